@@ -1,0 +1,202 @@
+# hetviz: one non-recursive Makefile. `make help` lists the targets.
+# MODE=release|debug|asan|fuzz picks one of the build folders; nothing is ever cleaned by hand.
+MODE    ?= release
+V       ?= 0
+PREFIX  ?= /usr/local
+DESTDIR ?=
+MODE    := $(strip $(MODE))
+VERSION := 0.1.0
+ifeq ($(MODE),release)
+B := build
+else
+B := build/$(MODE)
+endif
+O := build/obj/$(MODE)
+
+# ---- libraries -------------------------------------------------------------------------------
+PKGS_SOLVER := jansson libutf8proc cairo
+PKGS_LUA    := lua5.4
+PKGS_TERM   := ncursesw
+PKGS_TEST   := cmocka vterm
+# third-party headers are -isystem, so that our warnings never fire inside them
+sysinc = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I $(1) 2>/dev/null))
+# lp_solve ships no pkg-config file; the static library needs colamd after it
+LPSOLVE_LIBS ?= -llpsolve55 -lcolamd
+LIBS_SOLVER   = $(shell pkg-config --libs $(PKGS_SOLVER)) $(LPSOLVE_LIBS) -lm -ldl
+LIBS_LUA      = $(shell pkg-config --libs $(PKGS_LUA))
+LIBS_TERM     = $(shell pkg-config --libs $(PKGS_TERM))
+LIBS_TEST     = $(shell pkg-config --libs $(PKGS_TEST)) -lutil
+
+# ---- flags -----------------------------------------------------------------------------------
+WARN := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wdouble-promotion -Wshadow -Wvla \
+        -Wundef -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
+        -Wpointer-arith -Wcast-qual -Wwrite-strings -Wswitch-enum -Wimplicit-fallthrough \
+        -Wunused-result -Wno-gnu-zero-variadic-macro-arguments
+CC_KIND  := $(if $(findstring clang,$(shell $(CC) --version 2>/dev/null)),clang,gcc)
+WARN_gcc := -Wlogical-op -Wduplicated-cond -Wduplicated-branches -Wjump-misses-init
+
+CFLAGS_release := -O2 -g -DNDEBUG -D_FORTIFY_SOURCE=2 -fstack-protector-strong
+CFLAGS_debug   := -O0 -g3 -DHV_DEBUG=1
+CFLAGS_asan    := -O1 -g -DHV_DEBUG=1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+CFLAGS_fuzz    := -O1 -g -DHV_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer
+LDFLAGS_asan   := -fsanitize=address,undefined
+LDFLAGS_fuzz   := -fsanitize=address,undefined
+ifeq ($(MODE),fuzz)
+CC := clang
+endif
+ALL_CPPFLAGS = -I. -D_XOPEN_SOURCE=700 -DHV_VERSION='"$(VERSION)"' -DHV_PREFIX='"$(PREFIX)"' \
+               $(call sysinc,$(PKGS_SOLVER) $(PKGS_LUA) $(PKGS_TERM) $(PKGS_TEST)) $(CPPFLAGS)
+ALL_CFLAGS   = -std=c11 -fno-common $(CFLAGS_$(MODE)) $(WARN) $(WARN_$(CC_KIND)) $(if $(WERROR),-Werror) $(CFLAGS)
+ALL_LDFLAGS  = $(LDFLAGS_$(MODE)) $(LDFLAGS)
+
+# ---- sources by layer: the order is the order of dependence -----------------------------------
+SOLVER_ROOMS  := base optim sim inventory workload plan cost eval planner io io/own io/import io/export
+SRC_SOLVER    := $(sort $(foreach r,$(SOLVER_ROOMS),$(wildcard solver/$(r)/*.c)))
+SRC_SCRIPTING := $(sort $(wildcard scripting/*.c))
+SRC_SESSION   := $(sort $(wildcard ui/session/*.c))
+SRC_VIEW      := $(sort $(wildcard ui/view/*.c ui/screens/*.c))
+SRC_CLI       := $(sort $(wildcard ui/cli/*.c))
+SRC_TERM      := $(sort $(wildcard ui/term/*.c))
+SRC_LIB       := $(SRC_SOLVER) $(SRC_SCRIPTING) $(SRC_SESSION) $(SRC_VIEW)
+SRC_PROGRAM   := $(SRC_CLI) $(SRC_TERM) $(wildcard ui/main.c)
+SRC_UNIT      := $(sort $(wildcard tests/unit/test_*.c))
+SRC_SCREEN    := $(sort $(wildcard tests/screen/test_*.c))
+SRC_PTY       := $(sort $(wildcard tests/pty/test_*.c))
+SRC_FUZZ      := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+SRC_BENCH     := $(sort $(wildcard tests/bench/bench_*.c))
+SRC_TESTS     := $(SRC_UNIT) $(SRC_SCREEN) $(SRC_PTY) $(SRC_FUZZ) $(SRC_BENCH) tests/fuzz/driver.c
+obj = $(patsubst %.c,$(O)/%.o,$(1))
+
+LIB   := $(B)/libhetviz.a
+BIN   := $(B)/hetviz
+UNIT  := $(patsubst tests/unit/%.c,$(B)/tests/%,$(SRC_UNIT))
+SCREEN:= $(patsubst tests/screen/%.c,$(B)/tests/%,$(SRC_SCREEN))
+PTY   := $(patsubst tests/pty/%.c,$(B)/tests/%,$(SRC_PTY))
+FUZZ  := $(patsubst tests/fuzz/%.c,$(B)/tests/%,$(SRC_FUZZ))
+BENCH := $(patsubst tests/bench/%.c,$(B)/tests/%,$(SRC_BENCH))
+ALL_OBJ := $(call obj,$(SRC_LIB) $(SRC_PROGRAM) $(SRC_TESTS))
+
+ifeq ($(V),0)
+Q = @
+say = @printf '  %-5s %s\n' $(1) $@
+endif
+
+.PHONY: all run test test-all unit screen pty lua e2e fuzz fuzz-corpus bench lint layers headers format \
+        format-check compdb deps install dist help clean FORCE
+all: $(BIN)  ## build the program and the library
+
+# rebuild when flags or the compiler change
+$(O)/flags: FORCE
+	@mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS))' > $@.new; \
+	 if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
+
+$(O)/%.o: %.c $(O)/flags
+	$(call say,CC)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+# the list of members is a prerequisite: a deleted source leaves the archive too
+$(O)/members: FORCE
+	@mkdir -p $(@D); echo '$(SRC_LIB)' > $@.new; if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
+
+$(LIB): $(call obj,$(SRC_LIB)) $(O)/members
+	$(call say,AR)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+
+$(BIN): $(call obj,$(SRC_PROGRAM)) $(LIB)
+	$(call say,LINK)
+	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LIBS_LUA) $(LIBS_TERM) $(LIBS_SOLVER) -o $@
+
+TEST_LINK = $(Q)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) $(filter %.o %.a,$^) $(LIBS_TEST) $(LIBS_LUA) $(LIBS_TERM) $(LIBS_SOLVER) -o $@
+$(UNIT): $(B)/tests/%: $(O)/tests/unit/%.o $(LIB)
+	$(call say,LINK)
+	$(TEST_LINK)
+$(SCREEN): $(B)/tests/%: $(O)/tests/screen/%.o $(call obj,$(SRC_TERM)) $(LIB)
+	$(call say,LINK)
+	$(TEST_LINK)
+$(PTY): $(B)/tests/%: $(O)/tests/pty/%.o $(LIB)
+	$(call say,LINK)
+	$(TEST_LINK)
+$(BENCH): $(B)/tests/%: $(O)/tests/bench/%.o $(LIB)
+	$(call say,LINK)
+	$(TEST_LINK)
+ifeq ($(MODE),fuzz)
+$(FUZZ): $(B)/tests/%: $(O)/tests/fuzz/%.o $(LIB)
+	$(call say,LINK)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $(filter %.o %.a,$^) $(LIBS_LUA) $(LIBS_SOLVER) -o $@
+else
+$(FUZZ): $(B)/tests/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/driver.o $(LIB)
+	$(call say,LINK)
+	$(TEST_LINK)
+endif
+
+# ---- what people and CI call -------------------------------------------------------------------
+run: ## install what is missing, build, start on the sample workspace
+	@.ci/deps build
+	@$(MAKE) --no-print-directory all
+	@$(BIN) $(ARGS)
+
+test: ## install what is missing, build, run every test; ends with "N passed, N failed"
+	@.ci/deps test
+	@$(MAKE) --no-print-directory -j2 MODE=$(MODE) test-all
+
+TEST_PROGRAMS = $(UNIT) $(SCREEN) $(PTY) $(FUZZ)
+test-all: $(BIN) $(TEST_PROGRAMS)
+	@HETVIZ=$(BIN) CC='$(CC)' tests/run $(B) all
+unit: $(BIN) $(UNIT) ## unit tests only
+	@HETVIZ=$(BIN) tests/run $(B) unit
+screen: $(BIN) $(SCREEN) ## screen tests on the in-memory terminal only
+	@HETVIZ=$(BIN) tests/run $(B) screen
+pty: $(BIN) $(PTY) ## tests of the real program on a pseudo-terminal only
+	@HETVIZ=$(BIN) tests/run $(B) pty
+lua: $(BIN) ## self-tests of plugins and Lua libraries only
+	@HETVIZ=$(BIN) tests/run $(B) lua
+e2e: $(BIN) ## command-line tests only
+	@HETVIZ=$(BIN) tests/run $(B) e2e
+fuzz-corpus: $(FUZZ) ## every fuzz target once over its corpus
+	@tests/run $(B) fuzz
+fuzz: ## T seconds (60) of each fuzz target, with clang's libFuzzer
+	@$(MAKE) --no-print-directory MODE=fuzz fuzz-run
+fuzz-run: $(FUZZ)
+	@for f in $(FUZZ); do n=$$(basename $$f); mkdir -p $(B)/corpus/$$n; echo "== $$n"; \
+	  $$f -max_total_time=$(or $(T),60) -print_final_stats=1 -artifact_prefix=$(B)/ $(B)/corpus/$$n tests/fuzz/corpus/$${n#fuzz_} || exit 1; done
+bench: $(BIN) $(BENCH) ## measure start, planning, evaluation, memory
+	@HETVIZ=$(BIN) tests/bench/run $(B)
+
+# ---- checks of the house ------------------------------------------------------------------------
+layers: $(call obj,$(SRC_LIB)) ## no room reaches up: by linking and by includes
+	@CC='$(CC)' LDFLAGS='$(ALL_LDFLAGS)' tests/lint/layers $(O) '$(LIBS_SOLVER)' '$(LIBS_LUA)'
+headers: ## every header compiles on its own
+	@for h in $$(find solver scripting ui -name '*.h'); do \
+	  echo "#include \"$$h\"" | $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Werror -x c -fsyntax-only - || { echo "not self-contained: $$h" >&2; exit 1; }; done
+ALL_TEXT = $(shell git ls-files '*.c' '*.h')
+format: ## clang-format everything in place
+	@clang-format -i $(ALL_TEXT)
+format-check: ## is everything formatted?
+	@clang-format --dry-run -Werror $(ALL_TEXT)
+lint: compile_commands.json layers headers format-check ## clang-tidy, cppcheck, gcc -fanalyzer, docs
+	@tests/lint/docs
+	@clang-tidy -p . --quiet $(SRC_LIB) $(SRC_PROGRAM)
+	@cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. solver scripting ui
+compdb: compile_commands.json ## compilation database for editors
+compile_commands.json: Makefile $(O)/flags
+	@{ echo '['; sep=; for s in $(SRC_LIB) $(SRC_PROGRAM) $(SRC_TESTS); do \
+	   printf '%s{"directory":"%s","file":"%s","command":"%s"}\n' "$$sep" '$(CURDIR)' "$$s" \
+	     '$(subst ",\\\",$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS))'" -c $$s"; sep=,; done; echo ']'; } > $@
+
+deps: ## install what is missing (Debian), or say what to install
+	@.ci/deps test
+install: all ## install below $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/hetviz $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin
+	cp -R share/. plugins samples $(DESTDIR)$(PREFIX)/share/hetviz/
+	cp share/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+dist: ## reproducible source archive
+	git archive --prefix=hetviz-$(VERSION)/ -o build/hetviz-$(VERSION).tar.gz HEAD
+help: ## this list
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+clean:
+	rm -rf build compile_commands.json
+.SECONDARY: $(ALL_OBJ)
+-include $(ALL_OBJ:.o=.d)

@@ -1,0 +1,59 @@
+/**
+ * Arena: zeroed, aligned memory that is freed as a whole.
+ *
+ * One arena per document, plan, run and frame. Lack of memory ends the program through hv_oom;
+ * sizes that come from files or Lua must be range-checked before (HV_ELIMIT). Pointers stay valid
+ * until the arena is rewound past them, reset or freed.
+ */
+#ifndef HV_SOLVER_BASE_ARENA_H
+#define HV_SOLVER_BASE_ARENA_H
+
+#include <stddef.h>
+#include "solver/base/attr.h"
+
+struct hv_arena_block;
+
+/** An arena; `{0}` is a valid empty one. Owner: whoever owns the struct calls hv_arena_free. */
+struct hv_arena {
+    struct hv_arena_block *head;
+    size_t used_bytes; /**< handed out since the last reset */
+};
+
+/** A place to rewind to. */
+struct hv_arena_mark {
+    struct hv_arena_block *block;
+    size_t used, used_bytes;
+};
+
+/** Zeroed memory for n objects of `size` bytes, aligned for any type; overflow dies as lack of memory. */
+void *hv_arena_alloc(struct hv_arena *a, size_t n, size_t size);
+/** Copy of the first n bytes of s, with a final NUL. */
+char *hv_arena_strndup(struct hv_arena *a, const char *s, size_t n);
+/** Copy of s; NULL stays NULL. */
+char *hv_arena_strdup(struct hv_arena *a, const char *s);
+/** Formatted string. */
+char *hv_arena_printf(struct hv_arena *a, const char *fmt, ...) HV_PRINTF(2, 3);
+/** Copy of n objects of `size` bytes. */
+void *hv_arena_copy(struct hv_arena *a, const void *src, size_t n, size_t size);
+/** Remembers how far the arena is filled. */
+struct hv_arena_mark hv_arena_mark(const struct hv_arena *a);
+/** Gives back everything handed out since the mark. */
+void hv_arena_rewind(struct hv_arena *a, struct hv_arena_mark m);
+/** Frees everything; the arena can be used again. */
+void hv_arena_free(struct hv_arena *a);
+
+/** `T *hv_arena_new(arena, T, n)`: n zeroed objects of type T. */
+#define hv_arena_new(a, T, n) ((T *)hv_arena_alloc((a), (n), sizeof(T)))
+
+/** malloc family that never returns NULL: lack of memory restores the terminal and ends the program. */
+void *hv_xmalloc(size_t n);
+/** As hv_xmalloc, zeroed, n × size with overflow check. */
+void *hv_xcalloc(size_t n, size_t size);
+/** As realloc, n × size with overflow check. */
+void *hv_xrealloc(void *p, size_t n, size_t size);
+/** Heap copy of s. Owner: caller frees. */
+char *hv_xstrdup(const char *s);
+/** Says that memory ran out, runs the die hook and ends with exit code 70. */
+void hv_oom(size_t wanted_bytes) HV_NORETURN;
+
+#endif

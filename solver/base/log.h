@@ -1,0 +1,19 @@
+/** Log: leveled lines to one sink. Never writes to standard output; silent until a sink is set. */
+#ifndef HV_SOLVER_BASE_LOG_H
+#define HV_SOLVER_BASE_LOG_H
+
+#include "solver/base/attr.h"
+
+enum hv_log_level { HV_LOG_ERROR, HV_LOG_WARN, HV_LOG_INFO, HV_LOG_DEBUG };
+
+/** Receives one clean line (no newline). */
+typedef void hv_log_sink(void *ctx, enum hv_log_level level, const char *area, const char *text);
+
+/** Sets the sink (NULL = silence) and the most verbose level that reaches it. */
+void hv_log_to(hv_log_sink *sink, void *ctx, enum hv_log_level most);
+/** Ready-made sink: "hetviz: warning: area: text" on standard error. */
+hv_log_sink hv_log_stderr;
+/** Logs one line; `area` names the room, e.g. "optim/lp". */
+void hv_log(enum hv_log_level level, const char *area, const char *fmt, ...) HV_PRINTF(3, 4);
+
+#endif
