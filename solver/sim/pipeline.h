@@ -35,6 +35,7 @@ struct hv_pipe {
     int32_t n_hops;              /**< 2 × n_pipes × n_edges */
     const int32_t *node_of_op;   /**< [n_ops], NULL when every op is a node of its own */
     const int32_t *first_op;     /**< [n_nodes + 1], NULL like node_of_op */
+    const int32_t *node_rank;    /**< [n_nodes] */
     const int32_t *rank_node_at; /**< [n_ranks + 1] first node of each rank */
     const int32_t
         *topo; /**< [n_nodes] an order in which every node comes after those it waits for */

@@ -63,6 +63,7 @@ struct hv_schedule {
     const struct hv_op *ops;        /**< [rank_at[n_ranks]] */
     const int32_t *weight_versions; /**< [n_ranks] copies of its weights a rank keeps */
     struct hv_stage_graph graph;
+    bool free_adjacent_recompute; /**< an R right after its own F is a mark and takes no time */
     bool async; /**< no flush: ops of the next batch may start before the last end */
 };
 
@@ -173,7 +174,10 @@ enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_inp
 /**
  * Checks an order made by anybody: ranges, nothing twice, every backward has its forward, every B
  * its W and the other way round, forwards without backward only when there is no backward at all
- * (`serve`), one rank per (stage, micro-batch). Errors: HV_EINPUT naming the token. O(ops).
+ * (`serve`), every op on the rank of its stage (in its direction), pairs side by side, and on each
+ * rank the sequence F, R, B, W of a (stage, micro-batch), slices forward ascending and backward
+ * descending. Errors: HV_EINPUT naming the operation; HV_ENO where only the sequence is wrong.
+ * O(ops + stages × micro-batches × slices).
  */
 enum hv_status hv_schedule_check(const struct hv_schedule *s, struct hv_err *err) HV_NODISCARD;
 
