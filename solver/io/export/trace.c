@@ -5,6 +5,7 @@
 
 #include "solver/base/json.h"
 #include "solver/base/units.h"
+#include "solver/sim/pipeline.h"
 
 static void add_number(struct hv_str *out, double x)
 {
