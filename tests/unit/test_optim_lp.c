@@ -1,14 +1,16 @@
 /* The lp_solve wrapper: the known wrong answers, refusals, random programs against enumeration. */
-#include "solver/base/rng.h"
-#include "solver/base/units.h"
-#include "solver/optim/lp.h"
-#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include <cmocka.h>
+
+#include "solver/base/rng.h"
+#include "solver/base/units.h"
+#include "solver/optim/lp.h"
 
 static size_t add_var(struct hv_lp *lp, double lo, double hi, bool integer)
 {
