@@ -28,7 +28,7 @@ static void add_row(struct hv_lp *lp, const struct hv_lp_term *t, size_t n, enum
 /* The min-max model on which lp_solve 5.5.2.5 answers 156.917290192; b = 1 gives 155.2. */
 static void wrong_answer_model(struct hv_lp *lp, double unit)
 {
-    size_t t = add_var(lp, 0, INFINITY, false), a = add_var(lp, 0, 1, true),
+    size_t t = add_var(lp, 0, HUGE_VAL, false), a = add_var(lp, 0, 1, true),
            b = add_var(lp, 0, 1, true);
     add_row(lp, (struct hv_lp_term[]){{a, 1}, {b, 1}}, 2, HV_LP_EQ, 1);
     const struct hv_lp_term first[] = {{t, 1}, {a, -78 * unit}, {b, -155.2 * unit}};
@@ -79,7 +79,7 @@ static void hopeless_models_are_infeasible(void **state)
     hv_lp_result_free(&r);
     hv_lp_free(lp);
     lp = hv_lp_new(HV_LP_MAX);
-    a = add_var(lp, 0, INFINITY, false);
+    a = add_var(lp, 0, HUGE_VAL, false);
     assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{a, 1}}, 1, NULL), HV_OK);
     assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
     assert_int_equal(r.outcome, HV_LP_UNBOUNDED);
@@ -94,11 +94,11 @@ static void bad_numbers_are_refused(void **state)
     struct hv_err err = {0};
     size_t a = add_var(lp, 0, 1, false);
     assert_int_equal(hv_lp_add_var(lp, (double)NAN, 1, false, NULL, &err), HV_EINPUT);
-    assert_int_equal(hv_lp_add_var(lp, INFINITY, INFINITY, false, NULL, &err), HV_EINPUT);
+    assert_int_equal(hv_lp_add_var(lp, HUGE_VAL, HUGE_VAL, false, NULL, &err), HV_EINPUT);
     assert_int_equal(
         hv_lp_add_row(lp, (struct hv_lp_term[]){{a, (double)NAN}}, 1, HV_LP_LE, 1, &err),
         HV_EINPUT);
-    assert_int_equal(hv_lp_add_row(lp, (struct hv_lp_term[]){{a, INFINITY}}, 1, HV_LP_LE, 1, &err),
+    assert_int_equal(hv_lp_add_row(lp, (struct hv_lp_term[]){{a, HUGE_VAL}}, 1, HV_LP_LE, 1, &err),
                      HV_EINPUT);
     assert_int_equal(
         hv_lp_add_row(lp, (struct hv_lp_term[]){{a, 1}}, 1, HV_LP_LE, (double)NAN, &err),
@@ -116,7 +116,7 @@ static void equal_terms_are_added_up(void **state)
     (void)state;
     struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
     struct hv_lp_result r;
-    size_t a = add_var(lp, 0, INFINITY, true);
+    size_t a = add_var(lp, 0, HUGE_VAL, true);
     add_row(lp, (struct hv_lp_term[]){{a, 1}, {a, 1}, {a, 1}}, 3, HV_LP_LE, 10);
     assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{a, 2}, {a, 3}}, 2, NULL),
                      HV_OK);
@@ -134,7 +134,7 @@ static void duals_of_a_small_lp(void **state)
     struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
     struct hv_lp_result r;
     struct hv_str text = {0};
-    size_t x = add_var(lp, 0, INFINITY, false), y = add_var(lp, 0, INFINITY, false);
+    size_t x = add_var(lp, 0, HUGE_VAL, false), y = add_var(lp, 0, HUGE_VAL, false);
     add_row(lp, (struct hv_lp_term[]){{x, 1}}, 1, HV_LP_LE, 4);
     add_row(lp, (struct hv_lp_term[]){{y, 2}}, 1, HV_LP_LE, 12);
     add_row(lp, (struct hv_lp_term[]){{x, 3}, {y, 2}}, 2, HV_LP_LE, 18);
@@ -214,7 +214,7 @@ static bool point_is_allowed(const struct small *s, const int *x)
 static double brute(const struct small *s)
 {
     int x[6] = {0};
-    double best = INFINITY;
+    double best = HUGE_VAL;
     for (;;) {
         if (point_is_allowed(s, x)) {
             double v = 0, top = 0;
@@ -265,7 +265,7 @@ static struct hv_lp *model_of(const struct small *s)
             t[j] = (struct hv_lp_term){j, s->coef[i][j]};
         add_row(lp, t, s->n, s->op[i], s->rhs[i]);
     }
-    size_t top = s->tops ? add_var(lp, 0, INFINITY, false) : 0;
+    size_t top = s->tops ? add_var(lp, 0, HUGE_VAL, false) : 0;
     for (size_t i = 0; i < s->tops; i++) {
         for (size_t j = 0; j < s->n; j++)
             t[j] = (struct hv_lp_term){j, s->top[i][j]};
