@@ -36,7 +36,8 @@
     X(HV_LINK_PCIE_ROOT,"pcie-root")\
     X(HV_LINK_HOST,     "host")     \
     X(HV_LINK_ETHERNET, "ethernet") \
-    X(HV_LINK_IB,       "infiniband")
+    X(HV_LINK_IB,       "infiniband") \
+    X(HV_LINK_OTHER,    "other")
 /* clang-format on */
 enum hv_link_kind {
 #define X(c, name) c,
