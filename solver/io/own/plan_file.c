@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JOBS_NESTED_MAX = 1 };
+/* Stages of a replica are bounded because finding a cycle takes quadratic time at worst. */
+enum { JOBS_NESTED_MAX = 1, STAGES_MAX = 1 << 14 };
 
 static enum hv_status read_plan(struct hv_plan_reader *rd, const struct hv_jp *p, int depth,
                                 struct hv_err *err);
@@ -108,6 +109,9 @@ static enum hv_status read_replica(struct hv_plan_reader *rd, const struct hv_jp
     HV_TRY(hv_jp_array(&stages, &r->n_stages, err));
     if (r->n_stages == 0)
         return hv_jp_expected(&stages, err, "at least one stage");
+    if (r->n_stages > STAGES_MAX)
+        return hv_jp_fail(&stages, err, "expected at most %d stages, found %zu", STAGES_MAX,
+                          r->n_stages);
     r->stages = hv_arena_new(rd->arena, struct hv_stage, r->n_stages);
     for (size_t i = 0; i < r->n_stages; i++) {
         struct hv_jp e = hv_jp_at(&stages, i);
