@@ -99,7 +99,7 @@ void hv_grid_cursor(struct hv_grid *g, int x, int y);
 void hv_grid_dump(const struct hv_grid *g, struct hv_str *out);
 /**
  * Appends the style plane: h lines, per cell one letter ('.' = style 0, then A–Z, a–z, 0–9 by order
- * of the style table; '?' beyond), trailing '.' cut. Flags: lower rows are not shown separately.
+ * of the style table; "?" beyond), trailing dots cut. Style flags are not shown.
  */
 void hv_grid_dump_styles(const struct hv_grid *g, struct hv_str *out);
 
