@@ -8,8 +8,8 @@
 #ifndef HV_SOLVER_BASE_ARENA_H
 #define HV_SOLVER_BASE_ARENA_H
 
-#include <stddef.h>
 #include "solver/base/attr.h"
+#include <stddef.h>
 
 struct hv_arena_block;
 
@@ -25,7 +25,8 @@ struct hv_arena_mark {
     size_t used, used_bytes;
 };
 
-/** Zeroed memory for n objects of `size` bytes, aligned for any type; overflow dies as lack of memory. */
+/** Zeroed memory for n objects of `size` bytes, aligned for any type; overflow dies as lack of
+ * memory. */
 void *hv_arena_alloc(struct hv_arena *a, size_t n, size_t size);
 /** Copy of the first n bytes of s, with a final NUL. */
 char *hv_arena_strndup(struct hv_arena *a, const char *s, size_t n);
@@ -45,7 +46,8 @@ void hv_arena_free(struct hv_arena *a);
 /** `T *hv_arena_new(arena, T, n)`: n zeroed objects of type T. */
 #define hv_arena_new(a, T, n) ((T *)hv_arena_alloc((a), (n), sizeof(T)))
 
-/** malloc family that never returns NULL: lack of memory restores the terminal and ends the program. */
+/** malloc family that never returns NULL: lack of memory restores the terminal and ends the
+ * program. */
 void *hv_xmalloc(size_t n);
 /** As hv_xmalloc, zeroed, n × size with overflow check. */
 void *hv_xcalloc(size_t n, size_t size);

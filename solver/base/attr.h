@@ -18,6 +18,18 @@
 #define HV_UNUSED
 #endif
 
+/** 1 when the address sanitizer watches this build. */
+#if defined(__SANITIZE_ADDRESS__)
+#define HV_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HV_ASAN 1
+#endif
+#endif
+#ifndef HV_ASAN
+#define HV_ASAN 0
+#endif
+
 /** Number of elements of a true array. */
 #define HV_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

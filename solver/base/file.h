@@ -2,9 +2,9 @@
 #ifndef HV_SOLVER_BASE_FILE_H
 #define HV_SOLVER_BASE_FILE_H
 
-#include <stddef.h>
 #include "solver/base/status.h"
 #include "solver/base/str.h"
+#include <stddef.h>
 
 /** Largest input file that is read (bytes). */
 #define HV_FILE_LIMIT ((size_t)256 << 20)
@@ -19,8 +19,8 @@ enum hv_status hv_file_read(const char *path, struct hv_str *out, struct hv_err 
  * Writes a whole file or nothing: temporary file beside it, fsync, rename (`-` = standard output).
  * A symbolic link is followed; mode of an existing file is kept. The old file survives any failure.
  */
-enum hv_status hv_file_write(const char *path, const char *bytes, size_t n, struct hv_err *err)
-    HV_NODISCARD;
+enum hv_status hv_file_write(const char *path, const char *bytes, size_t n,
+                             struct hv_err *err) HV_NODISCARD;
 /** Creates a directory and its parents (mode 0700 for new ones). */
 enum hv_status hv_file_mkdirs(const char *path, struct hv_err *err) HV_NODISCARD;
 
@@ -32,10 +32,12 @@ enum hv_status hv_file_mkdirs(const char *path, struct hv_err *err) HV_NODISCARD
  */
 enum hv_status hv_data_path(struct hv_str *out, const char *name, struct hv_err *err) HV_NODISCARD;
 
-/** $XDG_STATE_HOME/hetviz, $XDG_DATA_HOME/hetviz or $XDG_CACHE_HOME/hetviz with the usual fallbacks in $HOME. */
+/** $XDG_STATE_HOME/hetviz, $XDG_DATA_HOME/hetviz or $XDG_CACHE_HOME/hetviz with the usual fallbacks
+ * in $HOME. */
 enum hv_user_dir { HV_DIR_STATE, HV_DIR_DATA, HV_DIR_CACHE };
-/** Appends the folder's path (not created). Errors: HV_EIO when neither the variable nor HOME is set. */
-enum hv_status hv_user_dir(struct hv_str *out, enum hv_user_dir which, struct hv_err *err)
-    HV_NODISCARD;
+/** Appends the folder's path (not created). Errors: HV_EIO when neither the variable nor HOME is
+ * set. */
+enum hv_status hv_user_dir(struct hv_str *out, enum hv_user_dir which,
+                           struct hv_err *err) HV_NODISCARD;
 
 #endif

@@ -10,12 +10,12 @@
 #ifndef HV_SOLVER_BASE_JSON_H
 #define HV_SOLVER_BASE_JSON_H
 
+#include "solver/base/status.h"
+#include "solver/base/str.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "solver/base/status.h"
-#include "solver/base/str.h"
 
 /** A parsed text. Owner: hv_json_free. `root` may be used after json_incref. */
 struct hv_json {
@@ -35,9 +35,8 @@ struct hv_jp {
 };
 
 /**
- * Parses one JSON value. Rejects duplicate keys, NUL in strings, invalid UTF-8, trailing bytes, nesting
- * deeper than 200 and members named "".
- * Errors: HV_EINPUT with line and column.
+ * Parses one JSON value. Rejects duplicate keys, NUL in strings, invalid UTF-8, trailing bytes,
+ * nesting deeper than 200 and members named "". Errors: HV_EINPUT with line and column.
  */
 enum hv_status hv_json_parse(struct hv_json *out, const char *text, size_t n, const char *name,
                              struct hv_err *err) HV_NODISCARD;
@@ -62,12 +61,13 @@ enum hv_status hv_jp_fail(const struct hv_jp *p, struct hv_err *err, const char 
 enum hv_status hv_jp_expected(const struct hv_jp *p, struct hv_err *err, const char *what);
 /** Appends the key path ("nodes[1].intra.kind", "(top level)" at the root). */
 void hv_jp_path(const struct hv_jp *p, struct hv_str *out);
-/** Line and column (from 1) of the value in the source text; 0, 0 when there is no text. O(text). */
+/** Line and column (from 1) of the value in the source text; 0, 0 when there is no text. O(text).
+ */
 void hv_jp_where(const struct hv_jp *p, unsigned *line, unsigned *col);
 
 /**
- * Checks that p is an object whose members are all in `keys` (n names; members starting "x-" always pass).
- * Errors name the unknown member's own position and the nearest known key.
+ * Checks that p is an object whose members are all in `keys` (n names; members starting "x-" always
+ * pass). Errors name the unknown member's own position and the nearest known key.
  */
 enum hv_status hv_jp_object(const struct hv_jp *p, const char *const *keys, size_t n,
                             struct hv_err *err) HV_NODISCARD;
@@ -83,13 +83,13 @@ enum hv_status hv_jp_int(const struct hv_jp *p, int64_t lo, int64_t hi, int64_t 
 /** true or false. */
 enum hv_status hv_jp_bool(const struct hv_jp *p, bool *out, struct hv_err *err) HV_NODISCARD;
 /** A string of at most 4096 bytes, not empty. Borrowed from the tree. */
-enum hv_status hv_jp_string(const struct hv_jp *p, const char **out, struct hv_err *err)
-    HV_NODISCARD;
+enum hv_status hv_jp_string(const struct hv_jp *p, const char **out,
+                            struct hv_err *err) HV_NODISCARD;
 /** One of n words; *out = its index. Errors list the words and the nearest. */
 enum hv_status hv_jp_word(const struct hv_jp *p, const char *const *words, size_t n, int *out,
                           struct hv_err *err) HV_NODISCARD;
 
-/* The same for a member that may be absent or null: *out keeps its value then. */
+/** The same for a member that may be absent or null: *out keeps its value then. */
 enum hv_status hv_jp_opt_number(const struct hv_jp *p, const char *key, double lo, double hi,
                                 double *out, struct hv_err *err) HV_NODISCARD;
 enum hv_status hv_jp_opt_int(const struct hv_jp *p, const char *key, int64_t lo, int64_t hi,
@@ -104,16 +104,17 @@ enum hv_status hv_jp_opt_word(const struct hv_jp *p, const char *key, const char
 enum hv_status hv_jp_need(const struct hv_jp *p, const char *key, const char *what,
                           struct hv_jp *out, struct hv_err *err) HV_NODISCARD;
 /** Checks that the first member is "format" with exactly this value ("hetviz.cluster/1"). */
-enum hv_status hv_jp_format(const struct hv_jp *root, const char *format, struct hv_err *err)
-    HV_NODISCARD;
+enum hv_status hv_jp_format(const struct hv_jp *root, const char *format,
+                            struct hv_err *err) HV_NODISCARD;
 
 /**
- * Writes a tree: members in order, two-space indent, arrays of scalars and small flat objects on one
- * line up to 100 columns, shortest digits that read back equal, NaN and infinities as null.
+ * Writes a tree: members in order, two-space indent, arrays of scalars and small flat objects on
+ * one line up to 100 columns, shortest digits that read back equal, NaN and infinities as null.
  * Ends with a newline when `pretty`.
  */
 void hv_json_write(struct hv_str *out, const json_t *v, bool pretty);
-/** Number node: a JSON integer when x is whole and |x| < 2^53, else a real; null when not finite. */
+/** Number node: a JSON integer when x is whole and |x| < 2^53, else a real; null when not finite.
+ */
 json_t *hv_json_num(double x);
 
 #endif

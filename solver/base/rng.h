@@ -1,4 +1,5 @@
-/** Seeded pseudo-random numbers (xoshiro256**, seeded by splitmix64; Blackman and Vigna, public domain). */
+/** Seeded pseudo-random numbers (xoshiro256**, seeded by splitmix64; Blackman and Vigna, public
+ * domain). */
 #ifndef HV_SOLVER_BASE_RNG_H
 #define HV_SOLVER_BASE_RNG_H
 

@@ -8,9 +8,9 @@
 #ifndef HV_SOLVER_BASE_STATUS_H
 #define HV_SOLVER_BASE_STATUS_H
 
+#include "solver/base/attr.h"
 #include <stdarg.h>
 #include <stdbool.h>
-#include "solver/base/attr.h"
 
 /* clang-format off */
 /** One row per status: constant, exit code of the program (formats.md §6), text. */
@@ -34,7 +34,8 @@ enum hv_status {
         HV_STATUS_N
 };
 
-/** One error: what, and where in which input. `line` 0 = no position known (columns count from 1). */
+/** One error: what, and where in which input. `line` 0 = no position known (columns count from 1).
+ */
 struct hv_err {
     enum hv_status status;
     char file[256];
@@ -55,7 +56,11 @@ enum hv_status hv_err_set(struct hv_err *err, enum hv_status s, const char *fmt,
 /** As hv_err_set, with the input's name and position (line and column from 1; 0 = unknown). */
 enum hv_status hv_err_at(struct hv_err *err, enum hv_status s, const char *file, unsigned line,
                          unsigned col, const char *fmt, ...) HV_PRINTF(6, 7);
-/** Puts "while …: " in front of the text that is already there. Returns the recorded status. */
+/**
+ * Puts context and ": " in front of the text that is already there:
+ * hv_err_context(err, "while reading %s", path). Returns the recorded status (HV_EINTERNAL when
+ * err is NULL: a caller that needs the status keeps it).
+ */
 enum hv_status hv_err_context(struct hv_err *err, const char *fmt, ...) HV_PRINTF(2, 3);
 /** Writes "file:line:col: text" (parts that are unknown left out) into buf; returns buf. */
 const char *hv_err_format(const struct hv_err *err, char *buf, unsigned long cap);

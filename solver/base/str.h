@@ -5,10 +5,10 @@
 #ifndef HV_SOLVER_BASE_STR_H
 #define HV_SOLVER_BASE_STR_H
 
+#include "solver/base/attr.h"
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include "solver/base/attr.h"
 
 /** A string on the heap. Owner: whoever owns the struct calls hv_str_free. */
 struct hv_str {
@@ -41,8 +41,9 @@ const char *hv_str_cstr(const struct hv_str *s);
 void hv_text_clean(struct hv_str *out, const char *text, size_t n);
 
 /**
- * The candidate nearest to `word` by edit distance (with transpositions, case-blind), or NULL when none is near
- * (distance > 2 and > a third of the length). Ties: the first. O(n · |word| · |candidate|).
+ * The candidate nearest to `word` by edit distance (with transpositions, case-blind), or NULL when
+ * none is near (distance > 2 and > a third of the length). Ties: the first. O(n · |word| ·
+ * |candidate|).
  */
 const char *hv_suggest(const char *word, const char *const *candidates, size_t n);
 

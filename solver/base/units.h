@@ -45,7 +45,8 @@ const char *hv_fmt_percent(char *buf, size_t cap, double frac);
 const char *hv_fmt_fixed(char *buf, size_t cap, double x, int decimals);
 /** Whole number with thousands separators: "93,600"; "–" when unknown. Returns buf. */
 const char *hv_fmt_count(char *buf, size_t cap, double x);
-/** Shortest decimal digits that read back as the same double, independent of the locale. Returns buf. */
+/** Shortest decimal digits that read back as the same double, independent of the locale. Returns
+ * buf. */
 const char *hv_fmt_double(char *buf, size_t cap, double x);
 
 #endif

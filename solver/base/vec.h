@@ -5,9 +5,9 @@
 #ifndef HV_SOLVER_BASE_VEC_H
 #define HV_SOLVER_BASE_VEC_H
 
+#include "solver/base/arena.h"
 #include <stddef.h>
 #include <stdlib.h>
-#include "solver/base/arena.h"
 
 #ifndef HV_VEC_MIN
 #define HV_VEC_MIN 8 /**< first capacity; tests build with 1 so that every growth path runs */

@@ -1,0 +1,219 @@
+/*
+ * Arena of chained blocks, and the malloc family that never returns NULL.
+ * Not for objects that are freed one by one: those are on the heap (hv_xmalloc) or do not exist.
+ *
+ * With the address sanitizer every piece is followed by a poisoned gap, and memory that was not
+ * handed out or was rewound is poisoned, so that it finds overruns inside a block too.
+ */
+#include "solver/base/arena.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef HV_ARENA_BLOCK
+#define HV_ARENA_BLOCK 65536 /* bytes in an ordinary block; tests build with 64 */
+#endif
+
+#define ALIGN alignof(max_align_t)
+
+#if HV_ASAN
+#include <sanitizer/asan_interface.h>
+#define GAP_BYTES ((size_t)16)
+static void hide(void *p, size_t n)
+{
+    __asan_poison_memory_region(p, n);
+}
+static void reveal(void *p, size_t n)
+{
+    __asan_unpoison_memory_region(p, n);
+}
+#else
+#define GAP_BYTES ((size_t)0)
+static void hide(void *p, size_t n)
+{
+    (void)p, (void)n;
+}
+static void reveal(void *p, size_t n)
+{
+    (void)p, (void)n;
+}
+#endif
+
+/* A piece that would fill much of a block gets a block of its own, chained *below* the head, so
+ * that the head stays in use; `at` then tells whether a rewind has to take it away. */
+struct hv_arena_block {
+    struct hv_arena_block *prev;
+    size_t cap, used;
+    size_t at; /* the arena's used_bytes when the block was made */
+    bool own;
+    alignas(max_align_t) unsigned char data[];
+};
+
+static size_t checked_bytes(size_t n, size_t size)
+{
+    if (size && n > (SIZE_MAX / 4) / size)
+        hv_oom(SIZE_MAX);
+    return n * size;
+}
+
+static struct hv_arena_block *make_block(const struct hv_arena *a, size_t cap)
+{
+    struct hv_arena_block *b = hv_xmalloc(sizeof *b + cap);
+    *b = (struct hv_arena_block){.cap = cap, .at = a->used_bytes};
+    hide(b->data, cap);
+    return b;
+}
+
+static void free_block(struct hv_arena_block *b)
+{
+    reveal(b->data, b->cap);
+    free(b);
+}
+
+/* Room for `bytes` (a multiple of ALIGN) that does not fit into the head. */
+static unsigned char *alloc_slow(struct hv_arena *a, size_t bytes)
+{
+    if (bytes + GAP_BYTES > HV_ARENA_BLOCK / 4) {
+        struct hv_arena_block *b = make_block(a, bytes + GAP_BYTES);
+        b->own = true;
+        b->used = b->cap;
+        if (a->head) {
+            b->prev = a->head->prev;
+            a->head->prev = b;
+        } else {
+            a->head = b;
+        }
+        return b->data;
+    }
+    struct hv_arena_block *b = make_block(a, HV_ARENA_BLOCK);
+    b->used = bytes + GAP_BYTES;
+    b->prev = a->head;
+    a->head = b;
+    return b->data;
+}
+
+void *hv_arena_alloc(struct hv_arena *a, size_t n, size_t size)
+{
+    size_t asked = checked_bytes(n, size);
+    size_t bytes = asked ? (asked + ALIGN - 1) / ALIGN * ALIGN : ALIGN;
+    unsigned char *p;
+    struct hv_arena_block *b = a->head;
+    if (b && b->cap - b->used >= bytes + GAP_BYTES) {
+        p = b->data + b->used;
+        b->used += bytes + GAP_BYTES;
+    } else {
+        p = alloc_slow(a, bytes);
+    }
+    a->used_bytes += bytes;
+    reveal(p, asked);
+    memset(p, 0, asked);
+    return p;
+}
+
+char *hv_arena_strndup(struct hv_arena *a, const char *s, size_t n)
+{
+    if (n == SIZE_MAX)
+        hv_oom(n);
+    char *p = hv_arena_alloc(a, n + 1, 1);
+    if (n)
+        memcpy(p, s, n);
+    return p;
+}
+
+char *hv_arena_strdup(struct hv_arena *a, const char *s)
+{
+    return s ? hv_arena_strndup(a, s, strlen(s)) : NULL;
+}
+
+char *hv_arena_printf(struct hv_arena *a, const char *fmt, ...)
+{
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    char *p = hv_arena_alloc(a, n < 0 ? 1 : (size_t)n + 1, 1);
+    if (n > 0)
+        vsnprintf(p, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return p;
+}
+
+void *hv_arena_copy(struct hv_arena *a, const void *src, size_t n, size_t size)
+{
+    void *p = hv_arena_alloc(a, n, size);
+    if (n && size)
+        memcpy(p, src, n * size);
+    return p;
+}
+
+struct hv_arena_mark hv_arena_mark(const struct hv_arena *a)
+{
+    return (struct hv_arena_mark){a->head, a->head ? a->head->used : 0, a->used_bytes};
+}
+
+void hv_arena_rewind(struct hv_arena *a, struct hv_arena_mark m)
+{
+    while (a->head != m.block) {
+        struct hv_arena_block *b = a->head;
+        a->head = b->prev;
+        free_block(b);
+    }
+    struct hv_arena_block *h = a->head;
+    if (h) {
+        while (h->prev && h->prev->own && h->prev->at >= m.used_bytes) {
+            struct hv_arena_block *b = h->prev;
+            h->prev = b->prev;
+            free_block(b);
+        }
+#ifdef HV_DEBUG
+        reveal(h->data + m.used, h->used - m.used);
+        memset(h->data + m.used, 0xDD, h->used - m.used);
+#endif
+        hide(h->data + m.used, h->used - m.used);
+        h->used = m.used;
+    }
+    a->used_bytes = m.used_bytes;
+}
+
+void hv_arena_free(struct hv_arena *a)
+{
+    hv_arena_rewind(a, (struct hv_arena_mark){0});
+}
+
+void *hv_xmalloc(size_t n)
+{
+    void *p = malloc(n ? n : 1);
+    if (!p)
+        hv_oom(n);
+    return p;
+}
+
+void *hv_xcalloc(size_t n, size_t size)
+{
+    size_t bytes = checked_bytes(n, size);
+    void *p = calloc(bytes ? bytes : 1, 1);
+    if (!p)
+        hv_oom(bytes);
+    return p;
+}
+
+void *hv_xrealloc(void *p, size_t n, size_t size)
+{
+    size_t bytes = checked_bytes(n, size);
+    void *q = realloc(p, bytes ? bytes : 1);
+    if (!q)
+        hv_oom(bytes);
+    return q;
+}
+
+char *hv_xstrdup(const char *s)
+{
+    size_t n = strlen(s) + 1;
+    return memcpy(hv_xmalloc(n), s, n);
+}

@@ -1,0 +1,179 @@
+/*
+ * Numbers for people: three significant digits and a unit. And numbers for files: shortest digits.
+ * Not for parsing.
+ */
+#include "solver/base/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNKNOWN_TEXT "\u2013"
+
+static const char *put(char *buf, size_t cap, const char *text)
+{
+    snprintf(buf, cap, "%s", text);
+    return buf;
+}
+
+/* Three significant digits of x ≥ 0 without trailing zeros; whole numbers keep all their digits. */
+static void digits3(char *buf, size_t cap, double x)
+{
+    if (x >= 1e6 || (x < 0.001 && x > 0)) {
+        snprintf(buf, cap, "%.3g", x);
+        return;
+    }
+    int decimals = x >= 99.95 ? 0 : x >= 9.995 ? 1 : x >= 0.9995 ? 2 : 3;
+    snprintf(buf, cap, "%.*f", decimals, x);
+    if (!decimals)
+        return;
+    size_t n = strlen(buf);
+    while (n > 0 && buf[n - 1] == '0')
+        buf[--n] = '\0';
+    if (n > 0 && buf[n - 1] == '.')
+        buf[n - 1] = '\0';
+}
+
+struct step {
+    double size;  /* one of this unit in base units */
+    double up_to; /* first value, in this unit, that belongs to the next step */
+    const char *name;
+};
+
+/* Writes x with the first step whose range holds it; the last step takes the rest. */
+static const char *fmt_steps(char *buf, size_t cap, double x, const struct step *steps,
+                             const char *unit)
+{
+    char d[HV_FMT_CAP];
+    if (isnan(x))
+        return put(buf, cap, UNKNOWN_TEXT);
+    double size = fabs(x);
+    if (isinf(x)) {
+        snprintf(buf, cap, "%sinf %s", x < 0 ? "-" : "", unit[0] ? unit : steps[0].name);
+        return buf;
+    }
+    while (steps[1].name && size / steps->size >= steps->up_to)
+        steps++;
+    digits3(d, sizeof d, size / steps->size);
+    snprintf(buf, cap, "%s%s %s%s", x < 0 ? "-" : "", d, steps->name, unit);
+    return buf;
+}
+
+const char *hv_fmt_bytes(char *buf, size_t cap, double bytes)
+{
+    /* 1023.5 would round to 1024 of its unit */
+    static const struct step steps[] = {
+        {1, 1023.5, "B"},
+        {HV_KIB, 1023.5, "KiB"},
+        {HV_MIB, 1023.5, "MiB"},
+        {HV_GIB, 1023.5, "GiB"},
+        {HV_GIB * 1024, 1023.5, "TiB"},
+        {HV_GIB * 1024 * 1024, 1023.5, "PiB"},
+        {HV_GIB * 1024 * 1024 * 1024, 0, "EiB"},
+        {0, 0, NULL},
+    };
+    return fmt_steps(buf, cap, bytes, steps, "");
+}
+
+const char *hv_fmt_seconds(char *buf, size_t cap, double s)
+{
+    static const struct step steps[] = {
+        {1e-9, 999.5, "ns"}, {HV_US, 999.5, "us"}, {HV_MS, 999.5, "ms"}, {1, 119.5, "s"},
+        {60, 119.5, "min"},  {3600, 47.95, "h"},   {86400, 0, "d"},      {0, 0, NULL},
+    };
+    if (s == 0)
+        return put(buf, cap, "0 s");
+    if (isinf(s))
+        return put(buf, cap, s < 0 ? "-inf s" : "inf s");
+    return fmt_steps(buf, cap, s, steps, "");
+}
+
+const char *hv_fmt_si(char *buf, size_t cap, double x, const char *unit)
+{
+    static const struct step steps[] = {
+        {1, 999.5, ""},     {1e3, 999.5, "k"},  {1e6, 999.5, "M"}, {1e9, 999.5, "G"},
+        {1e12, 999.5, "T"}, {1e15, 999.5, "P"}, {1e18, 0, "E"},    {0, 0, NULL},
+    };
+    return fmt_steps(buf, cap, x, steps, unit);
+}
+
+const char *hv_fmt_percent(char *buf, size_t cap, double frac)
+{
+    char d[HV_FMT_CAP];
+    hv_fmt_fixed(d, sizeof d, frac * 100, 1);
+    snprintf(buf, cap, "%s%s", d, isnan(frac) ? "" : "%");
+    return buf;
+}
+
+const char *hv_fmt_fixed(char *buf, size_t cap, double x, int decimals)
+{
+    if (isnan(x))
+        return put(buf, cap, UNKNOWN_TEXT);
+    if (isinf(x))
+        return put(buf, cap, x < 0 ? "-inf" : "inf");
+    char d[HV_FMT_CAP];
+    decimals = decimals < 0 ? 0 : decimals > 17 ? 17 : decimals;
+    if (fabs(x) >= 1e18)
+        snprintf(d, sizeof d, "%.3g", x);
+    else
+        snprintf(d, sizeof d, "%.*f", decimals, x);
+    /* no "-0.0" for something that rounds to nothing */
+    bool zero = d[0] == '-' && strspn(d + 1, "0.") == strlen(d + 1);
+    return put(buf, cap, zero ? d + 1 : d);
+}
+
+const char *hv_fmt_count(char *buf, size_t cap, double x)
+{
+    char d[HV_FMT_CAP], out[HV_FMT_CAP];
+    hv_fmt_fixed(d, sizeof d, x, 0);
+    if (isnan(x) || isinf(x) || fabs(x) >= 1e18)
+        return put(buf, cap, d);
+    size_t n = strlen(d), k = 0, sign = d[0] == '-';
+    for (size_t i = 0; i < n; i++) {
+        if (i > sign && (n - i) % 3 == 0)
+            out[k++] = ',';
+        out[k++] = d[i];
+    }
+    out[k] = '\0';
+    return put(buf, cap, out);
+}
+
+/* printf writes "1e+22" and "1e-07"; two of those bytes say nothing. Also undoes a foreign
+ * decimal comma. */
+static void tidy_exponent(char *d)
+{
+    char *comma = strchr(d, ',');
+    if (comma)
+        *comma = '.';
+    char *e = strchr(d, 'e');
+    if (!e)
+        return;
+    char *to = e + 1, *from = e + 1;
+    if (*from == '-')
+        to++, from++;
+    else if (*from == '+')
+        from++;
+    while (*from == '0' && from[1])
+        from++;
+    memmove(to, from, strlen(from) + 1);
+}
+
+const char *hv_fmt_double(char *buf, size_t cap, double x)
+{
+    char d[HV_FMT_CAP];
+    if (isnan(x))
+        return put(buf, cap, "nan");
+    if (isinf(x))
+        return put(buf, cap, x < 0 ? "-inf" : "inf");
+    if (x == floor(x) && fabs(x) < 9007199254740992.0) {
+        snprintf(d, sizeof d, "%.0f", x);
+        return put(buf, cap, d);
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(d, sizeof d, "%.*g", digits, x);
+        if (strtod(d, NULL) == x)
+            break;
+    }
+    tidy_exponent(d);
+    return put(buf, cap, d);
+}
