@@ -100,7 +100,6 @@ struct hv_line {
     struct hv_str text;
     size_t at;                /**< byte position of the cursor */
     HV_VEC(char *) undo;      /**< earlier texts */
-    size_t i_undo;            /**< how many of them are in effect */
     HV_VEC(char *) history;   /**< accepted lines, oldest first, no neighbours alike */
     size_t i_history;         /**< = history.n while editing the new line */
     char *draft;              /**< the new line while history is shown */
@@ -179,8 +178,8 @@ enum hv_form_result {
 /** Frees what editing allocated, not the fields. */
 void hv_form_free(struct hv_form *f);
 /**
- * Feeds a key. Outside a field: j/k/arrows/Tab move, Enter or e edits (a typed character starts a
- * text or number field anew), Space or v or Left/Right changes choice and bool. Inside: line
+ * Feeds a key. Outside a field: j/k/arrows/Tab move, Enter or e edits (a typed digit starts a
+ * number field anew), Space or v or Left/Right or Enter changes choice and bool. Inside: line
  * editor; Enter or Tab accepts when valid; Esc restores.
  */
 enum hv_form_result hv_form_key(struct hv_form *f, struct hv_key k);
