@@ -7,6 +7,7 @@
 
 static const char *const gpipe_backward[] = {"reverse", "forward", NULL};
 static const char *const gpipe_recompute[] = {"none", "full", "except-last", NULL};
+static const char *const zb_v_variant[] = {"order", "heuristic", NULL};
 static const char *const dapple_early[] = {"pa", "pb", NULL};
 
 /* clang-format off */
@@ -28,6 +29,9 @@ static const struct hv_schedule_option slices_options[] = {
 };
 static const struct hv_schedule_option terapipe_options[] = {
     {"slices", HV_SCHEDULE_INT, 4, 1, HV_SCHEDULE_SLICES_MAX, NULL, "token slices of one sequence"},
+};
+static const struct hv_schedule_option zb_v_options[] = {
+    {"variant", HV_SCHEDULE_CHOICE, 0, 0, 1, zb_v_variant, "order: fixed, best for f = b = w; heuristic: greedy by cost"},
 };
 
 #define OPTIONS(a) (a), HV_COUNT(a)
@@ -64,6 +68,27 @@ static const struct hv_schedule_row rows[] = {
     {"zb-h2", "no bubble in the middle for about twice the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 2.3",
      "m at least 2p - 1", "2p - 1 micro-batches, counted until the weight gradient",
      HV_SCHEDULE_SPLIT, 1, NO_OPTIONS, hv__gen_zb_h2},
+    {"zb-1p", "zero-bubble heuristic within the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",
+     "", "at most p micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 1, NO_OPTIONS, hv__gen_zb_1p},
+    {"zb-1.5p", "zero-bubble heuristic within one and a half times the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",
+     "", "at most 1.5p micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 1, NO_OPTIONS, hv__gen_zb_15p},
+    {"zb-2p", "zero-bubble heuristic within twice the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",
+     "", "at most 2p micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 1, NO_OPTIONS, hv__gen_zb_2p},
+    {"zb-v", "zero bubble with two chunks per rank in V shape; memory of 1F1B, evenly spread", "Zero Bubble Pipeline Parallelism, arXiv version 2, section 6",
+     "two chunks per rank", "p micro-batches on every rank, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 2, OPTIONS(zb_v_options), hv__gen_zb_v},
+    {"dualpipe", "two flows in opposite directions, forward overlapped with backward", "DeepSeek-V3, arXiv 2412.19437, section 3.2.1",
+     "p even, m even and at least 2p", "p + 1 micro-batches on every rank, two copies of the weights",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_TWO_WAY | HV_SCHEDULE_OVERLAP, 1, NO_OPTIONS, hv__gen_dualpipe},
+    {"dualpipev", "DualPipe cut in half: two chunks per rank in V shape, one copy of the weights", "DualPipe repository, DualPipeV",
+     "two chunks per rank, m at least 2p", "2p + 1 chunk activations on every rank",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_OVERLAP, 2, NO_OPTIONS, hv__gen_dualpipev},
+    {"varuna", "rule schedule with recompute just before the gradient arrives", "Varuna, EuroSys 2022, section 4",
+     "", "input activations of all micro-batches, one whole activation",
+     HV_SCHEDULE_RECOMPUTE, 1, NO_OPTIONS, hv__gen_varuna},
     {"pipedream", "1F1B without flush, each micro-batch with the weights it began with", "PipeDream, SOSP 2019, section 3.2",
      "stale weights must be allowed", "p - r micro-batches and as many weight versions on rank r",
      HV_SCHEDULE_ASYNC, 1, NO_OPTIONS, hv__gen_pipedream},
