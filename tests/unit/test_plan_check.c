@@ -1,14 +1,15 @@
 /* Rules A-F: every code with a plan that keeps the rule and one that breaks it, with place and
  * words. */
-#include "solver/io/own/docs.h"
-#include "tests/plan_fixture.h"
-#include <cmocka.h>
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "solver/io/own/docs.h"
+#include "tests/plan_fixture.h"
+#include <math.h>
 #include <string.h>
 
 /* One plan in single quotes and the only finding expected (code HV_VIOLATION_N: none). */
