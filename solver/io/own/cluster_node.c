@@ -259,7 +259,7 @@ static enum hv_status read_slot_list(struct hv_cluster_build *b, const struct hv
         }
         if (st || (st = hv__cluster_kind(b, hv_jp_none(&device) ? node_device : &device,
                                          &g->slots[i].kind))) {
-            return st ? st : hv_jp_expected(&device, b->err, "the name of a device");
+            return st;
         }
         sum += count;
         if (sum > MAX_PER_NODE) {
