@@ -107,9 +107,8 @@ static void check_stage_blocks(const struct hv_check *c, const struct hv_check_s
                                ((double)r.to2 - (double)n) / 2,
                                "blocks [%g, %g) are asked for, there are only %zu", r.from2 / 2.0,
                                r.to2 / 2.0, n / 2);
-        bool half = r.from2 % 2 != 0 || r.to2 % 2 != 0;
-        size_t inside = first + (size_t)(r.from2 % 2 != 0 ? r.from2 : r.to2);
-        if (half && inside < c->n_halves && hv_check_block(c, inside) == NULL)
+        size_t inside = first + (size_t)r.to2;
+        if (r.to2 % 2 != 0 && inside < c->n_halves && hv_check_block(c, inside) == NULL)
             hv_check_stage_add(
                 c, at, "layers", HV_V_DIVISIBLE, 0.5,
                 "a cut at .5 needs a transformer block, this model's layers are whole");
