@@ -8,10 +8,10 @@
 #ifndef HV_UI_SESSION_SESSION_H
 #define HV_UI_SESSION_SESSION_H
 
+#include "scripting/plugin.h"
 #include "solver/base/json.h"
 #include "solver/eval/eval.h"
 #include "solver/io/own/docs.h"
-#include "ui/session/strategy.h"
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,14 +47,13 @@ const char *hv_doc_name(enum hv_doc d);
 
 /** What a session takes from outside, so that tests are deterministic; {0} is the real world. */
 struct hv_session_env {
-    void *ctx;                      /**< for the functions */
-    double (*now_s)(void *ctx);     /**< monotonic clock; NULL: the system's */
-    const char *state_dir;          /**< NULL: $XDG_STATE_HOME/hetviz */
-    const char *const *worker_argv; /**< NULL: this program with `worker` */
-    size_t n_workers;               /**< 0: one per core */
-    const struct hv_strategy_info
-        *strategies; /**< in menu order; borrowed as long as the session lives */
-    size_t n_strategies;
+    void *ctx;                       /**< for the functions */
+    double (*now_s)(void *ctx);      /**< monotonic clock; NULL: the system's */
+    const char *state_dir;           /**< NULL: $XDG_STATE_HOME/hetviz */
+    const char *const *worker_argv;  /**< NULL: this program with `worker` */
+    size_t n_workers;                /**< 0: one per core */
+    const struct hv_plugin *plugins; /**< strategies in menu order; borrowed while it is open */
+    size_t n_plugins;
 };
 
 /* ---- open and close (session.c, session_open.c) ---------------------------------------------- */
@@ -165,10 +164,10 @@ bool hv_session_dirty(const struct hv_session *s);
 /* ---- strategies (session_runs.c) ---------------------------------------------------------------
  */
 
-/** All strategies, in menu order. */
-const struct hv_strategy_info *hv_session_strategies(const struct hv_session *s, size_t *n);
+/** All strategies, in menu order (broken ones have their error). */
+const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t *n);
 /** Strategy of that id, or NULL. */
-const struct hv_strategy_info *hv_session_strategy(const struct hv_session *s, const char *id);
+const struct hv_plugin *hv_session_strategy(const struct hv_session *s, const char *id);
 /** Current value of an option as text: what was set, else the default. Appended to `out`. */
 void hv_session_option(const struct hv_session *s, const char *strategy, const char *key,
                        struct hv_str *out);
