@@ -34,6 +34,7 @@ enum hv_status hv__gen_gpipe(const struct hv_schedule_input *in, struct hv_sched
     bool ascending = hv__option(in, "backward") == 1;
     int64_t recompute = hv__option(in, "recompute");
     b->free_adjacent_recompute = recompute == 2;
+    b->recompute_waits = true;
     for (int32_t r = 0; r < in->ranks; r++) {
         for (int32_t i = 0; i < m; i++) {
             hv__add(b, HV_OP_F, r, i);

@@ -13,7 +13,7 @@ struct hv_schedule_builder {
     int32_t n_ranks, n_stages, n_pipes, n_slices, n_groups;
     int32_t *stage_to_rank;   /**< [n_pipes × n_stages]; hv__place_* fill it */
     int32_t *weight_versions; /**< [n_ranks], 1 to begin with */
-    bool free_adjacent_recompute;
+    bool free_adjacent_recompute, recompute_waits;
     int16_t slice; /**< slice of the ops added next, -1 = whole */
     uint8_t pipe;  /**< direction of the ops added next */
     bool pairing;  /**< the ops added next belong to pair n_groups */
