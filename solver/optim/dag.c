@@ -93,45 +93,74 @@ double hv_dag_judge(const struct hv_dag *g, const size_t *device, double *load)
 }
 
 /*
- * A topological order of the classes by forward edges: depth first from the ends when `deep`, else
- * by levels. Classes on a cycle come in the order of their numbers.
+ * The class that comes first over an edge: edges of the forward pass and from it to the backward
+ * pass as they are, edges inside the backward pass reversed, because a pipeline runs it the other
+ * way round. False when the edge says nothing about the order.
  */
+static bool class_edge(const struct hv_dag *g, size_t from, size_t to, size_t *first,
+                       size_t *second)
+{
+    const struct hv_dag_node *u = &g->nodes[from], *v = &g->nodes[to];
+    bool reversed = u->backward && v->backward;
+    *first = reversed ? v->color : u->color;
+    *second = reversed ? u->color : v->color;
+    return u->color != v->color && (reversed || !u->backward);
+}
+
+/* Successor lists of the classes: list c is next[at[c]] … next[at[c + 1] - 1]. */
+static void class_graph(const struct hv_dag *g, struct hv_arena *a, size_t **out_at,
+                        size_t **out_next)
+{
+    size_t *at = hv_arena_new(a, size_t, g->n_classes + 2), first, second;
+    size_t *next = hv_arena_new(a, size_t, g->n_edges);
+    for (size_t e = 0; e < g->n_edges; e++)
+        if (class_edge(g, g->edges[e].from, g->edges[e].to, &first, &second))
+            at[first + 2]++;
+    for (size_t c = 0; c < g->n_classes; c++)
+        at[c + 2] += at[c + 1];
+    for (size_t e = 0; e < g->n_edges; e++)
+        if (class_edge(g, g->edges[e].from, g->edges[e].to, &first, &second))
+            next[at[first + 1]++] = second;
+    *out_at = at;
+    *out_next = next;
+}
+
+/* The unplaced class that waits for the fewest others; breaks a cycle. */
+static size_t least_waiting(const size_t *waits, const bool *placed, size_t n)
+{
+    size_t best = n;
+    for (size_t c = 0; c < n; c++)
+        if (!placed[c] && (best == n || waits[c] < waits[best]))
+            best = c;
+    return best;
+}
+
+/* A topological order of the classes: depth first when `deep`, else by levels. */
 static void order_classes(const struct hv__dag_index *x, struct hv_arena *a, bool deep,
                           size_t *order)
 {
-    const struct hv_dag *g = x->g;
-    size_t n = g->n_classes, head = 0, tail = 0, done = 0;
+    size_t n = x->g->n_classes, head = 0, tail = 0, done = 0, *at, *next;
     size_t *waits = hv_arena_new(a, size_t, n), *ready = hv_arena_new(a, size_t, n);
     bool *placed = hv_arena_new(a, bool, n);
-    for (size_t e = 0; e < g->n_edges; e++) {
-        const struct hv_dag_node *u = &g->nodes[g->edges[e].from], *v = &g->nodes[g->edges[e].to];
-        waits[v->color] += !u->backward && !v->backward && u->color != v->color;
-    }
-    for (size_t c = 0; c < n; c++)
+    class_graph(x->g, a, &at, &next);
+    for (size_t k = 0; k < at[n]; k++)
+        waits[next[k]]++;
+    for (size_t c = n; c-- > 0;)
         if (waits[c] == 0)
             ready[tail++] = c;
     while (done < n) {
-        size_t c = 0;
-        if (head == tail) { /* a cycle: take the first class that is left */
-            while (placed[c])
-                c++;
-        } else {
+        size_t c;
+        if (head == tail)
+            c = least_waiting(waits, placed, n);
+        else
             c = deep ? ready[--tail] : ready[head++];
-        }
         if (placed[c])
             continue;
         placed[c] = true;
         order[done++] = c;
-        for (size_t m = x->member_at[c]; m < x->member_at[c + 1]; m++) {
-            size_t v = x->member[m];
-            for (size_t e = x->out_at[v]; e < x->out_at[v + 1]; e++) {
-                const struct hv_dag_node *w = &g->nodes[x->out[e]];
-                if (w->backward || g->nodes[v].backward || w->color == c || placed[w->color])
-                    continue;
-                if (waits[w->color] > 0 && --waits[w->color] == 0 && tail < n)
-                    ready[tail++] = w->color;
-            }
-        }
+        for (size_t k = at[c]; k < at[c + 1]; k++)
+            if (--waits[next[k]] == 0 && !placed[next[k]])
+                ready[tail++] = next[k];
     }
 }
 

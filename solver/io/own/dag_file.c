@@ -3,6 +3,7 @@
  * columns the file names in node_fields and edge_fields.
  * Not here: chains (partition_file.c).
  */
+#include "solver/base/units.h"
 #include "solver/io/own/partition_int.h"
 #include <math.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static const char *const edge_words[] = {"src", "dst", "cost"};
 
 #define MAX_NODES ((size_t)100000)
 #define MAX_EDGES ((size_t)1000000)
+#define ALONE     1e15 /* classes from here on have one node */
 
 /* A name of the file and the dense number it gets here. */
 struct name {
@@ -66,6 +68,9 @@ static enum hv_status read_cells(const struct hv_jp *rows, size_t r, size_t n, c
         return hv_jp_fail(&row, err, "expected %zu columns, found %zu", n, have);
     for (size_t k = 0; k < n && st == HV_OK; k++) {
         struct hv_jp x = hv_jp_at(&row, at[k]);
+        out[k] = HV_UNKNOWN;
+        if (k == COLOR && n == N_COLUMNS && hv_jp_none(&x))
+            continue; /* a class of its own */
         st = hv_jp_number(&x, k == ID && n == N_COLUMNS ? -1e15 : 0, 1e18, &out[k], err);
     }
     return st;
@@ -111,7 +116,9 @@ static enum hv_status read_nodes(struct hv_instance *in, const struct hv_jp *roo
         nodes[i] = (struct hv_dag_node){.accel = cell[ACCEL],
                                         .cpu = cell[CPU],
                                         .bytes = cell[BYTES],
-                                        .color = (size_t)fmin(cell[COLOR], 1e15),
+                                        .color = hv_known(cell[COLOR])
+                                                     ? (size_t)fmin(cell[COLOR], ALONE - 1)
+                                                     : (size_t)ALONE + i,
                                         .backward = cell[BACKWARD] > 0,
                                         .cpu_only = !(cell[ON_ACCEL] > 0)};
         (*names)[i] = (struct name){(int64_t)cell[ID], i};
