@@ -86,8 +86,7 @@ void hv__finish(const struct hv_partition *p, struct hv_arena *arena,
     out->feasible = true;
 }
 
-/* First and last end position of every stage under the limit, cut costs ignored. */
-static bool make_windows(const struct hv_partition *p, double limit, struct hv__row *rows)
+bool hv__windows(const struct hv_partition *p, double limit, struct hv__row *rows)
 {
     size_t L = p->n_layers, S = p->n_stages, m = p->min_layers, at = 0;
     if (m * S > L && !p->any_stages)
@@ -147,7 +146,7 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
     struct hv__step step = {goal, 0, 0, limit};
     double best = HUGE_VAL;
     out->n_probes++;
-    if (!make_windows(p, limit, rows + 1))
+    if (!hv__windows(p, limit, rows + 1))
         return false;
     rows[0] = hv__row_new(arena, 0, 0);
     rows[0].v[0] = 0;

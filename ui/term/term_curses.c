@@ -2,6 +2,11 @@
  * The real terminal through ncursesw: cells out, keys and mouse in. The only file that includes
  * curses. Knows nothing of views.
  */
+#include "ui/term/term.h"
+
+#include "solver/base/arena.h"
+#include "ui/term/term_signals.h"
+
 #define NCURSES_NOMACROS 1
 #include <curses.h>
 #include <errno.h>
@@ -12,14 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <term.h>
 #include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
-#include "solver/base/arena.h"
-#include "ui/term/term.h"
-#include "ui/term/term_signals.h"
+/* last: it defines short words as macros */
+#include <term.h>
 
 #define MAX_FDS  32
 #define DEAD_MAX 50 /* readable but nothing read: so often in a row means the terminal is gone */

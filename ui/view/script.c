@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utf8proc.h>
+
 #include "solver/base/file.h"
 #include "ui/view/lines.h"
 
@@ -90,9 +92,15 @@ static enum hv_status run_command(struct hv_script *s, const char *text)
 {
     struct hv_event ev = hv_event_key((struct hv_key){.code = HV_KEY_CHAR, .cp = ':'});
     (void)hv_app_feed(s->app, &ev);
-    for (; *text; text++) {
-        ev = hv_event_key(
-            (struct hv_key){.code = HV_KEY_CHAR, .cp = (uint32_t)(unsigned char)*text});
+    size_t n = strlen(text), at = 0;
+    while (at < n) {
+        utf8proc_int32_t cp;
+        utf8proc_ssize_t len =
+            utf8proc_iterate((const utf8proc_uint8_t *)text + at, (utf8proc_ssize_t)(n - at), &cp);
+        at += len > 0 ? (size_t)len : 1;
+        if (len <= 0)
+            continue;
+        ev = hv_event_key((struct hv_key){.code = HV_KEY_CHAR, .cp = (uint32_t)cp});
         (void)hv_app_feed(s->app, &ev);
     }
     ev = hv_event_key((struct hv_key){.code = HV_KEY_ENTER});
