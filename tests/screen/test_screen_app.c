@@ -31,8 +31,8 @@ static void keys_move_find_and_run_commands(void **state)
     (void)state;
     struct toy_model m = {.n_rows = 1000};
     struct hv_str out = {0};
-    assert_int_equal(run_script("keys jj\nwait >  row-2\nkeys /row-77<Enter>\nwait >  row-77\n"
-                                "keys n\nwait >  row-770\n:hello wörld\nwait ran hello\n"
+    assert_int_equal(run_script("keys jj\nwait > row-2\nkeys /row-77<Enter>\nwait > row-77\n"
+                                "keys n\nwait > row-770\n:hello wörld\nwait ran hello\n"
                                 ":save-screen -\n",
                                 &m, &out),
                      HV_OK);
@@ -49,8 +49,8 @@ static void views_stack_and_help_runs_actions(void **state)
     (void)state;
     struct toy_model m = {.n_rows = 3};
     assert_int_equal(run_script("keys <Enter>\nwait q Back\nkeys <Esc>\nwait q Quit\n"
-                                "keys 2\nwait <2 Model>\nkeys 1?last row<Enter>\nwait >  row-2\n"
-                                "resize 20x5\nwait needs 40x10\nresize 160x48\nwait >  row-2\n",
+                                "keys 2\nwait <2 Model>\nkeys 1?last row<Enter>\nwait > row-2\n"
+                                "resize 20x5\nwait needs 40x10\nresize 160x48\nwait > row-2\n",
                                 &m, NULL),
                      HV_OK);
 }

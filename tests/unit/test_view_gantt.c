@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "ui/view/gantt_view.h"
@@ -44,15 +45,15 @@ static void zoom_keeps_the_time_under_the_cursor(void **state)
     struct hv_gantt_state st;
     hv_gantt_init(&st, &src);
     hv_gantt_zoom(&st, &src, 3, 6);
-    assert_double_equal(st.t1_s - st.t0_s, 3, 1e-9);
-    assert_double_equal((6 - st.t0_s) / 3, 6.0 / 9, 1e-9);
+    assert_true(fabs((st.t1_s - st.t0_s) - (3)) < 1e-9);
+    assert_true(fabs(((6 - st.t0_s) / 3) - (6.0 / 9)) < 1e-9);
     hv_gantt_pan(&st, &src, 100);
-    assert_double_equal(st.t1_s, 9, 1e-9);
+    assert_true(fabs((st.t1_s) - (9)) < 1e-9);
     for (int i = 0; i < 200; i++)
         hv_gantt_zoom(&st, &src, 2, 8);
     assert_true(st.t1_s > st.t0_s);
     hv_gantt_fit(&st, &src);
-    assert_double_equal(st.t1_s - st.t0_s, 9, 1e-9);
+    assert_true(fabs((st.t1_s - st.t0_s) - (9)) < 1e-9);
 }
 
 static void steps_and_finds(void **state)
