@@ -1,0 +1,95 @@
+/**
+ * Device kinds: what one accelerator (or CPU) can do, from the catalogue in share/devices or from a
+ * cluster file.
+ *
+ * Immutable once built; strings and arrays live in the catalogue's or cluster's arena.
+ */
+#ifndef HV_SOLVER_INVENTORY_DEVICE_H
+#define HV_SOLVER_INVENTORY_DEVICE_H
+
+#include "solver/base/arena.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* clang-format off */
+/** Number formats: constant, name in files, bytes per element. */
+#define HV_PRECISION_MAP(X)      \
+    X(HV_FP32, "fp32", 4)        \
+    X(HV_TF32, "tf32", 4)        \
+    X(HV_FP16, "fp16", 2)        \
+    X(HV_BF16, "bf16", 2)        \
+    X(HV_FP8,  "fp8",  1)        \
+    X(HV_INT8, "int8", 1)        \
+    X(HV_FP4,  "fp4",  0.5)
+/* clang-format on */
+
+enum hv_precision {
+#define X(c, name, bytes) c,
+    HV_PRECISION_MAP(X)
+#undef X
+        HV_PRECISION_N
+};
+
+/** Name in files, e.g. "bf16". */
+const char *hv_precision_name(enum hv_precision p);
+/** Index of a name, or -1. */
+int hv_precision_find(const char *name);
+/** Storage bytes of one element of a weight or activation in this precision (tf32 is stored as 4).
+ */
+double hv_precision_bytes(enum hv_precision p);
+
+enum hv_device_class { HV_CLASS_GPU, HV_CLASS_TPU, HV_CLASS_NPU, HV_CLASS_CPU, HV_CLASS_N };
+/** "gpu", "tpu", "npu", "cpu". */
+const char *hv_device_class_name(enum hv_device_class c);
+
+/** A price somebody asked for one device, per hour. */
+struct hv_price {
+    const char *provider, *instance, *date, *source;
+    double usd_per_h, spot_usd_per_h;
+    bool verified;
+};
+
+/** One kind of device. Unknown figures are HV_UNKNOWN. */
+struct hv_device_kind {
+    const char *name, *vendor, *arch, *memory_type;
+    const char *fabric; /**< collectives run only among devices of one fabric, e.g. "nvidia" */
+    enum hv_device_class cls;
+    int year;
+    double memory_bytes, memory_bytes_per_s;
+    double flops_per_s[HV_PRECISION_N]; /**< dense vendor peak */
+    double matmul_flops_per_s;          /**< best measured dense matmul in the 16-bit format */
+    const char *link_kind;              /**< "NVLink3", "PCIe", …; NULL unknown */
+    double link_bytes_per_s;            /**< one direction, per device, all peers together */
+    int link_domain;                    /**< devices joined by that link; 0 unknown */
+    double pcie_bytes_per_s;            /**< one direction, host link */
+    double tdp_w;
+    const struct hv_price *prices;
+    size_t n_prices;
+    const char *spec_source;
+    bool spec_verified; /**< false: figures recalled, not read at a source */
+    const char *note;
+};
+
+/** The shipped catalogue. Owner: hv_device_catalogue_free (io builds it). */
+struct hv_device_catalogue {
+    struct hv_arena arena;
+    struct hv_device_kind *kinds;
+    size_t n_kinds;
+};
+
+/** The kind of that name, or NULL. O(n). */
+const struct hv_device_kind *hv_device_find(const struct hv_device_catalogue *c, const char *name);
+/** Peak FLOP/s for this precision, with the usual fall-backs where the device lacks it (bf16 →
+ * unknown: see hv_device_has). fp16↔tf32↔fp32 never substitute silently: HV_UNKNOWN when absent. */
+double hv_device_peak_flops_per_s(const struct hv_device_kind *k, enum hv_precision p);
+/** Can the device compute in this precision at all? */
+bool hv_device_has(const struct hv_device_kind *k, enum hv_precision p);
+/** Lowest known price per device-hour from the catalogue (on demand), or HV_UNKNOWN. */
+double hv_device_price_usd_per_h(const struct hv_device_kind *k);
+/** Lowest known spot price per device-hour from the catalogue, or HV_UNKNOWN. */
+double hv_device_spot_usd_per_h(const struct hv_device_kind *k);
+/** Frees the catalogue. */
+void hv_device_catalogue_free(struct hv_device_catalogue *c);
+
+#endif

@@ -1,0 +1,308 @@
+/**
+ * The plan: which devices form which stages, with which degrees, schedule and synchronisation. It
+ * carries everything that is judged; rules A–F and the knobs are those of formats.md §5.
+ *
+ * Immutable once built (solver/io/own/plan_file fills it). Everything lives in the plan's arena.
+ * The document's JSON tree is kept beside it by io, so a plan is written back with nothing lost.
+ */
+#ifndef HV_SOLVER_PLAN_PLAN_H
+#define HV_SOLVER_PLAN_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "solver/base/arena.h"
+#include "solver/inventory/cluster.h"
+#include "solver/workload/job.h"
+#include "solver/workload/model.h"
+
+/* Words of the plan format: one X-macro per knob; `hv_word_*` tables are generated from them. The
+ * first word is the default. */
+/* clang-format off */
+#define HV_TP_SCHEME_MAP(X) X(HV_TP_1D,"1d") X(HV_TP_2D,"2d") X(HV_TP_25D,"2.5d") X(HV_TP_3D,"3d")
+#define HV_CP_SCHEME_MAP(X) X(HV_CP_RING,"ring") X(HV_CP_ULYSSES,"ulysses") X(HV_CP_USP,"usp") X(HV_CP_LOONGTRAIN,"loongtrain") \
+    X(HV_CP_RSA,"rsa") X(HV_CP_DISTFLASH,"distflash") X(HV_CP_WALLFACER,"wallfacer") X(HV_CP_DSP,"dsp")
+#define HV_CP_LAYOUT_MAP(X) X(HV_CP_CONTIGUOUS,"contiguous") X(HV_CP_ZIGZAG,"zigzag") X(HV_CP_STRIPED,"striped")
+#define HV_CP_ORDER_MAP(X) X(HV_CP_HEADS_INNER,"heads_inner") X(HV_CP_RING_INNER,"ring_inner")
+#define HV_CP_BACKWARD_MAP(X) X(HV_CP_KV,"kv") X(HV_CP_Q_DO,"q_do")
+#define HV_DEAL_MAP(X) X(HV_DEAL_SPLIT,"split") X(HV_DEAL_TURNS,"turns")
+#define HV_A2A_MAP(X) X(HV_A2A_FLAT,"flat") X(HV_A2A_2DH,"2dh") X(HV_A2A_HIERARCHICAL,"hierarchical") X(HV_A2A_PIPE,"pipe") X(HV_A2A_TP,"tp_coordinated")
+#define HV_MOE_KERNEL_MAP(X) X(HV_MOE_GROUPED,"grouped") X(HV_MOE_PADDED,"padded") X(HV_MOE_BLOCK,"block") X(HV_MOE_SCATTER,"scatter")
+#define HV_MOE_ORDER_MAP(X) X(HV_MOE_PLAIN,"plain") X(HV_MOE_OPTSCHE,"optsche")
+#define HV_MOE_MOVE_MAP(X) X(HV_MOE_TOKENS,"tokens") X(HV_MOE_EXPERTS,"experts")
+#define HV_COPY_LIFE_MAP(X) X(HV_COPY_PERMANENT,"permanent") X(HV_COPY_ITERATION,"iteration")
+#define HV_ZERO_UNIT_MAP(X) X(HV_ZERO_LAYER,"layer") X(HV_ZERO_CHUNK,"chunk") X(HV_ZERO_STAGE,"stage")
+#define HV_ZERO_GATHER_MAP(X) X(HV_GATHER_FLAT,"flat") X(HV_GATHER_HIERARCHICAL,"hierarchical")
+#define HV_ZERO_GATHER_AT_MAP(X) X(HV_GATHER_END,"end") X(HV_GATHER_NEXT_FORWARD,"next_forward")
+#define HV_ZERO_REDUCE_MAP(X) X(HV_REDUCE_EACH,"each") X(HV_REDUCE_END,"end") X(HV_REDUCE_TWO_HOP,"two_hop")
+#define HV_SYNC_KIND_MAP(X) X(HV_SYNC_ALLREDUCE,"allreduce") X(HV_SYNC_PS,"ps") X(HV_SYNC_WSP,"wsp") X(HV_SYNC_PARTIAL,"partial_reduce") X(HV_SYNC_GOSSIP,"gossip") X(HV_SYNC_NONE,"none")
+#define HV_SYNC_ALGORITHM_MAP(X) X(HV_ALGO_AUTO,"auto") X(HV_ALGO_RING,"ring") X(HV_ALGO_TREE,"tree") X(HV_ALGO_HIERARCHICAL,"hierarchical") X(HV_ALGO_NVLS,"nvls") X(HV_ALGO_HFREDUCE,"hfreduce")
+#define HV_SYNC_PRIORITY_MAP(X) X(HV_PRIORITY_FIFO,"fifo") X(HV_PRIORITY_AFTER_A2A,"after_all_to_all")
+#define HV_SYNC_WEIGHTS_MAP(X) X(HV_WEIGHTS_CONSTANT,"constant") X(HV_WEIGHTS_STALENESS,"staleness")
+#define HV_OFFLOAD_MAP(X) X(HV_OFFLOAD_ACTIVATIONS,"activations") X(HV_OFFLOAD_OPTIMIZER,"optimizer") X(HV_OFFLOAD_WEIGHTS,"weights")
+#define HV_MODE_MAP(X) X(HV_MODE_TRAIN,"train") X(HV_MODE_SERVE,"serve")
+/** Recompute units: bit constants with their names; `none` = 0, `selective` = core, `full` = all bits. */
+#define HV_RECOMPUTE_MAP(X) X(HV_RC_QKV,"qkv") X(HV_RC_CORE,"core") X(HV_RC_OUT,"out") X(HV_RC_UP,"up") X(HV_RC_ACT,"act") X(HV_RC_DOWN,"down") X(HV_RC_NORM,"norm") X(HV_RC_EXPERTS,"experts")
+
+#define HV_WORD_TABLES(X) X(hv_tp_scheme,HV_TP_SCHEME_MAP) X(hv_cp_scheme,HV_CP_SCHEME_MAP) X(hv_cp_layout,HV_CP_LAYOUT_MAP) \
+    X(hv_cp_order,HV_CP_ORDER_MAP) X(hv_cp_backward,HV_CP_BACKWARD_MAP) X(hv_deal,HV_DEAL_MAP) X(hv_a2a,HV_A2A_MAP) \
+    X(hv_moe_kernel,HV_MOE_KERNEL_MAP) X(hv_moe_order,HV_MOE_ORDER_MAP) X(hv_moe_move,HV_MOE_MOVE_MAP) X(hv_copy_life,HV_COPY_LIFE_MAP) \
+    X(hv_zero_unit,HV_ZERO_UNIT_MAP) X(hv_zero_gather,HV_ZERO_GATHER_MAP) X(hv_zero_gather_at,HV_ZERO_GATHER_AT_MAP) X(hv_zero_reduce,HV_ZERO_REDUCE_MAP) \
+    X(hv_sync_kind,HV_SYNC_KIND_MAP) X(hv_sync_algorithm,HV_SYNC_ALGORITHM_MAP) X(hv_sync_priority,HV_SYNC_PRIORITY_MAP) X(hv_sync_weights,HV_SYNC_WEIGHTS_MAP) \
+    X(hv_offload_what,HV_OFFLOAD_MAP) X(hv_plan_mode,HV_MODE_MAP)
+/* each row: enum name { constants…, N }, and its words */
+#define HV_ROW_ENUM(c, word) c,
+#define HV_DECLARE_WORDS(name, map) enum name { map(HV_ROW_ENUM) name##_N }; extern const char *const name##_words[name##_N];
+HV_WORD_TABLES(HV_DECLARE_WORDS)
+#define HV_ROW_BIT(c, word) c##_AT,
+enum hv_recompute_bit { HV_RECOMPUTE_MAP(HV_ROW_BIT) hv_recompute_N };
+extern const char *const hv_recompute_words[hv_recompute_N];
+#define HV_ROW_MASK(c, word) c = 1 << c##_AT,
+enum hv_recompute { HV_RC_NONE = 0, HV_RECOMPUTE_MAP(HV_ROW_MASK) HV_RC_FULL = (1 << hv_recompute_N) - 1 };
+/* clang-format on */
+
+/** Tensor parallelism. */
+struct hv_tp {
+    enum hv_tp_scheme scheme;
+    int degree, depth;
+    bool regather;
+};
+
+/** Context parallelism; `ulysses` = the heads part. */
+struct hv_cp {
+    enum hv_cp_scheme scheme;
+    int degree, ulysses, inner, tile;
+    enum hv_cp_layout layout;
+    enum hv_cp_order order;
+    enum hv_cp_backward backward;
+    const char *const *dims; /**< dsp: sharded dimension per block, or NULL */
+    size_t n_dims;
+};
+
+/** Copies of one expert: on the ranks listed, or on every rank. */
+struct hv_expert_copies {
+    int expert;
+    bool everywhere; /**< written `"*"`; `ranks` is empty then */
+    int *ranks;
+    size_t n_ranks;
+};
+
+/** Expert-parallel knobs, for blocks [from, to) of the stage (−1, −1 = all). */
+struct hv_moe_knobs {
+    int from, to;
+    int ep; /**< 0: the stage's */
+    double capacity_factor;
+    int min_capacity, expert_shards, degree_forward, degree_backward;
+    enum hv_a2a all_to_all;
+    enum hv_moe_kernel kernel;
+    enum hv_moe_order order;
+    enum hv_moe_move move;
+    enum hv_copy_life copy_life;
+    int *owners;
+    size_t n_owners;
+    struct hv_expert_copies *copies;
+    size_t n_copies;
+    double off_node_frac;                             /**< HV_UNKNOWN: from the routing */
+    double *target;                                   /**< ranks × ranks, or NULL */
+    size_t n_target;                                  /**< ranks */
+    double compress_ratio, compress_bytes_per_s;      /**< HV_UNKNOWN: none */
+};
+
+/** Sharding of states over the data-parallel holders. */
+struct hv_zero {
+    int stage;       /**< 0–3 */
+    int shard_group; /**< 0: all holders */
+    enum hv_zero_unit unit;
+    bool reshard;
+    int prefetch, limit;
+    enum hv_zero_gather gather;
+    enum hv_zero_gather_at gather_at;
+    enum hv_zero_reduce reduce;
+};
+
+/** What leaves the device memory. */
+struct hv_offload {
+    enum hv_offload_what what;
+    double frac;
+    bool to_host;
+    uint32_t *devices; /**< when not to_host */
+    size_t n_devices;
+};
+
+/** A pair of strings: shard pattern and axis → dim, place pattern and address, fuse pair, mesh axis. */
+struct hv_named_pairs {
+    const char *name;
+    const char **keys, **values;
+    size_t n;
+};
+
+/** A range of half blocks: [from, to) × 2, so that `.5` cuts are whole numbers. */
+struct hv_range {
+    int from2, to2;
+};
+
+/** A stage. */
+struct hv_stage {
+    uint32_t *devices; /**< all `count` copies, in written order */
+    size_t n_devices;
+    struct hv_range *ranges; /**< one per chunk, in model order */
+    size_t n_ranges;
+    const char **ops; /**< name patterns of graph operators, or NULL */
+    size_t n_ops;
+    const char *module; /**< NULL: the whole model */
+    int embedding, head; /**< −1 by position, 0 no, 1 yes */
+    int *after;          /**< stage numbers feeding this one; n_after = −1: the one before */
+    int n_after;
+    struct hv_tp tp;
+    bool sequence_parallel;
+    struct hv_cp cp;
+    int dp;
+    enum hv_deal deal;
+    int *shares; /**< dp entries or NULL (equal) */
+    int ep;
+    struct hv_moe_knobs *moe;
+    size_t n_moe;
+    struct hv_zero zero;
+    unsigned recompute;      /**< mask of enum hv_recompute */
+    unsigned *recompute_per; /**< per block of the stage, or NULL */
+    size_t n_recompute_per;
+    struct hv_offload *offload;
+    size_t n_offload;
+    int in_flight;   /**< 0: the schedule's own */
+    int micro_batch; /**< 0: the replica's */
+    struct hv_named_pairs mesh, place, fuse;
+    struct hv_named_pairs *shard;
+    size_t n_shard;
+};
+
+/** One micro-batch with its own size. */
+struct hv_micro_batch {
+    int64_t sequences, tokens; /**< tokens 0: sequences × the job's sequence */
+    const char **modules;
+    double *scales;
+    size_t n_scales;
+};
+
+/** `count` equal, independent pipelines. */
+struct hv_replica {
+    int count;
+    int micro_batch;      /**< 0: the plan's */
+    int64_t micro_batches; /**< number, also when `list` is given */
+    struct hv_micro_batch *list;
+    struct hv_stage *stages;
+    size_t n_stages;
+};
+
+/** An option as written: text form of a scalar. */
+struct hv_option {
+    const char *key, *value;
+};
+
+/** The schedule, by name. */
+struct hv_plan_schedule {
+    const char *name;
+    struct hv_option *options;
+    size_t n_options;
+    int64_t *slice_tokens; /**< explicit slice lengths, or NULL */
+    size_t n_slice_tokens;
+    int slices;          /**< 1 */
+    const char ***order; /**< explicit: token lists, one per device or stage */
+    size_t *n_order;     /**< tokens in each */
+    size_t n_orders;
+};
+
+/** How replicas agree. */
+struct hv_sync {
+    enum hv_sync_kind kind;
+    enum hv_sync_algorithm algorithm;
+    double *bucket_bytes; /**< last repeats; never NULL */
+    size_t n_buckets;
+    bool overlap;
+    double cycle_s, chunk_bytes;
+    enum hv_sync_priority priority;
+    const char *servers; /**< "sharded", "local" or an address */
+    int staleness, group;
+    enum hv_sync_weights weights;
+};
+
+/** Flow edge of a serving plan; −1 = source, −2 = sink. */
+struct hv_flow_edge {
+    int from, to;
+    double tokens_per_s;
+};
+
+/** What the strategy's own formula says: keys as written with unit. */
+struct hv_claim {
+    const char **keys;
+    double *values;
+    size_t n;
+    const char **term_keys; /**< `terms`: parts of the formula */
+    double *term_values;
+    size_t n_terms;
+    const char *formula;              /**< NULL: none */
+    double iteration_s, tokens_per_s; /**< HV_UNKNOWN when not claimed */
+};
+
+struct hv_plan;
+/** One job of a plan for many. */
+struct hv_plan_job {
+    const char *name;
+    struct hv_plan *plan;
+};
+
+/** A plan. Owner: hv_plan_unref. Holds a reference to its cluster (device numbers mean nothing without). */
+struct hv_plan {
+    struct hv_arena arena;
+    unsigned refs;
+    struct hv_cluster *cluster;
+    const char *strategy;             /**< name, or NULL */
+    struct hv_option *strategy_options;
+    size_t n_strategy_options;
+    enum hv_plan_mode mode;
+    int micro_batch;
+    struct hv_replica *replicas;
+    size_t n_replicas;
+    struct hv_plan_job *jobs;
+    size_t n_jobs;
+    struct hv_flow_edge *flow;
+    size_t n_flow;
+    struct hv_plan_schedule schedule;
+    struct hv_sync sync;
+    struct hv_claim claimed;
+};
+
+/** One more owner. Returns p. */
+struct hv_plan *hv_plan_ref(struct hv_plan *p);
+/** One owner less; frees at the last. NULL is fine. */
+void hv_plan_unref(struct hv_plan *p);
+/** Fills in the default of every knob of a stage, the schedule and the synchronisation. */
+void hv_stage_defaults(struct hv_stage *s);
+/** The same for the knobs of experts: all blocks of the stage, the stage's `ep`. */
+void hv_moe_defaults(struct hv_moe_knobs *k);
+/** The same for a plan (no replicas yet); the default bucket list is allocated in the plan's arena. */
+void hv_plan_defaults(struct hv_plan *p);
+/** A new empty plan with all defaults that keeps a reference to `cluster`. Owner: hv_plan_unref. */
+struct hv_plan *hv_plan_new(struct hv_cluster *cluster);
+
+/** Ranks of one pipeline copy of the stage: n_devices / count. */
+size_t hv_stage_ranks(const struct hv_replica *r, const struct hv_stage *s);
+/** Micro-batch size (sequences) of a stage after all defaults. */
+int hv_stage_micro_batch(const struct hv_plan *p, const struct hv_replica *r, const struct hv_stage *s);
+/** Does the stage hold the embedding or the head (rule C)? `i` = its number in the replica. */
+bool hv_stage_has_embedding(const struct hv_replica *r, size_t i);
+bool hv_stage_has_head(const struct hv_replica *r, size_t i);
+/** Sequences per iteration of one copy of the replica. */
+int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r);
+/** Value of a schedule option, or NULL. */
+const char *hv_plan_schedule_option(const struct hv_plan *p, const char *key);
+/** Does training with this plan use weights older than the last update (pipedream*, hetpipe, sync wsp,
+ * partial_reduce, gossip, ps with staleness)? Such a plan is not exact. */
+bool hv_plan_is_stale(const struct hv_plan *p);
+/** May one device run several stages under this schedule (rule B)? Unknown names: no. */
+bool hv_plan_schedule_shares_devices(const char *schedule);
+/** Degree of the heads part of context parallelism (1: no heads are split). */
+int hv_cp_heads_degree(const struct hv_cp *cp);
+/** Does `text` match a name pattern (`*` any run, `?` any one byte)? O(|pattern| · |text|). */
+bool hv_name_match(const char *pattern, const char *text);
+
+#endif
