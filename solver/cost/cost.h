@@ -35,6 +35,10 @@ struct hv_part_query {
     const struct hv_device_kind *device; /**< the slowest kind of the tensor-parallel group */
     int tp, cp, ep;
     enum hv_tp_scheme tp_scheme;
+    int tp_depth;               /**< 2.5d: copies of the q × q grid; 0 or 1 otherwise */
+    enum hv_cp_scheme cp_scheme; /**< ulysses; everything else is priced as a ring */
+    int cp_heads;               /**< heads part of cp (usp, loongtrain); 0 or 1: none */
+    enum hv_cp_layout cp_layout; /**< contiguous rings wait for the rank with the latest tokens */
     bool sequence_parallel;
     double sequences;      /**< of one micro-batch on one data-parallel rank; fractions allowed */
     double tokens;         /**< per sequence, before cp */

@@ -35,6 +35,8 @@ struct hv_objective {
     enum hv_minimize minimize;
     double max_usd_per_h, deadline_s; /**< HV_UNKNOWN: no limit */
     bool allow_stale, allow_drop;
+    /** The file says so itself: only a written `false` makes a stale or dropping plan a violation. */
+    bool allow_stale_given, allow_drop_given;
 };
 
 /** One bin of the sequence-length distribution. */
