@@ -7,9 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-#define STEPS      ((int64_t)1500000)
+#define STEPS      ((int64_t)8000000)
+#define PER_CLASS  ((int64_t)60000) /* steps that a class gets at most */
 #define SEED       20240607u
-#define WORK_LIMIT ((int64_t)400000000) /* edge visits, so that large graphs end in seconds too */
+#define WORK_LIMIT ((int64_t)1600000000) /* edge visits, so that large graphs end in seconds too   \
+                                          */
 
 /* A placement with its loads, kept up to date under moves. */
 struct state {
@@ -152,12 +154,14 @@ void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, stru
     start_state(&s, device, a);
     size_t *keep = hv_arena_copy(a, s.device, g->n_classes, sizeof *keep);
     double now = energy(&s, &worst), heat = 0.03 * worst;
+    int64_t steps = PER_CLASS * (int64_t)g->n_classes;
+    steps = steps < STEPS ? steps : STEPS;
     best = worst;
     hv_rng_seed(&rng, SEED);
-    for (int64_t step = 0; step < STEPS && s.work < WORK_LIMIT; step++) {
+    for (int64_t step = 0; step < steps && s.work < WORK_LIMIT; step++) {
         if (step % 4096 == 0) {
             double left =
-                1 - fmax((double)step / (double)STEPS, (double)s.work / (double)WORK_LIMIT);
+                1 - fmax((double)step / (double)steps, (double)s.work / (double)WORK_LIMIT);
             heat = 0.03 * best * left * left * left + 1e-7 * best;
             if (hv__watch_over(watch))
                 break;

@@ -122,6 +122,39 @@ static void zero_bubble_has_none(void **state)
     hv_arena_free(&x.a);
 }
 
+/*
+ * Bubbles in chunk slots (f = b = w = 1, m ≥ 2p) of the controllable-memory family, NeurIPS'24:
+ * V-Half 3p − 7 (p even), 3p − 4 (p odd); V-Min 4p − 7 (3 divides p), else 4p − 5; 1F1B-V as run
+ * with its authors' program.
+ */
+static void controllable_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int32_t p;
+        double bubble;
+        int32_t peak; /* chunk activations on the worst rank */
+    } cases[] = {
+        {"v-half", 4, 5, 6},   {"v-half", 5, 11, 6},  {"v-half", 8, 17, 10}, {"v-min", 4, 11, 4},
+        {"v-min", 6, 17, 6},   {"v-min", 8, 27, 8},   {"1f1b-v", 4, 15, 6},  {"1f1b-v", 5, 18, 8},
+        {"1f1b-v", 6, 22, 10}, {"1f1b-v", 8, 33, 12},
+    };
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        struct fixture x;
+        int32_t peaks[8], most = 0;
+        build(&x, cases[i].name, cases[i].p, 2 * cases[i].p, 2, NULL, NULL);
+        price(&x, 1, 1, 1, 0);
+        NEAR(x.run.longest_span_s - 6 * 2 * cases[i].p, cases[i].bubble);
+        hv_schedule_peak_inflight(&x.s, peaks);
+        for (int32_t r = 0; r < cases[i].p; r++) {
+            most = peaks[r] > most ? peaks[r] : most;
+        }
+        assert_int_equal(most, cases[i].peak);
+        hv_arena_free(&x.a);
+    }
+}
+
 /* the overlapped pair counts once; default duration = the sum */
 static void pairs(void **state)
 {
@@ -419,9 +452,13 @@ static void graph_of_stages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closed_forms),    cmocka_unit_test(zero_bubble_has_none),
-        cmocka_unit_test(pairs),           cmocka_unit_test(free_recompute),
-        cmocka_unit_test(random_orders),   cmocka_unit_test(scales),
+        cmocka_unit_test(closed_forms),
+        cmocka_unit_test(zero_bubble_has_none),
+        cmocka_unit_test(controllable_memory),
+        cmocka_unit_test(pairs),
+        cmocka_unit_test(free_recompute),
+        cmocka_unit_test(random_orders),
+        cmocka_unit_test(scales),
         cmocka_unit_test(graph_of_stages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
