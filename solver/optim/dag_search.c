@@ -7,11 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-#define STEPS      ((int64_t)8000000)
-#define PER_CLASS  ((int64_t)60000) /* steps that a class gets at most */
-#define SEED       20240607u
-#define WORK_LIMIT ((int64_t)1600000000) /* edge visits, so that large graphs end in seconds too   \
-                                          */
+#define STEPS     ((int64_t)8000000)
+#define PER_CLASS ((int64_t)60000) /* steps that a class gets at most */
+#define SEED      20240607u
+#define WORK_LIMIT                                                                                 \
+    ((int64_t)1600000000) /* edge visits, so that large graphs end in seconds too                  \
+                           */
 
 /* A placement with its loads, kept up to date under moves. */
 struct state {
