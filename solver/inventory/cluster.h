@@ -2,8 +2,8 @@
  * A cluster: groups of identical nodes, the devices in them, and the network between them.
  *
  * Groups are stored once with a count, so 100 000 devices of five kinds cost what five kinds cost.
- * Devices are numbered group by group, node by node, slot by slot (`struct hv_device_ref` gives the way
- * back). Immutable once built (solver/io/own fills the struct and calls hv_cluster_finish). All
+ * Devices are numbered group by group, node by node, slot by slot (`struct hv_device_ref` gives the
+ * way back). Immutable once built (solver/io/own fills the struct and calls hv_cluster_finish). All
  * bandwidths are one direction. Source of the semantics: formats.md §1.
  */
 #ifndef HV_SOLVER_INVENTORY_CLUSTER_H
@@ -13,6 +13,16 @@
 #include "solver/base/status.h"
 #include "solver/base/str.h"
 #include "solver/inventory/device.h"
+
+/** Most devices, and most nodes, of a cluster. */
+#define HV_CLUSTER_MAX_DEVICES 4000000
+
+/* What the reader takes where neither the file nor the catalogue says it. */
+#define HV_NIC_BYTES_PER_S                                                                         \
+    12.5e9 /**< per node: one 100 Gbit/s port; network.bandwidth_GBps where given */
+#define HV_NIC_LATENCY_S    5e-6    /**< one message between two nodes of one switch */
+#define HV_PCIE_BYTES_PER_S 15.75e9 /**< PCIe 3.0 x16, where the kind does not say */
+#define HV_HOST_LATENCY_S   10e-6   /**< through host memory */
 
 /* clang-format off */
 /** Links inside a node: constant, name in files. */
@@ -26,7 +36,8 @@
     X(HV_LINK_PCIE_ROOT,"pcie-root")\
     X(HV_LINK_HOST,     "host")     \
     X(HV_LINK_ETHERNET, "ethernet") \
-    X(HV_LINK_IB,       "infiniband")
+    X(HV_LINK_IB,       "infiniband") \
+    X(HV_LINK_OTHER,    "other")
 /* clang-format on */
 enum hv_link_kind {
 #define X(c, name) c,
@@ -92,11 +103,12 @@ struct hv_cluster {
     struct hv_node_group *groups;
     size_t n_groups;
     uint32_t n_nodes, n_devices;
-    double network_bytes_per_s, network_latency_s; /**< between nodes, per node; HV_UNKNOWN: the NICs bound it */
+    double network_bytes_per_s,
+        network_latency_s; /**< between nodes, per node; HV_UNKNOWN: the NICs bound it */
     struct hv_network_link *links;
     size_t n_links;
     double *matrix_bytes_per_s, *matrix_latency_s; /**< n_nodes × n_nodes rows, or NULL */
-    const struct hv_device_kind **kinds;           /**< distinct kinds in use, in order of first mention */
+    const struct hv_device_kind **kinds; /**< distinct kinds in use, in order of first mention */
     size_t n_kinds;
     uint64_t hash; /**< of the content */
 };
@@ -114,11 +126,12 @@ struct hv_path {
     enum hv_path_level level;
     double bytes_per_s; /**< tightest element for one flow that has the path to itself */
     double latency_s;
-    const char *why; /**< which element is the tightest: static text such as "nic", "nvlink", "network link" */
+    const char *why; /**< which element is the tightest: static text such as "nic", "nvlink",
+                        "network link" */
 };
 
-/** Numbers groups, nodes and devices, collects kinds; called once by the builder. Errors: HV_ELIMIT above
- * 4 million devices. */
+/** Numbers groups, nodes and devices, collects kinds; called once by the builder. Errors: HV_ELIMIT
+ * above 4 million devices. */
 enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err) HV_NODISCARD;
 /** One more owner. Returns c. */
 struct hv_cluster *hv_cluster_ref(struct hv_cluster *c);
@@ -131,9 +144,25 @@ struct hv_device_ref hv_cluster_device(const struct hv_cluster *c, uint32_t id);
 uint32_t hv_cluster_node_of(const struct hv_cluster *c, uint32_t device);
 /** The group that holds a node. O(log groups). */
 const struct hv_node_group *hv_cluster_group_of_node(const struct hv_cluster *c, uint32_t node);
-/** Path between two devices. O(log groups + links). */
+/** Kind of the device in a slot. O(slot lists of the node). */
+const struct hv_device_kind *hv_node_kind_at(const struct hv_node_group *g, uint32_t slot);
+/** The most specific overriding link between two nodes (node before group before zone), or NULL.
+ * O(links). */
+const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32_t node_a,
+                                              uint32_t node_b);
+/**
+ * Path between two devices. O(log groups + links).
+ *
+ * Same device: its memory. One island: its link. One node: `intra`, divided by the number of peers
+ * where the link is a full mesh (xgmi, hccs); a CPU or another fabric is reached over PCIe and host
+ * memory.
+ */
 struct hv_path hv_cluster_path(const struct hv_cluster *c, uint32_t a, uint32_t b);
-/** Path between two nodes (a ≠ b): NICs, network, overriding links, matrix. */
+/**
+ * Path between two nodes (a ≠ b): the tightest of both NICs and the network element, which is the
+ * overriding link, else the matrix, else the network's figure. Latency: the slower NIC's plus the
+ * element's. Level WAN when both zones are known and differ.
+ */
 struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a, uint32_t node_b);
 /** Sum over nodes in use of price per hour (spot where `spot`), HV_UNKNOWN when any is unknown. */
 double hv_cluster_price_usd_per_h(const struct hv_cluster *c, bool spot);
@@ -141,14 +170,16 @@ double hv_cluster_price_usd_per_h(const struct hv_cluster *c, bool spot);
 double hv_node_price_usd_per_h(const struct hv_node_group *g, bool spot);
 
 /**
- * Resolves an address or list item: `a[0].0-7`, `v[1-3].*`, `a[2]`, `a`, `a.*` (all nodes); appends global device numbers in written order.
+ * Resolves an address, or several with commas or blanks between: `a[0].0-7`, `v[1-3,5].*`, `a[2]`,
+ * `a`, `a.*` (all nodes), `a[0].[0,2]`, `*`; appends global device numbers in written order.
  * @param out  array of *n ids, grown in `arena`
  * Errors: HV_EINPUT with what is wrong (unknown group with the nearest name, index out of range).
  */
-enum hv_status hv_address_resolve(const struct hv_cluster *c, const char *address, struct hv_arena *arena,
-                                  uint32_t **out, size_t *n, struct hv_err *err) HV_NODISCARD;
-/** Shortest address list of a device sequence, order kept ("a[0-1].*", "v[0].0-3"): appends to `items`
- * separated by `sep`. */
+enum hv_status hv_address_resolve(const struct hv_cluster *c, const char *address,
+                                  struct hv_arena *arena, uint32_t **out, size_t *n,
+                                  struct hv_err *err) HV_NODISCARD;
+/** Shortest address list of a device sequence, order kept ("a[0-1].*", "v[0].0-3"): appends to
+ * `items` separated by `sep`. */
 void hv_address_format(const struct hv_cluster *c, const uint32_t *ids, size_t n, const char *sep,
                        struct hv_str *out);
 

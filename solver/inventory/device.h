@@ -1,15 +1,16 @@
 /**
- * Device kinds: what one accelerator (or CPU) can do, from the catalogue in share/devices or from a cluster file.
+ * Device kinds: what one accelerator (or CPU) can do, from the catalogue in share/devices or from a
+ * cluster file.
  *
  * Immutable once built; strings and arrays live in the catalogue's or cluster's arena.
  */
 #ifndef HV_SOLVER_INVENTORY_DEVICE_H
 #define HV_SOLVER_INVENTORY_DEVICE_H
 
+#include "solver/base/arena.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "solver/base/arena.h"
 
 /* clang-format off */
 /** Number formats: constant, name in files, bytes per element. */
@@ -34,7 +35,8 @@ enum hv_precision {
 const char *hv_precision_name(enum hv_precision p);
 /** Index of a name, or -1. */
 int hv_precision_find(const char *name);
-/** Storage bytes of one element of a weight or activation in this precision (tf32 is stored as 4). */
+/** Storage bytes of one element of a weight or activation in this precision (tf32 is stored as 4).
+ */
 double hv_precision_bytes(enum hv_precision p);
 
 enum hv_device_class { HV_CLASS_GPU, HV_CLASS_TPU, HV_CLASS_NPU, HV_CLASS_CPU, HV_CLASS_N };
@@ -78,13 +80,15 @@ struct hv_device_catalogue {
 
 /** The kind of that name, or NULL. O(n). */
 const struct hv_device_kind *hv_device_find(const struct hv_device_catalogue *c, const char *name);
-/** Peak FLOP/s for this precision, with the usual fall-backs where the device lacks it (bf16 → unknown: see
- * hv_device_has). fp16↔tf32↔fp32 never substitute silently: HV_UNKNOWN when absent. */
+/** Peak FLOP/s for this precision, with the usual fall-backs where the device lacks it (bf16 →
+ * unknown: see hv_device_has). fp16↔tf32↔fp32 never substitute silently: HV_UNKNOWN when absent. */
 double hv_device_peak_flops_per_s(const struct hv_device_kind *k, enum hv_precision p);
 /** Can the device compute in this precision at all? */
 bool hv_device_has(const struct hv_device_kind *k, enum hv_precision p);
 /** Lowest known price per device-hour from the catalogue (on demand), or HV_UNKNOWN. */
 double hv_device_price_usd_per_h(const struct hv_device_kind *k);
+/** Lowest known spot price per device-hour from the catalogue, or HV_UNKNOWN. */
+double hv_device_spot_usd_per_h(const struct hv_device_kind *k);
 /** Frees the catalogue. */
 void hv_device_catalogue_free(struct hv_device_catalogue *c);
 

@@ -79,9 +79,10 @@ struct hv_cp {
     size_t n_dims;
 };
 
-/** Copies of one expert (expert −1 = every expert not listed). */
+/** Copies of one expert: on the ranks listed, or on every rank. */
 struct hv_expert_copies {
     int expert;
+    bool everywhere; /**< written `"*"`; `ranks` is empty then */
     int *ranks;
     size_t n_ranks;
 };
@@ -235,7 +236,10 @@ struct hv_claim {
     const char **keys;
     double *values;
     size_t n;
-    const char *formula;
+    const char **term_keys; /**< `terms`: parts of the formula */
+    double *term_values;
+    size_t n_terms;
+    const char *formula;              /**< NULL: none */
     double iteration_s, tokens_per_s; /**< HV_UNKNOWN when not claimed */
 };
 
@@ -273,7 +277,12 @@ struct hv_plan *hv_plan_ref(struct hv_plan *p);
 void hv_plan_unref(struct hv_plan *p);
 /** Fills in the default of every knob of a stage, the schedule and the synchronisation. */
 void hv_stage_defaults(struct hv_stage *s);
+/** The same for the knobs of experts: all blocks of the stage, the stage's `ep`. */
+void hv_moe_defaults(struct hv_moe_knobs *k);
+/** The same for a plan (no replicas yet); the default bucket list is allocated in the plan's arena. */
 void hv_plan_defaults(struct hv_plan *p);
+/** A new empty plan with all defaults that keeps a reference to `cluster`. Owner: hv_plan_unref. */
+struct hv_plan *hv_plan_new(struct hv_cluster *cluster);
 
 /** Ranks of one pipeline copy of the stage: n_devices / count. */
 size_t hv_stage_ranks(const struct hv_replica *r, const struct hv_stage *s);
@@ -286,5 +295,14 @@ bool hv_stage_has_head(const struct hv_replica *r, size_t i);
 int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r);
 /** Value of a schedule option, or NULL. */
 const char *hv_plan_schedule_option(const struct hv_plan *p, const char *key);
+/** Does training with this plan use weights older than the last update (pipedream*, hetpipe, sync wsp,
+ * partial_reduce, gossip, ps with staleness)? Such a plan is not exact. */
+bool hv_plan_is_stale(const struct hv_plan *p);
+/** May one device run several stages under this schedule (rule B)? Unknown names: no. */
+bool hv_plan_schedule_shares_devices(const char *schedule);
+/** Degree of the heads part of context parallelism (1: no heads are split). */
+int hv_cp_heads_degree(const struct hv_cp *cp);
+/** Does `text` match a name pattern (`*` any run, `?` any one byte)? O(|pattern| · |text|). */
+bool hv_name_match(const char *pattern, const char *text);
 
 #endif

@@ -7,13 +7,19 @@
 #ifndef HV_SOLVER_WORKLOAD_MODEL_H
 #define HV_SOLVER_WORKLOAD_MODEL_H
 
+#include "solver/base/arena.h"
+#include "solver/base/status.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "solver/base/arena.h"
-#include "solver/base/status.h"
 
-enum hv_model_kind { HV_MODEL_TRANSFORMER, HV_MODEL_LAYERS, HV_MODEL_GRAPH, HV_MODEL_MODULES, HV_MODEL_KIND_N };
+enum hv_model_kind {
+    HV_MODEL_TRANSFORMER,
+    HV_MODEL_LAYERS,
+    HV_MODEL_GRAPH,
+    HV_MODEL_MODULES,
+    HV_MODEL_KIND_N
+};
 /** "transformer", "layers", "graph", "modules". */
 const char *hv_model_kind_name(enum hv_model_kind k);
 
@@ -37,9 +43,16 @@ const char *hv_ffn_kind_name(enum hv_ffn_kind k); /**< name in files */
 int hv_ffn_kind_matrices(enum hv_ffn_kind k);     /**< 2 plain, 3 gated */
 
 enum hv_norm_kind { HV_NORM_LAYERNORM, HV_NORM_RMSNORM, HV_NORM_KIND_N };
-enum hv_position_kind { HV_POSITION_LEARNED, HV_POSITION_ROPE, HV_POSITION_ALIBI, HV_POSITION_NONE, HV_POSITION_KIND_N };
-const char *hv_norm_kind_name(enum hv_norm_kind k);         /**< "layernorm", "rmsnorm" */
-const char *hv_position_kind_name(enum hv_position_kind k); /**< "learned", "rope", "alibi", "none" */
+enum hv_position_kind {
+    HV_POSITION_LEARNED,
+    HV_POSITION_ROPE,
+    HV_POSITION_ALIBI,
+    HV_POSITION_NONE,
+    HV_POSITION_KIND_N
+};
+const char *hv_norm_kind_name(enum hv_norm_kind k); /**< "layernorm", "rmsnorm" */
+const char *
+hv_position_kind_name(enum hv_position_kind k); /**< "learned", "rope", "alibi", "none" */
 
 /** Multi-head latent attention (DeepSeek-V2/V3); kv_rank 0 = not MLA. */
 struct hv_mla {
@@ -53,14 +66,16 @@ struct hv_block {
     int window; /**< sliding attention window in tokens, 0 = full */
     int ffn;    /**< dense feed-forward width, 0: none */
     enum hv_ffn_kind ffn_kind;
-    int experts, top_k, expert_ffn, shared_experts, shared_ffn; /**< experts 0: dense */
+    int experts, top_k, expert_ffn, shared_experts,
+        shared_ffn; /**< experts 0: dense; ffn widths of one expert */
     bool attention_bias, ffn_bias;
 };
 
 /** One measured layer (kind "layers"). Times per sample (one sequence entering the pipeline). */
 struct hv_measured_layer {
     const char *name;
-    double *forward_s, *backward_s; /**< per entry of `devices` of the model; HV_UNKNOWN where missing */
+    double *forward_s,
+        *backward_s; /**< per entry of `devices` of the model; HV_UNKNOWN where missing */
     double parameter_bytes, activation_bytes, output_bytes;
     double transfer_s;    /**< HV_UNKNOWN: from output_bytes and the link */
     double parallel_frac; /**< Amdahl fraction that tensor parallelism divides; 1 */
@@ -101,7 +116,8 @@ struct hv_model {
     bool tied_embeddings, causal;
     enum hv_norm_kind norm;
     enum hv_position_kind position;
-    int patch_tokens; /**< vision models: tokens per image; 0 */
+    int patch_tokens; /**< vision models: tokens per image (then `vocab` is the number of values of
+                         a patch); 0 */
     struct hv_block *blocks;
     size_t n_blocks; /**< transformer: blocks; layers: measured layers; graph: ops; modules: sum */
     /* layers */
@@ -126,10 +142,14 @@ struct hv_model *hv_model_ref(struct hv_model *m);
 /** One owner less; frees at the last. NULL is fine. */
 void hv_model_unref(struct hv_model *m);
 
-/** Parameters of the attention half of a block (projections, biases, its norm). Counts, not bytes. */
+/** Computes the content hash; called once by the builder. */
+void hv_model_finish(struct hv_model *m);
+
+/** Parameters of the attention half of a block (projections, biases, its norm). Counts, not bytes.
+ */
 double hv_block_attention_parameters(const struct hv_model *m, const struct hv_block *b);
-/** Parameters of the feed-forward half that every data-parallel rank of it holds (dense FFN, shared experts,
- * router, its norm). */
+/** Parameters of the feed-forward half that every data-parallel rank of it holds (dense FFN, shared
+ * experts, router, its norm). */
 double hv_block_ffn_parameters(const struct hv_model *m, const struct hv_block *b);
 /** Parameters of all routed experts of a block; 0 when dense. */
 double hv_block_expert_parameters(const struct hv_model *m, const struct hv_block *b);
@@ -137,13 +157,28 @@ double hv_block_expert_parameters(const struct hv_model *m, const struct hv_bloc
 double hv_model_embedding_parameters(const struct hv_model *m);
 /** Output head: 0 when tied to the embedding; plus the final norm. */
 double hv_model_head_parameters(const struct hv_model *m);
-/** All parameters. For measured layers: bytes / 2. Golden: llama-3-8b 8.03e9, GPT-3 175B 1.746e11. */
+/** All parameters. For measured layers: bytes / 2. Golden: llama-3-8b 8.03e9, GPT-3 175B 1.746e11.
+ */
 double hv_model_parameters(const struct hv_model *m);
 /** Parameters used per token (MoE: top_k of experts). */
 double hv_model_active_parameters(const struct hv_model *m);
+/** Tokens that one query meets on average: s, s/2 when causal counts half, at most 2·window (w when
+ * half). */
+double hv_block_attention_context(const struct hv_block *b, double sequence, bool causal_half);
+/** Forward FLOPs per token of the projections of the attention half (low-rank ones for MLA). */
+double hv_block_attention_flops(const struct hv_model *m, const struct hv_block *b);
+/** Forward FLOPs per token of scores and weighted sum: 4·heads·head_dim·context. */
+double hv_block_core_flops(const struct hv_block *b, double sequence, bool causal_half);
+/** Forward FLOPs per token of the feed-forward half: dense, or top_k and shared experts and the
+ * router. */
+double hv_block_ffn_flops(const struct hv_model *m, const struct hv_block *b);
+/** FLOPs of an operator: as given, else 2·Π out·Π contract (Π out without contraction). O(dims). */
+double hv_graph_op_flops(const struct hv_model *m, const struct hv_graph_op *o);
 /**
- * Model FLOPs of one sequence forward (causal attention counted half when `causal`), without recompute.
- * Source: cost-model.md §4; closed form 24BLsh²(1+s/6h)+2BshV for MHA, f = 4h, not causal (SC'21 eq. 2 / 3).
+ * Model FLOPs of one sequence forward (causal attention counted half when `causal`), without
+ * recompute. Source: cost-model.md §4; closed form 24BLsh²(1+s/6h)+2BshV for MHA, f = 4h, not
+ * causal (SC'21 eq. 2 / 3). Vision models take patch_tokens instead of `sequence`; measured layers:
+ * HV_UNKNOWN.
  */
 double hv_model_forward_flops(const struct hv_model *m, double sequence, bool causal_half);
 

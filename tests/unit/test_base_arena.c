@@ -1,9 +1,6 @@
 /* The arena with blocks so small that every path of growth runs. */
 #define HV_ARENA_BLOCK 64
 #define HV_VEC_MIN     1
-#include "solver/base/arena.c"
-#include "solver/base/rng.h"
-#include "solver/base/vec.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +8,9 @@
 
 #include <cmocka.h>
 
+#include "solver/base/arena.c"
+#include "solver/base/rng.h"
+#include "solver/base/vec.h"
 #include <string.h>
 
 static void memory_is_zeroed_aligned_and_apart(void **state)

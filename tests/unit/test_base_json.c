@@ -160,7 +160,7 @@ static void checks_say_what_and_where(void **state)
          AT("4:16", NODES "[1].cuont", "expected a whole number of at least 0, found 8.5"));
     SAYS(hv_jp_opt_number(&b2, "f", 0.5, 1, &d, &e),
          AT("4:26", NODES "[1].f", "expected a number from 0.5 to 1, found 0.001"));
-    SAYS(hv_jp_opt_number(&b2, "t", DBL_MIN, INFINITY, &d, &e),
+    SAYS(hv_jp_opt_number(&b2, "t", DBL_MIN, (double)INFINITY, &d, &e),
          AT("4:37", NODES "[1].t", "expected a number above 0, found true"));
     SAYS(hv_jp_opt_bool(&root, "\u00fc", &t, &e),
          AT("5:11", "[\"\u00fc\"]", "expected true or false, found \"\u20ac\""));
@@ -261,8 +261,8 @@ static void layout_of_the_writer(void **state)
     written("3.0", true, "3.0\n");
     written("{}", true, "{}\n");
     struct hv_str s = {0};
-    json_t *v = json_pack("[o,o,o,o,o]", hv_json_num(NAN), hv_json_num(INFINITY), hv_json_num(4096),
-                          hv_json_num(0.1), hv_json_num(-0x1p53));
+    json_t *v = json_pack("[o,o,o,o,o]", hv_json_num((double)NAN), hv_json_num((double)INFINITY),
+                          hv_json_num(4096), hv_json_num(0.1), hv_json_num(-0x1p53));
     hv_json_write(&s, v, false);
     assert_string_equal(s.p, "[null,null,4096,0.1,-9007199254740992.0]");
     json_decref(v);

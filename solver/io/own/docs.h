@@ -16,7 +16,8 @@
 #include "solver/workload/model.h"
 
 /** Reads all of share/devices. Owner: hv_device_catalogue_free. */
-enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out,
+                                        struct hv_err *err) HV_NODISCARD;
 
 /** A cluster document. Owner: hv_cluster_doc_free. */
 struct hv_cluster_doc {
@@ -25,14 +26,17 @@ struct hv_cluster_doc {
     char *path; /**< file or catalogue name as given; NULL when made in memory */
 };
 /**
- * Builds a cluster from a parsed text; the catalogue supplies what the file leaves out (its kinds are copied
- * into the cluster, so it may be freed afterwards). Takes over `json` also on failure.
+ * Builds a cluster from a parsed text; the catalogue supplies what the file leaves out (its kinds
+ * are copied into the cluster, so it may be freed afterwards). Takes over `json` also on failure.
  */
 enum hv_status hv_cluster_doc_build(struct hv_cluster_doc *out, struct hv_json json,
-                                    const struct hv_device_catalogue *devices, struct hv_err *err) HV_NODISCARD;
-/** Reads a file ("-" = standard input), or a shipped sample by name (samples/clusters/NAME.json). */
+                                    const struct hv_device_catalogue *devices,
+                                    struct hv_err *err) HV_NODISCARD;
+/** Reads a file ("-" = standard input), or a shipped sample by name (samples/clusters/NAME.json).
+ */
 enum hv_status hv_cluster_doc_read(struct hv_cluster_doc *out, const char *path_or_name,
-                                   const struct hv_device_catalogue *devices, struct hv_err *err) HV_NODISCARD;
+                                   const struct hv_device_catalogue *devices,
+                                   struct hv_err *err) HV_NODISCARD;
 void hv_cluster_doc_free(struct hv_cluster_doc *d);
 
 /** A model document; also accepts a Hugging Face config.json as it is. Owner: hv_model_doc_free. */
@@ -41,9 +45,11 @@ struct hv_model_doc {
     struct hv_model *model;
     char *path;
 };
-enum hv_status hv_model_doc_build(struct hv_model_doc *out, struct hv_json json, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_model_doc_build(struct hv_model_doc *out, struct hv_json json,
+                                  struct hv_err *err) HV_NODISCARD;
 /** Reads a file, or a model of the catalogue by name (share/models/NAME.json). */
-enum hv_status hv_model_doc_read(struct hv_model_doc *out, const char *path_or_name, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_model_doc_read(struct hv_model_doc *out, const char *path_or_name,
+                                 struct hv_err *err) HV_NODISCARD;
 void hv_model_doc_free(struct hv_model_doc *d);
 
 /** A job document. Owner: hv_job_doc_free. */
@@ -54,9 +60,11 @@ struct hv_job_doc {
     char *path;
 };
 /** `max_sequence` of the model supplies the default sequence. */
-enum hv_status hv_job_doc_build(struct hv_job_doc *out, struct hv_json json, int max_sequence, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_job_doc_build(struct hv_job_doc *out, struct hv_json json, int max_sequence,
+                                struct hv_err *err) HV_NODISCARD;
 /** Reads a file or a shipped sample by name; path NULL: the default job. */
-enum hv_status hv_job_doc_read(struct hv_job_doc *out, const char *path_or_name, int max_sequence, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_job_doc_read(struct hv_job_doc *out, const char *path_or_name, int max_sequence,
+                               struct hv_err *err) HV_NODISCARD;
 void hv_job_doc_free(struct hv_job_doc *d);
 
 /** A plan document. Owner: hv_plan_doc_free. */
@@ -66,19 +74,21 @@ struct hv_plan_doc {
     char *path;
 };
 /**
- * Builds a plan; device addresses are resolved in `cluster`, which the plan keeps a reference to. A plan's members `cluster`, `model`
- * and `job` are only names here (see hv_plan_doc_inputs).
+ * Builds a plan; device addresses are resolved in `cluster`, which the plan keeps a reference to. A
+ * plan's members `cluster`, `model` and `job` are only kept here (see hv_plan_doc_read).
  */
-enum hv_status hv_plan_doc_build(struct hv_plan_doc *out, struct hv_json json, struct hv_cluster *cluster,
-                                 struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_plan_doc_build(struct hv_plan_doc *out, struct hv_json json,
+                                 struct hv_cluster *cluster, struct hv_err *err) HV_NODISCARD;
 void hv_plan_doc_free(struct hv_plan_doc *d);
 /**
- * Reads a plan file together with its inputs: cluster, model and job are those given (path or catalogue
- * name, NULL = as named or held inline in the plan; relative names are tried beside the plan file first).
+ * Reads a plan file together with its inputs: cluster, model and job are those given (path or
+ * catalogue name, NULL = as named or held inline in the plan; relative names are tried beside the
+ * plan file first).
  */
 struct hv_inputs;
 enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const char *cluster,
-                                const char *model, const char *job, struct hv_inputs *inputs, struct hv_err *err) HV_NODISCARD;
+                                const char *model, const char *job, struct hv_inputs *inputs,
+                                struct hv_err *err) HV_NODISCARD;
 
 /** Everything a strategy or a judge starts from. Owner: hv_inputs_free. */
 struct hv_inputs {
@@ -88,8 +98,8 @@ struct hv_inputs {
     struct hv_job_doc job;
 };
 /** Reads the three inputs (job may be NULL: default). */
-enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const char *model, const char *job,
-                              struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const char *model,
+                              const char *job, struct hv_err *err) HV_NODISCARD;
 void hv_inputs_free(struct hv_inputs *in);
 
 #endif

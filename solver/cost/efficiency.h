@@ -1,0 +1,73 @@
+/**
+ * How close real kernels come to a device's peaks: the one table of constants of the cost model.
+ *
+ * Rows marked "fitted" come from 80 000 measured fp16 matrix products (vidur profiles: A100, H100,
+ * A40; roofline t0 + max(flops, bytes), test error 7.8 / 10.9 / 9.1 %). Everything else is an
+ * estimate and says so in `source`. A later calibration replaces rows, never formulas.
+ */
+#ifndef HV_SOLVER_COST_EFFICIENCY_H
+#define HV_SOLVER_COST_EFFICIENCY_H
+
+#include "solver/base/units.h"
+#include "solver/inventory/cluster.h"
+#include "solver/inventory/device.h"
+#include <stdbool.h>
+
+/* clang-format off */
+/** Large-product share of a measured best matmul: mean of 0.72/(271/312) and 0.68/(795/989). */
+#define HV_EFF_OF_MATMUL        0.84
+/** Share of the vendor peak where nothing was measured (estimated). */
+#define HV_EFF_UNMEASURED       0.60
+/** fp8 against 16 bit, share of own peak: (1403/1979) / (795/989), H100 best matmuls. */
+#define HV_EFF_FP8              0.88
+/** Rows, columns or depth (elements) below which a product loses speed: factor 1 - exp(-x/this) (estimated). */
+#define HV_EFF_THIN             64.0
+/** Share of a link's rate in rings inside a node: A100 157/300, H100 313/450 at 64 MB, 366/450 above. */
+#define HV_EFF_NODE_COLLECTIVE  0.65
+/** The same for one sender and one receiver: A100 226/300, H100 338/450. */
+#define HV_EFF_NODE_P2P         0.75
+/** Share of NIC and network rate that payload gets (estimated). */
+#define HV_EFF_NETWORK          0.85
+/** Share of the host link's rate for copies (estimated). */
+#define HV_EFF_HOST             0.80
+/** Extra latency of a hop that is staged in host memory on both sides (estimated). */
+#define HV_HOST_STAGE_S         (20 * HV_US)
+/** Backward FLOPs of attention without a stored score matrix, per forward FLOP: it computes QK' again. */
+#define HV_FLASH_BACKWARD       2.5
+/** Bytes of logits per token and vocabulary entry: the 16-bit product and its fp32 copy. */
+#define HV_LOGIT_BYTES          6.0
+/** Device memory that is gone before the first tensor: context and libraries (0.5 to 1 GiB, estimated). */
+#define HV_CONTEXT_BYTES        (0.75 * HV_GIB)
+/** Communicator buffers of a rank that talks to others (0.3 to 2 GiB, estimated). */
+#define HV_COMMUNICATOR_BYTES   (0.75 * HV_GIB)
+/** Allocator fragmentation as a share of the static states (3 to 8 %, estimated). */
+#define HV_FRAGMENTATION_FRAC   0.04
+/** What is kept free by default, as a share of device memory (estimated). */
+#define HV_RESERVE_FRAC         0.02
+/** Pieces a run of equal blocks is cut into for gradient milestones. */
+#define HV_MILESTONES_PER_RUN   8
+/* clang-format on */
+
+/** What a device reaches in one precision. */
+struct hv_efficiency {
+    double gemm_flops_per_s; /**< large products: peak × share; HV_UNKNOWN when it lacks the
+                                precision */
+    double core_forward_flops_per_s, core_backward_flops_per_s; /**< fused attention */
+    double bytes_per_s;                                         /**< streaming device memory */
+    double gemm_start_s;                                        /**< t0 of a product */
+    double launch_s;         /**< start of an elementwise kernel */
+    double peak_flops_per_s; /**< vendor peak in that precision */
+    double gemm_frac;        /**< share of it */
+    const char *source;      /**< "fitted …" or "estimated …" */
+};
+
+/** Efficiencies of a device kind in a precision (fp8 jobs run attention in 16 bit). O(rows). */
+struct hv_efficiency hv_efficiency_of(const struct hv_device_kind *d, enum hv_precision p);
+
+/** Factor ≤ 1 for thin products (rows, columns, depth). */
+double hv_efficiency_thin(double m, double n, double k);
+
+/** Share of the nominal rate on a path of that level. */
+double hv_efficiency_link(enum hv_path_level level, bool p2p);
+
+#endif

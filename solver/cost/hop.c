@@ -1,0 +1,112 @@
+/*
+ * Activations from one stage to the next: many flows between two sets of devices. Every flow is
+ * bounded by its own path, every node by its NICs, every pair of nodes by the network between them.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "solver/cost/collective.h"
+#include "solver/cost/efficiency.h"
+
+/* One flow, as the nodes see it. */
+struct flow {
+    uint32_t from, to; /* nodes */
+    uint32_t a, b;     /* devices */
+};
+
+static int by_from(const void *x, const void *y)
+{
+    const struct flow *a = x, *b = y;
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    return a->to < b->to ? -1 : a->to > b->to;
+}
+
+static int by_to(const void *x, const void *y)
+{
+    const struct flow *a = x, *b = y;
+    if (a->to != b->to)
+        return a->to < b->to ? -1 : 1;
+    return a->from < b->from ? -1 : a->from > b->from;
+}
+
+struct worst {
+    double time_s, alpha_s;
+    const char *why;
+};
+
+static void take(struct worst *w, double time_s, double alpha_s, const char *why)
+{
+    w->alpha_s = fmax(w->alpha_s, alpha_s);
+    if (time_s > w->time_s || !w->why) {
+        w->time_s = time_s;
+        w->why = why;
+    }
+}
+
+static void take_flow(const struct hv_cluster *c, const struct flow *f, double each,
+                      struct worst *w)
+{
+    if (f->a == f->b)
+        return;
+    struct hv_path p = hv_cluster_path(c, f->a, f->b);
+    const struct hv_collective_query q = {HV_P2P, each,         (const uint32_t[]){f->a, f->b},
+                                          2,      HV_ALGO_AUTO, 1};
+    double time_s = hv_cost_collective(c, &q, NULL).time_s;
+    double alpha_s = fmin(p.latency_s, time_s);
+    take(w, time_s - alpha_s, alpha_s, p.why);
+}
+
+/* NICs of one side; `flows` sorted by that side. */
+static void take_nics(const struct hv_cluster *c, const struct flow *flows, size_t n, bool sending,
+                      double each, struct worst *w)
+{
+    for (size_t i = 0, last; i < n; i = last) {
+        uint32_t node = sending ? flows[i].from : flows[i].to;
+        double bytes = 0;
+        for (last = i; last < n && (sending ? flows[last].from : flows[last].to) == node; last++)
+            bytes += flows[last].from != flows[last].to ? each : 0;
+        double rate = hv_cluster_group_of_node(c, node)->nic.bytes_per_s * HV_EFF_NETWORK;
+        if (bytes > 0 && rate > 0)
+            take(w, bytes / rate, 0,
+                 sending ? "nic of the sending node" : "nic of the receiving node");
+    }
+}
+
+static void take_pairs(const struct hv_cluster *c, const struct flow *flows, size_t n, double each,
+                       struct worst *w)
+{
+    for (size_t i = 0, last; i < n; i = last) {
+        for (last = i; last < n && !by_from(&flows[last], &flows[i]); last++)
+            ;
+        if (flows[i].from == flows[i].to)
+            continue;
+        struct hv_path p = hv_cluster_node_path(c, flows[i].from, flows[i].to);
+        take(w, each * (double)(last - i) / (p.bytes_per_s * HV_EFF_NETWORK), p.latency_s, p.why);
+    }
+}
+
+double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_from,
+                   const uint32_t *to, size_t n_to, double bytes, struct hv_why *why)
+{
+    size_t n = n_from > n_to ? n_from : n_to;
+    if (!n_from || !n_to || !(bytes > 0))
+        return 0;
+    struct flow *flows = hv_xmalloc(n * sizeof *flows);
+    double each = bytes / (double)n;
+    struct worst w = {0};
+    for (size_t i = 0; i < n; i++) {
+        uint32_t a = from[i * n_from / n], b = to[i * n_to / n];
+        flows[i] = (struct flow){hv_cluster_node_of(c, a), hv_cluster_node_of(c, b), a, b};
+        take_flow(c, &flows[i], each, &w);
+    }
+    qsort(flows, n, sizeof *flows, by_from);
+    take_nics(c, flows, n, true, each, &w);
+    take_pairs(c, flows, n, each, &w);
+    qsort(flows, n, sizeof *flows, by_to);
+    take_nics(c, flows, n, false, each, &w);
+    free(flows);
+    hv_why_add(why, "hop", w.time_s + w.alpha_s, "s", "%.4g bytes in %zu flows, tightest: %s",
+               bytes, n, w.why ? w.why : "same devices");
+    return w.time_s + w.alpha_s;
+}

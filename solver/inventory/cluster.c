@@ -1,0 +1,246 @@
+/*
+ * Clusters: numbering of groups, nodes and devices, ownership, content hash and prices. Paths are
+ * in path.c, addresses in address.c; reading files is the business of io/own.
+ */
+#include "solver/inventory/cluster.h"
+
+#include "solver/base/rng.h"
+#include "solver/base/units.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define X(c, name) name,
+static const char *const link_kind_names[HV_LINK_KIND_N] = {HV_LINK_KIND_MAP(X)};
+#undef X
+static const char *const state_names[HV_NODE_STATE_N] = {"ok", "drain", "spare"};
+
+const char *hv_link_kind_name(enum hv_link_kind k)
+{
+    return link_kind_names[k];
+}
+
+const char *hv_node_state_name(enum hv_node_state s)
+{
+    return state_names[s];
+}
+
+static void add_kind(struct hv_cluster *c, const struct hv_device_kind *k)
+{
+    for (size_t i = 0; i < c->n_kinds; i++) {
+        if (c->kinds[i] == k) {
+            return;
+        }
+    }
+    c->kinds[c->n_kinds++] = k;
+}
+
+static void collect_kinds(struct hv_cluster *c)
+{
+    size_t most = 0;
+    for (size_t g = 0; g < c->n_groups; g++) {
+        most += c->groups[g].n_slots;
+    }
+    c->kinds = hv_arena_new(&c->arena, const struct hv_device_kind *, most + 1);
+    c->n_kinds = 0;
+    for (size_t g = 0; g < c->n_groups; g++) {
+        for (size_t i = 0; i < c->groups[g].n_slots; i++) {
+            add_kind(c, c->groups[g].slots[i].kind);
+        }
+    }
+}
+
+static uint64_t hash_text(uint64_t h, const char *s)
+{
+    return hv_hash(h, s ? s : "", s ? strlen(s) + 1 : 1);
+}
+
+static uint64_t hash_num(uint64_t h, double x)
+{
+    double y = hv_known(x) ? x + 0.0 : -1.0; /* one bit pattern for every unknown, one zero */
+    return hv_hash(h, &y, sizeof y);
+}
+
+static uint64_t hash_int(uint64_t h, uint64_t x)
+{
+    return hv_hash(h, &x, sizeof x);
+}
+
+static uint64_t hash_link(uint64_t h, const struct hv_link *l)
+{
+    return hash_num(hash_num(hash_int(h, (uint64_t)l->kind), l->bytes_per_s), l->latency_s);
+}
+
+static uint64_t hash_kind(uint64_t h, const struct hv_device_kind *k)
+{
+    h = hash_text(hash_text(hash_text(h, k->name), k->fabric), k->link_kind);
+    h = hash_int(hash_int(h, (uint64_t)k->cls), (uint64_t)k->link_domain);
+    h = hash_num(hash_num(h, k->memory_bytes), k->memory_bytes_per_s);
+    for (int p = 0; p < HV_PRECISION_N; p++) {
+        h = hash_num(h, k->flops_per_s[p]);
+    }
+    h = hash_num(hash_num(h, k->matmul_flops_per_s), k->link_bytes_per_s);
+    h = hash_num(hash_num(h, k->pcie_bytes_per_s), k->tdp_w);
+    return hash_num(hash_num(h, hv_device_price_usd_per_h(k)), hv_device_spot_usd_per_h(k));
+}
+
+static uint64_t hash_group(uint64_t h, const struct hv_node_group *g)
+{
+    h = hash_text(hash_text(h, g->name), g->zone);
+    h = hash_int(hash_int(h, g->count), (uint64_t)g->state);
+    for (size_t i = 0; i < g->n_slots; i++) {
+        h = hash_int(hash_text(h, g->slots[i].kind->name), g->slots[i].count);
+    }
+    h = hash_link(hash_link(h, &g->intra), &g->nic);
+    for (size_t i = 0; i < g->n_islands; i++) {
+        const struct hv_island *s = &g->islands[i];
+        h = hash_int(hash_int(hash_int(h, s->first), s->count), s->shared);
+        h = hash_link(h, &s->link);
+    }
+    h = hash_num(hash_int(h, g->n_nics), g->host_memory_bytes_per_s);
+    h = hash_num(hash_num(h, g->price_usd_per_h), g->spot_usd_per_h);
+    return hash_num(h, g->preemptions_per_h);
+}
+
+static uint64_t hash_cluster(const struct hv_cluster *c)
+{
+    uint64_t h = HV_HASH_START;
+    for (size_t i = 0; i < c->n_kinds; i++) {
+        h = hash_kind(h, c->kinds[i]);
+    }
+    for (size_t g = 0; g < c->n_groups; g++) {
+        h = hash_group(h, &c->groups[g]);
+    }
+    h = hash_num(hash_num(h, c->network_bytes_per_s), c->network_latency_s);
+    for (size_t i = 0; i < c->n_links; i++) {
+        h = hash_text(hash_text(h, c->links[i].a), c->links[i].b);
+        h = hash_num(hash_num(h, c->links[i].bytes_per_s), c->links[i].latency_s);
+    }
+    size_t n = (size_t)c->n_nodes * c->n_nodes;
+    for (size_t i = 0; c->matrix_bytes_per_s && i < n; i++) {
+        h = hash_num(h, c->matrix_bytes_per_s[i]);
+    }
+    for (size_t i = 0; c->matrix_latency_s && i < n; i++) {
+        h = hash_num(h, c->matrix_latency_s[i]);
+    }
+    return h;
+}
+
+enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
+{
+    uint64_t nodes = 0, devices = 0;
+    for (size_t i = 0; i < c->n_groups; i++) {
+        struct hv_node_group *g = &c->groups[i];
+        uint32_t slot = 0;
+        for (size_t s = 0; s < g->n_slots; s++) {
+            g->slots[s].first = slot;
+            slot += g->slots[s].count;
+        }
+        g->n_devices = slot;
+        g->first_node = (uint32_t)nodes;
+        g->first_device = (uint32_t)devices;
+        nodes += g->count;
+        devices += (uint64_t)g->count * g->n_devices;
+        if (devices > HV_CLUSTER_MAX_DEVICES || nodes > HV_CLUSTER_MAX_DEVICES) {
+            return hv_err_set(err, HV_ELIMIT,
+                              "the cluster has more than %d devices; split it or lower a count",
+                              HV_CLUSTER_MAX_DEVICES);
+        }
+    }
+    c->n_nodes = (uint32_t)nodes;
+    c->n_devices = (uint32_t)devices;
+    collect_kinds(c);
+    c->hash = hash_cluster(c);
+    return HV_OK;
+}
+
+struct hv_cluster *hv_cluster_ref(struct hv_cluster *c)
+{
+    c->refs++;
+    return c;
+}
+
+void hv_cluster_unref(struct hv_cluster *c)
+{
+    if (c && --c->refs == 0) {
+        hv_arena_free(&c->arena);
+        free(c);
+    }
+}
+
+/* The last group whose first number is not above x; by node numbers or by device numbers. */
+static size_t find_group(const struct hv_cluster *c, uint32_t x, bool by_node)
+{
+    size_t lo = 0, hi = c->n_groups;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        uint32_t first = by_node ? c->groups[mid].first_node : c->groups[mid].first_device;
+        if (first <= x) {
+            lo = mid;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+const struct hv_device_kind *hv_node_kind_at(const struct hv_node_group *g, uint32_t slot)
+{
+    size_t i = 0;
+    while (i + 1 < g->n_slots && slot >= g->slots[i + 1].first) {
+        i++;
+    }
+    return g->slots[i].kind;
+}
+
+struct hv_device_ref hv_cluster_device(const struct hv_cluster *c, uint32_t id)
+{
+    size_t i = find_group(c, id, false);
+    const struct hv_node_group *g = &c->groups[i];
+    uint32_t in_group = id - g->first_device;
+    struct hv_device_ref r = {.group = (uint32_t)i,
+                              .node_in_group = in_group / g->n_devices,
+                              .slot = in_group % g->n_devices};
+    r.node = g->first_node + r.node_in_group;
+    r.kind = hv_node_kind_at(g, r.slot);
+    return r;
+}
+
+uint32_t hv_cluster_node_of(const struct hv_cluster *c, uint32_t device)
+{
+    const struct hv_node_group *g = &c->groups[find_group(c, device, false)];
+    return g->first_node + (device - g->first_device) / g->n_devices;
+}
+
+const struct hv_node_group *hv_cluster_group_of_node(const struct hv_cluster *c, uint32_t node)
+{
+    return &c->groups[find_group(c, node, true)];
+}
+
+double hv_node_price_usd_per_h(const struct hv_node_group *g, bool spot)
+{
+    double own = spot ? g->spot_usd_per_h : g->price_usd_per_h;
+    if (hv_known(own)) {
+        return own;
+    }
+    double sum = 0;
+    for (size_t i = 0; i < g->n_slots; i++) {
+        const struct hv_device_kind *k = g->slots[i].kind;
+        if (k->cls == HV_CLASS_CPU && g->n_slots > 1) {
+            continue; /* the price of an accelerator instance contains its host */
+        }
+        double each = spot ? hv_device_spot_usd_per_h(k) : hv_device_price_usd_per_h(k);
+        sum += each * g->slots[i].count;
+    }
+    return sum;
+}
+
+double hv_cluster_price_usd_per_h(const struct hv_cluster *c, bool spot)
+{
+    double sum = 0;
+    for (size_t i = 0; i < c->n_groups; i++) {
+        if (c->groups[i].state == HV_NODE_OK) {
+            sum += c->groups[i].count * hv_node_price_usd_per_h(&c->groups[i], spot);
+        }
+    }
+    return sum;
+}

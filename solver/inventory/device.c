@@ -1,0 +1,92 @@
+/*
+ * Device kinds: names of precisions and classes, look-ups in a kind. Reading the catalogue is the
+ * business of io/own.
+ */
+#include "solver/inventory/device.h"
+
+#include "solver/base/units.h"
+#include <string.h>
+
+#define X(c, name, bytes) name,
+static const char *const precision_names[HV_PRECISION_N] = {HV_PRECISION_MAP(X)};
+#undef X
+#define X(c, name, bytes) bytes,
+static const double precision_bytes[HV_PRECISION_N] = {HV_PRECISION_MAP(X)};
+#undef X
+static const char *const class_names[HV_CLASS_N] = {"gpu", "tpu", "npu", "cpu"};
+
+const char *hv_precision_name(enum hv_precision p)
+{
+    return precision_names[p];
+}
+
+int hv_precision_find(const char *name)
+{
+    for (int i = 0; i < HV_PRECISION_N; i++) {
+        if (strcmp(precision_names[i], name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+double hv_precision_bytes(enum hv_precision p)
+{
+    return precision_bytes[p];
+}
+
+const char *hv_device_class_name(enum hv_device_class c)
+{
+    return class_names[c];
+}
+
+const struct hv_device_kind *hv_device_find(const struct hv_device_catalogue *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_kinds; i++) {
+        if (strcmp(c->kinds[i].name, name) == 0) {
+            return &c->kinds[i];
+        }
+    }
+    return NULL;
+}
+
+double hv_device_peak_flops_per_s(const struct hv_device_kind *k, enum hv_precision p)
+{
+    return k->flops_per_s[p];
+}
+
+bool hv_device_has(const struct hv_device_kind *k, enum hv_precision p)
+{
+    return hv_known(k->flops_per_s[p]);
+}
+
+double hv_device_price_usd_per_h(const struct hv_device_kind *k)
+{
+    double best = HV_UNKNOWN;
+    for (size_t i = 0; i < k->n_prices; i++) {
+        double x = k->prices[i].usd_per_h;
+        if (hv_known(x) && !(best <= x)) {
+            best = x;
+        }
+    }
+    return best;
+}
+
+double hv_device_spot_usd_per_h(const struct hv_device_kind *k)
+{
+    double best = HV_UNKNOWN;
+    for (size_t i = 0; i < k->n_prices; i++) {
+        double x = k->prices[i].spot_usd_per_h;
+        if (hv_known(x) && !(best <= x)) {
+            best = x;
+        }
+    }
+    return best;
+}
+
+void hv_device_catalogue_free(struct hv_device_catalogue *c)
+{
+    hv_arena_free(&c->arena);
+    c->kinds = NULL;
+    c->n_kinds = 0;
+}

@@ -1,0 +1,147 @@
+/*
+ * Paths: which element bounds one flow between two devices. It knows nothing of several flows that
+ * share an element; that is decided when a plan is lowered.
+ */
+#include "solver/inventory/cluster.h"
+
+#include "solver/base/units.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Narrows the path to `bytes_per_s` when that is known and tighter. */
+static void narrow(struct hv_path *p, double bytes_per_s, const char *why)
+{
+    if (bytes_per_s < p->bytes_per_s) {
+        p->bytes_per_s = bytes_per_s;
+        p->why = why;
+    }
+}
+
+static const struct hv_island *island_of(const struct hv_node_group *g, uint32_t slot)
+{
+    for (size_t i = 0; i < g->n_islands; i++) {
+        if (slot - g->islands[i].first < g->islands[i].count && slot >= g->islands[i].first) {
+            return &g->islands[i];
+        }
+    }
+    return NULL;
+}
+
+/* A full mesh of point-to-point links gives one pair only its own link; a switch gives it all. */
+static double pair_bytes_per_s(const struct hv_link *l, uint32_t members)
+{
+    bool mesh = l->kind == HV_LINK_XGMI || l->kind == HV_LINK_HCCS;
+    return mesh && members > 2 ? l->bytes_per_s / (members - 1) : l->bytes_per_s;
+}
+
+static struct hv_path host_path(const struct hv_node_group *g, const struct hv_device_kind *a,
+                                const struct hv_device_kind *b)
+{
+    struct hv_path p = {HV_PATH_NODE, INFINITY, HV_HOST_LATENCY_S, "host"};
+    narrow(&p, a->pcie_bytes_per_s, "pcie");
+    narrow(&p, b->pcie_bytes_per_s, "pcie");
+    narrow(&p, g->host_memory_bytes_per_s, "host memory");
+    if (isinf(p.bytes_per_s)) {
+        p.bytes_per_s = HV_PCIE_BYTES_PER_S;
+    }
+    return p;
+}
+
+static struct hv_path path_in_node(const struct hv_node_group *g, uint32_t slot_a, uint32_t slot_b)
+{
+    const struct hv_island *ia = island_of(g, slot_a);
+    if (ia && ia == island_of(g, slot_b)) {
+        return (struct hv_path){HV_PATH_ISLAND, pair_bytes_per_s(&ia->link, ia->count),
+                                ia->link.latency_s, hv_link_kind_name(ia->link.kind)};
+    }
+    const struct hv_device_kind *a = hv_node_kind_at(g, slot_a), *b = hv_node_kind_at(g, slot_b);
+    bool one_fabric = a->fabric && b->fabric && strcmp(a->fabric, b->fabric) == 0;
+    if (a->cls == HV_CLASS_CPU || b->cls == HV_CLASS_CPU || !one_fabric) {
+        return host_path(g, a, b);
+    }
+    return (struct hv_path){HV_PATH_NODE, pair_bytes_per_s(&g->intra, g->n_devices),
+                            g->intra.latency_s, hv_link_kind_name(g->intra.kind)};
+}
+
+/* How closely an end of a link ("v[3]", "v", "west") names this node: 3, 2, 1, or 0 for not at all.
+ */
+static int match_end(const struct hv_node_group *g, uint32_t node, const char *end)
+{
+    size_t n = strlen(g->name);
+    if (strncmp(end, g->name, n) == 0 && end[n] == '[') {
+        return strtoul(end + n + 1, NULL, 10) == node - g->first_node ? 3 : 0;
+    }
+    if (strcmp(end, g->name) == 0) {
+        return 2;
+    }
+    return g->zone && strcmp(end, g->zone) == 0 ? 1 : 0;
+}
+
+static int match_link(const struct hv_network_link *l, const struct hv_node_group *ga, uint32_t a,
+                      const struct hv_node_group *gb, uint32_t b)
+{
+    int x = match_end(ga, a, l->a), y = match_end(gb, b, l->b);
+    int u = match_end(ga, a, l->b), v = match_end(gb, b, l->a);
+    int straight = x && y ? x + y : 0, crossed = u && v ? u + v : 0;
+    return straight > crossed ? straight : crossed;
+}
+
+const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32_t node_a,
+                                              uint32_t node_b)
+{
+    const struct hv_node_group *ga = hv_cluster_group_of_node(c, node_a);
+    const struct hv_node_group *gb = hv_cluster_group_of_node(c, node_b);
+    const struct hv_network_link *best = NULL;
+    int best_match = 0;
+    for (size_t i = 0; i < c->n_links; i++) {
+        int m = match_link(&c->links[i], ga, node_a, gb, node_b);
+        if (m > best_match) {
+            best_match = m;
+            best = &c->links[i];
+        }
+    }
+    return best;
+}
+
+struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a, uint32_t node_b)
+{
+    const struct hv_node_group *ga = hv_cluster_group_of_node(c, node_a);
+    const struct hv_node_group *gb = hv_cluster_group_of_node(c, node_b);
+    bool far = ga->zone && gb->zone && strcmp(ga->zone, gb->zone) != 0;
+    struct hv_path p = {far ? HV_PATH_WAN : HV_PATH_NETWORK, INFINITY, 0, "network"};
+    narrow(&p, ga->nic.bytes_per_s, "nic");
+    narrow(&p, gb->nic.bytes_per_s, "nic");
+    double bytes_per_s = c->network_bytes_per_s, latency_s = hv_or(c->network_latency_s, 0);
+    const char *why = "network";
+    size_t at = (size_t)node_a * c->n_nodes + node_b;
+    if (c->matrix_bytes_per_s && hv_known(c->matrix_bytes_per_s[at])) {
+        bytes_per_s = c->matrix_bytes_per_s[at];
+        why = "network matrix";
+    }
+    if (c->matrix_latency_s && hv_known(c->matrix_latency_s[at])) {
+        latency_s = c->matrix_latency_s[at];
+    }
+    const struct hv_network_link *l = c->n_links ? hv_cluster_link(c, node_a, node_b) : NULL;
+    if (l) {
+        bytes_per_s = hv_or(l->bytes_per_s, bytes_per_s);
+        latency_s = hv_or(l->latency_s, latency_s);
+        why = "network link";
+    }
+    narrow(&p, bytes_per_s, why);
+    p.latency_s = fmax(ga->nic.latency_s, gb->nic.latency_s) + latency_s;
+    return p;
+}
+
+struct hv_path hv_cluster_path(const struct hv_cluster *c, uint32_t a, uint32_t b)
+{
+    if (a == b) {
+        struct hv_device_ref r = hv_cluster_device(c, a);
+        return (struct hv_path){HV_PATH_SELF, r.kind->memory_bytes_per_s, 0, "memory"};
+    }
+    struct hv_device_ref ra = hv_cluster_device(c, a), rb = hv_cluster_device(c, b);
+    if (ra.node == rb.node) {
+        return path_in_node(&c->groups[ra.group], ra.slot, rb.slot);
+    }
+    return hv_cluster_node_path(c, ra.node, rb.node);
+}

@@ -1,0 +1,99 @@
+/* Documents by name: files, shipped files, and the three inputs of every plan together. */
+#include "solver/io/own/docs.h"
+
+#include "solver/base/file.h"
+#include "solver/base/vec.h"
+#include "solver/io/own/docs_int.h"
+#include <dirent.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Names without ".json" of the folder's files; each and the list are on the heap. */
+static size_t list_names(const char *folder, char ***out)
+{
+    struct hv_str path = {0};
+    HV_VEC(char *) names = {0};
+    DIR *d = hv_data_path(&path, folder, NULL) == HV_OK ? opendir(hv_str_cstr(&path)) : NULL;
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        size_t n = strlen(e->d_name);
+        if (n > 5 && strcmp(e->d_name + n - 5, ".json") == 0) {
+            char *s = hv_xstrdup(e->d_name);
+            s[n - 5] = '\0';
+            hv_vec_push(&names, s);
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+    hv_str_free(&path);
+    *out = names.items;
+    return names.n;
+}
+
+static enum hv_status not_found(const char *name, const char *folder, struct hv_err *err)
+{
+    char **names = NULL;
+    size_t n = list_names(folder, &names);
+    const char *near = hv_suggest(name, (const char *const *)names, n);
+    enum hv_status st =
+        hv_err_set(err, HV_EIO, "%.200s: neither a file nor a name in %s%s%s%s", name, folder,
+                   near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    for (size_t i = 0; i < n; i++) {
+        free(names[i]);
+    }
+    free(names);
+    return st;
+}
+
+static enum hv_status find_file(struct hv_str *path, const char *name, const char *folder,
+                                struct hv_err *err)
+{
+    if (strcmp(name, "-") == 0 || strchr(name, '/') || access(name, F_OK) == 0) {
+        hv_str_adds(path, name);
+        return HV_OK;
+    }
+    struct hv_str shipped = {0};
+    hv_str_addf(&shipped, "%s/%s.json", folder, name);
+    enum hv_status st = hv_data_path(path, hv_str_cstr(&shipped), NULL);
+    hv_str_free(&shipped);
+    return st ? not_found(name, folder, err) : HV_OK;
+}
+
+enum hv_status hv__doc_load(struct hv_json *out, const char *path_or_name, const char *folder,
+                            struct hv_err *err)
+{
+    struct hv_str path = {0}, text = {0};
+    *out = (struct hv_json){0};
+    enum hv_status st = find_file(&path, path_or_name, folder, err);
+    if (st == HV_OK) {
+        st = hv_file_read(hv_str_cstr(&path), &text, err);
+    }
+    if (st == HV_OK) {
+        st = hv_json_parse(out, hv_str_cstr(&text), text.n, hv_str_cstr(&path), err);
+    }
+    hv_str_free(&path);
+    hv_str_free(&text);
+    return st;
+}
+
+enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const char *model,
+                              const char *job, struct hv_err *err)
+{
+    *out = (struct hv_inputs){0};
+    enum hv_status st;
+    if ((st = hv_device_catalogue_read(&out->devices, err)) ||
+        (st = hv_cluster_doc_read(&out->cluster, cluster, &out->devices, err)) ||
+        (st = hv_model_doc_read(&out->model, model, err)) ||
+        (st = hv_job_doc_read(&out->job, job, out->model.model->max_sequence, err))) {
+        hv_inputs_free(out);
+    }
+    return st;
+}
+
+void hv_inputs_free(struct hv_inputs *in)
+{
+    hv_job_doc_free(&in->job);
+    hv_model_doc_free(&in->model);
+    hv_cluster_doc_free(&in->cluster);
+    hv_device_catalogue_free(&in->devices);
+}

@@ -1,0 +1,172 @@
+/* Job files (hetviz.job/1). */
+#include "solver/base/units.h"
+#include "solver/io/own/docs.h"
+#include "solver/io/own/docs_int.h"
+#include "solver/io/own/keys.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_BATCH    1000000000
+#define MAX_SEQUENCE 100000000
+#define MAX_USD      1e9
+#define MAX_GIB      1e6
+#define MAX_SECONDS  1e12
+
+/* Precisions one can train in: the first of the table, up to fp8. */
+#define N_TRAIN           (HV_FP8 + 1)
+#define X(c, name, bytes) name,
+static const char *const precision_words[HV_PRECISION_N] = {HV_PRECISION_MAP(X)};
+#undef X
+#define X(c, name, states) name,
+static const char *const optimizer_words[HV_OPTIMIZER_N] = {HV_OPTIMIZER_MAP(X)};
+#undef X
+static const char *const minimize_words[HV_MINIMIZE_N] = {"time", "cost", "energy"};
+static const char *const grad_words[] = {"same", "fp32"};
+
+static enum hv_status read_objective(const struct hv_jp *root, struct hv_objective *o,
+                                     struct hv_err *err)
+{
+    struct hv_jp p = hv_jp_get(root, "objective");
+    int minimize = (int)o->minimize;
+    enum hv_status st;
+    if (hv_jp_none(&p)) {
+        return HV_OK;
+    }
+    if ((st = hv_keys_check(&p, HV_KEYS_OBJECTIVE, err)) ||
+        (st = hv_jp_opt_word(&p, "minimize", minimize_words, HV_MINIMIZE_N, &minimize, err)) ||
+        (st = hv_jp_opt_number(&p, "max_usd_per_hour", 0, MAX_USD, &o->max_usd_per_h, err)) ||
+        (st = hv_jp_opt_number(&p, "deadline_s", 0, MAX_SECONDS, &o->deadline_s, err)) ||
+        (st = hv_jp_opt_bool(&p, "allow_stale", &o->allow_stale, err)) ||
+        (st = hv_jp_opt_bool(&p, "allow_drop", &o->allow_drop, err))) {
+        return st;
+    }
+    struct hv_jp stale = hv_jp_get(&p, "allow_stale"), drop = hv_jp_get(&p, "allow_drop");
+    o->allow_stale_given = !hv_jp_none(&stale);
+    o->allow_drop_given = !hv_jp_none(&drop);
+    o->minimize = (enum hv_minimize)minimize;
+    return HV_OK;
+}
+
+static enum hv_status read_length(const struct hv_jp *p, struct hv_length_bin *b,
+                                  struct hv_err *err)
+{
+    struct hv_jp tokens = {0}, frac = {0};
+    enum hv_status st;
+    if ((st = hv_keys_check(p, HV_KEYS_LENGTH, err)) ||
+        (st = hv_jp_need(p, "tokens", "a length", &tokens, err)) ||
+        (st = hv_jp_int(&tokens, 1, MAX_SEQUENCE, &b->tokens, err)) ||
+        (st = hv_jp_need(p, "frac", "a share", &frac, err))) {
+        return st;
+    }
+    return hv_jp_number(&frac, 0, 1, &b->frac, err);
+}
+
+/* Shares must add up to one; what rounding leaves is scaled away. */
+static enum hv_status read_lengths(const struct hv_jp *root, struct hv_job_doc *d,
+                                   struct hv_err *err)
+{
+    struct hv_jp list = hv_jp_get(root, "sequence_lengths");
+    size_t n = 0;
+    double sum = 0;
+    if (hv_jp_none(&list)) {
+        return HV_OK;
+    }
+    enum hv_status st = hv_jp_array(&list, &n, err);
+    struct hv_length_bin *bins = hv_arena_new(&d->arena, struct hv_length_bin, n + 1);
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        st = read_length(&at, &bins[i], err);
+        sum += bins[i].frac;
+    }
+    if (st == HV_OK && fabs(sum - 1) > 1e-3) {
+        st = hv_jp_fail(&list, err, "expected shares that add up to 1, found a sum of %g", sum);
+    }
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        bins[i].frac /= sum;
+    }
+    d->job.lengths = bins;
+    d->job.n_lengths = st ? 0 : n;
+    return st;
+}
+
+static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, struct hv_err *err)
+{
+    int precision = (int)j->precision, optimizer = (int)j->optimizer, grad = j->grad_fp32;
+    double reserve = HV_UNKNOWN;
+    enum hv_status st;
+    if ((st = hv_jp_opt_int(root, "global_batch", 1, MAX_BATCH, &j->global_batch, err)) ||
+        (st = hv_jp_opt_int(root, "sequence", 1, MAX_SEQUENCE, &j->sequence, err)) ||
+        (st = hv_jp_opt_word(root, "precision", precision_words, N_TRAIN, &precision, err)) ||
+        (st =
+             hv_jp_opt_word(root, "optimizer", optimizer_words, HV_OPTIMIZER_N, &optimizer, err)) ||
+        (st = hv_jp_opt_bool(root, "master_weights", &j->master_weights, err)) ||
+        (st = hv_jp_opt_word(root, "grad_precision", grad_words, HV_COUNT(grad_words), &grad,
+                             err)) ||
+        (st = hv_jp_opt_number(root, "memory_reserve_GiB", 0, MAX_GIB, &reserve, err))) {
+        return st;
+    }
+    j->precision = (enum hv_precision)precision;
+    j->optimizer = (enum hv_optimizer)optimizer;
+    j->grad_fp32 = grad == 1;
+    j->memory_reserve_bytes = reserve * HV_GIB;
+    return HV_OK;
+}
+
+static enum hv_status build(struct hv_job_doc *d, const struct hv_json *json, struct hv_err *err)
+{
+    struct hv_jp root = hv_jp_root(json);
+    const char *name = NULL;
+    enum hv_status st;
+    if ((st = hv_jp_format(&root, "hetviz.job/1", err)) ||
+        (st = hv_keys_check(&root, HV_KEYS_JOB, err)) ||
+        (st = hv_jp_opt_string(&root, "name", &name, err)) ||
+        (st = read_numbers(&root, &d->job, err)) || (st = read_lengths(&root, d, err))) {
+        return st;
+    }
+    d->job.name = hv_arena_strdup(&d->arena, name ? name : "job");
+    return read_objective(&root, &d->job.objective, err);
+}
+
+enum hv_status hv_job_doc_build(struct hv_job_doc *out, struct hv_json json, int max_sequence,
+                                struct hv_err *err)
+{
+    *out = (struct hv_job_doc){.job = hv_job_default(max_sequence)};
+    enum hv_status st = build(out, &json, err);
+    if (st) {
+        hv_json_free(&json);
+        hv_job_doc_free(out);
+        return st;
+    }
+    out->json = json;
+    return HV_OK;
+}
+
+enum hv_status hv_job_doc_read(struct hv_job_doc *out, const char *path_or_name, int max_sequence,
+                               struct hv_err *err)
+{
+    struct hv_json json = {0};
+    *out = (struct hv_job_doc){0};
+    if (!path_or_name) {
+        json_t *root = json_object();
+        json_object_set_new(root, "format", json_string("hetviz.job/1"));
+        hv_json_wrap(&json, root, "default job");
+        return hv_job_doc_build(out, json, max_sequence, err);
+    }
+    enum hv_status st = hv__doc_load(&json, path_or_name, "samples/jobs", err);
+    if (st == HV_OK) {
+        st = hv_job_doc_build(out, json, max_sequence, err);
+    }
+    if (st == HV_OK) {
+        out->path = hv_xstrdup(path_or_name);
+    }
+    return st;
+}
+
+void hv_job_doc_free(struct hv_job_doc *d)
+{
+    hv_json_free(&d->json);
+    hv_arena_free(&d->arena);
+    free(d->path);
+    *d = (struct hv_job_doc){0};
+}

@@ -1,0 +1,72 @@
+/**
+ * Which members the objects of hetviz's own files may have: one table that the readers check
+ * against and that the test of the JSON Schemas walks.
+ */
+#ifndef HV_SOLVER_IO_OWN_KEYS_H
+#define HV_SOLVER_IO_OWN_KEYS_H
+
+#include "solver/base/json.h"
+
+/* clang-format off */
+#define HV_DEVICE_KEYS "vendor", "arch", "class", "fabric", "year", "memory_GiB", "memory_type", "bandwidth_GBps", "dense_TFLOPS", \
+    "matmul_TFLOPS", "link", "pcie_GBps", "tdp_W", "prices", "source", "verified", "note"
+/** One row per object: constant, schema file, place of the object's schema in it, member names. */
+#define HV_KEYS_MAP(X)                                                                                                                  \
+    X(HV_KEYS_DEVICES, "devices", "", "format", "vendor", "fabric", "class", "devices")                                                 \
+    X(HV_KEYS_DEVICE, "devices", "/$defs/device", "name", HV_DEVICE_KEYS)                                                               \
+    X(HV_KEYS_DEVICE_FLOPS, "devices", "/$defs/flops", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")                             \
+    X(HV_KEYS_DEVICE_LINK, "devices", "/$defs/link", "kind", "bandwidth_GBps", "domain")                                                \
+    X(HV_KEYS_DEVICE_PRICE, "devices", "/$defs/price", "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "date", "source", "verified") \
+    X(HV_KEYS_CLUSTER, "cluster", "", "format", "name", "nodes", "network", "devices")                                                  \
+    X(HV_KEYS_NODE, "cluster", "/$defs/node", "name", "count", "device", "devices", "intra", "nic", "zone", "price_usd_per_hour",       \
+      "spot_usd_per_hour", "preemptions_per_hour", "host_memory_GBps", "state")                                                         \
+    X(HV_KEYS_SLOTS, "cluster", "/$defs/slots", "device", "count")                                                                      \
+    X(HV_KEYS_INTRA, "cluster", "/$defs/intra", "kind", "bandwidth_GBps", "latency_us", "groups")                                       \
+    X(HV_KEYS_ISLAND, "cluster", "/$defs/island", "devices", "kind", "bandwidth_GBps", "latency_us", "shared")                          \
+    X(HV_KEYS_NIC, "cluster", "/$defs/nic", "bandwidth_GBps", "latency_us", "count")                                                    \
+    X(HV_KEYS_NETWORK, "cluster", "/$defs/network", "bandwidth_GBps", "latency_us", "links", "matrix_bandwidth_GBps", "matrix_latency_us") \
+    X(HV_KEYS_NETWORK_LINK, "cluster", "/$defs/network_link", "between", "bandwidth_GBps", "latency_us")                                \
+    X(HV_KEYS_OWN_DEVICE, "cluster", "/$defs/device", "base", HV_DEVICE_KEYS)                                                           \
+    X(HV_KEYS_TRANSFORMER, "model", "/$defs/transformer", "format", "name", "kind", "layers", "hidden", "heads", "kv_heads", "head_dim", \
+      "ffn", "ffn_kind", "vocab", "tied_embeddings", "norm", "causal", "position", "max_sequence", "moe", "mla", "window",              \
+      "attention_bias", "ffn_bias", "patch_tokens", "layer_list")                                                                       \
+    X(HV_KEYS_MOE, "model", "/$defs/moe", "experts", "top_k", "ffn", "shared_experts", "shared_ffn", "every", "first_dense")            \
+    X(HV_KEYS_MLA, "model", "/$defs/mla", "q_rank", "kv_rank", "rope_dim", "nope_dim", "value_dim")                                     \
+    X(HV_KEYS_LAYER_LIST, "model", "/$defs/layer_list", "repeat", "heads", "kv_heads", "head_dim", "ffn", "ffn_kind", "window", "moe")  \
+    X(HV_KEYS_LAYERS, "model", "/$defs/layers", "format", "name", "kind", "layers", "max_sequence")                                     \
+    X(HV_KEYS_LAYER, "model", "/$defs/layer", "name", "forward_ms", "backward_ms", "parameter_bytes", "activation_bytes",               \
+      "output_bytes", "transfer_ms", "parallel_frac")                                                                                   \
+    X(HV_KEYS_GRAPH, "model", "/$defs/graph", "format", "name", "kind", "dims", "ops", "edges", "max_sequence")                         \
+    X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
+    X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
+    X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "precision", "optimizer", "master_weights",                 \
+      "grad_precision", "sequence_lengths", "memory_reserve_GiB", "objective")                                                          \
+    X(HV_KEYS_LENGTH, "job", "/$defs/length", "tokens", "frac")                                                                         \
+    X(HV_KEYS_OBJECTIVE, "job", "/$defs/objective", "minimize", "max_usd_per_hour", "deadline_s", "allow_stale", "allow_drop")          \
+    X(HV_KEYS_WORKSPACE, "workspace", "", "format", "name", "cluster", "model", "job", "strategies", "plans", "jobs")                   \
+    X(HV_KEYS_STRATEGY, "workspace", "/$defs/strategy", "id", "options")                                                                \
+    X(HV_KEYS_WORKSPACE_JOB, "workspace", "/$defs/job", "name", "model", "job", "arrival_s", "weight")
+/* clang-format on */
+
+/** One object of the files. */
+enum hv_keys {
+#define X(c, ...) c,
+    HV_KEYS_MAP(X)
+#undef X
+        HV_KEYS_N
+};
+
+/** Its schema file, the place in it (JSON pointer) and its member names. */
+struct hv_key_set {
+    const char *schema, *where;
+    const char *const *keys;
+    size_t n;
+};
+
+/** The row of an object. */
+const struct hv_key_set *hv_keys_of(enum hv_keys k);
+/** Checks that p is an object with no other members than those of the row (and `x-` ones). */
+enum hv_status hv_keys_check(const struct hv_jp *p, enum hv_keys k,
+                             struct hv_err *err) HV_NODISCARD;
+
+#endif

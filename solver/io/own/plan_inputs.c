@@ -1,0 +1,168 @@
+/*
+ * Reads a plan together with its inputs. A plan names cluster, model and job: beside the plan file,
+ * then from the working folder, then in the catalogue; or it holds them as objects.
+ */
+#include "solver/base/file.h"
+#include "solver/io/own/docs.h"
+#include "solver/io/own/plan_read.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* `name` beside the plan file when there is such a file, else `name` as it is. */
+static void resolve_name(struct hv_str *out, const char *plan_path, const char *name)
+{
+    const char *slash = strrchr(plan_path, '/');
+    struct stat st;
+    if (slash != NULL && name[0] != '/' && strcmp(name, "-") != 0) {
+        hv_str_add(out, plan_path, (size_t)(slash - plan_path) + 1);
+        hv_str_adds(out, name);
+        if (stat(hv_str_cstr(out), &st) == 0 && S_ISREG(st.st_mode))
+            return;
+        hv_str_clear(out);
+    }
+    hv_str_adds(out, name);
+}
+
+/* An object held by the plan as a document of its own; `format` may be left out there. */
+static void held_object(struct hv_json *out, const struct hv_jp *p, const char *format)
+{
+    json_t *copy = json_object();
+    if (json_object_get(p->v, "format") == NULL)
+        json_object_set_new(copy, "format", json_string(format));
+    json_object_update(copy, p->v);
+    struct hv_str name = {0};
+    hv_str_addf(&name, "%s: %s", p->doc->name, p->key);
+    hv_json_wrap(out, copy, hv_str_cstr(&name));
+    hv_str_free(&name);
+}
+
+/* Where one input comes from: a path or name in `name`, an object held by the plan, or nothing. */
+struct source {
+    struct hv_jp held;
+    struct hv_str name;
+};
+
+static enum hv_status find_source(const struct hv_jp *plan, const char *key, const char *given,
+                                  const char *plan_path, struct source *out, struct hv_err *err)
+{
+    if (given != NULL) {
+        hv_str_adds(&out->name, given);
+        return HV_OK;
+    }
+    struct hv_jp p = hv_jp_get(plan, key);
+    if (hv_jp_none(&p))
+        return HV_OK;
+    if (json_is_object(p.v)) {
+        out->held = p;
+        return HV_OK;
+    }
+    const char *name = NULL;
+    if (!json_is_string(p.v))
+        return hv_jp_expected(&p, err, "a file or catalogue name, or the object itself");
+    HV_TRY(hv_jp_string(&p, &name, err));
+    resolve_name(&out->name, plan_path, name);
+    return HV_OK;
+}
+
+static enum hv_status missing_input(const struct hv_jp *plan, const char *key, const char *flag,
+                                    struct hv_err *err)
+{
+    return hv_jp_fail(plan, err,
+                      "expected key \"%s\" (a file, a catalogue name or the object "
+                      "itself), found none; add it or give %s",
+                      key, flag);
+}
+
+static enum hv_status fill_cluster(struct hv_inputs *in, const struct hv_jp *plan,
+                                   const struct source *src, struct hv_err *err)
+{
+    if (src->held.v != NULL) {
+        struct hv_json json;
+        held_object(&json, &src->held, "hetviz.cluster/1");
+        return hv_cluster_doc_build(&in->cluster, json, &in->devices, err);
+    }
+    if (src->name.n == 0)
+        return missing_input(plan, "cluster", "-c CLUSTER", err);
+    return hv_cluster_doc_read(&in->cluster, hv_str_cstr(&src->name), &in->devices, err);
+}
+
+static enum hv_status fill_model(struct hv_inputs *in, const struct hv_jp *plan,
+                                 const struct source *src, struct hv_err *err)
+{
+    if (src->held.v != NULL) {
+        struct hv_json json;
+        held_object(&json, &src->held, "hetviz.model/1");
+        return hv_model_doc_build(&in->model, json, err);
+    }
+    if (src->name.n == 0)
+        return missing_input(plan, "model", "-m MODEL", err);
+    return hv_model_doc_read(&in->model, hv_str_cstr(&src->name), err);
+}
+
+static enum hv_status fill_job(struct hv_inputs *in, const struct source *src, struct hv_err *err)
+{
+    int longest = in->model.model->max_sequence;
+    if (src->held.v != NULL) {
+        struct hv_json json;
+        held_object(&json, &src->held, "hetviz.job/1");
+        return hv_job_doc_build(&in->job, json, longest, err);
+    }
+    return hv_job_doc_read(&in->job, src->name.n > 0 ? hv_str_cstr(&src->name) : NULL, longest,
+                           err);
+}
+
+enum { SOURCE_CLUSTER, SOURCE_MODEL, SOURCE_JOB, SOURCES };
+
+static enum hv_status fill_inputs(const struct hv_jp *root, const char *path,
+                                  const char *const given[SOURCES], struct source src[SOURCES],
+                                  struct hv_inputs *in, struct hv_err *err)
+{
+    static const char *const keys[SOURCES] = {"cluster", "model", "job"};
+    if (!json_is_object(root->v))
+        return hv_jp_expected(root, err, "a plan object");
+    for (size_t i = 0; i < SOURCES; i++)
+        HV_TRY(find_source(root, keys[i], given[i], path, &src[i], err));
+    HV_TRY(hv_device_catalogue_read(&in->devices, err));
+    HV_TRY(fill_cluster(in, root, &src[SOURCE_CLUSTER], err));
+    HV_TRY(fill_model(in, root, &src[SOURCE_MODEL], err));
+    return fill_job(in, &src[SOURCE_JOB], err);
+}
+
+static enum hv_status parse_file(struct hv_json *out, const char *path, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    enum hv_status s = hv_file_read(path, &text, err);
+    if (s == HV_OK)
+        s = hv_json_parse(out, hv_str_cstr(&text), text.n,
+                          strcmp(path, "-") == 0 ? "(standard input)" : path, err);
+    hv_str_free(&text);
+    return s;
+}
+
+enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const char *cluster,
+                                const char *model, const char *job, struct hv_inputs *inputs,
+                                struct hv_err *err)
+{
+    *out = (struct hv_plan_doc){0};
+    *inputs = (struct hv_inputs){0};
+    struct hv_json json = {0};
+    HV_TRY(parse_file(&json, path, err));
+    struct hv_jp root = hv_jp_root(&json);
+    const char *const given[SOURCES] = {cluster, model, job};
+    struct source src[SOURCES] = {0};
+    enum hv_status s = fill_inputs(&root, path, given, src, inputs, err);
+    for (size_t i = 0; i < SOURCES; i++)
+        hv_str_free(&src[i].name);
+    if (s != HV_OK) {
+        hv_json_free(&json);
+        hv_inputs_free(inputs);
+        return s;
+    }
+    s = hv_plan_doc_build(out, json, inputs->cluster.cluster, err);
+    if (s != HV_OK)
+        hv_inputs_free(inputs);
+    else
+        out->path = hv_xstrdup(path);
+    return s;
+}

@@ -1,0 +1,172 @@
+/*
+ * The plan checker: findings, batch sums (rule A), staleness, dropping, and the walk over all
+ * stages. Costs, memory and schedules are judged in solver/eval.
+ */
+#include "solver/plan/check.h"
+
+#include "solver/base/str.h"
+#include "solver/base/units.h"
+#include "solver/plan/check_inside.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* clang-format off */
+const char *hv_violation_name(enum hv_violation_code c)
+{
+    static const char *const names[] = {
+#define X(code, name, text) name,
+        HV_VIOLATION_MAP(X)
+#undef X
+    };
+    return c < HV_VIOLATION_N ? names[c] : "?";
+}
+
+const char *hv_violation_meaning(enum hv_violation_code c)
+{
+    static const char *const texts[] = {
+#define X(code, name, text) text,
+        HV_VIOLATION_MAP(X)
+#undef X
+    };
+    return c < HV_VIOLATION_N ? texts[c] : "?";
+}
+/* clang-format on */
+
+static void finding_put(struct hv_findings *f, enum hv_violation_code code, double by,
+                        const char *where, const char *text)
+{
+    if (f->n == f->cap) {
+        size_t cap = f->cap > 0 ? 2 * f->cap : 8;
+        struct hv_violation *items = hv_arena_new(f->arena, struct hv_violation, cap);
+        for (size_t i = 0; i < f->n; i++)
+            items[i] = f->items[i];
+        f->items = items;
+        f->cap = cap;
+    }
+    f->items[f->n++] = (struct hv_violation){.code = code,
+                                             .where = hv_arena_strdup(f->arena, where),
+                                             .text = hv_arena_strdup(f->arena, text),
+                                             .by = by};
+}
+
+void hv_finding_add(struct hv_findings *f, enum hv_violation_code code, double by,
+                    const char *where, const char *fmt, ...)
+{
+    struct hv_str text = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    hv_str_addv(&text, fmt, ap);
+    va_end(ap);
+    finding_put(f, code, by, where, hv_str_cstr(&text));
+    hv_str_free(&text);
+}
+
+void hv_check_stage_add(const struct hv_check *c, const struct hv_check_stage *at, const char *key,
+                        enum hv_violation_code code, double by, const char *fmt, ...)
+{
+    struct hv_str where = {0}, text = {0};
+    hv_str_addf(&where, "replicas[%zu].stages[%zu]", at->replica, at->stage);
+    if (key != NULL)
+        hv_str_addf(&where, ".%s", key);
+    va_list ap;
+    va_start(ap, fmt);
+    hv_str_addv(&text, fmt, ap);
+    va_end(ap);
+    finding_put(c->out, code, by, hv_str_cstr(&where), hv_str_cstr(&text));
+    hv_str_free(&where);
+    hv_str_free(&text);
+}
+
+void hv_check_replica_add(const struct hv_check *c, size_t replica, const char *key,
+                          enum hv_violation_code code, double by, const char *fmt, ...)
+{
+    struct hv_str where = {0}, text = {0};
+    hv_str_addf(&where, "replicas[%zu].%s", replica, key);
+    va_list ap;
+    va_start(ap, fmt);
+    hv_str_addv(&text, fmt, ap);
+    va_end(ap);
+    finding_put(c->out, code, by, hv_str_cstr(&where), hv_str_cstr(&text));
+    hv_str_free(&where);
+    hv_str_free(&text);
+}
+
+/* Rule A. Doubles: the product of the largest values a file may hold is above 64 bits. */
+static void check_batch_sum(const struct hv_check *c)
+{
+    double sum = 0;
+    for (size_t i = 0; i < c->p->n_replicas; i++) {
+        const struct hv_replica *r = &c->p->replicas[i];
+        sum += (double)r->count * (double)hv_replica_sequences(c->p, r);
+    }
+    double missing = (double)c->j->global_batch - sum;
+    if (missing != 0)
+        hv_finding_add(c->out, HV_V_BATCH_SUM, missing, "replicas",
+                       "the replicas run %.0f sequences per iteration, the global batch is %lld: "
+                       "%.0f %s",
+                       sum, (long long)c->j->global_batch, fabs(missing),
+                       missing > 0 ? "are missing" : "too many");
+}
+
+static void check_exactness(const struct hv_check *c)
+{
+    const struct hv_objective *o = &c->j->objective;
+    const struct hv_plan *p = c->p;
+    if (o->allow_stale_given && !o->allow_stale && hv_plan_is_stale(p))
+        hv_finding_add(c->out, HV_V_STALE, HV_UNKNOWN, "schedule.name",
+                       "schedule %s with sync %s trains on stale weights and the objective says "
+                       "allow_stale false",
+                       p->schedule.name, hv_sync_kind_words[p->sync.kind]);
+    if (!o->allow_drop_given || o->allow_drop)
+        return;
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        for (size_t k = 0; k < p->replicas[i].n_stages; k++) {
+            const struct hv_stage *s = &p->replicas[i].stages[k];
+            struct hv_check_stage at = {i, k, &p->replicas[i], s};
+            for (size_t e = 0; e < s->n_moe; e++) {
+                if (s->moe[e].capacity_factor > 0)
+                    hv_check_stage_add(c, &at, "moe", HV_V_DROP, s->moe[e].capacity_factor,
+                                       "capacity_factor %g drops tokens above it and the objective "
+                                       "says allow_drop false; 0 is dropless",
+                                       s->moe[e].capacity_factor);
+            }
+        }
+    }
+}
+
+static void check_slices(const struct hv_check *c)
+{
+    const struct hv_plan_schedule *s = &c->p->schedule;
+    int64_t sum = 0;
+    for (size_t i = 0; i < s->n_slice_tokens; i++)
+        sum += s->slice_tokens[i];
+    if (s->n_slice_tokens > 0 && sum != c->j->sequence)
+        hv_finding_add(c->out, HV_V_DIVISIBLE, (double)(c->j->sequence - sum), "schedule.slices",
+                       "the slices hold %lld tokens, a sequence has %lld", (long long)sum,
+                       (long long)c->j->sequence);
+    else if (s->slices > c->j->sequence)
+        hv_finding_add(c->out, HV_V_DIVISIBLE, (double)(s->slices - c->j->sequence),
+                       "schedule.slices", "a sequence of %lld tokens has no %d slices",
+                       (long long)c->j->sequence, s->slices);
+}
+
+void hv_plan_check(const struct hv_plan *p, const struct hv_model *m, const struct hv_job *j,
+                   struct hv_findings *out)
+{
+    struct hv_check c = {.p = p, .m = m, .j = j, .out = out, .n_halves = 2 * m->n_blocks};
+    if (p->n_replicas == 0)
+        return;
+    if (p->mode == HV_MODE_TRAIN && !hv_plan_is_stale(p))
+        check_batch_sum(&c);
+    hv_check_devices(&c);
+    hv_check_blocks(&c);
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        for (size_t k = 0; k < p->replicas[i].n_stages; k++) {
+            struct hv_check_stage at = {i, k, &p->replicas[i], &p->replicas[i].stages[k]};
+            hv_check_degrees(&c, &at);
+        }
+    }
+    check_slices(&c);
+    check_exactness(&c);
+}

@@ -1,0 +1,314 @@
+/*
+ * Rules D and E and all divisibility inside one stage: device counts, micro-batch shares, heads,
+ * sequence, experts, zero groups.
+ */
+#include "solver/base/units.h"
+#include "solver/plan/check_inside.h"
+#include <stdlib.h>
+
+/* Distinct figures of the blocks of one stage that degrees have to divide. */
+struct block_shape {
+    int heads, kv_heads, experts;
+    bool mla;
+};
+
+static bool divides(int64_t part, int64_t whole)
+{
+    return part > 0 && whole % part == 0;
+}
+
+/* q with q² × depth = degree (2d, 2.5d) or q³ = degree (3d); 1d: the degree; 0: there is none. */
+static int heads_degree(const struct hv_tp *tp)
+{
+    if (tp->scheme == HV_TP_1D)
+        return tp->degree;
+    for (int64_t q = 1; q * q <= tp->degree; q++) {
+        int64_t made = tp->scheme == HV_TP_3D ? q * q * q : q * q * tp->depth;
+        if (made == tp->degree)
+            return (int)q;
+    }
+    return 0;
+}
+
+static void check_tp_shape(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    const struct hv_tp *tp = &at->s->tp;
+    if (heads_degree(tp) != 0)
+        return;
+    if (tp->scheme == HV_TP_3D)
+        hv_check_stage_add(c, at, "tp", HV_V_DIVISIBLE, HV_UNKNOWN,
+                           "tp scheme 3d needs a degree that is a cube, %d is none", tp->degree);
+    else
+        hv_check_stage_add(c, at, "tp", HV_V_DIVISIBLE, HV_UNKNOWN,
+                           "tp scheme %s needs degree = depth x q x q, %d with depth %d is none",
+                           hv_tp_scheme_words[tp->scheme], tp->degree, tp->depth);
+}
+
+static void check_product(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    const struct hv_stage *s = at->s;
+    size_t count = (size_t)at->r->count;
+    if (s->n_devices % count != 0) {
+        hv_check_stage_add(c, at, "devices", HV_V_DEGREE_PRODUCT, (double)(s->n_devices % count),
+                           "%zu devices cannot be cut into %zu equal parts", s->n_devices, count);
+        return;
+    }
+    double ranks = (double)(s->n_devices / count), product = 1;
+    if (s->place.n > 0)
+        return;
+    for (size_t i = 0; i < s->mesh.n; i++)
+        product *= strtod(s->mesh.values[i], NULL);
+    if (s->mesh.n == 0)
+        product = (double)s->dp * s->cp.degree * s->tp.degree;
+    if (product == ranks)
+        return;
+    if (s->mesh.n > 0)
+        hv_check_stage_add(c, at, "mesh", HV_V_DEGREE_PRODUCT, ranks - product,
+                           "the mesh has %.0f places, the stage has %.0f devices", product, ranks);
+    else
+        hv_check_stage_add(c, at, "tp", HV_V_DEGREE_PRODUCT, ranks - product,
+                           "dp %d x cp %d x tp %d = %.0f, the stage has %.0f devices", s->dp,
+                           s->cp.degree, s->tp.degree, product, ranks);
+}
+
+/* Rule D: how dp ranks share a micro-batch. */
+static void check_split(const struct hv_check *c, const struct hv_check_stage *at, int64_t size)
+{
+    const struct hv_stage *s = at->s;
+    if (s->shares == NULL) {
+        if (!divides(s->dp, size))
+            hv_check_stage_add(c, at, "dp", HV_V_DIVISIBLE, (double)(size % s->dp),
+                               "a micro-batch of %lld sequences does not divide into %d equal "
+                               "shares; give shares",
+                               (long long)size, s->dp);
+        return;
+    }
+    int64_t sum = 0;
+    for (int i = 0; i < s->dp; i++)
+        sum += s->shares[i];
+    if (sum != size)
+        hv_check_stage_add(c, at, "shares", HV_V_DIVISIBLE, (double)(size - sum),
+                           "the shares hold %lld sequences, the micro-batch has %lld",
+                           (long long)sum, (long long)size);
+}
+
+static void check_shares(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    if (at->s->deal != HV_DEAL_SPLIT || at->s->dp == 1 || c->p->mode == HV_MODE_SERVE)
+        return;
+    if (at->r->list == NULL) {
+        check_split(c, at, hv_stage_micro_batch(c->p, at->r, at->s));
+        return;
+    }
+    size_t before = c->out->n; /* one wrong entry of the list is enough to say it */
+    for (int64_t i = 0; i < at->r->micro_batches && c->out->n == before; i++)
+        check_split(c, at, at->r->list[i].sequences);
+}
+
+static void check_heads(const struct hv_check *c, const struct hv_check_stage *at,
+                        const struct block_shape *b)
+{
+    int tp = heads_degree(&at->s->tp), heads_cp = hv_cp_heads_degree(&at->s->cp);
+    if (b->heads == 0 || tp == 0)
+        return;
+    if (!divides(tp, b->heads)) {
+        hv_check_stage_add(c, at, "tp", HV_V_HEADS, b->heads % tp,
+                           "%d attention heads are not divisible by tp %d", b->heads, tp);
+        return;
+    }
+    if (!b->mla && !divides(tp, b->kv_heads) && !divides(b->kv_heads, tp))
+        hv_check_stage_add(c, at, "tp", HV_V_HEADS, HV_UNKNOWN,
+                           "%d key-value heads can be neither split over tp %d nor copied evenly",
+                           b->kv_heads, tp);
+    if (!divides(heads_cp, b->heads / tp))
+        hv_check_stage_add(c, at, "cp", HV_V_HEADS, b->heads / tp % heads_cp,
+                           "%d attention heads per tp rank are not divisible by the heads part %d",
+                           b->heads / tp, heads_cp);
+}
+
+static int experts_degree(const struct hv_stage *s, const struct hv_moe_knobs *k)
+{
+    return k != NULL && k->ep > 0 ? k->ep : s->ep;
+}
+
+static void check_owners(const struct hv_check *c, const struct hv_check_stage *at,
+                         const struct hv_moe_knobs *k, int ep, int experts)
+{
+    if (k->n_owners > 0 && k->n_owners != (size_t)experts)
+        hv_check_stage_add(
+            c, at, "moe.owners", HV_V_DIVISIBLE, (double)experts - (double)k->n_owners,
+            "owners has %zu entries, the block has %d experts", k->n_owners, experts);
+    for (size_t i = 0; i < k->n_owners; i++) {
+        if (k->owners[i] >= ep) {
+            hv_check_stage_add(c, at, "moe.owners", HV_V_DIVISIBLE, k->owners[i] - ep + 1,
+                               "expert %zu is on rank %d, there are %d expert-parallel ranks", i,
+                               k->owners[i], ep);
+            break;
+        }
+    }
+    for (size_t i = 0; i < k->n_copies; i++) {
+        bool bad = k->copies[i].expert >= experts;
+        for (size_t r = 0; r < k->copies[i].n_ranks && !bad; r++)
+            bad = k->copies[i].ranks[r] >= ep;
+        if (bad) {
+            hv_check_stage_add(
+                c, at, "moe.copies", HV_V_DIVISIBLE, HV_UNKNOWN,
+                "copies of expert %d name an expert or rank outside %d experts on %d "
+                "ranks",
+                k->copies[i].expert, experts, ep);
+            break;
+        }
+    }
+}
+
+/* Experts are spread over ep ranks; with expert_shards a rank holds 1/shards of one. */
+static void check_experts(const struct hv_check *c, const struct hv_check_stage *at,
+                          const struct hv_moe_knobs *k, int experts)
+{
+    int ep = experts_degree(at->s, k);
+    int shards = k != NULL ? k->expert_shards : 1;
+    if (!divides(shards, ep))
+        hv_check_stage_add(c, at, "moe.expert_shards", HV_V_DIVISIBLE, ep % shards,
+                           "ep %d is not divisible by expert_shards %d", ep, shards);
+    if (experts == 0)
+        return;
+    if ((k == NULL || k->n_owners == 0) && !divides(ep, (int64_t)experts * shards))
+        hv_check_stage_add(c, at, "ep", HV_V_DIVISIBLE, (double)((int64_t)experts * shards % ep),
+                           "%d experts in %d shards each are not divisible by ep %d", experts,
+                           shards, ep);
+    if (k != NULL)
+        check_owners(c, at, k, ep, experts);
+}
+
+static void check_ep_ranks(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    int64_t ranks = (int64_t)at->s->dp * at->s->cp.degree;
+    for (size_t i = 0; i <= at->s->n_moe; i++) {
+        int ep = i == 0 ? at->s->ep : at->s->moe[i - 1].ep;
+        if (ep == 0 || divides(ep, ranks))
+            continue;
+        hv_check_stage_add(c, at, i == 0 ? "ep" : "moe.ep", HV_V_DIVISIBLE, (double)(ranks % ep),
+                           "dp x cp = %lld is not divisible by ep %d", (long long)ranks, ep);
+        break;
+    }
+}
+
+static const struct hv_moe_knobs *knobs_of(const struct hv_stage *s, size_t block)
+{
+    const struct hv_moe_knobs *found = NULL;
+    for (size_t i = 0; i < s->n_moe; i++) {
+        const struct hv_moe_knobs *k = &s->moe[i];
+        if (k->from < 0 || ((size_t)k->from <= block && block < (size_t)k->to))
+            found = k;
+    }
+    return found;
+}
+
+static bool same_shape(const struct block_shape *a, const struct block_shape *b)
+{
+    return a->heads == b->heads && a->kv_heads == b->kv_heads && a->experts == b->experts &&
+           a->mla == b->mla;
+}
+
+/* Checks each distinct shape of the stage's blocks once, as long as equal ones follow each other.
+ */
+static void check_block_shapes(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    size_t first = 0, n = 0, before = c->out->n;
+    struct block_shape seen = {.heads = -1};
+    const struct hv_moe_knobs *seen_knobs = NULL;
+    if (!hv_check_module(c, at->s, &first, &n))
+        return;
+    for (size_t k = 0; k < at->s->n_ranges; k++) {
+        for (size_t h = (size_t)at->s->ranges[k].from2 / 2 * 2;
+             h < (size_t)at->s->ranges[k].to2 && h < n; h += 2) {
+            const struct hv_block *b = hv_check_block(c, first + h);
+            if (b == NULL)
+                return;
+            struct block_shape shape = {b->heads, b->kv_heads, b->experts, b->mla.kv_rank > 0};
+            const struct hv_moe_knobs *knobs = knobs_of(at->s, h / 2);
+            if (same_shape(&shape, &seen) && knobs == seen_knobs)
+                continue;
+            check_heads(c, at, &shape);
+            check_experts(c, at, knobs, shape.experts);
+            seen = shape;
+            seen_knobs = knobs;
+            if (c->out->n > before)
+                return;
+        }
+    }
+}
+
+static int64_t scale_of_sequence(const struct hv_stage *s)
+{
+    int heads = hv_cp_heads_degree(&s->cp);
+    bool zigzag = s->cp.layout == HV_CP_ZIGZAG && s->cp.degree > heads;
+    return (int64_t)s->cp.degree * (zigzag ? 2 : 1);
+}
+
+static void check_sequence(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    const struct hv_stage *s = at->s;
+    const struct hv_model *m = c->m;
+    bool lengths = at->r->list != NULL && at->r->list[0].tokens > 0;
+    int64_t parts = scale_of_sequence(s);
+    if (s->cp.degree % hv_cp_heads_degree(&s->cp) != 0)
+        hv_check_stage_add(c, at, "cp", HV_V_DIVISIBLE, s->cp.degree % hv_cp_heads_degree(&s->cp),
+                           "cp degree %d is not divisible by its heads part %d", s->cp.degree,
+                           hv_cp_heads_degree(&s->cp));
+    else if (s->cp.degree / hv_cp_heads_degree(&s->cp) % s->cp.inner != 0)
+        hv_check_stage_add(c, at, "cp", HV_V_DIVISIBLE, HV_UNKNOWN,
+                           "the ring of %d ranks is not divisible by inner %d",
+                           s->cp.degree / hv_cp_heads_degree(&s->cp), s->cp.inner);
+    if (lengths || m->kind != HV_MODEL_TRANSFORMER)
+        return;
+    if (!divides(parts, c->j->sequence))
+        hv_check_stage_add(c, at, "cp", HV_V_DIVISIBLE, (double)(c->j->sequence % parts),
+                           "a sequence of %lld tokens is not divisible into %lld parts (cp %d, "
+                           "layout %s)",
+                           (long long)c->j->sequence, (long long)parts, s->cp.degree,
+                           hv_cp_layout_words[s->cp.layout]);
+    else if (s->sequence_parallel && !divides(s->tp.degree, c->j->sequence / s->cp.degree))
+        hv_check_stage_add(c, at, "sequence_parallel", HV_V_DIVISIBLE,
+                           (double)(c->j->sequence / s->cp.degree % s->tp.degree),
+                           "%lld tokens per cp rank are not divisible by tp %d",
+                           (long long)(c->j->sequence / s->cp.degree), s->tp.degree);
+}
+
+static void check_zero(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    const struct hv_stage *s = at->s;
+    int64_t holders = (int64_t)s->dp * s->cp.degree * at->r->count;
+    if (s->zero.shard_group > 0 && !divides(s->zero.shard_group, holders))
+        hv_check_stage_add(c, at, "zero", HV_V_DIVISIBLE, (double)(holders % s->zero.shard_group),
+                           "%lld holders (dp x cp x count) are not divisible by shard_group %d",
+                           (long long)holders, s->zero.shard_group);
+}
+
+/* A list of recompute choices has one entry per block that the stage touches. */
+static void check_recompute(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    size_t blocks = 0;
+    for (size_t k = 0; k < at->s->n_ranges; k++) {
+        struct hv_range r = at->s->ranges[k];
+        if (r.to2 > r.from2)
+            blocks += (size_t)((r.to2 + 1) / 2 - r.from2 / 2);
+    }
+    if (at->s->n_recompute_per > 0 && at->s->n_ranges > 0 && at->s->n_recompute_per != blocks)
+        hv_check_stage_add(c, at, "recompute", HV_V_DIVISIBLE,
+                           (double)blocks - (double)at->s->n_recompute_per,
+                           "recompute lists %zu entries, the stage has %zu blocks",
+                           at->s->n_recompute_per, blocks);
+}
+
+void hv_check_degrees(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    check_tp_shape(c, at);
+    check_product(c, at);
+    check_shares(c, at);
+    check_block_shapes(c, at);
+    check_ep_ranks(c, at);
+    check_sequence(c, at);
+    check_zero(c, at);
+    check_recompute(c, at);
+}

@@ -1,0 +1,243 @@
+/*
+ * The plan as a noun: life-cycle, defaults and the few questions that only need the plan itself.
+ * Validity is check.c's business, text is solver/io/own's.
+ */
+#include "solver/plan/plan.h"
+
+#include "solver/base/units.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_BUCKET_MIB = 25, DEFAULT_TILE = 128, DEFAULT_ZERO_LIMIT = 2 };
+
+/* Schedules that order several stages (chunks, directions or free orders) on one device. */
+static const char *const sharing_schedules[] = {
+    "interleaved", "breadth-first", "group-interleaved",
+    "chimera",     "hanayo",        "zb-v",
+    "1f1b-v",      "v-half",        "v-min",
+    "v-adaptive",  "dualpipe",      "dualpipev",
+    "distmm",      "explicit",      "tessel",
+    "graphpipe",
+};
+
+struct hv_plan *hv_plan_ref(struct hv_plan *p)
+{
+    p->refs++;
+    return p;
+}
+
+void hv_plan_unref(struct hv_plan *p)
+{
+    if (p == NULL || --p->refs > 0)
+        return;
+    for (size_t i = 0; i < p->n_jobs; i++)
+        hv_plan_unref(p->jobs[i].plan);
+    hv_cluster_unref(p->cluster);
+    hv_arena_free(&p->arena);
+    free(p);
+}
+
+struct hv_plan *hv_plan_new(struct hv_cluster *cluster)
+{
+    struct hv_plan *p = hv_xcalloc(1, sizeof *p);
+    p->refs = 1;
+    p->cluster = cluster ? hv_cluster_ref(cluster) : NULL;
+    hv_plan_defaults(p);
+    return p;
+}
+
+void hv_stage_defaults(struct hv_stage *s)
+{
+    s->embedding = s->head = -1;
+    s->n_after = -1;
+    s->tp = (struct hv_tp){.scheme = HV_TP_1D, .degree = 1, .depth = 1};
+    s->cp = (struct hv_cp){.degree = 1, .ulysses = 1, .inner = 1, .tile = DEFAULT_TILE};
+    s->dp = 1;
+    s->ep = 1;
+    s->zero = (struct hv_zero){.reshard = true, .prefetch = 1, .limit = DEFAULT_ZERO_LIMIT};
+}
+
+void hv_moe_defaults(struct hv_moe_knobs *k)
+{
+    k->from = k->to = -1;
+    k->expert_shards = k->degree_forward = k->degree_backward = 1;
+    k->off_node_frac = k->compress_ratio = k->compress_bytes_per_s = HV_UNKNOWN;
+}
+
+void hv_plan_defaults(struct hv_plan *p)
+{
+    p->micro_batch = 1;
+    p->schedule.name = "1f1b";
+    p->schedule.slices = 1;
+    p->sync.overlap = true;
+    p->sync.bucket_bytes = hv_arena_new(&p->arena, double, 1);
+    p->sync.bucket_bytes[0] = DEFAULT_BUCKET_MIB * HV_MIB;
+    p->sync.n_buckets = 1;
+    p->sync.servers = "sharded";
+    p->claimed.iteration_s = p->claimed.tokens_per_s = HV_UNKNOWN;
+}
+
+size_t hv_stage_ranks(const struct hv_replica *r, const struct hv_stage *s)
+{
+    return r->count > 0 ? s->n_devices / (size_t)r->count : 0;
+}
+
+int hv_stage_micro_batch(const struct hv_plan *p, const struct hv_replica *r,
+                         const struct hv_stage *s)
+{
+    if (s->micro_batch > 0)
+        return s->micro_batch;
+    return r->micro_batch > 0 ? r->micro_batch : p->micro_batch;
+}
+
+static bool same_module(const struct hv_stage *a, const struct hv_stage *b)
+{
+    if (a->module == NULL || b->module == NULL)
+        return a->module == b->module;
+    return strcmp(a->module, b->module) == 0;
+}
+
+/* First half block of the stage (its last, negated, when `last`), so that the smaller is the outer
+ * one. */
+static int outer_edge(const struct hv_stage *s, bool last)
+{
+    int edge = last ? -s->ranges[0].to2 : s->ranges[0].from2;
+    for (size_t i = 1; i < s->n_ranges; i++) {
+        int e = last ? -s->ranges[i].to2 : s->ranges[i].from2;
+        edge = e < edge ? e : edge;
+    }
+    return edge;
+}
+
+static bool holds_nothing(const struct hv_stage *s)
+{
+    for (size_t i = 0; i < s->n_ranges; i++) {
+        if (s->ranges[i].from2 != s->ranges[i].to2)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * The holder of the model's outermost block owns the embedding (or head). A stage with an empty
+ * range at the same edge lies further out and takes it over.
+ */
+static bool is_outermost(const struct hv_replica *r, size_t i, bool last)
+{
+    const struct hv_stage *s = &r->stages[i];
+    if (s->n_ranges == 0)
+        return last ? i + 1 == r->n_stages : i == 0;
+    int edge = outer_edge(s, last);
+    for (size_t k = 0; k < r->n_stages; k++) {
+        const struct hv_stage *o = &r->stages[k];
+        if (k == i || o->n_ranges == 0 || !same_module(o, s))
+            continue;
+        int e = outer_edge(o, last);
+        bool outside = last ? k > i : k < i;
+        if (e < edge || (e == edge && outside && holds_nothing(o)))
+            return false;
+        if (e == edge && !outside && holds_nothing(s) && !holds_nothing(o))
+            return true;
+    }
+    return true;
+}
+
+static bool owns_end(const struct hv_replica *r, size_t i, bool last)
+{
+    const struct hv_stage *s = &r->stages[i];
+    int own = last ? s->head : s->embedding;
+    if (own >= 0)
+        return own == 1;
+    for (size_t k = 0; k < r->n_stages; k++) {
+        const struct hv_stage *o = &r->stages[k];
+        if ((last ? o->head : o->embedding) == 1 && same_module(o, s))
+            return false;
+    }
+    return is_outermost(r, i, last);
+}
+
+bool hv_stage_has_embedding(const struct hv_replica *r, size_t i)
+{
+    return owns_end(r, i, false);
+}
+
+bool hv_stage_has_head(const struct hv_replica *r, size_t i)
+{
+    return owns_end(r, i, true);
+}
+
+int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r)
+{
+    if (r->list == NULL)
+        return r->micro_batches * (r->micro_batch > 0 ? r->micro_batch : p->micro_batch);
+    int64_t sum = 0;
+    for (int64_t i = 0; i < r->micro_batches; i++)
+        sum += r->list[i].sequences;
+    return sum;
+}
+
+const char *hv_plan_schedule_option(const struct hv_plan *p, const char *key)
+{
+    for (size_t i = 0; i < p->schedule.n_options; i++) {
+        if (strcmp(p->schedule.options[i].key, key) == 0)
+            return p->schedule.options[i].value;
+    }
+    return NULL;
+}
+
+bool hv_plan_is_stale(const struct hv_plan *p)
+{
+    static const char family[] = "pipedream";
+    if (strncmp(p->schedule.name, family, sizeof family - 1) == 0 ||
+        strcmp(p->schedule.name, "hetpipe") == 0)
+        return true;
+    switch (p->sync.kind) {
+    case HV_SYNC_WSP:
+    case HV_SYNC_PARTIAL:
+    case HV_SYNC_GOSSIP:
+        return true;
+    case HV_SYNC_PS:
+        return p->sync.staleness > 0;
+    case HV_SYNC_ALLREDUCE:
+    case HV_SYNC_NONE:
+    case hv_sync_kind_N:
+        break;
+    }
+    return false;
+}
+
+bool hv_plan_schedule_shares_devices(const char *schedule)
+{
+    for (size_t i = 0; i < HV_COUNT(sharing_schedules); i++) {
+        if (strcmp(sharing_schedules[i], schedule) == 0)
+            return true;
+    }
+    return false;
+}
+
+int hv_cp_heads_degree(const struct hv_cp *cp)
+{
+    return cp->scheme == HV_CP_ULYSSES ? cp->degree : cp->ulysses;
+}
+
+bool hv_name_match(const char *pattern, const char *text)
+{
+    const char *star = NULL, *resume = NULL;
+    while (*text != '\0') {
+        if (*pattern == '*') {
+            star = pattern++;
+            resume = text;
+        } else if (*pattern == '?' || *pattern == *text) {
+            pattern++;
+            text++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            text = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}
