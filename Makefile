@@ -32,6 +32,9 @@ WARN := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wdouble-promoti
         -Wundef -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
         -Wpointer-arith -Wcast-qual -Wwrite-strings -Wswitch-enum -Wimplicit-fallthrough \
         -Wunused-result -Wno-gnu-zero-variadic-macro-arguments
+ifeq ($(MODE),fuzz)
+CC := clang
+endif
 CC_KIND  := $(if $(findstring clang,$(shell $(CC) --version 2>/dev/null)),clang,gcc)
 WARN_gcc := -Wlogical-op -Wduplicated-cond -Wduplicated-branches -Wjump-misses-init
 
@@ -41,9 +44,6 @@ CFLAGS_asan    := -O1 -g -DHV_DEBUG=1 -fsanitize=address,undefined -fno-sanitize
 CFLAGS_fuzz    := -O1 -g -DHV_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer
 LDFLAGS_asan   := -fsanitize=address,undefined
 LDFLAGS_fuzz   := -fsanitize=address,undefined
-ifeq ($(MODE),fuzz)
-CC := clang
-endif
 ALL_CPPFLAGS = -I. -D_XOPEN_SOURCE=700 -DHV_VERSION='"$(VERSION)"' -DHV_PREFIX='"$(PREFIX)"' \
                $(call sysinc,$(PKGS_SOLVER) $(PKGS_LUA) $(PKGS_TERM) $(PKGS_TEST)) $(CPPFLAGS)
 ALL_CFLAGS   = -std=c11 -fno-common $(CFLAGS_$(MODE)) $(WARN) $(WARN_$(CC_KIND)) $(if $(WERROR),-Werror) $(CFLAGS)

@@ -38,8 +38,8 @@ const char *hv_breakdown_help(enum hv_breakdown b);
 struct hv_stage_memory {
     size_t replica, stage; /**< replica entry and stage number */
     uint32_t device;       /**< the worst one */
-    double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes, activations_bytes, transient_bytes,
-        overhead_bytes;
+    double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes, activations_bytes,
+        transient_bytes, overhead_bytes;
     double peak_bytes, limit_bytes; /**< limit: what the device has, less the reserve */
     double peak_at_s;
     int in_flight; /**< micro-batches alive at the peak */
@@ -57,18 +57,65 @@ struct hv_stage_metrics {
 struct hv_metrics {
     double iteration_s, tokens_per_s, mfu, bubble_frac;
     bool exact;
-    int staleness;       /**< updates, when not exact */
+    int staleness; /**< updates, when not exact */
     double dropped_frac;
     double bound_s, gap_frac;
     double usd_per_h, usd_per_mtoken; /**< HV_UNKNOWN when a price is missing */
-    double pipeline_s;   /**< end of the last backward */
+    double pipeline_s;                /**< end of the last backward */
     double breakdown_s[HV_BREAKDOWN_N];
     size_t n_devices_used;
 };
 
-/** Lanes of the drawn timeline: one per stage rank (and link) of every replica entry. Span kinds of sim. */
+/* clang-format off */
+/** What a drawn span is: constant, letter in cells and files, words. */
+#define HV_SPAN_MAP(X)                                  \
+    X(HV_SPAN_F,    "f",  "forward")                    \
+    X(HV_SPAN_B,    "b",  "backward, input gradient")   \
+    X(HV_SPAN_W,    "w",  "backward, weight gradient")  \
+    X(HV_SPAN_BW,   "b",  "backward")                   \
+    X(HV_SPAN_R,    "r",  "recompute")                  \
+    X(HV_SPAN_PAIR, "x",  "forward and backward overlapped") \
+    X(HV_SPAN_HOP,  "~",  "transfer to the next stage") \
+    X(HV_SPAN_SYNC, "g",  "gradient reduction")         \
+    X(HV_SPAN_OPT,  "o",  "optimizer step")             \
+    X(HV_SPAN_GATHER, "a", "gather of updated weights")
+/* clang-format on */
+enum hv_span_kind {
+#define X(c, letter, text) c,
+    HV_SPAN_MAP(X)
+#undef X
+        HV_SPAN_KIND_N
+};
+const char *hv_span_kind_letter(enum hv_span_kind k);
+const char *hv_span_kind_text(enum hv_span_kind k);
+
+/** What is behind a span: `hv_span.id` of sim/lanes.h counts in hv_timeline.ops. */
+struct hv_timeline_op {
+    int32_t stage, micro_batch, slice; /**< −1 where it has none */
+    uint8_t kind;                      /**< enum hv_span_kind */
+    bool critical;                     /**< on the critical path of its pipeline */
+    double slack_s; /**< how much later it could end without a later pipeline end */
+};
+
+/** One drawn row: a pipeline rank of one replica entry, with its compute lane and its link lane. */
+struct hv_timeline_row {
+    size_t replica, stage; /**< entry and stage number in the plan */
+    int multiplicity;      /**< equal pipelines drawn once */
+    const char *name;      /**< "s1 a[0].0-7" */
+    const char *layers;    /**< "22 L" */
+    double busy_frac;
+    size_t compute_lane, link_lane; /**< numbers in `lanes` */
+    struct hv_steps memory;         /**< bytes over time on the worst device */
+    double memory_limit_bytes;
+};
+
+/** A drawn iteration. */
 struct hv_timeline {
-    struct hv_lanes *lanes; /**< solver/sim: spans and level of detail */
+    struct hv_lanes lanes;
+    struct hv_timeline_row *rows;
+    size_t n_rows;
+    struct hv_timeline_op *ops;
+    size_t n_ops;
     double end_s;
 };
 
@@ -80,7 +127,7 @@ struct hv_verdict {
     size_t n_memory;
     struct hv_stage_metrics *stages; /**< likewise */
     size_t n_stages;
-    const char *bound_why; /**< one sentence */
+    const char *bound_why;        /**< one sentence */
     struct hv_timeline *timeline; /**< NULL unless asked for */
 };
 
@@ -91,12 +138,13 @@ struct hv_eval_options {
 };
 
 /**
- * Judges a plan. A plan with violations still gets all figures that make sense; those that do not are
- * HV_UNKNOWN. Errors: HV_ENO when nothing can be timed (reason in words), HV_EINPUT never.
+ * Judges a plan. A plan with violations still gets all figures that make sense; those that do not
+ * are HV_UNKNOWN. Errors: HV_ENO when nothing can be timed (reason in words), HV_EINPUT never.
  * Complexity O(operations of one pipeline per distinct replica entry).
  */
 enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct hv_eval_options *o,
-                       struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err) HV_NODISCARD;
+                       struct hv_arena *arena, struct hv_verdict *out,
+                       struct hv_err *err) HV_NODISCARD;
 
 /** Lower bound of the iteration time of any plan for these inputs. */
 struct hv_bound {
@@ -105,8 +153,9 @@ struct hv_bound {
     double compute_s; /**< work at asymptotic speed on all devices that can hold a rank */
 };
 /**
- * No plan can be faster: every sequence's work at the cost model's best efficiency, spread over all devices that are not
- * drained without any loss. Weak duality over block classes keeps it true for mixed kinds. O(kinds × classes).
+ * No plan can be faster: every sequence's work at the cost model's best efficiency, spread over all
+ * devices that are not drained without any loss. Weak duality over block classes keeps it true for
+ * mixed kinds. O(kinds × classes).
  */
 void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out);
 

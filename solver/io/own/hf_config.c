@@ -523,6 +523,7 @@ static enum hv_status read_towers(const struct hv_jp *p, struct hv_model *m, str
     static const char *const keys[] = {"text_config", "vision_config"};
     static const char *const names[] = {"text", "vision"};
     m->kind = HV_MODEL_MODULES;
+    m->source = "Hugging Face config; two towers side by side";
     m->modules = hv_arena_new(&m->arena, struct hv_module, HV_COUNT(keys));
     for (size_t i = 0; i < HV_COUNT(keys); i++) {
         struct hv_jp at = hv_jp_get(p, keys[i]);

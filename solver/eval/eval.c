@@ -1,0 +1,92 @@
+/** The judge's front: checks, lowers, times, and collects the verdict. */
+#include "solver/eval/eval_int.h"
+
+/** Do the shapes hold well enough that a stage's ranks can be cut out of its devices? */
+static bool can_be_timed(const struct hv_plan *p, const struct hv_findings *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        enum hv_violation_code c = f->items[i].code;
+        if (c == HV_V_DEGREE_PRODUCT || c == HV_V_PRECISION || c == HV_V_UNKNOWN_DEVICE) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        for (size_t s = 0; s < p->replicas[i].n_stages; s++) {
+            const struct hv_stage *st = &p->replicas[i].stages[s];
+            if (st->n_ranges == 0 || st->n_devices == 0) {
+                return false;
+            }
+        }
+    }
+    return p->mode == HV_MODE_TRAIN && p->n_replicas > 0;
+}
+
+static void unknown_metrics(struct hv_metrics *m)
+{
+    *m = (struct hv_metrics){.iteration_s = HV_UNKNOWN,
+                             .tokens_per_s = HV_UNKNOWN,
+                             .mfu = HV_UNKNOWN,
+                             .bubble_frac = HV_UNKNOWN,
+                             .exact = true,
+                             .bound_s = HV_UNKNOWN,
+                             .gap_frac = HV_UNKNOWN,
+                             .usd_per_h = HV_UNKNOWN,
+                             .usd_per_mtoken = HV_UNKNOWN,
+                             .pipeline_s = HV_UNKNOWN};
+    for (int i = 0; i < HV_BREAKDOWN_N; i++) {
+        m->breakdown_s[i] = HV_UNKNOWN;
+    }
+}
+
+static enum hv_status judge(struct hv__lowered *l, const struct hv_eval_options *o,
+                            struct hv_verdict *out, struct hv_err *err)
+{
+    enum hv_status st = hv__lower(l, err);
+    if (st == HV_OK) {
+        st = hv__time(l, err);
+    }
+    if (st != HV_OK) {
+        return st;
+    }
+    if (l->stale) {
+        hv__steady(l);
+    } else {
+        hv__tail(l);
+    }
+    out->metrics = (struct hv_metrics){.bound_s = out->metrics.bound_s};
+    hv__memory(l, out);
+    hv__metrics(l, out);
+    return o->timeline ? hv__timeline(l, out, err) : HV_OK;
+}
+
+enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct hv_eval_options *o,
+                       struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
+{
+    struct hv_err own = {0};
+    struct hv_err *e = err != NULL ? err : &own;
+    *out = (struct hv_verdict){.findings = {.arena = arena}};
+    unknown_metrics(&out->metrics);
+    hv_plan_check(p, hv_cost_model(k), hv_cost_job(k), &out->findings);
+    if (!o->no_bound) {
+        struct hv_bound b = {0};
+        hv_eval_bound(k, arena, &b);
+        out->metrics.bound_s = b.iteration_s;
+        out->bound_why = b.why;
+    }
+    if (!can_be_timed(p, &out->findings)) {
+        return out->findings.n > 0
+                   ? HV_OK
+                   : hv_err_set(
+                         e, HV_ENO,
+                         "a plan in %s mode without stages over layer ranges cannot be timed",
+                         hv_plan_mode_words[p->mode]);
+    }
+    struct hv__lowered l = {.k = k, .plan = p, .arena = arena, .findings = &out->findings};
+    size_t before = out->findings.n;
+    enum hv_status st = judge(&l, o, out, e);
+    if (st != HV_OK) {
+        return out->findings.n > before ? HV_OK : st;
+    }
+    out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
+    return HV_OK;
+}

@@ -1,0 +1,109 @@
+/** Shared inside eval: the lowered form of a plan. */
+#ifndef HV_SOLVER_EVAL_EVAL_INT_H
+#define HV_SOLVER_EVAL_EVAL_INT_H
+
+#include "solver/base/units.h"
+#include "solver/eval/eval.h"
+#include "solver/sim/pipeline.h"
+
+/** A global stage as one rank runs it: its passes per shape of micro-batch (or slice). */
+struct hv__gstage {
+    size_t plan_stage; /**< whose blocks it holds */
+    size_t rank;       /**< who runs it */
+    struct hv_range range;
+    bool embedding, head;
+    struct hv_pass *pass; /**< [n_shapes × n_dp] */
+    double *forward_s, *input_grad_s,
+        *weight_grad_s; /**< [n_shapes]: the slowest dp rank; input gradient with recompute */
+};
+
+/** One rank of a pipeline: a stage of the plan with all its devices. */
+struct hv__rank {
+    size_t stage;
+    const uint32_t *devices;       /**< of this copy */
+    size_t n_devices, n_dp, width; /**< width = tp × cp ranks of one dp rank */
+    double compute_end_s, sync_end_s, optimizer_s, gather_s;
+    double base_bytes;
+    struct hv_memory *memory; /**< [n_dp] static memory */
+    double *sequences;        /**< [n_dp] per micro-batch of the first shape */
+    double hop_next_s;
+};
+
+/** A size of micro-batch or slice that occurs. */
+struct hv__shape {
+    double sequences, tokens, context;
+};
+
+/** One distinct pipeline: a replica entry's copies that are alike. */
+struct hv__unit {
+    size_t i_replica;
+    const struct hv_replica *replica;
+    int first_copy, multiplicity;
+    int *copies; /**< [multiplicity] */
+    size_t n_ranks, n_gstages, n_pipes;
+    struct hv__rank *ranks;
+    struct hv__gstage *gstages; /**< [n_pipes × n_gstages] */
+    struct hv__shape *shapes;
+    size_t n_shapes;
+    int32_t n_mb, n_slices;
+    int32_t *shape_of; /**< [n_mb × n_slices] */
+    struct hv_schedule schedule;
+    struct hv_pipe pipe;
+    struct hv_pipe_cost cost;
+    struct hv_pipe_run run;
+    struct hv_pipe_rank *idle;
+    double *stage_s, *op_s, *hop_s;
+    double period_s; /**< stale schedules: steady seconds per micro-batch */
+};
+
+/** One reduction on the wire: who waits for it. */
+struct hv__reduction {
+    double start_s, end_s;
+    size_t *ranks; /**< flat rank numbers (see hv__lowered.rank_at) */
+    size_t n_ranks;
+    int from2, to2;
+};
+
+/** Everything about one evaluation. */
+struct hv__lowered {
+    struct hv_cost *k;
+    const struct hv_plan *plan;
+    struct hv_arena *arena;
+    struct hv_findings *findings;
+    const struct hv_schedule_row *row;
+    struct hv__unit *units;
+    size_t n_units;
+    size_t *rank_at; /**< [n_units + 1] first flat rank number of each unit */
+    struct hv__reduction *reductions;
+    size_t n_reductions;
+    double pipeline_s, iteration_s;
+    bool stale;
+    int staleness;
+};
+
+/** Finds the distinct pipelines, prices their passes and makes their schedules. HV_ENO: cannot be
+ * timed. */
+enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
+/** Durations into run; steady period of stale schedules. */
+enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
+/** Gradient reductions, optimizer, gathers: sets iteration_s. */
+void hv__tail(struct hv__lowered *l);
+/** Steady time of stale plans: sets iteration_s, staleness. */
+void hv__steady(struct hv__lowered *l);
+/** Peak memory per stage, memory findings. */
+void hv__memory(struct hv__lowered *l, struct hv_verdict *out);
+/** Figures of the verdict. */
+void hv__metrics(struct hv__lowered *l, struct hv_verdict *out);
+/** Lanes for drawing. */
+enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out,
+                            struct hv_err *err) HV_NODISCARD;
+
+/** Dense parameters of half blocks [from2, to2) on one rank after tp, experts apart after tp × ep.
+ */
+double hv__range_parameters(const struct hv_model *m, struct hv_range r, double tp, double ep,
+                            double *experts);
+/** Memory tables of one dp rank kind: [n_gstages × HV_OP_KIND_N] each, in the arena. */
+struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struct hv__unit *u,
+                                        size_t i_dp);
+
+#endif

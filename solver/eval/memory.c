@@ -1,0 +1,157 @@
+/** Peak memory of the worst device of every stage, by category, and the findings where it does not
+ * fit. */
+#include "solver/eval/eval_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struct hv__unit *u,
+                                        size_t i_dp)
+{
+    size_t n = u->n_gstages;
+    double *keep = hv_arena_new(l->arena, double, n), *keep_w = hv_arena_new(l->arena, double, n);
+    double *start = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
+    double *end = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
+    double *transient = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
+    double *base = hv_arena_new(l->arena, double, u->n_ranks);
+    for (size_t g = 0; g < n; g++) {
+        const struct hv__gstage *x = &u->gstages[g];
+        const struct hv_pass *pass = &x->pass[i_dp % u->ranks[x->rank].n_dp];
+        keep[g] = pass->activation_bytes;
+        keep_w[g] = pass->weight_only_bytes;
+        for (unsigned k = 0; k < HV_OP_KIND_N; k++) {
+            transient[g * HV_OP_KIND_N + k] = k == HV_OP_W ? 0 : pass->transient_bytes;
+        }
+    }
+    for (size_t r = 0; r < u->n_ranks; r++) {
+        const struct hv_memory *m = &u->ranks[r].memory[i_dp % u->ranks[r].n_dp];
+        base[r] = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes +
+                  m->overhead_bytes;
+    }
+    hv_pipe_memory_simple(&u->schedule, keep, keep_w, NULL, start, end);
+    struct hv_pipe_memory mem = {
+        .start_bytes = start, .end_bytes = end, .transient_bytes = transient, .base_bytes = base};
+    if (u->n_shapes > 1) {
+        size_t k = (size_t)u->n_mb * (size_t)(u->n_slices > 1 ? u->n_slices : 1);
+        double *scale = hv_arena_new(l->arena, double, k);
+        double first = u->shapes[0].sequences * u->shapes[0].tokens;
+        for (size_t i = 0; i < k; i++) {
+            const struct hv__shape *s = &u->shapes[u->shape_of[i]];
+            scale[i] = s->sequences * s->tokens / first;
+        }
+        mem.mb_scale = scale;
+    }
+    return mem;
+}
+
+/** Is dp rank d of every stage priced like rank d − 1? Then its memory needs no second look. */
+static bool same_as_before(const struct hv__unit *u, size_t d)
+{
+    for (size_t r = 0; r < u->n_ranks; r++) {
+        const struct hv__rank *rk = &u->ranks[r];
+        if (memcmp(&rk->memory[d % rk->n_dp], &rk->memory[(d - 1) % rk->n_dp],
+                   sizeof *rk->memory) != 0) {
+            return false;
+        }
+    }
+    for (size_t g = 0; g < u->n_gstages; g++) {
+        const struct hv__gstage *x = &u->gstages[g];
+        size_t n = u->ranks[x->rank].n_dp;
+        const struct hv_pass *a = &x->pass[d % n], *b = &x->pass[(d - 1) % n];
+        if (a->activation_bytes != b->activation_bytes ||
+            a->transient_bytes != b->transient_bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void take_peak(const struct hv__lowered *l, const struct hv__unit *u, size_t rank, size_t d,
+                      const struct hv_pipe_peak *peak, const struct hv_pipe_memory *mem,
+                      struct hv_stage_memory *out)
+{
+    const struct hv__rank *rk = &u->ranks[rank];
+    size_t i = d % rk->n_dp;
+    const struct hv_memory *m = &rk->memory[i];
+    double limit = m->limit_bytes - m->reserve_bytes;
+    double over = peak->peak_bytes - limit;
+    if (out->peak_bytes > 0 && over <= out->peak_bytes - out->limit_bytes) {
+        return;
+    }
+    double transient = 0;
+    for (size_t g = 0; g < u->n_gstages; g++) {
+        if (u->gstages[g].rank == rank) {
+            transient = fmax(transient, mem->transient_bytes[g * HV_OP_KIND_N + HV_OP_BW]);
+        }
+    }
+    double act = peak->peak_bytes - mem->base_bytes[rank];
+    transient = fmin(transient, act);
+    *out = (struct hv_stage_memory){.replica = u->i_replica,
+                                    .stage = rk->stage,
+                                    .device = rk->devices[i * rk->width],
+                                    .weights_bytes = m->weights_bytes,
+                                    .gradients_bytes = m->gradients_bytes,
+                                    .master_bytes = m->master_bytes,
+                                    .optimizer_bytes = m->optimizer_bytes,
+                                    .activations_bytes = act - transient,
+                                    .transient_bytes = transient,
+                                    .overhead_bytes = m->overhead_bytes,
+                                    .peak_bytes = peak->peak_bytes,
+                                    .limit_bytes = limit,
+                                    .peak_at_s = peak->peak_at_s};
+    int32_t *in_flight = hv_arena_new(l->arena, int32_t, u->n_ranks);
+    hv_schedule_peak_inflight(&u->schedule, in_flight);
+    out->in_flight = in_flight[rank];
+}
+
+static void unit_memory(struct hv__lowered *l, struct hv__unit *u, struct hv_stage_memory *out)
+{
+    size_t most = 1;
+    for (size_t r = 0; r < u->n_ranks; r++) {
+        most = u->ranks[r].n_dp > most ? u->ranks[r].n_dp : most;
+    }
+    struct hv_pipe_peak *peaks = hv_arena_new(l->arena, struct hv_pipe_peak, u->n_ranks);
+    for (size_t d = 0; d < most; d++) {
+        if (d > 0 && same_as_before(u, d)) {
+            continue;
+        }
+        struct hv_pipe_memory mem = hv__memory_tables(l, u, d);
+        hv_pipe_peaks(&u->pipe, &u->run, &mem, peaks);
+        for (size_t r = 0; r < u->n_ranks; r++) {
+            take_peak(l, u, r, d, &peaks[r], &mem, &out[u->ranks[r].stage]);
+        }
+    }
+}
+
+static void report(struct hv__lowered *l, const struct hv_stage_memory *m)
+{
+    double over = m->peak_bytes - m->limit_bytes;
+    if (!(over > 0)) {
+        return;
+    }
+    char where[64], need[HV_FMT_CAP], has[HV_FMT_CAP], by[HV_FMT_CAP];
+    (void)snprintf(where, sizeof where, "replicas[%zu].stages[%zu]", m->replica, m->stage);
+    struct hv_device_ref ref = hv_cluster_device(hv_cost_cluster(l->k), m->device);
+    hv_finding_add(l->findings, HV_V_MEMORY, over, where,
+                   "stage %zu needs %s on %s and has %s: %s too much (%d micro-batches in flight)",
+                   m->stage, hv_fmt_bytes(need, sizeof need, m->peak_bytes), ref.kind->name,
+                   hv_fmt_bytes(has, sizeof has, m->limit_bytes), hv_fmt_bytes(by, sizeof by, over),
+                   m->in_flight);
+}
+
+void hv__memory(struct hv__lowered *l, struct hv_verdict *out)
+{
+    const struct hv_plan *p = l->plan;
+    size_t *at = hv_arena_new(l->arena, size_t, p->n_replicas + 1);
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        at[i + 1] = at[i] + p->replicas[i].n_stages;
+    }
+    out->n_memory = at[p->n_replicas];
+    out->memory = hv_arena_new(l->arena, struct hv_stage_memory, out->n_memory);
+    for (size_t u = 0; u < l->n_units; u++) {
+        unit_memory(l, &l->units[u], &out->memory[at[l->units[u].i_replica]]);
+    }
+    for (size_t i = 0; i < out->n_memory; i++) {
+        report(l, &out->memory[i]);
+    }
+}

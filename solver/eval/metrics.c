@@ -1,0 +1,206 @@
+/**
+ * Figures of a verdict. The breakdown is an average over the used devices and adds up to the
+ * iteration time exactly: whatever a device does not spend on a named cause is bubble.
+ */
+#include "solver/eval/eval_int.h"
+
+#include <string.h>
+
+static const char *const breakdown_names[HV_BREAKDOWN_N] = {
+#define X(c, key, help) key,
+    HV_BREAKDOWN_MAP(X)
+#undef X
+};
+
+static const char *const breakdown_helps[HV_BREAKDOWN_N] = {
+#define X(c, key, help) help,
+    HV_BREAKDOWN_MAP(X)
+#undef X
+};
+
+const char *hv_breakdown_name(enum hv_breakdown b)
+{
+    return breakdown_names[b];
+}
+
+const char *hv_breakdown_help(enum hv_breakdown b)
+{
+    return breakdown_helps[b];
+}
+
+/** Forward operations of every (global stage, shape) of a unit: counts[(pipe·gstages + g)·shapes +
+ * shape]. */
+static double *count_passes(const struct hv__lowered *l, const struct hv__unit *u)
+{
+    double *counts = hv_arena_new(l->arena, double, u->n_pipes * u->n_gstages * u->n_shapes);
+    size_t n = hv_schedule_n_ops(&u->schedule), k = (size_t)(u->n_slices > 1 ? u->n_slices : 1);
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_op *op = &u->schedule.ops[i];
+        if (op->kind == HV_OP_F) {
+            size_t at = (size_t)op->mb * k + (op->slice > 0 ? (size_t)op->slice : 0);
+            size_t g = (size_t)op->pipe * u->n_gstages + (size_t)op->stage;
+            counts[g * u->n_shapes + (size_t)u->shape_of[at]] += 1;
+        }
+    }
+    return counts;
+}
+
+/** Adds what dp rank d of a rank does in one simulated run to `b`; returns its busy seconds. */
+static double rank_busy(const struct hv__unit *u, size_t rank, size_t d, const double *counts,
+                        double *b)
+{
+    double busy = 0;
+    for (size_t g = 0; g < u->n_pipes * u->n_gstages; g++) {
+        const struct hv__gstage *x = &u->gstages[g];
+        if (x->rank != rank) {
+            continue;
+        }
+        for (size_t i = 0; i < u->n_shapes; i++) {
+            const struct hv_pass *p = &x->pass[i * u->ranks[rank].n_dp + d];
+            double n = counts[g * u->n_shapes + i];
+            b[HV_TIME_COMPUTE] += n * p->compute_s;
+            b[HV_TIME_TP] += n * p->tp_s;
+            b[HV_TIME_CP] += n * p->cp_s;
+            b[HV_TIME_EP] += n * p->ep_s;
+            b[HV_TIME_ZERO] += n * p->zero_s;
+            double all = p->forward_s + p->input_grad_s + p->weight_grad_s + p->recompute_s;
+            double named = p->compute_s + p->tp_s + p->cp_s + p->ep_s + p->zero_s;
+            b[HV_TIME_RECOMPUTE] += n * fmax(0, all - named);
+            busy += n * all;
+        }
+    }
+    return busy;
+}
+
+/** One dp rank's share of the iteration by cause into b (which adds up to iteration_s). */
+static void rank_breakdown(const struct hv__lowered *l, const struct hv__unit *u, size_t rank,
+                           size_t d, const double *counts, double *b)
+{
+    const struct hv__rank *rk = &u->ranks[rank];
+    const struct hv_pipe_rank *idle = &u->idle[rank];
+    memset(b, 0, HV_BREAKDOWN_N * sizeof *b);
+    double busy = rank_busy(u, rank, d, counts, b);
+    b[HV_TIME_IMBALANCE] = fmax(0, idle->busy_s - busy);
+    if (l->stale) {
+        /* what one simulated micro-batch costs, times the micro-batches of an iteration */
+        const struct hv_job *job = hv_cost_job(l->k);
+        double sequences = 0;
+        for (size_t i = 0; i < l->n_units; i++) {
+            sequences += (double)(hv_replica_sequences(l->plan, l->units[i].replica) *
+                                  l->units[i].multiplicity);
+        }
+        double waves = (double)job->global_batch / sequences;
+        double factor = waves * (double)u->replica->micro_batches / (double)u->n_mb;
+        for (int i = 0; i < HV_BREAKDOWN_N; i++) {
+            b[i] *= factor;
+        }
+        b[HV_TIME_OPTIMIZER] = waves * rk->optimizer_s;
+    } else {
+        b[HV_TIME_PP] = idle->comm_s;
+        b[HV_TIME_DP] = rk->sync_end_s - rk->compute_end_s + rk->gather_s;
+        b[HV_TIME_OPTIMIZER] = rk->optimizer_s;
+    }
+    double sum = 0;
+    for (int i = 0; i < HV_BREAKDOWN_N; i++) {
+        sum += b[i];
+    }
+    b[HV_TIME_BUBBLE] = fmax(0, l->iteration_s - sum);
+}
+
+static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
+{
+    double devices = 0;
+    for (size_t i = 0; i < l->n_units; i++) {
+        const struct hv__unit *u = &l->units[i];
+        const double *counts = count_passes(l, u);
+        for (size_t r = 0; r < u->n_ranks; r++) {
+            double weight = (double)u->ranks[r].width * (double)u->multiplicity, b[HV_BREAKDOWN_N];
+            for (size_t d = 0; d < u->ranks[r].n_dp; d++) {
+                rank_breakdown(l, u, r, d, counts, b);
+                for (int k = 0; k < HV_BREAKDOWN_N; k++) {
+                    m->breakdown_s[k] += weight * b[k];
+                }
+                devices += weight;
+            }
+        }
+    }
+    for (int k = 0; k < HV_BREAKDOWN_N; k++) {
+        m->breakdown_s[k] /= devices;
+    }
+    m->n_devices_used = (size_t)(devices + 0.5);
+    m->bubble_frac = (m->breakdown_s[HV_TIME_BUBBLE] + m->breakdown_s[HV_TIME_PP] +
+                      m->breakdown_s[HV_TIME_IMBALANCE]) /
+                     m->iteration_s;
+}
+
+/** Model FLOP/s that the used devices could do at their dense peak, and the price of their nodes.
+ */
+static void add_use(const struct hv__lowered *l, struct hv_metrics *m)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const struct hv_job *job = hv_cost_job(l->k);
+    bool *node_used = hv_arena_new(l->arena, bool, c->n_nodes);
+    double peak = 0, price = 0;
+    for (size_t i = 0; i < l->plan->n_replicas; i++) {
+        const struct hv_replica *r = &l->plan->replicas[i];
+        for (size_t s = 0; s < r->n_stages; s++) {
+            for (size_t d = 0; d < r->stages[s].n_devices; d++) {
+                struct hv_device_ref ref = hv_cluster_device(c, r->stages[s].devices[d]);
+                peak += hv_device_peak_flops_per_s(ref.kind, job->precision);
+                if (!node_used[ref.node]) {
+                    node_used[ref.node] = true;
+                    price += hv_node_price_usd_per_h(&c->groups[ref.group], false);
+                }
+            }
+        }
+    }
+    const struct hv_model *model = hv_cost_model(l->k);
+    double flops = 3 * hv_model_forward_flops(model, (double)job->sequence, model->causal) *
+                   (double)job->global_batch;
+    m->mfu = flops / (m->iteration_s * peak);
+    m->usd_per_h = price;
+    m->usd_per_mtoken =
+        price / 3600 * m->iteration_s / ((double)(job->global_batch * job->sequence) / 1e6);
+}
+
+static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
+{
+    out->n_stages = out->n_memory;
+    out->stages = hv_arena_new(l->arena, struct hv_stage_metrics, out->n_stages);
+    size_t base = 0;
+    for (size_t e = 0; e < l->plan->n_replicas; e++) {
+        for (size_t i = 0; i < l->n_units; i++) {
+            const struct hv__unit *u = &l->units[i];
+            if (u->i_replica != e) {
+                continue;
+            }
+            for (size_t g = 0; g < u->n_gstages; g++) {
+                struct hv_stage_metrics *s = &out->stages[base + u->gstages[g].plan_stage];
+                const struct hv__rank *rk = &u->ranks[u->gstages[g].plan_stage];
+                s->replica = e;
+                s->stage = rk->stage;
+                s->forward_s += u->gstages[g].forward_s[0];
+                s->backward_s += u->gstages[g].input_grad_s[0] + u->gstages[g].weight_grad_s[0];
+                s->busy_frac =
+                    u->idle[rk->stage].busy_s / (l->stale ? u->run.makespan_s : l->iteration_s);
+                s->hop_s = rk->hop_next_s;
+            }
+            break;
+        }
+        base += l->plan->replicas[e].n_stages;
+    }
+}
+
+void hv__metrics(struct hv__lowered *l, struct hv_verdict *out)
+{
+    struct hv_metrics *m = &out->metrics;
+    const struct hv_job *job = hv_cost_job(l->k);
+    m->iteration_s = l->iteration_s;
+    m->pipeline_s = l->pipeline_s;
+    m->tokens_per_s = (double)(job->global_batch * job->sequence) / l->iteration_s;
+    m->exact = !l->stale;
+    m->staleness = l->stale ? l->staleness : 0;
+    add_breakdown(l, m);
+    add_use(l, m);
+    add_stages(l, out);
+}

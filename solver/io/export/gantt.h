@@ -1,0 +1,33 @@
+/** A drawn iteration as a file: SVG and PNG pictures, Chrome/Perfetto trace. */
+#ifndef HV_SOLVER_IO_EXPORT_GANTT_H
+#define HV_SOLVER_IO_EXPORT_GANTT_H
+
+#include "solver/base/str.h"
+#include "solver/eval/eval.h"
+
+/** What the picture says besides the spans. */
+struct hv_gantt_text {
+    const char *title;    /**< "uniform on two-generations: llama-3-8b" */
+    const char *subtitle; /**< "iteration 11.2 s, bubble 9.8%, …" */
+};
+
+/** Widths of pictures are held to this range (pixels). */
+#define HV_GANTT_WIDTH_MIN 320
+#define HV_GANTT_WIDTH_MAX 20000
+
+/**
+ * SVG picture with tooltips: one row per pipeline rank (compute, link, memory below it), time axis,
+ * legend. Rows with more spans than pixels are drawn by column. O(width × rows).
+ */
+void hv_gantt_svg(const struct hv_timeline *t, const struct hv_gantt_text *text, int width_px,
+                  struct hv_str *out);
+/** The same picture as a PNG in `out`. Errors: HV_ELIMIT when the picture is too large for cairo.
+ */
+enum hv_status hv_gantt_png(const struct hv_timeline *t, const struct hv_gantt_text *text,
+                            int width_px, struct hv_str *out, struct hv_err *err) HV_NODISCARD;
+/** Chrome trace event format (JSON object with traceEvents): opens in Perfetto and
+ * chrome://tracing. O(spans). */
+void hv_gantt_trace(const struct hv_timeline *t, const struct hv_gantt_text *text,
+                    struct hv_str *out);
+
+#endif

@@ -1,0 +1,68 @@
+/** Verdicts to JSON. Reading them back is the plan reader's work, which keeps them as they are. */
+#include "solver/io/own/verdict_file.h"
+
+#include "solver/base/units.h"
+
+static json_t *numbers(const struct hv_verdict *v)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; i < v->n_memory; i++) {
+        json_array_append_new(a, hv_json_num(v->memory[i].peak_bytes / HV_GIB));
+    }
+    return a;
+}
+
+json_t *hv_verdict_simulated(const struct hv_verdict *v)
+{
+    const struct hv_metrics *m = &v->metrics;
+    json_t *o = json_object();
+    json_object_set_new(o, "iteration_s", hv_json_num(m->iteration_s));
+    json_object_set_new(o, "tokens_per_s", hv_json_num(m->tokens_per_s));
+    json_object_set_new(o, "mfu", hv_json_num(m->mfu));
+    json_object_set_new(o, "bubble", hv_json_num(m->bubble_frac));
+    json_object_set_new(o, "exact", json_boolean(m->exact));
+    if (!m->exact) {
+        json_object_set_new(o, "staleness", json_integer(m->staleness));
+    }
+    if (m->dropped_frac > 0) {
+        json_object_set_new(o, "dropped_frac", hv_json_num(m->dropped_frac));
+    }
+    json_object_set_new(o, "bound_s", hv_json_num(m->bound_s));
+    json_object_set_new(o, "gap", hv_json_num(m->gap_frac));
+    json_object_set_new(o, "usd_per_hour", hv_json_num(m->usd_per_h));
+    json_object_set_new(o, "usd_per_Mtoken", hv_json_num(m->usd_per_mtoken));
+    json_object_set_new(o, "devices_used", json_integer((json_int_t)m->n_devices_used));
+    json_object_set_new(o, "peak_memory_GiB", numbers(v));
+    json_t *b = json_object();
+    for (int i = 0; i < HV_BREAKDOWN_N; i++) {
+        json_object_set_new(b, hv_breakdown_name((enum hv_breakdown)i),
+                            hv_json_num(m->breakdown_s[i]));
+    }
+    json_object_set_new(o, "breakdown_s", b);
+    return o;
+}
+
+json_t *hv_verdict_violations(const struct hv_verdict *v)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; i < v->findings.n; i++) {
+        const struct hv_violation *x = &v->findings.items[i];
+        json_t *o = json_object();
+        json_object_set_new(o, "code", json_string(hv_violation_name(x->code)));
+        json_object_set_new(o, "where", json_string(x->where));
+        json_object_set_new(o, "text", json_string(x->text));
+        json_object_set_new(o, "by", hv_json_num(x->by));
+        json_array_append_new(a, o);
+    }
+    return a;
+}
+
+json_t *hv_plan_with_verdict(const json_t *plan, const struct hv_verdict *v, bool violations)
+{
+    json_t *copy = json_deep_copy(plan);
+    json_object_set_new(copy, "simulated", hv_verdict_simulated(v));
+    if (violations) {
+        json_object_set_new(copy, "violations", hv_verdict_violations(v));
+    }
+    return copy;
+}

@@ -1,0 +1,18 @@
+/** Verdicts as JSON: the `simulated` and `violations` members of formats.md §5. */
+#ifndef HV_SOLVER_IO_OWN_VERDICT_FILE_H
+#define HV_SOLVER_IO_OWN_VERDICT_FILE_H
+
+#include "solver/base/json.h"
+#include "solver/eval/eval.h"
+
+/** The `simulated` object. Unknown figures are null. Owner: caller (json_decref). */
+json_t *hv_verdict_simulated(const struct hv_verdict *v);
+/** The `violations` array: code, where, text, by. Owner: caller. */
+json_t *hv_verdict_violations(const struct hv_verdict *v);
+/**
+ * A copy of a plan's tree with `simulated` set (and `violations`, where asked for). Members
+ * `cluster`, `model` and `job` stay as they are. Owner: caller.
+ */
+json_t *hv_plan_with_verdict(const json_t *plan, const struct hv_verdict *v, bool violations);
+
+#endif

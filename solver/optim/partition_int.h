@@ -1,0 +1,77 @@
+/** Inside of the partition solver, shared by its files; not for other modules. */
+#ifndef HV_SOLVER_OPTIM_PARTITION_INT_H
+#define HV_SOLVER_OPTIM_PARTITION_INT_H
+
+#include "solver/optim/partition.h"
+#include <time.h>
+
+/** What a dynamic program minimises. */
+enum hv__goal { HV__MAX, HV__SUM };
+
+/** Best values for the end positions lo … hi (inclusive) of a stage; lo > hi = none. */
+struct hv__row {
+    size_t lo, hi;
+    double *v; /**< v[j - lo] */
+};
+
+/** One stage to be put behind a row: position, device, and the limit on its value. */
+struct hv__step {
+    enum hv__goal goal;
+    size_t pos, dev;
+    double limit;
+};
+
+/** A clock and the caller's limits. */
+struct hv__watch {
+    const struct hv_part_limits *limits;
+    struct timespec begin;
+    bool stopped;
+};
+
+/** Starts the clock. */
+void hv__watch_start(struct hv__watch *w, const struct hv_part_limits *limits);
+/** True once a limit is reached. */
+bool hv__watch_over(struct hv__watch *w);
+/** True when run [i, j) fits the memory of position `pos` with the capacity of `dev`. */
+bool hv__fits(const struct hv_partition *p, size_t pos, size_t dev, size_t i, size_t j);
+/** Largest j with time of [i, j) ≤ limit that fits (cut costs ignored). O(log L). */
+size_t hv__furthest(const struct hv_partition *p, size_t pos, size_t dev, size_t i, double limit);
+/** Smallest i with time of [i, j) ≤ limit that fits (cut costs ignored). O(log L). */
+size_t hv__nearest(const struct hv_partition *p, size_t pos, size_t dev, size_t j, double limit);
+/** out[j] = min(out[j], best over i of from[i] joined with the value of [i, j)), for the row's j.
+ * scratch: n_layers + 1 numbers. */
+void hv__relax(const struct hv_partition *p, const struct hv__step *step,
+               const struct hv__row *from, struct hv__row *out, double *scratch);
+/** A start i with from[i] joined with the value of [i, j) equal to `want`; SIZE_MAX when none. */
+size_t hv__trace(const struct hv_partition *p, const struct hv__step *step,
+                 const struct hv__row *from, size_t j, double want);
+/**
+ * Fixed order: first and last end position of every stage (n_stages rows) under the limit, cut
+ * costs ignored; false when there is none. O(S log L).
+ */
+bool hv__windows(const struct hv_partition *p, double limit, struct hv__row *rows);
+/** New row with all values infinite. */
+struct hv__row hv__row_new(struct hv_arena *arena, size_t lo, size_t hi);
+/** Fills value, sum, max and objective of a result whose cut and order are set. */
+void hv__finish(const struct hv_partition *p, struct hv_arena *arena,
+                struct hv_partition_result *out);
+/**
+ * Fixed order: one dynamic program with every value ≤ limit; fills cut and order (identity) and
+ * returns whether a partition was found.
+ */
+bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double limit,
+                     struct hv_arena *arena, struct hv_partition_result *out);
+/** An upper bound on the best maximum from a greedy cut (infinity when greedy finds none). */
+double hv__greedy_max(const struct hv_partition *p);
+/** As hv__solve_fixed for free order; *too_big is set when there are too many states. */
+bool hv__solve_free(const struct hv_partition *p, enum hv__goal goal, double limit,
+                    struct hv_arena *arena, struct hv_partition_result *out, bool *too_big);
+/** Local search over device orders with the fixed-order solver inside, and a relaxed bound. */
+enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *watch,
+                                struct hv_arena *arena, struct hv_partition_result *out,
+                                struct hv_err *err);
+/** Branch and bound over the maximum; `free_order` picks the inner program. */
+bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, struct hv_arena *arena,
+                     struct hv_partition_result *out, bool *too_big);
+
+#endif

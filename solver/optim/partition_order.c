@@ -1,0 +1,383 @@
+/*
+ * Contiguous partition with free order of the devices: a dynamic program over multisets of equal
+ * devices, and a local search where there are too many of those.
+ * Not here: the inner loops (partition_step.c) and fixed order (partition.c).
+ */
+#include "solver/base/rng.h"
+#include "solver/base/units.h"
+#include "solver/optim/partition_int.h"
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define MAX_STATES ((size_t)2 << 20)
+#define MAX_CELLS  ((size_t)96 << 20)
+
+/* Devices grouped into kinds; a state says how many of each kind have been used. */
+struct orders {
+    const struct hv_partition *p;
+    size_t n_kinds, n_states;
+    size_t *kind_dev;  /* a stage that has this kind's device */
+    size_t *count;     /* devices of the kind */
+    size_t *radix;     /* weight of the kind in a state's number */
+    size_t *used;      /* state → stages used */
+    uint32_t *lo, *hi; /* state → window of end positions; lo > hi = dead */
+    struct hv__row *rows;
+};
+
+static bool same_device(const struct hv_part_stage *a, const struct hv_part_stage *b)
+{
+    return a->time == b->time && a->table == b->table && a->capacity == b->capacity;
+}
+
+static size_t kind_of(const struct orders *o, size_t dev)
+{
+    for (size_t k = 0; k < o->n_kinds; k++)
+        if (same_device(&o->p->stages[o->kind_dev[k]], &o->p->stages[dev]))
+            return k;
+    return o->n_kinds;
+}
+
+/* Groups the devices; false when there are too many states. */
+static bool group_devices(struct orders *o, const struct hv_partition *p, struct hv_arena *arena)
+{
+    *o = (struct orders){.p = p, .n_states = 1};
+    o->kind_dev = hv_arena_new(arena, size_t, p->n_stages);
+    o->count = hv_arena_new(arena, size_t, p->n_stages);
+    o->radix = hv_arena_new(arena, size_t, p->n_stages);
+    for (size_t s = 0; s < p->n_stages; s++) {
+        size_t k = kind_of(o, s);
+        if (k == o->n_kinds)
+            o->kind_dev[o->n_kinds++] = s;
+        o->count[k]++;
+    }
+    for (size_t k = 0; k < o->n_kinds; k++) {
+        o->radix[k] = o->n_states;
+        o->n_states *= o->count[k] + 1;
+        if (o->n_states > MAX_STATES)
+            return false;
+    }
+    o->used = hv_arena_new(arena, size_t, o->n_states);
+    o->lo = hv_arena_new(arena, uint32_t, o->n_states);
+    o->hi = hv_arena_new(arena, uint32_t, o->n_states);
+    for (size_t t = 0; t < o->n_states; t++)
+        for (size_t k = 0; k < o->n_kinds; k++)
+            o->used[t] += t / o->radix[k] % (o->count[k] + 1);
+    return true;
+}
+
+static bool has_kind(const struct orders *o, size_t state, size_t k)
+{
+    return state / o->radix[k] % (o->count[k] + 1) > 0;
+}
+
+/* Furthest end positions of all states under the limit, cut costs ignored. */
+static void reach_forward(struct orders *o, double limit)
+{
+    const struct hv_partition *p = o->p;
+    size_t L = p->n_layers, S = p->n_stages;
+    o->hi[0] = 0;
+    for (size_t t = 1; t < o->n_states; t++) {
+        size_t far = 0, pos = o->used[t] - 1;
+        size_t most = p->any_stages ? L : L - (S - o->used[t]) * p->min_layers;
+        for (size_t k = 0; k < o->n_kinds; k++) {
+            if (!has_kind(o, t, k))
+                continue;
+            size_t j = hv__furthest(p, pos, o->kind_dev[k], o->hi[t - o->radix[k]], limit);
+            far = j > far ? j : far;
+            if (far >= most)
+                break;
+        }
+        o->hi[t] = (uint32_t)(far < most ? far : most);
+    }
+}
+
+/* Earliest end positions from which the rest can still reach the end. */
+static void reach_backward(struct orders *o, double limit)
+{
+    const struct hv_partition *p = o->p;
+    size_t L = p->n_layers, full = o->n_states - 1;
+    for (size_t t = o->n_states; t-- > 0;) {
+        size_t least = o->used[t] * p->min_layers, near = t == full ? L : L + 1;
+        if (p->any_stages)
+            near = least;
+        for (size_t k = 0; t != full && !p->any_stages && k < o->n_kinds && near > least; k++) {
+            size_t next = t + o->radix[k];
+            if (t / o->radix[k] % (o->count[k] + 1) == o->count[k] || o->lo[next] > L)
+                continue;
+            size_t i = hv__nearest(p, o->used[t], o->kind_dev[k], o->lo[next], limit);
+            near = i < near ? i : near;
+        }
+        o->lo[t] = (uint32_t)(near > least ? near : least);
+        if (o->lo[t] > o->hi[t])
+            o->lo[t] = (uint32_t)L + 1; /* dead: nothing needs to reach it */
+    }
+}
+
+static size_t count_cells(const struct orders *o)
+{
+    size_t n = 0;
+    for (size_t t = 0; t < o->n_states; t++)
+        if (o->lo[t] <= o->hi[t])
+            n += o->hi[t] - o->lo[t] + 1;
+    return n;
+}
+
+static void fill_rows(struct orders *o, struct hv__step *step, struct hv_arena *arena)
+{
+    double *scratch = hv_arena_new(arena, double, o->p->n_layers + 1);
+    o->rows = hv_arena_new(arena, struct hv__row, o->n_states);
+    for (size_t t = 0; t < o->n_states; t++) {
+        o->rows[t] = hv__row_new(arena, o->lo[t], o->hi[t]);
+        if (t == 0 && o->rows[0].lo <= o->rows[0].hi)
+            o->rows[0].v[0] = 0;
+        for (size_t k = 0; t > 0 && k < o->n_kinds; k++) {
+            if (!has_kind(o, t, k))
+                continue;
+            step->pos = o->used[t] - 1;
+            step->dev = o->kind_dev[k];
+            hv__relax(o->p, step, &o->rows[t - o->radix[k]], &o->rows[t], scratch);
+        }
+    }
+}
+
+/* Gives every position one of the instance's stages of the chosen kind, lowest first. */
+static void name_devices(const struct orders *o, struct hv_partition_result *out)
+{
+    for (size_t k = 0; k < o->n_kinds; k++) {
+        size_t dev = 0;
+        for (size_t s = 0; s < out->n_stages; s++) {
+            if (out->order[s] != o->kind_dev[k])
+                continue;
+            while (!same_device(&o->p->stages[dev], &o->p->stages[o->kind_dev[k]]))
+                dev++;
+            out->value[s] = (double)dev++; /* parked: order still tells the kind */
+        }
+    }
+    for (size_t s = 0; s < out->n_stages; s++)
+        out->order[s] = (size_t)out->value[s];
+}
+
+static bool trace_orders(const struct orders *o, struct hv__step *step, size_t state,
+                         struct hv_partition_result *out)
+{
+    size_t j = o->p->n_layers;
+    double want = o->rows[state].v[j - o->rows[state].lo];
+    for (size_t s = o->used[state]; s-- > 0;) {
+        size_t i = SIZE_MAX, k = 0;
+        for (; k < o->n_kinds; k++) {
+            if (!has_kind(o, state, k))
+                continue;
+            const struct hv__row *from = &o->rows[state - o->radix[k]];
+            step->pos = s;
+            step->dev = o->kind_dev[k];
+            i = from->lo <= from->hi ? hv__trace(o->p, step, from, j, want) : SIZE_MAX;
+            if (i != SIZE_MAX)
+                break;
+        }
+        if (i == SIZE_MAX)
+            return false;
+        out->cut[s] = j;
+        out->order[s] = o->kind_dev[k];
+        state -= o->radix[k];
+        j = i;
+        if (step->goal == HV__SUM)
+            want = o->rows[state].v[j - o->rows[state].lo];
+    }
+    return true;
+}
+
+static size_t best_state(const struct orders *o, const struct hv__step *step)
+{
+    size_t L = o->p->n_layers, best = SIZE_MAX;
+    double value = HUGE_VAL;
+    for (size_t t = 1; t < o->n_states; t++) {
+        const struct hv__row *r = &o->rows[t];
+        bool ends = r->lo <= L && r->hi == L && (o->p->any_stages || t + 1 == o->n_states);
+        if (!ends || r->v[L - r->lo] >= value)
+            continue;
+        if (step->goal == HV__MAX && r->v[L - r->lo] > step->limit)
+            continue;
+        value = r->v[L - r->lo];
+        best = t;
+    }
+    return best;
+}
+
+/* An upper bound on the best maximum: greedy over the order that the furthest reach takes. */
+static double bound_max(struct orders *o, struct hv_arena *arena)
+{
+    const struct hv_partition *p = o->p;
+    struct hv_partition fixed = *p;
+    struct hv_arena_mark mark = hv_arena_mark(arena);
+    struct hv_part_stage *stages = hv_arena_copy(arena, p->stages, p->n_stages, sizeof *stages);
+    fixed.stages = stages;
+    fixed.free_order = false;
+    double best = HUGE_VAL, limit = hv__greedy_max(&fixed);
+    for (int round = 0; round < 4 && limit < HUGE_VAL && !p->any_stages; round++) {
+        best = fmin(best, limit);
+        reach_forward(o, best * (round ? 0.98 : 0.999));
+        if (o->hi[o->n_states - 1] < p->n_layers)
+            break;
+        size_t t = o->n_states - 1;
+        for (size_t s = p->n_stages; s-- > 0;) { /* walk back along the furthest reaches */
+            size_t k = 0, far = 0, chosen = 0;
+            for (; k < o->n_kinds; k++) {
+                if (!has_kind(o, t, k))
+                    continue;
+                size_t j = hv__furthest(p, s, o->kind_dev[k], o->hi[t - o->radix[k]], best);
+                if (j > far || !has_kind(o, t, chosen)) {
+                    far = j;
+                    chosen = k;
+                }
+            }
+            const struct hv_part_stage *d = &p->stages[o->kind_dev[chosen]];
+            stages[s].time = d->time;
+            stages[s].table = d->table;
+            stages[s].capacity = d->capacity;
+            t -= o->radix[chosen];
+        }
+        limit = hv__greedy_max(&fixed);
+        if (limit >= best)
+            break;
+    }
+    hv_arena_rewind(arena, mark);
+    return best;
+}
+
+bool hv__solve_free(const struct hv_partition *p, enum hv__goal goal, double limit,
+                    struct hv_arena *arena, struct hv_partition_result *out, bool *too_big)
+{
+    struct orders o;
+    out->n_probes++;
+    if (p->min_layers * p->n_stages > p->n_layers && !p->any_stages)
+        return false;
+    if (!group_devices(&o, p, arena)) {
+        *too_big = true;
+        return false;
+    }
+    if (goal == HV__MAX && isinf(limit))
+        limit = bound_max(&o, arena);
+    reach_forward(&o, limit);
+    reach_backward(&o, limit);
+    if (count_cells(&o) > MAX_CELLS) {
+        *too_big = true;
+        return false;
+    }
+    struct hv__step step = {goal, 0, 0, limit};
+    fill_rows(&o, &step, arena);
+    size_t state = best_state(&o, &step);
+    if (state == SIZE_MAX)
+        return false;
+    out->n_stages = o.used[state];
+    out->cut = hv_arena_new(arena, size_t, p->n_stages);
+    out->order = hv_arena_new(arena, size_t, p->n_stages);
+    out->value = hv_arena_new(arena, double, p->n_stages);
+    if (!trace_orders(&o, &step, state, out))
+        return false;
+    name_devices(&o, out);
+    hv__finish(p, arena, out);
+    return true;
+}
+
+/*
+ * No order can be better than this: any weights w ≥ 0 with Σ w = 1 give max_d time_d ≥
+ * Σ_layers min_d w_d t_d(layer); w is taken in proportion to the speed over the whole chain.
+ */
+static double relaxed_bound(const struct hv_partition *p)
+{
+    double rate = 0, top = 0, sum = 0;
+    for (size_t s = 0; s < p->n_stages; s++) {
+        if (p->stages[s].table || p->stages[s].time[p->n_layers] <= 0)
+            return 0;
+        rate += 1 / p->stages[s].time[p->n_layers];
+    }
+    for (size_t l = 0; l < p->n_layers; l++) {
+        double weighted = HUGE_VAL, plain = HUGE_VAL;
+        for (size_t s = 0; s < p->n_stages; s++) {
+            const double *t = p->stages[s].time;
+            plain = fmin(plain, t[l + 1] - t[l]);
+            weighted = fmin(weighted, (t[l + 1] - t[l]) / t[p->n_layers] / rate);
+        }
+        top += weighted;
+        sum += plain;
+    }
+    return p->sum_weight * sum + p->max_weight * top;
+}
+
+static bool judge(const struct hv_partition *fixed, struct hv__watch *watch, struct hv_arena *arena,
+                  struct hv_partition_result *r)
+{
+    bool too_big = false;
+    *r = (struct hv_partition_result){0};
+    if (fixed->sum_weight > 0)
+        return hv__solve_mixed(fixed, watch, arena, r, &too_big);
+    return hv__solve_fixed(fixed, HV__MAX, hv__greedy_max(fixed), arena, r);
+}
+
+/* The device that position s has in the order, with the position's own memory. */
+static void place(const struct hv_partition *p, struct hv_part_stage *stages, const size_t *order)
+{
+    for (size_t s = 0; s < p->n_stages; s++) {
+        stages[s] = p->stages[order[s]];
+        stages[s].memory = p->stages[s].memory;
+    }
+}
+
+enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *watch,
+                                struct hv_arena *arena, struct hv_partition_result *out,
+                                struct hv_err *err)
+{
+    size_t S = p->n_stages, *order = hv_arena_new(arena, size_t, S);
+    size_t *cut = hv_arena_new(arena, size_t, S), *chosen = hv_arena_new(arena, size_t, S);
+    struct hv_part_stage *stages = hv_arena_new(arena, struct hv_part_stage, S);
+    struct hv_partition fixed = *p;
+    struct hv_partition_result r;
+    struct hv_rng rng;
+    (void)err;
+    hv_rng_seed(&rng, 1);
+    fixed.stages = stages;
+    fixed.free_order = false;
+    memset(out, 0, sizeof *out);
+    for (size_t s = 0; s < S; s++)
+        order[s] = s;
+    for (int64_t tries = 0, idle = 0; idle < 400 && tries < 20000; tries++, idle++) {
+        size_t a = (size_t)hv_rng_below(&rng, S), b = (size_t)hv_rng_below(&rng, S),
+               keep = order[a];
+        if (tries && (hv__watch_over(watch) || same_device(&p->stages[keep], &p->stages[order[b]])))
+            continue;
+        if (tries) {
+            order[a] = order[b];
+            order[b] = keep;
+        }
+        place(p, stages, order);
+        struct hv_arena_mark mark = hv_arena_mark(arena);
+        bool found = judge(&fixed, watch, arena, &r);
+        out->n_probes += r.n_probes;
+        if (found && (!out->feasible || r.objective < out->objective)) {
+            int64_t probes = out->n_probes;
+            memcpy(cut, r.cut, r.n_stages * sizeof *cut);
+            memcpy(chosen, order, S * sizeof *chosen);
+            *out = r;
+            out->n_probes = probes;
+            idle = 0;
+        } else if (tries && out->feasible) {
+            order[b] = order[a];
+            order[a] = keep;
+        }
+        hv_arena_rewind(arena, mark);
+    }
+    out->method = "order-search";
+    out->stopped = watch->stopped;
+    out->proof =
+        "orders improved by swaps, each solved exactly; the bound lets devices share layers";
+    out->bound = relaxed_bound(p);
+    out->cut = cut;
+    out->order = chosen;
+    if (out->feasible)
+        hv__finish(p, arena, out);
+    else
+        out->objective = HV_UNKNOWN;
+    out->proven = out->feasible && out->objective <= out->bound * (1 + 1e-9);
+    return HV_OK;
+}

@@ -1,0 +1,220 @@
+/*
+ * The inner loops of the partition solver: values and limits of runs, one stage of a dynamic
+ * program, and finding back where a value came from.
+ * Not here: which stages follow each other (partition.c, partition_order.c).
+ */
+#include "solver/base/units.h"
+#include "solver/optim/partition_int.h"
+#include <math.h>
+#include <stdint.h>
+
+/* Times are compared with a hair of slack where a run is only pruned, never where it is judged. */
+#define HAIR (1 + 1e-12)
+
+void hv__watch_start(struct hv__watch *w, const struct hv_part_limits *limits)
+{
+    static const struct hv_part_limits none = {0};
+    w->limits = limits ? limits : &none;
+    w->stopped = false;
+    clock_gettime(CLOCK_MONOTONIC, &w->begin);
+}
+
+bool hv__watch_over(struct hv__watch *w)
+{
+    struct timespec now;
+    if (w->stopped)
+        return true;
+    if (w->limits->deadline_s > 0) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        double s = (double)(now.tv_sec - w->begin.tv_sec) +
+                   1e-9 * (double)(now.tv_nsec - w->begin.tv_nsec);
+        w->stopped = s > w->limits->deadline_s;
+    }
+    if (w->limits->cancel && w->limits->cancel(w->limits->ctx))
+        w->stopped = true;
+    return w->stopped;
+}
+
+/* What a run ending at j costs for its end: prefix time and the cut behind it. */
+static double end_part(const struct hv_partition *p, size_t pos, const double *time, size_t j)
+{
+    double v = time ? time[j] : 0;
+    if (p->cuts && pos + 1 < p->n_stages && j > 0 && j < p->n_layers)
+        v += p->cuts[pos][j];
+    return v;
+}
+
+/* What is taken off for its start: prefix time less the cut before it. */
+static double start_part(const struct hv_partition *p, size_t pos, const double *time, size_t i)
+{
+    double v = time ? time[i] : 0;
+    if (p->cuts && pos > 0 && i > 0 && i < p->n_layers)
+        v -= p->cuts[pos - 1][i];
+    return v;
+}
+
+bool hv__fits(const struct hv_partition *p, size_t pos, size_t dev, size_t i, size_t j)
+{
+    const double *m = p->stages[pos].memory;
+    double cap = p->stages[dev].capacity;
+    return !m || m[j] - m[i] <= cap * HAIR;
+}
+
+static double raw_value(const struct hv_partition *p, size_t pos, size_t dev, size_t i, size_t j)
+{
+    const struct hv_part_stage *d = &p->stages[dev];
+    const double *time = d->table ? NULL : d->time;
+    double v = end_part(p, pos, time, j) - start_part(p, pos, time, i);
+    return d->table ? v + d->table[i * (p->n_layers + 1) + j] : v;
+}
+
+double hv_partition_value(const struct hv_partition *p, size_t pos, size_t dev, size_t i, size_t j)
+{
+    if (j < i || j - i < p->min_layers || !hv__fits(p, pos, dev, i, j))
+        return HUGE_VAL;
+    return raw_value(p, pos, dev, i, j);
+}
+
+static bool within(const struct hv_partition *p, const struct hv__step *s, size_t i, size_t j)
+{
+    const double *t = p->stages[s->dev].table ? NULL : p->stages[s->dev].time;
+    return (!t || t[j] - t[i] <= s->limit * HAIR) && hv__fits(p, s->pos, s->dev, i, j);
+}
+
+size_t hv__furthest(const struct hv_partition *p, size_t pos, size_t dev, size_t i, double limit)
+{
+    const struct hv__step s = {HV__MAX, pos, dev, limit};
+    size_t lo = i, hi = i + 1, step = 1;
+    while (hi <= p->n_layers && within(p, &s, i, hi)) {
+        lo = hi;
+        step *= 2;
+        hi += step;
+    }
+    hi = hi > p->n_layers + 1 ? p->n_layers + 1 : hi;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (within(p, &s, i, mid))
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+size_t hv__nearest(const struct hv_partition *p, size_t pos, size_t dev, size_t j, double limit)
+{
+    const struct hv__step s = {HV__MAX, pos, dev, limit};
+    size_t good = j, step = 1;
+    while (good >= step && within(p, &s, good - step, j)) {
+        good -= step;
+        step *= 2;
+    }
+    for (; step > 0; step /= 2)
+        if (good >= step && within(p, &s, good - step, j))
+            good -= step;
+    return good;
+}
+
+struct hv__row hv__row_new(struct hv_arena *arena, size_t lo, size_t hi)
+{
+    struct hv__row r = {lo, hi, NULL};
+    if (lo > hi)
+        return r;
+    r.v = hv_arena_new(arena, double, hi - lo + 1);
+    for (size_t k = 0; k <= hi - lo; k++)
+        r.v[k] = HUGE_VAL;
+    return r;
+}
+
+/* min over k of max(from[k], end - start[k]); four chains hide the latency of min. */
+static double best_max(const double *from, const double *start, size_t n, double end)
+{
+    double b0 = HUGE_VAL, b1 = HUGE_VAL;
+    size_t k = 0;
+    for (; k + 2 <= n; k += 2) {
+        double c0 = end - start[k], c1 = end - start[k + 1];
+        c0 = from[k] > c0 ? from[k] : c0;
+        c1 = from[k + 1] > c1 ? from[k + 1] : c1;
+        b0 = c0 < b0 ? c0 : b0;
+        b1 = c1 < b1 ? c1 : b1;
+    }
+    if (k < n) {
+        double c = end - start[k];
+        c = from[k] > c ? from[k] : c;
+        b0 = c < b0 ? c : b0;
+    }
+    return b0 < b1 ? b0 : b1;
+}
+
+/* min over k of from[k] + (end - start[k]) where that value is within the limit. */
+static double best_sum(const double *from, const double *start, size_t n, double end, double limit)
+{
+    double best = HUGE_VAL;
+    for (size_t k = 0; k < n; k++) {
+        double c = end - start[k], v = c <= limit ? from[k] + c : HUGE_VAL;
+        best = v < best ? v : best;
+    }
+    return best;
+}
+
+static double join(const struct hv__step *s, double from, double value)
+{
+    if (s->goal == HV__MAX)
+        return from > value ? from : value;
+    return value <= s->limit ? from + value : HUGE_VAL;
+}
+
+static void relax_table(const struct hv_partition *p, const struct hv__step *s,
+                        const struct hv__row *from, struct hv__row *out)
+{
+    for (size_t j = out->lo; j <= out->hi; j++) {
+        double best = out->v[j - out->lo];
+        for (size_t i = from->lo; i <= from->hi && i + p->min_layers <= j; i++) {
+            if (from->v[i - from->lo] == HUGE_VAL || !hv__fits(p, s->pos, s->dev, i, j))
+                continue;
+            double v = join(s, from->v[i - from->lo], raw_value(p, s->pos, s->dev, i, j));
+            best = v < best ? v : best;
+        }
+        out->v[j - out->lo] = best;
+    }
+}
+
+void hv__relax(const struct hv_partition *p, const struct hv__step *s, const struct hv__row *from,
+               struct hv__row *out, double *scratch)
+{
+    const double *time = p->stages[s->dev].time;
+    if (from->lo > from->hi || out->lo > out->hi)
+        return;
+    if (p->stages[s->dev].table) {
+        relax_table(p, s, from, out);
+        return;
+    }
+    for (size_t i = from->lo; i <= from->hi; i++)
+        scratch[i - from->lo] = start_part(p, s->pos, time, i);
+    size_t first = from->lo;
+    for (size_t j = out->lo; j <= out->hi; j++) {
+        while (first <= from->hi && first < j && !within(p, s, first, j))
+            first++;
+        if (j < p->min_layers || first > from->hi || first + p->min_layers > j)
+            continue;
+        size_t last = j - p->min_layers < from->hi ? j - p->min_layers : from->hi;
+        size_t at = first - from->lo, n = last - first + 1;
+        double end = end_part(p, s->pos, time, j);
+        double v = s->goal == HV__MAX ? best_max(from->v + at, scratch + at, n, end)
+                                      : best_sum(from->v + at, scratch + at, n, end, s->limit);
+        if (v < out->v[j - out->lo])
+            out->v[j - out->lo] = v;
+    }
+}
+
+size_t hv__trace(const struct hv_partition *p, const struct hv__step *s, const struct hv__row *from,
+                 size_t j, double want)
+{
+    for (size_t i = from->lo; i <= from->hi && i + p->min_layers <= j; i++) {
+        if (from->v[i - from->lo] == HUGE_VAL || !within(p, s, i, j))
+            continue;
+        if (join(s, from->v[i - from->lo], raw_value(p, s->pos, s->dev, i, j)) <= want)
+            return i;
+    }
+    return SIZE_MAX;
+}

@@ -1,0 +1,88 @@
+/**
+ * Timelines for painters: lanes of spans with level of detail.
+ *
+ * What covers a window of a lane costs O(log n), however many spans fall into it, so a picture
+ * costs O(its columns). Built once, then only read.
+ */
+#ifndef HV_SOLVER_SIM_LANES_H
+#define HV_SOLVER_SIM_LANES_H
+
+#include "solver/base/arena.h"
+#include "solver/base/status.h"
+#include "solver/sim/pipeline.h"
+#include "solver/sim/tasks.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Kinds of spans a caller can tell apart. */
+#define HV_SPAN_KINDS 16
+
+/** One span. 24 bytes. */
+struct hv_span {
+    double start_s, end_s;
+    int32_t id;    /**< the caller's own */
+    uint8_t kind;  /**< the caller's own, < HV_SPAN_KINDS */
+    uint8_t flags; /**< the caller's own */
+};
+
+/** One lane: spans in time order that do not overlap. */
+struct hv_lane {
+    const char *name;
+    enum hv_resource_kind resource;
+    int32_t group; /**< the caller's own, e.g. the rank */
+    const struct hv_span *spans;
+    size_t n_spans;
+    const double *busy_before_s; /**< [blocks + 1][HV_SPAN_KINDS] busy time by kind before each
+                                    block of spans */
+    const uint32_t
+        *longest; /**< pyramid: longest span of every block, of every block of blocks, … */
+};
+
+/** A timeline. Owner: the arena given to hv_lanes_add. `{0}` is an empty one. */
+struct hv_lanes {
+    struct hv_lane *items;
+    size_t n, cap;
+    double end_s; /**< last end of all */
+};
+
+/** What covers a window. */
+struct hv_cover {
+    double busy_frac; /**< covered share of the window, 0…1 */
+    double kind_frac; /**< share of the window covered by the dominant kind */
+    int kind;         /**< dominant kind, -1 when nothing is there; ties: the lowest */
+    int32_t i_span;   /**< the span covering most of the window, -1; ties: the first */
+    size_t n_spans;   /**< spans that touch the window */
+};
+
+/**
+ * Adds a lane; copies the spans, keeps `name`. Errors: HV_EUSAGE when spans overlap, run backwards
+ * or have a kind out of range. O(n).
+ */
+enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct hv_lane *lane,
+                            struct hv_err *err) HV_NODISCARD;
+/** What covers [t0, t1) of the lane. O(log n). */
+struct hv_cover hv_lane_cover(const struct hv_lane *lane, double t0_s, double t1_s);
+/** The span that covers time t (a span holds its start, not its end), or -1. O(log n). */
+int32_t hv_lane_at(const struct hv_lane *lane, double t_s);
+/** First span that starts after t, or -1. O(log n). */
+int32_t hv_lane_next(const struct hv_lane *lane, double t_s);
+/** Last span that starts before t, or -1. O(log n). */
+int32_t hv_lane_prev(const struct hv_lane *lane, double t_s);
+
+/** A step function with a range maximum. Owner: the arena. */
+struct hv_steps {
+    const struct hv_memory_step *steps;
+    size_t n;
+    const uint32_t
+        *largest; /**< pyramid: largest step of every block, of every block of blocks, … */
+};
+/** Copies the steps (time order, else HV_EUSAGE) and builds the pyramid. O(n). */
+enum hv_status hv_steps_make(struct hv_arena *a, const struct hv_memory_step *steps, size_t n,
+                             struct hv_steps *out, struct hv_err *err) HV_NODISCARD;
+/** Largest value in [t0, t1); 0 before the first step. O(log n). */
+double hv_steps_max(const struct hv_steps *s, double t0_s, double t1_s);
+/** Value at t; 0 before the first step. O(log n). */
+double hv_steps_at(const struct hv_steps *s, double t_s);
+
+#endif

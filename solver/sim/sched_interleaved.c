@@ -1,0 +1,226 @@
+/*
+ * Schedules with several chunks per rank, placed round and round (stage s on rank s mod p):
+ * interleaved 1F1B, breadth-first, and PipeOffload's group interleaving.
+ */
+#include "solver/sim/schedule_int.h"
+
+static int32_t min32(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* the k-th forward of interleaving: micro-batches in groups of `group`, each group through every
+ * chunk */
+static void nth_forward(int32_t k, int32_t m, int32_t v, int32_t group, int32_t *mb, int32_t *chunk)
+{
+    int32_t per_group = group * v;
+    int32_t first = k / per_group * group;
+    int32_t size = min32(group, m - first);
+    int32_t in_group = k % per_group;
+    *chunk = in_group / size;
+    *mb = first + in_group % size;
+}
+
+/* picks N: the option, or Megatron's p where p | m, else m shared out over as many rounds as fit */
+static enum hv_status pick_group(const struct hv_schedule_input *in, int32_t *out,
+                                 struct hv_err *err)
+{
+    int32_t p = in->ranks, m = in->micro_batches;
+    int64_t asked = hv__option(in, "group");
+    if (asked == 0) {
+        int32_t rounds = m / p > 1 ? m / p : 1;
+        if (m % rounds != 0) {
+            return hv_err_set(
+                err, HV_EUSAGE,
+                "schedule %s: m = %d micro-batches do not fall into %d equal groups of "
+                "at least p = %d; use m = %d or m = %d, or set group",
+                in->row->name, m, rounds, p, m / p * p, (m / p + 1) * p);
+        }
+        *out = m / rounds;
+        return HV_OK;
+    }
+    if (asked < min32(p, m) || asked > m) {
+        return hv_err_set(
+            err, HV_EUSAGE,
+            "schedule %s: group must lie between %d (ranks, or all micro-batches) and "
+            "m = %d, found %lld",
+            in->row->name, min32(p, m), m, (long long)asked);
+    }
+    int32_t rest = m % (int32_t)asked;
+    if (rest != 0 && rest < p) {
+        return hv_err_set(err, HV_EUSAGE,
+                          "schedule %s: with group = %lld the last group has %d micro-batches, it "
+                          "needs none or at least p = %d",
+                          in->row->name, (long long)asked, rest, p);
+    }
+    *out = (int32_t)asked;
+    return HV_OK;
+}
+
+struct interleave {
+    int32_t p, m, v, group;
+};
+
+static void add_nth(struct hv_schedule_builder *b, const struct interleave *x, int32_t rank,
+                    int32_t k, bool backward)
+{
+    int32_t mb, chunk;
+    nth_forward(k, x->m, x->v, x->group, &mb, &chunk);
+    chunk = backward ? x->v - 1 - chunk : chunk;
+    hv__add(b, backward ? HV_OP_BW : HV_OP_F, chunk * x->p + rank, mb);
+}
+
+/* Megatron-LM (SC'21, section 2.2) with the group size of its later versions */
+enum hv_status hv__gen_interleaved(const struct hv_schedule_input *in,
+                                   struct hv_schedule_builder *b, struct hv_err *err)
+{
+    struct interleave x = {in->ranks, in->micro_batches, in->chunks, 0};
+    enum hv_status st = pick_group(in, &x.group, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    int32_t total = x.m * x.v;
+    for (int32_t r = 0; r < x.p; r++) {
+        int32_t warm = min32(total, 2 * (x.p - r - 1) + (x.v - 1) * x.group);
+        for (int32_t k = 0; k < warm; k++) {
+            add_nth(b, &x, r, k, false);
+        }
+        for (int32_t k = warm; k < total; k++) {
+            add_nth(b, &x, r, k, false);
+            add_nth(b, &x, r, k - warm, true);
+        }
+        for (int32_t k = total - warm; k < total; k++) {
+            add_nth(b, &x, r, k, true);
+        }
+        hv__rank_done(b);
+    }
+    return HV_OK;
+}
+
+/*
+ * ZB-H1 (Zero Bubble, ICLR'24, section 2; interleaved as in PyTorch): warm-up F's, then pairs (F,
+ * B); from the r-th B on rank r every B is followed by one W, oldest first, so that W lags r
+ * behind.
+ */
+enum hv_status hv__gen_zb_h1(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
+                             struct hv_err *err)
+{
+    struct interleave x = {in->ranks, in->micro_batches, in->chunks, 0};
+    enum hv_status st = pick_group(in, &x.group, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    int32_t total = x.m * x.v;
+    for (int32_t r = 0; r < x.p; r++) {
+        int32_t warm = min32(total, (x.p - 1 - r) + (x.v - 1) * x.group);
+        for (int32_t k = 0; k < warm; k++) {
+            add_nth(b, &x, r, k, false);
+        }
+        for (int32_t j = 0; j < total + r; j++) {
+            int32_t mb, chunk;
+            if (j + warm < total) {
+                add_nth(b, &x, r, j + warm, false);
+            }
+            if (j < total) {
+                nth_forward(j, x.m, x.v, x.group, &mb, &chunk);
+                hv__add(b, HV_OP_B, (x.v - 1 - chunk) * x.p + r, mb);
+            }
+            if (j >= r) {
+                nth_forward(j - r, x.m, x.v, x.group, &mb, &chunk);
+                hv__add(b, HV_OP_W, (x.v - 1 - chunk) * x.p + r, mb);
+            }
+        }
+        hv__rank_done(b);
+    }
+    return HV_OK;
+}
+
+/* Breadth-first pipeline parallelism (MLSys'23): all micro-batches through a chunk before the next
+ */
+enum hv_status hv__gen_breadth_first(const struct hv_schedule_input *in,
+                                     struct hv_schedule_builder *b, struct hv_err *err)
+{
+    (void)err;
+    for (int32_t r = 0; r < in->ranks; r++) {
+        for (int32_t c = 0; c < in->chunks; c++) {
+            for (int32_t i = 0; i < in->micro_batches; i++) {
+                hv__add(b, HV_OP_F, c * in->ranks + r, i);
+            }
+        }
+        for (int32_t c = in->chunks - 1; c >= 0; c--) {
+            for (int32_t i = in->micro_batches - 1; i >= 0; i--) {
+                hv__add(b, HV_OP_BW, c * in->ranks + r, i);
+            }
+        }
+        hv__rank_done(b);
+    }
+    return HV_OK;
+}
+
+/* ---- group interleaving
+ * -------------------------------------------------------------------------- */
+
+/* one op with its place on the unit-time grid of the repeated building block */
+struct placed {
+    int64_t at;
+    uint8_t kind;
+    int32_t chunk, mb;
+};
+
+static int by_place(const void *x, const void *y)
+{
+    const struct placed *a = x, *b = y;
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+static int32_t gcd32(int32_t a, int32_t b)
+{
+    while (b != 0) {
+        int32_t t = a % b;
+        a = b;
+        b = t;
+    }
+    return a;
+}
+
+/*
+ * PipeOffload's generalised interleaving: a building block of `group` micro-batches is repeated
+ * every 3·group·v slots (F, B, W of one unit each). A chunk starts `lead` groups of 3·group slots
+ * after the one before; where v and lead share a factor, the chunks behind each v/gcd-th shift by
+ * one group more, so that no two ops share a slot. Forwards move one slot per rank, backwards
+ * three.
+ */
+enum hv_status hv__gen_group_interleaved(const struct hv_schedule_input *in,
+                                         struct hv_schedule_builder *b, struct hv_err *err)
+{
+    (void)err;
+    int32_t p = in->ranks, m = in->micro_batches, v = in->chunks;
+    int32_t group = (int32_t)hv__option(in, "group");
+    group = group == 0 ? (p + 1) / 2 : group;
+    int32_t least = (p + 1) / 2;
+    int32_t lead = (least + group - 1) / group;
+    int32_t per_shift = v / gcd32(v, lead);
+    int64_t unit = 3 * (int64_t)group;
+    int64_t last_chunk = unit * lead * (v - 1) + unit * ((v - 1) / per_shift);
+    struct placed *ops = hv_xcalloc((size_t)m * (size_t)v * 3, sizeof *ops);
+    for (int32_t r = 0; r < p; r++) {
+        size_t n = 0;
+        int64_t first_b = last_chunk + r + 1 + 3 * (int64_t)(p - 1 - r);
+        for (int32_t i = 0; i < m; i++) {
+            int64_t base = unit * v * (i / group) + 3 * (i % group);
+            for (int32_t c = 0; c < v; c++) {
+                int64_t at = base + unit * lead * c + unit * (c / per_shift);
+                ops[n++] = (struct placed){at + r, HV_OP_F, c, i};
+                ops[n++] = (struct placed){at + first_b, HV_OP_B, v - 1 - c, i};
+                ops[n++] = (struct placed){at + first_b + 1, HV_OP_W, v - 1 - c, i};
+            }
+        }
+        qsort(ops, n, sizeof *ops, by_place);
+        for (size_t k = 0; k < n; k++) {
+            hv__add(b, (enum hv_op_kind)ops[k].kind, ops[k].chunk * p + r, ops[k].mb);
+        }
+        hv__rank_done(b);
+    }
+    free(ops);
+    return HV_OK;
+}

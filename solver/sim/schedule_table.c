@@ -1,0 +1,139 @@
+/*
+ * The table of schedules: names, text, options and generators. Everything that lists or explains
+ * schedules (help, completion, plans, manual) reads it from here.
+ */
+#include "solver/sim/schedule_int.h"
+#include <string.h>
+
+static const char *const gpipe_backward[] = {"reverse", "forward", NULL};
+static const char *const gpipe_recompute[] = {"none", "full", "except-last", NULL};
+static const char *const zb_v_variant[] = {"order", "heuristic", NULL};
+static const char *const dapple_early[] = {"pa", "pb", NULL};
+
+/* clang-format off */
+static const struct hv_schedule_option gpipe_options[] = {
+    {"backward", HV_SCHEDULE_CHOICE, 0, 0, 1, gpipe_backward, "order of the backwards: from the last micro-batch, or from the first"},
+    {"recompute", HV_SCHEDULE_CHOICE, 0, 0, 2, gpipe_recompute, "forward again before each backward; except-last: for free where the forward has only just run"},
+};
+static const struct hv_schedule_option dapple_options[] = {
+    {"early", HV_SCHEDULE_CHOICE, 0, 0, 1, dapple_early, "forwards ahead on rank r: pa = p - r, pb = 2(p - r) - 1 (hides communication)"},
+};
+static const struct hv_schedule_option interleaved_options[] = {
+    {"group", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches per group and chunk; 0 = p, or an equal share of m where p does not divide it"},
+};
+static const struct hv_schedule_option group_options[] = {
+    {"group", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches of one building block; 0 = half the ranks"},
+};
+static const struct hv_schedule_option slices_options[] = {
+    {"slices", HV_SCHEDULE_INT, 2, 1, HV_SCHEDULE_SLICES_MAX, NULL, "token slices of one sequence"},
+};
+static const struct hv_schedule_option terapipe_options[] = {
+    {"slices", HV_SCHEDULE_INT, 4, 1, HV_SCHEDULE_SLICES_MAX, NULL, "token slices of one sequence"},
+};
+static const struct hv_schedule_option zb_v_options[] = {
+    {"variant", HV_SCHEDULE_CHOICE, 0, 0, 1, zb_v_variant, "order: fixed, best for f = b = w; heuristic: greedy by cost"},
+};
+
+#define OPTIONS(a) (a), HV_COUNT(a)
+#define NO_OPTIONS NULL, 0
+
+static const struct hv_schedule_row rows[] = {
+    {"gpipe", "all forwards, then all backwards", "GPipe, NeurIPS 2019, section 2.3",
+     "", "all m micro-batches; with recompute their inputs and one whole",
+     HV_SCHEDULE_RECOMPUTE, 1, OPTIONS(gpipe_options), hv__gen_gpipe},
+    {"1f1b", "one forward, one backward; few activations", "PipeDream-Flush in PipeDream-2BW, ICML 2021; Megatron-LM, SC 2021, section 2.2",
+     "", "min(m, p - r) micro-batches on rank r",
+     0, 1, NO_OPTIONS, hv__gen_1f1b},
+    {"dapple", "1F1B with early backwards and a chosen number of forwards ahead", "DAPPLE, PPoPP 2021, section 3",
+     "", "pa: min(m, p - r), pb: min(m, 2(p - r) - 1) micro-batches on rank r",
+     0, 1, OPTIONS(dapple_options), hv__gen_dapple},
+    {"interleaved", "1F1B over several chunks per rank: smaller bubble, more communication", "Megatron-LM, SC 2021, section 2.2",
+     "m a multiple of p, or of a group size between p and m", "min(mv, 2(p - 1 - r) + (v - 1)group + 1)/v micro-batches on rank r",
+     HV_SCHEDULE_CHUNKS | HV_SCHEDULE_NEEDS_CHUNKS, 2, OPTIONS(interleaved_options), hv__gen_interleaved},
+    {"breadth-first", "every micro-batch through a chunk before the next chunk starts; suits sharded weights", "Breadth-First Pipeline Parallelism, MLSys 2023, section 4",
+     "", "all m micro-batches",
+     HV_SCHEDULE_CHUNKS, 2, NO_OPTIONS, hv__gen_breadth_first},
+    {"group-interleaved", "interleaving in groups, backward split in two", "PipeOffload, ICML 2025, generalised interleaving",
+     "", "falls with the group size, down to about half of interleaved",
+     HV_SCHEDULE_CHUNKS | HV_SCHEDULE_SPLIT, 2, OPTIONS(group_options), hv__gen_group_interleaved},
+    {"terapipe", "GPipe over token slices of a sequence", "TeraPipe, ICML 2021, section 3",
+     "causal attention", "all slices of all m micro-batches",
+     HV_SCHEDULE_SLICES, 1, OPTIONS(terapipe_options), hv__gen_terapipe},
+    {"seq1f1b", "1F1B over token slices of a sequence", "Seq1F1B, arXiv 2406.03488, section 3",
+     "causal attention", "(p - 1 - r + slices)/slices micro-batches on rank r",
+     HV_SCHEDULE_SLICES, 1, OPTIONS(slices_options), hv__gen_seq1f1b},
+    {"zb-h1", "backward split in two, weight gradients fill the end; memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 2.3",
+     "with chunks as interleaved", "p micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_CHUNKS | HV_SCHEDULE_SPLIT, 1, OPTIONS(interleaved_options), hv__gen_zb_h1},
+    {"zb-h2", "no bubble in the middle for about twice the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 2.3",
+     "m at least 2p - 1", "2p - 1 micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT, 1, NO_OPTIONS, hv__gen_zb_h2},
+    {"zb-1p", "zero-bubble heuristic within the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",
+     "", "at most p micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 1, NO_OPTIONS, hv__gen_zb_1p},
+    {"zb-1.5p", "zero-bubble heuristic within one and a half times the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",
+     "", "at most 1.5p micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 1, NO_OPTIONS, hv__gen_zb_15p},
+    {"zb-2p", "zero-bubble heuristic within twice the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",
+     "", "at most 2p micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 1, NO_OPTIONS, hv__gen_zb_2p},
+    {"zb-v", "zero bubble with two chunks per rank in V shape; memory of 1F1B, evenly spread", "Zero Bubble Pipeline Parallelism, arXiv version 2, section 6",
+     "two chunks per rank", "p micro-batches on every rank, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 2, OPTIONS(zb_v_options), hv__gen_zb_v},
+    {"1f1b-v", "1F1B with two chunks per rank in V shape, two thirds of its activations", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, appendix",
+     "two chunks per rank", "about 2p/3 micro-batches on every rank",
+     0, 2, NO_OPTIONS, hv__gen_1f1b_v},
+    {"v-half", "two chunks per rank in V shape, half the activations of 1F1B", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 3",
+     "two chunks per rank", "about p/2 + 1 micro-batches on every rank",
+     HV_SCHEDULE_SPLIT, 2, NO_OPTIONS, hv__gen_v_half},
+    {"v-min", "two chunks per rank in V shape, a third of the activations of 1F1B", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 3",
+     "two chunks per rank", "about p/3 + 1 micro-batches on every rank",
+     HV_SCHEDULE_SPLIT, 2, NO_OPTIONS, hv__gen_v_min},
+    {"dualpipe", "two flows in opposite directions, forward overlapped with backward", "DeepSeek-V3, arXiv 2412.19437, section 3.2.1",
+     "p even, m even and at least 2p", "p + 1 micro-batches on every rank, two copies of the weights",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_TWO_WAY | HV_SCHEDULE_OVERLAP, 1, NO_OPTIONS, hv__gen_dualpipe},
+    {"dualpipev", "DualPipe cut in half: two chunks per rank in V shape, one copy of the weights", "DualPipe repository, DualPipeV",
+     "two chunks per rank, m at least 2p", "2p + 1 chunk activations on every rank",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_OVERLAP, 2, NO_OPTIONS, hv__gen_dualpipev},
+    {"varuna", "rule schedule with recompute just before the gradient arrives", "Varuna, EuroSys 2022, section 4",
+     "", "input activations of all micro-batches, one whole activation",
+     HV_SCHEDULE_RECOMPUTE, 1, NO_OPTIONS, hv__gen_varuna},
+    {"pipedream", "1F1B without flush, each micro-batch with the weights it began with", "PipeDream, SOSP 2019, section 3.2",
+     "stale weights must be allowed", "p - r micro-batches and as many weight versions on rank r",
+     HV_SCHEDULE_ASYNC, 1, NO_OPTIONS, hv__gen_pipedream},
+    {"pipedream-2bw", "1F1B without flush with two weight versions", "PipeDream-2BW, ICML 2021, section 3.1",
+     "m at least p; stale weights must be allowed", "p - r micro-batches on rank r, two weight versions",
+     HV_SCHEDULE_ASYNC, 1, NO_OPTIONS, hv__gen_2bw},
+    {"explicit", "an order written out, one list of operations per rank", "hetviz plan format, schedule.order",
+     "every operation once; the order must not block itself", "what the order keeps",
+     HV_SCHEDULE_CHUNKS | HV_SCHEDULE_ORDER, 1, NO_OPTIONS, hv__gen_explicit},
+};
+/* clang-format on */
+
+const struct hv_schedule_row *hv_schedules(size_t *n)
+{
+    *n = HV_COUNT(rows);
+    return rows;
+}
+
+enum hv_status hv_schedule_find(const char *name, const struct hv_schedule_row **out,
+                                struct hv_err *err)
+{
+    const char *names[HV_COUNT(rows)];
+    struct hv_str list = {0};
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        if (strcmp(rows[i].name, name) == 0) {
+            *out = &rows[i];
+            hv_str_free(&list);
+            return HV_OK;
+        }
+        names[i] = rows[i].name;
+        hv_str_addf(&list, "%s%s", i ? ", " : "", names[i]);
+    }
+    const char *near = hv_suggest(name, names, HV_COUNT(rows));
+    hv_err_set(err, HV_EUSAGE, "unknown schedule \"%s\"%s%s%s; known: %s", name,
+               near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "",
+               hv_str_cstr(&list));
+    hv_str_free(&list);
+    return HV_EUSAGE;
+}

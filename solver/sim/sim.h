@@ -1,0 +1,14 @@
+/**
+ * Everything of the simulator in one include. Numbers in, numbers out: no device, no model, no
+ * plan.
+ */
+#ifndef HV_SOLVER_SIM_SIM_H
+#define HV_SOLVER_SIM_SIM_H
+
+#include "solver/sim/closed.h"
+#include "solver/sim/lanes.h"
+#include "solver/sim/pipeline.h"
+#include "solver/sim/schedule.h"
+#include "solver/sim/tasks.h"
+
+#endif

@@ -1,0 +1,251 @@
+/* Clusters: numbers, paths, prices; addresses as exact inverses. Reads small texts through io. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "solver/base/rng.h"
+#include "solver/base/units.h"
+#include "solver/base/vec.h"
+#include "solver/io/own/docs.h"
+#include <math.h>
+#include <string.h>
+
+#define assert_near(x, want, tolerance) assert_true(fabs((x) - (want)) <= (tolerance))
+
+static struct hv_device_catalogue catalogue;
+
+static int setup(void **state)
+{
+    struct hv_err e = {0};
+    (void)state;
+    if (hv_device_catalogue_read(&catalogue, &e)) {
+        print_error("%s\n", e.text);
+        return -1;
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    hv_device_catalogue_free(&catalogue);
+    return 0;
+}
+
+static struct hv_cluster_doc build(const char *text)
+{
+    struct hv_err e = {0};
+    struct hv_json j = {0};
+    struct hv_cluster_doc d = {0};
+    if (hv_json_parse(&j, text, strlen(text), "t.json", &e) ||
+        hv_cluster_doc_build(&d, j, &catalogue, &e)) {
+        fail_msg("%s:%u:%u: %s", e.file, e.line, e.col, e.text);
+    }
+    return d;
+}
+
+#define HEAD "{\"format\": \"hetviz.cluster/1\", "
+static const char mixed[] =
+    HEAD "\"nodes\": [\n"
+         "{\"name\": \"a\", \"count\": 2, \"device\": \"A100-SXM-80GB\", \"devices\": 8,"
+         " \"nic\": {\"bandwidth_GBps\": 50, \"latency_us\": 4}, \"zone\": \"east\"},\n"
+         "{\"name\": \"v\", \"count\": 3, \"device\": \"V100-SXM2-32GB\", \"devices\": 4,"
+         " \"nic\": {\"bandwidth_GBps\": 3}, \"zone\": \"west\"},\n"
+         "{\"name\": \"t\", \"device\": \"T4-16GB\", \"zone\": \"west\"}],\n"
+         "\"network\": {\"bandwidth_GBps\": 25, \"latency_us\": 20, \"links\": [\n"
+         "{\"between\": [\"east\", \"west\"], \"bandwidth_GBps\": 2, \"latency_us\": 500},\n"
+         "{\"between\": [\"v\", \"a\"], \"bandwidth_GBps\": 1},\n"
+         "{\"between\": [\"v[2]\", \"a\"], \"bandwidth_GBps\": 0.5}]}}";
+
+static void numbers(void **state)
+{
+    (void)state;
+    struct hv_cluster_doc d = build(mixed);
+    struct hv_cluster *c = d.cluster;
+    assert_int_equal(c->n_devices, 29);
+    assert_int_equal(c->n_nodes, 6);
+    assert_int_equal(c->n_kinds, 3);
+    uint32_t id = 0;
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        for (uint32_t n = 0; n < c->groups[g].count; n++) {
+            for (uint32_t s = 0; s < c->groups[g].n_devices; s++, id++) {
+                struct hv_device_ref r = hv_cluster_device(c, id);
+                assert_int_equal(r.group, g);
+                assert_int_equal(r.node_in_group, n);
+                assert_int_equal(r.slot, s);
+                assert_int_equal(r.node, hv_cluster_node_of(c, id));
+                assert_ptr_equal(hv_cluster_group_of_node(c, r.node), &c->groups[g]);
+            }
+        }
+    }
+    hv_cluster_doc_free(&d);
+}
+
+static void check_path(const struct hv_cluster *c, uint32_t a, uint32_t b, double gbps, double us,
+                       enum hv_path_level level)
+{
+    struct hv_path p = hv_cluster_path(c, a, b), q = hv_cluster_path(c, b, a);
+    assert_near(p.bytes_per_s / 1e9, gbps, 1e-9);
+    assert_near(p.latency_s * 1e6, us, 1e-6);
+    assert_int_equal(p.level, level);
+    assert_true(p.bytes_per_s == q.bytes_per_s && p.latency_s == q.latency_s);
+}
+
+static void paths(void **state)
+{
+    (void)state;
+    struct hv_cluster_doc d = build(mixed);
+    const struct hv_cluster *c = d.cluster;
+    check_path(c, 0, 0, 2039, 0, HV_PATH_SELF);
+    check_path(c, 0, 7, 300, 3, HV_PATH_NODE);     /* NVLink3, domain 8 */
+    check_path(c, 16, 19, 150, 3, HV_PATH_NODE);   /* NVLink2 */
+    check_path(c, 0, 8, 25, 24, HV_PATH_NETWORK);  /* network is tighter than 50 */
+    check_path(c, 16, 20, 3, 25, HV_PATH_NETWORK); /* NIC, default latency 5 */
+    check_path(c, 0, 28, 2, 505, HV_PATH_WAN);     /* zone link */
+    check_path(c, 0, 16, 1, 25, HV_PATH_WAN);      /* group before zone, written v–a */
+    check_path(c, 0, 24, 0.5, 25, HV_PATH_WAN);    /* node before group */
+    hv_cluster_doc_free(&d);
+}
+
+static void inside_a_node(void **state)
+{
+    (void)state;
+    struct hv_cluster_doc d =
+        build(HEAD "\"nodes\": [{\"name\": \"n\", \"device\": \"V100-PCIe-32GB\", \"devices\": 4, "
+                   "\"intra\": {\"groups\": ["
+                   "{\"devices\": \"0-1\", \"kind\": \"nvlink\", \"bandwidth_GBps\": 112, "
+                   "\"latency_us\": 2}]}},\n"
+                   "{\"name\": \"m\", \"device\": \"MI300X-192GB\", \"devices\": 8},\n"
+                   "{\"name\": \"x\", \"devices\": [{\"device\": \"RTX4090-24GB\", \"count\": 2}, "
+                   "{\"device\": \"CPU-generic\"}],"
+                   " \"host_memory_GBps\": 20}]}");
+    const struct hv_cluster *c = d.cluster;
+    check_path(c, 0, 1, 112, 2, HV_PATH_ISLAND);
+    check_path(c, 0, 2, 15.75, 5, HV_PATH_NODE);  /* PCIe 3.0 between islands */
+    check_path(c, 4, 5, 64, 3, HV_PATH_NODE);     /* full mesh: 448 / 7 */
+    check_path(c, 12, 13, 31.5, 5, HV_PATH_NODE); /* PCIe 4.0 */
+    check_path(c, 12, 14, 20, 10, HV_PATH_NODE);  /* host memory */
+    check_path(c, 0, 4, 12.5, 5, HV_PATH_NETWORK);
+    hv_cluster_doc_free(&d);
+}
+
+static void matrix(void **state)
+{
+    (void)state;
+    struct hv_cluster_doc d =
+        build(HEAD "\"nodes\": [{\"name\": \"n\", \"count\": 2, \"device\": \"T4-16GB\"}],"
+                   "\"network\": {\"matrix_bandwidth_GBps\": [[0, 2], [1, 0]], "
+                   "\"matrix_latency_us\": [[0, 10], [30, 0]]}}");
+    struct hv_path p = hv_cluster_path(d.cluster, 0, 1), q = hv_cluster_path(d.cluster, 1, 0);
+    assert_near(p.bytes_per_s, 2e9, 1);
+    assert_near(q.bytes_per_s, 1e9, 1);
+    assert_near(p.latency_s, 15e-6, 1e-12);
+    assert_near(q.latency_s, 35e-6, 1e-12);
+    hv_cluster_doc_free(&d);
+}
+
+static void resolve_is(const struct hv_cluster *c, const char *address, size_t n,
+                       const uint32_t *want)
+{
+    struct hv_arena a = {0};
+    struct hv_err e = {0};
+    uint32_t *ids = NULL;
+    size_t got = 0;
+    if (hv_address_resolve(c, address, &a, &ids, &got, &e)) {
+        fail_msg("%s", e.text);
+    }
+    assert_int_equal(got, n);
+    assert_memory_equal(ids, want, n * sizeof *ids);
+    hv_arena_free(&a);
+}
+
+static void addresses(void **state)
+{
+    (void)state;
+    struct hv_cluster_doc d = build(mixed);
+    const struct hv_cluster *c = d.cluster;
+    resolve_is(c, "a[0].0-2", 3, (const uint32_t[]){0, 1, 2});
+    resolve_is(c, "v[0,2].[3,0]", 4, (const uint32_t[]){19, 16, 27, 24});
+    resolve_is(c, "t", 1, (const uint32_t[]){28});
+    resolve_is(c, "t, v[1].0", 2, (const uint32_t[]){28, 20});
+    resolve_is(c, "v[*].1", 3, (const uint32_t[]){17, 21, 25});
+    struct hv_arena a = {0};
+    const char *const bad[] = {"",       "b[0]",     "a[2]",  "a[0].8", "a[0", "a[].0",
+                               "a[1-0]", "a[0].",    "a.0-",  "a[0]x",  "a,,", "a[99999999999]",
+                               "[0]",    "a[0].1.2", "a[0]]", "a[0].-1"};
+    for (size_t i = 0; i < HV_COUNT(bad); i++) {
+        struct hv_err e = {0};
+        uint32_t *ids = NULL;
+        size_t n = 0;
+        assert_int_equal(hv_address_resolve(c, bad[i], &a, &ids, &n, &e), HV_EINPUT);
+        assert_true(e.text[0] != 0 && n == 0);
+    }
+    hv_arena_free(&a);
+    struct hv_str s = {0};
+    uint32_t all[16];
+    for (uint32_t i = 0; i < 16; i++) {
+        all[i] = i;
+    }
+    hv_address_format(c, all, 16, ",", &s);
+    assert_string_equal(hv_str_cstr(&s), "a[0-1].*");
+    hv_str_clear(&s);
+    hv_address_format(c, (const uint32_t[]){16, 17, 20, 21, 28, 3}, 6, " ", &s);
+    assert_string_equal(hv_str_cstr(&s), "v[0-1].0-1 t[0].0 a[0].3");
+    hv_str_free(&s);
+    hv_cluster_doc_free(&d);
+}
+
+static void format_is_the_inverse(void **state)
+{
+    (void)state;
+    struct hv_cluster_doc d = build(mixed);
+    struct hv_rng r;
+    hv_rng_seed(&r, 7);
+    for (int round = 0; round < 3000; round++) {
+        uint32_t ids[48];
+        size_t n = 1 + (size_t)hv_rng_below(&r, 40);
+        for (size_t i = 0; i < n; i++) { /* mostly runs, sometimes jumps */
+            bool jump = i == 0 || hv_rng_below(&r, 6) == 0;
+            ids[i] = jump ? (uint32_t)hv_rng_below(&r, d.cluster->n_devices)
+                          : (ids[i - 1] + 1) % d.cluster->n_devices;
+        }
+        struct hv_str s = {0};
+        hv_address_format(d.cluster, ids, n, ",", &s);
+        resolve_is(d.cluster, hv_str_cstr(&s), n, ids);
+        hv_str_free(&s);
+    }
+    hv_cluster_doc_free(&d);
+}
+
+static void prices(void **state)
+{
+    (void)state;
+    struct hv_cluster_doc d = build(HEAD "\"nodes\": [{\"name\": \"a\", \"count\": 2, \"device\": "
+                                         "\"V100-SXM2-16GB\", \"devices\": 8},"
+                                         "{\"name\": \"b\", \"device\": \"T4-16GB\", "
+                                         "\"price_usd_per_hour\": 3, \"spot_usd_per_hour\": 1}]}");
+    /* catalogue: lowest V100 price 0.79 (Lambda) */
+    assert_near(hv_cluster_price_usd_per_h(d.cluster, false), 2 * 8 * 0.79 + 3, 1e-9);
+    uint64_t hash = d.cluster->hash;
+    hv_cluster_doc_free(&d);
+    d = build(HEAD "\"name\": \"other\", \"nodes\": [{\"name\": \"a\", \"count\": 2, \"device\": "
+                   "\"V100-SXM2-16GB\", \"devices\": 8},"
+                   "{\"name\": \"b\", \"device\": \"T4-16GB\", \"price_usd_per_hour\": 3, "
+                   "\"spot_usd_per_hour\": 2}]}");
+    assert_true(hash != d.cluster->hash);
+    hv_cluster_doc_free(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers),       cmocka_unit_test(paths),
+        cmocka_unit_test(inside_a_node), cmocka_unit_test(matrix),
+        cmocka_unit_test(addresses),     cmocka_unit_test(format_is_the_inverse),
+        cmocka_unit_test(prices),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,324 @@
+/* The lp_solve wrapper: the known wrong answers, refusals, random programs against enumeration. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "solver/base/rng.h"
+#include "solver/base/units.h"
+#include "solver/optim/lp.h"
+
+static size_t add_var(struct hv_lp *lp, double lo, double hi, bool integer)
+{
+    size_t id = 0;
+    assert_int_equal(hv_lp_add_var(lp, lo, hi, integer, &id, NULL), HV_OK);
+    return id;
+}
+
+static void add_row(struct hv_lp *lp, const struct hv_lp_term *t, size_t n, enum hv_lp_op op,
+                    double rhs)
+{
+    assert_int_equal(hv_lp_add_row(lp, t, n, op, rhs, NULL), HV_OK);
+}
+
+/* The min-max model on which lp_solve 5.5.2.5 answers 156.917290192; b = 1 gives 155.2. */
+static void wrong_answer_model(struct hv_lp *lp, double unit)
+{
+    size_t t = add_var(lp, 0, HUGE_VAL, false), a = add_var(lp, 0, 1, true),
+           b = add_var(lp, 0, 1, true);
+    add_row(lp, (struct hv_lp_term[]){{a, 1}, {b, 1}}, 2, HV_LP_EQ, 1);
+    const struct hv_lp_term first[] = {{t, 1}, {a, -78 * unit}, {b, -155.2 * unit}};
+    add_row(lp, first, 3, HV_LP_GE, 0);
+    const struct hv_lp_term second[] = {{a, 156.917290192 * unit}, {b, 147.159959555 * unit}};
+    assert_int_equal(hv_lp_add_max_row(lp, t, second, 2, 0, NULL), HV_OK);
+    assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{t, 1}}, 1, NULL), HV_OK);
+}
+
+static void known_wrong_answer_is_right(void **state)
+{
+    (void)state;
+    const double units[] = {1, 1e-3, 1e3, 1e6, 1e9};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
+        struct hv_lp_result r;
+        wrong_answer_model(lp, units[i]);
+        assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+        assert_int_equal(r.outcome, HV_LP_OPTIMAL);
+        assert_true(r.proven);
+        assert_true(fabs(r.objective - 155.2 * units[i]) < 1e-6 * units[i]);
+        assert_true(r.x[2] == 1);
+        hv_lp_result_free(&r);
+        assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK); /* a model can be solved again */
+        assert_true(r.proven);
+        hv_lp_result_free(&r);
+        hv_lp_free(lp);
+    }
+}
+
+static void hopeless_models_are_infeasible(void **state)
+{
+    (void)state;
+    struct hv_lp_result r;
+    struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
+    add_var(lp, 0, 1, false);
+    add_row(lp, NULL, 0, HV_LP_EQ, 1); /* 0 = 1 */
+    assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+    assert_int_equal(r.outcome, HV_LP_INFEASIBLE);
+    assert_null(r.x);
+    hv_lp_result_free(&r);
+    hv_lp_free(lp);
+    lp = hv_lp_new(HV_LP_MIN);
+    size_t a = add_var(lp, 2, 1, false);
+    assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{a, 1}}, 1, NULL), HV_OK);
+    assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+    assert_int_equal(r.outcome, HV_LP_INFEASIBLE);
+    hv_lp_result_free(&r);
+    hv_lp_free(lp);
+    lp = hv_lp_new(HV_LP_MAX);
+    a = add_var(lp, 0, HUGE_VAL, false);
+    assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{a, 1}}, 1, NULL), HV_OK);
+    assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+    assert_int_equal(r.outcome, HV_LP_UNBOUNDED);
+    hv_lp_result_free(&r);
+    hv_lp_free(lp);
+}
+
+static void bad_numbers_are_refused(void **state)
+{
+    (void)state;
+    struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
+    struct hv_err err = {0};
+    size_t a = add_var(lp, 0, 1, false);
+    assert_int_equal(hv_lp_add_var(lp, (double)NAN, 1, false, NULL, &err), HV_EINPUT);
+    assert_int_equal(hv_lp_add_var(lp, HUGE_VAL, HUGE_VAL, false, NULL, &err), HV_EINPUT);
+    assert_int_equal(
+        hv_lp_add_row(lp, (struct hv_lp_term[]){{a, (double)NAN}}, 1, HV_LP_LE, 1, &err),
+        HV_EINPUT);
+    assert_int_equal(hv_lp_add_row(lp, (struct hv_lp_term[]){{a, HUGE_VAL}}, 1, HV_LP_LE, 1, &err),
+                     HV_EINPUT);
+    assert_int_equal(
+        hv_lp_add_row(lp, (struct hv_lp_term[]){{a, 1}}, 1, HV_LP_LE, (double)NAN, &err),
+        HV_EINPUT);
+    assert_int_equal(hv_lp_add_row(lp, (struct hv_lp_term[]){{7, 1}}, 1, HV_LP_LE, 1, &err),
+                     HV_EINPUT);
+    assert_non_null(strstr(err.text, "names variable 8"));
+    assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{1, 1}}, 1, &err), HV_EINPUT);
+    assert_int_equal(hv_lp_n_rows(lp), 0);
+    hv_lp_free(lp);
+}
+
+static void equal_terms_are_added_up(void **state)
+{
+    (void)state;
+    struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+    struct hv_lp_result r;
+    size_t a = add_var(lp, 0, HUGE_VAL, true);
+    add_row(lp, (struct hv_lp_term[]){{a, 1}, {a, 1}, {a, 1}}, 3, HV_LP_LE, 10);
+    assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{a, 2}, {a, 3}}, 2, NULL),
+                     HV_OK);
+    assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+    assert_true(r.objective == 15 && r.x[0] == 3);
+    hv_lp_result_free(&r);
+    hv_lp_free(lp);
+}
+
+/* max 3x + 5y, x ≤ 4, 2y ≤ 12, 3x + 2y ≤ 18: 36 at (2, 6), duals 0, 1.5, 1 (the textbook example
+ * of Hillier and Lieberman, Wyndor Glass). */
+static void duals_of_a_small_lp(void **state)
+{
+    (void)state;
+    struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+    struct hv_lp_result r;
+    struct hv_str text = {0};
+    size_t x = add_var(lp, 0, HUGE_VAL, false), y = add_var(lp, 0, HUGE_VAL, false);
+    add_row(lp, (struct hv_lp_term[]){{x, 1}}, 1, HV_LP_LE, 4);
+    add_row(lp, (struct hv_lp_term[]){{y, 2}}, 1, HV_LP_LE, 12);
+    add_row(lp, (struct hv_lp_term[]){{x, 3}, {y, 2}}, 2, HV_LP_LE, 18);
+    assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{x, 3}, {y, 5}}, 2, NULL),
+                     HV_OK);
+    assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+    assert_true(r.proven);
+    assert_true(fabs(r.objective - 36) < 1e-9 && fabs(r.bound - 36) < 1e-9);
+    assert_true(fabs(r.duals[0]) < 1e-9 && fabs(r.duals[1] - 1.5) < 1e-9);
+    assert_true(fabs(r.duals[2] - 1) < 1e-9);
+    assert_true(fabs(r.reduced[0]) < 1e-9 && fabs(r.reduced[1]) < 1e-9);
+    hv_lp_write(lp, &text);
+    assert_non_null(strstr(hv_str_cstr(&text), "max: +3 x1 +5 x2;"));
+    assert_non_null(strstr(hv_str_cstr(&text), "r3: +3 x1 +2 x2 <= 18;"));
+    hv_str_free(&text);
+    hv_lp_result_free(&r);
+    hv_lp_free(lp);
+}
+
+static bool yes(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+static void cancel_ends_a_solve(void **state)
+{
+    (void)state;
+    struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
+    struct hv_lp_result r;
+    struct hv_rng rng;
+    struct hv_lp_term all[60];
+    hv_rng_seed(&rng, 3);
+    for (size_t j = 0; j < 60; j++)
+        all[j].var = add_var(lp, 0, 1, true);
+    for (int i = 0; i < 40; i++) { /* a market-split instance: far beyond any node limit */
+        double sum = 0;
+        for (size_t j = 0; j < 60; j++) {
+            all[j].coef = (double)hv_rng_below(&rng, 100);
+            sum += all[j].coef;
+        }
+        add_row(lp, all, 60, HV_LP_EQ, floor(sum / 2));
+    }
+    assert_int_equal(hv_lp_set_objective(lp, all, 60, NULL), HV_OK);
+    const struct hv_lp_limits limits = {.cancel = yes};
+    assert_int_equal(hv_lp_solve(lp, &limits, &r, NULL), HV_OK);
+    assert_true(r.stopped);
+    assert_false(r.proven);
+    assert_int_equal(r.outcome, HV_LP_STOPPED);
+    hv_lp_result_free(&r);
+    hv_lp_free(lp);
+}
+
+/* Best value of a program with integer variables in 0..2 and one continuous top T ≥ every max row.
+ */
+struct small {
+    size_t n, rows, tops;
+    int coef[4][6], rhs[4], cost[6];
+    double top[4][6];
+    enum hv_lp_op op[4];
+};
+
+static bool point_is_allowed(const struct small *s, const int *x)
+{
+    for (size_t i = 0; i < s->rows; i++) {
+        int left = 0;
+        for (size_t j = 0; j < s->n; j++)
+            left += s->coef[i][j] * x[j];
+        if ((s->op[i] == HV_LP_LE && left > s->rhs[i]) ||
+            (s->op[i] == HV_LP_GE && left < s->rhs[i]) ||
+            (s->op[i] == HV_LP_EQ && left != s->rhs[i]))
+            return false;
+    }
+    return true;
+}
+
+static double brute(const struct small *s)
+{
+    int x[6] = {0};
+    double best = HUGE_VAL;
+    for (;;) {
+        if (point_is_allowed(s, x)) {
+            double v = 0, top = 0;
+            for (size_t j = 0; j < s->n; j++)
+                v += s->cost[j] * x[j];
+            for (size_t i = 0; i < s->tops; i++) {
+                double t = 0;
+                for (size_t j = 0; j < s->n; j++)
+                    t += s->top[i][j] * x[j];
+                top = fmax(top, t);
+            }
+            best = fmin(best, v + (s->tops ? top : 0));
+        }
+        size_t j = 0;
+        while (j < s->n && ++x[j] == 3)
+            x[j++] = 0;
+        if (j == s->n)
+            return best;
+    }
+}
+
+static void make_small(struct hv_rng *rng, struct small *s)
+{
+    memset(s, 0, sizeof *s);
+    s->n = 2 + hv_rng_below(rng, 5);
+    s->rows = 1 + hv_rng_below(rng, 4);
+    s->tops = hv_rng_below(rng, 5);
+    for (size_t j = 0; j < s->n; j++)
+        s->cost[j] = s->tops ? 0 : (int)hv_rng_below(rng, 19) - 9;
+    for (size_t i = 0; i < 4; i++) {
+        s->op[i] = (enum hv_lp_op)hv_rng_below(rng, 3);
+        s->rhs[i] = (int)hv_rng_below(rng, 8);
+        for (size_t j = 0; j < s->n; j++) {
+            s->coef[i][j] = (int)hv_rng_below(rng, 7) - 2;
+            s->top[i][j] = 200 * hv_rng_double(rng);
+        }
+    }
+}
+
+static struct hv_lp *model_of(const struct small *s)
+{
+    struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
+    struct hv_lp_term t[8];
+    for (size_t j = 0; j < s->n; j++)
+        add_var(lp, 0, 2, true);
+    for (size_t i = 0; i < s->rows; i++) {
+        for (size_t j = 0; j < s->n; j++)
+            t[j] = (struct hv_lp_term){j, s->coef[i][j]};
+        add_row(lp, t, s->n, s->op[i], s->rhs[i]);
+    }
+    size_t top = s->tops ? add_var(lp, 0, HUGE_VAL, false) : 0;
+    for (size_t i = 0; i < s->tops; i++) {
+        for (size_t j = 0; j < s->n; j++)
+            t[j] = (struct hv_lp_term){j, s->top[i][j]};
+        assert_int_equal(hv_lp_add_max_row(lp, top, t, s->n, 0, NULL), HV_OK);
+    }
+    for (size_t j = 0; j < s->n; j++)
+        t[j] = (struct hv_lp_term){j, s->cost[j]};
+    t[s->n] = (struct hv_lp_term){top, 1};
+    assert_int_equal(hv_lp_set_objective(lp, t, s->n + (s->tops ? 1 : 0), NULL), HV_OK);
+    return lp;
+}
+
+static void random_programs_match_enumeration(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    size_t proven = 0, solved = 0;
+    hv_rng_seed(&rng, 42);
+    for (int k = 0; k < 4000; k++) {
+        struct small s;
+        struct hv_lp_result r;
+        make_small(&rng, &s);
+        double want = brute(&s);
+        struct hv_lp *lp = model_of(&s);
+        assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+        if (isinf(want)) {
+            assert_int_equal(r.outcome, HV_LP_INFEASIBLE);
+        } else {
+            assert_true(r.outcome == HV_LP_OPTIMAL || r.outcome == HV_LP_FEASIBLE);
+            if (fabs(r.objective - want) > 1e-6 * fmax(1, fabs(want)))
+                fail_msg("case %d: %.9g, enumeration says %.9g", k, r.objective, want);
+            solved++;
+            proven += r.proven;
+            if (hv_known(r.bound))
+                assert_true(r.bound <= want + 1e-6 * fmax(1, fabs(want)));
+        }
+        hv_lp_result_free(&r);
+        hv_lp_free(lp);
+    }
+    assert_true(solved > 1500);
+    assert_true(proven * 2 > solved);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_wrong_answer_is_right),
+        cmocka_unit_test(hopeless_models_are_infeasible),
+        cmocka_unit_test(bad_numbers_are_refused),
+        cmocka_unit_test(equal_terms_are_added_up),
+        cmocka_unit_test(duals_of_a_small_lp),
+        cmocka_unit_test(cancel_ends_a_solve),
+        cmocka_unit_test(random_programs_match_enumeration),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/**
+ * The rows of the command table. Data only: to add a command or an option, add a row here; parsing,
+ * help, completion and the manual page follow. Not for what commands do.
+ */
+#include "ui/session/command.h"
+
+/* clang-format off */
+#define INPUT_OPTIONS \
+    {"cluster", 'c', HV_ARG_FILE, "CLUSTER", "cluster file, or the name of a sample", 0, 0, NULL, true}, \
+    {"model", 'm', HV_ARG_FILE, "MODEL", "model file, Hugging Face config.json, or a name of the catalogue", 0, 0, NULL, true}, \
+    {"job", 'j', HV_ARG_FILE, "JOB", "job file, or the name of a sample (default: batch 256, bf16, adam)", 0, 0, NULL, false}
+#define OPTIONAL_INPUT_OPTIONS \
+    {"cluster", 'c', HV_ARG_FILE, "CLUSTER", "cluster instead of the one the plan names", 0, 0, NULL, false}, \
+    {"model", 'm', HV_ARG_FILE, "MODEL", "model instead of the one the plan names", 0, 0, NULL, false}, \
+    {"job", 'j', HV_ARG_FILE, "JOB", "job instead of the one the plan holds", 0, 0, NULL, false}
+#define JSON_OPTION {"json", 0, HV_ARG_FLAG, NULL, "print one JSON value instead of text", 0, 0, NULL, false}
+#define LIMIT_OPTION {"time-limit", 0, HV_ARG_DURATION, "S", "stop after this time and keep the best plan so far (10, 500ms, 2min)", 1e-3, 1e7, NULL, false}
+#define OUT_OPTION {"out", 0, HV_ARG_FILE, "F", "write to this file (- is standard output)", 0, 0, NULL, false}
+#define JOBS_OPTION {"jobs", 0, HV_ARG_INT, "N", "strategies at the same time (default: one per core)", 1, 4096, NULL, false}
+#define WIDTH_OPTION {"width", 0, HV_ARG_INT, "N", "columns of the picture (default: the terminal's)", 20, 10000, NULL, false}
+#define ASCII_OPTION {"ascii", 0, HV_ARG_FLAG, NULL, "ASCII characters only", 0, 0, NULL, false}
+
+static const struct hv_opt plan_options[] = {
+    INPUT_OPTIONS,
+    {"strategy", 's', HV_ARG_TEXT, "STRATEGY", "strategy, or a composition such as uniform+fsdp", 0, 0, NULL, true},
+    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`", 0, 0, NULL, false},
+    OUT_OPTION, JSON_OPTION, LIMIT_OPTION,
+};
+static const struct hv_opt compare_options[] = {
+    INPUT_OPTIONS,
+    {"strategies", 's', HV_ARG_LIST, "A,B,...", "strategies to run, or all (the default)", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "[NAME.]KEY=VALUE", "option of one strategy, or of every one that has the key", 0, 0, NULL, false},
+    JSON_OPTION, LIMIT_OPTION, JOBS_OPTION,
+};
+static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION};
+static const struct hv_opt gantt_options[] = {
+    OPTIONAL_INPUT_OPTIONS, WIDTH_OPTION, ASCII_OPTION,
+    {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
+    {"png", 0, HV_ARG_FILE, "F", "write a PNG picture", 0, 0, NULL, false},
+    {"trace", 0, HV_ARG_FILE, "F", "write a Chrome or Perfetto trace", 0, 0, NULL, false},
+};
+static const struct hv_opt schedule_options[] = {
+    {"ranks", 'p', HV_ARG_INT, "P", "pipeline ranks", 1, 65536, NULL, true},
+    {"micro-batches", 'm', HV_ARG_INT, "M", "micro-batches", 1, 4194304, NULL, true},
+    {"chunks", 'v', HV_ARG_INT, "V", "model chunks per rank (default: the schedule's own)", 1, 1024, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule", 0, 0, NULL, false},
+    {"times", 0, HV_ARG_NUMBERS, "F,B,W,C", "time of forward, input gradient, weight gradient and hop", 0, 1e12, NULL, false},
+    {"plan-times", 0, HV_ARG_NUMBERS, "F,B,W,C", "times that cost-driven schedules decide with", 0, 1e12, NULL, false},
+    {"gantt", 0, HV_ARG_FLAG, NULL, "draw it", 0, 0, NULL, false},
+    WIDTH_OPTION, ASCII_OPTION, JSON_OPTION,
+    {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
+};
+static const struct hv_opt solve_options[] = {
+    JSON_OPTION, LIMIT_OPTION,
+    {"write-lp", 0, HV_ARG_FILE, "F", "write the integer program in LP format", 0, 0, NULL, false},
+};
+static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION};
+static const struct hv_opt explain_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION};
+static const struct hv_opt json_options[] = {JSON_OPTION};
+static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
+
+static const struct hv_opt global_options[] = {
+    {"help", 'h', HV_ARG_FLAG, NULL, "show the help of this command", 0, 0, NULL, false},
+    {"seed", 0, HV_ARG_INT, "N", "seed of every random choice (default 1)", 0, 9007199254740991.0, NULL, false},
+    {"budget", 0, HV_ARG_INT, "N", "stop a search after N evaluations", 1, 9007199254740991.0, NULL, false},
+    {"quiet", 'q', HV_ARG_FLAG, NULL, "nothing on standard error but errors", 0, 0, NULL, false},
+    {"plain", 0, HV_ARG_FLAG, NULL, "no colour, no box characters", 0, 0, NULL, false},
+};
+
+#define OPTIONS(table) table, HV_COUNT(table)
+#define NO_OPTIONS NULL, 0
+static const struct hv_command command_rows[] = {
+    {HV_CMD_PLAN, "plan", "p", "", 0, 0, "run one strategy, print or write its plan",
+     "Runs a strategy on a cluster, a model and a job, judges the plan and prints it. With --json or --out the plan is a "
+     "file that `hetviz eval` reads again.\nExample: hetviz plan -c two-generations -m llama-3-8b -s whale --out p.json",
+     OPTIONS(plan_options), false},
+    {HV_CMD_COMPARE, "compare", "cmp", "", 0, 0, "run many strategies, print the ranked table",
+     "Runs strategies side by side, one worker process per core, and ranks their plans by simulated iteration time. Strategies "
+     "that do not apply say what they need.\nExample: hetviz compare -c two-generations -m llama-3-8b -s all",
+     OPTIONS(compare_options), false},
+    {HV_CMD_EVAL, "eval", NULL, "PLAN", 1, 1, "judge a plan: time, memory, bound, violations",
+     "Simulates a plan and checks every rule. Prints all figures even when rules are broken, and exits 1 then.\n"
+     "Example: hetviz eval p.json --json",
+     OPTIONS(eval_options), false},
+    {HV_CMD_GANTT, "gantt", NULL, "PLAN", 1, 1, "draw the timeline of a plan",
+     "Draws to the terminal, or writes a picture or a trace.\nExample: hetviz gantt p.json --svg p.svg",
+     OPTIONS(gantt_options), false},
+    {HV_CMD_SCHEDULE, "schedule", NULL, "NAME", 1, 1, "operation order of a pipeline schedule",
+     "Prints the order of every rank, the makespan, the bubble and the peak number of activations.\n"
+     "Example: hetviz schedule 1f1b -p 4 -m 8 --gantt",
+     OPTIONS(schedule_options), false},
+    {HV_CMD_SOLVE, "solve", NULL, "INSTANCE", 1, 1, "solve a bare optimisation instance",
+     "Reads a hetviz.partition/1 or hetviz.distribute/1 file and prints optimum, bound and proof.\n"
+     "Example: hetviz solve chain.json --json",
+     OPTIONS(solve_options), false},
+    {HV_CMD_BOUND, "bound", NULL, "", 0, 0, "no plan can be faster than this, and why",
+     "Prints a lower bound of the iteration time over all plans.\nExample: hetviz bound -c two-generations -m llama-3-8b",
+     OPTIONS(bound_options), false},
+    {HV_CMD_EXPLAIN, "explain", NULL, "PLAN", 1, 1, "where the time of a plan goes",
+     "Breaks the iteration down into compute, exposed communication and idle time, with the stage that bounds it.\n"
+     "Example: hetviz explain p.json",
+     OPTIONS(explain_options), false},
+    {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
+     "Lists every strategy with the system it stands for; with a name, its options and what it decides.\n"
+     "Example: hetviz strategies oobleck",
+     OPTIONS(json_options), false},
+    {HV_CMD_SELFTEST, "selftest", NULL, "[STRATEGY|FILE...]", 0, -1, "acceptance numbers of the plugins",
+     "Runs every plugin's own tests and ends with `N passed, N failed`.\nExample: hetviz selftest oobleck",
+     NO_OPTIONS, false},
+    {HV_CMD_CHECK, "check", NULL, "FILE...", 1, -1, "check files without running anything",
+     "Reads each file as what its format says (cluster, model, job, plan, plugin) and reports the first mistake with its "
+     "position.\nExample: hetviz check cluster.json plugin.lua",
+     NO_OPTIONS, false},
+    {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME", 1, 1, "write a commented plugin that runs",
+     "Writes NAME.lua, a small strategy to start from.\nExample: hetviz new-plugin mine --out plugins/mine.lua",
+     OPTIONS(new_plugin_options), false},
+    {HV_CMD_COMPLETION, "completion", NULL, "SHELL", 1, 1, "completion script for bash, zsh or fish",
+     "Prints a script to be sourced by the shell.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
+    {HV_CMD_HELP, "help", NULL, "[COMMAND]", 0, 1, "list the commands, or explain one",
+     "Without a command the list of all; `hetviz help man` prints the manual page.\nExample: hetviz help plan", NO_OPTIONS, false},
+    {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",
+     "Internal: reads a job as JSON on standard input and writes events as JSON lines on standard output.", NO_OPTIONS, true},
+};
+
+static const struct hv_command prompt_rows[] = {
+    {HV_PROMPT_SET, "set", NULL, "DOCUMENT.KEY VALUE", 2, -1, "change a value of cluster, model or job",
+     "The key path is that of the file, the value is JSON or a bare word.\nExample: set cluster.nodes[0].count 4", NO_OPTIONS, false},
+    {HV_PROMPT_UNDO, "undo", "u", "", 0, 0, "take the last change back", "Up to 1,000 changes can be taken back.", NO_OPTIONS, false},
+    {HV_PROMPT_REDO, "redo", NULL, "", 0, 0, "make the change again that was taken back", "Works until the next change.", NO_OPTIONS, false},
+    {HV_PROMPT_WRITE, "write", "w", "[FOLDER]", 0, 1, "save the workspace", "Without a folder it is saved where it came from.", NO_OPTIONS, false},
+    {HV_PROMPT_QUIT, "quit", "q", "[!]", 0, 1, "leave the program", "Asks when there are unsaved changes; `quit !` does not.", NO_OPTIONS, false},
+    {HV_PROMPT_RUN, "run", "r", "STRATEGY|all [KEY=VALUE...]", 1, -1, "run a strategy in a worker",
+     "The row appears in the plans table and fills in as the worker reports.\nExample: run oobleck faults=2", NO_OPTIONS, false},
+    {HV_PROMPT_CANCEL, "cancel", "x", "[ROW]", 0, 1, "stop a running strategy, keep its best plan", "Without a row all of them.", NO_OPTIONS, false},
+    {HV_PROMPT_OPTION, "option", "o", "STRATEGY KEY=VALUE", 2, 2, "keep an option for the next runs of a strategy",
+     "The option is checked at once and saved with the workspace.", NO_OPTIONS, false},
+    {HV_PROMPT_EXPORT, "export", NULL, "[ROW] FILE", 1, 2, "write the plan of a row to a file", "The row is the selected one unless given.", NO_OPTIONS, false},
+    {HV_PROMPT_SCREEN, "screen", NULL, "NAME", 1, 1, "go to a screen", "Names are those of the tabs.", NO_OPTIONS, false},
+    {HV_PROMPT_SAVE_SCREEN, "save-screen", NULL, "FILE", 1, 1, "write what is on the screen as text", "For scripts and tests.", NO_OPTIONS, false},
+};
+/* clang-format on */
+
+const struct hv_command *hv_commands(size_t *n)
+{
+    *n = HV_COUNT(command_rows);
+    return command_rows;
+}
+
+const struct hv_command *hv_prompt_commands(size_t *n)
+{
+    *n = HV_COUNT(prompt_rows);
+    return prompt_rows;
+}
+
+const struct hv_opt *hv_global_options(size_t *n)
+{
+    *n = HV_COUNT(global_options);
+    return global_options;
+}

@@ -1,0 +1,118 @@
+/**
+ * THE action table: everything a key or a click can do. Key bindings, key bar, help, completion
+ * and the manual read it; nothing else names keys.
+ */
+#ifndef HV_UI_VIEW_ACTION_H
+#define HV_UI_VIEW_ACTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* clang-format off */
+/**
+ * One row per action: constant, name, views ("*" = everywhere; else names joined by ','), default
+ * keys (blank-separated key names), label in the key bar, help. A view's row wins over a "*" row.
+ */
+#define HV_ACTION_MAP(X)                                                                                               \
+    X(NONE,             "none",               "*",          "",                   "",         "does nothing; frees a key") \
+    X(HELP,             "help",               "*",          "F1 ?",               "Help",     "keys of this screen, then all others") \
+    X(QUIT,             "quit",               "*",          "Q F10",              "Quit",     "leave hetviz; asks when something is unsaved") \
+    X(CLOSE,            "close",              "*",          "q",                  "Quit",     "close this view; the last one leaves hetviz") \
+    X(CANCEL,           "back",               "*",          "<Esc>",              "Back",     "leave the field, then close the view; never quits or stops work") \
+    X(COMMAND,          "command",            "*",          ":",                  "Command",  "command line with history and completion") \
+    X(FIND,             "find",               "*",          "/ F3",               "Find",     "find text") \
+    X(FIND_NEXT,        "find-next",          "*",          "n",                  "Next",     "next match") \
+    X(FIND_PREV,        "find-previous",      "*",          "N",                  "Prev",     "previous match") \
+    X(SAVE,             "save",               "*",          "^S F2",              "Save",     "save the workspace") \
+    X(UNDO,             "undo",               "*",          "u",                  "Undo",     "undo the last change of the workspace") \
+    X(REDO,             "redo",               "*",          "^R",                 "Redo",     "redo what was undone") \
+    X(REDRAW,           "redraw",             "*",          "^L",                 "Redraw",   "draw the screen again") \
+    X(SCREEN_1,         "screen-1",           "*",          "1",                  "Cluster",  "open screen 1") \
+    X(SCREEN_2,         "screen-2",           "*",          "2",                  "Model",    "open screen 2") \
+    X(SCREEN_3,         "screen-3",           "*",          "3",                  "Strategy", "open screen 3") \
+    X(SCREEN_4,         "screen-4",           "*",          "4",                  "Plans",    "open screen 4") \
+    X(SCREEN_5,         "screen-5",           "*",          "5",                  "Gantt",    "open screen 5") \
+    X(SCREEN_6,         "screen-6",           "*",          "6",                  "Explain",  "open screen 6") \
+    X(SCREEN_7,         "screen-7",           "*",          "7",                  "What-if",  "open screen 7") \
+    X(SCREEN_8,         "screen-8",           "*",          "8",                  "Console",  "open screen 8") \
+    X(PANEL_NEXT,       "panel-next",         "*",          "<Tab>",              "Panel",    "next panel or field") \
+    X(PANEL_PREV,       "panel-previous",     "*",          "Shift-Tab",          "Panel",    "previous panel or field") \
+    X(UP,               "up",                 "*",          "k <Up>",             "Up",       "one row up") \
+    X(DOWN,             "down",               "*",          "j <Down>",           "Down",     "one row down") \
+    X(LEFT,             "left",               "*",          "h <Left>",           "Left",     "one column left") \
+    X(RIGHT,            "right",              "*",          "l <Right>",          "Right",    "one column right") \
+    X(TOP,              "top",                "*",          "g <Home>",           "Top",      "first row") \
+    X(BOTTOM,           "bottom",             "*",          "G <End>",            "Bottom",   "last row") \
+    X(PAGE_UP,          "page-up",            "*",          "<PgUp>",             "PgUp",     "one page up") \
+    X(PAGE_DOWN,        "page-down",          "*",          "<PgDn>",             "PgDn",     "one page down") \
+    X(HALF_UP,          "half-page-up",       "*",          "^U",                 "Half up",  "half a page up") \
+    X(HALF_DOWN,        "half-page-down",     "*",          "^D",                 "Half down", "half a page down") \
+    X(OPEN,             "open",               "*",          "<Enter>",            "Open",     "open or accept") \
+    X(MARK,             "mark",               "*",          "<Space>",            "Mark",     "mark the row, for actions on many") \
+    X(FILTER,           "filter",             "*",          "f F4",               "Filter",   "show only rows with a text") \
+    X(SORT,             "sort",               "*",          "s F6",               "Sort",     "sort by the next column") \
+    X(SORT_REVERSE,     "sort-reverse",       "*",          "S",                  "Reverse",  "turn the sort order round") \
+    X(ADD,              "add",                "*",          "a",                  "Add",      "add an item") \
+    X(EDIT,             "edit",               "*",          "e =",                "Edit",     "edit the item") \
+    X(DELETE,           "delete",             "*",          "d",                  "Del",      "delete the item (undo brings it back)") \
+    X(COPY,             "copy",               "*",          "y",                  "Copy",     "copy the item") \
+    X(PASTE,            "paste",              "*",          "P",                  "Paste",    "paste the copied item") \
+    X(IMPORT,           "import",             "*",          "i F7",               "Import",   "import a file") \
+    X(EXPORT,           "export",             "*",          "E F8",               "Export",   "export to a file") \
+    X(RELOAD,           "reload",             "*",          "r",                  "Reload",   "read files and plugins again") \
+    X(RUN,              "run",                "*",          "F5",                 "Run",      "run the strategy or compute again") \
+    X(STOP,             "stop",               "*",          "x F9",               "Stop",     "cancel running work, keep the best result") \
+    X(CLUSTER_DRAIN,    "cluster-drain",      "cluster",    "D",                  "Drain",    "drain or undrain the node") \
+    X(CLUSTER_TOPOLOGY, "cluster-topology",   "cluster",    "t",                  "Topology", "topology inside the node") \
+    X(CLUSTER_LINKS,    "cluster-links",      "cluster",    "L",                  "Links",    "edit the links") \
+    X(CLUSTER_PRICES,   "cluster-prices",     "cluster",    "$",                  "Prices",   "price catalogue") \
+    X(MODEL_TABLE,      "model-table",        "model",      "t",                  "Table",    "layers as table or as graph") \
+    X(MODEL_PROFILE,    "model-profile",      "model",      "p",                  "Profile",  "load a profile of the layers") \
+    X(MODEL_CHECKS,     "model-checks",       "model",      "c",                  "Checks",   "show only the checks") \
+    X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "put the strategy into the queue") \
+    X(STRATEGY_PARAMS,  "strategy-params",    "strategies", "p",                  "Params",   "edit the parameters") \
+    X(STRATEGY_SOURCE,  "strategy-source",    "strategies", "E",                  "Edit Lua", "open the plugin in $EDITOR") \
+    X(PLAN_COMPARE,     "plan-compare",       "plans",      "c",                  "Compare",  "compare the marked plans") \
+    X(PLAN_FRONT,       "plan-front",         "plans",      "P",                  "Front",    "show only the Pareto front") \
+    X(PLAN_AXIS_X,      "plan-axis-x",        "plans",      "X",                  "X axis",   "next x axis of the scatter") \
+    X(PLAN_AXIS_Y,      "plan-axis-y",        "plans",      "Y",                  "Y axis",   "next y axis of the scatter") \
+    X(PLAN_RENAME,      "plan-rename",        "plans",      "R",                  "Rename",   "rename the plan") \
+    X(PLAN_NOTE,        "plan-note",          "plans",      "o",                  "Note",     "write a note to the plan") \
+    X(GANTT_ZOOM_IN,    "gantt-zoom-in",      "gantt",      "+ =",                "Zoom in",  "zoom in at the cursor") \
+    X(GANTT_ZOOM_OUT,   "gantt-zoom-out",     "gantt",      "- _",                "Zoom out", "zoom out at the cursor") \
+    X(GANTT_ZOOM_AREA,  "gantt-zoom-area",    "gantt",      "z",                  "Area",     "zoom to the marked area") \
+    X(GANTT_FIT,        "gantt-fit",          "gantt",      "0",                  "Fit",      "fit the whole step") \
+    X(GANTT_PAN_LEFT,   "gantt-pan-left",     "gantt",      "H Shift-Left",       "Pan left", "pan half a screen left") \
+    X(GANTT_PAN_RIGHT,  "gantt-pan-right",    "gantt",      "L Shift-Right",      "Pan right", "pan half a screen right") \
+    X(GANTT_OP_PREV,    "gantt-op-previous",  "gantt",      "[",                  "Prev op",  "previous operation of the lane") \
+    X(GANTT_OP_NEXT,    "gantt-op-next",      "gantt",      "]",                  "Next op",  "next operation of the lane") \
+    X(GANTT_MB_PREV,    "gantt-mb-previous",  "gantt",      "{",                  "Prev mb",  "previous operation of this micro-batch") \
+    X(GANTT_MB_NEXT,    "gantt-mb-next",      "gantt",      "}",                  "Next mb",  "next operation of this micro-batch") \
+    X(GANTT_CRITICAL,   "gantt-critical",     "gantt",      "C",                  "Crit",     "critical path on or off") \
+    X(GANTT_MEMORY,     "gantt-memory",       "gantt",      "m",                  "Mem",      "memory lane on or off") \
+    X(GANTT_GOTO,       "gantt-goto",         "gantt",      "g",                  "Go to",    "go to a time") \
+    X(GANTT_EXPLAIN,    "gantt-explain",      "gantt",      "<Enter>",            "Explain",  "details of the operation at the cursor") \
+    X(HELP_RUN,         "help-run",           "help",       "<Enter>",            "Run",      "run the found action")
+/* clang-format on */
+
+/** Actions. */
+enum hv_action {
+#define X(id, name, views, keys, label, help) HV_ACT_##id,
+    HV_ACTION_MAP(X)
+#undef X
+        HV_ACT_N
+};
+
+/** One row of the table. */
+struct hv_action_row {
+    const char *name, *views, *keys, *label, *help;
+};
+
+/** The row of an action. */
+const struct hv_action_row *hv_action_row(enum hv_action a);
+/** The action with that name, HV_ACT_N when there is none. */
+enum hv_action hv_action_find(const char *name);
+/** True when the action can be used in the view (its own or "*"). */
+bool hv_action_in_view(enum hv_action a, const char *view);
+
+#endif

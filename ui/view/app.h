@@ -1,0 +1,136 @@
+/**
+ * The headless application: a stack of views, prompts, help, key dispatch; no terminal, no session.
+ *
+ * The event loop is: hv_app_feed for every pending event, hv_app_draw when hv_app_is_dirty, then
+ * wait hv_app_timeout_ms. Views get the caller's `model` pointer; ui/view never looks into it.
+ */
+#ifndef HV_UI_VIEW_APP_H
+#define HV_UI_VIEW_APP_H
+
+#include "solver/base/status.h"
+#include "ui/view/grid.h"
+#include "ui/view/keys.h"
+#include "ui/view/theme.h"
+#include "ui/view/widgets.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hv_app;
+
+/** What a handler returns, or-ed. */
+enum hv_app_flag {
+    HV_APP_HANDLED = 1, /**< the event is used up */
+    HV_APP_REDRAW = 2,  /**< draw again */
+    HV_APP_CLOSE = 4,   /**< close this view */
+    HV_APP_QUIT = 8     /**< leave the program (asks when the model has unsaved changes) */
+};
+
+/** Where a view draws, and what it may know about the screen. */
+struct hv_view_ctx {
+    struct hv_grid *grid;
+    struct hv_rect body;
+    const struct hv_app *app;
+};
+
+/** A view: a const table. Functions may be NULL where noted. */
+struct hv_view_ops {
+    const char *name;        /**< for key maps and commands: "cluster" */
+    const char *title;       /**< tab: "Cluster" */
+    const char *short_title; /**< tab below 110 columns: "Clu" */
+    int tab;           /**< 1 … 9: opened by that key and shown as a tab; 0 = opened on top */
+    size_t state_size; /**< bytes of zeroed state that open gets */
+    const enum hv_action *keybar; /**< ends with HV_ACT_NONE; HELP and CLOSE are added */
+    const char *help;             /**< extra lines of help (mouse, commands); NULL */
+    /** Called once when opened; may be NULL. */
+    void (*open)(void *state, struct hv_app *app);
+    /** Releases what open allocated; may be NULL. */
+    void (*close)(void *state, struct hv_app *app);
+    /** Draws into ctx->body only; changes nothing but the grid. */
+    void (*draw)(const void *state, const void *model, const struct hv_view_ctx *ctx);
+    /** An action (key, click on the key bar, help). */
+    unsigned (*action)(void *state, struct hv_app *app, enum hv_action a);
+    /** Raw events before the key map: text fields, mouse. Return 0 to let them pass; may be NULL.
+     */
+    unsigned (*event)(void *state, struct hv_app *app, const struct hv_event *ev);
+    /** `/`: direction 0 = from here, 1 next, -1 previous. HANDLED when found; may be NULL. */
+    unsigned (*find)(void *state, struct hv_app *app, const char *text, int direction);
+    /** Status line while no message is shown; may be NULL. */
+    void (*status)(const void *state, const void *model, struct hv_str *out);
+    /** Called before drawing when due; returns flags; may be NULL. */
+    unsigned (*tick)(void *state, struct hv_app *app, int64_t now_ms);
+    /** Milliseconds until tick is wanted, -1 = never; may be NULL (= never). */
+    int (*timeout_ms)(const void *state, const void *model, int64_t now_ms);
+};
+
+/** What the application needs from its owner. */
+struct hv_app_config {
+    void *model; /**< given to the views */
+    const struct hv_view_ops *const *views;
+    size_t n_views;
+    /** Runs a `:` command line; the result goes to hv_app_message. Flags QUIT and REDRAW count. */
+    unsigned (*command)(void *model, struct hv_app *app, const char *line);
+    /** Actions no view took (save, undo, …); may be NULL. */
+    unsigned (*action)(void *model, struct hv_app *app, enum hv_action a);
+    hv_complete_fn *complete; /**< completion of `:`; ctx is the model; may be NULL */
+    /** Text right in the tabs row ("lab.hv*"); may be NULL. */
+    void (*project)(const void *model, struct hv_str *out);
+    /** True when quitting would lose something; may be NULL. */
+    bool (*unsaved)(const void *model);
+    struct hv_keymap *keys; /**< borrowed */
+    bool ascii;
+};
+
+/** Kinds of messages: errors stay until a key, others until the next event that redraws. */
+enum hv_message { HV_MSG_INFO, HV_MSG_WARNING, HV_MSG_ERROR };
+
+/** New application with the first tab open. Owner: caller frees with hv_app_free. */
+struct hv_app *hv_app_new(const struct hv_app_config *config);
+/** Closes all views and frees. */
+void hv_app_free(struct hv_app *app);
+/** Handles one event; true while the program goes on. */
+bool hv_app_feed(struct hv_app *app, const struct hv_event *ev);
+/** Draws everything; resizes the grid to the app's size. Clears the dirty mark. O(cells). */
+void hv_app_draw(struct hv_app *app, struct hv_grid *g);
+/** True when something has to be drawn. */
+bool hv_app_is_dirty(const struct hv_app *app);
+/** Milliseconds until something has to happen without an event; -1 = never. */
+int hv_app_timeout_ms(const struct hv_app *app);
+/** Runs due ticks with the clock given. */
+void hv_app_tick(struct hv_app *app, int64_t now_ms);
+/** True after quit. */
+bool hv_app_is_done(const struct hv_app *app);
+/** Does an action as if its key had been pressed. */
+bool hv_app_do(struct hv_app *app, enum hv_action a);
+/** Asks for a redraw (a job made progress). */
+void hv_app_touch(struct hv_app *app);
+
+/** Opens the view with that name: a tab is switched to (its state is kept), others go on top. */
+enum hv_status hv_app_open(struct hv_app *app, const char *name, struct hv_err *err) HV_NODISCARD;
+/** Name of the view on top. */
+const char *hv_app_view(const struct hv_app *app);
+/** State of an open view by name, NULL when it is not open. */
+void *hv_app_view_state(struct hv_app *app, const char *name);
+/** The caller's model. */
+void *hv_app_model(const struct hv_app *app);
+/** The rectangle the view on top draws into. */
+struct hv_rect hv_app_body(const struct hv_app *app);
+/** Shows a message in the status line; text is cleaned. */
+void hv_app_message(struct hv_app *app, enum hv_message kind, const char *fmt, ...) HV_PRINTF(3, 4);
+/** The message shown, "" when there is none. */
+const char *hv_app_message_text(const struct hv_app *app);
+/** Text last searched for, "" when none. */
+const char *hv_app_find_text(const struct hv_app *app);
+/** Switches ASCII drawing. */
+void hv_app_set_ascii(struct hv_app *app, bool ascii);
+
+/** Answer to a question. */
+typedef unsigned hv_app_answer(void *ctx, struct hv_app *app, const char *text);
+/**
+ * Asks for a line of text in the status row (`label`, start value); `done` gets it on Enter and is
+ * not called on Esc.
+ */
+void hv_app_ask(struct hv_app *app, const char *label, const char *start, hv_app_answer *done,
+                void *ctx);
+
+#endif

@@ -1,0 +1,404 @@
+/*
+ * Cell grid: clipping, text by graphemes, frames, bars, dumps. Knows nothing of terminals; colours
+ * are style ids only.
+ */
+#include "ui/view/grid.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utf8proc.h>
+
+#include "solver/base/arena.h"
+
+static const struct hv_cell blank = {.utf8 = " ", .width = 1, .style = 0};
+
+struct hv_rect hv_rect_meet(struct hv_rect a, struct hv_rect b)
+{
+    int x0 = a.x > b.x ? a.x : b.x, y0 = a.y > b.y ? a.y : b.y;
+    int ax = a.x + a.w, bx = b.x + b.w, ay = a.y + a.h, by = b.y + b.h;
+    int x1 = ax < bx ? ax : bx, y1 = ay < by ? ay : by;
+    if (x1 <= x0 || y1 <= y0)
+        return (struct hv_rect){.x = x0, .y = y0};
+    return (struct hv_rect){x0, y0, x1 - x0, y1 - y0};
+}
+
+bool hv_rect_has(struct hv_rect r, int x, int y)
+{
+    return x >= r.x && y >= r.y && x < r.x + r.w && y < r.y + r.h;
+}
+
+struct hv_rect hv_rect_inner(struct hv_rect r)
+{
+    struct hv_rect in = {r.x + 1, r.y + 1, r.w - 2, r.h - 2};
+    if (in.w < 0)
+        in.w = 0;
+    if (in.h < 0)
+        in.h = 0;
+    return in;
+}
+
+void hv_grid_resize(struct hv_grid *g, int w, int h)
+{
+    w = w < 0 ? 0 : w > HV_GRID_MAX ? HV_GRID_MAX : w;
+    h = h < 0 ? 0 : h > HV_GRID_MAX ? HV_GRID_MAX : h;
+    if (w != g->w || h != g->h || !g->cells) {
+        size_t n = (size_t)w * (size_t)h;
+        g->cells = hv_xrealloc(g->cells, n > 0 ? n : 1, sizeof *g->cells);
+        g->w = w;
+        g->h = h;
+    }
+    hv_grid_clear(g);
+}
+
+void hv_grid_free(struct hv_grid *g)
+{
+    free(g->cells);
+    *g = (struct hv_grid){0};
+}
+
+void hv_grid_clear(struct hv_grid *g)
+{
+    size_t n = (size_t)g->w * (size_t)g->h;
+    for (size_t i = 0; i < n; i++)
+        g->cells[i] = blank;
+    g->clip = (struct hv_rect){0, 0, g->w, g->h};
+    g->cursor_x = g->cursor_y = -1;
+}
+
+struct hv_rect hv_grid_clip(struct hv_grid *g, struct hv_rect r)
+{
+    struct hv_rect old = g->clip;
+    g->clip = hv_rect_meet(old, r);
+    return old;
+}
+
+void hv_grid_unclip(struct hv_grid *g, struct hv_rect old)
+{
+    g->clip = old;
+}
+
+static struct hv_cell *cell_at(struct hv_grid *g, int x, int y)
+{
+    return &g->cells[(size_t)y * (size_t)g->w + (size_t)x];
+}
+
+/* A wide grapheme loses its other half when one half is overwritten. */
+static void break_wide(struct hv_grid *g, int x, int y)
+{
+    struct hv_cell *c = cell_at(g, x, y);
+    if (c->width == 0 && x > 0) {
+        uint16_t style = cell_at(g, x - 1, y)->style;
+        *cell_at(g, x - 1, y) = blank;
+        cell_at(g, x - 1, y)->style = style;
+    } else if (c->width == 2 && x + 1 < g->w) {
+        uint16_t style = cell_at(g, x + 1, y)->style;
+        *cell_at(g, x + 1, y) = blank;
+        cell_at(g, x + 1, y)->style = style;
+    }
+}
+
+/* Writes one grapheme of `width` columns; the caller has checked nothing. */
+static void set_cell(struct hv_grid *g, int x, int y, const char *bytes, size_t n, int width,
+                     unsigned style)
+{
+    bool fits = hv_rect_has(g->clip, x, y) && (width < 2 || hv_rect_has(g->clip, x + 1, y));
+    if (!fits) {
+        if (width == 2 && (hv_rect_has(g->clip, x, y) || hv_rect_has(g->clip, x + 1, y)))
+            set_cell(g, hv_rect_has(g->clip, x, y) ? x : x + 1, y, " ", 1, 1, style);
+        return;
+    }
+    break_wide(g, x, y);
+    if (width == 2)
+        break_wide(g, x + 1, y);
+    struct hv_cell *c = cell_at(g, x, y);
+    memset(c->utf8, 0, sizeof c->utf8);
+    memcpy(c->utf8, bytes, n);
+    c->width = (uint8_t)width;
+    c->style = (uint16_t)style;
+    if (width == 2) {
+        struct hv_cell *right = cell_at(g, x + 1, y);
+        *right = (struct hv_cell){.width = 0, .style = (uint16_t)style};
+    }
+}
+
+/* A grapheme: bytes of the whole, bytes that fit a cell, columns. */
+struct grapheme {
+    size_t n, keep;
+    int width;
+};
+
+static utf8proc_ssize_t decode(const char *s, size_t n, utf8proc_int32_t *cp)
+{
+    utf8proc_ssize_t len = utf8proc_iterate((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)n, cp);
+    if (len <= 0) {
+        *cp = '?';
+        return 1;
+    }
+    return len;
+}
+
+static struct grapheme next_grapheme(const char *s, size_t n)
+{
+    utf8proc_int32_t cp = 0, prev = 0, state = 0;
+    struct grapheme out = {0};
+    while (out.n < n) {
+        utf8proc_ssize_t len = decode(s + out.n, n - out.n, &cp);
+        if (out.n > 0 && utf8proc_grapheme_break_stateful(prev, cp, &state))
+            break;
+        int w = utf8proc_charwidth(cp);
+        if (w > out.width)
+            out.width = w > 2 ? 2 : w;
+        out.n += (size_t)len;
+        if (out.n < sizeof((struct hv_cell *)0)->utf8)
+            out.keep = out.n;
+        prev = cp;
+    }
+    return out;
+}
+
+size_t hv_text_next(const char *text, size_t at)
+{
+    return next_grapheme(text + at, strlen(text + at)).n;
+}
+
+size_t hv_text_prev(const char *text, size_t at)
+{
+    size_t i = 0, last = 0;
+    while (i < at && text[i]) {
+        last = i;
+        i += hv_text_next(text, i);
+    }
+    return last;
+}
+
+size_t hv_text_fit(const char *text, int max_w)
+{
+    size_t i = 0, n = strlen(text);
+    int used = 0;
+    while (i < n) {
+        struct grapheme gr = next_grapheme(text + i, n - i);
+        if (used + gr.width > max_w)
+            break;
+        used += gr.width;
+        i += gr.n;
+    }
+    return i;
+}
+
+int hv_text_width(const char *text)
+{
+    size_t i = 0, n = strlen(text);
+    int used = 0;
+    while (i < n) {
+        struct grapheme gr = next_grapheme(text + i, n - i);
+        used += gr.width;
+        i += gr.n;
+    }
+    return used;
+}
+
+/* Puts one grapheme; returns its columns. Bytes that are no text become '?'. */
+static int put_grapheme(struct hv_grid *g, int x, int y, const char *s, struct grapheme gr,
+                        unsigned style)
+{
+    unsigned char first = (unsigned char)s[0];
+    utf8proc_int32_t cp;
+    bool bad = utf8proc_iterate((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)gr.n, &cp) <= 0;
+    if (bad || first < 0x20 || first == 0x7f || (g->ascii && first >= 0x80)) {
+        int w = gr.width > 0 ? gr.width : 1;
+        for (int i = 0; i < w; i++)
+            set_cell(g, x + i, y, "?", 1, 1, style);
+        return w;
+    }
+    if (gr.width == 0)
+        return 0;
+    set_cell(g, x, y, s, gr.keep, gr.width, style);
+    return gr.width;
+}
+
+int hv_grid_put(struct hv_grid *g, int x, int y, int max_w, const char *text, unsigned style)
+{
+    int limit = max_w < 0 ? g->clip.x + g->clip.w - x : max_w;
+    size_t i = 0, n = strlen(text);
+    int used = 0;
+    while (i < n && used < limit) {
+        struct grapheme gr = next_grapheme(text + i, n - i);
+        if (used + gr.width > limit) {
+            set_cell(g, x + used, y, " ", 1, 1, style);
+            used++;
+            break;
+        }
+        used += put_grapheme(g, x + used, y, text + i, gr, style);
+        i += gr.n;
+    }
+    return used;
+}
+
+int hv_grid_putf(struct hv_grid *g, int x, int y, unsigned style, const char *fmt, ...)
+{
+    char buf[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(buf, sizeof buf, fmt, ap);
+    va_end(ap);
+    return hv_grid_put(g, x, y, -1, buf, style);
+}
+
+int hv_grid_put_user(struct hv_grid *g, int x, int y, int max_w, const char *text, unsigned style)
+{
+    struct hv_str clean = {0};
+    hv_text_clean(&clean, text, strlen(text));
+    int used = hv_grid_put(g, x, y, max_w, hv_str_cstr(&clean), style);
+    hv_str_free(&clean);
+    return used;
+}
+
+void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align, const char *text,
+                       unsigned style)
+{
+    struct hv_str clean = {0};
+    hv_text_clean(&clean, text, strlen(text));
+    const char *s = hv_str_cstr(&clean);
+    int w = hv_text_width(s), x = at.x;
+    hv_grid_fill(g, (struct hv_rect){at.x, at.y, at.w, 1}, ' ', style);
+    if (w > at.w && at.w > 0) {
+        (void)hv_grid_put(g, x, at.y, at.w - 1, s, style);
+        (void)hv_grid_put(g, at.x + at.w - 1, at.y, 1, g->ascii ? "~" : "…", style);
+    } else if (at.w > 0) {
+        if (align == HV_RIGHT)
+            x += at.w - w;
+        else if (align == HV_CENTER)
+            x += (at.w - w) / 2;
+        (void)hv_grid_put(g, x, at.y, at.w, s, style);
+    }
+    hv_str_free(&clean);
+}
+
+static void put_glyph(struct hv_grid *g, int x, int y, const char *glyph, unsigned style)
+{
+    set_cell(g, x, y, glyph, strlen(glyph), 1, style);
+}
+
+void hv_grid_hline(struct hv_grid *g, int x, int y, int n, unsigned style)
+{
+    struct hv_rect r = hv_rect_meet(g->clip, (struct hv_rect){x, y, n, 1});
+    for (int i = 0; i < r.w; i++)
+        put_glyph(g, r.x + i, y, g->ascii ? "-" : "─", style);
+}
+
+void hv_grid_vline(struct hv_grid *g, int x, int y, int n, unsigned style)
+{
+    struct hv_rect r = hv_rect_meet(g->clip, (struct hv_rect){x, y, 1, n});
+    for (int i = 0; i < r.h; i++)
+        put_glyph(g, x, r.y + i, g->ascii ? "|" : "│", style);
+}
+
+/* Frame glyphs: horizontal, vertical, corners from top left clockwise. */
+static const char *const frames[3][6] = {
+    {"─", "│", "┌", "┐", "┘", "└"}, {"━", "┃", "┏", "┓", "┛", "┗"}, {"-", "|", "+", "+", "+", "+"}};
+
+void hv_grid_box(struct hv_grid *g, struct hv_rect r, const char *title, bool focused,
+                 unsigned style)
+{
+    if (r.w < 2 || r.h < 2)
+        return;
+    const char *const *f = frames[g->ascii ? 2 : focused ? 1 : 0];
+    const char *horizontal = g->ascii && focused ? "=" : f[0];
+    int right = r.x + r.w - 1, bottom = r.y + r.h - 1;
+    for (int x = r.x + 1; x < right; x++) {
+        put_glyph(g, x, r.y, horizontal, style);
+        put_glyph(g, x, bottom, horizontal, style);
+    }
+    for (int y = r.y + 1; y < bottom; y++) {
+        put_glyph(g, r.x, y, f[1], style);
+        put_glyph(g, right, y, f[1], style);
+    }
+    put_glyph(g, r.x, r.y, f[2], style);
+    put_glyph(g, right, r.y, f[3], style);
+    put_glyph(g, right, bottom, f[4], style);
+    put_glyph(g, r.x, bottom, f[5], style);
+    if (title && *title && r.w > 6) {
+        put_glyph(g, r.x + 2, r.y, "[", style);
+        int used = hv_grid_put_user(g, r.x + 3, r.y, r.w - 6, title, style);
+        put_glyph(g, r.x + 3 + used, r.y, "]", style);
+    }
+}
+
+void hv_grid_fill(struct hv_grid *g, struct hv_rect r, char c, unsigned style)
+{
+    struct hv_rect in = hv_rect_meet(g->clip, r);
+    for (int y = in.y; y < in.y + in.h; y++)
+        for (int x = in.x; x < in.x + in.w; x++)
+            set_cell(g, x, y, &c, 1, 1, style);
+}
+
+void hv_grid_restyle(struct hv_grid *g, struct hv_rect r, unsigned keep, unsigned set)
+{
+    struct hv_rect in = hv_rect_meet(g->clip, r);
+    for (int y = in.y; y < in.y + in.h; y++)
+        for (int x = in.x; x < in.x + in.w; x++)
+            cell_at(g, x, y)->style = (uint16_t)((cell_at(g, x, y)->style & keep) | set);
+}
+
+void hv_grid_bar(struct hv_grid *g, int x, int y, int w, double frac, unsigned style)
+{
+    static const char *const eighths[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
+    if (isnan(frac) || frac < 0)
+        frac = 0;
+    if (frac > 1)
+        frac = 1;
+    int steps = g->ascii ? 1 : 8;
+    int filled = (int)lround(frac * (double)w * steps);
+    if (filled == 0 && frac > 0)
+        filled = 1;
+    for (int i = 0; i < w; i++) {
+        int here = filled - i * steps;
+        here = here < 0 ? 0 : here > steps ? steps : here;
+        put_glyph(g, x + i, y, g->ascii ? (here > 0 ? "#" : " ") : eighths[here], style);
+    }
+}
+
+void hv_grid_cursor(struct hv_grid *g, int x, int y)
+{
+    if (hv_rect_has(g->clip, x, y)) {
+        g->cursor_x = x;
+        g->cursor_y = y;
+    }
+}
+
+static void trim_line(struct hv_str *out, size_t from, char pad)
+{
+    while (out->n > from && out->p[out->n - 1] == pad)
+        out->p[--out->n] = '\0';
+    hv_str_addc(out, '\n');
+}
+
+void hv_grid_dump(const struct hv_grid *g, struct hv_str *out)
+{
+    for (int y = 0; y < g->h; y++) {
+        size_t from = out->n;
+        for (int x = 0; x < g->w; x++) {
+            const struct hv_cell *c = &g->cells[(size_t)y * (size_t)g->w + (size_t)x];
+            if (c->width > 0)
+                hv_str_adds(out, c->utf8);
+        }
+        trim_line(out, from, ' ');
+    }
+}
+
+void hv_grid_dump_styles(const struct hv_grid *g, struct hv_str *out)
+{
+    static const char letters[] = ".ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    for (int y = 0; y < g->h; y++) {
+        size_t from = out->n;
+        for (int x = 0; x < g->w; x++) {
+            unsigned id = g->cells[(size_t)y * (size_t)g->w + (size_t)x].style & 0x0fffu;
+            hv_str_addc(out, id < sizeof letters - 1 ? letters[id] : '?');
+        }
+        trim_line(out, from, '.');
+    }
+}

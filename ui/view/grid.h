@@ -1,0 +1,106 @@
+/**
+ * Cell grid: the whole screen as data. Views draw into it; a back end shows it, tests dump it.
+ *
+ * Every put is clipped to `clip`; nothing outside is ever touched. A cell holds one grapheme; the
+ * right half of a double-width grapheme has width 0. Style ids are `enum hv_style` (theme.h) with
+ * HV_STYLE_REVERSE / _BOLD / _UNDERLINE or-ed in.
+ */
+#ifndef HV_UI_VIEW_GRID_H
+#define HV_UI_VIEW_GRID_H
+
+#include "solver/base/str.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** A rectangle of cells; empty when w or h ≤ 0. */
+struct hv_rect {
+    int x, y, w, h;
+};
+
+/** One cell. `width`: 1, 2 (left half of a wide grapheme) or 0 (its right half). */
+struct hv_cell {
+    char utf8[8];
+    uint8_t width;
+    uint16_t style;
+};
+
+/** The grid. `{0}` is an empty one. Owner: whoever owns the struct calls hv_grid_free. */
+struct hv_grid {
+    struct hv_cell *cells; /**< h rows of w cells */
+    int w, h;
+    struct hv_rect clip;
+    bool ascii;             /**< frames, bars and marks in ASCII; non-ASCII text becomes '?' */
+    int cursor_x, cursor_y; /**< hardware cursor; x < 0 = hidden */
+};
+
+/** Largest side that hv_grid_resize gives (cells); larger wishes are cut. */
+#define HV_GRID_MAX 2000
+
+/** Sets the size and clears; contents are lost. O(w·h). */
+void hv_grid_resize(struct hv_grid *g, int w, int h);
+/** Frees the cells; empty and usable again. */
+void hv_grid_free(struct hv_grid *g);
+/** All cells blank in style 0, full clip, cursor hidden. */
+void hv_grid_clear(struct hv_grid *g);
+/** Narrows the clip to its intersection with r; returns the old one for hv_grid_unclip. */
+struct hv_rect hv_grid_clip(struct hv_grid *g, struct hv_rect r);
+/** Sets the clip back. */
+void hv_grid_unclip(struct hv_grid *g, struct hv_rect old);
+/** Intersection; w = h = 0 when they do not meet. */
+struct hv_rect hv_rect_meet(struct hv_rect a, struct hv_rect b);
+/** True when the cell lies inside. */
+bool hv_rect_has(struct hv_rect r, int x, int y);
+/** The part of r inside a one-cell frame. */
+struct hv_rect hv_rect_inner(struct hv_rect r);
+
+/**
+ * Puts text of ours at (x, y), at most `max_w` columns (< 0 = to the clip's edge). A wide grapheme
+ * that would be cut becomes a blank. Returns the columns used. O(length).
+ */
+int hv_grid_put(struct hv_grid *g, int x, int y, int max_w, const char *text, unsigned style);
+/** As hv_grid_put with a format (cut at 1023 bytes). */
+int hv_grid_putf(struct hv_grid *g, int x, int y, unsigned style, const char *fmt, ...)
+    HV_PRINTF(5, 6);
+/** As hv_grid_put for text from users, files or plugins: it passes hv_text_clean first. */
+int hv_grid_put_user(struct hv_grid *g, int x, int y, int max_w, const char *text, unsigned style);
+/** How to place text inside a field of fixed width. */
+enum hv_align { HV_LEFT, HV_RIGHT, HV_CENTER };
+/** Puts cleaned text into exactly `w` columns, padded, cut with '~' ("…" in UTF-8) when too long.
+ */
+void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align, const char *text,
+                       unsigned style);
+/** Columns that text of ours needs. */
+int hv_text_width(const char *text);
+/** Bytes of the longest prefix of `text` that fits `max_w` columns, cut between graphemes. */
+size_t hv_text_fit(const char *text, int max_w);
+/** Bytes of the grapheme at `text[at]`; 0 at the end. */
+size_t hv_text_next(const char *text, size_t at);
+/** Start of the grapheme before `at`; 0 at the beginning. */
+size_t hv_text_prev(const char *text, size_t at);
+
+/** Horizontal line of n cells. */
+void hv_grid_hline(struct hv_grid *g, int x, int y, int n, unsigned style);
+/** Vertical line of n cells. */
+void hv_grid_vline(struct hv_grid *g, int x, int y, int n, unsigned style);
+/** A frame with a title ("" = none); a focused one is heavy (UTF-8) or drawn with '=' (ASCII). */
+void hv_grid_box(struct hv_grid *g, struct hv_rect r, const char *title, bool focused,
+                 unsigned style);
+/** Fills a rectangle with one ASCII character. */
+void hv_grid_fill(struct hv_grid *g, struct hv_rect r, char c, unsigned style);
+/** Changes only the style: style = (style & keep) | set. */
+void hv_grid_restyle(struct hv_grid *g, struct hv_rect r, unsigned keep, unsigned set);
+/** Bar of frac (0…1, clamped; NaN = empty) of w cells: eighths in UTF-8, '#' in ASCII. */
+void hv_grid_bar(struct hv_grid *g, int x, int y, int w, double frac, unsigned style);
+/** Places the hardware cursor when (x, y) is inside the clip. */
+void hv_grid_cursor(struct hv_grid *g, int x, int y);
+
+/** Appends the text plane: h lines, trailing blanks cut. */
+void hv_grid_dump(const struct hv_grid *g, struct hv_str *out);
+/**
+ * Appends the style plane: h lines, per cell one letter ('.' = style 0, then A–Z, a–z, 0–9 by order
+ * of the style table; "?" beyond), trailing dots cut. Style flags are not shown.
+ */
+void hv_grid_dump_styles(const struct hv_grid *g, struct hv_str *out);
+
+#endif
