@@ -132,6 +132,13 @@ double hv__tokens(const struct hv_cost *k)
     return k->model->patch_tokens > 0 ? k->model->patch_tokens : (double)k->job.sequence;
 }
 
+/* Mixes one word into a hash (multiply and fold; constants of splitmix64). */
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * 0xbf58476d1ce4e5b9ULL;
+    return h ^ (h >> 29);
+}
+
 /*
  * Equal for groups that cost the same: kinds, islands and the pattern of nodes, not which nodes.
  * Where the network treats single nodes differently (links, matrix) the nodes themselves count too.
@@ -146,9 +153,9 @@ static uint64_t signature(const struct hv_cluster *c, const uint32_t *devices, s
     for (size_t i = 0; i < n; i++) {
         struct hv_device_ref r = hv_cluster_device(c, devices[i]);
         const struct hv_node_group *g = &c->groups[r.group];
-        const uint64_t parts[] = {r.group, named ? r.node : r.node - first,
-                                  g->n_islands ? r.slot : 0, (uint64_t)(uintptr_t)r.kind};
-        h = hv_hash(h, parts, sizeof parts);
+        uint64_t where = (uint64_t)r.group << 32 | (named ? r.node : r.node - first);
+        h = mix(mix(h, where), (uint64_t)(uintptr_t)r.kind);
+        h = g->n_islands ? mix(h, r.slot) : h;
     }
     return h ? h : 1;
 }
@@ -181,9 +188,18 @@ static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
                    (unsigned)q->cp_layout << 1 | q->sequence_parallel;
 }
 
+static uint64_t hash_key(const struct key *key)
+{
+    uint64_t words[sizeof *key / sizeof(uint64_t)], h = HV_HASH_START;
+    memcpy(words, key, sizeof words);
+    for (size_t i = 0; i < HV_COUNT(words); i++)
+        h = mix(h, words[i]);
+    return h ^ (h >> 32);
+}
+
 static struct entry *slot_of(const struct hv__memo *memo, const struct key *key)
 {
-    size_t i = (size_t)hv_hash(HV_HASH_START, key, sizeof *key) & (memo->cap - 1);
+    size_t i = (size_t)hash_key(key) & (memo->cap - 1);
     while (memo->entries[i].used && memcmp(&memo->entries[i].key, key, sizeof *key))
         i = (i + 1) & (memo->cap - 1);
     return &memo->entries[i];
