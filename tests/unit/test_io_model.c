@@ -154,6 +154,9 @@ static const struct {
     {TOP "\"kind\": \"graph\", \"ops\": [{\"id\": \"a\"}, {\"id\": \"a\"}]}", "taken"},
     {TOP "\"kind\": \"graph\", \"ops\": [{\"id\": \"a\", \"out\": [\"b\"]}]}", "dims"},
     {TOP "\"kind\": \"modules\", \"modules\": {}}", "1 to 1000"},
+    {TOP "\"kind\": \"modules\", \"modules\": {\"a\": {" SHAPE "}, \"b\": {\"layers\": 99999, "
+         "\"hidden\": 8, \"heads\": 1, \"vocab\": 9}}}",
+     "layers together"},
     {TOP "\"kind\": \"modules\", \"modules\": {\"a\": {" SHAPE "}}, \"edges\": [[\"a\", \"b\"]]}",
      "edges[0][1]"},
     {TOP "\"kind\": \"modules\", \"modules\": {\"a\": {\"layers\": 2}}}", "modules.a"},
