@@ -120,7 +120,8 @@ struct hv_pass {
     double weight_grad_s; /**< "W" */
     double recompute_s;   /**< part of the backward pass, before B */
     /* exposed communication inside the above */
-    double tp_s, cp_s, ep_s, zero_s;
+    double tp_s, cp_s, ep_s;
+    double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
     double compute_s; /**< forward + backward compute without recompute and communication */
     double flops;     /**< model FLOPs forward and backward on this rank */
     double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and
