@@ -6,6 +6,7 @@
 
 #include "solver/base/file.h"
 #include "ui/session/prompt.h"
+#include "ui/view/grid_svg.h"
 
 static const struct hv_view_ops *const screens[] = {
     &hv_screen_cluster, &hv_screen_model, &hv_screen_strategies, &hv_screen_plans, &hv_screen_gantt,
@@ -44,14 +45,21 @@ int hv_ui_timeout_ms(const void *state, const void *model, int64_t now_ms)
     return hv_session_timeout_ms(hv_ui_session(model));
 }
 
-/** Writes what is on the screen as text. */
+/** Writes what is on the screen: a picture for .svg, else text. */
 static void save_screen(struct hv_app *app, const char *path)
 {
     struct hv_grid grid = {0};
     struct hv_str text = {0};
     struct hv_err err = {0};
     hv_app_draw(app, &grid);
-    hv_grid_dump(&grid, &text);
+    size_t n = strlen(path);
+    if (n > 4 && strcmp(path + n - 4, ".svg") == 0) {
+        struct hv_theme theme;
+        hv_theme_default(&theme);
+        hv_grid_svg(&grid, &theme, &text);
+    } else {
+        hv_grid_dump(&grid, &text);
+    }
     if (hv_file_write(path, hv_str_cstr(&text), text.n, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {

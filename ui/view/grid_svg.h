@@ -1,0 +1,13 @@
+/** A screen as a picture: cells to SVG, in the colours of a theme. For `:save-screen x.svg` and
+ * documents. */
+#ifndef HV_UI_VIEW_GRID_SVG_H
+#define HV_UI_VIEW_GRID_SVG_H
+
+#include "solver/base/str.h"
+#include "ui/view/grid.h"
+#include "ui/view/theme.h"
+
+/** Appends the grid as an SVG document on a dark ground. O(cells). */
+void hv_grid_svg(const struct hv_grid *g, const struct hv_theme *theme, struct hv_str *out);
+
+#endif
