@@ -2,6 +2,10 @@
  * colours. */
 #include "ui/view/grid_svg.h"
 
+#include <string.h>
+
+#include "solver/base/file.h"
+
 enum { CELL_W = 8, CELL_H = 17, BASELINE = 13, BACKGROUND = 0x16181d, FOREGROUND = 0xd8dce3 };
 
 /** RGB of an xterm-256 colour; the first 16 as xterm draws them. */
@@ -108,4 +112,20 @@ void hv_grid_svg(const struct hv_grid *g, const struct hv_theme *theme, struct h
         }
     }
     hv_str_adds(out, "</svg>\n");
+}
+
+enum hv_status hv_grid_save(const struct hv_grid *g, const char *path, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    size_t n = strlen(path);
+    if (n > 4 && strcmp(path + n - 4, ".svg") == 0) {
+        struct hv_theme theme;
+        hv_theme_default(&theme);
+        hv_grid_svg(g, &theme, &text);
+    } else {
+        hv_grid_dump(g, &text);
+    }
+    enum hv_status st = hv_file_write(path, hv_str_cstr(&text), text.n, err);
+    hv_str_free(&text);
+    return st;
 }
