@@ -29,7 +29,8 @@ static enum hv_status check_parts(const struct hv_session *s, const char *strate
                                    .n = s->env.n_plugins};
     const char *at = strategy;
     enum hv_status st = HV_OK;
-    for (bool first = true; st == HV_OK; first = false) {
+    bool first = true;
+    do {
         size_t n = strcspn(at, "+");
         struct hv_str id = {0};
         const struct hv_plugin *p = NULL;
@@ -42,35 +43,29 @@ static enum hv_status check_parts(const struct hv_session *s, const char *strate
                             first ? "; it changes plans: write PLANNER+NAME" : "");
         hv_str_free(&id);
         at += n;
-        if (*at++ == '\0')
-            break;
-    }
+        first = false;
+    } while (st == HV_OK && *at++ != '\0');
     return st;
 }
 
-/* Options set for the parts, then those of this run. Those of later parts are named "part.key". */
+/* Options set for the strategy, changed by those of this run; for a composition {"part": {…}}. */
 static json_t *all_options(const struct hv_session *s, const char *strategy, const json_t *given)
 {
     json_t *out = json_object();
+    bool composed = strchr(strategy, '+') != NULL;
     const char *at = strategy;
-    for (bool first = true;; first = false) {
+    do {
         size_t n = strcspn(at, "+");
         struct hv_str id = {0};
         hv_str_add(&id, at, n);
-        const char *key;
-        json_t *value;
-        json_object_foreach(hv__options_of(s, hv_str_cstr(&id)), key, value)
-        {
-            struct hv_str name = {0};
-            hv_str_addf(&name, "%s%s%s", first ? "" : hv_str_cstr(&id), first ? "" : ".", key);
-            json_object_set(out, hv_str_cstr(&name), value);
-            hv_str_free(&name);
-        }
+        json_t *options = hv__options_of(s, hv_str_cstr(&id));
+        if (options != NULL && composed)
+            json_object_set(out, hv_str_cstr(&id), options);
+        else if (options != NULL)
+            json_object_update(out, options);
         hv_str_free(&id);
         at += n;
-        if (*at++ == '\0')
-            break;
-    }
+    } while (*at++ != '\0');
     if (given != NULL)
         json_object_update(out, (json_t *)(uintptr_t)given);
     return out;
