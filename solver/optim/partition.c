@@ -8,6 +8,7 @@
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
 #include "solver/optim/partition_int.h"
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +86,7 @@ void hv__finish(const struct hv_partition *p, struct hv_arena *arena,
     out->feasible = true;
 }
 
-/* First and last end position of every stage under the limit, cut costs ignored. */
-static bool make_windows(const struct hv_partition *p, double limit, struct hv__row *rows)
+bool hv__windows(const struct hv_partition *p, double limit, struct hv__row *rows)
 {
     size_t L = p->n_layers, S = p->n_stages, m = p->min_layers, at = 0;
     if (m * S > L && !p->any_stages)
@@ -126,6 +126,17 @@ static void trace_fixed(const struct hv_partition *p, const struct hv__step *ste
     }
 }
 
+/* Drops the ends of a row whose values are already beyond the limit. */
+static void trim(struct hv__row *r, double limit)
+{
+    while (r->lo < r->hi && r->v[r->hi - r->lo] > limit)
+        r->hi--;
+    while (r->lo < r->hi && r->v[0] > limit) {
+        r->lo++;
+        r->v++;
+    }
+}
+
 bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double limit,
                      struct hv_arena *arena, struct hv_partition_result *out)
 {
@@ -135,7 +146,7 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
     struct hv__step step = {goal, 0, 0, limit};
     double best = HUGE_VAL;
     out->n_probes++;
-    if (!make_windows(p, limit, rows + 1))
+    if (!hv__windows(p, limit, rows + 1))
         return false;
     rows[0] = hv__row_new(arena, 0, 0);
     rows[0].v[0] = 0;
@@ -143,6 +154,7 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
         step.pos = step.dev = s;
         rows[s + 1] = hv__row_new(arena, rows[s + 1].lo, rows[s + 1].hi);
         hv__relax(p, &step, &rows[s], &rows[s + 1], scratch);
+        trim(&rows[s + 1], goal == HV__MAX ? limit : DBL_MAX);
         const struct hv__row *r = &rows[s + 1];
         bool ends = r->lo <= L && r->hi == L && (p->any_stages || s + 1 == S);
         if (ends && r->v[L - r->lo] < best && (goal == HV__SUM || r->v[L - r->lo] <= limit)) {

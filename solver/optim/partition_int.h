@@ -45,6 +45,11 @@ void hv__relax(const struct hv_partition *p, const struct hv__step *step,
 /** A start i with from[i] joined with the value of [i, j) equal to `want`; SIZE_MAX when none. */
 size_t hv__trace(const struct hv_partition *p, const struct hv__step *step,
                  const struct hv__row *from, size_t j, double want);
+/**
+ * Fixed order: first and last end position of every stage (n_stages rows) under the limit, cut
+ * costs ignored; false when there is none. O(S log L).
+ */
+bool hv__windows(const struct hv_partition *p, double limit, struct hv__row *rows);
 /** New row with all values infinite. */
 struct hv__row hv__row_new(struct hv_arena *arena, size_t lo, size_t hi);
 /** Fills value, sum, max and objective of a result whose cut and order are set. */

@@ -58,6 +58,9 @@ void hv_finding_add(struct hv_findings *f, enum hv_violation_code code, double b
 /**
  * Checks rules A–F and everything that follows from shapes alone: batch sums, device exclusivity,
  * degree products, layer cover, divisibility, heads, fabrics, precisions, staleness and dropping.
+ * A device on a node in state `drain` counts as unknown_device; a `spare` node may be used. Stale weights and
+ * dropped tokens are violations only where the objective itself says `false` (allow_*_given). Schedules and
+ * their orders are judged by eval; a plan of `jobs` has no findings here, each of its plans is checked alone.
  * Complexity O(devices + layers + stages²).
  */
 void hv_plan_check(const struct hv_plan *p, const struct hv_model *m, const struct hv_job *j,

@@ -9,6 +9,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/status.h"
+#include "solver/sim/pipeline.h"
 #include "solver/sim/tasks.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,8 +33,10 @@ struct hv_lane {
     int32_t group; /**< the caller's own, e.g. the rank */
     const struct hv_span *spans;
     size_t n_spans;
-    const double *block_busy_s; /**< pyramid: see lanes.c */
-    const uint32_t *longest;
+    const double *busy_before_s; /**< [blocks + 1][HV_SPAN_KINDS] busy time by kind before each
+                                    block of spans */
+    const uint32_t
+        *longest; /**< pyramid: longest span of every block, of every block of blocks, … */
 };
 
 /** A timeline. Owner: the arena given to hv_lanes_add. `{0}` is an empty one. */
@@ -67,12 +70,12 @@ int32_t hv_lane_next(const struct hv_lane *lane, double t_s);
 /** Last span that starts before t, or -1. O(log n). */
 int32_t hv_lane_prev(const struct hv_lane *lane, double t_s);
 
-struct hv_memory_step;
 /** A step function with a range maximum. Owner: the arena. */
 struct hv_steps {
     const struct hv_memory_step *steps;
     size_t n;
-    const uint32_t *largest;
+    const uint32_t
+        *largest; /**< pyramid: largest step of every block, of every block of blocks, … */
 };
 /** Copies the steps (time order, else HV_EUSAGE) and builds the pyramid. O(n). */
 enum hv_status hv_steps_make(struct hv_arena *a, const struct hv_memory_step *steps, size_t n,

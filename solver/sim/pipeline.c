@@ -100,7 +100,7 @@ static enum hv_status add_edges(struct compiler *c, int32_t n, const struct hv_o
                                 size_t *n_edges)
 {
     const struct hv_schedule *s = c->s;
-    bool back = is_backward(op);
+    bool back = is_backward(op) || (op->kind == HV_OP_R && s->recompute_waits);
     if (!back && op->kind != HV_OP_F) {
         return HV_OK;
     }

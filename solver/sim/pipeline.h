@@ -8,9 +8,9 @@
  * Rules (the same for every schedule):
  *   F(s,i,q) waits for F of the stages before s, and for F(s,i,q−1) where there are token slices;
  *   B(s,i,q) waits for B of the stages after s, for F (or R) of (s,i,q), and for B(s,i,q+1);
- *   R waits for F; W waits for B; BW is a B whose successors are served when the whole of it is
- * done; a rank runs its ops one after the other in the order given; a hop is charged on edges that
- * cross ranks and blocks nothing else.
+ *   R waits for F (with hv_schedule.recompute_waits also for what its B waits for); W waits for B;
+ * BW is a B whose successors are served when the whole of it is done; a rank runs its ops one after
+ * the other in the order given; a hop is charged on edges that cross ranks and blocks nothing else.
  */
 #ifndef HV_SOLVER_SIM_PIPELINE_H
 #define HV_SOLVER_SIM_PIPELINE_H

@@ -275,6 +275,7 @@ static enum hv_status finish(struct hv_arena *a, const struct hv_schedule_input 
         .weight_versions =
             hv_arena_copy(a, b->weight_versions, (size_t)b->n_ranks, sizeof *b->weight_versions),
         .free_adjacent_recompute = b->free_adjacent_recompute,
+        .recompute_waits = b->recompute_waits,
         .async = (in->row->flags & HV_SCHEDULE_ASYNC) != 0,
     };
     if (!in->graph) {

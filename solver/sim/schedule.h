@@ -64,7 +64,9 @@ struct hv_schedule {
     const int32_t *weight_versions; /**< [n_ranks] copies of its weights a rank keeps */
     struct hv_stage_graph graph;
     bool free_adjacent_recompute; /**< an R right after its own F is a mark and takes no time */
-    bool async; /**< no flush: ops of the next batch may start before the last end */
+    bool recompute_waits; /**< R starts when its gradient is there, as inside a backward; else as
+                             soon as its order allows */
+    bool async;           /**< no flush: ops of the next batch may start before the last end */
 };
 
 /** Options a schedule can have at most. */

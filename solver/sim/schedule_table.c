@@ -7,6 +7,7 @@
 
 static const char *const gpipe_backward[] = {"reverse", "forward", NULL};
 static const char *const gpipe_recompute[] = {"none", "full", "except-last", NULL};
+static const char *const zb_v_variant[] = {"order", "heuristic", NULL};
 static const char *const dapple_early[] = {"pa", "pb", NULL};
 
 /* clang-format off */
@@ -28,6 +29,13 @@ static const struct hv_schedule_option slices_options[] = {
 };
 static const struct hv_schedule_option terapipe_options[] = {
     {"slices", HV_SCHEDULE_INT, 4, 1, HV_SCHEDULE_SLICES_MAX, NULL, "token slices of one sequence"},
+};
+static const struct hv_schedule_option zb_v_options[] = {
+    {"variant", HV_SCHEDULE_CHOICE, 0, 0, 1, zb_v_variant, "order: fixed, best for f = b = w; heuristic: greedy by cost"},
+};
+static const struct hv_schedule_option hetpipe_options[] = {
+    {"in_flight", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_RANKS_MAX, NULL, "minibatches of one virtual worker at the same time (N_m); 0 = p"},
+    {"staleness", HV_SCHEDULE_INT, 0, 0, 1 << 20, NULL, "clock distance D between virtual workers, for previews; in a plan sync.staleness says it"},
 };
 
 #define OPTIONS(a) (a), HV_COUNT(a)
@@ -64,12 +72,45 @@ static const struct hv_schedule_row rows[] = {
     {"zb-h2", "no bubble in the middle for about twice the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 2.3",
      "m at least 2p - 1", "2p - 1 micro-batches, counted until the weight gradient",
      HV_SCHEDULE_SPLIT, 1, NO_OPTIONS, hv__gen_zb_h2},
+    {"zb-1p", "zero-bubble heuristic within the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",
+     "", "at most p micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 1, NO_OPTIONS, hv__gen_zb_1p},
+    {"zb-1.5p", "zero-bubble heuristic within one and a half times the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",
+     "", "at most 1.5p micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 1, NO_OPTIONS, hv__gen_zb_15p},
+    {"zb-2p", "zero-bubble heuristic within twice the memory of 1F1B", "Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",
+     "", "at most 2p micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 1, NO_OPTIONS, hv__gen_zb_2p},
+    {"zb-v", "zero bubble with two chunks per rank in V shape; memory of 1F1B, evenly spread", "Zero Bubble Pipeline Parallelism, arXiv version 2, section 6",
+     "two chunks per rank", "p micro-batches on every rank, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 2, OPTIONS(zb_v_options), hv__gen_zb_v},
+    {"1f1b-v", "1F1B with two chunks per rank in V shape, two thirds of its activations", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, appendix",
+     "two chunks per rank", "about 2p/3 micro-batches on every rank",
+     0, 2, NO_OPTIONS, hv__gen_1f1b_v},
+    {"v-half", "two chunks per rank in V shape, half the activations of 1F1B", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 3",
+     "two chunks per rank", "about p/2 + 1 micro-batches on every rank",
+     HV_SCHEDULE_SPLIT, 2, NO_OPTIONS, hv__gen_v_half},
+    {"v-min", "two chunks per rank in V shape, a third of the activations of 1F1B", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 3",
+     "two chunks per rank", "about p/3 + 1 micro-batches on every rank",
+     HV_SCHEDULE_SPLIT, 2, NO_OPTIONS, hv__gen_v_min},
+    {"dualpipe", "two flows in opposite directions, forward overlapped with backward", "DeepSeek-V3, arXiv 2412.19437, section 3.2.1",
+     "p even, m even and at least 2p", "p + 1 micro-batches on every rank, two copies of the weights",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_TWO_WAY | HV_SCHEDULE_OVERLAP, 1, NO_OPTIONS, hv__gen_dualpipe},
+    {"dualpipev", "DualPipe cut in half: two chunks per rank in V shape, one copy of the weights", "DualPipe repository, DualPipeV",
+     "two chunks per rank, m at least 2p", "2p + 1 chunk activations on every rank",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_OVERLAP, 2, NO_OPTIONS, hv__gen_dualpipev},
+    {"varuna", "rule schedule with recompute just before the gradient arrives", "Varuna, EuroSys 2022, section 4",
+     "", "input activations of all micro-batches, one whole activation",
+     HV_SCHEDULE_RECOMPUTE, 1, NO_OPTIONS, hv__gen_varuna},
     {"pipedream", "1F1B without flush, each micro-batch with the weights it began with", "PipeDream, SOSP 2019, section 3.2",
      "stale weights must be allowed", "p - r micro-batches and as many weight versions on rank r",
      HV_SCHEDULE_ASYNC, 1, NO_OPTIONS, hv__gen_pipedream},
     {"pipedream-2bw", "1F1B without flush with two weight versions", "PipeDream-2BW, ICML 2021, section 3.1",
      "m at least p; stale weights must be allowed", "p - r micro-batches on rank r, two weight versions",
      HV_SCHEDULE_ASYNC, 1, NO_OPTIONS, hv__gen_2bw},
+    {"hetpipe", "1F1B without flush inside a virtual worker, N_m minibatches in flight", "HetPipe, ATC 2020, section 4",
+     "in_flight at most p; stale weights must be allowed", "min(N_m, p - r) micro-batches and as many weight versions on rank r",
+     HV_SCHEDULE_ASYNC, 1, OPTIONS(hetpipe_options), hv__gen_hetpipe},
     {"explicit", "an order written out, one list of operations per rank", "hetviz plan format, schedule.order",
      "every operation once; the order must not block itself", "what the order keeps",
      HV_SCHEDULE_CHUNKS | HV_SCHEDULE_ORDER, 1, NO_OPTIONS, hv__gen_explicit},

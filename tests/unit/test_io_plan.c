@@ -12,7 +12,7 @@
 #include "solver/io/own/plan_read.h"
 #include "solver/io/own/plan_write.h"
 #include "tests/plan_fixture.h"
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static int setup(void **state)
@@ -336,6 +336,68 @@ static void option_texts(void **state)
     }
 }
 
+/* The shipped plans name their inputs by catalogue name and keep every rule. */
+static void samples(void **state)
+{
+    static const char *const names[] = {"uniform", "two-replicas", "three-generations",
+                                        "zero-bubble", "experts"};
+    (void)state;
+    for (size_t i = 0; i < HV_COUNT(names); i++) {
+        struct hv_str path = {0}, file = {0};
+        struct hv_err err = {0};
+        struct hv_plan_doc doc;
+        struct hv_inputs in;
+        hv_str_addf(&file, "samples/plans/%s.json", names[i]);
+        if (hv_data_path(&path, hv_str_cstr(&file), &err) != HV_OK ||
+            hv_plan_doc_read(&doc, hv_str_cstr(&path), NULL, NULL, NULL, &in, &err) != HV_OK)
+            fail_msg("%s: %s", names[i], err.text);
+        struct hv_arena arena = {0};
+        struct hv_findings f = {.arena = &arena};
+        hv_plan_check(doc.plan, in.model.model, &in.job.job, &f);
+        if (f.n > 0)
+            fail_msg("%s: %s: %s", names[i], f.items[0].where, f.items[0].text);
+        hv_arena_free(&arena);
+        hv_plan_doc_free(&doc);
+        hv_inputs_free(&in);
+        hv_str_free(&path);
+        hv_str_free(&file);
+    }
+}
+
+/* Inputs held by the plan itself need no format; what the caller names wins; nothing named is an
+ * error. */
+static void inputs_of_a_plan(void **state)
+{
+    static const char plan[] =
+        "{\"format\":\"hetviz.plan/1\",\"cluster\":{\"name\":\"c\",\"nodes\":[{\"name\":\"n\","
+        "\"device\":\"A100-SXM-80GB\",\"devices\":2}]},\"job\":{\"global_batch\":4,\"sequence\":"
+        "1024,\"objective\":{\"allow_stale\":false}},\"replicas\":[{\"micro_batches\":4,\"stages\":"
+        "[{\"devices\":\"n[0].*\",\"layers\":"
+        "[0,32],\"tp\":2}]}]}";
+    static const char name[] = "test_io_plan.tmp.json";
+    struct hv_plan_doc doc;
+    struct hv_inputs in;
+    struct hv_err err = {0};
+    (void)state;
+    assert_int_equal(hv_file_write(name, plan, sizeof plan - 1, &err), HV_OK);
+    assert_int_equal(hv_plan_doc_read(&doc, name, NULL, NULL, NULL, &in, &err), HV_EINPUT);
+    assert_non_null(strstr(err.text, "\"model\""));
+    assert_non_null(strstr(err.text, "-m MODEL"));
+    if (hv_plan_doc_read(&doc, name, NULL, "llama-3-8b", NULL, &in, &err) != HV_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(in.job.job.global_batch, 4);
+    assert_true(in.job.job.objective.allow_stale_given);
+    assert_false(in.job.job.objective.allow_drop_given);
+    assert_int_equal(doc.plan->cluster->n_devices, 2);
+    hv_plan_doc_free(&doc);
+    hv_inputs_free(&in);
+    /* another cluster: the plan's address is then unknown */
+    assert_int_equal(hv_plan_doc_read(&doc, name, "homogeneous", "llama-3-8b", NULL, &in, &err),
+                     HV_EINPUT);
+    assert_non_null(strstr(err.text, "replicas[0].stages[0].devices"));
+    assert_int_equal(remove(name), 0);
+}
+
 /* The schema knows exactly the keys of the reader. */
 static void schema_agrees(void **state)
 {
@@ -377,6 +439,8 @@ int main(void)
         cmocka_unit_test(jobs),
         cmocka_unit_test(option_texts),
         cmocka_unit_test(schema_agrees),
+        cmocka_unit_test(samples),
+        cmocka_unit_test(inputs_of_a_plan),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

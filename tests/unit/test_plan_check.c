@@ -55,7 +55,7 @@ static struct hv_plan_doc build(const struct world *w, const char *replicas, con
     for (size_t i = 0; i < text.n; i++)
         text.p[i] = text.p[i] == '\'' ? '"' : text.p[i];
     struct hv_json json;
-    struct hv_plan_doc doc;
+    struct hv_plan_doc doc = {0};
     struct hv_err err = {0};
     if (hv_json_parse(&json, text.p, text.n, "row", &err) != HV_OK ||
         hv_plan_doc_build(&doc, json, w->cluster, &err) != HV_OK)

@@ -146,7 +146,7 @@ struct hv_gantt_print {
     int width; /**< columns, at least 30 are used */
     bool ascii;
     bool color;     /**< ANSI colours of `theme` (256) */
-    bool no_memory; /**< leave the memory rows of every lane's lane out */
+    bool no_memory; /**< leave the memory of the fullest lane out */
     const struct hv_theme *theme;
 };
 /** Appends the whole timeline as lines of text: axis, lanes, memory of the fullest lane, legend. */

@@ -75,7 +75,7 @@ struct hv_plan_doc {
 };
 /**
  * Builds a plan; device addresses are resolved in `cluster`, which the plan keeps a reference to. A
- * plan's members `cluster`, `model` and `job` are only names here (see hv_plan_doc_inputs).
+ * plan's members `cluster`, `model` and `job` are only kept here (see hv_plan_doc_read).
  */
 enum hv_status hv_plan_doc_build(struct hv_plan_doc *out, struct hv_json json,
                                  struct hv_cluster *cluster, struct hv_err *err) HV_NODISCARD;

@@ -41,6 +41,9 @@ static enum hv_status read_objective(const struct hv_jp *root, struct hv_objecti
         (st = hv_jp_opt_bool(&p, "allow_drop", &o->allow_drop, err))) {
         return st;
     }
+    struct hv_jp stale = hv_jp_get(&p, "allow_stale"), drop = hv_jp_get(&p, "allow_drop");
+    o->allow_stale_given = !hv_jp_none(&stale);
+    o->allow_drop_given = !hv_jp_none(&drop);
     o->minimize = (enum hv_minimize)minimize;
     return HV_OK;
 }

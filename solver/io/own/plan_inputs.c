@@ -1,7 +1,6 @@
 /*
- * Reads the three inputs of every question (cluster, model, job), and a plan together with them. A
- * plan names its inputs: beside the plan file, then from the working folder, then in the catalogue;
- * or holds them.
+ * Reads a plan together with its inputs. A plan names cluster, model and job: beside the plan file,
+ * then from the working folder, then in the catalogue; or it holds them as objects.
  */
 #include "solver/base/file.h"
 #include "solver/io/own/docs.h"
@@ -9,34 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-void hv_inputs_free(struct hv_inputs *in)
-{
-    hv_job_doc_free(&in->job);
-    hv_model_doc_free(&in->model);
-    hv_cluster_doc_free(&in->cluster);
-    hv_device_catalogue_free(&in->devices);
-    *in = (struct hv_inputs){0};
-}
-
-static enum hv_status read_inputs(struct hv_inputs *out, const char *cluster, const char *model,
-                                  const char *job, struct hv_err *err)
-{
-    HV_TRY(hv_device_catalogue_read(&out->devices, err));
-    HV_TRY(hv_cluster_doc_read(&out->cluster, cluster, &out->devices, err));
-    HV_TRY(hv_model_doc_read(&out->model, model, err));
-    return hv_job_doc_read(&out->job, job, out->model.model->max_sequence, err);
-}
-
-enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const char *model,
-                              const char *job, struct hv_err *err)
-{
-    *out = (struct hv_inputs){0};
-    enum hv_status s = read_inputs(out, cluster, model, job, err);
-    if (s != HV_OK)
-        hv_inputs_free(out);
-    return s;
-}
 
 /* `name` beside the plan file when there is such a file, else `name` as it is. */
 static void resolve_name(struct hv_str *out, const char *plan_path, const char *name)

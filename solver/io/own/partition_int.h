@@ -1,0 +1,11 @@
+/** Between the files that read optimisation instances; not for other modules. */
+#ifndef HV_SOLVER_IO_OWN_PARTITION_INT_H
+#define HV_SOLVER_IO_OWN_PARTITION_INT_H
+
+#include "solver/io/own/partition_file.h"
+
+/** Reads the members of a `"kind": "dag"` instance. Errors: as hv_instance_read. */
+enum hv_status hv__instance_read_dag(struct hv_instance *in, const struct hv_jp *root,
+                                     struct hv_err *err) HV_NODISCARD;
+
+#endif

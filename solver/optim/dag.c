@@ -1,0 +1,364 @@
+/*
+ * Placement of operator graphs: the judge, the contiguous dynamic program over topological orders
+ * of the classes, and the choice of the answer.
+ * Not here: the local search (dag_search.c).
+ */
+#include "solver/optim/dag.h"
+#include "solver/base/units.h"
+#include "solver/optim/dag_int.h"
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+void hv__dag_index(const struct hv_dag *g, struct hv_arena *a, struct hv__dag_index *x)
+{
+    size_t n = g->n_nodes, d = g->n_classes;
+    x->g = g;
+    x->out_at = hv_arena_new(a, size_t, n + 2);
+    x->in_at = hv_arena_new(a, size_t, n + 2);
+    x->out = hv_arena_new(a, size_t, g->n_edges);
+    x->in = hv_arena_new(a, size_t, g->n_edges);
+    x->cost = hv_arena_new(a, double, n);
+    x->member_at = hv_arena_new(a, size_t, d + 2);
+    x->member = hv_arena_new(a, size_t, n);
+    for (size_t e = 0; e < g->n_edges; e++) {
+        x->out_at[g->edges[e].from + 2]++;
+        x->in_at[g->edges[e].to + 2]++;
+        x->cost[g->edges[e].from] = fmax(x->cost[g->edges[e].from], g->edges[e].cost);
+    }
+    for (size_t v = 0; v < n; v++) {
+        x->out_at[v + 2] += x->out_at[v + 1];
+        x->in_at[v + 2] += x->in_at[v + 1];
+        x->member_at[g->nodes[v].color + 2]++;
+    }
+    for (size_t c = 0; c < d; c++)
+        x->member_at[c + 2] += x->member_at[c + 1];
+    for (size_t e = 0; e < g->n_edges; e++) {
+        x->out[x->out_at[g->edges[e].from + 1]++] = g->edges[e].to;
+        x->in[x->in_at[g->edges[e].to + 1]++] = g->edges[e].from;
+    }
+    for (size_t v = 0; v < n; v++)
+        x->member[x->member_at[g->nodes[v].color + 1]++] = v;
+}
+
+/* Loads from compute alone; false when a class is torn, a kind is wrong or memory runs out. */
+static bool judge_nodes(const struct hv_dag *g, const size_t *device, double *load, double *bytes,
+                        size_t *class_device)
+{
+    size_t n_devices = g->n_accelerators + g->n_cpus;
+    for (size_t c = 0; c < g->n_classes; c++)
+        class_device[c] = SIZE_MAX;
+    for (size_t v = 0; v < g->n_nodes; v++) {
+        const struct hv_dag_node *x = &g->nodes[v];
+        bool accel = device[v] < g->n_accelerators;
+        if (device[v] >= n_devices || (accel && x->cpu_only))
+            return false;
+        if (class_device[x->color] != SIZE_MAX && class_device[x->color] != device[v])
+            return false;
+        class_device[x->color] = device[v];
+        load[device[v]] += accel ? x->accel : x->cpu;
+        bytes[device[v]] += accel ? x->bytes : 0;
+    }
+    for (size_t d = 0; d < n_devices; d++)
+        if (bytes[d] > g->memory)
+            return false;
+    return true;
+}
+
+double hv_dag_judge(const struct hv_dag *g, const size_t *device, double *load)
+{
+    struct hv_arena a = {0};
+    struct hv__dag_index x;
+    size_t n_devices = g->n_accelerators + g->n_cpus;
+    double worst = 0;
+    for (size_t d = 0; d < n_devices; d++)
+        load[d] = 0;
+    bool ok = judge_nodes(g, device, load, hv_arena_new(&a, double, n_devices),
+                          hv_arena_new(&a, size_t, g->n_classes));
+    size_t *seen = hv_arena_new(&a, size_t, n_devices);
+    hv__dag_index(g, &a, &x);
+    for (size_t v = 0; ok && v < g->n_nodes; v++)
+        for (size_t e = x.out_at[v]; e < x.out_at[v + 1]; e++) {
+            size_t to = device[x.out[e]];
+            if (to == device[v] || seen[to] == v + 1)
+                continue;
+            seen[to] = v + 1;
+            load[device[v]] += device[v] < g->n_accelerators ? x.cost[v] : 0;
+            load[to] += to < g->n_accelerators ? x.cost[v] : 0;
+        }
+    for (size_t d = 0; d < n_devices; d++)
+        worst = fmax(worst, load[d]);
+    hv_arena_free(&a);
+    return ok ? worst : HUGE_VAL;
+}
+
+/*
+ * The class that comes first over an edge: edges of the forward pass and from it to the backward
+ * pass as they are, edges inside the backward pass reversed, because a pipeline runs it the other
+ * way round. False when the edge says nothing about the order.
+ */
+static bool class_edge(const struct hv_dag *g, size_t from, size_t to, size_t *first,
+                       size_t *second)
+{
+    const struct hv_dag_node *u = &g->nodes[from], *v = &g->nodes[to];
+    bool reversed = u->backward && v->backward;
+    *first = reversed ? v->color : u->color;
+    *second = reversed ? u->color : v->color;
+    return u->color != v->color && (reversed || !u->backward);
+}
+
+/* Successor lists of the classes: list c is next[at[c]] … next[at[c + 1] - 1]. */
+static void class_graph(const struct hv_dag *g, struct hv_arena *a, size_t **out_at,
+                        size_t **out_next)
+{
+    size_t *at = hv_arena_new(a, size_t, g->n_classes + 2), first, second;
+    size_t *next = hv_arena_new(a, size_t, g->n_edges);
+    for (size_t e = 0; e < g->n_edges; e++)
+        if (class_edge(g, g->edges[e].from, g->edges[e].to, &first, &second))
+            at[first + 2]++;
+    for (size_t c = 0; c < g->n_classes; c++)
+        at[c + 2] += at[c + 1];
+    for (size_t e = 0; e < g->n_edges; e++)
+        if (class_edge(g, g->edges[e].from, g->edges[e].to, &first, &second))
+            next[at[first + 1]++] = second;
+    *out_at = at;
+    *out_next = next;
+}
+
+/* The unplaced class that waits for the fewest others; breaks a cycle. */
+static size_t least_waiting(const size_t *waits, const bool *placed, size_t n)
+{
+    size_t best = n;
+    for (size_t c = 0; c < n; c++)
+        if (!placed[c] && (best == n || waits[c] < waits[best]))
+            best = c;
+    return best;
+}
+
+/* A topological order of the classes: depth first when `deep`, else by levels. */
+static void order_classes(const struct hv__dag_index *x, struct hv_arena *a, bool deep,
+                          size_t *order)
+{
+    size_t n = x->g->n_classes, head = 0, tail = 0, done = 0, *at, *next;
+    size_t *waits = hv_arena_new(a, size_t, n), *ready = hv_arena_new(a, size_t, n);
+    bool *placed = hv_arena_new(a, bool, n);
+    class_graph(x->g, a, &at, &next);
+    for (size_t k = 0; k < at[n]; k++)
+        waits[next[k]]++;
+    for (size_t c = n; c-- > 0;)
+        if (waits[c] == 0)
+            ready[tail++] = c;
+    while (done < n) {
+        size_t c;
+        if (head == tail)
+            c = least_waiting(waits, placed, n);
+        else
+            c = deep ? ready[--tail] : ready[head++];
+        if (placed[c])
+            continue;
+        placed[c] = true;
+        order[done++] = c;
+        for (size_t k = at[c]; k < at[c + 1]; k++)
+            if (--waits[next[k]] == 0 && !placed[next[k]])
+                ready[tail++] = next[k];
+    }
+}
+
+/* A run of classes that grows at its end: what it costs as one accelerator. */
+struct run {
+    const struct hv__dag_index *x;
+    size_t *inside; /* node → mark of the run it is in */
+    size_t *fed, *fed_mark, *left;
+    size_t mark;
+    double compute, cpu, bytes, transfer;
+    bool cpu_only;
+};
+
+static void grow_node(struct run *r, size_t v)
+{
+    const struct hv__dag_index *x = r->x;
+    const struct hv_dag_node *node = &x->g->nodes[v];
+    r->inside[v] = r->mark;
+    r->compute += node->accel;
+    r->cpu += node->cpu;
+    r->bytes += node->bytes;
+    r->cpu_only = r->cpu_only || node->cpu_only;
+    if (r->fed_mark[v] == r->mark && r->fed[v] > 0)
+        r->transfer -= x->cost[v]; /* was fetched from outside until now */
+    r->left[v] = 0;
+    for (size_t e = x->out_at[v]; e < x->out_at[v + 1]; e++)
+        r->left[v] += r->inside[x->out[e]] != r->mark;
+    if (r->left[v] > 0)
+        r->transfer += x->cost[v];
+    for (size_t e = x->in_at[v]; e < x->in_at[v + 1]; e++) {
+        size_t u = x->in[e];
+        if (r->inside[u] == r->mark) {
+            if (u != v && --r->left[u] == 0)
+                r->transfer -= x->cost[u];
+            continue;
+        }
+        if (r->fed_mark[u] != r->mark) {
+            r->fed_mark[u] = r->mark;
+            r->fed[u] = 0;
+        }
+        if (r->fed[u]++ == 0)
+            r->transfer += x->cost[u];
+    }
+}
+
+static void grow_class(struct run *r, size_t c)
+{
+    for (size_t m = r->x->member_at[c]; m < r->x->member_at[c + 1]; m++)
+        grow_node(r, r->x->member[m]);
+}
+
+/* Tables of the contiguous program: best[state · (n + 1) + j], state = (accelerators, cpus) used.
+ */
+struct split {
+    size_t n, n_accel, n_cpu;
+    double *best;
+    size_t *from;
+    unsigned char *kind;
+};
+
+static void offer(struct split *q, size_t from_state, size_t to_state, size_t i, size_t j,
+                  double value, unsigned char kind)
+{
+    double before = q->best[from_state * (q->n + 1) + i], v = before > value ? before : value;
+    size_t cell = to_state * (q->n + 1) + j;
+    if (v >= q->best[cell])
+        return;
+    q->best[cell] = v;
+    q->from[cell] = i;
+    q->kind[cell] = kind;
+}
+
+static void offer_run(struct split *q, const struct run *r, size_t i, size_t j)
+{
+    bool fits = r->bytes <= r->x->g->memory && !r->cpu_only;
+    for (size_t a = 0; a <= q->n_accel; a++)
+        for (size_t c = 0; c <= q->n_cpu; c++) {
+            size_t state = a * (q->n_cpu + 1) + c;
+            if (q->best[state * (q->n + 1) + i] == HUGE_VAL)
+                continue;
+            if (a < q->n_accel && fits)
+                offer(q, state, state + q->n_cpu + 1, i, j, r->compute + r->transfer, 1);
+            if (c < q->n_cpu)
+                offer(q, state, state + 1, i, j, r->cpu, 2);
+        }
+}
+
+static void trace_split(const struct split *q, const struct hv__dag_index *x, const size_t *order,
+                        size_t *device)
+{
+    size_t best = 0, j = q->n, n_states = (q->n_accel + 1) * (q->n_cpu + 1);
+    for (size_t s = 1; s < n_states; s++)
+        if (q->best[s * (q->n + 1) + q->n] < q->best[best * (q->n + 1) + q->n])
+            best = s;
+    while (j > 0) {
+        size_t cell = best * (q->n + 1) + j, i = q->from[cell];
+        size_t a = best / (q->n_cpu + 1), c = best % (q->n_cpu + 1);
+        bool accel = q->kind[cell] == 1;
+        size_t dev = accel ? a - 1 : x->g->n_accelerators + c - 1;
+        for (size_t k = i; k < j; k++)
+            for (size_t m = x->member_at[order[k]]; m < x->member_at[order[k] + 1]; m++)
+                device[x->member[m]] = dev;
+        best -= accel ? q->n_cpu + 1 : 1;
+        j = i;
+    }
+}
+
+/* Best contiguous split of one order; returns its load with every output sent once. */
+static double split_order(const struct hv__dag_index *x, struct hv_arena *a, const size_t *order,
+                          size_t *device, struct hv__watch *watch)
+{
+    const struct hv_dag *g = x->g;
+    struct split q = {.n = g->n_classes, .n_accel = g->n_accelerators, .n_cpu = g->n_cpus};
+    size_t cells = (q.n_accel + 1) * (q.n_cpu + 1) * (q.n + 1), last = cells - 1;
+    q.best = hv_arena_new(a, double, cells);
+    q.from = hv_arena_new(a, size_t, cells);
+    q.kind = hv_arena_new(a, unsigned char, cells);
+    for (size_t k = 0; k < cells; k++)
+        q.best[k] = HUGE_VAL;
+    q.best[0] = 0;
+    struct run r = {.x = x,
+                    .inside = hv_arena_new(a, size_t, g->n_nodes),
+                    .fed = hv_arena_new(a, size_t, g->n_nodes),
+                    .fed_mark = hv_arena_new(a, size_t, g->n_nodes),
+                    .left = hv_arena_new(a, size_t, g->n_nodes)};
+    for (size_t i = 0; i < q.n && !hv__watch_over(watch); i++) {
+        r.mark = i + 1;
+        r.compute = r.cpu = r.bytes = r.transfer = 0;
+        r.cpu_only = false;
+        for (size_t j = i; j < q.n; j++) {
+            grow_class(&r, order[j]);
+            offer_run(&q, &r, i, j + 1);
+        }
+    }
+    double best = HUGE_VAL;
+    for (size_t k = q.n; k <= last; k += q.n + 1)
+        best = fmin(best, q.best[k]);
+    if (best < HUGE_VAL)
+        trace_split(&q, x, order, device);
+    return best;
+}
+
+/* No placement is better than the mean of the fastest computes, nor than the longest class. */
+static double simple_bound(const struct hv__dag_index *x)
+{
+    const struct hv_dag *g = x->g;
+    double sum = 0, longest = 0;
+    for (size_t c = 0; c < g->n_classes; c++) {
+        double accel = 0, cpu = 0, least;
+        for (size_t m = x->member_at[c]; m < x->member_at[c + 1]; m++) {
+            const struct hv_dag_node *v = &g->nodes[x->member[m]];
+            accel += v->cpu_only ? HUGE_VAL : v->accel;
+            cpu += v->cpu;
+        }
+        least = fmin(g->n_accelerators ? accel : HUGE_VAL, g->n_cpus ? cpu : HUGE_VAL);
+        sum += least;
+        longest = fmax(longest, least);
+    }
+    return fmax(longest, sum / (double)(g->n_accelerators + g->n_cpus));
+}
+
+enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits *limits,
+                            struct hv_arena *arena, struct hv_dag_result *out, struct hv_err *err)
+{
+    struct hv__watch watch;
+    struct hv__dag_index x;
+    size_t *order = hv_arena_new(arena, size_t, g->n_classes);
+    size_t *device = hv_arena_new(arena, size_t, g->n_nodes);
+    memset(out, 0, sizeof *out);
+    if ((g->n_accelerators + 1) * (g->n_cpus + 1) * (g->n_classes + 1) > (size_t)32 << 20)
+        return hv_err_set(err, HV_ELIMIT, "too many classes times devices");
+    hv__watch_start(&watch, limits);
+    hv__dag_index(g, arena, &x);
+    out->device = hv_arena_new(arena, size_t, g->n_nodes);
+    out->load = hv_arena_new(arena, double, g->n_accelerators + g->n_cpus);
+    out->objective = out->contiguous = HUGE_VAL;
+    for (int deep = 0; deep < 2; deep++) {
+        order_classes(&x, arena, deep == 1, order);
+        if (split_order(&x, arena, order, device, &watch) == HUGE_VAL)
+            continue;
+        double v = hv_dag_judge(g, device, out->load);
+        if (v < out->objective) {
+            out->objective = out->contiguous = v;
+            memcpy(out->device, device, g->n_nodes * sizeof *device);
+        }
+    }
+    if (out->objective < HUGE_VAL)
+        hv__dag_search(&x, &watch, arena, out->device);
+    out->objective = hv_dag_judge(g, out->device, out->load);
+    out->bound = simple_bound(&x);
+    out->feasible = out->objective < HUGE_VAL;
+    out->stopped = watch.stopped;
+    out->proven = out->feasible && out->objective <= out->bound * (1 + 1e-9);
+    out->method = "contiguous-dp+annealing";
+    out->proof = out->feasible
+                     ? "the bound is the mean of the fastest computes or the longest class"
+                     : "no contiguous split of the tried orders fits the devices";
+    if (!out->feasible)
+        out->objective = out->contiguous = out->bound = HV_UNKNOWN;
+    return HV_OK;
+}

@@ -1,0 +1,503 @@
+/*
+ * Integer distribution: least maximum (equal and mixed sizes), proportions, longest item first.
+ * Not here: least variance (distribute_var.c).
+ */
+#include "solver/optim/distribute.h"
+#include "solver/base/units.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_CELLS ((int64_t)64 << 20)
+
+enum hv_status hv_distribute_check(const struct hv_share *shares, size_t n, int64_t total,
+                                   struct hv_err *err)
+{
+    if (n == 0)
+        return hv_err_set(err, HV_EINPUT, "expected at least one share");
+    if (n > HV_DISTRIBUTE_MAX_SHARES || total > HV_DISTRIBUTE_MAX_TOTAL)
+        return hv_err_set(err, HV_ELIMIT, "at most %zu shares and a total of %lld",
+                          HV_DISTRIBUTE_MAX_SHARES, (long long)HV_DISTRIBUTE_MAX_TOTAL);
+    if (total < 0)
+        return hv_err_set(err, HV_EINPUT, "expected a total that is not negative");
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_share *s = &shares[i];
+        if (!isfinite(s->fixed) || !isfinite(s->rate) || s->fixed < 0 || s->rate < 0)
+            return hv_err_set(err, HV_EINPUT,
+                              "share %zu: expected finite times that are not negative", i + 1);
+        if (s->size < 1 || s->size > HV_DISTRIBUTE_MAX_TOTAL)
+            return hv_err_set(err, HV_EINPUT, "share %zu: expected a size of at least 1", i + 1);
+        if (s->min < 0 || s->min > s->max || s->min > HV_DISTRIBUTE_MAX_TOTAL)
+            return hv_err_set(err, HV_EINPUT, "share %zu: expected 0 <= min <= max", i + 1);
+    }
+    return HV_OK;
+}
+
+/* One minmax problem: counts are kept at what a threshold allows. */
+struct job {
+    const struct hv_share *s;
+    size_t n;
+    int64_t total, unit; /* unit = greatest common divisor of the sizes */
+    int64_t *most;       /* largest useful count of each share */
+    int64_t *cap;        /* count under the current threshold */
+};
+
+static double value_at(const struct hv_share *s, int64_t count)
+{
+    return s->fixed + (double)count * s->rate;
+}
+
+/* Largest count in [min, most] whose value is ≤ t; min when none is. */
+static int64_t count_under(const struct hv_share *s, int64_t most, double t)
+{
+    if (s->rate <= 0)
+        return s->fixed <= t ? most : s->min;
+    double q = (t - s->fixed) / s->rate;
+    if (q >= (double)most + 1)
+        return most;
+    int64_t c = q > (double)s->min ? (int64_t)q : s->min;
+    while (c < most && value_at(s, c + 1) <= t)
+        c++;
+    while (c > s->min && value_at(s, c) > t)
+        c--;
+    return c < most ? c : most;
+}
+
+/* Fills cap for the threshold and returns Σ cap·size. */
+static int64_t fill_caps(struct job *j, double t)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        j->cap[i] = count_under(&j->s[i], j->most[i], t);
+        sum += j->cap[i] * j->s[i].size;
+    }
+    return sum;
+}
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* Lower and upper ends of the total; false when the total lies outside or does not divide. */
+static bool prepare(struct job *j, bool *mixed)
+{
+    int64_t least = 0, most = 0;
+    j->unit = 0;
+    *mixed = false;
+    for (size_t i = 0; i < j->n; i++) {
+        const struct hv_share *s = &j->s[i];
+        int64_t room = j->total / s->size;
+        j->most[i] = s->max < room ? s->max : room;
+        if (j->most[i] < s->min)
+            return false;
+        least += s->min * s->size;
+        most += j->most[i] * s->size;
+        j->unit = gcd(j->unit, s->size);
+        *mixed = *mixed || s->size != j->s[0].size;
+        if (least > j->total)
+            return false;
+    }
+    return most >= j->total && j->total % j->unit == 0;
+}
+
+/* A threshold near the fractional optimum: Newton steps on Σ count·size = total. */
+static double near_threshold(struct job *j)
+{
+    double rate = 0, load = (double)j->total, t;
+    for (size_t i = 0; i < j->n; i++) {
+        if (j->s[i].rate <= 0)
+            continue;
+        rate += (double)j->s[i].size / j->s[i].rate;
+        load += j->s[i].fixed * (double)j->s[i].size / j->s[i].rate;
+    }
+    t = rate > 0 ? load / rate : 0;
+    for (int step = 0; step < 24; step++) {
+        int64_t sum = fill_caps(j, t), off = j->total - sum;
+        if (off >= 0 ? off <= (int64_t)j->n * j->s[0].size : -off <= (int64_t)j->n * j->s[0].size)
+            return t;
+        rate = 0;
+        for (size_t i = 0; i < j->n; i++)
+            if (j->s[i].rate > 0 && (off > 0 ? j->cap[i] < j->most[i] : j->cap[i] > j->s[i].min))
+                rate += (double)j->s[i].size / j->s[i].rate;
+        if (rate <= 0)
+            return t;
+        t += (double)off / rate;
+    }
+    return t;
+}
+
+/* Adds the unit that ends first, or takes away the one that ends last, until the total is met. */
+static void settle_units(struct job *j)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < j->n; i++)
+        sum += j->cap[i] * j->s[i].size;
+    for (; sum < j->total; sum += j->s[0].size) {
+        size_t best = j->n;
+        double v = HUGE_VAL;
+        for (size_t i = 0; i < j->n; i++) {
+            double next = j->cap[i] < j->most[i] ? value_at(&j->s[i], j->cap[i] + 1) : HUGE_VAL;
+            if (next < v) {
+                v = next;
+                best = i;
+            }
+        }
+        j->cap[best]++;
+    }
+    for (; sum > j->total; sum -= j->s[0].size) {
+        size_t best = j->n;
+        double v = -1;
+        for (size_t i = 0; i < j->n; i++) {
+            double now = j->cap[i] > j->s[i].min ? value_at(&j->s[i], j->cap[i]) : -1;
+            if (now > v) {
+                v = now;
+                best = i;
+            }
+        }
+        j->cap[best]--;
+    }
+}
+
+/* Distinct sizes and a table of how many of each are used to reach a sum. */
+struct sums {
+    size_t n;
+    int64_t *size, *room; /* distinct sizes in units, and how many may be added above min */
+    int32_t *used;        /* (total + 1) per size: copies of the size used to get there, or -1 */
+    int64_t total;        /* to be reached above the minima, in units */
+};
+
+/* True when Σ m·size = total with 0 ≤ m ≤ room. One pass per size. */
+static bool sum_reachable(struct sums *q)
+{
+    size_t width = (size_t)q->total + 1;
+    for (size_t d = 0; d < q->n; d++) {
+        int32_t *now = q->used + d * width;
+        const int32_t *before = d ? now - width : NULL;
+        int64_t size = q->size[d], room = q->room[d];
+        for (int64_t x = 0; x <= q->total; x++) {
+            if (before ? before[x] >= 0 : x == 0)
+                now[x] = 0;
+            else if (x >= size && now[x - size] >= 0 && now[x - size] < room)
+                now[x] = now[x - size] + 1;
+            else
+                now[x] = -1;
+        }
+    }
+    return q->used[q->n * width - 1] >= 0;
+}
+
+static bool caps_suffice(const struct job *j, struct sums *q)
+{
+    for (size_t d = 0; d < q->n; d++)
+        q->room[d] = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        size_t d = 0;
+        while (q->size[d] != j->s[i].size / j->unit)
+            d++;
+        q->room[d] += j->cap[i] - j->s[i].min;
+    }
+    return sum_reachable(q);
+}
+
+/* Turns the numbers per size into counts per share: always the one that ends first. */
+static void spread_sizes(struct job *j, const struct sums *q)
+{
+    int64_t x = q->total;
+    size_t width = (size_t)q->total + 1;
+    for (size_t i = 0; i < j->n; i++) {
+        j->most[i] = j->cap[i];
+        j->cap[i] = j->s[i].min;
+    }
+    for (size_t d = q->n; d-- > 0;) {
+        int64_t m = q->used[d * width + (size_t)x];
+        x -= m * q->size[d];
+        for (; m > 0; m--) {
+            size_t best = j->n;
+            double v = HUGE_VAL;
+            for (size_t i = 0; i < j->n; i++) {
+                if (j->s[i].size / j->unit != q->size[d] || j->cap[i] >= j->most[i])
+                    continue;
+                double next = value_at(&j->s[i], j->cap[i] + 1);
+                if (next < v) {
+                    v = next;
+                    best = i;
+                }
+            }
+            j->cap[best]++;
+        }
+    }
+}
+
+static void collect_sizes(const struct job *j, struct sums *q)
+{
+    int64_t total = j->total;
+    for (size_t i = 0; i < j->n; i++) {
+        size_t d = 0;
+        total -= j->s[i].min * j->s[i].size;
+        while (d < q->n && q->size[d] != j->s[i].size / j->unit)
+            d++;
+        if (d == q->n)
+            q->size[q->n++] = j->s[i].size / j->unit;
+    }
+    q->total = total / j->unit;
+}
+
+static double worst_of(const struct job *j, const int64_t *count)
+{
+    double v = 0;
+    for (size_t i = 0; i < j->n; i++)
+        v = fmax(v, value_at(&j->s[i], count[i]));
+    return v;
+}
+
+/* Smallest value above t that a share can take; nothing changes between t and it. */
+static double next_value(const struct job *j)
+{
+    double v = HUGE_VAL;
+    for (size_t i = 0; i < j->n; i++)
+        if (j->cap[i] < j->most[i])
+            v = fmin(v, value_at(&j->s[i], j->cap[i] + 1));
+    return v;
+}
+
+/* Largest value ≤ t that a share takes under its cap. */
+static double settled_value(const struct job *j, double floor)
+{
+    double v = floor;
+    for (size_t i = 0; i < j->n; i++)
+        if (j->cap[i] > j->s[i].min)
+            v = fmax(v, value_at(&j->s[i], j->cap[i]));
+    return v;
+}
+
+/* Binary search over thresholds between values that occur; true when the total can be met at all.
+ */
+static bool search_mixed(struct job *j, struct sums *q, double floor)
+{
+    fill_caps(j, HUGE_VAL);
+    if (!caps_suffice(j, q))
+        return false;
+    double hi = settled_value(j, floor), lo = fmin(floor, hi);
+    double guess = near_threshold(j);
+    while (lo < hi) {
+        double t = guess > lo && guess < hi ? guess : 0.5 * (lo + hi);
+        guess = lo + (guess - lo) * (hi - guess > 0 ? 1.002 : 0.5);
+        if (!(t < hi) || !(t >= lo))
+            t = lo;
+        int64_t sum = fill_caps(j, t);
+        if (sum >= j->total && caps_suffice(j, q))
+            hi = fmin(t, settled_value(j, floor));
+        else
+            lo = fmax(t, next_value(j));
+    }
+    fill_caps(j, hi);
+    return caps_suffice(j, q);
+}
+
+static enum hv_status solve_mixed_sizes(struct job *j, struct hv_arena *arena,
+                                        struct hv_distribution *out, struct hv_err *err)
+{
+    struct sums q = {0};
+    double floor = 0;
+    q.size = hv_arena_new(arena, int64_t, j->n);
+    q.room = hv_arena_new(arena, int64_t, j->n);
+    collect_sizes(j, &q);
+    if (q.total >= MAX_CELLS / (int64_t)q.n)
+        return hv_err_set(err, HV_ELIMIT,
+                          "a total of %lld units with %zu different sizes is too large",
+                          (long long)q.total, q.n);
+    q.used = hv_xmalloc((size_t)(q.total + 1) * q.n * sizeof *q.used);
+    for (size_t i = 0; i < j->n; i++)
+        floor = fmax(floor, value_at(&j->s[i], j->s[i].min));
+    out->feasible = search_mixed(j, &q, floor);
+    if (out->feasible)
+        spread_sizes(j, &q);
+    free(q.used);
+    return HV_OK;
+}
+
+enum hv_status hv_distribute_minmax(const struct hv_share *shares, size_t n, int64_t total,
+                                    struct hv_arena *arena, struct hv_distribution *out,
+                                    struct hv_err *err)
+{
+    bool mixed;
+    struct job j = {.s = shares, .n = n, .total = total};
+    memset(out, 0, sizeof *out);
+    out->objective = out->bound = HV_UNKNOWN;
+    out->method = "threshold";
+    out->proven = true;
+    enum hv_status st = hv_distribute_check(shares, n, total, err);
+    if (st != HV_OK)
+        return st;
+    j.most = hv_arena_new(arena, int64_t, n);
+    j.cap = hv_arena_new(arena, int64_t, n);
+    out->proof = "minima, maxima and sizes do not allow this total";
+    if (!prepare(&j, &mixed))
+        return HV_OK;
+    if (mixed) {
+        out->method = "threshold-subset-sum";
+        if ((st = solve_mixed_sizes(&j, arena, out, err)) != HV_OK || !out->feasible)
+            return st;
+    } else {
+        fill_caps(&j, near_threshold(&j));
+        settle_units(&j);
+        out->feasible = true;
+    }
+    out->count = j.cap;
+    out->objective = out->bound = worst_of(&j, j.cap);
+    out->proof = "no smaller threshold leaves room for the total";
+    return HV_OK;
+}
+
+/* Fixes the shares whose proportion lies outside their limits; returns false when none does. */
+static bool fix_outside(const struct hv_share *s, size_t n, double each, int64_t *count,
+                        bool *fixed)
+{
+    double above = 0, below = 0;
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        double x = each * s[i].rate;
+        above += fixed[i] ? 0 : fmax(0, x - (double)s[i].max);
+        below += fixed[i] ? 0 : fmax(0, (double)s[i].min - x);
+    }
+    for (size_t i = 0; i < n; i++) {
+        double x = each * s[i].rate;
+        bool hit = above >= below ? x > (double)s[i].max : x < (double)s[i].min;
+        if (fixed[i] || !hit)
+            continue;
+        fixed[i] = any = true;
+        count[i] = above >= below ? s[i].max : s[i].min;
+    }
+    return any;
+}
+
+/* Whole parts, then one more each by falling remainder, lowest index first. */
+static void round_shares(const struct hv_share *s, size_t n, double each, int64_t left,
+                         struct hv_distribution *out, const bool *fixed)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (fixed[i])
+            continue;
+        double x = each * s[i].rate, whole = floor(x + 1e-9);
+        out->count[i] = (int64_t)fmin(fmax(whole, (double)s[i].min), (double)s[i].max);
+        left -= out->count[i];
+    }
+    for (int64_t round = left; round != 0; round += round > 0 ? -1 : 1) {
+        size_t best = n;
+        double most = -HUGE_VAL;
+        for (size_t i = 0; i < n; i++) {
+            int64_t next = out->count[i] + (round > 0 ? 1 : -1);
+            if (s[i].rate <= 0 || next > s[i].max || next < s[i].min)
+                continue;
+            double gain = (round > 0 ? 1 : -1) * (each * s[i].rate - (double)out->count[i]);
+            if (gain > most + 1e-12) {
+                most = gain;
+                best = i;
+            }
+        }
+        if (best == n) {
+            out->feasible = false;
+            return;
+        }
+        out->count[best] += round > 0 ? 1 : -1;
+    }
+}
+
+enum hv_status hv_distribute_ratio(const struct hv_share *shares, size_t n, int64_t total,
+                                   struct hv_arena *arena, struct hv_distribution *out,
+                                   struct hv_err *err)
+{
+    memset(out, 0, sizeof *out);
+    out->objective = out->bound = HV_UNKNOWN;
+    out->method = "largest-remainder";
+    out->proof = "proportions rounded; no optimum is claimed";
+    enum hv_status st = hv_distribute_check(shares, n, total, err);
+    if (st != HV_OK)
+        return st;
+    double all = 0, each = 0, weight;
+    bool *fixed = hv_arena_new(arena, bool, n), again = true;
+    int64_t left = total;
+    out->count = hv_arena_new(arena, int64_t, n);
+    for (size_t i = 0; i < n; i++) {
+        if (shares[i].size != 1)
+            return hv_err_set(err, HV_EINPUT, "share %zu: proportions need sizes of 1", i + 1);
+        all += shares[i].rate;
+    }
+    while (again) {
+        left = total;
+        weight = 0;
+        for (size_t i = 0; i < n; i++) {
+            left -= fixed[i] ? out->count[i] : 0;
+            weight += fixed[i] ? 0 : shares[i].rate;
+        }
+        each = weight > 0 ? (double)left / weight : 0;
+        again = fix_outside(shares, n, each, out->count, fixed);
+    }
+    out->feasible = true;
+    round_shares(shares, n, each, left, out, fixed);
+    out->objective = 0;
+    for (size_t i = 0; i < n && all > 0; i++)
+        out->objective = fmax(out->objective,
+                              fabs((double)out->count[i] - (double)total * shares[i].rate / all));
+    if (!out->feasible)
+        out->objective = HV_UNKNOWN;
+    return HV_OK;
+}
+
+struct item {
+    double size;
+    size_t index;
+};
+
+static int by_size(const void *pa, const void *pb)
+{
+    const struct item *a = pa, *b = pb;
+    if (a->size != b->size)
+        return a->size < b->size ? 1 : -1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots,
+                                 struct hv_arena *arena, struct hv_distribution *out,
+                                 struct hv_err *err)
+{
+    memset(out, 0, sizeof *out);
+    if (n_slots == 0 || n_slots > HV_DISTRIBUTE_MAX_SHARES || n > HV_DISTRIBUTE_MAX_SHARES)
+        return hv_err_set(err, HV_EINPUT, "expected 1 to %zu slots and at most as many items",
+                          HV_DISTRIBUTE_MAX_SHARES);
+    struct item *order = hv_arena_new(arena, struct item, n);
+    double *load = hv_arena_new(arena, double, n_slots), sum = 0;
+    out->count = hv_arena_new(arena, int64_t, n);
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(items[i]) || items[i] < 0)
+            return hv_err_set(err, HV_EINPUT,
+                              "item %zu: expected a finite size that is not negative", i + 1);
+        order[i] = (struct item){items[i], i};
+        sum += items[i];
+    }
+    if (n)
+        qsort(order, n, sizeof *order, by_size);
+    for (size_t i = 0; i < n; i++) {
+        size_t slot = 0;
+        for (size_t k = 1; k < n_slots; k++)
+            if (load[k] < load[slot])
+                slot = k;
+        load[slot] += order[i].size;
+        out->count[order[i].index] = (int64_t)slot;
+        out->objective = fmax(out->objective, load[slot]);
+    }
+    out->bound = fmax(sum / (double)n_slots, n ? order[0].size : 0);
+    if (n > n_slots)
+        out->bound = fmax(out->bound, order[n_slots - 1].size + order[n_slots].size);
+    out->feasible = true;
+    out->proven = out->objective <= out->bound * (1 + 1e-12);
+    out->method = "longest-first";
+    out->proof = "the bound is the largest of mean load, biggest item and a forced pair";
+    return HV_OK;
+}

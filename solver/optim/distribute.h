@@ -1,0 +1,79 @@
+/**
+ * Integer distribution of a total over shares: batches over replicas, items over slots.
+ *
+ * Everything is in numbers of the caller's unit. Deterministic; ties go to the lowest index.
+ */
+#ifndef HV_SOLVER_OPTIM_DISTRIBUTE_H
+#define HV_SOLVER_OPTIM_DISTRIBUTE_H
+
+#include "solver/base/arena.h"
+#include "solver/base/status.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Largest total. */
+#define HV_DISTRIBUTE_MAX_TOTAL ((int64_t)1 << 40)
+/** Largest number of shares. */
+#define HV_DISTRIBUTE_MAX_SHARES ((size_t)1 << 20)
+
+/** One share: it gets a count n with min ≤ n ≤ max, worth n · size of the total. */
+struct hv_share {
+    double fixed;     /**< time without any count, ≥ 0 */
+    double rate;      /**< time per count, ≥ 0 (minvar: weight; ratio: proportion) */
+    int64_t size;     /**< > 0 */
+    int64_t min, max; /**< 0 ≤ min ≤ max */
+};
+
+/** Answer; the array lives in the arena of the call. */
+struct hv_distribution {
+    bool feasible, proven;
+    double objective, bound; /**< HV_UNKNOWN when infeasible */
+    int64_t *count;          /**< one per share */
+    const char *method, *proof;
+};
+
+/** Checks numbers and ranges. Errors: HV_EINPUT naming the share, HV_ELIMIT. */
+enum hv_status hv_distribute_check(const struct hv_share *shares, size_t n, int64_t total,
+                                   struct hv_err *err) HV_NODISCARD;
+
+/**
+ * Minimises max over shares of fixed + count·rate, with Σ count·size = total. Exact.
+ *
+ * Equal sizes: Newton steps on the threshold, then single units: O(n log) plus O(n) per unit left
+ * over. Mixed sizes: threshold search with a bounded subset sum per step,
+ * O(total/gcd · distinct sizes · log).
+ * Errors: HV_ELIMIT when total/gcd times distinct sizes exceeds 64 million (mixed sizes only).
+ */
+enum hv_status hv_distribute_minmax(const struct hv_share *shares, size_t n, int64_t total,
+                                    struct hv_arena *arena, struct hv_distribution *out,
+                                    struct hv_err *err) HV_NODISCARD;
+
+/**
+ * Minimises Σ (rate·count - mean)², mean over the shares of rate·count (unweighted), with
+ * Σ count·size = total: shares are templates, sizes their instances (Oobleck, SOSP'23, §4.2.2).
+ * Exact branch and bound, meant for up to about ten shares; `proven` is false when it ended after
+ * 20 million nodes. Needs rate > 0.
+ */
+enum hv_status hv_distribute_minvar(const struct hv_share *shares, size_t n, int64_t total,
+                                    struct hv_arena *arena, struct hv_distribution *out,
+                                    struct hv_err *err) HV_NODISCARD;
+
+/**
+ * Counts in proportion to `rate` with Σ count = total, largest remainder first, min and max kept
+ * (sizes must be 1). objective = the largest difference from the exact proportion.
+ */
+enum hv_status hv_distribute_ratio(const struct hv_share *shares, size_t n, int64_t total,
+                                   struct hv_arena *arena, struct hv_distribution *out,
+                                   struct hv_err *err) HV_NODISCARD;
+
+/**
+ * Longest processing time first: items in falling size, each onto the emptiest of n_slots slots.
+ * out->count[i] = slot of item i; objective = fullest slot; bound = the largest of the biggest
+ * item, the mean load, and the two items that must share a slot. O(n log n + n · slots).
+ */
+enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots,
+                                 struct hv_arena *arena, struct hv_distribution *out,
+                                 struct hv_err *err) HV_NODISCARD;
+
+#endif

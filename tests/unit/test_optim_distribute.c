@@ -1,0 +1,166 @@
+/* Integer distribution against enumeration, and figures from the literature. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "solver/base/arena.h"
+#include "solver/base/rng.h"
+#include "solver/optim/distribute.h"
+
+enum { MAX_N = 5 };
+
+static double judge(const struct hv_share *s, const int64_t *c, size_t n, bool variance)
+{
+    double max = 0, mean = 0, squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        max = fmax(max, s[i].fixed + (double)c[i] * s[i].rate);
+        mean += s[i].rate * (double)c[i] / (double)n;
+    }
+    for (size_t i = 0; i < n; i++)
+        squares += pow(s[i].rate * (double)c[i] - mean, 2);
+    return variance ? squares : max;
+}
+
+static double brute(const struct hv_share *s, int64_t *c, size_t n, size_t i, int64_t left,
+                    bool variance)
+{
+    double best = HUGE_VAL;
+    if (i == n)
+        return left == 0 ? judge(s, c, n, variance) : HUGE_VAL;
+    for (c[i] = s[i].min; c[i] <= s[i].max && c[i] * s[i].size <= left; c[i]++)
+        best = fmin(best, brute(s, c, n, i + 1, left - c[i] * s[i].size, variance));
+    return best;
+}
+
+static void check_answer(const struct hv_share *s, size_t n, int64_t total, bool variance,
+                         const struct hv_distribution *d, int at)
+{
+    int64_t c[MAX_N], sum = 0;
+    double want = brute(s, c, n, 0, total, variance);
+    if (isinf(want)) {
+        assert_false(d->feasible);
+        return;
+    }
+    assert_true(d->feasible && d->proven);
+    if (fabs(d->objective - want) > 1e-9 * fmax(1, want))
+        fail_msg("case %d: %.12g, enumeration says %.12g", at, d->objective, want);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(d->count[i] >= s[i].min && d->count[i] <= s[i].max);
+        sum += d->count[i] * s[i].size;
+    }
+    assert_true(sum == total);
+    assert_true(fabs(judge(s, d->count, n, variance) - want) < 1e-9 * fmax(1, want));
+}
+
+static void random_splits_match_enumeration(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 9);
+    for (int k = 0; k < 8000; k++) {
+        struct hv_share s[MAX_N];
+        struct hv_distribution d;
+        struct hv_arena arena = {0};
+        size_t n = 1 + hv_rng_below(&rng, MAX_N);
+        bool whole = hv_rng_below(&rng, 2), mixed = hv_rng_below(&rng, 2);
+        for (size_t i = 0; i < n; i++) {
+            s[i].fixed = whole ? (double)hv_rng_below(&rng, 5) : 5 * hv_rng_double(&rng);
+            s[i].rate = whole ? (double)hv_rng_below(&rng, 4) : 3 * hv_rng_double(&rng);
+            s[i].size = mixed ? 1 + (int64_t)hv_rng_below(&rng, 4) : 1 + (k % 3 == 0);
+            s[i].min = (int64_t)hv_rng_below(&rng, 2);
+            s[i].max = s[i].min + (int64_t)hv_rng_below(&rng, 12);
+        }
+        int64_t total = (int64_t)hv_rng_below(&rng, 26);
+        assert_int_equal(hv_distribute_minmax(s, n, total, &arena, &d, NULL), HV_OK);
+        check_answer(s, n, total, false, &d, k);
+        for (size_t i = 0; i < n; i++)
+            s[i].rate += 0.5;
+        assert_int_equal(hv_distribute_minvar(s, n, total, &arena, &d, NULL), HV_OK);
+        check_answer(s, n, total, true, &d, k);
+        hv_arena_free(&arena);
+    }
+}
+
+/* Oobleck's batch distribution (SOSP'23, §4.2.2): T/S = (4, 3), 14 micro-batches → (6, 8), 0;
+ * T/S = (6, 4) with two pipelines of the first template, 16 → (5, 6), 18. */
+static void least_variance_of_the_literature(void **state)
+{
+    (void)state;
+    struct hv_arena arena = {0};
+    struct hv_distribution d;
+    const struct hv_share a[] = {{0, 4, 1, 1, 99}, {0, 3, 1, 1, 99}};
+    const struct hv_share b[] = {{0, 6, 2, 1, 99}, {0, 4, 1, 1, 99}};
+    assert_int_equal(hv_distribute_minvar(a, 2, 14, &arena, &d, NULL), HV_OK);
+    assert_true(d.objective == 0 && d.count[0] == 6 && d.count[1] == 8);
+    assert_int_equal(hv_distribute_minvar(b, 2, 16, &arena, &d, NULL), HV_OK);
+    assert_true(fabs(d.objective - 18) < 1e-9 && d.count[0] == 5 && d.count[1] == 6);
+    hv_arena_free(&arena);
+}
+
+static void proportions_keep_limits(void **state)
+{
+    (void)state;
+    struct hv_arena arena = {0};
+    struct hv_distribution d;
+    struct hv_share s[] = {{0, 1, 1, 0, 99}, {0, 1, 1, 0, 99}, {0, 1, 1, 0, 99}};
+    assert_int_equal(hv_distribute_ratio(s, 3, 10, &arena, &d, NULL), HV_OK);
+    assert_true(d.count[0] == 4 && d.count[1] == 3 && d.count[2] == 3);
+    s[0].rate = 8;
+    s[0].max = 5;
+    assert_int_equal(hv_distribute_ratio(s, 3, 10, &arena, &d, NULL), HV_OK);
+    assert_true(d.count[0] == 5 && d.count[1] == 3 && d.count[2] == 2);
+    s[2].min = 4;
+    assert_int_equal(hv_distribute_ratio(s, 3, 10, &arena, &d, NULL), HV_OK);
+    assert_true(d.count[0] == 5 && d.count[1] == 1 && d.count[2] == 4);
+    s[1].max = 0;
+    s[2].max = 4;
+    assert_int_equal(hv_distribute_ratio(s, 3, 10, &arena, &d, NULL), HV_OK);
+    assert_false(d.feasible);
+    hv_arena_free(&arena);
+}
+
+static void longest_first_has_a_valid_bound(void **state)
+{
+    (void)state;
+    struct hv_arena arena = {0};
+    struct hv_distribution d;
+    const double items[] = {5, 5, 4, 4, 3, 3, 3}; /* Graham's example: 11 for an optimum of 9 */
+    assert_int_equal(hv_distribute_lpt(items, 7, 3, &arena, &d, NULL), HV_OK);
+    assert_true(d.objective == 11 && d.bound == 9 && !d.proven);
+    assert_int_equal(hv_distribute_lpt(items, 7, 0, &arena, &d, NULL), HV_EINPUT);
+    hv_arena_free(&arena);
+}
+
+static void bad_shares_are_refused(void **state)
+{
+    (void)state;
+    struct hv_arena arena = {0};
+    struct hv_distribution d;
+    struct hv_share s = {0, 1, 1, 0, 9};
+    assert_int_equal(hv_distribute_minmax(&s, 0, 1, &arena, &d, NULL), HV_EINPUT);
+    s.rate = (double)NAN;
+    assert_int_equal(hv_distribute_minmax(&s, 1, 1, &arena, &d, NULL), HV_EINPUT);
+    s.rate = 1;
+    s.size = 0;
+    assert_int_equal(hv_distribute_minmax(&s, 1, 1, &arena, &d, NULL), HV_EINPUT);
+    s.size = 1;
+    s.min = 10;
+    assert_int_equal(hv_distribute_minmax(&s, 1, 1, &arena, &d, NULL), HV_EINPUT);
+    hv_arena_free(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_splits_match_enumeration),
+        cmocka_unit_test(least_variance_of_the_literature),
+        cmocka_unit_test(proportions_keep_limits),
+        cmocka_unit_test(longest_first_has_a_valid_bound),
+        cmocka_unit_test(bad_shares_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

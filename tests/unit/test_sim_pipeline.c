@@ -1,0 +1,491 @@
+/* Time, idle, memory, critical path and slack of schedules: closed forms and brute force. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "solver/base/rng.h"
+#include "solver/sim/closed.h"
+#include "solver/sim/pipeline.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * (1 + fabs(b));
+}
+
+#define NEAR(a, b) assert_true(is_near((a), (b)))
+
+/* a compiled schedule with the same times on every stage */
+struct fixture {
+    struct hv_arena a;
+    struct hv_schedule s;
+    struct hv_pipe g;
+    struct hv_pipe_cost cost;
+    struct hv_pipe_run run;
+    double *stage_s;
+};
+
+static void price(struct fixture *x, double f, double b, double w, double hop)
+{
+    x->stage_s = hv_arena_new(&x->a, double, (size_t)x->s.n_stages *HV_OP_KIND_N);
+    for (int32_t i = 0; i < x->s.n_stages; i++) {
+        double row[HV_OP_KIND_N] = {
+            [HV_OP_F] = f, [HV_OP_B] = b, [HV_OP_W] = w, [HV_OP_BW] = b + w, [HV_OP_R] = f};
+        memcpy(x->stage_s + (size_t)i * HV_OP_KIND_N, row, sizeof row);
+    }
+    x->cost = (struct hv_pipe_cost){.stage_s = x->stage_s, .hop_all_s = hop};
+    hv_pipe_run_new(&x->a, &x->g, &x->run);
+    hv_pipe_time(&x->g, &x->cost, &x->run);
+}
+
+static void build(struct fixture *x, const char *name, int32_t p, int32_t m, int32_t v,
+                  const char *key, const char *value)
+{
+    const struct hv_schedule_row *row;
+    struct hv_schedule_input in;
+    *x = (struct fixture){0};
+    assert_int_equal(hv_schedule_find(name, &row, NULL), HV_OK);
+    hv_schedule_input_init(&in, row, p, m);
+    in.chunks = v;
+    if (key) {
+        assert_int_equal(hv_schedule_set_option(&in, key, value, NULL), HV_OK);
+    }
+    assert_int_equal(hv_schedule_make(&x->a, &in, &x->s, NULL), HV_OK);
+    assert_int_equal(hv_pipe_compile(&x->a, &x->s, &x->g, NULL), HV_OK);
+}
+
+static double makespan(const char *name, const struct hv_closed_input *c, const char *key,
+                       const char *value, double share)
+{
+    struct fixture x;
+    build(&x, name, (int32_t)c->ranks, (int32_t)c->micro_batches, (int32_t)c->chunks, key, value);
+    price(&x, c->f_s / share, c->b_s / share, c->w_s / share, c->hop_s);
+    double t = x.run.makespan_s;
+    hv_arena_free(&x.a);
+    return t;
+}
+
+/* times are multiples of 1/8, so that sums are exact */
+static double some(struct hv_rng *r, double lo, double hi)
+{
+    return lo + floor(hv_rng_double(r) * (hi - lo) * 8) / 8;
+}
+
+static void closed_forms(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 7);
+    for (int i = 0; i < 100; i++) {
+        double p = (double)(2 + hv_rng_below(&r, 6)), rounds = (double)(2 + hv_rng_below(&r, 3));
+        struct hv_closed_input c = {.ranks = p, .micro_batches = p * rounds, .chunks = 1};
+        c.f_s = some(&r, 8, 16);
+        c.b_s = some(&r, 8, 16);
+        c.w_s = some(&r, 4, 8);
+        NEAR(makespan("gpipe", &c, NULL, NULL, 1), hv_closed_gpipe_s(&c));
+        NEAR(makespan("zb-h1", &c, NULL, NULL, 1), hv_closed_zb_h1_s(&c));
+        NEAR(makespan("zb-h2", &c, NULL, NULL, 1), hv_closed_zb_h2_s(&c));
+        NEAR(makespan("seq1f1b", &c, "slices", "4", 4), hv_closed_seq1f1b_s(&c, 4));
+        c.hop_s = 0.125;
+        NEAR(makespan("1f1b", &c, NULL, NULL, 1), hv_closed_1f1b_s(&c));
+        c.hop_s = 0;
+        c.chunks = 2;
+        NEAR(makespan("interleaved", &c, NULL, NULL, 2), hv_closed_interleaved_s(&c));
+        NEAR(makespan("breadth-first", &c, NULL, NULL, 2), hv_closed_interleaved_s(&c));
+    }
+}
+
+/* bubble rates of Zero Bubble (ICLR'24), Table 5, from the times of its Table 6 in ms, p = 8, m =
+ * 24 */
+static void published_bubbles(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p"};
+    static const struct {
+        double f, b, w, c, bubble[5];
+    } rows[] = {
+        {18.522, 18.086, 9.337, 0.601, {0.2431, 0.1585, 0.1083, 0.1585, 0.0433}},
+        {29.718, 29.444, 19.927, 0.527, {0.2347, 0.1323, 0.0698, 0.1323, 0.0029}},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows) * HV_COUNT(names); i++) {
+        size_t k = i % HV_COUNT(names), at = i / HV_COUNT(names);
+        const struct hv_schedule_row *row;
+        struct hv_schedule_input in;
+        struct fixture x = {0};
+        assert_int_equal(hv_schedule_find(names[k], &row, NULL), HV_OK);
+        hv_schedule_input_init(&in, row, 8, 24);
+        in.cost = (struct hv_stage_cost){rows[at].f, rows[at].b, rows[at].w};
+        in.hop_s = rows[at].c;
+        assert_int_equal(hv_schedule_make(&x.a, &in, &x.s, NULL), HV_OK);
+        assert_int_equal(hv_pipe_compile(&x.a, &x.s, &x.g, NULL), HV_OK);
+        price(&x, rows[at].f, rows[at].b, rows[at].w, rows[at].c);
+        assert_true(fabs(x.run.span_bubble_frac - rows[at].bubble[k]) < 1.01e-4);
+        hv_arena_free(&x.a);
+    }
+}
+
+/* with f = b = w the heuristic with twice the memory, and ZB-V, leave no bubble in the span */
+static void zero_bubble_has_none(void **state)
+{
+    (void)state;
+    struct fixture x;
+    build(&x, "zb-2p", 4, 12, 1, NULL, NULL);
+    price(&x, 1, 1, 1, 0);
+    NEAR(x.run.longest_span_s, 36);
+    NEAR(x.run.span_bubble_frac, 0);
+    assert_true(x.run.makespan_s > 36);
+    hv_arena_free(&x.a);
+    build(&x, "zb-v", 4, 8, 2, NULL, NULL);
+    price(&x, 1, 1, 1, 0);
+    NEAR(x.run.longest_span_s, 48);
+    hv_arena_free(&x.a);
+}
+
+/*
+ * Bubbles in chunk slots (f = b = w = 1, m ≥ 2p) of the controllable-memory family, NeurIPS'24:
+ * V-Half 3p − 7 (p even), 3p − 4 (p odd); V-Min 4p − 7 (3 divides p), else 4p − 5; 1F1B-V as run
+ * with its authors' program.
+ */
+static void controllable_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int32_t p;
+        double bubble;
+        int32_t peak; /* chunk activations on the worst rank */
+    } cases[] = {
+        {"v-half", 4, 5, 6},   {"v-half", 5, 11, 6},  {"v-half", 8, 17, 10}, {"v-min", 4, 11, 4},
+        {"v-min", 6, 17, 6},   {"v-min", 8, 27, 8},   {"1f1b-v", 4, 15, 6},  {"1f1b-v", 5, 18, 8},
+        {"1f1b-v", 6, 22, 10}, {"1f1b-v", 8, 33, 12},
+    };
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        struct fixture x;
+        int32_t peaks[8], most = 0;
+        build(&x, cases[i].name, cases[i].p, 2 * cases[i].p, 2, NULL, NULL);
+        price(&x, 1, 1, 1, 0);
+        NEAR(x.run.longest_span_s - 6 * 2 * cases[i].p, cases[i].bubble);
+        hv_schedule_peak_inflight(&x.s, peaks);
+        for (int32_t r = 0; r < cases[i].p; r++) {
+            most = peaks[r] > most ? peaks[r] : most;
+        }
+        assert_int_equal(most, cases[i].peak);
+        hv_arena_free(&x.a);
+    }
+}
+
+/* the overlapped pair counts once; default duration = the sum */
+static void pairs(void **state)
+{
+    (void)state;
+    struct fixture x;
+    build(&x, "dualpipe", 4, 8, 1, NULL, NULL);
+    price(&x, 1, 1, 1, 0);
+    double plain = x.run.makespan_s;
+    NEAR(x.run.busy_s, 4 * 8 * 3);
+    double *pair = hv_arena_new(&x.a, double, (size_t)x.s.n_groups);
+    for (int32_t i = 0; i < x.s.n_groups; i++) {
+        pair[i] = 2;
+    }
+    x.cost.pair_s = pair;
+    hv_pipe_time(&x.g, &x.cost, &x.run);
+    NEAR(x.run.busy_s, 4 * 8 * 3 - (double)x.s.n_groups);
+    assert_true(x.run.makespan_s < plain);
+    hv_arena_free(&x.a);
+}
+
+/* a recompute right after its forward is free with except-last and only there */
+static void free_recompute(void **state)
+{
+    (void)state;
+    struct fixture x;
+    build(&x, "gpipe", 3, 4, 1, "recompute", "full");
+    price(&x, 2, 2, 2, 0);
+    NEAR(x.run.makespan_s, 6 * 8);
+    hv_arena_free(&x.a);
+    build(&x, "gpipe", 3, 4, 1, "recompute", "except-last");
+    price(&x, 2, 2, 2, 0);
+    NEAR(x.run.makespan_s, 6 * 8 - 2);
+    hv_arena_free(&x.a);
+}
+
+/* ---- random orders against brute force
+ * --------------------------------------------------------------- */
+
+struct world {
+    int32_t p, n_stages, m;
+    int32_t rank_of[8];
+    uint8_t done[8][6]; /* 1 = F, 2 = B, 4 = W, 8 = BW */
+    bool split[8];
+    char text[8][200][16];
+    const char *tokens[8][200];
+    struct hv_order_text order[8];
+};
+
+static bool can_run(const struct world *w, int32_t s, int32_t i, int kind)
+{
+    unsigned d = w->done[s][i], b = 2 | 8;
+    switch (kind) {
+    case 0:
+        return !(d & 1) && (s == 0 || (w->done[s - 1][i] & 1));
+    case 1:
+        return (d & 1) && !(d & b) && (s + 1 == w->n_stages || (w->done[s + 1][i] & b));
+    default:
+        return (d & 2) && !(d & 4);
+    }
+}
+
+/* plays a random valid order */
+static void play(struct world *w, struct hv_rng *r)
+{
+    static const char *const names[] = {"F", "B", "W", "BW"};
+    *w = (struct world){.p = (int32_t)(1 + hv_rng_below(r, 4)),
+                        .m = (int32_t)(1 + hv_rng_below(r, 5))};
+    w->n_stages = w->p * (int32_t)(1 + hv_rng_below(r, 2));
+    int total = 0, played = 0;
+    for (int32_t s = 0; s < w->n_stages; s++) {
+        w->rank_of[s] = (int32_t)hv_rng_below(r, (uint64_t)w->p);
+        w->split[s] = hv_rng_below(r, 2) == 1;
+        total += w->m * (w->split[s] ? 3 : 2);
+    }
+    while (played < total) {
+        int32_t s = (int32_t)hv_rng_below(r, (uint64_t)w->n_stages);
+        int32_t i = (int32_t)hv_rng_below(r, (uint64_t)w->m);
+        int kind = (int)hv_rng_below(r, 3);
+        if (!can_run(w, s, i, kind)) {
+            continue;
+        }
+        int shown = kind == 1 && !w->split[s] ? 3 : kind;
+        w->done[s][i] |= (uint8_t)(1u << shown);
+        struct hv_order_text *o = &w->order[w->rank_of[s]];
+        char *text = w->text[w->rank_of[s]][o->n];
+        snprintf(text, 16, "%s%d.%d", names[shown], s, i);
+        w->tokens[w->rank_of[s]][o->n++] = text;
+        played++;
+    }
+    for (int32_t k = 0; k < w->p; k++) {
+        w->order[k].tokens = w->tokens[k];
+    }
+}
+
+/* is y's end a bound on x's start? Returns the hop cost, or −1 */
+static double bound(const struct hv_schedule *s, const struct hv_pipe_cost *c, size_t x, size_t y)
+{
+    const struct hv_op *a = &s->ops[x], *b = &s->ops[y];
+    int32_t ra = hv_schedule_rank_of(s, x), rb = hv_schedule_rank_of(s, y);
+    bool back_a = a->kind == HV_OP_B || a->kind == HV_OP_BW;
+    bool back_b = b->kind == HV_OP_B || b->kind == HV_OP_BW;
+    if (ra == rb && y < x) {
+        return 0;
+    }
+    if (a->mb != b->mb) {
+        return -1;
+    }
+    if (a->kind == HV_OP_F && b->kind == HV_OP_F && b->stage == a->stage - 1) {
+        return ra == rb ? 0 : c->hop_s[b->stage];
+    }
+    if (back_a && back_b && b->stage == a->stage + 1) {
+        return ra == rb ? 0 : c->hop_s[s->graph.n_edges + a->stage];
+    }
+    return -1;
+}
+
+/* starts by relaxing every constraint until nothing moves */
+static void relax(const struct hv_schedule *s, const struct hv_pipe_cost *c, double *start)
+{
+    size_t n = hv_schedule_n_ops(s);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t x = 0; x < n; x++) {
+            for (size_t y = 0; y < n; y++) {
+                double hop = x == y ? -1 : bound(s, c, x, y);
+                double t = start[y] + c->op_s[y] + hop;
+                if (hop >= 0 && t > start[x]) {
+                    start[x] = t;
+                    moved = true;
+                }
+            }
+        }
+    }
+}
+
+static void check_idle_and_path(struct fixture *x)
+{
+    struct hv_pipe_rank *idle = hv_arena_new(&x->a, struct hv_pipe_rank, (size_t)x->s.n_ranks);
+    double *slack = hv_arena_new(&x->a, double, (size_t)x->g.n_nodes + 1);
+    const struct hv_pipe_link *path;
+    size_t n_path;
+    hv_pipe_idle(&x->g, &x->cost, &x->run, idle);
+    for (int32_t r = 0; r < x->s.n_ranks; r++) {
+        const struct hv_pipe_rank *k = &idle[r];
+        NEAR(k->busy_s + k->warmup_s + k->steady_s + k->cooldown_s + k->comm_s, x->run.makespan_s);
+        assert_true(k->warmup_s >= 0 && k->steady_s >= 0 && k->cooldown_s >= -1e-9 &&
+                    k->comm_s >= 0);
+    }
+    hv_pipe_slack(&x->g, &x->cost, &x->run, slack);
+    hv_pipe_critical(&x->a, &x->g, &x->cost, &x->run, &path, &n_path);
+    assert_int_equal(path[0].reason, HV_PIPE_START);
+    double t = 0;
+    for (size_t i = 0; i < n_path; i++) {
+        NEAR(x->run.node_start_s[path[i].node], t + path[i].hop_s);
+        NEAR(slack[path[i].node], 0);
+        t = x->run.node_end_s[path[i].node];
+    }
+    NEAR(t, x->run.makespan_s);
+}
+
+/* delaying an op by its slack keeps the makespan, by more than that makes it longer */
+static void check_slack(struct fixture *x, double *op_s, size_t i)
+{
+    double *slack = hv_arena_new(&x->a, double, (size_t)x->g.n_nodes + 1);
+    hv_pipe_slack(&x->g, &x->cost, &x->run, slack);
+    double before = x->run.makespan_s, own = op_s[i], room = slack[i];
+    op_s[i] = own + room;
+    hv_pipe_time(&x->g, &x->cost, &x->run);
+    NEAR(x->run.makespan_s, before);
+    op_s[i] = own + room + 1;
+    hv_pipe_time(&x->g, &x->cost, &x->run);
+    NEAR(x->run.makespan_s, before + 1);
+    op_s[i] = own;
+    hv_pipe_time(&x->g, &x->cost, &x->run);
+}
+
+static void check_memory(struct fixture *x, struct hv_rng *r)
+{
+    size_t n = (size_t)x->s.n_stages;
+    double *act = hv_arena_new(&x->a, double, n), *kept = hv_arena_new(&x->a, double, n);
+    double *start = hv_arena_new(&x->a, double, n *HV_OP_KIND_N);
+    double *end = hv_arena_new(&x->a, double, n *HV_OP_KIND_N);
+    for (size_t i = 0; i < n; i++) {
+        act[i] = (double)(1 + hv_rng_below(r, 100));
+        kept[i] = (double)hv_rng_below(r, (uint64_t)act[i] + 1);
+    }
+    hv_pipe_memory_simple(&x->s, act, kept, NULL, start, end);
+    struct hv_pipe_memory mem = {.start_bytes = start, .end_bytes = end};
+    struct hv_pipe_peak peaks[8];
+    hv_pipe_peaks(&x->g, &x->run, &mem, peaks);
+    for (int32_t k = 0; k < x->s.n_ranks; k++) {
+        size_t steps = hv_pipe_trace(&x->g, &x->run, &mem, k, NULL);
+        struct hv_memory_step *trace = hv_arena_new(&x->a, struct hv_memory_step, steps);
+        assert_int_equal(hv_pipe_trace(&x->g, &x->run, &mem, k, trace), steps);
+        double most = 0;
+        for (size_t i = 0; i < steps; i++) {
+            assert_true(trace[i].bytes >= -1e-9);
+            assert_true(i == 0 || trace[i].at_s > trace[i - 1].at_s);
+            most = trace[i].bytes > most ? trace[i].bytes : most;
+        }
+        NEAR(trace[steps - 1].bytes, 0);
+        NEAR(peaks[k].end_bytes, 0);
+        assert_true(most <= peaks[k].peak_bytes + 1e-9);
+    }
+}
+
+static void random_orders(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 11);
+    struct world *w = calloc(1, sizeof *w);
+    for (int i = 0; i < 200; i++) {
+        const struct hv_schedule_row *row;
+        struct hv_schedule_input in;
+        struct fixture x = {0};
+        play(w, &r);
+        assert_int_equal(hv_schedule_find("explicit", &row, NULL), HV_OK);
+        hv_schedule_input_init(&in, row, w->p, w->m);
+        in.chunks = w->n_stages / w->p;
+        in.order = w->order;
+        assert_int_equal(hv_schedule_make(&x.a, &in, &x.s, NULL), HV_OK);
+        assert_int_equal(hv_pipe_compile(&x.a, &x.s, &x.g, NULL), HV_OK);
+        size_t n = hv_schedule_n_ops(&x.s);
+        double *op_s = hv_arena_new(&x.a, double, n), *hop_s = hv_arena_new(&x.a, double, 32);
+        double *start = hv_arena_new(&x.a, double, n), sum = 0;
+        for (size_t k = 0; k < n; k++) {
+            op_s[k] = some(&r, 0.5, 9);
+            sum += op_s[k];
+        }
+        for (int32_t k = 0; k < x.g.n_hops; k++) {
+            hop_s[k] = some(&r, 0, 3);
+        }
+        x.cost = (struct hv_pipe_cost){.op_s = op_s, .hop_s = hop_s};
+        hv_pipe_run_new(&x.a, &x.g, &x.run);
+        hv_pipe_time(&x.g, &x.cost, &x.run);
+        NEAR(x.run.busy_s, sum);
+        relax(&x.s, &x.cost, start);
+        for (size_t k = 0; k < n; k++) {
+            NEAR(hv_pipe_op_start_s(&x.g, &x.run, k), start[k]);
+        }
+        check_idle_and_path(&x);
+        check_slack(&x, op_s, (size_t)hv_rng_below(&r, n));
+        check_memory(&x, &r);
+        hv_arena_free(&x.a);
+    }
+    free(w);
+}
+
+/* a slower rank and a longer micro-batch act on the table of stage times */
+static void scales(void **state)
+{
+    (void)state;
+    struct fixture x;
+    build(&x, "1f1b", 2, 3, 1, NULL, NULL);
+    price(&x, 1, 1, 1, 0);
+    static const double rank_scale[] = {1, 2}, mb_scale[] = {1, 1, 3};
+    x.cost.rank_scale = rank_scale;
+    x.cost.mb_scale = mb_scale;
+    hv_pipe_time(&x.g, &x.cost, &x.run);
+    /* rank 0: 3·(1 + 1 + 3); rank 1 twice that: 6 + 6 + 18, one F before and one BW after */
+    NEAR(x.run.busy_s, 15 + 30);
+    NEAR(x.run.makespan_s, 1 + 30 + 6);
+    hv_arena_free(&x.a);
+}
+
+/* two towers feed one stage: it waits for both, and both for its gradient */
+static void graph_of_stages(void **state)
+{
+    (void)state;
+    static const int32_t from[] = {0, 1}, to[] = {2, 2};
+    struct hv_stage_graph graph = {2, from, to};
+    static const char *const r0[] = {"F0.0", "BW0.0"}, *const r1[] = {"F1.0", "BW1.0"},
+                             *const r2[] = {"F2.0", "BW2.0"};
+    struct hv_order_text order[] = {{r0, 2}, {r1, 2}, {r2, 2}};
+    const struct hv_schedule_row *row;
+    struct hv_schedule_input in;
+    struct fixture x = {0};
+    assert_int_equal(hv_schedule_find("explicit", &row, NULL), HV_OK);
+    hv_schedule_input_init(&in, row, 3, 1);
+    in.order = order;
+    in.graph = &graph;
+    assert_int_equal(hv_schedule_make(&x.a, &in, &x.s, NULL), HV_OK);
+    assert_int_equal(hv_pipe_compile(&x.a, &x.s, &x.g, NULL), HV_OK);
+    static const double op_s[] = {3, 1, 5, 1, 2, 2}, hop_s[] = {1, 0.5, 0.25, 0.125};
+    x.cost = (struct hv_pipe_cost){.op_s = op_s, .hop_s = hop_s};
+    hv_pipe_run_new(&x.a, &x.g, &x.run);
+    hv_pipe_time(&x.g, &x.cost, &x.run);
+    NEAR(x.run.node_start_s[4], 5.5); /* the slower tower: 5 + 0.5, the other 3 + 1 */
+    NEAR(x.run.node_start_s[1], 9.5 + 0.25);
+    NEAR(x.run.node_start_s[3], 9.5 + 0.125);
+    hv_arena_free(&x.a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(closed_forms),
+        cmocka_unit_test(published_bubbles),
+        cmocka_unit_test(zero_bubble_has_none),
+        cmocka_unit_test(controllable_memory),
+        cmocka_unit_test(pairs),
+        cmocka_unit_test(free_recompute),
+        cmocka_unit_test(random_orders),
+        cmocka_unit_test(scales),
+        cmocka_unit_test(graph_of_stages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+/* Grid, layout, theme, keys, widgets: properties and files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "solver/base/file.h"
+#include "ui/view/layout.h"
+#include "ui/view/widgets.h"
+
+static void grid_clips_and_keeps_wide_halves_together(void **state)
+{
+    (void)state;
+    struct hv_grid g = {0};
+    struct hv_str s = {0};
+    hv_grid_resize(&g, 6, 2);
+    assert_int_equal(hv_grid_put(&g, 0, 0, -1, "a漢b", 1), 4);
+    (void)hv_grid_put(&g, 2, 0, 1, "x", 0); /* the right half of the wide one */
+    (void)hv_grid_put(&g, 5, 1, -1, "漢", 0);
+    (void)hv_grid_put(&g, -1, 1, -1, "yz", 0);
+    hv_grid_dump(&g, &s);
+    assert_string_equal(hv_str_cstr(&s), "a xb\nz\n");
+    hv_str_clear(&s);
+    (void)hv_grid_put_user(&g, 0, 0, -1, "\033[2J", 0);
+    hv_grid_dump(&g, &s);
+    assert_null(strchr(hv_str_cstr(&s), '\033'));
+    hv_str_free(&s);
+    hv_grid_free(&g);
+}
+
+static void bars_have_eighths(void **state)
+{
+    (void)state;
+    struct hv_grid g = {0};
+    struct hv_str s = {0};
+    hv_grid_resize(&g, 4, 2);
+    hv_grid_bar(&g, 0, 0, 4, 0.40625, HV_STYLE_BAR); /* 13 of 32 eighths */
+    g.ascii = true;
+    hv_grid_bar(&g, 0, 1, 4, 0.5, HV_STYLE_BAR);
+    hv_grid_dump(&g, &s);
+    assert_string_equal(hv_str_cstr(&s), "█▋\n##\n");
+    hv_str_free(&s);
+    hv_grid_free(&g);
+}
+
+static bool inside(struct hv_rect r, struct hv_rect outer)
+{
+    return r.w == 0 || r.h == 0 ||
+           (r.x >= outer.x && r.y >= outer.y && r.x + r.w <= outer.x + outer.w &&
+            r.y + r.h <= outer.y + outer.h);
+}
+
+static void layout_never_overlaps_or_leaves(void **state)
+{
+    (void)state;
+    const struct hv_part parts[] = {{0, 2, 20}, {12, 0, 0}, {0, 1, 10}};
+    for (int w = 1; w <= 200; w += 3) {
+        for (int h = 1; h <= 60; h++) {
+            struct hv_frame f = hv_layout_frame(w, h);
+            struct hv_rect all = {0, 0, w, h}, out[3];
+            assert_true(inside(f.body, all) && inside(f.status, all) && inside(f.keybar, all));
+            assert_true(f.body.w > 0 && f.body.h > 0);
+            for (int axis = 0; axis < 2; axis++) {
+                hv_layout_panels(f.body, (enum hv_axis)axis, parts, 3, (size_t)(h % 3), out);
+                int area = 0;
+                for (int i = 0; i < 3; i++) {
+                    assert_true(out[i].w >= 0 && out[i].h >= 0 && inside(out[i], f.body));
+                    area += out[i].w * out[i].h;
+                    for (int j = 0; j < i; j++) {
+                        struct hv_rect meet = hv_rect_meet(out[i], out[j]);
+                        assert_int_equal(meet.w * meet.h, 0);
+                    }
+                }
+                assert_int_equal(area, f.body.w * f.body.h);
+            }
+        }
+    }
+    assert_int_equal(hv_layout_columns(79), 1);
+    assert_int_equal(hv_layout_columns(80), 2);
+    assert_int_equal(hv_layout_columns(110), 3);
+}
+
+static void shipped_files_equal_the_tables(void **state)
+{
+    (void)state;
+    struct hv_theme a, b;
+    struct hv_err err = {0};
+    hv_theme_default(&a);
+    memset(&b, 0x55, sizeof b);
+    assert_int_equal(hv_theme_read(&b, "share/themes/default.theme", &err), HV_OK);
+    for (int i = 0; i < HV_STYLE_N; i++) {
+        assert_int_equal(a.looks[i].fg, b.looks[i].fg);
+        assert_int_equal(a.looks[i].bg, b.looks[i].bg);
+        assert_int_equal(a.looks[i].fg16, b.looks[i].fg16);
+        assert_int_equal(a.looks[i].bg16, b.looks[i].bg16);
+        assert_int_equal(a.looks[i].attr, b.looks[i].attr);
+        assert_int_equal(a.looks[i].mono, b.looks[i].mono);
+    }
+    assert_int_equal(hv_theme_read(&b, "share/themes/mono.theme", &err), HV_OK);
+    assert_int_equal(hv_theme_read(&b, "share/themes/high-contrast.theme", &err), HV_OK);
+    struct hv_keymap table = {0}, file = {0};
+    hv_keymap_default(&table);
+    assert_int_equal(hv_keymap_read(&file, "share/keys/default.keys", &err), HV_OK);
+    struct hv_str x = {0}, y = {0};
+    hv_keymap_write(&table, &x);
+    hv_keymap_write(&file, &y);
+    assert_string_equal(hv_str_cstr(&x), hv_str_cstr(&y));
+    hv_str_free(&x);
+    hv_str_free(&y);
+    hv_keymap_free(&table);
+    hv_keymap_free(&file);
+}
+
+static void wrong_lines_say_where(void **state)
+{
+    (void)state;
+    struct hv_theme t;
+    struct hv_keymap m = {0};
+    struct hv_err err = {0};
+    const char theme[] = "# x\nstyle text fg=300\nstyle error fg=blue\n";
+    hv_theme_default(&t);
+    assert_int_equal(hv_theme_parse(&t, theme, sizeof theme - 1, "a.theme", &err), HV_EINPUT);
+    assert_int_equal(err.line, 2);
+    assert_int_equal(err.col, 12);
+    assert_int_equal(t.looks[HV_STYLE_ERROR].fg, 4); /* good lines count all the same */
+    const char keys[] = "bind * ^S save\nbind gantt z gantt-zoom-inn\nbind * # :say hi # note\n";
+    assert_int_equal(hv_keymap_parse(&m, keys, sizeof keys - 1, "k", &err), HV_EINPUT);
+    assert_int_equal(err.line, 2);
+    assert_non_null(strstr(err.text, "gantt-zoom-in"));
+    hv_keymap_free(&m);
+}
+
+static void key_names_read_back(void **state)
+{
+    (void)state;
+    char name[32];
+    const struct hv_key samples[] = {{HV_KEY_CHAR, 0, 'j'},
+                                     {HV_KEY_CHAR, 0, ' '},
+                                     {HV_KEY_CHAR, HV_MOD_CTRL, 's'},
+                                     {HV_KEY_CHAR, HV_MOD_ALT, 'x'},
+                                     {HV_KEY_CHAR, 0, '<'},
+                                     {HV_KEY_CHAR, 0, '^'},
+                                     {HV_KEY_CHAR, 0, '#'},
+                                     {HV_KEY_CHAR, 0, 0xe9},
+                                     {HV_KEY_TAB, HV_MOD_SHIFT, 0},
+                                     {HV_KEY_F5, 0, 0},
+                                     {HV_KEY_ENTER, 0, 0},
+                                     {HV_KEY_LEFT, HV_MOD_CTRL | HV_MOD_SHIFT, 0}};
+    for (size_t i = 0; i < HV_COUNT(samples); i++) {
+        struct hv_key k = {0};
+        (void)hv_key_name(samples[i], name, sizeof name);
+        assert_int_equal(hv_key_parse(name, strlen(name), &k, NULL), HV_OK);
+        assert_true(hv_key_same(k, samples[i]));
+    }
+    struct hv_key k;
+    assert_int_equal(hv_key_parse("Entr", 4, &k, NULL), HV_EINPUT);
+}
+
+static void views_win_over_global_keys(void **state)
+{
+    (void)state;
+    struct hv_keymap m = {0};
+    struct hv_key g = {HV_KEY_CHAR, 0, 'g'};
+    hv_keymap_default(&m);
+    assert_int_equal(hv_keymap_find(&m, "gantt", g)->action, HV_ACT_GANTT_GOTO);
+    assert_int_equal(hv_keymap_find(&m, "plans", g)->action, HV_ACT_TOP);
+    hv_keymap_free(&m);
+}
+
+static void type(struct hv_line *l, const char *keys)
+{
+    struct hv_key k;
+    while (hv_keys_next(&keys, &k, NULL))
+        (void)hv_line_key(l, k);
+}
+
+static void line_edits_undoes_and_remembers(void **state)
+{
+    (void)state;
+    struct hv_line l = {0};
+    type(&l, "ab cd<Left>X^W");
+    assert_string_equal(hv_str_cstr(&l.text), "ab d");
+    type(&l, "^_");
+    assert_string_equal(hv_str_cstr(&l.text), "ab cXd");
+    type(&l, "<Enter>");
+    hv_line_set(&l, "");
+    type(&l, "new<Up>");
+    assert_string_equal(hv_str_cstr(&l.text), "ab cXd");
+    type(&l, "<Down>");
+    assert_string_equal(hv_str_cstr(&l.text), "new");
+    hv_line_free(&l);
+}
+
+static void forms_refuse_wrong_values(void **state)
+{
+    (void)state;
+    struct hv_field fields[] = {{.name = "count",
+                                 .kind = HV_FIELD_NUMBER,
+                                 .min = 1,
+                                 .max = 16,
+                                 .integer = true,
+                                 .value = "8"},
+                                {.name = "spot", .kind = HV_FIELD_BOOL, .value = "no"}};
+    struct hv_form f = {.fields = fields, .n_fields = 2};
+    struct hv_key enter = {.code = HV_KEY_ENTER}, down = {.code = HV_KEY_DOWN};
+    (void)hv_form_key(&f, (struct hv_key){HV_KEY_CHAR, 0, '9'});
+    (void)hv_form_key(&f, (struct hv_key){HV_KEY_CHAR, 0, '9'});
+    assert_int_equal(hv_form_key(&f, enter), HV_FORM_REFUSED);
+    assert_int_equal(hv_form_first_bad(&f), 0);
+    (void)hv_form_key(&f, (struct hv_key){.code = HV_KEY_BACKSPACE});
+    assert_int_equal(hv_form_key(&f, enter), HV_FORM_CHANGED);
+    assert_string_equal(fields[0].value, "9");
+    (void)hv_form_key(&f, down);
+    assert_int_equal(hv_form_key(&f, enter), HV_FORM_CHANGED);
+    assert_string_equal(fields[1].value, "yes");
+    hv_form_free(&f);
+}
+
+static void keybar_keeps_help_and_quit(void **state)
+{
+    (void)state;
+    struct hv_keybar_item items[] = {{HV_ACT_HELP, "F1", "Help", 0, 0},
+                                     {HV_ACT_ADD, "a", "Add", 0, 0},
+                                     {HV_ACT_EDIT, "e", "Edit", 0, 0},
+                                     {HV_ACT_CLOSE, "q", "Quit", 0, 0}};
+    hv_keybar_fit(items, 4, 24);
+    assert_true(items[0].w > 0 && items[1].w > 0 && items[3].w > 0);
+    assert_int_equal(items[2].w, 0);
+    assert_int_equal(hv_keybar_hit(items, 4, items[3].x), HV_ACT_CLOSE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(grid_clips_and_keeps_wide_halves_together),
+                                       cmocka_unit_test(bars_have_eighths),
+                                       cmocka_unit_test(layout_never_overlaps_or_leaves),
+                                       cmocka_unit_test(shipped_files_equal_the_tables),
+                                       cmocka_unit_test(wrong_lines_say_where),
+                                       cmocka_unit_test(key_names_read_back),
+                                       cmocka_unit_test(views_win_over_global_keys),
+                                       cmocka_unit_test(line_edits_undoes_and_remembers),
+                                       cmocka_unit_test(forms_refuse_wrong_values),
+                                       cmocka_unit_test(keybar_keeps_help_and_quit)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

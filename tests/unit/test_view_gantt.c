@@ -1,0 +1,105 @@
+/* Gantt painter: golden text of a hand-made schedule, and the window's functions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "ui/view/gantt_view.h"
+
+/* Two stages, two micro-batches, GPipe order: F = 1 s, B = 2 s; makespan (m + p - 1)(F + B) = 9 s.
+ */
+static const struct hv_gantt_span s1[] = {{0, 1, 0, 0, 0, HV_GANTT_F, true},
+                                          {1, 2, 1, 1, 0, HV_GANTT_F, false},
+                                          {5, 7, 2, 0, 0, HV_GANTT_B, false},
+                                          {7, 9, 3, 1, 0, HV_GANTT_B, true}};
+static const struct hv_gantt_span s2[] = {{1, 2, 4, 0, 1, HV_GANTT_F, true},
+                                          {2, 3, 5, 1, 1, HV_GANTT_F, true},
+                                          {3, 5, 6, 0, 1, HV_GANTT_B, true},
+                                          {5, 7, 7, 1, 1, HV_GANTT_B, true}};
+static const struct hv_gantt_array_lane lanes[] = {{{"s1 h100", NULL}, s1, 4},
+                                                   {{"s2 l40s", NULL}, s2, 4}};
+static const struct hv_gantt_array timeline = {lanes, 2};
+
+static void prints_a_timeline(void **state)
+{
+    (void)state;
+    struct hv_gantt_source src = hv_gantt_array_source(&timeline);
+    struct hv_gantt_print o = {.width = 45, .ascii = true};
+    struct hv_str s = {0};
+    hv_gantt_print(&src, &o, &s);
+    const char *text = hv_str_cstr(&s);
+    assert_non_null(strstr(text, " s1 h100 f0-|f1-|............b0=====|b1=====|\n"));
+    assert_non_null(strstr(text, " s2 l40s ....f0-|f1-|b0=====|b1=====|........\n"));
+    hv_str_free(&s);
+}
+
+static void zoom_keeps_the_time_under_the_cursor(void **state)
+{
+    (void)state;
+    struct hv_gantt_source src = hv_gantt_array_source(&timeline);
+    struct hv_gantt_state st;
+    hv_gantt_init(&st, &src);
+    hv_gantt_zoom(&st, &src, 3, 6);
+    assert_true(fabs((st.t1_s - st.t0_s) - (3)) < 1e-9);
+    assert_true(fabs(((6 - st.t0_s) / 3) - (6.0 / 9)) < 1e-9);
+    hv_gantt_pan(&st, &src, 100);
+    assert_true(fabs((st.t1_s) - (9)) < 1e-9);
+    for (int i = 0; i < 200; i++)
+        hv_gantt_zoom(&st, &src, 2, 8);
+    assert_true(st.t1_s > st.t0_s);
+    hv_gantt_fit(&st, &src);
+    assert_true(fabs((st.t1_s - st.t0_s) - (9)) < 1e-9);
+}
+
+static void steps_and_finds(void **state)
+{
+    (void)state;
+    struct hv_gantt_source src = hv_gantt_array_source(&timeline);
+    struct hv_gantt_state st;
+    struct hv_gantt_span at;
+    hv_gantt_init(&st, &src);
+    assert_true(hv_gantt_step(&st, &src, 1));
+    assert_true(hv_gantt_at_cursor(&st, &src, &at));
+    assert_int_equal(at.id, 1);
+    assert_true(hv_gantt_step_mb(&st, &src, 1));
+    assert_true(hv_gantt_at_cursor(&st, &src, &at));
+    assert_int_equal(at.id, 5);
+    assert_true(hv_gantt_find(&st, &src, "b1", 1));
+    assert_true(hv_gantt_at_cursor(&st, &src, &at));
+    assert_int_equal(at.id, 7);
+    assert_true(hv_gantt_find(&st, &src, "b1", 1));
+    assert_true(hv_gantt_at_cursor(&st, &src, &at));
+    assert_int_equal(at.id, 3);
+    assert_false(hv_gantt_find(&st, &src, "b9", 1));
+    assert_true(hv_gantt_find(&st, &src, "l40s", 0));
+    assert_int_equal(st.lane, 1);
+}
+
+static void paints_at_any_size(void **state)
+{
+    (void)state;
+    struct hv_gantt_source src = hv_gantt_array_source(&timeline);
+    struct hv_gantt_state st;
+    struct hv_grid g = {0};
+    hv_gantt_init(&st, &src);
+    for (int w = 1; w < 120; w += 3) {
+        for (int h = 1; h < 30; h++) {
+            hv_grid_resize(&g, w, h);
+            hv_gantt_draw(&st, &src, &g, (struct hv_rect){0, 0, w, h});
+        }
+    }
+    hv_grid_free(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prints_a_timeline), cmocka_unit_test(zoom_keeps_the_time_under_the_cursor),
+        cmocka_unit_test(steps_and_finds), cmocka_unit_test(paints_at_any_size)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

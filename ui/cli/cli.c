@@ -1,0 +1,170 @@
+/** Dispatch, printing and the pieces that several commands share. */
+#include "ui/cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "solver/base/file.h"
+#include "solver/base/units.h"
+
+typedef enum hv_status command_fn(struct hv_args *args, struct hv_err *err);
+
+static command_fn *const functions[HV_CMD_N] = {
+#define X(id, name) [HV_CMD_##id] = hv_cli_##name,
+    HV_COMMAND_MAP(X)
+#undef X
+};
+
+int hv_cli_fail(const struct hv_err *err)
+{
+    char buf[sizeof err->text + sizeof err->file + 64];
+    if (err->text[0] != '\0') {
+        (void)fprintf(stderr, "hetviz: %s\n", hv_err_format(err, buf, sizeof buf));
+    }
+    return hv_status_exit_code(err->status);
+}
+
+int hv_cli_run(const struct hv_command *command, int argc, char **argv)
+{
+    struct hv_err err = {0};
+    struct hv_args args = {0};
+    enum hv_status st = hv_args_parse(&args, command, argc, (const char *const *)argv, &err);
+    if (st == HV_OK && args.wants_help) {
+        struct hv_str text = {0};
+        hv_command_help(&text, command);
+        st = hv_cli_print(&text, &err);
+        hv_str_free(&text);
+    } else if (st == HV_OK) {
+        st = functions[command->id](&args, &err);
+    }
+    hv_args_free(&args);
+    if (st == HV_OK) {
+        return 0;
+    }
+    err.status = st;
+    return hv_cli_fail(&err);
+}
+
+enum hv_status hv_cli_print(const struct hv_str *text, struct hv_err *err)
+{
+    return hv_file_write("-", hv_str_cstr(text), text->n, err);
+}
+
+enum hv_status hv_cli_print_json(json_t *v, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    hv_json_write(&text, v, true);
+    json_decref(v);
+    enum hv_status st = hv_cli_print(&text, err);
+    hv_str_free(&text);
+    return st;
+}
+
+enum hv_status hv_cli_write(const struct hv_args *args, const struct hv_str *text,
+                            struct hv_err *err)
+{
+    return hv_file_write(hv_args_text(args, "out", "-"), hv_str_cstr(text), text->n, err);
+}
+
+enum hv_status hv_cli_judge(const struct hv_args *args, bool timeline, struct hv_judged *out,
+                            struct hv_err *err)
+{
+    *out = (struct hv_judged){0};
+    enum hv_status st = hv_plan_doc_read(
+        &out->plan, args->positional[0], hv_args_text(args, "cluster", NULL),
+        hv_args_text(args, "model", NULL), hv_args_text(args, "job", NULL), &out->inputs, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    out->cost =
+        hv_cost_new(out->inputs.cluster.cluster, out->inputs.model.model, &out->inputs.job.job);
+    struct hv_eval_options o = {.timeline = timeline};
+    return hv_eval(out->cost, out->plan.plan, &o, &out->arena, &out->verdict, err);
+}
+
+void hv_judged_free(struct hv_judged *j)
+{
+    hv_cost_free(j->cost);
+    hv_plan_doc_free(&j->plan);
+    hv_inputs_free(&j->inputs);
+    hv_arena_free(&j->arena);
+    *j = (struct hv_judged){0};
+}
+
+void hv_cli_verdict_line(const struct hv_verdict *v, struct hv_str *out)
+{
+    const struct hv_metrics *m = &v->metrics;
+    char it[HV_FMT_CAP], tok[HV_FMT_CAP], mfu[HV_FMT_CAP], bubble[HV_FMT_CAP], gap[HV_FMT_CAP];
+    hv_str_addf(out, "iteration %s, %s tokens/s, MFU %s, bubble %s, %s above the bound",
+                hv_fmt_seconds(it, sizeof it, m->iteration_s),
+                hv_fmt_count(tok, sizeof tok, m->tokens_per_s),
+                hv_fmt_percent(mfu, sizeof mfu, m->mfu),
+                hv_fmt_percent(bubble, sizeof bubble, m->bubble_frac),
+                hv_fmt_percent(gap, sizeof gap, m->gap_frac));
+}
+
+static void add_figures(const struct hv_metrics *m, struct hv_str *out)
+{
+    char buf[HV_FMT_CAP];
+    hv_str_addf(out, "iteration      %s%s\n", hv_fmt_seconds(buf, sizeof buf, m->iteration_s),
+                m->exact ? "" : " (steady state, stale weights)");
+    hv_str_addf(out, "tokens/s       %s\n", hv_fmt_count(buf, sizeof buf, m->tokens_per_s));
+    hv_str_addf(out, "MFU            %s\n", hv_fmt_percent(buf, sizeof buf, m->mfu));
+    hv_str_addf(out, "bubble         %s\n", hv_fmt_percent(buf, sizeof buf, m->bubble_frac));
+    hv_str_addf(out, "lower bound    %s", hv_fmt_seconds(buf, sizeof buf, m->bound_s));
+    hv_str_addf(out, " (gap %s)\n", hv_fmt_percent(buf, sizeof buf, m->gap_frac));
+    hv_str_addf(out, "USD per Mtoken %s\n", hv_fmt_fixed(buf, sizeof buf, m->usd_per_mtoken, 3));
+    hv_str_addf(out, "devices used   %zu\n", m->n_devices_used);
+    if (!m->exact) {
+        hv_str_addf(out, "staleness      %d updates\n", m->staleness);
+    }
+}
+
+static void add_breakdown(const struct hv_metrics *m, struct hv_str *out)
+{
+    char s[HV_FMT_CAP], p[HV_FMT_CAP];
+    hv_str_adds(out, "\nwhere the time goes (average device)\n");
+    for (int i = 0; i < HV_BREAKDOWN_N; i++) {
+        if (m->breakdown_s[i] > 0) {
+            hv_str_addf(out, "  %-10s %10s %7s  %s\n", hv_breakdown_name((enum hv_breakdown)i),
+                        hv_fmt_seconds(s, sizeof s, m->breakdown_s[i]),
+                        hv_fmt_percent(p, sizeof p, m->breakdown_s[i] / m->iteration_s),
+                        hv_breakdown_help((enum hv_breakdown)i));
+        }
+    }
+}
+
+static void add_stage(const struct hv_plan *plan, const struct hv_verdict *v, size_t i,
+                      struct hv_str *out)
+{
+    const struct hv_stage_memory *mem = &v->memory[i];
+    const struct hv_stage_metrics *s = &v->stages[i];
+    char f[HV_FMT_CAP], b[HV_FMT_CAP], peak[HV_FMT_CAP], limit[HV_FMT_CAP], busy[HV_FMT_CAP];
+    struct hv_device_ref ref = hv_cluster_device(plan->cluster, mem->device);
+    hv_str_addf(out, "  %2zu/%-2zu %-18.18s %10s %10s %7s %10s of %-9s%s\n", mem->replica,
+                mem->stage, ref.kind->name, hv_fmt_seconds(f, sizeof f, s->forward_s),
+                hv_fmt_seconds(b, sizeof b, s->backward_s),
+                hv_fmt_percent(busy, sizeof busy, s->busy_frac),
+                hv_fmt_bytes(peak, sizeof peak, mem->peak_bytes),
+                hv_fmt_bytes(limit, sizeof limit, mem->limit_bytes),
+                mem->peak_bytes > mem->limit_bytes ? " !" : "");
+}
+
+void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v, struct hv_str *out)
+{
+    add_figures(&v->metrics, out);
+    if (v->n_stages > 0) {
+        add_breakdown(&v->metrics, out);
+        hv_str_adds(out,
+                    "\nreplica/stage, worst device   forward   backward    busy        memory\n");
+        for (size_t i = 0; i < v->n_stages; i++) {
+            add_stage(plan, v, i, out);
+        }
+    }
+    for (size_t i = 0; i < v->findings.n; i++) {
+        const struct hv_violation *x = &v->findings.items[i];
+        hv_str_addf(out, "%sviolation %s at %s: %s\n", i == 0 ? "\n" : "",
+                    hv_violation_name(x->code), x->where, x->text);
+    }
+}

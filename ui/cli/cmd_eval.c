@@ -1,0 +1,106 @@
+/** `hetviz eval`, `hetviz bound` and `hetviz explain`: judgements in figures and words. */
+#include "solver/base/units.h"
+#include "solver/io/own/verdict_file.h"
+#include "ui/cli/cli.h"
+
+enum hv_status hv_cli_eval(struct hv_args *args, struct hv_err *err)
+{
+    struct hv_judged j;
+    enum hv_status st = hv_cli_judge(args, false, &j, err);
+    if (st == HV_OK && hv_args_has(args, "json")) {
+        st = hv_cli_print_json(hv_plan_with_verdict(j.plan.json.root, &j.verdict, true), err);
+    } else if (st == HV_OK) {
+        struct hv_str text = {0};
+        hv_cli_verdict_text(j.plan.plan, &j.verdict, &text);
+        st = hv_cli_print(&text, err);
+        hv_str_free(&text);
+    }
+    if (st == HV_OK && j.verdict.findings.n > 0) {
+        st = hv_err_set(err, HV_ENO, "%zu violation%s: %s", j.verdict.findings.n,
+                        j.verdict.findings.n == 1 ? "" : "s", j.verdict.findings.items[0].text);
+    }
+    hv_judged_free(&j);
+    return st;
+}
+
+enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
+{
+    struct hv_inputs in;
+    enum hv_status st =
+        hv_inputs_read(&in, hv_args_text(args, "cluster", NULL), hv_args_text(args, "model", NULL),
+                       hv_args_text(args, "job", NULL), err);
+    if (st != HV_OK) {
+        return st;
+    }
+    struct hv_cost *k = hv_cost_new(in.cluster.cluster, in.model.model, &in.job.job);
+    struct hv_arena arena = {0};
+    struct hv_bound b = {0};
+    hv_eval_bound(k, &arena, &b);
+    if (hv_args_has(args, "json")) {
+        json_t *o = json_object();
+        json_object_set_new(o, "bound_s", hv_json_num(b.iteration_s));
+        json_object_set_new(o, "why", json_string(b.why));
+        st = hv_cli_print_json(o, err);
+    } else {
+        char buf[HV_FMT_CAP];
+        struct hv_str text = {0};
+        hv_str_addf(&text, "no plan can be faster than %s: %s\n",
+                    hv_fmt_seconds(buf, sizeof buf, b.iteration_s), b.why);
+        st = hv_cli_print(&text, err);
+        hv_str_free(&text);
+    }
+    hv_arena_free(&arena);
+    hv_cost_free(k);
+    hv_inputs_free(&in);
+    return st;
+}
+
+/** The stage that is busy longest, and the largest cause beside compute. */
+static void explain(const struct hv_judged *j, struct hv_str *out)
+{
+    const struct hv_verdict *v = &j->verdict;
+    hv_cli_verdict_line(v, out);
+    hv_str_addc(out, '\n');
+    size_t slowest = 0;
+    for (size_t i = 1; i < v->n_stages; i++) {
+        slowest = v->stages[i].busy_frac > v->stages[slowest].busy_frac ? i : slowest;
+    }
+    int cause = HV_TIME_RECOMPUTE;
+    for (int i = cause + 1; i < HV_BREAKDOWN_N; i++) {
+        cause = v->metrics.breakdown_s[i] > v->metrics.breakdown_s[cause] ? i : cause;
+    }
+    char a[HV_FMT_CAP], b[HV_FMT_CAP];
+    if (v->n_stages > 0) {
+        hv_str_addf(out,
+                    "1 stage %zu of replica %zu sets the pace: busy %s of the iteration, %s per "
+                    "micro-batch\n",
+                    v->stages[slowest].stage, v->stages[slowest].replica,
+                    hv_fmt_percent(a, sizeof a, v->stages[slowest].busy_frac),
+                    hv_fmt_seconds(b, sizeof b,
+                                   v->stages[slowest].forward_s + v->stages[slowest].backward_s));
+        hv_str_addf(
+            out, "2 largest loss: %s, %s (%s)\n", hv_breakdown_help((enum hv_breakdown)cause),
+            hv_fmt_seconds(a, sizeof a, v->metrics.breakdown_s[cause]),
+            hv_fmt_percent(b, sizeof b, v->metrics.breakdown_s[cause] / v->metrics.iteration_s));
+    }
+    if (v->bound_why != NULL) {
+        hv_str_addf(out, "3 no plan can be faster than %s: %s\n",
+                    hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
+    }
+    hv_str_addc(out, '\n');
+    hv_cli_verdict_text(j->plan.plan, v, out);
+}
+
+enum hv_status hv_cli_explain(struct hv_args *args, struct hv_err *err)
+{
+    struct hv_judged j;
+    enum hv_status st = hv_cli_judge(args, false, &j, err);
+    if (st == HV_OK) {
+        struct hv_str text = {0};
+        explain(&j, &text);
+        st = hv_cli_print(&text, err);
+        hv_str_free(&text);
+    }
+    hv_judged_free(&j);
+    return st;
+}

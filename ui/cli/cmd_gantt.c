@@ -1,0 +1,115 @@
+/** `hetviz gantt`: the timeline of a plan in the terminal, as a picture or as a trace. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "solver/base/file.h"
+#include "solver/base/units.h"
+#include "solver/io/export/gantt.h"
+#include "ui/cli/cli.h"
+#include "ui/view/gantt_timeline.h"
+
+enum { DEFAULT_COLUMNS = 100, PICTURE_WIDTH_PX = 1400 };
+
+/** Title and subtitle of pictures. Owner: hv_str_free of both. */
+static void titles(const struct hv_judged *j, struct hv_str *title, struct hv_str *subtitle)
+{
+    const char *strategy = j->plan.plan->strategy;
+    hv_str_addf(title, "%s: %s on %s, schedule %s", strategy != NULL ? strategy : "plan",
+                j->inputs.model.model->name, j->inputs.cluster.cluster->name,
+                j->plan.plan->schedule.name);
+    hv_cli_verdict_line(&j->verdict, subtitle);
+}
+
+static enum hv_status write_file(const struct hv_args *args, const char *option,
+                                 const struct hv_str *bytes, struct hv_err *err)
+{
+    return hv_file_write(hv_args_text(args, option, "-"), hv_str_cstr(bytes), bytes->n, err);
+}
+
+/** Writes the files asked for; *any = whether there was one. */
+static enum hv_status write_files(const struct hv_args *args, const struct hv_judged *j, bool *any,
+                                  struct hv_err *err)
+{
+    struct hv_str title = {0}, subtitle = {0}, out = {0};
+    titles(j, &title, &subtitle);
+    struct hv_gantt_text text = {hv_str_cstr(&title), hv_str_cstr(&subtitle)};
+    int width = (int)hv_args_number(args, "width", PICTURE_WIDTH_PX);
+    enum hv_status st = HV_OK;
+    if (hv_args_has(args, "svg")) {
+        *any = true;
+        hv_gantt_svg(j->verdict.timeline, &text, width, &out);
+        st = write_file(args, "svg", &out, err);
+        hv_str_clear(&out);
+    }
+    if (st == HV_OK && hv_args_has(args, "png")) {
+        *any = true;
+        st = hv_gantt_png(j->verdict.timeline, &text, width, &out, err);
+        st = st == HV_OK ? write_file(args, "png", &out, err) : st;
+        hv_str_clear(&out);
+    }
+    if (st == HV_OK && hv_args_has(args, "trace")) {
+        *any = true;
+        hv_gantt_trace(j->verdict.timeline, &text, &out);
+        st = write_file(args, "trace", &out, err);
+    }
+    hv_str_free(&out);
+    hv_str_free(&title);
+    hv_str_free(&subtitle);
+    return st;
+}
+
+/** Columns of the terminal on standard output, or a fixed width for files and pipes. */
+static int columns(void)
+{
+    struct winsize w;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0) {
+        return w.ws_col;
+    }
+    return DEFAULT_COLUMNS;
+}
+
+static enum hv_status print_cells(const struct hv_args *args, const struct hv_judged *j,
+                                  struct hv_err *err)
+{
+    struct hv_str out = {0};
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool plain = hv_args_has(args, "plain") || hv_args_has(args, "ascii");
+    struct hv_theme theme;
+    hv_theme_default(&theme);
+    struct hv_gantt_print o = {.width = (int)hv_args_number(args, "width", columns()),
+                               .ascii = plain,
+                               .theme = &theme,
+                               .color = !plain && isatty(STDOUT_FILENO) &&
+                                        (no_color == NULL || no_color[0] == '\0') && term != NULL &&
+                                        strcmp(term, "dumb") != 0};
+    struct hv_gantt_source source = hv_gantt_timeline_source(j->verdict.timeline);
+    struct hv_str subtitle = {0};
+    titles(j, &out, &subtitle);
+    hv_str_addf(&out, "\n%s\n", hv_str_cstr(&subtitle));
+    hv_gantt_print(&source, &o, &out);
+    enum hv_status st = hv_cli_print(&out, err);
+    hv_str_free(&subtitle);
+    hv_str_free(&out);
+    return st;
+}
+
+enum hv_status hv_cli_gantt(struct hv_args *args, struct hv_err *err)
+{
+    struct hv_judged j;
+    bool any = false;
+    enum hv_status st = hv_cli_judge(args, true, &j, err);
+    if (st == HV_OK && j.verdict.timeline == NULL) {
+        st = hv_err_set(err, HV_ENO, "this plan cannot be timed, so there is nothing to draw: %s",
+                        j.verdict.findings.n > 0 ? j.verdict.findings.items[0].text : "no stages");
+    }
+    if (st == HV_OK) {
+        st = write_files(args, &j, &any, err);
+    }
+    if (st == HV_OK && !any) {
+        st = print_cells(args, &j, err);
+    }
+    hv_judged_free(&j);
+    return st;
+}

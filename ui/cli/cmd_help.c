@@ -1,0 +1,37 @@
+/** `hetviz help` and `hetviz completion`: printed from the tables. */
+#include <string.h>
+
+#include "ui/cli/cli.h"
+
+enum hv_status hv_cli_help(struct hv_args *args, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    enum hv_status st = HV_OK;
+    if (args->n_positional == 0) {
+        hv_command_list(&text);
+    } else if (strcmp(args->positional[0], "man") == 0) {
+        hv_command_man(&text);
+    } else {
+        size_t n = 0;
+        const struct hv_command *rows = hv_commands(&n);
+        const struct hv_command *c = hv_command_find(rows, n, args->positional[0]);
+        if (c != NULL) {
+            hv_command_help(&text, c);
+        } else {
+            st = hv_err_set(err, HV_EUSAGE, "no command \"%s\"; `hetviz help` lists all",
+                            args->positional[0]);
+        }
+    }
+    st = st == HV_OK ? hv_cli_print(&text, err) : st;
+    hv_str_free(&text);
+    return st;
+}
+
+enum hv_status hv_cli_completion(struct hv_args *args, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    enum hv_status st = hv_command_completion(&text, args->positional[0], err);
+    st = st == HV_OK ? hv_cli_print(&text, err) : st;
+    hv_str_free(&text);
+    return st;
+}

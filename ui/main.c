@@ -1,0 +1,65 @@
+/** Entry point: picks a command or the terminal front end; nothing else lives here. */
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "solver/base/log.h"
+#include "solver/base/str.h"
+#include "ui/cli/cli.h"
+#include "ui/term/tui.h"
+
+static int print_version(void)
+{
+    return printf("hetviz %s\n", HV_VERSION) < 0 || fflush(stdout) != 0
+               ? hv_status_exit_code(HV_EIO)
+               : 0;
+}
+
+/** Is there anything that looks like a command, so that a typing mistake is told from a workspace?
+ */
+static bool looks_like_path(const char *word)
+{
+    return strchr(word, '/') != NULL || strchr(word, '.') != NULL;
+}
+
+static int unknown_command(const char *word)
+{
+    size_t n = 0;
+    const struct hv_command *rows = hv_commands(&n);
+    const char *names[HV_CMD_N];
+    for (size_t i = 0; i < n; i++) {
+        names[i] = rows[i].name;
+    }
+    struct hv_err err = {0};
+    const char *near = hv_suggest(word, names, n);
+    hv_err_set(&err, HV_EUSAGE,
+               "no command or workspace \"%s\"%s%s%s; `hetviz help` lists the commands", word,
+               near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
+               near != NULL ? "\"?" : "");
+    return hv_cli_fail(&err);
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_ALL, "");
+    setlocale(LC_NUMERIC, "C"); /* files have decimal points, whatever the user's language */
+    hv_log_to(hv_log_stderr, NULL, HV_LOG_WARN);
+    const char *first = argc > 1 ? argv[1] : "";
+    if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
+        return print_version();
+    }
+    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
+        first = "help";
+    }
+    size_t n = 0;
+    const struct hv_command *rows = hv_commands(&n);
+    const struct hv_command *command = hv_command_find(rows, n, first);
+    if (command != NULL) {
+        return hv_cli_run(command, argc - 2, argv + 2);
+    }
+    if (first[0] != '\0' && first[0] != '-' && !looks_like_path(first) &&
+        !hv_tui_is_workspace(first)) {
+        return unknown_command(first);
+    }
+    return hv_tui_main(argc - 1, argv + 1);
+}

@@ -1,0 +1,196 @@
+/** Joins the app to the session: commands, saving, undo, messages. What is drawn is the screens'
+ * own. */
+#include "ui/screens/screens.h"
+
+#include <string.h>
+
+#include "ui/session/prompt.h"
+#include "ui/view/grid_svg.h"
+
+static const struct hv_view_ops *const screens[] = {
+    &hv_screen_cluster, &hv_screen_model, &hv_screen_strategies, &hv_screen_plans, &hv_screen_gantt,
+};
+
+struct hv_session *hv_ui_session(const void *model)
+{
+    const struct hv_ui *ui = model;
+    return ui->session;
+}
+
+void hv_ui_error(struct hv_app *app, const struct hv_err *err)
+{
+    char buf[sizeof err->text + sizeof err->file + 64];
+    hv_app_message(app, HV_MSG_ERROR, "%s", hv_err_format(err, buf, sizeof buf));
+}
+
+unsigned hv_ui_tick(void *state, struct hv_app *app, int64_t now_ms)
+{
+    (void)state;
+    (void)now_ms;
+    struct hv_session *s = hv_ui_session(hv_app_model(app));
+    bool changed = hv_session_tick(s);
+    const char *notice = hv_session_notice(s);
+    if (notice[0] != '\0') {
+        hv_app_message(app, HV_MSG_INFO, "%s", notice);
+        changed = true;
+    }
+    return changed ? HV_APP_REDRAW : 0;
+}
+
+int hv_ui_timeout_ms(const void *state, const void *model, int64_t now_ms)
+{
+    (void)state;
+    (void)now_ms;
+    return hv_session_timeout_ms(hv_ui_session(model));
+}
+
+/** Writes what is on the screen. */
+static void save_screen(struct hv_app *app, const char *path)
+{
+    struct hv_grid grid = {0};
+    struct hv_err err = {0};
+    hv_app_draw(app, &grid);
+    if (hv_grid_save(&grid, path, &err) != HV_OK) {
+        hv_ui_error(app, &err);
+    } else {
+        hv_app_message(app, HV_MSG_INFO, "screen written to %s", path);
+    }
+    hv_grid_free(&grid);
+}
+
+/** Does what the prompt handed back. */
+static unsigned finish_command(struct hv_app *app, const struct hv_prompt_outcome *o)
+{
+    struct hv_err err = {0};
+    switch (o->todo) {
+    case HV_TODO_NOTHING:
+        return HV_APP_REDRAW;
+    case HV_TODO_SCREEN:
+        if (hv_app_open(app, hv_str_cstr(&o->arg), &err) != HV_OK) {
+            hv_ui_error(app, &err);
+        }
+        return HV_APP_REDRAW;
+    case HV_TODO_SAVE_SCREEN:
+        save_screen(app, hv_str_cstr(&o->arg));
+        return HV_APP_REDRAW;
+    case HV_TODO_QUIT:
+        if (!o->force && hv_session_dirty(hv_ui_session(hv_app_model(app)))) {
+            hv_app_message(app, HV_MSG_WARNING,
+                           "unsaved changes: `:write` saves them, `:quit !` leaves without");
+            return HV_APP_REDRAW;
+        }
+        return HV_APP_QUIT;
+    }
+    return 0;
+}
+
+static unsigned run_command(void *model, struct hv_app *app, const char *line)
+{
+    struct hv_prompt_outcome o = {0};
+    struct hv_err err = {0};
+    unsigned flags = HV_APP_REDRAW;
+    if (hv_session_command(hv_ui_session(model), line, &o, &err) != HV_OK) {
+        hv_ui_error(app, &err);
+    } else {
+        if (o.message.n > 0) {
+            hv_app_message(app, HV_MSG_INFO, "%s", hv_str_cstr(&o.message));
+        }
+        flags = finish_command(app, &o);
+    }
+    hv_prompt_outcome_free(&o);
+    return flags;
+}
+
+static unsigned save_to(void *ctx, struct hv_app *app, const char *path)
+{
+    struct hv_err err = {0};
+    struct hv_session *s = hv_ui_session(ctx);
+    if (hv_session_save(s, path, &err) != HV_OK) {
+        hv_ui_error(app, &err);
+    } else {
+        hv_app_message(app, HV_MSG_INFO, "saved %s",
+                       hv_session_path(s) != NULL ? hv_session_path(s) : "");
+    }
+    return HV_APP_REDRAW;
+}
+
+static unsigned save(void *model, struct hv_app *app)
+{
+    if (hv_session_path(hv_ui_session(model)) == NULL) {
+        hv_app_ask(app, "save workspace in folder: ", "", save_to, model);
+        return HV_APP_HANDLED | HV_APP_REDRAW;
+    }
+    return HV_APP_HANDLED | save_to(model, app, NULL);
+}
+
+static unsigned undo(struct hv_session *s, struct hv_app *app, bool back)
+{
+    const char *label = back ? hv_session_undo_label(s) : hv_session_redo_label(s);
+    char text[256] = "";
+    if (label != NULL) {
+        (void)strncat(text, label, sizeof text - 1);
+    }
+    bool done = back ? hv_session_undo(s) : hv_session_redo(s);
+    if (done) {
+        hv_app_message(app, HV_MSG_INFO, "%s: %s", back ? "undone" : "redone", text);
+    } else {
+        hv_app_message(app, HV_MSG_INFO, "nothing to %s", back ? "undo" : "redo");
+    }
+    return HV_APP_HANDLED | HV_APP_REDRAW;
+}
+
+static unsigned common_action(void *model, struct hv_app *app, enum hv_action a)
+{
+    struct hv_session *s = hv_ui_session(model);
+    if (a == HV_ACT_SAVE) {
+        return save(model, app);
+    }
+    if (a == HV_ACT_UNDO || a == HV_ACT_REDO) {
+        return undo(s, app, a == HV_ACT_UNDO);
+    }
+    if (a == HV_ACT_STOP) {
+        size_t n = hv_session_cancel_all(s);
+        if (n > 0) {
+            hv_app_message(app, HV_MSG_INFO, "%zu cancelled; the best plans so far are kept", n);
+        } else {
+            hv_app_message(app, HV_MSG_INFO, "nothing is running");
+        }
+        return HV_APP_HANDLED | HV_APP_REDRAW;
+    }
+    return 0;
+}
+
+static bool complete(const void *model, const char *text, size_t n, struct hv_str *out)
+{
+    return hv_session_complete(hv_ui_session(model), text, n, out);
+}
+
+static void project(const void *model, struct hv_str *out)
+{
+    const struct hv_session *s = hv_ui_session(model);
+    size_t running = hv_session_n_running(s) + hv_session_n_queued(s);
+    if (running > 0) {
+        hv_str_addf(out, "%zu running  ", running);
+    }
+    hv_str_addf(out, "%s%s", hv_session_name(s), hv_session_dirty(s) ? "*" : "");
+}
+
+static bool unsaved(const void *model)
+{
+    return hv_session_dirty(hv_ui_session(model));
+}
+
+struct hv_app *hv_ui_app(struct hv_ui *ui, struct hv_keymap *keys, bool ascii)
+{
+    struct hv_app_config c = {.model = ui,
+                              .views = screens,
+                              .n_views = HV_COUNT(screens),
+                              .command = run_command,
+                              .action = common_action,
+                              .complete = complete,
+                              .project = project,
+                              .unsaved = unsaved,
+                              .keys = keys,
+                              .ascii = ascii};
+    return hv_app_new(&c);
+}

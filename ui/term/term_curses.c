@@ -1,0 +1,498 @@
+/*
+ * The real terminal through ncursesw: cells out, keys and mouse in. The only file that includes
+ * curses. Knows nothing of views.
+ */
+#include "ui/term/term.h"
+
+#include "solver/base/arena.h"
+#include "ui/term/term_signals.h"
+
+#define NCURSES_NOMACROS 1
+#include <curses.h>
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+#include <wchar.h>
+
+/* last: it defines short words as macros */
+#include <term.h>
+
+#define MAX_FDS  32
+#define DEAD_MAX 50 /* readable but nothing read: so often in a row means the terminal is gone */
+
+static const char mouse_on[] = "\033[?1002h";
+static const char mouse_off[] = "\033[?1006l\033[?1002l\033[?1000l";
+
+struct hv_term {
+    SCREEN *screen;
+    WINDOW *input; /* a pad: reading from it never refreshes the screen */
+    struct termios saved;
+    struct hv_cell *shown;
+    int w, h, signal_fd;
+    unsigned dead;
+    bool ascii, mouse, pressed;
+    attr_t attrs[HV_STYLE_N];
+    short pairs[HV_STYLE_N];
+};
+
+/* ---- opening ---- */
+
+static enum hv_status check_terminal(struct hv_err *err)
+{
+    const char *name = getenv("TERM");
+    int result = 0;
+    static const char advice[] =
+        "use the subcommands instead, for example 'hetviz plan' or 'hetviz help'";
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return hv_err_set(err, HV_EUSAGE, "standard %s is no terminal; %s",
+                          isatty(STDOUT_FILENO) ? "input" : "output", advice);
+    if (!name || !*name || strcmp(name, "dumb") == 0)
+        return hv_err_set(err, HV_EUSAGE, "TERM is %s: no full screen is possible; %s",
+                          name && *name ? name : "not set", advice);
+    if (setupterm(NULL, STDOUT_FILENO, &result) != OK)
+        return hv_err_set(err, HV_EUSAGE, "terminal type TERM=%s is not known; %s", name, advice);
+    if (!tigetstr("cup") || tigetflag("gn") > 0)
+        return hv_err_set(err, HV_EUSAGE, "terminal type TERM=%s cannot place the cursor; %s", name,
+                          advice);
+    return HV_OK;
+}
+
+/* Appends a capability without its padding. */
+static void add_capability(struct hv_str *out, const char *capability)
+{
+    const char *s = tigetstr(capability);
+    if (!s || s == (const char *)-1)
+        return;
+    while (*s) {
+        const char *end = s[0] == '$' && s[1] == '<' ? strchr(s, '>') : NULL;
+        if (end)
+            s = end + 1;
+        else
+            hv_str_addc(out, *s++);
+    }
+}
+
+static bool use_color(const struct hv_term_config *c)
+{
+    const char *no = getenv("NO_COLOR");
+    if (c->color == HV_COLOR_NEVER || (c->color == HV_COLOR_AUTO && no && *no))
+        return false;
+    return has_colors() && start_color() == OK && COLORS >= 8;
+}
+
+static attr_t attr_bits(unsigned bits)
+{
+    return (bits & HV_ATTR_BOLD ? A_BOLD : A_NORMAL) | (bits & HV_ATTR_DIM ? A_DIM : A_NORMAL) |
+           (bits & HV_ATTR_REVERSE ? A_REVERSE : A_NORMAL) |
+           (bits & HV_ATTR_UNDERLINE ? A_UNDERLINE : A_NORMAL);
+}
+
+/* One colour pair per style; 8 colours get bold for the bright ones. */
+static void set_styles(struct hv_term *t, const struct hv_term_config *c)
+{
+    bool color = use_color(c), is_default = color && use_default_colors() == OK;
+    for (short i = 0; i < (short)HV_STYLE_N; i++) {
+        const struct hv_style_look *k = &c->theme->looks[i];
+        t->attrs[i] = attr_bits(color ? k->attr : k->mono);
+        if (!color || i + 1 >= COLOR_PAIRS)
+            continue;
+        short fg = COLORS >= 256 ? k->fg : k->fg16, bg = COLORS >= 256 ? k->bg : k->bg16;
+        if (COLORS < 16 && fg >= 8) {
+            fg = (short)(fg - 8);
+            t->attrs[i] |= A_BOLD;
+        }
+        if (COLORS < 16 && bg >= 8)
+            bg = (short)(bg - 8);
+        if (!is_default) {
+            fg = fg < 0 ? COLOR_WHITE : fg;
+            bg = bg < 0 ? COLOR_BLACK : bg;
+        }
+        t->pairs[i] = init_pair((short)(i + 1), fg, bg) == OK ? (short)(i + 1) : 0;
+    }
+}
+
+/* Flow control off (^S, ^Q are keys), ^C and ^\ are keys, ^Z stays job control. */
+static void set_line(void)
+{
+    struct termios now;
+    (void)cbreak();
+    (void)noecho();
+    (void)nonl();
+    if (tcgetattr(STDIN_FILENO, &now) == 0) {
+        now.c_iflag &= ~(tcflag_t)(IXON | IXOFF);
+        now.c_cc[VINTR] = now.c_cc[VQUIT] = _POSIX_VDISABLE;
+#ifdef VLNEXT
+        now.c_cc[VLNEXT] = _POSIX_VDISABLE;
+#endif
+#ifdef VDISCARD
+        now.c_cc[VDISCARD] = _POSIX_VDISABLE;
+#endif
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &now);
+    }
+    (void)def_prog_mode();
+}
+
+static void send_bytes(const char *s)
+{
+    (void)fputs(s, stdout);
+    (void)fflush(stdout);
+}
+
+static void set_mouse(struct hv_term *t, bool on)
+{
+    mmask_t mask = BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED |
+                   BUTTON_SHIFT | BUTTON_CTRL | REPORT_MOUSE_POSITION;
+    if (!t->mouse)
+        return;
+    if (on) {
+        (void)mouseinterval(0);
+        (void)mousemask(mask, NULL);
+        send_bytes(mouse_on);
+    } else {
+        (void)mousemask(0, NULL);
+        send_bytes(mouse_off);
+    }
+}
+
+static void forget(struct hv_term *t)
+{
+    int w = getmaxx(stdscr), h = getmaxy(stdscr);
+    t->w = w < 0 ? 0 : w > HV_GRID_MAX ? HV_GRID_MAX : w;
+    t->h = h < 0 ? 0 : h > HV_GRID_MAX ? HV_GRID_MAX : h;
+    free(t->shown);
+    t->shown = hv_xcalloc((size_t)t->w * (size_t)t->h + 1, sizeof *t->shown);
+    (void)clearok(curscr, TRUE);
+}
+
+static void build_reset(const struct hv_term *t, struct hv_str *out)
+{
+    if (t->mouse)
+        hv_str_adds(out, mouse_off);
+    add_capability(out, "sgr0");
+    add_capability(out, "op");
+    add_capability(out, "cnorm");
+    add_capability(out, "rmkx");
+    add_capability(out, "rmcup");
+}
+
+static enum hv_status open_curses(const struct hv_term_config *c, struct hv_term **out,
+                                  struct hv_err *err)
+{
+    (void)setlocale(LC_ALL, "");
+    (void)setlocale(LC_NUMERIC, "C");
+    if (check_terminal(err) != HV_OK)
+        return HV_EUSAGE;
+    struct hv_term *t = hv_xcalloc(1, sizeof *t);
+    struct hv_str reset = {0};
+    (void)tcgetattr(STDIN_FILENO, &t->saved);
+    const char *kmous = tigetstr("kmous");
+    t->mouse = !c->no_mouse && kmous && kmous != (const char *)-1;
+    build_reset(t, &reset);
+    t->signal_fd = hv_signals_open(STDOUT_FILENO, hv_str_cstr(&reset), reset.n, &t->saved);
+    hv_str_free(&reset);
+    hv_signals_arm(1);
+    t->screen = t->signal_fd < 0 ? NULL : newterm(NULL, stdout, stdin);
+    if (!t->screen) {
+        hv_signals_arm(0);
+        hv_signals_close();
+        free(t);
+        return hv_err_set(err, HV_EUSAGE, "the terminal cannot be set up (TERM=%s)",
+                          getenv("TERM"));
+    }
+    (void)set_escdelay(25);
+    set_line();
+    t->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+    t->input = newpad(1, 1);
+    (void)keypad(t->input, TRUE);
+    (void)nodelay(t->input, TRUE);
+    (void)leaveok(stdscr, FALSE);
+    set_styles(t, c);
+    set_mouse(t, true);
+    forget(t);
+    *out = t;
+    return HV_OK;
+}
+
+static void close_curses(struct hv_term *t)
+{
+    set_mouse(t, false);
+    (void)curs_set(1);
+    (void)endwin();
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &t->saved);
+    hv_signals_arm(0);
+    hv_signals_close();
+    (void)delwin(t->input);
+    delscreen(t->screen);
+    free(t->shown);
+    free(t);
+}
+
+static void get_size(const struct hv_term *t, int *w, int *h)
+{
+    *w = t->w;
+    *h = t->h;
+}
+
+static bool is_ascii(const struct hv_term *t)
+{
+    return t->ascii;
+}
+
+/* ---- output ---- */
+
+static void put_cell(const struct hv_term *t, int x, int y, const struct hv_cell *c)
+{
+    wchar_t text[CCHARW_MAX + 1] = {0};
+    cchar_t cc;
+    unsigned id = c->style & HV_STYLE_ID_MASK;
+    id = id < HV_STYLE_N ? id : 0;
+    attr_t attr = t->attrs[id];
+    if (c->style & HV_STYLE_REVERSE)
+        attr ^= A_REVERSE;
+    if (c->style & HV_STYLE_BOLD)
+        attr |= A_BOLD;
+    if (c->style & HV_STYLE_UNDERLINE)
+        attr |= A_UNDERLINE;
+    size_t n = mbstowcs(text, c->utf8, CCHARW_MAX);
+    if (n == (size_t)-1 || n == 0 || wcwidth(text[0]) != c->width) {
+        text[0] = c->utf8[0] >= ' ' && c->width == 1 && !c->utf8[1] ? (wchar_t)c->utf8[0] : L'?';
+        text[1] = L'\0';
+    }
+    (void)setcchar(&cc, text, attr, t->pairs[id], NULL);
+    (void)mvadd_wch(y, x, &cc);
+    if (c->width == 2 && wcwidth(text[0]) == 1)
+        (void)mvadd_wch(y, x + 1, &cc);
+}
+
+static void present(struct hv_term *t, const struct hv_grid *g)
+{
+    int w = g->w < t->w ? g->w : t->w, h = g->h < t->h ? g->h : t->h;
+    for (int y = 0; y < h; y++) {
+        for (int x = 0; x < w; x++) {
+            const struct hv_cell *c = &g->cells[(size_t)y * (size_t)g->w + (size_t)x];
+            struct hv_cell *old = &t->shown[(size_t)y * (size_t)t->w + (size_t)x];
+            bool same = old->style == c->style && old->width == c->width &&
+                        memcmp(old->utf8, c->utf8, sizeof c->utf8) == 0;
+            if (same)
+                continue;
+            *old = *c;
+            if (c->width > 0)
+                put_cell(t, x, y, c);
+        }
+    }
+    bool cursor = g->cursor_x >= 0 && g->cursor_x < w && g->cursor_y < h;
+    (void)curs_set(cursor ? 1 : 0);
+    if (cursor)
+        (void)move(g->cursor_y, g->cursor_x);
+    (void)refresh();
+}
+
+/* ---- input ---- */
+
+static struct hv_event key_event(enum hv_key_code code, unsigned mods, uint32_t cp)
+{
+    return hv_event_key((struct hv_key){.code = code, .mods = (uint8_t)mods, .cp = cp});
+}
+
+static struct hv_event none(void)
+{
+    return (struct hv_event){.type = HV_EV_NONE};
+}
+
+static struct hv_event mouse_event(struct hv_term *t)
+{
+    MEVENT m;
+    struct hv_event ev = {.type = HV_EV_MOUSE};
+    if (getmouse(&m) != OK)
+        return none();
+    ev.x = m.x;
+    ev.y = m.y;
+    ev.key.mods = (uint8_t)((m.bstate & BUTTON_SHIFT ? HV_MOD_SHIFT : 0) |
+                            (m.bstate & BUTTON_CTRL ? HV_MOD_CTRL : 0));
+    if (m.bstate & BUTTON1_PRESSED)
+        ev.mouse = HV_MOUSE_PRESS;
+    else if (m.bstate & BUTTON1_RELEASED)
+        ev.mouse = HV_MOUSE_RELEASE;
+    else if (m.bstate & BUTTON4_PRESSED)
+        ev.mouse = HV_MOUSE_WHEEL_UP;
+    else if (m.bstate & BUTTON5_PRESSED)
+        ev.mouse = HV_MOUSE_WHEEL_DOWN;
+    else if (t->pressed)
+        ev.mouse = HV_MOUSE_DRAG;
+    else
+        return none();
+    if (ev.mouse == HV_MOUSE_PRESS || ev.mouse == HV_MOUSE_RELEASE)
+        t->pressed = ev.mouse == HV_MOUSE_PRESS;
+    return ev;
+}
+
+static struct hv_event function_key(struct hv_term *t, wint_t c)
+{
+    static const struct {
+        int curses;
+        enum hv_key_code code;
+        unsigned mods;
+    } map[] = {{KEY_UP, HV_KEY_UP, 0},
+               {KEY_DOWN, HV_KEY_DOWN, 0},
+               {KEY_LEFT, HV_KEY_LEFT, 0},
+               {KEY_RIGHT, HV_KEY_RIGHT, 0},
+               {KEY_SLEFT, HV_KEY_LEFT, HV_MOD_SHIFT},
+               {KEY_SRIGHT, HV_KEY_RIGHT, HV_MOD_SHIFT},
+               {KEY_SR, HV_KEY_UP, HV_MOD_SHIFT},
+               {KEY_SF, HV_KEY_DOWN, HV_MOD_SHIFT},
+               {KEY_HOME, HV_KEY_HOME, 0},
+               {KEY_END, HV_KEY_END, 0},
+               {KEY_PPAGE, HV_KEY_PGUP, 0},
+               {KEY_NPAGE, HV_KEY_PGDN, 0},
+               {KEY_IC, HV_KEY_INSERT, 0},
+               {KEY_DC, HV_KEY_DELETE, 0},
+               {KEY_BACKSPACE, HV_KEY_BACKSPACE, 0},
+               {KEY_ENTER, HV_KEY_ENTER, 0},
+               {KEY_BTAB, HV_KEY_TAB, HV_MOD_SHIFT}};
+    if (c == KEY_MOUSE)
+        return mouse_event(t);
+    if (c >= (wint_t)KEY_F(1) && c <= (wint_t)KEY_F(12))
+        return key_event((enum hv_key_code)((unsigned)HV_KEY_F1 + (c - (wint_t)KEY_F(1))), 0, 0);
+    for (size_t i = 0; i < HV_COUNT(map); i++)
+        if ((wint_t)map[i].curses == c)
+            return key_event(map[i].code, map[i].mods, 0);
+    return none();
+}
+
+static struct hv_event char_key(wint_t c)
+{
+    if (c == '\r' || c == '\n')
+        return key_event(HV_KEY_ENTER, 0, 0);
+    if (c == '\t')
+        return key_event(HV_KEY_TAB, 0, 0);
+    if (c == 8 || c == 127)
+        return key_event(HV_KEY_BACKSPACE, 0, 0);
+    if (c == 27)
+        return key_event(HV_KEY_ESC, 0, 0);
+    if (c == 0)
+        return key_event(HV_KEY_CHAR, HV_MOD_CTRL, ' ');
+    if (c < 27)
+        return key_event(HV_KEY_CHAR, HV_MOD_CTRL, c - 1 + 'a');
+    if (c < 32)
+        return key_event(HV_KEY_CHAR, HV_MOD_CTRL, c + 64);
+    return key_event(HV_KEY_CHAR, 0, c);
+}
+
+/* One key if there is one; Esc directly followed by a character is Alt. */
+static struct hv_event read_key(struct hv_term *t)
+{
+    wint_t c = 0, next = 0;
+    int kind = wget_wch(t->input, &c);
+    if (kind == ERR)
+        return none();
+    t->dead = 0;
+    if (kind == KEY_CODE_YES)
+        return function_key(t, c);
+    struct hv_event ev = char_key(c);
+    if (c != 27)
+        return ev;
+    int more = wget_wch(t->input, &next);
+    if (more == OK && next >= 32 && next != 127) {
+        ev = char_key(next);
+        ev.key.mods |= HV_MOD_ALT;
+    } else if (more == OK) {
+        (void)unget_wch((wchar_t)next);
+    } else if (more == KEY_CODE_YES) {
+        (void)ungetch((int)next);
+    }
+    return ev;
+}
+
+static void suspend(struct hv_term *t)
+{
+    set_mouse(t, false);
+    (void)curs_set(1);
+    (void)endwin();
+    hv_signals_arm(0);
+}
+
+static void resume(struct hv_term *t)
+{
+    struct winsize ws;
+    hv_signals_arm(1);
+    (void)reset_prog_mode();
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 && ws.ws_row > 0)
+        (void)resize_term(ws.ws_row, ws.ws_col);
+    set_mouse(t, true);
+    forget(t);
+    (void)refresh();
+}
+
+static struct hv_event on_signal(struct hv_term *t)
+{
+    int signo = hv_signals_next();
+    if (signo == 0)
+        return none();
+    if (signo == SIGTSTP) {
+        suspend(t);
+        hv_signals_stop();
+        resume(t);
+        return hv_event_resize(t->w, t->h);
+    }
+    if (signo == SIGCONT) {
+        suspend(t);
+        resume(t);
+        return hv_event_resize(t->w, t->h);
+    }
+    if (signo == SIGWINCH) {
+        struct winsize ws;
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 && ws.ws_row > 0)
+            (void)resize_term(ws.ws_row, ws.ws_col);
+        forget(t);
+        return hv_event_resize(t->w, t->h);
+    }
+    return (struct hv_event){.type = HV_EV_QUIT, .signo = signo};
+}
+
+static struct hv_event wait_event(struct hv_term *t, int timeout_ms, const int *fds, size_t n_fds)
+{
+    struct pollfd p[MAX_FDS + 2] = {{.fd = t->signal_fd, .events = POLLIN},
+                                    {.fd = STDIN_FILENO, .events = POLLIN}};
+    struct hv_event ev = read_key(t);
+    if (ev.type != HV_EV_NONE)
+        return ev;
+    size_t n = n_fds < MAX_FDS ? n_fds : MAX_FDS;
+    for (size_t i = 0; i < n; i++)
+        p[i + 2] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    int ready = poll(p, (nfds_t)(n + 2), timeout_ms);
+    if (ready <= 0 && !(ready < 0 && errno == EINTR))
+        return none();
+    ev = on_signal(t);
+    if (ev.type != HV_EV_NONE || ready < 0)
+        return ev;
+    if (p[1].revents & (POLLHUP | POLLERR | POLLNVAL))
+        return (struct hv_event){.type = HV_EV_QUIT, .signo = SIGHUP};
+    if (p[1].revents & POLLIN) {
+        ev = read_key(t);
+        if (ev.type != HV_EV_NONE)
+            return ev;
+        if (++t->dead > DEAD_MAX)
+            return (struct hv_event){.type = HV_EV_QUIT, .signo = SIGHUP};
+    }
+    for (size_t i = 0; i < n; i++)
+        if (p[i + 2].revents)
+            return (struct hv_event){.type = HV_EV_FD, .fd = fds[i]};
+    return none();
+}
+
+const struct hv_term_ops hv_term_curses = {.name = "curses",
+                                           .open = open_curses,
+                                           .close = close_curses,
+                                           .size = get_size,
+                                           .is_ascii = is_ascii,
+                                           .present = present,
+                                           .wait_event = wait_event,
+                                           .suspend = suspend,
+                                           .resume = resume};

@@ -1,0 +1,308 @@
+/** Runs the screens: on the real terminal, or in memory for scripts and screen dumps. */
+#include "ui/term/tui.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "scripting/plugin.h"
+#include "solver/base/file.h"
+#include "solver/base/log.h"
+#include "ui/screens/screens.h"
+#include "ui/term/term.h"
+#include "ui/view/script.h"
+
+enum { WATCHED = 64, DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24 };
+
+/** What the command line asked for. */
+struct tui_options {
+    const char *workspace, *script, *dump;
+    enum hv_color color;
+    int w, h;
+    bool ascii, no_mouse, memory;
+};
+
+bool hv_tui_is_workspace(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+static enum hv_status usage(struct hv_err *err, const char *word)
+{
+    return hv_err_set(err, HV_EUSAGE,
+                      "\"%s\": expected hetviz [WORKSPACE] [--ascii] [--no-mouse] [--color "
+                      "auto|always|never] [--script FILE] "
+                      "[--dump SCREEN] [--size WxH]",
+                      word);
+}
+
+/** Value of the option at *i: `--name=value` or the next word. */
+static const char *value_of(int argc, char **argv, int *i)
+{
+    const char *eq = strchr(argv[*i], '=');
+    if (eq != NULL) {
+        return eq + 1;
+    }
+    *i += 1;
+    return *i < argc ? argv[*i] : NULL;
+}
+
+static bool is_option(const char *word, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(word, name, n) == 0 && (word[n] == '\0' || word[n] == '=');
+}
+
+static enum hv_status read_color(const char *v, struct tui_options *o, struct hv_err *err)
+{
+    static const char *const words[] = {"auto", "always", "never"};
+    for (int k = 0; v != NULL && k < 3; k++) {
+        if (strcmp(v, words[k]) == 0) {
+            o->color = (enum hv_color)k;
+            return HV_OK;
+        }
+    }
+    return usage(err, "--color");
+}
+
+static enum hv_status read_valued(int argc, char **argv, int *i, struct tui_options *o,
+                                  struct hv_err *err)
+{
+    const char *word = argv[*i], *v = value_of(argc, argv, i);
+    if (v == NULL) {
+        return usage(err, word);
+    }
+    if (is_option(word, "--color")) {
+        return read_color(v, o, err);
+    }
+    if (is_option(word, "--script")) {
+        o->script = v;
+    } else if (is_option(word, "--dump")) {
+        o->dump = v;
+    } else if (is_option(word, "--term")) {
+        o->memory = strcmp(v, "memory") == 0;
+    } else if (is_option(word, "--size")) {
+        if (sscanf(v, "%4dx%4d", &o->w, &o->h) != 2 || o->w < 1 || o->h < 1) {
+            return usage(err, v);
+        }
+    } else {
+        return usage(err, word);
+    }
+    return HV_OK;
+}
+
+static enum hv_status read_options(int argc, char **argv, struct tui_options *o, struct hv_err *err)
+{
+    *o = (struct tui_options){.w = DEFAULT_WIDTH, .h = DEFAULT_HEIGHT};
+    for (int i = 0; i < argc; i++) {
+        enum hv_status st = HV_OK;
+        if (strcmp(argv[i], "--ascii") == 0 || strcmp(argv[i], "--plain") == 0) {
+            o->ascii = true;
+        } else if (strcmp(argv[i], "--no-mouse") == 0) {
+            o->no_mouse = true;
+        } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            st = read_valued(argc, argv, &i, o, err);
+        } else if (o->workspace == NULL) {
+            o->workspace = argv[i];
+        } else {
+            st = usage(err, argv[i]);
+        }
+        if (st != HV_OK) {
+            return st;
+        }
+    }
+    return HV_OK;
+}
+
+/** File of the user's own settings in $XDG_CONFIG_HOME/hetviz (or ~/.config/hetviz), when it is
+ * there. */
+static bool config_file(const char *name, struct hv_str *out)
+{
+    const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    if (xdg != NULL && xdg[0] == '/') {
+        hv_str_addf(out, "%s/hetviz/%s", xdg, name);
+    } else if (home != NULL) {
+        hv_str_addf(out, "%s/.config/hetviz/%s", home, name);
+    }
+    return out->n > 0 && hv_tui_is_workspace(hv_str_cstr(out));
+}
+
+/** Keys and theme: compiled in, changed by the user's files; a bad line is logged and the rest
+ * counts. */
+static void read_settings(struct hv_keymap *keys, struct hv_theme *theme)
+{
+    struct hv_str path = {0};
+    struct hv_err err = {0};
+    char buf[1400];
+    hv_keymap_default(keys);
+    hv_theme_default(theme);
+    if (config_file("keys", &path) && hv_keymap_read(keys, hv_str_cstr(&path), &err) != HV_OK) {
+        hv_log(HV_LOG_WARN, "keys", "%s", hv_err_format(&err, buf, sizeof buf));
+    }
+    hv_str_clear(&path);
+    if (config_file("theme", &path) && hv_theme_read(theme, hv_str_cstr(&path), &err) != HV_OK) {
+        hv_log(HV_LOG_WARN, "theme", "%s", hv_err_format(&err, buf, sizeof buf));
+    }
+    hv_str_free(&path);
+}
+
+static size_t watch_list(void *ctx, int *fds, size_t cap)
+{
+    struct pollfd rows[WATCHED];
+    size_t n = hv_session_fds(ctx, rows, WATCHED), k = 0;
+    for (size_t i = 0; i < n && i < WATCHED && k < cap; i++) {
+        if (rows[i].events & POLLIN) {
+            fds[k++] = rows[i].fd;
+        }
+    }
+    return k;
+}
+
+static void watch_ready(void *ctx, struct hv_app *app, int fd)
+{
+    (void)ctx;
+    (void)fd;
+    if (hv_ui_tick(NULL, app, 0) & HV_APP_REDRAW) {
+        hv_app_touch(app);
+    }
+}
+
+/** Scripts wait for workers by really waiting. */
+static void script_idle(void *ctx, struct hv_app *app, int ms)
+{
+    struct pollfd rows[WATCHED];
+    size_t n = hv_session_fds(ctx, rows, WATCHED);
+    int limit = hv_session_timeout_ms(ctx);
+    int wait = limit >= 0 && limit < ms ? limit : ms;
+    (void)poll(rows, (nfds_t)(n < WATCHED ? n : WATCHED), wait);
+    watch_ready(ctx, app, -1);
+}
+
+static unsigned answer_recovery(void *ctx, struct hv_app *app, const char *text)
+{
+    struct hv_session *s = ctx;
+    struct hv_err err = {0};
+    if (text[0] == 'd' || text[0] == 'D') {
+        hv_session_recovery_discard(s);
+        hv_app_message(app, HV_MSG_INFO, "unsaved edits of the earlier run discarded");
+    } else if (hv_session_recover(s, &err) != HV_OK) {
+        hv_ui_error(app, &err);
+    } else {
+        hv_app_message(app, HV_MSG_INFO,
+                       "unsaved edits of the earlier run taken over; u undoes them");
+    }
+    return HV_APP_REDRAW;
+}
+
+static void offer_recovery(struct hv_session *s, struct hv_app *app)
+{
+    if (hv_session_recovery_offered(s)) {
+        hv_app_ask(app, "edits that were not saved were found: r recover, d discard: ", "r",
+                   answer_recovery, s);
+    }
+}
+
+static enum hv_status run_script(const struct tui_options *o, struct hv_session *s,
+                                 struct hv_app *app, struct hv_err *err)
+{
+    struct hv_grid grid = {0};
+    struct hv_str text = {0}, out = {0};
+    struct hv_event size = hv_event_resize(o->w, o->h);
+    (void)hv_app_feed(app, &size);
+    struct hv_script script = {
+        .app = app, .grid = &grid, .idle = script_idle, .idle_ctx = s, .out = &out};
+    enum hv_status st = HV_OK;
+    if (o->script != NULL) {
+        st = hv_file_read(o->script, &text, err);
+        if (st == HV_OK) {
+            st = hv_script_run(&script, hv_str_cstr(&text), text.n, o->script, err);
+        }
+    }
+    if (st == HV_OK && o->dump != NULL) {
+        st = hv_app_open(app, o->dump, err);
+        if (st == HV_OK) {
+            hv_app_draw(app, &grid);
+            hv_grid_dump(&grid, &out);
+        }
+    }
+    if (out.n > 0) {
+        (void)fwrite(out.p, 1, out.n, stdout);
+    }
+    hv_str_free(&out);
+    hv_str_free(&text);
+    hv_grid_free(&grid);
+    return st;
+}
+
+/** Runs on the terminal; *signo = the signal that ended it, or 0. */
+static enum hv_status run_terminal(const struct tui_options *o, const struct hv_theme *theme,
+                                   struct hv_session *s, struct hv_app *app, int *signo,
+                                   struct hv_err *err)
+{
+    struct hv_term_config config = {
+        .theme = theme, .color = o->color, .no_mouse = o->no_mouse, .w = o->w, .h = o->h};
+    const struct hv_term_ops *ops = o->memory ? &hv_term_memory : &hv_term_curses;
+    struct hv_term *t = NULL;
+    enum hv_status st = ops->open(&config, &t, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    hv_log_to(NULL, NULL, HV_LOG_ERROR); /* nothing may write over the screen */
+    struct hv_term_watch watch = {.list = watch_list, .ready = watch_ready, .ctx = s};
+    *signo = hv_term_run(ops, t, app, &watch);
+    ops->close(t);
+    return HV_OK;
+}
+
+static enum hv_status run(const struct tui_options *o, struct hv_session *s, int *signo,
+                          struct hv_err *err)
+{
+    struct hv_ui ui = {.session = s};
+    struct hv_keymap keys = {0};
+    struct hv_theme theme;
+    read_settings(&keys, &theme);
+    struct hv_app *app = hv_ui_app(&ui, &keys, o->ascii);
+    offer_recovery(s, app);
+    bool scripted = o->script != NULL || o->dump != NULL;
+    enum hv_status st =
+        scripted ? run_script(o, s, app, err) : run_terminal(o, &theme, s, app, signo, err);
+    hv_app_free(app);
+    hv_keymap_free(&keys);
+    return st;
+}
+
+int hv_tui_main(int argc, char **argv)
+{
+    struct tui_options o;
+    struct hv_err err = {0};
+    struct hv_session *s = NULL;
+    struct hv_plugins plugins = {0};
+    int signo = 0;
+    enum hv_status st = read_options(argc, argv, &o, &err);
+    if (st == HV_OK) {
+        st = hv_plugins_read(&plugins, &err);
+    }
+    struct hv_session_env env = {.plugins = plugins.items, .n_plugins = plugins.n};
+    if (st == HV_OK) {
+        st = hv_session_open(&s, o.workspace, &env, &err);
+    }
+    if (st == HV_OK) {
+        st = run(&o, s, &signo, &err);
+    }
+    if (signo != 0) {
+        hv_session_abandon(s); /* the recovery file keeps what was not saved */
+        hv_plugins_free(&plugins);
+        return 128 + signo;
+    }
+    hv_session_close(s);
+    hv_plugins_free(&plugins);
+    if (st != HV_OK) {
+        char buf[1400];
+        err.status = st;
+        (void)fprintf(stderr, "hetviz: %s\n", hv_err_format(&err, buf, sizeof buf));
+        return hv_status_exit_code(st);
+    }
+    return 0;
+}

@@ -1,0 +1,465 @@
+/*
+ * Gantt painter: one query per lane and column, then cells. Equal neighbours form runs that get
+ * their text ("f3") where it fits.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver/base/arena.h"
+#include "solver/base/units.h"
+#include "ui/view/gantt_view.h"
+
+static const struct {
+    char letter, fill;
+    unsigned style;
+    const char *name;
+} kinds[] = {
+#define X(id, letter, fill, style, name) {letter, fill, HV_STYLE_##style, name},
+    HV_GANTT_KIND_MAP(X)
+#undef X
+};
+
+#define MINIMAP_W 48
+
+static int label_width(const struct hv_gantt_source *src, int w)
+{
+    int need = 6, most = w / 4;
+    size_t n = src->n_lanes < 256 ? src->n_lanes : 256;
+    for (size_t i = 0; i < n; i++) {
+        struct hv_gantt_lane lane = {0};
+        src->lane(src->ctx, i, &lane);
+        int a = hv_text_width(lane.name ? lane.name : "");
+        int b = lane.sublabel ? hv_text_width(lane.sublabel) + 1 : 0;
+        need = a > need ? a : need;
+        need = b > need ? b : need;
+    }
+    return (need < most ? need : most) + 2;
+}
+
+struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
+                                       const struct hv_gantt_source *src, struct hv_rect r)
+{
+    struct hv_gantt_places p = {.rows_per_lane = 1};
+    int lw = label_width(src, r.w), x = r.x + lw, w = r.w - lw, h = r.h - 1;
+    if (w < 4 || h < 1 || src->n_lanes == 0)
+        return p;
+    int lanes = src->n_lanes < 1000 ? (int)src->n_lanes : 1000;
+    int want_memory = st->show_memory && src->memory_max_bytes ? 4 : 0;
+    int want_critical = st->show_critical ? 1 : 0, want_map = st->show_minimap ? 1 : 0;
+    int floor_h = lanes < 3 ? lanes : 3;
+    want_map = h - want_map >= floor_h ? want_map : 0;
+    want_critical = h - want_map - want_critical >= floor_h ? want_critical : 0;
+    want_memory = h - want_map - want_critical - want_memory >= floor_h ? want_memory : 0;
+    int room = h - want_map - want_critical - want_memory;
+    p.rows_per_lane = room / lanes < 1 ? 1 : room / lanes > 3 ? 3 : room / lanes;
+    int used = lanes * p.rows_per_lane < room ? lanes * p.rows_per_lane : room;
+    if (want_memory && room - used > 0)
+        want_memory += room - used < 4 ? room - used : 4;
+    p.n_shown = (size_t)(used / p.rows_per_lane);
+    size_t lane = st->lane < src->n_lanes ? st->lane : src->n_lanes - 1;
+    p.top_lane = st->top_lane < lane ? st->top_lane : lane;
+    if (lane >= p.top_lane + p.n_shown)
+        p.top_lane = lane - p.n_shown + 1;
+    if (p.top_lane + p.n_shown > src->n_lanes)
+        p.top_lane = src->n_lanes - p.n_shown;
+    int y = r.y;
+    p.axis = (struct hv_rect){x, y++, w, 1};
+    p.labels = (struct hv_rect){r.x, y, lw, used};
+    p.chart = (struct hv_rect){x, y, w, used};
+    y += used;
+    p.memory = (struct hv_rect){x, y, w, want_memory};
+    y += want_memory;
+    p.critical = (struct hv_rect){x, y, w, want_critical};
+    y += want_critical;
+    p.minimap = (struct hv_rect){r.x, y, r.w, want_map};
+    return p;
+}
+
+/* Edge of column i, counted from the left side of the chart. */
+static double edge(const struct hv_gantt_state *st, const struct hv_rect *chart, int i)
+{
+    return st->t0_s + (st->t1_s - st->t0_s) * (double)i / (double)chart->w;
+}
+
+double hv_gantt_time_at(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x)
+{
+    if (p->chart.w <= 0)
+        return st->t0_s;
+    int i = x - p->chart.x;
+    i = i < 0 ? 0 : i > p->chart.w ? p->chart.w : i;
+    return edge(st, &p->chart, i);
+}
+
+bool hv_gantt_hit(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x, int y,
+                  size_t *lane, double *t_s)
+{
+    if (!hv_rect_has(p->chart, x, y))
+        return false;
+    *lane = p->top_lane + (size_t)((y - p->chart.y) / p->rows_per_lane);
+    *t_s = (edge(st, &p->chart, x - p->chart.x) + edge(st, &p->chart, x - p->chart.x + 1)) / 2;
+    return true;
+}
+
+/* ---- axis ---- */
+
+/* 1, 2 or 5 times a power of ten, at least x. */
+static double round_step(double x)
+{
+    double p = pow(10, floor(log10(x)));
+    double m = x / p;
+    return (m <= 1.0000001 ? 1 : m <= 2.0000001 ? 2 : m <= 5.0000001 ? 5 : 10) * p;
+}
+
+static void tick_label(char *buf, size_t cap, double t, double step)
+{
+    static const struct {
+        double unit;
+        const char *name;
+    } units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+    size_t u = 0;
+    while (u < 3 && step < units[u].unit * 0.0999)
+        u++;
+    double decimals = ceil(-log10(step / units[u].unit) - 1e-9);
+    int d = decimals < 0 ? 0 : decimals > 6 ? 6 : (int)decimals;
+    (void)snprintf(buf, cap, "%.*f%s", d, t / units[u].unit, units[u].name);
+}
+
+static void draw_axis(const struct hv_gantt_state *st, struct hv_grid *g, struct hv_rect at)
+{
+    double w = st->t1_s - st->t0_s;
+    if (!(w > 0) || at.w < 4)
+        return;
+    hv_grid_hline(g, at.x, at.y, at.w, HV_STYLE_AXIS);
+    double step = round_step(w * 12 / at.w), first = ceil(st->t0_s / step - 1e-9);
+    int n = at.w / 8 + 2;
+    for (int i = 0; i < n; i++) {
+        double t = (first + i) * step;
+        int x = (int)lround((t - st->t0_s) / w * at.w);
+        char text[48];
+        tick_label(text, sizeof text, t, step);
+        if (x + 1 + (int)strlen(text) > at.w)
+            break;
+        (void)hv_grid_put(g, at.x + x, at.y, 1, g->ascii ? "|" : "├", HV_STYLE_AXIS);
+        (void)hv_grid_put(g, at.x + x + 1, at.y, -1, text, HV_STYLE_AXIS);
+    }
+}
+
+/* ---- lanes ---- */
+
+/* One column of a lane. */
+struct column {
+    struct hv_gantt_cover cover;
+    bool busy;
+};
+
+static unsigned span_style(const struct hv_gantt_span *s)
+{
+    unsigned base = kinds[s->kind].style;
+    bool odd = s->micro_batch > 0 && s->micro_batch % 2 == 1 && s->kind != HV_GANTT_OTHER;
+    return odd ? base + 1 : base;
+}
+
+static void get_columns(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
+                        size_t lane, const struct hv_rect *chart, struct column *out)
+{
+    for (int i = 0; i < chart->w; i++) {
+        struct hv_gantt_cover c = {0};
+        bool some = src->cover(src->ctx, lane, edge(st, chart, i), edge(st, chart, i + 1), &c);
+        out[i] = (struct column){c, some && c.busy_frac >= 0.5};
+        if (some && !out[i].busy && c.n_spans > 0)
+            out[i].busy = c.busy_frac > 0 &&
+                          c.span.end_s - c.span.start_s <=
+                              c.busy_frac * (edge(st, chart, 1) - edge(st, chart, 0)) * 1.01 &&
+                          (i == 0 || !out[i - 1].busy);
+    }
+}
+
+static bool same_op(const struct column *a, const struct column *b)
+{
+    const struct hv_gantt_span *p = &a->cover.span, *q = &b->cover.span;
+    return a->busy && b->busy && p->start_s == q->start_s && p->kind == q->kind &&
+           p->micro_batch == q->micro_batch;
+}
+
+/* Draws columns [from, to) that show one operation. */
+static void draw_run(struct hv_grid *g, const struct hv_rect *row, const struct column *col,
+                     int from, int to, bool with_text)
+{
+    const struct hv_gantt_span *s = &col[from].cover.span;
+    unsigned style = span_style(s);
+    int n = to - from;
+    char text[16], fill = g->ascii ? kinds[s->kind].fill : ' ';
+    hv_grid_fill(g, (struct hv_rect){row->x + from, row->y, n, row->h}, fill, style);
+    if (g->ascii && n > 1)
+        hv_grid_fill(g, (struct hv_rect){row->x + to - 1, row->y, 1, row->h}, '|', style);
+    if (s->micro_batch >= 0)
+        (void)snprintf(text, sizeof text, "%c%d", kinds[s->kind].letter, (int)s->micro_batch);
+    else
+        (void)snprintf(text, sizeof text, "%c", kinds[s->kind].letter);
+    int len = (int)strlen(text);
+    if (len > n - (g->ascii && n > 2)) {
+        text[1] = '\0';
+        len = 1;
+    }
+    if (with_text && n >= len)
+        (void)hv_grid_put(g, row->x + from, row->y, n, text, style);
+}
+
+/* Runs of equal columns are one operation; gaps are dots. */
+static void draw_lane(const struct hv_gantt_state *st, struct hv_grid *g, struct hv_rect row,
+                      const struct column *col)
+{
+    char idle = st->color_only_idle ? ' ' : '.';
+    for (int i = 0; i < row.w;) {
+        int to = i + 1;
+        if (!col[i].busy) {
+            hv_grid_fill(g, (struct hv_rect){row.x + i, row.y, 1, 1}, idle, HV_STYLE_IDLE);
+        } else {
+            while (to < row.w && same_op(&col[i], &col[to]))
+                to++;
+            draw_run(g, &row, col, i, to, true);
+        }
+        i = to;
+    }
+}
+
+static void draw_label(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
+                       struct hv_grid *g, struct hv_rect at, size_t lane)
+{
+    struct hv_gantt_lane info = {0};
+    src->lane(src->ctx, lane, &info);
+    bool here = st->show_cursor && lane == st->lane;
+    (void)hv_grid_put(g, at.x, at.y, 1, here ? ">" : " ", HV_STYLE_TITLE);
+    hv_grid_put_field(g, (struct hv_rect){at.x + 1, at.y, at.w - 2, 1}, HV_LEFT,
+                      info.name ? info.name : "", here ? HV_STYLE_TITLE : HV_STYLE_TEXT);
+    if (at.h > 1 && info.sublabel)
+        hv_grid_put_field(g, (struct hv_rect){at.x + 2, at.y + 1, at.w - 3, 1}, HV_LEFT,
+                          info.sublabel, HV_STYLE_DIM);
+}
+
+/* ---- rows below the lanes ---- */
+
+static void draw_memory(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
+                        struct hv_grid *g, const struct hv_gantt_places *p, size_t lane)
+{
+    static const char *const eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    struct hv_rect m = p->memory;
+    double top = 0, *use = hv_xcalloc((size_t)m.w, sizeof *use);
+    double limit = src->memory_limit_bytes ? src->memory_limit_bytes(src->ctx, lane) : HV_UNKNOWN;
+    for (int i = 0; i < m.w; i++) {
+        double v = src->memory_max_bytes(src->ctx, lane, edge(st, &m, i), edge(st, &m, i + 1));
+        use[i] = isfinite(v) && v > 0 ? v : 0;
+        top = fmax(top, use[i]);
+    }
+    if (hv_known(limit))
+        top = fmax(top, limit);
+    int steps = g->ascii ? 1 : 8;
+    for (int i = 0; i < m.w && top > 0; i++) {
+        int filled = (int)lround(use[i] / top * m.h * steps);
+        unsigned style = use[i] > limit ? HV_STYLE_MEMORY_OVER : HV_STYLE_MEMORY;
+        for (int y = 0; y < m.h; y++) {
+            int part = filled - (m.h - 1 - y) * steps;
+            part = part < 0 ? 0 : part > steps ? steps : part;
+            const char *glyph = g->ascii ? (part ? "#" : " ") : eighths[part];
+            (void)hv_grid_put(g, m.x + i, m.y + y, 1, glyph, style);
+        }
+        int limit_y = hv_known(limit) ? m.h - (int)ceil(limit / top * m.h) : -1;
+        if (limit_y >= 0 && filled <= (m.h - 1 - limit_y) * steps)
+            (void)hv_grid_put(g, m.x + i, m.y + limit_y, 1, g->ascii ? "-" : "┄", HV_STYLE_AXIS);
+    }
+    free(use);
+    char text[HV_FMT_CAP];
+    int lw = p->labels.w;
+    hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, m.y, lw - 2, 1}, HV_LEFT,
+                      hv_known(limit) ? "memory, limit" : "memory, top", HV_STYLE_DIM);
+    hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, m.y + 1, lw - 2, 1}, HV_LEFT,
+                      hv_fmt_bytes(text, sizeof text, hv_or(limit, top)), HV_STYLE_DIM);
+}
+
+static void draw_critical(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
+                          struct hv_grid *g, const struct hv_gantt_places *p)
+{
+    struct hv_rect c = p->critical;
+    hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, c.y, p->labels.w - 2, 1}, HV_LEFT,
+                      "critical", HV_STYLE_CRITICAL);
+    for (int i = 0; i < c.w; i++) {
+        double t0 = edge(st, &c, i), t1 = edge(st, &c, i + 1);
+        bool hit = false;
+        for (size_t k = 0; k < p->n_shown && !hit; k++) {
+            struct hv_gantt_cover cover = {0};
+            hit = src->cover(src->ctx, p->top_lane + k, t0, t1, &cover) && cover.span.critical;
+        }
+        if (hit)
+            (void)hv_grid_put(g, c.x + i, c.y, 1, "^", HV_STYLE_CRITICAL);
+    }
+}
+
+static void draw_minimap(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
+                         struct hv_grid *g, struct hv_rect at)
+{
+    char zoom[96], per[HV_FMT_CAP];
+    double end = src->end_s > 0 ? src->end_s : 1, w = st->t1_s - st->t0_s;
+    int n = at.w - 36 < MINIMAP_W ? at.w - 36 : MINIMAP_W;
+    (void)snprintf(zoom, sizeof zoom, " zoom %.1fx  %s per column", w > 0 ? end / w : 1.0,
+                   hv_fmt_seconds(per, sizeof per, at.w > 0 ? w / at.w : 0));
+    int x = at.x + 1;
+    if (n >= 8) {
+        int a = (int)floor(st->t0_s / end * n), b = (int)ceil(st->t1_s / end * n);
+        (void)hv_grid_put(g, x, at.y, 1, "[", HV_STYLE_AXIS);
+        for (int i = 0; i < n; i++)
+            (void)hv_grid_put(g, x + 1 + i, at.y, 1,
+                              i >= a && i < b ? (g->ascii ? "=" : "━") : (g->ascii ? "." : "·"),
+                              i >= a && i < b ? HV_STYLE_BAR : HV_STYLE_AXIS);
+        (void)hv_grid_put(g, x + 1 + n, at.y, 1, "]", HV_STYLE_AXIS);
+        x += n + 2;
+    }
+    (void)hv_grid_put(g, x, at.y, at.x + at.w - x, zoom, HV_STYLE_DIM);
+}
+
+static void draw_cursor(const struct hv_gantt_state *st, struct hv_grid *g,
+                        const struct hv_gantt_places *p)
+{
+    double w = st->t1_s - st->t0_s;
+    if (!(w > 0))
+        return;
+    int i = (int)floor((st->cursor_s - st->t0_s) / w * p->chart.w + 1e-9);
+    i = i < 0 ? 0 : i >= p->chart.w ? p->chart.w - 1 : i;
+    int x = p->chart.x + i, lane_y = (int)(st->lane - p->top_lane) * p->rows_per_lane;
+    hv_grid_restyle(g, (struct hv_rect){x, p->axis.y, 1, 1}, 0xffffu, HV_STYLE_REVERSE);
+    hv_grid_restyle(g, (struct hv_rect){x, p->chart.y, 1, p->chart.h}, 0xffffu, HV_STYLE_UNDERLINE);
+    hv_grid_restyle(g, (struct hv_rect){x, p->chart.y + lane_y, 1, p->rows_per_lane}, 0xffffu,
+                    HV_STYLE_REVERSE);
+    if (hv_known(st->mark_s)) {
+        double a = fmin(st->mark_s, st->cursor_s), b = fmax(st->mark_s, st->cursor_s);
+        int x0 = (int)floor((fmax(a, st->t0_s) - st->t0_s) / w * p->chart.w);
+        int x1 = (int)ceil((fmin(b, st->t1_s) - st->t0_s) / w * p->chart.w);
+        hv_grid_restyle(g, (struct hv_rect){p->axis.x + x0, p->axis.y, x1 - x0, 1}, 0xffffu,
+                        HV_STYLE_REVERSE);
+    }
+    hv_grid_cursor(g, x, p->chart.y + lane_y);
+}
+
+void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
+                   struct hv_grid *g, struct hv_rect r)
+{
+    struct hv_gantt_places p = hv_gantt_layout(st, src, r);
+    struct hv_rect old = hv_grid_clip(g, r);
+    if (p.chart.w <= 0) {
+        (void)hv_grid_put(g, r.x, r.y, r.w, src->n_lanes ? "too narrow" : "nothing to draw",
+                          HV_STYLE_DIM);
+        hv_grid_unclip(g, old);
+        return;
+    }
+    struct column *columns = hv_xcalloc((size_t)p.chart.w, sizeof *columns);
+    draw_axis(st, g, p.axis);
+    for (size_t k = 0; k < p.n_shown; k++) {
+        int y = p.chart.y + (int)k * p.rows_per_lane, h = p.rows_per_lane;
+        get_columns(st, src, p.top_lane + k, &p.chart, columns);
+        /* tall lanes keep their last row free, as a gap */
+        draw_lane(st, g, (struct hv_rect){p.chart.x, y, p.chart.w, h > 2 ? 2 : 1}, columns);
+        draw_label(st, src, g, (struct hv_rect){p.labels.x, y, p.labels.w, h}, p.top_lane + k);
+    }
+    free(columns);
+    if (p.memory.h > 0)
+        draw_memory(st, src, g, &p, st->lane < src->n_lanes ? st->lane : 0);
+    if (p.critical.h > 0)
+        draw_critical(st, src, g, &p);
+    if (p.minimap.h > 0)
+        draw_minimap(st, src, g, p.minimap);
+    if (st->show_cursor)
+        draw_cursor(st, g, &p);
+    hv_grid_unclip(g, old);
+}
+
+/* ---- plain printing ---- */
+
+static void add_sgr(struct hv_str *out, const struct hv_style_look *k)
+{
+    hv_str_adds(out, "\033[0");
+    if (k->attr & HV_ATTR_BOLD)
+        hv_str_adds(out, ";1");
+    if (k->attr & HV_ATTR_DIM)
+        hv_str_adds(out, ";2");
+    if (k->attr & HV_ATTR_UNDERLINE)
+        hv_str_adds(out, ";4");
+    if (k->attr & HV_ATTR_REVERSE)
+        hv_str_adds(out, ";7");
+    if (k->fg >= 0)
+        hv_str_addf(out, ";38;5;%d", k->fg);
+    if (k->bg >= 0)
+        hv_str_addf(out, ";48;5;%d", k->bg);
+    hv_str_addc(out, 'm');
+}
+
+static void print_row(const struct hv_grid *g, int y, const struct hv_theme *theme,
+                      struct hv_str *out)
+{
+    const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
+    int end = g->w;
+    while (end > 0 && row[end - 1].utf8[0] == ' ' && row[end - 1].style == HV_STYLE_TEXT)
+        end--;
+    unsigned style = HV_STYLE_TEXT;
+    for (int x = 0; x < end; x++) {
+        unsigned id = row[x].style & HV_STYLE_ID_MASK;
+        if (theme && id != style && id < HV_STYLE_N) {
+            add_sgr(out, &theme->looks[id]);
+            style = id;
+        }
+        if (row[x].width > 0)
+            hv_str_adds(out, row[x].utf8);
+    }
+    if (theme && style != HV_STYLE_TEXT)
+        hv_str_adds(out, "\033[0m");
+    hv_str_addc(out, '\n');
+}
+
+static size_t fullest_lane(const struct hv_gantt_source *src)
+{
+    size_t best = 0;
+    double most = -1;
+    for (size_t i = 0; src->memory_max_bytes && i < src->n_lanes; i++) {
+        double use = src->memory_max_bytes(src->ctx, i, 0, src->end_s);
+        double limit = src->memory_limit_bytes ? src->memory_limit_bytes(src->ctx, i) : 1;
+        double share = limit > 0 ? use / limit : use;
+        if (share > most) {
+            most = share;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void draw_legend(struct hv_grid *g, int y)
+{
+    int x = 1;
+    for (size_t k = 0; k < HV_COUNT(kinds) && x < g->w; k++) {
+        char sample[4] = {kinds[k].letter, g->ascii ? kinds[k].fill : ' ', '\0', '\0'};
+        x += hv_grid_put(g, x, y, -1, sample, kinds[k].style) + 1;
+        x += hv_grid_put(g, x, y, -1, kinds[k].name, HV_STYLE_DIM) + 2;
+    }
+    (void)hv_grid_put(g, x, y, -1, ". idle", HV_STYLE_IDLE);
+}
+
+void hv_gantt_print(const struct hv_gantt_source *src, const struct hv_gantt_print *o,
+                    struct hv_str *out)
+{
+    struct hv_gantt_state st;
+    struct hv_grid g = {.ascii = o->ascii};
+    hv_gantt_init(&st, src);
+    st.show_cursor = st.show_minimap = false;
+    st.show_memory = !o->no_memory;
+    st.lane = fullest_lane(src);
+    st.show_critical = false;
+    bool memory = st.show_memory && src->memory_max_bytes;
+    size_t lanes = src->n_lanes < HV_GRID_MAX / 2 ? src->n_lanes : HV_GRID_MAX / 2;
+    int rows_per_lane = lanes <= 40 ? 2 : 1, chart = (int)lanes * rows_per_lane;
+    int h = 1 + chart + (memory ? 4 : 0);
+    hv_grid_resize(&g, o->width < 30 ? 30 : o->width, h + 1);
+    hv_gantt_draw(&st, src, &g, (struct hv_rect){0, 0, g.w, h});
+    draw_legend(&g, h);
+    for (int y = 0; y < g.h; y++)
+        print_row(&g, y, o->color ? o->theme : NULL, out);
+    hv_grid_free(&g);
+}

@@ -1,0 +1,125 @@
+/** Adapter from solver/eval's timeline to the painter; no drawing here. */
+#include "ui/view/gantt_timeline.h"
+
+static enum hv_gantt_kind painted_kind(int kind)
+{
+    static const enum hv_gantt_kind map[HV_SPAN_KIND_N] = {
+        [HV_SPAN_F] = HV_GANTT_F,         [HV_SPAN_B] = HV_GANTT_B,
+        [HV_SPAN_W] = HV_GANTT_W,         [HV_SPAN_BW] = HV_GANTT_B,
+        [HV_SPAN_R] = HV_GANTT_R,         [HV_SPAN_PAIR] = HV_GANTT_B,
+        [HV_SPAN_HOP] = HV_GANTT_COMM,    [HV_SPAN_SYNC] = HV_GANTT_COMM,
+        [HV_SPAN_GATHER] = HV_GANTT_COMM, [HV_SPAN_OPT] = HV_GANTT_OTHER};
+    return map[kind];
+}
+
+static struct hv_gantt_span convert(const struct hv_timeline *t, const struct hv_span *s)
+{
+    const struct hv_timeline_op *op = &t->ops[s->id];
+    return (struct hv_gantt_span){.start_s = s->start_s,
+                                  .end_s = s->end_s,
+                                  .id = s->id,
+                                  .micro_batch = op->micro_batch,
+                                  .stage = op->stage,
+                                  .kind = painted_kind(op->kind),
+                                  .critical = op->critical};
+}
+
+static const struct hv_lane *lane_of(const struct hv_timeline *t, size_t row, bool link)
+{
+    return &t->lanes.items[link ? t->rows[row].link_lane : t->rows[row].compute_lane];
+}
+
+static void source_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
+{
+    const struct hv_timeline *t = ctx;
+    *out = (struct hv_gantt_lane){.name = t->rows[lane].name, .sublabel = t->rows[lane].layers};
+}
+
+static bool source_cover(const void *ctx, size_t lane, double t0_s, double t1_s,
+                         struct hv_gantt_cover *out)
+{
+    const struct hv_timeline *t = ctx;
+    for (int link = 0; link < 2; link++) {
+        const struct hv_lane *l = lane_of(t, lane, link);
+        struct hv_cover c = hv_lane_cover(l, t0_s, t1_s);
+        if (c.i_span >= 0) {
+            *out = (struct hv_gantt_cover){.span = convert(t, &l->spans[c.i_span]),
+                                           .busy_frac = c.busy_frac,
+                                           .n_spans = c.n_spans};
+            return true;
+        }
+    }
+    *out = (struct hv_gantt_cover){0};
+    return false;
+}
+
+static bool source_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct hv_timeline *t = ctx;
+    for (int link = 0; link < 2; link++) {
+        const struct hv_lane *l = lane_of(t, lane, link);
+        int32_t i = hv_lane_at(l, t_s);
+        if (i >= 0) {
+            *out = convert(t, &l->spans[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Next (or previous) start on the compute lane, else on the link lane. */
+static bool source_step(const struct hv_timeline *t, size_t lane, double t_s, bool forward,
+                        struct hv_gantt_span *out)
+{
+    for (int link = 0; link < 2; link++) {
+        const struct hv_lane *l = lane_of(t, lane, link);
+        int32_t i = forward ? hv_lane_next(l, t_s) : hv_lane_prev(l, t_s);
+        if (i >= 0) {
+            *out = convert(t, &l->spans[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool source_next(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    return source_step(ctx, lane, t_s, true, out);
+}
+
+static bool source_prev(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    return source_step(ctx, lane, t_s, false, out);
+}
+
+static double source_memory(const void *ctx, size_t lane, double t0_s, double t1_s)
+{
+    const struct hv_timeline *t = ctx;
+    return hv_steps_max(&t->rows[lane].memory, t0_s, t1_s);
+}
+
+static double source_limit(const void *ctx, size_t lane)
+{
+    const struct hv_timeline *t = ctx;
+    return t->rows[lane].memory_limit_bytes;
+}
+
+struct hv_gantt_source hv_gantt_timeline_source(const struct hv_timeline *t)
+{
+    return (struct hv_gantt_source){.ctx = t,
+                                    .n_lanes = t->n_rows,
+                                    .end_s = t->end_s,
+                                    .lane = source_lane,
+                                    .cover = source_cover,
+                                    .at = source_at,
+                                    .next = source_next,
+                                    .prev = source_prev,
+                                    .memory_max_bytes = source_memory,
+                                    .memory_limit_bytes = source_limit};
+}
+
+const struct hv_timeline_op *hv_gantt_timeline_op(const struct hv_timeline *t,
+                                                  const struct hv_gantt_span *s)
+{
+    return s->id >= 0 && (size_t)s->id < t->n_ops ? &t->ops[s->id] : NULL;
+}

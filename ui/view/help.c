@@ -1,0 +1,103 @@
+/* Help overlay, built from the action table and the key map in use. */
+#include "ui/view/help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void hv_help_open(struct hv_help *h, const struct hv_keymap *keys, const struct hv_view_ops *view)
+{
+    h->keys = keys;
+    h->view = view;
+    h->cursor = 0;
+    hv_line_set(&h->search, "");
+}
+
+void hv_help_free(struct hv_help *h)
+{
+    hv_line_free(&h->search);
+}
+
+/* Actions that match the search, the view's own first. Returns how many. */
+static size_t matches(const struct hv_help *h, enum hv_action *out)
+{
+    const char *want = hv_str_cstr(&h->search.text);
+    size_t n = 0;
+    for (int own = 1; own >= 0; own--) {
+        for (size_t i = 1; i < HV_ACT_N; i++) {
+            enum hv_action a = (enum hv_action)i;
+            const struct hv_action_row *row = hv_action_row(a);
+            bool is_own = strcmp(row->views, "*") != 0;
+            struct hv_str keys = {0};
+            if (is_own != (own == 1) || !hv_action_in_view(a, h->view->name))
+                continue;
+            hv_keymap_keys_of(h->keys, h->view->name, a, &keys);
+            if (keys.n > 0 &&
+                (!*want || hv_text_has(row->help, want) || hv_text_has(row->name, want) ||
+                 hv_text_has(hv_str_cstr(&keys), want)))
+                out[n++] = a;
+            hv_str_free(&keys);
+        }
+    }
+    return n;
+}
+
+bool hv_help_key(struct hv_help *h, struct hv_key k, int height, enum hv_action *run)
+{
+    enum hv_action found[HV_ACT_N];
+    size_t n = matches(h, found), page = height > 4 ? (size_t)height - 4 : 1;
+    bool question = k.code == HV_KEY_CHAR && k.cp == '?' && !k.mods;
+    if (k.code == HV_KEY_ESC || k.code == HV_KEY_F1 || question)
+        return false;
+    if (k.code == HV_KEY_ENTER) {
+        if (h->cursor < n)
+            *run = found[h->cursor];
+        return false;
+    }
+    if (k.code == HV_KEY_UP)
+        h->cursor -= h->cursor > 0;
+    else if (k.code == HV_KEY_DOWN)
+        h->cursor += h->cursor + 1 < n;
+    else if (k.code == HV_KEY_PGUP)
+        h->cursor = h->cursor > page ? h->cursor - page : 0;
+    else if (k.code == HV_KEY_PGDN)
+        h->cursor = h->cursor + page < n ? h->cursor + page : n > 0 ? n - 1 : 0;
+    else if (hv_line_key(&h->search, k) == HV_EDIT_CHANGED)
+        h->cursor = 0;
+    return true;
+}
+
+void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect body)
+{
+    enum hv_action found[HV_ACT_N];
+    char title[80];
+    size_t n = matches(h, found);
+    int margin = body.w > 60 ? 2 : 0;
+    struct hv_rect r = {body.x + margin, body.y, body.w - 2 * margin, body.h};
+    struct hv_rect in = hv_rect_inner(r);
+    (void)snprintf(title, sizeof title, "Help: %s  (type to search, Enter runs, Esc closes)",
+                   h->view->title);
+    hv_grid_fill(g, r, ' ', HV_STYLE_TEXT);
+    hv_grid_box(g, r, title, true, HV_STYLE_FRAME_FOCUS);
+    int extra = h->view->help && in.h > 8 ? 1 : 0, rows = in.h - 1 - extra;
+    if (rows < 1)
+        return;
+    size_t top = h->cursor >= (size_t)rows ? h->cursor - (size_t)rows + 1 : 0;
+    int key_w = in.w / 3 < 22 ? in.w / 3 : 22;
+    for (size_t i = top; i < n && i - top < (size_t)rows; i++) {
+        int y = in.y + (int)(i - top);
+        struct hv_str keys = {0};
+        bool here = i == h->cursor;
+        hv_keymap_keys_of(h->keys, h->view->name, found[i], &keys);
+        hv_grid_put_field(g, (struct hv_rect){in.x + 1, y, key_w, 1}, HV_LEFT, hv_str_cstr(&keys),
+                          here ? HV_STYLE_SELECTED : HV_STYLE_HELP_KEY);
+        hv_grid_put_field(g, (struct hv_rect){in.x + key_w + 2, y, in.w - key_w - 2, 1}, HV_LEFT,
+                          hv_action_row(found[i])->help, here ? HV_STYLE_SELECTED : HV_STYLE_TEXT);
+        hv_str_free(&keys);
+    }
+    if (n == 0)
+        (void)hv_grid_put(g, in.x + 1, in.y, in.w, "no key matches", HV_STYLE_DIM);
+    if (extra)
+        (void)hv_grid_put(g, in.x + 1, in.y + in.h - 2, in.w - 1, h->view->help, HV_STYLE_DIM);
+    hv_line_draw(&h->search, g, (struct hv_rect){in.x, in.y + in.h - 1, in.w, 1}, "/",
+                 HV_STYLE_FIELD);
+}

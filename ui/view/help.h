@@ -1,0 +1,27 @@
+/** Help overlay: the action table as a searchable list, keys of the current view first. */
+#ifndef HV_UI_VIEW_HELP_H
+#define HV_UI_VIEW_HELP_H
+
+#include "ui/view/app.h"
+
+/** State of the overlay. `{0}` is valid; free with hv_help_free. */
+struct hv_help {
+    const struct hv_keymap *keys;
+    const struct hv_view_ops *view;
+    struct hv_line search;
+    size_t cursor;
+};
+
+/** Starts with an empty search. */
+void hv_help_open(struct hv_help *h, const struct hv_keymap *keys, const struct hv_view_ops *view);
+/** Frees the search text. */
+void hv_help_free(struct hv_help *h);
+/**
+ * Feeds a key: typing searches, Up/Down/pages move, Enter puts the action into *run and closes,
+ * Esc, F1 or ? close. Returns false when the overlay is closed.
+ */
+bool hv_help_key(struct hv_help *h, struct hv_key k, int height, enum hv_action *run);
+/** Draws it over the body. */
+void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect body);
+
+#endif
