@@ -15,6 +15,9 @@
 #define DEFAULT_INSTRUCTIONS INT64_C(20000000000)
 #define HOOK_EVERY           10000
 
+#define BYTES_PER_INSTRUCTION 16
+#define FAILURE_INSTRUCTIONS  100000
+
 static double now_s(void)
 {
     struct timespec t;
@@ -34,7 +37,11 @@ double hv__elapsed_s(const struct hv_host *h)
     return now_s() - h->start_s;
 }
 
-/* For a new object Lua passes its type in old_size; it does not count. */
+/*
+ * For a new object Lua passes its type in old_size; it does not count. Memory is charged to the
+ * instruction budget: a loop of few instructions over large or failing allocations (each failure is
+ * a full collection) ends as well.
+ */
 static void *limited_alloc(void *ud, void *p, size_t old_size, size_t new_size)
 {
     struct hv_host *h = ud;
@@ -46,8 +53,13 @@ static void *limited_alloc(void *ud, void *p, size_t old_size, size_t new_size)
         h->used_bytes -= old_size;
         return NULL;
     }
-    if (new_size > old_size && new_size - old_size > h->limits.memory_bytes - h->used_bytes)
-        return NULL;
+    if (new_size > old_size) {
+        h->instructions_left -= (int64_t)((new_size - old_size) / BYTES_PER_INSTRUCTION);
+        if (new_size - old_size > h->limits.memory_bytes - h->used_bytes) {
+            h->instructions_left -= FAILURE_INSTRUCTIONS;
+            return NULL;
+        }
+    }
     void *q = realloc(p, new_size);
     if (q != NULL)
         h->used_bytes = h->used_bytes - old_size + new_size;
@@ -123,23 +135,43 @@ static int on_error(lua_State *L)
     return 1;
 }
 
-/** Takes "file:line: text" apart; a text without position stays whole. */
-static void fill_err(struct hv_err *err, enum hv_status s, const char *text)
+/** Where "file:line:" begins in a line of text; false when there is none. `rest` = what follows. */
+static bool find_position(const char *text, char *file, size_t cap, unsigned *line,
+                          const char **rest)
 {
-    for (const char *colon = strchr(text, ':'); colon != NULL; colon = strchr(colon + 1, ':')) {
-        size_t digits = strspn(colon + 1, "0123456789");
-        char file[256];
-        size_t n = (size_t)(colon - text);
-        if (digits == 0 || colon[1 + digits] != ':' || n >= sizeof file)
+    size_t end = strcspn(text, "\n");
+
+    for (const char *colon = strchr(text, ':'); colon != NULL && colon < text + end;
+         colon = strchr(colon + 1, ':')) {
+        size_t digits = strspn(colon + 1, "0123456789"), n = (size_t)(colon - text);
+        if (digits == 0 || colon[1 + digits] != ':' || n >= cap)
             continue;
         memcpy(file, text, n);
         file[n] = '\0';
-        const char *rest = colon + 2 + digits;
-        hv_err_at(err, s, file, (unsigned)strtoul(colon + 1, NULL, 10), 0, "%s",
-                  rest + strspn(rest, " "));
-        return;
+        *line = (unsigned)strtoul(colon + 1, NULL, 10);
+        *rest = colon + 2 + digits + strspn(colon + 2 + digits, " ");
+        return true;
     }
-    hv_err_set(err, s, "%s", text);
+    return false;
+}
+
+/** Takes "file:line: text" apart; an error of a C function gets the position of its caller from the
+ * traceback. */
+static void fill_err(const struct hv_host *h, struct hv_err *err, enum hv_status s)
+{
+    const char *text = hv_str_cstr(&h->message), *trace = hv_str_cstr(&h->traceback), *ignored;
+    char file[256];
+    unsigned line = 0;
+
+    bool found = find_position(text, file, sizeof file, &line, &text);
+    for (trace = strchr(trace, '\n'); !found && trace != NULL; trace = strchr(trace, '\n')) {
+        trace += 1 + strspn(trace + 1, "\t");
+        found = find_position(trace, file, sizeof file, &line, &ignored);
+    }
+    if (found)
+        hv_err_at(err, s, file, line, 0, "%s", text);
+    else
+        hv_err_set(err, s, "%s", text);
 }
 
 static enum hv_status report(struct hv_host *h, int code, struct hv_err *err)
@@ -153,7 +185,7 @@ static enum hv_status report(struct hv_host *h, int code, struct hv_err *err)
     }
     if (h->message.n == 0)
         hv_str_adds(&h->message, "error in the error handler");
-    fill_err(err, s, hv_str_cstr(&h->message));
+    fill_err(h, err, s);
     return s;
 }
 

@@ -62,7 +62,7 @@ const char *hv__tolstring(lua_State *L, int i, size_t *n);
 /** Raises the recorded error as a Lua error with the caller's file:line. */
 int hv__raise(lua_State *L, const struct hv_err *err);
 
-/* ---- values -------------------------------------------------------------------------------- */
+/* Values. */
 
 /**
  * JSON tree of the Lua value at i; keys of plan files in their usual order, others sorted; integral
@@ -101,8 +101,7 @@ void hv__set_num(lua_State *L, const char *key, double x);
 /** Sets t[key] = text; NULL is left out. */
 void hv__set_text(lua_State *L, const char *key, const char *text);
 
-/* ---- API tables: each adds its functions to the `hv` table at the top of the stack -------------
- */
+/* API tables: each adds its functions to the `hv` table at the top of the stack. */
 
 /** One function and the table it belongs to. */
 void hv__api_add(lua_State *L, const char *table, const luaL_Reg *rows);

@@ -17,8 +17,7 @@
 #define MODULE_LIMIT ((size_t)1 << 20)
 #define COPY_DEPTH   4
 
-/* ---- texts without addresses --------------------------------------------------------------------
- */
+/* Texts without addresses */
 
 const char *hv__tolstring(lua_State *L, int i, size_t *n)
 {
@@ -89,8 +88,7 @@ static int safe_format(lua_State *L)
     return 1;
 }
 
-/* ---- order that does not depend on hashing
- * --------------------------------------------------------- */
+/* Order that does not depend on hashing */
 
 /** A key for sorting; texts are anchored by the table they are keys of. */
 struct key {
@@ -346,8 +344,74 @@ static int safe_setmetatable(lua_State *L)
     return 1;
 }
 
-/* ---- require
- * ------------------------------------------------------------------------------------- */
+/*
+ * An error raised by the hook reaches a message handler while hooks are still off, so a handler
+ * that loops would never end: once the run has to end, handlers written in Lua are not called any
+ * more.
+ */
+static int guarded_handler(lua_State *L)
+{
+    if (hv__host(L)->killed != NULL)
+        return 1;
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 1);
+    return 1;
+}
+
+static int return_all(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)status;
+    (void)ctx;
+    return lua_gettop(L);
+}
+
+/** Upvalue: Lua's own xpcall. */
+static int safe_xpcall(lua_State *L)
+{
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_pushvalue(L, 2);
+    lua_pushcclosure(L, guarded_handler, 1);
+    lua_replace(L, 2);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_callk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, return_all);
+    return lua_gettop(L);
+}
+
+/** Resumes the coroutine in upvalue 1 through Lua's resume in upvalue 2; a dead one is never
+ * closed. */
+static int wrapped_step(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_insert(L, 1);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 2);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    if (lua_toboolean(L, 1))
+        return lua_gettop(L) - 1;
+    hv__check_stop(L);
+    lua_settop(L, 2);
+    return lua_error(L);
+}
+
+/**
+ * coroutine.wrap without Lua's closing of dead coroutines: what such a one still has to close would
+ * run with hooks off. Upvalues: Lua's create and resume.
+ */
+static int safe_wrap(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 1);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, 1, 1);
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_pushcclosure(L, wrapped_step, 2);
+    return 1;
+}
+
+/* Require */
 
 static bool is_module_name(const char *name)
 {
@@ -418,8 +482,7 @@ static int safe_require(lua_State *L)
     return 1;
 }
 
-/* ---- the master table
- * ---------------------------------------------------------------------------- */
+/* The master table */
 
 /** Copies the named members of the library table at the top into a new table and sets it in the
  * master below. */
@@ -455,8 +518,8 @@ static void open_libraries(lua_State *L)
         "rad",  "sin",  "sqrt", "tan",  "tointeger",  "type", "ult",        NULL};
     static const char *const utf8_names[] = {"char", "charpattern", "codepoint", "codes",
                                              "len",  "offset",      NULL};
-    static const char *const coroutine_names[] = {
-        "close", "create", "isyieldable", "resume", "running", "status", "wrap", "yield", NULL};
+    static const char *const coroutine_names[] = {"create", "isyieldable", "resume", "running",
+                                                  "status", "wrap",        "yield",  NULL};
     static const struct {
         const char *name;
         lua_CFunction open;
@@ -495,6 +558,20 @@ static void open_base(lua_State *L)
     luaL_setfuncs(L, own, 0);
 }
 
+/** Replaces xpcall and coroutine.wrap of the master table at the top. */
+static void seal_calls(lua_State *L)
+{
+    lua_getfield(L, -1, "xpcall");
+    lua_pushcclosure(L, safe_xpcall, 1);
+    lua_setfield(L, -2, "xpcall");
+    lua_getfield(L, -1, "coroutine");
+    lua_getfield(L, -1, "create");
+    lua_getfield(L, -2, "resume");
+    lua_pushcclosure(L, safe_wrap, 2);
+    lua_setfield(L, -2, "wrap");
+    lua_pop(L, 1);
+}
+
 /** string.format and the metatable of strings, whose methods are ours and cannot be changed. */
 static void seal_strings(lua_State *L)
 {
@@ -526,6 +603,7 @@ void hv__sandbox_open(lua_State *L)
     open_libraries(L);
     set_member(L, "table", "sort", stable_sort);
     set_member(L, "math", "random", seeded_random);
+    seal_calls(L);
     seal_strings(L);
     lua_newtable(L);
     hv__api_run(L);

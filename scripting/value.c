@@ -13,8 +13,7 @@
 #define DEPTH_MAX  40
 #define LENGTH_MAX ((lua_Unsigned)1 << 22)
 
-/* ---- Lua → JSON
- * ---------------------------------------------------------------------------------- */
+/* Lua → JSON. */
 
 /** The order in which members of a plan file are usually written; others follow in byte order. */
 static const char *const usual_order[] = {"format",      "strategy",
@@ -208,8 +207,7 @@ void hv__push_json(lua_State *L, const json_t *v)
     }
 }
 
-/* ---- fields of argument tables
- * --------------------------------------------------------------------- */
+/* Fields of argument tables. */
 
 int hv__bad(lua_State *L, const char *fn, const char *key, const char *expected, int found)
 {

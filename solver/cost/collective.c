@@ -1,7 +1,8 @@
 /*
- * Collectives as alpha-beta forms over the cluster's nodes (Thakur, Rabenseifner, Gropp 2005 for ring and
- * tree; hierarchical: reduce-scatter in the node, ring across nodes on one rail per member, all-gather in
- * the node). Not here: overlap with compute, and which groups run together (the caller says `together`).
+ * Collectives as alpha-beta forms over the cluster's nodes (Thakur, Rabenseifner, Gropp 2005 for
+ * ring and tree; hierarchical: reduce-scatter in the node, ring across nodes on one rail per
+ * member, all-gather in the node). Not here: overlap with compute, and which groups run together
+ * (the caller says `together`).
  */
 #include "solver/cost/collective.h"
 
@@ -19,11 +20,13 @@ const char *hv_collective_name(enum hv_collective c)
     return names[c];
 }
 
-/* The group as the formulae see it: links inside nodes, links between nodes, and how it is spread. */
+/* The group as the formulae see it: links inside nodes, links between nodes, and how it is spread.
+ */
 struct shape {
-    double n, nodes, per_node;            /* members, nodes, most members in one node */
+    double n, nodes, per_node;             /* members, nodes, most members in one node */
     double node_bytes_per_s, node_alpha_s; /* slowest link inside a node, one flow per member */
-    double net_bytes_per_s, net_alpha_s;   /* slowest link between neighbouring nodes, one node's share */
+    double net_bytes_per_s,
+        net_alpha_s; /* slowest link between neighbouring nodes, one node's share */
     double host_bytes_per_s;
     bool connected, switched;
     const char *node_why, *net_why;
@@ -61,8 +64,8 @@ static void take_net_link(struct shape *s, const struct hv_path *p)
 }
 
 /* Members of [first, last) that sit in the island of `slot` when the island shares one link. */
-static double sharers(const struct hv_cluster *c, const struct seat *seats, size_t first, size_t last,
-                      struct hv_device_ref at)
+static double sharers(const struct hv_cluster *c, const struct seat *seats, size_t first,
+                      size_t last, struct hv_device_ref at)
 {
     const struct hv_node_group *g = &c->groups[at.group];
     for (size_t i = 0; i < g->n_islands; i++) {
@@ -79,8 +82,8 @@ static double sharers(const struct hv_cluster *c, const struct seat *seats, size
     return 1;
 }
 
-static void look_inside(const struct hv_cluster *c, const struct seat *seats, size_t first, size_t last,
-                        struct shape *s)
+static void look_inside(const struct hv_cluster *c, const struct seat *seats, size_t first,
+                        size_t last, struct shape *s)
 {
     s->per_node = fmax(s->per_node, (double)(last - first));
     for (size_t k = first; k < last && last - first > 1; k++) {
@@ -101,9 +104,9 @@ static bool same_fabric(const char *a, const char *b)
 static struct shape shape_of(const struct hv_cluster *c, const struct hv_collective_query *q)
 {
     struct shape s = {.n = (double)q->n,
-                      .node_bytes_per_s = INFINITY,
-                      .net_bytes_per_s = INFINITY,
-                      .host_bytes_per_s = INFINITY,
+                      .node_bytes_per_s = HUGE_VAL,
+                      .net_bytes_per_s = HUGE_VAL,
+                      .host_bytes_per_s = HUGE_VAL,
                       .connected = true};
     struct seat *seats = hv_xmalloc(q->n * sizeof *seats);
     struct hv_device_ref first = hv_cluster_device(c, q->devices[0]);
@@ -112,7 +115,7 @@ static struct shape shape_of(const struct hv_cluster *c, const struct hv_collect
         struct hv_device_ref r = hv_cluster_device(c, q->devices[i]);
         seats[i] = (struct seat){r.node, q->devices[i]};
         s.connected = s.connected && same_fabric(r.kind->fabric, first.kind->fabric);
-        s.host_bytes_per_s = fmin(s.host_bytes_per_s, hv_or(r.kind->pcie_bytes_per_s, INFINITY));
+        s.host_bytes_per_s = fmin(s.host_bytes_per_s, hv_or(r.kind->pcie_bytes_per_s, HUGE_VAL));
     }
     qsort(seats, q->n, sizeof *seats, by_node);
     uint32_t before = seats[q->n - 1].node;
@@ -203,8 +206,8 @@ static double p2p_s(const struct hv_cluster *c, const struct hv_collective_query
     if (p.level >= HV_PATH_NETWORK)
         rate /= fmax(q->together, 1);
     if (!same_fabric(a.kind->fabric, b.kind->fabric)) {
-        rate = fmin(rate, HV_EFF_HOST * fmin(hv_or(a.kind->pcie_bytes_per_s, INFINITY),
-                                             hv_or(b.kind->pcie_bytes_per_s, INFINITY)));
+        rate = fmin(rate, HV_EFF_HOST * fmin(hv_or(a.kind->pcie_bytes_per_s, HUGE_VAL),
+                                             hv_or(b.kind->pcie_bytes_per_s, HUGE_VAL)));
         alpha += 2 * HV_HOST_STAGE_S;
     }
     return alpha + q->bytes / rate;
@@ -223,7 +226,8 @@ static bool wants(const struct hv_collective_query *q, enum hv_sync_algorithm a)
     return q->algorithm == a || q->algorithm == HV_ALGO_AUTO;
 }
 
-/* All-reduce and its halves: the algorithm asked for, or the fastest of ring, tree, hierarchical. */
+/* All-reduce and its halves: the algorithm asked for, or the fastest of ring, tree, hierarchical.
+ */
 static void price_reduction(const struct shape *s, const struct hv_collective_query *q,
                             struct hv_collective_cost *out)
 {
@@ -249,7 +253,8 @@ static void count_bytes(const struct shape *s, const struct hv_collective_query 
     out->messages = ring_passes(q->op) * (s->n - 1);
     if (q->op == HV_ALL_TO_ALL) {
         out->node_bytes = (s->per_node - 1) / s->n * q->bytes;
-        out->network_bytes = s->nodes > 1 ? s->per_node * (s->n - s->per_node) / s->n * q->bytes : 0;
+        out->network_bytes =
+            s->nodes > 1 ? s->per_node * (s->n - s->per_node) / s->n * q->bytes : 0;
     } else {
         out->node_bytes = s->per_node > 1 ? sent : 0;
         out->network_bytes =
@@ -263,16 +268,18 @@ static void explain(const struct shape *s, const struct hv_collective_query *q,
 {
     if (!why)
         return;
-    hv_why_add(why, names[q->op], r->time_s, "s",
-               "%.4g bytes over %.0f devices in %.0f nodes, %s; in the node %.4g GB/s (%s), between "
-               "nodes %.4g GB/s (%s, %.0f together)",
-               q->bytes, s->n, s->nodes, hv_sync_algorithm_words[r->algorithm],
-               s->node_bytes_per_s / HV_GBPS, s->node_why ? s->node_why : "unused",
-               s->net_bytes_per_s / HV_GBPS, s->net_why ? s->net_why : "unused", fmax(q->together, 1));
+    hv_why_add(
+        why, names[q->op], r->time_s, "s",
+        "%.4g bytes over %.0f devices in %.0f nodes, %s; in the node %.4g GB/s (%s), between "
+        "nodes %.4g GB/s (%s, %.0f together)",
+        q->bytes, s->n, s->nodes, hv_sync_algorithm_words[r->algorithm],
+        s->node_bytes_per_s / HV_GBPS, s->node_why ? s->node_why : "unused",
+        s->net_bytes_per_s / HV_GBPS, s->net_why ? s->net_why : "unused", fmax(q->together, 1));
 }
 
 struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
-                                             const struct hv_collective_query *q, struct hv_why *why)
+                                             const struct hv_collective_query *q,
+                                             struct hv_why *why)
 {
     struct hv_collective_cost out = {.algorithm = q->algorithm};
     if (q->n < 2 || !(q->bytes > 0))

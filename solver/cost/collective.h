@@ -2,16 +2,17 @@
  * Seconds of collectives and transfers on the real topology.
  *
  * A first α–β model: ring, tree and hierarchical forms with the slowest link of each level, NIC
- * bandwidth shared among the groups that run together. Formulae: cost-model.md §4 (Thakur et al. 2005
- * for ring and tree forms). Thread: any. Errors: none; HV_UNKNOWN where two members are not connected.
+ * bandwidth shared among the groups that run together. Formulae: cost-model.md §4 (Thakur et al.
+ * 2005 for ring and tree forms). Thread: any. Errors: none; HV_UNKNOWN where two members are not
+ * connected.
  */
 #ifndef HV_SOLVER_COST_COLLECTIVE_H
 #define HV_SOLVER_COST_COLLECTIVE_H
 
-#include <stdint.h>
 #include "solver/cost/why.h"
 #include "solver/inventory/cluster.h"
 #include "solver/plan/plan.h"
+#include <stdint.h>
 
 enum hv_collective {
     HV_ALL_REDUCE,
@@ -29,32 +30,36 @@ const char *hv_collective_name(enum hv_collective c);
 /** What is asked. */
 struct hv_collective_query {
     enum hv_collective op;
-    /** Full gathered or reduced tensor; for all_to_all the local send buffer; for p2p the message. */
+    /** Full gathered or reduced tensor; for all_to_all the local send buffer; for p2p the message.
+     */
     double bytes;
     const uint32_t *devices; /**< members in rank order; p2p: sender, receiver */
     size_t n;
     enum hv_sync_algorithm algorithm; /**< HV_ALGO_AUTO = the fastest that applies */
-    double together; /**< groups of this shape that share each node's network at the same time, ≥ 1 */
+    double
+        together; /**< groups of this shape that share each node's network at the same time, ≥ 1 */
 };
 
 /** What it costs. */
 struct hv_collective_cost {
     double time_s;
-    double messages;         /**< per member */
-    double node_bytes;       /**< sent per member inside nodes */
-    double network_bytes;    /**< sent per node between nodes, all `together` groups */
+    double messages;                  /**< per member */
+    double node_bytes;                /**< sent per member inside nodes */
+    double network_bytes;             /**< sent per node between nodes, all `together` groups */
     enum hv_sync_algorithm algorithm; /**< the one used */
 };
 
 /** Prices one collective. `why` may be NULL. O(n log groups). */
-struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c, const struct hv_collective_query *q,
+struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
+                                             const struct hv_collective_query *q,
                                              struct hv_why *why);
 
 /**
- * Seconds until `bytes` (all data-parallel shares of one micro-batch together) have moved from the ranks of one stage to
- * those of the next; flows are spread evenly over the ranks and bounded by links, NICs of both sides and the network.
+ * Seconds until `bytes` (all data-parallel shares of one micro-batch together) have moved from the
+ * ranks of one stage to those of the next; flows are spread evenly over the ranks and bounded by
+ * links, NICs of both sides and the network.
  */
-double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_from, const uint32_t *to, size_t n_to,
-                   double bytes, struct hv_why *why);
+double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_from,
+                   const uint32_t *to, size_t n_to, double bytes, struct hv_why *why);
 
 #endif

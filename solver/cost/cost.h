@@ -1,12 +1,13 @@
 /**
  * Seconds and bytes of a model's parts on the cluster's devices: the analytic cost model.
  *
- * The unit of pricing is a *part*: the attention half or feed-forward half of a block, the embedding, the
- * head with the loss. Equal blocks share one price (block classes), prices are remembered per query, so
- * pricing a stage costs O(classes), not O(layers). Every figure can say why (hv_cost_part with `why`).
+ * The unit of pricing is a *part*: the attention half or feed-forward half of a block, the
+ * embedding, the head with the loss. Equal blocks share one price (block classes), prices are
+ * remembered per query, so pricing a stage costs O(classes), not O(layers). Every figure can say
+ * why (hv_cost_part with `why`).
  *
- * Efficiencies are estimates unless a figure says otherwise; see solver/cost/efficiency.h for the constants
- * and their sources.
+ * Efficiencies are estimates unless a figure says otherwise; see solver/cost/efficiency.h for the
+ * constants and their sources.
  */
 #ifndef HV_SOLVER_COST_COST_H
 #define HV_SOLVER_COST_COST_H
@@ -35,34 +36,38 @@ struct hv_part_query {
     const struct hv_device_kind *device; /**< the slowest kind of the tensor-parallel group */
     int tp, cp, ep;
     enum hv_tp_scheme tp_scheme;
-    int tp_depth;               /**< 2.5d: copies of the q × q grid; 0 or 1 otherwise */
+    int tp_depth;                /**< 2.5d: copies of the q × q grid; 0 or 1 otherwise */
     enum hv_cp_scheme cp_scheme; /**< ulysses; everything else is priced as a ring */
-    int cp_heads;               /**< heads part of cp (usp, loongtrain); 0 or 1: none */
+    int cp_heads;                /**< heads part of cp (usp, loongtrain); 0 or 1: none */
     enum hv_cp_layout cp_layout; /**< contiguous rings wait for the rank with the latest tokens */
     bool sequence_parallel;
-    double sequences;      /**< of one micro-batch on one data-parallel rank; fractions allowed */
-    double tokens;         /**< per sequence, before cp */
-    double context;        /**< extra key/value tokens seen before these (slices); 0 */
-    unsigned recompute;    /**< mask of enum hv_recompute */
-    const uint32_t *group; /**< tp·cp consecutive devices of the rank group, for its collectives; NULL: tp collectives priced
-                                on the device's own link as if inside one node */
-    const uint32_t *ep_group; /**< devices of the expert-parallel group, or NULL (ep = 1) */
+    double sequences;   /**< of one micro-batch on one data-parallel rank; fractions allowed */
+    double tokens;      /**< per sequence, before cp */
+    double context;     /**< extra key/value tokens seen before these (slices); 0 */
+    unsigned recompute; /**< mask of enum hv_recompute */
+    const uint32_t
+        *group; /**< tp·cp consecutive devices of the rank group, for its collectives; NULL: tp
+                   collectives priced on the device's own link as if inside one node */
+    const uint32_t *ep_group;       /**< devices of the expert-parallel group, or NULL (ep = 1) */
     const struct hv_moe_knobs *moe; /**< or NULL */
 };
 
-/** Price of one part for one micro-batch on one rank. Seconds are compute unless named otherwise. */
+/** Price of one part for one micro-batch on one rank. Seconds are compute unless named otherwise.
+ */
 struct hv_part_cost {
     double forward_s, input_grad_s, weight_grad_s, recompute_s;
-    double tp_forward_s, tp_backward_s; /**< exposed tensor-parallel collectives; backward includes those of recompute */
+    double tp_forward_s, tp_backward_s; /**< exposed tensor-parallel collectives; backward includes
+                                           those of recompute */
     double cp_forward_s, cp_backward_s; /**< exposed context-parallel exchange */
     double ep_forward_s, ep_backward_s; /**< exposed expert all-to-all */
     double flops_forward;               /**< model FLOPs on this rank, without recompute */
     double parameters;                  /**< dense parameters on this rank (after tp) */
     double expert_parameters;           /**< routed experts on this rank (after tp and ep) */
     double saved_bytes;                 /**< activations kept from forward to weight gradient */
-    double saved_input_bytes;           /**< of these, freed only at the weight gradient (zero-bubble M_W) */
-    double transient_bytes;             /**< live only during the pass (logits, attention scores, recompute peak) */
-    double output_bytes;                /**< activation handed on, per rank */
+    double saved_input_bytes; /**< of these, freed only at the weight gradient (zero-bubble M_W) */
+    double transient_bytes;   /**< live only during the pass (logits, attention scores, recompute
+                                 peak) */
+    double output_bytes;      /**< activation handed on, per rank */
 };
 
 /** Prices a part (`block` is ignored for embedding and head). Remembered; O(1) when seen before. */
@@ -76,11 +81,13 @@ unsigned hv_cost_n_classes(const struct hv_cost *k);
 size_t hv_cost_class_block(const struct hv_cost *k, unsigned cls);
 
 /**
- * Least device-seconds that any plan can spend on one sequence of this part, forward and backward, on this kind of
- * device: asymptotic efficiency, no latencies, no communication, no recompute. Under this cost model no query is cheaper per
- * sequence × rank; the lower bound of eval rests on that (tested).
+ * Least device-seconds that any plan can spend on one sequence of this part, forward and backward,
+ * on this kind of device: asymptotic efficiency, no latencies, no communication, no recompute.
+ * Under this cost model no query is cheaper per sequence × rank; the lower bound of eval rests on
+ * that (tested).
  */
-double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block, const struct hv_device_kind *device);
+double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
+                       const struct hv_device_kind *device);
 
 /* ---- a whole stage -------------------------------------------------------------------------- */
 
@@ -88,19 +95,21 @@ double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block, const
 struct hv_stage_query {
     const struct hv_plan *plan;
     const struct hv_replica *replica;
-    size_t stage;        /**< number in the replica */
-    int copy;            /**< 0 … count-1: which of the equal pipelines */
-    size_t chunk;        /**< range of the stage; 0 when it has one */
-    int dp_rank;         /**< 0 … dp-1 */
-    double sequences;    /**< on this rank; ≤ 0: from micro_batch, shares and deal */
-    double tokens;       /**< per sequence; ≤ 0: the job's */
-    double context;      /**< see hv_part_query */
-    struct hv_why *why;  /**< or NULL */
+    size_t stage;       /**< number in the replica */
+    int copy;           /**< 0 … count-1: which of the equal pipelines */
+    size_t chunk;       /**< range of the stage; 0 when it has one */
+    int dp_rank;        /**< 0 … dp-1 */
+    double sequences;   /**< on this rank; ≤ 0: from micro_batch, shares and deal */
+    double tokens;      /**< per sequence; ≤ 0: the job's */
+    double context;     /**< see hv_part_query */
+    struct hv_why *why; /**< or NULL */
 };
 
-/** When the gradients of a run of blocks are ready, counted back from the end of the backward pass. */
+/** When the gradients of a run of blocks are ready, counted back from the end of the backward pass.
+ */
 struct hv_milestone {
-    struct hv_range range;   /**< half blocks; from2 == to2 marks embedding (−1) or head (−2) in from2 */
+    struct hv_range
+        range; /**< half blocks; from2 == to2 marks embedding (−1) or head (−2) in from2 */
     double before_end_s;
 };
 
@@ -112,46 +121,55 @@ struct hv_pass {
     double recompute_s;   /**< part of the backward pass, before B */
     /* exposed communication inside the above */
     double tp_s, cp_s, ep_s, zero_s;
-    double compute_s;     /**< forward + backward compute without recompute and communication */
-    double flops;         /**< model FLOPs forward and backward on this rank */
-    double hop_bytes;     /**< activation handed to the next stage by this rank's dp share (all tp and cp ranks together) */
-    double activation_bytes; /**< kept per micro-batch in flight */
+    double compute_s; /**< forward + backward compute without recompute and communication */
+    double flops;     /**< model FLOPs forward and backward on this rank */
+    double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and
+                         cp ranks together) */
+    double activation_bytes;  /**< kept per micro-batch in flight */
     double weight_only_bytes; /**< of these, kept until W */
     double transient_bytes;
     const struct hv_milestone *milestones; /**< in the memo's arena: valid as long as the context */
     size_t n_milestones;
 };
-/** Prices a pass. O(classes + log) when parts are known. Errors: HV_ENO when a device lacks the precision or a
- * model kind cannot be priced (the text says what is missing). */
-enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, struct hv_pass *out, struct hv_err *err) HV_NODISCARD;
+/** Prices a pass. O(classes + log) when parts are known. Errors: HV_ENO when a device lacks the
+ * precision or a model kind cannot be priced (the text says what is missing). */
+enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, struct hv_pass *out,
+                            struct hv_err *err) HV_NODISCARD;
 
 /** Memory of one rank of a stage that does not depend on what is in flight. */
 struct hv_memory {
     double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes;
-    double overhead_bytes; /**< context, communicators, pipeline buffers, fragmentation: estimated */
-    double reserve_bytes;  /**< what the job or the device keeps back */
-    double limit_bytes;    /**< what the device has */
-    double parameters;     /**< held by this rank before zero sharding */
+    double
+        overhead_bytes;   /**< context, communicators, pipeline buffers, fragmentation: estimated */
+    double reserve_bytes; /**< what the job or the device keeps back */
+    double limit_bytes;   /**< what the device has */
+    double parameters;    /**< held by this rank before zero sharding */
 };
-/** Static memory of a rank over all chunks of the stage; zero shards over dp × cp × count holders (rule E). */
-enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q, struct hv_memory *out, struct hv_err *err) HV_NODISCARD;
+/** Static memory of a rank over all chunks of the stage; zero shards over dp × cp × count holders
+ * (rule E). */
+enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
+                              struct hv_memory *out, struct hv_err *err) HV_NODISCARD;
 
 /** Seconds of the optimizer step on a rank that updates `parameters` (memory bound). */
-double hv_cost_optimizer_s(const struct hv_cost *k, const struct hv_device_kind *device, double parameters);
+double hv_cost_optimizer_s(const struct hv_cost *k, const struct hv_device_kind *device,
+                           double parameters);
 
-/* ---- tables for strategies --------------------------------------------------------------------- */
+/* ---- tables for strategies ---------------------------------------------------------------------
+ */
 
 /** Per-layer prices of one query as prefix sums over blocks, embedding and head apart. */
 struct hv_layer_table {
     size_t n_blocks;
-    double *forward_s, *backward_s; /**< n_blocks + 1 prefix sums, exposed communication included; backward with recompute */
+    double *forward_s, *backward_s; /**< n_blocks + 1 prefix sums, exposed communication included;
+                                       backward with recompute */
     double *parameters;             /**< n_blocks + 1 prefix sums, on one rank */
     double *saved_bytes;            /**< n_blocks + 1 prefix sums */
-    double output_bytes;            /**< handed on after any block by one dp rank (all tp ranks together) */
+    double output_bytes; /**< handed on after any block by one dp rank (all tp ranks together) */
     struct hv_part_cost embedding, head;
 };
 /** Fills a table in `arena`. O(n_blocks). */
-enum hv_status hv_cost_layers(struct hv_cost *k, const struct hv_part_query *q, struct hv_arena *arena,
-                              struct hv_layer_table *out, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv_cost_layers(struct hv_cost *k, const struct hv_part_query *q,
+                              struct hv_arena *arena, struct hv_layer_table *out,
+                              struct hv_err *err) HV_NODISCARD;
 
 #endif

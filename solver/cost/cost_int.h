@@ -13,12 +13,19 @@ struct hv__run {
 
 struct hv__memo; /* cost.c */
 
+/** A list of milestones that was handed out, to be handed out again when an equal one comes. */
+struct hv__milestones {
+    const struct hv_milestone *items;
+    size_t n;
+    uint64_t hash;
+};
+
 struct hv_cost {
     struct hv_cluster *cluster;
     struct hv_model *model;
     struct hv_job job;
-    struct hv_arena arena; /**< classes, runs, milestones */
-    unsigned *cls;         /**< per block */
+    struct hv_arena arena;  /**< classes, runs, milestones */
+    unsigned *cls;          /**< per block */
     size_t *representative; /**< a block per class */
     unsigned n_classes;
     struct hv__run *runs;
@@ -29,7 +36,8 @@ struct hv_cost {
     size_t n_milestones, cap_milestones;
 };
 
-/** A part to price. `ideal` = the floor: no starts, no thin products, no weights read, no exchange. */
+/** A part to price. `ideal` = the floor: no starts, no thin products, no weights read, no exchange.
+ */
 struct hv__ask {
     struct hv_cost *k;
     enum hv_part part;
@@ -39,31 +47,56 @@ struct hv__ask {
     bool ideal;
 };
 
-/** Prices a part of a transformer (part.c). All figures HV_UNKNOWN when the device lacks the precision. */
+/** Prices a part of a transformer (part.c). All figures HV_UNKNOWN when the device lacks the
+ * precision. */
 struct hv_part_cost hv__price_transformer(const struct hv__ask *a);
 /** Prices a measured layer or a graph operator; the attention half carries all (part_layers.c). */
 struct hv_part_cost hv__price_layer(const struct hv__ask *a);
 
 /** What one pass moves between the ranks of its group, and how. */
 struct hv__exchange {
-    double tp_bytes;         /**< of one all-reduce (1d), forward */
+    double tp_bytes;                /**< of one all-reduce (1d), forward */
     double tp_forward, tp_backward; /**< how many of them */
-    double grid_bytes;       /**< 2d, 2.5d, 3d: moved per rank forward; backward twice that */
-    double cp_bytes;         /**< keys and values of one rank */
-    double cp_heads_bytes;   /**< ulysses: queries, keys, values and outputs of one rank */
+    double grid_bytes;     /**< 2d, 2.5d, 3d: moved per rank forward; backward twice that */
+    double cp_bytes;       /**< keys and values of one rank */
+    double cp_heads_bytes; /**< ulysses: queries, keys, values and outputs of one rank */
     double cp_hidden_forward_s, cp_hidden_backward_s; /**< compute that hides the ring */
-    double ep_bytes;         /**< one dispatch or combine of one rank */
-    bool ep_again;           /**< recompute sends tokens once more */
+    double ep_bytes;                                  /**< one dispatch or combine of one rank */
+    bool ep_again;                                    /**< recompute sends tokens once more */
 };
 /** Adds the seconds of these exchanges to the price (part_exchange.c). */
-void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out);
+void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
+                        struct hv_part_cost *out);
 
 /** Why this device cannot price the model, or HV_OK. */
-enum hv_status hv__check_device(const struct hv_cost *k, const struct hv_device_kind *d,
+enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *d,
                                 struct hv_err *err) HV_NODISCARD;
 /** Slower of two kinds for the job's precision (unknown counts as slowest). */
 const struct hv_device_kind *hv__slower(const struct hv_cost *k, const struct hv_device_kind *a,
                                         const struct hv_device_kind *b);
+/** One rank of a stage: where it is and what it holds (stage.c). */
+struct hv__rank {
+    const struct hv_stage *stage;
+    const uint32_t *group;               /**< its tp × cp devices */
+    const uint32_t *part;                /**< all ranks of its copy */
+    const struct hv_device_kind *device; /**< slowest of the group */
+    size_t dp, cp, tp, at;               /**< degrees; data-parallel rank */
+    bool embedding, head;
+};
+/** Finds the rank; errors: HV_ENO when the stage's devices and degrees do not fit each other. */
+enum hv_status hv__find_rank(struct hv_cost *k, const struct hv_stage_query *q,
+                             struct hv__rank *out, struct hv_err *err) HV_NODISCARD;
+/** Query of the stage's parts on that rank, for block `block` of the model and number `i` in the
+ * stage. */
+struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct hv__rank *r,
+                                    size_t block, size_t i);
+/** Holders of a rank's shard: same tp and cp-split position over dp, cp and copies; returns how
+ * many. The array lives on the heap (caller frees). `limit` > 0 cuts the group. */
+size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t limit,
+                   uint32_t **out);
+/** First half block at or after `at` that starts another piece: a run of equal blocks, a recompute
+ * mask or knobs of its own ends before it. */
+int hv__piece_end(const struct hv_cost *k, const struct hv_stage *s, int at, int to2);
 /** Tokens per sequence that the model sees: patches of an image, else the job's. */
 double hv__tokens(const struct hv_cost *k);
 

@@ -22,8 +22,8 @@ static const struct row rows[] = {
      "products fitted on vidur A40 profiles; attention estimated"},
 };
 
-static const struct row other = {"", HV_EFF_UNMEASURED, 0.80, 10 * HV_US, 0.45, 0.36,
-                                 "estimated: no profile of this device"};
+static const struct row other = {
+    "", HV_EFF_UNMEASURED, 0.80, 10 * HV_US, 0.45, 0.36, "estimated: no profile of this device"};
 
 static const struct row *row_of(const struct hv_device_kind *d)
 {

@@ -1,17 +1,17 @@
 /**
  * How close real kernels come to a device's peaks: the one table of constants of the cost model.
  *
- * Rows marked "fitted" come from 80 000 measured fp16 matrix products (vidur profiles: A100, H100, A40;
- * roofline t0 + max(flops, bytes), test error 7.8 / 10.9 / 9.1 %). Everything else is an estimate and
- * says so in `source`. A later calibration replaces rows, never formulas.
+ * Rows marked "fitted" come from 80 000 measured fp16 matrix products (vidur profiles: A100, H100,
+ * A40; roofline t0 + max(flops, bytes), test error 7.8 / 10.9 / 9.1 %). Everything else is an
+ * estimate and says so in `source`. A later calibration replaces rows, never formulas.
  */
 #ifndef HV_SOLVER_COST_EFFICIENCY_H
 #define HV_SOLVER_COST_EFFICIENCY_H
 
-#include <stdbool.h>
 #include "solver/base/units.h"
 #include "solver/inventory/cluster.h"
 #include "solver/inventory/device.h"
+#include <stdbool.h>
 
 /* clang-format off */
 /** Large-product share of a measured best matmul: mean of 0.72/(271/312) and 0.68/(795/989). */
@@ -50,14 +50,15 @@
 
 /** What a device reaches in one precision. */
 struct hv_efficiency {
-    double gemm_flops_per_s;  /**< large products: peak × share; HV_UNKNOWN when it lacks the precision */
+    double gemm_flops_per_s; /**< large products: peak × share; HV_UNKNOWN when it lacks the
+                                precision */
     double core_forward_flops_per_s, core_backward_flops_per_s; /**< fused attention */
-    double bytes_per_s;       /**< streaming device memory */
-    double gemm_start_s;      /**< t0 of a product */
-    double launch_s;          /**< start of an elementwise kernel */
-    double peak_flops_per_s;  /**< vendor peak in that precision */
-    double gemm_frac;         /**< share of it */
-    const char *source;       /**< "fitted …" or "estimated …" */
+    double bytes_per_s;                                         /**< streaming device memory */
+    double gemm_start_s;                                        /**< t0 of a product */
+    double launch_s;         /**< start of an elementwise kernel */
+    double peak_flops_per_s; /**< vendor peak in that precision */
+    double gemm_frac;        /**< share of it */
+    const char *source;      /**< "fitted …" or "estimated …" */
 };
 
 /** Efficiencies of a device kind in a precision (fp8 jobs run attention in 16 bit). O(rows). */

@@ -1,6 +1,6 @@
 /*
- * Activations from one stage to the next: many flows between two sets of devices. Every flow is bounded
- * by its own path, every node by its NICs, every pair of nodes by the network between them.
+ * Activations from one stage to the next: many flows between two sets of devices. Every flow is
+ * bounded by its own path, every node by its NICs, every pair of nodes by the network between them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -44,13 +44,14 @@ static void take(struct worst *w, double time_s, double alpha_s, const char *why
     }
 }
 
-static void take_flow(const struct hv_cluster *c, const struct flow *f, double each, struct worst *w)
+static void take_flow(const struct hv_cluster *c, const struct flow *f, double each,
+                      struct worst *w)
 {
     if (f->a == f->b)
         return;
     struct hv_path p = hv_cluster_path(c, f->a, f->b);
-    const struct hv_collective_query q = {HV_P2P, each, (const uint32_t[]){f->a, f->b}, 2,
-                                          HV_ALGO_AUTO, 1};
+    const struct hv_collective_query q = {HV_P2P, each,         (const uint32_t[]){f->a, f->b},
+                                          2,      HV_ALGO_AUTO, 1};
     double time_s = hv_cost_collective(c, &q, NULL).time_s;
     double alpha_s = fmin(p.latency_s, time_s);
     take(w, time_s - alpha_s, alpha_s, p.why);
@@ -67,7 +68,8 @@ static void take_nics(const struct hv_cluster *c, const struct flow *flows, size
             bytes += flows[last].from != flows[last].to ? each : 0;
         double rate = hv_cluster_group_of_node(c, node)->nic.bytes_per_s * HV_EFF_NETWORK;
         if (bytes > 0 && rate > 0)
-            take(w, bytes / rate, 0, sending ? "nic of the sending node" : "nic of the receiving node");
+            take(w, bytes / rate, 0,
+                 sending ? "nic of the sending node" : "nic of the receiving node");
     }
 }
 
@@ -84,8 +86,8 @@ static void take_pairs(const struct hv_cluster *c, const struct flow *flows, siz
     }
 }
 
-double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_from, const uint32_t *to,
-                   size_t n_to, double bytes, struct hv_why *why)
+double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_from,
+                   const uint32_t *to, size_t n_to, double bytes, struct hv_why *why)
 {
     size_t n = n_from > n_to ? n_from : n_to;
     if (!n_from || !n_to || !(bytes > 0))
@@ -104,7 +106,7 @@ double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_fr
     qsort(flows, n, sizeof *flows, by_to);
     take_nics(c, flows, n, false, each, &w);
     free(flows);
-    hv_why_add(why, "hop", w.time_s + w.alpha_s, "s", "%.4g bytes in %zu flows, tightest: %s", bytes, n,
-               w.why ? w.why : "same devices");
+    hv_why_add(why, "hop", w.time_s + w.alpha_s, "s", "%.4g bytes in %zu flows, tightest: %s",
+               bytes, n, w.why ? w.why : "same devices");
     return w.time_s + w.alpha_s;
 }

@@ -2,10 +2,11 @@
 #ifndef HV_SOLVER_COST_WHY_H
 #define HV_SOLVER_COST_WHY_H
 
-#include <stddef.h>
 #include "solver/base/arena.h"
+#include <stddef.h>
 
-/** One term: "qkv gemm", 1.2e-4, "s", "2·8192·4096·6144 FLOP at 0.72 of 312 TFLOP/s (estimated)". */
+/** One term: "qkv gemm", 1.2e-4, "s", "2·8192·4096·6144 FLOP at 0.72 of 312 TFLOP/s (estimated)".
+ */
 struct hv_why_term {
     const char *name;
     double value;
@@ -20,8 +21,9 @@ struct hv_why {
     size_t n, cap;
 };
 
-/** Adds a term; does nothing when w is NULL. Name and unit are kept as given (static), text is formatted. */
-void hv_why_add(struct hv_why *w, const char *name, double value, const char *unit, const char *fmt, ...)
-    HV_PRINTF(5, 6);
+/** Adds a term; does nothing when w is NULL. Name and unit are kept as given (static), text is
+ * formatted. */
+void hv_why_add(struct hv_why *w, const char *name, double value, const char *unit, const char *fmt,
+                ...) HV_PRINTF(5, 6);
 
 #endif

@@ -41,12 +41,14 @@ struct hv_stage_cost hv__cost(const struct hv_schedule_input *in, int32_t stage)
 /** Signature of a generator. */
 typedef enum hv_status hv__generator(const struct hv_schedule_input *in,
                                      struct hv_schedule_builder *b, struct hv_err *err);
-hv__generator hv__gen_gpipe, hv__gen_1f1b, hv__gen_dapple, hv__gen_pipedream, hv__gen_2bw;
+hv__generator hv__gen_gpipe, hv__gen_1f1b, hv__gen_dapple, hv__gen_pipedream, hv__gen_2bw,
+    hv__gen_hetpipe;
 hv__generator hv__gen_interleaved, hv__gen_breadth_first, hv__gen_group_interleaved;
 hv__generator hv__gen_zb_h1, hv__gen_zb_h2;
 hv__generator hv__gen_terapipe, hv__gen_seq1f1b;
 hv__generator hv__gen_zb_1p, hv__gen_zb_15p, hv__gen_zb_2p, hv__gen_zb_v, hv__gen_zb_v_greedy;
 hv__generator hv__gen_dualpipe, hv__gen_dualpipev, hv__gen_varuna;
+hv__generator hv__gen_v_min, hv__gen_v_half, hv__gen_1f1b_v;
 hv__generator hv__gen_explicit;
 
 #endif

@@ -66,7 +66,6 @@ static void test_forbidden_globals(void **state)
                "'package','warn'} do if _G[n] ~= nil then print('reachable', n) end end "
                "if string.dump or math.randomseed then print 'reachable' end",
                "");
-    expect_log("print(getmetatable('').__index)", "");
 }
 
 static void test_string_metatable_is_sealed(void **state)
@@ -92,6 +91,15 @@ static void test_endless_loops_die(void **state)
                  "print(pcall(function() "
                  "return t[1] end)) while true do end",
                  1, "budget");
+    expect_error(
+        "local c = coroutine.wrap(function() local x <close> = setmetatable({}, {__close = "
+        "function() while true do end end}) while true do end end) while true do pcall(c) end",
+        0, "budget");
+    expect_log("print(xpcall(error, function(m) return m .. '!' end, 'a')) "
+               "local f = coroutine.wrap(function(a) local b = coroutine.yield(a + 1) error('e' .. "
+               "b, 0) end) "
+               "print(f(1), pcall(f, 2))",
+               "false a!\n2 false e2\n");
     expect_error("repeat pcall(string.rep, 'x', 1e9) until false", 1, "budget");
     expect_error("table.sort({3, 2, 1}, function() while true do end end)", 1, "budget");
 }
@@ -102,7 +110,7 @@ static void test_memory_bombs(void **state)
     expect_error("local t = {} for i = 1, 1e9 do t[i] = {} end", 0, "MiB");
     expect_error("local s = ('x'):rep(1e9)", 0, "MiB");
     expect_error("local s = 'x' while true do s = s .. s end", 0, "MiB");
-    expect_log("print(pcall(string.rep, 'x', 1e12))", "false not enough memory\n");
+    expect_log("print(pcall(string.rep, 'x', 1 << 62))", "false resulting string too large\n");
 }
 
 static void test_stack_overflow(void **state)
@@ -151,7 +159,7 @@ static void test_sort_is_stable(void **state)
                "local u = {5, 3, 1, 4, 2} table.sort(u) print(table.concat(u, ' '))\n"
                "table.sort(u, function() return true end) print(#u)",
                "1 2 3 4 5\n5\n");
-    expect_error("table.sort({1, 'x'})", 1, "compare");
+    expect_error("\n\ntable.sort({1, 'x'})", 3, "compare");
 }
 
 static void test_no_addresses(void **state)

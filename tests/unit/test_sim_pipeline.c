@@ -101,11 +101,36 @@ static void closed_forms(void **state)
     }
 }
 
-/*
- * Longest spans of ZB-1p and ZB-2p for the measured times of Zero Bubble (ICLR'24), Table 6, would
- * need its constants; here the exact case: with f = b = w the 2p heuristic leaves no bubble in the
- * span.
- */
+/* bubble rates of Zero Bubble (ICLR'24), Table 5, from the times of its Table 6 in ms, p = 8, m =
+ * 24 */
+static void published_bubbles(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p"};
+    static const struct {
+        double f, b, w, c, bubble[5];
+    } rows[] = {
+        {18.522, 18.086, 9.337, 0.601, {0.2431, 0.1585, 0.1083, 0.1585, 0.0433}},
+        {29.718, 29.444, 19.927, 0.527, {0.2347, 0.1323, 0.0698, 0.1323, 0.0029}},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows) * HV_COUNT(names); i++) {
+        size_t k = i % HV_COUNT(names), at = i / HV_COUNT(names);
+        const struct hv_schedule_row *row;
+        struct hv_schedule_input in;
+        struct fixture x = {0};
+        assert_int_equal(hv_schedule_find(names[k], &row, NULL), HV_OK);
+        hv_schedule_input_init(&in, row, 8, 24);
+        in.cost = (struct hv_stage_cost){rows[at].f, rows[at].b, rows[at].w};
+        in.hop_s = rows[at].c;
+        assert_int_equal(hv_schedule_make(&x.a, &in, &x.s, NULL), HV_OK);
+        assert_int_equal(hv_pipe_compile(&x.a, &x.s, &x.g, NULL), HV_OK);
+        price(&x, rows[at].f, rows[at].b, rows[at].w, rows[at].c);
+        assert_true(fabs(x.run.span_bubble_frac - rows[at].bubble[k]) < 1.01e-4);
+        hv_arena_free(&x.a);
+    }
+}
+
+/* with f = b = w the heuristic with twice the memory, and ZB-V, leave no bubble in the span */
 static void zero_bubble_has_none(void **state)
 {
     (void)state;
@@ -120,6 +145,39 @@ static void zero_bubble_has_none(void **state)
     price(&x, 1, 1, 1, 0);
     NEAR(x.run.longest_span_s, 48);
     hv_arena_free(&x.a);
+}
+
+/*
+ * Bubbles in chunk slots (f = b = w = 1, m ≥ 2p) of the controllable-memory family, NeurIPS'24:
+ * V-Half 3p − 7 (p even), 3p − 4 (p odd); V-Min 4p − 7 (3 divides p), else 4p − 5; 1F1B-V as run
+ * with its authors' program.
+ */
+static void controllable_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int32_t p;
+        double bubble;
+        int32_t peak; /* chunk activations on the worst rank */
+    } cases[] = {
+        {"v-half", 4, 5, 6},   {"v-half", 5, 11, 6},  {"v-half", 8, 17, 10}, {"v-min", 4, 11, 4},
+        {"v-min", 6, 17, 6},   {"v-min", 8, 27, 8},   {"1f1b-v", 4, 15, 6},  {"1f1b-v", 5, 18, 8},
+        {"1f1b-v", 6, 22, 10}, {"1f1b-v", 8, 33, 12},
+    };
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        struct fixture x;
+        int32_t peaks[8], most = 0;
+        build(&x, cases[i].name, cases[i].p, 2 * cases[i].p, 2, NULL, NULL);
+        price(&x, 1, 1, 1, 0);
+        NEAR(x.run.longest_span_s - 6 * 2 * cases[i].p, cases[i].bubble);
+        hv_schedule_peak_inflight(&x.s, peaks);
+        for (int32_t r = 0; r < cases[i].p; r++) {
+            most = peaks[r] > most ? peaks[r] : most;
+        }
+        assert_int_equal(most, cases[i].peak);
+        hv_arena_free(&x.a);
+    }
 }
 
 /* the overlapped pair counts once; default duration = the sum */
@@ -419,9 +477,14 @@ static void graph_of_stages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closed_forms),    cmocka_unit_test(zero_bubble_has_none),
-        cmocka_unit_test(pairs),           cmocka_unit_test(free_recompute),
-        cmocka_unit_test(random_orders),   cmocka_unit_test(scales),
+        cmocka_unit_test(closed_forms),
+        cmocka_unit_test(published_bubbles),
+        cmocka_unit_test(zero_bubble_has_none),
+        cmocka_unit_test(controllable_memory),
+        cmocka_unit_test(pairs),
+        cmocka_unit_test(free_recompute),
+        cmocka_unit_test(random_orders),
+        cmocka_unit_test(scales),
         cmocka_unit_test(graph_of_stages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

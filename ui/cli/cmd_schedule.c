@@ -2,14 +2,12 @@
  * `hetviz schedule`: prints the order of every rank, its time and its memory. Only arguments and
  * printing; schedules and timing are solver/sim's.
  */
-#include "ui/cli/cmd_schedule.h"
-
+#include "solver/base/file.h"
 #include "solver/base/json.h"
 #include "solver/base/units.h"
+#include "solver/io/export/gantt.h"
 #include "solver/sim/pipeline.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "ui/cli/cli.h"
 #include <string.h>
 
 /* widest Gantt chart, in characters of time */
@@ -21,11 +19,11 @@ struct times {
 
 struct arguments {
     const char *name;
-    int64_t p, m, v; /* 0 = not given */
-    const char *options[HV_SCHEDULE_OPTIONS_MAX * 4];
+    int64_t p, m, v; /* v 0 = not given */
+    const char **options;
     size_t n_options;
     struct times times, plan_times;
-    bool has_plan_times, json, gantt;
+    bool has_plan_times;
 };
 
 /* everything that is printed */
@@ -37,105 +35,37 @@ struct result {
     int32_t *inflight;
 };
 
-static enum hv_status read_size(const char *flag, const char *text, int64_t *out,
-                                struct hv_err *err)
-{
-    char *end = NULL;
-    errno = 0;
-    long long x = strtoll(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || x < 1 || x > INT32_MAX) {
-        return hv_err_set(err, HV_EUSAGE, "%s: expected a whole number of at least 1, found \"%s\"",
-                          flag, text);
-    }
-    *out = x;
-    return HV_OK;
-}
-
-static enum hv_status read_times(const char *flag, const char *text, struct times *out,
+static enum hv_status read_times(struct hv_args *args, const char *option, struct times *out,
                                  struct hv_err *err)
 {
-    double x[4];
-    const char *p = text;
-    for (int i = 0; i < 4; i++) {
-        char *end = NULL;
-        x[i] = strtod(p, &end);
-        if (end == p || !(x[i] >= 0 && x[i] <= 1e15) || *end != (i < 3 ? ',' : '\0')) {
-            return hv_err_set(err, HV_EUSAGE,
-                              "%s: expected four numbers f,b,w,c of at least 0, such as 1,1,1,0, "
-                              "found \"%s\"",
-                              flag, text);
-        }
-        p = end + 1;
+    size_t n = 0;
+    const double *x = hv_args_numbers(args, option, &n);
+    if (n != 4) {
+        return hv_err_set(err, HV_EUSAGE,
+                          "--%s: expected four numbers f,b,w,c such as 1,1,1,0, found %zu", option,
+                          n);
     }
     *out = (struct times){x[0], x[1], x[2], x[3]};
     return HV_OK;
 }
 
-static enum hv_status add_option(struct arguments *a, const char *text, struct hv_err *err)
+static enum hv_status read_arguments(struct hv_args *args, struct arguments *a, struct hv_err *err)
 {
-    if (!strchr(text, '=')) {
-        return hv_err_set(err, HV_EUSAGE, "-o: expected KEY=VALUE, found \"%s\"", text);
+    *a = (struct arguments){.name = args->positional[0],
+                            .times = {1, 1, 1, 0},
+                            .p = (int64_t)hv_args_number(args, "ranks", 0),
+                            .m = (int64_t)hv_args_number(args, "micro-batches", 0),
+                            .v = (int64_t)hv_args_number(args, "chunks", 0)};
+    a->options = hv_args_all(args, "option", &a->n_options);
+    a->has_plan_times = hv_args_has(args, "plan-times");
+    enum hv_status st = HV_OK;
+    if (hv_args_has(args, "times")) {
+        st = read_times(args, "times", &a->times, err);
     }
-    if (a->n_options == HV_COUNT(a->options)) {
-        return hv_err_set(err, HV_EUSAGE, "-o: more than %zu options", HV_COUNT(a->options));
+    if (st == HV_OK && a->has_plan_times) {
+        st = read_times(args, "plan-times", &a->plan_times, err);
     }
-    a->options[a->n_options++] = text;
-    return HV_OK;
-}
-
-static enum hv_status read_flag(struct arguments *a, const char *flag, const char *value,
-                                struct hv_err *err)
-{
-    static const char *const flags[] = {"-p",      "-m",           "-v",     "-o",
-                                        "--times", "--plan-times", "--json", "--gantt"};
-    if (strcmp(flag, "-p") == 0) {
-        return read_size(flag, value, &a->p, err);
-    } else if (strcmp(flag, "-m") == 0) {
-        return read_size(flag, value, &a->m, err);
-    } else if (strcmp(flag, "-v") == 0) {
-        return read_size(flag, value, &a->v, err);
-    } else if (strcmp(flag, "-o") == 0) {
-        return add_option(a, value, err);
-    } else if (strcmp(flag, "--times") == 0) {
-        return read_times(flag, value, &a->times, err);
-    } else if (strcmp(flag, "--plan-times") == 0) {
-        a->has_plan_times = true;
-        return read_times(flag, value, &a->plan_times, err);
-    }
-    const char *near = hv_suggest(flag, flags, HV_COUNT(flags));
-    return hv_err_set(err, HV_EUSAGE, "schedule: unknown option \"%s\"%s%s%s", flag,
-                      near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-}
-
-static enum hv_status read_arguments(int argc, char **argv, struct arguments *a, struct hv_err *err)
-{
-    *a = (struct arguments){.times = {1, 1, 1, 0}};
-    for (int i = 0; i < argc; i++) {
-        enum hv_status st = HV_OK;
-        if (strcmp(argv[i], "--json") == 0) {
-            a->json = true;
-        } else if (strcmp(argv[i], "--gantt") == 0) {
-            a->gantt = true;
-        } else if (argv[i][0] != '-') {
-            if (a->name) {
-                return hv_err_set(err, HV_EUSAGE, "schedule: one name, found \"%s\" and \"%s\"",
-                                  a->name, argv[i]);
-            }
-            a->name = argv[i];
-        } else {
-            st = read_flag(a, argv[i], i + 1 < argc ? argv[i + 1] : "", err);
-            i++;
-        }
-        if (st != HV_OK) {
-            return st;
-        }
-    }
-    if (!a->name || !a->p || !a->m) {
-        return hv_err_set(err, HV_EUSAGE,
-                          "usage: hetviz schedule NAME -p P -m M [-v V] [-o KEY=VALUE]… "
-                          "[--times f,b,w,c] [--plan-times f,b,w,c] [--json|--gantt]");
-    }
-    return HV_OK;
+    return st;
 }
 
 static enum hv_status make_input(struct hv_arena *arena, const struct arguments *a,
@@ -236,7 +166,7 @@ static json_t *json_placement(const struct hv_schedule *s)
     return list;
 }
 
-static void print_json(const struct arguments *a, const struct result *r)
+static json_t *result_json(const struct arguments *a, const struct result *r)
 {
     const struct hv_schedule *s = &r->s;
     size_t p = (size_t)s->n_ranks;
@@ -258,11 +188,7 @@ static void print_json(const struct arguments *a, const struct result *r)
     json_object_set_new(root, "idle_share", hv_json_num(r->run.bubble_frac));
     json_object_set_new(root, "peak_inflight", json_ints(r->inflight, p));
     json_object_set_new(root, "weight_versions", json_ints(s->weight_versions, p));
-    struct hv_str out = {0};
-    hv_json_write(&out, root, true);
-    fwrite(out.p, 1, out.n, stdout);
-    hv_str_free(&out);
-    json_decref(root);
+    return root;
 }
 
 /* '0'…'9' for forwards, 'a'…'j' for backwards, both by the micro-batch's last digit */
@@ -285,67 +211,151 @@ static char gantt_char(const struct hv_op *op)
 }
 
 /* one column per unit of time as long as that fits, else the picture is scaled */
-static void print_gantt(const struct result *r)
+static void add_gantt(const struct result *r, int most_columns, struct hv_str *out)
 {
     double end = r->run.makespan_s;
-    double unit = end > GANTT_COLUMNS ? end / GANTT_COLUMNS : 1;
+    double unit = end > most_columns ? end / most_columns : 1;
     int columns = (int)(end / unit + 0.5);
     for (int32_t rank = 0; rank < r->s.n_ranks; rank++) {
         int32_t n = r->g.rank_node_at[rank], to = r->g.rank_node_at[rank + 1];
-        printf("%5d  ", rank);
+        hv_str_addf(out, "%5d  ", rank);
         for (int c = 0; c < columns; c++) {
             double t = (c + 0.5) * unit;
             while (n < to && r->run.node_end_s[n] <= t) {
                 n++;
             }
             bool busy = n < to && r->run.node_start_s[n] <= t;
-            putchar(busy ? gantt_char(&r->s.ops[hv_pipe_first_op(&r->g, n)]) : '.');
+            hv_str_addc(out, busy ? gantt_char(&r->s.ops[hv_pipe_first_op(&r->g, n)]) : '.');
         }
-        putchar('\n');
+        hv_str_addc(out, '\n');
     }
     char buf[HV_FMT_CAP];
-    printf("       one column = %s; 0-9 forward, a-j backward (micro-batch mod 10), w weight "
-           "gradient, r recompute, . idle\n",
-           hv_fmt_double(buf, sizeof buf, unit));
+    hv_str_addf(out,
+                "       one column = %s; 0-9 forward, a-j backward (micro-batch mod 10), w weight "
+                "gradient, r recompute, . idle\n",
+                hv_fmt_double(buf, sizeof buf, unit));
 }
 
-static void print_summary(const struct arguments *a, const struct result *r, struct hv_arena *arena)
+static void add_headline(const struct arguments *a, const struct result *r, struct hv_str *out)
 {
     const struct hv_schedule *s = &r->s;
     char b1[HV_FMT_CAP], b2[HV_FMT_CAP], b3[HV_FMT_CAP];
-    printf("%s: p = %d, m = %d, v = %d; times f %g, b %g, w %g, hop %g\n", a->name, s->n_ranks,
-           s->n_micro_batches, s->n_stages / s->n_ranks, a->times.f, a->times.b, a->times.w,
-           a->times.c);
-    printf("makespan %s, longest span of a rank %s, bubble %s (of that span)\n",
-           hv_fmt_double(b1, sizeof b1, r->run.makespan_s),
-           hv_fmt_double(b2, sizeof b2, r->run.longest_span_s),
-           hv_fmt_percent(b3, sizeof b3, r->run.span_bubble_frac));
+    hv_str_addf(out, "%s: p = %d, m = %d, v = %d; times f %g, b %g, w %g, hop %g\n", a->name,
+                s->n_ranks, s->n_micro_batches, s->n_stages / s->n_ranks, a->times.f, a->times.b,
+                a->times.w, a->times.c);
+    hv_str_addf(out, "makespan %s, longest span of a rank %s, bubble %s (of that span)\n",
+                hv_fmt_double(b1, sizeof b1, r->run.makespan_s),
+                hv_fmt_double(b2, sizeof b2, r->run.longest_span_s),
+                hv_fmt_percent(b3, sizeof b3, r->run.span_bubble_frac));
+}
+
+static void add_summary(const struct arguments *a, const struct result *r, struct hv_arena *arena,
+                        struct hv_str *out)
+{
+    const struct hv_schedule *s = &r->s;
+    add_headline(a, r, out);
     struct hv_pipe_rank *idle = hv_arena_new(arena, struct hv_pipe_rank, (size_t)s->n_ranks);
     hv_pipe_idle(&r->g, &r->cost, &r->run, idle);
-    printf(" rank  in flight  weights      busy   warm-up    steady cool-down       hop\n");
+    hv_str_adds(out,
+                " rank  in flight  weights      busy   warm-up    steady cool-down       hop\n");
     for (int32_t i = 0; i < s->n_ranks; i++) {
-        printf("%5d %10d %8d %9.6g %9.6g %9.6g %9.6g %9.6g\n", i, r->inflight[i],
-               s->weight_versions[i], idle[i].busy_s, idle[i].warmup_s, idle[i].steady_s,
-               idle[i].cooldown_s, idle[i].comm_s);
+        hv_str_addf(out, "%5d %10d %8d %9.6g %9.6g %9.6g %9.6g %9.6g\n", i, r->inflight[i],
+                    s->weight_versions[i], idle[i].busy_s, idle[i].warmup_s, idle[i].steady_s,
+                    idle[i].cooldown_s, idle[i].comm_s);
     }
 }
 
-enum hv_status hv_cmd_schedule(int argc, char **argv, struct hv_err *err)
+/* the timeline of bare ranks, for pictures */
+static enum hv_status make_timeline(struct hv_arena *arena, const struct result *r,
+                                    struct hv_timeline *t, struct hv_err *err)
+{
+    static const uint8_t kinds[HV_OP_KIND_N] = {HV_SPAN_F, HV_SPAN_B, HV_SPAN_W, HV_SPAN_BW,
+                                                HV_SPAN_R};
+    size_t n_ranks = (size_t)r->s.n_ranks;
+    *t = (struct hv_timeline){.end_s = r->run.makespan_s};
+    t->rows = hv_arena_new(arena, struct hv_timeline_row, n_ranks);
+    t->ops = hv_arena_new(arena, struct hv_timeline_op, (size_t)r->g.n_nodes);
+    struct hv_span *spans = hv_arena_new(arena, struct hv_span, (size_t)r->g.n_nodes);
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; i < n_ranks && st == HV_OK; i++) {
+        size_t n = 0;
+        for (int32_t k = r->g.rank_node_at[i]; k < r->g.rank_node_at[i + 1]; k++) {
+            const struct hv_op *op = &r->s.ops[hv_pipe_first_op(&r->g, k)];
+            t->ops[t->n_ops] = (struct hv_timeline_op){.stage = op->stage,
+                                                       .micro_batch = op->mb,
+                                                       .slice = op->slice,
+                                                       .kind = kinds[op->kind]};
+            spans[n++] = (struct hv_span){.start_s = r->run.node_start_s[k],
+                                          .end_s = r->run.node_end_s[k],
+                                          .id = (int32_t)t->n_ops++,
+                                          .kind = kinds[op->kind]};
+        }
+        struct hv_timeline_row *row = &t->rows[t->n_rows++];
+        row->multiplicity = 1;
+        row->name = hv_arena_printf(arena, "rank %zu", i);
+        row->layers = hv_arena_printf(arena, "%d in flight", r->inflight[i]);
+        row->compute_lane = t->lanes.n;
+        st = hv_lanes_add(arena, &t->lanes,
+                          &(struct hv_lane){.name = row->name, .spans = spans, .n_spans = n}, err);
+        row->link_lane = t->lanes.n;
+        if (st == HV_OK) {
+            st = hv_lanes_add(arena, &t->lanes, &(struct hv_lane){.name = row->name}, err);
+        }
+    }
+    return st;
+}
+
+static enum hv_status write_svg(const struct hv_args *args, const struct arguments *a,
+                                const struct result *r, struct hv_arena *arena, struct hv_err *err)
+{
+    struct hv_timeline t;
+    enum hv_status st = make_timeline(arena, r, &t, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    struct hv_str title = {0}, out = {0};
+    add_headline(a, r, &title);
+    char *line = hv_arena_strdup(arena, hv_str_cstr(&title)), *second = strchr(line, '\n');
+    *second++ = '\0';
+    second[strcspn(second, "\n")] = '\0';
+    hv_gantt_svg(&t, &(struct hv_gantt_text){line, second},
+                 (int)hv_args_number(args, "width", 1200), &out);
+    st = hv_file_write(hv_args_text(args, "svg", "-"), hv_str_cstr(&out), out.n, err);
+    hv_str_free(&title);
+    hv_str_free(&out);
+    return st;
+}
+
+static enum hv_status show(struct hv_args *args, const struct arguments *a, const struct result *r,
+                           struct hv_arena *arena, struct hv_err *err)
+{
+    if (hv_args_has(args, "svg")) {
+        return write_svg(args, a, r, arena, err);
+    }
+    if (hv_args_has(args, "json")) {
+        return hv_cli_print_json(result_json(a, r), err);
+    }
+    struct hv_str out = {0};
+    if (!hv_args_has(args, "gantt")) {
+        add_summary(a, r, arena, &out);
+    }
+    add_gantt(r, (int)hv_args_number(args, "width", GANTT_COLUMNS), &out);
+    enum hv_status st = hv_cli_print(&out, err);
+    hv_str_free(&out);
+    return st;
+}
+
+enum hv_status hv_cli_schedule(struct hv_args *args, struct hv_err *err)
 {
     struct arguments a;
     struct hv_arena arena = {0};
     struct result r = {0};
-    enum hv_status st = read_arguments(argc, argv, &a, err);
+    enum hv_status st = read_arguments(args, &a, err);
     if (st == HV_OK) {
         st = compute(&arena, &a, &r, err);
     }
-    if (st == HV_OK && a.json) {
-        print_json(&a, &r);
-    } else if (st == HV_OK) {
-        if (!a.gantt) {
-            print_summary(&a, &r, &arena);
-        }
-        print_gantt(&r);
+    if (st == HV_OK) {
+        st = show(args, &a, &r, &arena, err);
     }
     hv_arena_free(&arena);
     return st;

@@ -148,7 +148,6 @@ static void draw_row(const struct hv_painter *p, const struct picture *pic, size
                                             .fill = 0xf2f2f2});
     draw_lane(p, pic, row->compute_lane, y, LANE);
     draw_lane(p, pic, row->link_lane, y + LANE, LINK);
-    draw_memory(p, pic, row, y + LANE + LINK);
     (void)snprintf(buf, sizeof buf, "%.26s", row->name);
     put_text(p, MARGIN, y + 12, 11, HV_ANCHOR_START, buf);
     hv_fmt_percent(busy, sizeof busy, row->busy_frac);
@@ -159,6 +158,10 @@ static void draw_row(const struct hv_painter *p, const struct picture *pic, size
         (void)snprintf(buf, sizeof buf, "%s, busy %s", row->layers, busy);
     }
     put_text(p, MARGIN, y + 26, 10, HV_ANCHOR_START, buf);
+    if (row->memory.n == 0) {
+        return;
+    }
+    draw_memory(p, pic, row, y + LANE + LINK);
     double most = hv_steps_max(&row->memory, 0, pic->t->end_s);
     (void)snprintf(buf, sizeof buf, "%s of %s", hv_fmt_bytes(peak, sizeof peak, most),
                    hv_fmt_bytes(limit, sizeof limit, row->memory_limit_bytes));

@@ -1,0 +1,359 @@
+/*
+ * The pricing context: block classes, the memo of part prices, the floor and the tables for
+ * strategies. What a part costs is in part.c and part_layers.c, what a stage costs in stage.c.
+ */
+#include "solver/cost/cost.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver/base/rng.h"
+#include "solver/cost/cost_int.h"
+
+/* Everything a price depends on. Zeroed before it is filled, so that it compares and hashes as
+ * bytes. */
+struct key {
+    const struct hv_device_kind *device;
+    uint64_t group, ep_group; /* signatures; 0: none */
+    double sequences, tokens, context, capacity_factor, compress_ratio, compress_bytes_per_s;
+    int tp, cp, ep, tp_depth, cp_heads;
+    unsigned part, cls, recompute, schemes;
+};
+
+struct entry {
+    bool used;
+    struct key key;
+    struct hv_part_cost cost;
+};
+
+/* Open addressing, power-of-two capacity, at most half full. */
+struct hv__memo {
+    struct entry *entries;
+    size_t cap, n;
+};
+
+/* Above this many prices the memo starts afresh: a search may ask for millions of shapes. */
+#define MEMO_LIMIT ((size_t)1 << 18)
+
+/* The structs may come with any padding after the flags, so those are compared by themselves. */
+static bool same_block(const struct hv_block *a, const struct hv_block *b)
+{
+    return !memcmp(a, b, offsetof(struct hv_block, attention_bias)) &&
+           a->attention_bias == b->attention_bias && a->ffn_bias == b->ffn_bias;
+}
+
+static void same_class(struct hv_cost *k, size_t block)
+{
+    const struct hv_model *m = k->model;
+    bool table = m->kind == HV_MODEL_TRANSFORMER && m->blocks;
+    for (unsigned c = k->n_classes; table && c-- > 0;) {
+        if (same_block(&m->blocks[block], &m->blocks[k->representative[c]])) {
+            k->cls[block] = c;
+            return;
+        }
+    }
+    k->cls[block] = k->n_classes;
+    k->representative[k->n_classes++] = block;
+}
+
+static void find_runs(struct hv_cost *k)
+{
+    size_t n = k->model->n_blocks;
+    k->runs = hv_arena_new(&k->arena, struct hv__run, n ? n : 1);
+    for (size_t i = 0; i < n; i++) {
+        if (!k->n_runs || k->runs[k->n_runs - 1].cls != k->cls[i])
+            k->runs[k->n_runs++] = (struct hv__run){(int)i, (int)i, k->cls[i]};
+        k->runs[k->n_runs - 1].to = (int)i + 1;
+    }
+}
+
+struct hv_cost *hv_cost_new(struct hv_cluster *c, struct hv_model *m, const struct hv_job *j)
+{
+    struct hv_cost *k = hv_xcalloc(1, sizeof *k);
+    k->cluster = hv_cluster_ref(c);
+    k->model = hv_model_ref(m);
+    k->job = *j;
+    k->memo = hv_xcalloc(1, sizeof *k->memo);
+    size_t n = m->n_blocks ? m->n_blocks : 1;
+    k->cls = hv_arena_new(&k->arena, unsigned, n);
+    k->representative = hv_arena_new(&k->arena, size_t, n);
+    for (size_t i = 0; i < m->n_blocks; i++)
+        same_class(k, i);
+    find_runs(k);
+    return k;
+}
+
+void hv_cost_free(struct hv_cost *k)
+{
+    if (!k)
+        return;
+    hv_cluster_unref(k->cluster);
+    hv_model_unref(k->model);
+    free(k->memo->entries);
+    free(k->memo);
+    free(k->milestones);
+    hv_arena_free(&k->milestones_arena);
+    hv_arena_free(&k->arena);
+    free(k);
+}
+
+const struct hv_cluster *hv_cost_cluster(const struct hv_cost *k)
+{
+    return k->cluster;
+}
+
+const struct hv_model *hv_cost_model(const struct hv_cost *k)
+{
+    return k->model;
+}
+
+const struct hv_job *hv_cost_job(const struct hv_cost *k)
+{
+    return &k->job;
+}
+
+unsigned hv_cost_block_class(const struct hv_cost *k, size_t block)
+{
+    return k->cls[block];
+}
+
+unsigned hv_cost_n_classes(const struct hv_cost *k)
+{
+    return k->n_classes;
+}
+
+size_t hv_cost_class_block(const struct hv_cost *k, unsigned cls)
+{
+    return k->representative[cls];
+}
+
+double hv__tokens(const struct hv_cost *k)
+{
+    return k->model->patch_tokens > 0 ? k->model->patch_tokens : (double)k->job.sequence;
+}
+
+/* Mixes one word into a hash (multiply and fold; constants of splitmix64). */
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * 0xbf58476d1ce4e5b9ULL;
+    return h ^ (h >> 29);
+}
+
+/*
+ * Equal for groups that cost the same: kinds, islands and the pattern of nodes, not which nodes.
+ * Where the network treats single nodes differently (links, matrix) the nodes themselves count too.
+ */
+static uint64_t signature(const struct hv_cluster *c, const uint32_t *devices, size_t n)
+{
+    if (!devices || !n)
+        return 0;
+    bool named = c->n_links || c->matrix_bytes_per_s || c->matrix_latency_s;
+    uint64_t h = HV_HASH_START;
+    uint32_t first = hv_cluster_device(c, devices[0]).node;
+    for (size_t i = 0; i < n; i++) {
+        struct hv_device_ref r = hv_cluster_device(c, devices[i]);
+        const struct hv_node_group *g = &c->groups[r.group];
+        uint64_t where = (uint64_t)r.group << 32 | (named ? r.node : r.node - first);
+        h = mix(mix(h, where), (uint64_t)(uintptr_t)r.kind);
+        h = g->n_islands ? mix(h, r.slot) : h;
+    }
+    return h ? h : 1;
+}
+
+static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
+                     const struct hv_part_query *q, struct key *key)
+{
+    memset(key, 0, sizeof *key);
+    key->device = q->device;
+    bool grouped = q->tp * q->cp > 1;
+    key->group = grouped ? signature(k->cluster, q->group, (size_t)(q->tp * q->cp)) : 0;
+    key->ep_group = q->ep > 1 ? signature(k->cluster, q->ep_group, (size_t)q->ep) : 0;
+    key->sequences = q->sequences;
+    key->tokens = q->tokens;
+    key->context = q->context;
+    if (q->moe) {
+        key->capacity_factor = q->moe->capacity_factor;
+        key->compress_ratio = hv_or(q->moe->compress_ratio, 0);
+        key->compress_bytes_per_s = hv_or(q->moe->compress_bytes_per_s, 0);
+    }
+    key->tp = q->tp;
+    key->cp = q->cp;
+    key->ep = q->ep;
+    key->tp_depth = q->tp_depth;
+    key->cp_heads = q->cp_heads;
+    key->part = part;
+    key->cls = part == HV_PART_ATTENTION || part == HV_PART_FFN ? cls : 0;
+    key->recompute = q->recompute;
+    key->schemes = (unsigned)q->tp_scheme << 16 | (unsigned)q->cp_scheme << 8 |
+                   (unsigned)q->cp_layout << 1 | q->sequence_parallel;
+}
+
+static uint64_t hash_key(const struct key *key)
+{
+    uint64_t words[sizeof *key / sizeof(uint64_t)], h = HV_HASH_START;
+    memcpy(words, key, sizeof words);
+    for (size_t i = 0; i < HV_COUNT(words); i++)
+        h = mix(h, words[i]);
+    return h ^ (h >> 32);
+}
+
+static struct entry *slot_of(const struct hv__memo *memo, const struct key *key)
+{
+    size_t i = (size_t)hash_key(key) & (memo->cap - 1);
+    while (memo->entries[i].used && memcmp(&memo->entries[i].key, key, sizeof *key))
+        i = (i + 1) & (memo->cap - 1);
+    return &memo->entries[i];
+}
+
+static void grow(struct hv__memo *memo)
+{
+    struct hv__memo bigger = {.cap = memo->cap ? memo->cap * 2 : 256};
+    bool fresh = bigger.cap > MEMO_LIMIT;
+    if (fresh)
+        bigger.cap = MEMO_LIMIT;
+    bigger.entries = hv_xcalloc(bigger.cap, sizeof *bigger.entries);
+    for (size_t i = 0; i < memo->cap && !fresh; i++) {
+        if (memo->entries[i].used) {
+            *slot_of(&bigger, &memo->entries[i].key) = memo->entries[i];
+            bigger.n++;
+        }
+    }
+    free(memo->entries);
+    *memo = bigger;
+}
+
+static struct hv_part_cost price(const struct hv__ask *a)
+{
+    switch (a->k->model->kind) {
+    case HV_MODEL_TRANSFORMER:
+        return hv__price_transformer(a);
+    case HV_MODEL_LAYERS:
+    case HV_MODEL_GRAPH:
+        return hv__price_layer(a);
+    case HV_MODEL_MODULES:
+    case HV_MODEL_KIND_N:
+        break;
+    }
+    return (struct hv_part_cost){.forward_s = HV_UNKNOWN, .input_grad_s = HV_UNKNOWN};
+}
+
+struct hv_part_cost hv_cost_part(struct hv_cost *k, enum hv_part part, size_t block,
+                                 const struct hv_part_query *q, struct hv_why *why)
+{
+    bool in_block = part == HV_PART_ATTENTION || part == HV_PART_FFN;
+    if (in_block && block >= k->model->n_blocks)
+        return (struct hv_part_cost){0};
+    unsigned cls = in_block ? k->cls[block] : 0;
+    struct hv__ask ask = {
+        k, part, in_block ? k->representative[cls] : 0, q, why, false,
+    };
+    if (why)
+        return price(&ask);
+    if (2 * (k->memo->n + 1) > k->memo->cap)
+        grow(k->memo);
+    struct key key;
+    fill_key(k, part, cls, q, &key);
+    struct entry *e = slot_of(k->memo, &key);
+    if (!e->used) {
+        *e = (struct entry){true, key, price(&ask)};
+        k->memo->n++;
+    }
+    return e->cost;
+}
+
+double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
+                       const struct hv_device_kind *device)
+{
+    const struct hv_part_query q = {
+        .device = device, .tp = 1, .cp = 1, .ep = 1, .sequences = 1, .tokens = hv__tokens(k)};
+    bool in_block = part == HV_PART_ATTENTION || part == HV_PART_FFN;
+    if (in_block && block >= k->model->n_blocks)
+        return 0;
+    struct hv__ask ask = {k, part, block, &q, NULL, true};
+    struct hv_part_cost c = price(&ask);
+    return c.forward_s + c.input_grad_s + c.weight_grad_s;
+}
+
+const struct hv_device_kind *hv__slower(const struct hv_cost *k, const struct hv_device_kind *a,
+                                        const struct hv_device_kind *b)
+{
+    double x = hv_efficiency_of(a, k->job.precision).gemm_flops_per_s;
+    double y = hv_efficiency_of(b, k->job.precision).gemm_flops_per_s;
+    if (!hv_known(x) || !hv_known(y))
+        return hv_known(y) ? a : b;
+    return y < x ? b : a;
+}
+
+enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *d,
+                                struct hv_err *err)
+{
+    switch (k->model->kind) {
+    case HV_MODEL_TRANSFORMER:
+    case HV_MODEL_GRAPH:
+        if (hv_device_has(d, k->job.precision) && hv_known(d->memory_bytes_per_s))
+            return HV_OK;
+        return hv_err_set(err, HV_ENO, "%s has no %s: choose another precision or another device",
+                          d->name,
+                          hv_known(d->memory_bytes_per_s) ? hv_precision_name(k->job.precision)
+                                                          : "known memory bandwidth");
+    case HV_MODEL_LAYERS:
+        for (size_t i = 0; i < k->model->n_blocks; i++) {
+            if (!hv_known(hv_cost_floor_s(k, HV_PART_ATTENTION, i, d)))
+                return hv_err_set(
+                    err, HV_ENO,
+                    "layer %zu was measured neither on %s nor on another device of this "
+                    "cluster: add its times",
+                    i, d->name);
+        }
+        return HV_OK;
+    case HV_MODEL_MODULES:
+    case HV_MODEL_KIND_N:
+        break;
+    }
+    return hv_err_set(err, HV_ENO,
+                      "a model of modules has no single chain of blocks to price: name one "
+                      "module's model");
+}
+
+enum hv_status hv_cost_layers(struct hv_cost *k, const struct hv_part_query *q,
+                              struct hv_arena *arena, struct hv_layer_table *out,
+                              struct hv_err *err)
+{
+    enum hv_status st = hv__check_device(k, q->device, err);
+    if (st != HV_OK)
+        return st;
+    size_t n = k->model->n_blocks;
+    *out = (struct hv_layer_table){.n_blocks = n,
+                                   .forward_s = hv_arena_new(arena, double, n + 1),
+                                   .backward_s = hv_arena_new(arena, double, n + 1),
+                                   .parameters = hv_arena_new(arena, double, n + 1),
+                                   .saved_bytes = hv_arena_new(arena, double, n + 1)};
+    for (size_t i = 0; i < n; i++) {
+        double f = out->forward_s[i], b = out->backward_s[i], p = out->parameters[i];
+        double saved = out->saved_bytes[i];
+        for (int half = 0; half < 2; half++) {
+            struct hv_part_cost c =
+                hv_cost_part(k, half ? HV_PART_FFN : HV_PART_ATTENTION, i, q, NULL);
+            f += c.forward_s + c.tp_forward_s + c.cp_forward_s + c.ep_forward_s;
+            b += c.input_grad_s + c.weight_grad_s + c.recompute_s + c.tp_backward_s +
+                 c.cp_backward_s + c.ep_backward_s;
+            p += c.parameters + c.expert_parameters;
+            saved += c.saved_bytes;
+        }
+        out->forward_s[i + 1] = f;
+        out->backward_s[i + 1] = b;
+        out->parameters[i + 1] = p;
+        out->saved_bytes[i + 1] = saved;
+    }
+    bool transformer = k->model->kind == HV_MODEL_TRANSFORMER;
+    out->output_bytes =
+        transformer ? hv_job_activation_bytes(&k->job) * q->sequences * q->tokens * k->model->hidden
+                    : 0;
+    out->embedding = hv_cost_part(k, HV_PART_EMBEDDING, 0, q, NULL);
+    out->head = hv_cost_part(k, HV_PART_HEAD, 0, q, NULL);
+    for (size_t i = 0; i < n && !transformer; i++) {
+        double bytes = hv_cost_part(k, HV_PART_ATTENTION, i, q, NULL).output_bytes * q->cp;
+        out->output_bytes = bytes > out->output_bytes ? bytes : out->output_bytes;
+    }
+    return HV_OK;
+}

@@ -1,0 +1,148 @@
+/*
+ * Bytes of a rank that do not depend on what is in flight: weights, gradients, master copy,
+ * optimizer state and what the runtime takes. Sharding after Rajbhandari et al. 2020 (ZeRO) over
+ * the holders of rule E. Activations are in hv_cost_pass.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "solver/cost/cost_int.h"
+
+struct counts {
+    double dense, experts, largest; /* parameters; of the largest block */
+};
+
+static void count_piece(struct hv_cost *k, const struct hv_stage_query *q, const struct hv__rank *r,
+                        struct hv_range piece, struct counts *n)
+{
+    size_t block = (size_t)piece.from2 / 2;
+    struct hv_part_query pq = hv__part_query(q, r, block, 0);
+    bool whole = piece.to2 - piece.from2 > 1;
+    double times = whole ? (piece.to2 - piece.from2) / 2 : 1, unit = 0;
+    for (int half = piece.from2 % 2; half < (whole ? 2 : piece.from2 % 2 + 1); half++) {
+        struct hv_part_cost c =
+            hv_cost_part(k, half ? HV_PART_FFN : HV_PART_ATTENTION, block, &pq, NULL);
+        n->dense += times * c.parameters;
+        n->experts += times * c.expert_parameters;
+        unit += c.parameters + c.expert_parameters;
+    }
+    n->largest = fmax(n->largest, unit);
+}
+
+static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_query *q,
+                                      const struct hv__rank *r)
+{
+    struct counts n = {0};
+    const struct hv_stage *s = r->stage;
+    int last = 2 * (int)k->model->n_blocks;
+    for (size_t i = 0; i < s->n_ranges; i++) {
+        int to2 = s->ranges[i].to2 < last ? s->ranges[i].to2 : last;
+        for (int at = s->ranges[i].from2 > 0 ? s->ranges[i].from2 : 0, end; at < to2; at = end) {
+            end = hv__piece_end(k, s, at, to2);
+            count_piece(k, q, r, (struct hv_range){at, end}, &n);
+        }
+    }
+    struct hv_part_query pq = hv__part_query(q, r, 0, 0);
+    if (r->embedding)
+        n.dense += hv_cost_part(k, HV_PART_EMBEDDING, 0, &pq, NULL).parameters;
+    if (r->head)
+        n.dense += hv_cost_part(k, HV_PART_HEAD, 0, &pq, NULL).parameters;
+    if (r->head && !r->embedding && k->model->tied_embeddings)
+        n.dense += (double)k->model->vocab * k->model->hidden / (double)r->tp; /* its own copy */
+    return n;
+}
+
+/* Share of a state left on the device after offloading. */
+static double stays(const struct hv_stage *s, enum hv_offload_what what)
+{
+    double frac = 1;
+    for (size_t i = 0; i < s->n_offload; i++) {
+        if (s->offload[i].what == what)
+            frac *= 1 - s->offload[i].frac;
+    }
+    return frac;
+}
+
+static double overhead_bytes(const struct hv_cost *k, const struct hv_stage_query *q,
+                             const struct hv__rank *r, const struct hv_memory *m)
+{
+    if (r->device->cls == HV_CLASS_CPU)
+        return 0;
+    size_t peers = q->replica->n_stages > 1 ? 2 : r->stage->n_devices;
+    double states = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes;
+    double boundary = 0;
+    if (q->replica->n_stages > 1) {
+        struct hv_part_query pq = hv__part_query(q, r, 0, 0);
+        boundary = hv_job_activation_bytes(&k->job) * pq.sequences * pq.tokens * k->model->hidden /
+                   (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
+    }
+    double total = HV_CONTEXT_BYTES + (peers > 1 ? HV_COMMUNICATOR_BYTES : 0) + 2 * boundary +
+                   HV_FRAGMENTATION_FRAC * states;
+    hv_why_add(
+        q->why, "overhead", total, "bytes",
+        "context %.3g GiB, communicators %.3g GiB, 2 boundary buffers of %.4g bytes, %.0f %% "
+        "fragmentation (all estimated)",
+        HV_CONTEXT_BYTES / HV_GIB, peers > 1 ? HV_COMMUNICATOR_BYTES / HV_GIB : 0, boundary,
+        100 * HV_FRAGMENTATION_FRAC);
+    return total;
+}
+
+static int experts_over(const struct hv__rank *r)
+{
+    int ep = r->stage->ep > 1 ? r->stage->ep : 1;
+    for (size_t i = 0; i < r->stage->n_moe; i++)
+        ep = r->stage->moe[i].ep > ep ? r->stage->moe[i].ep : ep;
+    return ep;
+}
+
+enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
+                              struct hv_memory *out, struct hv_err *err)
+{
+    struct hv_stage_query full = *q;
+    if (!(full.tokens > 0))
+        full.tokens = hv__tokens(k);
+    *out = (struct hv_memory){0};
+    struct hv__rank r;
+    enum hv_status st = hv__find_rank(k, &full, &r, err);
+    if (st != HV_OK)
+        return st;
+    const struct hv_zero *z = &r.stage->zero;
+    struct counts n = count_parameters(k, &full, &r);
+    double holders = (double)(r.dp * r.cp) * q->replica->count;
+    double over = z->shard_group > 0 ? fmin(z->shard_group, holders) : holders;
+    double expert_over = fmax(1, fmin(over, holders / experts_over(&r)));
+    double all = n.dense + n.experts, shard = n.dense / over + n.experts / expert_over;
+    const struct hv_job *j = &k->job;
+    out->parameters = all;
+    double gathered = z->stage >= 3 ? (1 + fmax(z->prefetch, 0)) * n.largest : 0;
+    out->weights_bytes = hv_job_weight_bytes(j) *
+                         (z->stage >= 3 ? fmin(all, shard + gathered) : all) *
+                         stays(r.stage, HV_OFFLOAD_WEIGHTS);
+    out->gradients_bytes = hv_job_grad_bytes(j) * (z->stage >= 2 ? shard : all);
+    double left = stays(r.stage, HV_OFFLOAD_OPTIMIZER);
+    out->master_bytes = hv_job_master_bytes(j) * (z->stage >= 1 ? shard : all) * left;
+    out->optimizer_bytes = hv_job_optimizer_bytes(j) * (z->stage >= 1 ? shard : all) * left;
+    hv_why_add(q->why, "parameters", all, "parameters",
+               "%.6g dense, %.6g of experts on this rank; zero %d over %.0f holders (experts %.0f)",
+               n.dense, n.experts, z->stage, over, expert_over);
+    out->overhead_bytes = overhead_bytes(k, &full, &r, out);
+    out->limit_bytes = r.device->memory_bytes;
+    for (size_t i = 0; i < r.tp * r.cp; i++)
+        out->limit_bytes =
+            fmin(out->limit_bytes, hv_cluster_device(k->cluster, r.group[i]).kind->memory_bytes);
+    out->reserve_bytes = hv_or(j->memory_reserve_bytes, HV_RESERVE_FRAC * out->limit_bytes);
+    return HV_OK;
+}
+
+double hv_cost_optimizer_s(const struct hv_cost *k, const struct hv_device_kind *device,
+                           double parameters)
+{
+    const struct hv_job *j = &k->job;
+    if (!(parameters > 0) || j->optimizer == HV_OPT_NONE)
+        return 0;
+    /* gradients read, weights written, master copy and states read and written */
+    double bytes = hv_job_grad_bytes(j) + hv_job_weight_bytes(j) +
+                   2 * (hv_job_master_bytes(j) + hv_job_optimizer_bytes(j));
+    struct hv_efficiency e = hv_efficiency_of(device, j->precision);
+    return e.launch_s + parameters * bytes / e.bytes_per_s;
+}

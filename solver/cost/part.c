@@ -1,0 +1,393 @@
+/*
+ * Compute time, parameters and kept bytes of the parts of a transformer. FLOPs and activation bytes
+ * follow Narayanan et al. (SC'21) and Korthikanti et al. (2022) with fused attention, grouped
+ * queries, gated feed-forwards, latent attention and experts. Exchanges between ranks are in
+ * part_exchange.c.
+ */
+#include <math.h>
+
+#include "solver/cost/cost_int.h"
+
+/* What is being added up. */
+struct sum {
+    const struct hv__ask *a;
+    const struct hv_part_query *q;
+    const struct hv_model *m;
+    struct hv_efficiency e;
+    double t;      /* tensor-parallel ranks */
+    double t_norm; /* ranks that share what is not inside a split product */
+    double rows;   /* tokens of this rank */
+    double elem;   /* bytes of an activation value */
+    double full_bytes, kept_bytes, weight_only_bytes;
+    double a_full,
+        c_full; /* inputs and outputs of the split products, values per token, all ranks */
+    struct hv_part_cost out;
+    struct hv__exchange x;
+};
+
+/* A product of `m` rows in all with `groups` weight matrices of k × n. */
+struct product {
+    const char *name;
+    unsigned unit;
+    double m, n, k, groups;
+};
+
+/* A memory-bound kernel. */
+struct stream {
+    const char *name;
+    unsigned unit;
+    double bytes, backward; /* forward bytes; backward bytes per forward byte */
+};
+
+static double product_s(const struct sum *s, const struct product *p)
+{
+    double flops = 2 * p->m * p->n * p->k;
+    if (!(flops > 0))
+        return 0;
+    if (s->a->ideal)
+        return flops / s->e.gemm_flops_per_s;
+    double bytes = s->elem * (p->m * p->k + p->groups * p->k * p->n + p->m * p->n);
+    double rate = s->e.gemm_flops_per_s * hv_efficiency_thin(p->m / p->groups, p->n, p->k);
+    return s->e.gemm_start_s + fmax(flops / rate, bytes / s->e.bytes_per_s);
+}
+
+static void add_product(struct sum *s, const struct product *p)
+{
+    double time_s = product_s(s, p);
+    s->out.forward_s += time_s;
+    s->out.input_grad_s += time_s;
+    s->out.weight_grad_s += time_s;
+    if (s->q->recompute & p->unit)
+        s->out.recompute_s += time_s;
+    s->out.flops_forward += 2 * p->m * p->n * p->k;
+    hv_why_add(
+        s->a->why, p->name, time_s, "s",
+        "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s); again for input and weight gradient",
+        p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source);
+}
+
+static double stream_s(const struct sum *s, double bytes)
+{
+    if (!(bytes > 0))
+        return 0;
+    return (s->a->ideal ? 0 : s->e.launch_s) + bytes / s->e.bytes_per_s;
+}
+
+static void add_stream(struct sum *s, const struct stream *p)
+{
+    double time_s = stream_s(s, p->bytes);
+    s->out.forward_s += time_s;
+    s->out.input_grad_s += stream_s(s, p->bytes * p->backward);
+    if (s->q->recompute & p->unit)
+        s->out.recompute_s += time_s;
+    hv_why_add(s->a->why, p->name, time_s, "s",
+               "%.4g bytes at %.4g GB/s; backward %.3g times as many", p->bytes,
+               s->e.bytes_per_s / HV_GBPS, p->backward);
+}
+
+/* A tensor of `values` per token, produced by `unit`, dropped when `dropped_by` are all recomputed.
+ */
+static void keep(struct sum *s, double bytes, unsigned dropped_by)
+{
+    s->full_bytes += bytes;
+    if (!dropped_by || (s->q->recompute & dropped_by) != dropped_by)
+        s->kept_bytes += bytes;
+}
+
+static double norm_values(const struct hv_model *m)
+{
+    return (m->norm == HV_NORM_LAYERNORM ? 2.0 : 1.0) * m->hidden;
+}
+
+/* `total` parameters of which `whole` sit on every rank of a 1d group; grids cut everything. */
+static double on_rank(const struct sum *s, double total, double whole)
+{
+    if (s->q->tp_scheme != HV_TP_1D)
+        return total / s->t;
+    whole = fmin(whole, total);
+    return (total - whole) / s->t + whole;
+}
+
+/* Norm in front, residual behind; kept: the input (unless the part before is computed again) and
+ * the norm. */
+static void add_norm_and_residual(struct sum *s, unsigned input_dropped_by)
+{
+    double h = s->m->hidden / s->t_norm * s->rows * s->elem;
+    add_stream(s, &(struct stream){"norm", HV_RC_NORM, 2 * h, 1.5});
+    add_stream(s, &(struct stream){"residual", 0, 3 * h, 1.0 / 3});
+    keep(s, h, input_dropped_by);
+    keep(s, h, HV_RC_NORM);
+    s->weight_only_bytes += 2 * h;
+}
+
+/* Query-key pairs of one sequence: each token sees those before it, at most `window` of them. */
+static double pairs_until(double x, double window)
+{
+    if (window > 0 && x > window)
+        return window * x - window * window / 2;
+    return x * x / 2;
+}
+
+static double attention_pairs(const struct hv_model *m, const struct hv_block *b,
+                              const struct hv_part_query *q)
+{
+    double s = q->tokens, seen = q->context;
+    if (m->causal)
+        return pairs_until(seen + s, b->window) - pairs_until(seen, b->window);
+    return s * (b->window > 0 ? fmin(s + seen, 2.0 * b->window) : s + seen);
+}
+
+/* Widths of the attention half on one rank. */
+struct widths {
+    double heads, kv_heads, qk, v; /* heads of this rank; values per head */
+    double projected;              /* values that enter the core and what they were made of */
+    double core_out;
+};
+
+static struct widths widths_of(const struct sum *s, const struct hv_block *b)
+{
+    struct widths w = {.heads = ceil(b->heads / s->t),
+                       .kv_heads = ceil(b->kv_heads / s->t),
+                       .qk = b->head_dim,
+                       .v = b->head_dim};
+    if (b->mla.kv_rank) {
+        w.qk = b->mla.nope_dim + b->mla.rope_dim;
+        w.v = b->mla.value_dim;
+        w.kv_heads = w.heads;
+    }
+    w.projected = w.heads * w.qk + w.kv_heads * (w.qk + w.v);
+    w.core_out = w.heads * w.v;
+    return w;
+}
+
+/* Does the slowest rank of a causal ring with contiguous shards do more than the mean? */
+static double ring_imbalance(const struct sum *s)
+{
+    const struct hv_part_query *q = s->q;
+    bool ring = q->cp_scheme != HV_CP_ULYSSES && q->cp_heads < q->cp;
+    if (q->cp < 2 || !s->m->causal || !ring || q->cp_layout != HV_CP_CONTIGUOUS || s->a->ideal)
+        return 1;
+    double c = (double)q->cp / (q->cp_heads > 1 ? q->cp_heads : 1);
+    return 2 - 1 / c;
+}
+
+static void add_core(struct sum *s, const struct hv_block *b, const struct widths *w)
+{
+    double pairs = attention_pairs(s->m, b, s->q) * s->q->sequences / s->q->cp;
+    double flops = 2 * w->heads * (w->qk + w->v) * pairs;
+    double uneven = ring_imbalance(s);
+    double bytes = s->a->ideal ? 0 : s->elem * s->rows * (w->projected + w->core_out);
+    double start = s->a->ideal || !(flops > 0) ? 0 : s->e.launch_s;
+    double forward_s =
+        start + fmax(uneven * flops / s->e.core_forward_flops_per_s, bytes / s->e.bytes_per_s);
+    double backward_s =
+        start + fmax(uneven * HV_FLASH_BACKWARD * flops / s->e.core_backward_flops_per_s,
+                     2 * bytes / s->e.bytes_per_s);
+    s->out.forward_s += forward_s;
+    s->out.input_grad_s += backward_s;
+    if (s->q->recompute & HV_RC_CORE)
+        s->out.recompute_s += forward_s;
+    s->out.flops_forward += flops;
+    s->x.cp_hidden_forward_s = forward_s;
+    s->x.cp_hidden_backward_s = backward_s;
+    hv_why_add(
+        s->a->why, "attention core", forward_s, "s",
+        "%.6g FLOP at %.4g TFLOP/s, fused, slowest rank %.3g of the mean; backward 2.5 times (%s)",
+        flops, s->e.core_forward_flops_per_s / HV_TFLOPS, uneven, s->e.source);
+}
+
+static void add_latent_projections(struct sum *s, const struct hv_block *b, const struct widths *w)
+{
+    const struct hv_mla *x = &b->mla;
+    double h = s->m->hidden, r = s->rows;
+    if (x->q_rank) {
+        add_product(s, &(struct product){"query down gemm", HV_RC_QKV, r, x->q_rank, h, 1});
+        add_product(
+            s, &(struct product){"query up gemm", HV_RC_QKV, r, w->heads * w->qk, x->q_rank, 1});
+    } else {
+        add_product(s, &(struct product){"query gemm", HV_RC_QKV, r, w->heads * w->qk, h, 1});
+    }
+    add_product(s, &(struct product){"kv down gemm", HV_RC_QKV, r, x->kv_rank + x->rope_dim, h, 1});
+    add_product(s, &(struct product){"kv up gemm", HV_RC_QKV, r, w->heads * (x->nope_dim + w->v),
+                                     x->kv_rank, 1});
+    keep(s, s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim), HV_RC_QKV);
+    s->weight_only_bytes += s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim);
+}
+
+static void price_attention(struct sum *s, const struct hv_block *b)
+{
+    if (!b->heads)
+        return;
+    struct widths w = widths_of(s, b);
+    double h = s->m->hidden, r = s->rows, rope = s->m->position == HV_POSITION_ROPE;
+    add_norm_and_residual(s, 0);
+    if (b->mla.kv_rank)
+        add_latent_projections(s, b, &w);
+    else
+        add_product(s, &(struct product){"qkv gemm", HV_RC_QKV, r, w.projected, h, 1});
+    add_stream(s, &(struct stream){"rope", HV_RC_QKV,
+                                   rope * 2 * s->elem * r * (w.heads + w.kv_heads) * w.qk, 1});
+    add_core(s, b, &w);
+    add_product(s, &(struct product){"out gemm", HV_RC_OUT, r, h, w.core_out, 1});
+    keep(s, s->elem * r * w.projected, HV_RC_QKV);
+    keep(s, 4 * r * w.heads, HV_RC_CORE);
+    keep(s, s->elem * r * w.core_out, HV_RC_CORE | HV_RC_OUT);
+    s->weight_only_bytes += s->elem * r * (w.projected + w.core_out);
+    const struct hv_mla *x = &b->mla;
+    double latent = x->kv_rank ? h * (x->q_rank + x->kv_rank + x->rope_dim) : 0;
+    double total = hv_block_attention_parameters(s->m, b);
+    s->out.parameters = on_rank(s, total, norm_values(s->m) + latent);
+    s->a_full = h + w.core_out * s->t;
+    s->c_full = w.projected * s->t + h;
+    s->x.tp_bytes = s->elem * r * h;
+    s->x.tp_forward = 1;
+    s->x.tp_backward =
+        1 + (s->q->sequence_parallel ? 0.5 : 0) + (s->q->recompute & HV_RC_OUT ? 1 : 0);
+    s->x.cp_bytes = s->elem * r * w.kv_heads * (w.qk + w.v);
+    s->x.cp_heads_bytes = s->elem * r * (w.projected + w.core_out);
+}
+
+/* Both or three matrices of width f (on this rank) over `rows` rows in `groups` equal experts. */
+static void add_ffn(struct sum *s, const struct hv_block *b, double f, double rows, double groups)
+{
+    double g = hv_ffn_kind_matrices(b->ffn_kind), h = s->m->hidden;
+    bool experts = groups > 0;
+    unsigned up = experts ? HV_RC_EXPERTS : HV_RC_UP, down = experts ? HV_RC_EXPERTS : HV_RC_DOWN;
+    unsigned act = experts ? HV_RC_EXPERTS : HV_RC_ACT;
+    groups = experts ? groups : 1;
+    add_product(s, &(struct product){experts ? "experts up gemm" : "up gemm", up, rows, (g - 1) * f,
+                                     h, groups});
+    add_stream(s, &(struct stream){experts ? "experts activation" : "activation", act,
+                                   s->elem * rows * g * f, g > 2 ? 5.0 / 3 : 1.5});
+    add_product(s, &(struct product){experts ? "experts down gemm" : "down gemm", down, rows, h, f,
+                                     groups});
+    keep(s, s->elem * rows * (g - 1) * f, up);
+    keep(s, s->elem * rows * f, act);
+    s->weight_only_bytes += s->elem * rows * g * f;
+    s->a_full += h + f * s->t;
+    s->c_full += (g - 1) * f * s->t + h;
+}
+
+/* Padding to a capacity above one costs work; tokens dropped below one are not counted as saved. */
+static double padding(const struct hv_part_query *q)
+{
+    return q->moe && q->moe->capacity_factor > 1 ? q->moe->capacity_factor : 1;
+}
+
+static void add_experts(struct sum *s, const struct hv_block *b)
+{
+    double h = s->m->hidden, r = s->rows, k = b->top_k;
+    double local = ceil((double)b->experts / (s->q->ep > 1 ? s->q->ep : 1));
+    double copies = s->elem * r * k * h / s->t_norm;
+    double pad = s->a->ideal ? 1 : padding(s->q), flops = s->out.flops_forward;
+    add_product(s,
+                &(struct product){"router gemm", HV_RC_EXPERTS, r / s->t_norm, b->experts, h, 1});
+    double routed = s->out.flops_forward - flops;
+    add_stream(s, &(struct stream){"dispatch and combine", HV_RC_EXPERTS, 4 * copies, 1});
+    add_ffn(s, b, ceil(b->expert_ffn / s->t), r * k * pad, local);
+    keep(s, 2 * copies, HV_RC_EXPERTS);
+    s->weight_only_bytes += 2 * copies;
+    s->out.flops_forward = flops + routed + (s->out.flops_forward - flops - routed) / pad;
+    if (b->shared_experts)
+        add_ffn(s, b, ceil((double)b->shared_experts * b->shared_ffn / s->t), r, 0);
+    s->out.expert_parameters = hv_block_expert_parameters(s->m, b) * local / b->experts / s->t;
+    s->x.ep_bytes = copies * pad;
+    s->x.ep_again = (s->q->recompute & HV_RC_EXPERTS) != 0;
+}
+
+static void price_ffn(struct sum *s, const struct hv_block *b)
+{
+    if (!b->ffn && !b->experts)
+        return;
+    add_norm_and_residual(s, b->heads ? HV_RC_OUT : 0);
+    if (b->ffn)
+        add_ffn(s, b, ceil(b->ffn / s->t), s->rows, 0);
+    if (b->experts)
+        add_experts(s, b);
+    double router = b->experts ? (double)s->m->hidden * b->experts : 0;
+    s->out.parameters = on_rank(s, hv_block_ffn_parameters(s->m, b), norm_values(s->m) + router);
+    unsigned last = b->experts ? HV_RC_EXPERTS : HV_RC_DOWN;
+    s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
+    s->x.tp_forward = 1;
+    s->x.tp_backward = 1 + (s->q->sequence_parallel ? 0.5 : 0) + (s->q->recompute & last ? 1 : 0);
+}
+
+static void price_embedding(struct sum *s)
+{
+    double h = s->elem * s->rows * s->m->hidden / s->t_norm;
+    if (!s->m->vocab)
+        return;
+    add_stream(s, &(struct stream){"embedding", 0, 2 * h, 2});
+    s->out.parameters = hv_model_embedding_parameters(s->m) / s->t;
+    s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
+    s->x.tp_forward = 1;
+    s->x.tp_backward = s->q->sequence_parallel ? 0.5 : 0;
+}
+
+static void price_head(struct sum *s)
+{
+    double h = s->elem * s->rows * s->m->hidden / s->t_norm, v = ceil(s->m->vocab / s->t);
+    if (!s->m->vocab)
+        return;
+    add_stream(s, &(struct stream){"final norm", 0, 2 * h, 1.5});
+    add_product(s, &(struct product){"head gemm", 0, s->rows, v, s->m->hidden, 1});
+    add_stream(s, &(struct stream){"loss", 0, (4 + s->elem) * s->rows * v, 1});
+    keep(s, 2 * h, 0);
+    s->weight_only_bytes += 2 * h;
+    s->out.transient_bytes = HV_LOGIT_BYTES * s->rows * v;
+    s->out.parameters = on_rank(s, hv_model_head_parameters(s->m), norm_values(s->m));
+    s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
+    s->x.tp_forward = s->q->sequence_parallel ? 0.5 : 0;
+    s->x.tp_backward = 1;
+    s->a_full = s->m->hidden;
+    s->c_full = v * s->t;
+    hv_why_add(s->a->why, "logits", s->out.transient_bytes, "bytes",
+               "%.0f tokens, %.0f of %d vocabulary entries on this rank, not padded", s->rows, v,
+               s->m->vocab);
+}
+
+/* SUMMA on a q × q grid (2d, 2.5d with `depth` copies) or a q³ cube: what a rank receives. Source:
+ * Xu et al. 2021 (Optimus), Wang et al. 2021 (Tesseract), Bian et al. 2021 (3d); weights are `b`
+ * values. */
+static double grid_bytes(const struct sum *s)
+{
+    double a = s->rows * s->a_full, c = s->rows * s->c_full;
+    double b = (s->out.parameters + s->out.expert_parameters) * s->t;
+    double depth = s->q->tp_depth > 1 ? s->q->tp_depth : 1;
+    double q = s->q->tp_scheme == HV_TP_3D ? cbrt(s->t) : sqrt(s->t / depth);
+    double share = (1 - 1 / fmax(q, 1)) / q;
+    if (s->q->tp_scheme == HV_TP_3D)
+        return s->elem * share / q * (a + b + c);
+    return s->elem * share * (a / depth + b);
+}
+
+struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
+{
+    const struct hv_part_query *q = a->q;
+    bool spread = q->sequence_parallel || q->tp_scheme != HV_TP_1D;
+    struct sum s = {.a = a,
+                    .q = q,
+                    .m = a->k->model,
+                    .e = hv_efficiency_of(q->device, a->k->job.precision),
+                    .t = q->tp,
+                    .t_norm = spread ? q->tp : 1,
+                    .rows = q->sequences * q->tokens / q->cp,
+                    .elem = hv_job_activation_bytes(&a->k->job)};
+    if (a->part == HV_PART_ATTENTION)
+        price_attention(&s, &s.m->blocks[a->block]);
+    else if (a->part == HV_PART_FFN)
+        price_ffn(&s, &s.m->blocks[a->block]);
+    else if (a->part == HV_PART_EMBEDDING)
+        price_embedding(&s);
+    else
+        price_head(&s);
+    s.out.saved_bytes = s.kept_bytes;
+    s.out.saved_input_bytes = fmin(s.weight_only_bytes, s.kept_bytes);
+    s.out.transient_bytes += s.full_bytes - s.kept_bytes;
+    s.out.output_bytes = s.elem * s.rows * s.m->hidden / s.t_norm;
+    if (!a->ideal) {
+        s.x.grid_bytes = q->tp_scheme != HV_TP_1D && q->tp > 1 ? grid_bytes(&s) : 0;
+        hv__price_exchange(a, &s.x, &s.out);
+    }
+    return s.out;
+}

@@ -1,0 +1,138 @@
+/*
+ * Exposed exchanges of a part between the ranks of its group: tensor-parallel reductions (or SUMMA
+ * traffic), rings or all-to-alls of context parallelism, all-to-alls of experts. Volumes:
+ * cost-model of Korthikanti et al. 2022 (tensor), Liu et al. 2023 (ring), Jacobs et al. 2023
+ * (all-to-all over heads).
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "solver/cost/cost_int.h"
+
+/* The device's own link, as if all members sat in one node. */
+static double own_link_s(const struct hv_device_kind *d, enum hv_collective op, double bytes,
+                         double n)
+{
+    double rate = hv_or(d->link_bytes_per_s, hv_or(d->pcie_bytes_per_s, 16 * HV_GBPS));
+    double passes = op == HV_ALL_REDUCE ? 2 : 1;
+    if (n < 2 || !(bytes > 0))
+        return 0;
+    return passes * ((n - 1) * 3 * HV_US + (n - 1) / n * bytes / (rate * HV_EFF_NODE_COLLECTIVE));
+}
+
+/* One collective over `n` members starting at `first`, or on the device's own link. */
+struct call {
+    enum hv_collective op;
+    double bytes;
+    const uint32_t *members;
+    int n;
+    double together;
+};
+
+static double call_s(const struct hv__ask *a, const struct call *c)
+{
+    if (!c->members)
+        return own_link_s(a->q->device, c->op, c->bytes, c->n);
+    struct hv_collective_query q = {c->op,        c->bytes,     c->members,
+                                    (size_t)c->n, HV_ALGO_AUTO, c->together};
+    return hv_cost_collective(a->k->cluster, &q, a->why).time_s;
+}
+
+/* The slowest of the tensor-parallel groups, one per context rank. */
+static double tp_call_s(const struct hv__ask *a, enum hv_collective op, double bytes)
+{
+    const struct hv_part_query *q = a->q;
+    struct call c = {op, bytes, q->group, q->tp, 1};
+    double worst = call_s(a, &c);
+    for (int i = 1; q->group && i < q->cp; i++) {
+        c.members = q->group + (size_t)i * (size_t)q->tp;
+        worst = fmax(worst, call_s(a, &c));
+    }
+    return worst;
+}
+
+static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
+{
+    if (a->q->tp < 2)
+        return;
+    if (a->q->tp_scheme != HV_TP_1D) {
+        double once = tp_call_s(a, HV_ALL_GATHER, x->grid_bytes);
+        out->tp_forward_s = once;
+        out->tp_backward_s = once * (x->tp_backward > x->tp_forward ? 3 : 2);
+        return;
+    }
+    double once = tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
+    out->tp_forward_s = once * x->tp_forward;
+    out->tp_backward_s = once * x->tp_backward;
+}
+
+/* Seconds of `steps` exchanges of `bytes` with the ring neighbour, or an all-to-all of `bytes`. */
+static double cp_call_s(const struct hv__ask *a, bool heads, double bytes, int n)
+{
+    uint32_t *members = NULL;
+    size_t tp = (size_t)a->q->tp;
+    if (a->q->group) {
+        members = hv_xmalloc((size_t)n * sizeof *members);
+        for (size_t i = 0; i < (size_t)n; i++)
+            members[i] = a->q->group[i * tp];
+    }
+    /* a ring passes the other ranks' keys and values: an all-gather of everybody's */
+    struct call c = {heads ? HV_ALL_TO_ALL : HV_ALL_GATHER, heads ? bytes : bytes * n, members, n,
+                     (double)tp};
+    double time_s = call_s(a, &c);
+    free(members);
+    return time_s;
+}
+
+static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
+{
+    const struct hv_part_query *q = a->q;
+    if (q->cp < 2 || !(x->cp_bytes > 0))
+        return;
+    int heads = q->cp_scheme == HV_CP_ULYSSES ? q->cp : q->cp_heads > 1 ? q->cp_heads : 1;
+    int ring = q->cp / heads;
+    bool again = (q->recompute & HV_RC_CORE) != 0;
+    if (heads > 1) {
+        double once = cp_call_s(a, true, x->cp_heads_bytes, heads);
+        out->cp_forward_s += once;
+        out->cp_backward_s += once * (again ? 2 : 1);
+    }
+    if (ring > 1) {
+        double once = cp_call_s(a, false, x->cp_bytes, ring);
+        double forward_s = fmax(0, once - x->cp_hidden_forward_s * (ring - 1) / ring);
+        out->cp_forward_s += forward_s;
+        out->cp_backward_s += fmax(0, 2 * once - x->cp_hidden_backward_s * (ring - 1) / ring) +
+                              (again ? forward_s : 0);
+    }
+    hv_why_add(
+        a->why, "context exchange", out->cp_forward_s, "s",
+        "exposed of forward: ring of %d hidden by the attention core, all-to-all over %d not", ring,
+        heads);
+}
+
+static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
+{
+    const struct hv_part_query *q = a->q;
+    if (q->ep < 2 || !(x->ep_bytes > 0))
+        return;
+    bool squeezed = q->moe && hv_known(q->moe->compress_ratio) && q->moe->compress_ratio > 1;
+    double bytes = squeezed ? x->ep_bytes / q->moe->compress_ratio : x->ep_bytes;
+    struct call c = {HV_ALL_TO_ALL, bytes, q->ep_group, q->ep, (double)q->tp};
+    double once = call_s(a, &c);
+    if (squeezed && hv_known(q->moe->compress_bytes_per_s))
+        once += x->ep_bytes / q->moe->compress_bytes_per_s;
+    out->ep_forward_s = 2 * once;
+    out->ep_backward_s = (x->ep_again ? 4 : 2) * once;
+}
+
+void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
+                        struct hv_part_cost *out)
+{
+    add_tp(a, x, out);
+    add_cp(a, x, out);
+    add_ep(a, x, out);
+    if (a->q->tp > 1)
+        hv_why_add(a->why, "tensor exchange", out->tp_forward_s, "s",
+                   "%.3g exchanges of %.4g bytes forward, %.3g backward", x->tp_forward,
+                   x->tp_bytes, x->tp_backward);
+}

@@ -1,0 +1,140 @@
+/*
+ * Which rank of which stage: its devices, its slowest kind, its share of the work, and how its
+ * blocks fall into pieces that cost the same. Rules A-F of the plan format; no prices here.
+ */
+#include <stdlib.h>
+
+#include "solver/cost/cost_int.h"
+
+static size_t at_least_1(int x)
+{
+    return x > 0 ? (size_t)x : 1;
+}
+
+enum hv_status hv__find_rank(struct hv_cost *k, const struct hv_stage_query *q,
+                             struct hv__rank *out, struct hv_err *err)
+{
+    const struct hv_stage *s = &q->replica->stages[q->stage];
+    *out = (struct hv__rank){.stage = s,
+                             .dp = at_least_1(s->dp),
+                             .cp = at_least_1(s->cp.degree),
+                             .tp = at_least_1(s->tp.degree)};
+    size_t ranks = hv_stage_ranks(q->replica, s), group = out->cp * out->tp;
+    out->at = q->dp_rank > 0 ? (size_t)q->dp_rank : 0;
+    if (group > ranks || (out->at + 1) * group > ranks || q->copy < 0 ||
+        q->copy >= q->replica->count)
+        return hv_err_set(
+            err, HV_ENO,
+            "stage %zu has %zu devices per copy, rank %zu of dp %zu x cp %zu x tp %zu is not "
+            "among them",
+            q->stage, ranks, out->at, out->dp, out->cp, out->tp);
+    out->part = s->devices + (size_t)q->copy * ranks;
+    out->group = out->part + out->at * group;
+    out->device = hv_cluster_device(k->cluster, out->group[0]).kind;
+    for (size_t i = 0; i < group; i++) {
+        const struct hv_device_kind *d = hv_cluster_device(k->cluster, out->group[i]).kind;
+        enum hv_status st = hv__check_device(k, d, err);
+        if (st != HV_OK)
+            return st;
+        out->device = hv__slower(k, out->device, d);
+    }
+    out->embedding = hv_stage_has_embedding(q->replica, q->stage);
+    out->head = hv_stage_has_head(q->replica, q->stage);
+    return HV_OK;
+}
+
+/* Knobs of the experts of a block: the last entry that covers it. */
+static const struct hv_moe_knobs *knobs_of(const struct hv_stage *s, size_t block)
+{
+    const struct hv_moe_knobs *found = NULL;
+    for (size_t i = 0; i < s->n_moe; i++) {
+        const struct hv_moe_knobs *m = &s->moe[i];
+        if (m->from < 0 || ((int)block >= m->from && (int)block < m->to))
+            found = m;
+    }
+    return found;
+}
+
+/* Sequences of one micro-batch on this rank: the whole of it in turns, else its share. */
+static double sequences_of(const struct hv_stage_query *q, const struct hv__rank *r)
+{
+    if (q->sequences > 0)
+        return q->sequences;
+    const struct hv_stage *s = r->stage;
+    double all = hv_stage_micro_batch(q->plan, q->replica, s);
+    if (s->deal == HV_DEAL_TURNS)
+        return all;
+    return s->shares && r->at < r->dp ? s->shares[r->at] : all / (double)r->dp;
+}
+
+struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct hv__rank *r,
+                                    size_t block, size_t i)
+{
+    const struct hv_stage *s = r->stage;
+    const struct hv_moe_knobs *moe = knobs_of(s, block);
+    int ep = moe && moe->ep > 0 ? moe->ep : s->ep;
+    struct hv_part_query p = {.device = r->device,
+                              .tp = (int)r->tp,
+                              .cp = (int)r->cp,
+                              .ep = ep > 0 ? ep : 1,
+                              .tp_scheme = s->tp.scheme,
+                              .tp_depth = s->tp.depth,
+                              .cp_scheme = s->cp.scheme,
+                              .cp_heads = s->cp.ulysses,
+                              .cp_layout = s->cp.layout,
+                              .sequence_parallel = s->sequence_parallel,
+                              .sequences = sequences_of(q, r),
+                              .tokens = q->tokens,
+                              .context = q->context,
+                              .recompute = s->recompute,
+                              .group = r->group,
+                              .moe = moe};
+    if (s->recompute_per && i < s->n_recompute_per)
+        p.recompute = s->recompute_per[i];
+    return p;
+}
+
+size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t limit,
+                   uint32_t **out)
+{
+    size_t ranks = hv_stage_ranks(q->replica, r->stage), copies = (size_t)q->replica->count;
+    size_t each = ranks / r->tp, n = copies * each;
+    uint32_t *ids = hv_xmalloc((n ? n : 1) * sizeof *ids);
+    size_t got = 0;
+    for (size_t c = 0; c < copies; c++) {
+        for (size_t i = 0; i < each; i++)
+            ids[got++] = r->stage->devices[c * ranks + i * r->tp];
+    }
+    *out = ids;
+    return limit && limit < got ? limit : got;
+}
+
+/* The run that holds a block, by halving. */
+static const struct hv__run *run_of(const struct hv_cost *k, int block)
+{
+    size_t low = 0, high = k->n_runs;
+    while (high - low > 1) {
+        size_t mid = (low + high) / 2;
+        if (k->runs[mid].from <= block)
+            low = mid;
+        else
+            high = mid;
+    }
+    return &k->runs[low];
+}
+
+int hv__piece_end(const struct hv_cost *k, const struct hv_stage *s, int at, int to2)
+{
+    int block = at / 2, end = 2 * run_of(k, block)->to;
+    if (at % 2 || s->recompute_per)
+        end = 2 * (block + 1);
+    for (size_t i = 0; i < s->n_moe; i++) {
+        if (s->moe[i].from > block && 2 * s->moe[i].from < end)
+            end = 2 * s->moe[i].from;
+        if (s->moe[i].to > block && 2 * s->moe[i].to < end)
+            end = 2 * s->moe[i].to;
+    }
+    if (end > to2)
+        end = to2 - at > 1 ? to2 - to2 % 2 : to2;
+    return end > at ? end : at + 1;
+}

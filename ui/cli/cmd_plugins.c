@@ -1,0 +1,232 @@
+/** `hetviz strategies`, `hetviz new-plugin` and `hetviz check`: what there is, and whether it
+ * reads. */
+#include <string.h>
+
+#include "scripting/plugin.h"
+#include "solver/base/file.h"
+#include "solver/base/units.h"
+#include "ui/cli/cli.h"
+
+static json_t *text_or_null(const char *s)
+{
+    return s != NULL ? json_string(s) : json_null();
+}
+
+static json_t *option_json(const struct hv_option_row *o)
+{
+    json_t *j = json_object();
+    json_object_set_new(j, "key", json_string(o->key));
+    json_object_set_new(j, "type", json_string(hv_option_type_name(o->type)));
+    json_object_set_new(j, "default", o->def != NULL ? json_deep_copy(o->def) : json_null());
+    json_object_set_new(j, "min", hv_json_num(o->min));
+    json_object_set_new(j, "max", hv_json_num(o->max));
+    if (o->n_choices > 0) {
+        json_t *choices = json_array();
+        for (size_t i = 0; i < o->n_choices; i++) {
+            json_array_append_new(choices, json_string(o->choices[i]));
+        }
+        json_object_set_new(j, "choices", choices);
+    }
+    json_object_set_new(j, "help", text_or_null(o->help));
+    return j;
+}
+
+static json_t *plugin_json(const struct hv_plugin *p)
+{
+    json_t *j = json_object();
+    json_object_set_new(j, "id", json_string(p->id));
+    json_object_set_new(j, "title", text_or_null(p->title));
+    json_object_set_new(j, "kind", text_or_null(p->kind));
+    json_object_set_new(j, "system", text_or_null(p->system));
+    json_object_set_new(j, "reference", text_or_null(p->reference));
+    json_object_set_new(j, "summary", text_or_null(p->summary));
+    json_object_set_new(j, "needs_model", text_or_null(p->needs_model));
+    json_t *functions = json_array(), *options = json_array();
+    for (int f = 0; f < HV_PLUGIN_FUNCTION_N; f++) {
+        if (p->has[f]) {
+            json_array_append_new(functions,
+                                  json_string(hv_plugin_function_name((enum hv_plugin_function)f)));
+        }
+    }
+    for (size_t i = 0; i < p->n_options; i++) {
+        json_array_append_new(options, option_json(&p->options[i]));
+    }
+    json_object_set_new(j, "functions", functions);
+    json_object_set_new(j, "options", options);
+    json_object_set_new(j, "file", text_or_null(p->name));
+    if (p->error != NULL) {
+        json_object_set_new(j, "error", json_string(p->error));
+    }
+    return j;
+}
+
+static void add_option(const struct hv_option_row *o, struct hv_str *out)
+{
+    char def[128], lo[HV_FMT_CAP], hi[HV_FMT_CAP];
+    hv_str_addf(out, "  -o %s=%s (%s", o->key, hv_option_text(o->def, def, sizeof def),
+                hv_option_type_name(o->type));
+    for (size_t i = 0; i < o->n_choices; i++) {
+        hv_str_addf(out, "%s%s", i == 0 ? ": " : "|", o->choices[i]);
+    }
+    if (hv_known(o->min) || hv_known(o->max)) {
+        hv_str_addf(out, ", %s to %s",
+                    hv_known(o->min) ? hv_fmt_double(lo, sizeof lo, o->min) : "any",
+                    hv_known(o->max) ? hv_fmt_double(hi, sizeof hi, o->max) : "any");
+    }
+    hv_str_addf(out, ")\n      %s\n", o->help != NULL ? o->help : "");
+}
+
+static void describe(const struct hv_plugin *p, struct hv_str *out)
+{
+    hv_str_addf(out, "%s: %s (%s)\n", p->id, p->title, p->kind);
+    const char *texts[] = {p->summary, p->system, p->reference};
+    for (size_t i = 0; i < HV_COUNT(texts); i++) {
+        if (texts[i] != NULL) {
+            hv_str_addf(out, "%s\n", texts[i]);
+        }
+    }
+    if (p->needs_model != NULL) {
+        hv_str_addf(out, "needs a model of kind %s\n", p->needs_model);
+    }
+    hv_str_adds(out, p->n_options > 0 ? "\noptions\n" : "");
+    for (size_t i = 0; i < p->n_options; i++) {
+        add_option(&p->options[i], out);
+    }
+}
+
+static enum hv_status show_one(const struct hv_args *args, const struct hv_plugins *all,
+                               struct hv_err *err)
+{
+    const struct hv_plugin *p = NULL;
+    enum hv_status st = hv_plugins_get(all, args->positional[0], &p, err);
+    if (st != HV_OK || hv_args_has(args, "json")) {
+        return st != HV_OK ? st : hv_cli_print_json(plugin_json(p), err);
+    }
+    struct hv_str out = {0};
+    describe(p, &out);
+    st = hv_cli_print(&out, err);
+    hv_str_free(&out);
+    return st;
+}
+
+static enum hv_status show_all(const struct hv_args *args, const struct hv_plugins *all,
+                               struct hv_err *err)
+{
+    if (hv_args_has(args, "json")) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < all->n; i++) {
+            json_array_append_new(list, plugin_json(&all->items[i]));
+        }
+        return hv_cli_print_json(list, err);
+    }
+    struct hv_str out = {0};
+    for (size_t i = 0; i < all->n; i++) {
+        const struct hv_plugin *p = &all->items[i];
+        hv_str_addf(&out, "%-14s %-12s %s\n", p->id, p->kind != NULL ? p->kind : "broken",
+                    p->error != NULL     ? p->error
+                    : p->summary != NULL ? p->summary
+                                         : p->title);
+    }
+    enum hv_status st = hv_cli_print(&out, err);
+    hv_str_free(&out);
+    return st;
+}
+
+enum hv_status hv_cli_strategies(struct hv_args *args, struct hv_err *err)
+{
+    struct hv_plugins all = {0};
+    enum hv_status st = hv_plugins_read(&all, err);
+    if (st == HV_OK) {
+        st = args->n_positional > 0 ? show_one(args, &all, err) : show_all(args, &all, err);
+    }
+    hv_plugins_free(&all);
+    return st;
+}
+
+enum hv_status hv_cli_new_plugin(struct hv_args *args, struct hv_err *err)
+{
+    const char *id = args->positional[0];
+    struct hv_str text = {0}, path = {0};
+    enum hv_status st = hv_plugin_skeleton(&text, id, err);
+    hv_str_addf(&path, "%s.lua", id);
+    const char *out = hv_args_text(args, "out", hv_str_cstr(&path));
+    struct hv_str old = {0};
+    if (st == HV_OK && strcmp(out, "-") != 0 && hv_file_read(out, &old, NULL) == HV_OK) {
+        st = hv_err_set(err, HV_EUSAGE, "%s exists already; choose another name with --out", out);
+    }
+    if (st == HV_OK) {
+        st = hv_file_write(out, hv_str_cstr(&text), text.n, err);
+    }
+    hv_str_free(&old);
+    hv_str_free(&path);
+    hv_str_free(&text);
+    return st;
+}
+
+/** Reads a JSON file as what its format says. */
+static enum hv_status check_json(const char *path, const char **what, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    struct hv_json j = {0};
+    enum hv_status st = hv_file_read(path, &text, err);
+    if (st == HV_OK) {
+        st = hv_json_parse(&j, hv_str_cstr(&text), text.n, path, err);
+    }
+    const char *format = st == HV_OK ? json_string_value(json_object_get(j.root, "format")) : NULL;
+    struct hv_device_catalogue devices = {0};
+    struct hv_inputs in = {0};
+    if (st == HV_OK && format != NULL && strcmp(format, "hetviz.cluster/1") == 0) {
+        *what = "cluster";
+        st = hv_device_catalogue_read(&devices, err);
+        st = st == HV_OK ? hv_cluster_doc_read(&in.cluster, path, &devices, err) : st;
+        hv_device_catalogue_free(&devices);
+    } else if (st == HV_OK && format != NULL && strcmp(format, "hetviz.job/1") == 0) {
+        *what = "job";
+        st = hv_job_doc_read(&in.job, path, 0, err);
+    } else if (st == HV_OK && format != NULL && strcmp(format, "hetviz.plan/1") == 0) {
+        *what = "plan";
+        struct hv_plan_doc plan = {0};
+        st = hv_plan_doc_read(&plan, path, NULL, NULL, NULL, &in, err);
+        hv_plan_doc_free(&plan);
+    } else if (st == HV_OK) {
+        *what = "model";
+        st = hv_model_doc_read(&in.model, path, err);
+    }
+    hv_inputs_free(&in);
+    hv_json_free(&j);
+    hv_str_free(&text);
+    return st;
+}
+
+static enum hv_status check_file(const char *path, const char **what, struct hv_err *err)
+{
+    size_t n = strlen(path);
+    if (n < 4 || strcmp(path + n - 4, ".lua") != 0) {
+        return check_json(path, what, err);
+    }
+    struct hv_plugins p = {0};
+    *what = "plugin";
+    enum hv_status st = hv_plugins_read_file(&p, path, err);
+    hv_plugins_free(&p);
+    return st;
+}
+
+enum hv_status hv_cli_check(struct hv_args *args, struct hv_err *err)
+{
+    struct hv_str out = {0};
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; i < args->n_positional && st == HV_OK; i++) {
+        const char *what = "file";
+        st = check_file(args->positional[i], &what, err);
+        if (st == HV_OK) {
+            hv_str_addf(&out, "%s: %s, ok\n", args->positional[i], what);
+        }
+    }
+    struct hv_err print_err = {0};
+    enum hv_status printed = hv_cli_print(&out, &print_err);
+    hv_str_free(&out);
+    if (st == HV_OK && printed != HV_OK && err != NULL) {
+        *err = print_err;
+    }
+    return st != HV_OK ? st : printed;
+}
