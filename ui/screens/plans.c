@@ -209,12 +209,12 @@ static struct places place(const struct plans *st, struct hv_rect body)
         return p;
     }
     int bottom = body.h >= 40 ? 18 : body.h >= 28 ? 13 : 10;
-    struct hv_part halves[2] = {{.flex = 1, .min = 5}, {.fixed = bottom, .min = bottom}};
+    struct hv_split halves[2] = {{.flex = 1, .min = 5}, {.fixed = bottom, .min = bottom}};
     struct hv_rect rows[2], columns[3];
     hv_layout_split(body, HV_ROWS, halves, 2, rows);
     bool wide = body.w >= HV_THREE_W;
-    struct hv_part two[2] = {{.flex = 1, .min = 20}, {.flex = 1, .min = 20}};
-    struct hv_part three[3] = {
+    struct hv_split two[2] = {{.flex = 1, .min = 20}, {.flex = 1, .min = 20}};
+    struct hv_split three[3] = {
         {.flex = 3, .min = 20}, {.flex = 3, .min = 20}, {.flex = 5, .min = 20}};
     bool split = wide && st->compare;
     hv_layout_split(rows[1], HV_COLUMNS, split ? three : two, split ? 3 : 2, columns);
