@@ -39,7 +39,7 @@ void hv__session_touch(struct hv_session *s)
         s->unsafe_s = s->edited_s;
 }
 
-void hv__set_text(char **slot, const char *text)
+void hv__session_text(char **slot, const char *text)
 {
     char *copy = hv_xstrdup(text);
     free(*slot);
@@ -168,9 +168,9 @@ static void add_plan_row(struct hv_session *s, const struct hv_workspace_ref *re
         }
     if (fresh == NULL)
         fresh = hv__row_fresh_name(s, strategy != NULL ? strategy : "plan");
-    struct hv__row *r = hv__row_new(s, fresh, strategy != NULL ? strategy : "");
+    struct hv__row *r = hv__session_row_new(s, fresh, strategy != NULL ? strategy : "");
     r->pub.state = st == HV_OK ? HV_ROW_DONE : HV_ROW_FAILED;
-    hv__set_text(&r->reason, err.text);
+    hv__session_text(&r->reason, err.text);
     r->plan = plan;
     r->saved_plan = json_incref(plan);
     r->saved_name = hv_xstrdup(fresh);

@@ -100,7 +100,7 @@ void hv__session_touch(struct hv_session *s);
 /** Something visible changed. */
 void hv__session_moved(struct hv_session *s);
 /** Sets a heap string. */
-void hv__set_text(char **slot, const char *text);
+void hv__session_text(char **slot, const char *text);
 
 /* ---- documents ------------------------------------------------------------------------------- */
 
@@ -145,7 +145,7 @@ json_t *hv__options_of(const struct hv_session *s, const char *strategy);
 /* ---- rows ---------------------------------------------------------------------------------------
  */
 
-struct hv__row *hv__row_new(struct hv_session *s, const char *name, const char *strategy);
+struct hv__row *hv__session_row_new(struct hv_session *s, const char *name, const char *strategy);
 /** The row, deleted ones included, or NULL. */
 struct hv__row *hv__row_any(const struct hv_session *s, uint32_t id);
 /** Sets the plan (shared) and what follows from it. */

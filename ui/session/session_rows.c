@@ -39,7 +39,7 @@ const char *hv_sort_name(enum hv_sort k)
     return (unsigned)k < HV_SORT_N ? names[k] : "?";
 }
 
-struct hv__row *hv__row_new(struct hv_session *s, const char *name, const char *strategy)
+struct hv__row *hv__session_row_new(struct hv_session *s, const char *name, const char *strategy)
 {
     struct hv__row *r = hv_xcalloc(1, sizeof *r);
     r->pub.id = ++s->last_id;
@@ -358,7 +358,7 @@ enum hv_status hv_session_row_add(struct hv_session *s, const char *name, json_t
         return st;
     }
     char *fresh = name_is_taken(s, name, 0) ? hv__row_fresh_name(s, name) : hv_xstrdup(name);
-    struct hv__row *r = hv__row_new(s, fresh, doc.plan->strategy != NULL ? doc.plan->strategy : "");
+    struct hv__row *r = hv__session_row_new(s, fresh, doc.plan->strategy != NULL ? doc.plan->strategy : "");
     free(fresh);
     hv_plan_doc_free(&doc);
     r->pub.state = HV_ROW_DONE;

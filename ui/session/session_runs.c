@@ -111,7 +111,7 @@ enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const 
         return st;
     }
     char *name = hv__row_fresh_name(s, strategy);
-    struct hv__row *r = hv__row_new(s, name, strategy);
+    struct hv__row *r = hv__session_row_new(s, name, strategy);
     free(name);
     r->options = all;
     r->pub.state = HV_ROW_QUEUED;
@@ -204,7 +204,7 @@ static void take_more_plans(struct hv_session *s, const struct hv__row *r, const
         if (!json_is_object(json_array_get(plans, i)))
             continue;
         char *name = hv__row_fresh_name(s, r->strategy);
-        struct hv__row *more = hv__row_new(s, name, r->strategy);
+        struct hv__row *more = hv__session_row_new(s, name, r->strategy);
         free(name);
         more->options = json_incref(r->options);
         more->pub.state = HV_ROW_DONE;
@@ -222,7 +222,7 @@ static void take_result(struct hv_session *s, struct hv__row *r, const struct hv
     const char *reason = json_string_value(json_object_get(ev->line, "reason"));
     if (!json_is_object(plan))
         plan = json_array_get(plans, 0);
-    hv__set_text(&r->reason, reason != NULL ? reason : "");
+    hv__session_text(&r->reason, reason != NULL ? reason : "");
     r->pub.progress_frac = 1;
     if (json_is_object(plan))
         hv__row_set_plan(s, r, plan);
@@ -231,18 +231,18 @@ static void take_result(struct hv_session *s, struct hv__row *r, const struct hv
     } else if (r->plan == NULL) {
         r->pub.state = HV_ROW_INFEASIBLE;
         if (reason == NULL)
-            hv__set_text(&r->reason, "the strategy found no plan and gave no reason");
+            hv__session_text(&r->reason, "the strategy found no plan and gave no reason");
     } else {
         r->pub.state = HV_ROW_DONE;
         if (json_is_true(json_object_get(ev->line, "stopped")))
-            hv__set_text(&r->reason, "stopped by the time limit");
+            hv__session_text(&r->reason, "stopped by the time limit");
     }
     take_more_plans(s, r, plans);
 }
 
 static void take_end(struct hv_session *s, struct hv__row *r, const struct hv_pool_event *ev)
 {
-    hv__set_text(&r->reason, ev->text);
+    hv__session_text(&r->reason, ev->text);
     if (ev->kind == HV_POOL_RESULT) {
         take_result(s, r, ev);
     } else if (ev->kind == HV_POOL_FAILED) {
@@ -277,7 +277,7 @@ void hv__run_event(void *ctx, const struct hv_pool_event *ev)
         break;
     case HV_POOL_PROGRESS:
         r->pub.progress_frac = ev->frac;
-        hv__set_text(&r->progress, ev->text);
+        hv__session_text(&r->progress, ev->text);
         break;
     case HV_POOL_INCUMBENT:
         take_incumbent(s, r, ev);

@@ -55,7 +55,7 @@ static void take(struct hv_session *s, const struct hv__step *t, bool forward)
     if (r != NULL && t->kind == HV__STEP_DELETE)
         r->deleted = forward;
     if (r != NULL && t->kind == HV__STEP_RENAME)
-        hv__set_text(&r->name, forward ? t->name_after : t->name_before);
+        hv__session_text(&r->name, forward ? t->name_after : t->name_before);
     hv__session_touch(s);
     hv__rows_publish(s);
     hv__rows_sort(s);
