@@ -18,7 +18,10 @@ struct key {
     double sequences, tokens, context, capacity_factor, compress_ratio, compress_bytes_per_s;
     int tp, cp, ep, tp_depth, cp_heads;
     unsigned part, cls, recompute, schemes;
+    unsigned members; /* of a collective */
 };
+_Static_assert(sizeof(struct key) == offsetof(struct key, members) + sizeof(unsigned),
+               "keys are compared as bytes and must have no padding");
 
 struct entry {
     bool used;
@@ -143,7 +146,7 @@ static uint64_t mix(uint64_t h, uint64_t word)
  * Equal for groups that cost the same: kinds, islands and the pattern of nodes, not which nodes.
  * Where the network treats single nodes differently (links, matrix) the nodes themselves count too.
  */
-static uint64_t signature(const struct hv_cluster *c, const uint32_t *devices, size_t n)
+uint64_t hv__signature(const struct hv_cluster *c, const uint32_t *devices, size_t n)
 {
     if (!devices || !n)
         return 0;
@@ -166,8 +169,8 @@ static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
     memset(key, 0, sizeof *key);
     key->device = q->device;
     bool grouped = q->tp * q->cp > 1;
-    key->group = grouped ? signature(k->cluster, q->group, (size_t)(q->tp * q->cp)) : 0;
-    key->ep_group = q->ep > 1 ? signature(k->cluster, q->ep_group, (size_t)q->ep) : 0;
+    key->group = grouped ? hv__signature(k->cluster, q->group, (size_t)(q->tp * q->cp)) : 0;
+    key->ep_group = q->ep > 1 ? hv__signature(k->cluster, q->ep_group, (size_t)q->ep) : 0;
     key->sequences = q->sequences;
     key->tokens = q->tokens;
     key->context = q->context;
@@ -259,6 +262,27 @@ struct hv_part_cost hv_cost_part(struct hv_cost *k, enum hv_part part, size_t bl
         k->memo->n++;
     }
     return e->cost;
+}
+
+double hv__collective_s(struct hv_cost *k, const struct hv_collective_query *q, uint64_t signature)
+{
+    if (2 * (k->memo->n + 1) > k->memo->cap)
+        grow(k->memo);
+    struct key key;
+    memset(&key, 0, sizeof key);
+    key.group = signature;
+    key.sequences = q->bytes;
+    key.tokens = q->together;
+    key.members = (unsigned)q->n;
+    key.part = HV_PART_N + (unsigned)q->op;
+    key.schemes = (unsigned)q->algorithm;
+    struct entry *e = slot_of(k->memo, &key);
+    if (!e->used) {
+        double time_s = hv_cost_collective(k->cluster, q, NULL).time_s;
+        *e = (struct entry){true, key, {.forward_s = time_s}};
+        k->memo->n++;
+    }
+    return e->cost.forward_s;
 }
 
 double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,

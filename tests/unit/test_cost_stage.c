@@ -315,6 +315,37 @@ static void test_measured_layers(void **state)
     hv_model_unref(m);
 }
 
+/* Operators in a chain: the file's time, else a roofline; backward twice forward. */
+static void test_graph_chain(void **state)
+{
+    struct world *w = *state;
+    struct hv_model *m = hv_xcalloc(1, sizeof *m);
+    m->refs = 1;
+    m->kind = HV_MODEL_GRAPH;
+    m->n_blocks = m->n_ops = 2;
+    struct hv_graph_op ops[] = {
+        {.id = "a", .flops = 1e12, .parameter_bytes = 2e6, .bytes = 4e6, .time_s = HV_UNKNOWN},
+        {.id = "b", .flops = 5, .parameter_bytes = HV_UNKNOWN, .bytes = 6e6, .time_s = 3e-3}};
+    m->ops = ops;
+    struct hv_cost *k = hv_cost_new(w->cluster, m, &w->job);
+    fixture_stages(&w->p, w->cluster, 2, 1, 1, 1);
+    struct hv_stage_query q = ask(&w->p, 0);
+    struct hv_pass p = pass_of(k, &q);
+    near(p.forward_s, 5e-6 + 1e12 / (0.72 * 312e12) + 3e-3);
+    near(p.input_grad_s + p.weight_grad_s, 2 * p.forward_s);
+    near(p.hop_bytes, 6e6);
+    near(memory_of(k, &q).parameters, 1e6);
+    assert_true(hv_cost_floor_s(k, HV_PART_ATTENTION, 0, &kind_a100) <= 3 * p.forward_s);
+    hv_cost_free(k);
+    m->kind = HV_MODEL_MODULES;
+    k = hv_cost_new(w->cluster, m, &w->job);
+    struct hv_err err = {0};
+    assert_int_equal(hv_cost_pass(k, &q, &p, &err), HV_ENO);
+    assert_non_null(strstr(err.text, "modules"));
+    hv_cost_free(k);
+    hv_model_unref(m);
+}
+
 static void test_optimizer(void **state)
 {
     struct world *w = *state;
@@ -337,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_shares_and_recompute_lists),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_measured_layers),
+        cmocka_unit_test(test_graph_chain),
         cmocka_unit_test(test_optimizer),
     };
     return cmocka_run_group_tests_name("cost_stage", tests, setup, teardown);
