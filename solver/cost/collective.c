@@ -104,9 +104,9 @@ static bool same_fabric(const char *a, const char *b)
 static struct shape shape_of(const struct hv_cluster *c, const struct hv_collective_query *q)
 {
     struct shape s = {.n = (double)q->n,
-                      .node_bytes_per_s = INFINITY,
-                      .net_bytes_per_s = INFINITY,
-                      .host_bytes_per_s = INFINITY,
+                      .node_bytes_per_s = HUGE_VAL,
+                      .net_bytes_per_s = HUGE_VAL,
+                      .host_bytes_per_s = HUGE_VAL,
                       .connected = true};
     struct seat *seats = hv_xmalloc(q->n * sizeof *seats);
     struct hv_device_ref first = hv_cluster_device(c, q->devices[0]);
@@ -115,7 +115,7 @@ static struct shape shape_of(const struct hv_cluster *c, const struct hv_collect
         struct hv_device_ref r = hv_cluster_device(c, q->devices[i]);
         seats[i] = (struct seat){r.node, q->devices[i]};
         s.connected = s.connected && same_fabric(r.kind->fabric, first.kind->fabric);
-        s.host_bytes_per_s = fmin(s.host_bytes_per_s, hv_or(r.kind->pcie_bytes_per_s, INFINITY));
+        s.host_bytes_per_s = fmin(s.host_bytes_per_s, hv_or(r.kind->pcie_bytes_per_s, HUGE_VAL));
     }
     qsort(seats, q->n, sizeof *seats, by_node);
     uint32_t before = seats[q->n - 1].node;
@@ -206,8 +206,8 @@ static double p2p_s(const struct hv_cluster *c, const struct hv_collective_query
     if (p.level >= HV_PATH_NETWORK)
         rate /= fmax(q->together, 1);
     if (!same_fabric(a.kind->fabric, b.kind->fabric)) {
-        rate = fmin(rate, HV_EFF_HOST * fmin(hv_or(a.kind->pcie_bytes_per_s, INFINITY),
-                                             hv_or(b.kind->pcie_bytes_per_s, INFINITY)));
+        rate = fmin(rate, HV_EFF_HOST * fmin(hv_or(a.kind->pcie_bytes_per_s, HUGE_VAL),
+                                             hv_or(b.kind->pcie_bytes_per_s, HUGE_VAL)));
         alpha += 2 * HV_HOST_STAGE_S;
     }
     return alpha + q->bytes / rate;

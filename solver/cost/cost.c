@@ -18,7 +18,10 @@ struct key {
     double sequences, tokens, context, capacity_factor, compress_ratio, compress_bytes_per_s;
     int tp, cp, ep, tp_depth, cp_heads;
     unsigned part, cls, recompute, schemes;
+    unsigned members; /* of a collective */
 };
+_Static_assert(sizeof(struct key) == offsetof(struct key, members) + sizeof(unsigned),
+               "keys are compared as bytes and must have no padding");
 
 struct entry {
     bool used;
@@ -132,11 +135,18 @@ double hv__tokens(const struct hv_cost *k)
     return k->model->patch_tokens > 0 ? k->model->patch_tokens : (double)k->job.sequence;
 }
 
+/* Mixes one word into a hash (multiply and fold; constants of splitmix64). */
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * 0xbf58476d1ce4e5b9ULL;
+    return h ^ (h >> 29);
+}
+
 /*
  * Equal for groups that cost the same: kinds, islands and the pattern of nodes, not which nodes.
  * Where the network treats single nodes differently (links, matrix) the nodes themselves count too.
  */
-static uint64_t signature(const struct hv_cluster *c, const uint32_t *devices, size_t n)
+uint64_t hv__signature(const struct hv_cluster *c, const uint32_t *devices, size_t n)
 {
     if (!devices || !n)
         return 0;
@@ -146,9 +156,9 @@ static uint64_t signature(const struct hv_cluster *c, const uint32_t *devices, s
     for (size_t i = 0; i < n; i++) {
         struct hv_device_ref r = hv_cluster_device(c, devices[i]);
         const struct hv_node_group *g = &c->groups[r.group];
-        const uint64_t parts[] = {r.group, named ? r.node : r.node - first,
-                                  g->n_islands ? r.slot : 0, (uint64_t)(uintptr_t)r.kind};
-        h = hv_hash(h, parts, sizeof parts);
+        uint64_t where = (uint64_t)r.group << 32 | (named ? r.node : r.node - first);
+        h = mix(mix(h, where), (uint64_t)(uintptr_t)r.kind);
+        h = g->n_islands ? mix(h, r.slot) : h;
     }
     return h ? h : 1;
 }
@@ -159,8 +169,8 @@ static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
     memset(key, 0, sizeof *key);
     key->device = q->device;
     bool grouped = q->tp * q->cp > 1;
-    key->group = grouped ? signature(k->cluster, q->group, (size_t)(q->tp * q->cp)) : 0;
-    key->ep_group = q->ep > 1 ? signature(k->cluster, q->ep_group, (size_t)q->ep) : 0;
+    key->group = grouped ? hv__signature(k->cluster, q->group, (size_t)(q->tp * q->cp)) : 0;
+    key->ep_group = q->ep > 1 ? hv__signature(k->cluster, q->ep_group, (size_t)q->ep) : 0;
     key->sequences = q->sequences;
     key->tokens = q->tokens;
     key->context = q->context;
@@ -181,9 +191,18 @@ static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
                    (unsigned)q->cp_layout << 1 | q->sequence_parallel;
 }
 
+static uint64_t hash_key(const struct key *key)
+{
+    uint64_t words[sizeof *key / sizeof(uint64_t)], h = HV_HASH_START;
+    memcpy(words, key, sizeof words);
+    for (size_t i = 0; i < HV_COUNT(words); i++)
+        h = mix(h, words[i]);
+    return h ^ (h >> 32);
+}
+
 static struct entry *slot_of(const struct hv__memo *memo, const struct key *key)
 {
-    size_t i = (size_t)hv_hash(HV_HASH_START, key, sizeof *key) & (memo->cap - 1);
+    size_t i = (size_t)hash_key(key) & (memo->cap - 1);
     while (memo->entries[i].used && memcmp(&memo->entries[i].key, key, sizeof *key))
         i = (i + 1) & (memo->cap - 1);
     return &memo->entries[i];
@@ -243,6 +262,27 @@ struct hv_part_cost hv_cost_part(struct hv_cost *k, enum hv_part part, size_t bl
         k->memo->n++;
     }
     return e->cost;
+}
+
+double hv__collective_s(struct hv_cost *k, const struct hv_collective_query *q, uint64_t signature)
+{
+    if (2 * (k->memo->n + 1) > k->memo->cap)
+        grow(k->memo);
+    struct key key;
+    memset(&key, 0, sizeof key);
+    key.group = signature;
+    key.sequences = q->bytes;
+    key.tokens = q->together;
+    key.members = (unsigned)q->n;
+    key.part = HV_PART_N + (unsigned)q->op;
+    key.schemes = (unsigned)q->algorithm;
+    struct entry *e = slot_of(k->memo, &key);
+    if (!e->used) {
+        double time_s = hv_cost_collective(k->cluster, q, NULL).time_s;
+        *e = (struct entry){true, key, {.forward_s = time_s}};
+        k->memo->n++;
+    }
+    return e->cost.forward_s;
 }
 
 double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,

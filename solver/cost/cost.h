@@ -29,6 +29,8 @@ const struct hv_cluster *hv_cost_cluster(const struct hv_cost *k); /**< borrowed
 const struct hv_model *hv_cost_model(const struct hv_cost *k);     /**< borrowed */
 const struct hv_job *hv_cost_job(const struct hv_cost *k);         /**< borrowed */
 
+/** Parts a model is priced in: the halves of a block, and what stands before and after the blocks.
+ */
 enum hv_part { HV_PART_ATTENTION, HV_PART_FFN, HV_PART_EMBEDDING, HV_PART_HEAD, HV_PART_N };
 
 /** How a part is run: everything its price depends on besides the block itself. */
@@ -120,7 +122,8 @@ struct hv_pass {
     double weight_grad_s; /**< "W" */
     double recompute_s;   /**< part of the backward pass, before B */
     /* exposed communication inside the above */
-    double tp_s, cp_s, ep_s, zero_s;
+    double tp_s, cp_s, ep_s;
+    double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
     double compute_s; /**< forward + backward compute without recompute and communication */
     double flops;     /**< model FLOPs forward and backward on this rank */
     double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and

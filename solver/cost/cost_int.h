@@ -20,6 +20,7 @@ struct hv__milestones {
     uint64_t hash;
 };
 
+/** The context: blocks that are alike share a class and a price; prices asked for once are kept. */
 struct hv_cost {
     struct hv_cluster *cluster;
     struct hv_model *model;
@@ -71,6 +72,10 @@ void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
 /** Why this device cannot price the model, or HV_OK. */
 enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *d,
                                 struct hv_err *err) HV_NODISCARD;
+/** Equal for groups that cost the same; 0 for none. O(n log groups). */
+uint64_t hv__signature(const struct hv_cluster *c, const uint32_t *devices, size_t n);
+/** Seconds of a collective, remembered by the signature of its members. */
+double hv__collective_s(struct hv_cost *k, const struct hv_collective_query *q, uint64_t signature);
 /** Slower of two kinds for the job's precision (unknown counts as slowest). */
 const struct hv_device_kind *hv__slower(const struct hv_cost *k, const struct hv_device_kind *a,
                                         const struct hv_device_kind *b);

@@ -24,6 +24,7 @@ struct build {
     HV_VEC(struct piece) pieces;
     uint32_t *holders; /* of zero-3 shards */
     size_t n_holders;
+    uint64_t holders_signature;
 };
 
 static double exposed_backward_s(const struct hv_part_cost *c)
@@ -92,10 +93,10 @@ static struct gathers gathers_of(struct build *b, double parameters, double expe
         struct hv_collective_query c = {HV_ALL_GATHER, counts[i] * hv_job_weight_bytes(j),
                                         b->holders,    members[i],
                                         HV_ALGO_AUTO,  (double)b->rank.tp};
-        g.gather_s += hv_cost_collective(b->k->cluster, &c, NULL).time_s;
+        g.gather_s += hv__collective_s(b->k, &c, b->holders_signature);
         c.op = HV_REDUCE_SCATTER;
         c.bytes = counts[i] * hv_job_grad_bytes(j);
-        g.scatter_s += hv_cost_collective(b->k->cluster, &c, NULL).time_s;
+        g.scatter_s += hv__collective_s(b->k, &c, b->holders_signature);
     }
     return g;
 }
@@ -295,6 +296,7 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
     const struct hv_stage *s = b.rank.stage;
     if (s->zero.stage >= 3)
         b.n_holders = hv__holders(&full, &b.rank, (size_t)s->zero.shard_group, &b.holders);
+    b.holders_signature = hv__signature(k->cluster, b.holders, b.n_holders);
     struct hv_part_query pq = hv__part_query(&full, &b.rank, 0, 0);
     if (k->model->kind == HV_MODEL_TRANSFORMER)
         out->hop_bytes =

@@ -125,9 +125,9 @@ static enum hv_status make_schedule(struct hv__lowered *l, struct hv__unit *u, s
     }
     if (l->row->flags & HV_SCHEDULE_ORDER) {
         if (p->schedule.n_orders != u->n_ranks) {
-            return hv_err_set(err, HV_ENO,
-                              "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
-                              l->row->name, u->n_ranks, p->schedule.n_orders);
+            (void)hv_err_set(err, HV_ENO,
+                             "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
+                             l->row->name, u->n_ranks, p->schedule.n_orders);
         }
         in.order = order;
     }
@@ -177,12 +177,11 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
     }
 }
 
-/** Sequences of a micro-batch on one dp rank: by shares, or evenly. */
+/** Sequences of a micro-batch on one dp rank: by shares, or evenly. Ranks that take micro-batches
+ * in turn have the same rate as ranks that split each one; their latency is not modelled
+ * (approximated.c says so). */
 static double rank_sequences(const struct hv_stage *s, double sequences, size_t d)
 {
-    if (s->deal == HV_DEAL_TURNS) {
-        return sequences;
-    }
     if (s->shares == NULL) {
         return sequences / (double)s->dp;
     }
@@ -316,10 +315,11 @@ static enum hv_status fill_gstages(struct hv__lowered *l, struct hv__unit *u, st
         size_t home = (size_t)s->stage_to_rank[g], chunk = seen[home]++;
         const struct hv_stage *st = &u->replica->stages[home];
         if (chunk >= st->n_ranges) {
-            return hv_err_set(
+            (void)hv_err_set(
                 err, HV_ENO,
                 "schedule \"%s\" puts %zu chunks on stage %zu, the plan gives it %zu layer ranges",
                 l->row->name, chunk + 1, home, st->n_ranges);
+            return schedule_finding(l, err);
         }
         for (size_t p = 0; p < u->n_pipes; p++) {
             struct hv__gstage *x = &u->gstages[p * u->n_gstages + g];

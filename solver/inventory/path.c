@@ -38,7 +38,7 @@ static double pair_bytes_per_s(const struct hv_link *l, uint32_t members)
 static struct hv_path host_path(const struct hv_node_group *g, const struct hv_device_kind *a,
                                 const struct hv_device_kind *b)
 {
-    struct hv_path p = {HV_PATH_NODE, INFINITY, HV_HOST_LATENCY_S, "host"};
+    struct hv_path p = {HV_PATH_NODE, (double)INFINITY, HV_HOST_LATENCY_S, "host"};
     narrow(&p, a->pcie_bytes_per_s, "pcie");
     narrow(&p, b->pcie_bytes_per_s, "pcie");
     narrow(&p, g->host_memory_bytes_per_s, "host memory");
@@ -109,7 +109,7 @@ struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a,
     const struct hv_node_group *ga = hv_cluster_group_of_node(c, node_a);
     const struct hv_node_group *gb = hv_cluster_group_of_node(c, node_b);
     bool far = ga->zone && gb->zone && strcmp(ga->zone, gb->zone) != 0;
-    struct hv_path p = {far ? HV_PATH_WAN : HV_PATH_NETWORK, INFINITY, 0, "network"};
+    struct hv_path p = {far ? HV_PATH_WAN : HV_PATH_NETWORK, (double)INFINITY, 0, "network"};
     narrow(&p, ga->nic.bytes_per_s, "nic");
     narrow(&p, gb->nic.bytes_per_s, "nic");
     double bytes_per_s = c->network_bytes_per_s, latency_s = hv_or(c->network_latency_s, 0);

@@ -184,3 +184,29 @@ enum hv_certify_outcome hv_certify_chain(const struct hv_partition *p,
                 who);
     return HV_CERTIFY_AGREES;
 }
+
+enum hv_status hv_certify_write_lp(const struct hv_partition *p,
+                                   const struct hv_partition_result *r, struct hv_str *out,
+                                   struct hv_err *err)
+{
+    if (!hv_certify_applies(p)) {
+        return hv_err_set(err, HV_EUSAGE,
+                          "only chains with a fixed order, a fixed number of stages and the minmax "
+                          "objective have an integer program");
+    }
+    struct hv_arena arena = {0};
+    struct model m = {.p = p, .lp = hv_lp_new(HV_LP_MIN)};
+    m.window = hv_arena_new(&arena, struct hv__row, p->n_stages);
+    m.base = hv_arena_new(&arena, size_t, p->n_stages);
+    double limit = r->max * (1 + 1e-9);
+    enum hv_status st = HV_OK;
+    if (!hv__windows(p, limit, m.window) || build_model(&m, limit) != HV_OK) {
+        st = hv_err_set(err, HV_EINTERNAL, "the integer program at the optimum cannot be built");
+    } else {
+        hv_lp_write(m.lp, out);
+    }
+    hv_lp_free(m.lp);
+    hv_vec_free(&m.terms);
+    hv_arena_free(&arena);
+    return st;
+}

@@ -7,11 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-#define STEPS      ((int64_t)8000000)
-#define PER_CLASS  ((int64_t)60000) /* steps that a class gets at most */
-#define SEED       20240607u
-#define WORK_LIMIT ((int64_t)1600000000) /* edge visits, so that large graphs end in seconds too   \
-                                          */
+#define STEPS     ((int64_t)8000000)
+#define PER_CLASS ((int64_t)60000) /* steps that a class gets at most */
+#define SEED      20240607u
+#define WORK_LIMIT                                                                                 \
+    ((int64_t)1600000000) /* edge visits, so that large graphs end in seconds too                  \
+                           */
 
 /* A placement with its loads, kept up to date under moves. */
 struct state {
@@ -153,7 +154,8 @@ void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, stru
     double worst, best;
     start_state(&s, device, a);
     size_t *keep = hv_arena_copy(a, s.device, g->n_classes, sizeof *keep);
-    double now = energy(&s, &worst), heat = 0.03 * worst;
+    double now = energy(&s, &worst), heat = 0;
+    double warm = fmax(0.03, 1 / (double)g->n_classes); /* few classes are large steps */
     int64_t steps = PER_CLASS * (int64_t)g->n_classes;
     steps = steps < STEPS ? steps : STEPS;
     best = worst;
@@ -162,7 +164,7 @@ void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, stru
         if (step % 4096 == 0) {
             double left =
                 1 - fmax((double)step / (double)steps, (double)s.work / (double)WORK_LIMIT);
-            heat = 0.03 * best * left * left * left + 1e-7 * best;
+            heat = warm * best * left * left * left + 1e-7 * best;
             if (hv__watch_over(watch))
                 break;
         }

@@ -41,7 +41,8 @@ struct hv_stage_cost hv__cost(const struct hv_schedule_input *in, int32_t stage)
 /** Signature of a generator. */
 typedef enum hv_status hv__generator(const struct hv_schedule_input *in,
                                      struct hv_schedule_builder *b, struct hv_err *err);
-hv__generator hv__gen_gpipe, hv__gen_1f1b, hv__gen_dapple, hv__gen_pipedream, hv__gen_2bw;
+hv__generator hv__gen_gpipe, hv__gen_1f1b, hv__gen_dapple, hv__gen_pipedream, hv__gen_2bw,
+    hv__gen_hetpipe;
 hv__generator hv__gen_interleaved, hv__gen_breadth_first, hv__gen_group_interleaved;
 hv__generator hv__gen_zb_h1, hv__gen_zb_h2;
 hv__generator hv__gen_terapipe, hv__gen_seq1f1b;

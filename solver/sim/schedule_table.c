@@ -33,6 +33,10 @@ static const struct hv_schedule_option terapipe_options[] = {
 static const struct hv_schedule_option zb_v_options[] = {
     {"variant", HV_SCHEDULE_CHOICE, 0, 0, 1, zb_v_variant, "order: fixed, best for f = b = w; heuristic: greedy by cost"},
 };
+static const struct hv_schedule_option hetpipe_options[] = {
+    {"in_flight", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_RANKS_MAX, NULL, "minibatches of one virtual worker at the same time (N_m); 0 = p"},
+    {"staleness", HV_SCHEDULE_INT, 0, 0, 1 << 20, NULL, "clock distance D between virtual workers, for previews; in a plan sync.staleness says it"},
+};
 
 #define OPTIONS(a) (a), HV_COUNT(a)
 #define NO_OPTIONS NULL, 0
@@ -104,6 +108,9 @@ static const struct hv_schedule_row rows[] = {
     {"pipedream-2bw", "1F1B without flush with two weight versions", "PipeDream-2BW, ICML 2021, section 3.1",
      "m at least p; stale weights must be allowed", "p - r micro-batches on rank r, two weight versions",
      HV_SCHEDULE_ASYNC, 1, NO_OPTIONS, hv__gen_2bw},
+    {"hetpipe", "1F1B without flush inside a virtual worker, N_m minibatches in flight", "HetPipe, ATC 2020, section 4",
+     "in_flight at most p; stale weights must be allowed", "min(N_m, p - r) micro-batches and as many weight versions on rank r",
+     HV_SCHEDULE_ASYNC, 1, OPTIONS(hetpipe_options), hv__gen_hetpipe},
     {"explicit", "an order written out, one list of operations per rank", "hetviz plan format, schedule.order",
      "every operation once; the order must not block itself", "what the order keeps",
      HV_SCHEDULE_CHUNKS | HV_SCHEDULE_ORDER, 1, NO_OPTIONS, hv__gen_explicit},

@@ -2,23 +2,19 @@
  * `hetviz solve`: reads an instance, solves it, prints the answer. Only arguments and printing;
  * the solvers are solver/optim's, the reader is solver/io's.
  */
-#include "ui/cli/cmd_solve.h"
-
 #include "solver/base/file.h"
 #include "solver/base/json.h"
 #include "solver/base/units.h"
 #include "solver/io/own/partition_file.h"
 #include "solver/optim/certify.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "ui/cli/cli.h"
 #include <string.h>
 #include <time.h>
 
 struct arguments {
-    const char *file;
-    double time_limit_s; /* 0 = none */
-    bool json, certify;
+    const char *write_lp; /* file, or NULL */
+    double time_limit_s;  /* 0 = none */
+    bool certify;
 };
 
 /* One answer, whatever was asked. */
@@ -29,53 +25,6 @@ struct answer {
     struct hv_str certificate;
     json_t *solution;
 };
-
-static enum hv_status read_flag(struct arguments *a, int argc, char **argv, int *i,
-                                struct hv_err *err)
-{
-    static const char *const flags[] = {"--json", "--time-limit", "--certify"};
-    const char *flag = argv[*i];
-    if (strcmp(flag, "--json") == 0) {
-        a->json = true;
-    } else if (strcmp(flag, "--certify") == 0) {
-        a->certify = true;
-    } else if (strcmp(flag, "--time-limit") == 0) {
-        char *end = NULL;
-        if (++*i >= argc)
-            return hv_err_set(err, HV_EUSAGE, "--time-limit: expected seconds after it");
-        a->time_limit_s = strtod(argv[*i], &end);
-        if (end == argv[*i] || *end != '\0' || !(a->time_limit_s > 0) || a->time_limit_s > 1e9)
-            return hv_err_set(err, HV_EUSAGE,
-                              "--time-limit: expected seconds above 0, found \"%s\"", argv[*i]);
-    } else {
-        const char *near = hv_suggest(flag, flags, HV_COUNT(flags));
-        return hv_err_set(err, HV_EUSAGE, "solve: unknown option \"%s\"%s%s%s", flag,
-                          near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
-    }
-    return HV_OK;
-}
-
-static enum hv_status read_arguments(struct arguments *a, int argc, char **argv, struct hv_err *err)
-{
-    *a = (struct arguments){0};
-    for (int i = 0; i < argc; i++) {
-        if (argv[i][0] == '-' && argv[i][1] != '\0') {
-            enum hv_status st = read_flag(a, argc, argv, &i, err);
-            if (st != HV_OK)
-                return st;
-        } else if (a->file) {
-            return hv_err_set(err, HV_EUSAGE, "solve: one instance, found \"%s\" and \"%s\"",
-                              a->file, argv[i]);
-        } else {
-            a->file = argv[i];
-        }
-    }
-    if (!a->file)
-        return hv_err_set(err, HV_EUSAGE,
-                          "solve: which instance? usage: hetviz solve INSTANCE [--time-limit S] "
-                          "[--json] [--certify]");
-    return HV_OK;
-}
 
 static double seconds_now(void)
 {
@@ -98,6 +47,17 @@ static json_t *list_of_numbers(const double *x, size_t n)
     for (size_t i = 0; i < n; i++)
         json_array_append_new(list, hv_json_num(x[i]));
     return list;
+}
+
+static enum hv_status write_lp(const struct hv_partition *p, const struct hv_partition_result *r,
+                               const char *file, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    enum hv_status st = hv_certify_write_lp(p, r, &text, err);
+    if (st == HV_OK)
+        st = hv_file_write(file, hv_str_cstr(&text), text.n, err);
+    hv_str_free(&text);
+    return st;
 }
 
 static enum hv_status solve_chain(const struct hv_partition *p, const struct arguments *a,
@@ -123,6 +83,9 @@ static enum hv_status solve_chain(const struct hv_partition *p, const struct arg
         hv_str_adds(&out->certificate, "; ");
         hv_certify_chain(p, &r, a->time_limit_s, &out->certificate);
     }
+    st = a->write_lp ? write_lp(p, &r, a->write_lp, err) : HV_OK;
+    if (st != HV_OK)
+        return st;
     out->solution = json_object();
     json_object_set_new(out->solution, "cut", list_of_sizes(r.cut, r.n_stages));
     if (p->free_order)
@@ -217,18 +180,15 @@ static void print_text(const struct answer *w, struct hv_str *out)
     hv_str_addf(out, "certificate  %s\n", hv_str_cstr(&w->certificate));
 }
 
-static void print_answer(const struct answer *w, bool json)
+static enum hv_status print_answer(const struct answer *w, bool json, struct hv_err *err)
 {
+    if (json)
+        return hv_cli_print_json(answer_tree(w), err);
     struct hv_str out = {0};
-    if (json) {
-        json_t *tree = answer_tree(w);
-        hv_json_write(&out, tree, true);
-        json_decref(tree);
-    } else {
-        print_text(w, &out);
-    }
-    fwrite(out.p, 1, out.n, stdout);
+    print_text(w, &out);
+    enum hv_status st = hv_cli_print(&out, err);
     hv_str_free(&out);
+    return st;
 }
 
 static enum hv_status solve_any(const struct hv_instance *in, const struct arguments *a,
@@ -259,23 +219,22 @@ static enum hv_status read_instance(const char *file, struct hv_instance *in, st
     return st;
 }
 
-enum hv_status hv_cmd_solve(int argc, char **argv, struct hv_err *err)
+enum hv_status hv_cli_solve(struct hv_args *args, struct hv_err *err)
 {
-    struct arguments a;
+    struct arguments a = {.write_lp = hv_args_text(args, "write-lp", NULL),
+                          .time_limit_s = hv_args_number(args, "time-limit", 0),
+                          .certify = hv_args_has(args, "certify")};
     struct hv_instance in = {.name = ""};
     struct hv_arena arena = {0};
     struct answer w = {.objective = HV_UNKNOWN, .bound = HV_UNKNOWN, .method = ""};
-    enum hv_status st = read_arguments(&a, argc, argv, err);
-    if (st != HV_OK)
-        return st;
-    st = read_instance(a.file, &in, err);
+    enum hv_status st = read_instance(args->positional[0], &in, err);
     if (st == HV_OK)
         st = solve_any(&in, &a, &arena, &w, err);
     if (st == HV_OK) {
-        print_answer(&w, a.json);
-        if (w.stopped)
+        st = print_answer(&w, hv_args_has(args, "json"), err);
+        if (st == HV_OK && w.stopped)
             st = hv_err_set(err, HV_ESTOPPED, "the time limit ended the search");
-        else if (!w.feasible)
+        else if (st == HV_OK && !w.feasible)
             st = hv_err_set(err, HV_ENO, "no solution: %s", hv_str_cstr(&w.certificate));
     }
     json_decref(w.solution);

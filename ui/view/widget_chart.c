@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "solver/base/units.h"
 #include "ui/view/widgets.h"
 
 void hv_progress_draw(struct hv_grid *g, struct hv_rect row, double frac, unsigned style)
@@ -65,7 +66,11 @@ static void grow(double v, double *lo, double *hi)
 
 static struct plot make_plot(struct hv_rect r, const struct hv_chart *c)
 {
-    struct plot p = {{r.x + Y_LABEL_W + 1, r.y, r.w - Y_LABEL_W - 1, r.h - 2}, NAN, NAN, NAN, NAN};
+    struct plot p = {{r.x + Y_LABEL_W + 1, r.y, r.w - Y_LABEL_W - 1, r.h - 2},
+                     HV_UNKNOWN,
+                     HV_UNKNOWN,
+                     HV_UNKNOWN,
+                     HV_UNKNOWN};
     for (size_t s = 0; s < c->n_series; s++) {
         for (size_t i = 0; i < c->series[s].n; i++) {
             grow(c->series[s].points[i].x, &p.x0, &p.x1);

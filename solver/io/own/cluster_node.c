@@ -74,9 +74,9 @@ static bool link_joins(const struct hv_device_kind *k, uint32_t n)
 
 static struct hv_link pcie_link(const struct hv_node_group *g)
 {
-    double least = INFINITY;
+    double least = (double)INFINITY;
     for (size_t i = 0; i < g->n_slots; i++) {
-        least = fmin(least, hv_or(g->slots[i].kind->pcie_bytes_per_s, INFINITY));
+        least = fmin(least, hv_or(g->slots[i].kind->pcie_bytes_per_s, (double)INFINITY));
     }
     return (struct hv_link){HV_LINK_PCIE, isinf(least) ? HV_PCIE_BYTES_PER_S : least,
                             default_latency_s(HV_LINK_PCIE)};

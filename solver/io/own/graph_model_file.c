@@ -362,6 +362,9 @@ static enum hv_status read_module(const struct hv_jp *p, struct hv_model *m, int
     if (x->model->max_sequence > m->max_sequence) {
         m->max_sequence = x->model->max_sequence;
     }
+    if (st == HV_OK && m->n_blocks > HV_MAX_LAYERS) {
+        return hv_jp_fail(p, err, "the modules have more than %d layers together", HV_MAX_LAYERS);
+    }
     return st;
 }
 

@@ -1,0 +1,154 @@
+/* The floor is under every price: random parts, ways of running them, devices and shapes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "solver/base/rng.h"
+#include "tests/cost_fixture.h"
+
+static const struct hv_device_kind *const kinds[] = {&kind_a100, &kind_h100, &kind_v100,
+                                                     &kind_mi300};
+static const uint32_t first_device[] = {0, 128, 192, 256};
+
+static int pick(struct hv_rng *r, int n)
+{
+    return (int)hv_rng_below(r, (uint64_t)n);
+}
+
+static struct hv_block random_block(struct hv_rng *r)
+{
+    struct hv_block b = {.heads = 1 << pick(r, 6), .head_dim = 8 << pick(r, 5)};
+    b.kv_heads = b.heads >> pick(r, 3);
+    b.kv_heads = b.kv_heads ? b.kv_heads : 1;
+    if (pick(r, 4) == 0)
+        b.mla = (struct hv_mla){pick(r, 2) * 1536, 512, 64, 128, 128};
+    b.window = pick(r, 3) ? 0 : 1 + pick(r, 4096);
+    b.ffn_kind = (enum hv_ffn_kind)pick(r, HV_FFN_KIND_N);
+    b.ffn = 1 + pick(r, 20000);
+    if (pick(r, 3) == 0) {
+        b.ffn = 0;
+        b.experts = 4 << pick(r, 5);
+        b.top_k = 1 + pick(r, 4);
+        b.expert_ffn = 1 + pick(r, 4000);
+        b.shared_experts = pick(r, 2);
+        b.shared_ffn = 1024;
+    }
+    return b;
+}
+
+static struct hv_model *random_model(struct hv_rng *r)
+{
+    struct hv_model *m = fixture_blocks(1, random_block(r));
+    m->hidden = 1 + pick(r, 9000);
+    m->vocab = 1 + pick(r, 200000);
+    m->causal = pick(r, 2);
+    m->position = (enum hv_position_kind)pick(r, HV_POSITION_KIND_N);
+    m->norm = (enum hv_norm_kind)pick(r, HV_NORM_KIND_N);
+    return m;
+}
+
+static struct hv_part_query random_query(struct hv_rng *r, const struct hv_job *j, size_t kind)
+{
+    struct hv_part_query q = {.device = kinds[kind],
+                              .tp = 1 << pick(r, 4),
+                              .cp = 1 << pick(r, 3),
+                              .ep = 1 << pick(r, 3),
+                              .tp_scheme = HV_TP_1D,
+                              .cp_scheme = pick(r, 2) ? HV_CP_RING : HV_CP_ULYSSES,
+                              .cp_layout = (enum hv_cp_layout)pick(r, hv_cp_layout_N),
+                              .sequence_parallel = pick(r, 2),
+                              .sequences = pick(r, 2) ? 1 + pick(r, 64) : hv_rng_double(r) + 0.01,
+                              .tokens = (double)j->sequence,
+                              .recompute = (unsigned)pick(r, HV_RC_FULL + 1)};
+    if (pick(r, 4) == 0) {
+        q.tp_scheme = HV_TP_2D;
+        q.tp = 4;
+    }
+    return q;
+}
+
+static double spent_s(const struct hv_part_cost *c)
+{
+    return c->forward_s + c->input_grad_s + c->weight_grad_s + c->recompute_s + c->tp_forward_s +
+           c->tp_backward_s + c->cp_forward_s + c->cp_backward_s + c->ep_forward_s +
+           c->ep_backward_s;
+}
+
+static void check_one(struct hv_rng *r, struct hv_cluster *c)
+{
+    static const enum hv_precision precisions[] = {HV_BF16, HV_FP16, HV_FP8, HV_FP32};
+    static uint32_t ids[32];
+    struct hv_model *m = random_model(r);
+    struct hv_job j = fixture_job(1 + pick(r, pick(r, 2) ? 64 : 100000));
+    j.precision = precisions[pick(r, 4)];
+    struct hv_cost *k = hv_cost_new(c, m, &j);
+    size_t kind = (size_t)pick(r, 4);
+    struct hv_part_query q = random_query(r, &j, kind);
+    struct hv_moe_knobs moe = {.capacity_factor = hv_rng_double(r) * 2};
+    q.moe = pick(r, 2) ? &moe : NULL;
+    for (uint32_t i = 0; i < HV_COUNT(ids); i++)
+        ids[i] = first_device[kind] + (kind == 3 ? i % 8 : i);
+    q.group = pick(r, 2) ? ids : NULL;
+    for (int part = 0; part < HV_PART_N; part++) {
+        double floor_s = hv_cost_floor_s(k, (enum hv_part)part, 0, kinds[kind]);
+        struct hv_part_cost cost = hv_cost_part(k, (enum hv_part)part, 0, &q, NULL);
+        double each = spent_s(&cost) * q.tp * q.cp / q.sequences;
+        if (!hv_device_has(kinds[kind], j.precision)) {
+            assert_true(part == HV_PART_EMBEDDING || !hv_known(floor_s) || floor_s == 0.0);
+            continue;
+        }
+        assert_true(floor_s >= 0);
+        if (!(floor_s <= each * (1 + 1e-12)))
+            fail_msg("part %d on %s: floor %.17g s above %.17g s", part, kinds[kind]->name, floor_s,
+                     each);
+    }
+    hv_cost_free(k);
+    hv_model_unref(m);
+}
+
+static void test_floor_is_under_every_price(void **state)
+{
+    (void)state;
+    struct hv_cluster *c = fixture_cost_cluster();
+    struct hv_rng r;
+    hv_rng_seed(&r, 2);
+    for (int i = 0; i < 20000; i++)
+        check_one(&r, c);
+    hv_cluster_unref(c);
+}
+
+/* Slices of a sequence cost at least the floor of the whole. */
+static void test_slices_stay_above(void **state)
+{
+    (void)state;
+    struct hv_cluster *c = fixture_cost_cluster();
+    struct hv_model *m = fixture_llama();
+    struct hv_job j = fixture_job(8192);
+    struct hv_cost *k = hv_cost_new(c, m, &j);
+    struct hv_part_query q = {.device = &kind_h100, .tp = 1, .cp = 1, .ep = 1, .sequences = 1};
+    double sum = 0;
+    for (q.context = 0, q.tokens = 1024; q.context < 8192; q.context += 1024) {
+        struct hv_part_cost p = hv_cost_part(k, HV_PART_ATTENTION, 0, &q, NULL);
+        sum += spent_s(&p);
+    }
+    double floor_s = hv_cost_floor_s(k, HV_PART_ATTENTION, 0, &kind_h100);
+    assert_true(floor_s <= sum);
+    assert_true(floor_s >= 0.8 * sum); /* and it is not far below a good price */
+    hv_cost_free(k);
+    hv_model_unref(m);
+    hv_cluster_unref(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_floor_is_under_every_price),
+        cmocka_unit_test(test_slices_stay_above),
+    };
+    return cmocka_run_group_tests_name("cost_floor", tests, NULL, NULL);
+}

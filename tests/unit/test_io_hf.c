@@ -1,0 +1,158 @@
+/*
+ * Hugging Face configs as they are. tests/golden/hf holds only the figures of published configs;
+ * parameter counts are those of the checkpoints' cards.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "solver/base/file.h"
+#include "solver/io/own/docs.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum hv_status read_golden(struct hv_model_doc *d, const char *name, struct hv_err *e)
+{
+    struct hv_str path = {0};
+    char file[256];
+    snprintf(file, sizeof file, "tests/golden/hf/%s.json", name);
+    enum hv_status st = hv_data_path(&path, file, e);
+    if (st == HV_OK) {
+        st = hv_model_doc_read(d, hv_str_cstr(&path), e);
+    }
+    hv_str_free(&path);
+    return st;
+}
+
+static const struct {
+    const char *name;
+    double total, active;
+} golden[] = {
+    {"deepseek-v3", 671.0, 37.5},
+    {"mixtral-8x22b-v0.1", 140.6, 39.1},
+    {"gpt-oss-120b", 116.8, 5.71},
+    {"bloom-176b", 176.25, 176.25},
+    {"qwen2-14b-cogito", 14.77, 14.77},
+    {"llama-4-scout-17b-16e-instruct", 107.8, 17.17}, /* text part of 109e9, 17e9 active */
+    {"minimax-m2.5", 228.7, 11.0},
+    {"vit-base-patch16-224", 0.0858, 0.0858}, /* 86.6e6 with the head of 1000 classes */
+};
+
+static void counts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < HV_COUNT(golden); i++) {
+        struct hv_model_doc d;
+        struct hv_err e = {0};
+        if (read_golden(&d, golden[i].name, &e)) {
+            fail_msg("%s", e.text);
+        }
+        double t = hv_model_parameters(d.model) / 1e9,
+               a = hv_model_active_parameters(d.model) / 1e9;
+        if (fabs(t / golden[i].total - 1) > 2e-3 || fabs(a / golden[i].active - 1) > 3e-3) {
+            fail_msg("%s: %.4f and %.4f", golden[i].name, t, a);
+        }
+        hv_model_doc_free(&d);
+    }
+}
+
+static void shapes(void **state)
+{
+    (void)state;
+    struct hv_model_doc d;
+    assert_int_equal(read_golden(&d, "deepseek-v3", NULL), HV_OK);
+    const struct hv_model *m = d.model;
+    assert_int_equal(m->n_blocks, 61);
+    assert_int_equal(m->blocks[2].ffn, 18432);
+    assert_int_equal(m->blocks[3].experts, 256);
+    assert_int_equal(m->blocks[3].shared_ffn, 2048);
+    assert_int_equal(m->blocks[0].mla.kv_rank, 512);
+    hv_model_doc_free(&d);
+
+    assert_int_equal(read_golden(&d, "gpt-oss-120b", NULL), HV_OK);
+    assert_int_equal(d.model->blocks[0].window, 128);
+    assert_int_equal(d.model->blocks[1].window, 0);
+    hv_model_doc_free(&d);
+
+    assert_int_equal(read_golden(&d, "falcon-180b", NULL), HV_OK);
+    assert_int_equal(d.model->blocks[0].kv_heads, 8);
+    assert_int_equal(d.model->blocks[0].ffn, 4 * 14848);
+    hv_model_doc_free(&d);
+
+    assert_int_equal(read_golden(&d, "gptj", NULL), HV_OK);
+    assert_int_equal(d.model->blocks[0].ffn, 4 * 4096); /* n_inner is null */
+    assert_int_equal(d.model->position, HV_POSITION_ROPE);
+    assert_false(d.model->tied_embeddings);
+    hv_model_doc_free(&d);
+
+    assert_int_equal(read_golden(&d, "vit-base-patch16-224", NULL), HV_OK);
+    assert_int_equal(d.model->patch_tokens, 197);
+    assert_false(d.model->causal);
+    hv_model_doc_free(&d);
+
+    assert_int_equal(read_golden(&d, "clip-vision", NULL), HV_OK);
+    assert_int_equal(d.model->kind, HV_MODEL_MODULES);
+    assert_int_equal(d.model->modules[1].model->hidden, 1664);
+    assert_int_equal(d.model->n_blocks, 80);
+    hv_model_doc_free(&d);
+}
+
+static void reads(const char *text, const char *says)
+{
+    struct hv_json j = {0};
+    struct hv_model_doc d = {0};
+    struct hv_err e = {0};
+    assert_int_equal(hv_json_parse(&j, text, strlen(text), "config.json", &e), HV_OK);
+    enum hv_status st = hv_model_doc_build(&d, j, &e);
+    if (!says) {
+        if (st) {
+            fail_msg("%s", e.text);
+        }
+        hv_model_doc_free(&d);
+        return;
+    }
+    assert_int_equal(st, HV_EINPUT);
+    if (!strstr(e.text, says) || e.line == 0) {
+        fail_msg("%u: %s", e.line, e.text);
+    }
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    struct hv_model_doc d;
+    struct hv_err e = {0};
+    assert_int_equal(read_golden(&d, "jamba", &e), HV_EINPUT);
+    assert_non_null(strstr(e.text, "Mamba"));
+    assert_int_equal(read_golden(&d, "whisper", &e), HV_EINPUT);
+    assert_non_null(strstr(e.text, "encoder"));
+    reads("{\"model_type\": \"brand_new\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
+          "\"num_attention_heads\": 4, \"intermediate_size\": 128, \"vocab_size\": 100}",
+          NULL);
+    reads("{\"model_type\": \"brand_new\", \"num_hidden_layers\": 2}", "hidden_size");
+    reads("{\"model_type\": \"llama\", \"hidden_size\": 64, \"vocab_size\": 1, "
+          "\"num_hidden_layers\": 1000000000}",
+          "100000");
+    reads("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
+          "\"num_attention_heads\": 5, \"intermediate_size\": 128, \"vocab_size\": 100}",
+          "do not divide");
+    reads("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
+          "\"num_attention_heads\": 4, \"num_key_value_heads\": 3, \"intermediate_size\": 128, "
+          "\"vocab_size\": 100}",
+          "kv_heads 3");
+    reads("{\"model_type\": \"x\", \"hidden_size\": 64, \"num_hidden_layers\": 1, "
+          "\"num_attention_heads\": 4, \"intermediate_size\": 128, \"vocab_size\": 100, "
+          "\"layer_types\": [\"linear_attention\"]}",
+          "linear_attention");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(counts), cmocka_unit_test(shapes),
+                                       cmocka_unit_test(refusals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
