@@ -41,6 +41,7 @@ enum hv_option_type {
 #undef X
         HV_OPTION_TYPE_N
 };
+/** Functions that the table a plugin returns may hold. */
 enum hv_plugin_function {
 #define X(c, name) c,
     HV_PLUGIN_FUNCTION_MAP(X)

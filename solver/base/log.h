@@ -4,6 +4,7 @@
 
 #include "solver/base/attr.h"
 
+/** Levels, the gravest first: a sink set to one of them also gets those before it. */
 enum hv_log_level { HV_LOG_ERROR, HV_LOG_WARN, HV_LOG_INFO, HV_LOG_DEBUG };
 
 /** Receives one clean line (no newline). */

@@ -14,6 +14,7 @@
 #include "solver/plan/plan.h"
 #include <stdint.h>
 
+/** What a group of devices does with a buffer; HV_P2P moves it from one device to one other. */
 enum hv_collective {
     HV_ALL_REDUCE,
     HV_ALL_GATHER,

@@ -29,6 +29,8 @@ const struct hv_cluster *hv_cost_cluster(const struct hv_cost *k); /**< borrowed
 const struct hv_model *hv_cost_model(const struct hv_cost *k);     /**< borrowed */
 const struct hv_job *hv_cost_job(const struct hv_cost *k);         /**< borrowed */
 
+/** Parts a model is priced in: the halves of a block, and what stands before and after the blocks.
+ */
 enum hv_part { HV_PART_ATTENTION, HV_PART_FFN, HV_PART_EMBEDDING, HV_PART_HEAD, HV_PART_N };
 
 /** How a part is run: everything its price depends on besides the block itself. */

@@ -20,6 +20,7 @@ struct hv__milestones {
     uint64_t hash;
 };
 
+/** The context: blocks that are alike share a class and a price; prices asked for once are kept. */
 struct hv_cost {
     struct hv_cluster *cluster;
     struct hv_model *model;

@@ -67,6 +67,7 @@ struct hv_island {
     bool shared; /**< the bandwidth is shared by all of them (a PCIe root), not per device */
 };
 
+/** May plans use a node? `drain`: no; `spare`: it may stand in, as any other node. */
 enum hv_node_state { HV_NODE_OK, HV_NODE_DRAIN, HV_NODE_SPARE, HV_NODE_STATE_N };
 /** "ok", "drain", "spare". */
 const char *hv_node_state_name(enum hv_node_state s);
@@ -122,6 +123,7 @@ struct hv_device_ref {
 
 /** What a byte meets on its way from a to b. */
 enum hv_path_level { HV_PATH_SELF, HV_PATH_ISLAND, HV_PATH_NODE, HV_PATH_NETWORK, HV_PATH_WAN };
+/** What one flow between two devices gets. */
 struct hv_path {
     enum hv_path_level level;
     double bytes_per_s; /**< tightest element for one flow that has the path to itself */

@@ -24,6 +24,7 @@
     X(HV_FP4,  "fp4",  0.5)
 /* clang-format on */
 
+/** Number format of weights, activations or gradients. */
 enum hv_precision {
 #define X(c, name, bytes) c,
     HV_PRECISION_MAP(X)
@@ -39,6 +40,8 @@ int hv_precision_find(const char *name);
  */
 double hv_precision_bytes(enum hv_precision p);
 
+/** Sort of a device. CPUs reach each other through host memory; the other sorts are treated alike.
+ */
 enum hv_device_class { HV_CLASS_GPU, HV_CLASS_TPU, HV_CLASS_NPU, HV_CLASS_CPU, HV_CLASS_N };
 /** "gpu", "tpu", "npu", "cpu". */
 const char *hv_device_class_name(enum hv_device_class c);

@@ -18,6 +18,7 @@ struct hv__lp_row {
     double rhs;
 };
 
+/** A model as it was built: columns, rows, and the terms of all rows in one pool. */
 struct hv_lp {
     enum hv_lp_sense sense;
     bool has_integers;

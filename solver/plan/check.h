@@ -1,6 +1,6 @@
 /**
- * Validity: rules A–F of formats.md §5. Every violation is a coded, worded finding with its place and
- * by how much; nothing here needs costs (memory and bandwidth findings come from eval).
+ * Validity: rules A–F of formats.md §5. Every violation is a coded, worded finding with its place
+ * and by how much; nothing here needs costs (memory and bandwidth findings come from eval).
  */
 #ifndef HV_SOLVER_PLAN_CHECK_H
 #define HV_SOLVER_PLAN_CHECK_H
@@ -41,7 +41,7 @@ struct hv_violation {
     enum hv_violation_code code;
     const char *where; /**< "replicas[0].stages[1].tp" */
     const char *text;  /**< what is wrong and by how much, in words */
-    double by;         /**< amount above the limit or missing (unit by code); HV_UNKNOWN when there is none */
+    double by;         /**< above the limit or missing (unit by code), or HV_UNKNOWN */
 };
 
 /** Findings in the order found; items live in the arena given to the checks. */
@@ -52,16 +52,16 @@ struct hv_findings {
 };
 
 /** Adds a finding; `where` and the formatted text are copied. */
-void hv_finding_add(struct hv_findings *f, enum hv_violation_code code, double by, const char *where,
-                    const char *fmt, ...) HV_PRINTF(5, 6);
+void hv_finding_add(struct hv_findings *f, enum hv_violation_code code, double by,
+                    const char *where, const char *fmt, ...) HV_PRINTF(5, 6);
 
 /**
  * Checks rules A–F and everything that follows from shapes alone: batch sums, device exclusivity,
  * degree products, layer cover, divisibility, heads, fabrics, precisions, staleness and dropping.
- * A device on a node in state `drain` counts as unknown_device; a `spare` node may be used. Stale weights and
- * dropped tokens are violations only where the objective itself says `false` (allow_*_given). Schedules and
- * their orders are judged by eval; a plan of `jobs` has no findings here, each of its plans is checked alone.
- * Complexity O(devices + layers + stages²).
+ * A device on a node in state `drain` counts as unknown_device; a `spare` node may be used. Stale
+ * weights and dropped tokens are violations only where the objective itself says `false`
+ * (allow_*_given). Schedules and their orders are judged by eval; a plan of `jobs` has no findings
+ * here, each of its plans is checked alone. Complexity O(devices + layers + stages²).
  */
 void hv_plan_check(const struct hv_plan *p, const struct hv_model *m, const struct hv_job *j,
                    struct hv_findings *out);

@@ -8,13 +8,13 @@
 #ifndef HV_SOLVER_PLAN_PLAN_H
 #define HV_SOLVER_PLAN_PLAN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "solver/base/arena.h"
 #include "solver/inventory/cluster.h"
 #include "solver/workload/job.h"
 #include "solver/workload/model.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* Words of the plan format: one X-macro per knob; `hv_word_*` tables are generated from them. The
  * first word is the default. */
@@ -55,9 +55,11 @@
 #define HV_DECLARE_WORDS(name, map) enum name { map(HV_ROW_ENUM) name##_N }; extern const char *const name##_words[name##_N];
 HV_WORD_TABLES(HV_DECLARE_WORDS)
 #define HV_ROW_BIT(c, word) c##_AT,
+/** Position of each recomputed unit in a mask, and its word. */
 enum hv_recompute_bit { HV_RECOMPUTE_MAP(HV_ROW_BIT) hv_recompute_N };
 extern const char *const hv_recompute_words[hv_recompute_N];
 #define HV_ROW_MASK(c, word) c = 1 << c##_AT,
+/** Masks of recomputed units: a sum of them is what a stage (or one layer) computes twice. */
 enum hv_recompute { HV_RC_NONE = 0, HV_RECOMPUTE_MAP(HV_ROW_MASK) HV_RC_FULL = (1 << hv_recompute_N) - 1 };
 /* clang-format on */
 
@@ -102,10 +104,10 @@ struct hv_moe_knobs {
     size_t n_owners;
     struct hv_expert_copies *copies;
     size_t n_copies;
-    double off_node_frac;                             /**< HV_UNKNOWN: from the routing */
-    double *target;                                   /**< ranks × ranks, or NULL */
-    size_t n_target;                                  /**< ranks */
-    double compress_ratio, compress_bytes_per_s;      /**< HV_UNKNOWN: none */
+    double off_node_frac;                        /**< HV_UNKNOWN: from the routing */
+    double *target;                              /**< ranks × ranks, or NULL */
+    size_t n_target;                             /**< ranks */
+    double compress_ratio, compress_bytes_per_s; /**< HV_UNKNOWN: none */
 };
 
 /** Sharding of states over the data-parallel holders. */
@@ -129,7 +131,8 @@ struct hv_offload {
     size_t n_devices;
 };
 
-/** A pair of strings: shard pattern and axis → dim, place pattern and address, fuse pair, mesh axis. */
+/** A pair of strings: shard pattern and axis → dim, place pattern and address, fuse pair, mesh
+ * axis. */
 struct hv_named_pairs {
     const char *name;
     const char **keys, **values;
@@ -149,7 +152,7 @@ struct hv_stage {
     size_t n_ranges;
     const char **ops; /**< name patterns of graph operators, or NULL */
     size_t n_ops;
-    const char *module; /**< NULL: the whole model */
+    const char *module;  /**< NULL: the whole model */
     int embedding, head; /**< −1 by position, 0 no, 1 yes */
     int *after;          /**< stage numbers feeding this one; n_after = −1: the one before */
     int n_after;
@@ -186,7 +189,7 @@ struct hv_micro_batch {
 /** `count` equal, independent pipelines. */
 struct hv_replica {
     int count;
-    int micro_batch;      /**< 0: the plan's */
+    int micro_batch;       /**< 0: the plan's */
     int64_t micro_batches; /**< number, also when `list` is given */
     struct hv_micro_batch *list;
     struct hv_stage *stages;
@@ -250,12 +253,13 @@ struct hv_plan_job {
     struct hv_plan *plan;
 };
 
-/** A plan. Owner: hv_plan_unref. Holds a reference to its cluster (device numbers mean nothing without). */
+/** A plan. Owner: hv_plan_unref. Holds a reference to its cluster (device numbers mean nothing
+ * without). */
 struct hv_plan {
     struct hv_arena arena;
     unsigned refs;
     struct hv_cluster *cluster;
-    const char *strategy;             /**< name, or NULL */
+    const char *strategy; /**< name, or NULL */
     struct hv_option *strategy_options;
     size_t n_strategy_options;
     enum hv_plan_mode mode;
@@ -279,7 +283,8 @@ void hv_plan_unref(struct hv_plan *p);
 void hv_stage_defaults(struct hv_stage *s);
 /** The same for the knobs of experts: all blocks of the stage, the stage's `ep`. */
 void hv_moe_defaults(struct hv_moe_knobs *k);
-/** The same for a plan (no replicas yet); the default bucket list is allocated in the plan's arena. */
+/** The same for a plan (no replicas yet); the default bucket list is allocated in the plan's arena.
+ */
 void hv_plan_defaults(struct hv_plan *p);
 /** A new empty plan with all defaults that keeps a reference to `cluster`. Owner: hv_plan_unref. */
 struct hv_plan *hv_plan_new(struct hv_cluster *cluster);
@@ -287,7 +292,8 @@ struct hv_plan *hv_plan_new(struct hv_cluster *cluster);
 /** Ranks of one pipeline copy of the stage: n_devices / count. */
 size_t hv_stage_ranks(const struct hv_replica *r, const struct hv_stage *s);
 /** Micro-batch size (sequences) of a stage after all defaults. */
-int hv_stage_micro_batch(const struct hv_plan *p, const struct hv_replica *r, const struct hv_stage *s);
+int hv_stage_micro_batch(const struct hv_plan *p, const struct hv_replica *r,
+                         const struct hv_stage *s);
 /** Does the stage hold the embedding or the head (rule C)? `i` = its number in the replica. */
 bool hv_stage_has_embedding(const struct hv_replica *r, size_t i);
 bool hv_stage_has_head(const struct hv_replica *r, size_t i);
@@ -295,8 +301,8 @@ bool hv_stage_has_head(const struct hv_replica *r, size_t i);
 int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r);
 /** Value of a schedule option, or NULL. */
 const char *hv_plan_schedule_option(const struct hv_plan *p, const char *key);
-/** Does training with this plan use weights older than the last update (pipedream*, hetpipe, sync wsp,
- * partial_reduce, gossip, ps with staleness)? Such a plan is not exact. */
+/** Does training with this plan use weights older than the last update (pipedream*, hetpipe, sync
+ * wsp, partial_reduce, gossip, ps with staleness)? Such a plan is not exact. */
 bool hv_plan_is_stale(const struct hv_plan *p);
 /** May one device run several stages under this schedule (rule B)? Unknown names: no. */
 bool hv_plan_schedule_shares_devices(const char *schedule);

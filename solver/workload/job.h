@@ -27,6 +27,7 @@ enum hv_optimizer {
 const char *hv_optimizer_name(enum hv_optimizer o);    /**< name in files */
 double hv_optimizer_state_values(enum hv_optimizer o); /**< fp32 values per parameter */
 
+/** What makes one plan better than another: seconds, USD or joules of an iteration. */
 enum hv_minimize { HV_MIN_TIME, HV_MIN_COST, HV_MIN_ENERGY, HV_MINIMIZE_N };
 const char *hv_minimize_name(enum hv_minimize m); /**< "time", "cost", "energy" */
 
@@ -35,7 +36,8 @@ struct hv_objective {
     enum hv_minimize minimize;
     double max_usd_per_h, deadline_s; /**< HV_UNKNOWN: no limit */
     bool allow_stale, allow_drop;
-    /** The file says so itself: only a written `false` makes a stale or dropping plan a violation. */
+    /** The file says so itself: only a written `false` makes a stale or dropping plan a violation.
+     */
     bool allow_stale_given, allow_drop_given;
 };
 

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** How the file describes the model: by dimensions, measured layers, operators, or named modules.
+ */
 enum hv_model_kind {
     HV_MODEL_TRANSFORMER,
     HV_MODEL_LAYERS,
@@ -42,7 +44,9 @@ enum hv_ffn_kind {
 const char *hv_ffn_kind_name(enum hv_ffn_kind k); /**< name in files */
 int hv_ffn_kind_matrices(enum hv_ffn_kind k);     /**< 2 plain, 3 gated */
 
+/** Normalisation: a layernorm has a bias beside its weights, an rmsnorm has not. */
 enum hv_norm_kind { HV_NORM_LAYERNORM, HV_NORM_RMSNORM, HV_NORM_KIND_N };
+/** How positions enter: only `learned` has weights (max_sequence × hidden). */
 enum hv_position_kind {
     HV_POSITION_LEARNED,
     HV_POSITION_ROPE,

@@ -103,6 +103,7 @@ const struct hv_cluster_doc *
 hv_session_cluster(const struct hv_session *s); /**< borrowed until the next edit */
 const struct hv_model_doc *hv_session_model(const struct hv_session *s); /**< likewise */
 const struct hv_job_doc *hv_session_job(const struct hv_session *s);     /**< likewise */
+/** Device kinds the cluster may name; borrowed until the session is closed. */
 const struct hv_device_catalogue *hv_session_devices(const struct hv_session *s);
 /** JSON tree of a document; borrowed until the next edit. */
 const json_t *hv_session_tree(const struct hv_session *s, enum hv_doc d);

@@ -1,4 +1,5 @@
-/** The terminal front end: opens a workspace, runs the screens on a terminal until the user leaves. */
+/** The terminal front end: opens a workspace, runs the screens on a terminal until the user leaves.
+ */
 #ifndef HV_UI_TERM_TUI_H
 #define HV_UI_TERM_TUI_H
 
@@ -7,7 +8,8 @@
 /** Is there a workspace (folder or file) of that name? */
 bool hv_tui_is_workspace(const char *path);
 /**
- * Runs the front end: `hetviz [WORKSPACE] [--plain] [--ascii] [--no-mouse] [--color WHEN] [--script FILE] [--dump SCREEN]
+ * Runs the front end: `hetviz [WORKSPACE] [--plain] [--ascii] [--no-mouse] [--color WHEN] [--script
+ * FILE] [--dump SCREEN]
  * [--size WxH] [--term memory]`. Returns the exit code; the terminal is restored on every way out.
  */
 int hv_tui_main(int argc, char **argv);

@@ -30,6 +30,7 @@
       "weights")
 /* clang-format on */
 
+/** Objects of a plan file: each has its own list of known keys in hv_plan_objects. */
 enum hv_plan_object {
 #define X(name, ...) HV_PLAN_OBJECT_##name,
     HV_PLAN_OBJECT_MAP(X)
