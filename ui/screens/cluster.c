@@ -92,11 +92,11 @@ static void stacked(const struct hv_cluster_screen *v, struct hv_rect body,
 static void wide(const struct hv_cluster_screen *v, struct hv_rect body,
                  struct hv_cluster_rects *out)
 {
-    const struct hv_part sides[] = {{0, 3, 66}, {0, 2, 40}};
+    const struct hv_split sides[] = {{0, 3, 66}, {0, 2, 40}};
     int links = (int)hv_cluster_shown(v)->n_groups + 4;
     links = links < BOTTOM_ROWS ? BOTTOM_ROWS : links;
-    const struct hv_part left[] = {{0, 1, 6}, {links < body.h / 2 ? links : body.h / 2, 0, 0}};
-    const struct hv_part right[] = {
+    const struct hv_split left[] = {{0, 1, 6}, {links < body.h / 2 ? links : body.h / 2, 0, 0}};
+    const struct hv_split right[] = {
         {v->form.open ? (body.h > 2 * FORM_ROWS ? FORM_ROWS : body.h - BOTTOM_ROWS) : 1, 0, 0},
         {0, 1, 0}};
     struct hv_rect halves[2], rows[2];
@@ -117,8 +117,8 @@ static void narrow(const struct hv_cluster_screen *v, struct hv_rect body,
 {
     int need = (int)hv_cluster_shown(v)->n_groups + 4, room = body.h - BOTTOM_ROWS;
     int nodes = v->form.open && need < room ? need : room;
-    const struct hv_part rows[] = {{nodes, 0, 0}, {0, 1, 0}};
-    const struct hv_part columns[] = {{0, 1, 30}, {0, 1, 40}};
+    const struct hv_split rows[] = {{nodes, 0, 0}, {0, 1, 0}};
+    const struct hv_split columns[] = {{0, 1, 30}, {0, 1, 40}};
     struct hv_rect halves[2], bottom[2];
     hv_layout_split(body, HV_ROWS, rows, 2, halves);
     hv_layout_split(halves[1], HV_COLUMNS, columns, 2, bottom);
