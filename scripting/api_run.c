@@ -2,7 +2,13 @@
  * hv.log, hv.random, hv.stopping, hv.progress, hv.incumbent, hv.bound, hv.strategy: the run itself.
  * What belongs to a run only does nothing while a plugin is merely looked at.
  */
-#include "scripting/host_int.h"
+#include "scripting/run_int.h"
+#include "solver/base/json.h"
+#include "solver/base/units.h"
+
+#include <math.h>
+
+#define STRATEGY_DEPTH 4
 
 /***
 Writes a line to the log of the run; arguments are joined by spaces.
@@ -50,8 +56,148 @@ static int api_random(lua_State *L)
     return 1;
 }
 
+static json_t *new_event(const char *name)
+{
+    json_t *e = json_object();
+    json_object_set_new(e, "event", json_string(name));
+    return e;
+}
+
+/***
+Says how far the run is.
+@function hv.progress
+@tparam number frac from 0 to 1
+@tparam[opt] string text what is being done
+*/
+static int api_progress(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.progress");
+    double frac = luaL_checknumber(L, 1);
+    const char *text = luaL_optstring(L, 2, NULL);
+
+    luaL_argcheck(L, frac >= 0 && frac <= 1, 1, "expected a number from 0 to 1");
+    json_t *e = new_event("progress");
+    json_object_set_new(e, "frac", hv_json_num(frac));
+    json_t *s = text != NULL ? json_string(text) : NULL;
+    if (s != NULL)
+        json_object_set_new(e, "text", s);
+    hv__emit(r, e);
+    return 0;
+}
+
+/***
+Hands over a plan that is good already: it is judged, shown, and kept if the run is cut short.
+@function hv.incumbent
+@tparam handle|table plan
+@treturn boolean true when it is the best so far
+*/
+static int api_incumbent(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.incumbent");
+    const struct hv__plan *p = hv__plan_make(L, 1);
+    struct hv_err err = {0};
+    const json_t *before = r->best;
+
+    if (hv__offer(r, p->doc.json.root, &err) != HV_OK) {
+        lua_pushboolean(L, 0);
+        lua_pushstring(L, err.text);
+        return 2;
+    }
+    lua_pushboolean(L, r->best != before);
+    return 1;
+}
+
+/***
+Says that no plan of this search can be faster.
+@function hv.bound
+@tparam number seconds
+*/
+static int api_bound(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.bound");
+    double s = luaL_checknumber(L, 1);
+
+    luaL_argcheck(L, s >= 0 && isfinite(s), 1, "expected seconds");
+    json_t *e = new_event("bound");
+    json_object_set_new(e, "iteration_s", hv_json_num(s));
+    hv__emit(r, e);
+    return 0;
+}
+
+/***
+Should the search end now? True near the time limit and when the budget of evaluations is spent.
+@function hv.stopping
+@treturn boolean
+*/
+static int api_stopping(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.stopping");
+    bool late = r->soft_limit_s > 0 && hv__elapsed_s(r->host) > r->soft_limit_s;
+
+    lua_pushboolean(L, late || (r->request->budget > 0 && r->evaluations >= r->request->budget));
+    return 1;
+}
+
+/***
+Another strategy's plan for the same input, inside this run's budget.
+@function hv.strategy
+@tparam string id
+@tparam[opt] table options
+@treturn handle plan, or nil and the reason
+@usage local start = hv.strategy("uniform", {zero = 1})
+*/
+static int api_strategy(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.strategy");
+    const struct hv_plugin *p = NULL;
+    struct hv_err err = {0};
+    json_t *given = NULL, *options = NULL;
+
+    if (r->depth >= STRATEGY_DEPTH)
+        return luaL_error(L, "hv.strategy: strategies call each other more than %d deep",
+                          STRATEGY_DEPTH);
+    if (hv_plugins_get(r->request->plugins, luaL_checkstring(L, 1), &p, &err) != HV_OK)
+        return hv__raise(L, &err);
+    if (!p->has[HV_PLUGIN_PLAN])
+        return luaL_error(L, "hv.strategy: '%s' has no plan()", p->id);
+    if (lua_istable(L, 2)) {
+        given = hv__to_json(L, 2, &err);
+        if (given == NULL)
+            return hv__raise(L, &err);
+    }
+    enum hv_status s = hv_options_check(p, json_is_object(given) ? given : NULL, &options, &err);
+    json_decref(given);
+    if (s != HV_OK)
+        return hv__raise(L, &err);
+    struct hv_str reason = {0};
+    bool applies = hv__applies(r, p, &reason);
+    const char *why = hv_arena_strdup(&r->host->arena, hv_str_cstr(&reason));
+    hv_str_free(&reason);
+    json_t **guard = lua_newuserdatauv(L, sizeof *guard, 0);
+    *guard = options;
+    luaL_setmetatable(L, "hv.tree");
+    if (!applies) {
+        lua_pushnil(L);
+        lua_pushstring(L, why);
+        return 2;
+    }
+    r->depth++;
+    hv__call_plan(L, p, options);
+    r->depth--;
+    if (lua_isnil(L, -2))
+        return 2;
+    lua_pop(L, 1);
+    if (lua_istable(L, -1) && lua_rawlen(L, -1) > 0)
+        lua_rawgeti(L, -1, 1);
+    hv__plan_make(L, -1);
+    return 1;
+}
+
 void hv__api_run(lua_State *L)
 {
-    static const luaL_Reg rows[] = {{"log", api_log}, {"random", api_random}, {NULL, NULL}};
+    static const luaL_Reg rows[] = {{"log", api_log},           {"random", api_random},
+                                    {"progress", api_progress}, {"incumbent", api_incumbent},
+                                    {"bound", api_bound},       {"stopping", api_stopping},
+                                    {"strategy", api_strategy}, {NULL, NULL}};
     hv__api_add(L, NULL, rows);
 }

@@ -106,10 +106,8 @@ void hv__set_text(lua_State *L, const char *key, const char *text);
 /** One function and the table it belongs to. */
 void hv__api_add(lua_State *L, const char *table, const luaL_Reg *rows);
 void hv__api_run(lua_State *L);
-void hv__api_input(lua_State *L);
 void hv__api_cost(lua_State *L);
 void hv__api_opt(lua_State *L);
-void hv__api_sim(lua_State *L);
 void hv__api_plan(lua_State *L);
 
 #endif

@@ -607,6 +607,9 @@ void hv__sandbox_open(lua_State *L)
     seal_strings(L);
     lua_newtable(L);
     hv__api_run(L);
+    hv__api_cost(L);
+    hv__api_opt(L);
+    hv__api_plan(L);
     lua_setfield(L, -2, "hv");
     lua_setfield(L, LUA_REGISTRYINDEX, MASTER);
 }

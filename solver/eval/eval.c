@@ -66,6 +66,7 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     struct hv_err *e = err != NULL ? err : &own;
     *out = (struct hv_verdict){.findings = {.arena = arena}};
     unknown_metrics(&out->metrics);
+    hv__approximated(p, arena, out);
     hv_plan_check(p, hv_cost_model(k), hv_cost_job(k), &out->findings);
     if (!o->no_bound) {
         struct hv_bound b = {0};

@@ -94,6 +94,8 @@ void hv__steady(struct hv__lowered *l);
 void hv__memory(struct hv__lowered *l, struct hv_verdict *out);
 /** Figures of the verdict. */
 void hv__metrics(struct hv__lowered *l, struct hv_verdict *out);
+/** Lists what of the plan is judged only roughly, so that no knob is ignored in silence. */
+void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out);
 /** Lanes for drawing. */
 enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out,
                             struct hv_err *err) HV_NODISCARD;

@@ -177,12 +177,11 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
     }
 }
 
-/** Sequences of a micro-batch on one dp rank: by shares, or evenly. */
+/** Sequences of a micro-batch on one dp rank: by shares, or evenly. Ranks that take micro-batches
+ * in turn have the same rate as ranks that split each one; their latency is not modelled
+ * (approximated.c says so). */
 static double rank_sequences(const struct hv_stage *s, double sequences, size_t d)
 {
-    if (s->deal == HV_DEAL_TURNS) {
-        return sequences;
-    }
     if (s->shares == NULL) {
         return sequences / (double)s->dp;
     }

@@ -57,7 +57,7 @@ static bool inside(struct hv_rect r, struct hv_rect outer)
 static void layout_never_overlaps_or_leaves(void **state)
 {
     (void)state;
-    const struct hv_part parts[] = {{0, 2, 20}, {12, 0, 0}, {0, 1, 10}};
+    const struct hv_split parts[] = {{0, 2, 20}, {12, 0, 0}, {0, 1, 10}};
     for (int w = 1; w <= 200; w += 3) {
         for (int h = 1; h <= 60; h++) {
             struct hv_frame f = hv_layout_frame(w, h);

@@ -162,6 +162,9 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
             add_stage(plan, v, i, out);
         }
     }
+    for (size_t i = 0; i < v->n_approximated; i++) {
+        hv_str_addf(out, "%sapproximated: %s\n", i == 0 ? "\n" : "", v->approximated[i]);
+    }
     for (size_t i = 0; i < v->findings.n; i++) {
         const struct hv_violation *x = &v->findings.items[i];
         hv_str_addf(out, "%sviolation %s at %s: %s\n", i == 0 ? "\n" : "",

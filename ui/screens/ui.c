@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "solver/base/file.h"
 #include "ui/session/prompt.h"
+#include "ui/view/grid_svg.h"
 
 static const struct hv_view_ops *const screens[] = {
     &hv_screen_cluster, &hv_screen_model, &hv_screen_strategies, &hv_screen_plans, &hv_screen_gantt,
@@ -44,20 +44,17 @@ int hv_ui_timeout_ms(const void *state, const void *model, int64_t now_ms)
     return hv_session_timeout_ms(hv_ui_session(model));
 }
 
-/** Writes what is on the screen as text. */
+/** Writes what is on the screen. */
 static void save_screen(struct hv_app *app, const char *path)
 {
     struct hv_grid grid = {0};
-    struct hv_str text = {0};
     struct hv_err err = {0};
     hv_app_draw(app, &grid);
-    hv_grid_dump(&grid, &text);
-    if (hv_file_write(path, hv_str_cstr(&text), text.n, &err) != HV_OK) {
+    if (hv_grid_save(&grid, path, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {
         hv_app_message(app, HV_MSG_INFO, "screen written to %s", path);
     }
-    hv_str_free(&text);
     hv_grid_free(&grid);
 }
 

@@ -201,7 +201,8 @@ int hv_text_width(const char *text)
     return used;
 }
 
-/* Puts one grapheme; returns its columns. Bytes that are no text become '?'. */
+/* Puts one grapheme; returns its columns. Bytes that are no text become '?'; dashes (unknown figures)
+ * stay dashes in ASCII. */
 static int put_grapheme(struct hv_grid *g, int x, int y, const char *s, struct grapheme gr,
                         unsigned style)
 {
@@ -210,8 +211,9 @@ static int put_grapheme(struct hv_grid *g, int x, int y, const char *s, struct g
     bool bad = utf8proc_iterate((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)gr.n, &cp) <= 0;
     if (bad || first < 0x20 || first == 0x7f || (g->ascii && first >= 0x80)) {
         int w = gr.width > 0 ? gr.width : 1;
+        bool dash = !bad && cp >= 0x2010 && cp <= 0x2015;
         for (int i = 0; i < w; i++)
-            set_cell(g, x + i, y, "?", 1, 1, style);
+            set_cell(g, x + i, y, dash ? "-" : "?", 1, 1, style);
         return w;
     }
     if (gr.width == 0)

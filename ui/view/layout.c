@@ -1,12 +1,12 @@
 /* Layout: rectangles from sizes. Pure functions; nothing is remembered. */
 #include "ui/view/layout.h"
 
-static int part_min(const struct hv_part *p)
+static int part_min(const struct hv_split *p)
 {
     return p->fixed > 0 ? p->fixed : p->min > 0 ? p->min : 0;
 }
 
-void hv_layout_split(struct hv_rect r, enum hv_axis axis, const struct hv_part *parts, size_t n,
+void hv_layout_split(struct hv_rect r, enum hv_axis axis, const struct hv_split *parts, size_t n,
                      struct hv_rect *out)
 {
     int total = axis == HV_ROWS ? r.h : r.w, at = 0;
@@ -64,7 +64,7 @@ bool hv_layout_stacked(struct hv_rect body)
     return body.w < HV_FULL_W || body.h < HV_FULL_H - 3;
 }
 
-void hv_layout_panels(struct hv_rect body, enum hv_axis axis, const struct hv_part *parts, size_t n,
+void hv_layout_panels(struct hv_rect body, enum hv_axis axis, const struct hv_split *parts, size_t n,
                       size_t focused, struct hv_rect *out)
 {
     if (!hv_layout_stacked(body)) {

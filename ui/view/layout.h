@@ -18,7 +18,7 @@
 #define HV_THREE_W 110
 
 /** One part of a split: `fixed` cells, or (fixed = 0) a share by `flex`; at least `min`. */
-struct hv_part {
+struct hv_split {
     int fixed, flex, min;
 };
 
@@ -29,7 +29,7 @@ enum hv_axis { HV_ROWS, HV_COLUMNS };
  * Splits r along an axis. When the minimums do not fit, parts at the end become empty, the last
  * kept part takes the rest. `out` has n entries. O(n).
  */
-void hv_layout_split(struct hv_rect r, enum hv_axis axis, const struct hv_part *parts, size_t n,
+void hv_layout_split(struct hv_rect r, enum hv_axis axis, const struct hv_split *parts, size_t n,
                      struct hv_rect *out);
 
 /** Rows of the screen: tabs (0), body, status (h-2), key bar (h-1). */
@@ -47,7 +47,7 @@ bool hv_layout_stacked(struct hv_rect body);
  * Rectangles of n panels in the body. Stacked: the focused one has the body, others are empty.
  * Else `split` is applied along `axis`.
  */
-void hv_layout_panels(struct hv_rect body, enum hv_axis axis, const struct hv_part *parts, size_t n,
+void hv_layout_panels(struct hv_rect body, enum hv_axis axis, const struct hv_split *parts, size_t n,
                       size_t focused, struct hv_rect *out);
 
 #endif

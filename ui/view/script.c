@@ -1,5 +1,6 @@
 /* Scripts: feeds keys, waits for text, saves screens. */
 #include "ui/view/script.h"
+#include "ui/view/grid_svg.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,16 +64,11 @@ static enum hv_status wait_for(struct hv_script *s, struct hv_lines *l, char *te
 
 static enum hv_status save_screen(struct hv_script *s, const char *path, struct hv_err *err)
 {
-    struct hv_str dump = {0};
-    enum hv_status status = HV_OK;
     hv_app_draw(s->app, s->grid);
-    hv_grid_dump(s->grid, &dump);
-    if (strcmp(path, "-") == 0 && s->out)
-        hv_str_add(s->out, hv_str_cstr(&dump), dump.n);
-    else
-        status = hv_file_write(path, hv_str_cstr(&dump), dump.n, err);
-    hv_str_free(&dump);
-    return status;
+    if (strcmp(path, "-") != 0 || !s->out)
+        return hv_grid_save(s->grid, path, err);
+    hv_grid_dump(s->grid, s->out);
+    return HV_OK;
 }
 
 static enum hv_status resize(struct hv_script *s, struct hv_lines *l, const char *text,

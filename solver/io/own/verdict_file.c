@@ -39,6 +39,13 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
                             hv_json_num(m->breakdown_s[i]));
     }
     json_object_set_new(o, "breakdown_s", b);
+    if (v->n_approximated > 0) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < v->n_approximated; i++) {
+            json_array_append_new(list, json_string(v->approximated[i]));
+        }
+        json_object_set_new(o, "approximated", list);
+    }
     return o;
 }
 

@@ -1,0 +1,462 @@
+/*
+ * A strategy run from request to result: options, host, plan(), apply(), claim(), verdicts. Not for
+ * the process around it (worker.c).
+ */
+#include "scripting/run_int.h"
+#include "solver/base/units.h"
+#include "solver/io/own/verdict_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PARTS_MAX     8
+#define SOFT_FRACTION 0.85
+#define HARD_FRACTION 0.97
+
+/** One plugin of a composition with its options. */
+struct part {
+    const struct hv_plugin *plugin;
+    json_t *options;
+};
+
+/** Everything the protected part of a run needs. */
+struct job {
+    struct hv__run run;
+    struct part parts[PARTS_MAX];
+    size_t n_parts;
+    struct hv_run_result *out;
+    struct hv_err *err;
+    enum hv_status status;
+};
+
+void hv__emit(struct hv__run *r, json_t *line)
+{
+    if (r->request->event != NULL)
+        r->request->event(r->request->ctx, line);
+    json_decref(line);
+}
+
+/** Splits "a+b" and finds the plugins. */
+static enum hv_status find_parts(const struct hv_plugins *plugins, const char *strategy,
+                                 struct part *parts, size_t *n, struct hv_err *err)
+{
+    *n = 0;
+    for (const char *s = strategy; s != NULL;) {
+        char id[64];
+        size_t len = strcspn(s, "+");
+        if (*n == PARTS_MAX || len == 0 || len >= sizeof id)
+            return hv_err_set(err, HV_EUSAGE, "expected strategies joined by +, found '%s'",
+                              strategy);
+        memcpy(id, s, len);
+        id[len] = '\0';
+        enum hv_status st = hv_plugins_get(plugins, id, &parts[*n].plugin, err);
+        if (st != HV_OK)
+            return st;
+        enum hv_plugin_function need = *n == 0 ? HV_PLUGIN_PLAN : HV_PLUGIN_APPLY;
+        if (!parts[*n].plugin->has[need])
+            return hv_err_set(err, HV_EUSAGE, "'%s' has no %s(): it cannot stand %s in '%s'", id,
+                              hv_plugin_function_name(need), *n == 0 ? "first" : "after another",
+                              strategy);
+        ++*n;
+        s = s[len] == '+' ? s + len + 1 : NULL;
+    }
+    return HV_OK;
+}
+
+static bool has_option(const struct hv_plugin *p, const char *key)
+{
+    for (size_t i = 0; i < p->n_options; i++)
+        if (strcmp(p->options[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+/** Deals the given options out to the parts and checks them. */
+static enum hv_status deal_options(struct part *parts, size_t n, const json_t *options,
+                                   struct hv_err *err)
+{
+    json_t *given[PARTS_MAX];
+    enum hv_status s = HV_OK;
+    json_t *all = (json_t *)(uintptr_t)options;
+
+    for (size_t i = 0; i < n; i++)
+        given[i] = json_object();
+    for (void *it = json_object_iter(all); it != NULL; it = json_object_iter_next(all, it)) {
+        const char *key = json_object_iter_key(it);
+        json_t *value = json_object_iter_value(it);
+        bool used = false;
+        for (size_t i = 0; i < n; i++) {
+            bool own = json_is_object(value) && strcmp(parts[i].plugin->id, key) == 0;
+            if (own)
+                json_object_update(given[i], value);
+            else if (has_option(parts[i].plugin, key))
+                json_object_set(given[i], key, value);
+            used = used || own || has_option(parts[i].plugin, key);
+        }
+        if (!used) /* the first part's check names the nearest key */
+            json_object_set(given[0], key, value);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (s == HV_OK)
+            s = hv_options_check(parts[i].plugin, given[i], &parts[i].options, err);
+        json_decref(given[i]);
+    }
+    return s;
+}
+
+static void free_parts(struct part *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        json_decref(parts[i].options);
+}
+
+enum hv_status hv_run_check(const struct hv_plugins *plugins, const char *strategy,
+                            const json_t *options, struct hv_err *err)
+{
+    struct part parts[PARTS_MAX] = {0};
+    size_t n = 0;
+    enum hv_status s = find_parts(plugins, strategy, parts, &n, err);
+
+    if (s == HV_OK)
+        s = deal_options(parts, n, options, err);
+    free_parts(parts, n);
+    return s;
+}
+
+bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason)
+{
+    enum hv_model_kind kind = r->request->inputs->model.model->kind;
+    const char *need = p->needs_model;
+
+    if (p->needs_jobs != NULL || p->needs_mode != NULL) {
+        hv_str_addf(reason, "%s needs %s", p->id,
+                    p->needs_jobs != NULL ? "a workspace with several jobs" : "a serving workload");
+        return false;
+    }
+    bool fits = need == NULL || strcmp(need, hv_model_kind_name(kind)) == 0 ||
+                (kind == HV_MODEL_TRANSFORMER &&
+                 (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0));
+    if (!fits)
+        hv_str_addf(reason, "%s needs a model of kind %s, this one is of kind %s", p->id, need,
+                    hv_model_kind_name(kind));
+    return fits;
+}
+
+enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
+                         struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
+{
+    const struct hv_eval_options o = {.no_bound = !bound};
+
+    r->evaluations++;
+    return hv_eval(r->cost, p, &o, arena, out, err);
+}
+
+int hv__plan_rank(const struct hv_verdict *v)
+{
+    return v->findings.n > 0 ? 2 : v->metrics.exact ? 0 : 1;
+}
+
+/** A document as plans refer to it: by the name it was read from, or whole. */
+static json_t *reference(const char *path, const struct hv_json *json)
+{
+    return path != NULL && strcmp(path, "-") != 0 ? json_string(path) : json_incref(json->root);
+}
+
+/** The plan with format, strategy and inputs in front, in the usual order. */
+static json_t *complete_plan(const struct hv__run *r, json_t *plan)
+{
+    const struct hv_inputs *in = r->request->inputs;
+    json_t *full = json_object();
+
+    json_object_set_new(full, "format", json_string("hetviz.plan/1"));
+    json_object_set(full, "strategy", json_object_get(plan, "strategy"));
+    json_object_set_new(full, "cluster", reference(in->cluster.path, &in->cluster.json));
+    json_object_set_new(full, "model", reference(in->model.path, &in->model.json));
+    json_object_set(full, "job", in->job.json.root);
+    json_object_update_missing(full, plan);
+    return full;
+}
+
+enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
+{
+    struct hv_arena arena = {0};
+    struct hv_verdict v = {0};
+    struct hv_plan_doc doc = {0};
+    struct hv_json json = {0};
+    json_t *full = complete_plan(r, plan);
+
+    hv_json_wrap(&json, json_incref(full), "plan");
+    enum hv_status s = hv_plan_doc_build(&doc, json, r->request->inputs->cluster.cluster, err);
+    if (s == HV_OK)
+        s = hv__judge(r, doc.plan, true, &arena, &v, err);
+    if (s == HV_OK) {
+        int rank = hv__plan_rank(&v);
+        double t = hv_or(v.metrics.iteration_s, INFINITY);
+        if (r->best == NULL || rank < r->best_rank || (rank == r->best_rank && t < r->best_s)) {
+            json_decref(r->best);
+            r->best = hv_plan_with_verdict(full, &v, v.findings.n > 0);
+            r->best_s = t;
+            r->best_rank = rank;
+            json_t *e = json_object();
+            json_object_set_new(e, "event", json_string("incumbent"));
+            json_object_set_new(e, "iteration_s", hv_json_num(t));
+            json_object_set(e, "plan", r->best);
+            hv__emit(r, e);
+        }
+    }
+    hv_plan_doc_free(&doc);
+    hv_arena_free(&arena);
+    json_decref(full);
+    return s;
+}
+
+void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *options)
+{
+    struct hv_err err = {0};
+
+    if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK)
+        hv__raise(L, &err);
+    lua_getfield(L, -1, "plan");
+    lua_remove(L, -2);
+    hv__push_ctx(L, options);
+    lua_call(L, 1, 2);
+}
+
+/** Sets strategy and claim in the tree of the handle at the top; pops nothing. */
+static void sign_plan(const struct job *j, json_t *tree)
+{
+    json_t *s = json_object();
+    struct hv_str name = {0};
+
+    for (size_t i = 0; i < j->n_parts; i++)
+        hv_str_addf(&name, "%s%s", i > 0 ? "+" : "", j->parts[i].plugin->id);
+    json_object_set_new(s, "name", json_string(hv_str_cstr(&name)));
+    json_t *options = json_object();
+    for (size_t i = 0; i < j->n_parts; i++)
+        json_object_update(options, j->parts[i].options);
+    json_object_set_new(s, "options", options);
+    json_object_set_new(tree, "strategy", s);
+    hv_str_free(&name);
+}
+
+/** Calls claim(plan table, ctx) of the first part and stores what it says; the handle is at `plan`.
+ */
+static void add_claim(lua_State *L, struct job *j, int plan, json_t *tree)
+{
+    const struct hv_plugin *p = j->parts[0].plugin;
+    struct hv_err err = {0};
+
+    if (!p->has[HV_PLUGIN_CLAIM])
+        return;
+    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
+        hv__raise(L, &err);
+    lua_getfield(L, -1, "claim");
+    lua_pushvalue(L, plan);
+    hv__push_ctx(L, j->parts[0].options);
+    lua_call(L, 2, 1);
+    if (lua_istable(L, -1)) {
+        json_t *claim = hv__to_json(L, -1, &err);
+        if (claim == NULL)
+            hv__raise(L, &err);
+        json_object_set_new(tree, "claimed", claim);
+    }
+    lua_pop(L, 2);
+}
+
+/** Applies the later parts to the plan at the top, in order; leaves the changed plan there. */
+static void apply_parts(lua_State *L, struct job *j)
+{
+    for (size_t i = 1; i < j->n_parts; i++) {
+        const struct hv_plugin *p = j->parts[i].plugin;
+        struct hv_err err = {0};
+        if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
+            hv__raise(L, &err);
+        lua_getfield(L, -1, "apply");
+        lua_remove(L, -2);
+        lua_insert(L, -2);
+        hv__push_ctx(L, j->parts[i].options);
+        lua_call(L, 2, 2);
+        if (lua_isnil(L, -2)) {
+            hv_str_adds(&j->out->reason,
+                        lua_isstring(L, -1) ? lua_tostring(L, -1) : "no reason given");
+            lua_pop(L, 1);
+            return;
+        }
+        lua_pop(L, 1);
+    }
+}
+
+/** Judges the plan at the top (a handle or a plan table) and pops it. */
+static void take_plan(lua_State *L, struct job *j)
+{
+    struct hv_err err = {0};
+
+    apply_parts(L, j);
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        return;
+    }
+    struct hv__plan *p = hv__plan_make(L, -1);
+    json_t *tree = json_copy(p->doc.json.root);
+    /* the tree hangs on a userdata while Lua may raise errors */
+    json_t **guard = lua_newuserdatauv(L, sizeof *guard, 0);
+    *guard = tree;
+    luaL_setmetatable(L, "hv.tree");
+    sign_plan(j, tree);
+    add_claim(L, j, lua_absindex(L, -2), tree);
+    j->status = hv__offer(&j->run, tree, &err);
+    if (j->status != HV_OK && j->out->reason.n == 0)
+        hv_str_adds(&j->out->reason, err.text);
+    lua_pop(L, 3);
+}
+
+/** The run inside one protected call. */
+static int run_protected(lua_State *L)
+{
+    struct job *j = lua_touserdata(L, 1);
+
+    lua_settop(L, 0);
+    hv__call_plan(L, j->parts[0].plugin, j->parts[0].options);
+    if (lua_isnil(L, 1)) {
+        hv_str_adds(&j->out->reason,
+                    lua_isstring(L, 2) ? lua_tostring(L, 2) : "the strategy gave no reason");
+        return 0;
+    }
+    lua_settop(L, 1);
+    bool is_list = lua_istable(L, 1) && lua_rawlen(L, 1) > 0;
+    lua_Integer n = is_list ? (lua_Integer)lua_rawlen(L, 1) : 1;
+    for (lua_Integer i = 1; i <= n; i++) {
+        if (is_list)
+            lua_rawgeti(L, 1, i);
+        else
+            lua_pushvalue(L, 1);
+        take_plan(L, j);
+    }
+    return 0;
+}
+
+static void forward_log(void *ctx, const char *text)
+{
+    const struct hv__run *r = ctx;
+    json_t *e = json_object();
+    json_t *s = json_string(text);
+
+    json_object_set_new(e, "event", json_string("log"));
+    json_object_set_new(e, "text", s != NULL ? s : json_string("(not UTF-8)"));
+    if (r->request->event != NULL)
+        r->request->event(r->request->ctx, e);
+    json_decref(e);
+}
+
+static bool forward_cancel(void *ctx)
+{
+    const struct hv__run *r = ctx;
+    return r->request->cancel != NULL && r->request->cancel(r->request->ctx);
+}
+
+/** Runs the job on a fresh host. */
+static enum hv_status run_on_host(struct job *j, struct hv_err *err)
+{
+    const struct hv_run_request *q = j->run.request;
+    struct hv_host_limits limits = {
+        .seed = q->seed, .log = forward_log, .cancel = forward_cancel, .ctx = &j->run};
+    if (q->time_limit_s > 0) {
+        limits.deadline_s = HARD_FRACTION * q->time_limit_s;
+        j->run.soft_limit_s = SOFT_FRACTION * q->time_limit_s;
+    }
+    enum hv_status s = hv_host_new(&j->run.host, &limits, err);
+    if (s != HV_OK)
+        return s;
+    j->run.host->run = &j->run;
+    s = hv__guard(j->run.host, run_protected, j, err);
+    if (s == HV_EPLUGIN)
+        hv_str_adds(&j->out->traceback, hv_host_traceback(j->run.host));
+    hv_host_free(j->run.host);
+    return s;
+}
+
+/** From the best plan to status and reason. */
+static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *err)
+{
+    struct hv_run_result *out = j->out;
+
+    out->plan = j->run.best;
+    out->evaluations = j->run.evaluations;
+    out->stopped = s == HV_ESTOPPED;
+    if (s != HV_OK)
+        return s;
+    if (out->plan == NULL)
+        return hv_err_set(err, HV_ENO, "%s: %s", j->run.request->strategy,
+                          hv_str_cstr(&out->reason));
+    if (j->run.best_rank == 2) {
+        const json_t *first = json_array_get(json_object_get(out->plan, "violations"), 0);
+        const char *text = json_string_value(json_object_get(first, "text"));
+        hv_str_clear(&out->reason);
+        hv_str_adds(&out->reason, text != NULL ? text : "the plan breaks a rule");
+        return hv_err_set(err, HV_ENO, "%s: %s", j->run.request->strategy,
+                          hv_str_cstr(&out->reason));
+    }
+    return HV_OK;
+}
+
+enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_result *out,
+                               struct hv_err *err)
+{
+    struct job j = {.run = {.request = r}, .out = out, .err = err};
+
+    *out = (struct hv_run_result){.applies = true};
+    enum hv_status s = find_parts(r->plugins, r->strategy, j.parts, &j.n_parts, err);
+    if (s == HV_OK)
+        s = deal_options(j.parts, j.n_parts, r->options, err);
+    for (size_t i = 0; s == HV_OK && i < j.n_parts; i++)
+        if (!hv__applies(&j.run, j.parts[i].plugin, &out->reason)) {
+            out->applies = false;
+            s = hv_err_set(err, HV_ENO, "does not apply: %s", hv_str_cstr(&out->reason));
+        }
+    if (s == HV_OK) {
+        json_t *start = json_object();
+        json_object_set_new(start, "event", json_string("start"));
+        hv__emit(&j.run, start);
+        j.run.cost =
+            hv_cost_new(r->inputs->cluster.cluster, r->inputs->model.model, &r->inputs->job.job);
+        s = run_on_host(&j, err);
+        s = conclude(&j, s, err);
+        hv_cost_free(j.run.cost);
+    }
+    free_parts(j.parts, j.n_parts);
+    return s;
+}
+
+void hv_run_result_free(struct hv_run_result *r)
+{
+    json_decref(r->plan);
+    hv_str_free(&r->reason);
+    hv_str_free(&r->traceback);
+    *r = (struct hv_run_result){0};
+}
+
+json_t *hv_run_result_event(const struct hv_run_result *r, enum hv_status s,
+                            const struct hv_err *err)
+{
+    json_t *e = json_object();
+    char text[1400];
+
+    if (s != HV_OK && s != HV_ENO && s != HV_ESTOPPED) {
+        json_object_set_new(e, "event", json_string("error"));
+        json_object_set_new(e, "status", json_string(hv_status_name(s)));
+        json_object_set_new(e, "text", json_string(hv_err_format(err, text, sizeof text)));
+        if (r->traceback.n > 0)
+            json_object_set_new(e, "traceback", json_string(hv_str_cstr(&r->traceback)));
+        return e;
+    }
+    json_object_set_new(e, "event", json_string("result"));
+    json_object_set_new(e, "applies", json_boolean(r->applies));
+    if (r->stopped)
+        json_object_set_new(e, "stopped", json_true());
+    if (s != HV_OK)
+        json_object_set_new(e, "reason",
+                            json_string(r->reason.n > 0 ? hv_str_cstr(&r->reason) : err->text));
+    json_object_set_new(e, "plan", r->plan != NULL ? json_incref(r->plan) : json_null());
+    json_object_set_new(e, "evaluations", json_integer(r->evaluations));
+    return e;
+}

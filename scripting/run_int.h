@@ -1,0 +1,56 @@
+/** Inside of a run: shared by the runner and the API tables that need one. */
+#ifndef HV_SCRIPTING_RUN_INT_H
+#define HV_SCRIPTING_RUN_INT_H
+
+#include "scripting/host_int.h"
+#include "scripting/plugin_int.h"
+#include "scripting/run.h"
+#include "solver/eval/eval.h"
+
+/** A run in progress. */
+struct hv__run {
+    const struct hv_run_request *request;
+    struct hv_host *host;
+    struct hv_cost *cost;
+    int64_t evaluations;
+    double soft_limit_s; /**< hv.stopping() says true from here on; 0 = none */
+    int depth;           /**< of hv.strategy calls */
+    json_t *best;        /**< best plan so far, judged; or NULL */
+    double best_s;
+    int best_rank; /**< see hv__plan_rank */
+};
+
+/** A plan handle: in Lua a userdata of this. */
+struct hv__plan {
+    struct hv_plan_doc doc;
+    uint32_t generation; /**< of the host when it was made */
+};
+#define HV__PLAN "hv.plan"
+
+/** The run in progress; raises an error that names `fn` when there is none. */
+struct hv__run *hv__run_of(lua_State *L, const char *fn);
+/** The plan at argument i; raises an error when it is none or stale. */
+struct hv__plan *hv__plan_at(lua_State *L, int i);
+/** Builds a plan from the table (or takes the handle) at i; pushes the handle and returns it. */
+struct hv__plan *hv__plan_make(lua_State *L, int i);
+/** Pushes ctx for a plugin with checked options. */
+void hv__push_ctx(lua_State *L, const json_t *options);
+/** Judges a plan; counts as one evaluation. */
+enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
+                         struct hv_arena *arena, struct hv_verdict *out,
+                         struct hv_err *err) HV_NODISCARD;
+/** 0 no violation and exact, 1 no violation, 2 violations. Lower is better. */
+int hv__plan_rank(const struct hv_verdict *v);
+/** Judges the plan and keeps it when it is the best so far; then emits an incumbent event. */
+enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err) HV_NODISCARD;
+/** Sends an event (takes the reference). */
+void hv__emit(struct hv__run *r, json_t *line);
+/**
+ * Loads a plugin and calls its plan(ctx): leaves two results on the stack. Raises errors. Used by
+ * hv.strategy and the runner.
+ */
+void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *options);
+/** Does the plugin fit the inputs? Writes the reason otherwise. */
+bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason);
+
+#endif

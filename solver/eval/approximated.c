@@ -1,0 +1,97 @@
+/** Which knobs of a plan the judge knows only roughly. One row per knob: what is given, and what is
+ * done with it. */
+#include "solver/eval/eval_int.h"
+
+#include <string.h>
+
+struct list {
+    struct hv_arena *arena;
+    const char **items;
+    size_t n, cap;
+};
+
+static void add(struct list *l, size_t replica, size_t stage, const char *key, const char *text)
+{
+    if (l->n == l->cap) {
+        size_t cap = l->cap > 0 ? 2 * l->cap : 8;
+        const char **items = hv_arena_new(l->arena, const char *, cap);
+        if (l->n > 0) {
+            memcpy(items, l->items, l->n * sizeof *items);
+        }
+        l->items = items;
+        l->cap = cap;
+    }
+    l->items[l->n++] =
+        hv_arena_printf(l->arena, "replicas[%zu].stages[%zu].%s: %s", replica, stage, key, text);
+}
+
+static void add_plan(struct list *l, const char *key, const char *text)
+{
+    add(l, 0, 0, "", "");
+    l->items[l->n - 1] = hv_arena_printf(l->arena, "%s: %s", key, text);
+}
+
+static bool moe_is_plain(const struct hv_moe_knobs *m)
+{
+    return m->kernel == HV_MOE_GROUPED && m->order == HV_MOE_PLAIN && m->move == HV_MOE_TOKENS &&
+           m->n_owners == 0 && m->n_copies == 0 && m->n_target == 0 && m->degree_forward <= 1 &&
+           m->degree_backward <= 1 && m->all_to_all == HV_A2A_FLAT && !hv_known(m->compress_ratio);
+}
+
+static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stage *s)
+{
+    if (s->deal == HV_DEAL_TURNS && s->dp > 1) {
+        add(l, r, i, "deal",
+            "turns are timed like a split: the rate is right, the latency of a micro-batch is too "
+            "low");
+    }
+    if (s->in_flight > 0) {
+        add(l, r, i, "in_flight", "the schedule's own number of forwards ahead is used");
+    }
+    if (s->tp.scheme != HV_TP_1D) {
+        add(l, r, i, "tp.scheme", "priced by communication volume only");
+    }
+    if (s->cp.degree > 1 && s->cp.scheme != HV_CP_RING && s->cp.scheme != HV_CP_ULYSSES) {
+        add(l, r, i, "cp.scheme", "priced as ring or ulysses");
+    }
+    if (s->n_moe > 0 && !moe_is_plain(&s->moe[0])) {
+        add(l, r, i, "moe",
+            "kernel, order, copies, owners, pipelining and compression are not priced");
+    }
+    for (size_t k = 0; k < s->n_offload; k++) {
+        if (s->offload[k].what != HV_OFFLOAD_ACTIVATIONS) {
+            add(l, r, i, "offload",
+                "weights and optimizer leave the device memory at no time of their own");
+            break;
+        }
+    }
+    if (s->n_ops > 0 || s->mesh.n > 0 || s->place.n > 0 || s->n_shard > 0 || s->fuse.n > 0) {
+        add(l, r, i, "ops", "operators, meshes and placements are not simulated");
+    }
+    if (s->n_after >= 0 && !(s->n_after == 1 && s->after[0] + 1 == (int)i) &&
+        !(s->n_after == 0 && i == 0)) {
+        add(l, r, i, "after", "stages are simulated as a chain");
+    }
+}
+
+void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out)
+{
+    struct list l = {.arena = arena};
+    for (size_t r = 0; r < p->n_replicas; r++) {
+        for (size_t i = 0; i < p->replicas[r].n_stages; i++) {
+            check_stage(&l, r, i, &p->replicas[r].stages[i]);
+        }
+    }
+    if (p->sync.kind == HV_SYNC_PARTIAL || p->sync.kind == HV_SYNC_GOSSIP) {
+        add_plan(&l, "sync.kind", "timed as if everybody took part in every reduction");
+    }
+    if (p->sync.kind == HV_SYNC_PS || p->sync.kind == HV_SYNC_WSP) {
+        add_plan(&l, "sync.servers",
+                 "pushes and pulls cost what an all-reduce over the same devices costs");
+    }
+    if (p->schedule.n_slice_tokens > 0) {
+        add_plan(&l, "schedule.slices", "slices are timed as equal token counts");
+    }
+    out->approximated = l.items;
+    out->n_approximated = l.n;
+}

@@ -1,0 +1,305 @@
+/** `hetviz compare`: many strategies, one worker process per core, one ranked table. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "scripting/plugin.h"
+#include "solver/base/units.h"
+#include "ui/cli/cli.h"
+#include "ui/cli/interrupt.h"
+#include "ui/cli/run_options.h"
+#include "ui/session/pool.h"
+
+enum { POLL_MS = 100 };
+
+/** One strategy in the table. */
+struct entry {
+    const char *strategy;
+    uint32_t id; /**< of the pool's job */
+    bool applies;
+    json_t *plan;
+    char *reason;
+};
+
+struct comparison {
+    struct hv_inputs inputs;
+    struct hv_plugins plugins;
+    struct entry *entries;
+    size_t n;
+};
+
+static struct entry *entry_of(struct comparison *c, uint32_t id)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->entries[i].id == id) {
+            return &c->entries[i];
+        }
+    }
+    return NULL;
+}
+
+static void set_reason(struct entry *e, const char *text)
+{
+    free(e->reason);
+    e->reason = hv_xstrdup(text != NULL && text[0] != '\0' ? text : "no reason given");
+}
+
+static void keep_plan(struct entry *e, const json_t *plan)
+{
+    if (json_is_object(plan)) {
+        json_decref(e->plan);
+        e->plan = json_deep_copy(plan);
+    }
+}
+
+static void on_event(void *ctx, const struct hv_pool_event *ev)
+{
+    struct entry *e = entry_of(ctx, ev->id);
+    if (e == NULL) {
+        return;
+    }
+    if (ev->kind == HV_POOL_INCUMBENT) {
+        keep_plan(e, json_object_get(ev->line, "plan"));
+    } else if (ev->kind == HV_POOL_RESULT) {
+        e->applies = !json_is_false(json_object_get(ev->line, "applies"));
+        keep_plan(e, json_object_get(ev->line, "plan"));
+        set_reason(e, json_string_value(json_object_get(ev->line, "reason")));
+    } else if (ev->kind == HV_POOL_FAILED || ev->kind == HV_POOL_CANCELLED) {
+        e->applies = true;
+        set_reason(e, ev->text);
+    }
+}
+
+/** Strategies asked for: a list of names, or everything that can make a plan. */
+static enum hv_status choose(struct comparison *c, struct hv_args *args, struct hv_err *err)
+{
+    size_t n = 0;
+    const char **names = hv_args_all(args, "strategies", &n);
+    bool all = n == 0 || (n == 1 && strcmp(names[0], "all") == 0);
+    c->entries = hv_arena_new(&args->arena, struct entry, (all ? c->plugins.n : n) + 1);
+    for (size_t i = 0; !all && i < n; i++) {
+        c->entries[c->n++].strategy = names[i];
+    }
+    for (size_t i = 0; all && i < c->plugins.n; i++) {
+        if (c->plugins.items[i].has[HV_PLUGIN_PLAN]) {
+            c->entries[c->n++].strategy = c->plugins.items[i].id;
+        }
+    }
+    return c->n > 0 ? HV_OK : hv_err_set(err, HV_EUSAGE, "there is no strategy to run");
+}
+
+static json_t *make_job(const struct comparison *c, const struct hv_args *args,
+                        const char *strategy, json_t *options)
+{
+    json_t *job = json_object();
+    json_object_set(job, "cluster", c->inputs.cluster.json.root);
+    json_object_set(job, "model", c->inputs.model.json.root);
+    json_object_set(job, "job", c->inputs.job.json.root);
+    json_object_set_new(job, "strategy", json_string(strategy));
+    json_object_set_new(job, "options", options);
+    json_object_set_new(job, "seed", json_integer((json_int_t)hv_args_number(args, "seed", 1)));
+    if (hv_args_has(args, "budget")) {
+        json_object_set_new(job, "budget",
+                            json_integer((json_int_t)hv_args_number(args, "budget", 0)));
+    }
+    if (hv_args_has(args, "time-limit")) {
+        json_object_set_new(job, "time_limit_s",
+                            hv_json_num(hv_args_number(args, "time-limit", 0)));
+    }
+    return job;
+}
+
+static enum hv_status submit_all(struct comparison *c, struct hv_args *args, struct hv_pool *pool,
+                                 struct hv_err *err)
+{
+    size_t n = 0;
+    const char **texts = hv_args_all(args, "option", &n);
+    for (size_t i = 0; i < c->n; i++) {
+        json_t *options = NULL;
+        enum hv_status st =
+            hv_cli_run_options(&c->plugins, c->entries[i].strategy, texts, n, false, &options, err);
+        if (st != HV_OK) {
+            return st;
+        }
+        json_t *job = make_job(c, args, c->entries[i].strategy, options);
+        c->entries[i].id = hv_pool_submit(pool, job, hv_args_number(args, "time-limit", 0));
+        json_decref(job);
+    }
+    return HV_OK;
+}
+
+/** Runs until everything has ended; an interrupt cancels what is left. */
+static bool run_pool(struct comparison *c, struct hv_pool *pool)
+{
+    bool cancelled = false;
+    hv_pool_poll(pool);
+    while (hv_pool_n_running(pool) + hv_pool_n_queued(pool) > 0) {
+        hv_pool_wait(pool, POLL_MS);
+        if (hv_interrupted(NULL) && !cancelled) {
+            cancelled = true;
+            for (size_t i = 0; i < c->n; i++) {
+                (void)hv_pool_cancel(pool, c->entries[i].id);
+            }
+        }
+    }
+    return cancelled;
+}
+
+static double figure(const struct entry *e, const char *key)
+{
+    const json_t *v = json_object_get(json_object_get(e->plan, "simulated"), key);
+    return json_is_number(v) ? json_number_value(v) : HV_UNKNOWN;
+}
+
+/** 0 valid and exact, 1 valid but stale, 2 with violations, 3 without a plan, 4 does not apply. */
+static int rank_class(const struct entry *e, bool allow_stale)
+{
+    if (!e->applies) {
+        return 4;
+    }
+    if (e->plan == NULL || !hv_known(figure(e, "iteration_s"))) {
+        return 3;
+    }
+    if (json_array_size(json_object_get(e->plan, "violations")) > 0) {
+        return 2;
+    }
+    bool exact = !json_is_false(json_object_get(json_object_get(e->plan, "simulated"), "exact"));
+    return exact || allow_stale ? 0 : 1;
+}
+
+/** Stable insertion sort: by class, then by the objective's figure, then by the order given. */
+static void rank(struct comparison *c)
+{
+    const struct hv_objective *o = &c->inputs.job.job.objective;
+    const char *key = o->minimize == HV_MIN_COST ? "usd_per_Mtoken" : "iteration_s";
+    for (size_t i = 1; i < c->n; i++) {
+        struct entry x = c->entries[i];
+        int cls = rank_class(&x, o->allow_stale);
+        double v = hv_or(figure(&x, key), HUGE_VAL);
+        size_t k = i;
+        while (k > 0) {
+            int other = rank_class(&c->entries[k - 1], o->allow_stale);
+            double w = hv_or(figure(&c->entries[k - 1], key), HUGE_VAL);
+            if (other < cls || (other == cls && w <= v)) {
+                break;
+            }
+            c->entries[k] = c->entries[k - 1];
+            k--;
+        }
+        c->entries[k] = x;
+    }
+}
+
+static json_t *rows_json(const struct comparison *c)
+{
+    json_t *rows = json_array();
+    for (size_t i = 0; i < c->n; i++) {
+        const struct entry *e = &c->entries[i];
+        json_t *row = json_object();
+        json_object_set_new(row, "strategy", json_string(e->strategy));
+        json_object_set_new(row, "applies", json_boolean(e->applies));
+        if (e->plan == NULL && e->reason != NULL) {
+            json_object_set_new(row, "reason", json_string(e->reason));
+        }
+        if (e->plan != NULL) {
+            json_object_set(row, "plan", e->plan);
+            json_object_set(row, "simulated", json_object_get(e->plan, "simulated"));
+            json_t *claimed = json_object_get(e->plan, "claimed");
+            if (claimed != NULL) {
+                json_object_set(row, "claimed", claimed);
+            }
+        }
+        json_array_append_new(rows, row);
+    }
+    json_t *out = json_object();
+    json_object_set_new(out, "rows", rows);
+    return out;
+}
+
+static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
+{
+    if (e->plan == NULL) {
+        hv_str_addf(out, " -  %-14s %s%s\n", e->strategy,
+                    e->applies ? "" : "does not apply: ", e->reason);
+        return;
+    }
+    char it[HV_FMT_CAP], tok[HV_FMT_CAP], mfu[HV_FMT_CAP], bub[HV_FMT_CAP], bound[HV_FMT_CAP],
+        gap[HV_FMT_CAP], usd[HV_FMT_CAP], claim[HV_FMT_CAP];
+    const json_t *claimed = json_object_get(json_object_get(e->plan, "claimed"), "iteration_s");
+    bool exact = !json_is_false(json_object_get(json_object_get(e->plan, "simulated"), "exact"));
+    bool broken = json_array_size(json_object_get(e->plan, "violations")) > 0;
+    hv_str_addf(out, "%2zu%s %-14s %9s %12s %7s %7s %9s %8s %7s %9s%s\n", rank, broken ? "!" : " ",
+                e->strategy, hv_fmt_seconds(it, sizeof it, figure(e, "iteration_s")),
+                hv_fmt_count(tok, sizeof tok, figure(e, "tokens_per_s")),
+                hv_fmt_percent(mfu, sizeof mfu, figure(e, "mfu")),
+                hv_fmt_percent(bub, sizeof bub, figure(e, "bubble")),
+                hv_fmt_seconds(bound, sizeof bound, figure(e, "bound_s")),
+                hv_fmt_percent(gap, sizeof gap, figure(e, "gap")),
+                hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3),
+                hv_fmt_seconds(claim, sizeof claim,
+                               claimed != NULL ? json_number_value(claimed) : HV_UNKNOWN),
+                exact ? "" : "  stale");
+}
+
+static enum hv_status show(const struct hv_args *args, const struct comparison *c,
+                           struct hv_err *err)
+{
+    if (hv_args_has(args, "json")) {
+        return hv_cli_print_json(rows_json(c), err);
+    }
+    struct hv_str out = {0};
+    hv_str_addf(&out, "    %-14s %9s %12s %7s %7s %9s %8s %7s %9s\n", "strategy", "iteration",
+                "tokens/s", "MFU", "bubble", "bound", "gap", "$/Mtok", "claimed");
+    for (size_t i = 0; i < c->n; i++) {
+        add_row(&c->entries[i], i + 1, &out);
+    }
+    enum hv_status st = hv_cli_print(&out, err);
+    hv_str_free(&out);
+    return st;
+}
+
+static enum hv_status compare(struct comparison *c, struct hv_args *args, struct hv_err *err)
+{
+    enum hv_status st =
+        hv_inputs_read(&c->inputs, hv_args_text(args, "cluster", NULL),
+                       hv_args_text(args, "model", NULL), hv_args_text(args, "job", NULL), err);
+    st = st == HV_OK ? hv_plugins_read(&c->plugins, err) : st;
+    st = st == HV_OK ? choose(c, args, err) : st;
+    if (st != HV_OK) {
+        return st;
+    }
+    struct hv_pool_config config = {
+        .n_workers = (size_t)hv_args_number(args, "jobs", 0), .on_event = on_event, .ctx = c};
+    struct hv_pool *pool = hv_pool_new(&config);
+    hv_interrupt_catch();
+    st = submit_all(c, args, pool, err);
+    bool cancelled = st == HV_OK && run_pool(c, pool);
+    hv_pool_free(pool);
+    if (st != HV_OK) {
+        return st;
+    }
+    rank(c);
+    st = show(args, c, err);
+    if (st == HV_OK && cancelled) {
+        return hv_err_set(err, HV_ESTOPPED,
+                          "interrupted: strategies that had not ended show their best so far");
+    }
+    bool any = false;
+    for (size_t i = 0; i < c->n; i++) {
+        any = any || c->entries[i].plan != NULL;
+    }
+    return st == HV_OK && !any ? hv_err_set(err, HV_ENO, "no strategy has a plan for these inputs")
+                               : st;
+}
+
+enum hv_status hv_cli_compare(struct hv_args *args, struct hv_err *err)
+{
+    struct comparison c = {.n = 0};
+    enum hv_status st = compare(&c, args, err);
+    for (size_t i = 0; i < c.n; i++) {
+        json_decref(c.entries[i].plan);
+        free(c.entries[i].reason);
+    }
+    hv_plugins_free(&c.plugins);
+    hv_inputs_free(&c.inputs);
+    return st;
+}

@@ -1,0 +1,18 @@
+/** Options of strategies as the command line gives them: `-o KEY=VALUE`, `-o NAME.KEY=VALUE`. */
+#ifndef HV_UI_CLI_RUN_OPTIONS_H
+#define HV_UI_CLI_RUN_OPTIONS_H
+
+#include "scripting/plugin.h"
+#include "ui/session/command.h"
+
+/**
+ * Options for one strategy or composition: {"id": {key: value}} for every part. A text without NAME
+ * goes to every part that has the key. *out: owner is the caller.
+ * @param strict  a key that no part has is an error; else it is left out (compare gives options to
+ * many strategies) Errors: HV_EUSAGE naming the option, HV_EUSAGE for an unknown strategy.
+ */
+enum hv_status hv_cli_run_options(const struct hv_plugins *plugins, const char *strategy,
+                                  const char *const *texts, size_t n, bool strict, json_t **out,
+                                  struct hv_err *err) HV_NODISCARD;
+
+#endif

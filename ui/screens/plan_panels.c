@@ -1,0 +1,395 @@
+/** Panels of the Plans screen: what a plan's time and memory go into, two plans side by side, and
+ * the scatter. Keeps no state. */
+#include "ui/screens/plan_panels.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver/base/units.h"
+
+/* Shares of the iteration below this are left out of the breakdown. */
+#define LEAST_SHARE 0.0005
+
+/** One line of a panel: a heading, words (frac unknown), or a bar. */
+struct line {
+    char name[40], text[400];
+    double frac;
+    unsigned style;
+};
+
+struct lines {
+    HV_VEC(struct line) v;
+};
+
+static struct line *add_line(struct lines *ls, const char *name, double frac, unsigned style)
+{
+    struct line l = {.frac = frac, .style = style};
+    (void)snprintf(l.name, sizeof l.name, "%s", name);
+    hv_vec_push(&ls->v, l);
+    return &ls->v.items[ls->v.n - 1];
+}
+
+static void add_words(struct lines *ls, const char *text, unsigned style)
+{
+    struct line *l = add_line(ls, "", HV_UNKNOWN, style);
+    (void)snprintf(l->text, sizeof l->text, "%s", text);
+}
+
+static void add_claim(struct lines *ls, const struct hv_plan_facts *f)
+{
+    char claimed[HV_FMT_CAP], judged[HV_FMT_CAP], text[160];
+    double c = hv_plan_value(f, HV_PLAN_CLAIMED), x = hv_plan_value(f, HV_PLAN_ITERATION);
+    if (!hv_known(c)) {
+        return;
+    }
+    (void)snprintf(text, sizeof text, "claimed %s/iter, simulated %s (%+.1f%%)",
+                   hv_fmt_seconds(claimed, sizeof claimed, c),
+                   hv_fmt_seconds(judged, sizeof judged, x), (x / c - 1) * 100);
+    add_words(ls, text, HV_STYLE_TEXT);
+}
+
+static void add_breakdown(struct lines *ls, const struct hv_verdict *v)
+{
+    char s[HV_FMT_CAP], pc[HV_FMT_CAP];
+    double all = v->metrics.iteration_s;
+    if (!hv_known(all) || all <= 0) {
+        return;
+    }
+    add_words(ls, "where the iteration goes", HV_STYLE_HEADER);
+    for (size_t i = 0; i < HV_BREAKDOWN_N; i++) {
+        double frac = v->metrics.breakdown_s[i] / all;
+        if (!(frac >= LEAST_SHARE)) {
+            continue;
+        }
+        unsigned style = i == HV_TIME_BUBBLE || i == HV_TIME_IMBALANCE ? HV_STYLE_DIM
+                         : i == HV_TIME_COMPUTE                        ? HV_STYLE_GOOD
+                                                                       : HV_STYLE_BAR;
+        struct line *l = add_line(ls, hv_breakdown_name((enum hv_breakdown)i), frac, style);
+        (void)snprintf(l->text, sizeof l->text, "%s %7s", hv_fmt_percent(pc, sizeof pc, frac),
+                       hv_fmt_seconds(s, sizeof s, v->metrics.breakdown_s[i]));
+    }
+}
+
+static void add_memory(struct lines *ls, const struct hv_verdict *v)
+{
+    char used[HV_FMT_CAP], limit[HV_FMT_CAP], name[32];
+    if (v->n_memory > 0) {
+        add_words(ls, "memory per stage (worst device)", HV_STYLE_HEADER);
+    }
+    bool many = v->n_memory > 0 && v->memory[v->n_memory - 1].replica > 0;
+    for (size_t i = 0; i < v->n_memory; i++) {
+        const struct hv_stage_memory *m = &v->memory[i];
+        double frac = m->peak_bytes / m->limit_bytes;
+        if (many) {
+            (void)snprintf(name, sizeof name, "r%zu s%zu", m->replica + 1, m->stage + 1);
+        } else {
+            (void)snprintf(name, sizeof name, "s%zu", m->stage + 1);
+        }
+        struct line *l =
+            add_line(ls, name, frac, frac > 1 ? HV_STYLE_MEMORY_OVER : HV_STYLE_MEMORY);
+        (void)snprintf(l->text, sizeof l->text, "%s of %s%s",
+                       hv_fmt_bytes(used, sizeof used, m->peak_bytes),
+                       hv_fmt_bytes(limit, sizeof limit, m->limit_bytes), frac > 1 ? " !" : "");
+    }
+}
+
+static struct lines details(const struct hv_plan_facts *f)
+{
+    struct lines ls = {0};
+    struct hv_str text = {0};
+    hv_str_addf(&text, "%s%s%s", hv_row_state_name(f->row->state),
+                f->row->outdated ? ", made before an edit" : "",
+                hv_plan_fits(f)      ? ""
+                : f->verdict != NULL ? ", does not fit"
+                                     : "");
+    add_words(&ls, hv_str_cstr(&text), HV_STYLE_TEXT);
+    if (f->verdict == NULL || f->verdict->findings.n == 0) {
+        hv_str_clear(&text);
+        hv_plan_trouble(f, &text);
+        if (text.n > 0) {
+            add_words(&ls, hv_str_cstr(&text), HV_STYLE_WARNING);
+        }
+    }
+    for (size_t i = 0; f->verdict != NULL && i < f->verdict->findings.n; i++) {
+        hv_str_clear(&text);
+        hv_str_addf(&text, "! %s", f->verdict->findings.items[i].text);
+        add_words(&ls, hv_str_cstr(&text), HV_STYLE_WARNING);
+    }
+    if (f->verdict != NULL) {
+        add_claim(&ls, f);
+        add_breakdown(&ls, f->verdict);
+        add_memory(&ls, f->verdict);
+        if (f->verdict->bound_why != NULL && f->verdict->bound_why[0] != '\0') {
+            hv_str_clear(&text);
+            hv_str_addf(&text, "bound: %s", f->verdict->bound_why);
+            add_words(&ls, hv_str_cstr(&text), HV_STYLE_DIM);
+        }
+    }
+    hv_str_free(&text);
+    return ls;
+}
+
+size_t hv_plan_details_lines(const struct hv_plan_facts *f)
+{
+    struct lines ls = details(f);
+    size_t n = ls.v.n;
+    hv_vec_free(&ls.v);
+    return n;
+}
+
+static void draw_line(const struct line *l, struct hv_grid *g, struct hv_rect row)
+{
+    if (!hv_known(l->frac)) {
+        hv_grid_put_field(g, row, HV_LEFT, l->text, l->style);
+        return;
+    }
+    int text_w = hv_text_width(l->text), name_w = 10, bar_w = row.w - name_w - text_w - 2;
+    hv_grid_put_field(g, (struct hv_rect){row.x, row.y, name_w, 1}, HV_LEFT, l->name,
+                      HV_STYLE_TEXT);
+    if (bar_w > 0) {
+        hv_grid_bar(g, row.x + name_w + 1, row.y, bar_w, l->frac, l->style);
+    }
+    hv_grid_put_field(g, (struct hv_rect){row.x + row.w - text_w, row.y, text_w, 1}, HV_RIGHT,
+                      l->text, l->frac > 1 ? HV_STYLE_WARNING : HV_STYLE_TEXT);
+}
+
+static void draw_lines(struct lines *ls, size_t top, struct hv_grid *g, struct hv_rect r)
+{
+    size_t h = r.h > 0 ? (size_t)r.h : 0, last = ls->v.n > h ? ls->v.n - h : 0;
+    struct hv_rect old = hv_grid_clip(g, r);
+    top = top < last ? top : last;
+    for (size_t i = top; i < ls->v.n && i - top < h; i++) {
+        draw_line(&ls->v.items[i], g, (struct hv_rect){r.x, r.y + (int)(i - top), r.w, 1});
+    }
+    hv_grid_unclip(g, old);
+    hv_vec_free(&ls->v);
+}
+
+void hv_plan_details_draw(const struct hv_plan_facts *f, size_t top, struct hv_grid *g,
+                          struct hv_rect r)
+{
+    struct lines ls = details(f);
+    draw_lines(&ls, top, g, r);
+}
+
+/* ---- comparison ---- */
+
+/** "+41.4% slower"; "" when there is nothing to compare. */
+static void describe_change(double a, double b, enum hv_plan_field field, bool words,
+                            struct hv_str *out)
+{
+    int better = hv_plan_field_better(field);
+    if (!hv_known(a) || !hv_known(b)) {
+        return;
+    }
+    bool is_share = field == HV_PLAN_MFU || field == HV_PLAN_MEMORY || field == HV_PLAN_BUBBLE ||
+                    field == HV_PLAN_GAP;
+    if (is_share) {
+        hv_str_addf(out, "%+.1f pt", (b - a) * 100);
+    } else if (a != 0) {
+        hv_str_addf(out, "%+.1f%%", (b / a - 1) * 100);
+    }
+    if (words && better != 0 && a != b) {
+        hv_str_adds(out, (b > a) == (better > 0) ? " better" : " worse");
+    }
+}
+
+/** Puts four cells of a comparison line; the widths follow from the panel's. */
+static void put_cells(struct hv_grid *g, struct hv_rect row, const char *const cells[4],
+                      unsigned style, unsigned change_style)
+{
+    int name_w = row.w >= 60 ? 17 : 11, change_w = row.w >= 60 ? 16 : 8;
+    int value_w = (row.w - name_w - change_w - 3) / 2;
+    int x[4] = {row.x, row.x + name_w + 1, row.x + name_w + value_w + 2,
+                row.x + name_w + 2 * value_w + 3};
+    int w[4] = {name_w, value_w, value_w, change_w};
+    for (int i = 0; i < 4; i++) {
+        hv_grid_put_field(g, (struct hv_rect){x[i], row.y, w[i], 1}, HV_LEFT, cells[i],
+                          i == 3 ? change_style : style);
+    }
+}
+
+static void compare_field(const struct hv_plan_facts pair[2], enum hv_plan_field field,
+                          struct hv_grid *g, struct hv_rect row)
+{
+    struct hv_str a = {0}, b = {0}, change = {0};
+    double x = hv_plan_value(&pair[0], field), y = hv_plan_value(&pair[1], field);
+    hv_plan_text(&pair[0], field, &a);
+    hv_plan_text(&pair[1], field, &b);
+    describe_change(x, y, field, row.w >= 60, &change);
+    bool is_word = !hv_known(x) && !hv_known(y);
+    if (is_word && strcmp(hv_str_cstr(&a), hv_str_cstr(&b)) != 0) {
+        hv_str_adds(&change, "differs");
+    }
+    int better = hv_plan_field_better(field);
+    unsigned style = better == 0 || !(x < y || x > y) ? HV_STYLE_DIM
+                     : (y > x) == (better > 0)        ? HV_STYLE_GOOD
+                                                      : HV_STYLE_WARNING;
+    const char *cells[4] = {hv_plan_field_name(field), hv_str_cstr(&a), hv_str_cstr(&b),
+                            hv_str_cstr(&change)};
+    put_cells(g, row, cells, HV_STYLE_TEXT, style);
+    hv_str_free(&a);
+    hv_str_free(&b);
+    hv_str_free(&change);
+}
+
+/** Memory and load of stage number i of the first replica entry, "" when it has none. */
+static void describe_stage(const struct hv_plan_facts *f, size_t i, struct hv_str *out)
+{
+    char buf[HV_FMT_CAP];
+    if (f->plan == NULL || f->plan->n_replicas == 0 || i >= f->plan->replicas[0].n_stages) {
+        hv_str_adds(out, "-");
+        return;
+    }
+    const struct hv_stage *st = &f->plan->replicas[0].stages[i];
+    hv_plan_stage_layers(st, out);
+    hv_str_addf(out, " L on %zu dev", st->n_devices);
+    if (f->verdict != NULL && i < f->verdict->n_memory) {
+        hv_str_addf(out, ", %s", hv_fmt_bytes(buf, sizeof buf, f->verdict->memory[i].peak_bytes));
+    }
+}
+
+static void compare_stage(const struct hv_plan_facts pair[2], size_t i, struct hv_grid *g,
+                          struct hv_rect row)
+{
+    struct hv_str a = {0}, b = {0};
+    char name[32];
+    (void)snprintf(name, sizeof name, "stage %zu", i + 1);
+    describe_stage(&pair[0], i, &a);
+    describe_stage(&pair[1], i, &b);
+    bool same = strcmp(hv_str_cstr(&a), hv_str_cstr(&b)) == 0;
+    const char *cells[4] = {name, hv_str_cstr(&a), hv_str_cstr(&b), same ? "" : "differs"};
+    put_cells(g, row, cells, HV_STYLE_TEXT, HV_STYLE_DIM);
+    hv_str_free(&a);
+    hv_str_free(&b);
+}
+
+static size_t count_stages(const struct hv_plan_facts *f)
+{
+    return f->plan != NULL && f->plan->n_replicas > 0 ? f->plan->replicas[0].n_stages : 0;
+}
+
+void hv_plan_compare_draw(const struct hv_plan_facts pair[2], size_t top, struct hv_grid *g,
+                          struct hv_rect r)
+{
+    if (r.h < 2 || r.w < 24) {
+        return;
+    }
+    struct hv_rect old = hv_grid_clip(g, r);
+    const char *head[4] = {"FIELD", pair[0].row->name, pair[1].row->name, "CHANGE"};
+    put_cells(g, (struct hv_rect){r.x, r.y, r.w, 1}, head, HV_STYLE_HEADER, HV_STYLE_HEADER);
+    size_t n0 = count_stages(&pair[0]), n1 = count_stages(&pair[1]);
+    size_t n_fields = HV_PLAN_STATE - HV_PLAN_ITERATION + 1, n = n_fields + (n0 > n1 ? n0 : n1);
+    size_t h = (size_t)r.h - 1, last = n > h ? n - h : 0;
+    top = top < last ? top : last;
+    for (size_t i = top; i < n && i - top < h; i++) {
+        struct hv_rect row = {r.x, r.y + 1 + (int)(i - top), r.w, 1};
+        if (i < n_fields) {
+            compare_field(pair, (enum hv_plan_field)(HV_PLAN_ITERATION + i), g, row);
+        } else {
+            compare_stage(pair, i - n_fields, g, row);
+        }
+    }
+    hv_grid_unclip(g, old);
+}
+
+/* ---- scatter ---- */
+
+/** Points and marks of a scatter; freed by the caller. */
+struct dots {
+    struct hv_point *points;
+    char *marks;
+    uint32_t *ids;
+    size_t n;
+};
+
+/** Shares are shown in percent. */
+static double axis_value(const struct hv_plan_facts *f, enum hv_plan_field axis)
+{
+    double x = hv_plan_value(f, axis);
+    bool is_share = axis == HV_PLAN_MEMORY || axis == HV_PLAN_BUBBLE || axis == HV_PLAN_MFU;
+    return is_share ? x * 100 : x;
+}
+
+static struct dots make_dots(const struct hv_plan_scatter *s)
+{
+    struct dots d = {hv_xcalloc(s->n + 1, sizeof *d.points), hv_xcalloc(s->n + 1, 1),
+                     hv_xcalloc(s->n + 1, sizeof *d.ids), 0};
+    for (int pass = 0; pass < 2; pass++) { /* the selected one last, on top */
+        for (size_t i = 0; i < s->n; i++) {
+            const struct hv_plan_facts *f = &s->facts[i];
+            struct hv_point p = {axis_value(f, s->axes[0]), axis_value(f, s->axes[1])};
+            bool selected = f->row->id == s->selected;
+            if (!hv_known(p.x) || !hv_known(p.y) || selected != (pass == 1)) {
+                continue;
+            }
+            d.points[d.n] = p;
+            d.ids[d.n] = f->row->id;
+            d.marks[d.n++] = selected                                           ? '@'
+                             : !hv_plan_fits(f)                                 ? 'x'
+                             : hv_plan_is_dominated(f, s->facts, s->n, s->axes) ? 'o'
+                                                                                : 'P';
+        }
+    }
+    return d;
+}
+
+static void free_dots(struct dots *d)
+{
+    free(d->points);
+    free(d->marks);
+    free(d->ids);
+}
+
+static struct hv_chart make_chart(const struct dots *d, const struct hv_plan_scatter *s,
+                                  struct hv_series *series)
+{
+    *series = (struct hv_series){.points = d->points,
+                                 .n = d->n,
+                                 .kind = HV_CHART_DOTS,
+                                 .style = HV_STYLE_BAR,
+                                 .mark = 'o',
+                                 .marks = d->marks};
+    return (struct hv_chart){.series = series,
+                             .n_series = 1,
+                             .x_min = HV_UNKNOWN,
+                             .x_max = HV_UNKNOWN,
+                             .y_min = HV_UNKNOWN,
+                             .y_max = HV_UNKNOWN,
+                             .x_label = hv_plan_field_name(s->axes[0])};
+}
+
+void hv_plan_scatter_draw(const struct hv_plan_scatter *s, struct hv_grid *g, struct hv_rect r)
+{
+    struct dots d = make_dots(s);
+    struct hv_series series;
+    struct hv_chart chart = make_chart(&d, s, &series);
+    if (d.n > 0) {
+        hv_chart_draw(g, r, &chart);
+    } else {
+        hv_grid_put_field(g, (struct hv_rect){r.x, r.y, r.w, 1}, HV_LEFT,
+                          "no plan has both figures yet", HV_STYLE_DIM);
+    }
+    free_dots(&d);
+}
+
+uint32_t hv_plan_scatter_hit(const struct hv_plan_scatter *s, struct hv_rect r, int x, int y)
+{
+    struct dots d = make_dots(s);
+    struct hv_series series;
+    struct hv_chart chart = make_chart(&d, s, &series);
+    uint32_t best = 0;
+    int nearest = 4;
+    for (size_t i = 0; i < d.n; i++) {
+        int cx, cy;
+        if (hv_chart_cell(r, &chart, d.points[i], &cx, &cy) && abs(cy - y) <= 1 &&
+            abs(cx - x) + abs(cy - y) < nearest) {
+            nearest = abs(cx - x) + abs(cy - y);
+            best = d.ids[i];
+        }
+    }
+    free_dots(&d);
+    return best;
+}

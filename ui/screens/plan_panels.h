@@ -1,0 +1,31 @@
+/** The panels under the plans table: details, comparison and scatter. Drawing only. */
+#ifndef HV_UI_SCREENS_PLAN_PANELS_H
+#define HV_UI_SCREENS_PLAN_PANELS_H
+
+#include "ui/screens/plan_facts.h"
+
+/**
+ * Draws why, breakdown bars and memory per stage of one plan, from line `top` on (clamped).
+ * O(lines).
+ */
+void hv_plan_details_draw(const struct hv_plan_facts *f, size_t top, struct hv_grid *g,
+                          struct hv_rect r);
+/** Lines that the details have. */
+size_t hv_plan_details_lines(const struct hv_plan_facts *f);
+/** Draws two plans side by side: field, A, B, change; then their stages; from line `top` on. */
+void hv_plan_compare_draw(const struct hv_plan_facts pair[2], size_t top, struct hv_grid *g,
+                          struct hv_rect r);
+
+/** A scatter of plans over two fields. */
+struct hv_plan_scatter {
+    const struct hv_plan_facts *facts;
+    size_t n;
+    uint32_t selected; /**< row id drawn as '@', 0 = none */
+    enum hv_plan_field axes[2];
+};
+/** Draws it: 'P' on the front, 'o' others, 'x' with violations, '@' the selected one. O(n²). */
+void hv_plan_scatter_draw(const struct hv_plan_scatter *s, struct hv_grid *g, struct hv_rect r);
+/** Row id of the dot nearest to a cell (at most 3 columns and 1 row away), or 0. */
+uint32_t hv_plan_scatter_hit(const struct hv_plan_scatter *s, struct hv_rect r, int x, int y);
+
+#endif

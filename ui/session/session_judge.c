@@ -1,0 +1,119 @@
+/*
+ * Figures of rows: plans are built and judged when somebody asks, once per state of the documents.
+ * Not for their order (session_rows.c).
+ */
+#include "ui/session/session_int.h"
+
+#include "solver/base/units.h"
+#include <string.h>
+
+struct hv_cost *hv_session_cost(struct hv_session *s)
+{
+    if (s->cost == NULL || s->cost_epoch != s->epoch) {
+        hv_cost_free(s->cost);
+        s->cost = hv_cost_new(s->inputs.cluster.cluster, s->inputs.model.model, &s->inputs.job.job);
+        s->cost_epoch = s->epoch;
+    }
+    return s->cost;
+}
+
+struct hv_bound hv_session_bound(struct hv_session *s)
+{
+    if (s->bound_epoch != s->epoch) {
+        hv_arena_free(&s->bound_arena);
+        s->bound = (struct hv_bound){.iteration_s = HV_UNKNOWN, .why = ""};
+        hv_eval_bound(hv_session_cost(s), &s->bound_arena, &s->bound);
+        s->bound_epoch = s->epoch;
+    }
+    return s->bound;
+}
+
+void hv__session_judged_free(struct hv__judged *j)
+{
+    hv_plan_doc_free(&j->plan);
+    hv_arena_free(&j->arena);
+    hv_arena_free(&j->timeline_arena);
+    *j = (struct hv__judged){0};
+}
+
+/* Builds the plan against the documents as they are now, unless that was done. */
+static void build_plan(struct hv_session *s, struct hv__row *r)
+{
+    struct hv__judged *j = &r->judged;
+    if (j->epoch == s->epoch && j->plan_tree == r->plan)
+        return;
+    hv__session_judged_free(j);
+    j->epoch = s->epoch;
+    j->plan_tree = r->plan;
+    struct hv_json json = {0};
+    hv_json_wrap(&json, json_incref(r->plan), r->name);
+    j->has_plan = hv_plan_doc_build(&j->plan, json, s->inputs.cluster.cluster, &j->err) == HV_OK;
+}
+
+/* Keeps the timelines of the last few rows only: they are the large part of a verdict. */
+static void keep_timeline(struct hv_session *s, struct hv__row *r)
+{
+    size_t at = 0;
+    while (at < HV__TIMELINES - 1 && s->timelines[at] != r->pub.id)
+        at++;
+    if (s->timelines[at] != r->pub.id) {
+        struct hv__row *old = hv__session_row_any(s, s->timelines[at]);
+        if (old != NULL) {
+            hv_arena_free(&old->judged.timeline_arena);
+            old->judged.has_timeline = false;
+        }
+    }
+    memmove(&s->timelines[1], &s->timelines[0], at * sizeof s->timelines[0]);
+    s->timelines[0] = r->pub.id;
+}
+
+static bool judge(struct hv_session *s, struct hv__row *r, bool timeline)
+{
+    struct hv__judged *j = &r->judged;
+    bool *has = timeline ? &j->has_timeline : &j->has_verdict;
+    if (timeline)
+        keep_timeline(s, r);
+    if (*has || j->err.status != HV_OK)
+        return *has;
+    struct hv_eval_options o = {.timeline = timeline};
+    *has = hv_eval(hv_session_cost(s), j->plan.plan, &o, timeline ? &j->timeline_arena : &j->arena,
+                   timeline ? &j->with_timeline : &j->verdict, &j->err) == HV_OK;
+    return *has;
+}
+
+/* The row with its plan built, or NULL and why. */
+static struct hv__row *planned(struct hv_session *s, uint32_t id, struct hv_err *err)
+{
+    struct hv__row *r = hv__session_row_any(s, id);
+    if (r == NULL || r->deleted)
+        hv_err_set(err, HV_EUSAGE, "there is no row %u", id);
+    else if (r->plan == NULL)
+        hv_err_set(err, HV_ENO, "%s has no plan%s%s", r->name, r->reason[0] ? ": " : "", r->reason);
+    else
+        build_plan(s, r);
+    if (r == NULL || r->deleted || r->plan == NULL)
+        return NULL;
+    if (!r->judged.has_plan && err != NULL)
+        *err = r->judged.err;
+    return r->judged.has_plan ? r : NULL;
+}
+
+const struct hv_plan *hv_session_plan(struct hv_session *s, uint32_t id, struct hv_err *err)
+{
+    struct hv__row *r = planned(s, id, err);
+    return r != NULL ? r->judged.plan.plan : NULL;
+}
+
+const struct hv_verdict *hv_session_verdict(struct hv_session *s, uint32_t id, bool timeline,
+                                            struct hv_err *err)
+{
+    struct hv__row *r = planned(s, id, err);
+    if (r == NULL)
+        return NULL;
+    if (!judge(s, r, timeline)) {
+        if (err != NULL)
+            *err = r->judged.err;
+        return NULL;
+    }
+    return timeline ? &r->judged.with_timeline : &r->judged.verdict;
+}
