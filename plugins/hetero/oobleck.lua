@@ -376,6 +376,7 @@ end
 
 local function replan(ctx, made, lost)
   local sequence, gone, is_lost = sequence_of(ctx), {}, {}
+  made = prices.table_of(made)
   for _, id in ipairs(lost) do
     is_lost[id] = true
   end
@@ -430,6 +431,7 @@ local function pipeline_time(stage_s, micro_batches)
 end
 
 local function claim(made, ctx)
+  made = prices.table_of(made)
   local slowest = 0
   for r, replica in ipairs(made.replicas) do
     local stage_s = {}
