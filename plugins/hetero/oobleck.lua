@@ -2,7 +2,7 @@
 local layout = require "layout"
 
 local OPTIONS_MAX = 24   -- mixes of templates that are planned
-local STAGES_EXACT = 12  -- up to here the paper's own objective is solved exactly
+local EXACT_WORK = 30000 -- stages x layers^2 up to which the paper's own objective is solved exactly
 
 -- All ways to write `total` as a sum of the sizes with at least `least` summands: list of {size = count}.
 local function mixes(sizes, total, least, cap)
@@ -27,11 +27,12 @@ local function mixes(sizes, total, least, cap)
   return list
 end
 
--- The time of a template as the paper's code counts it: sum + (2S + k + 1) * slowest + sum from the slowest on.
+-- The time of a template as the paper's code counts it: sum + (2S + k + 1) * slowest + sum from the slowest on. Large
+-- templates minimise sum + 3S * slowest, which differs only in where the slowest stage is.
 local function template(n, load, memory, capacity)
   local s = #load
   local q = { n = n, parts = s, load = load, memory = memory, capacity = capacity }
-  if s <= STAGES_EXACT then q.weights = { 2 * s + 1, 1, 1 } else q.sum, q.max = 1, 3 * s end
+  if s * n * n <= EXACT_WORK then q.weights = { 2 * s + 1, 1, 1 } else q.sum, q.max = 1, 3 * s end
   return hv.opt.partition(q)
 end
 
@@ -179,7 +180,14 @@ local function size_lists(ctx, nodes)
   table.sort(memory, function(a, b) return a > b end)
   local n0, sum = 0, 0
   while n0 < n and sum < needs do n0 = n0 + 1 sum = sum + memory[n0] end
-  if sum < needs then return {}, sum, needs end
+  if sum < needs then
+    return {}, string.format("a pipeline needs %s for weights and states, all nodes together have %s", layout.gib(needs),
+      layout.gib(sum))
+  end
+  if n < n0 * (faults + 1) then
+    return {}, string.format("%d pipelines (faults + 1) of at least %d nodes (%s for weights and states each), %d nodes can be used",
+      faults + 1, n0, layout.gib(needs), n)
+  end
   if n <= 12 then
     local sizes = {}
     for s = n0, n - faults * n0 do sizes[#sizes + 1] = s end
@@ -188,7 +196,7 @@ local function size_lists(ctx, nodes)
       for s, c in pairs(mix) do for _ = 1, c do list[#list + 1] = s end end
       lists[#lists + 1] = list
     end
-    return lists, sum, needs
+    return lists
   end
   local k, most = math.max(faults + 1, n // 16), n // n0
   while k <= most and #lists < OPTIONS_MAX do
@@ -197,31 +205,32 @@ local function size_lists(ctx, nodes)
     lists[#lists + 1] = list
     k = math.max(k + 1, k * 5 // 4)
   end
-  return lists, sum, needs
+  return lists
 end
 
 local function plan(ctx)
   local devices, why = layout.devices(ctx)
   if not devices then return nil, why end
   local nodes, st = layout.nodes(devices), prices(ctx)
-  local lists, has, needs = size_lists(ctx, nodes)
-  local best, best_s, reason = nil, math.huge, nil
+  local lists, reason = size_lists(ctx, nodes)
+  local best, best_s = nil, math.huge
   for i, sizes in ipairs(lists) do
     for _, recompute in ipairs { "none", "full" } do
       if hv.stopping() then break end
       local verdict, text, handle = try(ctx, st, nodes, sizes, recompute)
-      if text then
-        reason = reason or text
-      elseif verdict.iteration_s < best_s then
-        best, best_s = handle, verdict.iteration_s
-        hv.incumbent(handle)
+      if not text then
+        if verdict.iteration_s < best_s then
+          best, best_s = handle, verdict.iteration_s
+          hv.incumbent(handle)
+        end
+        break -- recomputing costs time and is only for what does not fit
       end
+      reason = reason or text
     end
     hv.progress(i / #lists)
   end
   if best then return best end
-  return nil, reason or string.format("%d pipelines (faults + 1) need %s for weights and states, the nodes have %s",
-    ctx.options.faults + 1, layout.gib(needs * (ctx.options.faults + 1)), layout.gib(has))
+  return nil, reason or "stopped before the first plan"
 end
 
 return {
