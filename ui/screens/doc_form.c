@@ -357,6 +357,12 @@ static bool opens_list(const struct hv_doc_form *f, struct hv_key k)
            d->n_choices > MANY_CHOICES && open;
 }
 
+static bool is_figure(struct hv_key k)
+{
+    return k.code == HV_KEY_CHAR && k.mods == 0 &&
+           ((k.cp >= '0' && k.cp <= '9') || k.cp == '-' || k.cp == '.');
+}
+
 static unsigned key_event(struct hv_doc_form *f, struct hv_app *app, struct hv_session *s,
                           struct hv_key k)
 {
@@ -368,6 +374,9 @@ static unsigned key_event(struct hv_doc_form *f, struct hv_app *app, struct hv_s
     if (opens_list(f, k)) {
         hv_doc_pick_open(f);
         return done;
+    }
+    if (!f->form.editing && is_figure(k)) {
+        return 0; /* digits switch screens here as everywhere */
     }
     bool was_editing = f->form.editing;
     struct hv_field *d = f->form.n_fields > 0 ? &f->fields[f->form.cursor] : NULL;
