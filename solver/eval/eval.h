@@ -127,7 +127,10 @@ struct hv_verdict {
     size_t n_memory;
     struct hv_stage_metrics *stages; /**< likewise */
     size_t n_stages;
-    const char *bound_why;        /**< one sentence */
+    const char *bound_why; /**< one sentence */
+    /** Knobs of the plan that the judge only approximates: "replicas[0].stages[1].deal: …". */
+    const char **approximated;
+    size_t n_approximated;
     struct hv_timeline *timeline; /**< NULL unless asked for */
 };
 

@@ -68,6 +68,7 @@
     X(CLUSTER_PRICES,   "cluster-prices",     "cluster",    "$",                  "Prices",   "price catalogue") \
     X(MODEL_TABLE,      "model-table",        "model",      "t",                  "Unfold",   "unfold or fold all layers") \
     X(MODEL_CHECKS,     "model-checks",       "model",      "c",                  "Checks",   "show the checks alone, or with the memory preview") \
+    X(STRATEGY_RUN,     "strategy-run",       "strategies", "<Enter>",            "Run",      "run the strategy with its parameters") \
     X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "put the strategy into the queue and go to the next") \
     X(STRATEGY_PARAMS,  "strategy-params",    "strategies", "p",                  "Params",   "edit the parameters of the strategy") \
     X(STRATEGY_RUN_ALL, "strategy-run-all",   "strategies", "A",                  "Run all",  "run every strategy with its parameters") \

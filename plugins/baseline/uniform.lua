@@ -1,0 +1,182 @@
+--- What most people do today: every device counts the same, layers and batch are split evenly,
+-- and the degrees are searched. On unequal devices the slowest one sets the pace.
+-- Search: tp (powers of two inside a node) x pp x dp x micro-batch x recompute x zero, ranked by
+-- Eq-P (sum of stage times + (M - 1) x the largest) and an all-reduce; the best few are simulated.
+local layout = require "layout"
+local prices = require "prices"
+
+--- Largest dp' <= dp whose share of the global batch is whole; devices beyond it stay unused.
+local function usable_dp(global, dp, micro_batch)
+  for d = dp, 1, -1 do
+    if global % (d * micro_batch) == 0 then
+      return d
+    end
+  end
+end
+
+--- Pipeline depths worth trying on n tensor-parallel groups: divisors of it, and powers of two.
+local function depths(n, n_layers)
+  local seen, list = {}, {}
+  for _, set in ipairs { layout.divisors(n), layout.powers(n) } do
+    for _, d in ipairs(set) do
+      if d <= n_layers and not seen[d] then
+        seen[d] = true
+        list[#list + 1] = d
+      end
+    end
+  end
+  table.sort(list)
+  return list
+end
+
+--- Slowest device kinds of the blocks of devices that the stages take: a list of kinds per stage.
+local function stage_kinds(devices, pp, size)
+  local kinds = {}
+  for s = 1, pp do
+    local seen, list = {}, {}
+    for i = (s - 1) * size + 1, s * size do
+      local d = devices[i]
+      if not seen[d.kind] then
+        seen[d.kind] = true
+        list[#list + 1] = d
+      end
+    end
+    kinds[s] = list
+  end
+  return kinds
+end
+
+--- Eq-P and memory of one candidate: seconds, and GiB above the limit of the worst stage (or <= 0).
+local function rate(ctx, c)
+  local ranges = layout.ranges(c.counts)
+  local stage_s, over, sync_s = {}, -math.huge, 0
+  for s = 1, c.pp do
+    local from, to = ranges[s][1] + 1, ranges[s][2]
+    stage_s[s] = 0
+    for _, d in ipairs(c.kinds[s]) do
+      local chain = prices.chain(ctx, d.kind, c)
+      stage_s[s] = math.max(stage_s[s], prices.time(chain, from, to))
+      local need = prices.bytes(ctx, chain, from, to, {
+        in_flight = math.min(c.pp - s + 1, c.micro_batches), zero = c.zero, holders = c.dp,
+      })
+      over = math.max(over, need - prices.capacity(ctx, d))
+    end
+    if c.dp > 1 then
+      local first = c.devices[(s - 1) * c.tp * c.dp + 1]
+      local last = c.devices[s * c.tp * c.dp]
+      local chain = prices.chain(ctx, first.kind, c)
+      local bytes = prices.gradient_bytes(ctx, chain, from, to)
+      local link = ctx.cluster:link(first.id, last.id)
+      sync_s = math.max(sync_s,
+        2 * (c.dp - 1) / c.dp * bytes * c.tp / link.bandwidth_bytes_per_s)
+    end
+  end
+  return layout.pipeline_s(stage_s, c.micro_batches) + sync_s, over
+end
+
+local function candidates_of(ctx, devices)
+  local layers = ctx.model:layers()
+  local node = layout.node_size(layout.nodes(devices))
+  local global, list = ctx.job.global_batch, {}
+  local ids = {}
+  for i, d in ipairs(devices) do
+    ids[i] = d.id
+  end
+  local function try(tp, pp, dp, micro_batch, kinds)
+    for _, recompute in ipairs { "none", "selective", "full" } do
+      for zero = 0, dp > 1 and 1 or 0 do
+        local c = {
+          tp = tp, pp = pp, dp = dp, cp = 1, ep = 1, chunks = 1, zero = zero, ids = ids,
+          devices = devices, kinds = kinds, recompute = recompute, micro_batch = micro_batch,
+          micro_batches = global // (dp * micro_batch), sequence_parallel = tp > 1,
+          counts = layout.even(#layers, pp), schedule = "1f1b", rank = #list + 1,
+        }
+        c.claim_s, c.over = rate(ctx, c)
+        c.build = function()
+          return layout.grid(ctx, c)
+        end
+        list[#list + 1] = c
+      end
+    end
+  end
+  for _, tp in ipairs(layout.powers(node)) do
+    if node % tp == 0 and layout.tp_fits(layers, tp) then
+      local groups = #devices // tp
+      for _, pp in ipairs(depths(groups, #layers)) do
+        for _, micro_batch in ipairs(layout.powers(math.min(16, global))) do
+          local dp = usable_dp(global, groups // pp, micro_batch)
+          if dp then
+            try(tp, pp, dp, micro_batch, stage_kinds(devices, pp, tp * dp))
+          end
+        end
+      end
+    end
+  end
+  return list
+end
+
+local function plan(ctx)
+  local devices = layout.devices(ctx)
+  if #devices == 0 then
+    return nil, ("no device of the cluster computes in %s"):format(ctx.job.precision)
+  end
+  local all = candidates_of(ctx, devices)
+  local fitting, least = {}, nil
+  for _, c in ipairs(all) do
+    if c.over <= 0 then
+      fitting[#fitting + 1] = c
+    elseif not least or c.over < least.over then
+      least = c
+    end
+  end
+  if #fitting == 0 then -- the nearest miss says by how much
+    fitting[1] = least
+  end
+  local best, reason = layout.best(fitting, ctx.options.tries)
+  if not best then
+    return nil, reason
+  end
+  return best
+end
+
+--- Eq-P with the stage times of the plan, as the catalogue writes it for GPipe and 1F1B.
+local function claim(made, ctx)
+  made = prices.table_of(made)
+  local r = made.replicas[1]
+  local stage_s = {}
+  for s in ipairs(r.stages) do
+    local pass = prices.stage(ctx, made, 1, s)
+    stage_s[s] = pass.forward_s + pass.backward_s
+  end
+  local total, max = layout.pipeline_s(stage_s, r.micro_batches)
+  return {
+    iteration_s = total, formula = "Eq-P: sum of stage times + (M - 1) x the slowest stage",
+    terms = { slowest_stage_s = max, micro_batches = r.micro_batches },
+  }
+end
+
+local function selftest(t)
+  local src = "arithmetic"
+  t.equal("even split of 10 on 4", table.concat(layout.even(10, 4), ","), "3,3,2,2", src)
+  t.equal("divisors of 12", table.concat(layout.divisors(12), ","), "1,2,3,4,6,12", src)
+  t.equal("32 devices of batch 256", usable_dp(256, 32, 1), 32, src)
+  t.equal("largest usable subset of 28", usable_dp(256, 28, 2), 16, src)
+  t.near("Eq-P F=[1,2] B=[2,4] M=4", layout.pipeline_s({ 3, 6 }, 4), 27, 0, "catalogue: Eq-P")
+  t.equal("depths on 12 groups", table.concat(depths(12, 6), ","), "1,2,3,4,6", src)
+  local kinds = stage_kinds({ { kind = "a" }, { kind = "a" }, { kind = "b" }, { kind = "a" } }, 2, 2)
+  t.equal("a mixed stage has two kinds", #kinds[2], 2, src)
+end
+
+return {
+  api = 1, id = "uniform", title = "Uniform grid", kind = "baseline",
+  system = "Megatron-LM with searched degrees", reference = "arXiv:2104.04473",
+  summary = "All devices count the same: even layers, even batch, degrees by search.",
+  needs = { model = "transformer" },
+  options = {
+    { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
+      help = "how many plans that fit are simulated, best formula first" },
+  },
+  plan = plan,
+  claim = claim,
+  selftest = selftest,
+}
