@@ -26,10 +26,10 @@ enum hv_cluster_edit { HV_EDIT_GROUPS, HV_EDIT_NETWORK };
     X(MEMORY, "memory",  "MEM",    HV_RIGHT,  8, 0,  56)        \
     X(FLOPS,  "flops",   "PEAK",   HV_RIGHT,  8, 0,  66)        \
     X(INTRA,  "intra",   "INTRA",  HV_LEFT,  15, 1,  95)        \
-    X(NIC,    "nic",     "NIC",    HV_RIGHT, 10, 0,  74)        \
-    X(ZONE,   "zone",    "ZONE",   HV_LEFT,   6, 1, 100)        \
+    X(NIC,    "nic",     "NIC",    HV_RIGHT,  9, 0,  74)        \
+    X(ZONE,   "zone",    "ZONE",   HV_LEFT,   6, 1, 103)        \
     X(PRICE,  "price",   "$/H",    HV_RIGHT,  6, 0,  50)        \
-    X(SPOT,   "spot",    "SPOT",   HV_RIGHT,  6, 0,  88)        \
+    X(SPOT,   "spot",    "SPOT",   HV_RIGHT,  6, 0,  96)        \
     X(STATE,  "state",   "STATE",  HV_LEFT,   5, 0,   0)
 /* clang-format on */
 enum hv_cluster_column {

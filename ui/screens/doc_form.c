@@ -340,7 +340,7 @@ static unsigned commit(struct hv_doc_form *f, struct hv_app *app, struct hv_sess
     struct hv_err err = {0};
     if (hv_doc_form_write(f, s, i, typed, &err) != HV_OK) {
         hv_doc_form_load(f, s);
-        (void)snprintf(f->fields[i].bad, sizeof f->fields[i].bad, "not accepted: %s", err.text);
+        (void)snprintf(f->fields[i].bad, sizeof f->fields[i].bad, "not accepted: %.140s", err.text);
         hv_ui_error(app, &err);
         return HV_APP_HANDLED | HV_APP_REDRAW;
     }

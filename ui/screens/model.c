@@ -71,7 +71,7 @@ static void place(const struct hv_model_screen *v, struct hv_rect body, struct h
         return;
     }
     bool wide = hv_layout_columns(body.w) == 3;
-    const struct hv_split columns[] = {{wide ? FIELDS_W : body.w / 2 - 2, 0, 0}, {0, 1, 40}};
+    const struct hv_split columns[] = {{wide ? FIELDS_W : body.w / 2 - 4, 0, 0}, {0, 1, 40}};
     const struct hv_split rows[] = {{0, 1, 6},
                                     {body.h >= 2 * FIT_ROWS ? FIT_ROWS + 4 : FIT_ROWS - 1, 0, 0}};
     struct hv_rect halves[2], right[2];
@@ -115,8 +115,8 @@ static void status(const void *state, const void *model, struct hv_str *out)
     char buf[HV_FMT_CAP];
     struct hv_str checks = {0};
     hv_str_addf(out, "%s: ", m->name != NULL ? m->name : "model");
-    hv_str_addf(out, "%s parameters, %zu %s",
-                hv_fmt_si(buf, sizeof buf, hv_model_parameters(m), ""), m->n_blocks,
+    hv_model_count(out, hv_model_parameters(m));
+    hv_str_addf(out, " parameters, %zu %s", m->n_blocks,
                 m->kind == HV_MODEL_TRANSFORMER ? "blocks" : "layers");
     if (hv_known(flops)) {
         hv_str_addf(out, ", %s/token fwd+bwd",
@@ -142,7 +142,7 @@ static unsigned import_model(void *ctx, struct hv_app *app, const char *path)
     struct hv_session *s = hv_ui_session(hv_app_model(app));
     struct hv_model_doc doc = {0};
     struct hv_err err = {0};
-    char label[160], buf[HV_FMT_CAP];
+    char label[160];
     (void)ctx;
     if (hv_model_doc_read(&doc, path, &err) != HV_OK) {
         hv_ui_error(app, &err);
@@ -156,9 +156,12 @@ static unsigned import_model(void *ctx, struct hv_app *app, const char *path)
     if (hv_session_replace(s, HV_DOC_MODEL, tree, label, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {
+        struct hv_str count = {0};
+        hv_model_count(&count, parameters);
         hv_app_message(app, HV_MSG_INFO,
                        "imported %s parameters in %zu layers; u brings the old model back",
-                       hv_fmt_si(buf, sizeof buf, parameters, ""), blocks);
+                       hv_str_cstr(&count), blocks);
+        hv_str_free(&count);
     }
     return HV_APP_REDRAW;
 }

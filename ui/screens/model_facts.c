@@ -126,6 +126,7 @@ static void check_division(const struct hv_model *m, struct hv_str *out)
 
 static void check_job(const struct hv_model *m, const struct hv_job *j, struct hv_str *out)
 {
+    char buf[HV_FMT_CAP];
     if (m->max_sequence > 0 && j->sequence > m->max_sequence) {
         hv_str_addf(out, "! sequence %lld is longer than the model's %d tokens\n",
                     (long long)j->sequence, m->max_sequence);
@@ -133,8 +134,8 @@ static void check_job(const struct hv_model *m, const struct hv_job *j, struct h
         hv_str_addf(out, "  sequence %lld of at most %d tokens\n", (long long)j->sequence,
                     m->max_sequence);
     }
-    hv_str_addf(out, "  %.4g tokens per iteration\n",
-                (double)j->global_batch * (double)j->sequence);
+    hv_str_addf(out, "  %s tokens per iteration\n",
+                hv_fmt_count(buf, sizeof buf, (double)j->global_batch * (double)j->sequence));
 }
 
 static void check_devices(const struct hv_model_screen *v, struct hv_str *out)

@@ -157,9 +157,9 @@ static bool derived_text(const struct hv_session *s, const char *path, struct hv
     } else if (strcmp(path, "parts") == 0) {
         parts_text(m, out);
     } else if (strcmp(path, "parameters") == 0) {
-        add_si(out, hv_model_parameters(m), "");
+        hv_model_count(out, hv_model_parameters(m));
     } else if (strcmp(path, "active") == 0) {
-        add_si(out, hv_model_active_parameters(m), "");
+        hv_model_count(out, hv_model_active_parameters(m));
     } else if (strcmp(path, "forward") == 0) {
         add_si(out, hv_model_forward_flops(m, sequence, true) / sequence, "FLOP");
     } else {

@@ -72,6 +72,8 @@ struct hv_layer_price hv_model_price(const struct hv_model_screen *v,
                                      const struct hv_device_kind *kind, int tp);
 /** Rows for the table widget, for a panel of that width. */
 struct hv_table_source hv_model_source(const struct hv_model_screen *v);
+/** Appends a count of parameters as people say it: "8.03B", "525M"; "-" when unknown. */
+void hv_model_count(struct hv_str *out, double n);
 /** Draws the layers. */
 void hv_model_draw_layers(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r);
 /** Folds or unfolds the run under the cursor; false when it has no halves. */

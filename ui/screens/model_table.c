@@ -17,8 +17,8 @@ enum column {
     COLUMN_ACTIVATION,
     COLUMN_BACKWARD,
     COLUMN_FLOPS,
-    COLUMN_OTHERS, /* forward time on the other kinds */
-    COLUMN_N
+    COLUMN_OTHERS, /* forward time on the second kind, the third … */
+    COLUMN_N = COLUMN_OTHERS + HV_MODEL_KINDS - 1
 };
 
 static const struct hv_model *model_of(const struct hv_model_screen *v)
@@ -132,6 +132,25 @@ void hv_model_rows(struct hv_model_screen *v)
     hv_table_refresh(&v->table, &s, HV_GRID_MAX);
 }
 
+void hv_model_count(struct hv_str *out, double n)
+{
+    static const struct {
+        double unit;
+        const char *name;
+    } steps[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}};
+    for (size_t i = 0; i < HV_COUNT(steps); i++) {
+        if (n >= steps[i].unit) {
+            hv_str_addf(out, "%.3g%s", n / steps[i].unit, steps[i].name);
+            return;
+        }
+    }
+    if (hv_known(n)) {
+        hv_str_addf(out, "%.0f", n);
+    } else {
+        hv_str_addc(out, '-');
+    }
+}
+
 static struct hv_layer_price no_price(void)
 {
     return (struct hv_layer_price){HV_UNKNOWN, HV_UNKNOWN, HV_UNKNOWN, HV_UNKNOWN, HV_UNKNOWN};
@@ -243,13 +262,10 @@ static void index_cell(const struct hv_model_screen *v, const struct hv_layer_ro
     }
 }
 
-static void add_milliseconds(struct hv_str *out, double s)
+static void add_seconds(struct hv_str *out, double s)
 {
-    if (hv_known(s)) {
-        hv_str_addf(out, "%.3g ms", s / HV_MS);
-    } else {
-        hv_str_addc(out, '-');
-    }
+    char buf[HV_FMT_CAP];
+    hv_str_adds(out, hv_known(s) ? hv_fmt_seconds(buf, sizeof buf, s) : "-");
 }
 
 static void add_si(struct hv_str *out, double x, const char *unit)
@@ -272,16 +288,23 @@ static void table_cell(const void *ctx, size_t i, size_t column, struct hv_str *
         }
         return;
     }
+    if (column >= COLUMN_OTHERS) {
+        size_t k = column - COLUMN_OTHERS + 1;
+        if (k < v->n_kinds) {
+            add_seconds(out, hv_model_price(v, row, v->kinds[k], 1).forward_s);
+        }
+        return;
+    }
     struct hv_layer_price p = hv_model_price(v, row, kind, 1);
     switch ((enum column)column) {
     case COLUMN_PARAMETERS:
-        add_si(out, p.parameters, "");
+        hv_model_count(out, p.parameters);
         break;
     case COLUMN_FORWARD:
-        add_milliseconds(out, p.forward_s);
+        add_seconds(out, p.forward_s);
         break;
     case COLUMN_BACKWARD:
-        add_milliseconds(out, p.backward_s);
+        add_seconds(out, p.backward_s);
         break;
     case COLUMN_ACTIVATION:
         hv_str_adds(out,
@@ -290,15 +313,9 @@ static void table_cell(const void *ctx, size_t i, size_t column, struct hv_str *
     case COLUMN_FLOPS:
         add_si(out, p.flops, "FLOP");
         break;
-    case COLUMN_OTHERS:
-        for (size_t k = 1; k < v->n_kinds; k++) {
-            hv_str_adds(out, k > 1 ? ", " : "");
-            hv_str_addf(out, "%.12s ", v->kinds[k]->name);
-            add_milliseconds(out, hv_model_price(v, row, v->kinds[k], 1).forward_s);
-        }
-        break;
     case COLUMN_INDEX:
     case COLUMN_KIND:
+    case COLUMN_OTHERS:
     case COLUMN_N:
         break;
     }
@@ -342,16 +359,21 @@ bool hv_model_unfold(struct hv_model_screen *v)
 
 void hv_model_draw_layers(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r)
 {
-    static const struct hv_column columns[COLUMN_N] = {
-        {"BLOCKS", HV_LEFT, 7, 0},     {"KIND", HV_LEFT, 9, 1},
-        {"PARAMS", HV_RIGHT, 6, 0},    {"FWD", HV_RIGHT, 8, 0},
-        {"ACT", HV_RIGHT, 8, 0},       {"BWD", HV_RIGHT, 8, 0},
-        {"FWD FLOP", HV_RIGHT, 10, 0}, {"FWD ON OTHER DEVICES", HV_LEFT, 24, 2}};
+    struct hv_column columns[COLUMN_N] = {{"BLOCKS", HV_LEFT, 6, 0},    {"KIND", HV_LEFT, 9, 1},
+                                          {"PARAMS", HV_RIGHT, 6, 0},   {"FWD", HV_RIGHT, 7, 0},
+                                          {"ACT", HV_RIGHT, 8, 0},      {"BWD", HV_RIGHT, 7, 0},
+                                          {"FWD FLOP", HV_RIGHT, 10, 0}};
+    char titles[HV_MODEL_KINDS][12];
+    for (size_t k = 1; k < v->n_kinds; k++) {
+        (void)snprintf(titles[k], sizeof titles[k], "%.*s FWD",
+                       (int)strcspn(v->kinds[k]->name, "-"), v->kinds[k]->name);
+        columns[COLUMN_OTHERS + k - 1] = (struct hv_column){titles[k], HV_RIGHT, 10, 0};
+    }
     bool focused = v->panel == HV_MODEL_LAYERS_PANEL;
     struct hv_str title = {0};
     struct hv_table_source s = hv_model_source(v);
     struct hv_rect in = hv_rect_inner(r);
-    size_t n = in.w >= 92 && v->n_kinds > 1 ? COLUMN_N : in.w >= 64 ? COLUMN_OTHERS : 5;
+    size_t n = COLUMN_OTHERS + (v->n_kinds > 1 ? v->n_kinds - 1 : 0);
     struct hv_table_look look = {columns, n, focused, "no layers"};
     hv_str_adds(&title, "Layers, 1 sequence");
     hv_str_addf(&title, v->n_kinds > 0 ? " on %s" : ", no device for %s",
