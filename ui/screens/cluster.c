@@ -181,7 +181,7 @@ static void status(const void *state, const void *model, struct hv_str *out)
     size_t before = out->n;
     hv_cluster_problem(v, g, out);
     if (out->n == before) {
-        hv_cluster_totals(v, out);
+        hv_cluster_group_line(g, out);
     }
 }
 

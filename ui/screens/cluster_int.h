@@ -90,6 +90,8 @@ const char *hv_cluster_sort_word(int column);
 /** "no bf16", "drained", …: what is wrong with a group, appended; nothing when it is fine. */
 void hv_cluster_problem(const struct hv_cluster_screen *v, const struct hv_node_group *g,
                         struct hv_str *out);
+/** "a: 2 x 8 A100-SXM-80GB, 1.25 TiB, intra nvlink, zone east". */
+void hv_cluster_group_line(const struct hv_node_group *g, struct hv_str *out);
 /** "40 nodes, 320 GPUs, 25.0 TiB, 99.8 PFLOP/s bf16, $1,312/h". */
 void hv_cluster_totals(const struct hv_cluster_screen *v, struct hv_str *out);
 /** Number with a plain dash for unknown ones. */

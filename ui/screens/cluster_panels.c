@@ -10,7 +10,7 @@ enum {
     CELL_MIN = 8,
     CELL_MAX = 13,
     MANY_GROUPS = 16,
-    DEVICE_W = 6,
+    DEVICE_W = 5,
     MATRIX_DEVICES = 8
 };
 
@@ -270,7 +270,7 @@ static void add_topology(struct hv_str *out, const struct hv_cluster *c,
             if (i == k) {
                 hv_str_addf(out, "%*s", DEVICE_W, ".");
             } else {
-                hv_str_addf(out, "%*.4g", DEVICE_W, p.bytes_per_s / HV_GBPS);
+                hv_str_addf(out, "%*.3g", DEVICE_W, p.bytes_per_s / HV_GBPS);
             }
         }
         hv_str_addc(out, '\n');

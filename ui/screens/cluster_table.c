@@ -330,6 +330,30 @@ void hv_cluster_problem(const struct hv_cluster_screen *v, const struct hv_node_
     }
 }
 
+void hv_cluster_group_line(const struct hv_node_group *g, struct hv_str *out)
+{
+    char buf[HV_FMT_CAP];
+    double bytes = 0;
+    for (size_t i = 0; i < g->n_slots; i++) {
+        bool counts = g->slots[i].kind->cls != HV_CLASS_CPU;
+        bytes += counts ? (double)g->count * g->slots[i].count * g->slots[i].kind->memory_bytes : 0;
+    }
+    double usd = g->count * hv_node_price_usd_per_h(g, false);
+    hv_str_addf(out, "%s: %u x %u ", g->name, g->count, g->n_devices);
+    device_names(g, out);
+    if (hv_known(bytes)) {
+        hv_str_addf(out, ", %s", hv_fmt_bytes(buf, sizeof buf, bytes));
+    }
+    if (hv_known(usd)) {
+        hv_str_adds(out, ", $");
+        money(out, usd);
+        hv_str_adds(out, "/h");
+    }
+    if (g->zone != NULL) {
+        hv_str_addf(out, ", zone %s", g->zone);
+    }
+}
+
 /* Price of what is in use; groups without a known price are counted apart. */
 static void add_price(const struct hv_cluster *c, bool spot, struct hv_str *out)
 {
@@ -343,7 +367,7 @@ static void add_price(const struct hv_cluster *c, bool spot, struct hv_str *out)
             sum += c->groups[i].count * hv_or(each, 0);
         }
     }
-    if (known == 0) {
+    if (known == 0 || (spot && unknown > 0)) {
         hv_str_adds(out, spot ? "" : ", price unknown");
         return;
     }
