@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Shared by the end-to-end scripts (sourced, not run): a scratch folder, counting, running the
 # program. A script ends with `finish`, which prints "N passed, M failed".
 set -u
