@@ -363,8 +363,8 @@ static int lp_var(lua_State *L)
     if (lua_gettop(L) == 0)
         lua_newtable(L);
     hv__check_keys(L, 1, "lp:var", keys);
-    double lower = hv__num(L, 1, "lp:var", "lower", 0, -INFINITY, INFINITY);
-    double upper = hv__num(L, 1, "lp:var", "upper", INFINITY, -INFINITY, INFINITY);
+    double lower = hv__num(L, 1, "lp:var", "lower", 0, -HUGE_VAL, HUGE_VAL);
+    double upper = hv__num(L, 1, "lp:var", "upper", HUGE_VAL, -HUGE_VAL, HUGE_VAL);
     bool integer = hv__bool(L, 1, "lp:var", "integer", false);
     if (hv_lp_add_var(lp, lower, upper, integer, &index, &err) != HV_OK)
         return hv__raise(L, &err);

@@ -191,7 +191,7 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
         s = hv__judge(r, doc.plan, true, &arena, &v, err);
     if (s == HV_OK) {
         int rank = hv__plan_rank(&v);
-        double t = hv_or(v.metrics.iteration_s, INFINITY);
+        double t = hv_or(v.metrics.iteration_s, HUGE_VAL);
         if (r->best == NULL || rank < r->best_rank || (rank == r->best_rank && t < r->best_s)) {
             json_decref(r->best);
             r->best = hv_plan_with_verdict(full, &v, v.findings.n > 0);

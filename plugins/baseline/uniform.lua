@@ -141,6 +141,7 @@ end
 
 --- Eq-P with the stage times of the plan, as the catalogue writes it for GPipe and 1F1B.
 local function claim(made, ctx)
+  made = prices.table_of(made)
   local r = made.replicas[1]
   local stage_s = {}
   for s in ipairs(r.stages) do

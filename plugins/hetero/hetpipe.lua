@@ -346,6 +346,7 @@ end
 
 --- Section 5: everybody goes at the pace of the slowest worker's waves.
 local function claim(made, ctx)
+  made = prices.table_of(made)
   local slowest = 0
   for r, replica in ipairs(made.replicas) do
     local max = 0

@@ -111,7 +111,7 @@ local function replicated(ctx, c, ranks)
       return nil
     end
     local item = items[short]
-    return nil, prices.short(1, item.fixed + item.n * item.unit, ranks[short]), item.fixed / item.cap
+    return nil, prices.short(ctx, 1, item.fixed + item.n * item.unit, ranks[short]), item.fixed / item.cap
   end
   local slowest = 0
   for i, d in ipairs(ranks) do
@@ -281,7 +281,7 @@ local function pipelined(ctx, c, stages, tp_of)
   local ok, short = shift(items, 1)
   if not ok then
     local item = items[short]
-    return nil, prices.short(short, item.fixed + item.n * item.unit, stages[short]),
+    return nil, prices.short(ctx, short, item.fixed + item.n * item.unit, stages[short]),
       (item.fixed + item.n * item.unit) / item.cap
   end
   local ranges, stage_s = layout.ranges(counts_of(items)), {}
@@ -400,6 +400,7 @@ end
 
 --- DP: the slowest share of every step; pipeline: Eq-P over the stage times.
 local function claim(made, ctx)
+  made = prices.table_of(made)
   local stage_s = {}
   for s in ipairs(made.replicas[1].stages) do
     local pass = prices.stage(ctx, made, 1, s)

@@ -81,7 +81,7 @@ static void a_wrong_edit_changes_nothing(void **state)
         {"cluster.nodes[", "1", "key path"},
         {"cluster", "[1, 2", ""},
         {"cluster.name", "", "expected a value"},
-        {"job.precision", "fp7", "job"},
+        {"job.precision", "fp7", "precision: expected"},
         {"job", "7", ""},
         {"model.heads", "7", ""},
         {"strategies[0]", "7", "id"},

@@ -87,7 +87,7 @@ static struct places place(const struct gantt *st, struct hv_rect body, size_t n
         return p;
     }
     int want = n_lanes < 30 ? 11 + 3 * (int)n_lanes : 100, h = body.h - want;
-    h = h > body.h / 2 ? body.h / 2 : h;
+    h = h > body.h * 2 / 3 ? body.h * 2 / 3 : h;
     h = h < 6 ? 6 : h;
     p.chart.h -= h;
     p.panel = (struct hv_rect){body.x, body.y + p.chart.h, body.w, h};

@@ -2,6 +2,7 @@
 #include "ui/screens/gantt_panel.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "solver/base/units.h"
 #include "ui/screens/plan_panels.h"
@@ -63,7 +64,8 @@ void hv_gantt_cursor_text(const struct hv_gantt_subject *s, struct hv_str *out)
     } else {
         hv_str_adds(out, "idle");
     }
-    hv_str_addf(out, " of %s", lane_row(s)->name);
+    const char *name = lane_row(s)->name;
+    hv_str_addf(out, " of %.*s", (int)strcspn(name, " "), name);
 }
 
 static void put_op(struct pen *p, const struct hv_gantt_subject *s,
@@ -79,7 +81,7 @@ static void put_op(struct pen *p, const struct hv_gantt_subject *s,
     if (op->slice > 0) {
         hv_str_addf(text, " slice %d", (int)op->slice);
     }
-    hv_str_addf(text, "  %s", lane_row(s)->layers);
+    hv_str_addf(text, "  %s  %s", lane_row(s)->name, lane_row(s)->layers);
     put_line(p, HV_STYLE_TITLE, text);
     hv_str_addf(text, "start %s  end %s  lasts %s", hv_fmt_seconds(a, sizeof a, span->start_s),
                 hv_fmt_seconds(b, sizeof b, span->end_s),

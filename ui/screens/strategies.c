@@ -33,7 +33,7 @@ struct list {
 enum column { COL_ID, COL_STATE, COL_ITERATION, COL_KIND, COL_TITLE, COL_N };
 
 static const struct hv_column columns[COL_N] = {
-    {"STRATEGY", HV_LEFT, 14, 1}, {"STATE", HV_LEFT, 12, 0}, {"S/ITER", HV_RIGHT, 8, 0},
+    {"STRATEGY", HV_LEFT, 14, 1}, {"STATE", HV_LEFT, 11, 0}, {"S/ITER", HV_RIGHT, 8, 0},
     {"KIND", HV_LEFT, 9, 0},      {"TITLE", HV_LEFT, 12, 3},
 };
 
@@ -97,7 +97,7 @@ static void add_state(const struct hv_plugin *p, const struct hv_row *row, struc
     } else if (row->state == HV_ROW_RUNNING) {
         hv_str_adds(out, "RUN");
     } else {
-        hv_str_adds(out, row->state == HV_ROW_NOT_APPLICABLE ? "not for this"
+        hv_str_adds(out, row->state == HV_ROW_NOT_APPLICABLE ? "not for it"
                                                              : hv_row_state_name(row->state));
     }
 }
@@ -198,7 +198,7 @@ static void place(const struct strategies *st, struct hv_rect body, struct hv_re
         out[st->focus] = body;
         return;
     }
-    struct hv_split two[2] = {{.flex = 1, .min = 40}, {.flex = 1, .min = 30}};
+    struct hv_split two[2] = {{.flex = 1, .min = 30}, {.flex = 1, .min = 30}};
     struct hv_split halves[2] = {{.flex = 1, .min = 6}, {.flex = 1, .min = 5}};
     struct hv_rect sides[2], left[2];
     hv_layout_split(body, HV_COLUMNS, two, 2, sides);
@@ -345,7 +345,7 @@ static bool do_action(struct strategies *st, struct hv_app *app, const struct hv
     struct hv_session *s = hv_ui_session(hv_app_model(app));
     size_t n;
     switch ((int)a) {
-    case HV_ACT_OPEN:
+    case HV_ACT_STRATEGY_RUN:
     case HV_ACT_RUN:
         run(app, s, p, true);
         return true;
@@ -506,7 +506,7 @@ static unsigned strategies_event(void *state, struct hv_app *app, const struct h
 }
 
 static const enum hv_action keybar[] = {
-    HV_ACT_OPEN,
+    HV_ACT_STRATEGY_RUN,
     HV_ACT_STRATEGY_QUEUE,
     HV_ACT_STRATEGY_RUN_ALL,
     HV_ACT_STOP,

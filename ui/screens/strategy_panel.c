@@ -176,14 +176,14 @@ static void put_figures(struct pen *p, struct hv_session *s, const struct hv_row
     }
     hv_str_addf(&text, "best %s  bound %s  gap %s", hv_fmt_seconds(a, sizeof a, best),
                 hv_fmt_seconds(b, sizeof b, bound), hv_fmt_percent(c, sizeof c, best / bound - 1));
-    put_wrapped(p, hv_str_cstr(&text), 1, HV_STYLE_TEXT);
+    put_wrapped(p, hv_str_cstr(&text), 2, HV_STYLE_TEXT);
     if (v != NULL) {
         hv_str_clear(&text);
         hv_str_addf(&text, "%s tokens/s  MFU %s  bubble %s",
                     hv_fmt_count(a, sizeof a, v->metrics.tokens_per_s),
                     hv_fmt_percent(b, sizeof b, v->metrics.mfu),
                     hv_fmt_percent(c, sizeof c, v->metrics.bubble_frac));
-        put_wrapped(p, hv_str_cstr(&text), 1, HV_STYLE_TEXT);
+        put_wrapped(p, hv_str_cstr(&text), 2, HV_STYLE_TEXT);
         if (v->findings.n > 0) {
             put_wrapped(p, v->findings.items[0].text, 2, HV_STYLE_WARNING);
         }
@@ -213,7 +213,8 @@ static void put_chart(struct pen *p, struct hv_session *s, const struct hv_row *
                                  .x_max = end,
                                  .y_min = HV_UNKNOWN,
                                  .y_max = HV_UNKNOWN,
-                                 .x_label = "s of search; * best s/iter, . bound"};
+                                 .x_label = p->r.w >= 56 ? "s of search; * best s/iter, . bound"
+                                                         : "* best . bound"};
         hv_chart_draw(p->g, (struct hv_rect){p->r.x, p->r.y, p->r.w, h}, &chart);
         advance(p, h);
     }
@@ -258,7 +259,7 @@ void hv_strategy_panel_draw(struct hv_session *s, const struct hv_plugin *plugin
                     row->state == HV_ROW_DONE ? HV_STYLE_TEXT : HV_STYLE_WARNING);
         put_figures(&p, s, row);
         if (row->plan != NULL && row->state != HV_ROW_RUNNING) {
-            put_wrapped(&p, "4 Plans compares it, 5 Gantt draws it", 1, HV_STYLE_DIM);
+            put_wrapped(&p, "4 Plans compares it, 5 Gantt draws it", 2, HV_STYLE_DIM);
         }
         int log_h = row->log[0] != '\0' ? LOG_MIN_H + p.r.h / 6 : 0, h = p.r.h - log_h;
         h = h > 16 ? 16 : h;

@@ -42,6 +42,7 @@ struct hv__row {
     struct hv__judged judged;
 };
 
+/** What a step of the journal changed: a document, the presence of a row, its name. */
 enum hv__step_kind { HV__STEP_DOC, HV__STEP_DELETE, HV__STEP_RENAME };
 /** One step of the journal. */
 struct hv__step {
@@ -94,6 +95,7 @@ struct hv_session {
     json_t *recovery;   /**< its content */
 };
 
+/** The clock, seconds. */
 double hv__session_now(const struct hv_session *s);
 /** Something was changed that would have to be saved. */
 void hv__session_touch(struct hv_session *s);
@@ -121,6 +123,7 @@ enum hv_status hv__session_path_parse(struct hv_arena *a, const char *text, stru
 /** Value at the path in a tree, or NULL. */
 json_t *hv__session_path_find(json_t *root, const struct hv__path *p);
 
+/** What is done at the end of a key path. */
 enum hv__change { HV__SET, HV__REMOVE, HV__INSERT };
 /**
  * New tree that differs from `root` at the path only (the rest is shared). `value` is borrowed.
@@ -146,6 +149,7 @@ json_t *hv__session_options_of(const struct hv_session *s, const char *strategy)
 /* ---- rows ---------------------------------------------------------------------------------------
  */
 
+/** A new queued row without a plan. Owner: the session. */
 struct hv__row *hv__session_row_new(struct hv_session *s, const char *name, const char *strategy);
 /** The row, deleted ones included, or NULL. */
 struct hv__row *hv__session_row_any(const struct hv_session *s, uint32_t id);

@@ -69,6 +69,7 @@
     X(MODEL_TABLE,      "model-table",        "model",      "t",                  "Table",    "layers as table or as graph") \
     X(MODEL_PROFILE,    "model-profile",      "model",      "p",                  "Profile",  "load a profile of the layers") \
     X(MODEL_CHECKS,     "model-checks",       "model",      "c",                  "Checks",   "show only the checks") \
+    X(STRATEGY_RUN,     "strategy-run",       "strategies", "<Enter>",            "Run",      "run the strategy with its parameters") \
     X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "put the strategy into the queue and go to the next") \
     X(STRATEGY_PARAMS,  "strategy-params",    "strategies", "p",                  "Params",   "edit the parameters of the strategy") \
     X(STRATEGY_RUN_ALL, "strategy-run-all",   "strategies", "A",                  "Run all",  "run every strategy with its parameters") \
