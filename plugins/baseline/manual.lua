@@ -1,96 +1,222 @@
--- The layout somebody has today, taken as it is.
+--- The layout a user has today, judged as it is: one Megatron grid over the devices in file order.
+-- Nothing is searched. Rank order: tp fastest, then cp, then dp, pipeline stages slowest.
 local layout = require "layout"
 
--- "20,20,24" → ranges from 0; nil and the reason when the counts do not add up.
-local function ranges(text, n, stages)
-  local list, at = {}, 0
-  for count in text:gmatch("[^,]+") do
-    local k = math.tointeger(tonumber(count))
-    if not k or k < 1 then return nil, "layers: expected counts such as 20,20,24, found '" .. text .. "'" end
-    list[#list + 1] = { at, at + k }
-    at = at + k
+local function options_or_defaults(ctx, world)
+  local o = ctx.options
+  local tp = o.tp
+  if tp == 0 then -- as much of a node as the attention heads allow, eight at most
+    tp = 1
+    local node = layout.node_size(layout.nodes(layout.devices(ctx)))
+    for _, d in ipairs(layout.divisors(node)) do
+      if d <= 8 and layout.tp_fits(ctx.model:layers(), d) then
+        tp = d
+      end
+    end
   end
-  if #list ~= stages or at ~= n then
-    return nil, string.format("layers: %d counts that add up to %d, expected %d that add up to %d", #list, at, stages, n)
+  local group = tp * o.pp * o.cp
+  return tp, o.dp > 0 and o.dp or math.max(1, world // group), group
+end
+
+--- Devices in stage order: node groups named by the option first, the others behind them.
+local function ordered_devices(ctx)
+  local devices = layout.devices(ctx)
+  if ctx.options.order == "" then
+    return devices
+  end
+  local wanted, n = {}, 0
+  for name in ctx.options.order:gmatch("[^,%s]+") do
+    n = n + 1
+    wanted[name] = n
+  end
+  local known = {}
+  for _, d in ipairs(devices) do
+    known[d.group] = true
+  end
+  for name in pairs(wanted) do
+    if not known[name] then
+      return nil, ("order: the cluster has no node group '%s'"):format(name)
+    end
+  end
+  local parts = {}
+  for i = 1, n + 1 do
+    parts[i] = {}
+  end
+  for _, d in ipairs(devices) do
+    table.insert(parts[wanted[d.group] or n + 1], d)
+  end
+  local list = {}
+  for _, part in ipairs(parts) do
+    table.move(part, 1, #part, #list + 1, list)
   end
   return list
 end
 
--- Device numbers, node groups in the order of the names given ("v,a"); groups not named follow.
-local function ordered(devices, order)
-  local ids, taken = {}, {}
-  for name in order:gmatch("[^,]+") do
-    local before = #ids
-    for _, d in ipairs(devices) do
-      if d.group == name and not taken[d.id] then ids[#ids + 1], taken[d.id] = d.id, true end
+--- Layers per chunk in model order. `text` has one count per stage, or one per stage and chunk.
+local function layer_counts(n_layers, pp, chunks, text)
+  local parts = pp * chunks
+  if text == "" then
+    if parts > n_layers then
+      return nil, ("%d stages x %d chunks are more than the %d layers"):format(pp, chunks, n_layers)
     end
-    if #ids == before then return nil, "order: no node group is called '" .. name .. "'" end
+    return layout.even(n_layers, parts)
   end
-  for _, d in ipairs(devices) do if not taken[d.id] then ids[#ids + 1] = d.id end end
-  return ids
+  local given, sum = {}, 0
+  for word in text:gmatch("[^,%s]+") do
+    local n = tonumber(word)
+    if not n or n ~= math.floor(n) or n < 1 then
+      return nil, ("layers: expected whole numbers joined by commas, found '%s'"):format(word)
+    end
+    given[#given + 1] = math.tointeger(n)
+    sum = sum + given[#given]
+  end
+  if #given ~= pp and #given ~= parts then
+    return nil, ("layers: expected %d counts (one per stage), found %d"):format(pp, #given)
+  elseif sum ~= n_layers then
+    return nil, ("layers: the counts add up to %d, the model has %d layers"):format(sum, n_layers)
+  elseif #given == parts then
+    return given
+  end
+  local counts = {}
+  for s = 1, pp do -- a stage's layers spread evenly over its chunks
+    local per_chunk = layout.even(given[s], chunks)
+    for c = 1, chunks do
+      counts[(c - 1) * pp + s] = per_chunk[c]
+    end
+  end
+  return counts
+end
+
+--- Micro-batches per iteration, or why there is no whole number of them.
+local function micro_batches(global, dp, micro_batch)
+  local per_step = dp * micro_batch
+  if global % per_step == 0 then
+    return global // per_step
+  end
+  local advice = {}
+  if global % dp == 0 then
+    local below, above = layout.neighbours(global // dp, micro_batch)
+    advice[#advice + 1] = "micro_batch " .. layout.either(below, above)
+  end
+  if global % micro_batch == 0 then
+    local below, above = layout.neighbours(global // micro_batch, dp)
+    advice[#advice + 1] = "dp " .. layout.either(below, above)
+  end
+  local lower = global - global % per_step
+  advice[#advice + 1] = ("a global batch of %s%d"):format(
+    lower > 0 and lower .. " or " or "", lower + per_step)
+  return nil, ("a global batch of %d is not dp %d x micro_batch %d x a whole number; %s works")
+    :format(global, dp, micro_batch, table.concat(advice, ", or "))
 end
 
 local function plan(ctx)
-  local o, n, batch = ctx.options, ctx.model.n_layers, ctx.job.global_batch
-  local ids, why = ordered(ctx.cluster:devices(), o.order)
-  if not ids then return nil, why end
-  local tp, pp, cp = o.tp, o.pp, o.cp
-  local dp = o.dp > 0 and o.dp or #ids // (tp * pp * cp)
-  local used = tp * pp * cp * dp
-  if dp < 1 or used > #ids then
-    return nil, string.format("tp %d x pp %d x cp %d x dp %d are %d devices, the cluster has %d", tp, pp, cp,
-      math.max(dp, 1), tp * pp * cp * math.max(dp, 1), #ids)
+  local o = ctx.options
+  local devices, why = ordered_devices(ctx)
+  if not devices then
+    return nil, why
   end
-  if batch % (o.micro_batch * dp) ~= 0 then
-    return nil, string.format("micro_batch %d x dp %d = %d does not divide the batch of %d", o.micro_batch, dp,
-      o.micro_batch * dp, batch)
+  local tp, dp, group = options_or_defaults(ctx, #devices)
+  if group * dp > #devices then
+    return nil, ("tp %d x pp %d x cp %d x dp %d = %d devices, the cluster has %d that can compute in %s")
+      :format(tp, o.pp, o.cp, dp, group * dp, #devices, ctx.job.precision)
   end
-  if pp * o.chunks > n then return nil, string.format("%d stages for %d layers", pp * o.chunks, n) end
-  local layers
-  if o.layers ~= "equal" then
-    layers, why = ranges(o.layers, n, pp * o.chunks)
-    if not layers then return nil, why end
+  local counts
+  counts, why = layer_counts(#ctx.model:layers(), o.pp, o.chunks, o.layers)
+  if not counts then
+    return nil, why
   end
-  local name = o.schedule ~= "auto" and o.schedule or (o.chunks > 1 and "interleaved" or "1f1b")
-  local handle
-  local q = { ids = ids, tp = tp, pp = pp, dp = dp, cp = cp, ep = o.ep, chunks = o.chunks, micro_batch = o.micro_batch,
-    batch = batch, layers = layers, zero = o.zero, recompute = o.recompute, sequence_parallel = o.sequence_parallel,
-    schedule = { name = name }, sync = { kind = "allreduce", algorithm = o.sync } }
-  local _
-  _, why, handle = layout.judge(ctx, layout.plan(ctx, q))
-  if why and not (o.allow_oom and why:find("^needs")) then return nil, why end
-  return handle
+  local n
+  n, why = micro_batches(ctx.job.global_batch, dp, o.micro_batch)
+  if not n then
+    return nil, why
+  end
+  local ids = {}
+  for i, d in ipairs(devices) do
+    ids[i] = d.id
+  end
+  local schedule = o.schedule
+  if schedule == "" then
+    schedule = o.chunks > 1 and "interleaved" or "1f1b"
+  end
+  local made = layout.grid(ctx, {
+    ids = ids, tp = tp, cp = o.cp, dp = dp, pp = o.pp, ep = o.ep, chunks = o.chunks, zero = o.zero,
+    counts = counts, recompute = o.recompute, schedule = schedule,
+    sequence_parallel = o.sequence_parallel and tp > 1,
+    micro_batch = o.micro_batch, micro_batches = n,
+  })
+  made.sync = { kind = "allreduce", algorithm = o.sync }
+  if not o.allow_oom then
+    local reason = layout.memory_reason(hv.plan.new(made):eval())
+    if reason then
+      return nil, reason
+    end
+  end
+  return made
+end
+
+--- Self-test: the arithmetic of the grid, without a cluster.
+local function selftest(t)
+  local src = "arithmetic"
+  local c = layer_counts(10, 4, 1, "")
+  t.equal("10 layers on 4 stages", table.concat(c, ","), "3,3,2,2", src)
+  t.equal("counts given", table.concat(layer_counts(80, 4, 1, "20,20,24,16"), ","), "20,20,24,16", src)
+  t.equal("counts over chunks", table.concat(layer_counts(10, 2, 2, "6,4"), ","), "3,2,3,2", src)
+  t.ok("a wrong sum is refused", layer_counts(80, 4, 1, "20,20,20,21") == nil, src)
+  t.equal("micro-batches", micro_batches(256, 4, 2), 32, src)
+  local none, why = micro_batches(256, 3, 2)
+  t.ok("no whole number", none == nil, src)
+  t.ok("the nearest dp is named", why:find("dp 2 or 4", 1, true) ~= nil, src)
+  local fake = { cluster = {} }
+  function fake.cluster.address(_, ids)
+    return table.concat(ids, " ")
+  end
+  local g = layout.grid(fake, {
+    ids = { 1, 2, 3, 4, 5, 6, 7, 8 }, tp = 2, cp = 1, dp = 2, pp = 2, ep = 1, chunks = 2, zero = 0,
+    counts = { 3, 2, 3, 2 }, recompute = "none", schedule = "interleaved",
+    sequence_parallel = false, micro_batch = 1, micro_batches = 4,
+  })
+  local first = g.replicas[1].stages[1]
+  t.equal("a stage is a block of devices", first.devices, "1 2 3 4", "Megatron-LM rank order")
+  t.equal("chunk 2 of stage 1", first.layers[2][1], 5, "interleaved: ranges s, s + pp, …")
+  t.equal("sequences entering at once", g.micro_batch, 2, "formats.md: dp inside the stage")
 end
 
 return {
-  api = 1, id = "manual", title = "Manual", kind = "baseline",
-  system = "The layout in use today", reference = "hetviz, formats.md, strategy manual",
-  summary = "Degrees, split and schedule exactly as given, judged as they are.",
+  api = 1, id = "manual", title = "Manual layout", kind = "baseline",
+  system = "Megatron-LM layout by hand", reference = "arXiv:2104.04473",
+  summary = "The layout you have today, judged as it is; the row that others are compared with.",
   needs = { model = "layers" },
   options = {
-    { key = "tp", type = "integer", default = 1, min = 1, max = 1024, help = "tensor-parallel degree" },
-    { key = "pp", type = "integer", default = 1, min = 1, max = 1024, help = "pipeline stages" },
-    { key = "dp", type = "integer", default = 0, min = 0, max = 1048576, help = "data-parallel ranks; 0 = all devices that are left" },
-    { key = "cp", type = "integer", default = 1, min = 1, max = 1024, help = "context-parallel degree" },
-    { key = "ep", type = "integer", default = 1, min = 1, max = 1024, help = "expert-parallel degree" },
-    { key = "chunks", type = "integer", default = 1, min = 1, max = 64, help = "model chunks per pipeline rank" },
-    { key = "micro_batch", type = "integer", default = 1, min = 1, max = 65536, help = "sequences per data-parallel rank and micro-batch" },
-    { key = "zero", type = "integer", default = 0, min = 0, max = 3, help = "ZeRO stage" },
-    { key = "recompute", type = "string", default = "none", help = "none, selective, full or units joined by +" },
-    { key = "sequence_parallel", type = "boolean", default = false, help = "shard norms and dropout over the tensor-parallel ranks" },
-    { key = "schedule", type = "string", default = "auto", help = "pipeline schedule; auto = 1f1b, or interleaved with chunks" },
-    { key = "layers", type = "string", default = "equal", help = "layers per stage, such as 20,20,24,16" },
-    { key = "order", type = "string", default = "", help = "node groups in stage order, such as v,a (default: file order)" },
-    { key = "sync", type = "choice", default = "auto", choices = { "auto", "ring", "tree", "hierarchical" }, help = "all-reduce algorithm" },
-    { key = "allow_oom", type = "boolean", default = false, help = "judge it even where it does not fit the memory" },
+    { key = "tp", type = "integer", default = 0, min = 0, max = 4096,
+      help = "tensor-parallel ranks; 0: as much of a node as the heads allow, 8 at most" },
+    { key = "pp", type = "integer", default = 1, min = 1, max = 4096, help = "pipeline stages" },
+    { key = "dp", type = "integer", default = 0, min = 0, max = 1048576,
+      help = "data-parallel ranks; 0: what the devices leave" },
+    { key = "cp", type = "integer", default = 1, min = 1, max = 4096, help = "context-parallel ranks" },
+    { key = "ep", type = "integer", default = 1, min = 1, max = 4096,
+      help = "expert-parallel ranks; divides dp x cp" },
+    { key = "chunks", type = "integer", default = 1, min = 1, max = 128,
+      help = "model chunks per stage (virtual pipeline stages)" },
+    { key = "micro_batch", type = "integer", default = 1, min = 1, max = 65536,
+      help = "sequences per micro-batch and data-parallel rank" },
+    { key = "zero", type = "integer", default = 0, min = 0, max = 3,
+      help = "what is sharded over data-parallel ranks: 1 optimizer, 2 and gradients, 3 and weights" },
+    { key = "recompute", type = "string", default = "none",
+      help = "none, selective, full, or units joined by + (qkv core out up act down norm experts)" },
+    { key = "sequence_parallel", type = "boolean", default = false,
+      help = "shard norms and dropout over the tensor-parallel ranks" },
+    { key = "schedule", type = "string", default = "",
+      help = "schedule name; empty: 1f1b, with chunks interleaved" },
+    { key = "layers", type = "string", default = "",
+      help = "layers per stage, 20,20,24,16; empty: even, the first stages get one more" },
+    { key = "order", type = "string", default = "",
+      help = "node groups in stage order, v,a; empty: file order" },
+    { key = "sync", type = "choice", default = "auto",
+      choices = { "auto", "ring", "tree", "hierarchical", "nvls", "hfreduce" },
+      help = "gradient reduction algorithm" },
+    { key = "allow_oom", type = "boolean", default = false,
+      help = "judge the plan even where it does not fit in memory" },
   },
   plan = plan,
-  selftest = function(t)
-    local r = ranges("20,20,24,16", 80, 4)
-    t.equal("third range of 20,20,24,16 starts at", r[3][1], 40, "by hand")
-    t.equal("and ends at", r[3][2], 64, "by hand")
-    t.equal("counts must add up", ranges("20,20", 80, 2), nil, "by hand")
-    local e = layout.equal(10, 4)
-    t.equal("10 layers over 4 stages, the longer ones in the middle", e[2][2] - e[2][1], 3, "by hand")
-  end,
+  selftest = selftest,
 }

@@ -1,36 +1,112 @@
--- What most people do: one grid of equal stages over all devices, as if the devices were equal.
+--- What most people do today: every device counts the same, layers and batch are split evenly,
+-- and the degrees are searched. On unequal devices the slowest one sets the pace.
+-- Search: tp (powers of two inside a node) x pp x dp x micro-batch x recompute x zero, ranked by
+-- Eq-P (sum of stage times + (M - 1) x the largest) and an all-reduce; the best few are simulated.
 local layout = require "layout"
+local prices = require "prices"
 
-local EVALUATIONS = 20
-local RECOMPUTE = { "none", "selective", "full" }
-
--- All devices; then, should nothing fit, without the kind of least memory, and so on.
-local function pools(devices)
-  local list = { devices }
-  while true do
-    local least, kinds = math.huge, {}
-    for _, d in ipairs(list[#list]) do
-      least, kinds[d.kind] = math.min(least, d.memory_bytes), true
+--- Largest dp' <= dp whose share of the global batch is whole; devices beyond it stay unused.
+local function usable_dp(global, dp, micro_batch)
+  for d = dp, 1, -1 do
+    if global % (d * micro_batch) == 0 then
+      return d
     end
-    local rest = {}
-    for _, d in ipairs(list[#list]) do if d.memory_bytes > least then rest[#rest + 1] = d end end
-    if #rest == 0 then return list end
-    list[#list + 1] = rest
   end
 end
 
--- Degrees that the pool, the batch and the layers allow.
-local function grid(ctx, devices)
-  local nodes, common, list = layout.nodes(devices), 0, {}
-  for _, n in ipairs(nodes) do common = layout.gcd(common, #n.ids) end
-  local most = layout.tensor_degree(ctx, common, ctx.options.max_tp)
-  for _, tp in ipairs(layout.divisors(most)) do
-    for _, pp in ipairs(layout.divisors(#devices // tp)) do
-      local dp = #devices // (tp * pp)
-      if pp <= ctx.model.n_layers then
-        for _, mb in ipairs { 1, 2, 4 } do
-          if ctx.job.global_batch % (mb * dp) == 0 then
-            list[#list + 1] = { tp = tp, pp = pp, dp = dp, micro_batch = mb }
+--- Pipeline depths worth trying on n tensor-parallel groups: divisors of it, and powers of two.
+local function depths(n, n_layers)
+  local seen, list = {}, {}
+  for _, set in ipairs { layout.divisors(n), layout.powers(n) } do
+    for _, d in ipairs(set) do
+      if d <= n_layers and not seen[d] then
+        seen[d] = true
+        list[#list + 1] = d
+      end
+    end
+  end
+  table.sort(list)
+  return list
+end
+
+--- Slowest device kinds of the blocks of devices that the stages take: a list of kinds per stage.
+local function stage_kinds(devices, pp, size)
+  local kinds = {}
+  for s = 1, pp do
+    local seen, list = {}, {}
+    for i = (s - 1) * size + 1, s * size do
+      local d = devices[i]
+      if not seen[d.kind] then
+        seen[d.kind] = true
+        list[#list + 1] = d
+      end
+    end
+    kinds[s] = list
+  end
+  return kinds
+end
+
+--- Eq-P and memory of one candidate: seconds, and GiB above the limit of the worst stage (or <= 0).
+local function rate(ctx, c)
+  local ranges = layout.ranges(c.counts)
+  local stage_s, over, sync_s = {}, -math.huge, 0
+  for s = 1, c.pp do
+    local from, to = ranges[s][1] + 1, ranges[s][2]
+    stage_s[s] = 0
+    for _, d in ipairs(c.kinds[s]) do
+      local chain = prices.chain(ctx, d.kind, c)
+      stage_s[s] = math.max(stage_s[s], prices.time(chain, from, to))
+      local need = prices.bytes(ctx, chain, from, to, {
+        in_flight = math.min(c.pp - s + 1, c.micro_batches), zero = c.zero, holders = c.dp,
+      })
+      over = math.max(over, need - prices.capacity(ctx, d))
+    end
+    if c.dp > 1 then
+      local first = c.devices[(s - 1) * c.tp * c.dp + 1]
+      local last = c.devices[s * c.tp * c.dp]
+      local chain = prices.chain(ctx, first.kind, c)
+      local bytes = prices.gradient_bytes(ctx, chain, from, to)
+      local link = ctx.cluster:link(first.id, last.id)
+      sync_s = math.max(sync_s,
+        2 * (c.dp - 1) / c.dp * bytes * c.tp / link.bandwidth_bytes_per_s)
+    end
+  end
+  return layout.pipeline_s(stage_s, c.micro_batches) + sync_s, over
+end
+
+local function candidates_of(ctx, devices)
+  local layers = ctx.model:layers()
+  local node = layout.node_size(layout.nodes(devices))
+  local global, list = ctx.job.global_batch, {}
+  local ids = {}
+  for i, d in ipairs(devices) do
+    ids[i] = d.id
+  end
+  local function try(tp, pp, dp, micro_batch, kinds)
+    for _, recompute in ipairs { "none", "selective", "full" } do
+      for zero = 0, dp > 1 and 1 or 0 do
+        local c = {
+          tp = tp, pp = pp, dp = dp, cp = 1, ep = 1, chunks = 1, zero = zero, ids = ids,
+          devices = devices, kinds = kinds, recompute = recompute, micro_batch = micro_batch,
+          micro_batches = global // (dp * micro_batch), sequence_parallel = tp > 1,
+          counts = layout.even(#layers, pp), schedule = "1f1b", rank = #list + 1,
+        }
+        c.claim_s, c.over = rate(ctx, c)
+        c.build = function()
+          return layout.grid(ctx, c)
+        end
+        list[#list + 1] = c
+      end
+    end
+  end
+  for _, tp in ipairs(layout.powers(node)) do
+    if node % tp == 0 and layout.tp_fits(layers, tp) then
+      local groups = #devices // tp
+      for _, pp in ipairs(depths(groups, #layers)) do
+        for _, micro_batch in ipairs(layout.powers(math.min(16, global))) do
+          local dp = usable_dp(global, groups // pp, micro_batch)
+          if dp then
+            try(tp, pp, dp, micro_batch, stage_kinds(devices, pp, tp * dp))
           end
         end
       end
@@ -39,90 +115,68 @@ local function grid(ctx, devices)
   return list
 end
 
--- Rough time and memory of a candidate; the judge has the last word.
-local function estimate(ctx, c, tables, kinds, least)
-  local key = c.tp .. "/" .. c.micro_batch .. "/" .. c.recompute
-  tables[key] = tables[key] or hv.cost.layers { tp = c.tp, micro_batch = c.micro_batch, recompute = c.recompute,
-    sequence_parallel = c.tp > 1 }
-  local t, n = tables[key], ctx.model.n_layers
-  local m, len = ctx.job.global_batch // (c.micro_batch * c.dp), math.ceil(n / c.pp)
-  local slowest = 0
-  for _, kind in ipairs(kinds) do slowest = math.max(slowest, t:time(1, len, kind, "both")) end
-  local parameters = t:bytes(1, len, "parameters")
-  local ends = ctx.model.parameters / n / c.tp -- embedding and head are of the order of a layer
-  c.time = (m + c.pp - 1) * slowest
-  c.bytes = (parameters + ends) * layout.state_bytes(ctx.job, c.dp) + math.min(c.pp, m) * t:bytes(1, len, "saved")
-  c.fits = c.bytes < 1.1 * least
-end
-
-local function candidates(ctx, devices)
-  local list, tables, seen, kinds, least = {}, {}, {}, {}, math.huge
-  for _, d in ipairs(devices) do
-    if not seen[d.kind] then seen[d.kind] = true kinds[#kinds + 1] = d.kind end
-    least = math.min(least, d.memory_bytes)
+local function plan(ctx)
+  local devices = layout.devices(ctx)
+  if #devices == 0 then
+    return nil, ("no device of the cluster computes in %s"):format(ctx.job.precision)
   end
-  for _, g in ipairs(grid(ctx, devices)) do
-    for _, r in ipairs(RECOMPUTE) do
-      local c = { tp = g.tp, pp = g.pp, dp = g.dp, micro_batch = g.micro_batch, recompute = r }
-      estimate(ctx, c, tables, kinds, least)
-      list[#list + 1] = c
+  local all = candidates_of(ctx, devices)
+  local fitting, least = {}, nil
+  for _, c in ipairs(all) do
+    if c.over <= 0 then
+      fitting[#fitting + 1] = c
+    elseif not least or c.over < least.over then
+      least = c
     end
   end
-  table.sort(list, function(a, b)
-    if a.fits ~= b.fits then return a.fits end
-    if a.fits then return a.time < b.time end
-    return a.bytes < b.bytes
-  end)
-  return list
+  if #fitting == 0 then -- the nearest miss says by how much
+    fitting[1] = least
+  end
+  local best, reason = layout.best(fitting, ctx.options.tries)
+  if not best then
+    return nil, reason
+  end
+  return best
 end
 
--- Best plan of a pool, or nil and why the most promising one fails.
-local function best_of(ctx, devices)
-  local ids, best, best_s, reason = {}, nil, math.huge, nil
-  for i, d in ipairs(devices) do ids[i] = d.id end
-  local list = candidates(ctx, devices)
-  for i, c in ipairs(list) do
-    if i > EVALUATIONS or (i > 3 and not c.fits) or hv.stopping() then break end
-    local verdict, why, handle = layout.judge(ctx, layout.plan(ctx, { ids = ids, tp = c.tp, pp = c.pp, dp = c.dp,
-      micro_batch = c.micro_batch, batch = ctx.job.global_batch, zero = ctx.options.zero, recompute = c.recompute,
-      sequence_parallel = true }))
-    if why then
-      if not reason or why:find("^needs") then reason = reason or why end
-    elseif verdict.iteration_s < best_s then
-      best, best_s = handle, verdict.iteration_s
-      hv.incumbent(handle)
-    end
-    hv.progress(math.min(1, i / math.min(EVALUATIONS, #list)))
+--- Eq-P with the stage times of the plan, as the catalogue writes it for GPipe and 1F1B.
+local function claim(made, ctx)
+  made = prices.table_of(made)
+  local r = made.replicas[1]
+  local stage_s = {}
+  for s in ipairs(r.stages) do
+    local pass = prices.stage(ctx, made, 1, s)
+    stage_s[s] = pass.forward_s + pass.backward_s
   end
-  if best then return best end
-  return nil, reason or string.format("no grid of %d devices divides the batch of %d", #devices, ctx.job.global_batch)
+  local total, max = layout.pipeline_s(stage_s, r.micro_batches)
+  return {
+    iteration_s = total, formula = "Eq-P: sum of stage times + (M - 1) x the slowest stage",
+    terms = { slowest_stage_s = max, micro_batches = r.micro_batches },
+  }
+end
+
+local function selftest(t)
+  local src = "arithmetic"
+  t.equal("even split of 10 on 4", table.concat(layout.even(10, 4), ","), "3,3,2,2", src)
+  t.equal("divisors of 12", table.concat(layout.divisors(12), ","), "1,2,3,4,6,12", src)
+  t.equal("32 devices of batch 256", usable_dp(256, 32, 1), 32, src)
+  t.equal("largest usable subset of 28", usable_dp(256, 28, 2), 16, src)
+  t.near("Eq-P F=[1,2] B=[2,4] M=4", layout.pipeline_s({ 3, 6 }, 4), 27, 0, "catalogue: Eq-P")
+  t.equal("depths on 12 groups", table.concat(depths(12, 6), ","), "1,2,3,4,6", src)
+  local kinds = stage_kinds({ { kind = "a" }, { kind = "a" }, { kind = "b" }, { kind = "a" } }, 2, 2)
+  t.equal("a mixed stage has two kinds", #kinds[2], 2, src)
 end
 
 return {
-  api = 1, id = "uniform", title = "Uniform", kind = "baseline",
-  system = "Megatron-LM style 3D grid: Narayanan et al., SC 2021", reference = "arXiv:2104.04473",
-  summary = "Best grid of tensor, pipeline and data parallelism with equal stages, all devices taken as equal.",
-  needs = { model = "layers" },
+  api = 1, id = "uniform", title = "Uniform grid", kind = "baseline",
+  system = "Megatron-LM with searched degrees", reference = "arXiv:2104.04473",
+  summary = "All devices count the same: even layers, even batch, degrees by search.",
+  needs = { model = "transformer" },
   options = {
-    { key = "zero", type = "integer", default = 1, min = 0, max = 1, help = "ZeRO stage of the optimizer states" },
-    { key = "max_tp", type = "integer", default = 8, min = 1, max = 64, help = "largest tensor-parallel degree" },
+    { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
+      help = "how many plans that fit are simulated, best formula first" },
   },
-  plan = function(ctx)
-    local devices, why = layout.devices(ctx)
-    if not devices then return nil, why end
-    local first
-    for _, pool in ipairs(pools(devices)) do
-      local plan, reason = best_of(ctx, pool)
-      if plan then return plan end
-      first = first or reason
-    end
-    return nil, first
-  end,
-  selftest = function(t)
-    local p = pools { { kind = "a", memory_bytes = 3 }, { kind = "b", memory_bytes = 1 }, { kind = "c", memory_bytes = 2 } }
-    t.equal("pools of three kinds", #p, 3, "by hand")
-    t.equal("the last pool is the kind of most memory", p[3][1].kind, "a", "by hand")
-    t.equal("divisors of 28", #layout.divisors(28), 6, "by hand")
-    t.equal("gcd of 8 and 12", layout.gcd(8, 12), 4, "by hand")
-  end,
+  plan = plan,
+  claim = claim,
+  selftest = selftest,
 }

@@ -1,123 +1,250 @@
--- What plugins share: usable devices and nodes, degrees, and plans of equal stages. Not for search or cost.
+--- What planners share: device lists in node order, even splits, grids of stages, prices per
+-- layer, and the search that ranks candidates by a formula and lets the simulator decide.
+-- Pure arithmetic first (no `hv`), then what asks the core.
 local layout = {}
 
-local GIB = 1024 ^ 3
+-- Numbers ------------------------------------------------------------------------------------
 
-function layout.gib(bytes) return string.format("%.1f GiB", bytes / GIB) end
+--- Splits n into `parts` whole numbers that differ by at most one; the first ones are larger.
+function layout.even(n, parts)
+  local counts = {}
+  for i = 1, parts do
+    counts[i] = n // parts + (i <= n % parts and 1 or 0)
+  end
+  return counts
+end
 
--- Divisors of n in ascending order.
+--- Counts per stage to half-open ranges from 0: {2, 3} -> {{0, 2}, {2, 5}}.
+function layout.ranges(counts)
+  local ranges, at = {}, 0
+  for i, n in ipairs(counts) do
+    ranges[i] = { at, at + n }
+    at = at + n
+  end
+  return ranges
+end
+
+--- Divisors of n, ascending.
 function layout.divisors(n)
-  local list = {}
-  for d = 1, n do if n % d == 0 then list[#list + 1] = d end end
+  local low, high = {}, {}
+  local d = 1
+  while d * d <= n do
+    if n % d == 0 then
+      low[#low + 1] = d
+      if d * d ~= n then
+        table.insert(high, 1, n // d)
+      end
+    end
+    d = d + 1
+  end
+  for _, x in ipairs(high) do
+    low[#low + 1] = x
+  end
+  return low
+end
+
+--- Powers of two up to n.
+function layout.powers(n)
+  local list, p = {}, 1
+  while p <= n do
+    list[#list + 1] = p
+    p = p * 2
+  end
   return list
 end
 
+--- Greatest common divisor.
 function layout.gcd(a, b)
-  while b ~= 0 do a, b = b, a % b end
+  while b ~= 0 do
+    a, b = b, a % b
+  end
   return a
 end
 
--- Devices that can compute in the job's precision, in order of their numbers; nil and the reason when there are none.
-function layout.devices(ctx)
-  local list = {}
-  for _, d in ipairs(ctx.cluster:devices()) do
-    if d.flops_per_s and d.memory_bytes and d.class ~= "cpu" then list[#list + 1] = d end
-  end
-  if #list == 0 then return nil, "no device of the cluster computes in " .. ctx.job.precision end
-  return list
+--- n values of a list from position `from` on.
+function layout.slice(list, from, n)
+  return table.move(list, from, from + n - 1, 1, {})
 end
 
--- Nodes made of these devices: list of {kind, ids, memory_bytes, flops_per_s (of all), node}; a node of two kinds counts as two.
+--- Divisors of n just below and just above x (nil where there is none).
+function layout.neighbours(n, x)
+  local below, above
+  for _, d in ipairs(layout.divisors(n)) do
+    if d < x then
+      below = d
+    elseif d > x and not above then
+      above = d
+    end
+  end
+  return below, above
+end
+
+--- "a", "a or b" for the values that exist.
+function layout.either(a, b)
+  if a and b then
+    return a .. " or " .. b
+  end
+  return tostring(a or b)
+end
+
+--- Pipeline time of M micro-batches, Eq-P: sum of the stage times + (M - 1) x the largest.
+function layout.pipeline_s(stage_s, micro_batches)
+  local sum, max = 0, 0
+  for _, t in ipairs(stage_s) do
+    sum = sum + t
+    max = math.max(max, t)
+  end
+  return sum + (micro_batches - 1) * max, max
+end
+
+-- The cluster --------------------------------------------------------------------------------
+
+--- Accelerators that can compute in the job's precision, in file order, of the fabric that has
+-- most of them (collectives do not cross fabrics).
+function layout.devices(ctx)
+  local by_fabric, most = {}, nil
+  for _, d in ipairs(ctx.cluster:devices()) do
+    local usable = d.class ~= "cpu" and (d.flops_per_s or 0) > 0 and (d.state or "ok") ~= "drain"
+    if usable then
+      local fabric = d.fabric or ""
+      local list = by_fabric[fabric] or {}
+      by_fabric[fabric] = list
+      list[#list + 1] = d
+      if not most or #list > #by_fabric[most] then
+        most = fabric
+      end
+    end
+  end
+  return most and by_fabric[most] or {}
+end
+
+--- Devices grouped into runs of one node and one kind:
+-- { { kind, ids, memory_bytes, flops_per_s, group }, ... } in the order of the list.
 function layout.nodes(devices)
-  local list, last = {}, nil
+  local nodes, last = {}, nil
   for _, d in ipairs(devices) do
     if not last or last.node ~= d.node or last.kind ~= d.kind then
-      last = { node = d.node, kind = d.kind, fabric = d.fabric, ids = {}, memory_bytes = 0, flops_per_s = 0 }
-      list[#list + 1] = last
+      last = {
+        node = d.node, kind = d.kind, group = d.group, ids = {},
+        memory_bytes = d.memory_bytes, flops_per_s = d.flops_per_s,
+      }
+      nodes[#nodes + 1] = last
     end
     last.ids[#last.ids + 1] = d.id
-    last.memory_bytes = last.memory_bytes + d.memory_bytes
-    last.flops_per_s = last.flops_per_s + d.flops_per_s
   end
-  return list
+  return nodes
 end
 
--- Largest power of two up to `most` that divides n and the heads of every layer.
-function layout.tensor_degree(ctx, n, most)
-  local tp = 1
-  while tp * 2 <= most and n % (tp * 2) == 0 do
-    for _, l in ipairs(ctx.model:layers()) do
-      if l.heads and (l.heads % (tp * 2) ~= 0 or (l.kv_heads or 0) % (tp * 2) ~= 0) then return tp end
+--- Greatest common divisor of the node sizes.
+function layout.node_size(nodes)
+  local size = 0
+  for _, n in ipairs(nodes) do
+    size = layout.gcd(size, #n.ids)
+  end
+  return size
+end
+
+--- Device rows by id.
+function layout.by_id(devices)
+  local rows = {}
+  for _, d in ipairs(devices) do
+    rows[d.id] = d
+  end
+  return rows
+end
+
+-- The model ----------------------------------------------------------------------------------
+
+--- Can every block be split over tp ranks? Heads, key-value heads and feed-forward width decide.
+function layout.tp_fits(layers, tp)
+  for _, l in ipairs(layers) do
+    local heads, kv = l.heads or 0, l.kv_heads or l.heads or 0
+    local kv_fits = kv == 0 or kv % tp == 0 or tp % kv == 0
+    if heads % tp ~= 0 or not kv_fits or (l.ffn or 0) % tp ~= 0 then
+      return false
     end
-    tp = tp * 2
   end
-  return tp
+  return true
 end
 
--- n layers over p stages as evenly as possible, the longer ones in the middle: list of {from, to}, half open.
-function layout.equal(n, p)
-  local list, at, base, extra = {}, 0, n // p, n % p
-  local first = (p - extra) // 2
-  for s = 1, p do
-    local len = base + ((s > first and s <= first + extra) and 1 or 0)
-    list[s] = { at, at + len }
-    at = at + len
-  end
-  return list
-end
+-- Plans --------------------------------------------------------------------------------------
 
--- A plan of equal stages: q = {ids, tp, pp, dp, cp, ep, micro_batch (per dp rank), batch, layers, zero, recompute,
--- sequence_parallel, schedule, chunks, sync}. Ranks in the usual order: tp fastest, then cp, dp, stages slowest.
-function layout.plan(ctx, q)
-  local cp, ep, chunks = q.cp or 1, q.ep or 1, q.chunks or 1
-  local width = q.tp * cp * q.dp
-  local stages, ranges = {}, q.layers or layout.equal(ctx.model.n_layers, q.pp * chunks)
-  for s = 1, q.pp do
-    local ids = {}
-    for i = 1, width do ids[i] = q.ids[(s - 1) * width + i] end
+--- Stages of a Megatron grid: stage s takes the s-th block of tp x cp x dp devices, tp fastest,
+-- then cp, then dp. `counts` holds layers per chunk in model order (pp x chunks of them).
+function layout.grid(ctx, g)
+  local size = g.tp * g.cp * g.dp
+  local ranges = layout.ranges(g.counts)
+  local stages = {}
+  for s = 1, g.pp do
     local layers = ranges[s]
-    if chunks > 1 then
+    if g.chunks > 1 then
       layers = {}
-      for v = 1, chunks do layers[v] = ranges[(v - 1) * q.pp + s] end
+      for c = 1, g.chunks do
+        layers[c] = ranges[(c - 1) * g.pp + s]
+      end
     end
-    stages[s] = { devices = ctx.cluster:address(ids), layers = layers, tp = q.tp, dp = q.dp,
-      sequence_parallel = q.sequence_parallel and q.tp > 1 or false, recompute = q.recompute or "none",
-      zero = q.zero or 0 }
-    if cp > 1 then stages[s].cp = cp end
-    if ep > 1 then stages[s].ep = ep end
+    stages[s] = {
+      devices = ctx.cluster:address(layout.slice(g.ids, (s - 1) * size + 1, size)),
+      layers = layers, tp = g.tp, dp = g.dp,
+      cp = g.cp > 1 and g.cp or nil,
+      ep = g.ep > 1 and g.ep or nil,
+      sequence_parallel = g.sequence_parallel or nil,
+      zero = g.zero > 0 and g.zero or nil,
+      recompute = g.recompute ~= "none" and g.recompute or nil,
+    }
   end
-  return { micro_batch = q.micro_batch * q.dp, schedule = q.schedule or { name = "1f1b" }, sync = q.sync,
-    replicas = { { micro_batches = q.batch // (q.micro_batch * q.dp), stages = stages } } }
+  return {
+    micro_batch = g.micro_batch * g.dp,
+    replicas = { { micro_batches = g.micro_batches, stages = stages } },
+    schedule = { name = g.schedule },
+  }
 end
 
--- Judges a plan table: the verdict, and nil or the first broken rule in words (memory in GiB).
-function layout.judge(ctx, plan)
-  local handle = hv.plan.new(plan)
-  local verdict, why = handle:eval()
-  if not verdict then return nil, why, handle end
-  local first = verdict.violations[1]
-  if not first then return verdict, nil, handle end
-  if first.code ~= "memory" then return verdict, first.text, handle end
-  local worst
-  for _, m in ipairs(verdict.memory) do
-    if m.limit_bytes and (not worst or m.peak_bytes - m.limit_bytes > worst.peak_bytes - worst.limit_bytes) then worst = m end
+--- "stage 3 needs 93.1 GiB on T4-16GB, which has 14.6 GiB" for the first memory finding.
+function layout.memory_reason(verdict)
+  for _, v in ipairs(verdict.violations or {}) do
+    if v.code == "memory" then
+      return v.text, v.by
+    end
   end
-  if not worst then return verdict, first.text, handle end
-  return verdict, layout.too_big(worst.peak_bytes, layout.kind(ctx, worst.device), worst.stage, worst.limit_bytes), handle
 end
 
-function layout.too_big(needs, kind, stage, has)
-  return string.format("needs %s on %s stage %d, has %s", layout.gib(needs), kind, stage, layout.gib(has))
-end
-
-function layout.kind(ctx, id)
-  for _, d in ipairs(ctx.cluster:devices()) do if d.id == id then return d.kind end end
-  return "device " .. id
-end
-
--- Bytes of weights, gradients and states per parameter when the states are shared by `holders`.
-function layout.state_bytes(job, holders)
-  return job.weight_bytes + job.grad_bytes + (job.master_bytes + job.optimizer_bytes) / holders
+--- Ranks candidates { claim_s, build() } by claim_s and judges them in that order until `tries`
+-- plans without violation were seen (at most four times as many are looked at). Returns the one
+-- with the least simulated time and its time, or nil and the finding of the nearest miss.
+function layout.best(candidates, tries)
+  table.sort(candidates, function(a, b)
+    if a.claim_s ~= b.claim_s then
+      return a.claim_s < b.claim_s
+    end
+    return a.rank < b.rank
+  end)
+  local best, best_s, best_c, reason, miss = nil, math.huge, nil, nil, math.huge
+  local good = 0
+  for i, c in ipairs(candidates) do
+    if good >= tries or i > 4 * tries or (best and hv.stopping()) then
+      break
+    end
+    local plan = c.build()
+    local verdict = hv.plan.new(plan):eval()
+    local found = verdict.violations or {}
+    if #found == 0 then
+      good = good + 1
+      if verdict.iteration_s < best_s then
+        best, best_s, best_c = plan, verdict.iteration_s, c
+      end
+    else
+      local text, by = layout.memory_reason(verdict)
+      local distance = text and by or math.huge
+      if not reason or distance < miss then
+        reason, miss = text or found[1].text, distance
+      end
+    end
+  end
+  if not best then
+    return nil, reason
+  end
+  return best, best_s, best_c
 end
 
 return layout

@@ -7,6 +7,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/json_int.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,4 +164,19 @@ enum hv_status hv_jp_fail(const struct hv_jp *p, struct hv_err *err, const char 
     hv_err_at(err, HV_EINPUT, p->doc ? p->doc->name : NULL, line, col, "%s", hv_str_cstr(&t));
     hv_str_free(&t);
     return HV_EINPUT;
+}
+
+void hv_jp_blame(const struct hv_jp *p, struct hv_err *err)
+{
+    if (err == NULL || err->line != 0)
+        return;
+    const char *name = p->doc != NULL && p->doc->name != NULL ? p->doc->name : "";
+    struct hv_str path = {0};
+    hv_jp_path(p, &path);
+    if (err->file[0] != '\0' && strcmp(err->file, name) != 0)
+        hv_str_addf(&path, ": %s", err->file);
+    (void)hv_err_context(err, "%s", hv_str_cstr(&path));
+    (void)snprintf(err->file, sizeof err->file, "%s", name);
+    hv_jp_where(p, &err->line, &err->col);
+    hv_str_free(&path);
 }

@@ -57,6 +57,11 @@ bool hv_jp_none(const struct hv_jp *p);
 /** Error at this place: "file:line:col: nodes[1].count: <text>". Returns HV_EINPUT. */
 enum hv_status hv_jp_fail(const struct hv_jp *p, struct hv_err *err, const char *fmt, ...)
     HV_PRINTF(3, 4);
+/**
+ * Puts an error of a document that this value names or holds at this place: key path in front of
+ * the text, position of the value. An error that has a position of its own is left alone.
+ */
+void hv_jp_blame(const struct hv_jp *p, struct hv_err *err);
 /** "expected <what>, found <short description of the value>" at this place. Returns HV_EINPUT. */
 enum hv_status hv_jp_expected(const struct hv_jp *p, struct hv_err *err, const char *what);
 /** Appends the key path ("nodes[1].intra.kind", "(top level)" at the root). */

@@ -12,79 +12,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
-#include "solver/eval/eval.h"
-#include "solver/io/own/docs.h"
-
-static const char cluster_text[] = "{\"format\":\"hetviz.cluster/1\",\"name\":\"test\",\"nodes\":["
-                                   "{\"name\":\"a\",\"count\":4,\"device\":\"A100-SXM-80GB\","
-                                   "\"devices\":8,\"nic\":{\"bandwidth_GBps\":100}},"
-                                   "{\"name\":\"v\",\"count\":2,\"device\":\"V100-SXM2-32GB\","
-                                   "\"devices\":8,\"nic\":{\"bandwidth_GBps\":12.5}}],"
-                                   "\"network\":{\"bandwidth_GBps\":100,\"latency_us\":5}}";
-static const char model_text[] =
-    "{\"format\":\"hetviz.model/"
-    "1\",\"name\":\"gpt-2b\",\"kind\":\"transformer\",\"layers\":24,\"hidden\":2560,\"heads\":32,"
-    "\"kv_heads\":32,\"ffn\":10240,\"ffn_kind\":\"gelu\",\"vocab\":51200,\"max_sequence\":2048}";
-static const char job_text[] =
-    "{\"format\":\"hetviz.job/"
-    "1\",\"global_batch\":64,\"sequence\":2048,\"precision\":\"fp16\",\"optimizer\":\"adam\"}";
-
-struct world {
-    struct hv_inputs in;
-    struct hv_cost *cost;
-};
-
-static struct hv_json parse(const char *text, const char *name)
-{
-    struct hv_json j;
-    struct hv_err err = {0};
-    if (hv_json_parse(&j, text, strlen(text), name, &err) != HV_OK) {
-        fail_msg("%s: %s", name, err.text);
-    }
-    return j;
-}
-
-static int setup(void **state)
-{
-    static struct world w;
-    struct hv_err err = {0};
-    memset(&w, 0, sizeof w);
-    assert_int_equal(hv_device_catalogue_read(&w.in.devices, &err), HV_OK);
-    assert_int_equal(
-        hv_cluster_doc_build(&w.in.cluster, parse(cluster_text, "c"), &w.in.devices, &err), HV_OK);
-    assert_int_equal(hv_model_doc_build(&w.in.model, parse(model_text, "m"), &err), HV_OK);
-    assert_int_equal(hv_job_doc_build(&w.in.job, parse(job_text, "j"), 2048, &err), HV_OK);
-    w.cost = hv_cost_new(w.in.cluster.cluster, w.in.model.model, &w.in.job.job);
-    *state = &w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct world *w = *state;
-    hv_cost_free(w->cost);
-    hv_inputs_free(&w->in);
-    return 0;
-}
-
-/** Judges a plan given as text without its format member; the arena owns the verdict. */
-static struct hv_verdict judge(struct world *w, struct hv_arena *a, bool timeline, const char *body)
-{
-    char text[8192];
-    (void)snprintf(text, sizeof text, "{\"format\":\"hetviz.plan/1\",%s}", body);
-    struct hv_plan_doc doc;
-    struct hv_verdict v;
-    struct hv_err err = {0};
-    if (hv_plan_doc_build(&doc, parse(text, "p"), w->in.cluster.cluster, &err) != HV_OK) {
-        fail_msg("plan: %s", err.text);
-    }
-    struct hv_eval_options o = {.timeline = timeline};
-    if (hv_eval(w->cost, doc.plan, &o, a, &v, &err) != HV_OK) {
-        fail_msg("eval: %s", err.text);
-    }
-    hv_plan_doc_free(&doc);
-    return v;
-}
+#include "tests/eval_fixture.h"
 
 static void assert_near(double got, double want, double rel)
 {
@@ -123,11 +51,6 @@ static void one_device_spends_its_time_on_work(void **state)
     assert_true(m->mfu > 0.2 && m->mfu < 1);
     hv_arena_free(&a);
 }
-
-static const char four_stages[] =
-    "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":64,\"stages\":["
-    "{\"devices\":\"a[0].0\",\"layers\":[0,6]},{\"devices\":\"a[0].1\",\"layers\":[6,12]},"
-    "{\"devices\":\"a[0].2\",\"layers\":[12,18]},{\"devices\":\"a[0].3\",\"layers\":[18,24]}]}]";
 
 static void a_pipeline_is_at_least_its_slowest_stage_and_less_than_everything_in_a_row(void **state)
 {

@@ -1,5 +1,4 @@
-/** `hetviz strategies`, `hetviz new-plugin` and `hetviz check`: what there is, and whether it
- * reads. */
+/** `hetviz strategies` and `hetviz new-plugin`: what there is, and how to begin another. */
 #include <string.h>
 
 #include "scripting/plugin.h"
@@ -161,72 +160,4 @@ enum hv_status hv_cli_new_plugin(struct hv_args *args, struct hv_err *err)
     hv_str_free(&path);
     hv_str_free(&text);
     return st;
-}
-
-/** Reads a JSON file as what its format says. */
-static enum hv_status check_json(const char *path, const char **what, struct hv_err *err)
-{
-    struct hv_str text = {0};
-    struct hv_json j = {0};
-    enum hv_status st = hv_file_read(path, &text, err);
-    if (st == HV_OK) {
-        st = hv_json_parse(&j, hv_str_cstr(&text), text.n, path, err);
-    }
-    const char *format = st == HV_OK ? json_string_value(json_object_get(j.root, "format")) : NULL;
-    struct hv_device_catalogue devices = {0};
-    struct hv_inputs in = {0};
-    if (st == HV_OK && format != NULL && strcmp(format, "hetviz.cluster/1") == 0) {
-        *what = "cluster";
-        st = hv_device_catalogue_read(&devices, err);
-        st = st == HV_OK ? hv_cluster_doc_read(&in.cluster, path, &devices, err) : st;
-        hv_device_catalogue_free(&devices);
-    } else if (st == HV_OK && format != NULL && strcmp(format, "hetviz.job/1") == 0) {
-        *what = "job";
-        st = hv_job_doc_read(&in.job, path, 0, err);
-    } else if (st == HV_OK && format != NULL && strcmp(format, "hetviz.plan/1") == 0) {
-        *what = "plan";
-        struct hv_plan_doc plan = {0};
-        st = hv_plan_doc_read(&plan, path, NULL, NULL, NULL, &in, err);
-        hv_plan_doc_free(&plan);
-    } else if (st == HV_OK) {
-        *what = "model";
-        st = hv_model_doc_read(&in.model, path, err);
-    }
-    hv_inputs_free(&in);
-    hv_json_free(&j);
-    hv_str_free(&text);
-    return st;
-}
-
-static enum hv_status check_file(const char *path, const char **what, struct hv_err *err)
-{
-    size_t n = strlen(path);
-    if (n < 4 || strcmp(path + n - 4, ".lua") != 0) {
-        return check_json(path, what, err);
-    }
-    struct hv_plugins p = {0};
-    *what = "plugin";
-    enum hv_status st = hv_plugins_read_file(&p, path, err);
-    hv_plugins_free(&p);
-    return st;
-}
-
-enum hv_status hv_cli_check(struct hv_args *args, struct hv_err *err)
-{
-    struct hv_str out = {0};
-    enum hv_status st = HV_OK;
-    for (size_t i = 0; i < args->n_positional && st == HV_OK; i++) {
-        const char *what = "file";
-        st = check_file(args->positional[i], &what, err);
-        if (st == HV_OK) {
-            hv_str_addf(&out, "%s: %s, ok\n", args->positional[i], what);
-        }
-    }
-    struct hv_err print_err = {0};
-    enum hv_status printed = hv_cli_print(&out, &print_err);
-    hv_str_free(&out);
-    if (st == HV_OK && printed != HV_OK && err != NULL) {
-        *err = print_err;
-    }
-    return st != HV_OK ? st : printed;
 }

@@ -83,9 +83,9 @@ static void add_memory(struct lines *ls, const struct hv_verdict *v)
         const struct hv_stage_memory *m = &v->memory[i];
         double frac = m->peak_bytes / m->limit_bytes;
         if (many) {
-            (void)snprintf(name, sizeof name, "r%zu s%zu", m->replica + 1, m->stage + 1);
+            (void)snprintf(name, sizeof name, "r%zu s%zu", m->replica, m->stage);
         } else {
-            (void)snprintf(name, sizeof name, "s%zu", m->stage + 1);
+            (void)snprintf(name, sizeof name, "s%zu", m->stage);
         }
         struct line *l =
             add_line(ls, name, frac, frac > 1 ? HV_STYLE_MEMORY_OVER : HV_STYLE_MEMORY);
@@ -256,7 +256,7 @@ static void compare_stage(const struct hv_plan_facts pair[2], size_t i, struct h
 {
     struct hv_str a = {0}, b = {0};
     char name[32];
-    (void)snprintf(name, sizeof name, "stage %zu", i + 1);
+    (void)snprintf(name, sizeof name, "stage %zu", i);
     describe_stage(&pair[0], i, &a);
     describe_stage(&pair[1], i, &b);
     bool same = strcmp(hv_str_cstr(&a), hv_str_cstr(&b)) == 0;

@@ -1,383 +1,30 @@
 /** Screen 4, Plans: the table of runs and plans, two of them compared, a scatter with the Pareto
- * front. Judging and storing are the session's. */
-#include "ui/screens/screens.h"
-
+ * front. Judging and storing are the session's, drawing is in plans_draw.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "solver/base/vec.h"
-#include "ui/screens/plan_panels.h"
+#include "ui/screens/plans_int.h"
 #include "ui/view/layout.h"
-
-enum panel { PANEL_TABLE, PANEL_SCATTER, PANEL_DETAILS, PANEL_COMPARE, PANEL_N };
-
-/** Fields that can be an axis. */
-static const enum hv_plan_field axes[] = {HV_PLAN_ITERATION, HV_PLAN_COST, HV_PLAN_MEMORY,
-                                          HV_PLAN_BUBBLE, HV_PLAN_MFU};
-
-/** State of the screen. */
-struct plans {
-    struct hv_table table;
-    HV_VEC(uint32_t) marks; /**< rows */
-    enum panel focus;
-    size_t detail_top;
-    unsigned axis_x, axis_y; /**< numbers in `axes` */
-    bool compare, front_only;
-    char filter[64];
-    uint32_t asked; /**< row a question is about */
-};
-
-/** The rows shown, with their facts. Made for one event or frame. */
-struct list {
-    const struct plans *st;
-    struct hv_plan_facts *facts; /**< of all rows, in sort order */
-    size_t n;
-    size_t *shown; /**< numbers in facts */
-    size_t n_shown;
-};
 
 static void plans_open(void *state, struct hv_app *app)
 {
     (void)app;
-    struct plans *st = state;
+    struct hv_plans *st = state;
     st->axis_y = 1;
 }
 
 static void plans_close(void *state, struct hv_app *app)
 {
     (void)app;
-    struct plans *st = state;
+    struct hv_plans *st = state;
     hv_vec_free(&st->marks);
-}
-
-static size_t find_mark(const struct plans *st, uint32_t id)
-{
-    size_t i = 0;
-    while (i < st->marks.n && st->marks.items[i] != id) {
-        i++;
-    }
-    return i;
-}
-
-static void get_axes(const struct plans *st, enum hv_plan_field out[2])
-{
-    out[0] = axes[st->axis_x % HV_COUNT(axes)];
-    out[1] = axes[st->axis_y % HV_COUNT(axes)];
-}
-
-static bool is_front(const struct list *l, const struct hv_plan_facts *f)
-{
-    enum hv_plan_field two[2];
-    get_axes(l->st, two);
-    return hv_plan_fits(f) && !hv_plan_is_dominated(f, l->facts, l->n, two);
-}
-
-/* ---- rows ---- */
-
-static bool is_shown(const struct list *l, const struct hv_plan_facts *f)
-{
-    if (l->st->front_only && !is_front(l, f)) {
-        return false;
-    }
-    if (l->st->filter[0] == '\0') {
-        return true;
-    }
-    bool hit = false;
-    struct hv_str text = {0};
-    for (int c = 0; c < HV_PLAN_FIELD_N && !hit; c++) {
-        hv_str_clear(&text);
-        hv_plan_text(f, (enum hv_plan_field)c, &text);
-        hit = hv_text_has(hv_str_cstr(&text), l->st->filter);
-    }
-    hv_str_free(&text);
-    return hit;
-}
-
-static struct list make_list(const struct plans *st, struct hv_session *s)
-{
-    struct list l = {.st = st};
-    const struct hv_row *const *rows = hv_session_rows(s, &l.n);
-    l.facts = hv_xcalloc(l.n + 1, sizeof *l.facts);
-    l.shown = hv_xcalloc(l.n + 1, sizeof *l.shown);
-    for (size_t i = 0; i < l.n; i++) {
-        l.facts[i] = hv_plan_facts(s, rows[i]);
-    }
-    for (size_t i = 0; i < l.n; i++) {
-        if (is_shown(&l, &l.facts[i])) {
-            l.shown[l.n_shown++] = i;
-        }
-    }
-    return l;
-}
-
-static void free_list(struct list *l)
-{
-    free(l->facts);
-    free(l->shown);
-}
-
-static const struct hv_plan_facts *shown_at(const struct list *l, size_t row)
-{
-    return &l->facts[l->shown[row]];
-}
-
-static const struct hv_plan_facts *facts_of(const struct list *l, uint32_t id)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        if (l->facts[i].row->id == id) {
-            return &l->facts[i];
-        }
-    }
-    return NULL;
-}
-
-static void cell(const void *ctx, size_t row, size_t column, struct hv_str *out)
-{
-    const struct hv_plan_facts *f = shown_at(ctx, row);
-    bool is_word = column == HV_PLAN_NAME || column == HV_PLAN_STRATEGY || column == HV_PLAN_STATE;
-    if (f->verdict != NULL || is_word) {
-        hv_plan_text(f, (enum hv_plan_field)column, out);
-    }
-}
-
-static unsigned row_flags(const void *ctx, size_t row)
-{
-    const struct list *l = ctx;
-    const struct hv_plan_facts *f = shown_at(l, row);
-    enum hv_row_state state = f->row->state;
-    bool waits = state == HV_ROW_QUEUED || state == HV_ROW_RUNNING;
-    unsigned flags = find_mark(l->st, f->row->id) < l->st->marks.n ? HV_ROW_MARKED : 0;
-    if (!waits && !hv_plan_fits(f)) {
-        flags |= HV_ROW_PROBLEM;
-    } else if (is_front(l, f)) {
-        flags |= HV_ROW_GOOD;
-    }
-    return flags | (waits || f->row->outdated ? HV_ROW_DIM : 0);
-}
-
-static uint64_t row_id(const void *ctx, size_t row)
-{
-    return shown_at(ctx, row)->row->id;
-}
-
-static struct hv_table_source make_source(const struct list *l)
-{
-    return (struct hv_table_source){
-        .ctx = l, .n_rows = l->n_shown, .cell = cell, .flags = row_flags, .id = row_id};
-}
-
-static const struct hv_table_look look = {
-    .columns = hv_plan_columns,
-    .n_columns = HV_PLAN_FIELD_N,
-    .focused = true,
-    .empty = "no plan yet: 3, choose a strategy, Enter (or A runs all of them)",
-};
-
-/** The table with its cursor on the session's selected row. */
-static struct hv_table synced(const struct plans *st, const struct hv_session *s,
-                              const struct hv_table_source *src, int height)
-{
-    struct hv_table t = st->table;
-    uint32_t id = hv_session_selected(s);
-    bool descending = false;
-    enum hv_plan_field by = hv_plan_sorted_field(hv_session_sort_key(s, &descending));
-    t.sort_column = by == HV_PLAN_FIELD_N ? -1 : (int)by;
-    t.sort_descending = descending;
-    if (id != 0) {
-        t.cursor_id = id;
-        t.has_id = true;
-    }
-    hv_table_refresh(&t, src, height);
-    return t;
-}
-
-/* ---- layout ---- */
-
-struct places {
-    struct hv_rect r[PANEL_N];
-    int table_rows; /**< below the head */
-};
-
-static struct places place(const struct plans *st, struct hv_rect body)
-{
-    struct places p = {0};
-    if (hv_layout_stacked(body)) {
-        p.r[st->focus] = body;
-        p.table_rows = body.h - 3;
-        return p;
-    }
-    int bottom = body.h >= 40 ? 18 : body.h >= 28 ? 13 : 10;
-    struct hv_split halves[2] = {{.flex = 1, .min = 5}, {.fixed = bottom, .min = bottom}};
-    struct hv_rect rows[2], columns[3];
-    hv_layout_split(body, HV_ROWS, halves, 2, rows);
-    bool wide = body.w >= HV_THREE_W;
-    struct hv_split two[2] = {{.flex = 1, .min = 20}, {.flex = 1, .min = 20}};
-    struct hv_split three[3] = {
-        {.flex = 3, .min = 20}, {.flex = 3, .min = 20}, {.flex = 5, .min = 20}};
-    bool split = wide && st->compare;
-    hv_layout_split(rows[1], HV_COLUMNS, split ? three : two, split ? 3 : 2, columns);
-    p.r[PANEL_TABLE] = rows[0];
-    p.r[PANEL_SCATTER] = columns[0];
-    p.r[st->compare && !wide ? PANEL_COMPARE : PANEL_DETAILS] = columns[1];
-    if (split) {
-        p.r[PANEL_COMPARE] = columns[2];
-    }
-    p.table_rows = rows[0].h - 3;
-    return p;
-}
-
-static bool can_focus(const struct plans *st, enum panel panel, const struct places *p,
-                      bool stacked)
-{
-    return stacked ? panel != PANEL_COMPARE || st->compare : p->r[panel].w > 0;
-}
-
-static void move_focus(struct plans *st, struct hv_rect body, int step)
-{
-    struct places p = place(st, body);
-    bool stacked = hv_layout_stacked(body);
-    int i = (int)st->focus;
-    for (int tries = 0; tries < PANEL_N; tries++) {
-        i = (i + step + PANEL_N) % PANEL_N;
-        if (can_focus(st, (enum panel)i, &p, stacked)) {
-            st->focus = (enum panel)i;
-            return;
-        }
-    }
-}
-
-/** The two plans compared: the marked ones, or the marked one and the one under the cursor. */
-static bool get_pair(const struct list *l, uint32_t cursor, struct hv_plan_facts pair[2])
-{
-    const struct plans *st = l->st;
-    const struct hv_plan_facts *a = NULL, *b = NULL;
-    for (size_t i = 0; i < st->marks.n && b == NULL; i++) {
-        const struct hv_plan_facts *f = facts_of(l, st->marks.items[i]);
-        if (a == NULL) {
-            a = f;
-        } else {
-            b = f;
-        }
-    }
-    b = b != NULL ? b : facts_of(l, cursor);
-    if (a == NULL || b == NULL || a == b) {
-        return false;
-    }
-    pair[0] = *a;
-    pair[1] = *b;
-    return true;
-}
-
-/* ---- drawing ---- */
-
-static void draw_table(const struct list *l, const struct hv_table *t, struct hv_grid *g,
-                       struct hv_rect r)
-{
-    char title[160];
-    struct hv_rect in = hv_rect_inner(r);
-    bool focused = l->st->focus == PANEL_TABLE;
-    struct hv_table_source src = make_source(l);
-    struct hv_table_look own = look;
-    own.focused = focused;
-    if (l->n > 0) {
-        own.empty = "no plan passes the filter; f and an empty text shows all again";
-    }
-    (void)snprintf(title, sizeof title, "Plans%s%s%s", l->st->filter[0] != '\0' ? "  filter:" : "",
-                   l->st->filter, l->st->front_only ? "  only the Pareto front" : "");
-    hv_grid_box(g, r, title, focused, focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
-    hv_table_draw(t, &src, &own, g, in);
-    int x = 2 + hv_plan_columns[0].min + 1 + hv_plan_columns[1].min + 1;
-    struct hv_str text = {0};
-    for (int y = in.y + 1; y < in.y + in.h && x + 8 < in.w; y++) {
-        size_t row = hv_table_hit(t, &src, in, in.x, y);
-        if (row == SIZE_MAX || shown_at(l, row)->verdict != NULL) {
-            continue;
-        }
-        unsigned style = row != t->cursor ? HV_STYLE_WARNING
-                         : focused        ? HV_STYLE_SELECTED
-                                          : HV_STYLE_SELECTED_BLUR;
-        bool waits = (row_flags(l, row) & HV_ROW_DIM) != 0;
-        style = waits && row != t->cursor ? HV_STYLE_DIM : style;
-        hv_str_clear(&text);
-        hv_plan_text(shown_at(l, row), HV_PLAN_STATE, &text);
-        hv_grid_put_field(g, (struct hv_rect){in.x + x, y, in.w - x, 1}, HV_LEFT,
-                          hv_str_cstr(&text), style);
-    }
-    hv_str_free(&text);
-}
-
-static struct hv_plan_scatter make_scatter(const struct list *l, uint32_t selected)
-{
-    struct hv_plan_scatter s = {.facts = l->facts, .n = l->n, .selected = selected};
-    get_axes(l->st, s.axes);
-    return s;
-}
-
-static void draw_lower(const struct list *l, uint32_t cursor, const struct places *p,
-                       struct hv_grid *g)
-{
-    const struct plans *st = l->st;
-    const struct hv_plan_facts *f = facts_of(l, cursor);
-    struct hv_plan_scatter scatter = make_scatter(l, cursor);
-    struct hv_plan_facts pair[2];
-    char title[160];
-    for (int i = PANEL_SCATTER; i < PANEL_N; i++) {
-        struct hv_rect r = p->r[i], in = hv_rect_inner(r);
-        bool focused = st->focus == (enum panel)i;
-        if (r.w < 3 || r.h < 3) {
-            continue;
-        }
-        if (i == PANEL_SCATTER) {
-            (void)snprintf(title, sizeof title, "%s over %s  P=front",
-                           hv_plan_field_name(scatter.axes[1]),
-                           hv_plan_field_name(scatter.axes[0]));
-        } else {
-            (void)snprintf(title, sizeof title, "%s",
-                           i == PANEL_COMPARE ? "Compare"
-                           : f != NULL        ? f->row->name
-                                              : "Details");
-        }
-        hv_grid_box(g, r, title, focused, focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
-        if (i == PANEL_SCATTER) {
-            hv_plan_scatter_draw(&scatter, g, in);
-        } else if (i == PANEL_DETAILS && f != NULL) {
-            hv_plan_details_draw(f, st->detail_top, g, in);
-        } else if (i == PANEL_COMPARE && get_pair(l, cursor, pair)) {
-            hv_plan_compare_draw(pair, st->detail_top, g, in);
-        } else if (i == PANEL_COMPARE) {
-            hv_grid_put_field(g, (struct hv_rect){in.x, in.y, in.w, 1}, HV_LEFT,
-                              "Space marks a plan, move to another", HV_STYLE_DIM);
-        }
-    }
-}
-
-static uint32_t cursor_row(const struct hv_table *t, const struct list *l)
-{
-    return t->cursor < l->n_shown ? shown_at(l, t->cursor)->row->id : 0;
-}
-
-static void plans_draw(const void *state, const void *model, const struct hv_view_ctx *ctx)
-{
-    const struct plans *st = state;
-    struct hv_session *s = hv_ui_session(model);
-    struct list l = make_list(st, s);
-    struct hv_table_source src = make_source(&l);
-    struct places p = place(st, ctx->body);
-    struct hv_table t = synced(st, s, &src, p.table_rows);
-    const char *find = hv_app_find_text(ctx->app);
-    t.find = find[0] != '\0' ? find : NULL;
-    if (p.r[PANEL_TABLE].w > 0) {
-        draw_table(&l, &t, ctx->grid, p.r[PANEL_TABLE]);
-    }
-    draw_lower(&l, cursor_row(&t, &l), &p, ctx->grid);
-    free_list(&l);
 }
 
 static void plans_status(const void *state, const void *model, struct hv_str *out)
 {
-    const struct plans *st = state;
+    const struct hv_plans *st = state;
     struct hv_session *s = hv_ui_session(model);
     bool descending = false;
     size_t n = 0;
@@ -396,28 +43,48 @@ static void plans_status(const void *state, const void *model, struct hv_str *ou
     hv_str_adds(out, " | P front, ! does not fit, * marked");
 }
 
+static bool can_focus(const struct hv_plans *st, enum hv_plans_panel panel,
+                      const struct hv_plans_places *p, bool stacked)
+{
+    return stacked ? panel != HV_PLANS_COMPARE || st->compare : p->r[panel].w > 0;
+}
+
+static void move_focus(struct hv_plans *st, struct hv_rect body, int step)
+{
+    struct hv_plans_places p = hv_plans_place(st, body);
+    bool stacked = hv_layout_stacked(body);
+    int i = (int)st->focus;
+    for (int tries = 0; tries < HV_PLANS_PANEL_N; tries++) {
+        i = (i + step + HV_PLANS_PANEL_N) % HV_PLANS_PANEL_N;
+        if (can_focus(st, (enum hv_plans_panel)i, &p, stacked)) {
+            st->focus = (enum hv_plans_panel)i;
+            return;
+        }
+    }
+}
+
 /* ---- actions ---- */
 
 /** What an action works on. */
 struct at {
-    struct plans *st;
+    struct hv_plans *st;
     struct hv_app *app;
     struct hv_session *s;
-    struct list *l;
+    struct hv_plans_list *l;
     uint32_t id; /**< row under the cursor, or 0 */
 };
 
 static unsigned answer_filter(void *ctx, struct hv_app *app, const char *text)
 {
     (void)app;
-    struct plans *st = ctx;
+    struct hv_plans *st = ctx;
     (void)snprintf(st->filter, sizeof st->filter, "%s", text);
     return HV_APP_REDRAW;
 }
 
 static unsigned answer_export(void *ctx, struct hv_app *app, const char *path)
 {
-    struct plans *st = ctx;
+    struct hv_plans *st = ctx;
     struct hv_err err = {0};
     if (hv_session_export(hv_ui_session(hv_app_model(app)), st->asked, path, &err) != HV_OK) {
         hv_ui_error(app, &err);
@@ -429,7 +96,7 @@ static unsigned answer_export(void *ctx, struct hv_app *app, const char *path)
 
 static unsigned answer_rename(void *ctx, struct hv_app *app, const char *name)
 {
-    struct plans *st = ctx;
+    struct hv_plans *st = ctx;
     struct hv_err err = {0};
     if (hv_session_row_rename(hv_ui_session(hv_app_model(app)), st->asked, name, &err) != HV_OK) {
         hv_ui_error(app, &err);
@@ -447,8 +114,8 @@ static void ask_export(const struct at *at)
 
 static void toggle_mark(const struct at *at)
 {
-    struct plans *st = at->st;
-    size_t i = find_mark(st, at->id);
+    struct hv_plans *st = at->st;
+    size_t i = hv_plans_mark(st, at->id);
     if (i == st->marks.n) {
         hv_vec_push(&st->marks, at->id);
         return;
@@ -459,7 +126,7 @@ static void toggle_mark(const struct at *at)
 }
 
 /** Forgets marks of rows that are gone. */
-static void clean_marks(struct plans *st, struct hv_session *s)
+static void clean_marks(struct hv_plans *st, struct hv_session *s)
 {
     size_t kept = 0;
     for (size_t i = 0; i < st->marks.n; i++) {
@@ -491,14 +158,14 @@ static void start_compare(const struct at *at)
     at->st->detail_top = 0;
     bool stacked = hv_layout_stacked(hv_app_body(at->app));
     if (!at->st->compare) {
-        at->st->focus = PANEL_TABLE;
-    } else if (!get_pair(at->l, at->id, pair)) {
+        at->st->focus = HV_PLANS_TABLE;
+    } else if (!hv_plans_pair(at->l, at->id, pair)) {
         hv_app_message(at->app, HV_MSG_INFO, "mark one plan with Space and move to another");
     } else if (stacked) {
-        at->st->focus = PANEL_COMPARE;
+        at->st->focus = HV_PLANS_COMPARE;
     }
-    if (at->st->focus == PANEL_DETAILS && at->st->compare) {
-        at->st->focus = PANEL_COMPARE;
+    if (at->st->focus == HV_PLANS_DETAILS && at->st->compare) {
+        at->st->focus = HV_PLANS_COMPARE;
     }
 }
 
@@ -576,7 +243,7 @@ static bool row_action(const struct at *at, enum hv_action a)
 /** Actions on the view; false when it is none of them. */
 static bool view_action(const struct at *at, enum hv_action a)
 {
-    struct plans *st = at->st;
+    struct hv_plans *st = at->st;
     switch ((int)a) {
     case HV_ACT_PANEL_NEXT:
     case HV_ACT_PANEL_PREV:
@@ -594,20 +261,20 @@ static bool view_action(const struct at *at, enum hv_action a)
         st->front_only = !st->front_only;
         return true;
     case HV_ACT_PLAN_AXIS_X:
-        st->axis_x = (st->axis_x + 1) % HV_COUNT(axes);
+        st->axis_x = (st->axis_x + 1) % HV_PLANS_AXES;
         return true;
     case HV_ACT_PLAN_AXIS_Y:
-        st->axis_y = (st->axis_y + 1) % HV_COUNT(axes);
+        st->axis_y = (st->axis_y + 1) % HV_PLANS_AXES;
         return true;
     case HV_ACT_PLAN_COMPARE:
         start_compare(at);
         return true;
     case HV_ACT_CANCEL:
-        if (!st->compare && st->focus == PANEL_TABLE) {
+        if (!st->compare && st->focus == HV_PLANS_TABLE) {
             return false;
         }
         st->compare = false;
-        st->focus = PANEL_TABLE;
+        st->focus = HV_PLANS_TABLE;
         return true;
     default:
         return false;
@@ -615,9 +282,9 @@ static bool view_action(const struct at *at, enum hv_action a)
 }
 
 /** Scrolls the lower panels. */
-static bool scroll_details(struct plans *st, enum hv_action a)
+static bool scroll_details(struct hv_plans *st, enum hv_action a)
 {
-    if (st->focus != PANEL_DETAILS && st->focus != PANEL_COMPARE) {
+    if (st->focus != HV_PLANS_DETAILS && st->focus != HV_PLANS_COMPARE) {
         return false;
     }
     if (a == HV_ACT_UP || a == HV_ACT_TOP) {
@@ -631,10 +298,10 @@ static bool scroll_details(struct plans *st, enum hv_action a)
 }
 
 /** Remembers the table and makes the row under its cursor the selected one. */
-static void settle(struct plans *st, struct hv_session *s, const struct hv_table *t,
-                   const struct list *l)
+static void settle(struct hv_plans *st, struct hv_session *s, const struct hv_table *t,
+                   const struct hv_plans_list *l)
 {
-    uint32_t id = cursor_row(t, l);
+    uint32_t id = hv_plans_cursor(t, l);
     st->table = *t;
     st->table.find = NULL;
     if (id != 0 && id != hv_session_selected(s)) {
@@ -645,14 +312,14 @@ static void settle(struct plans *st, struct hv_session *s, const struct hv_table
 
 static unsigned plans_action(void *state, struct hv_app *app, enum hv_action a)
 {
-    struct plans *st = state;
+    struct hv_plans *st = state;
     struct hv_session *s = hv_ui_session(hv_app_model(app));
     clean_marks(st, s);
-    struct list l = make_list(st, s);
-    struct hv_table_source src = make_source(&l);
-    int rows = place(st, hv_app_body(app)).table_rows;
-    struct hv_table t = synced(st, s, &src, rows);
-    struct at at = {st, app, s, &l, cursor_row(&t, &l)};
+    struct hv_plans_list l = hv_plans_list(st, s);
+    struct hv_table_source src = hv_plans_source(&l);
+    int rows = hv_plans_place(st, hv_app_body(app)).table_rows;
+    struct hv_table t = hv_plans_table(st, s, &src, rows);
+    struct at at = {st, app, s, &l, hv_plans_cursor(&t, &l)};
     bool done = scroll_details(st, a);
     if (!done && hv_table_action(&t, &src, a, rows)) {
         settle(st, s, &t, &l);
@@ -665,22 +332,23 @@ static unsigned plans_action(void *state, struct hv_app *app, enum hv_action a)
             settle(st, s, &t, &l);
         }
     }
-    free_list(&l);
+    hv_plans_list_free(&l);
     return done ? HV_APP_HANDLED | HV_APP_REDRAW : 0;
 }
 
 static unsigned plans_find(void *state, struct hv_app *app, const char *text, int direction)
 {
-    struct plans *st = state;
+    struct hv_plans *st = state;
     struct hv_session *s = hv_ui_session(hv_app_model(app));
-    struct list l = make_list(st, s);
-    struct hv_table_source src = make_source(&l);
-    struct hv_table t = synced(st, s, &src, place(st, hv_app_body(app)).table_rows);
-    bool found = hv_table_find(&t, &src, &look, text, direction);
+    struct hv_plans_list l = hv_plans_list(st, s);
+    struct hv_table_source src = hv_plans_source(&l);
+    struct hv_table t =
+        hv_plans_table(st, s, &src, hv_plans_place(st, hv_app_body(app)).table_rows);
+    bool found = hv_table_find(&t, &src, &hv_plans_look, text, direction);
     if (found) {
         settle(st, s, &t, &l);
     }
-    free_list(&l);
+    hv_plans_list_free(&l);
     return found ? HV_APP_HANDLED | HV_APP_REDRAW : 0;
 }
 
@@ -709,9 +377,9 @@ static void click_head(struct hv_session *s, int x)
 }
 
 static void click_table(const struct at *at, struct hv_table *t, const struct hv_table_source *src,
-                        const struct places *p, const struct hv_event *ev)
+                        const struct hv_plans_places *p, const struct hv_event *ev)
 {
-    struct hv_rect in = hv_rect_inner(p->r[PANEL_TABLE]);
+    struct hv_rect in = hv_rect_inner(p->r[HV_PLANS_TABLE]);
     size_t row = hv_table_hit(t, src, in, ev->x, ev->y);
     if (ev->y == in.y && hv_rect_has(in, ev->x, ev->y)) {
         click_head(at->s, ev->x - in.x);
@@ -726,14 +394,14 @@ static void click_table(const struct at *at, struct hv_table *t, const struct hv
 static void mouse(const struct at *at, struct hv_table *t, const struct hv_table_source *src,
                   const struct hv_event *ev)
 {
-    struct plans *st = at->st;
-    struct places p = place(st, hv_app_body(at->app));
+    struct hv_plans *st = at->st;
+    struct hv_plans_places p = hv_plans_place(st, hv_app_body(at->app));
     int wheel = ev->mouse == HV_MOUSE_WHEEL_UP ? -3 : ev->mouse == HV_MOUSE_WHEEL_DOWN ? 3 : 0;
-    for (int i = 0; i < PANEL_N; i++) {
+    for (int i = 0; i < HV_PLANS_PANEL_N; i++) {
         if (!hv_rect_has(p.r[i], ev->x, ev->y)) {
             continue;
         }
-        if (wheel != 0 && i == PANEL_TABLE) {
+        if (wheel != 0 && i == HV_PLANS_TABLE) {
             hv_table_scroll(t, src, wheel, p.table_rows);
             settle(st, at->s, t, at->l);
         } else if (wheel != 0) {
@@ -742,14 +410,14 @@ static void mouse(const struct at *at, struct hv_table *t, const struct hv_table
                                                   : 0;
             st->detail_top = st->detail_top < 500 ? st->detail_top : 500;
         } else if (ev->mouse == HV_MOUSE_PRESS) {
-            st->focus = (enum panel)i;
-            struct hv_plan_scatter scatter = make_scatter(at->l, at->id);
-            uint32_t hit = i != PANEL_SCATTER
+            st->focus = (enum hv_plans_panel)i;
+            struct hv_plan_scatter scatter = hv_plans_scatter(at->l, at->id);
+            uint32_t hit = i != HV_PLANS_SCATTER
                                ? 0
                                : hv_plan_scatter_hit(&scatter, hv_rect_inner(p.r[i]), ev->x, ev->y);
             if (hit != 0) {
                 hv_session_select(at->s, hit);
-            } else if (i == PANEL_TABLE) {
+            } else if (i == HV_PLANS_TABLE) {
                 click_table(at, t, src, &p, ev);
             }
         }
@@ -762,14 +430,15 @@ static unsigned plans_event(void *state, struct hv_app *app, const struct hv_eve
     if (ev->type != HV_EV_MOUSE) {
         return 0;
     }
-    struct plans *st = state;
+    struct hv_plans *st = state;
     struct hv_session *s = hv_ui_session(hv_app_model(app));
-    struct list l = make_list(st, s);
-    struct hv_table_source src = make_source(&l);
-    struct hv_table t = synced(st, s, &src, place(st, hv_app_body(app)).table_rows);
-    struct at at = {st, app, s, &l, cursor_row(&t, &l)};
+    struct hv_plans_list l = hv_plans_list(st, s);
+    struct hv_table_source src = hv_plans_source(&l);
+    struct hv_table t =
+        hv_plans_table(st, s, &src, hv_plans_place(st, hv_app_body(app)).table_rows);
+    struct at at = {st, app, s, &l, hv_plans_cursor(&t, &l)};
     mouse(&at, &t, &src, ev);
-    free_list(&l);
+    hv_plans_list_free(&l);
     return HV_APP_HANDLED | HV_APP_REDRAW;
 }
 
@@ -784,13 +453,13 @@ const struct hv_view_ops hv_screen_plans = {
     .title = "Plans",
     .short_title = "Plan",
     .tab = 4,
-    .state_size = sizeof(struct plans),
+    .state_size = sizeof(struct hv_plans),
     .keybar = keybar,
     .help = "Enter opens the Gantt. Mouse: a click on a heading sorts, on a dot selects, a second "
             "click on a row opens it.",
     .open = plans_open,
     .close = plans_close,
-    .draw = plans_draw,
+    .draw = hv_plans_draw,
     .action = plans_action,
     .event = plans_event,
     .find = plans_find,

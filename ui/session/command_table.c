@@ -109,7 +109,7 @@ static const struct hv_command command_rows[] = {
      "Runs every plugin's own tests and ends with `N passed, N failed`.\nExample: hetviz selftest oobleck",
      NO_OPTIONS, false},
     {HV_CMD_CHECK, "check", NULL, "FILE...", 1, -1, "check files without running anything",
-     "Reads each file as what its format says (cluster, model, job, plan, plugin) and reports the first mistake with its "
+     "Reads each file as what it says it is (cluster, model, job, plan, workspace, instance, plugin) and reports the first mistake with its "
      "position.\nExample: hetviz check cluster.json plugin.lua",
      NO_OPTIONS, false},
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME", 1, 1, "write a commented plugin that runs",

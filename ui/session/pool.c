@@ -80,10 +80,10 @@ void hv_pool_free(struct hv_pool *p)
     if (p == NULL)
         return;
     for (size_t i = 0; i < p->workers.n; i++)
-        hv__worker_signal(p->workers.items[i], SIGKILL);
+        hv__pool_worker_signal(p->workers.items[i], SIGKILL);
     for (size_t i = 0; i < p->workers.n; i++) {
-        hv__worker_reap(p->workers.items[i]);
-        hv__worker_free(p->workers.items[i]);
+        hv__pool_worker_reap(p->workers.items[i]);
+        hv__pool_worker_free(p->workers.items[i]);
     }
     for (size_t i = 0; i < p->queue.n; i++)
         free(p->queue.items[i].text);
@@ -114,7 +114,7 @@ static void ask_to_end(struct hv_pool *p, struct hv__worker *w)
     if (hv_known(w->kill_s))
         return;
     w->kill_s = hv__pool_now(p) + HV_POOL_KILL_AFTER_S;
-    hv__worker_signal(w, SIGTERM);
+    hv__pool_worker_signal(w, SIGTERM);
 }
 
 bool hv_pool_cancel(struct hv_pool *p, uint32_t id)
@@ -198,7 +198,7 @@ static void write_job(struct hv__worker *w)
         else
             break; /* it does not want to hear more: its output will say why */
     }
-    hv__close(&w->in_fd);
+    hv__pool_close(&w->in_fd);
 }
 
 /* Reads until there is nothing now, at most `limit` bytes; closes the descriptor at its end. */
@@ -213,14 +213,14 @@ static void read_from(struct hv_pool *p, struct hv__worker *w, int *fd, size_t l
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0) {
-            hv__close(fd);
+            hv__pool_close(fd);
             return;
         }
         total += (size_t)n;
         if (fd == &w->err_fd)
-            hv__worker_take_stderr(w, buf, (size_t)n);
+            hv__pool_worker_take_stderr(w, buf, (size_t)n);
         else
-            hv__worker_take(p, w, buf, (size_t)n);
+            hv__pool_worker_take(p, w, buf, (size_t)n);
     }
 }
 
@@ -234,22 +234,22 @@ static void enforce_limits(struct hv_pool *p, struct hv__worker *w)
         w->kill_s = now + HV_POOL_KILL_AFTER_S; /* nothing more to hear: it should end by itself */
     } else if (!w->killed && hv_known(w->kill_s) && now >= w->kill_s) {
         w->killed = true;
-        hv__worker_signal(w, SIGKILL);
+        hv__pool_worker_signal(w, SIGKILL);
     }
 }
 
 /* True when the worker is gone; its last event has been reported then. */
 static bool finish(struct hv_pool *p, struct hv__worker *w)
 {
-    if (!hv__worker_has_ended(w))
+    if (!hv__pool_worker_has_ended(w))
         return false;
-    hv__worker_signal(w, SIGKILL); /* what it left behind in its group */
+    hv__pool_worker_signal(w, SIGKILL); /* what it left behind in its group */
     read_from(p, w, &w->out_fd, SIZE_MAX);
     read_from(p, w, &w->err_fd, SIZE_MAX);
-    int status = hv__worker_reap(w);
+    int status = hv__pool_worker_reap(w);
     if (w->result == NULL && !w->cancelled && status == 0)
-        hv__worker_take_rest(p, w);
-    hv__worker_conclude(p, w, status);
+        hv__pool_worker_take_rest(p, w);
+    hv__pool_worker_conclude(p, w, status);
     return true;
 }
 
@@ -265,7 +265,7 @@ static void serve_workers(struct hv_pool *p)
             i++;
             continue;
         }
-        hv__worker_free(w);
+        hv__pool_worker_free(w);
         memmove(&p->workers.items[i], &p->workers.items[i + 1],
                 (p->workers.n - i - 1) * sizeof(struct hv__worker *));
         p->workers.n--;
@@ -281,7 +281,7 @@ static void start_queued(struct hv_pool *p)
         p->queue.n--;
         struct hv__worker *w = NULL;
         struct hv_err err;
-        if (hv__worker_start(p, &job, &w, &err) != HV_OK) {
+        if (hv__pool_worker_start(p, &job, &w, &err) != HV_OK) {
             free(job.text);
             tell_unstarted(p, job.id, HV_POOL_FAILED, err.text);
             continue;

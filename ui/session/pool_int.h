@@ -54,29 +54,29 @@ void hv__pool_tell(struct hv_pool *p, const struct hv__worker *w, struct hv_pool
 /* ---- processes (pool_process.c) -------------------------------------------------------------- */
 
 /** Starts a process for the job with three pipes; the job's text is taken over on success. */
-enum hv_status hv__worker_start(struct hv_pool *p, struct hv__pending *job, struct hv__worker **out,
-                                struct hv_err *err) HV_NODISCARD;
+enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
+                                     struct hv__worker **out, struct hv_err *err) HV_NODISCARD;
 /** Signals the worker and everything it started. */
-void hv__worker_signal(const struct hv__worker *w, int signal);
+void hv__pool_worker_signal(const struct hv__worker *w, int signal);
 /** Has it ended? The process stays a zombie, so its number cannot be somebody else's. */
-bool hv__worker_has_ended(const struct hv__worker *w);
+bool hv__pool_worker_has_ended(const struct hv__worker *w);
 /** Waits for it and returns the status of waitpid(2). */
-int hv__worker_reap(const struct hv__worker *w);
+int hv__pool_worker_reap(const struct hv__worker *w);
 /** Closes everything and frees; the process must have been reaped. */
-void hv__worker_free(struct hv__worker *w);
+void hv__pool_worker_free(struct hv__worker *w);
 /** Closes a descriptor once. */
-void hv__close(int *fd);
+void hv__pool_close(int *fd);
 
 /* ---- what it says (pool_line.c) ----------------------------------------------------------------
  */
 
 /** Takes bytes of its standard output, reports the whole lines in them. */
-void hv__worker_take(struct hv_pool *p, struct hv__worker *w, const char *bytes, size_t n);
+void hv__pool_worker_take(struct hv_pool *p, struct hv__worker *w, const char *bytes, size_t n);
 /** Takes what is left without a line feed after its end. */
-void hv__worker_take_rest(struct hv_pool *p, struct hv__worker *w);
+void hv__pool_worker_take_rest(struct hv_pool *p, struct hv__worker *w);
 /** Takes bytes of its standard error. */
-void hv__worker_take_stderr(struct hv__worker *w, const char *bytes, size_t n);
+void hv__pool_worker_take_stderr(struct hv__worker *w, const char *bytes, size_t n);
 /** Reports its end: result, failed or cancelled. `status` is that of waitpid(2). */
-void hv__worker_conclude(struct hv_pool *p, struct hv__worker *w, int status);
+void hv__pool_worker_conclude(struct hv_pool *p, struct hv__worker *w, int status);
 
 #endif

@@ -33,7 +33,7 @@ static void distrust(struct hv__worker *w, const char *what, const char *line, s
         hv_str_adds(&w->broken, n < 60 ? "\"" : "…\"");
     }
     w->killed = true;
-    hv__worker_signal(w, SIGKILL);
+    hv__pool_worker_signal(w, SIGKILL);
 }
 
 static double number_of(const json_t *event, const char *key)
@@ -101,7 +101,7 @@ static void take_line(struct hv_pool *p, struct hv__worker *w, const char *line,
     hv_json_free(&json);
 }
 
-void hv__worker_take(struct hv_pool *p, struct hv__worker *w, const char *bytes, size_t n)
+void hv__pool_worker_take(struct hv_pool *p, struct hv__worker *w, const char *bytes, size_t n)
 {
     while (n > 0 && w->broken.n == 0) {
         const char *end = memchr(bytes, '\n', n);
@@ -125,14 +125,14 @@ void hv__worker_take(struct hv_pool *p, struct hv__worker *w, const char *bytes,
     }
 }
 
-void hv__worker_take_rest(struct hv_pool *p, struct hv__worker *w)
+void hv__pool_worker_take_rest(struct hv_pool *p, struct hv__worker *w)
 {
     if (w->line.n > 0)
         take_line(p, w, hv_str_cstr(&w->line), w->line.n);
     hv_str_clear(&w->line);
 }
 
-void hv__worker_take_stderr(struct hv__worker *w, const char *bytes, size_t n)
+void hv__pool_worker_take_stderr(struct hv__worker *w, const char *bytes, size_t n)
 {
     if (n > HV_POOL_STDERR_KEPT) {
         bytes += n - HV_POOL_STDERR_KEPT;
@@ -154,7 +154,7 @@ static void describe_end(struct hv_str *out, int status)
         hv_str_addf(out, "ended with status %d", WEXITSTATUS(status));
 }
 
-void hv__worker_conclude(struct hv_pool *p, struct hv__worker *w, int status)
+void hv__pool_worker_conclude(struct hv_pool *p, struct hv__worker *w, int status)
 {
     struct hv_str text = {0};
     struct hv_pool_event ev = {.kind = HV_POOL_FAILED, .frac = HV_UNKNOWN, .seconds = HV_UNKNOWN};

@@ -21,7 +21,7 @@ struct ends {
     int ours, theirs;
 };
 
-void hv__close(int *fd)
+void hv__pool_close(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
@@ -62,8 +62,8 @@ static bool open_ends(struct ends e[3])
 static void close_ends(struct ends e[3])
 {
     for (int i = 0; i < 3; i++) {
-        hv__close(&e[i].ours);
-        hv__close(&e[i].theirs);
+        hv__pool_close(&e[i].ours);
+        hv__pool_close(&e[i].theirs);
     }
 }
 
@@ -96,8 +96,8 @@ static int spawn(struct hv_pool *p, const struct ends e[3], pid_t *pid)
     return rc;
 }
 
-enum hv_status hv__worker_start(struct hv_pool *p, struct hv__pending *job, struct hv__worker **out,
-                                struct hv_err *err)
+enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
+                                     struct hv__worker **out, struct hv_err *err)
 {
     struct ends e[3] = {{-1, -1}, {-1, -1}, {-1, -1}};
     pid_t pid = -1;
@@ -114,7 +114,7 @@ enum hv_status hv__worker_start(struct hv_pool *p, struct hv__pending *job, stru
     w->out_fd = e[1].ours;
     w->err_fd = e[2].ours;
     for (int i = 0; i < 3; i++)
-        hv__close(&e[i].theirs);
+        hv__pool_close(&e[i].theirs);
     w->job = job->text;
     w->job_n = job->n;
     job->text = NULL;
@@ -125,21 +125,21 @@ enum hv_status hv__worker_start(struct hv_pool *p, struct hv__pending *job, stru
     return HV_OK;
 }
 
-void hv__worker_signal(const struct hv__worker *w, int signal)
+void hv__pool_worker_signal(const struct hv__worker *w, int signal)
 {
     /* its whole group: what a worker started must not keep our pipes open */
     if (kill(-w->pid, signal) != 0)
         kill(w->pid, signal);
 }
 
-bool hv__worker_has_ended(const struct hv__worker *w)
+bool hv__pool_worker_has_ended(const struct hv__worker *w)
 {
     siginfo_t info = {0};
     return waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            info.si_pid == w->pid;
 }
 
-int hv__worker_reap(const struct hv__worker *w)
+int hv__pool_worker_reap(const struct hv__worker *w)
 {
     int status = 0;
     while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
@@ -147,11 +147,11 @@ int hv__worker_reap(const struct hv__worker *w)
     return status;
 }
 
-void hv__worker_free(struct hv__worker *w)
+void hv__pool_worker_free(struct hv__worker *w)
 {
-    hv__close(&w->in_fd);
-    hv__close(&w->out_fd);
-    hv__close(&w->err_fd);
+    hv__pool_close(&w->in_fd);
+    hv__pool_close(&w->out_fd);
+    hv__pool_close(&w->err_fd);
     json_decref(w->result);
     json_decref(w->error);
     hv_str_free(&w->line);

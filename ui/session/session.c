@@ -39,7 +39,7 @@ void hv__session_touch(struct hv_session *s)
         s->unsafe_s = s->edited_s;
 }
 
-void hv__session_text(char **slot, const char *text)
+void hv__session_set_text(char **slot, const char *text)
 {
     char *copy = hv_xstrdup(text);
     free(*slot);
@@ -61,7 +61,7 @@ static struct hv_session *new_session(const struct hv_session_env *env)
     s->limits.seed = 1;
     s->pool = hv_pool_new(&(struct hv_pool_config){.argv = env->worker_argv,
                                                    .n_workers = env->n_workers,
-                                                   .on_event = hv__run_event,
+                                                   .on_event = hv__session_run_event,
                                                    .ctx = s,
                                                    .now_s = pool_now_s});
     return s;
@@ -70,9 +70,9 @@ static struct hv_session *new_session(const struct hv_session_env *env)
 static void free_session(struct hv_session *s)
 {
     hv_pool_free(s->pool);
-    hv__journal_free(s);
+    hv__session_journal_free(s);
     for (size_t i = 0; i < s->rows.n; i++)
-        hv__row_free(s->rows.items[i]);
+        hv__session_row_free(s->rows.items[i]);
     hv_vec_free(&s->rows);
     hv_vec_free(&s->shown);
     for (int d = 0; d < HV_DOC_N; d++) {
@@ -167,15 +167,15 @@ static void add_plan_row(struct hv_session *s, const struct hv_workspace_ref *re
             fresh = NULL;
         }
     if (fresh == NULL)
-        fresh = hv__row_fresh_name(s, strategy != NULL ? strategy : "plan");
+        fresh = hv__session_row_fresh_name(s, strategy != NULL ? strategy : "plan");
     struct hv__row *r = hv__session_row_new(s, fresh, strategy != NULL ? strategy : "");
     r->pub.state = st == HV_OK ? HV_ROW_DONE : HV_ROW_FAILED;
-    hv__session_text(&r->reason, err.text);
+    hv__session_set_text(&r->reason, err.text);
     r->plan = plan;
     r->saved_plan = json_incref(plan);
     r->saved_name = hv_xstrdup(fresh);
     r->saved_ref = ref->name != NULL ? hv_xstrdup(ref->name) : NULL;
-    hv__row_made_now(s, r);
+    hv__session_row_made_now(s, r);
     free(fresh);
     hv_str_free(&own);
 }
@@ -184,11 +184,11 @@ static void finish_opening(struct hv_session *s)
 {
     for (size_t i = 0; i < s->workspace.n_plans; i++)
         add_plan_row(s, &s->workspace.plans[i]);
-    hv__rows_publish(s);
-    hv__rows_sort(s);
+    hv__session_rows_publish(s);
+    hv__session_rows_sort(s);
     if (s->shown.n > 0)
         s->selected = s->shown.items[0]->id;
-    hv__recovery_look(s);
+    hv__session_recovery_look(s);
     s->unsafe_s = HV_UNKNOWN;
 }
 
@@ -289,7 +289,7 @@ void hv_session_close(struct hv_session *s)
 {
     if (s == NULL)
         return;
-    hv__recovery_remove(s);
+    hv__session_recovery_remove(s);
     free_session(s);
 }
 
@@ -324,7 +324,7 @@ size_t hv_session_fds(const struct hv_session *s, struct pollfd *out, size_t cap
 
 int hv_session_timeout_ms(const struct hv_session *s)
 {
-    int all[] = {hv_pool_timeout_ms(s->pool), hv__recovery_timeout_ms(s),
+    int all[] = {hv_pool_timeout_ms(s->pool), hv__session_recovery_timeout_ms(s),
                  hv_pool_n_running(s->pool) > 0 ? RUNNING_MS : -1};
     int ms = -1;
     for (size_t i = 0; i < HV_COUNT(all); i++)
@@ -346,8 +346,8 @@ bool hv_session_tick(struct hv_session *s)
         }
     }
     if (s->sort_due)
-        hv__rows_sort(s);
-    hv__recovery_tick(s);
+        hv__session_rows_sort(s);
+    hv__session_recovery_tick(s);
     bool moved = s->moved;
     s->moved = false;
     return moved;

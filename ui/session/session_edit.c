@@ -48,8 +48,8 @@ const json_t *hv_session_get(const struct hv_session *s, const char *path)
     struct hv_arena a = {0};
     struct hv__path p;
     const json_t *v = NULL;
-    if (hv__path_parse(&a, path, &p, NULL) == HV_OK)
-        v = hv__path_find(s->tree[p.doc], &p);
+    if (hv__session_path_parse(&a, path, &p, NULL) == HV_OK)
+        v = hv__session_path_find(s->tree[p.doc], &p);
     hv_arena_free(&a);
     return v;
 }
@@ -132,7 +132,8 @@ static enum hv_status put_strategies(struct hv_session *s, json_t *tree, struct 
     return st;
 }
 
-enum hv_status hv__doc_put(struct hv_session *s, enum hv_doc d, json_t *tree, struct hv_err *err)
+enum hv_status hv__session_doc_put(struct hv_session *s, enum hv_doc d, json_t *tree,
+                                   struct hv_err *err)
 {
     enum hv_status st = HV_EINTERNAL;
     switch (d) {
@@ -159,20 +160,20 @@ enum hv_status hv__doc_put(struct hv_session *s, enum hv_doc d, json_t *tree, st
     s->generation[d]++;
     s->epoch += d < HV__INPUTS;
     hv__session_touch(s);
-    hv__rows_publish(s);
-    hv__rows_sort(s);
+    hv__session_rows_publish(s);
+    hv__session_rows_sort(s);
     return HV_OK;
 }
 
-enum hv_status hv__doc_change(struct hv_session *s, enum hv_doc d, json_t *tree, char *label,
-                              struct hv_err *err)
+enum hv_status hv__session_doc_change(struct hv_session *s, enum hv_doc d, json_t *tree,
+                                      char *label, struct hv_err *err)
 {
     if (json_equal(s->tree[d], tree)) {
         free(label);
         return HV_OK;
     }
     json_t *before = json_incref(s->tree[d]);
-    enum hv_status st = hv__doc_put(s, d, tree, err);
+    enum hv_status st = hv__session_doc_put(s, d, tree, err);
     if (st != HV_OK) {
         json_decref(before);
         free(label);
@@ -183,7 +184,7 @@ enum hv_status hv__doc_change(struct hv_session *s, enum hv_doc d, json_t *tree,
                             .before = before,
                             .after = json_incref(tree),
                             .label = label};
-    hv__journal_push(s, step);
+    hv__session_journal_push(s, step);
     return HV_OK;
 }
 
@@ -215,13 +216,14 @@ static enum hv_status change_at(struct hv_session *s, const char *const *paths, 
     enum hv_doc doc = HV_DOC_CLUSTER;
     for (size_t i = 0; st == HV_OK && i < n; i++) {
         json_t *next = NULL;
-        st = hv__path_parse(&a, paths[i], &p, err);
+        st = hv__session_path_parse(&a, paths[i], &p, err);
         if (st == HV_OK && i > 0 && p.doc != doc)
             st = hv_err_set(err, HV_EUSAGE, "one step changes one document, found %s and %s",
                             hv_doc_name(doc), hv_doc_name(p.doc));
         doc = st == HV_OK ? p.doc : doc;
         if (st == HV_OK)
-            st = hv__path_change(tree != NULL ? tree : s->tree[doc], &p, change, value, &next, err);
+            st = hv__session_path_change(tree != NULL ? tree : s->tree[doc], &p, change, value,
+                                         &next, err);
         json_decref(tree);
         tree = next;
     }
@@ -233,7 +235,7 @@ static enum hv_status change_at(struct hv_session *s, const char *const *paths, 
             free(label);
             label = many.p;
         }
-        st = hv__doc_change(s, doc, tree, label, err);
+        st = hv__session_doc_change(s, doc, tree, label, err);
     }
     json_decref(tree);
     hv_arena_free(&a);
@@ -308,7 +310,7 @@ enum hv_status hv_session_insert(struct hv_session *s, const char *path, json_t 
 enum hv_status hv_session_replace(struct hv_session *s, enum hv_doc d, json_t *tree,
                                   const char *label, struct hv_err *err)
 {
-    enum hv_status st = hv__doc_change(s, d, tree, hv_xstrdup(label), err);
+    enum hv_status st = hv__session_doc_change(s, d, tree, hv_xstrdup(label), err);
     json_decref(tree);
     return st;
 }

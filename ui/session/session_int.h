@@ -42,6 +42,7 @@ struct hv__row {
     struct hv__judged judged;
 };
 
+/** What a step of the journal changed: a document, the presence of a row, its name. */
 enum hv__step_kind { HV__STEP_DOC, HV__STEP_DELETE, HV__STEP_RENAME };
 /** One step of the journal. */
 struct hv__step {
@@ -94,13 +95,14 @@ struct hv_session {
     json_t *recovery;   /**< its content */
 };
 
+/** The clock, seconds. */
 double hv__session_now(const struct hv_session *s);
 /** Something was changed that would have to be saved. */
 void hv__session_touch(struct hv_session *s);
 /** Something visible changed. */
 void hv__session_moved(struct hv_session *s);
 /** Sets a heap string. */
-void hv__session_text(char **slot, const char *text);
+void hv__session_set_text(char **slot, const char *text);
 
 /* ---- documents ------------------------------------------------------------------------------- */
 
@@ -116,68 +118,71 @@ struct hv__path {
     size_t n;
 };
 /** Parses "cluster.nodes[0].count". Errors: HV_EUSAGE. */
-enum hv_status hv__path_parse(struct hv_arena *a, const char *text, struct hv__path *out,
-                              struct hv_err *err) HV_NODISCARD;
+enum hv_status hv__session_path_parse(struct hv_arena *a, const char *text, struct hv__path *out,
+                                      struct hv_err *err) HV_NODISCARD;
 /** Value at the path in a tree, or NULL. */
-json_t *hv__path_find(json_t *root, const struct hv__path *p);
+json_t *hv__session_path_find(json_t *root, const struct hv__path *p);
 
+/** What is done at the end of a key path. */
 enum hv__change { HV__SET, HV__REMOVE, HV__INSERT };
 /**
  * New tree that differs from `root` at the path only (the rest is shared). `value` is borrowed.
  * Errors: HV_EUSAGE where the path leads nowhere.
  */
-enum hv_status hv__path_change(json_t *root, const struct hv__path *p, enum hv__change change,
-                               json_t *value, json_t **out, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv__session_path_change(json_t *root, const struct hv__path *p,
+                                       enum hv__change change, json_t *value, json_t **out,
+                                       struct hv_err *err) HV_NODISCARD;
 
 /** Builds the noun of a document from a tree and puts both in place; on error nothing changes. */
-enum hv_status hv__doc_put(struct hv_session *s, enum hv_doc d, json_t *tree,
-                           struct hv_err *err) HV_NODISCARD;
-/** As hv__doc_put, as a step of the journal. Borrows `tree`; takes over `label`. */
-enum hv_status hv__doc_change(struct hv_session *s, enum hv_doc d, json_t *tree, char *label,
-                              struct hv_err *err) HV_NODISCARD;
+enum hv_status hv__session_doc_put(struct hv_session *s, enum hv_doc d, json_t *tree,
+                                   struct hv_err *err) HV_NODISCARD;
+/** As hv__session_doc_put, as a step of the journal. Borrows `tree`; takes over `label`. */
+enum hv_status hv__session_doc_change(struct hv_session *s, enum hv_doc d, json_t *tree,
+                                      char *label, struct hv_err *err) HV_NODISCARD;
 /** Appends a step (everything in it is taken over); what could be redone is gone. */
-void hv__journal_push(struct hv_session *s, struct hv__step step);
-void hv__journal_free(struct hv_session *s);
+void hv__session_journal_push(struct hv_session *s, struct hv__step step);
+void hv__session_journal_free(struct hv_session *s);
 
 /** Options object set for a strategy, borrowed; NULL = none. */
-json_t *hv__options_of(const struct hv_session *s, const char *strategy);
+json_t *hv__session_options_of(const struct hv_session *s, const char *strategy);
 
 /* ---- rows ---------------------------------------------------------------------------------------
  */
 
+/** A new queued row without a plan. Owner: the session. */
 struct hv__row *hv__session_row_new(struct hv_session *s, const char *name, const char *strategy);
 /** The row, deleted ones included, or NULL. */
-struct hv__row *hv__row_any(const struct hv_session *s, uint32_t id);
+struct hv__row *hv__session_row_any(const struct hv_session *s, uint32_t id);
 /** Sets the plan (shared) and what follows from it. */
-void hv__row_set_plan(struct hv_session *s, struct hv__row *r, json_t *plan);
+void hv__session_row_set_plan(struct hv_session *s, struct hv__row *r, json_t *plan);
 /** Remembers that the plan was made for the documents as they are now. */
-void hv__row_made_now(struct hv_session *s, struct hv__row *r);
+void hv__session_row_made_now(struct hv_session *s, struct hv__row *r);
 /** Copies what the owner fields say to the public ones. */
-void hv__row_publish(const struct hv_session *s, struct hv__row *r);
-void hv__rows_publish(struct hv_session *s);
-bool hv__row_is_saved(const struct hv__row *r);
+void hv__session_row_publish(const struct hv_session *s, struct hv__row *r);
+void hv__session_rows_publish(struct hv_session *s);
+bool hv__session_row_is_saved(const struct hv__row *r);
 /** A plan name nobody has yet, "base-N". Owner: caller. */
-char *hv__row_fresh_name(const struct hv_session *s, const char *base);
-void hv__row_free(struct hv__row *r);
+char *hv__session_row_fresh_name(const struct hv_session *s, const char *base);
+void hv__session_row_free(struct hv__row *r);
 /** Frees deleted rows that no step of the journal can bring back. */
-void hv__rows_sweep(struct hv_session *s);
+void hv__session_rows_sweep(struct hv_session *s);
 /** Builds the list of shown rows in order. */
-void hv__rows_sort(struct hv_session *s);
+void hv__session_rows_sort(struct hv_session *s);
 /** Forgets what was judged. */
-void hv__judged_free(struct hv__judged *j);
+void hv__session_judged_free(struct hv__judged *j);
 /** Rows of the pool's events. */
-void hv__run_event(void *ctx, const struct hv_pool_event *ev);
+void hv__session_run_event(void *ctx, const struct hv_pool_event *ev);
 
 /* ---- saving
  * --------------------------------------------------------------------------------------- */
 
 /** Looks for edits of a program that died. */
-void hv__recovery_look(struct hv_session *s);
+void hv__session_recovery_look(struct hv_session *s);
 /** Removes the own recovery file. */
-void hv__recovery_remove(struct hv_session *s);
+void hv__session_recovery_remove(struct hv_session *s);
 /** Writes the recovery file when it is due. */
-void hv__recovery_tick(struct hv_session *s);
-/** Milliseconds until hv__recovery_tick is due; −1 = never. */
-int hv__recovery_timeout_ms(const struct hv_session *s);
+void hv__session_recovery_tick(struct hv_session *s);
+/** Milliseconds until hv__session_recovery_tick is due; −1 = never. */
+int hv__session_recovery_timeout_ms(const struct hv_session *s);
 
 #endif

@@ -28,7 +28,7 @@ struct hv_bound hv_session_bound(struct hv_session *s)
     return s->bound;
 }
 
-void hv__judged_free(struct hv__judged *j)
+void hv__session_judged_free(struct hv__judged *j)
 {
     hv_plan_doc_free(&j->plan);
     hv_arena_free(&j->arena);
@@ -42,7 +42,7 @@ static void build_plan(struct hv_session *s, struct hv__row *r)
     struct hv__judged *j = &r->judged;
     if (j->epoch == s->epoch && j->plan_tree == r->plan)
         return;
-    hv__judged_free(j);
+    hv__session_judged_free(j);
     j->epoch = s->epoch;
     j->plan_tree = r->plan;
     struct hv_json json = {0};
@@ -57,7 +57,7 @@ static void keep_timeline(struct hv_session *s, struct hv__row *r)
     while (at < HV__TIMELINES - 1 && s->timelines[at] != r->pub.id)
         at++;
     if (s->timelines[at] != r->pub.id) {
-        struct hv__row *old = hv__row_any(s, s->timelines[at]);
+        struct hv__row *old = hv__session_row_any(s, s->timelines[at]);
         if (old != NULL) {
             hv_arena_free(&old->judged.timeline_arena);
             old->judged.has_timeline = false;
@@ -84,7 +84,7 @@ static bool judge(struct hv_session *s, struct hv__row *r, bool timeline)
 /* The row with its plan built, or NULL and why. */
 static struct hv__row *planned(struct hv_session *s, uint32_t id, struct hv_err *err)
 {
-    struct hv__row *r = hv__row_any(s, id);
+    struct hv__row *r = hv__session_row_any(s, id);
     if (r == NULL || r->deleted)
         hv_err_set(err, HV_EUSAGE, "there is no row %u", id);
     else if (r->plan == NULL)

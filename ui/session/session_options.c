@@ -33,7 +33,7 @@ static size_t place_of(const json_t *list, const char *id)
     return i;
 }
 
-json_t *hv__options_of(const struct hv_session *s, const char *strategy)
+json_t *hv__session_options_of(const struct hv_session *s, const char *strategy)
 {
     const json_t *list = s->tree[HV_DOC_STRATEGIES];
     return json_object_get(json_array_get(list, place_of(list, strategy)), "options");
@@ -50,7 +50,7 @@ static const struct hv_option_row *row_of(const struct hv_plugin *p, const char 
 void hv_session_option(const struct hv_session *s, const char *strategy, const char *key,
                        struct hv_str *out)
 {
-    const json_t *v = json_object_get(hv__options_of(s, strategy), key);
+    const json_t *v = json_object_get(hv__session_options_of(s, strategy), key);
     const struct hv_option_row *row = row_of(hv_session_strategy(s, strategy), key);
     char text[512];
     if (v == NULL && row != NULL)
@@ -61,7 +61,7 @@ void hv_session_option(const struct hv_session *s, const char *strategy, const c
 
 bool hv_session_option_is_set(const struct hv_session *s, const char *strategy, const char *key)
 {
-    return json_object_get(hv__options_of(s, strategy), key) != NULL;
+    return json_object_get(hv__session_options_of(s, strategy), key) != NULL;
 }
 
 /* The value of KEY=TEXT by the plugin's rows; NULL in *out for "back to the default". */
@@ -124,7 +124,7 @@ enum hv_status hv_session_option_set(struct hv_session *s, const char *strategy,
         st = typed_value(p, key, text, &value, err);
     if (st != HV_OK)
         return st;
-    if (json_equal(json_object_get(hv__options_of(s, strategy), key), value) ||
+    if (json_equal(json_object_get(hv__session_options_of(s, strategy), key), value) ||
         (value == NULL && !hv_session_option_is_set(s, strategy, key))) {
         json_decref(value);
         return HV_OK;
@@ -132,7 +132,7 @@ enum hv_status hv_session_option_set(struct hv_session *s, const char *strategy,
     json_t *list = changed_list(s, strategy, key, value);
     struct hv_str label = {0};
     hv_str_addf(&label, "option %s %s=%s", strategy, key, text != NULL ? text : "(default)");
-    st = hv__doc_change(s, HV_DOC_STRATEGIES, list, label.p, err);
+    st = hv__session_doc_change(s, HV_DOC_STRATEGIES, list, label.p, err);
     json_decref(list);
     json_decref(value);
     return st;

@@ -67,8 +67,8 @@ static bool parse_bracket(struct hv_arena *a, const char **at, struct hv__key *o
     return true;
 }
 
-enum hv_status hv__path_parse(struct hv_arena *a, const char *text, struct hv__path *out,
-                              struct hv_err *err)
+enum hv_status hv__session_path_parse(struct hv_arena *a, const char *text, struct hv__path *out,
+                                      struct hv_err *err)
 {
     const char *at = text;
     *out = (struct hv__path){.keys = hv_arena_new(a, struct hv__key, strlen(text) + 1)};
@@ -100,7 +100,7 @@ static json_t *child(json_t *v, const struct hv__key *key)
     return key->name != NULL ? json_object_get(v, key->name) : json_array_get(v, key->index);
 }
 
-json_t *hv__path_find(json_t *root, const struct hv__path *p)
+json_t *hv__session_path_find(json_t *root, const struct hv__path *p)
 {
     for (size_t i = 0; i < p->n && root != NULL; i++)
         root = child(root, &p->keys[i]);
@@ -201,8 +201,9 @@ static enum hv_status change_below(json_t *v, const struct hv__path *p, size_t i
     return st;
 }
 
-enum hv_status hv__path_change(json_t *root, const struct hv__path *p, enum hv__change change,
-                               json_t *value, json_t **out, struct hv_err *err)
+enum hv_status hv__session_path_change(json_t *root, const struct hv__path *p,
+                                       enum hv__change change, json_t *value, json_t **out,
+                                       struct hv_err *err)
 {
     *out = NULL;
     if (p->n > 0)

@@ -49,7 +49,7 @@ static json_t *unsaved_plans(const struct hv_session *s)
     json_t *list = json_array();
     for (size_t i = 0; i < s->rows.n; i++) {
         const struct hv__row *r = s->rows.items[i];
-        if (r->deleted || r->plan == NULL || hv__row_is_saved(r))
+        if (r->deleted || r->plan == NULL || hv__session_row_is_saved(r))
             continue;
         json_t *row = json_object();
         json_object_set_new(row, "name", json_string(r->name));
@@ -110,7 +110,7 @@ enum hv_status hv_session_autosave(struct hv_session *s, struct hv_err *err)
     return st;
 }
 
-void hv__recovery_remove(struct hv_session *s)
+void hv__session_recovery_remove(struct hv_session *s)
 {
     if (s->recovery_out != NULL)
         unlink(s->recovery_out);
@@ -126,14 +126,14 @@ static double due_s(const struct hv_session *s)
     return fmin(s->edited_s + HV_SESSION_IDLE_S, s->unsafe_s + HV_SESSION_AUTOSAVE_S);
 }
 
-void hv__recovery_tick(struct hv_session *s)
+void hv__session_recovery_tick(struct hv_session *s)
 {
     double due = due_s(s), now = hv__session_now(s);
     struct hv_err err = {0};
     if (!hv_known(due) || now < due)
         return;
     if (!hv_session_dirty(s)) {
-        hv__recovery_remove(s);
+        hv__session_recovery_remove(s);
     } else if (hv_session_autosave(s, &err) != HV_OK) {
         hv_str_clear(&s->notice);
         hv_str_addf(&s->notice, "unsaved edits cannot be kept safe: %s", err.text);
@@ -142,7 +142,7 @@ void hv__recovery_tick(struct hv_session *s)
     }
 }
 
-int hv__recovery_timeout_ms(const struct hv_session *s)
+int hv__session_recovery_timeout_ms(const struct hv_session *s)
 {
     double due = due_s(s);
     if (!hv_known(due))
@@ -177,7 +177,7 @@ static void try_offer(struct hv_session *s, const char *path)
     hv_str_free(&text);
 }
 
-void hv__recovery_look(struct hv_session *s)
+void hv__session_recovery_look(struct hv_session *s)
 {
     struct hv_str folder = {0}, prefix = {0}, path = {0};
     DIR *d = recovery_folder(s, &folder, NULL) == HV_OK ? opendir(hv_str_cstr(&folder)) : NULL;

@@ -52,9 +52,9 @@ struct hv__row *hv__session_row_new(struct hv_session *s, const char *name, cons
     return r;
 }
 
-void hv__row_free(struct hv__row *r)
+void hv__session_row_free(struct hv__row *r)
 {
-    hv__judged_free(&r->judged);
+    hv__session_judged_free(&r->judged);
     for (int d = 0; d < HV__INPUTS; d++)
         json_decref(r->made_for[d]);
     json_decref(r->options);
@@ -71,7 +71,7 @@ void hv__row_free(struct hv__row *r)
     free(r);
 }
 
-struct hv__row *hv__row_any(const struct hv_session *s, uint32_t id)
+struct hv__row *hv__session_row_any(const struct hv_session *s, uint32_t id)
 {
     size_t lo = 0, hi = s->rows.n; /* in order of id */
     while (lo < hi) {
@@ -84,7 +84,7 @@ struct hv__row *hv__row_any(const struct hv_session *s, uint32_t id)
     return lo < s->rows.n && s->rows.items[lo]->pub.id == id ? s->rows.items[lo] : NULL;
 }
 
-void hv__row_set_plan(struct hv_session *s, struct hv__row *r, json_t *plan)
+void hv__session_row_set_plan(struct hv_session *s, struct hv__row *r, json_t *plan)
 {
     json_incref(plan);
     json_decref(r->plan);
@@ -92,7 +92,7 @@ void hv__row_set_plan(struct hv_session *s, struct hv__row *r, json_t *plan)
     hv__session_touch(s);
 }
 
-void hv__row_made_now(struct hv_session *s, struct hv__row *r)
+void hv__session_row_made_now(struct hv_session *s, struct hv__row *r)
 {
     for (int d = 0; d < HV__INPUTS; d++) {
         json_decref(r->made_for[d]);
@@ -100,12 +100,12 @@ void hv__row_made_now(struct hv_session *s, struct hv__row *r)
     }
 }
 
-bool hv__row_is_saved(const struct hv__row *r)
+bool hv__session_row_is_saved(const struct hv__row *r)
 {
     return r->plan != NULL && r->plan == r->saved_plan && strcmp(r->name, r->saved_name) == 0;
 }
 
-void hv__row_publish(const struct hv_session *s, struct hv__row *r)
+void hv__session_row_publish(const struct hv_session *s, struct hv__row *r)
 {
     r->pub.name = r->name;
     r->pub.strategy = r->strategy;
@@ -117,16 +117,16 @@ void hv__row_publish(const struct hv_session *s, struct hv__row *r)
     r->pub.claimed = json_object_get(r->plan, "claimed");
     r->pub.points = r->points.items;
     r->pub.n_points = r->points.n;
-    r->pub.saved = hv__row_is_saved(r);
+    r->pub.saved = hv__session_row_is_saved(r);
     r->pub.outdated = false;
     for (int d = 0; d < HV__INPUTS; d++)
         r->pub.outdated |= r->made_for[d] != s->tree[d];
 }
 
-void hv__rows_publish(struct hv_session *s)
+void hv__session_rows_publish(struct hv_session *s)
 {
     for (size_t i = 0; i < s->rows.n; i++)
-        hv__row_publish(s, s->rows.items[i]);
+        hv__session_row_publish(s, s->rows.items[i]);
 }
 
 static bool name_is_taken(const struct hv_session *s, const char *name, uint32_t besides)
@@ -137,7 +137,7 @@ static bool name_is_taken(const struct hv_session *s, const char *name, uint32_t
     return false;
 }
 
-char *hv__row_fresh_name(const struct hv_session *s, const char *base)
+char *hv__session_row_fresh_name(const struct hv_session *s, const char *base)
 {
     struct hv_str name = {0};
     for (size_t i = 1;; i++) {
@@ -150,7 +150,7 @@ char *hv__row_fresh_name(const struct hv_session *s, const char *base)
 
 const struct hv_row *hv_session_row(const struct hv_session *s, uint32_t id)
 {
-    const struct hv__row *r = hv__row_any(s, id);
+    const struct hv__row *r = hv__session_row_any(s, id);
     return r != NULL && !r->deleted ? &r->pub : NULL;
 }
 
@@ -246,7 +246,7 @@ static int compare_down(const void *a, const void *b)
     return compare(a, b, true);
 }
 
-void hv__rows_sort(struct hv_session *s)
+void hv__session_rows_sort(struct hv_session *s)
 {
     HV_VEC(struct ranked) list = {0};
     for (size_t i = 0; i < s->rows.n; i++)
@@ -267,7 +267,7 @@ void hv_session_sort(struct hv_session *s, enum hv_sort key, bool descending)
 {
     s->sort = key;
     s->descending = descending;
-    hv__rows_sort(s);
+    hv__session_rows_sort(s);
     hv__session_moved(s);
 }
 
@@ -305,26 +305,26 @@ static void push_row_step(struct hv_session *s, const struct hv__row *r, enum hv
                             .name_before = name_before != NULL ? hv_xstrdup(name_before) : NULL,
                             .name_after = hv_xstrdup(r->name),
                             .label = label.p};
-    hv__journal_push(s, step);
+    hv__session_journal_push(s, step);
 }
 
 bool hv_session_row_delete(struct hv_session *s, uint32_t id)
 {
-    struct hv__row *r = hv__row_any(s, id);
+    struct hv__row *r = hv__session_row_any(s, id);
     if (r == NULL || r->deleted)
         return false;
     hv_session_cancel(s, id);
     r->deleted = true;
     push_row_step(s, r, HV__STEP_DELETE, NULL);
     hv__session_touch(s);
-    hv__rows_sort(s);
+    hv__session_rows_sort(s);
     return true;
 }
 
 enum hv_status hv_session_row_rename(struct hv_session *s, uint32_t id, const char *name,
                                      struct hv_err *err)
 {
-    struct hv__row *r = hv__row_any(s, id);
+    struct hv__row *r = hv__session_row_any(s, id);
     if (r == NULL || r->deleted)
         return hv_err_set(err, HV_EUSAGE, "there is no row %u", id);
     if (name[0] == '\0' || name[0] == '.' || strlen(name) > 100)
@@ -341,8 +341,8 @@ enum hv_status hv_session_row_rename(struct hv_session *s, uint32_t id, const ch
     push_row_step(s, r, HV__STEP_RENAME, before);
     free(before);
     hv__session_touch(s);
-    hv__row_publish(s, r);
-    hv__rows_sort(s);
+    hv__session_row_publish(s, r);
+    hv__session_rows_sort(s);
     return HV_OK;
 }
 
@@ -357,16 +357,18 @@ enum hv_status hv_session_row_add(struct hv_session *s, const char *name, json_t
         json_decref(plan);
         return st;
     }
-    char *fresh = name_is_taken(s, name, 0) ? hv__row_fresh_name(s, name) : hv_xstrdup(name);
-    struct hv__row *r = hv__session_row_new(s, fresh, doc.plan->strategy != NULL ? doc.plan->strategy : "");
+    char *fresh =
+        name_is_taken(s, name, 0) ? hv__session_row_fresh_name(s, name) : hv_xstrdup(name);
+    struct hv__row *r =
+        hv__session_row_new(s, fresh, doc.plan->strategy != NULL ? doc.plan->strategy : "");
     free(fresh);
     hv_plan_doc_free(&doc);
     r->pub.state = HV_ROW_DONE;
-    hv__row_made_now(s, r);
-    hv__row_set_plan(s, r, plan);
+    hv__session_row_made_now(s, r);
+    hv__session_row_set_plan(s, r, plan);
     json_decref(plan);
-    hv__row_publish(s, r);
-    hv__rows_sort(s);
+    hv__session_row_publish(s, r);
+    hv__session_rows_sort(s);
     if (id != NULL)
         *id = r->pub.id;
     return HV_OK;
@@ -380,14 +382,14 @@ static bool journal_names(const struct hv_session *s, uint32_t row)
     return false;
 }
 
-void hv__rows_sweep(struct hv_session *s)
+void hv__session_rows_sweep(struct hv_session *s)
 {
     size_t kept = 0;
     for (size_t i = 0; i < s->rows.n; i++) {
         struct hv__row *r = s->rows.items[i];
         /* one that lies in the saved workspace is still needed to take it out there */
         if (r->deleted && r->job == 0 && r->saved_plan == NULL && !journal_names(s, r->pub.id))
-            hv__row_free(r);
+            hv__session_row_free(r);
         else
             s->rows.items[kept++] = r;
     }

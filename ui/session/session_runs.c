@@ -4,6 +4,7 @@
  */
 #include "ui/session/session_int.h"
 
+#include "scripting/run.h"
 #include "solver/base/units.h"
 #include <math.h>
 #include <string.h>
@@ -21,33 +22,6 @@ void hv_session_limits_set(struct hv_session *s, struct hv_session_limits limits
     s->limits = limits;
 }
 
-/* Parts of "a+b"; each must be there: the first one plans, the others apply. */
-static enum hv_status check_parts(const struct hv_session *s, const char *strategy,
-                                  struct hv_err *err)
-{
-    const struct hv_plugins all = {.items = (struct hv_plugin *)(uintptr_t)s->env.plugins,
-                                   .n = s->env.n_plugins};
-    const char *at = strategy;
-    enum hv_status st = HV_OK;
-    bool first = true;
-    do {
-        size_t n = strcspn(at, "+");
-        struct hv_str id = {0};
-        const struct hv_plugin *p = NULL;
-        hv_str_add(&id, at, n);
-        st = hv_plugins_get(&all, hv_str_cstr(&id), &p, err);
-        enum hv_plugin_function need = first ? HV_PLUGIN_PLAN : HV_PLUGIN_APPLY;
-        if (st == HV_OK && !p->has[need])
-            st = hv_err_set(err, HV_EUSAGE, "%s: %s has no %s function%s", strategy, p->id,
-                            hv_plugin_function_name(need),
-                            first ? "; it changes plans: write PLANNER+NAME" : "");
-        hv_str_free(&id);
-        at += n;
-        first = false;
-    } while (st == HV_OK && *at++ != '\0');
-    return st;
-}
-
 /* Options set for the strategy, changed by those of this run; for a composition {"part": {…}}. */
 static json_t *all_options(const struct hv_session *s, const char *strategy, const json_t *given)
 {
@@ -58,7 +32,7 @@ static json_t *all_options(const struct hv_session *s, const char *strategy, con
         size_t n = strcspn(at, "+");
         struct hv_str id = {0};
         hv_str_add(&id, at, n);
-        json_t *options = hv__options_of(s, hv_str_cstr(&id));
+        json_t *options = hv__session_options_of(s, hv_str_cstr(&id));
         if (options != NULL && composed)
             json_object_set(out, hv_str_cstr(&id), options);
         else if (options != NULL)
@@ -69,19 +43,6 @@ static json_t *all_options(const struct hv_session *s, const char *strategy, con
     if (given != NULL)
         json_object_update(out, (json_t *)(uintptr_t)given);
     return out;
-}
-
-/* The options of a single strategy are checked before a worker is started for them. */
-static enum hv_status check_options(const struct hv_session *s, const char *strategy,
-                                    const json_t *options, struct hv_err *err)
-{
-    const struct hv_plugin *p = hv_session_strategy(s, strategy);
-    json_t *full = NULL;
-    if (p == NULL)
-        return HV_OK;
-    enum hv_status st = hv_options_check(p, options, &full, err);
-    json_decref(full);
-    return st;
 }
 
 static json_t *make_job(const struct hv_session *s, const char *strategy, json_t *options)
@@ -102,26 +63,26 @@ static json_t *make_job(const struct hv_session *s, const char *strategy, json_t
 enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const json_t *options,
                               uint32_t *id, struct hv_err *err)
 {
-    enum hv_status st = check_parts(s, strategy, err);
-    if (st != HV_OK)
-        return st;
+    const struct hv_plugins plugins = {.items = (struct hv_plugin *)(uintptr_t)s->env.plugins,
+                                       .n = s->env.n_plugins};
     json_t *all = all_options(s, strategy, options);
-    if ((st = check_options(s, strategy, all, err)) != HV_OK) {
+    enum hv_status st = hv_run_check(&plugins, strategy, all, err);
+    if (st != HV_OK) {
         json_decref(all);
         return st;
     }
-    char *name = hv__row_fresh_name(s, strategy);
+    char *name = hv__session_row_fresh_name(s, strategy);
     struct hv__row *r = hv__session_row_new(s, name, strategy);
     free(name);
     r->options = all;
     r->pub.state = HV_ROW_QUEUED;
-    hv__row_made_now(s, r);
+    hv__session_row_made_now(s, r);
     json_t *job = make_job(s, strategy, all);
     r->job = hv_pool_submit(s->pool, job,
                             s->limits.time_limit_s > 0 ? s->limits.time_limit_s + GRACE_S : 0);
     json_decref(job);
-    hv__row_publish(s, r);
-    hv__rows_sort(s);
+    hv__session_row_publish(s, r);
+    hv__session_rows_sort(s);
     hv__session_moved(s);
     if (id != NULL)
         *id = r->pub.id;
@@ -141,7 +102,7 @@ size_t hv_session_run_all(struct hv_session *s)
 
 bool hv_session_cancel(struct hv_session *s, uint32_t id)
 {
-    struct hv__row *r = hv__row_any(s, id);
+    struct hv__row *r = hv__session_row_any(s, id);
     return r != NULL && r->job != 0 && hv_pool_cancel(s->pool, r->job);
 }
 
@@ -191,7 +152,7 @@ static void take_incumbent(struct hv_session *s, struct hv__row *r, const struct
 {
     json_t *plan = json_object_get(ev->line, "plan");
     if (json_is_object(plan))
-        hv__row_set_plan(s, r, plan);
+        hv__session_row_set_plan(s, r, plan);
     struct hv_row_point point = {ev->elapsed_s, ev->seconds};
     hv_vec_push(&r->points, point);
 }
@@ -203,15 +164,15 @@ static void take_more_plans(struct hv_session *s, const struct hv__row *r, const
     for (size_t i = 1; i < json_array_size(plans); i++) {
         if (!json_is_object(json_array_get(plans, i)))
             continue;
-        char *name = hv__row_fresh_name(s, r->strategy);
+        char *name = hv__session_row_fresh_name(s, r->strategy);
         struct hv__row *more = hv__session_row_new(s, name, r->strategy);
         free(name);
         more->options = json_incref(r->options);
         more->pub.state = HV_ROW_DONE;
         for (int d = 0; d < HV__INPUTS; d++)
             more->made_for[d] = json_incref(r->made_for[d]);
-        hv__row_set_plan(s, more, json_array_get(plans, i));
-        hv__row_publish(s, more);
+        hv__session_row_set_plan(s, more, json_array_get(plans, i));
+        hv__session_row_publish(s, more);
     }
 }
 
@@ -222,27 +183,28 @@ static void take_result(struct hv_session *s, struct hv__row *r, const struct hv
     const char *reason = json_string_value(json_object_get(ev->line, "reason"));
     if (!json_is_object(plan))
         plan = json_array_get(plans, 0);
-    hv__session_text(&r->reason, reason != NULL ? reason : "");
+    bool stopped = json_is_true(json_object_get(ev->line, "stopped"));
+    hv__session_set_text(&r->reason, reason != NULL ? reason : "");
     r->pub.progress_frac = 1;
     if (json_is_object(plan))
-        hv__row_set_plan(s, r, plan);
+        hv__session_row_set_plan(s, r, plan);
     if (json_is_false(json_object_get(ev->line, "applies"))) {
         r->pub.state = HV_ROW_NOT_APPLICABLE;
     } else if (r->plan == NULL) {
-        r->pub.state = HV_ROW_INFEASIBLE;
+        r->pub.state = stopped ? HV_ROW_FAILED : HV_ROW_INFEASIBLE;
         if (reason == NULL)
-            hv__session_text(&r->reason, "the strategy found no plan and gave no reason");
+            hv__session_set_text(&r->reason, "the strategy found no plan and gave no reason");
     } else {
         r->pub.state = HV_ROW_DONE;
-        if (json_is_true(json_object_get(ev->line, "stopped")))
-            hv__session_text(&r->reason, "stopped by the time limit");
+        if (stopped && reason == NULL)
+            hv__session_set_text(&r->reason, "stopped by a limit; this is the best until then");
     }
     take_more_plans(s, r, plans);
 }
 
 static void take_end(struct hv_session *s, struct hv__row *r, const struct hv_pool_event *ev)
 {
-    hv__session_text(&r->reason, ev->text);
+    hv__session_set_text(&r->reason, ev->text);
     if (ev->kind == HV_POOL_RESULT) {
         take_result(s, r, ev);
     } else if (ev->kind == HV_POOL_FAILED) {
@@ -264,7 +226,7 @@ static void take_end(struct hv_session *s, struct hv__row *r, const struct hv_po
                 r->reason[0] != '\0' ? ", " : "", r->reason);
 }
 
-void hv__run_event(void *ctx, const struct hv_pool_event *ev)
+void hv__session_run_event(void *ctx, const struct hv_pool_event *ev)
 {
     struct hv_session *s = ctx;
     struct hv__row *r = row_of_job(s, ev->id);
@@ -277,7 +239,7 @@ void hv__run_event(void *ctx, const struct hv_pool_event *ev)
         break;
     case HV_POOL_PROGRESS:
         r->pub.progress_frac = ev->frac;
-        hv__session_text(&r->progress, ev->text);
+        hv__session_set_text(&r->progress, ev->text);
         break;
     case HV_POOL_INCUMBENT:
         take_incumbent(s, r, ev);
@@ -298,6 +260,6 @@ void hv__run_event(void *ctx, const struct hv_pool_event *ev)
     }
     if (r->pub.state == HV_ROW_RUNNING)
         r->pub.elapsed_s = ev->elapsed_s;
-    hv__row_publish(s, r);
+    hv__session_row_publish(s, r);
     hv__session_moved(s);
 }

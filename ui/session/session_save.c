@@ -229,7 +229,7 @@ static void place_plans(struct save *v, json_t *root)
         struct hv__row *r = s->rows.items[i];
         char *ref = NULL;
         bool unread = r->plan == NULL && r->saved_ref != NULL && !r->deleted && v->same;
-        bool keep = !r->deleted && v->same && r->saved_ref != NULL && hv__row_is_saved(r);
+        bool keep = !r->deleted && v->same && r->saved_ref != NULL && hv__session_row_is_saved(r);
         if (keep || unread) {
             ref = hv_xstrdup(r->saved_ref);
         } else if (!r->deleted && r->plan != NULL) {
@@ -302,13 +302,13 @@ static void adopt(struct save *v, struct hv_workspace *w, const char *path)
     hv_workspace_free(&s->workspace);
     s->workspace = *w;
     s->single_file = v->single;
-    hv__recovery_remove(s);
+    hv__session_recovery_remove(s);
     char *kept = hv_xstrdup(path);
     free(s->path);
     s->path = kept;
-    hv__rows_sweep(s);
-    hv__rows_publish(s);
-    hv__rows_sort(s);
+    hv__session_rows_sweep(s);
+    hv__session_rows_publish(s);
+    hv__session_rows_sort(s);
     hv__session_moved(s);
 }
 
@@ -390,7 +390,7 @@ enum hv_status hv_session_save(struct hv_session *s, const char *path, struct hv
 enum hv_status hv_session_export(struct hv_session *s, uint32_t id, const char *path,
                                  struct hv_err *err)
 {
-    const struct hv__row *r = hv__row_any(s, id);
+    const struct hv__row *r = hv__session_row_any(s, id);
     if (r == NULL || r->deleted)
         return hv_err_set(err, HV_EUSAGE, "there is no row %u", id);
     if (r->plan == NULL)

@@ -15,7 +15,7 @@ static void step_free(struct hv__step *t)
     free(t->label);
 }
 
-void hv__journal_push(struct hv_session *s, struct hv__step step)
+void hv__session_journal_push(struct hv_session *s, struct hv__step step)
 {
     bool swept = s->journal_at < s->journal.n || s->journal_at == HV_SESSION_UNDO_LIMIT;
     while (s->journal.n > s->journal_at)
@@ -29,10 +29,10 @@ void hv__journal_push(struct hv_session *s, struct hv__step step)
     hv_vec_push(&s->journal, step);
     s->journal_at = s->journal.n;
     if (swept)
-        hv__rows_sweep(s);
+        hv__session_rows_sweep(s);
 }
 
-void hv__journal_free(struct hv_session *s)
+void hv__session_journal_free(struct hv_session *s)
 {
     for (size_t i = 0; i < s->journal.n; i++)
         step_free(&s->journal.items[i]);
@@ -43,10 +43,10 @@ void hv__journal_free(struct hv_session *s)
 /* Takes a step in one direction; what was accepted once is accepted again. */
 static void take(struct hv_session *s, const struct hv__step *t, bool forward)
 {
-    struct hv__row *r = t->kind == HV__STEP_DOC ? NULL : hv__row_any(s, t->row);
+    struct hv__row *r = t->kind == HV__STEP_DOC ? NULL : hv__session_row_any(s, t->row);
     struct hv_err err = {0};
     if (t->kind == HV__STEP_DOC) {
-        if (hv__doc_put(s, t->doc, forward ? t->after : t->before, &err) != HV_OK) {
+        if (hv__session_doc_put(s, t->doc, forward ? t->after : t->before, &err) != HV_OK) {
             hv_str_clear(&s->notice);
             hv_str_addf(&s->notice, "the step cannot be taken: %s", err.text);
         }
@@ -55,10 +55,10 @@ static void take(struct hv_session *s, const struct hv__step *t, bool forward)
     if (r != NULL && t->kind == HV__STEP_DELETE)
         r->deleted = forward;
     if (r != NULL && t->kind == HV__STEP_RENAME)
-        hv__session_text(&r->name, forward ? t->name_after : t->name_before);
+        hv__session_set_text(&r->name, forward ? t->name_after : t->name_before);
     hv__session_touch(s);
-    hv__rows_publish(s);
-    hv__rows_sort(s);
+    hv__session_rows_publish(s);
+    hv__session_rows_sort(s);
 }
 
 bool hv_session_undo(struct hv_session *s)
@@ -104,7 +104,7 @@ bool hv_session_dirty(const struct hv_session *s)
             return true;
     for (size_t i = 0; i < s->rows.n; i++) {
         const struct hv__row *r = s->rows.items[i];
-        if (r->deleted ? r->saved_plan != NULL : r->plan != NULL && !hv__row_is_saved(r))
+        if (r->deleted ? r->saved_plan != NULL : r->plan != NULL && !hv__session_row_is_saved(r))
             return true;
     }
     return false;

@@ -69,15 +69,15 @@
     X(MODEL_TABLE,      "model-table",        "model",      "t",                  "Table",    "layers as table or as graph") \
     X(MODEL_PROFILE,    "model-profile",      "model",      "p",                  "Profile",  "load a profile of the layers") \
     X(MODEL_CHECKS,     "model-checks",       "model",      "c",                  "Checks",   "show only the checks") \
-    X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "put the strategy into the queue") \
-    X(STRATEGY_PARAMS,  "strategy-params",    "strategies", "p",                  "Params",   "edit the parameters") \
-    X(STRATEGY_SOURCE,  "strategy-source",    "strategies", "E",                  "Edit Lua", "open the plugin in $EDITOR") \
-    X(PLAN_COMPARE,     "plan-compare",       "plans",      "c",                  "Compare",  "compare the marked plans") \
-    X(PLAN_FRONT,       "plan-front",         "plans",      "P",                  "Front",    "show only the Pareto front") \
+    X(STRATEGY_RUN,     "strategy-run",       "strategies", "<Enter>",            "Run",      "run the strategy with its parameters") \
+    X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "put the strategy into the queue and go to the next") \
+    X(STRATEGY_PARAMS,  "strategy-params",    "strategies", "p",                  "Params",   "edit the parameters of the strategy") \
+    X(STRATEGY_RUN_ALL, "strategy-run-all",   "strategies", "A",                  "Run all",  "run every strategy with its parameters") \
+    X(PLAN_COMPARE,     "plan-compare",       "plans",      "c",                  "Compare",  "compare the two marked plans, or the marked one and this one") \
+    X(PLAN_FRONT,       "plan-front",         "plans",      "P",                  "Front",    "show only the Pareto front of the scatter") \
     X(PLAN_AXIS_X,      "plan-axis-x",        "plans",      "X",                  "X axis",   "next x axis of the scatter") \
     X(PLAN_AXIS_Y,      "plan-axis-y",        "plans",      "Y",                  "Y axis",   "next y axis of the scatter") \
     X(PLAN_RENAME,      "plan-rename",        "plans",      "R",                  "Rename",   "rename the plan") \
-    X(PLAN_NOTE,        "plan-note",          "plans",      "o",                  "Note",     "write a note to the plan") \
     X(GANTT_ZOOM_IN,    "gantt-zoom-in",      "gantt",      "+ =",                "Zoom in",  "zoom in at the cursor") \
     X(GANTT_ZOOM_OUT,   "gantt-zoom-out",     "gantt",      "- _",                "Zoom out", "zoom out at the cursor") \
     X(GANTT_ZOOM_AREA,  "gantt-zoom-area",    "gantt",      "z",                  "Area",     "zoom to the marked area") \
@@ -91,7 +91,9 @@
     X(GANTT_CRITICAL,   "gantt-critical",     "gantt",      "C",                  "Crit",     "critical path on or off") \
     X(GANTT_MEMORY,     "gantt-memory",       "gantt",      "m",                  "Mem",      "memory lane on or off") \
     X(GANTT_GOTO,       "gantt-goto",         "gantt",      "g",                  "Go to",    "go to a time") \
-    X(GANTT_EXPLAIN,    "gantt-explain",      "gantt",      "<Enter>",            "Explain",  "details of the operation at the cursor") \
+    X(GANTT_EXPLAIN,    "gantt-explain",      "gantt",      "<Enter>",            "Details",  "details of the operation at the cursor on or off") \
+    X(GANTT_PLAN_PREV,  "gantt-plan-previous", "gantt",     "<lt>",               "Prev plan", "Gantt of the previous plan, same window") \
+    X(GANTT_PLAN_NEXT,  "gantt-plan-next",    "gantt",      ">",                  "Next plan", "Gantt of the next plan, same window") \
     X(HELP_RUN,         "help-run",           "help",       "<Enter>",            "Run",      "run the found action")
 /* clang-format on */
 

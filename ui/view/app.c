@@ -496,7 +496,10 @@ static void add_bar(struct hv_app *app, enum hv_action a)
     *item = (struct hv_keybar_item){.action = a, .label = hv_action_row(a)->label};
     if (a == HV_ACT_CLOSE && app->n_stack > 0)
         item->label = "Back";
-    (void)hv_key_name(k, name, sizeof name);
+    if (k.code == HV_KEY_CHAR && k.mods == 0 && (k.cp == '<' || k.cp == '>'))
+        (void)snprintf(name, sizeof name, "%c", (char)k.cp);
+    else
+        (void)hv_key_name(k, name, sizeof name);
     size_t n = strlen(name);
     bool bracketed = n > 2 && name[0] == '<' && name[n - 1] == '>';
     (void)snprintf(item->key, sizeof item->key, "%.*s", (int)(bracketed ? n - 2 : n),

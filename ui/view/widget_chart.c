@@ -135,7 +135,8 @@ static void draw_axes(struct hv_grid *g, const struct plot *p, const struct hv_c
 static void put_mark(struct hv_grid *g, const struct hv_series *s, size_t i, int x, int y)
 {
     char mark[2] = {s->marks ? s->marks[i] : s->mark ? s->mark : '*', '\0'};
-    const char *glyph = g->ascii || s->kind == HV_CHART_DOTS ? mark : "•";
+    bool own = s->kind == HV_CHART_DOTS || (s->mark != '\0' && s->mark != '*');
+    const char *glyph = g->ascii || own ? mark : "•";
     (void)hv_grid_put(g, x, y, 1, glyph, s->style);
 }
 

@@ -125,8 +125,11 @@ static enum hv_status read_nodes(struct hv_instance *in, const struct hv_jp *roo
     }
     qsort(*names, n, sizeof **names, by_id);
     for (size_t i = 1; i < n; i++)
-        if ((*names)[i].id == (*names)[i - 1].id)
-            return hv_jp_fail(&list, err, "two nodes have the id %lld", (long long)(*names)[i].id);
+        if ((*names)[i].id == (*names)[i - 1].id) {
+            struct hv_jp at_node = hv_jp_at(&list, (*names)[i].index);
+            return hv_jp_fail(&at_node, err, "two nodes have the id %lld",
+                              (long long)(*names)[i].id);
+        }
     in->dag.n_classes = number_classes(nodes, n, sorted);
     in->dag.nodes = nodes;
     in->dag.n_nodes = n;
@@ -182,6 +185,59 @@ static enum hv_status read_edges(struct hv_instance *in, const struct hv_jp *roo
     return st;
 }
 
+/* Reports an edge on a cycle, given which nodes still wait (waits > 0) after Kahn's order. */
+static enum hv_status blame_cycle(struct hv_instance *in, const size_t *waits,
+                                  const struct hv_jp *root, struct hv_err *err)
+{
+    const struct hv_dag *g = &in->dag;
+    size_t none = g->n_edges, at = 0;
+    size_t *into = hv_arena_new(&in->arena, size_t, g->n_nodes); /* an edge from a waiting node */
+    bool *seen = hv_arena_new(&in->arena, bool, g->n_nodes);
+    for (size_t i = 0; i < g->n_nodes; i++)
+        into[i] = none;
+    for (size_t e = 0; e < g->n_edges; e++)
+        if (waits[g->edges[e].from] > 0)
+            into[g->edges[e].to] = e;
+    while (waits[at] == 0)
+        at++;
+    for (; !seen[at]; at = g->edges[into[at]].from)
+        seen[at] = true; /* every waiting node has such an edge */
+    struct hv_jp list = hv_jp_get(root, "edges"), edge = hv_jp_at(&list, into[at]);
+    return hv_jp_fail(&edge, err, "this edge closes a cycle; expected a graph without cycles");
+}
+
+/*
+ * Refuses a graph with a cycle and names an edge on one (Kahn's order: what is never free lies on a
+ * cycle or behind one; going backwards from there among the same nodes ends in a cycle). O(n + m).
+ */
+static enum hv_status check_acyclic(struct hv_instance *in, const struct hv_jp *root,
+                                    struct hv_err *err)
+{
+    const struct hv_dag *g = &in->dag;
+    size_t n = g->n_nodes, none = g->n_edges, n_free = 0;
+    size_t *waits = hv_arena_new(&in->arena, size_t, n);
+    size_t *head = hv_arena_new(&in->arena, size_t, n); /* lists of the edges that leave a node */
+    size_t *next = hv_arena_new(&in->arena, size_t, g->n_edges + 1);
+    size_t *queue = hv_arena_new(&in->arena, size_t, n);
+    for (size_t i = 0; i < n; i++)
+        head[i] = none;
+    for (size_t e = 0; e < g->n_edges; e++) {
+        waits[g->edges[e].to]++;
+        next[e] = head[g->edges[e].from];
+        head[g->edges[e].from] = e;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (waits[i] == 0)
+            queue[n_free++] = i;
+    for (size_t q = 0; q < n_free; q++)
+        for (size_t e = head[queue[q]]; e != none; e = next[e])
+            if (--waits[g->edges[e].to] == 0)
+                queue[n_free++] = g->edges[e].to;
+    if (n_free == n)
+        return HV_OK;
+    return blame_cycle(in, waits, root, err);
+}
+
 enum hv_status hv__instance_read_dag(struct hv_instance *in, const struct hv_jp *root,
                                      struct hv_err *err)
 {
@@ -212,6 +268,8 @@ enum hv_status hv__instance_read_dag(struct hv_instance *in, const struct hv_jp 
         st = read_nodes(in, root, &names, err);
     if (st == HV_OK)
         st = read_edges(in, root, names, err);
+    if (st == HV_OK)
+        st = check_acyclic(in, root, err);
     in->dag.n_accelerators = (size_t)accelerators;
     in->dag.n_cpus = (size_t)cpus;
     return st;

@@ -126,8 +126,9 @@ static enum hv_status read_heads(const struct hv_jp *p, const struct hv_model *m
     struct hv_jp dim = hv_jp_get(p, "head_dim");
     if (hv_jp_none(&dim) && b->heads > 0) {
         if (m->hidden % b->heads != 0) {
-            return hv_jp_fail(p, err, "heads %d does not divide hidden %d; give head_dim", b->heads,
-                              m->hidden);
+            struct hv_jp heads = hv_jp_get(p, "heads");
+            return hv_jp_fail(heads.v != NULL ? &heads : p, err,
+                              "%d does not divide hidden %d; give head_dim", b->heads, m->hidden);
         }
         b->head_dim = m->hidden / b->heads;
         return HV_OK;

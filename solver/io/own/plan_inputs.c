@@ -31,15 +31,13 @@ static void held_object(struct hv_json *out, const struct hv_jp *p, const char *
     if (json_object_get(p->v, "format") == NULL)
         json_object_set_new(copy, "format", json_string(format));
     json_object_update(copy, p->v);
-    struct hv_str name = {0};
-    hv_str_addf(&name, "%s: %s", p->doc->name, p->key);
-    hv_json_wrap(out, copy, hv_str_cstr(&name));
-    hv_str_free(&name);
+    hv_json_wrap(out, copy, p->doc->name);
 }
 
-/* Where one input comes from: a path or name in `name`, an object held by the plan, or nothing. */
+/* Where one input comes from: a path or name in `name`, an object held by the plan, or nothing;
+ * `named` is the plan's own word for it. */
 struct source {
-    struct hv_jp held;
+    struct hv_jp held, named;
     struct hv_str name;
 };
 
@@ -53,6 +51,7 @@ static enum hv_status find_source(const struct hv_jp *plan, const char *key, con
     struct hv_jp p = hv_jp_get(plan, key);
     if (hv_jp_none(&p))
         return HV_OK;
+    out->named = p;
     if (json_is_object(p.v)) {
         out->held = p;
         return HV_OK;
@@ -112,6 +111,14 @@ static enum hv_status fill_job(struct hv_inputs *in, const struct source *src, s
                            err);
 }
 
+/* Says where the plan names or holds what could not be read; returns st. */
+static enum hv_status blame(const struct source *src, enum hv_status st, struct hv_err *err)
+{
+    if (st != HV_OK && src->named.v != NULL)
+        hv_jp_blame(&src->named, err);
+    return st;
+}
+
 enum { SOURCE_CLUSTER, SOURCE_MODEL, SOURCE_JOB, SOURCES };
 
 static enum hv_status fill_inputs(const struct hv_jp *root, const char *path,
@@ -124,9 +131,9 @@ static enum hv_status fill_inputs(const struct hv_jp *root, const char *path,
     for (size_t i = 0; i < SOURCES; i++)
         HV_TRY(find_source(root, keys[i], given[i], path, &src[i], err));
     HV_TRY(hv_device_catalogue_read(&in->devices, err));
-    HV_TRY(fill_cluster(in, root, &src[SOURCE_CLUSTER], err));
-    HV_TRY(fill_model(in, root, &src[SOURCE_MODEL], err));
-    return fill_job(in, &src[SOURCE_JOB], err);
+    HV_TRY(blame(&src[SOURCE_CLUSTER], fill_cluster(in, root, &src[SOURCE_CLUSTER], err), err));
+    HV_TRY(blame(&src[SOURCE_MODEL], fill_model(in, root, &src[SOURCE_MODEL], err), err));
+    return blame(&src[SOURCE_JOB], fill_job(in, &src[SOURCE_JOB], err), err);
 }
 
 static enum hv_status parse_file(struct hv_json *out, const char *path, struct hv_err *err)

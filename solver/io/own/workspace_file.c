@@ -272,6 +272,17 @@ static enum hv_status load(const struct hv_workspace *w, const struct hv_workspa
     return st;
 }
 
+/* Says where the workspace names or holds the document that could not be read; returns st. */
+static enum hv_status blame(const struct hv_workspace *w, const char *key, enum hv_status st,
+                            struct hv_err *err)
+{
+    struct hv_jp root = hv_jp_root(&w->json), at = hv_jp_get(&root, key);
+    if (st != HV_OK && at.v != NULL) {
+        hv_jp_blame(&at, err);
+    }
+    return st;
+}
+
 static enum hv_status read_job_input(const struct hv_workspace *w, struct hv_inputs *out,
                                      struct hv_err *err)
 {
@@ -333,8 +344,9 @@ enum hv_status hv_workspace_inputs(const struct hv_workspace *w, struct hv_input
     *out = (struct hv_inputs){0};
     enum hv_status st;
     if ((st = hv_device_catalogue_read(&out->devices, err)) ||
-        (st = read_cluster_input(w, out, err)) || (st = read_model_input(w, out, err)) ||
-        (st = read_job_input(w, out, err))) {
+        (st = blame(w, "cluster", read_cluster_input(w, out, err), err)) ||
+        (st = blame(w, "model", read_model_input(w, out, err), err)) ||
+        (st = blame(w, "job", read_job_input(w, out, err), err))) {
         hv_inputs_free(out);
     }
     return st;

@@ -1,0 +1,190 @@
+--- Prices per layer as planners use them: seconds and bytes of runs of layers on one device kind,
+-- with the embedding in the first layer and the head in the last, and the memory of a stage.
+-- Layers count from 1, runs are inclusive; everything is remembered for the run.
+local prices = {}
+
+local chains, limits, homes = {}, {}, nil
+
+--- Ids of `n` devices of a kind in one node (or of as many nodes as it takes).
+local function home_of(ctx, kind, n)
+  if not homes then
+    homes = {}
+    for _, d in ipairs(ctx.cluster:devices()) do
+      homes[d.kind] = homes[d.kind] or {}
+      table.insert(homes[d.kind], d.id)
+    end
+  end
+  return table.move(homes[kind], 1, math.min(n, #homes[kind]), 1, {})
+end
+
+--- Memory of layers from..to on one rank, by hv.cost.memory.
+local function memory_of(ctx, kind, q, from, to)
+  local tp = q.tp or 1
+  return hv.cost.memory {
+    devices = ctx.cluster:address(home_of(ctx, kind, tp)), layers = { from - 1, to }, tp = tp,
+    recompute = q.recompute, sequence_parallel = q.sequence_parallel,
+    micro_batch = q.micro_batch, in_flight = 1,
+  }
+end
+
+local function states(m)
+  return m.weights + m.gradients + m.optimizer
+end
+
+--- Fills in bytes: per-layer states and saved activations, the embedding's and the head's share
+-- in the first and the last layer, the fixed overhead, and what grows with the states.
+local function add_memory(ctx, chain, kind, q, t)
+  local n = chain.n
+  local middle = (n + 1) // 2
+  local first, mid = memory_of(ctx, kind, q, 1, 1), memory_of(ctx, kind, q, middle, middle)
+  local last, all = memory_of(ctx, kind, q, n, n), memory_of(ctx, kind, q, 1, n)
+  local grown = states(all) - states(mid)
+  local growth = grown > 0 and (all.overhead - mid.overhead) / grown or 0
+  local fixed = mid.overhead - growth * states(mid)
+  local per_parameter = states(mid) / math.max(1, t:bytes(middle, middle, "parameters"))
+  local state, saved = {}, {}
+  for l = 1, n do
+    state[l] = t:bytes(l, l, "parameters") * per_parameter
+    saved[l] = t:bytes(l, l, "saved")
+  end
+  state[1], saved[1] = states(first), first.activation_bytes
+  state[n], saved[n] = states(last), last.activation_bytes
+  if n == 1 then
+    state[1], saved[1] = states(all), all.activation_bytes
+  end
+  chain.state, chain.saved = { [0] = 0 }, { [0] = 0 }
+  for l = 1, n do
+    chain.state[l] = chain.state[l - 1] + state[l] * (1 + growth)
+    chain.saved[l] = chain.saved[l - 1] + saved[l]
+  end
+  chain.fixed = fixed + mid.transient
+  chain.last_extra = math.max(0, last.transient - mid.transient)
+  chain.part = { -- of the states: what zero 1, 2 and 3 shard
+    mid.optimizer / states(mid), mid.gradients / states(mid), mid.weights / states(mid),
+  }
+end
+
+--- The chain of one device kind under { tp, micro_batch, recompute, sequence_parallel }:
+-- { n, times = seconds per layer (forward and backward), output_bytes, … }.
+-- micro_batch counts sequences on one data-parallel rank.
+function prices.chain(ctx, kind, q)
+  local key = ("%s/%d/%g/%s/%s"):format(kind, q.tp or 1, q.micro_batch or 1, q.recompute or "none",
+    tostring(q.sequence_parallel or false))
+  local chain = chains[key]
+  if not chain then
+    local t = hv.cost.layers {
+      kinds = { kind }, tp = q.tp, micro_batch = q.micro_batch, recompute = q.recompute,
+      sequence_parallel = q.sequence_parallel,
+    }
+    chain = { n = ctx.model.n_layers, times = {}, sum = { [0] = 0 },
+      output_bytes = t:bytes(1, 1, "output") }
+    for l = 1, chain.n do
+      chain.times[l] = t:time(l, l, kind, "both")
+      chain.sum[l] = chain.sum[l - 1] + chain.times[l]
+    end
+    add_memory(ctx, chain, kind, q, t)
+    chains[key] = chain
+  end
+  return chain
+end
+
+--- Seconds of layers from..to, forward and backward.
+function prices.time(chain, from, to)
+  return chain.sum[to] - chain.sum[from - 1]
+end
+
+--- Share of the states that stays on a rank under zero over `holders` ranks.
+local function kept(chain, o)
+  local zero, holders, frac = o.zero or 0, o.holders or 1, 0
+  for level, part in ipairs(chain.part) do
+    frac = frac + (zero >= level and part / holders or part)
+  end
+  return frac
+end
+
+--- Bytes that a stage needs besides its layers.
+function prices.overhead_bytes(_, chain)
+  return chain.fixed
+end
+
+--- Activations of one micro-batch kept for layers from..to.
+function prices.saved_bytes(chain, from, to)
+  return chain.saved[to] - chain.saved[from - 1] + (to == chain.n and chain.last_extra or 0)
+end
+
+--- Weights, gradients, optimizer and overhead of layers from..to under { zero, holders }.
+function prices.state_bytes(_, chain, from, to, o)
+  return chain.fixed + (chain.state[to] - chain.state[from - 1]) * kept(chain, o)
+end
+
+--- Peak bytes of a stage with layers from..to under { in_flight, zero, holders }.
+function prices.bytes(ctx, chain, from, to, o)
+  return prices.state_bytes(ctx, chain, from, to, o)
+    + (chain.saved[to] - chain.saved[from - 1]) * (o.in_flight or 1)
+    + (to == chain.n and from <= to and chain.last_extra or 0)
+end
+
+--- The same per layer, without the overhead: a list for hv.opt.partition.
+function prices.layer_bytes(_, chain, o)
+  local list, share = {}, kept(chain, o)
+  for l = 1, chain.n do
+    list[l] = (chain.state[l] - chain.state[l - 1]) * share
+      + (chain.saved[l] - chain.saved[l - 1]) * (o.in_flight or 1)
+  end
+  list[chain.n] = list[chain.n] + chain.last_extra
+  return list
+end
+
+--- Bytes of the gradients of layers from..to on one rank.
+function prices.gradient_bytes(_, chain, from, to)
+  return (chain.state[to] - chain.state[from - 1]) * chain.part[2]
+end
+
+--- What a device (or node, or stage: a row with `kind`) has for a plan.
+function prices.capacity(ctx, row)
+  local kind = row.kind
+  limits[kind] = limits[kind] or memory_of(ctx, kind, { tp = 1, micro_batch = 1 }, 1, 1).limit_bytes
+  return limits[kind]
+end
+
+--- Seconds of the all-reduce of the first layer's gradients over these devices.
+function prices.first_layer_sync(ctx, kind, ids)
+  local chain = prices.chain(ctx, kind, { tp = 1, micro_batch = 1 })
+  local cost = hv.cost.collective { op = "all_reduce", devices = ids,
+    bytes = prices.gradient_bytes(ctx, chain, 1, 1) }
+  return cost and cost.time_s or 0
+end
+
+--- "stage 3 needs 93.1 GiB on T4-16GB, which has 14.6 GiB": rows have `kind`.
+function prices.short(ctx, stage, bytes, row)
+  return ("stage %d needs %.1f GiB on %s, which has %.1f GiB"):format(stage, bytes / 2 ^ 30,
+    row.kind, prices.capacity(ctx, row) / 2 ^ 30)
+end
+
+--- A plan's stage from { tp, recompute, zero, sequence_parallel } and the other keys; defaults are
+-- left out.
+function prices.stage_keys(c, keys)
+  keys.tp = c.tp
+  keys.recompute = c.recompute ~= "none" and c.recompute or nil
+  keys.zero = (c.zero or 0) > 0 and c.zero or nil
+  keys.sequence_parallel = c.sequence_parallel or nil
+  return keys
+end
+
+--- The plan as a table, whether a handle or a table is given.
+function prices.table_of(made)
+  return type(made) == "userdata" and made:table() or made
+end
+
+--- hv.cost.stage of stage s of replica r of a plan table.
+function prices.stage(_, made, r, s)
+  local replica, q = made.replicas[r], {}
+  for key, value in pairs(replica.stages[s]) do
+    q[key] = value
+  end
+  q.micro_batch = q.micro_batch or replica.micro_batch or made.micro_batch
+  q.count = replica.count
+  return hv.cost.stage(q)
+end
+
+return prices

@@ -1,0 +1,73 @@
+# Shared by the end-to-end scripts (sourced, not run): a scratch folder, counting, running the
+# program. A script ends with `finish`, which prints "N passed, M failed".
+set -u
+LC_ALL=C
+export LC_ALL
+root=$(cd "$(dirname "$0")/../.." && pwd)
+HETVIZ=${HETVIZ:-$root/build/hetviz}
+HETVIZ_ROOT=${HETVIZ_ROOT:-$root}
+work=$(mktemp -d) || exit 1
+trap 'chmod -R u+rwx "$work" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+# nothing of the user's: no settings, no cache, no workspace
+HOME=$work/home XDG_STATE_HOME=$work/state XDG_DATA_HOME=$work/data XDG_CACHE_HOME=$work/cache
+mkdir -p "$HOME"
+export HETVIZ HETVIZ_ROOT HOME XDG_STATE_HOME XDG_DATA_HOME XDG_CACHE_HOME
+unset NO_COLOR HETVIZ_TRACE
+passed=0 failed=0
+
+ok() { passed=$((passed + 1)); }
+no() { # no NAME REASON: counts a failure and shows what the last run said
+    failed=$((failed + 1))
+    echo "FAILED $1: $2"
+    if [ -s "$work/err" ]; then
+        echo "  stderr: $(head -n 3 "$work/err" | cut -c 1-300)"
+    fi
+}
+# run ARG…: the program with a time limit; $rc, $work/out and $work/err hold what came of it
+run() {
+    timeout -k 2 "${LIMIT:-30}" "$HETVIZ" "$@" >"$work/out" 2>"$work/err" </dev/null
+    rc=$?
+}
+# expect NAME CODE ARG…: runs the program and compares its exit code
+expect() {
+    name=$1 code=$2
+    shift 2
+    run "$@"
+    if [ "$rc" -eq "$code" ]; then
+        ok
+    else
+        no "$name" "exit $rc, expected $code: hetviz $(echo "$*" | cut -c 1-200)"
+    fi
+}
+# says NAME FILE PATTERN: does the last run's out or err hold a line like the (extended) pattern?
+says() {
+    if grep -Eq -- "$3" "$work/$2"; then ok; else no "$1" "no line like '$3' in std$2"; fi
+}
+# same NAME FILE FILE: are the files equal?
+same() {
+    if cmp -s "$2" "$3"; then ok; else no "$1" "$2 and $3 differ"; fi
+}
+# holds NAME TEST…: does the command succeed?
+holds() {
+    name=$1
+    shift
+    if "$@"; then ok; else no "$name" "not so: $*"; fi
+}
+# number FILE KEY: the number behind the first "KEY": in a JSON file that hetviz wrote
+number() { sed -n "s/.*\"$2\": *\\([-+.eE0-9]*\\).*/\\1/p" "$1" | head -n 1; }
+# least X Y: is X at most Y, but for rounding?
+least() { awk -v x="$1" -v y="$2" 'BEGIN { exit !(x != "" && y != "" && x <= y * (1 + 1e-9)) }'; }
+# is_json FILE: one JSON value and nothing else?
+is_json() {
+    if command -v python3 >/dev/null 2>&1; then
+        python3 -m json.tool "$1" >/dev/null 2>&1
+    else
+        head -c 1 "$1" | grep -q '[[{]' && tail -n 1 "$1" | grep -q '[]}]$'
+    fi
+}
+finish() {
+    echo "$passed passed, $failed failed"
+    [ "$failed" -eq 0 ]
+    exit
+}

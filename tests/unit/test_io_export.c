@@ -1,0 +1,128 @@
+/** Files made from verdicts: pictures are well-formed, the trace has every span, JSON says what the
+ * verdict says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "solver/base/units.h"
+#include "solver/io/export/gantt.h"
+#include "solver/io/own/verdict_file.h"
+#include "tests/eval_fixture.h"
+
+static const struct hv_gantt_text text = {"a <title> & more", "subtitle"};
+
+static size_t count(const char *haystack, const char *needle)
+{
+    size_t n = 0;
+    for (const char *at = haystack; (at = strstr(at, needle)) != NULL; at++) {
+        n++;
+    }
+    return n;
+}
+
+static void svg_is_well_formed_and_clamped(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge(*state, &a, true, four_stages);
+    struct hv_str out = {0};
+    hv_gantt_svg(v.timeline, &text, 10, &out);
+    const char *svg = hv_str_cstr(&out);
+    assert_non_null(strstr(svg, "width=\"320\""));
+    assert_non_null(strstr(svg, "a &lt;title&gt; &amp; more"));
+    assert_int_equal(count(svg, "<text"), count(svg, "</text>"));
+    assert_int_equal(count(svg, "<title>"), count(svg, "</title>"));
+    assert_int_equal(count(svg, "<svg"), 1);
+    assert_string_equal(svg + out.n - 7, "</svg>\n");
+    hv_str_clear(&out);
+    hv_gantt_svg(v.timeline, &text, 4000, &out);
+    /* every operation has its own rectangle with a tooltip: 4 ranks × 128, 4 optimizer steps */
+    assert_true(count(hv_str_cstr(&out), "<title>") >= 4 * 129);
+    hv_str_free(&out);
+    hv_arena_free(&a);
+}
+
+static void png_is_a_png(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_err err = {0};
+    struct hv_verdict v = judge(*state, &a, true, four_stages);
+    struct hv_str out = {0};
+    assert_int_equal(hv_gantt_png(v.timeline, &text, 800, &out, &err), HV_OK);
+    assert_true(out.n > 1000);
+    assert_memory_equal(out.p, "\x89PNG\r\n\x1a\n", 8);
+    hv_str_free(&out);
+    hv_arena_free(&a);
+}
+
+static void trace_has_every_span(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge(*state, &a, true, four_stages);
+    struct hv_str out = {0};
+    hv_gantt_trace(v.timeline, &text, &out);
+    json_error_t e;
+    json_t *root = json_loads(hv_str_cstr(&out), 0, &e);
+    if (root == NULL) {
+        fail_msg("line %d: %s", e.line, e.text);
+    }
+    size_t spans = 0, complete = 0;
+    for (size_t i = 0; i < v.timeline->lanes.n; i++) {
+        spans += v.timeline->lanes.items[i].n_spans;
+    }
+    double end_us = 0;
+    size_t i;
+    json_t *event;
+    json_array_foreach(json_object_get(root, "traceEvents"), i, event)
+    {
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "X") == 0) {
+            complete++;
+            end_us = fmax(end_us, json_number_value(json_object_get(event, "ts")) +
+                                      json_number_value(json_object_get(event, "dur")));
+        }
+    }
+    assert_int_equal(complete, spans);
+    assert_true(fabs(end_us / 1e6 - v.timeline->end_s) < 1e-9 * v.timeline->end_s);
+    json_decref(root);
+    hv_str_free(&out);
+    hv_arena_free(&a);
+}
+
+static void json_says_what_the_verdict_says(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge(*state, &a, false, four_stages);
+    json_t *s = hv_verdict_simulated(&v);
+    assert_true(json_number_value(json_object_get(s, "iteration_s")) == v.metrics.iteration_s);
+    assert_int_equal(json_array_size(json_object_get(s, "peak_memory_GiB")), 4);
+    double sum = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach(json_object_get(s, "breakdown_s"), key, value)
+    {
+        sum += json_number_value(value);
+    }
+    assert_true(fabs(sum - v.metrics.iteration_s) < 1e-9 * v.metrics.iteration_s);
+    assert_null(json_object_get(s, "staleness"));
+    json_decref(s);
+    v.metrics.iteration_s = HV_UNKNOWN;
+    s = hv_verdict_simulated(&v);
+    assert_true(json_is_null(json_object_get(s, "iteration_s")));
+    json_decref(s);
+    hv_arena_free(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(svg_is_well_formed_and_clamped),
+        cmocka_unit_test(png_is_a_png),
+        cmocka_unit_test(trace_has_every_span),
+        cmocka_unit_test(json_says_what_the_verdict_says),
+    };
+    return cmocka_run_group_tests_name("io/export", tests, setup, teardown);
+}

@@ -1,0 +1,502 @@
+/** Screen 5, Gantt: the timeline of one plan. Window arithmetic and painting are ui/view's. */
+#include "ui/screens/screens.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver/base/file.h"
+#include "solver/base/units.h"
+#include "solver/io/export/gantt.h"
+#include "ui/screens/gantt_panel.h"
+#include "ui/view/gantt_timeline.h"
+#include "ui/view/layout.h"
+
+#define EXPORT_WIDTH_PX 1600
+#define EXPORT_COLUMNS  160
+
+/** State of the screen. */
+struct gantt {
+    struct hv_gantt_state view;
+    uint32_t row; /**< the window belongs to this row, 0 = none yet */
+    double end_s; /**< and to a timeline of this length */
+    bool flip;    /**< details hidden (full screen) or shown (small screen) */
+    bool dragging;
+    int drag_x;
+};
+
+/** The row to draw: the one asked for, else the selected one, else the first with a plan. */
+static const struct hv_row *pick_row(const struct hv_ui *ui)
+{
+    const struct hv_row *row = hv_session_row(ui->session, ui->gantt_row);
+    row = row != NULL ? row : hv_session_row(ui->session, hv_session_selected(ui->session));
+    size_t n = 0;
+    const struct hv_row *const *rows = hv_session_rows(ui->session, &n);
+    for (size_t i = 0; i < n && row == NULL; i++) {
+        row = rows[i]->plan != NULL ? rows[i] : NULL;
+    }
+    return row;
+}
+
+/** What is drawn, with the state's window fitted to it; false when there is no timeline. */
+static bool get_subject(const struct gantt *st, const struct hv_ui *ui, struct hv_gantt_state *view,
+                        struct hv_gantt_subject *out, struct hv_err *err)
+{
+    const struct hv_row *row = pick_row(ui);
+    *out = (struct hv_gantt_subject){.facts = {.row = row}, .view = view};
+    if (row == NULL || row->plan == NULL) {
+        return false;
+    }
+    const struct hv_verdict *v = hv_session_verdict(ui->session, row->id, true, err);
+    if (v == NULL || v->timeline == NULL || v->timeline->n_rows == 0) {
+        return false;
+    }
+    out->facts.verdict = v;
+    out->facts.plan = hv_session_plan(ui->session, row->id, NULL);
+    out->src = hv_gantt_timeline_source(v->timeline);
+    *view = st->view;
+    if (st->row == 0) {
+        hv_gantt_init(view, &out->src);
+    } else if (st->row != row->id || st->end_s < out->src.end_s || st->end_s > out->src.end_s) {
+        bool whole = view->t0_s <= 0 && view->t1_s >= st->end_s;
+        view->mark_s = HV_UNKNOWN;
+        if (whole) {
+            hv_gantt_fit(view, &out->src);
+        } else {
+            hv_gantt_zoom_to(view, &out->src, view->t0_s, view->t1_s);
+        }
+    }
+    hv_gantt_lane_move(view, &out->src, 0);
+    return true;
+}
+
+struct places {
+    struct hv_rect chart, panel;
+};
+
+static struct places place(const struct gantt *st, struct hv_rect body, size_t n_lanes)
+{
+    struct places p = {.chart = body};
+    if (hv_layout_stacked(body)) {
+        if (st->flip) {
+            p = (struct places){.panel = body};
+        }
+        return p;
+    }
+    if (st->flip) {
+        return p;
+    }
+    int want = n_lanes < 30 ? 11 + 3 * (int)n_lanes : 100, h = body.h - want;
+    h = h > body.h * 2 / 3 ? body.h * 2 / 3 : h;
+    h = h < 6 ? 6 : h;
+    p.chart.h -= h;
+    p.panel = (struct hv_rect){body.x, body.y + p.chart.h, body.w, h};
+    return p;
+}
+
+static void draw_empty(const struct hv_row *row, const struct hv_err *err, struct hv_grid *g,
+                       struct hv_rect body)
+{
+    struct hv_str text = {0};
+    int y = body.y + 1;
+    if (row == NULL) {
+        hv_str_adds(&text, "no plan to draw yet");
+    } else if (row->plan == NULL) {
+        hv_str_addf(&text, "%s has no plan: %s", row->name, hv_row_state_name(row->state));
+        hv_str_addf(&text, "%s%s", row->reason[0] != '\0' ? ", " : "", row->reason);
+    } else {
+        hv_str_addf(&text, "%s has no timeline: %s", row->name, err->text);
+    }
+    hv_grid_put_field(g, (struct hv_rect){body.x + 1, y, body.w - 2, 1}, HV_LEFT,
+                      hv_str_cstr(&text), HV_STYLE_TITLE);
+    (void)hv_grid_put(g, body.x + 1, y + 2, body.w - 2, "3  choose a strategy, Enter runs it",
+                      HV_STYLE_TEXT);
+    (void)hv_grid_put(g, body.x + 1, y + 3, body.w - 2, "4  choose another plan, Enter draws it",
+                      HV_STYLE_TEXT);
+    hv_str_free(&text);
+}
+
+static void gantt_draw(const void *state, const void *model, const struct hv_view_ctx *ctx)
+{
+    const struct gantt *st = state;
+    struct hv_gantt_state view = {0};
+    struct hv_gantt_subject subject;
+    struct hv_err err = {0};
+    if (!get_subject(st, model, &view, &subject, &err)) {
+        draw_empty(subject.facts.row, &err, ctx->grid, ctx->body);
+        return;
+    }
+    struct places p = place(st, ctx->body, subject.src.n_lanes);
+    if (p.chart.h > 0) {
+        hv_gantt_draw(&view, &subject.src, ctx->grid, p.chart);
+    }
+    if (p.panel.h > 0) {
+        hv_gantt_panel_draw(&subject, ctx->grid, p.panel);
+    }
+}
+
+static void gantt_status(const void *state, const void *model, struct hv_str *out)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
+    struct hv_gantt_state view = {0};
+    struct hv_gantt_subject s;
+    struct hv_err err = {0};
+    if (!get_subject(state, model, &view, &s, &err)) {
+        return;
+    }
+    const struct hv_metrics *m = &s.facts.verdict->metrics;
+    hv_str_addf(out, "%s%s  ", s.facts.verdict->findings.n > 0 ? "! " : "", s.facts.row->name);
+    if (s.facts.plan != NULL) {
+        hv_str_addf(out, "%s ", s.facts.plan->schedule.name);
+        hv_plan_text(&s.facts, HV_PLAN_DEGREES, out);
+    }
+    hv_str_addf(out, "  step %s  bubble %s | t=%s  ", hv_fmt_seconds(a, sizeof a, m->iteration_s),
+                hv_fmt_percent(b, sizeof b, m->bubble_frac),
+                hv_fmt_seconds(c, sizeof c, view.cursor_s));
+    hv_gantt_cursor_text(&s, out);
+    if (view.t1_s - view.t0_s < s.src.end_s * 0.999) {
+        hv_str_addf(out, " | zoom %.3gx", s.src.end_s / (view.t1_s - view.t0_s));
+    }
+}
+
+/* ---- questions ---- */
+
+/** Takes the window as changed. */
+static void keep(struct gantt *st, const struct hv_gantt_subject *s)
+{
+    st->view = *s->view;
+    st->row = s->facts.row->id;
+    st->end_s = s->src.end_s;
+}
+
+static unsigned answer_goto(void *ctx, struct hv_app *app, const char *text)
+{
+    struct gantt *st = ctx;
+    struct hv_gantt_state view = {0};
+    struct hv_gantt_subject s;
+    char *end = NULL;
+    double t = strtod(text, &end);
+    while (*end == ' ') {
+        end++;
+    }
+    double unit = strcmp(end, "ms") == 0                  ? HV_MS
+                  : strcmp(end, "us") == 0                ? HV_US
+                  : *end == '\0' || strcmp(end, "s") == 0 ? 1
+                                                          : HV_UNKNOWN;
+    if (!get_subject(st, hv_app_model(app), &view, &s, NULL)) {
+        return HV_APP_REDRAW;
+    }
+    unit = strcmp(end, "%") == 0 ? s.src.end_s / 100 : unit;
+    if (end == text || !hv_known(t * unit)) {
+        hv_app_message(app, HV_MSG_ERROR, "expected a time such as 1.4s, 200ms or 50%%, found '%s'",
+                       text);
+        return HV_APP_REDRAW;
+    }
+    hv_gantt_goto(&view, &s.src, t * unit);
+    keep(st, &s);
+    return HV_APP_REDRAW;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), k = strlen(end);
+    return n > k && strcmp(text + n - k, end) == 0;
+}
+
+static enum hv_status render(const struct hv_gantt_subject *s, const char *title, const char *path,
+                             struct hv_str *out, struct hv_err *err)
+{
+    const struct hv_timeline *t = s->facts.verdict->timeline;
+    struct hv_str subtitle = {0};
+    hv_str_adds(&subtitle, "iteration ");
+    hv_plan_text(&s->facts, HV_PLAN_ITERATION, &subtitle);
+    hv_str_adds(&subtitle, ", bubble ");
+    hv_plan_text(&s->facts, HV_PLAN_BUBBLE, &subtitle);
+    struct hv_gantt_text text = {.title = title, .subtitle = hv_str_cstr(&subtitle)};
+    enum hv_status status = HV_OK;
+    if (ends_with(path, ".svg")) {
+        hv_gantt_svg(t, &text, EXPORT_WIDTH_PX, out);
+    } else if (ends_with(path, ".png")) {
+        status = hv_gantt_png(t, &text, EXPORT_WIDTH_PX, out, err);
+    } else if (ends_with(path, ".json")) {
+        hv_gantt_trace(t, &text, out);
+    } else if (ends_with(path, ".txt")) {
+        struct hv_gantt_print print = {.width = EXPORT_COLUMNS, .ascii = true};
+        hv_gantt_print(&s->src, &print, out);
+    } else {
+        status =
+            hv_err_set(err, HV_EUSAGE,
+                       "'%s' ends in none of .svg, .png, .json (Perfetto trace) and .txt", path);
+    }
+    hv_str_free(&subtitle);
+    return status;
+}
+
+static unsigned answer_export(void *ctx, struct hv_app *app, const char *path)
+{
+    struct gantt *st = ctx;
+    struct hv_gantt_state view = {0};
+    struct hv_gantt_subject s;
+    struct hv_str bytes = {0}, title = {0};
+    struct hv_err err = {0};
+    if (!get_subject(st, hv_app_model(app), &view, &s, &err)) {
+        return HV_APP_REDRAW;
+    }
+    hv_str_addf(&title, "%s in %s", s.facts.row->name,
+                hv_session_name(hv_ui_session(hv_app_model(app))));
+    enum hv_status status = render(&s, hv_str_cstr(&title), path, &bytes, &err);
+    if (status == HV_OK) {
+        status = hv_file_write(path, hv_str_cstr(&bytes), bytes.n, &err);
+    }
+    if (status != HV_OK) {
+        hv_ui_error(app, &err);
+    } else {
+        hv_app_message(app, HV_MSG_INFO, "timeline written to %s", path);
+    }
+    hv_str_free(&bytes);
+    hv_str_free(&title);
+    return HV_APP_REDRAW;
+}
+
+/* ---- actions ---- */
+
+/** Moves of cursor, lanes and window; false when the action is none. */
+static bool move(struct hv_gantt_state *v, const struct hv_gantt_source *src,
+                 const struct hv_gantt_places *p, enum hv_action a)
+{
+    int page = p->n_shown > 1 ? (int)p->n_shown - 1 : 1;
+    size_t lane = v->lane;
+    switch ((int)a) {
+    case HV_ACT_LEFT:
+    case HV_ACT_RIGHT:
+        hv_gantt_move(v, src, a == HV_ACT_LEFT ? -1 : 1, p->chart.w);
+        return true;
+    case HV_ACT_UP:
+    case HV_ACT_DOWN:
+        hv_gantt_lane_move(v, src, a == HV_ACT_UP ? -1 : 1);
+        return true;
+    case HV_ACT_PAGE_UP:
+    case HV_ACT_PAGE_DOWN:
+        hv_gantt_lane_move(v, src, a == HV_ACT_PAGE_UP ? -page : page);
+        return true;
+    case HV_ACT_HALF_UP:
+    case HV_ACT_HALF_DOWN:
+        hv_gantt_lane_move(v, src, a == HV_ACT_HALF_UP ? -(page / 2 + 1) : page / 2 + 1);
+        return true;
+    case HV_ACT_PANEL_NEXT:
+        v->lane = lane + 1 < src->n_lanes ? lane + 1 : 0;
+        return true;
+    case HV_ACT_PANEL_PREV:
+        v->lane = lane > 0 ? lane - 1 : src->n_lanes - 1;
+        return true;
+    case HV_ACT_TOP:
+        hv_gantt_goto(v, src, 0);
+        return true;
+    case HV_ACT_BOTTOM:
+        hv_gantt_goto(v, src, src->end_s);
+        (void)hv_gantt_step(v, src, -1);
+        return true;
+    case HV_ACT_GANTT_PAN_LEFT:
+    case HV_ACT_GANTT_PAN_RIGHT:
+        hv_gantt_pan(v, src, a == HV_ACT_GANTT_PAN_LEFT ? -0.5 : 0.5);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/** Zooms, switches and jumps; false when the action is none. */
+static bool change(struct hv_gantt_state *v, const struct hv_gantt_source *src, struct hv_app *app,
+                   enum hv_action a)
+{
+    bool found = true;
+    switch ((int)a) {
+    case HV_ACT_GANTT_ZOOM_IN:
+    case HV_ACT_GANTT_ZOOM_OUT:
+        hv_gantt_zoom(v, src, a == HV_ACT_GANTT_ZOOM_IN ? 1.5 : 1 / 1.5, v->cursor_s);
+        break;
+    case HV_ACT_GANTT_ZOOM_AREA:
+        if (!hv_known(v->mark_s)) {
+            hv_app_message(app, HV_MSG_INFO, "Space marks one end of an area, then move and z");
+            break;
+        }
+        hv_gantt_zoom_to(v, src, v->mark_s, v->cursor_s);
+        v->mark_s = HV_UNKNOWN;
+        break;
+    case HV_ACT_GANTT_FIT:
+        hv_gantt_fit(v, src);
+        break;
+    case HV_ACT_GANTT_OP_PREV:
+    case HV_ACT_GANTT_OP_NEXT:
+        found = hv_gantt_step(v, src, a == HV_ACT_GANTT_OP_PREV ? -1 : 1);
+        break;
+    case HV_ACT_GANTT_MB_PREV:
+    case HV_ACT_GANTT_MB_NEXT:
+        found = hv_gantt_step_mb(v, src, a == HV_ACT_GANTT_MB_PREV ? -1 : 1);
+        break;
+    case HV_ACT_GANTT_CRITICAL:
+        v->show_critical = !v->show_critical;
+        break;
+    case HV_ACT_GANTT_MEMORY:
+        v->show_memory = !v->show_memory;
+        break;
+    case HV_ACT_MARK:
+        v->mark_s = hv_known(v->mark_s) ? HV_UNKNOWN : v->cursor_s;
+        break;
+    default:
+        return false;
+    }
+    if (!found) {
+        hv_app_message(app, HV_MSG_INFO, "no more operations that way");
+    }
+    return true;
+}
+
+/** The Gantt of the row before or after this one that has a plan; the window stays. */
+static void switch_plan(struct hv_ui *ui, struct hv_app *app, uint32_t id, int step)
+{
+    size_t n = 0, at = 0;
+    const struct hv_row *const *rows = hv_session_rows(ui->session, &n);
+    while (at < n && rows[at]->id != id) {
+        at++;
+    }
+    for (size_t k = 1; at < n && k < n; k++) {
+        const struct hv_row *row = rows[step > 0 ? (at + k) % n : (at + n - k) % n];
+        if (row->plan != NULL) {
+            ui->gantt_row = 0;
+            hv_session_select(ui->session, row->id);
+            return;
+        }
+    }
+    hv_app_message(app, HV_MSG_INFO, "there is no other plan");
+}
+
+/** Questions and what concerns the whole screen; false when the action is none. */
+static bool other(struct gantt *st, struct hv_app *app, const struct hv_gantt_subject *s,
+                  enum hv_action a)
+{
+    char path[256];
+    switch ((int)a) {
+    case HV_ACT_GANTT_GOTO:
+        hv_app_ask(app, "go to time (1.4s, 200ms, 50%): ", "", answer_goto, st);
+        return true;
+    case HV_ACT_EXPORT:
+        (void)snprintf(path, sizeof path, "%s.svg", s->facts.row->name);
+        hv_app_ask(app, "write .svg, .png, .json (trace) or .txt to: ", path, answer_export, st);
+        return true;
+    case HV_ACT_GANTT_EXPLAIN:
+        st->flip = !st->flip;
+        return true;
+    case HV_ACT_GANTT_PLAN_PREV:
+    case HV_ACT_GANTT_PLAN_NEXT:
+        switch_plan(hv_app_model(app), app, s->facts.row->id, a == HV_ACT_GANTT_PLAN_NEXT ? 1 : -1);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static unsigned gantt_action(void *state, struct hv_app *app, enum hv_action a)
+{
+    struct gantt *st = state;
+    struct hv_gantt_state view = {0};
+    struct hv_gantt_subject s;
+    if (!get_subject(st, hv_app_model(app), &view, &s, NULL)) {
+        return 0;
+    }
+    struct places p = place(st, hv_app_body(app), s.src.n_lanes);
+    struct hv_gantt_places at = hv_gantt_layout(&view, &s.src, p.chart);
+    if (a == HV_ACT_CANCEL && hv_known(view.mark_s)) {
+        view.mark_s = HV_UNKNOWN;
+    } else if (!move(&view, &s.src, &at, a) && !change(&view, &s.src, app, a)) {
+        return other(st, app, &s, a) ? HV_APP_HANDLED | HV_APP_REDRAW : 0;
+    }
+    view.top_lane = hv_gantt_layout(&view, &s.src, p.chart).top_lane;
+    keep(st, &s);
+    return HV_APP_HANDLED | HV_APP_REDRAW;
+}
+
+static unsigned gantt_find(void *state, struct hv_app *app, const char *text, int direction)
+{
+    struct gantt *st = state;
+    struct hv_gantt_state view = {0};
+    struct hv_gantt_subject s;
+    if (!get_subject(st, hv_app_model(app), &view, &s, NULL) ||
+        !hv_gantt_find(&view, &s.src, text, direction)) {
+        return 0;
+    }
+    keep(st, &s);
+    return HV_APP_HANDLED | HV_APP_REDRAW;
+}
+
+/* ---- mouse ---- */
+
+static void drag(struct gantt *st, struct hv_gantt_state *view, const struct hv_gantt_subject *s,
+                 const struct hv_gantt_places *at, int x)
+{
+    if (st->dragging && at->chart.w > 0) {
+        hv_gantt_pan(view, &s->src, (double)(st->drag_x - x) / at->chart.w);
+    }
+    st->drag_x = x;
+}
+
+static unsigned gantt_event(void *state, struct hv_app *app, const struct hv_event *ev)
+{
+    struct gantt *st = state;
+    struct hv_gantt_state view = {0};
+    struct hv_gantt_subject s;
+    if (ev->type != HV_EV_MOUSE || !get_subject(st, hv_app_model(app), &view, &s, NULL)) {
+        return 0;
+    }
+    struct places p = place(st, hv_app_body(app), s.src.n_lanes);
+    struct hv_gantt_places at = hv_gantt_layout(&view, &s.src, p.chart);
+    size_t lane = 0;
+    double t = 0;
+    bool inside = hv_gantt_hit(&view, &at, ev->x, ev->y, &lane, &t);
+    bool shift = (ev->key.mods & HV_MOD_SHIFT) != 0;
+    int wheel = ev->mouse == HV_MOUSE_WHEEL_UP ? 1 : ev->mouse == HV_MOUSE_WHEEL_DOWN ? -1 : 0;
+    if (ev->mouse == HV_MOUSE_RELEASE) {
+        st->dragging = false;
+    } else if (ev->mouse == HV_MOUSE_DRAG) {
+        drag(st, &view, &s, &at, ev->x);
+    } else if (!inside) {
+        return HV_APP_HANDLED;
+    } else if (wheel != 0 && shift) {
+        hv_gantt_pan(&view, &s.src, -0.1 * wheel);
+    } else if (wheel != 0) {
+        hv_gantt_zoom(&view, &s.src, wheel > 0 ? 1.25 : 0.8, t);
+    } else {
+        view.lane = lane;
+        hv_gantt_goto(&view, &s.src, t);
+        st->dragging = true;
+        st->drag_x = ev->x;
+    }
+    view.top_lane = at.top_lane;
+    keep(st, &s);
+    return HV_APP_HANDLED | HV_APP_REDRAW;
+}
+
+static const enum hv_action keybar[] = {
+    HV_ACT_GANTT_ZOOM_IN, HV_ACT_GANTT_ZOOM_OUT, HV_ACT_GANTT_FIT,       HV_ACT_GANTT_OP_NEXT,
+    HV_ACT_GANTT_MB_NEXT, HV_ACT_GANTT_CRITICAL, HV_ACT_GANTT_MEMORY,    HV_ACT_FIND,
+    HV_ACT_EXPORT,        HV_ACT_GANTT_EXPLAIN,  HV_ACT_GANTT_PLAN_NEXT, HV_ACT_GANTT_GOTO,
+    HV_ACT_NONE,
+};
+
+const struct hv_view_ops hv_screen_gantt = {
+    .name = "gantt",
+    .title = "Gantt",
+    .short_title = "Gantt",
+    .tab = 5,
+    .state_size = sizeof(struct gantt),
+    .keybar = keybar,
+    .help = "/f3 /b4 /mb 3 find. Mouse: click picks, drag pans, wheel zooms at the pointer, "
+            "Shift+wheel pans.",
+    .draw = gantt_draw,
+    .action = gantt_action,
+    .event = gantt_event,
+    .find = gantt_find,
+    .status = gantt_status,
+    .tick = hv_ui_tick,
+    .timeout_ms = hv_ui_timeout_ms,
+};
