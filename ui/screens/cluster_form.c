@@ -57,9 +57,8 @@ static const struct hv_node_group *group_by_id(const struct hv_cluster_screen *v
 
 static void add_number(struct hv_str *out, double x)
 {
-    char buf[HV_FMT_CAP];
     if (hv_known(x)) {
-        hv_str_adds(out, hv_fmt_double(buf, sizeof buf, x));
+        hv_str_addf(out, "%.6g", x); /* base units and back may leave a last digit */
     }
 }
 
