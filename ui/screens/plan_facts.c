@@ -209,9 +209,15 @@ void hv_plan_text(const struct hv_plan_facts *f, enum hv_plan_field field, struc
     case HV_PLAN_TOKENS:
         hv_str_adds(out, hv_fmt_count(buf, sizeof buf, x));
         break;
+    case HV_PLAN_GAP:
+        if (x >= 10) {
+            hv_str_addf(out, "%.0fx", x);
+            break;
+        }
+        hv_str_adds(out, hv_fmt_percent(buf, sizeof buf, x));
+        break;
     case HV_PLAN_MFU:
     case HV_PLAN_BUBBLE:
-    case HV_PLAN_GAP:
         hv_str_adds(out, hv_fmt_percent(buf, sizeof buf, x));
         break;
     case HV_PLAN_MEMORY:

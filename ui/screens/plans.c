@@ -261,9 +261,11 @@ static bool view_action(const struct at *at, enum hv_action a)
         st->front_only = !st->front_only;
         return true;
     case HV_ACT_PLAN_AXIS_X:
+        st->axis_chosen = true;
         st->axis_x = (st->axis_x + 1) % HV_PLANS_AXES;
         return true;
     case HV_ACT_PLAN_AXIS_Y:
+        st->axis_chosen = true;
         st->axis_y = (st->axis_y + 1) % HV_PLANS_AXES;
         return true;
     case HV_ACT_PLAN_COMPARE:
