@@ -104,6 +104,17 @@ static void the_network_is_edited_and_a_made_object_is_one_step(void **state)
     screen_close(&s);
 }
 
+static void links_between_groups_are_added_and_deleted(void **state)
+{
+    struct screen s;
+    screen_open(&s, *state);
+    screen_run(&s, "keys <Tab>la\nwait Edit network\nwait a - v\nkeys <Enter>^U1.5<Enter><Esc>\n"
+                   "wait a -> v: 1.5 GB/s\nkeys jh\nwait v -> a: 1.5 GB/s\n"
+                   "keys d\nwait link a - v deleted\nwait v -> a: 12.5 GB/s\nkeys u\n"
+                   "wait v -> a: 1.5 GB/s\nkeys kd\nwait no link of its own\n");
+    screen_close(&s);
+}
+
 static void sorting_filtering_and_finding_keep_the_group(void **state)
 {
     struct screen s;
@@ -192,6 +203,7 @@ int main(void)
         WITH_BENCH(groups_are_drained_added_pasted_and_deleted),
         WITH_BENCH(the_last_group_cannot_be_deleted),
         WITH_BENCH(the_network_is_edited_and_a_made_object_is_one_step),
+        WITH_BENCH(links_between_groups_are_added_and_deleted),
         WITH_BENCH(sorting_filtering_and_finding_keep_the_group),
         WITH_BENCH(what_is_saved_is_what_was_edited),
         WITH_BENCH(models_are_edited_checked_and_imported),

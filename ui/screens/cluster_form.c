@@ -244,8 +244,7 @@ void hv_cluster_form_groups(struct hv_cluster_screen *v)
     hv_cluster_form_fill(v);
 }
 
-/* The override between two groups by their names or zones, or n_links. */
-static size_t link_between(const struct hv_cluster *c, size_t a, size_t b)
+size_t hv_cluster_link_between(const struct hv_cluster *c, size_t a, size_t b)
 {
     const struct hv_node_group *x = &c->groups[a], *y = &c->groups[b];
     for (size_t i = 0; i < c->n_links; i++) {
@@ -265,7 +264,7 @@ static size_t link_between(const struct hv_cluster *c, size_t a, size_t b)
 void hv_cluster_form_network(struct hv_cluster_screen *v)
 {
     const struct hv_cluster *c = hv_cluster_shown(v);
-    size_t link = link_between(c, v->link_row, v->link_column);
+    size_t link = hv_cluster_link_between(c, v->link_row, v->link_column);
     v->editing = HV_EDIT_NETWORK;
     v->form.open = true;
     v->panel = HV_CLUSTER_SIDE;
