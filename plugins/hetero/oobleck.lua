@@ -51,8 +51,10 @@ end
 local function price_stages(ctx, stages, c)
   local chains, speed, fastest = {}, 0, math.huge
   for s, stage in ipairs(stages) do
-    local chain = prices.chain(ctx, stage.kind, { tp = stage.tp, micro_batch = c.micro_batch,
-      recompute = c.recompute, sequence_parallel = stage.tp > 1 })
+    local before = stages[s - 1]
+    local chain = before and before.kind == stage.kind and before.tp == stage.tp and chains[s - 1]
+      or prices.chain(ctx, stage.kind, { tp = stage.tp, micro_batch = c.micro_batch,
+        recompute = c.recompute, sequence_parallel = stage.tp > 1 })
     chains[s] = chain
     local all = prices.time(chain, 1, chain.n)
     speed = speed + 1 / all
