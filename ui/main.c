@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "solver/base/file.h"
 #include "solver/base/log.h"
 #include "solver/base/str.h"
 #include "ui/cli/cli.h"
@@ -10,9 +11,9 @@
 
 static int print_version(void)
 {
-    return printf("hetviz %s\n", HV_VERSION) < 0 || fflush(stdout) != 0
-               ? hv_status_exit_code(HV_EIO)
-               : 0;
+    static const char text[] = "hetviz " HV_VERSION "\n";
+    struct hv_err err = {0};
+    return hv_file_write("-", text, sizeof text - 1, &err) == HV_OK ? 0 : hv_cli_fail(&err);
 }
 
 /** Is there anything that looks like a command, so that a typing mistake is told from a workspace?

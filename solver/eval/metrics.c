@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/** Differences of sums below this share are rounding, not time. */
+#define ROUNDING 1e-12
+
 static const char *const breakdown_names[HV_BREAKDOWN_N] = {
 #define X(c, key, help) key,
     HV_BREAKDOWN_MAP(X)
@@ -64,8 +67,7 @@ static double rank_busy(const struct hv__unit *u, size_t rank, size_t d, const d
             b[HV_TIME_EP] += n * p->ep_s;
             b[HV_TIME_ZERO] += n * p->zero_s;
             double all = p->forward_s + p->input_grad_s + p->weight_grad_s + p->recompute_s;
-            double named = p->compute_s + p->tp_s + p->cp_s + p->ep_s + p->zero_s;
-            b[HV_TIME_RECOMPUTE] += n * fmax(0, all - named);
+            b[HV_TIME_RECOMPUTE] += n * p->recompute_s;
             busy += n * all;
         }
     }
@@ -80,7 +82,8 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__unit *u
     const struct hv_pipe_rank *idle = &u->idle[rank];
     memset(b, 0, HV_BREAKDOWN_N * sizeof *b);
     double busy = rank_busy(u, rank, d, counts, b);
-    b[HV_TIME_IMBALANCE] = fmax(0, idle->busy_s - busy);
+    double waiting = idle->busy_s - busy;
+    b[HV_TIME_IMBALANCE] = waiting > ROUNDING * idle->busy_s ? waiting : 0;
     if (l->stale) {
         /* what one simulated micro-batch costs, times the micro-batches of an iteration */
         const struct hv_job *job = hv_cost_job(l->k);

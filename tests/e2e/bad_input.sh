@@ -1,6 +1,7 @@
 #!/bin/sh
 # Files that no one should have written: for every kind of input the program must say which file and
 # where (file:line:col), exit 3, print nothing on standard output, and neither crash nor hang.
+# shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 LIMIT=10
 cd "$work" || exit 1

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Shared by the end-to-end scripts (sourced, not run): a scratch folder, counting, running the
 # program. A script ends with `finish`, which prints "N passed, M failed".
 set -u
@@ -31,13 +32,13 @@ run() {
 }
 # expect NAME CODE ARG…: runs the program and compares its exit code
 expect() {
-    name=$1 code=$2
+    _name=$1 _code=$2
     shift 2
     run "$@"
-    if [ "$rc" -eq "$code" ]; then
+    if [ "$rc" -eq "$_code" ]; then
         ok
     else
-        no "$name" "exit $rc, expected $code: hetviz $(echo "$*" | cut -c 1-200)"
+        no "$_name" "exit $rc, expected $_code: hetviz $(echo "$*" | cut -c 1-200)"
     fi
 }
 # says NAME FILE PATTERN: does the last run's out or err hold a line like the (extended) pattern?
@@ -50,9 +51,9 @@ same() {
 }
 # holds NAME TEST…: does the command succeed?
 holds() {
-    name=$1
+    _name=$1
     shift
-    if "$@"; then ok; else no "$name" "not so: $*"; fi
+    if "$@"; then ok; else no "$_name" "not so: $*"; fi
 }
 # number FILE KEY: the number behind the first "KEY": in a JSON file that hetviz wrote
 number() { sed -n "s/.*\"$2\": *\\([-+.eE0-9]*\\).*/\\1/p" "$1" | head -n 1; }

@@ -1,4 +1,6 @@
 /** `hetviz eval`, `hetviz bound` and `hetviz explain`: judgements in figures and words. */
+#include <string.h>
+
 #include "solver/base/units.h"
 #include "solver/io/own/verdict_file.h"
 #include "ui/cli/cli.h"
@@ -55,12 +57,10 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
     return st;
 }
 
-/** The stage that is busy longest, and the largest cause beside compute. */
-static void explain(const struct hv_judged *j, struct hv_str *out)
+/** The stage that is busy longest, the largest cause beside compute, and the bound: a line each. */
+static void add_causes(const struct hv_judged *j, struct hv_str *out)
 {
     const struct hv_verdict *v = &j->verdict;
-    hv_cli_verdict_line(v, out);
-    hv_str_addc(out, '\n');
     size_t slowest = 0;
     for (size_t i = 1; i < v->n_stages; i++) {
         slowest = v->stages[i].busy_frac > v->stages[slowest].busy_frac ? i : slowest;
@@ -87,8 +87,35 @@ static void explain(const struct hv_judged *j, struct hv_str *out)
         hv_str_addf(out, "3 no plan can be faster than %s: %s\n",
                     hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
     }
-    hv_str_addc(out, '\n');
-    hv_cli_verdict_text(j->plan.plan, v, out);
+}
+
+static enum hv_status explain_text(const struct hv_judged *j, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    hv_cli_verdict_line(&j->verdict, &text);
+    hv_str_addc(&text, '\n');
+    add_causes(j, &text);
+    hv_str_addc(&text, '\n');
+    hv_cli_verdict_text(j->plan.plan, &j->verdict, &text);
+    enum hv_status st = hv_cli_print(&text, err);
+    hv_str_free(&text);
+    return st;
+}
+
+/** What `eval --json` prints, and the causes as a list of texts under "explain". */
+static enum hv_status explain_json(const struct hv_judged *j, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    add_causes(j, &text);
+    json_t *lines = json_array();
+    for (const char *line = hv_str_cstr(&text), *end; *line != '\0'; line = end + 1) {
+        end = strchr(line, '\n'); /* every line has one */
+        json_array_append_new(lines, json_stringn(line, (size_t)(end - line)));
+    }
+    hv_str_free(&text);
+    json_t *out = hv_plan_with_verdict(j->plan.json.root, &j->verdict, true);
+    json_object_set_new(out, "explain", lines);
+    return hv_cli_print_json(out, err);
 }
 
 enum hv_status hv_cli_explain(struct hv_args *args, struct hv_err *err)
@@ -96,10 +123,7 @@ enum hv_status hv_cli_explain(struct hv_args *args, struct hv_err *err)
     struct hv_judged j;
     enum hv_status st = hv_cli_judge(args, false, &j, err);
     if (st == HV_OK) {
-        struct hv_str text = {0};
-        explain(&j, &text);
-        st = hv_cli_print(&text, err);
-        hv_str_free(&text);
+        st = hv_args_has(args, "json") ? explain_json(&j, err) : explain_text(&j, err);
     }
     hv_judged_free(&j);
     return st;

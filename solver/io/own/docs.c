@@ -30,10 +30,18 @@ static size_t list_names(const char *folder, char ***out)
     return names.n;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
 static enum hv_status not_found(const char *name, const char *folder, struct hv_err *err)
 {
     char **names = NULL;
     size_t n = list_names(folder, &names);
+    if (n > 1) {
+        qsort(names, n, sizeof *names, by_name); /* folders have no order, messages do */
+    }
     const char *near = hv_suggest(name, (const char *const *)names, n);
     enum hv_status st =
         hv_err_set(err, HV_EIO, "%.200s: neither a file nor a name in %s%s%s%s", name, folder,

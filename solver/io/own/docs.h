@@ -81,7 +81,8 @@ enum hv_status hv_plan_doc_build(struct hv_plan_doc *out, struct hv_json json,
                                  struct hv_cluster *cluster, struct hv_err *err) HV_NODISCARD;
 void hv_plan_doc_free(struct hv_plan_doc *d);
 /**
- * Reads a plan file together with its inputs: cluster, model and job are those given (path or
+ * Reads a plan (file, "-" = standard input, or a shipped one by name: samples/plans/NAME.json)
+ * together with its inputs: cluster, model and job are those given (path or
  * catalogue name, NULL = as named or held inline in the plan; relative names are tried beside the
  * plan file first).
  */

@@ -4,6 +4,7 @@
  */
 #include "solver/base/file.h"
 #include "solver/io/own/docs.h"
+#include "solver/io/own/docs_int.h"
 #include "solver/io/own/plan_read.h"
 #include <stdlib.h>
 #include <string.h>
@@ -136,13 +137,15 @@ static enum hv_status fill_inputs(const struct hv_jp *root, const char *path,
     return blame(&src[SOURCE_JOB], fill_job(in, &src[SOURCE_JOB], err), err);
 }
 
+/* A file, standard input, or a shipped plan by name; out->name = where it was found. */
 static enum hv_status parse_file(struct hv_json *out, const char *path, struct hv_err *err)
 {
     struct hv_str text = {0};
+    if (strcmp(path, "-") != 0)
+        return hv__doc_load(out, path, "samples/plans", err);
     enum hv_status s = hv_file_read(path, &text, err);
     if (s == HV_OK)
-        s = hv_json_parse(out, hv_str_cstr(&text), text.n,
-                          strcmp(path, "-") == 0 ? "(standard input)" : path, err);
+        s = hv_json_parse(out, hv_str_cstr(&text), text.n, "(standard input)", err);
     hv_str_free(&text);
     return s;
 }
@@ -158,7 +161,7 @@ enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const
     struct hv_jp root = hv_jp_root(&json);
     const char *const given[SOURCES] = {cluster, model, job};
     struct source src[SOURCES] = {0};
-    enum hv_status s = fill_inputs(&root, path, given, src, inputs, err);
+    enum hv_status s = fill_inputs(&root, json.name, given, src, inputs, err);
     for (size_t i = 0; i < SOURCES; i++)
         hv_str_free(&src[i].name);
     if (s != HV_OK) {

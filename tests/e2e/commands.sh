@@ -1,0 +1,341 @@
+#!/bin/sh
+# Every command of the table: help, wrong usage, exit codes, results against closed forms, output
+# files, full disks and closed pipes. Plans of strategies are in plans.sh.
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+
+# ---- help -------------------------------------------------------------------------------------
+expect 'help' 0 help
+cp out list.out
+commands=$(awk '{ print $1 }' list.out)
+for c in plan compare eval gantt schedule solve bound explain strategies selftest check new-plugin \
+    completion help; do
+    holds "help lists $c" grep -q "^  $c  *[a-z]" list.out
+    expect "help $c" 0 help "$c"
+    cp out help.out
+    expect "$c --help" 0 "$c" --help
+    same "$c --help is help $c" out help.out
+    says "$c: usage" out "^usage: hetviz $c"
+    says "$c: an example" out "^Example: "
+    says "$c: options" out '^ *-h, --help '
+    expect "$c --hepl" 2 "$c" --hepl
+    says "$c: suggests --help" err "$c: unknown option --hepl, did you mean --help\?"
+    holds "$c: wrong usage prints no result" [ ! -s out ]
+    expect "$c -Z" 2 "$c" -Z
+done
+for c in $commands; do
+    expect "$c --help, as listed" 0 "$c" --help
+done
+expect '--help' 0 --help
+expect '-h' 0 -h
+expect 'help of no command' 2 help evl
+expect '--version' 0 --version
+says '--version' out '^hetviz [0-9]+\.[0-9]+\.[0-9]+$'
+expect 'unknown command' 2 evl
+says 'unknown command: suggestion' err 'did you mean "eval"'
+expect 'nothing like a command' 2 frobnicate
+says 'nothing like a command: where to look' err 'hetviz help'
+
+expect 'help man' 0 help man
+says 'manual: title' out '^\.TH HETVIZ 1'
+for c in $commands; do
+    holds "manual: $c" grep -q "^\.SS hetviz $(echo "$c" | sed 's/-/\\\\-/')" out
+done
+for shell in bash zsh fish; do
+    expect "completion $shell" 0 completion $shell
+    holds "completion $shell: knows a command" grep -q schedule out
+    if command -v $shell >/dev/null 2>&1; then
+        holds "completion $shell: parses" $shell -n out
+    fi
+done
+if command -v bash >/dev/null 2>&1; then
+    "$HETVIZ" completion bash >completion.bash
+    bash -c '. ./completion.bash; COMP_WORDS=(hetviz sch); COMP_CWORD=1; _hetviz
+        echo "${COMPREPLY[@]}"' >out 2>err
+    says 'completion bash: a command' out '^schedule$'
+    bash -c '. ./completion.bash; COMP_WORDS=(hetviz gantt --sv); COMP_CWORD=2; _hetviz
+        echo "${COMPREPLY[@]}"' >out 2>err
+    says 'completion bash: an option' out '^--svg$'
+fi
+expect 'completion of another shell' 2 completion ksh
+
+# ---- wrong usage ------------------------------------------------------------------------------
+usage() { # usage PATTERN ARG…: exit 2, the pattern on standard error, nothing on standard output
+    pattern=$1
+    shift
+    expect "$*" 2 "$@"
+    says "$*" err "$pattern"
+    holds "$*: prints no result" [ ! -s out ]
+}
+usage 'expected PLAN' eval
+usage "unexpected argument 'b'" eval a b
+usage 'cluster' bound -m llama-3-8b
+usage 'model' bound -c desktop
+usage 'strategy' plan -c desktop -m llama-3-8b
+usage '0 is out of range' schedule 1f1b -p 0 -m 3
+usage 'whole number' schedule 1f1b -p 4 -m x
+usage 'whole number' schedule 1f1b -p 4 -m 8.5
+usage 'out of range' schedule 1f1b -p 4 -m 99999999999999999999
+usage 'KEY=VALUE' schedule interleaved -p 4 -m 8 -o group
+usage 'no options|unknown option' schedule 1f1b -p 4 -m 8 -o x=1
+usage 'four numbers' schedule 1f1b -p 4 -m 8 --times 1,2
+usage 'number' schedule 1f1b -p 4 -m 8 --times 1,2,nan,0
+usage '-1|range' schedule 1f1b -p 4 -m 8 --times 1,2,-1,0
+usage 'did you mean "1f1b"' schedule 1f2b -p 4 -m 8
+usage 'even' schedule dualpipe -p 3 -m 8
+usage 'width' gantt uniform --width 5
+usage 'takes no value' eval uniform --json=5
+usage 'seed' eval uniform --seed many
+usage 'time-limit' solve x.json --time-limit -5
+usage 'unknown strategy' strategies no-such-strategy
+usage 'out' eval uniform --out
+
+# ---- schedules against closed forms (schedule papers; f = b = w = 1, no hops) ------------------
+schedule() { # schedule NAME P M V MAKESPAN PEAKS: peaks as printed in JSON
+    run schedule "$1" -p "$2" -m "$3" -v "$4" --json
+    holds "schedule $1 $2 $3 $4: exit 0" [ "$rc" -eq 0 ]
+    holds "schedule $1 $2 $3 $4: JSON" is_json out
+    holds "schedule $1 $2 $3 $4: makespan $5, not $(number out makespan)" \
+        [ "$(number out makespan)" = "$5" ]
+    holds "schedule $1 $2 $3 $4: peaks [$6]" grep -Fq "\"peak_inflight\": [$6]" out
+}
+# (m + p - 1)(f + b + w): GPipe (NeurIPS'19) and 1F1B (PipeDream-Flush)
+schedule gpipe 4 8 1 33 '8, 8, 8, 8'
+schedule 1f1b 4 8 1 33 '4, 3, 2, 1'
+schedule 1f1b 1 5 1 15 1
+schedule 1f1b 8 4 1 33 '4, 4, 4, 4, 4, 3, 2, 1'
+# m·v·3 + (p - 1)·3, times per chunk: interleaved 1F1B (Megatron-LM, SC'21)
+schedule interleaved 4 8 2 57 '11, 9, 7, 5'
+# m(f + b + w) + (p - 1) max(f, b, f + b - w): ZB-H1 (ICLR'24), memory of p micro-batches
+schedule zb-h1 4 8 1 27 '4, 4, 4, 4'
+# the same wall time for f = b = w, and no rank idle inside its span: ZB-H2
+schedule zb-h2 4 8 1 27 '7, 7, 7, 7'
+holds 'zb-h2: the longest span has no bubble' [ "$(number out longest_span)" = 24 ]
+run schedule 1f1b -p 4 -m 8 --json
+holds '1f1b: bubble (p-1)/(m+p-1)' [ "$(number out bubble | cut -c 1-8)" = 0.272727 ]
+run schedule 1f1b -p 2 -m 2 --json
+says '1f1b: order of rank 0' out '"F0\.0", "F0\.1", "BW0\.0", "BW0\.1"'
+says '1f1b: order of rank 1' out '"F1\.0", "BW1\.0", "F1\.1", "BW1\.1"'
+run schedule 1f1b -p 4 -m 8 --times 2,2,2,0 --json
+holds 'schedule: twice the times, twice the makespan' [ "$(number out makespan)" = 66 ]
+run schedule 1f1b -p 4 -m 8 --json
+cp out first.out
+run schedule 1f1b -p 4 -m 8 --json
+same 'schedule: same bytes twice' out first.out
+expect 'schedule: text' 0 schedule 1f1b -p 4 -m 8
+says 'schedule: text tells the makespan' out 'makespan 33'
+expect 'schedule: drawing' 0 schedule 1f1b -p 4 -m 8 --gantt --ascii --width 60
+says 'schedule: rows' out '0123'
+expect 'schedule: SVG' 0 schedule 1f1b -p 4 -m 8 --svg s.svg
+holds 'schedule: SVG begins' grep -q '^<svg ' s.svg
+holds 'schedule: SVG ends' grep -q '</svg>' s.svg
+expect 'schedule: too large' 3 schedule 1f1b -p 65536 -m 4194304
+says 'schedule: too large says the limit' err 'limit'
+
+# ---- solve ------------------------------------------------------------------------------------
+cat >chain.json <<'EOF'
+{ "format": "hetviz.partition/1", "kind": "chain", "layers": 3, "stages": 2, "min_layers": 1,
+  "objective": "minmax", "time_ms": [[1, 2, 3], [2, 1, 1]], "memory_GiB": [[1, 1, 1], [1, 1, 1]],
+  "capacity_GiB": [2, 2], "comm_ms": [[0.5, 0.5, 0]] }
+EOF
+cat >distribute.json <<'EOF'
+{ "format": "hetviz.distribute/1", "total": 14, "replicas": [
+  { "fixed_ms": 1, "per_microbatch_ms": 4, "size": 1, "max": 9 },
+  { "fixed_ms": 0, "per_microbatch_ms": 3, "size": 2, "max": 8 } ] }
+EOF
+expect 'solve: chain' 0 solve chain.json --json
+holds 'solve: chain is JSON' is_json out
+# a cut after layer 1: stages of 1 + 0.5 and 0.5 + 1 + 1 ms; after layer 2 the first needs 3.5 ms
+holds 'solve: chain optimum' [ "$(number out objective)" = 2.5 ]
+holds 'solve: chain bound' [ "$(number out bound)" = 2.5 ]
+says 'solve: chain is proven' out '"optimal": true'
+# n1 + 2·n2 = 14: (4, 5) costs max(1 + 4·4, 3·5) = 17, (2, 6) costs 18
+expect 'solve: distribution' 0 solve distribute.json --json
+holds 'solve: distribution optimum' [ "$(number out objective)" = 17 ]
+says 'solve: distribution counts' out '\[4, 5\]'
+expect 'solve: text' 0 solve chain.json
+says 'solve: text tells the optimum' out '^objective +2\.5'
+expect 'solve: proved again by lp_solve' 0 solve chain.json --certify
+expect 'solve: integer program' 0 solve chain.json --write-lp chain.lp
+holds 'solve: integer program is written' grep -qi 'min' chain.lp
+sed 's/"capacity_GiB": \[2, 2\]/"capacity_GiB": [1, 1]/' chain.json >tight.json
+expect 'solve: no solution' 1 solve tight.json
+sed 's/"total": 14/"total": 99/' distribute.json >tight.json
+expect 'solve: not enough room' 1 solve tight.json
+timeout 20 "$HETVIZ" solve - --json <chain.json >out 2>err
+holds 'solve: standard input' [ $? -eq 0 ]
+
+# ---- eval, bound, explain ---------------------------------------------------------------------
+for plan in "$root"/samples/plans/*.json; do
+    name=$(basename "$plan" .json)
+    expect "eval $name" 0 eval "$plan" --json
+    holds "eval $name: JSON" is_json out
+    says "eval $name: no violations" out '"violations": \[\]'
+    holds "eval $name: bound below iteration" \
+        least "$(number out bound_s)" "$(number out iteration_s)"
+    cp out first.out
+    run eval "$plan" --json
+    same "eval $name: same bytes twice" out first.out
+    run eval "$name" --json
+    same "eval $name: by name" out first.out
+    # what eval prints is a plan: judged again it says the same
+    run eval first.out --json
+    same "eval $name: again from its own output" out first.out
+    timeout 30 "$HETVIZ" eval - --json <"$plan" >out 2>err
+    same "eval $name: from standard input" out first.out
+    expect "eval $name: text" 0 eval "$plan"
+    says "eval $name: text" out '^iteration +[0-9]'
+    expect "explain $name" 0 explain "$plan"
+    says "explain $name" out '^1 stage [0-9]+ of replica'
+    expect "explain $name: JSON" 0 explain "$plan" --json
+    holds "explain $name: JSON" is_json out
+done
+cat >good.json <<'EOF'
+{ "format": "hetviz.plan/1", "cluster": "two-generations", "model": "llama-3-8b",
+  "job": { "global_batch": 128, "sequence": 2048, "precision": "bf16", "optimizer": "adam" },
+  "micro_batch": 1,
+  "replicas": [ { "micro_batches": 128, "stages": [
+    { "devices": "a[0].*", "layers": [0, 12], "tp": 8 },
+    { "devices": "h[0].*", "layers": [12, 32], "tp": 8 } ] } ],
+  "schedule": { "name": "1f1b" } }
+EOF
+expect 'eval: the good plan' 0 eval good.json
+violation() { # violation CODE SED: the changed plan exits 1 and names the code, figures and all
+    sed "$2" good.json >changed.json
+    expect "eval: $1" 1 eval changed.json --json
+    says "eval: $1" out "\"code\": \"$1\""
+    holds "eval: $1: JSON" is_json out
+    holds "eval: $1: says why" [ -s err ]
+    expect "eval: $1 as text" 1 eval changed.json
+    says "eval: $1 as text" out "$1"
+}
+violation batch_sum 's/"micro_batches": 128/"micro_batches": 127/'
+violation layers_missing 's/\[12, 32\]/[13, 32]/'
+violation layers_twice 's/\[12, 32\]/[11, 32]/'
+violation degree_product 's/"layers": \[0, 12\], "tp": 8/"layers": [0, 12], "tp": 4/'
+violation devices_overlap 's/h\[0\]/a[0]/'
+violation memory 's/llama-3-8b/gpt3-175b/;s/\[12, 32\]/[12, 96]/'
+violation schedule_needs 's/1f1b/1f2b/'
+says 'eval: unknown schedule: suggestion' err 'did you mean "1f1b"'
+run eval good.json -c homogeneous
+holds 'eval: another cluster is looked at' [ "$rc" -eq 3 ]
+
+expect 'bound' 0 bound -c a100-v100-t4 -m llama-3-8b
+says 'bound: why' out 'no plan can be faster than .*: .*devices'
+expect 'bound: JSON' 0 bound -c a100-v100-t4 -m llama-3-8b -j small --json
+holds 'bound: JSON' is_json out
+for cluster in "$root"/samples/clusters/*.json; do
+    expect "check $(basename "$cluster")" 0 check "$cluster"
+done
+for what in models jobs plans; do
+    for file in "$root/samples/$what"/*.json; do
+        expect "check $(basename "$file")" 0 check "$file"
+    done
+done
+for folder in "$root"/samples/workspaces/*; do
+    expect "check $(basename "$folder")" 0 check "$folder"
+done
+for file in "$root"/share/models/*.json; do
+    expect "check $(basename "$file")" 0 check "$file"
+done
+expect 'check instances' 0 check chain.json distribute.json
+says 'check: says what it is' out 'chain\.json: instance, ok'
+
+# ---- gantt ------------------------------------------------------------------------------------
+# shellcheck disable=SC2317 # called through holds
+is_text_of() { # is_text_of WIDTH FILE: no line is longer, no escape sequence
+    awk -v w="$1" 'length($0) > w { bad = 1 } END { exit bad }' "$2" &&
+        ! grep -q "$(printf '\033')" "$2"
+}
+expect 'gantt' 0 gantt uniform
+holds 'gantt: no escapes into a file' is_text_of 4000 out
+for width in 20 40 80 200; do
+    expect "gantt --ascii --width $width" 0 gantt uniform --ascii --width $width
+    # the first two lines are a title
+    tail -n +3 out >body.out
+    holds "gantt: fits $width columns" is_text_of $width body.out
+    holds "gantt: ASCII only" sh -c '! LC_ALL=C grep -q "[^ -~]" body.out'
+done
+expect 'gantt: SVG' 0 gantt uniform --svg g.svg
+holds 'gantt: SVG begins' grep -q '^<svg ' g.svg
+holds 'gantt: SVG ends' grep -q '</svg>' g.svg
+holds 'gantt: SVG has bars' [ "$(grep -c '<rect' g.svg)" -gt 20 ]
+if command -v python3 >/dev/null 2>&1; then
+    holds 'gantt: SVG is XML' python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("g.svg")'
+fi
+holds 'gantt: files print nothing' [ ! -s out ]
+expect 'gantt: PNG' 0 gantt uniform --png g.png
+holds 'gantt: PNG begins' [ "$(head -c 4 g.png | tail -c 3)" = PNG ]
+expect 'gantt: trace' 0 gantt uniform --trace g.json
+holds 'gantt: trace is JSON' is_json g.json
+holds 'gantt: trace has events' [ "$(grep -o '"ph"' g.json | wc -l)" -gt 10 ]
+expect 'gantt: all files at once' 0 gantt uniform --svg a.svg --png a.png --trace a.json
+same 'gantt: SVG, same bytes twice' a.svg g.svg
+same 'gantt: PNG, same bytes twice' a.png g.png
+same 'gantt: trace, same bytes twice' a.json g.json
+expect 'gantt: SVG to standard output' 0 gantt uniform --svg -
+same 'gantt: SVG to standard output' out g.svg
+sed 's/"micro_batches": 128/"micro_batches": 127/' good.json >changed.json
+run gantt changed.json
+holds 'gantt: a plan with violations is drawn, or not with a reason' [ "$rc" -le 1 ]
+
+# ---- full disks, closed pipes, files that must survive -------------------------------------------
+if [ -e /dev/full ]; then
+    for args in 'eval uniform' 'gantt uniform --ascii' 'help' '--version' 'help man' \
+        'schedule 1f1b -p 4 -m 8 --json' 'solve chain.json' 'check chain.json'; do
+        # shellcheck disable=SC2086 # a list of words
+        timeout 30 "$HETVIZ" $args >/dev/full 2>err
+        rc=$?
+        holds "full disk: $args: exit 3" [ $rc -eq 3 ]
+        says "full disk: $args" err 'No space left'
+    done
+    for option in svg png trace; do
+        expect "full disk: gantt --$option" 3 gantt uniform --$option /dev/full
+        says "full disk: gantt --$option" err '/dev/full.*No space left'
+    done
+fi
+for args in 'eval uniform' 'help' '--version'; do
+    # shellcheck disable=SC2086 # a list of words
+    timeout 30 "$HETVIZ" $args >&- 2>err
+    rc=$?
+    holds "closed output: $args: exit 3" [ $rc -eq 3 ]
+    says "closed output: $args" err 'cannot write'
+done
+{ timeout 30 "$HETVIZ" schedule gpipe -p 64 -m 4000 --json; echo $? >rc.out; } 2>err | head -n 1 >out
+rc=$(cat rc.out)
+holds "a pipe that closes: exit $rc" [ "$rc" -eq 3 -o "$rc" -eq 141 ]
+expect 'a folder that is not there' 3 gantt uniform --svg nowhere/g.svg
+says 'a folder that is not there' err 'nowhere/g\.svg'
+mkdir -p taken
+expect 'a folder instead of a file' 3 gantt uniform --svg taken
+echo keep >kept.svg
+if [ "$(id -u)" -ne 0 ]; then
+    chmod 444 kept.svg
+    expect 'a protected file' 3 gantt uniform --svg kept.svg
+    holds 'a protected file is kept' grep -q keep kept.svg
+fi
+(
+    ulimit -f 1 2>/dev/null
+    trap '' XFSZ
+    timeout 30 "$HETVIZ" gantt uniform --svg g.svg >out 2>err
+    echo $? >rc.out
+)
+holds 'a file that may not grow: exit 3' [ "$(cat rc.out)" -eq 3 ]
+same 'a file that may not grow: the old one is kept' g.svg a.svg
+holds 'no temporary files are left' [ -z "$(find . -name '.*.??????')" ]
+
+# ---- plugins ------------------------------------------------------------------------------------
+expect 'strategies' 0 strategies
+holds 'strategies: manual is there' grep -q '^manual ' out
+holds 'strategies: none is broken' sh -c '! grep -q " broken " out'
+expect 'strategies --json' 0 strategies --json
+holds 'strategies --json' is_json out
+expect 'strategies manual' 0 strategies manual
+says 'strategies manual: options' out '-o tp='
+expect 'new-plugin' 0 new-plugin mine
+holds 'new-plugin: a file' [ -s mine.lua ]
+expect 'new-plugin: checks' 0 check mine.lua
+expect 'new-plugin: does not overwrite' 2 new-plugin mine
+expect 'new-plugin: a bad name' 2 new-plugin 'no such name!'
+finish
