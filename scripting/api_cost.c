@@ -59,26 +59,28 @@ static double part_s(const struct hv_part_cost *p)
            p->tp_backward_s;
 }
 
-/** Names in `kinds`, pushed one after the other; the run's first kind when the field is missing. */
-static size_t push_kinds(lua_State *L, int i, const struct hv_cluster *c, const char *fn,
+/** The kinds named in `kinds`; when the field is missing all of the cluster that compute in the
+ * precision. */
+static size_t push_kinds(lua_State *L, int i, const struct hv_cluster *c, enum hv_precision p,
                          const struct hv_device_kind **out)
 {
     size_t n = 0;
 
     if (lua_getfield(L, i, "kinds") == LUA_TNIL) {
         lua_pop(L, 1);
-        for (; n < c->n_kinds && n < 64; n++)
-            out[n] = c->kinds[n];
+        for (size_t k = 0; k < c->n_kinds && n < 64; k++)
+            if (hv_device_has(c->kinds[k], p))
+                out[n++] = c->kinds[k];
         return n;
     }
     if (!lua_istable(L, -1) || lua_rawlen(L, -1) < 1 || lua_rawlen(L, -1) > 64)
-        hv__bad(L, fn, "kinds", "a list of 1 to 64 device kinds", -1);
+        hv__bad(L, "hv.cost.layers", "kinds", "a list of 1 to 64 device kinds", -1);
     for (lua_Unsigned k = 1; k <= lua_rawlen(L, -1); k++) {
         lua_rawgeti(L, -1, (lua_Integer)k);
         const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
         out[n] = kind_by_name(c, name);
         if (out[n++] == NULL)
-            hv__bad(L, fn, "kinds", "names of device kinds in the cluster", -1);
+            hv__bad(L, "hv.cost.layers", "kinds", "names of device kinds in the cluster", -1);
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -88,8 +90,9 @@ static size_t push_kinds(lua_State *L, int i, const struct hv_cluster *c, const 
 /***
 Prices every layer on every kind of device once; sums over ranges are then free.
 @function hv.cost.layers
-@tparam table q {kinds = list of names (default: all of the cluster), tp, cp, ep, micro_batch,
-tokens, context, recompute, sequence_parallel}; times are those of one rank for one micro-batch
+@tparam table q {kinds = list of names (default: all that compute in the precision), tp, cp, ep,
+micro_batch, tokens, context, recompute, sequence_parallel}; times are those of one rank for one
+micro-batch
 @treturn table handle: t:time(i, j, kind, phase) seconds of layers i to j (phase forward, backward
 or both; embedding and head count with the first and last layer), t:bytes(i, j, what) with what =
 parameters (a count), saved or output
@@ -117,7 +120,7 @@ static int cost_layers(lua_State *L)
                               .tokens = hv__num(L, 1, fn, "tokens", (double)job->sequence, 1, 1e9),
                               .context = hv__num(L, 1, fn, "context", 0, 0, 1e9),
                               .recompute = recompute_of(L, 1, fn)};
-    size_t n_kinds = push_kinds(L, 1, hv_cost_cluster(r->cost), fn, kinds);
+    size_t n_kinds = push_kinds(L, 1, hv_cost_cluster(r->cost), job->precision, kinds);
     size_t n = hv_cost_model(r->cost)->n_blocks, row = n + 1;
     struct table *t = lua_newuserdatauv(L, sizeof *t + (2 * n_kinds + 2) * row * sizeof(double), 1);
     memset(t, 0, sizeof *t);

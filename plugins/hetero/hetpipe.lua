@@ -79,7 +79,7 @@ local function deal_gpus(nodes, n)
 end
 
 --- ED: equal workers, one GPU (or an equal part) of every node. A large cluster is first cut into
--- blocks with the same mix of nodes; the smallest workers come first.
+-- blocks with the same mix of nodes: one choice of workers per number of blocks.
 local function equal_distribution(nodes)
   local lists, common, choices = alike(nodes), 0, {}
   for _, list in ipairs(lists) do
@@ -163,14 +163,15 @@ local function cut_seconds(ctx, gpus, chain)
 end
 
 --- min max over stages of time on the GPU + transfers, GPUs in any order, memory for
--- min(Nm, k - q) minibatches on stage q from 0 (footnote: not k - q). Returns the partition.
+-- min(Nm, k - q) minibatches on stage q from 0, each with the weights it began with.
 local function partition(ctx, gpus, in_flight, c)
   local k, load, memory, capacity, last = #gpus, {}, {}, {}, nil
   for q, gpu in ipairs(gpus) do
     local chain = prices.chain(ctx, gpu.kind, c)
     load[q], last = chain.times, chain
     capacity[q] = prices.capacity(ctx, gpu) - prices.overhead_bytes(ctx, chain)
-    memory[q] = prices.layer_bytes(ctx, chain, { in_flight = math.min(in_flight, k - q + 1) })
+    local alive = math.min(in_flight, k - q + 1)
+    memory[q] = prices.layer_bytes(ctx, chain, { in_flight = alive, versions = alive })
   end
   local cut, seconds = {}, k > 1 and cut_seconds(ctx, gpus, last) or 0
   for l = 1, last.n - 1 do
@@ -188,10 +189,12 @@ local function partition(ctx, gpus, in_flight, c)
 end
 
 --- Nm search: the number in flight with the best steady rate min(1 / max, Nm / sum); the smaller
--- of equals. More than k never helps.
+-- of equals. More than k never helps. Above 16 in steps of a quarter.
 local function best_in_flight(ctx, gpus, c, limit)
-  local best
-  for nm = 1, math.min(#gpus, limit) do
+  local best, nm = nil, 0
+  local most = math.min(#gpus, limit)
+  while nm < most do
+    nm = math.min(most, nm + math.max(1, nm // 4 - 3))
     local p = partition(ctx, gpus, nm, c)
     if not p then
       break -- more in flight needs more memory
@@ -308,10 +311,6 @@ local function candidate(ctx, workers, c)
 end
 
 local function plan(ctx)
-  local objective = ctx.job.objective or {}
-  if objective.allow_stale == false then
-    return nil, "HetPipe uses stale weights and the job's objective says allow_stale: false"
-  end
   local nodes = layout.nodes(layout.devices(ctx))
   if #nodes == 0 then
     return nil, ("no device of the cluster computes in %s"):format(ctx.job.precision)
@@ -320,7 +319,6 @@ local function plan(ctx)
   local list, reason = {}, nil
   for _, policy in ipairs(wanted) do
     for _, workers in ipairs(policies[policy](nodes)) do
-      local before = #list
       for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
         for _, recompute in ipairs { "none", "full" } do
           local made, why = candidate(ctx, workers,
@@ -331,9 +329,6 @@ local function plan(ctx)
             list[made.rank] = made
           end
         end
-      end
-      if #list > before then
-        break -- the smallest workers of the policy that hold the model
       end
     end
   end

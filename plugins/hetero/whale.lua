@@ -253,7 +253,7 @@ end
 --- Sets tp, dp, shares and the price query of every stage; false when a micro-batch is too small.
 local function fit_stages(stages, c, tp_of)
   for _, stage in ipairs(stages) do
-    stage.tp = math.min(tp_of(stage.size), c.tp)
+    stage.tp = tp_of(stage.size, c.tp)
     stage.dp = #stage.ids // c.copies // stage.tp
     if stage.dp > c.micro_batch then
       return false
@@ -349,19 +349,19 @@ local function add_pipelined(ctx, all, nodes)
   for _, run in ipairs(runs) do
     common = layout.gcd(common, #run)
   end
-  local function tp_of(size)
+  local function tp_of(size, most) -- largest power of two up to `most` that node and heads allow
     local best = 1
-    for _, tp in ipairs(layout.powers(size)) do
+    for _, tp in ipairs(layout.powers(math.min(size, most))) do
       best = size % tp == 0 and layout.tp_fits(layers, tp) and tp or best
     end
     return best
   end
-  local function try(copies, merge)
+  local function try(copies, merge, tp)
     for _, micro_batch in ipairs(layout.powers(32)) do
       if ctx.job.global_batch % (copies * micro_batch) == 0 then
         for _, recompute in ipairs(recomputes) do
           all.add(pipelined(ctx, {
-            tp = ctx.options.tp, copies = copies, micro_batch = micro_batch, recompute = recompute,
+            tp = tp, copies = copies, micro_batch = micro_batch, recompute = recompute,
             zero = ctx.options.zero,
             micro_batches = ctx.job.global_batch // (copies * micro_batch),
           }, stages_of(runs, copies, merge), tp_of))
@@ -373,7 +373,9 @@ local function add_pipelined(ctx, all, nodes)
     for _, merge in ipairs { false, true } do
       local n = #stages_of(runs, copies, merge)
       if n > 1 and n <= #layers then
-        try(copies, merge)
+        for _, tp in ipairs(layout.powers(ctx.options.tp)) do
+          try(copies, merge, tp)
+        end
       end
     end
   end

@@ -93,9 +93,11 @@ function prices.time(chain, from, to)
   return chain.sum[to] - chain.sum[from - 1]
 end
 
---- Share of the states that stays on a rank under zero over `holders` ranks.
+--- Share of the states that stays on a rank under zero over `holders` ranks and with `versions`
+-- copies of the weights (asynchronous pipelines).
 local function kept(chain, o)
-  local zero, holders, frac = o.zero or 0, o.holders or 1, 0
+  local zero, holders = o.zero or 0, o.holders or 1
+  local frac = ((o.versions or 1) - 1) * chain.part[3]
   for level, part in ipairs(chain.part) do
     frac = frac + (zero >= level and part / holders or part)
   end
@@ -155,9 +157,10 @@ function prices.first_layer_sync(ctx, kind, ids)
   return cost and cost.time_s or 0
 end
 
---- "stage 3 needs 93.1 GiB on T4-16GB, which has 14.6 GiB": rows have `kind`.
+--- "stage 3 needs 93.1 GiB on T4-16GB, which has 14.6 GiB": `stage` counts from 1, the text from
+-- 0 as plan files and the judge do; rows have `kind`.
 function prices.short(ctx, stage, bytes, row)
-  return ("stage %d needs %.1f GiB on %s, which has %.1f GiB"):format(stage, bytes / 2 ^ 30,
+  return ("stage %d needs %.1f GiB on %s, which has %.1f GiB"):format(stage - 1, bytes / 2 ^ 30,
     row.kind, prices.capacity(ctx, row) / 2 ^ 30)
 end
 

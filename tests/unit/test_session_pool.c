@@ -384,9 +384,10 @@ static void a_missing_program_is_a_failed_job(void **state)
         &(struct hv_pool_config){.argv = argv, .n_workers = 1, .on_event = remember, .ctx = &b});
     submit(&b, 0);
     run_all(&b);
-    assert_int_equal(b.events.n, 1);
+    /* where the system cannot tell at once (under a checker), the end with status 127 does */
     assert_int_equal(last(&b)->kind, HV_POOL_FAILED);
-    assert_non_null(strstr(last(&b)->text, "/nowhere/hetviz"));
+    assert_non_null(
+        strstr(last(&b)->text, b.events.n == 1 ? "/nowhere/hetviz" : "could not be started"));
     close_bench(&b);
 }
 

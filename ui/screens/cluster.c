@@ -92,7 +92,8 @@ static void stacked(const struct hv_cluster_screen *v, struct hv_rect body,
 static void wide(const struct hv_cluster_screen *v, struct hv_rect body,
                  struct hv_cluster_rects *out)
 {
-    const struct hv_split sides[] = {{0, 3, 66}, {0, 2, 40}};
+    int side = body.w * 34 / 100;
+    const struct hv_split sides[] = {{0, 1, 60}, {side > 44 ? side : 44, 0, 0}};
     int links = (int)hv_cluster_shown(v)->n_groups + 4;
     links = links < BOTTOM_ROWS ? BOTTOM_ROWS : links;
     const struct hv_split left[] = {{0, 1, 6}, {links < body.h / 2 ? links : body.h / 2, 0, 0}};
@@ -180,7 +181,7 @@ static void status(const void *state, const void *model, struct hv_str *out)
     size_t before = out->n;
     hv_cluster_problem(v, g, out);
     if (out->n == before) {
-        hv_cluster_totals(v, out);
+        hv_cluster_group_line(g, out);
     }
 }
 

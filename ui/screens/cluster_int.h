@@ -26,10 +26,10 @@ enum hv_cluster_edit { HV_EDIT_GROUPS, HV_EDIT_NETWORK };
     X(MEMORY, "memory",  "MEM",    HV_RIGHT,  8, 0,  56)        \
     X(FLOPS,  "flops",   "PEAK",   HV_RIGHT,  8, 0,  66)        \
     X(INTRA,  "intra",   "INTRA",  HV_LEFT,  15, 1,  95)        \
-    X(NIC,    "nic",     "NIC",    HV_RIGHT, 10, 0,  74)        \
-    X(ZONE,   "zone",    "ZONE",   HV_LEFT,   6, 1, 100)        \
+    X(NIC,    "nic",     "NIC",    HV_RIGHT,  9, 0,  74)        \
+    X(ZONE,   "zone",    "ZONE",   HV_LEFT,   6, 1, 103)        \
     X(PRICE,  "price",   "$/H",    HV_RIGHT,  6, 0,  50)        \
-    X(SPOT,   "spot",    "SPOT",   HV_RIGHT,  6, 0,  88)        \
+    X(SPOT,   "spot",    "SPOT",   HV_RIGHT,  6, 0,  96)        \
     X(STATE,  "state",   "STATE",  HV_LEFT,   5, 0,   0)
 /* clang-format on */
 enum hv_cluster_column {
@@ -90,6 +90,8 @@ const char *hv_cluster_sort_word(int column);
 /** "no bf16", "drained", …: what is wrong with a group, appended; nothing when it is fine. */
 void hv_cluster_problem(const struct hv_cluster_screen *v, const struct hv_node_group *g,
                         struct hv_str *out);
+/** "a: 2 x 8 A100-SXM-80GB, 1.25 TiB, intra nvlink, zone east". */
+void hv_cluster_group_line(const struct hv_node_group *g, struct hv_str *out);
 /** "40 nodes, 320 GPUs, 25.0 TiB, 99.8 PFLOP/s bf16, $1,312/h". */
 void hv_cluster_totals(const struct hv_cluster_screen *v, struct hv_str *out);
 /** Number with a plain dash for unknown ones. */

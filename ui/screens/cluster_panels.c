@@ -5,7 +5,14 @@
 #include "solver/base/units.h"
 #include "ui/screens/cluster_int.h"
 
-enum { NAME_W = 9, CELL_W = 10, DEVICE_W = 6, MATRIX_DEVICES = 8 };
+enum {
+    NAME_W = 9,
+    CELL_MIN = 8,
+    CELL_MAX = 13,
+    MANY_GROUPS = 16,
+    DEVICE_W = 5,
+    MATRIX_DEVICES = 8
+};
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
@@ -38,10 +45,34 @@ static const char *level_word(enum hv_path_level level)
     return "";
 }
 
+static void path_cell(struct hv_str *out, struct hv_path p)
+{
+    hv_str_clear(out);
+    if (p.level == HV_PATH_SELF) {
+        hv_str_adds(out, ".");
+        return;
+    }
+    hv_str_addf(out, "%.3g/%.5g", p.bytes_per_s / HV_GBPS, p.latency_s / HV_US);
+}
+
+/* Width of the matrix' columns: the widest figure of few groups, else the most. */
+static int cell_width(const struct hv_cluster *c)
+{
+    int w = c->n_groups > MANY_GROUPS ? CELL_MAX : CELL_MIN;
+    struct hv_str text = {0};
+    for (size_t i = 0; w < CELL_MAX && i < c->n_groups * c->n_groups; i++) {
+        path_cell(&text, hv_cluster_group_path(c, i / c->n_groups, i % c->n_groups));
+        int need = (int)text.n + 1;
+        w = need > w ? need : w;
+    }
+    hv_str_free(&text);
+    return w < CELL_MAX ? w : CELL_MAX;
+}
+
 /* How many rows and columns of the matrix fit. */
 static void links_fit(const struct hv_cluster *c, struct hv_rect inner, size_t *rows, size_t *cols)
 {
-    int h = inner.h - 2, w = (inner.w - NAME_W) / CELL_W;
+    int h = inner.h - 2, w = (inner.w - NAME_W) / cell_width(c);
     *rows = h > 0 ? (size_t)h : 0;
     *cols = w > 0 ? (size_t)w : 0;
     *rows = *rows < c->n_groups ? *rows : c->n_groups;
@@ -53,21 +84,12 @@ static size_t first_shown(size_t cursor, size_t fits)
     return fits > 0 && cursor >= fits ? cursor - fits + 1 : 0;
 }
 
-static void path_cell(struct hv_str *out, struct hv_path p)
-{
-    hv_str_clear(out);
-    if (p.level == HV_PATH_SELF) {
-        hv_str_adds(out, ".");
-        return;
-    }
-    hv_str_addf(out, "%.3g/%.3g", p.bytes_per_s / HV_GBPS, p.latency_s / HV_US);
-}
-
 static void draw_link_row(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect at,
                           size_t row, size_t first, size_t n)
 {
     const struct hv_cluster *c = hv_cluster_shown(v);
     struct hv_str text = {0};
+    int cell = cell_width(c);
     bool focused = v->panel == HV_CLUSTER_LINKS;
     hv_grid_put_field(g, (struct hv_rect){at.x, at.y, NAME_W - 1, 1}, HV_LEFT, c->groups[row].name,
                       HV_STYLE_TEXT);
@@ -75,9 +97,9 @@ static void draw_link_row(const struct hv_cluster_screen *v, struct hv_grid *g, 
         bool here = row == v->link_row && first + i == v->link_column;
         unsigned style = here ? (focused ? HV_STYLE_SELECTED : HV_STYLE_SELECTED_BLUR)
                               : (row == first + i ? HV_STYLE_DIM : HV_STYLE_TEXT);
-        int x = at.x + NAME_W + (int)i * CELL_W;
+        int x = at.x + NAME_W + (int)i * cell;
         path_cell(&text, hv_cluster_group_path(c, row, first + i));
-        hv_grid_put_field(g, (struct hv_rect){x, at.y, CELL_W - 1, 1}, HV_RIGHT, hv_str_cstr(&text),
+        hv_grid_put_field(g, (struct hv_rect){x, at.y, cell - 1, 1}, HV_RIGHT, hv_str_cstr(&text),
                           style);
         if (here && focused) {
             hv_grid_cursor(g, x, at.y);
@@ -105,17 +127,18 @@ void hv_cluster_draw_links(const struct hv_cluster_screen *v, struct hv_grid *g,
     struct hv_rect in = hv_rect_inner(r);
     struct hv_str line = {0};
     size_t rows, cols;
+    int cell = cell_width(c);
     bool focused = v->panel == HV_CLUSTER_LINKS;
     hv_grid_box(g, r, "Links  GB/s / us", focused, focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
     links_fit(c, in, &rows, &cols);
     size_t top = first_shown(v->link_row, rows), left = first_shown(v->link_column, cols);
     struct hv_rect old = hv_grid_clip(g, in);
     hv_grid_fill(g, (struct hv_rect){in.x, in.y, in.w, 1}, ' ', HV_STYLE_HEADER);
-    hv_grid_put_field(g, (struct hv_rect){in.x, in.y, NAME_W - 1, 1}, HV_LEFT, "FROM \\ TO",
+    hv_grid_put_field(g, (struct hv_rect){in.x, in.y, NAME_W - 1, 1}, HV_LEFT, "FROM/TO",
                       HV_STYLE_HEADER);
     for (size_t i = 0; i < cols; i++) {
-        int x = in.x + NAME_W + (int)i * CELL_W;
-        hv_grid_put_field(g, (struct hv_rect){x, in.y, CELL_W - 1, 1}, HV_RIGHT,
+        int x = in.x + NAME_W + (int)i * cell;
+        hv_grid_put_field(g, (struct hv_rect){x, in.y, cell - 1, 1}, HV_RIGHT,
                           c->groups[left + i].name, HV_STYLE_HEADER);
     }
     for (size_t i = 0; i < rows; i++) {
@@ -155,7 +178,7 @@ bool hv_cluster_links_click(struct hv_cluster_screen *v, struct hv_rect r, int x
     struct hv_rect in = hv_rect_inner(r);
     size_t rows, cols;
     links_fit(c, in, &rows, &cols);
-    int row = y - in.y - 1, col = (x - in.x - NAME_W) / CELL_W;
+    int row = y - in.y - 1, col = (x - in.x - NAME_W) / cell_width(c);
     if (row < 0 || (size_t)row >= rows || x < in.x + NAME_W || (size_t)col >= cols) {
         return false;
     }
@@ -203,17 +226,18 @@ static void add_kind(struct hv_str *out, const struct hv_slots *s)
     add_bytes(out, k->memory_bytes);
     hv_str_addf(out, " %s, ", k->memory_type != NULL ? k->memory_type : "");
     add_si(out, k->memory_bytes_per_s, "B/s");
-    hv_str_adds(out, "\n  peak    ");
-    bool any = false;
+    hv_str_adds(out, "\n");
+    int on_line = 0;
     for (int p = 0; p < HV_PRECISION_N; p++) {
         if (hv_known(k->flops_per_s[p])) {
-            hv_str_adds(out, any ? ", " : "");
+            hv_str_adds(out, on_line == 0 ? (p == 0 ? "  peak    " : "          ") : ", ");
             add_si(out, k->flops_per_s[p], "F/s");
             hv_str_addf(out, " %s", hv_precision_name((enum hv_precision)p));
-            any = true;
+            on_line = (on_line + 1) % 2;
+            hv_str_adds(out, on_line == 0 ? "\n" : "");
         }
     }
-    hv_str_adds(out, any ? "\n" : "-\n");
+    hv_str_adds(out, on_line != 0 ? "\n" : "");
     if (hv_known(k->matmul_flops_per_s)) {
         hv_str_adds(out, "  matmul  ");
         add_si(out, k->matmul_flops_per_s, "F/s measured, 16 bit\n");
@@ -246,7 +270,7 @@ static void add_topology(struct hv_str *out, const struct hv_cluster *c,
             if (i == k) {
                 hv_str_addf(out, "%*s", DEVICE_W, ".");
             } else {
-                hv_str_addf(out, "%*.4g", DEVICE_W, p.bytes_per_s / HV_GBPS);
+                hv_str_addf(out, "%*.3g", DEVICE_W, p.bytes_per_s / HV_GBPS);
             }
         }
         hv_str_addc(out, '\n');
@@ -301,8 +325,10 @@ static void add_details(const struct hv_cluster_screen *v, struct hv_str *out)
     add_link(out, g->intra);
     hv_str_addf(out, " per device\nnic     %u port%s, ", g->n_nics, g->n_nics > 1 ? "s" : "");
     hv_cluster_number(out, g->nic.bytes_per_s / HV_GBPS, " GB/s together, ");
-    hv_cluster_number(out, g->nic.latency_s / HV_US, " us\nhost    ");
-    hv_cluster_number(out, g->host_memory_bytes_per_s / HV_GBPS, " GB/s");
+    hv_cluster_number(out, g->nic.latency_s / HV_US, " us");
+    if (hv_known(g->host_memory_bytes_per_s)) {
+        hv_str_addf(out, "\nhost    %.4g GB/s memory", g->host_memory_bytes_per_s / HV_GBPS);
+    }
     bool own = hv_known(g->price_usd_per_h);
     hv_str_adds(out, "\nprice   $");
     hv_cluster_number(out, hv_node_price_usd_per_h(g, false), "/h per node");

@@ -153,7 +153,11 @@ static void cell_of(const struct hv_cluster_screen *v, const struct hv_node_grou
         hv_cluster_number(out, g->intra.bytes_per_s / HV_GBPS, " GB/s");
         break;
     case HV_COLUMN_NIC:
-        hv_cluster_number(out, g->nic.bytes_per_s / HV_GBPS, " GB/s");
+        if (hv_known(g->nic.bytes_per_s)) {
+            hv_str_addf(out, "%.3g GB/s", g->nic.bytes_per_s / HV_GBPS);
+        } else {
+            hv_str_addc(out, '-');
+        }
         break;
     case HV_COLUMN_ZONE:
         hv_str_adds(out, g->zone != NULL ? g->zone : "-");
@@ -326,6 +330,55 @@ void hv_cluster_problem(const struct hv_cluster_screen *v, const struct hv_node_
     }
 }
 
+void hv_cluster_group_line(const struct hv_node_group *g, struct hv_str *out)
+{
+    char buf[HV_FMT_CAP];
+    double bytes = 0;
+    for (size_t i = 0; i < g->n_slots; i++) {
+        bool counts = g->slots[i].kind->cls != HV_CLASS_CPU;
+        bytes += counts ? (double)g->count * g->slots[i].count * g->slots[i].kind->memory_bytes : 0;
+    }
+    double usd = g->count * hv_node_price_usd_per_h(g, false);
+    hv_str_addf(out, "%s: %u x %u ", g->name, g->count, g->n_devices);
+    device_names(g, out);
+    if (hv_known(bytes)) {
+        hv_str_addf(out, ", %s", hv_fmt_bytes(buf, sizeof buf, bytes));
+    }
+    if (hv_known(usd)) {
+        hv_str_adds(out, ", $");
+        money(out, usd);
+        hv_str_adds(out, "/h");
+    }
+    if (g->zone != NULL) {
+        hv_str_addf(out, ", zone %s", g->zone);
+    }
+}
+
+/* Price of what is in use; groups without a known price are counted apart. */
+static void add_price(const struct hv_cluster *c, bool spot, struct hv_str *out)
+{
+    double sum = 0;
+    size_t unknown = 0, known = 0;
+    for (size_t i = 0; i < c->n_groups; i++) {
+        double each = hv_node_price_usd_per_h(&c->groups[i], spot);
+        if (c->groups[i].state == HV_NODE_OK) {
+            known += hv_known(each);
+            unknown += !hv_known(each);
+            sum += c->groups[i].count * hv_or(each, 0);
+        }
+    }
+    if (known == 0 || (spot && unknown > 0)) {
+        hv_str_adds(out, spot ? "" : ", price unknown");
+        return;
+    }
+    hv_str_adds(out, spot ? ", spot $" : ", $");
+    money(out, sum);
+    hv_str_adds(out, "/h");
+    if (unknown > 0) {
+        hv_str_addf(out, " (%zu unknown)", unknown);
+    }
+}
+
 void hv_cluster_totals(const struct hv_cluster_screen *v, struct hv_str *out)
 {
     const struct hv_cluster *c = hv_cluster_shown(v);
@@ -356,12 +409,9 @@ void hv_cluster_totals(const struct hv_cluster_screen *v, struct hv_str *out)
     }
     hv_str_addf(out, ", %.0f GPU%s, %s", gpus, gpus > 1 || gpus < 1 ? "s" : "",
                 hv_fmt_bytes(buf, sizeof buf, bytes));
-    hv_str_addf(out, ", %s %s, $", hv_fmt_si(buf, sizeof buf, flops, "FLOP/s"),
-                hv_precision_name(p));
-    money(out, hv_cluster_price_usd_per_h(c, false));
-    hv_str_adds(out, "/h, spot $");
-    money(out, hv_cluster_price_usd_per_h(c, true));
-    hv_str_adds(out, "/h");
+    hv_str_addf(out, ", %s %s", hv_fmt_si(buf, sizeof buf, flops, "FLOP/s"), hv_precision_name(p));
+    add_price(c, false, out);
+    add_price(c, true, out);
 }
 
 struct hv_rect hv_cluster_table_rect(struct hv_rect nodes)

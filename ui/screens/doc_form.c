@@ -340,7 +340,7 @@ static unsigned commit(struct hv_doc_form *f, struct hv_app *app, struct hv_sess
     struct hv_err err = {0};
     if (hv_doc_form_write(f, s, i, typed, &err) != HV_OK) {
         hv_doc_form_load(f, s);
-        (void)snprintf(f->fields[i].bad, sizeof f->fields[i].bad, "not accepted: %s", err.text);
+        (void)snprintf(f->fields[i].bad, sizeof f->fields[i].bad, "not accepted: %.140s", err.text);
         hv_ui_error(app, &err);
         return HV_APP_HANDLED | HV_APP_REDRAW;
     }
@@ -357,6 +357,12 @@ static bool opens_list(const struct hv_doc_form *f, struct hv_key k)
            d->n_choices > MANY_CHOICES && open;
 }
 
+static bool is_figure(struct hv_key k)
+{
+    return k.code == HV_KEY_CHAR && k.mods == 0 &&
+           ((k.cp >= '0' && k.cp <= '9') || k.cp == '-' || k.cp == '.');
+}
+
 static unsigned key_event(struct hv_doc_form *f, struct hv_app *app, struct hv_session *s,
                           struct hv_key k)
 {
@@ -368,6 +374,9 @@ static unsigned key_event(struct hv_doc_form *f, struct hv_app *app, struct hv_s
     if (opens_list(f, k)) {
         hv_doc_pick_open(f);
         return done;
+    }
+    if (!f->form.editing && is_figure(k)) {
+        return 0; /* digits switch screens here as everywhere */
     }
     bool was_editing = f->form.editing;
     struct hv_field *d = f->form.n_fields > 0 ? &f->fields[f->form.cursor] : NULL;

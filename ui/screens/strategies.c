@@ -86,7 +86,16 @@ static struct list make_list(const struct strategies *st, struct hv_session *s)
     return l;
 }
 
-static void add_state(const struct hv_plugin *p, const struct hv_row *row, struct hv_str *out)
+/** True when the run ended with a plan that breaks a rule. */
+static bool has_violations(const struct list *l, const struct hv_row *row)
+{
+    const struct hv_verdict *v =
+        row != NULL && row->plan != NULL ? hv_session_verdict(l->s, row->id, false, NULL) : NULL;
+    return v != NULL && v->findings.n > 0;
+}
+
+static void add_state(const struct list *l, const struct hv_plugin *p, const struct hv_row *row,
+                      struct hv_str *out)
 {
     if (p->error != NULL) {
         hv_str_adds(out, "broken");
@@ -96,6 +105,8 @@ static void add_state(const struct hv_plugin *p, const struct hv_row *row, struc
         hv_str_addf(out, "RUN %.0f%%", row->progress_frac * 100);
     } else if (row->state == HV_ROW_RUNNING) {
         hv_str_adds(out, "RUN");
+    } else if (row->state == HV_ROW_DONE && has_violations(l, row)) {
+        hv_str_adds(out, "misfit");
     } else {
         hv_str_adds(out, row->state == HV_ROW_NOT_APPLICABLE ? "not for it"
                                                              : hv_row_state_name(row->state));
@@ -128,7 +139,7 @@ static void cell(const void *ctx, size_t row, size_t column, struct hv_str *out)
         hv_str_adds(out, text_or(p->id, p->name));
         break;
     case COL_STATE:
-        add_state(p, latest(l, p), out);
+        add_state(l, p, latest(l, p), out);
         break;
     case COL_ITERATION:
         add_iteration(l, latest(l, p), out);
@@ -156,7 +167,7 @@ static unsigned row_flags(const void *ctx, size_t row)
     }
     switch ((int)run->state) {
     case HV_ROW_DONE:
-        return HV_ROW_CHECK;
+        return has_violations(ctx, run) ? HV_ROW_PROBLEM : HV_ROW_CHECK;
     case HV_ROW_QUEUED:
     case HV_ROW_RUNNING:
         return HV_ROW_MARKED;
@@ -270,8 +281,14 @@ static void strategies_draw(const void *state, const void *model, const struct h
 
 static void strategies_status(const void *state, const void *model, struct hv_str *out)
 {
-    (void)state;
+    const struct strategies *st = state;
+    const struct hv_form *f = &st->form.form;
     struct hv_session *s = hv_ui_session(model);
+    if (st->focus == PANEL_PARAMS && f->cursor < f->n_fields) {
+        const struct hv_field *d = &f->fields[f->cursor];
+        hv_str_addf(out, "%s: %s", d->name, d->bad[0] != '\0' ? d->bad : text_or(d->help, ""));
+        return;
+    }
     size_t n = 0, running = hv_session_n_running(s), queued = hv_session_n_queued(s);
     (void)hv_session_strategies(s, &n);
     if (running + queued > 0) {

@@ -43,7 +43,10 @@ static void check(void *ctx, size_t i_field, const char *value, char *bad, size_
     hv_str_addf(&text, "%s=%s", p->options[i_field].key, written(&p->options[i_field], value));
     const char *one = hv_str_cstr(&text);
     if (hv_options_parse(p, &one, 1, &out, &err) != HV_OK) {
-        (void)snprintf(bad, cap, "%.150s", err.text);
+        /* which strategy and option it is about stands beside it */
+        const char *at = strstr(err.text, p->options[i_field].key);
+        const char *why = at != NULL ? strstr(at, ": ") : NULL;
+        (void)snprintf(bad, cap, "%.150s", why != NULL ? why + 2 : err.text);
     }
     json_decref(out);
     hv_str_free(&text);

@@ -151,7 +151,8 @@ static void describe_end(struct hv_str *out, int status)
     if (WIFSIGNALED(status))
         hv_str_addf(out, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
-        hv_str_addf(out, "ended with status %d", WEXITSTATUS(status));
+        hv_str_addf(out, "ended with status %d%s", WEXITSTATUS(status),
+                    WEXITSTATUS(status) == 127 ? " (its program could not be started)" : "");
 }
 
 void hv__pool_worker_conclude(struct hv_pool *p, struct hv__worker *w, int status)

@@ -66,9 +66,8 @@
     X(CLUSTER_TOPOLOGY, "cluster-topology",   "cluster",    "t",                  "Topology", "topology inside the node") \
     X(CLUSTER_LINKS,    "cluster-links",      "cluster",    "L",                  "Links",    "edit the links") \
     X(CLUSTER_PRICES,   "cluster-prices",     "cluster",    "$",                  "Prices",   "price catalogue") \
-    X(MODEL_TABLE,      "model-table",        "model",      "t",                  "Table",    "layers as table or as graph") \
-    X(MODEL_PROFILE,    "model-profile",      "model",      "p",                  "Profile",  "load a profile of the layers") \
-    X(MODEL_CHECKS,     "model-checks",       "model",      "c",                  "Checks",   "show only the checks") \
+    X(MODEL_TABLE,      "model-table",        "model",      "t",                  "Unfold",   "unfold or fold all layers") \
+    X(MODEL_CHECKS,     "model-checks",       "model",      "c",                  "Checks",   "show the checks alone, or with the memory preview") \
     X(STRATEGY_RUN,     "strategy-run",       "strategies", "<Enter>",            "Run",      "run the strategy with its parameters") \
     X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "put the strategy into the queue and go to the next") \
     X(STRATEGY_PARAMS,  "strategy-params",    "strategies", "p",                  "Params",   "edit the parameters of the strategy") \

@@ -1,0 +1,156 @@
+/* The Plans and Gantt screens over a workspace with three plans. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/screen/screens_bench.h"
+
+static void plans_show_rows_details_and_scatter(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4\nwait two-stages\nwait too-big\nwait where the iteration goes\n"
+                    "wait $/Mtok over s/iter\n");
+    bench_golden(b, "plans_80x24");
+    bench_script(b, "resize 160x48\nwait memory per stage\nwait SCHEDULE\n");
+    bench_golden(b, "plans_160x48");
+}
+
+static void plans_that_do_not_fit_stay_with_the_reason(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4jj\nresize 160x48\nwait does not fit\nwait violation\n");
+    assert_true(bench_sees(b, "! too-big") || bench_sees(b, "!  too-big"));
+}
+
+static void marks_compare_and_sort(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 160x48\nkeys 4g<Space>c\nwait CHANGE\nwait gap to the bound\n");
+    bench_golden(b, "plans_compare_160x48");
+    bench_script(b, "keys <Esc>sss\nwait sorted by time\nkeys S\nwait turned\n");
+    size_t n = 0;
+    const struct hv_row *const *rows = hv_session_rows(b->session, &n);
+    assert_int_equal(n, 3);
+    const struct hv_verdict *v = hv_session_verdict(b->session, rows[0]->id, false, NULL);
+    const struct hv_verdict *w = hv_session_verdict(b->session, rows[1]->id, false, NULL);
+    assert_true(v->metrics.iteration_s > w->metrics.iteration_s);
+    bench_script(b, "keys /few<Enter>\nwait few-devices\n");
+    assert_string_equal(hv_session_row(b->session, hv_session_selected(b->session))->name,
+                        "few-devices");
+}
+
+static void rows_are_renamed_deleted_and_come_back(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4gR^Umine<Enter>\nwait mine\nkeys d\nwait deleted\n");
+    size_t n = 0;
+    (void)hv_session_rows(b->session, &n);
+    assert_int_equal(n, 2);
+    assert_false(bench_sees(b, "> mine"));
+    bench_script(b, "keys u\nwait mine\nkeys uu\nwait two-stages\n");
+    bench_script(b, "keys f^Utoo<Enter>\nwait filter:too\n");
+    assert_false(bench_sees(b, "few-devices"));
+}
+
+static void exports_a_plan(void **state)
+{
+    struct bench *b = *state;
+    struct hv_str text = {0};
+    bench_script(b, "keys 4gE<Enter>\nwait plan written to two-stages.json\n");
+    assert_int_equal(hv_file_read("two-stages.json", &text, NULL), HV_OK);
+    assert_non_null(strstr(hv_str_cstr(&text), "\"simulated\""));
+    hv_str_free(&text);
+}
+
+static void enter_draws_the_gantt(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g<Enter>\nwait <5 Gantt>\nwait At cursor\nwait memory now\nwait f0\n");
+    bench_golden(b, "gantt_80x24");
+    bench_script(b, "resize 160x48\nwait where the iteration goes\n");
+    bench_golden(b, "gantt_160x48");
+    bench_script(b, "keys >\nwait few-devices  1f1b\nkeys <lt>\nwait two-stages  1f1b\n");
+    bench_script(b, "resize 40x10\nkeys <Enter>\nwait At cursor\nkeys <Enter>\nwait zoom 1.0x\n");
+}
+
+static void the_gantt_zooms_finds_and_sums(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g<Enter>/f3<Enter>\nwait f3  forward of micro-batch 3\n"
+                    "keys ]\nwait micro-batch\nkeys /mb 7<Enter>\nwait micro-batch 7\n"
+                    "keys 0<Space>llllllll\nwait area\nwait all lanes busy\nkeys z\nwait | zoom\n"
+                    "keys 0g50%<Enter>\nwait t=\nkeys gsoon<Enter>\nwait expected a time\n"
+                    "keys m\nkeys C\nkeys 0\n");
+    assert_false(bench_sees(b, "critical^"));
+    assert_false(bench_sees(b, "| zoom"));
+}
+
+static void the_gantt_follows_the_mouse(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g<Enter>\nwait t=0 s\n");
+    struct hv_event click = {.type = HV_EV_MOUSE, .mouse = HV_MOUSE_PRESS, .x = 50, .y = 4};
+    (void)hv_app_feed(b->app, &click);
+    assert_false(bench_sees(b, "t=0 s"));
+    click.mouse = HV_MOUSE_RELEASE;
+    (void)hv_app_feed(b->app, &click);
+    click.mouse = HV_MOUSE_WHEEL_UP;
+    (void)hv_app_feed(b->app, &click);
+    assert_true(bench_sees(b, "zoom 1.2x") || bench_sees(b, "zoom 1.3x"));
+}
+
+static void the_gantt_is_written_in_four_formats(void **state)
+{
+    struct bench *b = *state;
+    struct hv_str text = {0};
+    bench_script(b, "keys 4g<Enter>E<Enter>\nwait timeline written to two-stages.svg\n"
+                    "keys E^Ut.json<Enter>\nwait written to t.json\n"
+                    "keys E^Ut.txt<Enter>\nwait written to t.txt\n"
+                    "keys E^Ut.png<Enter>\nwait written to t.png\n"
+                    "keys E^Ut.doc<Enter>\nwait ends in none of\n");
+    assert_int_equal(hv_file_read("two-stages.svg", &text, NULL), HV_OK);
+    assert_non_null(strstr(hv_str_cstr(&text), "<svg"));
+    hv_str_clear(&text);
+    assert_int_equal(hv_file_read("t.json", &text, NULL), HV_OK);
+    assert_non_null(strstr(hv_str_cstr(&text), "traceEvents"));
+    hv_str_free(&text);
+}
+
+static void an_empty_workspace_says_what_to_do(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g<Space><Space><Space>d\nwait 3 deleted\nwait no plan yet\nkeys 5\n"
+                    "wait choose a strategy, Enter runs it\nkeys jl+<Enter>\n");
+}
+
+static void nothing_breaks_plans_and_gantt(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4\n");
+    bench_fuzz(b, 1, 1500);
+    bench_script(b, "keys <Esc><Esc><Esc>5\n");
+    bench_fuzz(b, 2, 1500);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(plans_show_rows_details_and_scatter),
+        TEST(plans_that_do_not_fit_stay_with_the_reason),
+        TEST(marks_compare_and_sort),
+        TEST(rows_are_renamed_deleted_and_come_back),
+        TEST(exports_a_plan),
+        TEST(enter_draws_the_gantt),
+        TEST(the_gantt_zooms_finds_and_sums),
+        TEST(the_gantt_follows_the_mouse),
+        TEST(the_gantt_is_written_in_four_formats),
+        TEST(an_empty_workspace_says_what_to_do),
+        TEST(nothing_breaks_plans_and_gantt),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* Plugins: metadata is checked, options are typed, the cache saves Lua, a broken plugin costs one
+ * row. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scripting/plugin.h"
+#include "scripting/run.h"
+#include "solver/base/file.h"
+#include "solver/base/json.h"
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEAD                                                                                       \
+    "return { api = 1, id = 'mine', title = 'Mine', kind = 'planner', system = 's', "              \
+    "reference = 'r', summary = 't', plan = function() return nil, 'no' end, "
+
+/** Folder of one test program: caches and plugins go here. */
+static char folder[64];
+
+static const char *write_plugin(const char *name, const char *text)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/plugins/%s", folder, name);
+    assert_int_equal(hv_file_write(path, text, strlen(text), NULL), HV_OK);
+    return path;
+}
+
+static void expect_bad(const char *text, const char *part)
+{
+    struct hv_plugins p;
+    struct hv_err err = {0};
+    enum hv_status s = hv_plugins_read_file(&p, write_plugin("bad.lua", text), &err);
+    if (s == HV_OK || strstr(err.text, part) == NULL)
+        print_error("'%s' is not in '%s'\n", part, err.text);
+    assert_int_equal(s, HV_EPLUGIN);
+    assert_non_null(strstr(err.text, part));
+    assert_non_null(strstr(err.file, "bad.lua"));
+    assert_true(err.line > 0);
+    hv_plugins_free(&p);
+}
+
+static void test_metadata_is_checked(void **state)
+{
+    (void)state;
+    expect_bad("return 3", "returns a table");
+    expect_bad("return {}", "api");
+    expect_bad(HEAD "colour = 1 }", "colour");
+    expect_bad(HEAD "summmary = 'x' }", "summary");
+    expect_bad(HEAD "play = function() end }", "unknown function 'play'");
+    expect_bad(HEAD "claim = 3 }", "claim: expected a function");
+    expect_bad(HEAD "needs = { model = 'layer' } }", "layers");
+    expect_bad(HEAD "options = { { key = 'a', type = 'int', help = 'h' } } }", "integer");
+    expect_bad(HEAD "options = { { key = 'a', type = 'choice', help = 'h' } } }", "choices");
+    expect_bad(HEAD
+               "options = { { key = 'a', type = 'integer', help = 'h', default = 9, max = 3 } } }",
+               "at most 3");
+    expect_bad(HEAD "options = { { key = 'a', type = 'boolean', help = 'h' }, { key = 'a', type = "
+                    "'boolean', help = 'h' } } }",
+               "twice");
+    expect_bad("return { api = 2, id = 'x' }", "api");
+    expect_bad("\n\nerror('at load')", "at load");
+    expect_bad("while true do end", "budget");
+    expect_bad("local t = {} t.t = t return t", "deeply");
+}
+
+static const struct hv_plugin *load(struct hv_plugins *p, const char *text)
+{
+    struct hv_err err = {0};
+    enum hv_status s = hv_plugins_read_file(p, write_plugin("good.lua", text), &err);
+    if (s != HV_OK)
+        print_error("%s\n", err.text);
+    assert_int_equal(s, HV_OK);
+    return &p->items[0];
+}
+
+static void test_options(void **state)
+{
+    struct hv_plugins list;
+    struct hv_err err = {0};
+    json_t *o = NULL;
+    (void)state;
+    const struct hv_plugin *p = load(
+        &list, HEAD
+        "options = { { key = 'n', type = 'integer', default = 2, min = 1, max = 8, help = 'h' },"
+        "{ key = 'x', type = 'number', help = 'h' }, { key = 'on', type = 'boolean', default = "
+        "false, help = 'h' },"
+        "{ key = 'way', type = 'choice', default = 'a', choices = { 'a', 'b' }, help = 'h' },"
+        "{ key = 'name', type = 'string', default = 'q', help = 'h' } } }");
+    const char *good[] = {"n=8", "x=-1.5", "on=true", "way=b", "name=a=b"};
+    assert_int_equal(hv_options_parse(p, good, 5, &o, &err), HV_OK);
+    assert_int_equal(json_integer_value(json_object_get(o, "n")), 8);
+    assert_true(json_is_true(json_object_get(o, "on")));
+    assert_string_equal(json_string_value(json_object_get(o, "name")), "a=b");
+    json_decref(o);
+    assert_int_equal(hv_options_parse(p, NULL, 0, &o, &err), HV_OK);
+    assert_int_equal(json_integer_value(json_object_get(o, "n")), 2);
+    assert_null(json_object_get(o, "x"));
+    json_decref(o);
+    const char *bad[] = {"n=0",   "n=9",     "n=1.5",    "n=nan", "n=inf", "n=",      "n=0x4",
+                         "x=nan", "x=1e999", "on=maybe", "way=c", "m=1",   "nothing", "=3"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(hv_options_parse(p, &bad[i], 1, &o, &err), HV_EUSAGE);
+        assert_null(o);
+    }
+    hv_plugins_free(&list);
+}
+
+static void test_cache_saves_lua(void **state)
+{
+    struct hv_plugins a, b;
+    struct hv_str path = {0}, text = {0};
+    (void)state;
+    write_plugin("bad.lua", HEAD "}");
+    write_plugin("good.lua", "error('broken')");
+    assert_int_equal(hv_plugins_read(&a, NULL), HV_OK);
+    assert_true(a.n_run >= 2);
+    assert_non_null(hv_plugins_find(&a, "mine"));
+    assert_non_null(hv_plugins_find(&a, "good")->error);
+    assert_int_equal(hv_plugins_read(&b, NULL), HV_OK);
+    assert_int_equal(b.n_run, 1); /* only the broken one is looked at again */
+    assert_int_equal(a.n, b.n);
+    for (size_t i = 0; i < a.n; i++) {
+        assert_string_equal(a.items[i].id, b.items[i].id);
+        assert_int_equal(a.items[i].n_options, b.items[i].n_options);
+        assert_true(i == 0 || strcmp(a.items[i - 1].id, a.items[i].id) < 0);
+    }
+    hv_plugins_free(&b);
+    hv_str_addf(&path, "%s/hetviz/plugins.json", folder);
+    assert_int_equal(hv_file_write(hv_str_cstr(&path), "{\"format\": 3, oh", 16, NULL), HV_OK);
+    assert_int_equal(hv_plugins_read(&b, NULL), HV_OK);
+    assert_int_equal(b.n, a.n);
+    hv_plugins_free(&b);
+    /* an entry that is well-formed but wrong makes that plugin an error, never a crash */
+    assert_int_equal(hv_file_read(hv_str_cstr(&path), &text, NULL), HV_OK);
+    for (char *s = strstr(text.p, "\"integer\""); s != NULL; s = strstr(s, "\"integer\""))
+        memcpy(s, "\"intxger\"", 9);
+    assert_int_equal(hv_file_write(hv_str_cstr(&path), text.p, text.n, NULL), HV_OK);
+    assert_int_equal(hv_plugins_read(&b, NULL), HV_OK);
+    hv_plugins_free(&b);
+    assert_int_equal(remove(hv_str_cstr(&path)), 0);
+    hv_plugins_free(&a);
+    hv_str_free(&path);
+    hv_str_free(&text);
+}
+
+static void test_skeleton_runs(void **state)
+{
+    struct hv_plugins list;
+    struct hv_str text = {0};
+    struct hv_selftest_counts counts = {0};
+    (void)state;
+    assert_int_equal(hv_plugin_skeleton(&text, "my-own", NULL), HV_OK);
+    const struct hv_plugin *p = load(&list, hv_str_cstr(&text));
+    assert_string_equal(p->id, "my-own");
+    hv_str_clear(&text);
+    hv_selftest(p, &counts, &text);
+    assert_int_equal(counts.passed, 1);
+    assert_int_equal(counts.failed, 0);
+    assert_int_equal(hv_plugin_skeleton(&text, "no/path", NULL), HV_EUSAGE);
+    hv_plugins_free(&list);
+    hv_str_free(&text);
+}
+
+/** Runs a plugin's plan function text on a small input and gives status and error. */
+static enum hv_status run_text(const char *body, struct hv_run_result *out, struct hv_err *err)
+{
+    struct hv_inputs in = {0};
+    struct hv_plugins list;
+    struct hv_str text = {0};
+
+    *err = (struct hv_err){0};
+    hv_str_addf(&text,
+                "return { api = 1, id = 'mine', title = 'Mine', kind = 'planner', system = 's', "
+                "reference = 'r', summary = 't',\n"
+                "plan = function(ctx)\n%s\nend }",
+                body);
+    load(&list, hv_str_cstr(&text));
+    assert_int_equal(hv_inputs_read(&in, "homogeneous", "llama-3-8b", NULL, err), HV_OK);
+    const struct hv_run_request r = {
+        .inputs = &in, .plugins = &list, .strategy = "mine", .seed = 1};
+    enum hv_status s = hv_run_strategy(&r, out, err);
+    hv_inputs_free(&in);
+    hv_plugins_free(&list);
+    hv_str_free(&text);
+    return s;
+}
+
+static void expect_run(const char *body, enum hv_status want, const char *part)
+{
+    struct hv_run_result result;
+    struct hv_err err;
+    enum hv_status s = run_text(body, &result, &err);
+    if (s != want || strstr(err.text, part) == NULL)
+        print_error("status %s, '%s' is not in '%s'\n", hv_status_name(s), part, err.text);
+    assert_int_equal(s, want);
+    assert_non_null(strstr(err.text, part));
+    hv_run_result_free(&result);
+}
+
+static void test_runs(void **state)
+{
+    (void)state;
+    expect_run("return nil, 'too small'", HV_ENO, "too small");
+    expect_run("error('oops')", HV_EPLUGIN, "oops");
+    expect_run("return 3", HV_EPLUGIN, "table expected");
+    expect_run("return {micro_batch = 1, replicas = 'x'}", HV_EPLUGIN, "replicas");
+    expect_run("return {nonsense = function() end}", HV_EPLUGIN, "nonsense");
+    expect_run("ctx.cluster.name = 'x'", HV_EPLUGIN, "read-only");
+    expect_run("ctx.cluster:link(0, 1)", HV_EPLUGIN, "no device has this number");
+    expect_run("ctx.cluster.devices()", HV_EPLUGIN, "hv.cluster");
+    expect_run("setmetatable(getmetatable(ctx.cluster) or {}, {}) return nil, "
+               "tostring(getmetatable(ctx.cluster))",
+               HV_ENO, "false");
+    expect_run("hv.cost.layers{tp = 0}", HV_EPLUGIN, "whole number from 1");
+    expect_run("hv.cost.layers{tq = 1}", HV_EPLUGIN, "did you mean 'tp'");
+    expect_run("hv.cost.layers{micro_batch = 0/0}", HV_EPLUGIN, "micro_batch");
+    expect_run("hv.cost.layers{}:time(1, 99, 'A100-SXM-80GB')", HV_EPLUGIN, "no layer");
+    expect_run("hv.cost.collective{op = 'all_redcue', bytes = 1, devices = {1, 2}}", HV_EPLUGIN,
+               "all_reduce");
+    expect_run("hv.opt.partition{n = 4, parts = 2, load = {1, 2, 0/0, 4}}", HV_EPLUGIN,
+               "list of numbers");
+    expect_run("hv.opt.partition{n = 4, parts = 2, load = {1, 2, -3, 4}}", HV_EPLUGIN, "");
+    expect_run("hv.opt.distribute{total = 3, time = {1, 1}, sizes = {0, 1}}", HV_EPLUGIN, "");
+    expect_run("hv.opt.lp{}:row({[7] = 1}, '<=', 1)", HV_EPLUGIN, "variable");
+    expect_run("hv.strategy('mine')", HV_EPLUGIN, "deep");
+    expect_run("hv.strategy('mien')", HV_EPLUGIN, "did you mean 'mine'");
+    expect_run("hv.progress(2)", HV_EPLUGIN, "from 0 to 1");
+    expect_run("while true do pcall(hv.cost.layers, {}) end", HV_EPLUGIN, "budget");
+}
+
+/** A plan of one stage on the first node with this micro-batch. */
+#define ONE_NODE(mb, batches)                                                                      \
+    "return {micro_batch = " #mb ", replicas = {{micro_batches = " #batches                        \
+    ", stages = {{devices = ctx.cluster:address{1,2,3,4,5,6,7,8}, layers = {0, 32}, tp = 8, "      \
+    "recompute = 'full'}}}}}"
+
+static void test_plans_are_judged(void **state)
+{
+    struct hv_run_result a, b;
+    struct hv_str ta = {0}, tb = {0};
+    struct hv_err err;
+    (void)state;
+    assert_int_equal(run_text(ONE_NODE(1, 256), &a, &err), HV_OK);
+    assert_int_equal(run_text(ONE_NODE(1, 256), &b, &err), HV_OK);
+    hv_json_write(&ta, a.plan, true);
+    hv_json_write(&tb, b.plan, true);
+    assert_string_equal(hv_str_cstr(&ta), hv_str_cstr(&tb));
+    const json_t *simulated = json_object_get(a.plan, "simulated");
+    assert_true(json_number_value(json_object_get(simulated, "iteration_s")) > 0);
+    assert_string_equal(json_string_value(json_object_get(a.plan, "format")), "hetviz.plan/1");
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(a.plan, "strategy"), "name")), "mine");
+    hv_run_result_free(&a);
+    hv_run_result_free(&b);
+    hv_str_free(&ta);
+    hv_str_free(&tb);
+    expect_run(ONE_NODE(1, 255), HV_ENO, "255"); /* rule A */
+    /* of a list the best plan is kept; evaluations are counted */
+    assert_int_equal(
+        run_text("local f = function() " ONE_NODE(
+                     1, 256) " end\n"
+                             "local h = hv.plan.new(f())\nassert(#h:check() == 0 and "
+                             "h:eval().iteration_s > 0)\n"
+                             "assert(h:table().micro_batch == 1)\nhv.incumbent(h)\nreturn {f(), h}",
+                 &a, &err),
+        HV_OK);
+    assert_int_equal(a.evaluations, 4);
+    hv_run_result_free(&a);
+}
+
+/** Every shipped planner has a plan without violations on a shipped sample. */
+static void test_shipped_plugins(void **state)
+{
+    static const char *const ids[] = {"uniform", "whale", "hetpipe", "oobleck"};
+    struct hv_plugins list;
+    struct hv_inputs in = {0};
+    struct hv_err err = {0};
+    (void)state;
+    assert_int_equal(hv_plugins_read(&list, &err), HV_OK);
+    assert_int_equal(hv_inputs_read(&in, "two-generations", "llama-3-8b", NULL, &err), HV_OK);
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        const struct hv_run_request r = {
+            .inputs = &in, .plugins = &list, .strategy = ids[i], .seed = 1};
+        struct hv_run_result out;
+        assert_int_equal(hv_run_strategy(&r, &out, &err), HV_OK);
+        assert_null(json_object_get(out.plan, "violations"));
+        const json_t *s = json_object_get(out.plan, "simulated");
+        assert_true(json_number_value(json_object_get(s, "bound_s")) <=
+                    json_number_value(json_object_get(s, "iteration_s")) * (1 + 1e-9));
+        hv_run_result_free(&out);
+    }
+    const struct hv_run_request wrong = {
+        .inputs = &in, .plugins = &list, .strategy = "uniform+whale"};
+    struct hv_run_result out;
+    assert_int_equal(hv_run_strategy(&wrong, &out, &err), HV_EUSAGE);
+    hv_run_result_free(&out);
+    hv_inputs_free(&in);
+    hv_plugins_free(&list);
+}
+
+static int make_folder(void **state)
+{
+    char path[128];
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/hetviz-plugin-XXXXXX", P_tmpdir);
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/plugins", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    setenv("XDG_CACHE_HOME", folder, 1);
+    setenv("XDG_DATA_HOME", folder, 1);
+    setenv("HETVIZ_PLUGINS", path, 1);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    static const char *const files[] = {"plugins/bad.lua",     "plugins/good.lua", "plugins",
+                                        "hetviz/plugins.json", "hetviz",           "."};
+    char path[128];
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        (void)remove(path);
+    }
+    (void)rmdir(folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_metadata_is_checked),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_cache_saves_lua),
+        cmocka_unit_test(test_skeleton_runs),
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_plans_are_judged),
+        cmocka_unit_test(test_shipped_plugins),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
