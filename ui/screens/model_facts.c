@@ -18,6 +18,16 @@ static const struct hv_job *job_of(const struct hv_model_screen *v)
     return &hv_session_job(v->session)->job;
 }
 
+static bool has_experts(const struct hv_model *m)
+{
+    for (size_t i = 0; m->kind == HV_MODEL_TRANSFORMER && i < m->n_blocks; i++) {
+        if (m->blocks[i].experts > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Does tensor parallelism by tp divide every block? */
 static bool divides(const struct hv_model *m, int tp)
 {
@@ -143,7 +153,7 @@ static void check_devices(const struct hv_model_screen *v, struct hv_str *out)
     const struct hv_cluster *c = hv_session_cluster(v->session)->cluster;
     const struct hv_job *j = job_of(v);
     char need_text[HV_FMT_CAP], have_text[HV_FMT_CAP];
-    double have = 0;
+    double have = 0, gpus = 0;
     for (size_t i = 0; i < c->n_kinds; i++) {
         const struct hv_device_kind *k = c->kinds[i];
         double n = 0;
@@ -161,7 +171,13 @@ static void check_devices(const struct hv_model_screen *v, struct hv_str *out)
                         hv_precision_name(j->precision), n, n > 1 ? "s" : "", n > 1 ? "" : "s");
         } else {
             have += n * hv_or(k->memory_bytes, 0);
+            gpus += n;
         }
+    }
+    struct hv_model_fit fit = hv_model_fit(v);
+    if ((double)fit.tp * fit.pp > gpus) {
+        hv_str_addf(out, "! tp %d and pp %d need %d GPUs, %.0f can be used\n", fit.tp, fit.pp,
+                    fit.tp * fit.pp, gpus);
     }
     double per = hv_job_weight_bytes(j) + hv_job_grad_bytes(j) + hv_job_master_bytes(j) +
                  hv_job_optimizer_bytes(j);
@@ -194,8 +210,8 @@ static int draw_bars(const struct hv_model_screen *v, struct hv_grid *g, struct 
                           HV_STYLE_WARNING);
         return 1;
     }
-    (void)hv_grid_putf(g, r.x, r.y, HV_STYLE_TITLE, "Memory per GPU: tp %d, pp %d, no ZeRO", fit.tp,
-                       fit.pp);
+    (void)hv_grid_putf(g, r.x, r.y, HV_STYLE_TITLE, "Memory per GPU: tp %d, pp %d, no ZeRO%s",
+                       fit.tp, fit.pp, has_experts(model_of(v)) ? " or ep" : "");
     for (int i = 0; i < BARS; i++) {
         bytes[BARS - 1] += i < BARS - 1 ? hv_or(bytes[i], 0) : 0;
         bool over = bytes[i] > fit.limit_bytes;
