@@ -56,7 +56,11 @@ end
 local function layer_counts(n_layers, pp, chunks, text)
   local parts = pp * chunks
   if text == "" then
-    if parts > n_layers then
+    if parts > 2 and n_layers % parts ~= 0 and (n_layers + 2) % parts == 0 then
+      local counts = layout.even(n_layers + 2, parts) -- embedding and head count as a layer each
+      counts[1], counts[parts] = counts[1] - 1, counts[parts] - 1
+      return counts
+    elseif parts > n_layers then
       return nil, ("%d stages x %d chunks are more than the %d layers"):format(pp, chunks, n_layers)
     end
     return layout.even(n_layers, parts)
@@ -157,8 +161,10 @@ end
 --- Self-test: the arithmetic of the grid, without a cluster.
 local function selftest(t)
   local src = "arithmetic"
-  local c = layer_counts(10, 4, 1, "")
-  t.equal("10 layers on 4 stages", table.concat(c, ","), "3,3,2,2", src)
+  local c = layer_counts(9, 4, 1, "")
+  t.equal("9 layers on 4 stages", table.concat(c, ","), "3,2,2,2", src)
+  t.equal("126 layers on 16 stages", table.concat(layer_counts(126, 16, 1, ""), ","),
+    "7," .. ("8,"):rep(14) .. "7", "Llama 3, section 3.3.2: first and last stage one layer less")
   t.equal("counts given", table.concat(layer_counts(80, 4, 1, "20,20,24,16"), ","), "20,20,24,16", src)
   t.equal("counts over chunks", table.concat(layer_counts(10, 2, 2, "6,4"), ","), "3,2,3,2", src)
   t.ok("a wrong sum is refused", layer_counts(80, 4, 1, "20,20,20,21") == nil, src)
@@ -208,7 +214,8 @@ return {
     { key = "schedule", type = "string", default = "",
       help = "schedule name; empty: 1f1b, with chunks interleaved" },
     { key = "layers", type = "string", default = "",
-      help = "layers per stage, 20,20,24,16; empty: even, the first stages get one more" },
+      help = "layers per stage, 20,20,24,16; empty: even, first and last one less or else the first "
+        .. "ones one more" },
     { key = "order", type = "string", default = "",
       help = "node groups in stage order, v,a; empty: file order" },
     { key = "sync", type = "choice", default = "auto",

@@ -11,6 +11,12 @@ local recovery = require "recovery"
 local MOST_OPTIONS = 2000 -- instance mixes that are enumerated
 local KEPT = 24           -- partial mixes kept per node, and mixes whose batch is dealt exactly
 
+--- One way to run the stages, with the templates made for it.
+local function setting(ctx, micro_batch, recompute)
+  return { micro_batch = micro_batch, recompute = recompute, memo = {},
+    rule = ctx.options.coefficient, layers = ctx.model:layers() }
+end
+
 -- Templates, section 4.1 -----------------------------------------------------------------------
 
 --- Weights { c0, c1, tail } of T = sum t + (c0 + c1·k)·t_k + tail·sum over s >= k of t_s, with k
@@ -40,20 +46,37 @@ local function stages_of(nodes, parts, layers)
   return #stages <= #layers and stages or nil
 end
 
---- The best cut of the model over these stages: T by the rule, memory for S - s micro-batches.
-local function cut_layers(ctx, stages, c)
-  local load, memory, capacity, n = {}, {}, {}, nil
+--- Chains of the stages and a lower bound of T: no layer is faster than on its best stage, and the
+-- slowest stage is at least the mean over all speeds.
+local function price_stages(ctx, stages, c)
+  local chains, speed, fastest = {}, 0, math.huge
   for s, stage in ipairs(stages) do
-    local chain = prices.chain(ctx, stage.kind, { tp = stage.tp, micro_batch = c.micro_batch,
-      recompute = c.recompute, sequence_parallel = stage.tp > 1 })
-    load[s], n = chain.times, chain.n
+    local before = stages[s - 1]
+    local chain = before and before.kind == stage.kind and before.tp == stage.tp and chains[s - 1]
+      or prices.chain(ctx, stage.kind, { tp = stage.tp, micro_batch = c.micro_batch,
+        recompute = c.recompute, sequence_parallel = stage.tp > 1 })
+    chains[s] = chain
+    local all = prices.time(chain, 1, chain.n)
+    speed = speed + 1 / all
+    fastest = math.min(fastest, all)
+  end
+  local w = weights(#stages, c.rule)
+  return chains, fastest + (w[1] + w[3]) / speed
+end
+
+--- The best cut of the model over these stages: T by the rule, memory for S - s micro-batches.
+local function cut_layers(ctx, stages, chains, c)
+  local load, memory, capacity = {}, {}, {}
+  for s, stage in ipairs(stages) do
+    local chain = chains[s]
+    load[s] = chain.times
     memory[s] = prices.layer_bytes(ctx, chain, { in_flight = #stages - s + 1 })
     capacity[s] = prices.capacity(ctx, stage) - prices.overhead_bytes(ctx, chain)
     if capacity[s] <= 0 then
       return nil
     end
   end
-  return hv.opt.partition { n = n, parts = #stages, load = load, memory = memory,
+  return hv.opt.partition { n = chains[1].n, parts = #stages, load = load, memory = memory,
     capacity = capacity, weights = weights(#stages, c.rule) }
 end
 
@@ -75,8 +98,13 @@ local function template(ctx, nodes, c)
       most = math.max(most, #node.ids)
     end
     for _, parts in ipairs(layout.powers(most)) do
-      local stages = stages_of(nodes, parts, ctx.model:layers())
-      local cut = stages and cut_layers(ctx, stages, c)
+      local stages = stages_of(nodes, parts, c.layers)
+      local chains, bound
+      if stages then
+        chains, bound = price_stages(ctx, stages, c)
+      end
+      local cut = stages and not (best and bound >= best.time_s)
+        and cut_layers(ctx, stages, chains, c)
       if cut and (not best or cut.value < best.time_s) then
         best = { time_s = cut.value, steady_s = cut.value / #stages, parts = parts, cut = cut,
           key = key }
@@ -248,7 +276,7 @@ local function replicas_of(ctx, pipelines, c)
     end
     local stages, copies = {}, {}
     for p = i, last do
-      copies[#copies + 1] = stages_of(pipelines[p].nodes, first.template.parts, ctx.model:layers())
+      copies[#copies + 1] = stages_of(pipelines[p].nodes, first.template.parts, c.layers)
     end
     for s, range in ipairs(first.template.cut.stages) do
       local ids = {}
@@ -300,13 +328,43 @@ local function least_nodes(ctx, sequence, c)
 end
 
 local function sizes_for(ctx, sequence, least)
-  local sizes = {}
-  for _, n in ipairs(recovery.sizes(#sequence, least, ctx.options.faults)) do
-    if n <= math.max(ctx.options.max_nodes, 2 * least - 1) then
-      sizes[#sizes + 1] = n
+  local sizes = recovery.sizes(#sequence, least, ctx.options.faults)
+  return layout.slice(sizes, 1, math.min(#sizes, ctx.options.sizes))
+end
+
+--- Seconds of an iteration when every node works all the time and every pipeline has n0 nodes that
+-- fill once: what the settings to look at are ranked by.
+local function rough(ctx, sequence, c)
+  local speed = 0
+  for _, node in ipairs(sequence) do
+    local stages = stages_of({ node }, 1, c.layers) or stages_of({ node }, #node.ids, c.layers)
+    local _, bound = price_stages(ctx, { stages[1] }, c)
+    speed = speed + 1 / bound
+  end
+  local total = ctx.job.global_batch / c.micro_batch
+  return (total + #sequence * (c.least - 1) / c.least) / speed
+end
+
+--- The settings worth exact templates, best first, each with its n0.
+local function settings_of(ctx, sequence)
+  local list = {}
+  for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
+    for _, recompute in ipairs { "none", "selective", "full" } do
+      local c = setting(ctx, micro_batch, recompute)
+      c.least = ctx.job.global_batch % micro_batch == 0 and least_nodes(ctx, sequence, c)
+      if c.least then
+        c.rough_s, c.rank = rough(ctx, sequence, c), #list + 1
+        list[c.rank] = c
+      end
     end
   end
-  return sizes
+  table.sort(list, function(a, b)
+    if a.rough_s ~= b.rough_s then
+      return a.rough_s < b.rough_s
+    end
+    return a.rank < b.rank
+  end)
+  return list
 end
 
 --- What the whole cluster has and what one pipeline over all of it needs, in GiB.
@@ -324,28 +382,25 @@ local function plan(ctx)
   if #sequence == 0 then
     return nil, ("no device of the cluster computes in %s"):format(ctx.job.precision)
   end
-  local list, least_seen = {}, nil
-  for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
-    for _, recompute in ipairs { "none", "selective", "full" } do
-      local c = { micro_batch = micro_batch, recompute = recompute, memo = {},
-        rule = ctx.options.coefficient }
-      local least = ctx.job.global_batch % micro_batch == 0 and least_nodes(ctx, sequence, c)
-      least_seen = least_seen or least or nil
-      local best = least and choose(ctx, sequence, sizes_for(ctx, sequence, least), c)
-      if best then
-        list[#list + 1] = { claim_s = best.time_s, rank = #list + 1,
-          build = function()
-            return replicas_of(ctx, best.pipelines, c)
-          end }
-      end
+  local list, settings = {}, settings_of(ctx, sequence)
+  for i, c in ipairs(settings) do
+    local best = choose(ctx, sequence, sizes_for(ctx, sequence, c.least), c)
+    if best then
+      list[#list + 1] = { claim_s = best.time_s, rank = i,
+        build = function()
+          return replicas_of(ctx, best.pipelines, c)
+        end }
+    end
+    if #list == ctx.options.tries then
+      break
     end
   end
   if #list == 0 then
     local need, have = memory_figures(ctx, sequence)
-    return nil, ("%d nodes cannot hold the %d pipelines that survive %d failures: one needs at "
-      .. "least %s nodes and %.1f GiB, the cluster has %d nodes with %.1f GiB"):format(#sequence,
-      ctx.options.faults + 1, ctx.options.faults, least_seen or "more than all", need, #sequence,
-      have)
+    return nil, ("%d nodes cannot hold the %d pipelines that survive %d failures: one needs %s "
+      .. "nodes and %.1f GiB, the cluster has %d nodes with %.1f GiB"):format(#sequence,
+      ctx.options.faults + 1, ctx.options.faults,
+      settings[1] and settings[1].least or "more than all", need, #sequence, have)
   end
   local best, reason = layout.best(list, ctx.options.tries)
   return best, not best and reason or nil
@@ -386,8 +441,7 @@ local function replan(ctx, made, lost)
     end
   end
   local first = made.replicas[1].stages[1]
-  local c = { micro_batch = made.micro_batch, recompute = first.recompute or "none", memo = {},
-    rule = ctx.options.coefficient }
+  local c = setting(ctx, made.micro_batch, first.recompute or "none")
   local least = least_nodes(ctx, sequence, c)
   local left = least and recovery.repair(pipelines_of(made, sequence), gone, least)
   if not left then
@@ -557,12 +611,12 @@ return {
       help = "simultaneous node failures to survive (one pipeline more than that is kept)" },
     { key = "micro_batch", type = "integer", default = 4, min = 1, max = 1024,
       help = "largest micro-batch to try, in powers of two" },
-    { key = "max_nodes", type = "integer", default = 12, min = 1, max = 4096,
-      help = "largest template in nodes (at least 2 n0 - 1, which covers every node count)" },
+    { key = "sizes", type = "integer", default = 6, min = 1, max = 4096,
+      help = "how many template sizes are considered, from the least n0 on" },
     { key = "coefficient", type = "choice", choices = { "code", "paper" }, default = "code",
       help = "weight of the slowest stage in T: the published code's or the paper's" },
-    { key = "tries", type = "integer", default = 8, min = 1, max = 1000,
-      help = "how many plans that fit are simulated, best formula first" },
+    { key = "tries", type = "integer", default = 4, min = 1, max = 100,
+      help = "settings of micro-batch and recompute that get exact templates and are simulated" },
   },
   plan = plan,
   replan = replan,

@@ -175,6 +175,7 @@ function layout.grid(ctx, g)
   local size = g.tp * g.cp * g.dp
   local ranges = layout.ranges(g.counts)
   local stages = {}
+  local hollow = g.counts[1] == 0 or g.counts[#g.counts] == 0 -- a chunk of embedding or head alone
   for s = 1, g.pp do
     local layers = ranges[s]
     if g.chunks > 1 then
@@ -192,6 +193,9 @@ function layout.grid(ctx, g)
       zero = g.zero > 0 and g.zero or nil,
       recompute = g.recompute ~= "none" and g.recompute or nil,
     }
+    if hollow then
+      stages[s].embedding, stages[s].head = s == 1, s == g.pp
+    end
   end
   return {
     micro_batch = g.micro_batch * g.dp,

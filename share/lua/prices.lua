@@ -76,7 +76,7 @@ function prices.chain(ctx, kind, q)
       kinds = { kind }, tp = q.tp, micro_batch = q.micro_batch, recompute = q.recompute,
       sequence_parallel = q.sequence_parallel,
     }
-    chain = { n = ctx.model.n_layers, times = {}, sum = { [0] = 0 },
+    chain = { n = ctx.model.n_layers, times = {}, sum = { [0] = 0 }, lists = {},
       output_bytes = t:bytes(1, 1, "output") }
     for l = 1, chain.n do
       chain.times[l] = t:time(l, l, kind, "both")
@@ -126,14 +126,21 @@ function prices.bytes(ctx, chain, from, to, o)
     + (to == chain.n and from <= to and chain.last_extra or 0)
 end
 
---- The same per layer, without the overhead: a list for hv.opt.partition.
+--- The same per layer, without the overhead: a list for hv.opt.partition, not to be changed.
 function prices.layer_bytes(_, chain, o)
-  local list, share = {}, kept(chain, o)
+  local share, alive = kept(chain, o), o.in_flight or 1
+  local key = share .. "/" .. alive
+  local list = chain.lists[key]
+  if list then
+    return list
+  end
+  list = {}
   for l = 1, chain.n do
     list[l] = (chain.state[l] - chain.state[l - 1]) * share
-      + (chain.saved[l] - chain.saved[l - 1]) * (o.in_flight or 1)
+      + (chain.saved[l] - chain.saved[l - 1]) * alive
   end
   list[chain.n] = list[chain.n] + chain.last_extra
+  chain.lists[key] = list
   return list
 end
 
