@@ -54,10 +54,11 @@ static int largest_tp(const struct hv_model *m)
 
 void hv_model_step_tp(struct hv_model_screen *v, int step)
 {
-    int tp = hv_model_fit(v).tp;
+    int tp = v->fit.tp;
     tp = step > 0 ? tp * 2 : tp / 2;
     tp = tp < 1 ? 1 : tp > MAX_TP ? MAX_TP : tp;
     v->tp = divides(model_of(v), tp) ? tp : v->tp;
+    hv_model_refit(v);
 }
 
 /* Activations of the first of pp stages for one micro-batch of one sequence. */
@@ -75,7 +76,7 @@ static double stage_activations(const struct hv_model_screen *v, int tp, int pp)
     return blocks > 0 ? sum / pp : 0;
 }
 
-struct hv_model_fit hv_model_fit(const struct hv_model_screen *v)
+static struct hv_model_fit find_fit(const struct hv_model_screen *v)
 {
     const struct hv_model *m = model_of(v);
     const struct hv_job *j = job_of(v);
@@ -102,6 +103,11 @@ struct hv_model_fit hv_model_fit(const struct hv_model_screen *v)
             return fit;
         }
     }
+}
+
+void hv_model_refit(struct hv_model_screen *v)
+{
+    v->fit = find_fit(v);
 }
 
 static void check_division(const struct hv_model *m, struct hv_str *out)
@@ -174,7 +180,7 @@ static void check_devices(const struct hv_model_screen *v, struct hv_str *out)
             gpus += n;
         }
     }
-    struct hv_model_fit fit = hv_model_fit(v);
+    struct hv_model_fit fit = v->fit;
     if ((double)fit.tp * fit.pp > gpus) {
         hv_str_addf(out, "! tp %d and pp %d need %d GPUs, %.0f can be used\n", fit.tp, fit.pp,
                     fit.tp * fit.pp, gpus);
@@ -199,7 +205,7 @@ void hv_model_checks(const struct hv_model_screen *v, struct hv_str *out)
 /* The four bars and the limit; returns rows used. */
 static int draw_bars(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r)
 {
-    struct hv_model_fit fit = hv_model_fit(v);
+    struct hv_model_fit fit = v->fit;
     const char *const names[BARS] = {"weights", "gradients", "optimizer", "activations", "sum"};
     double bytes[BARS] = {fit.weights_bytes, fit.gradients_bytes, fit.optimizer_bytes,
                           fit.activation_bytes, 0};
