@@ -1,8 +1,12 @@
 /* What a worker says: any bytes in any pieces end in exactly one verdict about the job. */
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "ui/session/pool_int.h"
+
+/* A process number that no system gives out, so that signals go nowhere. */
+#define NOBODY 0x7ffffffe
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,8 +35,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct seen seen = {0};
     struct hv_pool_config config = {.on_event = on_event, .ctx = &seen, .now_s = no_time};
     struct hv_pool *pool = hv_pool_new(&config);
-    struct hv__worker w = {
-        .id = 1, .in_fd = -1, .out_fd = -1, .err_fd = -1, .limit_s = HUGE_VAL, .kill_s = HUGE_VAL};
+    struct hv__worker w = {.id = 1,
+                           .pid = NOBODY,
+                           .in_fd = -1,
+                           .out_fd = -1,
+                           .err_fd = -1,
+                           .limit_s = HUGE_VAL,
+                           .kill_s = HUGE_VAL};
     size_t piece = size > 0 ? (size_t)data[0] % 61 + 1 : 1;
     for (size_t at = 0; at < size; at += piece) {
         size_t n = size - at < piece ? size - at : piece;
