@@ -290,6 +290,30 @@ static void schedulers_that_decide_by_cost_are_told_the_costs(void **state)
     hv_arena_free(&a);
 }
 
+static void stages_in_one_node_share_its_network(void **state)
+{
+    static const char slow[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"slow\",\"nodes\":["
+        "{\"name\":\"a\",\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":4,"
+        "\"nic\":{\"bandwidth_GBps\":1}}],\"network\":{\"latency_us\":5}}";
+    struct world w;
+    struct hv_arena a = {0};
+    (void)state;
+    open_world(&w, slow, model_text, job_text);
+    struct hv_verdict v =
+        judge(&w, &a, false,
+              "\"micro_batch\":2,\"replicas\":[{\"count\":2,\"micro_batches\":16,\"stages\":["
+              "{\"devices\":[\"a[0].0\",\"a[1].0\"],\"layers\":[0,6]},"
+              "{\"devices\":[\"a[0].1\",\"a[1].1\"],\"layers\":[6,12]},"
+              "{\"devices\":[\"a[0].2\",\"a[1].2\"],\"layers\":[12,18]},"
+              "{\"devices\":[\"a[0].3\",\"a[1].3\"],\"layers\":[18,24]}]}]");
+    /* 2(n - 1)/n = 1 times all gradients leave each node at 1 GB/s */
+    double wire_s = hv_model_parameters(w.in.model.model) * hv_job_grad_bytes(&w.in.job.job) / 1e9;
+    assert_true(v.metrics.iteration_s > wire_s);
+    close_world(&w);
+    hv_arena_free(&a);
+}
+
 static void fp32_layers_reduce_as_many_parameters_as_they_hold(void **state)
 {
     static const char layers[] =
@@ -328,6 +352,7 @@ int main(void)
         cmocka_unit_test(waves_of_schedules_that_flush_last_a_whole_run),
         cmocka_unit_test(the_period_does_not_depend_on_how_long_we_look),
         cmocka_unit_test(schedulers_that_decide_by_cost_are_told_the_costs),
+        cmocka_unit_test(stages_in_one_node_share_its_network),
         cmocka_unit_test(fp32_layers_reduce_as_many_parameters_as_they_hold),
     };
     return cmocka_run_group_tests_name("eval_closed", tests, setup, teardown);
