@@ -16,7 +16,7 @@ static void editing_a_count_changes_totals_and_can_be_undone(void **state)
     screen_run(&s, "wait 3 nodes, 24 GPUs, 1.5 TiB\n"
                    "keys e<Enter>^U4<Enter>\n"
                    "wait 5 nodes, 40 GPUs, 2.75 TiB\n"
-                   "keys <Esc>u\n"
+                   "keys qu\n"
                    "wait 3 nodes, 24 GPUs\n"
                    "wait undone\n"
                    "keys ^R\n"

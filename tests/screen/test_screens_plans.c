@@ -129,7 +129,7 @@ static void the_gantt_is_written_in_four_formats(void **state)
 static void an_empty_workspace_says_what_to_do(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "keys 4g<Space><Space><Space>d\nwait 3 deleted\nwait no plan yet\nkeys 5\n"
+    bench_script(b, "keys 4g<Space><Space><Space>d\nwait 3 deleted\nwait none yet\nkeys 5\n"
                     "wait choose a strategy, Enter runs it\nkeys jl+<Enter>\n");
 }
 

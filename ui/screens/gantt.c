@@ -491,8 +491,7 @@ const struct hv_view_ops hv_screen_gantt = {
     .tab = 5,
     .state_size = sizeof(struct gantt),
     .keybar = keybar,
-    .help = "/f3 /b4 /mb 3 find. Mouse: click picks, drag pans, wheel zooms at the pointer, "
-            "Shift+wheel pans.",
+    .help = "/f3 /b4 /mb 3 find. Click picks, drag pans, wheel zooms (Shift: pans).",
     .draw = gantt_draw,
     .action = gantt_action,
     .event = gantt_event,

@@ -294,8 +294,7 @@ const struct hv_view_ops hv_screen_strategies = {
     .tab = 3,
     .state_size = sizeof(struct hv_strategies),
     .keybar = keybar,
-    .help = "Parameters: Enter edits, Space or arrows change a choice, d sets the default again. "
-            ":run a+b runs a composition.",
+    .help = "Parameters: Enter edits, arrows choose, d sets the default again.",
     .open = strategies_open,
     .close = strategies_close,
     .draw = hv_strategies_draw,
