@@ -150,8 +150,8 @@ local function plan(ctx)
   })
   made.sync = { kind = "allreduce", algorithm = o.sync }
   if not o.allow_oom then
-    local reason = layout.memory_reason(hv.plan.new(made):eval())
-    if reason then
+    local fits, reason = layout.judge(made)
+    if not fits then
       return nil, reason
     end
   end

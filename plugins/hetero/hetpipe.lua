@@ -216,7 +216,7 @@ local function too_small(ctx, gpus, c)
   local need = prices.bytes(ctx, chain, 1, chain.n, { in_flight = 1 })
   return ("a virtual worker of %d GPUs (%s) cannot hold the model: it needs %.1f GiB with one "
     .. "minibatch, the worker has %.1f GiB and no cut into %d stages fits"):format(
-    #gpus, signature(gpus), need / 2 ^ 30, have / 2 ^ 30, #gpus)
+    #gpus, layout.kinds_text(gpus), need / 2 ^ 30, have / 2 ^ 30, #gpus)
 end
 
 -- The plan --------------------------------------------------------------------------------------

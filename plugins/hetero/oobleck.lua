@@ -313,6 +313,9 @@ local function sequence_of(ctx)
     end
     return a.at < b.at
   end)
+  for i, node in ipairs(nodes) do
+    node.order = i
+  end
   return nodes
 end
 
@@ -397,10 +400,11 @@ local function plan(ctx)
   end
   if #list == 0 then
     local need, have = memory_figures(ctx, sequence)
-    return nil, ("%d nodes cannot hold the %d pipelines that survive %d failures: one needs %s "
-      .. "nodes and %.1f GiB, the cluster has %d nodes with %.1f GiB"):format(#sequence,
-      ctx.options.faults + 1, ctx.options.faults,
-      settings[1] and settings[1].least or "more than all", need, #sequence, have)
+    return nil, ("to survive %d node failure%s takes %d pipelines; one needs %s nodes and %.1f GiB, "
+      .. "the cluster has %d nodes with %.1f GiB"):format(ctx.options.faults,
+      ctx.options.faults == 1 and "" or "s", ctx.options.faults + 1,
+      settings[1] and ("at least %d"):format(settings[1].least) or "more than all", need, #sequence,
+      have)
   end
   local best, reason = layout.best(list, ctx.options.tries)
   return best, not best and reason or nil
@@ -442,23 +446,26 @@ local function replan(ctx, made, lost)
   end
   local first = made.replicas[1].stages[1]
   local c = setting(ctx, made.micro_batch, first.recompute or "none")
-  local least = least_nodes(ctx, sequence, c)
-  local left = least and recovery.repair(pipelines_of(made, sequence), gone, least)
+  local function nodes_at(own)
+    local nodes = {}
+    for i, at in ipairs(own) do
+      nodes[i] = sequence[at]
+    end
+    table.sort(nodes, function(a, b)
+      return a.order < b.order
+    end)
+    return nodes
+  end
+  local left = recovery.repair(pipelines_of(made, sequence), gone, function(own)
+    return template(ctx, nodes_at(own), c)
+  end)
   if not left then
-    return nil, "too few nodes are left to hold the model once"
+    return nil, "the nodes that are left cannot hold the model once"
   end
   local pipelines = {}
   for i, own in ipairs(left) do
-    table.sort(own)
-    local nodes = {}
-    for k, at in ipairs(own) do
-      nodes[k] = sequence[at]
-    end
-    local found = template(ctx, nodes, c)
-    if not found then
-      return nil, ("no template for the nodes %s"):format(signature(nodes))
-    end
-    pipelines[i] = { nodes = nodes, template = found }
+    local nodes = nodes_at(own)
+    pipelines[i] = { nodes = nodes, template = template(ctx, nodes, c) }
   end
   local mix = price_mix(ctx, pipelines, ctx.job.global_batch // c.micro_batch)
   if not mix then
@@ -571,13 +578,16 @@ local function selftest_recovery(t, src)
     end
     return table.concat(words, " | ")
   end
-  local kept = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [5] = true }, 2)
+  local function two(nodes)
+    return #nodes >= 2
+  end
+  local kept = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [5] = true }, two)
   t.equal("a smaller template is used", text(kept), "1 2 | 3 4", src)
-  local borrowed = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [1] = true }, 2)
+  local borrowed = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [1] = true }, two)
   t.equal("a node is borrowed", text(borrowed), "2 5 | 3 4", src)
-  local merged = recovery.repair({ { 1, 2 }, { 3, 4 } }, { [1] = true }, 2)
+  local merged = recovery.repair({ { 1, 2 }, { 3, 4 } }, { [1] = true }, two)
   t.equal("pipelines are merged", text(merged), "3 4 2", src)
-  t.ok("nothing is left", recovery.repair({ { 1, 2 } }, { [1] = true }, 2) == nil, src)
+  t.ok("nothing is left", recovery.repair({ { 1, 2 } }, { [1] = true }, two) == nil, src)
 end
 
 local function selftest(t)
