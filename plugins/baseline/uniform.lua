@@ -192,7 +192,8 @@ local function selftest(t)
   local rest = without_smallest { { id = 1, memory_bytes = 80 }, { id = 2, memory_bytes = 16 },
     { id = 3, memory_bytes = 32 } }
   t.equal("the smallest kind goes first", rest[1].id .. " " .. rest[2].id, "1 3", src)
-  local kinds = stage_kinds({ { kind = "a" }, { kind = "a" }, { kind = "b" }, { kind = "a" } }, 2, 2)
+  local a, b = { kind = "a" }, { kind = "b" }
+  local kinds = stage_kinds({ a, a, b, a }, 2, 2)
   t.equal("a mixed stage has two kinds", #kinds[2], 2, src)
 end
 

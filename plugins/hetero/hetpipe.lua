@@ -462,13 +462,13 @@ end
 
 return {
   api = 1, id = "hetpipe", title = "HetPipe", kind = "hetero",
-  system = "HetPipe: Enabling Large DNN Training on (Whimpy) Heterogeneous GPU Clusters, USENIX ATC 2020",
+  system = "HetPipe: Enabling Large DNN Training on (Whimpy) Heterogeneous GPU Clusters, ATC 2020",
   reference = "arXiv:2005.14038",
-  summary = "Pipelines over unequal GPUs as virtual workers, in step by waves with bounded staleness.",
+  summary = "Unequal GPUs as pipelined virtual workers, in step by waves with bounded staleness.",
   needs = { model = "layers" },
   options = {
     { key = "policy", type = "choice", choices = { "best", "NP", "ED", "HD" }, default = "best",
-      help = "GPUs of a worker: a node, an equal part of every node, strong with weak; or the best" },
+      help = "GPUs of a worker: NP a node, ED a part of every node, HD strong with weak" },
     { key = "distance", type = "integer", default = 0, min = 0, max = 1000,
       help = "clock distance D: waves that the fastest worker may be ahead" },
     { key = "in_flight", type = "integer", default = 32, min = 1, max = 1024,

@@ -400,8 +400,8 @@ local function plan(ctx)
   end
   if #list == 0 then
     local need, have = memory_figures(ctx, sequence)
-    return nil, ("to survive %d node failure%s takes %d pipelines; one needs %s nodes and %.1f GiB, "
-      .. "the cluster has %d nodes with %.1f GiB"):format(ctx.options.faults,
+    return nil, ("to survive %d node failure%s takes %d pipelines; one needs %s nodes and "
+      .. "%.1f GiB, the cluster has %d nodes with %.1f GiB"):format(ctx.options.faults,
       ctx.options.faults == 1 and "" or "s", ctx.options.faults + 1,
       settings[1] and ("at least %d"):format(settings[1].least) or "more than all", need, #sequence,
       have)
@@ -612,9 +612,10 @@ end
 
 return {
   api = 1, id = "oobleck", title = "Oobleck", kind = "hetero",
-  system = "Oobleck: Resilient Distributed Training of Large Models Using Pipeline Templates, SOSP 2023",
+  system = "Oobleck: Resilient Distributed Training of Large Models Using Pipeline Templates, "
+    .. "SOSP 2023",
   reference = "doi:10.1145/3600006.3613152",
-  summary = "Pipeline templates for every node count; batch split so that all pipelines end together.",
+  summary = "Pipeline templates for node counts; batch split so that all pipelines end together.",
   needs = { model = "layers" },
   options = {
     { key = "faults", type = "integer", default = 1, min = 0, max = 64,

@@ -111,7 +111,8 @@ local function replicated(ctx, c, ranks)
       return nil
     end
     local item = items[short]
-    return nil, prices.short(ctx, 1, item.fixed + item.n * item.unit, ranks[short]), item.fixed / item.cap
+    local need = item.fixed + item.n * item.unit
+    return nil, prices.short(ctx, 1, need, ranks[short]), need / item.cap
   end
   local slowest = 0
   for i, d in ipairs(ranks) do
@@ -211,7 +212,8 @@ local function proportional(work, speeds)
   for s = 1, #speeds do
     target = target + total_work * speeds[s] / total_speed
     local n = 0
-    while at < #work - (#speeds - s) and (n == 0 or s == #speeds or done + work[at + 1] / 2 <= target) do
+    while at < #work - (#speeds - s)
+      and (n == 0 or s == #speeds or done + work[at + 1] / 2 <= target) do
       at = at + 1
       n = n + 1
       done = done + work[at]
@@ -423,7 +425,8 @@ local function check_invariants(t)
     for b = 1, 4 do
       for cap = 4, 12 do
         local items = {
-          { speed = a, fixed = 1, unit = 1, cap = cap }, { speed = b, fixed = 1, unit = 1, cap = 9 },
+          { speed = a, fixed = 1, unit = 1, cap = cap },
+          { speed = b, fixed = 1, unit = 1, cap = 9 },
           { speed = 1, fixed = 0, unit = 2, cap = 12 },
         }
         local ok, sum = deal(items, 15, 0), 0
@@ -479,7 +482,8 @@ return {
   summary = "Loads follow FLOP/s, then move from full memories to idle ones; large memory first.",
   needs = { model = "layers" },
   options = {
-    { key = "mode", type = "choice", choices = { "auto", "replicate", "pipeline" }, default = "auto",
+    { key = "mode", type = "choice", choices = { "auto", "replicate", "pipeline" },
+      default = "auto",
       help = "replicate the model with unequal shares, pipeline it, or the better of both" },
     { key = "tp", type = "integer", default = 8, min = 1, max = 64,
       help = "most devices of a node that split a layer (split annotation)" },

@@ -77,7 +77,8 @@ local function check_tensors()
   local blocks = { { heads = 32, kv_heads = 8, ffn = 100 } }
   equal("4 divides all", layout.tp_fits(blocks, 4), true)
   equal("8 does not divide ffn", layout.tp_fits(blocks, 8), false)
-  equal("kv heads may be copied", layout.tp_fits({ { heads = 32, kv_heads = 2, ffn = 128 } }, 8), true)
+  blocks = { { heads = 32, kv_heads = 2, ffn = 128 } }
+  equal("kv heads may be copied", layout.tp_fits(blocks, 8), true)
 end
 
 --- Every option adds up, none is there twice, and the number is that of integer partitions.
@@ -123,7 +124,8 @@ end
 local function check_repairs()
   for a = 1, 9 do
     for b = a, 9 do
-      local left = recovery.repair({ { 1, 2 }, { 3, 4, 5 }, { 6, 7, 8, 9 } }, { [a] = true, [b] = true }, two_or_more)
+      local pipelines = { { 1, 2 }, { 3, 4, 5 }, { 6, 7, 8, 9 } }
+      local left = recovery.repair(pipelines, { [a] = true, [b] = true }, two_or_more)
       local seen, count = {}, 0
       for _, p in ipairs(left) do
         equal("not too small", #p >= 2, true)
