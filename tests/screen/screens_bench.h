@@ -22,8 +22,9 @@
 static const char *bench_choices[] = {"time", "cost"};
 static struct hv_option_row bench_options[] = {
     {"max_pp", "most pipeline stages", HV_OPTION_INTEGER, NULL, 1, 64, NULL, 0},
-    {"objective", "what is made small", HV_OPTION_CHOICE, NULL, NAN, NAN, bench_choices, 2},
-    {"hint", "a word for the log", HV_OPTION_STRING, NULL, NAN, NAN, NULL, 0},
+    {"objective", "what is made small", HV_OPTION_CHOICE, NULL, HV_UNKNOWN, HV_UNKNOWN,
+     bench_choices, 2},
+    {"hint", "a word for the log", HV_OPTION_STRING, NULL, HV_UNKNOWN, HV_UNKNOWN, NULL, 0},
 };
 static const struct hv_plugin bench_plugins[] = {
     {.path = "plugins/a/broken.lua",

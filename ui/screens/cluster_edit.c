@@ -243,13 +243,78 @@ static unsigned export_cluster(void *ctx, struct hv_app *app, const char *path)
     return HV_APP_REDRAW;
 }
 
+/* ---- links between two groups ---------------------------------------------------------------- */
+
+/* A link that overrides the network between the groups of the cell, with the figures it has now. */
+static unsigned add_link(struct hv_cluster_screen *v, struct hv_app *app)
+{
+    struct hv_session *s = session_of(app);
+    const struct hv_cluster *c = hv_cluster_shown(v);
+    const struct hv_node_group *a = &c->groups[v->link_row], *b = &c->groups[v->link_column];
+    struct hv_err err = {0};
+    if (a == b || hv_cluster_link_between(c, v->link_row, v->link_column) < c->n_links) {
+        hv_cluster_form_network(v);
+        return DONE;
+    }
+    struct hv_path p = hv_cluster_group_path(c, v->link_row, v->link_column);
+    json_t *link = json_object(), *between = json_array();
+    (void)json_array_append_new(between, json_string(a->name));
+    (void)json_array_append_new(between, json_string(b->name));
+    (void)json_object_set_new(link, "between", between);
+    (void)json_object_set_new(link, "bandwidth_GBps", hv_json_num(p.bytes_per_s / HV_GBPS));
+    json_t *tree = json_deep_copy(hv_session_tree(s, HV_DOC_CLUSTER));
+    json_t *network = json_object_get(tree, "network");
+    if (!json_is_object(network)) {
+        network = json_object();
+        (void)json_object_set_new(tree, "network", network);
+    }
+    json_t *links = json_object_get(network, "links");
+    if (!json_is_array(links)) {
+        links = json_array();
+        (void)json_object_set_new(network, "links", links);
+    }
+    (void)json_array_append_new(links, link);
+    if (hv_session_replace(s, HV_DOC_CLUSTER, tree, "add a link between groups", &err) != HV_OK) {
+        hv_ui_error(app, &err);
+        return DONE;
+    }
+    hv_cluster_sync(v, s);
+    hv_cluster_form_network(v);
+    hv_app_message(app, HV_MSG_INFO, "this link now has figures of its own; u takes them back");
+    return DONE;
+}
+
+static unsigned delete_link(struct hv_cluster_screen *v, struct hv_app *app)
+{
+    struct hv_session *s = session_of(app);
+    const struct hv_cluster *c = hv_cluster_shown(v);
+    size_t i = hv_cluster_link_between(c, v->link_row, v->link_column);
+    struct hv_err err = {0};
+    char path[64], text[128];
+    if (i == c->n_links) {
+        hv_app_message(app, HV_MSG_INFO,
+                       "no link of its own here; a adds one, L edits the network");
+        return DONE;
+    }
+    (void)snprintf(path, sizeof path, "cluster.network.links[%zu]", i);
+    (void)snprintf(text, sizeof text, "link %.40s - %.40s deleted; u brings it back", c->links[i].a,
+                   c->links[i].b);
+    if (hv_session_remove(s, path, &err) != HV_OK) {
+        hv_ui_error(app, &err);
+    } else {
+        hv_app_message(app, HV_MSG_INFO, "%s", text);
+    }
+    return DONE;
+}
+
 unsigned hv_cluster_change(struct hv_cluster_screen *v, struct hv_app *app, enum hv_action a)
 {
+    bool links = v->panel == HV_CLUSTER_LINKS;
     if (a == HV_ACT_ADD) {
-        return add(v, app);
+        return links ? add_link(v, app) : add(v, app);
     }
     if (a == HV_ACT_DELETE) {
-        return delete_groups(v, app);
+        return links ? delete_link(v, app) : delete_groups(v, app);
     }
     if (a == HV_ACT_COPY) {
         return copy(v, app);

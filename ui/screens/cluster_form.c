@@ -57,9 +57,8 @@ static const struct hv_node_group *group_by_id(const struct hv_cluster_screen *v
 
 static void add_number(struct hv_str *out, double x)
 {
-    char buf[HV_FMT_CAP];
     if (hv_known(x)) {
-        hv_str_adds(out, hv_fmt_double(buf, sizeof buf, x));
+        hv_str_addf(out, "%.6g", x); /* base units and back may leave a last digit */
     }
 }
 
@@ -245,8 +244,7 @@ void hv_cluster_form_groups(struct hv_cluster_screen *v)
     hv_cluster_form_fill(v);
 }
 
-/* The override between two groups by their names or zones, or n_links. */
-static size_t link_between(const struct hv_cluster *c, size_t a, size_t b)
+size_t hv_cluster_link_between(const struct hv_cluster *c, size_t a, size_t b)
 {
     const struct hv_node_group *x = &c->groups[a], *y = &c->groups[b];
     for (size_t i = 0; i < c->n_links; i++) {
@@ -266,7 +264,7 @@ static size_t link_between(const struct hv_cluster *c, size_t a, size_t b)
 void hv_cluster_form_network(struct hv_cluster_screen *v)
 {
     const struct hv_cluster *c = hv_cluster_shown(v);
-    size_t link = link_between(c, v->link_row, v->link_column);
+    size_t link = hv_cluster_link_between(c, v->link_row, v->link_column);
     v->editing = HV_EDIT_NETWORK;
     v->form.open = true;
     v->panel = HV_CLUSTER_SIDE;

@@ -120,6 +120,8 @@ void hv_cluster_form_fill(struct hv_cluster_screen *v);
 void hv_cluster_form_groups(struct hv_cluster_screen *v);
 /** Opens the form of the network, at the link between the groups of the cell when there is one. */
 void hv_cluster_form_network(struct hv_cluster_screen *v);
+/** The link that overrides the network between two groups by their names or zones, or n_links. */
+size_t hv_cluster_link_between(const struct hv_cluster *c, size_t a, size_t b);
 /** Actions that change the cluster (add, delete, copy, paste, drain, import, export): flags of
  * hv_app, 0 when it is none. */
 unsigned hv_cluster_change(struct hv_cluster_screen *v, struct hv_app *app, enum hv_action a);

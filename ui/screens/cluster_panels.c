@@ -244,9 +244,10 @@ static void add_kind(struct hv_str *out, const struct hv_slots *s)
     }
     hv_str_adds(out, "  power   ");
     hv_cluster_number(out, k->tdp_w, " W");
-    hv_str_addf(out, "\n  figures %s%s%s\n",
-                k->spec_verified ? "verified" : "recalled, not checked",
-                k->spec_source != NULL ? ": " : "", k->spec_source != NULL ? k->spec_source : "");
+    hv_str_addf(out, "\n  figures %s\n", k->spec_verified ? "verified" : "recalled, not checked");
+    if (k->spec_source != NULL) {
+        hv_str_addf(out, "  source  %s\n", k->spec_source);
+    }
     if (k->note != NULL) {
         hv_str_addf(out, "  note    %s\n", k->note);
     }
@@ -332,7 +333,7 @@ static void add_details(const struct hv_cluster_screen *v, struct hv_str *out)
     bool own = hv_known(g->price_usd_per_h);
     hv_str_adds(out, "\nprice   $");
     hv_cluster_number(out, hv_node_price_usd_per_h(g, false), "/h per node");
-    hv_str_addf(out, " (%s), spot $", own ? "file" : "catalogue");
+    hv_str_addf(out, " (%s)\nspot    $", own ? "file" : "catalogue");
     hv_cluster_number(out, hv_node_price_usd_per_h(g, true), "/h");
     if (hv_known(g->preemptions_per_h)) {
         hv_str_addf(out, ", %.4g preemptions/h", g->preemptions_per_h);

@@ -154,7 +154,7 @@ static void load_row(struct hv_doc_form *f, const struct hv_session *s, size_t i
     }
     (void)snprintf(d->value, sizeof d->value, "%s", hv_str_cstr(&text));
     const char *unit = row->unit != NULL ? row->unit : "";
-    const char *note = given || text.n == 0 || row->value == HV_DOC_DERIVED ? "" : "default";
+    const char *note = given || text.n == 0 || row->value == HV_DOC_DERIVED ? "" : "auto";
     (void)snprintf(f->units[i], sizeof f->units[i], "%s%s%s", unit,
                    unit[0] != '\0' && note[0] != '\0' ? ", " : "", note);
     d->unit = f->units[i][0] != '\0' ? f->units[i] : NULL;

@@ -170,6 +170,7 @@ static void add_state(const struct hv_plan_facts *f, struct hv_str *out)
 {
     hv_str_adds(out, hv_row_state_name(f->row->state));
     hv_str_adds(out, f->row->outdated ? ", outdated" : "");
+    hv_str_adds(out, f->verdict != NULL && !f->verdict->metrics.exact ? ", not exact" : "");
     struct hv_str why = {0};
     hv_plan_trouble(f, &why);
     if (why.n > 0) {
@@ -203,15 +204,24 @@ void hv_plan_text(const struct hv_plan_facts *f, enum hv_plan_field field, struc
     double x = hv_plan_value(f, field);
     switch ((int)field) {
     case HV_PLAN_ITERATION:
+        hv_str_adds(out, f->verdict != NULL && !f->verdict->metrics.exact ? "~" : "");
+        hv_str_adds(out, hv_fmt_seconds(buf, sizeof buf, x));
+        break;
     case HV_PLAN_CLAIMED:
         hv_str_adds(out, hv_fmt_seconds(buf, sizeof buf, x));
         break;
     case HV_PLAN_TOKENS:
         hv_str_adds(out, hv_fmt_count(buf, sizeof buf, x));
         break;
+    case HV_PLAN_GAP:
+        if (x >= 10) {
+            hv_str_addf(out, "%.0fx", x);
+            break;
+        }
+        hv_str_adds(out, hv_fmt_percent(buf, sizeof buf, x));
+        break;
     case HV_PLAN_MFU:
     case HV_PLAN_BUBBLE:
-    case HV_PLAN_GAP:
         hv_str_adds(out, hv_fmt_percent(buf, sizeof buf, x));
         break;
     case HV_PLAN_MEMORY:
@@ -242,7 +252,10 @@ bool hv_plan_is_dominated(const struct hv_plan_facts *f, const struct hv_plan_fa
     for (size_t i = 0; i < n; i++) {
         double x = hv_plan_value(&all[i], axes[0]) * -fields[axes[0]].better;
         double y = hv_plan_value(&all[i], axes[1]) * -fields[axes[1]].better;
-        if (hv_plan_fits(&all[i]) && x <= own[0] && y <= own[1] && (x < own[0] || y < own[1])) {
+        bool equal_kind = all[i].verdict != NULL && f->verdict != NULL &&
+                          (all[i].verdict->metrics.exact || !f->verdict->metrics.exact);
+        if (equal_kind && hv_plan_fits(&all[i]) && x <= own[0] && y <= own[1] &&
+            (x < own[0] || y < own[1])) {
             return true;
         }
     }

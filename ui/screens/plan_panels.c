@@ -50,6 +50,21 @@ static void add_claim(struct lines *ls, const struct hv_plan_facts *f)
     add_words(ls, text, HV_STYLE_TEXT);
 }
 
+/** Says when the training is not the one that was asked for. */
+static void add_exactness(struct lines *ls, const struct hv_metrics *m)
+{
+    char text[160], pc[HV_FMT_CAP];
+    if (!m->exact && m->dropped_frac > 0) {
+        (void)snprintf(text, sizeof text, "~ not exact: drops %s of the tokens",
+                       hv_fmt_percent(pc, sizeof pc, m->dropped_frac));
+        add_words(ls, text, HV_STYLE_WARNING);
+    } else if (!m->exact) {
+        (void)snprintf(text, sizeof text, "~ not exact: weights up to %d updates old",
+                       m->staleness);
+        add_words(ls, text, HV_STYLE_WARNING);
+    }
+}
+
 static void add_breakdown(struct lines *ls, const struct hv_verdict *v)
 {
     char s[HV_FMT_CAP], pc[HV_FMT_CAP];
@@ -118,6 +133,7 @@ static struct lines details(const struct hv_plan_facts *f)
         add_words(&ls, hv_str_cstr(&text), HV_STYLE_WARNING);
     }
     if (f->verdict != NULL) {
+        add_exactness(&ls, &f->verdict->metrics);
         add_claim(&ls, f);
         add_breakdown(&ls, f->verdict);
         add_memory(&ls, f->verdict);
@@ -245,9 +261,9 @@ static void describe_stage(const struct hv_plan_facts *f, size_t i, struct hv_st
     }
     const struct hv_stage *st = &f->plan->replicas[0].stages[i];
     hv_plan_stage_layers(st, out);
-    hv_str_addf(out, " L on %zu dev", st->n_devices);
+    hv_str_addf(out, " L x%zu", st->n_devices);
     if (f->verdict != NULL && i < f->verdict->n_memory) {
-        hv_str_addf(out, ", %s", hv_fmt_bytes(buf, sizeof buf, f->verdict->memory[i].peak_bytes));
+        hv_str_addf(out, " %s", hv_fmt_bytes(buf, sizeof buf, f->verdict->memory[i].peak_bytes));
     }
 }
 
@@ -343,9 +359,30 @@ static void free_dots(struct dots *d)
     free(d->ids);
 }
 
+static void widen(double v, double *lo, double *hi)
+{
+    *lo = !hv_known(*lo) || v < *lo ? v : *lo;
+    *hi = !hv_known(*hi) || v > *hi ? v : *hi;
+}
+
+/** The ranges follow the plans that fit (all when none does), so that a misfit far off does not
+ * squeeze them. */
 static struct hv_chart make_chart(const struct dots *d, const struct hv_plan_scatter *s,
                                   struct hv_series *series)
 {
+    double lo[2] = {HV_UNKNOWN, HV_UNKNOWN}, hi[2] = {HV_UNKNOWN, HV_UNKNOWN};
+    for (size_t i = 0; i < s->n; i++) {
+        double x = axis_value(&s->facts[i], s->axes[0]), y = axis_value(&s->facts[i], s->axes[1]);
+        if (hv_plan_fits(&s->facts[i]) && hv_known(x) && hv_known(y)) {
+            widen(x, &lo[0], &hi[0]);
+            widen(y, &lo[1], &hi[1]);
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        double margin = hi[k] > lo[k] ? (hi[k] - lo[k]) * 0.08 : fabs(hi[k]) * 0.1;
+        lo[k] -= margin;
+        hi[k] += margin;
+    }
     *series = (struct hv_series){.points = d->points,
                                  .n = d->n,
                                  .kind = HV_CHART_DOTS,
@@ -354,10 +391,10 @@ static struct hv_chart make_chart(const struct dots *d, const struct hv_plan_sca
                                  .marks = d->marks};
     return (struct hv_chart){.series = series,
                              .n_series = 1,
-                             .x_min = HV_UNKNOWN,
-                             .x_max = HV_UNKNOWN,
-                             .y_min = HV_UNKNOWN,
-                             .y_max = HV_UNKNOWN,
+                             .x_min = lo[0],
+                             .x_max = hi[0],
+                             .y_min = lo[1],
+                             .y_max = hi[1],
                              .x_label = hv_plan_field_name(s->axes[0])};
 }
 

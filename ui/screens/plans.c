@@ -261,9 +261,11 @@ static bool view_action(const struct at *at, enum hv_action a)
         st->front_only = !st->front_only;
         return true;
     case HV_ACT_PLAN_AXIS_X:
+        st->axis_chosen = true;
         st->axis_x = (st->axis_x + 1) % HV_PLANS_AXES;
         return true;
     case HV_ACT_PLAN_AXIS_Y:
+        st->axis_chosen = true;
         st->axis_y = (st->axis_y + 1) % HV_PLANS_AXES;
         return true;
     case HV_ACT_PLAN_COMPARE:
@@ -455,8 +457,7 @@ const struct hv_view_ops hv_screen_plans = {
     .tab = 4,
     .state_size = sizeof(struct hv_plans),
     .keybar = keybar,
-    .help = "Enter opens the Gantt. Mouse: a click on a heading sorts, on a dot selects, a second "
-            "click on a row opens it.",
+    .help = "Click: a heading sorts, a dot selects, a second one on a row opens it.",
     .open = plans_open,
     .close = plans_close,
     .draw = hv_plans_draw,

@@ -20,16 +20,22 @@ size_t hv_plans_mark(const struct hv_plans *st, uint32_t id)
     return i;
 }
 
-static void get_axes(const struct hv_plans *st, enum hv_plan_field out[2])
+/** The axes chosen. Until one is, y is the price where every plan has one, else peak memory. */
+static void get_axes(const struct hv_plans_list *l, enum hv_plan_field out[2])
 {
-    out[0] = axes[st->axis_x % HV_PLANS_AXES];
-    out[1] = axes[st->axis_y % HV_PLANS_AXES];
+    out[0] = axes[l->st->axis_x % HV_PLANS_AXES];
+    out[1] = axes[l->st->axis_y % HV_PLANS_AXES];
+    for (size_t i = 0; i < l->n && !l->st->axis_chosen; i++) {
+        if (hv_plan_fits(&l->facts[i]) && !hv_known(hv_plan_value(&l->facts[i], HV_PLAN_COST))) {
+            out[1] = HV_PLAN_MEMORY;
+        }
+    }
 }
 
 static bool is_front(const struct hv_plans_list *l, const struct hv_plan_facts *f)
 {
     enum hv_plan_field two[2];
-    get_axes(l->st, two);
+    get_axes(l, two);
     return hv_plan_fits(f) && !hv_plan_is_dominated(f, l->facts, l->n, two);
 }
 
@@ -131,7 +137,7 @@ const struct hv_table_look hv_plans_look = {
     .columns = hv_plan_columns,
     .n_columns = HV_PLAN_FIELD_N,
     .focused = true,
-    .empty = "no plan yet: 3, choose a strategy, Enter (or A runs all of them)",
+    .empty = "none yet: 3, choose a strategy, Enter (A runs all)",
 };
 
 struct hv_table hv_plans_table(const struct hv_plans *st, const struct hv_session *s,
@@ -243,7 +249,7 @@ static void draw_table(const struct hv_plans_list *l, const struct hv_table *t, 
 struct hv_plan_scatter hv_plans_scatter(const struct hv_plans_list *l, uint32_t selected)
 {
     struct hv_plan_scatter s = {.facts = l->facts, .n = l->n, .selected = selected};
-    get_axes(l->st, s.axes);
+    get_axes(l, s.axes);
     return s;
 }
 

@@ -25,6 +25,7 @@ struct hv_plans {
     enum hv_plans_panel focus;
     size_t detail_top;
     unsigned axis_x, axis_y; /**< below HV_PLANS_AXES */
+    bool axis_chosen;        /**< an axis was chosen by hand */
     bool compare, front_only;
     char filter[64];
     uint32_t asked; /**< row a question is about */
