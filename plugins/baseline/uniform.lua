@@ -165,19 +165,19 @@ local function plan(ctx)
   return nil, first
 end
 
---- Eq-P with the stage times of the plan, as the catalogue writes it for GPipe and 1F1B.
+--- Eq-P with the stage times of the plan, and the largest all-reduce.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local r = made.replicas[1]
-  local stage_s = {}
-  for s in ipairs(r.stages) do
+  local r, stage_s, sync_s, kinds = made.replicas[1], {}, 0, prices.kinds(ctx)
+  for s, stage in ipairs(r.stages) do
     local pass = prices.stage(ctx, made, 1, s)
     stage_s[s] = pass.forward_s + pass.backward_s
+    sync_s = math.max(sync_s, prices.stage_sync(ctx, stage, kinds))
   end
   local total, max = layout.pipeline_s(stage_s, r.micro_batches)
   return {
-    iteration_s = total, formula = "Eq-P: sum of stage times + (M - 1) x the slowest stage",
-    terms = { slowest_stage_s = max, micro_batches = r.micro_batches },
+    iteration_s = total + sync_s, terms = { slowest_stage_s = max, all_reduce_s = sync_s },
+    formula = "Eq-P: sum of stage times + (M - 1) x the slowest stage, and the largest all-reduce",
   }
 end
 

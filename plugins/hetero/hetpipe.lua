@@ -339,23 +339,24 @@ local function plan(ctx)
   return best, not best and why or nil
 end
 
---- Section 5: everybody goes at the pace of the slowest worker's waves.
+--- Section 5: everybody goes at the pace of the slowest worker's waves; a worker needs the time of
+-- its slowest stage per minibatch, or all stages for every Nm of them.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local slowest = 0
+  local nm, distance, slowest = made.schedule.in_flight, made.sync.staleness, 0
   for r, replica in ipairs(made.replicas) do
-    local max = 0
+    local max, sum = 0, 0
     for s in ipairs(replica.stages) do
       local pass = prices.stage(ctx, made, r, s)
       max = math.max(max, pass.forward_s + pass.backward_s)
+      sum = sum + pass.forward_s + pass.backward_s
     end
-    slowest = math.max(slowest, replica.micro_batches * max)
+    slowest = math.max(slowest, replica.micro_batches * math.max(max, sum / nm))
   end
-  local nm, distance = made.schedule.in_flight, made.sync.staleness
   return {
     iteration_s = slowest,
-    formula = "minibatches x P, P = slowest stage of the slowest worker (HetPipe, section 7); "
-      .. "s_global = (D + 1)(s_local + 1) + s_local - 1 (section 5)",
+    formula = "minibatches x max(P, sum / Nm) of the slowest worker, P = slowest stage (HetPipe, "
+      .. "section 7); s_global = (D + 1)(s_local + 1) + s_local - 1 (section 5)",
     terms = { s_local = nm - 1, s_global = global_staleness(nm, distance) },
   }
 end

@@ -154,7 +154,8 @@ local function price_mix(ctx, pipelines, total)
     heads[i] = p.nodes[1].ids[1]
   end
   if #heads > 1 then -- the first layer's gradients are reduced last, nothing hides them
-    slowest = slowest + prices.first_layer_sync(ctx, pipelines[1].nodes[1].kind, heads)
+    local chain = prices.chain(ctx, pipelines[1].nodes[1].kind, { tp = 1, micro_batch = 1 })
+    slowest = slowest + prices.sync(ctx, chain, 1, 1, heads)
   end
   return { time_s = slowest, pipelines = pipelines }
 end
@@ -192,12 +193,16 @@ local function enumerate(sequence, sizes, least)
   return mixes
 end
 
+--- Keeps the mixes with the highest rate; of equals those found first.
 local function keep_best(list)
+  for i, mix in ipairs(list) do
+    mix.found = i
+  end
   table.sort(list, function(a, b)
     if a.rate ~= b.rate then
       return a.rate > b.rate
     end
-    return table.concat(a.sizes, ",") < table.concat(b.sizes, ",")
+    return a.found < b.found
   end)
   for i = #list, KEPT + 1, -1 do
     list[i] = nil
@@ -213,8 +218,8 @@ local function compose(ctx, sequence, sizes, least, c)
     for _, n in ipairs(sizes) do
       local from = states[at - n]
       local found = from and template(ctx, layout.slice(sequence, at - n + 1, n), c)
-      for count, list in pairs(found and from or {}) do
-        local to = math.min(count + 1, least)
+      for count = 0, found and least or -1 do
+        local list, to = from[count] or {}, math.min(count + 1, least)
         states[at][to] = states[at][to] or {}
         for _, partial in ipairs(list) do
           local longer = table.move(partial.sizes, 1, #partial.sizes, 1, {})
@@ -223,8 +228,8 @@ local function compose(ctx, sequence, sizes, least, c)
         end
       end
     end
-    for _, list in pairs(states[at]) do
-      keep_best(list)
+    for count = 0, least do
+      keep_best(states[at][count] or {})
     end
   end
   local mixes = {}
@@ -412,20 +417,28 @@ end
 
 -- Recovery, section 5 -----------------------------------------------------------------------------
 
---- Pipelines of a plan as lists of positions in the node sequence: plan() lays them out in order.
-local function pipelines_of(made, sequence)
-  local pipelines, at = {}, 1
-  for _, replica in ipairs(made.replicas) do
-    local devices = 0
-    for _, stage in ipairs(replica.stages) do
-      devices = devices + (stage.tp or 1) * (stage.dp or 1)
+--- Pipelines of a plan as lists of positions in the node sequence.
+local function pipelines_of(ctx, made, sequence)
+  local position, pipelines = {}, {}
+  for at, node in ipairs(sequence) do
+    for _, id in ipairs(node.ids) do
+      position[id] = at
     end
-    for _ = 1, replica.count or 1 do
-      local own, left = {}, devices
-      while left > 0 and sequence[at] do
-        own[#own + 1] = at
-        left = left - #sequence[at].ids
-        at = at + 1
+  end
+  for _, replica in ipairs(made.replicas) do
+    local count = replica.count or 1
+    for copy = 1, count do
+      local own, seen = {}, {}
+      for _, stage in ipairs(replica.stages) do
+        local ids = ctx.cluster:ids(stage.devices)
+        local part = #ids // count
+        for i = (copy - 1) * part + 1, copy * part do
+          local at = position[ids[i]]
+          if at and not seen[at] then
+            seen[at] = true
+            own[#own + 1] = at
+          end
+        end
       end
       pipelines[#pipelines + 1] = own
     end
@@ -456,7 +469,7 @@ local function replan(ctx, made, lost)
     end)
     return nodes
   end
-  local left = recovery.repair(pipelines_of(made, sequence), gone, function(own)
+  local left = recovery.repair(pipelines_of(ctx, made, sequence), gone, function(own)
     return template(ctx, nodes_at(own), c)
   end)
   if not left then
@@ -493,17 +506,23 @@ end
 
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local slowest = 0
+  local slowest, heads, kinds = 0, {}, prices.kinds(ctx)
   for r, replica in ipairs(made.replicas) do
-    local stage_s = {}
+    local stage_s, ids = {}, ctx.cluster:ids(replica.stages[1].devices)
     for s in ipairs(replica.stages) do
       local pass = prices.stage(ctx, made, r, s)
       stage_s[s] = pass.forward_s + pass.backward_s
     end
     slowest = math.max(slowest, pipeline_time(stage_s, replica.micro_batches))
+    for i = 1, #ids, #ids // (replica.count or 1) do
+      heads[#heads + 1] = ids[i]
+    end
   end
-  return { iteration_s = slowest,
-    formula = "max over pipelines of T1 + T2 + T3, c = N_b - S + k* - 1 (Oobleck, section 4.1.2)" }
+  local chain = prices.chain(ctx, kinds[heads[1]], { tp = 1, micro_batch = 1 })
+  local sync_s = prices.sync(ctx, chain, 1, 1, heads)
+  return { iteration_s = slowest + sync_s, terms = { pipeline_s = slowest, first_layer_s = sync_s },
+    formula = "max over pipelines of T1 + T2 + T3 with c = N_b - S + k* - 1 (Oobleck, section "
+      .. "4.1.2), and the first layer's all-reduce" }
 end
 
 -- Forward + backward of 34 layers in ms: the planner's own test generator, random seed 0, and the
