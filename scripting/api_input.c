@@ -321,12 +321,9 @@ static void push_job(lua_State *L, const struct hv_job *j)
 
 static void open_views(lua_State *L, const struct hv_inputs *in)
 {
-    static const luaL_Reg cluster_methods[] = {{"devices", cluster_devices},
-                                               {"groups", cluster_groups},
-                                               {"link", cluster_link},
-                                               {"address", cluster_address},
-                                               {"ids", cluster_ids},
-                                               {NULL, NULL}};
+    static const luaL_Reg cluster_methods[] = {
+        {"devices", cluster_devices}, {"groups", cluster_groups}, {"link", cluster_link},
+        {"address", cluster_address}, {"ids", cluster_ids},       {NULL, NULL}};
     static const luaL_Reg model_methods[] = {{"layers", model_layers}, {NULL, NULL}};
     const struct hv_model *m = in->model.model;
 

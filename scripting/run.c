@@ -192,7 +192,10 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
     if (s == HV_OK) {
         int rank = hv__plan_rank(&v);
         double t = hv_or(v.metrics.iteration_s, HUGE_VAL);
-        if (r->best == NULL || rank < r->best_rank || (rank == r->best_rank && t < r->best_s)) {
+        /* what a search has shown on its way gives way to the same plan with its signature */
+        bool signs = r->best != NULL && json_object_get(r->best, "strategy") == NULL;
+        bool faster = rank == r->best_rank && (t < r->best_s || (t <= r->best_s && signs));
+        if (r->best == NULL || rank < r->best_rank || faster) {
             json_decref(r->best);
             r->best = hv_plan_with_verdict(full, &v, v.findings.n > 0);
             r->best_s = t;
@@ -375,8 +378,8 @@ static enum hv_status run_on_host(struct job *j, struct hv_err *err)
     return s;
 }
 
-/** Was the plan asked for although it does not fit (option allow_oom of `manual`), and is memory its
- * only fault? */
+/** Was the plan asked for although it does not fit (option allow_oom of `manual`), and is memory
+ * its only fault? */
 static bool is_allowed(const struct job *j)
 {
     const json_t *found = json_object_get(j->run.best, "violations");
@@ -396,6 +399,8 @@ static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *e
 {
     struct hv_run_result *out = j->out;
 
+    if (j->run.best != NULL && json_object_get(j->run.best, "strategy") == NULL)
+        sign_plan(j, j->run.best);
     out->plan = j->run.best;
     out->evaluations = j->run.evaluations;
     out->stopped = s == HV_ESTOPPED;

@@ -88,6 +88,18 @@ local function signature(nodes)
   return table.concat(words, " ")
 end
 
+--- Can these nodes together hold the states of the model at all? Splitting layers does not make
+-- them smaller (5 % are left for what is priced per rank).
+local function may_hold(ctx, nodes, c)
+  local have = 0
+  for _, node in ipairs(nodes) do
+    have = have + #node.ids * prices.capacity(ctx, node)
+  end
+  local chain = prices.chain(ctx, nodes[1].kind, { tp = 1, micro_batch = c.micro_batch,
+    recompute = c.recompute })
+  return have >= 0.95 * chain.state[chain.n]
+end
+
 --- The template of a node sequence: { time_s = T, stages, cut } or nil. Remembered in `c.memo`.
 local function template(ctx, nodes, c)
   local key = signature(nodes)
@@ -97,7 +109,7 @@ local function template(ctx, nodes, c)
     for _, node in ipairs(nodes) do
       most = math.max(most, #node.ids)
     end
-    for _, parts in ipairs(layout.powers(most)) do
+    for _, parts in ipairs(may_hold(ctx, nodes, c) and layout.powers(most) or {}) do
       local stages = stages_of(nodes, parts, c.layers)
       local chains, bound
       if stages then
@@ -399,7 +411,8 @@ local function plan(ctx)
           return replicas_of(ctx, best.pipelines, c)
         end }
     end
-    if #list == ctx.options.tries then
+    hv.progress(i / #settings, ("templates for setting %d of %d"):format(i, #settings))
+    if #list == ctx.options.tries or (#list > 0 and hv.stopping()) then
       break
     end
   end

@@ -248,12 +248,14 @@ function layout.best(candidates, tries)
     if good >= tries or i > 4 * tries or (best and hv.stopping()) then
       break
     end
+    hv.progress(good / tries, ("plan %d of %d"):format(i, #candidates))
     local plan = c.build()
     local verdict, why, by = layout.judge(plan)
     if verdict then
       good = good + 1
       if verdict.iteration_s < best_s then
         best, best_s, best_c = plan, verdict.iteration_s, c
+        hv.incumbent(plan)
       end
     elseif not reason or by < miss then
       reason, miss = why, by
