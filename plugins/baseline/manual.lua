@@ -75,7 +75,8 @@ local function layer_counts(n_layers, pp, chunks, text)
     sum = sum + given[#given]
   end
   if #given ~= pp and #given ~= parts then
-    return nil, ("layers: expected one count for each of the %d stages, found %d"):format(pp, #given)
+    return nil, ("layers: expected one count for each of the %d stages, found %d"):format(pp,
+      #given)
   elseif sum ~= n_layers then
     return nil, ("layers: the counts add up to %d, the model has %d layers"):format(sum, n_layers)
   elseif #given == parts then
