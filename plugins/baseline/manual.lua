@@ -75,7 +75,8 @@ local function layer_counts(n_layers, pp, chunks, text)
     sum = sum + given[#given]
   end
   if #given ~= pp and #given ~= parts then
-    return nil, ("layers: expected %d counts (one per stage), found %d"):format(pp, #given)
+    return nil, ("layers: expected one count for each of the %d stages, found %d"):format(pp,
+      #given)
   elseif sum ~= n_layers then
     return nil, ("layers: the counts add up to %d, the model has %d layers"):format(sum, n_layers)
   elseif #given == parts then
@@ -113,11 +114,34 @@ local function micro_batches(global, dp, micro_batch)
     :format(global, dp, micro_batch, table.concat(advice, ", or "))
 end
 
+local recompute_units = { "qkv", "core", "out", "up", "act", "down", "norm", "experts" }
+local recompute_words = "none, selective, full, or units joined by +: "
+  .. table.concat(recompute_units, " ")
+
+--- Is it none, selective, full, or units joined by +?
+local function is_recompute(text)
+  local known = {}
+  for _, unit in ipairs(recompute_units) do
+    known[unit] = true
+  end
+  if text == "none" or text == "selective" or text == "full" then
+    return true
+  end
+  for word in (text .. "+"):gmatch("([^+]*)%+") do
+    if not known[word] then
+      return false
+    end
+  end
+  return true
+end
+
 local function plan(ctx)
   local o = ctx.options
   local devices, why = ordered_devices(ctx)
   if not devices then
     return nil, why
+  elseif not is_recompute(o.recompute) then
+    return nil, ("recompute: expected %s, found '%s'"):format(recompute_words, o.recompute)
   end
   local tp, dp, group = options_or_defaults(ctx, #devices)
   if group * dp > #devices then
@@ -169,6 +193,8 @@ local function selftest(t)
   t.equal("counts given", table.concat(c, ","), "20,20,24,16", src)
   t.equal("counts over chunks", table.concat(layer_counts(10, 2, 2, "6,4"), ","), "3,2,3,2", src)
   t.ok("a wrong sum is refused", layer_counts(80, 4, 1, "20,20,20,21") == nil, src)
+  t.ok("recompute units", is_recompute("core+act") and is_recompute("full"), src)
+  t.ok("unknown units", not is_recompute("core+foo") and not is_recompute(""), src)
   t.equal("micro-batches", micro_batches(256, 4, 2), 32, src)
   local none, why = micro_batches(256, 3, 2)
   t.ok("no whole number", none == nil, src)
@@ -210,7 +236,7 @@ return {
     { key = "zero", type = "integer", default = 0, min = 0, max = 3,
       help = "sharded over data-parallel ranks: 1 optimizer, 2 and gradients, 3 and weights" },
     { key = "recompute", type = "string", default = "none",
-      help = "none, selective, full, or units joined by +: qkv core out up act down norm experts" },
+      help = recompute_words },
     { key = "sequence_parallel", type = "boolean", default = false,
       help = "shard norms and dropout over the tensor-parallel ranks" },
     { key = "schedule", type = "string", default = "",
