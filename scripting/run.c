@@ -296,6 +296,9 @@ static void take_plan(lua_State *L, struct job *j)
         lua_pop(L, 1);
         return;
     }
+    if (!lua_istable(L, -1) && !lua_isuserdata(L, -1))
+        luaL_error(L, "plan() returned a %s, expected a plan or nil and a reason",
+                   luaL_typename(L, -1));
     struct hv__plan *p = hv__plan_make(L, -1);
     json_t *tree = json_copy(p->doc.json.root);
     /* the tree hangs on a userdata while Lua may raise errors */
@@ -369,6 +372,8 @@ static enum hv_status run_on_host(struct job *j, struct hv_err *err)
         return s;
     j->run.host->run = &j->run;
     s = hv__guard(j->run.host, run_protected, j, err);
+    if (s != HV_OK && err != NULL && err->file[0] == '\0') /* out of memory: no line is known */
+        hv_err_at(err, s, j->parts[0].plugin->name, 0, 0, "%s", (const char *)err->text);
     if (s == HV_EPLUGIN)
         hv_str_adds(&j->out->traceback, hv_host_traceback(j->run.host));
     hv_host_free(j->run.host);
