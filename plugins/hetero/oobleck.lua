@@ -11,6 +11,12 @@ local recovery = require "recovery"
 local MOST_OPTIONS = 2000 -- instance mixes that are enumerated
 local KEPT = 24           -- partial mixes kept per node, and mixes whose batch is dealt exactly
 
+--- One way to run the stages, with the templates made for it.
+local function setting(ctx, micro_batch, recompute)
+  return { micro_batch = micro_batch, recompute = recompute, memo = {},
+    rule = ctx.options.coefficient, layers = ctx.model:layers() }
+end
+
 -- Templates, section 4.1 -----------------------------------------------------------------------
 
 --- Weights { c0, c1, tail } of T = sum t + (c0 + c1·k)·t_k + tail·sum over s >= k of t_s, with k
@@ -40,20 +46,37 @@ local function stages_of(nodes, parts, layers)
   return #stages <= #layers and stages or nil
 end
 
---- The best cut of the model over these stages: T by the rule, memory for S - s micro-batches.
-local function cut_layers(ctx, stages, c)
-  local load, memory, capacity, n = {}, {}, {}, nil
+--- Chains of the stages and a lower bound of T: no layer is faster than on its best stage, and the
+-- slowest stage is at least the mean over all speeds.
+local function price_stages(ctx, stages, c)
+  local chains, speed, fastest = {}, 0, math.huge
   for s, stage in ipairs(stages) do
-    local chain = prices.chain(ctx, stage.kind, { tp = stage.tp, micro_batch = c.micro_batch,
-      recompute = c.recompute, sequence_parallel = stage.tp > 1 })
-    load[s], n = chain.times, chain.n
+    local before = stages[s - 1]
+    local chain = before and before.kind == stage.kind and before.tp == stage.tp and chains[s - 1]
+      or prices.chain(ctx, stage.kind, { tp = stage.tp, micro_batch = c.micro_batch,
+        recompute = c.recompute, sequence_parallel = stage.tp > 1 })
+    chains[s] = chain
+    local all = prices.time(chain, 1, chain.n)
+    speed = speed + 1 / all
+    fastest = math.min(fastest, all)
+  end
+  local w = weights(#stages, c.rule)
+  return chains, fastest + (w[1] + w[3]) / speed
+end
+
+--- The best cut of the model over these stages: T by the rule, memory for S - s micro-batches.
+local function cut_layers(ctx, stages, chains, c)
+  local load, memory, capacity = {}, {}, {}
+  for s, stage in ipairs(stages) do
+    local chain = chains[s]
+    load[s] = chain.times
     memory[s] = prices.layer_bytes(ctx, chain, { in_flight = #stages - s + 1 })
     capacity[s] = prices.capacity(ctx, stage) - prices.overhead_bytes(ctx, chain)
     if capacity[s] <= 0 then
       return nil
     end
   end
-  return hv.opt.partition { n = n, parts = #stages, load = load, memory = memory,
+  return hv.opt.partition { n = chains[1].n, parts = #stages, load = load, memory = memory,
     capacity = capacity, weights = weights(#stages, c.rule) }
 end
 
@@ -65,6 +88,18 @@ local function signature(nodes)
   return table.concat(words, " ")
 end
 
+--- Can these nodes together hold the states of the model at all? Splitting layers does not make
+-- them smaller (5 % are left for what is priced per rank).
+local function may_hold(ctx, nodes, c)
+  local have = 0
+  for _, node in ipairs(nodes) do
+    have = have + #node.ids * prices.capacity(ctx, node)
+  end
+  local chain = prices.chain(ctx, nodes[1].kind, { tp = 1, micro_batch = c.micro_batch,
+    recompute = c.recompute })
+  return have >= 0.95 * chain.state[chain.n]
+end
+
 --- The template of a node sequence: { time_s = T, stages, cut } or nil. Remembered in `c.memo`.
 local function template(ctx, nodes, c)
   local key = signature(nodes)
@@ -74,9 +109,14 @@ local function template(ctx, nodes, c)
     for _, node in ipairs(nodes) do
       most = math.max(most, #node.ids)
     end
-    for _, parts in ipairs(layout.powers(most)) do
-      local stages = stages_of(nodes, parts, ctx.model:layers())
-      local cut = stages and cut_layers(ctx, stages, c)
+    for _, parts in ipairs(may_hold(ctx, nodes, c) and layout.powers(most) or {}) do
+      local stages = stages_of(nodes, parts, c.layers)
+      local chains, bound
+      if stages then
+        chains, bound = price_stages(ctx, stages, c)
+      end
+      local cut = stages and not (best and bound >= best.time_s)
+        and cut_layers(ctx, stages, chains, c)
       if cut and (not best or cut.value < best.time_s) then
         best = { time_s = cut.value, steady_s = cut.value / #stages, parts = parts, cut = cut,
           key = key }
@@ -126,7 +166,8 @@ local function price_mix(ctx, pipelines, total)
     heads[i] = p.nodes[1].ids[1]
   end
   if #heads > 1 then -- the first layer's gradients are reduced last, nothing hides them
-    slowest = slowest + prices.first_layer_sync(ctx, pipelines[1].nodes[1].kind, heads)
+    local chain = prices.chain(ctx, pipelines[1].nodes[1].kind, { tp = 1, micro_batch = 1 })
+    slowest = slowest + prices.sync(ctx, chain, 1, 1, heads)
   end
   return { time_s = slowest, pipelines = pipelines }
 end
@@ -164,12 +205,16 @@ local function enumerate(sequence, sizes, least)
   return mixes
 end
 
+--- Keeps the mixes with the highest rate; of equals those found first.
 local function keep_best(list)
+  for i, mix in ipairs(list) do
+    mix.found = i
+  end
   table.sort(list, function(a, b)
     if a.rate ~= b.rate then
       return a.rate > b.rate
     end
-    return table.concat(a.sizes, ",") < table.concat(b.sizes, ",")
+    return a.found < b.found
   end)
   for i = #list, KEPT + 1, -1 do
     list[i] = nil
@@ -185,8 +230,8 @@ local function compose(ctx, sequence, sizes, least, c)
     for _, n in ipairs(sizes) do
       local from = states[at - n]
       local found = from and template(ctx, layout.slice(sequence, at - n + 1, n), c)
-      for count, list in pairs(found and from or {}) do
-        local to = math.min(count + 1, least)
+      for count = 0, found and least or -1 do
+        local list, to = from[count] or {}, math.min(count + 1, least)
         states[at][to] = states[at][to] or {}
         for _, partial in ipairs(list) do
           local longer = table.move(partial.sizes, 1, #partial.sizes, 1, {})
@@ -195,8 +240,8 @@ local function compose(ctx, sequence, sizes, least, c)
         end
       end
     end
-    for _, list in pairs(states[at]) do
-      keep_best(list)
+    for count = 0, least do
+      keep_best(states[at][count] or {})
     end
   end
   local mixes = {}
@@ -248,7 +293,7 @@ local function replicas_of(ctx, pipelines, c)
     end
     local stages, copies = {}, {}
     for p = i, last do
-      copies[#copies + 1] = stages_of(pipelines[p].nodes, first.template.parts, ctx.model:layers())
+      copies[#copies + 1] = stages_of(pipelines[p].nodes, first.template.parts, c.layers)
     end
     for s, range in ipairs(first.template.cut.stages) do
       local ids = {}
@@ -285,6 +330,9 @@ local function sequence_of(ctx)
     end
     return a.at < b.at
   end)
+  for i, node in ipairs(nodes) do
+    node.order = i
+  end
   return nodes
 end
 
@@ -300,13 +348,43 @@ local function least_nodes(ctx, sequence, c)
 end
 
 local function sizes_for(ctx, sequence, least)
-  local sizes = {}
-  for _, n in ipairs(recovery.sizes(#sequence, least, ctx.options.faults)) do
-    if n <= math.max(ctx.options.max_nodes, 2 * least - 1) then
-      sizes[#sizes + 1] = n
+  local sizes = recovery.sizes(#sequence, least, ctx.options.faults)
+  return layout.slice(sizes, 1, math.min(#sizes, ctx.options.sizes))
+end
+
+--- Seconds of an iteration when every node works all the time and every pipeline has n0 nodes that
+-- fill once: what the settings to look at are ranked by.
+local function rough(ctx, sequence, c)
+  local speed = 0
+  for _, node in ipairs(sequence) do
+    local stages = stages_of({ node }, 1, c.layers) or stages_of({ node }, #node.ids, c.layers)
+    local _, bound = price_stages(ctx, { stages[1] }, c)
+    speed = speed + 1 / bound
+  end
+  local total = ctx.job.global_batch / c.micro_batch
+  return (total + #sequence * (c.least - 1) / c.least) / speed
+end
+
+--- The settings worth exact templates, best first, each with its n0.
+local function settings_of(ctx, sequence)
+  local list = {}
+  for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
+    for _, recompute in ipairs { "none", "selective", "full" } do
+      local c = setting(ctx, micro_batch, recompute)
+      c.least = ctx.job.global_batch % micro_batch == 0 and least_nodes(ctx, sequence, c)
+      if c.least then
+        c.rough_s, c.rank = rough(ctx, sequence, c), #list + 1
+        list[c.rank] = c
+      end
     end
   end
-  return sizes
+  table.sort(list, function(a, b)
+    if a.rough_s ~= b.rough_s then
+      return a.rough_s < b.rough_s
+    end
+    return a.rank < b.rank
+  end)
+  return list
 end
 
 --- What the whole cluster has and what one pipeline over all of it needs, in GiB.
@@ -324,27 +402,26 @@ local function plan(ctx)
   if #sequence == 0 then
     return nil, ("no device of the cluster computes in %s"):format(ctx.job.precision)
   end
-  local list, least_seen = {}, nil
-  for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
-    for _, recompute in ipairs { "none", "selective", "full" } do
-      local c = { micro_batch = micro_batch, recompute = recompute, memo = {},
-        rule = ctx.options.coefficient }
-      local least = ctx.job.global_batch % micro_batch == 0 and least_nodes(ctx, sequence, c)
-      least_seen = least_seen or least or nil
-      local best = least and choose(ctx, sequence, sizes_for(ctx, sequence, least), c)
-      if best then
-        list[#list + 1] = { claim_s = best.time_s, rank = #list + 1,
-          build = function()
-            return replicas_of(ctx, best.pipelines, c)
-          end }
-      end
+  local list, settings = {}, settings_of(ctx, sequence)
+  for i, c in ipairs(settings) do
+    local best = choose(ctx, sequence, sizes_for(ctx, sequence, c.least), c)
+    if best then
+      list[#list + 1] = { claim_s = best.time_s, rank = i,
+        build = function()
+          return replicas_of(ctx, best.pipelines, c)
+        end }
+    end
+    hv.progress(i / #settings, ("templates for setting %d of %d"):format(i, #settings))
+    if #list == ctx.options.tries or (#list > 0 and hv.stopping()) then
+      break
     end
   end
   if #list == 0 then
     local need, have = memory_figures(ctx, sequence)
-    return nil, ("%d nodes cannot hold the %d pipelines that survive %d failures: one needs at "
-      .. "least %s nodes and %.1f GiB, the cluster has %d nodes with %.1f GiB"):format(#sequence,
-      ctx.options.faults + 1, ctx.options.faults, least_seen or "more than all", need, #sequence,
+    return nil, ("to survive %d node failure%s takes %d pipelines; one needs %s nodes and "
+      .. "%.1f GiB, the cluster has %d nodes with %.1f GiB"):format(ctx.options.faults,
+      ctx.options.faults == 1 and "" or "s", ctx.options.faults + 1,
+      settings[1] and ("at least %d"):format(settings[1].least) or "more than all", need, #sequence,
       have)
   end
   local best, reason = layout.best(list, ctx.options.tries)
@@ -353,20 +430,28 @@ end
 
 -- Recovery, section 5 -----------------------------------------------------------------------------
 
---- Pipelines of a plan as lists of positions in the node sequence: plan() lays them out in order.
-local function pipelines_of(made, sequence)
-  local pipelines, at = {}, 1
-  for _, replica in ipairs(made.replicas) do
-    local devices = 0
-    for _, stage in ipairs(replica.stages) do
-      devices = devices + (stage.tp or 1) * (stage.dp or 1)
+--- Pipelines of a plan as lists of positions in the node sequence.
+local function pipelines_of(ctx, made, sequence)
+  local position, pipelines = {}, {}
+  for at, node in ipairs(sequence) do
+    for _, id in ipairs(node.ids) do
+      position[id] = at
     end
-    for _ = 1, replica.count or 1 do
-      local own, left = {}, devices
-      while left > 0 and sequence[at] do
-        own[#own + 1] = at
-        left = left - #sequence[at].ids
-        at = at + 1
+  end
+  for _, replica in ipairs(made.replicas) do
+    local count = replica.count or 1
+    for copy = 1, count do
+      local own, seen = {}, {}
+      for _, stage in ipairs(replica.stages) do
+        local ids = ctx.cluster:ids(stage.devices)
+        local part = #ids // count
+        for i = (copy - 1) * part + 1, copy * part do
+          local at = position[ids[i]]
+          if at and not seen[at] then
+            seen[at] = true
+            own[#own + 1] = at
+          end
+        end
       end
       pipelines[#pipelines + 1] = own
     end
@@ -386,25 +471,27 @@ local function replan(ctx, made, lost)
     end
   end
   local first = made.replicas[1].stages[1]
-  local c = { micro_batch = made.micro_batch, recompute = first.recompute or "none", memo = {},
-    rule = ctx.options.coefficient }
-  local least = least_nodes(ctx, sequence, c)
-  local left = least and recovery.repair(pipelines_of(made, sequence), gone, least)
+  local c = setting(ctx, made.micro_batch, first.recompute or "none")
+  local function nodes_at(own)
+    local nodes = {}
+    for i, at in ipairs(own) do
+      nodes[i] = sequence[at]
+    end
+    table.sort(nodes, function(a, b)
+      return a.order < b.order
+    end)
+    return nodes
+  end
+  local left = recovery.repair(pipelines_of(ctx, made, sequence), gone, function(own)
+    return template(ctx, nodes_at(own), c)
+  end)
   if not left then
-    return nil, "too few nodes are left to hold the model once"
+    return nil, "the nodes that are left cannot hold the model once"
   end
   local pipelines = {}
   for i, own in ipairs(left) do
-    table.sort(own)
-    local nodes = {}
-    for k, at in ipairs(own) do
-      nodes[k] = sequence[at]
-    end
-    local found = template(ctx, nodes, c)
-    if not found then
-      return nil, ("no template for the nodes %s"):format(signature(nodes))
-    end
-    pipelines[i] = { nodes = nodes, template = found }
+    local nodes = nodes_at(own)
+    pipelines[i] = { nodes = nodes, template = template(ctx, nodes, c) }
   end
   local mix = price_mix(ctx, pipelines, ctx.job.global_batch // c.micro_batch)
   if not mix then
@@ -432,17 +519,23 @@ end
 
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local slowest = 0
+  local slowest, heads, kinds = 0, {}, prices.kinds(ctx)
   for r, replica in ipairs(made.replicas) do
-    local stage_s = {}
+    local stage_s, ids = {}, ctx.cluster:ids(replica.stages[1].devices)
     for s in ipairs(replica.stages) do
       local pass = prices.stage(ctx, made, r, s)
       stage_s[s] = pass.forward_s + pass.backward_s
     end
     slowest = math.max(slowest, pipeline_time(stage_s, replica.micro_batches))
+    for i = 1, #ids, #ids // (replica.count or 1) do
+      heads[#heads + 1] = ids[i]
+    end
   end
-  return { iteration_s = slowest,
-    formula = "max over pipelines of T1 + T2 + T3, c = N_b - S + k* - 1 (Oobleck, section 4.1.2)" }
+  local chain = prices.chain(ctx, kinds[heads[1]], { tp = 1, micro_batch = 1 })
+  local sync_s = prices.sync(ctx, chain, 1, 1, heads)
+  return { iteration_s = slowest + sync_s, terms = { pipeline_s = slowest, first_layer_s = sync_s },
+    formula = "max over pipelines of T1 + T2 + T3 with c = N_b - S + k* - 1 (Oobleck, section "
+      .. "4.1.2), and the first layer's all-reduce" }
 end
 
 -- Forward + backward of 34 layers in ms: the planner's own test generator, random seed 0, and the
@@ -517,13 +610,16 @@ local function selftest_recovery(t, src)
     end
     return table.concat(words, " | ")
   end
-  local kept = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [5] = true }, 2)
+  local function two(nodes)
+    return #nodes >= 2
+  end
+  local kept = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [5] = true }, two)
   t.equal("a smaller template is used", text(kept), "1 2 | 3 4", src)
-  local borrowed = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [1] = true }, 2)
+  local borrowed = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [1] = true }, two)
   t.equal("a node is borrowed", text(borrowed), "2 5 | 3 4", src)
-  local merged = recovery.repair({ { 1, 2 }, { 3, 4 } }, { [1] = true }, 2)
+  local merged = recovery.repair({ { 1, 2 }, { 3, 4 } }, { [1] = true }, two)
   t.equal("pipelines are merged", text(merged), "3 4 2", src)
-  t.ok("nothing is left", recovery.repair({ { 1, 2 } }, { [1] = true }, 2) == nil, src)
+  t.ok("nothing is left", recovery.repair({ { 1, 2 } }, { [1] = true }, two) == nil, src)
 end
 
 local function selftest(t)
@@ -548,21 +644,22 @@ end
 
 return {
   api = 1, id = "oobleck", title = "Oobleck", kind = "hetero",
-  system = "Oobleck: Resilient Distributed Training of Large Models Using Pipeline Templates, SOSP 2023",
+  system = "Oobleck: Resilient Distributed Training of Large Models Using Pipeline Templates, "
+    .. "SOSP 2023",
   reference = "doi:10.1145/3600006.3613152",
-  summary = "Pipeline templates for every node count; batch split so that all pipelines end together.",
+  summary = "Pipeline templates for node counts; batch split so that all pipelines end together.",
   needs = { model = "layers" },
   options = {
     { key = "faults", type = "integer", default = 1, min = 0, max = 64,
       help = "simultaneous node failures to survive (one pipeline more than that is kept)" },
     { key = "micro_batch", type = "integer", default = 4, min = 1, max = 1024,
       help = "largest micro-batch to try, in powers of two" },
-    { key = "max_nodes", type = "integer", default = 12, min = 1, max = 4096,
-      help = "largest template in nodes (at least 2 n0 - 1, which covers every node count)" },
+    { key = "sizes", type = "integer", default = 6, min = 1, max = 4096,
+      help = "how many template sizes are considered, from the least n0 on" },
     { key = "coefficient", type = "choice", choices = { "code", "paper" }, default = "code",
       help = "weight of the slowest stage in T: the published code's or the paper's" },
-    { key = "tries", type = "integer", default = 8, min = 1, max = 1000,
-      help = "how many plans that fit are simulated, best formula first" },
+    { key = "tries", type = "integer", default = 4, min = 1, max = 100,
+      help = "settings of micro-batch and recompute that get exact templates and are simulated" },
   },
   plan = plan,
   replan = replan,

@@ -76,7 +76,7 @@ function prices.chain(ctx, kind, q)
       kinds = { kind }, tp = q.tp, micro_batch = q.micro_batch, recompute = q.recompute,
       sequence_parallel = q.sequence_parallel,
     }
-    chain = { n = ctx.model.n_layers, times = {}, sum = { [0] = 0 },
+    chain = { n = ctx.model.n_layers, times = {}, sum = { [0] = 0 }, lists = {},
       output_bytes = t:bytes(1, 1, "output") }
     for l = 1, chain.n do
       chain.times[l] = t:time(l, l, kind, "both")
@@ -126,14 +126,21 @@ function prices.bytes(ctx, chain, from, to, o)
     + (to == chain.n and from <= to and chain.last_extra or 0)
 end
 
---- The same per layer, without the overhead: a list for hv.opt.partition.
+--- The same per layer, without the overhead: a list for hv.opt.partition, not to be changed.
 function prices.layer_bytes(_, chain, o)
-  local list, share = {}, kept(chain, o)
+  local share, alive = kept(chain, o), o.in_flight or 1
+  local key = share .. "/" .. alive
+  local list = chain.lists[key]
+  if list then
+    return list
+  end
+  list = {}
   for l = 1, chain.n do
     list[l] = (chain.state[l] - chain.state[l - 1]) * share
-      + (chain.saved[l] - chain.saved[l - 1]) * (o.in_flight or 1)
+      + (chain.saved[l] - chain.saved[l - 1]) * alive
   end
   list[chain.n] = list[chain.n] + chain.last_extra
+  chain.lists[key] = list
   return list
 end
 
@@ -149,11 +156,13 @@ function prices.capacity(ctx, row)
   return limits[kind]
 end
 
---- Seconds of the all-reduce of the first layer's gradients over these devices.
-function prices.first_layer_sync(ctx, kind, ids)
-  local chain = prices.chain(ctx, kind, { tp = 1, micro_batch = 1 })
+--- Seconds of the all-reduce of the gradients of layers from..to over these devices.
+function prices.sync(ctx, chain, from, to, ids)
+  if #ids < 2 then
+    return 0
+  end
   local cost = hv.cost.collective { op = "all_reduce", devices = ids,
-    bytes = prices.gradient_bytes(ctx, chain, 1, 1) }
+    bytes = prices.gradient_bytes(ctx, chain, from, to) }
   return cost and cost.time_s or 0
 end
 
@@ -172,6 +181,26 @@ function prices.stage_keys(c, keys)
   keys.zero = (c.zero or 0) > 0 and c.zero or nil
   keys.sequence_parallel = c.sequence_parallel or nil
   return keys
+end
+
+--- Kind of every device by number.
+function prices.kinds(ctx)
+  local kinds = {}
+  for _, d in ipairs(ctx.cluster:devices()) do
+    kinds[d.id] = d.kind
+  end
+  return kinds
+end
+
+--- Seconds of the all-reduce of a stage's gradients over its data-parallel ranks and copies, the
+-- stage being one of a plan table; kinds as from prices.kinds.
+function prices.stage_sync(ctx, stage, kinds)
+  local ids, heads = ctx.cluster:ids(stage.devices), {}
+  for i = 1, #ids, stage.tp or 1 do
+    heads[#heads + 1] = ids[i]
+  end
+  local chain = prices.chain(ctx, kinds[ids[1]], { tp = stage.tp, micro_batch = 1 })
+  return prices.sync(ctx, chain, stage.layers[1] + 1, stage.layers[2], heads)
 end
 
 --- The plan as a table, whether a handle or a table is given.

@@ -130,7 +130,7 @@ size_t hv_cost_class_block(const struct hv_cost *k, unsigned cls)
     return k->representative[cls];
 }
 
-double hv__tokens(const struct hv_cost *k)
+double hv_cost_tokens(const struct hv_cost *k)
 {
     return k->model->patch_tokens > 0 ? k->model->patch_tokens : (double)k->job.sequence;
 }
@@ -289,7 +289,7 @@ double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
                        const struct hv_device_kind *device)
 {
     const struct hv_part_query q = {
-        .device = device, .tp = 1, .cp = 1, .ep = 1, .sequences = 1, .tokens = hv__tokens(k)};
+        .device = device, .tp = 1, .cp = 1, .ep = 1, .sequences = 1, .tokens = hv_cost_tokens(k)};
     bool in_block = part == HV_PART_ATTENTION || part == HV_PART_FFN;
     if (in_block && block >= k->model->n_blocks)
         return 0;

@@ -28,6 +28,8 @@ void hv_cost_free(struct hv_cost *k);
 const struct hv_cluster *hv_cost_cluster(const struct hv_cost *k); /**< borrowed */
 const struct hv_model *hv_cost_model(const struct hv_cost *k);     /**< borrowed */
 const struct hv_job *hv_cost_job(const struct hv_cost *k);         /**< borrowed */
+/** Tokens of one sequence as the model sees it: patches of an image, else the job's. */
+double hv_cost_tokens(const struct hv_cost *k);
 
 /** Parts a model is priced in: the halves of a block, and what stands before and after the blocks.
  */
@@ -147,6 +149,8 @@ struct hv_memory {
     double reserve_bytes; /**< what the job or the device keeps back */
     double limit_bytes;   /**< what the device has */
     double parameters;    /**< held by this rank before zero sharding */
+    double expert_parameters;  /**< of these, of routed experts */
+    double updated_parameters; /**< those whose optimizer step this rank runs */
 };
 /** Static memory of a rank over all chunks of the stage; zero shards over dp × cp × count holders
  * (rule E). */

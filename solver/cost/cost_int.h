@@ -102,7 +102,5 @@ size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, siz
 /** First half block at or after `at` that starts another piece: a run of equal blocks, a recompute
  * mask or knobs of its own ends before it. */
 int hv__piece_end(const struct hv_cost *k, const struct hv_stage *s, int at, int to2);
-/** Tokens per sequence that the model sees: patches of an image, else the job's. */
-double hv__tokens(const struct hv_cost *k);
 
 #endif

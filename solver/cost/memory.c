@@ -100,7 +100,7 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
 {
     struct hv_stage_query full = *q;
     if (!(full.tokens > 0))
-        full.tokens = hv__tokens(k);
+        full.tokens = hv_cost_tokens(k);
     *out = (struct hv_memory){0};
     struct hv__rank r;
     enum hv_status st = hv__find_rank(k, &full, &r, err);
@@ -114,11 +114,15 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
     double all = n.dense + n.experts, shard = n.dense / over + n.experts / expert_over;
     const struct hv_job *j = &k->job;
     out->parameters = all;
+    out->expert_parameters = n.experts;
+    out->updated_parameters = z->stage >= 1 ? shard : all;
     double gathered = z->stage >= 3 ? (1 + fmax(z->prefetch, 0)) * n.largest : 0;
     out->weights_bytes = hv_job_weight_bytes(j) *
                          (z->stage >= 3 ? fmin(all, shard + gathered) : all) *
                          stays(r.stage, HV_OFFLOAD_WEIGHTS);
-    out->gradients_bytes = hv_job_grad_bytes(j) * (z->stage >= 2 ? shard : all);
+    /* sums kept until the end of the iteration are whole on every rank */
+    bool scattered = z->stage >= 2 && z->reduce != HV_REDUCE_END;
+    out->gradients_bytes = hv_job_grad_bytes(j) * (scattered ? shard : all);
     double left = stays(r.stage, HV_OFFLOAD_OPTIMIZER);
     out->master_bytes = hv_job_master_bytes(j) * (z->stage >= 1 ? shard : all) * left;
     out->optimizer_bytes = hv_job_optimizer_bytes(j) * (z->stage >= 1 ? shard : all) * left;

@@ -22,7 +22,7 @@ struct build {
     struct hv__rank rank;
     struct hv_pass *out;
     HV_VEC(struct piece) pieces;
-    uint32_t *holders; /* of zero-3 shards */
+    uint32_t *holders; /* of shards that passes gather or scatter */
     size_t n_holders;
     uint64_t holders_signature;
 };
@@ -83,8 +83,9 @@ static struct gathers gathers_of(struct build *b, double parameters, double expe
                                  int ep)
 {
     struct gathers g = {0};
-    if (b->rank.stage->zero.stage < 3 || b->n_holders < 2)
+    if (b->n_holders < 2)
         return g;
+    bool whole = b->rank.stage->zero.stage >= 3;
     const struct hv_job *j = &b->k->job;
     size_t experts = b->n_holders / (size_t)(ep > 1 ? ep : 1);
     const double counts[] = {parameters, expert_parameters};
@@ -93,7 +94,7 @@ static struct gathers gathers_of(struct build *b, double parameters, double expe
         struct hv_collective_query c = {HV_ALL_GATHER, counts[i] * hv_job_weight_bytes(j),
                                         b->holders,    members[i],
                                         HV_ALGO_AUTO,  (double)b->rank.tp};
-        g.gather_s += hv__collective_s(b->k, &c, b->holders_signature);
+        g.gather_s += whole ? hv__collective_s(b->k, &c, b->holders_signature) : 0;
         c.op = HV_REDUCE_SCATTER;
         c.bytes = counts[i] * hv_job_grad_bytes(j);
         g.scatter_s += hv__collective_s(b->k, &c, b->holders_signature);
@@ -287,14 +288,14 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
 {
     struct hv_stage_query full = *q;
     if (!(full.tokens > 0))
-        full.tokens = hv__tokens(k);
+        full.tokens = hv_cost_tokens(k);
     struct build b = {.k = k, .q = &full, .out = out};
     *out = (struct hv_pass){0};
     enum hv_status st = hv__find_rank(k, &full, &b.rank, err);
     if (st != HV_OK)
         return st;
     const struct hv_stage *s = b.rank.stage;
-    if (s->zero.stage >= 3)
+    if (s->zero.stage >= 3 || (s->zero.stage == 2 && s->zero.reduce == HV_REDUCE_EACH))
         b.n_holders = hv__holders(&full, &b.rank, (size_t)s->zero.shard_group, &b.holders);
     b.holders_signature = hv__signature(k->cluster, b.holders, b.n_holders);
     struct hv_part_query pq = hv__part_query(&full, &b.rank, 0, 0);

@@ -12,9 +12,13 @@ struct hv__gstage {
     size_t rank;       /**< who runs it */
     struct hv_range range;
     bool embedding, head;
-    struct hv_pass *pass; /**< [n_shapes × n_dp] */
+    bool again;            /**< the schedule has recompute operations of its own for it */
+    struct hv_pass *pass;  /**< [n_shapes × n_dp], with all recompute */
+    struct hv_pass *plain; /**< as pass; where `again`, of a micro-batch without R */
     double *forward_s, *input_grad_s,
-        *weight_grad_s; /**< [n_shapes]: the slowest dp rank; input gradient with recompute */
+        *weight_grad_s;  /**< [n_shapes]: the slowest dp rank; input gradient with the recompute
+                            that no R does */
+    double *recompute_s; /**< [n_shapes] of R */
 };
 
 /** One rank of a pipeline: a stage of the plan with all its devices. */
@@ -23,9 +27,9 @@ struct hv__rank {
     const uint32_t *devices;       /**< of this copy */
     size_t n_devices, n_dp, width; /**< width = tp × cp ranks of one dp rank */
     double compute_end_s, sync_end_s, optimizer_s, gather_s;
-    double base_bytes;
     struct hv_memory *memory; /**< [n_dp] static memory */
-    double *sequences;        /**< [n_dp] per micro-batch of the first shape */
+    size_t *like;             /**< [n_dp] first dp rank with equal prices */
+    size_t *n_like;           /**< [n_dp] how many are like it; 0 where it is not the first */
     double hop_next_s;
 };
 
@@ -38,15 +42,18 @@ struct hv__shape {
 struct hv__unit {
     size_t i_replica;
     const struct hv_replica *replica;
+    struct hv_replica *scratch; /**< its copy that pricing changes and restores */
     int first_copy, multiplicity;
-    int *copies; /**< [multiplicity] */
+    size_t first_unit; /**< first unit of the same entry */
+    int *copies;       /**< [multiplicity] */
     size_t n_ranks, n_gstages, n_pipes;
     struct hv__rank *ranks;
     struct hv__gstage *gstages; /**< [n_pipes × n_gstages] */
     struct hv__shape *shapes;
     size_t n_shapes;
     int32_t n_mb, n_slices;
-    int32_t *shape_of; /**< [n_mb × n_slices] */
+    int32_t *shape_of;  /**< [n_mb × n_slices] */
+    double *n_of_shape; /**< [n_shapes] how many of them */
     struct hv_schedule schedule;
     struct hv_pipe pipe;
     struct hv_pipe_cost cost;
@@ -79,6 +86,8 @@ struct hv__lowered {
     double pipeline_s, iteration_s;
     bool stale;
     int staleness;
+    double waves;          /**< stale plans: waves for one global batch */
+    double wave_exposed_s; /**< reductions of one wave that its compute does not hide */
 };
 
 /** Finds the distinct pipelines, prices their passes and makes their schedules. HV_ENO: cannot be
@@ -100,10 +109,6 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
 enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out,
                             struct hv_err *err) HV_NODISCARD;
 
-/** Dense parameters of half blocks [from2, to2) on one rank after tp, experts apart after tp × ep.
- */
-double hv__range_parameters(const struct hv_model *m, struct hv_range r, double tp, double ep,
-                            double *experts);
 /** Memory tables of one dp rank kind: [n_gstages × HV_OP_KIND_N] each, in the arena. */
 struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struct hv__unit *u,
                                         size_t i_dp);

@@ -9,7 +9,7 @@
 #include "solver/base/rng.h"
 
 /** Micro-batches simulated of a schedule without flush, in multiples of its ranks. */
-#define STEADY_FILLS 12
+#define STEADY_FILLS 3
 
 /** First device of copy `c` of a stage. */
 static const uint32_t *copy_devices(const struct hv_replica *r, const struct hv_stage *s, int c)
@@ -17,24 +17,36 @@ static const uint32_t *copy_devices(const struct hv_replica *r, const struct hv_
     return s->devices + (size_t)c * hv_stage_ranks(r, s);
 }
 
+/** Adds what a price can see of devices: group, kind, node relative to `origin` (the node itself
+ * where the network tells nodes apart) and, where there are islands, the slot. */
+static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const uint32_t *d,
+                             size_t n, uint32_t origin)
+{
+    bool named = c->matrix_bytes_per_s != NULL || c->matrix_latency_s != NULL || c->n_links > 0;
+    uint64_t h = start;
+    for (size_t i = 0; i < n; i++) {
+        struct hv_device_ref ref = hv_cluster_device(c, d[i]);
+        const struct hv_node_group *g = &c->groups[ref.group];
+        uint32_t slot = 0;
+        while (slot < g->n_slots && g->slots[slot].kind != ref.kind) {
+            slot++;
+        }
+        uint32_t key[3] = {ref.group, g->n_islands > 0 ? ref.slot : slot,
+                           named ? ref.node : ref.node - origin};
+        h = hv_hash(h, key, sizeof key);
+    }
+    return h;
+}
+
 /** Fingerprint of where a copy runs: equal ones cost the same, wherever they are. */
 static uint64_t copy_hash(const struct hv__lowered *l, const struct hv_replica *r, int copy)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    bool exact = c->matrix_bytes_per_s != NULL || c->n_links > 0;
+    uint32_t origin = hv_cluster_node_of(c, copy_devices(r, &r->stages[0], copy)[0]);
     uint64_t h = HV_HASH_START;
-    uint32_t first_node = 0;
     for (size_t i = 0; i < r->n_stages; i++) {
         const uint32_t *d = copy_devices(r, &r->stages[i], copy);
-        size_t n = hv_stage_ranks(r, &r->stages[i]);
-        for (size_t j = 0; j < n; j++) {
-            struct hv_device_ref ref = hv_cluster_device(c, d[j]);
-            if (i == 0 && j == 0) {
-                first_node = ref.node;
-            }
-            uint32_t key[3] = {ref.group, ref.slot, exact ? ref.node : ref.node - first_node};
-            h = hv_hash(h, key, sizeof key);
-        }
+        h = hash_devices(c, h, d, hv_stage_ranks(r, &r->stages[i]), origin);
     }
     return h;
 }
@@ -59,7 +71,8 @@ static void find_units(struct hv__lowered *l)
                 u++;
             }
             if (u == l->n_units) {
-                l->units[u] = (struct hv__unit){.i_replica = i, .replica = r, .first_copy = c};
+                l->units[u] = (struct hv__unit){
+                    .i_replica = i, .replica = r, .first_copy = c, .first_unit = start};
                 l->units[u].copies = hv_arena_new(l->arena, int, (size_t)r->count);
                 hash[u] = h;
                 l->n_units++;
@@ -143,7 +156,7 @@ static enum hv_status make_schedule(struct hv__lowered *l, struct hv__unit *u, s
 /** Shapes of micro-batches and slices that occur in a unit. */
 static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
 {
-    const struct hv_job *job = hv_cost_job(l->k);
+    double sequence = hv_cost_tokens(l->k);
     const struct hv_plan *p = l->plan;
     const struct hv_replica *r = u->replica;
     size_t k = (size_t)(u->n_slices > 1 ? u->n_slices : 1), n = (size_t)u->n_mb * k;
@@ -157,7 +170,7 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
             continue;
         }
         const struct hv_micro_batch *mb = r->list != NULL ? &r->list[i / k] : NULL;
-        struct hv__shape s = {mb != NULL ? (double)mb->sequences : base, (double)job->sequence, 0};
+        struct hv__shape s = {mb != NULL ? (double)mb->sequences : base, sequence, 0};
         if (mb != NULL && mb->tokens > 0 && mb->sequences > 0) {
             s.tokens = (double)mb->tokens / (double)mb->sequences;
         }
@@ -174,6 +187,10 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
             u->shapes[u->n_shapes++] = s;
         }
         u->shape_of[i] = (int32_t)j;
+    }
+    u->n_of_shape = hv_arena_new(l->arena, double, u->n_shapes);
+    for (size_t i = 0; i < n; i++) {
+        u->n_of_shape[u->shape_of[i]] += 1;
     }
 }
 
@@ -192,30 +209,51 @@ static double rank_sequences(const struct hv_stage *s, double sequences, size_t 
     return sum > 0 ? sequences * s->shares[d] / sum : 0;
 }
 
-/** Prices one global stage on its rank for all shapes and dp ranks. */
-static enum hv_status price_gstage(struct hv__lowered *l, struct hv__unit *u, struct hv__gstage *g,
-                                   struct hv_err *err)
+/** Lets the unit's scratch replica hold only the blocks of one global stage, on the rank that runs
+ * it, so that placement and two-way schedules need no special case in cost. */
+static struct hv_stage *set_scratch(struct hv__unit *u, struct hv__gstage *g)
 {
-    const struct hv__rank *rk = &u->ranks[g->rank];
-    /* a stage of its own, so that placement and two-way schedules need no special case in cost */
-    struct hv_stage *stages = hv_arena_new(l->arena, struct hv_stage, u->replica->n_stages);
-    memcpy(stages, u->replica->stages, u->replica->n_stages * sizeof *stages);
-    struct hv_stage *s = &stages[rk->stage];
+    size_t i = u->ranks[g->rank].stage;
+    struct hv_stage *s = &u->scratch->stages[i];
+    *s = u->replica->stages[i];
     s->ranges = &g->range;
     s->n_ranges = 1;
     s->embedding = g->embedding;
     s->head = g->head;
+    return s;
+}
+
+static void set_recompute(struct hv_stage *s, unsigned mask)
+{
+    s->recompute = mask;
+    s->recompute_per = NULL;
+    s->n_recompute_per = 0;
+}
+
+static struct hv_replica *copy_replica(struct hv__lowered *l, const struct hv_replica *from)
+{
     struct hv_replica *r = hv_arena_new(l->arena, struct hv_replica, 1);
-    *r = *u->replica;
-    r->stages = stages;
-    g->pass = hv_arena_new(l->arena, struct hv_pass, u->n_shapes * rk->n_dp);
-    g->forward_s = hv_arena_new(l->arena, double, u->n_shapes);
-    g->input_grad_s = hv_arena_new(l->arena, double, u->n_shapes);
-    g->weight_grad_s = hv_arena_new(l->arena, double, u->n_shapes);
+    *r = *from;
+    r->stages = hv_arena_new(l->arena, struct hv_stage, from->n_stages);
+    memcpy(r->stages, from->stages, from->n_stages * sizeof *r->stages);
+    return r;
+}
+
+/** Passes of one global stage for all shapes and dp ranks; ranks that are alike are priced once. */
+static enum hv_status price_passes(struct hv__lowered *l, const struct hv__unit *u,
+                                   const struct hv__gstage *g, struct hv_pass *out,
+                                   struct hv_err *err)
+{
+    const struct hv__rank *rk = &u->ranks[g->rank];
+    const struct hv_replica *r = u->scratch;
     for (size_t i = 0; i < u->n_shapes; i++) {
         for (size_t d = 0; d < rk->n_dp; d++) {
-            double n = rank_sequences(s, u->shapes[i].sequences, d);
-            struct hv_pass *pass = &g->pass[i * rk->n_dp + d];
+            double n = rank_sequences(&r->stages[rk->stage], u->shapes[i].sequences, d);
+            struct hv_pass *pass = &out[i * rk->n_dp + d];
+            if (rk->like[d] != d) {
+                *pass = out[i * rk->n_dp + rk->like[d]];
+                continue;
+            }
             if (n <= 0) {
                 continue;
             }
@@ -231,31 +269,74 @@ static enum hv_status price_gstage(struct hv__lowered *l, struct hv__unit *u, st
             if (st != HV_OK) {
                 return st;
             }
-            double b = pass->input_grad_s + pass->recompute_s;
-            g->forward_s[i] = fmax(g->forward_s[i], pass->forward_s);
-            g->input_grad_s[i] = fmax(g->input_grad_s[i], b);
-            g->weight_grad_s[i] = fmax(g->weight_grad_s[i], pass->weight_grad_s);
         }
     }
     return HV_OK;
 }
 
-/** The unit's replica with embedding and head where the schedule's placement really puts them. */
+static double backward_s(const struct hv_pass *p)
+{
+    return p->input_grad_s + p->recompute_s;
+}
+
+/** Prices one global stage on its rank for all shapes and dp ranks. */
+static enum hv_status price_gstage(struct hv__lowered *l, struct hv__unit *u, struct hv__gstage *g,
+                                   struct hv_err *err)
+{
+    const struct hv__rank *rk = &u->ranks[g->rank];
+    size_t n = u->n_shapes * rk->n_dp;
+    g->pass = hv_arena_new(l->arena, struct hv_pass, n);
+    g->plain = g->pass;
+    g->forward_s = hv_arena_new(l->arena, double, u->n_shapes);
+    g->input_grad_s = hv_arena_new(l->arena, double, u->n_shapes);
+    g->weight_grad_s = hv_arena_new(l->arena, double, u->n_shapes);
+    g->recompute_s = hv_arena_new(l->arena, double, u->n_shapes);
+    struct hv_stage *s = set_scratch(u, g);
+    enum hv_status st = HV_OK;
+    if (g->again) {
+        /* R runs the whole stage again; then B has no recompute in it, whatever the plan says */
+        g->plain = hv_arena_new(l->arena, struct hv_pass, n);
+        set_recompute(s, HV_RC_NONE);
+        st = price_passes(l, u, g, g->plain, err);
+        set_recompute(s, HV_RC_FULL);
+    }
+    if (st == HV_OK) {
+        st = price_passes(l, u, g, g->pass, err);
+    }
+    *s = u->replica->stages[rk->stage];
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        const struct hv_pass *pass = &g->pass[i], *plain = &g->plain[i];
+        size_t shape = i / rk->n_dp;
+        g->forward_s[shape] = fmax(g->forward_s[shape], plain->forward_s);
+        g->input_grad_s[shape] = fmax(g->input_grad_s[shape], backward_s(plain));
+        g->weight_grad_s[shape] = fmax(g->weight_grad_s[shape], plain->weight_grad_s);
+        g->recompute_s[shape] = fmax(g->recompute_s[shape], backward_s(pass) - backward_s(plain));
+    }
+    return st;
+}
+
+/** The unit's replica with every rank holding what the schedule's placement puts there: in two-way
+ * schedules also the stages it runs in the other direction. */
 static const struct hv_replica *placed_replica(struct hv__lowered *l, const struct hv__unit *u)
 {
-    struct hv_stage *stages = hv_arena_new(l->arena, struct hv_stage, u->n_ranks);
-    memcpy(stages, u->replica->stages, u->n_ranks * sizeof *stages);
+    size_t n = u->n_pipes * u->n_gstages;
+    struct hv_replica *r = copy_replica(l, u->replica);
+    struct hv_stage *stages = r->stages;
+    size_t *held = hv_arena_new(l->arena, size_t, u->n_ranks);
+    for (size_t g = 0; g < n; g++) {
+        held[u->gstages[g].rank]++;
+    }
     for (size_t i = 0; i < u->n_ranks; i++) {
         stages[i].embedding = stages[i].head = 0;
+        stages[i].ranges = hv_arena_new(l->arena, struct hv_range, held[i] + 1);
+        stages[i].n_ranges = 0;
     }
-    for (size_t g = 0; g < u->n_gstages; g++) {
-        struct hv_stage *s = &stages[u->gstages[g].plan_stage];
+    for (size_t g = 0; g < n; g++) {
+        struct hv_stage *s = &stages[u->gstages[g].rank];
+        s->ranges[s->n_ranges++] = u->gstages[g].range;
         s->embedding |= u->gstages[g].embedding;
         s->head |= u->gstages[g].head;
     }
-    struct hv_replica *r = hv_arena_new(l->arena, struct hv_replica, 1);
-    *r = *u->replica;
-    r->stages = stages;
     return r;
 }
 
@@ -267,9 +348,12 @@ static enum hv_status price_memory(struct hv__lowered *l, struct hv__unit *u, st
         struct hv__rank *rk = &u->ranks[i];
         rk->memory = hv_arena_new(l->arena, struct hv_memory, rk->n_dp);
         double versions = l->stale ? fmax(1, (double)u->schedule.weight_versions[i]) : 1;
-        double copies = (double)u->n_pipes; /* two-way schedules keep one copy per direction */
         for (size_t d = 0; d < rk->n_dp; d++) {
             struct hv_memory *m = &rk->memory[d];
+            if (rk->like[d] != d) {
+                *m = rk->memory[rk->like[d]];
+                continue;
+            }
             struct hv_stage_query q = {.plan = l->plan,
                                        .replica = placed,
                                        .stage = rk->stage,
@@ -279,13 +363,58 @@ static enum hv_status price_memory(struct hv__lowered *l, struct hv__unit *u, st
             if (st != HV_OK) {
                 return st;
             }
-            m->weights_bytes *= copies * versions;
-            m->gradients_bytes *= copies;
-            m->master_bytes *= copies;
-            m->optimizer_bytes *= copies;
+            m->weights_bytes *= versions;
         }
     }
     return HV_OK;
+}
+
+/** Fingerprint of a dp rank: equal ones take equally long and hold equally much. */
+static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
+                        const struct hv_stage *s, size_t d)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const uint32_t *own = rk->devices + d * rk->width;
+    double share = rank_sequences(s, 1, d);
+    uint64_t h = hv_hash(HV_HASH_START, &share, sizeof share);
+    h = hash_devices(c, h, own, rk->width, hv_cluster_node_of(c, own[0]));
+    if (s->n_moe > 0) {
+        return hv_hash(h, &d, sizeof d); /* its experts may be spread by knobs of its own */
+    }
+    if (s->ep > 1) {
+        size_t tp = (size_t)s->tp.degree, ep = (size_t)s->ep, each = rk->n_devices / tp;
+        size_t first = d * (rk->width / tp) / ep * ep;
+        for (size_t i = 0; i < ep; i++) {
+            const uint32_t *peer = rk->devices + (first + i) % each * tp;
+            h = hash_devices(c, h, peer, 1, hv_cluster_node_of(c, rk->devices[first % each * tp]));
+        }
+    }
+    return h;
+}
+
+/** Finds for every dp rank the first one like it. Looks back at the last few different ones only:
+ * unequal ranks come in runs, and what is not found is priced once more. */
+static void find_like(const struct hv__lowered *l, struct hv__rank *rk, const struct hv_stage *s)
+{
+    enum { LOOK_BACK = 8 };
+    uint64_t recent[LOOK_BACK];
+    size_t at[LOOK_BACK], n = 0;
+    rk->like = hv_arena_new(l->arena, size_t, rk->n_dp);
+    rk->n_like = hv_arena_new(l->arena, size_t, rk->n_dp);
+    for (size_t d = 0; d < rk->n_dp; d++) {
+        uint64_t h = dp_hash(l, rk, s, d);
+        size_t i = 0, known = n < LOOK_BACK ? n : LOOK_BACK;
+        while (i < known && recent[i] != h) {
+            i++;
+        }
+        if (i == known) {
+            i = n++ % LOOK_BACK;
+            recent[i] = h;
+            at[i] = d;
+        }
+        rk->like[d] = at[i];
+        rk->n_like[at[i]]++;
+    }
 }
 
 static void fill_ranks(struct hv__lowered *l, struct hv__unit *u)
@@ -300,6 +429,7 @@ static void fill_ranks(struct hv__lowered *l, struct hv__unit *u)
         rk->devices = copy_devices(u->replica, s, u->first_copy);
         rk->n_dp = (size_t)s->dp;
         rk->width = rk->n_devices / rk->n_dp;
+        find_like(l, rk, s);
     }
 }
 
@@ -310,7 +440,12 @@ static enum hv_status fill_gstages(struct hv__lowered *l, struct hv__unit *u, st
     u->n_gstages = (size_t)s->n_stages;
     u->n_pipes = (size_t)s->n_pipes;
     u->gstages = hv_arena_new(l->arena, struct hv__gstage, u->n_pipes * u->n_gstages);
+    u->scratch = copy_replica(l, u->replica);
     size_t *seen = hv_arena_new(l->arena, size_t, u->n_ranks);
+    bool *again = hv_arena_new(l->arena, bool, u->n_gstages);
+    for (size_t i = 0; i < hv_schedule_n_ops(s); i++) {
+        again[s->ops[i].stage] |= s->ops[i].kind == HV_OP_R;
+    }
     for (size_t g = 0; g < u->n_gstages; g++) {
         size_t home = (size_t)s->stage_to_rank[g], chunk = seen[home]++;
         const struct hv_stage *st = &u->replica->stages[home];
@@ -326,6 +461,7 @@ static enum hv_status fill_gstages(struct hv__lowered *l, struct hv__unit *u, st
             x->plan_stage = home;
             x->rank = (size_t)s->stage_to_rank[p * u->n_gstages + g];
             x->range = st->ranges[chunk];
+            x->again = again[g];
             x->embedding = st->embedding < 0 ? g == 0 : st->embedding && chunk == 0;
             x->head = st->head < 0 ? g + 1 == u->n_gstages : st->head && chunk + 1 == st->n_ranges;
             enum hv_status status = price_gstage(l, u, x, err);
@@ -337,11 +473,16 @@ static enum hv_status fill_gstages(struct hv__lowered *l, struct hv__unit *u, st
     return HV_OK;
 }
 
+/** Bytes that a micro-batch (or slice) hands on, on average where they differ. */
 static double hop_bytes(const struct hv__unit *u, const struct hv__gstage *g)
 {
     double bytes = 0;
-    for (size_t d = 0; d < u->ranks[g->rank].n_dp; d++) {
-        bytes += g->pass[d].hop_bytes;
+    size_t n = (size_t)u->n_mb * (size_t)(u->n_slices > 1 ? u->n_slices : 1);
+    size_t n_dp = u->ranks[g->rank].n_dp;
+    for (size_t i = 0; i < u->n_shapes; i++) {
+        for (size_t d = 0; d < n_dp; d++) {
+            bytes += u->n_of_shape[i] / (double)n * g->pass[i * n_dp + d].hop_bytes;
+        }
     }
     return bytes;
 }
@@ -389,7 +530,7 @@ static double kind_s(const struct hv__gstage *g, size_t shape, unsigned kind)
     case HV_OP_BW:
         return g->input_grad_s[shape] + g->weight_grad_s[shape];
     case HV_OP_R:
-        return g->forward_s[shape];
+        return g->again ? g->recompute_s[shape] : g->forward_s[shape];
     case HV_OP_KIND_N:
         break;
     }

@@ -5,22 +5,41 @@
 #include <stdio.h>
 #include <string.h>
 
+/** The part of a stage's input that one device of a dp rank keeps. */
+static double stage_input_bytes(const struct hv__unit *u, const struct hv__rank *rk,
+                                const struct hv_pass *pass)
+{
+    const struct hv_stage *s = &u->replica->stages[rk->stage];
+    return pass->hop_bytes / (s->cp.degree * (s->sequence_parallel ? s->tp.degree : 1));
+}
+
 struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struct hv__unit *u,
                                         size_t i_dp)
 {
     size_t n = u->n_gstages;
     double *keep = hv_arena_new(l->arena, double, n), *keep_w = hv_arena_new(l->arena, double, n);
+    double *full = hv_arena_new(l->arena, double, n);
     double *start = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
     double *end = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
     double *transient = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
     double *base = hv_arena_new(l->arena, double, u->n_ranks);
     for (size_t g = 0; g < n; g++) {
         const struct hv__gstage *x = &u->gstages[g];
-        const struct hv_pass *pass = &x->pass[i_dp % u->ranks[x->rank].n_dp];
-        keep[g] = pass->activation_bytes;
-        keep_w[g] = pass->weight_only_bytes;
+        const struct hv__rank *rk = &u->ranks[x->rank];
+        const struct hv_pass *pass = &x->pass[i_dp % rk->n_dp];
+        const struct hv_pass *plain = &x->plain[i_dp % rk->n_dp];
+        keep[g] = plain->activation_bytes;
+        keep_w[g] = plain->weight_only_bytes;
+        if (x->again) {
+            /* F keeps the input of the stage, R brings back everything */
+            keep[g] = fmin(keep[g], stage_input_bytes(u, rk, pass));
+            keep_w[g] = fmin(keep_w[g], keep[g]);
+            full[g] = plain->activation_bytes - keep[g];
+        }
         for (unsigned k = 0; k < HV_OP_KIND_N; k++) {
-            transient[g * HV_OP_KIND_N + k] = k == HV_OP_W ? 0 : pass->transient_bytes;
+            transient[g * HV_OP_KIND_N + k] = k == HV_OP_W   ? 0
+                                              : k == HV_OP_F ? pass->transient_bytes
+                                                             : plain->transient_bytes;
         }
     }
     for (size_t r = 0; r < u->n_ranks; r++) {
@@ -28,7 +47,7 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
         base[r] = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes +
                   m->overhead_bytes;
     }
-    hv_pipe_memory_simple(&u->schedule, keep, keep_w, NULL, start, end);
+    hv_pipe_memory_simple(&u->schedule, keep, keep_w, full, start, end);
     struct hv_pipe_memory mem = {
         .start_bytes = start, .end_bytes = end, .transient_bytes = transient, .base_bytes = base};
     if (u->n_shapes > 1) {
@@ -44,29 +63,19 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
     return mem;
 }
 
-/** Is dp rank d of every stage priced like rank d − 1? Then its memory needs no second look. */
-static bool same_as_before(const struct hv__unit *u, size_t d)
+/** Is dp rank d of every stage priced like an earlier one? Then its memory needs no second look. */
+static bool seen_before(const struct hv__unit *u, size_t d)
 {
     for (size_t r = 0; r < u->n_ranks; r++) {
         const struct hv__rank *rk = &u->ranks[r];
-        if (memcmp(&rk->memory[d % rk->n_dp], &rk->memory[(d - 1) % rk->n_dp],
-                   sizeof *rk->memory) != 0) {
-            return false;
-        }
-    }
-    for (size_t g = 0; g < u->n_gstages; g++) {
-        const struct hv__gstage *x = &u->gstages[g];
-        size_t n = u->ranks[x->rank].n_dp;
-        const struct hv_pass *a = &x->pass[d % n], *b = &x->pass[(d - 1) % n];
-        if (a->activation_bytes != b->activation_bytes ||
-            a->transient_bytes != b->transient_bytes) {
+        if (d < rk->n_dp && rk->like[d] == d) {
             return false;
         }
     }
     return true;
 }
 
-static void take_peak(const struct hv__lowered *l, const struct hv__unit *u, size_t rank, size_t d,
+static void take_peak(const struct hv__unit *u, size_t rank, size_t d,
                       const struct hv_pipe_peak *peak, const struct hv_pipe_memory *mem,
                       struct hv_stage_memory *out)
 {
@@ -99,9 +108,6 @@ static void take_peak(const struct hv__lowered *l, const struct hv__unit *u, siz
                                     .peak_bytes = peak->peak_bytes,
                                     .limit_bytes = limit,
                                     .peak_at_s = peak->peak_at_s};
-    int32_t *in_flight = hv_arena_new(l->arena, int32_t, u->n_ranks);
-    hv_schedule_peak_inflight(&u->schedule, in_flight);
-    out->in_flight = in_flight[rank];
 }
 
 static void unit_memory(struct hv__lowered *l, struct hv__unit *u, struct hv_stage_memory *out)
@@ -111,14 +117,18 @@ static void unit_memory(struct hv__lowered *l, struct hv__unit *u, struct hv_sta
         most = u->ranks[r].n_dp > most ? u->ranks[r].n_dp : most;
     }
     struct hv_pipe_peak *peaks = hv_arena_new(l->arena, struct hv_pipe_peak, u->n_ranks);
+    int32_t *in_flight = hv_arena_new(l->arena, int32_t, u->n_ranks);
+    hv_schedule_peak_inflight(&u->schedule, in_flight);
     for (size_t d = 0; d < most; d++) {
-        if (d > 0 && same_as_before(u, d)) {
+        if (seen_before(u, d)) {
             continue;
         }
         struct hv_pipe_memory mem = hv__memory_tables(l, u, d);
         hv_pipe_peaks(&u->pipe, &u->run, &mem, peaks);
         for (size_t r = 0; r < u->n_ranks; r++) {
-            take_peak(l, u, r, d, &peaks[r], &mem, &out[u->ranks[r].stage]);
+            struct hv_stage_memory *o = &out[u->ranks[r].stage];
+            take_peak(u, r, d, &peaks[r], &mem, o);
+            o->in_flight = in_flight[r];
         }
     }
 }

@@ -31,26 +31,48 @@ const char *hv_breakdown_help(enum hv_breakdown b)
     return breakdown_helps[b];
 }
 
-/** Forward operations of every (global stage, shape) of a unit: counts[(pipe·gstages + g)·shapes +
- * shape]. */
-static double *count_passes(const struct hv__lowered *l, const struct hv__unit *u)
+/** How often a (global stage, shape) runs: counts[(pipe·gstages + g)·shapes + shape]. */
+struct counts {
+    double *forward;
+    double *again; /**< recompute operations that take time */
+};
+
+static struct counts count_passes(const struct hv__lowered *l, const struct hv__unit *u)
 {
-    double *counts = hv_arena_new(l->arena, double, u->n_pipes * u->n_gstages * u->n_shapes);
+    size_t cells = u->n_pipes * u->n_gstages * u->n_shapes;
+    struct counts c = {hv_arena_new(l->arena, double, cells),
+                       hv_arena_new(l->arena, double, cells)};
     size_t n = hv_schedule_n_ops(&u->schedule), k = (size_t)(u->n_slices > 1 ? u->n_slices : 1);
     for (size_t i = 0; i < n; i++) {
         const struct hv_op *op = &u->schedule.ops[i];
+        size_t at = (size_t)op->mb * k + (op->slice > 0 ? (size_t)op->slice : 0);
+        size_t g = (size_t)op->pipe * u->n_gstages + (size_t)op->stage;
+        size_t cell = g * u->n_shapes + (size_t)u->shape_of[at];
         if (op->kind == HV_OP_F) {
-            size_t at = (size_t)op->mb * k + (op->slice > 0 ? (size_t)op->slice : 0);
-            size_t g = (size_t)op->pipe * u->n_gstages + (size_t)op->stage;
-            counts[g * u->n_shapes + (size_t)u->shape_of[at]] += 1;
+            c.forward[cell] += 1;
+        } else if (op->kind == HV_OP_R && hv_pipe_op_end_s(&u->pipe, &u->run, i) >
+                                              hv_pipe_op_start_s(&u->pipe, &u->run, i)) {
+            c.again[cell] += 1;
         }
     }
-    return counts;
+    return c;
+}
+
+/** Adds n times one pass to `b`; returns its seconds. */
+static double add_pass(const struct hv_pass *p, double n, double *b)
+{
+    b[HV_TIME_COMPUTE] += n * p->compute_s;
+    b[HV_TIME_TP] += n * p->tp_s;
+    b[HV_TIME_CP] += n * p->cp_s;
+    b[HV_TIME_EP] += n * p->ep_s;
+    b[HV_TIME_ZERO] += n * p->zero_s;
+    b[HV_TIME_RECOMPUTE] += n * p->recompute_s;
+    return n * (p->forward_s + p->input_grad_s + p->weight_grad_s + p->recompute_s);
 }
 
 /** Adds what dp rank d of a rank does in one simulated run to `b`; returns its busy seconds. */
-static double rank_busy(const struct hv__unit *u, size_t rank, size_t d, const double *counts,
-                        double *b)
+static double rank_busy(const struct hv__unit *u, size_t rank, size_t d,
+                        const struct counts *counts, double *b)
 {
     double busy = 0;
     for (size_t g = 0; g < u->n_pipes * u->n_gstages; g++) {
@@ -59,16 +81,11 @@ static double rank_busy(const struct hv__unit *u, size_t rank, size_t d, const d
             continue;
         }
         for (size_t i = 0; i < u->n_shapes; i++) {
-            const struct hv_pass *p = &x->pass[i * u->ranks[rank].n_dp + d];
-            double n = counts[g * u->n_shapes + i];
-            b[HV_TIME_COMPUTE] += n * p->compute_s;
-            b[HV_TIME_TP] += n * p->tp_s;
-            b[HV_TIME_CP] += n * p->cp_s;
-            b[HV_TIME_EP] += n * p->ep_s;
-            b[HV_TIME_ZERO] += n * p->zero_s;
-            double all = p->forward_s + p->input_grad_s + p->weight_grad_s + p->recompute_s;
-            b[HV_TIME_RECOMPUTE] += n * p->recompute_s;
-            busy += n * all;
+            size_t at = i * u->ranks[rank].n_dp + d;
+            double n = counts->forward[g * u->n_shapes + i];
+            double again = x->again ? counts->again[g * u->n_shapes + i] : n;
+            busy += add_pass(&x->pass[at], again, b);
+            busy += add_pass(&x->plain[at], n - again, b);
         }
     }
     return busy;
@@ -76,7 +93,7 @@ static double rank_busy(const struct hv__unit *u, size_t rank, size_t d, const d
 
 /** One dp rank's share of the iteration by cause into b (which adds up to iteration_s). */
 static void rank_breakdown(const struct hv__lowered *l, const struct hv__unit *u, size_t rank,
-                           size_t d, const double *counts, double *b)
+                           size_t d, const struct counts *counts, double *b)
 {
     const struct hv__rank *rk = &u->ranks[rank];
     const struct hv_pipe_rank *idle = &u->idle[rank];
@@ -86,18 +103,12 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__unit *u
     b[HV_TIME_IMBALANCE] = waiting > ROUNDING * idle->busy_s ? waiting : 0;
     if (l->stale) {
         /* what one simulated micro-batch costs, times the micro-batches of an iteration */
-        const struct hv_job *job = hv_cost_job(l->k);
-        double sequences = 0;
-        for (size_t i = 0; i < l->n_units; i++) {
-            sequences += (double)(hv_replica_sequences(l->plan, l->units[i].replica) *
-                                  l->units[i].multiplicity);
-        }
-        double waves = (double)job->global_batch / sequences;
-        double factor = waves * (double)u->replica->micro_batches / (double)u->n_mb;
+        double factor = l->waves * (double)u->replica->micro_batches / (double)u->n_mb;
         for (int i = 0; i < HV_BREAKDOWN_N; i++) {
             b[i] *= factor;
         }
-        b[HV_TIME_OPTIMIZER] = waves * rk->optimizer_s;
+        b[HV_TIME_DP] = l->waves * (l->wave_exposed_s + rk->gather_s);
+        b[HV_TIME_OPTIMIZER] = l->waves * rk->optimizer_s;
     } else {
         b[HV_TIME_PP] = idle->comm_s;
         b[HV_TIME_DP] = rk->sync_end_s - rk->compute_end_s + rk->gather_s;
@@ -115,11 +126,16 @@ static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
     double devices = 0;
     for (size_t i = 0; i < l->n_units; i++) {
         const struct hv__unit *u = &l->units[i];
-        const double *counts = count_passes(l, u);
+        const struct counts counts = count_passes(l, u);
         for (size_t r = 0; r < u->n_ranks; r++) {
-            double weight = (double)u->ranks[r].width * (double)u->multiplicity, b[HV_BREAKDOWN_N];
-            for (size_t d = 0; d < u->ranks[r].n_dp; d++) {
-                rank_breakdown(l, u, r, d, counts, b);
+            const struct hv__rank *rk = &u->ranks[r];
+            double b[HV_BREAKDOWN_N];
+            for (size_t d = 0; d < rk->n_dp; d++) {
+                double weight = (double)(rk->width * rk->n_like[d]) * (double)u->multiplicity;
+                if (weight <= 0) {
+                    continue;
+                }
+                rank_breakdown(l, u, r, d, &counts, b);
                 for (int k = 0; k < HV_BREAKDOWN_N; k++) {
                     m->breakdown_s[k] += weight * b[k];
                 }
@@ -183,7 +199,8 @@ static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
                 s->replica = e;
                 s->stage = rk->stage;
                 s->forward_s += u->gstages[g].forward_s[0];
-                s->backward_s += u->gstages[g].input_grad_s[0] + u->gstages[g].weight_grad_s[0];
+                s->backward_s += u->gstages[g].input_grad_s[0] + u->gstages[g].weight_grad_s[0] +
+                                 u->gstages[g].recompute_s[0];
                 s->busy_frac =
                     u->idle[rk->stage].busy_s / (l->stale ? u->run.makespan_s : l->iteration_s);
                 s->hop_s = rk->hop_next_s;

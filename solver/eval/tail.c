@@ -14,6 +14,7 @@
 /** A global stage that holds a segment. */
 struct holder {
     size_t unit, flat_rank;
+    struct hv__rank *rank;
     const struct hv__gstage *g;
     double ready_s, duration_s; /**< end and length of its last backward */
 };
@@ -43,24 +44,42 @@ static int64_t lcm64(int64_t a, int64_t b)
     return a / x * b;
 }
 
-double hv__range_parameters(const struct hv_model *m, struct hv_range r, double tp, double ep,
-                            double *experts)
+/** Dense and routed parameters of half blocks, all ranks together. */
+struct parameters {
+    double dense, experts;
+};
+
+static struct parameters range_parameters(const struct hv__lowered *l, struct hv_range r)
 {
-    double dense = 0, routed = 0;
+    const struct hv_model *m = hv_cost_model(l->k);
+    double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
+    struct parameters p = {0};
     for (int h = r.from2; h < r.to2; h++) {
         size_t i = (size_t)h / 2;
         if (m->kind == HV_MODEL_LAYERS) {
-            dense += m->measured[i].parameter_bytes / 4; /* half of the layer, 2 bytes each */
-            continue;
+            p.dense += m->measured[i].parameter_bytes / weight_bytes / 2;
+        } else if (m->kind == HV_MODEL_GRAPH) {
+            p.dense += hv_or(m->ops[i].parameter_bytes, 0) / weight_bytes / 2;
+        } else if (h % 2 == 0) {
+            p.dense += hv_block_attention_parameters(m, &m->blocks[i]);
+        } else {
+            p.dense += hv_block_ffn_parameters(m, &m->blocks[i]);
+            p.experts += hv_block_expert_parameters(m, &m->blocks[i]);
         }
-        const struct hv_block *b = &m->blocks[i];
-        dense += h % 2 == 0 ? hv_block_attention_parameters(m, b) : hv_block_ffn_parameters(m, b);
-        routed += h % 2 == 0 ? 0 : hv_block_expert_parameters(m, b);
     }
-    if (experts != NULL) {
-        *experts = routed / (tp * ep);
+    return p;
+}
+
+static struct parameters segment_parameters(const struct hv__lowered *l, const struct segment *s)
+{
+    const struct hv_model *m = hv_cost_model(l->k);
+    if (s->from2 == EMBEDDING) {
+        return (struct parameters){hv_model_embedding_parameters(m), 0};
     }
-    return dense / tp;
+    if (s->from2 == HEAD) {
+        return (struct parameters){hv_model_head_parameters(m), 0};
+    }
+    return range_parameters(l, (struct hv_range){s->from2, s->to2});
 }
 
 static const struct hv_stage *stage_of(const struct hv__lowered *l, const struct holder *h)
@@ -68,25 +87,26 @@ static const struct hv_stage *stage_of(const struct hv__lowered *l, const struct
     return &l->units[h->unit].replica->stages[h->g->rank];
 }
 
-/** Fills ready and duration of a holder from the last weight gradient of its stage. */
-static void last_backward(const struct hv__unit *u, struct holder *h, size_t pipe, size_t i_gstage)
+/** Fills ready and duration of a unit's holders from the last weight gradient of each stage: one
+ * pass over the operations. */
+static void last_backwards(const struct hv__unit *u, struct holder *h)
 {
     size_t n = hv_schedule_n_ops(&u->schedule);
     for (size_t i = 0; i < n; i++) {
         const struct hv_op *op = &u->schedule.ops[i];
-        if ((size_t)op->stage != i_gstage || op->pipe != pipe ||
-            (op->kind != HV_OP_W && op->kind != HV_OP_BW)) {
+        if (op->kind != HV_OP_W && op->kind != HV_OP_BW) {
             continue;
         }
+        struct holder *x = &h[(size_t)op->pipe * u->n_gstages + (size_t)op->stage];
         double end = hv_pipe_op_end_s(&u->pipe, &u->run, i);
-        if (end >= h->ready_s) {
-            h->ready_s = end;
-            h->duration_s = end - hv_pipe_op_start_s(&u->pipe, &u->run, i);
+        if (end >= x->ready_s) {
+            x->ready_s = end;
+            x->duration_s = end - hv_pipe_op_start_s(&u->pipe, &u->run, i);
         }
     }
 }
 
-/** All holders of all stages; the last backward of each is looked up once. */
+/** All holders of all stages. */
 static struct holder *all_holders(struct hv__lowered *l, size_t *out_n)
 {
     size_t n = 0;
@@ -98,13 +118,16 @@ static struct holder *all_holders(struct hv__lowered *l, size_t *out_n)
     for (size_t i = 0; i < l->n_units; i++) {
         struct hv__unit *u = &l->units[i];
         for (size_t x = 0; x < u->n_pipes * u->n_gstages; x++) {
-            h[n] = (struct holder){
-                .unit = i, .flat_rank = l->rank_at[i] + u->gstages[x].rank, .g = &u->gstages[x]};
-            if (!l->stale) {
-                last_backward(u, &h[n], x / u->n_gstages, x % u->n_gstages);
-            }
-            n++;
+            struct hv__gstage *g = &u->gstages[x];
+            h[n + x] = (struct holder){.unit = i,
+                                       .flat_rank = l->rank_at[i] + g->rank,
+                                       .rank = &u->ranks[g->rank],
+                                       .g = g};
         }
+        if (!l->stale) {
+            last_backwards(u, &h[n]);
+        }
+        n += u->n_pipes * u->n_gstages;
     }
     *out_n = n;
     return h;
@@ -125,7 +148,11 @@ static void add_segment(struct hv__lowered *l, struct segment *s, const struct h
                         size_t n)
 {
     bool tied = hv_cost_model(l->k)->tied_embeddings;
-    s->holders = hv_arena_new(l->arena, struct holder, n);
+    size_t many = 0;
+    for (size_t i = 0; i < n; i++) {
+        many += holds(&all[i], s->from2, s->to2, tied);
+    }
+    s->holders = hv_arena_new(l->arena, struct holder, many + 1);
     for (size_t i = 0; i < n; i++) {
         if (holds(&all[i], s->from2, s->to2, tied)) {
             s->holders[s->n_holders++] = all[i];
@@ -162,64 +189,158 @@ static struct segment *find_segments(struct hv__lowered *l, size_t *out_n)
     return s;
 }
 
-/** Devices that hold slice 0 of a segment, in every copy and every `stride`-th data-parallel rank.
- */
-static uint32_t *slice_group(struct hv__lowered *l, const struct segment *s, size_t stride,
-                             size_t *out_n)
+static int compare_device(const void *a, const void *b)
 {
-    size_t n = 0, most = 0;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/** A set of devices, ascending, each once. */
+struct group {
+    uint32_t *devices;
+    size_t n;
+};
+
+/** Devices that hold slice 0 of a segment, in every copy and every `stride`-th data-parallel rank,
+ * of all replica entries (−1) or of one. A device that holds it twice (tied embeddings in a V
+ * placement, both directions of a two-way schedule) is one member: it adds up for itself. */
+static struct group slice_group(struct hv__lowered *l, const struct segment *s, size_t stride,
+                                int64_t entry)
+{
+    size_t most = 0;
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv__unit *u = &l->units[s->holders[i].unit];
-        most += (size_t)u->multiplicity * u->ranks[s->holders[i].g->rank].n_devices;
+        most += (size_t)u->multiplicity * s->holders[i].rank->n_devices;
     }
-    uint32_t *out = hv_arena_new(l->arena, uint32_t, most);
+    struct group g = {hv_arena_new(l->arena, uint32_t, most + 1), 0};
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv__unit *u = &l->units[s->holders[i].unit];
         const struct hv_stage *st = stage_of(l, &s->holders[i]);
-        size_t tp = (size_t)st->tp.degree, ranks = hv_stage_ranks(u->replica, st);
-        for (int c = 0; c < u->multiplicity; c++) {
+        size_t tp = (size_t)st->tp.degree, ranks = s->holders[i].rank->n_devices;
+        for (int c = 0; c < u->multiplicity && (entry < 0 || (size_t)entry == u->i_replica); c++) {
             const uint32_t *d = st->devices + (size_t)u->copies[c] * ranks;
             for (size_t j = 0; j < ranks; j += tp * stride) {
-                out[n++] = d[j];
+                g.devices[g.n++] = d[j];
             }
         }
     }
-    *out_n = n;
-    return out;
+    bool ascending = true;
+    for (size_t i = 1; i < g.n; i++) {
+        ascending = ascending && g.devices[i - 1] < g.devices[i];
+    }
+    if (ascending) {
+        return g;
+    }
+    qsort(g.devices, g.n, sizeof *g.devices, compare_device);
+    size_t kept = 0;
+    for (size_t i = 0; i < g.n; i++) {
+        if (i == 0 || g.devices[i] != g.devices[i - 1]) {
+            g.devices[kept++] = g.devices[i];
+        }
+    }
+    g.n = kept;
+    return g;
+}
+
+static double collective_s(const struct hv__lowered *l, enum hv_collective op, struct group g,
+                           double bytes, double together)
+{
+    struct hv_collective_query q = {.op = op,
+                                    .bytes = bytes,
+                                    .devices = g.devices,
+                                    .n = g.n,
+                                    .algorithm = l->plan->sync.algorithm,
+                                    .together = together};
+    return g.n > 1 && bytes > 0 ? hv_cost_collective(hv_cost_cluster(l->k), &q, NULL).time_s : 0;
+}
+
+/** How many of `n` holders share one set of states. */
+static size_t shard_width(const struct hv_zero *z, size_t n)
+{
+    size_t limit = z->shard_group > 0 ? (size_t)z->shard_group : n;
+    return z->stage == 0 ? 1 : limit < n ? limit : n;
+}
+
+/** Are the gradients of this stage summed over its shard group in every backward pass already? */
+static bool reduced_in_pass(const struct hv_stage *s)
+{
+    return s->zero.stage >= 2 && s->zero.reduce == HV_REDUCE_EACH;
+}
+
+/** Ranks that hold different experts. */
+static int experts_over(const struct hv_stage *s)
+{
+    int ep = s->ep > 1 ? s->ep : 1;
+    for (size_t i = 0; i < s->n_moe; i++) {
+        ep = s->moe[i].ep > ep ? s->moe[i].ep : ep;
+    }
+    return ep;
+}
+
+/** One reduction to price: what of a segment, cut how. */
+struct reduce {
+    const struct segment *s;
+    double bytes; /**< per slice */
+    bool experts; /**< over the ranks with the same experts only */
+    double slices;
+};
+
+/**
+ * Where nobody shards: one all-reduce over all holders. Where states are sharded: every replica
+ * entry scatters the sum over its shard group, unless its passes did so already, and the shards are
+ * then all-reduced over what is left: other shard groups and other entries.
+ */
+static double reduce_s(struct hv__lowered *l, const struct reduce *r)
+{
+    const struct segment *s = r->s;
+    bool all_shard = true;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        all_shard = all_shard && stage_of(l, &s->holders[i])->zero.stage > 0;
+    }
+    size_t stride = r->experts ? (size_t)experts_over(stage_of(l, &s->holders[0])) : 1;
+    struct group across = slice_group(l, s, stride, -1);
+    if (!all_shard) {
+        return collective_s(l, HV_ALL_REDUCE, across, r->bytes, r->slices);
+    }
+    double scatter_s = 0;
+    size_t least = 0, n_across = 0;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv__unit *u = &l->units[s->holders[i].unit];
+        if (i > 0 && u->i_replica == l->units[s->holders[i - 1].unit].i_replica) {
+            continue;
+        }
+        const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        stride = r->experts ? (size_t)experts_over(st) : 1;
+        struct group g = slice_group(l, s, stride, (int64_t)u->i_replica);
+        size_t width = shard_width(&st->zero, g.n);
+        least = least == 0 || width < least ? width : least;
+        for (size_t k = 0; k < g.n && n_across<across.n; k += width> 0 ? width : 1) {
+            across.devices[n_across++] = g.devices[k];
+        }
+        g.n = reduced_in_pass(st) ? 0 : width;
+        scatter_s = fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes, r->slices));
+    }
+    across.n = n_across;
+    double parts = least > 0 ? (double)least : 1;
+    return scatter_s + collective_s(l, HV_ALL_REDUCE, across, r->bytes / parts, r->slices * parts);
 }
 
 /** What one bucket of a segment costs on the wire. */
 static double bucket_s(struct hv__lowered *l, const struct segment *s, double n_buckets)
 {
-    const struct hv_model *m = hv_cost_model(l->k);
-    const struct hv_job *job = hv_cost_job(l->k);
-    const struct hv_stage *st = stage_of(l, &s->holders[0]);
     int64_t slices = 1;
+    int ep = 1;
     for (size_t i = 0; i < s->n_holders; i++) {
-        slices = lcm64(slices, stage_of(l, &s->holders[i])->tp.degree);
+        const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        slices = lcm64(slices, st->tp.degree);
+        ep = experts_over(st) > ep ? experts_over(st) : ep;
     }
-    double experts = 0, dense = 0;
-    if (s->from2 == EMBEDDING) {
-        dense = hv_model_embedding_parameters(m) / (double)slices;
-    } else if (s->from2 == HEAD) {
-        dense = hv_model_head_parameters(m) / (double)slices;
-    } else {
-        struct hv_range r = {s->from2, s->to2};
-        dense = hv__range_parameters(m, r, (double)slices, (double)st->ep, &experts);
-    }
-    struct hv_collective_query q = {.op = st->zero.stage > 0 ? HV_REDUCE_SCATTER : HV_ALL_REDUCE,
-                                    .bytes = dense * hv_job_grad_bytes(job) / n_buckets,
-                                    .algorithm = l->plan->sync.algorithm,
-                                    .together = (double)slices};
-    q.devices = slice_group(l, s, 1, &q.n);
-    double t = q.n > 1 ? hv_cost_collective(hv_cost_cluster(l->k), &q, NULL).time_s : 0;
-    if (experts > 0) {
-        q.bytes = experts * hv_job_grad_bytes(job) / n_buckets;
-        q.together = (double)slices * st->ep;
-        q.devices = slice_group(l, s, (size_t)st->ep, &q.n);
-        t += q.n > 1 ? hv_cost_collective(hv_cost_cluster(l->k), &q, NULL).time_s : 0;
-    }
-    return t;
+    struct parameters p = segment_parameters(l, s);
+    double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets / (double)slices;
+    struct reduce dense = {s, p.dense * bytes, false, (double)slices};
+    struct reduce experts = {s, p.experts * bytes / ep, true, (double)slices * ep};
+    double t = reduce_s(l, &dense);
+    return p.experts > 0 ? t + reduce_s(l, &experts) : t;
 }
 
 static size_t n_buckets_of(const struct hv__lowered *l, const struct segment *s)
@@ -229,8 +350,8 @@ static size_t n_buckets_of(const struct hv__lowered *l, const struct segment *s)
     }
     const struct hv_stage *st = stage_of(l, &s->holders[0]);
     struct hv_range r = {s->from2, s->to2};
-    double bytes = hv__range_parameters(hv_cost_model(l->k), r, (double)st->tp.degree, 1, NULL) *
-                   hv_job_grad_bytes(hv_cost_job(l->k));
+    double bytes =
+        range_parameters(l, r).dense / st->tp.degree * hv_job_grad_bytes(hv_cost_job(l->k));
     double n = ceil(bytes / l->plan->sync.bucket_bytes[0]);
     return n < 1 ? 1 : n > BUCKETS_MAX ? BUCKETS_MAX : (size_t)n;
 }
@@ -240,7 +361,7 @@ static double ready_s(const struct hv__lowered *l, const struct holder *h, const
                       double down_to2)
 {
     if (!l->plan->sync.overlap) {
-        return l->units[h->unit].ranks[h->g->rank].compute_end_s;
+        return h->rank->compute_end_s;
     }
     double span = (double)(h->g->range.to2 - h->g->range.from2);
     if (s->from2 == HEAD) {
@@ -290,15 +411,6 @@ static struct pending *list_pending(struct hv__lowered *l, size_t *out_n)
     return p;
 }
 
-static struct hv__rank *flat_rank(struct hv__lowered *l, size_t flat)
-{
-    size_t u = 0;
-    while (flat >= l->rank_at[u + 1]) {
-        u++;
-    }
-    return &l->units[u].ranks[flat - l->rank_at[u]];
-}
-
 /** Runs the reductions in order of readiness; each occupies the link lane of all its holders. */
 static void run_reductions(struct hv__lowered *l)
 {
@@ -319,41 +431,54 @@ static void run_reductions(struct hv__lowered *l)
         }
         r->end_s = r->start_s + p[i].duration_s;
         for (size_t h = 0; h < s->n_holders; h++) {
-            struct hv__rank *rk = flat_rank(l, r->ranks[h]);
+            struct hv__rank *rk = s->holders[h].rank;
             free_s[r->ranks[h]] = r->end_s;
             rk->sync_end_s = fmax(rk->sync_end_s, r->end_s);
         }
     }
 }
 
+/** Gather of updated weights over the shard group of a stage; all copies of an entry take part. */
+static double gather_s(struct hv__lowered *l, const struct hv__unit *u, const struct hv__rank *rk)
+{
+    const struct hv_stage *s = &u->replica->stages[rk->stage];
+    if (s->zero.stage != 1 && s->zero.stage != 2) {
+        return 0;
+    }
+    struct hv__gstage here = {.rank = rk->stage};
+    struct segment seg = {.holders = hv_arena_new(l->arena, struct holder, l->n_units)};
+    for (size_t i = 0; i < l->n_units; i++) {
+        if (l->units[i].i_replica == u->i_replica) {
+            seg.holders[seg.n_holders++] =
+                (struct holder){.unit = i, .rank = &l->units[i].ranks[rk->stage], .g = &here};
+        }
+    }
+    const struct hv_memory *m = &rk->memory[0];
+    double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k)), tp = s->tp.degree;
+    size_t ep = (size_t)experts_over(s);
+    struct group dense = slice_group(l, &seg, 1, -1), experts = slice_group(l, &seg, ep, -1);
+    dense.n = shard_width(&s->zero, dense.n);
+    experts.n = shard_width(&s->zero, experts.n);
+    return collective_s(l, HV_ALL_GATHER, dense,
+                        (m->parameters - m->expert_parameters) * weight_bytes, tp) +
+           collective_s(l, HV_ALL_GATHER, experts, m->expert_parameters * weight_bytes,
+                        tp * (double)ep);
+}
+
 /** Optimizer and weight gather of one rank. */
 static void finish_rank(struct hv__lowered *l, const struct hv__unit *u, struct hv__rank *rk)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const struct hv_stage *s = &u->replica->stages[rk->stage];
-    double holders = (double)(s->dp * s->cp.degree * u->replica->count);
-    double share = s->zero.stage > 0 ? holders : 1;
     for (size_t d = 0; d < rk->n_dp; d++) {
-        struct hv_device_ref ref = hv_cluster_device(c, rk->devices[d * rk->width]);
-        rk->optimizer_s = fmax(
-            rk->optimizer_s, hv_cost_optimizer_s(l->k, ref.kind, rk->memory[d].parameters / share));
-    }
-    if (s->zero.stage == 1 || s->zero.stage == 2) {
-        struct holder h = {.unit = (size_t)(u - l->units), .g = &u->gstages[0]};
-        for (size_t g = 0; g < u->n_gstages; g++) {
-            if (u->gstages[g].plan_stage == rk->stage) {
-                h.g = &u->gstages[g];
-            }
+        for (size_t i = 0; rk->like[d] == d && i < rk->width; i++) {
+            struct hv_device_ref ref = hv_cluster_device(c, rk->devices[d * rk->width + i]);
+            rk->optimizer_s =
+                fmax(rk->optimizer_s,
+                     hv_cost_optimizer_s(l->k, ref.kind, rk->memory[d].updated_parameters));
         }
-        struct segment seg = {.holders = &h, .n_holders = 1};
-        struct hv_collective_query q = {.op = HV_ALL_GATHER,
-                                        .together = (double)s->tp.degree,
-                                        .bytes = rk->memory[0].parameters *
-                                                 hv_job_weight_bytes(hv_cost_job(l->k)),
-                                        .algorithm = l->plan->sync.algorithm};
-        q.devices = slice_group(l, &seg, 1, &q.n);
-        rk->gather_s = q.n > 1 ? hv_cost_collective(c, &q, NULL).time_s : 0;
     }
+    const struct hv__unit *first = &l->units[u->first_unit];
+    rk->gather_s = first == u ? gather_s(l, u, rk) : first->ranks[rk->stage].gather_s;
 }
 
 void hv__tail(struct hv__lowered *l)
@@ -387,18 +512,24 @@ static double reductions_s(struct hv__lowered *l)
     return most;
 }
 
+/** Seconds of one wave of a unit: its period where it never flushes, else a whole run. */
+static double unit_wave_s(const struct hv__lowered *l, const struct hv__unit *u)
+{
+    return l->row->flags & HV_SCHEDULE_ASYNC ? (double)u->replica->micro_batches * u->period_s
+                                             : u->run.makespan_s;
+}
+
 void hv__steady(struct hv__lowered *l)
 {
     double wave_s = 0, sequences = 0, slowest_step = 0;
     int in_flight = 1;
     for (size_t i = 0; i < l->n_units; i++) {
         struct hv__unit *u = &l->units[i];
-        const struct hv_replica *r = u->replica;
-        wave_s = fmax(wave_s, (double)r->micro_batches * u->period_s);
-        sequences += (double)(hv_replica_sequences(l->plan, r) * u->multiplicity);
+        wave_s = fmax(wave_s, unit_wave_s(l, u));
+        sequences += (double)(hv_replica_sequences(l->plan, u->replica) * u->multiplicity);
         for (size_t k = 0; k < u->n_ranks; k++) {
             finish_rank(l, u, &u->ranks[k]);
-            slowest_step = fmax(slowest_step, u->ranks[k].optimizer_s);
+            slowest_step = fmax(slowest_step, u->ranks[k].optimizer_s + u->ranks[k].gather_s);
         }
         int32_t *peak = hv_arena_new(l->arena, int32_t, u->n_ranks);
         hv_schedule_peak_inflight(&u->schedule, peak);
@@ -406,9 +537,9 @@ void hv__steady(struct hv__lowered *l)
     }
     /* pushes and pulls of a wave hide behind the next one; what does not fit shows */
     double comm_s = l->plan->sync.kind == HV_SYNC_NONE ? 0 : reductions_s(l);
-    wave_s = fmax(wave_s + slowest_step, comm_s);
-    const struct hv_job *job = hv_cost_job(l->k);
-    l->iteration_s = wave_s * (double)job->global_batch / sequences;
+    l->waves = (double)hv_cost_job(l->k)->global_batch / sequences;
+    l->wave_exposed_s = fmax(0, comm_s - wave_s - slowest_step);
+    l->iteration_s = (wave_s + slowest_step + l->wave_exposed_s) * l->waves;
     /* HetPipe (Park et al., ATC'20, §5): s_global = (D+1)(s_local+1) + s_local − 1, s_local = in
      * flight − 1 */
     int s_local = in_flight - 1, d = l->plan->sync.staleness;

@@ -1,31 +1,54 @@
 /** Durations into the compiled orders; the steady period of schedules that never flush. */
 #include "solver/eval/eval_int.h"
 
-/** End of the last backward of micro-batch `mb` on any rank. */
-static double micro_batch_end_s(const struct hv__unit *u, int32_t mb)
+/** Distances that differ by less than this share are equal. */
+#define REPEATS_REL 1e-9
+
+/** End of the last backward of every micro-batch, on any rank. One pass over the operations. */
+static double *micro_batch_ends(struct hv__lowered *l, const struct hv__unit *u)
 {
-    double end = 0;
+    double *end = hv_arena_new(l->arena, double, (size_t)u->n_mb);
     size_t n = hv_schedule_n_ops(&u->schedule);
     for (size_t i = 0; i < n; i++) {
         const struct hv_op *op = &u->schedule.ops[i];
-        if (op->mb == mb && op->kind != HV_OP_F && op->kind != HV_OP_R) {
-            end = fmax(end, hv_pipe_op_end_s(&u->pipe, &u->run, i));
+        if (op->kind != HV_OP_F && op->kind != HV_OP_R) {
+            end[op->mb] = fmax(end[op->mb], hv_pipe_op_end_s(&u->pipe, &u->run, i));
         }
     }
     return end;
 }
 
+/** Do the ends of [from, to) repeat those `step` micro-batches before, later by one constant? */
+static bool repeats(const double *end, int32_t from, int32_t to, int32_t step)
+{
+    double period = end[from] - end[from - step];
+    for (int32_t i = from + 1; i < to; i++) {
+        if (fabs(end[i] - end[i - step] - period) > REPEATS_REL * period) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /**
- * Seconds per micro-batch once the pipeline is full: the slope between the middle and three
- * quarters of the simulated run, where fill and drain no longer reach.
+ * Seconds per micro-batch once the pipeline is full. A schedule without flush is a max-plus system:
+ * after a while its ends repeat every `step` micro-batches, and that distance over `step` is its
+ * cycle mean. We look for the step in the third quarter of the run, where fill and drain do not
+ * reach; a run too short to repeat gives the slope over that quarter. O(operations + ranks²).
  */
-static double steady_period_s(const struct hv__unit *u)
+static double steady_period_s(struct hv__lowered *l, const struct hv__unit *u)
 {
     int32_t a = u->n_mb / 2, b = (u->n_mb * 3) / 4;
     if (b <= a) {
         return u->run.makespan_s / (double)u->n_mb;
     }
-    return (micro_batch_end_s(u, b) - micro_batch_end_s(u, a)) / (double)(b - a);
+    const double *end = micro_batch_ends(l, u);
+    for (int32_t step = 1; step <= (int32_t)u->n_ranks && a + step < b; step++) {
+        if (repeats(end, a, b, step)) {
+            return (end[b - 1] - end[b - 1 - step]) / (double)step;
+        }
+    }
+    return (end[b] - end[a]) / (double)(b - a);
 }
 
 enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err)
@@ -46,7 +69,8 @@ enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err)
             u->ranks[r].compute_end_s = u->idle[r].last_s;
             u->ranks[r].sync_end_s = u->idle[r].last_s;
         }
-        u->period_s = l->stale ? steady_period_s(u) : HV_UNKNOWN;
+        bool async = (l->row->flags & HV_SCHEDULE_ASYNC) != 0;
+        u->period_s = async ? steady_period_s(l, u) : HV_UNKNOWN;
         l->pipeline_s = fmax(l->pipeline_s, u->run.makespan_s);
     }
     return HV_OK;

@@ -28,6 +28,20 @@ static inline void screen_open(struct screen *s, struct bench *b)
     s->app = hv_ui_app(&s->ui, &s->keys, true);
 }
 
+/** As screen_open over a workspace made of names of samples and catalogue. */
+static inline void screen_open_new(struct screen *s, struct bench *b, const char *cluster,
+                                   const char *model)
+{
+    struct hv_err err = {0};
+    *s = (struct screen){0};
+    if (hv_session_new(&s->session, cluster, model, NULL, &b->env, &err) != HV_OK) {
+        fail_msg("%s with %s: %s", cluster, model, err.text);
+    }
+    s->ui.session = s->session;
+    hv_keymap_default(&s->keys);
+    s->app = hv_ui_app(&s->ui, &s->keys, true);
+}
+
 static inline void screen_close(struct screen *s)
 {
     hv_app_free(s->app);

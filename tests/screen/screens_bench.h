@@ -22,8 +22,9 @@
 static const char *bench_choices[] = {"time", "cost"};
 static struct hv_option_row bench_options[] = {
     {"max_pp", "most pipeline stages", HV_OPTION_INTEGER, NULL, 1, 64, NULL, 0},
-    {"objective", "what is made small", HV_OPTION_CHOICE, NULL, NAN, NAN, bench_choices, 2},
-    {"hint", "a word for the log", HV_OPTION_STRING, NULL, NAN, NAN, NULL, 0},
+    {"objective", "what is made small", HV_OPTION_CHOICE, NULL, HV_UNKNOWN, HV_UNKNOWN,
+     bench_choices, 2},
+    {"hint", "a word for the log", HV_OPTION_STRING, NULL, HV_UNKNOWN, HV_UNKNOWN, NULL, 0},
 };
 static const struct hv_plugin bench_plugins[] = {
     {.path = "plugins/a/broken.lua",
@@ -68,7 +69,7 @@ struct bench {
 static inline void bench_plan(struct hv_str *out, const char *name, const char *stages)
 {
     hv_str_addf(out,
-                "{\"format\": \"hetviz.plan/1\", \"x-name\": \"%s\", \"strategy\": {\"name\": "
+                "{\"format\": \"hetviz.plan/1\", \"name\": \"%s\", \"strategy\": {\"name\": "
                 "\"search\"}, \"micro_batch\": 4, \"replicas\": [{\"micro_batches\": 32, "
                 "\"stages\": [%s]}], \"schedule\": {\"name\": \"1f1b\"}}",
                 name, stages);

@@ -16,7 +16,7 @@ static void editing_a_count_changes_totals_and_can_be_undone(void **state)
     screen_run(&s, "wait 3 nodes, 24 GPUs, 1.5 TiB\n"
                    "keys e<Enter>^U4<Enter>\n"
                    "wait 5 nodes, 40 GPUs, 2.75 TiB\n"
-                   "keys <Esc>u\n"
+                   "keys qu\n"
                    "wait 3 nodes, 24 GPUs\n"
                    "wait undone\n"
                    "keys ^R\n"
@@ -190,6 +190,32 @@ static void random_keys_and_sizes_do_no_harm(void **state)
     }
 }
 
+/* All kinds of clusters and models: mixed slots, islands, matrices, zones, a thousand nodes; MoE,
+ * MLA, alternating windows, images, measured layers, operators, modules. */
+static void every_kind_of_cluster_and_model_is_shown(void **state)
+{
+    static const char *const clusters[] = {"desktop", "two-regions", "thousand", "spot-mix"};
+    static const char *const models[] = {"deepseek-v3",
+                                         "gpt-oss-120b",
+                                         "vit-h-14",
+                                         "samples/models/measured-layers.json",
+                                         "samples/models/mlp-graph.json",
+                                         "samples/models/two-towers.json"};
+    for (size_t i = 0; i < HV_COUNT(models); i++) {
+        struct screen s;
+        struct hv_str path = {0};
+        bool file = strchr(models[i], '/') != NULL;
+        hv_str_addf(&path, "%s%s%s", file ? screen_root() : "", file ? "/" : "", models[i]);
+        screen_open_new(&s, *state, clusters[i % HV_COUNT(clusters)], hv_str_cstr(&path));
+        hv_str_free(&path);
+        screen_run(&s, "resize 160x48\nwait GB/s\nkeys 2\nwait Layers, 1 sequence\n"
+                       "keys <Tab>jt\nresize 80x24\nwait Layers\nkeys 1\nwait Nodes\n"
+                       "keys <Tab><Tab>G\nresize 40x10\nwait Details\n");
+        screen_random(&s, 100 + i, 400);
+        screen_close(&s);
+    }
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
 
 int main(void)
@@ -209,6 +235,7 @@ int main(void)
         WITH_BENCH(models_are_edited_checked_and_imported),
         WITH_BENCH(imports_replace_the_cluster_as_one_step),
         WITH_BENCH(screens_look_as_they_did),
+        WITH_BENCH(every_kind_of_cluster_and_model_is_shown),
         WITH_BENCH(random_keys_and_sizes_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

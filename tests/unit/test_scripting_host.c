@@ -22,7 +22,7 @@ static void collect(void *ctx, const char *text)
 static enum hv_status run(const char *text, struct hv_str *out, struct hv_err *err)
 {
     const struct hv_host_limits limits = {
-        .memory_bytes = 16 << 20, .instructions = 20000000, .seed = 7, .log = collect, .ctx = out};
+        .memory_bytes = 128 << 20, .instructions = 20000000, .seed = 7, .log = collect, .ctx = out};
     struct hv_host *h = NULL;
     *err = (struct hv_err){0};
     assert_int_equal(hv_host_new(&h, &limits, err), HV_OK);

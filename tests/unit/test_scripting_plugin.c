@@ -198,7 +198,7 @@ static enum hv_status run_text(const char *body, struct hv_run_result *out, stru
     load(&list, hv_str_cstr(&text));
     assert_int_equal(hv_inputs_read(&in, "homogeneous", "llama-3-8b", NULL, err), HV_OK);
     const struct hv_run_request r = {
-        .inputs = &in, .plugins = &list, .strategy = "mine", .seed = 1};
+        .inputs = &in, .plugins = &list, .strategy = "mine", .seed = 1, .time_limit_s = 4};
     enum hv_status s = hv_run_strategy(&r, out, err);
     hv_inputs_free(&in);
     hv_plugins_free(&list);
@@ -247,7 +247,11 @@ static void test_runs(void **state)
     expect_run("hv.strategy('mine')", HV_EPLUGIN, "deep");
     expect_run("hv.strategy('mien')", HV_EPLUGIN, "did you mean 'mine'");
     expect_run("hv.progress(2)", HV_EPLUGIN, "from 0 to 1");
-    expect_run("while true do pcall(hv.cost.layers, {}) end", HV_EPLUGIN, "budget");
+    expect_run("ctx.cluster:ids(3)", HV_EPLUGIN, "list of addresses");
+    expect_run("ctx.cluster:ids{'a[0].*', 'nosuch'}", HV_EPLUGIN, "nosuch");
+    expect_run("return nil, table.concat(ctx.cluster:ids(ctx.cluster:address{3, 1, 2, 9}), ' ')",
+               HV_ENO, "3 1 2 9");
+    expect_run("while true do pcall(hv.cost.layers, {}) end", HV_ESTOPPED, "time limit");
 }
 
 /** A plan of one stage on the first node with this micro-batch. */
@@ -287,6 +291,7 @@ static void test_plans_are_judged(void **state)
                  &a, &err),
         HV_OK);
     assert_int_equal(a.evaluations, 4);
+    assert_non_null(json_object_get(a.plan, "strategy")); /* not the unsigned incumbent */
     hv_run_result_free(&a);
 }
 
@@ -306,11 +311,25 @@ static void test_shipped_plugins(void **state)
         struct hv_run_result out;
         assert_int_equal(hv_run_strategy(&r, &out, &err), HV_OK);
         assert_null(json_object_get(out.plan, "violations"));
+        assert_non_null(json_object_get(out.plan, "claimed"));
         const json_t *s = json_object_get(out.plan, "simulated");
         assert_true(json_number_value(json_object_get(s, "bound_s")) <=
                     json_number_value(json_object_get(s, "iteration_s")) * (1 + 1e-9));
         hv_run_result_free(&out);
     }
+    /* 8 sequences at once on every device do not fit: refused, or judged when asked for */
+    json_t *options = json_pack("{s:i, s:i}", "tp", 1, "micro_batch", 8);
+    struct hv_run_request manual = {
+        .inputs = &in, .plugins = &list, .strategy = "manual", .options = options};
+    struct hv_run_result judged;
+    assert_int_equal(hv_run_strategy(&manual, &judged, &err), HV_ENO);
+    assert_non_null(strstr(err.text, "GiB"));
+    hv_run_result_free(&judged);
+    json_object_set_new(options, "allow_oom", json_true());
+    assert_int_equal(hv_run_strategy(&manual, &judged, &err), HV_OK);
+    assert_int_equal(json_array_size(json_object_get(judged.plan, "violations")), 1);
+    hv_run_result_free(&judged);
+    json_decref(options);
     const struct hv_run_request wrong = {
         .inputs = &in, .plugins = &list, .strategy = "uniform+whale"};
     struct hv_run_result out;

@@ -284,6 +284,7 @@ static unsigned cancel(struct hv_cluster_screen *v)
 {
     if (v->form.open) {
         v->form.open = false;
+        v->panel = v->editing == HV_EDIT_NETWORK ? HV_CLUSTER_LINKS : HV_CLUSTER_NODES;
     } else if (v->filter[0] != '\0') {
         v->filter[0] = '\0';
         hv_cluster_reorder(v);
@@ -334,7 +335,7 @@ static unsigned action(void *state, struct hv_app *app, enum hv_action a)
     if (a == HV_ACT_CLUSTER_TOPOLOGY || a == HV_ACT_CLUSTER_PRICES) {
         return show_section(v, a == HV_ACT_CLUSTER_TOPOLOGY ? "topology" : "prices");
     }
-    if (a == HV_ACT_CANCEL) {
+    if (a == HV_ACT_CANCEL || (a == HV_ACT_CLOSE && v->form.open)) {
         return cancel(v);
     }
     unsigned flags = move_in_panel(v, app, a);

@@ -64,7 +64,7 @@ void hv_doc_pick_draw(const struct hv_doc_form *f, const struct hv_session *s, s
         const char *choice = shown(f, i);
         unsigned style = i == f->pick.cursor ? HV_STYLE_SELECTED : HV_STYLE_TEXT;
         struct hv_rect row = {r.x, r.y + 1 + (int)(i - top), r.w, 1};
-        int w = r.w > 40 ? 22 : r.w;
+        int w = r.w > 40 ? 25 : r.w;
         hv_str_clear(&text);
         hv_str_addf(&text, "%s%s", i == f->pick.cursor ? "> " : "  ", choice);
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), style);

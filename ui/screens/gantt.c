@@ -109,10 +109,11 @@ static void draw_empty(const struct hv_row *row, const struct hv_err *err, struc
     }
     hv_grid_put_field(g, (struct hv_rect){body.x + 1, y, body.w - 2, 1}, HV_LEFT,
                       hv_str_cstr(&text), HV_STYLE_TITLE);
-    (void)hv_grid_put(g, body.x + 1, y + 2, body.w - 2, "3  choose a strategy, Enter runs it",
-                      HV_STYLE_TEXT);
-    (void)hv_grid_put(g, body.x + 1, y + 3, body.w - 2, "4  choose another plan, Enter draws it",
-                      HV_STYLE_TEXT);
+    static const char *const hints[] = {"3  choose a strategy, Enter runs it",
+                                        "4  choose another plan, Enter draws it"};
+    for (int i = 0; i < 2; i++) {
+        (void)hv_grid_put(g, body.x + 1, y + 2 + i, body.w - 2, hints[i], HV_STYLE_TEXT);
+    }
     hv_str_free(&text);
 }
 
@@ -490,8 +491,7 @@ const struct hv_view_ops hv_screen_gantt = {
     .tab = 5,
     .state_size = sizeof(struct gantt),
     .keybar = keybar,
-    .help = "/f3 /b4 /mb 3 find. Mouse: click picks, drag pans, wheel zooms at the pointer, "
-            "Shift+wheel pans.",
+    .help = "/f3 /b4 /mb 3 find. Click picks, drag pans, wheel zooms (Shift: pans).",
     .draw = gantt_draw,
     .action = gantt_action,
     .event = gantt_event,

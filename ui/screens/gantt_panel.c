@@ -65,7 +65,9 @@ void hv_gantt_cursor_text(const struct hv_gantt_subject *s, struct hv_str *out)
         hv_str_adds(out, "idle");
     }
     const char *name = lane_row(s)->name;
-    hv_str_addf(out, " of %.*s", (int)strcspn(name, " "), name);
+    size_t n = strcspn(name, " ");
+    n += name[0] == 'r' && name[n] == ' ' ? 1 + strcspn(name + n + 1, " ") : 0; /* "r1 s0" */
+    hv_str_addf(out, " of %.*s", (int)n, name);
 }
 
 static void put_op(struct pen *p, const struct hv_gantt_subject *s,

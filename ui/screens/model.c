@@ -33,6 +33,7 @@ static void sync_documents(struct hv_model_screen *v, struct hv_session *s)
     v->job_generation = job;
     v->cluster_generation = cluster;
     hv_model_rows(v);
+    hv_model_refit(v);
     hv_model_form_fill(v);
 }
 

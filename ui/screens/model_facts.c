@@ -18,6 +18,16 @@ static const struct hv_job *job_of(const struct hv_model_screen *v)
     return &hv_session_job(v->session)->job;
 }
 
+static bool has_experts(const struct hv_model *m)
+{
+    for (size_t i = 0; m->kind == HV_MODEL_TRANSFORMER && i < m->n_blocks; i++) {
+        if (m->blocks[i].experts > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Does tensor parallelism by tp divide every block? */
 static bool divides(const struct hv_model *m, int tp)
 {
@@ -44,10 +54,11 @@ static int largest_tp(const struct hv_model *m)
 
 void hv_model_step_tp(struct hv_model_screen *v, int step)
 {
-    int tp = hv_model_fit(v).tp;
+    int tp = v->fit.tp;
     tp = step > 0 ? tp * 2 : tp / 2;
     tp = tp < 1 ? 1 : tp > MAX_TP ? MAX_TP : tp;
     v->tp = divides(model_of(v), tp) ? tp : v->tp;
+    hv_model_refit(v);
 }
 
 /* Activations of the first of pp stages for one micro-batch of one sequence. */
@@ -65,7 +76,7 @@ static double stage_activations(const struct hv_model_screen *v, int tp, int pp)
     return blocks > 0 ? sum / pp : 0;
 }
 
-struct hv_model_fit hv_model_fit(const struct hv_model_screen *v)
+static struct hv_model_fit find_fit(const struct hv_model_screen *v)
 {
     const struct hv_model *m = model_of(v);
     const struct hv_job *j = job_of(v);
@@ -92,6 +103,11 @@ struct hv_model_fit hv_model_fit(const struct hv_model_screen *v)
             return fit;
         }
     }
+}
+
+void hv_model_refit(struct hv_model_screen *v)
+{
+    v->fit = find_fit(v);
 }
 
 static void check_division(const struct hv_model *m, struct hv_str *out)
@@ -143,7 +159,7 @@ static void check_devices(const struct hv_model_screen *v, struct hv_str *out)
     const struct hv_cluster *c = hv_session_cluster(v->session)->cluster;
     const struct hv_job *j = job_of(v);
     char need_text[HV_FMT_CAP], have_text[HV_FMT_CAP];
-    double have = 0;
+    double have = 0, gpus = 0;
     for (size_t i = 0; i < c->n_kinds; i++) {
         const struct hv_device_kind *k = c->kinds[i];
         double n = 0;
@@ -161,7 +177,13 @@ static void check_devices(const struct hv_model_screen *v, struct hv_str *out)
                         hv_precision_name(j->precision), n, n > 1 ? "s" : "", n > 1 ? "" : "s");
         } else {
             have += n * hv_or(k->memory_bytes, 0);
+            gpus += n;
         }
+    }
+    struct hv_model_fit fit = v->fit;
+    if ((double)fit.tp * fit.pp > gpus) {
+        hv_str_addf(out, "! tp %d and pp %d need %d GPUs, %.0f can be used\n", fit.tp, fit.pp,
+                    fit.tp * fit.pp, gpus);
     }
     double per = hv_job_weight_bytes(j) + hv_job_grad_bytes(j) + hv_job_master_bytes(j) +
                  hv_job_optimizer_bytes(j);
@@ -183,7 +205,7 @@ void hv_model_checks(const struct hv_model_screen *v, struct hv_str *out)
 /* The four bars and the limit; returns rows used. */
 static int draw_bars(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r)
 {
-    struct hv_model_fit fit = hv_model_fit(v);
+    struct hv_model_fit fit = v->fit;
     const char *const names[BARS] = {"weights", "gradients", "optimizer", "activations", "sum"};
     double bytes[BARS] = {fit.weights_bytes, fit.gradients_bytes, fit.optimizer_bytes,
                           fit.activation_bytes, 0};
@@ -194,8 +216,8 @@ static int draw_bars(const struct hv_model_screen *v, struct hv_grid *g, struct 
                           HV_STYLE_WARNING);
         return 1;
     }
-    (void)hv_grid_putf(g, r.x, r.y, HV_STYLE_TITLE, "Memory per GPU: tp %d, pp %d, no ZeRO", fit.tp,
-                       fit.pp);
+    (void)hv_grid_putf(g, r.x, r.y, HV_STYLE_TITLE, "Memory per GPU: tp %d, pp %d, no ZeRO%s",
+                       fit.tp, fit.pp, has_experts(model_of(v)) ? " or ep" : "");
     for (int i = 0; i < BARS; i++) {
         bytes[BARS - 1] += i < BARS - 1 ? hv_or(bytes[i], 0) : 0;
         bool over = bytes[i] > fit.limit_bytes;

@@ -42,6 +42,13 @@ struct hv_layer_price {
     double saved_bytes, flops;    /**< of one block, one sequence */
 };
 
+/** How the preview divides the model. */
+struct hv_model_fit {
+    int tp, pp;
+    double weights_bytes, gradients_bytes, optimizer_bytes, activation_bytes;
+    double limit_bytes; /**< memory of one device */
+    bool fits;
+};
 /** Most kinds of devices with a column of their own. */
 #define HV_MODEL_KINDS 4
 
@@ -59,7 +66,8 @@ struct hv_model_screen {
     size_t n_kinds;
     bool only_checks;
     int fit_top; /**< first line of the checks shown */
-    int tp;      /**< tensor-parallel degree of the preview; 0 = chosen by us */
+    struct hv_model_fit fit;
+    int tp; /**< tensor-parallel degree of the preview; 0 = chosen by us */
 };
 
 /* ---- layers (model_table.c) */
@@ -83,16 +91,9 @@ size_t hv_model_n_columns(void);
 
 /* ---- memory and checks (model_facts.c) */
 
-/** How the preview divides the model. */
-struct hv_model_fit {
-    int tp, pp;
-    double weights_bytes, gradients_bytes, optimizer_bytes, activation_bytes;
-    double limit_bytes; /**< memory of one device */
-    bool fits;
-};
 /** The preview on the fastest kind: tp as wished or the largest that divides, pp the first power of
- * two that fits. */
-struct hv_model_fit hv_model_fit(const struct hv_model_screen *v);
+ * two that fits. Kept in `fit`. O(layers log layers). */
+void hv_model_refit(struct hv_model_screen *v);
 /** Appends the checks, one line each; lines that begin with '!' are problems. */
 void hv_model_checks(const struct hv_model_screen *v, struct hv_str *out);
 /** Draws memory bars and checks. */

@@ -70,8 +70,11 @@ static bool is_unfolded(const struct hv_model_screen *v, unsigned run)
 static void push_run(struct hv_model_screen *v, size_t from, size_t to, size_t n)
 {
     unsigned run = 0;
-    for (size_t i = 0; i < v->rows.n; i++) {
-        run += v->rows.items[i].kind == HV_LAYER_BLOCKS;
+    for (size_t i = v->rows.n; i > 0; i--) {
+        if (v->rows.items[i - 1].kind == HV_LAYER_BLOCKS) {
+            run = v->rows.items[i - 1].run + 1;
+            break;
+        }
     }
     hv_vec_push(&v->rows, (struct hv_layer_row){HV_LAYER_BLOCKS, from, to, n, run});
     if (is_unfolded(v, run) && model_of(v)->kind == HV_MODEL_TRANSFORMER) {

@@ -170,6 +170,7 @@ static void add_state(const struct hv_plan_facts *f, struct hv_str *out)
 {
     hv_str_adds(out, hv_row_state_name(f->row->state));
     hv_str_adds(out, f->row->outdated ? ", outdated" : "");
+    hv_str_adds(out, f->verdict != NULL && !f->verdict->metrics.exact ? ", not exact" : "");
     struct hv_str why = {0};
     hv_plan_trouble(f, &why);
     if (why.n > 0) {
@@ -203,6 +204,9 @@ void hv_plan_text(const struct hv_plan_facts *f, enum hv_plan_field field, struc
     double x = hv_plan_value(f, field);
     switch ((int)field) {
     case HV_PLAN_ITERATION:
+        hv_str_adds(out, f->verdict != NULL && !f->verdict->metrics.exact ? "~" : "");
+        hv_str_adds(out, hv_fmt_seconds(buf, sizeof buf, x));
+        break;
     case HV_PLAN_CLAIMED:
         hv_str_adds(out, hv_fmt_seconds(buf, sizeof buf, x));
         break;
@@ -248,7 +252,10 @@ bool hv_plan_is_dominated(const struct hv_plan_facts *f, const struct hv_plan_fa
     for (size_t i = 0; i < n; i++) {
         double x = hv_plan_value(&all[i], axes[0]) * -fields[axes[0]].better;
         double y = hv_plan_value(&all[i], axes[1]) * -fields[axes[1]].better;
-        if (hv_plan_fits(&all[i]) && x <= own[0] && y <= own[1] && (x < own[0] || y < own[1])) {
+        bool equal_kind = all[i].verdict != NULL && f->verdict != NULL &&
+                          (all[i].verdict->metrics.exact || !f->verdict->metrics.exact);
+        if (equal_kind && hv_plan_fits(&all[i]) && x <= own[0] && y <= own[1] &&
+            (x < own[0] || y < own[1])) {
             return true;
         }
     }

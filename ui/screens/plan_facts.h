@@ -65,7 +65,8 @@ enum hv_plan_field hv_plan_sorted_field(enum hv_sort key);
 void hv_plan_trouble(const struct hv_plan_facts *f, struct hv_str *out);
 /** True when the plan is judged and breaks no rule. */
 bool hv_plan_fits(const struct hv_plan_facts *f);
-/** True when one of the n others is at least as good in both fields and better in one. O(n). */
+/** True when one of the n others is at least as good in both fields and better in one; an exact
+ * plan is only compared with exact ones. O(n). */
 bool hv_plan_is_dominated(const struct hv_plan_facts *f, const struct hv_plan_facts *all, size_t n,
                           const enum hv_plan_field axes[2]);
 /** Largest use of a device's memory limit over the stages, HV_UNKNOWN when not judged. */

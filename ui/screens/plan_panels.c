@@ -50,6 +50,21 @@ static void add_claim(struct lines *ls, const struct hv_plan_facts *f)
     add_words(ls, text, HV_STYLE_TEXT);
 }
 
+/** Says when the training is not the one that was asked for. */
+static void add_exactness(struct lines *ls, const struct hv_metrics *m)
+{
+    char text[160], pc[HV_FMT_CAP];
+    if (!m->exact && m->dropped_frac > 0) {
+        (void)snprintf(text, sizeof text, "~ not exact: drops %s of the tokens",
+                       hv_fmt_percent(pc, sizeof pc, m->dropped_frac));
+        add_words(ls, text, HV_STYLE_WARNING);
+    } else if (!m->exact) {
+        (void)snprintf(text, sizeof text, "~ not exact: weights up to %d updates old",
+                       m->staleness);
+        add_words(ls, text, HV_STYLE_WARNING);
+    }
+}
+
 static void add_breakdown(struct lines *ls, const struct hv_verdict *v)
 {
     char s[HV_FMT_CAP], pc[HV_FMT_CAP];
@@ -118,6 +133,7 @@ static struct lines details(const struct hv_plan_facts *f)
         add_words(&ls, hv_str_cstr(&text), HV_STYLE_WARNING);
     }
     if (f->verdict != NULL) {
+        add_exactness(&ls, &f->verdict->metrics);
         add_claim(&ls, f);
         add_breakdown(&ls, f->verdict);
         add_memory(&ls, f->verdict);

@@ -457,8 +457,7 @@ const struct hv_view_ops hv_screen_plans = {
     .tab = 4,
     .state_size = sizeof(struct hv_plans),
     .keybar = keybar,
-    .help = "Enter opens the Gantt. Mouse: a click on a heading sorts, on a dot selects, a second "
-            "click on a row opens it.",
+    .help = "Click: a heading sorts, a dot selects, a second one on a row opens it.",
     .open = plans_open,
     .close = plans_close,
     .draw = hv_plans_draw,

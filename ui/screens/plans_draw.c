@@ -137,7 +137,7 @@ const struct hv_table_look hv_plans_look = {
     .columns = hv_plan_columns,
     .n_columns = HV_PLAN_FIELD_N,
     .focused = true,
-    .empty = "no plan yet: 3, choose a strategy, Enter (or A runs all of them)",
+    .empty = "none yet: 3, choose a strategy, Enter (A runs all)",
 };
 
 struct hv_table hv_plans_table(const struct hv_plans *st, const struct hv_session *s,

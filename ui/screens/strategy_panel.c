@@ -6,6 +6,7 @@
 
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
+#include "ui/screens/plan_panels.h"
 
 #define CHART_MIN_H 7
 #define LOG_MIN_H   3
@@ -184,9 +185,6 @@ static void put_figures(struct pen *p, struct hv_session *s, const struct hv_row
                     hv_fmt_percent(b, sizeof b, v->metrics.mfu),
                     hv_fmt_percent(c, sizeof c, v->metrics.bubble_frac));
         put_wrapped(p, hv_str_cstr(&text), 2, HV_STYLE_TEXT);
-        if (v->findings.n > 0) {
-            put_wrapped(p, v->findings.items[0].text, 2, HV_STYLE_WARNING);
-        }
     }
     hv_str_free(&text);
 }
@@ -219,6 +217,16 @@ static void put_chart(struct pen *p, struct hv_session *s, const struct hv_row *
         advance(p, h);
     }
     hv_vec_free(&best);
+}
+
+/** What the best plan's time and memory go into. */
+static void put_plan(struct pen *p, struct hv_session *s, const struct hv_row *row, int h)
+{
+    struct hv_plan_facts facts = hv_plan_facts(s, row);
+    int n = (int)hv_plan_details_lines(&facts);
+    h = h < n ? h : n;
+    hv_plan_details_draw(&facts, 0, p->g, (struct hv_rect){p->r.x, p->r.y, p->r.w, h});
+    advance(p, h);
 }
 
 /** The last lines of the log that fit. */
@@ -255,16 +263,20 @@ void hv_strategy_panel_draw(struct hv_session *s, const struct hv_plugin *plugin
                     HV_STYLE_DIM);
     } else if (row != NULL) {
         put_state(&p, s, row);
-        put_wrapped(&p, row->reason, 4,
-                    row->state == HV_ROW_DONE ? HV_STYLE_TEXT : HV_STYLE_WARNING);
+        put_wrapped(&p, row->plan == NULL ? row->reason : "", 6, HV_STYLE_WARNING);
         put_figures(&p, s, row);
         if (row->plan != NULL && row->state != HV_ROW_RUNNING) {
             put_wrapped(&p, "4 Plans compares it, 5 Gantt draws it", 2, HV_STYLE_DIM);
         }
+        bool searched = row->n_points > 1 || row->state == HV_ROW_RUNNING;
         int log_h = row->log[0] != '\0' ? LOG_MIN_H + p.r.h / 6 : 0, h = p.r.h - log_h;
-        h = h > 16 ? 16 : h;
-        if (h >= CHART_MIN_H) {
-            put_chart(&p, s, row, h);
+        int chart_h = h > 16 ? 16 : h;
+        if (searched && chart_h >= CHART_MIN_H) {
+            put_chart(&p, s, row, chart_h);
+            h -= chart_h;
+        }
+        if (row->plan != NULL && h > 2) {
+            put_plan(&p, s, row, h);
         }
         put_log(&p, row->log);
     }

@@ -5,6 +5,9 @@
 #include "ui/session/command.h"
 #include <string.h>
 
+/* Widest line of prose in the help. */
+#define HELP_COLUMNS 90
+
 static void add_opt_name(struct hv_str *out, const struct hv_opt *o)
 {
     if (o->letter != 0)
@@ -48,6 +51,31 @@ static void add_options(struct hv_str *out, const struct hv_opt *rows, size_t n)
     }
 }
 
+/** Adds text wrapped at blanks to HELP_COLUMNS; newlines in it stay. */
+static void add_wrapped(struct hv_str *out, const char *text)
+{
+    size_t column = 0;
+
+    while (*text != '\0') {
+        size_t word = strcspn(text, " \n");
+        if (column > 0 && column + 1 + word > HELP_COLUMNS) {
+            hv_str_addc(out, '\n');
+            column = 0;
+        } else if (column > 0) {
+            hv_str_addc(out, ' ');
+            column++;
+        }
+        hv_str_add(out, text, word);
+        column += word;
+        text += word;
+        if (*text == '\n') {
+            hv_str_addc(out, '\n');
+            column = 0;
+        }
+        text += *text != '\0';
+    }
+}
+
 void hv_command_help(struct hv_str *out, const struct hv_command *c)
 {
     size_t n_global = 0;
@@ -55,7 +83,9 @@ void hv_command_help(struct hv_str *out, const struct hv_command *c)
 
     hv_str_adds(out, "usage: ");
     hv_command_usage(out, c);
-    hv_str_addf(out, "\n\n%s\n\noptions:\n", c->help);
+    hv_str_adds(out, "\n\n");
+    add_wrapped(out, c->help);
+    hv_str_adds(out, "\n\noptions:\n");
     add_options(out, c->options, c->n_options);
     add_options(out, global, n_global);
 }
@@ -65,6 +95,10 @@ void hv_command_list(struct hv_str *out)
     size_t n = 0;
     const struct hv_command *rows = hv_commands(&n);
 
+    hv_str_adds(out,
+                "hetviz: plans for training large models on unequal devices, side by side\n\n"
+                "  hetviz [WORKSPACE]       the terminal front end; without one, a sample\n"
+                "  hetviz COMMAND [ARGS]    one of these; `hetviz help COMMAND` explains it\n\n");
     for (size_t i = 0; i < n; i++)
         if (!rows[i].hidden)
             hv_str_addf(out, "  %-12s %s\n", rows[i].name, rows[i].summary);
@@ -167,7 +201,32 @@ static void add_bash(struct hv_str *out)
                 "COMPREPLY=($(compgen -f -- \"$cur\"));; esac\n}\ncomplete -F _hetviz hetviz\n");
 }
 
-/** Adds text inside single quotes for fish and zsh. */
+/** Works both sourced and from a folder of $fpath, where the file itself is the function. */
+static void add_zsh(struct hv_str *out)
+{
+    size_t n = 0;
+    const struct hv_command *rows = hv_commands(&n);
+
+    hv_str_adds(out,
+                "#compdef hetviz\n_hetviz() {\n  local -a words_here\n  if (( CURRENT == 2 )); "
+                "then\n    compadd --");
+    for (size_t i = 0; i < n; i++)
+        if (!rows[i].hidden)
+            hv_str_addf(out, " %s", rows[i].name);
+    hv_str_adds(out, "\n    _files\n    return\n  fi\n  case ${words[2]} in\n");
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].hidden)
+            continue;
+        hv_str_addf(out, "  %s) words_here=(", rows[i].name);
+        add_words(out, &rows[i]);
+        hv_str_adds(out, ");;\n");
+    }
+    hv_str_adds(out, "  esac\n  if [[ $PREFIX == -* ]]; then compadd -- $words_here; else _files; "
+                     "fi\n}\nif [[ $funcstack[1] == _hetviz ]]; then _hetviz \"$@\"; else compdef "
+                     "_hetviz hetviz; fi\n");
+}
+
+/** Adds text inside single quotes for fish. */
 static void add_quoted(struct hv_str *out, const char *text)
 {
     hv_str_addc(out, '\'');
@@ -205,10 +264,10 @@ static void add_fish(struct hv_str *out)
 
 enum hv_status hv_command_completion(struct hv_str *out, const char *shell, struct hv_err *err)
 {
-    if (strcmp(shell, "zsh") == 0)
-        hv_str_adds(out, "autoload -U +X bashcompinit && bashcompinit\n");
-    if (strcmp(shell, "bash") == 0 || strcmp(shell, "zsh") == 0)
+    if (strcmp(shell, "bash") == 0)
         add_bash(out);
+    else if (strcmp(shell, "zsh") == 0)
+        add_zsh(out);
     else if (strcmp(shell, "fish") == 0)
         add_fish(out);
     else

@@ -17,7 +17,7 @@
 #define LIMIT_OPTION {"time-limit", 0, HV_ARG_DURATION, "S", "stop after this time and keep the best plan so far (10, 500ms, 2min)", 1e-3, 1e7, NULL, false}
 #define OUT_OPTION {"out", 0, HV_ARG_FILE, "F", "write to this file (- is standard output)", 0, 0, NULL, false}
 #define JOBS_OPTION {"jobs", 0, HV_ARG_INT, "N", "strategies at the same time (default: one per core)", 1, 4096, NULL, false}
-#define WIDTH_OPTION {"width", 0, HV_ARG_INT, "N", "columns of the picture (default: the terminal's)", 20, 10000, NULL, false}
+#define WIDTH_OPTION {"width", 0, HV_ARG_INT, "N", "columns of the picture (default: the terminal's)", 30, 10000, NULL, false}
 #define ASCII_OPTION {"ascii", 0, HV_ARG_FLAG, NULL, "ASCII characters only", 0, 0, NULL, false}
 
 static const struct hv_opt plan_options[] = {

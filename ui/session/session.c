@@ -152,7 +152,7 @@ static void add_plan_row(struct hv_session *s, const struct hv_workspace_ref *re
     enum hv_status st = load_plan(s, ref, &plan, &err);
     const char *strategy =
         json_string_value(json_object_get(json_object_get(plan, "strategy"), "name"));
-    const char *name = json_string_value(json_object_get(plan, "x-name"));
+    const char *name = json_string_value(json_object_get(plan, "name"));
     struct hv_str own = {0};
     if (ref->name != NULL) {
         size_t n = 0;

@@ -166,7 +166,7 @@ const struct hv_row *const *hv_session_rows(const struct hv_session *s, size_t *
 /* A row with what it is sorted by. */
 struct ranked {
     const struct hv_row *row;
-    int group; /* 0 keeps the rules, 1 breaks some, 2 has no figure */
+    int group; /* 0 keeps the rules, 1 is stale and must not be, 2 breaks rules, 3 has no figure */
     double figure;
     const char *word;
 };
@@ -206,6 +206,14 @@ static double figure_of(const struct hv_verdict *v, enum hv_sort key)
     return HV_UNKNOWN;
 }
 
+/* An inexact plan never comes before an exact one unless the job allows it (formats.md §3). */
+static int group_of(const struct hv_session *s, const struct hv_verdict *v)
+{
+    if (v->findings.n > 0)
+        return 2;
+    return !v->metrics.exact && !s->inputs.job.job.objective.allow_stale ? 1 : 0;
+}
+
 static struct ranked rank_row(struct hv_session *s, const struct hv__row *r)
 {
     struct ranked out = {.row = &r->pub, .figure = (double)r->pub.id};
@@ -218,7 +226,7 @@ static struct ranked rank_row(struct hv_session *s, const struct hv__row *r)
     /* plans of running rows change too fast to be judged only for their place */
     const struct hv_verdict *v = r->job == 0 ? hv_session_verdict(s, r->pub.id, false, NULL) : NULL;
     out.figure = v != NULL ? figure_of(v, s->sort) : HV_UNKNOWN;
-    out.group = !hv_known(out.figure) ? 2 : v->findings.n > 0;
+    out.group = !hv_known(out.figure) ? 3 : group_of(s, v);
     return out;
 }
 
@@ -229,7 +237,7 @@ static int compare(const struct ranked *a, const struct ranked *b, bool descendi
     int c = 0;
     if (a->word != NULL)
         c = strcmp(a->word, b->word);
-    else if (a->group < 2)
+    else if (a->group < 3)
         c = (a->figure > b->figure) - (a->figure < b->figure);
     if (c != 0)
         return descending ? -c : c;

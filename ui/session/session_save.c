@@ -207,7 +207,7 @@ static json_t *plan_tree(struct hv_session *s, const struct hv__row *r, bool wit
     json_t *tree =
         judged != NULL ? hv_plan_with_verdict(r->plan, judged, false) : json_copy(r->plan);
     if (with_name)
-        json_object_set_new(tree, "x-name", json_string(r->name));
+        json_object_set_new(tree, "name", json_string(r->name));
     return tree;
 }
 

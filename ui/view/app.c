@@ -286,7 +286,7 @@ static bool frame_action(struct hv_app *app, enum hv_action a)
             hv_app_message(app, HV_MSG_WARNING, "there is no screen %d",
                            (int)a - (int)HV_ACT_SCREEN_1 + 1);
     } else if (a == HV_ACT_HELP) {
-        hv_help_open(&app->help, app->config.keys, top_view(app)->ops);
+        hv_help_open(&app->help, &app->config, top_view(app)->ops);
         app->in_help = true;
     } else if (a == HV_ACT_QUIT) {
         try_quit(app);

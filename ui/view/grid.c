@@ -201,8 +201,8 @@ int hv_text_width(const char *text)
     return used;
 }
 
-/* Puts one grapheme; returns its columns. Bytes that are no text become '?'; dashes (unknown figures)
- * stay dashes in ASCII. */
+/* Puts one grapheme; returns its columns. Bytes that are no text become '?'; dashes (unknown
+ * figures) stay dashes in ASCII. */
 static int put_grapheme(struct hv_grid *g, int x, int y, const char *s, struct grapheme gr,
                         unsigned style)
 {

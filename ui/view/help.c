@@ -4,10 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-void hv_help_open(struct hv_help *h, const struct hv_keymap *keys, const struct hv_view_ops *view)
+void hv_help_open(struct hv_help *h, const struct hv_app_config *config,
+                  const struct hv_view_ops *view)
 {
-    h->keys = keys;
+    h->keys = config->keys;
     h->view = view;
+    h->tabs = 0;
+    for (size_t i = 0; i < config->n_views; i++)
+        h->tabs |= 1u << config->views[i]->tab;
     h->cursor = 0;
     hv_line_set(&h->search, "");
 }
@@ -15,6 +19,13 @@ void hv_help_open(struct hv_help *h, const struct hv_keymap *keys, const struct 
 void hv_help_free(struct hv_help *h)
 {
     hv_line_free(&h->search);
+}
+
+/* False for the keys of screens that this program does not have. */
+static bool leads_somewhere(const struct hv_help *h, enum hv_action a)
+{
+    return a < HV_ACT_SCREEN_1 || a > HV_ACT_SCREEN_8 ||
+           (h->tabs >> (a - HV_ACT_SCREEN_1 + 1) & 1u) != 0;
 }
 
 /* Actions that match the search, the view's own first. Returns how many. */
@@ -28,7 +39,8 @@ static size_t matches(const struct hv_help *h, enum hv_action *out)
             const struct hv_action_row *row = hv_action_row(a);
             bool is_own = strcmp(row->views, "*") != 0;
             struct hv_str keys = {0};
-            if (is_own != (own == 1) || !hv_action_in_view(a, h->view->name))
+            if (is_own != (own == 1) || !hv_action_in_view(a, h->view->name) ||
+                !leads_somewhere(h, a))
                 continue;
             hv_keymap_keys_of(h->keys, h->view->name, a, &keys);
             if (keys.n > 0 &&
@@ -66,6 +78,32 @@ bool hv_help_key(struct hv_help *h, struct hv_key k, int height, enum hv_action 
     return true;
 }
 
+/* Draws the view's own lines of help from the bottom up, wrapped at blanks; g NULL = only counts.
+ */
+static int draw_extra(const char *text, struct hv_grid *g, struct hv_rect in, int n_lines)
+{
+    int n = 0;
+    while (text && *text) {
+        size_t line = strcspn(text, "\n"), fit = hv_text_fit(text, in.w - 2);
+        size_t end = fit < line ? fit : line;
+        while (end < line && end > 0 && text[end] != ' ')
+            end--;
+        end = end > 0 ? end : fit;
+        if (end == 0)
+            break;
+        char buf[512];
+        (void)snprintf(buf, sizeof buf, "%.*s", (int)(end < sizeof buf ? end : sizeof buf - 1),
+                       text);
+        if (g)
+            (void)hv_grid_put(g, in.x + 1, in.y + in.h - 1 - n_lines + n, in.w - 2, buf,
+                              HV_STYLE_DIM);
+        n++;
+        text += end;
+        text += *text == '\n' || *text == ' ';
+    }
+    return n;
+}
+
 void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect body)
 {
     enum hv_action found[HV_ACT_N];
@@ -78,7 +116,7 @@ void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect bod
                    h->view->title);
     hv_grid_fill(g, r, ' ', HV_STYLE_TEXT);
     hv_grid_box(g, r, title, true, HV_STYLE_FRAME_FOCUS);
-    int extra = h->view->help && in.h > 8 ? 1 : 0, rows = in.h - 1 - extra;
+    int extra = in.h > 8 ? draw_extra(h->view->help, NULL, in, 0) : 0, rows = in.h - 1 - extra;
     if (rows < 1)
         return;
     size_t top = h->cursor >= (size_t)rows ? h->cursor - (size_t)rows + 1 : 0;
@@ -97,7 +135,7 @@ void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect bod
     if (n == 0)
         (void)hv_grid_put(g, in.x + 1, in.y, in.w, "no key matches", HV_STYLE_DIM);
     if (extra)
-        (void)hv_grid_put(g, in.x + 1, in.y + in.h - 2, in.w - 1, h->view->help, HV_STYLE_DIM);
+        (void)draw_extra(h->view->help, g, in, extra);
     hv_line_draw(&h->search, g, (struct hv_rect){in.x, in.y + in.h - 1, in.w, 1}, "/",
                  HV_STYLE_FIELD);
 }

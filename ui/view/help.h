@@ -8,12 +8,14 @@
 struct hv_help {
     const struct hv_keymap *keys;
     const struct hv_view_ops *view;
+    unsigned tabs; /**< bit n: there is a screen n; keys of others are not listed */
     struct hv_line search;
     size_t cursor;
 };
 
-/** Starts with an empty search. */
-void hv_help_open(struct hv_help *h, const struct hv_keymap *keys, const struct hv_view_ops *view);
+/** Starts with an empty search for the view on top of this application. */
+void hv_help_open(struct hv_help *h, const struct hv_app_config *config,
+                  const struct hv_view_ops *view);
 /** Frees the search text. */
 void hv_help_free(struct hv_help *h);
 /**

@@ -1,0 +1,155 @@
+#!/bin/sh
+# From a strategy to a plan and back: plan, eval, gantt and compare agree; same input, same bytes;
+# a strategy that cannot says why. Runs every strategy there is on every sample workspace.
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+LIMIT=60
+
+run strategies
+strategies=$(awk '{ print $1 }' out)
+holds 'strategies: there are some' [ "$(echo "$strategies" | wc -w)" -ge 5 ]
+
+# figures FILE: the numbers that eval writes, without the list of violations
+figures() { sed -n '/"simulated": {/,/^  }/p' "$1" | sed 's/^  },$/  }/'; }
+
+# judged NAME PLAN: eval agrees with what the plan says of itself, and finds nothing
+judged() {
+    run eval "$2" --json
+    holds "$1: eval finds no violation" [ "$rc" -eq 0 ]
+    says "$1: eval finds no violation" out '"violations": \[\]'
+    figures "$2" >said.out
+    figures out >found.out
+    holds "$1: has figures" [ "$(wc -l <said.out)" -gt 10 ]
+    same "$1: eval gives the same figures" said.out found.out
+    holds "$1: the bound is below" least "$(number "$2" bound_s)" "$(number "$2" iteration_s)"
+}
+
+# ---- every strategy, every sample workspace ------------------------------------------------------
+word() { sed -n "s/.*\"$2\": *\"\\([^\"]*\\)\".*/\\1/p" "$1" | head -n 1; }
+for folder in "$root"/samples/workspaces/*; do
+    sample=$(basename "$folder")
+    file=$folder/workspace.json
+    cluster=$(word "$file" cluster) model=$(word "$file" model) job=$(word "$file" job)
+    # shellcheck disable=SC2013,SC2016 # words without blanks; the inner shell expands
+    for s in $(sed -n '/"strategies": \[/,/\]/s/^ *"\([a-z][a-z0-9-]*\)",*$/\1/p' "$file"); do
+        holds "$sample names $s, which exists" sh -c 'echo "$1" | grep -qx "$2"' - "$strategies" "$s"
+    done
+    for s in $strategies; do
+        p=$sample-$s.json
+        run plan -c "$cluster" -m "$model" -j "$job" -s "$s" --out "$p"
+        if [ "$rc" -eq 0 ]; then
+            ok
+            judged "$sample $s" "$p"
+        elif [ "$rc" -eq 1 ]; then
+            # no plan: a reason in words, and no file
+            says "$sample $s: a reason" err '^hetviz: .{20,}'
+            holds "$sample $s: no file without a plan" [ ! -e "$p" ]
+            holds "$sample $s: silence on standard output" [ ! -s out ]
+        else
+            no "$sample $s" "exit $rc"
+        fi
+    done
+done
+
+# ---- same bytes, whatever the folder, twice ------------------------------------------------------
+inputs='-c two-generations -m llama-3-8b -j small'
+for s in $strategies; do
+    # shellcheck disable=SC2086 # a list of words
+    run plan $inputs -s "$s" --out one.json
+    holds "plan $s: exit 0" [ "$rc" -eq 0 ]
+    # shellcheck disable=SC2086
+    run plan $inputs -s "$s" --out two.json --seed 1
+    same "plan $s: same bytes twice, and with the default seed" one.json two.json
+    # shellcheck disable=SC2086
+    run plan $inputs -s "$s" --json
+    same "plan $s: --json prints what --out writes" one.json out
+    judged "plan $s" one.json
+    # sequences add up to the batch of the job
+    run gantt one.json --ascii --width 100
+    holds "gantt of $s: exit 0" [ "$rc" -eq 0 ]
+    expect "gantt of $s: trace" 0 gantt one.json --trace g.json
+    holds "gantt of $s: trace is JSON" is_json g.json
+    expect "explain $s" 0 explain one.json
+    expect "check $s" 0 check one.json
+    # from another folder, the plan still finds what it names
+    mkdir -p elsewhere && cp one.json elsewhere/
+    (cd elsewhere && timeout 60 "$HETVIZ" eval one.json --json) >moved.out 2>err
+    run eval one.json --json
+    same "eval of $s from another folder" out moved.out
+done
+
+# ---- compare ------------------------------------------------------------------------------------
+for cluster in a100-v100-t4 two-generations; do
+    expect "compare on $cluster" 0 compare -c $cluster -m llama-3-8b -j small -s all
+    for s in $strategies; do
+        says "compare on $cluster: a row for $s" out "^ *[0-9-]+ +$s "
+    done
+    expect "compare on $cluster: JSON" 0 compare -c $cluster -m llama-3-8b -j small --json
+    holds "compare on $cluster: JSON" is_json out
+    cp out first.out
+    run compare -c $cluster -m llama-3-8b -j small --json --jobs 1
+    same "compare on $cluster: same bytes with one worker" out first.out
+    if command -v python3 >/dev/null 2>&1; then
+        python3 - first.out >rows.out 2>err <<'EOF'
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+good = [r for r in rows if r.get("simulated")]
+order = [(not r["simulated"]["exact"], r["simulated"]["iteration_s"]) for r in good]
+print("ranked", order == sorted(order))
+print("plans", len(good) > 0 and all(r["plan"]["replicas"] for r in good))
+print("bounds", all(r["simulated"]["bound_s"] <= r["simulated"]["iteration_s"] * (1 + 1e-9) for r in good))
+print("reasons", all(r.get("reason") for r in rows if not r.get("simulated")))
+batch = 128
+print("batch", all(sum(e.get("count", 1) * (e["micro_batches"] * e.get("micro_batch", r["plan"]["micro_batch"])
+      if isinstance(e["micro_batches"], int) else sum(m["sequences"] for m in e["micro_batches"]))
+      for e in r["plan"]["replicas"]) == batch for r in good if r["simulated"]["exact"]))
+EOF
+        for what in ranked plans bounds reasons batch; do
+            says "compare on $cluster: $what" rows.out "^$what True"
+        done
+    fi
+done
+expect 'compare: two of them' 0 compare -c two-generations -m llama-3-8b -j small -s uniform,manual
+holds 'compare: two rows' [ "$(grep -c -E '^ *[0-9-]+ +(uniform|manual) ' out)" -eq 2 ]
+expect 'compare: unknown strategy' 2 compare -c two-generations -m llama-3-8b -s uniform,unifrom
+says 'compare: suggestion' err "did you mean 'uniform'"
+expect 'compare: nothing fits' 1 compare -c desktop -m gpt3-175b -j small
+says 'compare: says what is missing' out 'GiB'
+
+# ---- the answer is no, and wrong usage ------------------------------------------------------------
+expect 'plan: does not fit' 1 plan -c desktop -m gpt3-175b -j small -s uniform --out none.json
+says 'plan: does not fit by so much' err '[0-9.]+ GiB too much'
+holds 'plan: does not fit, no file' [ ! -e none.json ]
+expect 'plan: unknown strategy' 2 plan -c desktop -m llama-3-8b -s nosuch
+expect 'plan: unknown strategy, nearly' 2 plan -c desktop -m llama-3-8b -s unifrom
+says 'plan: suggestion' err "did you mean 'uniform'"
+expect 'plan: unknown option' 2 plan -c two-generations -m llama-3-8b -s uniform -o nokey=1
+expect 'plan: an option that is no number' 2 plan -c two-generations -m llama-3-8b -s manual -o tp=many
+expect 'plan: bad cluster' 3 plan -c nowhere.json -m llama-3-8b -s uniform
+expect 'plan: bad output' 3 plan -c two-generations -m llama-3-8b -s uniform --out nowhere/p.json
+if [ -e /dev/full ]; then
+    expect 'plan: full disk' 3 plan -c two-generations -m llama-3-8b -s uniform --out /dev/full
+fi
+expect 'plan: options are kept' 0 plan -c homogeneous -m llama-3-8b -j small -s manual \
+    -o tp=4 -o pp=2 -o dp=8 --json
+says 'plan: tp as asked' out '"tp": 4'
+
+# ---- limits of time and effort -------------------------------------------------------------------
+expect 'plan: a long limit changes nothing' 0 plan -c two-generations -m llama-3-8b -j small \
+    -s uniform --time-limit 1h --out limited.json
+# shellcheck disable=SC2086 # a list of words
+run plan $inputs -s uniform --out one.json
+same 'plan: a long limit changes nothing' limited.json one.json
+run plan -c thousand -m gpt3-175b -s oobleck --time-limit 50ms --json
+case $rc in
+0 | 4) ok ;;
+*) no 'plan: a short limit' "exit $rc" ;;
+esac
+# shellcheck disable=SC2086
+run plan $inputs -s uniform --budget 3 --json
+cp out first.out
+# shellcheck disable=SC2086
+run plan $inputs -s uniform --budget 3 --json
+same 'plan: same bytes with a budget' out first.out
+finish
