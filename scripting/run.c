@@ -481,7 +481,8 @@ json_t *hv_run_result_event(const struct hv_run_result *r, enum hv_status s,
         json_object_set_new(e, "stopped", json_true());
     if (s != HV_OK)
         json_object_set_new(e, "reason",
-                            json_string(r->reason.n > 0 ? hv_str_cstr(&r->reason) : err->text));
+                            json_string(r->reason.n > 0 ? hv_str_cstr(&r->reason)
+                                                        : hv_err_format(err, text, sizeof text)));
     json_object_set_new(e, "plan", r->plan != NULL ? json_incref(r->plan) : json_null());
     json_object_set_new(e, "evaluations", json_integer(r->evaluations));
     return e;
