@@ -149,6 +149,21 @@ static void test_cache_saves_lua(void **state)
     hv_str_free(&text);
 }
 
+static void test_a_file_that_hangs_in_c_costs_one_row(void **state)
+{
+    struct hv_plugins list;
+    (void)state;
+    write_plugin("hang.lua", "local s = string.rep('a', 1 << 20)\n"
+                             "return s:find(('.-'):rep(30) .. 'b')");
+    write_plugin("greedy.lua", "local s = 'x' while true do s = s .. s end");
+    assert_int_equal(hv_plugins_read(&list, NULL), HV_OK);
+    assert_non_null(strstr(hv_plugins_find(&list, "hang")->error, "hang.lua:1: "));
+    assert_non_null(strstr(hv_plugins_find(&list, "greedy")->error, "greedy.lua:1: "));
+    hv_plugins_free(&list);
+    write_plugin("hang.lua", HEAD "}");
+    write_plugin("greedy.lua", HEAD "}");
+}
+
 static void test_skeleton_runs(void **state)
 {
     struct hv_plugins list;
@@ -208,7 +223,8 @@ static void test_runs(void **state)
     (void)state;
     expect_run("return nil, 'too small'", HV_ENO, "too small");
     expect_run("error('oops')", HV_EPLUGIN, "oops");
-    expect_run("return 3", HV_EPLUGIN, "table expected");
+    expect_run("return 3", HV_EPLUGIN, "plan() returned a number, expected a plan");
+    expect_run("return {1, {}}", HV_EPLUGIN, "plan() returned a number, expected a plan");
     expect_run("return {micro_batch = 1, replicas = 'x'}", HV_EPLUGIN, "replicas");
     expect_run("return {nonsense = function() end}", HV_EPLUGIN, "nonsense");
     expect_run("ctx.cluster.name = 'x'", HV_EPLUGIN, "read-only");
@@ -357,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_metadata_is_checked),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_cache_saves_lua),
+        cmocka_unit_test(test_a_file_that_hangs_in_c_costs_one_row),
         cmocka_unit_test(test_skeleton_runs),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_plans_are_judged),
