@@ -44,7 +44,7 @@ CFLAGS_asan    := -O1 -g -DHV_DEBUG=1 -fsanitize=address,undefined -fno-sanitize
 CFLAGS_fuzz    := -O1 -g -DHV_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer
 LDFLAGS_asan   := -fsanitize=address,undefined
 LDFLAGS_fuzz   := -fsanitize=address,undefined
-ALL_CPPFLAGS = -I. -D_XOPEN_SOURCE=700 -DHV_VERSION='"$(VERSION)"' -DHV_PREFIX='"$(PREFIX)"' \
+ALL_CPPFLAGS = -I. -D_XOPEN_SOURCE=700 -DHV_VERSION='"$(VERSION)"' \
                $(call sysinc,$(PKGS_SOLVER) $(PKGS_LUA) $(PKGS_TERM) $(PKGS_TEST)) $(CPPFLAGS)
 ALL_CFLAGS   = -std=c11 -fno-common $(CFLAGS_$(MODE)) $(WARN) $(WARN_$(CC_KIND)) $(if $(WERROR),-Werror) $(CFLAGS)
 ALL_LDFLAGS  = $(LDFLAGS_$(MODE)) $(LDFLAGS)
@@ -82,7 +82,7 @@ say = @printf '  %-5s %s\n' $(1) $@
 endif
 
 .PHONY: all run test test-all unit screen pty lua e2e fuzz fuzz-corpus bench lint layers headers format \
-        format-check compdb deps install dist help clean FORCE
+        format-check compdb deps pages install dist help clean FORCE
 all: $(BIN)  ## build the program and the library
 
 # rebuild when flags or the compiler change
@@ -94,6 +94,12 @@ $(O)/%.o: %.c $(O)/flags
 	$(call say,CC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+# only one source knows where the program will be installed, so `make install PREFIX=…` builds little
+$(O)/prefix: FORCE
+	@mkdir -p $(@D); echo '$(PREFIX)' > $@.new; if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
+$(O)/solver/base/file.o: ALL_CPPFLAGS += -DHV_PREFIX='"$(PREFIX)"'
+$(O)/solver/base/file.o: $(O)/prefix
 
 # the list of members is a prerequisite: a deleted source leaves the archive too
 $(O)/members: FORCE
@@ -187,11 +193,22 @@ compile_commands.json: Makefile $(O)/flags
 
 deps: ## install what is missing (Debian), or say what to install
 	@.ci/deps test
+pages: $(BIN) ## write the manual page and the completions that are shipped again
+	@mkdir -p share/man share/completions
+	@$(BIN) help man >share/man/hetviz.1
+	@$(BIN) completion bash >share/completions/hetviz.bash
+	@$(BIN) completion zsh >share/completions/_hetviz
+	@$(BIN) completion fish >share/completions/hetviz.fish
+SHARE = $(DESTDIR)$(PREFIX)/share
 install: all ## install below $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/hetviz $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/hetviz $(SHARE)/man/man1 $(SHARE)/zsh/site-functions \
+	  $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d
 	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin
-	cp -R share/. plugins samples $(DESTDIR)$(PREFIX)/share/hetviz/
-	cp share/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	cp -R share/devices share/models share/schema share/keys share/themes share/lua plugins samples $(SHARE)/hetviz/
+	install -m 644 share/man/hetviz.1 $(SHARE)/man/man1/hetviz.1
+	install -m 644 share/completions/hetviz.bash $(SHARE)/bash-completion/completions/hetviz
+	install -m 644 share/completions/_hetviz $(SHARE)/zsh/site-functions/_hetviz
+	install -m 644 share/completions/hetviz.fish $(SHARE)/fish/vendor_completions.d/hetviz.fish
 dist: ## reproducible source archive
 	git archive --prefix=hetviz-$(VERSION)/ -o build/hetviz-$(VERSION).tar.gz HEAD
 help: ## this list

@@ -192,6 +192,42 @@ static int cluster_address(lua_State *L)
     return 1;
 }
 
+/***
+The devices of an address, the way back from cluster:address.
+@function cluster:ids
+@tparam string|table address one address or a list of them, as a stage's `devices`
+@treturn table device numbers in written order
+*/
+static int cluster_ids(lua_State *L)
+{
+    const struct hv_cluster *c = cluster_at(L);
+    struct hv_err err = {0};
+    bool is_list = lua_istable(L, 2);
+    lua_Unsigned n_items = is_list ? lua_rawlen(L, 2) : 1;
+    lua_Integer at = 0;
+
+    lua_newtable(L);
+    for (lua_Unsigned i = 1; i <= n_items; i++) {
+        uint32_t *ids = NULL;
+        size_t n = 0;
+        if (is_list)
+            lua_rawgeti(L, 2, (lua_Integer)i);
+        else
+            lua_pushvalue(L, 2);
+        luaL_argcheck(L, lua_type(L, -1) == LUA_TSTRING, 2,
+                      "expected an address or a list of addresses");
+        if (hv_address_resolve(c, lua_tostring(L, -1), &hv__host(L)->arena, &ids, &n, &err) !=
+            HV_OK)
+            return hv__raise(L, &err);
+        lua_pop(L, 1);
+        for (size_t k = 0; k < n; k++) {
+            lua_pushinteger(L, (lua_Integer)ids[k] + 1);
+            lua_rawseti(L, -2, ++at);
+        }
+    }
+    return 1;
+}
+
 static double block_parameters(const struct hv_model *m, size_t i)
 {
     if (m->kind == HV_MODEL_LAYERS)
@@ -285,11 +321,9 @@ static void push_job(lua_State *L, const struct hv_job *j)
 
 static void open_views(lua_State *L, const struct hv_inputs *in)
 {
-    static const luaL_Reg cluster_methods[] = {{"devices", cluster_devices},
-                                               {"groups", cluster_groups},
-                                               {"link", cluster_link},
-                                               {"address", cluster_address},
-                                               {NULL, NULL}};
+    static const luaL_Reg cluster_methods[] = {
+        {"devices", cluster_devices}, {"groups", cluster_groups}, {"link", cluster_link},
+        {"address", cluster_address}, {"ids", cluster_ids},       {NULL, NULL}};
     static const luaL_Reg model_methods[] = {{"layers", model_layers}, {NULL, NULL}};
     const struct hv_model *m = in->model.model;
 

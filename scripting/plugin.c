@@ -16,12 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define DEPTH_MAX       4
-#define FILES_MAX       4096
-#define META_MEMORY     ((size_t)64 << 20)
-#define META_BUDGET     INT64_C(50000000)
-#define META_DEADLINE_S 2.0
-#define CACHE_FORMAT    "hetviz.plugin-cache/1"
+#define DEPTH_MAX    4
+#define FILES_MAX    4096
+#define CACHE_FORMAT "hetviz.plugin-cache/1"
 
 /** A file on the way to becoming a plugin. */
 struct found {
@@ -162,27 +159,6 @@ static void write_cache(json_t *entries)
     hv_str_free(&text);
 }
 
-/** Runs the chunk for its metadata. */
-static enum hv_status run_for_meta(const char *path, const char *name, json_t **out,
-                                   struct hv_err *err)
-{
-    const struct hv_host_limits limits = {
-        .memory_bytes = META_MEMORY, .instructions = META_BUDGET, .deadline_s = META_DEADLINE_S};
-    struct hv_host *h = NULL;
-    enum hv_status s = hv_host_new(&h, &limits, err);
-
-    *out = NULL;
-    if (s == HV_OK)
-        s = hv__plugin_push(h, path, name, err);
-    if (s == HV_OK) {
-        s = hv__plugin_meta(h, out, err);
-        if (s != HV_OK && err != NULL && err->file[0] == '\0')
-            hv_err_at(err, HV_EPLUGIN, name, 1, 0, "%s", (const char *)err->text);
-    }
-    hv_host_free(h);
-    return s;
-}
-
 /** Metadata of the file in hand, from the cache or by running it. */
 static enum hv_status get_meta(struct scan *scan, struct hv_plugins *list,
                                const struct hv_plugin *p, json_t **out, struct hv_err *err)
@@ -192,7 +168,7 @@ static enum hv_status get_meta(struct scan *scan, struct hv_plugins *list,
     snprintf(key, sizeof key, "%016llx", (unsigned long long)p->hash);
     *out = json_incref(json_object_get(scan->old_cache, key));
     if (*out == NULL) {
-        enum hv_status s = run_for_meta(p->path, p->name, out, err);
+        enum hv_status s = hv__plugin_probe(p->path, p->name, out, err);
         list->n_run++;
         if (s != HV_OK)
             return s;
@@ -303,7 +279,7 @@ enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path, st
 
     *out = (struct hv_plugins){.meta = json_array(), .n_run = 1};
     p.path = p.name = hv_arena_strdup(&out->arena, path);
-    enum hv_status s = run_for_meta(path, path, &meta, err);
+    enum hv_status s = hv__plugin_probe(path, path, &meta, err);
     if (s == HV_OK) {
         json_array_append_new(out->meta, meta);
         s = hv__plugin_fill(&p, meta, &out->arena, err);

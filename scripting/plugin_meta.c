@@ -219,16 +219,22 @@ static enum hv_status fill_texts(struct hv_plugin *p, const struct hv_jp *root, 
     const struct {
         const char *key;
         const char **to;
-    } texts[] = {{"id", &p->id},         {"title", &p->title},         {"kind", &p->kind},
-                 {"system", &p->system}, {"reference", &p->reference}, {"summary", &p->summary}};
+        bool optional; /* a rule of the user's own has no paper */
+    } texts[] = {{"id", &p->id, false},        {"title", &p->title, false},
+                 {"kind", &p->kind, false},    {"summary", &p->summary, false},
+                 {"system", &p->system, true}, {"reference", &p->reference, true}};
     struct hv_jp at;
     int64_t api = 0;
     enum hv_status s = hv_jp_need(root, "api", "1", &at, err);
 
     if (s == HV_OK)
         s = hv_jp_int(&at, HV_PLUGIN_API, HV_PLUGIN_API, &api, err);
-    for (size_t i = 0; s == HV_OK && i < HV_COUNT(texts); i++)
+    for (size_t i = 0; s == HV_OK && i < HV_COUNT(texts); i++) {
+        at = hv_jp_get(root, texts[i].key);
+        if (texts[i].optional && hv_jp_none(&at))
+            continue;
         s = need_text(root, texts[i].key, a, texts[i].to, err);
+    }
     if (s == HV_OK && !is_id(p->id)) {
         at = hv_jp_get(root, "id");
         s = hv_jp_expected(&at, err, "a name of a-z, 0-9, - and _");

@@ -192,7 +192,10 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
     if (s == HV_OK) {
         int rank = hv__plan_rank(&v);
         double t = hv_or(v.metrics.iteration_s, HUGE_VAL);
-        if (r->best == NULL || rank < r->best_rank || (rank == r->best_rank && t < r->best_s)) {
+        /* what a search has shown on its way gives way to the same plan with its signature */
+        bool signs = r->best != NULL && json_object_get(r->best, "strategy") == NULL;
+        bool faster = rank == r->best_rank && (t < r->best_s || (t <= r->best_s && signs));
+        if (r->best == NULL || rank < r->best_rank || faster) {
             json_decref(r->best);
             r->best = hv_plan_with_verdict(full, &v, v.findings.n > 0);
             r->best_s = t;
@@ -296,6 +299,9 @@ static void take_plan(lua_State *L, struct job *j)
         lua_pop(L, 1);
         return;
     }
+    if (!lua_istable(L, -1) && !lua_isuserdata(L, -1))
+        luaL_error(L, "plan() returned a %s, expected a plan or nil and a reason",
+                   luaL_typename(L, -1));
     struct hv__plan *p = hv__plan_make(L, -1);
     json_t *tree = json_copy(p->doc.json.root);
     /* the tree hangs on a userdata while Lua may raise errors */
@@ -369,14 +375,16 @@ static enum hv_status run_on_host(struct job *j, struct hv_err *err)
         return s;
     j->run.host->run = &j->run;
     s = hv__guard(j->run.host, run_protected, j, err);
+    if (s != HV_OK && err != NULL && err->file[0] == '\0') /* out of memory: no line is known */
+        hv_err_at(err, s, j->parts[0].plugin->name, 0, 0, "%s", (const char *)err->text);
     if (s == HV_EPLUGIN)
         hv_str_adds(&j->out->traceback, hv_host_traceback(j->run.host));
     hv_host_free(j->run.host);
     return s;
 }
 
-/** Was the plan asked for although it does not fit (option allow_oom of `manual`), and is memory its
- * only fault? */
+/** Was the plan asked for although it does not fit (option allow_oom of `manual`), and is memory
+ * its only fault? */
 static bool is_allowed(const struct job *j)
 {
     const json_t *found = json_object_get(j->run.best, "violations");
@@ -396,6 +404,8 @@ static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *e
 {
     struct hv_run_result *out = j->out;
 
+    if (j->run.best != NULL && json_object_get(j->run.best, "strategy") == NULL)
+        sign_plan(j, j->run.best);
     out->plan = j->run.best;
     out->evaluations = j->run.evaluations;
     out->stopped = s == HV_ESTOPPED;
@@ -471,7 +481,8 @@ json_t *hv_run_result_event(const struct hv_run_result *r, enum hv_status s,
         json_object_set_new(e, "stopped", json_true());
     if (s != HV_OK)
         json_object_set_new(e, "reason",
-                            json_string(r->reason.n > 0 ? hv_str_cstr(&r->reason) : err->text));
+                            json_string(r->reason.n > 0 ? hv_str_cstr(&r->reason)
+                                                        : hv_err_format(err, text, sizeof text)));
     json_object_set_new(e, "plan", r->plan != NULL ? json_incref(r->plan) : json_null());
     json_object_set_new(e, "evaluations", json_integer(r->evaluations));
     return e;

@@ -645,10 +645,33 @@ void hv__env_push(lua_State *L, const char *folder)
     lua_setfield(L, -2, "require");
 }
 
+/** Calls the function behind it and gives back the scratch memory it took: a plugin's inner loop is
+ * thousands of calls, and what one of them needed must not stay until the run ends. After an error
+ * the run's end frees it. */
+static int call_with_scratch(lua_State *L)
+{
+    struct hv_host *h = hv__host(L);
+    struct hv_arena_mark mark = hv_arena_mark(&h->arena);
+    int n = lua_tocfunction(L, lua_upvalueindex(1))(L);
+
+    hv_arena_rewind(&h->arena, mark);
+    return n;
+}
+
+/** Adds the rows to the table at the top, each behind call_with_scratch. */
+static void add_rows(lua_State *L, const luaL_Reg *rows)
+{
+    for (; rows->name != NULL; rows++) {
+        lua_pushcfunction(L, rows->func);
+        lua_pushcclosure(L, call_with_scratch, 1);
+        lua_setfield(L, -2, rows->name);
+    }
+}
+
 void hv__api_add(lua_State *L, const char *table, const luaL_Reg *rows)
 {
     if (table == NULL) {
-        luaL_setfuncs(L, rows, 0);
+        add_rows(L, rows);
         return;
     }
     if (lua_getfield(L, -1, table) != LUA_TTABLE) {
@@ -657,6 +680,6 @@ void hv__api_add(lua_State *L, const char *table, const luaL_Reg *rows)
         lua_pushvalue(L, -1);
         lua_setfield(L, -3, table);
     }
-    luaL_setfuncs(L, rows, 0);
+    add_rows(L, rows);
     lua_pop(L, 1);
 }

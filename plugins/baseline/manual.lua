@@ -75,7 +75,8 @@ local function layer_counts(n_layers, pp, chunks, text)
     sum = sum + given[#given]
   end
   if #given ~= pp and #given ~= parts then
-    return nil, ("layers: expected %d counts (one per stage), found %d"):format(pp, #given)
+    return nil, ("layers: expected one count for each of the %d stages, found %d"):format(pp,
+      #given)
   elseif sum ~= n_layers then
     return nil, ("layers: the counts add up to %d, the model has %d layers"):format(sum, n_layers)
   elseif #given == parts then
@@ -113,16 +114,39 @@ local function micro_batches(global, dp, micro_batch)
     :format(global, dp, micro_batch, table.concat(advice, ", or "))
 end
 
+local recompute_units = { "qkv", "core", "out", "up", "act", "down", "norm", "experts" }
+local recompute_words = "none, selective, full, or units joined by +: "
+  .. table.concat(recompute_units, " ")
+
+--- Is it none, selective, full, or units joined by +?
+local function is_recompute(text)
+  local known = {}
+  for _, unit in ipairs(recompute_units) do
+    known[unit] = true
+  end
+  if text == "none" or text == "selective" or text == "full" then
+    return true
+  end
+  for word in (text .. "+"):gmatch("([^+]*)%+") do
+    if not known[word] then
+      return false
+    end
+  end
+  return true
+end
+
 local function plan(ctx)
   local o = ctx.options
   local devices, why = ordered_devices(ctx)
   if not devices then
     return nil, why
+  elseif not is_recompute(o.recompute) then
+    return nil, ("recompute: expected %s, found '%s'"):format(recompute_words, o.recompute)
   end
   local tp, dp, group = options_or_defaults(ctx, #devices)
   if group * dp > #devices then
-    return nil, ("tp %d x pp %d x cp %d x dp %d = %d devices, the cluster has %d that can compute in %s")
-      :format(tp, o.pp, o.cp, dp, group * dp, #devices, ctx.job.precision)
+    return nil, ("tp %d x pp %d x cp %d x dp %d = %d devices, the cluster has %d that can compute "
+      .. "in %s"):format(tp, o.pp, o.cp, dp, group * dp, #devices, ctx.job.precision)
   end
   local counts
   counts, why = layer_counts(#ctx.model:layers(), o.pp, o.chunks, o.layers)
@@ -150,8 +174,8 @@ local function plan(ctx)
   })
   made.sync = { kind = "allreduce", algorithm = o.sync }
   if not o.allow_oom then
-    local reason = layout.memory_reason(hv.plan.new(made):eval())
-    if reason then
+    local fits, reason = layout.judge(made)
+    if not fits then
       return nil, reason
     end
   end
@@ -165,9 +189,12 @@ local function selftest(t)
   t.equal("9 layers on 4 stages", table.concat(c, ","), "3,2,2,2", src)
   t.equal("126 layers on 16 stages", table.concat(layer_counts(126, 16, 1, ""), ","),
     "7," .. ("8,"):rep(14) .. "7", "Llama 3, section 3.3.2: first and last stage one layer less")
-  t.equal("counts given", table.concat(layer_counts(80, 4, 1, "20,20,24,16"), ","), "20,20,24,16", src)
+  c = layer_counts(80, 4, 1, "20,20,24,16")
+  t.equal("counts given", table.concat(c, ","), "20,20,24,16", src)
   t.equal("counts over chunks", table.concat(layer_counts(10, 2, 2, "6,4"), ","), "3,2,3,2", src)
   t.ok("a wrong sum is refused", layer_counts(80, 4, 1, "20,20,20,21") == nil, src)
+  t.ok("recompute units", is_recompute("core+act") and is_recompute("full"), src)
+  t.ok("unknown units", not is_recompute("core+foo") and not is_recompute(""), src)
   t.equal("micro-batches", micro_batches(256, 4, 2), 32, src)
   local none, why = micro_batches(256, 3, 2)
   t.ok("no whole number", none == nil, src)
@@ -198,7 +225,8 @@ return {
     { key = "pp", type = "integer", default = 1, min = 1, max = 4096, help = "pipeline stages" },
     { key = "dp", type = "integer", default = 0, min = 0, max = 1048576,
       help = "data-parallel ranks; 0: what the devices leave" },
-    { key = "cp", type = "integer", default = 1, min = 1, max = 4096, help = "context-parallel ranks" },
+    { key = "cp", type = "integer", default = 1, min = 1, max = 4096,
+      help = "context-parallel ranks" },
     { key = "ep", type = "integer", default = 1, min = 1, max = 4096,
       help = "expert-parallel ranks; divides dp x cp" },
     { key = "chunks", type = "integer", default = 1, min = 1, max = 128,
@@ -206,16 +234,16 @@ return {
     { key = "micro_batch", type = "integer", default = 1, min = 1, max = 65536,
       help = "sequences per micro-batch and data-parallel rank" },
     { key = "zero", type = "integer", default = 0, min = 0, max = 3,
-      help = "what is sharded over data-parallel ranks: 1 optimizer, 2 and gradients, 3 and weights" },
+      help = "sharded over data-parallel ranks: 1 optimizer, 2 and gradients, 3 and weights" },
     { key = "recompute", type = "string", default = "none",
-      help = "none, selective, full, or units joined by + (qkv core out up act down norm experts)" },
+      help = recompute_words },
     { key = "sequence_parallel", type = "boolean", default = false,
       help = "shard norms and dropout over the tensor-parallel ranks" },
     { key = "schedule", type = "string", default = "",
       help = "schedule name; empty: 1f1b, with chunks interleaved" },
     { key = "layers", type = "string", default = "",
-      help = "layers per stage, 20,20,24,16; empty: even, first and last one less or else the first "
-        .. "ones one more" },
+      help = "layers per stage, 20,20,24,16; empty: even; first and last one less, or else the "
+        .. "first ones one more" },
     { key = "order", type = "string", default = "",
       help = "node groups in stage order, v,a; empty: file order" },
     { key = "sync", type = "choice", default = "auto",

@@ -2,6 +2,8 @@
 -- and the degrees are searched. On unequal devices the slowest one sets the pace.
 -- Search: tp (powers of two inside a node) x pp x dp x micro-batch x recompute x zero, ranked by
 -- Eq-P (sum of stage times + (M - 1) x the largest) and an all-reduce; the best few are simulated.
+-- Devices that a grid leaves over stay unused: the last ones in file order, and, only where nothing
+-- fits, those of the kind with the least memory.
 local layout = require "layout"
 local prices = require "prices"
 
@@ -115,14 +117,10 @@ local function candidates_of(ctx, devices)
   return list
 end
 
-local function plan(ctx)
-  local devices = layout.devices(ctx)
-  if #devices == 0 then
-    return nil, ("no device of the cluster computes in %s"):format(ctx.job.precision)
-  end
-  local all = candidates_of(ctx, devices)
+--- The best grid on these devices, or nil and by how much the nearest one misses.
+local function best_grid(ctx, devices)
   local fitting, least = {}, nil
-  for _, c in ipairs(all) do
+  for _, c in ipairs(candidates_of(ctx, devices)) do
     if c.over <= 0 then
       fitting[#fitting + 1] = c
     elseif not least or c.over < least.over then
@@ -132,26 +130,54 @@ local function plan(ctx)
   if #fitting == 0 then -- the nearest miss says by how much
     fitting[1] = least
   end
-  local best, reason = layout.best(fitting, ctx.options.tries)
-  if not best then
-    return nil, reason
-  end
-  return best
+  return layout.best(fitting, ctx.options.tries)
 end
 
---- Eq-P with the stage times of the plan, as the catalogue writes it for GPipe and 1F1B.
+--- The devices without those of the kinds with the least memory.
+local function without_smallest(devices)
+  local least, rest = math.huge, {}
+  for _, d in ipairs(devices) do
+    least = math.min(least, d.memory_bytes)
+  end
+  for _, d in ipairs(devices) do
+    if d.memory_bytes > least then
+      rest[#rest + 1] = d
+    end
+  end
+  return rest
+end
+
+--- All devices; where no grid fits on them, without the kind of least memory, and so on.
+local function plan(ctx)
+  local devices = layout.devices(ctx)
+  if #devices == 0 then
+    return nil, ("no device of the cluster computes in %s"):format(ctx.job.precision)
+  end
+  local first
+  while #devices > 0 do
+    local best, reason = best_grid(ctx, devices)
+    if best then
+      return best
+    end
+    first = first or reason
+    devices = without_smallest(devices)
+  end
+  return nil, first
+end
+
+--- Eq-P with the stage times of the plan, and the largest all-reduce.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local r = made.replicas[1]
-  local stage_s = {}
-  for s in ipairs(r.stages) do
+  local r, stage_s, sync_s, kinds = made.replicas[1], {}, 0, prices.kinds(ctx)
+  for s, stage in ipairs(r.stages) do
     local pass = prices.stage(ctx, made, 1, s)
     stage_s[s] = pass.forward_s + pass.backward_s
+    sync_s = math.max(sync_s, prices.stage_sync(ctx, stage, kinds))
   end
   local total, max = layout.pipeline_s(stage_s, r.micro_batches)
   return {
-    iteration_s = total, formula = "Eq-P: sum of stage times + (M - 1) x the slowest stage",
-    terms = { slowest_stage_s = max, micro_batches = r.micro_batches },
+    iteration_s = total + sync_s, terms = { slowest_stage_s = max, all_reduce_s = sync_s },
+    formula = "Eq-P: sum of stage times + (M - 1) x the slowest stage, and the largest all-reduce",
   }
 end
 
@@ -163,7 +189,11 @@ local function selftest(t)
   t.equal("largest usable subset of 28", usable_dp(256, 28, 2), 16, src)
   t.near("Eq-P F=[1,2] B=[2,4] M=4", layout.pipeline_s({ 3, 6 }, 4), 27, 0, "catalogue: Eq-P")
   t.equal("depths on 12 groups", table.concat(depths(12, 6), ","), "1,2,3,4,6", src)
-  local kinds = stage_kinds({ { kind = "a" }, { kind = "a" }, { kind = "b" }, { kind = "a" } }, 2, 2)
+  local rest = without_smallest { { id = 1, memory_bytes = 80 }, { id = 2, memory_bytes = 16 },
+    { id = 3, memory_bytes = 32 } }
+  t.equal("the smallest kind goes first", rest[1].id .. " " .. rest[2].id, "1 3", src)
+  local a, b = { kind = "a" }, { kind = "b" }
+  local kinds = stage_kinds({ a, a, b, a }, 2, 2)
   t.equal("a mixed stage has two kinds", #kinds[2], 2, src)
 end
 
@@ -171,7 +201,7 @@ return {
   api = 1, id = "uniform", title = "Uniform grid", kind = "baseline",
   system = "Megatron-LM with searched degrees", reference = "arXiv:2104.04473",
   summary = "All devices count the same: even layers, even batch, degrees by search.",
-  needs = { model = "transformer" },
+  needs = { model = "layers" },
   options = {
     { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
       help = "how many plans that fit are simulated, best formula first" },

@@ -216,7 +216,7 @@ local function too_small(ctx, gpus, c)
   local need = prices.bytes(ctx, chain, 1, chain.n, { in_flight = 1 })
   return ("a virtual worker of %d GPUs (%s) cannot hold the model: it needs %.1f GiB with one "
     .. "minibatch, the worker has %.1f GiB and no cut into %d stages fits"):format(
-    #gpus, signature(gpus), need / 2 ^ 30, have / 2 ^ 30, #gpus)
+    #gpus, layout.kinds_text(gpus), need / 2 ^ 30, have / 2 ^ 30, #gpus)
 end
 
 -- The plan --------------------------------------------------------------------------------------
@@ -339,23 +339,24 @@ local function plan(ctx)
   return best, not best and why or nil
 end
 
---- Section 5: everybody goes at the pace of the slowest worker's waves.
+--- Section 5: everybody goes at the pace of the slowest worker's waves; a worker needs the time of
+-- its slowest stage per minibatch, or all stages for every Nm of them.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local slowest = 0
+  local nm, distance, slowest = made.schedule.in_flight, made.sync.staleness, 0
   for r, replica in ipairs(made.replicas) do
-    local max = 0
+    local max, sum = 0, 0
     for s in ipairs(replica.stages) do
       local pass = prices.stage(ctx, made, r, s)
       max = math.max(max, pass.forward_s + pass.backward_s)
+      sum = sum + pass.forward_s + pass.backward_s
     end
-    slowest = math.max(slowest, replica.micro_batches * max)
+    slowest = math.max(slowest, replica.micro_batches * math.max(max, sum / nm))
   end
-  local nm, distance = made.schedule.in_flight, made.sync.staleness
   return {
     iteration_s = slowest,
-    formula = "minibatches x P, P = slowest stage of the slowest worker (HetPipe, section 7); "
-      .. "s_global = (D + 1)(s_local + 1) + s_local - 1 (section 5)",
+    formula = "minibatches x max(P, sum / Nm) of the slowest worker, P = slowest stage (HetPipe, "
+      .. "section 7); s_global = (D + 1)(s_local + 1) + s_local - 1 (section 5)",
     terms = { s_local = nm - 1, s_global = global_staleness(nm, distance) },
   }
 end
@@ -462,13 +463,13 @@ end
 
 return {
   api = 1, id = "hetpipe", title = "HetPipe", kind = "hetero",
-  system = "HetPipe: Enabling Large DNN Training on (Whimpy) Heterogeneous GPU Clusters, USENIX ATC 2020",
+  system = "HetPipe: Enabling Large DNN Training on (Whimpy) Heterogeneous GPU Clusters, ATC 2020",
   reference = "arXiv:2005.14038",
-  summary = "Pipelines over unequal GPUs as virtual workers, in step by waves with bounded staleness.",
+  summary = "Unequal GPUs as pipelined virtual workers, in step by waves with bounded staleness.",
   needs = { model = "layers" },
   options = {
     { key = "policy", type = "choice", choices = { "best", "NP", "ED", "HD" }, default = "best",
-      help = "GPUs of a worker: a node, an equal part of every node, strong with weak; or the best" },
+      help = "GPUs of a worker: NP a node, ED a part of every node, HD strong with weak" },
     { key = "distance", type = "integer", default = 0, min = 0, max = 1000,
       help = "clock distance D: waves that the fastest worker may be ahead" },
     { key = "in_flight", type = "integer", default = 32, min = 1, max = 1024,

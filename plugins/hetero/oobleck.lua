@@ -88,6 +88,18 @@ local function signature(nodes)
   return table.concat(words, " ")
 end
 
+--- Can these nodes together hold the states of the model at all? Splitting layers does not make
+-- them smaller (5 % are left for what is priced per rank).
+local function may_hold(ctx, nodes, c)
+  local have = 0
+  for _, node in ipairs(nodes) do
+    have = have + #node.ids * prices.capacity(ctx, node)
+  end
+  local chain = prices.chain(ctx, nodes[1].kind, { tp = 1, micro_batch = c.micro_batch,
+    recompute = c.recompute })
+  return have >= 0.95 * chain.state[chain.n]
+end
+
 --- The template of a node sequence: { time_s = T, stages, cut } or nil. Remembered in `c.memo`.
 local function template(ctx, nodes, c)
   local key = signature(nodes)
@@ -97,7 +109,7 @@ local function template(ctx, nodes, c)
     for _, node in ipairs(nodes) do
       most = math.max(most, #node.ids)
     end
-    for _, parts in ipairs(layout.powers(most)) do
+    for _, parts in ipairs(may_hold(ctx, nodes, c) and layout.powers(most) or {}) do
       local stages = stages_of(nodes, parts, c.layers)
       local chains, bound
       if stages then
@@ -154,7 +166,8 @@ local function price_mix(ctx, pipelines, total)
     heads[i] = p.nodes[1].ids[1]
   end
   if #heads > 1 then -- the first layer's gradients are reduced last, nothing hides them
-    slowest = slowest + prices.first_layer_sync(ctx, pipelines[1].nodes[1].kind, heads)
+    local chain = prices.chain(ctx, pipelines[1].nodes[1].kind, { tp = 1, micro_batch = 1 })
+    slowest = slowest + prices.sync(ctx, chain, 1, 1, heads)
   end
   return { time_s = slowest, pipelines = pipelines }
 end
@@ -192,12 +205,16 @@ local function enumerate(sequence, sizes, least)
   return mixes
 end
 
+--- Keeps the mixes with the highest rate; of equals those found first.
 local function keep_best(list)
+  for i, mix in ipairs(list) do
+    mix.found = i
+  end
   table.sort(list, function(a, b)
     if a.rate ~= b.rate then
       return a.rate > b.rate
     end
-    return table.concat(a.sizes, ",") < table.concat(b.sizes, ",")
+    return a.found < b.found
   end)
   for i = #list, KEPT + 1, -1 do
     list[i] = nil
@@ -213,8 +230,8 @@ local function compose(ctx, sequence, sizes, least, c)
     for _, n in ipairs(sizes) do
       local from = states[at - n]
       local found = from and template(ctx, layout.slice(sequence, at - n + 1, n), c)
-      for count, list in pairs(found and from or {}) do
-        local to = math.min(count + 1, least)
+      for count = 0, found and least or -1 do
+        local list, to = from[count] or {}, math.min(count + 1, least)
         states[at][to] = states[at][to] or {}
         for _, partial in ipairs(list) do
           local longer = table.move(partial.sizes, 1, #partial.sizes, 1, {})
@@ -223,8 +240,8 @@ local function compose(ctx, sequence, sizes, least, c)
         end
       end
     end
-    for _, list in pairs(states[at]) do
-      keep_best(list)
+    for count = 0, least do
+      keep_best(states[at][count] or {})
     end
   end
   local mixes = {}
@@ -313,6 +330,9 @@ local function sequence_of(ctx)
     end
     return a.at < b.at
   end)
+  for i, node in ipairs(nodes) do
+    node.order = i
+  end
   return nodes
 end
 
@@ -391,16 +411,18 @@ local function plan(ctx)
           return replicas_of(ctx, best.pipelines, c)
         end }
     end
-    if #list == ctx.options.tries then
+    hv.progress(i / #settings, ("templates for setting %d of %d"):format(i, #settings))
+    if #list == ctx.options.tries or (#list > 0 and hv.stopping()) then
       break
     end
   end
   if #list == 0 then
     local need, have = memory_figures(ctx, sequence)
-    return nil, ("%d nodes cannot hold the %d pipelines that survive %d failures: one needs %s "
-      .. "nodes and %.1f GiB, the cluster has %d nodes with %.1f GiB"):format(#sequence,
-      ctx.options.faults + 1, ctx.options.faults,
-      settings[1] and settings[1].least or "more than all", need, #sequence, have)
+    return nil, ("to survive %d node failure%s takes %d pipelines; one needs %s nodes and "
+      .. "%.1f GiB, the cluster has %d nodes with %.1f GiB"):format(ctx.options.faults,
+      ctx.options.faults == 1 and "" or "s", ctx.options.faults + 1,
+      settings[1] and ("at least %d"):format(settings[1].least) or "more than all", need, #sequence,
+      have)
   end
   local best, reason = layout.best(list, ctx.options.tries)
   return best, not best and reason or nil
@@ -408,20 +430,28 @@ end
 
 -- Recovery, section 5 -----------------------------------------------------------------------------
 
---- Pipelines of a plan as lists of positions in the node sequence: plan() lays them out in order.
-local function pipelines_of(made, sequence)
-  local pipelines, at = {}, 1
-  for _, replica in ipairs(made.replicas) do
-    local devices = 0
-    for _, stage in ipairs(replica.stages) do
-      devices = devices + (stage.tp or 1) * (stage.dp or 1)
+--- Pipelines of a plan as lists of positions in the node sequence.
+local function pipelines_of(ctx, made, sequence)
+  local position, pipelines = {}, {}
+  for at, node in ipairs(sequence) do
+    for _, id in ipairs(node.ids) do
+      position[id] = at
     end
-    for _ = 1, replica.count or 1 do
-      local own, left = {}, devices
-      while left > 0 and sequence[at] do
-        own[#own + 1] = at
-        left = left - #sequence[at].ids
-        at = at + 1
+  end
+  for _, replica in ipairs(made.replicas) do
+    local count = replica.count or 1
+    for copy = 1, count do
+      local own, seen = {}, {}
+      for _, stage in ipairs(replica.stages) do
+        local ids = ctx.cluster:ids(stage.devices)
+        local part = #ids // count
+        for i = (copy - 1) * part + 1, copy * part do
+          local at = position[ids[i]]
+          if at and not seen[at] then
+            seen[at] = true
+            own[#own + 1] = at
+          end
+        end
       end
       pipelines[#pipelines + 1] = own
     end
@@ -442,23 +472,26 @@ local function replan(ctx, made, lost)
   end
   local first = made.replicas[1].stages[1]
   local c = setting(ctx, made.micro_batch, first.recompute or "none")
-  local least = least_nodes(ctx, sequence, c)
-  local left = least and recovery.repair(pipelines_of(made, sequence), gone, least)
+  local function nodes_at(own)
+    local nodes = {}
+    for i, at in ipairs(own) do
+      nodes[i] = sequence[at]
+    end
+    table.sort(nodes, function(a, b)
+      return a.order < b.order
+    end)
+    return nodes
+  end
+  local left = recovery.repair(pipelines_of(ctx, made, sequence), gone, function(own)
+    return template(ctx, nodes_at(own), c)
+  end)
   if not left then
-    return nil, "too few nodes are left to hold the model once"
+    return nil, "the nodes that are left cannot hold the model once"
   end
   local pipelines = {}
   for i, own in ipairs(left) do
-    table.sort(own)
-    local nodes = {}
-    for k, at in ipairs(own) do
-      nodes[k] = sequence[at]
-    end
-    local found = template(ctx, nodes, c)
-    if not found then
-      return nil, ("no template for the nodes %s"):format(signature(nodes))
-    end
-    pipelines[i] = { nodes = nodes, template = found }
+    local nodes = nodes_at(own)
+    pipelines[i] = { nodes = nodes, template = template(ctx, nodes, c) }
   end
   local mix = price_mix(ctx, pipelines, ctx.job.global_batch // c.micro_batch)
   if not mix then
@@ -486,17 +519,23 @@ end
 
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local slowest = 0
+  local slowest, heads, kinds = 0, {}, prices.kinds(ctx)
   for r, replica in ipairs(made.replicas) do
-    local stage_s = {}
+    local stage_s, ids = {}, ctx.cluster:ids(replica.stages[1].devices)
     for s in ipairs(replica.stages) do
       local pass = prices.stage(ctx, made, r, s)
       stage_s[s] = pass.forward_s + pass.backward_s
     end
     slowest = math.max(slowest, pipeline_time(stage_s, replica.micro_batches))
+    for i = 1, #ids, #ids // (replica.count or 1) do
+      heads[#heads + 1] = ids[i]
+    end
   end
-  return { iteration_s = slowest,
-    formula = "max over pipelines of T1 + T2 + T3, c = N_b - S + k* - 1 (Oobleck, section 4.1.2)" }
+  local chain = prices.chain(ctx, kinds[heads[1]], { tp = 1, micro_batch = 1 })
+  local sync_s = prices.sync(ctx, chain, 1, 1, heads)
+  return { iteration_s = slowest + sync_s, terms = { pipeline_s = slowest, first_layer_s = sync_s },
+    formula = "max over pipelines of T1 + T2 + T3 with c = N_b - S + k* - 1 (Oobleck, section "
+      .. "4.1.2), and the first layer's all-reduce" }
 end
 
 -- Forward + backward of 34 layers in ms: the planner's own test generator, random seed 0, and the
@@ -571,13 +610,16 @@ local function selftest_recovery(t, src)
     end
     return table.concat(words, " | ")
   end
-  local kept = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [5] = true }, 2)
+  local function two(nodes)
+    return #nodes >= 2
+  end
+  local kept = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [5] = true }, two)
   t.equal("a smaller template is used", text(kept), "1 2 | 3 4", src)
-  local borrowed = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [1] = true }, 2)
+  local borrowed = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [1] = true }, two)
   t.equal("a node is borrowed", text(borrowed), "2 5 | 3 4", src)
-  local merged = recovery.repair({ { 1, 2 }, { 3, 4 } }, { [1] = true }, 2)
+  local merged = recovery.repair({ { 1, 2 }, { 3, 4 } }, { [1] = true }, two)
   t.equal("pipelines are merged", text(merged), "3 4 2", src)
-  t.ok("nothing is left", recovery.repair({ { 1, 2 } }, { [1] = true }, 2) == nil, src)
+  t.ok("nothing is left", recovery.repair({ { 1, 2 } }, { [1] = true }, two) == nil, src)
 end
 
 local function selftest(t)
@@ -602,9 +644,10 @@ end
 
 return {
   api = 1, id = "oobleck", title = "Oobleck", kind = "hetero",
-  system = "Oobleck: Resilient Distributed Training of Large Models Using Pipeline Templates, SOSP 2023",
+  system = "Oobleck: Resilient Distributed Training of Large Models Using Pipeline Templates, "
+    .. "SOSP 2023",
   reference = "doi:10.1145/3600006.3613152",
-  summary = "Pipeline templates for every node count; batch split so that all pipelines end together.",
+  summary = "Pipeline templates for node counts; batch split so that all pipelines end together.",
   needs = { model = "layers" },
   options = {
     { key = "faults", type = "integer", default = 1, min = 0, max = 64,

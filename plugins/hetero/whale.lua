@@ -111,14 +111,19 @@ local function replicated(ctx, c, ranks)
       return nil
     end
     local item = items[short]
-    return nil, prices.short(ctx, 1, item.fixed + item.n * item.unit, ranks[short]), item.fixed / item.cap
+    local need = item.fixed + item.n * item.unit
+    return nil, prices.short(ctx, 1, need, ranks[short]), need / item.cap
   end
   local slowest = 0
   for i, d in ipairs(ranks) do
     slowest = math.max(slowest, items[i].n * prices.time(prices.chain(ctx, d.kind, c), 1, chain.n))
   end
+  local heads = {}
+  for i, d in ipairs(ranks) do
+    heads[i] = d.ids[1]
+  end
   return {
-    claim_s = c.micro_batches * slowest,
+    claim_s = c.micro_batches * slowest + prices.sync(ctx, chain, 1, chain.n, heads),
     build = function()
       local ids = {}
       for _, d in ipairs(ranks) do
@@ -211,7 +216,8 @@ local function proportional(work, speeds)
   for s = 1, #speeds do
     target = target + total_work * speeds[s] / total_speed
     local n = 0
-    while at < #work - (#speeds - s) and (n == 0 or s == #speeds or done + work[at + 1] / 2 <= target) do
+    while at < #work - (#speeds - s)
+      and (n == 0 or s == #speeds or done + work[at + 1] / 2 <= target) do
       at = at + 1
       n = n + 1
       done = done + work[at]
@@ -284,13 +290,18 @@ local function pipelined(ctx, c, stages, tp_of)
     return nil, prices.short(ctx, short, item.fixed + item.n * item.unit, stages[short]),
       (item.fixed + item.n * item.unit) / item.cap
   end
-  local ranges, stage_s = layout.ranges(counts_of(items)), {}
+  local ranges, stage_s, sync_s = layout.ranges(counts_of(items)), {}, 0
   for s, stage in ipairs(stages) do
-    local chain = prices.chain(ctx, stage.kind, stage.query)
-    stage_s[s] = prices.time(chain, ranges[s][1] + 1, ranges[s][2])
+    local chain, heads = prices.chain(ctx, stage.kind, stage.query), {}
+    local from, to = ranges[s][1] + 1, ranges[s][2]
+    stage_s[s] = prices.time(chain, from, to)
+    for i = 1, #stage.ids, stage.tp do
+      heads[#heads + 1] = stage.ids[i]
+    end
+    sync_s = math.max(sync_s, prices.sync(ctx, chain, from, to, heads))
   end
   return {
-    claim_s = layout.pipeline_s(stage_s, c.micro_batches),
+    claim_s = layout.pipeline_s(stage_s, c.micro_batches) + sync_s,
     build = function()
       local rows = {}
       for s, stage in ipairs(stages) do
@@ -400,19 +411,20 @@ local function plan(ctx)
   return best, not best and (reason or all.reason) or nil
 end
 
---- DP: the slowest share of every step; pipeline: Eq-P over the stage times.
+--- DP: the slowest share of every step; pipeline: Eq-P; both with the largest all-reduce.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local stage_s = {}
-  for s in ipairs(made.replicas[1].stages) do
+  local replica, stage_s, sync_s, kinds = made.replicas[1], {}, 0, prices.kinds(ctx)
+  for s, stage in ipairs(replica.stages) do
     local pass = prices.stage(ctx, made, 1, s)
     stage_s[s] = pass.forward_s + pass.backward_s
+    sync_s = math.max(sync_s, prices.stage_sync(ctx, stage, kinds))
   end
-  local total, max = layout.pipeline_s(stage_s, made.replicas[1].micro_batches)
+  local total, max = layout.pipeline_s(stage_s, replica.micro_batches)
   return {
-    iteration_s = total, terms = { slowest_s = max },
-    formula = #stage_s > 1 and "Eq-P over stages balanced by FLOP/s (Whale, section 3.3.2)"
-      or "M x max share / speed (Whale, section 3.3.1, equation of the balance)",
+    iteration_s = total + sync_s, terms = { slowest_s = max, all_reduce_s = sync_s },
+    formula = #stage_s > 1 and "Eq-P over stages balanced by FLOP/s + all-reduce (Whale, 3.3.2)"
+      or "M x max r_i FLOP / DF_i + all-reduce (Whale, section 3.3.1)",
   }
 end
 
@@ -423,7 +435,8 @@ local function check_invariants(t)
     for b = 1, 4 do
       for cap = 4, 12 do
         local items = {
-          { speed = a, fixed = 1, unit = 1, cap = cap }, { speed = b, fixed = 1, unit = 1, cap = 9 },
+          { speed = a, fixed = 1, unit = 1, cap = cap },
+          { speed = b, fixed = 1, unit = 1, cap = 9 },
           { speed = 1, fixed = 0, unit = 2, cap = 12 },
         }
         local ok, sum = deal(items, 15, 0), 0
@@ -479,7 +492,8 @@ return {
   summary = "Loads follow FLOP/s, then move from full memories to idle ones; large memory first.",
   needs = { model = "layers" },
   options = {
-    { key = "mode", type = "choice", choices = { "auto", "replicate", "pipeline" }, default = "auto",
+    { key = "mode", type = "choice", choices = { "auto", "replicate", "pipeline" },
+      default = "auto",
       help = "replicate the model with unequal shares, pipeline it, or the better of both" },
     { key = "tp", type = "integer", default = 8, min = 1, max = 64,
       help = "most devices of a node that split a layer (split annotation)" },

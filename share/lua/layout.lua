@@ -144,13 +144,19 @@ function layout.node_size(nodes)
   return size
 end
 
---- Device rows by id.
-function layout.by_id(devices)
-  local rows = {}
-  for _, d in ipairs(devices) do
-    rows[d.id] = d
+--- Kinds of rows in words: "4 x A100-SXM-80GB, 3 x V100-SXM2-32GB".
+function layout.kinds_text(rows)
+  local order, count = {}, {}
+  for _, row in ipairs(rows) do
+    if not count[row.kind] then
+      order[#order + 1], count[row.kind] = row.kind, 0
+    end
+    count[row.kind] = count[row.kind] + 1
   end
-  return rows
+  for i, kind in ipairs(order) do
+    order[i] = count[kind] .. " x " .. kind
+  end
+  return table.concat(order, ", ")
 end
 
 -- The model ----------------------------------------------------------------------------------
@@ -204,13 +210,26 @@ function layout.grid(ctx, g)
   }
 end
 
---- "stage 3 needs 93.1 GiB on T4-16GB, which has 14.6 GiB" for the first memory finding.
+--- Text and excess bytes of the first memory finding of a verdict, or nil.
 function layout.memory_reason(verdict)
   for _, v in ipairs(verdict.violations or {}) do
     if v.code == "memory" then
       return v.text, v.by
     end
   end
+end
+
+--- Judges a plan table: the verdict, or nil, why it breaks a rule, and by how many bytes (infinite
+-- for faults other than memory).
+function layout.judge(plan)
+  local verdict, why = hv.plan.new(plan):eval()
+  if not verdict then
+    return nil, why, math.huge
+  elseif #verdict.violations == 0 then
+    return verdict
+  end
+  local text, by = layout.memory_reason(verdict)
+  return nil, text or verdict.violations[1].text, text and by or math.huge
 end
 
 --- Ranks candidates { claim_s, build() } by claim_s and judges them in that order until `tries`
@@ -229,20 +248,17 @@ function layout.best(candidates, tries)
     if good >= tries or i > 4 * tries or (best and hv.stopping()) then
       break
     end
+    hv.progress(good / tries, ("plan %d of %d"):format(i, #candidates))
     local plan = c.build()
-    local verdict = hv.plan.new(plan):eval()
-    local found = verdict.violations or {}
-    if #found == 0 then
+    local verdict, why, by = layout.judge(plan)
+    if verdict then
       good = good + 1
       if verdict.iteration_s < best_s then
         best, best_s, best_c = plan, verdict.iteration_s, c
+        hv.incumbent(plan)
       end
-    else
-      local text, by = layout.memory_reason(verdict)
-      local distance = text and by or math.huge
-      if not reason or distance < miss then
-        reason, miss = text or found[1].text, distance
-      end
+    elseif not reason or by < miss then
+      reason, miss = why, by
     end
   end
   if not best then

@@ -156,11 +156,13 @@ function prices.capacity(ctx, row)
   return limits[kind]
 end
 
---- Seconds of the all-reduce of the first layer's gradients over these devices.
-function prices.first_layer_sync(ctx, kind, ids)
-  local chain = prices.chain(ctx, kind, { tp = 1, micro_batch = 1 })
+--- Seconds of the all-reduce of the gradients of layers from..to over these devices.
+function prices.sync(ctx, chain, from, to, ids)
+  if #ids < 2 then
+    return 0
+  end
   local cost = hv.cost.collective { op = "all_reduce", devices = ids,
-    bytes = prices.gradient_bytes(ctx, chain, 1, 1) }
+    bytes = prices.gradient_bytes(ctx, chain, from, to) }
   return cost and cost.time_s or 0
 end
 
@@ -179,6 +181,26 @@ function prices.stage_keys(c, keys)
   keys.zero = (c.zero or 0) > 0 and c.zero or nil
   keys.sequence_parallel = c.sequence_parallel or nil
   return keys
+end
+
+--- Kind of every device by number.
+function prices.kinds(ctx)
+  local kinds = {}
+  for _, d in ipairs(ctx.cluster:devices()) do
+    kinds[d.id] = d.kind
+  end
+  return kinds
+end
+
+--- Seconds of the all-reduce of a stage's gradients over its data-parallel ranks and copies, the
+-- stage being one of a plan table; kinds as from prices.kinds.
+function prices.stage_sync(ctx, stage, kinds)
+  local ids, heads = ctx.cluster:ids(stage.devices), {}
+  for i = 1, #ids, stage.tp or 1 do
+    heads[#heads + 1] = ids[i]
+  end
+  local chain = prices.chain(ctx, kinds[ids[1]], { tp = stage.tp, micro_batch = 1 })
+  return prices.sync(ctx, chain, stage.layers[1] + 1, stage.layers[2], heads)
 end
 
 --- The plan as a table, whether a handle or a table is given.

@@ -33,30 +33,36 @@ function recovery.options(n_nodes, sizes, least, cap)
   return found, complete
 end
 
-local function smallest(pipelines, not_this)
+--- Position of the smallest pipeline with wanted(p), but not `besides`; the first of equals.
+local function smallest(pipelines, besides, wanted)
   local at
   for i, p in ipairs(pipelines) do
-    if i ~= not_this and (not at or #p < #pipelines[at]) then
+    if i ~= besides and (not at or #p < #pipelines[at]) and wanted(p) then
       at = i
     end
   end
   return at
 end
 
-local function donor(pipelines, least)
+--- Position of the largest pipeline that still fits without its last node.
+local function donor(pipelines, fits)
   local at
   for i, p in ipairs(pipelines) do
-    if #p > least and (not at or #p > #pipelines[at]) then
+    if (not at or #p > #pipelines[at]) and #p > 1 and fits(table.move(p, 1, #p - 1, 1, {})) then
       at = i
     end
   end
   return at
 end
 
---- Pipelines (lists of nodes) after the nodes in `lost` are gone (section 5.2): keep what is still
--- large enough, else borrow from the largest with more than `least` nodes, else merge.
--- nil when fewer than `least` nodes are left.
-function recovery.repair(pipelines, lost, least)
+local function any()
+  return true
+end
+
+--- Pipelines (lists of nodes) after the nodes in `lost` are gone (section 5.2): keep what still
+-- fits, else borrow from the largest that can spare a node, else merge with the smallest.
+-- fits(nodes) says whether a template holds the model. nil when the nodes that are left do not.
+function recovery.repair(pipelines, lost, fits)
   local left = {}
   for _, p in ipairs(pipelines) do
     local rest = {}
@@ -69,18 +75,18 @@ function recovery.repair(pipelines, lost, least)
       left[#left + 1] = rest
     end
   end
-  while true do
-    local short = smallest(left)
+  while #left > 0 do
+    local short = smallest(left, nil, function(p)
+      return not fits(p)
+    end)
     if not short then
-      return nil
-    elseif #left[short] >= least then
       return left
     end
-    local from = donor(left, least)
+    local from = donor(left, fits)
+    local into = smallest(left, short, any)
     if from then
       table.insert(left[short], table.remove(left[from]))
-    elseif #left > 1 then
-      local into = smallest(left, short)
+    elseif into then
       table.move(left[short], 1, #left[short], #left[into] + 1, left[into])
       table.remove(left, short)
     else

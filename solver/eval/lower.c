@@ -9,7 +9,7 @@
 #include "solver/base/rng.h"
 
 /** Micro-batches simulated of a schedule without flush, in multiples of its ranks. */
-#define STEADY_FILLS 12
+#define STEADY_FILLS 3
 
 /** First device of copy `c` of a stage. */
 static const uint32_t *copy_devices(const struct hv_replica *r, const struct hv_stage *s, int c)

@@ -15,7 +15,39 @@ struct weighted {
     const struct hv_part_weights *w;
     double top;
     double *before, *after; /* the slowest stage not yet placed, or placed */
+    double *value;          /* [n_stages × n × n] of every run, or NULL where that is too much */
+    struct hv__row *window; /* [n_stages] where each cut can lie below `top`; NULL with tables */
 };
+
+/* Most values kept of all runs (doubles): they serve every candidate maximum. */
+#define VALUES_MAX ((size_t)4 << 20)
+
+static double value_of(const struct weighted *q, size_t s, size_t i, size_t j)
+{
+    size_t n = q->p->n_layers + 1;
+    return q->value ? q->value[(s * n + i) * n + j] : hv_partition_value(q->p, s, s, i, j);
+}
+
+static void keep_values(struct weighted *q, struct hv_arena *arena)
+{
+    size_t n = q->p->n_layers + 1, S = q->p->n_stages;
+    if (S * n * n > VALUES_MAX)
+        return;
+    double *value = hv_arena_new(arena, double, S *n *n);
+    for (size_t s = 0; s < S; s++)
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = i; j < n; j++)
+                value[(s * n + i) * n + j] = hv_partition_value(q->p, s, s, i, j);
+    q->value = value;
+}
+
+static bool has_tables(const struct hv_partition *p)
+{
+    for (size_t s = 0; s < p->n_stages; s++)
+        if (p->stages[s].table)
+            return true;
+    return false;
+}
 
 static double cost_of(const struct weighted *q, size_t s, bool slowest, bool behind, double v)
 {
@@ -31,32 +63,44 @@ static double cost_of(const struct weighted *q, size_t s, bool slowest, bool beh
 static void join_run(struct weighted *q, size_t s, size_t i, size_t j)
 {
     size_t n = q->p->n_layers + 1;
-    double v = hv_partition_value(q->p, s, s, i, j);
+    double v = value_of(q, s, i, j);
     if (!(v <= q->top))
         return;
     double *before = q->before + (s + 1) * n + j, *after = q->after + (s + 1) * n + j;
-    double from = q->before[s * n + i], behind = q->after[s * n + i];
-    *before = fmin(*before, from + v);
-    if (v == q->top)
-        *after = fmin(*after, from + cost_of(q, s, true, false, v));
-    else
-        *after = fmin(*after, behind + cost_of(q, s, false, true, v));
+    double from = q->before[s * n + i] + v;
+    double to = v == q->top ? q->before[s * n + i] + cost_of(q, s, true, false, v)
+                            : q->after[s * n + i] + cost_of(q, s, false, true, v);
+    *before = from < *before ? from : *before;
+    *after = to < *after ? to : *after;
+}
+
+/* First and last end of stage s (starts are the ends of the stage before). */
+static struct hv__row ends_of(const struct weighted *q, size_t s)
+{
+    if (q->window)
+        return q->window[s];
+    return (struct hv__row){.lo = (s + 1) * q->p->min_layers, .hi = q->p->n_layers};
 }
 
 static double run_weighted(struct weighted *q)
 {
     size_t n = q->p->n_layers + 1, S = q->p->n_stages, m = q->p->min_layers;
+    if (q->window && !hv__windows(q->p, q->top, q->window))
+        return HUGE_VAL;
     for (size_t k = 0; k < (S + 1) * n; k++)
         q->before[k] = q->after[k] = HUGE_VAL;
     q->before[0] = 0;
-    for (size_t s = 0; s < S; s++)
-        for (size_t i = s * m; i < n; i++) {
+    struct hv__row starts = {.lo = 0, .hi = 0};
+    for (size_t s = 0; s < S; s++) {
+        struct hv__row ends = ends_of(q, s);
+        for (size_t i = starts.lo; i <= starts.hi; i++) {
             if (q->before[s * n + i] == HUGE_VAL && q->after[s * n + i] == HUGE_VAL)
                 continue;
-            size_t last = q->p->stages[s].table ? n - 1 : hv__furthest(q->p, s, s, i, q->top);
-            for (size_t j = i + m; j <= last; j++)
+            for (size_t j = i + m > ends.lo ? i + m : ends.lo; j <= ends.hi; j++)
                 join_run(q, s, i, j);
         }
+        starts = ends;
+    }
     return q->after[S * n + n - 1];
 }
 
@@ -69,7 +113,7 @@ static void trace_weighted(const struct weighted *q, size_t *cut)
         double want = (placed ? q->after : q->before)[(s + 1) * n + j];
         cut[s] = j;
         for (size_t i = 0; i <= j; i++) {
-            double v = hv_partition_value(q->p, s, s, i, j);
+            double v = value_of(q, s, i, j);
             if (!(v <= q->top))
                 continue;
             double from = q->before[s * n + i], behind = q->after[s * n + i];
@@ -126,8 +170,13 @@ enum hv_status hv_partition_weighted(const struct hv_partition *p,
         (st = hv_partition_min_sum(&plain, HUGE_VAL, arena, &minsum, err)) != HV_OK)
         return st;
     double least = fmin(weights->c0, weights->c0 + weights->c1 * (double)(p->n_stages - 1));
-    struct weighted q = {p, weights, 0, hv_arena_new(arena, double, cells),
-                         hv_arena_new(arena, double, cells)};
+    struct weighted q = {.p = p,
+                         .w = weights,
+                         .before = hv_arena_new(arena, double, cells),
+                         .after = hv_arena_new(arena, double, cells)};
+    keep_values(&q, arena);
+    if (!has_tables(p))
+        q.window = hv_arena_new(arena, struct hv__row, p->n_stages);
     st = hv_partition_candidates(p, minmax.max, HUGE_VAL, arena, &tops, &n, err);
     for (size_t k = 0; st == HV_OK && k < n && !out->stopped; k++) {
         double low = minsum.sum + (least + weights->tail) * tops[k];

@@ -8,6 +8,7 @@
 static const char *const gpipe_backward[] = {"reverse", "forward", NULL};
 static const char *const gpipe_recompute[] = {"none", "full", "except-last", NULL};
 static const char *const zb_v_variant[] = {"order", "heuristic", NULL};
+static const char *const v_adaptive_decide[] = {"slots", "times", NULL};
 static const char *const dapple_early[] = {"pa", "pb", NULL};
 
 /* clang-format off */
@@ -32,6 +33,10 @@ static const struct hv_schedule_option terapipe_options[] = {
 };
 static const struct hv_schedule_option zb_v_options[] = {
     {"variant", HV_SCHEDULE_CHOICE, 0, 0, 1, zb_v_variant, "order: fixed, best for f = b = w; heuristic: greedy by cost"},
+};
+static const struct hv_schedule_option v_adaptive_options[] = {
+    {"memory", HV_SCHEDULE_INT, 0, 0, 2 * HV_SCHEDULE_RANKS_MAX, NULL, "chunk activations (half a rank's) of one micro-batch that a rank may hold; 0 = 2p, those of 1F1B"},
+    {"decide", HV_SCHEDULE_CHOICE, 0, 0, 1, v_adaptive_decide, "what the shortest is judged by: slots of equal length (as published), or the real times"},
 };
 static const struct hv_schedule_option hetpipe_options[] = {
     {"in_flight", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_RANKS_MAX, NULL, "minibatches of one virtual worker at the same time (N_m); 0 = p"},
@@ -93,6 +98,9 @@ static const struct hv_schedule_row rows[] = {
     {"v-min", "two chunks per rank in V shape, a third of the activations of 1F1B", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 3",
      "two chunks per rank", "about p/3 + 1 micro-batches on every rank",
      HV_SCHEDULE_SPLIT, 2, NO_OPTIONS, hv__gen_v_min},
+    {"v-adaptive", "two chunks per rank in V shape, the shortest within a memory limit", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 4",
+     "two chunks per rank, at least 2 ranks", "at most the option memory, in halves of micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 2, OPTIONS(v_adaptive_options), hv__gen_v_adaptive},
     {"dualpipe", "two flows in opposite directions, forward overlapped with backward", "DeepSeek-V3, arXiv 2412.19437, section 3.2.1",
      "p even, m even and at least 2p", "p + 1 micro-batches on every rank, two copies of the weights",
      HV_SCHEDULE_SPLIT | HV_SCHEDULE_TWO_WAY | HV_SCHEDULE_OVERLAP, 1, NO_OPTIONS, hv__gen_dualpipe},

@@ -15,6 +15,11 @@ HOME=$work/home XDG_STATE_HOME=$work/state XDG_DATA_HOME=$work/data XDG_CACHE_HO
 mkdir -p "$HOME"
 export HETVIZ HETVIZ_ROOT HOME XDG_STATE_HOME XDG_DATA_HOME XDG_CACHE_HOME
 unset NO_COLOR HETVIZ_TRACE
+# a finding of a sanitizer must not look like the answer no (1)
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}exitcode=99
+UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}exitcode=99
+LSAN_OPTIONS=suppressions=$root/tests/lsan.supp:print_suppressions=0:exitcode=99
+export ASAN_OPTIONS UBSAN_OPTIONS LSAN_OPTIONS
 passed=0 failed=0
 
 ok() { passed=$((passed + 1)); }

@@ -31,6 +31,10 @@ for folder in "$root"/samples/workspaces/*; do
     sample=$(basename "$folder")
     file=$folder/workspace.json
     cluster=$(word "$file" cluster) model=$(word "$file" model) job=$(word "$file" job)
+    # shellcheck disable=SC2013,SC2016 # words without blanks; the inner shell expands
+    for s in $(sed -n '/"strategies": \[/,/\]/s/^ *"\([a-z][a-z0-9-]*\)",*$/\1/p' "$file"); do
+        holds "$sample names $s, which exists" sh -c 'echo "$1" | grep -qx "$2"' - "$strategies" "$s"
+    done
     for s in $strategies; do
         p=$sample-$s.json
         run plan -c "$cluster" -m "$model" -j "$job" -s "$s" --out "$p"

@@ -69,7 +69,7 @@ struct bench {
 static inline void bench_plan(struct hv_str *out, const char *name, const char *stages)
 {
     hv_str_addf(out,
-                "{\"format\": \"hetviz.plan/1\", \"x-name\": \"%s\", \"strategy\": {\"name\": "
+                "{\"format\": \"hetviz.plan/1\", \"name\": \"%s\", \"strategy\": {\"name\": "
                 "\"search\"}, \"micro_batch\": 4, \"replicas\": [{\"micro_batches\": 32, "
                 "\"stages\": [%s]}], \"schedule\": {\"name\": \"1f1b\"}}",
                 name, stages);

@@ -19,7 +19,7 @@ static void plans_show_rows_details_and_scatter(void **state)
 {
     struct bench *b = *state;
     bench_script(b, "keys 4\nwait two-stages\nwait too-big\nwait where the iteration goes\n"
-                    "wait peak memory over s/iter\n");
+                    "wait $/Mtok over s/iter\n");
     bench_golden(b, "plans_80x24");
     bench_script(b, "resize 160x48\nwait memory per stage\nwait SCHEDULE\n");
     bench_golden(b, "plans_160x48");

@@ -149,6 +149,21 @@ static void test_cache_saves_lua(void **state)
     hv_str_free(&text);
 }
 
+static void test_a_file_that_hangs_in_c_costs_one_row(void **state)
+{
+    struct hv_plugins list;
+    (void)state;
+    write_plugin("hang.lua", "local s = string.rep('a', 1 << 20)\n"
+                             "return s:find(('.-'):rep(30) .. 'b')");
+    write_plugin("greedy.lua", "local s = 'x' while true do s = s .. s end");
+    assert_int_equal(hv_plugins_read(&list, NULL), HV_OK);
+    assert_non_null(strstr(hv_plugins_find(&list, "hang")->error, "hang.lua:1: "));
+    assert_non_null(strstr(hv_plugins_find(&list, "greedy")->error, "greedy.lua:1: "));
+    hv_plugins_free(&list);
+    write_plugin("hang.lua", HEAD "}");
+    write_plugin("greedy.lua", HEAD "}");
+}
+
 static void test_skeleton_runs(void **state)
 {
     struct hv_plugins list;
@@ -208,7 +223,8 @@ static void test_runs(void **state)
     (void)state;
     expect_run("return nil, 'too small'", HV_ENO, "too small");
     expect_run("error('oops')", HV_EPLUGIN, "oops");
-    expect_run("return 3", HV_EPLUGIN, "table expected");
+    expect_run("return 3", HV_EPLUGIN, "plan() returned a number, expected a plan");
+    expect_run("return {1, {}}", HV_EPLUGIN, "plan() returned a number, expected a plan");
     expect_run("return {micro_batch = 1, replicas = 'x'}", HV_EPLUGIN, "replicas");
     expect_run("return {nonsense = function() end}", HV_EPLUGIN, "nonsense");
     expect_run("ctx.cluster.name = 'x'", HV_EPLUGIN, "read-only");
@@ -231,6 +247,10 @@ static void test_runs(void **state)
     expect_run("hv.strategy('mine')", HV_EPLUGIN, "deep");
     expect_run("hv.strategy('mien')", HV_EPLUGIN, "did you mean 'mine'");
     expect_run("hv.progress(2)", HV_EPLUGIN, "from 0 to 1");
+    expect_run("ctx.cluster:ids(3)", HV_EPLUGIN, "list of addresses");
+    expect_run("ctx.cluster:ids{'a[0].*', 'nosuch'}", HV_EPLUGIN, "nosuch");
+    expect_run("return nil, table.concat(ctx.cluster:ids(ctx.cluster:address{3, 1, 2, 9}), ' ')",
+               HV_ENO, "3 1 2 9");
     expect_run("while true do pcall(hv.cost.layers, {}) end", HV_ESTOPPED, "time limit");
 }
 
@@ -271,6 +291,7 @@ static void test_plans_are_judged(void **state)
                  &a, &err),
         HV_OK);
     assert_int_equal(a.evaluations, 4);
+    assert_non_null(json_object_get(a.plan, "strategy")); /* not the unsigned incumbent */
     hv_run_result_free(&a);
 }
 
@@ -290,11 +311,25 @@ static void test_shipped_plugins(void **state)
         struct hv_run_result out;
         assert_int_equal(hv_run_strategy(&r, &out, &err), HV_OK);
         assert_null(json_object_get(out.plan, "violations"));
+        assert_non_null(json_object_get(out.plan, "claimed"));
         const json_t *s = json_object_get(out.plan, "simulated");
         assert_true(json_number_value(json_object_get(s, "bound_s")) <=
                     json_number_value(json_object_get(s, "iteration_s")) * (1 + 1e-9));
         hv_run_result_free(&out);
     }
+    /* 8 sequences at once on every device do not fit: refused, or judged when asked for */
+    json_t *options = json_pack("{s:i, s:i}", "tp", 1, "micro_batch", 8);
+    struct hv_run_request manual = {
+        .inputs = &in, .plugins = &list, .strategy = "manual", .options = options};
+    struct hv_run_result judged;
+    assert_int_equal(hv_run_strategy(&manual, &judged, &err), HV_ENO);
+    assert_non_null(strstr(err.text, "GiB"));
+    hv_run_result_free(&judged);
+    json_object_set_new(options, "allow_oom", json_true());
+    assert_int_equal(hv_run_strategy(&manual, &judged, &err), HV_OK);
+    assert_int_equal(json_array_size(json_object_get(judged.plan, "violations")), 1);
+    hv_run_result_free(&judged);
+    json_decref(options);
     const struct hv_run_request wrong = {
         .inputs = &in, .plugins = &list, .strategy = "uniform+whale"};
     struct hv_run_result out;
@@ -338,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_metadata_is_checked),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_cache_saves_lua),
+        cmocka_unit_test(test_a_file_that_hangs_in_c_costs_one_row),
         cmocka_unit_test(test_skeleton_runs),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_plans_are_judged),

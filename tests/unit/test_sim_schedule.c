@@ -95,6 +95,17 @@ static const struct wanted orders[] = {
      {"F0.0.0 F0.0.1 BW0.0.1 BW0.0.0", "F1.0.0 F1.0.1 BW1.0.1 BW1.0.0"}},
     /* Varuna, EuroSys'22, figure 5: no recompute on the last stage */
     {"varuna", "", 2, 2, 1, {"F0.0 F0.1 R0.0 BW0.0 R0.1 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"}},
+    /* Controllable Memory, NeurIPS'24: the authors' search (zero-bubble-pipeline-parallelism,
+     * v_auto_schedule.py at cac2b7d) run for p = 2, m = 4, max_mem = 4 */
+    {"v-adaptive",
+     "memory=4",
+     2,
+     4,
+     2,
+     {"F0.0 F0.1 F0.2 F3.0 B3.0 W3.0 F3.1 B3.1 B0.0 W3.1 W0.0 F0.3 F3.2 B3.2 B0.1 W3.2 W0.1 F3.3 "
+      "B3.3 B0.2 W3.3 B0.3 W0.2 W0.3",
+      "F1.0 F2.0 F1.1 F2.1 B2.0 W2.0 B1.0 F1.2 W1.0 B2.1 F2.2 W2.1 B1.1 F1.3 W1.1 F2.3 B2.2 B1.2 "
+      "B2.3 B1.3 W2.2 W1.2 W2.3 W1.3"}},
 };
 
 /* sets "key=value key=value" */

@@ -20,9 +20,25 @@ int hv_cli_fail(const struct hv_err *err)
 {
     char buf[sizeof err->text + sizeof err->file + 64];
     if (err->text[0] != '\0') {
-        (void)fprintf(stderr, "hetviz: %s\n", hv_err_format(err, buf, sizeof buf));
+        struct hv_str text = {0};
+        hv_cli_clean_lines(&text, hv_err_format(err, buf, sizeof buf));
+        (void)fprintf(stderr, "hetviz: %s\n", hv_str_cstr(&text));
+        hv_str_free(&text);
     }
     return hv_status_exit_code(err->status);
+}
+
+void hv_cli_clean_lines(struct hv_str *out, const char *text)
+{
+    for (size_t n = strcspn(text, "\n");; n = strcspn(text, "\n")) {
+        hv_text_clean(out, text, n);
+        text += n;
+        if (*text == '\0') {
+            return;
+        }
+        hv_str_addc(out, '\n');
+        text++;
+    }
 }
 
 int hv_cli_run(const struct hv_command *command, int argc, char **argv)

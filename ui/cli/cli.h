@@ -24,6 +24,10 @@ int hv_cli_run(const struct hv_command *command, int argc, char **argv);
 /** Prints an error as "hetviz: file:line:col: text" and returns its exit code. */
 int hv_cli_fail(const struct hv_err *err);
 
+/** Appends a text of plugins or files line by line with everything that could steer a terminal made
+ * visible. */
+void hv_cli_clean_lines(struct hv_str *out, const char *text);
+
 /** Writes to standard output; errors (closed pipe, full disk) are HV_EIO. */
 enum hv_status hv_cli_print(const struct hv_str *text, struct hv_err *err) HV_NODISCARD;
 /** Prints a JSON tree (pretty) and releases it. */

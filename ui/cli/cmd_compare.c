@@ -9,7 +9,10 @@
 #include "ui/cli/run_options.h"
 #include "ui/session/pool.h"
 
-enum { POLL_MS = 100 };
+enum { POLL_MS = 100, REASON_MAX = 300 };
+
+/** A worker that stops itself in time says where it was; only one that does not is ended. */
+static const double grace_s = 0.5;
 
 /** One strategy in the table. */
 struct entry {
@@ -121,7 +124,8 @@ static enum hv_status submit_all(struct comparison *c, struct hv_args *args, str
             return st;
         }
         json_t *job = make_job(c, args, c->entries[i].strategy, options);
-        c->entries[i].id = hv_pool_submit(pool, job, hv_args_number(args, "time-limit", 0));
+        double limit_s = hv_args_number(args, "time-limit", 0);
+        c->entries[i].id = hv_pool_submit(pool, job, limit_s > 0 ? limit_s + grace_s : 0);
         json_decref(job);
     }
     return HV_OK;
@@ -189,7 +193,7 @@ static void rank(struct comparison *c)
     }
 }
 
-static json_t *rows_json(const struct comparison *c)
+static json_t *rows_json(const struct comparison *c, bool stopped)
 {
     json_t *rows = json_array();
     for (size_t i = 0; i < c->n; i++) {
@@ -212,14 +216,19 @@ static json_t *rows_json(const struct comparison *c)
     }
     json_t *out = json_object();
     json_object_set_new(out, "rows", rows);
+    if (stopped) {
+        json_object_set_new(out, "stopped", json_true());
+    }
     return out;
 }
 
 static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
 {
     if (e->plan == NULL) {
-        hv_str_addf(out, " -  %-14s %s%s\n", e->strategy,
-                    e->applies ? "" : "does not apply: ", e->reason);
+        size_t n = strlen(e->reason);
+        hv_str_addf(out, " -  %-14s %s", e->strategy, e->applies ? "" : "does not apply: ");
+        hv_text_clean(out, e->reason, n < REASON_MAX ? n : REASON_MAX);
+        hv_str_adds(out, n < REASON_MAX ? "\n" : "…\n");
         return;
     }
     char it[HV_FMT_CAP], tok[HV_FMT_CAP], mfu[HV_FMT_CAP], bub[HV_FMT_CAP], bound[HV_FMT_CAP],
@@ -240,11 +249,11 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
                 exact ? "" : "  stale");
 }
 
-static enum hv_status show(const struct hv_args *args, const struct comparison *c,
+static enum hv_status show(const struct hv_args *args, const struct comparison *c, bool stopped,
                            struct hv_err *err)
 {
     if (hv_args_has(args, "json")) {
-        return hv_cli_print_json(rows_json(c), err);
+        return hv_cli_print_json(rows_json(c, stopped), err);
     }
     struct hv_str out = {0};
     hv_str_addf(&out, "    %-14s %9s %12s %7s %7s %9s %8s %7s %9s\n", "strategy", "iteration",
@@ -278,7 +287,7 @@ static enum hv_status compare(struct comparison *c, struct hv_args *args, struct
         return st;
     }
     rank(c);
-    st = show(args, c, err);
+    st = show(args, c, cancelled, err);
     if (st == HV_OK && cancelled) {
         return hv_err_set(err, HV_ESTOPPED,
                           "interrupted: strategies that had not ended show their best so far");

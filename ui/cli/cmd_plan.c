@@ -38,7 +38,12 @@ static void on_event(void *ctx, const json_t *line)
     }
     const char *text = json_string_value(json_object_get(line, "text"));
     double frac = json_number_value(json_object_get(line, "frac"));
-    (void)fprintf(stderr, "\r%3.0f%% %-60.60s", frac * 100, text != NULL ? text : "");
+    struct hv_str clean = {0};
+    if (text != NULL) {
+        hv_text_clean(&clean, text, strnlen(text, 60));
+    }
+    (void)fprintf(stderr, "\r%3.0f%% %-60.60s", frac * 100, hv_str_cstr(&clean));
+    hv_str_free(&clean);
 }
 
 static enum hv_status read_all(struct hv_args *args, struct planning *p, struct hv_err *err)
@@ -114,6 +119,7 @@ enum hv_status hv_cli_plan(struct hv_args *args, struct hv_err *err)
     enum hv_status st = read_all(args, &p, err);
     if (st == HV_OK) {
         hv_interrupt_catch();
+        hv_interrupt_insist(hv_args_number(args, "time-limit", 0));
         struct hv_run_request r = {.inputs = &p.inputs,
                                    .plugins = &p.plugins,
                                    .strategy = hv_args_text(args, "strategy", ""),
@@ -125,12 +131,16 @@ enum hv_status hv_cli_plan(struct hv_args *args, struct hv_err *err)
                                    .cancel = hv_interrupted,
                                    .ctx = &p};
         st = hv_run_strategy(&r, &p.result, err);
+        hv_interrupt_relax();
         if (p.progress) {
             (void)fprintf(stderr, "\r%-66s\r", "");
         }
     }
     if (st == HV_EPLUGIN && p.result.traceback.n > 0) {
-        (void)fprintf(stderr, "%s\n", hv_str_cstr(&p.result.traceback));
+        struct hv_str text = {0};
+        hv_cli_clean_lines(&text, hv_str_cstr(&p.result.traceback));
+        (void)fprintf(stderr, "%s\n", hv_str_cstr(&text));
+        hv_str_free(&text);
     }
     if ((st == HV_OK || st == HV_ESTOPPED) && p.result.plan != NULL) {
         enum hv_status shown = show_plan(args, &p, err);

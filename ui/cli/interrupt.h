@@ -7,6 +7,15 @@
 
 /** From now on SIGINT and SIGTERM set the flag; a second one ends the program as usual. */
 void hv_interrupt_catch(void);
+/**
+ * For commands that run a strategy in this process: one call that never looks at the flag (a
+ * pattern that is never done matching) must not keep the program for ever. A second after a signal,
+ * or after `limit_s` (> 0: the run's own time limit) plus a second, the program ends with exit
+ * code 4 and a line on standard error. hv_interrupt_relax takes that back.
+ */
+void hv_interrupt_insist(double limit_s);
+/** The run is over: nothing is ended by force any more. */
+void hv_interrupt_relax(void);
 /** Has one arrived? The argument is ignored: it makes this a cancel function. */
 bool hv_interrupted(void *ctx);
 

@@ -201,7 +201,32 @@ static void add_bash(struct hv_str *out)
                 "COMPREPLY=($(compgen -f -- \"$cur\"));; esac\n}\ncomplete -F _hetviz hetviz\n");
 }
 
-/** Adds text inside single quotes for fish and zsh. */
+/** Works both sourced and from a folder of $fpath, where the file itself is the function. */
+static void add_zsh(struct hv_str *out)
+{
+    size_t n = 0;
+    const struct hv_command *rows = hv_commands(&n);
+
+    hv_str_adds(out,
+                "#compdef hetviz\n_hetviz() {\n  local -a words_here\n  if (( CURRENT == 2 )); "
+                "then\n    compadd --");
+    for (size_t i = 0; i < n; i++)
+        if (!rows[i].hidden)
+            hv_str_addf(out, " %s", rows[i].name);
+    hv_str_adds(out, "\n    _files\n    return\n  fi\n  case ${words[2]} in\n");
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].hidden)
+            continue;
+        hv_str_addf(out, "  %s) words_here=(", rows[i].name);
+        add_words(out, &rows[i]);
+        hv_str_adds(out, ");;\n");
+    }
+    hv_str_adds(out, "  esac\n  if [[ $PREFIX == -* ]]; then compadd -- $words_here; else _files; "
+                     "fi\n}\nif [[ $funcstack[1] == _hetviz ]]; then _hetviz \"$@\"; else compdef "
+                     "_hetviz hetviz; fi\n");
+}
+
+/** Adds text inside single quotes for fish. */
 static void add_quoted(struct hv_str *out, const char *text)
 {
     hv_str_addc(out, '\'');
@@ -239,10 +264,10 @@ static void add_fish(struct hv_str *out)
 
 enum hv_status hv_command_completion(struct hv_str *out, const char *shell, struct hv_err *err)
 {
-    if (strcmp(shell, "zsh") == 0)
-        hv_str_adds(out, "autoload -U +X bashcompinit && bashcompinit\n");
-    if (strcmp(shell, "bash") == 0 || strcmp(shell, "zsh") == 0)
+    if (strcmp(shell, "bash") == 0)
         add_bash(out);
+    else if (strcmp(shell, "zsh") == 0)
+        add_zsh(out);
     else if (strcmp(shell, "fish") == 0)
         add_fish(out);
     else

@@ -58,9 +58,11 @@ static enum hv_status check_terminal(struct hv_err *err)
                           name && *name ? name : "not set", advice);
     if (setupterm(NULL, STDOUT_FILENO, &result) != OK)
         return hv_err_set(err, HV_EUSAGE, "terminal type TERM=%s is not known; %s", name, advice);
-    if (!tigetstr("cup") || tigetflag("gn") > 0)
+    if (!tigetstr("cup") || tigetflag("gn") > 0) {
+        (void)del_curterm(cur_term);
         return hv_err_set(err, HV_EUSAGE, "terminal type TERM=%s cannot place the cursor; %s", name,
                           advice);
+    }
     return HV_OK;
 }
 
@@ -198,7 +200,10 @@ static enum hv_status open_curses(const struct hv_term_config *c, struct hv_term
     t->signal_fd = hv_signals_open(STDOUT_FILENO, hv_str_cstr(&reset), reset.n, &t->saved);
     hv_str_free(&reset);
     hv_signals_arm(1);
+    TERMINAL *probed = cur_term; /* newterm makes its own description and forgets this one */
     t->screen = t->signal_fd < 0 ? NULL : newterm(NULL, stdout, stdin);
+    if (probed != cur_term || !t->screen)
+        (void)del_curterm(probed);
     if (!t->screen) {
         hv_signals_arm(0);
         hv_signals_close();

@@ -64,8 +64,8 @@ bool hv_layout_stacked(struct hv_rect body)
     return body.w < HV_FULL_W || body.h < HV_FULL_H - 3;
 }
 
-void hv_layout_panels(struct hv_rect body, enum hv_axis axis, const struct hv_split *parts, size_t n,
-                      size_t focused, struct hv_rect *out)
+void hv_layout_panels(struct hv_rect body, enum hv_axis axis, const struct hv_split *parts,
+                      size_t n, size_t focused, struct hv_rect *out)
 {
     if (!hv_layout_stacked(body)) {
         hv_layout_split(body, axis, parts, n, out);

@@ -47,7 +47,7 @@ bool hv_layout_stacked(struct hv_rect body);
  * Rectangles of n panels in the body. Stacked: the focused one has the body, others are empty.
  * Else `split` is applied along `axis`.
  */
-void hv_layout_panels(struct hv_rect body, enum hv_axis axis, const struct hv_split *parts, size_t n,
-                      size_t focused, struct hv_rect *out);
+void hv_layout_panels(struct hv_rect body, enum hv_axis axis, const struct hv_split *parts,
+                      size_t n, size_t focused, struct hv_rect *out);
 
 #endif
