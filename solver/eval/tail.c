@@ -85,6 +85,7 @@ static void run_reductions(struct hv__lowered *l)
     qsort(p, n, sizeof *p, compare_pending);
     double *free_s = hv_arena_new(l->arena, double, l->rank_at[l->n_units]);
     double *node_free_s = hv_arena_new(l->arena, double, hv_cost_cluster(l->k)->n_nodes);
+    size_t *counted = hv_arena_new(l->arena, size_t, l->rank_at[l->n_units]);
     l->reductions = hv_arena_new(l->arena, struct hv__reduction, n + 1);
     for (size_t i = 0; i < n; i++) {
         const struct hv__segment *s = p[i].s;
@@ -107,6 +108,10 @@ static void run_reductions(struct hv__lowered *l)
             struct hv__rank *rk = s->holders[h].rank;
             free_s[r->ranks[h]] = r->end_s;
             rk->sync_end_s = fmax(rk->sync_end_s, r->end_s);
+            if (counted[r->ranks[h]] != i + 1) { /* tied embeddings may sit twice on one rank */
+                counted[r->ranks[h]] = i + 1;
+                rk->sync_exposed_s += fmax(0, r->end_s - fmax(r->start_s, rk->compute_end_s));
+            }
         }
     }
 }
