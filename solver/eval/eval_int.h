@@ -27,8 +27,9 @@ struct hv__rank {
     const uint32_t *devices;       /**< of this copy */
     size_t n_devices, n_dp, width; /**< width = tp × cp ranks of one dp rank */
     double compute_end_s, sync_end_s, optimizer_s, gather_s;
-    double sync_exposed_s; /**< reductions it takes part in, after its last compute */
+    double sync_exposed_s;    /**< reductions it takes part in, after its last compute */
     struct hv_memory *memory; /**< [n_dp] static memory */
+    double shares_sum;        /**< of the stage's shares */
     size_t *like;             /**< [n_dp] first dp rank with equal prices */
     size_t *n_like;           /**< [n_dp] how many are like it; 0 where it is not the first */
     double hop_next_s;
@@ -91,6 +92,23 @@ struct hv__lowered {
     double wave_exposed_s; /**< reductions of one wave that its compute does not hide */
 };
 
+/** Groups the copies of every replica entry into units. O(devices). */
+void hv__find_units(struct hv__lowered *l);
+/** Fills the ranks of a unit, with which dp ranks are alike. O(devices of one copy). */
+void hv__fill_ranks(struct hv__lowered *l, struct hv__unit *u);
+/** Sequences of a micro-batch on dp rank d: by shares, or evenly. */
+double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, double sequences,
+                          size_t d);
+/** A copy of a replica and its stages that may be changed. */
+struct hv_replica *hv__copy_replica(struct hv__lowered *l, const struct hv_replica *from);
+/** Prices one global stage on its rank for all shapes and dp ranks. */
+enum hv_status hv__price_gstage(struct hv__lowered *l, struct hv__unit *u, struct hv__gstage *g,
+                                struct hv_err *err) HV_NODISCARD;
+/** Static memory of every dp rank: all its global stages, overheads once. */
+enum hv_status hv__price_memory(struct hv__lowered *l, struct hv__unit *u,
+                                struct hv_err *err) HV_NODISCARD;
+/** Hop cost of every edge of the stage graph, both ways. */
+void hv__price_hops(struct hv__lowered *l, struct hv__unit *u);
 /** Finds the distinct pipelines, prices their passes and makes their schedules. HV_ENO: cannot be
  * timed. */
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;

@@ -1,0 +1,209 @@
+/** What the passes, the memory and the hops of a pipeline cost. */
+#include "solver/eval/eval_int.h"
+
+#include <string.h>
+
+/** Lets the unit's scratch replica hold only the blocks of one global stage, on the rank that runs
+ * it, so that placement and two-way schedules need no special case in cost. */
+static struct hv_stage *set_scratch(struct hv__unit *u, struct hv__gstage *g)
+{
+    size_t i = u->ranks[g->rank].stage;
+    struct hv_stage *s = &u->scratch->stages[i];
+    *s = u->replica->stages[i];
+    s->ranges = &g->range;
+    s->n_ranges = 1;
+    s->embedding = g->embedding;
+    s->head = g->head;
+    return s;
+}
+
+static void set_recompute(struct hv_stage *s, unsigned mask)
+{
+    s->recompute = mask;
+    s->recompute_per = NULL;
+    s->n_recompute_per = 0;
+}
+
+struct hv_replica *hv__copy_replica(struct hv__lowered *l, const struct hv_replica *from)
+{
+    struct hv_replica *r = hv_arena_new(l->arena, struct hv_replica, 1);
+    *r = *from;
+    r->stages = hv_arena_new(l->arena, struct hv_stage, from->n_stages);
+    memcpy(r->stages, from->stages, from->n_stages * sizeof *r->stages);
+    return r;
+}
+
+/** Passes of one global stage for all shapes and dp ranks; ranks that are alike are priced once. */
+static enum hv_status price_passes(struct hv__lowered *l, const struct hv__unit *u,
+                                   const struct hv__gstage *g, struct hv_pass *out,
+                                   struct hv_err *err)
+{
+    const struct hv__rank *rk = &u->ranks[g->rank];
+    const struct hv_replica *r = u->scratch;
+    for (size_t i = 0; i < u->n_shapes; i++) {
+        for (size_t d = 0; d < rk->n_dp; d++) {
+            double n = hv__rank_sequences(rk, &r->stages[rk->stage], u->shapes[i].sequences, d);
+            struct hv_pass *pass = &out[i * rk->n_dp + d];
+            if (rk->like[d] != d) {
+                *pass = out[i * rk->n_dp + rk->like[d]];
+                continue;
+            }
+            if (n <= 0) {
+                continue;
+            }
+            struct hv_stage_query q = {.plan = l->plan,
+                                       .replica = r,
+                                       .stage = rk->stage,
+                                       .copy = u->first_copy,
+                                       .dp_rank = (int)d,
+                                       .sequences = n,
+                                       .tokens = u->shapes[i].tokens,
+                                       .context = u->shapes[i].context};
+            enum hv_status st = hv_cost_pass(l->k, &q, pass, err);
+            if (st != HV_OK) {
+                return st;
+            }
+        }
+    }
+    return HV_OK;
+}
+
+static double backward_s(const struct hv_pass *p)
+{
+    return p->input_grad_s + p->recompute_s;
+}
+
+/** Prices one global stage on its rank for all shapes and dp ranks. */
+enum hv_status hv__price_gstage(struct hv__lowered *l, struct hv__unit *u, struct hv__gstage *g,
+                                struct hv_err *err)
+{
+    const struct hv__rank *rk = &u->ranks[g->rank];
+    size_t n = u->n_shapes * rk->n_dp;
+    g->pass = hv_arena_new(l->arena, struct hv_pass, n);
+    g->plain = g->pass;
+    g->forward_s = hv_arena_new(l->arena, double, u->n_shapes);
+    g->input_grad_s = hv_arena_new(l->arena, double, u->n_shapes);
+    g->weight_grad_s = hv_arena_new(l->arena, double, u->n_shapes);
+    g->recompute_s = hv_arena_new(l->arena, double, u->n_shapes);
+    struct hv_stage *s = set_scratch(u, g);
+    enum hv_status st = HV_OK;
+    if (g->again) {
+        /* R runs the whole stage again; then B has no recompute in it, whatever the plan says */
+        g->plain = hv_arena_new(l->arena, struct hv_pass, n);
+        set_recompute(s, HV_RC_NONE);
+        st = price_passes(l, u, g, g->plain, err);
+        set_recompute(s, HV_RC_FULL);
+    }
+    if (st == HV_OK) {
+        st = price_passes(l, u, g, g->pass, err);
+    }
+    *s = u->replica->stages[rk->stage];
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        const struct hv_pass *pass = &g->pass[i], *plain = &g->plain[i];
+        size_t shape = i / rk->n_dp;
+        g->forward_s[shape] = fmax(g->forward_s[shape], plain->forward_s);
+        g->input_grad_s[shape] = fmax(g->input_grad_s[shape], backward_s(plain));
+        g->weight_grad_s[shape] = fmax(g->weight_grad_s[shape], plain->weight_grad_s);
+        g->recompute_s[shape] = fmax(g->recompute_s[shape], backward_s(pass) - backward_s(plain));
+    }
+    return st;
+}
+
+/** The unit's replica with every rank holding what the schedule's placement puts there: in two-way
+ * schedules also the stages it runs in the other direction. */
+static const struct hv_replica *placed_replica(struct hv__lowered *l, const struct hv__unit *u)
+{
+    size_t n = u->n_pipes * u->n_gstages;
+    struct hv_replica *r = hv__copy_replica(l, u->replica);
+    struct hv_stage *stages = r->stages;
+    size_t *held = hv_arena_new(l->arena, size_t, u->n_ranks);
+    for (size_t g = 0; g < n; g++) {
+        held[u->gstages[g].rank]++;
+    }
+    for (size_t i = 0; i < u->n_ranks; i++) {
+        stages[i].embedding = stages[i].head = 0;
+        stages[i].ranges = hv_arena_new(l->arena, struct hv_range, held[i] + 1);
+        stages[i].n_ranges = 0;
+    }
+    for (size_t g = 0; g < n; g++) {
+        struct hv_stage *s = &stages[u->gstages[g].rank];
+        s->ranges[s->n_ranges++] = u->gstages[g].range;
+        s->embedding |= u->gstages[g].embedding;
+        s->head |= u->gstages[g].head;
+    }
+    return r;
+}
+
+/** Static memory of every dp rank: all its global stages, overheads once. */
+enum hv_status hv__price_memory(struct hv__lowered *l, struct hv__unit *u, struct hv_err *err)
+{
+    const struct hv_replica *placed = placed_replica(l, u);
+    for (size_t i = 0; i < u->n_ranks; i++) {
+        struct hv__rank *rk = &u->ranks[i];
+        rk->memory = hv_arena_new(l->arena, struct hv_memory, rk->n_dp);
+        double versions = l->stale ? fmax(1, (double)u->schedule.weight_versions[i]) : 1;
+        for (size_t d = 0; d < rk->n_dp; d++) {
+            struct hv_memory *m = &rk->memory[d];
+            if (rk->like[d] != d) {
+                *m = rk->memory[rk->like[d]];
+                continue;
+            }
+            struct hv_stage_query q = {.plan = l->plan,
+                                       .replica = placed,
+                                       .stage = rk->stage,
+                                       .copy = u->first_copy,
+                                       .dp_rank = (int)d};
+            enum hv_status st = hv_cost_memory(l->k, &q, m, err);
+            if (st != HV_OK) {
+                return st;
+            }
+            m->weights_bytes *= versions;
+        }
+    }
+    return HV_OK;
+}
+
+/** Bytes that a micro-batch (or slice) hands on, on average where they differ. */
+static double hop_bytes(const struct hv__unit *u, const struct hv__gstage *g)
+{
+    double bytes = 0;
+    size_t n = (size_t)u->n_mb * (size_t)(u->n_slices > 1 ? u->n_slices : 1);
+    size_t n_dp = u->ranks[g->rank].n_dp;
+    for (size_t i = 0; i < u->n_shapes; i++) {
+        for (size_t d = 0; d < n_dp; d++) {
+            bytes += u->n_of_shape[i] / (double)n * g->pass[i * n_dp + d].hop_bytes;
+        }
+    }
+    return bytes;
+}
+
+/** Hop cost of every edge of the stage graph, both ways. */
+void hv__price_hops(struct hv__lowered *l, struct hv__unit *u)
+{
+    u->hop_s = hv_arena_new(l->arena, double, (size_t)u->pipe.n_hops + 1);
+    for (size_t p = 0; p < u->n_pipes; p++) {
+        for (int32_t e = 0; e < u->schedule.graph.n_edges; e++) {
+            const struct hv__gstage *a =
+                &u->gstages[p * u->n_gstages + (size_t)u->schedule.graph.from[e]];
+            const struct hv__gstage *b =
+                &u->gstages[p * u->n_gstages + (size_t)u->schedule.graph.to[e]];
+            if (a->rank == b->rank) {
+                continue;
+            }
+            struct hv__rank *ra = &u->ranks[a->rank];
+            const struct hv__rank *rb = &u->ranks[b->rank];
+            const struct hv_cluster *c = hv_cost_cluster(l->k);
+            double bytes = hop_bytes(u, a);
+            double there =
+                hv_cost_hop(c, ra->devices, ra->n_devices, rb->devices, rb->n_devices, bytes, NULL);
+            double back =
+                hv_cost_hop(c, rb->devices, rb->n_devices, ra->devices, ra->n_devices, bytes, NULL);
+            u->hop_s[hv_pipe_hop(&u->pipe, false, (int32_t)p, e)] = there;
+            u->hop_s[hv_pipe_hop(&u->pipe, true, (int32_t)p, e)] = back;
+            if (p == 0) {
+                ra->hop_next_s = there;
+            }
+        }
+    }
+    u->cost.hop_s = u->hop_s;
+}

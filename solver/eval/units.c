@@ -1,0 +1,159 @@
+/** Which pipelines of a plan, and which data-parallel ranks of a stage, are alike: those are priced
+ * once. */
+#include "solver/eval/eval_int.h"
+
+#include "solver/base/rng.h"
+
+/** First device of copy `c` of a stage. */
+static const uint32_t *copy_devices(const struct hv_replica *r, const struct hv_stage *s, int c)
+{
+    return s->devices + (size_t)c * hv_stage_ranks(r, s);
+}
+
+/** Adds what a price can see of devices: group, kind, node relative to `origin` (the node itself
+ * where the network tells nodes apart) and, where there are islands, the slot. */
+static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const uint32_t *d,
+                             size_t n, uint32_t origin)
+{
+    bool named = c->matrix_bytes_per_s != NULL || c->matrix_latency_s != NULL || c->n_links > 0;
+    uint64_t h = start;
+    for (size_t i = 0; i < n; i++) {
+        struct hv_device_ref ref = hv_cluster_device(c, d[i]);
+        const struct hv_node_group *g = &c->groups[ref.group];
+        uint32_t slot = 0;
+        while (slot < g->n_slots && g->slots[slot].kind != ref.kind) {
+            slot++;
+        }
+        uint32_t key[3] = {ref.group, g->n_islands > 0 ? ref.slot : slot,
+                           named ? ref.node : ref.node - origin};
+        h = hv_hash(h, key, sizeof key);
+    }
+    return h;
+}
+
+/** Fingerprint of where a copy runs: equal ones cost the same, wherever they are. */
+static uint64_t copy_hash(const struct hv__lowered *l, const struct hv_replica *r, int copy)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    uint32_t origin = hv_cluster_node_of(c, copy_devices(r, &r->stages[0], copy)[0]);
+    uint64_t h = HV_HASH_START;
+    for (size_t i = 0; i < r->n_stages; i++) {
+        const uint32_t *d = copy_devices(r, &r->stages[i], copy);
+        h = hash_devices(c, h, d, hv_stage_ranks(r, &r->stages[i]), origin);
+    }
+    return h;
+}
+
+/** Groups the copies of every replica entry into units. */
+void hv__find_units(struct hv__lowered *l)
+{
+    const struct hv_plan *p = l->plan;
+    size_t most = 0;
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        most += (size_t)p->replicas[i].count;
+    }
+    l->units = hv_arena_new(l->arena, struct hv__unit, most);
+    uint64_t *hash = hv_arena_new(l->arena, uint64_t, most);
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        const struct hv_replica *r = &p->replicas[i];
+        size_t start = l->n_units;
+        for (int c = 0; c < r->count; c++) {
+            uint64_t h = copy_hash(l, r, c);
+            size_t u = start;
+            while (u < l->n_units && hash[u] != h) {
+                u++;
+            }
+            if (u == l->n_units) {
+                l->units[u] = (struct hv__unit){
+                    .i_replica = i, .replica = r, .first_copy = c, .first_unit = start};
+                l->units[u].copies = hv_arena_new(l->arena, int, (size_t)r->count);
+                hash[u] = h;
+                l->n_units++;
+            }
+            l->units[u].copies[l->units[u].multiplicity++] = c;
+        }
+    }
+    l->rank_at = hv_arena_new(l->arena, size_t, l->n_units + 1);
+    for (size_t u = 0; u < l->n_units; u++) {
+        l->rank_at[u + 1] = l->rank_at[u] + l->units[u].replica->n_stages;
+    }
+}
+
+/** Sequences of a micro-batch on one dp rank: by shares, or evenly. Ranks that take micro-batches
+ * in turn have the same rate as ranks that split each one; their latency is not modelled
+ * (approximated.c says so). */
+double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, double sequences,
+                          size_t d)
+{
+    if (s->shares == NULL) {
+        return sequences / (double)s->dp;
+    }
+    return rk->shares_sum > 0 ? sequences * s->shares[d] / rk->shares_sum : 0;
+}
+
+/** Fingerprint of a dp rank: equal ones take equally long and hold equally much. */
+static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
+                        const struct hv_stage *s, size_t d)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const uint32_t *own = rk->devices + d * rk->width;
+    double share = hv__rank_sequences(rk, s, 1, d);
+    uint64_t h = hv_hash(HV_HASH_START, &share, sizeof share);
+    h = hash_devices(c, h, own, rk->width, hv_cluster_node_of(c, own[0]));
+    if (s->n_moe > 0) {
+        return hv_hash(h, &d, sizeof d); /* its experts may be spread by knobs of its own */
+    }
+    if (s->ep > 1) {
+        size_t tp = (size_t)s->tp.degree, ep = (size_t)s->ep, each = rk->n_devices / tp;
+        size_t first = d * (rk->width / tp) / ep * ep;
+        for (size_t i = 0; i < ep; i++) {
+            const uint32_t *peer = rk->devices + (first + i) % each * tp;
+            h = hash_devices(c, h, peer, 1, hv_cluster_node_of(c, rk->devices[first % each * tp]));
+        }
+    }
+    return h;
+}
+
+/** Finds for every dp rank the first one like it. Looks back at the last few different ones only:
+ * unequal ranks come in runs, and what is not found is priced once more. */
+static void find_like(const struct hv__lowered *l, struct hv__rank *rk, const struct hv_stage *s)
+{
+    enum { LOOK_BACK = 8 };
+    uint64_t recent[LOOK_BACK];
+    size_t at[LOOK_BACK], n = 0;
+    rk->like = hv_arena_new(l->arena, size_t, rk->n_dp);
+    rk->n_like = hv_arena_new(l->arena, size_t, rk->n_dp);
+    for (size_t d = 0; d < rk->n_dp; d++) {
+        uint64_t h = dp_hash(l, rk, s, d);
+        size_t i = 0, known = n < LOOK_BACK ? n : LOOK_BACK;
+        while (i < known && recent[i] != h) {
+            i++;
+        }
+        if (i == known) {
+            i = n++ % LOOK_BACK;
+            recent[i] = h;
+            at[i] = d;
+        }
+        rk->like[d] = at[i];
+        rk->n_like[at[i]]++;
+    }
+}
+
+void hv__fill_ranks(struct hv__lowered *l, struct hv__unit *u)
+{
+    u->n_ranks = u->replica->n_stages;
+    u->ranks = hv_arena_new(l->arena, struct hv__rank, u->n_ranks);
+    for (size_t i = 0; i < u->n_ranks; i++) {
+        const struct hv_stage *s = &u->replica->stages[i];
+        struct hv__rank *rk = &u->ranks[i];
+        rk->stage = i;
+        rk->n_devices = hv_stage_ranks(u->replica, s);
+        rk->devices = copy_devices(u->replica, s, u->first_copy);
+        rk->n_dp = (size_t)s->dp;
+        rk->width = rk->n_devices / rk->n_dp;
+        for (size_t d = 0; s->shares != NULL && d < rk->n_dp; d++) {
+            rk->shares_sum += s->shares[d];
+        }
+        find_like(l, rk, s);
+    }
+}
