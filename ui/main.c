@@ -1,5 +1,6 @@
 /** Entry point: picks a command or the terminal front end; nothing else lives here. */
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ int main(int argc, char **argv)
 {
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); /* files have decimal points, whatever the user's language */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error, not the end */
     hv_log_to(hv_log_stderr, NULL, HV_LOG_WARN);
     const char *first = argc > 1 ? argv[1] : "";
     if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
