@@ -290,6 +290,60 @@ static void schedulers_that_decide_by_cost_are_told_the_costs(void **state)
     hv_arena_free(&a);
 }
 
+static void stages_in_one_node_share_its_network(void **state)
+{
+    static const char slow[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"slow\",\"nodes\":["
+        "{\"name\":\"a\",\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":4,"
+        "\"nic\":{\"bandwidth_GBps\":1}}],\"network\":{\"latency_us\":5}}";
+    struct world w;
+    struct hv_arena a = {0};
+    (void)state;
+    open_world(&w, slow, model_text, job_text);
+    struct hv_verdict v =
+        judge(&w, &a, false,
+              "\"micro_batch\":2,\"replicas\":[{\"count\":2,\"micro_batches\":16,\"stages\":["
+              "{\"devices\":[\"a[0].0\",\"a[1].0\"],\"layers\":[0,6]},"
+              "{\"devices\":[\"a[0].1\",\"a[1].1\"],\"layers\":[6,12]},"
+              "{\"devices\":[\"a[0].2\",\"a[1].2\"],\"layers\":[12,18]},"
+              "{\"devices\":[\"a[0].3\",\"a[1].3\"],\"layers\":[18,24]}]}]");
+    /* 2(n - 1)/n = 1 times all gradients leave each node at 1 GB/s */
+    double wire_s = hv_model_parameters(w.in.model.model) * hv_job_grad_bytes(&w.in.job.job) / 1e9;
+    assert_true(v.metrics.iteration_s > wire_s);
+    close_world(&w);
+    hv_arena_free(&a);
+}
+
+static void waiting_for_a_slower_replica_is_idle_time(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v =
+        judge(*state, &a, false,
+              "\"micro_batch\":1,\"replicas\":["
+              "{\"micro_batches\":8,\"stages\":[{\"devices\":\"a[0].0\",\"layers\":[0,24]}]},"
+              "{\"micro_batches\":56,\"stages\":[{\"devices\":\"a[0].1\",\"layers\":[0,24]}]}]");
+    /* one of two devices waits for six sevenths of the other's work */
+    assert_true(v.metrics.bubble_frac > 0.4);
+    assert_true(v.metrics.breakdown_s[HV_TIME_DP] < 0.05 * v.metrics.iteration_s);
+    hv_arena_free(&a);
+}
+
+static void lists_of_shorter_sequences_count_their_own_tokens(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v =
+        judge(*state, &a, false,
+              "\"micro_batch\":32,\"replicas\":[{\"micro_batches\":["
+              "{\"sequences\":32,\"tokens\":32768},{\"sequences\":32,\"tokens\":16384}],"
+              "\"stages\":[{\"devices\":\"a[0].*\",\"layers\":[0,24],\"dp\":8}]}]");
+    assert_near(v.metrics.tokens_per_s * v.metrics.iteration_s, 32768 + 16384, 1e-9);
+    assert_true(v.metrics.mfu > 0.05 && v.metrics.mfu < 0.75);
+    /* the bound is for whole sequences of the job */
+    assert_false(hv_known(v.metrics.bound_s));
+    assert_false(hv_known(v.metrics.gap_frac));
+    hv_arena_free(&a);
+}
+
 static void fp32_layers_reduce_as_many_parameters_as_they_hold(void **state)
 {
     static const char layers[] =
@@ -328,6 +382,9 @@ int main(void)
         cmocka_unit_test(waves_of_schedules_that_flush_last_a_whole_run),
         cmocka_unit_test(the_period_does_not_depend_on_how_long_we_look),
         cmocka_unit_test(schedulers_that_decide_by_cost_are_told_the_costs),
+        cmocka_unit_test(stages_in_one_node_share_its_network),
+        cmocka_unit_test(waiting_for_a_slower_replica_is_idle_time),
+        cmocka_unit_test(lists_of_shorter_sequences_count_their_own_tokens),
         cmocka_unit_test(fp32_layers_reduce_as_many_parameters_as_they_hold),
     };
     return cmocka_run_group_tests_name("eval_closed", tests, setup, teardown);
