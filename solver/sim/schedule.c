@@ -182,6 +182,12 @@ enum hv_status hv_schedule_set_option(struct hv_schedule_input *in, const char *
     return hv_schedule_set_int(in, key, x, err);
 }
 
+int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in)
+{
+    int i = find_option(in->row, "waves");
+    return i >= 0 && in->options[i] > 0 ? 2 * (int32_t)in->options[i] : in->row->chunks;
+}
+
 static enum hv_status check_sizes(const struct hv_schedule_input *in, struct hv_err *err)
 {
     const struct hv_schedule_row *row = in->row;
