@@ -6,9 +6,13 @@
 #include "solver/sim/schedule.h"
 #include <stdlib.h>
 
-/** A schedule in the making: ops rank by rank, in order. On the heap; freed by hv_schedule_make. */
+/**
+ * A schedule in the making: ops rank by rank, in order. On the heap, freed by hv_schedule_make,
+ * except `ops`, which begin in the arena of the schedule where their number is known before.
+ */
 struct hv_schedule_builder {
     HV_VEC(struct hv_op) ops;
+    struct hv_op *reserved; /**< where ops began in the arena, or NULL */
     HV_VEC(size_t) rank_end;
     int32_t n_ranks, n_stages, n_pipes, n_slices, n_groups;
     int32_t *stage_to_rank;   /**< [n_pipes × n_stages]; hv__place_* fill it */
