@@ -156,10 +156,13 @@ int hv__plan_rank(const struct hv_verdict *v)
     return v->findings.n > 0 ? 2 : v->metrics.exact ? 0 : 1;
 }
 
-/** A document as plans refer to it: by the name it was read from, or whole. */
+/** A document as plans refer to it: by the name it was read from, or whole where that cannot be
+ * read twice (standard input, a pipe of the shell). */
 static json_t *reference(const char *path, const struct hv_json *json)
 {
-    return path != NULL && strcmp(path, "-") != 0 ? json_string(path) : json_incref(json->root);
+    bool again = path != NULL && strcmp(path, "-") != 0 && strncmp(path, "/dev/", 5) != 0 &&
+                 strncmp(path, "/proc/", 6) != 0;
+    return again ? json_string(path) : json_incref(json->root);
 }
 
 /** The plan with format, strategy and inputs in front, in the usual order. */

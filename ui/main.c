@@ -3,6 +3,7 @@
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +59,8 @@ int main(int argc, char **argv)
 {
     keep_memory_small();
     setlocale(LC_ALL, "");
-    setlocale(LC_NUMERIC, "C"); /* files have decimal points, whatever the user's language */
+    setlocale(LC_NUMERIC, "C");     /* files have decimal points, whatever the user's language */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error, not the end */
     hv_log_to(hv_log_stderr, NULL, HV_LOG_WARN);
     const char *first = argc > 1 ? argv[1] : "";
     if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {

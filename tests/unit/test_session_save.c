@@ -84,6 +84,53 @@ static void a_save_reads_back(void **state)
     hv_str_free(&read);
 }
 
+static void two_programs_on_one_workspace_do_not_overwrite_unasked(void **state)
+{
+    struct hv_session *a = bench_open(*state, "ws"), *b = bench_open(*state, "ws");
+    struct hv_err err = {0};
+    assert_int_equal(hv_session_set_text(a, "cluster.nodes[0].count", "4", &err), HV_OK);
+    assert_int_equal(hv_session_set_text(b, "cluster.nodes[0].count", "5", &err), HV_OK);
+    assert_int_equal(hv_session_save(a, NULL, &err), HV_OK);
+    struct hv_str of_a = bench_get("ws/cluster.json");
+    assert_int_equal(hv_session_save(b, NULL, &err), HV_EIO);
+    assert_non_null(strstr(err.text, "changed on disk"));
+    assert_true(hv_session_dirty(b));
+    struct hv_str now = bench_get("ws/cluster.json");
+    assert_string_equal(now.p, of_a.p);
+    hv_str_free(&now);
+    assert_int_equal(hv_session_save(b, NULL, &err), HV_OK); /* told once, the user insists */
+    now = bench_get("ws/cluster.json");
+    assert_string_not_equal(now.p, of_a.p);
+    assert_int_equal(hv_session_save(b, NULL, &err), HV_OK); /* its own save is no change */
+    assert_int_equal(hv_session_save(a, NULL, &err), HV_EIO);
+    hv_str_free(&now);
+    hv_str_free(&of_a);
+    hv_session_close(a);
+    hv_session_close(b);
+}
+
+static void a_plan_with_any_name_can_be_saved(void **state)
+{
+    struct hv_session *s = bench_open(*state, "ws");
+    struct hv_err err = {0};
+    char longest[3001];
+    for (size_t i = 0; i + 3 < sizeof longest; i += 3)
+        memcpy(longest + i, "\xe6\xbc\xa2", 3);
+    longest[sizeof longest - 1] = '\0';
+    bench_add_plan(s, longest);
+    bench_add_plan(s, "../../.up");
+    bench_add_plan(s, "\x1b[2J");
+    if (hv_session_save(s, NULL, &err) != HV_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(n_files("ws/plans"), 3);
+    hv_session_close(s);
+    s = bench_open(*state, "ws");
+    size_t n = 0;
+    (void)hv_session_rows(s, &n);
+    assert_int_equal(n, 3);
+    hv_session_close(s);
+}
+
 static void a_save_without_a_change_changes_no_byte(void **state)
 {
     struct hv_session *s = bench_open(*state, "ws");
@@ -292,6 +339,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_save_reads_back),
+        TEST(two_programs_on_one_workspace_do_not_overwrite_unasked),
+        TEST(a_plan_with_any_name_can_be_saved),
         TEST(a_save_without_a_change_changes_no_byte),
         TEST(saves_elsewhere_and_in_one_file),
         TEST(shipped_files_stay_as_they_are),

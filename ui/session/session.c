@@ -253,6 +253,7 @@ enum hv_status hv_session_open(struct hv_session **out, const char *path,
         return st;
     }
     take_path(s, path);
+    hv__session_stamp(s);
     s->name = hv_xstrdup(s->workspace.name);
     const struct hv_workspace_ref *refs[HV__INPUTS] = {&s->workspace.cluster, &s->workspace.model,
                                                        &s->workspace.job};

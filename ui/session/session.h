@@ -330,7 +330,8 @@ size_t hv_session_n_queued(const struct hv_session *s);
  * ending in .json = one file with everything inline). Either all files are written or none: they
  * are written beside the old ones first and renamed when all are safe. Shipped and foreign files
  * are never written: a document that came from one and was changed goes into the workspace. Errors:
- * HV_EUSAGE when there is no path yet, HV_EIO; nothing is lost, undo and dirty mark stay.
+ * HV_EUSAGE when there is no path yet, HV_EIO (also once when another program wrote the workspace
+ * since it was read: saving again overwrites it); nothing is lost, undo and dirty mark stay.
  */
 enum hv_status hv_session_save(struct hv_session *s, const char *path,
                                struct hv_err *err) HV_NODISCARD;

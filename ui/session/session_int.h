@@ -54,6 +54,13 @@ struct hv__step {
     char *label;
 };
 
+/** What a file looked like, to see later whether another program wrote it. */
+struct hv__stamp {
+    bool known;
+    uint64_t file, bytes;
+    int64_t changed_s, changed_ns;
+};
+
 /** An open workspace. */
 struct hv_session {
     struct hv_session_env env;
@@ -61,6 +68,8 @@ struct hv_session {
     char *state_dir;
     struct hv_pool *pool;
     struct hv_workspace workspace; /**< as opened or last saved; its tree keeps unknown `x-` keys */
+    struct hv__stamp stamp;        /**< of the workspace's file when it was read or saved */
+    bool overwrite;                /**< the user was told that it changed: save it all the same */
     bool single_file;              /**< the workspace is one file with everything inline */
     char *path;                    /**< folder or file; NULL = none yet */
     char *name;
@@ -95,6 +104,8 @@ struct hv_session {
     json_t *recovery;   /**< its content */
 };
 
+/** Remembers what the workspace's file looks like now. */
+void hv__session_stamp(struct hv_session *s);
 /** The clock, seconds. */
 double hv__session_now(const struct hv_session *s);
 /** Something was changed that would have to be saved. */

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define NAME_MAX_BYTES 120
+
 /* A file to come. */
 struct out_file {
     char *path, *temp;
@@ -96,8 +98,7 @@ static enum hv_status write_all(struct save *v, struct hv_err *err)
     for (size_t i = 0; st == HV_OK && i < v->files.n; i++) {
         struct out_file *f = &v->files.items[i];
         if (rename(f->temp, f->path) != 0)
-            st = hv_err_set(err, HV_EIO, "cannot rename %.200s to %.200s: %s", f->temp, f->path,
-                            strerror(errno));
+            st = hv_err_set(err, HV_EIO, "%s: cannot write %.200s", strerror(errno), f->path);
         else
             f->temp[0] = '\0';
     }
@@ -180,6 +181,21 @@ static void place_doc(struct save *v, enum hv_doc d, json_t *root)
     add_file(v, path, s->tree[d]);
 }
 
+/* A file name's bytes from a plan's name: no control characters, no separators, not hidden, of a
+ * length that every file system takes. */
+static void add_file_name(struct hv_str *out, const char *name)
+{
+    size_t n = strlen(name);
+    if (n > NAME_MAX_BYTES)
+        for (n = NAME_MAX_BYTES; n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80;)
+            n--;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)name[i];
+        bool bad = c < ' ' || c == 127 || strchr("/\\:*?\"<>| ", c) != NULL || (i == 0 && c == '.');
+        hv_str_addc(out, bad ? '_' : name[i]);
+    }
+}
+
 /* "plans/NAME.json" with a name any file system takes and no other file of this save has. */
 static char *plan_ref(const struct save *v, const char *name)
 {
@@ -187,8 +203,7 @@ static char *plan_ref(const struct save *v, const char *name)
     for (unsigned k = 1;; k++) {
         hv_str_clear(&ref);
         hv_str_adds(&ref, "plans/");
-        for (const char *p = name; *p != '\0'; p++)
-            hv_str_addc(&ref, strchr("/\\:*?\"<>| ", *p) != NULL ? '_' : *p);
+        add_file_name(&ref, name);
         if (k > 1)
             hv_str_addf(&ref, "-%u", k);
         hv_str_adds(&ref, ".json");
@@ -302,6 +317,8 @@ static void adopt(struct save *v, struct hv_workspace *w, const char *path)
     hv_workspace_free(&s->workspace);
     s->workspace = *w;
     s->single_file = v->single;
+    s->overwrite = false;
+    hv__session_stamp(s);
     hv__session_recovery_remove(s);
     char *kept = hv_xstrdup(path);
     free(s->path);
@@ -356,6 +373,36 @@ static bool same_place(const char *a, const char *b)
            strcmp(real_a, real_b) == 0;
 }
 
+static struct hv__stamp stamp_of(const char *path)
+{
+    struct stat st;
+    if (path == NULL || stat(path, &st) != 0)
+        return (struct hv__stamp){0};
+    return (struct hv__stamp){.known = true,
+                              .file = (uint64_t)st.st_ino,
+                              .bytes = (uint64_t)st.st_size,
+                              .changed_s = (int64_t)st.st_mtim.tv_sec,
+                              .changed_ns = (int64_t)st.st_mtim.tv_nsec};
+}
+
+void hv__session_stamp(struct hv_session *s)
+{
+    s->stamp = stamp_of(s->workspace.path);
+}
+
+/* Refuses once to write over what another program wrote since we read it. */
+static enum hv_status check_unchanged(struct hv_session *s, struct hv_err *err)
+{
+    struct hv__stamp now = stamp_of(s->workspace.path), old = s->stamp;
+    bool same = now.file == old.file && now.bytes == old.bytes && now.changed_s == old.changed_s &&
+                now.changed_ns == old.changed_ns;
+    if (!now.known || !old.known || same || s->overwrite)
+        return HV_OK;
+    s->overwrite = true;
+    return hv_err_set(err, HV_EIO,
+                      "the file changed on disk; save again to overwrite, or :write FOLDER");
+}
+
 enum hv_status hv_session_save(struct hv_session *s, const char *path, struct hv_err *err)
 {
     struct stat st;
@@ -380,7 +427,9 @@ enum hv_status hv_session_save(struct hv_session *s, const char *path, struct hv
     else
         hv_str_addc(&folder, '.');
     v.folder = hv_str_cstr(&folder);
-    enum hv_status status = save_to(&v, to.p, err);
+    enum hv_status status = v.same ? check_unchanged(s, err) : HV_OK;
+    if (status == HV_OK)
+        status = save_to(&v, to.p, err);
     save_free(&v);
     hv_str_free(&to);
     hv_str_free(&folder);
