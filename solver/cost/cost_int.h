@@ -79,13 +79,18 @@ double hv__collective_s(struct hv_cost *k, const struct hv_collective_query *q, 
 /** Slower of two kinds for the job's precision (unknown counts as slowest). */
 const struct hv_device_kind *hv__slower(const struct hv_cost *k, const struct hv_device_kind *a,
                                         const struct hv_device_kind *b);
+/** Most further kinds that are looked at in one rank group. */
+#define HV__GROUP_KINDS 4
+
 /** One rank of a stage: where it is and what it holds (stage.c). */
 struct hv__rank {
     const struct hv_stage *stage;
     const uint32_t *group;               /**< its tp × cp devices */
     const uint32_t *part;                /**< all ranks of its copy */
-    const struct hv_device_kind *device; /**< slowest of the group */
-    size_t dp, cp, tp, at;               /**< degrees; data-parallel rank */
+    const struct hv_device_kind *device; /**< slowest of the group for large products */
+    const struct hv_device_kind *others[HV__GROUP_KINDS]; /**< further kinds of the group */
+    size_t n_others;
+    size_t dp, cp, tp, at; /**< degrees; data-parallel rank */
     bool embedding, head;
 };
 /** Finds the rank; errors: HV_ENO when the stage's devices and degrees do not fit each other. */

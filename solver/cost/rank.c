@@ -38,6 +38,14 @@ enum hv_status hv__find_rank(struct hv_cost *k, const struct hv_stage_query *q,
             return st;
         out->device = hv__slower(k, out->device, d);
     }
+    for (size_t i = 0; i < group; i++) {
+        const struct hv_device_kind *d = hv_cluster_device(k->cluster, out->group[i]).kind;
+        bool known = d == out->device;
+        for (size_t n = 0; n < out->n_others; n++)
+            known = known || d == out->others[n];
+        if (!known && out->n_others < HV__GROUP_KINDS)
+            out->others[out->n_others++] = d;
+    }
     out->embedding = hv_stage_has_embedding(q->replica, q->stage);
     out->head = hv_stage_has_head(q->replica, q->stage);
     return HV_OK;

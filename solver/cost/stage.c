@@ -142,6 +142,31 @@ static uint32_t *ep_group_of(const struct build *b, int ep)
     return ids;
 }
 
+static void take_longer(struct hv_part_cost *c, const struct hv_part_cost *x)
+{
+    c->forward_s = fmax(c->forward_s, x->forward_s);
+    c->input_grad_s = fmax(c->input_grad_s, x->input_grad_s);
+    c->weight_grad_s = fmax(c->weight_grad_s, x->weight_grad_s);
+    c->recompute_s = fmax(c->recompute_s, x->recompute_s);
+    c->cp_forward_s = fmin(c->cp_forward_s, x->cp_forward_s);
+    c->cp_backward_s = fmin(c->cp_backward_s, x->cp_backward_s);
+}
+
+/* A part on the rank's group: which of several kinds is the slowest depends on the part, and more
+ * compute hides more of a ring. */
+static struct hv_part_cost part_of(struct build *b, enum hv_part part, size_t block,
+                                   const struct hv_part_query *q)
+{
+    struct hv_part_cost c = hv_cost_part(b->k, part, block, q, b->q->why);
+    struct hv_part_query other = *q;
+    for (size_t i = 0; i < b->rank.n_others; i++) {
+        other.device = b->rank.others[i];
+        struct hv_part_cost x = hv_cost_part(b->k, part, block, &other, NULL);
+        take_longer(&c, &x);
+    }
+    return c;
+}
+
 /* Half blocks [from2, to2) of one piece: all whole blocks in it are equal. */
 static void add_blocks(struct build *b, int from2, int to2, size_t number)
 {
@@ -154,9 +179,9 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
     bool whole = to2 - from2 > 1;
     double times = whole ? (to2 - from2) / 2 : 1;
     if (from2 % 2 == 0)
-        c[n++] = hv_cost_part(b->k, HV_PART_ATTENTION, block, &pq, b->q->why);
+        c[n++] = part_of(b, HV_PART_ATTENTION, block, &pq);
     if (from2 % 2 || whole)
-        c[n++] = hv_cost_part(b->k, HV_PART_FFN, block, &pq, b->q->why);
+        c[n++] = part_of(b, HV_PART_FFN, block, &pq);
     double transient = 0, back = 0;
     for (int i = 0; i < n; i++) {
         add_part(b, &c[i], times);
@@ -200,7 +225,7 @@ static void add_range(struct build *b)
 static void add_end(struct build *b, enum hv_part part, int mark)
 {
     struct hv_part_query pq = hv__part_query(b->q, &b->rank, 0, 0);
-    struct hv_part_cost c = hv_cost_part(b->k, part, 0, &pq, b->q->why);
+    struct hv_part_cost c = part_of(b, part, 0, &pq);
     add_part(b, &c, 1);
     double back = backward_s(&c) + add_gathers(b, &c, 1, 1, 1);
     b->out->transient_bytes = fmax(b->out->transient_bytes, c.transient_bytes);

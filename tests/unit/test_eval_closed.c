@@ -344,6 +344,33 @@ static void lists_of_shorter_sequences_count_their_own_tokens(void **state)
     hv_arena_free(&a);
 }
 
+static void a_mixed_group_is_as_slow_as_its_slowest_in_every_part(void **state)
+{
+    /* A40: faster products than V100, slower memory */
+    static const char mixed[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"mixed\",\"nodes\":["
+        "{\"name\":\"m\",\"devices\":[{\"device\":\"A40-48GB\",\"count\":2},"
+        "{\"device\":\"V100-SXM2-32GB\",\"count\":2}]}]}";
+    struct world w;
+    struct hv_arena a = {0};
+    double compute_s[3];
+    static const char *const devices[] = {"m[0].0-1", "m[0].2-3", "m[0].1-2"};
+    (void)state;
+    open_world(&w, mixed, model_text, job_text);
+    for (int i = 0; i < 3; i++) {
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":64,\"stages\":["
+                       "{\"devices\":\"%s\",\"layers\":[0,24],\"tp\":2}]}]",
+                       devices[i]);
+        compute_s[i] = judge(&w, &a, false, text).metrics.breakdown_s[HV_TIME_COMPUTE];
+    }
+    assert_true(compute_s[0] < compute_s[1]); /* products decide on the whole */
+    assert_true(compute_s[2] > compute_s[1] * (1 + 1e-6));
+    close_world(&w);
+    hv_arena_free(&a);
+}
+
 static void fp32_layers_reduce_as_many_parameters_as_they_hold(void **state)
 {
     static const char layers[] =
@@ -385,6 +412,7 @@ int main(void)
         cmocka_unit_test(stages_in_one_node_share_its_network),
         cmocka_unit_test(waiting_for_a_slower_replica_is_idle_time),
         cmocka_unit_test(lists_of_shorter_sequences_count_their_own_tokens),
+        cmocka_unit_test(a_mixed_group_is_as_slow_as_its_slowest_in_every_part),
         cmocka_unit_test(fp32_layers_reduce_as_many_parameters_as_they_hold),
     };
     return cmocka_run_group_tests_name("eval_closed", tests, setup, teardown);
