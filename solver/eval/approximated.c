@@ -57,6 +57,9 @@ static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stag
     if (s->cp.degree > 1 && s->cp.scheme != HV_CP_RING && s->cp.scheme != HV_CP_ULYSSES) {
         add(l, r, i, "cp.scheme", "priced as ring or ulysses");
     }
+    if (s->zero.gather_at == HV_GATHER_NEXT_FORWARD && (s->zero.stage == 1 || s->zero.stage == 2)) {
+        add(l, r, i, "zero.gather_at", "gathered at the end, not hidden by the next forward");
+    }
     if (s->n_moe > 0 && !moe_is_plain(&s->moe[0])) {
         add(l, r, i, "moe",
             "kernel, order, copies, owners, pipelining and compression are not priced");
@@ -95,6 +98,12 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
     }
     if (p->sync.kind == HV_SYNC_PARTIAL || p->sync.kind == HV_SYNC_GOSSIP) {
         add_plan(&l, "sync.kind", "timed as if everybody took part in every reduction");
+    }
+    if (p->sync.n_buckets > 1) {
+        add_plan(&l, "sync.bucket_MiB", "the first size is used for all buckets");
+    }
+    if (p->sync.cycle_s > 0 || p->sync.chunk_bytes > 0 || p->sync.priority != HV_PRIORITY_FIFO) {
+        add_plan(&l, "sync.cycle_ms", "buckets go when they are ready, whole, in that order");
     }
     if (p->sync.kind == HV_SYNC_PS || p->sync.kind == HV_SYNC_WSP) {
         add_plan(&l, "sync.servers",

@@ -21,7 +21,7 @@
     X(HV_TIME_ZERO,      "zero",      "exposed gathers of sharded weights")                 \
     X(HV_TIME_IMBALANCE, "imbalance", "waiting for slower ranks of the same stage")         \
     X(HV_TIME_PP,        "pp",        "waiting for activations on the wire")                \
-    X(HV_TIME_BUBBLE,    "bubble",    "idle in the pipeline")                               \
+    X(HV_TIME_BUBBLE,    "bubble",    "idle, in the pipeline or for a slower replica")       \
     X(HV_TIME_DP,        "dp",        "exposed gradient reduction")                         \
     X(HV_TIME_OPTIMIZER, "optimizer", "optimizer step and weight gather")
 /* clang-format on */
