@@ -64,4 +64,28 @@ holds 'an interrupted comparison exits 4' test "$rc" -eq 4
 says 'an interrupted comparison says so' out '"stopped": true'
 holds 'and shows what had ended' grep -q '"iteration_s"' "$work/out"
 holds 'and is JSON' is_json "$work/out"
+
+# a comparison that is killed takes its workers along, also one inside a call of C
+"$HETVIZ" compare "$@" -s in-c >/dev/null 2>&1 &
+parent=$!
+if [ -r "/proc/$parent/task/$parent/children" ]; then
+    worker= tries=0
+    while [ -z "$worker" ] && [ $tries -lt 100 ]; do
+        read -r worker _ <"/proc/$parent/task/$parent/children"
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    holds 'a worker runs' test -n "$worker"
+    sleep 0.5
+    kill -KILL $parent
+    wait $parent 2>/dev/null
+    tries=0
+    while [ -d "/proc/$worker" ] && [ $tries -lt 50 ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    holds 'the worker is gone with its parent' test ! -d "/proc/$worker"
+else
+    kill $parent
+fi
 finish
