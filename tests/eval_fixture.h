@@ -41,26 +41,38 @@ static inline struct hv_json parse(const char *text, const char *name)
     return j;
 }
 
+/** Fills a world from three texts. Close it with close_world. */
+static inline void open_world(struct world *w, const char *cluster, const char *model,
+                              const char *job)
+{
+    struct hv_err err = {0};
+    memset(w, 0, sizeof *w);
+    if (hv_device_catalogue_read(&w->in.devices, &err) != HV_OK ||
+        hv_cluster_doc_build(&w->in.cluster, parse(cluster, "c"), &w->in.devices, &err) != HV_OK ||
+        hv_model_doc_build(&w->in.model, parse(model, "m"), &err) != HV_OK ||
+        hv_job_doc_build(&w->in.job, parse(job, "j"), 2048, &err) != HV_OK) {
+        fail_msg("%s", err.text);
+    }
+    w->cost = hv_cost_new(w->in.cluster.cluster, w->in.model.model, &w->in.job.job);
+}
+
+static inline void close_world(struct world *w)
+{
+    hv_cost_free(w->cost);
+    hv_inputs_free(&w->in);
+}
+
 static inline int setup(void **state)
 {
     static struct world w;
-    struct hv_err err = {0};
-    memset(&w, 0, sizeof w);
-    assert_int_equal(hv_device_catalogue_read(&w.in.devices, &err), HV_OK);
-    assert_int_equal(
-        hv_cluster_doc_build(&w.in.cluster, parse(cluster_text, "c"), &w.in.devices, &err), HV_OK);
-    assert_int_equal(hv_model_doc_build(&w.in.model, parse(model_text, "m"), &err), HV_OK);
-    assert_int_equal(hv_job_doc_build(&w.in.job, parse(job_text, "j"), 2048, &err), HV_OK);
-    w.cost = hv_cost_new(w.in.cluster.cluster, w.in.model.model, &w.in.job.job);
+    open_world(&w, cluster_text, model_text, job_text);
     *state = &w;
     return 0;
 }
 
 static inline int teardown(void **state)
 {
-    struct world *w = *state;
-    hv_cost_free(w->cost);
-    hv_inputs_free(&w->in);
+    close_world(*state);
     return 0;
 }
 

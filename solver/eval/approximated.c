@@ -45,6 +45,9 @@ static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stag
             "turns are timed like a split: the rate is right, the latency of a micro-batch is too "
             "low");
     }
+    if (s->micro_batch > 0) {
+        add(l, r, i, "micro_batch", "timed with the micro-batches of its replica");
+    }
     if (s->in_flight > 0) {
         add(l, r, i, "in_flight", "the schedule's own number of forwards ahead is used");
     }
@@ -82,12 +85,24 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
             check_stage(&l, r, i, &p->replicas[r].stages[i]);
         }
     }
+    for (size_t r = 0; r < p->n_replicas; r++) {
+        for (int64_t k = 0; p->replicas[r].list != NULL && k < p->replicas[r].micro_batches; k++) {
+            if (p->replicas[r].list[k].n_scales > 0) {
+                add_plan(&l, "replicas.micro_batches", "the scale of single modules is not priced");
+                break;
+            }
+        }
+    }
     if (p->sync.kind == HV_SYNC_PARTIAL || p->sync.kind == HV_SYNC_GOSSIP) {
         add_plan(&l, "sync.kind", "timed as if everybody took part in every reduction");
     }
     if (p->sync.kind == HV_SYNC_PS || p->sync.kind == HV_SYNC_WSP) {
         add_plan(&l, "sync.servers",
                  "pushes and pulls cost what an all-reduce over the same devices costs");
+    }
+    if (strncmp(p->schedule.name, "dualpipe", strlen("dualpipe")) == 0) {
+        add_plan(&l, "schedule.name",
+                 "an overlapped pair takes as long as its forward and its backward in a row");
     }
     if (p->schedule.n_slice_tokens > 0) {
         add_plan(&l, "schedule.slices", "slices are timed as equal token counts");

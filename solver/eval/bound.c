@@ -43,18 +43,29 @@ static void count_devices(struct hv_cost *k, struct work *w)
     }
 }
 
+/** Prices that keep the bound true: a class that some kind does for nothing is worth nothing. */
+static double price_of(const struct work *w, const double *price, size_t c)
+{
+    for (size_t k = 0; k < w->n_kinds; k++) {
+        if (w->devices[k] > 0 && !(w->floor_s[k * w->stride + c] > 0)) {
+            return 0;
+        }
+    }
+    return price[c];
+}
+
 static double bound_with_prices(const struct work *w, const double *price)
 {
     double value = 0, speed = 0;
     for (size_t c = 0; c < w->n_items; c++) {
-        value += w->units[c] * price[c];
+        value += w->units[c] * price_of(w, price, c);
     }
     for (size_t k = 0; k < w->n_kinds; k++) {
         double best = 0;
-        for (size_t c = 0; c < w->n_items; c++) {
-            double f = w->floor_s[k * w->stride + c];
-            if (f > 0) {
-                best = fmax(best, price[c] / f);
+        for (size_t c = 0; w->devices[k] > 0 && c < w->n_items; c++) {
+            double u = price_of(w, price, c);
+            if (u > 0) {
+                best = fmax(best, u / w->floor_s[k * w->stride + c]);
             }
         }
         speed += w->devices[k] * best;

@@ -88,6 +88,12 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     if (st != HV_OK) {
         return out->findings.n > before ? HV_OK : st;
     }
+    const struct hv_job *job = hv_cost_job(k);
+    if (hv__tokens_of_iteration(&l) != (double)(job->global_batch * job->sequence)) {
+        /* the bound is for whole sequences; this plan has others to do */
+        out->metrics.bound_s = HV_UNKNOWN;
+        out->bound_why = "the micro-batches of this plan are not the job's sequences";
+    }
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
     return HV_OK;
 }

@@ -27,6 +27,7 @@ struct hv__rank {
     const uint32_t *devices;       /**< of this copy */
     size_t n_devices, n_dp, width; /**< width = tp × cp ranks of one dp rank */
     double compute_end_s, sync_end_s, optimizer_s, gather_s;
+    double sync_exposed_s; /**< reductions it takes part in, after its last compute */
     struct hv_memory *memory; /**< [n_dp] static memory */
     size_t *like;             /**< [n_dp] first dp rank with equal prices */
     size_t *n_like;           /**< [n_dp] how many are like it; 0 where it is not the first */
@@ -101,6 +102,9 @@ void hv__tail(struct hv__lowered *l);
 void hv__steady(struct hv__lowered *l);
 /** Peak memory per stage, memory findings. */
 void hv__memory(struct hv__lowered *l, struct hv_verdict *out);
+/** Tokens of one iteration: of the global batch, or of the lists of micro-batches that give theirs.
+ */
+double hv__tokens_of_iteration(const struct hv__lowered *l);
 /** Figures of the verdict. */
 void hv__metrics(struct hv__lowered *l, struct hv_verdict *out);
 /** Lists what of the plan is judged only roughly, so that no knob is ignored in silence. */

@@ -109,8 +109,15 @@ static enum hv_status schedule_finding(struct hv__lowered *l, const struct hv_er
     return HV_ENO;
 }
 
+/** What a scheduler that decides by cost is told; NULL costs: every operation takes one unit. */
+struct decide {
+    const struct hv_stage_cost *costs;
+    double hop_s;
+};
+
 /** The schedule of a unit, from the plan's name and options. */
-static enum hv_status make_schedule(struct hv__lowered *l, struct hv__unit *u, struct hv_err *err)
+static enum hv_status make_schedule(struct hv__lowered *l, struct hv__unit *u,
+                                    const struct decide *by, struct hv_err *err)
 {
     const struct hv_plan *p = l->plan;
     struct hv_schedule_input in;
@@ -120,6 +127,8 @@ static enum hv_status make_schedule(struct hv__lowered *l, struct hv__unit *u, s
         return st;
     }
     hv_schedule_input_init(&in, l->row, (int32_t)u->n_ranks, u->n_mb);
+    in.costs = by->costs;
+    in.hop_s = by->hop_s;
     if (v > 1 || !(l->row->flags & HV_SCHEDULE_NEEDS_CHUNKS)) {
         in.chunks = v;
     }
@@ -564,6 +573,38 @@ static void fill_durations(struct hv__lowered *l, struct hv__unit *u)
     u->cost.op_s = u->op_s;
 }
 
+static enum hv_status compile_schedule(struct hv__lowered *l, struct hv__unit *u,
+                                       const struct decide *by, struct hv_err *err)
+{
+    enum hv_status st = make_schedule(l, u, by, err);
+    if (st != HV_OK) {
+        return schedule_finding(l, err);
+    }
+    st = hv_pipe_compile(l->arena, &u->schedule, &u->pipe, err);
+    if (st != HV_OK) {
+        hv_finding_add(l->findings, HV_V_ORDER_DEADLOCK, HV_UNKNOWN, "schedule", "%s", err->text);
+        return HV_ENO;
+    }
+    return HV_OK;
+}
+
+/** Once the first order has said where stages sit, and so what they cost, schedulers that decide by
+ * cost decide again. Placement and hops stay as they are. */
+static enum hv_status schedule_by_cost(struct hv__lowered *l, struct hv__unit *u,
+                                       struct hv_err *err)
+{
+    struct hv_stage_cost *costs = hv_arena_new(l->arena, struct hv_stage_cost, u->n_gstages);
+    struct decide by = {costs, 0};
+    for (size_t g = 0; g < u->n_gstages; g++) {
+        const struct hv__gstage *x = &u->gstages[g];
+        costs[g] = (struct hv_stage_cost){x->forward_s[0], x->input_grad_s[0], x->weight_grad_s[0]};
+    }
+    for (int32_t i = 0; i < u->pipe.n_hops; i++) {
+        by.hop_s = fmax(by.hop_s, u->hop_s[i]);
+    }
+    return compile_schedule(l, u, &by, err);
+}
+
 static enum hv_status lower_unit(struct hv__lowered *l, struct hv__unit *u, struct hv_err *err)
 {
     fill_ranks(l, u);
@@ -578,23 +619,23 @@ static enum hv_status lower_unit(struct hv__lowered *l, struct hv__unit *u, stru
         int32_t want = (int32_t)(STEADY_FILLS * u->n_ranks);
         u->n_mb = want > u->n_mb ? want : u->n_mb;
     }
-    enum hv_status st = make_schedule(l, u, err);
+    enum hv_status st = compile_schedule(l, u, &(struct decide){NULL, 0}, err);
     if (st != HV_OK) {
-        return schedule_finding(l, err);
+        return st;
     }
     u->n_slices = u->schedule.n_slices;
     find_shapes(l, u);
-    st = hv_pipe_compile(l->arena, &u->schedule, &u->pipe, err);
-    if (st != HV_OK) {
-        hv_finding_add(l->findings, HV_V_ORDER_DEADLOCK, HV_UNKNOWN, "schedule", "%s", err->text);
-        return HV_ENO;
-    }
     st = fill_gstages(l, u, err);
     if (st == HV_OK) {
         st = price_memory(l, u, err);
     }
     if (st == HV_OK) {
         price_hops(l, u);
+    }
+    if (st == HV_OK && (l->row->flags & HV_SCHEDULE_BY_COST)) {
+        st = schedule_by_cost(l, u, err);
+    }
+    if (st == HV_OK) {
         fill_durations(l, u);
     }
     return st;

@@ -111,7 +111,8 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__unit *u
         b[HV_TIME_OPTIMIZER] = l->waves * rk->optimizer_s;
     } else {
         b[HV_TIME_PP] = idle->comm_s;
-        b[HV_TIME_DP] = rk->sync_end_s - rk->compute_end_s + rk->gather_s;
+        /* waiting for replicas that are slower is idle time like any other: bubble */
+        b[HV_TIME_DP] = rk->sync_exposed_s + rk->gather_s;
         b[HV_TIME_OPTIMIZER] = rk->optimizer_s;
     }
     double sum = 0;
@@ -152,6 +153,47 @@ static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
                      m->iteration_s;
 }
 
+/** Tokens of one micro-batch of a list. */
+static double list_tokens(const struct hv_job *job, const struct hv_micro_batch *mb)
+{
+    return mb->tokens > 0 ? (double)mb->tokens : (double)(mb->sequences * job->sequence);
+}
+
+double hv__tokens_of_iteration(const struct hv__lowered *l)
+{
+    const struct hv_job *job = hv_cost_job(l->k);
+    double tokens = (double)(job->global_batch * job->sequence);
+    for (size_t i = 0; !l->stale && i < l->plan->n_replicas; i++) {
+        const struct hv_replica *r = &l->plan->replicas[i];
+        for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
+            const struct hv_micro_batch *mb = &r->list[k];
+            tokens += r->count * (list_tokens(job, mb) - (double)(mb->sequences * job->sequence));
+        }
+    }
+    return tokens;
+}
+
+/** Forward FLOPs of one iteration; sequences of a list have the lengths it gives. */
+static double forward_flops(const struct hv__lowered *l)
+{
+    const struct hv_model *m = hv_cost_model(l->k);
+    const struct hv_job *job = hv_cost_job(l->k);
+    double whole = hv_model_forward_flops(m, (double)job->sequence, m->causal);
+    double flops = whole * (double)job->global_batch;
+    for (size_t i = 0; !l->stale && i < l->plan->n_replicas; i++) {
+        const struct hv_replica *r = &l->plan->replicas[i];
+        for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
+            double n = (double)r->list[k].sequences;
+            if (n > 0 && r->list[k].tokens > 0) {
+                double own =
+                    hv_model_forward_flops(m, list_tokens(job, &r->list[k]) / n, m->causal);
+                flops += r->count * n * (own - whole);
+            }
+        }
+    }
+    return flops;
+}
+
 /** Model FLOP/s that the used devices could do at their dense peak, and the price of their nodes.
  */
 static void add_use(const struct hv__lowered *l, struct hv_metrics *m)
@@ -173,13 +215,9 @@ static void add_use(const struct hv__lowered *l, struct hv_metrics *m)
             }
         }
     }
-    const struct hv_model *model = hv_cost_model(l->k);
-    double flops = 3 * hv_model_forward_flops(model, (double)job->sequence, model->causal) *
-                   (double)job->global_batch;
-    m->mfu = flops / (m->iteration_s * peak);
+    m->mfu = 3 * forward_flops(l) / (m->iteration_s * peak);
     m->usd_per_h = price;
-    m->usd_per_mtoken =
-        price / 3600 * m->iteration_s / ((double)(job->global_batch * job->sequence) / 1e6);
+    m->usd_per_mtoken = price / 3600 * m->iteration_s / (hv__tokens_of_iteration(l) / 1e6);
 }
 
 static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
@@ -214,10 +252,9 @@ static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)
 void hv__metrics(struct hv__lowered *l, struct hv_verdict *out)
 {
     struct hv_metrics *m = &out->metrics;
-    const struct hv_job *job = hv_cost_job(l->k);
     m->iteration_s = l->iteration_s;
     m->pipeline_s = l->pipeline_s;
-    m->tokens_per_s = (double)(job->global_batch * job->sequence) / l->iteration_s;
+    m->tokens_per_s = hv__tokens_of_iteration(l) / l->iteration_s;
     m->exact = !l->stale;
     m->staleness = l->stale ? l->staleness : 0;
     add_breakdown(l, m);

@@ -15,8 +15,7 @@ struct compiler {
     int32_t *fwd, *bwd;         /* node of F and of B or BW by slot, -1 = none */
     int32_t *in_at, *in_edge;   /* stage edges that end in a stage */
     int32_t *out_at, *out_edge; /* stage edges that start in a stage */
-    int32_t *edge_at;
-    struct hv_pipe_edge *edges; /* NULL while counting */
+    struct hv_pipe_edge *edges;
     struct hv_err *err;
 };
 
@@ -108,39 +107,28 @@ static enum hv_status add_edges(struct compiler *c, int32_t n, const struct hv_o
     const int32_t *list = back ? c->out_edge : c->in_edge;
     const int32_t *end = back ? s->graph.to : s->graph.from;
     int32_t rank = c->g->node_rank[n];
+    const int32_t *place = s->stage_to_rank + (size_t)op->pipe * (size_t)s->n_stages;
     for (int32_t k = at[op->stage]; k < at[op->stage + 1]; k++) {
         int32_t e = list[k];
         int32_t other = (back ? c->bwd : c->fwd)[slot(s, end[e], op)];
         if (other < 0) {
             return missing(c, op, rank, end[e]);
         }
-        bool crosses = c->g->node_rank[other] != rank;
+        bool crosses = place[end[e]] != rank;
         if (!crosses && other < n) {
             continue;
         }
-        if (c->edges) {
-            int32_t hop = crosses ? hv_pipe_hop(c->g, back, op->pipe, e) : -1;
-            c->edges[*n_edges] = (struct hv_pipe_edge){other, hop};
-        }
-        ++*n_edges;
+        int32_t hop = crosses ? hv_pipe_hop(c->g, back, op->pipe, e) : -1;
+        c->edges[(*n_edges)++] = (struct hv_pipe_edge){other, hop};
     }
     return HV_OK;
 }
 
-static enum hv_status all_edges(struct compiler *c, size_t *n_edges)
+/* room for every edge that there can be */
+static size_t most_edges(const struct hv_schedule *s)
 {
-    *n_edges = 0;
-    for (int32_t n = 0; n < c->g->n_nodes; n++) {
-        c->edge_at[n] = (int32_t)*n_edges;
-        for (size_t i = hv_pipe_first_op(c->g, n); i < hv_pipe_first_op(c->g, n + 1); i++) {
-            enum hv_status st = add_edges(c, n, &c->s->ops[i], n_edges);
-            if (st != HV_OK) {
-                return st;
-            }
-        }
-    }
-    c->edge_at[c->g->n_nodes] = (int32_t)*n_edges;
-    return HV_OK;
+    size_t units = (size_t)s->n_micro_batches * (size_t)s->n_slices;
+    return (size_t)s->graph.n_edges * units * (s->recompute_waits ? 3 : 2);
 }
 
 static enum hv_status build_edges(struct hv_arena *a, struct compiler *c)
@@ -159,28 +147,36 @@ static enum hv_status build_edges(struct hv_arena *a, struct compiler *c)
             }
         }
     }
-    size_t n_edges;
-    c->edge_at = hv_arena_new(a, int32_t, (size_t)c->g->n_nodes + 1);
-    enum hv_status st = all_edges(c, &n_edges);
-    if (st != HV_OK) {
-        return st;
+    size_t n_edges = 0;
+    int32_t *edge_at = hv_arena_new(a, int32_t, (size_t)c->g->n_nodes + 1);
+    c->edges = hv_arena_new(a, struct hv_pipe_edge, most_edges(s) + 1);
+    for (int32_t n = 0; n < c->g->n_nodes; n++) {
+        edge_at[n] = (int32_t)n_edges;
+        for (size_t i = hv_pipe_first_op(c->g, n); i < hv_pipe_first_op(c->g, n + 1); i++) {
+            enum hv_status st = add_edges(c, n, &c->s->ops[i], &n_edges);
+            if (st != HV_OK) {
+                return st;
+            }
+        }
     }
-    c->edges = hv_arena_new(a, struct hv_pipe_edge, n_edges + 1);
-    st = all_edges(c, &n_edges);
-    c->g->edge_at = c->edge_at;
+    edge_at[c->g->n_nodes] = (int32_t)n_edges;
+    c->g->edge_at = edge_at;
     c->g->edges = c->edges;
-    return st;
+    return HV_OK;
 }
 
+/* state of a node while sorting, or the first rank that waits for it */
+enum { PENDING = -1, DONE = -2 };
+
 /* the first op of rank r's head node, and the first it waits for, in words */
-static void tell_head(const struct hv_pipe *g, int32_t r, int32_t head, const uint8_t *done,
+static void tell_head(const struct hv_pipe *g, int32_t r, int32_t head, const int32_t *state,
                       struct hv_str *out)
 {
     hv_str_addf(out, "rank %d stops at ", r);
     hv_schedule_add_token(&g->s, hv_pipe_first_op(g, head), out);
     for (int32_t e = g->edge_at[head]; e < g->edge_at[head + 1]; e++) {
         int32_t other = g->edges[e].node;
-        if (!done[other]) {
+        if (state[other] != DONE) {
             hv_str_adds(out, ", waiting for ");
             hv_schedule_add_token(&g->s, hv_pipe_first_op(g, other), out);
             hv_str_addf(out, " of rank %d", g->node_rank[other]);
@@ -189,7 +185,7 @@ static void tell_head(const struct hv_pipe *g, int32_t r, int32_t head, const ui
     }
 }
 
-static enum hv_status deadlock(const struct hv_pipe *g, const int32_t *head, const uint8_t *done,
+static enum hv_status deadlock(const struct hv_pipe *g, const int32_t *head, const int32_t *state,
                                struct hv_err *err)
 {
     struct hv_str text = {0};
@@ -197,7 +193,7 @@ static enum hv_status deadlock(const struct hv_pipe *g, const int32_t *head, con
     for (int32_t r = 0; r < g->s.n_ranks; r++) {
         if (head[r] < g->rank_node_at[r + 1] && told < 8) {
             hv_str_adds(&text, told++ ? "; " : "");
-            tell_head(g, r, head[r], done, &text);
+            tell_head(g, r, head[r], state, &text);
         }
     }
     hv_err_set(err, HV_ENO, "the order blocks itself: %s", hv_str_cstr(&text));
@@ -209,8 +205,7 @@ static enum hv_status deadlock(const struct hv_pipe *g, const int32_t *head, con
 struct sorter {
     const struct hv_pipe *g;
     int32_t *head, *edge, *next, *stack;
-    int32_t *waiter; /* per node: first rank that waits for it, -1 */
-    uint8_t *done;
+    int32_t *state; /* per node: PENDING, DONE, or the first rank that waits for it */
     int32_t *topo;
     int32_t n_stack, n_topo;
 };
@@ -223,17 +218,17 @@ static void run_rank(struct sorter *t, int32_t r)
         int32_t n = t->head[r];
         for (; t->edge[r] < g->edge_at[n + 1]; t->edge[r]++) {
             int32_t other = g->edges[t->edge[r]].node;
-            if (!t->done[other]) {
-                t->next[r] = t->waiter[other];
-                t->waiter[other] = r;
+            if (t->state[other] != DONE) {
+                t->next[r] = t->state[other];
+                t->state[other] = r;
                 return;
             }
         }
         t->topo[t->n_topo++] = n;
-        t->done[n] = 1;
-        for (int32_t w = t->waiter[n]; w >= 0; w = t->next[w]) {
+        for (int32_t w = t->state[n]; w >= 0; w = t->next[w]) {
             t->stack[t->n_stack++] = w;
         }
+        t->state[n] = DONE;
         t->head[r]++;
     }
 }
@@ -247,9 +242,8 @@ static enum hv_status sort_nodes(struct hv_arena *a, struct hv_pipe *g, struct h
     t.edge = work + p;
     t.next = work + 2 * p;
     t.stack = work + 3 * p;
-    t.waiter = work + 4 * p;
-    t.done = hv_xcalloc(n + 1, 1);
-    memset(t.waiter, 0xff, n * sizeof *t.waiter);
+    t.state = work + 4 * p;
+    memset(t.state, 0xff, n * sizeof *t.state); /* PENDING */
     for (int32_t r = 0; r < g->s.n_ranks; r++) {
         t.head[r] = g->rank_node_at[r];
         t.edge[r] = g->edge_at[t.head[r]];
@@ -260,9 +254,8 @@ static enum hv_status sort_nodes(struct hv_arena *a, struct hv_pipe *g, struct h
         run_rank(&t, t.stack[--t.n_stack]);
     }
     g->topo = t.topo;
-    enum hv_status st = t.n_topo == g->n_nodes ? HV_OK : deadlock(g, t.head, t.done, err);
+    enum hv_status st = t.n_topo == g->n_nodes ? HV_OK : deadlock(g, t.head, t.state, err);
     free(work);
-    free(t.done);
     return st;
 }
 
@@ -363,8 +356,35 @@ static void summarise(const struct hv_pipe *g, double busy, struct hv_pipe_run *
     run->span_bubble_frac = span > 0 ? 1 - busy / (p * span) : 0;
 }
 
+/* the usual case: one table of stage times, nothing overlapped. Same sums in the same order */
+static double time_plain(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                         struct hv_pipe_run *run)
+{
+    double busy = 0;
+    double *start = run->node_start_s, *end = run->node_end_s;
+    for (int32_t k = 0; k < g->n_nodes; k++) {
+        int32_t n = g->topo[k];
+        const struct hv_op *op = &g->s.ops[n];
+        double t = n > 0 && g->node_rank[n - 1] == g->node_rank[n] ? end[n - 1] : 0;
+        for (int32_t e = g->edge_at[n]; e < g->edge_at[n + 1]; e++) {
+            double ready = end[g->edges[e].node] + hop_cost(c, g->edges[e].hop);
+            t = ready > t ? ready : t;
+        }
+        double d = c->stage_s[(size_t)op->stage * HV_OP_KIND_N + op->kind];
+        start[n] = t;
+        end[n] = t + d;
+        busy += d;
+    }
+    return busy;
+}
+
 void hv_pipe_time(const struct hv_pipe *g, const struct hv_pipe_cost *c, struct hv_pipe_run *run)
 {
+    if (!g->first_op && !c->op_s && !c->rank_scale && !c->mb_scale &&
+        !g->s.free_adjacent_recompute) {
+        summarise(g, time_plain(g, c, run), run);
+        return;
+    }
     double busy = 0;
     double *start = run->node_start_s, *end = run->node_end_s;
     for (int32_t k = 0; k < g->n_nodes; k++) {

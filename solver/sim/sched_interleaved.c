@@ -9,16 +9,41 @@ static int32_t min32(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* the k-th forward of interleaving: micro-batches in groups of `group`, each group through every
- * chunk */
-static void nth_forward(int32_t k, int32_t m, int32_t v, int32_t group, int32_t *mb, int32_t *chunk)
+struct interleave {
+    int32_t p, m, v, group;
+};
+
+/* a walk over the forwards of interleaving: micro-batches in groups, each group through every chunk
+ */
+struct walk {
+    int32_t first, size, chunk, i; /* the group, and where in it */
+};
+
+static struct walk walk_begin(const struct interleave *x)
 {
-    int32_t per_group = group * v;
-    int32_t first = k / per_group * group;
-    int32_t size = min32(group, m - first);
-    int32_t in_group = k % per_group;
-    *chunk = in_group / size;
-    *mb = first + in_group % size;
+    return (struct walk){.size = min32(x->group, x->m)};
+}
+
+static void walk_next(const struct interleave *x, struct walk *w)
+{
+    if (++w->i < w->size) {
+        return;
+    }
+    w->i = 0;
+    if (++w->chunk == x->v) {
+        w->chunk = 0;
+        w->first += w->size;
+        w->size = min32(x->group, x->m - w->first);
+    }
+}
+
+/* adds the op of the walk and moves on; backwards take the chunks the other way round */
+static void add_next(struct hv_schedule_builder *b, const struct interleave *x, int32_t rank,
+                     enum hv_op_kind kind, struct walk *w)
+{
+    int32_t chunk = kind == HV_OP_F ? w->chunk : x->v - 1 - w->chunk;
+    hv__add(b, kind, chunk * x->p + rank, w->first + w->i);
+    walk_next(x, w);
 }
 
 /* picks N: the option, or Megatron's p where p | m, else m shared out over as many rounds as fit */
@@ -57,19 +82,6 @@ static enum hv_status pick_group(const struct hv_schedule_input *in, int32_t *ou
     return HV_OK;
 }
 
-struct interleave {
-    int32_t p, m, v, group;
-};
-
-static void add_nth(struct hv_schedule_builder *b, const struct interleave *x, int32_t rank,
-                    int32_t k, bool backward)
-{
-    int32_t mb, chunk;
-    nth_forward(k, x->m, x->v, x->group, &mb, &chunk);
-    chunk = backward ? x->v - 1 - chunk : chunk;
-    hv__add(b, backward ? HV_OP_BW : HV_OP_F, chunk * x->p + rank, mb);
-}
-
 /* Megatron-LM (SC'21, section 2.2) with the group size of its later versions */
 enum hv_status hv__gen_interleaved(const struct hv_schedule_input *in,
                                    struct hv_schedule_builder *b, struct hv_err *err)
@@ -82,15 +94,14 @@ enum hv_status hv__gen_interleaved(const struct hv_schedule_input *in,
     int32_t total = x.m * x.v;
     for (int32_t r = 0; r < x.p; r++) {
         int32_t warm = min32(total, 2 * (x.p - r - 1) + (x.v - 1) * x.group);
-        for (int32_t k = 0; k < warm; k++) {
-            add_nth(b, &x, r, k, false);
-        }
-        for (int32_t k = warm; k < total; k++) {
-            add_nth(b, &x, r, k, false);
-            add_nth(b, &x, r, k - warm, true);
-        }
-        for (int32_t k = total - warm; k < total; k++) {
-            add_nth(b, &x, r, k, true);
+        struct walk f = walk_begin(&x), w = f;
+        for (int32_t k = -warm; k < total; k++) {
+            if (k + warm < total) {
+                add_next(b, &x, r, HV_OP_F, &f);
+            }
+            if (k >= 0) {
+                add_next(b, &x, r, HV_OP_BW, &w);
+            }
         }
         hv__rank_done(b);
     }
@@ -113,21 +124,16 @@ enum hv_status hv__gen_zb_h1(const struct hv_schedule_input *in, struct hv_sched
     int32_t total = x.m * x.v;
     for (int32_t r = 0; r < x.p; r++) {
         int32_t warm = min32(total, (x.p - 1 - r) + (x.v - 1) * x.group);
-        for (int32_t k = 0; k < warm; k++) {
-            add_nth(b, &x, r, k, false);
-        }
-        for (int32_t j = 0; j < total + r; j++) {
-            int32_t mb, chunk;
+        struct walk f = walk_begin(&x), g = f, w = f;
+        for (int32_t j = -warm; j < total + r; j++) {
             if (j + warm < total) {
-                add_nth(b, &x, r, j + warm, false);
+                add_next(b, &x, r, HV_OP_F, &f);
             }
-            if (j < total) {
-                nth_forward(j, x.m, x.v, x.group, &mb, &chunk);
-                hv__add(b, HV_OP_B, (x.v - 1 - chunk) * x.p + r, mb);
+            if (j >= 0 && j < total) {
+                add_next(b, &x, r, HV_OP_B, &g);
             }
             if (j >= r) {
-                nth_forward(j - r, x.m, x.v, x.group, &mb, &chunk);
-                hv__add(b, HV_OP_W, (x.v - 1 - chunk) * x.p + r, mb);
+                add_next(b, &x, r, HV_OP_W, &w);
             }
         }
         hv__rank_done(b);

@@ -9,6 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* more room; what began in the arena goes on on the heap */
+static void grow(struct hv_schedule_builder *b)
+{
+    if (b->reserved && b->ops.items == b->reserved) {
+        size_t n = b->ops.n;
+        b->ops.items = NULL;
+        b->ops.cap = 0;
+        hv_vec_reserve(&b->ops, 2 * n + 1);
+        memcpy(b->ops.items, b->reserved, n * sizeof *b->reserved);
+    }
+    hv_vec_reserve(&b->ops, b->ops.n + 1);
+}
+
 void hv__add(struct hv_schedule_builder *b, enum hv_op_kind kind, int32_t stage, int32_t mb)
 {
     struct hv_op op = {.kind = (uint8_t)kind,
@@ -17,7 +30,10 @@ void hv__add(struct hv_schedule_builder *b, enum hv_op_kind kind, int32_t stage,
                        .stage = stage,
                        .mb = mb,
                        .group = b->pairing ? b->n_groups : -1};
-    hv_vec_push(&b->ops, op);
+    if (b->ops.n == b->ops.cap) {
+        grow(b);
+    }
+    b->ops.items[b->ops.n++] = op;
 }
 
 void hv__pair_begin(struct hv_schedule_builder *b)
@@ -182,6 +198,12 @@ enum hv_status hv_schedule_set_option(struct hv_schedule_input *in, const char *
     return hv_schedule_set_int(in, key, x, err);
 }
 
+int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in)
+{
+    int i = find_option(in->row, "waves");
+    return i >= 0 && in->options[i] > 0 ? 2 * (int32_t)in->options[i] : in->row->chunks;
+}
+
 static enum hv_status check_sizes(const struct hv_schedule_input *in, struct hv_err *err)
 {
     const struct hv_schedule_row *row = in->row;
@@ -221,6 +243,20 @@ static enum hv_status check_sizes(const struct hv_schedule_input *in, struct hv_
                           ops, HV_SCHEDULE_OPS_MAX);
     }
     return HV_OK;
+}
+
+/* rows whose number of ops is known fill the arena directly, without a copy */
+static void reserve(struct hv_arena *a, const struct hv_schedule_input *in,
+                    struct hv_schedule_builder *b)
+{
+    const unsigned unknown = HV_SCHEDULE_RECOMPUTE | HV_SCHEDULE_SLICES | HV_SCHEDULE_OVERLAP |
+                             HV_SCHEDULE_ORDER | HV_SCHEDULE_TWO_WAY;
+    if (in->row->flags & unknown) {
+        return;
+    }
+    size_t kinds = in->row->flags & HV_SCHEDULE_SPLIT ? 3 : 2;
+    b->ops.cap = (size_t)b->n_stages * (size_t)in->micro_batches * kinds;
+    b->ops.items = b->reserved = hv_arena_new(a, struct hv_op, b->ops.cap);
 }
 
 static void chain_graph(struct hv_arena *a, int32_t n_stages, struct hv_stage_graph *out)
@@ -271,7 +307,9 @@ static enum hv_status finish(struct hv_arena *a, const struct hv_schedule_input 
         .stage_to_rank =
             hv_arena_copy(a, b->stage_to_rank, (size_t)b->n_pipes * (size_t)b->n_stages,
                           sizeof *b->stage_to_rank),
-        .ops = hv_arena_copy(a, b->ops.items, b->ops.n, sizeof *b->ops.items),
+        .ops = b->ops.items == b->reserved && b->reserved
+                   ? b->reserved
+                   : hv_arena_copy(a, b->ops.items, b->ops.n, sizeof *b->ops.items),
         .weight_versions =
             hv_arena_copy(a, b->weight_versions, (size_t)b->n_ranks, sizeof *b->weight_versions),
         .free_adjacent_recompute = b->free_adjacent_recompute,
@@ -300,6 +338,7 @@ enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_inp
     }
     hv__set_pipes(&b, 1);
     hv__place_looped(&b);
+    reserve(a, in, &b);
     st = in->row->generate(in, &b, err);
     if (st == HV_OK && b.rank_end.n != (size_t)in->ranks) {
         HV_BUG("schedule %s filled %zu of %d ranks", in->row->name, b.rank_end.n, in->ranks);
@@ -307,7 +346,9 @@ enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_inp
     if (st == HV_OK) {
         st = finish(a, in, &b, out, err);
     }
-    hv_vec_free(&b.ops);
+    if (b.ops.items != b.reserved) {
+        hv_vec_free(&b.ops);
+    }
     hv_vec_free(&b.rank_end);
     free(b.stage_to_rank);
     free(b.weight_versions);

@@ -162,6 +162,9 @@ enum hv_status hv_schedule_set_option(struct hv_schedule_input *in, const char *
 /** As hv_schedule_set_option for a number. */
 enum hv_status hv_schedule_set_int(struct hv_schedule_input *in, const char *key, int64_t value,
                                    struct hv_err *err) HV_NODISCARD;
+/** Chunks per rank that the options ask for where none are given (waves of hanayo), else the
+ * row's. */
+int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in);
 
 /**
  * Generates the order. Everything in `out` lies in the arena (`graph` too).

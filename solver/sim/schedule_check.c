@@ -11,7 +11,7 @@ enum { SEEN_PIPE_SHIFT = 8 };
 struct checker {
     const struct hv_schedule *s;
     uint16_t *seen;
-    bool backward; /* some backward exists */
+    size_t count[HV_OP_KIND_N];
     struct hv_err *err;
 };
 
@@ -130,11 +130,43 @@ static enum hv_status check_pair(const struct checker *c, size_t i, size_t end, 
     return HV_OK;
 }
 
-/* nothing may be missing: a forward has its backward, a B its W */
+/* the usual case of check_op, a whole micro-batch where it belongs: true when it is in order */
+static inline bool is_plain(const struct checker *c, const struct hv_op *op, int32_t rank)
+{
+    enum { F = 1 << HV_OP_F, B = 1 << HV_OP_B, W = 1 << HV_OP_W, BW = 1 << HV_OP_BW };
+    enum { R = 1 << HV_OP_R, ANY_PIPE = 0xff << SEEN_PIPE_SHIFT };
+    static const uint16_t looked_at[HV_OP_KIND_N] = {[HV_OP_F] = F | B | W | BW | R,
+                                                     [HV_OP_B] = F | B | W | BW,
+                                                     [HV_OP_W] = B | W | BW,
+                                                     [HV_OP_BW] = F | B | W | BW,
+                                                     [HV_OP_R] = F | B | W | BW | R};
+    static const uint16_t wanted[HV_OP_KIND_N] = {
+        [HV_OP_F] = 0, [HV_OP_B] = F, [HV_OP_W] = B, [HV_OP_BW] = F, [HV_OP_R] = F};
+    const struct hv_schedule *s = c->s;
+    if (op->kind >= HV_OP_KIND_N || op->pipe != 0 || op->slice >= 0 || s->n_slices != 1 ||
+        op->group >= 0 || (uint32_t)op->stage >= (uint32_t)s->n_stages ||
+        (uint32_t)op->mb >= (uint32_t)s->n_micro_batches || s->stage_to_rank[op->stage] != rank) {
+        return false;
+    }
+    uint16_t *seen = &c->seen[(size_t)op->stage * (size_t)s->n_micro_batches + (size_t)op->mb];
+    if ((*seen & (looked_at[op->kind] | ANY_PIPE)) != wanted[op->kind]) {
+        return false;
+    }
+    *seen = (uint16_t)(*seen | 1u << op->kind);
+    return true;
+}
+
+/* nothing may be missing: a forward has its backward, a B its W. As no op is there twice and none
+ * comes without what it follows, counting shows it */
 static enum hv_status check_complete(const struct checker *c)
 {
     const struct hv_schedule *s = c->s;
-    for (int32_t r = 0; r < s->n_ranks && c->backward; r++) {
+    size_t backward = c->count[HV_OP_B] + c->count[HV_OP_BW];
+    if (backward == 0 ||
+        (backward == c->count[HV_OP_F] && c->count[HV_OP_B] == c->count[HV_OP_W])) {
+        return HV_OK;
+    }
+    for (int32_t r = 0; r < s->n_ranks; r++) {
         for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1]; i++) {
             unsigned seen = c->seen[slot(s, &s->ops[i])];
             if (!(seen & (bit(HV_OP_BW) | bit(HV_OP_B)))) {
@@ -161,8 +193,12 @@ enum hv_status hv_schedule_check(const struct hv_schedule *s, struct hv_err *err
     enum hv_status st = HV_OK;
     for (int32_t r = 0; r < s->n_ranks && st == HV_OK; r++) {
         for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1] && st == HV_OK; i++) {
-            c.backward = c.backward || s->ops[i].kind == HV_OP_B || s->ops[i].kind == HV_OP_BW;
-            st = check_op(&c, &s->ops[i], r);
+            if (!is_plain(&c, &s->ops[i], r)) {
+                st = check_op(&c, &s->ops[i], r);
+            }
+            if (st == HV_OK) {
+                c.count[s->ops[i].kind]++;
+            }
             if (st == HV_OK && s->ops[i].group >= 0) {
                 st = check_pair(&c, i, s->rank_at[r + 1], r);
             }

@@ -6,9 +6,13 @@
 #include "solver/sim/schedule.h"
 #include <stdlib.h>
 
-/** A schedule in the making: ops rank by rank, in order. On the heap; freed by hv_schedule_make. */
+/**
+ * A schedule in the making: ops rank by rank, in order. On the heap, freed by hv_schedule_make,
+ * except `ops`, which begin in the arena of the schedule where their number is known before.
+ */
 struct hv_schedule_builder {
     HV_VEC(struct hv_op) ops;
+    struct hv_op *reserved; /**< where ops began in the arena, or NULL */
     HV_VEC(size_t) rank_end;
     int32_t n_ranks, n_stages, n_pipes, n_slices, n_groups;
     int32_t *stage_to_rank;   /**< [n_pipes × n_stages]; hv__place_* fill it */
@@ -47,8 +51,9 @@ hv__generator hv__gen_interleaved, hv__gen_breadth_first, hv__gen_group_interlea
 hv__generator hv__gen_zb_h1, hv__gen_zb_h2;
 hv__generator hv__gen_terapipe, hv__gen_seq1f1b;
 hv__generator hv__gen_zb_1p, hv__gen_zb_15p, hv__gen_zb_2p, hv__gen_zb_v, hv__gen_zb_v_greedy;
+hv__generator hv__gen_chimera, hv__gen_hanayo;
 hv__generator hv__gen_dualpipe, hv__gen_dualpipev, hv__gen_varuna;
-hv__generator hv__gen_v_min, hv__gen_v_half, hv__gen_1f1b_v;
+hv__generator hv__gen_v_min, hv__gen_v_half, hv__gen_v_adaptive, hv__gen_1f1b_v;
 hv__generator hv__gen_explicit;
 
 #endif

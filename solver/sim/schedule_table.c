@@ -8,6 +8,8 @@
 static const char *const gpipe_backward[] = {"reverse", "forward", NULL};
 static const char *const gpipe_recompute[] = {"none", "full", "except-last", NULL};
 static const char *const zb_v_variant[] = {"order", "heuristic", NULL};
+static const char *const v_adaptive_decide[] = {"slots", "times", NULL};
+static const char *const chimera_mode[] = {"direct", "doubling", "halving", NULL};
 static const char *const dapple_early[] = {"pa", "pb", NULL};
 
 /* clang-format off */
@@ -32,6 +34,17 @@ static const struct hv_schedule_option terapipe_options[] = {
 };
 static const struct hv_schedule_option zb_v_options[] = {
     {"variant", HV_SCHEDULE_CHOICE, 0, 0, 1, zb_v_variant, "order: fixed, best for f = b = w; heuristic: greedy by cost"},
+};
+static const struct hv_schedule_option v_adaptive_options[] = {
+    {"memory", HV_SCHEDULE_INT, 0, 0, 2 * HV_SCHEDULE_RANKS_MAX, NULL, "chunk activations (half a rank's) of one micro-batch that a rank may hold; 0 = 2p, those of 1F1B"},
+    {"decide", HV_SCHEDULE_CHOICE, 0, 0, 1, v_adaptive_decide, "what the shortest is judged by: slots of equal length (as published), or the real times"},
+};
+static const struct hv_schedule_option chimera_options[] = {
+    {"pipes", HV_SCHEDULE_INT, 2, 2, 254, NULL, "pipelines, half of them in each direction; even and a divisor of p"},
+    {"mode", HV_SCHEDULE_CHOICE, 0, 0, 2, chimera_mode, "beyond p micro-batches: direct = units one after the other, doubling = forwards of two micro-batches, halving = backwards of halves"},
+};
+static const struct hv_schedule_option hanayo_options[] = {
+    {"waves", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_CHUNKS_MAX / 2, NULL, "waves over the ranks, two chunks each; 0 = v/2"},
 };
 static const struct hv_schedule_option hetpipe_options[] = {
     {"in_flight", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_RANKS_MAX, NULL, "minibatches of one virtual worker at the same time (N_m); 0 = p"},
@@ -93,6 +106,15 @@ static const struct hv_schedule_row rows[] = {
     {"v-min", "two chunks per rank in V shape, a third of the activations of 1F1B", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 3",
      "two chunks per rank", "about p/3 + 1 micro-batches on every rank",
      HV_SCHEDULE_SPLIT, 2, NO_OPTIONS, hv__gen_v_min},
+    {"v-adaptive", "two chunks per rank in V shape, the shortest within a memory limit", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 4",
+     "two chunks per rank, at least 2 ranks", "at most the option memory, in halves of micro-batches, counted until the weight gradient",
+     HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST, 2, OPTIONS(v_adaptive_options), hv__gen_v_adaptive},
+    {"chimera", "pipelines in opposite directions, one in the bubbles of the other", "Chimera, SC 2021, sections 3.1 to 3.5",
+     "p even; pipes even and a divisor of p; m even with mode doubling", "p/2 + 1 + min(r, p - 1 - r) micro-batches on rank r with two pipes, twice that with doubling; as many copies of the weights as pipes",
+     HV_SCHEDULE_TWO_WAY, 1, OPTIONS(chimera_options), hv__gen_chimera},
+    {"hanayo", "waves over the ranks and back: the bubble of Chimera with one copy of the weights", "Hanayo, SC 2023, section 3",
+     "v even", "p micro-batches with m = p, up to 2p - 1 with more",
+     HV_SCHEDULE_CHUNKS | HV_SCHEDULE_NEEDS_CHUNKS, 2, OPTIONS(hanayo_options), hv__gen_hanayo},
     {"dualpipe", "two flows in opposite directions, forward overlapped with backward", "DeepSeek-V3, arXiv 2412.19437, section 3.2.1",
      "p even, m even and at least 2p", "p + 1 micro-batches on every rank, two copies of the weights",
      HV_SCHEDULE_SPLIT | HV_SCHEDULE_TWO_WAY | HV_SCHEDULE_OVERLAP, 1, NO_OPTIONS, hv__gen_dualpipe},

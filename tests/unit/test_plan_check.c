@@ -158,10 +158,10 @@ static void degree_products(void **state)
         {ONE("'place':{'*':'a[0].0'}"), "", OK},
         {ONE("'tp':{'scheme':'2d','degree':4}"), "", OK},
         {ONE("'tp':{'scheme':'3d','degree':4}"), "", HV_V_DIVISIBLE, "replicas[0].stages[0].tp",
-         "tp scheme 3d needs a degree that is a cube, 4 is none", NAN},
+         "tp scheme 3d needs a degree that is a cube, 4 is none", HV_UNKNOWN},
         {ONE("'tp':{'scheme':'2.5d','degree':4,'depth':2}"), "", HV_V_DIVISIBLE,
          "replicas[0].stages[0].tp",
-         "tp scheme 2.5d needs degree = depth x q x q, 4 with depth 2 is none", NAN},
+         "tp scheme 2.5d needs degree = depth x q x q, 4 with depth 2 is none", HV_UNKNOWN},
     };
     check_rows(state, DENSE, rows, HV_COUNT(rows));
 }
@@ -282,7 +282,7 @@ static void experts(void **state)
          "expert 7 is on rank 4, there are 4 expert-parallel ranks", 1},
         {ONE("'dp':4,'deal':'turns','ep':4,'moe':{'copies':{'8':'*'}}"), "", HV_V_DIVISIBLE,
          "replicas[0].stages[0].moe.copies",
-         "copies of expert 8 name an expert or rank outside 8 experts on 4 ranks", NAN},
+         "copies of expert 8 name an expert or rank outside 8 experts on 4 ranks", HV_UNKNOWN},
         {ONE("'dp':4,'deal':'turns','ep':4,'moe':{'expert_shards':3}"), "", HV_V_DIVISIBLE,
          "replicas[0].stages[0].moe.expert_shards", "ep 4 is not divisible by expert_shards 3", 1},
     };
@@ -299,13 +299,13 @@ static void fabrics(void **state)
          "", HV_V_FABRIC, "replicas[0].stages[0].tp",
          "a tp group of 4 devices has more than one fabric, such as nvidia and amd devices; "
          "collectives need one",
-         NAN},
+         HV_UNKNOWN},
         {"{'micro_batches':4,'stages':[{'devices':'a[0].*','layers':[0,8],'tp':4}]},"
          "{'micro_batches':4,'stages':[{'devices':'m','layers':[0,8],'tp':4}]}",
          "", HV_V_FABRIC, "replicas[1].stages[0].devices",
          "block 0 is reduced with all-reduce between nvidia and amd devices; use sync kind ps or "
          "keep its holders on one fabric",
-         NAN},
+         HV_UNKNOWN},
         {"{'micro_batches':4,'stages':[{'devices':'a[0].*','layers':[0,8],'tp':4}]},"
          "{'micro_batches':4,'stages':[{'devices':'m','layers':[0,8],'tp':4}]}",
          ",'sync':{'kind':'ps'}", OK},
@@ -314,7 +314,7 @@ static void fabrics(void **state)
          "", HV_V_FABRIC, "replicas[0].stages[0].devices",
          "block 0 is reduced with all-reduce between nvidia and amd devices; use sync kind ps or "
          "keep its holders on one fabric",
-         NAN},
+         HV_UNKNOWN},
     };
     check_rows(state, DENSE, rows, HV_COUNT(rows));
 }
@@ -333,7 +333,7 @@ static void objectives(void **state)
     stale.text =
         "schedule pipedream-2bw with sync allreduce trains on stale weights and the objective "
         "says allow_stale false";
-    stale.by = NAN;
+    stale.by = HV_UNKNOWN;
     check_row(*state, DENSE, &job, &stale);
     drop.code = HV_V_DROP;
     drop.where = "replicas[0].stages[0].moe";

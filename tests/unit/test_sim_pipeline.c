@@ -180,6 +180,47 @@ static void controllable_memory(void **state)
     }
 }
 
+/*
+ * Chimera, SC'21: with forward and backward equal, N micro-batches (a multiple of D) on D ranks
+ * take 2N + D/f − 2 slots, and with two pipes rank r holds D/2 + 1 + min(r, D − 1 − r) of them;
+ * with a backward of two slots and N = D, D = 4 takes 16. Hanayo, SC'23, one wave, m = p: p·(T_F +
+ * T_B) + (p − 1)·max(T_F, T_B), times of a whole rank.
+ */
+static void waves_and_two_ways(void **state)
+{
+    (void)state;
+    for (int32_t d = 2; d <= 16; d += 2) {
+        for (int32_t f = 1; 2 * f <= d; f++) {
+            if (d % (2 * f) != 0) {
+                continue;
+            }
+            struct fixture x;
+            char pipes[16];
+            int32_t n = d * (1 + f % 3), peaks[16];
+            snprintf(pipes, sizeof pipes, "%d", 2 * f);
+            build(&x, "chimera", d, n, 1, "pipes", pipes);
+            price(&x, 2, 1, 1, 0);
+            NEAR(x.run.makespan_s, 2 * (2 * n + d / f - 2));
+            hv_schedule_peak_inflight(&x.s, peaks);
+            for (int32_t r = 0; r < d && f == 1; r++) {
+                assert_int_equal(peaks[r], d / 2 + 1 + (r < d - 1 - r ? r : d - 1 - r));
+            }
+            hv_arena_free(&x.a);
+        }
+    }
+    struct fixture x;
+    build(&x, "chimera", 4, 4, 1, NULL, NULL);
+    price(&x, 1, 1, 1, 0);
+    NEAR(x.run.makespan_s, 16);
+    hv_arena_free(&x.a);
+    for (int32_t p = 1; p <= 8; p++) {
+        build(&x, "hanayo", p, p, 2, NULL, NULL);
+        price(&x, 0.5, 0.5, 0.5, 0);
+        NEAR(x.run.makespan_s, 3 * p + 2 * (p - 1));
+        hv_arena_free(&x.a);
+    }
+}
+
 /* the overlapped pair counts once; default duration = the sum */
 static void pairs(void **state)
 {
@@ -481,6 +522,7 @@ int main(void)
         cmocka_unit_test(published_bubbles),
         cmocka_unit_test(zero_bubble_has_none),
         cmocka_unit_test(controllable_memory),
+        cmocka_unit_test(waves_and_two_ways),
         cmocka_unit_test(pairs),
         cmocka_unit_test(free_recompute),
         cmocka_unit_test(random_orders),

@@ -95,6 +95,43 @@ static const struct wanted orders[] = {
      {"F0.0.0 F0.0.1 BW0.0.1 BW0.0.0", "F1.0.0 F1.0.1 BW1.0.1 BW1.0.0"}},
     /* Varuna, EuroSys'22, figure 5: no recompute on the last stage */
     {"varuna", "", 2, 2, 1, {"F0.0 F0.1 R0.0 BW0.0 R0.1 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"}},
+    /* Chimera, SC'21, figure 3: grid of the authors' program (Chimera at 6b78ac7,
+     * chimera_pipeline_rank.py) for D = N = 4; the up pipe has micro-batches 2 and 3 */
+    {"chimera",
+     "",
+     4,
+     4,
+     1,
+     {"F0.0 F0.1 F3.2 BW3.2 F3.3 BW3.3 BW0.0 BW0.1", "F1.0 F2.2 F1.1 F2.3 BW2.2 BW1.0 BW2.3 BW1.1",
+      "F1.2 F2.0 F1.3 F2.1 BW2.0 BW1.2 BW2.1 BW1.3",
+      "F0.2 F0.3 F3.0 BW3.0 F3.1 BW3.1 BW0.2 BW0.3"}},
+    /* halves: a forward is both, the backwards come one by one */
+    {"chimera",
+     "mode=halving",
+     2,
+     2,
+     1,
+     {"F0.0.0 F0.0.1 F1.1.0 F1.1.1 BW1.1.1 BW0.0.1 BW1.1.0 BW0.0.0",
+      "F0.1.0 F0.1.1 F1.0.0 F1.0.1 BW1.0.1 BW0.1.1 BW1.0.0 BW0.1.0"}},
+    /* Hanayo, SC'23, one wave: Chimera with twice the ranks, folded in the middle */
+    {"hanayo",
+     "",
+     2,
+     2,
+     2,
+     {"F0.0 F0.1 F3.0 BW3.0 F3.1 BW3.1 BW0.0 BW0.1",
+      "F1.0 F2.0 F1.1 F2.1 BW2.0 BW1.0 BW2.1 BW1.1"}},
+    /* Controllable Memory, NeurIPS'24: the authors' search (zero-bubble-pipeline-parallelism,
+     * v_auto_schedule.py at cac2b7d) run for p = 2, m = 4, max_mem = 4 */
+    {"v-adaptive",
+     "memory=4",
+     2,
+     4,
+     2,
+     {"F0.0 F0.1 F0.2 F3.0 B3.0 W3.0 F3.1 B3.1 B0.0 W3.1 W0.0 F0.3 F3.2 B3.2 B0.1 W3.2 W0.1 F3.3 "
+      "B3.3 B0.2 W3.3 B0.3 W0.2 W0.3",
+      "F1.0 F2.0 F1.1 F2.1 B2.0 W2.0 B1.0 F1.2 W1.0 B2.1 F2.2 W2.1 B1.1 F1.3 W1.1 F2.3 B2.2 B1.2 "
+      "B2.3 B1.3 W2.2 W1.2 W2.3 W1.3"}},
 };
 
 /* sets "key=value key=value" */
@@ -196,6 +233,12 @@ static void refusals(void **state)
         {{"1f1b", "", 4, 8, 2, {0}}, HV_EUSAGE, "exactly 1 chunk"},
         {{"zb-h2", "", 4, 6, 1, {0}}, HV_EUSAGE, "at least 2p − 1 = 7"},
         {{"dualpipe", "", 3, 8, 1, {0}}, HV_EUSAGE, "even number of ranks"},
+        {{"chimera", "", 3, 4, 1, {0}}, HV_EUSAGE, "use p = 2 or p = 4"},
+        {{"chimera", "pipes=6", 8, 8, 1, {0}}, HV_EUSAGE, "use pipes = 4"},
+        {{"chimera", "mode=doubling", 4, 7, 1, {0}}, HV_EUSAGE, "use m = 6 or m = 8"},
+        {{"hanayo", "", 4, 4, 3, {0}}, HV_EUSAGE, "use v = 2 or v = 4"},
+        {{"hanayo", "waves=2", 4, 4, 2, {0}}, HV_EUSAGE, "4 chunks per rank"},
+        {{"v-adaptive", "memory=2", 4, 8, 2, {0}}, HV_ENO, "needs 4"},
         {{"pipedream-2bw", "", 4, 3, 1, {0}}, HV_EUSAGE, "m = 3, p = 4"},
         {{"1f1b", "", 65536, 1 << 22, 1, {0}}, HV_ELIMIT, "the limit is"},
         {{"explicit", "", 1, 1, 1, {0}}, HV_EUSAGE, "needs an order"},

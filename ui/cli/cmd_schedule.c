@@ -77,7 +77,6 @@ static enum hv_status make_input(struct hv_arena *arena, const struct arguments 
         return st;
     }
     hv_schedule_input_init(in, row, (int32_t)a->p, (int32_t)a->m);
-    in->chunks = a->v ? (int32_t)a->v : row->chunks;
     struct times t = a->has_plan_times ? a->plan_times : a->times;
     in->cost = (struct hv_stage_cost){t.f, t.b, t.w};
     in->hop_s = t.c;
@@ -86,6 +85,7 @@ static enum hv_status make_input(struct hv_arena *arena, const struct arguments 
         const char *key = hv_arena_strndup(arena, a->options[i], (size_t)(eq - a->options[i]));
         st = hv_schedule_set_option(in, key, eq + 1, err);
     }
+    in->chunks = a->v ? (int32_t)a->v : hv_schedule_usual_chunks(in);
     return st;
 }
 

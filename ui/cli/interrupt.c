@@ -4,17 +4,35 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "solver/base/status.h"
 
-static volatile sig_atomic_t arrived, insists;
+/* A signal that follows this soon is the same Ctrl-C told twice: to us and to our group. */
+#define SAME_KEY_S 0.3
 
+static volatile sig_atomic_t arrived, insists;
+static struct timespec first_at; /* written and read by the handler alone */
+
+/** Only async-signal-safe calls. A second, later signal ends the program as usual. */
 static void on_signal(int signo)
 {
-    arrived = signo;
-    if (insists) {
-        (void)alarm(1);
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    if (arrived == 0) {
+        arrived = signo;
+        first_at = now;
+        if (insists) {
+            (void)alarm(1);
+        }
+        return;
+    }
+    double passed_s =
+        (double)(now.tv_sec - first_at.tv_sec) + 1e-9 * (double)(now.tv_nsec - first_at.tv_nsec);
+    if (passed_s > SAME_KEY_S) {
+        (void)signal(signo, SIG_DFL);
+        (void)raise(signo);
     }
 }
 
@@ -31,7 +49,7 @@ static void on_alarm(int signo)
 
 void hv_interrupt_catch(void)
 {
-    struct sigaction a = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction a = {.sa_handler = on_signal};
     (void)sigemptyset(&a.sa_mask);
     (void)sigaction(SIGINT, &a, NULL);
     (void)sigaction(SIGTERM, &a, NULL);

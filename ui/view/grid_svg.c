@@ -96,7 +96,7 @@ void hv_grid_svg(const struct hv_grid *g, const struct hv_theme *theme, struct h
     hv_str_addf(out,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 "
                 "0 %d %d\" "
-                "font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"13\">\n"
+                "font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"13.29\">\n"
                 "<rect width=\"%d\" height=\"%d\" fill=\"#%06x\"/>\n",
                 g->w * CELL_W, g->h * CELL_H, g->w * CELL_W, g->h * CELL_H, g->w * CELL_W,
                 g->h * CELL_H, (unsigned)BACKGROUND);

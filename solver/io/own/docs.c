@@ -53,6 +53,15 @@ static enum hv_status not_found(const char *name, const char *folder, struct hv_
     return st;
 }
 
+static enum hv_status find_shipped(struct hv_str *path, const char *name, const char *folder)
+{
+    struct hv_str shipped = {0};
+    hv_str_addf(&shipped, "%s/%s.json", folder, name);
+    enum hv_status st = hv_data_path(path, hv_str_cstr(&shipped), NULL);
+    hv_str_free(&shipped);
+    return st;
+}
+
 static enum hv_status find_file(struct hv_str *path, const char *name, const char *folder,
                                 struct hv_err *err)
 {
@@ -60,11 +69,15 @@ static enum hv_status find_file(struct hv_str *path, const char *name, const cha
         hv_str_adds(path, name);
         return HV_OK;
     }
-    struct hv_str shipped = {0};
-    hv_str_addf(&shipped, "%s/%s.json", folder, name);
-    enum hv_status st = hv_data_path(path, hv_str_cstr(&shipped), NULL);
-    hv_str_free(&shipped);
-    return st ? not_found(name, folder, err) : HV_OK;
+    if (find_shipped(path, name, folder) == HV_OK) {
+        return HV_OK;
+    }
+    /* the catalogue of models comes first, small samples of other kinds behind it */
+    if (strcmp(folder, "share/models") == 0 &&
+        find_shipped(path, name, "samples/models") == HV_OK) {
+        return HV_OK;
+    }
+    return not_found(name, folder, err);
 }
 
 enum hv_status hv__doc_load(struct hv_json *out, const char *path_or_name, const char *folder,

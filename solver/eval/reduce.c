@@ -1,0 +1,390 @@
+/**
+ * Who reduces what with whom, and what that costs on the wire (not when: tail.c).
+ *
+ * It follows from the layers (rule E): blocks are cut into segments with equal holders; where
+ * tensor-parallel degrees differ, a segment is reduced in lcm(tp) slices at once; where states are
+ * sharded, sums are scattered inside a shard group and all-reduced between groups.
+ */
+#include "solver/eval/reduce_int.h"
+
+#include <stdlib.h>
+
+static int compare_int(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t lcm64(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y != 0) {
+        int64_t t = x % y;
+        x = y;
+        y = t;
+    }
+    return a / x * b;
+}
+
+/** Dense and routed parameters of half blocks, all ranks together. */
+struct parameters {
+    double dense, experts;
+};
+
+static struct parameters range_parameters(const struct hv__lowered *l, struct hv_range r)
+{
+    const struct hv_model *m = hv_cost_model(l->k);
+    double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
+    struct parameters p = {0};
+    for (int h = r.from2; h < r.to2; h++) {
+        size_t i = (size_t)h / 2;
+        if (m->kind == HV_MODEL_LAYERS) {
+            p.dense += m->measured[i].parameter_bytes / weight_bytes / 2;
+        } else if (m->kind == HV_MODEL_GRAPH) {
+            p.dense += hv_or(m->ops[i].parameter_bytes, 0) / weight_bytes / 2;
+        } else if (h % 2 == 0) {
+            p.dense += hv_block_attention_parameters(m, &m->blocks[i]);
+        } else {
+            p.dense += hv_block_ffn_parameters(m, &m->blocks[i]);
+            p.experts += hv_block_expert_parameters(m, &m->blocks[i]);
+        }
+    }
+    return p;
+}
+
+static struct parameters segment_parameters(const struct hv__lowered *l,
+                                            const struct hv__segment *s)
+{
+    const struct hv_model *m = hv_cost_model(l->k);
+    if (s->from2 == HV__EMBEDDING) {
+        return (struct parameters){hv_model_embedding_parameters(m), 0};
+    }
+    if (s->from2 == HV__HEAD) {
+        return (struct parameters){hv_model_head_parameters(m), 0};
+    }
+    return range_parameters(l, (struct hv_range){s->from2, s->to2});
+}
+
+static const struct hv_stage *stage_of(const struct hv__lowered *l, const struct hv__holder *h)
+{
+    return &l->units[h->unit].replica->stages[h->g->rank];
+}
+
+/** Fills ready and duration of a unit's holders from the last weight gradient of each stage: one
+ * pass over the operations. */
+static void last_backwards(const struct hv__unit *u, struct hv__holder *h)
+{
+    size_t n = hv_schedule_n_ops(&u->schedule);
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_op *op = &u->schedule.ops[i];
+        if (op->kind != HV_OP_W && op->kind != HV_OP_BW) {
+            continue;
+        }
+        struct hv__holder *x = &h[(size_t)op->pipe * u->n_gstages + (size_t)op->stage];
+        double end = hv_pipe_op_end_s(&u->pipe, &u->run, i);
+        if (end >= x->ready_s) {
+            x->ready_s = end;
+            x->duration_s = end - hv_pipe_op_start_s(&u->pipe, &u->run, i);
+        }
+    }
+}
+
+/** All holders of all stages. */
+static struct hv__holder *all_holders(struct hv__lowered *l, size_t *out_n)
+{
+    size_t n = 0;
+    for (size_t u = 0; u < l->n_units; u++) {
+        n += l->units[u].n_pipes * l->units[u].n_gstages;
+    }
+    struct hv__holder *h = hv_arena_new(l->arena, struct hv__holder, n);
+    n = 0;
+    for (size_t i = 0; i < l->n_units; i++) {
+        struct hv__unit *u = &l->units[i];
+        for (size_t x = 0; x < u->n_pipes * u->n_gstages; x++) {
+            struct hv__gstage *g = &u->gstages[x];
+            h[n + x] = (struct hv__holder){.unit = i,
+                                           .flat_rank = l->rank_at[i] + g->rank,
+                                           .rank = &u->ranks[g->rank],
+                                           .g = g};
+        }
+        if (!l->stale) {
+            last_backwards(u, &h[n]);
+        }
+        n += u->n_pipes * u->n_gstages;
+    }
+    *out_n = n;
+    return h;
+}
+
+static bool holds(const struct hv__holder *h, int from2, int to2, bool tied)
+{
+    if (from2 == HV__EMBEDDING) {
+        return h->g->embedding || (tied && h->g->head);
+    }
+    if (from2 == HV__HEAD) {
+        return h->g->head;
+    }
+    return h->g->range.from2 <= from2 && to2 <= h->g->range.to2;
+}
+
+static void add_segment(struct hv__lowered *l, struct hv__segment *s, const struct hv__holder *all,
+                        size_t n)
+{
+    bool tied = hv_cost_model(l->k)->tied_embeddings;
+    size_t many = 0;
+    for (size_t i = 0; i < n; i++) {
+        many += holds(&all[i], s->from2, s->to2, tied);
+    }
+    s->holders = hv_arena_new(l->arena, struct hv__holder, many + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (holds(&all[i], s->from2, s->to2, tied)) {
+            s->holders[s->n_holders++] = all[i];
+        }
+    }
+}
+
+struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n)
+{
+    size_t n_all = 0, n = 0;
+    struct hv__holder *all = all_holders(l, &n_all);
+    int *cuts = hv_arena_new(l->arena, int, 2 * n_all + 1);
+    for (size_t i = 0; i < n_all; i++) {
+        cuts[2 * i] = all[i].g->range.from2;
+        cuts[2 * i + 1] = all[i].g->range.to2;
+    }
+    qsort(cuts, 2 * n_all, sizeof *cuts, compare_int);
+    struct hv__segment *s = hv_arena_new(l->arena, struct hv__segment, 2 * n_all + 2);
+    for (size_t i = 0; i + 1 < 2 * n_all; i++) {
+        if (cuts[i] < cuts[i + 1]) {
+            s[n] = (struct hv__segment){.from2 = cuts[i], .to2 = cuts[i + 1]};
+            add_segment(l, &s[n], all, n_all);
+            n += s[n].n_holders > 0;
+        }
+    }
+    if (hv_cost_model(l->k)->kind == HV_MODEL_TRANSFORMER) {
+        for (int special = HV__EMBEDDING; special >= HV__HEAD; special--) {
+            s[n] = (struct hv__segment){.from2 = special, .to2 = special};
+            add_segment(l, &s[n], all, n_all);
+            n += s[n].n_holders > 0;
+        }
+    }
+    *out_n = n;
+    return s;
+}
+
+static int compare_device(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/** A set of devices, ascending, each once. */
+struct group {
+    uint32_t *devices;
+    size_t n;
+};
+
+/** Devices that hold slice 0 of a segment, in every copy and every `stride`-th data-parallel rank,
+ * of all replica entries (−1) or of one. A device that holds it twice (tied embeddings in a V
+ * placement, both directions of a two-way schedule) is one member: it adds up for itself. */
+static struct group slice_group(struct hv__lowered *l, const struct hv__segment *s, size_t stride,
+                                int64_t entry)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv__unit *u = &l->units[s->holders[i].unit];
+        most += (size_t)u->multiplicity * s->holders[i].rank->n_devices;
+    }
+    struct group g = {hv_arena_new(l->arena, uint32_t, most + 1), 0};
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv__unit *u = &l->units[s->holders[i].unit];
+        const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        size_t tp = (size_t)st->tp.degree, ranks = s->holders[i].rank->n_devices;
+        for (int c = 0; c < u->multiplicity && (entry < 0 || (size_t)entry == u->i_replica); c++) {
+            const uint32_t *d = st->devices + (size_t)u->copies[c] * ranks;
+            for (size_t j = 0; j < ranks; j += tp * stride) {
+                g.devices[g.n++] = d[j];
+            }
+        }
+    }
+    bool ascending = true;
+    for (size_t i = 1; i < g.n; i++) {
+        ascending = ascending && g.devices[i - 1] < g.devices[i];
+    }
+    if (ascending) {
+        return g;
+    }
+    qsort(g.devices, g.n, sizeof *g.devices, compare_device);
+    size_t kept = 0;
+    for (size_t i = 0; i < g.n; i++) {
+        if (i == 0 || g.devices[i] != g.devices[i - 1]) {
+            g.devices[kept++] = g.devices[i];
+        }
+    }
+    g.n = kept;
+    return g;
+}
+
+static double collective_s(const struct hv__lowered *l, enum hv_collective op, struct group g,
+                           double bytes, double together)
+{
+    struct hv_collective_query q = {.op = op,
+                                    .bytes = bytes,
+                                    .devices = g.devices,
+                                    .n = g.n,
+                                    .algorithm = l->plan->sync.algorithm,
+                                    .together = together};
+    return g.n > 1 && bytes > 0 ? hv_cost_collective(hv_cost_cluster(l->k), &q, NULL).time_s : 0;
+}
+
+/** How many of `n` holders share one set of states. */
+static size_t shard_width(const struct hv_zero *z, size_t n)
+{
+    size_t limit = z->shard_group > 0 ? (size_t)z->shard_group : n;
+    return z->stage == 0 ? 1 : limit < n ? limit : n;
+}
+
+/** Are the gradients of this stage summed over its shard group in every backward pass already? */
+static bool reduced_in_pass(const struct hv_stage *s)
+{
+    return s->zero.stage >= 2 && s->zero.reduce == HV_REDUCE_EACH;
+}
+
+/** Ranks that hold different experts. */
+static int experts_over(const struct hv_stage *s)
+{
+    int ep = s->ep > 1 ? s->ep : 1;
+    for (size_t i = 0; i < s->n_moe; i++) {
+        ep = s->moe[i].ep > ep ? s->moe[i].ep : ep;
+    }
+    return ep;
+}
+
+/** One reduction to price: what of a segment, cut how. */
+struct reduce {
+    const struct hv__segment *s;
+    double bytes; /**< per slice */
+    bool experts; /**< over the ranks with the same experts only */
+    double slices;
+};
+
+/**
+ * Where nobody shards: one all-reduce over all holders. Where states are sharded: every replica
+ * entry scatters the sum over its shard group, unless its passes did so already, and the shards are
+ * then all-reduced over what is left: other shard groups and other entries.
+ */
+static double reduce_s(struct hv__lowered *l, const struct reduce *r)
+{
+    const struct hv__segment *s = r->s;
+    bool all_shard = true;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        all_shard = all_shard && stage_of(l, &s->holders[i])->zero.stage > 0;
+    }
+    size_t stride = r->experts ? (size_t)experts_over(stage_of(l, &s->holders[0])) : 1;
+    struct group across = slice_group(l, s, stride, -1);
+    if (!all_shard) {
+        return collective_s(l, HV_ALL_REDUCE, across, r->bytes, r->slices);
+    }
+    double scatter_s = 0;
+    size_t least = 0, n_across = 0;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv__unit *u = &l->units[s->holders[i].unit];
+        if (i > 0 && u->i_replica == l->units[s->holders[i - 1].unit].i_replica) {
+            continue;
+        }
+        const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        stride = r->experts ? (size_t)experts_over(st) : 1;
+        struct group g = slice_group(l, s, stride, (int64_t)u->i_replica);
+        size_t width = shard_width(&st->zero, g.n);
+        least = least == 0 || width < least ? width : least;
+        for (size_t k = 0; k < g.n && n_across<across.n; k += width> 0 ? width : 1) {
+            across.devices[n_across++] = g.devices[k];
+        }
+        g.n = reduced_in_pass(st) ? 0 : width;
+        scatter_s = fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes, r->slices));
+    }
+    across.n = n_across;
+    double parts = least > 0 ? (double)least : 1;
+    return scatter_s + collective_s(l, HV_ALL_REDUCE, across, r->bytes / parts, r->slices * parts);
+}
+
+/** What one bucket of a segment costs on the wire. */
+double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
+{
+    int64_t slices = 1;
+    int ep = 1;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        slices = lcm64(slices, st->tp.degree);
+        ep = experts_over(st) > ep ? experts_over(st) : ep;
+    }
+    struct parameters p = segment_parameters(l, s);
+    double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets / (double)slices;
+    struct reduce dense = {s, p.dense * bytes, false, (double)slices};
+    struct reduce experts = {s, p.experts * bytes / ep, true, (double)slices * ep};
+    double t = reduce_s(l, &dense);
+    return p.experts > 0 ? t + reduce_s(l, &experts) : t;
+}
+
+double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s)
+{
+    return segment_parameters(l, s).dense / stage_of(l, &s->holders[0])->tp.degree *
+           hv_job_grad_bytes(hv_cost_job(l->k));
+}
+
+struct hv__nodes hv__segment_nodes(struct hv__lowered *l, const struct hv__segment *s)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    struct group g = slice_group(l, s, 1, -1);
+    struct hv__nodes n = {hv_arena_new(l->arena, uint32_t, g.n + 1), 0};
+    for (size_t i = 0; i < g.n; i++) { /* devices are numbered node by node */
+        uint32_t node = hv_cluster_node_of(c, g.devices[i]);
+        if (n.n == 0 || n.ids[n.n - 1] != node) {
+            n.ids[n.n++] = node;
+        }
+    }
+    n.n = n.n > 1 ? n.n : 0;
+    return n;
+}
+
+/** Stages of a pipeline that gather over the network of this rank's node at the same time. */
+static double stages_in_node(const struct hv__lowered *l, const struct hv__unit *u,
+                             const struct hv__rank *rk)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    uint32_t node = hv_cluster_node_of(c, rk->devices[0]);
+    double n = 0;
+    for (size_t i = 0; i < u->n_ranks; i++) {
+        int zero = u->replica->stages[u->ranks[i].stage].zero.stage;
+        n += (zero == 1 || zero == 2) && hv_cluster_node_of(c, u->ranks[i].devices[0]) == node;
+    }
+    return n;
+}
+
+/** Gather of updated weights over the shard group of a stage; all copies of an entry take part. */
+double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struct hv__rank *rk)
+{
+    const struct hv_stage *s = &u->replica->stages[rk->stage];
+    if (s->zero.stage != 1 && s->zero.stage != 2) {
+        return 0;
+    }
+    struct hv__gstage here = {.rank = rk->stage};
+    struct hv__segment seg = {.holders = hv_arena_new(l->arena, struct hv__holder, l->n_units)};
+    for (size_t i = 0; i < l->n_units; i++) {
+        if (l->units[i].i_replica == u->i_replica) {
+            seg.holders[seg.n_holders++] =
+                (struct hv__holder){.unit = i, .rank = &l->units[i].ranks[rk->stage], .g = &here};
+        }
+    }
+    const struct hv_memory *m = &rk->memory[0];
+    double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
+    double tp = s->tp.degree * stages_in_node(l, u, rk);
+    size_t ep = (size_t)experts_over(s);
+    struct group dense = slice_group(l, &seg, 1, -1), experts = slice_group(l, &seg, ep, -1);
+    dense.n = shard_width(&s->zero, dense.n);
+    experts.n = shard_width(&s->zero, experts.n);
+    return collective_s(l, HV_ALL_GATHER, dense,
+                        (m->parameters - m->expert_parameters) * weight_bytes, tp) +
+           collective_s(l, HV_ALL_GATHER, experts, m->expert_parameters * weight_bytes,
+                        tp * (double)ep);
+}

@@ -1,0 +1,43 @@
+/** Inside eval: which devices reduce what with whom. */
+#ifndef HV_SOLVER_EVAL_REDUCE_INT_H
+#define HV_SOLVER_EVAL_REDUCE_INT_H
+
+#include "solver/eval/eval_int.h"
+
+/** What a segment holds that is not half blocks, in from2. */
+enum { HV__EMBEDDING = -1, HV__HEAD = -2 };
+
+/** A global stage that holds a segment. */
+struct hv__holder {
+    size_t unit, flat_rank;
+    struct hv__rank *rank;
+    const struct hv__gstage *g;
+    double ready_s, duration_s; /**< end and length of its last backward */
+};
+
+/** Half blocks with equal holders. */
+struct hv__segment {
+    int from2, to2; /**< HV__EMBEDDING or HV__HEAD in from2 with to2 = from2 */
+    struct hv__holder *holders;
+    size_t n_holders;
+};
+
+/** Nodes whose network a reduction uses; none when it stays inside one. */
+struct hv__nodes {
+    uint32_t *ids;
+    size_t n;
+};
+
+/** Cuts the model into segments. O(operations + cuts × holders). */
+struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n);
+/** Gradient bytes of a segment's dense parameters on one tensor-parallel rank of its first holder.
+ */
+double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s);
+/** Seconds on the wire of one of `n_buckets` equal parts of a segment. O(devices log devices). */
+double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets);
+/** Nodes between which a segment is reduced. O(devices). */
+struct hv__nodes hv__segment_nodes(struct hv__lowered *l, const struct hv__segment *s);
+/** Seconds of the gather of updated weights on a rank, after zero 1 and 2. */
+double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struct hv__rank *rk);
+
+#endif
