@@ -9,6 +9,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <signal.h>
+#include <sys/prctl.h>
+#endif
 
 #define MEMORY_LIMIT ((rlim_t)4 << 30)
 #define CPU_GRACE_S  30.0
@@ -85,6 +89,14 @@ static void limit_process(double time_limit_s)
     }
 }
 
+/** A parent that is killed takes its workers along, also those inside one long call of C. */
+static void end_with_parent(void)
+{
+#ifdef __linux__
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+}
+
 /** A member that is a document (object) as text of its own, or a name. */
 static struct hv_json document(const json_t *v, const char *name)
 {
@@ -157,6 +169,7 @@ int hv_worker_main(int in_fd, int out_fd)
     struct hv_str text = {0};
     struct hv_err err = {0};
 
+    end_with_parent();
     enum hv_status s = read_line(in_fd, &text, &err);
     if (s == HV_OK)
         s = read_job(&w, &text, &err);

@@ -38,7 +38,9 @@ escapes() { LC_ALL=C grep -q "$(printf '[\001-\010\013-\037]')" "$1"; }
 for one in loop:4 caught:4 memory:5 repeat-bomb:5 recursion:5 garbage:5 not-a-number:5 escape:5 \
     syntax:5 at-load:5 binary:5; do
     name=${one%:*}
-    expect "$name" "${one#*:}" plan "$@" -s "$name" --time-limit 1
+    limit=15 # those that end by themselves, also under the sanitizers
+    [ "${one#*:}" -eq 4 ] && limit=1
+    expect "$name" "${one#*:}" plan "$@" -s "$name" --time-limit $limit
     says "$name names its file" err "^hetviz: .*/$name\\.lua:"
     holds "$name prints no control characters" test ! -s "$work/out"
     if escapes "$work/err"; then no "$name" "raw control characters"; else ok; fi
@@ -64,4 +66,28 @@ holds 'an interrupted comparison exits 4' test "$rc" -eq 4
 says 'an interrupted comparison says so' out '"stopped": true'
 holds 'and shows what had ended' grep -q '"iteration_s"' "$work/out"
 holds 'and is JSON' is_json "$work/out"
+
+# a comparison that is killed takes its workers along, also one inside a call of C
+"$HETVIZ" compare "$@" -s in-c >/dev/null 2>&1 &
+parent=$!
+if [ -r "/proc/$parent/task/$parent/children" ]; then
+    worker= tries=0
+    while [ -z "$worker" ] && [ $tries -lt 100 ]; do
+        read -r worker _ <"/proc/$parent/task/$parent/children"
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    holds 'a worker runs' test -n "$worker"
+    sleep 0.5
+    kill -KILL $parent
+    wait $parent 2>/dev/null
+    tries=0
+    while [ -d "/proc/$worker" ] && [ $tries -lt 50 ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    holds 'the worker is gone with its parent' test ! -d "/proc/$worker"
+else
+    kill $parent
+fi
 finish

@@ -243,9 +243,13 @@ void hv_line_draw(const struct hv_line *l, struct hv_grid *g, struct hv_rect row
     char *left = hv_xstrdup(s);
     left[at] = '\0';
     int width = hv_text_width(left);
-    while (width > room && from < at) {
-        from += hv_text_next(left, from);
-        width = hv_text_width(left + from);
+    while (width > room && from < at) { /* each character is measured once: a paste may be long */
+        size_t next = from + hv_text_next(left, from);
+        char kept = left[next];
+        left[next] = '\0';
+        width -= hv_text_width(left + from);
+        left[next] = kept;
+        from = next;
     }
     (void)hv_grid_put_user(g, x, row.y, room > 0 ? room + 1 : 0, s + from, style);
     hv_grid_cursor(g, x + width, row.y);
