@@ -41,19 +41,22 @@ static void number_nodes(struct hv_arena *a, struct hv_pipe *g)
     int32_t *of = pairs ? hv_arena_new(a, int32_t, n_ops) : NULL;
     int32_t *first = pairs ? hv_arena_new(a, int32_t, (size_t)g->n_nodes + 1) : NULL;
     int32_t *at = hv_arena_new(a, int32_t, (size_t)s->n_ranks + 1);
-    int32_t *rank = hv_arena_new(a, int32_t, (size_t)g->n_nodes + 1);
+    uint8_t *bits = hv_arena_new(a, uint8_t, (size_t)g->n_nodes / 8 + 1);
     int32_t n = 0;
     for (int32_t r = 0; r < s->n_ranks; r++) {
+        size_t i = s->rank_at[r];
         at[r] = n;
-        for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1]; n++) {
+        bits[n / 8] |= (uint8_t)((i < s->rank_at[r + 1]) << n % 8);
+        if (!pairs) {
+            n += (int32_t)(s->rank_at[r + 1] - i);
+            continue;
+        }
+        for (; i < s->rank_at[r + 1]; n++) {
             size_t width = s->ops[i].group >= 0 ? 2 : 1;
-            rank[n] = r;
-            for (size_t k = 0; pairs && k < width; k++) {
+            for (size_t k = 0; k < width; k++) {
                 of[i + k] = n;
             }
-            if (pairs) {
-                first[n] = (int32_t)i;
-            }
+            first[n] = (int32_t)i;
             i += width;
         }
     }
@@ -64,7 +67,7 @@ static void number_nodes(struct hv_arena *a, struct hv_pipe *g)
     g->node_of_op = of;
     g->first_op = first;
     g->rank_node_at = at;
-    g->node_rank = rank;
+    g->first_bits = bits;
 }
 
 /* stage edges by the stage at one end; `by` = graph.from or graph.to */
@@ -95,7 +98,7 @@ static enum hv_status missing(const struct compiler *c, const struct hv_op *op, 
 }
 
 /* adds the data edges of one op to node n; those the rank's own order implies are left out */
-static enum hv_status add_edges(struct compiler *c, int32_t n, const struct hv_op *op,
+static enum hv_status add_edges(struct compiler *c, int32_t rank, int32_t n, const struct hv_op *op,
                                 size_t *n_edges)
 {
     const struct hv_schedule *s = c->s;
@@ -106,7 +109,6 @@ static enum hv_status add_edges(struct compiler *c, int32_t n, const struct hv_o
     const int32_t *at = back ? c->out_at : c->in_at;
     const int32_t *list = back ? c->out_edge : c->in_edge;
     const int32_t *end = back ? s->graph.to : s->graph.from;
-    int32_t rank = c->g->node_rank[n];
     const int32_t *place = s->stage_to_rank + (size_t)op->pipe * (size_t)s->n_stages;
     for (int32_t k = at[op->stage]; k < at[op->stage + 1]; k++) {
         int32_t e = list[k];
@@ -150,10 +152,13 @@ static enum hv_status build_edges(struct hv_arena *a, struct compiler *c)
     size_t n_edges = 0;
     int32_t *edge_at = hv_arena_new(a, int32_t, (size_t)c->g->n_nodes + 1);
     c->edges = hv_arena_new(a, struct hv_pipe_edge, most_edges(s) + 1);
-    for (int32_t n = 0; n < c->g->n_nodes; n++) {
+    for (int32_t n = 0, rank = 0; n < c->g->n_nodes; n++) {
+        while (n >= c->g->rank_node_at[rank + 1]) {
+            rank++;
+        }
         edge_at[n] = (int32_t)n_edges;
         for (size_t i = hv_pipe_first_op(c->g, n); i < hv_pipe_first_op(c->g, n + 1); i++) {
-            enum hv_status st = add_edges(c, n, &c->s->ops[i], &n_edges);
+            enum hv_status st = add_edges(c, rank, n, &c->s->ops[i], &n_edges);
             if (st != HV_OK) {
                 return st;
             }
@@ -165,35 +170,36 @@ static enum hv_status build_edges(struct hv_arena *a, struct compiler *c)
     return HV_OK;
 }
 
-/* state of a node while sorting, or the first rank that waits for it */
-enum { PENDING = -1, DONE = -2 };
+/* rank of a node, for messages. O(log ranks) */
+static int32_t rank_of_node(const struct hv_pipe *g, int32_t n)
+{
+    return hv_schedule_rank_of(&g->s, hv_pipe_first_op(g, n));
+}
 
 /* the first op of rank r's head node, and the first it waits for, in words */
-static void tell_head(const struct hv_pipe *g, int32_t r, int32_t head, const int32_t *state,
-                      struct hv_str *out)
+static void tell_head(const struct hv_pipe *g, int32_t r, const int32_t *head, struct hv_str *out)
 {
     hv_str_addf(out, "rank %d stops at ", r);
-    hv_schedule_add_token(&g->s, hv_pipe_first_op(g, head), out);
-    for (int32_t e = g->edge_at[head]; e < g->edge_at[head + 1]; e++) {
-        int32_t other = g->edges[e].node;
-        if (state[other] != DONE) {
+    hv_schedule_add_token(&g->s, hv_pipe_first_op(g, head[r]), out);
+    for (int32_t e = g->edge_at[head[r]]; e < g->edge_at[head[r] + 1]; e++) {
+        int32_t other = g->edges[e].node, its = rank_of_node(g, other);
+        if (other >= head[its]) {
             hv_str_adds(out, ", waiting for ");
             hv_schedule_add_token(&g->s, hv_pipe_first_op(g, other), out);
-            hv_str_addf(out, " of rank %d", g->node_rank[other]);
+            hv_str_addf(out, " of rank %d", its);
             return;
         }
     }
 }
 
-static enum hv_status deadlock(const struct hv_pipe *g, const int32_t *head, const int32_t *state,
-                               struct hv_err *err)
+static enum hv_status deadlock(const struct hv_pipe *g, const int32_t *head, struct hv_err *err)
 {
     struct hv_str text = {0};
     int told = 0;
     for (int32_t r = 0; r < g->s.n_ranks; r++) {
         if (head[r] < g->rank_node_at[r + 1] && told < 8) {
             hv_str_adds(&text, told++ ? "; " : "");
-            tell_head(g, r, head[r], state, &text);
+            tell_head(g, r, head, &text);
         }
     }
     hv_err_set(err, HV_ENO, "the order blocks itself: %s", hv_str_cstr(&text));
@@ -201,14 +207,32 @@ static enum hv_status deadlock(const struct hv_pipe *g, const int32_t *head, con
     return HV_ENO;
 }
 
-/* what sorting keeps per rank: its next node, its next edge to look at, who waits behind whom */
+/* what sorting keeps per rank. A node has run when its rank's head is beyond it, so that nothing is
+ * kept per node */
 struct sorter {
     const struct hv_pipe *g;
-    int32_t *head, *edge, *next, *stack;
-    int32_t *state; /* per node: PENDING, DONE, or the first rank that waits for it */
+    int32_t *head, *edge;               /* next node, its next edge to look at */
+    int32_t *waits_for, *waiter, *next; /* node waited for; first rank waiting for this one, list */
+    int32_t *stack;
+    const int32_t *hop_rank; /* [n_hops] rank on which a hop begins */
     int32_t *topo;
     int32_t n_stack, n_topo;
 };
+
+/* lets the ranks go on that wait for node n of rank r */
+static void wake(struct sorter *t, int32_t r, int32_t n)
+{
+    int32_t *link = &t->waiter[r];
+    while (*link >= 0) {
+        int32_t w = *link;
+        if (t->waits_for[w] == n) {
+            *link = t->next[w];
+            t->stack[t->n_stack++] = w;
+        } else {
+            link = &t->next[w];
+        }
+    }
+}
 
 /* runs one rank as far as it gets */
 static void run_rank(struct sorter *t, int32_t r)
@@ -217,19 +241,31 @@ static void run_rank(struct sorter *t, int32_t r)
     while (t->head[r] < g->rank_node_at[r + 1]) {
         int32_t n = t->head[r];
         for (; t->edge[r] < g->edge_at[n + 1]; t->edge[r]++) {
-            int32_t other = g->edges[t->edge[r]].node;
-            if (t->state[other] != DONE) {
-                t->next[r] = t->state[other];
-                t->state[other] = r;
+            struct hv_pipe_edge e = g->edges[t->edge[r]];
+            int32_t its = e.hop < 0 ? r : t->hop_rank[e.hop];
+            if (e.node >= t->head[its]) {
+                t->waits_for[r] = e.node;
+                t->next[r] = t->waiter[its];
+                t->waiter[its] = r;
                 return;
             }
         }
         t->topo[t->n_topo++] = n;
-        for (int32_t w = t->state[n]; w >= 0; w = t->next[w]) {
-            t->stack[t->n_stack++] = w;
-        }
-        t->state[n] = DONE;
         t->head[r]++;
+        wake(t, r, n);
+    }
+}
+
+/* rank on which each hop begins, in the order of hv_pipe_hop */
+static void fill_hop_ranks(const struct hv_pipe *g, int32_t *out)
+{
+    const struct hv_schedule *s = &g->s;
+    for (int32_t d = 0; d < s->n_pipes; d++) {
+        const int32_t *place = s->stage_to_rank + (size_t)d * (size_t)s->n_stages;
+        for (int32_t e = 0; e < s->graph.n_edges; e++) {
+            out[hv_pipe_hop(g, false, d, e)] = place[s->graph.from[e]];
+            out[hv_pipe_hop(g, true, d, e)] = place[s->graph.to[e]];
+        }
     }
 }
 
@@ -237,16 +273,19 @@ static enum hv_status sort_nodes(struct hv_arena *a, struct hv_pipe *g, struct h
 {
     size_t p = (size_t)g->s.n_ranks, n = (size_t)g->n_nodes;
     struct sorter t = {.g = g, .topo = hv_arena_new(a, int32_t, n + 1)};
-    int32_t *work = hv_xcalloc(4 * p + n + 1, sizeof *work);
+    int32_t *work = hv_xcalloc(6 * p + (size_t)g->n_hops + 1, sizeof *work);
     t.head = work;
     t.edge = work + p;
     t.next = work + 2 * p;
     t.stack = work + 3 * p;
-    t.state = work + 4 * p;
-    memset(t.state, 0xff, n * sizeof *t.state); /* PENDING */
+    t.waits_for = work + 4 * p;
+    t.waiter = work + 5 * p;
+    fill_hop_ranks(g, work + 6 * p);
+    t.hop_rank = work + 6 * p;
     for (int32_t r = 0; r < g->s.n_ranks; r++) {
         t.head[r] = g->rank_node_at[r];
         t.edge[r] = g->edge_at[t.head[r]];
+        t.waiter[r] = -1;
         t.stack[g->s.n_ranks - 1 - r] = r;
     }
     t.n_stack = g->s.n_ranks;
@@ -254,7 +293,7 @@ static enum hv_status sort_nodes(struct hv_arena *a, struct hv_pipe *g, struct h
         run_rank(&t, t.stack[--t.n_stack]);
     }
     g->topo = t.topo;
-    enum hv_status st = t.n_topo == g->n_nodes ? HV_OK : deadlock(g, t.head, t.state, err);
+    enum hv_status st = t.n_topo == g->n_nodes ? HV_OK : deadlock(g, t.head, err);
     free(work);
     return st;
 }
@@ -287,13 +326,11 @@ enum hv_status hv_pipe_compile(struct hv_arena *a, const struct hv_schedule *s, 
 /* ---- time
  * ----------------------------------------------------------------------------------------- */
 
-static double op_duration(const struct hv_pipe *g, const struct hv_pipe_cost *c, size_t i,
-                          int32_t rank)
+static double op_duration(const struct hv_pipe *g, const struct hv_pipe_cost *c, size_t i)
 {
-    const struct hv_op *op = &g->s.ops[i];
-    if (op->kind == HV_OP_R && g->s.free_adjacent_recompute && i > g->s.rank_at[rank] &&
-        op[-1].kind == HV_OP_F && op[-1].stage == op->stage && op[-1].mb == op->mb &&
-        op[-1].slice == op->slice) {
+    const struct hv_op *op = &g->s.ops[i]; /* an R is never the first op of its rank */
+    if (op->kind == HV_OP_R && g->s.free_adjacent_recompute && op[-1].kind == HV_OP_F &&
+        op[-1].stage == op->stage && op[-1].mb == op->mb && op[-1].slice == op->slice) {
         return 0;
     }
     if (c->op_s) {
@@ -301,7 +338,8 @@ static double op_duration(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     }
     double x = c->stage_s[(size_t)op->stage * HV_OP_KIND_N + op->kind];
     if (c->rank_scale) {
-        x *= c->rank_scale[rank];
+        size_t place = (size_t)op->pipe * (size_t)g->s.n_stages + (size_t)op->stage;
+        x *= c->rank_scale[g->s.stage_to_rank[place]];
     }
     if (c->mb_scale) {
         size_t q = op->slice > 0 ? (size_t)op->slice : 0;
@@ -312,16 +350,15 @@ static double op_duration(const struct hv_pipe *g, const struct hv_pipe_cost *c,
 
 static double node_duration(const struct hv_pipe *g, const struct hv_pipe_cost *c, int32_t n)
 {
-    int32_t rank = g->node_rank[n];
     size_t i = hv_pipe_first_op(g, n);
     const struct hv_op *op = &g->s.ops[i];
     if (op->group < 0) {
-        return op_duration(g, c, i, rank);
+        return op_duration(g, c, i);
     }
     if (c->pair_s) {
         return c->pair_s[op->group];
     }
-    return op_duration(g, c, i, rank) + op_duration(g, c, i + 1, rank);
+    return op_duration(g, c, i) + op_duration(g, c, i + 1);
 }
 
 static double hop_cost(const struct hv_pipe_cost *c, int32_t hop)
@@ -365,7 +402,7 @@ static double time_plain(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     for (int32_t k = 0; k < g->n_nodes; k++) {
         int32_t n = g->topo[k];
         const struct hv_op *op = &g->s.ops[n];
-        double t = n > 0 && g->node_rank[n - 1] == g->node_rank[n] ? end[n - 1] : 0;
+        double t = hv_pipe_is_first(g, n) ? 0 : end[n - 1];
         for (int32_t e = g->edge_at[n]; e < g->edge_at[n + 1]; e++) {
             double ready = end[g->edges[e].node] + hop_cost(c, g->edges[e].hop);
             t = ready > t ? ready : t;
@@ -389,7 +426,7 @@ void hv_pipe_time(const struct hv_pipe *g, const struct hv_pipe_cost *c, struct 
     double *start = run->node_start_s, *end = run->node_end_s;
     for (int32_t k = 0; k < g->n_nodes; k++) {
         int32_t n = g->topo[k];
-        double t = n > 0 && g->node_rank[n - 1] == g->node_rank[n] ? end[n - 1] : 0;
+        double t = hv_pipe_is_first(g, n) ? 0 : end[n - 1];
         for (int32_t e = g->edge_at[n]; e < g->edge_at[n + 1]; e++) {
             double ready = end[g->edges[e].node] + hop_cost(c, g->edges[e].hop);
             t = ready > t ? ready : t;
@@ -474,7 +511,7 @@ static int32_t bound_by(const struct hv_pipe *g, const struct hv_pipe_cost *c,
 {
     double start = run->node_start_s[n];
     *link = (struct hv_pipe_link){.node = n, .reason = HV_PIPE_START};
-    if (n > 0 && g->node_rank[n - 1] == g->node_rank[n] && run->node_end_s[n - 1] >= start) {
+    if (!hv_pipe_is_first(g, n) && run->node_end_s[n - 1] >= start) {
         link->reason = HV_PIPE_ORDER;
         return n - 1;
     }
@@ -522,7 +559,7 @@ void hv_pipe_slack(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     for (int32_t k = g->n_nodes - 1; k >= 0; k--) {
         int32_t n = g->topo[k];
         double late = out_s[n] - (run->node_end_s[n] - run->node_start_s[n]);
-        if (n > 0 && g->node_rank[n - 1] == g->node_rank[n] && late < out_s[n - 1]) {
+        if (!hv_pipe_is_first(g, n) && late < out_s[n - 1]) {
             out_s[n - 1] = late;
         }
         for (int32_t e = g->edge_at[n]; e < g->edge_at[n + 1]; e++) {

@@ -35,13 +35,19 @@ struct hv_pipe {
     int32_t n_hops;              /**< 2 × n_pipes × n_edges */
     const int32_t *node_of_op;   /**< [n_ops], NULL when every op is a node of its own */
     const int32_t *first_op;     /**< [n_nodes + 1], NULL like node_of_op */
-    const int32_t *node_rank;    /**< [n_nodes] */
     const int32_t *rank_node_at; /**< [n_ranks + 1] first node of each rank */
+    const uint8_t *first_bits;   /**< bit n % 8 of byte n / 8: node n is the first of its rank */
     const int32_t
         *topo; /**< [n_nodes] an order in which every node comes after those it waits for */
     const int32_t *edge_at;           /**< [n_nodes + 1] into edges */
     const struct hv_pipe_edge *edges; /**< those that order on the rank does not imply already */
 };
+
+/** Is node n the first of its rank? Else node n − 1 comes before it. */
+static inline bool hv_pipe_is_first(const struct hv_pipe *g, int32_t n)
+{
+    return g->first_bits[n / 8] >> (n % 8) & 1;
+}
 
 /** Index of the hop cost of stage edge e. `backward`: gradients from the later to the earlier
  * stage. */
@@ -54,8 +60,8 @@ static inline int32_t hv_pipe_hop(const struct hv_pipe *g, bool backward, int32_
 /**
  * Builds the graph and proves that it can run.
  * Errors: HV_ENO with the blocked head op of (up to eight) ranks and what each waits for; HV_EINPUT
- * from hv_schedule_check. O(ops + edges) time, about 24 bytes per op besides a table of 4 bytes per
- * possible op while it runs.
+ * from hv_schedule_check. O(ops + edges) time, about 20 bytes per op besides two tables of 4 bytes
+ * per possible forward while it runs.
  */
 enum hv_status hv_pipe_compile(struct hv_arena *a, const struct hv_schedule *s, struct hv_pipe *out,
                                struct hv_err *err) HV_NODISCARD;

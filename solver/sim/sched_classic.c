@@ -93,8 +93,9 @@ enum hv_status hv__gen_2bw(const struct hv_schedule_input *in, struct hv_schedul
     if (in->micro_batches < in->ranks) {
         return hv_err_set(err, HV_EUSAGE,
                           "schedule pipedream-2bw: two weight versions only serve when a batch has "
-                          "at least as many micro-batches as ranks, found m = %d, p = %d",
-                          in->micro_batches, in->ranks);
+                          "at least as many micro-batches as ranks, found m = %d, p = %d; use "
+                          "m = %d",
+                          in->micro_batches, in->ranks, in->ranks);
     }
     for (int32_t r = 0; r < in->ranks; r++) {
         b->weight_versions[r] = 2;
@@ -113,8 +114,8 @@ enum hv_status hv__gen_hetpipe(const struct hv_schedule_input *in, struct hv_sch
         return hv_err_set(
             err, HV_EUSAGE,
             "schedule hetpipe: more minibatches in flight than ranks only wait, found "
-            "in_flight = %d, p = %d",
-            n_m, in->ranks);
+            "in_flight = %d, p = %d; use in_flight = %d",
+            n_m, in->ranks, in->ranks);
     }
     for (int32_t r = 0; r < in->ranks; r++) {
         int32_t most = min32(n_m, in->ranks - r);

@@ -101,10 +101,11 @@ enum hv_status hv__gen_dualpipe(const struct hv_schedule_input *in, struct hv_sc
 {
     int32_t p = in->ranks, m = in->micro_batches;
     if (p % 2 != 0 || m % 2 != 0 || m < 2 * p) {
+        int32_t near_p = p + p % 2, near_m = m + m % 2 > 2 * near_p ? m + m % 2 : 2 * near_p;
         return hv_err_set(err, HV_EUSAGE,
                           "schedule dualpipe needs an even number of ranks and an even number of "
-                          "micro-batches of at least 2p, found p = %d, m = %d",
-                          p, m);
+                          "micro-batches of at least 2p, found p = %d, m = %d; use p = %d, m = %d",
+                          p, m, near_p, near_m);
     }
     struct dual d = {.b = b, .w = hv_xcalloc((size_t)m, sizeof *d.w)};
     hv__set_pipes(b, 2);
@@ -133,8 +134,9 @@ enum hv_status hv__gen_dualpipev(const struct hv_schedule_input *in, struct hv_s
     int32_t p = in->ranks, m = in->micro_batches;
     if (m < 2 * p) {
         return hv_err_set(err, HV_EUSAGE,
-                          "schedule dualpipev needs at least 2p = %d micro-batches, found m = %d",
-                          2 * p, m);
+                          "schedule dualpipev needs at least 2p micro-batches, found m = %d; use "
+                          "m = %d",
+                          m, 2 * p);
     }
     struct dual d = {.b = b, .w = hv_xcalloc(2 * (size_t)m, sizeof *d.w)};
     hv__place_zigzag(b);

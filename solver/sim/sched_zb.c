@@ -15,8 +15,9 @@ enum hv_status hv__gen_zb_h2(const struct hv_schedule_input *in, struct hv_sched
     int32_t p = in->ranks, m = in->micro_batches;
     if (m < 2 * p - 1) {
         return hv_err_set(err, HV_EUSAGE,
-                          "schedule zb-h2 needs at least 2p − 1 = %d micro-batches, found m = %d",
-                          2 * p - 1, m);
+                          "schedule zb-h2 needs at least 2p − 1 = %d micro-batches, found m = %d; "
+                          "use m = %d",
+                          2 * p - 1, m, 2 * p - 1);
     }
     for (int32_t r = 0; r < p; r++) {
         int32_t f = 0, w = 0;

@@ -101,6 +101,171 @@ static void closed_forms(void **state)
     }
 }
 
+/* ---- closed forms of peak and bubble over random sizes */
+
+static int32_t min32(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* most activations on rank r, in those of a stage (of a slice, where there are) */
+typedef int32_t peak_form(int32_t p, int32_t m, int32_t r);
+
+static int32_t peak_all(int32_t p, int32_t m, int32_t r)
+{
+    (void)p, (void)r;
+    return m;
+}
+static int32_t peak_1f1b(int32_t p, int32_t m, int32_t r)
+{
+    return min32(m, p - r);
+}
+static int32_t peak_early(int32_t p, int32_t m, int32_t r)
+{
+    return min32(m, 2 * (p - r) - 1);
+}
+static int32_t peak_interleaved(int32_t p, int32_t m, int32_t r)
+{
+    return min32(3 * m, 2 * (p - 1 - r) + 2 * p + 1);
+}
+static int32_t peak_thrice(int32_t p, int32_t m, int32_t r)
+{
+    (void)p, (void)r;
+    return 3 * m;
+}
+static int32_t peak_seq1f1b(int32_t p, int32_t m, int32_t r)
+{
+    return min32(4 * m, p - 1 - r + 4);
+}
+static int32_t peak_zb_h1(int32_t p, int32_t m, int32_t r)
+{
+    (void)m, (void)r;
+    return p;
+}
+static int32_t peak_zb_h2(int32_t p, int32_t m, int32_t r)
+{
+    (void)m, (void)r;
+    return 2 * p - 1;
+}
+static int32_t peak_zb_v(int32_t p, int32_t m, int32_t r)
+{
+    (void)m, (void)r;
+    return 2 * p;
+}
+static int32_t peak_dualpipe(int32_t p, int32_t m, int32_t r)
+{
+    (void)m, (void)r;
+    return p + 1;
+}
+static int32_t peak_dualpipev(int32_t p, int32_t m, int32_t r)
+{
+    (void)m, (void)r;
+    return 2 * p + 1;
+}
+
+/* peaks per rank: the papers named in the table of schedules; as counted on orders by other
+ * people's programs */
+static void peaks_in_closed_form(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *key, *value;
+        int32_t v, m_times_p; /* m is a multiple of p, at least this one; 0 = any m */
+        peak_form *form;
+    } rows[] = {
+        {"gpipe", NULL, NULL, 1, 0, peak_all},
+        {"1f1b", NULL, NULL, 1, 0, peak_1f1b},
+        {"dapple", "early", "pa", 1, 0, peak_1f1b},
+        {"dapple", "early", "pb", 1, 0, peak_early},
+        {"pipedream", NULL, NULL, 1, 0, peak_1f1b},
+        {"interleaved", NULL, NULL, 3, 1, peak_interleaved},
+        {"breadth-first", NULL, NULL, 3, 0, peak_thrice},
+        {"terapipe", "slices", "3", 1, 0, peak_thrice},
+        {"seq1f1b", "slices", "4", 1, 0, peak_seq1f1b},
+        {"zb-h1", NULL, NULL, 1, 1, peak_zb_h1},
+        {"zb-h2", NULL, NULL, 1, 2, peak_zb_h2},
+        {"zb-v", NULL, NULL, 2, 2, peak_zb_v},
+        {"dualpipe", NULL, NULL, 1, 2, peak_dualpipe},
+        {"dualpipev", NULL, NULL, 2, 2, peak_dualpipev},
+    };
+    struct hv_rng r;
+    hv_rng_seed(&r, 13);
+    for (int i = 0; i < 1000; i++) {
+        size_t k = (size_t)hv_rng_below(&r, HV_COUNT(rows));
+        int32_t p = 2 * (1 + (int32_t)hv_rng_below(&r, 6)), peaks[12];
+        int32_t m = rows[k].m_times_p ? p * (rows[k].m_times_p + (int32_t)hv_rng_below(&r, 3))
+                                      : 1 + (int32_t)hv_rng_below(&r, 30);
+        struct fixture x;
+        build(&x, rows[k].name, p, m, rows[k].v, rows[k].key, rows[k].value);
+        hv_schedule_peak_inflight(&x.s, peaks);
+        for (int32_t rank = 0; rank < p; rank++) {
+            assert_int_equal(peaks[rank], rows[k].form(p, m, rank));
+        }
+        hv_arena_free(&x.a);
+    }
+}
+
+/* longest spans: ZB-H1 m·S + (p − 1)·max(b, f + b − w), ZB-H2 m·S + (p − 1)·max(0, b − f, f + b −
+ * 2w); GPipe with recompute (m + p − 1)·(2f + b + w); TeraPipe with k equal slices (mk + p − 1)·S
+ */
+static void spans_in_closed_form(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 17);
+    for (int i = 0; i < 100; i++) {
+        int32_t p = 2 + (int32_t)hv_rng_below(&r, 7), m = p * (2 + (int32_t)hv_rng_below(&r, 3));
+        double f = some(&r, 8, 16), b = some(&r, 8, 16), w = some(&r, 4, 8), n = p - 1;
+        struct fixture x;
+        build(&x, "zb-h1", p, m, 1, NULL, NULL);
+        price(&x, f, b, w, 0);
+        NEAR(x.run.longest_span_s, m * (f + b + w) + n * fmax(b, f + b - w));
+        hv_arena_free(&x.a);
+        build(&x, "zb-h2", p, m, 1, NULL, NULL);
+        price(&x, f, b, w, 0);
+        NEAR(x.run.longest_span_s, m * (f + b + w) + n * fmax(0, fmax(b - f, f + b - 2 * w)));
+        hv_arena_free(&x.a);
+        build(&x, "gpipe", p, m, 1, "recompute", "full");
+        price(&x, f, b, w, 0);
+        NEAR(x.run.makespan_s, (m + n) * (2 * f + b + w));
+        hv_arena_free(&x.a);
+        build(&x, "terapipe", p, m, 1, "slices", "3");
+        price(&x, f, b, w, 0);
+        NEAR(x.run.makespan_s, (3 * m + n) * (f + b + w));
+        hv_arena_free(&x.a);
+        build(&x, "zb-v", p, m, 2, NULL, NULL);
+        price(&x, 1, 1, 1, 0);
+        NEAR(x.run.longest_span_s, 6 * m);
+        NEAR(x.run.makespan_s, 6 * m + n);
+        hv_arena_free(&x.a);
+    }
+}
+
+/* idle time of DualPipe's middle ranks at f = b = w = 1: (p/2 − 1)·(FB + BW − 3w), FB the length of
+ * an overlapped pair (DualPipe repository) */
+static void dualpipe_in_closed_form(void **state)
+{
+    (void)state;
+    for (int32_t p = 2; p <= 12; p += 2) {
+        for (int32_t m = 2 * p; m <= 4 * p; m += 2) {
+            struct fixture x;
+            struct hv_pipe_rank idle[12];
+            double fb = 2 + (double)(m % 3) / 2;
+            build(&x, "dualpipe", p, m, 1, NULL, NULL);
+            price(&x, 1, 1, 1, 0);
+            double *pair_s = hv_arena_new(&x.a, double, (size_t)x.s.n_groups + 1);
+            for (int32_t k = 0; k < x.s.n_groups; k++) {
+                pair_s[k] = fb;
+            }
+            x.cost.pair_s = pair_s;
+            hv_pipe_time(&x.g, &x.cost, &x.run);
+            hv_pipe_idle(&x.g, &x.cost, &x.run, idle);
+            NEAR(x.run.makespan_s - idle[p / 2].busy_s, (p / 2 - 1) * (fb + 2 - 3));
+            hv_arena_free(&x.a);
+        }
+    }
+}
+
 /* bubble rates of Zero Bubble (ICLR'24), Table 5, from the times of its Table 6 in ms, p = 8, m =
  * 24 */
 static void published_bubbles(void **state)
@@ -315,43 +480,51 @@ static void play(struct world *w, struct hv_rng *r)
     }
 }
 
-/* is y's end a bound on x's start? Returns the hop cost, or −1 */
-static double bound(const struct hv_schedule *s, const struct hv_pipe_cost *c, size_t x, size_t y)
+/* can op x run, and from when, by the ends of F and of B or BW so far (−1 = has not run)? */
+static double ready_at(const struct hv_schedule *s, const struct hv_pipe_cost *c, size_t x,
+                       double f_end[8][6], double b_end[8][6])
 {
-    const struct hv_op *a = &s->ops[x], *b = &s->ops[y];
-    int32_t ra = hv_schedule_rank_of(s, x), rb = hv_schedule_rank_of(s, y);
-    bool back_a = a->kind == HV_OP_B || a->kind == HV_OP_BW;
-    bool back_b = b->kind == HV_OP_B || b->kind == HV_OP_BW;
-    if (ra == rb && y < x) {
+    const struct hv_op *op = &s->ops[x];
+    bool back = op->kind == HV_OP_B || op->kind == HV_OP_BW;
+    int32_t other = back ? op->stage + 1 : op->stage - 1;
+    if (op->kind == HV_OP_W || other < 0 || other == s->n_stages) {
         return 0;
     }
-    if (a->mb != b->mb) {
-        return -1;
+    double end = back ? b_end[other][op->mb] : f_end[other][op->mb];
+    if (end < 0 || s->stage_to_rank[other] == s->stage_to_rank[op->stage]) {
+        return end;
     }
-    if (a->kind == HV_OP_F && b->kind == HV_OP_F && b->stage == a->stage - 1) {
-        return ra == rb ? 0 : c->hop_s[b->stage];
-    }
-    if (back_a && back_b && b->stage == a->stage + 1) {
-        return ra == rb ? 0 : c->hop_s[s->graph.n_edges + a->stage];
-    }
-    return -1;
+    return end + c->hop_s[back ? s->graph.n_edges + op->stage : other];
 }
 
-/* starts by relaxing every constraint until nothing moves */
-static void relax(const struct hv_schedule *s, const struct hv_pipe_cost *c, double *start)
+/*
+ * The reference: ranks in turn, each runs the next op of its order once what it needs has run.
+ * Shares nothing with the program but the order.
+ */
+static void naive(const struct hv_schedule *s, const struct hv_pipe_cost *c, double *start)
 {
-    size_t n = hv_schedule_n_ops(s);
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (size_t x = 0; x < n; x++) {
-            for (size_t y = 0; y < n; y++) {
-                double hop = x == y ? -1 : bound(s, c, x, y);
-                double t = start[y] + c->op_s[y] + hop;
-                if (hop >= 0 && t > start[x]) {
-                    start[x] = t;
-                    moved = true;
-                }
+    double f_end[8][6], b_end[8][6], free_at[8] = {0};
+    size_t done[8] = {0}, left = hv_schedule_n_ops(s);
+    for (int i = 0; i < 48; i++) {
+        f_end[i / 6][i % 6] = b_end[i / 6][i % 6] = -1;
+    }
+    while (left > 0) {
+        for (int32_t r = 0; r < s->n_ranks; r++) {
+            size_t x = s->rank_at[r] + done[r];
+            double t = x < s->rank_at[r + 1] ? ready_at(s, c, x, f_end, b_end) : -1;
+            if (t < 0) {
+                continue;
             }
+            const struct hv_op *op = &s->ops[x];
+            start[x] = t > free_at[r] ? t : free_at[r];
+            free_at[r] = start[x] + c->op_s[x];
+            if (op->kind == HV_OP_F) {
+                f_end[op->stage][op->mb] = free_at[r];
+            } else if (op->kind != HV_OP_W) {
+                b_end[op->stage][op->mb] = free_at[r];
+            }
+            done[r]++;
+            left--;
         }
     }
 }
@@ -427,13 +600,37 @@ static void check_memory(struct fixture *x, struct hv_rng *r)
     }
 }
 
+/* one table of stage times, hops of one length: as naive */
+static void check_stage_times(struct fixture *x, struct hv_rng *r)
+{
+    size_t n = hv_schedule_n_ops(&x->s);
+    double *op_s = hv_arena_new(&x->a, double, n), *start = hv_arena_new(&x->a, double, n);
+    double stage_s[8 * HV_OP_KIND_N], hop_s[32];
+    for (size_t i = 0; i < HV_COUNT(stage_s); i++) {
+        stage_s[i] = some(r, 0.5, 9);
+    }
+    hop_s[0] = some(r, 0, 3);
+    for (size_t i = 1; i < HV_COUNT(hop_s); i++) {
+        hop_s[i] = hop_s[0];
+    }
+    for (size_t k = 0; k < n; k++) {
+        op_s[k] = stage_s[(size_t)x->s.ops[k].stage * HV_OP_KIND_N + x->s.ops[k].kind];
+    }
+    naive(&x->s, &(struct hv_pipe_cost){.op_s = op_s, .hop_s = hop_s}, start);
+    x->cost = (struct hv_pipe_cost){.stage_s = stage_s, .hop_all_s = hop_s[0]};
+    hv_pipe_time(&x->g, &x->cost, &x->run);
+    for (size_t k = 0; k < n; k++) {
+        NEAR(hv_pipe_op_start_s(&x->g, &x->run, k), start[k]);
+    }
+}
+
 static void random_orders(void **state)
 {
     (void)state;
     struct hv_rng r;
     hv_rng_seed(&r, 11);
     struct world *w = calloc(1, sizeof *w);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 10000; i++) {
         const struct hv_schedule_row *row;
         struct hv_schedule_input in;
         struct fixture x = {0};
@@ -454,11 +651,12 @@ static void random_orders(void **state)
         for (int32_t k = 0; k < x.g.n_hops; k++) {
             hop_s[k] = some(&r, 0, 3);
         }
-        x.cost = (struct hv_pipe_cost){.op_s = op_s, .hop_s = hop_s};
         hv_pipe_run_new(&x.a, &x.g, &x.run);
+        check_stage_times(&x, &r);
+        x.cost = (struct hv_pipe_cost){.op_s = op_s, .hop_s = hop_s};
         hv_pipe_time(&x.g, &x.cost, &x.run);
         NEAR(x.run.busy_s, sum);
-        relax(&x.s, &x.cost, start);
+        naive(&x.s, &x.cost, start);
         for (size_t k = 0; k < n; k++) {
             NEAR(hv_pipe_op_start_s(&x.g, &x.run, k), start[k]);
         }
@@ -519,6 +717,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_forms),
+        cmocka_unit_test(peaks_in_closed_form),
+        cmocka_unit_test(spans_in_closed_form),
+        cmocka_unit_test(dualpipe_in_closed_form),
         cmocka_unit_test(published_bubbles),
         cmocka_unit_test(zero_bubble_has_none),
         cmocka_unit_test(controllable_memory),
