@@ -93,13 +93,14 @@ static void add_run(const struct hv_grid *g, int y, int x0, int x1, const struct
 
 void hv_grid_svg(const struct hv_grid *g, const struct hv_theme *theme, struct hv_str *out)
 {
-    hv_str_addf(out,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 "
-                "0 %d %d\" "
-                "font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"13.29\">\n"
-                "<rect width=\"%d\" height=\"%d\" fill=\"#%06x\"/>\n",
-                g->w * CELL_W, g->h * CELL_H, g->w * CELL_W, g->h * CELL_H, g->w * CELL_W,
-                g->h * CELL_H, (unsigned)BACKGROUND);
+    hv_str_addf(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 "
+        "0 %d %d\" "
+        "font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"13.29\">\n"
+        "<rect width=\"%d\" height=\"%d\" fill=\"#%06x\"/>\n",
+        g->w * CELL_W, g->h * CELL_H, g->w * CELL_W, g->h * CELL_H, g->w * CELL_W, g->h * CELL_H,
+        (unsigned)BACKGROUND);
     for (int y = 0; y < g->h; y++) {
         const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
         for (int x = 0; x < g->w;) {
