@@ -18,22 +18,7 @@ Writes a line to the log of the run; arguments are joined by spaces.
 */
 static int api_log(lua_State *L)
 {
-    struct hv_host *h = hv__host(L);
-    luaL_Buffer b;
-    int n = lua_gettop(L);
-
-    hv__check_stop(L);
-    luaL_buffinit(L, &b);
-    for (int i = 1; i <= n; i++) {
-        if (i > 1)
-            luaL_addchar(&b, ' ');
-        hv__tolstring(L, i, NULL);
-        luaL_addvalue(&b);
-    }
-    luaL_pushresult(&b);
-    if (h->limits.log != NULL)
-        h->limits.log(h->limits.ctx, lua_tostring(L, -1));
-    return 0;
+    return hv__print(L);
 }
 
 /***

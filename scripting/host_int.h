@@ -57,6 +57,8 @@ enum hv_status hv__guard(struct hv_host *h, lua_CFunction f, void *arg,
 void hv__check_stop(lua_State *L);
 /** Seconds since the host was made. */
 double hv__elapsed_s(const struct hv_host *h);
+/** `print` and `hv.log`: the arguments as one line to the log of the run. */
+int hv__print(lua_State *L);
 /** Pushes a text for any value that never shows an address. */
 const char *hv__tolstring(lua_State *L, int i, size_t *n);
 /** Raises the recorded error as a Lua error with the caller's file:line. */

@@ -42,7 +42,7 @@ static int safe_tostring(lua_State *L)
     return 1;
 }
 
-static int safe_print(lua_State *L)
+int hv__print(lua_State *L)
 {
     struct hv_host *h = hv__host(L);
     luaL_Buffer b;
@@ -543,7 +543,7 @@ static void open_base(lua_State *L)
                                         "rawequal", "rawget", "rawlen",       "rawset",   "select",
                                         "tonumber", "type",   "xpcall",       "_VERSION", NULL};
     static const luaL_Reg own[] = {{"tostring", safe_tostring},
-                                   {"print", safe_print},
+                                   {"print", hv__print},
                                    {"pairs", sorted_pairs},
                                    {"next", sorted_next},
                                    {"setmetatable", safe_setmetatable},
