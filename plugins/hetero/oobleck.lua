@@ -658,7 +658,7 @@ return {
       help = "how many template sizes are considered, from the least n0 on" },
     { key = "coefficient", type = "choice", choices = { "code", "paper" }, default = "code",
       help = "weight of the slowest stage in T: the published code's or the paper's" },
-    { key = "tries", type = "integer", default = 4, min = 1, max = 100,
+    { key = "tries", type = "integer", default = 2, min = 1, max = 100,
       help = "settings of micro-batch and recompute that get exact templates and are simulated" },
   },
   plan = plan,

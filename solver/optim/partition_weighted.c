@@ -15,31 +15,8 @@ struct weighted {
     const struct hv_part_weights *w;
     double top;
     double *before, *after; /* the slowest stage not yet placed, or placed */
-    double *value;          /* [n_stages × n × n] of every run, or NULL where that is too much */
     struct hv__row *window; /* [n_stages] where each cut can lie below `top`; NULL with tables */
 };
-
-/* Most values kept of all runs (doubles): they serve every candidate maximum. */
-#define VALUES_MAX ((size_t)4 << 20)
-
-static double value_of(const struct weighted *q, size_t s, size_t i, size_t j)
-{
-    size_t n = q->p->n_layers + 1;
-    return q->value ? q->value[(s * n + i) * n + j] : hv_partition_value(q->p, s, s, i, j);
-}
-
-static void keep_values(struct weighted *q, struct hv_arena *arena)
-{
-    size_t n = q->p->n_layers + 1, S = q->p->n_stages;
-    if (S * n * n > VALUES_MAX)
-        return;
-    double *value = hv_arena_new(arena, double, S *n *n);
-    for (size_t s = 0; s < S; s++)
-        for (size_t i = 0; i < n; i++)
-            for (size_t j = i; j < n; j++)
-                value[(s * n + i) * n + j] = hv_partition_value(q->p, s, s, i, j);
-    q->value = value;
-}
 
 static bool has_tables(const struct hv_partition *p)
 {
@@ -63,7 +40,7 @@ static double cost_of(const struct weighted *q, size_t s, bool slowest, bool beh
 static void join_run(struct weighted *q, size_t s, size_t i, size_t j)
 {
     size_t n = q->p->n_layers + 1;
-    double v = value_of(q, s, i, j);
+    double v = hv_partition_value(q->p, s, s, i, j);
     if (!(v <= q->top))
         return;
     double *before = q->before + (s + 1) * n + j, *after = q->after + (s + 1) * n + j;
@@ -113,7 +90,7 @@ static void trace_weighted(const struct weighted *q, size_t *cut)
         double want = (placed ? q->after : q->before)[(s + 1) * n + j];
         cut[s] = j;
         for (size_t i = 0; i <= j; i++) {
-            double v = value_of(q, s, i, j);
+            double v = hv_partition_value(q->p, s, s, i, j);
             if (!(v <= q->top))
                 continue;
             double from = q->before[s * n + i], behind = q->after[s * n + i];
@@ -174,7 +151,6 @@ enum hv_status hv_partition_weighted(const struct hv_partition *p,
                          .w = weights,
                          .before = hv_arena_new(arena, double, cells),
                          .after = hv_arena_new(arena, double, cells)};
-    keep_values(&q, arena);
     if (!has_tables(p))
         q.window = hv_arena_new(arena, struct hv__row, p->n_stages);
     st = hv_partition_candidates(p, minmax.max, HUGE_VAL, arena, &tops, &n, err);
