@@ -668,6 +668,32 @@ static void random_orders(void **state)
     free(w);
 }
 
+/* micro-batches of unequal length, with the makespans of the authors' schedulers (dynapipe/
+ * schedule_opt at d8666ad4; forward 1, backward 2 per unit of length) */
+static void unequal_micro_batches(void **state)
+{
+    (void)state;
+    static const double mb_scale[] = {1, 0.8, 1.2, 0.9, 1.1, 0.7, 1.4, 0.6};
+    static const struct {
+        const char *name, *key, *value;
+        int32_t v;
+        double makespan;
+    } cases[] = {{"dynapipe", NULL, NULL, 1, 33.9},
+                 {"dynapipe", NULL, NULL, 2, 60},
+                 {"dynapipe", "placement", "zigzag", 2, 62.4},
+                 {"1f1b", NULL, NULL, 1, 38},
+                 {"interleaved", NULL, NULL, 2, 61.2}};
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        struct fixture x;
+        build(&x, cases[i].name, 4, 8, cases[i].v, cases[i].key, cases[i].value);
+        price(&x, 1, 1, 1, 0);
+        x.cost.mb_scale = mb_scale;
+        hv_pipe_time(&x.g, &x.cost, &x.run);
+        NEAR(x.run.makespan_s, cases[i].makespan);
+        hv_arena_free(&x.a);
+    }
+}
+
 /* a slower rank and a longer micro-batch act on the table of stage times */
 static void scales(void **state)
 {
@@ -727,6 +753,7 @@ int main(void)
         cmocka_unit_test(pairs),
         cmocka_unit_test(free_recompute),
         cmocka_unit_test(random_orders),
+        cmocka_unit_test(unequal_micro_batches),
         cmocka_unit_test(scales),
         cmocka_unit_test(graph_of_stages),
     };

@@ -95,6 +95,17 @@ static const struct wanted orders[] = {
      {"F0.0.0 F0.0.1 BW0.0.1 BW0.0.0", "F1.0.0 F1.0.1 BW1.0.1 BW1.0.0"}},
     /* Varuna, EuroSys'22, figure 5: no recompute on the last stage */
     {"varuna", "", 2, 2, 1, {"F0.0 F0.1 R0.0 BW0.0 R0.1 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"}},
+    /* DynaPipe, EuroSys'24: the authors' wait-free cyclic scheduler (dynapipe/schedule_opt at
+     * d8666ad4) on equal micro-batches */
+    {"dynapipe",
+     "",
+     4,
+     8,
+     1,
+     {"F0.0 F0.1 F0.2 F0.3 F0.4 F0.5 F0.6 BW0.0 F0.7 BW0.1 BW0.2 BW0.3 BW0.4 BW0.5 BW0.6 BW0.7",
+      "F1.0 F1.1 F1.2 F1.3 F1.4 BW1.0 F1.5 BW1.1 F1.6 BW1.2 F1.7 BW1.3 BW1.4 BW1.5 BW1.6 BW1.7",
+      "F2.0 F2.1 F2.2 BW2.0 F2.3 BW2.1 F2.4 BW2.2 F2.5 BW2.3 F2.6 BW2.4 F2.7 BW2.5 BW2.6 BW2.7",
+      "F3.0 BW3.0 F3.1 BW3.1 F3.2 BW3.2 F3.3 BW3.3 F3.4 BW3.4 F3.5 BW3.5 F3.6 BW3.6 F3.7 BW3.7"}},
     /* Chimera, SC'21, figure 3: grid of the authors' program (Chimera at 6b78ac7,
      * chimera_pipeline_rank.py) for D = N = 4; the up pipe has micro-batches 2 and 3 */
     {"chimera",
