@@ -50,6 +50,9 @@ static const struct hv_schedule_option hanayo_options[] = {
 static const struct hv_schedule_option dynapipe_options[] = {
     {"placement", HV_SCHEDULE_CHOICE, 0, 0, 1, dynapipe_placement, "chunks round and round the ranks, or every second time backwards"},
 };
+static const struct hv_schedule_option distmm_options[] = {
+    {"barrier", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches whose forwards the loss needs together; 0 = all m"},
+};
 static const struct hv_schedule_option hetpipe_options[] = {
     {"in_flight", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_RANKS_MAX, NULL, "minibatches of one virtual worker at the same time (N_m); 0 = p"},
     {"staleness", HV_SCHEDULE_INT, 0, 0, 1 << 20, NULL, "clock distance D between virtual workers, for previews; in a plan sync.staleness says it"},
@@ -131,6 +134,12 @@ static const struct hv_schedule_row rows[] = {
     {"dynapipe", "cyclic: each rank runs what it has, backwards and forwards in turn; bears unequal micro-batches", "DynaPipe, EuroSys 2024, section 5",
      "", "min(m, 2(p - r) - 1) micro-batches on rank r with one chunk",
      HV_SCHEDULE_CHUNKS, 1, OPTIONS(dynapipe_options), hv__gen_dynapipe},
+    {"graphpipe", "1F1B on stages that form a graph: as many micro-batches as the longest way to the end has stages", "GraphPipe, ASPLOS 2025",
+     "", "min(m, d) micro-batches, d stages on the longest way from here to the end",
+     0, 1, NO_OPTIONS, hv__gen_graphpipe},
+    {"distmm", "towers whose loss needs a group of micro-batches: the next group's forwards between this one's backwards", "DistMM, NSDI 2024",
+     "", "min(m, barrier + d - 1) micro-batches, d stages on the longest way from here to the end",
+     0, 1, OPTIONS(distmm_options), hv__gen_distmm},
     {"pipedream", "1F1B without flush, each micro-batch with the weights it began with", "PipeDream, SOSP 2019, section 3.2",
      "stale weights must be allowed", "p - r micro-batches and as many weight versions on rank r",
      HV_SCHEDULE_ASYNC, 1, NO_OPTIONS, hv__gen_pipedream},
