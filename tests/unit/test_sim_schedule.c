@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "solver/base/rng.h"
 #include "solver/base/str.h"
 #include "solver/sim/pipeline.h"
 #include <stdio.h>
@@ -230,6 +231,50 @@ static void all_schedules_run(void **state)
     assert_true(n_made > n_rows * 70);
 }
 
+/* every row with random sizes and random values of all its options: as above */
+static void all_options_run(void **state)
+{
+    (void)state;
+    size_t n_rows, n_made = 0;
+    const struct hv_schedule_row *rows = hv_schedules(&n_rows);
+    struct hv_rng r;
+    hv_rng_seed(&r, 29);
+    for (size_t k = 0; k < n_rows * 100; k++) {
+        const struct hv_schedule_row *row = &rows[k % n_rows];
+        struct hv_arena a = {0};
+        struct hv_schedule_input in;
+        struct hv_schedule s;
+        struct hv_pipe g;
+        struct hv_err err = {0};
+        hv_schedule_input_init(&in, row, (int32_t)(1 + hv_rng_below(&r, 9)),
+                               (int32_t)(1 + hv_rng_below(&r, 24)));
+        for (size_t i = 0; i < row->n_options; i++) {
+            const struct hv_schedule_option *o = &row->options[i];
+            int64_t most = o->max < o->min + 12 ? o->max : o->min + 12;
+            in.options[i] = o->min + (int64_t)hv_rng_below(&r, (uint64_t)(most - o->min) + 1);
+        }
+        in.chunks = hv_schedule_usual_chunks(&in);
+        in.cost =
+            (struct hv_stage_cost){1 + hv_rng_double(&r), 2 * hv_rng_double(&r), hv_rng_double(&r)};
+        in.hop_s = hv_rng_double(&r);
+        enum hv_status st = hv_schedule_make(&a, &in, &s, &err);
+        if (st == HV_OK) {
+            st = hv_pipe_compile(&a, &s, &g, &err);
+            if (st != HV_OK) {
+                print_error("%s p=%d m=%d v=%d: %s\n", row->name, in.ranks, in.micro_batches,
+                            in.chunks, err.text);
+            }
+            assert_int_equal(st, HV_OK);
+            n_made++;
+        } else {
+            assert_true(st == HV_EUSAGE || st == HV_ENO);
+            assert_true(strlen(err.text) > 20);
+        }
+        hv_arena_free(&a);
+    }
+    assert_true(n_made > n_rows * 40);
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -422,13 +467,10 @@ static void peaks_in_flight(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders_by_hand),
-        cmocka_unit_test(all_schedules_run),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(bad_orders),
-        cmocka_unit_test(deadlock_names_the_heads),
-        cmocka_unit_test(tokens_round_trip),
-        cmocka_unit_test(peaks_in_flight),
+        cmocka_unit_test(orders_by_hand),    cmocka_unit_test(all_schedules_run),
+        cmocka_unit_test(all_options_run),   cmocka_unit_test(refusals),
+        cmocka_unit_test(bad_orders),        cmocka_unit_test(deadlock_names_the_heads),
+        cmocka_unit_test(tokens_round_trip), cmocka_unit_test(peaks_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
