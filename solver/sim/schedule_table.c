@@ -10,6 +10,7 @@ static const char *const gpipe_recompute[] = {"none", "full", "except-last", NUL
 static const char *const zb_v_variant[] = {"order", "heuristic", NULL};
 static const char *const v_adaptive_decide[] = {"slots", "times", NULL};
 static const char *const chimera_mode[] = {"direct", "doubling", "halving", NULL};
+static const char *const dynapipe_placement[] = {"looped", "zigzag", NULL};
 static const char *const dapple_early[] = {"pa", "pb", NULL};
 
 /* clang-format off */
@@ -45,6 +46,12 @@ static const struct hv_schedule_option chimera_options[] = {
 };
 static const struct hv_schedule_option hanayo_options[] = {
     {"waves", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_CHUNKS_MAX / 2, NULL, "waves over the ranks, two chunks each; 0 = v/2"},
+};
+static const struct hv_schedule_option dynapipe_options[] = {
+    {"placement", HV_SCHEDULE_CHOICE, 0, 0, 1, dynapipe_placement, "chunks round and round the ranks, or every second time backwards"},
+};
+static const struct hv_schedule_option distmm_options[] = {
+    {"barrier", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches whose forwards the loss needs together; 0 = all m"},
 };
 static const struct hv_schedule_option hetpipe_options[] = {
     {"in_flight", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_RANKS_MAX, NULL, "minibatches of one virtual worker at the same time (N_m); 0 = p"},
@@ -124,6 +131,15 @@ static const struct hv_schedule_row rows[] = {
     {"varuna", "rule schedule with recompute just before the gradient arrives", "Varuna, EuroSys 2022, section 4",
      "", "input activations of all micro-batches, one whole activation",
      HV_SCHEDULE_RECOMPUTE, 1, NO_OPTIONS, hv__gen_varuna},
+    {"dynapipe", "cyclic: each rank runs what it has, backwards and forwards in turn; bears unequal micro-batches", "DynaPipe, EuroSys 2024, section 5",
+     "", "min(m, 2(p - r) - 1) micro-batches on rank r with one chunk",
+     HV_SCHEDULE_CHUNKS, 1, OPTIONS(dynapipe_options), hv__gen_dynapipe},
+    {"graphpipe", "1F1B on stages that form a graph: as many micro-batches as the longest way to the end has stages", "GraphPipe, ASPLOS 2025",
+     "", "min(m, d) micro-batches, d stages on the longest way from here to the end",
+     0, 1, NO_OPTIONS, hv__gen_graphpipe},
+    {"distmm", "towers whose loss needs a group of micro-batches: the next group's forwards between this one's backwards", "DistMM, NSDI 2024",
+     "", "min(m, barrier + d - 1) micro-batches, d stages on the longest way from here to the end",
+     0, 1, OPTIONS(distmm_options), hv__gen_distmm},
     {"pipedream", "1F1B without flush, each micro-batch with the weights it began with", "PipeDream, SOSP 2019, section 3.2",
      "stale weights must be allowed", "p - r micro-batches and as many weight versions on rank r",
      HV_SCHEDULE_ASYNC, 1, NO_OPTIONS, hv__gen_pipedream},

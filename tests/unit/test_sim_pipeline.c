@@ -668,6 +668,32 @@ static void random_orders(void **state)
     free(w);
 }
 
+/* micro-batches of unequal length, with the makespans of the authors' schedulers (dynapipe/
+ * schedule_opt at d8666ad4; forward 1, backward 2 per unit of length) */
+static void unequal_micro_batches(void **state)
+{
+    (void)state;
+    static const double mb_scale[] = {1, 0.8, 1.2, 0.9, 1.1, 0.7, 1.4, 0.6};
+    static const struct {
+        const char *name, *key, *value;
+        int32_t v;
+        double makespan;
+    } cases[] = {{"dynapipe", NULL, NULL, 1, 33.9},
+                 {"dynapipe", NULL, NULL, 2, 60},
+                 {"dynapipe", "placement", "zigzag", 2, 62.4},
+                 {"1f1b", NULL, NULL, 1, 38},
+                 {"interleaved", NULL, NULL, 2, 61.2}};
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        struct fixture x;
+        build(&x, cases[i].name, 4, 8, cases[i].v, cases[i].key, cases[i].value);
+        price(&x, 1, 1, 1, 0);
+        x.cost.mb_scale = mb_scale;
+        hv_pipe_time(&x.g, &x.cost, &x.run);
+        NEAR(x.run.makespan_s, cases[i].makespan);
+        hv_arena_free(&x.a);
+    }
+}
+
 /* a slower rank and a longer micro-batch act on the table of stage times */
 static void scales(void **state)
 {
@@ -713,6 +739,59 @@ static void graph_of_stages(void **state)
     hv_arena_free(&x.a);
 }
 
+/*
+ * Random graphs of stages: GraphPipe's order runs on all of them, holds as many micro-batches as
+ * the longest way to the end has stages, and on a chain is 1F1B. DistMM's last stage has a whole
+ * group before the first backward of that group.
+ */
+static void orders_on_graphs(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 23);
+    for (int i = 0; i < 500; i++) {
+        int32_t p = 1 + (int32_t)hv_rng_below(&r, 7), m = 1 + (int32_t)hv_rng_below(&r, 12);
+        int32_t g = 1 + (int32_t)hv_rng_below(&r, 5), from[21], to[21], depth[7], peaks[7];
+        struct hv_stage_graph graph = {0, from, to};
+        for (int32_t s = p - 1; s >= 0; s--) {
+            depth[s] = 1;
+            for (int32_t t = s + 1; t < p; t++) {
+                if (hv_rng_below(&r, 3) == 0) {
+                    from[graph.n_edges] = s;
+                    to[graph.n_edges++] = t;
+                    depth[s] = depth[t] + 1 > depth[s] ? depth[t] + 1 : depth[s];
+                }
+            }
+        }
+        for (int k = 0; k < 2; k++) {
+            const struct hv_schedule_row *row;
+            struct hv_schedule_input in;
+            struct fixture x = {0};
+            assert_int_equal(hv_schedule_find(k ? "distmm" : "graphpipe", &row, NULL), HV_OK);
+            hv_schedule_input_init(&in, row, p, m);
+            in.graph = &graph;
+            if (k) {
+                assert_int_equal(hv_schedule_set_int(&in, "barrier", g, NULL), HV_OK);
+            }
+            assert_int_equal(hv_schedule_make(&x.a, &in, &x.s, NULL), HV_OK);
+            assert_int_equal(hv_pipe_compile(&x.a, &x.s, &x.g, NULL), HV_OK);
+            hv_schedule_peak_inflight(&x.s, peaks);
+            for (int32_t s = 0; s < p; s++) {
+                assert_int_equal(peaks[s], min32(m, depth[s] + (k ? min32(g, m) - 1 : 0)));
+            }
+            int32_t n_f = 0;
+            for (size_t o = x.s.rank_at[p - 1]; o < x.s.rank_at[p] && k; o++) {
+                int32_t mb = x.s.ops[o].mb;
+                n_f += x.s.ops[o].kind == HV_OP_F;
+                assert_true(x.s.ops[o].kind == HV_OP_F || n_f >= min32(m, (mb / g + 1) * g));
+            }
+            hv_arena_free(&x.a);
+        }
+    }
+    struct hv_closed_input c = {.ranks = 5, .micro_batches = 8, .chunks = 1, .f_s = 2, .b_s = 3};
+    NEAR(makespan("graphpipe", &c, NULL, NULL, 1), hv_closed_1f1b_s(&c));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -727,8 +806,10 @@ int main(void)
         cmocka_unit_test(pairs),
         cmocka_unit_test(free_recompute),
         cmocka_unit_test(random_orders),
+        cmocka_unit_test(unequal_micro_batches),
         cmocka_unit_test(scales),
         cmocka_unit_test(graph_of_stages),
+        cmocka_unit_test(orders_on_graphs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "solver/base/rng.h"
 #include "solver/base/str.h"
 #include "solver/sim/pipeline.h"
 #include <stdio.h>
@@ -95,6 +96,17 @@ static const struct wanted orders[] = {
      {"F0.0.0 F0.0.1 BW0.0.1 BW0.0.0", "F1.0.0 F1.0.1 BW1.0.1 BW1.0.0"}},
     /* Varuna, EuroSys'22, figure 5: no recompute on the last stage */
     {"varuna", "", 2, 2, 1, {"F0.0 F0.1 R0.0 BW0.0 R0.1 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"}},
+    /* DynaPipe, EuroSys'24: the authors' wait-free cyclic scheduler (dynapipe/schedule_opt at
+     * d8666ad4) on equal micro-batches */
+    {"dynapipe",
+     "",
+     4,
+     8,
+     1,
+     {"F0.0 F0.1 F0.2 F0.3 F0.4 F0.5 F0.6 BW0.0 F0.7 BW0.1 BW0.2 BW0.3 BW0.4 BW0.5 BW0.6 BW0.7",
+      "F1.0 F1.1 F1.2 F1.3 F1.4 BW1.0 F1.5 BW1.1 F1.6 BW1.2 F1.7 BW1.3 BW1.4 BW1.5 BW1.6 BW1.7",
+      "F2.0 F2.1 F2.2 BW2.0 F2.3 BW2.1 F2.4 BW2.2 F2.5 BW2.3 F2.6 BW2.4 F2.7 BW2.5 BW2.6 BW2.7",
+      "F3.0 BW3.0 F3.1 BW3.1 F3.2 BW3.2 F3.3 BW3.3 F3.4 BW3.4 F3.5 BW3.5 F3.6 BW3.6 F3.7 BW3.7"}},
     /* Chimera, SC'21, figure 3: grid of the authors' program (Chimera at 6b78ac7,
      * chimera_pipeline_rank.py) for D = N = 4; the up pipe has micro-batches 2 and 3 */
     {"chimera",
@@ -217,6 +229,50 @@ static void all_schedules_run(void **state)
         hv_arena_free(&a);
     }
     assert_true(n_made > n_rows * 70);
+}
+
+/* every row with random sizes and random values of all its options: as above */
+static void all_options_run(void **state)
+{
+    (void)state;
+    size_t n_rows, n_made = 0;
+    const struct hv_schedule_row *rows = hv_schedules(&n_rows);
+    struct hv_rng r;
+    hv_rng_seed(&r, 29);
+    for (size_t k = 0; k < n_rows * 100; k++) {
+        const struct hv_schedule_row *row = &rows[k % n_rows];
+        struct hv_arena a = {0};
+        struct hv_schedule_input in;
+        struct hv_schedule s;
+        struct hv_pipe g;
+        struct hv_err err = {0};
+        hv_schedule_input_init(&in, row, (int32_t)(1 + hv_rng_below(&r, 9)),
+                               (int32_t)(1 + hv_rng_below(&r, 24)));
+        for (size_t i = 0; i < row->n_options; i++) {
+            const struct hv_schedule_option *o = &row->options[i];
+            int64_t most = o->max < o->min + 12 ? o->max : o->min + 12;
+            in.options[i] = o->min + (int64_t)hv_rng_below(&r, (uint64_t)(most - o->min) + 1);
+        }
+        in.chunks = hv_schedule_usual_chunks(&in);
+        in.cost =
+            (struct hv_stage_cost){1 + hv_rng_double(&r), 2 * hv_rng_double(&r), hv_rng_double(&r)};
+        in.hop_s = hv_rng_double(&r);
+        enum hv_status st = hv_schedule_make(&a, &in, &s, &err);
+        if (st == HV_OK) {
+            st = hv_pipe_compile(&a, &s, &g, &err);
+            if (st != HV_OK) {
+                print_error("%s p=%d m=%d v=%d: %s\n", row->name, in.ranks, in.micro_batches,
+                            in.chunks, err.text);
+            }
+            assert_int_equal(st, HV_OK);
+            n_made++;
+        } else {
+            assert_true(st == HV_EUSAGE || st == HV_ENO);
+            assert_true(strlen(err.text) > 20);
+        }
+        hv_arena_free(&a);
+    }
+    assert_true(n_made > n_rows * 40);
 }
 
 static void refusals(void **state)
@@ -411,13 +467,10 @@ static void peaks_in_flight(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders_by_hand),
-        cmocka_unit_test(all_schedules_run),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(bad_orders),
-        cmocka_unit_test(deadlock_names_the_heads),
-        cmocka_unit_test(tokens_round_trip),
-        cmocka_unit_test(peaks_in_flight),
+        cmocka_unit_test(orders_by_hand),    cmocka_unit_test(all_schedules_run),
+        cmocka_unit_test(all_options_run),   cmocka_unit_test(refusals),
+        cmocka_unit_test(bad_orders),        cmocka_unit_test(deadlock_names_the_heads),
+        cmocka_unit_test(tokens_round_trip), cmocka_unit_test(peaks_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
