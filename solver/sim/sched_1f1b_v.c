@@ -206,7 +206,12 @@ enum hv_status hv__gen_1f1b_v(const struct hv_schedule_input *in, struct hv_sche
 {
     struct grid g = {.p = in->ranks, .m = in->micro_batches};
     size_t p = (size_t)g.p;
-    g.n_slots = PERIOD * (4 * g.p + g.m + 1);
+    double slots = PERIOD * (4.0 * g.p + g.m + 1);
+    enum hv_status st = hv__check_work(in, 40 * slots * g.p, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    g.n_slots = (int32_t)slots;
     g.slots = hv_xcalloc(p, (size_t)g.n_slots);
     g.held = hv_xcalloc(p * (size_t)g.n_slots, sizeof *g.held);
     g.where = hv_xcalloc(p * ((size_t)g.m + 2) * N_PASS, sizeof *g.where);
@@ -223,7 +228,6 @@ enum hv_status hv__gen_1f1b_v(const struct hv_schedule_input *in, struct hv_sche
             }
         }
     }
-    enum hv_status st = HV_OK;
     if (g.failed) {
         st =
             hv_err_set(err, HV_ENO,

@@ -212,6 +212,10 @@ enum hv_status hv__gen_chimera(const struct hv_schedule_input *in, struct hv_sch
     int32_t pipes = (int32_t)hv__option(in, "pipes");
     int64_t mode = hv__option(in, "mode");
     enum hv_status st = check(in, pipes, err);
+    if (st == HV_OK) {
+        double slots = 3.0 * in->micro_batches + 4.0 * in->ranks;
+        st = hv__check_work(in, slots * in->ranks * (mode == DIRECT ? 1 : pipes), err);
+    }
     if (st != HV_OK) {
         return st;
     }

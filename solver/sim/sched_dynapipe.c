@@ -77,7 +77,11 @@ static void play_rank(struct cycle *c, int32_t r, struct hv_op *ops, size_t *n)
 enum hv_status hv__gen_dynapipe(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
                                 struct hv_err *err)
 {
-    (void)err;
+    double cycles = in->micro_batches + 2.0 * b->n_stages;
+    enum hv_status st = hv__check_work(in, 4 * cycles * in->ranks * b->n_stages, err);
+    if (st != HV_OK) {
+        return st;
+    }
     size_t n_stages = (size_t)b->n_stages, p = (size_t)in->ranks;
     size_t width = 2 * (size_t)in->micro_batches * (size_t)in->chunks, left = p * width;
     int32_t *counts = hv_xcalloc(4 * n_stages, sizeof *counts);

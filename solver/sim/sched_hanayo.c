@@ -124,7 +124,11 @@ enum hv_status hv__gen_hanayo(const struct hv_schedule_input *in, struct hv_sche
                           "schedule hanayo: waves = %lld means %lld chunks per rank, found v = %d",
                           (long long)waves, 2 * (long long)waves, in->chunks);
     }
-    hv__place_zigzag(b);
-    generate(in, b);
-    return HV_OK;
+    double slots = 3.0 * in->chunks * ((double)in->micro_batches + in->ranks);
+    enum hv_status st = hv__check_work(in, slots * b->n_stages, err);
+    if (st == HV_OK) {
+        hv__place_zigzag(b);
+        generate(in, b);
+    }
+    return st;
 }

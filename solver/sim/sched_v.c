@@ -278,7 +278,12 @@ static enum hv_status generate(const struct hv_schedule_input *in, struct hv_sch
 {
     struct grid g = {.p = in->ranks, .m = in->micro_batches};
     size_t p = (size_t)g.p, m = (size_t)g.m;
-    g.n_slots = 12 * (g.p + g.m) + 64;
+    double slots = 12.0 * ((double)g.p + g.m) + 64;
+    enum hv_status st = hv__check_work(in, slots * slots * g.p / 4, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    g.n_slots = (int32_t)slots;
     g.at = hv_xcalloc(p * N_PASS * 2 * m, sizeof *g.at);
     g.end = hv_xcalloc(p * N_PASS * 2 * m, sizeof *g.end);
     g.slots = hv_xcalloc(p, (size_t)g.n_slots);
@@ -294,7 +299,6 @@ static enum hv_status generate(const struct hv_schedule_input *in, struct hv_sch
     reorder(&g, true);
     reorder(&g, false);
     place_w(&g, true);
-    enum hv_status st = HV_OK;
     if (g.failed) {
         st = hv_err_set(err, HV_ENO, "schedule %s: its building block does not repeat for p = %d",
                         in->row->name, in->ranks);

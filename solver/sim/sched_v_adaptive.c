@@ -324,6 +324,10 @@ enum hv_status hv__gen_v_adaptive(const struct hv_schedule_input *in, struct hv_
         return hv_err_set(err, HV_EUSAGE,
                           "schedule v-adaptive needs at least 2 ranks, found p = 1");
     }
+    enum hv_status st = hv__check_work(in, 250.0 * p * p * p * (4.0 * p + m), err);
+    if (st != HV_OK) {
+        return st;
+    }
     struct search s = {.in = in, .judge = *in, .smallest = INT32_MAX};
     if (hv__option(in, "decide") == 0) {
         s.judge.costs = NULL;
@@ -335,7 +339,6 @@ enum hv_status hv__gen_v_adaptive(const struct hv_schedule_input *in, struct hv_
     hv__v_board_new(&s.board, p, m > 2 * p ? m : 2 * p);
     hv__v_board_new(&s.best, p, m > 2 * p ? m : 2 * p);
     try_all(&s);
-    enum hv_status st = HV_OK;
     if (!s.found) {
         st = hv_err_set(err, HV_ENO,
                         "schedule v-adaptive: memory = %d half-stage activations are too few for "

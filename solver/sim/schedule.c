@@ -99,6 +99,17 @@ struct hv_stage_cost hv__cost(const struct hv_schedule_input *in, int32_t stage)
     return in->costs ? in->costs[stage] : in->cost;
 }
 
+enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps, struct hv_err *err)
+{
+    if (steps <= HV_SCHEDULE_STEPS_MAX) {
+        return HV_OK;
+    }
+    return hv_err_set(err, HV_ELIMIT,
+                      "schedule %s: p = %d, m = %d would take about %.0g steps to lay out, the "
+                      "limit is %.0g; use fewer ranks or micro-batches",
+                      in->row->name, in->ranks, in->micro_batches, steps, HV_SCHEDULE_STEPS_MAX);
+}
+
 void hv_schedule_input_init(struct hv_schedule_input *in, const struct hv_schedule_row *row,
                             int32_t ranks, int32_t micro_batches)
 {

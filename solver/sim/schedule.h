@@ -77,6 +77,8 @@ struct hv_schedule {
 #define HV_SCHEDULE_CHUNKS_MAX 1024
 #define HV_SCHEDULE_SLICES_MAX 4096
 #define HV_SCHEDULE_OPS_MAX    ((size_t)1 << 26)
+/** Limit on the steps of schedulers that play or search an order (about ten seconds). */
+#define HV_SCHEDULE_STEPS_MAX 1e10
 
 /** How an option is written. */
 enum hv_schedule_option_type { HV_SCHEDULE_INT, HV_SCHEDULE_CHOICE };

@@ -42,6 +42,10 @@ int64_t hv__option(const struct hv_schedule_input *in, const char *key);
 /** Cost of a stage for schedulers that decide by cost. */
 struct hv_stage_cost hv__cost(const struct hv_schedule_input *in, int32_t stage);
 
+/** Refuses (HV_ELIMIT) what would take far too many steps to lay out. */
+enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps,
+                              struct hv_err *err) HV_NODISCARD;
+
 /** Signature of a generator. */
 typedef enum hv_status hv__generator(const struct hv_schedule_input *in,
                                      struct hv_schedule_builder *b, struct hv_err *err);

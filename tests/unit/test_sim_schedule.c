@@ -300,6 +300,13 @@ static void refusals(void **state)
         {{"v-adaptive", "memory=2", 4, 8, 2, {0}}, HV_ENO, "needs 4"},
         {{"pipedream-2bw", "", 4, 3, 1, {0}}, HV_EUSAGE, "use m = 4"},
         {{"1f1b", "", 65536, 1 << 22, 1, {0}}, HV_ELIMIT, "the limit is"},
+        {{"v-half", "", 4096, 4, 2, {0}}, HV_ELIMIT, "use fewer ranks"},
+        {{"v-min", "", 65536, 4, 2, {0}}, HV_ELIMIT, "use fewer ranks"},
+        {{"v-adaptive", "", 512, 4, 2, {0}}, HV_ELIMIT, "use fewer ranks"},
+        {{"1f1b-v", "", 65536, 4, 2, {0}}, HV_ELIMIT, "use fewer ranks"},
+        {{"hanayo", "", 65536, 4, 2, {0}}, HV_ELIMIT, "use fewer ranks"},
+        {{"dynapipe", "", 65536, 4, 1, {0}}, HV_ELIMIT, "use fewer ranks"},
+        {{"chimera", "", 65536, 4, 1, {0}}, HV_ELIMIT, "use fewer ranks"},
         {{"explicit", "", 1, 1, 1, {0}}, HV_EUSAGE, "needs an order"},
     };
     for (size_t i = 0; i < HV_COUNT(cases); i++) {
