@@ -161,7 +161,8 @@ static bool whole(const json_t *v, int64_t *out)
         return true;
     }
     double x = json_real_value(v);
-    if (!json_is_real(v) || !(x >= -0x1p63 && x < 0x1p63) || x != floor(x))
+    if (!json_is_real(v) || !(x >= -9223372036854775808.0 && x < 9223372036854775808.0) ||
+        x != floor(x))
         return false;
     *out = (int64_t)x;
     return true;

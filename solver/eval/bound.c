@@ -106,7 +106,7 @@ void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *o
     size_t used = 0;
     double devices = 0;
     for (size_t i = 0; i < w.n_kinds; i++) {
-        const double *price = &w.floor_s[i * w.stride];
+        const double *price = w.floor_s + i * w.stride;
         bool usable = w.devices[i] > 0;
         for (size_t c = 0; c < w.n_items; c++) {
             usable = usable && isfinite(price[c]);

@@ -117,7 +117,7 @@ static double *busy_table(struct hv_arena *a, const struct hv_lane *lane)
     for (size_t i = 0; i < lane->n_spans; i++) {
         double *next = table + (i / BLOCK + 1) * HV_SPAN_KINDS;
         if (i % BLOCK == 0) {
-            memcpy(next, next - HV_SPAN_KINDS, HV_SPAN_KINDS * sizeof *next);
+            memmove(next, next - HV_SPAN_KINDS, HV_SPAN_KINDS * sizeof *next);
         }
         next[lane->spans[i].kind] += lane->spans[i].end_s - lane->spans[i].start_s;
     }

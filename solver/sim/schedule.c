@@ -91,6 +91,7 @@ int64_t hv__option(const struct hv_schedule_input *in, const char *key)
     if (i < 0) {
         HV_BUG("schedule %s has no option %s", in->row->name, key);
     }
+    // cppcheck-suppress negativeIndex ; HV_BUG does not return
     return in->options[i];
 }
 

@@ -125,7 +125,7 @@ static double step_from(const struct hv_gantt_state *st, const struct hv_gantt_s
 
 bool hv_gantt_step(struct hv_gantt_state *st, const struct hv_gantt_source *src, int direction)
 {
-    struct hv_gantt_span s;
+    struct hv_gantt_span s = {0};
     if (st->lane >= src->n_lanes)
         return false;
     double from = step_from(st, src);
