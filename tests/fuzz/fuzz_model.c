@@ -1,4 +1,5 @@
-/* Model files: any bytes are read or refused with a word; counts of a read model are sound. */
+/* Model files, our own and Hugging Face configs: any bytes are read or refused with a word; counts
+ * of a read model are sound. */
 #include "solver/base/vec.h"
 #include "solver/io/own/docs.h"
 #include <math.h>
