@@ -82,12 +82,14 @@ double hv_efficiency_thin(double m, double n, double k)
 
 double hv_efficiency_link(enum hv_path_level level, bool p2p)
 {
+    const double collective = HV_EFF_NODE_COLLECTIVE, pair = HV_EFF_NODE_P2P;
     switch (level) {
     case HV_PATH_SELF:
         return 1;
     case HV_PATH_ISLAND:
     case HV_PATH_NODE:
-        return p2p ? HV_EFF_NODE_P2P : HV_EFF_NODE_COLLECTIVE;
+    case HV_PATH_DOMAIN:
+        return p2p ? pair : collective;
     case HV_PATH_NETWORK:
     case HV_PATH_WAN:
         break;
