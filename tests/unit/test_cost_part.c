@@ -186,9 +186,10 @@ static void test_head_by_hand(void **state)
     struct hv_cost *k = hv_cost_new(w->cluster, w->llama, &j);
     struct hv_part_query q = query(1, 1);
     struct hv_part_cost c = hv_cost_part(k, HV_PART_HEAD, 0, &q, NULL);
-    double gemm = 8e-6 + 2.0 * 2048 * 4096 * 128256 / (0.72 * 312e12);
-    double bw = 0.80 * 2039e9;
-    double norm = 5e-6 + 2 * 2.0 * 2048 * 4096 / bw, loss = 5e-6 + 6.0 * 2048 * 128256 / bw;
+    struct hv_efficiency e = hv_efficiency_of(q.device, j.precision);
+    double gemm = e.gemm_start_s + 2.0 * 2048 * 4096 * 128256 / (e.gemm_frac * 312e12);
+    double bw = e.calibration->v[HV_CAL_STREAM] * 2039e9, start = e.launch_s;
+    double norm = start + 2 * 2.0 * 2048 * 4096 / bw, loss = start + 6.0 * 2048 * 128256 / bw;
     assert_true(fabs(c.forward_s / (gemm + norm + loss) - 1) < 1e-9);
     near(c.transient_bytes, 6.0 * 2048 * 128256);
     hv_cost_free(k);
@@ -253,7 +254,8 @@ static void test_ring_imbalance(void **state)
     double contiguous = hv_cost_part(k, HV_PART_ATTENTION, 0, &q, NULL).forward_s;
     q.cp_layout = HV_CP_ZIGZAG;
     struct hv_part_cost even = hv_cost_part(k, HV_PART_ATTENTION, 0, &q, NULL);
-    double core = 2.0 * 32 * 256 * 65536.0 * 65536 / 2 / 4 / (0.60 * 312e12);
+    double core = 2.0 * 32 * 256 * 65536.0 * 65536 / 2 / 4 /
+                  hv_efficiency_of(q.device, j.precision).core_forward_flops_per_s;
     assert_true(fabs((contiguous - even.forward_s) / (0.75 * core) - 1) < 1e-9);
     hv_cost_free(k);
 }
