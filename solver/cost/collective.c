@@ -52,8 +52,7 @@ static double step_bytes(double bytes, double members)
 static double house_rate(const struct job *j, enum hv_link_use use, double bytes, struct form *f)
 {
     f->house = hv_link_curve(j->s.link, use);
-    f->house_rate = j->s.house_bytes_per_s * hv_link_share(f->house, bytes) *
-                    hv_efficiency_link(HV_PATH_NODE, false);
+    f->house_rate = j->s.house_bytes_per_s * hv_link_share(f->house, bytes) * j->s.house_factor;
     f->alpha_s = fmax(f->alpha_s, f->house->start_s);
     return f->house_rate;
 }
@@ -62,8 +61,7 @@ static double house_rate(const struct job *j, enum hv_link_use use, double bytes
 static double net_rate(const struct job *j, enum hv_link_use use, double bytes, struct form *f)
 {
     f->net = hv_link_curve(HV_CURVE_NETWORK, use);
-    f->net_rate = j->s.net_bytes_per_s * hv_link_share(f->net, bytes) *
-                  hv_efficiency_link(HV_PATH_NETWORK, false);
+    f->net_rate = j->s.net_bytes_per_s * hv_link_share(f->net, bytes) * j->s.net_factor;
     f->alpha_s = fmax(f->alpha_s, f->net->start_s);
     return f->net_rate;
 }
@@ -196,6 +194,15 @@ static struct form two_hop_exchange(const struct job *j)
     return f;
 }
 
+/* Calibration of a device class for a path of that level. */
+static double factor(enum hv_path_level level, const struct hv_device_kind *d)
+{
+    if (level == HV_PATH_SELF)
+        return 1;
+    return hv_device_calibration(d)
+        ->v[level < HV_PATH_NETWORK ? HV_CAL_NODE_LINKS : HV_CAL_NETWORK];
+}
+
 static struct form point_to_point(const struct hv_cluster *c, const struct hv_collective_query *q)
 {
     struct form f = {.algorithm = HV_ALGO_RING, .messages = 1};
@@ -203,7 +210,7 @@ static struct form point_to_point(const struct hv_cluster *c, const struct hv_co
     const struct hv_device_kind *a = hv_cluster_device(c, q->devices[0]).kind;
     const struct hv_device_kind *b = hv_cluster_device(c, q->devices[q->n - 1]).kind;
     bool far = p.level >= HV_PATH_NETWORK;
-    double rate = p.bytes_per_s * hv_efficiency_link(p.level, true);
+    double rate = p.bytes_per_s * fmin(factor(p.level, a), factor(p.level, b));
     f.alpha_s = p.latency_s;
     const struct hv_link_curve *curve =
         hv_link_curve(far ? HV_CURVE_NETWORK : hv_link_class_of(p.kind, a), HV_USE_P2P);

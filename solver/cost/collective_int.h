@@ -17,10 +17,11 @@ struct hv__shape {
     double net_bytes_per_s; /**< tightest between houses: all NICs that the members of one reach,
                                divided among the groups that run together */
     double net_alpha_s;
-    double host_bytes_per_s; /**< slowest host link */
-    enum hv_link_class link; /**< of the tightest link inside */
-    bool connected;          /**< one fabric */
-    bool reduces;            /**< the switches inside can reduce */
+    double host_bytes_per_s;         /**< slowest host link */
+    enum hv_link_class link;         /**< of the tightest link inside */
+    double house_factor, net_factor; /**< calibration of the device classes, the lowest */
+    bool connected;                  /**< one fabric */
+    bool reduces;                    /**< the switches inside can reduce */
     const char *house_why, *net_why;
 };
 

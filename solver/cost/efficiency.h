@@ -16,12 +16,6 @@
 #define HV_EFF_OF_MATMUL        0.84
 /** Rows, columns or depth (elements) below which a product loses speed: factor 1 - exp(-x/this) (estimated). */
 #define HV_EFF_THIN             64.0
-/** Calibration on top of the link curves (link_curve.h): collectives inside nodes and link domains. */
-#define HV_EFF_NODE_COLLECTIVE  1.0
-/** The same for one sender and one receiver. */
-#define HV_EFF_NODE_P2P         1.0
-/** The same for NICs and network. */
-#define HV_EFF_NETWORK          1.0
 /** Share of the host link's rate for copies (estimated). */
 #define HV_EFF_HOST             0.80
 /** Extra latency of a hop that is staged in host memory on both sides (estimated). */
@@ -62,8 +56,5 @@ struct hv_efficiency hv_efficiency_of(const struct hv_device_kind *d, enum hv_pr
 
 /** Factor ≤ 1 for thin products (rows, columns, depth). */
 double hv_efficiency_thin(double m, double n, double k);
-
-/** Calibration of a path of that level: factor on the rate that its link curve gives. */
-double hv_efficiency_link(enum hv_path_level level, bool p2p);
 
 #endif

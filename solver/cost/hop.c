@@ -58,11 +58,11 @@ static void take_flow(const struct hv_cluster *c, struct flow *f, double each, s
     take(w, r.time_s - r.alpha_s, r.alpha_s, p.why);
 }
 
-/* Share of NICs and network that many flows get together. */
-static double many_share(double bytes)
+/* Share of NICs and network that many flows of a node get together. */
+static double many_share(const struct hv_node_group *g, double bytes)
 {
     const struct hv_link_curve *curve = hv_link_curve(HV_CURVE_NETWORK, HV_USE_ALL_TO_ALL);
-    return hv_link_share(curve, bytes) * hv_efficiency_link(HV_PATH_NETWORK, true);
+    return hv_link_share(curve, bytes) * hv_device_calibration(g->slots[0].kind)->v[HV_CAL_NETWORK];
 }
 
 /* NICs of one side; `flows` sorted by that side. */
@@ -74,7 +74,8 @@ static void take_nics(const struct hv_cluster *c, const struct flow *flows, size
         double bytes = 0;
         for (last = i; last < n && (sending ? flows[last].from : flows[last].to) == node; last++)
             bytes += flows[last].network ? each : 0;
-        double rate = hv_cluster_group_of_node(c, node)->nic.bytes_per_s * many_share(bytes);
+        const struct hv_node_group *g = hv_cluster_group_of_node(c, node);
+        double rate = g->nic.bytes_per_s * many_share(g, bytes);
         if (bytes > 0 && rate > 0)
             take(w, bytes / rate, 0,
                  sending ? "nic of the sending node" : "nic of the receiving node");
@@ -91,7 +92,8 @@ static void take_pairs(const struct hv_cluster *c, const struct flow *flows, siz
         if (!(bytes > 0))
             continue;
         struct hv_path p = hv_cluster_node_path(c, flows[i].from, flows[i].to);
-        take(w, bytes / (p.bytes_per_s * many_share(bytes)), p.latency_s, p.why);
+        const struct hv_node_group *g = hv_cluster_group_of_node(c, flows[i].from);
+        take(w, bytes / (p.bytes_per_s * many_share(g, bytes)), p.latency_s, p.why);
     }
 }
 

@@ -6,8 +6,8 @@
  * few sizes, fitted to published timings (each curve names its source; the cost model's error
  * against them is measured in tests/unit/test_cost_link_curve.c). Between the points the share is
  * a straight line in the logarithms, and it never grows faster than the size does, so that time
- * never falls when bytes grow. Not here: steps of an algorithm (collective.c) and calibration
- * factors (efficiency.h), which stand on top.
+ * never falls when bytes grow. Not here: steps of an algorithm (collective.c) and the factors
+ * of calibrated device classes (inventory/calibration.h), which stand on top.
  */
 #ifndef HV_SOLVER_COST_LINK_CURVE_H
 #define HV_SOLVER_COST_LINK_CURVE_H

@@ -22,7 +22,7 @@ static double own_link_s(const struct hv_device_kind *d, enum hv_collective op, 
     double passes = op == HV_ALL_REDUCE ? 2 : 1;
     if (n < 2 || !(bytes > 0))
         return 0;
-    rate *= hv_link_share(curve, bytes) * hv_efficiency_link(HV_PATH_NODE, false);
+    rate *= hv_link_share(curve, bytes) * hv_device_calibration(d)->v[HV_CAL_NODE_LINKS];
     return curve->start_s + passes * (n - 1) / n * bytes / rate;
 }
 

@@ -166,6 +166,8 @@ struct hv__shape hv__shape_of(const struct hv_cluster *c, const struct hv_collec
                           .net_bytes_per_s = HUGE_VAL,
                           .host_bytes_per_s = HUGE_VAL,
                           .link = HV_CURVE_NETWORK,
+                          .house_factor = HUGE_VAL,
+                          .net_factor = HUGE_VAL,
                           .connected = true};
     struct seat *seats = hv_xmalloc(q->n * sizeof *seats);
     bool sorted = true;
@@ -175,6 +177,9 @@ struct hv__shape hv__shape_of(const struct hv_cluster *c, const struct hv_collec
         seats[i] = (struct seat){house, q->devices[i], r};
         s.connected = s.connected && hv__same_fabric(r.kind, seats[0].at.kind);
         s.host_bytes_per_s = fmin(s.host_bytes_per_s, hv_or(r.kind->pcie_bytes_per_s, HUGE_VAL));
+        const struct hv_calibration *known = hv_device_calibration(r.kind);
+        s.house_factor = fmin(s.house_factor, known->v[HV_CAL_NODE_LINKS]);
+        s.net_factor = fmin(s.net_factor, known->v[HV_CAL_NETWORK]);
         sorted = sorted && (i == 0 || seats[i - 1].device < seats[i].device);
     }
     if (!sorted)

@@ -222,6 +222,19 @@ static enum hv_status read_intra(struct hv_cluster_build *b, const struct hv_jp 
     return st;
 }
 
+/* Nodes per rack of a group of `count` when `most` fit: a job is given equally many of every rack
+ * (64 nodes of NVL72 racks are four times 16), and where that does not come out even, full racks.
+ */
+static uint32_t rack_nodes(uint32_t count, uint32_t most)
+{
+    for (uint32_t d = most; count > most && 2 * d > most; d--) {
+        if (count % d == 0) {
+            return d;
+        }
+    }
+    return most;
+}
+
 /* Nodes joined by the device link where the file does not say: as many as its domain holds, when
  * the domain is larger than a chassis and the devices of the node are on that very link. */
 static uint32_t default_domain_nodes(const struct hv_node_group *g)
@@ -233,8 +246,10 @@ static uint32_t default_domain_nodes(const struct hv_node_group *g)
     }
     enum hv_link_kind own = link_kind_of(k->link_kind);
     bool switched = own == HV_LINK_NVLINK && g->intra.kind == HV_LINK_NVSWITCH;
-    bool same = g->intra.kind == own || switched;
-    return same && (uint32_t)k->link_domain > n ? (uint32_t)k->link_domain / n : 1;
+    bool larger = (uint32_t)k->link_domain > n;
+    return larger && (g->intra.kind == own || switched)
+               ? rack_nodes(g->count, (uint32_t)k->link_domain / n)
+               : 1;
 }
 
 static enum hv_status read_domain(struct hv_cluster_build *b, const struct hv_jp *node,
@@ -383,10 +398,12 @@ enum hv_status hv__cluster_node(struct hv_cluster_build *b, const struct hv_jp *
     enum hv_status st;
     if ((st = hv_keys_check(p, HV_KEYS_NODE, b->err)) || (st = read_name(b, p, g)) ||
         (st = hv_jp_opt_int(p, "count", 1, HV_CLUSTER_MAX_DEVICES, &count, b->err)) ||
-        (st = read_devices(b, p, g)) || (st = read_intra(b, p, g)) || (st = read_domain(b, p, g)) ||
-        (st = read_nic(b, p, g))) {
+        (st = read_devices(b, p, g)) || (st = read_intra(b, p, g))) {
         return st;
     }
     g->count = (uint32_t)count;
+    if ((st = read_domain(b, p, g)) || (st = read_nic(b, p, g))) {
+        return st;
+    }
     return read_rest(b, p, g);
 }
