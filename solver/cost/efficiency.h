@@ -16,6 +16,9 @@
 #define HV_EFF_OF_MATMUL        0.84
 /** Rows, columns or depth (elements) below which a product loses speed: factor 1 - exp(-x/this) (estimated). */
 #define HV_EFF_THIN             64.0
+/** Values of 16 bit in 16 bytes: batched products with other row lengths leave the tensor cores
+ * (NVIDIA, Matrix Multiplication Background, requirements for fp16). */
+#define HV_EFF_ALIGNED          8.0
 /** Share of a link's rate in rings inside a node: A100 157/300, H100 313/450 at 64 MB, 366/450 above. */
 #define HV_EFF_NODE_COLLECTIVE  0.65
 /** The same for one sender and one receiver: A100 226/300, H100 338/450. */
@@ -50,6 +53,8 @@ struct hv_efficiency {
     double bytes_per_s;                                         /**< streaming device memory */
     double gemm_start_s;                                        /**< t0 of a product */
     double launch_s;           /**< start of an elementwise kernel */
+    double scalar_flops_per_s; /**< products whose rows are not whole groups of HV_EFF_ALIGNED
+                                  values: without tensor cores, at the fp32 rate */
     double core16_flops_per_s; /**< large 16-bit products: those of an unfused attention core */
     double peak_flops_per_s;   /**< vendor peak in that precision */
     double gemm_frac;          /**< share of it */

@@ -62,6 +62,8 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
         return;
     }
     double once = tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
+    if (a->q->sequence_parallel) /* gathers and scatters run beside the products they feed */
+        once *= 1 - hv_device_calibration(a->q->device)->v[HV_CAL_TP_HIDDEN];
     out->tp_forward_s = once * x->tp_forward;
     out->tp_backward_s = once * x->tp_backward;
 }
