@@ -69,18 +69,3 @@ double hv_efficiency_thin(double m, double n, double k)
 {
     return -expm1(-m / HV_EFF_THIN) * -expm1(-n / HV_EFF_THIN) * -expm1(-k / HV_EFF_THIN);
 }
-
-double hv_efficiency_link(enum hv_path_level level, bool p2p)
-{
-    switch (level) {
-    case HV_PATH_SELF:
-        return 1;
-    case HV_PATH_ISLAND:
-    case HV_PATH_NODE:
-        return p2p ? HV_EFF_NODE_P2P : HV_EFF_NODE_COLLECTIVE;
-    case HV_PATH_NETWORK:
-    case HV_PATH_WAN:
-        break;
-    }
-    return HV_EFF_NETWORK;
-}

@@ -21,7 +21,7 @@
     X(HV_KEYS_CALIBRATED_CLASS, "calibration", "/$defs/class", "name", "devices", "source", "fitted_on", "parameters")                  \
     X(HV_KEYS_CLUSTER, "cluster", "", "format", "name", "nodes", "network", "devices")                                                  \
     X(HV_KEYS_NODE, "cluster", "/$defs/node", "name", "count", "device", "devices", "intra", "nic", "zone", "price_usd_per_hour",       \
-      "spot_usd_per_hour", "preemptions_per_hour", "host_memory_GBps", "state")                                                         \
+      "spot_usd_per_hour", "preemptions_per_hour", "host_memory_GBps", "state", "domain_nodes")                                         \
     X(HV_KEYS_SLOTS, "cluster", "/$defs/slots", "device", "count")                                                                      \
     X(HV_KEYS_INTRA, "cluster", "/$defs/intra", "kind", "bandwidth_GBps", "latency_us", "groups")                                       \
     X(HV_KEYS_ISLAND, "cluster", "/$defs/island", "devices", "kind", "bandwidth_GBps", "latency_us", "shared")                          \
