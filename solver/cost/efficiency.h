@@ -16,6 +16,9 @@
 #define HV_EFF_OF_MATMUL        0.84
 /** Rows, columns or depth (elements) below which a product loses speed: factor 1 - exp(-x/this) (estimated). */
 #define HV_EFF_THIN             64.0
+/** Values of 16 bit in 16 bytes: batched products with other row lengths leave the tensor cores
+ * (NVIDIA, Matrix Multiplication Background, requirements for fp16). */
+#define HV_EFF_ALIGNED          8.0
 /** Share of the host link's rate for copies (estimated). */
 #define HV_EFF_HOST             0.80
 /** Extra latency of a hop that is staged in host memory on both sides (estimated). */
@@ -44,6 +47,8 @@ struct hv_efficiency {
     double bytes_per_s;                                         /**< streaming device memory */
     double gemm_start_s;                                        /**< t0 of a product */
     double launch_s;           /**< start of an elementwise kernel */
+    double scalar_flops_per_s; /**< products whose rows are not whole groups of HV_EFF_ALIGNED
+                                  values: without tensor cores, at the fp32 rate */
     double core16_flops_per_s; /**< large 16-bit products: those of an unfused attention core */
     double peak_flops_per_s;   /**< vendor peak in that precision */
     double gemm_frac;          /**< share of it */

@@ -67,10 +67,13 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
         out->tp_backward_s = once * (x->tp_backward > x->tp_forward ? 3 : 2);
         return;
     }
-    /* with sequence parallelism each all-reduce is its two halves, at different places */
-    double once = a->q->sequence_parallel ? tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
-                                                tp_call_s(a, HV_ALL_GATHER, x->tp_bytes)
-                                          : tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
+    /* with sequence parallelism each all-reduce is its two halves, at different places, and runs
+     * beside the products it feeds */
+    double hidden = hv_device_calibration(a->q->device)->v[HV_CAL_TP_HIDDEN];
+    double once = a->q->sequence_parallel
+                      ? (1 - hidden) * (tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
+                                        tp_call_s(a, HV_ALL_GATHER, x->tp_bytes))
+                      : tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
     out->tp_forward_s = once * x->tp_forward;
     out->tp_backward_s = once * x->tp_backward;
 }
