@@ -97,7 +97,7 @@ static struct hv_verdict one_node(struct world *w, struct hv_arena *a, const cha
 static double ring_s(struct world *w, enum hv_collective op, double bytes, double pieces)
 {
     const uint32_t devices[] = {0, 1, 2, 3, 4, 5, 6, 7};
-    struct hv_collective_query q = {op, bytes / pieces, devices, 8, HV_ALGO_RING, 1};
+    struct hv_collective_query q = {op, bytes / pieces, devices, 8, HV_ALGO_RING, 1, 1};
     return pieces * hv_cost_collective(w->in.cluster.cluster, &q, NULL).time_s;
 }
 
