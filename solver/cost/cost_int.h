@@ -69,6 +69,10 @@ struct hv__exchange {
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
                         struct hv_part_cost *out);
 
+/** Entries of the vocabulary with those that Megatron adds so that `tp` ranks get a multiple of
+ * 128; 0 without a vocabulary. */
+double hv__padded_vocab(const struct hv_model *m, int tp);
+
 /** Why this device cannot price the model, or HV_OK. */
 enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *d,
                                 struct hv_err *err) HV_NODISCARD;

@@ -347,6 +347,7 @@ static void price_embedding(struct sum *s)
     if (!s->m->vocab)
         return;
     add_stream(s, &(struct stream){"embedding", 0, 2 * h, 2});
+    keep_dropout_mask(s, 0);
     s->out.parameters = hv_model_embedding_parameters(s->m) / s->t;
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = 1;
@@ -363,7 +364,9 @@ static void price_head(struct sum *s)
     add_stream(s, &(struct stream){"loss", 0, (4 + s->elem) * s->rows * v, 1});
     keep(s, 2 * h, 0);
     s->weight_only_bytes += 2 * h;
-    s->out.transient_bytes = HV_LOGIT_BYTES * s->rows * v;
+    double padded = hv__padded_vocab(s->m, s->q->tp) / s->t;
+    double each = s->q->sharded_weights ? HV_LOGIT_BYTES_TORCH : HV_LOGIT_BYTES;
+    s->out.transient_bytes = each / 2 * s->elem * s->rows * padded;
     s->out.parameters = on_rank(s, hv_model_head_parameters(s->m), norm_values(s->m));
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = s->q->sequence_parallel ? 0.5 : 0;
@@ -371,8 +374,10 @@ static void price_head(struct sum *s)
     s->a_full = s->m->hidden;
     s->c_full = v * s->t;
     hv_why_add(s->a->why, "logits", s->out.transient_bytes, "bytes",
-               "%.0f tokens, %.0f of %d vocabulary entries on this rank, not padded", s->rows, v,
-               s->m->vocab);
+               "%.0f tokens x %.0f entries of the padded vocabulary x %.3g bytes: %s", s->rows,
+               padded, each / 2 * s->elem,
+               s->q->sharded_weights ? "product, fp32 copy, log-softmax and its gradient"
+                                     : "product and fp32 copy, softmax in place");
 }
 
 /* SUMMA on a q × q grid (2d, 2.5d with `depth` copies) or a q³ cube: what a rank receives. Source:
