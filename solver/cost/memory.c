@@ -35,6 +35,13 @@ static void add_end(struct counts *n, double parameters)
     n->largest = fmax(n->largest, parameters);
 }
 
+bool hv__older_stack(const struct hv_cost *k, const struct hv_part_query *q)
+{
+    struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
+    return k->model->kind == HV_MODEL_TRANSFORMER &&
+           !hv_job_flash_attention(&k->job, k->model, &kq);
+}
+
 double hv__padded_vocab(const struct hv_model *m, int tp)
 {
     double multiple = HV_VOCAB_MULTIPLE * tp;
@@ -104,29 +111,33 @@ static int communicators(const struct hv_cost *k, const struct hv_stage_query *q
     return n;
 }
 
-/* What frameworks allocate besides states and activations. */
+/* What frameworks allocate besides states and activations. Gradients have a second copy where they
+ * are summed in 16 bit and unscaled into 32 (Megatron-LM, DeepSpeed), and in DeepSpeed where they
+ * arise in 16 bit and are summed in 32. */
 static double buffers_bytes(const struct hv_cost *k, const struct hv_stage_query *q,
                             const struct hv__rank *r, const struct hv_memory *m, double largest)
 {
     const struct hv_job *j = &k->job;
     const struct hv_zero *z = &r->stage->zero;
+    struct hv_part_query pq = hv__part_query(q, r, 0, 0);
     double boundary = 0, bucket = 0, gradients = 0, unit = 0;
-    if (q->replica->n_stages > 1) {
-        struct hv_part_query pq = hv__part_query(q, r, 0, 0);
+    if (q->replica->n_stages > 1)
         boundary = hv_job_activation_bytes(j) * pq.sequences * pq.tokens * k->model->hidden /
                    (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
-    }
     bool scaled = j->precision == HV_FP16 && !j->grad_fp32 && j->master_weights;
+    bool deepspeed = z->stage >= 1 && z->stage < 3 && hv__older_stack(k, &pq);
     if (scaled)
         gradients = 4 * m->updated_parameters;
-    if (scaled && z->stage >= 1 && z->stage < 3)
-        bucket = 2 * hv_job_grad_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
+    else if (deepspeed && hv_job_grad_bytes(j) > hv_job_weight_bytes(j))
+        gradients = hv_job_weight_bytes(j) * m->parameters;
+    if (deepspeed)
+        bucket = 2 * hv_job_weight_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
     if (z->stage >= 3)
         unit = (hv_job_weight_bytes(j) + hv_job_grad_bytes(j)) * largest;
     double total = HV_WORKSPACE_BYTES + 2 * boundary + gradients + bucket + unit;
     hv_why_add(q->why, "buffers", total, "bytes",
-               "work space %.3g MiB, 2 boundary activations of %.4g bytes, fp32 gradients for a "
-               "loss-scaled optimizer %.4g, buckets %.4g, gradients of the largest unit %.4g",
+               "work space %.3g MiB, 2 boundary activations of %.4g bytes, second copy of "
+               "gradients %.4g, buckets %.4g, gradients of the largest unit %.4g",
                HV_WORKSPACE_BYTES / HV_MIB, boundary, gradients, bucket, unit);
     return total;
 }
@@ -136,11 +147,8 @@ static double fragmentation_frac(const struct hv_cost *k, const struct hv_stage_
                                  const struct hv__rank *r)
 {
     struct hv_part_query pq = hv__part_query(q, r, 0, 0);
-    struct hv_kernel_query kq = {pq.device, pq.sharded_weights, pq.cp > 1};
     bool again = (pq.recompute & HV_RC_FULL) == HV_RC_FULL;
-    bool scores =
-        k->model->kind == HV_MODEL_TRANSFORMER && !hv_job_flash_attention(&k->job, k->model, &kq);
-    return again && scores ? HV_FRAGMENTATION_AGAIN : HV_FRAGMENTATION_FRAC;
+    return again && hv__older_stack(k, &pq) ? HV_FRAGMENTATION_AGAIN : HV_FRAGMENTATION_FRAC;
 }
 
 static void add_overhead(const struct hv_cost *k, const struct hv_stage_query *q,

@@ -262,10 +262,7 @@ static void add_offload(struct build *b)
  * later ones give it back (Megatron-LM, deallocate_pipeline_outputs). */
 static void keep_output(struct build *b, const struct hv_part_query *q)
 {
-    struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
-    const struct hv_model *m = b->k->model;
-    if (b->q->replica->n_stages < 2 || m->kind != HV_MODEL_TRANSFORMER ||
-        hv_job_flash_attention(&b->k->job, m, &kq))
+    if (b->q->replica->n_stages < 2 || !hv__older_stack(b->k, q))
         return;
     double bytes = b->out->hop_bytes / (q->cp * (q->sequence_parallel ? q->tp : 1));
     b->out->activation_bytes += bytes;
