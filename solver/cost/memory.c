@@ -38,8 +38,11 @@ static void add_end(struct counts *n, double parameters)
 bool hv__older_stack(const struct hv_cost *k, const struct hv_part_query *q)
 {
     struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
-    return k->model->kind == HV_MODEL_TRANSFORMER &&
-           !hv_job_flash_attention(&k->job, k->model, &kq);
+    struct hv_job j = k->job;
+    if (k->model->kind != HV_MODEL_TRANSFORMER || hv_job_flash_attention(&j, k->model, &kq))
+        return false;
+    j.attention = HV_ATTENTION_AUTO; /* scores kept by choice on a later device say nothing */
+    return !hv_job_flash_attention(&j, k->model, &kq);
 }
 
 double hv__padded_vocab(const struct hv_model *m, int tp)
