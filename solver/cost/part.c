@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "solver/cost/cost_int.h"
+#include "solver/cost/gemm.h"
 
 /* What is being added up. */
 struct sum {
@@ -14,6 +15,7 @@ struct sum {
     const struct hv_part_query *q;
     const struct hv_model *m;
     struct hv_efficiency e;
+    struct hv_gemm_pricer gemm;
     double t;      /* tensor-parallel ranks */
     double t_norm; /* ranks that share what is not inside a split product */
     double rows;   /* tokens of this rank */
@@ -40,6 +42,8 @@ struct stream {
     double bytes, backward; /* forward bytes; backward bytes per forward byte */
 };
 
+/* The rate that training sustains in large products times the share of it that this shape reaches.
+ */
 static double product_s(const struct sum *s, const struct product *p)
 {
     double flops = 2 * p->m * p->n * p->k;
@@ -47,31 +51,50 @@ static double product_s(const struct sum *s, const struct product *p)
         return 0;
     if (s->a->ideal)
         return flops / s->e.gemm_flops_per_s;
-    double bytes = s->elem * (p->m * p->k + p->groups * p->k * p->n + p->m * p->n);
-    double rate = s->e.gemm_flops_per_s * hv_efficiency_thin(p->m / p->groups, p->n, p->k);
-    return s->e.gemm_start_s + fmax(flops / rate, bytes / s->e.bytes_per_s);
+    double share = hv_gemm_share(&s->gemm, p->m, p->n, p->k, p->groups);
+    return s->e.gemm_start_s + flops / (s->e.gemm_flops_per_s * share);
 }
 
+static void why_product(const struct sum *s, const struct product *p, double time_s)
+{
+    if (!s->a->why)
+        return;
+    const struct hv_gemm_pricer *g = &s->gemm;
+    double share = s->a->ideal ? 1 : hv_gemm_share(g, p->m, p->n, p->k, p->groups);
+    hv_why_add(s->a->why, p->name, time_s, "s",
+               "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), of which this shape reaches "
+               "%.3g (%s%s%s%s%s, error band %.0f %%); again for input and weight gradient",
+               p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source,
+               share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
+               g->device ? g->device : "", g->device ? ", " : "", g->device ? g->source : "",
+               100 * g->error_frac);
+}
+
+/* Forward m × k by k × n; gradients of the input m × n by n × k, of the weights k × m by m × n. */
 static void add_product(struct sum *s, const struct product *p)
 {
+    struct product input = *p, weight = *p;
+    input.n = p->k;
+    input.k = p->n;
+    weight.m = p->k * p->groups;
+    weight.k = p->m / p->groups;
     double time_s = product_s(s, p);
     s->out.forward_s += time_s;
-    s->out.input_grad_s += time_s;
-    s->out.weight_grad_s += time_s;
+    s->out.input_grad_s += product_s(s, &input);
+    s->out.weight_grad_s += product_s(s, &weight);
     if (s->q->recompute & p->unit)
         s->out.recompute_s += time_s;
     s->out.flops_forward += 2 * p->m * p->n * p->k;
-    hv_why_add(
-        s->a->why, p->name, time_s, "s",
-        "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s); again for input and weight gradient",
-        p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source);
+    why_product(s, p, time_s);
 }
 
 static double stream_s(const struct sum *s, double bytes)
 {
     if (!(bytes > 0))
         return 0;
-    return (s->a->ideal ? 0 : s->e.launch_s) + bytes / s->e.bytes_per_s;
+    if (s->a->ideal)
+        return bytes / s->e.bytes_per_s;
+    return s->e.launch_s + bytes / (s->e.bytes_per_s * hv_stream_share(s->q->device, bytes));
 }
 
 static void add_stream(struct sum *s, const struct stream *p)
@@ -82,8 +105,11 @@ static void add_stream(struct sum *s, const struct stream *p)
     if (s->q->recompute & p->unit)
         s->out.recompute_s += time_s;
     hv_why_add(s->a->why, p->name, time_s, "s",
-               "%.4g bytes at %.4g GB/s; backward %.3g times as many", p->bytes,
-               s->e.bytes_per_s / HV_GBPS, p->backward);
+               "%.4g bytes at %.4g GB/s, of which this size reaches %.3g (%s); backward %.3g times "
+               "as many",
+               p->bytes, s->e.bytes_per_s / HV_GBPS,
+               p->bytes > 0 ? hv_stream_share(s->q->device, p->bytes) : 1.0,
+               hv_stream_source(s->q->device), p->backward);
 }
 
 /* A tensor of `values` per token, produced by `unit`, dropped when `dropped_by` are all recomputed.
@@ -398,6 +424,7 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
                     .q = q,
                     .m = a->k->model,
                     .e = hv_efficiency_of(q->device, a->k->job.precision),
+                    .gemm = hv_gemm_pricer_of(q->device, a->k->job.precision),
                     .t = q->tp,
                     .t_norm = spread ? q->tp : 1,
                     .rows = q->sequences * q->tokens / q->cp,
