@@ -20,7 +20,7 @@ struct sum {
     double t_norm; /* ranks that share what is not inside a split product */
     double rows;   /* tokens of this rank */
     double elem;   /* bytes of an activation value */
-    bool flash, dropout;
+    bool flash, dropout, eager;
     double full_bytes, kept_bytes, weight_only_bytes;
     double a_full,
         c_full; /* inputs and outputs of the split products, values per token, all ranks */
@@ -55,19 +55,42 @@ static double product_s(const struct sum *s, const struct product *p)
     return s->e.gemm_start_s + flops / (s->e.gemm_flops_per_s * share);
 }
 
-static void why_product(const struct sum *s, const struct product *p, double time_s)
+/* Sums of gradients are read and written whole in every weight-gradient pass; the epilogue of the
+ * product hides a part of it (calibrated). */
+static double accumulate_s(const struct sum *s, const struct product *p)
+{
+    double bytes = 2 * hv_job_grad_bytes(&s->a->k->job) * p->groups * p->k * p->n;
+    return s->e.calibration->v[HV_CAL_ACCUMULATE] * bytes / s->e.bytes_per_s;
+}
+
+/* Narrow formats: an operand of `values` is read in 16 bit and written twice, straight and
+ * transposed, in 8. */
+static double cast_s(const struct sum *s, double values)
+{
+    bool narrow = hv_precision_bytes(s->a->k->job.precision) <= 1;
+    return narrow ? s->e.calibration->v[HV_CAL_CAST] * 4 * values / s->e.bytes_per_s : 0;
+}
+
+/* Seconds of one product: forward, gradients of the input and of the weights, and what is in them
+ * besides the product itself. */
+struct product_times {
+    double forward_s, input_grad_s, weight_grad_s, cast_s, sums_s;
+};
+
+static void why_product(const struct sum *s, const struct product *p, const struct product_times *t)
 {
     if (!s->a->why)
         return;
     const struct hv_gemm_pricer *g = &s->gemm;
     double share = s->a->ideal ? 1 : hv_gemm_share(g, p->m, p->n, p->k, p->groups);
-    hv_why_add(s->a->why, p->name, time_s, "s",
+    hv_why_add(s->a->why, p->name, t->forward_s, "s",
                "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), of which this shape reaches "
-               "%.3g (%s%s%s%s%s, error band %.0f %%); again for input and weight gradient",
+               "%.3g (%s%s%s%s%s, error band %.0f %%), casts %.3g s; input gradient %.4g s, weight "
+               "gradient %.4g s with %.3g s of sums in memory",
                p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source,
                share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
                g->device ? g->device : "", g->device ? ", " : "", g->device ? g->source : "",
-               100 * g->error_frac);
+               100 * g->error_frac, t->cast_s, t->input_grad_s, t->weight_grad_s, t->sums_s);
 }
 
 /* Forward m × k by k × n; gradients of the input m × n by n × k, of the weights k × m by m × n. */
@@ -78,14 +101,23 @@ static void add_product(struct sum *s, const struct product *p)
     input.k = p->n;
     weight.m = p->k * p->groups;
     weight.k = p->m / p->groups;
-    double time_s = product_s(s, p);
-    s->out.forward_s += time_s;
-    s->out.input_grad_s += product_s(s, &input);
-    s->out.weight_grad_s += product_s(s, &weight);
+    struct product_times t = {.forward_s = product_s(s, p),
+                              .input_grad_s = product_s(s, &input),
+                              .weight_grad_s = product_s(s, &weight)};
+    if (t.forward_s > 0 && !s->a->ideal) {
+        t.sums_s = accumulate_s(s, p);
+        t.cast_s = cast_s(s, p->m * p->k);
+        t.forward_s += t.cast_s;
+        t.input_grad_s += cast_s(s, p->m * p->n);
+        t.weight_grad_s += t.sums_s;
+    }
+    s->out.forward_s += t.forward_s;
+    s->out.input_grad_s += t.input_grad_s;
+    s->out.weight_grad_s += t.weight_grad_s;
     if (s->q->recompute & p->unit)
-        s->out.recompute_s += time_s;
+        s->out.recompute_s += t.forward_s;
     s->out.flops_forward += 2 * p->m * p->n * p->k;
-    why_product(s, p, time_s);
+    why_product(s, p, &t);
 }
 
 static double stream_s(const struct sum *s, double bytes)
@@ -94,7 +126,9 @@ static double stream_s(const struct sum *s, double bytes)
         return 0;
     if (s->a->ideal)
         return bytes / s->e.bytes_per_s;
-    return s->e.launch_s + bytes / (s->e.bytes_per_s * hv_stream_share(s->q->device, bytes));
+    double eager = s->eager ? s->e.calibration->v[HV_CAL_EAGER] : 1;
+    double share = hv_stream_share(s->q->device, bytes);
+    return s->e.launch_s + eager * bytes / (s->e.bytes_per_s * share);
 }
 
 static void add_stream(struct sum *s, const struct stream *p)
@@ -141,7 +175,8 @@ static void add_norm_and_residual(struct sum *s, unsigned input_dropped_by)
 {
     double h = s->m->hidden / s->t_norm * s->rows * s->elem;
     add_stream(s, &(struct stream){"norm", HV_RC_NORM, 2 * h, 1.5});
-    add_stream(s, &(struct stream){"residual", 0, 3 * h, 1.0 / 3});
+    double mask = s->dropout ? h / s->elem : 0;
+    add_stream(s, &(struct stream){"residual", 0, 3 * h + mask, 1.0 / 3});
     keep(s, h, input_dropped_by);
     keep(s, h, HV_RC_NORM);
     s->weight_only_bytes += 2 * h;
@@ -198,18 +233,51 @@ static double ring_imbalance(const struct sum *s)
     return 2 - 1 / c;
 }
 
+/* Bytes per query-key pair that three separate kernels move (16 bit, scale, mask and softmax in
+ * one): scores out, softmax in and out, dropout in, out and mask, probabilities in; backward the
+ * same with gradients and what was kept. */
+static double unfused_pair_bytes(const struct sum *s, bool backward)
+{
+    double passes = backward ? 7 : 4;
+    return s->elem * passes + (s->dropout ? s->elem * 2 + 1 : 0);
+}
+
+/* Seconds of the unfused core: both products over every pair, also those a mask hides, and the
+ * matrix of scores through memory between them. */
+static double unfused_s(const struct sum *s, const struct widths *w, bool backward)
+{
+    const struct hv_part_query *q = s->q;
+    double pairs = s->rows * (q->tokens + q->context);
+    double flops = 2 * w->heads * (w->qk + w->v) * pairs * (backward ? 2 : 1);
+    double rate = fmod(w->qk, HV_EFF_ALIGNED) == 0 && fmod(w->v, HV_EFF_ALIGNED) == 0
+                      ? s->e.core16_flops_per_s
+                      : s->e.scalar_flops_per_s;
+    if (s->a->ideal)
+        return flops / rate;
+    rate *= hv_efficiency_thin(q->tokens, q->tokens, w->qk);
+    double bytes = unfused_pair_bytes(s, backward) * w->heads * pairs;
+    return (backward ? 7 : 4) * s->e.launch_s + flops / rate + bytes / s->e.bytes_per_s;
+}
+
+static double fused_s(const struct sum *s, const struct widths *w, double flops, bool backward)
+{
+    double rate = backward ? s->e.core_backward_flops_per_s / HV_FLASH_BACKWARD
+                           : s->e.core_forward_flops_per_s;
+    if (s->eager)
+        rate *= s->e.calibration->v[HV_CAL_EAGER_CORE];
+    double compute_s = ring_imbalance(s) * flops / rate;
+    if (s->a->ideal || !(flops > 0))
+        return compute_s;
+    double bytes = (backward ? 2 : 1) * s->elem * s->rows * (w->projected + w->core_out);
+    return s->e.launch_s + fmax(compute_s, bytes / s->e.bytes_per_s);
+}
+
 static void add_core(struct sum *s, const struct hv_block *b, const struct widths *w)
 {
     double pairs = attention_pairs(s->m, b, s->q) * s->q->sequences / s->q->cp;
     double flops = 2 * w->heads * (w->qk + w->v) * pairs;
-    double uneven = ring_imbalance(s);
-    double bytes = s->a->ideal ? 0 : s->elem * s->rows * (w->projected + w->core_out);
-    double start = s->a->ideal || !(flops > 0) ? 0 : s->e.launch_s;
-    double forward_s =
-        start + fmax(uneven * flops / s->e.core_forward_flops_per_s, bytes / s->e.bytes_per_s);
-    double backward_s =
-        start + fmax(uneven * HV_FLASH_BACKWARD * flops / s->e.core_backward_flops_per_s,
-                     2 * bytes / s->e.bytes_per_s);
+    double forward_s = s->flash ? fused_s(s, w, flops, false) : unfused_s(s, w, false);
+    double backward_s = s->flash ? fused_s(s, w, flops, true) : unfused_s(s, w, true);
     s->out.forward_s += forward_s;
     s->out.input_grad_s += backward_s;
     if (s->q->recompute & HV_RC_CORE)
@@ -217,10 +285,18 @@ static void add_core(struct sum *s, const struct hv_block *b, const struct width
     s->out.flops_forward += flops;
     s->x.cp_hidden_forward_s = forward_s;
     s->x.cp_hidden_backward_s = backward_s;
-    hv_why_add(
-        s->a->why, "attention core", forward_s, "s",
-        "%.6g FLOP at %.4g TFLOP/s, fused, slowest rank %.3g of the mean; backward 2.5 times (%s)",
-        flops, s->e.core_forward_flops_per_s / HV_TFLOPS, uneven, s->e.source);
+    if (s->flash)
+        hv_why_add(s->a->why, "attention core", forward_s, "s",
+                   "%.6g FLOP at %.4g TFLOP/s, fused, slowest rank %.3g of the mean; backward 2.5 "
+                   "times the FLOP, %.4g s (%s)",
+                   flops, s->e.core_forward_flops_per_s / HV_TFLOPS, ring_imbalance(s), backward_s,
+                   s->e.source);
+    else
+        hv_why_add(
+            s->a->why, "attention core", forward_s, "s",
+            "unfused: both products over all pairs, and %.0f bytes per pair and head through "
+            "memory; backward %.4g s with %.0f bytes",
+            unfused_pair_bytes(s, false), backward_s, unfused_pair_bytes(s, true));
 }
 
 static void add_latent_projections(struct sum *s, const struct hv_block *b, const struct widths *w)
@@ -346,6 +422,13 @@ static void add_experts(struct sum *s, const struct hv_block *b)
         add_ffn(s, b, ceil((double)b->shared_experts * b->shared_ffn / s->t), r, 0);
     s->out.expert_parameters = hv_block_expert_parameters(s->m, b) * local / b->experts / s->t;
     s->x.ep_bytes = copies * pad;
+    s->x.ep_copies = k;
+    /* routing decides on the host how many rows each product gets, and the device waits for it */
+    double host_s = s->a->ideal ? 0 : s->e.calibration->v[HV_CAL_EXPERT_US] * HV_US;
+    s->out.forward_s += host_s;
+    s->out.input_grad_s += host_s;
+    hv_why_add(s->a->why, "expert host work", host_s, "s", "per layer of experts, each way (%s)",
+               s->e.calibration->source);
     s->x.ep_again = (s->q->recompute & HV_RC_EXPERTS) != 0;
 }
 
@@ -432,6 +515,7 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
     struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
     s.flash = hv_job_flash_attention(&a->k->job, s.m, &kq);
     s.dropout = hv_job_dropout(&a->k->job, s.m, &kq);
+    s.eager = !a->ideal && hv_job_eager_kernels(&a->k->job, s.m, &kq);
     if (a->part == HV_PART_ATTENTION)
         price_attention(&s, &s.m->blocks[a->block]);
     else if (a->part == HV_PART_FFN)

@@ -91,15 +91,25 @@ static struct gathers gathers_of(struct build *b, double parameters, double expe
     const double counts[] = {parameters, expert_parameters};
     const size_t members[] = {b->n_holders, experts ? experts : 1};
     for (int i = 0; i < 2; i++) {
-        struct hv_collective_query c = {HV_ALL_GATHER, counts[i] * hv_job_weight_bytes(j),
-                                        b->holders,    members[i],
-                                        HV_ALGO_AUTO,  (double)b->rank.tp};
+        struct hv_collective_query c = {.op = HV_ALL_GATHER,
+                                        .bytes = counts[i] * hv_job_weight_bytes(j),
+                                        .devices = b->holders,
+                                        .n = members[i],
+                                        .together = (double)b->rank.tp};
         g.gather_s += whole ? hv__collective_s(b->k, &c, b->holders_signature) : 0;
         c.op = HV_REDUCE_SCATTER;
         c.bytes = counts[i] * hv_job_grad_bytes(j);
         g.scatter_s += hv__collective_s(b->k, &c, b->holders_signature);
     }
     return g;
+}
+
+/* Communication beside compute: what is longer shows, and what is under it slows the compute down.
+ * Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
+static double exposed_s(const struct build *b, double communication_s, double compute_s)
+{
+    double sigma = hv_device_calibration(b->rank.device)->v[HV_CAL_OVERLAP];
+    return fmax(0, communication_s - compute_s) + sigma * fmin(communication_s, compute_s);
 }
 
 /* Prefetch of one unit hides what the compute of one unit can cover. */
@@ -117,8 +127,8 @@ static double add_gathers(struct build *b, const struct hv_part_cost *c, int n, 
     bool ahead = b->rank.stage->zero.prefetch > 0, again = b->rank.stage->zero.reshard;
     bool each = b->rank.stage->zero.reduce == HV_REDUCE_EACH;
     double back = (again ? g.gather_s : 0) + (each ? g.scatter_s : 0);
-    double exposed_forward = fmax(0, g.gather_s - (ahead ? forward : 0));
-    double exposed_back = fmax(0, back - (ahead ? backward : 0));
+    double exposed_forward = exposed_s(b, g.gather_s, ahead ? forward : 0);
+    double exposed_back = exposed_s(b, back, ahead ? backward : 0);
     b->out->forward_s += times * exposed_forward;
     b->out->input_grad_s += times * exposed_back;
     b->out->zero_s += times * (exposed_forward + exposed_back);
@@ -294,6 +304,19 @@ static void keep_milestones(struct hv_cost *k, const struct hv_milestone *items,
     k->n_milestones++;
 }
 
+/* Host work that every pass costs once, whatever it computes. */
+static void add_host_work(struct build *b)
+{
+    double pass_s = hv_device_calibration(b->rank.device)->v[HV_CAL_PASS_US] * HV_US;
+    if (b->k->model->kind != HV_MODEL_TRANSFORMER)
+        return; /* measured layers hold it already */
+    b->out->forward_s += pass_s;
+    b->out->input_grad_s += pass_s;
+    b->out->compute_s += 2 * pass_s;
+    hv_why_add(b->q->why, "host work", pass_s, "s", "per pass, forward and backward (%s)",
+               hv_device_calibration(b->rank.device)->source);
+}
+
 static void add_milestones(struct build *b)
 {
     size_t n = b->pieces.n;
@@ -334,6 +357,7 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
     if (b.rank.head && last)
         add_end(&b, HV_PART_HEAD, -2);
     add_offload(&b);
+    add_host_work(&b);
     add_milestones(&b);
     hv_vec_free(&b.pieces);
     free(b.holders);
