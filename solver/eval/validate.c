@@ -71,7 +71,7 @@ static bool fits(const struct hv_verdict *v)
 
 /* Judges the row with one choice of recomputation. */
 static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, unsigned recompute,
-                  struct hv_arena *arena, struct hv_prediction *out)
+                  struct hv_arena *scratch, struct hv_prediction *out)
 {
     struct hv_grid g = row->grid;
     struct hv_plan *plan = NULL;
@@ -79,11 +79,11 @@ static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, uns
     struct hv_err err = {0};
     const struct hv_eval_options options = {.no_bound = true};
     g.recompute = recompute;
-    struct hv_arena scratch = {0};
+    struct hv_arena_mark mark = hv_arena_mark(scratch);
     enum hv_status st =
         hv_plan_grid(row->cluster, row->job.precision, row->model->n_blocks, &g, &plan, &err);
     if (st == HV_OK)
-        st = hv_eval(cost, plan, &options, &scratch, &verdict, &err);
+        st = hv_eval(cost, plan, &options, scratch, &verdict, &err);
     if (st == HV_OK && !hv_known(verdict.metrics.iteration_s))
         st = hv_err_set(&err, HV_ENO, "%s",
                         verdict.findings.n > 0 ? verdict.findings.items[0].text : "no time");
@@ -93,11 +93,11 @@ static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, uns
         out->peak_bytes = peak_of(&verdict, row->meter);
         out->fits = fits(&verdict);
         out->recompute = recompute;
-    } else {
-        out->failure = hv_arena_strdup(arena, err.text);
     }
     hv_plan_unref(plan);
-    hv_arena_free(&scratch);
+    hv_arena_rewind(scratch, mark);
+    if (st != HV_OK)
+        out->failure = hv_arena_strdup(scratch, err.text);
     return st == HV_OK;
 }
 
