@@ -45,10 +45,11 @@ struct hv_part_query {
     int cp_heads;                /**< heads part of cp (usp, loongtrain); 0 or 1: none */
     enum hv_cp_layout cp_layout; /**< contiguous rings wait for the rank with the latest tokens */
     bool sequence_parallel;
-    double sequences;   /**< of one micro-batch on one data-parallel rank; fractions allowed */
-    double tokens;      /**< per sequence, before cp */
-    double context;     /**< extra key/value tokens seen before these (slices); 0 */
-    unsigned recompute; /**< mask of enum hv_recompute */
+    bool sharded_weights; /**< ZeRO-3 or FSDP; says something about the kernels in use */
+    double sequences;     /**< of one micro-batch on one data-parallel rank; fractions allowed */
+    double tokens;        /**< per sequence, before cp */
+    double context;       /**< extra key/value tokens seen before these (slices); 0 */
+    unsigned recompute;   /**< mask of enum hv_recompute */
     const uint32_t
         *group; /**< tp·cp consecutive devices of the rank group, for its collectives; NULL: tp
                    collectives priced on the device's own link as if inside one node */

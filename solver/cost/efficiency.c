@@ -1,39 +1,5 @@
-/* The table behind efficiency.h. Not for formulas: those are in part.c and collective.c. */
+/* From calibrated shares to rates. Not for formulas: those are in part.c and collective.c. */
 #include "solver/cost/efficiency.h"
-
-#include <string.h>
-
-/* One row per device family: share of peak, share of bandwidth, starts, fused attention shares. */
-struct row {
-    const char *family;
-    double gemm, bytes, gemm_start_s, core_forward, core_backward;
-    const char *source;
-};
-
-static const struct row rows[] = {
-    {"A100", 0.72, 0.80, 8 * HV_US, 0.60, 0.50,
-     "products fitted on vidur A100 profiles; attention estimated (FlashAttention-2)"},
-    {"A800", 0.72, 0.80, 8 * HV_US, 0.60, 0.50, "estimated: as A100, same chip"},
-    {"H100", 0.68, 0.90, 8 * HV_US, 0.55, 0.45,
-     "products fitted on vidur H100 profiles; attention estimated (FlashAttention-2/3)"},
-    {"H800", 0.68, 0.90, 8 * HV_US, 0.55, 0.45, "estimated: as H100, same chip"},
-    {"H200", 0.68, 0.90, 8 * HV_US, 0.55, 0.45, "estimated: as H100, same chip"},
-    {"A40", 0.76, 0.70, 12 * HV_US, 0.55, 0.45,
-     "products fitted on vidur A40 profiles; attention estimated"},
-};
-
-static const struct row other = {
-    "", HV_EFF_UNMEASURED, 0.80, 10 * HV_US, 0.45, 0.36, "estimated: no profile of this device"};
-
-static const struct row *row_of(const struct hv_device_kind *d)
-{
-    for (size_t i = 0; i < HV_COUNT(rows); i++) {
-        size_t n = strlen(rows[i].family);
-        if (!strncmp(d->name, rows[i].family, n) && (d->name[n] == '-' || d->name[n] == '\0'))
-            return &rows[i];
-    }
-    return &other;
-}
 
 static double peak16(const struct hv_device_kind *d)
 {
@@ -41,37 +7,57 @@ static double peak16(const struct hv_device_kind *d)
     return bf16 > 0 ? bf16 : d->flops_per_s[HV_FP16];
 }
 
-/* Share of peak of large products: the row's, else from the best measured matmul. */
-static double gemm_frac(const struct hv_device_kind *d, const struct row *r, const char **source)
+static enum hv_calibrated share_of(enum hv_precision p)
 {
-    *source = r->source;
-    double frac = r->gemm;
-    double peak = peak16(d);
-    if (r == &other && d->matmul_flops_per_s > 0 && peak > 0) {
-        frac = HV_EFF_OF_MATMUL * d->matmul_flops_per_s / peak;
-        *source = "estimated: 0.84 of the best measured matmul";
+    switch (p) {
+    case HV_FP8:
+    case HV_INT8:
+        return HV_CAL_GEMM_8;
+    case HV_FP4:
+        return HV_CAL_GEMM_4;
+    case HV_FP32:
+    case HV_TF32:
+    case HV_FP16:
+    case HV_BF16:
+    case HV_PRECISION_N:
+        break;
     }
+    return HV_CAL_GEMM_16;
+}
+
+/* Where nobody calibrated the class, a measured best matmul of this very device says more. */
+static double gemm_frac(const struct hv_device_kind *d, enum hv_calibrated share,
+                        const char **source)
+{
+    const struct hv_calibration *c = hv_device_calibration(d);
+    double peak = peak16(d);
+    *source = c->source;
+    if (c->devices[0] || !(d->matmul_flops_per_s > 0 && peak > 0)) {
+        return c->v[share];
+    }
+    *source = "estimated: 0.84 of the best measured matmul";
+    double relative = c->v[share] / c->v[HV_CAL_GEMM_16];
+    double frac = HV_EFF_OF_MATMUL * d->matmul_flops_per_s / peak * relative;
     return frac < 0.95 ? frac : 0.95;
 }
 
 struct hv_efficiency hv_efficiency_of(const struct hv_device_kind *d, enum hv_precision p)
 {
-    const struct row *r = row_of(d);
-    struct hv_efficiency e = {.bytes_per_s = d->memory_bytes_per_s * r->bytes,
-                              .gemm_start_s = r->gemm_start_s,
-                              .launch_s = 5 * HV_US,
+    const struct hv_calibration *c = hv_device_calibration(d);
+    double kernel_s = d->cls == HV_CLASS_CPU ? 1 * HV_US : c->v[HV_CAL_KERNEL_US] * HV_US;
+    struct hv_efficiency e = {.calibration = c,
+                              .bytes_per_s = d->memory_bytes_per_s * c->v[HV_CAL_STREAM],
+                              .gemm_start_s = kernel_s,
+                              .launch_s = kernel_s,
                               .peak_flops_per_s = hv_device_peak_flops_per_s(d, p)};
-    if (d->cls == HV_CLASS_CPU)
-        e.gemm_start_s = e.launch_s = 1 * HV_US;
-    e.gemm_frac = gemm_frac(d, r, &e.source);
-    double core_peak = e.peak_flops_per_s;
-    if (p == HV_FP8 || p == HV_FP4 || p == HV_INT8) {
-        e.gemm_frac *= HV_EFF_FP8;
-        core_peak = peak16(d);
-    }
+    bool narrow = share_of(p) != HV_CAL_GEMM_16;
+    double core_peak = narrow ? peak16(d) : e.peak_flops_per_s;
+    e.gemm_frac = gemm_frac(d, share_of(p), &e.source);
     e.gemm_flops_per_s = e.peak_flops_per_s * e.gemm_frac;
-    e.core_forward_flops_per_s = core_peak * r->core_forward;
-    e.core_backward_flops_per_s = core_peak * r->core_backward;
+    const char *same;
+    e.core16_flops_per_s = core_peak * gemm_frac(d, HV_CAL_GEMM_16, &same);
+    e.core_forward_flops_per_s = core_peak * c->v[HV_CAL_CORE_FORWARD];
+    e.core_backward_flops_per_s = core_peak * c->v[HV_CAL_CORE_BACKWARD];
     return e;
 }
 

@@ -1,9 +1,6 @@
 /**
- * How close real kernels come to a device's peaks: the one table of constants of the cost model.
- *
- * Rows marked "fitted" come from 80 000 measured fp16 matrix products (vidur profiles: A100, H100,
- * A40; roofline t0 + max(flops, bytes), test error 7.8 / 10.9 / 9.1 %). Everything else is an
- * estimate and says so in `source`. A later calibration replaces rows, never formulas.
+ * How close real kernels come to a device's peaks: what the calibration of its class says
+ * (inventory/calibration, share/calibration), and the constants that hold for every class.
  */
 #ifndef HV_SOLVER_COST_EFFICIENCY_H
 #define HV_SOLVER_COST_EFFICIENCY_H
@@ -14,12 +11,9 @@
 #include <stdbool.h>
 
 /* clang-format off */
-/** Large-product share of a measured best matmul: mean of 0.72/(271/312) and 0.68/(795/989). */
+/** Sustained share of the best measured matmul, where no class of devices was calibrated: mean of
+ * 0.72/(271/312) and 0.68/(795/989). */
 #define HV_EFF_OF_MATMUL        0.84
-/** Share of the vendor peak where nothing was measured (estimated). */
-#define HV_EFF_UNMEASURED       0.60
-/** fp8 against 16 bit, share of own peak: (1403/1979) / (795/989), H100 best matmuls. */
-#define HV_EFF_FP8              0.88
 /** Rows, columns or depth (elements) below which a product loses speed: factor 1 - exp(-x/this) (estimated). */
 #define HV_EFF_THIN             64.0
 /** Share of a link's rate in rings inside a node: A100 157/300, H100 313/450 at 64 MB, 366/450 above. */
@@ -55,10 +49,12 @@ struct hv_efficiency {
     double core_forward_flops_per_s, core_backward_flops_per_s; /**< fused attention */
     double bytes_per_s;                                         /**< streaming device memory */
     double gemm_start_s;                                        /**< t0 of a product */
-    double launch_s;         /**< start of an elementwise kernel */
-    double peak_flops_per_s; /**< vendor peak in that precision */
-    double gemm_frac;        /**< share of it */
-    const char *source;      /**< "fitted …" or "estimated …" */
+    double launch_s;           /**< start of an elementwise kernel */
+    double core16_flops_per_s; /**< large 16-bit products: those of an unfused attention core */
+    double peak_flops_per_s;   /**< vendor peak in that precision */
+    double gemm_frac;          /**< share of it */
+    const char *source;        /**< "fitted …" or "estimated …" */
+    const struct hv_calibration *calibration;
 };
 
 /** Efficiencies of a device kind in a precision (fp8 jobs run attention in 16 bit). O(rows). */

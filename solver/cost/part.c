@@ -18,6 +18,7 @@ struct sum {
     double t_norm; /* ranks that share what is not inside a split product */
     double rows;   /* tokens of this rank */
     double elem;   /* bytes of an activation value */
+    bool flash, dropout;
     double full_bytes, kept_bytes, weight_only_bytes;
     double a_full,
         c_full; /* inputs and outputs of the split products, values per token, all ranks */
@@ -214,6 +215,32 @@ static void add_latent_projections(struct sum *s, const struct hv_block *b, cons
     s->weight_only_bytes += s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim);
 }
 
+/* A byte per value of the residual stream; the unit in front of it makes it again. */
+static void keep_dropout_mask(struct sum *s, unsigned dropped_by)
+{
+    double bytes = s->dropout ? s->m->hidden / s->t_norm * s->rows : 0;
+    keep(s, bytes, dropped_by);
+    if (bytes > 0)
+        hv_why_add(s->a->why, "dropout mask", bytes, "bytes",
+                   "1 byte per value (Korthikanti et al. 2022, section 4.1)");
+}
+
+/* What the core keeps besides its inputs and its output: fp32 row statistics, or the softmax of
+ * every pair, and with dropout its mask and the masked scores. */
+static void keep_core(struct sum *s, const struct widths *w)
+{
+    double pairs = w->heads * s->rows * (s->q->tokens + s->q->context);
+    double bytes = s->flash     ? 4 * s->rows * w->heads
+                   : s->dropout ? (2 * s->elem + 1) * pairs
+                                : s->elem * pairs;
+    keep(s, bytes, HV_RC_CORE);
+    hv_why_add(s->a->why, "attention core keeps", bytes, "bytes", "%s",
+               s->flash     ? "fused: 4 bytes per token and head (row statistics)"
+               : s->dropout ? "unfused: softmax, its dropout mask and their product, "
+                              "5*a*s*s*b in 16 bit (Korthikanti et al. 2022, section 4.1)"
+                            : "unfused: the softmax, 2*a*s*s*b in 16 bit");
+}
+
 static void price_attention(struct sum *s, const struct hv_block *b)
 {
     if (!b->heads)
@@ -230,7 +257,8 @@ static void price_attention(struct sum *s, const struct hv_block *b)
     add_core(s, b, &w);
     add_product(s, &(struct product){"out gemm", HV_RC_OUT, r, h, w.core_out, 1});
     keep(s, s->elem * r * w.projected, HV_RC_QKV);
-    keep(s, 4 * r * w.heads, HV_RC_CORE);
+    keep_core(s, &w);
+    keep_dropout_mask(s, HV_RC_OUT);
     keep(s, s->elem * r * w.core_out, HV_RC_CORE | HV_RC_OUT);
     s->weight_only_bytes += s->elem * r * (w.projected + w.core_out);
     const struct hv_mla *x = &b->mla;
@@ -304,6 +332,7 @@ static void price_ffn(struct sum *s, const struct hv_block *b)
         add_ffn(s, b, ceil(b->ffn / s->t), s->rows, 0);
     if (b->experts)
         add_experts(s, b);
+    keep_dropout_mask(s, b->experts ? HV_RC_EXPERTS : HV_RC_DOWN);
     double router = b->experts ? (double)s->m->hidden * b->experts : 0;
     s->out.parameters = on_rank(s, hv_block_ffn_parameters(s->m, b), norm_values(s->m) + router);
     unsigned last = b->experts ? HV_RC_EXPERTS : HV_RC_DOWN;
@@ -373,6 +402,9 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
                     .t_norm = spread ? q->tp : 1,
                     .rows = q->sequences * q->tokens / q->cp,
                     .elem = hv_job_activation_bytes(&a->k->job)};
+    struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
+    s.flash = hv_job_flash_attention(&a->k->job, s.m, &kq);
+    s.dropout = hv_job_dropout(&a->k->job, s.m, &kq);
     if (a->part == HV_PART_ATTENTION)
         price_attention(&s, &s.m->blocks[a->block]);
     else if (a->part == HV_PART_FFN)

@@ -91,6 +91,7 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
                               .cp_heads = s->cp.ulysses,
                               .cp_layout = s->cp.layout,
                               .sequence_parallel = s->sequence_parallel,
+                              .sharded_weights = s->zero.stage >= 3,
                               .sequences = sequences_of(q, r),
                               .tokens = q->tokens,
                               .context = q->context,

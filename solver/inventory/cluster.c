@@ -80,6 +80,10 @@ static uint64_t hash_kind(uint64_t h, const struct hv_device_kind *k)
     }
     h = hash_num(hash_num(h, k->matmul_flops_per_s), k->link_bytes_per_s);
     h = hash_num(hash_num(h, k->pcie_bytes_per_s), k->tdp_w);
+    const struct hv_calibration *cal = hv_device_calibration(k);
+    for (int i = 0; i < HV_CALIBRATED_N; i++) {
+        h = hash_num(h, cal->v[i]);
+    }
     return hash_num(hash_num(h, hv_device_price_usd_per_h(k)), hv_device_spot_usd_per_h(k));
 }
 

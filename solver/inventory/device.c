@@ -84,9 +84,16 @@ double hv_device_spot_usd_per_h(const struct hv_device_kind *k)
     return best;
 }
 
+const struct hv_calibration *hv_device_calibration(const struct hv_device_kind *k)
+{
+    return k->calibration ? k->calibration : hv_calibration_generic();
+}
+
 void hv_device_catalogue_free(struct hv_device_catalogue *c)
 {
     hv_arena_free(&c->arena);
     c->kinds = NULL;
     c->n_kinds = 0;
+    c->classes = NULL;
+    c->n_classes = 0;
 }

@@ -8,6 +8,7 @@
 #define HV_SOLVER_INVENTORY_DEVICE_H
 
 #include "solver/base/arena.h"
+#include "solver/inventory/calibration.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -72,6 +73,7 @@ struct hv_device_kind {
     const char *spec_source;
     bool spec_verified; /**< false: figures recalled, not read at a source */
     const char *note;
+    const struct hv_calibration *calibration; /**< of its class; NULL counts as generic */
 };
 
 /** The shipped catalogue. Owner: hv_device_catalogue_free (io builds it). */
@@ -79,7 +81,12 @@ struct hv_device_catalogue {
     struct hv_arena arena;
     struct hv_device_kind *kinds;
     size_t n_kinds;
+    struct hv_calibration *classes; /**< calibrated classes of devices; the first match holds */
+    size_t n_classes;
 };
+
+/** The calibration that holds for a kind: its own, else the generic one. */
+const struct hv_calibration *hv_device_calibration(const struct hv_device_kind *k);
 
 /** The kind of that name, or NULL. O(n). */
 const struct hv_device_kind *hv_device_find(const struct hv_device_catalogue *c, const char *name);

@@ -1,13 +1,24 @@
-/* The training job: names, defaults and what one parameter or activation costs in bytes. */
+/* The training job: names, defaults, what one parameter or activation costs in bytes, and which
+ * kernels run where the file leaves that open. */
 #include "solver/workload/job.h"
 
+#include <string.h>
+
 #include "solver/base/units.h"
+#include "solver/workload/model.h"
+
+/* Longest sequence that GPT-style runs on Ampere held the scores of (estimated). */
+#define LONGEST_UNFUSED 4096
 
 #define X(c, name, states) name,
 static const char *const optimizer_names[HV_OPTIMIZER_N] = {HV_OPTIMIZER_MAP(X)};
 #undef X
 #define X(c, name, states) states,
 static const double optimizer_states[HV_OPTIMIZER_N] = {HV_OPTIMIZER_MAP(X)};
+#undef X
+#define X(c, name) name,
+static const char *const attention_names[HV_ATTENTION_N] = {HV_ATTENTION_MAP(X)};
+static const char *const dropout_names[HV_DROPOUT_N] = {HV_DROPOUT_MAP(X)};
 #undef X
 static const char *const minimize_names[HV_MINIMIZE_N] = {"time", "cost", "energy"};
 
@@ -19,6 +30,16 @@ const char *hv_optimizer_name(enum hv_optimizer o)
 double hv_optimizer_state_values(enum hv_optimizer o)
 {
     return optimizer_states[o];
+}
+
+const char *hv_attention_name(enum hv_attention a)
+{
+    return attention_names[a];
+}
+
+const char *hv_dropout_name(enum hv_dropout d)
+{
+    return dropout_names[d];
 }
 
 const char *hv_minimize_name(enum hv_minimize m)
@@ -67,4 +88,52 @@ double hv_job_optimizer_bytes(const struct hv_job *j)
 double hv_job_activation_bytes(const struct hv_job *j)
 {
     return hv_job_weight_bytes(j);
+}
+
+/* Generations of GPUs, as far as published software stacks differ between them. */
+enum era { BEFORE_AMPERE, AMPERE, LATER };
+
+static enum era era_of(const struct hv_device_kind *d)
+{
+    static const char *const old[] = {"Kepler", "Maxwell", "Pascal", "Volta", "Turing"};
+    for (size_t i = 0; d->arch && i < HV_COUNT(old); i++) {
+        if (strcmp(d->arch, old[i]) == 0)
+            return BEFORE_AMPERE;
+    }
+    return d->arch && strcmp(d->arch, "Ampere") == 0 ? AMPERE : LATER;
+}
+
+/* LayerNorm, plain feed-forward, a key for every query head, positions added or biased. */
+static bool gpt_style(const struct hv_model *m)
+{
+    if (m->kind != HV_MODEL_TRANSFORMER || !m->n_blocks)
+        return false;
+    const struct hv_block *b = &m->blocks[0];
+    return m->norm == HV_NORM_LAYERNORM && m->position != HV_POSITION_ROPE &&
+           hv_ffn_kind_matrices(b->ffn_kind) == 2 && b->kv_heads == b->heads && !b->mla.kv_rank;
+}
+
+bool hv_job_flash_attention(const struct hv_job *j, const struct hv_model *m,
+                            const struct hv_kernel_query *q)
+{
+    if (j->attention != HV_ATTENTION_AUTO)
+        return j->attention == HV_ATTENTION_FLASH;
+    switch (era_of(q->device)) {
+    case BEFORE_AMPERE:
+        return false;
+    case AMPERE:
+        return !gpt_style(m) || q->sharded_weights || q->context_parallel ||
+               j->sequence > LONGEST_UNFUSED;
+    case LATER:
+        break;
+    }
+    return true;
+}
+
+bool hv_job_dropout(const struct hv_job *j, const struct hv_model *m,
+                    const struct hv_kernel_query *q)
+{
+    if (j->dropout != HV_DROPOUT_AUTO)
+        return j->dropout == HV_DROPOUT_ON;
+    return gpt_style(m) && !q->sharded_weights && era_of(q->device) != LATER;
 }

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct hv_model;
+
 /* clang-format off */
 /** Optimizers: constant, name, fp32 state values per parameter. */
 #define HV_OPTIMIZER_MAP(X)              \
@@ -26,6 +28,34 @@ enum hv_optimizer {
 };
 const char *hv_optimizer_name(enum hv_optimizer o);    /**< name in files */
 double hv_optimizer_state_values(enum hv_optimizer o); /**< fp32 values per parameter */
+
+/* clang-format off */
+/** Attention cores: constant, name. `flash`: one fused kernel that keeps row statistics only;
+ * `unfused`: two products and a softmax that keep the scores of every pair. */
+#define HV_ATTENTION_MAP(X)            \
+    X(HV_ATTENTION_AUTO,    "auto")    \
+    X(HV_ATTENTION_FLASH,   "flash")   \
+    X(HV_ATTENTION_UNFUSED, "unfused")
+/** Dropout behind attention, feed-forward and embedding: constant, name. */
+#define HV_DROPOUT_MAP(X)       \
+    X(HV_DROPOUT_AUTO, "auto")  \
+    X(HV_DROPOUT_ON,   "on")    \
+    X(HV_DROPOUT_OFF,  "off")
+/* clang-format on */
+enum hv_attention {
+#define X(c, name) c,
+    HV_ATTENTION_MAP(X)
+#undef X
+        HV_ATTENTION_N
+};
+enum hv_dropout {
+#define X(c, name) c,
+    HV_DROPOUT_MAP(X)
+#undef X
+        HV_DROPOUT_N
+};
+const char *hv_attention_name(enum hv_attention a); /**< name in files */
+const char *hv_dropout_name(enum hv_dropout d);     /**< name in files */
 
 /** What makes one plan better than another: seconds, USD or joules of an iteration. */
 enum hv_minimize { HV_MIN_TIME, HV_MIN_COST, HV_MIN_ENERGY, HV_MINIMIZE_N };
@@ -54,6 +84,8 @@ struct hv_job {
     enum hv_optimizer optimizer;
     bool master_weights;         /**< fp32 copy of the weights when precision is below 4 bytes */
     bool grad_fp32;              /**< grad_precision: "fp32" (default) or "same" */
+    enum hv_attention attention; /**< ask hv_job_flash_attention */
+    enum hv_dropout dropout;     /**< ask hv_job_dropout */
     double memory_reserve_bytes; /**< HV_UNKNOWN: by device */
     const struct hv_length_bin *lengths;
     size_t n_lengths;
@@ -71,5 +103,30 @@ double hv_job_master_bytes(const struct hv_job *j);    /**< fp32 master copy per
 double hv_job_optimizer_bytes(const struct hv_job *j); /**< optimizer state per parameter */
 /** Bytes per activation element (fp8 jobs keep activations in 2 bytes, fp32 and tf32 in 4). */
 double hv_job_activation_bytes(const struct hv_job *j);
+
+/** How a stage runs the model, as far as the choice of kernels follows from it. */
+struct hv_kernel_query {
+    const struct hv_device_kind *device;
+    bool sharded_weights;  /**< every rank holds a shard of each weight (ZeRO-3, FSDP) */
+    bool context_parallel; /**< a sequence is split over ranks: rings exist for fused cores only */
+};
+
+/**
+ * Does the attention core run fused? As the job says; `auto` is an estimate of what published runs
+ * of such a model on such a device used. NVIDIA before Ampere: never. Ampere: with a LLaMA-style
+ * model (gated feed-forward, RMSNorm, rotary positions or grouped queries), sharded weights,
+ * context parallelism, or sequences above 4096 tokens; GPT-2/3-style runs of Megatron and DeepSpeed
+ * kept three kernels there until 2023. Every other device: always. O(1); the first block speaks for
+ * all.
+ */
+bool hv_job_flash_attention(const struct hv_job *j, const struct hv_model *m,
+                            const struct hv_kernel_query *q);
+/**
+ * Does dropout run? As the job says; `auto`: for GPT-style models (LayerNorm, plain feed-forward,
+ * as many key/value heads as heads, no rotary positions) without sharded weights on devices before
+ * Hopper, whose published recipes have none. O(1).
+ */
+bool hv_job_dropout(const struct hv_job *j, const struct hv_model *m,
+                    const struct hv_kernel_query *q);
 
 #endif

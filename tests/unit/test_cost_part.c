@@ -120,15 +120,15 @@ static void test_slices_add_up(void **state)
 }
 
 /*
- * Korthikanti et al. 2022, eq. 2-6: sbh(34 + 5as/h) with stored scores and two dropout masks.
- * Without dropout
- * (-2sbh) and with fused attention (4sba of row statistics for 5as²b): sbh·32 + 4sba; tensor
- * parallel sbh(8 + 24/t), with sequence parallelism 32/t; all recomputed 2sbh.
+ * Korthikanti et al. 2022, eq. 2-6 without dropout (-2sbh) and with fused attention (4sba of row
+ * statistics for 5as²b): sbh·32 + 4sba; tensor parallel sbh(8 + 24/t), with sequence parallelism
+ * 32/t; all recomputed 2sbh. Their own case is in test_cost_memory.c.
  */
 static void test_activation_bytes(void **state)
 {
     struct world *w = *state;
     struct hv_job j = fixture_job(2048);
+    j.dropout = HV_DROPOUT_OFF;
     struct hv_cost *k = hv_cost_new(w->cluster, w->gpt, &j);
     double sbh = 2048.0 * 3 * 2304, sba = 2048.0 * 3 * 24;
     struct hv_part_query q = query(1, 3);
@@ -186,9 +186,10 @@ static void test_head_by_hand(void **state)
     struct hv_cost *k = hv_cost_new(w->cluster, w->llama, &j);
     struct hv_part_query q = query(1, 1);
     struct hv_part_cost c = hv_cost_part(k, HV_PART_HEAD, 0, &q, NULL);
-    double gemm = 8e-6 + 2.0 * 2048 * 4096 * 128256 / (0.72 * 312e12);
-    double bw = 0.80 * 2039e9;
-    double norm = 5e-6 + 2 * 2.0 * 2048 * 4096 / bw, loss = 5e-6 + 6.0 * 2048 * 128256 / bw;
+    struct hv_efficiency e = hv_efficiency_of(q.device, j.precision);
+    double gemm = e.gemm_start_s + 2.0 * 2048 * 4096 * 128256 / (e.gemm_frac * 312e12);
+    double bw = e.calibration->v[HV_CAL_STREAM] * 2039e9, start = e.launch_s;
+    double norm = start + 2 * 2.0 * 2048 * 4096 / bw, loss = start + 6.0 * 2048 * 128256 / bw;
     assert_true(fabs(c.forward_s / (gemm + norm + loss) - 1) < 1e-9);
     near(c.transient_bytes, 6.0 * 2048 * 128256);
     hv_cost_free(k);
@@ -253,7 +254,8 @@ static void test_ring_imbalance(void **state)
     double contiguous = hv_cost_part(k, HV_PART_ATTENTION, 0, &q, NULL).forward_s;
     q.cp_layout = HV_CP_ZIGZAG;
     struct hv_part_cost even = hv_cost_part(k, HV_PART_ATTENTION, 0, &q, NULL);
-    double core = 2.0 * 32 * 256 * 65536.0 * 65536 / 2 / 4 / (0.60 * 312e12);
+    double core = 2.0 * 32 * 256 * 65536.0 * 65536 / 2 / 4 /
+                  hv_efficiency_of(q.device, j.precision).core_forward_flops_per_s;
     assert_true(fabs((contiguous - even.forward_s) / (0.75 * core) - 1) < 1e-9);
     hv_cost_free(k);
 }

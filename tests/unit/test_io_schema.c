@@ -296,6 +296,7 @@ static void shipped_files_fit(void **state)
 {
     (void)state;
     check_folder("share/devices", "devices", "");
+    check_folder("share/calibration", "calibration", "");
     check_folder("share/models", "model", "");
     check_folder("samples/models", "model", "");
     check_folder("samples/clusters", "cluster", "");

@@ -17,6 +17,16 @@ static const char *const norms[] = {"layernorm", "rmsnorm"};
 static const char *const positions[] = {"learned", "rope", "alibi", "none"};
 static const char *const precisions[] = {"fp32", "tf32", "fp16", "bf16", "fp8"};
 static const char *const grads[] = {"fp32", "same"};
+static const char *const attention[] = {
+#define X(c, name) name,
+    HV_ATTENTION_MAP(X)
+#undef X
+};
+static const char *const dropout[] = {
+#define X(c, name) name,
+    HV_DROPOUT_MAP(X)
+#undef X
+};
 static const char *const minimize[] = {"time", "cost", "energy"};
 static const char *const optimizers[] = {
 #define X(c, name, n) name,
@@ -110,6 +120,9 @@ static const struct hv_doc_row job_rows[] = {
     CHOICE("optimizer", "job.optimizer", "its state per parameter counts in memory", optimizers),
     YES_NO("master weights", "job.master_weights", "fp32 copy beside 16-bit weights"),
     CHOICE("gradients", "job.grad_precision", "format gradients are summed in", grads),
+    CHOICE("attention", "job.attention", "flash keeps no scores; auto: by device, model",
+           attention),
+    CHOICE("dropout", "job.dropout", "auto: on for GPT-style models before Hopper", dropout),
     CHOICE("minimize", "job.objective.minimize", "what strategies look for", minimize),
     AMOUNT("at most", "job.objective.max_usd_per_hour", "$/h", "empty: no limit"),
     AMOUNT("memory reserve", "job.memory_reserve_GiB", "GiB", "kept free; empty: by device"),
@@ -211,6 +224,10 @@ static void job_default(const struct hv_job *j, const char *path, struct hv_str 
         hv_str_adds(out, j->master_weights ? "yes" : "no");
     } else if (strcmp(path, "job.grad_precision") == 0) {
         hv_str_adds(out, j->grad_fp32 ? "fp32" : "same");
+    } else if (strcmp(path, "job.attention") == 0) {
+        hv_str_adds(out, hv_attention_name(j->attention));
+    } else if (strcmp(path, "job.dropout") == 0) {
+        hv_str_adds(out, hv_dropout_name(j->dropout));
     } else if (strcmp(path, "job.objective.minimize") == 0) {
         hv_str_adds(out, hv_minimize_name(j->objective.minimize));
     } else if (strcmp(path, "job.objective.allow_stale") == 0) {

@@ -4,6 +4,7 @@
  */
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
+#include "solver/io/own/calibration_file.h"
 #include "solver/io/own/cluster_int.h"
 #include "solver/io/own/device_file.h"
 #include "solver/io/own/keys.h"
@@ -40,6 +41,18 @@ static struct hv_device_kind *keep(struct hv_cluster_build *b, const struct hv_d
     return mine;
 }
 
+static void copy_calibration(struct hv_arena *a, struct hv_device_kind *k)
+{
+    if (!k->calibration) {
+        return;
+    }
+    struct hv_calibration *mine = hv_arena_copy(a, k->calibration, 1, sizeof *mine);
+    mine->name = hv_arena_strdup(a, mine->name);
+    mine->devices = hv_arena_strdup(a, mine->devices);
+    mine->source = hv_arena_strdup(a, mine->source);
+    k->calibration = mine;
+}
+
 static void copy_kind(struct hv_arena *a, const struct hv_device_kind *from,
                       struct hv_device_kind *to)
 {
@@ -58,6 +71,7 @@ static void copy_kind(struct hv_arena *a, const struct hv_device_kind *from,
         p[i].source = hv_arena_strdup(a, p[i].source);
     }
     to->prices = p;
+    copy_calibration(a, to);
 }
 
 static enum hv_status unknown_device(struct hv_cluster_build *b, const struct hv_jp *at,
@@ -160,6 +174,10 @@ static enum hv_status build_own(struct hv_cluster_build *b, const char *name,
         return st;
     }
     k.name = hv_arena_strdup(&b->c->arena, name);
+    if (!k.calibration) {
+        k.calibration = hv_calibration_find(b->catalogue, name);
+        copy_calibration(&b->c->arena, &k);
+    }
     settle_fabric(&b->c->arena, &k);
     *out = keep(b, &k);
     return HV_OK;

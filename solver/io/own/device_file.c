@@ -7,6 +7,7 @@
 #include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
+#include "solver/io/own/calibration_file.h"
 #include "solver/io/own/docs.h"
 #include "solver/io/own/keys.h"
 #include <dirent.h>
@@ -219,6 +220,7 @@ static enum hv_status read_one(const struct hv_jp *root, const struct hv_jp *p,
         st = hv_jp_opt_word(root, "class", class_words, HV_CLASS_N, &cls, err);
     }
     k.cls = (enum hv_device_class)cls;
+    k.calibration = hv_calibration_find(c, name);
     if (st == HV_OK) {
         st = hv_device_kind_read(p, &c->arena, &k, err);
     }
@@ -255,7 +257,12 @@ enum hv_status hv_device_catalogue_add(struct hv_device_catalogue *c, const stru
     return st;
 }
 
-static enum hv_status read_file(struct hv_device_catalogue *c, const char *path, struct hv_err *err)
+/* Adds what one file says to the catalogue. */
+typedef enum hv_status add_fn(struct hv_device_catalogue *c, const struct hv_json *json,
+                              struct hv_err *err);
+
+static enum hv_status read_file(struct hv_device_catalogue *c, const char *path, add_fn *add,
+                                struct hv_err *err)
 {
     struct hv_str text = {0};
     struct hv_json json = {0};
@@ -264,7 +271,7 @@ static enum hv_status read_file(struct hv_device_catalogue *c, const char *path,
         st = hv_json_parse(&json, hv_str_cstr(&text), text.n, path, err);
     }
     if (st == HV_OK) {
-        st = hv_device_catalogue_add(c, &json, err);
+        st = add(c, &json, err);
     }
     hv_json_free(&json);
     hv_str_free(&text);
@@ -282,7 +289,7 @@ static enum hv_status list_folder(const char *folder, struct hv_arena *arena, ch
 {
     DIR *d = opendir(folder);
     if (!d) {
-        return hv_err_set(err, HV_EIO, "cannot open the device catalogue in %s", folder);
+        return hv_err_set(err, HV_EIO, "cannot open the data folder %s", folder);
     }
     HV_VEC(char *) found = {0};
     for (struct dirent *e = readdir(d); e; e = readdir(d)) {
@@ -301,20 +308,30 @@ static enum hv_status list_folder(const char *folder, struct hv_arena *arena, ch
     return HV_OK;
 }
 
-enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out, struct hv_err *err)
+static enum hv_status read_folder(struct hv_device_catalogue *c, const char *where, add_fn *add,
+                                  struct hv_err *err)
 {
-    *out = (struct hv_device_catalogue){0};
     struct hv_str folder = {0};
     char **names = NULL;
     size_t n = 0;
-    enum hv_status st = hv_data_path(&folder, "share/devices", err);
+    enum hv_status st = hv_data_path(&folder, where, err);
     if (st == HV_OK) {
-        st = list_folder(hv_str_cstr(&folder), &out->arena, &names, &n, err);
+        st = list_folder(hv_str_cstr(&folder), &c->arena, &names, &n, err);
     }
     for (size_t i = 0; st == HV_OK && i < n; i++) {
-        st = read_file(out, names[i], err);
+        st = read_file(c, names[i], add, err);
     }
     hv_str_free(&folder);
+    return st;
+}
+
+enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out, struct hv_err *err)
+{
+    *out = (struct hv_device_catalogue){0};
+    enum hv_status st = read_folder(out, "share/calibration", hv_calibration_add, err);
+    if (st == HV_OK) {
+        st = read_folder(out, "share/devices", hv_device_catalogue_add, err);
+    }
     if (st) {
         hv_device_catalogue_free(out);
     }

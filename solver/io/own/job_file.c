@@ -21,6 +21,10 @@ static const char *const precision_words[HV_PRECISION_N] = {HV_PRECISION_MAP(X)}
 #define X(c, name, states) name,
 static const char *const optimizer_words[HV_OPTIMIZER_N] = {HV_OPTIMIZER_MAP(X)};
 #undef X
+#define X(c, name) name,
+static const char *const attention_words[HV_ATTENTION_N] = {HV_ATTENTION_MAP(X)};
+static const char *const dropout_words[HV_DROPOUT_N] = {HV_DROPOUT_MAP(X)};
+#undef X
 static const char *const minimize_words[HV_MINIMIZE_N] = {"time", "cost", "energy"};
 static const char *const grad_words[] = {"same", "fp32"};
 
@@ -93,6 +97,7 @@ static enum hv_status read_lengths(const struct hv_jp *root, struct hv_job_doc *
 static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, struct hv_err *err)
 {
     int precision = (int)j->precision, optimizer = (int)j->optimizer, grad = j->grad_fp32;
+    int attention = (int)j->attention, dropout = (int)j->dropout;
     double reserve = HV_UNKNOWN;
     enum hv_status st;
     if ((st = hv_jp_opt_int(root, "global_batch", 1, MAX_BATCH, &j->global_batch, err)) ||
@@ -103,12 +108,17 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
         (st = hv_jp_opt_bool(root, "master_weights", &j->master_weights, err)) ||
         (st = hv_jp_opt_word(root, "grad_precision", grad_words, HV_COUNT(grad_words), &grad,
                              err)) ||
+        (st =
+             hv_jp_opt_word(root, "attention", attention_words, HV_ATTENTION_N, &attention, err)) ||
+        (st = hv_jp_opt_word(root, "dropout", dropout_words, HV_DROPOUT_N, &dropout, err)) ||
         (st = hv_jp_opt_number(root, "memory_reserve_GiB", 0, MAX_GIB, &reserve, err))) {
         return st;
     }
     j->precision = (enum hv_precision)precision;
     j->optimizer = (enum hv_optimizer)optimizer;
     j->grad_fp32 = grad == 1;
+    j->attention = (enum hv_attention)attention;
+    j->dropout = (enum hv_dropout)dropout;
     j->memory_reserve_bytes = reserve * HV_GIB;
     return HV_OK;
 }

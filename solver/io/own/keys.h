@@ -17,6 +17,8 @@
     X(HV_KEYS_DEVICE_FLOPS, "devices", "/$defs/flops", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")                             \
     X(HV_KEYS_DEVICE_LINK, "devices", "/$defs/link", "kind", "bandwidth_GBps", "domain")                                                \
     X(HV_KEYS_DEVICE_PRICE, "devices", "/$defs/price", "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "date", "source", "verified") \
+    X(HV_KEYS_CALIBRATION, "calibration", "", "format", "classes")                                                                      \
+    X(HV_KEYS_CALIBRATED_CLASS, "calibration", "/$defs/class", "name", "devices", "source", "fitted_on", "parameters")                  \
     X(HV_KEYS_CLUSTER, "cluster", "", "format", "name", "nodes", "network", "devices")                                                  \
     X(HV_KEYS_NODE, "cluster", "/$defs/node", "name", "count", "device", "devices", "intra", "nic", "zone", "price_usd_per_hour",       \
       "spot_usd_per_hour", "preemptions_per_hour", "host_memory_GBps", "state")                                                         \
@@ -40,7 +42,7 @@
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
     X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "precision", "optimizer", "master_weights",                 \
-      "grad_precision", "sequence_lengths", "memory_reserve_GiB", "objective")                                                          \
+      "grad_precision", "attention", "dropout", "sequence_lengths", "memory_reserve_GiB", "objective")                                  \
     X(HV_KEYS_LENGTH, "job", "/$defs/length", "tokens", "frac")                                                                         \
     X(HV_KEYS_OBJECTIVE, "job", "/$defs/objective", "minimize", "max_usd_per_hour", "deadline_s", "allow_stale", "allow_drop")          \
     X(HV_KEYS_VALIDATION, "validation", "", "format", "name", "sources", "models", "systems", "rows")                                    \

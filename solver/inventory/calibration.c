@@ -1,0 +1,38 @@
+/* The table of calibrated parameters and the generic class. Reading of files: io/own. */
+#include "solver/inventory/calibration.h"
+
+#include <string.h>
+
+const struct hv_calibrated_row hv_calibrated_rows[HV_CALIBRATED_N] = {
+#define X(c, name, generic, least, most, doc) {name, doc, generic, least, most},
+    HV_CALIBRATION_MAP(X)
+#undef X
+};
+
+static const struct hv_calibration generic_class = {
+    "generic",
+    "",
+    "estimated: no measurement of this class of devices",
+    {
+#define X(c, name, generic, least, most, doc) generic,
+        HV_CALIBRATION_MAP(X)
+#undef X
+    }};
+
+const struct hv_calibration *hv_calibration_generic(void)
+{
+    return &generic_class;
+}
+
+bool hv_calibration_matches(const struct hv_calibration *c, const char *device)
+{
+    for (const char *p = c->devices; *p;) {
+        size_t n = strcspn(p, ",");
+        if (n > 0 && strncmp(device, p, n) == 0 && (device[n] == '-' || device[n] == '\0')) {
+            return true;
+        }
+        p += n;
+        p += *p == ',';
+    }
+    return false;
+}

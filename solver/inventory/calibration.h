@@ -1,0 +1,70 @@
+/**
+ * How close the kernels and links of a class of devices come to their peaks in training: a few
+ * named numbers per class, fitted on published measurements (share/calibration says on which).
+ *
+ * A data sheet says what a device could do; these numbers say what it does. The table below is the
+ * only list of them: it feeds the reader, the schema's words, the fit of `hetviz validate` and the
+ * help. `generic` holds for every device that no class names. Immutable once built.
+ */
+#ifndef HV_SOLVER_INVENTORY_CALIBRATION_H
+#define HV_SOLVER_INVENTORY_CALIBRATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* clang-format off */
+/** Constant, name in files, generic value, least, most, meaning. Shares are of the vendor's figure. */
+#define HV_CALIBRATION_MAP(X)                                                                              \
+    X(HV_CAL_GEMM_16,       "gemm_16bit",    0.60, 0.05, 0.95, "share of the 16-bit peak that large products sustain in training")    \
+    X(HV_CAL_GEMM_8,        "gemm_8bit",     0.53, 0.05, 0.95, "the same for 8-bit formats and their peak")                           \
+    X(HV_CAL_GEMM_4,        "gemm_4bit",     0.40, 0.05, 0.95, "the same for 4-bit formats and their peak")                           \
+    X(HV_CAL_STREAM,        "stream",        0.80, 0.20, 0.98, "share of the memory bandwidth that element-wise kernels reach")        \
+    X(HV_CAL_CORE_FORWARD,  "core_forward",  0.45, 0.03, 0.90, "share of the 16-bit peak of a fused attention core, forward")         \
+    X(HV_CAL_CORE_BACKWARD, "core_backward", 0.36, 0.03, 0.90, "the same backward, counting its second score product")                \
+    X(HV_CAL_NODE_LINKS,    "node_links",    1.00, 0.20, 2.00, "measured collectives inside a node against the link curves")          \
+    X(HV_CAL_NETWORK,       "network",       1.00, 0.10, 2.00, "measured transfers between nodes against the link curves")            \
+    X(HV_CAL_TP_HIDDEN,     "tp_hidden",     0.00, 0.00, 0.90, "share of sequence-parallel exchange hidden behind products")          \
+    X(HV_CAL_EAGER,         "eager",         1.00, 1.00, 8.00, "element-wise traffic of fully sharded (FSDP) stacks against fused ones") \
+    X(HV_CAL_ACCUMULATE,    "accumulate",    0.00, 0.00, 2.00, "share of reading and writing gradient sums that shows in a weight-gradient pass") \
+    X(HV_CAL_CAST,          "cast",          0.00, 0.00, 4.00, "passes over the inputs of an 8- or 4-bit product to quantise them")   \
+    X(HV_CAL_KERNEL_US,     "kernel_us",     5.00, 0.50, 50.0, "microseconds between two kernels")                                    \
+    X(HV_CAL_PASS_US,       "pass_us",       0.00, 0.00, 5e4,  "microseconds of host work per pass of a stage")                       \
+    X(HV_CAL_STEP_MS,       "step_ms",       0.00, 0.00, 2e3,  "milliseconds per iteration outside of passes, reductions and optimizer") \
+    X(HV_CAL_JITTER,        "jitter",        0.00, 0.00, 0.05, "share of the pipeline's time lost per doubling of the devices that wait for each other") \
+    X(HV_CAL_OVERLAP,       "overlap",       0.00, 0.00, 1.00, "seconds compute loses per second of communication under it")
+/* clang-format on */
+
+/** Index of a parameter. */
+enum hv_calibrated {
+#define X(c, name, generic, least, most, doc) c,
+    HV_CALIBRATION_MAP(X)
+#undef X
+        HV_CALIBRATED_N
+};
+
+/** One row of the table above. */
+struct hv_calibrated_row {
+    const char *name, *doc;
+    double generic, least, most;
+};
+/** The table, indexed by enum hv_calibrated. */
+extern const struct hv_calibrated_row hv_calibrated_rows[HV_CALIBRATED_N];
+
+/** The numbers of one class of devices. Strings live with whoever built it. */
+struct hv_calibration {
+    const char *name;    /**< of the class, e.g. "A100"; "generic" */
+    const char *devices; /**< prefixes of device names, joined by commas; "" for generic */
+    const char *source;  /**< what it was fitted on, for explanations */
+    double v[HV_CALIBRATED_N];
+};
+
+/** The generic class: every parameter as in the table. Static. */
+const struct hv_calibration *hv_calibration_generic(void);
+
+/**
+ * Does a class hold for the device of that name? A prefix matches up to the end of the name or a
+ * dash: "A100" holds for "A100-SXM-80GB", not for "A1000". O(prefixes).
+ */
+bool hv_calibration_matches(const struct hv_calibration *c, const char *device);
+
+#endif
