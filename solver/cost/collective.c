@@ -1,16 +1,23 @@
 /*
- * Collectives as alpha-beta forms over the cluster's nodes (Thakur, Rabenseifner, Gropp 2005 for
- * ring and tree; hierarchical: reduce-scatter in the node, ring across nodes on one rail per
- * member, all-gather in the node). Not here: overlap with compute, and which groups run together
- * (the caller says `together`).
+ * Collectives as start + steps + bytes over the group's shape (Thakur, Rabenseifner, Gropp 2005 for
+ * ring and tree; hierarchical: reduce-scatter inside, ring across on one rail per member,
+ * all-gather inside; all-to-all in two hops as DeepEP does it). The rate is the link's times its
+ * curve's share. Not here: overlap with compute, and which groups run together (the caller says
+ * `together`).
  */
 #include "solver/cost/collective.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "solver/cost/collective_int.h"
 #include "solver/cost/efficiency.h"
+
+/* Part of a link's message latency that one more step costs: a step passes a flag along with its
+ * data, and the next one is posted before the last has arrived. Fitted on vidur DGX A100 and H100,
+ * where all-reduces of a few KB take equally long over 2, 4 and 8 devices. */
+#define STEP_SHARE 0.2
+/* Curves were measured with up to this many members; with more, each step moves less. */
+#define CURVE_MEMBERS 8
 
 static const char *const names[HV_COLLECTIVE_N] = {
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "p2p"};
@@ -20,119 +27,54 @@ const char *hv_collective_name(enum hv_collective c)
     return names[c];
 }
 
-/* The group as the formulae see it: links inside nodes, links between nodes, and how it is spread.
+/* One way of doing it: seconds that bytes do not change, seconds of bytes, and what it went over.
  */
-struct shape {
-    double n, nodes, per_node;             /* members, nodes, most members in one node */
-    double node_bytes_per_s, node_alpha_s; /* slowest link inside a node, one flow per member */
-    double net_bytes_per_s,
-        net_alpha_s; /* slowest link between neighbouring nodes, one node's share */
-    double host_bytes_per_s;
-    bool connected, switched;
-    const char *node_why, *net_why;
+struct form {
+    enum hv_sync_algorithm algorithm;
+    double alpha_s, bytes_s, messages;
+    double house_bytes, network_bytes; /* sent per member inside, per house between them */
+    const struct hv_link_curve *house, *net;
+    double house_rate, net_rate; /* bytes/s after curve and calibration */
 };
 
-struct seat {
-    uint32_t node, device;
+/* A query and the shape of its group. */
+struct job {
+    const struct hv_collective_query *q;
+    struct hv__shape s;
 };
 
-static int by_node(const void *x, const void *y)
+static double step_bytes(double bytes, double members)
 {
-    const struct seat *a = x, *b = y;
-    if (a->node != b->node)
-        return a->node < b->node ? -1 : 1;
-    return a->device < b->device ? -1 : a->device > b->device;
+    return bytes * CURVE_MEMBERS / fmax(members, CURVE_MEMBERS);
 }
 
-static void take_node_link(struct shape *s, double bytes_per_s, double latency_s, const char *why)
+/* Rate inside a house for a message of `bytes`; notes the curve and its start. */
+static double house_rate(const struct job *j, enum hv_link_use use, double bytes, struct form *f)
 {
-    if (bytes_per_s < s->node_bytes_per_s) {
-        s->node_bytes_per_s = bytes_per_s;
-        s->node_why = why;
-    }
-    s->node_alpha_s = fmax(s->node_alpha_s, latency_s);
+    f->house = hv_link_curve(j->s.link, use);
+    f->house_rate = j->s.house_bytes_per_s * hv_link_share(f->house, bytes) * j->s.house_factor;
+    f->alpha_s = fmax(f->alpha_s, f->house->start_s);
+    return f->house_rate;
 }
 
-static void take_net_link(struct shape *s, const struct hv_path *p)
+/* The same between houses: what all members of one house get together. */
+static double net_rate(const struct job *j, enum hv_link_use use, double bytes, struct form *f)
 {
-    double bytes_per_s = p->bytes_per_s * HV_EFF_NETWORK;
-    if (bytes_per_s < s->net_bytes_per_s) {
-        s->net_bytes_per_s = bytes_per_s;
-        s->net_why = p->why;
-    }
-    s->net_alpha_s = fmax(s->net_alpha_s, p->latency_s);
+    f->net = hv_link_curve(HV_CURVE_NETWORK, use);
+    f->net_rate = j->s.net_bytes_per_s * hv_link_share(f->net, bytes) * j->s.net_factor;
+    f->alpha_s = fmax(f->alpha_s, f->net->start_s);
+    return f->net_rate;
 }
 
-/* Members of [first, last) that sit in the island of `slot` when the island shares one link. */
-static double sharers(const struct hv_cluster *c, const struct seat *seats, size_t first,
-                      size_t last, struct hv_device_ref at)
+/* The tightest rate that a ring or tree through all members meets. */
+static double through_rate(const struct job *j, double members, struct form *f)
 {
-    const struct hv_node_group *g = &c->groups[at.group];
-    for (size_t i = 0; i < g->n_islands; i++) {
-        const struct hv_island *x = &g->islands[i];
-        if (!x->shared || at.slot < x->first || at.slot >= x->first + x->count)
-            continue;
-        double n = 0;
-        for (size_t k = first; k < last; k++) {
-            uint32_t slot = hv_cluster_device(c, seats[k].device).slot;
-            n += slot >= x->first && slot < x->first + x->count;
-        }
-        return n;
-    }
-    return 1;
-}
-
-static void look_inside(const struct hv_cluster *c, const struct seat *seats, size_t first,
-                        size_t last, struct shape *s)
-{
-    s->per_node = fmax(s->per_node, (double)(last - first));
-    for (size_t k = first; k < last && last - first > 1; k++) {
-        size_t next = k + 1 < last ? k + 1 : first;
-        struct hv_path p = hv_cluster_path(c, seats[k].device, seats[next].device);
-        double share = 1;
-        if (p.level == HV_PATH_ISLAND)
-            share = sharers(c, seats, first, last, hv_cluster_device(c, seats[k].device));
-        take_node_link(s, p.bytes_per_s * HV_EFF_NODE_COLLECTIVE / share, p.latency_s, p.why);
-    }
-}
-
-static bool same_fabric(const char *a, const char *b)
-{
-    return a == b || (a && b && !strcmp(a, b));
-}
-
-static struct shape shape_of(const struct hv_cluster *c, const struct hv_collective_query *q)
-{
-    struct shape s = {.n = (double)q->n,
-                      .node_bytes_per_s = HUGE_VAL,
-                      .net_bytes_per_s = HUGE_VAL,
-                      .host_bytes_per_s = HUGE_VAL,
-                      .connected = true};
-    struct seat *seats = hv_xmalloc(q->n * sizeof *seats);
-    struct hv_device_ref first = hv_cluster_device(c, q->devices[0]);
-    s.switched = c->groups[first.group].intra.kind == HV_LINK_NVSWITCH;
-    for (size_t i = 0; i < q->n; i++) {
-        struct hv_device_ref r = hv_cluster_device(c, q->devices[i]);
-        seats[i] = (struct seat){r.node, q->devices[i]};
-        s.connected = s.connected && same_fabric(r.kind->fabric, first.kind->fabric);
-        s.host_bytes_per_s = fmin(s.host_bytes_per_s, hv_or(r.kind->pcie_bytes_per_s, HUGE_VAL));
-    }
-    qsort(seats, q->n, sizeof *seats, by_node);
-    uint32_t before = seats[q->n - 1].node;
-    for (size_t i = 0, last; i < q->n; i = last) {
-        for (last = i + 1; last < q->n && seats[last].node == seats[i].node; last++)
-            ;
-        look_inside(c, seats, i, last, &s);
-        if (before != seats[i].node) {
-            struct hv_path p = hv_cluster_node_path(c, before, seats[i].node);
-            take_net_link(&s, &p);
-        }
-        before = seats[i].node;
-        s.nodes++;
-    }
-    free(seats);
-    s.net_bytes_per_s /= fmax(q->together, 1);
-    return s;
+    double bytes = step_bytes(j->q->bytes, members), rate = HUGE_VAL;
+    if (j->s.per_house > 1)
+        rate = house_rate(j, HV_USE_RING, bytes, f);
+    if (j->s.houses > 1)
+        rate = fmin(rate, net_rate(j, HV_USE_RING, bytes, f));
+    return rate;
 }
 
 /* Ring passes of (n-1)/n of the bytes: two for all-reduce, one for its halves. */
@@ -141,84 +83,170 @@ static double ring_passes(enum hv_collective op)
     return op == HV_ALL_REDUCE ? 2 : 1;
 }
 
-static double log2_up(double n)
+/* Seconds of so many steps inside and between houses. */
+static double steps_s(const struct job *j, double inside, double between)
 {
-    return ceil(log2(n));
+    return STEP_SHARE * inside * j->s.house_alpha_s + between * j->s.net_alpha_s;
 }
 
-static double ring_s(const struct shape *s, enum hv_collective op, double bytes)
+static struct form ring(const struct job *j)
 {
-    double b = s->nodes > 1 ? fmin(s->node_bytes_per_s, s->net_bytes_per_s) : s->node_bytes_per_s;
-    double steps = ring_passes(op) * (s->n - 1);
-    double far = s->nodes > 1 ? ring_passes(op) * s->nodes : 0;
-    double alpha = (steps - fmin(far, steps)) * s->node_alpha_s + fmin(far, steps) * s->net_alpha_s;
-    return alpha + ring_passes(op) * (s->n - 1) / s->n * bytes / b;
+    struct form f = {.algorithm = HV_ALGO_RING};
+    double n = j->s.n, passes = ring_passes(j->q->op), bytes = j->q->bytes;
+    double far = j->s.houses > 1 ? fmin(passes * j->s.houses, passes * (n - 1)) : 0;
+    double rate = through_rate(j, n, &f);
+    f.bytes_s = passes * (n - 1) / n * bytes / rate;
+    f.messages = passes * (n - 1);
+    f.alpha_s += steps_s(j, f.messages - far, far);
+    f.house_bytes = (j->s.per_house - (j->s.houses > 1)) / j->s.per_house;
+    f.house_bytes *= passes * (n - 1) / n * bytes;
+    f.network_bytes = j->s.houses > 1 ? passes * (n - 1) / n * bytes : 0;
+    return f;
 }
 
-/* Binary tree, pipelined: depth in hops, every byte once each way over the slowest link. */
-static double tree_s(const struct shape *s, enum hv_collective op, double bytes)
+/* Two binary trees, each with half of the bytes: every member is a leaf of one, so that every link
+ * carries each byte once up and once down (Sanders, Speck, Traeff 2009). */
+static struct form tree(const struct job *j)
 {
-    double b = s->nodes > 1 ? fmin(s->node_bytes_per_s, s->net_bytes_per_s) : s->node_bytes_per_s;
-    double alpha = log2_up(s->per_node) * s->node_alpha_s + log2_up(s->nodes) * s->net_alpha_s;
-    return ring_passes(op) * (alpha + bytes / b);
+    struct form f = {.algorithm = HV_ALGO_TREE};
+    double n = j->s.n, k = j->s.houses, passes = ring_passes(j->q->op), bytes = j->q->bytes;
+    double inside = ceil(log2(j->s.per_house)), between = ceil(log2(k));
+    f.bytes_s = passes * bytes / through_rate(j, 0, &f);
+    f.messages = passes * (inside + between);
+    f.alpha_s += steps_s(j, passes * inside, passes * between);
+    f.house_bytes = passes * (n - k) / n * bytes;
+    f.network_bytes = passes * (k - 1) / k * bytes;
+    return f;
 }
 
-static double hierarchical_s(const struct shape *s, enum hv_collective op, double bytes)
+static struct form hierarchical(const struct job *j)
 {
-    double q = s->per_node, k = s->nodes, inside = 0;
+    struct form f = {.algorithm = HV_ALGO_HIERARCHICAL};
+    double q = j->s.per_house, k = j->s.houses, passes = ring_passes(j->q->op), bytes = j->q->bytes;
     if (q > 1)
-        inside = (q - 1) * s->node_alpha_s + (q - 1) / q * bytes / s->node_bytes_per_s;
-    double rails = bytes / q / (s->net_bytes_per_s / q);
-    double across = (k - 1) * s->net_alpha_s + (k - 1) / k * rails;
-    return ring_passes(op) * (inside + across);
+        f.bytes_s += (q - 1) / q * bytes / house_rate(j, HV_USE_RING, step_bytes(bytes, q), &f);
+    f.bytes_s += (k - 1) / k * bytes / net_rate(j, HV_USE_RING, step_bytes(bytes, k), &f);
+    f.bytes_s *= passes;
+    f.messages = passes * (q - 1 + k - 1);
+    f.alpha_s += steps_s(j, passes * (q - 1), passes * (k - 1));
+    f.house_bytes = passes * (q - 1) / q * bytes;
+    f.network_bytes = passes * (k - 1) / k * bytes;
+    return f;
 }
 
-static double all_to_all_s(const struct shape *s, double bytes)
+/* Reduction in the switches of one house: every member sends its bytes once and its share of the
+ * sum once more. */
+static struct form in_switch(const struct job *j)
 {
-    double stay = (s->per_node - 1) / s->n, leave = (s->n - s->per_node) / s->n;
-    double inside = s->per_node > 1 ? stay * bytes / s->node_bytes_per_s : 0;
-    double across = s->nodes > 1 ? s->per_node * leave * bytes / s->net_bytes_per_s : 0;
-    double alpha = (s->per_node - 1) * s->node_alpha_s +
-                   (s->nodes > 1 ? (s->n - s->per_node) * s->net_alpha_s : 0);
-    return alpha + fmax(inside, across);
-}
-
-/* Switch reduction in the network chips of one node: every member sends once and receives once. */
-static double nvls_s(const struct shape *s, double bytes)
-{
-    return 2 * s->node_alpha_s + bytes * (1 + 1 / s->n) / s->node_bytes_per_s;
+    struct form f = {.algorithm = HV_ALGO_NVLS, .messages = 2};
+    f.house_bytes = (1 + 1 / j->s.n) * j->q->bytes;
+    f.bytes_s = f.house_bytes / house_rate(j, HV_USE_SWITCH, j->q->bytes / j->s.n, &f);
+    f.alpha_s += steps_s(j, 2, 0);
+    return f;
 }
 
 /* Reduction in host memory: down and up the host links, ring of whole nodes between them. */
-static double hfreduce_s(const struct shape *s, double bytes)
+static struct form in_host(const struct job *j)
 {
-    double host = s->per_node * bytes / (s->host_bytes_per_s * HV_EFF_HOST) / s->per_node;
-    double across = s->nodes > 1 ? 2 * (s->nodes - 1) / s->nodes * bytes / s->net_bytes_per_s : 0;
-    return 2 * HV_HOST_STAGE_S + 2 * (s->nodes - 1) * s->net_alpha_s + fmax(2 * host, across);
+    struct form f = {.algorithm = HV_ALGO_HFREDUCE};
+    double k = j->s.houses, bytes = j->q->bytes;
+    double host = bytes / (j->s.host_bytes_per_s * HV_EFF_HOST);
+    f.network_bytes = 2 * (k - 1) / k * bytes;
+    if (k > 1)
+        f.bytes_s = f.network_bytes / net_rate(j, HV_USE_RING, step_bytes(bytes, k), &f);
+    f.bytes_s = fmax(2 * host, f.bytes_s);
+    f.alpha_s += 2 * HV_HOST_STAGE_S + steps_s(j, 0, 2 * (k - 1));
+    f.messages = 2 + 2 * (k - 1);
+    return f;
 }
 
-static double p2p_s(const struct hv_cluster *c, const struct hv_collective_query *q)
+/* Every member sends to every other directly; both kinds of links work at once. */
+static struct form flat_exchange(const struct job *j)
 {
+    struct form f = {.algorithm = HV_ALGO_RING, .messages = j->s.n - 1};
+    double q = j->s.per_house, n = j->s.n, bytes = step_bytes(j->q->bytes, n), inside = 0;
+    f.house_bytes = (q - 1) / n * j->q->bytes;
+    if (q > 1)
+        inside = f.house_bytes / house_rate(j, HV_USE_ALL_TO_ALL, bytes, &f);
+    if (j->s.houses > 1) {
+        f.network_bytes = q * (n - q) / n * j->q->bytes;
+        f.bytes_s = f.network_bytes / net_rate(j, HV_USE_ALL_TO_ALL, bytes, &f);
+    }
+    f.bytes_s = fmax(inside, f.bytes_s);
+    f.alpha_s += steps_s(j, q - 1, 0) + (j->s.houses > 1 ? j->s.net_alpha_s : 0);
+    f.alpha_s += STEP_SHARE * fmax(n - q - 1, 0) * (j->s.houses > 1 ? j->s.net_alpha_s : 0);
+    return f;
+}
+
+/* Across to the same position in every other house, then on inside: fewer and larger messages
+ * between houses, more bytes inside. The two hops are pipelined. */
+static struct form two_hop_exchange(const struct job *j)
+{
+    struct form f = {.algorithm = HV_ALGO_HIERARCHICAL};
+    double q = j->s.per_house, k = j->s.houses, bytes = j->q->bytes;
+    f.house_bytes = (q - 1) / q * bytes;
+    f.network_bytes = q * (j->s.n - q) / j->s.n * bytes;
+    double inside = f.house_bytes / house_rate(j, HV_USE_ALL_TO_ALL, step_bytes(bytes, q), &f);
+    double across = f.network_bytes / net_rate(j, HV_USE_ALL_TO_ALL, step_bytes(bytes, k), &f);
+    f.bytes_s = fmax(inside, across);
+    f.messages = q - 1 + k - 1;
+    f.alpha_s += steps_s(j, q - 1, 1 + STEP_SHARE * (k - 2));
+    return f;
+}
+
+/* Calibration of a device class for a path of that level. */
+static double factor(enum hv_path_level level, const struct hv_device_kind *d)
+{
+    if (level == HV_PATH_SELF)
+        return 1;
+    return hv_device_calibration(d)
+        ->v[level < HV_PATH_NETWORK ? HV_CAL_NODE_LINKS : HV_CAL_NETWORK];
+}
+
+static struct form point_to_point(const struct hv_cluster *c, const struct hv_collective_query *q)
+{
+    struct form f = {.algorithm = HV_ALGO_RING, .messages = 1};
     struct hv_path p = hv_cluster_path(c, q->devices[0], q->devices[q->n - 1]);
-    struct hv_device_ref a = hv_cluster_device(c, q->devices[0]);
-    struct hv_device_ref b = hv_cluster_device(c, q->devices[q->n - 1]);
-    double rate = p.bytes_per_s * hv_efficiency_link(p.level, true), alpha = p.latency_s;
-    if (p.level >= HV_PATH_NETWORK)
-        rate /= fmax(q->together, 1);
-    if (!same_fabric(a.kind->fabric, b.kind->fabric)) {
-        rate = fmin(rate, HV_EFF_HOST * fmin(hv_or(a.kind->pcie_bytes_per_s, HUGE_VAL),
-                                             hv_or(b.kind->pcie_bytes_per_s, HUGE_VAL)));
-        alpha += 2 * HV_HOST_STAGE_S;
+    const struct hv_device_kind *a = hv_cluster_device(c, q->devices[0]).kind;
+    const struct hv_device_kind *b = hv_cluster_device(c, q->devices[q->n - 1]).kind;
+    bool far = p.level >= HV_PATH_NETWORK;
+    double rate = p.bytes_per_s * fmin(factor(p.level, a), factor(p.level, b));
+    f.alpha_s = p.latency_s;
+    const struct hv_link_curve *curve =
+        hv_link_curve(far ? HV_CURVE_NETWORK : hv_link_class_of(p.kind, a), HV_USE_P2P);
+    if (p.level != HV_PATH_SELF) {
+        rate *= hv_link_share(curve, q->bytes);
+        f.alpha_s += curve->start_s;
     }
-    return alpha + q->bytes / rate;
+    if (far) {
+        struct hv_path nodes = hv_cluster_node_path(c, hv_cluster_node_of(c, q->devices[0]),
+                                                    hv_cluster_node_of(c, q->devices[q->n - 1]));
+        double share = nodes.bytes_per_s / fmax(q->together, 1);
+        rate *= fmin(1, share / p.bytes_per_s);
+    }
+    if (!hv__same_fabric(a, b)) {
+        rate = fmin(rate, HV_EFF_HOST * fmin(hv_or(a->pcie_bytes_per_s, HUGE_VAL),
+                                             hv_or(b->pcie_bytes_per_s, HUGE_VAL)));
+        f.alpha_s += 2 * HV_HOST_STAGE_S;
+    }
+    f.bytes_s = q->bytes / rate;
+    f.house_bytes = far ? 0 : q->bytes;
+    f.network_bytes = far ? q->bytes : 0;
+    *(far ? &f.net : &f.house) = curve;
+    *(far ? &f.net_rate : &f.house_rate) = rate;
+    return f;
 }
 
-static void consider(struct hv_collective_cost *best, double time_s, enum hv_sync_algorithm a)
+/* The best form so far; `some` tells whether there is one. */
+struct best {
+    bool some;
+    struct form f;
+};
+
+static void consider(struct best *b, struct form f)
 {
-    if (!hv_known(best->time_s) || time_s < best->time_s) {
-        best->time_s = time_s;
-        best->algorithm = a;
-    }
+    if (!b->some || f.alpha_s + f.bytes_s < b->f.alpha_s + b->f.bytes_s)
+        *b = (struct best){true, f};
 }
 
 static bool wants(const struct hv_collective_query *q, enum hv_sync_algorithm a)
@@ -226,55 +254,75 @@ static bool wants(const struct hv_collective_query *q, enum hv_sync_algorithm a)
     return q->algorithm == a || q->algorithm == HV_ALGO_AUTO;
 }
 
-/* All-reduce and its halves: the algorithm asked for, or the fastest of ring, tree, hierarchical.
- */
-static void price_reduction(const struct shape *s, const struct hv_collective_query *q,
-                            struct hv_collective_cost *out)
+/* All-reduce and its halves: the algorithm asked for, or the fastest of those that apply. Host
+ * reduction needs software of its own and is never taken by itself. */
+static struct form reduction(const struct job *j)
 {
-    bool reduces = q->op == HV_ALL_REDUCE, one_node = s->nodes <= 1;
+    const struct hv_collective_query *q = j->q;
+    struct best b = {0};
+    bool reduces = q->op == HV_ALL_REDUCE;
     if (wants(q, HV_ALGO_RING))
-        consider(out, ring_s(s, q->op, q->bytes), HV_ALGO_RING);
+        consider(&b, ring(j));
     if (wants(q, HV_ALGO_TREE) && reduces)
-        consider(out, tree_s(s, q->op, q->bytes), HV_ALGO_TREE);
-    if (wants(q, HV_ALGO_HIERARCHICAL) && !one_node)
-        consider(out, hierarchical_s(s, q->op, q->bytes), HV_ALGO_HIERARCHICAL);
-    if (q->algorithm == HV_ALGO_NVLS && reduces && one_node && s->switched)
-        consider(out, nvls_s(s, q->bytes), HV_ALGO_NVLS);
-    if (q->algorithm == HV_ALGO_HFREDUCE && reduces && isfinite(s->host_bytes_per_s))
-        consider(out, hfreduce_s(s, q->bytes), HV_ALGO_HFREDUCE);
-    if (!hv_known(out->time_s))
-        consider(out, ring_s(s, q->op, q->bytes), HV_ALGO_RING);
+        consider(&b, tree(j));
+    if (wants(q, HV_ALGO_HIERARCHICAL) && j->s.houses > 1)
+        consider(&b, hierarchical(j));
+    if (wants(q, HV_ALGO_NVLS) && reduces && j->s.reduces)
+        consider(&b, in_switch(j));
+    if (q->algorithm == HV_ALGO_HFREDUCE && reduces && isfinite(j->s.host_bytes_per_s))
+        consider(&b, in_host(j));
+    return b.some ? b.f : ring(j);
 }
 
-static void count_bytes(const struct shape *s, const struct hv_collective_query *q,
-                        struct hv_collective_cost *out)
+static struct form exchange(const struct job *j)
 {
-    double sent = ring_passes(q->op) * (s->n - 1) / s->n * q->bytes;
-    out->messages = ring_passes(q->op) * (s->n - 1);
-    if (q->op == HV_ALL_TO_ALL) {
-        out->node_bytes = (s->per_node - 1) / s->n * q->bytes;
-        out->network_bytes =
-            s->nodes > 1 ? s->per_node * (s->n - s->per_node) / s->n * q->bytes : 0;
-    } else {
-        out->node_bytes = s->per_node > 1 ? sent : 0;
-        out->network_bytes =
-            s->nodes > 1 ? ring_passes(q->op) * (s->nodes - 1) / s->nodes * q->bytes : 0;
+    struct best b = {0};
+    bool two_hops = j->s.houses > 1 && j->s.per_house > 1;
+    if (two_hops && wants(j->q, HV_ALGO_HIERARCHICAL))
+        consider(&b, two_hop_exchange(j));
+    if (!b.some || j->q->algorithm == HV_ALGO_AUTO)
+        consider(&b, flat_exchange(j));
+    return b.f;
+}
+
+static void explain_hop(struct hv_str *out, const char *where, const struct hv_link_curve *c,
+                        double rate, const char *link)
+{
+    if (c)
+        hv_str_addf(out, "; %s %.4g GB/s (%s%s%s, %s)", where, rate / HV_GBPS, link ? link : "",
+                    link ? "; " : "", c->name, c->source);
+}
+
+static void explain(const struct job *j, const struct form *f, struct hv_why *why)
+{
+    struct hv_str text = {0};
+    explain_hop(&text, "inside", f->house, f->house_rate, j->s.house_why);
+    explain_hop(&text, "between", f->net, f->net_rate, j->s.net_why);
+    hv_why_add(why, names[j->q->op], f->alpha_s + f->bytes_s, "s",
+               "%.4g bytes over %.0f devices in %.0f nodes and %.0f link domains, %s, %.0f "
+               "together: %.4g us start and steps%s",
+               j->q->bytes, j->s.n, j->s.nodes, j->s.houses, hv_sync_algorithm_words[f->algorithm],
+               fmax(j->q->together, 1), f->alpha_s / HV_US, hv_str_cstr(&text));
+    hv_str_free(&text);
+}
+
+static struct form form_of(const struct hv_cluster *c, const struct job *j)
+{
+    switch (j->q->op) {
+    case HV_ALL_REDUCE:
+    case HV_ALL_GATHER:
+    case HV_REDUCE_SCATTER:
+        return reduction(j);
+    case HV_ALL_TO_ALL:
+        return exchange(j);
+    case HV_BROADCAST:
+    case HV_REDUCE:
+        return tree(j);
+    case HV_P2P:
+    case HV_COLLECTIVE_N:
+        break;
     }
-    out->network_bytes *= fmax(q->together, 1);
-}
-
-static void explain(const struct shape *s, const struct hv_collective_query *q,
-                    const struct hv_collective_cost *r, struct hv_why *why)
-{
-    if (!why)
-        return;
-    hv_why_add(
-        why, names[q->op], r->time_s, "s",
-        "%.4g bytes over %.0f devices in %.0f nodes, %s; in the node %.4g GB/s (%s), between "
-        "nodes %.4g GB/s (%s, %.0f together)",
-        q->bytes, s->n, s->nodes, hv_sync_algorithm_words[r->algorithm],
-        s->node_bytes_per_s / HV_GBPS, s->node_why ? s->node_why : "unused",
-        s->net_bytes_per_s / HV_GBPS, s->net_why ? s->net_why : "unused", fmax(q->together, 1));
+    return point_to_point(c, j->q);
 }
 
 struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
@@ -284,31 +332,20 @@ struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
     struct hv_collective_cost out = {.algorithm = q->algorithm};
     if (q->n < 2 || !(q->bytes > 0))
         return out;
-    out.time_s = HV_UNKNOWN;
-    struct shape s = shape_of(c, q);
-    switch (q->op) {
-    case HV_ALL_REDUCE:
-    case HV_ALL_GATHER:
-    case HV_REDUCE_SCATTER:
-        price_reduction(&s, q, &out);
-        break;
-    case HV_ALL_TO_ALL:
-        consider(&out, all_to_all_s(&s, q->bytes), HV_ALGO_RING);
-        break;
-    case HV_BROADCAST:
-    case HV_REDUCE:
-        consider(&out, tree_s(&s, q->op, q->bytes), HV_ALGO_TREE);
-        break;
-    case HV_P2P:
-        consider(&out, p2p_s(c, q), HV_ALGO_RING);
-        s.connected = true;
-        break;
-    case HV_COLLECTIVE_N:
-        break;
-    }
-    count_bytes(&s, q, &out);
-    if (!s.connected)
+    struct job j = {q, {.n = 2, .nodes = 1, .houses = 1, .connected = true}};
+    if (q->op != HV_P2P)
+        j.s = hv__shape_of(c, q);
+    struct form f = form_of(c, &j);
+    double per_node = j.s.houses / j.s.nodes * fmax(q->together, 1);
+    out = (struct hv_collective_cost){.time_s = f.alpha_s + f.bytes_s,
+                                      .alpha_s = f.alpha_s,
+                                      .messages = f.messages,
+                                      .node_bytes = f.house_bytes,
+                                      .network_bytes = f.network_bytes * per_node,
+                                      .algorithm = f.algorithm};
+    if (!j.s.connected)
         out.time_s = HV_UNKNOWN;
-    explain(&s, q, &out, why);
+    if (why)
+        explain(&j, &f, why);
     return out;
 }

@@ -1,10 +1,11 @@
 /**
  * Seconds of collectives and transfers on the real topology.
  *
- * A first α–β model: ring, tree and hierarchical forms with the slowest link of each level, NIC
- * bandwidth shared among the groups that run together. Formulae: cost-model.md §4 (Thakur et al.
- * 2005 for ring and tree forms). Thread: any. Errors: none; HV_UNKNOWN where two members are not
- * connected.
+ * Ring, tree, in-switch, hierarchical and two-hop forms with the slowest link of each level at the
+ * share of its rate that messages of that size get (link_curve.h), NIC bandwidth shared among the
+ * groups that run together. A link domain of several nodes (an NVL72 rack) counts as one large
+ * node. Formulae: Thakur et al. 2005 for ring and tree, DeepEP for two hops. Thread: any. Errors:
+ * none; HV_UNKNOWN where two members are not connected.
  */
 #ifndef HV_SOLVER_COST_COLLECTIVE_H
 #define HV_SOLVER_COST_COLLECTIVE_H
@@ -36,7 +37,9 @@ struct hv_collective_query {
     double bytes;
     const uint32_t *devices; /**< members in rank order; p2p: sender, receiver */
     size_t n;
-    enum hv_sync_algorithm algorithm; /**< HV_ALGO_AUTO = the fastest that applies */
+    /** HV_ALGO_AUTO = the fastest that applies; all_to_all: ring = direct, hierarchical = two hops.
+     */
+    enum hv_sync_algorithm algorithm;
     double
         together; /**< groups of this shape that share each node's network at the same time, ≥ 1 */
 };
@@ -44,13 +47,15 @@ struct hv_collective_query {
 /** What it costs. */
 struct hv_collective_cost {
     double time_s;
+    double alpha_s;                   /**< part of it that bytes do not change */
     double messages;                  /**< per member */
-    double node_bytes;                /**< sent per member inside nodes */
-    double network_bytes;             /**< sent per node between nodes, all `together` groups */
+    double node_bytes;                /**< sent per member inside nodes and link domains */
+    double network_bytes;             /**< sent per node between them, all `together` groups */
     enum hv_sync_algorithm algorithm; /**< the one used */
 };
 
-/** Prices one collective. `why` may be NULL. O(n log groups). */
+/** Prices one collective. `why` may be NULL. O(n log groups), and O(n log n) where members do not
+ * come in rising order. */
 struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
                                              const struct hv_collective_query *q,
                                              struct hv_why *why);

@@ -143,8 +143,9 @@ static uint64_t mix(uint64_t h, uint64_t word)
 }
 
 /*
- * Equal for groups that cost the same: kinds, islands and the pattern of nodes, not which nodes.
- * Where the network treats single nodes differently (links, matrix) the nodes themselves count too.
+ * Equal for groups that cost the same: kinds, islands and the pattern of nodes and link domains,
+ * not which nodes. Where the network treats single nodes differently (links, matrix) the nodes
+ * themselves count too.
  */
 uint64_t hv__signature(const struct hv_cluster *c, const uint32_t *devices, size_t n)
 {
@@ -153,12 +154,14 @@ uint64_t hv__signature(const struct hv_cluster *c, const uint32_t *devices, size
     bool named = c->n_links || c->matrix_bytes_per_s || c->matrix_latency_s;
     uint64_t h = HV_HASH_START;
     uint32_t first = hv_cluster_device(c, devices[0]).node;
+    uint32_t domain = hv_cluster_domain_of(c, first);
     for (size_t i = 0; i < n; i++) {
         struct hv_device_ref r = hv_cluster_device(c, devices[i]);
         const struct hv_node_group *g = &c->groups[r.group];
         uint64_t where = (uint64_t)r.group << 32 | (named ? r.node : r.node - first);
         h = mix(mix(h, where), (uint64_t)(uintptr_t)r.kind);
         h = g->n_islands ? mix(h, r.slot) : h;
+        h = g->domain_nodes > 1 ? mix(h, hv_node_group_domain(g, r.node) - domain) : h;
     }
     return h ? h : 1;
 }

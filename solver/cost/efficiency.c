@@ -1,6 +1,8 @@
 /* From calibrated shares to rates. Not for formulas: those are in part.c and collective.c. */
 #include "solver/cost/efficiency.h"
 
+#include <math.h>
+
 static double peak16(const struct hv_device_kind *d)
 {
     double bf16 = d->flops_per_s[HV_BF16];
@@ -56,6 +58,8 @@ struct hv_efficiency hv_efficiency_of(const struct hv_device_kind *d, enum hv_pr
     e.gemm_flops_per_s = e.peak_flops_per_s * e.gemm_frac;
     const char *same;
     e.core16_flops_per_s = core_peak * gemm_frac(d, HV_CAL_GEMM_16, &same);
+    double fp32 = hv_or(d->flops_per_s[HV_FP32], HUGE_VAL);
+    e.scalar_flops_per_s = fmin(e.core16_flops_per_s, fp32 * e.core16_flops_per_s / core_peak);
     e.core_forward_flops_per_s = core_peak * c->v[HV_CAL_CORE_FORWARD];
     e.core_backward_flops_per_s = core_peak * c->v[HV_CAL_CORE_BACKWARD];
     return e;
@@ -64,19 +68,4 @@ struct hv_efficiency hv_efficiency_of(const struct hv_device_kind *d, enum hv_pr
 double hv_efficiency_thin(double m, double n, double k)
 {
     return -expm1(-m / HV_EFF_THIN) * -expm1(-n / HV_EFF_THIN) * -expm1(-k / HV_EFF_THIN);
-}
-
-double hv_efficiency_link(enum hv_path_level level, bool p2p)
-{
-    switch (level) {
-    case HV_PATH_SELF:
-        return 1;
-    case HV_PATH_ISLAND:
-    case HV_PATH_NODE:
-        return p2p ? HV_EFF_NODE_P2P : HV_EFF_NODE_COLLECTIVE;
-    case HV_PATH_NETWORK:
-    case HV_PATH_WAN:
-        break;
-    }
-    return HV_EFF_NETWORK;
 }

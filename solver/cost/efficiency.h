@@ -16,12 +16,9 @@
 #define HV_EFF_OF_MATMUL        0.84
 /** Rows, columns or depth (elements) below which a product loses speed: factor 1 - exp(-x/this) (estimated). */
 #define HV_EFF_THIN             64.0
-/** Share of a link's rate in rings inside a node: A100 157/300, H100 313/450 at 64 MB, 366/450 above. */
-#define HV_EFF_NODE_COLLECTIVE  0.65
-/** The same for one sender and one receiver: A100 226/300, H100 338/450. */
-#define HV_EFF_NODE_P2P         0.75
-/** Share of NIC and network rate that payload gets (estimated). */
-#define HV_EFF_NETWORK          0.85
+/** Values of 16 bit in 16 bytes: batched products with other row lengths leave the tensor cores
+ * (NVIDIA, Matrix Multiplication Background, requirements for fp16). */
+#define HV_EFF_ALIGNED          8.0
 /** Share of the host link's rate for copies (estimated). */
 #define HV_EFF_HOST             0.80
 /** Extra latency of a hop that is staged in host memory on both sides (estimated). */
@@ -50,6 +47,8 @@ struct hv_efficiency {
     double bytes_per_s;                                         /**< streaming device memory */
     double gemm_start_s;                                        /**< t0 of a product */
     double launch_s;           /**< start of an elementwise kernel */
+    double scalar_flops_per_s; /**< products whose rows are not whole groups of HV_EFF_ALIGNED
+                                  values: without tensor cores, at the fp32 rate */
     double core16_flops_per_s; /**< large 16-bit products: those of an unfused attention core */
     double peak_flops_per_s;   /**< vendor peak in that precision */
     double gemm_frac;          /**< share of it */
@@ -62,8 +61,5 @@ struct hv_efficiency hv_efficiency_of(const struct hv_device_kind *d, enum hv_pr
 
 /** Factor ≤ 1 for thin products (rows, columns, depth). */
 double hv_efficiency_thin(double m, double n, double k);
-
-/** Share of the nominal rate on a path of that level. */
-double hv_efficiency_link(enum hv_path_level level, bool p2p);
 
 #endif

@@ -7,11 +7,13 @@
 
 #include "solver/cost/collective.h"
 #include "solver/cost/efficiency.h"
+#include "solver/cost/link_curve.h"
 
 /* One flow, as the nodes see it. */
 struct flow {
     uint32_t from, to; /* nodes */
     uint32_t a, b;     /* devices */
+    bool network;      /* leaves the node and its link domain */
 };
 
 static int by_from(const void *x, const void *y)
@@ -44,17 +46,23 @@ static void take(struct worst *w, double time_s, double alpha_s, const char *why
     }
 }
 
-static void take_flow(const struct hv_cluster *c, const struct flow *f, double each,
-                      struct worst *w)
+static void take_flow(const struct hv_cluster *c, struct flow *f, double each, struct worst *w)
 {
     if (f->a == f->b)
         return;
     struct hv_path p = hv_cluster_path(c, f->a, f->b);
+    f->network = p.level >= HV_PATH_NETWORK;
     const struct hv_collective_query q = {HV_P2P, each,         (const uint32_t[]){f->a, f->b},
                                           2,      HV_ALGO_AUTO, 1};
-    double time_s = hv_cost_collective(c, &q, NULL).time_s;
-    double alpha_s = fmin(p.latency_s, time_s);
-    take(w, time_s - alpha_s, alpha_s, p.why);
+    struct hv_collective_cost r = hv_cost_collective(c, &q, NULL);
+    take(w, r.time_s - r.alpha_s, r.alpha_s, p.why);
+}
+
+/* Share of NICs and network that many flows of a node get together. */
+static double many_share(const struct hv_node_group *g, double bytes)
+{
+    const struct hv_link_curve *curve = hv_link_curve(HV_CURVE_NETWORK, HV_USE_ALL_TO_ALL);
+    return hv_link_share(curve, bytes) * hv_device_calibration(g->slots[0].kind)->v[HV_CAL_NETWORK];
 }
 
 /* NICs of one side; `flows` sorted by that side. */
@@ -65,8 +73,9 @@ static void take_nics(const struct hv_cluster *c, const struct flow *flows, size
         uint32_t node = sending ? flows[i].from : flows[i].to;
         double bytes = 0;
         for (last = i; last < n && (sending ? flows[last].from : flows[last].to) == node; last++)
-            bytes += flows[last].from != flows[last].to ? each : 0;
-        double rate = hv_cluster_group_of_node(c, node)->nic.bytes_per_s * HV_EFF_NETWORK;
+            bytes += flows[last].network ? each : 0;
+        const struct hv_node_group *g = hv_cluster_group_of_node(c, node);
+        double rate = g->nic.bytes_per_s * many_share(g, bytes);
         if (bytes > 0 && rate > 0)
             take(w, bytes / rate, 0,
                  sending ? "nic of the sending node" : "nic of the receiving node");
@@ -77,12 +86,14 @@ static void take_pairs(const struct hv_cluster *c, const struct flow *flows, siz
                        struct worst *w)
 {
     for (size_t i = 0, last; i < n; i = last) {
+        double bytes = 0;
         for (last = i; last < n && !by_from(&flows[last], &flows[i]); last++)
-            ;
-        if (flows[i].from == flows[i].to)
+            bytes += flows[last].network ? each : 0;
+        if (!(bytes > 0))
             continue;
         struct hv_path p = hv_cluster_node_path(c, flows[i].from, flows[i].to);
-        take(w, each * (double)(last - i) / (p.bytes_per_s * HV_EFF_NETWORK), p.latency_s, p.why);
+        const struct hv_node_group *g = hv_cluster_group_of_node(c, flows[i].from);
+        take(w, bytes / (p.bytes_per_s * many_share(g, bytes)), p.latency_s, p.why);
     }
 }
 
@@ -97,7 +108,7 @@ double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_fr
     struct worst w = {0};
     for (size_t i = 0; i < n; i++) {
         uint32_t a = from[i * n_from / n], b = to[i * n_to / n];
-        flows[i] = (struct flow){hv_cluster_node_of(c, a), hv_cluster_node_of(c, b), a, b};
+        flows[i] = (struct flow){hv_cluster_node_of(c, a), hv_cluster_node_of(c, b), a, b, false};
         take_flow(c, &flows[i], each, &w);
     }
     qsort(flows, n, sizeof *flows, by_from);

@@ -18,7 +18,7 @@ struct sum {
     double t_norm; /* ranks that share what is not inside a split product */
     double rows;   /* tokens of this rank */
     double elem;   /* bytes of an activation value */
-    bool flash, dropout;
+    bool flash, dropout, eager;
     double full_bytes, kept_bytes, weight_only_bytes;
     double a_full,
         c_full; /* inputs and outputs of the split products, values per token, all ranks */
@@ -52,26 +52,51 @@ static double product_s(const struct sum *s, const struct product *p)
     return s->e.gemm_start_s + fmax(flops / rate, bytes / s->e.bytes_per_s);
 }
 
+/* Sums of gradients are read and written whole in every weight-gradient pass; the epilogue of the
+ * product hides a part of it (calibrated). */
+static double accumulate_s(const struct sum *s, const struct product *p)
+{
+    double bytes = 2 * hv_job_grad_bytes(&s->a->k->job) * p->groups * p->k * p->n;
+    return s->e.calibration->v[HV_CAL_ACCUMULATE] * bytes / s->e.bytes_per_s;
+}
+
+/* Narrow formats: an operand of `values` is read in 16 bit and written twice, straight and
+ * transposed, in 8. */
+static double cast_s(const struct sum *s, double values)
+{
+    bool narrow = hv_precision_bytes(s->a->k->job.precision) <= 1;
+    return narrow ? s->e.calibration->v[HV_CAL_CAST] * 4 * values / s->e.bytes_per_s : 0;
+}
+
 static void add_product(struct sum *s, const struct product *p)
 {
-    double time_s = product_s(s, p);
-    s->out.forward_s += time_s;
-    s->out.input_grad_s += time_s;
-    s->out.weight_grad_s += time_s;
+    double time_s = product_s(s, p), sums_s = 0, in_s = 0, back_s = 0;
+    if (time_s > 0 && !s->a->ideal) {
+        sums_s = accumulate_s(s, p);
+        in_s = cast_s(s, p->m * p->k);
+        back_s = cast_s(s, p->m * p->n);
+    }
+    s->out.forward_s += time_s + in_s;
+    s->out.input_grad_s += time_s + back_s;
+    s->out.weight_grad_s += time_s + sums_s;
     if (s->q->recompute & p->unit)
-        s->out.recompute_s += time_s;
+        s->out.recompute_s += time_s + in_s;
     s->out.flops_forward += 2 * p->m * p->n * p->k;
-    hv_why_add(
-        s->a->why, p->name, time_s, "s",
-        "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s); again for input and weight gradient",
-        p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source);
+    hv_why_add(s->a->why, p->name, time_s + in_s, "s",
+               "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), casts %.3g s; input gradient "
+               "%.4g s, weight gradient %.4g s with %.3g s of sums in memory",
+               p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source,
+               in_s, time_s + back_s, time_s + sums_s, sums_s);
 }
 
 static double stream_s(const struct sum *s, double bytes)
 {
     if (!(bytes > 0))
         return 0;
-    return (s->a->ideal ? 0 : s->e.launch_s) + bytes / s->e.bytes_per_s;
+    if (s->a->ideal)
+        return bytes / s->e.bytes_per_s;
+    double eager = s->eager ? s->e.calibration->v[HV_CAL_EAGER] : 1;
+    return s->e.launch_s + eager * bytes / s->e.bytes_per_s;
 }
 
 static void add_stream(struct sum *s, const struct stream *p)
@@ -115,7 +140,8 @@ static void add_norm_and_residual(struct sum *s, unsigned input_dropped_by)
 {
     double h = s->m->hidden / s->t_norm * s->rows * s->elem;
     add_stream(s, &(struct stream){"norm", HV_RC_NORM, 2 * h, 1.5});
-    add_stream(s, &(struct stream){"residual", 0, 3 * h, 1.0 / 3});
+    double mask = s->dropout ? h / s->elem : 0;
+    add_stream(s, &(struct stream){"residual", 0, 3 * h + mask, 1.0 / 3});
     keep(s, h, input_dropped_by);
     keep(s, h, HV_RC_NORM);
     s->weight_only_bytes += 2 * h;
@@ -172,18 +198,51 @@ static double ring_imbalance(const struct sum *s)
     return 2 - 1 / c;
 }
 
+/* Bytes per query-key pair that three separate kernels move (16 bit, scale, mask and softmax in
+ * one): scores out, softmax in and out, dropout in, out and mask, probabilities in; backward the
+ * same with gradients and what was kept. */
+static double unfused_pair_bytes(const struct sum *s, bool backward)
+{
+    double passes = backward ? 7 : 4;
+    return s->elem * passes + (s->dropout ? s->elem * 2 + 1 : 0);
+}
+
+/* Seconds of the unfused core: both products over every pair, also those a mask hides, and the
+ * matrix of scores through memory between them. */
+static double unfused_s(const struct sum *s, const struct widths *w, bool backward)
+{
+    const struct hv_part_query *q = s->q;
+    double pairs = s->rows * (q->tokens + q->context);
+    double flops = 2 * w->heads * (w->qk + w->v) * pairs * (backward ? 2 : 1);
+    double rate = fmod(w->qk, HV_EFF_ALIGNED) == 0 && fmod(w->v, HV_EFF_ALIGNED) == 0
+                      ? s->e.core16_flops_per_s
+                      : s->e.scalar_flops_per_s;
+    if (s->a->ideal)
+        return flops / rate;
+    rate *= hv_efficiency_thin(q->tokens, q->tokens, w->qk);
+    double bytes = unfused_pair_bytes(s, backward) * w->heads * pairs;
+    return (backward ? 7 : 4) * s->e.launch_s + flops / rate + bytes / s->e.bytes_per_s;
+}
+
+static double fused_s(const struct sum *s, const struct widths *w, double flops, bool backward)
+{
+    double rate = backward ? s->e.core_backward_flops_per_s / HV_FLASH_BACKWARD
+                           : s->e.core_forward_flops_per_s;
+    if (s->eager)
+        rate *= s->e.calibration->v[HV_CAL_EAGER_CORE];
+    double compute_s = ring_imbalance(s) * flops / rate;
+    if (s->a->ideal || !(flops > 0))
+        return compute_s;
+    double bytes = (backward ? 2 : 1) * s->elem * s->rows * (w->projected + w->core_out);
+    return s->e.launch_s + fmax(compute_s, bytes / s->e.bytes_per_s);
+}
+
 static void add_core(struct sum *s, const struct hv_block *b, const struct widths *w)
 {
     double pairs = attention_pairs(s->m, b, s->q) * s->q->sequences / s->q->cp;
     double flops = 2 * w->heads * (w->qk + w->v) * pairs;
-    double uneven = ring_imbalance(s);
-    double bytes = s->a->ideal ? 0 : s->elem * s->rows * (w->projected + w->core_out);
-    double start = s->a->ideal || !(flops > 0) ? 0 : s->e.launch_s;
-    double forward_s =
-        start + fmax(uneven * flops / s->e.core_forward_flops_per_s, bytes / s->e.bytes_per_s);
-    double backward_s =
-        start + fmax(uneven * HV_FLASH_BACKWARD * flops / s->e.core_backward_flops_per_s,
-                     2 * bytes / s->e.bytes_per_s);
+    double forward_s = s->flash ? fused_s(s, w, flops, false) : unfused_s(s, w, false);
+    double backward_s = s->flash ? fused_s(s, w, flops, true) : unfused_s(s, w, true);
     s->out.forward_s += forward_s;
     s->out.input_grad_s += backward_s;
     if (s->q->recompute & HV_RC_CORE)
@@ -191,10 +250,18 @@ static void add_core(struct sum *s, const struct hv_block *b, const struct width
     s->out.flops_forward += flops;
     s->x.cp_hidden_forward_s = forward_s;
     s->x.cp_hidden_backward_s = backward_s;
-    hv_why_add(
-        s->a->why, "attention core", forward_s, "s",
-        "%.6g FLOP at %.4g TFLOP/s, fused, slowest rank %.3g of the mean; backward 2.5 times (%s)",
-        flops, s->e.core_forward_flops_per_s / HV_TFLOPS, uneven, s->e.source);
+    if (s->flash)
+        hv_why_add(s->a->why, "attention core", forward_s, "s",
+                   "%.6g FLOP at %.4g TFLOP/s, fused, slowest rank %.3g of the mean; backward 2.5 "
+                   "times the FLOP, %.4g s (%s)",
+                   flops, s->e.core_forward_flops_per_s / HV_TFLOPS, ring_imbalance(s), backward_s,
+                   s->e.source);
+    else
+        hv_why_add(
+            s->a->why, "attention core", forward_s, "s",
+            "unfused: both products over all pairs, and %.0f bytes per pair and head through "
+            "memory; backward %.4g s with %.0f bytes",
+            unfused_pair_bytes(s, false), backward_s, unfused_pair_bytes(s, true));
 }
 
 static void add_latent_projections(struct sum *s, const struct hv_block *b, const struct widths *w)
@@ -405,6 +472,7 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
     struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
     s.flash = hv_job_flash_attention(&a->k->job, s.m, &kq);
     s.dropout = hv_job_dropout(&a->k->job, s.m, &kq);
+    s.eager = !a->ideal && hv_job_eager_kernels(&a->k->job, s.m, &kq);
     if (a->part == HV_PART_ATTENTION)
         price_attention(&s, &s.m->blocks[a->block]);
     else if (a->part == HV_PART_FFN)

@@ -8,16 +8,22 @@
 #include <stdlib.h>
 
 #include "solver/cost/cost_int.h"
+#include "solver/cost/link_curve.h"
 
 /* The device's own link, as if all members sat in one node. */
 static double own_link_s(const struct hv_device_kind *d, enum hv_collective op, double bytes,
                          double n)
 {
+    bool own = hv_known(d->link_bytes_per_s);
+    enum hv_link_class link = hv_link_class_of(own ? HV_LINK_NVLINK : HV_LINK_PCIE, own ? d : NULL);
+    const struct hv_link_curve *curve =
+        hv_link_curve(link, op == HV_ALL_TO_ALL ? HV_USE_ALL_TO_ALL : HV_USE_RING);
     double rate = hv_or(d->link_bytes_per_s, hv_or(d->pcie_bytes_per_s, 16 * HV_GBPS));
     double passes = op == HV_ALL_REDUCE ? 2 : 1;
     if (n < 2 || !(bytes > 0))
         return 0;
-    return passes * ((n - 1) * 3 * HV_US + (n - 1) / n * bytes / (rate * HV_EFF_NODE_COLLECTIVE));
+    rate *= hv_link_share(curve, bytes) * hv_device_calibration(d)->v[HV_CAL_NODE_LINKS];
+    return curve->start_s + passes * (n - 1) / n * bytes / rate;
 }
 
 /* One collective over `n` members starting at `first`, or on the device's own link. */
@@ -61,7 +67,13 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
         out->tp_backward_s = once * (x->tp_backward > x->tp_forward ? 3 : 2);
         return;
     }
-    double once = tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
+    /* with sequence parallelism each all-reduce is its two halves, at different places, and runs
+     * beside the products it feeds */
+    double hidden = hv_device_calibration(a->q->device)->v[HV_CAL_TP_HIDDEN];
+    double once = a->q->sequence_parallel
+                      ? (1 - hidden) * (tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
+                                        tp_call_s(a, HV_ALL_GATHER, x->tp_bytes))
+                      : tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
     out->tp_forward_s = once * x->tp_forward;
     out->tp_backward_s = once * x->tp_backward;
 }

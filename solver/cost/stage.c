@@ -102,6 +102,14 @@ static struct gathers gathers_of(struct build *b, double parameters, double expe
     return g;
 }
 
+/* Communication beside compute: what is longer shows, and what is under it slows the compute down.
+ * Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
+static double exposed_s(const struct build *b, double communication_s, double compute_s)
+{
+    double sigma = hv_device_calibration(b->rank.device)->v[HV_CAL_OVERLAP];
+    return fmax(0, communication_s - compute_s) + sigma * fmin(communication_s, compute_s);
+}
+
 /* Prefetch of one unit hides what the compute of one unit can cover. */
 static double add_gathers(struct build *b, const struct hv_part_cost *c, int n, int ep,
                           double times)
@@ -117,8 +125,8 @@ static double add_gathers(struct build *b, const struct hv_part_cost *c, int n, 
     bool ahead = b->rank.stage->zero.prefetch > 0, again = b->rank.stage->zero.reshard;
     bool each = b->rank.stage->zero.reduce == HV_REDUCE_EACH;
     double back = (again ? g.gather_s : 0) + (each ? g.scatter_s : 0);
-    double exposed_forward = fmax(0, g.gather_s - (ahead ? forward : 0));
-    double exposed_back = fmax(0, back - (ahead ? backward : 0));
+    double exposed_forward = exposed_s(b, g.gather_s, ahead ? forward : 0);
+    double exposed_back = exposed_s(b, back, ahead ? backward : 0);
     b->out->forward_s += times * exposed_forward;
     b->out->input_grad_s += times * exposed_back;
     b->out->zero_s += times * (exposed_forward + exposed_back);
@@ -294,6 +302,19 @@ static void keep_milestones(struct hv_cost *k, const struct hv_milestone *items,
     k->n_milestones++;
 }
 
+/* Host work that every pass costs once, whatever it computes. */
+static void add_host_work(struct build *b)
+{
+    double pass_s = hv_device_calibration(b->rank.device)->v[HV_CAL_PASS_US] * HV_US;
+    if (b->k->model->kind != HV_MODEL_TRANSFORMER)
+        return; /* measured layers hold it already */
+    b->out->forward_s += pass_s;
+    b->out->input_grad_s += pass_s;
+    b->out->compute_s += 2 * pass_s;
+    hv_why_add(b->q->why, "host work", pass_s, "s", "per pass, forward and backward (%s)",
+               hv_device_calibration(b->rank.device)->source);
+}
+
 static void add_milestones(struct build *b)
 {
     size_t n = b->pieces.n;
@@ -334,6 +355,7 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
     if (b.rank.head && last)
         add_end(&b, HV_PART_HEAD, -2);
     add_offload(&b);
+    add_host_work(&b);
     add_milestones(&b);
     hv_vec_free(&b.pieces);
     free(b.holders);

@@ -23,7 +23,8 @@
     X(HV_TIME_PP,        "pp",        "waiting for activations on the wire")                \
     X(HV_TIME_BUBBLE,    "bubble",    "idle, in the pipeline or for a slower replica")       \
     X(HV_TIME_DP,        "dp",        "exposed gradient reduction")                         \
-    X(HV_TIME_OPTIMIZER, "optimizer", "optimizer step and weight gather")
+    X(HV_TIME_OPTIMIZER, "optimizer", "optimizer step and weight gather")                   \
+    X(HV_TIME_STEP,      "step",      "host work of an iteration, and waiting for the slowest of many devices")
 /* clang-format on */
 enum hv_breakdown {
 #define X(c, key, help) c,

@@ -86,6 +86,7 @@ struct hv__lowered {
     struct hv__reduction *reductions;
     size_t n_reductions;
     double pipeline_s, iteration_s;
+    double step_s; /**< of iteration_s: what happens around passes, reductions and optimizer */
     bool stale;
     int staleness;
     double waves;          /**< stale plans: waves for one global batch */

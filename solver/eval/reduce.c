@@ -337,13 +337,15 @@ struct hv__nodes hv__segment_nodes(struct hv__lowered *l, const struct hv__segme
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     struct group g = slice_group(l, s, 1, -1);
     struct hv__nodes n = {hv_arena_new(l->arena, uint32_t, g.n + 1), 0};
+    bool network = false;
     for (size_t i = 0; i < g.n; i++) { /* devices are numbered node by node */
         uint32_t node = hv_cluster_node_of(c, g.devices[i]);
         if (n.n == 0 || n.ids[n.n - 1] != node) {
             n.ids[n.n++] = node;
+            network = network || hv_cluster_domain_of(c, node) != hv_cluster_domain_of(c, n.ids[0]);
         }
     }
-    n.n = n.n > 1 ? n.n : 0;
+    n.n = network ? n.n : 0;
     return n;
 }
 

@@ -22,7 +22,8 @@ struct hv__segment {
     size_t n_holders;
 };
 
-/** Nodes whose network a reduction uses; none when it stays inside one. */
+/** Nodes whose network a reduction uses; none when it stays inside one node or one link
+ * domain. */
 struct hv__nodes {
     uint32_t *ids;
     size_t n;

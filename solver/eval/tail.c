@@ -132,8 +132,35 @@ static void finish_rank(struct hv__lowered *l, const struct hv__unit *u, struct 
     rk->gather_s = first == u ? hv__gather_s(l, u, rk) : first->ranks[rk->stage].gather_s;
 }
 
+/**
+ * Around the passes of an iteration: data, logging, clipping, and the wait for the slowest of many
+ * devices that jitter. Both are calibrated per class of devices; the slowest class counts. Measured
+ * layers hold whatever was measured with them.
+ */
+static double step_s(const struct hv__lowered *l)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    if (hv_cost_model(l->k)->kind != HV_MODEL_TRANSFORMER) {
+        return 0;
+    }
+    double fixed_s = 0, jitter = 0, devices = 0;
+    for (size_t i = 0; i < l->n_units; i++) {
+        const struct hv__unit *u = &l->units[i];
+        for (size_t r = 0; r < u->n_ranks; r++) {
+            const struct hv__rank *rk = &u->ranks[r];
+            const struct hv_device_kind *d = hv_cluster_device(c, rk->devices[0]).kind;
+            const struct hv_calibration *cal = hv_device_calibration(d);
+            fixed_s = fmax(fixed_s, cal->v[HV_CAL_STEP_MS] * 1e-3);
+            jitter = fmax(jitter, cal->v[HV_CAL_JITTER]);
+            devices += (double)(rk->n_devices * (size_t)u->multiplicity);
+        }
+    }
+    return fixed_s + jitter * log2(fmax(1, devices)) * l->pipeline_s;
+}
+
 void hv__tail(struct hv__lowered *l)
 {
+    l->step_s = step_s(l);
     if (l->plan->sync.kind != HV_SYNC_NONE) {
         run_reductions(l);
     }
@@ -145,6 +172,7 @@ void hv__tail(struct hv__lowered *l)
             l->iteration_s = fmax(l->iteration_s, rk->sync_end_s + rk->optimizer_s + rk->gather_s);
         }
     }
+    l->iteration_s += l->step_s;
 }
 
 /** Longest total time that a link lane or a node's network is busy with one round of reductions. */
@@ -196,7 +224,8 @@ void hv__steady(struct hv__lowered *l)
     double comm_s = l->plan->sync.kind == HV_SYNC_NONE ? 0 : reductions_s(l);
     l->waves = (double)hv_cost_job(l->k)->global_batch / sequences;
     l->wave_exposed_s = fmax(0, comm_s - wave_s - slowest_step);
-    l->iteration_s = (wave_s + slowest_step + l->wave_exposed_s) * l->waves;
+    l->step_s = step_s(l);
+    l->iteration_s = (wave_s + slowest_step + l->wave_exposed_s + l->step_s) * l->waves;
     /* HetPipe (Park et al., ATC'20, §5): s_global = (D+1)(s_local+1) + s_local − 1, s_local = in
      * flight − 1 */
     int s_local = in_flight - 1, d = l->plan->sync.staleness;

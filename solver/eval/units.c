@@ -11,12 +11,14 @@ static const uint32_t *copy_devices(const struct hv_replica *r, const struct hv_
 }
 
 /** Adds what a price can see of devices: group, kind, node relative to `origin` (the node itself
- * where the network tells nodes apart) and, where there are islands, the slot. */
+ * where the network tells nodes apart), link domain relative to that of `origin` and, where there
+ * are islands, the slot. */
 static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const uint32_t *d,
                              size_t n, uint32_t origin)
 {
     bool named = c->matrix_bytes_per_s != NULL || c->matrix_latency_s != NULL || c->n_links > 0;
     uint64_t h = start;
+    uint32_t domain = hv_cluster_domain_of(c, origin);
     for (size_t i = 0; i < n; i++) {
         struct hv_device_ref ref = hv_cluster_device(c, d[i]);
         const struct hv_node_group *g = &c->groups[ref.group];
@@ -24,8 +26,9 @@ static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const u
         while (slot < g->n_slots && g->slots[slot].kind != ref.kind) {
             slot++;
         }
-        uint32_t key[3] = {ref.group, g->n_islands > 0 ? ref.slot : slot,
-                           named ? ref.node : ref.node - origin};
+        uint32_t key[4] = {ref.group, g->n_islands > 0 ? ref.slot : slot,
+                           named ? ref.node : ref.node - origin,
+                           g->domain_nodes > 1 ? hv_node_group_domain(g, ref.node) - domain : 0};
         h = hv_hash(h, key, sizeof key);
     }
     return h;

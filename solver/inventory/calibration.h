@@ -24,7 +24,8 @@
     X(HV_CAL_NODE_LINKS,    "node_links",    1.00, 0.20, 2.00, "measured collectives inside a node against the link curves")          \
     X(HV_CAL_NETWORK,       "network",       1.00, 0.10, 2.00, "measured transfers between nodes against the link curves")            \
     X(HV_CAL_TP_HIDDEN,     "tp_hidden",     0.00, 0.00, 0.90, "share of sequence-parallel exchange hidden behind products")          \
-    X(HV_CAL_EAGER,         "eager",         1.00, 1.00, 8.00, "element-wise traffic of fully sharded (FSDP) stacks against fused ones") \
+    X(HV_CAL_EAGER,         "eager",         1.00, 1.00, 8.00, "element-wise traffic of kernels that run one by one against fused ones") \
+    X(HV_CAL_EAGER_CORE,    "eager_core",    1.00, 0.10, 1.00, "share of the fused core's rate that such stacks get") \
     X(HV_CAL_ACCUMULATE,    "accumulate",    0.00, 0.00, 2.00, "share of reading and writing gradient sums that shows in a weight-gradient pass") \
     X(HV_CAL_CAST,          "cast",          0.00, 0.00, 4.00, "passes over the inputs of an 8- or 4-bit product to quantise them")   \
     X(HV_CAL_KERNEL_US,     "kernel_us",     5.00, 0.50, 50.0, "microseconds between two kernels")                                    \

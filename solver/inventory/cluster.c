@@ -100,6 +100,7 @@ static uint64_t hash_group(uint64_t h, const struct hv_node_group *g)
         h = hash_int(hash_int(hash_int(h, s->first), s->count), s->shared);
         h = hash_link(h, &s->link);
     }
+    h = hash_int(h, g->domain_nodes > 1 ? g->domain_nodes : 1);
     h = hash_num(hash_int(h, g->n_nics), g->host_memory_bytes_per_s);
     h = hash_num(hash_num(h, g->price_usd_per_h), g->spot_usd_per_h);
     return hash_num(h, g->preemptions_per_h);
@@ -129,9 +130,14 @@ static uint64_t hash_cluster(const struct hv_cluster *c)
     return h;
 }
 
+static uint32_t domain_nodes(const struct hv_node_group *g)
+{
+    return g->domain_nodes > 1 ? g->domain_nodes : 1;
+}
+
 enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
 {
-    uint64_t nodes = 0, devices = 0;
+    uint64_t nodes = 0, devices = 0, domains = 0;
     for (size_t i = 0; i < c->n_groups; i++) {
         struct hv_node_group *g = &c->groups[i];
         uint32_t slot = 0;
@@ -142,6 +148,8 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
         g->n_devices = slot;
         g->first_node = (uint32_t)nodes;
         g->first_device = (uint32_t)devices;
+        g->first_domain = (uint32_t)domains;
+        domains += g->count > 0 ? (g->count - 1) / domain_nodes(g) + 1 : 0;
         nodes += g->count;
         devices += (uint64_t)g->count * g->n_devices;
         if (devices > HV_CLUSTER_MAX_DEVICES || nodes > HV_CLUSTER_MAX_DEVICES) {
@@ -237,6 +245,23 @@ uint32_t hv_cluster_node_of(const struct hv_cluster *c, uint32_t device)
 const struct hv_node_group *hv_cluster_group_of_node(const struct hv_cluster *c, uint32_t node)
 {
     return &c->groups[find_group(c, node, true)];
+}
+
+uint32_t hv_node_group_domain(const struct hv_node_group *g, uint32_t node)
+{
+    return g->first_domain + (node - g->first_node) / domain_nodes(g);
+}
+
+uint32_t hv_cluster_domain_of(const struct hv_cluster *c, uint32_t node)
+{
+    return hv_node_group_domain(hv_cluster_group_of_node(c, node), node);
+}
+
+double hv_node_flow_bytes_per_s(const struct hv_node_group *g)
+{
+    uint32_t nics = g->n_nics > 1 ? g->n_nics : 1;
+    uint32_t each = nics > g->n_devices && g->n_devices > 0 ? nics / g->n_devices : 1;
+    return g->nic.bytes_per_s * each / nics;
 }
 
 double hv_node_price_usd_per_h(const struct hv_node_group *g, bool spot)

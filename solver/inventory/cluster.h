@@ -23,6 +23,9 @@
 #define HV_NIC_LATENCY_S    5e-6    /**< one message between two nodes of one switch */
 #define HV_PCIE_BYTES_PER_S 15.75e9 /**< PCIe 3.0 x16, where the kind does not say */
 #define HV_HOST_LATENCY_S   10e-6   /**< through host memory */
+/** Most devices behind one backplane (DGX-2: 16): a link of a kind that joins more of them leaves
+ * the node by itself, so that nodes of such a kind form domains unless the file says otherwise. */
+#define HV_CHASSIS_DEVICES 16
 
 /* clang-format off */
 /** Links inside a node: constant, name in files. */
@@ -84,10 +87,11 @@ struct hv_node_group {
     size_t n_islands;
     struct hv_link nic; /**< per node, all NICs together */
     uint32_t n_nics;
+    uint32_t domain_nodes; /**< consecutive nodes joined by `intra` too (a rack); 0 or 1: none */
     double host_memory_bytes_per_s;
     double price_usd_per_h, spot_usd_per_h, preemptions_per_h; /**< per node */
     enum hv_node_state state;
-    uint32_t first_node, first_device; /**< global numbers, set by hv_cluster_finish */
+    uint32_t first_node, first_device, first_domain; /**< global, set by hv_cluster_finish */
 };
 
 /** A network element between two groups, zones or single nodes that overrides the default. */
@@ -121,14 +125,22 @@ struct hv_device_ref {
     const struct hv_device_kind *kind;
 };
 
-/** What a byte meets on its way from a to b. */
-enum hv_path_level { HV_PATH_SELF, HV_PATH_ISLAND, HV_PATH_NODE, HV_PATH_NETWORK, HV_PATH_WAN };
+/** What a byte meets on its way from a to b: the device link reaches up to the domain. */
+enum hv_path_level {
+    HV_PATH_SELF,
+    HV_PATH_ISLAND,
+    HV_PATH_NODE,
+    HV_PATH_DOMAIN,
+    HV_PATH_NETWORK,
+    HV_PATH_WAN
+};
 /** What one flow between two devices gets. */
 struct hv_path {
     enum hv_path_level level;
     double bytes_per_s; /**< tightest element for one flow that has the path to itself */
     double latency_s;
-    const char *why; /**< which element is the tightest: static text such as "nic", "nvlink",
+    enum hv_link_kind kind; /**< of the link, on a network of the slower NICs */
+    const char *why;        /**< which element is the tightest: static text such as "nic", "nvlink",
                         "network link" */
 };
 
@@ -152,6 +164,17 @@ struct hv_device_ref hv_cluster_device(const struct hv_cluster *c, uint32_t id);
 uint32_t hv_cluster_node_of(const struct hv_cluster *c, uint32_t device);
 /** The group that holds a node. O(log groups). */
 const struct hv_node_group *hv_cluster_group_of_node(const struct hv_cluster *c, uint32_t node);
+/**
+ * Number of the domain that holds a node of the group. A domain is a run of consecutive nodes whose
+ * devices share the device link at full speed (an NVL72 rack: 18 nodes of 4); counted from the
+ * group's first node. A node that shares it with no other is a domain of its own. O(1).
+ */
+uint32_t hv_node_group_domain(const struct hv_node_group *g, uint32_t node);
+/** Number of the domain that holds a node. O(log groups). */
+uint32_t hv_cluster_domain_of(const struct hv_cluster *c, uint32_t node);
+/** What one device gets of its node's NICs by itself: one NIC, or as many as there are per device
+ * (GPUDirect: a flow leaves by the NIC next to its device). */
+double hv_node_flow_bytes_per_s(const struct hv_node_group *g);
 /** Kind of the device in a slot. O(slot lists of the node). */
 const struct hv_device_kind *hv_node_kind_at(const struct hv_node_group *g, uint32_t slot);
 /** The most specific overriding link between two nodes (node before group before zone), or NULL.
@@ -163,13 +186,15 @@ const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32
  *
  * Same device: its memory. One island: its link. One node: `intra`, divided by the number of peers
  * where the link is a full mesh (xgmi, hccs); a CPU or another fabric is reached over PCIe and host
- * memory.
+ * memory. One domain: `intra`, through its switches. Else the path of the nodes, of which one flow
+ * gets hv_node_flow_bytes_per_s at most.
  */
 struct hv_path hv_cluster_path(const struct hv_cluster *c, uint32_t a, uint32_t b);
 /**
- * Path between two nodes (a ≠ b): the tightest of both NICs and the network element, which is the
- * overriding link, else the matrix, else the network's figure. Latency: the slower NIC's plus the
- * element's. Level WAN when both zones are known and differ.
+ * Path between two nodes (a ≠ b) over the network: the tightest of both NICs and the network
+ * element, which is the overriding link, else the matrix, else the network's figure. Latency: the
+ * slower NIC's plus the element's. Level WAN when both zones are known and differ. Nodes of one
+ * domain have this path too, for what is no device of the link (CPUs).
  */
 struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a, uint32_t node_b);
 /** Sum over nodes in use of price per hour (spot where `spot`), HV_UNKNOWN when any is unknown. */

@@ -38,7 +38,7 @@ static double pair_bytes_per_s(const struct hv_link *l, uint32_t members)
 static struct hv_path host_path(const struct hv_node_group *g, const struct hv_device_kind *a,
                                 const struct hv_device_kind *b)
 {
-    struct hv_path p = {HV_PATH_NODE, (double)INFINITY, HV_HOST_LATENCY_S, "host"};
+    struct hv_path p = {HV_PATH_NODE, (double)INFINITY, HV_HOST_LATENCY_S, HV_LINK_HOST, "host"};
     narrow(&p, a->pcie_bytes_per_s, "pcie");
     narrow(&p, b->pcie_bytes_per_s, "pcie");
     narrow(&p, g->host_memory_bytes_per_s, "host memory");
@@ -53,7 +53,8 @@ static struct hv_path path_in_node(const struct hv_node_group *g, uint32_t slot_
     const struct hv_island *ia = island_of(g, slot_a);
     if (ia && ia == island_of(g, slot_b)) {
         return (struct hv_path){HV_PATH_ISLAND, pair_bytes_per_s(&ia->link, ia->count),
-                                ia->link.latency_s, hv_link_kind_name(ia->link.kind)};
+                                ia->link.latency_s, ia->link.kind,
+                                hv_link_kind_name(ia->link.kind)};
     }
     const struct hv_device_kind *a = hv_node_kind_at(g, slot_a), *b = hv_node_kind_at(g, slot_b);
     bool one_fabric = a->fabric && b->fabric && strcmp(a->fabric, b->fabric) == 0;
@@ -61,7 +62,7 @@ static struct hv_path path_in_node(const struct hv_node_group *g, uint32_t slot_
         return host_path(g, a, b);
     }
     return (struct hv_path){HV_PATH_NODE, pair_bytes_per_s(&g->intra, g->n_devices),
-                            g->intra.latency_s, hv_link_kind_name(g->intra.kind)};
+                            g->intra.latency_s, g->intra.kind, hv_link_kind_name(g->intra.kind)};
 }
 
 /* How closely an end of a link ("v[3]", "v", "west") names this node: 3, 2, 1, or 0 for not at all.
@@ -109,7 +110,9 @@ struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a,
     const struct hv_node_group *ga = hv_cluster_group_of_node(c, node_a);
     const struct hv_node_group *gb = hv_cluster_group_of_node(c, node_b);
     bool far = ga->zone && gb->zone && strcmp(ga->zone, gb->zone) != 0;
-    struct hv_path p = {far ? HV_PATH_WAN : HV_PATH_NETWORK, (double)INFINITY, 0, "network"};
+    struct hv_path p = {far ? HV_PATH_WAN : HV_PATH_NETWORK, (double)INFINITY, 0,
+                        gb->nic.bytes_per_s < ga->nic.bytes_per_s ? gb->nic.kind : ga->nic.kind,
+                        "network"};
     narrow(&p, ga->nic.bytes_per_s, "nic");
     narrow(&p, gb->nic.bytes_per_s, "nic");
     double bytes_per_s = c->network_bytes_per_s, latency_s = hv_or(c->network_latency_s, 0);
@@ -133,15 +136,30 @@ struct hv_path hv_cluster_node_path(const struct hv_cluster *c, uint32_t node_a,
     return p;
 }
 
+/* Is the device one that the device link joins? */
+static bool on_link(const struct hv_device_kind *k)
+{
+    return k->cls != HV_CLASS_CPU;
+}
+
 struct hv_path hv_cluster_path(const struct hv_cluster *c, uint32_t a, uint32_t b)
 {
     if (a == b) {
         struct hv_device_ref r = hv_cluster_device(c, a);
-        return (struct hv_path){HV_PATH_SELF, r.kind->memory_bytes_per_s, 0, "memory"};
+        return (struct hv_path){HV_PATH_SELF, r.kind->memory_bytes_per_s, 0, HV_LINK_OTHER,
+                                "memory"};
     }
     struct hv_device_ref ra = hv_cluster_device(c, a), rb = hv_cluster_device(c, b);
     if (ra.node == rb.node) {
         return path_in_node(&c->groups[ra.group], ra.slot, rb.slot);
     }
-    return hv_cluster_node_path(c, ra.node, rb.node);
+    const struct hv_node_group *ga = &c->groups[ra.group], *gb = &c->groups[rb.group];
+    if (ga == gb && hv_node_group_domain(ga, ra.node) == hv_node_group_domain(ga, rb.node) &&
+        on_link(ra.kind) && on_link(rb.kind)) {
+        return (struct hv_path){HV_PATH_DOMAIN, ga->intra.bytes_per_s, ga->intra.latency_s,
+                                ga->intra.kind, hv_link_kind_name(ga->intra.kind)};
+    }
+    struct hv_path p = hv_cluster_node_path(c, ra.node, rb.node);
+    narrow(&p, fmin(hv_node_flow_bytes_per_s(ga), hv_node_flow_bytes_per_s(gb)), "nic");
+    return p;
 }

@@ -19,6 +19,7 @@ static const double optimizer_states[HV_OPTIMIZER_N] = {HV_OPTIMIZER_MAP(X)};
 #define X(c, name) name,
 static const char *const attention_names[HV_ATTENTION_N] = {HV_ATTENTION_MAP(X)};
 static const char *const dropout_names[HV_DROPOUT_N] = {HV_DROPOUT_MAP(X)};
+static const char *const kernels_names[HV_KERNELS_N] = {HV_KERNELS_MAP(X)};
 #undef X
 static const char *const minimize_names[HV_MINIMIZE_N] = {"time", "cost", "energy"};
 
@@ -40,6 +41,11 @@ const char *hv_attention_name(enum hv_attention a)
 const char *hv_dropout_name(enum hv_dropout d)
 {
     return dropout_names[d];
+}
+
+const char *hv_kernels_name(enum hv_kernels k)
+{
+    return kernels_names[k];
 }
 
 const char *hv_minimize_name(enum hv_minimize m)
@@ -136,4 +142,12 @@ bool hv_job_dropout(const struct hv_job *j, const struct hv_model *m,
     if (j->dropout != HV_DROPOUT_AUTO)
         return j->dropout == HV_DROPOUT_ON;
     return gpt_style(m) && !q->sharded_weights && era_of(q->device) != LATER;
+}
+
+bool hv_job_eager_kernels(const struct hv_job *j, const struct hv_model *m,
+                          const struct hv_kernel_query *q)
+{
+    if (j->kernels != HV_KERNELS_AUTO)
+        return j->kernels == HV_KERNELS_EAGER;
+    return gpt_style(m) && q->sharded_weights;
 }

@@ -41,7 +41,18 @@ double hv_optimizer_state_values(enum hv_optimizer o); /**< fp32 values per para
     X(HV_DROPOUT_AUTO, "auto")  \
     X(HV_DROPOUT_ON,   "on")    \
     X(HV_DROPOUT_OFF,  "off")
+/** Kernels around the products: constant, name in files. Eager: one by one, as plain PyTorch runs them. */
+#define HV_KERNELS_MAP(X)       \
+    X(HV_KERNELS_AUTO,  "auto")  \
+    X(HV_KERNELS_FUSED, "fused") \
+    X(HV_KERNELS_EAGER, "eager")
 /* clang-format on */
+enum hv_kernels {
+#define X(c, name) c,
+    HV_KERNELS_MAP(X)
+#undef X
+        HV_KERNELS_N
+};
 enum hv_attention {
 #define X(c, name) c,
     HV_ATTENTION_MAP(X)
@@ -56,6 +67,7 @@ enum hv_dropout {
 };
 const char *hv_attention_name(enum hv_attention a); /**< name in files */
 const char *hv_dropout_name(enum hv_dropout d);     /**< name in files */
+const char *hv_kernels_name(enum hv_kernels k);     /**< name in files */
 
 /** What makes one plan better than another: seconds, USD or joules of an iteration. */
 enum hv_minimize { HV_MIN_TIME, HV_MIN_COST, HV_MIN_ENERGY, HV_MINIMIZE_N };
@@ -86,6 +98,7 @@ struct hv_job {
     bool grad_fp32;              /**< grad_precision: "fp32" (default) or "same" */
     enum hv_attention attention; /**< ask hv_job_flash_attention */
     enum hv_dropout dropout;     /**< ask hv_job_dropout */
+    enum hv_kernels kernels;     /**< ask hv_job_eager_kernels */
     double memory_reserve_bytes; /**< HV_UNKNOWN: by device */
     const struct hv_length_bin *lengths;
     size_t n_lengths;
@@ -128,5 +141,13 @@ bool hv_job_flash_attention(const struct hv_job *j, const struct hv_model *m,
  */
 bool hv_job_dropout(const struct hv_job *j, const struct hv_model *m,
                     const struct hv_kernel_query *q);
+
+/**
+ * Do the kernels around the products run one by one? As the job says; `auto`: where weights are
+ * fully sharded and the model is GPT-style, as the published runs of PyTorch FSDP stacks of such
+ * models did (llm-foundry); stacks of LLaMA-style models compile or fuse them. O(1).
+ */
+bool hv_job_eager_kernels(const struct hv_job *j, const struct hv_model *m,
+                          const struct hv_kernel_query *q);
 
 #endif

@@ -26,6 +26,7 @@ static const struct hv_doc_row group_rows[] = {
     {"intra link", "intra.kind", NULL, "link between the devices of one node", HV_DOC_CHOICE, false, link_kinds, HV_COUNT(link_kinds), 0, 0},
     {"intra bandwidth", "intra.bandwidth_GBps", "GB/s", "one direction, per device; empty: the catalogue's", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
     {"intra latency", "intra.latency_us", "us", "of one message; empty: the usual of this link", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
+    {"link domain", "domain_nodes", "nodes", "consecutive nodes on the intra link (a rack); 1: none", HV_DOC_WHOLE, true, NULL, 0, 1, MAX_COUNT},
     {"NIC bandwidth", "nic.bandwidth_GBps", "GB/s", "one direction, all ports of the node together", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
     {"NIC latency", "nic.latency_us", "us", "of one message", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
     {"NIC ports", "nic.count", NULL, "ports per node", HV_DOC_WHOLE, true, NULL, 0, 1, MAX_PORTS},
@@ -79,6 +80,8 @@ static void group_fallback(const struct hv_node_group *g, const char *path, stru
         add_number(out, g->intra.bytes_per_s / HV_GBPS);
     } else if (strcmp(path, "intra.latency_us") == 0) {
         add_number(out, g->intra.latency_s / HV_US);
+    } else if (strcmp(path, "domain_nodes") == 0) {
+        hv_str_addf(out, "%u", g->domain_nodes > 1 ? g->domain_nodes : 1);
     } else if (strcmp(path, "nic.bandwidth_GBps") == 0) {
         add_number(out, g->nic.bytes_per_s / HV_GBPS);
     } else if (strcmp(path, "nic.latency_us") == 0) {

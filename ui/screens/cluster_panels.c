@@ -37,6 +37,8 @@ static const char *level_word(enum hv_path_level level)
         return "one island";
     case HV_PATH_NODE:
         return "one node";
+    case HV_PATH_DOMAIN:
+        return "one link domain";
     case HV_PATH_NETWORK:
         return "network";
     case HV_PATH_WAN:
@@ -324,7 +326,11 @@ static void add_details(const struct hv_cluster_screen *v, struct hv_str *out)
                 g->zone != NULL ? ", zone " : "", g->zone != NULL ? g->zone : "");
     hv_str_adds(out, "intra   ");
     add_link(out, g->intra);
-    hv_str_addf(out, " per device\nnic     %u port%s, ", g->n_nics, g->n_nics > 1 ? "s" : "");
+    hv_str_adds(out, " per device");
+    if (g->domain_nodes > 1) {
+        hv_str_addf(out, "\ndomain  %u nodes on that link", g->domain_nodes);
+    }
+    hv_str_addf(out, "\nnic     %u port%s, ", g->n_nics, g->n_nics > 1 ? "s" : "");
     hv_cluster_number(out, g->nic.bytes_per_s / HV_GBPS, " GB/s together, ");
     hv_cluster_number(out, g->nic.latency_s / HV_US, " us");
     if (hv_known(g->host_memory_bytes_per_s)) {

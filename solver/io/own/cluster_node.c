@@ -82,22 +82,31 @@ static struct hv_link pcie_link(const struct hv_node_group *g)
                             default_latency_s(HV_LINK_PCIE)};
 }
 
-/* What the catalogue says of the link between all devices of the node. */
-static struct hv_link default_intra(const struct hv_node_group *g, bool islands)
+/* The one kind of the node's accelerators and how many there are, or NULL where there are several.
+ */
+static const struct hv_device_kind *only_kind(const struct hv_node_group *g, uint32_t *n)
 {
     const struct hv_device_kind *k = NULL;
-    uint32_t n = 0;
+    *n = 0;
     for (size_t i = 0; i < g->n_slots; i++) {
         const struct hv_device_kind *x = g->slots[i].kind;
         if (x->cls == HV_CLASS_CPU) {
             continue;
         }
         if (k && k != x) {
-            return pcie_link(g);
+            return NULL;
         }
         k = x;
-        n += g->slots[i].count;
+        *n += g->slots[i].count;
     }
+    return k;
+}
+
+/* What the catalogue says of the link between all devices of the node. */
+static struct hv_link default_intra(const struct hv_node_group *g, bool islands)
+{
+    uint32_t n = 0;
+    const struct hv_device_kind *k = only_kind(g, &n);
     if (!k || islands || !link_joins(k, n)) {
         return pcie_link(g);
     }
@@ -210,6 +219,46 @@ static enum hv_status read_intra(struct hv_cluster_build *b, const struct hv_jp 
         st = read_island(&at, g, &g->islands[i], b->err);
         g->n_islands = i + 1;
     }
+    return st;
+}
+
+/* Nodes per rack of a group of `count` when `most` fit: a job is given equally many of every rack
+ * (64 nodes of NVL72 racks are four times 16), and where that does not come out even, full racks.
+ */
+static uint32_t rack_nodes(uint32_t count, uint32_t most)
+{
+    for (uint32_t d = most; count > most && 2 * d > most; d--) {
+        if (count % d == 0) {
+            return d;
+        }
+    }
+    return most;
+}
+
+/* Nodes joined by the device link where the file does not say: as many as its domain holds, when
+ * the domain is larger than a chassis and the devices of the node are on that very link. */
+static uint32_t default_domain_nodes(const struct hv_node_group *g)
+{
+    uint32_t n = 0;
+    const struct hv_device_kind *k = only_kind(g, &n);
+    if (!k || !k->link_kind || g->n_islands > 0 || k->link_domain <= HV_CHASSIS_DEVICES) {
+        return 1;
+    }
+    enum hv_link_kind own = link_kind_of(k->link_kind);
+    bool switched = own == HV_LINK_NVLINK && g->intra.kind == HV_LINK_NVSWITCH;
+    bool larger = (uint32_t)k->link_domain > n;
+    return larger && (g->intra.kind == own || switched)
+               ? rack_nodes(g->count, (uint32_t)k->link_domain / n)
+               : 1;
+}
+
+static enum hv_status read_domain(struct hv_cluster_build *b, const struct hv_jp *node,
+                                  struct hv_node_group *g)
+{
+    int64_t nodes = default_domain_nodes(g);
+    enum hv_status st =
+        hv_jp_opt_int(node, "domain_nodes", 1, HV_CLUSTER_MAX_DEVICES, &nodes, b->err);
+    g->domain_nodes = (uint32_t)nodes;
     return st;
 }
 
@@ -349,9 +398,12 @@ enum hv_status hv__cluster_node(struct hv_cluster_build *b, const struct hv_jp *
     enum hv_status st;
     if ((st = hv_keys_check(p, HV_KEYS_NODE, b->err)) || (st = read_name(b, p, g)) ||
         (st = hv_jp_opt_int(p, "count", 1, HV_CLUSTER_MAX_DEVICES, &count, b->err)) ||
-        (st = read_devices(b, p, g)) || (st = read_intra(b, p, g)) || (st = read_nic(b, p, g))) {
+        (st = read_devices(b, p, g)) || (st = read_intra(b, p, g))) {
         return st;
     }
     g->count = (uint32_t)count;
+    if ((st = read_domain(b, p, g)) || (st = read_nic(b, p, g))) {
+        return st;
+    }
     return read_rest(b, p, g);
 }

@@ -22,6 +22,7 @@ static const char *const precision_words[HV_PRECISION_N] = {HV_PRECISION_MAP(X)}
 static const char *const optimizer_words[HV_OPTIMIZER_N] = {HV_OPTIMIZER_MAP(X)};
 #undef X
 #define X(c, name) name,
+static const char *const kernels_words[HV_KERNELS_N] = {HV_KERNELS_MAP(X)};
 static const char *const attention_words[HV_ATTENTION_N] = {HV_ATTENTION_MAP(X)};
 static const char *const dropout_words[HV_DROPOUT_N] = {HV_DROPOUT_MAP(X)};
 #undef X
@@ -97,7 +98,7 @@ static enum hv_status read_lengths(const struct hv_jp *root, struct hv_job_doc *
 static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, struct hv_err *err)
 {
     int precision = (int)j->precision, optimizer = (int)j->optimizer, grad = j->grad_fp32;
-    int attention = (int)j->attention, dropout = (int)j->dropout;
+    int attention = (int)j->attention, dropout = (int)j->dropout, kernels = (int)j->kernels;
     double reserve = HV_UNKNOWN;
     enum hv_status st;
     if ((st = hv_jp_opt_int(root, "global_batch", 1, MAX_BATCH, &j->global_batch, err)) ||
@@ -110,6 +111,7 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
                              err)) ||
         (st =
              hv_jp_opt_word(root, "attention", attention_words, HV_ATTENTION_N, &attention, err)) ||
+        (st = hv_jp_opt_word(root, "kernels", kernels_words, HV_KERNELS_N, &kernels, err)) ||
         (st = hv_jp_opt_word(root, "dropout", dropout_words, HV_DROPOUT_N, &dropout, err)) ||
         (st = hv_jp_opt_number(root, "memory_reserve_GiB", 0, MAX_GIB, &reserve, err))) {
         return st;
@@ -117,6 +119,7 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
     j->precision = (enum hv_precision)precision;
     j->optimizer = (enum hv_optimizer)optimizer;
     j->grad_fp32 = grad == 1;
+    j->kernels = (enum hv_kernels)kernels;
     j->attention = (enum hv_attention)attention;
     j->dropout = (enum hv_dropout)dropout;
     j->memory_reserve_bytes = reserve * HV_GIB;

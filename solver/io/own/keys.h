@@ -21,7 +21,7 @@
     X(HV_KEYS_CALIBRATED_CLASS, "calibration", "/$defs/class", "name", "devices", "source", "fitted_on", "parameters")                  \
     X(HV_KEYS_CLUSTER, "cluster", "", "format", "name", "nodes", "network", "devices")                                                  \
     X(HV_KEYS_NODE, "cluster", "/$defs/node", "name", "count", "device", "devices", "intra", "nic", "zone", "price_usd_per_hour",       \
-      "spot_usd_per_hour", "preemptions_per_hour", "host_memory_GBps", "state")                                                         \
+      "spot_usd_per_hour", "preemptions_per_hour", "host_memory_GBps", "state", "domain_nodes")                                         \
     X(HV_KEYS_SLOTS, "cluster", "/$defs/slots", "device", "count")                                                                      \
     X(HV_KEYS_INTRA, "cluster", "/$defs/intra", "kind", "bandwidth_GBps", "latency_us", "groups")                                       \
     X(HV_KEYS_ISLAND, "cluster", "/$defs/island", "devices", "kind", "bandwidth_GBps", "latency_us", "shared")                          \
@@ -42,7 +42,7 @@
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
     X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "precision", "optimizer", "master_weights",                 \
-      "grad_precision", "attention", "dropout", "sequence_lengths", "memory_reserve_GiB", "objective")                                  \
+      "grad_precision", "attention", "dropout", "kernels", "sequence_lengths", "memory_reserve_GiB", "objective")                                  \
     X(HV_KEYS_LENGTH, "job", "/$defs/length", "tokens", "frac")                                                                         \
     X(HV_KEYS_OBJECTIVE, "job", "/$defs/objective", "minimize", "max_usd_per_hour", "deadline_s", "allow_stale", "allow_drop")          \
     X(HV_KEYS_VALIDATION, "validation", "", "format", "name", "sources", "models", "systems", "rows")                                    \
