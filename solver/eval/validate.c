@@ -117,6 +117,60 @@ void hv_validation_predict(const struct hv_validation_row *row, struct hv_arena 
     hv_cost_free(cost);
 }
 
+double hv_validation_time_s(const struct hv_validation_row *row, const struct hv_plan *plan,
+                            struct hv_arena *scratch)
+{
+    const struct hv_eval_options options = {.no_bound = true};
+    struct hv_arena_mark mark = hv_arena_mark(scratch);
+    struct hv_cost *cost = hv_cost_new(row->cluster, row->model, &row->job);
+    struct hv_verdict verdict = {0};
+    enum hv_status st = hv_eval(cost, plan, &options, scratch, &verdict, NULL);
+    double s = st == HV_OK ? verdict.metrics.iteration_s : HV_UNKNOWN;
+    hv_cost_free(cost);
+    hv_arena_rewind(scratch, mark);
+    return s;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool same_counts(const struct hv_grid *a, const struct hv_grid *b)
+{
+    size_t n = (size_t)a->pp * (size_t)(a->chunks > 0 ? a->chunks : 1);
+    return a->counts == b->counts || (a->counts != NULL && b->counts != NULL &&
+                                      memcmp(a->counts, b->counts, n * sizeof *a->counts) == 0);
+}
+
+bool hv_validation_same(const struct hv_validation_row *a, const struct hv_validation_row *b)
+{
+    const struct hv_grid *g = &a->grid, *h = &b->grid;
+    return a->cluster == b->cluster && a->model == b->model &&
+           a->job.precision == b->job.precision && a->job.sequence == b->job.sequence &&
+           a->recompute == b->recompute && a->meter == b->meter && g->tp == h->tp &&
+           g->pp == h->pp && g->dp == h->dp && g->cp == h->cp && g->ep == h->ep &&
+           g->chunks == h->chunks && g->micro_batch == h->micro_batch &&
+           g->global_batch == h->global_batch && g->zero == h->zero &&
+           g->shard_group == h->shard_group && g->recompute == h->recompute &&
+           g->sequence_parallel == h->sequence_parallel && same_text(g->schedule, h->schedule) &&
+           same_counts(g, h);
+}
+
+void hv_validation_predict_all(const struct hv_validation *v, struct hv_arena *arena,
+                               struct hv_prediction *out)
+{
+    for (size_t i = 0; i < v->n_rows; i++) {
+        size_t same = 0;
+        while (same < i && !hv_validation_same(&v->rows[same], &v->rows[i]))
+            same++;
+        if (same < i)
+            out[i] = out[same];
+        else
+            hv_validation_predict(&v->rows[i], arena, &out[i]);
+    }
+}
+
 /* ---- statistics ------------------------------------------------------------------------------ */
 
 struct ranked {

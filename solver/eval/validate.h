@@ -66,8 +66,16 @@ void hv_validation_add(struct hv_validation *v, const struct hv_validation_row *
 /** Counts a row that is left out. `why` is static text. */
 void hv_validation_skip(struct hv_validation *v, const char *why);
 
+/** Which calibration a prediction rests on. */
+enum hv_predicted_by {
+    HV_BY_SHIPPED,  /**< what the catalogue holds */
+    HV_BY_LEFT_OUT, /**< the device class fitted on all sources but this row's */
+    HV_BY_GENERIC,  /**< the mean of other classes' fits, because no other source has this class */
+};
+
 /** What hetviz says of one row. */
 struct hv_prediction {
+    enum hv_predicted_by by;
     double iteration_s;
     double peak_bytes;   /**< as the row's meter would read it */
     bool fits;           /**< no memory violation */
@@ -81,6 +89,15 @@ struct hv_prediction {
  */
 void hv_validation_predict(const struct hv_validation_row *row, struct hv_arena *arena,
                            struct hv_prediction *out);
+/** Predicts all rows; equal configurations are evaluated once. `out`: one per row. */
+void hv_validation_predict_all(const struct hv_validation *v, struct hv_arena *arena,
+                               struct hv_prediction *out);
+/** Are two rows the same configuration, so that they have the same prediction? */
+bool hv_validation_same(const struct hv_validation_row *a, const struct hv_validation_row *b);
+/** Iteration time of a plan made of the row's grid, under the calibration its cluster has now;
+ * HV_UNKNOWN where it cannot be timed. `scratch` is left as it was. */
+double hv_validation_time_s(const struct hv_validation_row *row, const struct hv_plan *plan,
+                            struct hv_arena *scratch);
 
 /** Error figures of some rows. All HV_UNKNOWN when n is 0. */
 struct hv_error_stats {

@@ -4,7 +4,8 @@
 
 #include "solver/base/file.h"
 #include "solver/base/units.h"
-#include "solver/eval/validate.h"
+#include "solver/eval/validate_fit.h"
+#include "solver/io/own/calibration_file.h"
 #include "solver/io/own/validation_file.h"
 #include "ui/cli/cli.h"
 
@@ -14,6 +15,7 @@ struct job {
     struct hv_validation rows;
     struct hv_arena arena;
     struct hv_prediction *predicted;
+    struct hv_class_fit *fits; /**< one per class of the catalogue; NULL: nothing was fitted */
     double *baseline_s;
     struct hv_validation_report report;
 };
@@ -23,6 +25,51 @@ static void free_job(struct job *j)
     hv_validation_free(&j->rows);
     hv_device_catalogue_free(&j->devices);
     hv_arena_free(&j->arena);
+}
+
+/** Fits what was asked for and replaces the predictions by those that never saw their source. */
+static enum hv_status fit(const struct hv_args *args, struct job *j, struct hv_err *err)
+{
+    bool file = hv_args_has(args, "fit"), shipped = hv_args_has(args, "shipped");
+    if (shipped && !file) {
+        return HV_OK;
+    }
+    j->fits = hv_arena_new(&j->arena, struct hv_class_fit, j->devices.n_classes + 1);
+    struct hv_fit_request what = {j->devices.classes, j->devices.n_classes, !shipped};
+    enum hv_status st = hv_validation_fit(&j->rows, j->predicted, &what, &j->arena, j->fits, err);
+    if (st != HV_OK || shipped) {
+        return st;
+    }
+    return hv_validation_predict_left_out(&j->rows, j->fits, j->devices.n_classes, &j->arena,
+                                          j->predicted, err);
+}
+
+/** Writes the classes as fitted on all rows; a class without rows stays as it is shipped. */
+static enum hv_status write_fit(const struct hv_args *args, struct job *j, struct hv_err *err)
+{
+    size_t n = j->devices.n_classes;
+    struct hv_calibration *all = hv_arena_new(&j->arena, struct hv_calibration, n + 1);
+    struct hv_str text = {0};
+    for (size_t i = 0; i < n; i++) {
+        all[i] = j->fits[i].all;
+        if (j->fits[i].n_rows == 0) {
+            continue;
+        }
+        hv_str_clear(&text);
+        hv_str_addf(&text, "fitted by hetviz validate on %zu rows of", j->fits[i].n_rows);
+        for (size_t s = 0; s < j->fits[i].n_sources; s++) {
+            hv_str_addf(&text, "%s %s", s > 0 ? "," : "", j->fits[i].sources[s]);
+        }
+        all[i].source = hv_arena_strdup(&j->arena, hv_str_cstr(&text));
+    }
+    json_t *tree = hv_calibration_tree(all, n);
+    hv_str_clear(&text);
+    hv_json_write(&text, tree, true);
+    json_decref(tree);
+    enum hv_status st =
+        hv_file_write(hv_args_text(args, "fit", "-"), hv_str_cstr(&text), text.n, err);
+    hv_str_free(&text);
+    return st;
 }
 
 static enum hv_status run(const struct hv_args *args, struct job *j, struct hv_err *err)
@@ -36,8 +83,9 @@ static enum hv_status run(const struct hv_args *args, struct job *j, struct hv_e
     size_t n = j->rows.n_rows;
     j->predicted = hv_arena_new(&j->arena, struct hv_prediction, n + 1);
     j->baseline_s = hv_arena_new(&j->arena, double, n + 1);
-    for (size_t i = 0; i < n; i++) {
-        hv_validation_predict(&j->rows.rows[i], &j->arena, &j->predicted[i]);
+    hv_validation_predict_all(&j->rows, &j->arena, j->predicted);
+    if ((st = fit(args, j, err))) {
+        return st;
     }
     hv_validation_baseline(&j->rows, j->predicted, j->baseline_s);
     hv_validation_sum_up(&j->rows, j->predicted, j->baseline_s, &j->arena, &j->report);
@@ -74,6 +122,9 @@ static void add_row(const struct hv_validation_row *r, const struct hv_predictio
         hv_str_addf(out, " %9s %9s",
                     r->oom ? "no room" : hv_fmt_bytes(mem, sizeof mem, r->measured_bytes),
                     hv_fmt_bytes(peak, sizeof peak, p->peak_bytes));
+    }
+    if (p->by == HV_BY_GENERIC) {
+        hv_str_adds(out, "  generic fit");
     }
     if (r->recompute == HV_ROW_RECOMPUTE_UNKNOWN) {
         hv_str_addf(out, "  recompute not stated, %s taken", recompute_word(p->recompute));
@@ -135,6 +186,28 @@ static void add_groups(const struct hv_validation_report *r, struct hv_str *out)
     }
 }
 
+/** What each class was fitted on, and how well it then fits. */
+static void add_fits(const struct job *j, struct hv_str *out)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP];
+    if (j->fits == NULL) {
+        hv_str_adds(out, "\npredicted with the shipped calibration, which may have been fitted on "
+                         "these rows\n");
+        return;
+    }
+    hv_str_addf(out, "\n%-12s %5s %8s %9s %9s %6s\n", "fitted class", "rows", "sources", "shipped",
+                "fitted", "calls");
+    for (size_t i = 0; i < j->devices.n_classes; i++) {
+        const struct hv_class_fit *f = &j->fits[i];
+        hv_str_addf(out, "%-12.12s %5zu %8zu %9s %9s %6zu%s\n", f->all.name, f->n_rows,
+                    f->n_sources, hv_fmt_percent(a, sizeof a, f->error_before),
+                    hv_fmt_percent(b, sizeof b, f->error_after), f->n_calls,
+                    f->n_sources == 1 ? "  one source only: predicted by the generic fit" : "");
+    }
+    hv_str_adds(out, "errors there are mean |log(predicted / measured)| over sources; every row "
+                     "above is predicted by a fit without its source\n");
+}
+
 static void add_summary(const struct job *j, struct hv_str *out)
 {
     const struct hv_validation_report *r = &j->report;
@@ -158,6 +231,8 @@ static json_t *row_json(const struct hv_validation_row *r, const struct hv_predi
                         double baseline_s)
 {
     json_t *o = json_pack("{s:s, s:s, s:s}", "id", r->id, "source", r->source, "device", r->device);
+    static const char *const by[] = {"shipped", "left_out", "generic"};
+    json_object_set_new(o, "fit", json_string(by[p->by]));
     json_object_set_new(o, "precision", json_string(hv_precision_name(r->job.precision)));
     json_object_set_new(o, "measured_s", hv_json_num(r->measured_s));
     json_object_set_new(o, "predicted_s", hv_json_num(p->iteration_s));
@@ -237,8 +312,12 @@ enum hv_status hv_cli_validate(struct hv_args *args, struct hv_err *err)
     } else if (st == HV_OK) {
         add_rows(&j, &out);
         add_groups(&j.report, &out);
+        add_fits(&j, &out);
         add_summary(&j, &out);
         st = hv_cli_print(&out, err);
+    }
+    if (st == HV_OK && hv_args_has(args, "fit")) {
+        st = write_fit(args, &j, err);
     }
     hv_str_free(&out);
     free_job(&j);
