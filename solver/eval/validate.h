@@ -111,10 +111,11 @@ void hv_error_stats(const double *predicted, const double *measured, size_t n,
                     struct hv_error_stats *out);
 
 /**
- * The one-parameter baseline: constant hardware efficiency per device kind and width of the number
- * format, the median over all rows of *other* sources (each source weighs the same). HV_UNKNOWN
- * where no other source has such a row. `taken`: the predictions of the rows, for the recomputation
- * that is counted as work. Writes one time per row into out_s. O(rows² ).
+ * The one-parameter baseline: constant hardware efficiency per device kind, width of the number
+ * format and sort of model (dense, experts), the median over all rows of *other* sources (each
+ * source weighs the same). HV_UNKNOWN where no other source has such a row. `taken`: the
+ * predictions of the rows, for the recomputation that is counted as work. Writes one time per row
+ * into out_s. O(rows² ).
  */
 void hv_validation_baseline(const struct hv_validation *v, const struct hv_prediction *taken,
                             double *out_s);

@@ -10,8 +10,10 @@
 
 /* Residuals are logarithms: beyond 3 % they count as absolute values. */
 #define HUBER 0.03
-/* A number that is 0 by default moves in steps of 5 % of its range, any other by its logarithm. */
+/* One unit of x: 5 % of the range of a linear number, a factor e of a logarithmic one. */
 #define LINEAR_UNIT_FRAC 0.05
+#define WIDE_RANGE       100
+#define WIDE_RATE        0.25
 #define DIFFERENCE       5e-3
 /* Ridge: moving a logarithm by 0.35, or a linear number by 4 units, costs 0.5 % of mean error. */
 #define RIDGE_LOG      0.08
@@ -24,9 +26,20 @@ enum { N = HV_CALIBRATED_N };
 
 /* ---- the numbers as the fitter sees them ----------------------------------------------------- */
 
-static bool is_log(int k)
+/* How a number moves: by its logarithm; in steps of its range; or, where the range spans magnitudes
+ * (microseconds per pass), exponentially from 0. */
+enum scale { SCALE_LOG, SCALE_LINEAR, SCALE_WIDE };
+
+static enum scale scale_of(int k)
 {
-    return hv_calibrated_rows[k].generic > 0;
+    const struct hv_calibrated_row *r = &hv_calibrated_rows[k];
+    return r->generic > 0 ? SCALE_LOG : r->most > WIDE_RANGE ? SCALE_WIDE : SCALE_LINEAR;
+}
+
+/* The whole range of a wide number is 20 units of x. */
+static double wide_unit(int k)
+{
+    return hv_calibrated_rows[k].most / (exp(20 * WIDE_RATE) - 1);
 }
 
 static double unit(int k)
@@ -36,13 +49,26 @@ static double unit(int k)
 
 static double to_x(int k, double v)
 {
-    return is_log(k) ? log(v / hv_calibrated_rows[k].generic) : v / unit(k);
+    switch (scale_of(k)) {
+    case SCALE_LOG:
+        return log(v / hv_calibrated_rows[k].generic);
+    case SCALE_WIDE:
+        return log(v / wide_unit(k) + 1) / WIDE_RATE;
+    case SCALE_LINEAR:
+        break;
+    }
+    return v / unit(k);
 }
 
 static double to_v(int k, double x)
 {
     const struct hv_calibrated_row *r = &hv_calibrated_rows[k];
-    double v = is_log(k) ? r->generic * exp(x) : x * unit(k);
+    double v = x * unit(k);
+    if (scale_of(k) == SCALE_LOG) {
+        v = r->generic * exp(x);
+    } else if (scale_of(k) == SCALE_WIDE) {
+        v = wide_unit(k) * (exp(x * WIDE_RATE) - 1);
+    }
     return v < r->least ? r->least : v > r->most ? r->most : v;
 }
 
@@ -229,7 +255,7 @@ static enum hv_status solve(struct work *w, const double *start, double *jacobia
         least[k] = to_x(k, hv_calibrated_rows[k].least);
         most[k] = to_x(k, hv_calibrated_rows[k].most);
         prior[k] = to_x(k, hv_calibrated_rows[k].generic);
-        ridge[k] = is_log(k) ? RIDGE_LOG : RIDGE_LINEAR;
+        ridge[k] = scale_of(k) == SCALE_LOG ? RIDGE_LOG : RIDGE_LINEAR;
     }
     const struct hv_fit f = {.n_params = N,
                              .n_residuals = w->n,

@@ -72,7 +72,8 @@ static double weighted_median(struct weighted *list, size_t n)
 
 static bool same_class(const struct hv_validation_row *a, const struct hv_validation_row *b)
 {
-    return width_of(a) == width_of(b) && strcmp(a->device, b->device) == 0;
+    return width_of(a) == width_of(b) && a->experts == b->experts &&
+           strcmp(a->device, b->device) == 0;
 }
 
 /* Median of the class of `row` over the other sources. */
