@@ -178,6 +178,13 @@ static struct form flat_exchange(const struct job *j)
     return f;
 }
 
+/* Share of an exchange's copies that are the first of their item for a house, where every item
+ * goes to `copies` members at random: k (1 - (1 - 1/k)^c) of c. */
+static double first_copies(double houses, double copies)
+{
+    return copies > 1 ? houses * -expm1(copies * log1p(-1 / houses)) / copies : 1;
+}
+
 /* Across to the same position in every other house, then on inside: fewer and larger messages
  * between houses, more bytes inside. The two hops are pipelined. */
 static struct form two_hop_exchange(const struct job *j)
@@ -185,7 +192,7 @@ static struct form two_hop_exchange(const struct job *j)
     struct form f = {.algorithm = HV_ALGO_HIERARCHICAL};
     double q = j->s.per_house, k = j->s.houses, bytes = j->q->bytes;
     f.house_bytes = (q - 1) / q * bytes;
-    f.network_bytes = q * (j->s.n - q) / j->s.n * bytes;
+    f.network_bytes = first_copies(k, j->q->copies) * q * (j->s.n - q) / j->s.n * bytes;
     double inside = f.house_bytes / house_rate(j, HV_USE_ALL_TO_ALL, step_bytes(bytes, q), &f);
     double across = f.network_bytes / net_rate(j, HV_USE_ALL_TO_ALL, step_bytes(bytes, k), &f);
     f.bytes_s = fmax(inside, across);

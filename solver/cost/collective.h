@@ -42,6 +42,8 @@ struct hv_collective_query {
     enum hv_sync_algorithm algorithm;
     double
         together; /**< groups of this shape that share each node's network at the same time, ≥ 1 */
+    double copies; /**< all_to_all: members that every item of `bytes` goes to (top-k experts);
+                      two hops carry an item to each node once. 0 or 1: one */
 };
 
 /** What it costs. */

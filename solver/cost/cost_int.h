@@ -63,6 +63,7 @@ struct hv__exchange {
     double cp_heads_bytes; /**< ulysses: queries, keys, values and outputs of one rank */
     double cp_hidden_forward_s, cp_hidden_backward_s; /**< compute that hides the ring */
     double ep_bytes;                                  /**< one dispatch or combine of one rank */
+    double ep_copies;                                 /**< experts a token goes to */
     bool ep_again;                                    /**< recompute sends tokens once more */
 };
 /** Adds the seconds of these exchanges to the price (part_exchange.c). */

@@ -52,8 +52,11 @@ static void take_flow(const struct hv_cluster *c, struct flow *f, double each, s
         return;
     struct hv_path p = hv_cluster_path(c, f->a, f->b);
     f->network = p.level >= HV_PATH_NETWORK;
-    const struct hv_collective_query q = {HV_P2P, each,         (const uint32_t[]){f->a, f->b},
-                                          2,      HV_ALGO_AUTO, 1};
+    const struct hv_collective_query q = {.op = HV_P2P,
+                                          .bytes = each,
+                                          .devices = (const uint32_t[]){f->a, f->b},
+                                          .n = 2,
+                                          .together = 1};
     struct hv_collective_cost r = hv_cost_collective(c, &q, NULL);
     take(w, r.time_s - r.alpha_s, r.alpha_s, p.why);
 }

@@ -387,6 +387,13 @@ static void add_experts(struct sum *s, const struct hv_block *b)
         add_ffn(s, b, ceil((double)b->shared_experts * b->shared_ffn / s->t), r, 0);
     s->out.expert_parameters = hv_block_expert_parameters(s->m, b) * local / b->experts / s->t;
     s->x.ep_bytes = copies * pad;
+    s->x.ep_copies = k;
+    /* routing decides on the host how many rows each product gets, and the device waits for it */
+    double host_s = s->a->ideal ? 0 : s->e.calibration->v[HV_CAL_EXPERT_US] * HV_US;
+    s->out.forward_s += host_s;
+    s->out.input_grad_s += host_s;
+    hv_why_add(s->a->why, "expert host work", host_s, "s", "per layer of experts, each way (%s)",
+               s->e.calibration->source);
     s->x.ep_again = (s->q->recompute & HV_RC_EXPERTS) != 0;
 }
 

@@ -33,14 +33,21 @@ struct call {
     const uint32_t *members;
     int n;
     double together;
+    enum hv_sync_algorithm algorithm;
+    double copies;
 };
 
 static double call_s(const struct hv__ask *a, const struct call *c)
 {
     if (!c->members)
         return own_link_s(a->q->device, c->op, c->bytes, c->n);
-    struct hv_collective_query q = {c->op,        c->bytes,     c->members,
-                                    (size_t)c->n, HV_ALGO_AUTO, c->together};
+    struct hv_collective_query q = {.op = c->op,
+                                    .bytes = c->bytes,
+                                    .devices = c->members,
+                                    .n = (size_t)c->n,
+                                    .algorithm = c->algorithm,
+                                    .together = c->together,
+                                    .copies = c->copies};
     return hv_cost_collective(a->k->cluster, &q, a->why).time_s;
 }
 
@@ -48,7 +55,7 @@ static double call_s(const struct hv__ask *a, const struct call *c)
 static double tp_call_s(const struct hv__ask *a, enum hv_collective op, double bytes)
 {
     const struct hv_part_query *q = a->q;
-    struct call c = {op, bytes, q->group, q->tp, 1};
+    struct call c = {.op = op, .bytes = bytes, .members = q->group, .n = q->tp, .together = 1};
     double worst = call_s(a, &c);
     for (int i = 1; q->group && i < q->cp; i++) {
         c.members = q->group + (size_t)i * (size_t)q->tp;
@@ -89,8 +96,11 @@ static double cp_call_s(const struct hv__ask *a, bool heads, double bytes, int n
             members[i] = a->q->group[i * tp];
     }
     /* a ring passes the other ranks' keys and values: an all-gather of everybody's */
-    struct call c = {heads ? HV_ALL_TO_ALL : HV_ALL_GATHER, heads ? bytes : bytes * n, members, n,
-                     (double)tp};
+    struct call c = {.op = heads ? HV_ALL_TO_ALL : HV_ALL_GATHER,
+                     .bytes = heads ? bytes : bytes * n,
+                     .members = members,
+                     .n = n,
+                     .together = (double)tp};
     double time_s = call_s(a, &c);
     free(members);
     return time_s;
@@ -122,6 +132,14 @@ static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct
         heads);
 }
 
+/* Nobody said how: whatever is fastest. */
+static enum hv_sync_algorithm exchange_of(const struct hv_moe_knobs *m)
+{
+    if (!m)
+        return HV_ALGO_AUTO;
+    return m->all_to_all == HV_A2A_FLAT ? HV_ALGO_RING : HV_ALGO_HIERARCHICAL;
+}
+
 static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
 {
     const struct hv_part_query *q = a->q;
@@ -129,7 +147,13 @@ static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct
         return;
     bool squeezed = q->moe && hv_known(q->moe->compress_ratio) && q->moe->compress_ratio > 1;
     double bytes = squeezed ? x->ep_bytes / q->moe->compress_ratio : x->ep_bytes;
-    struct call c = {HV_ALL_TO_ALL, bytes, q->ep_group, q->ep, (double)q->tp};
+    struct call c = {.op = HV_ALL_TO_ALL,
+                     .bytes = bytes,
+                     .members = q->ep_group,
+                     .n = q->ep,
+                     .together = (double)q->tp,
+                     .algorithm = exchange_of(q->moe),
+                     .copies = x->ep_copies};
     double once = call_s(a, &c);
     if (squeezed && hv_known(q->moe->compress_bytes_per_s))
         once += x->ep_bytes / q->moe->compress_bytes_per_s;

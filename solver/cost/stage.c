@@ -91,9 +91,11 @@ static struct gathers gathers_of(struct build *b, double parameters, double expe
     const double counts[] = {parameters, expert_parameters};
     const size_t members[] = {b->n_holders, experts ? experts : 1};
     for (int i = 0; i < 2; i++) {
-        struct hv_collective_query c = {HV_ALL_GATHER, counts[i] * hv_job_weight_bytes(j),
-                                        b->holders,    members[i],
-                                        HV_ALGO_AUTO,  (double)b->rank.tp};
+        struct hv_collective_query c = {.op = HV_ALL_GATHER,
+                                        .bytes = counts[i] * hv_job_weight_bytes(j),
+                                        .devices = b->holders,
+                                        .n = members[i],
+                                        .together = (double)b->rank.tp};
         g.gather_s += whole ? hv__collective_s(b->k, &c, b->holders_signature) : 0;
         c.op = HV_REDUCE_SCATTER;
         c.bytes = counts[i] * hv_job_grad_bytes(j);

@@ -30,6 +30,7 @@
     X(HV_CAL_CAST,          "cast",          0.00, 0.00, 4.00, "passes over the inputs of an 8- or 4-bit product to quantise them")   \
     X(HV_CAL_KERNEL_US,     "kernel_us",     5.00, 0.50, 50.0, "microseconds between two kernels")                                    \
     X(HV_CAL_PASS_US,       "pass_us",       0.00, 0.00, 5e4,  "microseconds of host work per pass of a stage")                       \
+    X(HV_CAL_EXPERT_US,     "expert_us",     0.00, 0.00, 2e4,  "microseconds of host work per layer of experts and pass") \
     X(HV_CAL_STEP_MS,       "step_ms",       0.00, 0.00, 2e3,  "milliseconds per iteration outside of passes, reductions and optimizer") \
     X(HV_CAL_JITTER,        "jitter",        0.00, 0.00, 0.05, "share of the pipeline's time lost per doubling of the devices that wait for each other") \
     X(HV_CAL_OVERLAP,       "overlap",       0.00, 0.00, 1.00, "seconds compute loses per second of communication under it")
