@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "solver/cost/cost_int.h"
+#include "solver/cost/gemm.h"
 
 /* What is being added up. */
 struct sum {
@@ -14,6 +15,7 @@ struct sum {
     const struct hv_part_query *q;
     const struct hv_model *m;
     struct hv_efficiency e;
+    struct hv_gemm_pricer gemm;
     double t;      /* tensor-parallel ranks */
     double t_norm; /* ranks that share what is not inside a split product */
     double rows;   /* tokens of this rank */
@@ -40,6 +42,8 @@ struct stream {
     double bytes, backward; /* forward bytes; backward bytes per forward byte */
 };
 
+/* The rate that training sustains in large products times the share of it that this shape reaches.
+ */
 static double product_s(const struct sum *s, const struct product *p)
 {
     double flops = 2 * p->m * p->n * p->k;
@@ -47,9 +51,8 @@ static double product_s(const struct sum *s, const struct product *p)
         return 0;
     if (s->a->ideal)
         return flops / s->e.gemm_flops_per_s;
-    double bytes = s->elem * (p->m * p->k + p->groups * p->k * p->n + p->m * p->n);
-    double rate = s->e.gemm_flops_per_s * hv_efficiency_thin(p->m / p->groups, p->n, p->k);
-    return s->e.gemm_start_s + fmax(flops / rate, bytes / s->e.bytes_per_s);
+    double share = hv_gemm_share(&s->gemm, p->m, p->n, p->k, p->groups);
+    return s->e.gemm_start_s + flops / (s->e.gemm_flops_per_s * share);
 }
 
 /* Sums of gradients are read and written whole in every weight-gradient pass; the epilogue of the
@@ -68,25 +71,53 @@ static double cast_s(const struct sum *s, double values)
     return narrow ? s->e.calibration->v[HV_CAL_CAST] * 4 * values / s->e.bytes_per_s : 0;
 }
 
+/* Seconds of one product: forward, gradients of the input and of the weights, and what is in them
+ * besides the product itself. */
+struct product_times {
+    double forward_s, input_grad_s, weight_grad_s, cast_s, sums_s;
+};
+
+static void why_product(const struct sum *s, const struct product *p, const struct product_times *t)
+{
+    if (!s->a->why)
+        return;
+    const struct hv_gemm_pricer *g = &s->gemm;
+    double share = s->a->ideal ? 1 : hv_gemm_share(g, p->m, p->n, p->k, p->groups);
+    hv_why_add(s->a->why, p->name, t->forward_s, "s",
+               "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), of which this shape reaches "
+               "%.3g (%s%s%s%s%s, error band %.0f %%), casts %.3g s; input gradient %.4g s, weight "
+               "gradient %.4g s with %.3g s of sums in memory",
+               p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source,
+               share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
+               g->device ? g->device : "", g->device ? ", " : "", g->device ? g->source : "",
+               100 * g->error_frac, t->cast_s, t->input_grad_s, t->weight_grad_s, t->sums_s);
+}
+
+/* Forward m × k by k × n; gradients of the input m × n by n × k, of the weights k × m by m × n. */
 static void add_product(struct sum *s, const struct product *p)
 {
-    double time_s = product_s(s, p), sums_s = 0, in_s = 0, back_s = 0;
-    if (time_s > 0 && !s->a->ideal) {
-        sums_s = accumulate_s(s, p);
-        in_s = cast_s(s, p->m * p->k);
-        back_s = cast_s(s, p->m * p->n);
+    struct product input = *p, weight = *p;
+    input.n = p->k;
+    input.k = p->n;
+    weight.m = p->k * p->groups;
+    weight.k = p->m / p->groups;
+    struct product_times t = {.forward_s = product_s(s, p),
+                              .input_grad_s = product_s(s, &input),
+                              .weight_grad_s = product_s(s, &weight)};
+    if (t.forward_s > 0 && !s->a->ideal) {
+        t.sums_s = accumulate_s(s, p);
+        t.cast_s = cast_s(s, p->m * p->k);
+        t.forward_s += t.cast_s;
+        t.input_grad_s += cast_s(s, p->m * p->n);
+        t.weight_grad_s += t.sums_s;
     }
-    s->out.forward_s += time_s + in_s;
-    s->out.input_grad_s += time_s + back_s;
-    s->out.weight_grad_s += time_s + sums_s;
+    s->out.forward_s += t.forward_s;
+    s->out.input_grad_s += t.input_grad_s;
+    s->out.weight_grad_s += t.weight_grad_s;
     if (s->q->recompute & p->unit)
-        s->out.recompute_s += time_s + in_s;
+        s->out.recompute_s += t.forward_s;
     s->out.flops_forward += 2 * p->m * p->n * p->k;
-    hv_why_add(s->a->why, p->name, time_s + in_s, "s",
-               "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), casts %.3g s; input gradient "
-               "%.4g s, weight gradient %.4g s with %.3g s of sums in memory",
-               p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source,
-               in_s, time_s + back_s, time_s + sums_s, sums_s);
+    why_product(s, p, &t);
 }
 
 static double stream_s(const struct sum *s, double bytes)
@@ -96,7 +127,8 @@ static double stream_s(const struct sum *s, double bytes)
     if (s->a->ideal)
         return bytes / s->e.bytes_per_s;
     double eager = s->eager ? s->e.calibration->v[HV_CAL_EAGER] : 1;
-    return s->e.launch_s + eager * bytes / s->e.bytes_per_s;
+    double share = hv_stream_share(s->q->device, bytes);
+    return s->e.launch_s + eager * bytes / (s->e.bytes_per_s * share);
 }
 
 static void add_stream(struct sum *s, const struct stream *p)
@@ -107,8 +139,11 @@ static void add_stream(struct sum *s, const struct stream *p)
     if (s->q->recompute & p->unit)
         s->out.recompute_s += time_s;
     hv_why_add(s->a->why, p->name, time_s, "s",
-               "%.4g bytes at %.4g GB/s; backward %.3g times as many", p->bytes,
-               s->e.bytes_per_s / HV_GBPS, p->backward);
+               "%.4g bytes at %.4g GB/s, of which this size reaches %.3g (%s); backward %.3g times "
+               "as many",
+               p->bytes, s->e.bytes_per_s / HV_GBPS,
+               p->bytes > 0 ? hv_stream_share(s->q->device, p->bytes) : 1.0,
+               hv_stream_source(s->q->device), p->backward);
 }
 
 /* A tensor of `values` per token, produced by `unit`, dropped when `dropped_by` are all recomputed.
@@ -499,6 +534,7 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
                     .q = q,
                     .m = a->k->model,
                     .e = hv_efficiency_of(q->device, a->k->job.precision),
+                    .gemm = hv_gemm_pricer_of(q->device, a->k->job.precision),
                     .t = q->tp,
                     .t_norm = spread ? q->tp : 1,
                     .rows = q->sequences * q->tokens / q->cp,

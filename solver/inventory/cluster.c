@@ -6,6 +6,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
+#include "solver/inventory/profile.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,7 @@ static uint64_t hash_kind(uint64_t h, const struct hv_device_kind *k)
     for (int i = 0; i < HV_CALIBRATED_N; i++) {
         h = hash_num(h, cal->v[i]);
     }
+    h = hash_num(h, hv_profile_checksum(k->profile));
     return hash_num(hash_num(h, hv_device_price_usd_per_h(k)), hv_device_spot_usd_per_h(k));
 }
 
@@ -163,6 +165,25 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
     collect_kinds(c);
     c->hash = hash_cluster(c);
     return HV_OK;
+}
+
+void hv_cluster_calibrate(struct hv_cluster *c, const struct hv_calibration *by)
+{
+    for (size_t k = 0; k < c->n_kinds; k++) {
+        const struct hv_device_kind *old = c->kinds[k];
+        struct hv_device_kind *mine = hv_arena_copy(&c->arena, old, 1, sizeof *mine);
+        mine->calibration = by;
+        c->kinds[k] = mine;
+        for (size_t g = 0; g < c->n_groups; g++) {
+            struct hv_node_group *group = &c->groups[g];
+            for (size_t s = 0; s < group->n_slots; s++) {
+                if (group->slots[s].kind == old) {
+                    group->slots[s].kind = mine;
+                }
+            }
+        }
+    }
+    c->hash = hash_cluster(c);
 }
 
 struct hv_cluster *hv_cluster_ref(struct hv_cluster *c)

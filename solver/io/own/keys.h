@@ -19,6 +19,11 @@
     X(HV_KEYS_DEVICE_PRICE, "devices", "/$defs/price", "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "date", "source", "verified") \
     X(HV_KEYS_CALIBRATION, "calibration", "", "format", "classes")                                                                      \
     X(HV_KEYS_CALIBRATED_CLASS, "calibration", "/$defs/class", "name", "devices", "source", "fitted_on", "parameters")                  \
+    X(HV_KEYS_PROFILE, "profile", "", "format", "device", "same_chip", "source", "licence", "date", "note", "bandwidth_GBps",           \
+      "kernel_start_us", "gemm", "stream")                                                                                              \
+    X(HV_KEYS_PROFILE_GEMM, "profile", "/$defs/gemm", "precision", "peak_TFLOPS", "error_frac", "log2_m", "log2_n", "log2_k", "TFLOPS") \
+    X(HV_KEYS_PROFILE_STREAM, "profile", "/$defs/stream", "kernel", "error_frac", "log2_bytes", "GBps")                                 \
+    X(HV_KEYS_PROFILE_AXIS, "profile", "/$defs/axis", "from", "step", "count")                                                          \
     X(HV_KEYS_CLUSTER, "cluster", "", "format", "name", "nodes", "network", "devices")                                                  \
     X(HV_KEYS_NODE, "cluster", "/$defs/node", "name", "count", "device", "devices", "intra", "nic", "zone", "price_usd_per_hour",       \
       "spot_usd_per_hour", "preemptions_per_hour", "host_memory_GBps", "state", "domain_nodes")                                         \
@@ -45,6 +50,17 @@
       "grad_precision", "attention", "dropout", "kernels", "sequence_lengths", "memory_reserve_GiB", "objective")                                  \
     X(HV_KEYS_LENGTH, "job", "/$defs/length", "tokens", "frac")                                                                         \
     X(HV_KEYS_OBJECTIVE, "job", "/$defs/objective", "minimize", "max_usd_per_hour", "deadline_s", "allow_stale", "allow_drop")          \
+    X(HV_KEYS_VALIDATION, "validation", "", "format", "name", "sources", "models", "systems", "rows")                                    \
+    X(HV_KEYS_VALIDATION_SOURCE, "validation", "/$defs/source", "where", "licence", "date")                                             \
+    X(HV_KEYS_VALIDATION_MODEL, "validation", "/$defs/model", "name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn",       \
+      "gated", "vocab", "seq", "attn", "experts", "topk", "moe_ffn", "shared_ffn", "dense_layers", "tied_embeddings",                   \
+      "sliding_window", "sliding_window_every", "q_lora", "kv_lora", "qk_nope", "qk_rope", "v_head")                                    \
+    X(HV_KEYS_VALIDATION_SYSTEM, "validation", "/$defs/system", "device", "n", "per_node", "intra", "intra_gbps_uni",                   \
+      "inter_gbit_per_gpu")                                                                                                             \
+    X(HV_KEYS_VALIDATION_PAR, "validation", "/$defs/par", "tp", "pp", "vpp", "dp", "cp", "ep", "zero", "fsdp", "sp")                    \
+    X(HV_KEYS_VALIDATION_ROW, "validation", "/$defs/row", "id", "source", "table", "model", "system", "n", "seq", "precision", "par",   \
+      "mbs", "gbs", "recompute", "schedule", "stage_partition", "kind", "iter_s", "iter_s_from_flops", "mem_gib", "mem_max_bytes",      \
+      "mem_meter", "oom", "calculon_s")                                                                                                 \
     X(HV_KEYS_WORKSPACE, "workspace", "", "format", "name", "cluster", "model", "job", "strategies", "plans", "jobs")                   \
     X(HV_KEYS_STRATEGY, "workspace", "/$defs/strategy", "id", "options")                                                                \
     X(HV_KEYS_WORKSPACE_JOB, "workspace", "/$defs/job", "name", "model", "job", "arrival_s", "weight")
