@@ -156,7 +156,7 @@ double hv_stream_s(const struct hv_device_kind *d, double bytes)
 double hv_stream_share(const struct hv_device_kind *d, double bytes)
 {
     const struct hv_stream_table *t = stream_of(d);
-    if (!t || !(bytes > 0))
+    if (!t || !(bytes > 0) || bytes >= t->full_bytes)
         return 1;
     double share = hv_stream_table_bytes_per_s(t, bytes) / t->long_bytes_per_s;
     return share < 1 ? share : 1;

@@ -30,9 +30,10 @@ struct hv_gemm_table {
 
 /** Achieved rates of a kernel that only reads and writes memory, by bytes moved. */
 struct hv_stream_table {
-    const char *kernel;             /**< what was measured, e.g. "add" */
-    double error_frac;              /**< as above */
-    double long_bytes_per_s;        /**< of the longest stream of the table */
+    const char *kernel;      /**< what was measured, e.g. "add" */
+    double error_frac;       /**< as above */
+    double long_bytes_per_s; /**< of the longest stream of the table */
+    double full_bytes; /**< streams of at least so many bytes are no slower than the longest */
     struct hv_log_axis bytes;       /**< moved in all */
     const double *log2_bytes_per_s; /**< bytes.count */
 };
