@@ -312,6 +312,24 @@ static void add_latent_projections(struct sum *s, const struct hv_block *b, cons
     s->weight_only_bytes += s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim);
 }
 
+/* Bytes that a backward pass needs besides what was kept: gradients of what the feed-forward made
+ * on its way, and with sequence parallelism its input, whole again, and the gradient of that. */
+static double gathered_bytes(const struct sum *s)
+{
+    bool split = s->q->sequence_parallel && s->q->tp > 1 && s->q->tp_scheme == HV_TP_1D;
+    return split ? 2 * s->elem * s->rows * s->m->hidden : 0;
+}
+
+static double ffn_gradients_bytes(const struct sum *s, const struct hv_block *b)
+{
+    double f = b->ffn, rows = s->rows;
+    if (b->experts) {
+        f = fmax(f, b->expert_ffn);
+        rows *= b->top_k;
+    }
+    return s->elem * rows * hv_ffn_kind_matrices(b->ffn_kind) * ceil(f / s->t);
+}
+
 /* A byte per value of the residual stream; the unit in front of it makes it again. */
 static void keep_dropout_mask(struct sum *s, unsigned dropped_by)
 {
@@ -356,6 +374,8 @@ static void price_attention(struct sum *s, const struct hv_block *b)
     keep(s, s->elem * r * w.projected, HV_RC_QKV);
     keep_core(s, &w);
     keep_dropout_mask(s, HV_RC_OUT);
+    double scores = s->flash ? 0 : 2 * s->elem * w.heads * r * (s->q->tokens + s->q->context);
+    s->out.transient_bytes += fmax(0, scores - ffn_gradients_bytes(s, b));
     keep(s, s->elem * r * w.core_out, HV_RC_CORE | HV_RC_OUT);
     s->weight_only_bytes += s->elem * r * (w.projected + w.core_out);
     const struct hv_mla *x = &b->mla;
@@ -437,6 +457,7 @@ static void price_ffn(struct sum *s, const struct hv_block *b)
     if (b->experts)
         add_experts(s, b);
     keep_dropout_mask(s, b->experts ? HV_RC_EXPERTS : HV_RC_DOWN);
+    s->out.transient_bytes += ffn_gradients_bytes(s, b) + gathered_bytes(s);
     double router = b->experts ? (double)s->m->hidden * b->experts : 0;
     s->out.parameters = on_rank(s, hv_block_ffn_parameters(s->m, b), norm_values(s->m) + router);
     unsigned last = b->experts ? HV_RC_EXPERTS : HV_RC_DOWN;
@@ -451,6 +472,7 @@ static void price_embedding(struct sum *s)
     if (!s->m->vocab)
         return;
     add_stream(s, &(struct stream){"embedding", 0, 2 * h, 2});
+    keep_dropout_mask(s, 0);
     s->out.parameters = hv_model_embedding_parameters(s->m) / s->t;
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = 1;
@@ -467,16 +489,21 @@ static void price_head(struct sum *s)
     add_stream(s, &(struct stream){"loss", 0, (4 + s->elem) * s->rows * v, 1});
     keep(s, 2 * h, 0);
     s->weight_only_bytes += 2 * h;
-    s->out.transient_bytes = HV_LOGIT_BYTES * s->rows * v;
+    double padded = hv__padded_vocab(s->m, s->q->tp) / s->t;
+    double each = s->q->sharded_weights ? HV_LOGIT_BYTES_TORCH : HV_LOGIT_BYTES;
+    double logits = each / 2 * s->elem * s->rows * padded;
+    s->out.transient_bytes = logits + gathered_bytes(s);
     s->out.parameters = on_rank(s, hv_model_head_parameters(s->m), norm_values(s->m));
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = s->q->sequence_parallel ? 0.5 : 0;
     s->x.tp_backward = 1;
     s->a_full = s->m->hidden;
     s->c_full = v * s->t;
-    hv_why_add(s->a->why, "logits", s->out.transient_bytes, "bytes",
-               "%.0f tokens, %.0f of %d vocabulary entries on this rank, not padded", s->rows, v,
-               s->m->vocab);
+    hv_why_add(s->a->why, "logits", logits, "bytes",
+               "%.0f tokens x %.0f entries of the padded vocabulary x %.3g bytes: %s", s->rows,
+               padded, each / 2 * s->elem,
+               s->q->sharded_weights ? "product, fp32 copy, log-softmax and its gradient"
+                                     : "product and fp32 copy, softmax in place");
 }
 
 /* SUMMA on a q × q grid (2d, 2.5d with `depth` copies) or a q³ cube: what a rank receives. Source:

@@ -177,11 +177,46 @@ static double hop_bytes(const struct hv__unit *u, const struct hv__gstage *g)
     return bytes;
 }
 
+/** What a hop between two ranks costs, there and back. */
+struct hop {
+    size_t from, to; /**< ranks */
+    double bytes, there_s, back_s;
+};
+struct hops {
+    struct hop *items;
+    size_t n;
+};
+
+/** The hop of an edge: chunks of the same two ranks hand on the same bytes over the same paths, so
+ * each pair of ranks is priced once. */
+static const struct hop *price_hop(struct hv__lowered *l, const struct hv__unit *u,
+                                   const struct hv__gstage *a, const struct hv__gstage *b,
+                                   struct hops *seen)
+{
+    struct hop h = {.from = a->rank, .to = b->rank, .bytes = hop_bytes(u, a)};
+    for (size_t i = 0; i < seen->n; i++) {
+        const struct hop *x = &seen->items[i];
+        if (x->from == h.from && x->to == h.to && x->bytes == h.bytes) {
+            return x;
+        }
+    }
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const struct hv__rank *ra = &u->ranks[a->rank], *rb = &u->ranks[b->rank];
+    h.there_s =
+        hv_cost_hop(c, ra->devices, ra->n_devices, rb->devices, rb->n_devices, h.bytes, NULL);
+    h.back_s =
+        hv_cost_hop(c, rb->devices, rb->n_devices, ra->devices, ra->n_devices, h.bytes, NULL);
+    seen->items[seen->n] = h;
+    return &seen->items[seen->n++];
+}
+
 /** Hop cost of every edge of the stage graph, both ways. */
 void hv__price_hops(struct hv__lowered *l, struct hv__unit *u)
 {
     u->hop_s = hv_arena_new(l->arena, double, (size_t)u->pipe.n_hops + 1);
     for (size_t p = 0; p < u->n_pipes; p++) {
+        struct hops seen = {
+            hv_arena_new(l->arena, struct hop, (size_t)u->schedule.graph.n_edges + 1), 0};
         for (int32_t e = 0; e < u->schedule.graph.n_edges; e++) {
             const struct hv__gstage *a =
                 &u->gstages[p * u->n_gstages + (size_t)u->schedule.graph.from[e]];
@@ -190,18 +225,11 @@ void hv__price_hops(struct hv__lowered *l, struct hv__unit *u)
             if (a->rank == b->rank) {
                 continue;
             }
-            struct hv__rank *ra = &u->ranks[a->rank];
-            const struct hv__rank *rb = &u->ranks[b->rank];
-            const struct hv_cluster *c = hv_cost_cluster(l->k);
-            double bytes = hop_bytes(u, a);
-            double there =
-                hv_cost_hop(c, ra->devices, ra->n_devices, rb->devices, rb->n_devices, bytes, NULL);
-            double back =
-                hv_cost_hop(c, rb->devices, rb->n_devices, ra->devices, ra->n_devices, bytes, NULL);
-            u->hop_s[hv_pipe_hop(&u->pipe, false, (int32_t)p, e)] = there;
-            u->hop_s[hv_pipe_hop(&u->pipe, true, (int32_t)p, e)] = back;
+            const struct hop *h = price_hop(l, u, a, b, &seen);
+            u->hop_s[hv_pipe_hop(&u->pipe, false, (int32_t)p, e)] = h->there_s;
+            u->hop_s[hv_pipe_hop(&u->pipe, true, (int32_t)p, e)] = h->back_s;
             if (p == 0) {
-                ra->hop_next_s = there;
+                u->ranks[a->rank].hop_next_s = h->there_s;
             }
         }
     }

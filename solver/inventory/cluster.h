@@ -147,6 +147,12 @@ struct hv_path {
 /** Numbers groups, nodes and devices, collects kinds; called once by the builder. Errors: HV_ELIMIT
  * above 4 million devices. */
 enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err) HV_NODISCARD;
+/**
+ * Gives every kind of the cluster the calibration `by` (borrowed, and read again at every pricing:
+ * whoever fits it changes the numbers there). Only for a cluster that nothing else looks at.
+ * O(kinds · groups).
+ */
+void hv_cluster_calibrate(struct hv_cluster *c, const struct hv_calibration *by);
 /** One more owner. Returns c. */
 struct hv_cluster *hv_cluster_ref(struct hv_cluster *c);
 /** One owner less; frees at the last. NULL is fine. */

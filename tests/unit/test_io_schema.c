@@ -299,6 +299,7 @@ static void shipped_files_fit(void **state)
     check_folder("share/devices", "devices", "");
     check_folder("share/calibration", "calibration", "");
     check_folder("share/profiles", "profile", "");
+    check_folder("share/validation", "validation", "");
     check_folder("share/models", "model", "");
     check_folder("samples/models", "model", "");
     check_folder("samples/clusters", "cluster", "");
@@ -319,6 +320,7 @@ static void wrong_files_do_not(void **state)
         {"job", "{\"format\": \"hetviz.job/1\", \"global_batch\": 0}"},
         {"job", "{\"format\": \"hetviz.job/1\", \"precision\": \"bf17\"}"},
         {"model", "{\"format\": \"hetviz.model/1\", \"layers\": 3}"},
+        {"validation", "{\"format\": \"hetviz.validation/1\", \"rows\": [{\"id\": \"a\"}]}"},
     };
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         json_t *schema = load_schema(rows[i].kind), *v = json_loads(rows[i].text, 0, NULL);

@@ -5,11 +5,12 @@
 #include "scripting/plugin.h"
 #include "solver/base/file.h"
 #include "solver/io/own/partition_file.h"
+#include "solver/io/own/validation_file.h"
 #include "solver/io/own/workspace.h"
 #include "ui/cli/cli.h"
 
 /** What a file may be, by its member `format`; a JSON object without one is a model. */
-enum kind { CLUSTER, JOB, PLAN, WORKSPACE, INSTANCE, MODEL };
+enum kind { CLUSTER, JOB, PLAN, WORKSPACE, INSTANCE, VALIDATION, MODEL };
 
 static enum kind kind_of(const struct hv_json *j)
 {
@@ -17,9 +18,13 @@ static enum kind kind_of(const struct hv_json *j)
         const char *format;
         enum kind kind;
     } formats[] = {
-        {"hetviz.cluster/1", CLUSTER},    {"hetviz.job/1", JOB},
-        {"hetviz.plan/1", PLAN},          {"hetviz.workspace/1", WORKSPACE},
-        {"hetviz.partition/1", INSTANCE}, {"hetviz.distribute/1", INSTANCE},
+        {"hetviz.cluster/1", CLUSTER},
+        {"hetviz.job/1", JOB},
+        {"hetviz.plan/1", PLAN},
+        {"hetviz.workspace/1", WORKSPACE},
+        {"hetviz.partition/1", INSTANCE},
+        {"hetviz.distribute/1", INSTANCE},
+        {"hetviz.validation/1", VALIDATION},
     };
     const char *format = json_string_value(json_object_get(j->root, "format"));
     for (size_t i = 0; format != NULL && i < HV_COUNT(formats); i++) {
@@ -75,6 +80,21 @@ static enum hv_status check_instance(const struct hv_json *json, struct hv_err *
     return st;
 }
 
+static enum hv_status check_validation(const struct hv_json *json, struct hv_err *err)
+{
+    struct hv_device_catalogue devices = {0};
+    struct hv_validation rows = {0};
+    enum hv_status st = hv_device_catalogue_read(&devices, err);
+    if (st == HV_OK) {
+        struct hv_validation_reader *r = hv_validation_reader_new(&rows, &devices);
+        st = hv_validation_read(r, json, "measurements", err);
+        hv_validation_reader_free(r);
+    }
+    hv_validation_free(&rows);
+    hv_device_catalogue_free(&devices);
+    return st;
+}
+
 /** Builds what the text says it is; takes over `json`. */
 static enum hv_status check_document(struct hv_json json, const char *path, const char **what,
                                      struct hv_err *err)
@@ -102,6 +122,11 @@ static enum hv_status check_document(struct hv_json json, const char *path, cons
     case INSTANCE:
         *what = "instance";
         st = check_instance(&json, err);
+        hv_json_free(&json);
+        return st;
+    case VALIDATION:
+        *what = "published measurements";
+        st = check_validation(&json, err);
         hv_json_free(&json);
         return st;
     case MODEL:

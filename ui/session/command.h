@@ -26,6 +26,7 @@
     X(EXPLAIN,    explain)      \
     X(STRATEGIES, strategies)   \
     X(SELFTEST,   selftest)     \
+    X(VALIDATE,   validate)     \
     X(CHECK,      check)        \
     X(NEW_PLUGIN, new_plugin)   \
     X(COMPLETION, completion)   \

@@ -58,6 +58,12 @@ static const struct hv_opt solve_options[] = {
 static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION};
 static const struct hv_opt explain_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION};
 static const struct hv_opt json_options[] = {JSON_OPTION};
+static const struct hv_opt validate_options[] = {
+    JSON_OPTION,
+    {"data", 0, HV_ARG_FILE, "DIR", "rows of this folder or file instead of the shipped ones", 0, 0, NULL, false},
+    {"shipped", 0, HV_ARG_FLAG, NULL, "predict with the shipped calibration instead of fits without each source", 0, 0, NULL, false},
+    {"fit", 0, HV_ARG_FILE, "F", "write a calibration fitted on all rows", 0, 0, NULL, false},
+};
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
 
 static const struct hv_opt global_options[] = {
@@ -108,6 +114,10 @@ static const struct hv_command command_rows[] = {
     {HV_CMD_SELFTEST, "selftest", NULL, "[STRATEGY|FILE...]", 0, -1, "acceptance numbers of the plugins",
      "Runs every plugin's own tests and ends with `N passed, N failed`.\nExample: hetviz selftest oobleck",
      NO_OPTIONS, false},
+    {HV_CMD_VALIDATE, "validate", NULL, "", 0, 0, "predicted against published measurements",
+     "Predicts published iteration times and peak memory row by row, and prints per group the mean absolute error, the bias and the rank "
+     "correlation beside a one-parameter baseline and Calculon.\nExample: hetviz validate --data my-rows",
+     OPTIONS(validate_options), false},
     {HV_CMD_CHECK, "check", NULL, "FILE...", 1, -1, "check files without running anything",
      "Reads each file as what it says it is (cluster, model, job, plan, workspace, instance, plugin) and reports the first mistake with its "
      "position.\nExample: hetviz check cluster.json plugin.lua",

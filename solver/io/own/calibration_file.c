@@ -5,6 +5,9 @@
 #include "solver/io/own/calibration_file.h"
 
 #include "solver/io/own/keys.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static enum hv_status read_parameters(const struct hv_jp *p, struct hv_calibration *c,
@@ -84,4 +87,35 @@ const struct hv_calibration *hv_calibration_find(const struct hv_device_catalogu
         }
     }
     return NULL;
+}
+
+/* Four significant digits: more than any of these numbers is known to. */
+static double rounded(double x)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.4g", x);
+    return strtod(text, NULL);
+}
+
+static json_t *class_tree(const struct hv_calibration *c)
+{
+    json_t *numbers = json_object();
+    for (int i = 0; i < HV_CALIBRATED_N; i++) {
+        const struct hv_calibrated_row *r = &hv_calibrated_rows[i];
+        double v = fmin(fmax(rounded(c->v[i]), r->least), r->most);
+        if (v != rounded(r->generic)) {
+            json_object_set_new(numbers, r->name, hv_json_num(v));
+        }
+    }
+    return json_pack("{s:s, s:s, s:s, s:o}", "name", c->name, "devices", c->devices, "source",
+                     c->source, "parameters", numbers);
+}
+
+json_t *hv_calibration_tree(const struct hv_calibration *classes, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_array_append_new(list, class_tree(&classes[i]));
+    }
+    return json_pack("{s:s, s:o}", "format", "hetviz.calibration/1", "classes", list);
 }

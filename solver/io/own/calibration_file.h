@@ -15,4 +15,10 @@ enum hv_status hv_calibration_add(struct hv_device_catalogue *c, const struct hv
 const struct hv_calibration *hv_calibration_find(const struct hv_device_catalogue *c,
                                                  const char *device);
 
+/**
+ * A `hetviz.calibration/1` tree of these classes; parameters that equal the generic value to within
+ * the four digits written are left out. Owner: json_decref.
+ */
+json_t *hv_calibration_tree(const struct hv_calibration *classes, size_t n);
+
 #endif
