@@ -104,16 +104,8 @@ static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, uns
 void hv_validation_predict(const struct hv_validation_row *row, struct hv_arena *arena,
                            struct hv_prediction *out)
 {
-    static const unsigned choices[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
     struct hv_cost *cost = hv_cost_new(row->cluster, row->model, &row->job);
-    if (row->recompute == HV_ROW_RECOMPUTE_STATED) {
-        (void)judge(row, cost, row->grid.recompute, arena, out);
-    } else {
-        for (size_t i = 0; i < HV_COUNT(choices); i++) {
-            if (!judge(row, cost, choices[i], arena, out) || out->fits)
-                break;
-        }
-    }
+    (void)judge(row, cost, row->grid.recompute, arena, out);
     hv_cost_free(cost);
 }
 
