@@ -5,6 +5,7 @@
 #include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "solver/eval/validate_fit.h"
+#include "solver/io/export/scatter.h"
 #include "solver/io/own/calibration_file.h"
 #include "solver/io/own/validation_file.h"
 #include "ui/cli/cli.h"
@@ -225,6 +226,69 @@ static void add_summary(const struct job *j, struct hv_str *out)
                 r->n_oom_called_fitting, r->n_oom);
 }
 
+/* ---- picture --------------------------------------------------------------------------------- */
+
+/** Number of the row's source in `names`, added where it is new. */
+static size_t series_of(const char *source, const char **names, size_t *n)
+{
+    size_t i = 0;
+    while (i < *n && strcmp(names[i], source) != 0) {
+        i++;
+    }
+    if (i == *n) {
+        names[(*n)++] = source;
+    }
+    return i;
+}
+
+/** Points of all timed rows with what a pointer on them says. */
+static void add_points(struct job *j, struct hv_scatter_point *points, const char **names,
+                       struct hv_scatter *s)
+{
+    char m[HV_FMT_CAP], p[HV_FMT_CAP], e[HV_FMT_CAP];
+    for (size_t i = 0; i < j->rows.n_rows; i++) {
+        const struct hv_validation_row *r = &j->rows.rows[i];
+        double predicted = j->predicted[i].iteration_s;
+        if (!hv_known(r->measured_s) || !hv_known(predicted)) {
+            continue;
+        }
+        const char *tip = hv_arena_printf(
+            &j->arena, "%s on %s: measured %s, predicted %s (%s)", r->id, r->device,
+            hv_fmt_seconds(m, sizeof m, r->measured_s), hv_fmt_seconds(p, sizeof p, predicted),
+            signed_percent(e, sizeof e, predicted / r->measured_s - 1));
+        size_t series = series_of(r->source, names, &s->n_series);
+        points[s->n_points++] = (struct hv_scatter_point){r->measured_s, predicted, series, tip};
+    }
+}
+
+static enum hv_status write_svg(const struct hv_args *args, struct job *j, struct hv_err *err)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
+    const struct hv_validation_report *r = &j->report;
+    struct hv_scatter_point *points =
+        hv_arena_new(&j->arena, struct hv_scatter_point, j->rows.n_rows + 1);
+    const char **names = hv_arena_new(&j->arena, const char *, j->rows.n_rows + 1);
+    struct hv_scatter s = {.title = "Iteration time: predicted against measured",
+                           .x_label = "measured, seconds",
+                           .y_label = "predicted, seconds",
+                           .series = names,
+                           .points = points};
+    s.subtitle = hv_arena_printf(
+        &j->arena,
+        "mean of group MAPEs: dense 16 bits %s, dense fp8 %s, mixtures of experts %s; %s",
+        hv_fmt_percent(a, sizeof a, r->dense16), hv_fmt_percent(b, sizeof b, r->dense8),
+        hv_fmt_percent(c, sizeof c, r->moe),
+        j->fits != NULL ? "each source left out of the fit that predicts it"
+                        : "shipped calibration");
+    add_points(j, points, names, &s);
+    struct hv_str out = {0};
+    hv_scatter_svg(&s, &out);
+    enum hv_status st =
+        hv_file_write(hv_args_text(args, "svg", "-"), hv_str_cstr(&out), out.n, err);
+    hv_str_free(&out);
+    return st;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *row_json(const struct hv_validation_row *r, const struct hv_prediction *p,
@@ -315,6 +379,9 @@ enum hv_status hv_cli_validate(struct hv_args *args, struct hv_err *err)
         add_fits(&j, &out);
         add_summary(&j, &out);
         st = hv_cli_print(&out, err);
+    }
+    if (st == HV_OK && hv_args_has(args, "svg")) {
+        st = write_svg(args, &j, err);
     }
     if (st == HV_OK && hv_args_has(args, "fit")) {
         st = write_fit(args, &j, err);
