@@ -204,7 +204,7 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/hetviz $(SHARE)/man/man1 $(SHARE)/zsh/site-functions \
 	  $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d
 	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin
-	cp -R share/devices share/calibration share/validation share/models share/schema share/keys share/themes share/lua plugins samples $(SHARE)/hetviz/
+	cp -R share/devices share/calibration share/profiles share/validation share/models share/schema share/keys share/themes share/lua plugins samples $(SHARE)/hetviz/
 	install -m 644 share/man/hetviz.1 $(SHARE)/man/man1/hetviz.1
 	install -m 644 share/completions/hetviz.bash $(SHARE)/bash-completion/completions/hetviz
 	install -m 644 share/completions/_hetviz $(SHARE)/zsh/site-functions/_hetviz

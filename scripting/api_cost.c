@@ -254,8 +254,9 @@ static void push_memory(lua_State *L, const struct hv_memory *m, const struct hv
                         double in_flight)
 {
     double activations = in_flight * p->activation_bytes;
+    double held = 1 + m->fragmentation_frac;
     double peak = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes +
-                  m->overhead_bytes + activations + p->transient_bytes;
+                  m->overhead_bytes + held * (activations + p->transient_bytes);
     double limit = m->limit_bytes - hv_or(m->reserve_bytes, 0);
 
     lua_createtable(L, 0, 10);

@@ -59,8 +59,9 @@ static void set_kind(lua_State *L, const struct hv_device_kind *k)
 /***
 All devices of nodes that are in use, in order of their numbers.
 @function cluster:devices
-@treturn table list of {id, kind, class, group, node, slot, zone, fabric, memory_bytes, flops_per_s,
-usd_per_h}; flops_per_s is the dense peak in the job's precision and missing where the device cannot
+@treturn table list of {id, kind, class, group, node, domain, slot, zone, fabric, memory_bytes,
+flops_per_s, usd_per_h}; domain numbers the runs of nodes that share the device link (a node alone
+is one); flops_per_s is the dense peak in the job's precision and missing where the device cannot
 compute in it; usd_per_h is the node's price shared out
 @usage for _, d in ipairs(ctx.cluster:devices()) do print(d.id, d.kind) end
 */
@@ -75,11 +76,12 @@ static int cluster_devices(lua_State *L)
         const struct hv_node_group *g = &c->groups[r.group];
         if (g->state != HV_NODE_OK)
             continue;
-        lua_createtable(L, 0, 12);
+        lua_createtable(L, 0, 13);
         hv__set_num(L, "id", (double)i + 1);
         set_kind(L, r.kind);
         hv__set_text(L, "group", g->name);
         hv__set_num(L, "node", (double)r.node + 1);
+        hv__set_num(L, "domain", (double)hv_node_group_domain(g, r.node) + 1);
         hv__set_num(L, "slot", (double)r.slot + 1);
         hv__set_text(L, "zone", g->zone);
         hv__set_num(L, "usd_per_h", hv_node_price_usd_per_h(g, false) / g->n_devices);
@@ -93,7 +95,8 @@ Groups of identical nodes, one row per device kind of the node. Device i of node
 number first + (k - 1) * stride + (i - 1).
 @function cluster:groups
 @treturn table list of {name, kind, class, fabric, zone, count, devices, first, stride, first_node,
-memory_bytes, flops_per_s, usd_per_h}
+domain_nodes, memory_bytes, flops_per_s, usd_per_h}; domain_nodes consecutive nodes share the device
+link
 */
 static int cluster_groups(lua_State *L)
 {
@@ -113,6 +116,7 @@ static int cluster_groups(lua_State *L)
             hv__set_num(L, "first", (double)group->first_device + group->slots[s].first + 1);
             hv__set_num(L, "stride", group->n_devices);
             hv__set_num(L, "first_node", (double)group->first_node + 1);
+            hv__set_num(L, "domain_nodes", group->domain_nodes > 1 ? group->domain_nodes : 1);
             hv__set_num(L, "usd_per_h", hv_node_price_usd_per_h(group, false));
             lua_rawseti(L, -2, ++n);
         }

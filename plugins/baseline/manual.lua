@@ -166,9 +166,15 @@ local function plan(ctx)
   if schedule == "" then
     schedule = o.chunks > 1 and "interleaved" or "1f1b"
   end
+  local recompute = o.recompute
+  if recompute == "selective" and o.zero == 3 then
+    -- FSDP runs say "selective" of products: torchtitan keeps every second one; the attention core
+    -- is fused and keeps next to nothing anyway
+    recompute = "up+act"
+  end
   local made = layout.grid(ctx, {
     ids = ids, tp = tp, cp = o.cp, dp = dp, pp = o.pp, ep = o.ep, chunks = o.chunks, zero = o.zero,
-    counts = counts, recompute = o.recompute, schedule = schedule,
+    counts = counts, recompute = recompute, schedule = schedule,
     sequence_parallel = o.sequence_parallel and tp > 1,
     micro_batch = o.micro_batch, micro_batches = n,
   })

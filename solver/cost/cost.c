@@ -190,7 +190,8 @@ static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
     key->part = part;
     key->cls = part == HV_PART_ATTENTION || part == HV_PART_FFN ? cls : 0;
     key->recompute = q->recompute;
-    key->schemes = (unsigned)q->sharded_weights << 24 | (unsigned)q->tp_scheme << 16 |
+    key->schemes = (unsigned)(q->moe ? q->moe->all_to_all : hv_a2a_N) << 25 |
+                   (unsigned)q->sharded_weights << 24 | (unsigned)q->tp_scheme << 16 |
                    (unsigned)q->cp_scheme << 8 | (unsigned)q->cp_layout << 1 | q->sequence_parallel;
 }
 

@@ -145,11 +145,16 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
 /** Memory of one rank of a stage that does not depend on what is in flight. */
 struct hv_memory {
     double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes;
-    double
-        overhead_bytes;   /**< context, communicators, pipeline buffers, fragmentation: estimated */
-    double reserve_bytes; /**< what the job or the device keeps back */
-    double limit_bytes;   /**< what the device has */
-    double parameters;    /**< held by this rank before zero sharding */
+    double buffers_bytes; /**< of the framework, as its allocator counts: work space, pipeline
+                             buffers, buckets, gradients in fp32 for the optimizer */
+    double outside_bytes; /**< what only the driver counts: context and communicators, estimated */
+    /** Share that the caching allocator holds beyond what is in use, of activations too: estimated.
+     */
+    double fragmentation_frac;
+    double overhead_bytes;     /**< buffers, outside, and the fragmentation of states and buffers */
+    double reserve_bytes;      /**< what the job or the device keeps back */
+    double limit_bytes;        /**< what the device has */
+    double parameters;         /**< held by this rank before zero sharding */
     double expert_parameters;  /**< of these, of routed experts */
     double updated_parameters; /**< those whose optimizer step this rank runs */
 };

@@ -70,6 +70,13 @@ struct hv__exchange {
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
                         struct hv_part_cost *out);
 
+/** Does this part run on a stack of 2021 and 2022, before fused attention? Such pipelines keep what
+ * they handed on, and ZeRO in them is DeepSpeed's. Models that are no transformers: no. */
+bool hv__older_stack(const struct hv_cost *k, const struct hv_part_query *q);
+/** Entries of the vocabulary with those that Megatron adds so that `tp` ranks get a multiple of
+ * 128; 0 without a vocabulary. */
+double hv__padded_vocab(const struct hv_model *m, int tp);
+
 /** Why this device cannot price the model, or HV_OK. */
 enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *d,
                                 struct hv_err *err) HV_NODISCARD;

@@ -25,14 +25,26 @@
 #define HV_HOST_STAGE_S         (20 * HV_US)
 /** Backward FLOPs of attention without a stored score matrix, per forward FLOP: it computes QK' again. */
 #define HV_FLASH_BACKWARD       2.5
-/** Bytes of logits per token and vocabulary entry: the 16-bit product and its fp32 copy. */
+/** Bytes of logits per token and vocabulary entry with the vocabulary-parallel loss of Megatron: the
+ * 16-bit product and an fp32 copy that becomes the softmax and its gradient in place. */
 #define HV_LOGIT_BYTES          6.0
-/** Device memory that is gone before the first tensor: context and libraries (0.5 to 1 GiB, estimated). */
+/** The same with the loss of torch, as FSDP runs use it: product, fp32 copy, log-softmax, gradient. */
+#define HV_LOGIT_BYTES_TORCH    14.0
+/** Megatron pads the vocabulary to a multiple of this per tensor-parallel rank. */
+#define HV_VOCAB_MULTIPLE       128.0
+/** Device memory outside the allocator: context and loaded kernels (0.5 to 1 GiB, estimated). */
 #define HV_CONTEXT_BYTES        (0.75 * HV_GIB)
-/** Communicator buffers of a rank that talks to others (0.3 to 2 GiB, estimated). */
-#define HV_COMMUNICATOR_BYTES   (0.75 * HV_GIB)
-/** Allocator fragmentation as a share of the static states (3 to 8 %, estimated). */
-#define HV_FRAGMENTATION_FRAC   0.04
+/** Buffers of one communicator of a rank (estimated). */
+#define HV_COMMUNICATOR_BYTES   (0.25 * HV_GIB)
+/** Work space of product libraries: Megatron-Core CI, allocated less states, A100 67 MiB. */
+#define HV_WORKSPACE_BYTES      (67 * HV_MIB)
+/** Elements of a reduce or gather bucket of DeepSpeed (its default `reduce_bucket_size`). */
+#define HV_ZERO_BUCKET          5e8
+/** What the caching allocator holds beyond what is in use, as a share of it (estimated). */
+#define HV_FRAGMENTATION_FRAC   0.03
+/** The same where whole layers with stored scores are computed again (fitted: BigScience, nvidia-smi,
+ * 59 fp16 rows on A100; any share from 0.08 to 0.15 fits within 3.0 %). */
+#define HV_FRAGMENTATION_AGAIN  0.13
 /** What is kept free by default, as a share of device memory (estimated). */
 #define HV_RESERVE_FRAC         0.02
 /** Pieces a run of equal blocks is cut into for gradient milestones. */

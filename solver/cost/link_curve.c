@@ -31,12 +31,12 @@ static const struct hv_link_curve curves[HV_CURVE_N][HV_USE_N] = {
             {{1*MB, .26}, {16*MB, .29}, {64*MB, .30}}},
     },
     [HV_CURVE_NVLINK3] = {
-        [HV_USE_RING] = {"NVLink3 ring", "fitted: vidur DGX A100 to 64 MB; nccl above", 30 * HV_US,
-            {{1*MB, .42}, {4*MB, .48}, {16*MB, .52}, {64*MB, .60}, {256*MB, .70}, {1*GB, .775}}},
+        [HV_USE_RING] = {"NVLink3 ring", "fitted: vidur DGX A100 to 64 MB; nccl above", 35 * HV_US,
+            {{1*MB, .46}, {4*MB, .49}, {16*MB, .505}, {64*MB, .60}, {256*MB, .70}, {1*GB, .775}}},
         [HV_USE_ALL_TO_ALL] = {"NVLink3 all-to-all", "estimated: as its pairs, end as DeepEP on NVLink4", 20 * HV_US,
             {{1*MB, .50}, {4*MB, .65}, {16*MB, .74}, {64*MB, .77}}},
         [HV_USE_P2P] = {"NVLink3 pair", "fitted: vidur DGX A100", 11 * HV_US,
-            {{1*MB, .70}, {4*MB, .80}, {64*MB, .82}}},
+            {{1*MB, .75}, {4*MB, .83}, {64*MB, .84}}},
     },
     [HV_CURVE_NVLINK4] = {
         [HV_USE_RING] = {"NVLink4 ring", "fitted: vidur DGX H100 to 64 MB; nccl above", 20 * HV_US,
@@ -52,7 +52,7 @@ static const struct hv_link_curve curves[HV_CURVE_N][HV_USE_N] = {
         [HV_USE_RING] = {"NVLink5 ring", "fitted: ml-eng at the end; NVLink4 curve at half the rate below", 20 * HV_US,
             {{1*MB, .45}, {4*MB, .55}, {16*MB, .64}, {64*MB, .70}, {256*MB, .74}, {1*GB, .758}}},
         [HV_USE_SWITCH] = {"NVLink5 switch", "fitted: nvl72 (7 to 60 MB per rank); ml-eng at the end", 21 * HV_US,
-            {{128*KB, .12}, {512*KB, .20}, {2*MB, .27}, {8*MB, .345}, {32*MB, .44}, {128*MB, .60}}},
+            {{512*KB, .20}, {2*MB, .27}, {8*MB, .345}, {32*MB, .44}, {64*MB, .485}, {128*MB, .60}}},
         [HV_USE_ALL_TO_ALL] = {"NVLink5 all-to-all", "fitted: DeepEP on B200 at the end; NVLink4 curve below", 20 * HV_US,
             {{1*MB, .35}, {4*MB, .55}, {16*MB, .70}, {64*MB, .78}, {256*MB, .80}}},
         [HV_USE_P2P] = {"NVLink5 pair", "estimated: NVLink4 curve, 770 of 900 GB/s at the end", 4.5 * HV_US,
@@ -91,7 +91,7 @@ static const struct hv_link_curve curves[HV_CURVE_N][HV_USE_N] = {
             {{1*MB, .60}, {16*MB, .75}}},
     },
     [HV_CURVE_PCIE] = {
-        [HV_USE_RING] = {"PCIe ring", "fitted: vidur, four A100 and four H100 cards, pairs bridged", 33 * HV_US,
+        [HV_USE_RING] = {"PCIe ring", "fitted: vidur, four A100 and four H100 cards, pairs bridged", 28 * HV_US,
             {{1*MB, .60}, {4*MB, .68}, {16*MB, .75}, {64*MB, .765}}},
         [HV_USE_ALL_TO_ALL] = {"PCIe exchange", "estimated: as its ring", 30 * HV_US,
             {{1*MB, .55}, {4*MB, .65}, {16*MB, .72}}},

@@ -1,7 +1,7 @@
 /*
  * Bytes of a rank that do not depend on what is in flight: weights, gradients, master copy,
- * optimizer state and what the runtime takes. Sharding after Rajbhandari et al. 2020 (ZeRO) over
- * the holders of rule E. Activations are in hv_cost_pass.
+ * optimizer state, buffers of the framework and what the runtime takes. Sharding after Rajbhandari
+ * et al. 2020 (ZeRO) over the holders of rule E. Activations are in hv_cost_pass.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -29,6 +29,28 @@ static void count_piece(struct hv_cost *k, const struct hv_stage_query *q, const
     n->largest = fmax(n->largest, unit);
 }
 
+static void add_end(struct counts *n, double parameters)
+{
+    n->dense += parameters;
+    n->largest = fmax(n->largest, parameters);
+}
+
+bool hv__older_stack(const struct hv_cost *k, const struct hv_part_query *q)
+{
+    struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
+    struct hv_job j = k->job;
+    if (k->model->kind != HV_MODEL_TRANSFORMER || hv_job_flash_attention(&j, k->model, &kq))
+        return false;
+    j.attention = HV_ATTENTION_AUTO; /* scores kept by choice on a later device say nothing */
+    return !hv_job_flash_attention(&j, k->model, &kq);
+}
+
+double hv__padded_vocab(const struct hv_model *m, int tp)
+{
+    double multiple = HV_VOCAB_MULTIPLE * tp;
+    return m->patch_tokens > 0 ? m->vocab : multiple * ceil(m->vocab / multiple);
+}
+
 static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_query *q,
                                       const struct hv__rank *r)
 {
@@ -43,12 +65,19 @@ static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_q
         }
     }
     struct hv_part_query pq = hv__part_query(q, r, 0, 0);
+    const struct hv_model *m = k->model;
+    double table = (double)m->vocab * m->hidden / (double)r->tp;
+    double padding = hv__padded_vocab(m, (int)r->tp) * m->hidden / (double)r->tp - table;
+    double embedding = hv_cost_part(k, HV_PART_EMBEDDING, 0, &pq, NULL).parameters + padding;
+    double head = hv_cost_part(k, HV_PART_HEAD, 0, &pq, NULL).parameters;
+    if (!m->tied_embeddings)
+        head += padding;
+    else if (!r->embedding)
+        head += table + padding; /* its own copy */
     if (r->embedding)
-        n.dense += hv_cost_part(k, HV_PART_EMBEDDING, 0, &pq, NULL).parameters;
+        add_end(&n, embedding);
     if (r->head)
-        n.dense += hv_cost_part(k, HV_PART_HEAD, 0, &pq, NULL).parameters;
-    if (r->head && !r->embedding && k->model->tied_embeddings)
-        n.dense += (double)k->model->vocab * k->model->hidden / (double)r->tp; /* its own copy */
+        add_end(&n, head);
     return n;
 }
 
@@ -63,36 +92,86 @@ static double stays(const struct hv_stage *s, enum hv_offload_what what)
     return frac;
 }
 
-static double overhead_bytes(const struct hv_cost *k, const struct hv_stage_query *q,
-                             const struct hv__rank *r, const struct hv_memory *m)
-{
-    if (r->device->cls == HV_CLASS_CPU)
-        return 0;
-    size_t peers = q->replica->n_stages > 1 ? 2 : r->stage->n_devices;
-    double states = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes;
-    double boundary = 0;
-    if (q->replica->n_stages > 1) {
-        struct hv_part_query pq = hv__part_query(q, r, 0, 0);
-        boundary = hv_job_activation_bytes(&k->job) * pq.sequences * pq.tokens * k->model->hidden /
-                   (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
-    }
-    double total = HV_CONTEXT_BYTES + (peers > 1 ? HV_COMMUNICATOR_BYTES : 0) + 2 * boundary +
-                   HV_FRAGMENTATION_FRAC * states;
-    hv_why_add(
-        q->why, "overhead", total, "bytes",
-        "context %.3g GiB, communicators %.3g GiB, 2 boundary buffers of %.4g bytes, %.0f %% "
-        "fragmentation (all estimated)",
-        HV_CONTEXT_BYTES / HV_GIB, peers > 1 ? HV_COMMUNICATOR_BYTES / HV_GIB : 0, boundary,
-        100 * HV_FRAGMENTATION_FRAC);
-    return total;
-}
-
 static int experts_over(const struct hv__rank *r)
 {
     int ep = r->stage->ep > 1 ? r->stage->ep : 1;
     for (size_t i = 0; i < r->stage->n_moe; i++)
         ep = r->stage->moe[i].ep > ep ? r->stage->moe[i].ep : ep;
     return ep;
+}
+
+/* Groups of ranks that this rank reduces, gathers or hands on in: a communicator each. */
+static int communicators(const struct hv_cost *k, const struct hv_stage_query *q,
+                         const struct hv__rank *r)
+{
+    int stages = (int)q->replica->n_stages, n = 0;
+    size_t holders = r->dp * r->cp * (size_t)q->replica->count;
+    bool first = q->stage == 0, last = (int)q->stage + 1 == stages;
+    n += (r->tp > 1) + (r->cp > 1) + (holders > 1) + (experts_over(r) > 1);
+    n += stages > 1 ? 2 - first - last : 0; /* neighbours */
+    n += stages > 1 && r->tp > 1;           /* norm of all gradients of a replica */
+    n += stages > 1 && k->model->tied_embeddings && (first || last);
+    return n;
+}
+
+/* What frameworks allocate besides states and activations. Gradients have a second copy where they
+ * are summed in 16 bit and unscaled into 32 (Megatron-LM, DeepSpeed), and in DeepSpeed where they
+ * arise in 16 bit and are summed in 32. */
+static double buffers_bytes(const struct hv_cost *k, const struct hv_stage_query *q,
+                            const struct hv__rank *r, const struct hv_memory *m, double largest)
+{
+    const struct hv_job *j = &k->job;
+    const struct hv_zero *z = &r->stage->zero;
+    struct hv_part_query pq = hv__part_query(q, r, 0, 0);
+    double boundary = 0, bucket = 0, gradients = 0, unit = 0;
+    if (q->replica->n_stages > 1)
+        boundary = hv_job_activation_bytes(j) * pq.sequences * pq.tokens * k->model->hidden /
+                   (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
+    bool scaled = j->precision == HV_FP16 && !j->grad_fp32 && j->master_weights;
+    bool deepspeed = z->stage >= 1 && z->stage < 3 && hv__older_stack(k, &pq);
+    if (scaled)
+        gradients = 4 * m->updated_parameters;
+    else if (deepspeed && hv_job_grad_bytes(j) > hv_job_weight_bytes(j))
+        gradients = hv_job_weight_bytes(j) * m->parameters;
+    if (deepspeed)
+        bucket = 2 * hv_job_weight_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
+    if (z->stage >= 3)
+        unit = (hv_job_weight_bytes(j) + hv_job_grad_bytes(j)) * largest;
+    double total = HV_WORKSPACE_BYTES + 2 * boundary + gradients + bucket + unit;
+    hv_why_add(q->why, "buffers", total, "bytes",
+               "work space %.3g MiB, 2 boundary activations of %.4g bytes, second copy of "
+               "gradients %.4g, buckets %.4g, gradients of the largest unit %.4g",
+               HV_WORKSPACE_BYTES / HV_MIB, boundary, gradients, bucket, unit);
+    return total;
+}
+
+/* Scores that come and go between tensors that stay leave holes. */
+static double fragmentation_frac(const struct hv_cost *k, const struct hv_stage_query *q,
+                                 const struct hv__rank *r)
+{
+    struct hv_part_query pq = hv__part_query(q, r, 0, 0);
+    bool again = (pq.recompute & HV_RC_FULL) == HV_RC_FULL;
+    return again && hv__older_stack(k, &pq) ? HV_FRAGMENTATION_AGAIN : HV_FRAGMENTATION_FRAC;
+}
+
+static void add_overhead(const struct hv_cost *k, const struct hv_stage_query *q,
+                         const struct hv__rank *r, double largest, struct hv_memory *m)
+{
+    if (r->device->cls == HV_CLASS_CPU)
+        return;
+    int n = communicators(k, q, r);
+    double states = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes;
+    m->buffers_bytes = buffers_bytes(k, q, r, m, largest);
+    m->outside_bytes = HV_CONTEXT_BYTES + n * HV_COMMUNICATOR_BYTES;
+    m->fragmentation_frac = fragmentation_frac(k, q, r);
+    m->overhead_bytes =
+        m->buffers_bytes + m->outside_bytes + m->fragmentation_frac * (states + m->buffers_bytes);
+    hv_why_add(q->why, "outside", m->outside_bytes, "bytes",
+               "context %.3g GiB and %d communicators of %.3g GiB, estimated",
+               HV_CONTEXT_BYTES / HV_GIB, n, HV_COMMUNICATOR_BYTES / HV_GIB);
+    hv_why_add(q->why, "fragmentation", m->fragmentation_frac * (states + m->buffers_bytes),
+               "bytes", "%.0f %% of states and buffers, and of activations, estimated",
+               100 * m->fragmentation_frac);
 }
 
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
@@ -129,7 +208,7 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
     hv_why_add(q->why, "parameters", all, "parameters",
                "%.6g dense, %.6g of experts on this rank; zero %d over %.0f holders (experts %.0f)",
                n.dense, n.experts, z->stage, over, expert_over);
-    out->overhead_bytes = overhead_bytes(k, &full, &r, out);
+    add_overhead(k, &full, &r, n.largest, out);
     out->limit_bytes = r.device->memory_bytes;
     for (size_t i = 0; i < r.tp * r.cp; i++)
         out->limit_bytes =

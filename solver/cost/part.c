@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "solver/cost/cost_int.h"
+#include "solver/cost/gemm.h"
 
 /* What is being added up. */
 struct sum {
@@ -14,6 +15,7 @@ struct sum {
     const struct hv_part_query *q;
     const struct hv_model *m;
     struct hv_efficiency e;
+    struct hv_gemm_pricer gemm;
     double t;      /* tensor-parallel ranks */
     double t_norm; /* ranks that share what is not inside a split product */
     double rows;   /* tokens of this rank */
@@ -40,6 +42,8 @@ struct stream {
     double bytes, backward; /* forward bytes; backward bytes per forward byte */
 };
 
+/* The rate that training sustains in large products times the share of it that this shape reaches.
+ */
 static double product_s(const struct sum *s, const struct product *p)
 {
     double flops = 2 * p->m * p->n * p->k;
@@ -47,9 +51,8 @@ static double product_s(const struct sum *s, const struct product *p)
         return 0;
     if (s->a->ideal)
         return flops / s->e.gemm_flops_per_s;
-    double bytes = s->elem * (p->m * p->k + p->groups * p->k * p->n + p->m * p->n);
-    double rate = s->e.gemm_flops_per_s * hv_efficiency_thin(p->m / p->groups, p->n, p->k);
-    return s->e.gemm_start_s + fmax(flops / rate, bytes / s->e.bytes_per_s);
+    double share = hv_gemm_share(&s->gemm, p->m, p->n, p->k, p->groups);
+    return s->e.gemm_start_s + flops / (s->e.gemm_flops_per_s * share);
 }
 
 /* Sums of gradients are read and written whole in every weight-gradient pass; the epilogue of the
@@ -68,25 +71,53 @@ static double cast_s(const struct sum *s, double values)
     return narrow ? s->e.calibration->v[HV_CAL_CAST] * 4 * values / s->e.bytes_per_s : 0;
 }
 
+/* Seconds of one product: forward, gradients of the input and of the weights, and what is in them
+ * besides the product itself. */
+struct product_times {
+    double forward_s, input_grad_s, weight_grad_s, cast_s, sums_s;
+};
+
+static void why_product(const struct sum *s, const struct product *p, const struct product_times *t)
+{
+    if (!s->a->why)
+        return;
+    const struct hv_gemm_pricer *g = &s->gemm;
+    double share = s->a->ideal ? 1 : hv_gemm_share(g, p->m, p->n, p->k, p->groups);
+    hv_why_add(s->a->why, p->name, t->forward_s, "s",
+               "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), of which this shape reaches "
+               "%.3g (%s%s%s%s%s, error band %.0f %%), casts %.3g s; input gradient %.4g s, weight "
+               "gradient %.4g s with %.3g s of sums in memory",
+               p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source,
+               share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
+               g->device ? g->device : "", g->device ? ", " : "", g->device ? g->source : "",
+               100 * g->error_frac, t->cast_s, t->input_grad_s, t->weight_grad_s, t->sums_s);
+}
+
+/* Forward m × k by k × n; gradients of the input m × n by n × k, of the weights k × m by m × n. */
 static void add_product(struct sum *s, const struct product *p)
 {
-    double time_s = product_s(s, p), sums_s = 0, in_s = 0, back_s = 0;
-    if (time_s > 0 && !s->a->ideal) {
-        sums_s = accumulate_s(s, p);
-        in_s = cast_s(s, p->m * p->k);
-        back_s = cast_s(s, p->m * p->n);
+    struct product input = *p, weight = *p;
+    input.n = p->k;
+    input.k = p->n;
+    weight.m = p->k * p->groups;
+    weight.k = p->m / p->groups;
+    struct product_times t = {.forward_s = product_s(s, p),
+                              .input_grad_s = product_s(s, &input),
+                              .weight_grad_s = product_s(s, &weight)};
+    if (t.forward_s > 0 && !s->a->ideal) {
+        t.sums_s = accumulate_s(s, p);
+        t.cast_s = cast_s(s, p->m * p->k);
+        t.forward_s += t.cast_s;
+        t.input_grad_s += cast_s(s, p->m * p->n);
+        t.weight_grad_s += t.sums_s;
     }
-    s->out.forward_s += time_s + in_s;
-    s->out.input_grad_s += time_s + back_s;
-    s->out.weight_grad_s += time_s + sums_s;
+    s->out.forward_s += t.forward_s;
+    s->out.input_grad_s += t.input_grad_s;
+    s->out.weight_grad_s += t.weight_grad_s;
     if (s->q->recompute & p->unit)
-        s->out.recompute_s += time_s + in_s;
+        s->out.recompute_s += t.forward_s;
     s->out.flops_forward += 2 * p->m * p->n * p->k;
-    hv_why_add(s->a->why, p->name, time_s + in_s, "s",
-               "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), casts %.3g s; input gradient "
-               "%.4g s, weight gradient %.4g s with %.3g s of sums in memory",
-               p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source,
-               in_s, time_s + back_s, time_s + sums_s, sums_s);
+    why_product(s, p, &t);
 }
 
 static double stream_s(const struct sum *s, double bytes)
@@ -96,7 +127,8 @@ static double stream_s(const struct sum *s, double bytes)
     if (s->a->ideal)
         return bytes / s->e.bytes_per_s;
     double eager = s->eager ? s->e.calibration->v[HV_CAL_EAGER] : 1;
-    return s->e.launch_s + eager * bytes / s->e.bytes_per_s;
+    double share = hv_stream_share(s->q->device, bytes);
+    return s->e.launch_s + eager * bytes / (s->e.bytes_per_s * share);
 }
 
 static void add_stream(struct sum *s, const struct stream *p)
@@ -107,8 +139,11 @@ static void add_stream(struct sum *s, const struct stream *p)
     if (s->q->recompute & p->unit)
         s->out.recompute_s += time_s;
     hv_why_add(s->a->why, p->name, time_s, "s",
-               "%.4g bytes at %.4g GB/s; backward %.3g times as many", p->bytes,
-               s->e.bytes_per_s / HV_GBPS, p->backward);
+               "%.4g bytes at %.4g GB/s, of which this size reaches %.3g (%s); backward %.3g times "
+               "as many",
+               p->bytes, s->e.bytes_per_s / HV_GBPS,
+               p->bytes > 0 ? hv_stream_share(s->q->device, p->bytes) : 1.0,
+               hv_stream_source(s->q->device), p->backward);
 }
 
 /* A tensor of `values` per token, produced by `unit`, dropped when `dropped_by` are all recomputed.
@@ -282,6 +317,24 @@ static void add_latent_projections(struct sum *s, const struct hv_block *b, cons
     s->weight_only_bytes += s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim);
 }
 
+/* Bytes that a backward pass needs besides what was kept: gradients of what the feed-forward made
+ * on its way, and with sequence parallelism its input, whole again, and the gradient of that. */
+static double gathered_bytes(const struct sum *s)
+{
+    bool split = s->q->sequence_parallel && s->q->tp > 1 && s->q->tp_scheme == HV_TP_1D;
+    return split ? 2 * s->elem * s->rows * s->m->hidden : 0;
+}
+
+static double ffn_gradients_bytes(const struct sum *s, const struct hv_block *b)
+{
+    double f = b->ffn, rows = s->rows;
+    if (b->experts) {
+        f = fmax(f, b->expert_ffn);
+        rows *= b->top_k;
+    }
+    return s->elem * rows * hv_ffn_kind_matrices(b->ffn_kind) * ceil(f / s->t);
+}
+
 /* A byte per value of the residual stream; the unit in front of it makes it again. */
 static void keep_dropout_mask(struct sum *s, unsigned dropped_by)
 {
@@ -326,6 +379,8 @@ static void price_attention(struct sum *s, const struct hv_block *b)
     keep(s, s->elem * r * w.projected, HV_RC_QKV);
     keep_core(s, &w);
     keep_dropout_mask(s, HV_RC_OUT);
+    double scores = s->flash ? 0 : 2 * s->elem * w.heads * r * (s->q->tokens + s->q->context);
+    s->out.transient_bytes += fmax(0, scores - ffn_gradients_bytes(s, b));
     keep(s, s->elem * r * w.core_out, HV_RC_CORE | HV_RC_OUT);
     s->weight_only_bytes += s->elem * r * (w.projected + w.core_out);
     const struct hv_mla *x = &b->mla;
@@ -407,6 +462,7 @@ static void price_ffn(struct sum *s, const struct hv_block *b)
     if (b->experts)
         add_experts(s, b);
     keep_dropout_mask(s, b->experts ? HV_RC_EXPERTS : HV_RC_DOWN);
+    s->out.transient_bytes += ffn_gradients_bytes(s, b) + gathered_bytes(s);
     double router = b->experts ? (double)s->m->hidden * b->experts : 0;
     s->out.parameters = on_rank(s, hv_block_ffn_parameters(s->m, b), norm_values(s->m) + router);
     unsigned last = b->experts ? HV_RC_EXPERTS : HV_RC_DOWN;
@@ -421,6 +477,7 @@ static void price_embedding(struct sum *s)
     if (!s->m->vocab)
         return;
     add_stream(s, &(struct stream){"embedding", 0, 2 * h, 2});
+    keep_dropout_mask(s, 0);
     s->out.parameters = hv_model_embedding_parameters(s->m) / s->t;
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = 1;
@@ -437,16 +494,21 @@ static void price_head(struct sum *s)
     add_stream(s, &(struct stream){"loss", 0, (4 + s->elem) * s->rows * v, 1});
     keep(s, 2 * h, 0);
     s->weight_only_bytes += 2 * h;
-    s->out.transient_bytes = HV_LOGIT_BYTES * s->rows * v;
+    double padded = hv__padded_vocab(s->m, s->q->tp) / s->t;
+    double each = s->q->sharded_weights ? HV_LOGIT_BYTES_TORCH : HV_LOGIT_BYTES;
+    double logits = each / 2 * s->elem * s->rows * padded;
+    s->out.transient_bytes = logits + gathered_bytes(s);
     s->out.parameters = on_rank(s, hv_model_head_parameters(s->m), norm_values(s->m));
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = s->q->sequence_parallel ? 0.5 : 0;
     s->x.tp_backward = 1;
     s->a_full = s->m->hidden;
     s->c_full = v * s->t;
-    hv_why_add(s->a->why, "logits", s->out.transient_bytes, "bytes",
-               "%.0f tokens, %.0f of %d vocabulary entries on this rank, not padded", s->rows, v,
-               s->m->vocab);
+    hv_why_add(s->a->why, "logits", logits, "bytes",
+               "%.0f tokens x %.0f entries of the padded vocabulary x %.3g bytes: %s", s->rows,
+               padded, each / 2 * s->elem,
+               s->q->sharded_weights ? "product, fp32 copy, log-softmax and its gradient"
+                                     : "product and fp32 copy, softmax in place");
 }
 
 /* SUMMA on a q × q grid (2d, 2.5d with `depth` copies) or a q³ cube: what a rank receives. Source:
@@ -472,6 +534,7 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
                     .q = q,
                     .m = a->k->model,
                     .e = hv_efficiency_of(q->device, a->k->job.precision),
+                    .gemm = hv_gemm_pricer_of(q->device, a->k->job.precision),
                     .t = q->tp,
                     .t_norm = spread ? q->tp : 1,
                     .rows = q->sequences * q->tokens / q->cp,

@@ -268,6 +268,18 @@ static void add_offload(struct build *b)
                    moved, rate / HV_GBPS);
 }
 
+/* Pipelines of the time before fused attention keep what they handed on until its backward pass;
+ * later ones give it back (Megatron-LM, deallocate_pipeline_outputs). */
+static void keep_output(struct build *b, const struct hv_part_query *q)
+{
+    if (b->q->replica->n_stages < 2 || !hv__older_stack(b->k, q))
+        return;
+    double bytes = b->out->hop_bytes / (q->cp * (q->sequence_parallel ? q->tp : 1));
+    b->out->activation_bytes += bytes;
+    hv_why_add(b->q->why, "kept output", bytes, "bytes",
+               "handed on and still held, as pipelines with unfused attention do");
+}
+
 /* Equal lists are handed out again, so that a search over many plans does not fill memory. */
 static void keep_milestones(struct hv_cost *k, const struct hv_milestone *items, size_t n,
                             struct hv_pass *out)
@@ -356,6 +368,8 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
     add_range(&b);
     if (b.rank.head && last)
         add_end(&b, HV_PART_HEAD, -2);
+    else
+        keep_output(&b, &pq);
     add_offload(&b);
     add_host_work(&b);
     add_milestones(&b);

@@ -35,7 +35,8 @@ static bool moe_is_plain(const struct hv_moe_knobs *m)
 {
     return m->kernel == HV_MOE_GROUPED && m->order == HV_MOE_PLAIN && m->move == HV_MOE_TOKENS &&
            m->n_owners == 0 && m->n_copies == 0 && m->n_target == 0 && m->degree_forward <= 1 &&
-           m->degree_backward <= 1 && m->all_to_all == HV_A2A_FLAT && !hv_known(m->compress_ratio);
+           m->degree_backward <= 1 && m->all_to_all <= HV_A2A_HIERARCHICAL &&
+           !hv_known(m->compress_ratio);
 }
 
 static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stage *s)

@@ -26,6 +26,7 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
     for (size_t g = 0; g < n; g++) {
         const struct hv__gstage *x = &u->gstages[g];
         const struct hv__rank *rk = &u->ranks[x->rank];
+        double held = 1 + rk->memory[i_dp % rk->n_dp].fragmentation_frac;
         const struct hv_pass *pass = &x->pass[i_dp % rk->n_dp];
         const struct hv_pass *plain = &x->plain[i_dp % rk->n_dp];
         keep[g] = plain->activation_bytes;
@@ -34,12 +35,14 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
             /* F keeps the input of the stage, R brings back everything */
             keep[g] = fmin(keep[g], stage_input_bytes(u, rk, pass));
             keep_w[g] = fmin(keep_w[g], keep[g]);
-            full[g] = plain->activation_bytes - keep[g];
+            full[g] = held * (plain->activation_bytes - keep[g]);
         }
+        keep[g] *= held;
+        keep_w[g] *= held;
         for (unsigned k = 0; k < HV_OP_KIND_N; k++) {
             transient[g * HV_OP_KIND_N + k] = k == HV_OP_W   ? 0
-                                              : k == HV_OP_F ? pass->transient_bytes
-                                                             : plain->transient_bytes;
+                                              : k == HV_OP_F ? held * pass->transient_bytes
+                                                             : held * plain->transient_bytes;
         }
     }
     for (size_t r = 0; r < u->n_ranks; r++) {
@@ -93,21 +96,23 @@ static void take_peak(const struct hv__unit *u, size_t rank, size_t d,
             transient = fmax(transient, mem->transient_bytes[g * HV_OP_KIND_N + HV_OP_BW]);
         }
     }
-    double act = peak->peak_bytes - mem->base_bytes[rank];
-    transient = fmin(transient, act);
-    *out = (struct hv_stage_memory){.replica = u->i_replica,
-                                    .stage = rk->stage,
-                                    .device = rk->devices[i * rk->width],
-                                    .weights_bytes = m->weights_bytes,
-                                    .gradients_bytes = m->gradients_bytes,
-                                    .master_bytes = m->master_bytes,
-                                    .optimizer_bytes = m->optimizer_bytes,
-                                    .activations_bytes = act - transient,
-                                    .transient_bytes = transient,
-                                    .overhead_bytes = m->overhead_bytes,
-                                    .peak_bytes = peak->peak_bytes,
-                                    .limit_bytes = limit,
-                                    .peak_at_s = peak->peak_at_s};
+    double held = 1 + m->fragmentation_frac, act = peak->peak_bytes - mem->base_bytes[rank];
+    transient = fmin(transient, act) / held;
+    act /= held;
+    *out =
+        (struct hv_stage_memory){.replica = u->i_replica,
+                                 .stage = rk->stage,
+                                 .device = rk->devices[i * rk->width],
+                                 .weights_bytes = m->weights_bytes,
+                                 .gradients_bytes = m->gradients_bytes,
+                                 .master_bytes = m->master_bytes,
+                                 .optimizer_bytes = m->optimizer_bytes,
+                                 .activations_bytes = act - transient,
+                                 .transient_bytes = transient,
+                                 .overhead_bytes = m->overhead_bytes + m->fragmentation_frac * act,
+                                 .peak_bytes = peak->peak_bytes,
+                                 .limit_bytes = limit,
+                                 .peak_at_s = peak->peak_at_s};
 }
 
 static void unit_memory(struct hv__lowered *l, struct hv__unit *u, struct hv_stage_memory *out)

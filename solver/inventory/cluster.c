@@ -6,6 +6,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
+#include "solver/inventory/profile.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,7 @@ static uint64_t hash_kind(uint64_t h, const struct hv_device_kind *k)
     for (int i = 0; i < HV_CALIBRATED_N; i++) {
         h = hash_num(h, cal->v[i]);
     }
+    h = hash_num(h, hv_profile_checksum(k->profile));
     return hash_num(hash_num(h, hv_device_price_usd_per_h(k)), hv_device_spot_usd_per_h(k));
 }
 

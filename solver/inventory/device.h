@@ -74,6 +74,7 @@ struct hv_device_kind {
     bool spec_verified; /**< false: figures recalled, not read at a source */
     const char *note;
     const struct hv_calibration *calibration; /**< of its class; NULL counts as generic */
+    const struct hv_profile *profile; /**< operator tables measured on this chip; NULL: none */
 };
 
 /** The shipped catalogue. Owner: hv_device_catalogue_free (io builds it). */

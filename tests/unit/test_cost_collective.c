@@ -7,10 +7,25 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <string.h>
 
+#include "solver/cost/link_curve.h"
 #include "tests/cost_fixture.h"
 
-static const double node_bw = 300e9 * HV_EFF_NODE_COLLECTIVE, net_bw = 100e9 * HV_EFF_NETWORK;
+static double house_rate(enum hv_link_use use, double bytes)
+{
+    return 300e9 * hv_link_share(hv_link_curve(HV_CURVE_NVLINK3, use), bytes);
+}
+
+static double net_rate(enum hv_link_use use, double bytes)
+{
+    return 100e9 * hv_link_share(hv_link_curve(HV_CURVE_NETWORK, use), bytes);
+}
+
+static double start_s(enum hv_link_class c, enum hv_link_use use)
+{
+    return hv_link_curve(c, use)->start_s;
+}
 
 static int setup(void **state)
 {
@@ -40,63 +55,190 @@ static void near(double got, double want)
         fail_msg("got %.17g, want %.17g", got, want);
 }
 
+/* Steps inside a node cost a fifth of the link's latency, see collective.c. */
+static const double step = 0.2 * 3e-6;
+
 /* 2(n-1)α + 2(n-1)/n·S/B and its halves (Thakur et al. 2005). */
 static void test_ring(void **state)
 {
-    double s = 64e6;
+    double s = 64e6, bw = house_rate(HV_USE_RING, s);
+    double start = start_s(HV_CURVE_NVLINK3, HV_USE_RING);
+    double net_start = start_s(HV_CURVE_NETWORK, HV_USE_RING);
     near(price(*state, HV_ALL_REDUCE, HV_ALGO_RING, s, 0, 8, 1),
-         14 * 3e-6 + 14.0 / 8 * s / node_bw);
-    near(price(*state, HV_ALL_GATHER, HV_ALGO_RING, s, 0, 4, 1), 3 * 3e-6 + 3.0 / 4 * s / node_bw);
+         start + 14 * step + 14.0 / 8 * s / bw);
+    near(price(*state, HV_ALL_GATHER, HV_ALGO_RING, s, 0, 4, 1),
+         start + 3 * step + 3.0 / 4 * s / bw);
     near(price(*state, HV_REDUCE_SCATTER, HV_ALGO_AUTO, s, 0, 4, 1),
-         3 * 3e-6 + 3.0 / 4 * s / node_bw);
-    /* one member per node: the NIC is the ring's link */
-    near(price(*state, HV_ALL_REDUCE, HV_ALGO_RING, s, 0, 4, 8), 6 * 5e-6 + 6.0 / 4 * s / net_bw);
+         start + 3 * step + 3.0 / 4 * s / bw);
+    /* one member per node has one of the node's eight NICs */
+    near(price(*state, HV_ALL_REDUCE, HV_ALGO_RING, s, 0, 4, 8),
+         net_start + 6 * 5e-6 + 6.0 / 4 * s / (net_rate(HV_USE_RING, s) / 8));
+    /* two have two, however the group is written */
+    uint32_t ids[] = {9, 0, 8, 1};
+    struct hv_collective_query q = {HV_ALL_GATHER, s, ids, 4, HV_ALGO_RING, 1};
+    double both = fmax(start, net_start);
+    near(hv_cost_collective(*state, &q, NULL).time_s,
+         both + step + 2 * 5e-6 + 3.0 / 4 * s / (net_rate(HV_USE_RING, s) / 4));
 }
 
-/* Reduce-scatter in the node, ring of nodes on eight rails that share the NIC, all-gather in the
+/* Reduce-scatter in the node, ring of nodes on eight rails that share the NICs, all-gather in the
  * node. */
 static void test_hierarchical(void **state)
 {
-    double s = 512e6;
-    double inside = 7 * 3e-6 + 7.0 / 8 * s / node_bw, across = 3 * 5e-6 + 3.0 / 4 * s / net_bw;
-    near(price(*state, HV_ALL_REDUCE, HV_ALGO_HIERARCHICAL, s, 0, 32, 1), 2 * (inside + across));
+    double s = 512e6, start = start_s(HV_CURVE_NVLINK3, HV_USE_RING);
+    double inside = 7 * step + 7.0 / 8 * s / house_rate(HV_USE_RING, s);
+    double across = 3 * 5e-6 + 3.0 / 4 * s / net_rate(HV_USE_RING, s);
+    near(price(*state, HV_ALL_REDUCE, HV_ALGO_HIERARCHICAL, s, 0, 32, 1),
+         start + 2 * (inside + across));
 }
 
-static void test_tree_wins_when_small(void **state)
+/* The automatic choice: trees for few bytes over many devices, else the fastest of all. */
+static void test_choice(void **state)
 {
     uint32_t ids[128];
     for (uint32_t i = 0; i < 128; i++)
         ids[i] = i;
     struct hv_collective_query q = {HV_ALL_REDUCE, 1e3, ids, 128, HV_ALGO_AUTO, 1};
     assert_int_equal(hv_cost_collective(*state, &q, NULL).algorithm, HV_ALGO_TREE);
-    q.bytes = 1e9;
-    double best = hv_cost_collective(*state, &q, NULL).time_s;
-    for (int a = HV_ALGO_RING; a <= HV_ALGO_HIERARCHICAL; a++) {
-        q.algorithm = (enum hv_sync_algorithm)a;
-        assert_true(best <= hv_cost_collective(*state, &q, NULL).time_s);
+    for (double bytes = 1e3; bytes < 1e11; bytes *= 10) {
+        for (q.n = 2; q.n <= 128; q.n *= 4) {
+            q.bytes = bytes;
+            q.algorithm = HV_ALGO_AUTO;
+            double best = hv_cost_collective(*state, &q, NULL).time_s;
+            for (int a = HV_ALGO_RING; a <= HV_ALGO_NVLS; a++) {
+                q.algorithm = (enum hv_sync_algorithm)a;
+                assert_true(best <= hv_cost_collective(*state, &q, NULL).time_s);
+            }
+        }
     }
 }
 
-static void test_all_to_all_and_p2p(void **state)
+/* Hopper reduces in the switch by itself, Ampere does not, and no switch reaches a second node. */
+static void test_in_switch(void **state)
 {
-    double s = 8e6;
-    near(price(*state, HV_ALL_TO_ALL, HV_ALGO_AUTO, s, 0, 8, 1), 7 * 3e-6 + 7.0 / 8 * s / node_bw);
-    /* 16 members in two nodes: each node sends 8 members' halves through its NICs */
-    near(price(*state, HV_ALL_TO_ALL, HV_ALGO_AUTO, s, 0, 16, 1),
-         7 * 3e-6 + 8 * 5e-6 + 8 * 0.5 * s / net_bw);
-    near(price(*state, HV_P2P, HV_ALGO_AUTO, s, 0, 2, 1), 3e-6 + s / (300e9 * HV_EFF_NODE_P2P));
-    near(price(*state, HV_P2P, HV_ALGO_AUTO, s, 0, 2, 8), 5e-6 + s / net_bw);
+    struct hv_device_kind hopper = kind_h100;
+    struct hv_cluster *c = *state;
+    uint32_t ids[16];
+    for (uint32_t i = 0; i < 16; i++)
+        ids[i] = 128 + i;
+    hopper.link_kind = "NVLink4";
+    struct hv_slots *slots = c->groups[1].slots;
+    const struct hv_device_kind *before = slots->kind;
+    slots->kind = &hopper;
+    struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, 8, HV_ALGO_AUTO, 1};
+    struct hv_collective_cost r = hv_cost_collective(c, &q, NULL);
+    assert_int_equal(r.algorithm, HV_ALGO_NVLS);
+    near(r.node_bytes, 1e9 * (1 + 1.0 / 8));
+    q.n = 16;
+    assert_int_not_equal(hv_cost_collective(c, &q, NULL).algorithm, HV_ALGO_NVLS);
+    slots->kind = before;
+    q.n = 8;
+    assert_int_not_equal(hv_cost_collective(c, &q, NULL).algorithm, HV_ALGO_NVLS);
 }
 
-static void test_together_shares_the_nic(void **state)
+static void test_all_to_all(void **state)
+{
+    double s = 8e6, start = start_s(HV_CURVE_NVLINK3, HV_USE_ALL_TO_ALL);
+    double net_start = start_s(HV_CURVE_NETWORK, HV_USE_ALL_TO_ALL);
+    near(price(*state, HV_ALL_TO_ALL, HV_ALGO_AUTO, s, 0, 8, 1),
+         start + 7 * step + 7.0 / 8 * s / house_rate(HV_USE_ALL_TO_ALL, s));
+    /* 16 members in two nodes: each node sends 8 members' halves through its NICs; more members,
+     * smaller messages */
+    near(price(*state, HV_ALL_TO_ALL, HV_ALGO_RING, s, 0, 16, 1),
+         net_start + 7 * step + 5e-6 + 0.2 * 7 * 5e-6 +
+             8 * 0.5 * s / net_rate(HV_USE_ALL_TO_ALL, s / 2));
+    /* two hops: one message per node and rail */
+    near(price(*state, HV_ALL_TO_ALL, HV_ALGO_HIERARCHICAL, s, 0, 16, 1),
+         net_start + 7 * step + 5e-6 + 8 * 0.5 * s / net_rate(HV_USE_ALL_TO_ALL, s));
+    assert_true(price(*state, HV_ALL_TO_ALL, HV_ALGO_AUTO, s, 0, 128, 1) <=
+                fmin(price(*state, HV_ALL_TO_ALL, HV_ALGO_RING, s, 0, 128, 1),
+                     price(*state, HV_ALL_TO_ALL, HV_ALGO_HIERARCHICAL, s, 0, 128, 1)));
+}
+
+/* One flow has the link, or one NIC of eight. */
+static void test_p2p(void **state)
+{
+    double s = 8e6;
+    near(price(*state, HV_P2P, HV_ALGO_AUTO, s, 0, 2, 1),
+         start_s(HV_CURVE_NVLINK3, HV_USE_P2P) + 3e-6 + s / house_rate(HV_USE_P2P, s));
+    near(price(*state, HV_P2P, HV_ALGO_AUTO, s, 0, 2, 8),
+         start_s(HV_CURVE_NETWORK, HV_USE_P2P) + 5e-6 + s / (net_rate(HV_USE_P2P, s) / 8));
+}
+
+/* Groups with one member per node: eight of them share eight NICs, sixteen halve them. */
+static void test_together_shares_the_nics(void **state)
 {
     const uint32_t ids[] = {0, 8, 16};
     struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, 3, HV_ALGO_RING, 1};
-    double alone = hv_cost_collective(*state, &q, NULL).time_s;
+    struct hv_collective_cost alone = hv_cost_collective(*state, &q, NULL);
     q.together = 8;
     struct hv_collective_cost all = hv_cost_collective(*state, &q, NULL);
-    near(all.time_s - 4 * 5e-6, 8 * (alone - 4 * 5e-6));
+    near(all.time_s, alone.time_s);
     near(all.network_bytes, 8 * 2 * 2.0 / 3 * 1e9);
+    q.together = 16;
+    all = hv_cost_collective(*state, &q, NULL);
+    near(all.time_s - all.alpha_s, 2 * (alone.time_s - alone.alpha_s));
+}
+
+static struct hv_collective_cost cost(struct hv_cluster *c, enum hv_collective op,
+                                      enum hv_sync_algorithm a, double bytes, uint32_t n)
+{
+    uint32_t ids[64];
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = i;
+    struct hv_collective_query q = {op, bytes, ids, n, a, 1};
+    return hv_cost_collective(c, &q, NULL);
+}
+
+/* What is sent, per member inside a node and per node between nodes: exact for every form. */
+static void test_volumes(void **state)
+{
+    const double s = 720e6;
+    const struct {
+        enum hv_collective op;
+        enum hv_sync_algorithm a;
+        uint32_t n;
+        double inside, between, messages;
+    } rows[] = {
+        {HV_ALL_REDUCE, HV_ALGO_RING, 8, 2 * 7.0 / 8, 0, 14},
+        {HV_ALL_GATHER, HV_ALGO_RING, 8, 7.0 / 8, 0, 7},
+        {HV_REDUCE_SCATTER, HV_ALGO_RING, 6, 5.0 / 6, 0, 5},
+        {HV_ALL_REDUCE, HV_ALGO_TREE, 8, 2 * 7.0 / 8, 0, 6},
+        /* 32 in 4 nodes: one member of eight sends to the next node */
+        {HV_ALL_REDUCE, HV_ALGO_RING, 32, 7.0 / 8 * 2 * 31 / 32, 2 * 31.0 / 32, 62},
+        {HV_ALL_REDUCE, HV_ALGO_TREE, 32, 2 * 28.0 / 32, 2 * 3.0 / 4, 10},
+        {HV_ALL_REDUCE, HV_ALGO_HIERARCHICAL, 32, 2 * 7.0 / 8, 2 * 3.0 / 4, 20},
+        {HV_REDUCE_SCATTER, HV_ALGO_HIERARCHICAL, 32, 7.0 / 8, 3.0 / 4, 10},
+        {HV_ALL_TO_ALL, HV_ALGO_RING, 8, 7.0 / 8, 0, 7},
+        {HV_ALL_TO_ALL, HV_ALGO_RING, 32, 7.0 / 32, 8 * 24.0 / 32, 31},
+        {HV_ALL_TO_ALL, HV_ALGO_HIERARCHICAL, 32, 7.0 / 8, 8 * 24.0 / 32, 10},
+        {HV_BROADCAST, HV_ALGO_AUTO, 8, 7.0 / 8, 0, 3},
+    };
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        struct hv_collective_cost r = cost(*state, rows[i].op, rows[i].a, s, rows[i].n);
+        near(r.node_bytes + 1, rows[i].inside * s + 1);
+        near(r.network_bytes + 1, rows[i].between * s + 1);
+        near(r.messages, rows[i].messages);
+        assert_true(r.alpha_s > 0 && r.alpha_s < r.time_s);
+    }
+}
+
+/* A mesh gives a pair its own link and a group of m the links of m - 1 peers. */
+static void test_mesh(void **state)
+{
+    struct hv_cluster *c = *state;
+    struct hv_link before = c->groups[3].intra;
+    c->groups[3].intra = (struct hv_link){HV_LINK_XGMI, 448e9, 3e-6};
+    const uint32_t ids[] = {256, 257, 258, 259, 260, 261, 262, 263};
+    double s = 8e9, start = start_s(HV_CURVE_MESH, HV_USE_RING);
+    double share = hv_link_share(hv_link_curve(HV_CURVE_MESH, HV_USE_RING), s);
+    for (size_t n = 2; n <= 8; n += 3) {
+        struct hv_collective_query q = {HV_ALL_GATHER, s, ids, n, HV_ALGO_RING, 1};
+        double m = (double)n;
+        near(hv_cost_collective(c, &q, NULL).time_s,
+             start + (m - 1) * step + (m - 1) / m * s / (64e9 * (m - 1) * share));
+    }
+    c->groups[3].intra = before;
 }
 
 static void test_edges(void **state)
@@ -127,21 +269,28 @@ static void test_why(void **state)
     assert_int_equal(why.n, 1);
     assert_true(why.terms[0].value == r.time_s);
     assert_string_equal(why.terms[0].name, "all_reduce");
+    assert_non_null(strstr(why.terms[0].text, "NVLink3 ring"));
+    assert_non_null(strstr(why.terms[0].text, "1e+06 bytes"));
+    assert_non_null(strstr(why.terms[0].text, "GB/s"));
+    assert_non_null(strstr(why.terms[0].text, "fitted: vidur"));
     hv_arena_free(&arena);
 }
 
-/* Eight flows between two nodes share one NIC; inside a node each has its own link. */
+/* Eight flows between two nodes have a NIC each; inside a node each has its own link. */
 static void test_hop(void **state)
 {
     uint32_t ids[24];
     for (uint32_t i = 0; i < 24; i++)
         ids[i] = i;
-    near(hv_cost_hop(*state, ids, 8, ids + 8, 8, 80e6, NULL), 5e-6 + 80e6 / net_bw);
+    double net = start_s(HV_CURVE_NETWORK, HV_USE_P2P) + 5e-6;
+    near(hv_cost_hop(*state, ids, 8, ids + 8, 8, 80e6, NULL),
+         net + 10e6 / (net_rate(HV_USE_P2P, 10e6) / 8));
     near(hv_cost_hop(*state, ids, 4, ids + 4, 4, 80e6, NULL),
-         3e-6 + 20e6 / (300e9 * HV_EFF_NODE_P2P));
+         start_s(HV_CURVE_NVLINK3, HV_USE_P2P) + 3e-6 + 20e6 / house_rate(HV_USE_P2P, 20e6));
     assert_true(hv_cost_hop(*state, ids, 8, ids, 8, 80e6, NULL) == 0.0);
-    /* two receiving nodes: the sender's NIC still carries everything */
-    near(hv_cost_hop(*state, ids, 8, ids + 8, 16, 80e6, NULL), 5e-6 + 80e6 / net_bw);
+    /* sixteen flows out of eight devices: the sender's NICs carry everything */
+    near(hv_cost_hop(*state, ids, 8, ids + 8, 16, 8e9, NULL),
+         net + 8e9 / net_rate(HV_USE_ALL_TO_ALL, 8e9));
     assert_true(hv_cost_hop(*state, ids, 8, ids + 8, 8, 1, NULL) > 0);
 }
 
@@ -150,9 +299,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ring),
         cmocka_unit_test(test_hierarchical),
-        cmocka_unit_test(test_tree_wins_when_small),
-        cmocka_unit_test(test_all_to_all_and_p2p),
-        cmocka_unit_test(test_together_shares_the_nic),
+        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_in_switch),
+        cmocka_unit_test(test_all_to_all),
+        cmocka_unit_test(test_p2p),
+        cmocka_unit_test(test_together_shares_the_nics),
+        cmocka_unit_test(test_volumes),
+        cmocka_unit_test(test_mesh),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_why),
         cmocka_unit_test(test_hop),

@@ -163,13 +163,177 @@ static void test_auto(void **state)
     }
 }
 
+/* 7.5 billion parameters in 7500 equal layers, so that a gathered unit is out of sight. */
+static struct hv_model *layers_7_5b(void)
+{
+    struct hv_model *m = hv_xcalloc(1, sizeof *m);
+    m->refs = 1;
+    m->kind = HV_MODEL_LAYERS;
+    m->n_blocks = 7500;
+    m->devices = hv_arena_new(&m->arena, const char *, 1);
+    m->devices[0] = kind_a100.name;
+    m->n_devices = 1;
+    m->measured = hv_arena_new(&m->arena, struct hv_measured_layer, m->n_blocks);
+    double *times = hv_arena_new(&m->arena, double, 2);
+    times[0] = times[1] = 1e-3;
+    for (size_t i = 0; i < m->n_blocks; i++)
+        m->measured[i] = (struct hv_measured_layer){.forward_s = &times[0],
+                                                    .backward_s = &times[1],
+                                                    .parameter_bytes = 2e6,
+                                                    .transfer_s = HV_UNKNOWN,
+                                                    .parallel_frac = 1};
+    return m;
+}
+
+/* Rajbhandari et al. 2020 (ZeRO), figure 1: 2 + 2 + 12 bytes, 64 ranks: 120, 31.4, 16.6, 1.88 GB.
+ */
+static void test_zero_figure_1(void **state)
+{
+    struct world *w = *state;
+    static struct fixture_plan p;
+    struct hv_model *m = layers_7_5b();
+    struct hv_job j = fixture_job(2048);
+    j.grad_fp32 = false;
+    struct hv_cost *k = hv_cost_new(w->cluster, m, &j);
+    fixture_stages(&p, w->cluster, 7500, 1, 64, 1);
+    static const double printed_gb[] = {120, 31.4, 16.6, 1.88}, half_gb[] = {.5, .05, .05, .005};
+    static const double bytes[] = {16, 4 + 12.0 / 64, 2 + 14.0 / 64, 16.0 / 64};
+    for (int z = 0; z < 4; z++) {
+        p.stages[0].zero.stage = z;
+        p.stages[0].zero.reduce = HV_REDUCE_EACH;
+        p.stages[0].zero.prefetch = 0;
+        struct hv_stage_query q = {.plan = &p.plan, .replica = &p.replica};
+        struct hv_memory mem = {0};
+        struct hv_err err = {0};
+        if (hv_cost_memory(k, &q, &mem, &err) != HV_OK)
+            fail_msg("%s", err.text);
+        double sum = mem.weights_bytes + mem.gradients_bytes + mem.master_bytes +
+                     mem.optimizer_bytes - (z == 3 ? 2e6 : 0);
+        near(sum, 7.5e9 * bytes[z]);
+        assert_true(fabs(sum / 1e9 - printed_gb[z]) <= half_gb[z]);
+    }
+    hv_cost_free(k);
+    hv_model_unref(m);
+}
+
+/* Megatron-LM, docs of the distributed optimizer, bytes per parameter on d ranks: fp16 with fp16
+ * gradients 20 and 4 + 16/d (fp32 gradients of the optimizer are in the buffers), bf16 with fp32
+ * gradients 18 and 6 + 12/d, fp32 16 and 8 + 8/d. */
+static void test_distributed_optimizer(void **state)
+{
+    struct world *w = *state;
+    static struct fixture_plan p;
+    static const struct {
+        enum hv_precision precision;
+        bool grad_fp32;
+        double whole, kept, cut;
+    } rows[] = {{HV_FP16, false, 20, 4, 16}, {HV_BF16, true, 18, 6, 12}, {HV_FP32, true, 16, 8, 8}};
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        struct hv_job j = fixture_job(2048);
+        j.precision = rows[i].precision;
+        j.grad_fp32 = rows[i].grad_fp32;
+        struct hv_cost *k = hv_cost_new(w->cluster, w->llama, &j);
+        fixture_stages(&p, w->cluster, 32, 1, 8, 1);
+        for (int z = 0; z < 2; z++) {
+            p.stages[0].zero.stage = z;
+            struct hv_stage_query q = {.plan = &p.plan, .replica = &p.replica};
+            struct hv_memory mem = {0};
+            struct hv_err err = {0};
+            if (hv_cost_memory(k, &q, &mem, &err) != HV_OK)
+                fail_msg("%s", err.text);
+            double sum = mem.weights_bytes + mem.gradients_bytes + mem.master_bytes +
+                         mem.optimizer_bytes + mem.buffers_bytes - HV_WORKSPACE_BYTES;
+            near(sum, mem.parameters * (z ? rows[i].kept + rows[i].cut / 8 : rows[i].whole));
+        }
+        hv_cost_free(k);
+    }
+}
+
+/* 50257 entries become 50304 on one rank and 51200 on eight: Megatron-LM pads to 128 per rank. */
+static void test_vocabulary_padding(void **state)
+{
+    struct world *w = *state;
+    struct hv_job j = fixture_job(2048);
+    w->gpt->vocab = 50257;
+    struct hv_cost *k = hv_cost_new(w->cluster, w->gpt, &j);
+    struct hv_part_query q = query(1, 1);
+    near(hv_cost_part(k, HV_PART_HEAD, 0, &q, NULL).transient_bytes, 6.0 * 2048 * 50304);
+    q.tp = 8;
+    near(hv_cost_part(k, HV_PART_HEAD, 0, &q, NULL).transient_bytes, 6.0 * 2048 * 51200 / 8);
+    q.tp = 1;
+    q.sharded_weights = true;
+    near(hv_cost_part(k, HV_PART_HEAD, 0, &q, NULL).transient_bytes, 14.0 * 2048 * 50304);
+    hv_cost_free(k);
+    w->gpt->vocab = 51200;
+}
+
+/* A communicator for every group: tensor, data, two neighbours, the norm of a replica. */
+static void test_outside(void **state)
+{
+    struct world *w = *state;
+    static struct fixture_plan p;
+    struct hv_job j = fixture_job(2048);
+    struct hv_cost *k = hv_cost_new(w->cluster, w->llama, &j);
+    static const int n[] = {4, 5, 5, 4};
+    fixture_stages(&p, w->cluster, 32, 4, 2, 4);
+    for (size_t i = 0; i < 4; i++) {
+        struct hv_stage_query q = {.plan = &p.plan, .replica = &p.replica, .stage = i};
+        struct hv_memory mem = {0};
+        struct hv_err err = {0};
+        if (hv_cost_memory(k, &q, &mem, &err) != HV_OK)
+            fail_msg("%s", err.text);
+        near(mem.outside_bytes, HV_CONTEXT_BYTES + n[i] * HV_COMMUNICATOR_BYTES);
+        double held = mem.weights_bytes + mem.gradients_bytes + mem.master_bytes +
+                      mem.optimizer_bytes + mem.buffers_bytes;
+        near(mem.overhead_bytes,
+             mem.buffers_bytes + mem.outside_bytes + mem.fragmentation_frac * held);
+    }
+    hv_cost_free(k);
+}
+
+/* Before fused attention: what a stage hands on is kept, and DeepSpeed keeps 16-bit gradients
+ * beside their fp32 sums. Scores kept by choice on a later device change nothing of that. */
+static void test_older_stack(void **state)
+{
+    struct world *w = *state;
+    static struct fixture_plan p;
+    struct hv_device_kind a100 = kind_a100;
+    const struct hv_device_kind *kept = w->cluster->groups[0].slots[0].kind;
+    struct hv_slots *slots = (struct hv_slots *)(uintptr_t)w->cluster->groups[0].slots;
+    a100.arch = "Ampere";
+    double activation[2], buffers[2];
+    for (int older = 0; older < 2; older++) {
+        slots[0].kind = older ? &a100 : kept;
+        struct hv_job j = fixture_job(2048);
+        j.attention = HV_ATTENTION_UNFUSED;
+        j.dropout = HV_DROPOUT_OFF;
+        struct hv_cost *k = hv_cost_new(w->cluster, w->gpt, &j);
+        fixture_stages(&p, w->cluster, 24, 2, 2, 1);
+        p.stages[0].zero.stage = 1;
+        struct hv_stage_query q = {.plan = &p.plan, .replica = &p.replica};
+        struct hv_memory mem = {0};
+        struct hv_pass pass = {0};
+        struct hv_err err = {0};
+        if (hv_cost_memory(k, &q, &mem, &err) || hv_cost_pass(k, &q, &pass, &err))
+            fail_msg("%s", err.text);
+        activation[older] = pass.activation_bytes;
+        buffers[older] = mem.buffers_bytes;
+        if (older)
+            near(buffers[1] - buffers[0], 2 * mem.parameters + 4 * fmin(mem.parameters, 5e8));
+        hv_cost_free(k);
+    }
+    near(activation[1] - activation[0], 2.0 * 2048 * 2304);
+    slots[0].kind = kept;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_korthikanti_table_2),
-        cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_llama_layer),
-        cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_korthikanti_table_2), cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_llama_layer),         cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_zero_figure_1),       cmocka_unit_test(test_distributed_optimizer),
+        cmocka_unit_test(test_vocabulary_padding),  cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_older_stack),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

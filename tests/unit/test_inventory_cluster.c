@@ -11,6 +11,7 @@
 #include "solver/base/vec.h"
 #include "solver/io/own/docs.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define assert_near(x, want, tolerance) assert_true(fabs((x) - (want)) <= (tolerance))
@@ -132,6 +133,75 @@ static void inside_a_node(void **state)
     hv_cluster_doc_free(&d);
 }
 
+static void check_domains(const char *node, uint32_t n_domains, uint32_t nodes_each)
+{
+    char text[512];
+    snprintf(text, sizeof text, HEAD "\"nodes\": [{\"name\": \"g\", %s}]}", node);
+    struct hv_cluster_doc d = build(text);
+    const struct hv_cluster *c = d.cluster;
+    for (uint32_t i = 0; i < c->n_nodes; i++) {
+        if (hv_cluster_domain_of(c, i) != i / nodes_each) {
+            fail_msg("%s: node %u in domain %u", node, i, hv_cluster_domain_of(c, i));
+        }
+    }
+    assert_int_equal(hv_cluster_domain_of(c, c->n_nodes - 1), n_domains - 1);
+    hv_cluster_doc_free(&d);
+}
+
+/* 72 devices share a rack's NVLink: 18 nodes of 4. A job of 64 nodes has 16 of each of four racks.
+ * Eight SXM devices fill a chassis; splitting one gives no link between the halves. */
+static void domains(void **state)
+{
+    (void)state;
+    check_domains("\"count\": 36, \"device\": \"GB200-NVL72\", \"devices\": 4", 2, 18);
+    check_domains("\"count\": 12, \"device\": \"GB300-NVL72\", \"devices\": 4", 1, 18);
+    check_domains("\"count\": 64, \"device\": \"GB200-NVL72\", \"devices\": 4", 4, 16);
+    check_domains("\"count\": 37, \"device\": \"GB200-NVL72\", \"devices\": 4", 3, 18);
+    check_domains("\"count\": 20, \"device\": \"GB200-NVL72\", \"devices\": 4, "
+                  "\"domain_nodes\": 18",
+                  2, 18);
+    check_domains("\"count\": 20, \"device\": \"GB200-NVL72\", \"devices\": 4, "
+                  "\"intra\": {\"kind\": \"nvlink\", \"bandwidth_GBps\": 900}",
+                  2, 10);
+    check_domains("\"count\": 5, \"device\": \"GB200-NVL72\", \"devices\": 4, "
+                  "\"domain_nodes\": 1",
+                  5, 1);
+    check_domains("\"count\": 5, \"device\": \"GB200-NVL72\", \"devices\": 4, "
+                  "\"intra\": {\"kind\": \"pcie\"}",
+                  5, 1);
+    check_domains("\"count\": 5, \"device\": \"B200-SXM-180GB\", \"devices\": 4", 5, 1);
+    check_domains("\"count\": 5, \"device\": \"V100-SXM3-32GB\", \"devices\": 8", 5, 1);
+    check_domains("\"count\": 6, \"device\": \"H100-SXM-80GB\", \"devices\": 8, "
+                  "\"domain_nodes\": 3",
+                  2, 3);
+}
+
+/* The last node of a rack and the first of the next are joined by the network alone; a CPU is on
+ * no device link; another group starts a domain of its own. */
+static void paths_of_racks(void **state)
+{
+    (void)state;
+    struct hv_cluster_doc d =
+        build(HEAD "\"nodes\": [{\"name\": \"g\", \"count\": 36, \"devices\": "
+                   "[{\"device\": \"GB200-NVL72\", \"count\": 4}, {\"device\": \"CPU-Grace\"}],"
+                   " \"nic\": {\"bandwidth_GBps\": 200, \"count\": 4}},"
+                   " {\"name\": \"h\", \"count\": 2, \"device\": \"GB200-NVL72\", \"devices\": 4,"
+                   " \"nic\": {\"bandwidth_GBps\": 100, \"count\": 16}}]}");
+    const struct hv_cluster *c = d.cluster;
+    check_path(c, 0, 3, 900, 3, HV_PATH_NODE);
+    check_path(c, 0, 5, 900, 3, HV_PATH_DOMAIN);
+    check_path(c, 0, 17 * 5, 900, 3, HV_PATH_DOMAIN);
+    check_path(c, 18 * 5, 35 * 5 + 3, 900, 3, HV_PATH_DOMAIN);
+    check_path(c, 17 * 5, 18 * 5, 50, 5, HV_PATH_NETWORK); /* one NIC of four */
+    check_path(c, 0, 5 + 4, 50, 5, HV_PATH_NETWORK);       /* a CPU */
+    check_path(c, 35 * 5, 180, 25, 5, HV_PATH_NETWORK);    /* sixteen NICs for four devices */
+    check_path(c, 180, 184, 900, 3, HV_PATH_DOMAIN);
+    struct hv_path p = hv_cluster_node_path(c, 0, 1);
+    assert_int_equal(p.level, HV_PATH_NETWORK);
+    assert_near(p.bytes_per_s, 200e9, 1);
+    hv_cluster_doc_free(&d);
+}
+
 static void matrix(void **state)
 {
     (void)state;
@@ -243,6 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers),       cmocka_unit_test(paths),
+        cmocka_unit_test(domains),       cmocka_unit_test(paths_of_racks),
         cmocka_unit_test(inside_a_node), cmocka_unit_test(matrix),
         cmocka_unit_test(addresses),     cmocka_unit_test(format_is_the_inverse),
         cmocka_unit_test(prices),

@@ -274,8 +274,8 @@ static void check_folder(const char *folder, const char *kind, const char *inner
     int n = 0;
     for (struct dirent *e = readdir(d); e; e = readdir(d)) {
         char name[512];
-        size_t length = strlen(e->d_name);
-        if (e->d_name[0] == '.' || (length > 3 && !strcmp(e->d_name + length - 3, ".py"))) {
+        const char *dot = strrchr(e->d_name, '.');
+        if (e->d_name[0] == '.' || (!*inner && (!dot || strcmp(dot, ".json") != 0))) {
             continue;
         }
         snprintf(name, sizeof name, "%s/%s%s", folder, e->d_name, inner);
@@ -298,6 +298,7 @@ static void shipped_files_fit(void **state)
     (void)state;
     check_folder("share/devices", "devices", "");
     check_folder("share/calibration", "calibration", "");
+    check_folder("share/profiles", "profile", "");
     check_folder("share/validation", "validation", "");
     check_folder("share/models", "model", "");
     check_folder("samples/models", "model", "");

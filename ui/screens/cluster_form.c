@@ -26,7 +26,6 @@ static const struct hv_doc_row group_rows[] = {
     {"intra link", "intra.kind", NULL, "link between the devices of one node", HV_DOC_CHOICE, false, link_kinds, HV_COUNT(link_kinds), 0, 0},
     {"intra bandwidth", "intra.bandwidth_GBps", "GB/s", "one direction, per device; empty: the catalogue's", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
     {"intra latency", "intra.latency_us", "us", "of one message; empty: the usual of this link", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
-    {"link domain", "domain_nodes", "nodes", "consecutive nodes on the intra link (a rack); 1: none", HV_DOC_WHOLE, true, NULL, 0, 1, MAX_COUNT},
     {"NIC bandwidth", "nic.bandwidth_GBps", "GB/s", "one direction, all ports of the node together", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
     {"NIC latency", "nic.latency_us", "us", "of one message", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
     {"NIC ports", "nic.count", NULL, "ports per node", HV_DOC_WHOLE, true, NULL, 0, 1, MAX_PORTS},
@@ -35,6 +34,7 @@ static const struct hv_doc_row group_rows[] = {
     {"spot price", "spot_usd_per_hour", "$/h", "per node; empty: the catalogue's", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
     {"preemptions", "preemptions_per_hour", "1/h", "how often a spot node is taken away", HV_DOC_NUMBER, true, NULL, 0, 0, DBL_MAX},
     {"host memory", "host_memory_GBps", "GB/s", "between CPU and its memory", HV_DOC_NUMBER, true, NULL, 0, 1e-9, DBL_MAX},
+    {"link domain", "domain_nodes", "nodes", "consecutive nodes on the intra link (a rack); 1: none", HV_DOC_WHOLE, true, NULL, 0, 1, MAX_COUNT},
 };
 static const struct hv_doc_row network_rows[] = {
     {"network", "", NULL, NULL, HV_DOC_LABEL, false, NULL, 0, 0, 0},

@@ -15,7 +15,7 @@ static const char *const ffn_kinds[] = {
 };
 static const char *const norms[] = {"layernorm", "rmsnorm"};
 static const char *const positions[] = {"learned", "rope", "alibi", "none"};
-static const char *const precisions[] = {"fp32", "tf32", "fp16", "bf16", "fp8"};
+static const char *const precisions[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp4"};
 static const char *const grads[] = {"fp32", "same"};
 static const char *const attention[] = {
 #define X(c, name) name,

@@ -4,6 +4,7 @@
  */
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
+#include "solver/inventory/profile.h"
 #include "solver/io/own/calibration_file.h"
 #include "solver/io/own/cluster_int.h"
 #include "solver/io/own/device_file.h"
@@ -71,6 +72,7 @@ static void copy_kind(struct hv_arena *a, const struct hv_device_kind *from,
         p[i].source = hv_arena_strdup(a, p[i].source);
     }
     to->prices = p;
+    to->profile = hv_profile_copy(a, from->profile);
     copy_calibration(a, to);
 }
 

@@ -10,6 +10,7 @@
 #include "solver/io/own/calibration_file.h"
 #include "solver/io/own/docs.h"
 #include "solver/io/own/keys.h"
+#include "solver/io/own/profile_file.h"
 #include <dirent.h>
 #include <string.h>
 
@@ -331,6 +332,9 @@ enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out, struct 
     enum hv_status st = read_folder(out, "share/calibration", hv_calibration_add, err);
     if (st == HV_OK) {
         st = read_folder(out, "share/devices", hv_device_catalogue_add, err);
+    }
+    if (st == HV_OK) {
+        st = read_folder(out, "share/profiles", hv_profile_add, err);
     }
     if (st) {
         hv_device_catalogue_free(out);

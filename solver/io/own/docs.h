@@ -15,7 +15,8 @@
 #include "solver/workload/job.h"
 #include "solver/workload/model.h"
 
-/** Reads all of share/devices. Owner: hv_device_catalogue_free. */
+/** Reads all of share/calibration, share/devices and share/profiles. Owner:
+ * hv_device_catalogue_free. */
 enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out,
                                         struct hv_err *err) HV_NODISCARD;
 

@@ -13,11 +13,6 @@
 #define MAX_GIB      1e6
 #define MAX_SECONDS  1e12
 
-/* Precisions one can train in: the first of the table, up to fp8. */
-#define N_TRAIN           (HV_FP8 + 1)
-#define X(c, name, bytes) name,
-static const char *const precision_words[HV_PRECISION_N] = {HV_PRECISION_MAP(X)};
-#undef X
 #define X(c, name, states) name,
 static const char *const optimizer_words[HV_OPTIMIZER_N] = {HV_OPTIMIZER_MAP(X)};
 #undef X
@@ -95,15 +90,31 @@ static enum hv_status read_lengths(const struct hv_jp *root, struct hv_job_doc *
     return st;
 }
 
+/* The formats people train in, as words; int8 is not among them. */
+static enum hv_status read_precision(const struct hv_jp *root, enum hv_precision *io,
+                                     struct hv_err *err)
+{
+    static const enum hv_precision trained[] = {HV_FP32, HV_TF32, HV_FP16, HV_BF16, HV_FP8, HV_FP4};
+    const char *words[HV_COUNT(trained)];
+    int at = 0;
+    for (size_t i = 0; i < HV_COUNT(trained); i++) {
+        words[i] = hv_precision_name(trained[i]);
+        at = trained[i] == *io ? (int)i : at;
+    }
+    enum hv_status st = hv_jp_opt_word(root, "precision", words, HV_COUNT(words), &at, err);
+    *io = trained[at];
+    return st;
+}
+
 static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, struct hv_err *err)
 {
-    int precision = (int)j->precision, optimizer = (int)j->optimizer, grad = j->grad_fp32;
+    int optimizer = (int)j->optimizer, grad = j->grad_fp32;
     int attention = (int)j->attention, dropout = (int)j->dropout, kernels = (int)j->kernels;
     double reserve = HV_UNKNOWN;
     enum hv_status st;
     if ((st = hv_jp_opt_int(root, "global_batch", 1, MAX_BATCH, &j->global_batch, err)) ||
         (st = hv_jp_opt_int(root, "sequence", 1, MAX_SEQUENCE, &j->sequence, err)) ||
-        (st = hv_jp_opt_word(root, "precision", precision_words, N_TRAIN, &precision, err)) ||
+        (st = read_precision(root, &j->precision, err)) ||
         (st =
              hv_jp_opt_word(root, "optimizer", optimizer_words, HV_OPTIMIZER_N, &optimizer, err)) ||
         (st = hv_jp_opt_bool(root, "master_weights", &j->master_weights, err)) ||
@@ -116,9 +127,9 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
         (st = hv_jp_opt_number(root, "memory_reserve_GiB", 0, MAX_GIB, &reserve, err))) {
         return st;
     }
-    j->precision = (enum hv_precision)precision;
     j->optimizer = (enum hv_optimizer)optimizer;
-    j->grad_fp32 = grad == 1;
+    struct hv_jp given = hv_jp_get(root, "grad_precision");
+    j->grad_fp32 = hv_jp_none(&given) ? j->precision != HV_FP16 : grad == 1;
     j->kernels = (enum hv_kernels)kernels;
     j->attention = (enum hv_attention)attention;
     j->dropout = (enum hv_dropout)dropout;

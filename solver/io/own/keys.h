@@ -19,6 +19,11 @@
     X(HV_KEYS_DEVICE_PRICE, "devices", "/$defs/price", "provider", "instance", "usd_per_hour", "spot_usd_per_hour", "date", "source", "verified") \
     X(HV_KEYS_CALIBRATION, "calibration", "", "format", "classes")                                                                      \
     X(HV_KEYS_CALIBRATED_CLASS, "calibration", "/$defs/class", "name", "devices", "source", "fitted_on", "parameters")                  \
+    X(HV_KEYS_PROFILE, "profile", "", "format", "device", "same_chip", "source", "licence", "date", "note", "bandwidth_GBps",           \
+      "kernel_start_us", "gemm", "stream")                                                                                              \
+    X(HV_KEYS_PROFILE_GEMM, "profile", "/$defs/gemm", "precision", "peak_TFLOPS", "error_frac", "log2_m", "log2_n", "log2_k", "TFLOPS") \
+    X(HV_KEYS_PROFILE_STREAM, "profile", "/$defs/stream", "kernel", "error_frac", "log2_bytes", "GBps")                                 \
+    X(HV_KEYS_PROFILE_AXIS, "profile", "/$defs/axis", "from", "step", "count")                                                          \
     X(HV_KEYS_CLUSTER, "cluster", "", "format", "name", "nodes", "network", "devices")                                                  \
     X(HV_KEYS_NODE, "cluster", "/$defs/node", "name", "count", "device", "devices", "intra", "nic", "zone", "price_usd_per_hour",       \
       "spot_usd_per_hour", "preemptions_per_hour", "host_memory_GBps", "state", "domain_nodes")                                         \

@@ -1,0 +1,168 @@
+/*
+ * Tables, scaled tables and rooflines as one price of a product; streams by size. What a
+ * transformer is made of is in part.c; how the tables were fitted is in share/profiles.
+ */
+#include "solver/cost/gemm.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "solver/cost/efficiency.h"
+
+const char *hv_gemm_basis_name(enum hv_gemm_basis b)
+{
+    static const char *const names[] = {"table", "scaled table", "roofline"};
+    return names[b];
+}
+
+static bool narrow(enum hv_precision p)
+{
+    return p == HV_FP8 || p == HV_INT8 || p == HV_FP4;
+}
+
+static double element_bytes(enum hv_precision p)
+{
+    return hv_precision_bytes(p);
+}
+
+static void use_table(struct hv_gemm_pricer *g, const struct hv_device_kind *d, enum hv_precision p,
+                      const struct hv_gemm_table *t)
+{
+    const struct hv_profile *from = d->profile;
+    bool own = hv_profile_gemm(from, p) == t;
+    double peak = hv_device_peak_flops_per_s(d, p);
+    g->table = t;
+    g->best_flops_per_s =
+        t->best_flops_per_s * peak / t->peak_flops_per_s * (!own && narrow(p) ? HV_GEMM_NARROW : 1);
+    g->compute_ratio = t->best_flops_per_s / g->best_flops_per_s;
+    g->bytes_ratio = g->element_bytes / element_bytes(t->precision) * from->memory_bytes_per_s /
+                     d->memory_bytes_per_s;
+    g->bytes_per_s = HV_GEMM_READ * d->memory_bytes_per_s;
+    g->start_s = from->kernel_start_s;
+    g->error_frac = t->error_frac;
+    g->device = from->device;
+    g->source = from->source;
+    bool exact = own && g->compute_ratio == 1 && g->bytes_ratio == 1;
+    g->basis = exact ? HV_GEMM_TABLE : HV_GEMM_SCALED;
+}
+
+struct hv_gemm_pricer hv_gemm_pricer_of(const struct hv_device_kind *d, enum hv_precision p)
+{
+    struct hv_gemm_pricer g = {.element_bytes = element_bytes(p)};
+    const struct hv_gemm_table *t = hv_profile_gemm(d->profile, p);
+    if (!t)
+        t = hv_profile_gemm(d->profile, HV_BF16);
+    if (t) {
+        use_table(&g, d, p, t);
+        return g;
+    }
+    struct hv_efficiency e = hv_efficiency_of(d, p);
+    g.basis = HV_GEMM_ROOFLINE;
+    g.best_flops_per_s = e.gemm_flops_per_s;
+    g.bytes_per_s = e.bytes_per_s;
+    g.start_s = e.gemm_start_s;
+    g.error_frac = HV_GEMM_ROOFLINE_ERROR;
+    g.source = e.source;
+    return g;
+}
+
+/* Below the first grid point a product is to it as thin products are to each other. */
+static double below(const struct hv_log_axis *a, double x)
+{
+    double edge = exp2(a->from);
+    return x < edge ? expm1(-x / HV_EFF_THIN) / expm1(-edge / HV_EFF_THIN) : 1;
+}
+
+static double operand_s(const struct hv_gemm_pricer *g, double m, double n, double k, double groups)
+{
+    return g->element_bytes * (m * k + groups * k * n + m * n) / g->bytes_per_s;
+}
+
+static double table_time_s(const struct hv_gemm_pricer *g, double rows, double columns, double k)
+{
+    const struct hv_gemm_table *t = g->table;
+    double thin = below(&t->m, rows) * below(&t->n, columns) * below(&t->k, k);
+    return 2 * rows * columns * k / (hv_gemm_table_flops_per_s(t, rows, columns, k) * thin);
+}
+
+static double shape_time_s(const struct hv_gemm_pricer *g, double m, double n, double k,
+                           double groups)
+{
+    double flops = 2 * m * n * k;
+    if (!g->table) {
+        double rate = g->best_flops_per_s * hv_efficiency_thin(m / groups, n, k);
+        return fmax(flops / rate, operand_s(g, m, n, k, groups));
+    }
+    double time_s = table_time_s(g, m / groups, n * groups, k);
+    if (g->basis == HV_GEMM_TABLE)
+        return time_s;
+    if (g->bytes_ratio > g->compute_ratio)
+        return fmax(g->compute_ratio * time_s, operand_s(g, m, n, k, groups));
+    double best_s = flops / g->table->best_flops_per_s;
+    return g->compute_ratio * best_s + g->bytes_ratio * (time_s - best_s);
+}
+
+double hv_gemm_share(const struct hv_gemm_pricer *g, double m, double n, double k, double groups)
+{
+    double share = 2 * m * n * k / g->best_flops_per_s / shape_time_s(g, m, n, k, groups);
+    return share > 1 ? 1 : share; /* a last digit; unknown stays unknown */
+}
+
+struct hv_gemm_price hv_gemm(const struct hv_device_kind *d, enum hv_precision p, double m,
+                             double n, double k, double groups)
+{
+    struct hv_gemm_pricer g = hv_gemm_pricer_of(d, p);
+    double flops = 2 * m * n * k;
+    struct hv_gemm_price out = {.best_flops_per_s = g.best_flops_per_s,
+                                .shape_frac = hv_gemm_share(&g, m, n, k, groups),
+                                .error_frac = g.error_frac,
+                                .basis = g.basis,
+                                .device = g.device,
+                                .source = g.source};
+    double time_s = flops / (g.best_flops_per_s * out.shape_frac);
+    /* a table holds the start of its kernels already */
+    out.time_s = g.table && time_s > g.start_s ? time_s : g.start_s + (g.table ? 0 : time_s);
+    if (!hv_known(time_s))
+        out.time_s = time_s;
+    out.flops_per_s = flops / out.time_s;
+    return out;
+}
+
+double hv_gemm_shape_frac(const struct hv_device_kind *d, enum hv_precision p, double m, double n,
+                          double k, double groups)
+{
+    struct hv_gemm_pricer g = hv_gemm_pricer_of(d, p);
+    return hv_gemm_share(&g, m, n, k, groups);
+}
+
+static const struct hv_stream_table *stream_of(const struct hv_device_kind *d)
+{
+    return d->profile ? d->profile->stream : NULL;
+}
+
+double hv_stream_s(const struct hv_device_kind *d, double bytes)
+{
+    const struct hv_stream_table *t = stream_of(d);
+    if (!(bytes > 0))
+        return 0;
+    if (!t) {
+        struct hv_efficiency e = hv_efficiency_of(d, HV_BF16);
+        return e.launch_s + bytes / e.bytes_per_s;
+    }
+    double ratio = d->profile->memory_bytes_per_s / d->memory_bytes_per_s;
+    return fmax(d->profile->kernel_start_s, ratio * bytes / hv_stream_table_bytes_per_s(t, bytes));
+}
+
+double hv_stream_share(const struct hv_device_kind *d, double bytes)
+{
+    const struct hv_stream_table *t = stream_of(d);
+    if (!t || !(bytes > 0))
+        return 1;
+    double share = hv_stream_table_bytes_per_s(t, bytes) / t->long_bytes_per_s;
+    return share < 1 ? share : 1;
+}
+
+const char *hv_stream_source(const struct hv_device_kind *d)
+{
+    return stream_of(d) ? d->profile->source : "no table";
+}

@@ -1,0 +1,140 @@
+/*
+ * Look-ups in measured operator tables. What a product costs outside of the grid, on another device
+ * of the same chip or in a precision that was not measured is decided in cost/gemm.c.
+ */
+#include "solver/inventory/profile.h"
+
+#include <math.h>
+#include <string.h>
+
+bool hv_profile_covers(const struct hv_profile *p, const char *device)
+{
+    if (strcmp(p->device, device) == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < p->n_same_chip; i++) {
+        if (strcmp(p->same_chip[i], device) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct hv_gemm_table *hv_profile_gemm(const struct hv_profile *p, enum hv_precision precision)
+{
+    const struct hv_gemm_table *other = NULL;
+    bool half = precision == HV_FP16 || precision == HV_BF16;
+    for (size_t i = 0; p && i < p->n_gemm; i++) {
+        enum hv_precision of = p->gemm[i].precision;
+        if (of == precision) {
+            return &p->gemm[i];
+        }
+        if (half && (of == HV_FP16 || of == HV_BF16)) {
+            other = &p->gemm[i];
+        }
+    }
+    return other;
+}
+
+/* The grid point at or below log2(x) and how far x is on the way to the next one. */
+static size_t find(const struct hv_log_axis *a, double x, double *frac)
+{
+    double u = (log2(x) - a->from) / a->step, last = (double)(a->count - 1);
+    u = u > 0 ? u : 0;
+    u = u < last ? u : last;
+    size_t i = (size_t)u;
+    i = i + 2 > a->count ? a->count - 2 : i;
+    *frac = u - (double)i;
+    return i;
+}
+
+static double between(double a, double b, double frac)
+{
+    return a + (b - a) * frac;
+}
+
+double hv_gemm_table_flops_per_s(const struct hv_gemm_table *t, double m, double n, double k)
+{
+    double fm, fn, fk;
+    size_t im = find(&t->m, m, &fm), in = find(&t->n, n, &fn), ik = find(&t->k, k, &fk);
+    size_t row = t->k.count, plane = t->n.count * row;
+    const double *v = t->log2_flops_per_s + im * plane + in * row + ik;
+    double low = between(between(v[0], v[1], fk), between(v[row], v[row + 1], fk), fn);
+    v += plane;
+    double high = between(between(v[0], v[1], fk), between(v[row], v[row + 1], fk), fn);
+    return exp2(between(low, high, fm));
+}
+
+double hv_stream_table_bytes_per_s(const struct hv_stream_table *t, double bytes)
+{
+    double frac;
+    const double *v = t->log2_bytes_per_s + find(&t->bytes, bytes, &frac);
+    return exp2(between(v[0], v[1], frac));
+}
+
+size_t hv_gemm_table_size(const struct hv_gemm_table *t)
+{
+    return t->m.count * t->n.count * t->k.count;
+}
+
+static void copy_tables(struct hv_arena *a, const struct hv_profile *p, struct hv_profile *mine)
+{
+    struct hv_gemm_table *gemm = hv_arena_copy(a, p->gemm, p->n_gemm, sizeof *gemm);
+    for (size_t i = 0; i < p->n_gemm; i++) {
+        gemm[i].log2_flops_per_s = hv_arena_copy(a, p->gemm[i].log2_flops_per_s,
+                                                 hv_gemm_table_size(&gemm[i]), sizeof(double));
+    }
+    mine->gemm = gemm;
+    if (!p->stream) {
+        return;
+    }
+    struct hv_stream_table *stream = hv_arena_copy(a, p->stream, 1, sizeof *stream);
+    stream->kernel = hv_arena_strdup(a, stream->kernel);
+    stream->log2_bytes_per_s =
+        hv_arena_copy(a, stream->log2_bytes_per_s, stream->bytes.count, sizeof(double));
+    mine->stream = stream;
+}
+
+const struct hv_profile *hv_profile_copy(struct hv_arena *a, const struct hv_profile *p)
+{
+    if (!p) {
+        return NULL;
+    }
+    struct hv_profile *mine = hv_arena_copy(a, p, 1, sizeof *mine);
+    const char **texts[] = {&mine->device, &mine->source, &mine->licence, &mine->date, &mine->note};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        *texts[i] = hv_arena_strdup(a, *texts[i]);
+    }
+    const char **names = hv_arena_new(a, const char *, p->n_same_chip + 1);
+    for (size_t i = 0; i < p->n_same_chip; i++) {
+        names[i] = hv_arena_strdup(a, p->same_chip[i]);
+    }
+    mine->same_chip = names;
+    copy_tables(a, p, mine);
+    return mine;
+}
+
+/* Weighted by position, so that two values that change places do not go unnoticed. */
+static double checksum(const double *v, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += v[i] * (double)(i + 1);
+    }
+    return sum;
+}
+
+double hv_profile_checksum(const struct hv_profile *p)
+{
+    if (!p) {
+        return 0;
+    }
+    double sum = p->memory_bytes_per_s + p->kernel_start_s;
+    for (size_t i = 0; i < p->n_gemm; i++) {
+        const struct hv_gemm_table *t = &p->gemm[i];
+        sum += t->peak_flops_per_s + t->m.from + t->n.from + t->k.from;
+        sum += checksum(t->log2_flops_per_s, hv_gemm_table_size(t));
+    }
+    const struct hv_stream_table *s = p->stream;
+    return s ? sum + s->bytes.from + checksum(s->log2_bytes_per_s, s->bytes.count) : sum;
+}

@@ -1,0 +1,72 @@
+/**
+ * Measured operator tables of a device: how fast products of a shape and streams of a size ran on
+ * it, from share/profiles or from a profile the user measured (`hetviz.profile/1`).
+ *
+ * A table is a regular grid in log2 of its arguments; between grid points log2 of the rate is
+ * interpolated (tri-)linearly. Readers guarantee that along every axis a rate grows at most as fast
+ * as the argument, so no measured time falls when a product or a stream grows. Immutable once
+ * built; all memory is the owner's arena.
+ */
+#ifndef HV_SOLVER_INVENTORY_PROFILE_H
+#define HV_SOLVER_INVENTORY_PROFILE_H
+
+#include "solver/inventory/device.h"
+
+/** Grid points at log2(x) = from, from + step, …; at least two of them, step > 0. */
+struct hv_log_axis {
+    double from, step;
+    size_t count;
+};
+
+/** Achieved rates of matrix products: m × k times k × n, one weight matrix. */
+struct hv_gemm_table {
+    enum hv_precision precision;
+    double peak_flops_per_s; /**< vendor peak of the measured device in that precision */
+    double best_flops_per_s; /**< greatest rate of the table: its asymptote */
+    double error_frac; /**< mean absolute error on shapes that were not fitted; or HV_UNKNOWN */
+    struct hv_log_axis m, n, k;
+    const double *log2_flops_per_s; /**< m.count × n.count × k.count, k fastest */
+};
+
+/** Achieved rates of a kernel that only reads and writes memory, by bytes moved. */
+struct hv_stream_table {
+    const char *kernel;             /**< what was measured, e.g. "add" */
+    double error_frac;              /**< as above */
+    double long_bytes_per_s;        /**< of the longest stream of the table */
+    struct hv_log_axis bytes;       /**< moved in all */
+    const double *log2_bytes_per_s; /**< bytes.count */
+};
+
+/** What was measured on one kind of device. */
+struct hv_profile {
+    const char *device;           /**< name of the kind that was measured */
+    const char *const *same_chip; /**< further kinds it speaks for, scaled */
+    size_t n_same_chip;
+    const char *source, *licence, *date, *note; /**< licence, date and note may be NULL */
+    double memory_bytes_per_s;                  /**< vendor bandwidth of the measured device */
+    double kernel_start_s;                      /**< shortest kernel; no operator is faster */
+    const struct hv_gemm_table *gemm;           /**< one per measured precision */
+    size_t n_gemm;
+    const struct hv_stream_table *stream; /**< NULL: not measured */
+};
+
+/** Does the profile speak for the device of that name? O(names). */
+bool hv_profile_covers(const struct hv_profile *p, const char *device);
+/**
+ * The table of that precision. fp16 and bf16 stand for each other (same engines, same peaks); any
+ * other precision needs a table of its own, else NULL. O(tables); p may be NULL.
+ */
+const struct hv_gemm_table *hv_profile_gemm(const struct hv_profile *p,
+                                            enum hv_precision precision);
+/** Rate of a product; outside the grid that of the nearest place in it. Arguments > 0. O(1). */
+double hv_gemm_table_flops_per_s(const struct hv_gemm_table *t, double m, double n, double k);
+/** Rate of a stream; outside the grid that of its nearest end. bytes > 0. O(1). */
+double hv_stream_table_bytes_per_s(const struct hv_stream_table *t, double bytes);
+/** Number of values of a table. */
+size_t hv_gemm_table_size(const struct hv_gemm_table *t);
+/** Deep copy into another arena; NULL stays NULL. */
+const struct hv_profile *hv_profile_copy(struct hv_arena *a, const struct hv_profile *p);
+/** A number that changes with any value of the tables; 0 for NULL. O(values). */
+double hv_profile_checksum(const struct hv_profile *p);
+
+#endif
