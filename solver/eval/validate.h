@@ -13,7 +13,7 @@
 /** What the source knew of recomputation. */
 enum hv_row_recompute {
     HV_ROW_RECOMPUTE_STATED,  /**< grid.recompute is what was run */
-    HV_ROW_RECOMPUTE_UNKNOWN, /**< the first of none, selective, full that fits is taken */
+    HV_ROW_RECOMPUTE_UNKNOWN, /**< chosen by memory, see hv_validation_predict */
 };
 
 /** How the source measured memory. */
@@ -79,13 +79,16 @@ struct hv_prediction {
     double iteration_s;
     double peak_bytes;   /**< as the row's meter would read it */
     bool fits;           /**< no memory violation */
+    double full_frac;    /**< largest peak over what its device has */
     unsigned recompute;  /**< the mask that was taken */
     const char *failure; /**< NULL, or why nothing could be predicted (in the arena given) */
 };
 
 /**
- * Predicts one row. Where recomputation is not stated, none, selective and full are tried in this
- * order and the first that fits is taken, else full. O(evaluation).
+ * Predicts one row. Where recomputation is not stated, the first of these is taken whose peak is at
+ * most 25 % above the device's memory (the run did fit, the estimate is not that sharp): none; what
+ * costs little (attention core, norms, activation functions); all. A run that did not fit is
+ * predicted without recomputation. O(evaluation).
  */
 void hv_validation_predict(const struct hv_validation_row *row, struct hv_arena *arena,
                            struct hv_prediction *out);

@@ -7,6 +7,7 @@
 #include "solver/eval/validate_fit.h"
 #include "solver/io/export/scatter.h"
 #include "solver/io/own/calibration_file.h"
+#include "solver/io/own/plan_write.h"
 #include "solver/io/own/validation_file.h"
 #include "ui/cli/cli.h"
 
@@ -105,14 +106,21 @@ static const char *signed_percent(char *buf, size_t cap, double frac)
     return buf;
 }
 
-static const char *recompute_word(unsigned mask)
+/** What was recomputed, in the arena. */
+static const char *recompute_word(struct hv_arena *arena, unsigned mask)
 {
-    return mask == HV_RC_FULL ? "full" : mask == HV_RC_CORE ? "selective" : "none";
+    struct hv_str text = {0};
+    hv_recompute_format(mask, &text);
+    const char *word = hv_arena_strdup(arena, hv_str_cstr(&text));
+    hv_str_free(&text);
+    return word;
 }
 
-static void add_row(const struct hv_validation_row *r, const struct hv_prediction *p,
-                    double baseline_s, struct hv_str *out)
+static void add_row(struct job *j, size_t i, struct hv_str *out)
 {
+    const struct hv_validation_row *r = &j->rows.rows[i];
+    const struct hv_prediction *p = &j->predicted[i];
+    double baseline_s = j->baseline_s[i];
     char m[HV_FMT_CAP], t[HV_FMT_CAP], e[HV_FMT_CAP], b[HV_FMT_CAP], mem[HV_FMT_CAP],
         peak[HV_FMT_CAP];
     hv_str_addf(out, "%-34.34s %9s %9s %7s %7s", r->id, hv_fmt_seconds(m, sizeof m, r->measured_s),
@@ -128,7 +136,8 @@ static void add_row(const struct hv_validation_row *r, const struct hv_predictio
         hv_str_adds(out, "  generic fit");
     }
     if (r->recompute == HV_ROW_RECOMPUTE_UNKNOWN) {
-        hv_str_addf(out, "  recompute not stated, %s taken", recompute_word(p->recompute));
+        hv_str_addf(out, "  recompute not stated, %s taken",
+                    recompute_word(&j->arena, p->recompute));
     }
     if (r->oom && p->fits) {
         hv_str_adds(out, "  called fitting");
@@ -139,7 +148,7 @@ static void add_row(const struct hv_validation_row *r, const struct hv_predictio
     hv_str_addc(out, '\n');
 }
 
-static void add_rows(const struct job *j, struct hv_str *out)
+static void add_rows(struct job *j, struct hv_str *out)
 {
     const char *source = NULL;
     for (size_t i = 0; i < j->rows.n_rows; i++) {
@@ -149,7 +158,7 @@ static void add_rows(const struct job *j, struct hv_str *out)
             hv_str_addf(out, "%s%s\n%-34s %9s %9s %7s %7s %9s %9s\n", i > 0 ? "\n" : "", source,
                         "row", "measured", "predicted", "error", "basel.", "memory", "predicted");
         }
-        add_row(r, &j->predicted[i], j->baseline_s[i], out);
+        add_row(j, i, out);
     }
 }
 
@@ -291,9 +300,11 @@ static enum hv_status write_svg(const struct hv_args *args, struct job *j, struc
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *row_json(const struct hv_validation_row *r, const struct hv_prediction *p,
-                        double baseline_s)
+static json_t *row_json(struct job *j, size_t i)
 {
+    const struct hv_validation_row *r = &j->rows.rows[i];
+    const struct hv_prediction *p = &j->predicted[i];
+    double baseline_s = j->baseline_s[i];
     json_t *o = json_pack("{s:s, s:s, s:s}", "id", r->id, "source", r->source, "device", r->device);
     static const char *const by[] = {"shipped", "left_out", "generic"};
     json_object_set_new(o, "fit", json_string(by[p->by]));
@@ -307,7 +318,7 @@ static json_t *row_json(const struct hv_validation_row *r, const struct hv_predi
     json_object_set_new(o, "predicted_memory_GiB", hv_json_num(p->peak_bytes / HV_GIB));
     json_object_set_new(o, "fits", json_boolean(p->fits));
     json_object_set_new(o, "oom", json_boolean(r->oom));
-    json_object_set_new(o, "recompute", json_string(recompute_word(p->recompute)));
+    json_object_set_new(o, "recompute", json_string(recompute_word(&j->arena, p->recompute)));
     json_object_set_new(o, "recompute_stated",
                         json_boolean(r->recompute == HV_ROW_RECOMPUTE_STATED));
     if (p->failure != NULL) {
@@ -342,12 +353,12 @@ static json_t *groups_json(const struct hv_validation_group *g, size_t n)
     return list;
 }
 
-static json_t *report_json(const struct job *j)
+static json_t *report_json(struct job *j)
 {
     const struct hv_validation_report *r = &j->report;
     json_t *rows = json_array(), *skipped = json_object(), *summary = json_object();
     for (size_t i = 0; i < j->rows.n_rows; i++) {
-        json_array_append_new(rows, row_json(&j->rows.rows[i], &j->predicted[i], j->baseline_s[i]));
+        json_array_append_new(rows, row_json(j, i));
     }
     for (size_t i = 0; i < j->rows.n_skipped; i++) {
         json_object_set_new(skipped, j->rows.skipped[i].why,
