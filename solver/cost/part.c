@@ -440,6 +440,7 @@ static void add_experts(struct sum *s, const struct hv_block *b)
     s->x.ep_copies = k;
     /* routing decides on the host how many rows each product gets, and the device waits for it */
     double host_s = s->a->ideal ? 0 : s->e.calibration->v[HV_CAL_EXPERT_US] * HV_US;
+    host_s *= 1 + local / HV_EFF_EXPERTS_A_HOST; /* and starts products for each of its experts */
     s->out.forward_s += host_s;
     s->out.input_grad_s += host_s;
     hv_why_add(s->a->why, "expert host work", host_s, "s", "per layer of experts, each way (%s)",

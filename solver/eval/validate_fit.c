@@ -14,7 +14,7 @@
 #define DIFFERENCE 0.05
 /* No number moves farther from its typical value than this many spreads. */
 #define FARTHEST 6.0
-/* Ridge: a number one spread from its typical value costs 0.1 % of mean error. */
+/* Ridge: a number one spread from its typical value costs 0.2 % of mean error. */
 #define RIDGE 2e-3
 #define STEPS 24
 /* Jacobians after the first. */
