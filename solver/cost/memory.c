@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "solver/cost/cost_int.h"
 
@@ -43,6 +44,14 @@ bool hv__older_stack(const struct hv_cost *k, const struct hv_part_query *q)
         return false;
     j.attention = HV_ATTENTION_AUTO; /* scores kept by choice on a later device say nothing */
     return !hv_job_flash_attention(&j, k->model, &kq);
+}
+
+bool hv__before_fused(const struct hv_cost *k, const struct hv_device_kind *d)
+{
+    struct hv_kernel_query kq = {d, true, true};
+    struct hv_job j = k->job;
+    j.attention = HV_ATTENTION_AUTO;
+    return k->model->kind == HV_MODEL_TRANSFORMER && !hv_job_flash_attention(&j, k->model, &kq);
 }
 
 double hv__padded_vocab(const struct hv_model *m, int tp)
@@ -133,6 +142,9 @@ static double buffers_bytes(const struct hv_cost *k, const struct hv_stage_query
         gradients = 4 * m->updated_parameters;
     else if (deepspeed && hv_job_grad_bytes(j) > hv_job_weight_bytes(j))
         gradients = hv_job_weight_bytes(j) * m->parameters;
+    size_t holders = r->dp * r->cp * (size_t)q->replica->count;
+    if (z->stage == 0 && holders > 1 && hv__older_stack(k, &pq))
+        bucket = hv_job_weight_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
     if (deepspeed)
         bucket = 2 * hv_job_weight_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
     if (z->stage >= 3)
@@ -174,6 +186,13 @@ static void add_overhead(const struct hv_cost *k, const struct hv_stage_query *q
                100 * m->fragmentation_frac);
 }
 
+/* HBM has bits of its own for that; cards for desks have it off or not at all. */
+static bool corrects_errors(const struct hv_device_kind *d)
+{
+    return d->memory_type && strncmp(d->memory_type, "GDDR", 4) == 0 &&
+           strncmp(d->name, "RTX", 3) != 0 && strncmp(d->name, "Titan", 5) != 0;
+}
+
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
                               struct hv_memory *out, struct hv_err *err)
 {
@@ -213,7 +232,8 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
     for (size_t i = 0; i < r.tp * r.cp; i++)
         out->limit_bytes =
             fmin(out->limit_bytes, hv_cluster_device(k->cluster, r.group[i]).kind->memory_bytes);
-    out->reserve_bytes = hv_or(j->memory_reserve_bytes, HV_RESERVE_FRAC * out->limit_bytes);
+    double reserve_frac = HV_RESERVE_FRAC + (corrects_errors(r.device) ? HV_ECC_FRAC : 0);
+    out->reserve_bytes = hv_or(j->memory_reserve_bytes, reserve_frac * out->limit_bytes);
     return HV_OK;
 }
 

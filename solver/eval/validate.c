@@ -53,7 +53,8 @@ static double peak_of(const struct hv_verdict *v, enum hv_memory_meter meter)
     double peak = HV_UNKNOWN;
     for (size_t i = 0; i < v->n_memory; i++) {
         const struct hv_stage_memory *m = &v->memory[i];
-        double bytes = m->peak_bytes - (meter == HV_METER_ALLOCATED ? m->overhead_bytes : 0);
+        double unseen = meter == HV_METER_ALLOCATED ? m->overhead_bytes - m->buffers_bytes : 0;
+        double bytes = m->peak_bytes - unseen;
         if (!hv_known(peak) || bytes > peak)
             peak = bytes;
     }
@@ -110,7 +111,8 @@ void hv_validation_predict(const struct hv_validation_row *row, struct hv_arena 
         (void)judge(row, cost, row->grid.recompute, arena, out);
     } else {
         for (size_t i = 0; i < HV_COUNT(choices); i++) {
-            if (!judge(row, cost, choices[i], arena, out) || out->fits)
+            /* a run that failed did so with what its fellows ran with: nothing computed again */
+            if (!judge(row, cost, choices[i], arena, out) || out->fits || row->oom)
                 break;
         }
     }
