@@ -173,7 +173,7 @@ local function plan(ctx)
     recompute = "up+act"
   end
   local made = layout.grid(ctx, {
-    ids = ids, tp = tp, cp = o.cp, dp = dp, pp = o.pp, ep = o.ep, chunks = o.chunks, zero = o.zero,
+    ids = ids, tp = tp, cp = o.cp, cp_layout = o.cp_layout, dp = dp, pp = o.pp, ep = o.ep, chunks = o.chunks, zero = o.zero,
     counts = counts, recompute = recompute, schedule = schedule,
     sequence_parallel = o.sequence_parallel and tp > 1,
     micro_batch = o.micro_batch, micro_batches = n,
@@ -233,6 +233,9 @@ return {
       help = "data-parallel ranks; 0: what the devices leave" },
     { key = "cp", type = "integer", default = 1, min = 1, max = 4096,
       help = "context-parallel ranks" },
+    { key = "cp_layout", type = "choice", default = "zigzag",
+      choices = { "contiguous", "zigzag", "striped" },
+      help = "how context-parallel ranks share a causal sequence; zigzag balances their work" },
     { key = "ep", type = "integer", default = 1, min = 1, max = 4096,
       help = "expert-parallel ranks; divides dp x cp" },
     { key = "chunks", type = "integer", default = 1, min = 1, max = 128,

@@ -13,7 +13,7 @@ _hetviz() {
   explain) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;
   strategies) words='--json --help --seed --budget --quiet --plain ';;
   selftest) words='--help --seed --budget --quiet --plain ';;
-  validate) words='--json --data --shipped --fit --help --seed --budget --quiet --plain ';;
+  validate) words='--json --data --shipped --fit --svg --help --seed --budget --quiet --plain ';;
   check) words='--help --seed --budget --quiet --plain ';;
   new-plugin) words='--out --help --seed --budget --quiet --plain ';;
   completion) words='--help --seed --budget --quiet --plain ';;

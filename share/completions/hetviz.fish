@@ -65,6 +65,7 @@ complete -c hetviz -n '__fish_seen_subcommand_from validate' -l json -d 'print o
 complete -c hetviz -n '__fish_seen_subcommand_from validate' -l data -r -d 'rows of this folder or file instead of the shipped ones'
 complete -c hetviz -n '__fish_seen_subcommand_from validate' -l shipped -d 'predict with the shipped calibration instead of fits without each source'
 complete -c hetviz -n '__fish_seen_subcommand_from validate' -l fit -r -d 'write a calibration fitted on all rows'
+complete -c hetviz -n '__fish_seen_subcommand_from validate' -l svg -r -d 'write an SVG picture of predicted against measured'
 complete -c hetviz -n __fish_use_subcommand -a check -d 'check files without running anything'
 complete -c hetviz -n __fish_use_subcommand -a new-plugin -d 'write a commented plugin that runs'
 complete -c hetviz -n '__fish_seen_subcommand_from new-plugin' -l out -r -d 'write to this file (- is standard output)'

@@ -175,6 +175,14 @@ end
 
 -- Plans --------------------------------------------------------------------------------------
 
+-- A ring, with the layout of its tokens where it is not the contiguous one.
+local function cp_ring(g)
+  if (g.cp_layout or "contiguous") == "contiguous" then
+    return g.cp
+  end
+  return { degree = g.cp, layout = g.cp_layout }
+end
+
 --- Stages of a Megatron grid: stage s takes the s-th block of tp x cp x dp devices, tp fastest,
 -- then cp, then dp. `counts` holds layers per chunk in model order (pp x chunks of them).
 function layout.grid(ctx, g)
@@ -193,7 +201,7 @@ function layout.grid(ctx, g)
     stages[s] = {
       devices = ctx.cluster:address(layout.slice(g.ids, (s - 1) * size + 1, size)),
       layers = layers, tp = g.tp, dp = g.dp,
-      cp = g.cp > 1 and g.cp or nil,
+      cp = g.cp > 1 and cp_ring(g) or nil,
       ep = g.ep > 1 and g.ep or nil,
       sequence_parallel = g.sequence_parallel or nil,
       zero = g.zero > 0 and g.zero or nil,

@@ -193,6 +193,26 @@ static bool corrects_errors(const struct hv_device_kind *d)
            strncmp(d->name, "RTX", 3) != 0 && strncmp(d->name, "Titan", 5) != 0;
 }
 
+/* Rajbhandari et al. 2020: what is sharded at which stage. */
+static void explain_states(struct hv_why *why, const struct hv_job *j, const struct hv_zero *z,
+                           const struct hv_memory *m)
+{
+    const struct {
+        const char *name;
+        double bytes, each;
+        int sharded_from;
+    } rows[] = {{"weights", m->weights_bytes, hv_job_weight_bytes(j), 3},
+                {"gradients", m->gradients_bytes, hv_job_grad_bytes(j), 2},
+                {"master copy", m->master_bytes, hv_job_master_bytes(j), 1},
+                {"optimizer states", m->optimizer_bytes, hv_job_optimizer_bytes(j), 1}};
+    for (size_t i = 0; i < HV_COUNT(rows); i++)
+        hv_why_add(why, rows[i].name, rows[i].bytes, "bytes", "%.3g bytes per parameter, %s",
+                   rows[i].each,
+                   z->stage < rows[i].sharded_from ? "whole"
+                   : rows[i].sharded_from < 3      ? "sharded (Rajbhandari et al. 2020)"
+                                                   : "sharded, and the units gathered ahead");
+}
+
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
                               struct hv_memory *out, struct hv_err *err)
 {
@@ -227,6 +247,7 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
     hv_why_add(q->why, "parameters", all, "parameters",
                "%.6g dense, %.6g of experts on this rank; zero %d over %.0f holders (experts %.0f)",
                n.dense, n.experts, z->stage, over, expert_over);
+    explain_states(q->why, j, z, out);
     add_overhead(k, &full, &r, n.largest, out);
     out->limit_bytes = r.device->memory_bytes;
     for (size_t i = 0; i < r.tp * r.cp; i++)

@@ -105,17 +105,8 @@ static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, uns
 void hv_validation_predict(const struct hv_validation_row *row, struct hv_arena *arena,
                            struct hv_prediction *out)
 {
-    static const unsigned choices[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
     struct hv_cost *cost = hv_cost_new(row->cluster, row->model, &row->job);
-    if (row->recompute == HV_ROW_RECOMPUTE_STATED) {
-        (void)judge(row, cost, row->grid.recompute, arena, out);
-    } else {
-        for (size_t i = 0; i < HV_COUNT(choices); i++) {
-            /* a run that failed did so with what its fellows ran with: nothing computed again */
-            if (!judge(row, cost, choices[i], arena, out) || out->fits || row->oom)
-                break;
-        }
-    }
+    (void)judge(row, cost, row->grid.recompute, arena, out);
     hv_cost_free(cost);
 }
 

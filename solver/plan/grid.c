@@ -146,6 +146,7 @@ static void fill_stage(struct hv_plan *p, struct hv_stage *s, const struct hv_gr
     s->n_ranges = (size_t)g->chunks;
     s->tp.degree = g->tp;
     s->cp.degree = g->cp;
+    s->cp.layout = g->cp > 1 ? g->cp_layout : HV_CP_CONTIGUOUS;
     s->dp = g->dp;
     s->ep = g->ep;
     s->zero.stage = g->zero;

@@ -12,14 +12,15 @@
 /** Degrees and knobs of a uniform plan. Zero means the default: 1, no, none. */
 struct hv_grid {
     int tp, pp, dp, cp, ep;
-    int chunks;             /**< model chunks per stage (virtual pipeline stages) */
-    int micro_batch;        /**< sequences per micro-batch and data-parallel rank */
-    int64_t global_batch;   /**< sequences per iteration */
-    int zero;               /**< 0–3 */
-    int shard_group;        /**< ranks that share a sharded state; 0: all holders */
-    unsigned recompute;     /**< mask of enum hv_recompute */
-    bool sequence_parallel; /**< ignored where tp is 1 */
-    const char *schedule;   /**< NULL: 1f1b, with chunks interleaved */
+    enum hv_cp_layout cp_layout; /**< of context parallelism as a ring; contiguous */
+    int chunks;                  /**< model chunks per stage (virtual pipeline stages) */
+    int micro_batch;             /**< sequences per micro-batch and data-parallel rank */
+    int64_t global_batch;        /**< sequences per iteration */
+    int zero;                    /**< 0–3 */
+    int shard_group;             /**< ranks that share a sharded state; 0: all holders */
+    unsigned recompute;          /**< mask of enum hv_recompute */
+    bool sequence_parallel;      /**< ignored where tp is 1 */
+    const char *schedule;        /**< NULL: 1f1b, with chunks interleaved */
     /** Blocks per chunk in model order (pp x chunks of them). NULL: even; where only the count with
      * two more divides, the first and the last chunk take one block less for embedding and head,
      * else the first chunks take one more. */

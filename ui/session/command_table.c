@@ -63,6 +63,7 @@ static const struct hv_opt validate_options[] = {
     {"data", 0, HV_ARG_FILE, "DIR", "rows of this folder or file instead of the shipped ones", 0, 0, NULL, false},
     {"shipped", 0, HV_ARG_FLAG, NULL, "predict with the shipped calibration instead of fits without each source", 0, 0, NULL, false},
     {"fit", 0, HV_ARG_FILE, "F", "write a calibration fitted on all rows", 0, 0, NULL, false},
+    {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture of predicted against measured", 0, 0, NULL, false},
 };
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
 

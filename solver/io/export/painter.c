@@ -57,6 +57,64 @@ static void svg_text(void *ctx, const struct hv_paint_text *t)
     hv_str_adds(s, "</text>\n");
 }
 
+static void svg_line(void *ctx, const struct hv_paint_line *l)
+{
+    hv_str_addf(ctx,
+                "<line x1=\"%.2f\" y1=\"%.2f\" x2=\"%.2f\" y2=\"%.2f\" stroke=\"#%06x\" "
+                "stroke-width=\"%.1f\"%s/>\n",
+                l->x1, l->y1, l->x2, l->y2, l->colour, l->width_px,
+                l->dashed ? " stroke-dasharray=\"5 4\"" : "");
+}
+
+/* Corners of the shapes in a square from -1 to 1; a circle has none. */
+static const struct {
+    int n;
+    double at[12][2];
+} shapes[HV_MARK_N] = {
+    [HV_MARK_SQUARE] = {4, {{-0.85, -0.85}, {0.85, -0.85}, {0.85, 0.85}, {-0.85, 0.85}}},
+    [HV_MARK_TRIANGLE] = {3, {{0, -1.1}, {1.05, 0.8}, {-1.05, 0.8}}},
+    [HV_MARK_DIAMOND] = {4, {{0, -1.2}, {1.2, 0}, {0, 1.2}, {-1.2, 0}}},
+    [HV_MARK_DOWN] = {3, {{0, 1.1}, {1.05, -0.8}, {-1.05, -0.8}}},
+    [HV_MARK_PLUS] = {12,
+                      {{-0.4, -1.1},
+                       {0.4, -1.1},
+                       {0.4, -0.4},
+                       {1.1, -0.4},
+                       {1.1, 0.4},
+                       {0.4, 0.4},
+                       {0.4, 1.1},
+                       {-0.4, 1.1},
+                       {-0.4, 0.4},
+                       {-1.1, 0.4},
+                       {-1.1, -0.4},
+                       {-0.4, -0.4}}},
+};
+
+static void svg_mark(void *ctx, const struct hv_paint_mark *m)
+{
+    struct hv_str *s = ctx;
+    double r = m->size_px / 2;
+    int n = shapes[m->mark].n;
+    if (n == 0) {
+        hv_str_addf(s, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", m->x, m->y, r);
+    } else {
+        hv_str_adds(s, "<path d=\"");
+        for (int i = 0; i < n; i++) {
+            hv_str_addf(s, "%c%.1f %.1f", i == 0 ? 'M' : 'L', m->x + r * shapes[m->mark].at[i][0],
+                        m->y + r * shapes[m->mark].at[i][1]);
+        }
+        hv_str_adds(s, "Z\"");
+    }
+    hv_str_addf(s, " fill=\"#%06x\" stroke=\"#ffffff\" stroke-width=\"0.6\"", m->fill);
+    if (m->tooltip == NULL) {
+        hv_str_adds(s, "/>\n");
+        return;
+    }
+    hv_str_adds(s, "><title>");
+    add_escaped(s, m->tooltip);
+    hv_str_adds(s, n == 0 ? "</title></circle>\n" : "</title></path>\n");
+}
+
 void hv_paint_svg(int width_px, int height_px, hv_paint_fn *draw, const void *what,
                   struct hv_str *out)
 {
@@ -65,7 +123,7 @@ void hv_paint_svg(int width_px, int height_px, hv_paint_fn *draw, const void *wh
                 "0 %d %d\" "
                 "font-family=\"DejaVu Sans, Verdana, sans-serif\">\n",
                 width_px, height_px, width_px, height_px);
-    struct hv_painter p = {svg_rect, svg_text, out};
+    struct hv_painter p = {svg_rect, svg_text, svg_line, svg_mark, out};
     draw(&p, what);
     hv_str_adds(out, "</svg>\n");
 }
@@ -106,6 +164,39 @@ static void cairo_text(void *ctx, const struct hv_paint_text *t)
     cairo_show_text(c, t->text);
 }
 
+static void cairo_line(void *ctx, const struct hv_paint_line *l)
+{
+    static const double dashes[] = {5, 4};
+    cairo_t *c = ctx;
+    set_colour(c, l->colour);
+    cairo_set_line_width(c, l->width_px);
+    cairo_set_dash(c, dashes, l->dashed ? 2 : 0, 0);
+    cairo_move_to(c, l->x1, l->y1);
+    cairo_line_to(c, l->x2, l->y2);
+    cairo_stroke(c);
+    cairo_set_dash(c, dashes, 0, 0);
+}
+
+static void cairo_mark(void *ctx, const struct hv_paint_mark *m)
+{
+    cairo_t *c = ctx;
+    double r = m->size_px / 2;
+    int n = shapes[m->mark].n;
+    cairo_new_path(c);
+    if (n == 0) {
+        cairo_arc(c, m->x, m->y, r, 0, 6.283185307179586);
+    }
+    for (int i = 0; i < n; i++) {
+        cairo_line_to(c, m->x + r * shapes[m->mark].at[i][0], m->y + r * shapes[m->mark].at[i][1]);
+    }
+    cairo_close_path(c);
+    set_colour(c, m->fill);
+    cairo_fill_preserve(c);
+    set_colour(c, 0xffffff);
+    cairo_set_line_width(c, 0.6);
+    cairo_stroke(c);
+}
+
 static cairo_status_t append_png(void *closure, const unsigned char *data, unsigned n)
 {
     hv_str_add(closure, (const char *)data, n);
@@ -119,7 +210,7 @@ enum hv_status hv_paint_png(int width_px, int height_px, hv_paint_fn *draw, cons
     cairo_t *c = cairo_create(surface);
     set_colour(c, 0xffffff);
     cairo_paint(c);
-    struct hv_painter p = {cairo_rect, cairo_text, c};
+    struct hv_painter p = {cairo_rect, cairo_text, cairo_line, cairo_mark, c};
     draw(&p, what);
     cairo_status_t st = cairo_status(c);
     if (st == CAIRO_STATUS_SUCCESS) {

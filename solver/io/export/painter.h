@@ -25,10 +25,38 @@ struct hv_paint_text {
     const char *text; /**< escaped by the painter */
 };
 
+/** One straight line. */
+struct hv_paint_line {
+    double x1, y1, x2, y2, width_px;
+    unsigned colour;
+    bool dashed;
+};
+
+/** Shapes of the points of a scatter plot. */
+enum hv_mark {
+    HV_MARK_CIRCLE,
+    HV_MARK_SQUARE,
+    HV_MARK_TRIANGLE,
+    HV_MARK_DIAMOND,
+    HV_MARK_DOWN,
+    HV_MARK_PLUS,
+    HV_MARK_N
+};
+
+/** One point: a small shape of about `size_px` around (x, y), with a thin light rim. */
+struct hv_paint_mark {
+    double x, y, size_px;
+    enum hv_mark mark;
+    unsigned fill;
+    const char *tooltip; /**< SVG only; NULL = none */
+};
+
 /** A painter; ctx belongs to the back end. */
 struct hv_painter {
     void (*rect)(void *ctx, const struct hv_paint_rect *r);
     void (*text)(void *ctx, const struct hv_paint_text *t);
+    void (*line)(void *ctx, const struct hv_paint_line *l);
+    void (*mark)(void *ctx, const struct hv_paint_mark *m);
     void *ctx;
 };
 

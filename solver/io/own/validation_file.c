@@ -154,6 +154,7 @@ static struct hv_grid grid_of(const struct hv__row *row)
         .dp = (int)row->dp,
         .cp = (int)row->cp,
         .ep = (int)row->ep,
+        .cp_layout = HV_CP_ZIGZAG, /* as all the measured stacks deal out causal sequences */
         .chunks = (int)row->vpp,
         .micro_batch = (int)row->mbs,
         .global_batch = row->gbs,

@@ -1,0 +1,34 @@
+/** Scatter plots of predicted against measured figures on logarithmic axes. */
+#ifndef HV_SOLVER_IO_EXPORT_SCATTER_H
+#define HV_SOLVER_IO_EXPORT_SCATTER_H
+
+#include "solver/base/status.h"
+#include "solver/base/str.h"
+#include <stddef.h>
+
+/** One point: where, of which series, and what its tooltip says (NULL: nothing). */
+struct hv_scatter_point {
+    double x, y; /**< > 0; points with anything else are not drawn */
+    size_t series;
+    const char *tooltip;
+};
+
+/** What is drawn. Borrowed. */
+struct hv_scatter {
+    const char *title, *subtitle, *x_label, *y_label;
+    const char *const *series; /**< names, in the order of the legend */
+    size_t n_series;
+    const struct hv_scatter_point *points;
+    size_t n_points;
+};
+
+/**
+ * Appends an SVG document: both axes over the same decades, the diagonal, and dashed lines 10 %
+ * above and below it. Every series has a hue and a shape of its own. O(points).
+ */
+void hv_scatter_svg(const struct hv_scatter *s, struct hv_str *out);
+/** The same as PNG. Errors: HV_ELIMIT from cairo. */
+enum hv_status hv_scatter_png(const struct hv_scatter *s, struct hv_str *out,
+                              struct hv_err *err) HV_NODISCARD;
+
+#endif
