@@ -24,7 +24,7 @@ static const char model_text[] =
     "\"kv_heads\":32,\"ffn\":10240,\"ffn_kind\":\"gelu\",\"vocab\":51200,\"max_sequence\":2048}";
 static const char job_text[] =
     "{\"format\":\"hetviz.job/"
-    "1\",\"global_batch\":64,\"sequence\":2048,\"precision\":\"fp16\",\"optimizer\":\"adam\"}";
+    "1\",\"global_batch\":64,\"sequence\":2048,\"precision\":\"fp16\",\"grad_precision\":\"fp32\",\"optimizer\":\"adam\"}";
 
 struct world {
     struct hv_inputs in;

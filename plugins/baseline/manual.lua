@@ -245,7 +245,7 @@ return {
     { key = "zero", type = "integer", default = 0, min = 0, max = 3,
       help = "sharded over data-parallel ranks: 1 optimizer, 2 and gradients, 3 and weights" },
     { key = "recompute", type = "string", default = "none",
-      help = recompute_words },
+      help = recompute_words .. "; selective under zero 3 means up+act, as FSDP runs do it" },
     { key = "sequence_parallel", type = "boolean", default = false,
       help = "shard norms and dropout over the tensor-parallel ranks" },
     { key = "schedule", type = "string", default = "",

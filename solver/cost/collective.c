@@ -300,16 +300,33 @@ static void explain_hop(struct hv_str *out, const char *where, const struct hv_l
                     link ? "; " : "", c->name, c->source);
 }
 
-static void explain(const struct job *j, const struct form *f, struct hv_why *why)
+/* "in 16 nodes of 1 link domain", or the nodes alone where each is one. */
+static void explain_where(struct hv_str *out, const struct hv__shape *s)
 {
+    hv_str_addf(out, "%.0f devices in %.0f node%s", s->n, s->nodes, s->nodes > 1 ? "s" : "");
+    if (s->houses < s->nodes)
+        hv_str_addf(out, " of %.0f link domain%s", s->houses, s->houses > 1 ? "s" : "");
+}
+
+static void explain(const struct hv_cluster *c, const struct job *j, const struct form *f,
+                    struct hv_why *why)
+{
+    const struct hv_collective_query *q = j->q;
+    const char *inside = j->s.house_why, *between = j->s.net_why;
     struct hv_str text = {0};
-    explain_hop(&text, "inside", f->house, f->house_rate, j->s.house_why);
-    explain_hop(&text, "between", f->net, f->net_rate, j->s.net_why);
-    hv_why_add(why, names[j->q->op], f->alpha_s + f->bytes_s, "s",
-               "%.4g bytes over %.0f devices in %.0f nodes and %.0f link domains, %s, %.0f "
-               "together: %.4g us start and steps%s",
-               j->q->bytes, j->s.n, j->s.nodes, j->s.houses, hv_sync_algorithm_words[f->algorithm],
-               fmax(j->q->together, 1), f->alpha_s / HV_US, hv_str_cstr(&text));
+    if (q->op == HV_P2P) {
+        inside = between = hv_cluster_path(c, q->devices[0], q->devices[q->n - 1]).why;
+        hv_str_adds(&text, "one flow");
+    } else {
+        explain_where(&text, &j->s);
+        hv_str_addf(&text, ", %s, %.0f together", hv_sync_algorithm_words[f->algorithm],
+                    fmax(q->together, 1));
+    }
+    hv_str_addf(&text, ": %.4g us start and steps", f->alpha_s / HV_US);
+    explain_hop(&text, "inside", f->house, f->house_rate, inside);
+    explain_hop(&text, "between", f->net, f->net_rate, between);
+    hv_why_add(why, names[q->op], f->alpha_s + f->bytes_s, "s", "%.4g bytes, %s", q->bytes,
+               hv_str_cstr(&text));
     hv_str_free(&text);
 }
 
@@ -353,6 +370,6 @@ struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
     if (!j.s.connected)
         out.time_s = HV_UNKNOWN;
     if (why)
-        explain(&j, &f, why);
+        explain(c, &j, &f, why);
     return out;
 }

@@ -65,7 +65,7 @@ struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
 /**
  * Seconds until `bytes` (all data-parallel shares of one micro-batch together) have moved from the
  * ranks of one stage to those of the next; flows are spread evenly over the ranks and bounded by
- * links, NICs of both sides and the network.
+ * links, NICs of both sides, the network and its named links, which all flows over them share.
  */
 double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_from,
                    const uint32_t *to, size_t n_to, double bytes, struct hv_why *why);

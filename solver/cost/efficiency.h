@@ -16,6 +16,8 @@
 #define HV_EFF_OF_MATMUL        0.84
 /** Rows, columns or depth (elements) below which a product loses speed: factor 1 - exp(-x/this) (estimated). */
 #define HV_EFF_THIN             64.0
+/** Experts of a rank whose products cost the host as much as the routing itself (estimated). */
+#define HV_EFF_EXPERTS_A_HOST   8.0
 /** Values of 16 bit in 16 bytes: batched products with other row lengths leave the tensor cores
  * (NVIDIA, Matrix Multiplication Background, requirements for fp16). */
 #define HV_EFF_ALIGNED          8.0

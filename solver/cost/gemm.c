@@ -66,46 +66,77 @@ struct hv_gemm_pricer hv_gemm_pricer_of(const struct hv_device_kind *d, enum hv_
     return g;
 }
 
+/* One product: rows of a group, columns of all groups, depth; with their logarithms, which the
+ * three products of a layer share. */
+struct shape {
+    double m, n, k, groups; /* as asked */
+    double log2_rows, log2_columns, log2_depth;
+};
+
 /* Below the first grid point a product is to it as thin products are to each other. */
-static double below(const struct hv_log_axis *a, double x)
+static double below(const struct hv_log_axis *a, double log2_x)
 {
-    double edge = exp2(a->from);
-    return x < edge ? expm1(-x / HV_EFF_THIN) / expm1(-edge / HV_EFF_THIN) : 1;
+    if (log2_x >= a->from)
+        return 1;
+    return expm1(-exp2(log2_x) / HV_EFF_THIN) / expm1(-exp2(a->from) / HV_EFF_THIN);
 }
 
-static double operand_s(const struct hv_gemm_pricer *g, double m, double n, double k, double groups)
+static double operand_s(const struct hv_gemm_pricer *g, const struct shape *s)
 {
-    return g->element_bytes * (m * k + groups * k * n + m * n) / g->bytes_per_s;
+    return g->element_bytes * (s->m * s->k + s->groups * s->k * s->n + s->m * s->n) /
+           g->bytes_per_s;
 }
 
-static double table_time_s(const struct hv_gemm_pricer *g, double rows, double columns, double k)
+static double table_time_s(const struct hv_gemm_pricer *g, const struct shape *s)
 {
     const struct hv_gemm_table *t = g->table;
-    double thin = below(&t->m, rows) * below(&t->n, columns) * below(&t->k, k);
-    return 2 * rows * columns * k / (hv_gemm_table_flops_per_s(t, rows, columns, k) * thin);
+    double thin =
+        below(&t->m, s->log2_rows) * below(&t->n, s->log2_columns) * below(&t->k, s->log2_depth);
+    double rate =
+        exp2(hv_gemm_table_log2_flops_per_s(t, s->log2_rows, s->log2_columns, s->log2_depth));
+    return 2 * s->m * s->n * s->k / (rate * thin);
 }
 
-static double shape_time_s(const struct hv_gemm_pricer *g, double m, double n, double k,
-                           double groups)
+static double shape_time_s(const struct hv_gemm_pricer *g, const struct shape *s)
 {
-    double flops = 2 * m * n * k;
+    double flops = 2 * s->m * s->n * s->k;
     if (!g->table) {
-        double rate = g->best_flops_per_s * hv_efficiency_thin(m / groups, n, k);
-        return fmax(flops / rate, operand_s(g, m, n, k, groups));
+        double rate = g->best_flops_per_s * hv_efficiency_thin(s->m / s->groups, s->n, s->k);
+        return fmax(flops / rate, operand_s(g, s));
     }
-    double time_s = table_time_s(g, m / groups, n * groups, k);
+    double time_s = table_time_s(g, s);
     if (g->basis == HV_GEMM_TABLE)
         return time_s;
     if (g->bytes_ratio > g->compute_ratio)
-        return fmax(g->compute_ratio * time_s, operand_s(g, m, n, k, groups));
+        return fmax(g->compute_ratio * time_s, operand_s(g, s));
     double best_s = flops / g->table->best_flops_per_s;
     return g->compute_ratio * best_s + g->bytes_ratio * (time_s - best_s);
 }
 
+static double share_of(const struct hv_gemm_pricer *g, const struct shape *s)
+{
+    double share = 2 * s->m * s->n * s->k / g->best_flops_per_s / shape_time_s(g, s);
+    return share > 1 ? 1 : share; /* a last digit; unknown stays unknown */
+}
+
+struct hv_gemm_shares hv_gemm_shares(const struct hv_gemm_pricer *g, double m, double n, double k,
+                                     double groups)
+{
+    bool logs = g->table != NULL;
+    double log2_groups = logs && groups > 1 ? log2(groups) : 0;
+    double log2_m = logs ? log2(m) - log2_groups : 0, log2_n = logs ? log2(n) : 0;
+    double log2_k = logs ? log2(k) : 0;
+    struct shape forward = {m, n, k, groups, log2_m, log2_n + log2_groups, log2_k};
+    struct shape input = {m, k, n, groups, log2_m, log2_k + log2_groups, log2_n};
+    struct shape weight = {k * groups, n, m / groups, groups, log2_k, log2_n + log2_groups, log2_m};
+    return (struct hv_gemm_shares){share_of(g, &forward), share_of(g, &input),
+                                   share_of(g, &weight)};
+}
+
 double hv_gemm_share(const struct hv_gemm_pricer *g, double m, double n, double k, double groups)
 {
-    double share = 2 * m * n * k / g->best_flops_per_s / shape_time_s(g, m, n, k, groups);
-    return share > 1 ? 1 : share; /* a last digit; unknown stays unknown */
+    struct shape s = {m, n, k, groups, log2(m / groups), log2(n * groups), log2(k)};
+    return share_of(g, &s);
 }
 
 struct hv_gemm_price hv_gemm(const struct hv_device_kind *d, enum hv_precision p, double m,
@@ -156,7 +187,7 @@ double hv_stream_s(const struct hv_device_kind *d, double bytes)
 double hv_stream_share(const struct hv_device_kind *d, double bytes)
 {
     const struct hv_stream_table *t = stream_of(d);
-    if (!t || !(bytes > 0))
+    if (!t || !(bytes > 0) || bytes >= t->full_bytes)
         return 1;
     double share = hv_stream_table_bytes_per_s(t, bytes) / t->long_bytes_per_s;
     return share < 1 ? share : 1;

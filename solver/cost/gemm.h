@@ -57,6 +57,16 @@ struct hv_gemm_pricer hv_gemm_pricer_of(const struct hv_device_kind *d, enum hv_
 /** Share (≤ 1) of the best rate that a product reaches. m, n, k > 0, groups ≥ 1. O(1). */
 double hv_gemm_share(const struct hv_gemm_pricer *g, double m, double n, double k, double groups);
 
+/** Shares of a product and of the two that its gradients are. */
+struct hv_gemm_shares {
+    double forward;     /**< m × k times k × n */
+    double input_grad;  /**< m × n times n × k */
+    double weight_grad; /**< k × m/groups times m/groups × n, `groups` of them */
+};
+/** All three at once, cheaper than one by one. O(1). */
+struct hv_gemm_shares hv_gemm_shares(const struct hv_gemm_pricer *g, double m, double n, double k,
+                                     double groups);
+
 /** Price of an isolated product. */
 struct hv_gemm_price {
     double time_s;           /**< with the start of its kernel */

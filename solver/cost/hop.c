@@ -1,6 +1,7 @@
 /*
  * Activations from one stage to the next: many flows between two sets of devices. Every flow is
- * bounded by its own path, every node by its NICs, every pair of nodes by the network between them.
+ * bounded by its own path, every node by its NICs, every pair of nodes by the network between them,
+ * every named link of the network by all flows over it.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -85,6 +86,27 @@ static void take_nics(const struct hv_cluster *c, const struct flow *flows, size
     }
 }
 
+/* Named links of the network (`network.links`): one element each, shared by all flows over it. */
+static void take_links(const struct hv_cluster *c, const struct flow *flows, size_t n, double each,
+                       struct worst *w)
+{
+    double *bytes = c->n_links ? hv_xcalloc(c->n_links, sizeof *bytes) : NULL;
+    const struct hv_network_link *l = NULL;
+    for (size_t i = 0; bytes && i < n; i++) {
+        if (i == 0 || by_from(&flows[i - 1], &flows[i]))
+            l = hv_cluster_link(c, flows[i].from, flows[i].to);
+        if (l && flows[i].network)
+            bytes[l - c->links] += each;
+    }
+    for (size_t i = 0; i < c->n_links; i++) {
+        const struct hv_node_group *g = hv_cluster_group_of_node(c, flows[0].from);
+        if (bytes[i] > 0 && hv_known(c->links[i].bytes_per_s))
+            take(w, bytes[i] / (c->links[i].bytes_per_s * many_share(g, bytes[i])), 0,
+                 "network link");
+    }
+    free(bytes);
+}
+
 static void take_pairs(const struct hv_cluster *c, const struct flow *flows, size_t n, double each,
                        struct worst *w)
 {
@@ -117,6 +139,7 @@ double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_fr
     qsort(flows, n, sizeof *flows, by_from);
     take_nics(c, flows, n, true, each, &w);
     take_pairs(c, flows, n, each, &w);
+    take_links(c, flows, n, each, &w);
     qsort(flows, n, sizeof *flows, by_to);
     take_nics(c, flows, n, false, each, &w);
     free(flows);

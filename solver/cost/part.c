@@ -44,14 +44,13 @@ struct stream {
 
 /* The rate that training sustains in large products times the share of it that this shape reaches.
  */
-static double product_s(const struct sum *s, const struct product *p)
+static double product_s(const struct sum *s, const struct product *p, double share)
 {
     double flops = 2 * p->m * p->n * p->k;
     if (!(flops > 0))
         return 0;
     if (s->a->ideal)
         return flops / s->e.gemm_flops_per_s;
-    double share = hv_gemm_share(&s->gemm, p->m, p->n, p->k, p->groups);
     return s->e.gemm_start_s + flops / (s->e.gemm_flops_per_s * share);
 }
 
@@ -77,33 +76,29 @@ struct product_times {
     double forward_s, input_grad_s, weight_grad_s, cast_s, sums_s;
 };
 
-static void why_product(const struct sum *s, const struct product *p, const struct product_times *t)
+static void why_product(const struct sum *s, const struct product *p, const struct product_times *t,
+                        double share)
 {
     if (!s->a->why)
         return;
     const struct hv_gemm_pricer *g = &s->gemm;
-    double share = s->a->ideal ? 1 : hv_gemm_share(g, p->m, p->n, p->k, p->groups);
     hv_why_add(s->a->why, p->name, t->forward_s, "s",
                "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), of which this shape reaches "
                "%.3g (%s%s%s%s%s, error band %.0f %%), casts %.3g s; input gradient %.4g s, weight "
                "gradient %.4g s with %.3g s of sums in memory",
                p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source,
-               share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
+               s->a->ideal ? 1 : share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
                g->device ? g->device : "", g->device ? ", " : "", g->device ? g->source : "",
                100 * g->error_frac, t->cast_s, t->input_grad_s, t->weight_grad_s, t->sums_s);
 }
 
-/* Forward m × k by k × n; gradients of the input m × n by n × k, of the weights k × m by m × n. */
+/* The gradients of the input and of the weights are products of shapes of their own. */
 static void add_product(struct sum *s, const struct product *p)
 {
-    struct product input = *p, weight = *p;
-    input.n = p->k;
-    input.k = p->n;
-    weight.m = p->k * p->groups;
-    weight.k = p->m / p->groups;
-    struct product_times t = {.forward_s = product_s(s, p),
-                              .input_grad_s = product_s(s, &input),
-                              .weight_grad_s = product_s(s, &weight)};
+    struct hv_gemm_shares share = hv_gemm_shares(&s->gemm, p->m, p->n, p->k, p->groups);
+    struct product_times t = {.forward_s = product_s(s, p, share.forward),
+                              .input_grad_s = product_s(s, p, share.input_grad),
+                              .weight_grad_s = product_s(s, p, share.weight_grad)};
     if (t.forward_s > 0 && !s->a->ideal) {
         t.sums_s = accumulate_s(s, p);
         t.cast_s = cast_s(s, p->m * p->k);
@@ -117,7 +112,7 @@ static void add_product(struct sum *s, const struct product *p)
     if (s->q->recompute & p->unit)
         s->out.recompute_s += t.forward_s;
     s->out.flops_forward += 2 * p->m * p->n * p->k;
-    why_product(s, p, &t);
+    why_product(s, p, &t, share.forward);
 }
 
 static double stream_s(const struct sum *s, double bytes)
@@ -445,6 +440,7 @@ static void add_experts(struct sum *s, const struct hv_block *b)
     s->x.ep_copies = k;
     /* routing decides on the host how many rows each product gets, and the device waits for it */
     double host_s = s->a->ideal ? 0 : s->e.calibration->v[HV_CAL_EXPERT_US] * HV_US;
+    host_s *= 1 + local / HV_EFF_EXPERTS_A_HOST; /* and starts products for each of its experts */
     s->out.forward_s += host_s;
     s->out.input_grad_s += host_s;
     hv_why_add(s->a->why, "expert host work", host_s, "s", "per layer of experts, each way (%s)",

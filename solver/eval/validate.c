@@ -45,9 +45,6 @@ void hv_validation_skip(struct hv_validation *v, const char *why)
     v->skipped[v->n_skipped++] = (struct hv_validation_skip){why, 1};
 }
 
-/* The run did fit, so an estimate this far above the device's memory is the estimate's fault. */
-#define MEMORY_TOLERANCE 1.25
-
 /* ---- prediction ------------------------------------------------------------------------------ */
 
 /* The worst device's peak, as the row's meter would read it. */
@@ -70,15 +67,6 @@ static bool fits(const struct hv_verdict *v)
             return false;
     }
     return true;
-}
-
-/* Largest peak over limit of any stage. */
-static double fullness(const struct hv_verdict *v)
-{
-    double most = 0;
-    for (size_t i = 0; i < v->n_memory; i++)
-        most = fmax(most, v->memory[i].peak_bytes / v->memory[i].limit_bytes);
-    return most;
 }
 
 /* Judges the row with one choice of recomputation. */
@@ -104,7 +92,6 @@ static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, uns
         out->iteration_s = verdict.metrics.iteration_s;
         out->peak_bytes = peak_of(&verdict, row->meter);
         out->fits = fits(&verdict);
-        out->full_frac = fullness(&verdict);
         out->recompute = recompute;
     }
     hv_plan_unref(plan);
@@ -117,17 +104,8 @@ static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, uns
 void hv_validation_predict(const struct hv_validation_row *row, struct hv_arena *arena,
                            struct hv_prediction *out)
 {
-    static const unsigned choices[] = {HV_RC_NONE, HV_RC_CORE | HV_RC_NORM | HV_RC_ACT, HV_RC_FULL};
     struct hv_cost *cost = hv_cost_new(row->cluster, row->model, &row->job);
-    if (row->recompute == HV_ROW_RECOMPUTE_STATED) {
-        (void)judge(row, cost, row->grid.recompute, arena, out);
-    } else {
-        size_t n = row->oom ? 1 : HV_COUNT(choices); /* what did not fit shows no choice */
-        for (size_t i = 0; i < n; i++) {
-            if (!judge(row, cost, choices[i], arena, out) || out->full_frac <= MEMORY_TOLERANCE)
-                break;
-        }
-    }
+    (void)judge(row, cost, row->grid.recompute, arena, out);
     hv_cost_free(cost);
 }
 

@@ -13,7 +13,7 @@
 /** What the source knew of recomputation. */
 enum hv_row_recompute {
     HV_ROW_RECOMPUTE_STATED,  /**< grid.recompute is what was run */
-    HV_ROW_RECOMPUTE_UNKNOWN, /**< chosen by memory, see hv_validation_predict */
+    HV_ROW_RECOMPUTE_UNKNOWN, /**< none is taken: recipes that print none mostly ran none */
 };
 
 /** How the source measured memory. */
@@ -70,6 +70,7 @@ void hv_validation_skip(struct hv_validation *v, const char *why);
 enum hv_predicted_by {
     HV_BY_SHIPPED,  /**< what the catalogue holds */
     HV_BY_LEFT_OUT, /**< the device class fitted on all sources but this row's */
+    HV_BY_RELATIVE, /**< the class it is said to be like, fitted without this row's source */
     HV_BY_GENERIC,  /**< the mean of other classes' fits, because no other source has this class */
 };
 
@@ -79,17 +80,11 @@ struct hv_prediction {
     double iteration_s;
     double peak_bytes;   /**< as the row's meter would read it */
     bool fits;           /**< no memory violation */
-    double full_frac;    /**< largest peak over what its device has */
     unsigned recompute;  /**< the mask that was taken */
     const char *failure; /**< NULL, or why nothing could be predicted (in the arena given) */
 };
 
-/**
- * Predicts one row. Where recomputation is not stated, the first of these is taken whose peak is at
- * most 25 % above the device's memory (the run did fit, the estimate is not that sharp): none; what
- * costs little (attention core, norms, activation functions); all. A run that did not fit is
- * predicted without recomputation. O(evaluation).
- */
+/** Predicts one row under the calibration its cluster has now. O(evaluation). */
 void hv_validation_predict(const struct hv_validation_row *row, struct hv_arena *arena,
                            struct hv_prediction *out);
 /** Predicts all rows; equal configurations are evaluated once. `out`: one per row. */

@@ -10,65 +10,33 @@
 
 /* Residuals are logarithms: beyond 3 % they count as absolute values. */
 #define HUBER 0.03
-/* One unit of x: 5 % of the range of a linear number, a factor e of a logarithmic one. */
-#define LINEAR_UNIT_FRAC 0.05
-#define WIDE_RANGE       100
-#define WIDE_RATE        0.25
-#define DIFFERENCE       5e-3
-/* Ridge: moving a logarithm by 0.35, or a linear number by 4 units, costs 0.5 % of mean error. */
-#define RIDGE_LOG      0.08
-#define RIDGE_LINEAR   6e-4
-#define STEPS_ALL      24
-#define STEPS_LEFT_OUT 8
-#define TOLERANCE      2e-3
+/* Difference of a Jacobian, in units of a number's spread. */
+#define DIFFERENCE 0.05
+/* No number moves farther from its typical value than this many spreads. */
+#define FARTHEST 6.0
+/* Ridge: a number one spread from its typical value costs 0.2 % of mean error. */
+#define RIDGE 2e-3
+#define STEPS 24
+/* Jacobians after the first. */
+#define JACOBIANS 2
+#define TOLERANCE 2e-3
 
 enum { N = HV_CALIBRATED_N };
 
 /* ---- the numbers as the fitter sees them ----------------------------------------------------- */
 
-/* How a number moves: by its logarithm; in steps of its range; or, where the range spans magnitudes
- * (microseconds per pass), exponentially from 0. */
-enum scale { SCALE_LOG, SCALE_LINEAR, SCALE_WIDE };
-
-static enum scale scale_of(int k)
-{
-    const struct hv_calibrated_row *r = &hv_calibrated_rows[k];
-    return r->generic > 0 ? SCALE_LOG : r->most > WIDE_RANGE ? SCALE_WIDE : SCALE_LINEAR;
-}
-
-/* The whole range of a wide number is 20 units of x. */
-static double wide_unit(int k)
-{
-    return hv_calibrated_rows[k].most / (exp(20 * WIDE_RATE) - 1);
-}
-
-static double unit(int k)
-{
-    return (hv_calibrated_rows[k].most - hv_calibrated_rows[k].least) * LINEAR_UNIT_FRAC;
-}
-
+/* By its logarithm, in units of its spread, from its typical value. */
 static double to_x(int k, double v)
 {
-    switch (scale_of(k)) {
-    case SCALE_LOG:
-        return log(v / hv_calibrated_rows[k].generic);
-    case SCALE_WIDE:
-        return log(v / wide_unit(k) + 1) / WIDE_RATE;
-    case SCALE_LINEAR:
-        break;
-    }
-    return v / unit(k);
+    const struct hv_calibrated_row *r = &hv_calibrated_rows[k];
+    double x = v > 0 ? log(v / r->typical) / r->spread : -FARTHEST;
+    return x < -FARTHEST ? -FARTHEST : x > FARTHEST ? FARTHEST : x;
 }
 
 static double to_v(int k, double x)
 {
     const struct hv_calibrated_row *r = &hv_calibrated_rows[k];
-    double v = x * unit(k);
-    if (scale_of(k) == SCALE_LOG) {
-        v = r->generic * exp(x);
-    } else if (scale_of(k) == SCALE_WIDE) {
-        v = wide_unit(k) * (exp(x * WIDE_RATE) - 1);
-    }
+    double v = r->typical * exp(x * r->spread);
     return v < r->least ? r->least : v > r->most ? r->most : v;
 }
 
@@ -192,7 +160,7 @@ static enum hv_status open_class(struct work *w, struct hv_validation *v,
     w->weights = hv_arena_new(arena, double, w->n + 1);
     w->value = hv_arena_new(arena, double, w->n + 1);
     w->known = hv_arena_new(arena, bool, w->n + 1);
-    w->jacobian = hv_arena_new(arena, double, 2 * w->n * N + 1);
+    w->jacobian = hv_arena_new(arena, double, 2 * w->n * N + N);
     w->r = hv_arena_new(arena, double, w->n + 1);
     enum hv_status st = HV_OK;
     for (size_t i = 0; st == HV_OK && i < w->n; i++) {
@@ -254,8 +222,8 @@ static enum hv_status solve(struct work *w, const double *start, double *jacobia
     for (int k = 0; k < N; k++) {
         least[k] = to_x(k, hv_calibrated_rows[k].least);
         most[k] = to_x(k, hv_calibrated_rows[k].most);
-        prior[k] = to_x(k, hv_calibrated_rows[k].generic);
-        ridge[k] = scale_of(k) == SCALE_LOG ? RIDGE_LOG : RIDGE_LINEAR;
+        prior[k] = 0;
+        ridge[k] = RIDGE;
     }
     const struct hv_fit f = {.n_params = N,
                              .n_residuals = w->n,
@@ -267,8 +235,8 @@ static enum hv_status solve(struct work *w, const double *start, double *jacobia
                              .weights = w->weights,
                              .huber = HUBER,
                              .step = DIFFERENCE,
-                             .max_jacobians = known ? 0 : 2,
-                             .max_steps = known ? STEPS_LEFT_OUT : STEPS_ALL,
+                             .max_jacobians = JACOBIANS,
+                             .max_steps = STEPS,
                              .tolerance = TOLERANCE,
                              .residuals = residuals,
                              .ctx = w};
@@ -285,23 +253,53 @@ static void take_numbers(struct hv_calibration *c, const double *x)
     }
 }
 
-/* The class without each of its sources, from the fit on all and its Jacobian. */
-static enum hv_status fit_left_out(struct work *w, const double *x_all, struct hv_class_fit *out,
-                                   struct hv_arena *arena, struct hv_err *err)
+/* The class without each of its sources: from the typical values and the Jacobian there, so that
+ * nothing of the source gets in. */
+static enum hv_status fit_left_out(struct work *w, struct hv_class_fit *out, struct hv_arena *arena,
+                                   struct hv_err *err)
 {
     enum hv_status st = HV_OK;
     size_t size = w->n * N;
-    double x[N], *carried = w->jacobian + size;
+    double x[N], start[N] = {0}, *carried = w->jacobian + size;
     out->without = hv_arena_new(arena, struct hv_class_without, out->n_sources);
     for (size_t s = 0; st == HV_OK && s < out->n_sources; s++) {
         struct hv_fit_result r = {.x = x};
         weigh(w, out->sources[s]);
         memcpy(carried, w->jacobian, size * sizeof *carried);
-        st = solve(w, x_all, carried, true, &r, err);
+        st = solve(w, start, carried, true, &r, err);
         out->without[s] = (struct hv_class_without){out->sources[s], out->all};
         take_numbers(&out->without[s].fit, x);
         out->n_calls += (size_t)r.n_calls;
         out->n_without++;
+    }
+    return st;
+}
+
+/* The error of the shipped numbers. */
+static enum hv_status before(struct work *w, const struct hv_calibration *c,
+                             struct hv_class_fit *out, struct hv_err *err)
+{
+    double x[N];
+    for (int k = 0; k < N; k++) {
+        x[k] = to_x(k, c->v[k]);
+    }
+    enum hv_status st = residuals(w, x, w->r, err);
+    out->error_before = mean_error(w, w->r);
+    return st;
+}
+
+/* Derivatives of all residuals at the typical values, into w->jacobian. */
+static enum hv_status first_jacobian(struct work *w, struct hv_err *err)
+{
+    double x[N] = {0}, *moved = w->jacobian + w->n * N;
+    enum hv_status st = residuals(w, x, w->r, err);
+    for (int k = 0; st == HV_OK && k < N; k++) {
+        x[k] = DIFFERENCE;
+        st = residuals(w, x, moved, err);
+        x[k] = 0;
+        for (size_t i = 0; i < w->n; i++) {
+            w->jacobian[i * N + (size_t)k] = (moved[i] - w->r[i]) / DIFFERENCE;
+        }
     }
     return st;
 }
@@ -312,7 +310,7 @@ static enum hv_status fit_class(struct hv_validation *v, const struct hv_predict
 {
     const struct hv_calibration *c = &what->classes[i];
     struct work w;
-    double start[N], x[N];
+    double start[N] = {0}, x[N];
     *out = (struct hv_class_fit){.all = *c};
     enum hv_status st = open_class(&w, v, shipped, c->name, arena, err);
     if (st == HV_OK && w.n > 0) {
@@ -321,17 +319,16 @@ static enum hv_status fit_class(struct hv_validation *v, const struct hv_predict
         borrow_clusters(&w, numbers);
         fill_sources(&w, out, arena);
         weigh(&w, NULL);
-        for (int k = 0; k < N; k++) {
-            start[k] = to_x(k, c->v[k]);
-        }
-        st = residuals(&w, start, w.r, err);
-        out->error_before = mean_error(&w, w.r);
-        st = st ? st : solve(&w, start, w.jacobian, false, &r, err);
+        st = before(&w, c, out, err);
+        st = st ? st : first_jacobian(&w, err);
+        size_t size = w.n * N;
+        memcpy(w.jacobian + size, w.jacobian, size * sizeof *w.jacobian);
+        st = st ? st : solve(&w, start, w.jacobian + size, true, &r, err);
         out->error_after = mean_error(&w, w.r);
         out->n_calls = (size_t)r.n_calls;
         take_numbers(&out->all, x);
         if (st == HV_OK && what->leave_out && out->n_sources > 1) {
-            st = fit_left_out(&w, x, out, arena, err);
+            st = fit_left_out(&w, out, arena, err);
         }
         *numbers = out->all;
     }
@@ -391,19 +388,71 @@ static bool generic_fit(const struct hv_class_fit *fits, size_t n, const char *o
     return many > 0;
 }
 
+static const struct hv_class_fit *fit_named(const struct hv_class_fit *fits, size_t n,
+                                            const char *name)
+{
+    for (size_t i = 0; name != NULL && i < n; i++) {
+        if (strcmp(fits[i].all.name, name) == 0) {
+            return &fits[i];
+        }
+    }
+    return NULL;
+}
+
+/* Watts that a kind has for every 16-bit FLOP/s of its data sheet. */
+static double watts_per_flops(const struct hv_device_kind *d)
+{
+    double peak = d->flops_per_s[HV_BF16] > 0 ? d->flops_per_s[HV_BF16] : d->flops_per_s[HV_FP16];
+    return d->tdp_w / peak;
+}
+
+static const struct hv_device_kind *kind_of_class(const struct hv_validation *v, const char *name)
+{
+    for (size_t i = 0; i < v->n_rows; i++) {
+        if (strcmp(class_of(&v->rows[i])->name, name) == 0) {
+            return hv_cluster_device(v->rows[i].cluster, 0).kind;
+        }
+    }
+    return NULL;
+}
+
+/* Numbers of the class that this one is like. Chips of one process need about the same energy for a
+ * product: one with fewer watts per FLOP/s of its data sheet sustains as much less of it. */
+static bool relative_fit(const struct hv_validation *v, const struct hv_validation_row *row,
+                         const struct hv_class_fit *fits, size_t n, struct hv_calibration *out)
+{
+    const struct hv_class_fit *f = fit_named(fits, n, class_of(row)->like);
+    const struct hv_calibration *c = f != NULL ? without_source(f, row->source) : NULL;
+    const struct hv_device_kind *theirs = c != NULL ? kind_of_class(v, f->all.name) : NULL;
+    if (theirs == NULL) {
+        return false;
+    }
+    double power =
+        watts_per_flops(hv_cluster_device(row->cluster, 0).kind) / watts_per_flops(theirs);
+    memcpy(out->v, c->v, sizeof out->v);
+    for (int k = HV_CAL_GEMM_16; power < 1 && k <= HV_CAL_GEMM_4; k++) {
+        out->v[k] *= power;
+    }
+    return true;
+}
+
 /* Fills `numbers` for a row and says what they are. */
-static enum hv_predicted_by choose(const struct hv_validation_row *row, const char *class_name,
+static enum hv_predicted_by choose(const struct hv_validation *v,
+                                   const struct hv_validation_row *row,
                                    const struct hv_class_fit *fits, size_t n,
                                    struct hv_calibration *numbers)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct hv_calibration *c = without_source(&fits[i], row->source);
-        if (c != NULL && strcmp(fits[i].all.name, class_name) == 0) {
-            memcpy(numbers->v, c->v, sizeof numbers->v);
-            return HV_BY_LEFT_OUT;
-        }
+    const char *name = class_of(row)->name;
+    const struct hv_class_fit *own = fit_named(fits, n, name);
+    const struct hv_calibration *c = own != NULL ? without_source(own, row->source) : NULL;
+    if (c != NULL) {
+        memcpy(numbers->v, c->v, sizeof numbers->v);
+        return HV_BY_LEFT_OUT;
     }
-    return generic_fit(fits, n, class_name, row->source, numbers) ? HV_BY_GENERIC : HV_BY_SHIPPED;
+    if (relative_fit(v, row, fits, n, numbers)) {
+        return HV_BY_RELATIVE;
+    }
+    return generic_fit(fits, n, name, row->source, numbers) ? HV_BY_GENERIC : HV_BY_SHIPPED;
 }
 
 enum hv_status hv_validation_predict_left_out(struct hv_validation *v,
@@ -421,7 +470,7 @@ enum hv_status hv_validation_predict_left_out(struct hv_validation *v,
             continue;
         }
         struct hv_calibration *numbers = hv_arena_copy(arena, mine, 1, sizeof *numbers);
-        io[i].by = choose(row, mine->name, fits, n_fits, numbers);
+        io[i].by = choose(v, row, fits, n_fits, numbers);
         st = make_plan(row, &io[i], &plan, err);
         if (st == HV_OK && io[i].by != HV_BY_SHIPPED) {
             hv_cluster_calibrate(row->cluster, numbers);

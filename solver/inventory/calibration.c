@@ -4,7 +4,8 @@
 #include <string.h>
 
 const struct hv_calibrated_row hv_calibrated_rows[HV_CALIBRATED_N] = {
-#define X(c, name, generic, least, most, doc) {name, doc, generic, least, most},
+#define X(c, name, plain, typical, spread, least, most, doc)                                       \
+    {name, doc, plain, typical, spread, least, most},
     HV_CALIBRATION_MAP(X)
 #undef X
 };
@@ -13,8 +14,9 @@ static const struct hv_calibration generic_class = {
     "generic",
     "",
     "estimated: no measurement of this class of devices",
+    NULL,
     {
-#define X(c, name, generic, least, most, doc) generic,
+#define X(c, name, plain, typical, spread, least, most, doc) plain,
         HV_CALIBRATION_MAP(X)
 #undef X
     }};

@@ -13,32 +13,34 @@
 #include <stddef.h>
 
 /* clang-format off */
-/** Constant, name in files, generic value, least, most, meaning. Shares are of the vendor's figure. */
+/** Constant, name in files, value where nothing is known of the class, typical value and its spread
+ * (of the logarithm), least, most, meaning. Shares are of the vendor's figure. Typical values are
+ * estimates from kernel timings and papers; a fit is drawn towards them. */
 #define HV_CALIBRATION_MAP(X)                                                                              \
-    X(HV_CAL_GEMM_16,       "gemm_16bit",    0.60, 0.05, 0.95, "share of the 16-bit peak that large products sustain in training")    \
-    X(HV_CAL_GEMM_8,        "gemm_8bit",     0.53, 0.05, 0.95, "the same for 8-bit formats and their peak")                           \
-    X(HV_CAL_GEMM_4,        "gemm_4bit",     0.40, 0.05, 0.95, "the same for 4-bit formats and their peak")                           \
-    X(HV_CAL_STREAM,        "stream",        0.80, 0.20, 0.98, "share of the memory bandwidth that element-wise kernels reach")        \
-    X(HV_CAL_CORE_FORWARD,  "core_forward",  0.45, 0.03, 0.90, "share of the 16-bit peak of a fused attention core, forward")         \
-    X(HV_CAL_CORE_BACKWARD, "core_backward", 0.36, 0.03, 0.90, "the same backward, counting its second score product")                \
-    X(HV_CAL_NODE_LINKS,    "node_links",    1.00, 0.20, 2.00, "measured collectives inside a node against the link curves")          \
-    X(HV_CAL_NETWORK,       "network",       1.00, 0.10, 2.00, "measured transfers between nodes against the link curves")            \
-    X(HV_CAL_TP_HIDDEN,     "tp_hidden",     0.00, 0.00, 0.90, "share of sequence-parallel exchange hidden behind products")          \
-    X(HV_CAL_EAGER,         "eager",         1.00, 1.00, 8.00, "element-wise traffic of kernels that run one by one against fused ones") \
-    X(HV_CAL_EAGER_CORE,    "eager_core",    1.00, 0.10, 1.00, "share of the fused core's rate that such stacks get") \
-    X(HV_CAL_ACCUMULATE,    "accumulate",    0.00, 0.00, 2.00, "share of reading and writing gradient sums that shows in a weight-gradient pass") \
-    X(HV_CAL_CAST,          "cast",          0.00, 0.00, 4.00, "passes over the inputs of an 8- or 4-bit product to quantise them")   \
-    X(HV_CAL_KERNEL_US,     "kernel_us",     5.00, 0.50, 50.0, "microseconds between two kernels")                                    \
-    X(HV_CAL_PASS_US,       "pass_us",       0.00, 0.00, 5e4,  "microseconds of host work per pass of a stage")                       \
-    X(HV_CAL_EXPERT_US,     "expert_us",     0.00, 0.00, 2e4,  "microseconds of host work per layer of experts and pass") \
-    X(HV_CAL_STEP_MS,       "step_ms",       0.00, 0.00, 2e3,  "milliseconds per iteration outside of passes, reductions and optimizer") \
-    X(HV_CAL_JITTER,        "jitter",        0.00, 0.00, 0.05, "share of the pipeline's time lost per doubling of the devices that wait for each other") \
-    X(HV_CAL_OVERLAP,       "overlap",       0.00, 0.00, 1.00, "seconds compute loses per second of communication under it")
+    X(HV_CAL_GEMM_16,        "gemm_16bit",    0.6,  0.68,  0.15, 0.05, 0.95, "share of the 16-bit peak that large products sustain in training") \
+    X(HV_CAL_GEMM_8,         "gemm_8bit",     0.53, 0.56,  0.18, 0.05, 0.95, "the same for 8-bit formats and their peak") \
+    X(HV_CAL_GEMM_4,         "gemm_4bit",     0.4,  0.45,  0.25, 0.05, 0.95, "the same for 4-bit formats and their peak") \
+    X(HV_CAL_STREAM,         "stream",        0.8,  0.83,  0.08, 0.20, 0.98, "share of the memory bandwidth that element-wise kernels reach") \
+    X(HV_CAL_CORE_FORWARD,   "core_forward",  0.45, 0.52,  0.25, 0.03, 0.90, "share of the 16-bit peak of a fused attention core, forward") \
+    X(HV_CAL_CORE_BACKWARD,  "core_backward", 0.36, 0.4,   0.25, 0.03, 0.90, "the same backward, counting its second score product") \
+    X(HV_CAL_NODE_LINKS,     "node_links",    1,    1,     0.2,  0.20, 2.00, "measured collectives inside a node against the link curves") \
+    X(HV_CAL_NETWORK,        "network",       1,    1,     0.2,  0.10, 2.00, "measured transfers between nodes against the link curves") \
+    X(HV_CAL_TP_HIDDEN,      "tp_hidden",     0,    0.3,   0.7,  0.00, 0.90, "share of sequence-parallel exchange hidden behind products") \
+    X(HV_CAL_EAGER,          "eager",         1,    2.2,   0.3,  1.00, 8.00, "element-wise traffic of kernels that run one by one against fused ones") \
+    X(HV_CAL_EAGER_CORE,     "eager_core",    1,    0.55,   0.4,  0.10, 1.00, "share of the fused core's rate that such stacks get") \
+    X(HV_CAL_ACCUMULATE,     "accumulate",    0,    0.4,   0.4,  0.00, 2.00, "share of reading and writing gradient sums that shows in a weight-gradient pass") \
+    X(HV_CAL_CAST,           "cast",          0,    0.5,   0.5,  0.00, 4.00, "passes over the inputs of an 8- or 4-bit product to quantise them") \
+    X(HV_CAL_KERNEL_US,      "kernel_us",     5,    5,     0.3,  0.50, 50.0, "microseconds between two kernels") \
+    X(HV_CAL_PASS_US,        "pass_us",       0,    300,   0.8,  0.00, 5e4, "microseconds of host work per pass of a stage") \
+    X(HV_CAL_EXPERT_US,      "expert_us",     0,    1200,  0.6,  0.00, 2e4, "microseconds of host work per layer of experts and pass") \
+    X(HV_CAL_STEP_MS,        "step_ms",       0,    20,    0.6,  0.00, 2e3, "milliseconds per iteration outside of passes, reductions and optimizer") \
+    X(HV_CAL_JITTER,         "jitter",        0,    0.003, 0.4,  0.00, 0.05, "share of the pipeline's time lost per doubling of the devices that wait for each other") \
+    X(HV_CAL_OVERLAP,        "overlap",       0,    0.1,   0.5,  0.00, 1.00, "seconds compute loses per second of communication under it")
 /* clang-format on */
 
 /** Index of a parameter. */
 enum hv_calibrated {
-#define X(c, name, generic, least, most, doc) c,
+#define X(c, name, plain, typical, spread, least, most, doc) c,
     HV_CALIBRATION_MAP(X)
 #undef X
         HV_CALIBRATED_N
@@ -47,7 +49,9 @@ enum hv_calibrated {
 /** One row of the table above. */
 struct hv_calibrated_row {
     const char *name, *doc;
-    double generic, least, most;
+    double plain;           /**< of devices without a class: no cost that nobody measured */
+    double typical, spread; /**< prior of a fit: exp(spread) is one standard deviation */
+    double least, most;
 };
 /** The table, indexed by enum hv_calibrated. */
 extern const struct hv_calibrated_row hv_calibrated_rows[HV_CALIBRATED_N];
@@ -57,10 +61,12 @@ struct hv_calibration {
     const char *name;    /**< of the class, e.g. "A100"; "generic" */
     const char *devices; /**< prefixes of device names, joined by commas; "" for generic */
     const char *source;  /**< what it was fitted on, for explanations */
+    const char *like;    /**< class made in the same process, to stand in where nobody else measured
+                            this one; NULL: none */
     double v[HV_CALIBRATED_N];
 };
 
-/** The generic class: every parameter as in the table. Static. */
+/** The generic class: every parameter at its plain value. Static. */
 const struct hv_calibration *hv_calibration_generic(void);
 
 /**

@@ -185,9 +185,9 @@ const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32
  * Path between two devices. O(log groups + links).
  *
  * Same device: its memory. One island: its link. One node: `intra`, divided by the number of peers
- * where the link is a full mesh (xgmi, hccs); a CPU or another fabric is reached over PCIe and host
- * memory. One domain: `intra`, through its switches. Else the path of the nodes, of which one flow
- * gets hv_node_flow_bytes_per_s at most.
+ * where the link is a full mesh (xgmi, hccs), and bounded by the links of shared islands it leaves;
+ * a CPU or another fabric is reached over PCIe and host memory. One domain: `intra`, through its
+ * switches. Else the path of the nodes, of which one flow gets hv_node_flow_bytes_per_s at most.
  */
 struct hv_path hv_cluster_path(const struct hv_cluster *c, uint32_t a, uint32_t b);
 /**

@@ -48,21 +48,32 @@ static struct hv_path host_path(const struct hv_node_group *g, const struct hv_d
     return p;
 }
 
+/* What leaves an island whose members hang on one link (a PCIe root) crosses that link. */
+static void leave_island(struct hv_path *p, const struct hv_island *s)
+{
+    if (s && s->shared && s->link.bytes_per_s < p->bytes_per_s) {
+        narrow(p, s->link.bytes_per_s, hv_link_kind_name(s->link.kind));
+        p->kind = s->link.kind;
+    }
+}
+
 static struct hv_path path_in_node(const struct hv_node_group *g, uint32_t slot_a, uint32_t slot_b)
 {
-    const struct hv_island *ia = island_of(g, slot_a);
-    if (ia && ia == island_of(g, slot_b)) {
+    const struct hv_island *ia = island_of(g, slot_a), *ib = island_of(g, slot_b);
+    if (ia && ia == ib) {
         return (struct hv_path){HV_PATH_ISLAND, pair_bytes_per_s(&ia->link, ia->count),
                                 ia->link.latency_s, ia->link.kind,
                                 hv_link_kind_name(ia->link.kind)};
     }
     const struct hv_device_kind *a = hv_node_kind_at(g, slot_a), *b = hv_node_kind_at(g, slot_b);
     bool one_fabric = a->fabric && b->fabric && strcmp(a->fabric, b->fabric) == 0;
-    if (a->cls == HV_CLASS_CPU || b->cls == HV_CLASS_CPU || !one_fabric) {
-        return host_path(g, a, b);
-    }
-    return (struct hv_path){HV_PATH_NODE, pair_bytes_per_s(&g->intra, g->n_devices),
-                            g->intra.latency_s, g->intra.kind, hv_link_kind_name(g->intra.kind)};
+    bool by_host = a->cls == HV_CLASS_CPU || b->cls == HV_CLASS_CPU || !one_fabric;
+    struct hv_path p = {HV_PATH_NODE, pair_bytes_per_s(&g->intra, g->n_devices), g->intra.latency_s,
+                        g->intra.kind, hv_link_kind_name(g->intra.kind)};
+    p = by_host ? host_path(g, a, b) : p;
+    leave_island(&p, ia);
+    leave_island(&p, ib);
+    return p;
 }
 
 /* How closely an end of a link ("v[3]", "v", "west") names this node: 3, 2, 1, or 0 for not at all.

@@ -36,10 +36,10 @@ const struct hv_gemm_table *hv_profile_gemm(const struct hv_profile *p, enum hv_
     return other;
 }
 
-/* The grid point at or below log2(x) and how far x is on the way to the next one. */
-static size_t find(const struct hv_log_axis *a, double x, double *frac)
+/* The grid point at or below log2_x and how far it is on the way to the next one. */
+static size_t find(const struct hv_log_axis *a, double log2_x, double *frac)
 {
-    double u = (log2(x) - a->from) / a->step, last = (double)(a->count - 1);
+    double u = (log2_x - a->from) / a->step, last = (double)(a->count - 1);
     u = u > 0 ? u : 0;
     u = u < last ? u : last;
     size_t i = (size_t)u;
@@ -53,22 +53,23 @@ static double between(double a, double b, double frac)
     return a + (b - a) * frac;
 }
 
-double hv_gemm_table_flops_per_s(const struct hv_gemm_table *t, double m, double n, double k)
+double hv_gemm_table_log2_flops_per_s(const struct hv_gemm_table *t, double log2_m, double log2_n,
+                                      double log2_k)
 {
     double fm, fn, fk;
-    size_t im = find(&t->m, m, &fm), in = find(&t->n, n, &fn), ik = find(&t->k, k, &fk);
-    size_t row = t->k.count, plane = t->n.count * row;
+    size_t im = find(&t->m, log2_m, &fm), in = find(&t->n, log2_n, &fn);
+    size_t ik = find(&t->k, log2_k, &fk), row = t->k.count, plane = t->n.count * row;
     const double *v = t->log2_flops_per_s + im * plane + in * row + ik;
     double low = between(between(v[0], v[1], fk), between(v[row], v[row + 1], fk), fn);
     v += plane;
     double high = between(between(v[0], v[1], fk), between(v[row], v[row + 1], fk), fn);
-    return exp2(between(low, high, fm));
+    return between(low, high, fm);
 }
 
 double hv_stream_table_bytes_per_s(const struct hv_stream_table *t, double bytes)
 {
     double frac;
-    const double *v = t->log2_bytes_per_s + find(&t->bytes, bytes, &frac);
+    const double *v = t->log2_bytes_per_s + find(&t->bytes, log2(bytes), &frac);
     return exp2(between(v[0], v[1], frac));
 }
 

@@ -30,9 +30,10 @@ struct hv_gemm_table {
 
 /** Achieved rates of a kernel that only reads and writes memory, by bytes moved. */
 struct hv_stream_table {
-    const char *kernel;             /**< what was measured, e.g. "add" */
-    double error_frac;              /**< as above */
-    double long_bytes_per_s;        /**< of the longest stream of the table */
+    const char *kernel;      /**< what was measured, e.g. "add" */
+    double error_frac;       /**< as above */
+    double long_bytes_per_s; /**< of the longest stream of the table */
+    double full_bytes; /**< streams of at least so many bytes are no slower than the longest */
     struct hv_log_axis bytes;       /**< moved in all */
     const double *log2_bytes_per_s; /**< bytes.count */
 };
@@ -58,8 +59,10 @@ bool hv_profile_covers(const struct hv_profile *p, const char *device);
  */
 const struct hv_gemm_table *hv_profile_gemm(const struct hv_profile *p,
                                             enum hv_precision precision);
-/** Rate of a product; outside the grid that of the nearest place in it. Arguments > 0. O(1). */
-double hv_gemm_table_flops_per_s(const struct hv_gemm_table *t, double m, double n, double k);
+/** log2 of the rate of a product by log2 of its shape; outside the grid that of the nearest place
+ * in it. O(1). */
+double hv_gemm_table_log2_flops_per_s(const struct hv_gemm_table *t, double log2_m, double log2_n,
+                                      double log2_k);
 /** Rate of a stream; outside the grid that of its nearest end. bytes > 0. O(1). */
 double hv_stream_table_bytes_per_s(const struct hv_stream_table *t, double bytes);
 /** Number of values of a table. */

@@ -95,7 +95,7 @@ struct hv_job {
     enum hv_precision precision;
     enum hv_optimizer optimizer;
     bool master_weights;         /**< fp32 copy of the weights when precision is below 4 bytes */
-    bool grad_fp32;              /**< grad_precision: "fp32" (default) or "same" */
+    bool grad_fp32;              /**< grad_precision: "fp32", or "same" (default of fp16 files) */
     enum hv_attention attention; /**< ask hv_job_flash_attention */
     enum hv_dropout dropout;     /**< ask hv_job_dropout */
     enum hv_kernels kernels;     /**< ask hv_job_eager_kernels */

@@ -1,4 +1,5 @@
 /* Profile files: any bytes are read or refused with a word; what was read gives rates and times. */
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -10,7 +11,8 @@ static void use(const struct hv_profile *p)
 {
     for (double x = 0.5; x < 1e12; x *= 33) {
         for (size_t i = 0; i < p->n_gemm; i++) {
-            double rate = hv_gemm_table_flops_per_s(&p->gemm[i], x, 7 / x, x * x);
+            double u = log2(x);
+            double rate = exp2(hv_gemm_table_log2_flops_per_s(&p->gemm[i], u, 3 - u, 2 * u));
             if (!(rate > 0) || rate > p->gemm[i].best_flops_per_s * 1.000001) {
                 abort();
             }

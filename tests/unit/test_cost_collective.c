@@ -45,7 +45,7 @@ static double price(struct hv_cluster *c, enum hv_collective op, enum hv_sync_al
     uint32_t ids[256];
     for (uint32_t i = 0; i < n; i++)
         ids[i] = first + i * step;
-    struct hv_collective_query q = {op, bytes, ids, n, a, 1};
+    struct hv_collective_query q = {op, bytes, ids, n, a, 1, 1};
     return hv_cost_collective(c, &q, NULL).time_s;
 }
 
@@ -75,7 +75,7 @@ static void test_ring(void **state)
          net_start + 6 * 5e-6 + 6.0 / 4 * s / (net_rate(HV_USE_RING, s) / 8));
     /* two have two, however the group is written */
     uint32_t ids[] = {9, 0, 8, 1};
-    struct hv_collective_query q = {HV_ALL_GATHER, s, ids, 4, HV_ALGO_RING, 1};
+    struct hv_collective_query q = {HV_ALL_GATHER, s, ids, 4, HV_ALGO_RING, 1, 1};
     double both = fmax(start, net_start);
     near(hv_cost_collective(*state, &q, NULL).time_s,
          both + step + 2 * 5e-6 + 3.0 / 4 * s / (net_rate(HV_USE_RING, s) / 4));
@@ -98,7 +98,7 @@ static void test_choice(void **state)
     uint32_t ids[128];
     for (uint32_t i = 0; i < 128; i++)
         ids[i] = i;
-    struct hv_collective_query q = {HV_ALL_REDUCE, 1e3, ids, 128, HV_ALGO_AUTO, 1};
+    struct hv_collective_query q = {HV_ALL_REDUCE, 1e3, ids, 128, HV_ALGO_AUTO, 1, 1};
     assert_int_equal(hv_cost_collective(*state, &q, NULL).algorithm, HV_ALGO_TREE);
     for (double bytes = 1e3; bytes < 1e11; bytes *= 10) {
         for (q.n = 2; q.n <= 128; q.n *= 4) {
@@ -125,7 +125,7 @@ static void test_in_switch(void **state)
     struct hv_slots *slots = c->groups[1].slots;
     const struct hv_device_kind *before = slots->kind;
     slots->kind = &hopper;
-    struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, 8, HV_ALGO_AUTO, 1};
+    struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, 8, HV_ALGO_AUTO, 1, 1};
     struct hv_collective_cost r = hv_cost_collective(c, &q, NULL);
     assert_int_equal(r.algorithm, HV_ALGO_NVLS);
     near(r.node_bytes, 1e9 * (1 + 1.0 / 8));
@@ -169,7 +169,7 @@ static void test_p2p(void **state)
 static void test_together_shares_the_nics(void **state)
 {
     const uint32_t ids[] = {0, 8, 16};
-    struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, 3, HV_ALGO_RING, 1};
+    struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, 3, HV_ALGO_RING, 1, 1};
     struct hv_collective_cost alone = hv_cost_collective(*state, &q, NULL);
     q.together = 8;
     struct hv_collective_cost all = hv_cost_collective(*state, &q, NULL);
@@ -186,7 +186,7 @@ static struct hv_collective_cost cost(struct hv_cluster *c, enum hv_collective o
     uint32_t ids[64];
     for (uint32_t i = 0; i < n; i++)
         ids[i] = i;
-    struct hv_collective_query q = {op, bytes, ids, n, a, 1};
+    struct hv_collective_query q = {op, bytes, ids, n, a, 1, 1};
     return hv_cost_collective(c, &q, NULL);
 }
 
@@ -223,6 +223,20 @@ static void test_volumes(void **state)
     }
 }
 
+/* Tokens that go to 8 experts at random over 4 nodes meet 4(1 - (3/4)^8) of them: two hops send
+ * each node one copy. */
+static void test_copies(void **state)
+{
+    uint32_t ids[32];
+    for (uint32_t i = 0; i < 32; i++)
+        ids[i] = i;
+    struct hv_collective_query q = {HV_ALL_TO_ALL, 1e9, ids, 32, HV_ALGO_HIERARCHICAL, 1, 8};
+    double all = 8 * 24.0 / 32 * 1e9, met = 4 * (1 - pow(0.75, 8));
+    near(hv_cost_collective(*state, &q, NULL).network_bytes, all * met / 8);
+    q.algorithm = HV_ALGO_RING;
+    near(hv_cost_collective(*state, &q, NULL).network_bytes, all);
+}
+
 /* A mesh gives a pair its own link and a group of m the links of m - 1 peers. */
 static void test_mesh(void **state)
 {
@@ -233,7 +247,7 @@ static void test_mesh(void **state)
     double s = 8e9, start = start_s(HV_CURVE_MESH, HV_USE_RING);
     double share = hv_link_share(hv_link_curve(HV_CURVE_MESH, HV_USE_RING), s);
     for (size_t n = 2; n <= 8; n += 3) {
-        struct hv_collective_query q = {HV_ALL_GATHER, s, ids, n, HV_ALGO_RING, 1};
+        struct hv_collective_query q = {HV_ALL_GATHER, s, ids, n, HV_ALGO_RING, 1, 1};
         double m = (double)n;
         near(hv_cost_collective(c, &q, NULL).time_s,
              start + (m - 1) * step + (m - 1) / m * s / (64e9 * (m - 1) * share));
@@ -264,7 +278,7 @@ static void test_why(void **state)
     struct hv_arena arena = {0};
     struct hv_why why = {.arena = &arena};
     const uint32_t ids[] = {0, 1};
-    struct hv_collective_query q = {HV_ALL_REDUCE, 1e6, ids, 2, HV_ALGO_AUTO, 1};
+    struct hv_collective_query q = {HV_ALL_REDUCE, 1e6, ids, 2, HV_ALGO_AUTO, 1, 1};
     struct hv_collective_cost r = hv_cost_collective(*state, &q, &why);
     assert_int_equal(why.n, 1);
     assert_true(why.terms[0].value == r.time_s);
@@ -294,6 +308,27 @@ static void test_hop(void **state)
     assert_true(hv_cost_hop(*state, ids, 8, ids + 8, 8, 1, NULL) > 0);
 }
 
+/* A link between two groups is one element: more nodes on both sides do not make it faster. */
+static void test_hop_over_a_named_link(void **state)
+{
+    struct hv_cluster *c = *state;
+    struct hv_network_link wan = {"a", "h", 1.25e9, 0.03};
+    c->links = &wan;
+    c->n_links = 1;
+    uint32_t from[32], to[32];
+    for (uint32_t i = 0; i < 32; i++) {
+        from[i] = i;
+        to[i] = 128 + i;
+    }
+    double one = hv_cost_hop(c, from, 8, to, 8, 8e9, NULL);
+    double four = hv_cost_hop(c, from, 32, to, 32, 8e9, NULL);
+    double share = hv_link_share(hv_link_curve(HV_CURVE_NETWORK, HV_USE_ALL_TO_ALL), 8e9);
+    assert_true(four > 8e9 / (1.25e9 * share) && one > 8e9 / (1.25e9 * share));
+    assert_true(four < 1.02 * one);
+    c->links = NULL;
+    c->n_links = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,10 +340,12 @@ int main(void)
         cmocka_unit_test(test_p2p),
         cmocka_unit_test(test_together_shares_the_nics),
         cmocka_unit_test(test_volumes),
+        cmocka_unit_test(test_copies),
         cmocka_unit_test(test_mesh),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_why),
         cmocka_unit_test(test_hop),
+        cmocka_unit_test(test_hop_over_a_named_link),
     };
     return cmocka_run_group_tests_name("cost_collective", tests, setup, teardown);
 }

@@ -166,6 +166,23 @@ static void test_additions(void **state)
     }
 }
 
+/* The three at once are those of the three shapes one by one. */
+static void test_gradients(void **state)
+{
+    static const char *const names[] = {"A100-SXM-80GB", "H200-SXM-141GB", "V100-SXM2-32GB"};
+    for (size_t i = 0; i < HV_COUNT(names); i++) {
+        struct hv_gemm_pricer g = hv_gemm_pricer_of(kind(state, names[i]), HV_FP16);
+        for (double groups = 1; groups <= 8; groups *= 4) {
+            double m = 3000 * groups, n = 1100, k = 7000;
+            struct hv_gemm_shares s = hv_gemm_shares(&g, m, n, k, groups);
+            assert_true(fabs(s.forward / hv_gemm_share(&g, m, n, k, groups) - 1) < 1e-12);
+            assert_true(fabs(s.input_grad / hv_gemm_share(&g, m, k, n, groups) - 1) < 1e-12);
+            double weight = hv_gemm_share(&g, k * groups, n, m / groups, groups);
+            assert_true(fabs(s.weight_grad / weight - 1) < 1e-12);
+        }
+    }
+}
+
 static const enum hv_precision formats[] = {HV_FP32, HV_TF32, HV_FP16, HV_BF16, HV_FP8};
 
 static void check_growth(const struct hv_device_kind *d, enum hv_precision p, struct hv_rng *r)
@@ -331,13 +348,10 @@ static void test_floor_and_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_timings),
-        cmocka_unit_test(test_fp8_and_groups),
-        cmocka_unit_test(test_additions),
-        cmocka_unit_test(test_time_never_falls),
-        cmocka_unit_test(test_streams_never_fall),
-        cmocka_unit_test(test_same_chip),
-        cmocka_unit_test(test_roofline),
+        cmocka_unit_test(test_timings),          cmocka_unit_test(test_fp8_and_groups),
+        cmocka_unit_test(test_gradients),        cmocka_unit_test(test_additions),
+        cmocka_unit_test(test_time_never_falls), cmocka_unit_test(test_streams_never_fall),
+        cmocka_unit_test(test_same_chip),        cmocka_unit_test(test_roofline),
         cmocka_unit_test(test_floor_and_words),
     };
     return cmocka_run_group_tests_name("cost_gemm", tests, setup, teardown);

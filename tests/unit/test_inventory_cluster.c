@@ -133,6 +133,23 @@ static void inside_a_node(void **state)
     hv_cluster_doc_free(&d);
 }
 
+/* Two PCIe roots with two cards each: a flow from one to the other crosses both roots. */
+static void shared_roots(void **state)
+{
+    (void)state;
+    struct hv_cluster_doc d =
+        build(HEAD "\"nodes\": [{\"name\": \"n\", \"device\": \"V100-PCIe-32GB\", \"devices\": 5, "
+                   "\"intra\": {\"groups\": ["
+                   "{\"devices\": \"0-1\", \"kind\": \"pcie-root\", \"bandwidth_GBps\": 12, "
+                   "\"shared\": true},"
+                   "{\"devices\": \"2-3\", \"kind\": \"pcie-root\", \"bandwidth_GBps\": 8, "
+                   "\"shared\": true}]}}]}");
+    check_path(d.cluster, 0, 1, 12, 5, HV_PATH_ISLAND);
+    check_path(d.cluster, 0, 2, 8, 5, HV_PATH_NODE);
+    check_path(d.cluster, 0, 4, 12, 5, HV_PATH_NODE);
+    hv_cluster_doc_free(&d);
+}
+
 static void check_domains(const char *node, uint32_t n_domains, uint32_t nodes_each)
 {
     char text[512];
@@ -312,10 +329,15 @@ static void prices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),       cmocka_unit_test(paths),
-        cmocka_unit_test(domains),       cmocka_unit_test(paths_of_racks),
-        cmocka_unit_test(inside_a_node), cmocka_unit_test(matrix),
-        cmocka_unit_test(addresses),     cmocka_unit_test(format_is_the_inverse),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(paths),
+        cmocka_unit_test(domains),
+        cmocka_unit_test(shared_roots),
+        cmocka_unit_test(paths_of_racks),
+        cmocka_unit_test(inside_a_node),
+        cmocka_unit_test(matrix),
+        cmocka_unit_test(addresses),
+        cmocka_unit_test(format_is_the_inverse),
         cmocka_unit_test(prices),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

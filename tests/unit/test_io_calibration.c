@@ -34,7 +34,7 @@ static void names_match_whole_words(void **state)
     const struct hv_calibration *x = hv_calibration_find(&c, "A100-SXM-80GB");
     assert_non_null(x);
     assert_true(x->v[HV_CAL_STREAM] == 0.5);
-    assert_true(x->v[HV_CAL_GEMM_16] == hv_calibrated_rows[HV_CAL_GEMM_16].generic);
+    assert_true(x->v[HV_CAL_GEMM_16] == hv_calibrated_rows[HV_CAL_GEMM_16].plain);
     assert_ptr_equal(hv_calibration_find(&c, "B2"), x);
     assert_null(hv_calibration_find(&c, "A1000"));
     assert_null(hv_calibration_find(&c, "B200-SXM"));

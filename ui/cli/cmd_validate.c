@@ -132,8 +132,8 @@ static void add_row(struct job *j, size_t i, struct hv_str *out)
                     r->oom ? "no room" : hv_fmt_bytes(mem, sizeof mem, r->measured_bytes),
                     hv_fmt_bytes(peak, sizeof peak, p->peak_bytes));
     }
-    if (p->by == HV_BY_GENERIC) {
-        hv_str_adds(out, "  generic fit");
+    if (p->by == HV_BY_RELATIVE || p->by == HV_BY_GENERIC) {
+        hv_str_adds(out, p->by == HV_BY_GENERIC ? "  generic fit" : "  fit of a relative");
     }
     if (r->recompute == HV_ROW_RECOMPUTE_UNKNOWN) {
         hv_str_addf(out, "  recompute not stated, %s taken",
@@ -306,7 +306,7 @@ static json_t *row_json(struct job *j, size_t i)
     const struct hv_prediction *p = &j->predicted[i];
     double baseline_s = j->baseline_s[i];
     json_t *o = json_pack("{s:s, s:s, s:s}", "id", r->id, "source", r->source, "device", r->device);
-    static const char *const by[] = {"shipped", "left_out", "generic"};
+    static const char *const by[] = {"shipped", "left_out", "relative", "generic"};
     json_object_set_new(o, "fit", json_string(by[p->by]));
     json_object_set_new(o, "precision", json_string(hv_precision_name(r->job.precision)));
     json_object_set_new(o, "measured_s", hv_json_num(r->measured_s));

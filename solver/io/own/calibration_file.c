@@ -44,6 +44,10 @@ static enum hv_status read_class(const struct hv_jp *p, struct hv_arena *arena,
             *texts[i].to = hv_arena_strdup(arena, s);
         }
     }
+    const char *like = NULL;
+    if (st == HV_OK && (st = hv_jp_opt_string(p, "like", &like, err)) == HV_OK && like) {
+        c->like = hv_arena_strdup(arena, like);
+    }
     struct hv_jp numbers = {0};
     if (st == HV_OK) {
         st = hv_jp_need(p, "parameters", "an object of calibrated numbers", &numbers, err);
@@ -103,12 +107,17 @@ static json_t *class_tree(const struct hv_calibration *c)
     for (int i = 0; i < HV_CALIBRATED_N; i++) {
         const struct hv_calibrated_row *r = &hv_calibrated_rows[i];
         double v = fmin(fmax(rounded(c->v[i]), r->least), r->most);
-        if (v != rounded(r->generic)) {
+        if (v != rounded(r->plain)) {
             json_object_set_new(numbers, r->name, hv_json_num(v));
         }
     }
-    return json_pack("{s:s, s:s, s:s, s:o}", "name", c->name, "devices", c->devices, "source",
-                     c->source, "parameters", numbers);
+    json_t *t =
+        json_pack("{s:s, s:s, s:s}", "name", c->name, "devices", c->devices, "source", c->source);
+    if (c->like) {
+        json_object_set_new(t, "like", json_string(c->like));
+    }
+    json_object_set_new(t, "parameters", numbers);
+    return t;
 }
 
 json_t *hv_calibration_tree(const struct hv_calibration *classes, size_t n)

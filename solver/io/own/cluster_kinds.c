@@ -51,6 +51,7 @@ static void copy_calibration(struct hv_arena *a, struct hv_device_kind *k)
     mine->name = hv_arena_strdup(a, mine->name);
     mine->devices = hv_arena_strdup(a, mine->devices);
     mine->source = hv_arena_strdup(a, mine->source);
+    mine->like = mine->like ? hv_arena_strdup(a, mine->like) : NULL;
     k->calibration = mine;
 }
 

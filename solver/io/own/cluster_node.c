@@ -8,6 +8,7 @@
 
 #define MAX_PER_NODE 100000
 #define MAX_NICS     100000
+#define MAX_RACK     1024 /* nodes; larger domains are not looked at for equal shares */
 #define MAX_USD      1e9
 #define MAX_RATE     1e6 /* preemptions per hour */
 
@@ -227,7 +228,7 @@ static enum hv_status read_intra(struct hv_cluster_build *b, const struct hv_jp 
  */
 static uint32_t rack_nodes(uint32_t count, uint32_t most)
 {
-    for (uint32_t d = most; count > most && 2 * d > most; d--) {
+    for (uint32_t d = most; count > most && most <= MAX_RACK && 2 * d > most; d--) {
         if (count % d == 0) {
             return d;
         }

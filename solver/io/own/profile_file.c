@@ -205,6 +205,17 @@ static enum hv_status read_gemms(const struct hv_jp *root, struct hv_arena *aren
     return st;
 }
 
+/* The rate of long streams, and from where on no stream is slower. */
+static void settle_stream(struct hv_stream_table *t)
+{
+    size_t last = t->bytes.count - 1, i = last;
+    while (i > 0 && t->log2_bytes_per_s[i - 1] >= t->log2_bytes_per_s[last]) {
+        i--;
+    }
+    t->long_bytes_per_s = exp2(t->log2_bytes_per_s[last]);
+    t->full_bytes = exp2(t->bytes.from + t->bytes.step * (double)i);
+}
+
 static enum hv_status read_stream(const struct hv_jp *root, struct hv_arena *arena,
                                   struct hv_profile *p, struct hv_err *err)
 {
@@ -225,7 +236,7 @@ static enum hv_status read_stream(const struct hv_jp *root, struct hv_arena *are
         .axes = {&t->bytes}, .n_axes = 1, .most = MAX_GBPS, .unit = HV_GBPS, .err = err};
     st = read_grid(&at, "GBps", arena, &g, &t->log2_bytes_per_s);
     if (st == HV_OK) {
-        t->long_bytes_per_s = exp2(t->log2_bytes_per_s[t->bytes.count - 1]);
+        settle_stream(t);
         p->stream = t;
     }
     return st;
