@@ -79,7 +79,8 @@ struct hv_metrics {
     X(HV_SPAN_HOP,  "~",  "transfer to the next stage") \
     X(HV_SPAN_SYNC, "g",  "gradient reduction")         \
     X(HV_SPAN_OPT,  "o",  "optimizer step")             \
-    X(HV_SPAN_GATHER, "a", "gather of updated weights")
+    X(HV_SPAN_GATHER, "a", "gather of updated weights") \
+    X(HV_SPAN_STEP, "h",  "host work and waiting for the slowest device")
 /* clang-format on */
 enum hv_span_kind {
 #define X(c, letter, text) c,

@@ -109,14 +109,13 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__unit *u
         }
         b[HV_TIME_DP] = l->waves * (l->wave_exposed_s + rk->gather_s);
         b[HV_TIME_OPTIMIZER] = l->waves * rk->optimizer_s;
-        b[HV_TIME_STEP] = l->waves * l->step_s;
     } else {
         b[HV_TIME_PP] = idle->comm_s;
         /* waiting for replicas that are slower is idle time like any other: bubble */
         b[HV_TIME_DP] = rk->sync_exposed_s + rk->gather_s;
         b[HV_TIME_OPTIMIZER] = rk->optimizer_s;
-        b[HV_TIME_STEP] = l->step_s;
     }
+    b[HV_TIME_STEP] = l->step_s;
     double sum = 0;
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         sum += b[i];

@@ -155,7 +155,8 @@ static double step_s(const struct hv__lowered *l)
             devices += (double)(rk->n_devices * (size_t)u->multiplicity);
         }
     }
-    return fixed_s + jitter * log2(fmax(1, devices)) * l->pipeline_s;
+    /* stale plans have no barrier to wait at */
+    return fixed_s + (l->stale ? 0 : jitter * log2(fmax(1, devices)) * l->pipeline_s);
 }
 
 void hv__tail(struct hv__lowered *l)
@@ -225,7 +226,7 @@ void hv__steady(struct hv__lowered *l)
     l->waves = (double)hv_cost_job(l->k)->global_batch / sequences;
     l->wave_exposed_s = fmax(0, comm_s - wave_s - slowest_step);
     l->step_s = step_s(l);
-    l->iteration_s = (wave_s + slowest_step + l->wave_exposed_s + l->step_s) * l->waves;
+    l->iteration_s = (wave_s + slowest_step + l->wave_exposed_s) * l->waves + l->step_s;
     /* HetPipe (Park et al., ATC'20, §5): s_global = (D+1)(s_local+1) + s_local − 1, s_local = in
      * flight − 1 */
     int s_local = in_flight - 1, d = l->plan->sync.staleness;

@@ -73,6 +73,14 @@ static void paint_compute(struct painter *p, const struct hv__unit *u, size_t ra
                                                        .kind = HV_SPAN_OPT});
         add_span(p, rk->sync_end_s, rk->sync_end_s + rk->optimizer_s, HV_SPAN_OPT, id);
     }
+    if (!p->l->stale && p->l->step_s > 0) {
+        int32_t id = add_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                       .micro_batch = -1,
+                                                       .slice = -1,
+                                                       .kind = HV_SPAN_STEP});
+        double before = fmax(p->l->iteration_s - p->l->step_s, rk->sync_end_s + rk->optimizer_s);
+        add_span(p, before, p->l->iteration_s, HV_SPAN_STEP, id);
+    }
 }
 
 /** Link spans of one rank: reductions it takes part in, then its gather. */

@@ -21,6 +21,22 @@ static const struct hv_calibration generic_class = {
 #undef X
     }};
 
+static const struct hv_calibration typical_class = {
+    "typical",
+    "",
+    "estimated: typical values, no measurement of this class of devices",
+    NULL,
+    {
+#define X(c, name, plain, typical, spread, least, most, doc) typical,
+        HV_CALIBRATION_MAP(X)
+#undef X
+    }};
+
+const struct hv_calibration *hv_calibration_typical(void)
+{
+    return &typical_class;
+}
+
 const struct hv_calibration *hv_calibration_generic(void)
 {
     return &generic_class;

@@ -66,8 +66,10 @@ struct hv_calibration {
     double v[HV_CALIBRATED_N];
 };
 
-/** The generic class: every parameter at its plain value. Static. */
+/** No class at all: every parameter at its plain value. Static. */
 const struct hv_calibration *hv_calibration_generic(void);
+/** A class that nobody measured: every parameter at its typical value. Static. */
+const struct hv_calibration *hv_calibration_typical(void);
 
 /**
  * Does a class hold for the device of that name? A prefix matches up to the end of the name or a

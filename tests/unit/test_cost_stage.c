@@ -331,7 +331,8 @@ static void test_graph_chain(void **state)
     fixture_stages(&w->p, w->cluster, 2, 1, 1, 1);
     struct hv_stage_query q = ask(&w->p, 0);
     struct hv_pass p = pass_of(k, &q);
-    near(p.forward_s, 5e-6 + 1e12 / (0.72 * 312e12) + 3e-3);
+    struct hv_efficiency e = hv_efficiency_of(&kind_a100, w->job.precision);
+    near(p.forward_s, e.launch_s + 1e12 / e.gemm_flops_per_s + 3e-3);
     near(p.input_grad_s + p.weight_grad_s, 2 * p.forward_s);
     near(p.hop_bytes, 6e6);
     near(memory_of(k, &q).parameters, 1e6);

@@ -90,7 +90,7 @@ const struct hv_calibration *hv_calibration_find(const struct hv_device_catalogu
             return &c->classes[i];
         }
     }
-    return NULL;
+    return hv_calibration_typical();
 }
 
 /* Four significant digits: more than any of these numbers is known to. */
