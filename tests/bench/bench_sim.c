@@ -153,8 +153,10 @@ static int redraw(void)
         double width = (lanes.end_s - from) * hv_rng_double(&rng) / 240;
         double t2 = now_ms();
         for (size_t r = 0; r < lanes.n; r++) {
+            size_t cursor = 0;
             for (int c = 0; c < 240; c++) {
-                busy += hv_lane_cover(&lanes.items[r], from + c * width, from + (c + 1) * width)
+                busy += hv_lane_cover_next(&lanes.items[r], from + c * width,
+                                           from + (c + 1) * width, &cursor)
                             .busy_frac;
             }
         }
