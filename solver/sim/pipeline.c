@@ -34,7 +34,7 @@ static double op_duration(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     return x;
 }
 
-static double node_duration(const struct hv_pipe *g, const struct hv_pipe_cost *c, int32_t n)
+double hv_pipe_node_duration_s(const struct hv_pipe *g, const struct hv_pipe_cost *c, int32_t n)
 {
     size_t i = hv_pipe_first_op(g, n);
     const struct hv_op *op = &g->s.ops[i];
@@ -47,11 +47,6 @@ static double node_duration(const struct hv_pipe *g, const struct hv_pipe_cost *
     return op_duration(g, c, i) + op_duration(g, c, i + 1);
 }
 
-static double hop_cost(const struct hv_pipe_cost *c, int32_t hop)
-{
-    return hop < 0 ? 0 : c->hop_s ? c->hop_s[hop] : c->hop_all_s;
-}
-
 void hv_pipe_run_new(struct hv_arena *a, const struct hv_pipe *g, struct hv_pipe_run *out)
 {
     *out = (struct hv_pipe_run){0};
@@ -59,6 +54,30 @@ void hv_pipe_run_new(struct hv_arena *a, const struct hv_pipe *g, struct hv_pipe
     out->node_end_s = hv_arena_new(a, double, (size_t)g->n_nodes + 1);
 }
 
+void hv_pipe_summarise(const struct hv_pipe *g, struct hv_pipe_run *run)
+{
+    double last = 0, span = 0, busy = 0;
+    for (int32_t r = 0; r < g->s.n_ranks; r++) {
+        int32_t from = g->rank_node_at[r], to = g->rank_node_at[r + 1];
+        double first = from < to ? run->node_start_s[from] : 0, end = 0;
+        for (int32_t n = from; n < to; n++) {
+            double a = run->node_start_s[n], z = run->node_end_s[n];
+            first = a < first ? a : first;
+            end = z > end ? z : end;
+            busy += z - a;
+        }
+        last = end > last ? end : last;
+        span = end - first > span ? end - first : span;
+    }
+    double p = g->s.n_ranks;
+    run->makespan_s = last;
+    run->longest_span_s = span;
+    run->busy_s = busy;
+    run->bubble_frac = last > 0 ? 1 - busy / (p * last) : 0;
+    run->span_bubble_frac = span > 0 ? 1 - busy / (p * span) : 0;
+}
+
+/* sums for a strict order, in which a rank's first op is its first and its last the last */
 static void summarise(const struct hv_pipe *g, double busy, struct hv_pipe_run *run)
 {
     double last = 0, span = 0;
@@ -90,7 +109,7 @@ static double time_chain(const struct hv_pipe *g, const struct hv_pipe_cost *c,
         const struct hv_op *op = &g->s.ops[n];
         double t = hv_pipe_is_first(g, n) ? 0 : end[n - 1];
         if (dep >= 0) {
-            double ready = end[dep] + hop_cost(c, hv_pipe_dep_hop(g, op));
+            double ready = end[dep] + hv_pipe_hop_s(c, hv_pipe_dep_hop(g, op));
             t = ready > t ? ready : t;
         }
         double d = c->stage_s[(size_t)op->stage * HV_OP_KIND_N + op->kind];
@@ -114,10 +133,10 @@ void hv_pipe_time(const struct hv_pipe *g, const struct hv_pipe_cost *c, struct 
         double t = hv_pipe_is_first(g, n) ? 0 : end[n - 1];
         for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
             struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
-            double ready = end[x.node] + hop_cost(c, x.hop);
+            double ready = end[x.node] + hv_pipe_hop_s(c, x.hop);
             t = ready > t ? ready : t;
         }
-        double d = node_duration(g, c, n);
+        double d = hv_pipe_node_duration_s(g, c, n);
         start[n] = t;
         end[n] = t + d;
         busy += d;
@@ -154,7 +173,7 @@ static double binding_hop(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     double most = 0;
     for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
         struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
-        double hop = hop_cost(c, x.hop);
+        double hop = hv_pipe_hop_s(c, x.hop);
         if (run->node_end_s[x.node] + hop >= run->node_start_s[n] && hop > most) {
             most = hop;
         }
@@ -204,7 +223,7 @@ static int32_t bound_by(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     }
     for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
         struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
-        double hop = hop_cost(c, x.hop);
+        double hop = hv_pipe_hop_s(c, x.hop);
         if (run->node_end_s[x.node] + hop >= start) {
             link->reason = hop > 0 ? HV_PIPE_HOP : HV_PIPE_DATA;
             link->hop_s = hop;
@@ -252,7 +271,7 @@ void hv_pipe_slack(const struct hv_pipe *g, const struct hv_pipe_cost *c,
         }
         for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
             struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
-            double end = late - hop_cost(c, x.hop);
+            double end = late - hv_pipe_hop_s(c, x.hop);
             out_s[x.node] = end < out_s[x.node] ? end : out_s[x.node];
         }
     }

@@ -106,6 +106,14 @@ struct hv_pipe_cost {
     double hop_all_s;
 };
 
+/** Cost of a hop by its index, 0 for none. */
+static inline double hv_pipe_hop_s(const struct hv_pipe_cost *c, int32_t hop)
+{
+    return hop < 0 ? 0 : c->hop_s ? c->hop_s[hop] : c->hop_all_s;
+}
+/** Duration of node n. */
+double hv_pipe_node_duration_s(const struct hv_pipe *g, const struct hv_pipe_cost *c, int32_t n);
+
 /** Idle time and use of one rank within [0, makespan]. */
 struct hv_pipe_rank {
     double busy_s;
@@ -135,6 +143,9 @@ void hv_pipe_run_new(struct hv_arena *a, const struct hv_pipe *g, struct hv_pipe
  * and ≥ 0). O(nodes + edges), no allocation.
  */
 void hv_pipe_time(const struct hv_pipe *g, const struct hv_pipe_cost *c, struct hv_pipe_run *run);
+
+/** Fills the sums of a run from its starts and ends, in whatever order they lie. O(nodes). */
+void hv_pipe_summarise(const struct hv_pipe *g, struct hv_pipe_run *run);
 
 /** Start and end of op i. */
 static inline double hv_pipe_op_start_s(const struct hv_pipe *g, const struct hv_pipe_run *r,
