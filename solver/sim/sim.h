@@ -11,6 +11,7 @@
 #include "solver/sim/pipeline.h"
 #include "solver/sim/pipeline_play.h"
 #include "solver/sim/schedule.h"
+#include "solver/sim/steady.h"
 #include "solver/sim/tasks.h"
 
 #endif
