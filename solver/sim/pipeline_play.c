@@ -213,6 +213,55 @@ enum hv_status hv_pipe_play(const struct hv_pipe *g, const struct hv_pipe_cost *
     return st;
 }
 
+struct started {
+    double at_s;
+    int32_t node;
+};
+
+static int by_start(const void *x, const void *y)
+{
+    const struct started *a = x, *b = y;
+    if (a->at_s < b->at_s || a->at_s > b->at_s) {
+        return a->at_s < b->at_s ? -1 : 1;
+    }
+    return (a->node > b->node) - (a->node < b->node);
+}
+
+enum hv_status hv_pipe_played(struct hv_arena *a, const struct hv_pipe *g,
+                              const struct hv_pipe_run *run, struct hv_pipe *out,
+                              struct hv_pipe_run *out_run, struct hv_err *err)
+{
+    size_t n = (size_t)g->n_nodes, n_ops = 0;
+    struct started *order = hv_xcalloc(n + 1, sizeof *order);
+    struct hv_schedule s = g->s;
+    struct hv_op *ops = hv_arena_new(a, struct hv_op, hv_schedule_n_ops(&s) + 1);
+    for (size_t i = 0; i < n; i++) {
+        order[i] = (struct started){run->node_start_s[i], (int32_t)i};
+    }
+    for (int32_t r = 0; r < s.n_ranks; r++) {
+        int32_t from = g->rank_node_at[r], to = g->rank_node_at[r + 1];
+        qsort(order + from, (size_t)(to - from), sizeof *order, by_start);
+        for (int32_t k = from; k < to; k++) {
+            size_t i = hv_pipe_first_op(g, order[k].node);
+            for (; i < hv_pipe_first_op(g, order[k].node + 1); i++) {
+                ops[n_ops++] = s.ops[i];
+            }
+        }
+    }
+    s.ops = ops;
+    enum hv_status st = hv_pipe_compile(a, &s, out, err);
+    if (st == HV_OK) {
+        hv_pipe_run_new(a, out, out_run);
+        for (size_t k = 0; k < n; k++) {
+            out_run->node_start_s[k] = run->node_start_s[order[k].node];
+            out_run->node_end_s[k] = run->node_end_s[order[k].node];
+        }
+        hv_pipe_summarise(out, out_run);
+    }
+    free(order);
+    return st;
+}
+
 enum hv_status hv_pipe_play_many(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                                  const struct hv_pipe_play *play, size_t n,
                                  struct hv_pipe_spread *out, struct hv_err *err)

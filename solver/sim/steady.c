@@ -373,6 +373,21 @@ static enum hv_status is_settled(const struct hv_schedule_input *in, const struc
     return st;
 }
 
+/* what p more micro-batches cost from m on */
+static enum hv_status growth_of(const struct hv_schedule_input *in, const struct hv_pipe_cost *c,
+                                int64_t m, struct hv_steady *out, struct hv_err *err)
+{
+    double t[2] = {0};
+    enum hv_status st = HV_OK;
+    for (int k = 0; k < 2 && st == HV_OK; k++) {
+        st = makespan_of(*in, c, m + k * in->ranks, &t[k], NULL, err);
+    }
+    *out = (struct hv_steady){.micro_batches = in->ranks, .rank = -1};
+    out->period_s = t[1] - t[0];
+    out->per_micro_batch_s = out->period_s / in->ranks;
+    return st;
+}
+
 static int64_t common_multiple(int64_t x, int64_t y)
 {
     int64_t a = x, b = y;
@@ -398,6 +413,9 @@ enum hv_status hv_schedule_extrapolate(const struct hv_schedule_input *in,
     }
     m += micro_batches % p; /* as many left over as at the end, for those that come in groups */
     enum hv_status st = makespan_of(*in, c, m, &unused, &out->steady, err);
+    if (st == HV_ENO) { /* its middle does not repeat, its makespan may still grow by equal steps */
+        st = growth_of(in, c, m, &out->steady, err);
+    }
     for (bool more = true; more && st == HV_OK && !out->exact;) {
         int64_t step = common_multiple(p, out->steady.micro_batches);
         m += (micro_batches - m) % step;
