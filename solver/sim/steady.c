@@ -262,10 +262,28 @@ static size_t window_edges(const struct repeat *x, struct hv_cycle_edge *out)
     return n;
 }
 
-/* which ranks the circle touches */
+/* does rank r work all the period? */
+static bool is_always_busy(const struct repeat *x, int32_t r, double period_s)
+{
+    double busy = 0;
+    for (int32_t i = x->at[r]; i < x->at[r] + x->len[r]; i++) {
+        busy += hv_pipe_node_duration_s(x->g, x->c, i);
+    }
+    return busy >= period_s * (1 - 1e-12);
+}
+
+/* which ranks the circle touches; of several that set the pace, a rank that is always busy is told
+ */
 static void tell_ranks(const struct repeat *x, const struct hv_cycle_edge *edges,
                        const int32_t *path, size_t n_path, struct hv_steady *out)
 {
+    for (int32_t r = 0; r < x->g->s.n_ranks; r++) {
+        if (is_always_busy(x, r, out->period_s)) {
+            out->n_ranks = 1;
+            out->rank = r;
+            return;
+        }
+    }
     bool *on = hv_xcalloc((size_t)x->g->s.n_ranks, sizeof *on);
     out->rank = -1;
     for (size_t i = 0; i < n_path; i++) {

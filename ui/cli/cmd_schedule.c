@@ -2,6 +2,7 @@
  * `hetviz schedule`: prints the order of every rank, its time and its memory. Only arguments and
  * printing; schedules and timing are solver/sim's.
  */
+#include "scripting/order.h"
 #include "solver/base/file.h"
 #include "solver/base/json.h"
 #include "solver/base/units.h"
@@ -77,12 +78,77 @@ static enum hv_status read_arguments(struct hv_args *args, struct arguments *a, 
     return st;
 }
 
+/* the plugin with order(p) of that name, or of that file where it ends in .lua; NULL = there is
+ * none
+ */
+static enum hv_status find_plugin(const char *name, struct hv_plugins *all,
+                                  const struct hv_plugin **out, struct hv_err *err)
+{
+    size_t n = strlen(name);
+    *out = NULL;
+    if (n > 4 && strcmp(name + n - 4, ".lua") == 0) {
+        enum hv_status st = hv_plugins_read_file(all, name, err);
+        *out = st == HV_OK ? &all->items[0] : NULL;
+    } else if (hv_plugins_read(all, NULL) == HV_OK) {
+        *out = hv_plugins_find(all, name);
+    }
+    if (*out && !(*out)->has[HV_PLUGIN_ORDER] && !(*out)->error) {
+        return hv_err_set(err, HV_EUSAGE, "%s is a strategy without order(p), not a schedule",
+                          name);
+    }
+    return *out ? HV_OK : HV_EUSAGE;
+}
+
+/* a schedule written in Lua: its order, as `explicit` takes it */
+static enum hv_status lua_input(struct hv_arena *arena, const struct arguments *a,
+                                const struct hv_plugin *plugin, struct hv_schedule_input *in,
+                                struct hv_err *err)
+{
+    const struct hv_schedule_row *row;
+    json_t *options = NULL;
+    enum hv_status st = hv_schedule_find("explicit", &row, err);
+    if (st == HV_OK) {
+        st = hv_options_parse(plugin, a->options, a->n_options, &options, err);
+    }
+    if (st == HV_OK && a->m > HV_SCHEDULE_MB_MAX) {
+        st = hv_err_set(err, HV_ELIMIT, "schedule %s: at most %d micro-batches", a->name,
+                        HV_SCHEDULE_MB_MAX);
+    }
+    if (st == HV_OK) {
+        struct times t = a->has_plan_times ? a->plan_times : a->times;
+        hv_schedule_input_init(in, row, (int32_t)a->p, (int32_t)a->m);
+        in->chunks = a->v ? (int32_t)a->v : 1;
+        const struct hv_order_request r = {.plugin = plugin,
+                                           .options = options,
+                                           .ranks = in->ranks,
+                                           .micro_batches = in->micro_batches,
+                                           .chunks = in->chunks,
+                                           .cost = {t.f, t.b, t.w},
+                                           .hop_s = t.c,
+                                           .seed = (uint64_t)a->seed};
+        st = hv_run_order(arena, &r, &in->order, err);
+    }
+    json_decref(options);
+    return st;
+}
+
 static enum hv_status make_input(struct hv_arena *arena, const struct arguments *a,
                                  struct hv_schedule_input *in, struct hv_err *err)
 {
     const struct hv_schedule_row *row;
     enum hv_status st = hv_schedule_find(a->name, &row, err);
     if (st != HV_OK) {
+        struct hv_plugins all = {0};
+        struct hv_err why = {0};
+        const struct hv_plugin *plugin;
+        enum hv_status found = find_plugin(a->name, &all, &plugin, &why);
+        if (found == HV_OK) {
+            st = lua_input(arena, a, plugin, in, err);
+        } else if (why.text[0] != '\0') {
+            *err = why;
+            st = found;
+        }
+        hv_plugins_free(&all);
         return st;
     }
     /* beyond the limit only the check of sizes sees it */
