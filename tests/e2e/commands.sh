@@ -10,7 +10,7 @@ expect 'help' 0 help
 cp out list.out
 commands=$(sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' list.out)
 holds 'help lists commands' [ "$(echo "$commands" | wc -w)" -ge 14 ]
-for c in plan compare eval gantt schedule solve bound explain strategies selftest check new-plugin \
+for c in plan compare eval gantt schedule solve bound explain strategies selftest validate check new-plugin \
     completion help; do
     holds "help lists $c" grep -q "^  $c  *[a-z]" list.out
     expect "help $c" 0 help "$c"
