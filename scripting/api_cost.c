@@ -259,7 +259,7 @@ static void push_memory(lua_State *L, const struct hv_memory *m, const struct hv
                   m->overhead_bytes + held * (activations + p->transient_bytes);
     double limit = m->limit_bytes - hv_or(m->reserve_bytes, 0);
 
-    lua_createtable(L, 0, 10);
+    lua_createtable(L, 0, 11);
     hv__set_num(L, "weights", m->weights_bytes);
     hv__set_num(L, "gradients", m->gradients_bytes);
     hv__set_num(L, "optimizer", m->optimizer_bytes + m->master_bytes);
@@ -267,6 +267,7 @@ static void push_memory(lua_State *L, const struct hv_memory *m, const struct hv
     hv__set_num(L, "activation_bytes", p->activation_bytes);
     hv__set_num(L, "transient", p->transient_bytes);
     hv__set_num(L, "overhead", m->overhead_bytes);
+    hv__set_num(L, "fragmentation", m->fragmentation_frac);
     hv__set_num(L, "peak_bytes", peak);
     hv__set_num(L, "limit_bytes", limit);
     lua_pushboolean(L, peak <= limit);
@@ -326,7 +327,8 @@ The memory part of hv.cost.stage.
 @function hv.cost.memory
 @tparam table q as hv.cost.stage
 @treturn table {weights, gradients, optimizer, activations, activation_bytes (one micro-batch),
-transient, overhead, peak_bytes, limit_bytes, fits}
+transient, overhead, fragmentation (share of activations and transients on top), peak_bytes,
+limit_bytes, fits}
 */
 static int cost_memory(lua_State *L)
 {

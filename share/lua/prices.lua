@@ -53,12 +53,13 @@ local function add_memory(ctx, chain, kind, q, t)
     state[1], saved[1] = states(all), all.activation_bytes
   end
   chain.state, chain.saved = { [0] = 0 }, { [0] = 0 }
+  local held = 1 + mid.fragmentation -- what the allocator keeps for what comes and goes
   for l = 1, n do
     chain.state[l] = chain.state[l - 1] + state[l] * (1 + growth)
-    chain.saved[l] = chain.saved[l - 1] + saved[l]
+    chain.saved[l] = chain.saved[l - 1] + saved[l] * held
   end
-  chain.fixed = fixed + mid.transient
-  chain.last_extra = math.max(0, last.transient - mid.transient)
+  chain.fixed = fixed + mid.transient * held
+  chain.last_extra = math.max(0, last.transient - mid.transient) * held
   chain.part = { -- of the states: what zero 1, 2 and 3 shard
     mid.optimizer / states(mid), mid.gradients / states(mid), mid.weights / states(mid),
   }

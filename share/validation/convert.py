@@ -45,7 +45,8 @@ def memory(row):
     gib = (row.get("meas") or {}).get("mem_gib")
     if not gib:
         return {}
-    device = "nvidia-smi" in (row.get("notes") or "")
+    # BigScience's tables without a word on it agree with nvidia-smi, too
+    device = "nvidia-smi" in (row.get("notes") or "") or row["id"].startswith("bs-")
     return {"mem_gib": gib, "mem_meter": "device" if device else "allocated"}
 
 
@@ -56,7 +57,8 @@ def usable(row):
     if row.get("dup_of") or row.get("duplicate_of_config") or row["system"].get("mixed"):
         return False
     model, par, system = row["model"], row["par"], row["system"]
-    if row.get("kind") not in ("pretrain", "sft", "ci") or model.get("attn") == "hybrid":
+    hybrid = model.get("attn") == "hybrid" or "nemotron3" in (model.get("name") or "")  # Mamba
+    if row.get("kind") not in ("pretrain", "sft", "ci") or hybrid:
         return False
     if not (model.get("layers") and model.get("hidden") and row.get("mbs") and row.get("gbs")):
         return False

@@ -73,6 +73,8 @@ void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
 /** Does this part run on a stack of 2021 and 2022, before fused attention? Such pipelines keep what
  * they handed on, and ZeRO in them is DeepSpeed's. Models that are no transformers: no. */
 bool hv__older_stack(const struct hv_cost *k, const struct hv_part_query *q);
+/** Is this a device that no fused attention was written for (NVIDIA before Ampere)? */
+bool hv__before_fused(const struct hv_cost *k, const struct hv_device_kind *d);
 /** Entries of the vocabulary with those that Megatron adds so that `tp` ranks get a multiple of
  * 128; 0 without a vocabulary. */
 double hv__padded_vocab(const struct hv_model *m, int tp);

@@ -30,6 +30,8 @@
 /** Bytes of logits per token and vocabulary entry with the vocabulary-parallel loss of Megatron: the
  * 16-bit product and an fp32 copy that becomes the softmax and its gradient in place. */
 #define HV_LOGIT_BYTES          6.0
+/** The same before Ampere: the Megatron of that time took exponentials into a tensor of their own. */
+#define HV_LOGIT_BYTES_OLDER    10.0
 /** The same with the loss of torch, as FSDP runs use it: product, fp32 copy, log-softmax, gradient. */
 #define HV_LOGIT_BYTES_TORCH    14.0
 /** Megatron pads the vocabulary to a multiple of this per tensor-parallel rank. */
@@ -47,6 +49,8 @@
 /** The same where whole layers with stored scores are computed again (fitted: BigScience, nvidia-smi,
  * 59 fp16 rows on A100; any share from 0.08 to 0.15 fits within 3.0 %). */
 #define HV_FRAGMENTATION_AGAIN  0.13
+/** Share of GDDR that error correction takes on cards of data centres (T4: 15 of 16 GiB are seen). */
+#define HV_ECC_FRAC             (1.0 / 16)
 /** What is kept free by default, as a share of device memory (estimated). */
 #define HV_RESERVE_FRAC         0.02
 /** Pieces a run of equal blocks is cut into for gradient milestones. */

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "solver/cost/cost_int.h"
 
@@ -43,6 +44,14 @@ bool hv__older_stack(const struct hv_cost *k, const struct hv_part_query *q)
         return false;
     j.attention = HV_ATTENTION_AUTO; /* scores kept by choice on a later device say nothing */
     return !hv_job_flash_attention(&j, k->model, &kq);
+}
+
+bool hv__before_fused(const struct hv_cost *k, const struct hv_device_kind *d)
+{
+    struct hv_kernel_query kq = {d, true, true};
+    struct hv_job j = k->job;
+    j.attention = HV_ATTENTION_AUTO;
+    return k->model->kind == HV_MODEL_TRANSFORMER && !hv_job_flash_attention(&j, k->model, &kq);
 }
 
 double hv__padded_vocab(const struct hv_model *m, int tp)
@@ -133,6 +142,9 @@ static double buffers_bytes(const struct hv_cost *k, const struct hv_stage_query
         gradients = 4 * m->updated_parameters;
     else if (deepspeed && hv_job_grad_bytes(j) > hv_job_weight_bytes(j))
         gradients = hv_job_weight_bytes(j) * m->parameters;
+    size_t holders = r->dp * r->cp * (size_t)q->replica->count;
+    if (z->stage == 0 && holders > 1 && hv__older_stack(k, &pq))
+        bucket = hv_job_weight_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
     if (deepspeed)
         bucket = 2 * hv_job_weight_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
     if (z->stage >= 3)
@@ -174,6 +186,33 @@ static void add_overhead(const struct hv_cost *k, const struct hv_stage_query *q
                100 * m->fragmentation_frac);
 }
 
+/* HBM has bits of its own for that; cards for desks have it off or not at all. */
+static bool corrects_errors(const struct hv_device_kind *d)
+{
+    return d->memory_type && strncmp(d->memory_type, "GDDR", 4) == 0 &&
+           strncmp(d->name, "RTX", 3) != 0 && strncmp(d->name, "Titan", 5) != 0;
+}
+
+/* Rajbhandari et al. 2020: what is sharded at which stage. */
+static void explain_states(struct hv_why *why, const struct hv_job *j, const struct hv_zero *z,
+                           const struct hv_memory *m)
+{
+    const struct {
+        const char *name;
+        double bytes, each;
+        int sharded_from;
+    } rows[] = {{"weights", m->weights_bytes, hv_job_weight_bytes(j), 3},
+                {"gradients", m->gradients_bytes, hv_job_grad_bytes(j), 2},
+                {"master copy", m->master_bytes, hv_job_master_bytes(j), 1},
+                {"optimizer states", m->optimizer_bytes, hv_job_optimizer_bytes(j), 1}};
+    for (size_t i = 0; i < HV_COUNT(rows); i++)
+        hv_why_add(why, rows[i].name, rows[i].bytes, "bytes", "%.3g bytes per parameter, %s",
+                   rows[i].each,
+                   z->stage < rows[i].sharded_from ? "whole"
+                   : rows[i].sharded_from < 3      ? "sharded (Rajbhandari et al. 2020)"
+                                                   : "sharded, and the units gathered ahead");
+}
+
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
                               struct hv_memory *out, struct hv_err *err)
 {
@@ -208,12 +247,14 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
     hv_why_add(q->why, "parameters", all, "parameters",
                "%.6g dense, %.6g of experts on this rank; zero %d over %.0f holders (experts %.0f)",
                n.dense, n.experts, z->stage, over, expert_over);
+    explain_states(q->why, j, z, out);
     add_overhead(k, &full, &r, n.largest, out);
     out->limit_bytes = r.device->memory_bytes;
     for (size_t i = 0; i < r.tp * r.cp; i++)
         out->limit_bytes =
             fmin(out->limit_bytes, hv_cluster_device(k->cluster, r.group[i]).kind->memory_bytes);
-    out->reserve_bytes = hv_or(j->memory_reserve_bytes, HV_RESERVE_FRAC * out->limit_bytes);
+    double reserve_frac = HV_RESERVE_FRAC + (corrects_errors(r.device) ? HV_ECC_FRAC : 0);
+    out->reserve_bytes = hv_or(j->memory_reserve_bytes, reserve_frac * out->limit_bytes);
     return HV_OK;
 }
 

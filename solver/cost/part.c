@@ -491,7 +491,9 @@ static void price_head(struct sum *s)
     keep(s, 2 * h, 0);
     s->weight_only_bytes += 2 * h;
     double padded = hv__padded_vocab(s->m, s->q->tp) / s->t;
-    double each = s->q->sharded_weights ? HV_LOGIT_BYTES_TORCH : HV_LOGIT_BYTES;
+    double each = s->q->sharded_weights                     ? HV_LOGIT_BYTES_TORCH
+                  : hv__before_fused(s->a->k, s->q->device) ? HV_LOGIT_BYTES_OLDER
+                                                            : HV_LOGIT_BYTES;
     double logits = each / 2 * s->elem * s->rows * padded;
     s->out.transient_bytes = logits + gathered_bytes(s);
     s->out.parameters = on_rank(s, hv_model_head_parameters(s->m), norm_values(s->m));
@@ -503,8 +505,9 @@ static void price_head(struct sum *s)
     hv_why_add(s->a->why, "logits", logits, "bytes",
                "%.0f tokens x %.0f entries of the padded vocabulary x %.3g bytes: %s", s->rows,
                padded, each / 2 * s->elem,
-               s->q->sharded_weights ? "product, fp32 copy, log-softmax and its gradient"
-                                     : "product and fp32 copy, softmax in place");
+               s->q->sharded_weights   ? "product, fp32 copy, log-softmax and its gradient"
+               : each > HV_LOGIT_BYTES ? "product, fp32 copy and exponentials"
+                                       : "product and fp32 copy, softmax in place");
 }
 
 /* SUMMA on a q × q grid (2d, 2.5d with `depth` copies) or a q³ cube: what a rank receives. Source:

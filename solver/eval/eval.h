@@ -41,6 +41,7 @@ struct hv_stage_memory {
     uint32_t device;       /**< the worst one */
     double weights_bytes, gradients_bytes, master_bytes, optimizer_bytes, activations_bytes,
         transient_bytes, overhead_bytes;
+    double buffers_bytes;           /**< of the overhead: what the framework's allocator counts */
     double peak_bytes, limit_bytes; /**< limit: what the device has, less the reserve */
     double peak_at_s;
     int in_flight; /**< micro-batches alive at the peak */

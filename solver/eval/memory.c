@@ -110,6 +110,7 @@ static void take_peak(const struct hv__unit *u, size_t rank, size_t d,
                                  .activations_bytes = act - transient,
                                  .transient_bytes = transient,
                                  .overhead_bytes = m->overhead_bytes + m->fragmentation_frac * act,
+                                 .buffers_bytes = m->buffers_bytes,
                                  .peak_bytes = peak->peak_bytes,
                                  .limit_bytes = limit,
                                  .peak_at_s = peak->peak_at_s};

@@ -53,7 +53,8 @@ static double peak_of(const struct hv_verdict *v, enum hv_memory_meter meter)
     double peak = HV_UNKNOWN;
     for (size_t i = 0; i < v->n_memory; i++) {
         const struct hv_stage_memory *m = &v->memory[i];
-        double bytes = m->peak_bytes - (meter == HV_METER_ALLOCATED ? m->overhead_bytes : 0);
+        double unseen = meter == HV_METER_ALLOCATED ? m->overhead_bytes - m->buffers_bytes : 0;
+        double bytes = m->peak_bytes - unseen;
         if (!hv_known(peak) || bytes > peak)
             peak = bytes;
     }

@@ -18,7 +18,8 @@ enum hv_row_recompute {
 
 /** How the source measured memory. */
 enum hv_memory_meter {
-    HV_METER_ALLOCATED, /**< by the framework's allocator: without context and communicators */
+    HV_METER_ALLOCATED, /**< by the framework's allocator: without context, communicators and
+                           fragmentation */
     HV_METER_DEVICE,    /**< the whole device, as nvidia-smi shows it */
 };
 

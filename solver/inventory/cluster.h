@@ -23,8 +23,9 @@
 #define HV_NIC_LATENCY_S    5e-6    /**< one message between two nodes of one switch */
 #define HV_PCIE_BYTES_PER_S 15.75e9 /**< PCIe 3.0 x16, where the kind does not say */
 #define HV_HOST_LATENCY_S   10e-6   /**< through host memory */
-/** Most devices behind one backplane (DGX-2: 16): a link of a kind that joins more of them leaves
- * the node by itself, so that nodes of such a kind form domains unless the file says otherwise. */
+/** Most devices behind one backplane (DGX-2: 16): a link of a kind that joins more of them (a rack,
+ * a TPU slice) leaves the node by itself, so that nodes of such a kind form domains unless the file
+ * says otherwise. */
 #define HV_CHASSIS_DEVICES 16
 
 /* clang-format off */

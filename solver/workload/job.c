@@ -69,6 +69,11 @@ struct hv_job hv_job_default(int max_sequence)
     };
 }
 
+bool hv_job_default_grad_fp32(enum hv_precision p)
+{
+    return p != HV_FP16;
+}
+
 /* Weights of an fp8 job are kept in 16 bits; only the matrix products see 8. */
 double hv_job_weight_bytes(const struct hv_job *j)
 {

@@ -109,6 +109,9 @@ struct hv_job {
 /** Defaults: batch 256, the model's max_sequence (or 2048), bf16, adam, master weights, fp32
  * gradients, minimise time. */
 struct hv_job hv_job_default(int max_sequence);
+/** Are gradients summed in fp32 where the file does not say? Not in fp16: Megatron-LM and DeepSpeed
+ * sum those in 16 bit. */
+bool hv_job_default_grad_fp32(enum hv_precision p);
 /** Bytes per parameter of weights, gradients, master copy, optimizer state (each ≥ 0). */
 double hv_job_weight_bytes(const struct hv_job *j);
 double hv_job_grad_bytes(const struct hv_job *j);      /**< gradient accumulator per parameter */

@@ -291,6 +291,31 @@ static void test_outside(void **state)
     hv_cost_free(k);
 }
 
+/* Every byte of the static memory has a term. */
+static void test_why(void **state)
+{
+    struct world *w = *state;
+    static struct fixture_plan p;
+    struct hv_arena arena = {0};
+    struct hv_why why = {.arena = &arena};
+    struct hv_job j = fixture_job(2048);
+    struct hv_cost *k = hv_cost_new(w->cluster, w->llama, &j);
+    fixture_stages(&p, w->cluster, 32, 2, 4, 2);
+    p.stages[1].zero.stage = 3;
+    struct hv_stage_query q = {.plan = &p.plan, .replica = &p.replica, .stage = 1, .why = &why};
+    struct hv_memory mem = {0};
+    struct hv_err err = {0};
+    if (hv_cost_memory(k, &q, &mem, &err) != HV_OK)
+        fail_msg("%s", err.text);
+    double sum = 0;
+    for (size_t i = 0; i < why.n; i++)
+        sum += strcmp(why.terms[i].unit, "bytes") ? 0 : why.terms[i].value;
+    near(sum, mem.weights_bytes + mem.gradients_bytes + mem.master_bytes + mem.optimizer_bytes +
+                  mem.overhead_bytes);
+    hv_cost_free(k);
+    hv_arena_free(&arena);
+}
+
 /* Before fused attention: what a stage hands on is kept, and DeepSpeed keeps 16-bit gradients
  * beside their fp32 sums. Scores kept by choice on a later device change nothing of that. */
 static void test_older_stack(void **state)
@@ -329,10 +354,15 @@ static void test_older_stack(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_korthikanti_table_2), cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_llama_layer),         cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_zero_figure_1),       cmocka_unit_test(test_distributed_optimizer),
-        cmocka_unit_test(test_vocabulary_padding),  cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_korthikanti_table_2),
+        cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_llama_layer),
+        cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_zero_figure_1),
+        cmocka_unit_test(test_distributed_optimizer),
+        cmocka_unit_test(test_vocabulary_padding),
+        cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_why),
         cmocka_unit_test(test_older_stack),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

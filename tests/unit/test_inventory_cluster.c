@@ -186,6 +186,7 @@ static void domains(void **state)
     check_domains("\"count\": 5, \"device\": \"GB200-NVL72\", \"devices\": 4, "
                   "\"intra\": {\"kind\": \"pcie\"}",
                   5, 1);
+    check_domains("\"count\": 8, \"device\": \"TPU-v5p\", \"devices\": 4", 1, 2240); /* a slice */
     check_domains("\"count\": 5, \"device\": \"B200-SXM-180GB\", \"devices\": 4", 5, 1);
     check_domains("\"count\": 5, \"device\": \"V100-SXM3-32GB\", \"devices\": 8", 5, 1);
     check_domains("\"count\": 6, \"device\": \"H100-SXM-80GB\", \"devices\": 8, "

@@ -129,7 +129,7 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
     }
     j->optimizer = (enum hv_optimizer)optimizer;
     struct hv_jp given = hv_jp_get(root, "grad_precision");
-    j->grad_fp32 = hv_jp_none(&given) ? j->precision != HV_FP16 : grad == 1;
+    j->grad_fp32 = hv_jp_none(&given) ? hv_job_default_grad_fp32(j->precision) : grad == 1;
     j->kernels = (enum hv_kernels)kernels;
     j->attention = (enum hv_attention)attention;
     j->dropout = (enum hv_dropout)dropout;

@@ -12,6 +12,8 @@
 #define MAX_POINTS 256 /* of one axis */
 #define MAX_VALUES 200000
 #define MAX_LOG2   50.0 /* of a dimension or a number of bytes */
+#define MIN_STEP   0.01 /* of an axis */
+#define MIN_RATE   1e-9 /* in the units of the file */
 #define MAX_TFLOPS 1e7
 #define MAX_GBPS   1e6
 #define MAX_US     1e4
@@ -53,7 +55,7 @@ static enum hv_status read_axis(const struct hv_jp *p, const char *key, struct h
     if ((st = hv_jp_need(p, key, "an axis: from, step and count", &at, err)) ||
         (st = hv_keys_check(&at, HV_KEYS_PROFILE_AXIS, err)) ||
         (st = need_number(&at, "from", -MAX_LOG2, MAX_LOG2, &out->from, err)) ||
-        (st = need_number(&at, "step", 0.01, MAX_LOG2, &out->step, err)) ||
+        (st = need_number(&at, "step", MIN_STEP, MAX_LOG2, &out->step, err)) ||
         (st = hv_jp_need(&at, "count", "a number of grid points", &count, err)) ||
         (st = hv_jp_int(&count, 2, MAX_POINTS, &n, err))) {
         return st;
@@ -85,7 +87,7 @@ static size_t stride(const struct grid *g, size_t a)
 static enum hv_status read_value(const struct grid *g, const struct hv_jp *p, size_t index)
 {
     double x = 0;
-    enum hv_status st = hv_jp_number(p, 1e-9, g->most, &x, g->err);
+    enum hv_status st = hv_jp_number(p, MIN_RATE, g->most, &x, g->err);
     if (st) {
         return st;
     }
@@ -157,7 +159,7 @@ static enum hv_status read_gemm(const struct hv_jp *p, struct hv_arena *arena,
     if ((st = hv_keys_check(p, HV_KEYS_PROFILE_GEMM, err)) ||
         (st = hv_jp_need(p, "precision", "a number format", &at, err)) ||
         (st = hv_jp_word(&at, precision_words, HV_PRECISION_N, &precision, err)) ||
-        (st = need_number(p, "peak_TFLOPS", 1e-9, MAX_TFLOPS, &t->peak_flops_per_s, err)) ||
+        (st = need_number(p, "peak_TFLOPS", MIN_RATE, MAX_TFLOPS, &t->peak_flops_per_s, err)) ||
         (st = hv_jp_opt_number(p, "error_frac", 0, 10, &t->error_frac, err)) ||
         (st = read_axis(p, "log2_m", &t->m, err)) || (st = read_axis(p, "log2_n", &t->n, err)) ||
         (st = read_axis(p, "log2_k", &t->k, err))) {
@@ -292,7 +294,8 @@ enum hv_status hv_profile_read(const struct hv_json *json, struct hv_arena *aren
     if ((st = hv_jp_format(&root, "hetviz.profile/1", err)) ||
         (st = hv_keys_check(&root, HV_KEYS_PROFILE, err)) ||
         (st = read_words(&root, arena, p, err)) ||
-        (st = need_number(&root, "bandwidth_GBps", 1e-9, MAX_GBPS, &p->memory_bytes_per_s, err)) ||
+        (st = need_number(&root, "bandwidth_GBps", MIN_RATE, MAX_GBPS, &p->memory_bytes_per_s,
+                          err)) ||
         (st = hv_jp_opt_number(&root, "kernel_start_us", 0, MAX_US, &start_us, err)) ||
         (st = read_gemms(&root, arena, p, err)) || (st = read_stream(&root, arena, p, err))) {
         return st;
@@ -300,7 +303,8 @@ enum hv_status hv_profile_read(const struct hv_json *json, struct hv_arena *aren
     p->memory_bytes_per_s *= HV_GBPS;
     p->kernel_start_s = start_us * HV_US;
     if (!p->n_gemm && !p->stream) {
-        return hv_jp_fail(&root, err, "expected tables under \"gemm\" or \"stream\", found none");
+        (void)hv_jp_fail(&root, err, "expected tables under \"gemm\" or \"stream\", found none");
+        return HV_EINPUT;
     }
     *out = p;
     return HV_OK;

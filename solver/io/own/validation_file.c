@@ -146,6 +146,8 @@ static const char *schedule_of(const struct hv__row *row)
 static struct hv_grid grid_of(const struct hv__row *row)
 {
     const char *rc = row->recompute != NULL ? row->recompute : "";
+    /* torchtitan keeps every second product; elsewhere the core is meant */
+    unsigned selective = row->zero >= 3 || row->fsdp > 0 ? HV_RC_UP | HV_RC_ACT : HV_RC_CORE;
     struct hv_grid g = {
         .tp = (int)row->tp,
         .pp = (int)row->pp,
@@ -158,7 +160,7 @@ static struct hv_grid grid_of(const struct hv__row *row)
         .global_batch = row->gbs,
         .zero = row->fsdp > 0 ? 3 : (int)row->zero,
         .recompute = strcmp(rc, "full") == 0        ? HV_RC_FULL
-                     : strcmp(rc, "selective") == 0 ? HV_RC_CORE
+                     : strcmp(rc, "selective") == 0 ? selective
                                                     : HV_RC_NONE,
         .sequence_parallel = row->sp,
         .schedule = schedule_of(row),
@@ -217,6 +219,7 @@ static enum hv_status add_row(struct hv_validation_reader *r, const struct hv__r
     v.job = hv_job_default((int)row->seq);
     v.job.global_batch = row->gbs;
     v.job.precision = precision_of(row->precision, kind);
+    v.job.grad_fp32 = hv_job_default_grad_fp32(v.job.precision);
     v.job.name = "row";
     v.low_bits = v.job.precision == HV_FP8 || v.job.precision == HV_FP4;
     enum hv_status st;
