@@ -3,6 +3,7 @@
 #include "solver/eval/validate_fit.h"
 
 #include "solver/base/units.h"
+#include "solver/eval/validate_memo.h"
 #include "solver/optim/fit.h"
 #include <math.h>
 #include <stdlib.h>
@@ -51,9 +52,9 @@ struct work {
     size_t *same;                   /* first entry of the same configuration */
     struct hv_plan **plans;         /* of the first entries; NULL elsewhere */
     double *log_measured, *weights;
-    double *value;        /* predicted seconds of the first entries at the last x */
-    bool *known;          /* which of them were evaluated */
-    double *jacobian, *r; /* n × N, n */
+    struct hv__memo memo;        /* predicted seconds of the first entries */
+    struct hv__memo_point aside; /* the same where x is a step of a derivative */
+    double *jacobian, *r;        /* n × N, n */
 };
 
 static const struct hv_calibration *class_of(const struct hv_validation_row *row)
@@ -61,26 +62,45 @@ static const struct hv_calibration *class_of(const struct hv_validation_row *row
     return hv_device_calibration(hv_cluster_device(row->cluster, 0).kind);
 }
 
-/* Residuals: log(predicted / measured). Rows of weight 0 are not evaluated. */
-static enum hv_status residuals(void *ctx, const double *x, double *r, struct hv_err *err)
+/* Times of the first entries at x, as far as weights ask for them; `at` is new, or x itself. */
+static void evaluate(struct work *w, const double *x, struct hv__memo_point *at,
+                     const struct hv__memo_point *near, int param)
 {
-    struct work *w = ctx;
-    (void)err;
     for (int k = 0; k < N; k++) {
         w->numbers->v[k] = to_v(k, x[k]);
     }
-    memset(w->known, 0, w->n * sizeof *w->known);
     for (size_t i = 0; i < w->n; i++) {
         size_t s = w->same[i];
-        r[i] = HV_UNKNOWN;
-        if (w->weights[i] <= 0) {
+        if (w->weights[i] <= 0 || at->known[s]) {
             continue;
         }
-        if (!w->known[s]) {
-            w->value[s] = hv_validation_time_s(&w->v->rows[w->rows[s]], w->plans[s], &w->scratch);
-            w->known[s] = true;
-        }
-        r[i] = log(w->value[s]) - w->log_measured[i];
+        bool held = near != NULL && hv__memo_holds(&w->memo, near, param, s);
+        at->value[s] =
+            held ? near->value[s]
+                 : hv_validation_time_s(&w->v->rows[w->rows[s]], w->plans[s], &w->scratch);
+        at->known[s] = true;
+    }
+}
+
+/* Residuals: log(predicted / measured). Rows of weight 0 are not evaluated; next to a point that
+ * is known, only rows that react to the number that differs. */
+static enum hv_status residuals(void *ctx, const double *x, double *r, struct hv_err *err)
+{
+    struct work *w = ctx;
+    struct hv__memo_point *at = &w->aside;
+    int param = -1;
+    struct hv__memo_point *near = hv__memo_near(&w->memo, x, &param);
+    (void)err;
+    if (near == NULL) {
+        at = hv__memo_add(&w->memo, x);
+    } else if (param < 0) {
+        at = near;
+    } else {
+        memset(at->known, 0, w->n * sizeof *at->known);
+    }
+    evaluate(w, x, at, param < 0 ? NULL : near, param);
+    for (size_t i = 0; i < w->n; i++) {
+        r[i] = w->weights[i] > 0 ? log(at->value[w->same[i]]) - w->log_measured[i] : HV_UNKNOWN;
     }
     return HV_OK;
 }
@@ -158,8 +178,9 @@ static enum hv_status open_class(struct work *w, struct hv_validation *v,
     w->plans = hv_arena_new(arena, struct hv_plan *, w->n + 1);
     w->log_measured = hv_arena_new(arena, double, w->n + 1);
     w->weights = hv_arena_new(arena, double, w->n + 1);
-    w->value = hv_arena_new(arena, double, w->n + 1);
-    w->known = hv_arena_new(arena, bool, w->n + 1);
+    w->aside.value = hv_arena_new(arena, double, w->n + 1);
+    w->aside.known = hv_arena_new(arena, bool, w->n + 1);
+    hv__memo_init(&w->memo, N, w->n, arena);
     w->jacobian = hv_arena_new(arena, double, 2 * w->n * N + N);
     w->r = hv_arena_new(arena, double, w->n + 1);
     enum hv_status st = HV_OK;
@@ -288,10 +309,12 @@ static enum hv_status before(struct work *w, const struct hv_calibration *c,
     return st;
 }
 
-/* Derivatives of all residuals at the typical values, into w->jacobian. */
-static enum hv_status first_jacobian(struct work *w, struct hv_err *err)
+/* Derivatives of all residuals at the typical values, into w->jacobian. From then on a row counts
+ * as blind to the numbers that did not move it at all. */
+static enum hv_status first_jacobian(struct work *w, struct hv_arena *arena, struct hv_err *err)
 {
     double x[N] = {0}, *moved = w->jacobian + w->n * N;
+    bool *moves = hv_arena_new(arena, bool, w->n *N + 1);
     enum hv_status st = residuals(w, x, w->r, err);
     for (int k = 0; st == HV_OK && k < N; k++) {
         x[k] = DIFFERENCE;
@@ -299,8 +322,12 @@ static enum hv_status first_jacobian(struct work *w, struct hv_err *err)
         x[k] = 0;
         for (size_t i = 0; i < w->n; i++) {
             w->jacobian[i * N + (size_t)k] = (moved[i] - w->r[i]) / DIFFERENCE;
+            if (moved[i] != w->r[i]) {
+                moves[w->same[i] * N + (size_t)k] = true;
+            }
         }
     }
+    w->memo.moves = moves;
     return st;
 }
 
@@ -319,8 +346,8 @@ static enum hv_status fit_class(struct hv_validation *v, const struct hv_predict
         borrow_clusters(&w, numbers);
         fill_sources(&w, out, arena);
         weigh(&w, NULL);
-        st = before(&w, c, out, err);
-        st = st ? st : first_jacobian(&w, err);
+        st = first_jacobian(&w, arena, err);
+        st = st ? st : before(&w, c, out, err);
         size_t size = w.n * N;
         memcpy(w.jacobian + size, w.jacobian, size * sizeof *w.jacobian);
         st = st ? st : solve(&w, start, w.jacobian + size, true, &r, err);
