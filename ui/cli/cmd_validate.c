@@ -215,7 +215,9 @@ static void add_fits(const struct job *j, struct hv_str *out)
         hv_str_addf(out, "%-12.12s %5zu %8zu %9s %9s %6zu%s\n", f->all.name, f->n_rows,
                     f->n_sources, hv_fmt_percent(a, sizeof a, f->error_before),
                     hv_fmt_percent(b, sizeof b, f->error_after), f->n_calls,
-                    f->n_sources == 1 ? "  one source only: predicted by the generic fit" : "");
+                    f->n_sources != 1     ? ""
+                    : f->all.like == NULL ? "  one source only: predicted by the generic fit"
+                                          : "  one source only: predicted by the class it is like");
     }
     hv_str_adds(out, "errors there are mean |log(predicted / measured)| over sources; every row "
                      "above is predicted by a fit without its source\n");
