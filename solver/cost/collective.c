@@ -186,16 +186,18 @@ static double first_copies(double houses, double copies)
 }
 
 /* Across to the same position in every other house, then on inside: fewer and larger messages
- * between houses, more bytes inside. The two hops are pipelined. */
+ * between houses, more bytes inside. The two hops are pipelined, unless they are asked for in turn.
+ */
 static struct form two_hop_exchange(const struct job *j)
 {
     struct form f = {.algorithm = HV_ALGO_HIERARCHICAL};
     double q = j->s.per_house, k = j->s.houses, bytes = j->q->bytes;
     f.house_bytes = (q - 1) / q * bytes;
-    f.network_bytes = first_copies(k, j->q->copies) * q * (j->s.n - q) / j->s.n * bytes;
+    f.network_bytes = q * (j->s.n - q) / j->s.n * bytes;
+    f.network_bytes *= j->q->in_turn ? 1 : first_copies(k, j->q->copies);
     double inside = f.house_bytes / house_rate(j, HV_USE_ALL_TO_ALL, step_bytes(bytes, q), &f);
     double across = f.network_bytes / net_rate(j, HV_USE_ALL_TO_ALL, step_bytes(bytes, k), &f);
-    f.bytes_s = fmax(inside, across);
+    f.bytes_s = j->q->in_turn ? inside + across : fmax(inside, across);
     f.messages = q - 1 + k - 1;
     f.alpha_s += steps_s(j, q - 1, 1 + STEP_SHARE * (k - 2));
     return f;

@@ -44,6 +44,8 @@ struct hv_collective_query {
         together; /**< groups of this shape that share each node's network at the same time, ≥ 1 */
     double copies; /**< all_to_all: members that every item of `bytes` goes to (top-k experts);
                       two hops carry an item to each node once. 0 or 1: one */
+    bool in_turn;  /**< all_to_all in two hops: first inside nodes, then between them, items copied
+                      before (2DH, Hwang et al. 2023); else pipelined (DeepEP) */
 };
 
 /** What it costs. */
