@@ -37,15 +37,14 @@ struct hv_collective_query {
     double bytes;
     const uint32_t *devices; /**< members in rank order; p2p: sender, receiver */
     size_t n;
-    /** HV_ALGO_AUTO = the fastest that applies; all_to_all: ring = direct, hierarchical = two hops.
+    /** HV_ALGO_AUTO = the fastest that applies; all_to_all: ring = direct, hierarchical = two
+     * hops at once (DeepEP), tree = in turn, with every copy (2DH, Hwang et al. 2023).
      */
     enum hv_sync_algorithm algorithm;
     double
         together; /**< groups of this shape that share each node's network at the same time, ≥ 1 */
     double copies; /**< all_to_all: members that every item of `bytes` goes to (top-k experts);
                       two hops carry an item to each node once. 0 or 1: one */
-    bool in_turn;  /**< all_to_all in two hops: first inside nodes, then between them, items copied
-                      before (2DH, Hwang et al. 2023); else pipelined (DeepEP) */
 };
 
 /** What it costs. */

@@ -91,7 +91,7 @@ static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_q
     if (r->head)
         add_end(&n, head);
     if (s->zero.unit == HV_ZERO_CHUNK)
-        n.largest = fmax(n.largest, chunk + (s->n_ranges < 2 ? n.dense + n.experts - chunk : 0));
+        n.largest = fmax(n.largest, s->n_ranges < 2 ? n.dense + n.experts : chunk);
     if (s->zero.unit == HV_ZERO_STAGE)
         n.largest = n.dense + n.experts;
     return n;

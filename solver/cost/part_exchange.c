@@ -35,7 +35,6 @@ struct call {
     double together;
     enum hv_sync_algorithm algorithm;
     double copies;
-    bool in_turn;
 };
 
 static double call_s(const struct hv__ask *a, const struct call *c)
@@ -48,8 +47,7 @@ static double call_s(const struct hv__ask *a, const struct call *c)
                                     .n = (size_t)c->n,
                                     .algorithm = c->algorithm,
                                     .together = c->together,
-                                    .copies = c->copies,
-                                    .in_turn = c->in_turn};
+                                    .copies = c->copies};
     return hv_cost_collective(a->k->cluster, &q, a->why).time_s;
 }
 
@@ -197,8 +195,18 @@ static enum hv_sync_algorithm exchange_of(const struct hv_moe_knobs *m)
 {
     if (!m)
         return HV_ALGO_AUTO;
-    bool direct = m->all_to_all == HV_A2A_FLAT || m->all_to_all == HV_A2A_PIPE;
-    return direct ? HV_ALGO_RING : HV_ALGO_HIERARCHICAL;
+    switch (m->all_to_all) {
+    case HV_A2A_FLAT:
+    case HV_A2A_PIPE:
+        return HV_ALGO_RING;
+    case HV_A2A_2DH:
+        return HV_ALGO_TREE;
+    case HV_A2A_HIERARCHICAL:
+    case HV_A2A_TP:
+    case hv_a2a_N:
+        break;
+    }
+    return HV_ALGO_HIERARCHICAL;
 }
 
 /* One dispatch or combine of `bytes`, squeezed where the plan says so. */
@@ -213,8 +221,7 @@ static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, 
                      .n = q->ep,
                      .together = whole ? 1 : (double)q->tp,
                      .algorithm = exchange_of(q->moe),
-                     .copies = x->ep_copies,
-                     .in_turn = q->moe && q->moe->all_to_all == HV_A2A_2DH};
+                     .copies = x->ep_copies};
     double once = call_s(a, &c);
     if (squeezed && hv_known(q->moe->compress_bytes_per_s))
         once += bytes / q->moe->compress_bytes_per_s;
