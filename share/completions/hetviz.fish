@@ -57,6 +57,8 @@ complete -c hetviz -n '__fish_seen_subcommand_from explain' -l cluster -s c -r -
 complete -c hetviz -n '__fish_seen_subcommand_from explain' -l model -s m -r -d 'model instead of the one the plan names'
 complete -c hetviz -n '__fish_seen_subcommand_from explain' -l job -s j -r -d 'job instead of the one the plan holds'
 complete -c hetviz -n '__fish_seen_subcommand_from explain' -l json -d 'print one JSON value instead of text'
+complete -c hetviz -n '__fish_seen_subcommand_from explain' -l stage -r -d 'the terms behind every second and byte of this stage, with formula and source'
+complete -c hetviz -n '__fish_seen_subcommand_from explain' -l replica -r -d 'replica entry of --stage (default 0)'
 complete -c hetviz -n __fish_use_subcommand -a strategies -d 'list strategies, or describe one'
 complete -c hetviz -n '__fish_seen_subcommand_from strategies' -l json -d 'print one JSON value instead of text'
 complete -c hetviz -n __fish_use_subcommand -a selftest -d 'acceptance numbers of the plugins'

@@ -108,7 +108,7 @@ def convert(row, tables, calculon):
     model = {k: row["model"][k] for k in MODEL_KEYS if row["model"].get(k) not in (None, 0, False)}
     seq = model.pop("seq")
     system = {k: row["system"][k] for k in SYSTEM_KEYS if row["system"].get(k) is not None}
-    where = {"where": row["source"], "licence": row["licence"], "date": row["date"]}
+    where = {"where": row["source"].split(", read via")[0], "licence": row["licence"], "date": row["date"]}
     out = {
         "id": row["id"],
         "source": sources.name(where, "s%d" % (len(sources.names) + 1)),

@@ -64,6 +64,13 @@ static double tp_call_s(const struct hv__ask *a, enum hv_collective op, double b
     return worst;
 }
 
+/* Share of a sequence-parallel exchange that runs beside the products it feeds. */
+static double hidden_frac(const struct hv_part_query *q)
+{
+    bool beside = q->sequence_parallel && q->tp_scheme == HV_TP_1D;
+    return beside ? hv_device_calibration(q->device)->v[HV_CAL_TP_HIDDEN] : 0;
+}
+
 static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
 {
     if (a->q->tp < 2)
@@ -76,7 +83,7 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
     }
     /* with sequence parallelism each all-reduce is its two halves, at different places, and runs
      * beside the products it feeds */
-    double hidden = hv_device_calibration(a->q->device)->v[HV_CAL_TP_HIDDEN];
+    double hidden = hidden_frac(a->q);
     double once = a->q->sequence_parallel
                       ? (1 - hidden) * (tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
                                         tp_call_s(a, HV_ALL_GATHER, x->tp_bytes))
@@ -249,7 +256,9 @@ void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
     add_cp(a, x, out);
     add_ep(a, x, out);
     if (a->q->tp > 1)
-        hv_why_add(a->why, "tensor exchange", out->tp_forward_s, "s",
-                   "%.3g exchanges of %.4g bytes forward, %.3g backward", x->tp_forward,
-                   x->tp_bytes, x->tp_backward);
+        hv_why_add(
+            a->why, "tensor exchange", out->tp_forward_s, "s",
+            "%.3g exchanges of %.4g bytes forward, %.3g backward; %.0f %% of each hidden behind "
+            "products (calibrated)",
+            x->tp_forward, x->tp_bytes, x->tp_backward, 100 * hidden_frac(a->q));
 }

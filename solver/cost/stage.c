@@ -277,6 +277,9 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
     int n = 0;
     bool whole = to2 - from2 > 1;
     double times = whole ? (to2 - from2) / 2 : 1;
+    hv_why_add(b->q->why, "blocks", times, "x",
+               "%s %d to %d, each of them:", whole ? "blocks" : "half of block", from2 / 2,
+               (to2 - 1) / 2);
     if (from2 % 2 == 0)
         c[n++] = part_of(b, HV_PART_ATTENTION, block, &pq);
     if (from2 % 2 || whole)
@@ -324,6 +327,8 @@ static void add_range(struct build *b)
 static void add_end(struct build *b, enum hv_part part, int mark)
 {
     struct hv_part_query pq = hv__part_query(b->q, &b->rank, 0, 0);
+    hv_why_add(b->q->why, part == HV_PART_HEAD ? "head" : "embedding", 1, "x",
+               "%s:", part == HV_PART_HEAD ? "final norm, logits and loss" : "look-up");
     struct hv_part_cost c = part_of(b, part, 0, &pq);
     add_part(b, &c, 1);
     note_units(b, &c, 1, 1, 1);

@@ -10,7 +10,7 @@ expect 'help' 0 help
 cp out list.out
 commands=$(sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' list.out)
 holds 'help lists commands' [ "$(echo "$commands" | wc -w)" -ge 14 ]
-for c in plan compare eval gantt schedule solve bound explain strategies selftest check new-plugin \
+for c in plan compare eval gantt schedule solve bound explain strategies selftest validate check new-plugin \
     completion help; do
     holds "help lists $c" grep -q "^  $c  *[a-z]" list.out
     expect "help $c" 0 help "$c"
@@ -191,6 +191,13 @@ for plan in "$root"/samples/plans/*.json; do
     says "explain $name" out '^1 stage [0-9]+ of replica'
     expect "explain $name: JSON" 0 explain "$plan" --json
     holds "explain $name: JSON" is_json out
+    expect "explain $name: a stage" 0 explain "$plan" --stage 0
+    says "explain $name: a stage" out '^one micro-batch, chunk 1 of [0-9]+: forward'
+    says "explain $name: a stage" out '^ +weights +[0-9.]+ [GM]iB  '
+    expect "explain $name: a stage as JSON" 0 explain "$plan" --stage 0 --json
+    holds "explain $name: a stage as JSON" is_json out
+    expect "explain $name: no such stage" 1 explain "$plan" --stage 100000
+    says "explain $name: no such stage" err 'there is no stage 100000 of replica 0'
 done
 cat >good.json <<'EOF'
 { "format": "hetviz.plan/1", "cluster": "two-generations", "model": "llama-3-8b",
