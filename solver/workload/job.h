@@ -53,12 +53,14 @@ enum hv_kernels {
 #undef X
         HV_KERNELS_N
 };
+/** Attention of a job, by HV_ATTENTION_MAP. */
 enum hv_attention {
 #define X(c, name) c,
     HV_ATTENTION_MAP(X)
 #undef X
         HV_ATTENTION_N
 };
+/** Dropout of a job, by HV_DROPOUT_MAP. */
 enum hv_dropout {
 #define X(c, name) c,
     HV_DROPOUT_MAP(X)
