@@ -111,5 +111,6 @@ void hv__api_run(lua_State *L);
 void hv__api_cost(lua_State *L);
 void hv__api_opt(lua_State *L);
 void hv__api_plan(lua_State *L);
+void hv__api_sim(lua_State *L);
 
 #endif

@@ -41,11 +41,14 @@ static const struct hv_opt gantt_options[] = {
 };
 static const struct hv_opt schedule_options[] = {
     {"ranks", 'p', HV_ARG_INT, "P", "pipeline ranks", 1, 65536, NULL, true},
-    {"micro-batches", 'm', HV_ARG_INT, "M", "micro-batches", 1, 4194304, NULL, true},
+    {"micro-batches", 'm', HV_ARG_INT, "M", "micro-batches", 1, 1e12, NULL, true},
     {"chunks", 'v', HV_ARG_INT, "V", "model chunks per rank (default: the schedule's own)", 1, 1024, NULL, false},
     {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule", 0, 0, NULL, false},
     {"times", 0, HV_ARG_NUMBERS, "F,B,W,C", "time of forward, input gradient, weight gradient and hop", 0, 1e12, NULL, false},
     {"plan-times", 0, HV_ARG_NUMBERS, "F,B,W,C", "times that cost-driven schedules decide with", 0, 1e12, NULL, false},
+    {"cap", 0, HV_ARG_INT, "N", "activations that a rank may hold; says who blocks whom where that is too few", 1, 1e9, NULL, false},
+    {"jitter", 0, HV_ARG_NUMBER, "X", "spread of every duration: standard deviation of its logarithm", 0, 3, NULL, false},
+    {"look-ahead", 0, HV_ARG_INT, "N", "ranks that would wait take a forward or weight gradient from the next N operations", 1, 1e6, NULL, false},
     {"gantt", 0, HV_ARG_FLAG, NULL, "draw it", 0, 0, NULL, false},
     WIDTH_OPTION, ASCII_OPTION, JSON_OPTION,
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
