@@ -126,17 +126,6 @@ static void trace_fixed(const struct hv_partition *p, const struct hv__step *ste
     }
 }
 
-/* Drops the ends of a row whose values are already beyond the limit. */
-static void trim(struct hv__row *r, double limit)
-{
-    while (r->lo < r->hi && r->v[r->hi - r->lo] > limit)
-        r->hi--;
-    while (r->lo < r->hi && r->v[0] > limit) {
-        r->lo++;
-        r->v++;
-    }
-}
-
 bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double limit,
                      struct hv_arena *arena, struct hv_partition_result *out)
 {
@@ -154,7 +143,7 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
         step.pos = step.dev = s;
         rows[s + 1] = hv__row_new(arena, rows[s + 1].lo, rows[s + 1].hi);
         hv__relax(p, &step, &rows[s], &rows[s + 1], scratch);
-        trim(&rows[s + 1], goal == HV__MAX ? limit : DBL_MAX);
+        hv__trim(&rows[s + 1], goal == HV__MAX ? limit : DBL_MAX);
         const struct hv__row *r = &rows[s + 1];
         bool ends = r->lo <= L && r->hi == L && (p->any_stages || s + 1 == S);
         if (ends && r->v[L - r->lo] < best && (goal == HV__SUM || r->v[L - r->lo] <= limit)) {

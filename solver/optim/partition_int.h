@@ -52,6 +52,8 @@ size_t hv__trace(const struct hv_partition *p, const struct hv__step *step,
 bool hv__windows(const struct hv_partition *p, double limit, struct hv__row *rows);
 /** New row with all values infinite. */
 struct hv__row hv__row_new(struct hv_arena *arena, size_t lo, size_t hi);
+/** Drops the ends of a row whose values are beyond the limit; at least one value stays. */
+void hv__trim(struct hv__row *r, double limit);
 /** Fills value, sum, max and objective of a result whose cut and order are set. */
 void hv__finish(const struct hv_partition *p, struct hv_arena *arena,
                 struct hv_partition_result *out);

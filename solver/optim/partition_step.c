@@ -130,6 +130,16 @@ struct hv__row hv__row_new(struct hv_arena *arena, size_t lo, size_t hi)
     return r;
 }
 
+void hv__trim(struct hv__row *r, double limit)
+{
+    while (r->lo < r->hi && r->v[r->hi - r->lo] > limit)
+        r->hi--;
+    while (r->lo < r->hi && r->v[0] > limit) {
+        r->lo++;
+        r->v++;
+    }
+}
+
 #ifdef __SSE2__ /* two at a time, in two chains that hide the latency of min */
 static double least_of(__m128d a, __m128d b)
 {
@@ -154,8 +164,7 @@ static size_t pairs_max(const double *from, const double *start, size_t n, doubl
 static __m128d sum_within(__m128d from, __m128d c, __m128d limit)
 {
     __m128d ok = _mm_cmple_pd(c, limit);
-    return _mm_or_pd(_mm_and_pd(ok, _mm_add_pd(from, c)),
-                     _mm_andnot_pd(ok, _mm_set1_pd(HUGE_VAL)));
+    return _mm_or_pd(_mm_and_pd(ok, _mm_add_pd(from, c)), _mm_andnot_pd(ok, _mm_set1_pd(HUGE_VAL)));
 }
 
 static size_t pairs_sum(const double *from, const double *start, size_t n, const double *end_limit,
@@ -262,13 +271,15 @@ void hv__relax(const struct hv_partition *p, const struct hv__step *s, const str
         return;
     }
     fill_starts(p, s, from, scratch);
-    size_t first = from->lo, j = out->lo > p->min_layers ? out->lo : p->min_layers;
+    size_t first = from->lo, j = from->lo + p->min_layers;
     double longest = s->limit * HAIR, room = d->capacity * HAIR;
-    for (; j <= out->hi; j++) {
+    for (j = j > out->lo ? j : out->lo; j <= out->hi; j++) {
         while (first <= from->hi && first < j &&
                (time[j] - time[first] > longest || (memory && memory[j] - memory[first] > room)))
             first++;
-        if (first > from->hi || first + p->min_layers > j)
+        if (first > from->hi)
+            break;
+        if (first + p->min_layers > j)
             continue;
         size_t last = j - p->min_layers < from->hi ? j - p->min_layers : from->hi;
         size_t at = first - from->lo, n = last - first + 1;
