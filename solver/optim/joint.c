@@ -329,6 +329,8 @@ enum hv_status hv_joint_solve(const struct hv_joint *j, const struct hv_part_lim
     while (st == HV_OK && changed) {
         t = balance(&q);
         changed = false;
+        if (hv__watch_due(&q.watch))
+            hv__watch_tell(&q.watch, t, lower_threshold(&q, t));
         out->stopped = out->stopped || hv__watch_over(&q.watch);
         for (size_t p = 0; p < j->n_pipelines && st == HV_OK && !out->stopped; p++)
             st = confirm(&q, p, t, &changed, &out->stopped);

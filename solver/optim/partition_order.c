@@ -447,8 +447,10 @@ enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *
     for (size_t s = 0; s < S; s++)
         order[s] = s;
     for (int64_t tries = 0, idle = 0; idle < 400 && tries < 20000; tries++, idle++) {
-        size_t a = (size_t)hv_rng_below(&rng, S), b = (size_t)hv_rng_below(&rng, S),
-               keep = order[a];
+        size_t a = (size_t)hv_rng_below(&rng, S), b = (size_t)hv_rng_below(&rng, S);
+        size_t keep = order[a];
+        if (hv__watch_due(watch))
+            hv__watch_tell(watch, out->feasible ? out->objective : HUGE_VAL, relaxed_bound(p));
         if (tries && (hv__watch_over(watch) || same_device(&p->stages[keep], &p->stages[order[b]])))
             continue;
         if (tries) {

@@ -20,23 +20,35 @@ void hv__watch_start(struct hv__watch *w, const struct hv_part_limits *limits)
     static const struct hv_part_limits none = {0};
     w->limits = limits ? limits : &none;
     w->stopped = false;
+    w->told_s = 0;
     clock_gettime(CLOCK_MONOTONIC, &w->begin);
+}
+
+static double seconds_of(const struct hv__watch *w)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - w->begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - w->begin.tv_nsec);
 }
 
 bool hv__watch_over(struct hv__watch *w)
 {
-    struct timespec now;
-    if (w->stopped)
-        return true;
-    if (w->limits->deadline_s > 0) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        double s = (double)(now.tv_sec - w->begin.tv_sec) +
-                   1e-9 * (double)(now.tv_nsec - w->begin.tv_nsec);
-        w->stopped = s > w->limits->deadline_s;
-    }
-    if (w->limits->cancel && w->limits->cancel(w->limits->ctx))
-        w->stopped = true;
+    if (!w->stopped && w->limits->deadline_s > 0)
+        w->stopped = seconds_of(w) > w->limits->deadline_s;
+    if (!w->stopped && w->limits->cancel)
+        w->stopped = w->limits->cancel(w->limits->ctx);
     return w->stopped;
+}
+
+bool hv__watch_due(struct hv__watch *w)
+{
+    return w->limits->report && seconds_of(w) > w->told_s + 0.1;
+}
+
+void hv__watch_tell(struct hv__watch *w, double incumbent, double bound)
+{
+    w->told_s = seconds_of(w);
+    w->limits->report(w->limits->ctx, incumbent, bound);
 }
 
 /* What a run ending at j costs for its end: prefix time and the cut behind it. */
