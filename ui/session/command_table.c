@@ -56,7 +56,7 @@ static const struct hv_opt schedule_options[] = {
 static const struct hv_opt solve_options[] = {
     JSON_OPTION, LIMIT_OPTION,
     {"certify", 0, HV_ARG_FLAG, NULL, "let lp_solve prove a chain's optimum a second time", 0, 0, NULL, false},
-    {"write-lp", 0, HV_ARG_FILE, "F", "write a chain's integer program in LP format", 0, 0, NULL, false},
+    {"write-lp", 0, HV_ARG_FILE, "F", "write a chain's integer program in LP format, or MPS when F ends in .mps", 0, 0, NULL, false},
 };
 static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION};
 static const struct hv_opt explain_options[] = {
