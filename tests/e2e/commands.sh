@@ -126,7 +126,7 @@ holds 'schedule --cap: no' [ "$rc" -ne 0 ]
 says 'schedule --cap: names the blocked heads' err 'F0\.4 on rank 0 waits for 1 of memory 0'
 run schedule 1f1b -p 4 -m 8 --jitter 0.2 --gantt
 says 'schedule --gantt: both makespans' out 'makespan [0-9.]*, longest span of a rank'
-cat >mine.lua <<'LUA'
+cat >own-order.lua <<'LUA'
 return { api = 1, id = "mine", title = "Mine", kind = "schedule", system = "s", reference = "r",
   summary = "GPipe in Lua", order = function(p)
     local ranks = {}
@@ -139,7 +139,7 @@ return { api = 1, id = "mine", title = "Mine", kind = "schedule", system = "s", 
     return ranks
   end }
 LUA
-run schedule mine.lua -p 4 -m 8 --json
+run schedule own-order.lua -p 4 -m 8 --json
 holds 'a schedule in Lua: as gpipe' [ "$(number out makespan)" = 33 ]
 run schedule 1f1b -p 2 -m 2 --json
 says '1f1b: order of rank 0' out '"F0\.0", "F0\.1", "BW0\.0", "BW0\.1"'
