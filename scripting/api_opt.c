@@ -193,7 +193,7 @@ static int opt_partition(lua_State *L)
         return hv__raise(L, &err);
     if (!r.feasible) {
         lua_pushnil(L);
-        lua_pushliteral(L, "no partition fits the capacities");
+        lua_pushstring(L, r.proof != NULL ? r.proof : "no partition fits the capacities");
         return 2;
     }
     push_partition(L, &r);
@@ -302,7 +302,7 @@ static int opt_distribute(lua_State *L)
         return hv__raise(L, &err);
     if (!d.feasible) {
         lua_pushnil(L);
-        lua_pushliteral(L, "no distribution adds up to the total within the limits");
+        lua_pushstring(L, d.proof != NULL ? d.proof : "no distribution adds up to the total");
         return 2;
     }
     push_distribution(L, &d, n, 0);

@@ -110,6 +110,7 @@ void hv__api_add(lua_State *L, const char *table, const luaL_Reg *rows);
 void hv__api_run(lua_State *L);
 void hv__api_cost(lua_State *L);
 void hv__api_opt(lua_State *L);
+void hv__api_opt_classics(lua_State *L);
 void hv__api_plan(lua_State *L);
 void hv__api_sim(lua_State *L);
 

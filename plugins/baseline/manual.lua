@@ -237,7 +237,7 @@ return {
       choices = { "contiguous", "zigzag", "striped" },
       help = "how context-parallel ranks share a causal sequence; zigzag balances their work" },
     { key = "ep", type = "integer", default = 1, min = 1, max = 4096,
-      help = "expert-parallel ranks; divides dp x cp" },
+      help = "expert-parallel ranks; divides dp x cp, or dp x cp x tp with experts left whole" },
     { key = "chunks", type = "integer", default = 1, min = 1, max = 128,
       help = "model chunks per stage (virtual pipeline stages)" },
     { key = "micro_batch", type = "integer", default = 1, min = 1, max = 65536,

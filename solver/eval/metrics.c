@@ -120,7 +120,8 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__unit *u
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         sum += b[i];
     }
-    b[HV_TIME_BUBBLE] = fmax(0, l->iteration_s - sum);
+    double idle_s = l->iteration_s - sum;
+    b[HV_TIME_BUBBLE] = idle_s > ROUNDING * l->iteration_s ? idle_s : 0;
 }
 
 static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)

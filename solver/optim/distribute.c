@@ -106,6 +106,29 @@ static bool prepare(struct job *j, bool *mixed)
     return most >= j->total && j->total % j->unit == 0;
 }
 
+/* Why minima, maxima and sizes do not allow the total, and by how much. */
+static const char *why_not(const struct job *j, struct hv_arena *arena)
+{
+    int64_t least = 0, most = 0, unit = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        const struct hv_share *s = &j->s[i];
+        int64_t room = j->total / s->size, top = s->max < room ? s->max : room;
+        if (s->min > HV_DISTRIBUTE_MAX_TOTAL / s->size || s->min * s->size > j->total - least)
+            return hv_arena_printf(arena,
+                                   "the minima of the first %zu shares exceed the total %lld",
+                                   i + 1, (long long)j->total);
+        least += s->min * s->size;
+        most += top * s->size;
+        unit = gcd(unit, s->size);
+    }
+    if (most < j->total)
+        return hv_arena_printf(arena, "the maxima add up to %lld, %lld less than the total",
+                               (long long)most, (long long)(j->total - most));
+    return hv_arena_printf(arena,
+                           "all sizes are multiples of %lld, the total leaves a rest of %lld",
+                           (long long)unit, (long long)(j->total % unit));
+}
+
 /* A threshold near the fractional optimum: Newton steps on Σ count·size = total. */
 static double near_threshold(struct job *j)
 {
@@ -337,9 +360,11 @@ enum hv_status hv_distribute_minmax(const struct hv_share *shares, size_t n, int
         return st;
     j.most = hv_arena_new(arena, int64_t, n);
     j.cap = hv_arena_new(arena, int64_t, n);
-    out->proof = "minima, maxima and sizes do not allow this total";
-    if (!prepare(&j, &mixed))
+    if (!prepare(&j, &mixed)) {
+        out->proof = why_not(&j, arena);
         return HV_OK;
+    }
+    out->proof = "no counts within minima and maxima add up to the total with these sizes";
     if (mixed) {
         out->method = "threshold-subset-sum";
         if ((st = solve_mixed_sizes(&j, arena, out, err)) != HV_OK || !out->feasible)

@@ -6,6 +6,7 @@
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
 #include "solver/optim/distribute.h"
+#include "solver/optim/joint.h"
 #include "solver/optim/partition.h"
 #include <math.h>
 #include <stdio.h>
@@ -124,6 +125,36 @@ static void bench_split(const char *name, bool mixed)
     report(name, seconds, SEEDS);
 }
 
+static void bench_joint(const char *name, size_t n_pipelines, size_t S, size_t L, int64_t total)
+{
+    const struct family f = {name, L, S, 4, true, false, 1, 1};
+    double seconds[SEEDS];
+    int proven = 0;
+    for (int seed = 0; seed < SEEDS; seed++) {
+        struct hv_arena a = {0};
+        struct hv_rng rng;
+        struct hv_joint_result r;
+        struct hv_partition *p = hv_arena_new(&a, struct hv_partition, n_pipelines);
+        hv_rng_seed(&rng, (uint64_t)seed + 1);
+        for (size_t k = 0; k < n_pipelines; k++)
+            make_chain(&a, &rng, &f, &p[k]);
+        const struct hv_joint j = {n_pipelines, p, total, NULL, NULL};
+        seconds[seed] = HUGE_VAL;
+        for (int k = 0; k < REPEATS; k++) {
+            struct hv_arena scratch = {0};
+            double begin = now_s();
+            if (hv_joint_solve(&j, NULL, &scratch, &r, NULL) != HV_OK)
+                abort();
+            seconds[seed] = fmin(seconds[seed], now_s() - begin);
+            hv_arena_free(&scratch);
+        }
+        proven += r.feasible && r.proven;
+        hv_arena_free(&a);
+    }
+    report(name, seconds, SEEDS);
+    printf("%-34s solved and proven %d of %d\n", "", proven, SEEDS);
+}
+
 int main(void)
 {
     static const struct family families[] = {
@@ -140,5 +171,7 @@ int main(void)
         bench_chain(&families[k]);
     bench_split("split P=64 B=8192, unit sizes", false);
     bench_split("split P=64 B=8192, mixed sizes", true);
+    bench_joint("joint P=8 S=8 L=96 B=512", 8, 8, 96, 512);
+    bench_joint("joint P=32 S=8 L=128 B=8192", 32, 8, 128, 8192);
     return 0;
 }

@@ -10,7 +10,7 @@ expect 'help' 0 help
 cp out list.out
 commands=$(sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' list.out)
 holds 'help lists commands' [ "$(echo "$commands" | wc -w)" -ge 14 ]
-for c in plan compare eval gantt schedule solve bound explain strategies selftest check new-plugin \
+for c in plan compare eval gantt schedule solve bound explain strategies selftest validate check new-plugin \
     completion help; do
     holds "help lists $c" grep -q "^  $c  *[a-z]" list.out
     expect "help $c" 0 help "$c"
@@ -126,7 +126,7 @@ holds 'schedule --cap: no' [ "$rc" -ne 0 ]
 says 'schedule --cap: names the blocked heads' err 'F0\.4 on rank 0 waits for 1 of memory 0'
 run schedule 1f1b -p 4 -m 8 --jitter 0.2 --gantt
 says 'schedule --gantt: both makespans' out 'makespan [0-9.]*, longest span of a rank'
-cat >mine.lua <<'LUA'
+cat >own-order.lua <<'LUA'
 return { api = 1, id = "mine", title = "Mine", kind = "schedule", system = "s", reference = "r",
   summary = "GPipe in Lua", order = function(p)
     local ranks = {}
@@ -139,7 +139,7 @@ return { api = 1, id = "mine", title = "Mine", kind = "schedule", system = "s", 
     return ranks
   end }
 LUA
-run schedule mine.lua -p 4 -m 8 --json
+run schedule own-order.lua -p 4 -m 8 --json
 holds 'a schedule in Lua: as gpipe' [ "$(number out makespan)" = 33 ]
 run schedule 1f1b -p 2 -m 2 --json
 says '1f1b: order of rank 0' out '"F0\.0", "F0\.1", "BW0\.0", "BW0\.1"'
@@ -217,6 +217,13 @@ for plan in "$root"/samples/plans/*.json; do
     says "explain $name" out '^1 stage [0-9]+ of replica'
     expect "explain $name: JSON" 0 explain "$plan" --json
     holds "explain $name: JSON" is_json out
+    expect "explain $name: a stage" 0 explain "$plan" --stage 0
+    says "explain $name: a stage" out '^one micro-batch, chunk 1 of [0-9]+: forward'
+    says "explain $name: a stage" out '^ +weights +[0-9.]+ [GM]iB  '
+    expect "explain $name: a stage as JSON" 0 explain "$plan" --stage 0 --json
+    holds "explain $name: a stage as JSON" is_json out
+    expect "explain $name: no such stage" 1 explain "$plan" --stage 100000
+    says "explain $name: no such stage" err 'there is no stage 100000 of replica 0'
 done
 cat >good.json <<'EOF'
 { "format": "hetviz.plan/1", "cluster": "two-generations", "model": "llama-3-8b",

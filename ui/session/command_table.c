@@ -56,10 +56,14 @@ static const struct hv_opt schedule_options[] = {
 static const struct hv_opt solve_options[] = {
     JSON_OPTION, LIMIT_OPTION,
     {"certify", 0, HV_ARG_FLAG, NULL, "let lp_solve prove a chain's optimum a second time", 0, 0, NULL, false},
-    {"write-lp", 0, HV_ARG_FILE, "F", "write a chain's integer program in LP format", 0, 0, NULL, false},
+    {"write-lp", 0, HV_ARG_FILE, "F", "write a chain's integer program in LP format, or MPS when F ends in .mps", 0, 0, NULL, false},
 };
 static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION};
-static const struct hv_opt explain_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION};
+static const struct hv_opt explain_options[] = {
+    OPTIONAL_INPUT_OPTIONS, JSON_OPTION,
+    {"stage", 0, HV_ARG_INT, "N", "the terms behind every second and byte of this stage, with formula and source", 0, 1000000, NULL, false},
+    {"replica", 0, HV_ARG_INT, "N", "replica entry of --stage (default 0)", 0, 1000000, NULL, false},
+};
 static const struct hv_opt json_options[] = {JSON_OPTION};
 static const struct hv_opt validate_options[] = {
     JSON_OPTION,
@@ -108,8 +112,9 @@ static const struct hv_command command_rows[] = {
      "Prints a lower bound of the iteration time over all plans.\nExample: hetviz bound -c two-generations -m llama-3-8b",
      OPTIONS(bound_options), false},
     {HV_CMD_EXPLAIN, "explain", NULL, "PLAN", 1, 1, "where the time of a plan goes",
-     "Breaks the iteration down into compute, exposed communication and idle time, with the stage that bounds it.\n"
-     "Example: hetviz explain p.json",
+     "Breaks the iteration down into compute, exposed communication and idle time, with the stage that bounds it. With --stage, "
+     "the terms of that stage: operators, exchanges, transfer, memory.\n"
+     "Example: hetviz explain p.json --stage 0",
      OPTIONS(explain_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
      "Lists every strategy with the system it stands for; with a name, its options and what it decides.\n"
