@@ -57,7 +57,7 @@ static bool fits(const struct search *s, const double *start, double period_s)
 {
     const struct hv_tessel *t = s->t;
     for (int32_t d = 0; d < t->n_devices; d++) {
-        double entry = 0, base = INFINITY;
+        double entry = 0, base = (double)INFINITY;
         for (int32_t k = 0; k < t->n_blocks; k++) {
             if (t->blocks[k].devices >> d & 1) {
                 entry += t->blocks[k].memory * s->mid[k];
@@ -227,7 +227,7 @@ enum hv_status hv_tessel_search(struct hv_arena *a, const struct hv_tessel *t,
     if (st != HV_OK) {
         return st;
     }
-    struct search s = {.t = t, .best_s = INFINITY};
+    struct search s = {.t = t, .best_s = (double)INFINITY};
     s.best_mid = hv_arena_new(a, int32_t, (size_t)t->n_blocks);
     s.best_start = hv_arena_new(a, double, (size_t)t->n_blocks);
     set_up(&s);
