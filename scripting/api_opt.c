@@ -79,15 +79,16 @@ static struct hv_share *read_shares(lua_State *L, const char *fn, int64_t total,
 Splits a whole total over shares. Exact.
 @function hv.opt.distribute
 @tparam table q {total, time = time per unit (minvar: weight, ratio: proportion), fixed, sizes, min,
-caps, objective = "minmax|minvar|ratio"}, or {items = list of times, slots, objective = "lpt"}
+caps, objective = "minmax|minvar|ratio"}, or {items = list of times, slots, most = items per
+slot, objective = "lpt"}
 @treturn table {counts, value, bound, proven} (lpt: counts holds the slot of each item); nil and the
 reason when nothing fits
 @usage hv.opt.distribute{total = 48, time = {1, 1, 2, 2}, objective = "minmax"}   -- 16, 16, 8, 8
 */
 static int opt_distribute(lua_State *L)
 {
-    static const char *const keys[] = {"total", "items", "time",  "fixed",     "sizes",
-                                       "min",   "caps",  "slots", "objective", NULL};
+    static const char *const keys[] = {"total", "items", "time", "fixed",     "sizes", "min",
+                                       "caps",  "slots", "most", "objective", NULL};
     static const char *const objectives[] = {"minmax", "minvar", "ratio", "lpt"};
     static const char fn[] = "hv.opt.distribute";
     struct hv_host *h = hv__host(L);
@@ -102,9 +103,15 @@ static int opt_distribute(lua_State *L)
     if (objective == 3) {
         const double *items = hv__numbers(L, 1, fn, "items", &n);
         size_t slots = (size_t)hv__int(L, 1, fn, "slots", -1, 1, 1 << 20);
-        s = hv_distribute_lpt(items, n, slots, &h->arena, &d, &err);
+        size_t most = (size_t)hv__int(L, 1, fn, "most", 0, 0, 1 << 20);
+        s = hv_distribute_lpt(items, n, slots, most, &h->arena, &d, &err);
         if (s != HV_OK)
             return hv__raise(L, &err);
+        if (!d.feasible) {
+            lua_pushnil(L);
+            lua_pushstring(L, d.proof);
+            return 2;
+        }
         push_distribution(L, &d, n, 1);
         return 1;
     }
