@@ -21,7 +21,7 @@ struct priced {
 
 struct pricer {
     const struct hv_group_chain *c;
-    const struct hv_part_limits *limits;
+    struct hv__watch watch;
     struct hv_arena *arena;
     struct hv_err *err;
     struct hv_part_stage *stages;
@@ -42,7 +42,8 @@ static enum hv_status solve_at(struct pricer *q, struct hv_partition *p, double 
 {
     p->sum_weight = 1;
     p->max_weight = weight;
-    enum hv_status st = hv_partition_solve(p, q->limits, q->arena, out, q->err);
+    const struct hv_part_limits rest = hv__watch_rest(&q->watch);
+    enum hv_status st = hv_partition_solve(p, &rest, q->arena, out, q->err);
     q->stopped = q->stopped || (st == HV_OK && !out->proven);
     return st;
 }
@@ -153,7 +154,9 @@ static enum hv_status choose(struct pricer *q, struct hv_group_chains_result *ou
         types[i] = (struct hv_group_type){q->types.items[i].uses, q->types.items[i].n_lines,
                                           q->types.items[i].lines};
     const struct hv_group g = {n, count, q->types.n, types, q->c->total};
-    enum hv_status st = hv_group_solve(&g, q->limits, q->arena, &out->groups, q->err);
+    struct hv_part_limits rest = hv__watch_rest(&q->watch);
+    rest.report = q->watch.limits->report;
+    enum hv_status st = hv_group_solve(&g, &rest, q->arena, &out->groups, q->err);
     if (st != HV_OK)
         return st;
     struct hv_group_result *r = &out->groups;
@@ -176,7 +179,7 @@ enum hv_status hv_group_chains(const struct hv_group_chain *c, const struct hv_p
                                struct hv_arena *arena, struct hv_group_chains_result *out,
                                struct hv_err *err)
 {
-    struct pricer q = {.c = c, .limits = limits, .arena = arena, .err = err};
+    struct pricer q = {.c = c, .arena = arena, .err = err};
     memset(out, 0, sizeof *out);
     out->groups.objective = out->groups.bound = HV_UNKNOWN;
     if (c->n_layers == 0 || c->n_kinds == 0 || c->max_stages == 0 || c->total <= 0 ||
@@ -185,6 +188,7 @@ enum hv_status hv_group_chains(const struct hv_group_chain *c, const struct hv_p
                           "expected layers, kinds, micro-batches and min <= max stages");
     if (c->max_stages > HV_PARTITION_MAX_STAGES || c->n_layers > HV_PARTITION_MAX_LAYERS)
         return hv_err_set(err, HV_ELIMIT, "too many stages or layers");
+    hv__watch_start(&q.watch, limits);
     q.stages = hv_arena_new(arena, struct hv_part_stage, c->max_stages);
     q.kind_at = hv_arena_new(arena, size_t, c->max_stages);
     q.cuts = hv_arena_new(arena, const double *, c->max_stages);

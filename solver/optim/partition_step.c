@@ -51,6 +51,18 @@ void hv__watch_tell(struct hv__watch *w, double incumbent, double bound)
     w->limits->report(w->limits->ctx, incumbent, bound);
 }
 
+struct hv_part_limits hv__watch_rest(const struct hv__watch *w)
+{
+    struct hv_part_limits rest = *w->limits;
+    if (rest.deadline_s > 0) {
+        rest.deadline_s -= seconds_of(w);
+        if (rest.deadline_s < 1e-9)
+            rest.deadline_s = 1e-9;
+    }
+    rest.report = NULL;
+    return rest;
+}
+
 /* What a run ending at j costs for its end: prefix time and the cut behind it. */
 static double end_part(const struct hv_partition *p, size_t pos, const double *time, size_t j)
 {
