@@ -237,7 +237,7 @@ return {
       choices = { "contiguous", "zigzag", "striped" },
       help = "how context-parallel ranks share a causal sequence; zigzag balances their work" },
     { key = "ep", type = "integer", default = 1, min = 1, max = 4096,
-      help = "expert-parallel ranks; divides dp x cp" },
+      help = "expert-parallel ranks; divides dp x cp, or dp x cp x tp with experts left whole" },
     { key = "chunks", type = "integer", default = 1, min = 1, max = 128,
       help = "model chunks per stage (virtual pipeline stages)" },
     { key = "micro_batch", type = "integer", default = 1, min = 1, max = 65536,
@@ -249,7 +249,7 @@ return {
     { key = "sequence_parallel", type = "boolean", default = false,
       help = "shard norms and dropout over the tensor-parallel ranks" },
     { key = "schedule", type = "string", default = "",
-      help = "schedule name; empty: 1f1b, with chunks interleaved" },
+      help = "schedule name, also of a plugin with order(p); empty: 1f1b, with chunks interleaved" },
     { key = "layers", type = "string", default = "",
       help = "layers per stage, 20,20,24,16; empty: even; first and last one less, or else the "
         .. "first ones one more" },

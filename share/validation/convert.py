@@ -64,7 +64,8 @@ def usable(row):
         return False
     if not all(par.get(k) for k in ("tp", "pp", "dp")):
         return False
-    if par["tp"] * par["pp"] * par["dp"] * (par.get("cp") or 1) > system["n"]:
+    stage = par["tp"] * par["dp"] * (par.get("cp") or 1)
+    if stage * par["pp"] > system["n"] or stage % (par.get("ep") or 1):
         return False
     fails = row.get("oom") or row.get("failed")
     return bool(measured(row) or row.get("iter_s_from_flops") or memory(row) or fails)
@@ -108,7 +109,7 @@ def convert(row, tables, calculon):
     model = {k: row["model"][k] for k in MODEL_KEYS if row["model"].get(k) not in (None, 0, False)}
     seq = model.pop("seq")
     system = {k: row["system"][k] for k in SYSTEM_KEYS if row["system"].get(k) is not None}
-    where = {"where": row["source"], "licence": row["licence"], "date": row["date"]}
+    where = {"where": row["source"].split(", read via")[0], "licence": row["licence"], "date": row["date"]}
     out = {
         "id": row["id"],
         "source": sources.name(where, "s%d" % (len(sources.names) + 1)),

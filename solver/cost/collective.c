@@ -186,16 +186,19 @@ static double first_copies(double houses, double copies)
 }
 
 /* Across to the same position in every other house, then on inside: fewer and larger messages
- * between houses, more bytes inside. The two hops are pipelined. */
+ * between houses, more bytes inside. The two hops are pipelined, unless they are asked for in turn.
+ */
 static struct form two_hop_exchange(const struct job *j)
 {
     struct form f = {.algorithm = HV_ALGO_HIERARCHICAL};
     double q = j->s.per_house, k = j->s.houses, bytes = j->q->bytes;
+    bool in_turn = j->q->algorithm == HV_ALGO_TREE;
     f.house_bytes = (q - 1) / q * bytes;
-    f.network_bytes = first_copies(k, j->q->copies) * q * (j->s.n - q) / j->s.n * bytes;
+    f.network_bytes = q * (j->s.n - q) / j->s.n * bytes;
+    f.network_bytes *= in_turn ? 1 : first_copies(k, j->q->copies);
     double inside = f.house_bytes / house_rate(j, HV_USE_ALL_TO_ALL, step_bytes(bytes, q), &f);
     double across = f.network_bytes / net_rate(j, HV_USE_ALL_TO_ALL, step_bytes(bytes, k), &f);
-    f.bytes_s = fmax(inside, across);
+    f.bytes_s = in_turn ? inside + across : fmax(inside, across);
     f.messages = q - 1 + k - 1;
     f.alpha_s += steps_s(j, q - 1, 1 + STEP_SHARE * (k - 2));
     return f;
@@ -285,7 +288,7 @@ static struct form exchange(const struct job *j)
 {
     struct best b = {0};
     bool two_hops = j->s.houses > 1 && j->s.per_house > 1;
-    if (two_hops && wants(j->q, HV_ALGO_HIERARCHICAL))
+    if (two_hops && (wants(j->q, HV_ALGO_HIERARCHICAL) || j->q->algorithm == HV_ALGO_TREE))
         consider(&b, two_hop_exchange(j));
     if (!b.some || j->q->algorithm == HV_ALGO_AUTO)
         consider(&b, flat_exchange(j));

@@ -37,7 +37,8 @@ struct hv_collective_query {
     double bytes;
     const uint32_t *devices; /**< members in rank order; p2p: sender, receiver */
     size_t n;
-    /** HV_ALGO_AUTO = the fastest that applies; all_to_all: ring = direct, hierarchical = two hops.
+    /** HV_ALGO_AUTO = the fastest that applies; all_to_all: ring = direct, hierarchical = two
+     * hops at once (DeepEP), tree = in turn, with every copy (2DH, Hwang et al. 2023).
      */
     enum hv_sync_algorithm algorithm;
     double

@@ -15,12 +15,14 @@
 struct key {
     const struct hv_device_kind *device;
     uint64_t group, ep_group; /* signatures; 0: none */
-    double sequences, tokens, context, capacity_factor, compress_ratio, compress_bytes_per_s;
-    int tp, cp, ep, tp_depth, cp_heads;
+    uint64_t moe;             /* of the knobs of experts; 0: none */
+    double sequences, tokens, context;
+    int tp, cp, ep, expert_tp, tp_depth, cp_heads;
     unsigned part, cls, recompute, schemes;
-    unsigned members; /* of a collective */
+    unsigned members; /* of a collective, or units of a pass */
+    unsigned window;  /* of units */
 };
-_Static_assert(sizeof(struct key) == offsetof(struct key, members) + sizeof(unsigned),
+_Static_assert(sizeof(struct key) == offsetof(struct key, window) + sizeof(unsigned),
                "keys are compared as bytes and must have no padding");
 
 struct entry {
@@ -166,6 +168,32 @@ uint64_t hv__signature(const struct hv_cluster *c, const uint32_t *devices, size
     return h ? h : 1;
 }
 
+/* Of everything about experts that a price depends on. */
+static uint64_t moe_signature(const struct hv_moe_knobs *m)
+{
+    const double shares[] = {m->capacity_factor, hv_or(m->compress_ratio, 0),
+                             hv_or(m->compress_bytes_per_s, 0)};
+    const int counts[] = {m->min_capacity,    m->expert_shards,   m->degree_forward,
+                          m->degree_backward, (int)m->all_to_all, (int)m->n_copies};
+    uint64_t h = HV_HASH_START;
+    for (size_t i = 0; i < HV_COUNT(shares); i++) {
+        uint64_t word;
+        memcpy(&word, &shares[i], sizeof word);
+        h = mix(h, word);
+    }
+    for (size_t i = 0; i < HV_COUNT(counts); i++)
+        h = mix(h, (uint64_t)(int64_t)counts[i]);
+    for (size_t i = 0; i < m->n_owners; i++)
+        h = mix(h, (uint64_t)(int64_t)m->owners[i]);
+    for (size_t i = 0; i < m->n_copies; i++) {
+        const struct hv_expert_copies *c = &m->copies[i];
+        h = mix(mix(h, (uint64_t)(int64_t)c->expert), c->everywhere ? UINT64_MAX : c->n_ranks);
+        for (size_t r = 0; r < c->n_ranks; r++)
+            h = mix(h, (uint64_t)(int64_t)c->ranks[r]);
+    }
+    return h ? h : 1;
+}
+
 static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
                      const struct hv_part_query *q, struct key *key)
 {
@@ -177,22 +205,20 @@ static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
     key->sequences = q->sequences;
     key->tokens = q->tokens;
     key->context = q->context;
-    if (q->moe) {
-        key->capacity_factor = q->moe->capacity_factor;
-        key->compress_ratio = hv_or(q->moe->compress_ratio, 0);
-        key->compress_bytes_per_s = hv_or(q->moe->compress_bytes_per_s, 0);
-    }
+    key->moe = q->moe ? moe_signature(q->moe) : 0;
     key->tp = q->tp;
     key->cp = q->cp;
     key->ep = q->ep;
+    key->expert_tp = q->expert_tp;
     key->tp_depth = q->tp_depth;
     key->cp_heads = q->cp_heads;
     key->part = part;
     key->cls = part == HV_PART_ATTENTION || part == HV_PART_FFN ? cls : 0;
     key->recompute = q->recompute;
-    key->schemes = (unsigned)(q->moe ? q->moe->all_to_all : hv_a2a_N) << 25 |
-                   (unsigned)q->sharded_weights << 24 | (unsigned)q->tp_scheme << 16 |
-                   (unsigned)q->cp_scheme << 8 | (unsigned)q->cp_layout << 1 | q->sequence_parallel;
+    key->schemes = (unsigned)q->cp_order << 26 | (unsigned)q->cp_backward << 25 |
+                   (unsigned)q->sharded_pipeline << 23 | (unsigned)q->sharded_weights << 24 |
+                   (unsigned)q->tp_scheme << 16 | (unsigned)q->cp_scheme << 8 |
+                   (unsigned)q->cp_layout << 1 | q->sequence_parallel;
 }
 
 static uint64_t hash_key(const struct key *key)
@@ -287,6 +313,32 @@ double hv__collective_s(struct hv_cost *k, const struct hv_collective_query *q, 
         k->memo->n++;
     }
     return e->cost.forward_s;
+}
+
+struct hv_overlap hv__units(struct hv_cost *k, const struct hv_units *runs, size_t n_runs,
+                            size_t window)
+{
+    if (2 * (k->memo->n + 1) > k->memo->cap)
+        grow(k->memo);
+    struct key key;
+    memset(&key, 0, sizeof key);
+    key.group = HV_HASH_START;
+    for (size_t i = 0; i < n_runs; i++) {
+        uint64_t words[sizeof *runs / sizeof(uint64_t)];
+        memcpy(words, &runs[i], sizeof words);
+        for (size_t w = 0; w < HV_COUNT(words); w++)
+            key.group = mix(key.group, words[w]);
+    }
+    key.members = (unsigned)n_runs;
+    key.window = (unsigned)window;
+    key.part = HV_PART_N + HV_COLLECTIVE_N;
+    struct entry *e = slot_of(k->memo, &key);
+    if (!e->used) {
+        struct hv_overlap o = hv_overlap_units(runs, n_runs, window);
+        *e = (struct entry){true, key, {.forward_s = o.exposed_s, .recompute_s = o.hidden_s}};
+        k->memo->n++;
+    }
+    return (struct hv_overlap){e->cost.forward_s, e->cost.recompute_s};
 }
 
 double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,

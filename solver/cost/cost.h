@@ -39,13 +39,20 @@ enum hv_part { HV_PART_ATTENTION, HV_PART_FFN, HV_PART_EMBEDDING, HV_PART_HEAD, 
 struct hv_part_query {
     const struct hv_device_kind *device; /**< the slowest kind of the tensor-parallel group */
     int tp, cp, ep;
+    int expert_tp; /**< ranks that cut one expert: 0 or tp as everything else, 1 whole experts on
+                      all tp ranks, each of which sends its own share of the tokens */
     enum hv_tp_scheme tp_scheme;
     int tp_depth;                /**< 2.5d: copies of the q × q grid; 0 or 1 otherwise */
-    enum hv_cp_scheme cp_scheme; /**< ulysses; everything else is priced as a ring */
+    enum hv_cp_scheme cp_scheme; /**< ulysses; everything else is priced as a ring, with cp_heads
+                                    as all-to-alls over heads and rings */
     int cp_heads;                /**< heads part of cp (usp, loongtrain); 0 or 1: none */
     enum hv_cp_layout cp_layout; /**< contiguous rings wait for the rank with the latest tokens */
+    enum hv_cp_order cp_order;   /**< which of heads and ring has neighbouring ranks */
+    enum hv_cp_backward cp_backward; /**< what a ring passes on in the backward pass */
     bool sequence_parallel;
     bool sharded_weights; /**< ZeRO-3 or FSDP; says something about the kernels in use */
+    bool
+        sharded_pipeline; /**< as DeepSpeed runs pipelines: plain 1F1B with ZeRO-1 or 2; likewise */
     double sequences;     /**< of one micro-batch on one data-parallel rank; fractions allowed */
     double tokens;        /**< per sequence, before cp */
     double context;       /**< extra key/value tokens seen before these (slices); 0 */
@@ -67,8 +74,9 @@ struct hv_part_cost {
     double ep_forward_s, ep_backward_s; /**< exposed expert all-to-all */
     double flops_forward;               /**< model FLOPs on this rank, without recompute */
     double parameters;                  /**< dense parameters on this rank (after tp) */
-    double expert_parameters;           /**< routed experts on this rank (after tp and ep) */
-    double saved_bytes;                 /**< activations kept from forward to weight gradient */
+    double expert_parameters; /**< routed experts on this rank (after tp and ep), the most that one
+                                 holds */
+    double saved_bytes;       /**< activations kept from forward to weight gradient */
     double saved_input_bytes; /**< of these, freed only at the weight gradient (zero-bubble M_W) */
     double transient_bytes;   /**< live only during the pass (logits, attention scores, recompute
                                  peak) */

@@ -4,6 +4,7 @@
 
 #include "solver/cost/cost.h"
 #include "solver/cost/efficiency.h"
+#include "solver/cost/overlap.h"
 
 /** Blocks [from, to) of one class. */
 struct hv__run {
@@ -61,9 +62,12 @@ struct hv__exchange {
     double grid_bytes;     /**< 2d, 2.5d, 3d: moved per rank forward; backward twice that */
     double cp_bytes;       /**< keys and values of one rank */
     double cp_heads_bytes; /**< ulysses: queries, keys, values and outputs of one rank */
+    double cp_queries_bytes, cp_outputs_bytes;        /**< queries; outputs of the core */
     double cp_hidden_forward_s, cp_hidden_backward_s; /**< compute that hides the ring */
     double ep_bytes;                                  /**< one dispatch or combine of one rank */
     double ep_copies;                                 /**< experts a token goes to */
+    int ep_chunks_forward, ep_chunks_backward;        /**< that exchanges are cut into */
+    double ep_hidden_forward_s, ep_hidden_backward_s; /**< experts' compute of one chunk */
     bool ep_again;                                    /**< recompute sends tokens once more */
 };
 /** Adds the seconds of these exchanges to the price (part_exchange.c). */
@@ -86,6 +90,9 @@ enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *
 uint64_t hv__signature(const struct hv_cluster *c, const uint32_t *devices, size_t n);
 /** Seconds of a collective, remembered by the signature of its members. */
 double hv__collective_s(struct hv_cost *k, const struct hv_collective_query *q, uint64_t signature);
+/** Overlap of the units of a pass, remembered. O(runs) when seen before. */
+struct hv_overlap hv__units(struct hv_cost *k, const struct hv_units *runs, size_t n_runs,
+                            size_t window);
 /** Slower of two kinds for the job's precision (unknown counts as slowest). */
 const struct hv_device_kind *hv__slower(const struct hv_cost *k, const struct hv_device_kind *a,
                                         const struct hv_device_kind *b);
@@ -110,10 +117,10 @@ enum hv_status hv__find_rank(struct hv_cost *k, const struct hv_stage_query *q,
  * stage. */
 struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct hv__rank *r,
                                     size_t block, size_t i);
-/** Holders of a rank's shard: same tp and cp-split position over dp, cp and copies; returns how
- * many. The array lives on the heap (caller frees). `limit` > 0 cuts the group. */
-size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t limit,
-                   uint32_t **out);
+/** Holders of a rank's shard: every `stride`-th rank of all copies (tp: of what it cuts); returns
+ * how many. The array lives on the heap (caller frees). `limit` > 0 cuts the group. */
+size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t stride,
+                   size_t limit, uint32_t **out);
 /** First half block at or after `at` that starts another piece: a run of equal blocks, a recompute
  * mask or knobs of its own ends before it. */
 int hv__piece_end(const struct hv_cost *k, const struct hv_stage *s, int at, int to2);

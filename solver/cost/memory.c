@@ -10,7 +10,7 @@
 #include "solver/cost/cost_int.h"
 
 struct counts {
-    double dense, experts, largest; /* parameters; of the largest block */
+    double dense, experts, largest; /* parameters; of the largest unit of sharding */
 };
 
 static void count_piece(struct hv_cost *k, const struct hv_stage_query *q, const struct hv__rank *r,
@@ -66,12 +66,15 @@ static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_q
     struct counts n = {0};
     const struct hv_stage *s = r->stage;
     int last = 2 * (int)k->model->n_blocks;
+    double chunk = 0;
     for (size_t i = 0; i < s->n_ranges; i++) {
         int to2 = s->ranges[i].to2 < last ? s->ranges[i].to2 : last;
+        double before = n.dense + n.experts;
         for (int at = s->ranges[i].from2 > 0 ? s->ranges[i].from2 : 0, end; at < to2; at = end) {
             end = hv__piece_end(k, s, at, to2);
             count_piece(k, q, r, (struct hv_range){at, end}, &n);
         }
+        chunk = fmax(chunk, n.dense + n.experts - before);
     }
     struct hv_part_query pq = hv__part_query(q, r, 0, 0);
     const struct hv_model *m = k->model;
@@ -87,6 +90,10 @@ static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_q
         add_end(&n, embedding);
     if (r->head)
         add_end(&n, head);
+    if (s->zero.unit == HV_ZERO_CHUNK)
+        n.largest = fmax(n.largest, s->n_ranges < 2 ? n.dense + n.experts : chunk);
+    if (s->zero.unit == HV_ZERO_STAGE)
+        n.largest = n.dense + n.experts;
     return n;
 }
 
@@ -101,14 +108,6 @@ static double stays(const struct hv_stage *s, enum hv_offload_what what)
     return frac;
 }
 
-static int experts_over(const struct hv__rank *r)
-{
-    int ep = r->stage->ep > 1 ? r->stage->ep : 1;
-    for (size_t i = 0; i < r->stage->n_moe; i++)
-        ep = r->stage->moe[i].ep > ep ? r->stage->moe[i].ep : ep;
-    return ep;
-}
-
 /* Groups of ranks that this rank reduces, gathers or hands on in: a communicator each. */
 static int communicators(const struct hv_cost *k, const struct hv_stage_query *q,
                          const struct hv__rank *r)
@@ -116,7 +115,7 @@ static int communicators(const struct hv_cost *k, const struct hv_stage_query *q
     int stages = (int)q->replica->n_stages, n = 0;
     size_t holders = r->dp * r->cp * (size_t)q->replica->count;
     bool first = q->stage == 0, last = (int)q->stage + 1 == stages;
-    n += (r->tp > 1) + (r->cp > 1) + (holders > 1) + (experts_over(r) > 1);
+    n += (r->tp > 1) + (r->cp > 1) + (holders > 1) + (hv_stage_experts_over(r->stage) > 1);
     n += stages > 1 ? 2 - first - last : 0; /* neighbours */
     n += stages > 1 && r->tp > 1;           /* norm of all gradients of a replica */
     n += stages > 1 && k->model->tied_embeddings && (first || last);
@@ -228,13 +227,17 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
     struct counts n = count_parameters(k, &full, &r);
     double holders = (double)(r.dp * r.cp) * q->replica->count;
     double over = z->shard_group > 0 ? fmin(z->shard_group, holders) : holders;
-    double expert_over = fmax(1, fmin(over, holders / experts_over(&r)));
+    int ep = hv_stage_experts_over(r.stage);
+    double whole = (double)r.tp / hv_stage_expert_tp(r.stage, ep);
+    double expert_over = fmax(1, fmin(over, holders * whole / ep));
     double all = n.dense + n.experts, shard = n.dense / over + n.experts / expert_over;
     const struct hv_job *j = &k->job;
     out->parameters = all;
     out->expert_parameters = n.experts;
     out->updated_parameters = z->stage >= 1 ? shard : all;
-    double gathered = z->stage >= 3 ? (1 + fmax(z->prefetch, 0)) * n.largest : 0;
+    double units = 1 + fmax(z->prefetch, 0);
+    units = z->limit > 0 ? fmin(units, z->limit) : units;
+    double gathered = z->stage >= 3 ? (z->reshard ? units * n.largest : all) : 0;
     out->weights_bytes = hv_job_weight_bytes(j) *
                          (z->stage >= 3 ? fmin(all, shard + gathered) : all) *
                          stays(r.stage, HV_OFFLOAD_WEIGHTS);

@@ -6,45 +6,11 @@
  */
 #include <math.h>
 
-#include "solver/cost/cost_int.h"
-#include "solver/cost/gemm.h"
-
-/* What is being added up. */
-struct sum {
-    const struct hv__ask *a;
-    const struct hv_part_query *q;
-    const struct hv_model *m;
-    struct hv_efficiency e;
-    struct hv_gemm_pricer gemm;
-    double t;      /* tensor-parallel ranks */
-    double t_norm; /* ranks that share what is not inside a split product */
-    double rows;   /* tokens of this rank */
-    double elem;   /* bytes of an activation value */
-    bool flash, dropout, eager;
-    double full_bytes, kept_bytes, weight_only_bytes;
-    double a_full,
-        c_full; /* inputs and outputs of the split products, values per token, all ranks */
-    struct hv_part_cost out;
-    struct hv__exchange x;
-};
-
-/* A product of `m` rows in all with `groups` weight matrices of k × n. */
-struct product {
-    const char *name;
-    unsigned unit;
-    double m, n, k, groups;
-};
-
-/* A memory-bound kernel. */
-struct stream {
-    const char *name;
-    unsigned unit;
-    double bytes, backward; /* forward bytes; backward bytes per forward byte */
-};
+#include "solver/cost/part_int.h"
 
 /* The rate that training sustains in large products times the share of it that this shape reaches.
  */
-static double product_s(const struct sum *s, const struct product *p, double share)
+static double product_s(const struct hv__sum *s, const struct hv__product *p, double share)
 {
     double flops = 2 * p->m * p->n * p->k;
     if (!(flops > 0))
@@ -56,7 +22,7 @@ static double product_s(const struct sum *s, const struct product *p, double sha
 
 /* Sums of gradients are read and written whole in every weight-gradient pass; the epilogue of the
  * product hides a part of it (calibrated). */
-static double accumulate_s(const struct sum *s, const struct product *p)
+static double accumulate_s(const struct hv__sum *s, const struct hv__product *p)
 {
     double bytes = 2 * hv_job_grad_bytes(&s->a->k->job) * p->groups * p->k * p->n;
     return s->e.calibration->v[HV_CAL_ACCUMULATE] * bytes / s->e.bytes_per_s;
@@ -64,7 +30,7 @@ static double accumulate_s(const struct sum *s, const struct product *p)
 
 /* Narrow formats: an operand of `values` is read in 16 bit and written twice, straight and
  * transposed, in 8. */
-static double cast_s(const struct sum *s, double values)
+static double cast_s(const struct hv__sum *s, double values)
 {
     bool narrow = hv_precision_bytes(s->a->k->job.precision) <= 1;
     return narrow ? s->e.calibration->v[HV_CAL_CAST] * 4 * values / s->e.bytes_per_s : 0;
@@ -76,8 +42,8 @@ struct product_times {
     double forward_s, input_grad_s, weight_grad_s, cast_s, sums_s;
 };
 
-static void why_product(const struct sum *s, const struct product *p, const struct product_times *t,
-                        double share)
+static void why_product(const struct hv__sum *s, const struct hv__product *p,
+                        const struct product_times *t, double share)
 {
     if (!s->a->why)
         return;
@@ -93,7 +59,7 @@ static void why_product(const struct sum *s, const struct product *p, const stru
 }
 
 /* The gradients of the input and of the weights are products of shapes of their own. */
-static void add_product(struct sum *s, const struct product *p)
+void hv__add_product(struct hv__sum *s, const struct hv__product *p)
 {
     struct hv_gemm_shares share = hv_gemm_shares(&s->gemm, p->m, p->n, p->k, p->groups);
     struct product_times t = {.forward_s = product_s(s, p, share.forward),
@@ -115,7 +81,7 @@ static void add_product(struct sum *s, const struct product *p)
     why_product(s, p, &t, share.forward);
 }
 
-static double stream_s(const struct sum *s, double bytes)
+static double stream_s(const struct hv__sum *s, double bytes)
 {
     if (!(bytes > 0))
         return 0;
@@ -126,7 +92,7 @@ static double stream_s(const struct sum *s, double bytes)
     return s->e.launch_s + eager * bytes / (s->e.bytes_per_s * share);
 }
 
-static void add_stream(struct sum *s, const struct stream *p)
+void hv__add_stream(struct hv__sum *s, const struct hv__stream *p)
 {
     double time_s = stream_s(s, p->bytes);
     s->out.forward_s += time_s;
@@ -143,7 +109,7 @@ static void add_stream(struct sum *s, const struct stream *p)
 
 /* A tensor of `values` per token, produced by `unit`, dropped when `dropped_by` are all recomputed.
  */
-static void keep(struct sum *s, double bytes, unsigned dropped_by)
+void hv__keep(struct hv__sum *s, double bytes, unsigned dropped_by)
 {
     s->full_bytes += bytes;
     if (!dropped_by || (s->q->recompute & dropped_by) != dropped_by)
@@ -156,7 +122,7 @@ static double norm_values(const struct hv_model *m)
 }
 
 /* `total` parameters of which `whole` sit on every rank of a 1d group; grids cut everything. */
-static double on_rank(const struct sum *s, double total, double whole)
+static double on_rank(const struct hv__sum *s, double total, double whole)
 {
     if (s->q->tp_scheme != HV_TP_1D)
         return total / s->t;
@@ -166,14 +132,14 @@ static double on_rank(const struct sum *s, double total, double whole)
 
 /* Norm in front, residual behind; kept: the input (unless the part before is computed again) and
  * the norm. */
-static void add_norm_and_residual(struct sum *s, unsigned input_dropped_by)
+static void add_norm_and_residual(struct hv__sum *s, unsigned input_dropped_by)
 {
     double h = s->m->hidden / s->t_norm * s->rows * s->elem;
-    add_stream(s, &(struct stream){"norm", HV_RC_NORM, 2 * h, 1.5});
+    hv__add_stream(s, &(struct hv__stream){"norm", HV_RC_NORM, 2 * h, 1.5});
     double mask = s->dropout ? h / s->elem : 0;
-    add_stream(s, &(struct stream){"residual", 0, 3 * h + mask, 1.0 / 3});
-    keep(s, h, input_dropped_by);
-    keep(s, h, HV_RC_NORM);
+    hv__add_stream(s, &(struct hv__stream){"residual", 0, 3 * h + mask, 1.0 / 3});
+    hv__keep(s, h, input_dropped_by);
+    hv__keep(s, h, HV_RC_NORM);
     s->weight_only_bytes += 2 * h;
 }
 
@@ -201,7 +167,7 @@ struct widths {
     double core_out;
 };
 
-static struct widths widths_of(const struct sum *s, const struct hv_block *b)
+static struct widths widths_of(const struct hv__sum *s, const struct hv_block *b)
 {
     struct widths w = {.heads = ceil(b->heads / s->t),
                        .kv_heads = ceil(b->kv_heads / s->t),
@@ -218,7 +184,7 @@ static struct widths widths_of(const struct sum *s, const struct hv_block *b)
 }
 
 /* Does the slowest rank of a causal ring with contiguous shards do more than the mean? */
-static double ring_imbalance(const struct sum *s)
+static double ring_imbalance(const struct hv__sum *s)
 {
     const struct hv_part_query *q = s->q;
     bool ring = q->cp_scheme != HV_CP_ULYSSES && q->cp_heads < q->cp;
@@ -231,7 +197,7 @@ static double ring_imbalance(const struct sum *s)
 /* Bytes per query-key pair that three separate kernels move (16 bit, scale, mask and softmax in
  * one): scores out, softmax in and out, dropout in, out and mask, probabilities in; backward the
  * same with gradients and what was kept. */
-static double unfused_pair_bytes(const struct sum *s, bool backward)
+static double unfused_pair_bytes(const struct hv__sum *s, bool backward)
 {
     double passes = backward ? 7 : 4;
     return s->elem * passes + (s->dropout ? s->elem * 2 + 1 : 0);
@@ -239,7 +205,7 @@ static double unfused_pair_bytes(const struct sum *s, bool backward)
 
 /* Seconds of the unfused core: both products over every pair, also those a mask hides, and the
  * matrix of scores through memory between them. */
-static double unfused_s(const struct sum *s, const struct widths *w, bool backward)
+static double unfused_s(const struct hv__sum *s, const struct widths *w, bool backward)
 {
     const struct hv_part_query *q = s->q;
     double pairs = s->rows * (q->tokens + q->context);
@@ -254,7 +220,7 @@ static double unfused_s(const struct sum *s, const struct widths *w, bool backwa
     return (backward ? 7 : 4) * s->e.launch_s + flops / rate + bytes / s->e.bytes_per_s;
 }
 
-static double fused_s(const struct sum *s, const struct widths *w, double flops, bool backward)
+static double fused_s(const struct hv__sum *s, const struct widths *w, double flops, bool backward)
 {
     double rate = backward ? s->e.core_backward_flops_per_s / HV_FLASH_BACKWARD
                            : s->e.core_forward_flops_per_s;
@@ -267,7 +233,7 @@ static double fused_s(const struct sum *s, const struct widths *w, double flops,
     return s->e.launch_s + fmax(compute_s, bytes / s->e.bytes_per_s);
 }
 
-static void add_core(struct sum *s, const struct hv_block *b, const struct widths *w)
+static void add_core(struct hv__sum *s, const struct hv_block *b, const struct widths *w)
 {
     double pairs = attention_pairs(s->m, b, s->q) * s->q->sequences / s->q->cp;
     double flops = 2 * w->heads * (w->qk + w->v) * pairs;
@@ -294,33 +260,36 @@ static void add_core(struct sum *s, const struct hv_block *b, const struct width
             unfused_pair_bytes(s, false), backward_s, unfused_pair_bytes(s, true));
 }
 
-static void add_latent_projections(struct sum *s, const struct hv_block *b, const struct widths *w)
+static void add_latent_projections(struct hv__sum *s, const struct hv_block *b,
+                                   const struct widths *w)
 {
     const struct hv_mla *x = &b->mla;
     double h = s->m->hidden, r = s->rows;
     if (x->q_rank) {
-        add_product(s, &(struct product){"query down gemm", HV_RC_QKV, r, x->q_rank, h, 1});
-        add_product(
-            s, &(struct product){"query up gemm", HV_RC_QKV, r, w->heads * w->qk, x->q_rank, 1});
+        hv__add_product(s, &(struct hv__product){"query down gemm", HV_RC_QKV, r, x->q_rank, h, 1});
+        hv__add_product(s, &(struct hv__product){"query up gemm", HV_RC_QKV, r, w->heads * w->qk,
+                                                 x->q_rank, 1});
     } else {
-        add_product(s, &(struct product){"query gemm", HV_RC_QKV, r, w->heads * w->qk, h, 1});
+        hv__add_product(s,
+                        &(struct hv__product){"query gemm", HV_RC_QKV, r, w->heads * w->qk, h, 1});
     }
-    add_product(s, &(struct product){"kv down gemm", HV_RC_QKV, r, x->kv_rank + x->rope_dim, h, 1});
-    add_product(s, &(struct product){"kv up gemm", HV_RC_QKV, r, w->heads * (x->nope_dim + w->v),
-                                     x->kv_rank, 1});
-    keep(s, s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim), HV_RC_QKV);
+    hv__add_product(
+        s, &(struct hv__product){"kv down gemm", HV_RC_QKV, r, x->kv_rank + x->rope_dim, h, 1});
+    hv__add_product(s, &(struct hv__product){"kv up gemm", HV_RC_QKV, r,
+                                             w->heads * (x->nope_dim + w->v), x->kv_rank, 1});
+    hv__keep(s, s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim), HV_RC_QKV);
     s->weight_only_bytes += s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim);
 }
 
 /* Bytes that a backward pass needs besides what was kept: gradients of what the feed-forward made
  * on its way, and with sequence parallelism its input, whole again, and the gradient of that. */
-static double gathered_bytes(const struct sum *s)
+static double gathered_bytes(const struct hv__sum *s)
 {
     bool split = s->q->sequence_parallel && s->q->tp > 1 && s->q->tp_scheme == HV_TP_1D;
     return split ? 2 * s->elem * s->rows * s->m->hidden : 0;
 }
 
-static double ffn_gradients_bytes(const struct sum *s, const struct hv_block *b)
+static double ffn_gradients_bytes(const struct hv__sum *s, const struct hv_block *b)
 {
     double f = b->ffn, rows = s->rows;
     if (b->experts) {
@@ -331,10 +300,10 @@ static double ffn_gradients_bytes(const struct sum *s, const struct hv_block *b)
 }
 
 /* A byte per value of the residual stream; the unit in front of it makes it again. */
-static void keep_dropout_mask(struct sum *s, unsigned dropped_by)
+static void keep_dropout_mask(struct hv__sum *s, unsigned dropped_by)
 {
     double bytes = s->dropout ? s->m->hidden / s->t_norm * s->rows : 0;
-    keep(s, bytes, dropped_by);
+    hv__keep(s, bytes, dropped_by);
     if (bytes > 0)
         hv_why_add(s->a->why, "dropout mask", bytes, "bytes",
                    "1 byte per value (Korthikanti et al. 2022, section 4.1)");
@@ -342,13 +311,13 @@ static void keep_dropout_mask(struct sum *s, unsigned dropped_by)
 
 /* What the core keeps besides its inputs and its output: fp32 row statistics, or the softmax of
  * every pair, and with dropout its mask and the masked scores. */
-static void keep_core(struct sum *s, const struct widths *w)
+static void keep_core(struct hv__sum *s, const struct widths *w)
 {
     double pairs = w->heads * s->rows * (s->q->tokens + s->q->context);
     double bytes = s->flash     ? 4 * s->rows * w->heads
                    : s->dropout ? (2 * s->elem + 1) * pairs
                                 : s->elem * pairs;
-    keep(s, bytes, HV_RC_CORE);
+    hv__keep(s, bytes, HV_RC_CORE);
     hv_why_add(s->a->why, "attention core keeps", bytes, "bytes", "%s",
                s->flash     ? "fused: 4 bytes per token and head (row statistics)"
                : s->dropout ? "unfused: softmax, its dropout mask and their product, "
@@ -356,27 +325,47 @@ static void keep_core(struct sum *s, const struct widths *w)
                             : "unfused: the softmax, 2*a*s*s*b in 16 bit");
 }
 
-static void price_attention(struct sum *s, const struct hv_block *b)
+/* DeepSpeed's pipeline engine of the years before fused kernels drives every layer from the host
+ * and waits for it. Seen as time per layer and pass that does not depend on the layer's size in
+ * BigScience's A100 sweep; Megatron's own pipelines of that time show none, and a job whose
+ * `kernels` are "fused" has none. */
+static void add_layer_host(struct hv__sum *s)
+{
+    bool told = s->a->k->job.kernels == HV_KERNELS_FUSED;
+    if (s->a->ideal || told || !s->q->sharded_pipeline || !hv__older_stack(s->a->k, s->q))
+        return;
+    double host_s = s->e.calibration->v[HV_CAL_LAYER_US] * HV_US;
+    s->out.forward_s += host_s;
+    s->out.input_grad_s += host_s;
+    if ((s->q->recompute & HV_RC_FULL) == HV_RC_FULL)
+        s->out.recompute_s += host_s;
+    hv_why_add(s->a->why, "layer host work", host_s, "s",
+               "per layer and pass of a DeepSpeed pipeline (%s)", s->e.calibration->source);
+}
+
+static void price_attention(struct hv__sum *s, const struct hv_block *b)
 {
     if (!b->heads)
         return;
+    add_layer_host(s);
     struct widths w = widths_of(s, b);
     double h = s->m->hidden, r = s->rows, rope = s->m->position == HV_POSITION_ROPE;
     add_norm_and_residual(s, 0);
     if (b->mla.kv_rank)
         add_latent_projections(s, b, &w);
     else
-        add_product(s, &(struct product){"qkv gemm", HV_RC_QKV, r, w.projected, h, 1});
-    add_stream(s, &(struct stream){"rope", HV_RC_QKV,
-                                   rope * 2 * s->elem * r * (w.heads + w.kv_heads) * w.qk, 1});
+        hv__add_product(s, &(struct hv__product){"qkv gemm", HV_RC_QKV, r, w.projected, h, 1});
+    hv__add_stream(s,
+                   &(struct hv__stream){"rope", HV_RC_QKV,
+                                        rope * 2 * s->elem * r * (w.heads + w.kv_heads) * w.qk, 1});
     add_core(s, b, &w);
-    add_product(s, &(struct product){"out gemm", HV_RC_OUT, r, h, w.core_out, 1});
-    keep(s, s->elem * r * w.projected, HV_RC_QKV);
+    hv__add_product(s, &(struct hv__product){"out gemm", HV_RC_OUT, r, h, w.core_out, 1});
+    hv__keep(s, s->elem * r * w.projected, HV_RC_QKV);
     keep_core(s, &w);
     keep_dropout_mask(s, HV_RC_OUT);
     double scores = s->flash ? 0 : 2 * s->elem * w.heads * r * (s->q->tokens + s->q->context);
     s->out.transient_bytes += fmax(0, scores - ffn_gradients_bytes(s, b));
-    keep(s, s->elem * r * w.core_out, HV_RC_CORE | HV_RC_OUT);
+    hv__keep(s, s->elem * r * w.core_out, HV_RC_CORE | HV_RC_OUT);
     s->weight_only_bytes += s->elem * r * (w.projected + w.core_out);
     const struct hv_mla *x = &b->mla;
     double latent = x->kv_rank ? h * (x->q_rank + x->kv_rank + x->rope_dim) : 0;
@@ -390,73 +379,19 @@ static void price_attention(struct sum *s, const struct hv_block *b)
         1 + (s->q->sequence_parallel ? 0.5 : 0) + (s->q->recompute & HV_RC_OUT ? 1 : 0);
     s->x.cp_bytes = s->elem * r * w.kv_heads * (w.qk + w.v);
     s->x.cp_heads_bytes = s->elem * r * (w.projected + w.core_out);
+    s->x.cp_queries_bytes = s->elem * r * w.heads * w.qk;
+    s->x.cp_outputs_bytes = s->elem * r * w.core_out;
 }
 
-/* Both or three matrices of width f (on this rank) over `rows` rows in `groups` equal experts. */
-static void add_ffn(struct sum *s, const struct hv_block *b, double f, double rows, double groups)
-{
-    double g = hv_ffn_kind_matrices(b->ffn_kind), h = s->m->hidden;
-    bool experts = groups > 0;
-    unsigned up = experts ? HV_RC_EXPERTS : HV_RC_UP, down = experts ? HV_RC_EXPERTS : HV_RC_DOWN;
-    unsigned act = experts ? HV_RC_EXPERTS : HV_RC_ACT;
-    groups = experts ? groups : 1;
-    add_product(s, &(struct product){experts ? "experts up gemm" : "up gemm", up, rows, (g - 1) * f,
-                                     h, groups});
-    add_stream(s, &(struct stream){experts ? "experts activation" : "activation", act,
-                                   s->elem * rows * g * f, g > 2 ? 5.0 / 3 : 1.5});
-    add_product(s, &(struct product){experts ? "experts down gemm" : "down gemm", down, rows, h, f,
-                                     groups});
-    keep(s, s->elem * rows * (g - 1) * f, up);
-    keep(s, s->elem * rows * f, act);
-    s->weight_only_bytes += s->elem * rows * g * f;
-    s->a_full += h + f * s->t;
-    s->c_full += (g - 1) * f * s->t + h;
-}
-
-/* Padding to a capacity above one costs work; tokens dropped below one are not counted as saved. */
-static double padding(const struct hv_part_query *q)
-{
-    return q->moe && q->moe->capacity_factor > 1 ? q->moe->capacity_factor : 1;
-}
-
-static void add_experts(struct sum *s, const struct hv_block *b)
-{
-    double h = s->m->hidden, r = s->rows, k = b->top_k;
-    double local = ceil((double)b->experts / (s->q->ep > 1 ? s->q->ep : 1));
-    double copies = s->elem * r * k * h / s->t_norm;
-    double pad = s->a->ideal ? 1 : padding(s->q), flops = s->out.flops_forward;
-    add_product(s,
-                &(struct product){"router gemm", HV_RC_EXPERTS, r / s->t_norm, b->experts, h, 1});
-    double routed = s->out.flops_forward - flops;
-    add_stream(s, &(struct stream){"dispatch and combine", HV_RC_EXPERTS, 4 * copies, 1});
-    add_ffn(s, b, ceil(b->expert_ffn / s->t), r * k * pad, local);
-    keep(s, 2 * copies, HV_RC_EXPERTS);
-    s->weight_only_bytes += 2 * copies;
-    s->out.flops_forward = flops + routed + (s->out.flops_forward - flops - routed) / pad;
-    if (b->shared_experts)
-        add_ffn(s, b, ceil((double)b->shared_experts * b->shared_ffn / s->t), r, 0);
-    s->out.expert_parameters = hv_block_expert_parameters(s->m, b) * local / b->experts / s->t;
-    s->x.ep_bytes = copies * pad;
-    s->x.ep_copies = k;
-    /* routing decides on the host how many rows each product gets, and the device waits for it */
-    double host_s = s->a->ideal ? 0 : s->e.calibration->v[HV_CAL_EXPERT_US] * HV_US;
-    host_s *= 1 + local / HV_EFF_EXPERTS_A_HOST; /* and starts products for each of its experts */
-    s->out.forward_s += host_s;
-    s->out.input_grad_s += host_s;
-    hv_why_add(s->a->why, "expert host work", host_s, "s", "per layer of experts, each way (%s)",
-               s->e.calibration->source);
-    s->x.ep_again = (s->q->recompute & HV_RC_EXPERTS) != 0;
-}
-
-static void price_ffn(struct sum *s, const struct hv_block *b)
+static void price_ffn(struct hv__sum *s, const struct hv_block *b)
 {
     if (!b->ffn && !b->experts)
         return;
     add_norm_and_residual(s, b->heads ? HV_RC_OUT : 0);
     if (b->ffn)
-        add_ffn(s, b, ceil(b->ffn / s->t), s->rows, 0);
+        hv__add_ffn(s, b, &(struct hv__ffn){ceil(b->ffn / s->t), s->rows, 0});
     if (b->experts)
-        add_experts(s, b);
+        hv__add_experts(s, b);
     keep_dropout_mask(s, b->experts ? HV_RC_EXPERTS : HV_RC_DOWN);
     s->out.transient_bytes += ffn_gradients_bytes(s, b) + gathered_bytes(s);
     double router = b->experts ? (double)s->m->hidden * b->experts : 0;
@@ -465,14 +400,20 @@ static void price_ffn(struct sum *s, const struct hv_block *b)
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = 1;
     s->x.tp_backward = 1 + (s->q->sequence_parallel ? 0.5 : 0) + (s->q->recompute & last ? 1 : 0);
+    if (b->ffn || b->shared_experts || s->t_experts >= s->t)
+        return;
+    /* nothing is cut by tensor parallelism: tokens stay where sequence parallelism has them, or
+     * each rank sends its share of them and gathers the sums */
+    s->x.tp_forward = s->q->sequence_parallel ? 0 : 0.5;
+    s->x.tp_backward = s->x.tp_forward * (s->q->recompute & last ? 2 : 1);
 }
 
-static void price_embedding(struct sum *s)
+static void price_embedding(struct hv__sum *s)
 {
     double h = s->elem * s->rows * s->m->hidden / s->t_norm;
     if (!s->m->vocab)
         return;
-    add_stream(s, &(struct stream){"embedding", 0, 2 * h, 2});
+    hv__add_stream(s, &(struct hv__stream){"embedding", 0, 2 * h, 2});
     keep_dropout_mask(s, 0);
     s->out.parameters = hv_model_embedding_parameters(s->m) / s->t;
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
@@ -480,15 +421,15 @@ static void price_embedding(struct sum *s)
     s->x.tp_backward = s->q->sequence_parallel ? 0.5 : 0;
 }
 
-static void price_head(struct sum *s)
+static void price_head(struct hv__sum *s)
 {
     double h = s->elem * s->rows * s->m->hidden / s->t_norm, v = ceil(s->m->vocab / s->t);
     if (!s->m->vocab)
         return;
-    add_stream(s, &(struct stream){"final norm", 0, 2 * h, 1.5});
-    add_product(s, &(struct product){"head gemm", 0, s->rows, v, s->m->hidden, 1});
-    add_stream(s, &(struct stream){"loss", 0, (4 + s->elem) * s->rows * v, 1});
-    keep(s, 2 * h, 0);
+    hv__add_stream(s, &(struct hv__stream){"final norm", 0, 2 * h, 1.5});
+    hv__add_product(s, &(struct hv__product){"head gemm", 0, s->rows, v, s->m->hidden, 1});
+    hv__add_stream(s, &(struct hv__stream){"loss", 0, (4 + s->elem) * s->rows * v, 1});
+    hv__keep(s, 2 * h, 0);
     s->weight_only_bytes += 2 * h;
     double padded = hv__padded_vocab(s->m, s->q->tp) / s->t;
     double each = s->q->sharded_weights                     ? HV_LOGIT_BYTES_TORCH
@@ -513,7 +454,7 @@ static void price_head(struct sum *s)
 /* SUMMA on a q × q grid (2d, 2.5d with `depth` copies) or a q³ cube: what a rank receives. Source:
  * Xu et al. 2021 (Optimus), Wang et al. 2021 (Tesseract), Bian et al. 2021 (3d); weights are `b`
  * values. */
-static double grid_bytes(const struct sum *s)
+static double grid_bytes(const struct hv__sum *s)
 {
     double a = s->rows * s->a_full, c = s->rows * s->c_full;
     double b = (s->out.parameters + s->out.expert_parameters) * s->t;
@@ -529,15 +470,16 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
 {
     const struct hv_part_query *q = a->q;
     bool spread = q->sequence_parallel || q->tp_scheme != HV_TP_1D;
-    struct sum s = {.a = a,
-                    .q = q,
-                    .m = a->k->model,
-                    .e = hv_efficiency_of(q->device, a->k->job.precision),
-                    .gemm = hv_gemm_pricer_of(q->device, a->k->job.precision),
-                    .t = q->tp,
-                    .t_norm = spread ? q->tp : 1,
-                    .rows = q->sequences * q->tokens / q->cp,
-                    .elem = hv_job_activation_bytes(&a->k->job)};
+    struct hv__sum s = {.a = a,
+                        .q = q,
+                        .m = a->k->model,
+                        .e = hv_efficiency_of(q->device, a->k->job.precision),
+                        .gemm = hv_gemm_pricer_of(q->device, a->k->job.precision),
+                        .t = q->tp,
+                        .t_experts = q->expert_tp > 0 ? q->expert_tp : q->tp,
+                        .t_norm = spread ? q->tp : 1,
+                        .rows = q->sequences * q->tokens / q->cp,
+                        .elem = hv_job_activation_bytes(&a->k->job)};
     struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
     s.flash = hv_job_flash_attention(&a->k->job, s.m, &kq);
     s.dropout = hv_job_dropout(&a->k->job, s.m, &kq);

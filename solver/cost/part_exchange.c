@@ -64,6 +64,13 @@ static double tp_call_s(const struct hv__ask *a, enum hv_collective op, double b
     return worst;
 }
 
+/* Share of a sequence-parallel exchange that runs beside the products it feeds. */
+static double hidden_frac(const struct hv_part_query *q)
+{
+    bool beside = q->sequence_parallel && q->tp_scheme == HV_TP_1D;
+    return beside ? hv_device_calibration(q->device)->v[HV_CAL_TP_HIDDEN] : 0;
+}
+
 static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
 {
     if (a->q->tp < 2)
@@ -76,7 +83,7 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
     }
     /* with sequence parallelism each all-reduce is its two halves, at different places, and runs
      * beside the products it feeds */
-    double hidden = hv_device_calibration(a->q->device)->v[HV_CAL_TP_HIDDEN];
+    double hidden = hidden_frac(a->q);
     double once = a->q->sequence_parallel
                       ? (1 - hidden) * (tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
                                         tp_call_s(a, HV_ALL_GATHER, x->tp_bytes))
@@ -85,25 +92,81 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
     out->tp_backward_s = once * x->tp_backward;
 }
 
-/* Seconds of `steps` exchanges of `bytes` with the ring neighbour, or an all-to-all of `bytes`. */
-static double cp_call_s(const struct hv__ask *a, bool heads, double bytes, int n)
+/* What communication beside compute costs: what is longer shows, and what is under compute slows
+ * it down. Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
+static double shown_s(const struct hv__ask *a, struct hv_overlap o)
+{
+    return o.exposed_s + hv_device_calibration(a->q->device)->v[HV_CAL_OVERLAP] * o.hidden_s;
+}
+
+/* How the context-parallel ranks fall into all-to-alls over heads and rings. */
+struct cp_shape {
+    int heads, ring;
+    size_t heads_apart, ring_apart; /* ranks between neighbours, in tensor-parallel groups */
+};
+
+static struct cp_shape cp_shape_of(const struct hv_part_query *q)
+{
+    int heads = q->cp_scheme == HV_CP_ULYSSES ? q->cp : q->cp_heads > 1 ? q->cp_heads : 1;
+    struct cp_shape s = {heads, q->cp / heads, 1, 1};
+    if (q->cp_order == HV_CP_RING_INNER)
+        s.heads_apart = (size_t)s.ring;
+    else
+        s.ring_apart = (size_t)heads;
+    return s;
+}
+
+/* An all-to-all or an all-gather over `n` context-parallel ranks that are `apart`; the ranks
+ * between them do the same at that time. */
+struct cp_call {
+    enum hv_collective op;
+    double bytes;
+    int n;
+    size_t apart;
+};
+
+static double cp_call_s(const struct hv__ask *a, const struct cp_call *x)
 {
     uint32_t *members = NULL;
-    size_t tp = (size_t)a->q->tp;
+    size_t stride = (size_t)a->q->tp * x->apart;
+    if (!(x->bytes > 0))
+        return 0;
     if (a->q->group) {
-        members = hv_xmalloc((size_t)n * sizeof *members);
-        for (size_t i = 0; i < (size_t)n; i++)
-            members[i] = a->q->group[i * tp];
+        members = hv_xmalloc((size_t)x->n * sizeof *members);
+        for (size_t i = 0; i < (size_t)x->n; i++)
+            members[i] = a->q->group[i * stride];
     }
-    /* a ring passes the other ranks' keys and values: an all-gather of everybody's */
-    struct call c = {.op = heads ? HV_ALL_TO_ALL : HV_ALL_GATHER,
-                     .bytes = heads ? bytes : bytes * n,
-                     .members = members,
-                     .n = n,
-                     .together = (double)tp};
+    struct call c = {
+        .op = x->op, .bytes = x->bytes, .members = members, .n = x->n, .together = (double)stride};
     double time_s = call_s(a, &c);
     free(members);
     return time_s;
+}
+
+/* One hop of a ring: all of them pass everybody's share to everybody, like an all-gather. */
+static double hop_s(const struct hv__ask *a, const struct cp_shape *s, double bytes)
+{
+    struct cp_call c = {HV_ALL_GATHER, bytes * s->ring, s->ring, s->ring_apart};
+    return cp_call_s(a, &c) / (s->ring - 1);
+}
+
+static void add_ring(const struct hv__ask *a, const struct hv__exchange *x,
+                     const struct cp_shape *s, struct hv_part_cost *out)
+{
+    double keys_s = hop_s(a, s, x->cp_bytes), c = s->ring;
+    bool queries = a->q->cp_backward == HV_CP_Q_DO;
+    struct hv_ring_step forward = {x->cp_hidden_forward_s / c, keys_s, 0};
+    /* keys and values go ahead and their gradients follow, or queries and gradients of outputs go
+     * ahead and the gradients of queries follow */
+    struct hv_ring_step backward = {x->cp_hidden_backward_s / c, keys_s, keys_s};
+    if (queries) {
+        backward.ahead_s = hop_s(a, s, x->cp_queries_bytes + x->cp_outputs_bytes);
+        backward.behind_s = hop_s(a, s, x->cp_queries_bytes);
+    }
+    double forward_s = shown_s(a, hv_overlap_ring(s->ring, forward));
+    out->cp_forward_s += forward_s;
+    out->cp_backward_s += shown_s(a, hv_overlap_ring(s->ring, backward));
+    out->cp_backward_s += a->q->recompute & HV_RC_CORE ? forward_s : 0;
 }
 
 static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
@@ -111,54 +174,84 @@ static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct
     const struct hv_part_query *q = a->q;
     if (q->cp < 2 || !(x->cp_bytes > 0))
         return;
-    int heads = q->cp_scheme == HV_CP_ULYSSES ? q->cp : q->cp_heads > 1 ? q->cp_heads : 1;
-    int ring = q->cp / heads;
-    bool again = (q->recompute & HV_RC_CORE) != 0;
-    if (heads > 1) {
-        double once = cp_call_s(a, true, x->cp_heads_bytes, heads);
+    struct cp_shape s = cp_shape_of(q);
+    if (s.heads > 1) {
+        struct cp_call c = {HV_ALL_TO_ALL, x->cp_heads_bytes, s.heads, s.heads_apart};
+        double once = cp_call_s(a, &c);
         out->cp_forward_s += once;
-        out->cp_backward_s += once * (again ? 2 : 1);
+        out->cp_backward_s += once * (q->recompute & HV_RC_CORE ? 2 : 1);
     }
-    if (ring > 1) {
-        double once = cp_call_s(a, false, x->cp_bytes, ring);
-        double forward_s = fmax(0, once - x->cp_hidden_forward_s * (ring - 1) / ring);
-        out->cp_forward_s += forward_s;
-        out->cp_backward_s += fmax(0, 2 * once - x->cp_hidden_backward_s * (ring - 1) / ring) +
-                              (again ? forward_s : 0);
-    }
+    if (s.ring > 1)
+        add_ring(a, x, &s, out);
     hv_why_add(
         a->why, "context exchange", out->cp_forward_s, "s",
-        "exposed of forward: ring of %d hidden by the attention core, all-to-all over %d not", ring,
-        heads);
+        "exposed of forward: ring of %d hidden by the attention core, all-to-all over %d not",
+        s.ring, s.heads);
 }
 
-/* Nobody said how: whatever is fastest. */
+/* Nobody said how: whatever is fastest. `pipe` is direct sends over both kinds of links at once,
+ * which is how direct sends are timed. */
 static enum hv_sync_algorithm exchange_of(const struct hv_moe_knobs *m)
 {
     if (!m)
         return HV_ALGO_AUTO;
-    return m->all_to_all == HV_A2A_FLAT ? HV_ALGO_RING : HV_ALGO_HIERARCHICAL;
+    switch (m->all_to_all) {
+    case HV_A2A_FLAT:
+    case HV_A2A_PIPE:
+        return HV_ALGO_RING;
+    case HV_A2A_2DH:
+        return HV_ALGO_TREE;
+    case HV_A2A_HIERARCHICAL:
+    case HV_A2A_TP:
+    case hv_a2a_N:
+        break;
+    }
+    return HV_ALGO_HIERARCHICAL;
 }
 
-static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
+/* One dispatch or combine of `bytes`, squeezed where the plan says so. */
+static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, double bytes)
 {
     const struct hv_part_query *q = a->q;
-    if (q->ep < 2 || !(x->ep_bytes > 0))
-        return;
     bool squeezed = q->moe && hv_known(q->moe->compress_ratio) && q->moe->compress_ratio > 1;
-    double bytes = squeezed ? x->ep_bytes / q->moe->compress_ratio : x->ep_bytes;
+    bool whole = q->expert_tp > 0 && q->expert_tp < q->tp; /* groups of consecutive ranks */
     struct call c = {.op = HV_ALL_TO_ALL,
-                     .bytes = bytes,
+                     .bytes = squeezed ? bytes / q->moe->compress_ratio : bytes,
                      .members = q->ep_group,
                      .n = q->ep,
-                     .together = (double)q->tp,
+                     .together = whole ? 1 : (double)q->tp,
                      .algorithm = exchange_of(q->moe),
                      .copies = x->ep_copies};
     double once = call_s(a, &c);
     if (squeezed && hv_known(q->moe->compress_bytes_per_s))
-        once += x->ep_bytes / q->moe->compress_bytes_per_s;
-    out->ep_forward_s = 2 * once;
-    out->ep_backward_s = (x->ep_again ? 4 : 2) * once;
+        once += bytes / q->moe->compress_bytes_per_s;
+    return once;
+}
+
+/* Dispatch, experts, combine, in chunks. */
+static double round_trip_s(const struct hv__ask *a, const struct hv__exchange *x, int chunks,
+                           double compute_s)
+{
+    double once = dispatch_s(a, x, x->ep_bytes / chunks);
+    return shown_s(a,
+                   hv_overlap_round_trips(chunks, (struct hv_round_trip){once, compute_s, once}));
+}
+
+static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
+{
+    if (a->q->ep < 2 || !(x->ep_bytes > 0))
+        return;
+    int forward = x->ep_chunks_forward, backward = x->ep_chunks_backward;
+    out->ep_forward_s = round_trip_s(a, x, forward, x->ep_hidden_forward_s);
+    out->ep_backward_s = backward == forward && forward < 2
+                             ? out->ep_forward_s
+                             : round_trip_s(a, x, backward, x->ep_hidden_backward_s);
+    out->ep_backward_s += x->ep_again ? out->ep_forward_s : 0;
+    hv_why_add(a->why, "expert exchange", out->ep_forward_s, "s",
+               "shows of dispatch and combine forward, %.4g bytes each over %d ranks in %d chunk%s "
+               "beside %.4g s of experts; backward %.4g s in %d",
+               x->ep_bytes, a->q->ep, forward, forward > 1 ? "s" : "",
+               forward * x->ep_hidden_forward_s, out->ep_backward_s, backward);
 }
 
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
@@ -168,7 +261,9 @@ void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
     add_cp(a, x, out);
     add_ep(a, x, out);
     if (a->q->tp > 1)
-        hv_why_add(a->why, "tensor exchange", out->tp_forward_s, "s",
-                   "%.3g exchanges of %.4g bytes forward, %.3g backward", x->tp_forward,
-                   x->tp_bytes, x->tp_backward);
+        hv_why_add(
+            a->why, "tensor exchange", out->tp_forward_s, "s",
+            "%.3g exchanges of %.4g bytes forward, %.3g backward; %.0f %% of each hidden behind "
+            "products (calibrated)",
+            x->tp_forward, x->tp_bytes, x->tp_backward, 100 * hidden_frac(a->q));
 }

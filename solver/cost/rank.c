@@ -3,6 +3,7 @@
  * blocks fall into pieces that cost the same. Rules A-F of the plan format; no prices here.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "solver/cost/cost_int.h"
 
@@ -75,6 +76,16 @@ static double sequences_of(const struct hv_stage_query *q, const struct hv__rank
     return s->shares && r->at < r->dp ? s->shares[r->at] : all / (double)r->dp;
 }
 
+/* What DeepSpeed's pipeline engine could run: 1F1B without chunks, states sharded over replicas,
+ * and no sequence parallelism. */
+static bool sharded_pipeline(const struct hv_stage_query *q, const struct hv_stage *s)
+{
+    bool sharded = s->zero.stage == 1 || s->zero.stage == 2;
+    const char *name = q->plan->schedule.name;
+    return sharded && q->replica->n_stages > 1 && !s->sequence_parallel && name != NULL &&
+           strcmp(name, "1f1b") == 0;
+}
+
 struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct hv__rank *r,
                                     size_t block, size_t i)
 {
@@ -85,13 +96,17 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
                               .tp = (int)r->tp,
                               .cp = (int)r->cp,
                               .ep = ep > 0 ? ep : 1,
+                              .expert_tp = hv_stage_expert_tp(s, ep),
                               .tp_scheme = s->tp.scheme,
                               .tp_depth = s->tp.depth,
                               .cp_scheme = s->cp.scheme,
                               .cp_heads = s->cp.ulysses,
                               .cp_layout = s->cp.layout,
+                              .cp_order = s->cp.order,
+                              .cp_backward = s->cp.backward,
                               .sequence_parallel = s->sequence_parallel,
                               .sharded_weights = s->zero.stage >= 3,
+                              .sharded_pipeline = sharded_pipeline(q, s),
                               .sequences = sequences_of(q, r),
                               .tokens = q->tokens,
                               .context = q->context,
@@ -103,16 +118,15 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
     return p;
 }
 
-size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t limit,
-                   uint32_t **out)
+size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t stride,
+                   size_t limit, uint32_t **out)
 {
     size_t ranks = hv_stage_ranks(q->replica, r->stage), copies = (size_t)q->replica->count;
-    size_t each = ranks / r->tp, n = copies * each;
-    uint32_t *ids = hv_xmalloc((n ? n : 1) * sizeof *ids);
+    uint32_t *ids = hv_xmalloc((copies * (ranks / stride + 1)) * sizeof *ids);
     size_t got = 0;
     for (size_t c = 0; c < copies; c++) {
-        for (size_t i = 0; i < each; i++)
-            ids[got++] = r->stage->devices[c * ranks + i * r->tp];
+        for (size_t i = 0; i + stride <= ranks; i += stride)
+            ids[got++] = r->stage->devices[c * ranks + i];
     }
     *out = ids;
     return limit && limit < got ? limit : got;

@@ -16,15 +16,29 @@ struct piece {
     double backward_s;
 };
 
+/* Who shares a shard, for collectives. */
+struct holders {
+    uint32_t *ids;
+    size_t n, stride; /* ranks between two of them: groups that run side by side */
+    uint64_t signature;
+    int ep;
+};
+
+/* Equal units of sharded weights: seconds of one. */
+struct unit {
+    double gather_s, scatter_s, forward_s, backward_s;
+    size_t n;
+};
+
 struct build {
     struct hv_cost *k;
     const struct hv_stage_query *q;
     struct hv__rank rank;
     struct hv_pass *out;
     HV_VEC(struct piece) pieces;
-    uint32_t *holders; /* of shards that passes gather or scatter */
-    size_t n_holders;
-    uint64_t holders_signature;
+    bool sharded; /* passes gather or scatter */
+    struct holders dense, experts;
+    HV_VEC(struct unit) units; /* of sharded weights, in model order */
 };
 
 static double exposed_backward_s(const struct hv_part_cost *c)
@@ -74,81 +88,156 @@ static void add_run(struct build *b, int from2, int to2, double time_s)
     }
 }
 
-/* What sharded weights cost one unit: gather before forward and backward, scatter of gradients. */
-struct gathers {
-    double gather_s, scatter_s;
-};
-
-static struct gathers gathers_of(struct build *b, double parameters, double expert_parameters,
-                                 int ep)
+static void find_holders(struct build *b, size_t stride, struct holders *h)
 {
-    struct gathers g = {0};
-    if (b->n_holders < 2)
-        return g;
-    bool whole = b->rank.stage->zero.stage >= 3;
-    const struct hv_job *j = &b->k->job;
-    size_t experts = b->n_holders / (size_t)(ep > 1 ? ep : 1);
-    const double counts[] = {parameters, expert_parameters};
-    const size_t members[] = {b->n_holders, experts ? experts : 1};
-    for (int i = 0; i < 2; i++) {
-        struct hv_collective_query c = {.op = HV_ALL_GATHER,
-                                        .bytes = counts[i] * hv_job_weight_bytes(j),
-                                        .devices = b->holders,
-                                        .n = members[i],
-                                        .together = (double)b->rank.tp};
-        g.gather_s += whole ? hv__collective_s(b->k, &c, b->holders_signature) : 0;
-        c.op = HV_REDUCE_SCATTER;
-        c.bytes = counts[i] * hv_job_grad_bytes(j);
-        g.scatter_s += hv__collective_s(b->k, &c, b->holders_signature);
+    size_t limit = (size_t)b->rank.stage->zero.shard_group;
+    h->stride = stride;
+    h->n = hv__holders(b->q, &b->rank, stride, limit, &h->ids);
+    h->signature = hv__signature(b->k->cluster, h->ids, h->n);
+}
+
+/* A gather or a scatter of `bytes` over those who share them. */
+static double share_s(struct build *b, enum hv_collective op, const struct holders *h, double bytes)
+{
+    bool levels = b->rank.stage->zero.gather == HV_GATHER_HIERARCHICAL;
+    struct hv_collective_query c = {.op = op,
+                                    .bytes = bytes,
+                                    .devices = h->ids,
+                                    .n = h->n,
+                                    .algorithm = levels ? HV_ALGO_HIERARCHICAL : HV_ALGO_AUTO,
+                                    .together = (double)h->stride};
+    return h->n > 1 && bytes > 0 ? hv__collective_s(b->k, &c, h->signature) : 0;
+}
+
+/* Experts of one expert-parallel degree sit on every (ep × ranks that cut one)-th rank. */
+static const struct holders *holders_of_experts(struct build *b, int ep)
+{
+    if (b->experts.ep != ep) {
+        free(b->experts.ids);
+        size_t whole = (size_t)hv_stage_expert_tp(b->rank.stage, ep);
+        find_holders(b, whole * (size_t)(ep > 1 ? ep : 1), &b->experts);
+        b->experts.ep = ep;
     }
-    return g;
+    return &b->experts;
 }
 
-/* Communication beside compute: what is longer shows, and what is under it slows the compute down.
- * Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
-static double exposed_s(const struct build *b, double communication_s, double compute_s)
+/* Notes `times` units of sharded weights made of these parts; add_sharding has them timed. */
+static void note_units(struct build *b, const struct hv_part_cost *c, int n, int ep, double times)
 {
-    double sigma = hv_device_calibration(b->rank.device)->v[HV_CAL_OVERLAP];
-    return fmax(0, communication_s - compute_s) + sigma * fmin(communication_s, compute_s);
-}
-
-/* Prefetch of one unit hides what the compute of one unit can cover. */
-static double add_gathers(struct build *b, const struct hv_part_cost *c, int n, int ep,
-                          double times)
-{
-    double parameters = 0, experts = 0, forward = 0, backward = 0;
+    struct unit u = {.n = (size_t)times};
+    double parameters = 0, experts = 0;
+    if (!b->sharded)
+        return;
     for (int i = 0; i < n; i++) {
         parameters += c[i].parameters;
         experts += c[i].expert_parameters;
-        forward += c[i].forward_s;
-        backward += c[i].input_grad_s + c[i].weight_grad_s + c[i].recompute_s;
+        u.forward_s += c[i].forward_s;
+        u.backward_s += c[i].input_grad_s + c[i].weight_grad_s + c[i].recompute_s;
     }
-    struct gathers g = gathers_of(b, parameters, experts, ep);
-    bool ahead = b->rank.stage->zero.prefetch > 0, again = b->rank.stage->zero.reshard;
-    bool each = b->rank.stage->zero.reduce == HV_REDUCE_EACH;
-    double back = (again ? g.gather_s : 0) + (each ? g.scatter_s : 0);
-    double exposed_forward = exposed_s(b, g.gather_s, ahead ? forward : 0);
-    double exposed_back = exposed_s(b, back, ahead ? backward : 0);
-    b->out->forward_s += times * exposed_forward;
-    b->out->input_grad_s += times * exposed_back;
-    b->out->zero_s += times * (exposed_forward + exposed_back);
-    if (g.gather_s > 0)
-        hv_why_add(b->q->why, "weight gather", exposed_forward, "s",
-                   "%.4g s over %zu holders, %s by the unit before; %.4g s exposed backward",
-                   g.gather_s, b->n_holders, ahead ? "hidden" : "not hidden", exposed_back);
-    return exposed_back;
+    const struct hv_zero *z = &b->rank.stage->zero;
+    const struct hv_job *j = &b->k->job;
+    const struct holders *e = experts > 0 ? holders_of_experts(b, ep) : &b->experts;
+    double weight = hv_job_weight_bytes(j), gradient = hv_job_grad_bytes(j);
+    if (z->stage >= 3)
+        u.gather_s = share_s(b, HV_ALL_GATHER, &b->dense, parameters * weight) +
+                     share_s(b, HV_ALL_GATHER, e, experts * weight);
+    if (z->reduce != HV_REDUCE_END)
+        u.scatter_s = share_s(b, HV_REDUCE_SCATTER, &b->dense, parameters * gradient) +
+                      share_s(b, HV_REDUCE_SCATTER, e, experts * gradient);
+    hv_vec_push(&b->units, u);
 }
 
-static uint32_t *ep_group_of(const struct build *b, int ep)
+/* Units larger than a layer: everything that the pass computes is one. */
+static void join_units(struct build *b)
 {
-    /* consecutive dp × cp ranks of the same tp position, starting at a multiple of ep */
-    size_t each = b->rank.dp * b->rank.cp, n = (size_t)ep;
+    struct unit all = {.n = 1};
+    for (size_t i = 0; i < b->units.n; i++) {
+        const struct unit *u = &b->units.items[i];
+        double n = (double)u->n;
+        all.gather_s += n * u->gather_s;
+        all.scatter_s += n * u->scatter_s;
+        all.forward_s += n * u->forward_s;
+        all.backward_s += n * u->backward_s;
+    }
+    b->units.n = 1;
+    b->units.items[0] = all;
+}
+
+/* What communication beside compute costs: what is longer shows, and what is under compute slows
+ * it down. Source of the form: max(C, X) + sigma min(C, X), Galvatron's overlap coefficient. */
+static double shown_s(const struct build *b, struct hv_overlap o)
+{
+    return o.exposed_s + hv_device_calibration(b->rank.device)->v[HV_CAL_OVERLAP] * o.hidden_s;
+}
+
+static double forward_units_s(struct build *b, struct hv_units *runs, size_t window)
+{
+    size_t n = b->units.n;
+    for (size_t i = 0; i < n; i++) {
+        const struct unit *u = &b->units.items[i];
+        runs[i] = (struct hv_units){u->gather_s, u->forward_s, 0, u->n};
+    }
+    return shown_s(b, hv__units(b->k, runs, n, window));
+}
+
+/* The unit that the forward pass ended with is still there where its backward pass comes next: on
+ * the stage with the head. */
+static double backward_units_s(struct build *b, struct hv_units *runs, size_t window, bool turns)
+{
+    bool again = b->rank.stage->zero.reshard;
+    size_t n = 0;
+    for (size_t i = b->units.n; i-- > 0;) {
+        const struct unit *u = &b->units.items[i];
+        double gather_s = again ? u->gather_s : 0;
+        bool kept = turns && i + 1 == b->units.n;
+        if (kept)
+            runs[n++] = (struct hv_units){0, u->backward_s, u->scatter_s, 1};
+        if (!kept || u->n > 1)
+            runs[n++] =
+                (struct hv_units){gather_s, u->backward_s, u->scatter_s, u->n - (kept ? 1 : 0)};
+    }
+    return shown_s(b, hv__units(b->k, runs, n, window));
+}
+
+/* Gathers of sharded weights ahead of compute and scatters of gradients behind it. */
+static void add_sharding(struct build *b, bool turns)
+{
+    const struct hv_zero *z = &b->rank.stage->zero;
+    if (!b->units.n)
+        return;
+    if (z->unit != HV_ZERO_LAYER)
+        join_units(b);
+    int window = z->limit > 0 && z->limit <= z->prefetch ? z->limit : z->prefetch + 1;
+    struct hv_units *runs = hv_xcalloc(b->units.n + 1, sizeof *runs);
+    double forward_s = forward_units_s(b, runs, (size_t)window);
+    double backward_s = backward_units_s(b, runs, (size_t)window, turns);
+    free(runs);
+    double before_s = 0;
+    for (size_t i = 0; i < b->pieces.n; i++)
+        before_s += b->pieces.items[i].backward_s;
+    for (size_t i = 0; i < b->pieces.n && before_s > 0; i++)
+        b->pieces.items[i].backward_s *= 1 + backward_s / before_s;
+    b->out->forward_s += forward_s;
+    b->out->input_grad_s += backward_s;
+    b->out->zero_s += forward_s + backward_s;
+    hv_why_add(b->q->why, "sharded weights", forward_s, "s",
+               "shows of gathers forward, %zu unit%s in memory at a time, over %zu holders; "
+               "%.4g s of gathers and scatters backward",
+               (size_t)window, window > 1 ? "s" : "", b->dense.n, backward_s);
+}
+
+/* Consecutive dp × cp ranks of the same tp position, or consecutive ranks where experts are whole
+ * on each, starting at a multiple of ep. */
+static uint32_t *ep_group_of(const struct build *b, const struct hv_part_query *pq)
+{
+    size_t stride = (size_t)pq->expert_tp, n = (size_t)pq->ep;
+    size_t each = b->rank.dp * b->rank.cp * b->rank.tp / stride;
     if (n < 2 || n > each)
         return NULL;
     uint32_t *ids = hv_xmalloc(n * sizeof *ids);
-    size_t first = b->rank.at * b->rank.cp / n * n;
+    size_t first = b->rank.at * b->rank.cp * b->rank.tp / stride / n * n;
     for (size_t i = 0; i < n; i++)
-        ids[i] = b->rank.part[(first + i) % each * b->rank.tp];
+        ids[i] = b->rank.part[(first + i) % each * stride];
     return ids;
 }
 
@@ -182,12 +271,15 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
 {
     size_t block = (size_t)from2 / 2;
     struct hv_part_query pq = hv__part_query(b->q, &b->rank, block, number);
-    uint32_t *ep_group = ep_group_of(b, pq.ep);
+    uint32_t *ep_group = ep_group_of(b, &pq);
     pq.ep_group = ep_group;
     struct hv_part_cost c[2];
     int n = 0;
     bool whole = to2 - from2 > 1;
     double times = whole ? (to2 - from2) / 2 : 1;
+    hv_why_add(b->q->why, "blocks", times, "x",
+               "%s %d to %d, each of them:", whole ? "blocks" : "half of block", from2 / 2,
+               (to2 - 1) / 2);
     if (from2 % 2 == 0)
         c[n++] = part_of(b, HV_PART_ATTENTION, block, &pq);
     if (from2 % 2 || whole)
@@ -200,7 +292,7 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
     }
     if (from2 % 2 && pq.recompute & HV_RC_OUT)
         b->out->activation_bytes += c[0].output_bytes; /* the input comes from another stage */
-    back += add_gathers(b, c, n, pq.ep, times);
+    note_units(b, c, n, pq.ep, times);
     b->out->transient_bytes = fmax(b->out->transient_bytes, transient);
     if (b->k->model->kind != HV_MODEL_TRANSFORMER && from2 % 2 == 0)
         b->out->hop_bytes = c[0].output_bytes * (double)b->rank.cp;
@@ -235,11 +327,13 @@ static void add_range(struct build *b)
 static void add_end(struct build *b, enum hv_part part, int mark)
 {
     struct hv_part_query pq = hv__part_query(b->q, &b->rank, 0, 0);
+    hv_why_add(b->q->why, part == HV_PART_HEAD ? "head" : "embedding", 1, "x",
+               "%s:", part == HV_PART_HEAD ? "final norm, logits and loss" : "look-up");
     struct hv_part_cost c = part_of(b, part, 0, &pq);
     add_part(b, &c, 1);
-    double back = backward_s(&c) + add_gathers(b, &c, 1, 1, 1);
+    note_units(b, &c, 1, 1, 1);
     b->out->transient_bytes = fmax(b->out->transient_bytes, c.transient_bytes);
-    add_piece(b, mark, mark, back);
+    add_piece(b, mark, mark, backward_s(&c));
 }
 
 /* Activations or weights that live elsewhere are copied out and back; what compute does not cover
@@ -355,9 +449,9 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
     if (st != HV_OK)
         return st;
     const struct hv_stage *s = b.rank.stage;
-    if (s->zero.stage >= 3 || (s->zero.stage == 2 && s->zero.reduce == HV_REDUCE_EACH))
-        b.n_holders = hv__holders(&full, &b.rank, (size_t)s->zero.shard_group, &b.holders);
-    b.holders_signature = hv__signature(k->cluster, b.holders, b.n_holders);
+    b.sharded = s->zero.stage >= 3 || (s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END);
+    if (b.sharded)
+        find_holders(&b, b.rank.tp, &b.dense);
     struct hv_part_query pq = hv__part_query(&full, &b.rank, 0, 0);
     if (k->model->kind == HV_MODEL_TRANSFORMER)
         out->hop_bytes =
@@ -370,10 +464,13 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
         add_end(&b, HV_PART_HEAD, -2);
     else
         keep_output(&b, &pq);
+    add_sharding(&b, b.rank.head && last);
     add_offload(&b);
     add_host_work(&b);
     add_milestones(&b);
     hv_vec_free(&b.pieces);
-    free(b.holders);
+    hv_vec_free(&b.units);
+    free(b.dense.ids);
+    free(b.experts.ids);
     return HV_OK;
 }

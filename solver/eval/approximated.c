@@ -31,12 +31,63 @@ static void add_plan(struct list *l, const char *key, const char *text)
     l->items[l->n - 1] = hv_arena_printf(l->arena, "%s: %s", key, text);
 }
 
-static bool moe_is_plain(const struct hv_moe_knobs *m)
+/** Knobs of experts: each that is given and not timed as it says. */
+static void check_moe(struct list *l, size_t r, size_t i, const struct hv_moe_knobs *m)
 {
-    return m->kernel == HV_MOE_GROUPED && m->order == HV_MOE_PLAIN && m->move == HV_MOE_TOKENS &&
-           m->n_owners == 0 && m->n_copies == 0 && m->n_target == 0 && m->degree_forward <= 1 &&
-           m->degree_backward <= 1 && m->all_to_all <= HV_A2A_HIERARCHICAL &&
-           !hv_known(m->compress_ratio);
+    const struct {
+        bool given;
+        const char *key, *text;
+    } rows[] = {
+        {m->kernel != HV_MOE_GROUPED, "moe.kernel", "products are timed as grouped ones"},
+        {m->order != HV_MOE_PLAIN, "moe.order",
+         "chunks are timed in the plain order: all are sent before the first comes back"},
+        {m->move != HV_MOE_TOKENS, "moe.move", "timed as if tokens moved to the experts"},
+        {m->all_to_all == HV_A2A_TP, "moe.all_to_all", "timed as two hops without tensor ranks"},
+        {m->n_owners > 0, "moe.owners",
+         "tokens and memory are those of the busiest rank, gradients of experts are reduced as if "
+         "spread evenly"},
+        {m->n_copies > 0, "moe.copies",
+         "reductions between copies, and sending them anew, take no time of their own"},
+        {m->n_target > 0, "moe.target", "tokens are routed evenly over the experts"},
+        {hv_known(m->off_node_frac), "moe.off_node_frac",
+         "tokens are routed evenly over the experts"},
+        {hv_known(m->compress_ratio) && (m->degree_forward > 1 || m->degree_backward > 1),
+         "moe.compress", "packing takes the time of the link, not of the device"},
+    };
+    for (size_t k = 0; k < HV_COUNT(rows); k++) {
+        if (rows[k].given) {
+            add(l, r, i, rows[k].key, rows[k].text);
+        }
+    }
+}
+
+/** Context parallelism: schemes are timed as rings, all-to-alls over heads, or both. */
+static void check_cp(struct list *l, size_t r, size_t i, const struct hv_cp *cp)
+{
+    if (cp->degree < 2) {
+        return;
+    }
+    if (cp->scheme == HV_CP_LOONGTRAIN || cp->inner > 1) {
+        add(l, r, i, "cp.inner", "an inner and an outer ring are timed as one");
+    }
+    if (cp->scheme > HV_CP_LOONGTRAIN) {
+        add(l, r, i, "cp.scheme", "timed as a ring of keys and values");
+    }
+    if (cp->n_dims > 0) {
+        add(l, r, i, "cp.dims", "all blocks are sharded along the sequence");
+    }
+}
+
+/** ZeRO and FSDP. */
+static void check_zero(struct list *l, size_t r, size_t i, const struct hv_stage *s)
+{
+    const struct hv_zero *z = &s->zero;
+    if (z->gather_at == HV_GATHER_NEXT_FORWARD && (z->stage == 1 || z->stage == 2)) {
+        add(l, r, i, "zero.gather_at", "gathered at the end, not hidden by the next forward");
+    }
+    if (z->stage >= 3 && z->unit == HV_ZERO_STAGE && s->n_ranges > 1) {
+        add(l, r, i, "zero.unit", "timed chunk by chunk; memory holds the whole stage");
+    }
 }
 
 static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stage *s)
@@ -55,15 +106,13 @@ static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stag
     if (s->tp.scheme != HV_TP_1D) {
         add(l, r, i, "tp.scheme", "priced by communication volume only");
     }
-    if (s->cp.degree > 1 && s->cp.scheme != HV_CP_RING && s->cp.scheme != HV_CP_ULYSSES) {
-        add(l, r, i, "cp.scheme", "priced as ring or ulysses");
+    if (s->tp.degree > 1 && s->tp.regather) {
+        add(l, r, i, "tp.regather", "inputs are gathered again as sequence parallelism does it");
     }
-    if (s->zero.gather_at == HV_GATHER_NEXT_FORWARD && (s->zero.stage == 1 || s->zero.stage == 2)) {
-        add(l, r, i, "zero.gather_at", "gathered at the end, not hidden by the next forward");
-    }
-    if (s->n_moe > 0 && !moe_is_plain(&s->moe[0])) {
-        add(l, r, i, "moe",
-            "kernel, order, copies, owners, pipelining and compression are not priced");
+    check_cp(l, r, i, &s->cp);
+    check_zero(l, r, i, s);
+    for (size_t k = 0; k < s->n_moe; k++) {
+        check_moe(l, r, i, &s->moe[k]);
     }
     for (size_t k = 0; k < s->n_offload; k++) {
         if (s->offload[k].what != HV_OFFLOAD_ACTIVATIONS) {

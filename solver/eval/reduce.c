@@ -184,10 +184,18 @@ struct group {
     size_t n;
 };
 
-/** Devices that hold slice 0 of a segment, in every copy and every `stride`-th data-parallel rank,
- * of all replica entries (−1) or of one. A device that holds it twice (tied embeddings in a V
+/** Devices from one holder of a slice to the next: of what tensor parallelism cuts, or of routed
+ * experts, which ep ranks (and the ranks that cut each) hold in turn. */
+static size_t holder_stride(const struct hv_stage *s, bool experts)
+{
+    int ep = hv_stage_experts_over(s);
+    return experts ? (size_t)hv_stage_expert_tp(s, ep) * (size_t)ep : (size_t)s->tp.degree;
+}
+
+/** Devices that hold slice 0 of a segment, of its experts or of the rest, in every copy, of all
+ * replica entries (−1) or of one. A device that holds it twice (tied embeddings in a V
  * placement, both directions of a two-way schedule) is one member: it adds up for itself. */
-static struct group slice_group(struct hv__lowered *l, const struct hv__segment *s, size_t stride,
+static struct group slice_group(struct hv__lowered *l, const struct hv__segment *s, bool experts,
                                 int64_t entry)
 {
     size_t most = 0;
@@ -199,10 +207,10 @@ static struct group slice_group(struct hv__lowered *l, const struct hv__segment 
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv__unit *u = &l->units[s->holders[i].unit];
         const struct hv_stage *st = stage_of(l, &s->holders[i]);
-        size_t tp = (size_t)st->tp.degree, ranks = s->holders[i].rank->n_devices;
+        size_t stride = holder_stride(st, experts), ranks = s->holders[i].rank->n_devices;
         for (int c = 0; c < u->multiplicity && (entry < 0 || (size_t)entry == u->i_replica); c++) {
             const uint32_t *d = st->devices + (size_t)u->copies[c] * ranks;
-            for (size_t j = 0; j < ranks; j += tp * stride) {
+            for (size_t j = 0; j < ranks; j += stride) {
                 g.devices[g.n++] = d[j];
             }
         }
@@ -247,17 +255,7 @@ static size_t shard_width(const struct hv_zero *z, size_t n)
 /** Are the gradients of this stage summed over its shard group in every backward pass already? */
 static bool reduced_in_pass(const struct hv_stage *s)
 {
-    return s->zero.stage >= 2 && s->zero.reduce == HV_REDUCE_EACH;
-}
-
-/** Ranks that hold different experts. */
-static int experts_over(const struct hv_stage *s)
-{
-    int ep = s->ep > 1 ? s->ep : 1;
-    for (size_t i = 0; i < s->n_moe; i++) {
-        ep = s->moe[i].ep > ep ? s->moe[i].ep : ep;
-    }
-    return ep;
+    return s->zero.stage >= 2 && s->zero.reduce != HV_REDUCE_END;
 }
 
 /** One reduction to price: what of a segment, cut how. */
@@ -280,8 +278,7 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
     for (size_t i = 0; i < s->n_holders; i++) {
         all_shard = all_shard && stage_of(l, &s->holders[i])->zero.stage > 0;
     }
-    size_t stride = r->experts ? (size_t)experts_over(stage_of(l, &s->holders[0])) : 1;
-    struct group across = slice_group(l, s, stride, -1);
+    struct group across = slice_group(l, s, r->experts, -1);
     if (!all_shard) {
         return collective_s(l, HV_ALL_REDUCE, across, r->bytes, r->slices);
     }
@@ -293,8 +290,7 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
             continue;
         }
         const struct hv_stage *st = stage_of(l, &s->holders[i]);
-        stride = r->experts ? (size_t)experts_over(st) : 1;
-        struct group g = slice_group(l, s, stride, (int64_t)u->i_replica);
+        struct group g = slice_group(l, s, r->experts, (int64_t)u->i_replica);
         size_t width = shard_width(&st->zero, g.n);
         least = least == 0 || width < least ? width : least;
         for (size_t k = 0; k < g.n && n_across<across.n; k += width> 0 ? width : 1) {
@@ -311,17 +307,20 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
 /** What one bucket of a segment costs on the wire. */
 double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
 {
-    int64_t slices = 1;
+    int64_t slices = 1, expert_slices = 1;
     int ep = 1;
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        int over = hv_stage_experts_over(st);
         slices = lcm64(slices, st->tp.degree);
-        ep = experts_over(st) > ep ? experts_over(st) : ep;
+        expert_slices = lcm64(expert_slices, hv_stage_expert_tp(st, over));
+        ep = over > ep ? over : ep;
     }
     struct parameters p = segment_parameters(l, s);
-    double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets / (double)slices;
-    struct reduce dense = {s, p.dense * bytes, false, (double)slices};
-    struct reduce experts = {s, p.experts * bytes / ep, true, (double)slices * ep};
+    double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
+    double parts = (double)expert_slices * ep;
+    struct reduce dense = {s, p.dense * bytes / (double)slices, false, (double)slices};
+    struct reduce experts = {s, p.experts * bytes / parts, true, parts};
     double t = reduce_s(l, &dense);
     return p.experts > 0 ? t + reduce_s(l, &experts) : t;
 }
@@ -335,7 +334,7 @@ double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *
 struct hv__nodes hv__segment_nodes(struct hv__lowered *l, const struct hv__segment *s)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    struct group g = slice_group(l, s, 1, -1);
+    struct group g = slice_group(l, s, false, -1);
     struct hv__nodes n = {hv_arena_new(l->arena, uint32_t, g.n + 1), 0};
     bool network = false;
     for (size_t i = 0; i < g.n; i++) { /* devices are numbered node by node */
@@ -380,13 +379,13 @@ double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struc
     }
     const struct hv_memory *m = &rk->memory[0];
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
-    double tp = s->tp.degree * stages_in_node(l, u, rk);
-    size_t ep = (size_t)experts_over(s);
-    struct group dense = slice_group(l, &seg, 1, -1), experts = slice_group(l, &seg, ep, -1);
+    double stages = stages_in_node(l, u, rk);
+    struct group dense = slice_group(l, &seg, false, -1), experts = slice_group(l, &seg, true, -1);
     dense.n = shard_width(&s->zero, dense.n);
     experts.n = shard_width(&s->zero, experts.n);
     return collective_s(l, HV_ALL_GATHER, dense,
-                        (m->parameters - m->expert_parameters) * weight_bytes, tp) +
+                        (m->parameters - m->expert_parameters) * weight_bytes,
+                        s->tp.degree * stages) +
            collective_s(l, HV_ALL_GATHER, experts, m->expert_parameters * weight_bytes,
-                        tp * (double)ep);
+                        (double)holder_stride(s, true) * stages);
 }

@@ -209,7 +209,8 @@ enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out, struc
     }
     t->end_s = l->stale ? l->pipeline_s : l->iteration_s;
     for (size_t i = 0; i < l->n_units; i++) {
-        n += (size_t)l->units[i].pipe.n_nodes + 2 * l->units[i].n_ranks;
+        /* operations; and per rank optimizer, gather and host work */
+        n += (size_t)l->units[i].pipe.n_nodes + 3 * l->units[i].n_ranks;
     }
     t->rows = hv_arena_new(l->arena, struct hv_timeline_row, l->rank_at[l->n_units]);
     t->ops = hv_arena_new(l->arena, struct hv_timeline_op, n + 1);

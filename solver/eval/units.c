@@ -107,7 +107,8 @@ static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
         return hv_hash(h, &d, sizeof d); /* its experts may be spread by knobs of its own */
     }
     if (s->ep > 1) {
-        size_t tp = (size_t)s->tp.degree, ep = (size_t)s->ep, each = rk->n_devices / tp;
+        size_t tp = (size_t)hv_stage_expert_tp(s, s->ep), ep = (size_t)s->ep;
+        size_t each = rk->n_devices / tp;
         size_t first = d * (rk->width / tp) / ep * ep;
         for (size_t i = 0; i < ep; i++) {
             const uint32_t *peer = rk->devices + (first + i) % each * tp;

@@ -180,15 +180,19 @@ static void check_experts(const struct hv_check *c, const struct hv_check_stage 
         check_owners(c, at, k, ep, experts);
 }
 
+/* Experts cut by tensor parallelism are spread over dp × cp; whole ones over all ranks. */
 static void check_ep_ranks(const struct hv_check *c, const struct hv_check_stage *at)
 {
     int64_t ranks = (int64_t)at->s->dp * at->s->cp.degree;
+    bool folds = at->s->tp.scheme == HV_TP_1D && at->s->tp.degree > 1;
+    int64_t all = folds ? ranks * at->s->tp.degree : ranks;
     for (size_t i = 0; i <= at->s->n_moe; i++) {
         int ep = i == 0 ? at->s->ep : at->s->moe[i - 1].ep;
-        if (ep == 0 || divides(ep, ranks))
+        if (ep == 0 || divides(ep, ranks) || divides(ep, all))
             continue;
-        hv_check_stage_add(c, at, i == 0 ? "ep" : "moe.ep", HV_V_DIVISIBLE, (double)(ranks % ep),
-                           "dp x cp = %lld is not divisible by ep %d", (long long)ranks, ep);
+        hv_check_stage_add(c, at, i == 0 ? "ep" : "moe.ep", HV_V_DIVISIBLE, (double)(all % ep),
+                           "%s = %lld is not divisible by ep %d",
+                           folds ? "dp x cp x tp" : "dp x cp", (long long)all, ep);
         break;
     }
 }

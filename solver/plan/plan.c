@@ -220,6 +220,21 @@ int hv_cp_heads_degree(const struct hv_cp *cp)
     return cp->scheme == HV_CP_ULYSSES ? cp->degree : cp->ulysses;
 }
 
+int hv_stage_experts_over(const struct hv_stage *s)
+{
+    int ep = s->ep > 1 ? s->ep : 1;
+    for (size_t i = 0; i < s->n_moe; i++)
+        ep = s->moe[i].ep > ep ? s->moe[i].ep : ep;
+    return ep;
+}
+
+int hv_stage_expert_tp(const struct hv_stage *s, int ep)
+{
+    int64_t ranks = (int64_t)(s->dp > 0 ? s->dp : 1) * (s->cp.degree > 0 ? s->cp.degree : 1);
+    bool folded = s->tp.scheme == HV_TP_1D && ep > 1 && ranks % ep != 0;
+    return folded || s->tp.degree < 1 ? 1 : s->tp.degree;
+}
+
 bool hv_name_match(const char *pattern, const char *text)
 {
     const char *star = NULL, *resume = NULL;

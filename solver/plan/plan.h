@@ -308,6 +308,12 @@ bool hv_plan_is_stale(const struct hv_plan *p);
 bool hv_plan_schedule_shares_devices(const char *schedule);
 /** Degree of the heads part of context parallelism (1: no heads are split). */
 int hv_cp_heads_degree(const struct hv_cp *cp);
+/** Largest expert-parallel degree of the stage's blocks, at least 1. */
+int hv_stage_experts_over(const struct hv_stage *s);
+/** Ranks that cut one expert of blocks with expert-parallel degree `ep`: tp where ep divides dp ×
+ * cp; else 1: experts are whole and spread over consecutive ranks of tp × cp × dp, tensor ranks too
+ * ("parallel folding", Liu et al. 2025, Megatron-Core). */
+int hv_stage_expert_tp(const struct hv_stage *s, int ep);
 /** Does `text` match a name pattern (`*` any run, `?` any one byte)? O(|pattern| · |text|). */
 bool hv_name_match(const char *pattern, const char *text);
 

@@ -53,6 +53,9 @@ static const struct hv_schedule_option dynapipe_options[] = {
 static const struct hv_schedule_option distmm_options[] = {
     {"barrier", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches whose forwards the loss needs together; 0 = all m"},
 };
+static const struct hv_schedule_option autopipe_options[] = {
+    {"sliced", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches whose forwards come in halves; 0 = p - 1, those of the first rank's warm-up"},
+};
 static const struct hv_schedule_option hetpipe_options[] = {
     {"in_flight", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_RANKS_MAX, NULL, "minibatches of one virtual worker at the same time (N_m); 0 = p"},
     {"staleness", HV_SCHEDULE_INT, 0, 0, 1 << 20, NULL, "clock distance D between virtual workers, for previews; in a plan sync.staleness says it"},
@@ -71,6 +74,12 @@ static const struct hv_schedule_row rows[] = {
     {"dapple", "1F1B with early backwards and a chosen number of forwards ahead", "DAPPLE, PPoPP 2021, section 3",
      "", "pa: min(m, p - r), pb: min(m, 2(p - r) - 1) micro-batches on rank r",
      0, 1, OPTIONS(dapple_options), hv__gen_dapple},
+    {"bpipe", "1F1B in which early ranks keep activations on late ones: even memory", "BPipe, ICML 2023, section 3",
+     "p even; rank r and rank p - 1 - r share a fast link", "at most (p + 3)/2 micro-batches on every rank",
+     0, 1, NO_OPTIONS, hv__gen_bpipe},
+    {"autopipe", "1F1B whose first micro-batches go forward in halves: a shorter start", "AutoPipe, CLUSTER 2022, slicer",
+     "micro-batches of at least two sequences", "min(m, p - r) micro-batches on rank r",
+     HV_SCHEDULE_PARTS, 1, OPTIONS(autopipe_options), hv__gen_autopipe},
     {"interleaved", "1F1B over several chunks per rank: smaller bubble, more communication", "Megatron-LM, SC 2021, section 2.2",
      "m a multiple of p, or of a group size between p and m", "min(mv, 2(p - 1 - r) + (v - 1)group + 1)/v micro-batches on rank r",
      HV_SCHEDULE_CHUNKS | HV_SCHEDULE_NEEDS_CHUNKS, 2, OPTIONS(interleaved_options), hv__gen_interleaved},

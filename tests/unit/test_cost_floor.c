@@ -65,11 +65,41 @@ static struct hv_part_query random_query(struct hv_rng *r, const struct hv_job *
                               .sequences = pick(r, 2) ? 1 + pick(r, 64) : hv_rng_double(r) + 0.01,
                               .tokens = (double)j->sequence,
                               .recompute = (unsigned)pick(r, HV_RC_FULL + 1)};
+    q.expert_tp = pick(r, 2);
+    q.cp_heads = 1 << pick(r, 3);
+    q.cp_heads = q.cp_heads < q.cp ? q.cp_heads : 1;
+    q.cp_order = (enum hv_cp_order)pick(r, hv_cp_order_N);
+    q.cp_backward = (enum hv_cp_backward)pick(r, hv_cp_backward_N);
     if (pick(r, 4) == 0) {
         q.tp_scheme = HV_TP_2D;
         q.tp = 4;
+        q.expert_tp = 0;
     }
     return q;
+}
+
+enum { MOST_EXPERTS = 64 };
+
+static void random_knobs(struct hv_rng *r, const struct hv_block *b, int ep, int *owners,
+                         struct hv_moe_knobs *m)
+{
+    struct hv_expert_copies *copies = m->copies;
+    hv_moe_defaults(m);
+    m->copies = copies;
+    m->capacity_factor = hv_rng_double(r) * 2;
+    m->min_capacity = pick(r, 2) * pick(r, 5000);
+    m->expert_shards = 1 << pick(r, 3);
+    m->degree_forward = 1 + pick(r, 4);
+    m->degree_backward = 1 + pick(r, 4);
+    m->all_to_all = (enum hv_a2a)pick(r, hv_a2a_N);
+    for (int i = 0; i < b->experts; i++)
+        owners[i] = pick(r, ep);
+    m->owners = owners;
+    m->n_owners = pick(r, 2) ? (size_t)b->experts : 0;
+    m->n_copies = b->experts ? (size_t)pick(r, 2) : 0;
+    m->copies[0] = (struct hv_expert_copies){
+        .expert = b->experts ? pick(r, b->experts) : 0, .everywhere = pick(r, 2), .ranks = owners};
+    m->copies[0].n_ranks = m->copies[0].everywhere ? 0 : (size_t)(1 + pick(r, 4));
 }
 
 static double spent_s(const struct hv_part_cost *c)
@@ -89,7 +119,10 @@ static void check_one(struct hv_rng *r, struct hv_cluster *c)
     struct hv_cost *k = hv_cost_new(c, m, &j);
     size_t kind = (size_t)pick(r, 4);
     struct hv_part_query q = random_query(r, &j, kind);
-    struct hv_moe_knobs moe = {.capacity_factor = hv_rng_double(r) * 2};
+    int owners[MOST_EXPERTS];
+    struct hv_expert_copies copies;
+    struct hv_moe_knobs moe = {.copies = &copies};
+    random_knobs(r, m->blocks, q.ep, owners, &moe);
     q.moe = pick(r, 2) ? &moe : NULL;
     for (uint32_t i = 0; i < HV_COUNT(ids); i++)
         ids[i] = first_device[kind] + (kind == 3 ? i % 8 : i);

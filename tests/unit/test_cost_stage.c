@@ -228,6 +228,44 @@ static void test_zero3_gathers_show(void **state)
     hv_cost_free(k);
 }
 
+/* Units of sharded weights: larger ones hide nothing and fill memory, a limit of one gathers
+ * nothing ahead, weights that stay are gathered once and are whole. */
+static void test_units_of_sharding(void **state)
+{
+    struct world *w = *state;
+    struct hv_cost *k = hv_cost_new(w->cluster, w->llama, &w->job);
+    fixture_stages(&w->p, w->cluster, 32, 1, 16, 1);
+    struct hv_zero *z = &w->p.stages[0].zero;
+    z->stage = 3;
+    struct hv_stage_query q = ask(&w->p, 0);
+    q.sequences = 4;
+    struct hv_pass layers = pass_of(k, &q);
+    double weights = memory_of(k, &q).weights_bytes, n = hv_model_parameters(w->llama);
+    z->limit = 1;
+    struct hv_pass limited = pass_of(k, &q);
+    z->limit = 2;
+    z->prefetch = 0;
+    near(pass_of(k, &q).zero_s, limited.zero_s);
+    assert_true(limited.zero_s > layers.zero_s);
+    z->prefetch = 1;
+    z->unit = HV_ZERO_CHUNK;
+    assert_true(pass_of(k, &q).zero_s > layers.zero_s);
+    near(memory_of(k, &q).weights_bytes, 2 * n);
+    assert_true(weights < 0.5 * n);
+    z->unit = HV_ZERO_LAYER;
+    q.sequences = 0.25; /* so little compute that every gather shows */
+    layers = pass_of(k, &q);
+    z->reshard = false;
+    assert_true(pass_of(k, &q).zero_s < layers.zero_s);
+    near(memory_of(k, &q).weights_bytes, 2 * n);
+    z->reshard = true;
+    z->reduce = HV_REDUCE_TWO_HOP; /* in the shard group in every pass, across at the end */
+    near(pass_of(k, &q).zero_s, layers.zero_s);
+    z->reduce = HV_REDUCE_END;
+    assert_true(pass_of(k, &q).zero_s < layers.zero_s);
+    hv_cost_free(k);
+}
+
 static void test_shares_and_recompute_lists(void **state)
 {
     struct world *w = *state;
@@ -360,17 +398,12 @@ static void test_optimizer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stages_add_up),
-        cmocka_unit_test(test_table_equals_pass),
-        cmocka_unit_test(test_state_bytes),
-        cmocka_unit_test(test_holders_of_experts),
-        cmocka_unit_test(test_milestones),
-        cmocka_unit_test(test_zero3_gathers_show),
-        cmocka_unit_test(test_shares_and_recompute_lists),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_measured_layers),
-        cmocka_unit_test(test_graph_chain),
-        cmocka_unit_test(test_optimizer),
+        cmocka_unit_test(test_stages_add_up),     cmocka_unit_test(test_table_equals_pass),
+        cmocka_unit_test(test_state_bytes),       cmocka_unit_test(test_holders_of_experts),
+        cmocka_unit_test(test_milestones),        cmocka_unit_test(test_zero3_gathers_show),
+        cmocka_unit_test(test_units_of_sharding), cmocka_unit_test(test_shares_and_recompute_lists),
+        cmocka_unit_test(test_refusals),          cmocka_unit_test(test_measured_layers),
+        cmocka_unit_test(test_graph_chain),       cmocka_unit_test(test_optimizer),
     };
     return cmocka_run_group_tests_name("cost_stage", tests, setup, teardown);
 }

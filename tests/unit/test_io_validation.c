@@ -195,6 +195,11 @@ static void mistakes_have_a_place(void **state)
     expect_error("{\"rows\": 3}", 1, "rows");
     expect_error("{\"rows\": [3]}", 1, "rows[0]");
     expect_error("{\"rows\": [{}]}", 1, "id");
+    expect_error("{\"rows\": [{\"id\": \"a\", \"model\": 3}]}", 1, "rows[0].model");
+    expect_error("{\"rows\": [{\"id\": \"a\", \"model\": {}, \"system\": {}, \"par\": 1}]}", 1,
+                 "rows[0].par");
+    expect_error("{\"models\": {\"x\": 1}, \"rows\": [{\"id\": \"a\", \"model\": \"x\"}]}", 1,
+                 "models.x");
     expect_error("{\"format\": \"hetviz.validation/2\", \"rows\": []}", 1, "hetviz.validation/1");
     expect_error(OWN(", \"itre_s\": 3"), 5, "iter_s");
     expect_error(OWN(", \"mem_gib\": -1"), 5, "mem_gib");
@@ -203,6 +208,13 @@ static void mistakes_have_a_place(void **state)
         "{\"format\": \"hetviz.validation/1\", \"rows\": [{\"id\": \"a\",\n\"model\": \"x\", "
         "\"system\": \"y\", \"par\": {}}]}",
         2, "no \"x\"");
+    expect_error(
+        "{\"format\": \"hetviz.validation/1\",\n\"models\": {\"x\": {\"layers\": 2, \"hidden\": "
+        "64, "
+        "\"heads\": 3}}, \"rows\": [{\"id\": \"a\", \"seq\": 8, \"model\": \"x\", \"system\": "
+        "\"s\", \"par\": {\"tp\": 1, \"pp\": 1, \"dp\": 1}, \"mbs\": 1, \"gbs\": 1, \"iter_s\": "
+        "1}], \"systems\": {\"s\": {\"device\": \"A100-SXM-80GB\", \"n\": 1}}}",
+        2, "models.x");
     /* a shape that no model can have is blamed on the model */
     expect_error(
         "{\"rows\": [{\"id\": \"a\",\n\"model\": {\"layers\": 2, \"hidden\": 64, \"heads\": 3, "

@@ -269,8 +269,12 @@ static void experts(void **state)
 {
     static const struct row rows[] = {
         {ONE("'dp':4,'deal':'turns','ep':4"), "", OK},
-        {ONE("'tp':4,'ep':2"), "", HV_V_DIVISIBLE, "replicas[0].stages[0].ep",
-         "dp x cp = 1 is not divisible by ep 2", 1},
+        {ONE("'tp':4,'ep':2"), "", OK},
+        {ONE("'tp':2,'dp':2,'deal':'turns','ep':4"), "", OK},
+        {ONE("'tp':4,'ep':8"), "", HV_V_DIVISIBLE, "replicas[0].stages[0].ep",
+         "dp x cp x tp = 4 is not divisible by ep 8", 4},
+        {ONE("'tp':{'scheme':'2d','degree':4},'ep':2"), "", HV_V_DIVISIBLE,
+         "replicas[0].stages[0].ep", "dp x cp = 1 is not divisible by ep 2", 1},
         {"{'micro_batches':8,'stages':[{'devices':'a[0].0-2','layers':[0,8],'dp':3,'deal':'turns',"
          "'ep':3}]}",
          "", HV_V_DIVISIBLE, "replicas[0].stages[0].ep",

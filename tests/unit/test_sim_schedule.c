@@ -48,6 +48,13 @@ static const struct wanted orders[] = {
      1,
      {"F0.0 F0.1 BW0.0 F0.2 BW0.1 F0.3 BW0.2 BW0.3", "F1.0 F1.1 BW1.0 F1.2 BW1.1 F1.3 BW1.2 BW1.3",
       "F2.0 BW2.0 F2.1 BW2.1 F2.2 BW2.2 F2.3 BW2.3"}},
+    /* AutoPipe, CLUSTER'22: the first micro-batch forward in halves */
+    {"autopipe",
+     "sliced=1",
+     2,
+     2,
+     1,
+     {"F0.0.0 F0.0.1 F0.1 BW0.0 BW0.1", "F1.0.0 F1.0.1 BW1.0 F1.1 BW1.1"}},
     /* Megatron-LM, SC'21, figure 4: chunk by chunk in groups of p micro-batches */
     {"interleaved",
      "",
@@ -292,6 +299,7 @@ static void refusals(void **state)
         {{"dualpipe", "", 4, 13, 1, {0}}, HV_EUSAGE, "use p = 4, m = 14"},
         {{"dualpipev", "", 4, 7, 2, {0}}, HV_EUSAGE, "use m = 8"},
         {{"hetpipe", "in_flight=5", 4, 7, 1, {0}}, HV_EUSAGE, "use in_flight = 4"},
+        {{"bpipe", "", 5, 4, 1, {0}}, HV_EUSAGE, "use p = 4 or p = 6"},
         {{"chimera", "", 3, 4, 1, {0}}, HV_EUSAGE, "use p = 2 or p = 4"},
         {{"chimera", "pipes=6", 8, 8, 1, {0}}, HV_EUSAGE, "use pipes = 4"},
         {{"chimera", "mode=doubling", 4, 7, 1, {0}}, HV_EUSAGE, "use m = 6 or m = 8"},

@@ -4,13 +4,14 @@
 
 #include "scripting/plugin.h"
 #include "solver/base/file.h"
+#include "solver/io/own/calibration_file.h"
 #include "solver/io/own/partition_file.h"
 #include "solver/io/own/validation_file.h"
 #include "solver/io/own/workspace.h"
 #include "ui/cli/cli.h"
 
 /** What a file may be, by its member `format`; a JSON object without one is a model. */
-enum kind { CLUSTER, JOB, PLAN, WORKSPACE, INSTANCE, VALIDATION, MODEL };
+enum kind { CLUSTER, JOB, PLAN, WORKSPACE, INSTANCE, VALIDATION, CALIBRATION, MODEL };
 
 static enum kind kind_of(const struct hv_json *j)
 {
@@ -25,6 +26,7 @@ static enum kind kind_of(const struct hv_json *j)
         {"hetviz.partition/1", INSTANCE},
         {"hetviz.distribute/1", INSTANCE},
         {"hetviz.validation/1", VALIDATION},
+        {"hetviz.calibration/1", CALIBRATION},
     };
     const char *format = json_string_value(json_object_get(j->root, "format"));
     for (size_t i = 0; format != NULL && i < HV_COUNT(formats); i++) {
@@ -95,6 +97,14 @@ static enum hv_status check_validation(const struct hv_json *json, struct hv_err
     return st;
 }
 
+static enum hv_status check_calibration(const struct hv_json *json, struct hv_err *err)
+{
+    struct hv_device_catalogue classes = {0};
+    enum hv_status st = hv_calibration_add(&classes, json, err);
+    hv_device_catalogue_free(&classes);
+    return st;
+}
+
 /** Builds what the text says it is; takes over `json`. */
 static enum hv_status check_document(struct hv_json json, const char *path, const char **what,
                                      struct hv_err *err)
@@ -127,6 +137,11 @@ static enum hv_status check_document(struct hv_json json, const char *path, cons
     case VALIDATION:
         *what = "published measurements";
         st = check_validation(&json, err);
+        hv_json_free(&json);
+        return st;
+    case CALIBRATION:
+        *what = "calibration";
+        st = check_calibration(&json, err);
         hv_json_free(&json);
         return st;
     case MODEL:

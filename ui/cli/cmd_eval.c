@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/eval/explain.h"
 #include "solver/io/own/verdict_file.h"
 #include "ui/cli/cli.h"
 
@@ -118,11 +119,69 @@ static enum hv_status explain_json(const struct hv_judged *j, struct hv_err *err
     return hv_cli_print_json(out, err);
 }
 
+static void add_term(const struct hv_why_term *t, struct hv_str *out)
+{
+    char buf[HV_FMT_CAP];
+    if (strcmp(t->unit, "x") == 0) {
+        hv_str_addf(out, "  %g x %s\n", t->value, t->text);
+        return;
+    }
+    const char *value = strcmp(t->unit, "s") == 0       ? hv_fmt_seconds(buf, sizeof buf, t->value)
+                        : strcmp(t->unit, "bytes") == 0 ? hv_fmt_bytes(buf, sizeof buf, t->value)
+                                                        : hv_fmt_count(buf, sizeof buf, t->value);
+    hv_str_addf(out, "    %-22s %10s  %s\n", t->name, value, t->text);
+}
+
+static json_t *chapter_tree(const struct hv_explained *c)
+{
+    json_t *terms = json_array();
+    for (size_t i = 0; i < c->n_terms; i++) {
+        const struct hv_why_term *t = &c->terms[i];
+        json_array_append_new(terms,
+                              json_pack("{s:s, s:o, s:s, s:s}", "name", t->name, "value",
+                                        hv_json_num(t->value), "unit", t->unit, "why", t->text));
+    }
+    return json_pack("{s:s, s:o}", "title", c->title, "terms", terms);
+}
+
+/** Every term of one stage. */
+static enum hv_status explain_stage(const struct hv_args *args, struct hv_judged *j,
+                                    struct hv_err *err)
+{
+    struct hv_explained *chapters = NULL;
+    size_t n = 0;
+    enum hv_status st =
+        hv_eval_explain(j->cost, j->plan.plan, (size_t)hv_args_number(args, "replica", 0),
+                        (size_t)hv_args_number(args, "stage", 0), &j->arena, &chapters, &n, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    if (hv_args_has(args, "json")) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < n; i++) {
+            json_array_append_new(list, chapter_tree(&chapters[i]));
+        }
+        return hv_cli_print_json(list, err);
+    }
+    struct hv_str text = {0};
+    for (size_t i = 0; i < n; i++) {
+        hv_str_addf(&text, "%s%s\n", i > 0 ? "\n" : "", chapters[i].title);
+        for (size_t t = 0; t < chapters[i].n_terms; t++) {
+            add_term(&chapters[i].terms[t], &text);
+        }
+    }
+    st = hv_cli_print(&text, err);
+    hv_str_free(&text);
+    return st;
+}
+
 enum hv_status hv_cli_explain(struct hv_args *args, struct hv_err *err)
 {
     struct hv_judged j;
     enum hv_status st = hv_cli_judge(args, false, &j, err);
-    if (st == HV_OK) {
+    if (st == HV_OK && (hv_args_has(args, "stage") || hv_args_has(args, "replica"))) {
+        st = explain_stage(args, &j, err);
+    } else if (st == HV_OK) {
         st = hv_args_has(args, "json") ? explain_json(&j, err) : explain_text(&j, err);
     }
     hv_judged_free(&j);

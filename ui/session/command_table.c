@@ -41,11 +41,14 @@ static const struct hv_opt gantt_options[] = {
 };
 static const struct hv_opt schedule_options[] = {
     {"ranks", 'p', HV_ARG_INT, "P", "pipeline ranks", 1, 65536, NULL, true},
-    {"micro-batches", 'm', HV_ARG_INT, "M", "micro-batches", 1, 4194304, NULL, true},
+    {"micro-batches", 'm', HV_ARG_INT, "M", "micro-batches", 1, 1e12, NULL, true},
     {"chunks", 'v', HV_ARG_INT, "V", "model chunks per rank (default: the schedule's own)", 1, 1024, NULL, false},
     {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule", 0, 0, NULL, false},
     {"times", 0, HV_ARG_NUMBERS, "F,B,W,C", "time of forward, input gradient, weight gradient and hop", 0, 1e12, NULL, false},
     {"plan-times", 0, HV_ARG_NUMBERS, "F,B,W,C", "times that cost-driven schedules decide with", 0, 1e12, NULL, false},
+    {"cap", 0, HV_ARG_INT, "N", "activations that a rank may hold; says who blocks whom where that is too few", 1, 1e9, NULL, false},
+    {"jitter", 0, HV_ARG_NUMBER, "X", "spread of every duration: standard deviation of its logarithm", 0, 3, NULL, false},
+    {"look-ahead", 0, HV_ARG_INT, "N", "ranks that would wait take a forward or weight gradient from the next N operations", 1, 1e6, NULL, false},
     {"gantt", 0, HV_ARG_FLAG, NULL, "draw it", 0, 0, NULL, false},
     WIDTH_OPTION, ASCII_OPTION, JSON_OPTION,
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
@@ -56,7 +59,11 @@ static const struct hv_opt solve_options[] = {
     {"write-lp", 0, HV_ARG_FILE, "F", "write a chain's integer program in LP format, or MPS when F ends in .mps", 0, 0, NULL, false},
 };
 static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION};
-static const struct hv_opt explain_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION};
+static const struct hv_opt explain_options[] = {
+    OPTIONAL_INPUT_OPTIONS, JSON_OPTION,
+    {"stage", 0, HV_ARG_INT, "N", "the terms behind every second and byte of this stage, with formula and source", 0, 1000000, NULL, false},
+    {"replica", 0, HV_ARG_INT, "N", "replica entry of --stage (default 0)", 0, 1000000, NULL, false},
+};
 static const struct hv_opt json_options[] = {JSON_OPTION};
 static const struct hv_opt validate_options[] = {
     JSON_OPTION,
@@ -105,8 +112,9 @@ static const struct hv_command command_rows[] = {
      "Prints a lower bound of the iteration time over all plans.\nExample: hetviz bound -c two-generations -m llama-3-8b",
      OPTIONS(bound_options), false},
     {HV_CMD_EXPLAIN, "explain", NULL, "PLAN", 1, 1, "where the time of a plan goes",
-     "Breaks the iteration down into compute, exposed communication and idle time, with the stage that bounds it.\n"
-     "Example: hetviz explain p.json",
+     "Breaks the iteration down into compute, exposed communication and idle time, with the stage that bounds it. With --stage, "
+     "the terms of that stage: operators, exchanges, transfer, memory.\n"
+     "Example: hetviz explain p.json --stage 0",
      OPTIONS(explain_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
      "Lists every strategy with the system it stands for; with a name, its options and what it decides.\n"

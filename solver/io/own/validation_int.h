@@ -6,7 +6,8 @@
 
 /** A row as written, before it becomes a cluster, a model, a job and a grid. */
 struct hv__row {
-    struct hv_jp at, model, system; /**< model and system: objects, looked up where named */
+    struct hv_jp at, models, systems; /**< the row; the file's tables */
+    struct hv_jp model, system;       /**< objects, looked up where named */
     const char *id, *kind, *attn, *device, *intra, *precision, *schedule, *recompute, *meter,
         *notes;
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, seq, experts, topk, moe_ffn,
@@ -24,7 +25,8 @@ struct hv__row {
     const int *counts; /**< blocks per stage, or NULL */
 };
 
-/** Reads one element of `rows`. `own`: unknown keys are errors. */
+/** Reads one element of `rows` into *out, which must stay where it is. `own`: unknown keys are
+ * errors. */
 enum hv_status hv__row_read(const struct hv_jp *root, const struct hv_jp *p, bool own,
                             struct hv_arena *arena, struct hv__row *out,
                             struct hv_err *err) HV_NODISCARD;

@@ -22,15 +22,20 @@ static enum hv_status look_up(const struct hv_jp *table, const struct hv_jp *row
     const char *name = NULL;
     enum hv_status st = hv_jp_need(row, key, "an object, or a name of the file's table", &at, err);
     *out = at;
-    if (st || !json_is_string(at.v)) {
+    if (st || json_is_object(at.v)) {
         return st;
+    }
+    if (!json_is_string(at.v)) {
+        return hv_jp_expected(&at, err, "an object, or a name of the file's table");
     }
     if ((st = hv_jp_string(&at, &name, err))) {
         return st;
     }
     *out = hv_jp_get(table, name);
-    return hv_jp_none(out) ? hv_jp_fail(&at, err, "the file's table has no \"%.80s\"", name)
-                           : HV_OK;
+    if (hv_jp_none(out)) {
+        return hv_jp_fail(&at, err, "the file's table has no \"%.80s\"", name);
+    }
+    return json_is_object(out->v) ? HV_OK : hv_jp_expected(out, err, "an object");
 }
 
 /* Whole numbers that may be absent or null; a row of a table per object. */
@@ -121,6 +126,7 @@ static enum hv_status read_par(const struct hv_jp *row, bool own, struct hv__row
     struct hv_jp p = {0};
     enum hv_status st;
     if ((st = hv_jp_need(row, "par", "the parallel degrees", &p, err)) ||
+        (st = json_is_object(p.v) ? HV_OK : hv_jp_expected(&p, err, "an object")) ||
         (st = own ? hv_keys_check(&p, HV_KEYS_VALIDATION_PAR, err) : HV_OK) ||
         (st = read_ints(&p, rows, HV_COUNT(rows), err))) {
         return st;
@@ -229,15 +235,17 @@ enum hv_status hv__row_read(const struct hv_jp *root, const struct hv_jp *p, boo
                             .vpp = 1,
                             .cp = 1,
                             .ep = 1};
-    struct hv_jp models = hv_jp_get(root, "models"), systems = hv_jp_get(root, "systems");
+    out->models = hv_jp_get(root, "models"); /* here, because the places inside point at them */
+    out->systems = hv_jp_get(root, "systems");
     const struct int_member rows[] = {{"n", 1, HV_CLUSTER_MAX_DEVICES, &out->n},
                                       {"seq", 1, HV_MAX_WIDTH, &out->seq},
                                       {"mbs", 1, MAX_BATCH, &out->mbs},
                                       {"gbs", 1, MAX_BATCH, &out->gbs}};
     enum hv_status st;
     if ((st = own ? hv_keys_check(p, HV_KEYS_VALIDATION_ROW, err) : HV_OK) ||
-        (st = read_words(p, out, err)) || (st = look_up(&models, p, "model", &out->model, err)) ||
-        (st = look_up(&systems, p, "system", &out->system, err)) ||
+        (st = read_words(p, out, err)) ||
+        (st = look_up(&out->models, p, "model", &out->model, err)) ||
+        (st = look_up(&out->systems, p, "system", &out->system, err)) ||
         (st = read_model(&out->model, own, out, err)) ||
         (st = read_system(&out->system, own, out, err)) || (st = read_par(p, own, out, err)) ||
         (st = read_ints(p, rows, HV_COUNT(rows), err)) || (st = read_figures(p, out, err))) {
@@ -273,6 +281,8 @@ const char *hv__row_unusable(const struct hv__row *r)
         return "no measurement of time or memory";
     } else if (r->n > 0 && r->tp * r->pp * r->dp * r->cp > r->n) {
         return "the printed degrees need more devices than the printed number";
+    } else if (r->ep > 1 && r->tp * r->dp * r->cp % r->ep != 0) {
+        return "the printed ranks of experts do not divide those of a stage";
     }
     return NULL;
 }

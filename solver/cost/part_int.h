@@ -1,0 +1,68 @@
+/** Shared by the files that price the parts of a transformer: what is being added up. */
+#ifndef HV_SOLVER_COST_PART_INT_H
+#define HV_SOLVER_COST_PART_INT_H
+
+#include "solver/cost/cost_int.h"
+#include "solver/cost/gemm.h"
+
+/** What is being added up. */
+struct hv__sum {
+    const struct hv__ask *a;
+    const struct hv_part_query *q;
+    const struct hv_model *m;
+    struct hv_efficiency e;
+    struct hv_gemm_pricer gemm;
+    double t;         /**< tensor-parallel ranks */
+    double t_experts; /**< of these, ranks that cut one expert */
+    double t_norm;    /**< ranks that share what is not inside a split product */
+    double rows;      /**< tokens of this rank */
+    double elem;      /**< bytes of an activation value */
+    bool flash, dropout, eager;
+    double full_bytes, kept_bytes, weight_only_bytes;
+    double a_full,
+        c_full; /**< inputs and outputs of the split products, values per token, all ranks */
+    struct hv_part_cost out;
+    struct hv__exchange x;
+};
+
+/** A product of `m` rows in all with `groups` weight matrices of k × n. */
+struct hv__product {
+    const char *name;
+    unsigned unit;
+    double m, n, k, groups;
+};
+
+/** A memory-bound kernel. */
+struct hv__stream {
+    const char *name;
+    unsigned unit;
+    double bytes, backward; /**< forward bytes; backward bytes per forward byte */
+};
+
+/** Adds a product: forward, both gradients, and once more where its unit is recomputed. */
+void hv__add_product(struct hv__sum *s, const struct hv__product *p);
+/** Adds a memory-bound kernel. */
+void hv__add_stream(struct hv__sum *s, const struct hv__stream *p);
+/** A tensor of so many bytes, kept unless all units in `dropped_by` are recomputed. */
+void hv__keep(struct hv__sum *s, double bytes, unsigned dropped_by);
+
+/** Both or three matrices of a feed-forward of one rank: what goes in, and how wide it is there. */
+struct hv__ffn {
+    double width, rows;
+    double groups; /**< equal experts that share the rows; 0: no experts */
+};
+/** Adds the products and the activation of a feed-forward (part_experts.c). */
+void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__ffn *f);
+/** Adds router, routed and shared experts, and what their exchanges carry (part_experts.c). */
+void hv__add_experts(struct hv__sum *s, const struct hv_block *b);
+/** How experts fall on ranks: figures of the busiest one under uniform routing. */
+struct hv__spread {
+    double held;    /**< experts, or shards of one, that it holds, copies too */
+    double work;    /**< its tokens over the mean */
+    double traffic; /**< its tokens from other ranks over what an even spread sends */
+};
+/** From owners, copies and shards of `experts` over `ep` ranks. O(experts × ep) with owners or
+ * copies, else O(1). */
+struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep);
+
+#endif
