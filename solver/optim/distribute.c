@@ -1,6 +1,6 @@
 /*
- * Integer distribution: least maximum (equal and mixed sizes), proportions, longest item first.
- * Not here: least variance (distribute_var.c).
+ * Integer distribution: least maximum (equal and mixed sizes), proportions.
+ * Not here: least variance (distribute_var.c), longest item first (distribute_lpt.c).
  */
 #include "solver/optim/distribute.h"
 #include "solver/base/units.h"
@@ -472,57 +472,5 @@ enum hv_status hv_distribute_ratio(const struct hv_share *shares, size_t n, int6
                               fabs((double)out->count[i] - (double)total * shares[i].rate / all));
     if (!out->feasible)
         out->objective = HV_UNKNOWN;
-    return HV_OK;
-}
-
-struct item {
-    double size;
-    size_t index;
-};
-
-static int by_size(const void *pa, const void *pb)
-{
-    const struct item *a = pa, *b = pb;
-    if (a->size != b->size)
-        return a->size < b->size ? 1 : -1;
-    return (a->index > b->index) - (a->index < b->index);
-}
-
-enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots,
-                                 struct hv_arena *arena, struct hv_distribution *out,
-                                 struct hv_err *err)
-{
-    memset(out, 0, sizeof *out);
-    if (n_slots == 0 || n_slots > HV_DISTRIBUTE_MAX_SHARES || n > HV_DISTRIBUTE_MAX_SHARES)
-        return hv_err_set(err, HV_EINPUT, "expected 1 to %zu slots and at most as many items",
-                          HV_DISTRIBUTE_MAX_SHARES);
-    struct item *order = hv_arena_new(arena, struct item, n);
-    double *load = hv_arena_new(arena, double, n_slots), sum = 0;
-    out->count = hv_arena_new(arena, int64_t, n);
-    for (size_t i = 0; i < n; i++) {
-        if (!isfinite(items[i]) || items[i] < 0)
-            return hv_err_set(err, HV_EINPUT,
-                              "item %zu: expected a finite size that is not negative", i + 1);
-        order[i] = (struct item){items[i], i};
-        sum += items[i];
-    }
-    if (n)
-        qsort(order, n, sizeof *order, by_size);
-    for (size_t i = 0; i < n; i++) {
-        size_t slot = 0;
-        for (size_t k = 1; k < n_slots; k++)
-            if (load[k] < load[slot])
-                slot = k;
-        load[slot] += order[i].size;
-        out->count[order[i].index] = (int64_t)slot;
-        out->objective = fmax(out->objective, load[slot]);
-    }
-    out->bound = fmax(sum / (double)n_slots, n ? order[0].size : 0);
-    if (n > n_slots)
-        out->bound = fmax(out->bound, order[n_slots - 1].size + order[n_slots].size);
-    out->feasible = true;
-    out->proven = out->objective <= out->bound * (1 + 1e-12);
-    out->method = "longest-first";
-    out->proof = "the bound is the largest of mean load, biggest item and a forced pair";
     return HV_OK;
 }

@@ -148,8 +148,9 @@ static enum hv_status solve_kind(struct search *q, struct kind *k, double weight
     struct hv_partition_result r;
     p.sum_weight = weight < 0 ? 0 : 1;
     p.max_weight = weight < 0 ? 1 : weight;
+    const struct hv_part_limits rest = hv__watch_rest(&q->watch);
     q->n_programs++;
-    enum hv_status st = hv_partition_solve(&p, q->watch.limits, q->arena, &r, q->err);
+    enum hv_status st = hv_partition_solve(&p, &rest, q->arena, &r, q->err);
     if (st != HV_OK)
         return st;
     *stopped = *stopped || r.stopped || !r.proven;

@@ -37,6 +37,8 @@ bool hv__watch_over(struct hv__watch *w);
 bool hv__watch_due(struct hv__watch *w);
 /** Tells the caller the best so far (infinity = none) and a bound. */
 void hv__watch_tell(struct hv__watch *w, double incumbent, double bound);
+/** What is left of the limits for a smaller problem inside: the remaining time, no reports. */
+struct hv_part_limits hv__watch_rest(const struct hv__watch *w);
 /** True when run [i, j) fits the memory of position `pos` with the capacity of `dev`. */
 bool hv__fits(const struct hv_partition *p, size_t pos, size_t dev, size_t i, size_t j);
 /** Largest j with time of [i, j) ≤ limit that fits (cut costs ignored). O(log L). */

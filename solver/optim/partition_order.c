@@ -270,63 +270,59 @@ static size_t best_state(const struct orders *o, const struct hv__step *step)
     return best;
 }
 
-/* An upper bound on the best maximum: greedy over the order that the furthest reach takes. */
-static double bound_max(struct orders *o, struct hv_arena *arena)
+/* The order of devices along the furthest reaches of the last reach_forward. */
+static void walk_back(const struct orders *o, double limit, struct hv_part_stage *stages)
+{
+    const struct hv_partition *p = o->p;
+    size_t t = o->n_states - 1;
+    for (size_t s = p->n_stages; s-- > 0;) {
+        size_t far = 0, chosen = o->n_kinds;
+        for (size_t k = 0; k < o->n_kinds; k++) {
+            if (!has_kind(o, t, k))
+                continue;
+            size_t j = reach_from(o, s, k, o->hi[t - o->radix[k]], limit);
+            if (chosen == o->n_kinds || (j != DEAD && j > far)) {
+                far = j == DEAD ? 0 : j;
+                chosen = k;
+            }
+        }
+        const struct hv_part_stage *d = &p->stages[o->kind_dev[chosen]];
+        stages[s].time = d->time;
+        stages[s].table = d->table;
+        stages[s].capacity = d->capacity;
+        t -= o->radix[chosen];
+    }
+}
+
+/*
+ * Bounds on the least maximum. Below *low not even the furthest reaches get to the end; *high comes
+ * from orders along those reaches, each cut exactly (infinity when none of them fits).
+ */
+static void narrow(struct orders *o, struct hv_arena *arena, double *low, double *high)
 {
     const struct hv_partition *p = o->p;
     struct hv_partition fixed = *p;
-    struct hv_arena_mark mark = hv_arena_mark(arena);
     struct hv_part_stage *stages = hv_arena_copy(arena, p->stages, p->n_stages, sizeof *stages);
+    struct hv_partition_result r;
     fixed.stages = stages;
     fixed.free_order = false;
-    double best = HUGE_VAL, limit = hv__greedy_max(&fixed);
-    for (int round = 0; round < 2 && limit < HUGE_VAL && !p->any_stages; round++) {
-        best = fmin(best, limit);
-        reach_forward(o, best * (round ? 0.98 : 0.999));
-        if (o->hi[o->n_states - 1] != p->n_layers)
-            break;
-        size_t t = o->n_states - 1;
-        for (size_t s = p->n_stages; s-- > 0;) { /* walk back along the furthest reaches */
-            size_t k = 0, far = 0, chosen = 0;
-            for (; k < o->n_kinds; k++) {
-                if (!has_kind(o, t, k))
-                    continue;
-                size_t j = reach_from(o, s, k, o->hi[t - o->radix[k]], best);
-                if ((j != DEAD && j > far) || !has_kind(o, t, chosen)) {
-                    far = j == DEAD ? 0 : j;
-                    chosen = k;
-                }
-            }
-            const struct hv_part_stage *d = &p->stages[o->kind_dev[chosen]];
-            stages[s].time = d->time;
-            stages[s].table = d->table;
-            stages[s].capacity = d->capacity;
-            t -= o->radix[chosen];
-        }
-        limit = hv__greedy_max(&fixed);
-        if (limit >= best)
-            break;
-    }
-    hv_arena_rewind(arena, mark);
-    return best;
-}
-
-/* No order has a smaller maximum: below it not even the furthest reaches get to the end. */
-static double reach_bound(struct orders *o, double high)
-{
-    size_t full = o->n_states - 1;
-    double low = 0;
-    if (o->p->any_stages || isinf(high))
-        return 0;
-    for (int k = 0; k < 7 && high - low > 0.02 * high; k++) {
-        double mid = 0.5 * (low + high);
+    double reach = *high = hv__greedy_max(&fixed);
+    *low = 0;
+    for (int k = 0; k < 8 && !isinf(*high) && reach - *low > 0.02 * reach; k++) {
+        double mid = 0.5 * (*low + reach);
         reach_forward(o, mid);
-        if (o->hi[full] != o->p->n_layers)
-            low = mid;
-        else
-            high = mid;
+        if (o->hi[o->n_states - 1] != p->n_layers) {
+            *low = mid;
+            continue;
+        }
+        struct hv_arena_mark mark = hv_arena_mark(arena);
+        walk_back(o, mid, stages);
+        r = (struct hv_partition_result){0};
+        if (hv__solve_fixed(&fixed, HV__MAX, *high, arena, &r) && r.max < *high)
+            *high = r.max;
+        hv_arena_rewind(arena, mark);
+        reach = mid;
     }
-    return low;
 }
 
 /* One program over all states with every value ≤ limit; SIZE_MAX when it finds nothing. */
@@ -345,8 +341,10 @@ static size_t run_orders(struct orders *o, struct hv__step *step, struct hv_aren
 /* The least maximum: limits from just above the lower bound upwards keep the windows small. */
 static size_t climb(struct orders *o, struct hv__step *step, struct hv_arena *arena, bool *too_big)
 {
-    double high = bound_max(o, arena), low = reach_bound(o, high);
-    for (double width = 0.03;; width *= 4) {
+    double low = 0, high = HUGE_VAL;
+    if (!o->p->any_stages)
+        narrow(o, arena, &low, &high);
+    for (double width = 0.45;; width *= 3) {
         struct hv_arena_mark mark = hv_arena_mark(arena);
         bool last = !(low > 0) || isinf(high) || low * (1 + width) >= high;
         step->limit = last ? high : low * (1 + width);
@@ -439,6 +437,9 @@ enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *
     struct hv_partition fixed = *p;
     struct hv_partition_result r;
     struct hv_rng rng;
+    const struct hv_part_limits quiet = hv__watch_rest(watch);
+    struct hv__watch inner; /* an order's own bound says nothing about the others */
+    hv__watch_start(&inner, &quiet);
     (void)err;
     hv_rng_seed(&rng, 1);
     fixed.stages = stages;
@@ -459,7 +460,7 @@ enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *
         }
         place(p, stages, order);
         struct hv_arena_mark mark = hv_arena_mark(arena);
-        bool found = judge(&fixed, watch, arena, &r);
+        bool found = judge(&fixed, &inner, arena, &r);
         out->n_probes += r.n_probes;
         if (found && (!out->feasible || r.objective < out->objective)) {
             int64_t probes = out->n_probes;
@@ -475,7 +476,7 @@ enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *
         hv_arena_rewind(arena, mark);
     }
     out->method = "order-search";
-    out->stopped = watch->stopped;
+    out->stopped = watch->stopped || inner.stopped;
     out->proof =
         "orders improved by swaps, each solved exactly; the bound lets devices share layers";
     out->bound = relaxed_bound(p);

@@ -51,6 +51,18 @@ void hv__watch_tell(struct hv__watch *w, double incumbent, double bound)
     w->limits->report(w->limits->ctx, incumbent, bound);
 }
 
+struct hv_part_limits hv__watch_rest(const struct hv__watch *w)
+{
+    struct hv_part_limits rest = *w->limits;
+    if (rest.deadline_s > 0) {
+        rest.deadline_s -= seconds_of(w);
+        if (rest.deadline_s < 1e-9)
+            rest.deadline_s = 1e-9;
+    }
+    rest.report = NULL;
+    return rest;
+}
+
 /* What a run ending at j costs for its end: prefix time and the cut behind it. */
 static double end_part(const struct hv_partition *p, size_t pos, const double *time, size_t j)
 {
@@ -214,8 +226,8 @@ static size_t pairs_sum(const double *from, const double *start, size_t n, const
 /* min over k of max(from[k], end - start[k]). */
 static double best_max(const double *from, const double *start, size_t n, double end)
 {
-    double best;
-    for (size_t k = pairs_max(from, start, n, end, &best); k < n; k++) {
+    double best = HUGE_VAL;
+    for (size_t k = n >= 4 ? pairs_max(from, start, n, end, &best) : 0; k < n; k++) {
         double c = end - start[k];
         c = from[k] > c ? from[k] : c;
         best = c < best ? c : best;
@@ -226,9 +238,9 @@ static double best_max(const double *from, const double *start, size_t n, double
 /* min over k of from[k] + (end - start[k]) where that value is within the limit. */
 static double best_sum(const double *from, const double *start, size_t n, double end, double limit)
 {
-    double best;
+    double best = HUGE_VAL;
     const double both[] = {end, limit};
-    for (size_t k = pairs_sum(from, start, n, both, &best); k < n; k++) {
+    for (size_t k = n >= 4 ? pairs_sum(from, start, n, both, &best) : 0; k < n; k++) {
         double c = end - start[k], v = c <= limit ? from[k] + c : HUGE_VAL;
         best = v < best ? v : best;
     }
@@ -283,6 +295,7 @@ void hv__relax(const struct hv_partition *p, const struct hv__step *s, const str
         return;
     }
     fill_starts(p, s, from, scratch);
+    const double *cut = p->cuts && s->pos + 1 < p->n_stages ? p->cuts[s->pos] : NULL;
     size_t first = from->lo, j = from->lo + p->min_layers;
     double longest = s->limit * HAIR, room = d->capacity * HAIR;
     for (j = j > out->lo ? j : out->lo; j <= out->hi; j++) {
@@ -295,7 +308,7 @@ void hv__relax(const struct hv_partition *p, const struct hv__step *s, const str
             continue;
         size_t last = j - p->min_layers < from->hi ? j - p->min_layers : from->hi;
         size_t at = first - from->lo, n = last - first + 1;
-        double end = end_part(p, s->pos, time, j);
+        double end = cut && j > 0 && j < p->n_layers ? time[j] + cut[j] : time[j];
         double v = s->goal == HV__MAX ? best_max(from->v + at, scratch + at, n, end)
                                       : best_sum(from->v + at, scratch + at, n, end, s->limit);
         if (v < out->v[j - out->lo])

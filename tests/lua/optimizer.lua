@@ -42,6 +42,28 @@ local function check_answers()
   equal("front memory", front[2].memory, 4.0)
 end
 
+--- Values and costs that come from Lua, and errors inside them.
+local function check_callbacks()
+  local square = function(i, j) return (j - i + 1) ^ 2 end
+  local p = hv.opt.partition { n = 6, parts = 3, load = square, sum = 1, max = 0 }
+  equal("load as a function", p.value, 12.0)
+  p = hv.opt.partition { n = 4, parts = 2, load = function(i, j) if j - i < 2 then return 5 end end }
+  equal("runs that are not allowed", p.stages[1][2], 2)
+  local spread = function(v) return math.max(v[1], v[2]) - math.min(v[1], v[2]) end
+  p = hv.opt.partition { n = 5, parts = 2, load = { 4, 1, 1, 1, 1 }, combine = spread }
+  equal("combine", p.value, 0.0)
+  equal("combine's cut", p.stages[1][2], 1)
+  refuses("combine raises", "no such value", hv.opt.partition,
+    { n = 2, parts = 2, load = { 1, 1 }, combine = function() error("no such value") end })
+  refuses("combine returns a text", "must return a number", hv.opt.partition,
+    { n = 2, parts = 2, load = { 1, 1 }, combine = function() return "x" end })
+  refuses("load raises", "deep inside", hv.opt.partition,
+    { n = 2, parts = 2, load = function() error("deep inside") end })
+  refuses("combine is no function", "combine: expected a function", hv.opt.partition,
+    { n = 2, parts = 2, load = { 1, 1 }, combine = 3 })
+  refuses("too many runs", "too many runs", hv.opt.partition, { n = 60000, parts = 2, load = square })
+end
+
 local function check_no()
   local answer, why = hv.opt.knapsack { items = { { { 1, 9 } } }, cap = 5 }
   equal("knapsack too small", answer, nil)
@@ -75,6 +97,8 @@ return {
   selftest = function(t)
     check_answers()
     t.ok("answers done by hand", true)
+    check_callbacks()
+    t.ok("values and costs from Lua", true)
     check_no()
     t.ok("no comes with the reason", true)
     check_refusals()

@@ -120,6 +120,41 @@ static void random_pipelines_match_enumeration(void **state)
     assert_true(solved > 1000);
 }
 
+static bool yes(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+/* Stopped at once: what is known is given, with a bound that holds. */
+static void a_stop_keeps_the_best(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    int stopped = 0;
+    hv_rng_seed(&rng, 22);
+    for (int k = 0; k < 200; k++) {
+        struct pipe x[2];
+        struct hv_partition part[2];
+        const struct hv_joint j = {2, part, 40, NULL, NULL};
+        const struct hv_part_limits limits = {.cancel = yes};
+        struct hv_arena arena = {0};
+        struct hv_joint_result r, full;
+        make(&rng, &x[0], &part[0]);
+        make(&rng, &x[1], &part[1]);
+        assert_int_equal(hv_joint_solve(&j, &limits, &arena, &r, NULL), HV_OK);
+        assert_int_equal(hv_joint_solve(&j, NULL, &arena, &full, NULL), HV_OK);
+        if (r.feasible) {
+            assert_true(r.stopped && !r.proven && full.feasible);
+            assert_true(r.bound <= full.objective * (1 + 1e-9));
+            assert_true(r.objective >= full.objective * (1 - 1e-9));
+            stopped++;
+        }
+        hv_arena_free(&arena);
+    }
+    assert_true(stopped > 50);
+}
+
 static void senseless_counts_are_refused(void **state)
 {
     (void)state;
@@ -142,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_pipelines_match_enumeration),
+        cmocka_unit_test(a_stop_keeps_the_best),
         cmocka_unit_test(senseless_counts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
