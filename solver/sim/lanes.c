@@ -1,106 +1,28 @@
 /*
- * Timelines with level of detail. A lane keeps, for every block of 8 spans, the busy time by kind
- * that lies before it (so that any stretch of whole blocks is a subtraction), and a pyramid with
- * fan-out 8 of the longest spans (so that the longest of any stretch is found in O(log n)).
- * Drawing belongs to the painters.
+ * Timelines with level of detail. What a column of a picture asks of a lane is read from tables, a
+ * fixed number of entries each:
+ *  - a grid of equal times leads to the block of 8 spans where a time lies;
+ *  - a row per block holds its start and the busy time by kind before it, so that any stretch of
+ *    whole blocks is a subtraction;
+ *  - the longest span of every block, and of every run of 1, 2, 4, … groups of 4 blocks: two runs
+ *    that overlap cover any stretch.
+ * Only the spans of the blocks at both ends of a column are looked at one by one. Drawing belongs
+ * to the painters.
  */
 #include "solver/sim/lanes.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 8 };
-
-/* ---- pyramid of the index of the largest value
- * ------------------------------------------------------- */
-
-/* value of item i; ctx = the lane or the steps */
-typedef double item_value(const void *ctx, uint32_t i);
+enum { BLOCK = 4, GROUP = 8, LINE = 64, COLUMNS = 64 };
 
 static size_t n_blocks(size_t n)
 {
     return (n + BLOCK - 1) / BLOCK;
 }
 
-/* the values stand beside the indexes, so that a search reads neighbours in memory */
-static struct hv_largest build_pyramid(struct hv_arena *a, const void *ctx, item_value *value,
-                                       size_t n)
-{
-    size_t total = 0;
-    for (size_t k = n_blocks(n);; k = n_blocks(k)) {
-        total += k;
-        if (k <= 1) {
-            break;
-        }
-    }
-    uint32_t *out = hv_arena_new(a, uint32_t, total + 1);
-    double *values = hv_arena_new(a, double, total + 1);
-    const uint32_t *below = NULL;
-    size_t at = 0;
-    for (size_t len = n; len > 0;) {
-        size_t blocks = n_blocks(len);
-        for (size_t b = 0; b < blocks; b++) {
-            size_t end = (b + 1) * BLOCK < len ? (b + 1) * BLOCK : len;
-            uint32_t best = below ? below[b * BLOCK] : (uint32_t)(b * BLOCK);
-            for (size_t i = b * BLOCK + 1; i < end; i++) {
-                uint32_t x = below ? below[i] : (uint32_t)i;
-                best = value(ctx, x) > value(ctx, best) ? x : best;
-            }
-            out[at + b] = best;
-            values[at + b] = value(ctx, best);
-        }
-        below = out + at;
-        at += blocks;
-        len = blocks > 1 ? blocks : 0;
-    }
-    return (struct hv_largest){out, values};
-}
-
-/* index of the largest value in [lo, hi), the first of equals; lo < hi */
-static uint32_t query_pyramid(const void *ctx, item_value *value, struct hv_largest level, size_t n,
-                              size_t lo, size_t hi)
-{
-    struct hv_largest below = {NULL, NULL};
-    uint32_t best = UINT32_MAX;
-    double most = 0;
-    while (lo < hi) {
-        size_t in_lo = n_blocks(lo), in_hi = hi / BLOCK;
-        bool inner = in_lo < in_hi;
-        for (size_t i = lo; i < hi; i++) {
-            if (inner && i == in_lo * BLOCK) {
-                i = in_hi * BLOCK;
-                if (i >= hi) {
-                    break;
-                }
-            }
-            uint32_t x = below.index ? below.index[i] : (uint32_t)i;
-            double v = below.index ? below.value[i] : value(ctx, x);
-            if (best == UINT32_MAX || v > most || (!(v < most) && x < best)) {
-                best = x;
-                most = v;
-            }
-        }
-        if (!inner) {
-            break;
-        }
-        lo = in_lo;
-        hi = in_hi;
-        below = level;
-        n = n_blocks(n);
-        level.index += n;
-        level.value += n;
-    }
-    return best;
-}
-
-/* ---- lanes
+/* ---- building
  * ------------------------------------------------------------------------------------------- */
-
-static double span_length(const void *ctx, uint32_t i)
-{
-    const struct hv_span *s = &((const struct hv_lane *)ctx)->spans[i];
-    return s->end_s - s->start_s;
-}
 
 static enum hv_status check_spans(const struct hv_lane *lane, struct hv_err *err)
 {
@@ -120,22 +42,119 @@ static enum hv_status check_spans(const struct hv_lane *lane, struct hv_err *err
 }
 
 /* columns only for the kinds that occur, so that rows lie close together */
-static double *busy_table(struct hv_arena *a, struct hv_lane *lane)
+static const double *make_rows(struct hv_arena *a, struct hv_lane *lane)
 {
     size_t blocks = n_blocks(lane->n_spans), kinds = 0;
     for (size_t i = 0; i < lane->n_spans; i++) {
         kinds = lane->spans[i].kind >= kinds ? lane->spans[i].kind + (size_t)1 : kinds;
     }
     lane->n_kinds = kinds;
-    double *table = hv_arena_new(a, double, (blocks + 1) * kinds);
+    double *rows = hv_arena_new(a, double, (blocks + 1) * (1 + kinds));
     for (size_t i = 0; i < lane->n_spans; i++) {
-        double *next = table + (i / BLOCK + 1) * kinds;
+        double *row = rows + i / BLOCK * (1 + kinds), *next = row + 1 + kinds;
         if (i % BLOCK == 0) {
-            memmove(next, next - kinds, kinds * sizeof *next);
+            row[0] = lane->spans[i].start_s;
+            memcpy(next + 1, row + 1, kinds * sizeof *next);
         }
-        next[lane->spans[i].kind] += lane->spans[i].end_s - lane->spans[i].start_s;
+        next[1 + lane->spans[i].kind] += lane->spans[i].end_s - lane->spans[i].start_s;
     }
-    return table;
+    return rows;
+}
+
+static double block_start(const struct hv_lane *lane, size_t block)
+{
+    return lane->rows[block * (1 + lane->n_kinds)];
+}
+
+/* cell of the grid that t lies in; never falls as t grows */
+static size_t cell_of(const struct hv_lane *lane, double t_s)
+{
+    double x = (t_s - lane->spans[0].start_s) * lane->cells_per_s;
+    size_t last = n_blocks(lane->n_spans) - 1;
+    if (!(x > 0)) {
+        return 0;
+    }
+    return x >= (double)last ? last : (size_t)x;
+}
+
+/* as many cells as blocks, from the first start to the last; one cell where they are all at once */
+static const uint32_t *make_grid(struct hv_arena *a, struct hv_lane *lane)
+{
+    size_t blocks = n_blocks(lane->n_spans);
+    uint32_t *first = hv_arena_new(a, uint32_t, blocks + 1);
+    if (blocks > 0) {
+        double wide = block_start(lane, blocks - 1) - block_start(lane, 0);
+        double per_s = wide > 0 ? (double)blocks / wide : 0;
+        lane->cells_per_s = isfinite(per_s) ? per_s : 0;
+    }
+    size_t cell = 0;
+    for (size_t b = 0; b < blocks; b++) {
+        for (size_t to = cell_of(lane, block_start(lane, b)); cell <= to; cell++) {
+            first[cell] = (uint32_t)b;
+        }
+    }
+    for (; cell <= blocks; cell++) {
+        first[cell] = (uint32_t)blocks;
+    }
+    return first;
+}
+
+/* the longer of two, the one on the left when they are equal */
+static struct hv_longest longer(struct hv_longest left, struct hv_longest right)
+{
+    return right.length_s > left.length_s ? right : left;
+}
+
+static struct hv_longest longest_of_spans(const struct hv_lane *lane, size_t lo, size_t hi)
+{
+    struct hv_longest best = {-1, 0};
+    for (size_t i = lo; i < hi; i++) {
+        double length_s = lane->spans[i].end_s - lane->spans[i].start_s;
+        best = longer(best, (struct hv_longest){length_s, (uint32_t)i});
+    }
+    return best;
+}
+
+static size_t n_groups(const struct hv_lane *lane)
+{
+    return n_blocks(lane->n_spans) / GROUP; /* whole ones */
+}
+
+/* exponent of the largest power of two up to n; n > 0 */
+static unsigned power_of(size_t n)
+{
+    unsigned k = 0;
+    while (n >>= 1) {
+        k++;
+    }
+    return k;
+}
+
+static void make_longest(struct hv_arena *a, struct hv_lane *lane)
+{
+    size_t blocks = n_blocks(lane->n_spans), groups = n_groups(lane);
+    size_t levels = groups > 0 ? power_of(groups) + (size_t)1 : 0;
+    struct hv_longest *of_block = hv_arena_new(a, struct hv_longest, blocks + 1);
+    struct hv_longest *of_run = hv_arena_new(a, struct hv_longest, levels * groups + 1);
+    for (size_t b = 0; b < blocks; b++) {
+        size_t end = (b + 1) * BLOCK < lane->n_spans ? (b + 1) * BLOCK : lane->n_spans;
+        of_block[b] = longest_of_spans(lane, b * BLOCK, end);
+    }
+    for (size_t g = 0; g < groups; g++) {
+        struct hv_longest best = of_block[g * GROUP];
+        for (size_t b = g * GROUP + 1; b < (g + 1) * GROUP; b++) {
+            best = longer(best, of_block[b]);
+        }
+        of_run[g] = best;
+    }
+    for (size_t k = 1; k < levels; k++) {
+        struct hv_longest *below = of_run + (k - 1) * groups, *level = of_run + k * groups;
+        for (size_t g = 0; g + ((size_t)1 << k) <= groups; g++) {
+            level[g] = longer(below[g], below[g + ((size_t)1 << (k - 1))]);
+        }
+    }
+    lane->of_block = of_block;
+    lane->of_run = of_run;
 }
 
 enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct hv_lane *lane,
@@ -160,18 +179,17 @@ enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct
     struct hv_lane *l = &t->items[t->n++];
     *l = *lane;
     l->spans = hv_arena_copy(a, lane->spans, lane->n_spans, sizeof *lane->spans);
-    l->busy_before_s = busy_table(a, l);
-    double *starts = hv_arena_new(a, double, n_blocks(l->n_spans) + 1);
-    for (size_t i = 0; i < l->n_spans; i += BLOCK) {
-        starts[i / BLOCK] = l->spans[i].start_s;
-    }
-    l->block_start_s = starts;
-    l->longest = build_pyramid(a, l, span_length, l->n_spans);
+    l->rows = make_rows(a, l);
+    l->grid = make_grid(a, l);
+    make_longest(a, l);
     if (l->n_spans > 0 && l->spans[l->n_spans - 1].end_s > t->end_s) {
         t->end_s = l->spans[l->n_spans - 1].end_s;
     }
     return HV_OK;
 }
+
+/* ---- reading
+ * ------------------------------------------------------------------------------------------- */
 
 static bool is_before(const struct hv_lane *lane, size_t i, double t_s, bool by_start)
 {
@@ -182,60 +200,40 @@ static bool is_before(const struct hv_lane *lane, size_t i, double t_s, bool by_
 /* does the block's first span start before t (at t is before, unless `by_start`)? */
 static bool block_before(const struct hv_lane *lane, size_t block, double t_s, bool by_start)
 {
-    double at = lane->block_start_s[block];
+    double at = block_start(lane, block);
     return by_start ? at < t_s : at <= t_s;
 }
 
-/* first span from `lo` on that ends after t (or starts at or after it, when `by_start`); all before
- * lo are known to be before t. First over the starts of blocks, which stand together in memory, in
- * steps that double until they are beyond, so that near is cheap; then inside the block */
-static size_t search_from(const struct hv_lane *lane, size_t from, double t_s, bool by_start)
+/* first of the blocks [lo, hi) that is not before t */
+static size_t block_after(const struct hv_lane *lane, size_t lo, size_t hi, double t_s,
+                          bool by_start)
 {
-    size_t blocks = n_blocks(lane->n_spans), lo = from / BLOCK, hi = lo + 1, step = 1;
-    while (hi < blocks && block_before(lane, hi, t_s, by_start)) {
-        lo = hi;
-        hi = blocks - hi > step ? hi + step : blocks;
-        step *= 2;
-    }
-    while (lo + 1 < hi) {
+    while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (mid < blocks && block_before(lane, mid, t_s, by_start)) {
-            lo = mid;
+        if (block_before(lane, mid, t_s, by_start)) {
+            lo = mid + 1;
         } else {
             hi = mid;
         }
     }
-    size_t i = lo * BLOCK > from ? lo * BLOCK : from;
-    size_t end = (lo + 1) * BLOCK < lane->n_spans ? (lo + 1) * BLOCK : lane->n_spans;
+    return lo;
+}
+
+/* first span that ends after t (or starts at or after it, when `by_start`): the cell of the grid,
+ * the last block in it that starts before t, its spans */
+static size_t search(const struct hv_lane *lane, double t_s, bool by_start)
+{
+    if (lane->n_spans == 0) {
+        return 0;
+    }
+    size_t cell = cell_of(lane, t_s);
+    size_t next = block_after(lane, lane->grid[cell], lane->grid[cell + 1], t_s, by_start);
+    size_t i = next > 0 ? (next - 1) * BLOCK : 0;
+    size_t end = next * BLOCK < lane->n_spans ? next * BLOCK : lane->n_spans;
     while (i < end && is_before(lane, i, t_s, by_start)) {
         i++;
     }
     return i;
-}
-
-static size_t search(const struct hv_lane *lane, double t_s, bool by_start)
-{
-    return search_from(lane, 0, t_s, by_start);
-}
-
-/* adds the busy time by kind of the spans [lo, hi), all of them whole */
-static void add_busy(const struct hv_lane *lane, size_t lo, size_t hi, double *busy)
-{
-    size_t in_lo = n_blocks(lo), in_hi = hi / BLOCK;
-    bool inner = in_lo < in_hi;
-    for (size_t k = 0; inner && k < lane->n_kinds; k++) {
-        busy[k] += lane->busy_before_s[in_hi * lane->n_kinds + k] -
-                   lane->busy_before_s[in_lo * lane->n_kinds + k];
-    }
-    for (size_t i = lo; i < hi; i++) {
-        if (inner && i == in_lo * BLOCK) {
-            i = in_hi * BLOCK;
-            if (i >= hi) {
-                break;
-            }
-        }
-        busy[lane->spans[i].kind] += lane->spans[i].end_s - lane->spans[i].start_s;
-    }
 }
 
 /* the part of span i inside the window */
@@ -245,18 +243,60 @@ static double clipped(const struct hv_lane *lane, size_t i, double t0_s, double 
     return (to < t1_s ? to : t1_s) - (from > t0_s ? from : t0_s);
 }
 
-/* the span that covers most: a clipped one at either side, or the longest between */
-static int32_t biggest(const struct hv_lane *lane, size_t lo, size_t hi, double t0_s, double t1_s)
+/* what whole spans add up to */
+struct whole {
+    double busy_s[HV_SPAN_KINDS];
+    struct hv_longest longest;
+};
+
+/* spans [lo, hi) one by one */
+static void add_spans(const struct hv_lane *lane, size_t lo, size_t hi, struct whole *w)
 {
-    size_t best = lo;
-    if (hi - lo > 2) {
-        size_t mid = query_pyramid(lane, span_length, lane->longest, lane->n_spans, lo + 1, hi - 1);
-        best = clipped(lane, mid, t0_s, t1_s) > clipped(lane, best, t0_s, t1_s) ? mid : best;
+    for (size_t i = lo; i < hi; i++) {
+        double length_s = lane->spans[i].end_s - lane->spans[i].start_s;
+        w->busy_s[lane->spans[i].kind] += length_s;
+        w->longest = longer(w->longest, (struct hv_longest){length_s, (uint32_t)i});
     }
-    if (clipped(lane, hi - 1, t0_s, t1_s) > clipped(lane, best, t0_s, t1_s)) {
-        best = hi - 1;
+}
+
+/* longest of the blocks [lo, hi), lo < hi */
+static struct hv_longest longest_of_blocks(const struct hv_lane *lane, size_t lo, size_t hi)
+{
+    struct hv_longest best = lane->of_block[lo];
+    size_t group = (lo + GROUP) / GROUP, to = hi / GROUP, groups = n_groups(lane);
+    if (group >= to) {
+        for (size_t b = lo + 1; b < hi; b++) {
+            best = longer(best, lane->of_block[b]);
+        }
+        return best;
     }
-    return (int32_t)best;
+    for (size_t b = lo + 1; b < group * GROUP; b++) {
+        best = longer(best, lane->of_block[b]);
+    }
+    unsigned k = power_of(to - group);
+    best = longer(best, lane->of_run[k * groups + group]);
+    best = longer(best, lane->of_run[k * groups + to - ((size_t)1 << k)]);
+    for (size_t b = to * GROUP; b < hi; b++) {
+        best = longer(best, lane->of_block[b]);
+    }
+    return best;
+}
+
+/* adds the spans [lo, hi), all of them whole */
+static void add_whole(const struct hv_lane *lane, size_t lo, size_t hi, struct whole *w)
+{
+    size_t in_lo = n_blocks(lo), in_hi = hi / BLOCK, stride = 1 + lane->n_kinds;
+    if (in_lo >= in_hi) {
+        add_spans(lane, lo, hi, w);
+        return;
+    }
+    const double *from = lane->rows + in_lo * stride + 1, *to = lane->rows + in_hi * stride + 1;
+    for (size_t k = 0; k < lane->n_kinds; k++) {
+        w->busy_s[k] += to[k] - from[k];
+    }
+    add_spans(lane, lo, in_lo * BLOCK, w);
+    w->longest = longer(w->longest, longest_of_blocks(lane, in_lo, in_hi));
+    add_spans(lane, in_hi * BLOCK, hi, w);
 }
 
 /* what covers [t0, t1), which the spans [lo, hi) touch */
@@ -267,22 +307,26 @@ static struct hv_cover cover(const struct hv_lane *lane, size_t lo, size_t hi, d
     if (lo >= hi || !(t1_s > t0_s)) {
         return c;
     }
-    double busy[HV_SPAN_KINDS] = {0}, all = 0;
-    c.n_spans = hi - lo;
-    c.i_span = biggest(lane, lo, hi, t0_s, t1_s);
-    busy[lane->spans[lo].kind] += clipped(lane, lo, t0_s, t1_s);
+    struct whole w = {.longest = {-1, 0}};
+    double first_s = clipped(lane, lo, t0_s, t1_s), all = 0;
+    struct hv_longest most = {first_s, (uint32_t)lo};
+    w.busy_s[lane->spans[lo].kind] += first_s;
     if (hi - lo > 1) {
-        busy[lane->spans[hi - 1].kind] += clipped(lane, hi - 1, t0_s, t1_s);
-        add_busy(lane, lo + 1, hi - 1, busy);
+        double last_s = clipped(lane, hi - 1, t0_s, t1_s);
+        w.busy_s[lane->spans[hi - 1].kind] += last_s;
+        add_whole(lane, lo + 1, hi - 1, &w);
+        most = longer(longer(most, w.longest), (struct hv_longest){last_s, (uint32_t)(hi - 1)});
     }
+    c.n_spans = hi - lo;
+    c.i_span = (int32_t)most.i_span;
     for (int k = 0; k < (int)lane->n_kinds; k++) {
-        all += busy[k];
-        if (busy[k] > 0 && (c.kind < 0 || busy[k] > busy[c.kind])) {
+        all += w.busy_s[k];
+        if (w.busy_s[k] > 0 && (c.kind < 0 || w.busy_s[k] > w.busy_s[c.kind])) {
             c.kind = k;
         }
     }
     c.busy_frac = fmin(1, all / (t1_s - t0_s));
-    c.kind_frac = c.kind < 0 ? 0 : fmin(1, busy[c.kind] / (t1_s - t0_s));
+    c.kind_frac = c.kind < 0 ? 0 : fmin(1, w.busy_s[c.kind] / (t1_s - t0_s));
     return c;
 }
 
@@ -291,17 +335,72 @@ struct hv_cover hv_lane_cover(const struct hv_lane *lane, double t0_s, double t1
     return cover(lane, search(lane, t0_s, false), search(lane, t1_s, true), t0_s, t1_s);
 }
 
-struct hv_cover hv_lane_cover_next(const struct hv_lane *lane, double t0_s, double t1_s,
-                                   size_t *cursor)
+/* ---- many windows
+ * ------------------------------------------------------------------------------------------- */
+
+/* Edges of windows that are searched together. Memory is far slower than all the rest, so every
+ * step asks for what the next one will read, for all edges before it goes on. */
+struct edges {
+    const double *at_s;
+    size_t n;
+    size_t lo[COLUMNS + 1], hi[COLUMNS + 1]; /* of blocks; then first span that ends after the edge,
+                                                and first one that starts at or after it */
+};
+
+static void find_cells(const struct hv_lane *lane, struct edges *e)
 {
-    size_t lo = *cursor < lane->n_spans ? *cursor : lane->n_spans;
-    if (lo > 0 && lane->spans[lo - 1].end_s > t0_s) {
-        lo = 0;
+    for (size_t i = 0; i < e->n; i++) {
+        e->lo[i] = cell_of(lane, e->at_s[i]);
+        __builtin_prefetch(lane->grid + e->lo[i]);
     }
-    lo = lo == 0 ? search(lane, t0_s, false) : search_from(lane, lo, t0_s, false);
-    size_t hi = search_from(lane, lo, t1_s, true);
-    *cursor = hi > 0 && hi > lo ? hi - 1 : lo; /* the last may reach into the next window */
-    return cover(lane, lo, hi, t0_s, t1_s);
+    for (size_t i = 0; i < e->n; i++) {
+        e->hi[i] = lane->grid[e->lo[i] + 1];
+        e->lo[i] = lane->grid[e->lo[i]];
+        __builtin_prefetch(lane->rows + e->lo[i] * (1 + lane->n_kinds));
+    }
+}
+
+/* the last block that starts at or before each edge */
+static void find_blocks(const struct hv_lane *lane, struct edges *e)
+{
+    for (size_t i = 0; i < e->n; i++) {
+        size_t block = block_after(lane, e->lo[i], e->hi[i], e->at_s[i], false);
+        e->lo[i] = block > 0 ? block - 1 : 0;
+        const char *spans = (const char *)(lane->spans + e->lo[i] * BLOCK);
+        __builtin_prefetch(spans);
+        __builtin_prefetch(spans + LINE);
+        __builtin_prefetch(lane->of_block + e->lo[i]);
+    }
+}
+
+static void find_spans(const struct hv_lane *lane, struct edges *e)
+{
+    for (size_t k = 0; k < e->n; k++) {
+        size_t i = e->lo[k] * BLOCK, end = i + BLOCK < lane->n_spans ? i + BLOCK : lane->n_spans;
+        while (i < end && is_before(lane, i, e->at_s[k], false)) {
+            i++;
+        }
+        e->lo[k] = i;
+        i += i < lane->n_spans && is_before(lane, i, e->at_s[k], true);
+        while (i > 0 && !is_before(lane, i - 1, e->at_s[k], true)) {
+            i--; /* spans of no length at the edge */
+        }
+        e->hi[k] = i;
+    }
+}
+
+void hv_lane_columns(const struct hv_lane *lane, const double *at_s, size_t n, struct hv_cover *out)
+{
+    for (size_t from = 0; from < n; from += COLUMNS) {
+        size_t count = n - from < COLUMNS ? n - from : COLUMNS;
+        struct edges e = {.at_s = at_s + from, .n = lane->n_spans > 0 ? count + 1 : 0};
+        find_cells(lane, &e);
+        find_blocks(lane, &e);
+        find_spans(lane, &e);
+        for (size_t i = 0; i < count; i++) {
+            out[from + i] = cover(lane, e.lo[i], e.hi[i + 1], at_s[from + i], at_s[from + i + 1]);
+        }
+    }
 }
 
 int32_t hv_lane_at(const struct hv_lane *lane, double t_s)
@@ -322,58 +421,4 @@ int32_t hv_lane_next(const struct hv_lane *lane, double t_s)
 int32_t hv_lane_prev(const struct hv_lane *lane, double t_s)
 {
     return (int32_t)search(lane, t_s, true) - 1;
-}
-
-/* ---- steps
- * ------------------------------------------------------------------------------------------- */
-
-static double step_value(const void *ctx, uint32_t i)
-{
-    return ((const struct hv_steps *)ctx)->steps[i].bytes;
-}
-
-enum hv_status hv_steps_make(struct hv_arena *a, const struct hv_memory_step *steps, size_t n,
-                             struct hv_steps *out, struct hv_err *err)
-{
-    for (size_t i = 1; i < n; i++) {
-        if (!(steps[i].at_s >= steps[i - 1].at_s)) {
-            return hv_err_set(err, HV_EUSAGE, "step %zu of a trace is before the one before it", i);
-        }
-    }
-    *out = (struct hv_steps){.n = n};
-    out->steps = hv_arena_copy(a, steps, n, sizeof *steps);
-    out->largest = build_pyramid(a, out, step_value, n);
-    return HV_OK;
-}
-
-/* number of steps at or before t (before t when `strict`) */
-static size_t steps_until(const struct hv_steps *s, double t_s, bool strict)
-{
-    size_t lo = 0, hi = s->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (strict ? s->steps[mid].at_s < t_s : s->steps[mid].at_s <= t_s) {
-            lo = mid + 1;
-        } else {
-            hi = mid;
-        }
-    }
-    return lo;
-}
-
-double hv_steps_at(const struct hv_steps *s, double t_s)
-{
-    size_t n = steps_until(s, t_s, false);
-    return n > 0 ? s->steps[n - 1].bytes : 0;
-}
-
-double hv_steps_max(const struct hv_steps *s, double t0_s, double t1_s)
-{
-    double most = hv_steps_at(s, t0_s);
-    size_t lo = steps_until(s, t0_s, false), hi = steps_until(s, t1_s, true);
-    if (lo < hi) {
-        double x = s->steps[query_pyramid(s, step_value, s->largest, s->n, lo, hi)].bytes;
-        most = x > most ? x : most;
-    }
-    return most;
 }
