@@ -1,11 +1,11 @@
 /*
  * Timelines with level of detail. What a column of a picture asks of a lane is read from tables, a
  * fixed number of entries each:
- *  - a grid of equal times leads to the block of 8 spans where a time lies;
- *  - a row per block holds its start and the busy time by kind before it, so that any stretch of
- *    whole blocks is a subtraction;
- *  - the longest span of every block, and of every run of 1, 2, 4, … groups of 4 blocks: two runs
- *    that overlap cover any stretch.
+ *  - a grid of equal times leads to the block of 4 spans where a time lies;
+ *  - a row per block, a line of memory where three kinds occur, holds its start, the busy time by
+ *    kind before it, so that any stretch of whole blocks is a subtraction, and the longest span
+ *    before and after it in its group of 8 blocks;
+ *  - the longest span of every run of 1, 2, 4, … groups: two runs that overlap cover any stretch.
  * Only the spans of the blocks at both ends of a column are looked at one by one. Drawing belongs
  * to the painters.
  */
@@ -15,6 +15,10 @@
 #include <string.h>
 
 enum { BLOCK = 4, GROUP = 8, LINE = 64, COLUMNS = 64 };
+
+/* what a row holds, in doubles so that it lies together: the longest spans are told by length and
+ * index */
+enum { START, BEFORE, AFTER = BEFORE + 2, BUSY = AFTER + 2 };
 
 static size_t n_blocks(size_t n)
 {
@@ -41,29 +45,85 @@ static enum hv_status check_spans(const struct hv_lane *lane, struct hv_err *err
     return HV_OK;
 }
 
+static double *row_of(const struct hv_lane *lane, size_t block)
+{
+    return lane->rows + block * (BUSY + lane->n_kinds);
+}
+
+/* the longer of two, the one on the left when they are equal */
+static struct hv_longest longer(struct hv_longest left, struct hv_longest right)
+{
+    return right.length_s > left.length_s ? right : left;
+}
+
+static struct hv_longest read_longest(const double *of)
+{
+    return (struct hv_longest){of[0], (uint32_t)of[1]};
+}
+
+static void write_longest(double *of, struct hv_longest x)
+{
+    of[0] = x.length_s;
+    of[1] = x.i_span;
+}
+
+static void make_blocks(struct hv_arena *a, struct hv_lane *lane)
+{
+    struct hv_longest *out = hv_arena_new(a, struct hv_longest, n_blocks(lane->n_spans) + 1);
+    for (size_t i = 0; i < lane->n_spans; i++) {
+        struct hv_longest *b = &out[i / BLOCK];
+        double length_s = lane->spans[i].end_s - lane->spans[i].start_s;
+        struct hv_longest x = {length_s, (uint32_t)i};
+        *b = i % BLOCK == 0 ? x : longer(*b, x);
+    }
+    lane->of_block = out;
+}
+
+/* the longest before and after each block in its group; a length of -1 = none */
+static void fill_longest(struct hv_lane *lane)
+{
+    size_t blocks = n_blocks(lane->n_spans);
+    const struct hv_longest none = {-1, 0};
+    struct hv_longest best = none;
+    for (size_t b = 0; b <= blocks; b++) {
+        best = b % GROUP == 0 ? none : longer(best, lane->of_block[b - 1]);
+        write_longest(row_of(lane, b) + BEFORE, best);
+    }
+    write_longest(row_of(lane, blocks) + AFTER, none);
+    for (size_t b = blocks; b-- > 0;) {
+        best = b + 1 == blocks || (b + 1) % GROUP == 0 ? none : best;
+        best = longer(lane->of_block[b], best);
+        write_longest(row_of(lane, b) + AFTER, best);
+    }
+}
+
 /* columns only for the kinds that occur, so that rows lie close together */
-static const double *make_rows(struct hv_arena *a, struct hv_lane *lane)
+static void make_rows(struct hv_arena *a, struct hv_lane *lane)
 {
     size_t blocks = n_blocks(lane->n_spans), kinds = 0;
     for (size_t i = 0; i < lane->n_spans; i++) {
         kinds = lane->spans[i].kind >= kinds ? lane->spans[i].kind + (size_t)1 : kinds;
     }
     lane->n_kinds = kinds;
-    double *rows = hv_arena_new(a, double, (blocks + 1) * (1 + kinds));
-    for (size_t i = 0; i < lane->n_spans; i++) {
-        double *row = rows + i / BLOCK * (1 + kinds), *next = row + 1 + kinds;
-        if (i % BLOCK == 0) {
-            row[0] = lane->spans[i].start_s;
-            memcpy(next + 1, row + 1, kinds * sizeof *next);
-        }
-        next[1 + lane->spans[i].kind] += lane->spans[i].end_s - lane->spans[i].start_s;
+    double *rows = hv_arena_new(a, double, (blocks + 1) * (BUSY + kinds) + LINE / sizeof *rows);
+    while ((uintptr_t)rows % LINE != 0) {
+        rows++;
     }
-    return rows;
+    lane->rows = rows;
+    for (size_t i = 0; i < lane->n_spans; i++) {
+        double *row = row_of(lane, i / BLOCK), *next = row_of(lane, i / BLOCK + 1);
+        if (i % BLOCK == 0) {
+            row[START] = lane->spans[i].start_s;
+            memcpy(next + BUSY, row + BUSY, kinds * sizeof *next);
+        }
+        next[BUSY + lane->spans[i].kind] += lane->spans[i].end_s - lane->spans[i].start_s;
+    }
+    fill_longest(lane);
 }
 
 static double block_start(const struct hv_lane *lane, size_t block)
 {
-    return lane->rows[block * (1 + lane->n_kinds)];
+    return row_of(lane, block)[START];
 }
 
 /* cell of the grid that t lies in; never falls as t grows */
@@ -99,22 +159,6 @@ static const uint32_t *make_grid(struct hv_arena *a, struct hv_lane *lane)
     return first;
 }
 
-/* the longer of two, the one on the left when they are equal */
-static struct hv_longest longer(struct hv_longest left, struct hv_longest right)
-{
-    return right.length_s > left.length_s ? right : left;
-}
-
-static struct hv_longest longest_of_spans(const struct hv_lane *lane, size_t lo, size_t hi)
-{
-    struct hv_longest best = {-1, 0};
-    for (size_t i = lo; i < hi; i++) {
-        double length_s = lane->spans[i].end_s - lane->spans[i].start_s;
-        best = longer(best, (struct hv_longest){length_s, (uint32_t)i});
-    }
-    return best;
-}
-
 static size_t n_groups(const struct hv_lane *lane)
 {
     return n_blocks(lane->n_spans) / GROUP; /* whole ones */
@@ -130,22 +174,12 @@ static unsigned power_of(size_t n)
     return k;
 }
 
-static void make_longest(struct hv_arena *a, struct hv_lane *lane)
+static void make_runs(struct hv_arena *a, struct hv_lane *lane)
 {
-    size_t blocks = n_blocks(lane->n_spans), groups = n_groups(lane);
-    size_t levels = groups > 0 ? power_of(groups) + (size_t)1 : 0;
-    struct hv_longest *of_block = hv_arena_new(a, struct hv_longest, blocks + 1);
+    size_t groups = n_groups(lane), levels = groups > 0 ? power_of(groups) + (size_t)1 : 0;
     struct hv_longest *of_run = hv_arena_new(a, struct hv_longest, levels * groups + 1);
-    for (size_t b = 0; b < blocks; b++) {
-        size_t end = (b + 1) * BLOCK < lane->n_spans ? (b + 1) * BLOCK : lane->n_spans;
-        of_block[b] = longest_of_spans(lane, b * BLOCK, end);
-    }
     for (size_t g = 0; g < groups; g++) {
-        struct hv_longest best = of_block[g * GROUP];
-        for (size_t b = g * GROUP + 1; b < (g + 1) * GROUP; b++) {
-            best = longer(best, of_block[b]);
-        }
-        of_run[g] = best;
+        of_run[g] = read_longest(row_of(lane, g * GROUP) + AFTER);
     }
     for (size_t k = 1; k < levels; k++) {
         struct hv_longest *below = of_run + (k - 1) * groups, *level = of_run + k * groups;
@@ -153,7 +187,6 @@ static void make_longest(struct hv_arena *a, struct hv_lane *lane)
             level[g] = longer(below[g], below[g + ((size_t)1 << (k - 1))]);
         }
     }
-    lane->of_block = of_block;
     lane->of_run = of_run;
 }
 
@@ -179,9 +212,10 @@ enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct
     struct hv_lane *l = &t->items[t->n++];
     *l = *lane;
     l->spans = hv_arena_copy(a, lane->spans, lane->n_spans, sizeof *lane->spans);
-    l->rows = make_rows(a, l);
+    make_blocks(a, l);
+    make_rows(a, l);
     l->grid = make_grid(a, l);
-    make_longest(a, l);
+    make_runs(a, l);
     if (l->n_spans > 0 && l->spans[l->n_spans - 1].end_s > t->end_s) {
         t->end_s = l->spans[l->n_spans - 1].end_s;
     }
@@ -262,35 +296,32 @@ static void add_spans(const struct hv_lane *lane, size_t lo, size_t hi, struct w
 /* longest of the blocks [lo, hi), lo < hi */
 static struct hv_longest longest_of_blocks(const struct hv_lane *lane, size_t lo, size_t hi)
 {
-    struct hv_longest best = lane->of_block[lo];
-    size_t group = (lo + GROUP) / GROUP, to = hi / GROUP, groups = n_groups(lane);
-    if (group >= to) {
+    size_t from = lo / GROUP + 1, to = hi / GROUP;
+    if (from > to) { /* all in one group */
+        struct hv_longest best = lane->of_block[lo];
         for (size_t b = lo + 1; b < hi; b++) {
             best = longer(best, lane->of_block[b]);
         }
         return best;
     }
-    for (size_t b = lo + 1; b < group * GROUP; b++) {
-        best = longer(best, lane->of_block[b]);
+    struct hv_longest best = read_longest(row_of(lane, lo) + AFTER);
+    if (from < to) {
+        unsigned k = power_of(to - from);
+        const struct hv_longest *level = lane->of_run + k * n_groups(lane);
+        best = longer(best, longer(level[from], level[to - ((size_t)1 << k)]));
     }
-    unsigned k = power_of(to - group);
-    best = longer(best, lane->of_run[k * groups + group]);
-    best = longer(best, lane->of_run[k * groups + to - ((size_t)1 << k)]);
-    for (size_t b = to * GROUP; b < hi; b++) {
-        best = longer(best, lane->of_block[b]);
-    }
-    return best;
+    return longer(best, read_longest(row_of(lane, hi) + BEFORE));
 }
 
 /* adds the spans [lo, hi), all of them whole */
 static void add_whole(const struct hv_lane *lane, size_t lo, size_t hi, struct whole *w)
 {
-    size_t in_lo = n_blocks(lo), in_hi = hi / BLOCK, stride = 1 + lane->n_kinds;
+    size_t in_lo = n_blocks(lo), in_hi = hi / BLOCK;
     if (in_lo >= in_hi) {
         add_spans(lane, lo, hi, w);
         return;
     }
-    const double *from = lane->rows + in_lo * stride + 1, *to = lane->rows + in_hi * stride + 1;
+    const double *from = row_of(lane, in_lo) + BUSY, *to = row_of(lane, in_hi) + BUSY;
     for (size_t k = 0; k < lane->n_kinds; k++) {
         w->busy_s[k] += to[k] - from[k];
     }
@@ -356,7 +387,7 @@ static void find_cells(const struct hv_lane *lane, struct edges *e)
     for (size_t i = 0; i < e->n; i++) {
         e->hi[i] = lane->grid[e->lo[i] + 1];
         e->lo[i] = lane->grid[e->lo[i]];
-        __builtin_prefetch(lane->rows + e->lo[i] * (1 + lane->n_kinds));
+        __builtin_prefetch(row_of(lane, e->lo[i]));
     }
 }
 
@@ -369,7 +400,7 @@ static void find_blocks(const struct hv_lane *lane, struct edges *e)
         const char *spans = (const char *)(lane->spans + e->lo[i] * BLOCK);
         __builtin_prefetch(spans);
         __builtin_prefetch(spans + LINE);
-        __builtin_prefetch(lane->of_block + e->lo[i]);
+        __builtin_prefetch(row_of(lane, e->lo[i] + 1));
     }
 }
 
@@ -389,6 +420,20 @@ static void find_spans(const struct hv_lane *lane, struct edges *e)
     }
 }
 
+/* the runs of groups that longest_of_blocks will look up */
+static void find_runs(const struct hv_lane *lane, const struct edges *e)
+{
+    for (size_t i = 0; i + 1 < e->n; i++) {
+        size_t from = e->lo[i] / (BLOCK * GROUP) + 1, to = e->hi[i + 1] / (BLOCK * GROUP);
+        if (from < to) {
+            unsigned k = power_of(to - from);
+            const struct hv_longest *level = lane->of_run + k * n_groups(lane);
+            __builtin_prefetch(level + from);
+            __builtin_prefetch(level + to - ((size_t)1 << k));
+        }
+    }
+}
+
 void hv_lane_columns(const struct hv_lane *lane, const double *at_s, size_t n, struct hv_cover *out)
 {
     for (size_t from = 0; from < n; from += COLUMNS) {
@@ -397,6 +442,7 @@ void hv_lane_columns(const struct hv_lane *lane, const double *at_s, size_t n, s
         find_cells(lane, &e);
         find_blocks(lane, &e);
         find_spans(lane, &e);
+        find_runs(lane, &e);
         for (size_t i = 0; i < count; i++) {
             out[from + i] = cover(lane, e.lo[i], e.hi[i + 1], at_s[from + i], at_s[from + i + 1]);
         }

@@ -45,9 +45,8 @@ struct hv_lane {
     int32_t group; /**< the caller's own, e.g. the rank */
     const struct hv_span *spans;
     size_t n_spans;
-    size_t n_kinds;     /**< kinds that occur are below this */
-    const double *rows; /**< [blocks + 1][1 + n_kinds] start of a block of spans, then the busy time
-                           by kind before it */
+    size_t n_kinds;       /**< kinds that occur are below this */
+    double *rows;         /**< [blocks + 1] of lanes.c: what comes before a block of spans */
     const uint32_t *grid; /**< [blocks + 1] first block that starts in or after a cell of time */
     double cells_per_s;
     const struct hv_longest *of_block; /**< [blocks] */
