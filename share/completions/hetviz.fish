@@ -75,4 +75,4 @@ complete -c hetviz -n __fish_use_subcommand -a check -d 'check files without run
 complete -c hetviz -n __fish_use_subcommand -a new-plugin -d 'write a commented plugin that runs'
 complete -c hetviz -n '__fish_seen_subcommand_from new-plugin' -l out -r -d 'write to this file (- is standard output)'
 complete -c hetviz -n __fish_use_subcommand -a completion -d 'completion script for bash, zsh or fish'
-complete -c hetviz -n __fish_use_subcommand -a help -d 'list the commands, or explain one'
+complete -c hetviz -n __fish_use_subcommand -a help -d 'list the commands, or explain one or a schedule'

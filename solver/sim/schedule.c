@@ -234,14 +234,15 @@ static enum hv_status check_sizes(const struct hv_schedule_input *in, struct hv_
                           HV_SCHEDULE_CHUNKS_MAX, in->ranks, in->micro_batches, in->chunks);
     }
     if (!(row->flags & HV_SCHEDULE_CHUNKS) && in->chunks != row->chunks) {
-        return hv_err_set(err, HV_EUSAGE,
-                          "schedule %s works with exactly %d chunk%s per rank, found v = %d",
-                          row->name, row->chunks, row->chunks == 1 ? "" : "s", in->chunks);
+        return hv_err_set(
+            err, HV_EUSAGE,
+            "schedule %s works with exactly %d chunk%s per rank, found v = %d; use v = %d",
+            row->name, row->chunks, row->chunks == 1 ? "" : "s", in->chunks, row->chunks);
     }
     if ((row->flags & HV_SCHEDULE_NEEDS_CHUNKS) && in->chunks < 2) {
         return hv_err_set(err, HV_EUSAGE,
-                          "schedule %s needs at least 2 chunks per rank, found v = %d", row->name,
-                          in->chunks);
+                          "schedule %s needs at least 2 chunks; use v = 2 (found v = %d)",
+                          row->name, in->chunks);
     }
     double slices = 1;
     if (row->flags & HV_SCHEDULE_SLICES && find_option(row, "slices") >= 0) {

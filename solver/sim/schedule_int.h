@@ -57,7 +57,7 @@ hv__generator hv__gen_zb_h1, hv__gen_zb_h2;
 hv__generator hv__gen_terapipe, hv__gen_seq1f1b;
 hv__generator hv__gen_zb_1p, hv__gen_zb_15p, hv__gen_zb_2p, hv__gen_zb_v, hv__gen_zb_v_greedy;
 hv__generator hv__gen_chimera, hv__gen_hanayo, hv__gen_dynapipe;
-hv__generator hv__gen_graphpipe, hv__gen_distmm;
+hv__generator hv__gen_tessel, hv__gen_graphpipe, hv__gen_distmm;
 hv__generator hv__gen_dualpipe, hv__gen_dualpipev, hv__gen_varuna;
 hv__generator hv__gen_v_min, hv__gen_v_half, hv__gen_v_adaptive, hv__gen_1f1b_v;
 hv__generator hv__gen_explicit;

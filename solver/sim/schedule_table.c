@@ -50,6 +50,10 @@ static const struct hv_schedule_option hanayo_options[] = {
 static const struct hv_schedule_option dynapipe_options[] = {
     {"placement", HV_SCHEDULE_CHOICE, 0, 0, 1, dynapipe_placement, "chunks round and round the ranks, or every second time backwards"},
 };
+static const struct hv_schedule_option tessel_options[] = {
+    {"memory", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches that a rank may hold; 0 = p, as 1F1B"},
+    {"repetend", HV_SCHEDULE_INT, 0, 0, 63, NULL, "most micro-batches in one repetend; 0 = p"},
+};
 static const struct hv_schedule_option distmm_options[] = {
     {"barrier", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches whose forwards the loss needs together; 0 = all m"},
 };
@@ -143,6 +147,9 @@ static const struct hv_schedule_row rows[] = {
     {"dynapipe", "cyclic: each rank runs what it has, backwards and forwards in turn; bears unequal micro-batches", "DynaPipe, EuroSys 2024, section 5",
      "", "min(m, 2(p - r) - 1) micro-batches on rank r with one chunk",
      HV_SCHEDULE_CHUNKS, 1, OPTIONS(dynapipe_options), hv__gen_dynapipe},
+    {"tessel", "the repeating middle of shortest period within a memory limit, found by search", "Tessel, HPCA 2024, sections III and IV",
+     "at most 16 ranks; above about 8 the best of 200,000 branches", "at most the option memory",
+     HV_SCHEDULE_BY_COST, 1, OPTIONS(tessel_options), hv__gen_tessel},
     {"graphpipe", "1F1B on stages that form a graph: as many micro-batches as the longest way to the end has stages", "GraphPipe, ASPLOS 2025",
      "", "min(m, d) micro-batches, d stages on the longest way from here to the end",
      0, 1, NO_OPTIONS, hv__gen_graphpipe},

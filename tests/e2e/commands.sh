@@ -31,6 +31,10 @@ done
 expect '--help' 0 --help
 expect '-h' 0 -h
 expect 'help of no command' 2 help evl
+expect 'help of schedules' 0 help schedules
+says 'help of schedules: one row each' out '^zb-h1 '
+expect 'help of a schedule' 0 help zb-h1
+says 'help of a schedule: its source' out 'ICLR 2024'
 expect '--version' 0 --version
 says '--version' out '^hetviz [0-9]+\.[0-9]+\.[0-9]+$'
 expect 'unknown command' 2 evl

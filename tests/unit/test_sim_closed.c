@@ -409,6 +409,32 @@ static void balanced_memory(void **state)
     }
 }
 
+/* Tessel, HPCA'24, on a chain with the memory of 1F1B: no bubble in the middle, so the time of
+ * 1F1B; with less, no rank holds more than it may, and a limit of one runs micro-batches one by one
+ */
+static void repetends_of_a_chain(void **state)
+{
+    (void)state;
+    for (int32_t p = 1; p <= 5; p++) {
+        struct hv_closed_input c = {
+            .ranks = p, .micro_batches = 12, .chunks = 1, .f_s = 1, .b_s = 2};
+        NEAR(makespan("tessel", &c, NULL, NULL, 1), hv_closed_1f1b_s(&c));
+        NEAR(makespan("tessel", &c, "memory", "1", 1), 12 * 3 * p);
+        for (int32_t limit = 1; limit <= p; limit++) {
+            struct fixture x;
+            int32_t peaks[5];
+            char text[16];
+            snprintf(text, sizeof text, "%d", limit);
+            build(&x, "tessel", p, 12, 1, "memory", text);
+            hv_schedule_peak_inflight(&x.s, peaks);
+            for (int32_t r = 0; r < p; r++) {
+                assert_true(peaks[r] <= limit);
+            }
+            hv_arena_free(&x.a);
+        }
+    }
+}
+
 /* AutoPipe, CLUSTER'22: with the warm-up in halves, 1F1B ends (p − 1)·f/2 earlier as long as a
  * backward takes at least as long as a forward */
 static void a_warm_up_in_halves(void **state)
@@ -444,17 +470,12 @@ static void free_recompute(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closed_forms),
-        cmocka_unit_test(peaks_in_closed_form),
-        cmocka_unit_test(spans_in_closed_form),
-        cmocka_unit_test(dualpipe_in_closed_form),
-        cmocka_unit_test(published_bubbles),
-        cmocka_unit_test(zero_bubble_has_none),
-        cmocka_unit_test(controllable_memory),
-        cmocka_unit_test(waves_and_two_ways),
-        cmocka_unit_test(balanced_memory),
-        cmocka_unit_test(a_warm_up_in_halves),
-        cmocka_unit_test(pairs),
+        cmocka_unit_test(closed_forms),         cmocka_unit_test(peaks_in_closed_form),
+        cmocka_unit_test(spans_in_closed_form), cmocka_unit_test(dualpipe_in_closed_form),
+        cmocka_unit_test(published_bubbles),    cmocka_unit_test(zero_bubble_has_none),
+        cmocka_unit_test(controllable_memory),  cmocka_unit_test(waves_and_two_ways),
+        cmocka_unit_test(balanced_memory),      cmocka_unit_test(a_warm_up_in_halves),
+        cmocka_unit_test(repetends_of_a_chain), cmocka_unit_test(pairs),
         cmocka_unit_test(free_recompute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -292,8 +292,10 @@ static void refusals(void **state)
     } cases[] = {
         {{"interleaved", "", 4, 9, 2, {0}}, HV_EUSAGE, "m = 9 micro-batches"},
         {{"interleaved", "group=2", 4, 8, 2, {0}}, HV_EUSAGE, "group must lie between 4"},
-        {{"interleaved", "", 4, 8, 1, {0}}, HV_EUSAGE, "at least 2 chunks"},
-        {{"1f1b", "", 4, 8, 2, {0}}, HV_EUSAGE, "exactly 1 chunk"},
+        {{"interleaved", "group=2", 4, 8, 2, {0}}, HV_EUSAGE, "use group = 4"},
+        {{"interleaved", "group=9", 4, 20, 2, {0}}, HV_EUSAGE, "use group = 8"},
+        {{"interleaved", "", 4, 8, 1, {0}}, HV_EUSAGE, "at least 2 chunks; use v = 2"},
+        {{"1f1b", "", 4, 8, 2, {0}}, HV_EUSAGE, "use v = 1"},
         {{"zb-h2", "", 4, 6, 1, {0}}, HV_EUSAGE, "use m = 7"},
         {{"dualpipe", "", 3, 8, 1, {0}}, HV_EUSAGE, "use p = 4, m = 8"},
         {{"dualpipe", "", 4, 13, 1, {0}}, HV_EUSAGE, "use p = 4, m = 14"},

@@ -101,7 +101,8 @@ static const struct hv_command command_rows[] = {
      "Draws to the terminal, or writes a picture or a trace.\nExample: hetviz gantt p.json --svg p.svg",
      OPTIONS(gantt_options), false},
     {HV_CMD_SCHEDULE, "schedule", NULL, "NAME", 1, 1, "operation order of a pipeline schedule",
-     "Prints the order of every rank, the makespan, the bubble and the peak number of activations.\n"
+     "Prints both makespans (from 0 to the last end, and the longest span of a rank), idle time by cause, the peak number of "
+     "activations and the order of every rank. NAME: one of `hetviz help schedules`, a plugin with order(p), or its file.\n"
      "Example: hetviz schedule 1f1b -p 4 -m 8 --gantt",
      OPTIONS(schedule_options), false},
     {HV_CMD_SOLVE, "solve", NULL, "INSTANCE", 1, 1, "solve a bare optimisation instance",
@@ -136,8 +137,8 @@ static const struct hv_command command_rows[] = {
      OPTIONS(new_plugin_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL", 1, 1, "completion script for bash, zsh or fish",
      "Prints a script to be sourced by the shell.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
-    {HV_CMD_HELP, "help", NULL, "[COMMAND]", 0, 1, "list the commands, or explain one",
-     "Without a command the list of all; `hetviz help man` prints the manual page.\nExample: hetviz help plan", NO_OPTIONS, false},
+    {HV_CMD_HELP, "help", NULL, "[COMMAND|SCHEDULE]", 0, 1, "list the commands, or explain one or a schedule",
+     "Without a command the list of all; `hetviz help schedules` lists the schedules, `hetviz help man` prints the manual page.\nExample: hetviz help plan", NO_OPTIONS, false},
     {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",
      "Internal: reads a job as JSON on standard input and writes events as JSON lines on standard output.", NO_OPTIONS, true},
 };
