@@ -24,6 +24,7 @@ struct orders {
     size_t *count;     /* devices of the kind */
     size_t *radix;     /* weight of the kind in a state's number */
     size_t *used;      /* state → stages used */
+    uint16_t *digit;   /* state · n_kinds + kind → devices of the kind used */
     uint32_t *lo, *hi; /* state → window of end positions; lo > hi = dead */
     double *fee;       /* position → what its cuts cost at least */
     double least_fee;
@@ -67,9 +68,12 @@ static bool group_devices(struct orders *o, const struct hv_partition *p, struct
     o->used = hv_arena_new(arena, size_t, o->n_states);
     o->lo = hv_arena_new(arena, uint32_t, o->n_states);
     o->hi = hv_arena_new(arena, uint32_t, o->n_states);
+    o->digit = hv_arena_new(arena, uint16_t, o->n_states * o->n_kinds);
     for (size_t t = 0; t < o->n_states; t++)
-        for (size_t k = 0; k < o->n_kinds; k++)
-            o->used[t] += t / o->radix[k] % (o->count[k] + 1);
+        for (size_t k = 0; k < o->n_kinds; k++) {
+            o->digit[t * o->n_kinds + k] = (uint16_t)(t / o->radix[k] % (o->count[k] + 1));
+            o->used[t] += o->digit[t * o->n_kinds + k];
+        }
     return true;
 }
 
@@ -96,7 +100,7 @@ static void find_fees(struct orders *o, struct hv_arena *arena)
 
 static bool has_kind(const struct orders *o, size_t state, size_t k)
 {
-    return state / o->radix[k] % (o->count[k] + 1) > 0;
+    return o->digit[state * o->n_kinds + k] > 0;
 }
 
 /* Where a device of each kind can begin or end with its least number of layers. */
@@ -163,7 +167,7 @@ static void reach_backward(struct orders *o, double limit)
             near = least;
         for (size_t k = 0; t != full && !p->any_stages && k < o->n_kinds && near > least; k++) {
             size_t next = t + o->radix[k], pos = o->used[t];
-            if (t / o->radix[k] % (o->count[k] + 1) == o->count[k] || o->lo[next] > L)
+            if (o->digit[t * o->n_kinds + k] == o->count[k] || o->lo[next] > L)
                 continue;
             size_t j = o->up[k * (L + 1) + o->lo[next]];
             if (j == DEAD)

@@ -164,70 +164,58 @@ void hv__trim(struct hv__row *r, double limit)
     }
 }
 
-#ifdef __SSE2__ /* two at a time, in two chains that hide the latency of min */
-static double least_of(__m128d a, __m128d b)
+#ifdef __SSE2__ /* two at a time; the last pair may overlap the one before, which min forgives */
+static double least_of(__m128d a)
 {
-    __m128d m = _mm_min_pd(a, b);
-    return _mm_cvtsd_f64(_mm_min_sd(m, _mm_unpackhi_pd(m, m)));
+    return _mm_cvtsd_f64(_mm_min_sd(a, _mm_unpackhi_pd(a, a)));
 }
 
-static size_t pairs_max(const double *from, const double *start, size_t n, double end, double *best)
+static __m128d max_pair(const double *from, const double *start, __m128d end)
 {
-    __m128d b0 = _mm_set1_pd(HUGE_VAL), b1 = b0, e = _mm_set1_pd(end);
-    size_t k = 0;
-    for (; k + 4 <= n; k += 4) {
-        __m128d c0 = _mm_sub_pd(e, _mm_loadu_pd(start + k));
-        __m128d c1 = _mm_sub_pd(e, _mm_loadu_pd(start + k + 2));
-        b0 = _mm_min_pd(b0, _mm_max_pd(c0, _mm_loadu_pd(from + k)));
-        b1 = _mm_min_pd(b1, _mm_max_pd(c1, _mm_loadu_pd(from + k + 2)));
-    }
-    *best = least_of(b0, b1);
-    return k;
+    return _mm_max_pd(_mm_sub_pd(end, _mm_loadu_pd(start)), _mm_loadu_pd(from));
 }
 
-static __m128d sum_within(__m128d from, __m128d c, __m128d limit)
+static __m128d sum_pair(const double *from, const double *start, __m128d end, __m128d limit)
 {
-    __m128d ok = _mm_cmple_pd(c, limit);
-    return _mm_or_pd(_mm_and_pd(ok, _mm_add_pd(from, c)), _mm_andnot_pd(ok, _mm_set1_pd(HUGE_VAL)));
+    __m128d c = _mm_sub_pd(end, _mm_loadu_pd(start)), ok = _mm_cmple_pd(c, limit);
+    return _mm_or_pd(_mm_and_pd(ok, _mm_add_pd(_mm_loadu_pd(from), c)),
+                     _mm_andnot_pd(ok, _mm_set1_pd(HUGE_VAL)));
 }
-
-static size_t pairs_sum(const double *from, const double *start, size_t n, const double *end_limit,
-                        double *best)
-{
-    __m128d b0 = _mm_set1_pd(HUGE_VAL), b1 = b0;
-    __m128d e = _mm_set1_pd(end_limit[0]), limit = _mm_set1_pd(end_limit[1]);
-    size_t k = 0;
-    for (; k + 4 <= n; k += 4) {
-        __m128d c0 = _mm_sub_pd(e, _mm_loadu_pd(start + k));
-        __m128d c1 = _mm_sub_pd(e, _mm_loadu_pd(start + k + 2));
-        b0 = _mm_min_pd(b0, sum_within(_mm_loadu_pd(from + k), c0, limit));
-        b1 = _mm_min_pd(b1, sum_within(_mm_loadu_pd(from + k + 2), c1, limit));
-    }
-    *best = least_of(b0, b1);
-    return k;
-}
-#else
-static size_t pairs_max(const double *from, const double *start, size_t n, double end, double *best)
-{
-    (void)from, (void)start, (void)n, (void)end;
-    *best = HUGE_VAL;
-    return 0;
-}
-
-static size_t pairs_sum(const double *from, const double *start, size_t n, const double *end_limit,
-                        double *best)
-{
-    (void)from, (void)start, (void)n, (void)end_limit;
-    *best = HUGE_VAL;
-    return 0;
-}
-#endif
 
 /* min over k of max(from[k], end - start[k]). */
 static double best_max(const double *from, const double *start, size_t n, double end)
 {
+    if (n == 1)
+        return from[0] > end - start[0] ? from[0] : end - start[0];
+    __m128d e = _mm_set1_pd(end), b0 = max_pair(from + n - 2, start + n - 2, e), b1 = b0;
+    for (size_t k = 0; k + 2 < n; k += 4) { /* two chains hide the latency of min */
+        size_t next = k + 4 < n ? k + 2 : n - 2;
+        b0 = _mm_min_pd(b0, max_pair(from + k, start + k, e));
+        b1 = _mm_min_pd(b1, max_pair(from + next, start + next, e));
+    }
+    return least_of(_mm_min_pd(b0, b1));
+}
+
+/* min over k of from[k] + (end - start[k]) where that value is within the limit. */
+static double best_sum(const double *from, const double *start, size_t n, double end, double limit)
+{
+    if (n == 1)
+        return end - start[0] <= limit ? from[0] + (end - start[0]) : HUGE_VAL;
+    __m128d e = _mm_set1_pd(end), l = _mm_set1_pd(limit);
+    __m128d b0 = sum_pair(from + n - 2, start + n - 2, e, l), b1 = b0;
+    for (size_t k = 0; k + 2 < n; k += 4) {
+        size_t next = k + 4 < n ? k + 2 : n - 2;
+        b0 = _mm_min_pd(b0, sum_pair(from + k, start + k, e, l));
+        b1 = _mm_min_pd(b1, sum_pair(from + next, start + next, e, l));
+    }
+    return least_of(_mm_min_pd(b0, b1));
+}
+#else
+/* min over k of max(from[k], end - start[k]). */
+static double best_max(const double *from, const double *start, size_t n, double end)
+{
     double best = HUGE_VAL;
-    for (size_t k = n >= 4 ? pairs_max(from, start, n, end, &best) : 0; k < n; k++) {
+    for (size_t k = 0; k < n; k++) {
         double c = end - start[k];
         c = from[k] > c ? from[k] : c;
         best = c < best ? c : best;
@@ -239,13 +227,13 @@ static double best_max(const double *from, const double *start, size_t n, double
 static double best_sum(const double *from, const double *start, size_t n, double end, double limit)
 {
     double best = HUGE_VAL;
-    const double both[] = {end, limit};
-    for (size_t k = n >= 4 ? pairs_sum(from, start, n, both, &best) : 0; k < n; k++) {
+    for (size_t k = 0; k < n; k++) {
         double c = end - start[k], v = c <= limit ? from[k] + c : HUGE_VAL;
         best = v < best ? v : best;
     }
     return best;
 }
+#endif
 
 static double join(const struct hv__step *s, double from, double value)
 {
