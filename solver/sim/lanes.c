@@ -22,7 +22,9 @@ static size_t n_blocks(size_t n)
     return (n + BLOCK - 1) / BLOCK;
 }
 
-static uint32_t *build_pyramid(struct hv_arena *a, const void *ctx, item_value *value, size_t n)
+/* the values stand beside the indexes, so that a search reads neighbours in memory */
+static struct hv_largest build_pyramid(struct hv_arena *a, const void *ctx, item_value *value,
+                                       size_t n)
 {
     size_t total = 0;
     for (size_t k = n_blocks(n);; k = n_blocks(k)) {
@@ -32,6 +34,7 @@ static uint32_t *build_pyramid(struct hv_arena *a, const void *ctx, item_value *
         }
     }
     uint32_t *out = hv_arena_new(a, uint32_t, total + 1);
+    double *values = hv_arena_new(a, double, total + 1);
     const uint32_t *below = NULL;
     size_t at = 0;
     for (size_t len = n; len > 0;) {
@@ -44,20 +47,22 @@ static uint32_t *build_pyramid(struct hv_arena *a, const void *ctx, item_value *
                 best = value(ctx, x) > value(ctx, best) ? x : best;
             }
             out[at + b] = best;
+            values[at + b] = value(ctx, best);
         }
         below = out + at;
         at += blocks;
         len = blocks > 1 ? blocks : 0;
     }
-    return out;
+    return (struct hv_largest){out, values};
 }
 
 /* index of the largest value in [lo, hi), the first of equals; lo < hi */
-static uint32_t query_pyramid(const void *ctx, item_value *value, const uint32_t *level, size_t n,
+static uint32_t query_pyramid(const void *ctx, item_value *value, struct hv_largest level, size_t n,
                               size_t lo, size_t hi)
 {
-    const uint32_t *below = NULL;
+    struct hv_largest below = {NULL, NULL};
     uint32_t best = UINT32_MAX;
+    double most = 0;
     while (lo < hi) {
         size_t in_lo = n_blocks(lo), in_hi = hi / BLOCK;
         bool inner = in_lo < in_hi;
@@ -68,9 +73,12 @@ static uint32_t query_pyramid(const void *ctx, item_value *value, const uint32_t
                     break;
                 }
             }
-            uint32_t x = below ? below[i] : (uint32_t)i;
-            double d = best == UINT32_MAX ? 1 : value(ctx, x) - value(ctx, best);
-            best = d > 0 || (!(d < 0) && x < best) ? x : best;
+            uint32_t x = below.index ? below.index[i] : (uint32_t)i;
+            double v = below.index ? below.value[i] : value(ctx, x);
+            if (best == UINT32_MAX || v > most || (!(v < most) && x < best)) {
+                best = x;
+                most = v;
+            }
         }
         if (!inner) {
             break;
@@ -79,7 +87,8 @@ static uint32_t query_pyramid(const void *ctx, item_value *value, const uint32_t
         hi = in_hi;
         below = level;
         n = n_blocks(n);
-        level += n;
+        level.index += n;
+        level.value += n;
     }
     return best;
 }
@@ -147,6 +156,11 @@ enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct
     *l = *lane;
     l->spans = hv_arena_copy(a, lane->spans, lane->n_spans, sizeof *lane->spans);
     l->busy_before_s = busy_table(a, l);
+    double *starts = hv_arena_new(a, double, n_blocks(l->n_spans) + 1);
+    for (size_t i = 0; i < l->n_spans; i += BLOCK) {
+        starts[i / BLOCK] = l->spans[i].start_s;
+    }
+    l->block_start_s = starts;
     l->longest = build_pyramid(a, l, span_length, l->n_spans);
     if (l->n_spans > 0 && l->spans[l->n_spans - 1].end_s > t->end_s) {
         t->end_s = l->spans[l->n_spans - 1].end_s;
@@ -154,20 +168,49 @@ enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct
     return HV_OK;
 }
 
-/* first span that ends after t (or starts at or after it, when `by_start`) */
-static size_t search(const struct hv_lane *lane, double t_s, bool by_start)
+static bool is_before(const struct hv_lane *lane, size_t i, double t_s, bool by_start)
 {
-    size_t lo = 0, hi = lane->n_spans;
-    while (lo < hi) {
+    const struct hv_span *s = &lane->spans[i];
+    return by_start ? s->start_s < t_s : s->end_s <= t_s;
+}
+
+/* does the block's first span start before t (at t is before, unless `by_start`)? */
+static bool block_before(const struct hv_lane *lane, size_t block, double t_s, bool by_start)
+{
+    double at = lane->block_start_s[block];
+    return by_start ? at < t_s : at <= t_s;
+}
+
+/* first span from `lo` on that ends after t (or starts at or after it, when `by_start`); all before
+ * lo are known to be before t. First over the starts of blocks, which stand together in memory, in
+ * steps that double until they are beyond, so that near is cheap; then inside the block */
+static size_t search_from(const struct hv_lane *lane, size_t from, double t_s, bool by_start)
+{
+    size_t blocks = n_blocks(lane->n_spans), lo = from / BLOCK, hi = lo + 1, step = 1;
+    while (hi < blocks && block_before(lane, hi, t_s, by_start)) {
+        lo = hi;
+        hi = blocks - hi > step ? hi + step : blocks;
+        step *= 2;
+    }
+    while (lo + 1 < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        const struct hv_span *s = &lane->spans[mid];
-        if (by_start ? s->start_s < t_s : s->end_s <= t_s) {
-            lo = mid + 1;
+        if (mid < blocks && block_before(lane, mid, t_s, by_start)) {
+            lo = mid;
         } else {
             hi = mid;
         }
     }
-    return lo;
+    size_t i = lo * BLOCK > from ? lo * BLOCK : from;
+    size_t end = (lo + 1) * BLOCK < lane->n_spans ? (lo + 1) * BLOCK : lane->n_spans;
+    while (i < end && is_before(lane, i, t_s, by_start)) {
+        i++;
+    }
+    return i;
+}
+
+static size_t search(const struct hv_lane *lane, double t_s, bool by_start)
+{
+    return search_from(lane, 0, t_s, by_start);
 }
 
 /* adds the busy time by kind of the spans [lo, hi), all of them whole */
@@ -211,10 +254,11 @@ static int32_t biggest(const struct hv_lane *lane, size_t lo, size_t hi, double 
     return (int32_t)best;
 }
 
-struct hv_cover hv_lane_cover(const struct hv_lane *lane, double t0_s, double t1_s)
+/* what covers [t0, t1), which the spans [lo, hi) touch */
+static struct hv_cover cover(const struct hv_lane *lane, size_t lo, size_t hi, double t0_s,
+                             double t1_s)
 {
     struct hv_cover c = {.kind = -1, .i_span = -1};
-    size_t lo = search(lane, t0_s, false), hi = search(lane, t1_s, true);
     if (lo >= hi || !(t1_s > t0_s)) {
         return c;
     }
@@ -235,6 +279,24 @@ struct hv_cover hv_lane_cover(const struct hv_lane *lane, double t0_s, double t1
     c.busy_frac = fmin(1, all / (t1_s - t0_s));
     c.kind_frac = c.kind < 0 ? 0 : fmin(1, busy[c.kind] / (t1_s - t0_s));
     return c;
+}
+
+struct hv_cover hv_lane_cover(const struct hv_lane *lane, double t0_s, double t1_s)
+{
+    return cover(lane, search(lane, t0_s, false), search(lane, t1_s, true), t0_s, t1_s);
+}
+
+struct hv_cover hv_lane_cover_next(const struct hv_lane *lane, double t0_s, double t1_s,
+                                   size_t *cursor)
+{
+    size_t lo = *cursor < lane->n_spans ? *cursor : lane->n_spans;
+    if (lo > 0 && lane->spans[lo - 1].end_s > t0_s) {
+        lo = 0;
+    }
+    lo = lo == 0 ? search(lane, t0_s, false) : search_from(lane, lo, t0_s, false);
+    size_t hi = search_from(lane, lo, t1_s, true);
+    *cursor = hi > 0 && hi > lo ? hi - 1 : lo; /* the last may reach into the next window */
+    return cover(lane, lo, hi, t0_s, t1_s);
 }
 
 int32_t hv_lane_at(const struct hv_lane *lane, double t_s)

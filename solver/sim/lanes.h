@@ -26,6 +26,12 @@ struct hv_span {
     uint8_t flags; /**< the caller's own */
 };
 
+/** Pyramid of the largest value of every block, of every block of blocks, …: whose, and what. */
+struct hv_largest {
+    const uint32_t *index;
+    const double *value;
+};
+
 /** One lane: spans in time order that do not overlap. */
 struct hv_lane {
     const char *name;
@@ -35,8 +41,8 @@ struct hv_lane {
     size_t n_spans;
     const double *busy_before_s; /**< [blocks + 1][HV_SPAN_KINDS] busy time by kind before each
                                     block of spans */
-    const uint32_t
-        *longest; /**< pyramid: longest span of every block, of every block of blocks, … */
+    const double *block_start_s; /**< [blocks] start of the first span of every block */
+    struct hv_largest longest;   /**< spans by length */
 };
 
 /** A timeline. Owner: the arena given to hv_lanes_add. `{0}` is an empty one. */
@@ -63,6 +69,13 @@ enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct
                             struct hv_err *err) HV_NODISCARD;
 /** What covers [t0, t1) of the lane. O(log n). */
 struct hv_cover hv_lane_cover(const struct hv_lane *lane, double t0_s, double t1_s);
+/**
+ * As hv_lane_cover for windows from left to right, such as the columns of a picture: *cursor is 0
+ * before the first and remembers where the last one ended. O(log spans in the window), whatever the
+ * length of the lane; a window further to the left is found too, in O(log n).
+ */
+struct hv_cover hv_lane_cover_next(const struct hv_lane *lane, double t0_s, double t1_s,
+                                   size_t *cursor);
 /** The span that covers time t (a span holds its start, not its end), or -1. O(log n). */
 int32_t hv_lane_at(const struct hv_lane *lane, double t_s);
 /** First span that starts after t, or -1. O(log n). */
@@ -74,8 +87,7 @@ int32_t hv_lane_prev(const struct hv_lane *lane, double t_s);
 struct hv_steps {
     const struct hv_memory_step *steps;
     size_t n;
-    const uint32_t
-        *largest; /**< pyramid: largest step of every block, of every block of blocks, … */
+    struct hv_largest largest; /**< steps by bytes */
 };
 /** Copies the steps (time order, else HV_EUSAGE) and builds the pyramid. O(n). */
 enum hv_status hv_steps_make(struct hv_arena *a, const struct hv_memory_step *steps, size_t n,

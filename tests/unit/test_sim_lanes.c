@@ -101,6 +101,30 @@ static void lanes_as_naive(void **state)
     }
 }
 
+/* columns from left to right with a cursor, and one step back: as each by itself */
+static void columns_with_a_cursor(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 6);
+    static struct hv_span spans[MAX_SPANS];
+    for (int round = 0; round < 40; round++) {
+        struct hv_arena a = {0};
+        struct hv_lanes t = {0};
+        size_t n = random_spans(spans, &r), cursor = 0;
+        struct hv_lane lane = {.name = "x", .spans = spans, .n_spans = n};
+        assert_int_equal(hv_lanes_add(&a, &t, &lane, NULL), HV_OK);
+        double width = 0.25 * (double)(1 + hv_rng_below(&r, 200)), t0 = 0;
+        while (t0 < t.end_s + 2 * width) {
+            struct hv_cover got = hv_lane_cover_next(&t.items[0], t0, t0 + width, &cursor);
+            struct hv_cover want = hv_lane_cover(&t.items[0], t0, t0 + width);
+            assert_memory_equal(&got, &want, sizeof got);
+            t0 += hv_rng_below(&r, 20) == 0 && t0 > width ? -width : width;
+        }
+        hv_arena_free(&a);
+    }
+}
+
 static void bad_lanes(void **state)
 {
     (void)state;
@@ -163,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_as_naive),
+        cmocka_unit_test(columns_with_a_cursor),
         cmocka_unit_test(bad_lanes),
         cmocka_unit_test(steps_as_naive),
     };

@@ -108,8 +108,10 @@ static void draw_lane(const struct hv_painter *p, const struct picture *pic, siz
         }
         return;
     }
+    size_t cursor = 0;
     for (int c = 0; c < columns; c++) {
-        struct hv_cover cover = hv_lane_cover(lane, c / pic->scale, (c + 1) / pic->scale);
+        struct hv_cover cover =
+            hv_lane_cover_next(lane, c / pic->scale, (c + 1) / pic->scale, &cursor);
         if (cover.kind >= 0) {
             p->rect(p->ctx, &(struct hv_paint_rect){.x = pic->x0 + c,
                                                     .y = y + h * (1 - cover.busy_frac),
