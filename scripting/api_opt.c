@@ -150,8 +150,10 @@ table), any = false (may later parts stay unused), weights = {c0, c1, tail}: ins
 times + (c0 + c1·k)·longest + tail·Σ from the slowest part k (from 0, rightmost of equals) on}
 @treturn table {stages = list of {first, last}, order, values, value, sum, max, bound, proven}; nil
 and the reason when nothing fits
-@usage local r = hv.opt.partition{n = 6, parts = 2, load = {{1,1,1,1,1,1}, {2,2,2,2,2,2}}}   -- 4|2,
-value 4
+@units any, the same in and out; layers are numbers from 1, ranges inclusive
+@raise lists of another length, negative or unknown numbers
+@usage local r = hv.opt.partition{n = 6, parts = 2, load = {{1,1,1,1,1,1}, {2,2,2,2,2,2}}}
+assert(r.value == 4 and r.stages[1][2] == 4)
 */
 static int opt_partition(lua_State *L)
 {
@@ -263,7 +265,10 @@ Splits a whole total over shares. Exact.
 caps, objective = "minmax|minvar|ratio"}, or {items = list of times, slots, objective = "lpt"}
 @treturn table {counts, value, bound, proven} (lpt: counts holds the slot of each item); nil and the
 reason when nothing fits
-@usage hv.opt.distribute{total = 48, time = {1, 1, 2, 2}, objective = "minmax"}   -- 16, 16, 8, 8
+@units counts are whole numbers; times any unit, the same in and out
+@raise sizes, caps or totals that are not whole, lists of another length
+@usage local d = hv.opt.distribute{total = 48, time = {1, 1, 2, 2}, objective = "minmax"}
+assert(d.counts[1] == 16 and d.counts[3] == 8)
 */
 static int opt_distribute(lua_State *L)
 {
@@ -328,9 +333,13 @@ static int lp_gc(lua_State *L)
 A new linear or integer program.
 @function hv.opt.lp
 @tparam table q {sense = "min|max"}
-@treturn handle lp
-@usage local lp = hv.opt.lp{sense = "max"}; local x = lp:var{upper = 4, integer = true};
-lp:objective{[x] = 1}; print(lp:solve{}.objective)
+@treturn handle lp: with var, row, objective and solve
+@units none: plain numbers
+@raise another sense
+@usage local lp = hv.opt.lp{sense = "max"}
+local x = lp:var{upper = 4, integer = true}
+lp:objective{[x] = 1}
+print(lp:solve{}.objective)
 */
 static int opt_lp(lua_State *L)
 {
@@ -351,6 +360,9 @@ Adds a variable.
 @function lp:var
 @tparam table q {lower = 0, upper = infinity, integer = false}
 @treturn integer number of the variable
+@units none: plain numbers
+@raise lower above upper, unknown numbers
+@usage print(hv.opt.lp{}:var{upper = 3, integer = true})
 */
 static int lp_var(lua_State *L)
 {
@@ -399,7 +411,12 @@ Adds the row Σ terms (op) rhs.
 @function lp:row
 @tparam table terms {[variable] = coefficient}
 @tparam string op "<=", ">=" or "="
-@tparam number rhs
+@tparam number rhs the right-hand side
+@treturn nil nothing
+@units none: plain numbers
+@raise a variable that is not there, an unknown number
+@usage local lp = hv.opt.lp{}
+lp:row({[lp:var{}] = 2}, ">=", 3)
 */
 static int lp_row(lua_State *L)
 {
@@ -419,6 +436,11 @@ static int lp_row(lua_State *L)
 Sets the objective.
 @function lp:objective
 @tparam table terms {[variable] = coefficient}
+@treturn nil nothing
+@units none: plain numbers
+@raise a variable that is not there, an unknown number
+@usage local lp = hv.opt.lp{}
+lp:objective{[lp:var{}] = 1}
 */
 static int lp_objective(lua_State *L)
 {
@@ -437,7 +459,13 @@ Solves the program; every answer is checked against the model.
 @function lp:solve
 @tparam[opt] table q {time_limit_s, gap}
 @treturn table {x, objective, bound, duals, status =
-"optimal|feasible|infeasible|unbounded|stopped|failed", proven}
+"optimal|feasible|infeasible|unbounded|stopped|failed", proven}; x is a list of one number per
+variable and missing where there is no solution, duals a list of one per row
+@units time_limit_s in seconds; gap is a share
+@raise wrong arguments
+@usage local lp = hv.opt.lp{}
+lp:objective{[lp:var{lower = 1}] = 1}
+assert(lp:solve{time_limit_s = 1}.objective == 1)
 */
 static int lp_solve(lua_State *L)
 {
@@ -489,6 +517,7 @@ void hv__api_opt(lua_State *L)
                                        {"solve", lp_solve},
                                        {NULL, NULL}};
 
+    hv__api_names(L, "lp", methods);
     luaL_newmetatable(L, LP);
     lua_pushcfunction(L, lp_gc);
     lua_setfield(L, -2, "__gc");

@@ -133,8 +133,9 @@ static const struct hv_command command_rows[] = {
      OPTIONS(new_plugin_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL", 1, 1, "completion script for bash, zsh or fish",
      "Prints a script to be sourced by the shell.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
-    {HV_CMD_HELP, "help", NULL, "[COMMAND]", 0, 1, "list the commands, or explain one",
-     "Without a command the list of all; `hetviz help man` prints the manual page.\nExample: hetviz help plan", NO_OPTIONS, false},
+    {HV_CMD_HELP, "help", NULL, "[COMMAND | api [NAME] | man [plugin]]", 0, 2, "list the commands, or explain one",
+     "Without a command the list of all; `hetviz help api` lists what plugins can call and explains each by name; `hetviz help man` prints the "
+     "manual page, `hetviz help man plugin` that of plugins.\nExample: hetviz help api hv.opt.partition", NO_OPTIONS, false},
     {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",
      "Internal: reads a job as JSON on standard input and writes events as JSON lines on standard output.", NO_OPTIONS, true},
 };
