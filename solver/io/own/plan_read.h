@@ -56,7 +56,8 @@ enum {
     HV_PLAN_DEGREE_MAX = 1 << 22,
     HV_PLAN_BATCH_MAX = 1 << 22,
     HV_PLAN_MICRO_BATCHES_MAX = 1 << 24,
-    HV_PLAN_BLOCKS_MAX = 1 << 20
+    HV_PLAN_BLOCKS_MAX = 1 << 20,
+    HV_PLAN_CHUNKS_MAX = 1 << 10 /* of an exchange of experts: each is timed */
 };
 
 /** What the readers of the parts need. */
