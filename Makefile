@@ -189,8 +189,9 @@ format: ## clang-format everything in place
 	@clang-format -i $(ALL_TEXT)
 format-check: ## is everything formatted?
 	@clang-format --dry-run -Werror $(ALL_TEXT)
-lint: compile_commands.json layers headers format-check ## clang-tidy, cppcheck, gcc -fanalyzer, docs
+lint: compile_commands.json layers headers format-check ## clang-tidy, cppcheck, luacheck, docs
 	@tests/lint/docs
+	@luacheck -q share/lua plugins tests/lua
 	@clang-tidy -p . --quiet $(SRC_LIB) $(SRC_PROGRAM)
 	@cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. solver scripting ui
 compdb: compile_commands.json ## compilation database for editors

@@ -42,6 +42,19 @@ static void set_range(struct hv_stage *s, const double *range, size_t n_layers)
     s->head = range[1] >= (double)n_layers;
 }
 
+/** Are all of them ranges of the model's layers? */
+static void check_ranges(lua_State *L, const char *fn, const double *ranges, size_t n)
+{
+    int n_layers = (int)hv_cost_model(hv__run_of(L, fn)->cost)->n_blocks;
+
+    for (size_t i = 0; i < n; i++) {
+        double a = ranges[2 * i], b = ranges[2 * i + 1];
+        if (!(a >= 1 && b >= a && b <= n_layers) || a != floor(a) || b != floor(b))
+            luaL_error(L, "%s: ranges: expected first and last layer from 1 to %d, found %f, %f",
+                       fn, n_layers, a, b);
+    }
+}
+
 static void price_ranges(lua_State *L, const char *fn, const struct hv__plan *p,
                          const double *ranges, struct figures *f)
 {
@@ -54,10 +67,6 @@ static void price_ranges(lua_State *L, const char *fn, const struct hv__plan *p,
     for (size_t i = 0; i < f->n; i++) {
         struct hv_pass pass;
         struct hv_memory m;
-        double a = ranges[2 * i], b = ranges[2 * i + 1];
-        if (!(a >= 1 && b >= a && b <= (double)n_layers) || a != floor(a) || b != floor(b))
-            luaL_error(L, "%s: ranges: expected first and last layer from 1 to %d, found %f, %f",
-                       fn, (int)n_layers, a, b);
         set_range(stage, &ranges[2 * i], n_layers);
         if (hv_cost_pass(r->cost, &q, &pass, &err) != HV_OK ||
             hv_cost_memory(r->cost, &q, &m, &err) != HV_OK)
@@ -109,6 +118,7 @@ int hv__cost_stages(lua_State *L)
     if (n < 2 || n % 2 != 0)
         return luaL_error(L, "%s: ranges: expected {first, last, first, last, …}", fn);
     struct figures f = {.n = n / 2};
+    check_ranges(L, fn, ranges, f.n);
     double *x = hv_arena_new(a, double, 6 * f.n);
     lua_newtable(L); /* a copy: in_flight and layers are ours to change */
     for (lua_pushnil(L); lua_next(L, 1) != 0;) {

@@ -10,7 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#define LP "hv.lp"
+#define LP          "hv.lp"
+#define LP_VARS_MAX 1000000
 
 static bool is_cancelled(void *ctx)
 {
@@ -378,6 +379,8 @@ static int lp_var(lua_State *L)
     double lower = hv__num(L, 1, "lp:var", "lower", 0, -HUGE_VAL, HUGE_VAL);
     double upper = hv__num(L, 1, "lp:var", "upper", HUGE_VAL, -HUGE_VAL, HUGE_VAL);
     bool integer = hv__bool(L, 1, "lp:var", "integer", false);
+    if (hv_lp_n_vars(lp) >= LP_VARS_MAX)
+        return luaL_error(L, "lp:var: expected at most %d variables", LP_VARS_MAX);
     if (hv_lp_add_var(lp, lower, upper, integer, &index, &err) != HV_OK)
         return hv__raise(L, &err);
     lua_pushinteger(L, (lua_Integer)index + 1);

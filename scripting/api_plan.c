@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define COLLECT_KIB 16
+
 /** json_t that lives as long as a userdata: freed when Lua raises an error. */
 static int tree_gc(lua_State *L)
 {
@@ -45,6 +47,8 @@ struct hv__plan *hv__plan_make(lua_State *L, int i)
         return hv__plan_at(L, -1);
     }
     luaL_checktype(L, i, LUA_TTABLE);
+    /* what a plan holds lies outside Lua's memory: collecting has to keep up with making */
+    lua_gc(L, LUA_GCSTEP, COLLECT_KIB);
     struct hv__plan *p = lua_newuserdatauv(L, sizeof *p, 0);
     memset(p, 0, sizeof *p);
     p->generation = hv__host(L)->generation;

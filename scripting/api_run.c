@@ -7,8 +7,10 @@
 #include "solver/base/units.h"
 
 #include <math.h>
+#include <string.h>
 
 #define STRATEGY_DEPTH 4
+#define TEXT_MAX       200
 
 /***
 Writes a line to the log of the run; arguments are joined by spaces.
@@ -73,7 +75,7 @@ static int api_progress(lua_State *L)
     luaL_argcheck(L, frac >= 0 && frac <= 1, 1, "expected a number from 0 to 1");
     json_t *e = new_event("progress");
     json_object_set_new(e, "frac", hv_json_num(frac));
-    json_t *s = text != NULL ? json_string(text) : NULL;
+    json_t *s = text != NULL ? json_stringn(text, strnlen(text, TEXT_MAX)) : NULL;
     if (s != NULL)
         json_object_set_new(e, "text", s);
     hv__emit(r, e);
@@ -92,10 +94,23 @@ Hands over a plan that is good already: it is judged, shown, and kept if the run
 static int api_incumbent(lua_State *L)
 {
     struct hv__run *r = hv__run_of(L, "hv.incumbent");
-    const struct hv__plan *p = hv__plan_make(L, 1);
     struct hv_err err = {0};
     const json_t *before = r->best;
 
+    lua_settop(L, 1);
+    hv__compose(L, r);
+    if (lua_isnil(L, 1)) {
+        lua_pushboolean(L, 0);
+        lua_pushliteral(L, "the composition refuses it");
+        return 2;
+    }
+    const struct hv__plan *p = hv__plan_make(L, 1);
+    const char *lost = hv__uses_lost(r, p->doc.plan, &r->host->arena);
+    if (lost != NULL) {
+        lua_pushboolean(L, 0);
+        lua_pushstring(L, lost);
+        return 2;
+    }
     if (hv__offer(r, p->doc.json.root, &err) != HV_OK) {
         lua_pushboolean(L, 0);
         lua_pushstring(L, err.text);

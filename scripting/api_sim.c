@@ -11,6 +11,7 @@
 
 #define TASKS_MAX ((size_t)1 << 20)
 #define OPS_SHOWN ((size_t)1 << 16)
+#define OPS_MAX   ((int64_t)1 << 22)
 
 /** What a call of hv.sim.schedule has made so far. */
 struct pipeline {
@@ -143,6 +144,9 @@ static void make_pipeline(lua_State *L, const char *fn, struct pipeline *p)
     read_options(L, fn, &p->in);
     p->in.chunks = (int32_t)hv__int(L, 2, fn, "chunks", hv_schedule_usual_chunks(&p->in), 1,
                                     HV_SCHEDULE_CHUNKS_MAX);
+    if ((int64_t)ranks * batches * p->in.chunks > OPS_MAX)
+        luaL_error(L, "%s: ranks times micro_batches times chunks: expected at most %d", fn,
+                   (int)OPS_MAX);
     if (!by_name)
         p->in.order = read_order(L, 1, fn, ranks);
     int32_t stages = ranks * p->in.chunks;

@@ -51,6 +51,17 @@ void hv__emit(struct hv__run *r, json_t *line);
  * hv.strategy and the runner.
  */
 void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *options);
+/**
+ * Gives the plan at the top (handle or table) the order that the plugin's order(p) makes for it:
+ * pushes the changed plan as a table and nil, or nil and the reason. Raises errors.
+ */
+void hv__apply_order(lua_State *L, const struct hv_plugin *p, const json_t *options);
+/** Applies the later parts of the run's composition to the plan at the top, in order; leaves the
+ * changed plan there, or nil. */
+void hv__compose(lua_State *L, struct hv__run *r);
+/** Raises no error: is one of the plan's devices lost? Then a text saying so, else NULL. */
+const char *hv__uses_lost(const struct hv__run *r, const struct hv_plan *p, struct hv_arena *a);
+
 /** Device kind of that name in the cluster, or NULL. */
 const struct hv_device_kind *hv__kind_by_name(const struct hv_cluster *c, const char *name);
 /** The fields tp, cp, ep, micro_batch, tokens, context, recompute, sequence_parallel of argument 1.

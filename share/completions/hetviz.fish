@@ -4,6 +4,8 @@ complete -c hetviz -n '__fish_seen_subcommand_from plan' -l model -s m -r -d 'mo
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l job -s j -r -d 'job file, or the name of a sample (default: batch 256, bf16, adam)'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l strategy -s s -r -d 'strategy, or a composition such as uniform+fsdp'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l option -s o -r -d 'option of the strategy; see `hetviz strategies NAME`'
+complete -c hetviz -n '__fish_seen_subcommand_from plan' -l replan -r -d 'plan that was running when devices were lost'
+complete -c hetviz -n '__fish_seen_subcommand_from plan' -l lost -r -d 'devices that may not be used any more, such as a[1].*'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l out -r -d 'write to this file (- is standard output)'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l json -d 'print one JSON value instead of text'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l time-limit -r -d 'stop after this time and keep the best plan so far (10, 500ms, 2min)'

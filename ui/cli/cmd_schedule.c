@@ -2,6 +2,7 @@
  * `hetviz schedule`: prints the order of every rank, its time and its memory. Only arguments and
  * printing; schedules and timing are solver/sim's.
  */
+#include "scripting/order.h"
 #include "solver/base/file.h"
 #include "solver/base/json.h"
 #include "solver/base/units.h"
@@ -68,24 +69,76 @@ static enum hv_status read_arguments(struct hv_args *args, struct arguments *a, 
     return st;
 }
 
+/* the order of a plugin that has order() */
+static enum hv_status make_plugin_order(struct hv_arena *arena, const struct arguments *a,
+                                        const struct hv_plugin *p, struct hv_schedule_input *in,
+                                        struct hv_err *err)
+{
+    size_t n = (size_t)in->ranks * (size_t)in->chunks;
+    struct hv_stage_cost *costs = hv_arena_new(arena, struct hv_stage_cost, n);
+    struct hv_order_text *order = NULL;
+    json_t *options = NULL;
+    for (size_t i = 0; i < n; i++) {
+        costs[i] = in->cost;
+    }
+    enum hv_status st = hv_options_parse(p, a->options, a->n_options, &options, err);
+    if (st == HV_OK) {
+        const struct hv_order_query q = {.ranks = in->ranks,
+                                         .micro_batches = in->micro_batches,
+                                         .chunks = in->chunks,
+                                         .costs = costs,
+                                         .hop_s = in->hop_s,
+                                         .options = options,
+                                         .seed = 1};
+        st = hv_order_make(p, &q, arena, &order, err);
+    }
+    json_decref(options);
+    in->order = order;
+    return st;
+}
+
+/* a name that no schedule has may be a plugin's; the error stays that of the schedules */
+static enum hv_status find_schedule(const struct arguments *a, const struct hv_schedule_row **row,
+                                    struct hv_plugins *plugins, const struct hv_plugin **plugin,
+                                    struct hv_err *err)
+{
+    enum hv_status st = hv_schedule_find(a->name, row, err);
+    if (st == HV_OK || hv_plugins_read(plugins, NULL) != HV_OK) {
+        return st;
+    }
+    const struct hv_plugin *p = hv_plugins_find(plugins, a->name);
+    if (p == NULL || p->error != NULL || !p->has[HV_PLUGIN_ORDER]) {
+        return p != NULL && p->error != NULL ? hv_err_set(err, HV_EPLUGIN, "%s", p->error) : st;
+    }
+    *plugin = p;
+    return hv_schedule_find("explicit", row, err);
+}
+
 static enum hv_status make_input(struct hv_arena *arena, const struct arguments *a,
                                  struct hv_schedule_input *in, struct hv_err *err)
 {
-    const struct hv_schedule_row *row;
-    enum hv_status st = hv_schedule_find(a->name, &row, err);
-    if (st != HV_OK) {
-        return st;
+    const struct hv_schedule_row *row = NULL;
+    struct hv_plugins plugins = {0};
+    const struct hv_plugin *plugin = NULL;
+    enum hv_status st = find_schedule(a, &row, &plugins, &plugin, err);
+    if (st == HV_OK) {
+        hv_schedule_input_init(in, row, (int32_t)a->p, (int32_t)a->m);
+        struct times t = a->has_plan_times ? a->plan_times : a->times;
+        in->cost = (struct hv_stage_cost){t.f, t.b, t.w};
+        in->hop_s = t.c;
     }
-    hv_schedule_input_init(in, row, (int32_t)a->p, (int32_t)a->m);
-    struct times t = a->has_plan_times ? a->plan_times : a->times;
-    in->cost = (struct hv_stage_cost){t.f, t.b, t.w};
-    in->hop_s = t.c;
-    for (size_t i = 0; i < a->n_options && st == HV_OK; i++) {
+    for (size_t i = 0; i < a->n_options && st == HV_OK && plugin == NULL; i++) {
         const char *eq = strchr(a->options[i], '=');
         const char *key = hv_arena_strndup(arena, a->options[i], (size_t)(eq - a->options[i]));
         st = hv_schedule_set_option(in, key, eq + 1, err);
     }
-    in->chunks = a->v ? (int32_t)a->v : hv_schedule_usual_chunks(in);
+    if (st == HV_OK) {
+        in->chunks = a->v ? (int32_t)a->v : hv_schedule_usual_chunks(in);
+        if (plugin != NULL) {
+            st = make_plugin_order(arena, a, plugin, in, err);
+        }
+    }
+    hv_plugins_free(&plugins);
     return st;
 }
 

@@ -24,6 +24,8 @@ static const struct hv_opt plan_options[] = {
     INPUT_OPTIONS,
     {"strategy", 's', HV_ARG_TEXT, "STRATEGY", "strategy, or a composition such as uniform+fsdp", 0, 0, NULL, true},
     {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`", 0, 0, NULL, false},
+    {"replan", 0, HV_ARG_FILE, "PLAN", "plan that was running when devices were lost", 0, 0, NULL, false},
+    {"lost", 0, HV_ARG_LIST, "ADDRESS,...", "devices that may not be used any more, such as a[1].*", 0, 0, NULL, false},
     OUT_OPTION, JSON_OPTION, LIMIT_OPTION,
 };
 static const struct hv_opt compare_options[] = {
@@ -84,7 +86,8 @@ static const struct hv_opt global_options[] = {
 static const struct hv_command command_rows[] = {
     {HV_CMD_PLAN, "plan", "p", "", 0, 0, "run one strategy, print or write its plan",
      "Runs a strategy on a cluster, a model and a job, judges the plan and prints it. With --json or --out the plan is a "
-     "file that `hetviz eval` reads again.\nExample: hetviz plan -c two-generations -m llama-3-8b -s whale --out p.json",
+     "file that `hetviz eval` reads again. With --lost the plan does without these devices; with --replan too the strategy mends the plan that "
+     "was running, where it knows how.\nExample: hetviz plan -c two-generations -m llama-3-8b -s whale --out p.json",
      OPTIONS(plan_options), false},
     {HV_CMD_COMPARE, "compare", "cmp", "", 0, 0, "run many strategies, print the ranked table",
      "Runs strategies side by side, one worker process per core, and ranks their plans by simulated iteration time. Strategies "
@@ -98,7 +101,7 @@ static const struct hv_command command_rows[] = {
      "Draws to the terminal, or writes a picture or a trace.\nExample: hetviz gantt p.json --svg p.svg",
      OPTIONS(gantt_options), false},
     {HV_CMD_SCHEDULE, "schedule", NULL, "NAME", 1, 1, "operation order of a pipeline schedule",
-     "Prints the order of every rank, the makespan, the bubble and the peak number of activations.\n"
+     "Prints the order of every rank, the makespan, the bubble and the peak number of activations. NAME is a schedule, or a plugin with order().\n"
      "Example: hetviz schedule 1f1b -p 4 -m 8 --gantt",
      OPTIONS(schedule_options), false},
     {HV_CMD_SOLVE, "solve", NULL, "INSTANCE", 1, 1, "solve a bare optimisation instance",
