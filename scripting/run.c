@@ -293,10 +293,10 @@ static void apply_part(lua_State *L, struct job *j, const struct part *part)
 
 void hv__compose(lua_State *L, struct hv__run *r)
 {
-    struct job *j = (struct job *)r; /* every run is the first member of its job */
+    struct job *j = (struct job *)r;
     int plan = lua_gettop(L);
 
-    for (size_t i = 1; i < j->n_parts && !lua_isnil(L, plan); i++) {
+    for (size_t i = 1; r->is_job && i < j->n_parts && !lua_isnil(L, plan); i++) {
         apply_part(L, j, &j->parts[i]);
         if (lua_isnil(L, -2)) {
             hv_str_clear(&j->out->reason);
@@ -518,7 +518,7 @@ static enum hv_status mark_lost(struct job *j, bool **lost, struct hv_err *err)
 enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_result *out,
                                struct hv_err *err)
 {
-    struct job j = {.run = {.request = r}, .out = out, .err = err};
+    struct job j = {.run = {.request = r, .is_job = true}, .out = out, .err = err};
     bool *lost = NULL;
 
     *out = (struct hv_run_result){.applies = true};

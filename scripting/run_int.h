@@ -15,6 +15,7 @@ struct hv__run {
     int64_t evaluations;
     double soft_limit_s; /**< hv.stopping() says true from here on; 0 = none */
     int depth;           /**< of hv.strategy calls */
+    bool is_job;         /**< the first member of run.c's job: there may be a composition */
     const bool *lost;    /**< [devices of the cluster] those that may not be used, or NULL */
     json_t *best;        /**< best plan so far, judged; or NULL */
     double best_s;

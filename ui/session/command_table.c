@@ -72,6 +72,11 @@ static const struct hv_opt validate_options[] = {
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture of predicted against measured", 0, 0, NULL, false},
 };
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
+static const struct hv_opt lua_options[] = {
+    {"cluster", 'c', HV_ARG_FILE, "CLUSTER", "cluster file, or the name of a sample (default: two-generations)", 0, 0, NULL, false},
+    {"model", 'm', HV_ARG_FILE, "MODEL", "model file, or a name of the catalogue (default: llama-3-8b)", 0, 0, NULL, false},
+    {"job", 'j', HV_ARG_FILE, "JOB", "job file, or the name of a sample", 0, 0, NULL, false},
+};
 
 static const struct hv_opt global_options[] = {
     {"help", 'h', HV_ARG_FLAG, NULL, "show the help of this command", 0, 0, NULL, false},
@@ -134,6 +139,10 @@ static const struct hv_command command_rows[] = {
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME", 1, 1, "write a commented plugin that runs",
      "Writes NAME.lua, a small strategy to start from.\nExample: hetviz new-plugin mine --out plugins/mine.lua",
      OPTIONS(new_plugin_options), false},
+    {HV_CMD_LUA, "lua", NULL, "", 0, 0, "try what plugins can call, line by line",
+     "Reads Lua from standard input and prints what it gives, tables as JSON. `ctx` is that of plan(ctx); nothing it does changes a file. Ctrl-C "
+     "or Ctrl-D ends it.\nExample: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
+     OPTIONS(lua_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL", 1, 1, "completion script for bash, zsh or fish",
      "Prints a script to be sourced by the shell.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
     {HV_CMD_HELP, "help", NULL, "[COMMAND | api [NAME] | man [plugin]]", 0, 2, "list the commands, or explain one",
