@@ -36,7 +36,7 @@ static const struct member members[] = {
      "+ in a composition"},
     {"order(p)",
      "every rank's list of tokens for p = {ranks, micro_batches, chunks, stages, times, "
-     "memory, options}: a schedule; the order travels in the plan"},
+     "per_stage, memory, options}: a schedule; the order travels in the plan"},
     {"replan(ctx, plan, lost)",
      "a plan without the devices whose numbers are in lost; where there is "
      "none, plan is called again without them"},

@@ -612,9 +612,12 @@ void hv__sandbox_open(lua_State *L)
     hv__api_run(L);
     hv__api_cost(L);
     hv__api_opt(L);
-    hv__api_sim(L);
     hv__api_work(L);
+    hv__api_tasks(L);
+    hv__api_opt_classics(L);
+    hv__api_opt_partition(L);
     hv__api_plan(L);
+    hv__api_sim(L);
     lua_setfield(L, -2, "hv");
     lua_setfield(L, LUA_REGISTRYINDEX, MASTER);
 }

@@ -7,7 +7,7 @@ _hetviz() {
   compare) words='--cluster --model --job --strategies --option --json --time-limit --jobs --help --seed --budget --quiet --plain ';;
   eval) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;
   gantt) words='--cluster --model --job --width --ascii --svg --png --trace --help --seed --budget --quiet --plain ';;
-  schedule) words='--ranks --micro-batches --chunks --option --times --plan-times --gantt --width --ascii --json --svg --help --seed --budget --quiet --plain ';;
+  schedule) words='--ranks --micro-batches --chunks --option --times --plan-times --cap --jitter --look-ahead --gantt --width --ascii --json --svg --help --seed --budget --quiet --plain ';;
   solve) words='--json --time-limit --certify --write-lp --help --seed --budget --quiet --plain ';;
   bound) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;
   explain) words='--cluster --model --job --json --stage --replica --help --seed --budget --quiet --plain ';;

@@ -58,7 +58,7 @@ end
 
 --- Plays a queue: handlers get the time, the event and the queue, and may push more.
 -- @function events.run
--- @tparam table q queue as events.queue makes
+-- @tparam table q {push, pop, peek} as events.queue makes it
 -- @tparam function handler function(time, event, queue); true ends the play
 -- @tparam[opt] number horizon events later than this stay in the queue
 -- @treturn number time of the last event handled (0 when there was none), and how many there were

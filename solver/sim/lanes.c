@@ -1,7 +1,7 @@
 /*
- * Timelines with level of detail. A lane keeps, for every block of 16 spans, the busy time by kind
+ * Timelines with level of detail. A lane keeps, for every block of 8 spans, the busy time by kind
  * that lies before it (so that any stretch of whole blocks is a subtraction), and a pyramid with
- * fan-out 16 of the longest spans (so that the longest of any stretch is found in O(log n)).
+ * fan-out 8 of the longest spans (so that the longest of any stretch is found in O(log n)).
  * Drawing belongs to the painters.
  */
 #include "solver/sim/lanes.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 16 };
+enum { BLOCK = 8 };
 
 /* ---- pyramid of the index of the largest value
  * ------------------------------------------------------- */
@@ -119,14 +119,19 @@ static enum hv_status check_spans(const struct hv_lane *lane, struct hv_err *err
     return HV_OK;
 }
 
-static double *busy_table(struct hv_arena *a, const struct hv_lane *lane)
+/* columns only for the kinds that occur, so that rows lie close together */
+static double *busy_table(struct hv_arena *a, struct hv_lane *lane)
 {
-    size_t blocks = n_blocks(lane->n_spans);
-    double *table = hv_arena_new(a, double, (blocks + 1) * HV_SPAN_KINDS);
+    size_t blocks = n_blocks(lane->n_spans), kinds = 0;
     for (size_t i = 0; i < lane->n_spans; i++) {
-        double *next = table + (i / BLOCK + 1) * HV_SPAN_KINDS;
+        kinds = lane->spans[i].kind >= kinds ? lane->spans[i].kind + (size_t)1 : kinds;
+    }
+    lane->n_kinds = kinds;
+    double *table = hv_arena_new(a, double, (blocks + 1) * kinds);
+    for (size_t i = 0; i < lane->n_spans; i++) {
+        double *next = table + (i / BLOCK + 1) * kinds;
         if (i % BLOCK == 0) {
-            memmove(next, next - HV_SPAN_KINDS, HV_SPAN_KINDS * sizeof *next);
+            memmove(next, next - kinds, kinds * sizeof *next);
         }
         next[lane->spans[i].kind] += lane->spans[i].end_s - lane->spans[i].start_s;
     }
@@ -218,9 +223,9 @@ static void add_busy(const struct hv_lane *lane, size_t lo, size_t hi, double *b
 {
     size_t in_lo = n_blocks(lo), in_hi = hi / BLOCK;
     bool inner = in_lo < in_hi;
-    for (int k = 0; inner && k < HV_SPAN_KINDS; k++) {
-        busy[k] += lane->busy_before_s[in_hi * HV_SPAN_KINDS + (size_t)k] -
-                   lane->busy_before_s[in_lo * HV_SPAN_KINDS + (size_t)k];
+    for (size_t k = 0; inner && k < lane->n_kinds; k++) {
+        busy[k] += lane->busy_before_s[in_hi * lane->n_kinds + k] -
+                   lane->busy_before_s[in_lo * lane->n_kinds + k];
     }
     for (size_t i = lo; i < hi; i++) {
         if (inner && i == in_lo * BLOCK) {
@@ -270,7 +275,7 @@ static struct hv_cover cover(const struct hv_lane *lane, size_t lo, size_t hi, d
         busy[lane->spans[hi - 1].kind] += clipped(lane, hi - 1, t0_s, t1_s);
         add_busy(lane, lo + 1, hi - 1, busy);
     }
-    for (int k = 0; k < HV_SPAN_KINDS; k++) {
+    for (int k = 0; k < (int)lane->n_kinds; k++) {
         all += busy[k];
         if (busy[k] > 0 && (c.kind < 0 || busy[k] > busy[c.kind])) {
             c.kind = k;

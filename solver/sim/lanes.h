@@ -39,8 +39,8 @@ struct hv_lane {
     int32_t group; /**< the caller's own, e.g. the rank */
     const struct hv_span *spans;
     size_t n_spans;
-    const double *busy_before_s; /**< [blocks + 1][HV_SPAN_KINDS] busy time by kind before each
-                                    block of spans */
+    size_t n_kinds;              /**< kinds that occur are below this */
+    const double *busy_before_s; /**< [blocks + 1][n_kinds] busy time by kind before each block */
     const double *block_start_s; /**< [blocks] start of the first span of every block */
     struct hv_largest longest;   /**< spans by length */
 };

@@ -22,7 +22,7 @@ static double op_duration(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     if (c->op_s) {
         return c->op_s[i];
     }
-    double x = c->stage_s[(size_t)op->stage * HV_OP_KIND_N + op->kind];
+    double x = c->stage_s[(size_t)op->stage * HV_OP_KIND_N + op->kind] * hv_op_share(&g->s, op);
     if (c->rank_scale) {
         size_t place = (size_t)op->pipe * (size_t)g->s.n_stages + (size_t)op->stage;
         x *= c->rank_scale[g->s.stage_to_rank[place]];
@@ -122,7 +122,8 @@ static double time_chain(const struct hv_pipe *g, const struct hv_pipe_cost *c,
 
 void hv_pipe_time(const struct hv_pipe *g, const struct hv_pipe_cost *c, struct hv_pipe_run *run)
 {
-    if (g->dep && !c->op_s && !c->rank_scale && !c->mb_scale && !g->s.free_adjacent_recompute) {
+    if (g->dep && !g->s.parts && !c->op_s && !c->rank_scale && !c->mb_scale &&
+        !g->s.free_adjacent_recompute) {
         summarise(g, time_chain(g, c, run), run);
         return;
     }

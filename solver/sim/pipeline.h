@@ -203,8 +203,9 @@ struct hv_memory_step {
 void hv_pipe_peaks(const struct hv_pipe *g, const struct hv_pipe_run *run,
                    const struct hv_pipe_memory *mem, struct hv_pipe_peak *out);
 /**
- * The trace of one rank: at most 2 × its ops + 1 steps into out (NULL = only count). Returns how
- * many. Steps are in time order; several at one time are joined to the last.
+ * The trace of one rank (without what it keeps for another, see hv_schedule.stash): at most 2 × its
+ * ops + 1 steps into out (NULL = only count). Returns how many. Steps are in time order; several at
+ * one time are joined to the last.
  */
 size_t hv_pipe_trace(const struct hv_pipe *g, const struct hv_pipe_run *run,
                      const struct hv_pipe_memory *mem, int32_t rank, struct hv_memory_step *out);

@@ -84,7 +84,9 @@ static void add_own_deps(struct translation *t, int32_t node, const struct hv_op
         break;
     case HV_OP_B:
     case HV_OP_BW:
-        add_dep(t, node, x->f, 0, n);
+        for (int32_t q = 0; q < (s->parts ? s->n_slices : 1); q++) {
+            add_dep(t, node, x[q].f, 0, n);
+        }
         add_dep(t, node, x->r, 0, n);
         add_dep(t, node, op->slice >= 0 && op->slice + 1 < s->n_slices ? x[1].b : -1, 0, n);
         break;
@@ -100,6 +102,7 @@ static double bytes_of(const struct translation *t, const double *table, const s
 {
     const struct hv_pipe_memory *m = t->play->memory;
     double x = table ? table[(size_t)op->stage * HV_OP_KIND_N + op->kind] : 0;
+    x *= hv_op_share(&t->g->s, op);
     if (m->mb_scale) {
         size_t q = op->slice > 0 ? (size_t)op->slice : 0;
         x *= m->mb_scale[(size_t)op->mb * (size_t)t->g->s.n_slices + q];
@@ -127,7 +130,8 @@ static void fill_task(struct translation *t, int32_t node, int32_t rank)
 static void translate(struct translation *t)
 {
     const struct hv_pipe *g = t->g;
-    size_t n = (size_t)g->n_nodes, n_ops = hv_schedule_n_ops(&g->s), n_edges = 3 * n_ops;
+    size_t n = (size_t)g->n_nodes, n_ops = hv_schedule_n_ops(&g->s),
+           n_edges = (3 + (size_t)g->s.n_slices) * n_ops;
     for (int32_t k = 0; k < g->n_nodes; k++) {
         n_edges += (size_t)hv_pipe_n_edges(g, k);
     }
@@ -179,7 +183,8 @@ enum hv_status hv_pipe_play(const struct hv_pipe *g, const struct hv_pipe_cost *
     for (size_t r = 0; r < p; r++) {
         const double *base = play->memory ? play->memory->base_bytes : NULL;
         rules[r] = HV_QUEUE_ORDER;
-        capacity[r] = play->limit_bytes ? play->limit_bytes[r] - (base ? base[r] : 0) : (double)INFINITY;
+        capacity[r] =
+            play->limit_bytes ? play->limit_bytes[r] - (base ? base[r] : 0) : (double)INFINITY;
     }
     struct hv_event_graph graph = {.n_tasks = (size_t)g->n_nodes,
                                    .n_resources = p,
@@ -205,6 +210,55 @@ enum hv_status hv_pipe_play(const struct hv_pipe *g, const struct hv_pipe_cost *
         hv_pipe_summarise(g, run);
     }
     hv_arena_free(&t.a);
+    return st;
+}
+
+struct started {
+    double at_s;
+    int32_t node;
+};
+
+static int by_start(const void *x, const void *y)
+{
+    const struct started *a = x, *b = y;
+    if (a->at_s < b->at_s || a->at_s > b->at_s) {
+        return a->at_s < b->at_s ? -1 : 1;
+    }
+    return (a->node > b->node) - (a->node < b->node);
+}
+
+enum hv_status hv_pipe_played(struct hv_arena *a, const struct hv_pipe *g,
+                              const struct hv_pipe_run *run, struct hv_pipe *out,
+                              struct hv_pipe_run *out_run, struct hv_err *err)
+{
+    size_t n = (size_t)g->n_nodes, n_ops = 0;
+    struct started *order = hv_xcalloc(n + 1, sizeof *order);
+    struct hv_schedule s = g->s;
+    struct hv_op *ops = hv_arena_new(a, struct hv_op, hv_schedule_n_ops(&s) + 1);
+    for (size_t i = 0; i < n; i++) {
+        order[i] = (struct started){run->node_start_s[i], (int32_t)i};
+    }
+    for (int32_t r = 0; r < s.n_ranks; r++) {
+        int32_t from = g->rank_node_at[r], to = g->rank_node_at[r + 1];
+        qsort(order + from, (size_t)(to - from), sizeof *order, by_start);
+        for (int32_t k = from; k < to; k++) {
+            size_t i = hv_pipe_first_op(g, order[k].node);
+            for (; i < hv_pipe_first_op(g, order[k].node + 1); i++) {
+                ops[n_ops++] = s.ops[i];
+            }
+        }
+    }
+    s.ops = ops;
+    enum hv_status st = hv_pipe_compile(a, &s, out, err);
+    if (st == HV_OK) {
+        hv_pipe_run_new(a, out, out_run);
+        for (size_t k = 0; k < n; k++) {
+            out_run->node_start_s[k] = run->node_start_s[order[k].node];
+            out_run->node_end_s[k] = run->node_end_s[order[k].node];
+        }
+        hv_pipe_summarise(out, out_run);
+    }
+    free(order);
     return st;
 }
 

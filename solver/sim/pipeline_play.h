@@ -31,6 +31,15 @@ enum hv_status hv_pipe_play(const struct hv_pipe *g, const struct hv_pipe_cost *
                             struct hv_err *err) HV_NODISCARD;
 
 /**
+ * The order in which a play ran its ops, as a schedule of its own: compiled, and with the run's
+ * starts and ends. What strict orders allow (idle time by cause, drawing) holds for it. Owner: the
+ * arena. Errors: those of hv_pipe_compile. O(ops log ops).
+ */
+enum hv_status hv_pipe_played(struct hv_arena *a, const struct hv_pipe *g,
+                              const struct hv_pipe_run *run, struct hv_pipe *out,
+                              struct hv_pipe_run *out_run, struct hv_err *err) HV_NODISCARD;
+
+/**
  * Spread of the makespan over n plays with seeds 0…n−1: what jitter costs.
  */
 struct hv_pipe_spread {

@@ -13,5 +13,6 @@
 #include "solver/sim/schedule.h"
 #include "solver/sim/steady.h"
 #include "solver/sim/tasks.h"
+#include "solver/sim/tessel.h"
 
 #endif

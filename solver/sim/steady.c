@@ -262,10 +262,28 @@ static size_t window_edges(const struct repeat *x, struct hv_cycle_edge *out)
     return n;
 }
 
-/* which ranks the circle touches */
+/* does rank r work all the period? */
+static bool is_always_busy(const struct repeat *x, int32_t r, double period_s)
+{
+    double busy = 0;
+    for (int32_t i = x->at[r]; i < x->at[r] + x->len[r]; i++) {
+        busy += hv_pipe_node_duration_s(x->g, x->c, i);
+    }
+    return busy >= period_s * (1 - 1e-12);
+}
+
+/* which ranks the circle touches; of several that set the pace, a rank that is always busy is told
+ */
 static void tell_ranks(const struct repeat *x, const struct hv_cycle_edge *edges,
                        const int32_t *path, size_t n_path, struct hv_steady *out)
 {
+    for (int32_t r = 0; r < x->g->s.n_ranks; r++) {
+        if (is_always_busy(x, r, out->period_s)) {
+            out->n_ranks = 1;
+            out->rank = r;
+            return;
+        }
+    }
     bool *on = hv_xcalloc((size_t)x->g->s.n_ranks, sizeof *on);
     out->rank = -1;
     for (size_t i = 0; i < n_path; i++) {
@@ -373,6 +391,21 @@ static enum hv_status is_settled(const struct hv_schedule_input *in, const struc
     return st;
 }
 
+/* what p more micro-batches cost from m on */
+static enum hv_status growth_of(const struct hv_schedule_input *in, const struct hv_pipe_cost *c,
+                                int64_t m, struct hv_steady *out, struct hv_err *err)
+{
+    double t[2] = {0};
+    enum hv_status st = HV_OK;
+    for (int k = 0; k < 2 && st == HV_OK; k++) {
+        st = makespan_of(*in, c, m + k * in->ranks, &t[k], NULL, err);
+    }
+    *out = (struct hv_steady){.micro_batches = in->ranks, .rank = -1};
+    out->period_s = t[1] - t[0];
+    out->per_micro_batch_s = out->period_s / in->ranks;
+    return st;
+}
+
 static int64_t common_multiple(int64_t x, int64_t y)
 {
     int64_t a = x, b = y;
@@ -398,6 +431,9 @@ enum hv_status hv_schedule_extrapolate(const struct hv_schedule_input *in,
     }
     m += micro_batches % p; /* as many left over as at the end, for those that come in groups */
     enum hv_status st = makespan_of(*in, c, m, &unused, &out->steady, err);
+    if (st == HV_ENO) { /* its middle does not repeat, its makespan may still grow by equal steps */
+        st = growth_of(in, c, m, &out->steady, err);
+    }
     for (bool more = true; more && st == HV_OK && !out->exact;) {
         int64_t step = common_multiple(p, out->steady.micro_batches);
         m += (micro_batches - m) % step;

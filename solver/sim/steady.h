@@ -31,7 +31,7 @@ struct hv_steady {
     int32_t micro_batches; /**< after which every rank repeats itself */
     double per_micro_batch_s;
     int32_t n_ranks; /**< ranks on the circle that sets the pace */
-    int32_t rank;    /**< the lowest of them; with n_ranks 1 it is busy all the time, or waits only
+    int32_t rank;    /**< the lowest of them, -1 = not known; with n_ranks 1 it is busy all the time, or waits only
                         for itself */
 };
 
@@ -54,7 +54,8 @@ struct hv_extrapolated {
 /**
  * Time of a schedule for any number of micro-batches: lays out small numbers until the makespan
  * grows by the steady period, then adds periods. `in->micro_batches` is ignored; durations: stage_s
- * and hop_all_s of `c`. Errors: those of hv_schedule_make, hv_pipe_compile and hv_pipe_steady.
+ * and hop_all_s of `c`. Where the middle of an order does not repeat, the period is what p more
+ * micro-batches cost. Errors: those of hv_schedule_make and hv_pipe_compile.
  */
 enum hv_status hv_schedule_extrapolate(const struct hv_schedule_input *in,
                                        const struct hv_pipe_cost *c, int64_t micro_batches,

@@ -117,7 +117,35 @@ static int end_to_end(const char *name, int32_t p, int32_t m, int32_t v)
     return 0;
 }
 
-/* draws random windows of the timeline of a large schedule on 64 lanes of 240 columns */
+/* draws 100 random windows on as many lanes and columns, from a random lane on */
+static void draw_windows(const struct hv_lanes *lanes, size_t rows, int columns)
+{
+    double sum = 0, slowest = 0, busy = 0;
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 1);
+    for (int i = 0; i < 100; i++) {
+        double from = hv_rng_double(&rng) * lanes->end_s;
+        double width = (lanes->end_s - from) * hv_rng_double(&rng) / columns;
+        size_t first = (size_t)hv_rng_below(&rng, lanes->n - rows + 1);
+        double t0 = now_ms();
+        for (size_t r = first; r < first + rows; r++) {
+            size_t cursor = 0;
+            for (int c = 0; c < columns; c++) {
+                busy += hv_lane_cover_next(&lanes->items[r], from + c * width,
+                                           from + (c + 1) * width, &cursor)
+                            .busy_frac;
+            }
+        }
+        double t = now_ms() - t0;
+        sum += t;
+        slowest = t > slowest ? t : slowest;
+    }
+    printf("sim any window on %zu lanes x %d columns: mean %.3f ms, slowest of 100 %.3f ms (mean "
+           "cover %.2f)\n",
+           rows, columns, sum / 100, slowest, busy / (100.0 * (double)rows * columns));
+}
+
+/* the timeline of a large schedule, and windows of it on a usual terminal and on a large one */
 static int redraw(void)
 {
     const struct hv_schedule_row *row;
@@ -145,28 +173,11 @@ static int redraw(void)
         st = hv_lanes_add(&a, &lanes, &(struct hv_lane){.spans = spans, .n_spans = n}, &err);
         hv_arena_free(&scratch);
     }
-    double t1 = now_ms(), busy = 0, slowest = 0;
-    struct hv_rng rng;
-    hv_rng_seed(&rng, 1);
-    for (int i = 0; i < 100 && st == HV_OK; i++) {
-        double from = hv_rng_double(&rng) * lanes.end_s;
-        double width = (lanes.end_s - from) * hv_rng_double(&rng) / 240;
-        double t2 = now_ms();
-        for (size_t r = 0; r < lanes.n; r++) {
-            size_t cursor = 0;
-            for (int c = 0; c < 240; c++) {
-                busy += hv_lane_cover_next(&lanes.items[r], from + c * width,
-                                           from + (c + 1) * width, &cursor)
-                            .busy_frac;
-            }
-        }
-        double t = now_ms() - t2;
-        slowest = t > slowest ? t : slowest;
+    printf("sim lanes of %d ops: built in %.1f ms\n", st == HV_OK ? g.n_nodes : 0, now_ms() - t0);
+    if (st == HV_OK) {
+        draw_windows(&lanes, 40, 120);
+        draw_windows(&lanes, 64, 240);
     }
-    printf("sim lanes of %d ops: built in %.1f ms; any window on 64 lanes x 240 columns: mean "
-           "%.3f ms, slowest of 100 %.3f ms (mean cover %.2f)\n",
-           st == HV_OK ? g.n_nodes : 0, t1 - t0, (now_ms() - t1) / 100, slowest,
-           busy / (100.0 * 64 * 240));
     hv_arena_free(&a);
     return st != HV_OK;
 }

@@ -372,7 +372,7 @@ static void test_compositions(void **state)
      * does not fit */
     assert_int_equal(
         run_two(TWO_STAGES,
-                "order = function(p) assert(p.times.forward[2] > 0 and p.memory[1] > 0) "
+                "order = function(p) assert(p.times.f > 0 and p.per_stage[2].memory_bytes > 0) "
                 "local o = {} for r = 0, p.ranks - 1 do o[r + 1] = {} for _, k in "
                 "ipairs{'F', 'BW'} do for m = 0, p.micro_batches - 1 do o[r + 1][#o[r + "
                 "1] + 1] = k .. r .. '.' .. m end end end return o end",
@@ -389,7 +389,7 @@ static void test_compositions(void **state)
     assert_int_equal(
         run_two(TWO_STAGES, "order = function(p) return {{'F0.0'}} end", &r, &out, &err),
         HV_EPLUGIN);
-    assert_non_null(strstr(err.text, "expected 2 lists"));
+    assert_non_null(strstr(err.text, "2 lists"));
     hv_run_result_free(&out);
 }
 

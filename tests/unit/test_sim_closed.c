@@ -377,6 +377,81 @@ static void pairs(void **state)
     hv_arena_free(&x.a);
 }
 
+/* BPipe, ICML'23: nobody holds more than p/2 + 1 activations, and bytes say the same as counts;
+ * time as 1F1B */
+static void balanced_memory(void **state)
+{
+    (void)state;
+    for (int32_t p = 2; p <= 16; p += 2) {
+        struct fixture x;
+        int32_t count[16];
+        struct hv_pipe_peak peaks[16];
+        double act[16], start[16 * HV_OP_KIND_N], end[16 * HV_OP_KIND_N];
+        struct hv_closed_input c = {.ranks = p, .micro_batches = 2 * p, .f_s = 1, .b_s = 2};
+        build(&x, "bpipe", p, 2 * p, 1, NULL, NULL);
+        price(&x, 1, 1, 1, 0);
+        NEAR(x.run.makespan_s, hv_closed_1f1b_s(&c));
+        for (int32_t r = 0; r < p; r++) {
+            act[r] = 3;
+        }
+        hv_pipe_memory_simple(&x.s, act, NULL, NULL, start, end);
+        struct hv_pipe_memory mem = {.start_bytes = start, .end_bytes = end};
+        hv_schedule_peak_inflight(&x.s, count);
+        hv_pipe_peaks(&x.g, &x.run, &mem, peaks);
+        int32_t sum = 0;
+        for (int32_t r = 0; r < p; r++) {
+            assert_true(count[r] <= p / 2 + 1);
+            NEAR(peaks[r].peak_bytes, 3.0 * count[r]);
+            sum += count[r];
+        }
+        assert_int_equal(sum, p * (p + 1) / 2); /* as without */
+        hv_arena_free(&x.a);
+    }
+}
+
+/* Tessel, HPCA'24, on a chain with the memory of 1F1B: no bubble in the middle, so the time of
+ * 1F1B; with less, no rank holds more than it may, and a limit of one runs micro-batches one by one
+ */
+static void repetends_of_a_chain(void **state)
+{
+    (void)state;
+    for (int32_t p = 1; p <= 5; p++) {
+        struct hv_closed_input c = {
+            .ranks = p, .micro_batches = 12, .chunks = 1, .f_s = 1, .b_s = 2};
+        NEAR(makespan("tessel", &c, NULL, NULL, 1), hv_closed_1f1b_s(&c));
+        NEAR(makespan("tessel", &c, "memory", "1", 1), 12 * 3 * p);
+        for (int32_t limit = 1; limit <= p; limit++) {
+            struct fixture x;
+            int32_t peaks[5];
+            char text[16];
+            snprintf(text, sizeof text, "%d", limit);
+            build(&x, "tessel", p, 12, 1, "memory", text);
+            hv_schedule_peak_inflight(&x.s, peaks);
+            for (int32_t r = 0; r < p; r++) {
+                assert_true(peaks[r] <= limit);
+            }
+            hv_arena_free(&x.a);
+        }
+    }
+}
+
+/* AutoPipe, CLUSTER'22: with the warm-up in halves, 1F1B ends (p − 1)·f/2 earlier as long as a
+ * backward takes at least as long as a forward */
+static void a_warm_up_in_halves(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 37);
+    for (int i = 0; i < 100; i++) {
+        struct hv_closed_input c = {.ranks = (double)(1 + hv_rng_below(&r, 9)), .chunks = 1};
+        c.micro_batches = c.ranks + (double)hv_rng_below(&r, 20);
+        c.f_s = some(&r, 1, 4);
+        c.b_s = c.f_s + some(&r, 0, 4);
+        NEAR(makespan("autopipe", &c, NULL, NULL, 1),
+             hv_closed_1f1b_s(&c) - (c.ranks - 1) * c.f_s / 2);
+    }
+}
+
 /* a recompute right after its forward is free with except-last and only there */
 static void free_recompute(void **state)
 {
@@ -395,15 +470,12 @@ static void free_recompute(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closed_forms),
-        cmocka_unit_test(peaks_in_closed_form),
-        cmocka_unit_test(spans_in_closed_form),
-        cmocka_unit_test(dualpipe_in_closed_form),
-        cmocka_unit_test(published_bubbles),
-        cmocka_unit_test(zero_bubble_has_none),
-        cmocka_unit_test(controllable_memory),
-        cmocka_unit_test(waves_and_two_ways),
-        cmocka_unit_test(pairs),
+        cmocka_unit_test(closed_forms),         cmocka_unit_test(peaks_in_closed_form),
+        cmocka_unit_test(spans_in_closed_form), cmocka_unit_test(dualpipe_in_closed_form),
+        cmocka_unit_test(published_bubbles),    cmocka_unit_test(zero_bubble_has_none),
+        cmocka_unit_test(controllable_memory),  cmocka_unit_test(waves_and_two_ways),
+        cmocka_unit_test(balanced_memory),      cmocka_unit_test(a_warm_up_in_halves),
+        cmocka_unit_test(repetends_of_a_chain), cmocka_unit_test(pairs),
         cmocka_unit_test(free_recompute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

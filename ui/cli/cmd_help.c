@@ -46,8 +46,12 @@ enum hv_status hv_cli_help(struct hv_args *args, struct hv_err *err)
         const struct hv_command *c = hv_command_find(rows, n, args->positional[0]);
         if (c != NULL) {
             hv_command_help(&text, c);
-        } else {
-            st = hv_err_set(err, HV_EUSAGE, "no command \"%s\"; `hetviz help` lists all",
+        } else if (strcmp(args->positional[0], "schedules") == 0) {
+            hv_schedule_list(&text);
+        } else if (!hv_schedule_help(&text, args->positional[0])) {
+            st = hv_err_set(err, HV_EUSAGE,
+                            "no command or schedule \"%s\"; `hetviz help` lists commands, "
+                            "`hetviz help schedules` schedules",
                             args->positional[0]);
         }
     }
