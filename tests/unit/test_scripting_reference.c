@@ -68,7 +68,7 @@ static bool has_shapes(const char *text)
         struct hv_str one = {0};
         hv_str_add(&one, line, n);
         const char *s = hv_str_cstr(&one);
-        bool container = strstr(s, "table") != NULL || strncmp(s, "handle", 6) == 0;
+        bool container = strstr(s, "table") != NULL || strncmp(s, "handle:", 7) == 0;
         bool ok = !container || strchr(s, '{') != NULL || strstr(s, "list") != NULL ||
                   strstr(s, "keys") != NULL || strstr(s, "as hv.") != NULL ||
                   strstr(s, ": with ") != NULL;
