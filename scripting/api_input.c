@@ -343,11 +343,10 @@ static struct candidate *candidates_of(lua_State *L, const struct hv_cluster *c,
     *n = 0;
     for (uint32_t i = 0; i < c->n_devices; i++)
         if (used[i])
-            busy[c->groups[hv_cluster_device(c, i).group].first_node +
-                 hv_cluster_device(c, i).node] = true;
+            busy[hv_cluster_device(c, i).node] = true;
     for (uint32_t i = 0; i < c->n_devices; i++) {
         struct hv_device_ref r = hv_cluster_device(c, i);
-        uint32_t node = c->groups[r.group].first_node + r.node;
+        uint32_t node = r.node;
         double flops = peak_of(L, r.kind);
         if (used[i] || !is_usable(L, c, i) || !hv_known(flops) || r.kind->cls == HV_CLASS_CPU ||
             (kind != NULL && strcmp(kind, r.kind->name) != 0))

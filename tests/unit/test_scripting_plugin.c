@@ -393,6 +393,63 @@ static void test_compositions(void **state)
     hv_run_result_free(&out);
 }
 
+/** Every function with arguments that make no sense, or only nearly: errors, never a crash. */
+static void test_argument_soup(void **state)
+{
+    struct hv_run_result out;
+    struct hv_err err;
+    (void)state;
+    enum hv_status s = run_text(
+        "local lp, p = hv.opt.lp{}, hv.plan.new{micro_batch = 1, replicas = {{"
+        "micro_batches = 1, stages = {{devices = 'a[0].*', layers = {0, 32}, tp = 8}}}}}\n"
+        "local r = hv.routing{sources = 2, experts = 2}\n"
+        "local junk = {true, 0, 1, 2, 3, -1, 7, 1/0, 0/0, 1e300, 2^53, math.mininteger, 'x', '', "
+        "'min', "
+        "'1f1b', 'all_reduce', 'a[0].*', 'A100-SXM-80GB', 'full', {}, {{}}, {1, 2}, {1, 2, 3, 4}, "
+        "{{1, 2}, {3, 4}}, {{1, 2, 3}}, {0/0}, {-1}, {'F0.0'}, {{'F0.0', 'BW0.0'}}, {a = 1}, "
+        "{{resource = 1, time_s = 1, after = {1}}}, ctx.cluster, ctx.model, lp, p, r, "
+        "hv.cost.layers{}, "
+        "print, function() return 1 end, function() error('no') end, coroutine.create(print), "
+        "setmetatable({}, {__index = function() return 1 end})}\n"
+        "local keys = {'n', 'parts', 'load', 'ranks', 'micro_batches', 'tasks', 'resources', "
+        "'devices', "
+        "'op', 'bytes', 'layers', 'tp', 'dp', 'ranges', 'sources', 'experts', 'owners', 'copies', "
+        "'total', 'time', 'items', 'slots', 'cost', 'nodes', 'edges', 'weights', 'cap', 'kind', "
+        "'need', "
+        "'policy', 'used', 'options', 'times', 'chunks', 'matrix', 'dist', 'tile', 'tokens', "
+        "'memory', "
+        "'capacity', 'source', 'sink', 'order', 'micro_batch', 'recompute', 'kinds', 'device', "
+        "'layer', "
+        "'in_flight', 'replicas', 'stages', 'objective', 'lower', 'upper', 'caps', 'cut', "
+        "'sizes'}\n"
+        "local calls = {}\n"
+        "local function gather(t) for _, v in pairs(t) do if type(v) == 'table' then gather(v) "
+        "elseif "
+        "type(v) == 'function' then calls[#calls + 1] = v end end end gather(hv)\n"
+        "for _, o in ipairs{{ctx.cluster, 'devices groups link address ids pick'}, {ctx.model, "
+        "'layers'}, {lp, 'var row objective solve'}, {p, 'check eval table'}, {r, 'apply'}, "
+        "{hv.cost.layers{}, 'time times bytes sizes'}} do for name in o[2]:gmatch('%a+') do\n"
+        "local f = o[1][name] calls[#calls + 1] = f calls[#calls + 1] = function(...) return "
+        "f(o[1], "
+        "...) end end end\n"
+        "local function some() local v = junk[hv.random(#junk)] if hv.random(3) > 1 then return v "
+        "end "
+        "local t = {} for _ = 1, hv.random(6) do t[keys[hv.random(#keys)]] = "
+        "junk[hv.random(#junk)] end "
+        "return t end\n"
+        "local fine, n = 0, 0\n"
+        "for _ = 1, 120 do for _, f in ipairs(calls) do if hv.stopping() then break end n = n + 1\n"
+        "local a, b, c = some(), some(), some() if pcall(f, a, b, c) then fine = fine + 1 end end "
+        "end\n"
+        "assert(#calls > 60 and n > #calls) return nil, 'it lives'",
+        &out, &err);
+    if (s ==
+        HV_EPLUGIN) /* HV_OK: a plan among the arguments was taken; HV_ESTOPPED: slow machine */
+        print_error("%s:%u: %s\n", err.file, err.line, err.text);
+    assert_true(s == HV_ENO || s == HV_OK || s == HV_ESTOPPED);
+    hv_run_result_free(&out);
+}
+
 /** Bulk calls give the figures of the single ones; arguments are checked. */
 static void test_bulk_prices(void **state)
 {
@@ -543,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_compositions),
         cmocka_unit_test(test_lost_devices),
         cmocka_unit_test(test_bulk_prices),
+        cmocka_unit_test(test_argument_soup),
         cmocka_unit_test(test_shipped_plugins),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
