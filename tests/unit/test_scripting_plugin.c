@@ -471,6 +471,15 @@ static void test_bulk_prices(void **state)
         "local o = hv.cost.op{op = 'attention', device = k}\n"
         "assert(o.time_s > 0 and #o.why > 2)\nreturn nil, 'all equal'",
         HV_ENO, "all equal");
+    /* GPipe of two unequal stages by hand: 1 + 2·3 + 2·1 forwards and backwards behind each other
+     */
+    expect_run(
+        "local r = hv.sim.schedule('gpipe', {ranks = 2, micro_batches = 2, times = {f = {1, 3}, "
+        "b = {1, 3}, w = 0}})\nreturn nil, r.makespan .. ' ' .. hv.sim.schedule('gpipe', {ranks "
+        "= 2, micro_batches = 2, times = {f = 1, b = 1, w = 0}}).makespan",
+        HV_ENO, "14 6");
+    expect_run("hv.sim.schedule('gpipe', {ranks = 2, micro_batches = 2, times = {f = {1, 2, 3}}})",
+               HV_EPLUGIN, "lists of 2 numbers");
     expect_run("hv.cost.stages{devices = 'a[0].0', ranges = {0, 3}}", HV_EPLUGIN, "from 1 to 32");
     expect_run("hv.cost.stages{devices = 'a[0].0', ranges = {1}}", HV_EPLUGIN, "first, last");
     expect_run("hv.cost.op{op = 'attention', device = 'nothing'}", HV_EPLUGIN, "nothing");
