@@ -10,7 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#define LP "hv.lp"
+#define LP          "hv.lp"
+#define LP_VARS_MAX 1000000
 
 bool hv__is_cancelled(void *ctx)
 {
@@ -83,7 +84,10 @@ caps, objective = "minmax|minvar|ratio"}, or {items = list of times, slots, most
 slot, objective = "lpt"}
 @treturn table {counts, value, bound, proven} (lpt: counts holds the slot of each item); nil and the
 reason when nothing fits
-@usage hv.opt.distribute{total = 48, time = {1, 1, 2, 2}, objective = "minmax"}   -- 16, 16, 8, 8
+@units counts are whole numbers; times any unit, the same in and out
+@raise sizes, caps or totals that are not whole, lists of another length
+@usage local d = hv.opt.distribute{total = 48, time = {1, 1, 2, 2}, objective = "minmax"}
+assert(d.counts[1] == 16 and d.counts[3] == 8)
 */
 static int opt_distribute(lua_State *L)
 {
@@ -154,9 +158,13 @@ static int lp_gc(lua_State *L)
 A new linear or integer program.
 @function hv.opt.lp
 @tparam table q {sense = "min|max"}
-@treturn handle lp
-@usage local lp = hv.opt.lp{sense = "max"}; local x = lp:var{upper = 4, integer = true};
-lp:objective{[x] = 1}; print(lp:solve{}.objective)
+@treturn handle lp: with var, row, objective and solve
+@units none: plain numbers
+@raise another sense
+@usage local lp = hv.opt.lp{sense = "max"}
+local x = lp:var{upper = 4, integer = true}
+lp:objective{[x] = 1}
+print(lp:solve{}.objective)
 */
 static int opt_lp(lua_State *L)
 {
@@ -177,6 +185,9 @@ Adds a variable.
 @function lp:var
 @tparam table q {lower = 0, upper = infinity, integer = false}
 @treturn integer number of the variable
+@units none: plain numbers
+@raise lower above upper, unknown numbers
+@usage print(hv.opt.lp{}:var{upper = 3, integer = true})
 */
 static int lp_var(lua_State *L)
 {
@@ -192,6 +203,8 @@ static int lp_var(lua_State *L)
     double lower = hv__num(L, 1, "lp:var", "lower", 0, -HUGE_VAL, HUGE_VAL);
     double upper = hv__num(L, 1, "lp:var", "upper", HUGE_VAL, -HUGE_VAL, HUGE_VAL);
     bool integer = hv__bool(L, 1, "lp:var", "integer", false);
+    if (hv_lp_n_vars(lp) >= LP_VARS_MAX)
+        return luaL_error(L, "lp:var: expected at most %d variables", LP_VARS_MAX);
     if (hv_lp_add_var(lp, lower, upper, integer, &index, &err) != HV_OK)
         return hv__raise(L, &err);
     lua_pushinteger(L, (lua_Integer)index + 1);
@@ -225,7 +238,12 @@ Adds the row Σ terms (op) rhs.
 @function lp:row
 @tparam table terms {[variable] = coefficient}
 @tparam string op "<=", ">=" or "="
-@tparam number rhs
+@tparam number rhs the right-hand side
+@treturn nil nothing
+@units none: plain numbers
+@raise a variable that is not there, an unknown number
+@usage local lp = hv.opt.lp{}
+lp:row({[lp:var{}] = 2}, ">=", 3)
 */
 static int lp_row(lua_State *L)
 {
@@ -245,6 +263,11 @@ static int lp_row(lua_State *L)
 Sets the objective.
 @function lp:objective
 @tparam table terms {[variable] = coefficient}
+@treturn nil nothing
+@units none: plain numbers
+@raise a variable that is not there, an unknown number
+@usage local lp = hv.opt.lp{}
+lp:objective{[lp:var{}] = 1}
 */
 static int lp_objective(lua_State *L)
 {
@@ -263,7 +286,13 @@ Solves the program; every answer is checked against the model.
 @function lp:solve
 @tparam[opt] table q {time_limit_s, gap}
 @treturn table {x, objective, bound, duals, status =
-"optimal|feasible|infeasible|unbounded|stopped|failed", proven}
+"optimal|feasible|infeasible|unbounded|stopped|failed", proven}; x is a list of one number per
+variable and missing where there is no solution, duals a list of one per row
+@units time_limit_s in seconds; gap is a share
+@raise wrong arguments
+@usage local lp = hv.opt.lp{}
+lp:objective{[lp:var{lower = 1}] = 1}
+assert(lp:solve{time_limit_s = 1}.objective == 1)
 */
 static int lp_solve(lua_State *L)
 {
@@ -314,6 +343,7 @@ void hv__api_opt(lua_State *L)
                                        {"solve", lp_solve},
                                        {NULL, NULL}};
 
+    hv__api_names(L, "lp", methods);
     luaL_newmetatable(L, LP);
     lua_pushcfunction(L, lp_gc);
     lua_setfield(L, -2, "__gc");

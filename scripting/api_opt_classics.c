@@ -97,7 +97,10 @@ Chooses one option out of every group so that the values are worth most within t
 @tparam table q {items = list of groups, each a list of options {value, weight}; cap}
 @treturn table {choices = option of each group, value, weight, bound, proven}; nil and the reason
 when even the lightest options weigh too much
-@usage hv.opt.knapsack{items = {{{3, 2}, {5, 4}}, {{1, 1}, {4, 3}}}, cap = 5}   -- choices 1, 2
+@units values and weights in any unit, the same in and out; choices count from 1
+@raise negative or unknown weights, groups without options
+@usage local r = hv.opt.knapsack{items = {{{3, 2}, {5, 4}}, {{1, 1}, {4, 3}}}, cap = 5}
+assert(r.choices[1] == 1 and r.choices[2] == 2)
 */
 static int opt_knapsack(lua_State *L)
 {
@@ -174,7 +177,9 @@ The most that can flow from source to sink, and the cut that limits it. Exact.
 @function hv.opt.maxflow
 @tparam table q {edges = list of {from, to, capacity}, source, sink}
 @treturn table {value, flows = one per edge, cut = nodes on the source's side, proven}
-@usage hv.opt.maxflow{edges = {{1, 2, 3}, {2, 3, 2}}, source = 1, sink = 3}.value   -- 2
+@units any unit of flow, the same in and out; nodes are numbers from 1
+@raise negative or unknown capacities, source equal to sink
+@usage assert(hv.opt.maxflow{edges = {{1, 2, 3}, {2, 3, 2}}, source = 1, sink = 3}.value == 2)
 */
 static int opt_maxflow(lua_State *L)
 {
@@ -231,7 +236,9 @@ Gives every row a column of its own, with the least sum or the least maximum of 
 @tparam table q {cost = list of rows (math.huge = not allowed), objective = "sum|bottleneck"}
 @treturn table {columns = one per row, value, bound, proven}; nil and the reason when rows are left
 over
-@usage hv.opt.assign{cost = {{1, 9}, {2, 3}}}.value   -- 4
+@units any, the same in and out; columns are numbers from 1
+@raise rows of different length, unknown costs
+@usage assert(hv.opt.assign{cost = {{1, 9}, {2, 3}}}.value == 4)
 */
 static int opt_assign(lua_State *L)
 {
@@ -269,7 +276,10 @@ A path over a square matrix of costs: the shortest between two nodes, or the bes
 from, to (shortest only)}; tsp_open: least sum through all nodes, heaviest: largest sum; exact up to
 18 nodes, beyond that a search with a bound
 @treturn table {order, value, bound, proven}; nil and the reason when there is no path
-@usage hv.opt.path{cost = {{0, 1, 5}, {1, 0, 1}, {5, 1, 0}}, kind = "tsp_open"}.value   -- 2
+@units any, the same in and out; nodes are numbers from 1
+@raise a matrix that is not square, unknown costs, negative ones for the shortest path
+@usage local r = hv.opt.path{cost = {{0, 1, 5}, {1, 0, 1}, {5, 1, 0}}, kind = "tsp_open"}
+assert(r.value == 2)
 */
 static int opt_path(lua_State *L)
 {
@@ -329,7 +339,10 @@ Cuts a weighted graph into balanced parts with little weight between them. A mul
 weight is to be shared out (evenly), tolerance = 0.05, seed = 1}
 @treturn table {parts = one per node, loads, value = weight of the cut edges, excess = largest load
 above its tolerance}
-@usage hv.opt.cut{weights = {1, 1, 1, 1}, edges = {{1, 2, 5}, {2, 3, 1}, {3, 4, 5}}, parts = 2}
+@units any, the same in and out; nodes and parts are numbers from 1; tolerance and shares are shares
+@raise negative or unknown weights, nodes that are not there
+@usage local r = hv.opt.cut{weights = {1, 1, 1, 1}, edges = {{1, 2, 5}, {2, 3, 1}, {3, 4, 5}}, parts
+= 2} assert(r.value == 1)
 */
 static int opt_cut(lua_State *L)
 {
@@ -449,7 +462,10 @@ of costs: choices of u times choices of v}, semiring = "min|pareto" (then costs 
 memory}), method = "eliminate|chain|frontier", keep = points per table cell of a front (all)}
 @treturn table min: {choices, value, proven, width}; pareto: {front = list of {choices, value,
 memory}, proven, width}; nil and the reason when no choice is allowed
-@usage hv.opt.graph_dp{nodes = {{1, 2}, {3, 1}}, edges = {{1, 2, {{0, 9}, {0, 0}}}}}.value   -- 3
+@units any, the same in and out; nodes and choices are numbers from 1
+@raise tables of another shape, unknown costs, graphs whose tables would be too large
+@usage local r = hv.opt.graph_dp{nodes = {{1, 2}, {3, 1}}, edges = {{1, 2, {{0, 9}, {0, 0}}}}}
+assert(r.value == 3)
 */
 static int opt_graph_dp(lua_State *L)
 {

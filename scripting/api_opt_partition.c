@@ -209,8 +209,10 @@ instead minimise Σ times + (c0 + c1·k)·longest + tail·Σ from the slowest pa
 of equals) on}
 @treturn table {stages = list of {first, last}, order, values, value, sum, max, bound, proven}; nil
 and the reason when nothing fits
-@usage local r = hv.opt.partition{n = 6, parts = 2, load = {{1,1,1,1,1,1}, {2,2,2,2,2,2}}}   -- 4|2,
-value 4
+@units any, the same in and out; layers are numbers from 1, ranges inclusive
+@raise lists of another length, negative or unknown numbers, errors of the functions
+@usage local r = hv.opt.partition{n = 6, parts = 2, load = {{1,1,1,1,1,1}, {2,2,2,2,2,2}}}
+assert(r.value == 4 and r.stages[1][2] == 4)
 */
 static int opt_partition(lua_State *L)
 {

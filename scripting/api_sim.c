@@ -7,11 +7,19 @@
 #include "solver/sim/pipeline.h"
 #include "solver/sim/steady.h"
 
-#define FN "hv.sim.schedule"
+#define FN      "hv.sim.schedule"
+#define OPS_MAX ((int64_t)1 << 22)
+
+/** Lists of times, one number per stage; NULL where all stages have the same. */
+struct times {
+    const double *f, *b, *w;
+    size_t n, n_lists;
+};
 
 /** One request. */
 struct ask {
     struct hv_schedule_input in;
+    struct times times;
     struct hv_schedule s;
     struct hv_pipe g;
     struct hv_pipe_cost cost;
@@ -38,8 +46,31 @@ static void read_options(lua_State *L, struct hv_schedule_input *in)
     }
 }
 
-/** Times of all stages from field `times`. */
-static void read_times(lua_State *L, struct hv_schedule_input *in)
+/** One of f, b and w: a number for all stages, kept in *all, or a list of one per stage. */
+static void read_time(lua_State *L, int at, const char *key, double *all, struct times *t)
+{
+    size_t n = 0;
+    bool list = lua_getfield(L, at, key) == LUA_TTABLE;
+    const double *x = list ? hv__numbers(L, lua_gettop(L), FN, NULL, &n) : NULL;
+
+    lua_pop(L, 1);
+    *all = list ? 0 : hv__num(L, at, FN, key, 1, 0, 1e12);
+    if (!list)
+        return;
+    if (n == 0 || (t->n_lists > 0 && n != t->n))
+        luaL_error(L, FN ": times.%s: expected one number per stage", key);
+    for (size_t i = 0; i < n; i++) {
+        if (!(x[i] >= 0 && x[i] <= 1e12))
+            luaL_error(L, FN ": times.%s: expected numbers of at least 0", key);
+        *all = x[i] > *all ? x[i] : *all;
+    }
+    t->n = n;
+    t->n_lists++;
+    *(key[0] == 'f' ? &t->f : key[0] == 'b' ? &t->b : &t->w) = x;
+}
+
+/** Times of all stages from field `times`; what differs between stages is in `t`. */
+static void read_times(lua_State *L, struct hv_schedule_input *in, struct times *t)
 {
     static const char *const keys[] = {"f", "b", "w", "hop", NULL};
 
@@ -48,12 +79,31 @@ static void read_times(lua_State *L, struct hv_schedule_input *in)
         if (!lua_istable(L, at))
             hv__bad(L, FN, "times", "a table {f, b, w, hop}", at);
         hv__check_keys(L, at, FN, keys);
-        in->cost.f_s = hv__num(L, at, FN, "f", 1, 0, 1e12);
-        in->cost.b_s = hv__num(L, at, FN, "b", 1, 0, 1e12);
-        in->cost.w_s = hv__num(L, at, FN, "w", 1, 0, 1e12);
+        read_time(L, at, "f", &in->cost.f_s, t);
+        read_time(L, at, "b", &in->cost.b_s, t);
+        read_time(L, at, "w", &in->cost.w_s, t);
         in->hop_s = hv__num(L, at, FN, "hop", 0, 0, 1e12);
     }
     lua_pop(L, 1);
+}
+
+/** One cost per stage where lists were given: what schedulers decide with and what is timed. */
+static void spread_times(lua_State *L, struct ask *x, struct hv_arena *a)
+{
+    const struct times *t = &x->times;
+    size_t n = (size_t)x->in.ranks * (size_t)x->in.chunks;
+
+    if (t->n_lists == 0)
+        return;
+    if (t->n != n)
+        luaL_error(L, FN ": times: expected lists of %d numbers, one per stage, found %d", (int)n,
+                   (int)t->n);
+    struct hv_stage_cost *c = hv_arena_new(a, struct hv_stage_cost, n);
+    for (size_t i = 0; i < n; i++)
+        c[i] = (struct hv_stage_cost){t->f != NULL ? t->f[i] : x->in.cost.f_s,
+                                      t->b != NULL ? t->b[i] : x->in.cost.b_s,
+                                      t->w != NULL ? t->w[i] : x->in.cost.w_s};
+    x->in.costs = c;
 }
 
 /** The order of a plugin; its options are the table at the top, which goes. */
@@ -74,6 +124,7 @@ static void order_of_plugin(lua_State *L, struct ask *x, const struct hv_plugin 
                                        .micro_batches = x->in.micro_batches,
                                        .chunks = x->in.chunks,
                                        .cost = x->in.cost,
+                                       .costs = x->in.costs,
                                        .hop_s = x->in.hop_s};
     if (!hv__call_order(L, &r))
         luaL_error(L, FN ": schedule %s says no: %s", p->id, hv__tolstring(L, -1, NULL));
@@ -104,7 +155,7 @@ static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
     int32_t p = (int32_t)hv__int(L, 2, FN, "ranks", 0, 1, HV_SCHEDULE_RANKS_MAX);
     int32_t m = (int32_t)hv__int(L, 2, FN, "micro_batches", 0, 1, HV_SCHEDULE_MB_MAX);
     hv_schedule_input_init(&x->in, row, p, m);
-    read_times(L, &x->in);
+    read_times(L, &x->in, &x->times);
     if (lua_getfield(L, 2, "options") == LUA_TNIL) {
         lua_pop(L, 1);
         lua_newtable(L);
@@ -115,6 +166,10 @@ static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
         read_options(L, &x->in);
     x->in.chunks = (int32_t)hv__int(L, 2, FN, "chunks", hv_schedule_usual_chunks(&x->in), 1,
                                     HV_SCHEDULE_CHUNKS_MAX);
+    if ((int64_t)p * m * x->in.chunks > OPS_MAX)
+        luaL_error(L, FN ": ranks times micro_batches times chunks: expected at most %d",
+                   (int)OPS_MAX);
+    spread_times(L, x, a);
     if (plugin != NULL) {
         order_of_plugin(L, x, plugin, a);
         return;
@@ -127,14 +182,17 @@ static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
 static void price(struct ask *x, struct hv_arena *a)
 {
     size_t n = (size_t)x->s.n_stages;
+    size_t listed = (size_t)x->in.ranks * (size_t)x->in.chunks;
     double *t = hv_arena_new(a, double, n *HV_OP_KIND_N);
 
     for (size_t i = 0; i < n; i++) {
         double *row = t + i * HV_OP_KIND_N;
-        row[HV_OP_F] = row[HV_OP_R] = x->in.cost.f_s;
-        row[HV_OP_B] = x->in.cost.b_s;
-        row[HV_OP_W] = x->in.cost.w_s;
-        row[HV_OP_BW] = x->in.cost.b_s + x->in.cost.w_s;
+        const struct hv_stage_cost *c =
+            x->in.costs != NULL && n == listed ? &x->in.costs[i] : &x->in.cost;
+        row[HV_OP_F] = row[HV_OP_R] = c->f_s;
+        row[HV_OP_B] = c->b_s;
+        row[HV_OP_W] = c->w_s;
+        row[HV_OP_BW] = c->b_s + c->w_s;
     }
     x->cost = (struct hv_pipe_cost){.stage_s = t, .hop_all_s = x->in.hop_s};
     hv_pipe_run_new(a, &x->g, &x->run);
@@ -194,11 +252,20 @@ static void push_ints(lua_State *L, const char *key, const int32_t *x, int32_t n
 A pipeline schedule, laid out and timed: one of the built-in names, the id of a plugin with
 order(p), or an order written out (one list of operations such as "F0.0" per rank).
 @function hv.sim.schedule
-@param which name or order
-@tparam table t ranks, micro_batches, chunks?, times? {f, b, w, hop} of a stage, options?, spans?
-@treturn table order (as a plan's schedule of name "explicit" takes it), makespan, longest_span,
-bubble (of that span), idle_share, peak and weight_versions per rank, per_micro_batch (steady state,
-or nil), and with spans = true the start and end of every operation
+@tparam string|table which name, or order: one list of operations per rank
+@tparam table q {ranks, micro_batches, chunks = the schedule's own, times = {f = 1, b = 1, w = 1,
+hop = 0} of a stage: forward, input gradient, weight gradient, hop, options = {key = value}, spans =
+false}
+@treturn table {order = list per rank (as a plan's schedule of name "explicit" takes it), makespan,
+longest_span, bubble (of that span), idle_share, peak = list per rank, weight_versions = list per
+rank, per_micro_batch (steady state, or nil), spans = with spans = true one list {start, end, start,
+end, …} per rank}
+@units any unit of time, the same in and out; peak counts activations of a stage; bubble and
+idle_share are shares
+@raise unknown schedule or option, sizes the schedule cannot have, an order that blocks (naming the
+operation), more than 4194304 operations of one kind
+@usage local r = hv.sim.schedule("1f1b", {ranks = 4, micro_batches = 8, times = {b = 2}})
+print(r.makespan, r.bubble, r.order[1][1])
 */
 static int sim_schedule(lua_State *L)
 {
@@ -245,7 +312,10 @@ static void push_row(lua_State *L, const char *name, const char *summary, bool l
 /***
 All schedules: the built-in ones, then those of plugins with order(p).
 @function hv.sim.schedules
-@treturn table list of {name, summary, lua}
+@treturn table list of {name, summary, lua = true for those of plugins}
+@units none
+@raise none
+@usage print(hv.sim.schedules()[1].name)
 */
 static int sim_schedules(lua_State *L)
 {

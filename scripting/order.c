@@ -17,6 +17,24 @@ struct call {
     struct hv_str reason;
 };
 
+/** Pushes what is known of every stage. */
+static void push_stages(lua_State *L, const struct hv_order_request *r)
+{
+    size_t n = (size_t)r->ranks * (size_t)r->chunks;
+
+    lua_createtable(L, (int)n, 0);
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_stage_cost *c = r->costs != NULL ? &r->costs[i] : &r->cost;
+        lua_createtable(L, 0, 4);
+        hv__set_num(L, "f", c->f_s);
+        hv__set_num(L, "b", c->b_s);
+        hv__set_num(L, "w", c->w_s);
+        if (r->activation_bytes != NULL)
+            hv__set_num(L, "memory_bytes", r->activation_bytes[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+}
+
 /** Pushes p; its options are the table at `options`. */
 static void push_argument(lua_State *L, const struct hv_order_request *r, int options)
 {
@@ -34,6 +52,8 @@ static void push_argument(lua_State *L, const struct hv_order_request *r, int op
     hv__set_num(L, "w", r->cost.w_s);
     hv__set_num(L, "hop", r->hop_s);
     lua_setfield(L, -2, "times");
+    push_stages(L, r);
+    lua_setfield(L, -2, "per_stage");
     lua_getfield(L, options, "memory");
     lua_setfield(L, -2, "memory");
     lua_pushvalue(L, options);

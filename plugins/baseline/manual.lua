@@ -173,8 +173,8 @@ local function plan(ctx)
     recompute = "up+act"
   end
   local made = layout.grid(ctx, {
-    ids = ids, tp = tp, cp = o.cp, cp_layout = o.cp_layout, dp = dp, pp = o.pp, ep = o.ep, chunks = o.chunks, zero = o.zero,
-    counts = counts, recompute = recompute, schedule = schedule,
+    ids = ids, tp = tp, cp = o.cp, cp_layout = o.cp_layout, dp = dp, pp = o.pp, ep = o.ep,
+    chunks = o.chunks, zero = o.zero, counts = counts, recompute = recompute, schedule = schedule,
     sequence_parallel = o.sequence_parallel and tp > 1,
     micro_batch = o.micro_batch, micro_batches = n,
   })

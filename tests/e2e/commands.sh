@@ -42,7 +42,29 @@ says 'unknown command: suggestion' err 'did you mean "eval"'
 expect 'nothing like a command' 2 frobnicate
 says 'nothing like a command: where to look' err 'hetviz help'
 
+expect 'help api' 0 help api
+says 'help api counts' out '^[0-9]+ functions, [0-9]+ of share/lua;'
+holds 'help api lists every function it counts' \
+    test "$(grep -c '^[a-z]*[.:]' out)" -eq "$(awk '/ functions, / { print $1 + $3 }' out)"
+expect 'help api NAME' 0 help api hv.cost.stage
+says 'help api NAME has units' out '^  units$'
+expect 'help api: unknown' 2 help api hv.cost.stagee
+says 'help api: the nearest' err 'hv.cost.stage'
+expect 'help man plugin' 0 help man plugin
+same 'the shipped hetviz-plugin(7) is that of this program' out "$root/share/man/hetviz-plugin.7"
+printf 'x = 2\nfor i = 1, 2 do\n  x = x + i\nend\nx, { a = #ctx.cluster:devices() }\n' >lines.lua
+"$HETVIZ" lua -c two-generations <lines.lua >out 2>err
+rc=$?
+holds 'lua: exit' test $rc -eq 0
+says 'lua: values' out '^5 \{"a":32\}$'
+printf 'nil + 1\nio\nhv.incumbent(hv.strategy("uniform"))\nwhile true do\n' | "$HETVIZ" lua >out 2>err
+rc=$?
+holds 'lua: errors' test $rc -eq 5
+says 'lua: says where' err '^console:1: attempt to perform arithmetic'
+says 'lua: goes on' out '^true$'
+says 'lua: an end is missing' err 'not complete'
 expect 'help man' 0 help man
+same 'the shipped hetviz(1) is that of this program' out "$root/share/man/hetviz.1"
 says 'manual: title' out '^\.TH HETVIZ 1'
 for c in $commands; do
     holds "manual: $c" grep -q "^\.SS hetviz $(echo "$c" | sed 's/-/\\\\-/')" out

@@ -83,7 +83,8 @@ local function check_refusals()
   refuses("path matrix", "square matrix", hv.opt.path, { cost = { { 1, 2 } } })
   refuses("path kind", "expected", hv.opt.path, { cost = { { 0 } }, kind = "longest" })
   refuses("cut node", "has no weight", hv.opt.cut, { weights = { 1 }, edges = { { 1, 2, 1 } }, parts = 1 })
-  refuses("choices rows", "expected 2 rows", hv.opt.graph_dp, { nodes = { { 1, 2 }, { 1 } }, edges = { { 1, 2, { { 1 } } } } })
+  refuses("choices rows", "expected 2 rows", hv.opt.graph_dp,
+    { nodes = { { 1, 2 }, { 1 } }, edges = { { 1, 2, { { 1 } } } } })
   refuses("no chain", "a chain has edges", hv.opt.graph_dp,
     { nodes = { { 1 }, { 1 }, { 1 } }, edges = { { 1, 3, { { 1 } } } }, method = "chain" })
 end

@@ -29,6 +29,7 @@
     X(VALIDATE,   validate)     \
     X(CHECK,      check)        \
     X(NEW_PLUGIN, new_plugin)   \
+    X(LUA,        lua)          \
     X(COMPLETION, completion)   \
     X(HELP,       help)         \
     X(WORKER,     worker)
