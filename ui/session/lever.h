@@ -94,7 +94,7 @@ enum hv_status hv_lever_parse(const struct hv_lever *l, const char *text, double
     X(tokens_per_s,   "tokens/s",     1)          \
     X(usd_per_mtoken, "$/Mtok",      -1)          \
     X(usd_per_h,      "$/h",         -1)          \
-    X(peak_frac,      "peak memory", -1)          \
+    X(peak_frac,      "peak mem",    -1)          \
     X(bubble_frac,    "bubble",      -1)          \
     X(mfu,            "MFU",          1)          \
     X(bound_s,        "bound",       -1)
@@ -104,6 +104,7 @@ struct hv_figures {
 #define X(field, name, better) double field;
     HV_FIGURE_MAP(X)
 #undef X
+    bool exact; /**< trains as without a pipeline: no stale weights, nothing dropped */
     size_t n_violations;
     char violation[200]; /**< the first one, "" when the plan fits */
 };

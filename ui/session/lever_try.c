@@ -19,6 +19,7 @@ struct hv_figures hv_figures_of(const struct hv_verdict *v)
                            .bubble_frac = m->bubble_frac,
                            .mfu = m->mfu,
                            .bound_s = m->bound_s,
+                           .exact = m->exact,
                            .n_violations = v->findings.n};
     for (size_t i = 0; i < v->n_memory; i++) {
         double frac = v->memory[i].peak_bytes / v->memory[i].limit_bytes;
