@@ -46,6 +46,11 @@ static void stages_unfold_to_formula_and_source(void **state)
                     "wait memory at its peak\nkeys j<Right>\nwait qkv gemm\nwait FLOP at\n"
                     "keys /at its peak<Enter><Space>\nwait of the limit\nwait optimizer\n"
                     "keys /qkv gemm<Enter>\nwait The line in full\n");
+    struct hv_str text = {0};
+    bench_script(b, "keys E<Enter>\nwait explanation written to two-stages.txt\n");
+    assert_int_equal(hv_file_read("two-stages.txt", &text, NULL), HV_OK);
+    assert_non_null(strstr(hv_str_cstr(&text), "qkv gemm"));
+    hv_str_free(&text);
     bench_script(b, "keys <Left><Left><Left>\n");
     assert_false(bench_sees(b, "qkv gemm  "));
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "ui/screens/explain_int.h"
 #include "ui/view/layout.h"
@@ -191,6 +192,43 @@ static bool scroll(struct hv_explain *st, enum hv_action a)
     return true;
 }
 
+/** The rows that are shown, as indented lines. */
+static void write_rows(const struct hv_explain_data *d, struct hv_str *out)
+{
+    for (size_t i = 0; i < d->rows.n; i++) {
+        const struct hv_explain_row *r = &d->rows.items[i];
+        hv_str_addf(out, "%*s", 2 * r->depth, "");
+        if (r->name != NULL) {
+            hv_str_addf(out, "%-22s %10s  ", r->name, r->value);
+        }
+        hv_text_clean(out, r->text, strlen(r->text));
+        hv_str_addc(out, '\n');
+    }
+}
+
+static unsigned answer_export(void *ctx, struct hv_app *app, const char *path)
+{
+    struct hv_explain *st = ctx;
+    struct hv_err err = {0};
+    struct hv_str text = {0};
+    write_rows(st->data, &text);
+    if (hv_file_write(path, hv_str_cstr(&text), text.n, &err) != HV_OK) {
+        hv_ui_error(app, &err);
+    } else {
+        hv_app_message(app, HV_MSG_INFO, "explanation written to %s", path);
+    }
+    hv_str_free(&text);
+    return HV_APP_REDRAW;
+}
+
+static void ask_export(struct hv_explain *st, struct hv_app *app)
+{
+    struct hv_str path = {0};
+    hv_str_addf(&path, "%s.txt", st->data->facts.row != NULL ? st->data->facts.row->name : "plan");
+    hv_app_ask(app, "write the lines shown to: ", hv_str_cstr(&path), answer_export, st);
+    hv_str_free(&path);
+}
+
 static bool act(struct hv_explain *st, struct hv_app *app, enum hv_action a, int height)
 {
     struct hv_explain_data *d = st->data;
@@ -223,6 +261,9 @@ static bool act(struct hv_explain *st, struct hv_app *app, enum hv_action a, int
         } else {
             (void)open_evidence(d, &row->evidence, app);
         }
+        return true;
+    case HV_ACT_EXPORT:
+        ask_export(st, app);
         return true;
     case HV_ACT_GANTT_PLAN_PREV:
     case HV_ACT_GANTT_PLAN_NEXT:
@@ -333,13 +374,9 @@ static void explain_status(const void *state, const void *model, struct hv_str *
 }
 
 static const enum hv_action keybar[] = {
-    HV_ACT_EXPLAIN_EVIDENCE,
-    HV_ACT_EXPLAIN_FOLD,
-    HV_ACT_EXPLAIN_TRY,
-    HV_ACT_PANEL_NEXT,
-    HV_ACT_FIND,
-    HV_ACT_GANTT_PLAN_NEXT,
-    HV_ACT_NONE,
+    HV_ACT_EXPLAIN_EVIDENCE, HV_ACT_EXPLAIN_FOLD, HV_ACT_EXPLAIN_TRY,
+    HV_ACT_PANEL_NEXT,       HV_ACT_FIND,         HV_ACT_EXPORT,
+    HV_ACT_GANTT_PLAN_NEXT,  HV_ACT_NONE,
 };
 
 const struct hv_view_ops hv_screen_explain = {

@@ -180,7 +180,7 @@ static void put_wrapped(struct hv_grid *g, struct hv_rect r, int *y, const char 
         char line[1024];
         (void)snprintf(line, sizeof line, "%.*s", (int)cut, text);
         if (*y >= 0 && *y < r.h) {
-            (void)hv_grid_put(g, r.x, r.y + *y, r.w, line, style);
+            (void)hv_grid_put_user(g, r.x, r.y + *y, r.w, line, style);
         }
         (*y)++;
         text += cut;

@@ -1,6 +1,7 @@
 /** What is known of a plan as rows: sentences with evidence, stages with every term, the bound.
  * Nothing is drawn here. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "solver/base/units.h"
@@ -235,29 +236,29 @@ static void say_hop(struct hv_explain_data *d)
     r->evidence = (struct hv_evidence){.kind = HV_EVIDENCE_CLUSTER, .name = one};
 }
 
-/** How many devices of a group the plan uses. */
-static uint32_t used_of(const struct hv_plan *p, size_t group)
+/** How many devices of each group the plan uses. Owner: the caller. O(devices of the plan). */
+static uint32_t *count_used(const struct hv_plan *p)
 {
-    const struct hv_node_group *g = &p->cluster->groups[group];
-    uint32_t n = 0;
+    uint32_t *used = hv_xcalloc(p->cluster->n_groups + 1, sizeof *used);
     for (size_t i = 0; i < p->n_replicas; i++) {
         for (size_t k = 0; k < p->replicas[i].n_stages; k++) {
             const struct hv_stage *s = &p->replicas[i].stages[k];
             for (size_t x = 0; x < s->n_devices; x++) {
-                n += s->devices[x] - g->first_device < g->count * g->n_devices;
+                used[hv_cluster_device(p->cluster, s->devices[x]).group]++;
             }
         }
     }
-    return n;
+    return used;
 }
 
 static void say_unused(struct hv_explain_data *d, struct hv_session *s)
 {
     const struct hv_plan *p = d->facts.plan;
     enum hv_precision precision = hv_session_job(s)->job.precision;
+    uint32_t *counts = count_used(p);
     for (size_t i = 0, n = 0; i < p->cluster->n_groups && n < MOST_NAMED; i++) {
         const struct hv_node_group *g = &p->cluster->groups[i];
-        uint32_t all = g->count * g->n_devices, used = used_of(p, i);
+        uint32_t all = g->count * g->n_devices, used = counts[i];
         if (used >= all) {
             continue;
         }
@@ -276,6 +277,7 @@ static void say_unused(struct hv_explain_data *d, struct hv_session *s)
             "them. Screen 3 searches for plans that do.";
         n++;
     }
+    free(counts);
 }
 
 void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)

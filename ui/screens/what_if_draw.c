@@ -250,7 +250,7 @@ static int draw_fit(const struct hv_what_if_data *d, struct hv_grid *g, struct h
         cut = cut > 0 ? cut : n > 0 ? n : strlen(at);
         char line[240];
         (void)snprintf(line, sizeof line, "%.*s", (int)cut, at);
-        (void)hv_grid_put(g, r.x, r.y + y, r.w, line, bad ? HV_STYLE_WARNING : HV_STYLE_GOOD);
+        (void)hv_grid_put_user(g, r.x, r.y + y, r.w, line, bad ? HV_STYLE_WARNING : HV_STYLE_GOOD);
         at += cut;
         at += *at == ' ';
     }

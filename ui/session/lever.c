@@ -319,6 +319,20 @@ static void place_last(struct list *l, size_t before, size_t i)
         l->v.items[k].i = i;
 }
 
+/* May the kind's name stand in quotes in a key path? */
+static bool has_plain_name(const struct hv_device_kind *k)
+{
+    return strpbrk(k->name, "\"\\") == NULL;
+}
+
+static bool has_plain_names(const struct hv_node_group *g)
+{
+    for (size_t i = 0; i < g->n_slots; i++)
+        if (!has_plain_name(g->slots[i].kind))
+            return false;
+    return true;
+}
+
 static void add_group(struct list *l, size_t i)
 {
     static const double slow[] = {1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 3, 4};
@@ -327,8 +341,9 @@ static void add_group(struct list *l, size_t i)
     int64_t most = (int64_t)g->count * 2, span[2] = {1, most < 16 ? 16 : most};
     (void)add_whole(l, HV_LEVER_NODES, hv_arena_printf(l->arena, "%s nodes", g->name), g->count,
                     span);
-    (void)add(l, HV_LEVER_SLOW, hv_arena_printf(l->arena, "%s slower", g->name), 1, slow,
-              HV_COUNT(slow));
+    if (has_plain_names(g))
+        (void)add(l, HV_LEVER_SLOW, hv_arena_printf(l->arena, "%s slower", g->name), 1, slow,
+                  HV_COUNT(slow));
     if (l->cluster->n_nodes > 1)
         (void)add_ratio(l, HV_LEVER_NIC, hv_arena_printf(l->arena, "%s NICs", g->name),
                         g->nic.bytes_per_s / HV_GBPS);
@@ -346,6 +361,8 @@ static void add_kind(struct list *l, size_t i)
 {
     const struct hv_device_kind *k = l->cluster->kinds[i];
     size_t before = l->v.n;
+    if (!has_plain_name(k))
+        return;
     (void)add_ratio(l, HV_LEVER_FLOPS, hv_arena_printf(l->arena, "%s peak", k->name),
                     k->flops_per_s[l->job->precision] / HV_TFLOPS);
     (void)add_ratio(l, HV_LEVER_HBM, hv_arena_printf(l->arena, "%s memory speed", k->name),

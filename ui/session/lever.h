@@ -61,9 +61,9 @@ struct hv_levers {
     uint32_t row;
 };
 
-const char *hv_lever_unit(const struct hv_lever *l);
-const char *hv_lever_help(const struct hv_lever *l);
-enum hv_lever_deed hv_lever_deed(const struct hv_lever *l);
+const char *hv_lever_unit(const struct hv_lever *l);        /**< "GB/s", "" where it has none */
+const char *hv_lever_help(const struct hv_lever *l);        /**< what turning it does */
+enum hv_lever_deed hv_lever_deed(const struct hv_lever *l); /**< who has to do it */
 
 /**
  * Levers of a row's plan over the documents as they are now, job first, then plan, then cluster.
