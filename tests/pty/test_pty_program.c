@@ -284,22 +284,61 @@ static void the_first_screen_shows_the_sample_and_keys_switch(void **state)
 {
     struct pty *p = *state;
     start(p);
-    wait_for(p, "<1 Cluster>");
+    wait_for(p, "<1 Clu");
     wait_for(p, "F1 Help");
     wait_for(p, "> a ");
     type(p, "2");
-    wait_for(p, "<2 Model>");
+    wait_for(p, "<2 Mod");
     wait_for(p, "Memory per GPU");
     type(p, "4");
-    wait_for(p, "<4 Plans>");
+    wait_for(p, "<4 Plan");
     type(p, "1");
-    wait_for(p, "<1 Cluster>");
+    wait_for(p, "<1 Clu");
     resize(p, 40, 10);
-    wait_for(p, "<1 Clu>");
+    wait_for(p, "<1 Clu");
     resize(p, COLUMNS, ROWS);
-    wait_for(p, "<1 Cluster>");
+    wait_for(p, "<1 Clu");
     wait_for(p, "Links");
     type(p, "q");
+    struct news n = get_news(p);
+    assert_true(WIFEXITED(n.status));
+    assert_int_equal(WEXITSTATUS(n.status), 0);
+    assert_restored(p);
+    finish(p);
+}
+
+/* A strategy is run, its plan explained, a line's lever tried and accepted, and taken back. */
+static void a_plan_is_explained_and_a_lever_tried(void **state)
+{
+    struct pty *p = *state;
+    start(p);
+    wait_for(p, "F1 Help");
+    type(p, "6");
+    wait_for(p, "choose a strategy");
+    type(p, "3/uniform\r\r");
+    type(p, "6");
+    wait_for(p, "<6 Why>");
+    wait_for(p, "sets the pace");
+    type(p, "/(all\r");
+    wait_for(p, "tried)");
+    resize(p, 160, 48);
+    wait_for(p, "<6 Explain>");
+    wait_for(p, "No plan can be faster");
+    type(p, "7");
+    wait_for(p, "<7 What-if>");
+    type(p, "/network\rl");
+    wait_for(p, "1 turned");
+    wait_for(p, "best at");
+    type(p, "\r");
+    wait_for(p, "changed: cluster");
+    type(p, "u");
+    wait_for(p, "undone: what-if: network");
+    resize(p, 40, 10);
+    wait_for(p, "<7 What>");
+    resize(p, COLUMNS, ROWS);
+    type(p, "q");
+    wait_for(p, "Unsaved changes");
+    type(p, "y");
     struct news n = get_news(p);
     assert_true(WIFEXITED(n.status));
     assert_int_equal(WEXITSTATUS(n.status), 0);
@@ -312,7 +351,7 @@ static void stopping_gives_the_terminal_back_and_continuing_draws_again(void **s
     struct pty *p = *state;
     struct termios now;
     start(p);
-    wait_for(p, "<1 Cluster>");
+    wait_for(p, "<1 Clu");
     wait_for(p, "F1 Help");
     assert_int_equal(kill(p->program, SIGTSTP), 0);
     struct news n = get_news(p);
@@ -322,9 +361,9 @@ static void stopping_gives_the_terminal_back_and_continuing_draws_again(void **s
     assert_int_equal(kill(p->program, SIGCONT), 0);
     n = get_news(p);
     assert_true(WIFCONTINUED(n.status));
-    wait_for(p, "<1 Cluster>");
+    wait_for(p, "<1 Clu");
     type(p, "2");
-    wait_for(p, "<2 Model>");
+    wait_for(p, "<2 Mod");
     assert_int_equal(tcgetattr(p->slave, &now), 0);
     assert_false(now.c_lflag & ICANON);
     type(p, "q");
@@ -338,7 +377,7 @@ static void stopping_gives_the_terminal_back_and_continuing_draws_again(void **s
 static int end_by(struct pty *p, int signo)
 {
     start(p);
-    wait_for(p, "<1 Cluster>");
+    wait_for(p, "<1 Clu");
     wait_for(p, "F1 Help");
     assert_int_equal(kill(p->program, signo), 0);
     struct news n = get_news(p);
@@ -387,6 +426,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_PTY(the_first_screen_shows_the_sample_and_keys_switch),
+        ON_PTY(a_plan_is_explained_and_a_lever_tried),
         ON_PTY(stopping_gives_the_terminal_back_and_continuing_draws_again),
         ON_PTY(signals_that_end_it_restore_the_terminal),
         ON_PTY(crashes_restore_the_terminal),

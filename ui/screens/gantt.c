@@ -25,17 +25,24 @@ struct gantt {
     int drag_x;
 };
 
-/** The row to draw: the one asked for, else the selected one, else the first with a plan. */
+/** The row to draw: the one asked for, else that of every screen about one plan. */
 static const struct hv_row *pick_row(const struct hv_ui *ui)
 {
     const struct hv_row *row = hv_session_row(ui->session, ui->gantt_row);
-    row = row != NULL ? row : hv_session_row(ui->session, hv_session_selected(ui->session));
-    size_t n = 0;
-    const struct hv_row *const *rows = hv_session_rows(ui->session, &n);
-    for (size_t i = 0; i < n && row == NULL; i++) {
-        row = rows[i]->plan != NULL ? rows[i] : NULL;
+    return row != NULL ? row : hv_ui_plan_row(ui->session);
+}
+
+/** Puts lane and cursor where another screen pointed. */
+static void go_to_place(const struct hv_ui_place *at, const struct hv_timeline *t,
+                        const struct hv_gantt_source *src, struct hv_gantt_state *view)
+{
+    for (size_t i = 0; i < t->n_rows; i++) {
+        if (t->rows[i].replica == at->replica && t->rows[i].stage == at->stage) {
+            view->lane = i;
+            hv_gantt_goto(view, src, at->at_s);
+            return;
+        }
     }
-    return row;
 }
 
 /** What is drawn, with the state's window fitted to it; false when there is no timeline. */
@@ -66,6 +73,9 @@ static bool get_subject(const struct gantt *st, const struct hv_ui *ui, struct h
             hv_gantt_zoom_to(view, &out->src, view->t0_s, view->t1_s);
         }
     }
+    if (ui->place.row == row->id) {
+        go_to_place(&ui->place, v->timeline, &out->src, view);
+    }
     hv_gantt_lane_move(view, &out->src, 0);
     return true;
 }
@@ -94,29 +104,6 @@ static struct places place(const struct gantt *st, struct hv_rect body, size_t n
     return p;
 }
 
-static void draw_empty(const struct hv_row *row, const struct hv_err *err, struct hv_grid *g,
-                       struct hv_rect body)
-{
-    struct hv_str text = {0};
-    int y = body.y + 1;
-    if (row == NULL) {
-        hv_str_adds(&text, "no plan to draw yet");
-    } else if (row->plan == NULL) {
-        hv_str_addf(&text, "%s has no plan: %s", row->name, hv_row_state_name(row->state));
-        hv_str_addf(&text, "%s%s", row->reason[0] != '\0' ? ", " : "", row->reason);
-    } else {
-        hv_str_addf(&text, "%s has no timeline: %s", row->name, err->text);
-    }
-    hv_grid_put_field(g, (struct hv_rect){body.x + 1, y, body.w - 2, 1}, HV_LEFT,
-                      hv_str_cstr(&text), HV_STYLE_TITLE);
-    static const char *const hints[] = {"3  choose a strategy, Enter runs it",
-                                        "4  choose another plan, Enter draws it"};
-    for (int i = 0; i < 2; i++) {
-        (void)hv_grid_put(g, body.x + 1, y + 2 + i, body.w - 2, hints[i], HV_STYLE_TEXT);
-    }
-    hv_str_free(&text);
-}
-
 static void gantt_draw(const void *state, const void *model, const struct hv_view_ctx *ctx)
 {
     const struct gantt *st = state;
@@ -124,7 +111,7 @@ static void gantt_draw(const void *state, const void *model, const struct hv_vie
     struct hv_gantt_subject subject;
     struct hv_err err = {0};
     if (!get_subject(st, model, &view, &subject, &err)) {
-        draw_empty(subject.facts.row, &err, ctx->grid, ctx->body);
+        hv_ui_no_plan(subject.facts.row, err.text, ctx->grid, ctx->body);
         return;
     }
     struct places p = place(st, ctx->body, subject.src.n_lanes);
@@ -163,8 +150,9 @@ static void gantt_status(const void *state, const void *model, struct hv_str *ou
 /* ---- questions ---- */
 
 /** Takes the window as changed. */
-static void keep(struct gantt *st, const struct hv_gantt_subject *s)
+static void keep(struct gantt *st, struct hv_ui *ui, const struct hv_gantt_subject *s)
 {
+    ui->place.row = 0;
     st->view = *s->view;
     st->row = s->facts.row->id;
     st->end_s = s->src.end_s;
@@ -194,7 +182,7 @@ static unsigned answer_goto(void *ctx, struct hv_app *app, const char *text)
         return HV_APP_REDRAW;
     }
     hv_gantt_goto(&view, &s.src, t * unit);
-    keep(st, &s);
+    keep(st, hv_app_model(app), &s);
     return HV_APP_REDRAW;
 }
 
@@ -353,25 +341,6 @@ static bool change(struct hv_gantt_state *v, const struct hv_gantt_source *src, 
     return true;
 }
 
-/** The Gantt of the row before or after this one that has a plan; the window stays. */
-static void switch_plan(struct hv_ui *ui, struct hv_app *app, uint32_t id, int step)
-{
-    size_t n = 0, at = 0;
-    const struct hv_row *const *rows = hv_session_rows(ui->session, &n);
-    while (at < n && rows[at]->id != id) {
-        at++;
-    }
-    for (size_t k = 1; at < n && k < n; k++) {
-        const struct hv_row *row = rows[step > 0 ? (at + k) % n : (at + n - k) % n];
-        if (row->plan != NULL) {
-            ui->gantt_row = 0;
-            hv_session_select(ui->session, row->id);
-            return;
-        }
-    }
-    hv_app_message(app, HV_MSG_INFO, "there is no other plan");
-}
-
 /** Questions and what concerns the whole screen; false when the action is none. */
 static bool other(struct gantt *st, struct hv_app *app, const struct hv_gantt_subject *s,
                   enum hv_action a)
@@ -390,7 +359,8 @@ static bool other(struct gantt *st, struct hv_app *app, const struct hv_gantt_su
         return true;
     case HV_ACT_GANTT_PLAN_PREV:
     case HV_ACT_GANTT_PLAN_NEXT:
-        switch_plan(hv_app_model(app), app, s->facts.row->id, a == HV_ACT_GANTT_PLAN_NEXT ? 1 : -1);
+        hv_ui_switch_plan(hv_app_model(app), app, s->facts.row->id,
+                          a == HV_ACT_GANTT_PLAN_NEXT ? 1 : -1);
         return true;
     default:
         return false;
@@ -413,7 +383,7 @@ static unsigned gantt_action(void *state, struct hv_app *app, enum hv_action a)
         return other(st, app, &s, a) ? HV_APP_HANDLED | HV_APP_REDRAW : 0;
     }
     view.top_lane = hv_gantt_layout(&view, &s.src, p.chart).top_lane;
-    keep(st, &s);
+    keep(st, hv_app_model(app), &s);
     return HV_APP_HANDLED | HV_APP_REDRAW;
 }
 
@@ -426,7 +396,7 @@ static unsigned gantt_find(void *state, struct hv_app *app, const char *text, in
         !hv_gantt_find(&view, &s.src, text, direction)) {
         return 0;
     }
-    keep(st, &s);
+    keep(st, hv_app_model(app), &s);
     return HV_APP_HANDLED | HV_APP_REDRAW;
 }
 
@@ -473,7 +443,7 @@ static unsigned gantt_event(void *state, struct hv_app *app, const struct hv_eve
         st->drag_x = ev->x;
     }
     view.top_lane = at.top_lane;
-    keep(st, &s);
+    keep(st, hv_app_model(app), &s);
     return HV_APP_HANDLED | HV_APP_REDRAW;
 }
 

@@ -8,11 +8,27 @@
 #include "ui/session/session.h"
 #include "ui/view/app.h"
 
+/** A place in a plan's Gantt that another screen points at; taken when the Gantt moves on. */
+struct hv_ui_place {
+    uint32_t row; /**< 0 = none */
+    size_t replica, stage;
+    double at_s;
+};
+
+/** A lever that another screen wants to see turned in What-if; taken there. */
+struct hv_ui_turn {
+    uint32_t row; /**< 0 = none */
+    size_t lever; /**< number in hv_levers_read's list */
+    double value;
+};
+
 /** What every screen gets as its model. The session is shared; drawing only reads, or judges
  * lazily. */
 struct hv_ui {
     struct hv_session *session;
     uint32_t gantt_row; /**< row the Gantt shows; 0 = the selected one */
+    struct hv_ui_place place;
+    struct hv_ui_turn turn;
 };
 
 extern const struct hv_view_ops hv_screen_cluster;
@@ -20,12 +36,22 @@ extern const struct hv_view_ops hv_screen_model;
 extern const struct hv_view_ops hv_screen_strategies;
 extern const struct hv_view_ops hv_screen_plans;
 extern const struct hv_view_ops hv_screen_gantt;
+extern const struct hv_view_ops hv_screen_explain;
+extern const struct hv_view_ops hv_screen_what_if;
 
 /** A new application over the session: screens, `:` commands, save, undo. Owner: hv_app_free.
  * Borrows ui and keys. */
 struct hv_app *hv_ui_app(struct hv_ui *ui, struct hv_keymap *keys, bool ascii);
 /** Session of a model pointer as views get it. */
 struct hv_session *hv_ui_session(const void *model);
+/** The row that screens about one plan show: the selected one, else the first with a plan; or NULL.
+ */
+const struct hv_row *hv_ui_plan_row(const struct hv_session *s);
+/** Selects the row before or after `id` that has a plan; says so when there is none. */
+void hv_ui_switch_plan(struct hv_ui *ui, struct hv_app *app, uint32_t id, int step);
+/** Draws why there is no plan to show and what to press. */
+void hv_ui_no_plan(const struct hv_row *row, const char *reason, struct hv_grid *g,
+                   struct hv_rect body);
 /** Shows an error in the status line. */
 void hv_ui_error(struct hv_app *app, const struct hv_err *err);
 

@@ -8,13 +8,66 @@
 #include "ui/view/grid_svg.h"
 
 static const struct hv_view_ops *const screens[] = {
-    &hv_screen_cluster, &hv_screen_model, &hv_screen_strategies, &hv_screen_plans, &hv_screen_gantt,
+    &hv_screen_cluster, &hv_screen_model,   &hv_screen_strategies, &hv_screen_plans,
+    &hv_screen_gantt,   &hv_screen_explain, &hv_screen_what_if,
 };
 
 struct hv_session *hv_ui_session(const void *model)
 {
     const struct hv_ui *ui = model;
     return ui->session;
+}
+
+const struct hv_row *hv_ui_plan_row(const struct hv_session *s)
+{
+    const struct hv_row *row = hv_session_row(s, hv_session_selected(s));
+    size_t n = 0;
+    const struct hv_row *const *rows = hv_session_rows(s, &n);
+    for (size_t i = 0; i < n && row == NULL; i++) {
+        row = rows[i]->plan != NULL ? rows[i] : NULL;
+    }
+    return row;
+}
+
+void hv_ui_switch_plan(struct hv_ui *ui, struct hv_app *app, uint32_t id, int step)
+{
+    size_t n = 0, at = 0;
+    const struct hv_row *const *rows = hv_session_rows(ui->session, &n);
+    while (at < n && rows[at]->id != id) {
+        at++;
+    }
+    for (size_t k = 1; at < n && k < n; k++) {
+        const struct hv_row *row = rows[step > 0 ? (at + k) % n : (at + n - k) % n];
+        if (row->plan != NULL) {
+            ui->gantt_row = 0;
+            hv_session_select(ui->session, row->id);
+            return;
+        }
+    }
+    hv_app_message(app, HV_MSG_INFO, "there is no other plan");
+}
+
+void hv_ui_no_plan(const struct hv_row *row, const char *reason, struct hv_grid *g,
+                   struct hv_rect body)
+{
+    struct hv_str text = {0};
+    int y = body.y + 1;
+    if (row == NULL) {
+        hv_str_adds(&text, "no plan to draw yet");
+    } else if (row->plan == NULL) {
+        hv_str_addf(&text, "%s has no plan: %s", row->name, hv_row_state_name(row->state));
+        hv_str_addf(&text, "%s%s", row->reason[0] != '\0' ? ", " : "", row->reason);
+    } else {
+        hv_str_addf(&text, "%s has no timeline: %s", row->name, reason);
+    }
+    hv_grid_put_field(g, (struct hv_rect){body.x + 1, y, body.w - 2, 1}, HV_LEFT,
+                      hv_str_cstr(&text), HV_STYLE_TITLE);
+    static const char *const hints[] = {"3  choose a strategy, Enter runs it",
+                                        "4  choose another plan, Enter draws it"};
+    for (int i = 0; i < 2; i++) {
+        (void)hv_grid_put(g, body.x + 1, y + 2 + i, body.w - 2, hints[i], HV_STYLE_TEXT);
+    }
+    hv_str_free(&text);
 }
 
 void hv_ui_error(struct hv_app *app, const struct hv_err *err)

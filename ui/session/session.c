@@ -16,6 +16,11 @@
 /* How often rows that run show a new elapsed time. */
 #define RUNNING_MS 250
 
+double hv_session_now_s(const struct hv_session *s)
+{
+    return hv__session_now(s);
+}
+
 double hv__session_now(const struct hv_session *s)
 {
     if (s->env.now_s != NULL)

@@ -90,6 +90,8 @@ size_t hv_session_fds(const struct hv_session *s, struct pollfd *out, size_t cap
 int hv_session_timeout_ms(const struct hv_session *s);
 /** Takes in what workers said and autosaves when due. True when something visible changed. */
 bool hv_session_tick(struct hv_session *s);
+/** The session's clock, seconds: for work that is spread over ticks. */
+double hv_session_now_s(const struct hv_session *s);
 /** Goes up with everything that may change a picture. */
 uint64_t hv_session_changes(const struct hv_session *s);
 /** Message of something that happened by itself (autosave failed, a run ended), "" when none;

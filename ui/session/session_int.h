@@ -42,8 +42,8 @@ struct hv__row {
     struct hv__judged judged;
 };
 
-/** What a step of the journal changed: a document, the presence of a row, its name. */
-enum hv__step_kind { HV__STEP_DOC, HV__STEP_DELETE, HV__STEP_RENAME };
+/** What a step of the journal changed: a document, the presence of a row (gone or new), its name. */
+enum hv__step_kind { HV__STEP_DOC, HV__STEP_DELETE, HV__STEP_ADD, HV__STEP_RENAME };
 /** One step of the journal. */
 struct hv__step {
     enum hv__step_kind kind;

@@ -385,7 +385,9 @@ enum hv_status hv_session_row_add(struct hv_session *s, const char *name, json_t
 static bool journal_names(const struct hv_session *s, uint32_t row)
 {
     for (size_t i = 0; i < s->journal.n; i++)
-        if (s->journal.items[i].kind == HV__STEP_DELETE && s->journal.items[i].row == row)
+        if ((s->journal.items[i].kind == HV__STEP_DELETE ||
+             s->journal.items[i].kind == HV__STEP_ADD) &&
+            s->journal.items[i].row == row)
             return true;
     return false;
 }

@@ -54,6 +54,8 @@ static void take(struct hv_session *s, const struct hv__step *t, bool forward)
     }
     if (r != NULL && t->kind == HV__STEP_DELETE)
         r->deleted = forward;
+    if (r != NULL && t->kind == HV__STEP_ADD)
+        r->deleted = !forward;
     if (r != NULL && t->kind == HV__STEP_RENAME)
         hv__session_set_text(&r->name, forward ? t->name_after : t->name_before);
     hv__session_touch(s);

@@ -13,7 +13,7 @@
 #include "ui/term/term.h"
 #include "ui/view/script.h"
 
-enum { WATCHED = 64, DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24 };
+enum { WATCHED = 64, DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24, MOST_TICKS = 5000 };
 
 /** What the command line asked for. */
 struct tui_options {
@@ -174,10 +174,11 @@ static void script_idle(void *ctx, struct hv_app *app, int ms)
 {
     struct pollfd rows[WATCHED];
     size_t n = hv_session_fds(ctx, rows, WATCHED);
-    int limit = hv_session_timeout_ms(ctx);
+    int limit = hv_app_timeout_ms(app);
     int wait = limit >= 0 && limit < ms ? limit : ms;
     (void)poll(rows, (nfds_t)(n < WATCHED ? n : WATCHED), wait);
     watch_ready(ctx, app, -1);
+    hv_app_tick(app, (int64_t)(hv_session_now_s(ctx) * 1000));
 }
 
 static unsigned answer_recovery(void *ctx, struct hv_app *app, const char *text)
@@ -222,6 +223,9 @@ static enum hv_status run_script(const struct tui_options *o, struct hv_session 
     }
     if (st == HV_OK && o->dump != NULL) {
         st = hv_app_open(app, o->dump, err);
+        for (int i = 0; st == HV_OK && i < MOST_TICKS && hv_app_timeout_ms(app) == 0; i++) {
+            hv_app_tick(app, i); /* what a screen works out bit by bit belongs to its picture */
+        }
         if (st == HV_OK) {
             hv_app_draw(app, &grid);
             hv_grid_dump(&grid, &out);

@@ -91,8 +91,17 @@
     X(GANTT_MEMORY,     "gantt-memory",       "gantt",      "m",                  "Mem",      "memory lane on or off") \
     X(GANTT_GOTO,       "gantt-goto",         "gantt",      "g",                  "Go to",    "go to a time") \
     X(GANTT_EXPLAIN,    "gantt-explain",      "gantt",      "<Enter>",            "Details",  "details of the operation at the cursor on or off") \
-    X(GANTT_PLAN_PREV,  "gantt-plan-previous", "gantt",     "<lt>",               "Prev plan", "Gantt of the previous plan, same window") \
-    X(GANTT_PLAN_NEXT,  "gantt-plan-next",    "gantt",      ">",                  "Next plan", "Gantt of the next plan, same window") \
+    X(GANTT_PLAN_PREV,  "gantt-plan-previous", "gantt,explain,what-if", "<lt>",   "Prev plan", "this screen for the previous plan") \
+    X(GANTT_PLAN_NEXT,  "gantt-plan-next",    "gantt,explain,what-if", ">",       "Next plan", "this screen for the next plan") \
+    X(EXPLAIN_EVIDENCE, "explain-evidence",   "explain",    "<Enter>",            "Evidence", "open what the line is about: operation, node group, job or lever") \
+    X(EXPLAIN_FOLD,     "explain-fold",       "explain",    "<Space>",            "Unfold",   "unfold or fold what is below the line (also Right and Left)") \
+    X(EXPLAIN_TRY,      "explain-try",        "explain",    "w",                  "What-if",  "try the line's lever in What-if") \
+    X(WHAT_IF_FAR_LESS, "what-if-far-less",   "what-if",    "H Shift-Left",       "Far less", "five positions lower") \
+    X(WHAT_IF_FAR_MORE, "what-if-far-more",   "what-if",    "L Shift-Right",      "Far more", "five positions higher") \
+    X(WHAT_IF_RESET,    "what-if-reset",      "what-if",    "r",                  "Reset",    "turn the lever back to where it is now") \
+    X(WHAT_IF_RESET_ALL, "what-if-reset-all", "what-if",    "R",                  "Reset all", "turn every lever back") \
+    X(WHAT_IF_ACCEPT,   "what-if-accept",     "what-if",    "<Enter>",            "Accept",   "make the change for good; undo takes it back") \
+    X(WHAT_IF_SOLVE,    "what-if-solve",      "what-if",    "s",                  "Solve",    "accept, then run the plan's strategy for what is there now") \
     X(HELP_RUN,         "help-run",           "help",       "<Enter>",            "Run",      "run the found action")
 /* clang-format on */
 

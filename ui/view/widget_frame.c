@@ -4,39 +4,51 @@
 
 #include "ui/view/widgets.h"
 
-/* Width of one tab " 1 Cluster " and the gap after it. */
-static int tab_width(const char *title)
+/* How tabs are written: long titles, short ones, or the number alone for all but the active one. */
+enum tab_form { TAB_LONG, TAB_SHORT, TAB_NUMBER };
+
+static const char *tab_title(const struct hv_tabs *t, size_t i, enum tab_form form)
 {
-    return hv_text_width(title) + 4;
+    return form == TAB_LONG                      ? t->titles[i]
+           : form == TAB_SHORT || i == t->active ? t->short_titles[i]
+                                                 : "";
 }
 
-static bool use_short(const struct hv_tabs *t, int width)
+/* Width of one tab " 1 Cluster " or " 1 ". */
+static int tab_width(const struct hv_tabs *t, size_t i, enum tab_form form)
 {
-    int need = t->right ? hv_text_width(t->right) + 1 : 0;
-    for (size_t i = 0; i < t->n; i++)
-        need += tab_width(t->titles[i]) + 1;
-    return need > width;
+    int w = hv_text_width(tab_title(t, i, form));
+    return w > 0 ? w + 4 : 3;
 }
 
-static int tab_x(const struct hv_tabs *t, struct hv_rect row, size_t which, bool is_short)
+static int tab_x(const struct hv_tabs *t, struct hv_rect row, size_t which, enum tab_form form)
 {
-    int x = row.x, gap = is_short ? 0 : 1;
+    int x = row.x, gap = form == TAB_LONG ? 1 : 0;
     for (size_t i = 0; i < which; i++)
-        x += tab_width(is_short ? t->short_titles[i] : t->titles[i]) + gap;
+        x += tab_width(t, i, form) + gap;
     return x;
+}
+
+static enum tab_form form_of(const struct hv_tabs *t, struct hv_rect row)
+{
+    int right = t->right ? hv_text_width(t->right) + 1 : 0, end = row.x + row.w;
+    if (tab_x(t, row, t->n, TAB_LONG) + right <= end)
+        return TAB_LONG;
+    return tab_x(t, row, t->n, TAB_SHORT) <= end ? TAB_SHORT : TAB_NUMBER;
 }
 
 void hv_tabs_draw(const struct hv_tabs *t, struct hv_grid *g, struct hv_rect row)
 {
     char text[64];
-    bool is_short = use_short(t, row.w);
+    enum tab_form form = form_of(t, row);
     struct hv_rect old = hv_grid_clip(g, row);
-    int end = tab_x(t, row, t->n, is_short);
+    int end = tab_x(t, row, t->n, form);
     for (size_t i = 0; i < t->n; i++) {
         bool active = i == t->active;
-        (void)snprintf(text, sizeof text, active ? "<%zu %s>" : " %zu %s ", i + 1,
-                       is_short ? t->short_titles[i] : t->titles[i]);
-        (void)hv_grid_put(g, tab_x(t, row, i, is_short), row.y, -1, text,
+        const char *title = tab_title(t, i, form);
+        (void)snprintf(text, sizeof text, active ? "<%zu%s%s>" : " %zu%s%s ", i + 1,
+                       title[0] != '\0' ? " " : "", title);
+        (void)hv_grid_put(g, tab_x(t, row, i, form), row.y, -1, text,
                           active ? HV_STYLE_TAB_ACTIVE : HV_STYLE_TAB);
     }
     int room = row.x + row.w - end - 1;
@@ -48,10 +60,10 @@ void hv_tabs_draw(const struct hv_tabs *t, struct hv_grid *g, struct hv_rect row
 
 size_t hv_tabs_hit(const struct hv_tabs *t, struct hv_rect row, int x)
 {
-    bool is_short = use_short(t, row.w);
+    enum tab_form form = form_of(t, row);
     for (size_t i = 0; i < t->n; i++) {
-        int x0 = tab_x(t, row, i, is_short);
-        if (x >= x0 && x < x0 + tab_width(is_short ? t->short_titles[i] : t->titles[i]))
+        int x0 = tab_x(t, row, i, form);
+        if (x >= x0 && x < x0 + tab_width(t, i, form))
             return i;
     }
     return SIZE_MAX;

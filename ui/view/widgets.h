@@ -241,7 +241,7 @@ void hv_sparkline_draw(struct hv_grid *g, struct hv_rect row, const double *valu
  */
 
 /** Tabs: the active one in <…>; `right` (project, '*') is right-aligned and cut first. Short titles
- * are used when the long ones do not fit. */
+ * are used when the long ones do not fit, then numbers for all but the active one. */
 struct hv_tabs {
     const char *const *titles, *const *short_titles;
     size_t n, active;

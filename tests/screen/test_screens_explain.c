@@ -1,0 +1,232 @@
+/* Explain and What-if over a workspace with three plans. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/screen/screens_bench.h"
+#include "ui/screens/explain_int.h"
+#include "ui/screens/what_if_int.h"
+#include "ui/view/layout.h"
+
+/* What a screen works out bit by bit is done; fails when it has no end. */
+static void settle(struct bench *b)
+{
+    int left = 100000;
+    hv_app_tick(b->app, 0);
+    while (hv_app_timeout_ms(b->app) == 0 && --left > 0) {
+        hv_app_tick(b->app, 0);
+    }
+    assert_true(left > 0);
+}
+
+static void explain_says_why(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g6\n");
+    settle(b);
+    bench_script(b, "wait sets the pace\nwait largest loss is\nwait = step\n");
+    bench_golden(b, "explain_80x24");
+    bench_script(b, "resize 160x48\nwait No plan can be faster than\nwait (all\n"
+                    "wait buy\nkeys /What to<Enter><Left>\n"); /* ranks follow the calibration */
+    bench_golden(b, "explain_160x48");
+    bench_script(b, "resize 40x10\nwait <6 Why>\n");
+    bench_golden(b, "explain_40x10");
+    bench_script(b, "keys <Tab>jjjjjj\nwait = step\nkeys <Tab>\nwait The line in full\n");
+}
+
+static void stages_unfold_to_formula_and_source(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 160x48\nkeys 4g6\n");
+    settle(b);
+    bench_script(b, "keys /s0 18 L<Enter><Right>\nwait one micro-batch, chunk 1 of 1\n"
+                    "wait memory at its peak\nkeys j<Right>\nwait qkv gemm\nwait FLOP at\n"
+                    "keys /at its peak<Enter><Space>\nwait of the limit\nwait optimizer\n"
+                    "keys /qkv gemm<Enter>\nwait The line in full\n");
+    struct hv_str text = {0};
+    bench_script(b, "keys E<Enter>\nwait explanation written to two-stages.txt\n");
+    assert_int_equal(hv_file_read("two-stages.txt", &text, NULL), HV_OK);
+    assert_non_null(strstr(hv_str_cstr(&text), "qkv gemm"));
+    hv_str_free(&text);
+    bench_script(b, "keys <Left><Left><Left>\n");
+    assert_false(bench_sees(b, "qkv gemm  "));
+}
+
+static void evidence_opens_where_it_is(void **state)
+{
+    struct bench *b = *state;
+    struct hv_session *s = b->session;
+    bench_script(b, "keys 4g6\n");
+    settle(b);
+    bench_script(b, "keys gj<Enter>\nwait <5 Gantt>\nwait At cursor\n");
+    assert_true(bench_sees(b, "of s0") || bench_sees(b, "of s1"));
+    bench_script(b, "keys 6/are not used<Enter><Enter>\nwait <1 Cl\n");
+    bench_script(b, "keys 6/layers s0<Enter>w\nwait <7 Wh\nwait 1 turned\n");
+    assert_int_equal(hv_session_n_undo(s), 0);
+    bench_script(b, "keys 6gw\nwait this line has no lever\n");
+    bench_script(b, "keys >\nwait few-devices\nkeys <lt>\nwait two-stages\n");
+}
+
+static void what_does_not_fit_says_which_rule(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4jj6\n");
+    settle(b);
+    bench_script(b, "wait ! \nkeys gj<Enter>\nwait <\n");
+}
+
+static void sliders_show_result_and_curve(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g7\n");
+    settle(b);
+    bench_script(b, "wait global batch\nwait fits, no rule is broken\nkeys /layers<Enter>ll\n"
+                    "wait 1 turned\n");
+    settle(b);
+    bench_script(b, "wait best at\nwait over layers s0 | s1\n");
+    bench_golden(b, "what_if_80x24");
+    bench_script(b, "resize 160x48\nwait TFLOP/s\n");
+    bench_golden(b, "what_if_160x48");
+    bench_script(b, "resize 40x10\nwait <7 What>\n");
+    bench_golden(b, "what_if_40x10");
+    bench_script(b, "keys <Tab>\nwait change\nkeys <Tab>\nresize 80x24\n");
+    assert_int_equal(hv_session_n_undo(b->session), 0);
+}
+
+static void words_and_typed_values(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g7/schedule<Enter>e^Ugpipe<Enter>\nwait < gpipe\nwait needs\n"
+                    "keys r\nwait < 1f1b\nkeys /failed<Enter>l\nwait cannot do without a[0]\n"
+                    "keys ll\nwait < v[1]\nkeys R\nwait < none\n"
+                    "keys /network<Enter>e^U25<Enter>\nwait 1 turned\nkeys e^Ufast<Enter>\n"
+                    "wait expected a number\nkeys LLLLLLLLLhhH\n");
+}
+
+static void accepting_changes_documents_and_undo_takes_it_back(void **state)
+{
+    struct bench *b = *state;
+    size_t n = 0;
+    bench_script(b, "keys 4g7<Enter>\nwait no lever is turned\n"
+                    "keys ll/network<Enter>l<Enter>\nwait changed: cluster, job, plan two-stages-wh"
+                    "\nwait What if two-stages-what-if had\n");
+    assert_int_equal(hv_session_n_undo(b->session), 3);
+    (void)hv_session_rows(b->session, &n);
+    assert_int_equal(n, 4);
+    bench_script(b, "keys uuu\nwait undone\n");
+    (void)hv_session_rows(b->session, &n);
+    assert_int_equal(n, 3);
+    assert_true(json_integer_value(hv_session_get(b->session, "job.global_batch")) == 128);
+    /* the strategy of the plan runs for what is there now */
+    bench_script(b, "keys 4g7/network<Enter>l\nwait 1 turned\nkeys s\nwait search runs for\n");
+    assert_int_equal(hv_session_n_undo(b->session), 1);
+}
+
+/* A panel lies in the body, and no two meet. */
+static void check_places(const struct hv_rect *r, int n, struct hv_rect body)
+{
+    for (int i = 0; i < n; i++) {
+        if (r[i].w <= 0 || r[i].h <= 0) {
+            continue;
+        }
+        struct hv_rect in = hv_rect_meet(r[i], body);
+        assert_true(in.w == r[i].w && in.h == r[i].h);
+        for (int k = 0; k < i; k++) {
+            struct hv_rect both = hv_rect_meet(r[i], r[k]);
+            assert_true(both.w <= 0 || both.h <= 0);
+        }
+    }
+}
+
+static void panels_never_overlap_at_any_size(void **state)
+{
+    (void)state;
+    for (int w = 20; w <= 220; w++) {
+        for (int h = 5; h <= 70; h++) {
+            struct hv_rect body = hv_layout_frame(w, h).body;
+            for (int focus = 0; focus < HV_EXPLAIN_PANEL_N; focus++) {
+                struct hv_explain e = {.focus = (enum hv_explain_panel)focus};
+                struct hv_what_if x = {.focus = (enum hv_what_if_panel)(focus % 2)};
+                struct hv_rect r[HV_EXPLAIN_PANEL_N], q[HV_WHAT_IF_PANEL_N];
+                hv_explain_place(&e, body, r);
+                check_places(r, HV_EXPLAIN_PANEL_N, body);
+                hv_what_if_place(&x, body, q);
+                check_places(q, HV_WHAT_IF_PANEL_N, body);
+                assert_true(r[focus].h > 0 && q[focus % 2].h > 0);
+            }
+        }
+    }
+}
+
+/* Every size draws; the tab, the status line and the key bar stay where they are. */
+static void every_size_draws_both(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g6\n");
+    settle(b);
+    bench_script(b, "keys /s0 18<Enter><Right>j<Right>\n");
+    for (int screen = 6; screen <= 7; screen++) {
+        char keys[32];
+        (void)snprintf(keys, sizeof keys, "keys %d\n", screen);
+        bench_script(b, keys);
+        for (int w = 20; w <= 180; w += 3) {
+            for (int h = 5; h <= 60; h += 5) {
+                struct hv_event ev = hv_event_resize(w, h);
+                (void)hv_app_feed(b->app, &ev);
+                hv_app_tick(b->app, 0);
+                hv_app_draw(b->app, &b->grid);
+                assert_true(b->grid.w == w && b->grid.h == h);
+                if (w >= HV_FLOOR_W && h >= HV_FLOOR_H) {
+                    assert_true(bench_sees(b, screen == 6 ? "<6 " : "<7 "));
+                    assert_true(bench_sees(b, "F1 Help"));
+                }
+            }
+        }
+    }
+}
+
+static void other_plans_and_edits_are_followed(void **state)
+{
+    struct bench *b = *state;
+    struct hv_err err = {0};
+    bench_script(b, "resize 160x48\nkeys 4gj6\nwait Explain few-devices\nkeys 4g6\n"
+                    "wait Explain two-stages\n");
+    assert_int_equal(hv_session_set_text(b->session, "job.global_batch", "64", &err), HV_OK);
+    hv_app_touch(b->app);
+    bench_script(b, "wait ! the replicas\nkeys 7\nwait What if two-stages\n");
+    bench_script(b, "keys u6\nwait sets the pace\nkeys 4g<Space><Space><Space>d\nwait 3 deleted\n"
+                    "keys 6\nwait choose a strategy\nkeys jl<Enter>w 7jl<Enter>es>\n"
+                    "wait choose a strategy\n");
+}
+
+static void nothing_breaks_them(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g6\n");
+    bench_fuzz(b, 61, 1500);
+    bench_script(b, "keys <Esc><Esc><Esc>4g7\n");
+    bench_fuzz(b, 71, 1500);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(explain_says_why),
+        TEST(stages_unfold_to_formula_and_source),
+        TEST(evidence_opens_where_it_is),
+        TEST(what_does_not_fit_says_which_rule),
+        TEST(sliders_show_result_and_curve),
+        TEST(words_and_typed_values),
+        TEST(accepting_changes_documents_and_undo_takes_it_back),
+        cmocka_unit_test(panels_never_overlap_at_any_size),
+        TEST(every_size_draws_both),
+        TEST(other_plans_and_edits_are_followed),
+        TEST(nothing_breaks_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,32 @@
+/** Shared by the files of levers; not for others. */
+#ifndef HV_UI_SESSION_LEVER_INT_H
+#define HV_UI_SESSION_LEVER_INT_H
+
+#include "ui/session/lever.h"
+#include "ui/session/session_int.h"
+
+/** Documents and plan of a trial, each shared with the session until it is changed. */
+struct hv__trial {
+    struct hv_session *s;
+    const struct hv_levers *levers;
+    const struct hv_plan *base; /**< the plan as it is now */
+    json_t *tree[HV__INPUTS];   /**< owned */
+    json_t *plan;               /**< owned */
+    bool plan_changed;
+    struct hv_err *err;
+};
+
+/** Turns one lever of a trial. */
+enum hv_status hv__trial_turn(struct hv__trial *t, const struct hv_lever *l,
+                              double value) HV_NODISCARD;
+/** Turns a lever of the plan; t->plan is a tree of its own by then. */
+enum hv_status hv__trial_turn_plan(struct hv__trial *t, const struct hv_lever *l,
+                                   double value) HV_NODISCARD;
+/** Leaves node number `node` out of the plan. */
+enum hv_status hv__trial_lose_node(struct hv__trial *t, uint32_t node) HV_NODISCARD;
+/** Sets a value in a document of the trial. Takes over `value`. */
+enum hv_status hv__trial_set(struct hv__trial *t, const char *path, json_t *value) HV_NODISCARD;
+/** Numbers of the nodes a plan uses, ascending, in `arena`. */
+uint32_t *hv__plan_nodes(const struct hv_plan *p, struct hv_arena *arena, size_t *n);
+
+#endif
