@@ -254,8 +254,8 @@ order(p), or an order written out (one list of operations such as "F0.0" per ran
 @function hv.sim.schedule
 @tparam string|table which name, or order: one list of operations per rank
 @tparam table q {ranks, micro_batches, chunks = the schedule's own, times = {f = 1, b = 1, w = 1,
-hop = 0} of a stage: forward, input gradient, weight gradient, hop, options = {key = value}, spans =
-false}
+hop = 0}: forward, input gradient, weight gradient (each a number, or a list of one per stage), hop,
+options = {key = value}, spans = false}
 @treturn table {order = list per rank (as a plan's schedule of name "explicit" takes it), makespan,
 longest_span, bubble (of that span), idle_share, peak = list per rank, weight_versions = list per
 rank, per_micro_batch (steady state, or nil), spans = with spans = true one list {start, end, start,
