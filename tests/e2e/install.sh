@@ -50,7 +50,7 @@ holds 'installed: a strategy' [ $? -eq 0 ]
 timeout 30 "$installed" strategies >"$work/out" 2>"$work/err"
 holds 'installed: strategies' grep -q '^uniform ' "$work/out"
 timeout 30 "$installed" --dump cluster --size 80x24 >"$work/out" 2>"$work/err"
-holds 'installed: the first screen' grep -q Cluster "$work/out"
+holds 'installed: the first screen' grep -q "<1 Clu" "$work/out"
 ln -s "$installed" "$work/link"
 timeout 30 "$work/link" bound -c thousand -m gpt3-175b >"$work/out" 2>"$work/err"
 holds 'installed: through a link' [ $? -eq 0 ]
