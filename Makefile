@@ -101,6 +101,14 @@ $(O)/prefix: FORCE
 $(O)/solver/base/file.o: ALL_CPPFLAGS += -DHV_PREFIX='"$(PREFIX)"'
 $(O)/solver/base/file.o: $(O)/prefix
 
+# the reference of the plugin API is written from the comments above its functions
+API_TEXT := $(sort $(wildcard scripting/api_*.c)) $(sort $(wildcard share/lua/*.lua))
+$(O)/scripting/api_docs.inc: scripting/reference.awk $(API_TEXT)
+	@mkdir -p $(@D)
+	$(Q)awk -f scripting/reference.awk $(API_TEXT) >$@.new && mv $@.new $@
+$(O)/scripting/reference.o: ALL_CPPFLAGS += -I$(O)
+$(O)/scripting/reference.o: $(O)/scripting/api_docs.inc
+
 # the list of members is a prerequisite: a deleted source leaves the archive too
 $(O)/members: FORCE
 	@mkdir -p $(@D); echo '$(SRC_LIB)' > $@.new; if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
@@ -181,31 +189,34 @@ format: ## clang-format everything in place
 	@clang-format -i $(ALL_TEXT)
 format-check: ## is everything formatted?
 	@clang-format --dry-run -Werror $(ALL_TEXT)
-lint: compile_commands.json layers headers format-check ## clang-tidy, cppcheck, gcc -fanalyzer, docs
+lint: compile_commands.json layers headers format-check ## clang-tidy, cppcheck, luacheck, docs
 	@tests/lint/docs
+	@luacheck -q share/lua plugins tests/lua
 	@clang-tidy -p . --quiet $(SRC_LIB) $(SRC_PROGRAM)
 	@cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. solver scripting ui
 compdb: compile_commands.json ## compilation database for editors
-compile_commands.json: Makefile $(O)/flags
+compile_commands.json: Makefile $(O)/flags $(O)/scripting/api_docs.inc
 	@{ echo '['; sep=; for s in $(SRC_LIB) $(SRC_PROGRAM) $(SRC_TESTS); do \
 	   printf '%s{"directory":"%s","file":"%s","command":"%s"}\n' "$$sep" '$(CURDIR)' "$$s" \
-	     '$(subst ",\\\",$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS))'" -c $$s"; sep=,; done; echo ']'; } > $@
+	     '$(subst ",\\\",$(CC) $(ALL_CPPFLAGS) -I$(O) $(ALL_CFLAGS))'" -c $$s"; sep=,; done; echo ']'; } > $@
 
 deps: ## install what is missing (Debian), or say what to install
 	@.ci/deps test
 pages: $(BIN) ## write the manual page and the completions that are shipped again
 	@mkdir -p share/man share/completions
 	@$(BIN) help man >share/man/hetviz.1
+	@$(BIN) help man plugin >share/man/hetviz-plugin.7
 	@$(BIN) completion bash >share/completions/hetviz.bash
 	@$(BIN) completion zsh >share/completions/_hetviz
 	@$(BIN) completion fish >share/completions/hetviz.fish
 SHARE = $(DESTDIR)$(PREFIX)/share
 install: all ## install below $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/hetviz $(SHARE)/man/man1 $(SHARE)/zsh/site-functions \
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/hetviz $(SHARE)/man/man1 $(SHARE)/man/man7 $(SHARE)/zsh/site-functions \
 	  $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d
 	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin
-	cp -R share/devices share/calibration share/profiles share/validation share/models share/schema share/keys share/themes share/lua plugins samples $(SHARE)/hetviz/
+	cp -R share/devices share/calibration share/profiles share/validation share/models share/schema share/keys share/themes share/lua share/guide plugins samples $(SHARE)/hetviz/
 	install -m 644 share/man/hetviz.1 $(SHARE)/man/man1/hetviz.1
+	install -m 644 share/man/hetviz-plugin.7 $(SHARE)/man/man7/hetviz-plugin.7
 	install -m 644 share/completions/hetviz.bash $(SHARE)/bash-completion/completions/hetviz
 	install -m 644 share/completions/_hetviz $(SHARE)/zsh/site-functions/_hetviz
 	install -m 644 share/completions/hetviz.fish $(SHARE)/fish/vendor_completions.d/hetviz.fish

@@ -20,7 +20,7 @@ struct table {
     double x[];
 };
 
-static const struct hv_device_kind *kind_by_name(const struct hv_cluster *c, const char *name)
+const struct hv_device_kind *hv__kind_by_name(const struct hv_cluster *c, const char *name)
 {
     for (size_t i = 0; i < c->n_kinds; i++)
         if (strcmp(c->kinds[i]->name, name) == 0)
@@ -53,6 +53,19 @@ static unsigned recompute_of(lua_State *L, int i, const char *fn)
     return mask;
 }
 
+struct hv_part_query hv__part_args(lua_State *L, const char *fn, const struct hv_job *job)
+{
+    return (struct hv_part_query){
+        .tp = (int)hv__int(L, 1, fn, "tp", 1, 1, 4096),
+        .cp = (int)hv__int(L, 1, fn, "cp", 1, 1, 4096),
+        .ep = (int)hv__int(L, 1, fn, "ep", 1, 1, 4096),
+        .sequence_parallel = hv__bool(L, 1, fn, "sequence_parallel", false),
+        .sequences = hv__num(L, 1, fn, "micro_batch", 1, 1e-9, 1e9),
+        .tokens = hv__num(L, 1, fn, "tokens", (double)job->sequence, 1, 1e9),
+        .context = hv__num(L, 1, fn, "context", 0, 0, 1e9),
+        .recompute = recompute_of(L, 1, fn)};
+}
+
 static double part_s(const struct hv_part_cost *p)
 {
     return p->forward_s + p->input_grad_s + p->weight_grad_s + p->recompute_s + p->tp_forward_s +
@@ -78,7 +91,7 @@ static size_t push_kinds(lua_State *L, int i, const struct hv_cluster *c, enum h
     for (lua_Unsigned k = 1; k <= lua_rawlen(L, -1); k++) {
         lua_rawgeti(L, -1, (lua_Integer)k);
         const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-        out[n] = kind_by_name(c, name);
+        out[n] = hv__kind_by_name(c, name);
         if (out[n++] == NULL)
             hv__bad(L, "hv.cost.layers", "kinds", "names of device kinds in the cluster", -1);
         lua_pop(L, 1);
@@ -93,10 +106,12 @@ Prices every layer on every kind of device once; sums over ranges are then free.
 @tparam table q {kinds = list of names (default: all that compute in the precision), tp, cp, ep,
 micro_batch, tokens, context, recompute, sequence_parallel}; times are those of one rank for one
 micro-batch
-@treturn table handle: t:time(i, j, kind, phase) seconds of layers i to j (phase forward, backward
-or both; embedding and head count with the first and last layer), t:bytes(i, j, what) with what =
-parameters (a count), saved or output
-@usage local t = hv.cost.layers{tp = 2, micro_batch = 1}; print(t:time(1, 4, "T4-16GB", "both"))
+@treturn handle layers: with time, bytes, times and sizes
+@units tokens per sequence; context = tokens seen before these; tp, cp, ep are numbers of ranks;
+micro_batch is a number of sequences
+@raise unknown kinds, a device without the precision, a model that has no layers
+@usage local t = hv.cost.layers{tp = 2, micro_batch = 1}
+print(t:time(1, 4, ctx.cluster:groups()[1].kind, "both"))
 */
 static int cost_layers(lua_State *L)
 {
@@ -112,14 +127,7 @@ static int cost_layers(lua_State *L)
     struct hv_err err = {0};
 
     hv__check_keys(L, 1, fn, keys);
-    struct hv_part_query q = {.tp = (int)hv__int(L, 1, fn, "tp", 1, 1, 4096),
-                              .cp = (int)hv__int(L, 1, fn, "cp", 1, 1, 4096),
-                              .ep = (int)hv__int(L, 1, fn, "ep", 1, 1, 4096),
-                              .sequence_parallel = hv__bool(L, 1, fn, "sequence_parallel", false),
-                              .sequences = hv__num(L, 1, fn, "micro_batch", 1, 1e-9, 1e9),
-                              .tokens = hv__num(L, 1, fn, "tokens", (double)job->sequence, 1, 1e9),
-                              .context = hv__num(L, 1, fn, "context", 0, 0, 1e9),
-                              .recompute = recompute_of(L, 1, fn)};
+    struct hv_part_query q = hv__part_args(L, fn, job);
     size_t n_kinds = push_kinds(L, 1, hv_cost_cluster(r->cost), job->precision, kinds);
     size_t n = hv_cost_model(r->cost)->n_blocks, row = n + 1;
     struct table *t = lua_newuserdatauv(L, sizeof *t + (2 * n_kinds + 2) * row * sizeof(double), 1);
@@ -149,6 +157,24 @@ static int cost_layers(lua_State *L)
     return 1;
 }
 
+static const char *const phases[] = {"forward", "backward", "both", NULL};
+static const char *const what_words[] = {"parameters", "saved", "output", NULL};
+
+/** Seconds of the layers i … j − 1 (from 0) on the k-th kind. */
+static double range_s(const struct table *t, size_t k, int phase, size_t i, size_t j)
+{
+    size_t row = t->n + 1;
+    const double *f = t->x + 2 * k * row, *b = f + row;
+    double s = (phase != 1 ? f[j] - f[i] : 0) + (phase != 0 ? b[j] - b[i] : 0);
+    double share = phase == 2 ? 1 : phase == 0 ? 1.0 / 3 : 2.0 / 3;
+
+    if (i == 0 && j > i)
+        s += share * hv_or(t->ends[k][0], 0);
+    if (j == t->n && j > i)
+        s += share * hv_or(t->ends[k][1], 0);
+    return s;
+}
+
 /** Range i … j (from 1, inclusive; empty when j = i − 1) as prefix positions. */
 static void check_range(lua_State *L, const struct table *t, size_t *from, size_t *to)
 {
@@ -159,46 +185,120 @@ static void check_range(lua_State *L, const struct table *t, size_t *from, size_
     *to = (size_t)j;
 }
 
-static int table_time(lua_State *L)
+/** Position of the kind named at argument `arg`. */
+static size_t kind_at(lua_State *L, int arg)
 {
-    static const char *const phases[] = {"forward", "backward", "both", NULL};
-    const struct table *t = luaL_checkudata(L, 1, TABLE);
-    size_t i, j, row = t->n + 1;
+    const char *kind = luaL_checkstring(L, arg);
 
-    check_range(L, t, &i, &j);
-    const char *kind = luaL_checkstring(L, 4);
-    int phase = luaL_checkoption(L, 5, "both", phases);
     lua_getiuservalue(L, 1, 1);
-    luaL_argcheck(L, lua_getfield(L, -1, kind) == LUA_TNUMBER, 4,
+    luaL_argcheck(L, lua_getfield(L, -1, kind) == LUA_TNUMBER, arg,
                   "not one of the table's device kinds");
     size_t k = (size_t)lua_tointeger(L, -1);
-    const double *f = t->x + 2 * k * row, *b = f + row;
-    double s = (phase != 1 ? f[j] - f[i] : 0) + (phase != 0 ? b[j] - b[i] : 0);
-    double share = phase == 2 ? 1 : phase == 0 ? 1.0 / 3 : 2.0 / 3;
-    if (i == 0 && j > i)
-        s += share * hv_or(t->ends[k][0], 0);
-    if (j == t->n && j > i)
-        s += share * hv_or(t->ends[k][1], 0);
-    lua_pushnumber(L, s);
+    lua_pop(L, 2);
+    return k;
+}
+
+/***
+Seconds of a range of layers on a kind of device. Embedding and head count with the first and the
+last layer. O(1).
+@function layers:time
+@tparam integer i first layer, from 1
+@tparam integer j last layer, i − 1 for an empty range
+@tparam string kind device kind
+@tparam[opt] string phase forward, backward or both (the default)
+@treturn number time of one micro-batch on one rank
+@units seconds
+@raise a layer that is not there, a kind the table was not made for
+@usage local kind = ctx.cluster:groups()[1].kind
+print(hv.cost.layers{tp = 2}:time(1, 4, kind, "forward"))
+*/
+static int table_time(lua_State *L)
+{
+    const struct table *t = luaL_checkudata(L, 1, TABLE);
+    size_t i, j;
+
+    check_range(L, t, &i, &j);
+    size_t k = kind_at(L, 4);
+    int phase = luaL_checkoption(L, 5, "both", phases);
+    lua_pushnumber(L, range_s(t, k, phase, i, j));
     return 1;
 }
 
+/***
+The times of all layers at once, for loops in Lua and for hv.opt.partition.
+@function layers:times
+@tparam string kind device kind
+@tparam[opt] string phase forward, backward or both (the default)
+@treturn table list of one number per layer, layers:time(i, i) each
+@units seconds
+@raise a kind the table was not made for
+@usage local kind, n = ctx.cluster:groups()[1].kind, ctx.model.n_layers
+local times = hv.cost.layers{tp = 2}:times(kind)
+print(#times, hv.opt.partition{n = n, parts = 2, load = times}.value)
+*/
+static int table_times(lua_State *L)
+{
+    const struct table *t = luaL_checkudata(L, 1, TABLE);
+    size_t k = kind_at(L, 2);
+    int phase = luaL_checkoption(L, 3, "both", phases);
+
+    lua_createtable(L, (int)t->n, 0);
+    for (size_t i = 0; i < t->n; i++) {
+        lua_pushnumber(L, range_s(t, k, phase, i, i + 1));
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+/***
+What layers:bytes says of every layer, at once.
+@function layers:sizes
+@tparam[opt] string what parameters, saved (the default) or output
+@treturn table list of one number per layer
+@units bytes; parameters are a count
+@raise another word
+@usage print(#hv.cost.layers{}:sizes("parameters"))
+*/
+static int table_sizes(lua_State *L)
+{
+    const struct table *t = luaL_checkudata(L, 1, TABLE);
+    int w = luaL_checkoption(L, 2, "saved", what_words);
+    const double *p = t->x + (2 * t->n_kinds + (w == 1 ? 1 : 0)) * (t->n + 1);
+
+    lua_createtable(L, (int)t->n, 0);
+    for (size_t i = 0; i < t->n; i++) {
+        lua_pushnumber(L, w == 2 ? t->output_bytes : p[i + 1] - p[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+/***
+Bytes of a range of layers, or how many parameters it has.
+@function layers:bytes
+@tparam integer i first layer, from 1
+@tparam integer j last layer, i − 1 for an empty range
+@tparam[opt] string what parameters, saved (the default) or output
+@treturn number parameters: a count on one rank; saved: bytes kept from forward to backward for one
+micro-batch; output: bytes handed on behind layer j by all ranks of a tensor group
+@units bytes; parameters are a count
+@raise a layer that is not there, another word
+@usage local t = hv.cost.layers{tp = 2}
+print(t:bytes(1, 4, "saved"), t:bytes(1, 4, "parameters"))
+*/
 static int table_bytes(lua_State *L)
 {
-    static const char *const what[] = {"parameters", "saved", "output", NULL};
     const struct table *t = luaL_checkudata(L, 1, TABLE);
     size_t i, j, row = t->n + 1;
 
     check_range(L, t, &i, &j);
-    int w = luaL_checkoption(L, 4, "saved", what);
+    int w = luaL_checkoption(L, 4, "saved", what_words);
     const double *p = t->x + (2 * t->n_kinds + (w == 1 ? 1 : 0)) * row;
     lua_pushnumber(L, w == 2 ? t->output_bytes : p[j] - p[i]);
     return 1;
 }
 
-/** Plan with the one stage at argument 1; keys that are not a stage's are taken out first. Owner:
- * the userdata pushed. */
-static struct hv__plan *stage_plan(lua_State *L, const char *fn, double *in_flight)
+struct hv__plan *hv__stage_plan(lua_State *L, const char *fn, double *in_flight)
 {
     size_t n_layers = hv_cost_model(hv__run_of(L, fn)->cost)->n_blocks;
 
@@ -211,7 +311,7 @@ static struct hv__plan *stage_plan(lua_State *L, const char *fn, double *in_flig
     for (lua_pushnil(L); lua_next(L, 1) != 0;) {
         const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "";
         bool ours = strcmp(key, "in_flight") == 0 || strcmp(key, "micro_batch") == 0 ||
-                    strcmp(key, "count") == 0;
+                    strcmp(key, "count") == 0 || strcmp(key, "ranges") == 0;
         lua_pushvalue(L, -2);
         lua_insert(L, -2);
         if (ours)
@@ -250,13 +350,18 @@ static struct hv__plan *stage_plan(lua_State *L, const char *fn, double *in_flig
     return hv__plan_make(L, -1);
 }
 
+double hv__stage_peak_bytes(const struct hv_memory *m, const struct hv_pass *p, double in_flight)
+{
+    double held = 1 + m->fragmentation_frac;
+    return m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes +
+           m->overhead_bytes + held * (in_flight * p->activation_bytes + p->transient_bytes);
+}
+
 static void push_memory(lua_State *L, const struct hv_memory *m, const struct hv_pass *p,
                         double in_flight)
 {
     double activations = in_flight * p->activation_bytes;
-    double held = 1 + m->fragmentation_frac;
-    double peak = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes +
-                  m->overhead_bytes + held * (activations + p->transient_bytes);
+    double peak = hv__stage_peak_bytes(m, p, in_flight);
     double limit = m->limit_bytes - hv_or(m->reserve_bytes, 0);
 
     lua_createtable(L, 0, 11);
@@ -280,7 +385,7 @@ static void price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
                         struct hv_memory *memory, double *in_flight)
 {
     struct hv__run *r = hv__run_of(L, fn);
-    const struct hv__plan *p = stage_plan(L, fn, in_flight);
+    const struct hv__plan *p = hv__stage_plan(L, fn, in_flight);
     struct hv_err err = {0};
     const struct hv_stage_query q = {.plan = p->doc.plan, .replica = &p->doc.plan->replicas[0]};
 
@@ -294,8 +399,12 @@ Prices one stage: what one micro-batch costs on its first data-parallel rank, an
 @function hv.cost.stage
 @tparam table q the stage's keys as in a plan file, and micro_batch, count (equal pipelines),
 in_flight (micro-batches alive)
-@treturn table {forward_s, backward_s, weight_s, recompute_s, exposed = {tp, cp, ep, zero},
-hop_bytes, flops, memory = as hv.cost.memory}
+@treturn table {forward_s, backward_s (with recompute), weight_s, recompute_s, exposed = {tp, cp,
+ep, zero}, hop_bytes, flops, memory = as hv.cost.memory}
+@units seconds, bytes and FLOP; micro_batch is a number of sequences
+@raise keys that no stage has, addresses that are not there, a device without the precision
+@usage local s = hv.cost.stage{devices = ctx.cluster:address{1, 2}, layers = {0, 4}, tp = 2}
+print(s.forward_s, s.memory.peak_bytes, s.memory.fits)
 */
 static int cost_stage(lua_State *L)
 {
@@ -329,6 +438,9 @@ The memory part of hv.cost.stage.
 @treturn table {weights, gradients, optimizer, activations, activation_bytes (one micro-batch),
 transient, overhead, fragmentation (share of activations and transients on top), peak_bytes,
 limit_bytes, fits}
+@units bytes; fragmentation is a share
+@raise as hv.cost.stage
+@usage print(hv.cost.memory{devices = ctx.cluster:address{1, 2}, layers = {0, 4}, tp = 2}.fits)
 */
 static int cost_memory(lua_State *L)
 {
@@ -349,6 +461,10 @@ devices = list of numbers, algorithm, together}; bytes is the full gathered or r
 all_to_all the local send buffer
 @treturn table {time_s, messages, bytes_by_level = {node, network}}; nil and the reason where
 members are not connected
+@units seconds and bytes; together = how many equal groups run at the same time
+@raise unknown operation, algorithm or device, too few devices
+@usage local c = hv.cost.collective{op = "all_reduce", bytes = 1e9, devices = {1, 2}}
+print(c and c.time_s)
 */
 static int cost_collective(lua_State *L)
 {
@@ -401,9 +517,16 @@ void hv__api_cost(lua_State *L)
                                     {"stage", cost_stage},
                                     {"memory", cost_memory},
                                     {"collective", cost_collective},
+                                    {"stages", hv__cost_stages},
+                                    {"op", hv__cost_op},
                                     {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"time", table_time}, {"bytes", table_bytes}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"time", table_time},
+                                       {"bytes", table_bytes},
+                                       {"times", table_times},
+                                       {"sizes", table_sizes},
+                                       {NULL, NULL}};
 
+    hv__api_names(L, "layers", methods);
     luaL_newmetatable(L, TABLE);
     luaL_newlib(L, methods);
     lua_setfield(L, -2, "__index");

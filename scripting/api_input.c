@@ -5,6 +5,7 @@
 #include "scripting/run_int.h"
 #include "solver/base/units.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define CLUSTER "hv.cluster"
@@ -56,13 +57,23 @@ static void set_kind(lua_State *L, const struct hv_device_kind *k)
     hv__set_num(L, "flops_per_s", peak_of(L, k));
 }
 
+/** Is the device's node in use, and is the device not one that a replan has to do without? */
+static bool is_usable(lua_State *L, const struct hv_cluster *c, uint32_t device)
+{
+    const struct hv__run *r = hv__host(L)->run;
+    return c->groups[hv_cluster_device(c, device).group].state == HV_NODE_OK &&
+           (r->lost == NULL || !r->lost[device]);
+}
+
 /***
 All devices of nodes that are in use, in order of their numbers.
 @function cluster:devices
 @treturn table list of {id, kind, class, group, node, domain, slot, zone, fabric, memory_bytes,
 flops_per_s, usd_per_h}; domain numbers the runs of nodes that share the device link (a node alone
 is one); flops_per_s is the dense peak in the job's precision and missing where the device cannot
-compute in it; usd_per_h is the node's price shared out
+compute in it; usd_per_h is the node's price shared out; devices that a replan lost are not there
+@units bytes, FLOP per second, USD per hour; id, node, domain and slot are numbers from 1
+@raise a handle of a run that has ended
 @usage for _, d in ipairs(ctx.cluster:devices()) do print(d.id, d.kind) end
 */
 static int cluster_devices(lua_State *L)
@@ -74,7 +85,7 @@ static int cluster_devices(lua_State *L)
     for (uint32_t i = 0; i < c->n_devices; i++) {
         struct hv_device_ref r = hv_cluster_device(c, i);
         const struct hv_node_group *g = &c->groups[r.group];
-        if (g->state != HV_NODE_OK)
+        if (!is_usable(L, c, i))
             continue;
         lua_createtable(L, 0, 13);
         hv__set_num(L, "id", (double)i + 1);
@@ -90,13 +101,53 @@ static int cluster_devices(lua_State *L)
     return 1;
 }
 
+/** First node behind the run of nodes from `from` on of which no device is lost. */
+static uint32_t whole_run(lua_State *L, const struct hv_cluster *c, const struct hv_node_group *g,
+                          uint32_t from)
+{
+    uint32_t to = from;
+
+    for (bool whole = true; whole && to < (uint32_t)g->count; to += whole) {
+        uint32_t first = g->first_device + to * (uint32_t)g->n_devices;
+        if (hv__host(L)->run->lost == NULL)
+            return (uint32_t)g->count;
+        for (uint32_t i = 0; i < (uint32_t)g->n_devices && whole; i++)
+            whole = is_usable(L, c, first + i);
+    }
+    return to;
+}
+
+/** Pushes the row of one kind of device in `count` nodes from the node `from` (from 0) on. */
+static void push_group(lua_State *L, const struct hv_node_group *group, size_t slot, uint32_t from,
+                       uint32_t count)
+{
+    lua_newtable(L);
+    hv__set_text(L, "name", group->name);
+    set_kind(L, group->slots[slot].kind);
+    hv__set_text(L, "zone", group->zone);
+    hv__set_num(L, "count", count);
+    hv__set_num(L, "from", (double)from + 1);
+    hv__set_num(L, "devices", group->slots[slot].count);
+    hv__set_num(L, "first",
+                (double)group->first_device + (double)from * group->n_devices +
+                    group->slots[slot].first + 1);
+    hv__set_num(L, "stride", group->n_devices);
+    hv__set_num(L, "first_node", (double)group->first_node + from + 1);
+    hv__set_num(L, "domain_nodes", group->domain_nodes > 1 ? group->domain_nodes : 1);
+    hv__set_num(L, "usd_per_h", hv_node_price_usd_per_h(group, false));
+}
+
 /***
 Groups of identical nodes, one row per device kind of the node. Device i of node k (from 1) has the
 number first + (k - 1) * stride + (i - 1).
 @function cluster:groups
-@treturn table list of {name, kind, class, fabric, zone, count, devices, first, stride, first_node,
-domain_nodes, memory_bytes, flops_per_s, usd_per_h}; domain_nodes consecutive nodes share the device
-link
+@treturn table list of {name, kind, class, fabric, zone, count (nodes), from (which node of the
+group is the first here; 1 but in a replan, where a row is a run of nodes that lost nothing),
+devices (of this kind in a node), first, stride, first_node, domain_nodes, memory_bytes,
+flops_per_s, usd_per_h}; domain_nodes consecutive nodes share the device link
+@units bytes, FLOP per second, USD per hour of one node; first and first_node are numbers from 1
+@raise a handle of a run that has ended
+@usage for _, g in ipairs(ctx.cluster:groups()) do print(g.name, g.count * g.devices, g.kind) end
 */
 static int cluster_groups(lua_State *L)
 {
@@ -106,19 +157,13 @@ static int cluster_groups(lua_State *L)
     lua_newtable(L);
     for (size_t g = 0; g < c->n_groups; g++) {
         const struct hv_node_group *group = &c->groups[g];
-        for (size_t s = 0; s < group->n_slots && group->state == HV_NODE_OK; s++) {
-            lua_newtable(L);
-            hv__set_text(L, "name", group->name);
-            set_kind(L, group->slots[s].kind);
-            hv__set_text(L, "zone", group->zone);
-            hv__set_num(L, "count", group->count);
-            hv__set_num(L, "devices", group->slots[s].count);
-            hv__set_num(L, "first", (double)group->first_device + group->slots[s].first + 1);
-            hv__set_num(L, "stride", group->n_devices);
-            hv__set_num(L, "first_node", (double)group->first_node + 1);
-            hv__set_num(L, "domain_nodes", group->domain_nodes > 1 ? group->domain_nodes : 1);
-            hv__set_num(L, "usd_per_h", hv_node_price_usd_per_h(group, false));
-            lua_rawseti(L, -2, ++n);
+        for (uint32_t from = 0; group->state == HV_NODE_OK && from < (uint32_t)group->count;) {
+            uint32_t to = whole_run(L, c, group, from);
+            for (size_t s = 0; s < group->n_slots && to > from; s++) {
+                push_group(L, group, s, from, to - from);
+                lua_rawseti(L, -2, ++n);
+            }
+            from = to > from ? to : from + 1;
         }
     }
     return 1;
@@ -137,6 +182,9 @@ The path of one flow between two devices.
 @tparam integer a device number
 @tparam integer b device number
 @treturn table {bandwidth_bytes_per_s, latency_s, path} where path names the tightest element
+@units bytes per second, seconds
+@raise a number that no device has
+@usage print(ctx.cluster:link(1, 2).bandwidth_bytes_per_s)
 */
 static int cluster_link(lua_State *L)
 {
@@ -169,8 +217,11 @@ static uint32_t *ids_at(lua_State *L, int i, const struct hv_cluster *c, size_t 
 /***
 The address of a list of devices, order kept, as plans write it.
 @function cluster:address
-@tparam table ids device numbers
+@tparam table ids list of device numbers
 @treturn string|table one address, or a list of them where one cannot say it
+@units none: device numbers, from 1
+@raise an empty list, a number that no device has
+@usage print(ctx.cluster:address{1, 2})
 */
 static int cluster_address(lua_State *L)
 {
@@ -200,7 +251,10 @@ static int cluster_address(lua_State *L)
 The devices of an address, the way back from cluster:address.
 @function cluster:ids
 @tparam string|table address one address or a list of them, as a stage's `devices`
-@treturn table device numbers in written order
+@treturn table list of device numbers in written order
+@units none: device numbers, from 1
+@raise an address that is not in the cluster, with what is
+@usage print(#ctx.cluster:ids(ctx.cluster:groups()[1].name .. "[0].*"))
 */
 static int cluster_ids(lua_State *L)
 {
@@ -232,6 +286,127 @@ static int cluster_ids(lua_State *L)
     return 1;
 }
 
+/** A device that can be picked. */
+struct candidate {
+    uint32_t id, node;
+    double flops_per_s, memory_bytes;
+    uint32_t slot_on_node; /**< how many usable ones of its node come before it */
+    bool fresh;            /**< no device of its node is in use */
+};
+
+enum pick_policy { PICK_FRESH, PICK_APPEND, PICK_SCATTER, PICK_FASTEST, PICK_MEMORY };
+
+static int compare_numbers(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+/** Order of policy fresh; the others put one comparison in front of it. */
+static int by_fresh(const void *pa, const void *pb)
+{
+    const struct candidate *a = pa, *b = pb;
+    return a->fresh != b->fresh ? (a->fresh ? -1 : 1) : compare_numbers(a->id, b->id);
+}
+static int by_append(const void *pa, const void *pb)
+{
+    const struct candidate *a = pa, *b = pb;
+    return a->fresh != b->fresh ? (a->fresh ? 1 : -1) : compare_numbers(a->id, b->id);
+}
+static int by_scatter(const void *pa, const void *pb)
+{
+    const struct candidate *a = pa, *b = pb;
+    int c = compare_numbers(a->slot_on_node, b->slot_on_node);
+    return c != 0 ? c : compare_numbers(a->id, b->id);
+}
+static int by_speed(const void *pa, const void *pb)
+{
+    const struct candidate *a = pa, *b = pb;
+    int c = -compare_numbers(a->flops_per_s, b->flops_per_s);
+    return c != 0 ? c : by_fresh(pa, pb);
+}
+static int by_memory(const void *pa, const void *pb)
+{
+    const struct candidate *a = pa, *b = pb;
+    int c = -compare_numbers(a->memory_bytes, b->memory_bytes);
+    return c != 0 ? c : by_fresh(pa, pb);
+}
+
+/** All devices that may be picked, in order of their numbers. */
+static struct candidate *candidates_of(lua_State *L, const struct hv_cluster *c, const bool *used,
+                                       size_t *n)
+{
+    struct candidate *list = hv_arena_new(&hv__host(L)->arena, struct candidate, c->n_devices + 1);
+    bool *busy = hv_arena_new(&hv__host(L)->arena, bool, c->n_nodes + 1);
+    const char *kind = hv__text(L, 2, "cluster:pick", "kind", NULL);
+    uint32_t *seen = hv_arena_new(&hv__host(L)->arena, uint32_t, c->n_nodes + 1);
+
+    *n = 0;
+    for (uint32_t i = 0; i < c->n_devices; i++)
+        if (used[i])
+            busy[hv_cluster_device(c, i).node] = true;
+    for (uint32_t i = 0; i < c->n_devices; i++) {
+        struct hv_device_ref r = hv_cluster_device(c, i);
+        uint32_t node = r.node;
+        double flops = peak_of(L, r.kind);
+        if (used[i] || !is_usable(L, c, i) || !hv_known(flops) || r.kind->cls == HV_CLASS_CPU ||
+            (kind != NULL && strcmp(kind, r.kind->name) != 0))
+            continue;
+        list[(*n)++] =
+            (struct candidate){i, node, flops, r.kind->memory_bytes, seen[node]++, !busy[node]};
+    }
+    return list;
+}
+
+/***
+Picks free accelerators that compute in the job's precision.
+@function cluster:pick
+@tparam table q {need = how many, policy = "fresh" (nodes without used devices first), "append"
+(nodes with used ones first), "scatter" (one per node in turn), "fastest" or "memory" (most first),
+used = list of device numbers not to take, kind = only of this kind}
+@treturn table list of device numbers in the order they were picked; nil and the reason where there
+are not enough
+@units none: device numbers, from 1
+@raise wrong arguments, a number that no device has
+@usage local ids = ctx.cluster:pick{need = 2, policy = "fastest"}
+print(ctx.cluster:address(ids))
+*/
+static int cluster_pick(lua_State *L)
+{
+    static const char *const keys[] = {"need", "policy", "used", "kind", NULL};
+    static const char *const policies[] = {"fresh", "append", "scatter", "fastest", "memory"};
+    static int (*const orders[])(const void *, const void *) = {by_fresh, by_append, by_scatter,
+                                                                by_speed, by_memory};
+    static const char fn[] = "cluster:pick";
+    const struct hv_cluster *c = cluster_at(L);
+    bool *used = hv_arena_new(&hv__host(L)->arena, bool, c->n_devices + 1);
+    size_t n = 0, n_used = 0;
+
+    hv__check_keys(L, 2, fn, keys);
+    size_t need = (size_t)hv__int(L, 2, fn, "need", -1, 1, (int64_t)c->n_devices);
+    int policy = hv__word(L, 2, fn, "policy", policies, HV_COUNT(policies), PICK_FRESH);
+    if (lua_getfield(L, 2, "used") != LUA_TNIL) {
+        const double *ids = hv__numbers(L, 2, fn, "used", &n_used);
+        for (size_t i = 0; i < n_used; i++) {
+            if (!(ids[i] >= 1 && ids[i] <= c->n_devices))
+                return luaL_error(L, "%s: used: no device has number %f", fn, ids[i]);
+            used[(uint32_t)ids[i] - 1] = true;
+        }
+    }
+    struct candidate *list = candidates_of(L, c, used, &n);
+    if (n < need) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "%d devices are free, %d are needed", (int)n, (int)need);
+        return 2;
+    }
+    qsort(list, n, sizeof *list, orders[policy]);
+    lua_createtable(L, (int)need, 0);
+    for (size_t i = 0; i < need; i++) {
+        lua_pushinteger(L, (lua_Integer)list[i].id + 1);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
 static double block_parameters(const struct hv_model *m, size_t i)
 {
     if (m->kind == HV_MODEL_LAYERS)
@@ -244,7 +419,11 @@ static double block_parameters(const struct hv_model *m, size_t i)
 /***
 The layers (blocks) of the model in order.
 @function model:layers
-@treturn table list of {parameters, heads, kv_heads, experts, name}
+@treturn table list of {parameters, heads, kv_heads, experts, ffn}, of measured layers {parameters,
+name}; ffn is the width of the feed-forward
+@units none: counts
+@raise a model of kind graph or modules, which has no layers
+@usage print(#ctx.model:layers(), ctx.model:layers()[1].parameters)
 */
 static int model_layers(lua_State *L)
 {
@@ -255,7 +434,7 @@ static int model_layers(lua_State *L)
                           hv_model_kind_name(m->kind));
     lua_createtable(L, (int)m->n_blocks, 0);
     for (size_t i = 0; i < m->n_blocks; i++) {
-        lua_createtable(L, 0, 5);
+        lua_createtable(L, 0, 6);
         hv__set_num(L, "parameters", block_parameters(m, i));
         if (m->kind == HV_MODEL_LAYERS) {
             hv__set_text(L, "name", m->measured[i].name);
@@ -263,6 +442,7 @@ static int model_layers(lua_State *L)
             hv__set_num(L, "heads", m->blocks[i].heads);
             hv__set_num(L, "kv_heads", m->blocks[i].kv_heads);
             hv__set_num(L, "experts", m->blocks[i].experts);
+            hv__set_num(L, "ffn", m->blocks[i].ffn);
         }
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
@@ -323,12 +503,23 @@ static void push_job(lua_State *L, const struct hv_job *j)
     lua_setfield(L, -2, "allow_drop");
 }
 
+static const luaL_Reg cluster_methods[] = {{"devices", cluster_devices},
+                                           {"groups", cluster_groups},
+                                           {"link", cluster_link},
+                                           {"address", cluster_address},
+                                           {"ids", cluster_ids},
+                                           {"pick", cluster_pick},
+                                           {NULL, NULL}};
+static const luaL_Reg model_methods[] = {{"layers", model_layers}, {NULL, NULL}};
+
+void hv__api_input(lua_State *L)
+{
+    hv__api_names(L, "cluster", cluster_methods);
+    hv__api_names(L, "model", model_methods);
+}
+
 static void open_views(lua_State *L, const struct hv_inputs *in)
 {
-    static const luaL_Reg cluster_methods[] = {
-        {"devices", cluster_devices}, {"groups", cluster_groups}, {"link", cluster_link},
-        {"address", cluster_address}, {"ids", cluster_ids},       {NULL, NULL}};
-    static const luaL_Reg model_methods[] = {{"layers", model_layers}, {NULL, NULL}};
     const struct hv_model *m = in->model.model;
 
     lua_newtable(L);

@@ -1,203 +1,23 @@
 /*
- * hv.opt: exact partition, distribution and linear programs over solver/optim. Numbers only.
+ * hv.opt: distribution and linear programs over solver/optim. Numbers only.
+ * Not here: partitions (api_opt_partition.c), the classics (api_opt_classics.c).
  */
 #include "scripting/host_int.h"
 #include "solver/base/units.h"
 #include "solver/optim/distribute.h"
 #include "solver/optim/lp.h"
-#include "solver/optim/partition.h"
 
 #include <math.h>
 #include <string.h>
 
-#define LP "hv.lp"
+#define LP          "hv.lp"
+#define LP_VARS_MAX 1000000
 
-static bool is_cancelled(void *ctx)
+bool hv__is_cancelled(void *ctx)
 {
     const struct hv_host *h = ctx;
     return (h->limits.cancel != NULL && h->limits.cancel(h->limits.ctx)) ||
            (h->limits.deadline_s > 0 && hv__elapsed_s(h) > h->limits.deadline_s);
-}
-
-/** Prefix sums of n numbers. */
-static double *prefix(struct hv_arena *a, const double *x, size_t n)
-{
-    double *p = hv_arena_new(a, double, n + 1);
-    for (size_t i = 0; i < n; i++)
-        p[i + 1] = p[i] + x[i];
-    return p;
-}
-
-/**
- * Field `key`: a list of n numbers for all parts, or one such list per part. Fills rows[parts] with
- * prefix sums; equal Lua tables share one array (the solver then knows that the parts are equal).
- * False when the field is missing.
- */
-static bool rows_of(lua_State *L, const char *fn, const char *key, size_t n, size_t parts,
-                    const double **rows)
-{
-    struct hv_arena *a = &hv__host(L)->arena;
-    size_t len = 0;
-
-    if (lua_getfield(L, 1, key) == LUA_TNIL) {
-        lua_pop(L, 1);
-        return false;
-    }
-    if (!lua_istable(L, -1))
-        hv__bad(L, fn, key, "a list", -1);
-    bool each = lua_rawgeti(L, -1, 1) == LUA_TTABLE;
-    lua_pop(L, 1);
-    for (size_t s = 0; s < parts; s++) {
-        const void *self = NULL;
-        if (each && lua_rawgeti(L, -1, (lua_Integer)s + 1) != LUA_TTABLE)
-            luaL_error(L, "%s: %s: expected one list per part, part %d has none", fn, key,
-                       (int)s + 1);
-        self = lua_topointer(L, -1);
-        for (size_t t = 0; t < s && rows[s] == NULL; t++) {
-            if (each)
-                lua_rawgeti(L, -2, (lua_Integer)t + 1);
-            if (!each || lua_topointer(L, -1) == self)
-                rows[s] = rows[t];
-            if (each)
-                lua_pop(L, 1);
-        }
-        if (rows[s] == NULL) {
-            const double *x = hv__numbers(L, lua_gettop(L), fn, NULL, &len);
-            if (len != n)
-                luaL_error(L, "%s: %s: expected %d numbers, found %d", fn, key, (int)n, (int)len);
-            rows[s] = prefix(a, x, n);
-        }
-        if (each)
-            lua_pop(L, 1);
-    }
-    lua_pop(L, 1);
-    return true;
-}
-
-static void push_partition(lua_State *L, const struct hv_partition_result *r)
-{
-    lua_createtable(L, 0, 8);
-    lua_createtable(L, (int)r->n_stages, 0);
-    for (size_t s = 0; s < r->n_stages; s++) {
-        lua_createtable(L, 2, 0);
-        lua_pushinteger(L, (lua_Integer)(s > 0 ? r->cut[s - 1] : 0) + 1);
-        lua_rawseti(L, -2, 1);
-        lua_pushinteger(L, (lua_Integer)r->cut[s]);
-        lua_rawseti(L, -2, 2);
-        lua_rawseti(L, -2, (lua_Integer)s + 1);
-    }
-    lua_setfield(L, -2, "stages");
-    lua_createtable(L, (int)r->n_stages, 0);
-    for (size_t s = 0; s < r->n_stages; s++) {
-        lua_pushinteger(L, r->order != NULL ? (lua_Integer)r->order[s] + 1 : (lua_Integer)s + 1);
-        lua_rawseti(L, -2, (lua_Integer)s + 1);
-    }
-    lua_setfield(L, -2, "order");
-    hv__push_numbers(L, r->value, r->n_stages);
-    lua_setfield(L, -2, "values");
-    hv__set_num(L, "value", r->objective);
-    hv__set_num(L, "bound", r->bound);
-    hv__set_num(L, "sum", r->sum);
-    hv__set_num(L, "max", r->max);
-    lua_pushboolean(L, r->proven);
-    lua_setfield(L, -2, "proven");
-}
-
-/** Rows, cuts and capacities of the instance at argument 1. */
-static void read_partition(lua_State *L, const char *fn, struct hv_partition *p)
-{
-    struct hv_arena *a = &hv__host(L)->arena;
-    struct hv_part_stage *stages = hv_arena_new(a, struct hv_part_stage, p->n_stages);
-    const double **time = hv_arena_new(a, const double *, p->n_stages);
-    const double **memory = hv_arena_new(a, const double *, p->n_stages);
-    size_t n = 0;
-
-    if (!rows_of(L, fn, "load", p->n_layers, p->n_stages, time))
-        luaL_error(L, "%s: load: expected a list of times, or one per part", fn);
-    rows_of(L, fn, "memory", p->n_layers, p->n_stages, memory);
-    double *caps = NULL;
-    if (lua_getfield(L, 1, "capacity") != LUA_TNIL)
-        caps = hv__numbers(L, 1, fn, "capacity", &n);
-    lua_pop(L, 1);
-    if (caps != NULL && n != p->n_stages)
-        luaL_error(L, "%s: capacity: expected %d numbers, found %d", fn, (int)p->n_stages, (int)n);
-    for (size_t s = 0; s < p->n_stages; s++)
-        stages[s] = (struct hv_part_stage){
-            .time = time[s], .memory = memory[s], .capacity = caps != NULL ? caps[s] : HUGE_VAL};
-    p->stages = stages;
-    if (lua_getfield(L, 1, "cut") != LUA_TNIL) {
-        const double *x = hv__numbers(L, 1, fn, "cut", &n);
-        if (n + 1 != p->n_layers)
-            luaL_error(L, "%s: cut: expected %d numbers, one per place between layers", fn,
-                       (int)p->n_layers - 1);
-        double *row = hv_arena_new(a, double, p->n_layers + 1);
-        memcpy(row + 1, x, n * sizeof *row);
-        const double **cuts = hv_arena_new(a, const double *, p->n_stages);
-        for (size_t s = 0; s < p->n_stages; s++)
-            cuts[s] = row;
-        p->cuts = cuts;
-    }
-    lua_pop(L, 1);
-}
-
-/***
-Cuts n layers into contiguous parts so that sum · Σ times + max · longest time is least. Exact.
-@function hv.opt.partition
-@tparam table q {n, parts, load = list of n times or one list per part, cut = n − 1 times paid by
-both neighbours of a cut, memory (as load) with capacity = one number per part, sum = 0, max = 1,
-min = 1 (layers per part), order = "fixed|free" (may the parts be permuted; equal parts share one
-table), any = false (may later parts stay unused), weights = {c0, c1, tail}: instead minimise Σ
-times + (c0 + c1·k)·longest + tail·Σ from the slowest part k (from 0, rightmost of equals) on}
-@treturn table {stages = list of {first, last}, order, values, value, sum, max, bound, proven}; nil
-and the reason when nothing fits
-@usage local r = hv.opt.partition{n = 6, parts = 2, load = {{1,1,1,1,1,1}, {2,2,2,2,2,2}}}   -- 4|2,
-value 4
-*/
-static int opt_partition(lua_State *L)
-{
-    static const char *const keys[] = {"n",   "parts", "load",  "cut", "memory",  "capacity", "sum",
-                                       "max", "min",   "order", "any", "weights", NULL};
-    static const char *const orders[] = {"fixed", "free"};
-    static const char fn[] = "hv.opt.partition";
-    struct hv_host *h = hv__host(L);
-    struct hv_partition_result r = {0};
-    struct hv_err err = {0};
-    const struct hv_part_limits limits = {.cancel = is_cancelled, .ctx = h};
-
-    hv__check_stop(L);
-    hv__check_keys(L, 1, fn, keys);
-    struct hv_partition p = {
-        .n_layers = (size_t)hv__int(L, 1, fn, "n", -1, 1, HV_PARTITION_MAX_LAYERS),
-        .n_stages = (size_t)hv__int(L, 1, fn, "parts", -1, 1, HV_PARTITION_MAX_STAGES),
-        .min_layers = (size_t)hv__int(L, 1, fn, "min", 1, 0, HV_PARTITION_MAX_LAYERS),
-        .sum_weight = hv__num(L, 1, fn, "sum", 0, 0, 1e12),
-        .max_weight = hv__num(L, 1, fn, "max", 1, 0, 1e12),
-        .any_stages = hv__bool(L, 1, fn, "any", false),
-        .free_order = hv__word(L, 1, fn, "order", orders, HV_COUNT(orders), 0) == 1};
-    read_partition(L, fn, &p);
-    enum hv_status s = hv_partition_check(&p, &err);
-    bool weighted = lua_getfield(L, 1, "weights") != LUA_TNIL;
-    lua_pop(L, 1);
-    if (s == HV_OK && weighted) {
-        size_t n = 0;
-        const double *w = hv__numbers(L, 1, fn, "weights", &n);
-        if (n != 3)
-            return luaL_error(L, "%s: weights: expected {c0, c1, tail}", fn);
-        const struct hv_part_weights pw = {w[0], w[1], w[2]};
-        s = hv_partition_weighted(&p, &pw, &limits, &h->arena, &r, &err);
-    } else if (s == HV_OK) {
-        s = hv_partition_solve(&p, &limits, &h->arena, &r, &err);
-    }
-    hv__check_stop(L);
-    if (s != HV_OK)
-        return hv__raise(L, &err);
-    if (!r.feasible) {
-        lua_pushnil(L);
-        lua_pushliteral(L, "no partition fits the capacities");
-        return 2;
-    }
-    push_partition(L, &r);
-    return 1;
 }
 
 static void push_distribution(lua_State *L, const struct hv_distribution *d, size_t n, int64_t base)
@@ -260,15 +80,19 @@ static struct hv_share *read_shares(lua_State *L, const char *fn, int64_t total,
 Splits a whole total over shares. Exact.
 @function hv.opt.distribute
 @tparam table q {total, time = time per unit (minvar: weight, ratio: proportion), fixed, sizes, min,
-caps, objective = "minmax|minvar|ratio"}, or {items = list of times, slots, objective = "lpt"}
+caps, objective = "minmax|minvar|ratio"}, or {items = list of times, slots, most = items per
+slot, objective = "lpt"}
 @treturn table {counts, value, bound, proven} (lpt: counts holds the slot of each item); nil and the
 reason when nothing fits
-@usage hv.opt.distribute{total = 48, time = {1, 1, 2, 2}, objective = "minmax"}   -- 16, 16, 8, 8
+@units counts are whole numbers; times any unit, the same in and out
+@raise sizes, caps or totals that are not whole, lists of another length
+@usage local d = hv.opt.distribute{total = 48, time = {1, 1, 2, 2}, objective = "minmax"}
+assert(d.counts[1] == 16 and d.counts[3] == 8)
 */
 static int opt_distribute(lua_State *L)
 {
-    static const char *const keys[] = {"total", "items", "time",  "fixed",     "sizes",
-                                       "min",   "caps",  "slots", "objective", NULL};
+    static const char *const keys[] = {"total", "items", "time", "fixed",     "sizes", "min",
+                                       "caps",  "slots", "most", "objective", NULL};
     static const char *const objectives[] = {"minmax", "minvar", "ratio", "lpt"};
     static const char fn[] = "hv.opt.distribute";
     struct hv_host *h = hv__host(L);
@@ -283,9 +107,15 @@ static int opt_distribute(lua_State *L)
     if (objective == 3) {
         const double *items = hv__numbers(L, 1, fn, "items", &n);
         size_t slots = (size_t)hv__int(L, 1, fn, "slots", -1, 1, 1 << 20);
-        s = hv_distribute_lpt(items, n, slots, &h->arena, &d, &err);
+        size_t most = (size_t)hv__int(L, 1, fn, "most", 0, 0, 1 << 20);
+        s = hv_distribute_lpt(items, n, slots, most, &h->arena, &d, &err);
         if (s != HV_OK)
             return hv__raise(L, &err);
+        if (!d.feasible) {
+            lua_pushnil(L);
+            lua_pushstring(L, d.proof);
+            return 2;
+        }
         push_distribution(L, &d, n, 1);
         return 1;
     }
@@ -302,7 +132,7 @@ static int opt_distribute(lua_State *L)
         return hv__raise(L, &err);
     if (!d.feasible) {
         lua_pushnil(L);
-        lua_pushliteral(L, "no distribution adds up to the total within the limits");
+        lua_pushstring(L, d.proof != NULL ? d.proof : "no distribution adds up to the total");
         return 2;
     }
     push_distribution(L, &d, n, 0);
@@ -328,9 +158,13 @@ static int lp_gc(lua_State *L)
 A new linear or integer program.
 @function hv.opt.lp
 @tparam table q {sense = "min|max"}
-@treturn handle lp
-@usage local lp = hv.opt.lp{sense = "max"}; local x = lp:var{upper = 4, integer = true};
-lp:objective{[x] = 1}; print(lp:solve{}.objective)
+@treturn handle lp: with var, row, objective and solve
+@units none: plain numbers
+@raise another sense
+@usage local lp = hv.opt.lp{sense = "max"}
+local x = lp:var{upper = 4, integer = true}
+lp:objective{[x] = 1}
+print(lp:solve{}.objective)
 */
 static int opt_lp(lua_State *L)
 {
@@ -351,6 +185,9 @@ Adds a variable.
 @function lp:var
 @tparam table q {lower = 0, upper = infinity, integer = false}
 @treturn integer number of the variable
+@units none: plain numbers
+@raise lower above upper, unknown numbers
+@usage print(hv.opt.lp{}:var{upper = 3, integer = true})
 */
 static int lp_var(lua_State *L)
 {
@@ -366,6 +203,8 @@ static int lp_var(lua_State *L)
     double lower = hv__num(L, 1, "lp:var", "lower", 0, -HUGE_VAL, HUGE_VAL);
     double upper = hv__num(L, 1, "lp:var", "upper", HUGE_VAL, -HUGE_VAL, HUGE_VAL);
     bool integer = hv__bool(L, 1, "lp:var", "integer", false);
+    if (hv_lp_n_vars(lp) >= LP_VARS_MAX)
+        return luaL_error(L, "lp:var: expected at most %d variables", LP_VARS_MAX);
     if (hv_lp_add_var(lp, lower, upper, integer, &index, &err) != HV_OK)
         return hv__raise(L, &err);
     lua_pushinteger(L, (lua_Integer)index + 1);
@@ -399,7 +238,12 @@ Adds the row Σ terms (op) rhs.
 @function lp:row
 @tparam table terms {[variable] = coefficient}
 @tparam string op "<=", ">=" or "="
-@tparam number rhs
+@tparam number rhs the right-hand side
+@treturn nil nothing
+@units none: plain numbers
+@raise a variable that is not there, an unknown number
+@usage local lp = hv.opt.lp{}
+lp:row({[lp:var{}] = 2}, ">=", 3)
 */
 static int lp_row(lua_State *L)
 {
@@ -419,6 +263,11 @@ static int lp_row(lua_State *L)
 Sets the objective.
 @function lp:objective
 @tparam table terms {[variable] = coefficient}
+@treturn nil nothing
+@units none: plain numbers
+@raise a variable that is not there, an unknown number
+@usage local lp = hv.opt.lp{}
+lp:objective{[lp:var{}] = 1}
 */
 static int lp_objective(lua_State *L)
 {
@@ -437,7 +286,13 @@ Solves the program; every answer is checked against the model.
 @function lp:solve
 @tparam[opt] table q {time_limit_s, gap}
 @treturn table {x, objective, bound, duals, status =
-"optimal|feasible|infeasible|unbounded|stopped|failed", proven}
+"optimal|feasible|infeasible|unbounded|stopped|failed", proven}; x is a list of one number per
+variable and missing where there is no solution, duals a list of one per row
+@units time_limit_s in seconds; gap is a share
+@raise wrong arguments
+@usage local lp = hv.opt.lp{}
+lp:objective{[lp:var{lower = 1}] = 1}
+assert(lp:solve{time_limit_s = 1}.objective == 1)
 */
 static int lp_solve(lua_State *L)
 {
@@ -447,7 +302,7 @@ static int lp_solve(lua_State *L)
     const struct hv_lp *lp = lp_at(L);
     struct hv_lp_result r = {0};
     struct hv_err err = {0};
-    struct hv_lp_limits limits = {.cancel = is_cancelled, .ctx = hv__host(L)};
+    struct hv_lp_limits limits = {.cancel = hv__is_cancelled, .ctx = hv__host(L)};
 
     if (lua_istable(L, 2)) {
         hv__check_keys(L, 2, "lp:solve", keys);
@@ -481,14 +336,14 @@ static int lp_solve(lua_State *L)
 
 void hv__api_opt(lua_State *L)
 {
-    static const luaL_Reg rows[] = {
-        {"partition", opt_partition}, {"distribute", opt_distribute}, {"lp", opt_lp}, {NULL, NULL}};
+    static const luaL_Reg rows[] = {{"distribute", opt_distribute}, {"lp", opt_lp}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"var", lp_var},
                                        {"row", lp_row},
                                        {"objective", lp_objective},
                                        {"solve", lp_solve},
                                        {NULL, NULL}};
 
+    hv__api_names(L, "lp", methods);
     luaL_newmetatable(L, LP);
     lua_pushcfunction(L, lp_gc);
     lua_setfield(L, -2, "__gc");

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define COLLECT_KIB 16
+
 /** json_t that lives as long as a userdata: freed when Lua raises an error. */
 static int tree_gc(lua_State *L)
 {
@@ -45,6 +47,8 @@ struct hv__plan *hv__plan_make(lua_State *L, int i)
         return hv__plan_at(L, -1);
     }
     luaL_checktype(L, i, LUA_TTABLE);
+    /* what a plan holds lies outside Lua's memory: collecting has to keep up with making */
+    lua_gc(L, LUA_GCSTEP, COLLECT_KIB);
     struct hv__plan *p = lua_newuserdatauv(L, sizeof *p, 0);
     memset(p, 0, sizeof *p);
     p->generation = hv__host(L)->generation;
@@ -68,10 +72,15 @@ struct hv__plan *hv__plan_make(lua_State *L, int i)
 Makes a plan from a table with exactly the keys of a plan file (format, cluster, model and job may
 be left out).
 @function hv.plan.new
-@tparam table plan
-@treturn handle plan
-@usage local p = hv.plan.new{micro_batch = 1, replicas = {{micro_batches = 8, stages = {{devices =
-"a.*", layers = {0, 32}}}}}}
+@tparam table plan {micro_batch, replicas = list of {micro_batches, stages = list of {devices,
+layers, …}}, schedule, sync, …}; a handle is given back as it is
+@treturn handle plan: with check, eval and table
+@units those of a plan file (MiB, counts); layers from 0, half open
+@raise keys that no plan has, values of another type, addresses that are not there
+@usage local g = ctx.cluster:groups()[1]
+local p = hv.plan.new{micro_batch = 1, replicas = {{micro_batches = ctx.job.global_batch, stages = {
+  {devices = g.name .. "[0].*", layers = {0, ctx.model.n_layers}, tp = g.devices}}}}}
+print(#p:check())
 */
 static int plan_new(lua_State *L)
 {
@@ -96,6 +105,9 @@ static void push_findings(lua_State *L, const struct hv_findings *f)
 Checks the rules that follow from shapes alone (no costs).
 @function plan:check
 @treturn table list of {code, where, text, by}; empty when all rules hold
+@units by: in the unit the text names
+@raise a handle of a run that has ended
+@usage for _, v in ipairs(hv.strategy("uniform"):check()) do print(v.code, v.text) end
 */
 static int plan_check(lua_State *L)
 {
@@ -129,6 +141,10 @@ Judges the plan as `hetviz eval` does. Counts as one evaluation of the budget.
 @treturn table {iteration_s, tokens_per_s, mfu, bubble, exact, violations = list as plan:check,
 memory = list of {replica, stage, device, peak_bytes, limit_bytes, activations_bytes}}; nil and the
 reason when nothing can be timed
+@units seconds, tokens per second, bytes; mfu and bubble are shares
+@raise a handle of a run that has ended
+@usage local e = hv.strategy("uniform"):eval()
+print(e.iteration_s, #e.violations)
 */
 static int plan_eval(lua_State *L)
 {
@@ -162,7 +178,10 @@ static int plan_eval(lua_State *L)
 /***
 The plan as a table with the keys of a plan file; changing it does not change the plan.
 @function plan:table
-@treturn table
+@treturn table {micro_batch, replicas = list, schedule, …}: a copy
+@units those of a plan file
+@raise a handle of a run that has ended
+@usage print(hv.strategy("uniform"):table().micro_batch)
 */
 static int plan_table(lua_State *L)
 {
@@ -176,6 +195,7 @@ void hv__api_plan(lua_State *L)
     static const luaL_Reg methods[] = {
         {"check", plan_check}, {"eval", plan_eval}, {"table", plan_table}, {NULL, NULL}};
 
+    hv__api_names(L, "plan", methods);
     luaL_newmetatable(L, "hv.tree");
     lua_pushcfunction(L, tree_gc);
     lua_setfield(L, -2, "__gc");

@@ -7,14 +7,19 @@
 #include "solver/base/units.h"
 
 #include <math.h>
+#include <string.h>
 
 #define STRATEGY_DEPTH 4
+#define TEXT_MAX       200
 
 /***
 Writes a line to the log of the run; arguments are joined by spaces.
 @function hv.log
-@param ... any values
-@usage hv.log("templates", #templates)
+@tparam[opt] any ... values of any type
+@treturn nil nothing
+@units none
+@raise none
+@usage hv.log("nodes", ctx.cluster.n_nodes)
 */
 static int api_log(lua_State *L)
 {
@@ -25,7 +30,10 @@ static int api_log(lua_State *L)
 A seeded random number: without argument in [0, 1), with n a whole number from 1 to n.
 @function hv.random
 @tparam[opt] integer n upper end
-@treturn number
+@treturn number the random number
+@units none
+@raise n below 1
+@usage assert(hv.random(6) <= 6 and hv.random() < 1)
 */
 static int api_random(lua_State *L)
 {
@@ -53,6 +61,10 @@ Says how far the run is.
 @function hv.progress
 @tparam number frac from 0 to 1
 @tparam[opt] string text what is being done
+@treturn nil nothing
+@units frac is a share
+@raise a share below 0 or above 1; outside a run
+@usage hv.progress(0.5, "second half")
 */
 static int api_progress(lua_State *L)
 {
@@ -63,7 +75,7 @@ static int api_progress(lua_State *L)
     luaL_argcheck(L, frac >= 0 && frac <= 1, 1, "expected a number from 0 to 1");
     json_t *e = new_event("progress");
     json_object_set_new(e, "frac", hv_json_num(frac));
-    json_t *s = text != NULL ? json_string(text) : NULL;
+    json_t *s = text != NULL ? json_stringn(text, strnlen(text, TEXT_MAX)) : NULL;
     if (s != NULL)
         json_object_set_new(e, "text", s);
     hv__emit(r, e);
@@ -73,16 +85,32 @@ static int api_progress(lua_State *L)
 /***
 Hands over a plan that is good already: it is judged, shown, and kept if the run is cut short.
 @function hv.incumbent
-@tparam handle|table plan
-@treturn boolean true when it is the best so far
+@tparam handle|table plan handle, or table as hv.plan.new takes {micro_batch, replicas, …}
+@treturn boolean true when it is the best so far; false and the reason when it cannot be judged
+@units none
+@raise a table that is no plan; outside a run
+@usage assert(hv.incumbent(hv.strategy("uniform")))
 */
 static int api_incumbent(lua_State *L)
 {
     struct hv__run *r = hv__run_of(L, "hv.incumbent");
-    const struct hv__plan *p = hv__plan_make(L, 1);
     struct hv_err err = {0};
     const json_t *before = r->best;
 
+    lua_settop(L, 1);
+    hv__compose(L, r);
+    if (lua_isnil(L, 1)) {
+        lua_pushboolean(L, 0);
+        lua_pushliteral(L, "the composition refuses it");
+        return 2;
+    }
+    const struct hv__plan *p = hv__plan_make(L, 1);
+    const char *lost = hv__uses_lost(r, p->doc.plan, &r->host->arena);
+    if (lost != NULL) {
+        lua_pushboolean(L, 0);
+        lua_pushstring(L, lost);
+        return 2;
+    }
     if (hv__offer(r, p->doc.json.root, &err) != HV_OK) {
         lua_pushboolean(L, 0);
         lua_pushstring(L, err.text);
@@ -95,7 +123,11 @@ static int api_incumbent(lua_State *L)
 /***
 Says that no plan of this search can be faster.
 @function hv.bound
-@tparam number seconds
+@tparam number seconds least iteration time, in seconds
+@treturn nil nothing
+@units seconds
+@raise a negative or unknown number; outside a run
+@usage hv.bound(0.5)
 */
 static int api_bound(lua_State *L)
 {
@@ -112,7 +144,10 @@ static int api_bound(lua_State *L)
 /***
 Should the search end now? True near the time limit and when the budget of evaluations is spent.
 @function hv.stopping
-@treturn boolean
+@treturn boolean true when it should
+@units none
+@raise outside a run
+@usage while not hv.stopping() do break end
 */
 static int api_stopping(lua_State *L)
 {
@@ -126,10 +161,14 @@ static int api_stopping(lua_State *L)
 /***
 Another strategy's plan for the same input, inside this run's budget.
 @function hv.strategy
-@tparam string id
-@tparam[opt] table options
-@treturn handle plan, or nil and the reason
-@usage local start = hv.strategy("uniform", {zero = 1})
+@tparam string id name of the strategy
+@tparam[opt] table options {key = value} as its rows allow
+@treturn handle plan: with check, eval and table; nil and the reason where it has none
+@units none
+@raise unknown strategy or option, strategies that call each other more than 4 deep, errors of the
+other strategy
+@usage local start = hv.strategy("manual", {tp = 4})
+print(start and start:eval().iteration_s)
 */
 static int api_strategy(lua_State *L)
 {

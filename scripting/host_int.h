@@ -105,11 +105,24 @@ void hv__set_text(lua_State *L, const char *key, const char *text);
 
 /* API tables: each adds its functions to the `hv` table at the top of the stack. */
 
+/** Registry key of the list of names of all API functions; the reference must have each. */
+#define HV__API_NAMES "hv.names"
 /** One function and the table it belongs to. */
 void hv__api_add(lua_State *L, const char *table, const luaL_Reg *rows);
+/** Puts the names of methods ("lp:var") on the list; how they get into a metatable is the caller's
+ * business. */
+void hv__api_names(lua_State *L, const char *object, const luaL_Reg *methods);
+void hv__api_input(lua_State *L);
 void hv__api_run(lua_State *L);
 void hv__api_cost(lua_State *L);
 void hv__api_opt(lua_State *L);
+void hv__api_work(lua_State *L);
+void hv__api_tasks(lua_State *L);
+void hv__api_opt_classics(lua_State *L);
+void hv__api_opt_partition(lua_State *L);
+/** True when the run of the host `ctx` has to end; the cancel callback of the solvers. */
+bool hv__is_cancelled(void *ctx);
 void hv__api_plan(lua_State *L);
+void hv__api_sim(lua_State *L);
 
 #endif

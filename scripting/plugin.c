@@ -159,23 +159,48 @@ static void write_cache(json_t *entries)
     hv_str_free(&text);
 }
 
+/**
+ * What stands in the cache for a file that cannot be used: the reason. Only where the file stands
+ * alone: one that requires another may be right tomorrow without a change of its own.
+ */
+static json_t *broken_entry(const struct scan *scan, enum hv_status s, const struct hv_err *err)
+{
+    char text[1400];
+    bool alone = strstr(hv_str_cstr(&scan->text), "require") == NULL;
+
+    if (s != HV_EPLUGIN || !alone)
+        return NULL;
+    json_t *why = json_string(hv_err_format(err, text, sizeof text));
+    return why != NULL ? json_pack("{s:o}", "broken", why) : NULL;
+}
+
 /** Metadata of the file in hand, from the cache or by running it. */
 static enum hv_status get_meta(struct scan *scan, struct hv_plugins *list,
                                const struct hv_plugin *p, json_t **out, struct hv_err *err)
 {
     char key[32];
 
-    snprintf(key, sizeof key, "%016llx", (unsigned long long)p->hash);
+    /* the name is part of what an error says */
+    uint64_t hash = hv_hash(p->hash, p->name, strlen(p->name));
+    snprintf(key, sizeof key, "%016llx", (unsigned long long)hash);
     *out = json_incref(json_object_get(scan->old_cache, key));
     if (*out == NULL) {
         enum hv_status s = hv__plugin_probe(p->path, p->name, out, err);
         list->n_run++;
         if (s != HV_OK)
+            *out = broken_entry(scan, s, err);
+        if (*out == NULL)
             return s;
         scan->changed = true;
     }
     json_object_set(scan->new_cache, key, *out);
-    return HV_OK;
+    const char *why = json_string_value(json_object_get(*out, "broken"));
+    if (why == NULL)
+        return HV_OK;
+    hv_err_set(err, HV_EPLUGIN, "%s", why);
+    json_decref(*out);
+    *out = NULL;
+    return HV_EPLUGIN;
 }
 
 static const char *error_text(struct hv_plugins *list, const struct hv_err *err)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define PARTS_MAX     8
+#define LOG_LINE_MAX  4096
 #define SOFT_FRACTION 0.85
 #define HARD_FRACTION 0.97
 
@@ -53,7 +54,8 @@ static enum hv_status find_parts(const struct hv_plugins *plugins, const char *s
         if (st != HV_OK)
             return st;
         enum hv_plugin_function need = *n == 0 ? HV_PLUGIN_PLAN : HV_PLUGIN_APPLY;
-        if (!parts[*n].plugin->has[need])
+        const bool *has = parts[*n].plugin->has;
+        if (!has[need] && !(*n > 0 && has[HV_PLUGIN_ORDER]))
             return hv_err_set(err, HV_EUSAGE, "'%s' has no %s(): it cannot stand %s in '%s'", id,
                               hv_plugin_function_name(need), *n == 0 ? "first" : "after another",
                               strategy);
@@ -269,27 +271,55 @@ static void add_claim(lua_State *L, struct job *j, int plan, json_t *tree)
     lua_pop(L, 2);
 }
 
-/** Applies the later parts to the plan at the top, in order; leaves the changed plan there. */
-static void apply_parts(lua_State *L, struct job *j)
+/** Calls apply or order of the part on the plan at the top: leaves two results above it. */
+static void apply_part(lua_State *L, struct job *j, const struct part *part)
 {
-    for (size_t i = 1; i < j->n_parts; i++) {
-        const struct hv_plugin *p = j->parts[i].plugin;
-        struct hv_err err = {0};
-        if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
-            hv__raise(L, &err);
-        lua_getfield(L, -1, "apply");
-        lua_remove(L, -2);
-        lua_insert(L, -2);
-        hv__push_ctx(L, j->parts[i].options);
-        lua_call(L, 2, 2);
+    const struct hv_plugin *p = part->plugin;
+    struct hv_err err = {0};
+
+    if (!p->has[HV_PLUGIN_APPLY]) {
+        hv__apply_order(L, p, part->options);
+        return;
+    }
+    int plan = lua_gettop(L);
+    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
+        hv__raise(L, &err);
+    lua_getfield(L, -1, "apply");
+    lua_remove(L, -2);
+    lua_pushvalue(L, plan);
+    hv__push_ctx(L, part->options);
+    lua_call(L, 2, 2);
+}
+
+void hv__compose(lua_State *L, struct hv__run *r)
+{
+    struct job *j = (struct job *)r;
+    int plan = lua_gettop(L);
+
+    for (size_t i = 1; r->is_job && i < j->n_parts && !lua_isnil(L, plan); i++) {
+        apply_part(L, j, &j->parts[i]);
         if (lua_isnil(L, -2)) {
+            hv_str_clear(&j->out->reason);
             hv_str_adds(&j->out->reason,
                         lua_isstring(L, -1) ? lua_tostring(L, -1) : "no reason given");
-            lua_pop(L, 1);
-            return;
         }
         lua_pop(L, 1);
+        lua_replace(L, plan);
+        lua_settop(L, plan);
     }
+}
+
+const char *hv__uses_lost(const struct hv__run *r, const struct hv_plan *p, struct hv_arena *a)
+{
+    for (size_t i = 0; r->lost != NULL && i < p->n_replicas; i++)
+        for (size_t s = 0; s < p->replicas[i].n_stages; s++) {
+            const struct hv_stage *stage = &p->replicas[i].stages[s];
+            for (size_t d = 0; d < stage->n_devices; d++)
+                if (r->lost[stage->devices[d]])
+                    return hv_arena_printf(
+                        a, "replicas[%zu].stages[%zu] uses a device that is lost", i, s);
+        }
+    return NULL;
 }
 
 /** Judges the plan at the top (a handle or a plan table) and pops it. */
@@ -297,7 +327,7 @@ static void take_plan(lua_State *L, struct job *j)
 {
     struct hv_err err = {0};
 
-    apply_parts(L, j);
+    hv__compose(L, &j->run);
     if (lua_isnil(L, -1)) {
         lua_pop(L, 1);
         return;
@@ -306,6 +336,13 @@ static void take_plan(lua_State *L, struct job *j)
         luaL_error(L, "plan() returned a %s, expected a plan or nil and a reason",
                    luaL_typename(L, -1));
     struct hv__plan *p = hv__plan_make(L, -1);
+    const char *lost = hv__uses_lost(&j->run, p->doc.plan, &j->run.host->arena);
+    if (lost != NULL) {
+        hv_str_clear(&j->out->reason);
+        hv_str_adds(&j->out->reason, lost);
+        lua_pop(L, 2);
+        return;
+    }
     json_t *tree = json_copy(p->doc.json.root);
     /* the tree hangs on a userdata while Lua may raise errors */
     json_t **guard = lua_newuserdatauv(L, sizeof *guard, 0);
@@ -319,13 +356,40 @@ static void take_plan(lua_State *L, struct job *j)
     lua_pop(L, 3);
 }
 
+/** Calls replan(ctx, plan, lost): leaves two results. */
+static void call_replan(lua_State *L, struct job *j)
+{
+    const struct hv_plugin *p = j->parts[0].plugin;
+    const struct hv_cluster *c = hv_cost_cluster(j->run.cost);
+    struct hv_err err = {0};
+    lua_Integer n = 0;
+
+    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
+        hv__raise(L, &err);
+    lua_getfield(L, -1, "replan");
+    lua_remove(L, -2);
+    hv__push_ctx(L, j->parts[0].options);
+    hv__push_json(L, j->run.request->replan);
+    lua_newtable(L);
+    for (uint32_t d = 0; d < c->n_devices; d++) {
+        if (!j->run.lost[d])
+            continue;
+        lua_pushinteger(L, (lua_Integer)d + 1);
+        lua_rawseti(L, -2, ++n);
+    }
+    lua_call(L, 3, 2);
+}
+
 /** The run inside one protected call. */
 static int run_protected(lua_State *L)
 {
     struct job *j = lua_touserdata(L, 1);
 
     lua_settop(L, 0);
-    hv__call_plan(L, j->parts[0].plugin, j->parts[0].options);
+    if (j->run.request->replan != NULL && j->parts[0].plugin->has[HV_PLUGIN_REPLAN])
+        call_replan(L, j);
+    else
+        hv__call_plan(L, j->parts[0].plugin, j->parts[0].options);
     if (lua_isnil(L, 1)) {
         hv_str_adds(&j->out->reason,
                     lua_isstring(L, 2) ? lua_tostring(L, 2) : "the strategy gave no reason");
@@ -348,7 +412,7 @@ static void forward_log(void *ctx, const char *text)
 {
     const struct hv__run *r = ctx;
     json_t *e = json_object();
-    json_t *s = json_string(text);
+    json_t *s = json_stringn(text, strnlen(text, LOG_LINE_MAX));
 
     json_object_set_new(e, "event", json_string("log"));
     json_object_set_new(e, "text", s != NULL ? s : json_string("(not UTF-8)"));
@@ -428,10 +492,34 @@ static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *e
     return HV_OK;
 }
 
+/** Marks the devices of the request's addresses as lost. */
+static enum hv_status mark_lost(struct job *j, bool **lost, struct hv_err *err)
+{
+    const struct hv_run_request *q = j->run.request;
+    const struct hv_cluster *c = q->inputs->cluster.cluster;
+    struct hv_arena arena = {0};
+    enum hv_status s = HV_OK;
+
+    if (q->replan == NULL && q->n_lost == 0)
+        return HV_OK;
+    *lost = hv_xcalloc(c->n_devices + 1, sizeof **lost);
+    for (size_t i = 0; i < q->n_lost && s == HV_OK; i++) {
+        uint32_t *ids = NULL;
+        size_t n = 0;
+        s = hv_address_resolve(c, q->lost[i], &arena, &ids, &n, err);
+        for (size_t k = 0; s == HV_OK && k < n; k++)
+            (*lost)[ids[k]] = true;
+    }
+    hv_arena_free(&arena);
+    j->run.lost = *lost;
+    return s;
+}
+
 enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_result *out,
                                struct hv_err *err)
 {
-    struct job j = {.run = {.request = r}, .out = out, .err = err};
+    struct job j = {.run = {.request = r, .is_job = true}, .out = out, .err = err};
+    bool *lost = NULL;
 
     *out = (struct hv_run_result){.applies = true};
     enum hv_status s = find_parts(r->plugins, r->strategy, j.parts, &j.n_parts, err);
@@ -442,6 +530,8 @@ enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_res
             out->applies = false;
             s = hv_err_set(err, HV_ENO, "does not apply: %s", hv_str_cstr(&out->reason));
         }
+    if (s == HV_OK)
+        s = mark_lost(&j, &lost, err);
     if (s == HV_OK) {
         json_t *start = json_object();
         json_object_set_new(start, "event", json_string("start"));
@@ -452,6 +542,7 @@ enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_res
         s = conclude(&j, s, err);
         hv_cost_free(j.run.cost);
     }
+    free(lost);
     free_parts(j.parts, j.n_parts);
     return s;
 }

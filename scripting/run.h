@@ -18,11 +18,16 @@
 struct hv_run_request {
     const struct hv_inputs *inputs;
     const struct hv_plugins *plugins;
-    const char *strategy; /**< id, or a composition "uniform+fsdp": plan() of the first, apply() of
-                             the others */
+    const char *strategy; /**< id, or a composition "uniform+fsdp": plan() of the first, apply()
+                             or order() of the others */
     /** Values by key; with a composition also {"id": {key: value}}. Keys without id go to every
      * part that has them. */
     const json_t *options;
+    /** A plan (as in its file) that has lost devices: replan(ctx, plan, lost) where the strategy
+     * has it, else plan() again without them. May be NULL. */
+    const json_t *replan;
+    const char *const *lost; /**< addresses of devices that may not be used any more */
+    size_t n_lost;
     uint64_t seed;
     int64_t budget;      /**< evaluations; 0 = no limit */
     double time_limit_s; /**< wall clock; ≤ 0 = no limit */

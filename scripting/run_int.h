@@ -15,6 +15,8 @@ struct hv__run {
     int64_t evaluations;
     double soft_limit_s; /**< hv.stopping() says true from here on; 0 = none */
     int depth;           /**< of hv.strategy calls */
+    bool is_job;         /**< the first member of run.c's job: there may be a composition */
+    const bool *lost;    /**< [devices of the cluster] those that may not be used, or NULL */
     json_t *best;        /**< best plan so far, judged; or NULL */
     double best_s;
     int best_rank; /**< see hv__plan_rank */
@@ -50,6 +52,33 @@ void hv__emit(struct hv__run *r, json_t *line);
  * hv.strategy and the runner.
  */
 void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *options);
+/**
+ * Gives the plan at the top (handle or table) the order that the plugin's order(p) makes for it:
+ * pushes the changed plan as a table and nil, or nil and the reason. Raises errors.
+ */
+void hv__apply_order(lua_State *L, const struct hv_plugin *p, const json_t *options);
+/** Applies the later parts of the run's composition to the plan at the top, in order; leaves the
+ * changed plan there, or nil. */
+void hv__compose(lua_State *L, struct hv__run *r);
+/** Raises no error: is one of the plan's devices lost? Then a text saying so, else NULL. */
+const char *hv__uses_lost(const struct hv__run *r, const struct hv_plan *p, struct hv_arena *a);
+
+/** Device kind of that name in the cluster, or NULL. */
+const struct hv_device_kind *hv__kind_by_name(const struct hv_cluster *c, const char *name);
+/** The fields tp, cp, ep, micro_batch, tokens, context, recompute, sequence_parallel of argument 1.
+ */
+struct hv_part_query hv__part_args(lua_State *L, const char *fn, const struct hv_job *job);
+/**
+ * Plan with the one stage at argument 1; keys that are not a stage's are taken out first. Pushes
+ * and returns the handle.
+ */
+struct hv__plan *hv__stage_plan(lua_State *L, const char *fn, double *in_flight);
+/** Most bytes of a rank with so many micro-batches in flight. */
+double hv__stage_peak_bytes(const struct hv_memory *m, const struct hv_pass *p, double in_flight);
+/** hv.cost.stages and hv.cost.op. */
+int hv__cost_stages(lua_State *L);
+int hv__cost_op(lua_State *L);
+
 /** Does the plugin fit the inputs? Writes the reason otherwise. */
 bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason);
 

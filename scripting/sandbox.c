@@ -606,10 +606,18 @@ void hv__sandbox_open(lua_State *L)
     seal_calls(L);
     seal_strings(L);
     lua_newtable(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, HV__API_NAMES);
+    lua_newtable(L);
+    hv__api_input(L);
     hv__api_run(L);
     hv__api_cost(L);
     hv__api_opt(L);
+    hv__api_work(L);
+    hv__api_tasks(L);
+    hv__api_opt_classics(L);
+    hv__api_opt_partition(L);
     hv__api_plan(L);
+    hv__api_sim(L);
     lua_setfield(L, -2, "hv");
     lua_setfield(L, LUA_REGISTRYINDEX, MASTER);
 }
@@ -658,10 +666,30 @@ static int call_with_scratch(lua_State *L)
     return n;
 }
 
+/** Puts a name on the list of what the reference has to describe. */
+static void add_name(lua_State *L, const char *name)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, HV__API_NAMES);
+    lua_pushstring(L, name);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    lua_pop(L, 1);
+}
+
+void hv__api_names(lua_State *L, const char *object, const luaL_Reg *methods)
+{
+    for (; methods->name != NULL; methods++) {
+        add_name(L, lua_pushfstring(L, "%s:%s", object, methods->name));
+        lua_pop(L, 1);
+    }
+}
+
 /** Adds the rows to the table at the top, each behind call_with_scratch. */
-static void add_rows(lua_State *L, const luaL_Reg *rows)
+static void add_rows(lua_State *L, const char *table, const luaL_Reg *rows)
 {
     for (; rows->name != NULL; rows++) {
+        add_name(L, lua_pushfstring(L, "hv.%s%s%s", table != NULL ? table : "",
+                                    table != NULL ? "." : "", rows->name));
+        lua_pop(L, 1);
         lua_pushcfunction(L, rows->func);
         lua_pushcclosure(L, call_with_scratch, 1);
         lua_setfield(L, -2, rows->name);
@@ -671,7 +699,7 @@ static void add_rows(lua_State *L, const luaL_Reg *rows)
 void hv__api_add(lua_State *L, const char *table, const luaL_Reg *rows)
 {
     if (table == NULL) {
-        add_rows(L, rows);
+        add_rows(L, NULL, rows);
         return;
     }
     if (lua_getfield(L, -1, table) != LUA_TTABLE) {
@@ -680,6 +708,6 @@ void hv__api_add(lua_State *L, const char *table, const luaL_Reg *rows)
         lua_pushvalue(L, -1);
         lua_setfield(L, -3, table);
     }
-    add_rows(L, rows);
+    add_rows(L, table, rows);
     lua_pop(L, 1);
 }

@@ -1,11 +1,13 @@
 /* One job from a pipe, events to a pipe. The run itself is run.c; the parent's side is
  * ui/session/pool. */
 #include "scripting/worker.h"
+#include "scripting/lock.h"
 #include "scripting/run.h"
 #include "solver/base/json.h"
 #include "solver/base/units.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -35,6 +37,7 @@ struct worker_job {
     struct hv_inputs inputs;
     struct hv_plugins plugins;
     struct hv_run_request request;
+    const char **lost; /**< on the heap */
     int out_fd;
 };
 
@@ -130,10 +133,26 @@ static enum hv_status read_inputs(const struct hv_jp *root, struct hv_inputs *in
     return hv_job_doc_read(&in->job, json_string_value(j.v), longest, err);
 }
 
+/** The addresses of lost devices. */
+static enum hv_status read_lost(struct worker_job *w, const struct hv_jp *list, struct hv_err *err)
+{
+    enum hv_status s = hv_jp_array(list, &w->request.n_lost, err);
+
+    if (s != HV_OK)
+        return s;
+    w->lost = hv_xcalloc(w->request.n_lost + 1, sizeof *w->lost);
+    for (size_t i = 0; s == HV_OK && i < w->request.n_lost; i++) {
+        struct hv_jp at = hv_jp_at(list, i);
+        s = hv_jp_string(&at, &w->lost[i], err);
+    }
+    w->request.lost = w->lost;
+    return s;
+}
+
 static enum hv_status read_job(struct worker_job *w, const struct hv_str *text, struct hv_err *err)
 {
-    static const char *const keys[] = {"cluster", "model", "job",    "strategy",
-                                       "options", "seed",  "budget", "time_limit_s"};
+    static const char *const keys[] = {"cluster", "model",  "job",          "strategy", "options",
+                                       "seed",    "budget", "time_limit_s", "replan",   "lost"};
     int64_t seed = 1, budget = 0;
     double limit = 0;
     struct hv_jp at;
@@ -156,6 +175,11 @@ static enum hv_status read_job(struct worker_job *w, const struct hv_str *text, 
     if (s == HV_OK && !hv_jp_none(&at) && !json_is_object(at.v))
         s = hv_jp_expected(&at, err, "an object of options");
     w->request.options = hv_jp_none(&at) ? NULL : at.v;
+    at = hv_jp_get(&root, "replan");
+    w->request.replan = json_is_object(at.v) ? at.v : NULL;
+    at = hv_jp_get(&root, "lost");
+    if (s == HV_OK && !hv_jp_none(&at))
+        s = read_lost(w, &at, err);
     w->request.seed = (uint64_t)seed;
     w->request.budget = budget;
     w->request.time_limit_s = limit;
@@ -177,6 +201,7 @@ int hv_worker_main(int in_fd, int out_fd)
         s = hv_plugins_read(&w.plugins, &err);
     if (s == HV_OK) {
         limit_process(w.request.time_limit_s);
+        (void)hv_lock_files(); /* where the kernel has none, the sandbox is the only wall */
         w.request.inputs = &w.inputs;
         w.request.plugins = &w.plugins;
         w.request.event = write_line;
@@ -187,6 +212,7 @@ int hv_worker_main(int in_fd, int out_fd)
     write_line(&w, last);
     json_decref(last);
     hv_run_result_free(&result);
+    free(w.lost);
     hv_plugins_free(&w.plugins);
     hv_inputs_free(&w.inputs);
     hv_json_free(&w.json);

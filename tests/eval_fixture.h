@@ -22,9 +22,9 @@ static const char model_text[] =
     "{\"format\":\"hetviz.model/"
     "1\",\"name\":\"gpt-2b\",\"kind\":\"transformer\",\"layers\":24,\"hidden\":2560,\"heads\":32,"
     "\"kv_heads\":32,\"ffn\":10240,\"ffn_kind\":\"gelu\",\"vocab\":51200,\"max_sequence\":2048}";
-static const char job_text[] =
-    "{\"format\":\"hetviz.job/"
-    "1\",\"global_batch\":64,\"sequence\":2048,\"precision\":\"fp16\",\"grad_precision\":\"fp32\",\"optimizer\":\"adam\"}";
+static const char job_text[] = "{\"format\":\"hetviz.job/"
+                               "1\",\"global_batch\":64,\"sequence\":2048,\"precision\":\"fp16\","
+                               "\"grad_precision\":\"fp32\",\"optimizer\":\"adam\"}";
 
 struct world {
     struct hv_inputs in;

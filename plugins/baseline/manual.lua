@@ -173,8 +173,8 @@ local function plan(ctx)
     recompute = "up+act"
   end
   local made = layout.grid(ctx, {
-    ids = ids, tp = tp, cp = o.cp, cp_layout = o.cp_layout, dp = dp, pp = o.pp, ep = o.ep, chunks = o.chunks, zero = o.zero,
-    counts = counts, recompute = recompute, schedule = schedule,
+    ids = ids, tp = tp, cp = o.cp, cp_layout = o.cp_layout, dp = dp, pp = o.pp, ep = o.ep,
+    chunks = o.chunks, zero = o.zero, counts = counts, recompute = recompute, schedule = schedule,
     sequence_parallel = o.sequence_parallel and tp > 1,
     micro_batch = o.micro_batch, micro_batches = n,
   })
@@ -249,7 +249,7 @@ return {
     { key = "sequence_parallel", type = "boolean", default = false,
       help = "shard norms and dropout over the tensor-parallel ranks" },
     { key = "schedule", type = "string", default = "",
-      help = "schedule name; empty: 1f1b, with chunks interleaved" },
+      help = "schedule name, also of a plugin with order(p); empty: 1f1b, with chunks interleaved" },
     { key = "layers", type = "string", default = "",
       help = "layers per stage, 20,20,24,16; empty: even; first and last one less, or else the "
         .. "first ones one more" },

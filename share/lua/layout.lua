@@ -183,6 +183,17 @@ local function cp_ring(g)
   return { degree = g.cp, layout = g.cp_layout }
 end
 
+--- Schedule of a plan by name: a built-in one as it is, one of a plugin as the order it makes.
+function layout.schedule(name, ranks, micro_batches, chunks)
+  for _, s in ipairs(hv.sim.schedules()) do
+    if s.lua and s.name == name then
+      local made = hv.sim.schedule(name, { ranks = ranks, micro_batches = micro_batches, chunks = chunks })
+      return { name = "explicit", order = made.order }
+    end
+  end
+  return { name = name }
+end
+
 --- Stages of a Megatron grid: stage s takes the s-th block of tp x cp x dp devices, tp fastest,
 -- then cp, then dp. `counts` holds layers per chunk in model order (pp x chunks of them).
 function layout.grid(ctx, g)
@@ -214,7 +225,7 @@ function layout.grid(ctx, g)
   return {
     micro_batch = g.micro_batch * g.dp,
     replicas = { { micro_batches = g.micro_batches, stages = stages } },
-    schedule = { name = g.schedule },
+    schedule = layout.schedule(g.schedule, g.pp, g.micro_batches, g.chunks),
   }
 end
 

@@ -64,7 +64,8 @@ def usable(row):
         return False
     if not all(par.get(k) for k in ("tp", "pp", "dp")):
         return False
-    if par["tp"] * par["pp"] * par["dp"] * (par.get("cp") or 1) > system["n"]:
+    stage = par["tp"] * par["dp"] * (par.get("cp") or 1)
+    if stage * par["pp"] > system["n"] or stage % (par.get("ep") or 1):
         return False
     fails = row.get("oom") or row.get("failed")
     return bool(measured(row) or row.get("iter_s_from_flops") or memory(row) or fails)

@@ -5,6 +5,7 @@
  * With the address sanitizer every piece is followed by a poisoned gap, and memory that was not
  * handed out or was rewound is poisoned, so that it finds overruns inside a block too.
  */
+#define _DEFAULT_SOURCE 1 /* MAP_ANONYMOUS, madvise */
 #include "solver/base/arena.h"
 
 #include <stdalign.h>
@@ -14,12 +15,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #ifndef HV_ARENA_BLOCK
 #define HV_ARENA_BLOCK 65536 /* bytes in an ordinary block; tests build with 64 */
 #endif
 
 #define ALIGN alignof(max_align_t)
+
+/* Pieces from this size on come straight from the system, in large pages where it has them: it has
+ * cleared them already, and clearing is what a large piece costs. */
+#if defined(MAP_ANONYMOUS) && defined(MADV_HUGEPAGE) && !HV_ASAN
+#define MAP_BYTES ((size_t)4 << 20)
+#else
+#define MAP_BYTES SIZE_MAX
+#endif
 
 #if HV_ASAN
 #include <sanitizer/asan_interface.h>
@@ -50,7 +60,7 @@ struct hv_arena_block {
     struct hv_arena_block *prev;
     size_t cap, used;
     size_t at; /* the arena's used_bytes when the block was made */
-    bool own;
+    bool own, mapped;
     alignas(max_align_t) unsigned char data[];
 };
 
@@ -61,10 +71,24 @@ static size_t checked_bytes(size_t n, size_t size)
     return n * size;
 }
 
+static struct hv_arena_block *map_block(size_t bytes)
+{
+#if defined(MAP_ANONYMOUS) && defined(MADV_HUGEPAGE)
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        hv_oom(bytes);
+    (void)madvise(p, bytes, MADV_HUGEPAGE); /* only advice: without it pages stay small */
+    return p;
+#else
+    return hv_xmalloc(bytes);
+#endif
+}
+
 static struct hv_arena_block *make_block(const struct hv_arena *a, size_t cap)
 {
-    struct hv_arena_block *b = hv_xmalloc(sizeof *b + cap);
-    *b = (struct hv_arena_block){.cap = cap, .at = a->used_bytes};
+    bool mapped = cap >= MAP_BYTES;
+    struct hv_arena_block *b = mapped ? map_block(sizeof *b + cap) : hv_xmalloc(sizeof *b + cap);
+    *b = (struct hv_arena_block){.cap = cap, .at = a->used_bytes, .mapped = mapped};
     hide(b->data, cap);
     return b;
 }
@@ -72,16 +96,20 @@ static struct hv_arena_block *make_block(const struct hv_arena *a, size_t cap)
 static void free_block(struct hv_arena_block *b)
 {
     reveal(b->data, b->cap);
-    free(b);
+    if (b->mapped)
+        munmap(b, sizeof *b + b->cap);
+    else
+        free(b);
 }
 
-/* Room for `bytes` (a multiple of ALIGN) that does not fit into the head. */
-static unsigned char *alloc_slow(struct hv_arena *a, size_t bytes)
+/* Room for `bytes` (a multiple of ALIGN) that does not fit into the head. *clean: all zero. */
+static unsigned char *alloc_slow(struct hv_arena *a, size_t bytes, bool *clean)
 {
     if (bytes + GAP_BYTES > HV_ARENA_BLOCK / 4) {
         struct hv_arena_block *b = make_block(a, bytes + GAP_BYTES);
         b->own = true;
         b->used = b->cap;
+        *clean = b->mapped;
         if (a->head) {
             b->prev = a->head->prev;
             a->head->prev = b;
@@ -102,16 +130,18 @@ void *hv_arena_alloc(struct hv_arena *a, size_t n, size_t size)
     size_t asked = checked_bytes(n, size);
     size_t bytes = asked ? (asked + ALIGN - 1) / ALIGN * ALIGN : ALIGN;
     unsigned char *p;
+    bool clean = false;
     struct hv_arena_block *b = a->head;
     if (b && b->cap - b->used >= bytes + GAP_BYTES) {
         p = b->data + b->used;
         b->used += bytes + GAP_BYTES;
     } else {
-        p = alloc_slow(a, bytes);
+        p = alloc_slow(a, bytes, &clean);
     }
     a->used_bytes += bytes;
     reveal(p, asked);
-    memset(p, 0, asked);
+    if (!clean)
+        memset(p, 0, asked);
     return p;
 }
 

@@ -216,8 +216,9 @@ static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
     key->cls = part == HV_PART_ATTENTION || part == HV_PART_FFN ? cls : 0;
     key->recompute = q->recompute;
     key->schemes = (unsigned)q->cp_order << 26 | (unsigned)q->cp_backward << 25 |
-                   (unsigned)q->sharded_weights << 24 | (unsigned)q->tp_scheme << 16 |
-                   (unsigned)q->cp_scheme << 8 | (unsigned)q->cp_layout << 1 | q->sequence_parallel;
+                   (unsigned)q->sharded_pipeline << 23 | (unsigned)q->sharded_weights << 24 |
+                   (unsigned)q->tp_scheme << 16 | (unsigned)q->cp_scheme << 8 |
+                   (unsigned)q->cp_layout << 1 | q->sequence_parallel;
 }
 
 static uint64_t hash_key(const struct key *key)

@@ -51,6 +51,8 @@ struct hv_part_query {
     enum hv_cp_backward cp_backward; /**< what a ring passes on in the backward pass */
     bool sequence_parallel;
     bool sharded_weights; /**< ZeRO-3 or FSDP; says something about the kernels in use */
+    bool
+        sharded_pipeline; /**< as DeepSpeed runs pipelines: plain 1F1B with ZeRO-1 or 2; likewise */
     double sequences;     /**< of one micro-batch on one data-parallel rank; fractions allowed */
     double tokens;        /**< per sequence, before cp */
     double context;       /**< extra key/value tokens seen before these (slices); 0 */

@@ -3,6 +3,7 @@
  * known to the callers (part_exchange.c, stage.c).
  */
 #include "solver/cost/overlap.h"
+#include "solver/base/units.h"
 
 #include <math.h>
 
@@ -45,7 +46,7 @@ static struct hv_overlap finish(struct graph *g)
                               .dep_at = g->dep_at,
                               .dep = g->dep};
     struct hv_task_run run;
-    struct hv_overlap out = {NAN, NAN};
+    struct hv_overlap out = {HV_UNKNOWN, HV_UNKNOWN};
     hv_tasks_run_new(&g->arena, &t, &run);
     if (hv_tasks_run(&g->arena, &t, &run, NULL) == HV_OK) {
         out.exposed_s = fmax(0, run.makespan_s - run.busy_s[COMPUTE]);

@@ -325,10 +325,29 @@ static void keep_core(struct hv__sum *s, const struct widths *w)
                             : "unfused: the softmax, 2*a*s*s*b in 16 bit");
 }
 
+/* DeepSpeed's pipeline engine of the years before fused kernels drives every layer from the host
+ * and waits for it. Seen as time per layer and pass that does not depend on the layer's size in
+ * BigScience's A100 sweep; Megatron's own pipelines of that time show none, and a job whose
+ * `kernels` are "fused" has none. */
+static void add_layer_host(struct hv__sum *s)
+{
+    bool told = s->a->k->job.kernels == HV_KERNELS_FUSED;
+    if (s->a->ideal || told || !s->q->sharded_pipeline || !hv__older_stack(s->a->k, s->q))
+        return;
+    double host_s = s->e.calibration->v[HV_CAL_LAYER_US] * HV_US;
+    s->out.forward_s += host_s;
+    s->out.input_grad_s += host_s;
+    if ((s->q->recompute & HV_RC_FULL) == HV_RC_FULL)
+        s->out.recompute_s += host_s;
+    hv_why_add(s->a->why, "layer host work", host_s, "s",
+               "per layer and pass of a DeepSpeed pipeline (%s)", s->e.calibration->source);
+}
+
 static void price_attention(struct hv__sum *s, const struct hv_block *b)
 {
     if (!b->heads)
         return;
+    add_layer_host(s);
     struct widths w = widths_of(s, b);
     double h = s->m->hidden, r = s->rows, rope = s->m->position == HV_POSITION_ROPE;
     add_norm_and_residual(s, 0);

@@ -247,6 +247,11 @@ static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct
                              ? out->ep_forward_s
                              : round_trip_s(a, x, backward, x->ep_hidden_backward_s);
     out->ep_backward_s += x->ep_again ? out->ep_forward_s : 0;
+    hv_why_add(a->why, "expert exchange", out->ep_forward_s, "s",
+               "shows of dispatch and combine forward, %.4g bytes each over %d ranks in %d chunk%s "
+               "beside %.4g s of experts; backward %.4g s in %d",
+               x->ep_bytes, a->q->ep, forward, forward > 1 ? "s" : "",
+               forward * x->ep_hidden_forward_s, out->ep_backward_s, backward);
 }
 
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,

@@ -3,6 +3,7 @@
  * blocks fall into pieces that cost the same. Rules A-F of the plan format; no prices here.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "solver/cost/cost_int.h"
 
@@ -75,6 +76,16 @@ static double sequences_of(const struct hv_stage_query *q, const struct hv__rank
     return s->shares && r->at < r->dp ? s->shares[r->at] : all / (double)r->dp;
 }
 
+/* What DeepSpeed's pipeline engine could run: 1F1B without chunks, states sharded over replicas,
+ * and no sequence parallelism. */
+static bool sharded_pipeline(const struct hv_stage_query *q, const struct hv_stage *s)
+{
+    bool sharded = s->zero.stage == 1 || s->zero.stage == 2;
+    const char *name = q->plan->schedule.name;
+    return sharded && q->replica->n_stages > 1 && !s->sequence_parallel && name != NULL &&
+           strcmp(name, "1f1b") == 0;
+}
+
 struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct hv__rank *r,
                                     size_t block, size_t i)
 {
@@ -95,6 +106,7 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
                               .cp_backward = s->cp.backward,
                               .sequence_parallel = s->sequence_parallel,
                               .sharded_weights = s->zero.stage >= 3,
+                              .sharded_pipeline = sharded_pipeline(q, s),
                               .sequences = sequences_of(q, r),
                               .tokens = q->tokens,
                               .context = q->context,

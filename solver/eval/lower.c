@@ -206,8 +206,8 @@ static void fill_durations(struct hv__lowered *l, struct hv__unit *u)
         const struct hv__gstage *g =
             &u->gstages[(size_t)op->pipe * u->n_gstages + (size_t)op->stage];
         size_t k = (size_t)(u->n_slices > 1 ? u->n_slices : 1);
-        size_t at = (size_t)op->mb * k + (op->slice > 0 ? (size_t)op->slice : 0);
-        u->op_s[i] = kind_s(g, (size_t)u->shape_of[at], op->kind);
+        size_t at = (size_t)op->mb * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
+        u->op_s[i] = kind_s(g, (size_t)u->shape_of[at], op->kind) * hv_op_share(&u->schedule, op);
     }
     u->cost.op_s = u->op_s;
 }
@@ -262,7 +262,7 @@ static enum hv_status lower_unit(struct hv__lowered *l, struct hv__unit *u, stru
     if (st != HV_OK) {
         return st;
     }
-    u->n_slices = u->schedule.n_slices;
+    u->n_slices = u->schedule.parts ? 1 : u->schedule.n_slices;
     find_shapes(l, u);
     st = fill_gstages(l, u, err);
     if (st == HV_OK) {

@@ -139,20 +139,47 @@ static void unit_memory(struct hv__lowered *l, struct hv__unit *u, struct hv_sta
     }
 }
 
+/** The largest part of a peak, and what makes it smaller. */
+static const char *largest_part(const struct hv_stage_memory *m, double *bytes)
+{
+    const struct {
+        double bytes;
+        const char *advice;
+    } parts[] = {
+        {m->weights_bytes + m->gradients_bytes,
+         "weights and gradients: more stages, more tp, or zero 3"},
+        {m->master_bytes + m->optimizer_bytes,
+         "master copy and optimizer: zero 1 over more replicas, or offload"},
+        {m->activations_bytes,
+         "activations: recompute, a smaller micro-batch, sequence parallelism, or fewer in flight"},
+        {m->transient_bytes,
+         "what one pass needs at once (logits): a smaller micro-batch or more tp"},
+    };
+    size_t largest = 0;
+    for (size_t i = 1; i < HV_COUNT(parts); i++) {
+        largest = parts[i].bytes > parts[largest].bytes ? i : largest;
+    }
+    *bytes = parts[largest].bytes;
+    return parts[largest].advice;
+}
+
 static void report(struct hv__lowered *l, const struct hv_stage_memory *m)
 {
-    double over = m->peak_bytes - m->limit_bytes;
+    double over = m->peak_bytes - m->limit_bytes, part;
     if (!(over > 0)) {
         return;
     }
-    char where[64], need[HV_FMT_CAP], has[HV_FMT_CAP], by[HV_FMT_CAP];
+    const char *advice = largest_part(m, &part);
+    char where[64], need[HV_FMT_CAP], has[HV_FMT_CAP], by[HV_FMT_CAP], most[HV_FMT_CAP];
     (void)snprintf(where, sizeof where, "replicas[%zu].stages[%zu]", m->replica, m->stage);
     struct hv_device_ref ref = hv_cluster_device(hv_cost_cluster(l->k), m->device);
     hv_finding_add(l->findings, HV_V_MEMORY, over, where,
-                   "stage %zu needs %s on %s and has %s: %s too much (%d micro-batches in flight)",
+                   "stage %zu needs %s on %s and has %s: %s too much with %d micro-batch%s in "
+                   "flight; most of it, %s, is for %s",
                    m->stage, hv_fmt_bytes(need, sizeof need, m->peak_bytes), ref.kind->name,
                    hv_fmt_bytes(has, sizeof has, m->limit_bytes), hv_fmt_bytes(by, sizeof by, over),
-                   m->in_flight);
+                   m->in_flight, m->in_flight == 1 ? "" : "es",
+                   hv_fmt_bytes(most, sizeof most, part), advice);
 }
 
 void hv__memory(struct hv__lowered *l, struct hv_verdict *out)

@@ -45,11 +45,11 @@ static struct counts count_passes(const struct hv__lowered *l, const struct hv__
     size_t n = hv_schedule_n_ops(&u->schedule), k = (size_t)(u->n_slices > 1 ? u->n_slices : 1);
     for (size_t i = 0; i < n; i++) {
         const struct hv_op *op = &u->schedule.ops[i];
-        size_t at = (size_t)op->mb * k + (op->slice > 0 ? (size_t)op->slice : 0);
+        size_t at = (size_t)op->mb * k + (k > 1 && op->slice > 0 ? (size_t)op->slice : 0);
         size_t g = (size_t)op->pipe * u->n_gstages + (size_t)op->stage;
         size_t cell = g * u->n_shapes + (size_t)u->shape_of[at];
         if (op->kind == HV_OP_F) {
-            c.forward[cell] += 1;
+            c.forward[cell] += hv_op_share(&u->schedule, op);
         } else if (op->kind == HV_OP_R && hv_pipe_op_end_s(&u->pipe, &u->run, i) >
                                               hv_pipe_op_start_s(&u->pipe, &u->run, i)) {
             c.again[cell] += 1;

@@ -127,6 +127,7 @@ struct hv_validation_group {
     const char *name;   /**< source, or name of the comparison */
     const char *device; /**< NULL for a comparison */
     bool low_bits, experts;
+    bool borrowed; /**< predicted by another class's fit, because nobody else measured this one */
     struct hv_error_stats time, baseline, rival;
 };
 /** What was found. Lists live in the arena given. */
@@ -138,7 +139,9 @@ struct hv_validation_report {
     struct hv_validation_group *memory; /**< peak memory per source, in `time` */
     size_t n_memory;
     double dense16, dense8, moe; /**< mean of group MAPEs; moe over both widths */
-    double memory_mape;          /**< mean over sources */
+    /** The same over groups whose class of devices another source measured too. */
+    double own_dense16, own_dense8, own_moe;
+    double memory_mape; /**< mean over sources */
     size_t n_oom, n_oom_called_fitting;
     size_t n_rows, n_predicted;
 };

@@ -6,7 +6,7 @@
 #include "solver/eval/validate_fit.h"
 
 /** No number moves farther from its typical value than this many spreads. */
-#define HV__FIT_FARTHEST 6.0
+#define HV__FIT_FARTHEST 12.0
 
 /** A number by its logarithm, in units of its spread, from its typical value. */
 double hv__fit_to_x(int k, double v);

@@ -204,14 +204,22 @@ static struct hv_validation_group *make_groups(const struct hv_validation *v,
     return list;
 }
 
-/* Mean of the groups' MAPEs over those of one sort of model and width (−1: both). */
-static double mean_mape(const struct hv_validation_group *g, size_t n, int experts, int low_bits)
+/* Which groups a mean is over: sort of model and width (−1: both), and whether of classes that
+ * others measured too only. */
+struct choice {
+    int experts, low_bits;
+    bool own;
+};
+
+/* Mean of the groups' MAPEs. */
+static double mean_mape(const struct hv_validation_group *g, size_t n, struct choice c)
 {
     double sum = 0;
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
-        if ((experts >= 0 && g[i].experts != (experts == 1)) ||
-            (low_bits >= 0 && g[i].low_bits != (low_bits == 1)) || g[i].time.n == 0) {
+        if ((c.experts >= 0 && g[i].experts != (c.experts == 1)) ||
+            (c.low_bits >= 0 && g[i].low_bits != (c.low_bits == 1)) || g[i].time.n == 0 ||
+            (c.own && g[i].borrowed)) {
             continue;
         }
         sum += g[i].time.mape_frac;
@@ -232,7 +240,17 @@ static void sum_up_memory(const struct hv_validation *v, const struct hv_predict
         out->n_oom_called_fitting += v->rows[i].oom && predicted[i].fits;
     }
     out->memory = make_groups(v, all, group_by_memory, arena, &out->n_memory);
-    out->memory_mape = mean_mape(out->memory, out->n_memory, -1, -1);
+    out->memory_mape = mean_mape(out->memory, out->n_memory, (struct choice){-1, -1, false});
+}
+
+static void mark_borrowed(struct hv_validation_report *out, const struct hv_validation_row *row,
+                          enum hv_predicted_by by)
+{
+    struct hv_validation_group of = group_by_kind(row);
+    for (size_t k = 0; of.name != NULL && k < out->n_groups; k++) {
+        bool mine = compare_groups(&out->groups[k], &of) == 0;
+        out->groups[k].borrowed |= mine && (by == HV_BY_RELATIVE || by == HV_BY_GENERIC);
+    }
 }
 
 void hv_validation_sum_up(const struct hv_validation *v, const struct hv_prediction *predicted,
@@ -252,9 +270,16 @@ void hv_validation_sum_up(const struct hv_validation *v, const struct hv_predict
     }
     out->groups = make_groups(v, &all, group_by_kind, arena, &out->n_groups);
     out->tables = make_groups(v, &all, group_by_table, arena, &out->n_tables);
-    out->dense16 = mean_mape(out->groups, out->n_groups, 0, 0);
-    out->dense8 = mean_mape(out->groups, out->n_groups, 0, 1);
-    out->moe = mean_mape(out->groups, out->n_groups, 1, -1);
+    for (size_t i = 0; i < n; i++) {
+        mark_borrowed(out, &v->rows[i], predicted[i].by);
+    }
+    const struct hv_validation_group *g = out->groups;
+    out->dense16 = mean_mape(g, out->n_groups, (struct choice){0, 0, false});
+    out->dense8 = mean_mape(g, out->n_groups, (struct choice){0, 1, false});
+    out->moe = mean_mape(g, out->n_groups, (struct choice){1, -1, false});
+    out->own_dense16 = mean_mape(g, out->n_groups, (struct choice){0, 0, true});
+    out->own_dense8 = mean_mape(g, out->n_groups, (struct choice){0, 1, true});
+    out->own_moe = mean_mape(g, out->n_groups, (struct choice){1, -1, true});
     sum_up_memory(v, predicted, &all, arena, out);
     free(figures);
 }

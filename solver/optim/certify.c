@@ -186,8 +186,8 @@ enum hv_certify_outcome hv_certify_chain(const struct hv_partition *p,
 }
 
 enum hv_status hv_certify_write_lp(const struct hv_partition *p,
-                                   const struct hv_partition_result *r, struct hv_str *out,
-                                   struct hv_err *err)
+                                   const struct hv_partition_result *r, bool mps,
+                                   struct hv_str *out, struct hv_err *err)
 {
     if (!hv_certify_applies(p)) {
         return hv_err_set(err, HV_EUSAGE,
@@ -202,6 +202,8 @@ enum hv_status hv_certify_write_lp(const struct hv_partition *p,
     enum hv_status st = HV_OK;
     if (!hv__windows(p, limit, m.window) || build_model(&m, limit) != HV_OK) {
         st = hv_err_set(err, HV_EINTERNAL, "the integer program at the optimum cannot be built");
+    } else if (mps) {
+        hv_lp_write_mps(m.lp, out);
     } else {
         hv_lp_write(m.lp, out);
     }

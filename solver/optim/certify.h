@@ -30,11 +30,12 @@ enum hv_certify_outcome hv_certify_chain(const struct hv_partition *p,
                                          struct hv_str *text);
 
 /**
- * Appends the integer program of the second question (a partition at the optimum) in LP format.
+ * Appends the integer program of the second question (a partition at the optimum) in LP format,
+ * or in free MPS format.
  * Errors: HV_EUSAGE when the model cannot express the instance (hv_certify_applies).
  */
 enum hv_status hv_certify_write_lp(const struct hv_partition *p,
-                                   const struct hv_partition_result *r, struct hv_str *out,
-                                   struct hv_err *err) HV_NODISCARD;
+                                   const struct hv_partition_result *r, bool mps,
+                                   struct hv_str *out, struct hv_err *err) HV_NODISCARD;
 
 #endif

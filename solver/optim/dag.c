@@ -337,6 +337,7 @@ enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits 
     out->device = hv_arena_new(arena, size_t, g->n_nodes);
     out->load = hv_arena_new(arena, double, g->n_accelerators + g->n_cpus);
     out->objective = out->contiguous = HUGE_VAL;
+    out->bound = simple_bound(&x);
     for (int deep = 0; deep < 2; deep++) {
         order_classes(&x, arena, deep == 1, order);
         if (split_order(&x, arena, order, device, &watch) == HUGE_VAL)
@@ -348,9 +349,8 @@ enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits 
         }
     }
     if (out->objective < HUGE_VAL)
-        hv__dag_search(&x, &watch, arena, out->device);
+        hv__dag_search(&x, &watch, out->bound, arena, out->device);
     out->objective = hv_dag_judge(g, out->device, out->load);
-    out->bound = simple_bound(&x);
     out->feasible = out->objective < HUGE_VAL;
     out->stopped = watch.stopped;
     out->proven = out->feasible && out->objective <= out->bound * (1 + 1e-9);

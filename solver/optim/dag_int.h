@@ -14,8 +14,9 @@ struct hv__dag_index {
 
 /** Fills the index; memory from the arena. O(nodes + edges). */
 void hv__dag_index(const struct hv_dag *g, struct hv_arena *a, struct hv__dag_index *x);
-/** Improves a valid placement by annealing; fixed seed and number of steps unless stopped. */
-void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, struct hv_arena *a,
-                    size_t *device);
+/** Improves a valid placement by annealing; fixed seed and number of steps unless stopped. `bound`
+ * is only reported. */
+void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, double bound,
+                    struct hv_arena *a, size_t *device);
 
 #endif

@@ -145,8 +145,8 @@ static size_t propose(const struct state *s, struct hv_rng *rng, size_t c)
     return device_of(s, k < n_in ? x->in[x->in_at[v] + k] : x->out[x->out_at[v] + k - n_in]);
 }
 
-void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, struct hv_arena *a,
-                    size_t *device)
+void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, double bound,
+                    struct hv_arena *a, size_t *device)
 {
     const struct hv_dag *g = x->g;
     struct state s = {.x = x};
@@ -165,6 +165,8 @@ void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, stru
             double left =
                 1 - fmax((double)step / (double)steps, (double)s.work / (double)WORK_LIMIT);
             heat = warm * best * left * left * left + 1e-7 * best;
+            if (hv__watch_due(watch))
+                hv__watch_tell(watch, best, bound);
             if (hv__watch_over(watch))
                 break;
         }

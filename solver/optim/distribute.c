@@ -1,6 +1,6 @@
 /*
- * Integer distribution: least maximum (equal and mixed sizes), proportions, longest item first.
- * Not here: least variance (distribute_var.c).
+ * Integer distribution: least maximum (equal and mixed sizes), proportions.
+ * Not here: least variance (distribute_var.c), longest item first (distribute_lpt.c).
  */
 #include "solver/optim/distribute.h"
 #include "solver/base/units.h"
@@ -104,6 +104,29 @@ static bool prepare(struct job *j, bool *mixed)
             return false;
     }
     return most >= j->total && j->total % j->unit == 0;
+}
+
+/* Why minima, maxima and sizes do not allow the total, and by how much. */
+static const char *why_not(const struct job *j, struct hv_arena *arena)
+{
+    int64_t least = 0, most = 0, unit = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        const struct hv_share *s = &j->s[i];
+        int64_t room = j->total / s->size, top = s->max < room ? s->max : room;
+        if (s->min > HV_DISTRIBUTE_MAX_TOTAL / s->size || s->min * s->size > j->total - least)
+            return hv_arena_printf(arena,
+                                   "the minima of the first %zu shares exceed the total %lld",
+                                   i + 1, (long long)j->total);
+        least += s->min * s->size;
+        most += top * s->size;
+        unit = gcd(unit, s->size);
+    }
+    if (most < j->total)
+        return hv_arena_printf(arena, "the maxima add up to %lld, %lld less than the total",
+                               (long long)most, (long long)(j->total - most));
+    return hv_arena_printf(arena,
+                           "all sizes are multiples of %lld, the total leaves a rest of %lld",
+                           (long long)unit, (long long)(j->total % unit));
 }
 
 /* A threshold near the fractional optimum: Newton steps on Σ count·size = total. */
@@ -337,9 +360,11 @@ enum hv_status hv_distribute_minmax(const struct hv_share *shares, size_t n, int
         return st;
     j.most = hv_arena_new(arena, int64_t, n);
     j.cap = hv_arena_new(arena, int64_t, n);
-    out->proof = "minima, maxima and sizes do not allow this total";
-    if (!prepare(&j, &mixed))
+    if (!prepare(&j, &mixed)) {
+        out->proof = why_not(&j, arena);
         return HV_OK;
+    }
+    out->proof = "no counts within minima and maxima add up to the total with these sizes";
     if (mixed) {
         out->method = "threshold-subset-sum";
         if ((st = solve_mixed_sizes(&j, arena, out, err)) != HV_OK || !out->feasible)
@@ -447,57 +472,5 @@ enum hv_status hv_distribute_ratio(const struct hv_share *shares, size_t n, int6
                               fabs((double)out->count[i] - (double)total * shares[i].rate / all));
     if (!out->feasible)
         out->objective = HV_UNKNOWN;
-    return HV_OK;
-}
-
-struct item {
-    double size;
-    size_t index;
-};
-
-static int by_size(const void *pa, const void *pb)
-{
-    const struct item *a = pa, *b = pb;
-    if (a->size != b->size)
-        return a->size < b->size ? 1 : -1;
-    return (a->index > b->index) - (a->index < b->index);
-}
-
-enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots,
-                                 struct hv_arena *arena, struct hv_distribution *out,
-                                 struct hv_err *err)
-{
-    memset(out, 0, sizeof *out);
-    if (n_slots == 0 || n_slots > HV_DISTRIBUTE_MAX_SHARES || n > HV_DISTRIBUTE_MAX_SHARES)
-        return hv_err_set(err, HV_EINPUT, "expected 1 to %zu slots and at most as many items",
-                          HV_DISTRIBUTE_MAX_SHARES);
-    struct item *order = hv_arena_new(arena, struct item, n);
-    double *load = hv_arena_new(arena, double, n_slots), sum = 0;
-    out->count = hv_arena_new(arena, int64_t, n);
-    for (size_t i = 0; i < n; i++) {
-        if (!isfinite(items[i]) || items[i] < 0)
-            return hv_err_set(err, HV_EINPUT,
-                              "item %zu: expected a finite size that is not negative", i + 1);
-        order[i] = (struct item){items[i], i};
-        sum += items[i];
-    }
-    if (n)
-        qsort(order, n, sizeof *order, by_size);
-    for (size_t i = 0; i < n; i++) {
-        size_t slot = 0;
-        for (size_t k = 1; k < n_slots; k++)
-            if (load[k] < load[slot])
-                slot = k;
-        load[slot] += order[i].size;
-        out->count[order[i].index] = (int64_t)slot;
-        out->objective = fmax(out->objective, load[slot]);
-    }
-    out->bound = fmax(sum / (double)n_slots, n ? order[0].size : 0);
-    if (n > n_slots)
-        out->bound = fmax(out->bound, order[n_slots - 1].size + order[n_slots].size);
-    out->feasible = true;
-    out->proven = out->objective <= out->bound * (1 + 1e-12);
-    out->method = "longest-first";
-    out->proof = "the bound is the largest of mean load, biggest item and a forced pair";
     return HV_OK;
 }

@@ -69,10 +69,12 @@ enum hv_status hv_distribute_ratio(const struct hv_share *shares, size_t n, int6
 
 /**
  * Longest processing time first: items in falling size, each onto the emptiest of n_slots slots.
- * out->count[i] = slot of item i; objective = fullest slot; bound = the largest of the biggest
- * item, the mean load, and the two items that must share a slot. O(n log n + n · slots).
+ * A slot takes at most `most` items (0 = no limit). out->count[i] = slot of item i; objective =
+ * fullest slot; bound = the largest of the biggest item, the mean load, and the two items that must
+ * share a slot; with a limit also what the items that all slots but one cannot take weigh at least.
+ * O(n log n + n · slots).
  */
-enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots,
+enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots, size_t most,
                                  struct hv_arena *arena, struct hv_distribution *out,
                                  struct hv_err *err) HV_NODISCARD;
 

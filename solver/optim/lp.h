@@ -123,5 +123,10 @@ void hv_lp_result_free(struct hv_lp_result *r);
  * Written by us; lp_solve's own writer is not used.
  */
 void hv_lp_write(const struct hv_lp *lp, struct hv_str *out);
+/**
+ * Appends the model in free MPS format (read by glpsol --freemps, cbc, lp_solve -fmps), rows r1,
+ * r2, … and columns x1, x2, …; a maximum is written as the minimum of the negated objective.
+ */
+void hv_lp_write_mps(const struct hv_lp *lp, struct hv_str *out);
 
 #endif

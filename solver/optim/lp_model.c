@@ -1,6 +1,6 @@
 /*
- * The LP model: building it with checks, evaluating points and duals, scaling, writing it as text.
- * Not here: anything that calls lp_solve (lp.c).
+ * The LP model: building it with checks, evaluating points and duals, scaling.
+ * Not here: anything that calls lp_solve (lp.c), writing as text (lp_write.c).
  */
 #include "solver/base/units.h"
 #include "solver/optim/lp.h"
@@ -319,61 +319,4 @@ void hv__lp_scaling(const struct hv_lp *lp, struct hv__lp_scale *out)
     out->objective = inverse_power(big);
     free(lo);
     free(hi);
-}
-
-static void write_terms(const struct hv_lp_term *t, size_t n, struct hv_str *out)
-{
-    char num[HV_FMT_CAP];
-    if (n == 0)
-        hv_str_adds(out, " 0");
-    for (size_t k = 0; k < n; k++) {
-        hv_str_adds(out, t[k].coef < 0 ? " -" : " +");
-        hv_str_addf(out, "%s x%zu", hv_fmt_double(num, sizeof num, fabs(t[k].coef)), t[k].var + 1);
-    }
-}
-
-static void write_bounds(const struct hv_lp *lp, struct hv_str *out)
-{
-    char num[HV_FMT_CAP];
-    for (size_t j = 0; j < lp->vars.n; j++) {
-        const struct hv__lp_var *v = &lp->vars.items[j];
-        if (isinf(v->lower) && isinf(v->upper)) {
-            hv_str_addf(out, "x%zu >= -1e30;\n", j + 1);
-            continue;
-        }
-        if (isinf(v->lower))
-            hv_str_addf(out, "x%zu >= -1e30;\n", j + 1);
-        else if (v->lower != 0)
-            hv_str_addf(out, "x%zu >= %s;\n", j + 1, hv_fmt_double(num, sizeof num, v->lower));
-        if (!isinf(v->upper))
-            hv_str_addf(out, "x%zu <= %s;\n", j + 1, hv_fmt_double(num, sizeof num, v->upper));
-    }
-}
-
-void hv_lp_write(const struct hv_lp *lp, struct hv_str *out)
-{
-    static const char *const ops[] = {"<=", ">=", "="};
-    char num[HV_FMT_CAP];
-    hv_str_adds(out, lp->sense == HV_LP_MIN ? "min:" : "max:");
-    for (size_t j = 0; j < lp->vars.n; j++)
-        if (lp->vars.items[j].cost != 0)
-            write_terms(&(struct hv_lp_term){j, lp->vars.items[j].cost}, 1, out);
-    hv_str_adds(out, ";\n");
-    for (size_t i = 0; i < lp->rows.n; i++) {
-        const struct hv__lp_row *r = &lp->rows.items[i];
-        /* the label keeps a row of one term a row; without it the reader would see a bound */
-        hv_str_addf(out, "r%zu:", i + 1);
-        write_terms(r->n ? lp->terms.items + r->first : NULL, r->n, out);
-        hv_str_addf(out, " %s %s;\n", ops[r->op], hv_fmt_double(num, sizeof num, r->rhs));
-    }
-    write_bounds(lp, out);
-    bool any = false;
-    for (size_t j = 0; j < lp->vars.n; j++) {
-        if (!lp->vars.items[j].integer)
-            continue;
-        hv_str_addf(out, any ? ",x%zu" : "int x%zu", j + 1);
-        any = true;
-    }
-    if (any)
-        hv_str_adds(out, ";\n");
 }

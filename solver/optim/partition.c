@@ -126,17 +126,6 @@ static void trace_fixed(const struct hv_partition *p, const struct hv__step *ste
     }
 }
 
-/* Drops the ends of a row whose values are already beyond the limit. */
-static void trim(struct hv__row *r, double limit)
-{
-    while (r->lo < r->hi && r->v[r->hi - r->lo] > limit)
-        r->hi--;
-    while (r->lo < r->hi && r->v[0] > limit) {
-        r->lo++;
-        r->v++;
-    }
-}
-
 bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double limit,
                      struct hv_arena *arena, struct hv_partition_result *out)
 {
@@ -154,7 +143,7 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
         step.pos = step.dev = s;
         rows[s + 1] = hv__row_new(arena, rows[s + 1].lo, rows[s + 1].hi);
         hv__relax(p, &step, &rows[s], &rows[s + 1], scratch);
-        trim(&rows[s + 1], goal == HV__MAX ? limit : DBL_MAX);
+        hv__trim(&rows[s + 1], goal == HV__MAX ? limit : DBL_MAX);
         const struct hv__row *r = &rows[s + 1];
         bool ends = r->lo <= L && r->hi == L && (p->any_stages || s + 1 == S);
         if (ends && r->v[L - r->lo] < best && (goal == HV__SUM || r->v[L - r->lo] <= limit)) {
@@ -265,6 +254,16 @@ static void keep(struct best *b, const struct hv_partition_result *r)
     b->r = *r;
 }
 
+/* No partition is better: the least over what is still open, and the best so far. */
+static double open_bound(const struct hv_partition *p, const struct hv_partition_result *best,
+                         const struct span *todo, size_t n)
+{
+    double bound = best->feasible ? best->objective : HUGE_VAL;
+    for (size_t k = 0; k < n; k++)
+        bound = fmin(bound, p->sum_weight * todo[k].sum + p->max_weight * todo[k].lo);
+    return bound;
+}
+
 bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, struct hv_arena *arena,
                      struct hv_partition_result *out, bool *too_big)
 {
@@ -275,6 +274,9 @@ bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, stru
     int64_t probes = 0;
     hv_vec_push(&todo, (struct span){0, HUGE_VAL, 0});
     while (todo.n && !*too_big) {
+        if (hv__watch_due(watch))
+            hv__watch_tell(watch, best.r.feasible ? best.r.objective : HUGE_VAL,
+                           open_bound(p, &best.r, todo.items, todo.n));
         struct span s = todo.items[--todo.n];
         double low = p->sum_weight * s.sum + p->max_weight * s.lo;
         if (best.r.feasible && low >= best.r.objective * (1 - 1e-12))
@@ -314,7 +316,8 @@ bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, stru
     return true;
 }
 
-static void describe(const struct hv_partition *p, struct hv_partition_result *out)
+static void describe(const struct hv_partition *p, struct hv_arena *arena,
+                     struct hv_partition_result *out)
 {
     bool mixed = p->sum_weight > 0;
     out->proven = !out->stopped;
@@ -324,8 +327,8 @@ static void describe(const struct hv_partition *p, struct hv_partition_result *o
     if (!out->feasible) {
         out->objective = HV_UNKNOWN;
         out->bound = HV_UNKNOWN;
-        out->proof = out->stopped ? "stopped before a partition was found"
-                                  : "the dynamic program over all partitions found none that fits";
+        out->proof =
+            out->stopped ? "stopped before a partition was found" : hv__why_infeasible(p, arena);
     } else if (out->stopped) {
         out->proof = "stopped; the bound covers the part that was not searched";
     } else {
@@ -351,7 +354,7 @@ enum hv_status hv_partition_solve(const struct hv_partition *p, const struct hv_
     }
     if (too_big)
         return hv__search_order(p, &watch, arena, out, err);
-    describe(p, out);
+    describe(p, arena, out);
     return HV_OK;
 }
 
@@ -363,7 +366,13 @@ enum hv_status hv_partition_min_sum(const struct hv_partition *p, double limit,
     if (p->free_order || isnan(limit))
         return hv_err_set(err, HV_EINPUT, "the least sum under a limit is for a fixed order");
     hv__solve_fixed(p, HV__SUM, limit, arena, out);
-    describe(p, out);
+    if (!out->feasible && !isinf(limit)) {
+        out->proven = true;
+        out->objective = out->bound = HV_UNKNOWN;
+        out->proof = "no partition keeps all values within the limit";
+    } else {
+        describe(p, arena, out);
+    }
     out->method = "dp-sum";
     if (out->feasible)
         out->objective = out->bound = out->sum;

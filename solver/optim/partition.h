@@ -51,6 +51,9 @@ struct hv_partition {
 struct hv_part_limits {
     double deadline_s;         /**< wall seconds; 0 = none */
     bool (*cancel)(void *ctx); /**< true ends the search; may be NULL */
+    /** Told now and then while a search runs: the best so far (infinity = none) and a bound; may be
+     * NULL. */
+    void (*report)(void *ctx, double incumbent, double bound);
     void *ctx;
 };
 

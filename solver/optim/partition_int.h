@@ -25,6 +25,7 @@ struct hv__step {
 struct hv__watch {
     const struct hv_part_limits *limits;
     struct timespec begin;
+    double told_s; /* when the last report was made */
     bool stopped;
 };
 
@@ -32,6 +33,12 @@ struct hv__watch {
 void hv__watch_start(struct hv__watch *w, const struct hv_part_limits *limits);
 /** True once a limit is reached. */
 bool hv__watch_over(struct hv__watch *w);
+/** True when a report is due: the caller asks for one, and the last is 0.1 s ago. */
+bool hv__watch_due(struct hv__watch *w);
+/** Tells the caller the best so far (infinity = none) and a bound. */
+void hv__watch_tell(struct hv__watch *w, double incumbent, double bound);
+/** What is left of the limits for a smaller problem inside: the remaining time, no reports. */
+struct hv_part_limits hv__watch_rest(const struct hv__watch *w);
 /** True when run [i, j) fits the memory of position `pos` with the capacity of `dev`. */
 bool hv__fits(const struct hv_partition *p, size_t pos, size_t dev, size_t i, size_t j);
 /** Largest j with time of [i, j) ≤ limit that fits (cut costs ignored). O(log L). */
@@ -52,6 +59,8 @@ size_t hv__trace(const struct hv_partition *p, const struct hv__step *step,
 bool hv__windows(const struct hv_partition *p, double limit, struct hv__row *rows);
 /** New row with all values infinite. */
 struct hv__row hv__row_new(struct hv_arena *arena, size_t lo, size_t hi);
+/** Drops the ends of a row whose values are beyond the limit; at least one value stays. */
+void hv__trim(struct hv__row *r, double limit);
 /** Fills value, sum, max and objective of a result whose cut and order are set. */
 void hv__finish(const struct hv_partition *p, struct hv_arena *arena,
                 struct hv_partition_result *out);
@@ -61,6 +70,9 @@ void hv__finish(const struct hv_partition *p, struct hv_arena *arena,
  */
 bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double limit,
                      struct hv_arena *arena, struct hv_partition_result *out);
+/** One sentence for an instance without a partition: the constraint and by how much; it lives in
+ * the arena. */
+const char *hv__why_infeasible(const struct hv_partition *p, struct hv_arena *arena);
 /** An upper bound on the best maximum from a greedy cut (infinity when greedy finds none). */
 double hv__greedy_max(const struct hv_partition *p);
 /** As hv__solve_fixed for free order; *too_big is set when there are too many states. */

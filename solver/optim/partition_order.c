@@ -6,12 +6,15 @@
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
 #include "solver/optim/partition_int.h"
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #define MAX_STATES ((size_t)2 << 20)
 #define MAX_CELLS  ((size_t)96 << 20)
+
+#define DEAD UINT32_MAX
 
 /* Devices grouped into kinds; a state says how many of each kind have been used. */
 struct orders {
@@ -21,7 +24,12 @@ struct orders {
     size_t *count;     /* devices of the kind */
     size_t *radix;     /* weight of the kind in a state's number */
     size_t *used;      /* state → stages used */
+    uint16_t *digit;   /* state · n_kinds + kind → devices of the kind used */
     uint32_t *lo, *hi; /* state → window of end positions; lo > hi = dead */
+    double *fee;       /* position → what its cuts cost at least */
+    double least_fee;
+    uint32_t *down, *up; /* kind · (n_layers + 1) + i → nearest start ≤ i, or end ≥ i, at which
+                            min_layers layers keep the limit; DEAD = none */
     struct hv__row *rows;
 };
 
@@ -60,39 +68,95 @@ static bool group_devices(struct orders *o, const struct hv_partition *p, struct
     o->used = hv_arena_new(arena, size_t, o->n_states);
     o->lo = hv_arena_new(arena, uint32_t, o->n_states);
     o->hi = hv_arena_new(arena, uint32_t, o->n_states);
+    o->digit = hv_arena_new(arena, uint16_t, o->n_states * o->n_kinds);
     for (size_t t = 0; t < o->n_states; t++)
-        for (size_t k = 0; k < o->n_kinds; k++)
-            o->used[t] += t / o->radix[k] % (o->count[k] + 1);
+        for (size_t k = 0; k < o->n_kinds; k++) {
+            o->digit[t * o->n_kinds + k] = (uint16_t)(t / o->radix[k] % (o->count[k] + 1));
+            o->used[t] += o->digit[t * o->n_kinds + k];
+        }
     return true;
+}
+
+/* The least cost of the cuts around every position; nothing where a stage may be empty. */
+static void find_fees(struct orders *o, struct hv_arena *arena)
+{
+    const struct hv_partition *p = o->p;
+    o->fee = hv_arena_new(arena, double, p->n_stages);
+    o->down = hv_arena_new(arena, uint32_t, o->n_kinds * (p->n_layers + 1));
+    o->up = hv_arena_new(arena, uint32_t, o->n_kinds * (p->n_layers + 1));
+    if (!p->cuts || p->any_stages || p->min_layers == 0)
+        return;
+    for (size_t s = 0; s + 1 < p->n_stages; s++) {
+        double least = HUGE_VAL;
+        for (size_t j = 1; j < p->n_layers; j++)
+            least = fmin(least, p->cuts[s][j]);
+        o->fee[s] += least;
+        o->fee[s + 1] += least;
+    }
+    o->least_fee = HUGE_VAL;
+    for (size_t s = 0; s < p->n_stages; s++)
+        o->least_fee = fmin(o->least_fee, o->fee[s]);
 }
 
 static bool has_kind(const struct orders *o, size_t state, size_t k)
 {
-    return state / o->radix[k] % (o->count[k] + 1) > 0;
+    return o->digit[state * o->n_kinds + k] > 0;
 }
 
-/* Furthest end positions of all states under the limit, cut costs ignored. */
-static void reach_forward(struct orders *o, double limit)
+/* Where a device of each kind can begin or end with its least number of layers. */
+static void find_places(struct orders *o, double limit)
 {
-    const struct hv_partition *p = o->p;
-    size_t L = p->n_layers, S = p->n_stages;
-    o->hi[0] = 0;
-    for (size_t t = 1; t < o->n_states; t++) {
-        size_t far = 0, pos = o->used[t] - 1;
-        size_t most = p->any_stages ? L : L - (S - o->used[t]) * p->min_layers;
-        for (size_t k = 0; k < o->n_kinds; k++) {
-            if (!has_kind(o, t, k))
-                continue;
-            size_t j = hv__furthest(p, pos, o->kind_dev[k], o->hi[t - o->radix[k]], limit);
-            far = j > far ? j : far;
-            if (far >= most)
-                break;
+    size_t L = o->p->n_layers, m = o->p->min_layers, n = L + 1;
+    double most = (limit - o->least_fee) * (1 + 1e-12);
+    for (size_t k = 0; k < o->n_kinds; k++) {
+        const struct hv_part_stage *d = &o->p->stages[o->kind_dev[k]];
+        const double *t = d->table ? NULL : d->time;
+        uint32_t *down = o->down + k * n, *up = o->up + k * n, last = DEAD;
+        for (size_t i = 0; i <= L; i++) {
+            if (i + m <= L && (!t || t[i + m] - t[i] <= most))
+                last = (uint32_t)i;
+            down[i] = last;
         }
-        o->hi[t] = (uint32_t)(far < most ? far : most);
+        last = DEAD;
+        for (size_t j = n; j-- > 0;) {
+            if (j >= m && (!t || t[j] - t[j - m] <= most))
+                last = (uint32_t)j;
+            up[j] = last;
+        }
     }
 }
 
-/* Earliest end positions from which the rest can still reach the end. */
+/* Furthest end of a run of kind k at position pos that begins at `from` or before; DEAD = none. */
+static size_t reach_from(const struct orders *o, size_t pos, size_t k, size_t from, double limit)
+{
+    size_t i = from == DEAD ? DEAD : o->down[k * (o->p->n_layers + 1) + from];
+    return i == DEAD ? DEAD : hv__furthest(o->p, pos, o->kind_dev[k], i, limit - o->fee[pos]);
+}
+
+/* Furthest end positions of all states under the limit, cut costs at their least. */
+static void reach_forward(struct orders *o, double limit)
+{
+    const struct hv_partition *p = o->p;
+    size_t L = p->n_layers, S = p->n_stages, m = p->min_layers;
+    find_places(o, limit);
+    o->hi[0] = 0;
+    for (size_t t = 1; t < o->n_states; t++) {
+        size_t far = 0, pos = o->used[t] - 1;
+        size_t most = p->any_stages ? L : L - (S - o->used[t]) * m;
+        bool any = false;
+        for (size_t k = 0; k < o->n_kinds && !(any && far >= most); k++) {
+            if (!has_kind(o, t, k))
+                continue;
+            size_t j = reach_from(o, pos, k, o->hi[t - o->radix[k]], limit);
+            any = any || j != DEAD;
+            far = j != DEAD && j > far ? j : far;
+        }
+        o->hi[t] = !any || far < o->used[t] * m ? DEAD : (uint32_t)(far < most ? far : most);
+    }
+}
+
+/* Earliest end positions from which the rest can still reach the end; hi < lo where there are none.
+ */
 static void reach_backward(struct orders *o, double limit)
 {
     const struct hv_partition *p = o->p;
@@ -102,15 +166,20 @@ static void reach_backward(struct orders *o, double limit)
         if (p->any_stages)
             near = least;
         for (size_t k = 0; t != full && !p->any_stages && k < o->n_kinds && near > least; k++) {
-            size_t next = t + o->radix[k];
-            if (t / o->radix[k] % (o->count[k] + 1) == o->count[k] || o->lo[next] > L)
+            size_t next = t + o->radix[k], pos = o->used[t];
+            if (o->digit[t * o->n_kinds + k] == o->count[k] || o->lo[next] > L)
                 continue;
-            size_t i = hv__nearest(p, o->used[t], o->kind_dev[k], o->lo[next], limit);
+            size_t j = o->up[k * (L + 1) + o->lo[next]];
+            if (j == DEAD)
+                continue;
+            size_t i = hv__nearest(p, pos, o->kind_dev[k], j, limit - o->fee[pos]);
             near = i < near ? i : near;
         }
         o->lo[t] = (uint32_t)(near > least ? near : least);
-        if (o->lo[t] > o->hi[t])
-            o->lo[t] = (uint32_t)L + 1; /* dead: nothing needs to reach it */
+        if (o->hi[t] == DEAD || o->lo[t] > o->hi[t]) {
+            o->lo[t] = (uint32_t)L + 1; /* nothing needs to reach it */
+            o->hi[t] = 0;
+        }
     }
 }
 
@@ -138,6 +207,7 @@ static void fill_rows(struct orders *o, struct hv__step *step, struct hv_arena *
             step->dev = o->kind_dev[k];
             hv__relax(o->p, step, &o->rows[t - o->radix[k]], &o->rows[t], scratch);
         }
+        hv__trim(&o->rows[t], step->goal == HV__MAX ? step->limit : DBL_MAX);
     }
 }
 
@@ -204,45 +274,89 @@ static size_t best_state(const struct orders *o, const struct hv__step *step)
     return best;
 }
 
-/* An upper bound on the best maximum: greedy over the order that the furthest reach takes. */
-static double bound_max(struct orders *o, struct hv_arena *arena)
+/* The order of devices along the furthest reaches of the last reach_forward. */
+static void walk_back(const struct orders *o, double limit, struct hv_part_stage *stages)
+{
+    const struct hv_partition *p = o->p;
+    size_t t = o->n_states - 1;
+    for (size_t s = p->n_stages; s-- > 0;) {
+        size_t far = 0, chosen = o->n_kinds;
+        for (size_t k = 0; k < o->n_kinds; k++) {
+            if (!has_kind(o, t, k))
+                continue;
+            size_t j = reach_from(o, s, k, o->hi[t - o->radix[k]], limit);
+            if (chosen == o->n_kinds || (j != DEAD && j > far)) {
+                far = j == DEAD ? 0 : j;
+                chosen = k;
+            }
+        }
+        const struct hv_part_stage *d = &p->stages[o->kind_dev[chosen]];
+        stages[s].time = d->time;
+        stages[s].table = d->table;
+        stages[s].capacity = d->capacity;
+        t -= o->radix[chosen];
+    }
+}
+
+/*
+ * Bounds on the least maximum. Below *low not even the furthest reaches get to the end; *high comes
+ * from orders along those reaches, each cut exactly (infinity when none of them fits).
+ */
+static void narrow(struct orders *o, struct hv_arena *arena, double *low, double *high)
 {
     const struct hv_partition *p = o->p;
     struct hv_partition fixed = *p;
-    struct hv_arena_mark mark = hv_arena_mark(arena);
     struct hv_part_stage *stages = hv_arena_copy(arena, p->stages, p->n_stages, sizeof *stages);
+    struct hv_partition_result r;
     fixed.stages = stages;
     fixed.free_order = false;
-    double best = HUGE_VAL, limit = hv__greedy_max(&fixed);
-    for (int round = 0; round < 4 && limit < HUGE_VAL && !p->any_stages; round++) {
-        best = fmin(best, limit);
-        reach_forward(o, best * (round ? 0.98 : 0.999));
-        if (o->hi[o->n_states - 1] < p->n_layers)
-            break;
-        size_t t = o->n_states - 1;
-        for (size_t s = p->n_stages; s-- > 0;) { /* walk back along the furthest reaches */
-            size_t k = 0, far = 0, chosen = 0;
-            for (; k < o->n_kinds; k++) {
-                if (!has_kind(o, t, k))
-                    continue;
-                size_t j = hv__furthest(p, s, o->kind_dev[k], o->hi[t - o->radix[k]], best);
-                if (j > far || !has_kind(o, t, chosen)) {
-                    far = j;
-                    chosen = k;
-                }
-            }
-            const struct hv_part_stage *d = &p->stages[o->kind_dev[chosen]];
-            stages[s].time = d->time;
-            stages[s].table = d->table;
-            stages[s].capacity = d->capacity;
-            t -= o->radix[chosen];
+    double reach = *high = hv__greedy_max(&fixed);
+    *low = 0;
+    for (int k = 0; k < 8 && !isinf(*high) && reach - *low > 0.02 * reach; k++) {
+        double mid = 0.5 * (*low + reach);
+        reach_forward(o, mid);
+        if (o->hi[o->n_states - 1] != p->n_layers) {
+            *low = mid;
+            continue;
         }
-        limit = hv__greedy_max(&fixed);
-        if (limit >= best)
-            break;
+        struct hv_arena_mark mark = hv_arena_mark(arena);
+        walk_back(o, mid, stages);
+        r = (struct hv_partition_result){0};
+        if (hv__solve_fixed(&fixed, HV__MAX, *high, arena, &r) && r.max < *high)
+            *high = r.max;
+        hv_arena_rewind(arena, mark);
+        reach = mid;
     }
-    hv_arena_rewind(arena, mark);
-    return best;
+}
+
+/* One program over all states with every value ≤ limit; SIZE_MAX when it finds nothing. */
+static size_t run_orders(struct orders *o, struct hv__step *step, struct hv_arena *arena,
+                         bool *too_big)
+{
+    reach_forward(o, step->limit);
+    reach_backward(o, step->limit);
+    *too_big = count_cells(o) > MAX_CELLS;
+    if (*too_big || o->lo[0] > o->hi[0])
+        return SIZE_MAX;
+    fill_rows(o, step, arena);
+    return best_state(o, step);
+}
+
+/* The least maximum: limits from just above the lower bound upwards keep the windows small. */
+static size_t climb(struct orders *o, struct hv__step *step, struct hv_arena *arena, bool *too_big)
+{
+    double low = 0, high = HUGE_VAL;
+    if (!o->p->any_stages)
+        narrow(o, arena, &low, &high);
+    for (double width = 0.45;; width *= 3) {
+        struct hv_arena_mark mark = hv_arena_mark(arena);
+        bool last = !(low > 0) || isinf(high) || low * (1 + width) >= high;
+        step->limit = last ? high : low * (1 + width);
+        size_t state = run_orders(o, step, arena, too_big);
+        if (last || state != SIZE_MAX || *too_big)
+            return state;
+        hv_arena_rewind(arena, mark);
+    }
 }
 
 bool hv__solve_free(const struct hv_partition *p, enum hv__goal goal, double limit,
@@ -256,17 +370,10 @@ bool hv__solve_free(const struct hv_partition *p, enum hv__goal goal, double lim
         *too_big = true;
         return false;
     }
-    if (goal == HV__MAX && isinf(limit))
-        limit = bound_max(&o, arena);
-    reach_forward(&o, limit);
-    reach_backward(&o, limit);
-    if (count_cells(&o) > MAX_CELLS) {
-        *too_big = true;
-        return false;
-    }
+    find_fees(&o, arena);
     struct hv__step step = {goal, 0, 0, limit};
-    fill_rows(&o, &step, arena);
-    size_t state = best_state(&o, &step);
+    size_t state = goal == HV__MAX && isinf(limit) ? climb(&o, &step, arena, too_big)
+                                                   : run_orders(&o, &step, arena, too_big);
     if (state == SIZE_MAX)
         return false;
     out->n_stages = o.used[state];
@@ -334,6 +441,9 @@ enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *
     struct hv_partition fixed = *p;
     struct hv_partition_result r;
     struct hv_rng rng;
+    const struct hv_part_limits quiet = hv__watch_rest(watch);
+    struct hv__watch inner; /* an order's own bound says nothing about the others */
+    hv__watch_start(&inner, &quiet);
     (void)err;
     hv_rng_seed(&rng, 1);
     fixed.stages = stages;
@@ -342,8 +452,10 @@ enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *
     for (size_t s = 0; s < S; s++)
         order[s] = s;
     for (int64_t tries = 0, idle = 0; idle < 400 && tries < 20000; tries++, idle++) {
-        size_t a = (size_t)hv_rng_below(&rng, S), b = (size_t)hv_rng_below(&rng, S),
-               keep = order[a];
+        size_t a = (size_t)hv_rng_below(&rng, S), b = (size_t)hv_rng_below(&rng, S);
+        size_t keep = order[a];
+        if (hv__watch_due(watch))
+            hv__watch_tell(watch, out->feasible ? out->objective : HUGE_VAL, relaxed_bound(p));
         if (tries && (hv__watch_over(watch) || same_device(&p->stages[keep], &p->stages[order[b]])))
             continue;
         if (tries) {
@@ -352,7 +464,7 @@ enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *
         }
         place(p, stages, order);
         struct hv_arena_mark mark = hv_arena_mark(arena);
-        bool found = judge(&fixed, watch, arena, &r);
+        bool found = judge(&fixed, &inner, arena, &r);
         out->n_probes += r.n_probes;
         if (found && (!out->feasible || r.objective < out->objective)) {
             int64_t probes = out->n_probes;
@@ -368,7 +480,7 @@ enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *
         hv_arena_rewind(arena, mark);
     }
     out->method = "order-search";
-    out->stopped = watch->stopped;
+    out->stopped = watch->stopped || inner.stopped;
     out->proof =
         "orders improved by swaps, each solved exactly; the bound lets devices share layers";
     out->bound = relaxed_bound(p);

@@ -39,8 +39,12 @@ struct hv_pipe {
     const uint8_t *first_bits;   /**< bit n % 8 of byte n / 8: node n is the first of its rank */
     const int32_t
         *topo; /**< [n_nodes] an order in which every node comes after those it waits for */
-    const int32_t *edge_at;           /**< [n_nodes + 1] into edges */
-    const struct hv_pipe_edge *edges; /**< those that order on the rank does not imply already */
+    /* data edges that order on the rank does not imply already: read by hv_pipe_edge_of */
+    const int32_t *dep;    /**< [n_nodes] the one node waited for or -1; NULL: edges are listed */
+    const int32_t *hop_of; /**< [2 × n_pipes × n_stages] with dep: hop of the edge into (backward,
+                              pipe, stage), -1 = none */
+    const int32_t *edge_at;           /**< [n_nodes + 1] into edges, NULL with dep */
+    const struct hv_pipe_edge *edges; /**< NULL with dep */
 };
 
 /** Is node n the first of its rank? Else node n − 1 comes before it. */
@@ -57,11 +61,31 @@ static inline int32_t hv_pipe_hop(const struct hv_pipe *g, bool backward, int32_
     return ((backward ? g->s.n_pipes : 0) + pipe) * g->s.graph.n_edges + edge;
 }
 
+/** Hop of the one edge into an op, with dep. */
+static inline int32_t hv_pipe_dep_hop(const struct hv_pipe *g, const struct hv_op *op)
+{
+    size_t row = (size_t)op->pipe + (op->kind == HV_OP_F ? 0 : (size_t)g->s.n_pipes);
+    return g->hop_of[row * (size_t)g->s.n_stages + (size_t)op->stage];
+}
+/** Number of data edges into node n. */
+static inline int32_t hv_pipe_n_edges(const struct hv_pipe *g, int32_t n)
+{
+    return g->dep ? g->dep[n] >= 0 : g->edge_at[n + 1] - g->edge_at[n];
+}
+/** The k-th data edge into node n. */
+static inline struct hv_pipe_edge hv_pipe_edge_of(const struct hv_pipe *g, int32_t n, int32_t k)
+{
+    if (g->dep) {
+        return (struct hv_pipe_edge){g->dep[n], hv_pipe_dep_hop(g, &g->s.ops[n])};
+    }
+    return g->edges[g->edge_at[n] + k];
+}
+
 /**
  * Builds the graph and proves that it can run.
  * Errors: HV_ENO with the blocked head op of (up to eight) ranks and what each waits for; HV_EINPUT
- * from hv_schedule_check. O(ops + edges) time, about 20 bytes per op besides two tables of 4 bytes
- * per possible forward while it runs.
+ * from hv_schedule_check. O(ops + edges) time, about 8 bytes per op (20 where stages are no chain)
+ * besides two tables of 4 bytes per possible forward while it runs.
  */
 enum hv_status hv_pipe_compile(struct hv_arena *a, const struct hv_schedule *s, struct hv_pipe *out,
                                struct hv_err *err) HV_NODISCARD;
@@ -81,6 +105,14 @@ struct hv_pipe_cost {
     const double *hop_s; /**< [n_hops] by hv_pipe_hop, or NULL: every hop costs hop_all_s */
     double hop_all_s;
 };
+
+/** Cost of a hop by its index, 0 for none. */
+static inline double hv_pipe_hop_s(const struct hv_pipe_cost *c, int32_t hop)
+{
+    return hop < 0 ? 0 : c->hop_s ? c->hop_s[hop] : c->hop_all_s;
+}
+/** Duration of node n. */
+double hv_pipe_node_duration_s(const struct hv_pipe *g, const struct hv_pipe_cost *c, int32_t n);
 
 /** Idle time and use of one rank within [0, makespan]. */
 struct hv_pipe_rank {
@@ -111,6 +143,9 @@ void hv_pipe_run_new(struct hv_arena *a, const struct hv_pipe *g, struct hv_pipe
  * and ≥ 0). O(nodes + edges), no allocation.
  */
 void hv_pipe_time(const struct hv_pipe *g, const struct hv_pipe_cost *c, struct hv_pipe_run *run);
+
+/** Fills the sums of a run from its starts and ends, in whatever order they lie. O(nodes). */
+void hv_pipe_summarise(const struct hv_pipe *g, struct hv_pipe_run *run);
 
 /** Start and end of op i. */
 static inline double hv_pipe_op_start_s(const struct hv_pipe *g, const struct hv_pipe_run *r,
@@ -168,8 +203,9 @@ struct hv_memory_step {
 void hv_pipe_peaks(const struct hv_pipe *g, const struct hv_pipe_run *run,
                    const struct hv_pipe_memory *mem, struct hv_pipe_peak *out);
 /**
- * The trace of one rank: at most 2 × its ops + 1 steps into out (NULL = only count). Returns how
- * many. Steps are in time order; several at one time are joined to the last.
+ * The trace of one rank (without what it keeps for another, see hv_schedule.stash): at most 2 × its
+ * ops + 1 steps into out (NULL = only count). Returns how many. Steps are in time order; several at
+ * one time are joined to the last.
  */
 size_t hv_pipe_trace(const struct hv_pipe *g, const struct hv_pipe_run *run,
                      const struct hv_pipe_memory *mem, int32_t rank, struct hv_memory_step *out);

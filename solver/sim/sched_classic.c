@@ -75,6 +75,69 @@ enum hv_status hv__gen_dapple(const struct hv_schedule_input *in, struct hv_sche
     return HV_OK;
 }
 
+/*
+ * BPipe (ICML'23): 1F1B in which rank r < p/2 hands activations beyond ⌈(p + 2)/2⌉ to rank p − 1 −
+ * r and takes each back before its backward. The two should share a fast link; transfers hide
+ * behind compute.
+ */
+enum hv_status hv__gen_bpipe(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
+                             struct hv_err *err)
+{
+    int32_t p = in->ranks;
+    if (p % 2 != 0) {
+        return hv_err_set(err, HV_EUSAGE,
+                          "schedule bpipe pairs ranks, so their number must be even, found p = %d; "
+                          "use p = %d or p = %d",
+                          p, p > 1 ? p - 1 : 2, p + 1);
+    }
+    for (int32_t r = 0; r < p / 2; r++) {
+        b->stash[r] = (p + 3) / 2;
+    }
+    return hv__gen_1f1b(in, b, err);
+}
+
+/* a forward, in two halves where the micro-batch is cut */
+static void add_forward(struct hv_schedule_builder *b, int32_t rank, int32_t mb, int32_t cut)
+{
+    for (int16_t half = 0; half < 2 && mb < cut; half++) {
+        b->slice = half;
+        hv__add(b, HV_OP_F, rank, mb);
+    }
+    b->slice = -1;
+    if (mb >= cut) {
+        hv__add(b, HV_OP_F, rank, mb);
+    }
+}
+
+/*
+ * AutoPipe's slicer (CLUSTER'22): 1F1B in which the forwards of the first micro-batches come in two
+ * halves, so that every rank has its first work after half a forward of each rank before it.
+ */
+enum hv_status hv__gen_autopipe(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
+                                struct hv_err *err)
+{
+    (void)err;
+    int32_t p = in->ranks, m = in->micro_batches;
+    int64_t asked = hv__option(in, "sliced");
+    int32_t cut = asked > 0 ? (int32_t)asked : p - 1;
+    cut = min32(cut, m);
+    b->n_slices = cut > 0 ? 2 : 1;
+    b->parts = cut > 0;
+    for (int32_t r = 0; r < p; r++) {
+        int32_t warm = min32(m, p - 1 - r);
+        for (int32_t i = -warm; i < m; i++) {
+            if (i + warm < m) {
+                add_forward(b, r, i + warm, cut);
+            }
+            if (i >= 0) {
+                hv__add(b, HV_OP_BW, r, i);
+            }
+        }
+        hv__rank_done(b);
+    }
+    return HV_OK;
+}
+
 /* PipeDream (SOSP'19): 1F1B without flush; rank r keeps the weights of the p − r minibatches in
  * flight */
 enum hv_status hv__gen_pipedream(const struct hv_schedule_input *in, struct hv_schedule_builder *b,

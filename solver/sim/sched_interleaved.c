@@ -46,6 +46,26 @@ static void add_next(struct hv_schedule_builder *b, const struct interleave *x, 
     walk_next(x, w);
 }
 
+/* does a group of n leave a last one that is none or large enough? */
+static bool suits(int32_t n, int32_t m, int32_t p)
+{
+    return n >= min32(p, m) && n <= m && (m % n == 0 || m % n >= p);
+}
+
+/* the group size nearest to the one asked for that suits; m always does */
+static int32_t nearest_group(int64_t asked, int32_t m, int32_t p)
+{
+    for (int32_t d = 1; d < m; d++) {
+        if (asked - d > 0 && asked - d <= m && suits((int32_t)(asked - d), m, p)) {
+            return (int32_t)(asked - d);
+        }
+        if (asked + d <= m && suits((int32_t)(asked + d), m, p)) {
+            return (int32_t)(asked + d);
+        }
+    }
+    return m;
+}
+
 /* picks N: the option, or Megatron's p where p | m, else m shared out over as many rounds as fit */
 static enum hv_status pick_group(const struct hv_schedule_input *in, int32_t *out,
                                  struct hv_err *err)
@@ -68,15 +88,15 @@ static enum hv_status pick_group(const struct hv_schedule_input *in, int32_t *ou
         return hv_err_set(
             err, HV_EUSAGE,
             "schedule %s: group must lie between %d (ranks, or all micro-batches) and "
-            "m = %d, found %lld",
-            in->row->name, min32(p, m), m, (long long)asked);
+            "m = %d, found %lld; use group = %d",
+            in->row->name, min32(p, m), m, (long long)asked, nearest_group(asked, m, p));
     }
     int32_t rest = m % (int32_t)asked;
     if (rest != 0 && rest < p) {
         return hv_err_set(err, HV_EUSAGE,
                           "schedule %s: with group = %lld the last group has %d micro-batches, it "
-                          "needs none or at least p = %d",
-                          in->row->name, (long long)asked, rest, p);
+                          "needs none or at least p = %d; use group = %d",
+                          in->row->name, (long long)asked, rest, p, nearest_group(asked, m, p));
     }
     *out = (int32_t)asked;
     return HV_OK;

@@ -234,14 +234,15 @@ static enum hv_status check_sizes(const struct hv_schedule_input *in, struct hv_
                           HV_SCHEDULE_CHUNKS_MAX, in->ranks, in->micro_batches, in->chunks);
     }
     if (!(row->flags & HV_SCHEDULE_CHUNKS) && in->chunks != row->chunks) {
-        return hv_err_set(err, HV_EUSAGE,
-                          "schedule %s works with exactly %d chunk%s per rank, found v = %d",
-                          row->name, row->chunks, row->chunks == 1 ? "" : "s", in->chunks);
+        return hv_err_set(
+            err, HV_EUSAGE,
+            "schedule %s works with exactly %d chunk%s per rank, found v = %d; use v = %d",
+            row->name, row->chunks, row->chunks == 1 ? "" : "s", in->chunks, row->chunks);
     }
     if ((row->flags & HV_SCHEDULE_NEEDS_CHUNKS) && in->chunks < 2) {
         return hv_err_set(err, HV_EUSAGE,
-                          "schedule %s needs at least 2 chunks per rank, found v = %d", row->name,
-                          in->chunks);
+                          "schedule %s needs at least 2 chunks; use v = 2 (found v = %d)",
+                          row->name, in->chunks);
     }
     double slices = 1;
     if (row->flags & HV_SCHEDULE_SLICES && find_option(row, "slices") >= 0) {
@@ -262,7 +263,7 @@ static void reserve(struct hv_arena *a, const struct hv_schedule_input *in,
                     struct hv_schedule_builder *b)
 {
     const unsigned unknown = HV_SCHEDULE_RECOMPUTE | HV_SCHEDULE_SLICES | HV_SCHEDULE_OVERLAP |
-                             HV_SCHEDULE_ORDER | HV_SCHEDULE_TWO_WAY;
+                             HV_SCHEDULE_ORDER | HV_SCHEDULE_TWO_WAY | HV_SCHEDULE_PARTS;
     if (in->row->flags & unknown) {
         return;
     }
@@ -305,6 +306,10 @@ static enum hv_status finish(struct hv_arena *a, const struct hv_schedule_input 
                              struct hv_err *err)
 {
     size_t *rank_at = hv_arena_new(a, size_t, (size_t)b->n_ranks + 1);
+    bool stashes = false;
+    for (int32_t r = 0; r < b->n_ranks; r++) {
+        stashes |= b->stash[r] > 0;
+    }
     for (size_t r = 0; r < b->rank_end.n; r++) {
         rank_at[r + 1] = b->rank_end.items[r];
     }
@@ -324,6 +329,8 @@ static enum hv_status finish(struct hv_arena *a, const struct hv_schedule_input 
                    : hv_arena_copy(a, b->ops.items, b->ops.n, sizeof *b->ops.items),
         .weight_versions =
             hv_arena_copy(a, b->weight_versions, (size_t)b->n_ranks, sizeof *b->weight_versions),
+        .stash = stashes ? hv_arena_copy(a, b->stash, (size_t)b->n_ranks, sizeof *b->stash) : NULL,
+        .parts = b->parts,
         .free_adjacent_recompute = b->free_adjacent_recompute,
         .recompute_waits = b->recompute_waits,
         .async = (in->row->flags & HV_SCHEDULE_ASYNC) != 0,
@@ -344,7 +351,8 @@ enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_inp
     }
     struct hv_schedule_builder b = {
         .n_ranks = in->ranks, .n_stages = in->ranks * in->chunks, .n_slices = 1, .slice = -1};
-    b.weight_versions = hv_xcalloc((size_t)in->ranks, sizeof *b.weight_versions);
+    b.weight_versions = hv_xcalloc(2 * (size_t)in->ranks, sizeof *b.weight_versions);
+    b.stash = b.weight_versions + in->ranks;
     for (int32_t r = 0; r < in->ranks; r++) {
         b.weight_versions[r] = 1;
     }
@@ -387,9 +395,17 @@ void hv_schedule_peak_inflight(const struct hv_schedule *s, int32_t *out_per_ran
         int32_t now = 0, most = 0;
         for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1]; i++) {
             enum hv_op_kind k = (enum hv_op_kind)s->ops[i].kind;
-            now += k == HV_OP_F ? 1 : k == HV_OP_W || k == HV_OP_BW ? -1 : 0;
+            bool again = s->parts && s->ops[i].slice > 0; /* the rest of what has been counted */
+            now += k == HV_OP_F && !again ? 1 : k == HV_OP_W || k == HV_OP_BW ? -1 : 0;
             most = now > most ? now : most;
         }
         out_per_rank[r] = most;
+    }
+    for (int32_t r = 0; r < s->n_ranks && s->stash; r++) {
+        int32_t over = s->stash[r] > 0 ? out_per_rank[r] - s->stash[r] : 0;
+        if (over > 0) {
+            out_per_rank[r] -= over;
+            out_per_rank[s->n_ranks - 1 - r] += over;
+        }
     }
 }

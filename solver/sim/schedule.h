@@ -66,6 +66,10 @@ struct hv_schedule {
     bool free_adjacent_recompute; /**< an R right after its own F is a mark and takes no time */
     bool recompute_waits; /**< R starts when its gradient is there, as inside a backward; else as
                              soon as its order allows */
+    bool parts; /**< slices are equal parts of a batch: a micro-batch is whole (slice -1), or
+                   its forwards come in n_slices parts that take an equal share each */
+    const int32_t *stash; /**< [n_ranks] activations a rank keeps itself, 0 = all; rank n - 1 - r
+                             keeps the others of rank r for it. NULL = none does */
     bool async;           /**< no flush: ops of the next batch may start before the last end */
 };
 
@@ -103,6 +107,7 @@ enum hv_schedule_flag {
     HV_SCHEDULE_BY_COST = 64,     /**< the order depends on durations */
     HV_SCHEDULE_RECOMPUTE = 128,  /**< may have R */
     HV_SCHEDULE_OVERLAP = 256,    /**< has overlapped pairs */
+    HV_SCHEDULE_PARTS = 1024,     /**< cuts some micro-batches into parts */
     HV_SCHEDULE_ORDER = 512       /**< the order comes from the caller */
 };
 
@@ -188,6 +193,11 @@ enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_inp
  */
 enum hv_status hv_schedule_check(const struct hv_schedule *s, struct hv_err *err) HV_NODISCARD;
 
+/** The part of its micro-batch's (or slice's) duration and bytes that an op takes. */
+static inline double hv_op_share(const struct hv_schedule *s, const struct hv_op *op)
+{
+    return s->parts && op->slice >= 0 ? 1.0 / s->n_slices : 1;
+}
 /** Number of ops. */
 static inline size_t hv_schedule_n_ops(const struct hv_schedule *s)
 {

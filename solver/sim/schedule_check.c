@@ -44,7 +44,7 @@ static enum hv_status check_ranges(const struct checker *c, const struct hv_op *
         return fail(c, HV_EINPUT, op, rank,
                     "is outside of the schedule's stages, micro-batches, slices or directions");
     }
-    if ((op->slice < 0) != (s->n_slices == 1)) {
+    if ((op->slice < 0) != (s->n_slices == 1) && !(s->parts && op->slice < 0)) {
         if (op->slice < 0 || s->n_slices > 1) {
             return fail(c, HV_EINPUT, op, rank,
                         "mixes token slices and whole micro-batches; write all or none with a "
@@ -98,6 +98,9 @@ static enum hv_status check_op(const struct checker *c, const struct hv_op *op, 
     if (seen & bit(k)) {
         return fail(c, HV_EINPUT, op, rank, "is there twice");
     }
+    if (c->s->parts && k != HV_OP_F && op->slice >= 0) {
+        return fail(c, HV_EINPUT, op, rank, "is a part; only forwards come in parts");
+    }
     if (seen && seen >> SEEN_PIPE_SHIFT != op->pipe) {
         return fail(c, HV_EINPUT, op, rank, "is on another rank than its forward");
     }
@@ -108,12 +111,20 @@ static enum hv_status check_op(const struct checker *c, const struct hv_op *op, 
     if (k == HV_OP_F && op->slice > 0 && !(c->seen[at - 1] & bit(HV_OP_F))) {
         return fail(c, HV_ENO, op, rank, "comes before the slice ahead of it");
     }
+    for (int32_t q = 1; c->s->parts && k != HV_OP_F && q < c->s->n_slices; q++) {
+        if (!(c->seen[at + (size_t)q] & bit(HV_OP_F))) {
+            return fail(c, HV_ENO, op, rank, "comes before the last part of its forward");
+        }
+    }
     unsigned any_b = bit(HV_OP_B) | bit(HV_OP_BW);
     if ((bit(k) & any_b) && op->slice >= 0 && op->slice + 1 < c->s->n_slices &&
         !(c->seen[at + 1] & any_b)) {
         return fail(c, HV_ENO, op, rank, "comes before the backward of the slice behind it");
     }
     c->seen[at] = (uint16_t)(seen | bit(k) | (unsigned)op->pipe << SEEN_PIPE_SHIFT);
+    for (int32_t q = 1; c->s->parts && op->slice < 0 && q < c->s->n_slices; q++) {
+        c->seen[at + (size_t)q] = c->seen[at]; /* whole: all its parts at once */
+    }
     return HV_OK;
 }
 
@@ -168,7 +179,9 @@ static enum hv_status check_complete(const struct checker *c)
     }
     for (int32_t r = 0; r < s->n_ranks; r++) {
         for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1]; i++) {
-            unsigned seen = c->seen[slot(s, &s->ops[i])];
+            struct hv_op first = s->ops[i];
+            first.slice = s->parts ? -1 : first.slice; /* parts share their backward */
+            unsigned seen = c->seen[slot(s, &first)];
             if (!(seen & (bit(HV_OP_BW) | bit(HV_OP_B)))) {
                 return fail(c, HV_EINPUT, &s->ops[i], r, "has no backward (B or BW)");
             }
@@ -196,7 +209,8 @@ enum hv_status hv_schedule_check(const struct hv_schedule *s, struct hv_err *err
             if (!is_plain(&c, &s->ops[i], r)) {
                 st = check_op(&c, &s->ops[i], r);
             }
-            if (st == HV_OK) {
+            bool rest = s->parts && s->ops[i].slice > 0; /* of a forward that has been counted */
+            if (st == HV_OK && !rest) {
                 c.count[s->ops[i].kind]++;
             }
             if (st == HV_OK && s->ops[i].group >= 0) {

@@ -17,7 +17,8 @@ struct hv_schedule_builder {
     int32_t n_ranks, n_stages, n_pipes, n_slices, n_groups;
     int32_t *stage_to_rank;   /**< [n_pipes × n_stages]; hv__place_* fill it */
     int32_t *weight_versions; /**< [n_ranks], 1 to begin with */
-    bool free_adjacent_recompute, recompute_waits;
+    int32_t *stash;           /**< [n_ranks], 0 = keeps all itself, as to begin with */
+    bool free_adjacent_recompute, recompute_waits, parts;
     int16_t slice; /**< slice of the ops added next, -1 = whole */
     uint8_t pipe;  /**< direction of the ops added next */
     bool pairing;  /**< the ops added next belong to pair n_groups */
@@ -50,13 +51,13 @@ enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps,
 typedef enum hv_status hv__generator(const struct hv_schedule_input *in,
                                      struct hv_schedule_builder *b, struct hv_err *err);
 hv__generator hv__gen_gpipe, hv__gen_1f1b, hv__gen_dapple, hv__gen_pipedream, hv__gen_2bw,
-    hv__gen_hetpipe;
+    hv__gen_hetpipe, hv__gen_bpipe, hv__gen_autopipe;
 hv__generator hv__gen_interleaved, hv__gen_breadth_first, hv__gen_group_interleaved;
 hv__generator hv__gen_zb_h1, hv__gen_zb_h2;
 hv__generator hv__gen_terapipe, hv__gen_seq1f1b;
 hv__generator hv__gen_zb_1p, hv__gen_zb_15p, hv__gen_zb_2p, hv__gen_zb_v, hv__gen_zb_v_greedy;
 hv__generator hv__gen_chimera, hv__gen_hanayo, hv__gen_dynapipe;
-hv__generator hv__gen_graphpipe, hv__gen_distmm;
+hv__generator hv__gen_tessel, hv__gen_graphpipe, hv__gen_distmm;
 hv__generator hv__gen_dualpipe, hv__gen_dualpipev, hv__gen_varuna;
 hv__generator hv__gen_v_min, hv__gen_v_half, hv__gen_v_adaptive, hv__gen_1f1b_v;
 hv__generator hv__gen_explicit;

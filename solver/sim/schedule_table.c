@@ -50,8 +50,15 @@ static const struct hv_schedule_option hanayo_options[] = {
 static const struct hv_schedule_option dynapipe_options[] = {
     {"placement", HV_SCHEDULE_CHOICE, 0, 0, 1, dynapipe_placement, "chunks round and round the ranks, or every second time backwards"},
 };
+static const struct hv_schedule_option tessel_options[] = {
+    {"memory", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches that a rank may hold; 0 = p, as 1F1B"},
+    {"repetend", HV_SCHEDULE_INT, 0, 0, 63, NULL, "most micro-batches in one repetend; 0 = p"},
+};
 static const struct hv_schedule_option distmm_options[] = {
     {"barrier", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches whose forwards the loss needs together; 0 = all m"},
+};
+static const struct hv_schedule_option autopipe_options[] = {
+    {"sliced", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches whose forwards come in halves; 0 = p - 1, those of the first rank's warm-up"},
 };
 static const struct hv_schedule_option hetpipe_options[] = {
     {"in_flight", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_RANKS_MAX, NULL, "minibatches of one virtual worker at the same time (N_m); 0 = p"},
@@ -71,6 +78,12 @@ static const struct hv_schedule_row rows[] = {
     {"dapple", "1F1B with early backwards and a chosen number of forwards ahead", "DAPPLE, PPoPP 2021, section 3",
      "", "pa: min(m, p - r), pb: min(m, 2(p - r) - 1) micro-batches on rank r",
      0, 1, OPTIONS(dapple_options), hv__gen_dapple},
+    {"bpipe", "1F1B in which early ranks keep activations on late ones: even memory", "BPipe, ICML 2023, section 3",
+     "p even; rank r and rank p - 1 - r share a fast link", "at most (p + 3)/2 micro-batches on every rank",
+     0, 1, NO_OPTIONS, hv__gen_bpipe},
+    {"autopipe", "1F1B whose first micro-batches go forward in halves: a shorter start", "AutoPipe, CLUSTER 2022, slicer",
+     "micro-batches of at least two sequences", "min(m, p - r) micro-batches on rank r",
+     HV_SCHEDULE_PARTS, 1, OPTIONS(autopipe_options), hv__gen_autopipe},
     {"interleaved", "1F1B over several chunks per rank: smaller bubble, more communication", "Megatron-LM, SC 2021, section 2.2",
      "m a multiple of p, or of a group size between p and m", "min(mv, 2(p - 1 - r) + (v - 1)group + 1)/v micro-batches on rank r",
      HV_SCHEDULE_CHUNKS | HV_SCHEDULE_NEEDS_CHUNKS, 2, OPTIONS(interleaved_options), hv__gen_interleaved},
@@ -134,6 +147,9 @@ static const struct hv_schedule_row rows[] = {
     {"dynapipe", "cyclic: each rank runs what it has, backwards and forwards in turn; bears unequal micro-batches", "DynaPipe, EuroSys 2024, section 5",
      "", "min(m, 2(p - r) - 1) micro-batches on rank r with one chunk",
      HV_SCHEDULE_CHUNKS, 1, OPTIONS(dynapipe_options), hv__gen_dynapipe},
+    {"tessel", "the repeating middle of shortest period within a memory limit, found by search", "Tessel, HPCA 2024, sections III and IV",
+     "at most 16 ranks; above about 8 the best of 200,000 branches", "at most the option memory",
+     HV_SCHEDULE_BY_COST, 1, OPTIONS(tessel_options), hv__gen_tessel},
     {"graphpipe", "1F1B on stages that form a graph: as many micro-batches as the longest way to the end has stages", "GraphPipe, ASPLOS 2025",
      "", "min(m, d) micro-batches, d stages on the longest way from here to the end",
      0, 1, NO_OPTIONS, hv__gen_graphpipe},

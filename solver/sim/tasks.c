@@ -3,57 +3,11 @@
  * one sweep for exposed time and memory. Pipelines of whole stages belong to pipeline.c.
  */
 #include "solver/sim/tasks.h"
+#include "solver/sim/heap.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- heap of (key, task), smallest first, ties by task
- * ---------------------------------------------- */
-
-struct entry {
-    double key;
-    int32_t task;
-};
-
-struct heap {
-    struct entry *items; /* room for all that can ever be in it */
-    size_t n;
-};
-
-static bool before(struct entry a, struct entry b)
-{
-    return a.key < b.key || (a.key <= b.key && a.task < b.task);
-}
-
-static void heap_push(struct heap *h, double key, int32_t task)
-{
-    struct entry x = {key, task};
-    size_t i = h->n++;
-    for (; i > 0 && before(x, h->items[(i - 1) / 2]); i = (i - 1) / 2) {
-        h->items[i] = h->items[(i - 1) / 2];
-    }
-    h->items[i] = x;
-}
-
-static struct entry heap_pop(struct heap *h)
-{
-    struct entry top = h->items[0], x = h->items[--h->n];
-    size_t i = 0;
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child + 1 < h->n && before(h->items[child + 1], h->items[child])) {
-            child++;
-        }
-        if (child >= h->n || !before(h->items[child], x)) {
-            break;
-        }
-        h->items[i] = h->items[child];
-        i = child;
-    }
-    h->items[i] = x;
-    return top;
-}
 
 /* ---- what both modes share
  * -------------------------------------------------------------------------- */
@@ -126,7 +80,7 @@ static int by_time(const void *x, const void *y)
 struct sweep {
     const struct hv_task_graph *g;
     struct hv_task_run *run;
-    struct heap other; /* running tasks that do not compute; ended ones leave late */
+    struct hv__heap other; /* running tasks that do not compute; ended ones leave late */
     double bytes;
     size_t computing;
 };
@@ -138,11 +92,11 @@ static void share_out(struct sweep *w, double t0_s, double t1_s)
         w->run->compute_s += t1_s - t0_s;
         return;
     }
-    while (w->other.n > 0 && w->run->end_s[w->other.items[0].task] <= t0_s) {
-        heap_pop(&w->other);
+    while (w->other.n > 0 && w->run->end_s[w->other.items[0].id] <= t0_s) {
+        hv__heap_pop(&w->other);
     }
     if (w->other.n > 0) {
-        uint8_t cause = w->g->tasks[w->other.items[0].task].cause;
+        uint8_t cause = w->g->tasks[w->other.items[0].id].cause;
         w->run->exposed_by_cause_s[cause] += t1_s - t0_s;
     }
 }
@@ -162,7 +116,7 @@ static void apply(struct sweep *w, const struct event *e)
     if (computes) {
         w->computing = e->is_start ? w->computing + 1 : w->computing - 1;
     } else if (e->is_start) {
-        heap_push(&w->other, 0, e->task);
+        hv__heap_push(&w->other, 0, e->task);
     }
 }
 
@@ -221,10 +175,10 @@ enum hv_status hv_tasks_run(struct hv_arena *scratch, const struct hv_task_graph
 struct events {
     const struct hv_task_graph *g;
     struct hv_task_run *run;
-    struct heap *ready; /* per resource, key −priority */
-    struct heap ends;   /* running tasks by end */
-    bool *busy;         /* per resource */
-    int32_t *left;      /* per task: what it still waits for */
+    struct hv__heap *ready; /* per resource, key −priority */
+    struct hv__heap ends;   /* running tasks by end */
+    bool *busy;             /* per resource */
+    int32_t *left;          /* per task: what it still waits for */
     int32_t *next_at, *next;
     size_t n_done;
 };
@@ -234,12 +188,12 @@ static void build_events(struct hv_arena *a, struct events *v)
     const struct hv_task_graph *g = v->g;
     size_t n = g->n_tasks;
     int32_t *count = hv_arena_new(a, int32_t, g->n_resources + 1);
-    v->ready = hv_arena_new(a, struct heap, g->n_resources + 1);
+    v->ready = hv_arena_new(a, struct hv__heap, g->n_resources + 1);
     v->busy = hv_arena_new(a, bool, g->n_resources + 1);
     v->left = hv_arena_new(a, int32_t, n + 1);
     v->next_at = hv_arena_new(a, int32_t, n + 2);
     v->next = hv_arena_new(a, int32_t, (size_t)g->dep_at[n] + 1);
-    v->ends.items = hv_arena_new(a, struct entry, n + 1);
+    v->ends.items = hv_arena_new(a, struct hv__entry, n + 1);
     for (size_t i = 0; i < n; i++) {
         count[g->tasks[i].resource]++;
         v->left[i] = g->dep_at[i + 1] - g->dep_at[i];
@@ -256,31 +210,31 @@ static void build_events(struct hv_arena *a, struct events *v)
         }
     }
     for (size_t r = 0; r < g->n_resources; r++) {
-        v->ready[r].items = hv_arena_new(a, struct entry, (size_t)count[r] + 1);
+        v->ready[r].items = hv_arena_new(a, struct hv__entry, (size_t)count[r] + 1);
     }
 }
 
 static void make_ready(struct events *v, int32_t task)
 {
     const struct hv_task *t = &v->g->tasks[task];
-    heap_push(&v->ready[t->resource], -(double)t->priority, task);
+    hv__heap_push(&v->ready[t->resource], -(double)t->priority, task);
 }
 
 static void start_all(struct events *v, double now)
 {
     for (size_t r = 0; r < v->g->n_resources; r++) {
         if (!v->busy[r] && v->ready[r].n > 0) {
-            int32_t task = heap_pop(&v->ready[r]).task;
+            int32_t task = (int32_t)hv__heap_pop(&v->ready[r]).id;
             place(v->g, v->run, (size_t)task, now);
             v->busy[r] = true;
-            heap_push(&v->ends, v->run->end_s[task], task);
+            hv__heap_push(&v->ends, v->run->end_s[task], task);
         }
     }
 }
 
 static void end_one(struct events *v)
 {
-    int32_t task = heap_pop(&v->ends).task;
+    int32_t task = (int32_t)hv__heap_pop(&v->ends).id;
     v->busy[v->g->tasks[task].resource] = false;
     v->n_done++;
     for (int32_t k = v->next_at[task]; k < v->next_at[task + 1]; k++) {

@@ -47,18 +47,21 @@ double hv_optimizer_state_values(enum hv_optimizer o); /**< fp32 values per para
     X(HV_KERNELS_FUSED, "fused") \
     X(HV_KERNELS_EAGER, "eager")
 /* clang-format on */
+/** How the kernels around products run. */
 enum hv_kernels {
 #define X(c, name) c,
     HV_KERNELS_MAP(X)
 #undef X
         HV_KERNELS_N
 };
+/** How the attention core runs. */
 enum hv_attention {
 #define X(c, name) c,
     HV_ATTENTION_MAP(X)
 #undef X
         HV_ATTENTION_N
 };
+/** Whether dropout runs. */
 enum hv_dropout {
 #define X(c, name) c,
     HV_DROPOUT_MAP(X)

@@ -31,6 +31,10 @@ done
 expect '--help' 0 --help
 expect '-h' 0 -h
 expect 'help of no command' 2 help evl
+expect 'help of schedules' 0 help schedules
+says 'help of schedules: one row each' out '^zb-h1 '
+expect 'help of a schedule' 0 help zb-h1
+says 'help of a schedule: its source' out 'ICLR 2024'
 expect '--version' 0 --version
 says '--version' out '^hetviz [0-9]+\.[0-9]+\.[0-9]+$'
 expect 'unknown command' 2 evl
@@ -38,7 +42,29 @@ says 'unknown command: suggestion' err 'did you mean "eval"'
 expect 'nothing like a command' 2 frobnicate
 says 'nothing like a command: where to look' err 'hetviz help'
 
+expect 'help api' 0 help api
+says 'help api counts' out '^[0-9]+ functions, [0-9]+ of share/lua;'
+holds 'help api lists every function it counts' \
+    test "$(grep -c '^[a-z]*[.:]' out)" -eq "$(awk '/ functions, / { print $1 + $3 }' out)"
+expect 'help api NAME' 0 help api hv.cost.stage
+says 'help api NAME has units' out '^  units$'
+expect 'help api: unknown' 2 help api hv.cost.stagee
+says 'help api: the nearest' err 'hv.cost.stage'
+expect 'help man plugin' 0 help man plugin
+same 'the shipped hetviz-plugin(7) is that of this program' out "$root/share/man/hetviz-plugin.7"
+printf 'x = 2\nfor i = 1, 2 do\n  x = x + i\nend\nx, { a = #ctx.cluster:devices() }\n' >lines.lua
+"$HETVIZ" lua -c two-generations <lines.lua >out 2>err
+rc=$?
+holds 'lua: exit' test $rc -eq 0
+says 'lua: values' out '^5 \{"a":32\}$'
+printf 'nil + 1\nio\nhv.incumbent(hv.strategy("uniform"))\nwhile true do\n' | "$HETVIZ" lua >out 2>err
+rc=$?
+holds 'lua: errors' test $rc -eq 5
+says 'lua: says where' err '^console:1: attempt to perform arithmetic'
+says 'lua: goes on' out '^true$'
+says 'lua: an end is missing' err 'not complete'
 expect 'help man' 0 help man
+same 'the shipped hetviz(1) is that of this program' out "$root/share/man/hetviz.1"
 says 'manual: title' out '^\.TH HETVIZ 1'
 for c in $commands; do
     holds "manual: $c" grep -q "^\.SS hetviz $(echo "$c" | sed 's/-/\\\\-/')" out
@@ -115,6 +141,32 @@ schedule zb-h2 4 8 1 27 '7, 7, 7, 7'
 holds 'zb-h2: the longest span has no bubble' [ "$(number out longest_span)" = 24 ]
 run schedule 1f1b -p 4 -m 8 --json
 holds '1f1b: bubble (p-1)/(m+p-1)' [ "$(number out bubble | cut -c 1-8)" = 0.272727 ]
+# a steady state of f + b + w, so that any number of micro-batches is m + p - 1 of them
+run schedule 1f1b -p 4 -m 1000000000 --json
+holds '1f1b: a thousand million micro-batches' [ "$(number out makespan)" = 3000000009 ]
+says '1f1b: the steady state' out '"per_micro_batch": 3,'
+run schedule 1f1b -p 4 -m 8 --times 1,1,1,1 --json
+says 'schedule: idle time by cause' out '"hop": \['
+run schedule gpipe -p 4 -m 8 --cap 4
+holds 'schedule --cap: no' [ "$rc" -ne 0 ]
+says 'schedule --cap: names the blocked heads' err 'F0\.4 on rank 0 waits for 1 of memory 0'
+run schedule 1f1b -p 4 -m 8 --jitter 0.2 --gantt
+says 'schedule --gantt: both makespans' out 'makespan [0-9.]*, longest span of a rank'
+cat >own-order.lua <<'LUA'
+return { api = 1, id = "mine", title = "Mine", kind = "schedule", system = "s", reference = "r",
+  summary = "GPipe in Lua", order = function(p)
+    local ranks = {}
+    for r = 1, p.ranks do
+      local o = {}
+      for i = 0, p.micro_batches - 1 do o[#o + 1] = ("F%d.%d"):format(r - 1, i) end
+      for i = p.micro_batches - 1, 0, -1 do o[#o + 1] = ("BW%d.%d"):format(r - 1, i) end
+      ranks[r] = o
+    end
+    return ranks
+  end }
+LUA
+run schedule own-order.lua -p 4 -m 8 --json
+holds 'a schedule in Lua: as gpipe' [ "$(number out makespan)" = 33 ]
 run schedule 1f1b -p 2 -m 2 --json
 says '1f1b: order of rank 0' out '"F0\.0", "F0\.1", "BW0\.0", "BW0\.1"'
 says '1f1b: order of rank 1' out '"F1\.0", "BW1\.0", "F1\.1", "BW1\.1"'

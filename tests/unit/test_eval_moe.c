@@ -80,6 +80,24 @@ static void buckets_and_overlap_are_honoured(void **state)
     hv_arena_free(&a);
 }
 
+/* Optimizer, gather and what is around the steps on every rank besides passes and buckets. */
+static void every_span_has_room(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge(
+        *state, &a, true,
+        "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":32,\"stages\":[{\"devices\":\"a[0].*\","
+        "\"layers\":[0,4],\"tp\":4,\"dp\":2,\"ep\":2,\"zero\":1},{\"devices\":\"a[1].*\","
+        "\"layers\":[4,8],\"tp\":4,\"dp\":2,\"ep\":2,\"zero\":1}]}]");
+    assert_non_null(v.timeline);
+    size_t spans = 0;
+    for (size_t i = 0; i < v.timeline->lanes.n; i++) {
+        spans += v.timeline->lanes.items[i].n_spans;
+    }
+    assert_int_equal(spans, v.timeline->n_ops);
+    hv_arena_free(&a);
+}
+
 static bool names(const struct hv_verdict *v, const char *key)
 {
     for (size_t i = 0; i < v->n_approximated; i++) {
@@ -115,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_experts_go_to_those_who_hold_them),
         cmocka_unit_test(buckets_and_overlap_are_honoured),
+        cmocka_unit_test(every_span_has_room),
         cmocka_unit_test(what_is_not_timed_is_named),
     };
     return cmocka_run_group_tests_name("eval_moe", tests, setup_experts, teardown);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -129,9 +130,20 @@ static void longest_first_has_a_valid_bound(void **state)
     struct hv_arena arena = {0};
     struct hv_distribution d;
     const double items[] = {5, 5, 4, 4, 3, 3, 3}; /* Graham's example: 11 for an optimum of 9 */
-    assert_int_equal(hv_distribute_lpt(items, 7, 3, &arena, &d, NULL), HV_OK);
+    assert_int_equal(hv_distribute_lpt(items, 7, 3, 0, &arena, &d, NULL), HV_OK);
     assert_true(d.objective == 11 && d.bound == 9 && !d.proven);
-    assert_int_equal(hv_distribute_lpt(items, 7, 0, &arena, &d, NULL), HV_EINPUT);
+    assert_int_equal(hv_distribute_lpt(items, 7, 0, 0, &arena, &d, NULL), HV_EINPUT);
+    /* two per slot: 9 | 1, 1 is not allowed to be 9 | 1, 1, 1 */
+    const double few[] = {9, 1, 1, 1};
+    int64_t held[2] = {0};
+    assert_int_equal(hv_distribute_lpt(few, 4, 2, 2, &arena, &d, NULL), HV_OK);
+    assert_true(d.objective == 10 && d.bound == 10 && d.proven);
+    for (size_t i = 0; i < 4; i++)
+        held[d.count[i]]++;
+    assert_true(held[0] == 2 && held[1] == 2);
+    assert_int_equal(hv_distribute_lpt(few, 4, 1, 3, &arena, &d, NULL), HV_OK);
+    assert_false(d.feasible);
+    assert_non_null(strstr(d.proof, "hold 1 fewer"));
     hv_arena_free(&arena);
 }
 

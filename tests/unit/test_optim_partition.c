@@ -290,6 +290,34 @@ static void larger_chains_match_the_plain_program(void **state)
     }
 }
 
+/* Layers of 3 and 2 GiB, capacities of 5 and 9: 1 | 5 needs 10 in the second stage. */
+static void infeasible_says_why_and_by_how_much(void **state)
+{
+    (void)state;
+    const double time[] = {0, 1, 2, 3, 4, 5, 6}, three[] = {0, 3, 6, 9, 12, 15, 18};
+    const double two[] = {0, 2, 4, 6, 8, 10, 12};
+    struct hv_part_stage s[] = {{.time = time, .memory = three, .capacity = 5},
+                                {.time = time, .memory = two, .capacity = 9}};
+    struct hv_partition p = {
+        .n_layers = 6, .n_stages = 2, .stages = s, .min_layers = 1, .max_weight = 1};
+    struct hv_arena arena = {0};
+    struct hv_partition_result r;
+    assert_int_equal(hv_partition_solve(&p, NULL, &arena, &r, NULL), HV_OK);
+    assert_true(!r.feasible && r.proven);
+    assert_non_null(strstr(r.proof, "layers 1 to 5 of 6"));
+    assert_non_null(strstr(r.proof, "1.1112 times")); /* 10 / 9 */
+    s[1].capacity = 10;
+    assert_int_equal(hv_partition_solve(&p, NULL, &arena, &r, NULL), HV_OK);
+    assert_true(r.feasible);
+    s[0].capacity = 2;
+    assert_int_equal(hv_partition_solve(&p, NULL, &arena, &r, NULL), HV_OK);
+    assert_non_null(strstr(r.proof, "layers")); /* the first stage cannot hold one layer */
+    p.min_layers = 4;
+    assert_int_equal(hv_partition_solve(&p, NULL, &arena, &r, NULL), HV_OK);
+    assert_non_null(strstr(r.proof, "need 8 layers, there are 6: 2 too few"));
+    hv_arena_free(&arena);
+}
+
 static void bad_instances_are_refused(void **state)
 {
     (void)state;
@@ -315,6 +343,7 @@ int main(void)
         cmocka_unit_test(other_objectives_match_enumeration),
         cmocka_unit_test(slowest_stage_weights_of_the_literature),
         cmocka_unit_test(larger_chains_match_the_plain_program),
+        cmocka_unit_test(infeasible_says_why_and_by_how_much),
         cmocka_unit_test(bad_instances_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,13 +123,21 @@ static void test_cache_saves_lua(void **state)
     assert_non_null(hv_plugins_find(&a, "mine"));
     assert_non_null(hv_plugins_find(&a, "good")->error);
     assert_int_equal(hv_plugins_read(&b, NULL), HV_OK);
-    assert_int_equal(b.n_run, 1); /* only the broken one is looked at again */
+    assert_int_equal(b.n_run, 0);
+    assert_string_equal(hv_plugins_find(&a, "good")->error, hv_plugins_find(&b, "good")->error);
     assert_int_equal(a.n, b.n);
     for (size_t i = 0; i < a.n; i++) {
         assert_string_equal(a.items[i].id, b.items[i].id);
         assert_int_equal(a.items[i].n_options, b.items[i].n_options);
         assert_true(i == 0 || strcmp(a.items[i - 1].id, a.items[i].id) < 0);
     }
+    hv_plugins_free(&b);
+    /* one that requires another file is looked at again, since that one may have changed */
+    write_plugin("good.lua", "require 'nowhere'");
+    assert_int_equal(hv_plugins_read(&b, NULL), HV_OK);
+    hv_plugins_free(&b);
+    assert_int_equal(hv_plugins_read(&b, NULL), HV_OK);
+    assert_int_equal(b.n_run, 1);
     hv_plugins_free(&b);
     hv_str_addf(&path, "%s/hetviz/plugins.json", folder);
     assert_int_equal(hv_file_write(hv_str_cstr(&path), "{\"format\": 3, oh", 16, NULL), HV_OK);
@@ -295,6 +303,227 @@ static void test_plans_are_judged(void **state)
     hv_run_result_free(&a);
 }
 
+/** Runs `strategy` where plugins "mine" and "other" are given as members of their tables. */
+static enum hv_status run_two(const char *mine, const char *other,
+                              const struct hv_run_request *base, struct hv_run_result *out,
+                              struct hv_err *err)
+{
+    struct hv_plugins a, b, both;
+    struct hv_inputs in = {0};
+    struct hv_str text = {0};
+
+    *err = (struct hv_err){0};
+    hv_str_addf(
+        &text, "return { api = 1, id = 'mine', title = 'm', kind = 'k', summary = 's', %s }", mine);
+    load(&a, hv_str_cstr(&text));
+    hv_str_clear(&text);
+    hv_str_addf(&text,
+                "return { api = 1, id = 'other', title = 'o', kind = 'k', summary = 's', %s }",
+                other);
+    struct hv_err bad_err = {0};
+    assert_int_equal(
+        hv_plugins_read_file(&b, write_plugin("bad.lua", hv_str_cstr(&text)), &bad_err), HV_OK);
+    struct hv_plugin items[] = {a.items[0], b.items[0]};
+    both = (struct hv_plugins){.items = items, .n = 2};
+    assert_int_equal(hv_inputs_read(&in, "homogeneous", "llama-3-8b", NULL, err), HV_OK);
+    struct hv_run_request r = *base;
+    r.inputs = &in;
+    r.plugins = &both;
+    r.seed = 1;
+    enum hv_status s = hv_run_strategy(&r, out, err);
+    hv_inputs_free(&in);
+    hv_plugins_free(&a);
+    hv_plugins_free(&b);
+    hv_str_free(&text);
+    return s;
+}
+
+#define TWO_STAGES                                                                                 \
+    "plan = function(ctx) local p = {micro_batch = 4, replicas = {{micro_batches = 64, stages = {" \
+    "{devices = 'a[0].*', layers = {0, 16}, tp = 8, recompute = 'full'},"                          \
+    "{devices = 'a[1].*', layers = {16, 32}, tp = 8, recompute = 'full'}}}}} hv.incumbent(p) "     \
+    "return p end"
+
+static void test_compositions(void **state)
+{
+    struct hv_run_request r = {.strategy = "mine+other"};
+    struct hv_run_result out;
+    struct hv_err err;
+    (void)state;
+
+    /* what the first shows on its way is changed as well, or it would win unchanged */
+    assert_int_equal(run_two(TWO_STAGES,
+                             "apply = function(plan, ctx) local p = hv.plan.new(plan):table() "
+                             "p.schedule = {name = 'dapple'} return p end",
+                             &r, &out, &err),
+                     HV_OK);
+    const json_t *schedule = json_object_get(out.plan, "schedule");
+    assert_string_equal(json_string_value(json_object_get(schedule, "name")), "dapple");
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(out.plan, "strategy"), "name")),
+        "mine+other");
+    hv_run_result_free(&out);
+    assert_int_equal(
+        run_two(TWO_STAGES, "apply = function() return nil, 'not here' end", &r, &out, &err),
+        HV_ENO);
+    assert_non_null(strstr(err.text, "not here"));
+    hv_run_result_free(&out);
+    /* a schedule: all forwards, then all backwards; its order travels in the plan, which then
+     * does not fit */
+    assert_int_equal(
+        run_two(TWO_STAGES,
+                "order = function(p) assert(p.times.f > 0 and p.per_stage[2].memory_bytes > 0) "
+                "local o = {} for r = 0, p.ranks - 1 do o[r + 1] = {} for _, k in "
+                "ipairs{'F', 'BW'} do for m = 0, p.micro_batches - 1 do o[r + 1][#o[r + "
+                "1] + 1] = k .. r .. '.' .. m end end end return o end",
+                &r, &out, &err),
+        HV_ENO);
+    assert_non_null(strstr(err.text, "GiB"));
+    schedule = json_object_get(out.plan, "schedule");
+    assert_string_equal(json_string_value(json_object_get(schedule, "name")), "explicit");
+    const json_t *first = json_array_get(json_object_get(schedule, "order"), 0);
+    assert_int_equal(json_array_size(first), 128);
+    assert_string_equal(json_string_value(json_array_get(first, 64)), "BW0.0");
+    hv_run_result_free(&out);
+    /* an order that blocks is told, not run */
+    assert_int_equal(
+        run_two(TWO_STAGES, "order = function(p) return {{'F0.0'}} end", &r, &out, &err),
+        HV_EPLUGIN);
+    assert_non_null(strstr(err.text, "2 lists"));
+    hv_run_result_free(&out);
+}
+
+/** Every function with arguments that make no sense, or only nearly: errors, never a crash. */
+static void test_argument_soup(void **state)
+{
+    struct hv_run_result out;
+    struct hv_err err;
+    (void)state;
+    enum hv_status s = run_text(
+        "local lp, p = hv.opt.lp{}, hv.plan.new{micro_batch = 1, replicas = {{"
+        "micro_batches = 1, stages = {{devices = 'a[0].*', layers = {0, 32}, tp = 8}}}}}\n"
+        "local r = hv.routing{sources = 2, experts = 2}\n"
+        "local junk = {true, 0, 1, 2, 3, -1, 7, 1/0, 0/0, 1e300, 2^53, math.mininteger, 'x', '', "
+        "'min', "
+        "'1f1b', 'all_reduce', 'a[0].*', 'A100-SXM-80GB', 'full', {}, {{}}, {1, 2}, {1, 2, 3, 4}, "
+        "{{1, 2}, {3, 4}}, {{1, 2, 3}}, {0/0}, {-1}, {'F0.0'}, {{'F0.0', 'BW0.0'}}, {a = 1}, "
+        "{{resource = 1, time_s = 1, after = {1}}}, ctx.cluster, ctx.model, lp, p, r, "
+        "hv.cost.layers{}, "
+        "print, function() return 1 end, function() error('no') end, coroutine.create(print), "
+        "setmetatable({}, {__index = function() return 1 end})}\n"
+        "local keys = {'n', 'parts', 'load', 'ranks', 'micro_batches', 'tasks', 'resources', "
+        "'devices', "
+        "'op', 'bytes', 'layers', 'tp', 'dp', 'ranges', 'sources', 'experts', 'owners', 'copies', "
+        "'total', 'time', 'items', 'slots', 'cost', 'nodes', 'edges', 'weights', 'cap', 'kind', "
+        "'need', "
+        "'policy', 'used', 'options', 'times', 'chunks', 'matrix', 'dist', 'tile', 'tokens', "
+        "'memory', "
+        "'capacity', 'source', 'sink', 'order', 'micro_batch', 'recompute', 'kinds', 'device', "
+        "'layer', "
+        "'in_flight', 'replicas', 'stages', 'objective', 'lower', 'upper', 'caps', 'cut', "
+        "'sizes'}\n"
+        "local calls = {}\n"
+        "local function gather(t) for _, v in pairs(t) do if type(v) == 'table' then gather(v) "
+        "elseif "
+        "type(v) == 'function' then calls[#calls + 1] = v end end end gather(hv)\n"
+        "for _, o in ipairs{{ctx.cluster, 'devices groups link address ids pick'}, {ctx.model, "
+        "'layers'}, {lp, 'var row objective solve'}, {p, 'check eval table'}, {r, 'apply'}, "
+        "{hv.cost.layers{}, 'time times bytes sizes'}} do for name in o[2]:gmatch('%a+') do\n"
+        "local f = o[1][name] calls[#calls + 1] = f calls[#calls + 1] = function(...) return "
+        "f(o[1], "
+        "...) end end end\n"
+        "local function some() local v = junk[hv.random(#junk)] if hv.random(3) > 1 then return v "
+        "end "
+        "local t = {} for _ = 1, hv.random(6) do t[keys[hv.random(#keys)]] = "
+        "junk[hv.random(#junk)] end "
+        "return t end\n"
+        "local fine, n = 0, 0\n"
+        "for _ = 1, 120 do for _, f in ipairs(calls) do if hv.stopping() then break end n = n + 1\n"
+        "local a, b, c = some(), some(), some() if pcall(f, a, b, c) then fine = fine + 1 end end "
+        "end\n"
+        "assert(#calls > 60 and n > #calls) return nil, 'it lives'",
+        &out, &err);
+    if (s ==
+        HV_EPLUGIN) /* HV_OK: a plan among the arguments was taken; HV_ESTOPPED: slow machine */
+        print_error("%s:%u: %s\n", err.file, err.line, err.text);
+    assert_true(s == HV_ENO || s == HV_OK || s == HV_ESTOPPED);
+    hv_run_result_free(&out);
+}
+
+/** Bulk calls give the figures of the single ones; arguments are checked. */
+static void test_bulk_prices(void **state)
+{
+    (void)state;
+    expect_run(
+        "local q = {devices = ctx.cluster:address{1, 2}, tp = 2, micro_batch = 2, recompute = "
+        "'full', in_flight = {1, 3, 2}, ranges = {1, 1, 3, 7, 30, 32}}\n"
+        "local f = hv.cost.stages(q)\n"
+        "for i = 1, 3 do local a, b = q.ranges[2 * i - 1], q.ranges[2 * i]\n"
+        "local s = hv.cost.stage{devices = q.devices, tp = 2, micro_batch = 2, recompute = "
+        "'full', in_flight = q.in_flight[i], layers = {a - 1, b}}\n"
+        "assert(s.forward_s == f.forward_s[i] and s.backward_s == f.backward_s[i])\n"
+        "assert(s.memory.peak_bytes == f.peak_bytes[i] and s.hop_bytes == f.hop_bytes[i])\n"
+        "assert(s.memory.limit_bytes == f.limit_bytes) end\n"
+        "local t = hv.cost.layers{tp = 2}\nlocal k = ctx.cluster:groups()[1].kind\n"
+        "local x, y = t:times(k, 'forward'), t:sizes('parameters')\n"
+        "for l = 1, 32 do assert(x[l] == t:time(l, l, k, 'forward') and y[l] == t:bytes(l, l, "
+        "'parameters')) end\n"
+        "local o = hv.cost.op{op = 'attention', device = k}\n"
+        "assert(o.time_s > 0 and #o.why > 2)\nreturn nil, 'all equal'",
+        HV_ENO, "all equal");
+    /* GPipe of two unequal stages by hand: 1 + 2·3 + 2·1 forwards and backwards behind each other
+     */
+    expect_run(
+        "local r = hv.sim.schedule('gpipe', {ranks = 2, micro_batches = 2, times = {f = {1, 3}, "
+        "b = {1, 3}, w = 0}})\nreturn nil, r.makespan .. ' ' .. hv.sim.schedule('gpipe', {ranks "
+        "= 2, micro_batches = 2, times = {f = 1, b = 1, w = 0}}).makespan",
+        HV_ENO, "14 6");
+    expect_run("hv.sim.schedule('gpipe', {ranks = 2, micro_batches = 2, times = {f = {1, 2, 3}}})",
+               HV_EPLUGIN, "lists of 2 numbers");
+    expect_run("hv.cost.stages{devices = 'a[0].0', ranges = {0, 3}}", HV_EPLUGIN, "from 1 to 32");
+    expect_run("hv.cost.stages{devices = 'a[0].0', ranges = {1}}", HV_EPLUGIN, "first, last");
+    expect_run("hv.cost.op{op = 'attention', device = 'nothing'}", HV_EPLUGIN, "nothing");
+    expect_run("ctx.cluster:pick{need = 4, used = {99}}", HV_EPLUGIN, "99");
+    expect_run(
+        "local p = function(how, used) return table.concat(ctx.cluster:pick{need = 3, policy = "
+        "how, used = used}, ' ') end return nil, p('fresh', {1}) .. '/' .. p('append', {1}) .. "
+        "'/' .. p('scatter') .. '/' .. select(2, ctx.cluster:pick{need = 64, used = {1}})",
+        HV_ENO, "9 10 11/2 3 4/1 9 17/63 devices are free, 64 are needed");
+}
+
+static void test_lost_devices(void **state)
+{
+    const char *const lost[] = {"a[1].3", "a[4].*"};
+    json_t *running = json_pack("{s:s}", "name", "was running");
+    struct hv_run_request r = {.strategy = "mine", .lost = lost, .n_lost = 2};
+    struct hv_run_result out;
+    struct hv_err err;
+    (void)state;
+
+    /* plan() sees neither the devices nor nodes that lost some, and may not use them */
+    assert_int_equal(run_two("plan = function(ctx) local n, t = #ctx.cluster:devices(), {} "
+                             "for i, g in ipairs(ctx.cluster:groups()) do "
+                             "t[i] = g.count .. '@' .. g.from .. ':' .. g.first end "
+                             "return nil, n .. ' ' .. table.concat(t, ' ') end",
+                             "order = function() end", &r, &out, &err),
+                     HV_ENO);
+    assert_non_null(strstr(err.text, "55 1@1:1 2@3:17 3@6:41"));
+    hv_run_result_free(&out);
+    assert_int_equal(run_two(TWO_STAGES, "order = function() end", &r, &out, &err), HV_ENO);
+    assert_non_null(strstr(err.text, "stages[1] uses a device that is lost"));
+    hv_run_result_free(&out);
+    /* replan() is told what ran and what is lost */
+    r.replan = running;
+    assert_int_equal(
+        run_two("plan = function() error('not this one') end, replan = function(ctx, p, l) "
+                "return nil, p.name .. ' ' .. table.concat(l, ' ') end",
+                "order = function() end", &r, &out, &err),
+        HV_ENO);
+    assert_non_null(strstr(err.text, "was running 12 33 34 35 36 37 38 39 40"));
+    hv_run_result_free(&out);
+    json_decref(running);
+}
+
 /** Every shipped planner has a plan without violations on a shipped sample. */
 static void test_shipped_plugins(void **state)
 {
@@ -377,6 +606,10 @@ int main(void)
         cmocka_unit_test(test_skeleton_runs),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_plans_are_judged),
+        cmocka_unit_test(test_compositions),
+        cmocka_unit_test(test_lost_devices),
+        cmocka_unit_test(test_bulk_prices),
+        cmocka_unit_test(test_argument_soup),
         cmocka_unit_test(test_shipped_plugins),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -101,6 +101,40 @@ static void lanes_as_naive(void **state)
     }
 }
 
+/* windows side by side, narrow and wide ones, some of no width, over spans of which some have no
+ * length: as each by itself */
+static void columns_as_one_by_one(void **state)
+{
+    (void)state;
+    enum { MOST = 200 };
+    struct hv_rng r;
+    hv_rng_seed(&r, 6);
+    static struct hv_span spans[MAX_SPANS];
+    double at_s[MOST + 1];
+    static struct hv_cover got[MOST];
+    for (int round = 0; round < 200; round++) {
+        struct hv_arena a = {0};
+        struct hv_lanes t = {0};
+        size_t n = random_spans(spans, &r), columns = (size_t)hv_rng_below(&r, MOST + 1);
+        for (size_t i = 0; i < n && round % 2; i++) {
+            spans[i].end_s = hv_rng_below(&r, 3) ? spans[i].end_s : spans[i].start_s;
+        }
+        struct hv_lane lane = {.name = "x", .spans = spans, .n_spans = n};
+        assert_int_equal(hv_lanes_add(&a, &t, &lane, NULL), HV_OK);
+        double width = t.end_s * hv_rng_double(&r) / (double)(columns + 1);
+        at_s[0] = hv_rng_below(&r, 2) ? -width : floor(t.end_s * hv_rng_double(&r));
+        for (size_t i = 0; i < columns; i++) {
+            at_s[i + 1] = at_s[i] + (hv_rng_below(&r, 2) ? width : floor(width * 2) / 2);
+        }
+        hv_lane_columns(&t.items[0], at_s, columns, got);
+        for (size_t i = 0; i < columns; i++) {
+            struct hv_cover want = hv_lane_cover(&t.items[0], at_s[i], at_s[i + 1]);
+            assert_memory_equal(&got[i], &want, sizeof want);
+        }
+        hv_arena_free(&a);
+    }
+}
+
 static void bad_lanes(void **state)
 {
     (void)state;
@@ -163,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_as_naive),
+        cmocka_unit_test(columns_as_one_by_one),
         cmocka_unit_test(bad_lanes),
         cmocka_unit_test(steps_as_naive),
     };

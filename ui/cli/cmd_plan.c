@@ -6,6 +6,7 @@
 #include "scripting/run.h"
 #include "scripting/worker.h"
 #include "solver/base/file.h"
+#include "solver/base/json.h"
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/interrupt.h"
@@ -16,6 +17,7 @@ struct planning {
     struct hv_inputs inputs;
     struct hv_plugins plugins;
     json_t *options;
+    struct hv_json replan; /**< the plan that was running, or empty */
     struct hv_run_result result;
     bool progress; /**< a bar on standard error */
 };
@@ -24,6 +26,7 @@ static void free_planning(struct planning *p)
 {
     hv_run_result_free(&p->result);
     json_decref(p->options);
+    hv_json_free(&p->replan);
     hv_plugins_free(&p->plugins);
     hv_inputs_free(&p->inputs);
 }
@@ -56,6 +59,18 @@ static enum hv_status read_all(struct hv_args *args, struct planning *p, struct 
     }
     if (st != HV_OK) {
         return st;
+    }
+    if (hv_args_has(args, "replan")) {
+        struct hv_str text = {0};
+        const char *file = hv_args_text(args, "replan", "");
+        st = hv_file_read(file, &text, err);
+        if (st == HV_OK) {
+            st = hv_json_parse(&p->replan, hv_str_cstr(&text), text.n, file, err);
+        }
+        hv_str_free(&text);
+        if (st != HV_OK) {
+            return st;
+        }
     }
     size_t n = 0;
     const char **texts = hv_args_all(args, "option", &n);
@@ -129,7 +144,9 @@ enum hv_status hv_cli_plan(struct hv_args *args, struct hv_err *err)
                                    .time_limit_s = hv_args_number(args, "time-limit", 0),
                                    .event = on_event,
                                    .cancel = hv_interrupted,
+                                   .replan = p.replan.root,
                                    .ctx = &p};
+        r.lost = hv_args_all(args, "lost", &r.n_lost);
         st = hv_run_strategy(&r, &p.result, err);
         hv_interrupt_relax();
         if (p.progress) {

@@ -2,11 +2,13 @@
  * `hetviz schedule`: prints the order of every rank, its time and its memory. Only arguments and
  * printing; schedules and timing are solver/sim's.
  */
+#include "scripting/order.h"
 #include "solver/base/file.h"
 #include "solver/base/json.h"
 #include "solver/base/units.h"
 #include "solver/io/export/gantt.h"
-#include "solver/sim/pipeline.h"
+#include "solver/sim/pipeline_play.h"
+#include "solver/sim/steady.h"
 #include "ui/cli/cli.h"
 #include <string.h>
 
@@ -24,6 +26,8 @@ struct arguments {
     size_t n_options;
     struct times times, plan_times;
     bool has_plan_times;
+    double jitter;
+    int64_t look_ahead, cap, seed; /* 0 = none */
 };
 
 /* everything that is printed */
@@ -32,6 +36,8 @@ struct result {
     struct hv_pipe g;
     struct hv_pipe_cost cost;
     struct hv_pipe_run run;
+    struct hv_pipe_rank *idle;
+    struct hv_steady steady; /* micro_batches 0: there is none */
     int32_t *inflight;
 };
 
@@ -55,7 +61,11 @@ static enum hv_status read_arguments(struct hv_args *args, struct arguments *a, 
                             .times = {1, 1, 1, 0},
                             .p = (int64_t)hv_args_number(args, "ranks", 0),
                             .m = (int64_t)hv_args_number(args, "micro-batches", 0),
-                            .v = (int64_t)hv_args_number(args, "chunks", 0)};
+                            .v = (int64_t)hv_args_number(args, "chunks", 0),
+                            .jitter = hv_args_number(args, "jitter", 0),
+                            .look_ahead = (int64_t)hv_args_number(args, "look-ahead", 0),
+                            .cap = (int64_t)hv_args_number(args, "cap", 0),
+                            .seed = (int64_t)hv_args_number(args, "seed", 1)};
     a->options = hv_args_all(args, "option", &a->n_options);
     a->has_plan_times = hv_args_has(args, "plan-times");
     enum hv_status st = HV_OK;
@@ -68,15 +78,82 @@ static enum hv_status read_arguments(struct hv_args *args, struct arguments *a, 
     return st;
 }
 
+/* the plugin with order(p) of that name, or of that file where it ends in .lua; NULL = there is
+ * none
+ */
+static enum hv_status find_plugin(const char *name, struct hv_plugins *all,
+                                  const struct hv_plugin **out, struct hv_err *err)
+{
+    size_t n = strlen(name);
+    *out = NULL;
+    if (n > 4 && strcmp(name + n - 4, ".lua") == 0) {
+        enum hv_status st = hv_plugins_read_file(all, name, err);
+        *out = st == HV_OK ? &all->items[0] : NULL;
+    } else if (hv_plugins_read(all, NULL) == HV_OK) {
+        *out = hv_plugins_find(all, name);
+    }
+    if (*out && !(*out)->has[HV_PLUGIN_ORDER] && !(*out)->error) {
+        return hv_err_set(err, HV_EUSAGE, "%s is a strategy without order(p), not a schedule",
+                          name);
+    }
+    return *out ? HV_OK : HV_EUSAGE;
+}
+
+/* a schedule written in Lua: its order, as `explicit` takes it */
+static enum hv_status lua_input(struct hv_arena *arena, const struct arguments *a,
+                                const struct hv_plugin *plugin, struct hv_schedule_input *in,
+                                struct hv_err *err)
+{
+    const struct hv_schedule_row *row;
+    json_t *options = NULL;
+    enum hv_status st = hv_schedule_find("explicit", &row, err);
+    if (st == HV_OK) {
+        st = hv_options_parse(plugin, a->options, a->n_options, &options, err);
+    }
+    if (st == HV_OK && a->m > HV_SCHEDULE_MB_MAX) {
+        st = hv_err_set(err, HV_ELIMIT, "schedule %s: at most %d micro-batches", a->name,
+                        HV_SCHEDULE_MB_MAX);
+    }
+    if (st == HV_OK) {
+        struct times t = a->has_plan_times ? a->plan_times : a->times;
+        hv_schedule_input_init(in, row, (int32_t)a->p, (int32_t)a->m);
+        in->chunks = a->v ? (int32_t)a->v : 1;
+        const struct hv_order_request r = {.plugin = plugin,
+                                           .options = options,
+                                           .ranks = in->ranks,
+                                           .micro_batches = in->micro_batches,
+                                           .chunks = in->chunks,
+                                           .cost = {t.f, t.b, t.w},
+                                           .hop_s = t.c,
+                                           .seed = (uint64_t)a->seed};
+        st = hv_run_order(arena, &r, &in->order, err);
+    }
+    json_decref(options);
+    return st;
+}
+
 static enum hv_status make_input(struct hv_arena *arena, const struct arguments *a,
                                  struct hv_schedule_input *in, struct hv_err *err)
 {
     const struct hv_schedule_row *row;
     enum hv_status st = hv_schedule_find(a->name, &row, err);
     if (st != HV_OK) {
+        struct hv_plugins all = {0};
+        struct hv_err why = {0};
+        const struct hv_plugin *plugin;
+        enum hv_status found = find_plugin(a->name, &all, &plugin, &why);
+        if (found == HV_OK) {
+            st = lua_input(arena, a, plugin, in, err);
+        } else if (why.text[0] != '\0') {
+            *err = why;
+            st = found;
+        }
+        hv_plugins_free(&all);
         return st;
     }
-    hv_schedule_input_init(in, row, (int32_t)a->p, (int32_t)a->m);
+    /* beyond the limit only the check of sizes sees it */
+    hv_schedule_input_init(in, row, (int32_t)a->p,
+                           (int32_t)(a->m > HV_SCHEDULE_MB_MAX ? HV_SCHEDULE_MB_MAX + 1 : a->m));
     struct times t = a->has_plan_times ? a->plan_times : a->times;
     in->cost = (struct hv_stage_cost){t.f, t.b, t.w};
     in->hop_s = t.c;
@@ -103,14 +180,45 @@ static const double *stage_times(struct hv_arena *arena, int32_t n_stages, struc
     return x;
 }
 
-static enum hv_status compute(struct hv_arena *arena, const struct arguments *a, struct result *r,
+/* plays the order event by event and takes over what came out */
+static enum hv_status play(struct hv_arena *arena, const struct arguments *a, struct result *r,
+                           struct hv_err *err)
+{
+    size_t n = (size_t)r->s.n_stages, p = (size_t)r->s.n_ranks;
+    double *one = hv_arena_new(arena, double, n), *limit = hv_arena_new(arena, double, p);
+    double *kept = hv_arena_new(arena, double, n);
+    double *start = hv_arena_new(arena, double, n *HV_OP_KIND_N);
+    double *end = hv_arena_new(arena, double, n *HV_OP_KIND_N);
+    for (size_t i = 0; i < n; i++) {
+        one[i] = kept[i] = 1; /* an activation counts until its W or BW, as in peak_inflight */
+    }
+    for (size_t i = 0; i < p; i++) {
+        limit[i] = (double)a->cap;
+    }
+    hv_pipe_memory_simple(&r->s, one, kept, NULL, start, end);
+    struct hv_pipe_memory memory = {.start_bytes = start, .end_bytes = end};
+    struct hv_pipe_play how = {.jitter = a->jitter,
+                               .seed = (uint64_t)a->seed,
+                               .look_ahead = (int32_t)a->look_ahead,
+                               .jump = 1u << HV_OP_F | 1u << HV_OP_W,
+                               .limit_bytes = a->cap > 0 ? limit : NULL,
+                               .memory = &memory};
+    struct hv_pipe_run run;
+    struct hv_pipe strict = r->g;
+    hv_pipe_run_new(arena, &r->g, &run);
+    enum hv_status st = hv_pipe_play(&strict, &r->cost, &how, &run, err);
+    if (st == HV_OK) {
+        st = hv_pipe_played(arena, &strict, &run, &r->g, &r->run, err);
+        r->s = r->g.s;
+    }
+    return st;
+}
+
+static enum hv_status compute(struct hv_arena *arena, const struct arguments *a,
+                              const struct hv_schedule_input *in, struct result *r,
                               struct hv_err *err)
 {
-    struct hv_schedule_input in;
-    enum hv_status st = make_input(arena, a, &in, err);
-    if (st == HV_OK) {
-        st = hv_schedule_make(arena, &in, &r->s, err);
-    }
+    enum hv_status st = hv_schedule_make(arena, in, &r->s, err);
     if (st == HV_OK) {
         st = hv_pipe_compile(arena, &r->s, &r->g, err);
     }
@@ -121,6 +229,17 @@ static enum hv_status compute(struct hv_arena *arena, const struct arguments *a,
                                     .hop_all_s = a->times.c};
     hv_pipe_run_new(arena, &r->g, &r->run);
     hv_pipe_time(&r->g, &r->cost, &r->run);
+    if (hv_pipe_steady(&r->g, &r->cost, &r->steady, NULL) != HV_OK) {
+        r->steady.micro_batches = 0;
+    }
+    if (a->jitter > 0 || a->look_ahead > 0 || a->cap > 0) {
+        st = play(arena, a, r, err);
+        if (st != HV_OK) {
+            return st;
+        }
+    }
+    r->idle = hv_arena_new(arena, struct hv_pipe_rank, (size_t)r->s.n_ranks);
+    hv_pipe_idle(&r->g, &r->cost, &r->run, r->idle);
     r->inflight = hv_arena_new(arena, int32_t, (size_t)r->s.n_ranks);
     hv_schedule_peak_inflight(&r->s, r->inflight);
     return HV_OK;
@@ -166,26 +285,64 @@ static json_t *json_placement(const struct hv_schedule *s)
     return list;
 }
 
+static json_t *json_times(struct times t)
+{
+    json_t *times = json_object();
+    json_object_set_new(times, "f", hv_json_num(t.f));
+    json_object_set_new(times, "b", hv_json_num(t.b));
+    json_object_set_new(times, "w", hv_json_num(t.w));
+    json_object_set_new(times, "c", hv_json_num(t.c));
+    return times;
+}
+
+/* idle time of each rank by cause */
+static json_t *json_idle(const struct result *r)
+{
+    static const char *const keys[] = {"warm_up", "steady", "cool_down", "hop"};
+    json_t *root = json_object();
+    for (size_t k = 0; k < HV_COUNT(keys); k++) {
+        json_t *list = json_array();
+        for (int32_t i = 0; i < r->s.n_ranks; i++) {
+            const struct hv_pipe_rank *x = &r->idle[i];
+            const double by[] = {x->warmup_s, x->steady_s, x->cooldown_s, x->comm_s};
+            json_array_append_new(list, hv_json_num(by[k]));
+        }
+        json_object_set_new(root, keys[k], list);
+    }
+    return root;
+}
+
+static json_t *json_steady(const struct hv_steady *s)
+{
+    if (s->micro_batches == 0) {
+        return json_null();
+    }
+    json_t *root = json_object();
+    json_object_set_new(root, "per_micro_batch", hv_json_num(s->per_micro_batch_s));
+    json_object_set_new(root, "repeats_after", json_integer(s->micro_batches));
+    json_object_set_new(root, "paced_by_rank", s->rank < 0 ? json_null() : json_integer(s->rank));
+    json_object_set_new(root, "ranks_in_its_circle", json_integer(s->n_ranks));
+    return root;
+}
+
 static json_t *result_json(const struct arguments *a, const struct result *r)
 {
     const struct hv_schedule *s = &r->s;
     size_t p = (size_t)s->n_ranks;
-    json_t *root = json_object(), *times = json_object();
-    json_object_set_new(times, "f", hv_json_num(a->times.f));
-    json_object_set_new(times, "b", hv_json_num(a->times.b));
-    json_object_set_new(times, "w", hv_json_num(a->times.w));
-    json_object_set_new(times, "c", hv_json_num(a->times.c));
+    json_t *root = json_object();
     json_object_set_new(root, "schedule", json_string(a->name));
     json_object_set_new(root, "p", json_integer(s->n_ranks));
     json_object_set_new(root, "m", json_integer(s->n_micro_batches));
     json_object_set_new(root, "v", json_integer(s->n_stages / s->n_ranks));
-    json_object_set_new(root, "times", times);
+    json_object_set_new(root, "times", json_times(a->times));
     json_object_set_new(root, "ranks", json_ranks(s));
     json_object_set_new(root, "stage_to_rank", json_placement(s));
     json_object_set_new(root, "makespan", hv_json_num(r->run.makespan_s));
     json_object_set_new(root, "longest_span", hv_json_num(r->run.longest_span_s));
     json_object_set_new(root, "bubble", hv_json_num(r->run.span_bubble_frac));
     json_object_set_new(root, "idle_share", hv_json_num(r->run.bubble_frac));
+    json_object_set_new(root, "idle", json_idle(r));
+    json_object_set_new(root, "steady_state", json_steady(&r->steady));
     json_object_set_new(root, "peak_inflight", json_ints(r->inflight, p));
     json_object_set_new(root, "weight_versions", json_ints(s->weight_versions, p));
     return root;
@@ -249,13 +406,27 @@ static void add_headline(const struct arguments *a, const struct result *r, stru
                 hv_fmt_percent(b3, sizeof b3, r->run.span_bubble_frac));
 }
 
-static void add_summary(const struct arguments *a, const struct result *r, struct hv_arena *arena,
-                        struct hv_str *out)
+static void add_summary(const struct result *r, struct hv_str *out)
 {
     const struct hv_schedule *s = &r->s;
-    add_headline(a, r, out);
-    struct hv_pipe_rank *idle = hv_arena_new(arena, struct hv_pipe_rank, (size_t)s->n_ranks);
-    hv_pipe_idle(&r->g, &r->cost, &r->run, idle);
+    const struct hv_pipe_rank *idle = r->idle;
+    double warm = 0, steady = 0, cool = 0, hop = 0, all = r->run.makespan_s * s->n_ranks;
+    for (int32_t i = 0; i < s->n_ranks && all > 0; i++) {
+        warm += 100 * idle[i].warmup_s / all;
+        steady += 100 * idle[i].steady_s / all;
+        cool += 100 * idle[i].cooldown_s / all;
+        hop += 100 * idle[i].comm_s / all;
+    }
+    hv_str_addf(out,
+                "idle %.1f%% of the makespan: warm-up %.1f%%, between %.1f%%, cool-down %.1f%%, "
+                "waiting for hops %.1f%%\n",
+                warm + steady + cool + hop, warm, steady, cool, hop);
+    if (r->steady.micro_batches > 0) {
+        const struct hv_steady *x = &r->steady;
+        hv_str_addf(out, "steady state %.6g per micro-batch, paced by rank %d%s\n",
+                    x->per_micro_batch_s, x->rank,
+                    x->n_ranks > 1 ? " and what it waits for on others" : " alone");
+    }
     hv_str_adds(out,
                 " rank  in flight  weights      busy   warm-up    steady cool-down       hop\n");
     for (int32_t i = 0; i < s->n_ranks; i++) {
@@ -336,11 +507,52 @@ static enum hv_status show(struct hv_args *args, const struct arguments *a, cons
         return hv_cli_print_json(result_json(a, r), err);
     }
     struct hv_str out = {0};
+    add_headline(a, r, &out);
     if (!hv_args_has(args, "gantt")) {
-        add_summary(a, r, arena, &out);
+        add_summary(r, &out);
     }
     add_gantt(r, (int)hv_args_number(args, "width", GANTT_COLUMNS), &out);
     enum hv_status st = hv_cli_print(&out, err);
+    hv_str_free(&out);
+    return st;
+}
+
+/* more micro-batches than are laid out: their time from the steady state */
+static enum hv_status show_extrapolated(struct hv_args *args, const struct arguments *a,
+                                        const struct hv_schedule_input *in, struct hv_arena *arena,
+                                        struct hv_err *err)
+{
+    struct hv_pipe_cost cost = {.stage_s = stage_times(arena, in->ranks * in->chunks, a->times),
+                                .hop_all_s = a->times.c};
+    struct hv_extrapolated x;
+    enum hv_status st = hv_schedule_extrapolate(in, &cost, a->m, &x, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    double work = (double)a->m * in->chunks * (a->times.f + a->times.b + a->times.w);
+    double bubble = x.makespan_s > 0 ? 1 - work / x.makespan_s : 0;
+    if (hv_args_has(args, "json")) {
+        json_t *root = json_object();
+        json_object_set_new(root, "schedule", json_string(a->name));
+        json_object_set_new(root, "p", json_integer(in->ranks));
+        json_object_set_new(root, "m", json_integer(a->m));
+        json_object_set_new(root, "v", json_integer(in->chunks));
+        json_object_set_new(root, "times", json_times(a->times));
+        json_object_set_new(root, "makespan", hv_json_num(x.makespan_s));
+        json_object_set_new(root, "idle_share", hv_json_num(bubble));
+        json_object_set_new(root, "extrapolated_from", json_integer(x.from_micro_batches));
+        json_object_set_new(root, "exact", json_boolean(x.exact));
+        json_object_set_new(root, "steady_state", json_steady(&x.steady));
+        return hv_cli_print_json(root, err);
+    }
+    struct hv_str out = {0};
+    hv_str_addf(&out, "%s: p = %d, m = %lld, v = %d; too many to lay out\n", a->name, in->ranks,
+                (long long)a->m, in->chunks);
+    hv_str_addf(&out,
+                "makespan %.15g, idle %.3g%% of it; %s from m = %d and %.6g per micro-batch\n",
+                x.makespan_s, 100 * bubble, x.exact ? "exact," : "estimated", x.from_micro_batches,
+                x.steady.per_micro_batch_s);
+    st = hv_cli_print(&out, err);
     hv_str_free(&out);
     return st;
 }
@@ -350,9 +562,19 @@ enum hv_status hv_cli_schedule(struct hv_args *args, struct hv_err *err)
     struct arguments a;
     struct hv_arena arena = {0};
     struct result r = {0};
+    struct hv_schedule_input in = {0};
     enum hv_status st = read_arguments(args, &a, err);
     if (st == HV_OK) {
-        st = compute(&arena, &a, &r, err);
+        st = make_input(&arena, &a, &in, err);
+    }
+    bool drawn = hv_args_has(args, "gantt") || hv_args_has(args, "svg");
+    if (st == HV_OK && a.m > HV_SCHEDULE_MB_MAX && !drawn) {
+        st = show_extrapolated(args, &a, &in, &arena, err);
+        hv_arena_free(&arena);
+        return st;
+    }
+    if (st == HV_OK) {
+        st = compute(&arena, &a, &in, &r, err);
     }
     if (st == HV_OK) {
         st = show(args, &a, &r, &arena, err);

@@ -8,13 +8,16 @@
 #include "solver/io/own/partition_file.h"
 #include "solver/optim/certify.h"
 #include "ui/cli/cli.h"
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct arguments {
     const char *write_lp; /* file, or NULL */
     double time_limit_s;  /* 0 = none */
-    bool certify;
+    bool certify, progress;
 };
 
 /* One answer, whatever was asked. */
@@ -25,6 +28,36 @@ struct answer {
     struct hv_str certificate;
     json_t *solution;
 };
+
+/* Takes over what the results of all solvers have under the same names. */
+#define TAKE(out, r)                                                                               \
+    do {                                                                                           \
+        (out)->feasible = (r).feasible;                                                            \
+        (out)->proven = (r).proven;                                                                \
+        (out)->objective = (r).objective;                                                          \
+        (out)->bound = (r).bound;                                                                  \
+        (out)->method = (r).method;                                                                \
+        hv_str_adds(&(out)->certificate, (r).proof);                                               \
+    } while (0)
+
+/* A line on the terminal while a search runs: best so far, bound, and how far apart they are. */
+static void show_progress(void *ctx, double incumbent, double bound)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP];
+    (void)ctx;
+    if (isinf(incumbent))
+        fprintf(stderr, "\rno solution yet, bound %s\033[K", hv_fmt_double(b, sizeof b, bound));
+    else
+        fprintf(stderr, "\rbest %s, bound %s, gap %.2f %%\033[K",
+                hv_fmt_double(a, sizeof a, incumbent), hv_fmt_double(b, sizeof b, bound),
+                incumbent > 0 ? 100 * (incumbent - bound) / incumbent : 0);
+}
+
+static struct hv_part_limits limits_of(const struct arguments *a)
+{
+    return (struct hv_part_limits){.deadline_s = a->time_limit_s,
+                                   .report = a->progress ? show_progress : NULL};
+}
 
 static double seconds_now(void)
 {
@@ -53,7 +86,9 @@ static enum hv_status write_lp(const struct hv_partition *p, const struct hv_par
                                const char *file, struct hv_err *err)
 {
     struct hv_str text = {0};
-    enum hv_status st = hv_certify_write_lp(p, r, &text, err);
+    size_t n = strlen(file);
+    bool mps = n > 4 && strcmp(file + n - 4, ".mps") == 0;
+    enum hv_status st = hv_certify_write_lp(p, r, mps, &text, err);
     if (st == HV_OK)
         st = hv_file_write(file, hv_str_cstr(&text), text.n, err);
     hv_str_free(&text);
@@ -63,20 +98,15 @@ static enum hv_status write_lp(const struct hv_partition *p, const struct hv_par
 static enum hv_status solve_chain(const struct hv_partition *p, const struct arguments *a,
                                   struct hv_arena *arena, struct answer *out, struct hv_err *err)
 {
-    const struct hv_part_limits limits = {.deadline_s = a->time_limit_s};
+    const struct hv_part_limits limits = limits_of(a);
     struct hv_partition_result r;
     double start = seconds_now();
     enum hv_status st = hv_partition_solve(p, &limits, arena, &r, err);
     if (st != HV_OK)
         return st;
     out->seconds = seconds_now() - start;
-    out->feasible = r.feasible;
-    out->proven = r.proven;
+    TAKE(out, r);
     out->stopped = r.stopped;
-    out->objective = r.objective;
-    out->bound = r.bound;
-    out->method = r.method;
-    hv_str_adds(&out->certificate, r.proof);
     if (!r.feasible)
         return HV_OK;
     if (a->certify && hv_certify_applies(p)) {
@@ -103,12 +133,7 @@ static enum hv_status solve_split(const struct hv_instance *in, struct hv_arena 
     if (st != HV_OK)
         return st;
     out->seconds = seconds_now() - start;
-    out->feasible = d.feasible;
-    out->proven = d.proven;
-    out->objective = d.objective;
-    out->bound = d.bound;
-    out->method = d.method;
-    hv_str_adds(&out->certificate, d.proof);
+    TAKE(out, d);
     if (!d.feasible)
         return HV_OK;
     json_t *counts = json_array();
@@ -122,20 +147,15 @@ static enum hv_status solve_split(const struct hv_instance *in, struct hv_arena 
 static enum hv_status solve_dag(const struct hv_dag *g, const struct arguments *a,
                                 struct hv_arena *arena, struct answer *out, struct hv_err *err)
 {
-    const struct hv_part_limits limits = {.deadline_s = a->time_limit_s};
+    const struct hv_part_limits limits = limits_of(a);
     struct hv_dag_result r;
     double start = seconds_now();
     enum hv_status st = hv_dag_solve(g, &limits, arena, &r, err);
     if (st != HV_OK)
         return st;
     out->seconds = seconds_now() - start;
-    out->feasible = r.feasible;
-    out->proven = r.proven;
+    TAKE(out, r);
     out->stopped = r.stopped;
-    out->objective = r.objective;
-    out->bound = r.bound;
-    out->method = r.method;
-    hv_str_adds(&out->certificate, r.proof);
     if (!r.feasible)
         return HV_OK;
     out->solution = json_object();
@@ -223,13 +243,16 @@ enum hv_status hv_cli_solve(struct hv_args *args, struct hv_err *err)
 {
     struct arguments a = {.write_lp = hv_args_text(args, "write-lp", NULL),
                           .time_limit_s = hv_args_number(args, "time-limit", 0),
-                          .certify = hv_args_has(args, "certify")};
+                          .certify = hv_args_has(args, "certify"),
+                          .progress = isatty(STDERR_FILENO) && !hv_args_has(args, "quiet")};
     struct hv_instance in = {.name = ""};
     struct hv_arena arena = {0};
     struct answer w = {.objective = HV_UNKNOWN, .bound = HV_UNKNOWN, .method = ""};
     enum hv_status st = read_instance(args->positional[0], &in, err);
     if (st == HV_OK)
         st = solve_any(&in, &a, &arena, &w, err);
+    if (a.progress)
+        fputs("\r\033[K", stderr);
     if (st == HV_OK) {
         st = print_answer(&w, hv_args_has(args, "json"), err);
         if (st == HV_OK && w.stopped)

@@ -238,6 +238,12 @@ static void add_summary(const struct job *j, struct hv_str *out)
                 hv_fmt_percent(a, sizeof a, r->dense16), hv_fmt_percent(b, sizeof b, r->dense8),
                 hv_fmt_percent(c, sizeof c, r->moe), hv_fmt_percent(d, sizeof d, r->memory_mape),
                 r->n_oom_called_fitting, r->n_oom);
+    if (j->fits != NULL) {
+        hv_str_addf(out, "of classes of devices that another source measured too: %s, %s, %s\n",
+                    hv_fmt_percent(a, sizeof a, r->own_dense16),
+                    hv_fmt_percent(b, sizeof b, r->own_dense8),
+                    hv_fmt_percent(c, sizeof c, r->own_moe));
+    }
 }
 
 /* ---- picture --------------------------------------------------------------------------------- */
@@ -372,6 +378,9 @@ static json_t *report_json(struct job *j)
     json_object_set_new(summary, "dense_16_mape_frac", hv_json_num(r->dense16));
     json_object_set_new(summary, "dense_fp8_mape_frac", hv_json_num(r->dense8));
     json_object_set_new(summary, "moe_mape_frac", hv_json_num(r->moe));
+    json_object_set_new(summary, "own_dense_16_mape_frac", hv_json_num(r->own_dense16));
+    json_object_set_new(summary, "own_dense_fp8_mape_frac", hv_json_num(r->own_dense8));
+    json_object_set_new(summary, "own_moe_mape_frac", hv_json_num(r->own_moe));
     json_object_set_new(summary, "memory_mape_frac", hv_json_num(r->memory_mape));
     json_object_set_new(summary, "oom", json_integer((json_int_t)r->n_oom));
     json_object_set_new(summary, "oom_called_fitting",

@@ -29,6 +29,7 @@
     X(VALIDATE,   validate)     \
     X(CHECK,      check)        \
     X(NEW_PLUGIN, new_plugin)   \
+    X(LUA,        lua)          \
     X(COMPLETION, completion)   \
     X(HELP,       help)         \
     X(WORKER,     worker)
@@ -158,6 +159,12 @@ enum hv_status hv_command_split(struct hv_arena *arena, const char *line, const 
 void hv_command_usage(struct hv_str *out, const struct hv_command *c);
 /** Appends the whole help of a command: usage, text, options with their help. */
 void hv_command_help(struct hv_str *out, const struct hv_command *c);
+/** Appends the names and summaries of all schedules (the table of solver/sim). */
+void hv_schedule_list(struct hv_str *out);
+/** Appends what the table says of one schedule, with its options. False: there is none. */
+bool hv_schedule_help(struct hv_str *out, const char *name);
+/** Appends all schedules as roff; add_text escapes a text. */
+void hv_schedule_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
 /** Appends the list of commands with summaries, as `hetviz help` prints it. */
 void hv_command_list(struct hv_str *out);
 /** Appends the manual page (roff) of the whole program, made from the tables. */

@@ -159,6 +159,8 @@ void hv_command_man(struct hv_str *out)
         add_roff_options(out, rows[i].options, rows[i].n_options);
         hv_str_free(&usage);
     }
+    hv_str_adds(out, ".SH SCHEDULES\n");
+    hv_schedule_man(out, add_roff);
     hv_str_adds(out, ".SH OPTIONS OF EVERY COMMAND\n");
     add_roff_options(out, global, n_global);
     hv_str_adds(out,

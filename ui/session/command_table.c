@@ -24,6 +24,8 @@ static const struct hv_opt plan_options[] = {
     INPUT_OPTIONS,
     {"strategy", 's', HV_ARG_TEXT, "STRATEGY", "strategy, or a composition such as uniform+fsdp", 0, 0, NULL, true},
     {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`", 0, 0, NULL, false},
+    {"replan", 0, HV_ARG_FILE, "PLAN", "plan that was running when devices were lost", 0, 0, NULL, false},
+    {"lost", 0, HV_ARG_LIST, "ADDRESS,...", "devices that may not be used any more, such as a[1].*", 0, 0, NULL, false},
     OUT_OPTION, JSON_OPTION, LIMIT_OPTION,
 };
 static const struct hv_opt compare_options[] = {
@@ -41,11 +43,14 @@ static const struct hv_opt gantt_options[] = {
 };
 static const struct hv_opt schedule_options[] = {
     {"ranks", 'p', HV_ARG_INT, "P", "pipeline ranks", 1, 65536, NULL, true},
-    {"micro-batches", 'm', HV_ARG_INT, "M", "micro-batches", 1, 4194304, NULL, true},
+    {"micro-batches", 'm', HV_ARG_INT, "M", "micro-batches", 1, 1e12, NULL, true},
     {"chunks", 'v', HV_ARG_INT, "V", "model chunks per rank (default: the schedule's own)", 1, 1024, NULL, false},
     {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule", 0, 0, NULL, false},
     {"times", 0, HV_ARG_NUMBERS, "F,B,W,C", "time of forward, input gradient, weight gradient and hop", 0, 1e12, NULL, false},
     {"plan-times", 0, HV_ARG_NUMBERS, "F,B,W,C", "times that cost-driven schedules decide with", 0, 1e12, NULL, false},
+    {"cap", 0, HV_ARG_INT, "N", "activations that a rank may hold; says who blocks whom where that is too few", 1, 1e9, NULL, false},
+    {"jitter", 0, HV_ARG_NUMBER, "X", "spread of every duration: standard deviation of its logarithm", 0, 3, NULL, false},
+    {"look-ahead", 0, HV_ARG_INT, "N", "ranks that would wait take a forward or weight gradient from the next N operations", 1, 1e6, NULL, false},
     {"gantt", 0, HV_ARG_FLAG, NULL, "draw it", 0, 0, NULL, false},
     WIDTH_OPTION, ASCII_OPTION, JSON_OPTION,
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
@@ -53,7 +58,7 @@ static const struct hv_opt schedule_options[] = {
 static const struct hv_opt solve_options[] = {
     JSON_OPTION, LIMIT_OPTION,
     {"certify", 0, HV_ARG_FLAG, NULL, "let lp_solve prove a chain's optimum a second time", 0, 0, NULL, false},
-    {"write-lp", 0, HV_ARG_FILE, "F", "write a chain's integer program in LP format", 0, 0, NULL, false},
+    {"write-lp", 0, HV_ARG_FILE, "F", "write a chain's integer program in LP format, or MPS when F ends in .mps", 0, 0, NULL, false},
 };
 static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION};
 static const struct hv_opt explain_options[] = {
@@ -70,6 +75,11 @@ static const struct hv_opt validate_options[] = {
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture of predicted against measured", 0, 0, NULL, false},
 };
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
+static const struct hv_opt lua_options[] = {
+    {"cluster", 'c', HV_ARG_FILE, "CLUSTER", "cluster file, or the name of a sample (default: two-generations)", 0, 0, NULL, false},
+    {"model", 'm', HV_ARG_FILE, "MODEL", "model file, or a name of the catalogue (default: llama-3-8b)", 0, 0, NULL, false},
+    {"job", 'j', HV_ARG_FILE, "JOB", "job file, or the name of a sample", 0, 0, NULL, false},
+};
 
 static const struct hv_opt global_options[] = {
     {"help", 'h', HV_ARG_FLAG, NULL, "show the help of this command", 0, 0, NULL, false},
@@ -84,7 +94,8 @@ static const struct hv_opt global_options[] = {
 static const struct hv_command command_rows[] = {
     {HV_CMD_PLAN, "plan", "p", "", 0, 0, "run one strategy, print or write its plan",
      "Runs a strategy on a cluster, a model and a job, judges the plan and prints it. With --json or --out the plan is a "
-     "file that `hetviz eval` reads again.\nExample: hetviz plan -c two-generations -m llama-3-8b -s whale --out p.json",
+     "file that `hetviz eval` reads again. With --lost the plan does without these devices; with --replan too the strategy mends the plan that "
+     "was running, where it knows how.\nExample: hetviz plan -c two-generations -m llama-3-8b -s whale --out p.json",
      OPTIONS(plan_options), false},
     {HV_CMD_COMPARE, "compare", "cmp", "", 0, 0, "run many strategies, print the ranked table",
      "Runs strategies side by side, one worker process per core, and ranks their plans by simulated iteration time. Strategies "
@@ -98,7 +109,8 @@ static const struct hv_command command_rows[] = {
      "Draws to the terminal, or writes a picture or a trace.\nExample: hetviz gantt p.json --svg p.svg",
      OPTIONS(gantt_options), false},
     {HV_CMD_SCHEDULE, "schedule", NULL, "NAME", 1, 1, "operation order of a pipeline schedule",
-     "Prints the order of every rank, the makespan, the bubble and the peak number of activations.\n"
+     "Prints both makespans (from 0 to the last end, and the longest span of a rank), idle time by cause, the peak number of "
+     "activations and the order of every rank. NAME: one of `hetviz help schedules`, a plugin with order(p), or its file.\n"
      "Example: hetviz schedule 1f1b -p 4 -m 8 --gantt",
      OPTIONS(schedule_options), false},
     {HV_CMD_SOLVE, "solve", NULL, "INSTANCE", 1, 1, "solve a bare optimisation instance",
@@ -131,10 +143,15 @@ static const struct hv_command command_rows[] = {
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME", 1, 1, "write a commented plugin that runs",
      "Writes NAME.lua, a small strategy to start from.\nExample: hetviz new-plugin mine --out plugins/mine.lua",
      OPTIONS(new_plugin_options), false},
+    {HV_CMD_LUA, "lua", NULL, "", 0, 0, "try what plugins can call, line by line",
+     "Reads Lua from standard input and prints what it gives, tables as JSON. `ctx` is that of plan(ctx); nothing it does changes a file. Ctrl-C "
+     "or Ctrl-D ends it.\nExample: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
+     OPTIONS(lua_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL", 1, 1, "completion script for bash, zsh or fish",
      "Prints a script to be sourced by the shell.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
-    {HV_CMD_HELP, "help", NULL, "[COMMAND]", 0, 1, "list the commands, or explain one",
-     "Without a command the list of all; `hetviz help man` prints the manual page.\nExample: hetviz help plan", NO_OPTIONS, false},
+    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | api [NAME] | man [plugin]]", 0, 2, "list the commands, or explain one or a schedule",
+     "Without a command the list of all; `hetviz help schedules` lists the schedules, `hetviz help api` what plugins can call, and explains each by name; "
+     "`hetviz help man` prints the manual page, `hetviz help man plugin` that of plugins.\nExample: hetviz help api hv.opt.partition", NO_OPTIONS, false},
     {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",
      "Internal: reads a job as JSON on standard input and writes events as JSON lines on standard output.", NO_OPTIONS, true},
 };

@@ -8,8 +8,8 @@
  * due. There is no signal handler: a worker's end is the end of its pipe.
  *
  * Job:    {"cluster": document, "model": document, "job": document, "strategy": "a+b",
- *          "options": {…}, "seed": N, "budget": N?, "time_limit_s": S?}
- * Events: {"event": "start"}
+ *          "options": {…}, "seed": N, "budget": N?, "time_limit_s": S?, "replan": plan?, "lost":
+ * […]?} Events: {"event": "start"}
  *         {"event": "progress", "frac": 0…1 or null, "text": "…"?}
  *         {"event": "incumbent", "plan": plan, "iteration_s": S?}
  *         {"event": "bound", "iteration_s": S}

@@ -23,7 +23,8 @@ enum {
     MEMORY = 18,
     GAP = 10,
     BOTTOM = 44,
-    MIN_TEXT = 16
+    MIN_TEXT = 16,
+    COLUMNS = 128 /**< told at a time */
 };
 
 struct picture {
@@ -96,6 +97,28 @@ static void draw_span(const struct hv_painter *p, const struct picture *pic,
     }
 }
 
+/** Pixel columns of a lane from `from` on: how much of it is busy, and with what most. */
+static void draw_columns(const struct hv_painter *p, const struct picture *pic,
+                         const struct hv_lane *lane, int from, int n, struct hv_paint_rect lies)
+{
+    double at_s[COLUMNS + 1];
+    struct hv_cover covers[COLUMNS];
+    for (int c = 0; c <= n; c++) {
+        at_s[c] = (from + c) / pic->scale;
+    }
+    hv_lane_columns(lane, at_s, (size_t)n, covers);
+    for (int c = 0; c < n; c++) {
+        if (covers[c].kind >= 0) {
+            double busy = covers[c].busy_frac;
+            p->rect(p->ctx, &(struct hv_paint_rect){.x = pic->x0 + from + c,
+                                                    .y = lies.y + lies.h * (1 - busy),
+                                                    .w = 1,
+                                                    .h = lies.h * busy,
+                                                    .fill = colours[covers[c].kind]});
+        }
+    }
+}
+
 /** A lane: span by span, or by pixel column where there are more spans than pixels. */
 static void draw_lane(const struct hv_painter *p, const struct picture *pic, size_t i_lane,
                       double y, double h)
@@ -108,15 +131,9 @@ static void draw_lane(const struct hv_painter *p, const struct picture *pic, siz
         }
         return;
     }
-    for (int c = 0; c < columns; c++) {
-        struct hv_cover cover = hv_lane_cover(lane, c / pic->scale, (c + 1) / pic->scale);
-        if (cover.kind >= 0) {
-            p->rect(p->ctx, &(struct hv_paint_rect){.x = pic->x0 + c,
-                                                    .y = y + h * (1 - cover.busy_frac),
-                                                    .w = 1,
-                                                    .h = h * cover.busy_frac,
-                                                    .fill = colours[cover.kind]});
-        }
+    for (int c = 0; c < columns; c += COLUMNS) {
+        int n = columns - c < COLUMNS ? columns - c : COLUMNS;
+        draw_columns(p, pic, lane, c, n, (struct hv_paint_rect){.y = y, .h = h});
     }
 }
 

@@ -206,6 +206,8 @@ static enum hv_status check_kept(const struct hv_jp *plan, struct hv_err *err)
     struct hv_jp simulated = hv_jp_get(plan, "simulated"), found = hv_jp_get(plan, "violations");
     if (!hv_jp_none(&simulated) && !json_is_object(simulated.v))
         return hv_jp_expected(&simulated, err, "an object of figures");
+    bool stopped = false; /* a search that was cut short wrote it */
+    HV_TRY(hv_jp_opt_bool(plan, "stopped", &stopped, err));
     size_t n = 0;
     return hv_jp_none(&found) ? HV_OK : hv_jp_array(&found, &n, err);
 }

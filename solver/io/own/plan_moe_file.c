@@ -39,7 +39,7 @@ static enum hv_status read_degree(const struct hv_jp *moe, struct hv_moe_knobs *
     }
     int64_t v[2] = {0, 0};
     for (size_t i = 0; i < HV_COUNT(at); i++)
-        HV_TRY(hv_jp_int(&at[i], 1, HV_PLAN_DEGREE_MAX, &v[i], err));
+        HV_TRY(hv_jp_int(&at[i], 1, HV_PLAN_CHUNKS_MAX, &v[i], err));
     k->degree_forward = (int)v[0];
     k->degree_backward = (int)v[1];
     return HV_OK;

@@ -12,7 +12,7 @@
 /** Every object of a plan file: C name, name of its definition in the schema, and its keys in the order in which they are written. */
 #define HV_PLAN_OBJECT_MAP(X) \
     X(plan, "format", "name", "strategy", "cluster", "model", "job", "mode", "micro_batch", "replicas", "jobs", "flow", \
-      "schedule", "sync", "claimed", "simulated", "violations") \
+      "schedule", "sync", "claimed", "simulated", "violations", "stopped") \
     X(strategy, "name", "options") \
     X(replica, "count", "micro_batch", "micro_batches", "stages") \
     X(micro_batch_item, "sequences", "tokens", "scale") \
@@ -56,7 +56,8 @@ enum {
     HV_PLAN_DEGREE_MAX = 1 << 22,
     HV_PLAN_BATCH_MAX = 1 << 22,
     HV_PLAN_MICRO_BATCHES_MAX = 1 << 24,
-    HV_PLAN_BLOCKS_MAX = 1 << 20
+    HV_PLAN_BLOCKS_MAX = 1 << 20,
+    HV_PLAN_CHUNKS_MAX = 1 << 10 /* of an exchange of experts: each is timed */
 };
 
 /** What the readers of the parts need. */

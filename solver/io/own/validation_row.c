@@ -281,6 +281,8 @@ const char *hv__row_unusable(const struct hv__row *r)
         return "no measurement of time or memory";
     } else if (r->n > 0 && r->tp * r->pp * r->dp * r->cp > r->n) {
         return "the printed degrees need more devices than the printed number";
+    } else if (r->ep > 1 && r->tp * r->dp * r->cp % r->ep != 0) {
+        return "the printed ranks of experts do not divide those of a stage";
     }
     return NULL;
 }

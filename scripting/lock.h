@@ -1,0 +1,15 @@
+/** The second wall around a strategy run: what the kernel refuses even if the sandbox had a hole.
+ */
+#ifndef HV_SCRIPTING_LOCK_H
+#define HV_SCRIPTING_LOCK_H
+
+#include <stdbool.h>
+
+/**
+ * From here on this process and its children can neither change the file system (write, make,
+ * remove or rename files) nor start programs; what is open already stays open. Linux with Landlock
+ * (5.13); elsewhere nothing happens. Returns whether it holds. Cannot be undone.
+ */
+bool hv_lock_files(void);
+
+#endif

@@ -1,0 +1,166 @@
+-- Learned choices without a neural network: a table of logits per decision, trained by policy
+-- gradients. Enough for placements and orders of a few dozen decisions.
+local search = require "search"
+
+local policy = {}
+
+--- Probabilities from logits, without overflow.
+-- @function policy.softmax
+-- @tparam table logits list of numbers
+-- @tparam[opt] number temperature 1: as they are; smaller: sharper
+-- @treturn table list of probabilities that sum to 1
+-- @units shares
+-- @raise none
+-- @usage local p = require("policy").softmax { 0, 0 }
+-- assert(p[1] == 0.5)
+function policy.softmax(logits, temperature)
+  local most, sum, out = -math.huge, 0, {}
+  for _, x in ipairs(logits) do most = math.max(most, x) end
+  for i, x in ipairs(logits) do
+    out[i] = math.exp((x - most) / (temperature or 1))
+    sum = sum + out[i]
+  end
+  for i = 1, #out do out[i] = out[i] / sum end
+  return out
+end
+
+--- Index drawn with the given probabilities.
+local function draw(random, probabilities)
+  local x = random()
+  for i, p in ipairs(probabilities) do
+    x = x - p
+    if x < 0 then return i end
+  end
+  return #probabilities
+end
+
+--- Adds to the gradient of every logit: weight · (chosen − probability).
+local function add_gradient(gradient, state, probabilities, weight)
+  for i, chosen in ipairs(state) do
+    for k, p in ipairs(probabilities[i]) do
+      gradient[i][k] = gradient[i][k] + weight * ((k == chosen and 1 or 0) - p)
+    end
+  end
+end
+
+--- Mean of the logarithm of how much likelier a state is now than when it was drawn.
+local function log_ratio(state, now, before)
+  local sum = 0
+  for i, chosen in ipairs(state) do
+    sum = sum + math.log(now[i][chosen]) - math.log(before[i][chosen])
+  end
+  return sum
+end
+
+local function all_softmax(logits)
+  local out = {}
+  for i, row in ipairs(logits) do out[i] = policy.softmax(row) end
+  return out
+end
+
+--- Advantages of a batch: how many deviations better than its mean (costs: less is better).
+local function advantages(costs)
+  local mean, var, n = 0, 0, 0
+  for _, c in ipairs(costs) do
+    if c < math.huge then mean, n = mean + c, n + 1 end
+  end
+  mean = mean / math.max(n, 1)
+  for _, c in ipairs(costs) do var = var + (c < math.huge and (c - mean) ^ 2 or 0) end
+  local deviation, out = math.sqrt(var / math.max(n, 1)), {}
+  for i, c in ipairs(costs) do
+    out[i] = c == math.huge and -2 or deviation > 0 and (mean - c) / deviation or 0
+  end
+  return out
+end
+
+--- Draws a batch, then calls update(logits, states, probabilities, advantages), until the budget ends.
+local function train(problem, update)
+  local random, logits = search.generator(problem.seed), {}
+  for i, n in ipairs(problem.choices) do
+    logits[i] = {}
+    for k = 1, n do logits[i][k] = 0 end
+  end
+  local out = { cost = math.huge, evaluations = 0, trace = {}, complete = false }
+  local budget, batch = problem.budget or 1000, problem.batch or 16
+  while out.evaluations < budget do
+    local probabilities, states, costs = all_softmax(logits), {}, {}
+    for b = 1, math.min(batch, budget - out.evaluations) do
+      local s = {}
+      for i, p in ipairs(probabilities) do s[i] = draw(random, p) end
+      local cost = problem.cost(s) or math.huge
+      out.evaluations, states[b], costs[b] = out.evaluations + 1, s, cost
+      if cost < out.cost then
+        out.state, out.cost = s, cost
+        out.trace[#out.trace + 1] = { out.evaluations, cost }
+      end
+    end
+    update(logits, states, probabilities, advantages(costs))
+  end
+  out.probabilities = all_softmax(logits)
+  return out
+end
+
+local function zeros_like(rows)
+  local out = {}
+  for i, row in ipairs(rows) do
+    out[i] = {}
+    for k = 1, #row do out[i][k] = 0 end
+  end
+  return out
+end
+
+local function step(logits, gradient, rate)
+  for i, row in ipairs(gradient) do
+    for k, g in ipairs(row) do logits[i][k] = logits[i][k] + rate * g end
+  end
+end
+
+--- Policy gradient with the batch's mean as baseline (Williams, Machine Learning 8, 1992).
+-- @function policy.reinforce
+-- @tparam table problem {choices = list of how many values each decision has, cost = function(list of
+-- chosen numbers from 1), budget = 1000, batch = 16, rate = 0.3, seed = 1}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, probabilities = list of
+-- lists}
+-- @units any, the caller's; probabilities are shares; budget, batch and evaluations are counts
+-- @raise errors of cost
+-- @usage local r = require("policy").reinforce { choices = { 3, 3 },
+--   cost = function(s) return math.abs(s[1] - 2) + math.abs(s[2] - 3) end, budget = 300 }
+-- assert(r.cost == 0)
+function policy.reinforce(problem)
+  return train(problem, function(logits, states, probabilities, advantage)
+    local gradient = zeros_like(logits)
+    for b, s in ipairs(states) do
+      add_gradient(gradient, s, probabilities, advantage[b] / #states)
+    end
+    step(logits, gradient, problem.rate or 0.3)
+  end)
+end
+
+--- Proximal policy optimisation with clipped ratios (Schulman et al., arXiv 1707.06347).
+-- @function policy.ppo
+-- @tparam table problem {choices = list of how many values each
+-- decision has, cost, budget = 1000, batch = 16, rate = 0.3, epochs = 4, clip = 0.2, seed = 1}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, probabilities = list of
+-- lists}
+-- @units any, the caller's; probabilities are shares; budget, batch, epochs and evaluations are counts
+-- @raise errors of cost
+-- @usage local r = require("policy").ppo { choices = { 3, 3 },
+--   cost = function(s) return math.abs(s[1] - 2) + math.abs(s[2] - 3) end, budget = 300 }
+-- assert(r.cost == 0)
+function policy.ppo(problem)
+  local clip = problem.clip or 0.2
+  return train(problem, function(logits, states, before, advantage)
+    for _ = 1, problem.epochs or 4 do
+      local now, gradient = all_softmax(logits), zeros_like(logits)
+      for b, s in ipairs(states) do
+        local ratio = math.exp(log_ratio(s, now, before))
+        local a = advantage[b]
+        local clipped = a > 0 and ratio > 1 + clip or a < 0 and ratio < 1 - clip
+        if not clipped then add_gradient(gradient, s, now, ratio * a / #states) end
+      end
+      step(logits, gradient, problem.rate or 0.3)
+    end
+  end)
+end
+
+return policy

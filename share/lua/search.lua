@@ -1,0 +1,405 @@
+-- Searches over states that the caller describes. One contract for all of them: a problem
+-- { state = first state, moves = function(state) list of neighbours, cost = function(state) number
+-- or nil where it is not allowed, budget = evaluations, seed = number } goes in, an answer
+-- { state, cost, evaluations, trace = list of { evaluation, cost }, complete } comes out.
+local search = {}
+
+local unpack = table.unpack
+
+--- Counts evaluations, keeps the best and its trace.
+local function recorder(problem, fallback)
+  local r = { evaluations = 0, cost = math.huge, trace = {}, limit = problem.budget or fallback }
+  function r.full()
+    return r.evaluations >= r.limit
+  end
+  function r.try(state)
+    r.evaluations = r.evaluations + 1
+    local cost = problem.cost(state) or math.huge
+    if cost < r.cost then
+      r.state, r.cost = state, cost
+      r.trace[#r.trace + 1] = { r.evaluations, cost }
+    end
+    return cost
+  end
+  function r.answer(complete)
+    return { state = r.state, cost = r.cost, evaluations = r.evaluations, trace = r.trace,
+             complete = complete }
+  end
+  return r
+end
+
+--- A generator of its own, so that a search does not depend on what ran before it.
+local function generator(seed)
+  local s = (math.tointeger(seed) or 1) % 2147483646 + 1
+  return function(n)
+    s = s * 48271 % 2147483647
+    if n then return 1 + s * n // 2147483647 end
+    return s / 2147483647
+  end
+end
+
+--- All combinations of one value per list, in order; the last list turns fastest.
+-- @function search.product
+-- @tparam table lists list of lists of values
+-- @treturn function iterator over lists of one value each; the list is a new one every time
+-- @units none
+-- @raise none
+-- @usage local search = require "search"
+-- for c in search.product { { 1, 2 }, { "a", "b" } } do print(c[1], c[2]) end
+function search.product(lists)
+  local at, n = {}, #lists
+  for i = 1, n do
+    at[i] = 1
+    if #lists[i] == 0 then return function() end end
+  end
+  local done = false
+  return function()
+    if done then return nil end
+    local out = {}
+    for i = 1, n do out[i] = lists[i][at[i]] end
+    local i = n
+    while i >= 1 and at[i] == #lists[i] do
+      at[i] = 1
+      i = i - 1
+    end
+    if i < 1 then done = true else at[i] = at[i] + 1 end
+    return out
+  end
+end
+
+--- Ordered factorisations of n into so many factors, each at least 1.
+-- @function search.factor
+-- @tparam integer n number to split
+-- @tparam integer parts how many factors
+-- @treturn table list of lists of factors whose product is n, in ascending order of the first factors
+-- @units none: counts
+-- @raise none
+-- @usage local search = require "search"
+-- assert(#search.factor(8, 2) == 4)
+function search.factor(n, parts)
+  if parts == 1 then return { { n } } end
+  local out = {}
+  for d = 1, n do
+    if n % d == 0 then
+      for _, rest in ipairs(search.factor(n // d, parts - 1)) do out[#out + 1] = { d, unpack(rest) } end
+    end
+  end
+  return out
+end
+
+--- The item of least cost; ties go to the first.
+-- @function search.argmin
+-- @tparam table items list of anything
+-- @tparam function cost function(item) giving a number, or nil to leave the item out
+-- @treturn any item, its cost and its position; nil when all were left out
+-- @units any, the caller's
+-- @raise errors of cost
+-- @usage local search = require "search"
+-- assert(search.argmin({ 3, 1, 2 }, function(x) return x end) == 1)
+function search.argmin(items, cost)
+  local best, least, at
+  for i, item in ipairs(items) do
+    local c = cost(item)
+    if c and c == c and (not least or c < least) then best, least, at = item, c, i end
+  end
+  return best, least, at
+end
+
+--- Tries every state of a list or iterator.
+-- @function search.enumerate
+-- @tparam table problem {states = list or iterator, cost, budget}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}
+-- @units any, the caller's; budget and evaluations are counts
+-- @raise errors of cost
+-- @usage local search = require "search"
+-- local r = search.enumerate { states = { 4, 2, 9 }, cost = function(x) return x end }
+-- assert(r.state == 2 and r.complete)
+function search.enumerate(problem)
+  local r = recorder(problem, math.huge)
+  local step = problem.states
+  if type(step) == "table" then
+    local i, list = 0, problem.states
+    step = function()
+      i = i + 1
+      return list[i]
+    end
+  end
+  for state in step do
+    if r.full() then return r.answer(false) end
+    r.try(state)
+  end
+  return r.answer(true)
+end
+
+--- Best neighbour again and again, until none is better.
+-- @function search.hill
+-- @tparam table problem {state, moves, cost, budget = 10000}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}; complete =
+-- it ended in a local optimum
+-- @units any, the caller's; budget and evaluations are counts
+-- @raise errors of moves and cost
+-- @usage local search = require "search"
+-- local r = search.hill { state = 9, moves = function(x) return { x - 1, x + 1 } end,
+--   cost = function(x) return x * x end }
+-- assert(r.state == 0)
+function search.hill(problem)
+  local r = recorder(problem, 10000)
+  r.try(problem.state)
+  local at
+  repeat
+    at = r.cost
+    for _, next_state in ipairs(problem.moves(r.state or problem.state)) do
+      if r.full() then return r.answer(false) end
+      r.try(next_state)
+    end
+  until r.cost >= at
+  return r.answer(true)
+end
+
+--- One coordinate of a list of numbers or words at a time, from its list of values, until a round
+-- changes nothing.
+-- @function search.coordinate
+-- @tparam table problem {state = list, values = list of one list of values per coordinate, cost,
+-- budget = 10000}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}
+-- @units any, the caller's; budget and evaluations are counts
+-- @raise errors of cost
+-- @usage local search = require "search"
+-- local r = search.coordinate { state = { 1, 1 }, values = { { 1, 2, 3 }, { 1, 5 } },
+--   cost = function(s) return math.abs(s[1] - 2) + math.abs(s[2] - 5) end }
+-- assert(r.state[1] == 2 and r.cost == 0)
+function search.coordinate(problem)
+  local r = recorder(problem, 10000)
+  r.try(problem.state)
+  local at
+  repeat
+    at = r.cost
+    for i = 1, #problem.state do
+      for _, v in ipairs(problem.values[i]) do
+        if r.full() then return r.answer(false) end
+        local s = { unpack(r.state or problem.state) }
+        if s[i] ~= v then
+          s[i] = v
+          r.try(s)
+        end
+      end
+    end
+  until r.cost >= at
+  return r.answer(true)
+end
+
+--- The `width` best states of every round live on; a search of width 1 goes on to worse states.
+-- @function search.beam
+-- @tparam table problem {state, moves, cost, budget = 10000, rounds = 100, width = 8, key =
+-- function(state) giving a text, by which states met before are left out}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}; complete =
+-- no state had a move left
+-- @units any, the caller's; budget, rounds, width and evaluations are counts
+-- @raise errors of moves and cost
+-- @usage local search = require "search"
+-- local r = search.beam { state = 1, rounds = 4, width = 2,
+--   moves = function(x) return { 2 * x, 2 * x + 1 } end, cost = function(x) return -x end }
+-- assert(r.state == 31)
+function search.beam(problem)
+  local r = recorder(problem, 10000)
+  local beam, seen = { { problem.state, r.try(problem.state), 1 } }, {}
+  local function is_new(s)
+    local key = problem.key and problem.key(s)
+    if key == nil then return true end
+    local new = not seen[key]
+    seen[key] = true
+    return new
+  end
+  is_new(problem.state)
+  for _ = 1, problem.rounds or 100 do
+    local found = {}
+    for _, b in ipairs(beam) do
+      for _, s in ipairs(problem.moves(b[1])) do
+        if r.full() then return r.answer(false) end
+        local cost = is_new(s) and r.try(s) or math.huge
+        if cost < math.huge then found[#found + 1] = { s, cost, #found + 1 } end
+      end
+    end
+    if #found == 0 then return r.answer(true) end
+    table.sort(found, function(a, b) return a[2] < b[2] or a[2] == b[2] and a[3] < b[3] end)
+    beam = {}
+    for i = 1, math.min(#found, problem.width or 8) do beam[i] = found[i] end
+  end
+  return r.answer(false)
+end
+
+--- Always goes on from the most promising open state: `bound` is a number that no state below it
+-- undercuts, so what cannot win is never opened.
+-- @function search.best_first
+-- @tparam table problem {state, moves, bound = function(state), cost = function(state) giving nil where
+-- the state is not finished, budget = 10000}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}; complete =
+-- proved to be the optimum
+-- @units any, the caller's; budget and evaluations are counts
+-- @raise errors of moves, bound and cost
+-- @usage local search = require "search"
+-- local r = search.best_first { state = { 0, 0 }, bound = function(s) return s[2] end,
+--   moves = function(s) return s[1] < 3 and { { s[1] + 1, s[2] + 1 }, { s[1] + 1, s[2] + 2 } } or {} end,
+--   cost = function(s) return s[1] == 3 and s[2] or nil end }
+-- assert(r.cost == 3 and r.complete)
+function search.best_first(problem)
+  local r = recorder(problem, 10000)
+  local open, serial = require("events").queue(), 0
+  open:push(problem.bound(problem.state), problem.state)
+  while #open > 0 do
+    local bound, state = open:pop()
+    if bound >= r.cost then return r.answer(true) end
+    if r.full() then return r.answer(false) end
+    r.try(state)
+    for _, s in ipairs(problem.moves(state)) do
+      local b = problem.bound(s)
+      serial = serial + 1
+      if b < r.cost then open:push(b, s) end
+    end
+  end
+  return r.answer(true)
+end
+
+--- Walks at random; `accept(delta, share)` says with which probability a worse state is taken.
+local function walk(problem, accept)
+  local r, random = recorder(problem, 2000), generator(problem.seed)
+  local state = problem.state
+  local cost = r.try(state)
+  while not r.full() do
+    local moves = problem.moves(state)
+    if #moves == 0 then return r.answer(true) end
+    local s = moves[random(#moves)]
+    local c = r.try(s)
+    if c <= cost or random() < accept(c - cost, r.evaluations / r.limit) then state, cost = s, c end
+  end
+  return r.answer(false)
+end
+
+--- Simulated annealing: temperature falls geometrically from `hot` to `cold` over the budget.
+-- @function search.anneal
+-- @tparam table problem {state, moves, cost, budget = 2000, seed = 1, hot = 1, cold = 0.001}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}
+-- @units hot and cold in the unit of cost; budget and evaluations are counts
+-- @raise errors of moves and cost
+-- @usage local search = require "search"
+-- local r = search.anneal { state = 50, budget = 500, hot = 10,
+--   moves = function(x) return { x - 1, x + 1 } end, cost = function(x) return math.abs(x - 7) end }
+-- assert(r.cost < 43 and r.evaluations == 500)
+function search.anneal(problem)
+  local hot, cold = problem.hot or 1, problem.cold or 0.001
+  return walk(problem, function(delta, share)
+    return math.exp(-delta / (hot * (cold / hot) ^ share))
+  end)
+end
+
+--- Markov chain of Metropolis at one temperature, as FlexFlow searches (Jia et al., MLSys 2019).
+-- @function search.mcmc
+-- @tparam table problem {state, moves, cost, budget = 2000, seed = 1, temperature = 1}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}
+-- @units temperature in the unit of cost; budget and evaluations are counts
+-- @raise errors of moves and cost
+-- @usage local search = require "search"
+-- local r = search.mcmc { state = 5, budget = 200, moves = function(x) return { x - 1, x + 1 } end,
+--   cost = function(x) return math.abs(x) end }
+-- assert(r.cost <= 5)
+function search.mcmc(problem)
+  local t = problem.temperature or 1
+  return walk(problem, function(delta) return math.exp(-delta / t) end)
+end
+
+--- Genetic algorithm over lists: tournaments of two, one cut, one gene in `mutation` changed, the best
+-- always lives on.
+-- @function search.ga
+-- @tparam table problem {values = list of one list of values per gene, cost, budget = 2000, seed = 1,
+-- population = 32, mutation = 0.1}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}
+-- @units mutation is a probability; budget, population and evaluations are counts
+-- @raise errors of cost
+-- @usage local search = require "search"
+-- local bits = { { 0, 1 }, { 0, 1 }, { 0, 1 }, { 0, 1 } }
+-- local r = search.ga { values = bits, budget = 400,
+--   cost = function(s) return 4 - s[1] - s[2] - s[3] - s[4] end }
+-- assert(r.cost == 0)
+function search.ga(problem)
+  local r, random = recorder(problem, 2000), generator(problem.seed)
+  local values, size = problem.values, problem.population or 32
+  local function draw(i) return values[i][random(#values[i])] end
+  local people = {}
+  for k = 1, size do
+    if r.full() then return r.answer(false) end
+    local s = {}
+    for i = 1, #values do s[i] = draw(i) end
+    people[k] = { s, r.try(s) }
+  end
+  local function winner()
+    local a, b = people[random(#people)], people[random(#people)]
+    return a[2] <= b[2] and a[1] or b[1]
+  end
+  while not r.full() do
+    local young = { { r.state or people[1][1], r.cost } }
+    while #young < size and not r.full() do
+      local a, b, cut, s = winner(), winner(), random(#values), {}
+      for i = 1, #values do
+        s[i] = i <= cut and a[i] or b[i]
+        if random() < (problem.mutation or 0.1) then s[i] = draw(i) end
+      end
+      young[#young + 1] = { s, r.try(s) }
+    end
+    people = young
+  end
+  return r.answer(false)
+end
+
+--- The child with the best upper confidence bound (Kocsis and Szepesvári, ECML 2006).
+local function best_child(node, c)
+  return (search.argmin(node.children, function(k)
+    if k.visits == 0 then return -math.huge end
+    return -(k.reward / k.visits + c * math.sqrt(math.log(node.visits) / k.visits))
+  end))
+end
+
+--- Monte-Carlo tree search for states that are built step by step: selection by upper confidence
+-- bounds, random play to an end, reward 1 / (1 + cost / best).
+-- @function search.mcts
+-- @tparam table problem {state, moves, cost = function(finished state), budget = 2000, seed = 1,
+-- explore = 1.4}; a state without moves is finished
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, complete}
+-- @units any, the caller's; budget and evaluations are counts
+-- @raise errors of moves and cost
+-- @usage local search = require "search"
+-- local r = search.mcts { state = "", budget = 300,
+--   moves = function(s) return #s < 4 and { s .. "0", s .. "1" } or {} end,
+--   cost = function(s) return 15 - tonumber(s, 2) end }
+-- assert(r.state == "1111")
+function search.mcts(problem)
+  local r, random = recorder(problem, 2000), generator(problem.seed)
+  local root = { state = problem.state, visits = 0, reward = 0 }
+  local function grow(node)
+    if node.children then return end
+    node.children = {}
+    for i, s in ipairs(problem.moves(node.state)) do
+      node.children[i] = { state = s, visits = 0, reward = 0 }
+    end
+  end
+  while not r.full() do
+    local path, node = { root }, root
+    grow(node)
+    while node.visits > 0 and #node.children > 0 do
+      node = best_child(node, problem.explore or 1.4)
+      grow(node)
+      path[#path + 1] = node
+    end
+    local state = node.state
+    for moves in function() return problem.moves(state) end do
+      if #moves == 0 then break end
+      state = moves[random(#moves)]
+    end
+    local cost = r.try(state)
+    local reward = cost < math.huge and 1 / (1 + cost / math.max(math.abs(r.cost), 1e-12)) or 0
+    for _, p in ipairs(path) do p.visits, p.reward = p.visits + 1, p.reward + reward end
+  end
+  return r.answer(false)
+end
+
+search.generator = generator
+return search

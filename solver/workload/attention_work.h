@@ -1,0 +1,33 @@
+/** How much attention every rank of a ring computes at every step, by how tokens lie on ranks. */
+#ifndef HV_SOLVER_WORKLOAD_ATTENTION_WORK_H
+#define HV_SOLVER_WORKLOAD_ATTENTION_WORK_H
+
+#include "solver/base/arena.h"
+#include "solver/base/status.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/** How the tokens of a sequence lie on ranks. */
+enum hv_token_layout {
+    HV_TOKENS_CONTIGUOUS, /**< rank r has the r-th part */
+    HV_TOKENS_ZIGZAG,     /**< of 2 · ranks parts, rank r has r and 2 · ranks − 1 − r */
+    HV_TOKENS_STRIPED     /**< token t is on rank t mod ranks (Brandon et al., arXiv 2311.09431) */
+};
+
+/** A ring. */
+struct hv_attention_ring {
+    int64_t ranks, tokens, tile; /**< kernels compute whole tiles of tile × tile pairs */
+    enum hv_token_layout layout;
+    bool causal; /**< else every pair of tokens is computed */
+};
+
+/**
+ * Pairs of tokens that every rank computes at every step into *out [ranks × ranks] from the arena:
+ * row = rank, column = step; at step k rank r has the keys of rank (r − k) mod ranks. Errors:
+ * HV_EUSAGE when ranks (twice the ranks for zigzag) do not divide the tokens; HV_ELIMIT above 1e9
+ * steps of work. O(ranks · tokens / tile).
+ */
+enum hv_status hv_attention_work(struct hv_arena *a, const struct hv_attention_ring *ring,
+                                 double **out, struct hv_err *err) HV_NODISCARD;
+
+#endif
