@@ -177,7 +177,12 @@ static inline void bench_skeleton(const char *text, struct hv_str *out)
         while (isalpha((unsigned char)text[i + n])) {
             n++;
         }
-        if (n >= 3 && strncmp(text + i, "GiB", 3) != 0 && strncmp(text + i, "MiB", 3) != 0) {
+        size_t same = 0; /* dots of a chart: "ooo" */
+        while (same < n && text[i + same] == text[i]) {
+            same++;
+        }
+        if (n >= 3 && same < n && strncmp(text + i, "GiB", 3) != 0 &&
+            strncmp(text + i, "MiB", 3) != 0) {
             hv_str_add(out, text + i, n);
             hv_str_addc(out, ' ');
         } else if (n == 0 && strchr("+<>[]\n", text[i]) != NULL) {

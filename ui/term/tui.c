@@ -223,7 +223,8 @@ static enum hv_status run_script(const struct tui_options *o, struct hv_session 
     }
     if (st == HV_OK && o->dump != NULL) {
         st = hv_app_open(app, o->dump, err);
-        for (int i = 0; st == HV_OK && i < MOST_TICKS && hv_app_timeout_ms(app) == 0; i++) {
+        for (int i = 0; st == HV_OK && i < MOST_TICKS && (i == 0 || hv_app_timeout_ms(app) == 0);
+             i++) {
             hv_app_tick(app, i); /* what a screen works out bit by bit belongs to its picture */
         }
         if (st == HV_OK) {
