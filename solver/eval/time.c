@@ -1,5 +1,6 @@
 /** Durations into the compiled orders; the steady period of schedules that never flush. */
 #include "solver/eval/eval_int.h"
+#include "solver/sim/steady.h"
 
 /** Distances that differ by less than this share are equal. */
 #define REPEATS_REL 1e-9
@@ -31,12 +32,11 @@ static bool repeats(const double *end, int32_t from, int32_t to, int32_t step)
 }
 
 /**
- * Seconds per micro-batch once the pipeline is full. A schedule without flush is a max-plus system:
- * after a while its ends repeat every `step` micro-batches, and that distance over `step` is its
- * cycle mean. We look for the step in the third quarter of the run, where fill and drain do not
- * reach; a run too short to repeat gives the slope over that quarter. O(operations + ranks²).
+ * Seconds per micro-batch in the run as it was laid out: its ends repeat every `step` micro-batches
+ * after a while. We look for the step in the third quarter, where fill and drain do not reach; a
+ * run too short to repeat gives the slope over that quarter. O(operations + ranks²).
  */
-static double steady_period_s(struct hv__lowered *l, const struct hv__unit *u)
+static double measured_period_s(struct hv__lowered *l, const struct hv__unit *u)
 {
     int32_t a = u->n_mb / 2, b = (u->n_mb * 3) / 4;
     if (b <= a) {
@@ -49,6 +49,19 @@ static double steady_period_s(struct hv__lowered *l, const struct hv__unit *u)
         }
     }
     return (end[b] - end[a]) / (double)(b - a);
+}
+
+/**
+ * Seconds per micro-batch once the pipeline is full: the exact cycle mean of the order, or what the
+ * run shows where the order does not repeat or micro-batches differ in length.
+ */
+static double steady_period_s(struct hv__lowered *l, const struct hv__unit *u)
+{
+    struct hv_steady steady;
+    if (hv_pipe_steady(&u->pipe, &u->cost, &steady, NULL) == HV_OK) {
+        return steady.per_micro_batch_s;
+    }
+    return measured_period_s(l, u);
 }
 
 enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err)

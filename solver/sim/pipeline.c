@@ -104,45 +104,56 @@ static double time_chain(const struct hv_pipe *g, const struct hv_pipe_cost *c,
 {
     double busy = 0;
     double *start = run->node_start_s, *end = run->node_end_s;
-    for (int32_t k = 0; k < g->n_nodes; k++) {
-        int32_t n = g->topo[k], dep = g->dep[n];
-        const struct hv_op *op = &g->s.ops[n];
-        double t = hv_pipe_is_first(g, n) ? 0 : end[n - 1];
-        if (dep >= 0) {
-            double ready = end[dep] + hv_pipe_hop_s(c, hv_pipe_dep_hop(g, op));
-            t = ready > t ? ready : t;
+    for (size_t k = 0; k < g->n_stretches; k++) {
+        struct hv_pipe_stretch x = g->stretches[k];
+        double t = hv_pipe_is_first(g, x.from) ? 0 : end[x.from - 1];
+        for (int32_t n = x.from; n < x.to; n++) {
+            const struct hv_op *op = &g->s.ops[n];
+            int32_t dep = g->dep[n];
+            if (dep >= 0) {
+                double ready = end[dep] + hv_pipe_hop_s(c, hv_pipe_dep_hop(g, op));
+                t = ready > t ? ready : t;
+            }
+            double d = c->stage_s[(size_t)op->stage * HV_OP_KIND_N + op->kind];
+            start[n] = t;
+            t += d;
+            end[n] = t;
+            busy += d;
         }
-        double d = c->stage_s[(size_t)op->stage * HV_OP_KIND_N + op->kind];
-        start[n] = t;
-        end[n] = t + d;
-        busy += d;
+    }
+    return busy;
+}
+
+/* any order: nodes of several ops, several edges, times of their own */
+static double time_any(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                       struct hv_pipe_run *run)
+{
+    double busy = 0;
+    double *start = run->node_start_s, *end = run->node_end_s;
+    for (size_t k = 0; k < g->n_stretches; k++) {
+        struct hv_pipe_stretch x = g->stretches[k];
+        double t = hv_pipe_is_first(g, x.from) ? 0 : end[x.from - 1];
+        for (int32_t n = x.from; n < x.to; n++) {
+            for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
+                struct hv_pipe_edge edge = hv_pipe_edge_of(g, n, e);
+                double ready = end[edge.node] + hv_pipe_hop_s(c, edge.hop);
+                t = ready > t ? ready : t;
+            }
+            double d = hv_pipe_node_duration_s(g, c, n);
+            start[n] = t;
+            t += d;
+            end[n] = t;
+            busy += d;
+        }
     }
     return busy;
 }
 
 void hv_pipe_time(const struct hv_pipe *g, const struct hv_pipe_cost *c, struct hv_pipe_run *run)
 {
-    if (g->dep && !g->s.parts && !c->op_s && !c->rank_scale && !c->mb_scale &&
-        !g->s.free_adjacent_recompute) {
-        summarise(g, time_chain(g, c, run), run);
-        return;
-    }
-    double busy = 0;
-    double *start = run->node_start_s, *end = run->node_end_s;
-    for (int32_t k = 0; k < g->n_nodes; k++) {
-        int32_t n = g->topo[k];
-        double t = hv_pipe_is_first(g, n) ? 0 : end[n - 1];
-        for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
-            struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
-            double ready = end[x.node] + hv_pipe_hop_s(c, x.hop);
-            t = ready > t ? ready : t;
-        }
-        double d = hv_pipe_node_duration_s(g, c, n);
-        start[n] = t;
-        end[n] = t + d;
-        busy += d;
-    }
-    summarise(g, busy, run);
+    bool chain = g->dep && !g->s.parts && !c->op_s && !c->rank_scale && !c->mb_scale &&
+                 !g->s.free_adjacent_recompute;
+    summarise(g, chain ? time_chain(g, c, run) : time_any(g, c, run), run);
 }
 
 /* ---- idle time
@@ -258,22 +269,30 @@ void hv_pipe_critical(struct hv_arena *a, const struct hv_pipe *g, const struct 
     *out_n = len;
 }
 
+/* lets what node n waits for end no later than n can bear; out_s: latest ends */
+static void let_before(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                       const struct hv_pipe_run *run, int32_t n, double *out_s)
+{
+    double late = out_s[n] - (run->node_end_s[n] - run->node_start_s[n]);
+    if (!hv_pipe_is_first(g, n) && late < out_s[n - 1]) {
+        out_s[n - 1] = late;
+    }
+    for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
+        struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
+        double end = late - hv_pipe_hop_s(c, x.hop);
+        out_s[x.node] = end < out_s[x.node] ? end : out_s[x.node];
+    }
+}
+
 void hv_pipe_slack(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                    const struct hv_pipe_run *run, double *out_s)
 {
     for (int32_t n = 0; n < g->n_nodes; n++) {
         out_s[n] = run->makespan_s; /* latest end for now */
     }
-    for (int32_t k = g->n_nodes - 1; k >= 0; k--) {
-        int32_t n = g->topo[k];
-        double late = out_s[n] - (run->node_end_s[n] - run->node_start_s[n]);
-        if (!hv_pipe_is_first(g, n) && late < out_s[n - 1]) {
-            out_s[n - 1] = late;
-        }
-        for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
-            struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
-            double end = late - hv_pipe_hop_s(c, x.hop);
-            out_s[x.node] = end < out_s[x.node] ? end : out_s[x.node];
+    for (size_t k = g->n_stretches; k-- > 0;) {
+        for (int32_t n = g->stretches[k].to; n-- > g->stretches[k].from;) {
+            let_before(g, c, run, n, out_s);
         }
     }
     for (int32_t n = 0; n < g->n_nodes; n++) {

@@ -25,6 +25,11 @@ struct hv_pipe_edge {
     int32_t hop;  /**< index into hv_pipe_cost.hop_s, or -1 when both are on one rank */
 };
 
+/** Nodes [from, to) of one rank, run one after the other. */
+struct hv_pipe_stretch {
+    int32_t from, to;
+};
+
 /**
  * A compiled order. Nodes are ops, except that an overlapped pair is one node. Nodes of a rank are
  * numbered consecutively in its order. Owner: the arena; borrows the schedule's arrays.
@@ -37,8 +42,9 @@ struct hv_pipe {
     const int32_t *first_op;     /**< [n_nodes + 1], NULL like node_of_op */
     const int32_t *rank_node_at; /**< [n_ranks + 1] first node of each rank */
     const uint8_t *first_bits;   /**< bit n % 8 of byte n / 8: node n is the first of its rank */
-    const int32_t
-        *topo; /**< [n_nodes] an order in which every node comes after those it waits for */
+    size_t n_stretches;
+    const struct hv_pipe_stretch *stretches; /**< an order in which every node comes after those it
+                                                waits for */
     /* data edges that order on the rank does not imply already: read by hv_pipe_edge_of */
     const int32_t *dep;    /**< [n_nodes] the one node waited for or -1; NULL: edges are listed */
     const int32_t *hop_of; /**< [2 × n_pipes × n_stages] with dep: hop of the edge into (backward,

@@ -307,8 +307,9 @@ struct sorter {
     int32_t *waits_for, *waiter, *next; /* node waited for; first rank waiting for this one, list */
     int32_t *stack;
     const int32_t *hop_rank; /* [n_hops] rank on which a hop begins */
-    int32_t *topo;
-    int32_t n_stack, n_topo;
+    struct hv_pipe_stretch *stretches;
+    size_t n_stretches;
+    int32_t n_stack, n_run;
 };
 
 /* lets the ranks go on that wait for node n of rank r */
@@ -326,10 +327,21 @@ static void wake(struct sorter *t, int32_t r, int32_t n)
     }
 }
 
+/* notes that rank r has run from node `from` up to its head */
+static void note_stretch(struct sorter *t, int32_t r, int32_t from)
+{
+    if (from == t->head[r]) {
+        return;
+    }
+    t->stretches[t->n_stretches++] = (struct hv_pipe_stretch){from, t->head[r]};
+    t->n_run += t->head[r] - from;
+}
+
 /* runs one rank as far as it gets */
 static void run_rank(struct sorter *t, int32_t r)
 {
     const struct hv_pipe *g = t->g;
+    int32_t from = t->head[r];
     while (t->head[r] < g->rank_node_at[r + 1]) {
         int32_t n = t->head[r];
         int32_t n_edges = hv_pipe_n_edges(g, n);
@@ -340,14 +352,15 @@ static void run_rank(struct sorter *t, int32_t r)
                 t->waits_for[r] = e.node;
                 t->next[r] = t->waiter[its];
                 t->waiter[its] = r;
+                note_stretch(t, r, from);
                 return;
             }
         }
-        t->topo[t->n_topo++] = n;
         t->head[r]++;
         t->edge[r] = 0;
         wake(t, r, n);
     }
+    note_stretch(t, r, from);
 }
 
 /* rank on which each hop begins, in the order of hv_pipe_hop */
@@ -365,8 +378,11 @@ static void fill_hop_ranks(const struct hv_pipe *g, int32_t *out)
 
 static enum hv_status sort_nodes(struct hv_arena *a, struct hv_pipe *g, struct hv_err *err)
 {
-    size_t p = (size_t)g->s.n_ranks, n = (size_t)g->n_nodes;
-    struct sorter t = {.g = g, .topo = hv_arena_new(a, int32_t, n + 1)};
+    size_t p = (size_t)g->s.n_ranks;
+    struct hv_arena scratch = {0}; /* room for the worst case; what is not touched costs nothing */
+    struct sorter t = {.g = g,
+                       .stretches =
+                           hv_arena_new(&scratch, struct hv_pipe_stretch, (size_t)g->n_nodes + 1)};
     int32_t *work = hv_xcalloc(6 * p + (size_t)g->n_hops + 1, sizeof *work);
     t.head = work;
     t.edge = work + p;
@@ -385,8 +401,10 @@ static enum hv_status sort_nodes(struct hv_arena *a, struct hv_pipe *g, struct h
     while (t.n_stack > 0) {
         run_rank(&t, t.stack[--t.n_stack]);
     }
-    g->topo = t.topo;
-    enum hv_status st = t.n_topo == g->n_nodes ? HV_OK : deadlock(g, t.head, err);
+    g->n_stretches = t.n_stretches;
+    g->stretches = hv_arena_copy(a, t.stretches, t.n_stretches, sizeof *t.stretches);
+    hv_arena_free(&scratch);
+    enum hv_status st = t.n_run == g->n_nodes ? HV_OK : deadlock(g, t.head, err);
     free(work);
     return st;
 }
