@@ -338,27 +338,18 @@ static void describe(const struct hv_dag *g, bool exact, struct hv_dag_result *o
     out->objective = out->contiguous = out->bound = HV_UNKNOWN;
 }
 
-enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits *limits,
-                            struct hv_arena *arena, struct hv_dag_result *out, struct hv_err *err)
+/* The better of the splits of two orders. */
+static void split_orders(const struct hv__dag_index *x, struct hv__watch *watch,
+                         struct hv_arena *arena, struct hv_dag_result *out)
 {
-    struct hv__watch watch;
-    struct hv__dag_index x;
+    const struct hv_dag *g = x->g;
     size_t *order = hv_arena_new(arena, size_t, g->n_classes);
     size_t *device = hv_arena_new(arena, size_t, g->n_nodes);
-    memset(out, 0, sizeof *out);
-    if ((g->n_accelerators + 1) * (g->n_cpus + 1) * (g->n_classes + 1) > (size_t)32 << 20)
-        return hv_err_set(err, HV_ELIMIT, "too many classes times devices");
-    hv__watch_start(&watch, limits);
-    hv__dag_index(g, arena, &x);
-    out->device = hv_arena_new(arena, size_t, g->n_nodes);
-    out->load = hv_arena_new(arena, double, g->n_accelerators + g->n_cpus);
-    if (g->objective == HV_DAG_LATENCY)
-        return hv__dag_solve_latency(&x, &watch, arena, out, err);
     out->objective = out->contiguous = HUGE_VAL;
-    out->bound = simple_bound(&x);
+    out->bound = simple_bound(x);
     for (int deep = 0; deep < 2; deep++) {
-        order_classes(&x, arena, deep == 1, order);
-        if (split_order(&x, arena, order, device, &watch) == HUGE_VAL)
+        order_classes(x, arena, deep == 1, order);
+        if (split_order(x, arena, order, device, watch) == HUGE_VAL)
             continue;
         double v = hv_dag_judge(g, device, out->load);
         if (v < out->objective) {
@@ -366,6 +357,50 @@ enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits 
             memcpy(out->device, device, g->n_nodes * sizeof *device);
         }
     }
+}
+
+static enum hv_status begin(const struct hv_dag *g, struct hv_arena *arena, struct hv__dag_index *x,
+                            struct hv_dag_result *out, struct hv_err *err)
+{
+    memset(out, 0, sizeof *out);
+    if ((g->n_accelerators + 1) * (g->n_cpus + 1) * (g->n_classes + 1) > (size_t)32 << 20)
+        return hv_err_set(err, HV_ELIMIT, "too many classes times devices");
+    hv__dag_index(g, arena, x);
+    out->device = hv_arena_new(arena, size_t, g->n_nodes);
+    out->load = hv_arena_new(arena, double, g->n_accelerators + g->n_cpus);
+    return HV_OK;
+}
+
+enum hv_status hv_dag_split(const struct hv_dag *g, const struct hv_part_limits *limits,
+                            struct hv_arena *arena, struct hv_dag_result *out, struct hv_err *err)
+{
+    struct hv__watch watch;
+    struct hv__dag_index x;
+    hv__watch_start(&watch, limits);
+    enum hv_status st = begin(g, arena, &x, out, err);
+    if (st != HV_OK)
+        return st;
+    split_orders(&x, &watch, arena, out);
+    out->feasible = out->objective < HUGE_VAL;
+    out->stopped = watch.stopped;
+    out->proven = out->feasible && out->objective <= out->bound * (1 + 1e-9);
+    out->method = "contiguous-dp";
+    describe(g, false, out);
+    return HV_OK;
+}
+
+enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits *limits,
+                            struct hv_arena *arena, struct hv_dag_result *out, struct hv_err *err)
+{
+    struct hv__watch watch;
+    struct hv__dag_index x;
+    hv__watch_start(&watch, limits);
+    enum hv_status st = begin(g, arena, &x, out, err);
+    if (st != HV_OK)
+        return st;
+    if (g->objective == HV_DAG_LATENCY)
+        return hv__dag_solve_latency(&x, &watch, arena, out, err);
+    split_orders(&x, &watch, arena, out);
     if (out->objective < HUGE_VAL)
         hv__dag_search(&x, &watch, out->bound, arena, out->device);
     out->objective = hv_dag_judge(g, out->device, out->load);

@@ -91,4 +91,13 @@ enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits 
                             struct hv_arena *arena, struct hv_dag_result *out,
                             struct hv_err *err) HV_NODISCARD;
 
+/**
+ * Only the best contiguous split for HV_DAG_MAX_LOAD, what hv_dag_solve begins with: O(classes ·
+ * edges + classes² · devices). `contiguous` and `objective` are the same, the bound is the simple
+ * one. Errors: HV_ELIMIT.
+ */
+enum hv_status hv_dag_split(const struct hv_dag *g, const struct hv_part_limits *limits,
+                            struct hv_arena *arena, struct hv_dag_result *out,
+                            struct hv_err *err) HV_NODISCARD;
+
 #endif
