@@ -42,8 +42,8 @@ void hv__dag_index(const struct hv_dag *g, struct hv_arena *a, struct hv__dag_in
 }
 
 /* Loads from compute alone; false when a class is torn, a kind is wrong or memory runs out. */
-static bool judge_nodes(const struct hv_dag *g, const size_t *device, double *load, double *bytes,
-                        size_t *class_device)
+bool hv__dag_nodes_fit(const struct hv_dag *g, const size_t *device, double *load, double *bytes,
+                       size_t *class_device)
 {
     size_t n_devices = g->n_accelerators + g->n_cpus;
     for (size_t c = 0; c < g->n_classes; c++)
@@ -60,7 +60,7 @@ static bool judge_nodes(const struct hv_dag *g, const size_t *device, double *lo
         bytes[device[v]] += accel ? x->bytes : 0;
     }
     for (size_t d = 0; d < n_devices; d++)
-        if (bytes[d] > g->memory)
+        if (bytes[d] > g->memory * (1 + 1e-12))
             return false;
     return true;
 }
@@ -73,8 +73,8 @@ double hv_dag_judge(const struct hv_dag *g, const size_t *device, double *load)
     double worst = 0;
     for (size_t d = 0; d < n_devices; d++)
         load[d] = 0;
-    bool ok = judge_nodes(g, device, load, hv_arena_new(&a, double, n_devices),
-                          hv_arena_new(&a, size_t, g->n_classes));
+    bool ok = hv__dag_nodes_fit(g, device, load, hv_arena_new(&a, double, n_devices),
+                                hv_arena_new(&a, size_t, g->n_classes));
     size_t *seen = hv_arena_new(&a, size_t, n_devices);
     hv__dag_index(g, &a, &x);
     for (size_t v = 0; ok && v < g->n_nodes; v++)
@@ -322,25 +322,34 @@ static double simple_bound(const struct hv__dag_index *x)
     return fmax(longest, sum / (double)(g->n_accelerators + g->n_cpus));
 }
 
-enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits *limits,
-                            struct hv_arena *arena, struct hv_dag_result *out, struct hv_err *err)
+/* What the answer rests on; the objective is judged anew. */
+static void describe(const struct hv_dag *g, bool exact, struct hv_dag_result *out)
 {
-    struct hv__watch watch;
-    struct hv__dag_index x;
+    if (out->feasible) {
+        out->objective = hv_dag_judge(g, out->device, out->load);
+        out->contiguous = isinf(out->contiguous) ? out->objective : out->contiguous;
+        out->bound = exact ? out->objective : out->bound;
+        out->proof = exact ? "branch and bound over the device of every class"
+                           : "the bound is the mean of the fastest computes or the longest class";
+        return;
+    }
+    out->proof = exact ? "no placement keeps every accelerator within its memory"
+                       : "no contiguous split of the tried orders fits the devices";
+    out->objective = out->contiguous = out->bound = HV_UNKNOWN;
+}
+
+/* The better of the splits of two orders. */
+static void split_orders(const struct hv__dag_index *x, struct hv__watch *watch,
+                         struct hv_arena *arena, struct hv_dag_result *out)
+{
+    const struct hv_dag *g = x->g;
     size_t *order = hv_arena_new(arena, size_t, g->n_classes);
     size_t *device = hv_arena_new(arena, size_t, g->n_nodes);
-    memset(out, 0, sizeof *out);
-    if ((g->n_accelerators + 1) * (g->n_cpus + 1) * (g->n_classes + 1) > (size_t)32 << 20)
-        return hv_err_set(err, HV_ELIMIT, "too many classes times devices");
-    hv__watch_start(&watch, limits);
-    hv__dag_index(g, arena, &x);
-    out->device = hv_arena_new(arena, size_t, g->n_nodes);
-    out->load = hv_arena_new(arena, double, g->n_accelerators + g->n_cpus);
     out->objective = out->contiguous = HUGE_VAL;
-    out->bound = simple_bound(&x);
+    out->bound = simple_bound(x);
     for (int deep = 0; deep < 2; deep++) {
-        order_classes(&x, arena, deep == 1, order);
-        if (split_order(&x, arena, order, device, &watch) == HUGE_VAL)
+        order_classes(x, arena, deep == 1, order);
+        if (split_order(x, arena, order, device, watch) == HUGE_VAL)
             continue;
         double v = hv_dag_judge(g, device, out->load);
         if (v < out->objective) {
@@ -348,17 +357,59 @@ enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits 
             memcpy(out->device, device, g->n_nodes * sizeof *device);
         }
     }
-    if (out->objective < HUGE_VAL)
-        hv__dag_search(&x, &watch, out->bound, arena, out->device);
-    out->objective = hv_dag_judge(g, out->device, out->load);
+}
+
+static enum hv_status begin(const struct hv_dag *g, struct hv_arena *arena, struct hv__dag_index *x,
+                            struct hv_dag_result *out, struct hv_err *err)
+{
+    memset(out, 0, sizeof *out);
+    if ((g->n_accelerators + 1) * (g->n_cpus + 1) * (g->n_classes + 1) > (size_t)32 << 20)
+        return hv_err_set(err, HV_ELIMIT, "too many classes times devices");
+    hv__dag_index(g, arena, x);
+    out->device = hv_arena_new(arena, size_t, g->n_nodes);
+    out->load = hv_arena_new(arena, double, g->n_accelerators + g->n_cpus);
+    return HV_OK;
+}
+
+enum hv_status hv_dag_split(const struct hv_dag *g, const struct hv_part_limits *limits,
+                            struct hv_arena *arena, struct hv_dag_result *out, struct hv_err *err)
+{
+    struct hv__watch watch;
+    struct hv__dag_index x;
+    hv__watch_start(&watch, limits);
+    enum hv_status st = begin(g, arena, &x, out, err);
+    if (st != HV_OK)
+        return st;
+    split_orders(&x, &watch, arena, out);
     out->feasible = out->objective < HUGE_VAL;
     out->stopped = watch.stopped;
     out->proven = out->feasible && out->objective <= out->bound * (1 + 1e-9);
-    out->method = "contiguous-dp+annealing";
-    out->proof = out->feasible
-                     ? "the bound is the mean of the fastest computes or the longest class"
-                     : "no contiguous split of the tried orders fits the devices";
-    if (!out->feasible)
-        out->objective = out->contiguous = out->bound = HV_UNKNOWN;
+    out->method = "contiguous-dp";
+    describe(g, false, out);
+    return HV_OK;
+}
+
+enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits *limits,
+                            struct hv_arena *arena, struct hv_dag_result *out, struct hv_err *err)
+{
+    struct hv__watch watch;
+    struct hv__dag_index x;
+    hv__watch_start(&watch, limits);
+    enum hv_status st = begin(g, arena, &x, out, err);
+    if (st != HV_OK)
+        return st;
+    if (g->objective == HV_DAG_LATENCY)
+        return hv__dag_solve_latency(&x, &watch, arena, out, err);
+    split_orders(&x, &watch, arena, out);
+    if (out->objective < HUGE_VAL)
+        hv__dag_search(&x, &watch, out->bound, arena, out->device);
+    out->objective = hv_dag_judge(g, out->device, out->load);
+    bool met = out->objective <= out->bound * (1 + 1e-9);
+    bool exact = !met && hv__dag_exact(&x, &watch, arena, &out->objective, out->device);
+    out->feasible = out->objective < HUGE_VAL;
+    out->stopped = watch.stopped;
+    out->proven = exact || met;
+    out->method = exact ? "contiguous-dp+annealing+branch" : "contiguous-dp+annealing";
+    describe(g, exact, out);
     return HV_OK;
 }

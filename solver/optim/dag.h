@@ -28,6 +28,12 @@ struct hv_dag_edge {
     double cost;
 };
 
+/** What is minimised. */
+enum hv_dag_objective {
+    HV_DAG_MAX_LOAD, /**< the load of the busiest device: the time per sample of a stream */
+    HV_DAG_LATENCY,  /**< the end of one sample, see hv_dag_latency */
+};
+
 /** An instance. Everything is borrowed; devices are numbered accelerators first. */
 struct hv_dag {
     size_t n_nodes, n_edges, n_classes;
@@ -35,16 +41,17 @@ struct hv_dag {
     const struct hv_dag_edge *edges;
     size_t n_accelerators, n_cpus;
     double memory;
+    enum hv_dag_objective objective;
 };
 
 /** Answer; arrays live in the arena of the call. */
 struct hv_dag_result {
     bool feasible, proven, stopped;
-    double objective;  /**< load of the busiest device */
+    double objective;  /**< load of the busiest device, or the latency */
     double bound;      /**< no placement is better */
-    double contiguous; /**< of the best split of one topological order, before local search */
+    double contiguous; /**< of the best split of one topological order, before any other search */
     size_t *device;    /**< one per node */
-    double *load;      /**< one per device */
+    double *load;      /**< one per device; for the latency: when the device ends */
     const char *method, *proof;
 };
 
@@ -56,11 +63,40 @@ struct hv_dag_result {
 double hv_dag_judge(const struct hv_dag *g, const size_t *device, double *load);
 
 /**
- * A good placement: the best contiguous split of topological orders by dynamic program
- * (O(classes · edges + classes² · devices)), then annealing of class moves and swaps with a fixed
- * seed and number of steps. The bound is the mean of the compute, so `proven` is rare.
+ * Latency of one sample under a placement; the judge of every answer to HV_DAG_LATENCY.
+ *
+ * An accelerator runs its nodes as one block: it begins when the last of its inputs is there,
+ * fetches each source once, computes, and hands out each of its outputs that is used elsewhere; all
+ * its results are there at the end. Nodes on CPUs run as soon as their inputs are there, side by
+ * side and without transfers (Tarnawski et al., 2020, section 3 and their program latency-greedy).
+ * @param end  n_accelerators + n_cpus numbers, written: when each device ends
+ * Returns infinity when memory, classes or kinds of device are violated, or when two blocks wait
+ * for each other. O(nodes + edges).
+ */
+double hv_dag_latency(const struct hv_dag *g, const size_t *device, double *end);
+
+/**
+ * A good placement for HV_DAG_MAX_LOAD: the best contiguous split of topological orders by dynamic
+ * program (O(classes · edges + classes² · devices)), then annealing of class moves and swaps with a
+ * fixed seed and number of steps. The bound is the mean of the compute; for
+ * at most 64 classes a branch and bound follows, whose end within 400,000 steps is the proof.
+ * For HV_DAG_LATENCY: a dynamic program over down-sets of the graph, whose entries carry the end
+ * times of the nodes that others wait for and are ruled out by dominance and by the longest path.
+ * Exact and proven where the graph has at most 4096 down-sets and the entries stay within limits,
+ * unless classes lie on a cycle of classes and there are CPUs;
+ * else over the prefixes of two topological orders, with the longest path as bound. O(down-sets² ·
+ * frontier · entries). Errors: HV_EINPUT for a graph with a cycle (latency only); HV_ELIMIT.
  */
 enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits *limits,
+                            struct hv_arena *arena, struct hv_dag_result *out,
+                            struct hv_err *err) HV_NODISCARD;
+
+/**
+ * Only the best contiguous split for HV_DAG_MAX_LOAD, what hv_dag_solve begins with: O(classes ·
+ * edges + classes² · devices). `contiguous` and `objective` are the same, the bound is the simple
+ * one. Errors: HV_ELIMIT.
+ */
+enum hv_status hv_dag_split(const struct hv_dag *g, const struct hv_part_limits *limits,
                             struct hv_arena *arena, struct hv_dag_result *out,
                             struct hv_err *err) HV_NODISCARD;
 

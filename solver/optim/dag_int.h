@@ -19,4 +19,45 @@ void hv__dag_index(const struct hv_dag *g, struct hv_arena *a, struct hv__dag_in
 void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, double bound,
                     struct hv_arena *a, size_t *device);
 
+/** Most classes of a graph that hv__dag_exact looks at. */
+#define HV__DAG_EXACT_CLASSES ((size_t)64)
+/**
+ * Branch and bound for the load of the busiest device. *best and device (per node) are improved
+ * when it finds less than *best; returns true when nothing is less than the *best it leaves.
+ */
+bool hv__dag_exact(const struct hv__dag_index *x, struct hv__watch *watch, struct hv_arena *a,
+                   double *best, size_t *device);
+/**
+ * Classes that only fit together on one accelerator (they lie on a cycle of classes), numbered in a
+ * topological order of the units. On CPUs such classes could part, which the search does not try.
+ */
+struct hv__dag_units {
+    const struct hv__dag_index *x;
+    size_t n, *of;              /**< node → unit */
+    size_t *member_at, *member; /**< nodes of a unit in topological order */
+    size_t *pred_at, *pred;     /**< units before a unit, with repeats */
+    double *accel, *bytes;      /**< of a unit on an accelerator */
+    bool *cpu_only;
+    bool joined;  /**< some unit has several classes */
+    double *path; /**< node → least time from its start to the end of the graph */
+};
+
+/** True when classes stay together, kinds of device are right and memory suffices; adds compute to
+ * `load` and memory to `bytes` (per device). */
+bool hv__dag_nodes_fit(const struct hv_dag *g, const size_t *device, double *load, double *bytes,
+                       size_t *class_device);
+/** Fills the units; false when the nodes form a cycle. O(nodes + edges). */
+bool hv__dag_units(const struct hv__dag_index *x, struct hv_arena *a, struct hv__dag_units *u);
+/**
+ * The least latency over down-sets: all of them when `order` is NULL, else the prefixes of that
+ * order of the units. *best and device (per node) are improved when it finds less than *best.
+ * Returns true when no placement (of that family) is better than *best.
+ */
+bool hv__dag_downsets(const struct hv__dag_units *u, const size_t *order, struct hv__watch *watch,
+                      double *best, size_t *device);
+/** hv_dag_solve for HV_DAG_LATENCY. */
+enum hv_status hv__dag_solve_latency(const struct hv__dag_index *x, struct hv__watch *watch,
+                                     struct hv_arena *a, struct hv_dag_result *out,
+                                     struct hv_err *err);
+
 #endif

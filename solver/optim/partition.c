@@ -227,10 +227,10 @@ double hv__greedy_max(const struct hv_partition *p)
 }
 
 static bool inner(const struct hv_partition *p, enum hv__goal goal, double limit,
-                  struct hv_arena *arena, struct hv_partition_result *out, bool *too_big)
+                  struct hv__watch *watch, struct hv_arena *arena, struct hv_partition_result *out)
 {
     if (p->free_order)
-        return hv__solve_free(p, goal, limit, arena, out, too_big);
+        return hv__solve_free(p, goal, limit, watch, arena, out);
     return hv__solve_fixed(p, goal, limit, arena, out);
 }
 
@@ -265,7 +265,7 @@ static double open_bound(const struct hv_partition *p, const struct hv_partition
 }
 
 bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, struct hv_arena *arena,
-                     struct hv_partition_result *out, bool *too_big)
+                     struct hv_partition_result *out)
 {
     struct best best = {.cut = hv_arena_new(arena, size_t, p->n_stages),
                         .order = hv_arena_new(arena, size_t, p->n_stages)};
@@ -273,7 +273,7 @@ bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, stru
     double bound = HUGE_VAL;
     int64_t probes = 0;
     hv_vec_push(&todo, (struct span){0, HUGE_VAL, 0});
-    while (todo.n && !*too_big) {
+    while (todo.n && !watch->too_big) {
         if (hv__watch_due(watch))
             hv__watch_tell(watch, best.r.feasible ? best.r.objective : HUGE_VAL,
                            open_bound(p, &best.r, todo.items, todo.n));
@@ -281,14 +281,18 @@ bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, stru
         double low = p->sum_weight * s.sum + p->max_weight * s.lo;
         if (best.r.feasible && low >= best.r.objective * (1 - 1e-12))
             continue;
-        if (hv__watch_over(watch)) {
+        if ((probes > 0 || p->free_order) && hv__watch_over(watch)) {
             bound = fmin(bound, low);
             continue;
         }
         struct hv_arena_mark mark = hv_arena_mark(arena);
         struct hv_partition_result r = {0};
-        bool found = inner(p, HV__SUM, s.hi, arena, &r, too_big);
+        bool found = inner(p, HV__SUM, s.hi, watch, arena, &r);
         probes++;
+        if (watch->too_big && watch->stopped && best.r.feasible) {
+            watch->too_big = false; /* keeps what was found before */
+            bound = fmin(bound, low);
+        }
         if (found)
             keep(&best, &r);
         hv_arena_rewind(arena, mark);
@@ -343,16 +347,15 @@ enum hv_status hv_partition_solve(const struct hv_partition *p, const struct hv_
                                   struct hv_err *err)
 {
     struct hv__watch watch;
-    bool too_big = false;
     memset(out, 0, sizeof *out);
     hv__watch_start(&watch, limits);
     if (p->sum_weight > 0) {
-        hv__solve_mixed(p, &watch, arena, out, &too_big);
+        hv__solve_mixed(p, &watch, arena, out);
     } else {
         double limit = p->free_order ? HUGE_VAL : hv__greedy_max(p);
-        inner(p, HV__MAX, limit, arena, out, &too_big);
+        inner(p, HV__MAX, limit, &watch, arena, out);
     }
-    if (too_big)
+    if (watch.too_big || (p->free_order && watch.stopped && !out->feasible))
         return hv__search_order(p, &watch, arena, out, err);
     describe(p, arena, out);
     return HV_OK;

@@ -88,7 +88,8 @@ double hv_partition_value(const struct hv_partition *p, size_t pos, size_t dev, 
  * O(L · Σ_s (layers that stage s can take within the bound)), about L² in practice; O(S·L²) with
  * tables. With a sum: branch and bound over the value of the maximum, one such program per node.
  * Free order: the same over multisets of equal devices (equal pointers and capacity), exact up to
- * about 2 million states, beyond that a local search with a relaxation as bound.
+ * about 2 million states, beyond that, or when stopped inside, a local search with a relaxation as
+ * bound.
  * @param p  an instance that hv_partition_check accepts
  * Errors: HV_ELIMIT when the instance needs too much memory. Infeasible is not an error.
  */

@@ -27,6 +27,7 @@ struct hv__watch {
     struct timespec begin;
     double told_s; /* when the last report was made */
     bool stopped;
+    bool too_big; /* a program over device orders had too many states, or was stopped inside */
 };
 
 /** Starts the clock. */
@@ -75,15 +76,17 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
 const char *hv__why_infeasible(const struct hv_partition *p, struct hv_arena *arena);
 /** An upper bound on the best maximum from a greedy cut (infinity when greedy finds none). */
 double hv__greedy_max(const struct hv_partition *p);
-/** As hv__solve_fixed for free order; *too_big is set when there are too many states. */
+/** As hv__solve_fixed for free order; watch->too_big is set when there are too many states or a
+ * limit is reached before the end. */
 bool hv__solve_free(const struct hv_partition *p, enum hv__goal goal, double limit,
-                    struct hv_arena *arena, struct hv_partition_result *out, bool *too_big);
+                    struct hv__watch *watch, struct hv_arena *arena,
+                    struct hv_partition_result *out);
 /** Local search over device orders with the fixed-order solver inside, and a relaxed bound. */
 enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *watch,
                                 struct hv_arena *arena, struct hv_partition_result *out,
                                 struct hv_err *err);
 /** Branch and bound over the maximum; `free_order` picks the inner program. */
 bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, struct hv_arena *arena,
-                     struct hv_partition_result *out, bool *too_big);
+                     struct hv_partition_result *out);
 
 #endif

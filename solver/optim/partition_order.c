@@ -31,6 +31,7 @@ struct orders {
     uint32_t *down, *up; /* kind · (n_layers + 1) + i → nearest start ≤ i, or end ≥ i, at which
                             min_layers layers keep the limit; DEAD = none */
     struct hv__row *rows;
+    struct hv__watch *watch;
 };
 
 static bool same_device(const struct hv_part_stage *a, const struct hv_part_stage *b)
@@ -197,6 +198,10 @@ static void fill_rows(struct orders *o, struct hv__step *step, struct hv_arena *
     double *scratch = hv_arena_new(arena, double, o->p->n_layers + 1);
     o->rows = hv_arena_new(arena, struct hv__row, o->n_states);
     for (size_t t = 0; t < o->n_states; t++) {
+        if (t % 512 == 0 && hv__watch_over(o->watch)) {
+            o->watch->too_big = true;
+            return;
+        }
         o->rows[t] = hv__row_new(arena, o->lo[t], o->hi[t]);
         if (t == 0 && o->rows[0].lo <= o->rows[0].hi)
             o->rows[0].v[0] = 0;
@@ -330,20 +335,19 @@ static void narrow(struct orders *o, struct hv_arena *arena, double *low, double
 }
 
 /* One program over all states with every value ≤ limit; SIZE_MAX when it finds nothing. */
-static size_t run_orders(struct orders *o, struct hv__step *step, struct hv_arena *arena,
-                         bool *too_big)
+static size_t run_orders(struct orders *o, struct hv__step *step, struct hv_arena *arena)
 {
     reach_forward(o, step->limit);
     reach_backward(o, step->limit);
-    *too_big = count_cells(o) > MAX_CELLS;
-    if (*too_big || o->lo[0] > o->hi[0])
+    o->watch->too_big = count_cells(o) > MAX_CELLS;
+    if (o->watch->too_big || o->lo[0] > o->hi[0])
         return SIZE_MAX;
     fill_rows(o, step, arena);
-    return best_state(o, step);
+    return o->watch->too_big ? SIZE_MAX : best_state(o, step);
 }
 
 /* The least maximum: limits from just above the lower bound upwards keep the windows small. */
-static size_t climb(struct orders *o, struct hv__step *step, struct hv_arena *arena, bool *too_big)
+static size_t climb(struct orders *o, struct hv__step *step, struct hv_arena *arena)
 {
     double low = 0, high = HUGE_VAL;
     if (!o->p->any_stages)
@@ -352,28 +356,30 @@ static size_t climb(struct orders *o, struct hv__step *step, struct hv_arena *ar
         struct hv_arena_mark mark = hv_arena_mark(arena);
         bool last = !(low > 0) || isinf(high) || low * (1 + width) >= high;
         step->limit = last ? high : low * (1 + width);
-        size_t state = run_orders(o, step, arena, too_big);
-        if (last || state != SIZE_MAX || *too_big)
+        size_t state = run_orders(o, step, arena);
+        if (last || state != SIZE_MAX || o->watch->too_big)
             return state;
         hv_arena_rewind(arena, mark);
     }
 }
 
 bool hv__solve_free(const struct hv_partition *p, enum hv__goal goal, double limit,
-                    struct hv_arena *arena, struct hv_partition_result *out, bool *too_big)
+                    struct hv__watch *watch, struct hv_arena *arena,
+                    struct hv_partition_result *out)
 {
     struct orders o;
     out->n_probes++;
     if (p->min_layers * p->n_stages > p->n_layers && !p->any_stages)
         return false;
     if (!group_devices(&o, p, arena)) {
-        *too_big = true;
+        watch->too_big = true;
         return false;
     }
+    o.watch = watch;
     find_fees(&o, arena);
     struct hv__step step = {goal, 0, 0, limit};
-    size_t state = goal == HV__MAX && isinf(limit) ? climb(&o, &step, arena, too_big)
-                                                   : run_orders(&o, &step, arena, too_big);
+    size_t state =
+        goal == HV__MAX && isinf(limit) ? climb(&o, &step, arena) : run_orders(&o, &step, arena);
     if (state == SIZE_MAX)
         return false;
     out->n_stages = o.used[state];
@@ -415,10 +421,9 @@ static double relaxed_bound(const struct hv_partition *p)
 static bool judge(const struct hv_partition *fixed, struct hv__watch *watch, struct hv_arena *arena,
                   struct hv_partition_result *r)
 {
-    bool too_big = false;
     *r = (struct hv_partition_result){0};
     if (fixed->sum_weight > 0)
-        return hv__solve_mixed(fixed, watch, arena, r, &too_big);
+        return hv__solve_mixed(fixed, watch, arena, r);
     return hv__solve_fixed(fixed, HV__MAX, hv__greedy_max(fixed), arena, r);
 }
 

@@ -19,7 +19,7 @@ void hv__watch_start(struct hv__watch *w, const struct hv_part_limits *limits)
 {
     static const struct hv_part_limits none = {0};
     w->limits = limits ? limits : &none;
-    w->stopped = false;
+    w->stopped = w->too_big = false;
     w->told_s = 0;
     clock_gettime(CLOCK_MONOTONIC, &w->begin);
 }

@@ -19,7 +19,7 @@ static void transfers_are_paid_once_per_pair(void **state)
                                         {.accel = 3, .cpu = 9, .bytes = 1, .color = 1},
                                         {.accel = 4, .cpu = 9, .bytes = 1, .color = 2}};
     const struct hv_dag_edge edges[] = {{0, 1, 2}, {0, 2, 2}};
-    const struct hv_dag g = {3, 2, 3, nodes, edges, 3, 1, 2};
+    const struct hv_dag g = {3, 2, 3, nodes, edges, 3, 1, 2, HV_DAG_MAX_LOAD};
     double load[4];
     assert_true(hv_dag_judge(&g, (size_t[]){0, 1, 1}, load) == 9);
     assert_true(load[0] == 3 && load[1] == 9 && load[2] == 0);
@@ -67,7 +67,7 @@ static void small_graphs_are_never_beaten_by_much(void **state)
             for (size_t v = u + 1; v < 7; v++)
                 if (hv_rng_below(&rng, 2))
                     edges[m++] = (struct hv_dag_edge){u, v, 0.1 * (double)(u + 1)};
-        const struct hv_dag g = {7, m, 5, nodes, edges, 2, 1, 5};
+        const struct hv_dag g = {7, m, 5, nodes, edges, 2, 1, 5, HV_DAG_MAX_LOAD};
         assert_int_equal(hv_dag_solve(&g, NULL, &arena, &r, NULL), HV_OK);
         double want = brute(&g, device, 0);
         assert_true(r.feasible && r.objective >= want - 1e-9 && r.bound <= want + 1e-9);
@@ -78,11 +78,161 @@ static void small_graphs_are_never_beaten_by_much(void **state)
     assert_true(equal == n_cases);
 }
 
+/* Blocks a → c on accelerators, b between them on the CPU: b waits for a, c for both. */
+static void blocks_wait_for_all_their_inputs(void **state)
+{
+    (void)state;
+    const struct hv_dag_node nodes[] = {{.accel = 1, .cpu = 9, .bytes = 1, .color = 0},
+                                        {.accel = 3, .cpu = 9, .bytes = 1, .color = 1},
+                                        {.accel = 4, .cpu = 9, .bytes = 1, .color = 2}};
+    const struct hv_dag_edge edges[] = {{0, 1, 2}, {0, 2, 2}, {1, 2, 5}};
+    const struct hv_dag g = {3, 3, 3, nodes, edges, 2, 1, 2, HV_DAG_LATENCY};
+    double end[3];
+    /* a: 1 and hands out (2) = 3; b: 3 + 9 = 12; c: fetches 2 and 5, then 4 = 23 */
+    assert_true(hv_dag_latency(&g, (size_t[]){0, 2, 1}, end) == 23);
+    assert_true(end[0] == 3 && end[1] == 23 && end[2] == 12);
+    /* a and c on one accelerator would wait for b, and b for them */
+    assert_true(isinf(hv_dag_latency(&g, (size_t[]){0, 2, 0}, end)));
+    assert_true(hv_dag_latency(&g, (size_t[]){2, 2, 2}, end) == 27);
+    /* b and c as a block: fetch 2, compute 7, behind a = 3 */
+    assert_true(hv_dag_latency(&g, (size_t[]){0, 1, 1}, end) == 12);
+}
+
+/* The latency by repeated relaxation; infinity when it does not settle. */
+static double settle(const struct hv_dag *g, const size_t *device)
+{
+    double finish[8] = {0}, worst = 0, bytes[4] = {0};
+    for (size_t v = 0; v < g->n_nodes; v++) {
+        bool accel = device[v] < g->n_accelerators;
+        bytes[device[v]] += accel ? g->nodes[v].bytes : 0;
+        if (bytes[device[v]] > g->memory || (accel && g->nodes[v].cpu_only))
+            return HUGE_VAL;
+    }
+    for (size_t round = 0; round <= g->n_nodes + 1; round++) {
+        bool changed = false;
+        for (size_t v = 0; v < g->n_nodes; v++) {
+            bool accel = device[v] < g->n_accelerators;
+            double start = 0, busy = accel ? 0 : g->nodes[v].cpu;
+            bool fetched[8] = {false}, given[8] = {false};
+            for (size_t u = 0; accel && u < g->n_nodes; u++)
+                busy += device[u] == device[v] ? g->nodes[u].accel : 0;
+            for (size_t e = 0; e < g->n_edges; e++) {
+                size_t a = g->edges[e].from, b = g->edges[e].to;
+                bool in = accel ? device[b] == device[v] && device[a] != device[v] : b == v;
+                if (in)
+                    start = fmax(start, finish[a]);
+                if (accel && in && !fetched[a])
+                    busy += g->edges[e].cost;
+                fetched[a] = fetched[a] || in;
+                bool out = accel && device[a] == device[v] && device[b] != device[v];
+                if (out && !given[a])
+                    busy += g->edges[e].cost;
+                given[a] = given[a] || out;
+            }
+            changed = changed || start + busy > finish[v] + 1e-9;
+            finish[v] = fmax(finish[v], start + busy);
+            worst = fmax(worst, finish[v]);
+        }
+        if (!changed)
+            return worst;
+    }
+    return HUGE_VAL;
+}
+
+static double brute_latency(const struct hv_dag *g, size_t *device, size_t class, bool *differ)
+{
+    double end[4], best = HUGE_VAL;
+    if (class == g->n_classes) {
+        double want = settle(g, device), got = hv_dag_latency(g, device, end);
+        *differ = *differ || !(got == want || fabs(got - want) < 1e-9);
+        return want;
+    }
+    for (size_t d = 0; d < g->n_accelerators + g->n_cpus; d++) {
+        for (size_t v = 0; v < g->n_nodes; v++)
+            if (g->nodes[v].color == class)
+                device[v] = d;
+        best = fmin(best, brute_latency(g, device, class + 1, differ));
+    }
+    return best;
+}
+
+/* A random graph of up to seven nodes, where some classes have two nodes. */
+static struct hv_dag draw(struct hv_rng *rng, struct hv_dag_node *nodes, struct hv_dag_edge *edges)
+{
+    size_t n = 2 + hv_rng_below(rng, 6), n_classes = n > 4 ? n - hv_rng_below(rng, 3) : n, m = 0;
+    for (size_t v = 0; v < n; v++)
+        nodes[v] = (struct hv_dag_node){.accel = 1 + 9 * hv_rng_double(rng),
+                                        .cpu = 2 + 18 * hv_rng_double(rng),
+                                        .bytes = 1 + (double)hv_rng_below(rng, 3),
+                                        .color = v < n_classes ? v : v - n_classes,
+                                        .cpu_only = hv_rng_below(rng, 12) == 0};
+    for (size_t u = 0; u < n; u++) {
+        double cost = 3 * hv_rng_double(rng);
+        for (size_t v = u + 1; v < n; v++)
+            if (hv_rng_below(rng, 3) == 0)
+                edges[m++] = (struct hv_dag_edge){u, v, cost};
+    }
+    return (struct hv_dag){.n_nodes = n,
+                           .n_edges = m,
+                           .n_classes = n_classes,
+                           .nodes = nodes,
+                           .edges = edges,
+                           .n_accelerators = 1 + hv_rng_below(rng, 2),
+                           .n_cpus = hv_rng_below(rng, 4) > 0,
+                           .memory = 3 + (double)hv_rng_below(rng, 8)};
+}
+
+static void answers_to_small_graphs_are_proven(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    int proven = 0;
+    hv_rng_seed(&rng, 5);
+    for (int k = 0; k < 800; k++) {
+        struct hv_dag_node nodes[8];
+        struct hv_dag_edge edges[28];
+        struct hv_arena arena = {0};
+        struct hv_dag_result r;
+        size_t device[8] = {0};
+        bool differ = false;
+        struct hv_dag g = draw(&rng, nodes, edges);
+        g.objective = k % 20 ? HV_DAG_LATENCY : HV_DAG_MAX_LOAD; /* the latter anneals: slow */
+        double want = g.objective == HV_DAG_LATENCY ? brute_latency(&g, device, 0, &differ)
+                                                    : brute(&g, device, 0);
+        assert_int_equal(hv_dag_solve(&g, NULL, &arena, &r, NULL), HV_OK);
+        assert_false(differ);
+        proven += r.proven;
+        assert_true(!isinf(want) || !r.feasible);
+        assert_true(!r.feasible || (r.objective >= want - 1e-9 && r.bound <= want + 1e-9));
+        if (r.proven && r.feasible == isinf(want))
+            fail_msg("case %d: feasible %d, enumeration says %g", k, r.feasible, want);
+        if (r.proven && r.feasible && fabs(r.objective - want) > 1e-9)
+            fail_msg("case %d: %.12g, enumeration says %.12g", k, r.objective, want);
+        hv_arena_free(&arena);
+    }
+    assert_true(proven >= 700); /* the others have classes on cycles */
+}
+
+static void a_cycle_has_no_latency(void **state)
+{
+    (void)state;
+    const struct hv_dag_node nodes[] = {{.accel = 1, .cpu = 9}, {.accel = 3, .cpu = 9, .color = 1}};
+    const struct hv_dag_edge edges[] = {{0, 1, 2}, {1, 0, 2}};
+    const struct hv_dag g = {2, 2, 2, nodes, edges, 2, 1, 2, HV_DAG_LATENCY};
+    struct hv_arena arena = {0};
+    struct hv_dag_result r;
+    assert_int_equal(hv_dag_solve(&g, NULL, &arena, &r, NULL), HV_EINPUT);
+    hv_arena_free(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transfers_are_paid_once_per_pair),
         cmocka_unit_test(small_graphs_are_never_beaten_by_much),
+        cmocka_unit_test(blocks_wait_for_all_their_inputs),
+        cmocka_unit_test(answers_to_small_graphs_are_proven),
+        cmocka_unit_test(a_cycle_has_no_latency),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

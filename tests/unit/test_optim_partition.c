@@ -336,6 +336,65 @@ static void bad_instances_are_refused(void **state)
     assert_int_equal(hv_partition_check(&p, &err), HV_EINPUT);
 }
 
+/* Ends a search at a given question. */
+struct patience {
+    int left;
+};
+
+static bool out_of_patience(void *ctx)
+{
+    struct patience *p = ctx;
+    return p->left-- <= 0;
+}
+
+/* Wherever it is stopped, a free order has an answer and a bound on either side of the optimum. */
+static void a_free_order_can_be_stopped_anywhere(void **state)
+{
+    (void)state;
+    enum { L = 40, S = 16 };
+    static const double speed[] = {1, 2, 5, 15};
+    double time[4][L + 1] = {{0}}, cut[L + 1];
+    const double *cuts[S];
+    struct hv_part_stage stage[S];
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 3);
+    for (size_t l = 0; l <= L; l++)
+        cut[l] = 0.1 * hv_rng_double(&rng);
+    for (size_t l = 0; l < L; l++) {
+        double t = 1 + hv_rng_double(&rng);
+        for (size_t k = 0; k < 4; k++)
+            time[k][l + 1] = time[k][l] + t / speed[k];
+    }
+    for (size_t s = 0; s < S; s++) {
+        stage[s] = (struct hv_part_stage){.time = time[s % 4], .capacity = HUGE_VAL};
+        cuts[s] = cut;
+    }
+    for (int sum = 0; sum < 2; sum++) {
+        const struct hv_partition p = {.n_layers = L,
+                                       .n_stages = S,
+                                       .stages = stage,
+                                       .cuts = cuts,
+                                       .min_layers = 1,
+                                       .sum_weight = sum,
+                                       .max_weight = 1,
+                                       .free_order = true};
+        struct hv_arena arena = {0};
+        struct hv_partition_result best, r;
+        assert_int_equal(hv_partition_solve(&p, NULL, &arena, &best, NULL), HV_OK);
+        assert_true(best.proven);
+        for (int n = 0; n < 6; n++) {
+            struct patience patience = {n};
+            const struct hv_part_limits limits = {.cancel = out_of_patience, .ctx = &patience};
+            assert_int_equal(hv_partition_solve(&p, &limits, &arena, &r, NULL), HV_OK);
+            assert_true(r.feasible && r.objective >= best.objective - 1e-9);
+            assert_true(r.bound <= best.objective + 1e-9);
+            assert_true(r.stopped || r.proven);
+            assert_true(n > 0 || (r.stopped && !r.proven));
+        }
+        hv_arena_free(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +404,7 @@ int main(void)
         cmocka_unit_test(larger_chains_match_the_plain_program),
         cmocka_unit_test(infeasible_says_why_and_by_how_much),
         cmocka_unit_test(bad_instances_are_refused),
+        cmocka_unit_test(a_free_order_can_be_stopped_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

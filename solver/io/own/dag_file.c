@@ -245,7 +245,7 @@ enum hv_status hv__instance_read_dag(struct hv_instance *in, const struct hv_jp 
                                        "accelerators", "cpus",  "memory_bytes", "objective",
                                        "node_fields",  "nodes", "edge_fields",  "edges",
                                        "expected"};
-    static const char *const objectives[] = {"max_load"};
+    static const char *const objectives[] = {"max_load", "latency"};
     struct hv_jp at;
     struct name *names = NULL;
     int64_t accelerators = 0, cpus = 0;
@@ -270,6 +270,7 @@ enum hv_status hv__instance_read_dag(struct hv_instance *in, const struct hv_jp 
         st = read_edges(in, root, names, err);
     if (st == HV_OK)
         st = check_acyclic(in, root, err);
+    in->dag.objective = word == 1 ? HV_DAG_LATENCY : HV_DAG_MAX_LOAD;
     in->dag.n_accelerators = (size_t)accelerators;
     in->dag.n_cpus = (size_t)cpus;
     return st;
