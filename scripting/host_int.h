@@ -112,6 +112,7 @@ void hv__api_cost(lua_State *L);
 void hv__api_opt(lua_State *L);
 void hv__api_opt_classics(lua_State *L);
 void hv__api_plan(lua_State *L);
+void hv__api_auto(lua_State *L);
 void hv__api_sim(lua_State *L);
 
 #endif

@@ -611,6 +611,7 @@ void hv__sandbox_open(lua_State *L)
     hv__api_opt(L);
     hv__api_opt_classics(L);
     hv__api_plan(L);
+    hv__api_auto(L);
     hv__api_sim(L);
     lua_setfield(L, -2, "hv");
     lua_setfield(L, LUA_REGISTRYINDEX, MASTER);
