@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEAMS_KEPT  16 /* per subset of pools */
-#define SETS_JUDGED 48 /* sets of teams judged at most */
+#define TEAMS_KEPT  32 /* per subset of pools */
+#define SETS_JUDGED 96 /* sets of teams judged at most */
 #define RANK_BATCH  16 /* sequences per rank and micro-batch at most */
+#define STARTS_MAX  8  /* hv__first_plans: cap at most */
 #define LEG_OPTIONS 64
 
 /* A team by its estimate. */
@@ -44,11 +45,11 @@ struct lister {
     HV_VEC(struct set) sets;
 };
 
-/* Degrees that a leg may have for a micro-batch: fastest pool first. */
+/* Degrees that a leg may have for a micro-batch, least score first. */
 struct leg_options {
     struct hv__leg legs[LEG_OPTIONS];
-    double pace[LEG_OPTIONS]; /* seconds per block over all stages of the leg */
-    int n;
+    double score[LEG_OPTIONS];
+    int n, cap;
 };
 
 static int devices_of(const struct lister *l, int pool)
@@ -92,18 +93,18 @@ static bool heads_allow(const struct hv__search *s, int tp)
     return true;
 }
 
-static void add_option(struct leg_options *o, const struct hv__leg *leg, double pace, int cap)
+static void add_option(struct leg_options *o, const struct hv__leg *leg, double score)
 {
     int at = o->n;
-    while (at > 0 && o->pace[at - 1] > pace)
+    while (at > 0 && o->score[at - 1] > score)
         at--;
-    if (at >= cap)
+    if (at >= o->cap)
         return;
-    int last = o->n < cap ? o->n : cap - 1;
+    int last = o->n < o->cap ? o->n : o->cap - 1;
     memmove(&o->legs[at + 1], &o->legs[at], (size_t)(last - at) * sizeof *o->legs);
-    memmove(&o->pace[at + 1], &o->pace[at], (size_t)(last - at) * sizeof *o->pace);
+    memmove(&o->score[at + 1], &o->score[at], (size_t)(last - at) * sizeof *o->score);
     o->legs[at] = *leg;
-    o->pace[at] = pace;
+    o->score[at] = score;
     o->n = last + 1;
 }
 
@@ -112,13 +113,47 @@ static bool is_depth(int n)
     return n <= 4 || (n % 2 == 0 && n <= 12) || n % 8 == 0;
 }
 
-/* Stage counts and tensor degrees of a pool for micro-batches of `batch` sequences. */
+/* Bytes of all blocks on one rank, if this leg held them all: the smaller, the more fits. */
+static double leanness(const struct hv__search *s, const struct hv__leg *leg,
+                       const struct hv__price *c)
+{
+    return (hv__state_bytes(s->job, 1, leg, c) + leg->n_stages * c->saved_bytes) / leg->n_stages;
+}
+
+static bool is_listed(const struct leg_options *o, const struct hv__leg *leg)
+{
+    for (int i = 0; i < o->n; i++) {
+        const struct hv__leg *x = &o->legs[i];
+        if (x->n_stages == leg->n_stages && x->tp == leg->tp && x->ep == leg->ep)
+            return true;
+    }
+    return false;
+}
+
+/* One shape of a leg, with experts spread and whole. */
+static void add_legs(struct lister *l, struct hv__leg leg, int batch, struct leg_options *fast,
+                     struct leg_options *lean)
+{
+    int most = experts_over(l->s, leg.dp);
+    for (int i = 0; i < (most > 1 ? 2 : 1); i++) {
+        leg.ep = i == 0 ? most : 1;
+        const struct hv__price *c = hv__price_of(l->s, leg.pool, &leg, batch / leg.dp);
+        if (!c->known)
+            continue;
+        add_option(fast, &leg, c->block_s / leg.n_stages);
+        add_option(lean, &leg, leanness(l->s, &leg, c));
+    }
+}
+
+/* Stage counts and tensor degrees of a pool for micro-batches of `batch` sequences: `cap` of them,
+ * the fastest and some that need little memory. */
 static void list_legs(struct lister *l, int pool, int batch, unsigned recompute, int cap,
                       struct leg_options *out)
 {
     const struct hv__pool *p = &l->s->pools[pool];
     int n = devices_of(l, pool);
-    out->n = 0;
+    struct leg_options lean = {.cap = (cap + 2) / 3};
+    *out = (struct leg_options){.cap = cap};
     for (int tp = 1; tp <= p->per_node && tp <= 16; tp *= 2) {
         if (p->per_node % tp != 0 || !heads_allow(l->s, tp))
             continue;
@@ -126,16 +161,18 @@ static void list_legs(struct lister *l, int pool, int batch, unsigned recompute,
             int dp = largest_divisor(batch, n / (stages * tp));
             if (!is_depth(stages) || batch / dp > RANK_BATCH || 4 * stages * tp * dp < 3 * n)
                 continue;
-            struct hv__leg leg = {.pool = pool,
-                                  .n_stages = stages,
-                                  .tp = tp,
-                                  .dp = dp,
-                                  .ep = experts_over(l->s, dp),
-                                  .recompute = recompute};
-            const struct hv__price *c = hv__price_of(l->s, pool, &leg, batch / dp);
-            if (c->known)
-                add_option(out, &leg, c->block_s / stages, cap);
+            struct hv__leg leg = {
+                .pool = pool, .n_stages = stages, .tp = tp, .dp = dp, .recompute = recompute};
+            add_legs(l, leg, batch, out, &lean);
         }
+    }
+    int more = lean.n;
+    for (int i = 0; i < more; i++) {
+        if (is_listed(out, &lean.legs[i]))
+            continue;
+        int at = out->n < cap ? out->n++ : cap - 1 - i;
+        if (at > 0)
+            out->legs[at] = lean.legs[i];
     }
 }
 
@@ -144,7 +181,7 @@ static double room_of(struct hv__search *s, const struct hv__team *t, const stru
                       double behind)
 {
     const struct hv__price *c = hv__price_of(s, leg->pool, leg, t->micro_batch / leg->dp);
-    double state = c->parameters * hv__state_bytes(s->job, t->zero, leg->dp);
+    double state = hv__state_bytes(s->job, t->zero, leg, c);
     double room = 0.95 * s->pools[leg->pool].limit_bytes - 1.5 * HV_GIB - c->peak_bytes;
     return room / (state + behind * c->saved_bytes);
 }
@@ -273,7 +310,7 @@ static bool is_batch(int64_t b)
 static void list_teams(struct lister *l, unsigned mask)
 {
     static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
-    static const int caps[] = {0, 40, 14, 6, 4, 3, 2};
+    static const int caps[] = {0, 48, 16, 8, 5, 3, 2};
     struct subset *sub = &l->subsets[mask];
     int pools[HV__POOLS];
     int n = order_pools(l->s, mask, pools);
@@ -422,7 +459,7 @@ static bool same_teams(const struct hv__sketch *a, const struct hv__sketch *b)
 
 struct starts {
     struct hv__sketch *items;
-    double value[8];
+    double value[STARTS_MAX];
     int n, cap;
 };
 

@@ -54,8 +54,9 @@ struct hv__price {
     int pool, tp, ep, sequences;
     unsigned recompute;
     bool known;
-    double block_s, ends_s[2]; /**< forward and backward; embedding, head */
-    double parameters, ends_parameters[2];
+    double block_s, ends_s[2];            /**< forward and backward; embedding, head */
+    double parameters, expert_parameters; /**< of a block on a rank: all; of these, of experts */
+    double ends_parameters[2];
     double saved_bytes, peak_bytes, head_bytes; /**< kept per block; live while one runs again */
     struct hv_layer_table table;
 };
@@ -94,8 +95,9 @@ int hv__leg_devices(const struct hv__leg *l);
 /** Prices a block; `known` is false where the cost model cannot. */
 const struct hv__price *hv__price_of(struct hv__search *s, int pool, const struct hv__leg *l,
                                      int sequences);
-/** Bytes of states per parameter on one of `dp` ranks. */
-double hv__state_bytes(const struct hv_job *j, int zero, int dp);
+/** Bytes of states of a block on one rank of the leg: experts are sharded over fewer ranks. */
+double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l,
+                       const struct hv__price *p);
 /** Splits the blocks of a team over its chunks (solver/optim/partition.h); `room` scales the
  * memory that may be filled. False when they do not fit. */
 bool hv__split(struct hv__search *s, struct hv__team *t, int order, double room);

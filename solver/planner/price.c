@@ -17,17 +17,24 @@
 #define HELD_BYTES (1.5 * HV_GIB)
 #define FILL_FRAC  0.95
 
-double hv__state_bytes(const struct hv_job *j, int zero, int dp)
+static double state_bytes(const struct hv_job *j, int zero, int holders)
 {
     double weights = hv_job_weight_bytes(j), gradients = hv_job_grad_bytes(j);
     double rest = hv_job_master_bytes(j) + hv_job_optimizer_bytes(j);
     if (zero >= 1)
-        rest /= dp;
+        rest /= holders;
     if (zero >= 2)
-        gradients /= dp;
+        gradients /= holders;
     if (zero >= 3)
-        weights /= dp;
+        weights /= holders;
     return weights + gradients + rest;
+}
+
+double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l,
+                       const struct hv__price *p)
+{
+    return (p->parameters - p->expert_parameters) * state_bytes(j, zero, l->dp) +
+           p->expert_parameters * state_bytes(j, zero, l->dp / l->ep);
 }
 
 static struct hv_part_query query_of(struct hv__search *s, const struct hv__price *p)
@@ -73,6 +80,8 @@ static void fill_price(struct hv__search *s, struct hv__price *p)
     p->ends_s[1] = part_s(&t->head);
     p->ends_parameters[0] = t->embedding.parameters;
     p->ends_parameters[1] = t->head.parameters;
+    for (size_t i = 0; i < t->n_blocks; i++)
+        p->expert_parameters += hv_cost_part(s->k, HV_PART_FFN, i, &q, NULL).expert_parameters / n;
     p->head_bytes = t->head.transient_bytes + t->head.saved_bytes;
     if (p->recompute != HV_RC_NONE) {
         q.recompute = HV_RC_NONE;
@@ -151,16 +160,17 @@ static double *time_row(struct hv_arena *a, const struct hv__price *p)
     return row;
 }
 
-static double *memory_row(struct hv_arena *a, const struct hv__price *p, double state_bytes,
-                          double in_flight)
+static double *memory_row(const struct hv__search *s, struct hv_arena *a, const struct hv__price *p,
+                          const struct hv__team *t, const struct hv__leg *l, double in_flight)
 {
     size_t n = p->table.n_blocks;
     double *row = hv_arena_new(a, double, n + 3);
-    row[1] = p->ends_parameters[0] * state_bytes;
+    double plain = state_bytes(s->job, t->zero, l->dp);
+    double each = hv__state_bytes(s->job, t->zero, l, p) / p->parameters;
+    row[1] = p->ends_parameters[0] * plain;
     for (size_t i = 1; i <= n; i++)
-        row[i + 1] =
-            row[1] + p->table.parameters[i] * state_bytes + p->table.saved_bytes[i] * in_flight;
-    row[n + 2] = row[n + 1] + p->ends_parameters[1] * state_bytes + p->head_bytes;
+        row[i + 1] = row[1] + p->table.parameters[i] * each + p->table.saved_bytes[i] * in_flight;
+    row[n + 2] = row[n + 1] + p->ends_parameters[1] * plain + p->head_bytes;
     return row;
 }
 
@@ -190,8 +200,7 @@ static bool fill_parts(struct hv__search *s, struct hv_arena *a, const struct hv
         double fill = FILL_FRAC * s->pools[l->pool].limit_bytes - HELD_BYTES - p->peak_bytes;
         parts[i] = (struct hv_part_stage){
             .time = times[leg],
-            .memory = memory_row(a, p, hv__state_bytes(s->job, t->zero, l->dp),
-                                 in_flight(t, o, depth, rank)),
+            .memory = memory_row(s, a, p, t, l, in_flight(t, o, depth, rank)),
             .capacity = fmax(0, room * fill / o->chunks)};
     }
     return true;

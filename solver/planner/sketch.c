@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#define REFITS 4 /* splits of one sketch, each with less memory than the one before */
+
 /* clang-format off */
 const struct hv__order hv__orders[] = {
     {"1f1b",        1, false, 0},
@@ -198,14 +200,25 @@ static bool lacks_memory(const struct hv_verdict *v)
     return v->findings.n > 0;
 }
 
+/* How much of a device's memory may be filled, where the worst stage asked for more than it has. */
+static double smaller_room(const struct hv_verdict *v)
+{
+    double least = 1;
+    for (size_t i = 0; i < v->n_memory; i++) {
+        if (v->memory[i].peak_bytes > 0)
+            least = fmin(least, v->memory[i].limit_bytes / v->memory[i].peak_bytes);
+    }
+    return fmin(0.98, least);
+}
+
 double hv__refit(struct hv__search *s, struct hv__sketch *k)
 {
-    static const double rooms[] = {1, 0.92, 0.84, 0.74};
+    double room = 1;
     if (!hv__deal(s, k))
         return HUGE_VAL;
-    for (size_t i = 0; i < HV_COUNT(rooms) && !hv__over(s); i++) {
+    for (int i = 0; i < REFITS && !hv__over(s); i++) {
         for (int t = 0; t < k->n_teams; t++) {
-            if (!hv__split(s, &k->teams[t], k->order, rooms[i]))
+            if (!hv__split(s, &k->teams[t], k->order, room))
                 return HUGE_VAL;
         }
         if (i == 0 && !hv__deal(s, k))
@@ -213,6 +226,9 @@ double hv__refit(struct hv__search *s, struct hv__sketch *k)
         double value = hv__judge_sketch(s, k);
         if (value < HUGE_VAL || !lacks_memory(&s->last))
             return value;
+        room *= smaller_room(&s->last);
+        if (room < 0.5)
+            return HUGE_VAL;
     }
     return HUGE_VAL;
 }
