@@ -16,8 +16,8 @@ struct hv__run {
     double soft_limit_s; /**< hv.stopping() says true from here on; 0 = none */
     int depth;           /**< of hv.strategy calls */
     json_t *best;        /**< best plan so far, judged; or NULL */
-    double best_s;
-    int best_rank; /**< see hv__plan_rank */
+    double best_figure;  /**< of it: what the job minimises */
+    int best_rank;       /**< see hv__plan_rank */
 };
 
 /** A plan handle: in Lua a userdata of this. */

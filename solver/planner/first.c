@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEAMS_KEPT  32 /* per subset of pools */
-#define SETS_JUDGED 96 /* sets of teams judged at most */
-#define RANK_BATCH  16 /* sequences per rank and micro-batch at most */
-#define STARTS_MAX  8  /* hv__first_plans: cap at most */
-#define LEG_OPTIONS 64
+#define TEAMS_KEPT   96  /* per subset of pools */
+#define SETS_JUDGED  600 /* sets of teams judged at most */
+#define CUT_JUDGED   48  /* of these, with the pools cut in the same way */
+#define STARTS_ALIKE 3
+#define VARIANTS     4  /* of a set of several teams */
+#define RANK_BATCH   16 /* sequences per rank and micro-batch at most */
+#define STARTS_MAX   24 /* hv__first_plans: cap at most */
+#define LEG_OPTIONS  64
 
 /* A team by its estimate. */
 struct rough {
@@ -34,7 +37,7 @@ struct subset {
 struct set {
     struct hv__sketch *sketch;
     double estimate;
-    int number;
+    int number, cut; /* cut: which way to cut the pools */
 };
 
 struct lister {
@@ -43,6 +46,7 @@ struct lister {
     double shrink; /* share of every pool that is used */
     struct hv_arena arena;
     HV_VEC(struct set) sets;
+    int n_cuts;
 };
 
 /* Degrees that a leg may have for a micro-batch, least score first. */
@@ -200,6 +204,27 @@ static double sync_of(struct hv__search *s, const struct hv__team *t, const stru
     return bytes / rate;
 }
 
+/* Adds what it takes to pass from pool to pool: twice in filling, and, as 1F1B keeps only so many
+ * micro-batches ahead as there are stages to come, a wait per micro-batch. */
+static void add_hops(struct hv__search *s, struct rough *r)
+{
+    const struct hv__team *t = &r->team;
+    int behind = hv__depth(t);
+    double stall = 0, sum = 0;
+    for (int i = 1; i < t->n_legs; i++) {
+        const struct hv__leg *a = &t->legs[i - 1], *b = &t->legs[i];
+        const struct hv__price *c = hv__price_of(s, a->pool, a, t->micro_batch / a->dp);
+        double hop = hv_cost_hop(hv_cost_cluster(s->k), s->pools[a->pool].ids,
+                                 (size_t)(a->tp * a->dp), s->pools[b->pool].ids,
+                                 (size_t)(b->tp * b->dp), c->table.output_bytes * a->dp, NULL);
+        behind -= a->n_stages;
+        stall += 2 * hop / (behind + 1);
+        sum += 2 * hop;
+    }
+    r->each_s += 0.5 * stall;
+    r->fill_s += sum;
+}
+
 /* Balanced time of a stage when blocks could be cut at will, memory kept: legs that are full are
  * taken out one by one. False when the blocks do not fit. */
 static bool estimate(struct hv__search *s, struct rough *r)
@@ -259,13 +284,26 @@ static void keep(struct lister *l, struct subset *sub, const struct rough *r)
     sub->n = last + 1;
 }
 
-static void rate(struct lister *l, struct subset *sub, struct rough *r)
+static void score(const struct lister *l, const struct subset *sub, struct rough *r)
 {
     double total = (double)l->s->job->global_batch;
-    if (!estimate(l->s, r))
-        return;
     double m = fmax(1, sub->share * total / r->team.micro_batch);
     r->score = (m * r->each_s + r->fill_s) / (m * r->team.micro_batch);
+}
+
+/* Would it be kept? */
+static bool beats(const struct lister *l, const struct subset *sub, struct rough *r)
+{
+    score(l, sub, r);
+    return sub->n < TEAMS_KEPT || r->score < sub->kept[sub->n - 1].score;
+}
+
+static void rate(struct lister *l, struct subset *sub, struct rough *r)
+{
+    if (!estimate(l->s, r) || !beats(l, sub, r))
+        return;
+    add_hops(l->s, r);
+    score(l, sub, r);
     keep(l, sub, r);
 }
 
@@ -379,26 +417,55 @@ static void add_set(struct lister *l, const struct hv__sketch *k)
     }
     if (o->minimize == HV_MIN_COST && hv_known(usd))
         worst *= usd;
-    struct set x = {.estimate = worst, .number = (int)l->sets.n};
+    struct set x = {.estimate = worst, .number = (int)l->sets.n, .cut = l->n_cuts};
     x.sketch = hv_arena_copy(&l->arena, &dealt, 1, sizeof dealt);
     hv_vec_push(&l->sets, x);
 }
 
-/* The team of the subset that does its share of `part` of the batch soonest. */
-static const struct rough *fitting(const struct lister *l, unsigned mask, double part)
+/* The team of the subset that does its share of `part` of the batch soonest; `nth`: the next best
+ * after so many. NULL when there are fewer. */
+static const struct rough *fitting(const struct lister *l, unsigned mask, double part, int nth)
 {
     const struct subset *sub = &l->subsets[mask];
     const struct rough *best = NULL;
-    double least = HUGE_VAL, n = part * (double)l->s->job->global_batch;
-    for (int i = 0; i < sub->n; i++) {
-        const struct rough *r = &sub->kept[i];
-        double m = fmax(1, n / r->team.micro_batch), t = m * r->each_s + r->fill_s;
-        if (t < least) {
-            least = t;
-            best = r;
+    bool passed[TEAMS_KEPT] = {false};
+    double n = part * (double)l->s->job->global_batch;
+    for (int round = 0; round <= nth; round++) {
+        double least = HUGE_VAL;
+        best = NULL;
+        for (int i = 0; i < sub->n; i++) {
+            const struct rough *r = &sub->kept[i];
+            double m = fmax(1, n / r->team.micro_batch), t = m * r->each_s + r->fill_s;
+            if (!passed[i] && t < least) {
+                least = t;
+                best = r;
+            }
         }
+        if (best == NULL)
+            return NULL;
+        passed[best - sub->kept] = true;
     }
     return best;
+}
+
+/* Sets of several teams: each with its best, its next best, … */
+static void add_teams(struct lister *l, const unsigned *masks, int n)
+{
+    double used = 0;
+    for (int t = 0; t < n; t++)
+        used += l->subsets[masks[t]].share;
+    for (int nth = 0; nth < VARIANTS; nth++) {
+        struct hv__sketch k = {.n_teams = n};
+        bool some = true;
+        for (int t = 0; t < n && some; t++) {
+            const struct rough *r = fitting(l, masks[t], l->subsets[masks[t]].share / used, nth);
+            some = r != NULL;
+            if (some)
+                k.teams[t] = r->team;
+        }
+        if (some)
+            add_set(l, &k);
+    }
 }
 
 /* Deals pool number `i` and those after it to teams of its own, to teams begun, or to none. */
@@ -415,19 +482,11 @@ static void cut_pools(struct lister *l, unsigned *masks, int n, int i)
         cut_pools(l, masks, n, i + 1);
         return;
     }
-    struct hv__sketch k = {.n_teams = n};
-    double used = 0;
-    for (int t = 0; t < n; t++)
-        used += l->subsets[masks[t]].share;
-    for (int t = 0; t < n && n > 1; t++) {
-        const struct rough *r = fitting(l, masks[t], l->subsets[masks[t]].share / used);
-        if (r == NULL)
-            return;
-        k.teams[t] = r->team;
-    }
+    l->n_cuts++;
     if (n > 1)
-        add_set(l, &k);
+        add_teams(l, masks, n);
     for (int t = 0; n == 1 && t < l->subsets[masks[0]].n; t++) {
+        struct hv__sketch k = {.n_teams = 1};
         k.teams[0] = l->subsets[masks[0]].kept[t].team;
         add_set(l, &k);
     }
@@ -441,42 +500,59 @@ static int by_estimate(const void *a, const void *b)
     return x->number - y->number;
 }
 
-/* Pools of every team, to tell kinds of plans apart. */
-static bool same_teams(const struct hv__sketch *a, const struct hv__sketch *b)
+/* How alike are two plans? 0: other teams of pools; 1: the same; 2: also cut into as many stages
+ * and micro-batches of the same size. */
+static int likeness(const struct hv__sketch *a, const struct hv__sketch *b)
 {
+    int like = 2;
     if (a->n_teams != b->n_teams)
-        return false;
+        return 0;
     for (int i = 0; i < a->n_teams; i++) {
-        if (a->teams[i].n_legs != b->teams[i].n_legs)
-            return false;
-        for (int j = 0; j < a->teams[i].n_legs; j++) {
-            if (a->teams[i].legs[j].pool != b->teams[i].legs[j].pool)
-                return false;
+        const struct hv__team *x = &a->teams[i], *y = &b->teams[i];
+        if (x->n_legs != y->n_legs)
+            return 0;
+        for (int j = 0; j < x->n_legs; j++) {
+            if (x->legs[j].pool != y->legs[j].pool)
+                return 0;
         }
+        if (x->micro_batch != y->micro_batch || hv__depth(x) != hv__depth(y))
+            like = 1;
     }
-    return true;
+    return like;
 }
 
+/* Good plans of different sorts, best first. */
 struct starts {
     struct hv__sketch *items;
     double value[STARTS_MAX];
     int n, cap;
 };
 
+/* Where a plan of this value may stand, so that no sort of plan takes all places; -1: nowhere. */
+static int place_of(const struct starts *st, const struct hv__sketch *k)
+{
+    int alike = 0, worst = -1;
+    for (int i = 0; i < st->n; i++) {
+        int like = likeness(&st->items[i], k);
+        if (like == 2)
+            return i;
+        if (like == 1) {
+            alike++;
+            worst = i;
+        }
+    }
+    if (alike >= STARTS_ALIKE)
+        return worst;
+    return st->n < st->cap ? st->n : st->n - 1;
+}
+
 static void keep_start(struct starts *st, const struct hv__sketch *k, double value)
 {
-    int at = 0;
-    while (at < st->n && !same_teams(&st->items[at], k))
-        at++;
+    int at = place_of(st, k);
     if (at < st->n && st->value[at] <= value)
         return;
-    if (at == st->n && st->n < st->cap) {
+    if (at == st->n)
         st->n++;
-    } else if (at == st->n) {
-        at--;
-        if (st->value[at] <= value)
-            return;
-    }
     for (; at > 0 && st->value[at - 1] > value; at--) {
         st->items[at] = st->items[at - 1];
         st->value[at] = st->value[at - 1];
@@ -490,11 +566,16 @@ static void judge_sets(struct lister *l, struct starts *st)
     struct hv__search *s = l->s;
     if (l->sets.n > 0)
         qsort(l->sets.items, l->sets.n, sizeof *l->sets.items, by_estimate);
-    int judged = 0;
+    int judged = 0, *of_cut = hv_arena_new(&l->arena, int, (size_t)l->n_cuts + 1);
     for (size_t i = 0; i < l->sets.n && judged < SETS_JUDGED && !hv__over(s); i++) {
         struct hv__sketch k = *l->sets.items[i].sketch;
+        int *alike = &of_cut[l->sets.items[i].cut];
+        if (*alike >= CUT_JUDGED)
+            continue;
         double value = hv__refit(s, &k);
-        judged += value < HUGE_VAL || i % 4 == 3;
+        bool counts = value < HUGE_VAL || i % 4 == 3;
+        judged += counts;
+        *alike += counts;
         if (value < HUGE_VAL)
             keep_start(st, &k, value);
     }

@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-#define STARTS     4
-#define WORK_LIMIT 2e7 /* operations of judgements without a limit from outside; about a second */
+#define STARTS     16
+#define WORK_LIMIT 1e7 /* operations of judgements without a limit from outside; about a second */
 
 static void report(const struct hv__search *s, double frac, const char *text)
 {
@@ -23,9 +23,9 @@ static void search(struct hv__search *s)
     int n = hv__first_plans(s, starts, STARTS);
     double whole = s->work_limit;
     for (int i = 0; i < n && !s->stopped; i++) {
-        /* the best start may use half of what is left, the next half of the rest, … */
+        /* the best start may use a third of what is left, the next a third of the rest, … */
         report(s, 0.2 + 0.8 * i / n, "improvement");
-        s->work_limit = i + 1 < n ? s->work + 0.5 * (whole - s->work) : whole;
+        s->work_limit = i + 1 < n ? s->work + 0.3 * (whole - s->work) : whole;
         hv__improve(s, &starts[i], hv__judge_sketch(s, &starts[i]));
     }
     s->work_limit = whole;
