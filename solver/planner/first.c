@@ -561,6 +561,16 @@ static void keep_start(struct starts *st, const struct hv__sketch *k, double val
     st->value[at] = value;
 }
 
+/* The legs of a team in the opposite order. */
+static void turn_round(struct hv__team *t)
+{
+    for (int i = 0, k = t->n_legs - 1; i < k; i++, k--) {
+        struct hv__leg l = t->legs[i];
+        t->legs[i] = t->legs[k];
+        t->legs[k] = l;
+    }
+}
+
 static void judge_sets(struct lister *l, struct starts *st)
 {
     struct hv__search *s = l->s;
@@ -578,6 +588,12 @@ static void judge_sets(struct lister *l, struct starts *st)
         *alike += counts;
         if (value < HUGE_VAL)
             keep_start(st, &k, value);
+        if (k.n_teams == 1 && k.teams[0].n_legs > 1 && *alike <= CUT_JUDGED / 4) {
+            turn_round(&k.teams[0]);
+            value = hv__refit(s, &k);
+            if (value < HUGE_VAL)
+                keep_start(st, &k, value);
+        }
     }
 }
 

@@ -61,7 +61,7 @@ static int whole_nodes(const struct climb *c, const struct hv__leg *l)
     return (hv__leg_devices(l) + node - 1) / node * node;
 }
 
-/* The leg with other degrees; `twice`: with a micro-batch of twice the size. */
+/* The leg with other degrees on n devices, its team with micro-batches of `batch` sequences. */
 static void reshape(struct climb *c, int t, int leg, const struct hv__leg *want, int n, int batch)
 {
     struct hv__sketch next = c->k;
@@ -175,12 +175,24 @@ static void try_team(struct climb *c, int t)
     }
 }
 
+/* Every order of operations, also with micro-batches of half and of twice the size: what pays for
+ * a long start is often a shorter one. */
 static void try_orders(struct climb *c)
 {
-    for (int i = 0; i < hv__n_orders; i++) {
+    static const int batches[][2] = {{1, 1}, {2, 1}, {1, 2}};
+    for (int i = 0; i < hv__n_orders * (int)HV_COUNT(batches); i++) {
+        const int *by = batches[i / hv__n_orders];
         struct hv__sketch next = c->k;
-        next.order = i;
-        if (c->k.order != i)
+        bool fits = next.order != i % hv__n_orders;
+        next.order = i % hv__n_orders;
+        for (int t = 0; t < next.n_teams && fits; t++) {
+            struct hv__team *team = &next.teams[t];
+            fits = team->micro_batch % by[1] == 0;
+            team->micro_batch = team->micro_batch / by[1] * by[0];
+            for (int l = 0; l < team->n_legs && fits; l++)
+                fits = shape(c, team, &team->legs[l], whole_nodes(c, &team->legs[l]));
+        }
+        if (fits)
             (void)attempt(c, &next, true);
     }
 }
