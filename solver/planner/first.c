@@ -13,7 +13,9 @@
 
 #define TEAMS_KEPT   96  /* per subset of pools */
 #define SETS_JUDGED  600 /* sets of teams judged at most */
-#define CUT_JUDGED   48  /* of these, with the pools cut in the same way */
+#define QUICK_JUDGED 40  /* of the first, simple sets */
+#define QUICK_WORK   2e5
+#define CUT_JUDGED   48 /* of these, with the pools cut in the same way */
 #define STARTS_ALIKE 3
 #define VARIANTS     4  /* of a set of several teams */
 #define RANK_BATCH   16 /* sequences per rank and micro-batch at most */
@@ -24,6 +26,8 @@
 struct rough {
     struct hv__team team;
     double each_s, fill_s, score;
+    double speed; /* while legs are chosen: blocks per second, and stages, so far */
+    int depth;
 };
 
 /* All teams of one subset of pools that were worth keeping, best score first. */
@@ -52,7 +56,7 @@ struct lister {
 /* Degrees that a leg may have for a micro-batch, least score first. */
 struct leg_options {
     struct hv__leg legs[LEG_OPTIONS];
-    double score[LEG_OPTIONS];
+    double score[LEG_OPTIONS], pace[LEG_OPTIONS]; /* pace: seconds per block over all stages */
     int n, cap;
 };
 
@@ -97,7 +101,7 @@ static bool heads_allow(const struct hv__search *s, int tp)
     return true;
 }
 
-static void add_option(struct leg_options *o, const struct hv__leg *leg, double score)
+static void add_option(struct leg_options *o, const struct hv__leg *leg, double score, double pace)
 {
     int at = o->n;
     while (at > 0 && o->score[at - 1] > score)
@@ -107,8 +111,10 @@ static void add_option(struct leg_options *o, const struct hv__leg *leg, double 
     int last = o->n < o->cap ? o->n : o->cap - 1;
     memmove(&o->legs[at + 1], &o->legs[at], (size_t)(last - at) * sizeof *o->legs);
     memmove(&o->score[at + 1], &o->score[at], (size_t)(last - at) * sizeof *o->score);
+    memmove(&o->pace[at + 1], &o->pace[at], (size_t)(last - at) * sizeof *o->pace);
     o->legs[at] = *leg;
     o->score[at] = score;
+    o->pace[at] = pace;
     o->n = last + 1;
 }
 
@@ -144,8 +150,9 @@ static void add_legs(struct lister *l, struct hv__leg leg, int batch, struct leg
         const struct hv__price *c = hv__price_of(l->s, leg.pool, &leg, batch / leg.dp);
         if (!c->known)
             continue;
-        add_option(fast, &leg, c->block_s / leg.n_stages);
-        add_option(lean, &leg, leanness(l->s, &leg, c));
+        double pace = c->block_s / leg.n_stages;
+        add_option(fast, &leg, pace, pace);
+        add_option(lean, &leg, leanness(l->s, &leg, c), pace);
     }
 }
 
@@ -175,8 +182,10 @@ static void list_legs(struct lister *l, int pool, int batch, unsigned recompute,
         if (is_listed(out, &lean.legs[i]))
             continue;
         int at = out->n < cap ? out->n++ : cap - 1 - i;
-        if (at > 0)
+        if (at > 0) {
             out->legs[at] = lean.legs[i];
+            out->pace[at] = lean.pace[i];
+        }
     }
 }
 
@@ -307,6 +316,17 @@ static void rate(struct lister *l, struct subset *sub, struct rough *r)
     keep(l, sub, r);
 }
 
+/* Could any team of these legs still be kept? `speed` is in blocks per second, memory and
+ * communication left out. */
+static bool may_beat(const struct lister *l, const struct subset *sub, const struct rough *r,
+                     double speed, int depth)
+{
+    double m = fmax(1, sub->share * (double)l->s->job->global_batch / r->team.micro_batch);
+    double each = l->s->n_blocks / speed;
+    double score = each * (m + depth - 1) / (m * r->team.micro_batch);
+    return sub->n < TEAMS_KEPT || score < sub->kept[sub->n - 1].score;
+}
+
 /* All products of the legs' options. */
 static void cross(struct lister *l, struct subset *sub, const struct leg_options *options,
                   struct rough *r, int leg)
@@ -315,10 +335,17 @@ static void cross(struct lister *l, struct subset *sub, const struct leg_options
         rate(l, sub, r);
         return;
     }
+    double speed = r->speed;
+    int depth = r->depth;
     for (int i = 0; i < options[leg].n; i++) {
         r->team.legs[leg] = options[leg].legs[i];
-        cross(l, sub, options, r, leg + 1);
+        r->speed = speed + 1 / options[leg].pace[i];
+        r->depth = depth + r->team.legs[leg].n_stages;
+        if (leg + 1 < r->team.n_legs || may_beat(l, sub, r, r->speed, r->depth))
+            cross(l, sub, options, r, leg + 1);
     }
+    r->speed = speed;
+    r->depth = depth;
 }
 
 /* Pools in the order of their stages: most memory first, where most is in flight. */
@@ -355,7 +382,7 @@ static void list_teams(struct lister *l, unsigned mask)
     struct leg_options options[HV__POOLS];
     int64_t most = l->s->job->global_batch;
     most = most < 4096 ? most : 4096;
-    for (int64_t b = 1; b <= most && !l->s->stopped; b++) {
+    for (int64_t b = 1; b <= most && !hv__over(l->s); b++) {
         if (!is_batch(b))
             continue;
         for (size_t rc = 0; rc < HV_COUNT(recomputes); rc++) {
@@ -468,6 +495,16 @@ static void add_teams(struct lister *l, const unsigned *masks, int n)
     }
 }
 
+/* Sets of one team. */
+static void add_alone(struct lister *l, unsigned mask)
+{
+    for (int t = 0; t < l->subsets[mask].n; t++) {
+        struct hv__sketch k = {.n_teams = 1};
+        k.teams[0] = l->subsets[mask].kept[t].team;
+        add_set(l, &k);
+    }
+}
+
 /* Deals pool number `i` and those after it to teams of its own, to teams begun, or to none. */
 static void cut_pools(struct lister *l, unsigned *masks, int n, int i)
 {
@@ -485,11 +522,8 @@ static void cut_pools(struct lister *l, unsigned *masks, int n, int i)
     l->n_cuts++;
     if (n > 1)
         add_teams(l, masks, n);
-    for (int t = 0; n == 1 && t < l->subsets[masks[0]].n; t++) {
-        struct hv__sketch k = {.n_teams = 1};
-        k.teams[0] = l->subsets[masks[0]].kept[t].team;
-        add_set(l, &k);
-    }
+    else if (n == 1)
+        add_alone(l, masks[0]);
 }
 
 static int by_estimate(const void *a, const void *b)
@@ -571,13 +605,13 @@ static void turn_round(struct hv__team *t)
     }
 }
 
-static void judge_sets(struct lister *l, struct starts *st)
+static void judge_sets(struct lister *l, struct starts *st, int at_most)
 {
     struct hv__search *s = l->s;
     if (l->sets.n > 0)
         qsort(l->sets.items, l->sets.n, sizeof *l->sets.items, by_estimate);
     int judged = 0, *of_cut = hv_arena_new(&l->arena, int, (size_t)l->n_cuts + 1);
-    for (size_t i = 0; i < l->sets.n && judged < SETS_JUDGED && !hv__over(s); i++) {
+    for (size_t i = 0; i < l->sets.n && judged < at_most && !hv__over(s); i++) {
         struct hv__sketch k = *l->sets.items[i].sketch;
         int *alike = &of_cut[l->sets.items[i].cut];
         if (*alike >= CUT_JUDGED)
@@ -597,6 +631,35 @@ static void judge_sets(struct lister *l, struct starts *st)
     }
 }
 
+/* A good plan soon: every pool alone, all in one team, each a team; the best of these improved for
+ * a short while. */
+static void quick_plans(struct lister *l, struct starts *st)
+{
+    struct hv__search *s = l->s;
+    unsigned all = (1U << s->n_pools) - 1, masks[HV__POOLS];
+    for (int i = 0; i <= s->n_pools && !hv__over(s); i++) {
+        unsigned mask = i < s->n_pools ? 1U << i : all;
+        l->n_cuts++;
+        if (i < s->n_pools || s->n_pools > 1)
+            list_teams(l, mask);
+        add_alone(l, mask);
+        if (i < s->n_pools)
+            masks[i] = mask;
+    }
+    l->n_cuts++;
+    if (s->n_pools > 1)
+        add_teams(l, masks, s->n_pools);
+    judge_sets(l, st, QUICK_JUDGED);
+    l->sets.n = 0;
+    if (st->n > 0 && !hv__over(s)) {
+        double limit = s->work_limit;
+        struct hv__sketch k = st->items[0];
+        s->work_limit = fmin(limit, s->work + QUICK_WORK);
+        hv__improve(s, &k, st->value[0]);
+        s->work_limit = limit;
+    }
+}
+
 int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
 {
     const struct hv_objective *o = &s->job->objective;
@@ -608,10 +671,14 @@ int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
         l->s = s;
         l->shrink = shrink;
         share_subsets(l);
-        for (unsigned mask = 1; mask < 1U << s->n_pools; mask++)
-            list_teams(l, mask);
+        if (shrink >= 1)
+            quick_plans(l, &st);
+        for (unsigned mask = 1; mask < 1U << s->n_pools; mask++) {
+            if (l->subsets[mask].n == 0)
+                list_teams(l, mask);
+        }
         cut_pools(l, masks, 0, 0);
-        judge_sets(l, &st);
+        judge_sets(l, &st, SETS_JUDGED);
         hv_vec_free(&l->sets);
         hv_arena_free(&l->arena);
         free(l);
