@@ -123,6 +123,7 @@ void hv__api_opt_partition(lua_State *L);
 /** True when the run of the host `ctx` has to end; the cancel callback of the solvers. */
 bool hv__is_cancelled(void *ctx);
 void hv__api_plan(lua_State *L);
+void hv__api_auto(lua_State *L);
 void hv__api_sim(lua_State *L);
 /** The event engine, in api_sim_tasks.c. */
 void hv__api_sim_tasks(lua_State *L);

@@ -13,6 +13,7 @@
 #define LOG_LINE_MAX  4096
 #define SOFT_FRACTION 0.85
 #define HARD_FRACTION 0.97
+#define OVER_PRICE    1e9
 
 /** One plugin of a composition with its options. */
 struct part {
@@ -158,6 +159,17 @@ int hv__plan_rank(const struct hv_verdict *v)
     return v->findings.n > 0 ? 2 : v->metrics.exact ? 0 : 1;
 }
 
+/** What of a judged plan is to be small: the job's objective; over its price, worse than any
+ * within. */
+static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
+{
+    const struct hv_objective *o = &r->request->inputs->job.job.objective;
+    double x = hv_or(m->iteration_s, HUGE_VAL);
+    if (o->minimize == HV_MIN_COST && hv_known(m->usd_per_mtoken))
+        x = m->usd_per_mtoken;
+    return hv_known(o->max_usd_per_h) && m->usd_per_h > o->max_usd_per_h ? x * OVER_PRICE : x;
+}
+
 /** A document as plans refer to it: by the name it was read from, or whole where that cannot be
  * read twice (standard input, a pipe of the shell). */
 static json_t *reference(const char *path, const struct hv_json *json)
@@ -196,18 +208,19 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
         s = hv__judge(r, doc.plan, true, &arena, &v, err);
     if (s == HV_OK) {
         int rank = hv__plan_rank(&v);
-        double t = hv_or(v.metrics.iteration_s, HUGE_VAL);
+        double t = figure_of(r, &v.metrics);
         /* what a search has shown on its way gives way to the same plan with its signature */
         bool signs = r->best != NULL && json_object_get(r->best, "strategy") == NULL;
-        bool faster = rank == r->best_rank && (t < r->best_s || (t <= r->best_s && signs));
+        bool faster =
+            rank == r->best_rank && (t < r->best_figure || (t <= r->best_figure && signs));
         if (r->best == NULL || rank < r->best_rank || faster) {
             json_decref(r->best);
             r->best = hv_plan_with_verdict(full, &v, v.findings.n > 0);
-            r->best_s = t;
+            r->best_figure = t;
             r->best_rank = rank;
             json_t *e = json_object();
             json_object_set_new(e, "event", json_string("incumbent"));
-            json_object_set_new(e, "iteration_s", hv_json_num(t));
+            json_object_set_new(e, "iteration_s", hv_json_num(v.metrics.iteration_s));
             json_object_set(e, "plan", r->best);
             hv__emit(r, e);
         }

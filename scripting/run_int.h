@@ -18,8 +18,8 @@ struct hv__run {
     bool is_job;         /**< the first member of run.c's job: there may be a composition */
     const bool *lost;    /**< [devices of the cluster] those that may not be used, or NULL */
     json_t *best;        /**< best plan so far, judged; or NULL */
-    double best_s;
-    int best_rank; /**< see hv__plan_rank */
+    double best_figure;  /**< of it: what the job minimises */
+    int best_rank;       /**< see hv__plan_rank */
 };
 
 /** A plan handle: in Lua a userdata of this. */

@@ -617,6 +617,7 @@ void hv__sandbox_open(lua_State *L)
     hv__api_opt_classics(L);
     hv__api_opt_partition(L);
     hv__api_plan(L);
+    hv__api_auto(L);
     hv__api_sim(L);
     hv__api_sim_tasks(L);
     lua_setfield(L, -2, "hv");

@@ -85,6 +85,7 @@ for cluster in a100-v100-t4 two-generations; do
     for s in $strategies; do
         says "compare on $cluster: a row for $s" out "^ *[0-9-]+ +$s "
     done
+    says "compare on $cluster: none is better than auto" out '^ *1 +auto '
     expect "compare on $cluster: JSON" 0 compare -c $cluster -m llama-3-8b -j small --json
     holds "compare on $cluster: JSON" is_json out
     cp out first.out
@@ -152,4 +153,17 @@ cp out first.out
 # shellcheck disable=SC2086
 run plan $inputs -s uniform --budget 3 --json
 same 'plan: same bytes with a budget' out first.out
+# shellcheck disable=SC2086
+run plan $inputs -s auto --budget 30 --json
+cp out first.out
+# shellcheck disable=SC2086
+run plan $inputs -s auto --budget 30 --json
+same 'plan: auto, same bytes with a budget' out first.out
+run plan -c thousand -m gpt3-175b -s auto --time-limit 200ms --out soon.json
+case $rc in
+0 | 4) ok ;;
+*) no 'plan: auto within a short limit' "exit $rc" ;;
+esac
+expect 'plan: auto within a price' 0 plan -c two-generations -m llama-3-8b -j cheap -s auto --out priced.json
+holds 'plan: auto within a price' least "$(number priced.json usd_per_hour)" 80
 finish

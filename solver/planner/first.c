@@ -1,0 +1,310 @@
+/*
+ * First plans. All ways to cut the pools into teams, by the estimates of teams.c; the most
+ * promising are judged, best estimate first, and the best of every sort are kept as starts.
+ */
+#include "solver/planner/teams_int.h"
+
+#include "solver/base/units.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SETS_JUDGED  600 /* sets of teams judged at most */
+#define CUT_JUDGED   48  /* of these, with the pools cut in the same way */
+#define QUICK_JUDGED 40  /* of the first, simple sets */
+#define QUICK_WORK   2e5 /* operations of judgements for the first improvement */
+#define VARIANTS     4   /* of a set of several teams */
+#define STARTS_ALIKE 3   /* with the pools cut in the same way */
+#define STARTS_MAX   24  /* hv__first_plans: cap at most */
+
+static void share_subsets(struct hv__lister *l)
+{
+    double speed[HV__POOLS] = {0}, all = 0;
+    for (int i = 0; i < l->s->n_pools; i++) {
+        const struct hv__pool *p = &l->s->pools[i];
+        speed[i] = hv__pool_devices(l, i) *
+                   hv_or(hv_device_peak_flops_per_s(p->kind, l->s->job->precision), 1e12);
+        all += speed[i];
+    }
+    for (unsigned mask = 1; mask < 1U << l->s->n_pools; mask++) {
+        for (int i = 0; i < l->s->n_pools; i++)
+            l->subsets[mask].share += mask >> i & 1 ? speed[i] / all : 0;
+    }
+}
+
+static double price_of(const struct hv__search *s, const struct hv__sketch *k)
+{
+    double usd = 0;
+    for (int i = 0; i < k->n_teams; i++) {
+        for (int j = 0; j < k->teams[i].n_legs; j++) {
+            const struct hv__leg *leg = &k->teams[i].legs[j];
+            const struct hv__pool *p = &s->pools[leg->pool];
+            usd += ceil((double)hv__leg_devices(leg) / p->node_devices) * p->node_usd_h;
+        }
+    }
+    return usd;
+}
+
+static void add_set(struct hv__lister *l, const struct hv__sketch *k)
+{
+    struct hv__search *s = l->s;
+    struct hv__sketch dealt = *k;
+    const struct hv_objective *o = &s->job->objective;
+    double usd = price_of(s, k), worst = 0;
+    if (hv_known(o->max_usd_per_h) && usd > o->max_usd_per_h)
+        return;
+    if (!hv__deal(s, &dealt))
+        return;
+    for (int i = 0; i < k->n_teams; i++) {
+        double each, fill;
+        hv__team_times(s, &dealt.teams[i], &each, &fill);
+        worst = fmax(worst, each * (double)dealt.teams[i].micro_batches + fill);
+    }
+    if (o->minimize == HV_MIN_COST && hv_known(usd))
+        worst *= usd;
+    struct hv__set x = {.estimate = worst, .number = (int)l->sets.n, .cut = l->n_cuts};
+    x.sketch = hv_arena_copy(&l->arena, &dealt, 1, sizeof dealt);
+    hv_vec_push(&l->sets, x);
+}
+
+/* The team of the subset that does its share of `part` of the batch soonest; `nth`: the next best
+ * after so many. NULL when there are fewer. */
+static const struct hv__rough *fitting(const struct hv__lister *l, unsigned mask, double part,
+                                       int nth)
+{
+    const struct hv__subset *sub = &l->subsets[mask];
+    const struct hv__rough *best = NULL;
+    bool passed[HV__TEAMS_KEPT] = {false};
+    double n = part * (double)l->s->job->global_batch;
+    for (int round = 0; round <= nth; round++) {
+        double least = HUGE_VAL;
+        best = NULL;
+        for (int i = 0; i < sub->n; i++) {
+            const struct hv__rough *r = &sub->kept[i];
+            double m = fmax(1, n / r->team.micro_batch), t = m * r->each_s + r->fill_s;
+            if (!passed[i] && t < least) {
+                least = t;
+                best = r;
+            }
+        }
+        if (best == NULL)
+            return NULL;
+        passed[best - sub->kept] = true;
+    }
+    return best;
+}
+
+/* Sets of several teams: each with its best, its next best, … */
+static void add_teams(struct hv__lister *l, const unsigned *masks, int n)
+{
+    double used = 0;
+    for (int t = 0; t < n; t++)
+        used += l->subsets[masks[t]].share;
+    for (int nth = 0; nth < VARIANTS; nth++) {
+        struct hv__sketch k = {.n_teams = n};
+        bool some = true;
+        for (int t = 0; t < n && some; t++) {
+            const struct hv__rough *r =
+                fitting(l, masks[t], l->subsets[masks[t]].share / used, nth);
+            some = r != NULL;
+            if (some)
+                k.teams[t] = r->team;
+        }
+        if (some)
+            add_set(l, &k);
+    }
+}
+
+/* Sets of one team. */
+static void add_alone(struct hv__lister *l, unsigned mask)
+{
+    for (int t = 0; t < l->subsets[mask].n; t++) {
+        struct hv__sketch k = {.n_teams = 1};
+        k.teams[0] = l->subsets[mask].kept[t].team;
+        add_set(l, &k);
+    }
+}
+
+/* Deals pool number `i` and those after it to teams of its own, to teams begun, or to none. */
+static void cut_pools(struct hv__lister *l, unsigned *masks, int n, int i)
+{
+    if (i < l->s->n_pools) {
+        for (int t = 0; t < n; t++) {
+            masks[t] |= 1U << i;
+            cut_pools(l, masks, n, i + 1);
+            masks[t] &= ~(1U << i);
+        }
+        masks[n] = 1U << i;
+        cut_pools(l, masks, n + 1, i + 1);
+        cut_pools(l, masks, n, i + 1);
+        return;
+    }
+    l->n_cuts++;
+    if (n > 1)
+        add_teams(l, masks, n);
+    else if (n == 1)
+        add_alone(l, masks[0]);
+}
+
+static int by_estimate(const void *a, const void *b)
+{
+    const struct hv__set *x = a, *y = b;
+    if (x->estimate != y->estimate)
+        return x->estimate < y->estimate ? -1 : 1;
+    return x->number - y->number;
+}
+
+/* How alike are two plans? 0: other teams of pools; 1: the same; 2: also cut into as many stages
+ * and micro-batches of the same size. */
+static int likeness(const struct hv__sketch *a, const struct hv__sketch *b)
+{
+    int like = 2;
+    if (a->n_teams != b->n_teams)
+        return 0;
+    for (int i = 0; i < a->n_teams; i++) {
+        const struct hv__team *x = &a->teams[i], *y = &b->teams[i];
+        if (x->n_legs != y->n_legs)
+            return 0;
+        for (int j = 0; j < x->n_legs; j++) {
+            if (x->legs[j].pool != y->legs[j].pool)
+                return 0;
+        }
+        if (x->micro_batch != y->micro_batch || hv__depth(x) != hv__depth(y))
+            like = 1;
+    }
+    return like;
+}
+
+/* Good plans of different sorts, best first. */
+struct starts {
+    struct hv__sketch *items;
+    double value[STARTS_MAX];
+    int n, cap;
+};
+
+/* Where a plan of this value may stand, so that no sort of plan takes all places; -1: nowhere. */
+static int place_of(const struct starts *st, const struct hv__sketch *k)
+{
+    int alike = 0, worst = -1;
+    for (int i = 0; i < st->n; i++) {
+        int like = likeness(&st->items[i], k);
+        if (like == 2)
+            return i;
+        if (like == 1) {
+            alike++;
+            worst = i;
+        }
+    }
+    if (alike >= STARTS_ALIKE)
+        return worst;
+    return st->n < st->cap ? st->n : st->n - 1;
+}
+
+static void keep_start(struct starts *st, const struct hv__sketch *k, double value)
+{
+    int at = place_of(st, k);
+    if (at < st->n && st->value[at] <= value)
+        return;
+    if (at == st->n)
+        st->n++;
+    for (; at > 0 && st->value[at - 1] > value; at--) {
+        st->items[at] = st->items[at - 1];
+        st->value[at] = st->value[at - 1];
+    }
+    st->items[at] = *k;
+    st->value[at] = value;
+}
+
+/* The legs of a team in the opposite order. */
+static void turn_round(struct hv__team *t)
+{
+    for (int i = 0, k = t->n_legs - 1; i < k; i++, k--) {
+        struct hv__leg l = t->legs[i];
+        t->legs[i] = t->legs[k];
+        t->legs[k] = l;
+    }
+}
+
+static void judge_sets(struct hv__lister *l, struct starts *st, int at_most)
+{
+    struct hv__search *s = l->s;
+    if (l->sets.n > 0)
+        qsort(l->sets.items, l->sets.n, sizeof *l->sets.items, by_estimate);
+    int judged = 0, *of_cut = hv_arena_new(&l->arena, int, (size_t)l->n_cuts + 1);
+    for (size_t i = 0; i < l->sets.n && judged < at_most && !hv__over(s); i++) {
+        struct hv__sketch k = *l->sets.items[i].sketch;
+        int *alike = &of_cut[l->sets.items[i].cut];
+        if (*alike >= CUT_JUDGED)
+            continue;
+        double value = hv__refit(s, &k);
+        bool counts = value < HUGE_VAL || i % 4 == 3;
+        judged += counts;
+        *alike += counts;
+        if (value < HUGE_VAL)
+            keep_start(st, &k, value);
+        if (k.n_teams == 1 && k.teams[0].n_legs > 1 && *alike <= CUT_JUDGED / 4) {
+            turn_round(&k.teams[0]);
+            value = hv__refit(s, &k);
+            if (value < HUGE_VAL)
+                keep_start(st, &k, value);
+        }
+    }
+}
+
+/* A good plan soon: every pool alone, all in one team, each a team; the best of these improved for
+ * a short while. */
+static void quick_plans(struct hv__lister *l, struct starts *st)
+{
+    struct hv__search *s = l->s;
+    unsigned all = (1U << s->n_pools) - 1, masks[HV__POOLS];
+    for (int i = 0; i <= s->n_pools && !hv__over(s); i++) {
+        unsigned mask = i < s->n_pools ? 1U << i : all;
+        l->n_cuts++;
+        if (i < s->n_pools || s->n_pools > 1)
+            hv__list_teams(l, mask);
+        add_alone(l, mask);
+        if (i < s->n_pools)
+            masks[i] = mask;
+    }
+    l->n_cuts++;
+    if (s->n_pools > 1)
+        add_teams(l, masks, s->n_pools);
+    judge_sets(l, st, QUICK_JUDGED);
+    l->sets.n = 0;
+    if (st->n > 0 && !hv__over(s)) {
+        double limit = s->work_limit;
+        struct hv__sketch k = st->items[0];
+        s->work_limit = fmin(limit, s->work + QUICK_WORK);
+        hv__improve(s, &k, st->value[0]);
+        s->work_limit = limit;
+    }
+}
+
+int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
+{
+    const struct hv_objective *o = &s->job->objective;
+    struct starts st = {.items = starts, .cap = cap};
+    bool dear = o->minimize == HV_MIN_COST || hv_known(o->max_usd_per_h);
+    for (double shrink = 1; shrink >= 1.0 / 64 && !hv__over(s); shrink /= 2) {
+        struct hv__lister *l = hv_xcalloc(1, sizeof *l);
+        unsigned masks[HV__POOLS + 1] = {0};
+        l->s = s;
+        l->shrink = shrink;
+        share_subsets(l);
+        if (shrink >= 1)
+            quick_plans(l, &st);
+        for (unsigned mask = 1; mask < 1U << s->n_pools; mask++) {
+            if (l->subsets[mask].n == 0)
+                hv__list_teams(l, mask);
+        }
+        cut_pools(l, masks, 0, 0);
+        judge_sets(l, &st, SETS_JUDGED);
+        hv_vec_free(&l->sets);
+        hv_arena_free(&l->arena);
+        free(l);
+        if (!dear)
+            break;
+    }
+    return st.n;
+}

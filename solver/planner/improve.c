@@ -1,0 +1,309 @@
+/*
+ * Local improvement: one change at a time, kept when the judge says that it helps. Structural
+ * changes are followed by a new split of blocks and batch; the last ones move single blocks and
+ * micro-batches.
+ */
+#include "solver/planner/planner_int.h"
+
+#include "solver/base/units.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DONORS 3 /* stages tried on either side of a moved block */
+
+/* A start on its way. */
+struct climb {
+    struct hv__search *s;
+    struct hv__sketch k;
+    double value;
+    bool moved;
+};
+
+static bool attempt(struct climb *c, struct hv__sketch *next, bool refit)
+{
+    if (hv__over(c->s))
+        return false;
+    double value = refit ? hv__refit(c->s, next) : hv__judge_sketch(c->s, next);
+    if (!(value < c->value * (1 - 1e-9)))
+        return false;
+    c->k = *next;
+    c->value = value;
+    c->moved = true;
+    return true;
+}
+
+static int divisor_below(int n, int at_most)
+{
+    int d = at_most < n ? at_most : n;
+    while (d > 1 && n % d != 0)
+        d--;
+    return d;
+}
+
+/* Gives the leg new degrees on at most n devices. False where they do not go together. */
+static bool shape(const struct climb *c, struct hv__team *t, struct hv__leg *l, int n)
+{
+    const struct hv__pool *p = &c->s->pools[l->pool];
+    n = n < p->n ? n : p->n;
+    if (l->tp < 1 || l->n_stages < 1 || p->per_node % l->tp != 0 || l->n_stages * l->tp > n)
+        return false;
+    l->dp = divisor_below(t->micro_batch, n / (l->n_stages * l->tp));
+    while (l->ep > 1 && l->dp % l->ep != 0)
+        l->ep /= 2;
+    return true;
+}
+
+/* Devices of a leg, whole nodes. */
+static int whole_nodes(const struct climb *c, const struct hv__leg *l)
+{
+    int node = c->s->pools[l->pool].node_devices;
+    return (hv__leg_devices(l) + node - 1) / node * node;
+}
+
+/* The leg with other degrees on n devices, its team with micro-batches of `batch` sequences. */
+static void reshape(struct climb *c, int t, int leg, const struct hv__leg *want, int n, int batch)
+{
+    struct hv__sketch next = c->k;
+    struct hv__team *team = &next.teams[t];
+    team->micro_batch = batch;
+    for (int i = 0; i < team->n_legs; i++) {
+        struct hv__leg *l = &team->legs[i];
+        int have = i == leg ? n : whole_nodes(c, l);
+        if (i == leg)
+            *l = *want;
+        if (!shape(c, team, l, have))
+            return;
+    }
+    (void)attempt(c, &next, true);
+}
+
+static void try_degrees(struct climb *c, int t, int leg)
+{
+    static const int change[][4] = {/* stages ×, ÷, tp ×, ÷ */
+                                    {2, 1, 1, 1}, {1, 2, 1, 1}, {1, 1, 2, 1}, {1, 1, 1, 2},
+                                    {2, 1, 1, 2}, {1, 2, 2, 1}, {3, 2, 1, 1}, {2, 3, 1, 1}};
+    for (size_t i = 0; i < HV_COUNT(change); i++) {
+        struct hv__leg l = c->k.teams[t].legs[leg];
+        int batch = c->k.teams[t].micro_batch, pool = c->s->pools[l.pool].n;
+        if (l.n_stages % change[i][1] != 0 || l.tp % change[i][3] != 0)
+            continue;
+        l.n_stages = l.n_stages / change[i][1] * change[i][0];
+        l.tp = l.tp / change[i][3] * change[i][2];
+        bool dear = c->s->job->objective.minimize == HV_MIN_COST;
+        int n = dear ? whole_nodes(c, &c->k.teams[t].legs[leg]) : pool;
+        reshape(c, t, leg, &l, n, batch);
+        reshape(c, t, leg, &l, n, 2 * batch);
+        if (batch % 2 == 0)
+            reshape(c, t, leg, &l, n, batch / 2);
+    }
+}
+
+static void try_nodes(struct climb *c, int t, int leg)
+{
+    for (int by = -1; by <= 1; by += 2) {
+        struct hv__leg l = c->k.teams[t].legs[leg];
+        int n = whole_nodes(c, &l) + by * c->s->pools[l.pool].node_devices;
+        if (n > 0 && n <= c->s->pools[l.pool].n)
+            reshape(c, t, leg, &l, n, c->k.teams[t].micro_batch);
+    }
+    for (int by = -1; by <= 1; by += 2) {
+        struct hv__leg l = c->k.teams[t].legs[leg];
+        l.n_stages += by;
+        reshape(c, t, leg, &l, c->s->pools[l.pool].n, c->k.teams[t].micro_batch);
+    }
+}
+
+static void try_leg(struct climb *c, int t, int leg)
+{
+    static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
+    for (size_t i = 0; i < HV_COUNT(recomputes); i++) {
+        struct hv__sketch next = c->k;
+        struct hv__leg *l = &next.teams[t].legs[leg];
+        if (l->recompute != recomputes[i]) {
+            l->recompute = recomputes[i];
+            (void)attempt(c, &next, true);
+        }
+    }
+    try_degrees(c, t, leg);
+    try_nodes(c, t, leg);
+    for (int up = 0; up < 2; up++) {
+        struct hv__sketch next = c->k;
+        struct hv__leg *l = &next.teams[t].legs[leg];
+        if (hv_cost_model(c->s->k)->blocks == NULL || (up == 0 && l->ep == 1))
+            continue;
+        int experts = hv_cost_model(c->s->k)->blocks[0].experts;
+        l->ep = up ? 2 * l->ep : l->ep / 2;
+        if (experts > 1 && experts % l->ep == 0 && l->dp % l->ep == 0)
+            (void)attempt(c, &next, true);
+    }
+    if (leg > 0) {
+        struct hv__sketch next = c->k;
+        struct hv__leg l = next.teams[t].legs[leg];
+        next.teams[t].legs[leg] = next.teams[t].legs[leg - 1];
+        next.teams[t].legs[leg - 1] = l;
+        (void)attempt(c, &next, true);
+    }
+}
+
+static void try_team(struct climb *c, int t)
+{
+    static const int batches[][2] = {{2, 1}, {1, 2}, {3, 2}, {3, 4}};
+    for (size_t i = 0; i < HV_COUNT(batches); i++) {
+        struct hv__team *now = &c->k.teams[t];
+        if (now->micro_batch % batches[i][1] == 0)
+            reshape(c, t, 0, &now->legs[0], whole_nodes(c, &now->legs[0]),
+                    now->micro_batch / batches[i][1] * batches[i][0]);
+    }
+    for (int zero = 0; zero <= 3; zero++) {
+        struct hv__sketch next = c->k;
+        next.teams[t].zero = zero;
+        if (c->k.teams[t].zero != zero)
+            (void)attempt(c, &next, true);
+    }
+    for (int leg = 0; leg < c->k.teams[t].n_legs; leg++)
+        try_leg(c, t, leg);
+    if (c->k.teams[t].n_legs > 1) {
+        for (int leg = 0; leg < c->k.teams[t].n_legs; leg++) {
+            struct hv__sketch next = c->k;
+            struct hv__team *team = &next.teams[t];
+            memmove(&team->legs[leg], &team->legs[leg + 1],
+                    (size_t)(team->n_legs - leg - 1) * sizeof *team->legs);
+            team->n_legs--;
+            (void)attempt(c, &next, true);
+        }
+    }
+}
+
+/* Every order of operations, also with micro-batches of half and of twice the size: what pays for
+ * a long start is often a shorter one. */
+static void try_orders(struct climb *c)
+{
+    static const int batches[][2] = {{1, 1}, {2, 1}, {1, 2}};
+    for (int i = 0; i < hv__n_orders * (int)HV_COUNT(batches); i++) {
+        const int *by = batches[i / hv__n_orders];
+        struct hv__sketch next = c->k;
+        bool fits = next.order != i % hv__n_orders;
+        next.order = i % hv__n_orders;
+        for (int t = 0; t < next.n_teams && fits; t++) {
+            struct hv__team *team = &next.teams[t];
+            fits = team->micro_batch % by[1] == 0;
+            team->micro_batch = team->micro_batch / by[1] * by[0];
+            for (int l = 0; l < team->n_legs && fits; l++)
+                fits = shape(c, team, &team->legs[l], whole_nodes(c, &team->legs[l]));
+        }
+        if (fits)
+            (void)attempt(c, &next, true);
+    }
+}
+
+/* ---- single blocks and micro-batches -------------------------------------------------------- */
+
+/* Stages of a team by what a micro-batch takes there, slowest first. */
+static int rank_stages(struct climb *c, int t, int *stages)
+{
+    int depth = hv__depth(&c->k.teams[t]), n = 0;
+    double busy[HV__CHUNKS] = {0};
+    struct hv__sketch same = c->k;
+    (void)hv__judge_sketch(c->s, &same);
+    const struct hv_verdict *v = &c->s->last;
+    for (size_t i = 0; i < v->n_stages; i++) {
+        if (v->stages[i].replica == (size_t)t && v->stages[i].stage < (size_t)depth)
+            busy[v->stages[i].stage] = v->stages[i].forward_s + v->stages[i].backward_s;
+    }
+    for (int i = 0; i < depth; i++) {
+        int at = n++;
+        for (; at > 0 && busy[stages[at - 1]] < busy[i]; at--)
+            stages[at] = stages[at - 1];
+        stages[at] = i;
+    }
+    return depth;
+}
+
+/* Moves one block from stage `from` to stage `to` within every turn of chunks that allows it. */
+static bool move_block(struct climb *c, int t, int from, int to, int turn)
+{
+    struct hv__sketch next = c->k;
+    const struct hv__order *o = &hv__orders[next.order];
+    int depth = hv__depth(&next.teams[t]);
+    int a = turn * depth + from, b = turn * depth + to;
+    if (o->folded && turn % 2 == 1) {
+        a = turn * depth + depth - 1 - from;
+        b = turn * depth + depth - 1 - to;
+    }
+    int parts = depth * o->chunks;
+    bool edge = a == 0 || a == parts - 1;
+    if (next.teams[t].counts[a] <= (edge ? 0 : 1))
+        return false;
+    next.teams[t].counts[a]--;
+    next.teams[t].counts[b]++;
+    return attempt(c, &next, false);
+}
+
+static void try_blocks(struct climb *c, int t)
+{
+    int stages[HV__CHUNKS], depth = rank_stages(c, t, stages);
+    int n = depth / 2 < DONORS ? (depth + 1) / 2 : DONORS;
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < n; j++) {
+            int from = stages[i], to = stages[depth - 1 - j];
+            for (int turn = 0; from != to && turn < hv__orders[c->k.order].chunks; turn++) {
+                if (move_block(c, t, from, to, turn))
+                    return;
+            }
+        }
+    }
+}
+
+static int64_t common(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y != 0) {
+        int64_t r = x % y;
+        x = y;
+        y = r;
+    }
+    return a / x * b;
+}
+
+static void try_batch(struct climb *c, int from, int to)
+{
+    struct hv__sketch next = c->k;
+    struct hv__team *a = &next.teams[from], *b = &next.teams[to];
+    int64_t unit = common(a->micro_batch, b->micro_batch);
+    if (a->micro_batches * a->micro_batch <= unit)
+        return;
+    a->micro_batches -= unit / a->micro_batch;
+    b->micro_batches += unit / b->micro_batch;
+    (void)attempt(c, &next, false);
+}
+
+static void try_small(struct climb *c)
+{
+    bool moved = true;
+    while (moved && !hv__over(c->s)) {
+        double before = c->value;
+        for (int t = 0; t < c->k.n_teams; t++)
+            try_blocks(c, t);
+        for (int a = 0; a < c->k.n_teams; a++) {
+            for (int b = 0; b < c->k.n_teams; b++) {
+                if (a != b)
+                    try_batch(c, a, b);
+            }
+        }
+        moved = c->value < before;
+    }
+}
+
+void hv__improve(struct hv__search *s, struct hv__sketch *k, double value)
+{
+    struct climb c = {.s = s, .k = *k, .value = value, .moved = true};
+    while (c.moved && !hv__over(s)) {
+        c.moved = false;
+        try_orders(&c);
+        for (int t = 0; t < c.k.n_teams; t++)
+            try_team(&c, t);
+        try_small(&c);
+    }
+    *k = c.k;
+}

@@ -1,0 +1,77 @@
+/*
+ * The search as a whole: pools, first plans, improvement of the best of them, the answer.
+ */
+#include "solver/planner/planner_int.h"
+
+#include "solver/base/units.h"
+
+#include <math.h>
+
+#define STARTS     16
+#define WORK_LIMIT 5e6 /* operations of judgements without a limit from outside; about a second */
+
+static void report(const struct hv__search *s, double frac, const char *text)
+{
+    if (s->o->progress != NULL)
+        s->o->progress(s->o->ctx, frac, text);
+}
+
+static void search(struct hv__search *s)
+{
+    struct hv__sketch *starts = hv_arena_new(&s->arena, struct hv__sketch, STARTS);
+    report(s, 0, "first plans");
+    int n = hv__first_plans(s, starts, STARTS);
+    double whole = s->work_limit;
+    for (int i = 0; i < n && !s->stopped; i++) {
+        /* the best start may use a third of what is left, the next a third of the rest, … */
+        report(s, 0.2 + 0.8 * i / n, "improvement");
+        s->work_limit = i + 1 < n ? s->work + 0.3 * (whole - s->work) : whole;
+        hv__improve(s, &starts[i], hv__judge_sketch(s, &starts[i]));
+    }
+    s->work_limit = whole;
+    report(s, 1, "done");
+}
+
+static enum hv_status answer(struct hv__search *s, struct hv_planner_result *out,
+                             struct hv_err *err)
+{
+    struct hv_bound b = {0};
+    const struct hv_objective *o = &s->job->objective;
+    hv_eval_bound(s->k, &s->arena, &b);
+    out->bound_s = b.iteration_s;
+    out->evaluations = s->evaluations;
+    out->stopped = s->stopped;
+    if (!(s->best_value < HUGE_VAL)) {
+        if (s->n_pools == 0)
+            return hv_err_set(err, HV_ENO, "no usable device of the cluster computes in %s",
+                              hv_precision_name(s->job->precision));
+        return hv_err_set(err, HV_ENO, "no plan that fits was found among %lld%s%s",
+                          (long long)s->evaluations,
+                          hv_known(o->max_usd_per_h) ? ", within the price of the objective" : "",
+                          s->stopped ? ", before the search was ended" : "");
+    }
+    out->plan = hv__draw(s, &s->best);
+    out->value = s->best_value;
+    out->iteration_s = s->best_s;
+    return HV_OK;
+}
+
+enum hv_status hv_planner_run(struct hv_cost *k, const struct hv_planner_options *o,
+                              struct hv_planner_result *out, struct hv_err *err)
+{
+    struct hv__search s = {.k = k,
+                           .o = o,
+                           .job = hv_cost_job(k),
+                           .n_blocks = (int)hv_cost_model(k)->n_blocks,
+                           .best_value = HUGE_VAL,
+                           .told_value = HUGE_VAL,
+                           .work_limit = WORK_LIMIT};
+    *out = (struct hv_planner_result){.value = HV_UNKNOWN, .iteration_s = HV_UNKNOWN};
+    hv__find_pools(&s);
+    if (s.n_pools > 0)
+        search(&s);
+    enum hv_status st = answer(&s, out, err);
+    hv_arena_free(&s.scratch);
+    hv_arena_free(&s.arena);
+    return st;
+}

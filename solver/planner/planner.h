@@ -1,0 +1,45 @@
+/**
+ * hetviz's own planner, `auto`: an anytime search over plans that are judged by hv_eval only.
+ *
+ * Usable devices form pools (equal devices of equal nodes). A plan is a set of disjoint teams of
+ * pools, each a replica entry whose stages are whole runs of devices of one pool with their own
+ * tensor- and data-parallel degree; pools may be left out. The search lists teams by estimates from
+ * the prices of hv_cost, judges the most promising sets, and improves the best ones move by move.
+ * Everything is deterministic: the default budget counts work, not seconds.
+ */
+#ifndef HV_SOLVER_PLANNER_PLANNER_H
+#define HV_SOLVER_PLANNER_PLANNER_H
+
+#include "solver/eval/eval.h"
+
+/** Limits and listeners of a search; `{0}` = the default budget and nobody listening. */
+struct hv_planner_options {
+    int64_t budget;          /**< plans judged at most; 0: only the default budget of work */
+    bool (*stop)(void *ctx); /**< true ends the search with the best so far; may be NULL */
+    /** Told of every plan that is better than all before by a per cent; borrows `plan`. */
+    void (*incumbent)(void *ctx, const struct hv_plan *plan);
+    void (*progress)(void *ctx, double frac, const char *text); /**< 0 … 1; may be NULL */
+    void *ctx;
+};
+
+/** What the search found. */
+struct hv_planner_result {
+    struct hv_plan *plan; /**< owner: caller, hv_plan_unref; NULL when there is none */
+    double value;         /**< of the job's objective: seconds, USD or joules per iteration */
+    double iteration_s, bound_s; /**< bound: hv_eval_bound */
+    int64_t evaluations;
+    bool stopped; /**< `stop` or `budget` ended it */
+};
+
+/**
+ * Searches for the best synchronous plan of the job: valid, within memory, within the objective's
+ * price. Energy is iteration time × rated power of the devices in use. At most six pools are told
+ * apart: beyond that, pools of one kind are merged, then the weakest left out.
+ *
+ * Errors: HV_ENO in words when no plan was found. Complexity: about 2^pools × the degrees of a team
+ * for the estimates, and hv_eval per plan judged.
+ */
+enum hv_status hv_planner_run(struct hv_cost *k, const struct hv_planner_options *o,
+                              struct hv_planner_result *out, struct hv_err *err) HV_NODISCARD;
+
+#endif

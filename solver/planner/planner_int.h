@@ -1,0 +1,121 @@
+/** Inside of the planner: pools, sketches of plans, and the search that owns them. */
+#ifndef HV_SOLVER_PLANNER_PLANNER_INT_H
+#define HV_SOLVER_PLANNER_PLANNER_INT_H
+
+#include "solver/planner/planner.h"
+
+#define HV__POOLS  6   /**< pools told apart */
+#define HV__CHUNKS 256 /**< stages × chunks of one team */
+
+/** Equal devices of equal nodes. */
+struct hv__pool {
+    const struct hv_device_kind *kind;
+    uint32_t *ids; /**< node by node */
+    int n;
+    int per_node;            /**< devices joined by the fast link: of a node, or of a link domain */
+    int node_devices;        /**< of these, in one node */
+    double node_usd_h;       /**< HV_UNKNOWN: no price */
+    double limit_bytes;      /**< memory of a device less the reserve */
+    double flow_bytes_per_s; /**< between nodes, per device in use */
+};
+
+/** Consecutive stages on one pool, all alike. */
+struct hv__leg {
+    int pool, n_stages, tp, dp, ep;
+    unsigned recompute;
+};
+
+/** One replica entry. */
+struct hv__team {
+    int n_legs;
+    struct hv__leg legs[HV__POOLS];
+    int zero;
+    int micro_batch; /**< sequences that enter at once */
+    int64_t micro_batches;
+    int counts[HV__CHUNKS]; /**< blocks per chunk in model order */
+};
+
+/** How ranks take turns: a row of the table of schedules in use. */
+struct hv__order {
+    const char *name;
+    int chunks;
+    bool folded;           /**< chunk 2 runs back over the ranks */
+    double in_flight_more; /**< activations kept beyond those of 1F1B, as a share of the depth */
+};
+
+/** A plan before it is written out. */
+struct hv__sketch {
+    int n_teams, order; /**< number in hv__orders */
+    struct hv__team teams[HV__POOLS];
+};
+
+/** Remembered prices of one block on average, for one way to run it. */
+struct hv__price {
+    int pool, tp, ep, sequences;
+    unsigned recompute;
+    bool known;
+    double block_s, ends_s[2];            /**< forward and backward; embedding, head */
+    double parameters, expert_parameters; /**< of a block on a rank: all; of these, of experts */
+    double ends_parameters[2];
+    double saved_bytes, peak_bytes, head_bytes; /**< kept per block; live while one runs again */
+    struct hv_layer_table table;
+};
+
+/** A search. */
+struct hv__search {
+    struct hv_cost *k;
+    const struct hv_planner_options *o;
+    const struct hv_job *job;
+    int n_blocks, n_pools;
+    struct hv__pool pools[HV__POOLS];
+    struct hv_arena arena, scratch; /**< of the search; of one judgement */
+    struct hv__price **prices;      /**< open addressing */
+    size_t n_prices, cap_prices;
+    struct hv__sketch best;
+    double best_value, told_value, best_s;
+    double work, work_limit;
+    int64_t evaluations;
+    bool stopped;
+    struct hv_verdict last; /**< of the latest judgement, in `scratch` */
+};
+
+extern const struct hv__order hv__orders[];
+extern const int hv__n_orders;
+
+/** Fills the pools of the cluster. O(devices). */
+void hv__find_pools(struct hv__search *s);
+/** The plan of a sketch. Owner: hv_plan_unref. */
+struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k);
+/** Stages of a team. */
+int hv__depth(const struct hv__team *t);
+/** Leg of a stage. */
+const struct hv__leg *hv__leg_at(const struct hv__team *t, int stage);
+/** Devices a leg takes. */
+int hv__leg_devices(const struct hv__leg *l);
+/** Prices a block; `known` is false where the cost model cannot. */
+const struct hv__price *hv__price_of(struct hv__search *s, int pool, const struct hv__leg *l,
+                                     int sequences);
+/** Bytes of states of a block on one rank of the leg: experts are sharded over fewer ranks. */
+double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l,
+                       const struct hv__price *p);
+/** Splits the blocks of a team over its chunks (solver/optim/partition.h); `room` scales the
+ * memory that may be filled. False when they do not fit. */
+bool hv__split(struct hv__search *s, struct hv__team *t, int order, double room);
+/** Deals the batch out to the teams (solver/optim/distribute.h). False when it cannot. */
+bool hv__deal(struct hv__search *s, struct hv__sketch *k);
+/** Seconds of a micro-batch in the slowest stage, and of filling the pipeline, by prices. */
+void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each, double *fill);
+/** Judges a sketch as it is; keeps it when it is the best. Returns the objective's value, infinity
+ * when it breaks a rule. */
+double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k);
+/** Splits, deals and judges, with less and less memory until it fits; *k is left as judged. */
+double hv__refit(struct hv__search *s, struct hv__sketch *k);
+/** Is the budget spent, or an end asked for? */
+bool hv__over(struct hv__search *s);
+/** First plans: estimates of all teams and sets of teams, the best of them judged. Fills up to
+ * `cap` good starts with distinct teams. */
+int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap);
+/** Improves a start move by move until none helps. */
+void hv__improve(struct hv__search *s, struct hv__sketch *k, double value);
+
+#endif

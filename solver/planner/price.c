@@ -1,0 +1,307 @@
+/*
+ * Prices of blocks on pools, and the two exact steps that rest on them: blocks over chunks, batch
+ * over teams. Prices only rank and cut; what a plan is worth the judge alone says.
+ */
+#include "solver/planner/planner_int.h"
+
+#include "solver/base/rng.h"
+#include "solver/base/units.h"
+#include "solver/optim/distribute.h"
+#include "solver/optim/partition.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What a device holds before any state: context, communicators, work space; a first guess that the
+ * judge's figure corrects (hv__refit). */
+#define HELD_BYTES (1.5 * HV_GIB)
+#define FILL_FRAC  0.95
+
+static double state_bytes(const struct hv_job *j, int zero, int holders)
+{
+    double weights = hv_job_weight_bytes(j), gradients = hv_job_grad_bytes(j);
+    double rest = hv_job_master_bytes(j) + hv_job_optimizer_bytes(j);
+    if (zero >= 1)
+        rest /= holders;
+    if (zero >= 2)
+        gradients /= holders;
+    if (zero >= 3)
+        weights /= holders;
+    return weights + gradients + rest;
+}
+
+double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l,
+                       const struct hv__price *p)
+{
+    return (p->parameters - p->expert_parameters) * state_bytes(j, zero, l->dp) +
+           p->expert_parameters * state_bytes(j, zero, l->dp / l->ep);
+}
+
+static struct hv_part_query query_of(struct hv__search *s, const struct hv__price *p)
+{
+    const struct hv__pool *pool = &s->pools[p->pool];
+    struct hv_part_query q = {.device = pool->kind,
+                              .tp = p->tp,
+                              .cp = 1,
+                              .ep = p->ep,
+                              .cp_heads = 1,
+                              .sequence_parallel = p->tp > 1,
+                              .sequences = p->sequences,
+                              .tokens = hv_cost_tokens(s->k),
+                              .recompute = p->recompute};
+    if (p->tp > 1)
+        q.group = pool->ids;
+    if (p->ep > 1 && p->ep * p->tp <= pool->n) {
+        uint32_t *ids = hv_arena_new(&s->arena, uint32_t, (size_t)p->ep);
+        for (int i = 0; i < p->ep; i++)
+            ids[i] = pool->ids[i * p->tp];
+        q.ep_group = ids;
+    }
+    return q;
+}
+
+static double part_s(const struct hv_part_cost *c)
+{
+    return c->forward_s + c->input_grad_s + c->weight_grad_s + c->recompute_s + c->tp_forward_s +
+           c->tp_backward_s;
+}
+
+static void fill_price(struct hv__search *s, struct hv__price *p)
+{
+    struct hv_part_query q = query_of(s, p);
+    if (hv_cost_layers(s->k, &q, &s->arena, &p->table, NULL) != HV_OK || p->table.n_blocks == 0)
+        return;
+    const struct hv_layer_table *t = &p->table;
+    double n = (double)t->n_blocks;
+    p->block_s = (t->forward_s[t->n_blocks] + t->backward_s[t->n_blocks]) / n;
+    p->parameters = t->parameters[t->n_blocks] / n;
+    p->saved_bytes = t->saved_bytes[t->n_blocks] / n;
+    p->ends_s[0] = part_s(&t->embedding);
+    p->ends_s[1] = part_s(&t->head);
+    p->ends_parameters[0] = t->embedding.parameters;
+    p->ends_parameters[1] = t->head.parameters;
+    for (size_t i = 0; i < t->n_blocks; i++)
+        p->expert_parameters += hv_cost_part(s->k, HV_PART_FFN, i, &q, NULL).expert_parameters / n;
+    p->head_bytes = t->head.transient_bytes + t->head.saved_bytes;
+    if (p->recompute != HV_RC_NONE) {
+        q.recompute = HV_RC_NONE;
+        struct hv_part_cost a = hv_cost_part(s->k, HV_PART_ATTENTION, 0, &q, NULL);
+        struct hv_part_cost f = hv_cost_part(s->k, HV_PART_FFN, 0, &q, NULL);
+        p->peak_bytes = a.saved_bytes + f.saved_bytes;
+    }
+    p->known = isfinite(p->block_s) && p->block_s > 0 && isfinite(p->ends_s[0] + p->ends_s[1]);
+}
+
+static bool same_price(const struct hv__price *a, const struct hv__price *b)
+{
+    return a->pool == b->pool && a->tp == b->tp && a->ep == b->ep && a->sequences == b->sequences &&
+           a->recompute == b->recompute;
+}
+
+static uint64_t price_hash(const struct hv__price *p)
+{
+    const int key[] = {p->pool, p->tp, p->ep, p->sequences, (int)p->recompute};
+    return hv_hash(HV_HASH_START, key, sizeof key);
+}
+
+static void grow_prices(struct hv__search *s)
+{
+    size_t cap = s->cap_prices > 0 ? 2 * s->cap_prices : 256;
+    struct hv__price **table = hv_arena_new(&s->arena, struct hv__price *, cap);
+    for (size_t i = 0; i < s->cap_prices; i++) {
+        if (s->prices[i] == NULL)
+            continue;
+        size_t at = price_hash(s->prices[i]) & (cap - 1);
+        while (table[at] != NULL)
+            at = (at + 1) & (cap - 1);
+        table[at] = s->prices[i];
+    }
+    s->prices = table;
+    s->cap_prices = cap;
+}
+
+const struct hv__price *hv__price_of(struct hv__search *s, int pool, const struct hv__leg *l,
+                                     int sequences)
+{
+    struct hv__price want = {
+        .pool = pool, .tp = l->tp, .ep = l->ep, .sequences = sequences, .recompute = l->recompute};
+    if (2 * (s->n_prices + 1) > s->cap_prices)
+        grow_prices(s);
+    size_t at = price_hash(&want) & (s->cap_prices - 1);
+    while (s->prices[at] != NULL) {
+        if (same_price(s->prices[at], &want))
+            return s->prices[at];
+        at = (at + 1) & (s->cap_prices - 1);
+    }
+    struct hv__price *p = hv_arena_copy(&s->arena, &want, 1, sizeof want);
+    fill_price(s, p);
+    s->prices[at] = p;
+    s->n_prices++;
+    return p;
+}
+
+static const struct hv__price *leg_price(struct hv__search *s, const struct hv__team *t,
+                                         const struct hv__leg *l)
+{
+    return hv__price_of(s, l->pool, l, t->micro_batch / l->dp);
+}
+
+/* ---- blocks over chunks ------------------------------------------------------------------- */
+
+/* Prefix sums over embedding, blocks, head. */
+static double *time_row(struct hv_arena *a, const struct hv__price *p)
+{
+    size_t n = p->table.n_blocks;
+    double *row = hv_arena_new(a, double, n + 3);
+    row[1] = p->ends_s[0];
+    for (size_t i = 1; i <= n; i++)
+        row[i + 1] = row[1] + p->table.forward_s[i] + p->table.backward_s[i];
+    row[n + 2] = row[n + 1] + p->ends_s[1];
+    return row;
+}
+
+static double *memory_row(const struct hv__search *s, struct hv_arena *a, const struct hv__price *p,
+                          const struct hv__team *t, const struct hv__leg *l, double in_flight)
+{
+    size_t n = p->table.n_blocks;
+    double *row = hv_arena_new(a, double, n + 3);
+    double plain = state_bytes(s->job, t->zero, l->dp);
+    double each = hv__state_bytes(s->job, t->zero, l, p) / p->parameters;
+    row[1] = p->ends_parameters[0] * plain;
+    for (size_t i = 1; i <= n; i++)
+        row[i + 1] = row[1] + p->table.parameters[i] * each + p->table.saved_bytes[i] * in_flight;
+    row[n + 2] = row[n + 1] + p->ends_parameters[1] * plain + p->head_bytes;
+    return row;
+}
+
+static double in_flight(const struct hv__team *t, const struct hv__order *o, int depth, int rank)
+{
+    double n = o->folded ? depth : depth - rank;
+    return fmin((double)t->micro_batches, n + o->in_flight_more * depth);
+}
+
+static bool fill_parts(struct hv__search *s, struct hv_arena *a, const struct hv__team *t,
+                       int order, double room, struct hv_part_stage *parts)
+{
+    const struct hv__order *o = &hv__orders[order];
+    int depth = hv__depth(t);
+    const double *times[HV__POOLS] = {NULL};
+    for (int i = 0; i < depth * o->chunks; i++) {
+        int turn = i / depth, rank = i % depth;
+        if (o->folded && turn % 2 == 1)
+            rank = depth - 1 - rank;
+        const struct hv__leg *l = hv__leg_at(t, rank);
+        const struct hv__price *p = leg_price(s, t, l);
+        if (!p->known)
+            return false;
+        size_t leg = (size_t)(l - t->legs);
+        if (times[leg] == NULL)
+            times[leg] = time_row(a, p);
+        double fill = FILL_FRAC * s->pools[l->pool].limit_bytes - HELD_BYTES - p->peak_bytes;
+        parts[i] = (struct hv_part_stage){
+            .time = times[leg],
+            .memory = memory_row(s, a, p, t, l, in_flight(t, o, depth, rank)),
+            .capacity = fmax(0, room * fill / o->chunks)};
+    }
+    return true;
+}
+
+bool hv__split(struct hv__search *s, struct hv__team *t, int order, double room)
+{
+    int n_parts = hv__depth(t) * hv__orders[order].chunks;
+    if (n_parts > HV__CHUNKS || n_parts > s->n_blocks + 2)
+        return false;
+    struct hv_arena a = {0};
+    struct hv_part_stage *parts = hv_arena_new(&a, struct hv_part_stage, (size_t)n_parts);
+    struct hv_partition_result r = {0};
+    struct hv_partition p = {.n_layers = (size_t)s->n_blocks + 2,
+                             .n_stages = (size_t)n_parts,
+                             .stages = parts,
+                             .min_layers = 1,
+                             .max_weight = 1};
+    bool ok = fill_parts(s, &a, t, order, room, parts) &&
+              hv_partition_solve(&p, NULL, &a, &r, NULL) == HV_OK && r.feasible;
+    for (int i = 0; ok && i < n_parts; i++) {
+        t->counts[i] = (int)(r.cut[i] - (i > 0 ? r.cut[i - 1] : 0));
+        if (i == 0)
+            t->counts[i]--;
+        if (i == n_parts - 1)
+            t->counts[i]--;
+    }
+    hv_arena_free(&a);
+    return ok;
+}
+
+/* ---- batch over teams --------------------------------------------------------------------- */
+
+static int blocks_of(const struct hv__team *t, int stage, int depth)
+{
+    int n = 0;
+    for (int i = stage; i < HV__CHUNKS; i += depth)
+        n += t->counts[i];
+    return n;
+}
+
+/* Before the blocks are dealt out: as if they could be cut at will. */
+static void smooth_times(struct hv__search *s, const struct hv__team *t, double *each, double *fill)
+{
+    double speed = 0, ends = 0;
+    for (int i = 0; i < t->n_legs; i++) {
+        const struct hv__price *p = leg_price(s, t, &t->legs[i]);
+        speed += t->legs[i].n_stages / p->block_s;
+        ends = fmax(ends, p->ends_s[0] + p->ends_s[1]);
+    }
+    *each = s->n_blocks / speed + ends / hv__depth(t);
+    *fill = *each * (hv__depth(t) - 1);
+}
+
+void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each, double *fill)
+{
+    int depth = hv__depth(t), all = 0;
+    double sum = 0, most = 0;
+    for (int i = 0; i < depth; i++) {
+        const struct hv__price *p = leg_price(s, t, hv__leg_at(t, i));
+        int n = blocks_of(t, i, depth);
+        double x =
+            n * p->block_s + (i == 0 ? p->ends_s[0] : 0) + (i == depth - 1 ? p->ends_s[1] : 0);
+        all += n;
+        sum += x;
+        most = fmax(most, x);
+    }
+    if (all != s->n_blocks) {
+        smooth_times(s, t, each, fill);
+        return;
+    }
+    *each = most;
+    *fill = sum - most;
+}
+
+bool hv__deal(struct hv__search *s, struct hv__sketch *k)
+{
+    int64_t total = s->job->global_batch;
+    if (k->n_teams == 1) {
+        struct hv__team *t = &k->teams[0];
+        t->micro_batches = total / t->micro_batch;
+        return total % t->micro_batch == 0;
+    }
+    struct hv_share shares[HV__POOLS] = {{0}};
+    for (int i = 0; i < k->n_teams; i++) {
+        struct hv__team *t = &k->teams[i];
+        hv__team_times(s, t, &shares[i].rate, &shares[i].fixed);
+        if (!isfinite(shares[i].rate + shares[i].fixed))
+            return false;
+        shares[i].size = t->micro_batch;
+        shares[i].min = 1;
+        shares[i].max = total / t->micro_batch;
+        if (shares[i].max < 1)
+            return false;
+    }
+    struct hv_arena a = {0};
+    struct hv_distribution d = {0};
+    bool ok = hv_distribute_minmax(shares, (size_t)k->n_teams, total, &a, &d, NULL) == HV_OK &&
+              d.feasible;
+    for (int i = 0; ok && i < k->n_teams; i++)
+        k->teams[i].micro_batches = d.count[i];
+    hv_arena_free(&a);
+    return ok;
+}

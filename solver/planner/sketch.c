@@ -1,0 +1,234 @@
+/*
+ * From a sketch to a plan, and to its value. The one place of the planner that calls the judge.
+ */
+#include "solver/planner/planner_int.h"
+
+#include "solver/base/units.h"
+
+#include <math.h>
+#include <string.h>
+
+#define REFITS 4 /* splits of one sketch, each with less memory than the one before */
+
+/* clang-format off */
+const struct hv__order hv__orders[] = {
+    {"1f1b",        1, false, 0},
+    {"interleaved", 2, false, 0.5},
+    {"interleaved", 4, false, 0.75},
+    {"zb-h1",       1, false, 0},
+    {"zb-h2",       1, false, 1},
+    {"zb-2p",       1, false, 1},
+    {"zb-v",        2, true,  0},
+};
+/* clang-format on */
+const int hv__n_orders = (int)HV_COUNT(hv__orders);
+
+int hv__depth(const struct hv__team *t)
+{
+    int n = 0;
+    for (int i = 0; i < t->n_legs; i++)
+        n += t->legs[i].n_stages;
+    return n;
+}
+
+const struct hv__leg *hv__leg_at(const struct hv__team *t, int stage)
+{
+    int i = 0;
+    while (i + 1 < t->n_legs && stage >= t->legs[i].n_stages)
+        stage -= t->legs[i++].n_stages;
+    return &t->legs[i];
+}
+
+int hv__leg_devices(const struct hv__leg *l)
+{
+    return l->n_stages * l->tp * l->dp;
+}
+
+static void fill_ranges(struct hv_replica *r, const struct hv__team *t, const struct hv__order *o)
+{
+    int depth = (int)r->n_stages, parts = depth * o->chunks, at = 0;
+    bool hollow = t->counts[0] == 0 || t->counts[parts - 1] == 0;
+    for (int i = 0; i < parts; i++) {
+        int turn = i / depth, rank = i % depth;
+        if (o->folded && turn % 2 == 1)
+            rank = depth - 1 - rank;
+        struct hv_stage *st = &r->stages[rank];
+        st->ranges[turn] = (struct hv_range){2 * at, 2 * (at + t->counts[i])};
+        at += t->counts[i];
+    }
+    int last = o->folded && o->chunks % 2 == 0 ? 0 : depth - 1;
+    for (int i = 0; hollow && i < depth; i++) {
+        r->stages[i].embedding = i == 0;
+        r->stages[i].head = i == last;
+    }
+}
+
+/* `used` counts the devices that teams before have taken of each pool. */
+static void draw_team(const struct hv__search *s, struct hv_plan *p, struct hv_replica *r,
+                      const struct hv__team *t, const struct hv__order *o, int *used)
+{
+    r->count = 1;
+    r->micro_batch = t->micro_batch;
+    r->micro_batches = t->micro_batches;
+    r->n_stages = (size_t)hv__depth(t);
+    r->stages = hv_arena_new(&p->arena, struct hv_stage, r->n_stages);
+    for (size_t i = 0; i < r->n_stages; i++) {
+        struct hv_stage *st = &r->stages[i];
+        const struct hv__leg *l = hv__leg_at(t, (int)i);
+        hv_stage_defaults(st);
+        st->n_devices = (size_t)(l->tp * l->dp);
+        st->devices = hv_arena_copy(&p->arena, s->pools[l->pool].ids + used[l->pool], st->n_devices,
+                                    sizeof *st->devices);
+        used[l->pool] += l->tp * l->dp;
+        st->tp.degree = l->tp;
+        st->sequence_parallel = l->tp > 1;
+        st->dp = l->dp;
+        st->ep = l->ep;
+        st->zero.stage = l->dp > 1 ? t->zero : 0;
+        st->recompute = l->recompute;
+        st->n_ranges = (size_t)o->chunks;
+        st->ranges = hv_arena_new(&p->arena, struct hv_range, st->n_ranges);
+    }
+    fill_ranges(r, t, o);
+}
+
+struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k)
+{
+    struct hv_plan *p = hv_plan_new((struct hv_cluster *)(uintptr_t)hv_cost_cluster(s->k));
+    const struct hv__order *o = &hv__orders[k->order];
+    int used[HV__POOLS] = {0};
+    p->schedule.name = hv_arena_strdup(&p->arena, o->name);
+    p->n_replicas = (size_t)k->n_teams;
+    p->replicas = hv_arena_new(&p->arena, struct hv_replica, p->n_replicas);
+    for (int i = 0; i < k->n_teams; i++)
+        draw_team(s, p, &p->replicas[i], &k->teams[i], o, used);
+    p->micro_batch = k->teams[0].micro_batch;
+    return p;
+}
+
+static double power_w(const struct hv__search *s, const struct hv__sketch *k)
+{
+    double w = 0;
+    for (int i = 0; i < k->n_teams; i++) {
+        for (int l = 0; l < k->teams[i].n_legs; l++) {
+            const struct hv__leg *leg = &k->teams[i].legs[l];
+            w += hv__leg_devices(leg) * hv_or(s->pools[leg->pool].kind->tdp_w, 0);
+        }
+    }
+    return w;
+}
+
+/* What the job minimises; infinity where the plan is no answer. */
+static double value_of(const struct hv__search *s, const struct hv__sketch *k,
+                       const struct hv_verdict *v)
+{
+    const struct hv_objective *o = &s->job->objective;
+    const struct hv_metrics *m = &v->metrics;
+    bool dear = hv_known(o->max_usd_per_h) && !(m->usd_per_h <= o->max_usd_per_h);
+    if (v->findings.n > 0 || !m->exact || !hv_known(m->iteration_s) || dear)
+        return HUGE_VAL;
+    switch (o->minimize) {
+    case HV_MIN_COST:
+        return hv_known(m->usd_per_h) ? m->usd_per_h * m->iteration_s / 3600 : m->iteration_s;
+    case HV_MIN_ENERGY:
+        return power_w(s, k) * m->iteration_s;
+    case HV_MIN_TIME:
+    case HV_MINIMIZE_N:
+        break;
+    }
+    return m->iteration_s;
+}
+
+bool hv__over(struct hv__search *s)
+{
+    if (s->o->stop != NULL && s->o->stop(s->o->ctx))
+        s->stopped = true;
+    if (s->o->budget > 0 && s->evaluations >= s->o->budget)
+        s->stopped = true;
+    return s->stopped || s->work >= s->work_limit;
+}
+
+/* Operations of the judgement, roughly: what the default budget counts. */
+static double work_of(const struct hv__search *s, const struct hv__sketch *k)
+{
+    double ops = 400 + s->n_blocks;
+    for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
+        ops += (double)t->micro_batches * hv__depth(t) * hv__orders[k->order].chunks * 2;
+        for (int l = 0; l < t->n_legs; l++)
+            ops += hv__leg_devices(&t->legs[l]) + 100 * t->legs[l].n_stages;
+    }
+    return ops;
+}
+
+static void tell(struct hv__search *s, const struct hv_plan *p)
+{
+    if (s->o->incumbent != NULL && s->best_value < 0.99 * s->told_value) {
+        s->told_value = s->best_value;
+        s->o->incumbent(s->o->ctx, p);
+    }
+}
+
+double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
+{
+    struct hv_eval_options eval = {.no_bound = true};
+    struct hv_plan *p = hv__draw(s, k);
+    double value = HUGE_VAL;
+    hv_arena_free(&s->scratch);
+    s->evaluations++;
+    s->work += work_of(s, k);
+    if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) == HV_OK)
+        value = value_of(s, k, &s->last);
+    else
+        s->last = (struct hv_verdict){0};
+    if (value < s->best_value) {
+        s->best = *k;
+        s->best_value = value;
+        s->best_s = s->last.metrics.iteration_s;
+        tell(s, p);
+    }
+    hv_plan_unref(p);
+    return value;
+}
+
+static bool lacks_memory(const struct hv_verdict *v)
+{
+    for (size_t i = 0; i < v->findings.n; i++) {
+        if (v->findings.items[i].code != HV_V_MEMORY)
+            return false;
+    }
+    return v->findings.n > 0;
+}
+
+/* How much of a device's memory may be filled, where the worst stage asked for more than it has. */
+static double smaller_room(const struct hv_verdict *v)
+{
+    double least = 1;
+    for (size_t i = 0; i < v->n_memory; i++) {
+        if (v->memory[i].peak_bytes > 0)
+            least = fmin(least, v->memory[i].limit_bytes / v->memory[i].peak_bytes);
+    }
+    return fmin(0.98, least);
+}
+
+double hv__refit(struct hv__search *s, struct hv__sketch *k)
+{
+    double room = 1;
+    if (!hv__deal(s, k))
+        return HUGE_VAL;
+    for (int i = 0; i < REFITS && !hv__over(s); i++) {
+        for (int t = 0; t < k->n_teams; t++) {
+            if (!hv__split(s, &k->teams[t], k->order, room))
+                return HUGE_VAL;
+        }
+        if (i == 0 && !hv__deal(s, k))
+            return HUGE_VAL;
+        double value = hv__judge_sketch(s, k);
+        if (value < HUGE_VAL || !lacks_memory(&s->last))
+            return value;
+        room *= smaller_room(&s->last);
+        if (room < 0.5)
+            return HUGE_VAL;
+    }
+    return HUGE_VAL;
+}

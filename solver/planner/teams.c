@@ -1,0 +1,359 @@
+/*
+ * Teams: every way to run the model on a subset of pools, ranked by an estimate from the prices of
+ * blocks. Not for what a plan is worth; the judge says that.
+ */
+#include "solver/planner/teams_int.h"
+
+#include "solver/base/units.h"
+
+#include <math.h>
+#include <string.h>
+
+#define RANK_BATCH  16 /* sequences per rank and micro-batch at most */
+#define LEG_OPTIONS 64
+
+/* Degrees that a leg may have for a micro-batch, least score first. */
+struct leg_options {
+    struct hv__leg legs[LEG_OPTIONS];
+    double score[LEG_OPTIONS], pace[LEG_OPTIONS]; /* pace: seconds per block over all stages */
+    int n, cap;
+};
+
+int hv__pool_devices(const struct hv__lister *l, int pool)
+{
+    const struct hv__pool *p = &l->s->pools[pool];
+    int nodes = (int)ceil(l->shrink * p->n / p->node_devices);
+    return nodes * p->node_devices;
+}
+
+static int largest_divisor(int n, int at_most)
+{
+    for (int d = at_most < n ? at_most : n; d > 1; d--) {
+        if (n % d == 0)
+            return d;
+    }
+    return 1;
+}
+
+/* Experts over as many data-parallel ranks of a node as divide both. */
+static int experts_over(const struct hv__search *s, int dp)
+{
+    const struct hv_model *m = hv_cost_model(s->k);
+    int experts = 0;
+    for (size_t i = 0; m->blocks != NULL && i < m->n_blocks && experts == 0; i++)
+        experts = m->blocks[i].experts;
+    if (experts <= 1)
+        return 1;
+    int ep = 1;
+    while (2 * ep <= 8 && experts % (2 * ep) == 0 && dp % (2 * ep) == 0)
+        ep *= 2;
+    return ep;
+}
+
+static bool heads_allow(const struct hv__search *s, int tp)
+{
+    const struct hv_model *m = hv_cost_model(s->k);
+    for (size_t i = 0; m->blocks != NULL && i < m->n_blocks; i++) {
+        if (m->blocks[i].heads > 0 && m->blocks[i].heads % tp != 0)
+            return false;
+    }
+    return true;
+}
+
+static void add_option(struct leg_options *o, const struct hv__leg *leg, double score, double pace)
+{
+    int at = o->n;
+    while (at > 0 && o->score[at - 1] > score)
+        at--;
+    if (at >= o->cap)
+        return;
+    int last = o->n < o->cap ? o->n : o->cap - 1;
+    memmove(&o->legs[at + 1], &o->legs[at], (size_t)(last - at) * sizeof *o->legs);
+    memmove(&o->score[at + 1], &o->score[at], (size_t)(last - at) * sizeof *o->score);
+    memmove(&o->pace[at + 1], &o->pace[at], (size_t)(last - at) * sizeof *o->pace);
+    o->legs[at] = *leg;
+    o->score[at] = score;
+    o->pace[at] = pace;
+    o->n = last + 1;
+}
+
+static bool is_depth(int n)
+{
+    return n <= 4 || (n % 2 == 0 && n <= 12) || n % 8 == 0;
+}
+
+/* Bytes of all blocks on one rank, if this leg held them all: the smaller, the more fits. */
+static double leanness(const struct hv__search *s, const struct hv__leg *leg,
+                       const struct hv__price *c)
+{
+    return (hv__state_bytes(s->job, 1, leg, c) + leg->n_stages * c->saved_bytes) / leg->n_stages;
+}
+
+static bool is_listed(const struct leg_options *o, const struct hv__leg *leg)
+{
+    for (int i = 0; i < o->n; i++) {
+        const struct hv__leg *x = &o->legs[i];
+        if (x->n_stages == leg->n_stages && x->tp == leg->tp && x->ep == leg->ep)
+            return true;
+    }
+    return false;
+}
+
+/* One shape of a leg, with experts spread and whole. */
+static void add_legs(struct hv__lister *l, struct hv__leg leg, int batch, struct leg_options *fast,
+                     struct leg_options *lean)
+{
+    int most = experts_over(l->s, leg.dp);
+    for (int i = 0; i < (most > 1 ? 2 : 1); i++) {
+        leg.ep = i == 0 ? most : 1;
+        const struct hv__price *c = hv__price_of(l->s, leg.pool, &leg, batch / leg.dp);
+        if (!c->known)
+            continue;
+        double pace = c->block_s / leg.n_stages;
+        add_option(fast, &leg, pace, pace);
+        add_option(lean, &leg, leanness(l->s, &leg, c), pace);
+    }
+}
+
+/* Stage counts and tensor degrees of a pool for micro-batches of `batch` sequences: `cap` of them,
+ * the fastest and some that need little memory. */
+static void list_legs(struct hv__lister *l, int pool, int batch, unsigned recompute, int cap,
+                      struct leg_options *out)
+{
+    const struct hv__pool *p = &l->s->pools[pool];
+    int n = hv__pool_devices(l, pool);
+    struct leg_options lean = {.cap = (cap + 2) / 3};
+    *out = (struct leg_options){.cap = cap};
+    for (int tp = 1; tp <= p->per_node && tp <= 16; tp *= 2) {
+        if (p->per_node % tp != 0 || !heads_allow(l->s, tp))
+            continue;
+        for (int stages = 1; stages * tp <= n && stages <= l->s->n_blocks; stages++) {
+            int dp = largest_divisor(batch, n / (stages * tp));
+            if (!is_depth(stages) || batch / dp > RANK_BATCH || 4 * stages * tp * dp < 3 * n)
+                continue;
+            struct hv__leg leg = {
+                .pool = pool, .n_stages = stages, .tp = tp, .dp = dp, .recompute = recompute};
+            add_legs(l, leg, batch, out, &lean);
+        }
+    }
+    int more = lean.n;
+    for (int i = 0; i < more; i++) {
+        if (is_listed(out, &lean.legs[i]))
+            continue;
+        int at = out->n < cap ? out->n++ : cap - 1 - i;
+        if (at > 0) {
+            out->legs[at] = lean.legs[i];
+            out->pace[at] = lean.pace[i];
+        }
+    }
+}
+
+/* Blocks that one stage of the leg can hold `behind` stages before the end. */
+static double room_of(struct hv__search *s, const struct hv__team *t, const struct hv__leg *leg,
+                      double behind)
+{
+    const struct hv__price *c = hv__price_of(s, leg->pool, leg, t->micro_batch / leg->dp);
+    double state = hv__state_bytes(s->job, t->zero, leg, c);
+    double room = 0.95 * s->pools[leg->pool].limit_bytes - 1.5 * HV_GIB - c->peak_bytes;
+    return room / (state + behind * c->saved_bytes);
+}
+
+/* Seconds to reduce the gradients of a leg's stages, when nothing hides it. */
+static double sync_of(struct hv__search *s, const struct hv__team *t, const struct hv__leg *leg,
+                      double blocks)
+{
+    const struct hv__pool *p = &s->pools[leg->pool];
+    const struct hv__price *c = hv__price_of(s, leg->pool, leg, t->micro_batch / leg->dp);
+    if (leg->dp == 1)
+        return 0;
+    double bytes = 2 * blocks * c->parameters * hv_job_grad_bytes(s->job);
+    bool inside = leg->tp * leg->dp <= p->per_node;
+    double rate = inside ? hv_or(p->kind->link_bytes_per_s, 1e10) : p->flow_bytes_per_s;
+    return bytes / rate;
+}
+
+/* Adds what it takes to pass from pool to pool: twice in filling, and, as 1F1B keeps only so many
+ * micro-batches ahead as there are stages to come, a wait per micro-batch. */
+static void add_hops(struct hv__search *s, struct hv__rough *r)
+{
+    const struct hv__team *t = &r->team;
+    int behind = hv__depth(t);
+    double stall = 0, sum = 0;
+    for (int i = 1; i < t->n_legs; i++) {
+        const struct hv__leg *a = &t->legs[i - 1], *b = &t->legs[i];
+        const struct hv__price *c = hv__price_of(s, a->pool, a, t->micro_batch / a->dp);
+        double hop = hv_cost_hop(hv_cost_cluster(s->k), s->pools[a->pool].ids,
+                                 (size_t)(a->tp * a->dp), s->pools[b->pool].ids,
+                                 (size_t)(b->tp * b->dp), c->table.output_bytes * a->dp, NULL);
+        behind -= a->n_stages;
+        stall += 2 * hop / (behind + 1);
+        sum += 2 * hop;
+    }
+    r->each_s += 0.5 * stall;
+    r->fill_s += sum;
+}
+
+/* Balanced time of a stage when blocks could be cut at will, memory kept: legs that are full are
+ * taken out one by one. False when the blocks do not fit. */
+static bool estimate(struct hv__search *s, struct hv__rough *r)
+{
+    struct hv__team *t = &r->team;
+    double room[HV__POOLS], pace[HV__POOLS], left = s->n_blocks, ends = 0;
+    int depth = hv__depth(t), behind = depth;
+    bool full[HV__POOLS] = {false};
+    for (int i = 0; i < t->n_legs; i++) {
+        struct hv__leg *leg = &t->legs[i];
+        const struct hv__price *c = hv__price_of(s, leg->pool, leg, t->micro_batch / leg->dp);
+        double flight = behind - (leg->n_stages - 1) / 2.0;
+        room[i] = leg->n_stages * floor(room_of(s, t, leg, flight));
+        pace[i] = c->block_s / leg->n_stages;
+        ends += (c->ends_s[0] + c->ends_s[1]) / t->n_legs;
+        behind -= leg->n_stages;
+    }
+    double each = 0, sync = 0;
+    for (int round = 0; round <= t->n_legs; round++) {
+        double speed = 0;
+        for (int i = 0; i < t->n_legs; i++)
+            speed += full[i] ? 0 : 1 / pace[i];
+        if (left > 1e-9 && !(speed > 0))
+            return false;
+        each = speed > 0 ? left / speed : each;
+        bool again = false;
+        for (int i = 0; i < t->n_legs; i++) {
+            if (!full[i] && each / pace[i] > room[i]) {
+                full[i] = again = true;
+                left -= fmax(0, room[i]);
+            }
+        }
+        if (!again)
+            break;
+    }
+    for (int i = 0; i < t->n_legs; i++)
+        sync = fmax(sync, sync_of(s, t, &t->legs[i], s->n_blocks / (double)depth));
+    each += ends / depth;
+    double whole = ceil((double)s->n_blocks / depth) / ((double)s->n_blocks / depth);
+    r->each_s = t->n_legs == 1 ? each * whole : each;
+    r->fill_s = r->each_s * (depth - 1) + 0.5 * sync;
+    return isfinite(r->each_s);
+}
+
+static void keep(struct hv__lister *l, struct hv__subset *sub, const struct hv__rough *r)
+{
+    if (sub->kept == NULL)
+        sub->kept = hv_arena_new(&l->arena, struct hv__rough, HV__TEAMS_KEPT);
+    int at = sub->n;
+    while (at > 0 && sub->kept[at - 1].score > r->score)
+        at--;
+    if (at >= HV__TEAMS_KEPT)
+        return;
+    int last = sub->n < HV__TEAMS_KEPT ? sub->n : HV__TEAMS_KEPT - 1;
+    memmove(&sub->kept[at + 1], &sub->kept[at], (size_t)(last - at) * sizeof *sub->kept);
+    sub->kept[at] = *r;
+    sub->n = last + 1;
+}
+
+static void score(const struct hv__lister *l, const struct hv__subset *sub, struct hv__rough *r)
+{
+    double total = (double)l->s->job->global_batch;
+    double m = fmax(1, sub->share * total / r->team.micro_batch);
+    r->score = (m * r->each_s + r->fill_s) / (m * r->team.micro_batch);
+}
+
+/* Would it be kept? */
+static bool beats(const struct hv__lister *l, const struct hv__subset *sub, struct hv__rough *r)
+{
+    score(l, sub, r);
+    return sub->n < HV__TEAMS_KEPT || r->score < sub->kept[sub->n - 1].score;
+}
+
+static void rate(struct hv__lister *l, struct hv__subset *sub, struct hv__rough *r)
+{
+    if (!estimate(l->s, r) || !beats(l, sub, r))
+        return;
+    add_hops(l->s, r);
+    score(l, sub, r);
+    keep(l, sub, r);
+}
+
+/* Could any team of these legs still be kept? `speed` is in blocks per second, memory and
+ * communication left out. */
+static bool may_beat(const struct hv__lister *l, const struct hv__subset *sub,
+                     const struct hv__rough *r, double speed, int depth)
+{
+    double m = fmax(1, sub->share * (double)l->s->job->global_batch / r->team.micro_batch);
+    double each = l->s->n_blocks / speed;
+    double score = each * (m + depth - 1) / (m * r->team.micro_batch);
+    return sub->n < HV__TEAMS_KEPT || score < sub->kept[sub->n - 1].score;
+}
+
+/* All products of the legs' options. */
+static void cross(struct hv__lister *l, struct hv__subset *sub, const struct leg_options *options,
+                  struct hv__rough *r, int leg)
+{
+    if (leg == r->team.n_legs) {
+        rate(l, sub, r);
+        return;
+    }
+    double speed = r->speed;
+    int depth = r->depth;
+    for (int i = 0; i < options[leg].n; i++) {
+        r->team.legs[leg] = options[leg].legs[i];
+        r->speed = speed + 1 / options[leg].pace[i];
+        r->depth = depth + r->team.legs[leg].n_stages;
+        if (leg + 1 < r->team.n_legs || may_beat(l, sub, r, r->speed, r->depth))
+            cross(l, sub, options, r, leg + 1);
+    }
+    r->speed = speed;
+    r->depth = depth;
+}
+
+/* Pools in the order of their stages: most memory first, where most is in flight. */
+static int order_pools(const struct hv__search *s, unsigned mask, int *pools)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_pools; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        int at = n++;
+        while (at > 0 && s->pools[pools[at - 1]].limit_bytes < s->pools[i].limit_bytes) {
+            pools[at] = pools[at - 1];
+            at--;
+        }
+        pools[at] = i;
+    }
+    return n;
+}
+
+static bool is_batch(int64_t b)
+{
+    while (b % 2 == 0)
+        b /= 2;
+    return b == 1 || b == 3 || b == 5 || b == 7 || b == 9;
+}
+
+void hv__list_teams(struct hv__lister *l, unsigned mask)
+{
+    static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
+    static const int caps[] = {0, 48, 16, 8, 5, 3, 2};
+    struct hv__subset *sub = &l->subsets[mask];
+    int pools[HV__POOLS];
+    int n = order_pools(l->s, mask, pools);
+    struct leg_options options[HV__POOLS];
+    int64_t most = l->s->job->global_batch;
+    most = most < 4096 ? most : 4096;
+    for (int64_t b = 1; b <= most && !hv__over(l->s); b++) {
+        if (!is_batch(b))
+            continue;
+        for (size_t rc = 0; rc < HV_COUNT(recomputes); rc++) {
+            bool some = true;
+            for (int i = 0; i < n && some; i++) {
+                list_legs(l, pools[i], (int)b, recomputes[rc], caps[n], &options[i]);
+                some = options[i].n > 0;
+            }
+            for (int zero = 1; some && zero <= 3; zero += 2) {
+                struct hv__rough r = {.team = {.n_legs = n, .zero = zero, .micro_batch = (int)b}};
+                cross(l, sub, options, &r, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+/** Inside of the planner: teams and sets of teams by their estimates. */
+#ifndef HV_SOLVER_PLANNER_TEAMS_INT_H
+#define HV_SOLVER_PLANNER_TEAMS_INT_H
+
+#include "solver/base/vec.h"
+#include "solver/planner/planner_int.h"
+
+#define HV__TEAMS_KEPT 96 /**< per subset of pools */
+
+/** A team by its estimate. */
+struct hv__rough {
+    struct hv__team team;
+    double each_s, fill_s, score;
+    double speed; /* while legs are chosen: blocks per second, and stages, so far */
+    int depth;
+};
+
+/** All teams of one subset of pools that were worth keeping, best score first. */
+struct hv__subset {
+    struct hv__rough *kept;
+    int n;
+    double share; /* of the batch, by peak speed */
+};
+
+/** A set of disjoint teams. */
+struct hv__set {
+    struct hv__sketch *sketch;
+    double estimate;
+    int number, cut; /* cut: which way to cut the pools */
+};
+
+/** A listing in progress. */
+struct hv__lister {
+    struct hv__search *s;
+    struct hv__subset subsets[1 << HV__POOLS];
+    double shrink; /* share of every pool that is used */
+    struct hv_arena arena;
+    HV_VEC(struct hv__set) sets;
+    int n_cuts;
+};
+
+/** Devices of the pool that plans may use: whole nodes. */
+int hv__pool_devices(const struct hv__lister *l, int pool);
+/** Fills the subset of the pools in `mask`: every product of stages, tensor degrees, micro-batch,
+ * recompute and sharding that an estimate lets fit. Ends early when the search is over. */
+void hv__list_teams(struct hv__lister *l, unsigned mask);
+
+#endif

@@ -1,0 +1,339 @@
+/* The planner: never worse than a search through everything small, the same twice, and within every
+ * limit it is given. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "solver/base/units.h"
+#include "solver/io/own/plan_write.h"
+#include "solver/plan/grid.h"
+#include "solver/planner/planner.h"
+#include "tests/eval_fixture.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const char small_model[] =
+    "{\"format\":\"hetviz.model/1\",\"name\":\"gpt-s\",\"kind\":\"transformer\",\"layers\":6,"
+    "\"hidden\":2048,\"heads\":16,\"kv_heads\":16,\"ffn\":8192,\"ffn_kind\":\"gelu\","
+    "\"vocab\":51200,\"max_sequence\":2048}";
+static const char small_job[] =
+    "{\"format\":\"hetviz.job/1\",\"global_batch\":8,\"sequence\":2048,\"precision\":\"fp16\","
+    "\"optimizer\":\"adam\"}";
+static const char four_alike[] =
+    "{\"format\":\"hetviz.cluster/1\",\"name\":\"four\",\"nodes\":[{\"name\":\"a\",\"count\":1,"
+    "\"device\":\"A100-SXM-80GB\",\"devices\":4}]}";
+static const char two_unlike[] =
+    "{\"format\":\"hetviz.cluster/1\",\"name\":\"two\",\"nodes\":[{\"name\":\"a\",\"count\":1,"
+    "\"device\":\"A100-SXM-80GB\",\"devices\":1,\"nic\":{\"bandwidth_GBps\":12.5}},{\"name\":\"v\","
+    "\"count\":1,\"device\":\"V100-SXM2-32GB\",\"devices\":1,\"nic\":{\"bandwidth_GBps\":12.5}}],"
+    "\"network\":{\"bandwidth_GBps\":12.5,\"latency_us\":10}}";
+
+static struct hv_planner_result search(struct world *w, const struct hv_planner_options *o)
+{
+    struct hv_planner_result r;
+    struct hv_err err = {0};
+    if (hv_planner_run(w->cost, o, &r, &err) != HV_OK)
+        fail_msg("planner: %s", err.text);
+    return r;
+}
+
+/* Iteration time of a plan that breaks no rule, else infinity. */
+static double time_of(struct world *w, const struct hv_plan *p)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v;
+    struct hv_eval_options o = {.no_bound = true};
+    double t = HUGE_VAL;
+    if (hv_eval(w->cost, p, &o, &a, &v, NULL) == HV_OK && v.findings.n == 0)
+        t = v.metrics.iteration_s;
+    hv_arena_free(&a);
+    return t;
+}
+
+static const char *const orders[] = {"1f1b", "zb-h1", "zb-h2", "zb-2p"};
+static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
+
+/* Least time over all layers of a grid, cut in any way. */
+static double best_cut(struct world *w, struct hv_grid *g, int *counts, int at, int left)
+{
+    double best = HUGE_VAL;
+    if (at == g->pp - 1) {
+        struct hv_plan *p = NULL;
+        counts[at] = left;
+        g->counts = counts;
+        if (hv_plan_grid(w->in.cluster.cluster, HV_FP16, 6, g, &p, NULL) == HV_OK)
+            best = time_of(w, p);
+        hv_plan_unref(p);
+        return best;
+    }
+    for (int n = 0; n <= left; n++) {
+        counts[at] = n;
+        best = fmin(best, best_cut(w, g, counts, at + 1, left - n));
+    }
+    return best;
+}
+
+static double best_grid(struct world *w, int tp, int pp, int dp)
+{
+    double best = HUGE_VAL;
+    for (int mb = 1; mb * dp <= 8; mb *= 2) {
+        for (size_t o = 0; o < HV_COUNT(orders); o++) {
+            for (size_t r = 0; r < HV_COUNT(recomputes); r++) {
+                for (int zero = 0; zero <= 3; zero++) {
+                    int counts[4] = {0};
+                    struct hv_grid g = {.tp = tp,
+                                        .pp = pp,
+                                        .dp = dp,
+                                        .micro_batch = mb,
+                                        .global_batch = 8,
+                                        .zero = dp > 1 ? zero : 0,
+                                        .recompute = recomputes[r],
+                                        .sequence_parallel = true,
+                                        .schedule = orders[o]};
+                    best = fmin(best, best_cut(w, &g, counts, 0, 6));
+                }
+            }
+        }
+    }
+    return best;
+}
+
+static void beats_every_grid_of_four_devices(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, four_alike, small_model, small_job);
+    double best = HUGE_VAL;
+    for (int tp = 1; tp <= 4; tp *= 2) {
+        for (int pp = 1; tp * pp <= 4; pp *= 2) {
+            for (int dp = 1; tp * pp * dp <= 4; dp *= 2)
+                best = fmin(best, best_grid(&w, tp, pp, dp));
+        }
+    }
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    assert_true(best < HUGE_VAL);
+    assert_true(r.iteration_s <= best * (1 + 1e-9));
+    assert_true(r.bound_s <= r.iteration_s);
+    assert_true(r.iteration_s == time_of(&w, r.plan));
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
+static double time_of_text(struct world *w, const char *body)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge(w, &a, false, body);
+    double t = v.findings.n == 0 ? v.metrics.iteration_s : HUGE_VAL;
+    hv_arena_free(&a);
+    return t;
+}
+
+/* Both orders of a pipeline over the two devices, every cut, micro-batch and schedule. */
+static double best_pipeline(struct world *w)
+{
+    double best = HUGE_VAL;
+    char body[512];
+    for (int cut = 0; cut <= 6; cut++) {
+        for (int mb = 1; mb <= 8; mb *= 2) {
+            for (size_t o = 0; o < 2 * HV_COUNT(orders); o++) {
+                const char *first = o % 2 ? "v" : "a", *last = o % 2 ? "a" : "v";
+                (void)snprintf(body, sizeof body,
+                               "\"micro_batch\":%d,\"replicas\":[{\"micro_batches\":%d,\"stages\":["
+                               "{\"devices\":\"%s\",\"layers\":[0,%d],\"embedding\":true},"
+                               "{\"devices\":\"%s\",\"layers\":[%d,6],\"head\":true}]}],"
+                               "\"schedule\":{\"name\":\"%s\"}",
+                               mb, 8 / mb, first, cut, last, cut, orders[o / 2]);
+                best = fmin(best, time_of_text(w, body));
+            }
+        }
+    }
+    return best;
+}
+
+/* Both devices alone, and as two replicas with every share of the batch. */
+static double best_replicas(struct world *w)
+{
+    double best = HUGE_VAL;
+    char body[512];
+    for (int share = 0; share <= 8; share++) {
+        for (int mb = 1; mb <= 8; mb *= 2) {
+            if (share % mb != 0)
+                continue;
+            char a[160] = "", v[160] = "";
+            if (share > 0)
+                (void)snprintf(a, sizeof a,
+                               "{\"micro_batch\":%d,\"micro_batches\":%d,\"stages\":[{\"devices\":"
+                               "\"a\",\"layers\":[0,6]}]}",
+                               mb, share / mb);
+            for (int nb = 1; nb <= 8; nb *= 2) {
+                if ((8 - share) % nb != 0)
+                    continue;
+                v[0] = '\0';
+                if (share < 8)
+                    (void)snprintf(v, sizeof v,
+                                   "{\"micro_batch\":%d,\"micro_batches\":%d,\"stages\":[{"
+                                   "\"devices\":\"v\",\"layers\":[0,6]}]}",
+                                   nb, (8 - share) / nb);
+                (void)snprintf(body, sizeof body, "\"micro_batch\":1,\"replicas\":[%s%s%s]", a,
+                               *a != '\0' && *v != '\0' ? "," : "", v);
+                best = fmin(best, time_of_text(w, body));
+            }
+        }
+    }
+    return best;
+}
+
+static void beats_every_plan_of_two_kinds(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, two_unlike, small_model, small_job);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    assert_true(r.iteration_s <= best_pipeline(&w) * (1 + 1e-9));
+    assert_true(r.iteration_s <= best_replicas(&w) * (1 + 1e-9));
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
+static void finds_the_same_twice(void **state)
+{
+    struct world *w = *state;
+    char *text[2];
+    for (int i = 0; i < 2; i++) {
+        struct hv_cost *k = hv_cost_new(w->in.cluster.cluster, w->in.model.model, &w->in.job.job);
+        struct hv_planner_result r;
+        assert_int_equal(hv_planner_run(k, &(struct hv_planner_options){0}, &r, NULL), HV_OK);
+        json_t *tree = hv_plan_to_json(r.plan, NULL, NULL, NULL);
+        text[i] = json_dumps(tree, 0);
+        json_decref(tree);
+        hv_plan_unref(r.plan);
+        hv_cost_free(k);
+    }
+    assert_string_equal(text[0], text[1]);
+    free(text[0]);
+    free(text[1]);
+}
+
+static void leaves_drained_nodes_alone(void **state)
+{
+    (void)state;
+    static const char cluster[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"d\",\"nodes\":[{\"name\":\"a\",\"count\":1,"
+        "\"device\":\"A100-SXM-80GB\",\"devices\":2},{\"name\":\"h\",\"count\":2,\"device\":"
+        "\"H100-SXM-80GB\",\"devices\":8,\"state\":\"drain\"}]}";
+    struct world w;
+    open_world(&w, cluster, small_model, small_job);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    for (size_t i = 0; i < r.plan->n_replicas; i++) {
+        for (size_t s = 0; s < r.plan->replicas[i].n_stages; s++) {
+            const struct hv_stage *st = &r.plan->replicas[i].stages[s];
+            for (size_t d = 0; d < st->n_devices; d++)
+                assert_true(st->devices[d] < 2);
+        }
+    }
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
+static void keeps_to_the_price(void **state)
+{
+    (void)state;
+    static const char cluster[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"p\",\"nodes\":[{\"name\":\"a\",\"count\":4,"
+        "\"device\":\"A100-SXM-80GB\",\"devices\":8,\"price_usd_per_hour\":30},{\"name\":\"v\","
+        "\"count\":4,\"device\":\"V100-SXM2-32GB\",\"devices\":8,\"price_usd_per_hour\":10}]}";
+    static const char *const caps[] = {"500", "65", "12"};
+    double before = 0;
+    for (size_t i = 0; i < HV_COUNT(caps); i++) {
+        struct world w;
+        struct hv_arena a = {0};
+        struct hv_verdict v;
+        struct hv_eval_options o = {.no_bound = true};
+        char job[512];
+        (void)snprintf(job, sizeof job, "%.*s,\"objective\":{\"max_usd_per_hour\":%s}}",
+                       (int)sizeof job_text - 2, job_text, caps[i]);
+        open_world(&w, cluster, model_text, job);
+        struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+        assert_int_equal(hv_eval(w.cost, r.plan, &o, &a, &v, NULL), HV_OK);
+        assert_int_equal(v.findings.n, 0);
+        assert_true(v.metrics.usd_per_h <= strtod(caps[i], NULL));
+        assert_true(r.iteration_s > before); /* less money, more time */
+        before = r.iteration_s;
+        hv_arena_free(&a);
+        hv_plan_unref(r.plan);
+        close_world(&w);
+    }
+}
+
+static void says_when_nothing_fits(void **state)
+{
+    (void)state;
+    static const char cluster[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"t\",\"nodes\":[{\"name\":\"t\",\"count\":1,"
+        "\"device\":\"T4-16GB\",\"devices\":1}]}";
+    struct world w;
+    struct hv_planner_result r;
+    struct hv_err err = {0};
+    open_world(&w, cluster, model_text, job_text);
+    assert_int_equal(hv_planner_run(w.cost, &(struct hv_planner_options){0}, &r, &err), HV_ENO);
+    assert_null(r.plan);
+    assert_non_null(strstr(err.text, "no plan that fits"));
+    close_world(&w);
+}
+
+struct listener {
+    int asked, until, told;
+    double last_s;
+    struct world *w;
+};
+
+static bool stop_after(void *ctx)
+{
+    struct listener *l = ctx;
+    return ++l->asked > l->until;
+}
+
+static void hear(void *ctx, const struct hv_plan *p)
+{
+    struct listener *l = ctx;
+    double t = time_of(l->w, p);
+    assert_true(l->told == 0 || t < l->last_s);
+    l->last_s = t;
+    l->told++;
+}
+
+static void ends_when_told_with_the_best_so_far(void **state)
+{
+    struct world *w = *state;
+    struct listener l = {.until = 400, .w = w};
+    struct hv_planner_options o = {.stop = stop_after, .incumbent = hear, .ctx = &l};
+    struct hv_planner_result r = search(w, &o);
+    assert_true(r.stopped);
+    assert_true(r.evaluations < 400);
+    assert_true(l.told > 0);
+    assert_true(r.iteration_s <= l.last_s);
+    hv_plan_unref(r.plan);
+    struct hv_planner_options few = {.budget = 10};
+    r = search(w, &few);
+    assert_true(r.stopped);
+    assert_true(r.evaluations <= 10);
+    hv_plan_unref(r.plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(beats_every_grid_of_four_devices),
+        cmocka_unit_test(beats_every_plan_of_two_kinds),
+        cmocka_unit_test_setup_teardown(finds_the_same_twice, setup, teardown),
+        cmocka_unit_test(leaves_drained_nodes_alone),
+        cmocka_unit_test(keeps_to_the_price),
+        cmocka_unit_test(says_when_nothing_fits),
+        cmocka_unit_test_setup_teardown(ends_when_told_with_the_best_so_far, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
