@@ -8,7 +8,7 @@
 #include <math.h>
 
 #define STARTS     16
-#define WORK_LIMIT 5e6 /* operations of judgements without a limit from outside; about a second */
+#define WORK_LIMIT 1e7 /* operations of judgements without a limit from outside; about a second */
 
 static void report(const struct hv__search *s, double frac, const char *text)
 {
