@@ -11,23 +11,37 @@ local function words(text)
   return list
 end
 
+--- Why the plan of another strategy is no answer, or nil when it is one.
+local function fault(other)
+  local told, reason = other:eval()
+  if not told then
+    return reason
+  end
+  if #told.violations > 0 then
+    return told.violations[1].text
+  end
+  return not told.exact and "the plan uses stale weights" or nil
+end
+
 --- Its own search, then the plans of the others as candidates: the host keeps the best.
 local function plan(ctx)
   local best, reason = hv.plan.auto()
+  local first
   for _, id in ipairs(words(ctx.options.others)) do
     if hv.stopping() then
       break
     end
-    local ran, other = pcall(hv.strategy, id)
+    local ran, other, why = pcall(hv.strategy, id)
     if ran and other then
       hv.incumbent(other)
-      local told = not best and other:eval()
-      if told and told.exact and #told.violations == 0 then
-        best = other
+      if not best then
+        why = fault(other)
+        best = not why and other or nil
       end
     end
+    first = first or ran and why and id .. ": " .. why
   end
-  return best, reason
+  return best, first and reason and reason .. "; " .. first or reason
 end
 
 local function selftest(t)

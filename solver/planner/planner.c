@@ -8,7 +8,7 @@
 #include <math.h>
 
 #define STARTS     16
-#define WORK_LIMIT 5e6 /* operations of judgements without a limit from outside; about a second */
+#define WORK_LIMIT 1e7 /* operations of judgements without a limit from outside; about a second */
 
 static void report(const struct hv__search *s, double frac, const char *text)
 {
@@ -45,6 +45,11 @@ static enum hv_status answer(struct hv__search *s, struct hv_planner_result *out
         if (s->n_pools == 0)
             return hv_err_set(err, HV_ENO, "no usable device of the cluster computes in %s",
                               hv_precision_name(s->job->precision));
+        if (s->evaluations == 0 && !s->stopped)
+            return hv_err_set(err, HV_ENO,
+                              "no plan that fits was found: by prices, no group of devices holds "
+                              "the model's states%s",
+                              hv_known(o->max_usd_per_h) ? " within the objective's price" : "");
         return hv_err_set(err, HV_ENO, "no plan that fits was found among %lld%s%s",
                           (long long)s->evaluations,
                           hv_known(o->max_usd_per_h) ? ", within the price of the objective" : "",
