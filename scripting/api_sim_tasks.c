@@ -155,7 +155,7 @@ static void read_caps(lua_State *L, struct tasks *x, struct hv_arena *a)
     int32_t *credits = hv_arena_new(a, int32_t, 1);
 
     for (size_t r = 0; r < n; r++)
-        capacity[r] = INFINITY;
+        capacity[r] = HUGE_VAL;
     if (lua_getfield(L, 1, "caps") != LUA_TNIL) {
         int at = lua_gettop(L);
         hv__check_keys(L, at, FN, keys);
