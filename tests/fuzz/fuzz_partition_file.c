@@ -44,8 +44,10 @@ static void try_dag(const struct hv_dag *g, struct hv_arena *a)
 {
     double load[16];
     size_t *device = hv_arena_new(a, size_t, g->n_nodes);
-    if (g->n_accelerators + g->n_cpus <= 16)
-        REQUIRE(hv_dag_judge(g, device, load) >= 0);
+    if (g->n_accelerators + g->n_cpus > 16)
+        return;
+    REQUIRE(hv_dag_judge(g, device, load) >= 0);
+    REQUIRE(hv_dag_latency(g, device, load) >= 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
