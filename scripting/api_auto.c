@@ -45,7 +45,9 @@ static void emit_bound(struct hv__run *r, double bound_s)
 hetviz's own search over plans, inside the limits of this run: bounds and better and better plans
 are shown while it runs.
 @function hv.plan.auto
-@treturn handle plan, or nil and the reason
+@treturn handle plan: with check, eval and table; nil and the reason where there is none
+@units none; budget and time limit are those of the run
+@raise outside of plan()
 @usage local best, why = hv.plan.auto()
 */
 static int plan_auto(lua_State *L)

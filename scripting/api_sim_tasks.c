@@ -318,6 +318,12 @@ runs), chunk_s? (may be interrupted each time so much is done)}; resources = how
 names; caps? {memory_bytes (of each, or by resource), credits (of all together)}
 @treturn table spans (list of {start, end}), makespan, peak (bytes) and busy per resource, critical
 (numbers of the tasks that set the makespan), interruptions
+@units seconds (or any unit of time, the same in and out) and bytes
+@raise wrong tables, task or resource numbers out of range, tasks that can never start (naming what
+each waits for)
+@usage local r = hv.sim.tasks{resources = 2, tasks = {
+  {resource = 1, time_s = 2}, {resource = 2, time_s = 1, after = {1}}}}
+print(r.makespan, #r.critical)
 */
 static int sim_tasks(lua_State *L)
 {

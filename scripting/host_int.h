@@ -117,7 +117,6 @@ void hv__api_run(lua_State *L);
 void hv__api_cost(lua_State *L);
 void hv__api_opt(lua_State *L);
 void hv__api_work(lua_State *L);
-void hv__api_tasks(lua_State *L);
 void hv__api_opt_classics(lua_State *L);
 void hv__api_opt_partition(lua_State *L);
 /** True when the run of the host `ctx` has to end; the cancel callback of the solvers. */

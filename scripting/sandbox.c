@@ -613,7 +613,6 @@ void hv__sandbox_open(lua_State *L)
     hv__api_cost(L);
     hv__api_opt(L);
     hv__api_work(L);
-    hv__api_tasks(L);
     hv__api_opt_classics(L);
     hv__api_opt_partition(L);
     hv__api_plan(L);

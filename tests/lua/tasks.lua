@@ -69,7 +69,8 @@ local function check_refusals()
   refuses("no table", "a list of tables", { resources = 1, tasks = { 7 } })
   refuses("no resources", "resources: expected", { tasks = { one } })
   refuses("a resource too many", "resource: expected", { resources = 1, tasks = { { resource = 2, time_s = 1 } } })
-  refuses("a name nobody has", "resource: expected", { resources = { "a" }, tasks = { { resource = "b", time_s = 1 } } })
+  refuses("a name nobody has", "resource: expected",
+    { resources = { "a" }, tasks = { { resource = "b", time_s = 1 } } })
   refuses("a resource twice", "task 1: holds a resource twice",
     { resources = 1, tasks = { { resource = { 1, 1 }, time_s = 1 } } })
   refuses("two of a name", "a is there twice", { resources = { "a", "a" }, tasks = {} })
