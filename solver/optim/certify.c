@@ -215,7 +215,9 @@ enum hv_certify_outcome hv_certify_chain(const struct hv_partition *p,
 {
     double seconds = limit_s > 0 ? limit_s : 1, top = r->max * (1 + 1e-9);
     bool by_windows = false, at_windows = false;
-    enum verdict below = ask(p, r->max * (1 - 1e-6), seconds, &by_windows);
+    enum verdict below = VERDICT_NONE; /* times are not negative: nothing lies below 0 */
+    if (r->max > 0)
+        below = ask(p, r->max * (1 - 1e-6), seconds, &by_windows);
     if (below == VERDICT_SOME) {
         hv_str_adds(text, "lp_solve CONTRADICTS: it found a partition below the optimum");
         return HV_CERTIFY_CONTRADICTS;
