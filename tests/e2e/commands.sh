@@ -228,7 +228,7 @@ expect 'solve: several stages per rank' 0 solve fold.json --json
 holds 'solve: chunks optimum' [ "$(number out objective)" = 6 ]
 says 'solve: chunks ranks' out '"rank": \[0, 1, 1, 0\]'
 expect 'solve: chunks text' 0 solve fold.json
-says 'solve: chunks text tells the ranks' out '^rank +ms +GiB'
+says 'solve: chunks text tells the ranks' out '^rank +ms$'
 cat >copies.json <<'EOF'
 { "format": "hetviz.partition/1", "kind": "replicas", "layers": 2, "devices": 2, "capacity_GiB": 4,
   "widths": [ { "width": 1, "sync_ms": [9, 9], "options": [
@@ -257,6 +257,13 @@ holds 'solve: longest first bound' [ "$(number out bound)" = 9 ]
 sed 's/\[\[1, 2, 3\], \[2, 1, 1\]\]/[[0, 0, 0], [0, 0, 0]]/; s/"comm_ms".*/"name": "z" }/' chain.json >zero.json
 expect 'solve: times of 0' 0 solve zero.json --json
 says 'solve: times of 0 are proven' out '"optimal": true'
+for file in "$root"/samples/instances/*.json; do
+    name=$(basename "$file" .json)
+    expect "solve $name" 0 solve "$file" --json
+    holds "solve $name: JSON" is_json out
+    expect "solve $name: text, by name" 0 solve "$name"
+    says "solve $name: text has a table" out '^(0|accel 0) '
+done
 timeout 20 "$HETVIZ" solve - --json <chain.json >out 2>err
 holds 'solve: standard input' [ $? -eq 0 ]
 

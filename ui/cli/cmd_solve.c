@@ -2,7 +2,6 @@
  * `hetviz solve`: reads an instance, solves it, prints the answer. Only arguments and printing;
  * the solvers are called in solve_kinds.c.
  */
-#include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/interrupt.h"
@@ -36,9 +35,11 @@ static void add_value(struct hv_str *out, const char *label, double v, const cha
         hv_str_adds(out, "–");
 }
 
-static void print_text(const struct hv__solve_answer *w, struct hv_str *out)
+static void print_text(const struct hv__solve_answer *w, const char *name, struct hv_str *out)
 {
     char num[HV_FMT_CAP];
+    if (*name)
+        hv_str_addf(out, "%-13s%s\n", "instance", name);
     add_value(out, "objective", w->objective, w->unit);
     if (w->feasible && w->proven)
         hv_str_adds(out, " (optimal)");
@@ -59,28 +60,18 @@ static void print_text(const struct hv__solve_answer *w, struct hv_str *out)
         hv_str_addf(out, "\n%s", hv_str_cstr(&w->table));
 }
 
-static enum hv_status print_answer(const struct hv__solve_answer *w, bool json, struct hv_err *err)
+static enum hv_status print_answer(const struct hv__solve_answer *w, const char *name, bool json,
+                                   struct hv_err *err)
 {
     if (json)
         return hv_cli_print_json(answer_tree(w), err);
     struct hv_str out = {0};
-    print_text(w, &out);
+    struct hv_str clean = {0};
+    hv_cli_clean_lines(&clean, name);
+    print_text(w, hv_str_cstr(&clean), &out);
+    hv_str_free(&clean);
     enum hv_status st = hv_cli_print(&out, err);
     hv_str_free(&out);
-    return st;
-}
-
-static enum hv_status read_instance(const char *file, struct hv_instance *in, struct hv_err *err)
-{
-    struct hv_str text = {0};
-    struct hv_json json = {0};
-    enum hv_status st = hv_file_read(file, &text, err);
-    if (st == HV_OK)
-        st = hv_json_parse(&json, hv_str_cstr(&text), text.n, file, err);
-    if (st == HV_OK)
-        st = hv_instance_read(in, &json, err);
-    hv_json_free(&json);
-    hv_str_free(&text);
     return st;
 }
 
@@ -94,7 +85,7 @@ enum hv_status hv_cli_solve(struct hv_args *args, struct hv_err *err)
     struct hv_instance in = {.name = ""};
     struct hv_arena arena = {0};
     struct hv__solve_answer w = {.objective = HV_UNKNOWN, .bound = HV_UNKNOWN, .method = ""};
-    enum hv_status st = read_instance(args->positional[0], &in, err);
+    enum hv_status st = hv_instance_load(&in, args->positional[0], err);
     if (st == HV_OK) {
         hv_interrupt_catch();
         hv_interrupt_insist(ask.time_limit_s);
@@ -105,7 +96,7 @@ enum hv_status hv_cli_solve(struct hv_args *args, struct hv_err *err)
         (void)fputs("\r\033[K", stderr);
     if (st == HV_OK) {
         w.stopped = w.stopped || hv_interrupted(NULL);
-        st = print_answer(&w, hv_args_has(args, "json"), err);
+        st = print_answer(&w, in.name, hv_args_has(args, "json"), err);
         if (st == HV_OK && w.stopped)
             st = hv_err_set(err, HV_ESTOPPED,
                             hv_interrupted(NULL) ? "interrupted%s"

@@ -159,13 +159,19 @@ static enum hv_status solve_chunks(const struct hv_instance *in, const struct hv
     if (!r.chain.feasible)
         return HV_OK;
     chain_table(&in->chain, &r.chain, in->rank, &out->table);
-    hv_str_addf(&out->table, "%-7s%12s%12s\n", "rank", "ms", "GiB");
-    for (size_t k = 0; k < c.n_ranks; k++)
-        hv_str_addf(&out->table, "%-7zu%12.6g%12.6g\n", k, r.load[k], r.bytes[k]);
+    bool memory = in->chain.stages[0].memory != NULL;
+    hv_str_addf(&out->table, "%-7s%12s%s\n", "rank", "ms", memory ? "         GiB" : "");
+    for (size_t k = 0; k < c.n_ranks; k++) {
+        hv_str_addf(&out->table, "%-7zu%12.6g", k, r.load[k]);
+        if (memory)
+            hv_str_addf(&out->table, "%12.6g", r.bytes[k]);
+        hv_str_addc(&out->table, '\n');
+    }
     out->solution = chain_solution(&in->chain, &r.chain);
     json_object_set_new(out->solution, "rank", list_of_sizes(in->rank, r.chain.n_stages));
     json_object_set_new(out->solution, "rank_ms", list_of_numbers(r.load, c.n_ranks));
-    json_object_set_new(out->solution, "rank_GiB", list_of_numbers(r.bytes, c.n_ranks));
+    if (memory)
+        json_object_set_new(out->solution, "rank_GiB", list_of_numbers(r.bytes, c.n_ranks));
     return HV_OK;
 }
 

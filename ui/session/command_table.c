@@ -117,8 +117,10 @@ static const struct hv_command command_rows[] = {
      "Reads a hetviz.partition/1 file (chain, also with several stages per rank or in free order; replicas; dag) or "
      "a hetviz.distribute/1 file (minmax, sum, minvar, ratio, lpt) and prints optimum, bound and proof. For a chain "
      "lp_solve is asked too, in a process of its own. On a terminal standard error shows best, bound and gap meanwhile; "
-     "Ctrl-C and --time-limit end a search with the best so far.\n"
-     "Example: hetviz solve chain.json --json",
+     "Ctrl-C and --time-limit end a search with the best so far. "
+     "INSTANCE: a file, or the name of a shipped one "
+     "(samples/instances: chain, free-order, folded, replicas, graph, batch, batch-convex, items).\n"
+     "Example: hetviz solve folded",
      OPTIONS(solve_options), false},
     {HV_CMD_BOUND, "bound", NULL, "", 0, 0, "no plan can be faster than this, and why",
      "Prints a lower bound of the iteration time over all plans.\nExample: hetviz bound -c two-generations -m llama-3-8b",

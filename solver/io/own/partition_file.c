@@ -3,6 +3,7 @@
  * distribute_file.c. Not here: solving.
  */
 #include "solver/io/own/partition_file.h"
+#include "solver/io/own/docs_int.h"
 #include "solver/io/own/partition_int.h"
 #include <math.h>
 #include <string.h>
@@ -273,6 +274,18 @@ enum hv_status hv_instance_read(struct hv_instance *out, const struct hv_json *j
         break;
     }
     return HV_EINTERNAL;
+}
+
+enum hv_status hv_instance_load(struct hv_instance *out, const char *path_or_name,
+                                struct hv_err *err)
+{
+    struct hv_json json = {0};
+    *out = (struct hv_instance){.name = ""};
+    enum hv_status st = hv__doc_load(&json, path_or_name, "samples/instances", err);
+    if (st == HV_OK)
+        st = hv_instance_read(out, &json, err);
+    hv_json_free(&json);
+    return st;
 }
 
 void hv_instance_free(struct hv_instance *in)

@@ -51,6 +51,12 @@ struct hv_instance {
  */
 enum hv_status hv_instance_read(struct hv_instance *out, const struct hv_json *json,
                                 struct hv_err *err) HV_NODISCARD;
+/**
+ * Reads an instance from a file, from standard input ("-") or by the name of a shipped one.
+ * Errors: as hv_instance_read; HV_EIO.
+ */
+enum hv_status hv_instance_load(struct hv_instance *out, const char *path_or_name,
+                                struct hv_err *err) HV_NODISCARD;
 /** Frees everything; also right after a failed read. */
 void hv_instance_free(struct hv_instance *in);
 
