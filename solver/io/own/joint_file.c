@@ -2,6 +2,7 @@
  * Reads instances of several pipelines that share a batch. Not here: solving.
  */
 #include "solver/base/units.h"
+#include "solver/io/own/keys.h"
 #include "solver/io/own/partition_int.h"
 
 /* Space for all pipelines, copies spread out. */
@@ -14,12 +15,9 @@ struct fill {
 static enum hv_status read_pipeline(struct hv_instance *in, const struct hv_jp *at, struct fill *f,
                                     struct hv_err *err)
 {
-    static const char *const keys[] = {"name",    "layers",     "stages",       "min_layers",
-                                       "copies",  "min",        "max",          "stage_device",
-                                       "time_ms", "memory_GiB", "capacity_GiB", "comm_ms"};
     struct hv_partition p = {.max_weight = 1};
     int64_t copies = 1, min = 0, max = in->joint.total;
-    enum hv_status st = hv_jp_object(at, keys, HV_COUNT(keys), err);
+    enum hv_status st = hv_keys_check(at, HV_KEYS_INSTANCE_PIPELINE, err);
     if (st == HV_OK)
         st = hv__read_chain_sizes(at, &p, err);
     if (st == HV_OK)
@@ -45,12 +43,10 @@ static enum hv_status read_pipeline(struct hv_instance *in, const struct hv_jp *
 enum hv_status hv__instance_read_joint(struct hv_instance *in, const struct hv_jp *root,
                                        struct hv_err *err)
 {
-    static const char *const keys[] = {"format", "kind",      "name",    "source",
-                                       "total",  "pipelines", "expected"};
     struct fill f = {.cap = HV_JOINT_MAX_PIPELINES};
     struct hv_jp at;
     size_t n = 0;
-    enum hv_status st = hv_jp_object(root, keys, HV_COUNT(keys), err);
+    enum hv_status st = hv_keys_check(root, HV_KEYS_INSTANCE_JOINT, err);
     if (st == HV_OK)
         st = hv_jp_need(root, "total", "a whole number of micro-batches", &at, err);
     if (st == HV_OK)

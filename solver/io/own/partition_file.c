@@ -4,6 +4,7 @@
  */
 #include "solver/io/own/partition_file.h"
 #include "solver/io/own/docs_int.h"
+#include "solver/io/own/keys.h"
 #include "solver/io/own/partition_int.h"
 #include <math.h>
 #include <string.h>
@@ -231,13 +232,8 @@ enum hv_status hv__read_chain_rows(struct hv_arena *arena, const struct hv_jp *r
 static enum hv_status read_chain(struct hv_instance *in, const struct hv_jp *root,
                                  struct hv_err *err)
 {
-    static const char *const keys[] = {"format",     "kind",          "name",         "source",
-                                       "layers",     "stages",        "any_stages",   "min_layers",
-                                       "order",      "objective",     "ranks",        "placement",
-                                       "rank",       "micro_batches", "stage_device", "time_ms",
-                                       "memory_GiB", "capacity_GiB",  "comm_ms",      "expected"};
     struct hv_partition *p = &in->chain;
-    enum hv_status st = hv_jp_object(root, keys, HV_COUNT(keys), err);
+    enum hv_status st = hv_keys_check(root, HV_KEYS_INSTANCE_CHAIN, err);
     if (st == HV_OK)
         st = hv__read_chain_sizes(root, p, err);
     if (st == HV_OK)
