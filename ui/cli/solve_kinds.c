@@ -13,9 +13,10 @@
 #include <string.h>
 #include <time.h>
 
-/* Takes over what the results of all solvers have under the same names. */
-#define TAKE(out, r)                                                                               \
+/* Takes over what the results of all solvers have under the same names, and the time since then. */
+#define TAKE(out, r, since)                                                                        \
     do {                                                                                           \
+        (out)->seconds = seconds_now() - (since);                                                  \
         (out)->feasible = (r).feasible;                                                            \
         (out)->proven = (r).proven;                                                                \
         (out)->objective = (r).objective;                                                          \
@@ -130,8 +131,7 @@ static enum hv_status solve_chain(const struct hv_partition *p, const struct hv_
     enum hv_status st = hv_partition_solve(p, &limits, arena, &r, err);
     if (st != HV_OK)
         return st;
-    out->seconds = seconds_now() - start;
-    TAKE(out, r);
+    TAKE(out, r, start);
     out->stopped = r.stopped;
     if (!r.feasible)
         return HV_OK;
@@ -153,8 +153,7 @@ static enum hv_status solve_chunks(const struct hv_instance *in, const struct hv
     enum hv_status st = hv_partition_chunks_solve(&c, &limits, arena, &r, err);
     if (st != HV_OK)
         return st;
-    out->seconds = seconds_now() - start;
-    TAKE(out, r.chain);
+    TAKE(out, r.chain, start);
     out->stopped = r.chain.stopped;
     if (!r.chain.feasible)
         return HV_OK;
@@ -186,8 +185,7 @@ static enum hv_status solve_replicas(const struct hv_replicas *p, const struct h
     enum hv_status st = hv_replicas_solve(p, &limits, arena, &r, err);
     if (st != HV_OK)
         return st;
-    out->seconds = seconds_now() - start;
-    TAKE(out, r);
+    TAKE(out, r, start);
     out->stopped = r.stopped;
     if (!r.feasible)
         return HV_OK;
@@ -235,8 +233,7 @@ static enum hv_status solve_joint(const struct hv_joint *j, const struct hv__sol
     enum hv_status st = hv_joint_solve(j, &limits, arena, &r, err);
     if (st != HV_OK)
         return st;
-    out->seconds = seconds_now() - start;
-    TAKE(out, r);
+    TAKE(out, r, start);
     out->stopped = r.stopped;
     if (!r.feasible)
         return HV_OK;
@@ -290,9 +287,8 @@ static enum hv_status solve_split(const struct hv_instance *in, struct hv_arena 
     enum hv_status st = distribute(in, arena, &d, err);
     if (st != HV_OK)
         return st;
-    out->seconds = seconds_now() - start;
     out->unit = in->goal == HV_INSTANCE_MINVAR || in->goal == HV_INSTANCE_RATIO ? "" : " ms";
-    TAKE(out, d);
+    TAKE(out, d, start);
     if (!d.feasible)
         return HV_OK;
     json_t *counts = json_array();
@@ -332,9 +328,8 @@ static enum hv_status solve_dag(const struct hv_dag *g, const struct hv__solve_a
     enum hv_status st = hv_dag_solve(g, &limits, arena, &r, err);
     if (st != HV_OK)
         return st;
-    out->seconds = seconds_now() - start;
     out->unit = "";
-    TAKE(out, r);
+    TAKE(out, r, start);
     out->stopped = r.stopped;
     if (!r.feasible)
         return HV_OK;
