@@ -57,6 +57,8 @@ SRC_SESSION   := $(sort $(wildcard ui/session/*.c))
 SRC_VIEW      := $(sort $(wildcard ui/view/*.c ui/screens/*.c))
 SRC_CLI       := $(sort $(wildcard ui/cli/*.c))
 SRC_TERM      := $(sort $(wildcard ui/term/*.c))
+# the profiler is a program of its own; all of it but cuda/ builds and is tested everywhere
+SRC_PROFILER  := $(sort $(wildcard solver/profiler/*.c))
 SRC_LIB       := $(SRC_SOLVER) $(SRC_SCRIPTING) $(SRC_SESSION) $(SRC_VIEW)
 SRC_PROGRAM   := $(SRC_CLI) $(SRC_TERM) $(wildcard ui/main.c)
 SRC_UNIT      := $(sort $(wildcard tests/unit/test_*.c))
@@ -74,7 +76,7 @@ SCREEN:= $(patsubst tests/screen/%.c,$(B)/tests/%,$(SRC_SCREEN))
 PTY   := $(patsubst tests/pty/%.c,$(B)/tests/%,$(SRC_PTY))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(B)/tests/%,$(SRC_FUZZ))
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/%,$(SRC_BENCH))
-ALL_OBJ := $(call obj,$(SRC_LIB) $(SRC_PROGRAM) $(SRC_TESTS))
+ALL_OBJ := $(call obj,$(SRC_LIB) $(SRC_PROFILER) $(SRC_PROGRAM) $(SRC_TESTS))
 
 ifeq ($(V),0)
 Q = @
@@ -122,10 +124,11 @@ $(BIN): $(call obj,$(SRC_PROGRAM)) $(LIB)
 	$(call say,LINK)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LIBS_LUA) $(LIBS_TERM) $(LIBS_SOLVER) -o $@
 
-TEST_LINK = $(Q)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) $(filter %.o %.a,$^) $(LIBS_TEST) $(LIBS_LUA) $(LIBS_TERM) $(LIBS_SOLVER) -o $@
+TEST_LINK = $(Q)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS_TEST) $(LIBS_LUA) $(LIBS_TERM) $(LIBS_SOLVER) -o $@
 $(UNIT): $(B)/tests/%: $(O)/tests/unit/%.o $(LIB)
 	$(call say,LINK)
 	$(TEST_LINK)
+$(B)/tests/test_profiler: $(call obj,$(SRC_PROFILER))
 $(SCREEN): $(B)/tests/%: $(O)/tests/screen/%.o $(call obj,$(SRC_TERM)) $(LIB)
 	$(call say,LINK)
 	$(TEST_LINK)

@@ -220,10 +220,22 @@ static double unfused_s(const struct hv__sum *s, const struct widths *w, bool ba
     return (backward ? 7 : 4) * s->e.launch_s + flops / rate + bytes / s->e.bytes_per_s;
 }
 
+/* FLOP/s of the fused core: the profile's, slowed as training slows the best product of the
+ * profile, else the calibrated share of the peak. */
+static double core_rate(const struct hv__sum *s, bool backward)
+{
+    const struct hv_profile *p = s->q->device->profile;
+    double isolated = hv_profile_core_flops_per_s(p, backward, s->q->tokens + s->q->context);
+    const struct hv_gemm_table *best = hv_profile_gemm(p, HV_BF16);
+    if (hv_known(isolated) && best != NULL) {
+        return isolated * fmin(s->e.core16_flops_per_s / best->best_flops_per_s, 1);
+    }
+    return backward ? s->e.core_backward_flops_per_s : s->e.core_forward_flops_per_s;
+}
+
 static double fused_s(const struct hv__sum *s, const struct widths *w, double flops, bool backward)
 {
-    double rate = backward ? s->e.core_backward_flops_per_s / HV_FLASH_BACKWARD
-                           : s->e.core_forward_flops_per_s;
+    double rate = core_rate(s, backward) / (backward ? HV_FLASH_BACKWARD : 1);
     if (s->eager)
         rate *= s->e.calibration->v[HV_CAL_EAGER_CORE];
     double compute_s = ring_imbalance(s) * flops / rate;
@@ -250,7 +262,7 @@ static void add_core(struct hv__sum *s, const struct hv_block *b, const struct w
         hv_why_add(s->a->why, "attention core", forward_s, "s",
                    "%.6g FLOP at %.4g TFLOP/s, fused, slowest rank %.3g of the mean; backward 2.5 "
                    "times the FLOP, %.4g s (%s)",
-                   flops, s->e.core_forward_flops_per_s / HV_TFLOPS, ring_imbalance(s), backward_s,
+                   flops, core_rate(s, false) / HV_TFLOPS, ring_imbalance(s), backward_s,
                    s->e.source);
     else
         hv_why_add(
