@@ -71,7 +71,7 @@ double hv_probe_flops(const struct hv_probe *p)
     case HV_PROBE_GROUPED: /* m: rows of all experts together */
         return 2 * s[0] * s[1] * s[2];
     case HV_PROBE_ATTENTION:
-        return 2 * s[0] * s[1] * s[1] * s[2] * s[4] * (p->variant == HV_CORE_BACKWARD ? 2.5 : 1);
+        return 4 * s[0] * s[1] * s[1] * s[2] * s[4] * (p->variant == HV_CORE_BACKWARD ? 2.5 : 1);
     case HV_PROBE_STREAM:
     case HV_PROBE_COPY:
     case HV_PROBE_LAUNCH:

@@ -16,7 +16,7 @@
 #define HV_PROBE_KIND_MAP(X)                                                                                              \
     X(HV_PROBE_GEMM,       "gemm",       "matrix product m x k times k x n",            "m", "n", "k", NULL, NULL)         \
     X(HV_PROBE_GROUPED,    "grouped",    "one product per expert, all in one kernel",   "m", "n", "k", "groups", NULL)     \
-    X(HV_PROBE_ATTENTION,  "attention",  "fused causal attention",                      "batch", "sequence", "heads", "kv_heads", "head_dim") \
+    X(HV_PROBE_ATTENTION,  "attention",  "fused attention, no mask",                     "batch", "sequence", "heads", "kv_heads", "head_dim") \
     X(HV_PROBE_STREAM,     "stream",     "kernel that only moves memory",               "rows", "width", NULL, NULL, NULL) \
     X(HV_PROBE_COPY,       "copy",       "copy",                                        "bytes", NULL, NULL, NULL, NULL)   \
     X(HV_PROBE_LAUNCH,     "launch",     "kernel that does nothing",                    NULL, NULL, NULL, NULL, NULL)      \
@@ -120,8 +120,8 @@ const char *hv_probe_size_name(enum hv_probe_kind k, size_t i);
 enum hv_probe_variant hv_probe_variant_find(enum hv_probe_kind k, const char *name);
 /** Same variant, precision and sizes? */
 bool hv_probe_equal(const struct hv_probe *a, const struct hv_probe *b);
-/** FLOPs of one run: 2mnk of products; of causal attention half of 4·b·s²·heads·dim, two and a half
- * times that backward (Dao 2023, section 3.3); else 0. */
+/** FLOPs of one run: 2mnk of products; 4·b·s²·heads·dim of attention, two and a half times that
+ * backward (Dao 2023, section 3.3); else 0. */
 double hv_probe_flops(const struct hv_probe *p);
 /** Bytes that one run reads and writes at least. Collectives and copies: the bytes of the message
  * (a copy inside the device moves them twice). */

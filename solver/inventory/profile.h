@@ -38,7 +38,8 @@ struct hv_stream_table {
     const double *log2_bytes_per_s; /**< bytes.count */
 };
 
-/** Achieved rates of fused causal attention by the length of the sequences. */
+/** Achieved rates of fused attention by the length of the sequences: FLOPs of the pairs that are
+ * computed. Measured without a mask; a causal kernel is taken to compute its half at that rate. */
 struct hv_core_table {
     enum hv_precision precision;
     bool backward;
