@@ -42,10 +42,10 @@
     X(HV_COPY_TO_HOST,     HV_PROBE_COPY,       "device_to_host")   \
     X(HV_COPY_PEER,        HV_PROBE_COPY,       "peer")             \
     X(HV_LAUNCH_EMPTY,     HV_PROBE_LAUNCH,     "empty")            \
-    X(HV_ALL_REDUCE,       HV_PROBE_COLLECTIVE, "all_reduce")       \
-    X(HV_ALL_GATHER,       HV_PROBE_COLLECTIVE, "all_gather")       \
-    X(HV_REDUCE_SCATTER,   HV_PROBE_COLLECTIVE, "reduce_scatter")   \
-    X(HV_ALL_TO_ALL,       HV_PROBE_COLLECTIVE, "all_to_all")
+    X(HV_TIME_ALL_REDUCE,       HV_PROBE_COLLECTIVE, "all_reduce")       \
+    X(HV_TIME_ALL_GATHER,       HV_PROBE_COLLECTIVE, "all_gather")       \
+    X(HV_TIME_REDUCE_SCATTER,   HV_PROBE_COLLECTIVE, "reduce_scatter")   \
+    X(HV_TIME_ALL_TO_ALL,       HV_PROBE_COLLECTIVE, "all_to_all")
 /* clang-format on */
 
 /** Sort of a probe. */

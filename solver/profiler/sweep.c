@@ -34,10 +34,10 @@ static const struct hv_sweep sweeps[] = {
     {HV_COPY_TO_DEVICE,   HV_BF16, HV_SWEEP_BYTES,    COPY_AXIS,     false, false, false},
     {HV_COPY_TO_HOST,     HV_BF16, HV_SWEEP_BYTES,    COPY_AXIS,     false, false, false},
     {HV_COPY_PEER,        HV_BF16, HV_SWEEP_BYTES,    COPY_AXIS,     false, true,  false},
-    {HV_ALL_REDUCE,       HV_BF16, HV_SWEEP_BYTES,    COPY_AXIS,     false, true,  false},
-    {HV_ALL_GATHER,       HV_BF16, HV_SWEEP_BYTES,    COPY_AXIS,     false, true,  false},
-    {HV_REDUCE_SCATTER,   HV_BF16, HV_SWEEP_BYTES,    COPY_AXIS,     false, true,  false},
-    {HV_ALL_TO_ALL,       HV_BF16, HV_SWEEP_BYTES,    COPY_AXIS,     false, true,  false},
+    {HV_TIME_ALL_REDUCE,       HV_BF16, HV_SWEEP_BYTES,    COPY_AXIS,     false, true,  false},
+    {HV_TIME_ALL_GATHER,       HV_BF16, HV_SWEEP_BYTES,    COPY_AXIS,     false, true,  false},
+    {HV_TIME_REDUCE_SCATTER,   HV_BF16, HV_SWEEP_BYTES,    COPY_AXIS,     false, true,  false},
+    {HV_TIME_ALL_TO_ALL,       HV_BF16, HV_SWEEP_BYTES,    COPY_AXIS,     false, true,  false},
 };
 
 static const struct hv_probe singles[] = {

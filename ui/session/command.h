@@ -27,6 +27,7 @@
     X(STRATEGIES, strategies)   \
     X(SELFTEST,   selftest)     \
     X(VALIDATE,   validate)     \
+    X(PROFILE,    profile)      \
     X(CHECK,      check)        \
     X(NEW_PLUGIN, new_plugin)   \
     X(LUA,        lua)          \

@@ -74,6 +74,16 @@ static const struct hv_opt validate_options[] = {
     {"fit", 0, HV_ARG_FILE, "F", "write a calibration fitted on all rows", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture of predicted against measured", 0, 0, NULL, false},
 };
+static const struct hv_opt profile_options[] = {
+    JSON_OPTION,
+    {"out", 0, HV_ARG_FILE, "F", "the profile to write (default: among your own, where every command finds it)", 0, 0, NULL, false},
+    {"quick", 0, HV_ARG_FLAG, NULL, "at most a minute instead of at most ten", 0, 0, NULL, false},
+    {"fresh", 0, HV_ARG_FLAG, NULL, "start again instead of going on from an unfinished run", 0, 0, NULL, false},
+    {"device", 0, HV_ARG_INT, "N", "number of the GPU (default 0)", 0, 1023, NULL, false},
+    {"as", 0, HV_ARG_TEXT, "KIND", "the kind of the catalogue that it counts as (default: by its name)", 0, 0, NULL, false},
+    {"show", 0, HV_ARG_FILE, "F", "measure nothing: show this profile", 0, 0, NULL, false},
+    {"svg", 0, HV_ARG_FILE, "F", "with --show: write the roofline chart as SVG", 0, 0, NULL, false},
+};
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
 static const struct hv_opt lua_options[] = {
     {"cluster", 'c', HV_ARG_FILE, "CLUSTER", "cluster file, or the name of a sample (default: two-generations)", 0, 0, NULL, false},
@@ -136,8 +146,13 @@ static const struct hv_command command_rows[] = {
      "Predicts published iteration times and peak memory row by row, and prints per group the mean absolute error, the bias and the rank "
      "correlation beside a one-parameter baseline and Calculon.\nExample: hetviz validate --data my-rows",
      OPTIONS(validate_options), false},
+    {HV_CMD_PROFILE, "profile", NULL, "", 0, 0, "measure this machine's GPU, or show a profile",
+     "Times products, attention, memory kernels, copies and collectives of an NVIDIA GPU, checks whole layers against the tables that come of it, and "
+     "writes a profile that prices its kind from then on. Ctrl-C stops it; the same command goes on from there. --show draws a profile: achieved "
+     "rates under the card's ceilings.\nExample: hetviz profile --quick",
+     OPTIONS(profile_options), false},
     {HV_CMD_CHECK, "check", NULL, "FILE...", 1, -1, "check files without running anything",
-     "Reads each file as what it says it is (cluster, model, job, plan, workspace, instance, plugin) and reports the first mistake with its "
+     "Reads each file as what it says it is (cluster, model, job, plan, workspace, instance, profile, plugin) and reports the first mistake with its "
      "position.\nExample: hetviz check cluster.json plugin.lua",
      NO_OPTIONS, false},
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME", 1, 1, "write a commented plugin that runs",

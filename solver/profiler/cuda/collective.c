@@ -148,13 +148,13 @@ static ncclResult_t one_rank(struct ranks *r, enum hv_probe_variant what, size_t
     ncclResult_t st = ncclSuccess;
     ncclComm_t comm = r->communicator[i];
     cudaStream_t stream = r->stream[i];
-    if (what == HV_ALL_GATHER) {
+    if (what == HV_TIME_ALL_GATHER) {
         return r->ncclAllGather(from, to, part, ncclBfloat16, comm, stream);
     }
-    if (what == HV_REDUCE_SCATTER) {
+    if (what == HV_TIME_REDUCE_SCATTER) {
         return r->ncclReduceScatter(from, to, part, ncclBfloat16, ncclSum, comm, stream);
     }
-    if (what == HV_ALL_REDUCE) {
+    if (what == HV_TIME_ALL_REDUCE) {
         return r->ncclAllReduce(from, to, all, ncclBfloat16, ncclSum, comm, stream);
     }
     for (int k = 0; st == ncclSuccess && k < r->n; k++) { /* all to all */
