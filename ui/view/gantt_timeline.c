@@ -36,22 +36,30 @@ static void source_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
     *out = (struct hv_gantt_lane){.name = t->rows[lane].name, .sublabel = t->rows[lane].layers};
 }
 
-static bool source_cover(const void *ctx, size_t lane, double t0_s, double t1_s,
-                         struct hv_gantt_cover *out)
+/** Columns asked for together, so that their memory is waited for together. */
+#define TOGETHER 64
+
+/** The compute lane where it has something, else the link lane. */
+static void source_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
+                           struct hv_gantt_cover *out)
 {
     const struct hv_timeline *t = ctx;
-    for (int link = 0; link < 2; link++) {
-        const struct hv_lane *l = lane_of(t, lane, link);
-        struct hv_cover c = hv_lane_cover(l, t0_s, t1_s);
-        if (c.i_span >= 0) {
-            *out = (struct hv_gantt_cover){.span = convert(t, &l->spans[c.i_span]),
-                                           .busy_frac = c.busy_frac,
-                                           .n_spans = c.n_spans};
-            return true;
+    struct hv_cover covers[2][TOGETHER];
+    for (size_t from = 0; from < n; from += TOGETHER) {
+        size_t count = n - from < TOGETHER ? n - from : TOGETHER;
+        for (int link = 0; link < 2; link++)
+            hv_lane_columns(lane_of(t, lane, link), at_s + from, count, covers[link]);
+        for (size_t i = 0; i < count; i++) {
+            int link = covers[0][i].i_span < 0;
+            const struct hv_cover *c = &covers[link][i];
+            out[from + i] = (struct hv_gantt_cover){0};
+            if (c->i_span >= 0)
+                out[from + i] = (struct hv_gantt_cover){
+                    .span = convert(t, &lane_of(t, lane, link)->spans[c->i_span]),
+                    .busy_frac = c->busy_frac,
+                    .n_spans = c->n_spans};
         }
     }
-    *out = (struct hv_gantt_cover){0};
-    return false;
 }
 
 static bool source_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
@@ -111,7 +119,7 @@ struct hv_gantt_source hv_gantt_timeline_source(const struct hv_timeline *t)
                                     .n_lanes = t->n_rows,
                                     .end_s = t->end_s,
                                     .lane = source_lane,
-                                    .cover = source_cover,
+                                    .columns = source_columns,
                                     .at = source_at,
                                     .next = source_next,
                                     .prev = source_prev,
