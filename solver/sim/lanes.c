@@ -445,13 +445,6 @@ struct edges {
                                                 and first one that starts at or after it */
 };
 
-static void ask_for_block(const struct hv_lane *lane, size_t block)
-{
-    const char *b = (const char *)block_of(lane, block);
-    __builtin_prefetch(b);
-    __builtin_prefetch(b + LINE);
-}
-
 static void find_cells(const struct hv_lane *lane, struct edges *e)
 {
     for (size_t i = 0; i < e->n; i++) {
@@ -461,7 +454,9 @@ static void find_cells(const struct hv_lane *lane, struct edges *e)
     for (size_t i = 0; i < e->n; i++) {
         e->hi[i] = lane->grid[e->lo[i] + 1];
         e->lo[i] = lane->grid[e->lo[i]];
-        ask_for_block(lane, e->lo[i]);
+        const char *block = (const char *)block_of(lane, e->lo[i]);
+        __builtin_prefetch(block);
+        __builtin_prefetch(block + LINE);
     }
 }
 
@@ -469,9 +464,11 @@ static void find_cells(const struct hv_lane *lane, struct edges *e)
 static void find_blocks(const struct hv_lane *lane, struct edges *e)
 {
     for (size_t i = 0; i < e->n; i++) {
-        size_t block = block_after(lane, e->lo[i], e->hi[i], e->at_s[i], false);
-        e->lo[i] = block > 0 ? block - 1 : 0;
-        ask_for_block(lane, e->lo[i]);
+        size_t next = block_after(lane, e->lo[i], e->hi[i], e->at_s[i], false);
+        e->lo[i] = next > 0 ? next - 1 : 0;
+        const char *block = (const char *)block_of(lane, e->lo[i]);
+        __builtin_prefetch(block);
+        __builtin_prefetch(block + LINE);
     }
 }
 

@@ -98,6 +98,10 @@ static void summarise(const struct hv_pipe *g, double busy, struct hv_pipe_run *
     run->span_bubble_frac = span > 0 ? 1 - busy / (p * span) : 0;
 }
 
+/* so many nodes ahead of where a rank stops, its next turn's nodes are asked for: ranks take turns,
+ * more of them than the machine follows by itself */
+enum { AHEAD = 16 };
+
 /* the usual case: a chain, one table of stage times. Same sums in the same order */
 static double time_chain(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                          struct hv_pipe_run *run)
@@ -107,6 +111,10 @@ static double time_chain(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     for (size_t k = 0; k < g->n_stretches; k++) {
         struct hv_pipe_stretch x = g->stretches[k];
         double t = hv_pipe_is_first(g, x.from) ? 0 : end[x.from - 1];
+        __builtin_prefetch(g->s.ops + x.to + AHEAD);
+        __builtin_prefetch(g->dep + x.to + AHEAD);
+        __builtin_prefetch(start + x.to + AHEAD, 1);
+        __builtin_prefetch(end + x.to + AHEAD, 1);
         for (int32_t n = x.from; n < x.to; n++) {
             const struct hv_op *op = &g->s.ops[n];
             int32_t dep = g->dep[n];
