@@ -497,7 +497,9 @@ void hv_lane_columns(const struct hv_lane *lane, const double *at_s, size_t n, s
         find_blocks(lane, &e);
         find_spans(lane, &e);
         for (size_t i = 0; i < count; i++) {
-            out[from + i] = cover(lane, e.lo[i], e.hi[i + 1], at_s[from + i], at_s[from + i + 1]);
+            struct hv_cover *c = &out[from + i];
+            *c = cover(lane, e.lo[i], e.hi[i + 1], at_s[from + i], at_s[from + i + 1]);
+            __builtin_prefetch(lane->spans + (c->i_span < 0 ? 0 : c->i_span)); /* asked for next */
         }
     }
 }

@@ -212,6 +212,19 @@ static bool same_op(const struct column *a, const struct column *b)
            p->micro_batch == q->micro_batch;
 }
 
+/* "F12", its length. By hand: thousands are drawn at a time. */
+static int label_of(const struct hv_gantt_span *s, char *out)
+{
+    int len = 1;
+    out[0] = kinds[s->kind].letter;
+    for (int32_t rest = s->micro_batch; rest > 0 || (rest == 0 && len == 1); rest /= 10)
+        len++;
+    int32_t rest = s->micro_batch;
+    for (int i = len - 1; i > 0; i--, rest /= 10)
+        out[i] = (char)('0' + rest % 10);
+    return len;
+}
+
 /* Draws columns [from, to) that show one operation. */
 static void draw_run(struct hv_grid *g, const struct hv_rect *row, const struct column *col,
                      int from, int to, bool with_text)
@@ -223,16 +236,13 @@ static void draw_run(struct hv_grid *g, const struct hv_rect *row, const struct 
     hv_grid_fill(g, (struct hv_rect){row->x + from, row->y, n, row->h}, fill, style);
     if (g->ascii && n > 1)
         hv_grid_fill(g, (struct hv_rect){row->x + to - 1, row->y, 1, row->h}, '|', style);
-    if (s->micro_batch >= 0)
-        (void)snprintf(text, sizeof text, "%c%d", kinds[s->kind].letter, (int)s->micro_batch);
-    else
-        (void)snprintf(text, sizeof text, "%c", kinds[s->kind].letter);
-    int len = (int)strlen(text);
-    if (len > n - (g->ascii && n > 2)) {
-        text[1] = '\0';
+    int len = label_of(s, text);
+    if (len > n - (g->ascii && n > 2))
         len = 1;
-    }
-    if (with_text && n >= len)
+    text[len] = '\0';
+    if (with_text && len == 1)
+        hv_grid_fill(g, (struct hv_rect){row->x + from, row->y, 1, 1}, text[0], style);
+    else if (with_text && n >= len)
         (void)hv_grid_put(g, row->x + from, row->y, n, text, style);
 }
 

@@ -1,6 +1,8 @@
 /** Adapter from solver/eval's timeline to the painter; no drawing here. */
 #include "ui/view/gantt_timeline.h"
 
+#include <string.h>
+
 static enum hv_gantt_kind painted_kind(int kind)
 {
     static const enum hv_gantt_kind map[HV_SPAN_KIND_N] = {
@@ -39,26 +41,35 @@ static void source_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
 /** Columns asked for together, so that their memory is waited for together. */
 #define TOGETHER 64
 
+/** Columns of one lane, at most TOGETHER of them, that have nothing yet. */
+static void fill_columns(const struct hv_timeline *t, const struct hv_lane *lane,
+                         const double *at_s, size_t n, struct hv_gantt_cover *out)
+{
+    struct hv_cover covers[TOGETHER];
+    hv_lane_columns(lane, at_s, n, covers);
+    for (size_t i = 0; i < n; i++)
+        if (covers[i].i_span >= 0)
+            __builtin_prefetch(&t->ops[lane->spans[covers[i].i_span].id]);
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_cover *c = &covers[i];
+        if (c->i_span >= 0 && out[i].n_spans == 0)
+            out[i] = (struct hv_gantt_cover){.span = convert(t, &lane->spans[c->i_span]),
+                                             .busy_frac = c->busy_frac,
+                                             .n_spans = c->n_spans};
+    }
+}
+
 /** The compute lane where it has something, else the link lane. */
 static void source_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
                            struct hv_gantt_cover *out)
 {
     const struct hv_timeline *t = ctx;
-    struct hv_cover covers[2][TOGETHER];
+    memset(out, 0, n * sizeof *out);
     for (size_t from = 0; from < n; from += TOGETHER) {
         size_t count = n - from < TOGETHER ? n - from : TOGETHER;
         for (int link = 0; link < 2; link++)
-            hv_lane_columns(lane_of(t, lane, link), at_s + from, count, covers[link]);
-        for (size_t i = 0; i < count; i++) {
-            int link = covers[0][i].i_span < 0;
-            const struct hv_cover *c = &covers[link][i];
-            out[from + i] = (struct hv_gantt_cover){0};
-            if (c->i_span >= 0)
-                out[from + i] = (struct hv_gantt_cover){
-                    .span = convert(t, &lane_of(t, lane, link)->spans[c->i_span]),
-                    .busy_frac = c->busy_frac,
-                    .n_spans = c->n_spans};
-        }
+            if (lane_of(t, lane, link)->n_spans > 0)
+                fill_columns(t, lane_of(t, lane, link), at_s + from, count, out + from);
     }
 }
 
