@@ -2,7 +2,7 @@
  * Prices of a compiled order: time, idle, critical path, slack. The graph comes from
  * pipeline_compile.c, memory stands in pipeline_memory.c.
  */
-#include "solver/sim/pipeline.h"
+#include "solver/sim/pipeline_int.h"
 
 static bool is_backward(const struct hv_op *op)
 {
@@ -186,9 +186,8 @@ static void find_phases(const struct hv_pipe *g, int32_t r, int32_t *first_b, in
     }
 }
 
-/* the largest hop among the edges that node n really waited for */
-static double binding_hop(const struct hv_pipe *g, const struct hv_pipe_cost *c,
-                          const struct hv_pipe_run *run, int32_t n)
+double hv__waited_hop_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                        const struct hv_pipe_run *run, int32_t n)
 {
     double most = 0;
     for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
@@ -212,7 +211,7 @@ void hv_pipe_idle(const struct hv_pipe *g, const struct hv_pipe_cost *c,
         double free_at = 0;
         for (int32_t n = from; n < to; n++) {
             double gap = run->node_start_s[n] - free_at;
-            double hop = gap > 0 ? binding_hop(g, c, run, n) : 0;
+            double hop = gap > 0 ? hv__waited_hop_s(g, c, run, n) : 0;
             double comm = hop < gap ? hop : gap;
             o->comm_s += comm;
             *(n <= first_b ? &o->warmup_s

@@ -4,6 +4,7 @@
  */
 #include "solver/sim/steady.h"
 
+#include "solver/sim/pipeline_int.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,14 +138,14 @@ static bool same_op(const struct hv_op *x, const struct hv_op *y, int32_t d)
            x->pipe == y->pipe && x->mb + d == y->mb;
 }
 
-/* is node y what node x is, d micro-batches later? */
-static bool same_node(const struct hv_pipe *g, int32_t x, int32_t y, int32_t d)
+bool hv__same_node(const struct hv_pipe *g, int32_t x, const struct hv_pipe *h, int32_t y,
+                   int32_t d)
 {
-    size_t i = hv_pipe_first_op(g, x), j = hv_pipe_first_op(g, y);
+    size_t i = hv_pipe_first_op(g, x), j = hv_pipe_first_op(h, y);
     size_t n = hv_pipe_first_op(g, x + 1) - i;
-    bool same = hv_pipe_first_op(g, y + 1) - j == n;
+    bool same = hv_pipe_first_op(h, y + 1) - j == n;
     for (size_t k = 0; k < n && same; k++) {
-        same = same_op(&g->s.ops[i + k], &g->s.ops[j + k], d);
+        same = same_op(&g->s.ops[i + k], &h->s.ops[j + k], d);
     }
     return same;
 }
@@ -170,14 +171,14 @@ static int32_t window_from(struct repeat *x, int32_t r, int32_t d, int32_t c)
 {
     const struct hv_pipe *g = x->g;
     int32_t to = g->rank_node_at[r + 1], len = 1;
-    while (c + len < to && !same_node(g, c, c + len, d)) {
+    while (c + len < to && !hv__same_node(g, c, g, c + len, d)) {
         len++;
     }
     if (c + 2 * len > to) {
         return 0;
     }
     for (int32_t i = 1; i < len; i++) {
-        if (!same_node(g, c + i, c + len + i, d)) {
+        if (!hv__same_node(g, c + i, g, c + len + i, d)) {
             return 0;
         }
     }
