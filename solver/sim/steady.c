@@ -4,6 +4,7 @@
  */
 #include "solver/sim/steady.h"
 
+#include "solver/sim/fold.h"
 #include "solver/sim/pipeline_int.h"
 #include <math.h>
 #include <stdlib.h>
@@ -418,6 +419,26 @@ static int64_t common_multiple(int64_t x, int64_t y)
     return x / a * y;
 }
 
+/* the proof, where there is one */
+static bool fold(const struct hv_schedule_input *in, const struct hv_pipe_cost *c, int64_t m,
+                 struct hv_extrapolated *out)
+{
+    struct hv_arena a = {0};
+    struct hv_fold f;
+    bool ok = hv_schedule_fold(&a, in, c, m, &f, NULL) == HV_OK;
+    if (ok) {
+        *out = (struct hv_extrapolated){.makespan_s = f.run.makespan_s, .exact = true};
+        out->from_micro_batches = f.s.n_micro_batches;
+        if (hv_pipe_steady(&f.g, c, &out->steady, NULL) != HV_OK) {
+            out->steady = (struct hv_steady){.micro_batches = f.step, .rank = -1};
+            out->steady.period_s = f.period_s;
+            out->steady.per_micro_batch_s = f.period_s / f.step;
+        }
+    }
+    hv_arena_free(&a);
+    return ok;
+}
+
 enum hv_status hv_schedule_extrapolate(const struct hv_schedule_input *in,
                                        const struct hv_pipe_cost *c, int64_t micro_batches,
                                        struct hv_extrapolated *out, struct hv_err *err)
@@ -429,6 +450,9 @@ enum hv_status hv_schedule_extrapolate(const struct hv_schedule_input *in,
         out->exact = true;
         out->from_micro_batches = (int32_t)micro_batches;
         return makespan_of(*in, c, micro_batches, &out->makespan_s, NULL, err);
+    }
+    if (fold(in, c, micro_batches, out)) {
+        return HV_OK;
     }
     m += micro_batches % p; /* as many left over as at the end, for those that come in groups */
     enum hv_status st = makespan_of(*in, c, m, &unused, &out->steady, err);
