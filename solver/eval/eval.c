@@ -82,7 +82,8 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
                          "a plan in %s mode without stages over layer ranges cannot be timed",
                          hv_plan_mode_words[p->mode]);
     }
-    struct hv__lowered l = {.k = k, .plan = p, .arena = arena, .findings = &out->findings};
+    struct hv__lowered l = {
+        .k = k, .plan = p, .arena = arena, .findings = &out->findings, .spans = o->timeline};
     size_t before = out->findings.n;
     enum hv_status st = judge(&l, o, out, e);
     if (st != HV_OK) {

@@ -211,8 +211,11 @@ static void draw_axis(const struct hv_painter *p, const struct picture *pic)
 static void draw_legend(const struct hv_painter *p, const struct picture *pic)
 {
     bool seen[HV_SPAN_KIND_N] = {false};
-    for (size_t i = 0; i < pic->t->n_ops; i++) {
-        seen[pic->t->ops[i].kind] = true;
+    for (size_t i = 0; i < pic->t->lanes.n; i++) {
+        const struct hv_lane *lane = &pic->t->lanes.items[i];
+        for (uint8_t k = 0; k < lane->n_kinds; k++) {
+            seen[lane->kinds[k]] = true;
+        }
     }
     double x = pic->x0, y = height_of(pic->t) - 20;
     for (int k = 0; k < HV_SPAN_KIND_N; k++) {
