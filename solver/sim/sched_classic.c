@@ -84,16 +84,11 @@ enum hv_status hv__gen_bpipe(const struct hv_schedule_input *in, struct hv_sched
                              struct hv_err *err)
 {
     int32_t p = in->ranks;
-    if (p % 2 != 0) {
-        return hv_err_set(err, HV_EUSAGE,
-                          "schedule bpipe pairs ranks, so their number must be even, found p = %d; "
-                          "use p = %d or p = %d",
-                          p, p > 1 ? p - 1 : 2, p + 1);
-    }
+    enum hv_status st = hv__check_even_ranks(in, "pairs ranks", err);
     for (int32_t r = 0; r < p / 2; r++) {
         b->stash[r] = (p + 3) / 2;
     }
-    return hv__gen_1f1b(in, b, err);
+    return st == HV_OK ? hv__gen_1f1b(in, b, err) : st;
 }
 
 /* a forward, in two halves where the micro-batch is cut */

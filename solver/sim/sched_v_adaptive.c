@@ -322,7 +322,7 @@ enum hv_status hv__gen_v_adaptive(const struct hv_schedule_input *in, struct hv_
     int64_t asked = hv__option(in, "memory");
     if (p < 2) {
         return hv_err_set(err, HV_EUSAGE,
-                          "schedule v-adaptive needs at least 2 ranks, found p = 1");
+                          "schedule v-adaptive needs at least 2 ranks, found p = 1; use p = 2");
     }
     enum hv_status st = hv__check_work(in, 250.0 * p * p * p * (4.0 * p + m), err);
     if (st != HV_OK) {
@@ -342,8 +342,8 @@ enum hv_status hv__gen_v_adaptive(const struct hv_schedule_input *in, struct hv_
     if (!s.found) {
         st = hv_err_set(err, HV_ENO,
                         "schedule v-adaptive: memory = %d half-stage activations are too few for "
-                        "p = %d; the smallest building block needs %d",
-                        s.limit, p, s.smallest);
+                        "p = %d; the smallest building block needs %d: use memory = %d",
+                        s.limit, p, s.smallest, s.smallest);
     } else {
         hv__place_zigzag(b);
         hv__v_add_orders(&s.best, b);

@@ -6,6 +6,7 @@
 
 #include "solver/sim/schedule_int.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,22 @@ enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps, 
                       "schedule %s: p = %d, m = %d would take about %.0g steps to lay out, the "
                       "limit is %.0g; use fewer ranks or micro-batches",
                       in->row->name, in->ranks, in->micro_batches, steps, HV_SCHEDULE_STEPS_MAX);
+}
+
+enum hv_status hv__check_even_ranks(const struct hv_schedule_input *in, const char *why,
+                                    struct hv_err *err)
+{
+    int32_t p = in->ranks;
+    if (p % 2 == 0) {
+        return HV_OK;
+    }
+    char below[32] = "";
+    if (p > 1) {
+        snprintf(below, sizeof below, "p = %d or ", p - 1);
+    }
+    return hv_err_set(err, HV_EUSAGE,
+                      "schedule %s %s, so their number must be even, found p = %d; use %sp = %d",
+                      in->row->name, why, p, below, p + 1);
 }
 
 void hv_schedule_input_init(struct hv_schedule_input *in, const struct hv_schedule_row *row,

@@ -47,6 +47,11 @@ struct hv_stage_cost hv__cost(const struct hv_schedule_input *in, int32_t stage)
 enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps,
                               struct hv_err *err) HV_NODISCARD;
 
+/** Refuses (HV_EUSAGE) an odd number of ranks with the even ones next to it; `why` is the verb
+ * phrase after the schedule's name ("pairs ranks"). */
+enum hv_status hv__check_even_ranks(const struct hv_schedule_input *in, const char *why,
+                                    struct hv_err *err) HV_NODISCARD;
+
 /** Signature of a generator. */
 typedef enum hv_status hv__generator(const struct hv_schedule_input *in,
                                      struct hv_schedule_builder *b, struct hv_err *err);
