@@ -73,6 +73,7 @@ enum hv_status hv__gen_tessel(const struct hv_schedule_input *in, struct hv_sche
                           .dep_at = dep_at,
                           .dep = dep,
                           .memory_limit = memory > 0 ? (double)memory : p,
+                          .limits = in->limits,
                           .most_micro_batches = most > 0 ? (int32_t)most : p};
     struct hv_repetend r;
     double makespan;
