@@ -151,7 +151,7 @@ run schedule gpipe -p 4 -m 8 --cap 4
 holds 'schedule --cap: no' [ "$rc" -ne 0 ]
 says 'schedule --cap: names the blocked heads' err 'F0\.4 on rank 0 waits for 1 of memory 0'
 run schedule 1f1b -p 4 -m 8 --jitter 0.2 --gantt
-says 'schedule --gantt: both makespans' out 'makespan [0-9.]*, longest span of a rank'
+says 'schedule --gantt: both makespans' out 'makespan [0-9.]* \(wall\), longest span of a rank'
 cat >own-order.lua <<'LUA'
 return { api = 1, id = "mine", title = "Mine", kind = "schedule", system = "s", reference = "r",
   summary = "GPipe in Lua", order = function(p)

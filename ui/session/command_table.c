@@ -48,12 +48,16 @@ static const struct hv_opt schedule_options[] = {
     {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule", 0, 0, NULL, false},
     {"times", 0, HV_ARG_NUMBERS, "F,B,W,C", "time of forward, input gradient, weight gradient and hop", 0, 1e12, NULL, false},
     {"plan-times", 0, HV_ARG_NUMBERS, "F,B,W,C", "times that cost-driven schedules decide with", 0, 1e12, NULL, false},
+    {"scale", 0, HV_ARG_NUMBERS, "X,X,...", "how many times as long each stage takes, one number per stage", 0, 1e9, NULL, false},
+    {"hops", 0, HV_ARG_NUMBERS, "C,C,...", "time from each stage to the next and back, one number less than stages (instead of C in --times)", 0, 1e12, NULL, false},
+    {"limits", 0, HV_ARG_NUMBERS, "N,N,...", "micro-batches whose activations each rank may hold; schedules that decide by memory keep to them, others are refused", 0, 1e9, NULL, false},
     {"cap", 0, HV_ARG_INT, "N", "activations that a rank may hold; says who blocks whom where that is too few", 1, 1e9, NULL, false},
     {"jitter", 0, HV_ARG_NUMBER, "X", "spread of every duration: standard deviation of its logarithm", 0, 3, NULL, false},
     {"look-ahead", 0, HV_ARG_INT, "N", "ranks that would wait take a forward or weight gradient from the next N operations", 1, 1e6, NULL, false},
     {"gantt", 0, HV_ARG_FLAG, NULL, "draw it", 0, 0, NULL, false},
     WIDTH_OPTION, ASCII_OPTION, JSON_OPTION,
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
+    {"png", 0, HV_ARG_FILE, "F", "write a PNG picture", 0, 0, NULL, false},
 };
 static const struct hv_opt solve_options[] = {
     JSON_OPTION, LIMIT_OPTION,
