@@ -104,7 +104,9 @@ static void plan_warmup(struct greedy *g, int32_t *extra)
         last = (at > last + s->hop_back ? at : last + s->hop_back) + s->cost[HV_OP_B];
     }
     for (int32_t j = 1; j < g->p; j++) {
-        while (extra[j] > 0 && extra[j] >= extra[j - 1] && 1 + extra[j] < g->m) {
+        /* none ahead of the rank before it, which feeds it; all at the end together is fine */
+        while (extra[j] > 0 && extra[j] >= extra[j - 1] &&
+               (1 + extra[j] < g->m || extra[j] > extra[j - 1])) {
             extra[j]--;
         }
     }
