@@ -379,6 +379,9 @@ enum hv_status hv_cli_schedule(struct hv_args *args, struct hv_err *err)
         st = show_told(args, &a, &in, &arena, err);
     } else if (st == HV_OK) {
         st = compute(&arena, &a, &in, &r, err);
+        if (st != HV_OK && (in.row->flags & HV_SCHEDULE_ORDER)) {
+            hv_err_context(err, "%s", a.name); /* the row is that of orders written out */
+        }
         st = st == HV_OK ? hv_schedule_show(args, &r, &arena, err) : st;
     }
     hv_arena_free(&arena);
