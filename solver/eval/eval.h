@@ -95,8 +95,9 @@ const char *hv_span_kind_text(enum hv_span_kind k);
 /** What is behind a span: `hv_span.id` of sim/lanes.h counts in hv_timeline.ops. */
 struct hv_timeline_op {
     int32_t stage, micro_batch, slice; /**< −1 where it has none */
-    uint8_t kind;                      /**< enum hv_span_kind */
-    bool critical;                     /**< on the critical path of its pipeline */
+    int32_t paired; /**< micro-batch of the other half of an overlapped pair (HV_SPAN_PAIR) */
+    uint8_t kind;   /**< enum hv_span_kind */
+    bool critical;  /**< on the critical path of its pipeline */
     double slack_s; /**< how much later it could end without a later pipeline end */
 };
 

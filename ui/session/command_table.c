@@ -45,15 +45,19 @@ static const struct hv_opt schedule_options[] = {
     {"ranks", 'p', HV_ARG_INT, "P", "pipeline ranks", 1, 65536, NULL, true},
     {"micro-batches", 'm', HV_ARG_INT, "M", "micro-batches", 1, 1e12, NULL, true},
     {"chunks", 'v', HV_ARG_INT, "V", "model chunks per rank (default: the schedule's own)", 1, 1024, NULL, false},
-    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule (`hetviz help schedules NAME` lists them)", 0, 0, NULL, false},
     {"times", 0, HV_ARG_NUMBERS, "F,B,W,C", "time of forward, input gradient, weight gradient and hop", 0, 1e12, NULL, false},
     {"plan-times", 0, HV_ARG_NUMBERS, "F,B,W,C", "times that cost-driven schedules decide with", 0, 1e12, NULL, false},
+    {"scale", 0, HV_ARG_NUMBERS, "X,X,...", "how many times as long each stage takes, one number per stage", 0, 1e9, NULL, false},
+    {"hops", 0, HV_ARG_NUMBERS, "C,C,...", "time from each stage to the next and back, one number less than stages (instead of C in --times)", 0, 1e12, NULL, false},
+    {"limits", 0, HV_ARG_NUMBERS, "N,N,...", "micro-batches whose activations each rank may hold; schedules that decide by memory keep to them, others are refused", 0, 1e9, NULL, false},
     {"cap", 0, HV_ARG_INT, "N", "activations that a rank may hold; says who blocks whom where that is too few", 1, 1e9, NULL, false},
     {"jitter", 0, HV_ARG_NUMBER, "X", "spread of every duration: standard deviation of its logarithm", 0, 3, NULL, false},
     {"look-ahead", 0, HV_ARG_INT, "N", "ranks that would wait take a forward or weight gradient from the next N operations", 1, 1e6, NULL, false},
     {"gantt", 0, HV_ARG_FLAG, NULL, "draw it", 0, 0, NULL, false},
     WIDTH_OPTION, ASCII_OPTION, JSON_OPTION,
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
+    {"png", 0, HV_ARG_FILE, "F", "write a PNG picture", 0, 0, NULL, false},
 };
 static const struct hv_opt solve_options[] = {
     JSON_OPTION, LIMIT_OPTION,
@@ -162,10 +166,10 @@ static const struct hv_command command_rows[] = {
      "Reads Lua from standard input and prints what it gives, tables as JSON. `ctx` is that of plan(ctx); nothing it does changes a file. Ctrl-C "
      "or Ctrl-D ends it.\nExample: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
      OPTIONS(lua_options), false},
-    {HV_CMD_COMPLETION, "completion", NULL, "SHELL", 1, 1, "completion script for bash, zsh or fish",
-     "Prints a script to be sourced by the shell.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
-    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | api [NAME] | man [plugin]]", 0, 2, "list the commands, or explain one or a schedule",
-     "Without a command the list of all; `hetviz help schedules` lists the schedules, `hetviz help api` what plugins can call, and explains each by name; "
+    {HV_CMD_COMPLETION, "completion", NULL, "SHELL | schedules [NAME]", 1, 2, "completion script for bash, zsh or fish",
+     "Prints a script to be sourced by the shell; with `schedules` the words these scripts offer: the names of all schedules, or what -o takes of one.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
+    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | schedules [NAME] | api [NAME] | man [plugin]]", 0, 2, "list the commands, or explain one or a schedule",
+     "Without a command the list of all; `hetviz help schedules` lists the schedules, also those of plugins, `hetviz help api` what plugins can call, and explains each by name; "
      "`hetviz help man` prints the manual page, `hetviz help man plugin` that of plugins.\nExample: hetviz help api hv.opt.partition", NO_OPTIONS, false},
     {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",
      "Internal: reads a job as JSON on standard input and writes events as JSON lines on standard output.", NO_OPTIONS, true},
