@@ -16,7 +16,7 @@
 
 /* To have used `slow` in place of `fast` is never worse for what follows. */
 struct swap {
-    size_t slow, fast;
+    size_t slow, fast, step; /* step: how much less the number of the better state is */
 };
 
 struct reach {
@@ -29,6 +29,7 @@ struct reach {
     uint64_t *next;  /* kind · n_ends + start → ends of a run at the position at hand */
     uint32_t *order; /* states by number of used devices */
     size_t *level;   /* used devices → first of them in `order` */
+    size_t first_word, end_word; /* where ends of the level at hand can be */
     size_t n_swaps;
     struct swap *swaps;
     double limit;
@@ -46,6 +47,16 @@ static bool is_better(const struct hv_partition *p, size_t a, size_t b)
     return true;
 }
 
+/* A swap by way of a kind between says nothing new: each has devices used or left to swap. */
+static bool has_kind_between(const struct reach *r, size_t slow, size_t fast)
+{
+    for (size_t k = slow + 1; k < fast; k++)
+        if (is_better(r->p, r->set.dev[k], r->set.dev[slow]) &&
+            is_better(r->p, r->set.dev[fast], r->set.dev[k]))
+            return true;
+    return false;
+}
+
 /* Kinds are numbered from slow to fast, so that rising order sees the better state first. */
 static void find_swaps(struct reach *r, struct hv_arena *arena)
 {
@@ -53,8 +64,10 @@ static void find_swaps(struct reach *r, struct hv_arena *arena)
     r->swaps = hv_arena_new(arena, struct swap, n * n);
     for (size_t slow = 0; slow < n; slow++)
         for (size_t fast = slow + 1; fast < n; fast++)
-            if (is_better(r->p, r->set.dev[fast], r->set.dev[slow]))
-                r->swaps[r->n_swaps++] = (struct swap){slow, fast};
+            if (is_better(r->p, r->set.dev[fast], r->set.dev[slow]) &&
+                !has_kind_between(r, slow, fast))
+                r->swaps[r->n_swaps++] =
+                    (struct swap){slow, fast, r->set.radix[fast] - r->set.radix[slow]};
 }
 
 static void sort_states(struct reach *r, struct hv_arena *arena)
@@ -118,17 +131,17 @@ static bool drop_beaten(struct reach *r, size_t t)
     const struct hv__kinds *g = &r->set;
     const uint16_t *digit = g->digit + t * g->n_kinds;
     uint64_t *got = r->got + t * r->n_words, *upper = r->upper + t * r->n_words, any = 0;
-    memset(upper, 0, r->n_words * sizeof *upper);
+    for (size_t w = r->first_word; w < r->end_word; w++)
+        upper[w] = 0;
     for (size_t k = 0; k < r->n_swaps; k++) {
         const struct swap *s = &r->swaps[k];
         if (digit[s->fast] == 0 || digit[s->slow] == g->count[s->slow])
             continue;
-        const uint64_t *better =
-            r->upper + (t - g->radix[s->fast] + g->radix[s->slow]) * r->n_words;
-        for (size_t w = 0; w < r->n_words; w++)
+        const uint64_t *better = upper - s->step * r->n_words;
+        for (size_t w = r->first_word; w < r->end_word; w++)
             upper[w] |= better[w];
     }
-    for (size_t w = 0; w < r->n_words; w++) {
+    for (size_t w = r->first_word; w < r->end_word; w++) {
         uint64_t all = upper[w] | got[w];
         got[w] &= ~upper[w];
         upper[w] = all;
@@ -153,7 +166,7 @@ static void extend(struct reach *r, size_t t)
 {
     const struct hv__kinds *g = &r->set;
     const uint64_t *got = r->got + t * r->n_words;
-    for (size_t w = 0; w < r->n_words; w++)
+    for (size_t w = r->first_word; w < r->end_word; w++)
         for (uint64_t left = got[w]; left; left &= left - 1) {
             size_t i = w * WORD + lowest_bit(left);
             for (size_t k = 0; k < g->n_kinds; k++) {
@@ -167,6 +180,19 @@ static void extend(struct reach *r, size_t t)
         }
 }
 
+/* What all states of a level share: where their ends can be, and the runs that follow. */
+static void set_level(struct reach *r, size_t used)
+{
+    const struct hv_partition *p = r->p;
+    size_t most = p->n_layers;
+    if (!p->any_stages)
+        most -= (p->n_stages - used) * p->min_layers;
+    r->first_word = used * p->min_layers / WORD;
+    r->end_word = most / WORD + 1;
+    if (used < p->n_stages)
+        fill_runs(r, used);
+}
+
 /* A state that reaches the end with no value above the limit; SIZE_MAX when there is none. */
 static size_t find_end(struct reach *r)
 {
@@ -175,8 +201,7 @@ static size_t find_end(struct reach *r)
     r->got[0] = 1;
     for (size_t u = 0; u <= S; u++) {
         bool any = false;
-        if (u < S)
-            fill_runs(r, u);
+        set_level(r, u);
         for (size_t at = r->level[u]; at < r->level[u + 1]; at++) {
             size_t t = r->order[at];
             if (at % 1024 == 0 && hv__watch_over(r->watch))
