@@ -14,9 +14,9 @@
 #include <string.h>
 
 #define MAX_SETS  ((size_t)1 << 18)
-#define MAX_WORDS ((size_t)1 << 24) /* of all sets, and cut stars of all sets */
+#define MAX_CUTS  ((size_t)1 << 24) /* stars that all sets cut */
+#define MAX_CELLS ((size_t)1 << 25) /* sets times states */
 #define MAX_PAIRS ((uint64_t)3000000000)
-#define WORD      ((size_t)64)
 #define HAIR      (1 + 1e-12)
 
 /* A star that a down-set cuts, with how much of it lies inside. */
@@ -26,32 +26,48 @@ struct cut {
 
 /* A down-set with the sums over its groups. */
 struct set {
-    double accel, cpu, bytes, cost;                       /* cost of the stars it cuts */
-    size_t n_groups, n_cpu_only, first_cut, n_cuts, bits; /* where its cuts and bits begin */
+    double accel, cpu, bytes, cost; /* cost of the stars it cuts */
+    size_t n_cpu_only, first_cut, n_cuts;
+    uint32_t n_groups, parent;
 };
 
-/* One step of the depth-first listing: which groups may still follow, and the one added last. */
+/*
+ * Its place in the listing, a tree where groups are added in rising order: the group added last and
+ * where the search for its predecessor's next group begins; the sets up to `after` hold this one
+ * and otherwise only groups behind `last`.
+ */
+struct node {
+    double accel;
+    uint32_t last, begin, after;
+};
+
+/* One step of the listing: which groups may still follow, and the set it is at. */
 struct frame {
-    size_t begin, end, next, group;
+    size_t begin, end, next, set;
+};
+
+/* Groups that may follow, of all frames. */
+struct ready {
+    size_t *items, n, cap;
 };
 
 struct program {
     const struct hv__dag_groups *q;
     const struct hv__dag_index *x;
     struct hv__watch *watch;
-    size_t n_words;
     HV_VEC(struct set) sets;
-    HV_VEC(uint64_t) bits;
+    HV_VEC(struct node) nodes;
     HV_VEC(struct cut) cuts;
     struct hv_arena arena;
     /* the listing */
-    uint64_t *now;
     size_t *waits;
     uint32_t *inside, *total; /* of stars; total 0 = free of cost */
     uint32_t *split, *place;  /* stars that are cut, and where they stand in the list */
     size_t n_split;
     /* the program */
-    size_t n_states;
+    uint32_t *order; /* sets from small to large */
+    uint32_t *has;   /* group → the first group from it on that the set at hand has; n = none */
+    size_t n_states, full;
     double limit, *value; /* set · n_states + state → least load of the busiest device */
     uint32_t *from;
     unsigned char *on_cpu;
@@ -84,7 +100,6 @@ static void touch_star(struct program *p, size_t v, uint32_t by)
 static void move_group(struct program *p, size_t group, uint32_t by)
 {
     const struct hv__dag_groups *q = p->q;
-    p->now[group / WORD] ^= (uint64_t)1 << group % WORD;
     for (size_t m = q->member_at[group]; m < q->member_at[group + 1]; m++) {
         size_t v = q->member[m];
         touch_star(p, v, by);
@@ -93,40 +108,38 @@ static void move_group(struct program *p, size_t group, uint32_t by)
     }
 }
 
-static void keep_set(struct program *p, const struct set *sums)
+/* Puts the set at hand on the list: its parent with one more group. */
+static void keep_set(struct program *p, size_t parent, size_t group)
 {
-    struct set s = *sums;
-    s.bits = p->bits.n;
+    struct set s = {0};
+    struct node n = {0};
+    if (p->sets.n > 0) {
+        s = p->sets.items[parent];
+        s.accel += p->q->accel[group];
+        s.cpu += p->q->cpu[group];
+        s.bytes += p->q->bytes[group];
+        s.n_cpu_only += p->q->n_cpu_only[group];
+        s.n_groups++;
+        s.parent = (uint32_t)parent;
+        n = (struct node){s.accel, (uint32_t)group, parent ? p->nodes.items[parent].last + 1 : 0,
+                          0};
+    }
     s.first_cut = p->cuts.n;
     s.n_cuts = p->n_split;
     s.cost = 0;
-    for (size_t w = 0; w < p->n_words; w++)
-        hv_vec_push(&p->bits, p->now[w]);
     for (size_t k = 0; k < p->n_split; k++) {
         uint32_t v = p->split[k];
         hv_vec_push(&p->cuts, (struct cut){v, p->inside[v]});
         s.cost += p->x->cost[v];
     }
     hv_vec_push(&p->sets, s);
-}
-
-static struct set with_group(const struct program *p, const struct set *s, size_t group)
-{
-    struct set t = *s;
-    t.accel += p->q->accel[group];
-    t.cpu += p->q->cpu[group];
-    t.bytes += p->q->bytes[group];
-    t.n_cpu_only += p->q->n_cpu_only[group];
-    t.n_groups++;
-    return t;
+    hv_vec_push(&p->nodes, n);
 }
 
 static void begin_listing(struct program *p)
 {
     const struct hv__dag_index *x = p->x;
     size_t n = x->g->n_nodes;
-    p->n_words = p->q->n / WORD + 1;
-    p->now = hv_arena_new(&p->arena, uint64_t, p->n_words);
     p->waits = hv_arena_new(&p->arena, size_t, p->q->n);
     p->inside = hv_arena_new(&p->arena, uint32_t, n);
     p->total = hv_arena_new(&p->arena, uint32_t, n);
@@ -139,6 +152,29 @@ static void begin_listing(struct program *p)
         p->waits[p->q->next[k]]++;
 }
 
+/* Takes the group of the frame's set out again. */
+static void step_back(struct program *p, const struct frame *f)
+{
+    const struct hv__dag_groups *q = p->q;
+    size_t c = p->nodes.items[f->set].last;
+    p->nodes.items[f->set].after = (uint32_t)p->sets.n;
+    if (f->set == 0)
+        return;
+    for (size_t k = q->next_at[c]; k < q->next_at[c + 1]; k++)
+        p->waits[q->next[k]]++;
+    move_group(p, c, UINT32_MAX);
+}
+
+/* Puts a group among those that may follow, which rise from `begin` on. */
+static void insert_ready(struct ready *r, size_t begin, size_t group)
+{
+    hv_vec_push(r, group);
+    for (size_t k = r->n - 1; k > begin && r->items[k - 1] > group; k--) {
+        r->items[k] = r->items[k - 1];
+        r->items[k - 1] = group;
+    }
+}
+
 /*
  * Every down-set once: groups are added in rising order only, which any down-set allows since the
  * numbers are topological. False when there are too many.
@@ -146,79 +182,75 @@ static void begin_listing(struct program *p)
 static bool list_sets(struct program *p)
 {
     const struct hv__dag_groups *q = p->q;
-    HV_VEC(size_t) ready = {0};
+    struct ready ready = {0};
     HV_VEC(struct frame) frames = {0};
-    HV_VEC(struct set) sums = {0};
     bool fits = true;
     for (size_t c = 0; c < q->n; c++)
         if (p->waits[c] == 0)
             hv_vec_push(&ready, c);
-    hv_vec_push(&frames, (struct frame){0, ready.n, 0, SIZE_MAX});
-    hv_vec_push(&sums, (struct set){0});
-    keep_set(p, &sums.items[0]);
+    hv_vec_push(&frames, (struct frame){0, ready.n, 0, 0});
+    keep_set(p, 0, 0);
     while (frames.n && fits) {
         struct frame *f = &frames.items[frames.n - 1];
         if (f->next == f->end) {
-            size_t c = f->group;
+            step_back(p, f);
             ready.n = f->begin;
-            for (size_t k = 0; c != SIZE_MAX && k < q->next_at[c + 1] - q->next_at[c]; k++)
-                p->waits[q->next[q->next_at[c] + k]]++;
-            if (c != SIZE_MAX)
-                move_group(p, c, UINT32_MAX);
             frames.n--;
-            sums.n--;
             continue;
         }
-        size_t c = ready.items[f->next++], begin = ready.n, last = f->end;
+        size_t c = ready.items[f->next++], begin = ready.n, last = f->end, parent = f->set;
         for (size_t k = f->next; k < last; k++)
             hv_vec_push(&ready, ready.items[k]);
         for (size_t k = q->next_at[c]; k < q->next_at[c + 1]; k++)
             if (--p->waits[q->next[k]] == 0)
-                hv_vec_push(&ready, q->next[k]);
+                insert_ready(&ready, begin, q->next[k]);
         move_group(p, c, 1);
-        struct set s = with_group(p, &sums.items[sums.n - 1], c);
-        keep_set(p, &s);
-        hv_vec_push(&sums, s);
-        hv_vec_push(&frames, (struct frame){begin, ready.n, begin, c});
-        fits = p->sets.n <= MAX_SETS && p->bits.n <= MAX_WORDS && p->cuts.n <= MAX_WORDS &&
+        hv_vec_push(&frames, (struct frame){begin, ready.n, begin, p->sets.n});
+        keep_set(p, parent, c);
+        fits = p->sets.n <= MAX_SETS && p->cuts.n <= MAX_CUTS &&
                (p->sets.n % 1024 || !hv__watch_over(p->watch));
     }
     hv_vec_free(&ready);
     hv_vec_free(&frames);
-    hv_vec_free(&sums);
     return fits;
 }
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
+/* A set by its size. */
+struct rank {
+    double accel;
+    uint32_t n_groups, set;
+};
+
 static int by_size(const void *pa, const void *pb)
 {
-    const struct set *a = pa, *b = pb;
+    const struct rank *a = pa, *b = pb;
     if (a->accel != b->accel)
         return a->accel < b->accel ? -1 : 1;
     if (a->n_groups != b->n_groups)
         return a->n_groups < b->n_groups ? -1 : 1;
-    return (a->bits > b->bits) - (a->bits < b->bits);
+    return (a->set > b->set) - (a->set < b->set);
 }
 
-/* Sorted sets with their bits in the same order, so that a walk over them is one over memory. */
 static void sort_sets(struct program *p)
 {
-    uint64_t *bits = hv_arena_new(&p->arena, uint64_t, p->sets.n * p->n_words);
-    qsort(p->sets.items, p->sets.n, sizeof *p->sets.items, by_size);
-    for (size_t k = 0; k < p->sets.n; k++) {
-        struct set *s = &p->sets.items[k];
-        memcpy(bits + k * p->n_words, p->bits.items + s->bits, p->n_words * sizeof *bits);
-        s->bits = k * p->n_words;
-    }
-    memcpy(p->bits.items, bits, p->sets.n * p->n_words * sizeof *bits);
+    size_t n = p->sets.n;
+    struct rank *r = hv_arena_new(&p->arena, struct rank, n);
+    p->order = hv_arena_new(&p->arena, uint32_t, n);
+    for (size_t k = 0; k < n; k++)
+        r[k] = (struct rank){p->sets.items[k].accel, p->sets.items[k].n_groups, (uint32_t)k};
+    qsort(r, n, sizeof *r, by_size);
+    for (size_t k = 0; k < n; k++)
+        p->order[k] = r[k].set;
+    p->full = p->order[n - 1];
 }
 
 /* Least accelerator time that must lie in a set for the devices that are left to take the rest. */
 static double least_accel(const struct program *p, size_t accels, size_t cpus)
 {
     const struct hv_dag *g = p->x->g;
-    double whole = p->sets.items[p->sets.n - 1].accel;
+    double whole = p->sets.items[p->full].accel;
     return whole -
            (p->offload[g->n_cpus - cpus] + (double)(g->n_accelerators - accels) * p->limit) -
            1e-9 * whole;
@@ -245,13 +277,16 @@ static void mark_cuts(struct program *p, const struct set *s, bool on)
     }
 }
 
-static bool lies_in(const struct program *p, const struct set *i, const struct set *j)
+/* Looks up quickly which groups the set at hand has. */
+static void mark_groups(struct program *p, size_t at)
 {
-    const uint64_t *a = p->bits.items + i->bits, *b = p->bits.items + j->bits;
-    for (size_t w = 0; w < p->n_words; w++)
-        if (a[w] & ~b[w])
-            return false;
-    return true;
+    size_t n = p->q->n;
+    for (size_t c = 0; c <= n; c++)
+        p->has[c] = (uint32_t)n;
+    for (size_t k = at; k != 0; k = p->sets.items[k].parent)
+        p->has[p->nodes.items[k].last] = p->nodes.items[k].last;
+    for (size_t c = n; c-- > 0;)
+        p->has[c] = p->has[c] == n ? p->has[c + 1] : p->has[c];
 }
 
 /* States of a set that can lead to something below the limit; returns how many. */
@@ -280,21 +315,8 @@ static void offer(struct program *p, size_t from, size_t to, size_t state, doubl
     p->on_cpu[cell] = cpu;
 }
 
-/* Index of the first set in [begin, end) with at least that much accelerator time. */
-static size_t first_with(const struct program *p, size_t begin, size_t end, double accel)
-{
-    while (begin < end) {
-        size_t mid = begin + (end - begin) / 2;
-        if (p->sets.items[mid].accel < accel)
-            begin = mid + 1;
-        else
-            end = mid;
-    }
-    return begin;
-}
-
-/* Where the sets begin that can follow with one more device. */
-static size_t first_after(const struct program *p, size_t at, const size_t *live, size_t n_live)
+/* Least accelerator time of the sets that can follow with one more device. */
+static double least_after(const struct program *p, const size_t *live, size_t n_live)
 {
     const struct hv_dag *g = p->x->g;
     size_t per = g->n_cpus + 1;
@@ -306,7 +328,7 @@ static size_t first_after(const struct program *p, size_t at, const size_t *live
         if (c < g->n_cpus)
             least = fmin(least, least_accel(p, a, c + 1));
     }
-    return first_with(p, at + 1, p->sets.n, least);
+    return least;
 }
 
 /* True when a device with this load behind set `at` would be the best way to set `to` so far. */
@@ -317,37 +339,49 @@ static bool helps(const struct program *p, size_t at, size_t to, size_t state, s
     return before < now && load < now;
 }
 
+/* One more device behind set `at`, up to set `to`. */
+static void add_device(struct program *p, size_t at, size_t to, const size_t *live, size_t n_live)
+{
+    const struct hv_dag *g = p->x->g;
+    const struct set *i = &p->sets.items[at], *j = &p->sets.items[to];
+    const double *value = p->value + at * p->n_states;
+    size_t per = g->n_cpus + 1;
+    double cpu = j->cpu - i->cpu, accel = j->accel - i->accel;
+    bool fits = accel < p->limit && j->n_cpu_only == i->n_cpu_only &&
+                j->bytes - i->bytes <= g->memory * HAIR;
+    bool priced = false;
+    for (size_t k = 0; k < n_live; k++) {
+        size_t t = live[k];
+        if (fits && t / per < g->n_accelerators && helps(p, at, to, t, t + per, accel)) {
+            accel += priced ? 0 : transfers(p, i, j);
+            priced = true;
+            fits = accel < p->limit;
+            if (fits)
+                offer(p, at, to, t + per, fmax(value[t], accel), false);
+        }
+        if (t % per < g->n_cpus && cpu < p->limit)
+            offer(p, at, to, t + 1, fmax(value[t], cpu), true);
+    }
+}
+
 /* One more device behind set `at` for every set around it. */
 static void extend(struct program *p, size_t at, const size_t *live, size_t n_live)
 {
     const struct hv_dag *g = p->x->g;
-    const struct set *i = &p->sets.items[at];
-    const double *value = p->value + at * p->n_states;
-    size_t per = g->n_cpus + 1;
-    double most = i->accel + (g->n_cpus ? fmax(p->limit, p->offload[1]) : p->limit);
-    for (size_t to = first_after(p, at, live, n_live); to < p->sets.n; to++) {
-        const struct set *j = &p->sets.items[to];
-        if (j->accel > most)
-            break;
+    const struct node *nodes = p->nodes.items;
+    double least = least_after(p, live, n_live);
+    double most = nodes[at].accel + (g->n_cpus ? fmax(p->limit, p->offload[1]) : p->limit) * HAIR;
+    uint32_t none = (uint32_t)p->q->n;
+    for (size_t to = 1; to < p->sets.n;) {
+        const struct node *n = &nodes[to];
         p->n_pairs++;
-        if (!lies_in(p, i, j))
+        if (p->has[n->begin] < n->last || n->accel > most) {
+            to = n->after; /* all of them lack a group, or hold too much */
             continue;
-        double cpu = j->cpu - i->cpu, accel = j->accel - i->accel;
-        bool fits = accel < p->limit && j->n_cpu_only == i->n_cpu_only &&
-                    j->bytes - i->bytes <= g->memory * HAIR;
-        bool priced = false;
-        for (size_t k = 0; k < n_live; k++) {
-            size_t t = live[k];
-            if (fits && t / per < g->n_accelerators && helps(p, at, to, t, t + per, accel)) {
-                accel += priced ? 0 : transfers(p, i, j);
-                priced = true;
-                fits = accel < p->limit;
-                if (fits)
-                    offer(p, at, to, t + per, fmax(value[t], accel), false);
-            }
-            if (t % per < g->n_cpus && cpu < p->limit)
-                offer(p, at, to, t + 1, fmax(value[t], cpu), true);
         }
+        if (p->has[n->last + 1] == none && n->accel >= least && to != at)
+            add_device(p, at, to, live, n_live);
+        to++;
     }
 }
 
@@ -358,10 +392,11 @@ static void run(struct program *p, double bound)
         p->value[k] = HUGE_VAL;
     p->value[0] = 0;
 
-    for (size_t at = 0; at + 1 < p->sets.n; at++) {
-        size_t n = live_states(p, at, live);
+    for (size_t k = 0; k + 1 < p->sets.n; k++) {
+        size_t at = p->order[k], n = live_states(p, at, live);
         if (n == 0)
             continue;
+        mark_groups(p, at);
         mark_cuts(p, &p->sets.items[at], true);
         extend(p, at, live, n);
         mark_cuts(p, &p->sets.items[at], false);
@@ -374,23 +409,20 @@ static void run(struct program *p, double bound)
     }
 }
 
-/* Devices along the best chain of sets. */
+/* Devices along the best chain of sets, from the last to the first. */
 static void trace(const struct program *p, size_t state, size_t *device)
 {
-    size_t at = p->sets.n - 1, per = p->x->g->n_cpus + 1;
-    while (at > 0) {
-        size_t cell = at * p->n_states + state, before = p->from[cell];
-        const uint64_t *i = p->bits.items + p->sets.items[before].bits;
-        const uint64_t *j = p->bits.items + p->sets.items[at].bits;
+    size_t at = p->full, per = p->x->g->n_cpus + 1;
+    while (at != 0) {
+        size_t cell = at * p->n_states + state;
         size_t d = p->on_cpu[cell] ? p->x->g->n_accelerators + state % per - 1 : state / per - 1;
-        for (size_t c = 0; c < p->q->n; c++) {
-            if (!((j[c / WORD] & ~i[c / WORD]) >> c % WORD & 1))
-                continue;
+        for (size_t k = at; k != 0; k = p->sets.items[k].parent) { /* later devices overwrite */
+            size_t c = p->nodes.items[k].last;
             for (size_t m = p->q->member_at[c]; m < p->q->member_at[c + 1]; m++)
                 device[p->q->member[m]] = d;
         }
         state -= p->on_cpu[cell] ? 1 : per;
-        at = before;
+        at = p->from[cell];
     }
 }
 
@@ -412,6 +444,7 @@ static void begin_program(struct program *p)
     p->value = hv_arena_new(&p->arena, double, cells);
     p->from = hv_arena_new(&p->arena, uint32_t, cells);
     p->on_cpu = hv_arena_new(&p->arena, unsigned char, cells);
+    p->has = hv_arena_new(&p->arena, uint32_t, p->q->n + 2);
     p->mark_kept = hv_arena_new(&p->arena, uint32_t, g->n_nodes);
     hv__dag_relief(p->q->accel, p->q->cpu, p->q->n_cpu_only, p->q->n, &p->arena, &p->relief);
 }
@@ -424,7 +457,7 @@ static size_t run_below(struct program *p, double limit, double bound)
     for (size_t c = 0; c <= p->x->g->n_cpus; c++)
         p->offload[c] = hv__dag_offload(&p->relief, (double)c * p->limit);
     run(p, bound);
-    const double *value = p->value + (p->sets.n - 1) * p->n_states;
+    const double *value = p->value + p->full * p->n_states;
     for (size_t t = 1; t < p->n_states; t++)
         found = value[t] < value[found] ? t : found;
     return value[found] < p->limit ? found : 0;
@@ -435,17 +468,17 @@ static bool solve(struct program *p, double *best, size_t *device)
 {
     const struct hv_dag *g = p->x->g;
     p->n_states = (g->n_accelerators + 1) * (g->n_cpus + 1);
-    if (p->sets.n > MAX_WORDS / p->n_states)
+    if (p->sets.n > MAX_CELLS / p->n_states)
         return false;
     begin_program(p);
     double bound = hv__dag_even_bound(&p->relief, g), top = fmin(*best, most_load(p->x));
-    for (double width = 0.03;; width *= 2) {
+    for (double width = 0.03;; width *= 3) {
         double limit = bound > 0 ? fmin(bound * (1 + width), top) : top;
         size_t found = run_below(p, limit, bound);
         if (p->n_pairs > MAX_PAIRS || p->watch->stopped)
             return false;
         if (found) {
-            *best = p->value[(p->sets.n - 1) * p->n_states + found];
+            *best = p->value[p->full * p->n_states + found];
             trace(p, found, device);
         }
         if (found || limit >= top)
@@ -460,7 +493,7 @@ bool hv__dag_contiguous(const struct hv__dag_groups *q, struct hv__watch *watch,
     begin_listing(&p);
     bool done = list_sets(&p) && solve(&p, best, device);
     hv_vec_free(&p.sets);
-    hv_vec_free(&p.bits);
+    hv_vec_free(&p.nodes);
     hv_vec_free(&p.cuts);
     hv_arena_free(&p.arena);
     return done;
