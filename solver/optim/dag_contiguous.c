@@ -18,6 +18,7 @@
 #define MAX_CELLS ((size_t)1 << 25) /* sets times states */
 #define MAX_PAIRS ((uint64_t)3000000000)
 #define HAIR      (1 + 1e-12)
+#define ROUND     1e-6 /* more than rounding to float changes */
 
 /* A star that a down-set cuts, with how much of it lies inside. */
 struct cut {
@@ -37,7 +38,7 @@ struct set {
  * and otherwise only groups behind `last`.
  */
 struct node {
-    double accel;
+    float accel; /* rounded, for a first look */
     uint32_t last, begin, after;
 };
 
@@ -121,8 +122,8 @@ static void keep_set(struct program *p, size_t parent, size_t group)
         s.n_cpu_only += p->q->n_cpu_only[group];
         s.n_groups++;
         s.parent = (uint32_t)parent;
-        n = (struct node){s.accel, (uint32_t)group, parent ? p->nodes.items[parent].last + 1 : 0,
-                          0};
+        n = (struct node){(float)s.accel, (uint32_t)group,
+                          parent ? p->nodes.items[parent].last + 1 : 0, 0};
     }
     s.first_cut = p->cuts.n;
     s.n_cuts = p->n_split;
@@ -369,8 +370,9 @@ static void extend(struct program *p, size_t at, const size_t *live, size_t n_li
 {
     const struct hv_dag *g = p->x->g;
     const struct node *nodes = p->nodes.items;
-    double least = least_after(p, live, n_live);
-    double most = nodes[at].accel + (g->n_cpus ? fmax(p->limit, p->offload[1]) : p->limit) * HAIR;
+    double step = g->n_cpus ? fmax(p->limit, p->offload[1]) : p->limit;
+    float least = (float)(least_after(p, live, n_live) * (1 - ROUND));
+    float most = (float)((p->sets.items[at].accel + step) * (1 + ROUND));
     uint32_t none = (uint32_t)p->q->n;
     for (size_t to = 1; to < p->sets.n;) {
         const struct node *n = &nodes[to];
@@ -473,7 +475,8 @@ static bool solve(struct program *p, double *best, size_t *device)
     begin_program(p);
     double bound = hv__dag_even_bound(&p->relief, g), top = fmin(*best, most_load(p->x));
     for (double width = 0.03;; width *= 3) {
-        double limit = bound > 0 ? fmin(bound * (1 + width), top) : top;
+        bool last = !(bound * (1 + 3 * width) < top);
+        double limit = last ? top : bound * (1 + width);
         size_t found = run_below(p, limit, bound);
         if (p->n_pairs > MAX_PAIRS || p->watch->stopped)
             return false;
@@ -481,7 +484,7 @@ static bool solve(struct program *p, double *best, size_t *device)
             *best = p->value[p->full * p->n_states + found];
             trace(p, found, device);
         }
-        if (found || limit >= top)
+        if (found || last)
             return true;
     }
 }

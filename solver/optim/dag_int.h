@@ -36,7 +36,7 @@ struct hv__dag_groups {
     size_t *member_at, *member; /**< nodes of a group */
     size_t *next_at, *next;     /**< groups after a group, with repeats */
     double *accel, *cpu, *bytes;
-    size_t *n_cpu_only; /**< nodes that cannot run on an accelerator; `accel` is without them */
+    size_t *n_cpu_only; /**< nodes that no accelerator can run; where there are any, accel = 0 */
 };
 
 /** Fills the groups. O(nodes + edges). */

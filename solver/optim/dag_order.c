@@ -209,11 +209,13 @@ static void sum_groups(struct hv__dag_groups *q, struct hv_arena *a)
     for (size_t v = 0; v < g->n_nodes; v++) {
         size_t c = q->of[g->nodes[v].color];
         q->member[q->member_at[c + 1]++] = v;
-        q->accel[c] += g->nodes[v].cpu_only ? 0 : g->nodes[v].accel;
+        q->accel[c] += g->nodes[v].accel;
         q->cpu[c] += g->nodes[v].cpu;
         q->bytes[c] += g->nodes[v].bytes;
         q->n_cpu_only[c] += g->nodes[v].cpu_only;
     }
+    for (size_t c = 0; c < q->n; c++)
+        q->accel[c] = q->n_cpu_only[c] ? 0 : q->accel[c];
 }
 
 void hv__dag_groups(const struct hv__dag_index *x, struct hv_arena *a, struct hv__dag_groups *q)
