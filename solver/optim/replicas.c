@@ -194,6 +194,8 @@ static bool fewest_replicas(struct search *q, struct hv_replica_stage *s, size_t
     size_t width = q->p->widths[s->width].width, batch = q->p->batch;
     double least = fast[s->end] - fast[s->first];
     for (s->replicas = 1; s->replicas * width <= room; s->replicas++) {
+        if (batch && copies + s->replicas > batch)
+            return false;
         if ((batch && batch % s->replicas) || value_of(q, s, least * (1 - 1e-12)) > q->limit)
             continue;
         s->in_flight = (copies + 2 * s->replicas - 1) / s->replicas;

@@ -42,7 +42,8 @@ struct hv_replicas {
     size_t n_layers, n_devices, n_widths;
     const struct hv_replica_width *widths;
     double memory; /**< of one copy; infinity = no limit */
-    size_t batch;  /**< numbers of replicas must divide it; 0 = any number */
+    size_t batch;  /**< samples: every number of replicas divides it, all of them together are at
+                      most as many; 0 = any number */
 };
 
 /** One stage of the answer. */

@@ -87,7 +87,7 @@ static double brute(const struct hv_replicas *p, size_t end, size_t left, size_t
         for (size_t w = 0; w < p->n_widths; w++)
             for (size_t d = 1; d * p->widths[w].width <= left; d++) {
                 const size_t how[] = {w, d, copies + d};
-                if (p->batch && p->batch % d)
+                if (p->batch && (p->batch % d || copies + d > p->batch))
                     continue;
                 double v = stage_value(p, i, end, how);
                 if (v < best)
