@@ -54,7 +54,7 @@ complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l png -r -d 'write
 complete -c hetviz -n __fish_use_subcommand -a solve -d 'solve a bare optimisation instance'
 complete -c hetviz -n '__fish_seen_subcommand_from solve' -l json -d 'print one JSON value instead of text'
 complete -c hetviz -n '__fish_seen_subcommand_from solve' -l time-limit -r -d 'stop after this time and keep the best plan so far (10, 500ms, 2min)'
-complete -c hetviz -n '__fish_seen_subcommand_from solve' -l certify -d 'let lp_solve prove a chain'\''s optimum a second time'
+complete -c hetviz -n '__fish_seen_subcommand_from solve' -l certify -d 'give lp_solve longer to prove a chain'\''s optimum a second time (1 s, or --time-limit)'
 complete -c hetviz -n '__fish_seen_subcommand_from solve' -l write-lp -r -d 'write a chain'\''s integer program in LP format, or MPS when F ends in .mps'
 complete -c hetviz -n __fish_use_subcommand -a bound -d 'no plan can be faster than this, and why'
 complete -c hetviz -n '__fish_seen_subcommand_from bound' -l cluster -s c -r -d 'cluster file, or the name of a sample'

@@ -23,7 +23,9 @@ static bool run_chunk(struct talk *t, const char *chunk)
     struct hv_str out = {0}, clean = {0};
     struct hv_err err = {0};
     char text[sizeof err.text + sizeof err.file + 64];
+    hv_interrupt_insist(0); /* a solver that never asks must not keep the prompt for ever */
     enum hv_console_state state = hv_console_eval(t->console, chunk, &out, &err);
+    hv_interrupt_relax();
 
     hv_cli_clean_lines(&clean, hv_str_cstr(&out));
     (void)fputs(hv_str_cstr(&clean), stdout);

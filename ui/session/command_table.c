@@ -61,7 +61,7 @@ static const struct hv_opt schedule_options[] = {
 };
 static const struct hv_opt solve_options[] = {
     JSON_OPTION, LIMIT_OPTION,
-    {"certify", 0, HV_ARG_FLAG, NULL, "let lp_solve prove a chain's optimum a second time", 0, 0, NULL, false},
+    {"certify", 0, HV_ARG_FLAG, NULL, "give lp_solve longer to prove a chain's optimum a second time (1 s, or --time-limit)", 0, 0, NULL, false},
     {"write-lp", 0, HV_ARG_FILE, "F", "write a chain's integer program in LP format, or MPS when F ends in .mps", 0, 0, NULL, false},
 };
 static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION};
@@ -128,8 +128,13 @@ static const struct hv_command command_rows[] = {
      "Example: hetviz schedule 1f1b -p 4 -m 8 --gantt",
      OPTIONS(schedule_options), false},
     {HV_CMD_SOLVE, "solve", NULL, "INSTANCE", 1, 1, "solve a bare optimisation instance",
-     "Reads a hetviz.partition/1 or hetviz.distribute/1 file and prints optimum, bound and proof.\n"
-     "Example: hetviz solve chain.json --json",
+     "Reads a hetviz.partition/1 file (chain, also with several stages per rank or in free order; replicas; dag) or "
+     "a hetviz.distribute/1 file (minmax, sum, minvar, ratio, lpt) and prints optimum, bound and proof. For a chain "
+     "lp_solve is asked too, in a process of its own. On a terminal standard error shows best, bound and gap meanwhile; "
+     "Ctrl-C and --time-limit end a search with the best so far. "
+     "INSTANCE: a file, or the name of a shipped one "
+     "(samples/instances: chain, free-order, folded, replicas, graph, batch, batch-convex, items).\n"
+     "Example: hetviz solve folded",
      OPTIONS(solve_options), false},
     {HV_CMD_BOUND, "bound", NULL, "", 0, 0, "no plan can be faster than this, and why",
      "Prints a lower bound of the iteration time over all plans.\nExample: hetviz bound -c two-generations -m llama-3-8b",
