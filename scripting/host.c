@@ -256,10 +256,8 @@ enum hv_status hv_host_new(struct hv_host **out, const struct hv_host_limits *li
     h->limits = *limits;
     if (h->limits.memory_bytes == 0)
         h->limits.memory_bytes = DEFAULT_MEMORY_BYTES;
-    h->instructions_left = limits->instructions > 0 ? limits->instructions : DEFAULT_INSTRUCTIONS;
-    h->start_s = now_s();
     h->generation = 1;
-    hv_rng_seed(&h->rng, limits->seed);
+    hv__host_rearm(h);
     h->L = lua_newstate(limited_alloc, h);
     if (h->L == NULL) {
         hv_host_free(h);
@@ -274,6 +272,14 @@ enum hv_status hv_host_new(struct hv_host **out, const struct hv_host_limits *li
     }
     *out = h;
     return HV_OK;
+}
+
+void hv__host_rearm(struct hv_host *h)
+{
+    h->instructions_left =
+        h->limits.instructions > 0 ? h->limits.instructions : DEFAULT_INSTRUCTIONS;
+    h->start_s = now_s();
+    hv_rng_seed(&h->rng, h->limits.seed);
 }
 
 void hv_host_free(struct hv_host *h)

@@ -32,6 +32,8 @@ struct hv_host {
 
 /** The host of a state. */
 struct hv_host *hv__host(lua_State *L);
+/** Gives a host that was not killed its whole budget again: instructions, time and the seed. */
+void hv__host_rearm(struct hv_host *h);
 /** Fills the sandbox: the master table of globals, `hv` included. */
 void hv__sandbox_open(lua_State *L);
 /** Pushes a fresh environment (a deep copy of the master globals) whose `require` looks in
