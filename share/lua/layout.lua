@@ -173,6 +173,15 @@ function layout.tp_fits(layers, tp)
   return true
 end
 
+--- The largest power of two up to `most` that divides `size` devices and splits every block.
+function layout.largest_tp(layers, size, most)
+  local best = 1
+  for _, tp in ipairs(layout.powers(math.min(size, most))) do
+    best = size % tp == 0 and layout.tp_fits(layers, tp) and tp or best
+  end
+  return best
+end
+
 -- Plans --------------------------------------------------------------------------------------
 
 -- A ring, with the layout of its tokens where it is not the contiguous one.

@@ -1,5 +1,6 @@
 -- Tests of share/lua: layout and recovery. `hetviz selftest tests/lua/libraries.lua`.
 local layout = require "layout"
+local loads = require "loads"
 local recovery = require "recovery"
 
 --- Raises an error unless both are equal; lists are compared as texts.
@@ -50,6 +51,32 @@ local function check_definitions()
       equal("even differs by one at most", most - least <= 1, true)
     end
   end
+end
+
+--- Invariants on many small instances: the sum is kept and every item fits.
+local function check_loads()
+  local kept, fitting = true, true
+  for a = 1, 4 do
+    for b = 1, 4 do
+      for cap = 4, 12 do
+        local items = {
+          { speed = a, fixed = 1, unit = 1, cap = cap },
+          { speed = b, fixed = 1, unit = 1, cap = 9 },
+          { speed = 1, fixed = 0, unit = 2, cap = 12 },
+        }
+        local ok, sum = loads.deal(items, 15, 0), 0
+        for _, item in ipairs(items) do
+          sum = sum + item.n
+          fitting = fitting and (not ok or loads.use(item) <= 1 + 1e-9)
+        end
+        kept = kept and sum == 15
+        local room = cap - 1 + 8 + 6
+        fitting = fitting and (ok ~= nil) == (room >= 15)
+      end
+    end
+  end
+  equal("shares add up to the batch", kept, true)
+  equal("feasible exactly where the memory is enough", fitting, true)
 end
 
 --- Devices: cpus, drained nodes, unknown speeds and the smaller fabric are left out.
@@ -150,6 +177,8 @@ return {
     t.ok("even, ranges, divisors, powers and Eq-P", true)
     check_definitions()
     t.ok("divisors and even splits against their definitions", true)
+    check_loads()
+    t.ok("loads are kept and fit", true)
     check_devices()
     t.ok("which devices and nodes are used", true)
     check_tensors()
