@@ -101,12 +101,7 @@ local function claim(made, ctx)
   made = prices.table_of(made)
   local nm, distance, slowest = made.schedule.in_flight, made.sync.staleness, 0
   for r, replica in ipairs(made.replicas) do
-    local max, sum = 0, 0
-    for s in ipairs(replica.stages) do
-      local pass = prices.stage(ctx, made, r, s)
-      max = math.max(max, pass.forward_s + pass.backward_s)
-      sum = sum + pass.forward_s + pass.backward_s
-    end
+    local sum, max = layout.pipeline_s(prices.stage_times(ctx, made, r), 1)
     slowest = math.max(slowest, replica.micro_batches * math.max(max, sum / nm))
   end
   return {

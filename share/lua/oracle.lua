@@ -1,4 +1,5 @@
 -- Checks a heuristic beside exhaustive search on cases small enough for it.
+local layout = require "layout"
 local search = require "search"
 
 local oracle = {}
@@ -146,6 +147,33 @@ function oracle.chain_partition(times, n, most)
   end
   return hv.opt.partition { n = n, parts = #times, load = load, memory = memory,
     capacity = capacity, sum = 0, max = 1 }
+end
+
+--- min over all cuts of a list into parts of sum t + (w1 + w2·(k - 1))·t_k + w3·(t_k + …), k the rightmost
+-- largest part: what hv.opt.partition does with `weights`, by trying all of them.
+-- @function oracle.weighted_cut
+-- @tparam table times seconds per layer
+-- @tparam integer parts how many
+-- @tparam function weights weights(parts) gives { w1, w2, w3 }
+-- @treturn number the least value
+-- @units seconds
+-- @raise none
+-- @usage local function eq_p() return { 3, 0, 0 } end
+-- assert(require("oracle").weighted_cut({ 1, 2, 3 }, 2, eq_p) == 15)
+function oracle.weighted_cut(times, parts, weights)
+  local best, w = math.huge, weights(parts)
+  for _, cut in ipairs(oracle.cuts(#times, parts)) do
+    local sums, from = {}, 1
+    for s, last in ipairs(cut) do
+      sums[s] = 0
+      for layer = from, last do
+        sums[s] = sums[s] + times[layer]
+      end
+      from = last + 1
+    end
+    best = math.min(best, layout.weighted_s(sums, w))
+  end
+  return best
 end
 
 return oracle

@@ -220,6 +220,16 @@ function prices.stage(_, made, r, s)
   return hv.cost.stage(q)
 end
 
+--- Seconds of the stages of replica r of a plan table, forward and backward.
+function prices.stage_times(ctx, made, r)
+  local stage_s = {}
+  for s in ipairs(made.replicas[r].stages) do
+    local pass = prices.stage(ctx, made, r, s)
+    stage_s[s] = pass.forward_s + pass.backward_s
+  end
+  return stage_s
+end
+
 --- Eq-P with the stage times of a plan's first replica, and the largest all-reduce: total, the
 -- slowest stage, the all-reduce; in seconds.
 function prices.claim_terms(ctx, made)
