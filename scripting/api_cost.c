@@ -56,12 +56,55 @@ struct hv_part_query hv__part_args(lua_State *L, const char *fn, const struct hv
         .recompute = recompute_of(L, 1, fn)};
 }
 
+/** Send buffer of an all-to-all that its busiest member fills or drains as much as that of `matrix`
+ * (rows of bytes from member to member; what stays on a member does not count), of n members. */
+static double matrix_bytes(lua_State *L, const char *fn, size_t n)
+{
+    double *in = hv_arena_new(&hv__host(L)->arena, double, n + 1), busiest = 0;
+
+    if (lua_getfield(L, 1, "matrix") != LUA_TTABLE || lua_rawlen(L, -1) != n)
+        hv__bad(L, fn, "matrix", "one row of bytes per device", -1);
+    for (size_t i = 0; i < n; i++) {
+        size_t width = 0;
+        double out = 0;
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        const double *row = hv__numbers(L, lua_gettop(L), fn, NULL, &width);
+        for (size_t j = 0; j < width; j++) {
+            if (width != n || !(row[j] >= 0 && row[j] <= BYTES_MAX))
+                luaL_error(L, "%s: matrix: row %d: expected %d numbers from 0 on", fn, (int)i + 1,
+                           (int)n);
+            out += j != i ? row[j] : 0;
+            in[j] += j != i ? row[j] : 0;
+        }
+        busiest = out > busiest ? out : busiest;
+        lua_pop(L, 1);
+    }
+    for (size_t j = 0; j < n; j++)
+        busiest = in[j] > busiest ? in[j] : busiest;
+    lua_pop(L, 1);
+    return n > 1 ? busiest * (double)n / (double)(n - 1) : 0;
+}
+
+/** The field `bytes`, or what stands for it under a `matrix`. */
+static double collective_bytes(lua_State *L, const char *fn, size_t n, int op)
+{
+    bool given = lua_getfield(L, 1, "matrix") != LUA_TNIL;
+
+    lua_pop(L, 1);
+    if (!given)
+        return hv__num(L, 1, fn, "bytes", -1, 0, BYTES_MAX);
+    if (op != HV_ALL_TO_ALL)
+        luaL_error(L, "%s: matrix: expected only for all_to_all", fn);
+    return matrix_bytes(L, fn, n);
+}
+
 /***
 Prices a collective on the real topology.
 @function hv.cost.collective
 @tparam table q {op = "all_reduce|all_gather|reduce_scatter|all_to_all|broadcast|reduce|p2p", bytes,
-devices = list of numbers, algorithm, together}; bytes is the full gathered or reduced tensor, for
-all_to_all the local send buffer
+devices = list of numbers, algorithm, together, matrix}; bytes is the full gathered or reduced
+tensor, for all_to_all the local send buffer, or instead of it matrix = for every device the list of
+bytes it sends to each (priced by the busiest one)
 @treturn table {time_s, messages, bytes_by_level = {node, network}}; nil and the reason where
 members are not connected
 @units seconds and bytes; together = how many equal groups run at the same time
@@ -71,7 +114,8 @@ print(c and c.time_s)
 */
 static int cost_collective(lua_State *L)
 {
-    static const char *const keys[] = {"op", "bytes", "devices", "algorithm", "together", NULL};
+    static const char *const keys[] = {"op",       "bytes",  "devices", "algorithm",
+                                       "together", "matrix", NULL};
     static const char fn[] = "hv.cost.collective";
     struct hv__run *r = hv__run_of(L, fn);
     const struct hv_cluster *c = hv_cost_cluster(r->cost);
@@ -88,9 +132,10 @@ static int cost_collective(lua_State *L)
             luaL_error(L, "%s: devices: no device has number %f", fn, ids[i]);
         devices[i] = (uint32_t)ids[i] - 1;
     }
+    int op = hv__word(L, 1, fn, "op", ops, HV_COLLECTIVE_N, -1);
     const struct hv_collective_query q = {
-        .op = (enum hv_collective)hv__word(L, 1, fn, "op", ops, HV_COLLECTIVE_N, -1),
-        .bytes = hv__num(L, 1, fn, "bytes", -1, 0, BYTES_MAX),
+        .op = (enum hv_collective)op,
+        .bytes = collective_bytes(L, fn, n, op),
         .devices = devices,
         .n = n,
         .algorithm = (enum hv_sync_algorithm)hv__word(

@@ -4,10 +4,17 @@ local search = require "search"
 
 local oracle = {}
 
+--- Simulated seconds of a plan table or handle without violations, else nil.
+local function simulated(plan)
+  local verdict = hv.plan.new(plan):eval()
+  return verdict and #verdict.violations == 0 and verdict.iteration_s or nil
+end
+
 --- Runs a heuristic and an exhaustive search on every case and says how far the heuristic is off.
 -- @function oracle.compare
 -- @tparam table q {cases = list, solve = function(case) giving a state, states = function(case) giving a
--- list or iterator of all states, cost = function(state, case) giving a number or nil}
+-- list or iterator of all states, cost = function(state, case) giving a number or nil (states are plans
+-- and this their simulated seconds)}
 -- @treturn table {cases, optimal = how many the heuristic solved to the optimum, worst = largest
 -- relative gap, mean = mean gap, wrong = list of {case, got, best}: costs nil or below the optimum}
 -- @units gaps are shares of the optimum's cost; costs in the caller's unit
@@ -17,9 +24,10 @@ local oracle = {}
 --   states = function(n) return { 1, n } end, cost = function(s) return s end }
 -- assert(r.optimal == 0 and r.worst == 3)
 function oracle.compare(q)
+  local price = q.cost or simulated
   local out = { cases = #q.cases, optimal = 0, worst = 0, mean = 0, wrong = {} }
   for _, case in ipairs(q.cases) do
-    local function cost(s) return q.cost(s, case) end
+    local function cost(s) return price(s, case) end
     local best = search.enumerate { states = q.states(case), cost = cost }.cost
     local state = q.solve(case)
     local got = state ~= nil and cost(state) or nil
@@ -87,13 +95,13 @@ end
 --- min max over parts of n equal layers, as an integer program over hv.opt.lp: x[q][l] = 1 when layer l
 -- is on part q or before it (monotone), minimise P.
 -- @function oracle.chain_program
--- @tparam table times seconds per layer on every part
+-- @tparam table times list of seconds per layer, one per part
 -- @tparam integer n layers
--- @tparam table most most layers of part q, or nil for no limit
+-- @tparam table most list of how many layers a part may have, nil for no limit
 -- @treturn number P
 -- @units seconds
 -- @raise as hv.opt.lp
--- @usage assert(require("oracle").chain_program({ 1, 2 }, 6, {}) == 4)
+-- @usage assert(math.abs(require("oracle").chain_program({ 1, 2 }, 6, {}) - 4) < 1e-6)
 function oracle.chain_program(times, n, most)
   local lp, x = hv.opt.lp { sense = "min" }, {}
   local p = lp:var { lower = 0 }
@@ -130,9 +138,9 @@ end
 
 --- The same by hv.opt.partition.
 -- @function oracle.chain_partition
--- @tparam table times seconds per layer on every part
+-- @tparam table times list of seconds per layer, one per part
 -- @tparam integer n layers
--- @tparam table most most layers of part q, or nil for no limit
+-- @tparam table most list of how many layers a part may have, nil for no limit
 -- @treturn table as hv.opt.partition
 -- @units seconds
 -- @raise as hv.opt.partition
@@ -152,7 +160,7 @@ end
 --- min over all cuts of a list into parts of sum t + (w1 + w2·(k - 1))·t_k + w3·(t_k + …), k the rightmost
 -- largest part: what hv.opt.partition does with `weights`, by trying all of them.
 -- @function oracle.weighted_cut
--- @tparam table times seconds per layer
+-- @tparam table times list of seconds per layer
 -- @tparam integer parts how many
 -- @tparam function weights weights(parts) gives { w1, w2, w3 }
 -- @treturn number the least value
