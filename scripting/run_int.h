@@ -29,6 +29,21 @@ struct hv__plan {
 };
 #define HV__PLAN "hv.plan"
 
+/** Most plugins of a composition. */
+#define HV__PARTS_MAX 8
+/** One plugin of a composition with its options. */
+struct hv__part {
+    const struct hv_plugin *plugin;
+    json_t *options; /**< checked; owner: hv__free_parts */
+};
+/** Splits "a+b" and finds the plugins. Errors: HV_EUSAGE, HV_EPLUGIN. */
+enum hv_status hv__find_parts(const struct hv_plugins *plugins, const char *strategy,
+                              struct hv__part *parts, size_t *n, struct hv_err *err) HV_NODISCARD;
+/** Deals the given options out to the parts and checks them. Errors: HV_EUSAGE. */
+enum hv_status hv__deal_options(struct hv__part *parts, size_t n, const json_t *options,
+                                struct hv_err *err) HV_NODISCARD;
+void hv__free_parts(struct hv__part *parts, size_t n);
+
 /** The run in progress; raises an error that names `fn` when there is none. */
 struct hv__run *hv__run_of(lua_State *L, const char *fn);
 /** The plan at argument i; raises an error when it is none or stale. */
