@@ -131,10 +131,34 @@ static double range_s(const struct table *t, size_t k, int phase, size_t i, size
 static void check_range(lua_State *L, const struct table *t, size_t *from, size_t *to)
 {
     lua_Integer i = luaL_checkinteger(L, 2), j = luaL_checkinteger(L, 3);
-    luaL_argcheck(L, i >= 1 && i <= (lua_Integer)t->n + 1, 2, "no layer has this number");
-    luaL_argcheck(L, j >= i - 1 && j <= (lua_Integer)t->n, 3, "no layer has this number");
+    if (i < 1 || i > (lua_Integer)t->n + 1 || j < i - 1 || j > (lua_Integer)t->n)
+        luaL_error(L, "layers %I to %I: expected a range from 1 to %d, both ends included",
+                   (LUAI_UACINT)i, (LUAI_UACINT)j, (int)t->n);
     *from = (size_t)(i - 1);
     *to = (size_t)j;
+}
+
+/** Pushes the names of the kinds in the table at i, joined by commas; returns the text. */
+static const char *kinds_text(lua_State *L, int i)
+{
+    struct hv_str text = {0};
+    int top = lua_gettop(L);
+    size_t n = 0;
+
+    i = lua_absindex(L, i);
+    for (bool found = true; found; n += found) { /* in the order of their columns */
+        found = false;
+        for (lua_pushnil(L); !found && lua_next(L, i) != 0; lua_pop(L, 1)) {
+            found = (size_t)lua_tointeger(L, -1) == n;
+            if (found)
+                hv_str_addf(&text, "%s%s", n > 0 ? ", " : "", lua_tostring(L, -2));
+        }
+        lua_settop(L, top);
+    }
+    const char *kept = hv_arena_strdup(&hv__host(L)->arena, hv_str_cstr(&text));
+    hv_str_free(&text);
+    lua_pushstring(L, kept);
+    return lua_tostring(L, -1);
 }
 
 /** Position of the kind named at argument `arg`. */
@@ -143,8 +167,8 @@ static size_t kind_at(lua_State *L, int arg)
     const char *kind = luaL_checkstring(L, arg);
 
     lua_getiuservalue(L, 1, 1);
-    luaL_argcheck(L, lua_getfield(L, -1, kind) == LUA_TNUMBER, arg,
-                  "not one of the table's device kinds");
+    if (lua_getfield(L, -1, kind) != LUA_TNUMBER)
+        luaL_error(L, "device kind: expected one of %s, found '%s'", kinds_text(L, -2), kind);
     size_t k = (size_t)lua_tointeger(L, -1);
     lua_pop(L, 2);
     return k;

@@ -219,6 +219,15 @@ static int plan_oracle(lua_State *L)
     return 1;
 }
 
+/** A member that a plan handle does not have: nil would hide the mistake. */
+static int no_member(lua_State *L)
+{
+    return luaL_error(L,
+                      "a plan handle has no member '%s': it has check, eval and table; "
+                      "plan:eval().iteration_s is its time, plan:table() its keys",
+                      hv__tolstring(L, 2, NULL));
+}
+
 void hv__api_plan(lua_State *L)
 {
     static const luaL_Reg rows[] = {{"new", plan_new}, {"oracle", plan_oracle}, {NULL, NULL}};
@@ -234,6 +243,10 @@ void hv__api_plan(lua_State *L)
     lua_pushcfunction(L, plan_gc);
     lua_setfield(L, -2, "__gc");
     luaL_newlib(L, methods);
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, no_member);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
     lua_setfield(L, -2, "__index");
     lua_pushboolean(L, 0);
     lua_setfield(L, -2, "__metatable");

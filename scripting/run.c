@@ -30,6 +30,7 @@ void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *option
     if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK)
         hv__raise(L, &err);
     lua_getfield(L, -1, "plan");
+    hv__blame(L);
     lua_remove(L, -2);
     hv__push_ctx(L, options);
     lua_call(L, 1, 2);
@@ -90,6 +91,7 @@ static void apply_part(lua_State *L, struct job *j, const struct hv__part *part)
     if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
         hv__raise(L, &err);
     lua_getfield(L, -1, "apply");
+    hv__blame(L);
     lua_remove(L, -2);
     lua_pushvalue(L, plan);
     hv__push_ctx(L, part->options);
@@ -159,6 +161,7 @@ static void call_replan(lua_State *L, struct job *j)
     if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
         hv__raise(L, &err);
     lua_getfield(L, -1, "replan");
+    hv__blame(L);
     lua_remove(L, -2);
     hv__push_ctx(L, j->parts[0].options);
     hv__push_json(L, j->run.request->replan);
@@ -184,7 +187,9 @@ static int run_protected(lua_State *L)
         hv__call_plan(L, j->parts[0].plugin, j->parts[0].options);
     if (lua_isnil(L, 1)) {
         hv_str_adds(&j->out->reason,
-                    lua_isstring(L, 2) ? lua_tostring(L, 2) : "the strategy gave no reason");
+                    lua_isstring(L, 2)
+                        ? lua_tostring(L, 2)
+                        : "plan() returned nothing and no reason (return a plan, or nil and why)");
         return 0;
     }
     lua_settop(L, 1);
