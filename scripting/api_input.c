@@ -3,6 +3,7 @@
  * they are stale, not dangling. Picking devices is api_input_pick.c, the model's layers and graph
  * are api_model.c.
  */
+#include "scripting/console_int.h"
 #include "scripting/input_int.h"
 #include "solver/base/units.h"
 
@@ -370,6 +371,11 @@ static void open_views(lua_State *L, const struct hv_inputs *in)
     hv__set_num(L, "max_sequence", m->max_sequence);
     hv__set_num(L, "parameters", hv_model_parameters(m));
     seal_view(L, HV__MODEL, model_methods);
+}
+
+void hv__renew_views(lua_State *L)
+{
+    open_views(L, hv__host(L)->run->request->inputs);
 }
 
 /** Pushes the list of jobs of the ctx at the top: the one job of this run, under the keys that a

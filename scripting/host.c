@@ -248,6 +248,7 @@ void hv__blame(lua_State *L)
 
 enum hv_status hv__guard(struct hv_host *h, lua_CFunction f, void *arg, struct hv_err *err)
 {
+    h->origin_file[0] = '\0';
     lua_pushcfunction(h->L, f);
     lua_pushlightuserdata(h->L, arg);
     return hv__call(h, 1, 0, err);
