@@ -357,6 +357,8 @@ double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
 const struct hv_device_kind *hv__slower(const struct hv_cost *k, const struct hv_device_kind *a,
                                         const struct hv_device_kind *b)
 {
+    if (a == b)
+        return a; /* the devices of a group are mostly of one kind */
     double x = hv_efficiency_of(a, k->job.precision).gemm_flops_per_s;
     double y = hv_efficiency_of(b, k->job.precision).gemm_flops_per_s;
     if (!hv_known(x) || !hv_known(y))

@@ -168,8 +168,9 @@ static const struct hv_command command_rows[] = {
      "Writes NAME.lua, a small strategy to start from.\nExample: hetviz new-plugin mine --out plugins/mine.lua",
      OPTIONS(new_plugin_options), false},
     {HV_CMD_LUA, "lua", NULL, "", 0, 0, "try what plugins can call, line by line",
-     "Reads Lua from standard input and prints what it gives, tables as JSON. `ctx` is that of plan(ctx); nothing it does changes a file. Ctrl-C "
-     "or Ctrl-D ends it.\nExample: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
+     "Reads Lua from standard input, runs it in a worker and prints what it gives, tables as JSON. `ctx` is that of plan(ctx). The table `workspace` "
+     "{cluster, model, job, plans} is a copy of the inputs: what a line changes there is told as commands, and `ctx` shows it from the next line on; nothing "
+     "changes a file. Ctrl-C or Ctrl-D ends it.\nExample: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
      OPTIONS(lua_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL | schedules [NAME]", 1, 2, "completion script for bash, zsh or fish",
      "Prints a script to be sourced by the shell; with `schedules` the words these scripts offer: the names of all schedules, or what -o takes of one.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},

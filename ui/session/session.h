@@ -148,6 +148,13 @@ enum hv_status hv_session_insert(struct hv_session *s, const char *path, json_t 
 enum hv_status hv_session_replace(struct hv_session *s, enum hv_doc d, json_t *tree,
                                   const char *label, struct hv_err *err) HV_NODISCARD;
 
+/**
+ * Carries out the commands a console has given back (hv_console_commands), each edit as one undo
+ * step, each plan as a row; *n_done says how many. Errors: as the edit that was refused; those before it stay done.
+ */
+enum hv_status hv_session_apply(struct hv_session *s, const json_t *commands, size_t *n_done,
+                                struct hv_err *err) HV_NODISCARD;
+
 /* ---- undo (session_undo.c)
  * ----------------------------------------------------------------------- */
 
