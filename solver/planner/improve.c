@@ -46,9 +46,10 @@ static bool shape(const struct climb *c, struct hv__team *t, struct hv__leg *l, 
 {
     const struct hv__pool *p = &c->s->pools[l->pool];
     n = n < p->n ? n : p->n;
-    if (l->tp < 1 || l->n_stages < 1 || p->per_node % l->tp != 0 || l->n_stages * l->tp > n)
+    int width = l->n_stages * l->tp * l->cp;
+    if (l->tp < 1 || l->cp < 1 || l->n_stages < 1 || p->per_node % l->tp != 0 || width > n)
         return false;
-    l->dp = divisor_below(t->micro_batch, n / (l->n_stages * l->tp));
+    l->dp = divisor_below(t->micro_batch, n / width);
     while (l->ep > 1 && l->dp % l->ep != 0)
         l->ep /= 2;
     return true;
@@ -114,6 +115,26 @@ static void try_nodes(struct climb *c, int t, int leg)
     }
 }
 
+/* Sequences cut over more ranks or fewer, in place of data or of tensor parallelism. */
+static void try_contexts(struct climb *c, int t, int leg)
+{
+    const struct hv__leg *now = &c->k.teams[t].legs[leg];
+    int batch = c->k.teams[t].micro_batch, n = whole_nodes(c, now);
+    for (int way = 0; way < 4; way++) {
+        struct hv__leg l = c->k.teams[t].legs[leg];
+        bool more = way % 2 == 0, tensor = way >= 2;
+        int *less = more ? &l.tp : &l.cp;
+        if (hv_cost_model(c->s->k)->kind != HV_MODEL_TRANSFORMER || (!more && l.cp == 1) ||
+            (tensor && *less % 2 != 0))
+            continue;
+        l.cp = more ? 2 * l.cp : l.cp / 2;
+        if (tensor)
+            l.tp = more ? l.tp / 2 : 2 * l.tp;
+        if (fmod(hv_cost_tokens(c->s->k), l.cp) == 0)
+            reshape(c, t, leg, &l, n, batch);
+    }
+}
+
 static void try_leg(struct climb *c, int t, int leg)
 {
     static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
@@ -127,6 +148,7 @@ static void try_leg(struct climb *c, int t, int leg)
     }
     try_degrees(c, t, leg);
     try_nodes(c, t, leg);
+    try_contexts(c, t, leg);
     for (int up = 0; up < 2; up++) {
         struct hv__sketch next = c->k;
         struct hv__leg *l = &next.teams[t].legs[leg];
@@ -175,6 +197,13 @@ static void try_team(struct climb *c, int t)
     }
 }
 
+static bool may_slice(const struct climb *c, const struct hv__order *o)
+{
+    const struct hv_model *m = hv_cost_model(c->s->k);
+    return o->slices == 1 || (m->kind == HV_MODEL_TRANSFORMER && m->causal &&
+                              fmod(hv_cost_tokens(c->s->k), o->slices) == 0);
+}
+
 /* Every order of operations, also with micro-batches of half and of twice the size: what pays for
  * a long start is often a shorter one. */
 static void try_orders(struct climb *c)
@@ -183,8 +212,8 @@ static void try_orders(struct climb *c)
     for (int i = 0; i < hv__n_orders * (int)HV_COUNT(batches); i++) {
         const int *by = batches[i / hv__n_orders];
         struct hv__sketch next = c->k;
-        bool fits = next.order != i % hv__n_orders;
         next.order = i % hv__n_orders;
+        bool fits = next.order != c->k.order && may_slice(c, &hv__orders[next.order]);
         for (int t = 0; t < next.n_teams && fits; t++) {
             struct hv__team *team = &next.teams[t];
             fits = team->micro_batch % by[1] == 0;
