@@ -395,17 +395,19 @@ enum hv_status hv_cost_layers(struct hv_cost *k, const struct hv_part_query *q,
                                    .backward_s = hv_arena_new(arena, double, n + 1),
                                    .parameters = hv_arena_new(arena, double, n + 1),
                                    .saved_bytes = hv_arena_new(arena, double, n + 1)};
+    struct hv_part_cost halves[2] = {{0}};
     for (size_t i = 0; i < n; i++) {
         double f = out->forward_s[i], b = out->backward_s[i], p = out->parameters[i];
         double saved = out->saved_bytes[i];
         for (int half = 0; half < 2; half++) {
-            struct hv_part_cost c =
-                hv_cost_part(k, half ? HV_PART_FFN : HV_PART_ATTENTION, i, q, NULL);
-            f += c.forward_s + c.tp_forward_s + c.cp_forward_s + c.ep_forward_s;
-            b += c.input_grad_s + c.weight_grad_s + c.recompute_s + c.tp_backward_s +
-                 c.cp_backward_s + c.ep_backward_s;
-            p += c.parameters + c.expert_parameters;
-            saved += c.saved_bytes;
+            struct hv_part_cost *c = &halves[half];
+            if (i == 0 || k->cls[i] != k->cls[i - 1])
+                *c = hv_cost_part(k, half ? HV_PART_FFN : HV_PART_ATTENTION, i, q, NULL);
+            f += c->forward_s + c->tp_forward_s + c->cp_forward_s + c->ep_forward_s;
+            b += c->input_grad_s + c->weight_grad_s + c->recompute_s + c->tp_backward_s +
+                 c->cp_backward_s + c->ep_backward_s;
+            p += c->parameters + c->expert_parameters;
+            saved += c->saved_bytes;
         }
         out->forward_s[i + 1] = f;
         out->backward_s[i + 1] = b;

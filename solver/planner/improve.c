@@ -168,9 +168,60 @@ static void try_leg(struct climb *c, int t, int leg)
     }
 }
 
+static bool in_use(const struct hv__sketch *k, int pool)
+{
+    for (int t = 0; t < k->n_teams; t++) {
+        for (int l = 0; l < k->teams[t].n_legs; l++) {
+            if (k->teams[t].legs[l].pool == pool)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The team with the leg in front of its others or behind them, its micro-batches cut by `parts`. */
+static void insert_leg(struct climb *c, int t, const struct hv__leg *leg, bool front, int parts)
+{
+    struct hv__sketch next = c->k;
+    struct hv__team *team = &next.teams[t];
+    int at = front ? 0 : team->n_legs;
+    if (team->micro_batch % parts != 0)
+        return;
+    team->micro_batch /= parts;
+    memmove(&team->legs[at + 1], &team->legs[at],
+            (size_t)(team->n_legs++ - at) * sizeof *team->legs);
+    team->legs[at] = *leg;
+    for (int i = 0; i < team->n_legs; i++) {
+        struct hv__leg *l = &team->legs[i];
+        if (!shape(c, team, l, i == at ? c->s->pools[l->pool].n : whole_nodes(c, l)))
+            return;
+    }
+    (void)attempt(c, &next, true);
+}
+
+/* A pool that is left out as first or last stages of a team, which may need smaller micro-batches
+ * to fill a deeper pipeline. */
+static void try_more_pools(struct climb *c, int t)
+{
+    static const int shapes[][2] = {{1, 1}, {2, 1}, {1, 2},
+                                    {2, 2}, {1, 8}, {2, 8}}; /* stages, tp */
+    for (int pool = 0; pool < c->s->n_pools; pool++) {
+        for (size_t i = 0; i < 4 * HV_COUNT(shapes) && !in_use(&c->k, pool); i++) {
+            struct hv__leg l = {.pool = pool,
+                                .n_stages = shapes[i / 4][0],
+                                .tp = shapes[i / 4][1],
+                                .cp = 1,
+                                .ep = 1,
+                                .recompute = c->k.teams[t].legs[0].recompute};
+            insert_leg(c, t, &l, i % 2 == 0, i % 4 < 2 ? 1 : 4);
+        }
+    }
+}
+
 static void try_team(struct climb *c, int t)
 {
     static const int batches[][2] = {{2, 1}, {1, 2}, {3, 2}, {3, 4}};
+    try_more_pools(c, t);
     for (size_t i = 0; i < HV_COUNT(batches); i++) {
         struct hv__team *now = &c->k.teams[t];
         if (now->micro_batch % batches[i][1] == 0)

@@ -116,6 +116,8 @@ void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each
 double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k);
 /** Splits, deals and judges, with less and less memory until it fits; *k is left as judged. */
 double hv__refit(struct hv__search *s, struct hv__sketch *k);
+/** Operations of judging a sketch, roughly: what the default budget counts. */
+double hv__work_of(const struct hv__search *s, const struct hv__sketch *k);
 /** Is the budget spent, or an end asked for? */
 bool hv__over(struct hv__search *s);
 /** First plans: estimates of all teams and sets of teams, the best of them judged. Fills up to

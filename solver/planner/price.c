@@ -92,8 +92,12 @@ static void fill_price(struct hv__search *s, struct hv__price *p)
     p->ends_s[1] = part_s(&t->head);
     p->ends_parameters[0] = t->embedding.parameters;
     p->ends_parameters[1] = t->head.parameters;
-    for (size_t i = 0; i < t->n_blocks; i++)
-        p->expert_parameters += hv_cost_part(s->k, HV_PART_FFN, i, &q, NULL).expert_parameters / n;
+    double experts = 0;
+    for (size_t i = 0; i < t->n_blocks; i++) {
+        if (i == 0 || hv_cost_block_class(s->k, i) != hv_cost_block_class(s->k, i - 1))
+            experts = hv_cost_part(s->k, HV_PART_FFN, i, &q, NULL).expert_parameters;
+        p->expert_parameters += experts / n;
+    }
     p->head_bytes = t->head.transient_bytes + t->head.saved_bytes;
     if (p->recompute != HV_RC_NONE) {
         q.recompute = HV_RC_NONE;

@@ -158,8 +158,7 @@ bool hv__over(struct hv__search *s)
     return s->stopped || s->work >= s->work_limit;
 }
 
-/* Operations of the judgement, roughly: what the default budget counts. */
-static double work_of(const struct hv__search *s, const struct hv__sketch *k)
+double hv__work_of(const struct hv__search *s, const struct hv__sketch *k)
 {
     double ops = 400 + s->n_blocks;
     for (int i = 0; i < k->n_teams; i++) {
@@ -187,7 +186,7 @@ double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
     double value = HUGE_VAL;
     hv_arena_free(&s->scratch);
     s->evaluations++;
-    s->work += work_of(s, k);
+    s->work += hv__work_of(s, k);
     if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) == HV_OK)
         value = value_of(s, k, &s->last);
     else

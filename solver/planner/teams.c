@@ -196,6 +196,46 @@ static double sync_of(struct hv__search *s, const struct hv__team *t, const stru
     return bytes / rate;
 }
 
+/* Part of a reduction that shows: what the last backward pass of a stage does not cover, and its
+ * last bucket in any case. */
+static double shown_of(double sync_s, double each_s)
+{
+    return fmax(0.2 * sync_s, sync_s - 0.6 * each_s);
+}
+
+/* Bytes of gradients that the stages of a leg on one node hold, of `blocks` blocks in its stages.
+ */
+static double node_bytes(struct hv__search *s, const struct hv__team *t, const struct hv__leg *leg,
+                         double blocks)
+{
+    const struct hv__price *c = hv__price_of(s, t, leg);
+    double width = leg->tp * hv__leg_holders(leg);
+    double stages = fmax(1, fmin(leg->n_stages, s->pools[leg->pool].node_devices / width));
+    return blocks / leg->n_stages * stages * c->parameters * leg->tp * hv_job_grad_bytes(s->job);
+}
+
+double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k)
+{
+    double bytes = 0, rate = HUGE_VAL, each_s = 0;
+    for (int i = 0; i < k->n_teams && k->n_teams > 1; i++) {
+        const struct hv__team *t = &k->teams[i];
+        double speed = 0, each, fill;
+        for (int j = 0; j < t->n_legs; j++)
+            speed += t->legs[j].n_stages / hv__price_of(s, t, &t->legs[j])->block_s;
+        for (int j = 0; j < t->n_legs; j++) {
+            const struct hv__leg *leg = &t->legs[j];
+            const struct hv__pool *p = &s->pools[leg->pool];
+            double share = leg->n_stages / hv__price_of(s, t, leg)->block_s / speed;
+            bytes = fmax(bytes, node_bytes(s, t, leg, share * s->n_blocks));
+            rate = fmin(rate, p->flow_bytes_per_s * p->node_devices);
+        }
+        hv__team_times(s, t, &each, &fill);
+        each_s = fmax(each_s, each);
+    }
+    double rounds = 2.0 * (k->n_teams - 1) / k->n_teams;
+    return bytes > 0 ? shown_of(rounds * bytes / rate, each_s) : 0;
+}
+
 /* Adds what it takes to pass from pool to pool: twice in filling, and, as 1F1B keeps only so many
  * micro-batches ahead as there are stages to come, a wait per micro-batch. */
 static void add_hops(struct hv__search *s, struct hv__rough *r)
@@ -258,7 +298,7 @@ static bool estimate(struct hv__search *s, struct hv__rough *r)
     each += ends / depth;
     double whole = ceil((double)s->n_blocks / depth) / ((double)s->n_blocks / depth);
     r->each_s = t->n_legs == 1 ? each * whole : each;
-    r->fill_s = r->each_s * (depth - 1) + 0.5 * sync;
+    r->fill_s = r->each_s * (depth - 1) + shown_of(sync, r->each_s);
     return isfinite(r->each_s);
 }
 
