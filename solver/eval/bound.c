@@ -4,10 +4,11 @@
  * Let N_c be the units of work of class c (halves of blocks, embedding and head times sequences;
  * the optimizer step of all weights) and w(k,c) the least device-seconds of one unit on kind k
  * (hv_cost_floor_s: best shapes of kernels, nothing exchanged). A plan spreads units over devices;
- * a device is busy for at least the sum of its units' w, so with prices u_c ≥ 0 and D_k devices of
- * kind k T ≥ Σ_c N_c u_c / Σ_k D_k max_c (u_c / w(k,c)). This is weak duality of the fractional
- * assignment problem: any u gives a true bound. We take the best over u = w(k', ·) for every kind
- * k'; with one kind that is the exact optimum of the relaxation.
+ * a device is busy for at least the sum of its units' w. Let a device of kind k earn at most λ_k
+ * per second, and price a unit at u_c = min_k λ_k w(k,c): then T Σ_k D_k λ_k ≥ Σ_c N_c u_c with D_k
+ * devices of kind k. This is weak duality of the fractional assignment problem: any λ ≥ 0 gives a
+ * true bound, the best one the optimum of the relaxation. We search for it by trial from several
+ * starts, so the bound may be a little low, never too high.
  *
  * Around that, as the simulator adds it (tail.c, hv_cost_pass) to plans that wait for all
  * gradients:
@@ -35,10 +36,10 @@ struct work {
     bool transformer;
 };
 
-/** Prices: what the work is worth, and how fast a device of each kind earns it. */
+/** What a device of each kind earns per second, and what the work is worth by that. */
 struct prices {
     double all, pipeline; /**< value with and without the optimizer */
-    double *speed;        /**< [n_kinds] */
+    double *speed;        /**< [n_kinds]: λ */
 };
 
 /** Adds one class of work with its floors on every kind. Rows of floor_s are `stride` long. */
@@ -134,32 +135,88 @@ static struct work list_work(struct hv_cost *k, struct hv_arena *arena)
     return w;
 }
 
-/** Prices that keep the bound true: a class that some kind does for nothing is worth nothing. */
-static double price_of(const struct work *w, size_t kind, size_t c)
+/** Values the work by the speeds of these kinds. */
+static void set_values(const struct work *w, const bool *kinds, struct prices *p)
 {
-    for (size_t k = 0; k < w->n_kinds; k++) {
-        if (w->devices[k] > 0 && !(w->floor_s[k * w->stride + c] > 0)) {
-            return 0;
+    p->all = p->pipeline = 0;
+    for (size_t c = 0; c < w->n_items; c++) {
+        double u = HUGE_VAL;
+        for (size_t k = 0; k < w->n_kinds; k++) {
+            if (kinds[k]) {
+                u = fmin(u, p->speed[k] * w->floor_s[k * w->stride + c]);
+            }
         }
+        p->all += w->units[c] * u;
+        p->pipeline += c + 1 < w->n_items ? w->units[c] * u : 0;
     }
-    return w->floor_s[kind * w->stride + c];
 }
 
-/** Prices of every class by what it costs on one kind. */
-static struct prices prices_of(const struct work *w, size_t kind, struct hv_arena *arena)
+/** Speeds that make every class worth what it costs on one kind, or more. */
+static struct prices prices_like(const struct work *w, const bool *kinds, size_t kind,
+                                 struct hv_arena *arena)
 {
     struct prices p = {.speed = hv_arena_new(arena, double, w->n_kinds)};
-    for (size_t c = 0; c < w->n_items; c++) {
-        double u = price_of(w, kind, c);
-        p.all += w->units[c] * u;
-        p.pipeline += c + 1 < w->n_items ? w->units[c] * u : 0;
-        for (size_t k = 0; k < w->n_kinds; k++) {
-            if (w->devices[k] > 0 && u > 0) {
-                p.speed[k] = fmax(p.speed[k], u / w->floor_s[k * w->stride + c]);
+    for (size_t k = 0; k < w->n_kinds; k++) {
+        for (size_t c = 0; kinds[k] && c < w->n_items; c++) {
+            double own = w->floor_s[k * w->stride + c];
+            if (own > 0) {
+                p.speed[k] = fmax(p.speed[k], w->floor_s[kind * w->stride + c] / own);
             }
         }
     }
+    set_values(w, kinds, &p);
     return p;
+}
+
+/** Time of the work alone on all devices of these kinds. */
+static double spread_s(const struct work *w, const bool *kinds, const struct prices *p,
+                       double value)
+{
+    double speed = 0;
+    for (size_t k = 0; k < w->n_kinds; k++) {
+        speed += kinds[k] ? w->devices[k] * p->speed[k] : 0;
+    }
+    return speed > 0 ? value / speed : 0;
+}
+
+/** Makes one kind faster or slower while that raises the bound, in smaller and smaller steps. */
+static void improve_prices(const struct work *w, const bool *kinds, struct prices *p)
+{
+    double best = spread_s(w, kinds, p, p->all);
+    for (double step = 2; step > 1.002; step = sqrt(step)) {
+        for (size_t k = 0; k < w->n_kinds; k++) {
+            for (int up = 0; up < 2 && kinds[k]; up++) {
+                double before = p->speed[k];
+                p->speed[k] *= up ? step : 1 / step;
+                set_values(w, kinds, p);
+                double now = spread_s(w, kinds, p, p->all);
+                if (now > best) {
+                    best = now;
+                    up--;
+                } else {
+                    p->speed[k] = before;
+                }
+            }
+        }
+    }
+    set_values(w, kinds, p);
+}
+
+/** The best prices found for these kinds. */
+static struct prices prices_of(const struct work *w, const bool *kinds, struct hv_arena *arena)
+{
+    struct prices best = {0};
+    for (size_t k = 0; k < w->n_kinds; k++) {
+        if (kinds[k]) {
+            struct prices p = prices_like(w, kinds, k, arena);
+            if (best.speed == NULL ||
+                spread_s(w, kinds, &p, p.all) > spread_s(w, kinds, &best, best.all)) {
+                best = p;
+            }
+        }
+    }
+    improve_prices(w, kinds, &best);
+    return best;
 }
 
 /** Kinds in use and what they cost around the work. */
@@ -201,18 +258,6 @@ static double least_s(const struct work *w, const struct in_use *s, const struct
     return least;
 }
 
-/** Best bound over all prices for these kinds in use. */
-static double bound_in_use(const struct work *w, const struct in_use *s, const struct prices *p)
-{
-    double best = 0;
-    for (size_t k = 0; k < w->n_kinds; k++) {
-        if (w->devices[k] > 0 && p[k].all > 0) {
-            best = fmax(best, least_s(w, s, &p[k]));
-        }
-    }
-    return best;
-}
-
 static double pick(const struct work *w, const bool *kinds, const double *of, bool most)
 {
     double x = most ? 0 : HUGE_VAL;
@@ -224,76 +269,73 @@ static double pick(const struct work *w, const bool *kinds, const double *of, bo
     return x;
 }
 
-/** Least bound over which kinds are in use. */
-static double bound_s(const struct work *w, const struct prices *p, struct hv_arena *arena)
+/**
+ * Least bound over which kinds are in use. Prices of all kinds are true for any of them, and good
+ * enough to tell that a set is not the least; the others get prices of their own.
+ */
+static double bound_s(const struct work *w, const struct prices *all, struct hv_arena *arena)
 {
     bool *kinds = hv_arena_new(arena, bool, w->n_kinds);
-    size_t usable[KINDS_IN_SETS], n = 0, all = 0;
+    size_t usable[KINDS_IN_SETS], n = 0;
     for (size_t k = 0; k < w->n_kinds; k++) {
-        if (w->devices[k] > 0) {
-            usable[n < KINDS_IN_SETS ? n : 0] = k;
-            n += n < KINDS_IN_SETS;
-            kinds[k] = true;
-            all++;
+        kinds[k] = w->devices[k] > 0;
+        if (kinds[k] && n < KINDS_IN_SETS) {
+            usable[n] = k;
         }
+        n += kinds[k];
     }
-    if (all > KINDS_IN_SETS) {
+    if (n > KINDS_IN_SETS) {
         const struct in_use s = {kinds, pick(w, kinds, w->step_s, false),
                                  pick(w, kinds, w->jitter, false),
                                  pick(w, kinds, w->pass_s, false)};
-        return bound_in_use(w, &s, p);
+        return least_s(w, &s, all);
     }
     double least = HUGE_VAL;
-    for (unsigned set = 1; set < 1U << n; set++) {
+    for (unsigned set = (1U << n) - 1; set > 0; set--) {
         for (size_t i = 0; i < n; i++) {
             kinds[usable[i]] = set >> i & 1;
         }
         const struct in_use s = {kinds, pick(w, kinds, w->step_s, true),
                                  pick(w, kinds, w->jitter, true), pick(w, kinds, w->pass_s, false)};
-        least = fmin(least, bound_in_use(w, &s, p));
+        double t = least_s(w, &s, all);
+        if (t < least && set + 1 < 1U << n) {
+            struct prices own = prices_of(w, kinds, arena);
+            t = fmax(t, least_s(w, &s, &own));
+        }
+        least = fmin(least, t);
     }
     return least;
-}
-
-/** Work alone on all usable devices. */
-static double compute_s(const struct work *w, const struct prices *p)
-{
-    double best = 0;
-    for (size_t k = 0; k < w->n_kinds; k++) {
-        double speed = 0;
-        for (size_t i = 0; p[k].all > 0 && i < w->n_kinds; i++) {
-            speed += w->devices[i] * p[k].speed[i];
-        }
-        best = speed > 0 ? fmax(best, p[k].pipeline / speed) : best;
-    }
-    return best;
 }
 
 void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out)
 {
     struct work w = list_work(k, arena);
-    struct prices *p = hv_arena_new(arena, struct prices, w.n_kinds);
+    bool *kinds = hv_arena_new(arena, bool, w.n_kinds);
     size_t used = 0;
     double devices = 0;
     for (size_t i = 0; i < w.n_kinds; i++) {
-        if (w.devices[i] > 0) {
-            p[i] = prices_of(&w, i, arena);
-            used++;
-            devices += w.devices[i];
-        }
+        kinds[i] = w.devices[i] > 0;
+        used += kinds[i];
+        devices += w.devices[i];
     }
     *out = (struct hv_bound){.why = "no device of the cluster can run this job"};
     if (used == 0) {
         return;
     }
-    char work[HV_FMT_CAP], around[HV_FMT_CAP];
-    out->compute_s = compute_s(&w, p);
-    out->iteration_s = bound_s(&w, p, arena);
-    out->why = hv_arena_printf(
+    char text[HV_FMT_CAP];
+    struct prices p = prices_of(&w, kinds, arena);
+    out->compute_s = spread_s(&w, kinds, &p, p.pipeline);
+    out->iteration_s = bound_s(&w, &p, arena);
+    const char *work = hv_arena_printf(
         arena,
         "the forward and backward work of the whole batch in the best kernels the cost model "
-        "grants, spread without loss over all %.0f usable devices (%zu kind%s), takes %s; the "
-        "optimizer, the host's work and waiting for the slowest device take %s more",
-        devices, used, used == 1 ? "" : "s", hv_fmt_seconds(work, sizeof work, out->compute_s),
-        hv_fmt_seconds(around, sizeof around, out->iteration_s - out->compute_s));
+        "grants, spread without loss over all %.0f usable devices (%zu kind%s), takes %s",
+        devices, used, used == 1 ? "" : "s", hv_fmt_seconds(text, sizeof text, out->compute_s));
+    double around_s = out->iteration_s - out->compute_s;
+    out->why = !(around_s > 0)
+                   ? work
+                   : hv_arena_printf(arena,
+                                     "%s; the optimizer, the host's work and waiting for the "
+                                     "slowest device take %s more",
+                                     work, hv_fmt_seconds(text, sizeof text, around_s));
 }
