@@ -15,6 +15,7 @@
 #define QUICK_JUDGED 24  /* of the first, simple sets */
 #define QUICK_ALIKE  4   /* of these, with the pools cut in the same way */
 #define QUICK_WORK   2e5 /* operations of judgements for the first improvement */
+#define LATE         1.2 /* estimates over the deadline that may still keep it */
 #define VARIANTS     4   /* of a set of several teams */
 #define STARTS_ALIKE 3   /* with the pools cut in the same way */
 #define STARTS_MAX   24  /* hv__first_plans: cap at most */
@@ -63,6 +64,8 @@ static void add_set(struct hv__lister *l, const struct hv__sketch *k)
         worst = fmax(worst, each * (double)dealt.teams[i].micro_batches + fill);
     }
     worst += hv__shared_sync_s(s, &dealt);
+    if (hv_known(o->deadline_s) && worst > LATE * o->deadline_s)
+        return;
     if (o->minimize == HV_MIN_COST && hv_known(usd))
         worst *= usd;
     struct hv__set x = {.estimate = worst, .number = (int)l->sets.n, .cut = l->n_cuts};

@@ -146,6 +146,10 @@ static void try_leg(struct climb *c, int t, int leg)
             (void)attempt(c, &next, true);
         }
     }
+    struct hv__sketch moved = c->k;
+    moved.teams[t].legs[leg].offload = !moved.teams[t].legs[leg].offload;
+    moved.teams[t].legs[leg].recompute = HV_RC_NONE;
+    (void)attempt(c, &moved, true);
     try_degrees(c, t, leg);
     try_nodes(c, t, leg);
     try_contexts(c, t, leg);

@@ -24,6 +24,7 @@ struct hv__pool {
 struct hv__leg {
     int pool, n_stages, tp, cp, dp, ep;
     unsigned recompute;
+    bool offload; /**< activations wait in host memory */
 };
 
 /** One replica entry. */

@@ -183,6 +183,7 @@ static double *memory_row(const struct hv__search *s, struct hv_arena *a, const 
     double *row = hv_arena_new(a, double, n + 3);
     double plain = state_bytes(s->job, t->zero, hv__leg_holders(l));
     double each = hv__state_bytes(s->job, t->zero, l, p) / p->parameters;
+    in_flight = l->offload ? 0 : in_flight;
     row[1] = p->ends_parameters[0] * plain;
     for (size_t i = 1; i <= n; i++)
         row[i + 1] = row[1] + p->table.parameters[i] * each + p->table.saved_bytes[i] * in_flight;

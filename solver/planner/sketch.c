@@ -95,6 +95,12 @@ static void draw_team(const struct hv__search *s, struct hv_plan *p, struct hv_r
         st->ep = l->ep;
         st->zero.stage = hv__leg_holders(l) > 1 ? t->zero : 0;
         st->recompute = l->recompute;
+        if (l->offload) {
+            st->n_offload = 1;
+            st->offload = hv_arena_new(&p->arena, struct hv_offload, 1);
+            st->offload[0] =
+                (struct hv_offload){.what = HV_OFFLOAD_ACTIVATIONS, .frac = 1, .to_host = true};
+        }
         st->n_ranges = (size_t)o->chunks;
         st->ranges = hv_arena_new(&p->arena, struct hv_range, st->n_ranges);
     }
@@ -135,7 +141,8 @@ static double value_of(const struct hv__search *s, const struct hv__sketch *k,
     const struct hv_objective *o = &s->job->objective;
     const struct hv_metrics *m = &v->metrics;
     bool dear = hv_known(o->max_usd_per_h) && !(m->usd_per_h <= o->max_usd_per_h);
-    if (v->findings.n > 0 || !m->exact || !hv_known(m->iteration_s) || dear)
+    bool late = hv_known(o->deadline_s) && !(m->iteration_s <= o->deadline_s);
+    if (v->findings.n > 0 || !m->exact || !hv_known(m->iteration_s) || dear || late)
         return HUGE_VAL;
     switch (o->minimize) {
     case HV_MIN_COST:

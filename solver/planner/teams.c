@@ -179,7 +179,7 @@ static double room_of(struct hv__search *s, const struct hv__team *t, const stru
     const struct hv__price *c = hv__price_of(s, t, leg);
     double state = hv__state_bytes(s->job, t->zero, leg, c);
     double room = 0.95 * s->pools[leg->pool].limit_bytes - 1.5 * HV_GIB - c->peak_bytes;
-    return room / (state + behind * c->saved_bytes);
+    return room / (state + (leg->offload ? 0 : behind * c->saved_bytes));
 }
 
 /* Seconds to reduce the gradients of a leg's stages, when nothing hides it. */
