@@ -113,7 +113,7 @@ static const struct hv_command command_rows[] = {
      OPTIONS(plan_options), false},
     {HV_CMD_COMPARE, "compare", "cmp", "", 0, 0, "run many strategies, print the ranked table",
      "Runs strategies side by side, one worker process per core, and ranks their plans by simulated iteration time. Strategies "
-     "that do not apply say what they need.\nExample: hetviz compare -c two-generations -m llama-3-8b -s all",
+     "that do not apply say what they need; below the table stands why the first is first.\nExample: hetviz compare -c two-generations -m llama-3-8b -s all",
      OPTIONS(compare_options), false},
     {HV_CMD_EVAL, "eval", NULL, "PLAN", 1, 1, "judge a plan: time, memory, bound, violations",
      "Simulates a plan and checks every rule. Prints all figures even when rules are broken, and exits 1 then.\n"
