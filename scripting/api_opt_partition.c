@@ -153,6 +153,44 @@ static enum hv_status combine(void *ctx, const double *value, size_t n, double *
     return call_number(ctx, value, n, true, out, err);
 }
 
+/** Field `key`: costs of the n − 1 places between layers, one list for all cuts or one per cut;
+ * NULL when missing. */
+static const double *const *between(lua_State *L, const char *fn, const char *key,
+                                    const struct hv_partition *p)
+{
+    struct hv_arena *a = &hv__host(L)->arena;
+    const double **rows = hv_arena_new(a, const double *, p->n_stages);
+    size_t n = 0;
+
+    if (lua_getfield(L, 1, key) == LUA_TNIL) {
+        lua_pop(L, 1);
+        return NULL;
+    }
+    if (!lua_istable(L, -1))
+        hv__bad(L, fn, key, "a list", -1);
+    bool each = lua_rawgeti(L, -1, 1) == LUA_TTABLE;
+    lua_pop(L, 1);
+    for (size_t s = 0; s + 1 < p->n_stages; s++) {
+        if (each)
+            lua_rawgeti(L, -1, (lua_Integer)s + 1);
+        if (each || s == 0) {
+            const double *x = hv__numbers(L, lua_gettop(L), fn, NULL, &n);
+            if (n + 1 != p->n_layers)
+                luaL_error(L, "%s: %s: expected %d numbers, one per place between layers", fn, key,
+                           (int)p->n_layers - 1);
+            double *row = hv_arena_new(a, double, p->n_layers + 1);
+            memcpy(row + 1, x, n * sizeof *row);
+            rows[s] = row;
+        } else {
+            rows[s] = rows[0];
+        }
+        if (each)
+            lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return rows;
+}
+
 /** Rows, cuts and capacities of the instance at argument 1. */
 static void read_partition(lua_State *L, const char *fn, struct hv_partition *p)
 {
@@ -181,19 +219,8 @@ static void read_partition(lua_State *L, const char *fn, struct hv_partition *p)
                                            .memory = memory[s],
                                            .capacity = caps != NULL ? caps[s] : HUGE_VAL};
     p->stages = stages;
-    if (lua_getfield(L, 1, "cut") != LUA_TNIL) {
-        const double *x = hv__numbers(L, 1, fn, "cut", &n);
-        if (n + 1 != p->n_layers)
-            luaL_error(L, "%s: cut: expected %d numbers, one per place between layers", fn,
-                       (int)p->n_layers - 1);
-        double *row = hv_arena_new(a, double, p->n_layers + 1);
-        memcpy(row + 1, x, n * sizeof *row);
-        const double **cuts = hv_arena_new(a, const double *, p->n_stages);
-        for (size_t s = 0; s < p->n_stages; s++)
-            cuts[s] = row;
-        p->cuts = cuts;
-    }
-    lua_pop(L, 1);
+    p->cuts = between(L, fn, "cut", p);
+    p->tolls = between(L, fn, "toll", p);
 }
 
 /***
@@ -201,12 +228,13 @@ Cuts n layers into contiguous parts so that sum · Σ times + max · longest tim
 @function hv.opt.partition
 @tparam table q {n, parts, load = list of n times, one list per part, or a function (first, last,
 part) that gives the value of a run (nil = not allowed), cut = n − 1 times paid by
-both neighbours of a cut, memory (as load) with capacity = one number per part, sum = 0, max = 1,
-min = 1 (layers per part), order = "fixed|free" (may the parts be permuted; equal parts share one
-table), any = false (may later parts stay unused), combine = function (values) that gives the cost
-of a whole partition instead (all partitions are tried: up to 20 million), weights = {c0, c1, tail}:
-instead minimise Σ times + (c0 + c1·k)·longest + tail·Σ from the slowest part k (from 0, rightmost
-of equals) on}
+both neighbours of a cut, toll = n − 1 times paid once for a cut, by the sum alone (cut and toll:
+one list, or one per cut; toll with order = "fixed"), memory (as load) with capacity = one number
+per part, sum = 0, max = 1, min = 1 (layers per part), order = "fixed|free" (may the parts be
+permuted; equal parts share one table), any = false (may later parts stay unused), combine =
+function (values) that gives the cost of a whole partition instead (all partitions are tried: up to
+20 million), weights = {c0, c1, tail}: instead minimise Σ times + (c0 + c1·k)·longest + tail·Σ from
+the slowest part k (from 0, rightmost of equals) on}
 @treturn table {stages = list of {first, last}, order, values, value, sum, max, bound, proven}; nil
 and the reason when nothing fits
 @units any, the same in and out; layers are numbers from 1, ranges inclusive
@@ -216,8 +244,9 @@ assert(r.value == 4 and r.stages[1][2] == 4)
 */
 static int opt_partition(lua_State *L)
 {
-    static const char *const keys[] = {"n",   "parts", "load",  "cut", "memory",  "capacity", "sum",
-                                       "max", "min",   "order", "any", "weights", "combine",  NULL};
+    static const char *const keys[] = {"n",      "parts",    "load",    "cut",     "toll",
+                                       "memory", "capacity", "sum",     "max",     "min",
+                                       "order",  "any",      "weights", "combine", NULL};
     static const char *const orders[] = {"fixed", "free"};
     static const char fn[] = "hv.opt.partition";
     struct hv_host *h = hv__host(L);
