@@ -94,26 +94,19 @@ end
 local function plan(ctx)
   local devices, why = pipes.devices(ctx)
   if not devices then return nil, why end
-  local list, fitting, worst = choices_of(ctx, layout.nodes(devices)), {}, math.huge
+  local list, fitting = choices_of(ctx, layout.nodes(devices)), {}
   if #list == 0 then return nil, "no degrees divide both the devices and the global batch" end
-  table.sort(list, function(a, b) return a.bound < b.bound or a.bound == b.bound and a.rank < b.rank end)
-  local function take(c)
-    local seconds = not c.done and evaluate(ctx, c)
-    if seconds then
-      fitting[#fitting + 1] = c
-      table.sort(fitting, function(a, b) return a.claim_s < b.claim_s or a.claim_s == b.claim_s and a.rank < b.rank end)
-      worst = #fitting >= ctx.options.tries and fitting[ctx.options.tries].claim_s or math.huge
-    end
-    return c.claim_s
-  end
   if ctx.options.search == "anneal" then
-    search.anneal { state = list[1], budget = ctx.options.budget, seed = ctx.seed, cost = take, hot = list[1].bound,
-      cold = list[1].bound / 1000, moves = function(c) return neighbours(list, c) end }
-  end
-  for i, c in ipairs(ctx.options.search == "bound" and list or {}) do
-    if c.bound >= worst or hv.stopping() then break end
-    hv.progress(i / #list, ("degrees %d of %d"):format(i, #list))
-    take(c)
+    local hot = list[1].bound
+    search.anneal { state = list[1], budget = ctx.options.budget, seed = ctx.seed, hot = hot, cold = hot / 1000,
+      moves = function(c) return neighbours(list, c) end,
+      cost = function(c)
+        local done = c.done
+        if evaluate(ctx, c) and not done then fitting[#fitting + 1] = c end
+        return c.claim_s
+      end }
+  else
+    fitting = pipes.within_bound(list, ctx.options.tries, function(c) return evaluate(ctx, c) end)
   end
   if #fitting == 0 then
     return nil, chain.too_small(ctx, list[1].order, "no choice of degrees")
@@ -187,7 +180,8 @@ return {
   options = {
     { key = "search", type = "choice", choices = { "bound", "anneal" }, default = "bound",
       help = "all choices in order of a lower bound until none can win, or simulated annealing" },
-    { key = "budget", type = "integer", default = 300, min = 10, max = 100000, help = "choices that annealing looks at" },
+    { key = "budget", type = "integer", default = 300, min = 10, max = 100000,
+      help = "choices that annealing looks at" },
     { key = "zero", type = "integer", default = 0, min = 0, max = 3,
       help = "optimizer states sharded over replicas: 1; gradients too: 2; weights too: 3" },
     { key = "tries", type = "integer", default = 12, min = 1, max = 1000,

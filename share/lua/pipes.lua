@@ -12,13 +12,15 @@ local pipes = {}
 -- for a model of measured layers, were measured.
 -- @function pipes.devices
 -- @tparam handle ctx the run's input
+-- @tparam[opt] boolean all also those of other fabrics
 -- @treturn table rows of cluster:devices(); nil and the reason when there are none
 -- @units as cluster:devices()
 -- @raise none
 -- @usage print(#require("pipes").devices(ctx))
-function pipes.devices(ctx)
+function pipes.devices(ctx, all)
   local list, ok, reason = {}, {}, nil
-  for _, d in ipairs(layout.devices(ctx)) do
+  for _, d in ipairs(all and ctx.cluster:devices() or layout.devices(ctx)) do
+    if all and (d.class == "cpu" or (d.flops_per_s or 0) <= 0) then ok[d.kind] = false end
     if ok[d.kind] == nil then
       local made, why = pcall(hv.cost.layers, { kinds = { d.kind } })
       ok[d.kind], reason = made, reason or not made and why:gsub("^[^ ]*:%d+: ", "") or nil
@@ -258,6 +260,33 @@ function pipes.sync(ctx, list)
     most = math.max(most, list.ring[s] * bytes)
   end
   return most
+end
+
+--- Evaluates choices in order of their lower bound until no other can be among the best.
+-- @function pipes.within_bound
+-- @tparam table list choices with bound; they get rank, and claim_s where they work out
+-- @tparam integer tries how many of the best are wanted
+-- @tparam function evaluate function(choice) giving seconds, or nil where it does not fit
+-- @treturn table choices that fit, all of the best among them
+-- @units seconds
+-- @raise errors of evaluate
+-- @usage local list = { { bound = 2 }, { bound = 1 } }
+-- assert(#require("pipes").within_bound(list, 1, function(c) return c.bound end) == 1)
+function pipes.within_bound(list, tries, evaluate)
+  local fitting, best = {}, {}
+  for i, c in ipairs(list) do c.rank = i end
+  table.sort(list, function(a, b) return a.bound < b.bound or a.bound == b.bound and a.rank < b.rank end)
+  for i, c in ipairs(list) do
+    if best[tries] and c.bound >= best[tries] or hv.stopping() then break end
+    hv.progress(i / #list, ("choice %d of %d"):format(i, #list))
+    c.claim_s = evaluate(c)
+    if c.claim_s then
+      fitting[#fitting + 1], best[#best + 1] = c, c.claim_s
+      table.sort(best)
+      best[tries + 1] = nil
+    end
+  end
+  return fitting
 end
 
 --- The plan of joined pipelines with cut and micro_batches.
