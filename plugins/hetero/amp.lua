@@ -26,17 +26,6 @@ local function pipelines_of(c, order)
   return pipes.joined(rows), #rows
 end
 
---- Seconds of a choice by the equation, and its pipelines; nil when it does not fit. The cuts of section
--- 3.5, then the mini-batches of 3.6.
-local function priced(ctx, c)
-  for _, p in ipairs(c.list) do
-    p.cut = pipes.cut(ctx, p.row, c.total // c.pipelines, { outputs = c.outputs })
-    if not p.cut then return nil end
-  end
-  local seconds = pipes.deal(c.list, c.total)
-  return seconds and seconds + pipes.sync(ctx, c.list)
-end
-
 --- All choices of degrees, placement and micro-batch that divide the devices and the batch.
 local function choices_of(ctx, nodes)
   local layers, list, n, global, tps = ctx.model:layers(), {}, 0, ctx.job.global_batch, {}
@@ -56,28 +45,13 @@ local function choices_of(ctx, nodes)
       local key = ("%d/%d/%s/%s"):format(c.tp, c.dp, c.together, at[c.order])
       lists[key] = lists[key] or { pipelines_of(c, c.order) }
       c.outputs, c.list, c.pipelines = outputs, lists[key][1], lists[key][2]
+      c.entering = c.together == "stages" and c.micro_batch * c.dp or c.micro_batch
       pipes.set(c.list, c.micro_batch, "none")
       c.bound = pipes.bound(ctx, c.list, c.total)
       list[#list + 1], c.rank = c, #list + 1
     end
   end
   return list
-end
-
---- Prices a choice with as little recomputation as its memory allows; remembered.
-local function evaluate(ctx, c)
-  for _, recompute in ipairs(c.done and {} or { "none", "selective", "full" }) do
-    pipes.set(c.list, c.micro_batch, recompute)
-    c.claim_s, c.recompute = priced(ctx, c), recompute
-    if c.claim_s then break end
-  end
-  c.done = true
-  function c.build()
-    pipes.set(c.list, c.micro_batch, c.recompute)
-    priced(ctx, c)
-    return pipes.plan(ctx, c.list, c.together == "stages" and c.micro_batch * c.dp or c.micro_batch)
-  end
-  return c.claim_s
 end
 
 --- Choices that differ from this one in one thing.
@@ -102,11 +76,11 @@ local function plan(ctx)
       moves = function(c) return neighbours(list, c) end,
       cost = function(c)
         local done = c.done
-        if evaluate(ctx, c) and not done then fitting[#fitting + 1] = c end
+        if pipes.evaluate(ctx, c) and not done then fitting[#fitting + 1] = c end
         return c.claim_s
       end }
   else
-    fitting = pipes.within_bound(list, ctx.options.tries, function(c) return evaluate(ctx, c) end)
+    fitting = pipes.within_bound(list, ctx.options.tries, function(c) return pipes.evaluate(ctx, c) end)
   end
   if #fitting == 0 then
     return nil, chain.too_small(ctx, list[1].order, "no choice of degrees")

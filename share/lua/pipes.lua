@@ -262,6 +262,40 @@ function pipes.sync(ctx, list)
   return most
 end
 
+--- Prices a choice with as little recomputation as its memory allows: exact cuts, micro-batches dealt to
+-- unequal pipelines, the slowest all-reduce. Remembered in it.
+-- @function pipes.evaluate
+-- @tparam handle ctx the run's input
+-- @tparam table c {list = pipes.joined, pipelines = how many, total = micro-batches of all, micro_batch = of a
+-- rank, entering = sequences that enter a pipeline at once, outputs and ways as in pipes.cut}; gets claim_s and
+-- build, a function that makes the plan
+-- @treturn number seconds; nil when it does not fit
+-- @units seconds
+-- @raise as pipes.tables
+-- @usage local c = { list = {}, pipelines = 0, total = 1, micro_batch = 1, done = true }
+-- assert(require("pipes").evaluate(ctx, c) == nil)
+function pipes.evaluate(ctx, c)
+  local function priced(recompute)
+    pipes.set(c.list, c.micro_batch, recompute)
+    for _, p in ipairs(c.list) do
+      p.cut = pipes.cut(ctx, p.row, math.max(1, c.total // c.pipelines), c)
+      if not p.cut then return nil end
+    end
+    local seconds = pipes.deal(c.list, c.total)
+    return seconds and seconds + pipes.sync(ctx, c.list)
+  end
+  for _, recompute in ipairs(c.done and {} or { "none", "selective", "full" }) do
+    c.claim_s, c.recompute = priced(recompute), recompute
+    if c.claim_s then break end
+  end
+  c.done = true
+  function c.build() -- the stages are shared with other choices
+    priced(c.recompute)
+    return pipes.plan(ctx, c.list, c.entering)
+  end
+  return c.claim_s
+end
+
 --- Evaluates choices in order of their lower bound until no other can be among the best.
 -- @function pipes.within_bound
 -- @tparam table list choices with bound; they get rank, and claim_s where they work out
