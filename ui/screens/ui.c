@@ -84,7 +84,7 @@ unsigned hv_ui_tick(void *state, struct hv_app *app, int64_t now_ms)
     bool changed = hv_session_tick(s);
     const char *notice = hv_session_notice(s);
     if (notice[0] != '\0') {
-        hv_app_message(app, HV_MSG_INFO, "%s", notice);
+        hv_app_notice(app, notice);
         changed = true;
     }
     return changed ? HV_APP_REDRAW : 0;

@@ -40,6 +40,9 @@ struct hv_app {
     void *answer_ctx;
     char ask_label[80], find_text[256], message[512];
     enum hv_message message_kind;
+    int64_t message_ms; /* when the message was first ticked; -1 = not yet */
+    char notice[512];   /* waits behind the message */
+    size_t n_notices;
     int64_t now_ms;
     struct hv_keybar_item bar[MAX_BAR];
     size_t n_bar;
@@ -214,7 +217,46 @@ void hv_app_message(struct hv_app *app, enum hv_message kind, const char *fmt, .
     (void)vsnprintf(app->message, sizeof app->message, fmt, ap);
     va_end(ap);
     app->message_kind = kind;
+    app->message_ms = -1;
     app->dirty = true;
+    if (app->config.said)
+        app->config.said(app->config.model, kind, app->message);
+}
+
+void hv_app_notice(struct hv_app *app, const char *text)
+{
+    (void)snprintf(app->notice, sizeof app->notice, "%s", text);
+    app->n_notices++;
+    app->dirty = true;
+}
+
+/* Milliseconds until the notice may be shown; -1 = there is none, or only a key lets it in. */
+static int notice_due_ms(const struct hv_app *app)
+{
+    if (!app->notice[0] || (app->message[0] && app->message_kind == HV_MSG_ERROR))
+        return -1;
+    if (!app->message[0] || app->message_ms < 0)
+        return 0;
+    int64_t left = app->message_ms + HV_APP_ANSWER_MS - app->now_ms;
+    return left > 0 ? (int)left : 0;
+}
+
+static void tick_notice(struct hv_app *app)
+{
+    if (app->message[0] && app->message_ms < 0)
+        app->message_ms = app->now_ms;
+    if (notice_due_ms(app) != 0)
+        return;
+    char text[sizeof app->notice];
+    (void)memcpy(text, app->notice, sizeof text);
+    size_t others = app->n_notices - 1;
+    app->notice[0] = '\0';
+    app->n_notices = 0;
+    if (others > 0)
+        hv_app_message(app, HV_MSG_INFO, "%s (and %zu more before)", text, others);
+    else
+        hv_app_message(app, HV_MSG_INFO, "%s", text);
+    app->message_ms = app->now_ms - HV_APP_ANSWER_MS; /* the next notice may follow at once */
 }
 
 void hv_app_ask(struct hv_app *app, const char *label, const char *start, hv_app_answer *done,
@@ -579,7 +621,10 @@ void hv_app_draw(struct hv_app *app, struct hv_grid *g)
 int hv_app_timeout_ms(const struct hv_app *app)
 {
     const struct open_view *v = top_view_const(app);
-    return v->ops->timeout_ms ? v->ops->timeout_ms(v->state, app->config.model, app->now_ms) : -1;
+    int view_ms =
+        v->ops->timeout_ms ? v->ops->timeout_ms(v->state, app->config.model, app->now_ms) : -1;
+    int notice_ms = notice_due_ms(app);
+    return view_ms < 0 || (notice_ms >= 0 && notice_ms < view_ms) ? notice_ms : view_ms;
 }
 
 void hv_app_tick(struct hv_app *app, int64_t now_ms)
@@ -588,4 +633,5 @@ void hv_app_tick(struct hv_app *app, int64_t now_ms)
     app->now_ms = now_ms;
     if (v->ops->tick)
         apply(app, v->ops->tick(v->state, app, now_ms));
+    tick_notice(app);
 }

@@ -63,6 +63,9 @@ struct hv_view_ops {
     int (*timeout_ms)(const void *state, const void *model, int64_t now_ms);
 };
 
+/** Kinds of messages: errors stay until a key, others until the next event that redraws. */
+enum hv_message { HV_MSG_INFO, HV_MSG_WARNING, HV_MSG_ERROR };
+
 /** What the application needs from its owner. */
 struct hv_app_config {
     void *model; /**< given to the views */
@@ -77,12 +80,14 @@ struct hv_app_config {
     void (*project)(const void *model, struct hv_str *out);
     /** True when quitting would lose something; may be NULL. */
     bool (*unsaved)(const void *model);
+    /** Hears every message that is shown, for a log; may be NULL. */
+    void (*said)(void *model, enum hv_message kind, const char *text);
     struct hv_keymap *keys; /**< borrowed */
     bool ascii;
 };
 
-/** Kinds of messages: errors stay until a key, others until the next event that redraws. */
-enum hv_message { HV_MSG_INFO, HV_MSG_WARNING, HV_MSG_ERROR };
+/** How long the answer to a key is safe from notices, milliseconds. */
+#define HV_APP_ANSWER_MS 4000
 
 /** New application with the first tab open. Owner: caller frees with hv_app_free. */
 struct hv_app *hv_app_new(const struct hv_app_config *config);
@@ -117,6 +122,12 @@ void *hv_app_model(const struct hv_app *app);
 struct hv_rect hv_app_body(const struct hv_app *app);
 /** Shows a message in the status line; text is cleaned. */
 void hv_app_message(struct hv_app *app, enum hv_message kind, const char *fmt, ...) HV_PRINTF(3, 4);
+/**
+ * Tells of something that happened by itself (a run ended). It waits until the answer to the last
+ * key has been shown for HV_APP_ANSWER_MS, or was cleared; errors are not covered at all. Of
+ * several that wait the last is shown with the number of the others.
+ */
+void hv_app_notice(struct hv_app *app, const char *text);
 /** The message shown, "" when there is none. */
 const char *hv_app_message_text(const struct hv_app *app);
 /** Text last searched for, "" when none. */
