@@ -137,7 +137,7 @@ void hv__session_recovery_tick(struct hv_session *s)
     } else if (hv_session_autosave(s, &err) != HV_OK) {
         hv_str_clear(&s->notice);
         hv_str_addf(&s->notice, "unsaved edits cannot be kept safe: %s", err.text);
-        s->unsafe_s = s->edited_s = now + HV_SESSION_AUTOSAVE_S; /* try again, not at once */
+        s->unsafe_s = s->edited_s = now + HV_SESSION_RETRY_S; /* try again, not at once */
         hv__session_moved(s);
     }
 }

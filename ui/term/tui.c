@@ -181,6 +181,11 @@ static void script_idle(void *ctx, struct hv_app *app, int ms)
     hv_app_tick(app, (int64_t)(hv_session_now_s(ctx) * 1000));
 }
 
+static bool script_busy(void *ctx)
+{
+    return hv_session_n_running(ctx) + hv_session_n_queued(ctx) > 0;
+}
+
 static unsigned answer_recovery(void *ctx, struct hv_app *app, const char *text)
 {
     struct hv_session *s = ctx;
@@ -212,8 +217,12 @@ static enum hv_status run_script(const struct tui_options *o, struct hv_session 
     struct hv_str text = {0}, out = {0};
     struct hv_event size = hv_event_resize(o->w, o->h);
     (void)hv_app_feed(app, &size);
-    struct hv_script script = {
-        .app = app, .grid = &grid, .idle = script_idle, .idle_ctx = s, .out = &out};
+    struct hv_script script = {.app = app,
+                               .grid = &grid,
+                               .idle = script_idle,
+                               .idle_ctx = s,
+                               .busy = script_busy,
+                               .out = &out};
     enum hv_status st = HV_OK;
     if (o->script != NULL) {
         st = hv_file_read(o->script, &text, err);

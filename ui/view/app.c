@@ -364,7 +364,7 @@ bool hv_app_do(struct hv_app *app, enum hv_action a)
     return (flags & HV_APP_HANDLED) != 0;
 }
 
-static void run_command(struct hv_app *app, const char *line)
+void hv_app_command(struct hv_app *app, const char *line)
 {
     while (*line == ' ')
         line++;
@@ -408,7 +408,7 @@ static void prompt_key(struct hv_app *app, struct hv_key k)
         return;
     char *text = hv_xstrdup(hv_str_cstr(&l->text));
     if (p == PROMPT_COMMAND) {
-        run_command(app, text);
+        hv_app_command(app, text);
     } else if (p == PROMPT_ASK) {
         apply(app, app->answer ? app->answer(app->answer_ctx, app, text) : 0);
     } else {
@@ -449,7 +449,7 @@ static void feed_key(struct hv_app *app, const struct hv_event *ev)
         return;
     const struct hv_bind *b = hv_keymap_find(app->config.keys, v->ops->name, ev->key);
     if (b && b->command)
-        run_command(app, b->command);
+        hv_app_command(app, b->command);
     else if (b)
         (void)hv_app_do(app, b->action);
 }
