@@ -250,6 +250,12 @@ static enum hv_status run_script(const struct tui_options *o, struct hv_session 
     return st;
 }
 
+/** What the rooms log goes to screen 8: nothing may write over the screens. */
+static void log_line(void *ctx, enum hv_log_level level, const char *area, const char *text)
+{
+    hv_session_log(ctx, level, area, "%s", text);
+}
+
 /** Runs on the terminal; *signo = the signal that ended it, or 0. */
 static enum hv_status run_terminal(const struct tui_options *o, const struct hv_theme *theme,
                                    struct hv_session *s, struct hv_app *app, int *signo,
@@ -263,7 +269,6 @@ static enum hv_status run_terminal(const struct tui_options *o, const struct hv_
     if (st != HV_OK) {
         return st;
     }
-    hv_log_to(NULL, NULL, HV_LOG_ERROR); /* nothing may write over the screen */
     struct hv_term_watch watch = {.list = watch_list, .ready = watch_ready, .ctx = s};
     *signo = hv_term_run(ops, t, app, &watch);
     ops->close(t);
@@ -276,6 +281,7 @@ static enum hv_status run(const struct tui_options *o, struct hv_session *s, int
     struct hv_ui ui = {.session = s};
     struct hv_keymap keys = {0};
     struct hv_theme theme;
+    hv_log_to(log_line, s, HV_LOG_INFO);
     read_settings(&keys, &theme);
     struct hv_app *app = hv_ui_app(&ui, &keys, o->ascii);
     offer_recovery(s, app);
@@ -284,6 +290,7 @@ static enum hv_status run(const struct tui_options *o, struct hv_session *s, int
         scripted ? run_script(o, s, app, err) : run_terminal(o, &theme, s, app, signo, err);
     hv_app_free(app);
     hv_keymap_free(&keys);
+    hv_log_to(hv_log_stderr, NULL, HV_LOG_WARN);
     return st;
 }
 

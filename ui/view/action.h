@@ -102,6 +102,9 @@
     X(WHAT_IF_RESET_ALL, "what-if-reset-all", "what-if",    "R",                  "Reset all", "turn every lever back") \
     X(WHAT_IF_ACCEPT,   "what-if-accept",     "what-if",    "<Enter>",            "Accept",   "make the change for good; undo takes it back") \
     X(WHAT_IF_SOLVE,    "what-if-solve",      "what-if",    "s",                  "Solve",    "accept, then run the plan's strategy for what is there now") \
+    X(CONSOLE_LEVEL,    "console-level",      "console",    "L",                  "Level",    "next level of the log: info, warnings, errors, commands, all") \
+    X(CONSOLE_COMMANDS, "console-commands",   "console",    "c",                  "Commands", "only commands, or the log again") \
+    X(CONSOLE_RECORD,   "console-record",     "console",    "R",                  "Record",   "write what you do to a script, or end the recording") \
     X(HELP_RUN,         "help-run",           "help",       "<Enter>",            "Run",      "run the found action")
 /* clang-format on */
 

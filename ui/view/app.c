@@ -320,6 +320,13 @@ static void start_prompt(struct hv_app *app, enum prompt p)
     app->prompt = p;
 }
 
+void hv_app_type(struct hv_app *app, const char *line)
+{
+    start_prompt(app, PROMPT_COMMAND);
+    hv_line_set(&app->command, line);
+    app->dirty = true;
+}
+
 /* Actions of the frame itself; false when it is none. */
 static bool frame_action(struct hv_app *app, enum hv_action a)
 {

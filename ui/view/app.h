@@ -107,6 +107,8 @@ void hv_app_tick(struct hv_app *app, int64_t now_ms);
 bool hv_app_is_done(const struct hv_app *app);
 /** Does an action as if its key had been pressed. */
 bool hv_app_do(struct hv_app *app, enum hv_action a);
+/** Opens the `:` prompt with a text in it. */
+void hv_app_type(struct hv_app *app, const char *line);
 /** Runs a `:` command line as if it had been typed. */
 void hv_app_command(struct hv_app *app, const char *line);
 /** Asks for a redraw (a job made progress). */
