@@ -381,6 +381,8 @@ enum hv_status hv_session_autosave(struct hv_session *s, struct hv_err *err) HV_
 bool hv_session_recovery_offered(const struct hv_session *s);
 /** Appends what recovery would change: "cluster, 2 plans". */
 void hv_session_recovery_describe(const struct hv_session *s, struct hv_str *out);
+/** Appends what it would change, line by line as commands: "set cluster.nodes[0].count 4". */
+void hv_session_recovery_diff(const struct hv_session *s, struct hv_str *out);
 /** Takes them over: each document one undo step, plans become rows; the old recovery file goes. */
 enum hv_status hv_session_recover(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
 /** Throws them away. */

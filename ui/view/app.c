@@ -12,6 +12,7 @@
 #include "solver/base/arena.h"
 #include "ui/view/help.h"
 #include "ui/view/layout.h"
+#include "ui/view/plain.h"
 
 #define MAX_TABS  9
 #define MAX_STACK 16
@@ -221,6 +222,12 @@ void hv_app_message(struct hv_app *app, enum hv_message kind, const char *fmt, .
     app->dirty = true;
     if (app->config.said)
         app->config.said(app->config.model, kind, app->message);
+}
+
+void hv_app_clear_message(struct hv_app *app)
+{
+    app->message[0] = '\0';
+    app->dirty = true;
 }
 
 void hv_app_notice(struct hv_app *app, const char *text)
@@ -441,10 +448,8 @@ static void feed_key(struct hv_app *app, const struct hv_event *ev)
         prompt_key(app, ev->key);
         return;
     }
-    if (app->message[0]) {
-        app->message[0] = '\0';
-        app->dirty = true;
-    }
+    if (app->message[0])
+        hv_app_clear_message(app);
     if (app->in_help) {
         help_key(app, ev->key);
         return;
@@ -567,6 +572,63 @@ static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
     hv_keybar_draw(app->bar, app->n_bar, g, row);
 }
 
+static const char quit_question[] =
+    "Unsaved changes. y quits without saving, s saves and quits, any other key stays";
+
+const char *hv_app_question(const struct hv_app *app, const char **typed)
+{
+    const struct hv_line *lines[] = {NULL, &app->command, &app->find, &app->ask, NULL};
+    const char *labels[] = {NULL, ":", "/", app->ask_label, quit_question};
+    if (typed)
+        *typed = lines[app->prompt] ? hv_str_cstr(&lines[app->prompt]->text) : "";
+    return labels[app->prompt];
+}
+
+void hv_app_reply(struct hv_app *app, const char *text)
+{
+    struct hv_line *lines[] = {NULL, &app->command, &app->find, &app->ask, NULL};
+    if (text && lines[app->prompt])
+        hv_line_set(lines[app->prompt], text);
+    else if (text && text[0] && app->prompt == PROMPT_QUIT)
+        prompt_key(app, (struct hv_key){.code = HV_KEY_CHAR, .cp = (unsigned char)text[0]});
+    else
+        text = NULL;
+    if (app->prompt != PROMPT_NONE)
+        prompt_key(app, (struct hv_key){.code = text ? HV_KEY_ENTER : HV_KEY_ESC});
+}
+
+void hv_app_status(const struct hv_app *app, struct hv_str *out)
+{
+    const struct open_view *v = top_view_const(app);
+    if (v->ops->status)
+        v->ops->status(v->state, app->config.model, out);
+}
+
+size_t hv_app_bar_actions(const struct hv_app *app, enum hv_action *out, size_t cap)
+{
+    const enum hv_action *a = top_view_const(app)->ops->keybar;
+    size_t n = 0;
+    for (; a && a[n] != HV_ACT_NONE; n++)
+        if (n < cap)
+            out[n] = a[n];
+    return n;
+}
+
+void hv_app_plain(struct hv_app *app, struct hv_str *out)
+{
+    struct hv_plain plain = {.out = out};
+    struct hv_grid g = {.ascii = true, .plain = &plain};
+    const struct open_view *v = top_view(app);
+    hv_grid_resize(&g, app->w, app->h);
+    struct hv_view_ctx ctx = {.grid = &g, .body = hv_layout_frame(app->w, app->h).body, .app = app};
+    if (app->in_help)
+        hv_help_draw(&app->help, &g, ctx.body);
+    else
+        v->ops->draw(v->state, app->config.model, &ctx);
+    hv_plain_end(&g);
+    hv_grid_free(&g);
+}
+
 static void draw_status(struct hv_app *app, struct hv_grid *g, struct hv_rect row)
 {
     static const unsigned styles[] = {HV_STYLE_STATUS, HV_STYLE_WARNING, HV_STYLE_ERROR};
@@ -579,10 +641,7 @@ static void draw_status(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
     } else if (app->prompt == PROMPT_ASK) {
         hv_line_draw(&app->ask, g, row, app->ask_label, HV_STYLE_FIELD);
     } else if (app->prompt == PROMPT_QUIT) {
-        hv_grid_put_field(g, row, HV_LEFT,
-                          "Unsaved changes. y quits without saving, s saves and quits, any other "
-                          "key stays",
-                          HV_STYLE_WARNING);
+        hv_grid_put_field(g, row, HV_LEFT, quit_question, HV_STYLE_WARNING);
     } else if (app->message[0]) {
         if (app->message_kind != HV_MSG_INFO)
             hv_str_adds(&text, app->message_kind == HV_MSG_ERROR ? "error: " : "! ");

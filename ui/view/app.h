@@ -97,6 +97,20 @@ void hv_app_free(struct hv_app *app);
 bool hv_app_feed(struct hv_app *app, const struct hv_event *ev);
 /** Draws everything; resizes the grid to the app's size. Clears the dirty mark. O(cells). */
 void hv_app_draw(struct hv_app *app, struct hv_grid *g);
+/** Appends what the view on top (or the help) shows as lines of words (plain.h). The app's size
+ * says how much of it there is. */
+void hv_app_plain(struct hv_app *app, struct hv_str *out);
+/** Appends the status line of the view on top. */
+void hv_app_status(const struct hv_app *app, struct hv_str *out);
+/** Keys shown in the key bar: up to `cap` actions; returns how many there are. */
+size_t hv_app_bar_actions(const struct hv_app *app, enum hv_action *out, size_t cap);
+/**
+ * What the program asks in the status row, or NULL; `typed` (may be NULL) = the answer so far.
+ * While something is asked, keys go there.
+ */
+const char *hv_app_question(const struct hv_app *app, const char **typed);
+/** Answers the question as if `text` had been typed and accepted; closes it when text is NULL. */
+void hv_app_reply(struct hv_app *app, const char *text);
 /** True when something has to be drawn. */
 bool hv_app_is_dirty(const struct hv_app *app);
 /** Milliseconds until something has to happen without an event; -1 = never. */
@@ -132,6 +146,8 @@ void hv_app_message(struct hv_app *app, enum hv_message kind, const char *fmt, .
  * several that wait the last is shown with the number of the others.
  */
 void hv_app_notice(struct hv_app *app, const char *text);
+/** Takes the message away; a notice behind it may follow. */
+void hv_app_clear_message(struct hv_app *app);
 /** The message shown, "" when there is none. */
 const char *hv_app_message_text(const struct hv_app *app);
 /** Text last searched for, "" when none. */

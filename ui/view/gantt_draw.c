@@ -9,7 +9,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
-#include "ui/view/gantt_view.h"
+#include "ui/view/plain.h"
 
 static const struct {
     char letter, fill;
@@ -344,6 +344,10 @@ static void draw_cursor(const struct hv_gantt_state *st, struct hv_grid *g,
 void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
                    struct hv_grid *g, struct hv_rect r)
 {
+    if (g->plain) {
+        hv_plain_gantt(g, st, src);
+        return;
+    }
     struct hv_gantt_places p = hv_gantt_layout(st, src, r);
     struct hv_rect old = hv_grid_clip(g, r);
     if (p.chart.w <= 0) {
