@@ -182,6 +182,7 @@ enum hv_what_if_figure hv_what_if_figure(const struct hv_lever *l)
         return HV_FIGURE_tokens_per_s;
     case HV_LEVER_MICRO:
     case HV_LEVER_SCHEDULE:
+    case HV_LEVER_CHUNKS:
     case HV_LEVER_RECOMPUTE:
     case HV_LEVER_ZERO:
     case HV_LEVER_LAYERS:
