@@ -389,7 +389,7 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
         hv_grid_unclip(g, old);
         return;
     }
-    struct columns columns = new_columns(st, &p.chart);
+    struct columns columns = new_columns(st, &p.chart), ghost = new_columns(st, &p.chart);
     draw_axis(st, g, p.axis);
     for (size_t k = 0; k < p.n_shown; k++) {
         int y = p.chart.y + (int)k * p.rows_per_lane, h = p.rows_per_lane;
@@ -399,8 +399,8 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
         draw_label(st, src, g, (struct hv_rect){p.labels.x, y, p.labels.w, h}, p.top_lane + k);
         if (h > 1 && st->ghost && p.top_lane + k < st->ghost->n_lanes) {
             struct hv_rect last = {p.chart.x, y + h - 1, p.chart.w, 1};
-            get_columns(st, st->ghost, p.top_lane + k, &p.chart, columns);
-            draw_lane(st, g, last, columns);
+            get_columns(st->ghost, p.top_lane + k, p.chart.w, &ghost);
+            draw_lane(st, g, last, ghost.items);
             hv_grid_restyle(g, last, 0, HV_STYLE_DIM);
         }
     }
@@ -409,6 +409,7 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
     if (p.critical.h > 0)
         draw_critical(g, &p, columns.critical);
     free_columns(&columns);
+    free_columns(&ghost);
     if (p.minimap.h > 0)
         draw_minimap(st, src, g, p.minimap);
     if (st->show_cursor)
