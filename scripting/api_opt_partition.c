@@ -173,45 +173,42 @@ static enum hv_status combine(void *ctx, const double *value, size_t n, double *
     return hv__call_number(ctx, value, n, true, out, err);
 }
 
-/** One row of n - 1 cut costs from the list at the top. */
-static const double *cut_row(lua_State *L, const char *fn, size_t n_layers)
+/** Field `key`: costs of the n − 1 places between layers, one list for all cuts or one per cut;
+ * NULL when missing. */
+static const double *const *between(lua_State *L, const char *fn, const char *key,
+                                    const struct hv_partition *p)
 {
+    struct hv_arena *a = &hv__host(L)->arena;
+    const double **rows = hv_arena_new(a, const double *, p->n_stages);
     size_t n = 0;
-    const double *x = hv__numbers(L, lua_gettop(L), fn, NULL, &n);
 
-    if (n + 1 != n_layers)
-        luaL_error(L, "%s: cut: expected %d numbers, one per place between layers, found %d", fn,
-                   (int)n_layers - 1, (int)n);
-    double *row = hv_arena_new(&hv__host(L)->arena, double, n_layers + 1);
-    memcpy(row + 1, x, n * sizeof *row);
-    return row;
-}
-
-/** `cut`: one list for all cuts between parts, or one list per cut. */
-static const double *const *read_cuts(lua_State *L, const char *fn, const struct hv_partition *p)
-{
-    const double **cuts = NULL;
-
-    if (lua_getfield(L, 1, "cut") != LUA_TNIL) {
-        if (!lua_istable(L, -1))
-            hv__bad(L, fn, "cut", "a list", -1);
-        bool each = lua_rawgeti(L, -1, 1) == LUA_TTABLE;
+    if (lua_getfield(L, 1, key) == LUA_TNIL) {
         lua_pop(L, 1);
-        cuts = hv_arena_new(&hv__host(L)->arena, const double *, p->n_stages);
-        for (size_t s = 0; s + 1 < p->n_stages; s++) {
-            if (!each) {
-                cuts[s] = s > 0 ? cuts[0] : cut_row(L, fn, p->n_layers);
-                continue;
-            }
-            if (lua_rawgeti(L, -1, (lua_Integer)s + 1) != LUA_TTABLE)
-                luaL_error(L, "%s: cut: expected one list per cut, cut %d has none", fn,
-                           (int)s + 1);
-            cuts[s] = cut_row(L, fn, p->n_layers);
-            lua_pop(L, 1);
+        return NULL;
+    }
+    if (!lua_istable(L, -1))
+        hv__bad(L, fn, key, "a list", -1);
+    bool each = lua_rawgeti(L, -1, 1) == LUA_TTABLE;
+    lua_pop(L, 1);
+    for (size_t s = 0; s + 1 < p->n_stages; s++) {
+        if (each)
+            lua_rawgeti(L, -1, (lua_Integer)s + 1);
+        if (each || s == 0) {
+            const double *x = hv__numbers(L, lua_gettop(L), fn, NULL, &n);
+            if (n + 1 != p->n_layers)
+                luaL_error(L, "%s: %s: expected %d numbers, one per place between layers", fn, key,
+                           (int)p->n_layers - 1);
+            double *row = hv_arena_new(a, double, p->n_layers + 1);
+            memcpy(row + 1, x, n * sizeof *row);
+            rows[s] = row;
+        } else {
+            rows[s] = rows[0];
         }
+        if (each)
+            lua_pop(L, 1);
     }
     lua_pop(L, 1);
-    return cuts;
+    return rows;
 }
 
 /** Rows, cuts and capacities of the instance at argument 1. */
@@ -242,7 +239,8 @@ static void read_partition(lua_State *L, const char *fn, struct hv_partition *p)
                                            .memory = memory[s],
                                            .capacity = caps != NULL ? caps[s] : HUGE_VAL};
     p->stages = stages;
-    p->cuts = read_cuts(L, fn, p);
+    p->cuts = between(L, fn, "cut", p);
+    p->tolls = between(L, fn, "toll", p);
 }
 
 /** Solves the checked instance, also with an own combination or weights; pushes the answer. */
@@ -300,7 +298,8 @@ Cuts n layers into contiguous parts so that sum · Σ times + max · longest tim
 @function hv.opt.partition
 @tparam table q {n, parts = a number, or "any": as many as are best, load = list of n times, one
 list per part, or a function (first, last, part) that gives the value of a run (nil = not allowed),
-cut = n − 1 times paid by both neighbours of a cut, or one such list per cut, memory (as load) with
+cut = n − 1 times paid by both neighbours of a cut, toll = n − 1 times paid once for a cut, by the
+sum alone (cut and toll: one list, or one per cut; toll with order = "fixed"), memory (as load) with
 capacity = one number per part, sum = 0, max = 1, min = 1 (layers per part), order = "fixed|free"
 (may the parts be permuted; equal parts share one table), any = false (may later parts stay unused),
 combine = function (values) that gives the cost of a whole partition instead (all partitions are
@@ -323,10 +322,10 @@ assert(r.value == 4 and r.stages[1][2] == 4)
 */
 static int opt_partition(lua_State *L)
 {
-    static const char *const keys[] = {"n",         "parts",    "load",    "cut",   "memory",
-                                       "capacity",  "sum",      "max",     "min",   "order",
-                                       "any",       "weights",  "combine", "ranks", "rank",
-                                       "placement", "replicas", NULL};
+    static const char *const keys[] = {"n",      "parts",     "load",     "cut",     "toll",
+                                       "memory", "capacity",  "sum",      "max",     "min",
+                                       "order",  "any",       "weights",  "combine", "ranks",
+                                       "rank",   "placement", "replicas", NULL};
     static const char *const orders[] = {"fixed", "free"};
     static const char fn[] = "hv.opt.partition";
     struct hv_err err = {0};

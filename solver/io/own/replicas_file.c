@@ -80,7 +80,7 @@ static enum hv_status read_width(struct hv_arena *a, const struct hv_jp *at, siz
         layers[l] = (struct hv_replica_layer){options + l * n_options, n_options, sync[l]};
         cuts[l + 1] = comm[l];
     }
-    *w = (struct hv_replica_width){(size_t)width, layers, cuts};
+    *w = (struct hv_replica_width){.width = (size_t)width, .layers = layers, .cuts = cuts};
     return st;
 }
 
