@@ -351,7 +351,10 @@ enum hv_status hv_partition_solve(const struct hv_partition *p, const struct hv_
     struct hv__watch watch;
     memset(out, 0, sizeof *out);
     hv__watch_start(&watch, limits);
-    if (p->sum_weight > 0) {
+    bool even = p->sum_weight > 0 && hv__solve_even(p, arena, out);
+    if (even) {
+        out->bound = out->objective;
+    } else if (p->sum_weight > 0) {
         hv__solve_mixed(p, &watch, arena, out);
     } else {
         double limit = p->free_order ? HUGE_VAL : hv__greedy_max(p);
@@ -360,6 +363,10 @@ enum hv_status hv_partition_solve(const struct hv_partition *p, const struct hv_
     if (watch.too_big || (p->free_order && watch.stopped && !out->feasible))
         return hv__search_order(p, &watch, arena, out, err);
     describe(p, arena, out);
+    if (even) {
+        out->method = "identical-layers";
+        out->proof = "sweep over the maximum, layers on the fastest stages below it";
+    }
     return HV_OK;
 }
 
