@@ -323,7 +323,7 @@ bool hv__reach_free(const struct hv_partition *p, struct hv__watch *watch, struc
                     struct hv_partition_result *out)
 {
     struct reach r;
-    double low = hv__relaxed_bound(p, 0, 1), near = 1e-3;
+    double low = hv__relaxed_bound(p, 0, 1), near = 0.01;
     if (p->min_layers * p->n_stages > p->n_layers && !p->any_stages)
         return false;
     if (!begin(&r, p, arena)) {

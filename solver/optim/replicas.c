@@ -373,7 +373,7 @@ static void tell(struct search *q, const struct hv_replicas_result *out, double 
 /* Bisects between what no stages reach and the best stages found; returns the former. */
 static double search(struct search *q, struct hv_replicas_result *out)
 {
-    double low = least_value(q), near = 1e-3, top = 0;
+    double low = least_value(q), near = 0.01, top = 0;
     for (size_t w = 0; w < q->p->n_widths; w++)
         top = fmax(top, q->fast[w * (q->n + 1) + q->n]);
     for (double limit = low * 1.1; limit > 0 && limit < top && !out->feasible; limit *= 1.5) {
