@@ -293,8 +293,10 @@ static bool improve(struct reach *r, double limit, struct hv_arena *arena,
         return false;
     trace(r, t, out);
     struct hv_arena_mark mark = hv_arena_mark(arena);
+    double *value = out->value;
     hv__finish(r->p, arena, out);
-    hv_arena_rewind(arena, mark);
+    hv_arena_rewind(arena, mark); /* only the sums are wanted */
+    out->value = value;
     return true;
 }
 
