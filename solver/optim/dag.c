@@ -251,24 +251,36 @@ static double split_order(const struct hv__dag_groups *groups, struct hv_arena *
 }
 
 /* What the answer rests on; the objective is judged anew. */
-static void describe(const struct hv_dag *g, bool exact, struct hv_dag_result *out)
+static void describe(const struct hv_dag *g, bool exact, struct hv_arena *arena,
+                     struct hv_dag_result *out)
 {
     if (out->feasible) {
         out->objective = hv_dag_judge(g, out->device, out->load);
         out->contiguous = isinf(out->contiguous) ? out->objective : out->contiguous;
         out->bound = exact ? out->objective : out->bound;
-        out->proof =
-            exact ? "branch and bound over the device of every class"
-                  : "the bound is compute spread evenly over the devices or the longest class";
+        out->proof = "the bound is compute spread evenly over the devices or the longest class";
+        if (out->contiguous_proven)
+            out->proof = "no contiguous split is better than the best one found, over all "
+                         "down-sets; the bound on other placements is compute spread evenly or the "
+                         "longest class";
+        if (exact)
+            out->proof = "branch and bound over the device of every class";
         return;
     }
-    out->proof = exact ? "no placement keeps every accelerator within its memory"
-                       : "no contiguous split of the tried orders fits the devices";
     out->objective = out->contiguous = out->bound = HV_UNKNOWN;
+    const char *why = hv__dag_why_infeasible(g, arena);
+    out->proven = out->proven || why;
+    out->proof = exact ? "no placement keeps every accelerator within its memory"
+                       : "no contiguous split that was tried keeps every accelerator within its "
+                         "memory";
+    if (out->contiguous_proven && !exact)
+        out->proof = "no contiguous split keeps every accelerator within its memory";
+    out->proof = why ? why : out->proof;
 }
 
-/* The better of the splits of two orders, and then the best of all down-sets where that ends. */
-static void split_orders(const struct hv__dag_index *x, struct hv__watch *watch,
+/* The better of the splits of two orders, and then the best of all down-sets where that ends within
+ * a share of the time. */
+static void split_orders(const struct hv__dag_index *x, struct hv__watch *watch, double share,
                          struct hv_arena *arena, struct hv_dag_result *out)
 {
     const struct hv_dag *g = x->g;
@@ -289,7 +301,12 @@ static void split_orders(const struct hv__dag_index *x, struct hv__watch *watch,
             memcpy(out->device, device, g->n_nodes * sizeof *device);
         }
     }
-    out->contiguous_proven = hv__dag_contiguous(&groups, watch, &best, out->device);
+    struct hv_part_limits half = hv__watch_rest(watch); /* the rest is for other placements */
+    struct hv__watch part;
+    half.deadline_s *= share;
+    half.report = watch->limits->report;
+    hv__watch_start(&part, &half);
+    out->contiguous_proven = hv__dag_contiguous(&groups, &part, &best, out->device);
     if (best < HUGE_VAL)
         best = hv_dag_judge(g, out->device, out->load);
     out->objective = out->contiguous = best;
@@ -316,12 +333,12 @@ enum hv_status hv_dag_split(const struct hv_dag *g, const struct hv_part_limits 
     enum hv_status st = begin(g, arena, &x, out, err);
     if (st != HV_OK)
         return st;
-    split_orders(&x, &watch, arena, out);
+    split_orders(&x, &watch, 1, arena, out);
     out->feasible = out->objective < HUGE_VAL;
-    out->stopped = watch.stopped;
+    out->stopped = hv__watch_over(&watch);
     out->proven = out->feasible && out->objective <= out->bound * (1 + 1e-9);
     out->method = "contiguous-dp";
-    describe(g, false, out);
+    describe(g, false, arena, out);
     return HV_OK;
 }
 
@@ -336,7 +353,7 @@ enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits 
         return st;
     if (g->objective == HV_DAG_LATENCY)
         return hv__dag_solve_latency(&x, &watch, arena, out, err);
-    split_orders(&x, &watch, arena, out);
+    split_orders(&x, &watch, 0.5, arena, out);
     if (out->objective < HUGE_VAL)
         hv__dag_search(&x, &watch, out->bound, arena, out->device);
     out->objective = hv_dag_judge(g, out->device, out->load);
@@ -346,6 +363,6 @@ enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits 
     out->stopped = watch.stopped;
     out->proven = exact || met;
     out->method = exact ? "contiguous-dp+annealing+branch" : "contiguous-dp+annealing";
-    describe(g, exact, out);
+    describe(g, exact, arena, out);
     return HV_OK;
 }

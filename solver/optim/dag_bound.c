@@ -3,6 +3,7 @@
  * over accelerators and CPUs, and the longest part.
  * Not here: answers (dag.c, dag_contiguous.c).
  */
+#include "solver/base/units.h"
 #include "solver/optim/dag_int.h"
 #include <math.h>
 #include <stdlib.h>
@@ -71,6 +72,49 @@ double hv__dag_even_bound(const struct hv__dag_relief *r, const struct hv_dag *g
             low = t;
     }
     return low * (1 - 1e-12);
+}
+
+/* The node with the heaviest class, its class's bytes, and the sum over all nodes. */
+static size_t heaviest(const struct hv_dag *g, struct hv_arena *a, double *bytes, double *sum)
+{
+    double *of = hv_arena_new(a, double, g->n_classes);
+    size_t at = 0;
+    *bytes = *sum = 0;
+    for (size_t v = 0; v < g->n_nodes; v++) {
+        of[g->nodes[v].color] += g->nodes[v].bytes;
+        *sum += g->nodes[v].bytes;
+    }
+    for (size_t v = 0; v < g->n_nodes; v++)
+        if (of[g->nodes[v].color] > *bytes) {
+            *bytes = of[g->nodes[v].color];
+            at = v;
+        }
+    return at;
+}
+
+const char *hv__dag_why_infeasible(const struct hv_dag *g, struct hv_arena *arena)
+{
+    char need[HV_FMT_CAP], have[HV_FMT_CAP], lack[HV_FMT_CAP];
+    double bytes, sum, room = (double)g->n_accelerators * g->memory;
+    if (g->n_cpus > 0)
+        return NULL; /* CPUs take everything */
+    for (size_t v = 0; v < g->n_nodes; v++)
+        if (g->nodes[v].cpu_only)
+            return hv_arena_printf(arena, "node %zu runs on CPUs only, and there is none", v + 1);
+    size_t v = heaviest(g, arena, &bytes, &sum);
+    if (bytes > g->memory * (1 + 1e-12))
+        return hv_arena_printf(
+            arena,
+            "node %zu and its class need %s of memory, an accelerator holds %s: %s too little",
+            v + 1, hv_fmt_bytes(need, sizeof need, bytes),
+            hv_fmt_bytes(have, sizeof have, g->memory),
+            hv_fmt_bytes(lack, sizeof lack, bytes - g->memory));
+    if (sum > room * (1 + 1e-12))
+        return hv_arena_printf(
+            arena, "all nodes need %s of memory, %zu accelerators hold %s: %s too little",
+            hv_fmt_bytes(need, sizeof need, sum), g->n_accelerators,
+            hv_fmt_bytes(have, sizeof have, room), hv_fmt_bytes(lack, sizeof lack, sum - room));
+    return NULL;
 }
 
 double hv__dag_simple_bound(const struct hv__dag_index *x)

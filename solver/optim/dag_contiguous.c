@@ -14,9 +14,9 @@
 #include <string.h>
 
 #define MAX_SETS  ((size_t)1 << 18)
-#define MAX_CUTS  ((size_t)1 << 24) /* stars that all sets cut */
-#define MAX_CELLS ((size_t)1 << 25) /* sets times states */
-#define MAX_PAIRS ((uint64_t)3000000000)
+#define MAX_CUTS  ((size_t)1 << 24)     /* stars that all sets cut */
+#define MAX_CELLS ((size_t)1 << 25)     /* sets times states */
+#define MAX_PAIRS ((uint64_t)500000000) /* some seconds */
 #define HAIR      (1 + 1e-12)
 #define ROUND     1e-6 /* more than rounding to float changes */
 

@@ -256,8 +256,11 @@ enum hv_status hv__dag_solve_latency(const struct hv__dag_index *x, struct hv__w
                              : "prefixes of two orders; the bound is the longest path";
     if (!out->feasible) {
         out->objective = out->contiguous = out->bound = HV_UNKNOWN;
+        const char *why = hv__dag_why_infeasible(x->g, a);
         out->proof = out->proven ? "no placement keeps every accelerator within its memory"
                                  : "no split of the tried orders fits the devices";
+        out->proof = why ? why : out->proof;
+        out->proven = out->proven || why;
         return HV_OK;
     }
     out->objective = hv_dag_latency(x->g, out->device, out->load);

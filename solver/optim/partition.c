@@ -297,6 +297,27 @@ static double open_bound(const struct hv_partition *p, const struct hv_partition
     return bound;
 }
 
+/*
+ * Free order: the least maximum is found quickly, and what it leaves is narrow. No maximum is less,
+ * and none so large that it alone beats the partition found is looked at. False when nothing fits.
+ */
+static bool start_free(const struct hv_partition *p, struct hv__watch *watch,
+                       struct hv_arena *arena, struct best *best, struct span *all)
+{
+    struct hv_arena_mark mark = hv_arena_mark(arena);
+    struct hv_partition_result r = {0};
+    bool found = hv__reach_free(p, watch, arena, &r);
+    all->sum = hv__relaxed_bound(p, 1, 0) * (1 - 1e-12);
+    if (found) {
+        keep(best, &r);
+        all->lo = nextafter(r.bound / p->max_weight * (1 - 1e-12), 0);
+        all->hi = (r.objective - p->sum_weight * all->sum) / p->max_weight * (1 + 1e-12);
+        all->hi = fmax(all->hi, r.max);
+    }
+    hv_arena_rewind(arena, mark);
+    return found || watch->stopped;
+}
+
 bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, struct hv_arena *arena,
                      struct hv_partition_result *out)
 {
@@ -305,7 +326,9 @@ bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, stru
     HV_VEC(struct span) todo = {0};
     double bound = HUGE_VAL;
     int64_t probes = 0;
-    hv_vec_push(&todo, (struct span){0, HUGE_VAL, 0});
+    struct span all = {0, HUGE_VAL, 0};
+    if (!p->free_order || p->max_weight <= 0 || start_free(p, watch, arena, &best, &all))
+        hv_vec_push(&todo, all);
     while (todo.n && !watch->too_big) {
         if (hv__watch_due(watch))
             hv__watch_tell(watch, best.r.feasible ? best.r.objective : HUGE_VAL,
@@ -382,7 +405,10 @@ enum hv_status hv_partition_solve(const struct hv_partition *p, const struct hv_
     struct hv__watch watch;
     memset(out, 0, sizeof *out);
     hv__watch_start(&watch, limits);
-    if (p->sum_weight > 0) {
+    bool even = p->sum_weight > 0 && hv__solve_even(p, arena, out);
+    if (even) {
+        out->bound = out->objective;
+    } else if (p->sum_weight > 0) {
         hv__solve_mixed(p, &watch, arena, out);
     } else {
         double limit = p->free_order ? HUGE_VAL : hv__greedy_max(p);
@@ -391,6 +417,10 @@ enum hv_status hv_partition_solve(const struct hv_partition *p, const struct hv_
     if (watch.too_big || (p->free_order && watch.stopped && !out->feasible))
         return hv__search_order(p, &watch, arena, out, err);
     describe(p, arena, out);
+    if (even) {
+        out->method = "identical-layers";
+        out->proof = "sweep over the maximum, layers on the fastest stages below it";
+    }
     return HV_OK;
 }
 

@@ -116,6 +116,10 @@ bool hv__reach_free(const struct hv_partition *p, struct hv__watch *watch, struc
 enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *watch,
                                 struct hv_arena *arena, struct hv_partition_result *out,
                                 struct hv_err *err);
+/** Fixed order, identical layers and equal cuts: the best weighted sum by a sweep over the limit,
+ * O(L · log S). False when layers differ or nothing fits. */
+bool hv__solve_even(const struct hv_partition *p, struct hv_arena *arena,
+                    struct hv_partition_result *out);
 /** Branch and bound over the maximum; `free_order` picks the inner program. */
 bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, struct hv_arena *arena,
                      struct hv_partition_result *out);

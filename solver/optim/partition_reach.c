@@ -24,11 +24,13 @@ struct reach {
     struct hv__watch *watch;
     struct hv__kinds set;
     size_t n_words, n_ends;
-    uint64_t *got;   /* state → ends within the limit that no better state has */
-    uint64_t *upper; /* state → ends that it or a better state has */
-    uint64_t *next;  /* kind · n_ends + start → ends of a run at the position at hand */
-    uint32_t *order; /* states by number of used devices */
-    size_t *level;   /* used devices → first of them in `order` */
+    uint64_t *got;       /* state → ends within the limit that no better state has */
+    uint64_t *upper;     /* state → ends that it or a better state has */
+    uint64_t *next;      /* kind · n_ends + start → ends of a run at the position at hand */
+    double *end, *start; /* kind · n_ends + place: of the runs in `next` */
+    double *new_end, *new_start;
+    uint32_t *order;             /* states by number of used devices */
+    size_t *level;               /* used devices → first of them in `order` */
     size_t first_word, end_word; /* where ends of the level at hand can be */
     size_t n_swaps;
     struct swap *swaps;
@@ -92,6 +94,10 @@ static bool begin(struct reach *r, const struct hv_partition *p, struct hv_arena
     r->got = hv_arena_new(arena, uint64_t, r->set.n_states * r->n_words);
     r->upper = hv_arena_new(arena, uint64_t, r->set.n_states * r->n_words);
     r->next = hv_arena_new(arena, uint64_t, r->set.n_kinds * r->n_ends * r->n_words);
+    r->end = hv_arena_new(arena, double, r->set.n_kinds * r->n_ends);
+    r->start = hv_arena_new(arena, double, r->set.n_kinds * r->n_ends);
+    r->new_end = hv_arena_new(arena, double, r->n_ends);
+    r->new_start = hv_arena_new(arena, double, r->n_ends);
     find_swaps(r, arena);
     sort_states(r, arena);
     return true;
@@ -102,26 +108,56 @@ static bool has_bit(const uint64_t *set, size_t j)
     return set[j / WORD] >> j % WORD & 1;
 }
 
-/* Ends of the runs of every kind at a position that stay within the limit. */
+/* What a run costs for its end and saves for its start, as hv_partition_value has it. */
+static void fill_sides(const struct reach *r, size_t pos, size_t k, double *end, double *start)
+{
+    const struct hv_partition *p = r->p;
+    const double *time = p->stages[r->set.dev[k]].time;
+    memcpy(end, time, r->n_ends * sizeof *end);
+    memcpy(start, time, r->n_ends * sizeof *start);
+    for (size_t j = 1; p->cuts && j < p->n_layers; j++) {
+        end[j] += pos + 1 < p->n_stages ? p->cuts[pos][j] : 0;
+        start[j] -= pos > 0 ? p->cuts[pos - 1][j] : 0;
+    }
+}
+
+/* Ends of the runs of kind k from start i that stay within the limit. */
+static void fill_set(const struct reach *r, size_t pos, size_t k, size_t i, uint64_t *set)
+{
+    const struct hv_partition *p = r->p;
+    const struct hv_part_stage *d = &p->stages[r->set.dev[k]];
+    const double *m = p->stages[pos].memory, *end = r->end + k * r->n_ends;
+    double start = r->start[k * r->n_ends + i], longest = r->limit * (1 + 1e-12);
+    for (size_t j = i + p->min_layers; j <= p->n_layers; j++) {
+        if ((!d->table && d->time[j] - d->time[i] > longest) ||
+            (m && !hv__fits(p, pos, r->set.dev[k], i, j)))
+            break;
+        double v = d->table ? hv_partition_value(p, pos, r->set.dev[k], i, j) : end[j] - start;
+        if (v <= r->limit)
+            set[j / WORD] |= (uint64_t)1 << j % WORD;
+    }
+}
+
+/* The runs of every kind at a position; those of the position before where nothing differs. */
 static void fill_runs(struct reach *r, size_t pos)
 {
     const struct hv_partition *p = r->p;
-    size_t L = p->n_layers, m = p->min_layers, behind = (p->n_stages - 1 - pos) * m;
-    size_t most = p->any_stages ? L : L - behind;
-    memset(r->next, 0, r->set.n_kinds * r->n_ends * r->n_words * sizeof *r->next);
+    size_t n = r->n_ends, words = n * r->n_words;
+    bool same_memory = pos > 0 && p->stages[pos].memory == p->stages[pos - 1].memory;
     for (size_t k = 0; k < r->set.n_kinds; k++) {
-        size_t dev = r->set.dev[k];
-        const double *time = p->stages[dev].table ? NULL : p->stages[dev].time;
-        for (size_t i = 0; i <= L; i++) {
-            uint64_t *set = r->next + (k * r->n_ends + i) * r->n_words;
-            for (size_t j = i + m; j <= most; j++) {
-                if ((time && time[j] - time[i] > r->limit * (1 + 1e-12)) ||
-                    !hv__fits(p, pos, dev, i, j))
-                    break;
-                if (hv_partition_value(p, pos, dev, i, j) <= r->limit)
-                    set[j / WORD] |= (uint64_t)1 << j % WORD;
-            }
+        double *end = r->end + k * n, *start = r->start + k * n;
+        bool table = p->stages[r->set.dev[k]].table != NULL;
+        if (!table) {
+            fill_sides(r, pos, k, r->new_end, r->new_start);
+            if (same_memory && memcmp(end, r->new_end, n * sizeof *end) == 0 &&
+                memcmp(start, r->new_start, n * sizeof *start) == 0)
+                continue;
+            memcpy(end, r->new_end, n * sizeof *end);
+            memcpy(start, r->new_start, n * sizeof *start);
         }
+        memset(r->next + k * words, 0, words * sizeof *r->next);
+        for (size_t i = 0; i < n; i++)
+            fill_set(r, pos, k, i, r->next + k * words + i * r->n_words);
     }
 }
 
@@ -257,8 +293,10 @@ static bool improve(struct reach *r, double limit, struct hv_arena *arena,
         return false;
     trace(r, t, out);
     struct hv_arena_mark mark = hv_arena_mark(arena);
+    double *value = out->value;
     hv__finish(r->p, arena, out);
-    hv_arena_rewind(arena, mark);
+    hv_arena_rewind(arena, mark); /* only the sums are wanted */
+    out->value = value;
     return true;
 }
 
@@ -287,7 +325,7 @@ bool hv__reach_free(const struct hv_partition *p, struct hv__watch *watch, struc
                     struct hv_partition_result *out)
 {
     struct reach r;
-    double low = hv__relaxed_bound(p, 0, 1), near = 1e-3;
+    double low = hv__relaxed_bound(p, 0, 1), near = 0.01;
     if (p->min_layers * p->n_stages > p->n_layers && !p->any_stages)
         return false;
     if (!begin(&r, p, arena)) {

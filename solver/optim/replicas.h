@@ -37,9 +37,17 @@ struct hv_replica_width {
     const double *runs; /**< more time of a run: runs[first · (n_layers + 1) + end]; or NULL */
 };
 
-/** An instance; everything is borrowed. */
+/**
+ * An instance; everything is borrowed. Layers are cut into runs of the chain 0 … n_layers - 1, or,
+ * with `sets`, into differences of down-sets of a graph: everything that is said of the cut before
+ * layer j is then said of set j, and cuts and runs are indexed by sets, n_sets in place of
+ * n_layers + 1.
+ */
 struct hv_replicas {
     size_t n_layers, n_devices, n_widths;
+    const unsigned char *sets; /**< n_sets × n_layers: 1 where the layer is in the set; every set is
+                                  behind its subsets, the first is empty, the last full; or NULL */
+    size_t n_sets;
     const struct hv_replica_width *widths;
     double memory; /**< of one copy; infinity = no limit */
     size_t batch;  /**< samples: every number of replicas divides it, all of them together are at
@@ -48,7 +56,7 @@ struct hv_replicas {
 
 /** One stage of the answer. */
 struct hv_replica_stage {
-    size_t first, end; /**< layers [first, end) */
+    size_t first, end; /**< layers [first, end), or the sets around it: end without first */
     size_t width;      /**< index into the widths */
     size_t replicas, in_flight;
     double value;
@@ -64,7 +72,7 @@ struct hv_replicas_result {
     const char *method, *proof;
 };
 
-/** Largest n_widths · n_layers · (n_layers + 1), and number of devices, of an instance. */
+/** Largest n_widths · n_layers · (n_layers + 1), or with n_sets², and number of devices. */
 #define HV_REPLICAS_MAX_RUNS    ((size_t)1 << 22)
 #define HV_REPLICAS_MAX_DEVICES ((size_t)1 << 16)
 

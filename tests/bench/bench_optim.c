@@ -213,6 +213,7 @@ int main(void)
         {"chain L=128 S=32, sum + 63 max", 128, 32, 4, true, false, 1, 63, 0},
         {"free order, 4 kinds, 16 devices", 64, 16, 4, false, true, 0, 1, 0},
         {"free order, 4 kinds, 64 devices", 128, 64, 4, false, true, 0, 1, 100000},
+        {"the same, unequal cuts", 128, 64, 4, true, true, 0, 1, 100000},
     };
     for (size_t k = 0; k < sizeof families / sizeof *families; k++)
         bench_chain(&families[k]);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -326,6 +327,30 @@ static void contiguous_splits_match_enumeration(void **state)
     assert_true(solved > 1500);
 }
 
+/* Two nodes of 3 bytes and no CPU: what is missing, and how much. */
+static void what_is_missing_is_said(void **state)
+{
+    (void)state;
+    struct hv_dag_node nodes[] = {{.accel = 1, .bytes = 3}, {.accel = 1, .bytes = 3, .color = 1}};
+    struct hv_dag g = {2, 0, 2, nodes, NULL, 1, 0, 5, HV_DAG_MAX_LOAD};
+    struct hv_arena arena = {0};
+    struct hv_dag_result r;
+    assert_int_equal(hv_dag_solve(&g, NULL, &arena, &r, NULL), HV_OK);
+    assert_true(!r.feasible && r.proven);
+    assert_non_null(strstr(r.proof, "all nodes need 6 B"));
+    assert_non_null(strstr(r.proof, "1 B too little"));
+    g.memory = 2;
+    assert_int_equal(hv_dag_solve(&g, NULL, &arena, &r, NULL), HV_OK);
+    assert_non_null(strstr(r.proof, "node 1 and its class need 3 B"));
+    nodes[1].cpu_only = true;
+    assert_int_equal(hv_dag_split(&g, NULL, &arena, &r, NULL), HV_OK);
+    assert_true(!r.feasible && r.proven && strstr(r.proof, "node 2 runs on CPUs only"));
+    g.n_cpus = 1;
+    assert_int_equal(hv_dag_split(&g, NULL, &arena, &r, NULL), HV_OK);
+    assert_true(r.feasible && r.objective == 0); /* CPU times are 0 */
+    hv_arena_free(&arena);
+}
+
 static void a_cycle_has_no_latency(void **state)
 {
     (void)state;
@@ -346,6 +371,7 @@ int main(void)
         cmocka_unit_test(blocks_wait_for_all_their_inputs),
         cmocka_unit_test(answers_to_small_graphs_are_proven),
         cmocka_unit_test(contiguous_splits_match_enumeration),
+        cmocka_unit_test(what_is_missing_is_said),
         cmocka_unit_test(a_cycle_has_no_latency),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,7 +52,7 @@ static void make(struct hv_rng *rng, struct inst *in)
     in->p.n_layers = 1 + hv_rng_below(rng, MAX_L);
     in->p.n_stages = 1 + hv_rng_below(rng, MAX_S);
     in->p.stages = in->stage;
-    in->p.min_layers = hv_rng_below(rng, 2);
+    in->p.min_layers = hv_rng_below(rng, 5) ? hv_rng_below(rng, 2) : 2;
     in->p.max_weight = 1;
     for (size_t s = 0; s < in->p.n_stages; s++)
         fill_stage(rng, in, s, whole);
@@ -68,6 +68,22 @@ static void make(struct hv_rng *rng, struct inst *in)
         for (size_t k = 0; k < n * n; k++)
             in->table[0][k] = hv_rng_below(rng, 8) ? draw(rng, whole) : HUGE_VAL;
         in->stage[0].table = in->table[0];
+    }
+}
+
+/* All layers alike, cuts alike. */
+static void make_even(struct hv_rng *rng, struct inst *in)
+{
+    bool whole = hv_rng_below(rng, 2);
+    for (size_t s = 0; s < in->p.n_stages; s++) {
+        double time = draw(rng, whole), memory = draw(rng, whole), cut = draw(rng, whole);
+        for (size_t j = 0; j <= in->p.n_layers; j++) {
+            in->time[s][j] = (double)j * time;
+            in->memory[s][j] = (double)j * memory;
+            in->cut[s][j] = cut;
+        }
+        in->stage[s].time = in->time[s];
+        in->stage[s].table = NULL;
     }
 }
 
@@ -158,8 +174,9 @@ static void sums_and_maxima_match_enumeration(void **state)
     (void)state;
     struct hv_rng rng;
     double v[MAX_S];
+    int even = 0;
     hv_rng_seed(&rng, 7);
-    for (int k = 0; k < 12000; k++) {
+    for (int k = 0; k < 16000; k++) {
         struct inst in;
         struct hv_arena arena = {0};
         struct hv_partition_result r;
@@ -177,11 +194,15 @@ static void sums_and_maxima_match_enumeration(void **state)
                     in.toll[s][j] = 4 * hv_rng_double(&rng);
             in.p.tolls = in.tolls;
         }
+        if (k % 8 < 2)
+            make_even(&rng, &in);
         assert_int_equal(hv_partition_check(&in.p, NULL), HV_OK);
         assert_int_equal(hv_partition_solve(&in.p, NULL, &arena, &r, NULL), HV_OK);
+        even += r.method && strcmp(r.method, "identical-layers") == 0;
         same(&in.p, &r, brute(&in.p, &g, v, 0, 0, 0), k);
         hv_arena_free(&arena);
     }
+    assert_true(even > 500);
 }
 
 static enum hv_status plain_sum(void *ctx, const double *value, size_t n, double *out,

@@ -24,10 +24,11 @@ struct inst {
 
 static void make(struct hv_rng *rng, struct inst *in)
 {
-    *in = (struct inst){.p = {1 + hv_rng_below(rng, MAX_L), 1 + hv_rng_below(rng, MAX_K),
-                              1 + hv_rng_below(rng, WIDTHS), in->width,
-                              (double)(4 + hv_rng_below(rng, 24)),
-                              hv_rng_below(rng, 3) ? 0 : 1 + hv_rng_below(rng, 6)}};
+    *in = (struct inst){.p = {.n_layers = 1 + hv_rng_below(rng, MAX_L),
+                              .n_devices = 1 + hv_rng_below(rng, MAX_K),
+                              .n_widths = 1 + hv_rng_below(rng, WIDTHS),
+                              .memory = (double)(4 + hv_rng_below(rng, 24)),
+                              .batch = hv_rng_below(rng, 3) ? 0 : 1 + hv_rng_below(rng, 6)}};
     for (size_t w = 0; w < WIDTHS; w++) {
         in->width[w] =
             (struct hv_replica_width){w + 1, in->layer[w], hv_rng_below(rng, 3) ? in->cut[w] : NULL,
@@ -130,13 +131,59 @@ static void random_chains_match_enumeration(void **state)
     assert_true(solved > 2000);
 }
 
+/* Two branches between a first and a last layer: the best over all down-sets is the better of the
+ * two orders, and is found on sets of the chain as on the chain. */
+static void down_sets_are_cut_as_chains_are(void **state)
+{
+    (void)state;
+    const unsigned char chain[5][4] = {
+        {0, 0, 0, 0}, {1, 0, 0, 0}, {1, 1, 0, 0}, {1, 1, 1, 0}, {1, 1, 1, 1}};
+    const unsigned char diamond[6][4] = {{0, 0, 0, 0}, {1, 0, 0, 0}, {1, 1, 0, 0},
+                                         {1, 0, 1, 0}, {1, 1, 1, 0}, {1, 1, 1, 1}};
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 4);
+    for (int k = 0; k < 1000; k++) {
+        struct inst in;
+        struct hv_arena arena = {0};
+        struct hv_replicas_result r[4];
+        make(&rng, &in);
+        in.p.widths = in.width;
+        in.p.n_layers = 4;
+        for (size_t w = 0; w < WIDTHS; w++)
+            in.width[w].cuts = in.width[w].runs = NULL;
+        assert_int_equal(hv_replicas_solve(&in.p, NULL, &arena, &r[0], NULL), HV_OK);
+        in.p.sets = chain[0];
+        in.p.n_sets = 5;
+        assert_int_equal(hv_replicas_solve(&in.p, NULL, &arena, &r[1], NULL), HV_OK);
+        assert_int_equal(r[0].feasible, r[1].feasible);
+        assert_true(!r[0].feasible || fabs(r[0].objective - r[1].objective) < 1e-12);
+        in.p.sets = diamond[0];
+        in.p.n_sets = 6;
+        assert_int_equal(hv_replicas_solve(&in.p, NULL, &arena, &r[2], NULL), HV_OK);
+        in.p.sets = NULL;
+        for (size_t w = 0; w < WIDTHS; w++) {
+            struct hv_replica_layer keep = in.layer[w][1];
+            in.layer[w][1] = in.layer[w][2];
+            in.layer[w][2] = keep;
+        }
+        assert_int_equal(hv_replicas_solve(&in.p, NULL, &arena, &r[3], NULL), HV_OK);
+        double a = r[0].feasible ? r[0].objective : HUGE_VAL;
+        double b = r[3].feasible ? r[3].objective : HUGE_VAL;
+        assert_int_equal(r[2].feasible, !isinf(fmin(a, b)));
+        if (r[2].feasible && fabs(r[2].objective - fmin(a, b)) > 1e-12)
+            fail_msg("case %d: %.12g, the better order has %.12g", k, r[2].objective, fmin(a, b));
+        hv_arena_free(&arena);
+    }
+}
+
 static void senseless_instances_are_refused(void **state)
 {
     (void)state;
     const struct hv_replica_option good = {1, 1, 1}, bad = {-1, 1, 1};
     struct hv_replica_layer layer = {&good, 1, 0};
     struct hv_replica_width width = {1, &layer, NULL, NULL};
-    struct hv_replicas p = {1, 1, 1, &width, 1, 0};
+    struct hv_replicas p = {
+        .n_layers = 1, .n_devices = 1, .n_widths = 1, .widths = &width, .memory = 1};
     struct hv_arena arena = {0};
     struct hv_replicas_result r;
     assert_int_equal(hv_replicas_solve(&p, NULL, &arena, &r, NULL), HV_OK);
@@ -153,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_chains_match_enumeration),
+        cmocka_unit_test(down_sets_are_cut_as_chains_are),
         cmocka_unit_test(senseless_instances_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
