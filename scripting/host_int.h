@@ -124,9 +124,18 @@ void hv__api_input(lua_State *L);
 void hv__api_run(lua_State *L);
 void hv__api_cost(lua_State *L);
 void hv__api_opt(lua_State *L);
+void hv__api_opt_lp(lua_State *L);
 void hv__api_work(lua_State *L);
 void hv__api_opt_classics(lua_State *L);
 void hv__api_opt_partition(lua_State *L);
+/**
+ * Calls the function at the top of the stack with n numbers, as arguments (whole ones) or as one
+ * list; its one result must be a number (nil = infinity). The function stays. Never raises: also
+ * running out of memory is a status, so solvers may call it from their depths.
+ * Errors: HV_EPLUGIN with the message of the function, which names its file:line.
+ */
+enum hv_status hv__call_number(lua_State *L, const double *x, size_t n, bool as_list, double *out,
+                               struct hv_err *err);
 /** True when the run of the host `ctx` has to end; the cancel callback of the solvers. */
 bool hv__is_cancelled(void *ctx);
 void hv__api_plan(lua_State *L);

@@ -50,15 +50,17 @@ int hv__plan_rank(const struct hv_verdict *v)
     return v->findings.n > 0 ? 2 : v->metrics.exact ? 0 : 1;
 }
 
-/** What of a judged plan is to be small: the job's objective; over its price, worse than any
- * within. */
+/** What of a judged plan is to be small: the job's objective; over its price or after its deadline,
+ * worse than any within. */
 static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
 {
     const struct hv_objective *o = &r->request->inputs->job.job.objective;
     double x = hv_or(m->iteration_s, HUGE_VAL);
     if (o->minimize == HV_MIN_COST && hv_known(m->usd_per_mtoken))
         x = m->usd_per_mtoken;
-    return hv_known(o->max_usd_per_h) && m->usd_per_h > o->max_usd_per_h ? x * OVER_PRICE : x;
+    bool dear = hv_known(o->max_usd_per_h) && m->usd_per_h > o->max_usd_per_h;
+    bool late = hv_known(o->deadline_s) && m->iteration_s > o->deadline_s;
+    return x * (dear ? OVER_PRICE : 1) * (late ? OVER_PRICE : 1);
 }
 
 /** A document as plans refer to it: by the name it was read from, or whole where that cannot be

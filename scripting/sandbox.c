@@ -326,6 +326,7 @@ void hv__sandbox_open(lua_State *L)
     hv__api_run(L);
     hv__api_cost(L);
     hv__api_opt(L);
+    hv__api_opt_lp(L);
     hv__api_work(L);
     hv__api_opt_classics(L);
     hv__api_opt_partition(L);

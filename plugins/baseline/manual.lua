@@ -132,7 +132,7 @@ return {
       help = grids.recompute_words .. "; selective under zero 3 means up+act, as FSDP runs do it" },
     { key = "sequence_parallel", type = "boolean", default = false,
       help = "shard norms and dropout over the tensor-parallel ranks" },
-    { key = "schedule", type = "string", default = "",
+    { key = "schedule", type = "schedule", default = "",
       help = "schedule name, also of a plugin with order(p); empty: 1f1b, with chunks interleaved" },
     { key = "layers", type = "string", default = "",
       help = "layers per stage, 20,20,24,16; empty: even; first and last one less, or else the "

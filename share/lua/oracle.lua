@@ -184,4 +184,35 @@ function oracle.weighted_cut(times, parts, weights)
   return best
 end
 
+--- All divisions of 1 … n into equal groups, the groups in order of their least member.
+-- @function oracle.divisions
+-- @tparam integer n things, a multiple of parts
+-- @tparam integer parts how many groups
+-- @treturn table list of lists of groups
+-- @units none: numbers from 1
+-- @raise none
+-- @usage assert(#require("oracle").divisions(4, 2) == 3)
+function oracle.divisions(n, parts)
+  local list, now, opened = {}, {}, 0
+  local function put(v)
+    if v > n then
+      list[#list + 1] = {}
+      for s = 1, parts do list[#list][s] = { table.unpack(now[s]) } end
+      return
+    end
+    for s = 1, math.min(parts, opened + 1) do
+      local fresh = s > opened
+      now[s], opened = now[s] or {}, math.max(opened, s)
+      if #now[s] < n // parts then
+        table.insert(now[s], v)
+        put(v + 1)
+        table.remove(now[s])
+      end
+      if fresh then opened = opened - 1 end
+    end
+  end
+  put(1)
+  return list
+end
+
 return oracle
