@@ -257,7 +257,8 @@ static bool improve(struct reach *r, double limit, struct hv_arena *arena,
         return false;
     trace(r, t, out);
     struct hv_arena_mark mark = hv_arena_mark(arena);
-    double *value = out->value; /* the next trace writes there; hv__finish makes a list of its own */
+    double *value =
+        out->value; /* the next trace writes there; hv__finish makes a list of its own */
     hv__finish(r->p, arena, out);
     hv_arena_rewind(arena, mark);
     out->value = value;
