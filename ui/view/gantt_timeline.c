@@ -59,18 +59,21 @@ static void fill_columns(const struct hv_timeline *t, const struct hv_lane *lane
     }
 }
 
+/** One lane of a row, on top of what is there already. */
+static void add_columns(const struct hv_timeline *t, const struct hv_lane *lane, const double *at_s,
+                        size_t n, struct hv_gantt_cover *out)
+{
+    for (size_t from = 0; lane->n_spans > 0 && from < n; from += TOGETHER)
+        fill_columns(t, lane, at_s + from, n - from < TOGETHER ? n - from : TOGETHER, out + from);
+}
+
 /** The compute lane where it has something, else the link lane. */
 static void source_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
                            struct hv_gantt_cover *out)
 {
-    const struct hv_timeline *t = ctx;
     memset(out, 0, n * sizeof *out);
-    for (size_t from = 0; from < n; from += TOGETHER) {
-        size_t count = n - from < TOGETHER ? n - from : TOGETHER;
-        for (int link = 0; link < 2; link++)
-            if (lane_of(t, lane, link)->n_spans > 0)
-                fill_columns(t, lane_of(t, lane, link), at_s + from, count, out + from);
-    }
+    add_columns(ctx, lane_of(ctx, lane, 0), at_s, n, out);
+    add_columns(ctx, lane_of(ctx, lane, 1), at_s, n, out);
 }
 
 static bool source_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
@@ -136,6 +139,72 @@ struct hv_gantt_source hv_gantt_timeline_source(const struct hv_timeline *t)
                                     .prev = source_prev,
                                     .memory_max_bytes = source_memory,
                                     .memory_limit_bytes = source_limit};
+}
+
+/* ---- compute and links apart: lane 2k computes, lane 2k + 1 sends ---- */
+
+static void apart_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
+{
+    source_lane(ctx, lane / 2, out);
+    if (lane % 2 == 1)
+        *out = (struct hv_gantt_lane){.name = "   links"};
+}
+
+static bool take_span(const struct hv_timeline *t, const struct hv_lane *l, int32_t i,
+                      struct hv_gantt_span *out)
+{
+    if (i >= 0)
+        *out = convert(t, &l->spans[i]);
+    return i >= 0;
+}
+
+static void apart_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
+                          struct hv_gantt_cover *out)
+{
+    memset(out, 0, n * sizeof *out);
+    add_columns(ctx, lane_of(ctx, lane / 2, lane % 2 == 1), at_s, n, out);
+}
+
+static bool apart_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
+    return take_span(ctx, l, hv_lane_at(l, t_s), out);
+}
+
+static bool apart_next(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
+    return take_span(ctx, l, hv_lane_next(l, t_s), out);
+}
+
+static bool apart_prev(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
+    return take_span(ctx, l, hv_lane_prev(l, t_s), out);
+}
+
+static double apart_memory(const void *ctx, size_t lane, double t0_s, double t1_s)
+{
+    return source_memory(ctx, lane / 2, t0_s, t1_s);
+}
+
+static double apart_limit(const void *ctx, size_t lane)
+{
+    return source_limit(ctx, lane / 2);
+}
+
+struct hv_gantt_source hv_gantt_links_source(const struct hv_timeline *t)
+{
+    return (struct hv_gantt_source){.ctx = t,
+                                    .n_lanes = 2 * t->n_rows,
+                                    .end_s = t->end_s,
+                                    .lane = apart_lane,
+                                    .columns = apart_columns,
+                                    .at = apart_at,
+                                    .next = apart_next,
+                                    .prev = apart_prev,
+                                    .memory_max_bytes = apart_memory,
+                                    .memory_limit_bytes = apart_limit};
 }
 
 const struct hv_timeline_op *hv_gantt_timeline_op(const struct hv_timeline *t,
