@@ -70,32 +70,39 @@ static void collect(struct names *l, const struct hv_host *h, bool is_call)
         add_words(l, docs[i].returns);
 }
 
-/** The whole names of functions whose last part is `word`: "hv.cost.layers". */
-static void add_functions(struct hv_str *out, const char *word)
+/** Adds the whole names of functions whose last part is `word`: methods (or not), or all where
+ * there is none of that sort. */
+static void add_functions(struct hv_str *out, const char *word, bool methods)
 {
     size_t n = 0, found = 0;
     const struct hv_api_doc *docs = hv_api_docs(&n);
 
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(last_part(docs[i].name), word) == 0)
-            hv_str_addf(out, "%s%s", found++ == 0 ? " (" : ", ", docs[i].name);
+    for (int all = 0; all < 2 && found == 0; all++)
+        for (size_t i = 0; i < n; i++) {
+            bool sort = all > 0 || (strchr(docs[i].name, ':') != NULL) == methods;
+            if (sort && strcmp(last_part(docs[i].name), word) == 0)
+                hv_str_addf(out, "%s%s", found++ == 0 ? " (" : ", ", docs[i].name);
+        }
     if (found > 0)
         hv_str_adds(out, ")");
 }
 
-static void hint_member(const struct hv_host *h, const char *name, bool is_call, struct hv_str *out)
+static void hint_member(const struct hv_host *h, const char *name, const char *message,
+                        struct hv_str *out)
 {
+    bool is_call = strstr(message, "to call") != NULL;
+    bool is_method = strstr(message, "(method '") != NULL;
     struct names l = {.but = is_call ? "" : name};
 
     collect(&l, h, is_call);
     const char *near = hv_suggest(name, l.items, l.n);
     if (near != NULL && strcmp(near, name) != 0) {
         hv_str_addf(out, "did you mean '%s'", near);
-        add_functions(out, near);
+        add_functions(out, near, is_method);
         hv_str_adds(out, "?");
     } else if (near != NULL && is_call) {
         hv_str_adds(out, "there is");
-        add_functions(out, near);
+        add_functions(out, near, is_method);
     }
     hv_arena_free(&l.arena);
 }
@@ -136,14 +143,14 @@ static bool name_after(const char *message, const char *what, char *name, size_t
 
 void hv__hint(const struct hv_host *h, const char *message, struct hv_str *out)
 {
-    bool nil = strstr(message, "nil value") != NULL, is_call = strstr(message, "to call") != NULL;
+    bool nil = strstr(message, "nil value") != NULL;
     char name[64];
 
     if (nil && name_after(message, "(global '", name, sizeof name))
         hint_global(name, out);
     else if (nil && (name_after(message, "(field '", name, sizeof name) ||
                      name_after(message, "(method '", name, sizeof name)))
-        hint_member(h, name, is_call, out);
+        hint_member(h, name, message, out);
     else if (strstr(message, "bad argument #1") != NULL && strstr(message, "(hv.") != NULL)
         hv_str_adds(out, "methods are called with a colon, as in ctx.cluster:groups()");
     else if (strstr(message, ".devices") != NULL && strstr(message, "expected a string") != NULL)

@@ -2,8 +2,7 @@
 -- stage of which replica. Section 3: COMM = DATAP + 2 PIPEP, where DATAP is the slowest sharded parameter
 -- server of a stage's replicas, and PIPEP the open-path TSP over stages whose distance is a bottleneck
 -- perfect matching. Section 4: a genetic algorithm with cyclic partitioning as local search. Compute is
--- ignored on purpose. Devices of one node are alike, so what a group costs is remembered by how many
--- devices of which node it has.
+-- ignored on purpose. What a group costs is remembered by how many devices of which node it has.
 local layout = require "layout"
 local oracle = require "oracle"
 local pipes = require "pipes"
@@ -171,8 +170,8 @@ local function selftest(t)
   local q = regions({ 16, 16, 16, 16 }, { { 5 }, { 67, 5 }, { 59, 12, 5 }, { 11, 49, 52, 5 } },
     { { 2 }, { 1.15, 2 }, { 1.05, 1.25, 2 }, { 1.12, 1.1, 1.02, 2 } },
     { stages = 8, dp_bytes = 0.65e9, pp_bytes = 0.47124922275543213e9, seed = 1 })
-  t.ok("shipped case 3 (regional): not above 34.8020 s", select(2, placing.place(q))[1] <= 34.80205,
-    "DT-FM cda948f, best of 500 candidates")
+  local cases = "DT-FM cda948f, best of 500 candidates"
+  t.ok("shipped case 3 (regional): not above 34.8020 s", select(2, placing.place(q))[1] <= 34.80205, cases)
   q = regions({ 8, 8, 8, 8, 8, 8, 8, 8 }, {
     { 5 }, { 67, 5 }, { 49, 11, 5 }, { 96, 143, 130, 5 }, { 124, 172, 159, 34, 5 }, { 136, 76, 86, 210, 238, 5 },
     { 143, 90, 99, 223, 235, 14, 5 }, { 124, 67, 77, 199, 228, 12, 24, 5 } }, {
@@ -180,8 +179,7 @@ local function selftest(t)
     { 0.42, 1.16, 1.05, 0.366, 0.342, 2 }, { 0.404, 1.02, 0.799, 0.36, 0.358, 1.14, 2 },
     { 0.482, 1.05, 1.14, 0.465, 0.335, 1.09, 1.08, 2 } },
     { stages = 8, dp_bytes = 0.65e9, pp_bytes = 0.47124922275543213e9, seed = 1 })
-  t.ok("shipped case 4 (worldwide): not above 49.2184 s", select(2, placing.place(q))[1] <= 49.21845,
-    "DT-FM cda948f, best of 500 candidates")
+  t.ok("shipped case 4 (worldwide): not above 49.2184 s", select(2, placing.place(q))[1] <= 49.21845, cases)
 end
 
 return {
@@ -192,8 +190,7 @@ return {
   needs = { model = "layers" },
   options = {
     { key = "stages", type = "integer", default = 0, min = 0, max = 1024, help = "pipeline stages; 0: best of all" },
-    { key = "budget", type = "integer", default = 100, min = 2, max = 100000,
-      help = "placements tried per number of stages" },
+    { key = "budget", type = "integer", default = 100, min = 2, max = 100000, help = "placements per depth" },
     { key = "most", type = "integer", default = 64, min = 1, max = 512,
       help = "devices up to which each is placed by itself; above, whole nodes are placed, tensor parallel inside" },
   },

@@ -11,7 +11,7 @@ local chain = {}
 -- then the largest all-reduce of a stage's gradients.
 -- @function chain.parts
 -- @tparam handle ctx the run's input
--- @tparam table made plan, table or handle
+-- @tparam table made plan with the keys of a plan file, or a handle
 -- @treturn table list of replicas, and the seconds of the all-reduce
 -- @units seconds
 -- @raise plans with stages that have several layer ranges
@@ -38,7 +38,7 @@ end
 
 --- Eq-P of one replica of chain.parts, with its hops: Σ stages + (M − 1) · longest + ways · Σ hops.
 -- @function chain.seconds
--- @tparam table part row of chain.parts
+-- @tparam table part {stage_s, hop_s, micro_batches}, a row of chain.parts
 -- @tparam[opt] number ways how often a hop counts (2: activations there, gradients back)
 -- @treturn number the time of the pipeline
 -- @units seconds
@@ -53,7 +53,7 @@ end
 --- Why no division of the devices holds the model, with the figures to compare.
 -- @function chain.too_small
 -- @tparam handle ctx the run's input
--- @tparam table devices rows with kind
+-- @tparam table devices list of rows with kind
 -- @tparam string what what was tried, as the subject of a sentence
 -- @treturn string the reason
 -- @units GiB in the text

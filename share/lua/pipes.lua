@@ -13,7 +13,7 @@ local pipes = {}
 -- @function pipes.devices
 -- @tparam handle ctx the run's input
 -- @tparam[opt] boolean all also those of other fabrics
--- @treturn table rows of cluster:devices(); nil and the reason when there are none
+-- @treturn table list of rows of cluster:devices(); nil and the reason when there are none
 -- @units as cluster:devices()
 -- @raise none
 -- @usage print(#require("pipes").devices(ctx))
@@ -33,7 +33,7 @@ end
 
 --- Orders of the devices worth trying: kinds as wholes, in every order (of the first four kinds).
 -- @function pipes.orders
--- @tparam table nodes as layout.nodes gives them
+-- @tparam table nodes list as layout.nodes gives them
 -- @treturn table list of lists of {id, kind, …}; the first is the order of the file
 -- @units none
 -- @raise none
@@ -301,7 +301,7 @@ end
 -- @tparam table list choices with bound; they get rank, and claim_s where they work out
 -- @tparam integer tries how many of the best are wanted
 -- @tparam function evaluate function(choice) giving seconds, or nil where it does not fit
--- @treturn table choices that fit, all of the best among them
+-- @treturn table list of choices that fit, all of the best among them
 -- @units seconds
 -- @raise errors of evaluate
 -- @usage local list = { { bound = 2 }, { bound = 1 } }
@@ -328,8 +328,8 @@ end
 -- @tparam handle ctx the run's input
 -- @tparam table list of pipes.joined
 -- @tparam integer micro_batch sequences that enter a pipeline at once
--- @tparam[opt] table schedule as in plan files (1f1b)
--- @treturn table plan
+-- @tparam[opt] table schedule with the keys of plan files ({name = "1f1b"})
+-- @treturn table plan with the keys of a plan file
 -- @units those of a plan file
 -- @raise none
 -- @usage print(#require("pipes").plan(ctx, {}, 1).replicas)

@@ -78,7 +78,7 @@ end
 --- COMM of a division into groups: DATAP, the slowest sharded parameter server of a group, and twice PIPEP, the
 -- open-path TSP over groups whose distance is a bottleneck perfect matching.
 -- @function placing.score
--- @tparam table q instance
+-- @tparam table q {class, delay, rate, …}, an instance as above
 -- @tparam table parts list of groups of vertices
 -- @treturn number COMM, then DATAP, PIPEP and the order of the groups
 -- @units seconds
@@ -106,7 +106,7 @@ end
 
 --- The division of least COMM, by groups.evolve.
 -- @function placing.place
--- @tparam table q instance
+-- @tparam table q {class, delay, rate, …}, an instance as above
 -- @treturn table list of groups, then {COMM, DATAP, PIPEP} and the groups' order
 -- @units seconds
 -- @raise a number of vertices that the stages do not divide
@@ -130,10 +130,10 @@ end
 
 --- Pipelines: the groups in the order of the path, each wired to the next by its matching.
 -- @function placing.wired
--- @tparam table q instance
+-- @tparam table q {class, delay, rate, …}, an instance as above
 -- @tparam table parts list of groups
--- @tparam table order as placing.score gives it
--- @treturn table for each stage the vertices of pipeline 1, 2, …
+-- @tparam table order list as placing.score gives it
+-- @treturn table list of lists: for each stage the vertices of pipeline 1, 2, …
 -- @units none
 -- @raise none
 -- @usage local placing = require "placing"

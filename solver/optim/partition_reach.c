@@ -293,7 +293,7 @@ static bool improve(struct reach *r, double limit, struct hv_arena *arena,
         return false;
     trace(r, t, out);
     struct hv_arena_mark mark = hv_arena_mark(arena);
-    double *value = out->value;
+    double *value = out->value; /* hv__finish makes a list of its own, which is given back */
     hv__finish(r->p, arena, out);
     hv_arena_rewind(arena, mark); /* only the sums are wanted */
     out->value = value;
