@@ -129,6 +129,8 @@ void hv__memory(struct hv__lowered *l, struct hv_verdict *out);
 double hv__tokens_of_iteration(const struct hv__lowered *l);
 /** Figures of the verdict. */
 void hv__metrics(struct hv__lowered *l, struct hv_verdict *out);
+/** Is stage i fed by others than the one before it alone? */
+bool hv__stage_branches(const struct hv_stage *s, size_t i);
 /** Lists what of the plan is judged only roughly, so that no knob is ignored in silence. */
 void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out);
 /** Lanes for drawing. */

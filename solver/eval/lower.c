@@ -5,6 +5,7 @@
 #include "solver/eval/eval_int.h"
 #include "solver/sim/fold.h"
 
+#include <math.h>
 #include <string.h>
 
 /** Micro-batches simulated of a schedule without flush, in multiples of its ranks. */
@@ -40,8 +41,52 @@ static enum hv_status schedule_finding(struct hv__lowered *l, const struct hv_er
 /** What a scheduler that decides by cost is told; NULL costs: every operation takes one unit. */
 struct decide {
     const struct hv_stage_cost *costs;
-    double hop_s;
+    const double *hops_s; /**< as hv_schedule_input has them */
 };
+
+/** In-flight micro-batches that stages allow, for schedules that can keep to them; NULL = none of
+ * them says so. */
+static const double *rank_limits(struct hv__lowered *l, const struct hv__unit *u)
+{
+    const struct hv_replica *r = u->replica;
+    bool any = false;
+    double *limits = hv_arena_new(l->arena, double, u->n_ranks + 1);
+    for (size_t i = 0; i < u->n_ranks; i++) {
+        int most = r->stages[u->ranks[i].stage].in_flight;
+        limits[i] = most > 0 ? most : (double)INFINITY;
+        any = any || most > 0;
+    }
+    return any && (l->row->flags & HV_SCHEDULE_BY_MEMORY) ? limits : NULL;
+}
+
+/** Stages that feed stages, where the plan says so and a stage is one piece; NULL = a chain. */
+static const struct hv_stage_graph *stage_graph(struct hv__lowered *l, const struct hv__unit *u)
+{
+    const struct hv_replica *r = u->replica;
+    size_t n = 0;
+    bool told = false;
+    for (size_t i = 0; i < r->n_stages; i++) {
+        const struct hv_stage *s = &r->stages[i];
+        n += s->n_after > 0 ? (size_t)s->n_after : 1;
+        told = told || hv__stage_branches(s, i);
+    }
+    if (!told || r->n_stages != u->n_ranks || r->stages[0].n_ranges > 1) {
+        return NULL;
+    }
+    struct hv_stage_graph *g = hv_arena_new(l->arena, struct hv_stage_graph, 1);
+    int32_t *from = hv_arena_new(l->arena, int32_t, n), *to = hv_arena_new(l->arena, int32_t, n);
+    for (size_t i = 0; i < r->n_stages; i++) {
+        const struct hv_stage *s = &r->stages[i];
+        size_t feeds = s->n_after >= 0 ? (size_t)s->n_after : i > 0;
+        for (size_t k = 0; k < feeds; k++) {
+            from[g->n_edges] = s->n_after >= 0 ? s->after[k] : (int32_t)i - 1;
+            to[g->n_edges++] = (int32_t)i;
+        }
+    }
+    g->from = from;
+    g->to = to;
+    return g;
+}
 
 /** What the schedule of a unit is made from: the plan's name and options. */
 static enum hv_status schedule_input(struct hv__lowered *l, const struct hv__unit *u,
@@ -56,7 +101,9 @@ static enum hv_status schedule_input(struct hv__lowered *l, const struct hv__uni
     }
     hv_schedule_input_init(in, l->row, (int32_t)u->n_ranks, u->n_mb);
     in->costs = by->costs;
-    in->hop_s = by->hop_s;
+    in->hops_s = by->hops_s;
+    in->limits = rank_limits(l, u);
+    in->graph = stage_graph(l, u);
     if (v > 1 || !(l->row->flags & HV_SCHEDULE_NEEDS_CHUNKS)) {
         in->chunks = v;
     }
@@ -243,13 +290,19 @@ static enum hv_status schedule_by_cost(struct hv__lowered *l, struct hv__unit *u
                                        struct hv_err *err)
 {
     struct hv_stage_cost *costs = hv_arena_new(l->arena, struct hv_stage_cost, u->n_gstages);
-    struct decide by = {costs, 0};
+    size_t n_edges = (size_t)u->n_gstages - 1;
+    double *hops_s = hv_arena_new(l->arena, double, 2 * n_edges + 1);
+    struct decide by = {costs, hops_s};
     for (size_t g = 0; g < u->n_gstages; g++) {
         const struct hv__gstage *x = &u->gstages[g];
         costs[g] = (struct hv_stage_cost){x->forward_s[0], x->input_grad_s[0], x->weight_grad_s[0]};
     }
-    for (int32_t i = 0; i < u->pipe.n_hops; i++) {
-        by.hop_s = fmax(by.hop_s, u->hop_s[i]);
+    for (int32_t e = 0; e < u->schedule.graph.n_edges; e++) {
+        size_t from = (size_t)u->schedule.graph.from[e];
+        if (u->schedule.graph.to[e] == u->schedule.graph.from[e] + 1) {
+            hops_s[from] = u->hop_s[hv_pipe_hop(&u->pipe, false, 0, e)];
+            hops_s[n_edges + from] = u->hop_s[hv_pipe_hop(&u->pipe, true, 0, e)];
+        }
     }
     return compile_schedule(l, u, &by, err);
 }
@@ -257,7 +310,7 @@ static enum hv_status schedule_by_cost(struct hv__lowered *l, struct hv__unit *u
 /** Makes the schedule of u->n_mb micro-batches and prices what its ranks run. */
 static enum hv_status lower_passes(struct hv__lowered *l, struct hv__unit *u, struct hv_err *err)
 {
-    enum hv_status st = compile_schedule(l, u, &(struct decide){NULL, 0}, err);
+    enum hv_status st = compile_schedule(l, u, &(struct decide){NULL, NULL}, err);
     if (st != HV_OK) {
         return st;
     }
@@ -285,7 +338,8 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__unit *u, st
  */
 static bool lower_folded(struct hv__lowered *l, struct hv__unit *u)
 {
-    const unsigned never = HV_SCHEDULE_BY_COST | HV_SCHEDULE_ORDER | HV_SCHEDULE_RECOMPUTE;
+    const unsigned never =
+        HV_SCHEDULE_BY_COST | HV_SCHEDULE_BY_MEMORY | HV_SCHEDULE_ORDER | HV_SCHEDULE_RECOMPUTE;
     int64_t m = u->replica->micro_batches;
     struct hv_schedule_input in;
     struct hv_fold f;
@@ -295,7 +349,7 @@ static bool lower_folded(struct hv__lowered *l, struct hv__unit *u)
     }
     u->n_mb = 1;
     size_t before = l->findings->n;
-    bool ok = schedule_input(l, u, &(struct decide){NULL, 0}, &in, NULL) == HV_OK;
+    bool ok = schedule_input(l, u, &(struct decide){NULL, NULL}, &in, NULL) == HV_OK;
     u->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
     ok = ok && lower_passes(l, u, NULL) == HV_OK;
     ok = ok && u->cost.stage_s != NULL &&

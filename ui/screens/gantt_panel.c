@@ -33,7 +33,7 @@ static const struct hv_timeline *timeline_of(const struct hv_gantt_subject *s)
 
 static const struct hv_timeline_row *lane_row(const struct hv_gantt_subject *s)
 {
-    return &timeline_of(s)->rows[s->view->lane];
+    return &timeline_of(s)->rows[s->view->lane / (s->links ? 2 : 1)];
 }
 
 /** "f3", or the kind's letter where there is no micro-batch. */

@@ -9,7 +9,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
-#include "ui/view/gantt_view.h"
+#include "ui/view/plain.h"
 
 static const struct {
     char letter, fill;
@@ -23,7 +23,7 @@ static const struct {
 
 #define MINIMAP_W 48
 
-static int label_width(const struct hv_gantt_source *src, int w)
+int hv_gantt_label_width(const struct hv_gantt_source *src, int w)
 {
     int need = 6, most = w / 4;
     size_t n = src->n_lanes < 256 ? src->n_lanes : 256;
@@ -42,7 +42,9 @@ struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
                                        const struct hv_gantt_source *src, struct hv_rect r)
 {
     struct hv_gantt_places p = {.rows_per_lane = 1};
-    int lw = label_width(src, r.w), x = r.x + lw, w = r.w - lw, h = r.h - 1;
+    int lw = hv_gantt_label_width(src, r.w), h = r.h - 1;
+    lw = st->label_w > lw && st->label_w < r.w / 2 ? st->label_w : lw;
+    int x = r.x + lw, w = r.w - lw;
     if (w < 4 || h < 1 || src->n_lanes == 0)
         return p;
     int lanes = src->n_lanes < 1000 ? (int)src->n_lanes : 1000;
@@ -375,6 +377,10 @@ static void draw_cursor(const struct hv_gantt_state *st, struct hv_grid *g,
 void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
                    struct hv_grid *g, struct hv_rect r)
 {
+    if (g->plain) {
+        hv_plain_gantt(g, st, src);
+        return;
+    }
     struct hv_gantt_places p = hv_gantt_layout(st, src, r);
     struct hv_rect old = hv_grid_clip(g, r);
     if (p.chart.w <= 0) {
@@ -383,7 +389,7 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
         hv_grid_unclip(g, old);
         return;
     }
-    struct columns columns = new_columns(st, &p.chart);
+    struct columns columns = new_columns(st, &p.chart), ghost = new_columns(st, &p.chart);
     draw_axis(st, g, p.axis);
     for (size_t k = 0; k < p.n_shown; k++) {
         int y = p.chart.y + (int)k * p.rows_per_lane, h = p.rows_per_lane;
@@ -391,12 +397,19 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
         /* tall lanes keep their last row free, as a gap */
         draw_lane(st, g, (struct hv_rect){p.chart.x, y, p.chart.w, h > 2 ? 2 : 1}, columns.items);
         draw_label(st, src, g, (struct hv_rect){p.labels.x, y, p.labels.w, h}, p.top_lane + k);
+        if (h > 1 && st->ghost && p.top_lane + k < st->ghost->n_lanes) {
+            struct hv_rect last = {p.chart.x, y + h - 1, p.chart.w, 1};
+            get_columns(st->ghost, p.top_lane + k, p.chart.w, &ghost);
+            draw_lane(st, g, last, ghost.items);
+            hv_grid_restyle(g, last, 0, HV_STYLE_DIM);
+        }
     }
     if (p.memory.h > 0)
         draw_memory(st, src, g, &p, st->lane < src->n_lanes ? st->lane : 0);
     if (p.critical.h > 0)
         draw_critical(g, &p, columns.critical);
     free_columns(&columns);
+    free_columns(&ghost);
     if (p.minimap.h > 0)
         draw_minimap(st, src, g, p.minimap);
     if (st->show_cursor)

@@ -138,6 +138,75 @@ struct hv_gantt_source hv_gantt_timeline_source(const struct hv_timeline *t)
                                     .memory_limit_bytes = source_limit};
 }
 
+/* ---- compute and links apart: lane 2k computes, lane 2k + 1 sends ---- */
+
+static void apart_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
+{
+    source_lane(ctx, lane / 2, out);
+    if (lane % 2 == 1)
+        *out = (struct hv_gantt_lane){.name = "   links"};
+}
+
+static bool take_span(const struct hv_timeline *t, const struct hv_lane *l, int32_t i,
+                      struct hv_gantt_span *out)
+{
+    if (i >= 0)
+        *out = convert(t, &l->spans[i]);
+    return i >= 0;
+}
+
+static bool apart_cover(const void *ctx, size_t lane, double t0_s, double t1_s,
+                        struct hv_gantt_cover *out)
+{
+    const struct hv_timeline *t = ctx;
+    const struct hv_lane *l = lane_of(t, lane / 2, lane % 2 == 1);
+    struct hv_cover c = hv_lane_cover(l, t0_s, t1_s);
+    *out = (struct hv_gantt_cover){.busy_frac = c.busy_frac, .n_spans = c.n_spans};
+    return take_span(t, l, c.i_span, &out->span);
+}
+
+static bool apart_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
+    return take_span(ctx, l, hv_lane_at(l, t_s), out);
+}
+
+static bool apart_next(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
+    return take_span(ctx, l, hv_lane_next(l, t_s), out);
+}
+
+static bool apart_prev(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
+    return take_span(ctx, l, hv_lane_prev(l, t_s), out);
+}
+
+static double apart_memory(const void *ctx, size_t lane, double t0_s, double t1_s)
+{
+    return source_memory(ctx, lane / 2, t0_s, t1_s);
+}
+
+static double apart_limit(const void *ctx, size_t lane)
+{
+    return source_limit(ctx, lane / 2);
+}
+
+struct hv_gantt_source hv_gantt_links_source(const struct hv_timeline *t)
+{
+    return (struct hv_gantt_source){.ctx = t,
+                                    .n_lanes = 2 * t->n_rows,
+                                    .end_s = t->end_s,
+                                    .lane = apart_lane,
+                                    .cover = apart_cover,
+                                    .at = apart_at,
+                                    .next = apart_next,
+                                    .prev = apart_prev,
+                                    .memory_max_bytes = apart_memory,
+                                    .memory_limit_bytes = apart_limit};
+}
+
 const struct hv_timeline_op *hv_gantt_timeline_op(const struct hv_timeline *t,
                                                   const struct hv_gantt_span *s)
 {
