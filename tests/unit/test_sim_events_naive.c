@@ -84,7 +84,7 @@ static void draw(struct world *w, struct hv_rng *r, int round)
     }
     for (size_t k = 0; k < POOLS; k++) {
         w->credits[k] = 2 + pick(r, 3);
-        w->capacity[k] = pick(r, 3) ? 6 + pick(r, 12) : (double)INFINITY;
+        w->capacity[k] = pick(r, 3) ? 6 + pick(r, 12) : HUGE_VAL;
     }
     for (int32_t i = 0; i < (int32_t)w->g.n_tasks; i++) {
         draw_task(w, r, i, round % 3 == 0); /* a third without what tangles resources */
@@ -220,7 +220,7 @@ static void start(struct walk *x, int32_t i)
     x->state[i] = RUNNING;
     x->from[i] = x->now;
     x->until[i] = x->now + x->left[i];
-    x->cut[i] = INFINITY;
+    x->cut[i] = HUGE_VAL;
 }
 
 static void stop(struct walk *x, int32_t i)
@@ -238,7 +238,7 @@ static void ask_for_room(struct walk *x, int32_t i)
         if (x->state[k] == RUNNING && share(x->w, i, k) && t[k].priority < t[i].priority &&
             t[k].piece_s > 0 && isinf(x->cut[k]) && !in_an_order(x->w, k)) {
             double at = x->from[k] + ceil((x->now - x->from[k]) / t[k].piece_s) * t[k].piece_s;
-            x->cut[k] = at < x->until[k] ? at : (double)INFINITY;
+            x->cut[k] = at < x->until[k] ? at : HUGE_VAL;
         }
     }
 }
@@ -307,7 +307,7 @@ static void live_through(struct walk *x)
 static double next_moment(const struct walk *x)
 {
     const struct world *w = x->w;
-    double next = INFINITY;
+    double next = HUGE_VAL;
     for (int32_t i = 0; i < (int32_t)w->g.n_tasks; i++) {
         if (x->state[i] == RUNNING) {
             next = fmin(next, fmin(x->until[i], x->cut[i]));
