@@ -34,7 +34,7 @@ static void certificate_agrees_with_the_program(void **state)
             stage[s] =
                 (struct hv_part_stage){time[s], NULL, memory[s], 2.5 + 3 * hv_rng_double(&rng)};
         }
-        struct hv_partition p = {L, S, stage, cuts, (size_t)k % 2, 0, 1, false, false};
+        struct hv_partition p = {L, S, stage, cuts, NULL, (size_t)k % 2, 0, 1, false, false};
         struct hv_arena arena = {0};
         struct hv_partition_result r;
         struct hv_str text = {0};
