@@ -143,5 +143,6 @@ void hv__api_auto(lua_State *L);
 void hv__api_sim(lua_State *L);
 /** The event engine, in api_sim_tasks.c. */
 void hv__api_sim_tasks(lua_State *L);
+void hv__api_sim_workers(lua_State *L);
 
 #endif

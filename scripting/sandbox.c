@@ -334,6 +334,7 @@ void hv__sandbox_open(lua_State *L)
     hv__api_auto(L);
     hv__api_sim(L);
     hv__api_sim_tasks(L);
+    hv__api_sim_workers(L);
     lua_setfield(L, -2, "hv");
     lua_setfield(L, LUA_REGISTRYINDEX, MASTER);
 }

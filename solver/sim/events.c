@@ -38,7 +38,7 @@ struct player {
     int32_t *list_at, *list; /* tasks of a resource by index */
     int32_t *head;           /* per resource, into list: first not started */
     int32_t *holder;         /* per resource: task that runs on it, -1 = free */
-    struct hv__heap *ready;  /* per resource: ready tasks whose first resource it is */
+    struct hv__heap *ready;  /* per resource: ready tasks that wait there, see home_of */
     struct hv__heap events;
     double *bytes;
     int32_t *credits;
@@ -159,6 +159,18 @@ static bool in_order(const struct player *y, int32_t r)
     return y->g->rules && y->g->rules[r] == HV_QUEUE_ORDER;
 }
 
+/* where a ready task waits: its first resource without an order, -1 = all have one and offer it */
+static int32_t home_of(const struct player *y, int32_t t)
+{
+    const struct hv_event_graph *g = y->g;
+    for (int32_t k = g->res_at[t]; k < g->res_at[t + 1]; k++) {
+        if (!in_order(y, g->res[k])) {
+            return g->res[k];
+        }
+    }
+    return -1;
+}
+
 static void touch(struct player *y, int32_t r)
 {
     if (!y->is_dirty[r]) {
@@ -207,9 +219,9 @@ static void make_ready(struct player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
     y->p[t].state = READY;
-    int32_t first = g->res[g->res_at[t]];
-    if (!in_order(y, first)) {
-        hv__heap_push(&y->ready[first], rank_key(y, t), t);
+    int32_t home = home_of(y, t);
+    if (home >= 0) {
+        hv__heap_push(&y->ready[home], rank_key(y, t), t);
     }
     for (int32_t k = g->res_at[t]; k < g->res_at[t + 1]; k++) {
         touch(y, g->res[k]);
@@ -264,7 +276,7 @@ static int32_t candidate(struct player *y, int32_t r)
     }
     if (in_order(y, r)) {
         int32_t t = offered(y, r);
-        return t >= 0 && can_start(y, t) ? t : -1;
+        return t >= 0 && home_of(y, t) < 0 && can_start(y, t) ? t : -1;
     }
     struct hv__heap *h = &y->ready[r];
     size_t n = h->n, skipped = 0;
@@ -395,6 +407,13 @@ static int by_number(const void *x, const void *y)
     return (*a > *b) - (*a < *b);
 }
 
+/* of two that can start */
+static bool goes_first(const struct player *y, int32_t t, int32_t other)
+{
+    double a = rank_key(y, t), b = rank_key(y, other);
+    return a < b || (a <= b && t < other);
+}
+
 /* starts what can: the best of all resources, again and again */
 static void start_best(struct player *y)
 {
@@ -405,11 +424,11 @@ static void start_best(struct player *y)
             if (t < 0) {
                 continue;
             }
-            bool better = best < 0 || rank_key(y, t) < rank_key(y, best);
+            bool better = best < 0 || goes_first(y, t, best);
             int32_t loser = better ? best : t;
             best = better ? t : best;
-            if (loser >= 0 && loser != best && !in_order(y, y->g->res[y->g->res_at[loser]])) {
-                int32_t home = y->g->res[y->g->res_at[loser]];
+            int32_t home = loser >= 0 && loser != best ? home_of(y, loser) : -1;
+            if (home >= 0) {
                 hv__heap_push(&y->ready[home], rank_key(y, loser), loser);
             }
         }

@@ -17,8 +17,9 @@
 
 /** What a free resource does next. */
 enum hv_queue_rule {
-    HV_QUEUE_PRIORITY, /**< the ready task of highest priority; ties: one already begun, then the
-                          lowest index */
+    HV_QUEUE_PRIORITY, /**< the ready task of highest priority; ties, also between tasks that keep
+                          each other from several resources: one already begun, then the lowest
+                          index */
     HV_QUEUE_ORDER     /**< its tasks by index; with `look_ahead` it takes, while the first is not
                           ready, the first ready one that may jump among as many behind it */
 };

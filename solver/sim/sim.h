@@ -15,5 +15,6 @@
 #include "solver/sim/steady.h"
 #include "solver/sim/tasks.h"
 #include "solver/sim/tessel.h"
+#include "solver/sim/workers.h"
 
 #endif

@@ -15,7 +15,7 @@ enum { RANKS = 8, STAGES = 4 * RANKS };
 struct world {
     struct hv_schedule_input in;
     double stage_s[STAGES * HV_OP_KIND_N], hop_s[8 * STAGES], rank_scale[RANKS];
-    double act[STAGES], kept[STAGES];
+    double act[STAGES], kept[STAGES], limits[RANKS];
     struct hv_pipe_cost cost;
 };
 
@@ -54,6 +54,10 @@ static void draw(struct world *w, const struct hv_schedule_row *row, struct hv_r
         w->act[i] = (double)(1 + hv_rng_below(r, 100));
         w->kept[i] = (double)hv_rng_below(r, (uint64_t)w->act[i] + 1);
     }
+    for (size_t i = 0; i < RANKS; i++) {
+        w->limits[i] = (double)(2 + hv_rng_below(r, 2 * RANKS));
+    }
+    w->in.limits = round % 7 == 0 && row->flags & HV_SCHEDULE_BY_MEMORY ? w->limits : NULL;
     w->cost = (struct hv_pipe_cost){
         .stage_s = w->stage_s, .hop_s = w->hop_s, .rank_scale = round % 5 ? NULL : w->rank_scale};
 }

@@ -1,0 +1,74 @@
+/**
+ * Workers that train at their own pace: each repeats a clock of work (a mini-batch, or a wave of a
+ * pipeline) and shares what it learned through a server or with others, waiting only as far as its
+ * rule demands.
+ */
+#ifndef HV_SOLVER_SIM_WORKERS_H
+#define HV_SOLVER_SIM_WORKERS_H
+
+#include "solver/base/arena.h"
+#include "solver/base/status.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/** Who waits for whom. */
+enum hv_workers_kind {
+    /** Parameter server: after every clock a worker pushes and pulls, and waits for both; it begins
+     * clock c (from 0) when everybody's push of clock c − 1 − D has arrived and been pulled. */
+    HV_WORKERS_PS,
+    /** Wave-synchronous parallel (HetPipe, ATC'20, section 5): pushes go on behind the next clock;
+     * clock c begins when everybody's push of clock c − 1 − D has arrived and been pulled. */
+    HV_WORKERS_WSP,
+    /** Partial reduce: as soon as `group` workers are through, they average and go on. */
+    HV_WORKERS_PARTIAL,
+    /** Gossip (AD-PSGD): who is through averages with one it draws, which is not held up. */
+    HV_WORKERS_GOSSIP,
+    HV_WORKERS_KIND_N
+};
+
+/** "ps", "wsp", "partial_reduce", "gossip". */
+extern const char *const hv_workers_words[HV_WORKERS_KIND_N];
+
+/** A question. Arrays are borrowed. */
+struct hv_workers {
+    enum hv_workers_kind kind;
+    size_t n;
+    const double *period_s; /**< [n] work of a clock, > 0 */
+    const double *hop_s;    /**< [n] one way to the server, or one exchange; NULL = 0 */
+    int64_t staleness;      /**< ps, wsp: D; -1 = nobody waits */
+    size_t group;           /**< partial reduce: 1 … n */
+    const double *weights;  /**< gossip: [n × n] how often row draws column, NULL = all alike */
+    double horizon_s;       /**< how long is played */
+    double jitter; /**< standard deviation of the logarithm of a factor of mean 1 on every clock */
+    uint64_t seed;
+};
+
+/** Steps of staleness told apart; the last stands for all above. */
+#define HV_WORKERS_STALENESS 64
+/** Most clocks that are played. */
+#define HV_WORKERS_CLOCKS_MAX 10000000
+
+/** What came out. Owner: the arena. */
+struct hv_workers_run {
+    double *rate_per_s; /**< [n] clocks ended in the second half of the horizon */
+    double *wait_frac;  /**< [n] share of the horizon spent waiting for others, without hops */
+    int64_t *clocks;    /**< [n] clocks ended */
+    double *end_s;      /**< [n] end of the last of them */
+    double sum_per_s;   /**< of all workers */
+    /** How many clocks had which staleness. ps: updates of others that came to the server between
+     * what a clock read and its own push; wsp: own clock less the oldest clock it is sure to see;
+     * partial reduce, gossip: clocks between the worker and the furthest it averaged with. */
+    int64_t staleness[HV_WORKERS_STALENESS];
+    double mean_staleness;
+    double *mixing; /**< [n × n] mean of the averagings, NULL for ps and wsp */
+};
+
+/**
+ * Plays the workers. Deterministic. Errors: HV_EUSAGE for numbers out of range; HV_ELIMIT for more
+ * than HV_WORKERS_CLOCKS_MAX clocks. O(clocks · (log n + n)) at worst, O(clocks log n) where nobody
+ * waits for the slowest.
+ */
+enum hv_status hv_workers_run(struct hv_arena *a, const struct hv_workers *w,
+                              struct hv_workers_run *out, struct hv_err *err) HV_NODISCARD;
+
+#endif

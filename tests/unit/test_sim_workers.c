@@ -1,0 +1,214 @@
+/* Workers at their own pace: by hand, by closed forms, and against a walk tick by tick. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "solver/base/rng.h"
+#include "solver/sim/workers.h"
+#include <math.h>
+#include <string.h>
+
+#define NEAR(a, b) assert_true(fabs((a) - (double)(b)) <= 1e-9 * (1 + fabs((double)(b))))
+
+/* HetPipe's virtual workers of 2 and 3 seconds, no hops. D = 0: in step, a wave every 3 seconds,
+ * the fast one waits a third. D = 1: after the first waves the fast one is one clock ahead and
+ * waits as long. Nobody waits: each at its own pace. */
+static void waves_by_hand(void **state)
+{
+    (void)state;
+    static const double period_s[] = {2, 3};
+    struct hv_arena a = {0};
+    struct hv_workers_run run;
+    struct hv_workers w = {.kind = HV_WORKERS_WSP, .n = 2, .period_s = period_s, .horizon_s = 600};
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    assert_int_equal(run.clocks[0], 200);
+    NEAR(run.end_s[0], 599);
+    NEAR(run.rate_per_s[0], 1.0 / 3);
+    NEAR(run.wait_frac[0], 1.0 / 3);
+    NEAR(run.wait_frac[1], 0);
+    w.staleness = 1; /* ends 2, 4, then 3 + 2, 6 + 2, …: 3k - 1 */
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    assert_int_equal(run.clocks[0], 201);
+    NEAR(run.end_s[0], 599);
+    assert_int_equal(run.staleness[0], 2); /* the first clocks */
+    assert_int_equal(run.staleness[2], 0);
+    w.staleness = -1;
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    assert_int_equal(run.clocks[0], 300);
+    NEAR(run.sum_per_s, 1.0 / 2 + 1.0 / 3);
+    hv_arena_free(&a);
+}
+
+/* pushes of 1 second each way: with D = 0 a wave ends 2 + 3 seconds after the one before; with D =
+ * 1 they hide behind the next wave */
+static void hops_hide_behind_waves(void **state)
+{
+    (void)state;
+    static const double period_s[] = {2, 3}, hop_s[] = {1, 1};
+    struct hv_arena a = {0};
+    struct hv_workers_run run;
+    struct hv_workers w = {
+        .kind = HV_WORKERS_WSP, .n = 2, .period_s = period_s, .hop_s = hop_s, .horizon_s = 1000};
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    NEAR(run.rate_per_s[1], 1.0 / 5);
+    w.staleness = 1;
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    assert_true(fabs(run.rate_per_s[1] - 1.0 / 3) < 3e-3);
+    w.kind = HV_WORKERS_PS; /* waits for both hops after every clock */
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    assert_true(fabs(run.rate_per_s[1] - 1.0 / 5) < 3e-3);
+    hv_arena_free(&a);
+}
+
+enum { N = 5, CLOCKS = 400 };
+
+/* the same tick by tick: in every second pushes arrive first, then work ends, then whoever may
+ * begins. Shares nothing with the program but the rules */
+static void tick_by_tick(const struct hv_workers *w, int64_t *clocks, double *last)
+{
+    int64_t left[N], pulled[N], push_at[N][CLOCKS], n_end[N] = {0}, n_push[N] = {0}, passed[CLOCKS];
+    bool works[N] = {false};
+    int64_t slowest = 0;
+    memset(passed, 0, sizeof passed);
+    memset(pulled, 0, sizeof pulled);
+    for (int64_t t = 0; (double)t <= w->horizon_s; t++) {
+        for (size_t i = 0; i < w->n; i++) {
+            while (n_push[i] < n_end[i] && push_at[i][n_push[i]] == t) {
+                n_push[i]++;
+                pulled[i] = t + (int64_t)w->hop_s[i];
+            }
+            if (works[i] && --left[i] == 0) {
+                works[i] = false;
+                last[i] = (double)t;
+                push_at[i][n_end[i]++] = t + (int64_t)w->hop_s[i];
+            }
+        }
+        for (size_t i = 0; i < w->n; i++) { /* a push without a hop */
+            while (n_push[i] < n_end[i] && push_at[i][n_push[i]] == t) {
+                n_push[i]++;
+                pulled[i] = t + (int64_t)w->hop_s[i];
+            }
+        }
+        for (bool all = true; all;) {
+            for (size_t i = 0; i < w->n; i++) {
+                all = all && n_push[i] > slowest;
+            }
+            if (all) {
+                passed[++slowest] = t;
+            }
+        }
+        for (size_t i = 0; i < w->n; i++) {
+            int64_t must = w->staleness < 0 ? 0 : n_end[i] - w->staleness;
+            bool may = !works[i] && must <= slowest;
+            may = may && (must <= 0 || passed[must] + (int64_t)w->hop_s[i] <= t);
+            if (w->kind == HV_WORKERS_PS && n_end[i] > 0) {
+                may = may && n_push[i] == n_end[i] && pulled[i] <= t;
+            }
+            if (may) {
+                works[i] = true;
+                left[i] = (int64_t)w->period_s[i];
+            }
+        }
+    }
+    memcpy(clocks, n_end, w->n * sizeof *clocks);
+}
+
+static void as_tick_by_tick(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 3);
+    for (int round = 0; round < 2000; round++) {
+        double period_s[N], hop_s[N], last[N] = {0};
+        int64_t clocks[N];
+        struct hv_arena a = {0};
+        struct hv_workers_run run;
+        struct hv_workers w = {.kind = round % 2 ? HV_WORKERS_PS : HV_WORKERS_WSP,
+                               .n = 1 + (size_t)hv_rng_below(&r, N),
+                               .period_s = period_s,
+                               .hop_s = hop_s,
+                               .staleness = (int64_t)hv_rng_below(&r, 6) - 1,
+                               .horizon_s = (double)hv_rng_below(&r, CLOCKS - 1)};
+        for (size_t i = 0; i < N; i++) {
+            period_s[i] = (double)(1 + hv_rng_below(&r, 9));
+            hop_s[i] = (double)hv_rng_below(&r, 5);
+        }
+        tick_by_tick(&w, clocks, last);
+        assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+        for (size_t i = 0; i < w.n; i++) {
+            assert_int_equal(run.clocks[i], clocks[i]);
+            NEAR(run.end_s[i], last[i]);
+        }
+        hv_arena_free(&a);
+    }
+}
+
+/* rows of the mixing matrix add up to 1, and so do columns; groups of all are averages of all,
+ * which is a barrier; gossip waits for nobody */
+static void mixing(void **state)
+{
+    (void)state;
+    static const double period_s[] = {1, 2, 3, 4};
+    struct hv_arena a = {0};
+    struct hv_workers_run run;
+    struct hv_workers w = {.n = 4, .period_s = period_s, .horizon_s = 4800, .seed = 7};
+    for (size_t group = 1; group <= 5; group++) {
+        w.kind = group < 5 ? HV_WORKERS_PARTIAL : HV_WORKERS_GOSSIP;
+        w.group = group;
+        assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+        for (size_t i = 0; i < 4; i++) {
+            double row = 0, column = 0;
+            for (size_t k = 0; k < 4; k++) {
+                row += run.mixing[i * 4 + k];
+                column += run.mixing[k * 4 + i];
+                assert_true(run.mixing[i * 4 + k] >= 0);
+            }
+            NEAR(row, 1);
+            NEAR(column, 1);
+            if (group == 4) {
+                NEAR(run.mixing[i], 0.25);
+                NEAR(run.rate_per_s[i], 0.25);
+                NEAR(run.wait_frac[i], (4 - period_s[i]) / 4);
+            }
+            if (group == 1 || group == 5) {
+                NEAR(run.rate_per_s[i], 1 / period_s[i]);
+            }
+        }
+    }
+    static const double only_next[] = {0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0};
+    w.weights = only_next;
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    NEAR(run.mixing[2], 0); /* 0 and 2 never meet */
+    assert_true(run.mixing[1] > 0 && run.mixing[3] > 0);
+    hv_arena_free(&a);
+}
+
+static void bad_numbers(void **state)
+{
+    (void)state;
+    double period_s[] = {1, 0};
+    struct hv_arena a = {0};
+    struct hv_workers_run run;
+    struct hv_err err;
+    struct hv_workers w = {.kind = HV_WORKERS_PS, .n = 2, .period_s = period_s, .horizon_s = 1};
+    assert_int_equal(hv_workers_run(&a, &w, &run, &err), HV_EUSAGE);
+    period_s[1] = 1e-9;
+    assert_int_equal(hv_workers_run(&a, &w, &run, &err), HV_ELIMIT);
+    period_s[1] = 1;
+    w.kind = HV_WORKERS_PARTIAL;
+    assert_int_equal(hv_workers_run(&a, &w, &run, &err), HV_EUSAGE);
+    hv_arena_free(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waves_by_hand),   cmocka_unit_test(hops_hide_behind_waves),
+        cmocka_unit_test(as_tick_by_tick), cmocka_unit_test(mixing),
+        cmocka_unit_test(bad_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
