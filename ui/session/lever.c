@@ -192,17 +192,25 @@ static void add_batches(struct list *l)
         (void)add(l, HV_LEVER_MICRO, "micro-batch", size, v, n);
 }
 
+/* can the schedule run stages that consist of so many pieces? */
+static bool takes_chunks(const struct hv_schedule_row *row, size_t chunks)
+{
+    if (row->flags & HV_SCHEDULE_CHUNKS)
+        return chunks > 1 || !(row->flags & HV_SCHEDULE_NEEDS_CHUNKS);
+    return chunks == (size_t)row->chunks;
+}
+
 static void add_schedules(struct list *l)
 {
     size_t n = 0, kept = 0, at = SIZE_MAX;
     const struct hv_schedule_row *all = hv_schedules(&n);
     const char **words = hv_arena_new(l->arena, const char *, n + 1);
-    bool chunks = l->plan->n_replicas > 0 && l->plan->replicas[0].n_stages > 0 &&
-                  l->plan->replicas[0].stages[0].n_ranges > 1;
+    size_t ranges = l->plan->n_replicas > 0 && l->plan->replicas[0].n_stages > 0
+                        ? l->plan->replicas[0].stages[0].n_ranges
+                        : 0;
     for (size_t i = 0; i < n; i++) {
         bool mine = strcmp(all[i].name, l->plan->schedule.name) == 0;
-        bool fits = chunks ? (all[i].flags & (HV_SCHEDULE_CHUNKS | HV_SCHEDULE_NEEDS_CHUNKS)) != 0
-                           : (all[i].flags & HV_SCHEDULE_NEEDS_CHUNKS) == 0;
+        bool fits = takes_chunks(&all[i], ranges > 0 ? ranges : 1);
         if (!mine && (!fits || (all[i].flags & (HV_SCHEDULE_ORDER | HV_SCHEDULE_SLICES))))
             continue;
         at = mine ? kept : at;
