@@ -169,8 +169,8 @@ bool hv_session_dirty(const struct hv_session *s);
 
 /** All strategies, in menu order (broken ones have their error). */
 const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t *n);
-/** Names of all schedules that can be asked for: those of the table, then those written in Lua. Owner:
- * the caller frees the array. */
+/** Names of all schedules that can be asked for: those of the table, then those written in Lua.
+ * Owner: the caller frees the array. */
 const char **hv_session_schedules(const struct hv_session *s, size_t *n);
 /** Strategy of that id, or NULL. */
 const struct hv_plugin *hv_session_strategy(const struct hv_session *s, const char *id);
