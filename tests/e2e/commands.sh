@@ -244,6 +244,54 @@ sed 's/"capacity_GiB": \[2, 2\]/"capacity_GiB": [1, 1]/' chain.json >tight.json
 expect 'solve: no solution' 1 solve tight.json
 sed 's/"total": 14/"total": 99/' distribute.json >tight.json
 expect 'solve: not enough room' 1 solve tight.json
+expect 'solve: chain again' 0 solve chain.json --json
+says 'solve: a chain comes with a second opinion' out 'lp_solve'
+# a V of two ranks, the second three times slower: 6 + 2 of 8 layers, 6 ms each
+cat >fold.json <<'EOF'
+{ "format": "hetviz.partition/1", "kind": "chain", "layers": 8, "stages": 4, "ranks": 2,
+  "placement": "fold", "time_ms": [[1,1,1,1,1,1,1,1],[3,3,3,3,3,3,3,3],[3,3,3,3,3,3,3,3],
+  [1,1,1,1,1,1,1,1]] }
+EOF
+expect 'solve: several stages per rank' 0 solve fold.json --json
+holds 'solve: chunks optimum' [ "$(number out objective)" = 6 ]
+says 'solve: chunks ranks' out '"rank": \[0, 1, 1, 0\]'
+expect 'solve: chunks text' 0 solve fold.json
+says 'solve: chunks text tells the ranks' out '^rank +ms$'
+cat >copies.json <<'EOF'
+{ "format": "hetviz.partition/1", "kind": "replicas", "layers": 2, "devices": 2, "capacity_GiB": 4,
+  "widths": [ { "width": 1, "sync_ms": [9, 9], "options": [
+    { "name": "keep", "time_ms": [1, 1], "held_GiB": [3, 3] },
+    { "name": "recompute", "time_ms": [2, 2], "held_GiB": [1, 1] } ] } ] }
+EOF
+expect 'solve: copies' 0 solve copies.json --json
+says 'solve: copies recompute where two samples are held' out '"option": \[1, 0\]'
+expect 'solve: copies text' 0 solve copies.json
+says 'solve: copies text has a row per stage' out '^1 +1 +1 +1 +1 +1$'
+expect 'solve: copies have no integer program' 2 solve copies.json --write-lp x.lp
+cat >curve.json <<'EOF'
+{ "format": "hetviz.distribute/1", "objective": "sum", "total": 10, "replicas": [
+  { "time_ms": [[0, 0], [4, 4], [8, 20]] }, { "per_microbatch_ms": 3 } ] }
+EOF
+expect 'solve: convex times' 0 solve curve.json --json
+says 'solve: cheapest first' out '\[4, 6\]'
+sed 's/"sum"/"minmax"/' curve.json >minmax.json
+expect 'solve: curve, least maximum' 0 solve minmax.json --json
+holds 'solve: curve optimum' [ "$(number out objective)" = 12 ]
+echo '{ "format": "hetviz.distribute/1", "objective": "lpt", "items_ms": [5, 4, 3, 3, 3],
+  "slots": 2 }' >items.json
+expect 'solve: longest first' 0 solve items.json --json
+holds 'solve: longest first bound' [ "$(number out bound)" = 9 ]
+# times of nothing: 0 is the optimum, and nobody finds less
+sed 's/\[\[1, 2, 3\], \[2, 1, 1\]\]/[[0, 0, 0], [0, 0, 0]]/; s/"comm_ms".*/"name": "z" }/' chain.json >zero.json
+expect 'solve: times of 0' 0 solve zero.json --json
+says 'solve: times of 0 are proven' out '"optimal": true'
+for file in "$root"/samples/instances/*.json; do
+    name=$(basename "$file" .json)
+    expect "solve $name" 0 solve "$file" --json
+    holds "solve $name: JSON" is_json out
+    expect "solve $name: text, by name" 0 solve "$name"
+    says "solve $name: text has a table" out '^(0|accel 0) '
+done
 timeout 20 "$HETVIZ" solve - --json <chain.json >out 2>err
 holds 'solve: standard input' [ $? -eq 0 ]
 

@@ -27,6 +27,7 @@
     X(STRATEGIES, strategies)   \
     X(SELFTEST,   selftest)     \
     X(VALIDATE,   validate)     \
+    X(PROFILE,    profile)      \
     X(CHECK,      check)        \
     X(NEW_PLUGIN, new_plugin)   \
     X(LUA,        lua)          \
@@ -45,7 +46,17 @@
     X(OPTION,     option)       \
     X(EXPORT,     export)       \
     X(SCREEN,     screen)       \
-    X(SAVE_SCREEN,save_screen)
+    X(SAVE_SCREEN,save_screen)  \
+    X(REMOVE,     remove)       \
+    X(INSERT,     insert)       \
+    X(COLLECT,    begin)        \
+    X(COLLECTED,  end)          \
+    X(DELETE,     delete)       \
+    X(RENAME,     rename)       \
+    X(PLAN,       plan)         \
+    X(SELECT,     select)       \
+    X(LIMIT,      limit)        \
+    X(RECORD,     record)
 /* clang-format on */
 
 /** Identity of a command. */

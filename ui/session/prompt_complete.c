@@ -156,7 +156,10 @@ static void offer_rows(struct search *q, bool running_only)
 /* What may stand at argument number `i` of a command; `first` is its first argument. */
 static void offer_argument(struct search *q, enum hv_command_id id, size_t i, const char *first)
 {
-    if (id == HV_PROMPT_SET && i == 0)
+    bool path = id == HV_PROMPT_SET || id == HV_PROMPT_REMOVE || id == HV_PROMPT_INSERT;
+    bool row = id == HV_PROMPT_CANCEL || id == HV_PROMPT_EXPORT || id == HV_PROMPT_SELECT ||
+               id == HV_PROMPT_DELETE || id == HV_PROMPT_RENAME;
+    if (path && i == 0)
         offer_paths(q);
     else if (id == HV_PROMPT_RUN && i == 0)
         offer_composition(q);
@@ -164,7 +167,7 @@ static void offer_argument(struct search *q, enum hv_command_id id, size_t i, co
         offer_strategies(q, HV_PLUGIN_PLAN, "");
     else if (id == HV_PROMPT_RUN || id == HV_PROMPT_OPTION)
         offer_options(q, first);
-    else if (id == HV_PROMPT_CANCEL || (id == HV_PROMPT_EXPORT && i == 0))
+    else if (row && i == 0)
         offer_rows(q, id == HV_PROMPT_CANCEL);
 }
 

@@ -329,8 +329,11 @@ static void add_legend(const struct hv_painter *p, struct legend *at, const unsi
 static void draw_legend(const struct hv_painter *p, const struct picture *pic)
 {
     bool seen[HV_SPAN_KIND_N] = {false};
-    for (size_t i = 0; i < pic->t->n_ops; i++) {
-        seen[pic->t->ops[i].kind] = true;
+    for (size_t i = 0; i < pic->t->lanes.n; i++) {
+        const struct hv_lane *lane = &pic->t->lanes.items[i];
+        for (uint8_t k = 0; k < lane->n_kinds; k++) {
+            seen[lane->kinds[k]] = true;
+        }
     }
     struct legend at = {pic->x0, height_of(pic) - BOTTOM + 15, pic->x0, pic->width_px};
     for (int k = 0; k < HV_SPAN_KIND_N; k++) {
