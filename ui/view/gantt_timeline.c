@@ -59,18 +59,21 @@ static void fill_columns(const struct hv_timeline *t, const struct hv_lane *lane
     }
 }
 
+/** One lane of a row, on top of what is there already. */
+static void add_columns(const struct hv_timeline *t, const struct hv_lane *lane, const double *at_s,
+                        size_t n, struct hv_gantt_cover *out)
+{
+    for (size_t from = 0; lane->n_spans > 0 && from < n; from += TOGETHER)
+        fill_columns(t, lane, at_s + from, n - from < TOGETHER ? n - from : TOGETHER, out + from);
+}
+
 /** The compute lane where it has something, else the link lane. */
 static void source_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
                            struct hv_gantt_cover *out)
 {
-    const struct hv_timeline *t = ctx;
     memset(out, 0, n * sizeof *out);
-    for (size_t from = 0; from < n; from += TOGETHER) {
-        size_t count = n - from < TOGETHER ? n - from : TOGETHER;
-        for (int link = 0; link < 2; link++)
-            if (lane_of(t, lane, link)->n_spans > 0)
-                fill_columns(t, lane_of(t, lane, link), at_s + from, count, out + from);
-    }
+    add_columns(ctx, lane_of(ctx, lane, 0), at_s, n, out);
+    add_columns(ctx, lane_of(ctx, lane, 1), at_s, n, out);
 }
 
 static bool source_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
@@ -155,14 +158,11 @@ static bool take_span(const struct hv_timeline *t, const struct hv_lane *l, int3
     return i >= 0;
 }
 
-static bool apart_cover(const void *ctx, size_t lane, double t0_s, double t1_s,
-                        struct hv_gantt_cover *out)
+static void apart_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
+                          struct hv_gantt_cover *out)
 {
-    const struct hv_timeline *t = ctx;
-    const struct hv_lane *l = lane_of(t, lane / 2, lane % 2 == 1);
-    struct hv_cover c = hv_lane_cover(l, t0_s, t1_s);
-    *out = (struct hv_gantt_cover){.busy_frac = c.busy_frac, .n_spans = c.n_spans};
-    return take_span(t, l, c.i_span, &out->span);
+    memset(out, 0, n * sizeof *out);
+    add_columns(ctx, lane_of(ctx, lane / 2, lane % 2 == 1), at_s, n, out);
 }
 
 static bool apart_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
@@ -199,7 +199,7 @@ struct hv_gantt_source hv_gantt_links_source(const struct hv_timeline *t)
                                     .n_lanes = 2 * t->n_rows,
                                     .end_s = t->end_s,
                                     .lane = apart_lane,
-                                    .cover = apart_cover,
+                                    .columns = apart_columns,
                                     .at = apart_at,
                                     .next = apart_next,
                                     .prev = apart_prev,
