@@ -154,6 +154,33 @@ static struct hv_share *read_shares(lua_State *L, const char *fn, int64_t total,
     return shares;
 }
 
+/** Pushes the answer, or nil and the reason; indices of slots count from `base`. */
+static int push_answer(lua_State *L, const struct hv_distribution *d, size_t n, int64_t base)
+{
+    if (d->feasible) {
+        push_distribution(L, d, n, base);
+        return 1;
+    }
+    lua_pushnil(L);
+    lua_pushstring(L, d->proof != NULL ? d->proof : "no distribution adds up to the total");
+    return 2;
+}
+
+/** Items onto slots, longest first. */
+static int longest_first(lua_State *L, const char *fn)
+{
+    struct hv_distribution d = {0};
+    struct hv_err err = {0};
+    size_t n = 0;
+    const double *items = hv__numbers(L, 1, fn, "items", &n);
+    size_t slots = (size_t)hv__int(L, 1, fn, "slots", -1, 1, 1 << 20);
+    size_t most = (size_t)hv__int(L, 1, fn, "most", 0, 0, 1 << 20);
+
+    if (hv_distribute_lpt(items, n, slots, most, &hv__host(L)->arena, &d, &err) != HV_OK)
+        return hv__raise(L, &err);
+    return push_answer(L, &d, n, 1);
+}
+
 /***
 Splits a whole total over shares. Exact.
 @function hv.opt.distribute
@@ -190,21 +217,8 @@ static int opt_distribute(lua_State *L)
     hv__check_stop(L);
     hv__check_keys(L, 1, fn, keys);
     int objective = hv__word(L, 1, fn, "objective", objectives, HV_COUNT(objectives), 0);
-    if (objective == 4) {
-        const double *items = hv__numbers(L, 1, fn, "items", &n);
-        size_t slots = (size_t)hv__int(L, 1, fn, "slots", -1, 1, 1 << 20);
-        size_t most = (size_t)hv__int(L, 1, fn, "most", 0, 0, 1 << 20);
-        s = hv_distribute_lpt(items, n, slots, most, &h->arena, &d, &err);
-        if (s != HV_OK)
-            return hv__raise(L, &err);
-        if (!d.feasible) {
-            lua_pushnil(L);
-            lua_pushstring(L, d.proof);
-            return 2;
-        }
-        push_distribution(L, &d, n, 1);
-        return 1;
-    }
+    if (objective == HV_COUNT(objectives) - 1)
+        return longest_first(L, fn);
     int64_t total = hv__int(L, 1, fn, "total", -1, 0, HV_DISTRIBUTE_MAX_TOTAL);
     const struct hv_share *shares = read_shares(L, fn, total, &n);
     s = hv_distribute_check(shares, n, total, &err);
@@ -212,13 +226,7 @@ static int opt_distribute(lua_State *L)
         s = solvers[objective](shares, n, total, &h->arena, &d, &err);
     if (s != HV_OK)
         return hv__raise(L, &err);
-    if (!d.feasible) {
-        lua_pushnil(L);
-        lua_pushstring(L, d.proof != NULL ? d.proof : "no distribution adds up to the total");
-        return 2;
-    }
-    push_distribution(L, &d, n, 0);
-    return 1;
+    return push_answer(L, &d, n, 0);
 }
 
 void hv__api_opt(lua_State *L)

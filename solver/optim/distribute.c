@@ -44,6 +44,7 @@ struct job {
     int64_t total, unit; /* unit = greatest common divisor of the sizes */
     int64_t *most;       /* largest useful count of each share */
     int64_t *cap;        /* count under the current threshold */
+    size_t *class;       /* mixed sizes: which of the distinct sizes it has */
     bool curved;         /* a share has points */
 };
 
@@ -197,18 +198,35 @@ static void settle_units(struct job *j)
     }
 }
 
-/* Distinct sizes and a table of how many of each are used to reach a sum. */
+/* Distinct sizes, falling, and how many of each make up the total. */
 struct sums {
     size_t n;
     int64_t *size, *room; /* distinct sizes in units, and how many may be added above min */
+    int64_t *take;        /* how many of each are used */
+    bool divisible;       /* every size divides the one before */
     int32_t *used;        /* (total + 1) per size: copies of the size used to get there, or -1 */
     int64_t total;        /* to be reached above the minima, in units */
 };
 
-/* True when Σ m·size = total with 0 ≤ m ≤ room. One pass per size. */
+/* Every size divides the larger ones, so as many of the largest as fit leave the most choice: what
+ * the smaller ones add up to beyond it could be grouped into one more of it. */
+static bool sum_by_greed(struct sums *q)
+{
+    int64_t left = q->total;
+    for (size_t d = 0; d < q->n; d++) {
+        int64_t fit = left / q->size[d];
+        q->take[d] = fit < q->room[d] ? fit : q->room[d];
+        left -= q->take[d] * q->size[d];
+    }
+    return left == 0;
+}
+
+/* True when Σ take·size = total with 0 ≤ take ≤ room. One pass per size. */
 static bool sum_reachable(struct sums *q)
 {
     size_t width = (size_t)q->total + 1;
+    if (q->divisible)
+        return sum_by_greed(q);
     for (size_t d = 0; d < q->n; d++) {
         int32_t *now = q->used + d * width;
         const int32_t *before = d ? now - width : NULL;
@@ -222,61 +240,112 @@ static bool sum_reachable(struct sums *q)
                 now[x] = -1;
         }
     }
-    return q->used[q->n * width - 1] >= 0;
+    if (q->used[q->n * width - 1] < 0)
+        return false;
+    int64_t x = q->total;
+    for (size_t d = q->n; d-- > 0; x -= q->take[d] * q->size[d])
+        q->take[d] = q->used[d * width + (size_t)x];
+    return true;
 }
 
 static bool caps_suffice(const struct job *j, struct sums *q)
 {
     for (size_t d = 0; d < q->n; d++)
         q->room[d] = 0;
-    for (size_t i = 0; i < j->n; i++) {
-        size_t d = 0;
-        while (q->size[d] != j->s[i].size / j->unit)
-            d++;
-        q->room[d] += j->cap[i] - j->s[i].min;
-    }
+    for (size_t i = 0; i < j->n; i++)
+        q->room[j->class[i]] += j->cap[i] - j->s[i].min;
     return sum_reachable(q);
 }
 
-/* Turns the numbers per size into counts per share: always the one that ends first. */
+/* Σ of the counts above the minima of one class within a threshold; they become the caps. */
+static int64_t fill_class(struct job *j, size_t d, double t)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        if (j->class[i] != d)
+            continue;
+        j->cap[i] = count_under(&j->s[i], j->most[i], t);
+        sum += j->cap[i] - j->s[i].min;
+    }
+    return sum;
+}
+
+/* Gives a class its number of counts under the lowest threshold that holds them; the rest between
+ * two neighbouring thresholds goes to the lowest indices. */
+static void spread_class(struct job *j, size_t d, int64_t take)
+{
+    double lo = 0, hi = 0;
+    for (size_t i = 0; i < j->n; i++)
+        if (j->class[i] == d)
+            hi = fmax(hi, value_at(&j->s[i], j->most[i]));
+    for (int step = 0; step < 100; step++) {
+        double mid = 0.5 * (lo + hi);
+        int64_t sum = fill_class(j, d, mid);
+        if (sum == take)
+            return;
+        if (sum > take)
+            hi = mid;
+        else
+            lo = mid;
+    }
+    take -= fill_class(j, d, lo);
+    for (size_t i = 0; i < j->n && take > 0; i++) {
+        if (j->class[i] != d)
+            continue;
+        int64_t more = count_under(&j->s[i], j->most[i], hi) - j->cap[i];
+        more = more < take ? more : take;
+        j->cap[i] += more;
+        take -= more;
+    }
+    for (size_t i = j->n; i-- > 0 && take < 0;) {
+        if (j->class[i] != d)
+            continue;
+        int64_t less = j->cap[i] - j->s[i].min;
+        less = less < -take ? less : -take;
+        j->cap[i] -= less;
+        take += less;
+    }
+}
+
+/* Turns the numbers per size into counts per share. */
 static void spread_sizes(struct job *j, const struct sums *q)
 {
-    int64_t x = q->total;
-    size_t width = (size_t)q->total + 1;
-    for (size_t i = 0; i < j->n; i++) {
-        j->most[i] = j->cap[i];
-        j->cap[i] = j->s[i].min;
-    }
-    for (size_t d = q->n; d-- > 0;) {
-        int64_t m = q->used[d * width + (size_t)x];
-        x -= m * q->size[d];
-        for (; m > 0; m--) {
-            size_t best = j->n;
-            double v = HUGE_VAL;
-            for (size_t i = 0; i < j->n; i++) {
-                if (j->s[i].size / j->unit != q->size[d] || j->cap[i] >= j->most[i])
-                    continue;
-                double next = value_at(&j->s[i], j->cap[i] + 1);
-                if (next < v) {
-                    v = next;
-                    best = i;
-                }
-            }
-            j->cap[best]++;
-        }
-    }
+    memcpy(j->most, j->cap, j->n * sizeof *j->most);
+    for (size_t d = 0; d < q->n; d++)
+        spread_class(j, d, q->take[d]);
+}
+
+static int by_falling_size(const void *pa, const void *pb)
+{
+    const int64_t *a = pa, *b = pb;
+    return (*a < *b) - (*a > *b);
 }
 
 static void collect_sizes(const struct job *j, struct sums *q)
 {
     int64_t total = j->total;
     for (size_t i = 0; i < j->n; i++) {
-        size_t d = 0;
+        q->size[i] = j->s[i].size / j->unit;
         total -= j->s[i].min * j->s[i].size;
-        while (d < q->n && q->size[d] != j->s[i].size / j->unit)
-            d++;
-        if (d == q->n)
-            q->size[q->n++] = j->s[i].size / j->unit;
+    }
+    qsort(q->size, j->n, sizeof *q->size, by_falling_size);
+    q->divisible = true;
+    for (size_t i = 0; i < j->n; i++) {
+        if (q->n && q->size[i] == q->size[q->n - 1])
+            continue;
+        q->divisible = q->divisible && (!q->n || q->size[q->n - 1] % q->size[i] == 0);
+        q->size[q->n++] = q->size[i];
+    }
+    for (size_t i = 0; i < j->n; i++) {
+        size_t lo = 0, hi = q->n;
+        while (hi - lo > 1) { /* the sizes fall */
+            size_t mid = lo + (hi - lo) / 2;
+            if (q->size[mid] >= j->s[i].size / j->unit)
+                lo = mid;
+            else
+                hi = mid;
+        }
+        j->class[i] = lo;
     }
     q->total = total / j->unit;
 }
@@ -374,12 +443,16 @@ static enum hv_status solve_mixed_sizes(struct job *j, struct hv_arena *arena,
     double floor = 0;
     q.size = hv_arena_new(arena, int64_t, j->n);
     q.room = hv_arena_new(arena, int64_t, j->n);
+    q.take = hv_arena_new(arena, int64_t, j->n);
+    j->class = hv_arena_new(arena, size_t, j->n);
     collect_sizes(j, &q);
-    if (q.total >= MAX_CELLS / (int64_t)q.n)
-        return hv_err_set(err, HV_ELIMIT,
-                          "a total of %lld units with %zu different sizes is too large",
-                          (long long)q.total, q.n);
-    q.used = hv_xmalloc((size_t)(q.total + 1) * q.n * sizeof *q.used);
+    if (!q.divisible) {
+        if (q.total >= MAX_CELLS / (int64_t)q.n)
+            return hv_err_set(err, HV_ELIMIT,
+                              "a total of %lld units with %zu different sizes is too large",
+                              (long long)q.total, q.n);
+        q.used = hv_xmalloc((size_t)(q.total + 1) * q.n * sizeof *q.used);
+    }
     for (size_t i = 0; i < j->n; i++)
         floor = fmax(floor, value_at(&j->s[i], j->s[i].min));
     out->feasible = search_mixed(j, &q, floor);

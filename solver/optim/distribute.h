@@ -52,10 +52,11 @@ enum hv_status hv_distribute_check(const struct hv_share *shares, size_t n, int6
  * Minimises max over shares of fixed + count·rate, with Σ count·size = total. Exact.
  *
  * Equal sizes: Newton steps on the threshold, then single units: O(n log) plus O(n) per unit left
- * over. Mixed sizes: threshold search with a bounded subset sum per step,
- * O(total/gcd · distinct sizes · log). Times that are curves need not be convex; equal sizes then
- * cost O(n · log points) per step of a bisection over values.
- * Errors: HV_ELIMIT when total/gcd times distinct sizes exceeds 64 million (mixed sizes only).
+ * over. Mixed sizes where each divides the next larger: threshold search, O(n) per step. Other
+ * sizes: with a bounded subset sum per step, O(total/gcd · distinct sizes · log). Times that are
+ * curves need not be convex; equal sizes then cost O(n · log points) per step of a bisection over
+ * values. Errors: HV_ELIMIT when total/gcd times distinct sizes exceeds 64 million (other sizes
+ * only).
  */
 enum hv_status hv_distribute_minmax(const struct hv_share *shares, size_t n, int64_t total,
                                     struct hv_arena *arena, struct hv_distribution *out,

@@ -145,8 +145,9 @@ struct hv_lp_ranges {
  * lp_solve's own ranges depend on the basis it ends with and are not used. Every end is the optimum
  * of a program of its own (x fixed and the duals free, or the other way round, with complementary
  * slackness), solved by hv_lp_solve with duals that prove it: the ranges are those of the point and
- * of the prices, also where the model is degenerate. An end more than 1e5 times the number (plus
- * one) away counts as infinite. 2 · (n_vars + n_rows) solves; the limits are for all together.
+ * of the prices, also where the model is degenerate. An end more than 1e5 times the number or
+ * the largest of its kind away counts as infinite; ends are exact to about 1e-9 of that. 2 ·
+ * (n_vars + n_rows) solves; the limits are for all together.
  * @param r  a proven answer of this model
  * Errors: HV_EUSAGE for a model with integer variables or an answer that is not proven.
  */

@@ -14,8 +14,10 @@
 #include <string.h>
 #include <time.h>
 
-#define FAR   1e5  /* times the number plus one: no end */
-#define TIGHT 1e-7 /* relative: a price is 0, a row is tight, a variable is at its bound */
+#define FAR  1e5    /* times the number, or the largest of its kind: no end */
+#define GRID 0x1p30 /* ends lie on multiples of 1 / GRID: behind that are lp_solve's last digits   \
+                     */
+#define TIGHT 1e-7  /* relative: a price is 0, a row is tight, a variable is at its bound */
 
 /* The program whose ends are looked for. */
 struct probe {
@@ -27,21 +29,38 @@ struct probe {
     size_t *at;
     double sign;              /* 1 for a minimum, -1 for a maximum */
     double no_price, no_cost; /* up to here a dual or a reduced cost counts as 0 */
+    /* The programs are in units of the largest cost, and of the largest right-hand side or value:
+     * lp_solve's tolerances are absolute. */
+    double cost_unit, value_unit;
 };
 
-/* Is the number at this bound? */
-static bool near(double a, double b)
+/* Is the value at this bound? */
+static bool near(const struct probe *q, double x, double bound)
 {
-    return isfinite(b) && fabs(a - b) <= TIGHT * (1 + fabs(a) + fabs(b));
+    return isfinite(bound) && fabs(x - bound) <= TIGHT * (q->value_unit + fabs(bound));
 }
 
-/* Prices below this are 0; likewise reduced costs. */
+/* A power of two near x, 1 for 0. */
+static double unit_near(double x)
+{
+    return x > 0 ? exp2(nearbyint(log2(x))) : 1;
+}
+
 static void find_scales(struct probe *q)
 {
-    for (size_t i = 0; i < q->lp->rows.n; i++)
-        q->no_price = fmax(q->no_price, TIGHT * fabs(q->r->duals[i]));
-    for (size_t j = 0; j < q->lp->vars.n; j++)
-        q->no_cost = fmax(q->no_cost, TIGHT * fabs(q->lp->vars.items[j].cost));
+    double price = 0, cost = 0, value = 0;
+    for (size_t i = 0; i < q->lp->rows.n; i++) {
+        price = fmax(price, fabs(q->r->duals[i]));
+        value = fmax(value, fabs(q->lp->rows.items[i].rhs));
+    }
+    for (size_t j = 0; j < q->lp->vars.n; j++) {
+        cost = fmax(cost, fabs(q->lp->vars.items[j].cost));
+        value = fmax(value, fabs(q->r->x[j]));
+    }
+    q->no_price = TIGHT * price;
+    q->no_cost = TIGHT * cost;
+    q->cost_unit = unit_near(cost);
+    q->value_unit = unit_near(value);
 }
 
 /* The rest of the deadline; the other limits as they are. */
@@ -74,7 +93,7 @@ static struct hv_lp_range ends(const struct probe *q, struct hv_lp *lp, size_t s
             continue;
         if (r.proven)
             end[k] = fabs(r.objective) > far * (1 - 1e-6) ? copysign(HUGE_VAL, r.objective)
-                                                          : r.objective;
+                                                          : nearbyint(r.objective * GRID) / GRID;
         hv_lp_result_free(&r);
     }
     return (struct hv_lp_range){end[0], end[1]};
@@ -92,7 +111,9 @@ static enum hv_status build_for_row(const struct probe *q, size_t i, double far,
         double d = q->sign * q->r->reduced[j], lo = v->lower, hi = v->upper;
         if (fabs(d) > q->no_cost)
             lo = hi = d > 0 ? v->lower : v->upper;
-        st = isinf(lo) && lo == hi ? HV_EINPUT : hv_lp_add_var(lp, lo, hi, false, NULL, NULL);
+        st = isinf(lo) && lo == hi
+                 ? HV_EINPUT
+                 : hv_lp_add_var(lp, lo / q->value_unit, hi / q->value_unit, false, NULL, NULL);
     }
     if (st == HV_OK)
         st = hv_lp_add_var(lp, -far, far, false, shift, NULL);
@@ -104,7 +125,7 @@ static enum hv_status build_for_row(const struct probe *q, size_t i, double far,
         if (k == i)
             t[n++] = (struct hv_lp_term){*shift, -1};
         bool priced = fabs(q->r->duals[k]) > q->no_price;
-        st = hv_lp_add_row(lp, t, n, priced ? HV_LP_EQ : r->op, r->rhs, NULL);
+        st = hv_lp_add_row(lp, t, n, priced ? HV_LP_EQ : r->op, r->rhs / q->value_unit, NULL);
     }
     free(t);
     return st;
@@ -122,7 +143,7 @@ static enum hv_status add_prices(const struct probe *q, struct hv_lp *lp)
             left += part;
             size = fmax(size, fabs(part));
         }
-        bool tight = fabs(left - r->rhs) <= TIGHT * (1 + size);
+        bool tight = fabs(left - r->rhs) <= TIGHT * size;
         if (!tight && r->op != HV_LP_EQ)
             lo = hi = 0;
         else if (r->op != HV_LP_EQ && (r->op == HV_LP_LE) == (q->sign > 0))
@@ -145,7 +166,7 @@ static enum hv_status build_for_cost(const struct probe *q, size_t j, double far
         st = hv_lp_add_var(lp, -far, far, false, shift, NULL);
     for (size_t l = 0; l < q->lp->vars.n && st == HV_OK; l++) {
         const struct hv__lp_var *v = &q->lp->vars.items[l];
-        bool low = near(q->r->x[l], v->lower), high = near(q->r->x[l], v->upper);
+        bool low = near(q, q->r->x[l], v->lower), high = near(q, q->r->x[l], v->upper);
         size_t n = 0;
         if (low && high)
             continue; /* a fixed variable may cost anything */
@@ -154,7 +175,7 @@ static enum hv_status build_for_cost(const struct probe *q, size_t j, double far
         if (l == j)
             t[n++] = (struct hv_lp_term){*shift, -1};
         enum hv_lp_op op = !low && !high ? HV_LP_EQ : low == (q->sign > 0) ? HV_LP_LE : HV_LP_GE;
-        st = hv_lp_add_row(lp, t, n, op, v->cost, NULL);
+        st = hv_lp_add_row(lp, t, n, op, v->cost / q->cost_unit, NULL);
     }
     free(t);
     return st;
@@ -164,7 +185,7 @@ static enum hv_status build_for_cost(const struct probe *q, size_t j, double far
 static struct hv_lp_range range_of(const struct probe *q, size_t index, double base, bool is_row)
 {
     size_t shift = 0;
-    double far = FAR * (1 + fabs(base));
+    double unit = is_row ? q->value_unit : q->cost_unit, far = FAR * (1 + fabs(base) / unit);
     struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
     struct hv_lp_range out = {HV_UNKNOWN, HV_UNKNOWN};
     enum hv_status st = is_row ? build_for_row(q, index, far, lp, &shift)
@@ -173,8 +194,8 @@ static struct hv_lp_range range_of(const struct probe *q, size_t index, double b
         out = ends(q, lp, shift, far);
     hv_lp_free(lp);
     /* the number itself belongs to its range, whatever the last digits say */
-    out.from = out.from > 0 ? base : base + out.from;
-    out.till = out.till < 0 ? base : base + out.till;
+    out.from = out.from > 0 ? base : base + unit * out.from;
+    out.till = out.till < 0 ? base : base + unit * out.till;
     return out;
 }
 

@@ -75,8 +75,14 @@ static void make_chain(struct hv_arena *a, struct hv_rng *rng, const struct fami
         cuts[s] = cut;
         stage[s] = (struct hv_part_stage){time[k], NULL, memory, memory_gib[k]};
     }
-    *p = (struct hv_partition){f->L,          f->S,          stage, cuts,         1,
-                               f->sum_weight, f->max_weight, false, f->free_order};
+    *p = (struct hv_partition){.n_layers = f->L,
+                               .n_stages = f->S,
+                               .stages = stage,
+                               .cuts = cuts,
+                               .min_layers = 1,
+                               .sum_weight = f->sum_weight,
+                               .max_weight = f->max_weight,
+                               .free_order = f->free_order};
 }
 
 static void bench_chain(const struct family *f)

@@ -104,7 +104,14 @@ cat >curve.good <<'EOF'
     { "time_ms": [[0, 0], [4, 4], [8, 20]] },
     { "per_microbatch_ms": 3 } ] }
 EOF
-kinds='cluster model graph job plan workspace chain fold dag replicas distribute curve'
+cat >joint.good <<'EOF'
+{ "format": "hetviz.partition/1",
+  "kind": "joint", "total": 12,
+  "pipelines": [
+    { "copies": 2, "layers": 2, "stages": 2, "time_ms": [[1, 2], [2, 1]] },
+    { "layers": 2, "stages": 1, "max": 7, "time_ms": [[1, 2]] } ] }
+EOF
+kinds='cluster model graph job plan workspace chain fold dag replicas joint distribute curve'
 
 # read_as KIND FILE: runs the command that reads such a file
 read_as() {
@@ -114,7 +121,7 @@ read_as() {
     job) run bound -c two-generations -m llama-3-8b -j "$2" ;;
     plan) run eval "$2" ;;
     workspace) run check "$2" ;;
-    chain | fold | dag | replicas | distribute | curve) run solve "$2" ;;
+    chain | fold | dag | replicas | joint | distribute | curve) run solve "$2" ;;
     esac
 }
 # refused NAME KIND FILE PATTERN: exit 3, silence on stdout, the file and the pattern on stderr
@@ -230,7 +237,7 @@ for kind in $kinds; do
         tail -n +2 "$kind.good"; } >bad.json
     refused 'a key of 1 MiB' "$kind" bad.json 'bad\.json:2:[0-9]+: '
     case $kind in
-    chain | fold | dag | replicas | distribute | curve) ;;
+    chain | fold | dag | replicas | joint | distribute | curve) ;;
     *)
         { sed '/"name":/,$d' "$kind.good" && printf '"name": "' && long 1048576 && printf '",\n' &&
             sed '1,/"name":/d' "$kind.good"; } >bad.json
@@ -366,6 +373,12 @@ s/"sync_ms": \[9, 9\]/"sync_ms": [9]/ -> bad\.json:4:[0-9]+: widths\[0\]\.sync_m
 s/"width": 1/"width": -1/ -> bad\.json:4:[0-9]+: widths\[0\]\.width
 s/"time_ms": \[2, 2\]/"time_ms": [2, -2]/ -> bad\.json:6:[0-9]+: widths\[0\]\.options\[1\]\.time_ms\[1\]
 s/"time_ms": \[2, 2\]/"times_ms": [2, 2]/ -> bad\.json:6:[0-9]+: .*time_ms
+EOF
+rows joint <<'EOF'
+s/"total": 12/"total": -1/ -> bad\.json:2:[0-9]+: total
+s/"copies": 2/"copies": 1000000/ -> bad\.json:4:[0-9]+: pipelines\[0\]\.copies
+s/\[2, 1\]/[2]/ -> bad\.json:4:[0-9]+: pipelines\[0\]\.time_ms\[1\]
+s/"max": 7/"most": 7/ -> bad\.json:5:[0-9]+: .*most.*max
 EOF
 rows curve <<'EOF'
 s/\[8, 20\]/[8, 5]/ -> bad\.json:4:[0-9]+: replicas\[0\]\.time_ms\[1\]: .*convex

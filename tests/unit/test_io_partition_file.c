@@ -105,6 +105,25 @@ static void copies_and_chunks_are_read(void **state)
     hv_instance_free(&in);
 }
 
+static void pipelines_are_read(void **state)
+{
+    (void)state;
+    struct hv_instance in;
+    struct hv_joint_result r;
+    const char *text =
+        "{\"format\":\"hetviz.partition/1\",\"kind\":\"joint\",\"total\":9,\"pipelines\":["
+        "{\"copies\":2,\"layers\":2,\"stages\":2,\"time_ms\":[[3,2],[1,1]],\"max\":5},"
+        "{\"layers\":2,\"stages\":1,\"time_ms\":[[1,1]],\"min\":1}]}";
+    assert_int_equal(read_text(text, &in, NULL), HV_OK);
+    assert_int_equal(in.joint.n_pipelines, 3);
+    assert_true(in.joint.pipelines[0].stages == in.joint.pipelines[1].stages); /* solved once */
+    assert_true(in.joint.max[1] == 5 && in.joint.max[2] == 9 && in.joint.min[2] == 1);
+    /* a copy takes 4 + 3 (n - 1), the other 2 n: (2, 2, 5) ends at 10 */
+    assert_int_equal(hv_joint_solve(&in.joint, NULL, &in.arena, &r, NULL), HV_OK);
+    assert_true(r.proven && r.objective == 10);
+    hv_instance_free(&in);
+}
+
 static void goals_are_read(void **state)
 {
     (void)state;
@@ -161,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_chain_is_read),
         cmocka_unit_test(graphs_and_splits_are_read),
         cmocka_unit_test(copies_and_chunks_are_read),
+        cmocka_unit_test(pipelines_are_read),
         cmocka_unit_test(goals_are_read),
         cmocka_unit_test(goals_check_their_replicas),
         cmocka_unit_test(refusals_name_the_place),

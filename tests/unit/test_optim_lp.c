@@ -183,6 +183,7 @@ static void ranges_of_a_small_lp(void **state)
     assert_range(g.rhs[0], 2, HUGE_VAL);
     assert_range(g.rhs[1], 6, 18);
     assert_range(g.rhs[2], 12, 24);
+    assert_true(g.cost[0].from == 0 && g.cost[0].till == 7.5 && g.rhs[2].till == 24);
     hv_lp_ranges_free(&g);
     const struct hv_lp_limits none = {.deadline_s = 1e-9};
     assert_int_equal(hv_lp_ranges(lp, &r, &none, &g, NULL), HV_OK);
@@ -192,6 +193,44 @@ static void ranges_of_a_small_lp(void **state)
     assert_int_equal(hv_lp_ranges(lp, &r, NULL, &g, NULL), HV_EUSAGE);
     hv_lp_result_free(&r);
     hv_lp_free(lp);
+}
+
+/* The same in other units: nothing depends on how large numbers are. */
+static void ranges_do_not_depend_on_units(void **state)
+{
+    (void)state;
+    const double units[] = {1e-6, 1e-3, 1e3, 1e6, 1e9};
+    for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
+        double u = units[k];
+        struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+        struct hv_lp_result r;
+        struct hv_lp_ranges g;
+        size_t x = add_var(lp, 0, HUGE_VAL, false), y = add_var(lp, 0, HUGE_VAL, false);
+        add_row(lp, (struct hv_lp_term[]){{x, 1}}, 1, HV_LP_LE, 4 * u);
+        add_row(lp, (struct hv_lp_term[]){{y, 2}}, 1, HV_LP_LE, 12 * u);
+        add_row(lp, (struct hv_lp_term[]){{x, 3}, {y, 2}}, 2, HV_LP_LE, 18 * u);
+        assert_int_equal(
+            hv_lp_set_objective(lp, (struct hv_lp_term[]){{x, 3 / u}, {y, 5 / u}}, 2, NULL), HV_OK);
+        assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+        assert_int_equal(hv_lp_ranges(lp, &r, NULL, &g, NULL), HV_OK);
+        assert_true(g.complete);
+        for (int i = 0; i < 2; i++) {
+            g.cost[i].from *= u;
+            g.cost[i].till *= u;
+        }
+        for (int i = 0; i < 3; i++) {
+            g.rhs[i].from /= u;
+            g.rhs[i].till /= u;
+        }
+        assert_range(g.cost[0], 0, 7.5);
+        assert_range(g.cost[1], 2, HUGE_VAL);
+        assert_range(g.rhs[0], 2, HUGE_VAL);
+        assert_range(g.rhs[1], 6, 18);
+        assert_range(g.rhs[2], 12, 24);
+        hv_lp_ranges_free(&g);
+        hv_lp_result_free(&r);
+        hv_lp_free(lp);
+    }
 }
 
 /* A random bounded linear program; `cost` and `rhs` can be changed and the model built again. */
@@ -528,6 +567,7 @@ int main(void)
         cmocka_unit_test(equal_terms_are_added_up),
         cmocka_unit_test(duals_of_a_small_lp),
         cmocka_unit_test(ranges_of_a_small_lp),
+        cmocka_unit_test(ranges_do_not_depend_on_units),
         cmocka_unit_test(ranges_end_where_answers_change),
         cmocka_unit_test(ordered_sets_allow_neighbours_only),
         cmocka_unit_test(bad_sets_are_refused),

@@ -13,9 +13,10 @@
 #include <string.h>
 #include <time.h>
 
-/* Takes over what the results of all solvers have under the same names. */
-#define TAKE(out, r)                                                                               \
+/* Takes over what the results of all solvers have under the same names, and the time since then. */
+#define TAKE(out, r, since)                                                                        \
     do {                                                                                           \
+        (out)->seconds = seconds_now() - (since);                                                  \
         (out)->feasible = (r).feasible;                                                            \
         (out)->proven = (r).proven;                                                                \
         (out)->objective = (r).objective;                                                          \
@@ -130,8 +131,7 @@ static enum hv_status solve_chain(const struct hv_partition *p, const struct hv_
     enum hv_status st = hv_partition_solve(p, &limits, arena, &r, err);
     if (st != HV_OK)
         return st;
-    out->seconds = seconds_now() - start;
-    TAKE(out, r);
+    TAKE(out, r, start);
     out->stopped = r.stopped;
     if (!r.feasible)
         return HV_OK;
@@ -153,8 +153,7 @@ static enum hv_status solve_chunks(const struct hv_instance *in, const struct hv
     enum hv_status st = hv_partition_chunks_solve(&c, &limits, arena, &r, err);
     if (st != HV_OK)
         return st;
-    out->seconds = seconds_now() - start;
-    TAKE(out, r.chain);
+    TAKE(out, r.chain, start);
     out->stopped = r.chain.stopped;
     if (!r.chain.feasible)
         return HV_OK;
@@ -186,8 +185,7 @@ static enum hv_status solve_replicas(const struct hv_replicas *p, const struct h
     enum hv_status st = hv_replicas_solve(p, &limits, arena, &r, err);
     if (st != HV_OK)
         return st;
-    out->seconds = seconds_now() - start;
-    TAKE(out, r);
+    TAKE(out, r, start);
     out->stopped = r.stopped;
     if (!r.feasible)
         return HV_OK;
@@ -212,6 +210,53 @@ static enum hv_status solve_replicas(const struct hv_replicas *p, const struct h
     out->solution = json_object();
     json_object_set_new(out->solution, "stages", stages);
     json_object_set_new(out->solution, "option", list_of_sizes(r.choice, p->n_layers));
+    return HV_OK;
+}
+
+/** "0-3 | 4-9 | 10-11": the layers of each stage. */
+static void add_cuts(const struct hv_partition_result *r, struct hv_str *out)
+{
+    char span[48];
+    for (size_t s = 0; s < r->n_stages; s++)
+        hv_str_addf(out, "%s%s", s ? " | " : "",
+                    span_text(span, sizeof span, s ? r->cut[s - 1] : 0, r->cut[s]));
+    hv_str_addc(out, '\n');
+}
+
+static enum hv_status solve_joint(const struct hv_joint *j, const struct hv__solve_ask *a,
+                                  struct hv_arena *arena, struct hv__solve_answer *out,
+                                  struct hv_err *err)
+{
+    const struct hv_part_limits limits = limits_of(a);
+    struct hv_joint_result r;
+    double start = seconds_now();
+    enum hv_status st = hv_joint_solve(j, &limits, arena, &r, err);
+    if (st != HV_OK)
+        return st;
+    TAKE(out, r, start);
+    out->stopped = r.stopped;
+    if (!r.feasible)
+        return HV_OK;
+    json_t *pipelines = json_array();
+    hv_str_addf(&out->table, "%-10s%15s%14s  %s\n", "pipeline", "micro-batches", "ms",
+                "layers of its stages");
+    for (size_t k = 0; k < j->n_pipelines; k++) {
+        const struct hv_partition_result *p = &r.part[k];
+        double time = r.count[k] > 0 ? p->sum + (double)(r.count[k] - 1) * p->max : 0;
+        hv_str_addf(&out->table, "%-10zu%15lld%14.6g  ", k, (long long)r.count[k], time);
+        json_t *one = json_object();
+        json_object_set_new(one, "count", json_integer(r.count[k]));
+        json_object_set_new(one, "ms", hv_json_num(time));
+        if (p->feasible) {
+            add_cuts(p, &out->table);
+            json_object_set_new(one, "cut", list_of_sizes(p->cut, p->n_stages));
+        } else {
+            hv_str_adds(&out->table, "nothing fits\n");
+        }
+        json_array_append_new(pipelines, one);
+    }
+    out->solution = json_object();
+    json_object_set_new(out->solution, "pipelines", pipelines);
     return HV_OK;
 }
 
@@ -242,9 +287,8 @@ static enum hv_status solve_split(const struct hv_instance *in, struct hv_arena 
     enum hv_status st = distribute(in, arena, &d, err);
     if (st != HV_OK)
         return st;
-    out->seconds = seconds_now() - start;
     out->unit = in->goal == HV_INSTANCE_MINVAR || in->goal == HV_INSTANCE_RATIO ? "" : " ms";
-    TAKE(out, d);
+    TAKE(out, d, start);
     if (!d.feasible)
         return HV_OK;
     json_t *counts = json_array();
@@ -284,9 +328,8 @@ static enum hv_status solve_dag(const struct hv_dag *g, const struct hv__solve_a
     enum hv_status st = hv_dag_solve(g, &limits, arena, &r, err);
     if (st != HV_OK)
         return st;
-    out->seconds = seconds_now() - start;
     out->unit = "";
-    TAKE(out, r);
+    TAKE(out, r, start);
     out->stopped = r.stopped;
     if (!r.feasible)
         return HV_OK;
@@ -316,6 +359,8 @@ enum hv_status hv__solve_instance(const struct hv_instance *in, const struct hv_
         return solve_dag(&in->dag, ask, arena, out, err);
     case HV_INSTANCE_REPLICAS:
         return solve_replicas(&in->replicas, ask, arena, out, err);
+    case HV_INSTANCE_JOINT:
+        return solve_joint(&in->joint, ask, arena, out, err);
     case HV_INSTANCE_DISTRIBUTE:
         return solve_split(in, arena, out, err);
     }

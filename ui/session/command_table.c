@@ -128,12 +128,12 @@ static const struct hv_command command_rows[] = {
      "Example: hetviz schedule 1f1b -p 4 -m 8 --gantt",
      OPTIONS(schedule_options), false},
     {HV_CMD_SOLVE, "solve", NULL, "INSTANCE", 1, 1, "solve a bare optimisation instance",
-     "Reads a hetviz.partition/1 file (chain, also with several stages per rank or in free order; replicas; dag) or "
+     "Reads a hetviz.partition/1 file (chain, also with several stages per rank or in free order; replicas; joint; dag) or "
      "a hetviz.distribute/1 file (minmax, sum, minvar, ratio, lpt) and prints optimum, bound and proof. For a chain "
      "lp_solve is asked too, in a process of its own. On a terminal standard error shows best, bound and gap meanwhile; "
      "Ctrl-C and --time-limit end a search with the best so far. "
      "INSTANCE: a file, or the name of a shipped one "
-     "(samples/instances: chain, free-order, folded, replicas, graph, batch, batch-convex, items).\n"
+     "(samples/instances: chain, free-order, folded, replicas, joint, graph, batch, batch-convex, items).\n"
      "Example: hetviz solve folded",
      OPTIONS(solve_options), false},
     {HV_CMD_BOUND, "bound", NULL, "", 0, 0, "no plan can be faster than this, and why",

@@ -2,6 +2,7 @@
  * Reads distribution instances. Not here: solving.
  */
 #include "solver/base/units.h"
+#include "solver/io/own/keys.h"
 #include "solver/io/own/partition_int.h"
 #include <math.h>
 
@@ -41,11 +42,9 @@ static enum hv_status read_points(struct hv_arena *a, const struct hv_jp *list, 
 static enum hv_status read_share(struct hv_arena *a, const struct hv_jp *at, struct hv_share *s,
                                  struct hv_err *err)
 {
-    static const char *const keys[] = {"name", "fixed_ms", "per_microbatch_ms", "time_ms", "size",
-                                       "min",  "max"};
     struct hv_jp rate, points = hv_jp_get(at, "time_ms");
     *s = (struct hv_share){.size = 1, .max = HV_DISTRIBUTE_MAX_TOTAL};
-    enum hv_status st = hv_jp_object(at, keys, HV_COUNT(keys), err);
+    enum hv_status st = hv_keys_check(at, HV_KEYS_INSTANCE_SHARE, err);
     if (st == HV_OK)
         st = hv_jp_opt_int(at, "size", 1, HV_DISTRIBUTE_MAX_TOTAL, &s->size, err);
     if (st == HV_OK)
@@ -166,11 +165,9 @@ static enum hv_status read_items(struct hv_instance *in, const struct hv_jp *roo
 enum hv_status hv__instance_read_distribute(struct hv_instance *in, const struct hv_jp *root,
                                             struct hv_err *err)
 {
-    static const char *const keys[] = {"format",   "name",     "source", "objective", "total",
-                                       "replicas", "items_ms", "slots",  "most",      "expected"};
     static const char *const goals[] = {"minmax", "sum", "minvar", "ratio", "lpt"};
     int goal = HV_INSTANCE_MINMAX;
-    enum hv_status st = hv_jp_object(root, keys, HV_COUNT(keys), err);
+    enum hv_status st = hv_keys_check(root, HV_KEYS_INSTANCE_DISTRIBUTE, err);
     if (st == HV_OK)
         st = hv_jp_opt_word(root, "objective", goals, HV_COUNT(goals), &goal, err);
     if (st != HV_OK)

@@ -1,9 +1,10 @@
 /*
- * Reads chain instances; the other kinds are read in dag_file.c, replicas_file.c and
- * distribute_file.c. Not here: solving.
+ * Reads chain instances; the other kinds are read in dag_file.c, replicas_file.c,
+ * joint_file.c and distribute_file.c. Not here: solving.
  */
 #include "solver/io/own/partition_file.h"
 #include "solver/io/own/docs_int.h"
+#include "solver/io/own/keys.h"
 #include "solver/io/own/partition_int.h"
 #include <math.h>
 #include <string.h>
@@ -119,8 +120,8 @@ static enum hv_status read_objective(const struct hv_jp *root, struct hv_partiti
     return st;
 }
 
-static enum hv_status read_sizes(const struct hv_jp *root, struct hv_partition *p,
-                                 struct hv_err *err)
+enum hv_status hv__read_chain_sizes(const struct hv_jp *root, struct hv_partition *p,
+                                    struct hv_err *err)
 {
     int64_t layers = 0, stages = 0, least = 1;
     struct hv_jp at;
@@ -200,31 +201,23 @@ static enum hv_status read_ranks(struct hv_instance *in, const struct hv_jp *roo
     return HV_OK;
 }
 
-static enum hv_status read_chain(struct hv_instance *in, const struct hv_jp *root,
-                                 struct hv_err *err)
+enum hv_status hv__read_chain_rows(struct hv_arena *arena, const struct hv_jp *root,
+                                   struct hv_partition *p, struct hv_err *err)
 {
-    static const char *const keys[] = {"format",     "kind",          "name",         "source",
-                                       "layers",     "stages",        "any_stages",   "min_layers",
-                                       "order",      "objective",     "ranks",        "placement",
-                                       "rank",       "micro_batches", "stage_device", "time_ms",
-                                       "memory_GiB", "capacity_GiB",  "comm_ms",      "expected"};
-    struct hv_partition *p = &in->chain;
     struct hv_jp at;
-    enum hv_status st = hv_jp_object(root, keys, HV_COUNT(keys), err);
-    if (st != HV_OK || (st = read_sizes(root, p, err)) != HV_OK ||
-        (st = read_objective(root, p, err)) != HV_OK ||
-        (st = hv_jp_need(root, "time_ms", "a list of rows", &at, err)) != HV_OK)
+    enum hv_status st = hv_jp_need(root, "time_ms", "a list of rows", &at, err);
+    if (st != HV_OK)
         return st;
-    struct hv_part_stage *stages = hv_arena_new(&in->arena, struct hv_part_stage, p->n_stages);
-    const double **rows = hv_arena_new(&in->arena, const double *, p->n_stages);
+    struct hv_part_stage *stages = hv_arena_new(arena, struct hv_part_stage, p->n_stages);
+    const double **rows = hv_arena_new(arena, const double *, p->n_stages);
     p->stages = stages;
-    if ((st = read_rows(&in->arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK)
+    if ((st = read_rows(arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK)
         return st;
     for (size_t s = 0; s < p->n_stages; s++)
         stages[s] = (struct hv_part_stage){.time = rows[s], .capacity = HUGE_VAL};
     at = hv_jp_get(root, "memory_GiB");
     if (!hv_jp_none(&at)) {
-        if ((st = read_rows(&in->arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK)
+        if ((st = read_rows(arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK)
             return st;
         for (size_t s = 0; s < p->n_stages; s++)
             stages[s].memory = rows[s];
@@ -233,8 +226,20 @@ static enum hv_status read_chain(struct hv_instance *in, const struct hv_jp *roo
         st = read_capacities(&at, stages, p->n_stages, err);
     }
     at = hv_jp_get(root, "comm_ms");
-    if (st == HV_OK && !hv_jp_none(&at))
-        st = read_cuts(&in->arena, &at, p, err);
+    return st == HV_OK && !hv_jp_none(&at) ? read_cuts(arena, &at, p, err) : st;
+}
+
+static enum hv_status read_chain(struct hv_instance *in, const struct hv_jp *root,
+                                 struct hv_err *err)
+{
+    struct hv_partition *p = &in->chain;
+    enum hv_status st = hv_keys_check(root, HV_KEYS_INSTANCE_CHAIN, err);
+    if (st == HV_OK)
+        st = hv__read_chain_sizes(root, p, err);
+    if (st == HV_OK)
+        st = read_objective(root, p, err);
+    if (st == HV_OK)
+        st = hv__read_chain_rows(&in->arena, root, p, err);
     if (st == HV_OK)
         st = read_ranks(in, root, err);
     return st == HV_OK ? hv_partition_check(p, err) : st;
@@ -243,7 +248,7 @@ static enum hv_status read_chain(struct hv_instance *in, const struct hv_jp *roo
 enum hv_status hv_instance_read(struct hv_instance *out, const struct hv_json *json,
                                 struct hv_err *err)
 {
-    static const char *const kinds[] = {"chain", "dag", "replicas"};
+    static const char *const kinds[] = {"chain", "dag", "replicas", "joint"};
     struct hv_jp root = hv_jp_root(json), at;
     int kind = 0;
     *out = (struct hv_instance){.name = ""};
@@ -259,7 +264,8 @@ enum hv_status hv_instance_read(struct hv_instance *out, const struct hv_json *j
         return hv__instance_read_distribute(out, &root, err);
     }
     if ((st = hv_jp_format(&root, "hetviz.partition/1", err)) != HV_OK ||
-        (st = hv_jp_need(&root, "kind", "\"chain\", \"dag\" or \"replicas\"", &at, err)) != HV_OK ||
+        (st = hv_jp_need(&root, "kind", "\"chain\", \"dag\", \"replicas\" or \"joint\"", &at,
+                         err)) != HV_OK ||
         (st = hv_jp_word(&at, kinds, HV_COUNT(kinds), &kind, err)) != HV_OK)
         return st;
     out->kind = (enum hv_instance_kind)kind;
@@ -270,6 +276,8 @@ enum hv_status hv_instance_read(struct hv_instance *out, const struct hv_json *j
         return hv__instance_read_dag(out, &root, err);
     case HV_INSTANCE_REPLICAS:
         return hv__instance_read_replicas(out, &root, err);
+    case HV_INSTANCE_JOINT:
+        return hv__instance_read_joint(out, &root, err);
     case HV_INSTANCE_DISTRIBUTE:
         break;
     }

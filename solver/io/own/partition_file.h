@@ -1,4 +1,4 @@
-/** Reader of bare optimisation instances: `hetviz.partition/1` (chain, dag, replicas) and
+/** Reader of bare optimisation instances: `hetviz.partition/1` (chain, dag, replicas, joint) and
  * `hetviz.distribute/1`. */
 #ifndef HV_SOLVER_IO_OWN_PARTITION_FILE_H
 #define HV_SOLVER_IO_OWN_PARTITION_FILE_H
@@ -7,6 +7,7 @@
 #include "solver/base/json.h"
 #include "solver/optim/dag.h"
 #include "solver/optim/distribute.h"
+#include "solver/optim/joint.h"
 #include "solver/optim/partition_chunks.h"
 #include "solver/optim/replicas.h"
 
@@ -15,6 +16,7 @@ enum hv_instance_kind {
     HV_INSTANCE_CHAIN,
     HV_INSTANCE_DAG,
     HV_INSTANCE_REPLICAS,
+    HV_INSTANCE_JOINT,
     HV_INSTANCE_DISTRIBUTE
 };
 /** What a distribution minimises. */
@@ -36,6 +38,7 @@ struct hv_instance {
     const size_t *rank; /**< HV_INSTANCE_CHAIN: the rank of each stage; NULL = one stage each */
     size_t n_ranks;
     struct hv_replicas replicas;   /**< HV_INSTANCE_REPLICAS */
+    struct hv_joint joint;         /**< HV_INSTANCE_JOINT */
     enum hv_instance_goal goal;    /**< HV_INSTANCE_DISTRIBUTE */
     const struct hv_share *shares; /**< all goals but LPT */
     size_t n_shares;

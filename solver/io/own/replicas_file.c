@@ -2,6 +2,7 @@
  * Reads instances of stages with copies. Not here: solving.
  */
 #include "solver/base/units.h"
+#include "solver/io/own/keys.h"
 #include "solver/io/own/partition_int.h"
 #include <math.h>
 
@@ -30,10 +31,9 @@ static enum hv_status read_list(struct hv_arena *a, const struct hv_jp *width, c
 static enum hv_status read_option(struct hv_arena *a, const struct hv_jp *at, size_t n, size_t step,
                                   struct hv_replica_option *out, struct hv_err *err)
 {
-    static const char *const keys[] = {"name", "time_ms", "fixed_GiB", "held_GiB"};
     double *time, *fixed, *held;
     struct hv_jp need;
-    enum hv_status st = hv_jp_object(at, keys, HV_COUNT(keys), err);
+    enum hv_status st = hv_keys_check(at, HV_KEYS_INSTANCE_WAY, err);
     if (st == HV_OK)
         st = hv_jp_need(at, "time_ms", "one number per layer", &need, err);
     if (st == HV_OK)
@@ -50,12 +50,11 @@ static enum hv_status read_option(struct hv_arena *a, const struct hv_jp *at, si
 static enum hv_status read_width(struct hv_arena *a, const struct hv_jp *at, size_t n,
                                  struct hv_replica_width *w, struct hv_err *err)
 {
-    static const char *const keys[] = {"width", "options", "sync_ms", "comm_ms"};
     struct hv_jp list;
     double *sync = NULL, *comm = NULL;
     int64_t width = 1;
     size_t n_options = 0;
-    enum hv_status st = hv_jp_object(at, keys, HV_COUNT(keys), err);
+    enum hv_status st = hv_keys_check(at, HV_KEYS_INSTANCE_WIDTH, err);
     if (st == HV_OK)
         st = hv_jp_opt_int(at, "width", 1, 1 << 20, &width, err);
     if (st == HV_OK)
@@ -88,13 +87,11 @@ static enum hv_status read_width(struct hv_arena *a, const struct hv_jp *at, siz
 enum hv_status hv__instance_read_replicas(struct hv_instance *in, const struct hv_jp *root,
                                           struct hv_err *err)
 {
-    static const char *const keys[] = {"format",  "kind",         "name",   "source",  "layers",
-                                       "devices", "capacity_GiB", "widths", "expected"};
     struct hv_replicas *p = &in->replicas;
     int64_t layers = 0, devices = 0;
     struct hv_jp at;
     p->memory = HUGE_VAL;
-    enum hv_status st = hv_jp_object(root, keys, HV_COUNT(keys), err);
+    enum hv_status st = hv_keys_check(root, HV_KEYS_INSTANCE_REPLICAS, err);
     if (st == HV_OK)
         st = hv_jp_need(root, "layers", "a whole number", &at, err);
     if (st == HV_OK)
