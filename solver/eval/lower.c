@@ -338,8 +338,7 @@ static enum hv_status lower_passes(struct hv__lowered *l, struct hv__unit *u, st
  */
 static bool lower_folded(struct hv__lowered *l, struct hv__unit *u)
 {
-    const unsigned never =
-        HV_SCHEDULE_BY_COST | HV_SCHEDULE_BY_MEMORY | HV_SCHEDULE_ORDER | HV_SCHEDULE_RECOMPUTE;
+    const unsigned never = HV_SCHEDULE_BY_COST | HV_SCHEDULE_ORDER | HV_SCHEDULE_RECOMPUTE;
     int64_t m = u->replica->micro_batches;
     struct hv_schedule_input in;
     struct hv_fold f;
