@@ -10,6 +10,8 @@
 
 enum { PERIOD = HV__V_PERIOD, N_PASS = HV__V_PASSES, FREE = HV__V_FREE, N_STEPS = 5 };
 enum { F0 = HV__V_F0, F1 = HV__V_F1, B1 = HV__V_B1, B0 = HV__V_B0, W1 = HV__V_W1, W0 = HV__V_W0 };
+/* what decides (the option): times where every stage has its own, equal slots, or times */
+enum { AUTO, SLOTS };
 
 struct search {
     const struct hv_schedule_input *in;
@@ -339,7 +341,8 @@ enum hv_status hv__gen_v_adaptive(const struct hv_schedule_input *in, struct hv_
         return st;
     }
     struct search s = {.in = in, .judge = *in, .smallest = INT32_MAX};
-    if (hv__option(in, "decide") == 0) {
+    int64_t decide = hv__option(in, "decide");
+    if (decide == SLOTS || (decide == AUTO && !in->costs)) {
         s.judge.costs = NULL;
         s.judge.cost = (struct hv_stage_cost){1, 1, 1};
         s.judge.hops_s = NULL;

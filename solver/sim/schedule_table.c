@@ -8,7 +8,7 @@
 static const char *const gpipe_backward[] = {"reverse", "forward", NULL};
 static const char *const gpipe_recompute[] = {"none", "full", "except-last", NULL};
 static const char *const zb_v_variant[] = {"order", "heuristic", NULL};
-static const char *const v_adaptive_decide[] = {"slots", "times", NULL};
+static const char *const v_adaptive_decide[] = {"auto", "slots", "times", NULL};
 static const char *const chimera_mode[] = {"direct", "doubling", "halving", NULL};
 static const char *const dynapipe_placement[] = {"looped", "zigzag", NULL};
 static const char *const dapple_early[] = {"pa", "pb", NULL};
@@ -38,7 +38,7 @@ static const struct hv_schedule_option zb_v_options[] = {
 };
 static const struct hv_schedule_option v_adaptive_options[] = {
     {"memory", HV_SCHEDULE_INT, 0, 0, 2 * HV_SCHEDULE_RANKS_MAX, NULL, "chunk activations (half a rank's) of one micro-batch that a rank may hold; 0 = 2p, those of 1F1B"},
-    {"decide", HV_SCHEDULE_CHOICE, 0, 0, 1, v_adaptive_decide, "what the shortest is judged by: slots of equal length (as published), or the real times"},
+    {"decide", HV_SCHEDULE_CHOICE, 0, 0, 2, v_adaptive_decide, "what the shortest is judged by: slots of equal length (as published), or the real times; auto = times where those of every stage are known, as in a plan"},
 };
 static const struct hv_schedule_option chimera_options[] = {
     {"pipes", HV_SCHEDULE_INT, 2, 2, 254, NULL, "pipelines, half of them in each direction; even and a divisor of p"},

@@ -297,6 +297,38 @@ static void schedulers_that_decide_by_cost_are_told_the_costs(void **state)
     hv_arena_free(&a);
 }
 
+/* two branches side by side: the way to the end is three stages long, not four, so the pipeline
+ * fills and empties in less time; what stages allow in flight holds for schedules that look at it
+ */
+static void stages_form_a_graph_and_keep_limits(void **state)
+{
+    static const char stages[] =
+        "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":8,\"stages\":["
+        "{\"devices\":\"a[0].0\",\"layers\":[0,6]%s},{\"devices\":\"a[0].1\",\"layers\":[6,12]},"
+        "{\"devices\":\"a[0].2\",\"layers\":[12,18]%s},{\"devices\":\"a[0].3\",\"layers\":[18,24]"
+        "%s}]}],\"schedule\":{\"name\":\"%s\"}";
+    static const char *const cases[][4] = {
+        {"", "", "", "graphpipe"},
+        {"", ",\"after\":[0]", ",\"after\":[1,2]", "graphpipe"},
+        {"", "", "", "1f1b"},
+        {",\"in_flight\":2", "", "", "1f1b"},
+    };
+    double time_s[4];
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        struct hv_arena a = {0};
+        char plan[1024];
+        snprintf(plan, sizeof plan, stages, cases[i][0], cases[i][1], cases[i][2], cases[i][3]);
+        struct hv_verdict v = judge(*state, &a, false, plan);
+        time_s[i] = v.metrics.iteration_s;
+        assert_true(hv_known(time_s[i]));
+        assert_int_equal(v.memory[0].in_flight, i == 1 ? 3 : i == 3 ? 2 : 4);
+        assert_int_equal(v.n_approximated, 0);
+        hv_arena_free(&a);
+    }
+    assert_true(time_s[1] < 0.99 * time_s[0]);
+    assert_true(time_s[3] > 1.05 * time_s[2]);
+}
+
 static void stages_in_one_node_share_its_network(void **state)
 {
     static const char slow[] =
@@ -416,6 +448,7 @@ int main(void)
         cmocka_unit_test(waves_of_schedules_that_flush_last_a_whole_run),
         cmocka_unit_test(the_period_does_not_depend_on_how_long_we_look),
         cmocka_unit_test(schedulers_that_decide_by_cost_are_told_the_costs),
+        cmocka_unit_test(stages_form_a_graph_and_keep_limits),
         cmocka_unit_test(stages_in_one_node_share_its_network),
         cmocka_unit_test(waiting_for_a_slower_replica_is_idle_time),
         cmocka_unit_test(lists_of_shorter_sequences_count_their_own_tokens),

@@ -1,4 +1,4 @@
-/* Orders of named schedules against orders written out by hand, errors in words, tokens. */
+/* Orders of named schedules against orders written out by hand, errors in words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -410,48 +410,6 @@ static void deadlock_names_the_heads(void **state)
     hv_arena_free(&a);
 }
 
-static void tokens_round_trip(void **state)
-{
-    (void)state;
-    static const char *const good[] = {"F2.5", "BW0.3", "B10.200", "W1.0", "R3.4.15", "F0.0.0"};
-    static const char *const bad[] = {"",
-                                      "F",
-                                      "F1",
-                                      "F1.",
-                                      "1.2",
-                                      "F1.2.",
-                                      "f1.2",
-                                      " F1.2",
-                                      "F1.2 ",
-                                      "F-1.2",
-                                      "{F1.2}",
-                                      "{F1.2|",
-                                      "{|}",
-                                      "{F1.2|B1.2",
-                                      "F1.2.3.4",
-                                      "BB1.2",
-                                      "F99999999999.1",
-                                      "F1.99999999",
-                                      "F1.1.99999"};
-    struct hv_op ops[2];
-    size_t n;
-    char buf[HV_OP_TOKEN_CAP];
-    for (size_t i = 0; i < HV_COUNT(good); i++) {
-        assert_int_equal(hv_op_parse(good[i], 0, ops, &n, NULL), HV_OK);
-        assert_int_equal(n, 1);
-        assert_int_equal(ops[0].group, -1);
-        assert_string_equal(hv_op_format(&ops[0], buf, sizeof buf), good[i]);
-    }
-    for (size_t i = 0; i < HV_COUNT(bad); i++) {
-        assert_int_equal(hv_op_parse(bad[i], 0, ops, &n, NULL), HV_EINPUT);
-    }
-    assert_int_equal(hv_op_parse("{F1.2|BW0.3}", 7, ops, &n, NULL), HV_OK);
-    assert_int_equal(n, 2);
-    assert_int_equal(ops[0].group, 7);
-    assert_int_equal(ops[1].kind, HV_OP_BW);
-    assert_int_equal(ops[1].mb, 3);
-}
-
 /* closed forms of memory: GPipe m, 1F1B min(m, p − r), DAPPLE-PB, ZB-H1 p, ZB-H2 2p − 1, DualPipe p
  * + 1 */
 static void peaks_in_flight(void **state)
@@ -487,10 +445,10 @@ static void peaks_in_flight(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders_by_hand),    cmocka_unit_test(all_schedules_run),
-        cmocka_unit_test(all_options_run),   cmocka_unit_test(refusals),
-        cmocka_unit_test(bad_orders),        cmocka_unit_test(deadlock_names_the_heads),
-        cmocka_unit_test(tokens_round_trip), cmocka_unit_test(peaks_in_flight),
+        cmocka_unit_test(orders_by_hand),  cmocka_unit_test(all_schedules_run),
+        cmocka_unit_test(all_options_run), cmocka_unit_test(refusals),
+        cmocka_unit_test(bad_orders),      cmocka_unit_test(deadlock_names_the_heads),
+        cmocka_unit_test(peaks_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/sim/schedule.h"
 #include "ui/screens/what_if_int.h"
 #include "ui/view/layout.h"
 
@@ -227,6 +228,26 @@ static int draw_figures(const struct hv_what_if_data *d, struct hv_grid *g, stru
     return y;
 }
 
+/** A text over as many lines as it needs, `r.h` at most; returns how many. */
+static int draw_wrapped(struct hv_grid *g, struct hv_rect r, const char *text, unsigned style)
+{
+    const char *at = text;
+    int y = 0;
+    for (; *at != '\0' && y < r.h; y++) {
+        size_t n = hv_text_fit(at, r.w), cut = n;
+        while (at[n] != '\0' && cut > 0 && at[cut] != ' ') {
+            cut--;
+        }
+        cut = cut > 0 ? cut : n > 0 ? n : strlen(at);
+        char line[400];
+        (void)snprintf(line, sizeof line, "%.*s", (int)cut, at);
+        (void)hv_grid_put_user(g, r.x, r.y + y, r.w, line, style);
+        at += cut;
+        at += *at == ' ';
+    }
+    return y;
+}
+
 /** What is wrong with the values, or that nothing is. */
 static int draw_fit(const struct hv_what_if_data *d, struct hv_grid *g, struct hv_rect r)
 {
@@ -240,21 +261,27 @@ static int draw_fit(const struct hv_what_if_data *d, struct hv_grid *g, struct h
         (void)snprintf(text, sizeof text, "fits, no rule is broken%s",
                        d->now.exact ? "" : "; ~ not exact");
     }
-    const char *at = text;
-    int y = 0;
-    for (; *at != '\0' && y < 3 && y < r.h; y++) {
-        size_t n = hv_text_fit(at, r.w), cut = n;
-        while (at[n] != '\0' && cut > 0 && at[cut] != ' ') {
-            cut--;
-        }
-        cut = cut > 0 ? cut : n > 0 ? n : strlen(at);
-        char line[240];
-        (void)snprintf(line, sizeof line, "%.*s", (int)cut, at);
-        (void)hv_grid_put_user(g, r.x, r.y + y, r.w, line, bad ? HV_STYLE_WARNING : HV_STYLE_GOOD);
-        at += cut;
-        at += *at == ' ';
+    return draw_wrapped(g, (struct hv_rect){r.x, r.y, r.w, r.h < 3 ? r.h : 3}, text,
+                        bad ? HV_STYLE_WARNING : HV_STYLE_GOOD);
+}
+
+/** What the table says of the schedule that stands at the lever, while that is looked at. */
+static int draw_schedule(const struct hv_what_if_data *d, struct hv_grid *g, struct hv_rect r)
+{
+    const struct hv_schedule_row *row = NULL;
+    char text[400];
+    if (d->curve_lever >= d->levers.n || r.h < 12) {
+        return 0;
     }
-    return y;
+    const struct hv_lever *l = &d->levers.items[d->curve_lever];
+    size_t at = hv_lever_at(l, d->values[d->curve_lever]);
+    if (l->kind != HV_LEVER_SCHEDULE || hv_schedule_find(l->words[at], &row, NULL) != HV_OK) {
+        return 0;
+    }
+    bool needs = row->constraints[0] != '\0';
+    (void)snprintf(text, sizeof text, "%s: %s; %s%s%skeeps %s", row->name, row->summary,
+                   needs ? "needs " : "", row->constraints, needs ? "; " : "", row->memory);
+    return draw_wrapped(g, (struct hv_rect){r.x, r.y, r.w, 4}, text, HV_STYLE_DIM);
 }
 
 /** The best position of the curve that keeps the rules, or NULL. */
@@ -343,6 +370,7 @@ static void draw_result(const struct hv_what_if_data *d, struct hv_grid *g, stru
     int y = draw_figures(d, g, r);
     struct hv_rect rest = {r.x, r.y + y, r.w, r.h - y};
     y = draw_fit(d, g, rest);
+    y += draw_schedule(d, g, (struct hv_rect){rest.x, rest.y + y, rest.w, rest.h - y});
     draw_curve(d, g, (struct hv_rect){rest.x, rest.y + y + 1, rest.w, rest.h - y - 1});
 }
 

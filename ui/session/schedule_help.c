@@ -15,6 +15,14 @@ static void add_choices(struct hv_str *out, const struct hv_schedule_option *o)
         hv_str_addf(out, "%lld to %lld", (long long)o->min, (long long)o->max);
 }
 
+static void add_default(struct hv_str *out, const struct hv_schedule_option *o)
+{
+    if (o->choices != NULL)
+        hv_str_adds(out, o->choices[o->def]);
+    else
+        hv_str_addf(out, "%lld", (long long)o->def);
+}
+
 /** A schedule written in Lua, by number; NULL for plugins that are something else. */
 static const struct hv_plugin *lua_schedule(const struct hv_plugins *lua, size_t i)
 {
@@ -72,10 +80,7 @@ static void help_of_row(struct hv_str *out, const struct hv_schedule_row *s)
     for (size_t i = 0; i < s->n_options; i++) {
         const struct hv_schedule_option *o = &s->options[i];
         hv_str_addf(out, "  -o %s=", o->key);
-        if (o->choices != NULL)
-            hv_str_adds(out, o->choices[o->def]);
-        else
-            hv_str_addf(out, "%lld", (long long)o->def);
+        add_default(out, o);
         hv_str_adds(out, " (");
         add_choices(out, o);
         hv_str_addf(out, ")\n      %s\n", o->help);
@@ -185,9 +190,11 @@ void hv_schedule_man(struct hv_str *out, void (*add_text)(struct hv_str *out, co
         hv_str_adds(out, ".\n");
         for (size_t k = 0; k < s->n_options; k++) {
             struct hv_str line = {0};
-            hv_str_addf(&line, "%s=", s->options[k].key);
+            hv_str_addf(&line, "-o %s=", s->options[k].key);
             add_choices(&line, &s->options[k]);
-            hv_str_addf(&line, ": %s.", s->options[k].help);
+            hv_str_adds(&line, " (default ");
+            add_default(&line, &s->options[k]);
+            hv_str_addf(&line, "): %s.", s->options[k].help);
             hv_str_adds(out, ".br\n");
             add_text(out, hv_str_cstr(&line));
             hv_str_addc(out, '\n');
