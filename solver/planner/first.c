@@ -290,8 +290,14 @@ static void quick_plans(struct hv__lister *l, struct starts *st)
     struct hv__search *s = l->s;
     unsigned masks[HV__POOLS + 1] = {0};
     int n = fastest_pools(l, masks);
-    for (int i = 0; i < s->n_pools && !hv__over(s); i++)
+    for (int i = 0; i < s->n_pools && !hv__over(s); i++) {
         hv__list_teams(l, 1U << i);
+        if (st->n > 0)
+            continue;
+        add_alone(l, 1U << i); /* some plan, before the rest is even listed */
+        judge_sets(l, st, &(struct limits){QUICK_ALIKE, QUICK_ALIKE, QUICK_WORK / 4});
+        l->sets.n = 0;
+    }
     for (int i = 0; i < n && !hv__over(s); i++)
         hv__list_teams(l, masks[i]);
     memset(masks, 0, sizeof masks);

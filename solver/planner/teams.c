@@ -11,6 +11,7 @@
 
 #define RANK_BATCH    16 /* sequences per rank and micro-batch at most */
 #define LEG_OPTIONS   64
+#define SMALL_BATCH   48    /* sequences */
 #define CONTEXTS      2     /* ranks that cut a sequence, in first plans */
 #define LONG_SEQUENCE 16384 /* tokens */
 
@@ -389,11 +390,14 @@ static int order_pools(const struct hv__search *s, unsigned mask, int *pools)
     return n;
 }
 
-static bool is_batch(int64_t b)
+/* Sizes of micro-batches that are tried: closer together where they are small, and those that cut
+ * the whole batch evenly. */
+static bool is_batch(int64_t b, int64_t total)
 {
-    while (b % 2 == 0)
-        b /= 2;
-    return b == 1 || b == 3 || b == 5 || b == 7 || b == 9;
+    int64_t odd = b;
+    while (odd % 2 == 0)
+        odd /= 2;
+    return odd <= 3 || (odd <= 9 && b <= SMALL_BATCH) || total % b == 0;
 }
 
 void hv__list_teams(struct hv__lister *l, unsigned mask)
@@ -411,7 +415,7 @@ void hv__list_teams(struct hv__lister *l, unsigned mask)
     int64_t most = l->s->job->global_batch;
     most = most < 4096 ? most : 4096;
     for (int64_t b = 1; b <= most && !hv__over(l->s); b++) {
-        if (!is_batch(b))
+        if (!is_batch(b, l->s->job->global_batch))
             continue;
         for (size_t i = 0; i < HV_COUNT(ways); i++) {
             struct hv__rough r = {

@@ -345,7 +345,9 @@ static void test_measured_layers(void **state)
     w->p.devices[0] = 0;
     struct hv_pass split = pass_of(k, &q);
     near(split.forward_s - split.tp_s / 2, 1e-3 * 0.75 + 1e-3 * 0.5); /* Amdahl */
+    hv_cost_free(k);
     layers[1].forward_s = unknown;
+    k = hv_cost_new(w->cluster, m, &w->job);
     struct hv_err err = {0};
     assert_int_equal(hv_cost_pass(k, &q, &p, &err), HV_ENO);
     assert_non_null(strstr(err.text, "layer 1"));

@@ -26,7 +26,7 @@ static void shipped(void **state)
             fail_msg("%s", e.text);
         }
         assert_string_equal(w.name, names[i]);
-        assert_int_equal(w.n_strategies, 5);
+        assert_int_equal(w.n_strategies, 6);
         /* weights, gradients and optimizer must fit the memory of the whole cluster */
         double bytes = 0, need = 0;
         for (uint32_t d = 0; d < in.cluster.cluster->n_devices; d++) {

@@ -199,6 +199,58 @@ static void beats_every_plan_of_two_kinds(void **state)
     close_world(&w);
 }
 
+static const char eight_of_two_kinds[] =
+    "{\"format\":\"hetviz.cluster/1\",\"name\":\"eight\",\"nodes\":[{\"name\":\"a\",\"count\":1,"
+    "\"device\":\"A100-SXM-80GB\",\"devices\":4,\"nic\":{\"bandwidth_GBps\":25}},{\"name\":\"v\","
+    "\"count\":1,\"device\":\"V100-SXM2-32GB\",\"devices\":4,\"nic\":{\"bandwidth_GBps\":25}}],"
+    "\"network\":{\"bandwidth_GBps\":25,\"latency_us\":10}}";
+static const char twelve_layers[] =
+    "{\"format\":\"hetviz.model/1\",\"name\":\"llama-s\",\"kind\":\"transformer\",\"layers\":12,"
+    "\"hidden\":2048,\"heads\":16,\"kv_heads\":16,\"ffn\":5504,\"ffn_kind\":\"swiglu\","
+    "\"norm\":\"rmsnorm\",\"position\":\"rope\",\"vocab\":32000,\"max_sequence\":2048}";
+
+/* What all eight devices can be: a stage per node in either order, every degree, cut, micro-batch
+ * and schedule. */
+static double best_two_stages(struct world *w)
+{
+    double best = HUGE_VAL;
+    char body[512];
+    for (int i = 0; i < 2 * 3 * 3 * 4; i++) {
+        const char *first = i % 2 ? "v" : "a", *last = i % 2 ? "a" : "v";
+        int tp = 1 << i / 2 % 3, other_tp = 1 << i / 6 % 3;
+        const char *order = orders[i / 18];
+        for (int mb = 1; mb <= 8; mb *= 2) {
+            for (int cut = 0; cut <= 12 && mb % (4 / tp) == 0 && mb % (4 / other_tp) == 0; cut++) {
+                (void)snprintf(body, sizeof body,
+                               "\"micro_batch\":%d,\"replicas\":[{\"micro_batches\":%d,\"stages\":["
+                               "{\"devices\":\"%s.*\",\"layers\":[0,%d],\"embedding\":true,"
+                               "\"tp\":%d,\"dp\":%d,\"sequence_parallel\":%s},"
+                               "{\"devices\":\"%s.*\",\"layers\":[%d,12],\"head\":true,"
+                               "\"tp\":%d,\"dp\":%d,\"sequence_parallel\":%s}]}],"
+                               "\"schedule\":{\"name\":\"%s\"}",
+                               mb, 8 / mb, first, cut, tp, 4 / tp, tp > 1 ? "true" : "false", last,
+                               cut, other_tp, 4 / other_tp, other_tp > 1 ? "true" : "false", order);
+                best = fmin(best, time_of_text(w, body));
+            }
+        }
+    }
+    return best;
+}
+
+static void beats_every_pair_of_stages_on_eight_devices(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, eight_of_two_kinds, twelve_layers, small_job);
+    double best = best_two_stages(&w);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    assert_true(best < HUGE_VAL);
+    assert_true(r.iteration_s <= best * (1 + 1e-9));
+    assert_true(r.bound_s <= r.iteration_s);
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
 static void finds_the_same_twice(void **state)
 {
     struct world *w = *state;
@@ -360,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(beats_every_grid_of_four_devices),
         cmocka_unit_test(beats_every_plan_of_two_kinds),
+        cmocka_unit_test(beats_every_pair_of_stages_on_eight_devices),
         cmocka_unit_test_setup_teardown(finds_the_same_twice, setup, teardown),
         cmocka_unit_test(leaves_drained_nodes_alone),
         cmocka_unit_test(keeps_to_the_price),
