@@ -8,8 +8,9 @@
 #include "ui/view/grid_svg.h"
 
 static const struct hv_view_ops *const screens[] = {
-    &hv_screen_cluster, &hv_screen_model,   &hv_screen_strategies, &hv_screen_plans,
-    &hv_screen_gantt,   &hv_screen_explain, &hv_screen_what_if,    &hv_screen_console,
+    &hv_screen_cluster, &hv_screen_model,   &hv_screen_strategies,
+    &hv_screen_plans,   &hv_screen_gantt,   &hv_screen_explain,
+    &hv_screen_what_if, &hv_screen_console, &hv_screen_welcome,
 };
 
 struct hv_session *hv_ui_session(const void *model)

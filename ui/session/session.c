@@ -219,6 +219,7 @@ static enum hv_status own_sample(struct hv_session *s, struct hv_str *out, struc
             (st = hv_file_read(hv_str_cstr(&shipped), &text, err)) == HV_OK &&
             (st = hv_file_mkdirs(hv_str_cstr(out), err)) == HV_OK)
             st = hv_file_write(hv_str_cstr(&file), hv_str_cstr(&text), text.n, err);
+        s->first = st == HV_OK && text.n > 0;
     }
     hv_str_free(&file);
     hv_str_free(&shipped);
@@ -312,6 +313,11 @@ void hv_session_abandon(struct hv_session *s)
         st = hv_session_autosave(s, NULL);
     (void)st; /* nobody is left to be told */
     free_session(s);
+}
+
+bool hv_session_is_first(const struct hv_session *s)
+{
+    return s->first;
 }
 
 const char *hv_session_name(const struct hv_session *s)

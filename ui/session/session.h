@@ -75,6 +75,15 @@ enum hv_status hv_session_open(struct hv_session **out, const char *path,
 enum hv_status hv_session_new(struct hv_session **out, const char *cluster, const char *model,
                               const char *job, const struct hv_session_env *env,
                               struct hv_err *err) HV_NODISCARD;
+/** True when the sample was copied by this very open: the program's first start. */
+bool hv_session_is_first(const struct hv_session *s);
+/** The workspace of the last session when it is still there, appended. `state_dir` as in the
+ * environment. */
+bool hv_session_last_workspace(const char *state_dir, struct hv_str *out);
+/** When the last session was in this workspace: selects its plan again, appends its screen. */
+bool hv_session_last_place(struct hv_session *s, struct hv_str *screen);
+/** Keeps the place for the next start. */
+void hv_session_last_keep(const struct hv_session *s, const char *screen);
 /** Kills all workers, removes the recovery file (a clean exit) and frees. NULL is fine. */
 void hv_session_close(struct hv_session *s);
 /** As hv_session_close, but writes unsaved edits to the recovery file: for SIGHUP and SIGTERM. */

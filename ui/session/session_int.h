@@ -71,6 +71,7 @@ struct hv_session {
     struct hv_workspace workspace; /**< as opened or last saved; its tree keeps unknown `x-` keys */
     struct hv__stamp stamp;        /**< of the workspace's file when it was read or saved */
     bool overwrite;                /**< the user was told that it changed: save it all the same */
+    bool first;                    /**< the sample was copied for this session */
     bool single_file;              /**< the workspace is one file with everything inline */
     char *path;                    /**< folder or file; NULL = none yet */
     char *name;
