@@ -48,6 +48,19 @@ static enum hv_status check_stage(const struct hv_partition *p, size_t s, struct
     return HV_OK;
 }
 
+static enum hv_status check_cuts(const struct hv_partition *p, const double *const *rows,
+                                 const char *what, struct hv_err *err)
+{
+    for (size_t s = 0; rows && s + 1 < p->n_stages; s++)
+        for (size_t j = 0; j <= p->n_layers; j++)
+            if (!isfinite(rows[s][j]) || rows[s][j] < 0)
+                return hv_err_set(err, HV_EINPUT,
+                                  "%s %zu after layer %zu: expected a finite number that is not "
+                                  "negative",
+                                  what, s + 1, j);
+    return HV_OK;
+}
+
 enum hv_status hv_partition_check(const struct hv_partition *p, struct hv_err *err)
 {
     if (p->n_layers == 0 || p->n_stages == 0)
@@ -62,14 +75,17 @@ enum hv_status hv_partition_check(const struct hv_partition *p, struct hv_err *e
         if (st != HV_OK)
             return st;
     }
-    for (size_t s = 0; p->cuts && s + 1 < p->n_stages; s++)
-        for (size_t j = 0; j <= p->n_layers; j++)
-            if (!isfinite(p->cuts[s][j]) || p->cuts[s][j] < 0)
-                return hv_err_set(err, HV_EINPUT,
-                                  "cut %zu after layer %zu: expected a finite number that is not "
-                                  "negative",
-                                  s + 1, j);
-    return HV_OK;
+    if (p->tolls && p->free_order)
+        return hv_err_set(err, HV_EINPUT, "tolls are for a fixed order");
+    enum hv_status st = check_cuts(p, p->cuts, "cut", err);
+    return st == HV_OK ? check_cuts(p, p->tolls, "toll", err) : st;
+}
+
+/* What is paid once for a cut behind stage s at j. */
+static double toll_at(const struct hv_partition *p, size_t s, size_t j)
+{
+    bool paid = p->tolls && s + 1 < p->n_stages && j > 0 && j < p->n_layers;
+    return paid ? p->tolls[s][j] : 0;
 }
 
 void hv__finish(const struct hv_partition *p, struct hv_arena *arena,
@@ -79,7 +95,7 @@ void hv__finish(const struct hv_partition *p, struct hv_arena *arena,
     out->sum = out->max = 0;
     for (size_t s = 0, i = 0; s < out->n_stages; i = out->cut[s++]) {
         out->value[s] = hv_partition_value(p, s, out->order[s], i, out->cut[s]);
-        out->sum += out->value[s];
+        out->sum += out->value[s] + toll_at(p, s, out->cut[s]);
         out->max = fmax(out->max, out->value[s]);
     }
     out->objective = p->sum_weight * out->sum + p->max_weight * out->max;
@@ -110,8 +126,21 @@ bool hv__windows(const struct hv_partition *p, double limit, struct hv__row *row
     return rows[0].hi >= rows[0].lo;
 }
 
+/* Row s as stage s starts from it: sums with the tolls of the cuts behind stage s - 1. */
+static struct hv__row starts_of(const struct hv_partition *p, const struct hv__step *step,
+                                const struct hv__row *row, struct hv_arena *arena)
+{
+    if (!p->tolls || step->goal == HV__MAX || step->pos == 0 || row->lo > row->hi)
+        return *row;
+    struct hv__row out = hv__row_new(arena, row->lo, row->hi);
+    for (size_t j = row->lo; j <= row->hi; j++)
+        out.v[j - row->lo] = row->v[j - row->lo] + toll_at(p, step->pos - 1, j);
+    return out;
+}
+
 static void trace_fixed(const struct hv_partition *p, const struct hv__step *step,
-                        const struct hv__row *rows, size_t used, struct hv_partition_result *out)
+                        const struct hv__row *rows, size_t used, struct hv_arena *arena,
+                        struct hv_partition_result *out)
 {
     struct hv__step s = *step;
     size_t j = p->n_layers;
@@ -120,7 +149,8 @@ static void trace_fixed(const struct hv_partition *p, const struct hv__step *ste
         s.pos = s.dev = k;
         out->cut[k] = j;
         out->order[k] = k;
-        j = hv__trace(p, &s, &rows[k], j, want);
+        struct hv__row from = starts_of(p, &s, &rows[k], arena);
+        j = hv__trace(p, &s, &from, j, want);
         if (s.goal == HV__SUM)
             want = rows[k].v[j - rows[k].lo];
     }
@@ -142,7 +172,8 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
     for (size_t s = 0; s < S; s++) {
         step.pos = step.dev = s;
         rows[s + 1] = hv__row_new(arena, rows[s + 1].lo, rows[s + 1].hi);
-        hv__relax(p, &step, &rows[s], &rows[s + 1], scratch);
+        struct hv__row from = starts_of(p, &step, &rows[s], arena);
+        hv__relax(p, &step, &from, &rows[s + 1], scratch);
         hv__trim(&rows[s + 1], goal == HV__MAX ? limit : DBL_MAX);
         const struct hv__row *r = &rows[s + 1];
         bool ends = r->lo <= L && r->hi == L && (p->any_stages || s + 1 == S);
@@ -156,7 +187,7 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
     out->n_stages = used;
     out->cut = hv_arena_new(arena, size_t, S);
     out->order = hv_arena_new(arena, size_t, S);
-    trace_fixed(p, &step, rows, used, out);
+    trace_fixed(p, &step, rows, used, arena, out);
     hv__finish(p, arena, out);
     return true;
 }
@@ -229,8 +260,10 @@ double hv__greedy_max(const struct hv_partition *p)
 static bool inner(const struct hv_partition *p, enum hv__goal goal, double limit,
                   struct hv__watch *watch, struct hv_arena *arena, struct hv_partition_result *out)
 {
+    if (p->free_order && goal == HV__MAX)
+        return hv__reach_free(p, watch, arena, out);
     if (p->free_order)
-        return hv__solve_free(p, goal, limit, watch, arena, out);
+        return hv__solve_free(p, limit, watch, arena, out);
     return hv__solve_fixed(p, goal, limit, arena, out);
 }
 

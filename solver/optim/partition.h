@@ -38,10 +38,13 @@ struct hv_part_stage {
 struct hv_partition {
     size_t n_layers, n_stages;
     const struct hv_part_stage *stages; /**< n_stages */
-    const double *const *cuts; /**< n_stages - 1 rows of n_layers + 1: cuts[s][j] is paid by stages
-                                  s and s + 1 each when the cut between them is at j; entries 0 and
-                                    n_layers count as 0; NULL = cuts are free */
-    size_t min_layers;         /**< in every stage; 0 allows empty stages */
+    const double *const *cuts;  /**< n_stages - 1 rows of n_layers + 1: cuts[s][j] is paid by stages
+                                   s and s + 1 each when the cut between them is at j; entries 0 and
+                                     n_layers count as 0; NULL = cuts are free */
+    const double *const *tolls; /**< as cuts, but paid once, by the sum alone: what crosses the cut
+                                     once per pipeline (AMP, NeurIPS 2022, section 3.5). Fixed order
+                                     and weights without a slowest stage only; NULL = none */
+    size_t min_layers;          /**< in every stage; 0 allows empty stages */
     double sum_weight, max_weight;
     bool any_stages; /**< only the first k ≤ n_stages stages need be used, k is chosen */
     bool free_order; /**< devices may be permuted over the positions */
@@ -64,7 +67,7 @@ struct hv_partition_result {
     bool stopped;       /**< a limit ended the search */
     double objective;   /**< HV_UNKNOWN when infeasible */
     double bound;       /**< no partition is better */
-    double sum, max;    /**< of the stage values */
+    double sum, max;    /**< of the stage values; the sum with tolls */
     size_t n_stages;    /**< stages used */
     size_t *cut;        /**< n_stages: end of each stage's run; the last is n_layers */
     size_t *order;      /**< n_stages: which of the instance's stages gives the device */

@@ -114,9 +114,9 @@ static enum hv_status check_weights(const struct hv_partition *p, const struct h
         return hv_err_set(err, HV_EINPUT,
                           "weights of the slowest stage must be finite and not negative for every "
                           "stage");
-    if (p->free_order || p->any_stages)
+    if (p->free_order || p->any_stages || p->tolls)
         return hv_err_set(err, HV_EINPUT,
-                          "this objective needs a fixed order and number of stages");
+                          "this objective needs a fixed order and number of stages, and no tolls");
     if ((p->n_stages + 1) * (p->n_layers + 1) > ((size_t)16 << 20))
         return hv_err_set(err, HV_ELIMIT, "too many stages times layers for this objective");
     return HV_OK;
@@ -233,9 +233,9 @@ enum hv_status hv_partition_combine(const struct hv_partition *p, hv_part_combin
 {
     size_t S = p->n_stages;
     memset(out, 0, sizeof *out);
-    if (p->free_order || p->any_stages)
+    if (p->free_order || p->any_stages || p->tolls)
         return hv_err_set(err, HV_EINPUT,
-                          "this objective needs a fixed order and number of stages");
+                          "this objective needs a fixed order and number of stages, and no tolls");
     if (count_partitions(p->n_layers, S, p->min_layers) > 20e6)
         return hv_err_set(err, HV_ELIMIT,
                           "more than 20 million partitions; use an objective of sums and maxima");

@@ -115,8 +115,11 @@ static void bench_split(const char *name, bool mixed, double target_us)
         struct hv_share s[P];
         hv_rng_seed(&rng, (uint64_t)seed + 1);
         for (int i = 0; i < P; i++)
-            s[i] = (struct hv_share){20 + 30 * hv_rng_double(&rng), 1 + 9 * hv_rng_double(&rng),
-                                     mixed ? (int64_t)1 << hv_rng_below(&rng, 4) : 1, 1, B};
+            s[i] = (struct hv_share){.fixed = 20 + 30 * hv_rng_double(&rng),
+                                     .rate = 1 + 9 * hv_rng_double(&rng),
+                                     .size = mixed ? (int64_t)1 << hv_rng_below(&rng, 4) : 1,
+                                     .min = 1,
+                                     .max = B};
         seconds[seed] = HUGE_VAL;
         for (int k = 0; k < REPEATS; k++) {
             struct hv_arena a = {0};

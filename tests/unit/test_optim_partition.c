@@ -16,9 +16,10 @@ enum { MAX_L = 9, MAX_S = 5 };
 
 /* A random instance with its arrays. */
 struct inst {
-    double time[MAX_S][MAX_L + 1], memory[MAX_S][MAX_L + 1], cut[MAX_S][MAX_L + 1];
+    double time[MAX_S][MAX_L + 1], memory[MAX_S][MAX_L + 1], cut[MAX_S][MAX_L + 1],
+        toll[MAX_S][MAX_L + 1];
     double table[MAX_S][(MAX_L + 1) * (MAX_L + 1)];
-    const double *cuts[MAX_S];
+    const double *cuts[MAX_S], *tolls[MAX_S];
     struct hv_part_stage stage[MAX_S];
     struct hv_partition p;
 };
@@ -37,6 +38,7 @@ static void fill_stage(struct hv_rng *rng, struct inst *in, size_t s, bool whole
         in->cut[s][j] = 0.5 * draw(rng, whole);
     }
     in->cuts[s] = in->cut[s];
+    in->tolls[s] = in->toll[s];
     in->stage[s] = (struct hv_part_stage){
         .time = in->time[s], .memory = in->memory[s], .capacity = 4 + 12 * hv_rng_double(rng)};
     if (hv_rng_below(rng, 3) == 0)
@@ -121,9 +123,11 @@ static double brute(const struct hv_partition *p, const struct goal *g, double *
         if (p->free_order ? (used >> dev & 1) : dev != s)
             continue;
         for (size_t j = i; j <= p->n_layers; j++) {
+            bool paid = p->tolls && s + 1 < p->n_stages && j > 0 && j < p->n_layers;
+            double toll = paid ? p->sum_weight * p->tolls[s][j] : 0;
             v[s] = run_value(p, s, dev, i, j);
             if (!isinf(v[s]))
-                best = fmin(best, brute(p, g, v, s + 1, j, used | 1u << dev));
+                best = fmin(best, toll + brute(p, g, v, s + 1, j, used | 1u << dev));
         }
     }
     return best;
@@ -167,6 +171,12 @@ static void sums_and_maxima_match_enumeration(void **state)
             in.p.max_weight = (double)hv_rng_below(&rng, 9);
         }
         in.p.free_order = k % 4 == 3;
+        if (k % 4 == 1) { /* paid once, by the sum */
+            for (size_t s = 0; s < in.p.n_stages; s++)
+                for (size_t j = 0; j <= in.p.n_layers; j++)
+                    in.toll[s][j] = 4 * hv_rng_double(&rng);
+            in.p.tolls = in.tolls;
+        }
         assert_int_equal(hv_partition_check(&in.p, NULL), HV_OK);
         assert_int_equal(hv_partition_solve(&in.p, NULL, &arena, &r, NULL), HV_OK);
         same(&in.p, &r, brute(&in.p, &g, v, 0, 0, 0), k);
@@ -281,7 +291,12 @@ static void larger_chains_match_the_plain_program(void **state)
                                               .memory = memory[s],
                                               .capacity = 8 + 10 * hv_rng_double(&rng)};
         }
-        struct hv_partition p = {L, S, stage, cuts, hv_rng_below(&rng, 3), 0, 1, false, false};
+        struct hv_partition p = {.n_layers = L,
+                                 .n_stages = S,
+                                 .stages = stage,
+                                 .cuts = cuts,
+                                 .min_layers = hv_rng_below(&rng, 3),
+                                 .max_weight = 1};
         struct hv_arena arena = {0};
         struct hv_partition_result r;
         assert_int_equal(hv_partition_solve(&p, NULL, &arena, &r, NULL), HV_OK);
@@ -332,6 +347,11 @@ static void bad_instances_are_refused(void **state)
     s.capacity = (double)NAN;
     assert_int_equal(hv_partition_check(&p, &err), HV_EINPUT);
     s.capacity = 1;
+    const double *const tolls[] = {ok};
+    p.tolls = tolls;
+    p.free_order = true;
+    assert_int_equal(hv_partition_check(&p, &err), HV_EINPUT);
+    p.free_order = false;
     p.n_layers = 0;
     assert_int_equal(hv_partition_check(&p, &err), HV_EINPUT);
 }

@@ -45,19 +45,23 @@ static const struct hv_opt schedule_options[] = {
     {"ranks", 'p', HV_ARG_INT, "P", "pipeline ranks", 1, 65536, NULL, true},
     {"micro-batches", 'm', HV_ARG_INT, "M", "micro-batches", 1, 1e12, NULL, true},
     {"chunks", 'v', HV_ARG_INT, "V", "model chunks per rank (default: the schedule's own)", 1, 1024, NULL, false},
-    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule (`hetviz help schedules NAME` lists them)", 0, 0, NULL, false},
     {"times", 0, HV_ARG_NUMBERS, "F,B,W,C", "time of forward, input gradient, weight gradient and hop", 0, 1e12, NULL, false},
     {"plan-times", 0, HV_ARG_NUMBERS, "F,B,W,C", "times that cost-driven schedules decide with", 0, 1e12, NULL, false},
+    {"scale", 0, HV_ARG_NUMBERS, "X,X,...", "how many times as long each stage takes, one number per stage", 0, 1e9, NULL, false},
+    {"hops", 0, HV_ARG_NUMBERS, "C,C,...", "time from each stage to the next and back, one number less than stages (instead of C in --times)", 0, 1e12, NULL, false},
+    {"limits", 0, HV_ARG_NUMBERS, "N,N,...", "micro-batches whose activations each rank may hold; schedules that decide by memory keep to them, others are refused", 0, 1e9, NULL, false},
     {"cap", 0, HV_ARG_INT, "N", "activations that a rank may hold; says who blocks whom where that is too few", 1, 1e9, NULL, false},
     {"jitter", 0, HV_ARG_NUMBER, "X", "spread of every duration: standard deviation of its logarithm", 0, 3, NULL, false},
     {"look-ahead", 0, HV_ARG_INT, "N", "ranks that would wait take a forward or weight gradient from the next N operations", 1, 1e6, NULL, false},
     {"gantt", 0, HV_ARG_FLAG, NULL, "draw it", 0, 0, NULL, false},
     WIDTH_OPTION, ASCII_OPTION, JSON_OPTION,
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
+    {"png", 0, HV_ARG_FILE, "F", "write a PNG picture", 0, 0, NULL, false},
 };
 static const struct hv_opt solve_options[] = {
     JSON_OPTION, LIMIT_OPTION,
-    {"certify", 0, HV_ARG_FLAG, NULL, "let lp_solve prove a chain's optimum a second time", 0, 0, NULL, false},
+    {"certify", 0, HV_ARG_FLAG, NULL, "give lp_solve longer to prove a chain's optimum a second time (1 s, or --time-limit)", 0, 0, NULL, false},
     {"write-lp", 0, HV_ARG_FILE, "F", "write a chain's integer program in LP format, or MPS when F ends in .mps", 0, 0, NULL, false},
 };
 static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION};
@@ -73,6 +77,16 @@ static const struct hv_opt validate_options[] = {
     {"shipped", 0, HV_ARG_FLAG, NULL, "predict with the shipped calibration instead of fits without each source", 0, 0, NULL, false},
     {"fit", 0, HV_ARG_FILE, "F", "write a calibration fitted on all rows", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture of predicted against measured", 0, 0, NULL, false},
+};
+static const struct hv_opt profile_options[] = {
+    JSON_OPTION,
+    {"out", 0, HV_ARG_FILE, "F", "the profile to write (default: among your own, where every command finds it)", 0, 0, NULL, false},
+    {"quick", 0, HV_ARG_FLAG, NULL, "at most a minute instead of at most ten", 0, 0, NULL, false},
+    {"fresh", 0, HV_ARG_FLAG, NULL, "start again instead of going on from an unfinished run", 0, 0, NULL, false},
+    {"device", 0, HV_ARG_INT, "N", "number of the GPU (default 0)", 0, 1023, NULL, false},
+    {"as", 0, HV_ARG_TEXT, "KIND", "the kind of the catalogue that it counts as (default: by its name)", 0, 0, NULL, false},
+    {"show", 0, HV_ARG_FILE, "F", "measure nothing: show this profile", 0, 0, NULL, false},
+    {"svg", 0, HV_ARG_FILE, "F", "with --show: write the roofline chart as SVG", 0, 0, NULL, false},
 };
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
 static const struct hv_opt lua_options[] = {
@@ -99,7 +113,7 @@ static const struct hv_command command_rows[] = {
      OPTIONS(plan_options), false},
     {HV_CMD_COMPARE, "compare", "cmp", "", 0, 0, "run many strategies, print the ranked table",
      "Runs strategies side by side, one worker process per core, and ranks their plans by simulated iteration time. Strategies "
-     "that do not apply say what they need.\nExample: hetviz compare -c two-generations -m llama-3-8b -s all",
+     "that do not apply say what they need; below the table stands why the first is first.\nExample: hetviz compare -c two-generations -m llama-3-8b -s all",
      OPTIONS(compare_options), false},
     {HV_CMD_EVAL, "eval", NULL, "PLAN", 1, 1, "judge a plan: time, memory, bound, violations",
      "Simulates a plan and checks every rule. Prints all figures even when rules are broken, and exits 1 then.\n"
@@ -114,8 +128,13 @@ static const struct hv_command command_rows[] = {
      "Example: hetviz schedule 1f1b -p 4 -m 8 --gantt",
      OPTIONS(schedule_options), false},
     {HV_CMD_SOLVE, "solve", NULL, "INSTANCE", 1, 1, "solve a bare optimisation instance",
-     "Reads a hetviz.partition/1 or hetviz.distribute/1 file and prints optimum, bound and proof.\n"
-     "Example: hetviz solve chain.json --json",
+     "Reads a hetviz.partition/1 file (chain, also with several stages per rank or in free order; replicas; dag) or "
+     "a hetviz.distribute/1 file (minmax, sum, minvar, ratio, lpt) and prints optimum, bound and proof. For a chain "
+     "lp_solve is asked too, in a process of its own. On a terminal standard error shows best, bound and gap meanwhile; "
+     "Ctrl-C and --time-limit end a search with the best so far. "
+     "INSTANCE: a file, or the name of a shipped one "
+     "(samples/instances: chain, free-order, folded, replicas, graph, batch, batch-convex, items).\n"
+     "Example: hetviz solve folded",
      OPTIONS(solve_options), false},
     {HV_CMD_BOUND, "bound", NULL, "", 0, 0, "no plan can be faster than this, and why",
      "Prints a lower bound of the iteration time over all plans.\nExample: hetviz bound -c two-generations -m llama-3-8b",
@@ -136,21 +155,27 @@ static const struct hv_command command_rows[] = {
      "Predicts published iteration times and peak memory row by row, and prints per group the mean absolute error, the bias and the rank "
      "correlation beside a one-parameter baseline and Calculon.\nExample: hetviz validate --data my-rows",
      OPTIONS(validate_options), false},
+    {HV_CMD_PROFILE, "profile", NULL, "", 0, 0, "measure this machine's GPU, or show a profile",
+     "Times products, attention, memory kernels, copies and collectives of an NVIDIA GPU, checks whole layers against the tables that come of it, and "
+     "writes a profile that prices its kind from then on. Ctrl-C stops it; the same command goes on from there. --show draws a profile: achieved "
+     "rates under the card's ceilings.\nExample: hetviz profile --quick",
+     OPTIONS(profile_options), false},
     {HV_CMD_CHECK, "check", NULL, "FILE...", 1, -1, "check files without running anything",
-     "Reads each file as what it says it is (cluster, model, job, plan, workspace, instance, plugin) and reports the first mistake with its "
+     "Reads each file as what it says it is (cluster, model, job, plan, workspace, instance, profile, plugin) and reports the first mistake with its "
      "position.\nExample: hetviz check cluster.json plugin.lua",
      NO_OPTIONS, false},
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME", 1, 1, "write a commented plugin that runs",
      "Writes NAME.lua, a small strategy to start from.\nExample: hetviz new-plugin mine --out plugins/mine.lua",
      OPTIONS(new_plugin_options), false},
     {HV_CMD_LUA, "lua", NULL, "", 0, 0, "try what plugins can call, line by line",
-     "Reads Lua from standard input and prints what it gives, tables as JSON. `ctx` is that of plan(ctx); nothing it does changes a file. Ctrl-C "
-     "or Ctrl-D ends it.\nExample: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
+     "Reads Lua from standard input, runs it in a worker and prints what it gives, tables as JSON. `ctx` is that of plan(ctx). The table `workspace` "
+     "{cluster, model, job, plans} is a copy of the inputs: what a line changes there is told as commands, and `ctx` shows it from the next line on; nothing "
+     "changes a file. Ctrl-C or Ctrl-D ends it.\nExample: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
      OPTIONS(lua_options), false},
-    {HV_CMD_COMPLETION, "completion", NULL, "SHELL", 1, 1, "completion script for bash, zsh or fish",
-     "Prints a script to be sourced by the shell.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
-    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | api [NAME] | man [plugin]]", 0, 2, "list the commands, or explain one or a schedule",
-     "Without a command the list of all; `hetviz help schedules` lists the schedules, `hetviz help api` what plugins can call, and explains each by name; "
+    {HV_CMD_COMPLETION, "completion", NULL, "SHELL | schedules [NAME]", 1, 2, "completion script for bash, zsh or fish",
+     "Prints a script to be sourced by the shell; with `schedules` the words these scripts offer: the names of all schedules, or what -o takes of one.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
+    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | schedules [NAME] | api [NAME] | man [plugin]]", 0, 2, "list the commands, or explain one or a schedule",
+     "Without a command the list of all; `hetviz help schedules` lists the schedules, also those of plugins, `hetviz help api` what plugins can call, and explains each by name; "
      "`hetviz help man` prints the manual page, `hetviz help man plugin` that of plugins.\nExample: hetviz help api hv.opt.partition", NO_OPTIONS, false},
     {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",
      "Internal: reads a job as JSON on standard input and writes events as JSON lines on standard output.", NO_OPTIONS, true},

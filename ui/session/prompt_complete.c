@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A search for the n-th candidate that begins like the word. */
@@ -66,6 +67,15 @@ static void offer_composition(struct search *q)
     hv_str_free(&prefix);
 }
 
+static void offer_schedules(struct search *q, const char *prefix)
+{
+    size_t n = 0;
+    const char **names = hv_session_schedules(q->s, &n);
+    for (size_t i = 0; i < n; i++)
+        offer(q, prefix, names[i], "");
+    free(names);
+}
+
 /* "fau" → "faults=", "mode=fa" → "mode=fast". */
 static void offer_options(struct search *q, const char *strategy)
 {
@@ -80,6 +90,8 @@ static void offer_options(struct search *q, const char *strategy)
         else if (row->type == HV_OPTION_BOOLEAN)
             for (size_t j = 0; j < HV_COUNT(switches); j++)
                 offer(q, hv_str_cstr(&prefix), switches[j], "");
+        else if (row->type == HV_OPTION_SCHEDULE)
+            offer_schedules(q, hv_str_cstr(&prefix));
         else
             for (size_t j = 0; j < row->n_choices; j++)
                 offer(q, hv_str_cstr(&prefix), row->choices[j], "");

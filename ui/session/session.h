@@ -161,6 +161,13 @@ enum hv_status hv_session_replace(struct hv_session *s, enum hv_doc d, json_t *t
                                   const char *label, struct hv_err *err) HV_NODISCARD;
 
 /**
+ * Carries out the commands a console has given back (hv_console_commands), each edit as one undo
+ * step, each plan as a row; *n_done says how many. Errors: as the edit that was refused; those
+ * before it stay done.
+ */
+enum hv_status hv_session_apply(struct hv_session *s, const json_t *commands, size_t *n_done,
+                                struct hv_err *err) HV_NODISCARD;
+/**
  * From here on sets, removals and insertions are only collected, each on top of the last; what the
  * session shows stays as it is. A second begin drops what was collected; so does undo.
  */
@@ -190,6 +197,9 @@ bool hv_session_dirty(const struct hv_session *s);
 
 /** All strategies, in menu order (broken ones have their error). */
 const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t *n);
+/** Names of all schedules that can be asked for: those of the table, then those written in Lua.
+ * Owner: the caller frees the array. */
+const char **hv_session_schedules(const struct hv_session *s, size_t *n);
 /** Strategy of that id, or NULL. */
 const struct hv_plugin *hv_session_strategy(const struct hv_session *s, const char *id);
 /** Current value of an option as text: what was set, else the default. Appended to `out`. */

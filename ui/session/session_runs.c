@@ -293,6 +293,7 @@ void hv__session_run_event(void *ctx, const struct hv_pool_event *ev)
     case HV_POOL_CANCELLED:
         take_end(s, r, ev);
         break;
+    case HV_POOL_ANSWER: /* consoles only */
     case HV_POOL_EVENT_N:
         break;
     }

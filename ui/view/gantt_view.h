@@ -63,8 +63,9 @@ struct hv_gantt_source {
     size_t n_lanes;
     double end_s; /**< end of the last operation */
     void (*lane)(const void *ctx, size_t lane, struct hv_gantt_lane *out);
-    bool (*cover)(const void *ctx, size_t lane, double t0_s, double t1_s,
-                  struct hv_gantt_cover *out);
+    /** What covers n windows side by side, window i being [at_s[i], at_s[i + 1]). */
+    void (*columns)(const void *ctx, size_t lane, const double *at_s, size_t n,
+                    struct hv_gantt_cover *out);
     /** Span that covers t (it holds its start, not its end). */
     bool (*at)(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out);
     /** First span that starts after t. */

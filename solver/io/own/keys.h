@@ -20,7 +20,13 @@
     X(HV_KEYS_CALIBRATION, "calibration", "", "format", "classes")                                                                      \
     X(HV_KEYS_CALIBRATED_CLASS, "calibration", "/$defs/class", "name", "devices", "source", "like", "parameters")                       \
     X(HV_KEYS_PROFILE, "profile", "", "format", "device", "same_chip", "source", "licence", "date", "note", "bandwidth_GBps",           \
-      "kernel_start_us", "gemm", "stream")                                                                                              \
+      "kernel_start_us", "gemm", "stream", "attention", "machine", "complete", "samples", "layers")                                     \
+    X(HV_KEYS_PROFILE_MACHINE, "profile", "/$defs/machine", "card", "driver", "runtime", "blas", "dnn", "collectives")                  \
+    X(HV_KEYS_PROFILE_SAMPLE, "profile", "/$defs/sample", "kind", "variant", "precision", "m", "n", "k", "groups", "batch", "sequence", \
+      "heads", "kv_heads", "head_dim", "rows", "width", "bytes", "ranks", "median_us", "spread_frac", "timings", "clock_MHz")           \
+    X(HV_KEYS_PROFILE_LAYER, "profile", "/$defs/layer", "hidden", "ffn", "heads", "kv_heads", "head_dim", "sequence", "batch", "pass",  \
+      "precision", "measured_us", "predicted_us")                                                                                       \
+    X(HV_KEYS_PROFILE_CORE, "profile", "/$defs/attention", "precision", "pass", "error_frac", "log2_sequence", "TFLOPS")                \
     X(HV_KEYS_PROFILE_GEMM, "profile", "/$defs/gemm", "precision", "peak_TFLOPS", "error_frac", "log2_m", "log2_n", "log2_k", "TFLOPS") \
     X(HV_KEYS_PROFILE_STREAM, "profile", "/$defs/stream", "kernel", "error_frac", "log2_bytes", "GBps")                                 \
     X(HV_KEYS_PROFILE_AXIS, "profile", "/$defs/axis", "from", "step", "count")                                                          \

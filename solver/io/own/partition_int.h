@@ -7,5 +7,11 @@
 /** Reads the members of a `"kind": "dag"` instance. Errors: as hv_instance_read. */
 enum hv_status hv__instance_read_dag(struct hv_instance *in, const struct hv_jp *root,
                                      struct hv_err *err) HV_NODISCARD;
+/** Reads the members of a `"kind": "replicas"` instance. Errors: as hv_instance_read. */
+enum hv_status hv__instance_read_replicas(struct hv_instance *in, const struct hv_jp *root,
+                                          struct hv_err *err) HV_NODISCARD;
+/** Reads the members of a distribution. Errors: as hv_instance_read. */
+enum hv_status hv__instance_read_distribute(struct hv_instance *in, const struct hv_jp *root,
+                                            struct hv_err *err) HV_NODISCARD;
 
 #endif

@@ -1,0 +1,203 @@
+-- DT-FM (Yuan et al., NeurIPS'22): which of many equal devices behind slow, unequal links holds which
+-- stage of which replica. Section 3: COMM = DATAP + 2 PIPEP, where DATAP is the slowest sharded parameter
+-- server of a stage's replicas, and PIPEP the open-path TSP over stages whose distance is a bottleneck
+-- perfect matching. Section 4: a genetic algorithm with cyclic partitioning as local search. Compute is
+-- ignored on purpose. Devices of one node are alike, so what a group costs is remembered by how many
+-- devices of which node it has.
+local layout = require "layout"
+local oracle = require "oracle"
+local pipes = require "pipes"
+local placing = require "placing"
+local prices = require "prices"
+local search = require "search"
+local wires = require "wires"
+
+--- Units of `size` devices inside the nodes, and delay and rate between the nodes.
+local function network(ctx, nodes, size, o)
+  local q = { class = {}, units = {}, delay = {}, rate = {}, budget = o.budget, seed = ctx.seed }
+  for n, node in ipairs(nodes) do
+    for from = 1, #node.ids - size + 1, size do
+      q.units[#q.units + 1] = { ids = layout.slice(node.ids, from, size), kind = node.kind }
+      q.class[#q.class + 1] = n
+    end
+    q.delay[n], q.rate[n] = {}, {}
+    for m, other in ipairs(nodes) do
+      local far = m ~= n and other.ids[1] or node.ids[#node.ids]
+      q.delay[n][m] = node.ids[1] ~= far and wires.link(ctx, node.ids[1], far).latency_s or 0
+      q.rate[n][m] = wires.bandwidth(ctx, node.ids[1], far)
+    end
+  end
+  return q
+end
+
+--- Stages of a placement as rows of pipes.tables.
+local function stages_of(q, rows, size)
+  local stages = {}
+  for s, row in ipairs(rows) do
+    stages[s] = { devices = {}, tp = size, ids = {} }
+    for i, v in ipairs(row) do
+      stages[s].devices[i] = { kind = q.units[v].kind }
+      table.move(q.units[v].ids, 1, size, #stages[s].ids + 1, stages[s].ids)
+    end
+  end
+  return stages
+end
+
+--- The plan of a placement with even layers, or nil and what it lacks.
+local function built(ctx, stages, c)
+  local ranges, rows = layout.ranges(layout.even(ctx.model.n_layers, #stages)), {}
+  for s, stage in ipairs(stages) do
+    stage.micro_batch, stage.recompute = c.micro_batch, c.recompute
+    local t, need = pipes.tables(ctx, stage, math.min(#stages - s + 1, c.micro_batches)), 0
+    for l = ranges[s][1] + 1, ranges[s][2] do need = need + t.held[l] end
+    if need > t.room then return nil, prices.short(ctx, s, need, stage.devices[1]) end
+    rows[s] = prices.stage_keys({ tp = stage.tp, recompute = c.recompute, sequence_parallel = stage.tp > 1 },
+      { devices = ctx.cluster:address(stage.ids), layers = ranges[s] })
+  end
+  return { micro_batch = c.micro_batch, schedule = { name = "1f1b" }, sync = { kind = "ps", servers = "sharded" },
+    replicas = { { count = c.replicas, micro_batches = c.micro_batches, stages = rows } } }
+end
+
+--- Adds the plans of S stages: one placement, every micro-batch, as little recomputation as fits.
+local function add(ctx, list, q, size)
+  local D, global, reason = #q.class // q.stages, ctx.job.global_batch, nil
+  local own = prices.chain(ctx, q.units[1].kind, { tp = size, micro_batch = 1 })
+  q.dp_bytes = prices.gradient_bytes(ctx, own, 1, own.n) / q.stages
+  q.pp_bytes, q.data, q.match = own.output_bytes * (global // D) / size, nil, nil
+  local parts, seconds, order = placing.place(q)
+  local stages = stages_of(q, placing.wired(q, parts, order), size)
+  for _, micro_batch in ipairs(layout.powers(8)) do
+    for _, recompute in ipairs(global % (D * micro_batch) == 0 and { "none", "selective", "full" } or {}) do
+      local made, why = built(ctx, stages, { micro_batch = micro_batch, recompute = recompute, replicas = D,
+        micro_batches = global // (D * micro_batch) })
+      reason = why or reason
+      if made then
+        list[#list + 1] = { claim_s = seconds[1], rank = #list + 1, build = function() return made end }
+        break
+      end
+    end
+  end
+  return reason
+end
+
+local function plan(ctx)
+  local devices, why = pipes.devices(ctx)
+  if not devices then return nil, why end
+  local nodes, list, reason = layout.nodes(devices), {}, nil
+  local size = #devices > ctx.options.most and layout.node_size(nodes) or 1
+  local q = network(ctx, nodes, size, ctx.options)
+  for _, stages in ipairs(layout.divisors(#q.class)) do
+    if stages <= ctx.model.n_layers and ctx.job.global_batch % (#q.class // stages) == 0 and not hv.stopping()
+      and (ctx.options.stages == 0 or ctx.options.stages == stages) then
+      hv.progress(stages / #q.class, stages .. " stages")
+      q.stages = stages
+      reason = add(ctx, list, q, size) or reason
+    end
+  end
+  if #list > 0 then return layout.best(list, #list) end
+  return nil, reason and "even layers on equal devices: " .. reason
+    or ("no number of stages divides %d units and gives replicas that divide the batch"):format(#q.class)
+end
+
+--- COMM of the plan as it stands: communication alone, compute is no part of the formula.
+local function claim(made, ctx)
+  made = prices.table_of(made)
+  local r, data, path, before = made.replicas[1], 0, 0, nil
+  for _, stage in ipairs(r.stages) do
+    local ids, heads = ctx.cluster:ids(stage.devices), {}
+    for i = 1, #ids, stage.tp or 1 do heads[#heads + 1] = ids[i] end
+    local kind = prices.kinds(ctx)[ids[1]]
+    local own = prices.chain(ctx, kind, { tp = stage.tp, micro_batch = made.micro_batch })
+    local bytes, hop = prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2]), 0
+    for i, a in ipairs(heads) do
+      local sum = 0
+      for _, b in ipairs(heads) do sum = sum + 2 * wires.seconds(ctx, a, b, bytes / #heads) end
+      data = math.max(data, sum)
+      local sent = own.output_bytes * r.micro_batches / (stage.tp or 1)
+      hop = before and math.max(hop, wires.seconds(ctx, before[i], a, sent)) or 0
+    end
+    path, before = path + hop, heads
+  end
+  return { communication_s = data + 2 * path, terms = { data_s = data, pipeline_s = path },
+    formula = "COMM = DATAP + 2 PIPEP, communication alone (DT-FM, section 3)" }
+end
+
+--- An instance of regions with so many devices each.
+local function regions(sizes, delay_ms, gbits, q)
+  q.class, q.delay, q.rate = {}, {}, {}
+  for a, n in ipairs(sizes) do
+    q.delay[a], q.rate[a] = {}, {}
+    for b in ipairs(sizes) do
+      q.delay[a][b] = (delay_ms[a][b] or delay_ms[b][a]) / 1e3
+      q.rate[a][b] = (gbits[a][b] or gbits[b][a]) * 1e9 / 8
+    end
+    for _ = 1, n do q.class[#q.class + 1] = a end
+  end
+  return q
+end
+
+--- Least COMM of all divisions, and what the search found.
+local function both(q)
+  local best = math.huge
+  for _, parts in ipairs(oracle.divisions(#q.class, q.stages)) do best = math.min(best, (placing.score(q, parts))) end
+  return best, select(2, placing.place(q))[1]
+end
+
+local function selftest(t)
+  local src = "catalogue: dtfm"
+  local function two(dp_GB)
+    return regions({ 2, 2 }, { { 1 }, { 50, 1 } }, { { 10 }, { 1, 10 } },
+      { stages = 2, dp_bytes = dp_GB * 1e9, pp_bytes = 1e8, seed = 1 })
+  end
+  for dp_GB, want in pairs { [0.5] = { 2.102, 4.262 }, [0.05] = { 0.662, 1.742 } } do
+    local q = two(dp_GB)
+    local inside, across = placing.score(q, { { 1, 2 }, { 3, 4 } }), placing.score(q, { { 1, 3 }, { 2, 4 } })
+    t.near(("2 regions, %g GB of gradients: best"):format(dp_GB), math.min(inside, across), want[1], 1e-9, src)
+    t.near("and the alternative", math.max(inside, across), want[2], 1e-9, src)
+    t.near("found", select(2, placing.place(q))[1], want[1], 1e-9, src)
+  end
+  local random, all = search.generator(3), true
+  for _, shape in ipairs { { 6, 2 }, { 6, 3 }, { 8, 2 }, { 8, 4 } } do
+    local delay, rate, ones = {}, {}, {}
+    for a = 1, shape[1] do
+      delay[a], rate[a], ones[a] = {}, {}, 1
+      for b = 1, a do delay[a][b], rate[a][b] = random(90), 0.5 + random(9) end
+    end
+    local q = { stages = shape[2], dp_bytes = 3e8, pp_bytes = 2e8, seed = 1 }
+    local best, found = both(regions(ones, delay, rate, q))
+    all = all and found <= best * (1 + 1e-9)
+  end
+  t.ok("6 and 8 devices on random links: the search reaches the enumerated optimum", all, src .. ", oracle")
+  local q = regions({ 16, 16, 16, 16 }, { { 5 }, { 67, 5 }, { 59, 12, 5 }, { 11, 49, 52, 5 } },
+    { { 2 }, { 1.15, 2 }, { 1.05, 1.25, 2 }, { 1.12, 1.1, 1.02, 2 } },
+    { stages = 8, dp_bytes = 0.65e9, pp_bytes = 0.47124922275543213e9, seed = 1 })
+  t.ok("shipped case 3 (regional): not above 34.8020 s", select(2, placing.place(q))[1] <= 34.80205,
+    "DT-FM cda948f, best of 500 candidates")
+  q = regions({ 8, 8, 8, 8, 8, 8, 8, 8 }, {
+    { 5 }, { 67, 5 }, { 49, 11, 5 }, { 96, 143, 130, 5 }, { 124, 172, 159, 34, 5 }, { 136, 76, 86, 210, 238, 5 },
+    { 143, 90, 99, 223, 235, 14, 5 }, { 124, 67, 77, 199, 228, 12, 24, 5 } }, {
+    { 2 }, { 0.79, 2 }, { 1.1, 1.12, 2 }, { 0.523, 0.524, 0.694, 2 }, { 0.46, 0.5, 0.529, 1.1, 2 },
+    { 0.42, 1.16, 1.05, 0.366, 0.342, 2 }, { 0.404, 1.02, 0.799, 0.36, 0.358, 1.14, 2 },
+    { 0.482, 1.05, 1.14, 0.465, 0.335, 1.09, 1.08, 2 } },
+    { stages = 8, dp_bytes = 0.65e9, pp_bytes = 0.47124922275543213e9, seed = 1 })
+  t.ok("shipped case 4 (worldwide): not above 49.2184 s", select(2, placing.place(q))[1] <= 49.21845,
+    "DT-FM cda948f, best of 500 candidates")
+end
+
+return {
+  api = 1, id = "dtfm", title = "DT-FM", kind = "hetero",
+  system = "Decentralized Training of Foundation Models in Heterogeneous Environments, NeurIPS 2022",
+  reference = "arXiv:2206.01288",
+  summary = "Equal stages placed on unequal links: bottleneck matchings, open TSP, genetic search.",
+  needs = { model = "layers" },
+  options = {
+    { key = "stages", type = "integer", default = 0, min = 0, max = 1024, help = "pipeline stages; 0: best of all" },
+    { key = "budget", type = "integer", default = 100, min = 2, max = 100000,
+      help = "placements tried per number of stages" },
+    { key = "most", type = "integer", default = 64, min = 1, max = 512,
+      help = "devices up to which each is placed by itself; above, whole nodes are placed, tensor parallel inside" },
+  },
+  plan = plan,
+  claim = claim,
+  selftest = selftest,
+}

@@ -1,0 +1,181 @@
+-- HetHub (Xu et al., arXiv 2405.16256): one model over groups of accelerators of several vendors. Section
+-- 3: the pipeline crosses the boundary between them (point to point alone, by the fast or the host path),
+-- tensor and data parallelism stay inside a type; a predictor from the times of one layer per type and degree;
+-- stages get layers by the speed of their type within their memory, in the order of types that is predicted
+-- fastest. Where all devices share one fabric, data parallelism may cross types instead.
+local chain = require "chain"
+local layout = require "layout"
+local oracle = require "oracle"
+local pipes = require "pipes"
+local prices = require "prices"
+local search = require "search"
+
+--- Devices by type, in order of first mention: { kind, size = node size, devices }.
+local function types_of(devices)
+  local list, by_kind = {}, {}
+  for _, node in ipairs(layout.nodes(devices)) do
+    local t = by_kind[node.kind]
+    if not t then
+      t = { kind = node.kind, size = 0, devices = {} }
+      by_kind[node.kind], list[#list + 1] = t, t
+    end
+    t.size = layout.gcd(t.size, #node.ids)
+    for _, id in ipairs(node.ids) do table.insert(t.devices, { id = id, kind = node.kind }) end
+  end
+  return list
+end
+
+--- Tensor degrees that the type's nodes and the model's heads allow.
+local function degrees(ctx, t)
+  local list, layers = {}, ctx.model:layers()
+  for _, tp in ipairs(layout.divisors(t.size)) do
+    if layout.tp_fits(layers, tp) then list[#list + 1] = tp end
+  end
+  return list
+end
+
+--- One row of stages, each with the ranks of all dp pipelines: types in this order with these degrees, so
+-- many stages per type as its devices give; nil where they do not divide.
+local function across_pipeline(types, order, tps, dp)
+  local row = {}
+  for k, i in ipairs(order) do
+    local t, size = types[i], tps[k] * dp
+    if #t.devices % size ~= 0 then return nil end
+    for from = 1, #t.devices, size do
+      row[#row + 1] = { devices = layout.slice(t.devices, from, size), tp = tps[k], dp = dp, holders = dp }
+    end
+  end
+  return { row }
+end
+
+--- Pipelines inside each type: `depth` stages of tps[i] devices each.
+local function across_data(types, tps, depth)
+  local rows = {}
+  for i, t in ipairs(types) do
+    local size = tps[i] * depth
+    if #t.devices % size ~= 0 then return nil end
+    for from = 1, #t.devices, size do
+      rows[#rows + 1] = {}
+      for s = 1, depth do
+        rows[#rows][s] = { devices = layout.slice(t.devices, from + (s - 1) * tps[i], tps[i]), tp = tps[i], dp = 1 }
+      end
+    end
+  end
+  return rows
+end
+
+--- Adds a choice for every micro-batch that divides; rows as above.
+local function add(ctx, list, rows, dp, outputs)
+  local joined, global = pipes.joined(rows), ctx.job.global_batch
+  for _, p in ipairs(joined) do
+    if #p.row > ctx.model.n_layers then return end
+  end
+  for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
+    local total = global // (dp * micro_batch)
+    if global % (dp * micro_batch) == 0 and total >= #rows then
+      local c = { list = joined, pipelines = #rows, micro_batch = micro_batch, entering = micro_batch * dp,
+        total = total, outputs = outputs, ways = 2 }
+      pipes.set(joined, micro_batch, "none")
+      c.bound = pipes.bound(ctx, joined, total)
+      list[#list + 1] = c
+    end
+  end
+end
+
+--- All choices: order of types, a tensor degree per type, data degree; or pipelines inside types.
+local function choices_of(ctx, types, one_fabric)
+  local list, tps, common, cross = {}, {}, 0, ctx.options.cross
+  local outputs = hv.cost.layers { kinds = { types[1].kind }, micro_batch = 1 }:sizes "output"
+  for i, t in ipairs(types) do tps[i], common = degrees(ctx, t), layout.gcd(common, #t.devices) end
+  for _, order in ipairs(cross ~= "data" and oracle.permutations(math.min(#types, 5)) or {}) do
+    local lists = { layout.divisors(common) }
+    for k, i in ipairs(order) do lists[k + 1] = tps[i] end
+    for v in search.product(lists) do
+      local rows = across_pipeline(types, order, layout.slice(v, 2, #order), v[1])
+      if rows then add(ctx, list, rows, v[1], outputs) end
+    end
+  end
+  local lists = { layout.powers(32) }
+  for i in ipairs(types) do lists[i + 1] = tps[i] end
+  for v in search.product(one_fabric and cross ~= "pipeline" and lists or { {} }) do
+    local rows = across_data(types, layout.slice(v, 2, #types), v[1])
+    if rows then add(ctx, list, rows, 1, outputs) end
+  end
+  return list
+end
+
+local function plan(ctx)
+  local devices, why = pipes.devices(ctx, true)
+  if not devices then return nil, why end
+  local types, list = types_of(devices), choices_of(ctx, types_of(devices), #layout.devices(ctx) >= #devices)
+  if #list == 0 then return nil, ("no degrees divide %s and the batch"):format(layout.kinds_text(devices)) end
+  local fitting = pipes.within_bound(list, ctx.options.tries, function(c) return pipes.evaluate(ctx, c) end)
+  if #fitting == 0 then return nil, chain.too_small(ctx, devices, "no chain of " .. #types .. " types") end
+  return layout.best(fitting, ctx.options.tries)
+end
+
+--- The predictor on the plan: Eq-P with hops there and back, the exposed all-reduce; beside it the share of what
+-- the types reach together when none waits for another, the paper's measure.
+local function claim(made, ctx)
+  made = prices.table_of(made)
+  local parts, sync_s = chain.parts(ctx, made)
+  local seconds, rate, total = 0, 0, 0
+  for r, part in ipairs(parts) do
+    seconds, total = math.max(seconds, chain.seconds(part)), total + made.replicas[r].count * part.micro_batches
+    rate = rate + made.replicas[r].count * #part.stage_s / part.sum_s
+  end
+  return {
+    iteration_s = seconds + sync_s,
+    terms = { pipeline_s = seconds, all_reduce_s = sync_s, of_bound_frac = total / rate / (seconds + sync_s) },
+    formula = "Eq-P over stages by type + hops + all-reduce (HetHub, section 3)",
+  }
+end
+
+--- Layers and 1F1B makespan of every split of 32 layers over two stages with these seconds per layer.
+local function splits(first, second)
+  local best, at = math.huge, {}
+  for n = 1, 31 do
+    local r = hv.sim.schedule("1f1b", { ranks = 2, micro_batches = 8, times = {
+      f = { n * first / 3, (32 - n) * second / 3 }, b = { 2 * n * first / 3, 2 * (32 - n) * second / 3 }, w = 0 } })
+    at[n] = r.makespan
+    best = math.min(best, r.makespan)
+  end
+  return best, at
+end
+
+local function selftest(t)
+  local src, ones, twos = "catalogue: hethub", {}, {}
+  for l = 1, 32 do ones[l], twos[l] = 1, 2 end
+  local fill = hv.opt.distribute { total = 32, time = { 1, 2 }, min = { 1, 1 } }
+  t.near("waterfill of 32 layers over 1 and 2: longest stage", fill.value, 22, 0, src)
+  t.near("21|11 is as long", math.max(21 * 1, 11 * 2), 22, 0, src)
+  local best, at = splits(1, 2)
+  t.near("simulated 1F1B, F:B 1:2, M 8: 22|10", at[22], 194, 1e-9, src)
+  t.near("is the least of all splits", best, 194, 1e-9, src)
+  t.near("21|11", at[21], 197, 1e-9, src)
+  t.near("23|9", at[23], 197, 1e-9, src)
+  best, at = splits(2, 1)
+  t.near("slow stage first: the least", best, 196, 1e-9, src)
+  t.near("at 10|22", at[10], 196, 1e-9, src)
+  t.near("and at 11|21", at[11], 196, 1e-9, src)
+  local cut = hv.opt.partition { n = 32, parts = 2, load = { ones, twos }, sum = 1, max = 7 }
+  t.near("the cut by Eq-P takes 22 or 21 layers to the fast stage", cut.max, 22, 0, src)
+end
+
+return {
+  api = 1, id = "hethub", title = "HetHub", kind = "hetero",
+  system = "HETHUB: A Distributed Training System with Heterogeneous Cluster for Large-Scale Models, 2024",
+  reference = "arXiv:2405.16256",
+  summary = "The pipeline crosses types and vendors; layers by the speed of each type, degrees per type.",
+  needs = { model = "layers" },
+  options = {
+    { key = "cross", type = "choice", choices = { "auto", "pipeline", "data" }, default = "auto",
+      help = "what crosses the boundary between types: the pipeline, data parallelism, or the better" },
+    { key = "micro_batch", type = "integer", default = 8, min = 1, max = 64, help = "largest micro-batch of a rank" },
+    { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
+      help = "how many plans that fit are simulated, best formula first" },
+  },
+  plan = plan,
+  claim = claim,
+  selftest = selftest,
+}

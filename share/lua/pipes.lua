@@ -1,0 +1,354 @@
+-- Pipelines of planners: rows of stages { devices = rows of cluster:devices(), tp, dp, micro_batch (of
+-- one rank), recompute, zero, holders } with their times and memory by layer, their exact cut, and the
+-- plan that many of them make. Only what describes a stage is in a row; layers come from the cut.
+local layout = require "layout"
+local oracle = require "oracle"
+local prices = require "prices"
+local wires = require "wires"
+
+local pipes = {}
+
+--- Devices that can be priced: accelerators of the largest fabric that compute in the job's precision and,
+-- for a model of measured layers, were measured.
+-- @function pipes.devices
+-- @tparam handle ctx the run's input
+-- @tparam[opt] boolean all also those of other fabrics
+-- @treturn table rows of cluster:devices(); nil and the reason when there are none
+-- @units as cluster:devices()
+-- @raise none
+-- @usage print(#require("pipes").devices(ctx))
+function pipes.devices(ctx, all)
+  local list, ok, reason = {}, {}, nil
+  for _, d in ipairs(all and ctx.cluster:devices() or layout.devices(ctx)) do
+    if all and (d.class == "cpu" or (d.flops_per_s or 0) <= 0) then ok[d.kind] = false end
+    if ok[d.kind] == nil then
+      local made, why = pcall(hv.cost.layers, { kinds = { d.kind } })
+      ok[d.kind], reason = made, reason or not made and why:gsub("^[^ ]*:%d+: ", "") or nil
+    end
+    if ok[d.kind] then list[#list + 1] = d end
+  end
+  if #list > 0 then return list end
+  return nil, reason or "no device of the cluster computes in " .. ctx.job.precision
+end
+
+--- Orders of the devices worth trying: kinds as wholes, in every order (of the first four kinds).
+-- @function pipes.orders
+-- @tparam table nodes as layout.nodes gives them
+-- @treturn table list of lists of {id, kind, …}; the first is the order of the file
+-- @units none
+-- @raise none
+-- @usage local layout = require "layout"
+-- print(#require("pipes").orders(layout.nodes(layout.devices(ctx))))
+function pipes.orders(nodes)
+  local by_kind, kinds, orders = {}, {}, {}
+  for _, node in ipairs(nodes) do
+    if not by_kind[node.kind] then by_kind[node.kind], kinds[#kinds + 1] = {}, node.kind end
+    for _, id in ipairs(node.ids) do
+      table.insert(by_kind[node.kind], { id = id, kind = node.kind, memory_bytes = node.memory_bytes,
+        flops_per_s = node.flops_per_s, node = node.node })
+    end
+  end
+  for i, perm in ipairs(oracle.permutations(math.min(4, #kinds))) do
+    orders[i] = {}
+    for k = 1, #kinds do
+      local list = by_kind[kinds[perm[k] or k]]
+      table.move(list, 1, #list, #orders[i] + 1, orders[i])
+    end
+  end
+  return orders
+end
+
+local tables = {}
+
+--- Kinds of a list of devices, each once.
+local function kinds_of(devices)
+  local seen, kinds = {}, {}
+  for _, d in ipairs(devices) do
+    if not seen[d.kind] then seen[d.kind], kinds[#kinds + 1] = true, d.kind end
+  end
+  return kinds
+end
+
+--- A stage by layer: where it mixes kinds, the slowest and the one with least memory count.
+-- @function pipes.tables
+-- @tparam handle ctx the run's input
+-- @tparam table stage {devices, tp, dp, micro_batch, recompute, zero, holders}
+-- @tparam integer in_flight micro-batches alive
+-- @treturn table {times = forward and backward of each layer, total = their sum, held = bytes of each
+-- layer, room = bytes for layers}; equal stages share one table
+-- @units seconds, bytes
+-- @raise a kind that the cluster has not
+-- @usage local d = ctx.cluster:devices()[1]
+-- local s = require("pipes").tables(ctx, { devices = { d }, tp = 1, micro_batch = 1 }, 1)
+-- print(s.times[1], s.held[1] < s.room)
+function pipes.tables(ctx, stage, in_flight)
+  stage.kinds = stage.kinds or kinds_of(stage.devices)
+  local recompute = stage.recompute or "none"
+  local key = table.concat(stage.kinds, "+") .. ("/%d/%g/%s"):format(stage.tp or 1, stage.micro_batch, recompute)
+  local full = key .. ("/%d/%d/%d"):format(in_flight, stage.zero or 0, stage.holders or 1)
+  if tables[full] then return tables[full] end
+  local out = { times = {}, total = 0, room = math.huge }
+  local q = { tp = stage.tp, micro_batch = stage.micro_batch, recompute = recompute,
+    sequence_parallel = (stage.tp or 1) > 1 }
+  for _, kind in ipairs(stage.kinds) do
+    local own = prices.chain(ctx, kind, q)
+    for l, t in ipairs(own.times) do out.times[l] = math.max(out.times[l] or 0, t) end
+    out.held = prices.layer_bytes(ctx, own, { in_flight = in_flight, zero = stage.zero, holders = stage.holders })
+    out.room = math.min(out.room, prices.capacity(ctx, { kind = kind }) - prices.overhead_bytes(ctx, own))
+  end
+  tables[key] = tables[key] or out.times -- one list for whatever is in flight
+  out.times, tables[full] = tables[key], out
+  for _, t in ipairs(out.times) do out.total = out.total + t end
+  return out
+end
+
+--- Gives all stages of joined pipelines their micro-batch (of one rank) and recomputation.
+-- @function pipes.set
+-- @tparam table list of pipes.joined
+-- @tparam integer micro_batch sequences on one rank
+-- @tparam string recompute as in plan files
+-- @treturn nil nothing
+-- @units sequences
+-- @raise none
+-- @usage require("pipes").set({}, 1, "full")
+function pipes.set(list, micro_batch, recompute)
+  for _, p in ipairs(list) do
+    for _, stage in ipairs(p.row) do stage.micro_batch, stage.recompute = micro_batch, recompute end
+  end
+end
+
+--- No cut of these pipelines into micro-batches ends earlier: work spread without rest over all stages.
+-- @function pipes.bound
+-- @tparam handle ctx the run's input
+-- @tparam table list of pipes.joined
+-- @tparam integer total micro-batches of all of them
+-- @treturn number seconds
+-- @units seconds
+-- @raise as pipes.tables
+-- @usage local d = ctx.cluster:devices()[1]
+-- local pipes = require "pipes"
+-- print(pipes.bound(ctx, pipes.joined { { { devices = { d }, micro_batch = 1 } } }, 8))
+function pipes.bound(ctx, list, total)
+  local rate, fill, n = 0, math.huge, 0
+  for _, p in ipairs(list) do
+    n = n + #p.copies
+    for _, stage in ipairs(p.row) do
+      local seconds = pipes.tables(ctx, stage, 1).total
+      rate, fill = rate + #p.copies / seconds, math.min(fill, seconds)
+    end
+  end
+  return math.max(fill, (total - n) / rate)
+end
+
+--- Seconds per byte from one stage to the next: over the ranks of a tensor group the slowest link, over
+-- replicas the mean.
+local function hop_of(ctx, before, stage)
+  if not stage.hop then
+    local sum, dp, tp = 0, stage.dp or 1, stage.tp or 1
+    for i = 0, dp - 1 do
+      local from = before.devices[i * (#before.devices // dp) + 1] or before.devices[1]
+      sum = sum + 1 / wires.bandwidth(ctx, from.id, stage.devices[i * tp + 1].id)
+    end
+    stage.hop = sum / dp
+  end
+  return stage.hop
+end
+
+--- The exact cut of one pipeline within its memory: Σ stages + (M − 1) · longest + hops.
+-- @function pipes.cut
+-- @tparam handle ctx the run's input
+-- @tparam table row list of stages
+-- @tparam integer micro_batches M
+-- @tparam table q {outputs = bytes behind each layer for one sequence, ways = how often a hop counts: 1
+-- forward only, 2 with its gradient; in_flight = function(stage, stages), by 1F1B}
+-- @treturn table {counts = layers per stage, sum = of times and hops, max, value}; nil and the reason
+-- when it does not fit
+-- @units seconds, bytes
+-- @raise as pipes.tables
+-- @usage local d = ctx.cluster:devices()[1]
+-- local row = { { devices = { d }, micro_batch = 1, recompute = "full" } }
+-- print(require("pipes").cut(ctx, row, 8, { outputs = {} }))
+function pipes.cut(ctx, row, micro_batches, q)
+  local c = { parts = #row, load = {}, memory = {}, capacity = {}, toll = {}, sum = 1, max = micro_batches - 1 }
+  for s, stage in ipairs(row) do
+    local alive = q.in_flight and q.in_flight(s, #row) or #row - s + 1
+    local t = pipes.tables(ctx, stage, math.min(alive, micro_batches))
+    c.load[s], c.memory[s], c.capacity[s], c.n = t.times, t.held, t.room, #t.times
+    if t.room <= 0 then return nil, stage.kinds[1] .. " has no memory for layers" end
+    if s > 1 then
+      local hop, toll = hop_of(ctx, row[s - 1], stage) * (q.ways or 1) * stage.micro_batch, {}
+      for l = 1, c.n - 1 do toll[l] = hop * q.outputs[l] end
+      c.toll[s - 1] = toll
+    end
+  end
+  c.toll = #row > 1 and c.toll or nil
+  local cut, why = hv.opt.partition(c)
+  if not cut then return nil, why end
+  cut.counts = {}
+  for s, range in ipairs(cut.stages) do cut.counts[s] = range[2] - range[1] + 1 end
+  return cut
+end
+
+--- Pipelines of equal stages joined: { row = the first, copies = all of them }.
+-- @function pipes.joined
+-- @tparam table rows list of pipelines
+-- @treturn table list in order of first mention
+-- @units none
+-- @raise none
+-- @usage assert(#require("pipes").joined {} == 0)
+function pipes.joined(rows)
+  local list, by_key = {}, {}
+  for _, row in ipairs(rows) do
+    local parts = {}
+    for s, stage in ipairs(row) do
+      stage.kinds = kinds_of(stage.devices)
+      parts[s] = table.concat(stage.kinds, "+") .. "/" .. #stage.devices .. "/" .. (stage.tp or 1)
+    end
+    local key = table.concat(parts, " ")
+    if not by_key[key] then
+      by_key[key] = { row = row, copies = {} }
+      list[#list + 1] = by_key[key]
+    end
+    table.insert(by_key[key].copies, row)
+  end
+  return list
+end
+
+--- Deals micro-batches to joined pipelines so that the last one ends earliest (AMP, section 3.6, by an
+-- exact split instead of enumeration); writes micro_batches into each.
+-- @function pipes.deal
+-- @tparam table list of pipes.joined, with cut
+-- @tparam integer total micro-batches
+-- @treturn number seconds of the slowest; nil when they cannot be dealt
+-- @units seconds
+-- @raise none
+-- @usage local list = { { cut = { sum = 3, max = 1 }, copies = { {} } } }
+-- assert(require("pipes").deal(list, 5) == 7 and list[1].micro_batches == 5)
+function pipes.deal(list, total)
+  local q = { total = total, time = {}, fixed = {}, sizes = {}, min = {} }
+  for i, p in ipairs(list) do
+    q.time[i], q.fixed[i] = p.cut.max, p.cut.sum - p.cut.max
+    q.sizes[i], q.min[i] = #p.copies, 1
+  end
+  local split = hv.opt.distribute(q)
+  for i, p in ipairs(split and list or {}) do p.micro_batches = split.counts[i] end
+  return split and split.value
+end
+
+--- Largest 2 (dp − 1) / dp · bytes over the slowest link, over the stages of joined pipelines.
+-- @function pipes.sync
+-- @tparam handle ctx the run's input
+-- @tparam table list of pipes.joined, with cut, all with as many stages
+-- @treturn number seconds
+-- @units seconds
+-- @raise none
+-- @usage print(require("pipes").sync(ctx, {}))
+function pipes.sync(ctx, list)
+  local most = 0
+  list.ring = list.ring or {}
+  for s = 1, #list > 0 and #list[1].row or 0 do
+    local heads, bytes = {}, 0
+    for _, p in ipairs(list) do
+      local stage, to = p.row[s], layout.ranges(p.cut.counts)[s]
+      local own = prices.chain(ctx, stage.devices[1].kind, { tp = stage.tp, micro_batch = 1 })
+      bytes = math.max(bytes, prices.gradient_bytes(ctx, own, to[1] + 1, to[2]))
+      for _, row in ipairs(list.ring[s] and {} or p.copies) do
+        for i = 1, #row[s].devices, stage.tp or 1 do heads[#heads + 1] = row[s].devices[i].id end
+      end
+    end
+    list.ring[s] = list.ring[s] or wires.ring(ctx, heads, 1)
+    most = math.max(most, list.ring[s] * bytes)
+  end
+  return most
+end
+
+--- Prices a choice with as little recomputation as its memory allows: exact cuts, micro-batches dealt to
+-- unequal pipelines, the slowest all-reduce. Remembered in it.
+-- @function pipes.evaluate
+-- @tparam handle ctx the run's input
+-- @tparam table c {list = pipes.joined, pipelines = how many, total = micro-batches of all, micro_batch = of a
+-- rank, entering = sequences that enter a pipeline at once, outputs and ways as in pipes.cut}; gets claim_s and
+-- build, a function that makes the plan
+-- @treturn number seconds; nil when it does not fit
+-- @units seconds
+-- @raise as pipes.tables
+-- @usage local c = { list = {}, pipelines = 0, total = 1, micro_batch = 1, done = true }
+-- assert(require("pipes").evaluate(ctx, c) == nil)
+function pipes.evaluate(ctx, c)
+  local function priced(recompute)
+    pipes.set(c.list, c.micro_batch, recompute)
+    for _, p in ipairs(c.list) do
+      p.cut = pipes.cut(ctx, p.row, math.max(1, c.total // c.pipelines), c)
+      if not p.cut then return nil end
+    end
+    local seconds = pipes.deal(c.list, c.total)
+    return seconds and seconds + pipes.sync(ctx, c.list)
+  end
+  for _, recompute in ipairs(c.done and {} or { "none", "selective", "full" }) do
+    c.claim_s, c.recompute = priced(recompute), recompute
+    if c.claim_s then break end
+  end
+  c.done = true
+  function c.build() -- the stages are shared with other choices
+    priced(c.recompute)
+    return pipes.plan(ctx, c.list, c.entering)
+  end
+  return c.claim_s
+end
+
+--- Evaluates choices in order of their lower bound until no other can be among the best.
+-- @function pipes.within_bound
+-- @tparam table list choices with bound; they get rank, and claim_s where they work out
+-- @tparam integer tries how many of the best are wanted
+-- @tparam function evaluate function(choice) giving seconds, or nil where it does not fit
+-- @treturn table choices that fit, all of the best among them
+-- @units seconds
+-- @raise errors of evaluate
+-- @usage local list = { { bound = 2 }, { bound = 1 } }
+-- assert(#require("pipes").within_bound(list, 1, function(c) return c.bound end) == 1)
+function pipes.within_bound(list, tries, evaluate)
+  local fitting, best = {}, {}
+  for i, c in ipairs(list) do c.rank = i end
+  table.sort(list, function(a, b) return a.bound < b.bound or a.bound == b.bound and a.rank < b.rank end)
+  for i, c in ipairs(list) do
+    if best[tries] and c.bound >= best[tries] or hv.stopping() then break end
+    hv.progress(i / #list, ("choice %d of %d"):format(i, #list))
+    c.claim_s = evaluate(c)
+    if c.claim_s then
+      fitting[#fitting + 1], best[#best + 1] = c, c.claim_s
+      table.sort(best)
+      best[tries + 1] = nil
+    end
+  end
+  return fitting
+end
+
+--- The plan of joined pipelines with cut and micro_batches.
+-- @function pipes.plan
+-- @tparam handle ctx the run's input
+-- @tparam table list of pipes.joined
+-- @tparam integer micro_batch sequences that enter a pipeline at once
+-- @tparam[opt] table schedule as in plan files (1f1b)
+-- @treturn table plan
+-- @units those of a plan file
+-- @raise none
+-- @usage print(#require("pipes").plan(ctx, {}, 1).replicas)
+function pipes.plan(ctx, list, micro_batch, schedule)
+  local replicas = {}
+  for i, p in ipairs(list) do
+    local ranges, rows = layout.ranges(p.cut.counts), {}
+    for s, stage in ipairs(p.row) do
+      local ids = {}
+      for _, row in ipairs(p.copies) do
+        for _, d in ipairs(row[s].devices) do ids[#ids + 1] = d.id end
+      end
+      rows[s] = prices.stage_keys({ tp = stage.tp, recompute = stage.recompute, zero = stage.zero,
+        sequence_parallel = (stage.tp or 1) > 1 }, { devices = ctx.cluster:address(ids), layers = ranges[s],
+        dp = (stage.dp or 1) > 1 and stage.dp or nil, shares = stage.shares })
+    end
+    replicas[i] = { count = #p.copies, micro_batches = p.micro_batches, stages = rows }
+  end
+  return { micro_batch = micro_batch, replicas = replicas, schedule = schedule or { name = "1f1b" } }
+end
+
+return pipes

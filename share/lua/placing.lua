@@ -1,0 +1,152 @@
+-- Where the stages and replicas of a pipeline lie on unequal links, by what they send alone (DT-FM, Yuan et
+-- al., NeurIPS 2022, section 3): COMM = DATAP + 2 PIPEP.
+-- An instance: class[v] of every vertex, delay[a][b] and rate[a][b] between classes (seconds, bytes per
+-- second), stages, dp_bytes (gradients of a stage), pp_bytes (activations between two stages); budget and seed of
+-- the search. What groups cost is remembered in it by the classes of their members.
+local groups = require "groups"
+
+local placing = {}
+
+--- Classes of a group's vertices in order, and their text.
+local function classes_of(q, part)
+  local list = {}
+  for i, v in ipairs(part) do list[i] = q.class[v] end
+  table.sort(list)
+  return list, table.concat(list, " ")
+end
+
+--- DATAP of one group: its slowest member's exchange with all others.
+local function data_s(q, list, key)
+  q.data = q.data or {}
+  if not q.data[key] then
+    local worst = 0
+    for i, a in ipairs(list) do
+      local sum = 0
+      for j, b in ipairs(list) do
+        sum = sum + (i ~= j and 2 * (q.delay[a][b] + q.dp_bytes / (#list * q.rate[a][b])) or 0)
+      end
+      worst = math.max(worst, sum)
+    end
+    q.data[key] = worst
+  end
+  return q.data[key]
+end
+
+--- Bottleneck perfect matching of two groups: seconds, and the partner (index) of every member.
+local function matching(q, one, other)
+  local cost = {}
+  for i, v in ipairs(one) do
+    cost[i] = {}
+    for j, w in ipairs(other) do
+      local a, b = q.class[v], q.class[w]
+      cost[i][j] = q.delay[a][b] + q.pp_bytes / q.rate[a][b]
+    end
+  end
+  local m = hv.opt.assign { cost = cost, objective = "bottleneck" }
+  return m.value, m.columns
+end
+
+--- Distance of two groups whose classes are known as texts.
+local function distance(q, one, other, a, b)
+  local key = a < b and a .. "|" .. b or b .. "|" .. a
+  q.match = q.match or {}
+  q.match[key] = q.match[key] or matching(q, one, other)
+  return q.match[key]
+end
+
+--- Shortest open path: exact for few groups, else the best that always going to the nearest finds.
+local function open_path(cost)
+  local n, best, order = #cost, math.huge, nil
+  if n <= 10 then
+    local path = hv.opt.path { cost = cost, kind = "tsp_open" }
+    return path.value, path.order
+  end
+  for start = 1, n do
+    local seen, at, sum, now = { [start] = true }, start, 0, { start }
+    for _ = 2, n do
+      local to
+      for j = 1, n do
+        if not seen[j] and (not to or cost[at][j] < cost[at][to]) then to = j end
+      end
+      sum, seen[to], at, now[#now + 1] = sum + cost[at][to], true, to, to
+    end
+    if sum < best then best, order = sum, now end
+  end
+  return best, order
+end
+
+--- COMM of a division into groups: DATAP, the slowest sharded parameter server of a group, and twice PIPEP, the
+-- open-path TSP over groups whose distance is a bottleneck perfect matching.
+-- @function placing.score
+-- @tparam table q instance
+-- @tparam table parts list of groups of vertices
+-- @treturn number COMM, then DATAP, PIPEP and the order of the groups
+-- @units seconds
+-- @raise none
+-- @usage local placing = require "placing"
+-- local q = { class = { 1, 1 }, delay = { { 1 } }, rate = { { 1 } }, stages = 2, dp_bytes = 0, pp_bytes = 1 }
+-- assert(placing.score(q, { { 1 }, { 2 } }) == 4)
+function placing.score(q, parts)
+  local data, cost, keys = 0, {}, {}
+  for i, part in ipairs(parts) do
+    local list
+    list, keys[i] = classes_of(q, part)
+    data, cost[i] = math.max(data, data_s(q, list, keys[i])), { [i] = 0 }
+  end
+  for i = 1, #parts do
+    for j = 1, i - 1 do
+      cost[i][j] = distance(q, parts[i], parts[j], keys[i], keys[j])
+      cost[j][i] = cost[i][j]
+    end
+  end
+  if #parts == 1 then return data, data, 0, { 1 } end
+  local seconds, order = open_path(cost)
+  return data + 2 * seconds, data, seconds, order
+end
+
+--- The division of least COMM, by groups.evolve.
+-- @function placing.place
+-- @tparam table q instance
+-- @treturn table list of groups, then {COMM, DATAP, PIPEP} and the groups' order
+-- @units seconds
+-- @raise a number of vertices that the stages do not divide
+-- @usage local placing = require "placing"
+-- local q = { class = { 1, 1 }, delay = { { 1 } }, rate = { { 1 } }, stages = 2, dp_bytes = 0, pp_bytes = 1 }
+-- assert(#placing.place(q) == 2)
+function placing.place(q)
+  local r = groups.evolve { -- a candidate costs S² matchings, so many stages get fewer
+    n = #q.class, parts = q.stages, seed = q.seed,
+    budget = math.max(20, (q.budget or 300) * 64 // math.max(64, q.stages * q.stages) * 64 // math.max(64, #q.class)),
+    cost = function(parts) return (placing.score(q, parts)) end,
+    class = function(v) return q.class[v] end,
+    weight = function(v, w)
+      local a, b = q.class[v], q.class[w]
+      return 2 * (q.delay[a][b] + q.dp_bytes * q.stages / (#q.class * q.rate[a][b]))
+    end,
+  }
+  local total, data, path, order = placing.score(q, r.parts)
+  return r.parts, { total, data, path }, order
+end
+
+--- Pipelines: the groups in the order of the path, each wired to the next by its matching.
+-- @function placing.wired
+-- @tparam table q instance
+-- @tparam table parts list of groups
+-- @tparam table order as placing.score gives it
+-- @treturn table for each stage the vertices of pipeline 1, 2, …
+-- @units none
+-- @raise none
+-- @usage local placing = require "placing"
+-- local q = { class = { 1, 1 }, delay = { { 1 } }, rate = { { 1 } }, stages = 2, dp_bytes = 0, pp_bytes = 1 }
+-- assert(placing.wired(q, { { 1 }, { 2 } }, { 2, 1 })[1][1] == 2)
+function placing.wired(q, parts, order)
+  local rows = { parts[order[1]] }
+  for s = 2, #order do
+    local _, columns = matching(q, rows[s - 1], parts[order[s]])
+    rows[s] = {}
+    for i, j in ipairs(columns) do rows[s][i] = parts[order[s]][j] end
+  end
+  return rows
+end
+
+return placing

@@ -1,0 +1,75 @@
+-- Links between devices, remembered: planners ask for the same pairs of nodes again and again.
+local wires = {}
+
+local known, nodes = {}, nil
+
+--- Devices of one node keep their pair, those of two nodes share the figure of the nodes.
+local function key_of(ctx, a, b)
+  if not nodes then
+    nodes = {}
+    for _, d in ipairs(ctx.cluster:devices()) do nodes[d.id] = d.node end
+  end
+  if nodes[a] == nodes[b] then return a * 1048576 + b end
+  return -(nodes[a] * 1048576 + nodes[b])
+end
+
+--- The link of two devices: {bandwidth_bytes_per_s, latency_s}.
+-- @function wires.link
+-- @tparam handle ctx the run's input
+-- @tparam integer a device number
+-- @tparam integer b device number
+-- @treturn table {bandwidth_bytes_per_s, latency_s}
+-- @units bytes per second, seconds
+-- @raise a number that no device has
+-- @usage print(require("wires").link(ctx, 1, 2).latency_s)
+function wires.link(ctx, a, b)
+  local key = key_of(ctx, a, b)
+  known[key] = known[key] or ctx.cluster:link(a, b)
+  return known[key]
+end
+
+--- Seconds of one message between two devices.
+-- @function wires.seconds
+-- @tparam handle ctx the run's input
+-- @tparam integer a device number
+-- @tparam integer b device number
+-- @tparam number bytes size of the message
+-- @treturn number latency + bytes / bandwidth; 0 for one device
+-- @units bytes, seconds
+-- @raise a number that no device has
+-- @usage assert(require("wires").seconds(ctx, 1, 1, 1e9) == 0)
+function wires.seconds(ctx, a, b, bytes)
+  if a == b then return 0 end
+  local l = wires.link(ctx, a, b)
+  return l.latency_s + bytes / l.bandwidth_bytes_per_s
+end
+
+--- Bandwidth between two devices; infinite for one.
+-- @function wires.bandwidth
+-- @tparam handle ctx the run's input
+-- @tparam integer a device number
+-- @tparam integer b device number
+-- @treturn number bandwidth
+-- @units bytes per second
+-- @raise a number that no device has
+-- @usage print(require("wires").bandwidth(ctx, 1, 2))
+function wires.bandwidth(ctx, a, b)
+  return a == b and math.huge or wires.link(ctx, a, b).bandwidth_bytes_per_s
+end
+
+--- Seconds of an all-reduce by formula: 2 (p − 1) / p · bytes over the slowest link of the ring.
+-- @function wires.ring
+-- @tparam handle ctx the run's input
+-- @tparam table ids list of device numbers, in the ring's order
+-- @tparam number bytes size of the tensor
+-- @treturn number seconds; 0 for one device
+-- @units bytes, seconds
+-- @raise a number that no device has
+-- @usage print(require("wires").ring(ctx, { 1, 2 }, 1e9))
+function wires.ring(ctx, ids, bytes)
+  local least = math.huge
+  for i, id in ipairs(ids) do least = math.min(least, wires.bandwidth(ctx, id, ids[i % #ids + 1])) end
+  return 2 * (#ids - 1) / math.max(1, #ids) * bytes / least
+end
+
+return wires
