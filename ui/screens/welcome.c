@@ -33,6 +33,7 @@ static void welcome_draw(const void *state, const void *model, const struct hv_v
     int y = in.y, wide = in.w >= 60 ? 8 : 6;
     (void)state;
     hv_grid_box(g, ctx->body, "Welcome to hetviz", true, HV_STYLE_FRAME_FOCUS);
+    struct hv_rect old = hv_grid_clip(g, in);
     struct hv_str text = {0};
     hv_str_addf(&text, "Which plan should %s run on these %u GPUs of %zu kinds?",
                 hv_session_model(s)->model->name, (unsigned)c->n_devices, c->n_groups);
@@ -49,6 +50,7 @@ static void welcome_draw(const void *state, const void *model, const struct hv_v
                           lines[i].text, HV_STYLE_TEXT);
         y++;
     }
+    hv_grid_unclip(g, old);
     hv_str_free(&text);
 }
 
