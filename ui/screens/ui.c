@@ -203,7 +203,7 @@ static unsigned common_action(void *model, struct hv_app *app, enum hv_action a)
         return undo(s, app, a == HV_ACT_UNDO);
     }
     if (a == HV_ACT_STOP) {
-        size_t n = hv_session_cancel_all(s);
+        size_t n = hv_session_cancel_all(s) + hv_session_lua_stop(s);
         if (n > 0) {
             hv_app_message(app, HV_MSG_INFO, "%zu cancelled; the best plans so far are kept", n);
         } else {

@@ -381,6 +381,21 @@ enum hv_status hv_session_record(struct hv_session *s, const char *path,
 /** File of the recording, or NULL. */
 const char *hv_session_recording(const struct hv_session *s);
 
+/* ---- Lua (session_lua.c) ------------------------------------------------------------------------
+ */
+
+/**
+ * Runs a line of Lua in a worker with a copy of the workspace (started when there is none). What it
+ * says goes to the log, what it changes of `workspace` comes back as edits that can be undone.
+ */
+void hv_session_lua(struct hv_session *s, const char *text);
+/** Was the last line the beginning of something? The next one is put behind it. */
+bool hv_session_lua_wants_more(const struct hv_session *s);
+/** Does a line run? */
+bool hv_session_lua_busy(const struct hv_session *s);
+/** Ends the line that runs; false when none does. Variables begin anew. */
+bool hv_session_lua_stop(struct hv_session *s);
+
 /* ---- saving (session_save.c, session_recover.c)
  * --------------------------------------------------- */
 

@@ -191,7 +191,7 @@ static void script_idle(void *ctx, struct hv_app *app, int ms)
 
 static bool script_busy(void *ctx)
 {
-    return hv_session_n_running(ctx) + hv_session_n_queued(ctx) > 0;
+    return hv_session_n_running(ctx) + hv_session_n_queued(ctx) > 0 || hv_session_lua_busy(ctx);
 }
 
 static void offer_recovery(struct hv_session *s, struct hv_app *app);
