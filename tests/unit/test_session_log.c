@@ -187,12 +187,71 @@ static void recordings_say_what_is_wrong(void **state)
     hv_session_close(s);
 }
 
+/* Ticks until no line of Lua runs any more. */
+static void settle(struct hv_session *s)
+{
+    for (int i = 0; i < 2000 && hv_session_lua_busy(s); i++) {
+        struct pollfd fds[8];
+        size_t n = hv_session_fds(s, fds, HV_COUNT(fds));
+        (void)poll(fds, (nfds_t)n, 10);
+        (void)hv_session_tick(s);
+    }
+    assert_false(hv_session_lua_busy(s));
+}
+
+static bool was_said(const struct hv_session *s, enum hv_log_level level, const char *text)
+{
+    size_t n = 0;
+    const struct hv_log_line *lines = hv_session_log_lines(s, &n);
+    for (size_t i = 0; i < n; i++)
+        if (lines[i].level == level && strstr(lines[i].text, text) != NULL)
+            return true;
+    return false;
+}
+
+static void what_lua_changes_comes_back_as_steps(void **state)
+{
+    struct bench *b = *state;
+    static const char *const argv[] = {"/bin/sh", "lua.sh", NULL};
+    /* a worker that answers: more, then a change, then an error, then it dies */
+    bench_put("lua.sh",
+              "read -r job\n"
+              "say() { read -r line; printf '%s\\n' \"$1\"; }\n"
+              "say '{\"event\":\"answer\",\"state\":\"more\",\"text\":\"\"}'\n"
+              "say '{\"event\":\"answer\",\"state\":\"done\",\"text\":\"hi\\nyou\\n\","
+              "\"commands\":[{\"do\":\"set\",\"path\":\"job.global_batch\",\"value\":32}]}'\n"
+              "say '{\"event\":\"answer\",\"state\":\"error\",\"text\":\"\","
+              "\"error\":{\"text\":\"no such thing\"}}'\n"
+              "read -r line; exit 3\n");
+    b->env.worker_argv = argv;
+    struct hv_session *s = bench_open(b, "ws");
+    command(s, "lua for \"x");
+    settle(s);
+    assert_true(hv_session_lua_wants_more(s));
+    command(s, "lua end");
+    settle(s);
+    assert_false(hv_session_lua_wants_more(s));
+    assert_true(was_said(s, HV_LOG_INFO, "you"));
+    assert_int_equal(json_integer_value(hv_session_get(s, "job.global_batch")), 32);
+    assert_string_equal(last_command(s), "set job.global_batch 32");
+    command(s, "lua again()");
+    settle(s);
+    assert_true(was_said(s, HV_LOG_ERROR, "no such thing"));
+    command(s, "lua die()");
+    settle(s);
+    assert_true(was_said(s, HV_LOG_ERROR, "the console ended"));
+    command(s, "undo");
+    assert_int_equal(json_integer_value(hv_session_get(s, "job.global_batch")), 64);
+    hv_session_close(s);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(changes_are_logged_as_commands), TEST(a_group_is_one_step_or_nothing),
-        TEST(a_recording_does_everything_again), TEST(recordings_say_what_is_wrong)};
+        TEST(a_recording_does_everything_again), TEST(recordings_say_what_is_wrong),
+        TEST(what_lua_changes_comes_back_as_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,6 +253,24 @@ static unsigned answer_filter(void *ctx, struct hv_app *app, const char *text)
     return HV_APP_REDRAW;
 }
 
+static void ask_lua(struct hv_app *app);
+
+static unsigned answer_lua(void *ctx, struct hv_app *app, const char *text)
+{
+    (void)ctx;
+    if (text[0] != '\0') {
+        hv_session_lua(hv_ui_session(hv_app_model(app)), text);
+        ask_lua(app); /* a prompt asks again until it is left */
+    }
+    return HV_APP_REDRAW;
+}
+
+static void ask_lua(struct hv_app *app)
+{
+    bool more = hv_session_lua_wants_more(hv_ui_session(hv_app_model(app)));
+    hv_app_ask(app, more ? "lua>> " : "lua> ", "", answer_lua, NULL);
+}
+
 static bool act(struct console *st, struct hv_app *app, enum hv_action a)
 {
     const struct hv_log_line *at = current(st->lines);
@@ -262,6 +280,10 @@ static bool act(struct console *st, struct hv_app *app, enum hv_action a)
         return true;
     case HV_ACT_CONSOLE_COMMANDS:
         st->show = st->show == SHOW_COMMANDS ? SHOW_INFO : SHOW_COMMANDS;
+        return true;
+    case HV_ACT_CONSOLE_LUA:
+        st->lines->follows = true;
+        ask_lua(app);
         return true;
     case HV_ACT_CONSOLE_RECORD:
         record(app, hv_ui_session(hv_app_model(app)));
@@ -339,8 +361,9 @@ static unsigned console_event(void *state, struct hv_app *app, const struct hv_e
 }
 
 static const enum hv_action keybar[] = {
-    HV_ACT_OPEN,   HV_ACT_CONSOLE_LEVEL, HV_ACT_CONSOLE_COMMANDS, HV_ACT_CONSOLE_RECORD,
-    HV_ACT_FILTER, HV_ACT_FIND,          HV_ACT_COMMAND,          HV_ACT_NONE,
+    HV_ACT_CONSOLE_LUA,    HV_ACT_OPEN,   HV_ACT_CONSOLE_LEVEL, HV_ACT_CONSOLE_COMMANDS,
+    HV_ACT_CONSOLE_RECORD, HV_ACT_FILTER, HV_ACT_FIND,          HV_ACT_COMMAND,
+    HV_ACT_NONE,
 };
 
 const struct hv_view_ops hv_screen_console = {
@@ -350,7 +373,10 @@ const struct hv_view_ops hv_screen_console = {
     .tab = 8,
     .state_size = sizeof(struct console),
     .keybar = keybar,
-    .help = "Every change is a line marked v: Enter takes it to the : line. The last line is "
+    .help = "Lua runs on a copy of the workspace: ctx and hv as plugins have them, and "
+            "`workspace`, whose "
+            "changes come back as steps that u takes back. Every change is a line marked v: Enter "
+            "takes it to the : line. The last line is "
             "followed until the cursor leaves it. :record FILE writes the changes as a script.",
     .open = console_open,
     .close = console_close,

@@ -8,8 +8,9 @@
 #include "ui/view/grid_svg.h"
 
 static const struct hv_view_ops *const screens[] = {
-    &hv_screen_cluster, &hv_screen_model,   &hv_screen_strategies, &hv_screen_plans,
-    &hv_screen_gantt,   &hv_screen_explain, &hv_screen_what_if,    &hv_screen_console,
+    &hv_screen_cluster, &hv_screen_model,   &hv_screen_strategies,
+    &hv_screen_plans,   &hv_screen_gantt,   &hv_screen_explain,
+    &hv_screen_what_if, &hv_screen_console, &hv_screen_welcome,
 };
 
 struct hv_session *hv_ui_session(const void *model)
@@ -202,7 +203,7 @@ static unsigned common_action(void *model, struct hv_app *app, enum hv_action a)
         return undo(s, app, a == HV_ACT_UNDO);
     }
     if (a == HV_ACT_STOP) {
-        size_t n = hv_session_cancel_all(s);
+        size_t n = hv_session_cancel_all(s) + hv_session_lua_stop(s);
         if (n > 0) {
             hv_app_message(app, HV_MSG_INFO, "%zu cancelled; the best plans so far are kept", n);
         } else {

@@ -367,11 +367,13 @@ static void draw_curve(const struct hv_what_if_data *d, struct hv_grid *g, struc
 
 static void draw_result(const struct hv_what_if_data *d, struct hv_grid *g, struct hv_rect r)
 {
+    struct hv_rect old = hv_grid_clip(g, r);
     int y = draw_figures(d, g, r);
     struct hv_rect rest = {r.x, r.y + y, r.w, r.h - y};
     y = draw_fit(d, g, rest);
     y += draw_schedule(d, g, (struct hv_rect){rest.x, rest.y + y, rest.w, rest.h - y});
     draw_curve(d, g, (struct hv_rect){rest.x, rest.y + y + 1, rest.w, rest.h - y - 1});
+    hv_grid_unclip(g, old);
 }
 
 void hv_what_if_draw(const void *state, const void *model, const struct hv_view_ctx *ctx)

@@ -56,6 +56,7 @@
     X(PLAN,       plan)         \
     X(SELECT,     select)       \
     X(LIMIT,      limit)        \
+    X(LUA,        lua)          \
     X(RECORD,     record)
 /* clang-format on */
 

@@ -207,6 +207,9 @@ static const struct hv_command prompt_rows[] = {
     {HV_PROMPT_PLAN, "plan", NULL, "NAME {PLAN}|FILE", 2, -1, "add a plan to the rows", "The plan is a file, or JSON as in one.\nExample: plan mine p.json", NO_OPTIONS, false},
     {HV_PROMPT_EXPORT, "export", NULL, "[ROW] FILE", 1, 2, "write the plan of a row to a file", "The row is the selected one unless given.", NO_OPTIONS, false},
     {HV_PROMPT_SCREEN, "screen", NULL, "NAME", 1, 1, "go to a screen", "Names are those of the tabs.", NO_OPTIONS, false},
+    {HV_PROMPT_LUA, "lua", NULL, "CODE", 1, -1, "run a line of Lua in the console",
+     "What it says is on screen 8; what it does to the table `workspace` comes back as edits that can be undone.\n"
+     "Example: lua workspace.cluster.nodes[1].count = 4", NO_OPTIONS, false},
     {HV_PROMPT_RECORD, "record", NULL, "[FILE]", 0, 1, "write every change from now on as a script",
      "`hetviz --script FILE WORKSPACE` does it all again from the saved workspace. Without a file the recording ends.\nExample: record tour.script", NO_OPTIONS, false},
     {HV_PROMPT_SAVE_SCREEN, "save-screen", NULL, "FILE", 1, 1, "write what is on the screen as text", "For scripts and tests.", NO_OPTIONS, false},

@@ -15,6 +15,7 @@ struct call {
     struct hv_session *s;
     struct hv_args *args;
     const char *rest; /**< the line from the second argument on, as typed */
+    const char *code; /**< the line from the first argument on, as typed */
     struct hv_prompt_outcome *out;
     struct hv_err *err;
 };
@@ -349,6 +350,13 @@ static enum hv_status do_limit(struct call *c)
     return HV_OK;
 }
 
+static enum hv_status do_lua(struct call *c)
+{
+    hv_session_lua(c->s, c->code);
+    hv_str_adds(&c->out->message, "8 shows what it says");
+    return HV_OK;
+}
+
 static enum hv_status do_record(struct call *c)
 {
     const char *was = hv_session_recording(c->s), *path = arg(c, 0);
@@ -397,6 +405,14 @@ static const char *rest_of(const char *line, int n)
 static enum hv_status split(struct hv_arena *a, const char *line, const char ***words, size_t *n,
                             struct hv_err *err)
 {
+    const char *first = line + strspn(line, " \t");
+    if (strncmp(first, "lua ", 4) == 0) { /* code has quotation marks of its own */
+        *words = hv_arena_new(a, const char *, 3);
+        (*words)[0] = "lua";
+        (*words)[1] = hv_arena_strndup(a, first + 4, strlen(first + 4));
+        *n = 2;
+        return HV_OK;
+    }
     enum hv_status st = hv_command_split(a, line, words, n, err);
     bool path = *n > 1 && (strcmp((*words)[0], "set") == 0 || strcmp((*words)[0], "remove") == 0 ||
                            strcmp((*words)[0], "insert") == 0);
@@ -432,7 +448,7 @@ enum hv_status hv_session_command(struct hv_session *s, const char *line,
         dashed[0] = "--";
         memcpy(dashed + 1, words + 1, (n - 1) * sizeof *words);
         st = hv_args_parse(&args, row, (int)n, dashed, err);
-        struct call c = {s, &args, rest_of(line, 2), out, err};
+        struct call c = {s, &args, rest_of(line, 2), rest_of(line, 1), out, err};
         if (st == HV_OK)
             st = execute(row->id, &c);
     }

@@ -76,6 +76,7 @@ static struct hv_session *new_session(const struct hv_session_env *env)
 static void free_session(struct hv_session *s)
 {
     hv_pool_free(s->pool);
+    hv__session_lua_free(s);
     hv__session_journal_free(s);
     for (size_t i = 0; i < s->rows.n; i++)
         hv__session_row_free(s->rows.items[i]);
@@ -219,6 +220,7 @@ static enum hv_status own_sample(struct hv_session *s, struct hv_str *out, struc
             (st = hv_file_read(hv_str_cstr(&shipped), &text, err)) == HV_OK &&
             (st = hv_file_mkdirs(hv_str_cstr(out), err)) == HV_OK)
             st = hv_file_write(hv_str_cstr(&file), hv_str_cstr(&text), text.n, err);
+        s->first = st == HV_OK && text.n > 0;
     }
     hv_str_free(&file);
     hv_str_free(&shipped);
@@ -314,6 +316,11 @@ void hv_session_abandon(struct hv_session *s)
     free_session(s);
 }
 
+bool hv_session_is_first(const struct hv_session *s)
+{
+    return s->first;
+}
+
 const char *hv_session_name(const struct hv_session *s)
 {
     return s->name;
@@ -329,13 +336,15 @@ const char *hv_session_path(const struct hv_session *s)
 
 size_t hv_session_fds(const struct hv_session *s, struct pollfd *out, size_t cap)
 {
-    return hv_pool_fds(s->pool, out, cap);
+    size_t n = hv_pool_fds(s->pool, out, cap), used = n < cap ? n : cap;
+    return n + (s->lua.pool != NULL ? hv_pool_fds(s->lua.pool, out + used, cap - used) : 0);
 }
 
 int hv_session_timeout_ms(const struct hv_session *s)
 {
     int all[] = {hv_pool_timeout_ms(s->pool), hv__session_recovery_timeout_ms(s),
-                 hv_pool_n_running(s->pool) > 0 ? RUNNING_MS : -1};
+                 hv_pool_n_running(s->pool) > 0 ? RUNNING_MS : -1,
+                 s->lua.pool != NULL ? hv_pool_timeout_ms(s->lua.pool) : -1};
     int ms = -1;
     for (size_t i = 0; i < HV_COUNT(all); i++)
         if (all[i] >= 0 && (ms < 0 || all[i] < ms))
@@ -346,6 +355,8 @@ int hv_session_timeout_ms(const struct hv_session *s)
 bool hv_session_tick(struct hv_session *s)
 {
     hv_pool_poll(s->pool);
+    if (s->lua.pool != NULL)
+        hv_pool_poll(s->lua.pool);
     double now = hv__session_now(s);
     for (size_t i = 0; i < s->rows.n; i++) {
         struct hv__row *r = s->rows.items[i];

@@ -75,6 +75,15 @@ enum hv_status hv_session_open(struct hv_session **out, const char *path,
 enum hv_status hv_session_new(struct hv_session **out, const char *cluster, const char *model,
                               const char *job, const struct hv_session_env *env,
                               struct hv_err *err) HV_NODISCARD;
+/** True when the sample was copied by this very open: the program's first start. */
+bool hv_session_is_first(const struct hv_session *s);
+/** The workspace of the last session when it is still there, appended. `state_dir` as in the
+ * environment. */
+bool hv_session_last_workspace(const char *state_dir, struct hv_str *out);
+/** When the last session was in this workspace: selects its plan again, appends its screen. */
+bool hv_session_last_place(struct hv_session *s, struct hv_str *screen);
+/** Keeps the place for the next start. */
+void hv_session_last_keep(const struct hv_session *s, const char *screen);
 /** Kills all workers, removes the recovery file (a clean exit) and frees. NULL is fine. */
 void hv_session_close(struct hv_session *s);
 /** As hv_session_close, but writes unsaved edits to the recovery file: for SIGHUP and SIGTERM. */
@@ -371,6 +380,21 @@ enum hv_status hv_session_record(struct hv_session *s, const char *path,
                                  struct hv_err *err) HV_NODISCARD;
 /** File of the recording, or NULL. */
 const char *hv_session_recording(const struct hv_session *s);
+
+/* ---- Lua (session_lua.c) ------------------------------------------------------------------------
+ */
+
+/**
+ * Runs a line of Lua in a worker with a copy of the workspace (started when there is none). What it
+ * says goes to the log, what it changes of `workspace` comes back as edits that can be undone.
+ */
+void hv_session_lua(struct hv_session *s, const char *text);
+/** Was the last line the beginning of something? The next one is put behind it. */
+bool hv_session_lua_wants_more(const struct hv_session *s);
+/** Does a line run? */
+bool hv_session_lua_busy(const struct hv_session *s);
+/** Ends the line that runs; false when none does. Variables begin anew. */
+bool hv_session_lua_stop(struct hv_session *s);
 
 /* ---- saving (session_save.c, session_recover.c)
  * --------------------------------------------------- */

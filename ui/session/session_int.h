@@ -71,6 +71,7 @@ struct hv_session {
     struct hv_workspace workspace; /**< as opened or last saved; its tree keeps unknown `x-` keys */
     struct hv__stamp stamp;        /**< of the workspace's file when it was read or saved */
     bool overwrite;                /**< the user was told that it changed: save it all the same */
+    bool first;                    /**< the sample was copied for this session */
     bool single_file;              /**< the workspace is one file with everything inline */
     char *path;                    /**< folder or file; NULL = none yet */
     char *name;
@@ -101,6 +102,14 @@ struct hv_session {
     double
         unsafe_s; /**< clock of the first change not yet in the recovery file; HV_UNKNOWN = none */
     HV_VEC(struct hv_log_line) log;
+    struct {
+        struct hv_pool *pool; /**< of its own: a console is no run */
+        uint32_t job;
+        uint64_t epoch; /**< state of the documents that the worker has */
+        size_t n_waiting;
+        bool more;
+        struct hv_str chunk;
+    } lua;
     int record_fd; /**< of the recording; −1 = none */
     char *record_path;
     size_t record_floor;       /**< steps of the journal when the recording began */
@@ -183,6 +192,7 @@ void hv__session_did_doc(struct hv_session *s, enum hv_doc d, const json_t *befo
                          const json_t *after);
 /** Appends a word of a `:` line, in quotation marks where it needs them. */
 void hv__session_add_word(struct hv_str *out, const char *word);
+void hv__session_lua_free(struct hv_session *s);
 /** Ends the recording. */
 void hv__session_record_stop(struct hv_session *s);
 void hv__session_log_free(struct hv_session *s);

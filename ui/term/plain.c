@@ -199,7 +199,8 @@ static void tick(struct plain *p)
 
 static bool busy(const struct plain *p)
 {
-    return hv_session_n_running(p->config.session) + hv_session_n_queued(p->config.session) > 0;
+    return hv_session_n_running(p->config.session) + hv_session_n_queued(p->config.session) > 0 ||
+           hv_session_lua_busy(p->config.session);
 }
 
 /* Waits for input or workers. `with_input`: a line may end the wait. */

@@ -24,8 +24,10 @@
 /* last: it defines short words as macros */
 #include <term.h>
 
-#define MAX_FDS  32
-#define DEAD_MAX 50 /* readable but nothing read: so often in a row means the terminal is gone */
+#define MAX_FDS 32
+/* Longest sequence that is skipped. */
+#define SEQUENCE_MAX 4096
+#define DEAD_MAX     50 /* readable but nothing read: so often in a row means the terminal is gone */
 
 static const char mouse_on[] = "\033[?1002h";
 static const char mouse_off[] = "\033[?1006l\033[?1002l\033[?1000l";
@@ -390,21 +392,53 @@ static struct hv_event char_key(wint_t c)
     return key_event(HV_KEY_CHAR, 0, c);
 }
 
-/* One key if there is one; Esc directly followed by a character is Alt. */
-static struct hv_event read_key(struct hv_term *t)
+/* Takes characters up to the end of a control string (BEL, ST), or what there is of it. */
+static void skip_string(struct hv_term *t)
 {
-    wint_t c = 0, next = 0;
-    int kind = wget_wch(t->input, &c);
-    if (kind == ERR)
-        return none();
-    t->dead = 0;
-    if (kind == KEY_CODE_YES)
-        return function_key(t, c);
-    struct hv_event ev = char_key(c);
-    if (c != 27)
-        return ev;
+    wint_t c = 0;
+    for (int n = 0; n < SEQUENCE_MAX && wget_wch(t->input, &c) == OK && c != 7; n++) {
+        if (c == 27) {
+            (void)wget_wch(t->input, &c); /* the backslash of ST */
+            return;
+        }
+    }
+}
+
+/*
+ * What follows Esc and an introducer that ncurses does not know: answers and reports that nobody
+ * asked for must not act as keys. False when nothing follows: somebody pressed Alt.
+ */
+static bool skip_sequence(struct hv_term *t, wint_t introducer)
+{
+    wint_t c = 0;
+    if (introducer == 0 || wcschr(L"[O]P_^X", (wchar_t)introducer) == NULL ||
+        wget_wch(t->input, &c) != OK)
+        return false;
+    if (introducer == 'O')
+        return true;
+    if (introducer != '[') {
+        (void)unget_wch((wchar_t)c);
+        skip_string(t);
+        return true;
+    }
+    bool is_mouse = c == 'M'; /* three bytes more, of a mouse that is not listened to */
+    for (int n = 0; n < SEQUENCE_MAX && c >= 0x20 && c < 0x40; n++)
+        if (wget_wch(t->input, &c) != OK)
+            break;
+    for (int n = 0; is_mouse && n < 3; n++)
+        (void)wget_wch(t->input, &c);
+    return true;
+}
+
+/* The key that Esc and a character make; none when they begin a sequence that was skipped. */
+static struct hv_event escape_key(struct hv_term *t)
+{
+    wint_t next = 0;
+    struct hv_event ev = char_key(27);
     int more = wget_wch(t->input, &next);
     if (more == OK && next >= 32 && next != 127) {
+        if (skip_sequence(t, next))
+            return none();
         ev = char_key(next);
         ev.key.mods |= HV_MOD_ALT;
     } else if (more == OK) {
@@ -413,6 +447,23 @@ static struct hv_event read_key(struct hv_term *t)
         (void)ungetch((int)next);
     }
     return ev;
+}
+
+/* One key if there is one; Esc directly followed by a character is Alt. */
+static struct hv_event read_key(struct hv_term *t)
+{
+    for (;;) {
+        wint_t c = 0;
+        int kind = wget_wch(t->input, &c);
+        if (kind == ERR)
+            return none();
+        t->dead = 0;
+        struct hv_event ev = kind == KEY_CODE_YES ? function_key(t, c)
+                             : c == 27            ? escape_key(t)
+                                                  : char_key(c);
+        if (ev.type != HV_EV_NONE || kind != OK)
+            return ev;
+    }
 }
 
 static void suspend(struct hv_term *t)

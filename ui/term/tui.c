@@ -191,7 +191,7 @@ static void script_idle(void *ctx, struct hv_app *app, int ms)
 
 static bool script_busy(void *ctx)
 {
-    return hv_session_n_running(ctx) + hv_session_n_queued(ctx) > 0;
+    return hv_session_n_running(ctx) + hv_session_n_queued(ctx) > 0 || hv_session_lua_busy(ctx);
 }
 
 static void offer_recovery(struct hv_session *s, struct hv_app *app);
@@ -217,7 +217,7 @@ static unsigned answer_recovery(void *ctx, struct hv_app *app, const char *text)
     if (first == 'd') {
         hv_session_recovery_discard(s);
         hv_app_message(app, HV_MSG_INFO, "unsaved edits of the earlier run discarded");
-    } else if (first != 'r') {
+    } else if (first != 'r' && first != '\0') {
         if (first == 'v') {
             view_recovery(s, app);
         }
@@ -234,7 +234,7 @@ static unsigned answer_recovery(void *ctx, struct hv_app *app, const char *text)
 static void offer_recovery(struct hv_session *s, struct hv_app *app)
 {
     if (hv_session_recovery_offered(s)) {
-        hv_app_ask(app, "edits that were not saved were found: r recover, d discard, v view: ", "r",
+        hv_app_ask(app, "edits that were not saved were found: [r]ecover, d discard, v view: ", "",
                    answer_recovery, s);
     }
 }
@@ -313,6 +313,22 @@ static bool wants_plain(const struct tui_options *o)
            (!isatty(STDOUT_FILENO) && !isatty(STDIN_FILENO));
 }
 
+/** Welcome at the first start, else the screen that was left last. */
+static void open_first_screen(struct hv_session *s, struct hv_app *app)
+{
+    struct hv_str screen = {0};
+    if (hv_session_is_first(s)) {
+        hv_str_adds(&screen, "welcome");
+    } else if (!hv_session_last_place(s, &screen)) {
+        return;
+    }
+    if (hv_app_open(app, hv_str_cstr(&screen), NULL) != HV_OK) {
+        hv_session_log(s, HV_LOG_INFO, "session", "the last screen, %s, is not there any more",
+                       hv_str_cstr(&screen));
+    }
+    hv_str_free(&screen);
+}
+
 /** How the front end ended. */
 struct tui_end {
     int signo;    /**< signal that ended it, or 0 */
@@ -342,11 +358,17 @@ static enum hv_status run(const struct tui_options *o, struct hv_session *s, str
     offer_recovery(s, app);
     if (o->script != NULL || o->dump != NULL) {
         st = run_script(o, s, app, err);
-    } else if (!o->memory && wants_plain(o)) {
-        st = run_plain(s, app, end, err);
     } else {
-        st = run_terminal(o, &theme, s, app, &end->signo, err);
-        end->abandon = end->signo != 0;
+        open_first_screen(s, app);
+        if (!o->memory && wants_plain(o)) {
+            st = run_plain(s, app, end, err);
+        } else {
+            st = run_terminal(o, &theme, s, app, &end->signo, err);
+            end->abandon = end->signo != 0;
+        }
+        if (st == HV_OK) {
+            hv_session_last_keep(s, hv_app_view(app));
+        }
     }
     hv_app_free(app);
     hv_keymap_free(&keys);
@@ -369,6 +391,11 @@ int hv_tui_main(int argc, char **argv)
         st = hv_plugins_read(&plugins, &err);
     }
     struct hv_session_env env = {.plugins = plugins.items, .n_plugins = plugins.n};
+    struct hv_str last = {0};
+    bool scripted = o.script != NULL || o.dump != NULL;
+    if (st == HV_OK && o.workspace == NULL && !scripted && hv_session_last_workspace(NULL, &last)) {
+        o.workspace = hv_str_cstr(&last);
+    }
     if (st == HV_OK) {
         st = hv_session_open(&s, o.workspace, &env, &err);
     }
@@ -381,7 +408,10 @@ int hv_tui_main(int argc, char **argv)
         hv_session_close(s);
     }
     hv_plugins_free(&plugins);
-    if (end.signo != 0) {
+    hv_str_free(&last);
+    if (end.signo != 0) { /* whoever waits for us sees what ended us */
+        (void)signal(end.signo, SIG_DFL);
+        (void)raise(end.signo);
         return 128 + end.signo;
     }
     if (st != HV_OK) {

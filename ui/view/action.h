@@ -113,6 +113,7 @@
     X(WHAT_IF_SOLVE,    "what-if-solve",      "what-if",    "s",                  "Solve",    "accept, then run the plan's strategy for what is there now") \
     X(CONSOLE_LEVEL,    "console-level",      "console",    "L",                  "Level",    "next level of the log: info, warnings, errors, commands, all") \
     X(CONSOLE_COMMANDS, "console-commands",   "console",    "c",                  "Commands", "only commands, or the log again") \
+    X(CONSOLE_LUA,      "console-lua",        "console",    "e i",                "Lua",      "type lines of Lua; an empty one or Esc ends it") \
     X(CONSOLE_RECORD,   "console-record",     "console",    "R",                  "Record",   "write what you do to a script, or end the recording") \
     X(HELP_RUN,         "help-run",           "help",       "<Enter>",            "Run",      "run the found action")
 /* clang-format on */

@@ -1,0 +1,97 @@
+/*
+ * The place somebody left: which workspace, which screen, which plan. A small file in the state
+ * folder; a broken or missing one is no error. Not for unsaved edits (session_recover.c).
+ */
+#include "ui/session/session_int.h"
+
+#include "solver/base/file.h"
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FORMAT "hetviz.last/1"
+
+static enum hv_status last_file(const char *state_dir, struct hv_str *out, struct hv_err *err)
+{
+    enum hv_status st = HV_OK;
+    if (state_dir != NULL)
+        hv_str_adds(out, state_dir);
+    else
+        st = hv_user_dir(out, HV_DIR_STATE, err);
+    if (st == HV_OK)
+        st = hv_file_mkdirs(hv_str_cstr(out), err);
+    hv_str_adds(out, "/last.json");
+    return st;
+}
+
+static json_t *read_last(const char *state_dir)
+{
+    struct hv_str file = {0}, text = {0};
+    struct hv_json json = {0};
+    json_t *root = NULL;
+    if (last_file(state_dir, &file, NULL) == HV_OK &&
+        hv_file_read(hv_str_cstr(&file), &text, NULL) == HV_OK &&
+        hv_json_parse(&json, hv_str_cstr(&text), text.n, hv_str_cstr(&file), NULL) == HV_OK) {
+        const char *format = json_string_value(json_object_get(json.root, "format"));
+        if (format != NULL && strcmp(format, FORMAT) == 0)
+            root = json_incref(json.root);
+    }
+    hv_json_free(&json);
+    hv_str_free(&text);
+    hv_str_free(&file);
+    return root;
+}
+
+bool hv_session_last_workspace(const char *state_dir, struct hv_str *out)
+{
+    json_t *root = read_last(state_dir);
+    const char *path = json_string_value(json_object_get(root, "workspace"));
+    struct stat st;
+    bool there = path != NULL && path[0] == '/' && stat(path, &st) == 0;
+    if (there)
+        hv_str_adds(out, path);
+    json_decref(root);
+    return there;
+}
+
+/* The absolute path of the workspace; it has none before its first save. */
+static bool own_path(const struct hv_session *s, char out[PATH_MAX])
+{
+    return s->path != NULL && realpath(s->path, out) != NULL;
+}
+
+bool hv_session_last_place(struct hv_session *s, struct hv_str *screen)
+{
+    char here[PATH_MAX];
+    json_t *root = read_last(s->state_dir);
+    const char *path = json_string_value(json_object_get(root, "workspace"));
+    const char *name = json_string_value(json_object_get(root, "screen"));
+    const char *plan = json_string_value(json_object_get(root, "plan"));
+    bool same = path != NULL && name != NULL && own_path(s, here) && strcmp(path, here) == 0;
+    for (size_t i = 0; same && plan != NULL && i < s->shown.n; i++)
+        if (strcmp(s->shown.items[i]->name, plan) == 0)
+            hv_session_select(s, s->shown.items[i]->id);
+    if (same)
+        hv_str_adds(screen, name);
+    json_decref(root);
+    return same;
+}
+
+void hv_session_last_keep(const struct hv_session *s, const char *screen)
+{
+    char here[PATH_MAX];
+    struct hv_str file = {0}, text = {0};
+    if (own_path(s, here) && last_file(s->state_dir, &file, NULL) == HV_OK) {
+        const struct hv_row *row = hv_session_row(s, hv_session_selected(s));
+        json_t *root =
+            json_pack("{s:s,s:s,s:s}", "format", FORMAT, "workspace", here, "screen", screen);
+        if (root != NULL && row != NULL)
+            json_object_set_new(root, "plan", json_string(row->name));
+        hv_json_write(&text, root, true);
+        json_decref(root);
+        /* nobody is harmed when the place is not kept */
+        (void)!hv_file_write(hv_str_cstr(&file), hv_str_cstr(&text), text.n, NULL);
+    }
+    hv_str_free(&file);
+    hv_str_free(&text);
+}
