@@ -3,10 +3,13 @@
 -- controller takes them first come first served, and keeps the groups from freezing into cliques: once the last
 -- ceil((N - 1) / (P - 1)) groups do not connect all workers, the next group joins two components. Section 5: the
 -- second eigenvalue of the mean group matrix says how fast the models mix.
+local chain = require "chain"
 local groupwise = require "groupwise"
 local layout = require "layout"
 local matrix = require "matrix"
+local pipes = require "pipes"
 local prices = require "prices"
+local search = require "search"
 
 --- The plan with its data-parallel ranks as pipelines of their own: a rank that waits for nobody is a worker.
 local function spread(made)
@@ -44,7 +47,7 @@ local function apply(made, ctx)
   made = spread(prices.table_of(made))
   local n = #workers_of(made, ctx)
   if n < 3 then
-    return nil, ("partial reductions need at least 3 pipelines, the plan has %d: more replicas, fewer stages"):format(n)
+    return nil, ("at least 3 pipelines are needed, the plan has %d: more replicas, fewer stages"):format(n)
   end
   made.sync = made.sync or {}
   made.sync.kind, made.sync.weights = "partial_reduce", ctx.options.weights
@@ -52,11 +55,44 @@ local function apply(made, ctx)
   return made
 end
 
---- P-Reduce on the plan of another strategy.
+--- One candidate: pipelines inside the kinds of devices, each a worker with the same share of the batch.
+local function candidate(ctx, rows, micro_batch, outputs)
+  local n, list = #rows, pipes.joined(rows)
+  local M, rate = ctx.job.global_batch // (micro_batch * n), 0
+  if n < 3 or M < 1 then return nil end
+  for _, recompute in ipairs { "none", "selective", "full" } do
+    pipes.set(list, micro_batch, recompute)
+    local fits = true
+    for _, p in ipairs(list) do
+      p.cut = fits and pipes.cut(ctx, p.row, M, { outputs = outputs, ways = 2 })
+      fits, p.micro_batches = p.cut, M
+      rate = fits and rate + #p.copies * M * micro_batch / p.cut.value
+    end
+    if fits then
+      local made = pipes.plan(ctx, list, micro_batch)
+      made.sync = { kind = "partial_reduce", group = math.min(ctx.options.group, n), weights = ctx.options.weights }
+      return { claim_s = ctx.job.global_batch / rate, build = function() return made end }
+    end
+    rate = 0
+  end
+end
+
 local function plan(ctx)
-  local base, why = hv.strategy(ctx.options.base)
-  if not base then return nil, ctx.options.base .. ": " .. tostring(why) end
-  return apply(base, ctx)
+  local devices, why = pipes.devices(ctx)
+  if not devices then return nil, why end
+  local types, lists, list = pipes.types(devices), { layout.powers(16), layout.powers(8) }, {}
+  for i, t in ipairs(types) do
+    local tps = pipes.degrees(ctx, t)
+    lists[i + 2] = #types > 1 and #tps > 2 and { tps[1], tps[#tps] } or tps
+  end
+  local outputs = hv.cost.layers { kinds = { types[1].kind }, micro_batch = 1 }:sizes "output"
+  for v in search.product(lists) do
+    local rows = v[1] <= ctx.model.n_layers and pipes.inside(types, layout.slice(v, 3, #types), v[1])
+    local made = rows and candidate(ctx, rows, v[2], outputs)
+    if made then list[#list + 1], made.rank = made, #list + 1 end
+  end
+  if #list > 0 then return layout.best(list, ctx.options.tries) end
+  return nil, chain.too_small(ctx, devices, "no set of three pipelines or more, each inside one kind,")
 end
 
 --- The controller played on the workers' own times: seconds for as many sequences as the global batch, how fast the
@@ -124,7 +160,8 @@ local function selftest(t)
     (1 + math.sqrt(third)) / 2, 1e-9, src)
   t.near("as played", groupwise.mixing(mean), 0.7887, 1e-3, src)
   q = { n = 4, times = { 1, 1, 2, 2 }, group = 2, reduce_s = 0, horizon = 40 }
-  t.near("1 1 2 2 s, first come first served: two cliques, rho", groupwise.mixing(select(2, groupwise.play(q))), 1, 1e-9, src)
+  t.near("1 1 2 2 s, first come first served: two cliques, rho", groupwise.mixing(select(2, groupwise.play(q))), 1,
+    1e-9, src)
   q.avoid = true
   t.equal("with avoidance", text_of(groupwise.play(q), 5), "12@1 12@2 34@2 13@4 24@4", src)
   t.ok("mixes", groupwise.mixing(select(2, groupwise.play(q))) < 0.99, src)
@@ -137,11 +174,13 @@ return {
   summary = "Workers that are ready average among themselves; nobody waits for the slowest.",
   needs = { model = "layers" },
   options = {
-    { key = "base", type = "string", default = "uniform", help = "strategy whose plan gets partial reductions" },
     { key = "group", type = "integer", default = 3, min = 2, max = 1024, help = "workers of a group, P" },
     { key = "weights", type = "choice", choices = { "constant", "staleness" }, default = "constant",
       help = "average with 1/P each, or less of members that are behind" },
-    { key = "avoid_freezing", type = "boolean", default = true, help = "join components that no group has connected" },
+    { key = "avoid_freezing", type = "boolean", default = true,
+      help = "join components that no group has connected" },
+    { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
+      help = "how many plans that fit are simulated, best formula first" },
   },
   plan = plan,
   apply = apply,
