@@ -57,6 +57,9 @@ SRC_SESSION   := $(sort $(wildcard ui/session/*.c))
 SRC_VIEW      := $(sort $(wildcard ui/view/*.c ui/screens/*.c))
 SRC_CLI       := $(sort $(wildcard ui/cli/*.c))
 SRC_TERM      := $(sort $(wildcard ui/term/*.c))
+# the profiler is a program of its own; all of it but cuda/ builds and is tested everywhere
+SRC_PROFILER  := $(sort $(wildcard solver/profiler/*.c))
+SRC_CUDA      := $(sort $(wildcard solver/profiler/cuda/*.c))
 SRC_LIB       := $(SRC_SOLVER) $(SRC_SCRIPTING) $(SRC_SESSION) $(SRC_VIEW)
 SRC_PROGRAM   := $(SRC_CLI) $(SRC_TERM) $(wildcard ui/main.c)
 SRC_UNIT      := $(sort $(wildcard tests/unit/test_*.c))
@@ -69,12 +72,17 @@ obj = $(patsubst %.c,$(O)/%.o,$(1))
 
 LIB   := $(B)/libhetviz.a
 BIN   := $(B)/hetviz
+# the profiler is built where the CUDA toolkit is found; nothing else needs it
+CUDA_HOME ?= /usr/local/cuda
+NVCC      := $(wildcard $(CUDA_HOME)/bin/nvcc)
+HAS_CUDA  := $(and $(NVCC),$(wildcard $(CUDA_HOME)/include/cublasLt.h),$(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),$(wildcard $(CUDA_HOME)/lib64/libcublasLt.so))
+PROFILER  := $(if $(HAS_CUDA),$(B)/hetviz-profile)
 UNIT  := $(patsubst tests/unit/%.c,$(B)/tests/%,$(SRC_UNIT))
 SCREEN:= $(patsubst tests/screen/%.c,$(B)/tests/%,$(SRC_SCREEN))
 PTY   := $(patsubst tests/pty/%.c,$(B)/tests/%,$(SRC_PTY))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(B)/tests/%,$(SRC_FUZZ))
 BENCH := $(patsubst tests/bench/%.c,$(B)/tests/%,$(SRC_BENCH))
-ALL_OBJ := $(call obj,$(SRC_LIB) $(SRC_PROGRAM) $(SRC_TESTS))
+ALL_OBJ := $(call obj,$(SRC_LIB) $(SRC_PROFILER) $(SRC_CUDA) $(SRC_PROGRAM) $(SRC_TESTS))
 
 ifeq ($(V),0)
 Q = @
@@ -83,7 +91,7 @@ endif
 
 .PHONY: all run test test-all unit screen pty lua e2e fuzz fuzz-corpus bench lint layers headers format \
         format-check compdb deps pages install dist help clean FORCE
-all: $(BIN)  ## build the program and the library
+all: $(BIN) $(PROFILER)  ## build the program and the library
 
 # rebuild when flags or the compiler change
 $(O)/flags: FORCE
@@ -122,10 +130,22 @@ $(BIN): $(call obj,$(SRC_PROGRAM)) $(LIB)
 	$(call say,LINK)
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LIBS_LUA) $(LIBS_TERM) $(LIBS_SOLVER) -o $@
 
-TEST_LINK = $(Q)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) $(filter %.o %.a,$^) $(LIBS_TEST) $(LIBS_LUA) $(LIBS_TERM) $(LIBS_SOLVER) -o $@
+# the CUDA runtime is linked in; cuBLASLt is found where it was found when building
+$(call obj,$(SRC_CUDA)): ALL_CPPFLAGS += -isystem $(CUDA_HOME)/include
+$(O)/%.cu.o: %.cu $(O)/flags
+	$(call say,NVCC)
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) -O3 -std=c++17 -arch=all-major -I. -c $< -o $@
+$(B)/hetviz-profile: $(call obj,$(SRC_CUDA) $(SRC_PROFILER)) $(O)/solver/profiler/cuda/kernels.cu.o $(LIB)
+	$(call say,LINK)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 \
+	  -lcublasLt -lcudart_static -lstdc++ -lpthread -lrt $(LIBS_LUA) $(LIBS_SOLVER) -o $@
+
+TEST_LINK = $(Q)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS_TEST) $(LIBS_LUA) $(LIBS_TERM) $(LIBS_SOLVER) -o $@
 $(UNIT): $(B)/tests/%: $(O)/tests/unit/%.o $(LIB)
 	$(call say,LINK)
 	$(TEST_LINK)
+$(B)/tests/test_profiler: $(call obj,$(SRC_PROFILER))
 $(SCREEN): $(B)/tests/%: $(O)/tests/screen/%.o $(call obj,$(SRC_TERM)) $(LIB)
 	$(call say,LINK)
 	$(TEST_LINK)
@@ -213,7 +233,7 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/hetviz $(SHARE)/man/man1 $(SHARE)/man/man7 $(SHARE)/zsh/site-functions \
 	  $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d
-	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(BIN) $(PROFILER) $(DESTDIR)$(PREFIX)/bin
 	cp -R share/devices share/calibration share/profiles share/validation share/models share/schema share/keys share/themes share/lua share/guide plugins samples $(SHARE)/hetviz/
 	install -m 644 share/man/hetviz.1 $(SHARE)/man/man1/hetviz.1
 	install -m 644 share/man/hetviz-plugin.7 $(SHARE)/man/man7/hetviz-plugin.7

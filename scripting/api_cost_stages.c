@@ -34,14 +34,6 @@ static const double *in_flight_of(lua_State *L, const char *fn, size_t n, double
     return list;
 }
 
-/** Puts the range into the stage of the plan, which nobody else sees. */
-static void set_range(struct hv_stage *s, const double *range, size_t n_layers)
-{
-    s->ranges[0] = (struct hv_range){2 * ((int)range[0] - 1), 2 * (int)range[1]};
-    s->embedding = range[0] <= 1;
-    s->head = range[1] >= (double)n_layers;
-}
-
 /** Are all of them ranges of the model's layers? */
 static void check_ranges(lua_State *L, const char *fn, const double *ranges, size_t n)
 {
@@ -67,7 +59,8 @@ static void price_ranges(lua_State *L, const char *fn, const struct hv__plan *p,
     for (size_t i = 0; i < f->n; i++) {
         struct hv_pass pass;
         struct hv_memory m;
-        set_range(stage, &ranges[2 * i], n_layers);
+        const struct hv_range range = {2 * ((int)ranges[2 * i] - 1), 2 * (int)ranges[2 * i + 1]};
+        hv__stage_set_range(stage, range, n_layers);
         if (hv_cost_pass(r->cost, &q, &pass, &err) != HV_OK ||
             hv_cost_memory(r->cost, &q, &m, &err) != HV_OK)
             hv__raise(L, &err);

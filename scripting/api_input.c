@@ -1,15 +1,13 @@
 /*
  * ctx: read-only views of cluster, model, job and options. Views are handles of the run: after it
- * they are stale, not dangling.
+ * they are stale, not dangling. Picking devices is api_input_pick.c, the model's layers and graph
+ * are api_model.c.
  */
-#include "scripting/run_int.h"
+#include "scripting/console_int.h"
+#include "scripting/input_int.h"
 #include "solver/base/units.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#define CLUSTER "hv.cluster"
-#define MODEL   "hv.model"
 
 /** A view: the inputs belong to the run, the handle only knows when it was made. */
 struct view {
@@ -26,7 +24,7 @@ struct hv__run *hv__run_of(lua_State *L, const char *fn)
     return h->run;
 }
 
-static const struct hv_inputs *inputs_at(lua_State *L, const char *type)
+const struct hv_inputs *hv__inputs_at(lua_State *L, const char *type)
 {
     const struct view *v = luaL_checkudata(L, 1, type);
     struct hv_host *h = hv__host(L);
@@ -37,12 +35,12 @@ static const struct hv_inputs *inputs_at(lua_State *L, const char *type)
     return h->run->request->inputs;
 }
 
-static const struct hv_cluster *cluster_at(lua_State *L)
+const struct hv_cluster *hv__cluster_at(lua_State *L)
 {
-    return inputs_at(L, CLUSTER)->cluster.cluster;
+    return hv__inputs_at(L, HV__CLUSTER)->cluster.cluster;
 }
 
-static double peak_of(lua_State *L, const struct hv_device_kind *k)
+double hv__peak_of(lua_State *L, const struct hv_device_kind *k)
 {
     enum hv_precision p = hv__host(L)->run->request->inputs->job.job.precision;
     return hv_device_has(k, p) ? hv_device_peak_flops_per_s(k, p) : HV_UNKNOWN;
@@ -54,11 +52,10 @@ static void set_kind(lua_State *L, const struct hv_device_kind *k)
     hv__set_text(L, "class", hv_device_class_name(k->cls));
     hv__set_text(L, "fabric", k->fabric);
     hv__set_num(L, "memory_bytes", k->memory_bytes);
-    hv__set_num(L, "flops_per_s", peak_of(L, k));
+    hv__set_num(L, "flops_per_s", hv__peak_of(L, k));
 }
 
-/** Is the device's node in use, and is the device not one that a replan has to do without? */
-static bool is_usable(lua_State *L, const struct hv_cluster *c, uint32_t device)
+bool hv__is_usable(lua_State *L, const struct hv_cluster *c, uint32_t device)
 {
     const struct hv__run *r = hv__host(L)->run;
     return c->groups[hv_cluster_device(c, device).group].state == HV_NODE_OK &&
@@ -78,14 +75,14 @@ compute in it; usd_per_h is the node's price shared out; devices that a replan l
 */
 static int cluster_devices(lua_State *L)
 {
-    const struct hv_cluster *c = cluster_at(L);
+    const struct hv_cluster *c = hv__cluster_at(L);
     lua_Integer n = 0;
 
     lua_createtable(L, (int)c->n_devices, 0);
     for (uint32_t i = 0; i < c->n_devices; i++) {
         struct hv_device_ref r = hv_cluster_device(c, i);
         const struct hv_node_group *g = &c->groups[r.group];
-        if (!is_usable(L, c, i))
+        if (!hv__is_usable(L, c, i))
             continue;
         lua_createtable(L, 0, 13);
         hv__set_num(L, "id", (double)i + 1);
@@ -112,7 +109,7 @@ static uint32_t whole_run(lua_State *L, const struct hv_cluster *c, const struct
         if (hv__host(L)->run->lost == NULL)
             return (uint32_t)g->count;
         for (uint32_t i = 0; i < (uint32_t)g->n_devices && whole; i++)
-            whole = is_usable(L, c, first + i);
+            whole = hv__is_usable(L, c, first + i);
     }
     return to;
 }
@@ -151,7 +148,7 @@ flops_per_s, usd_per_h}; domain_nodes consecutive nodes share the device link
 */
 static int cluster_groups(lua_State *L)
 {
-    const struct hv_cluster *c = cluster_at(L);
+    const struct hv_cluster *c = hv__cluster_at(L);
     lua_Integer n = 0;
 
     lua_newtable(L);
@@ -188,7 +185,7 @@ The path of one flow between two devices.
 */
 static int cluster_link(lua_State *L)
 {
-    const struct hv_cluster *c = cluster_at(L);
+    const struct hv_cluster *c = hv__cluster_at(L);
     uint32_t a = device_at(L, 2, c), b = device_at(L, 3, c);
     struct hv_path p = hv_cluster_path(c, a, b);
 
@@ -225,7 +222,7 @@ The address of a list of devices, order kept, as plans write it.
 */
 static int cluster_address(lua_State *L)
 {
-    const struct hv_cluster *c = cluster_at(L);
+    const struct hv_cluster *c = hv__cluster_at(L);
     size_t n = 0;
     struct hv_str text = {0};
     const uint32_t *ids = ids_at(L, 2, c, &n);
@@ -258,7 +255,7 @@ The devices of an address, the way back from cluster:address.
 */
 static int cluster_ids(lua_State *L)
 {
-    const struct hv_cluster *c = cluster_at(L);
+    const struct hv_cluster *c = hv__cluster_at(L);
     struct hv_err err = {0};
     bool is_list = lua_istable(L, 2);
     lua_Unsigned n_items = is_list ? lua_rawlen(L, 2) : 1;
@@ -282,169 +279,6 @@ static int cluster_ids(lua_State *L)
             lua_pushinteger(L, (lua_Integer)ids[k] + 1);
             lua_rawseti(L, -2, ++at);
         }
-    }
-    return 1;
-}
-
-/** A device that can be picked. */
-struct candidate {
-    uint32_t id, node;
-    double flops_per_s, memory_bytes;
-    uint32_t slot_on_node; /**< how many usable ones of its node come before it */
-    bool fresh;            /**< no device of its node is in use */
-};
-
-enum pick_policy { PICK_FRESH, PICK_APPEND, PICK_SCATTER, PICK_FASTEST, PICK_MEMORY };
-
-static int compare_numbers(double a, double b)
-{
-    return (a > b) - (a < b);
-}
-
-/** Order of policy fresh; the others put one comparison in front of it. */
-static int by_fresh(const void *pa, const void *pb)
-{
-    const struct candidate *a = pa, *b = pb;
-    return a->fresh != b->fresh ? (a->fresh ? -1 : 1) : compare_numbers(a->id, b->id);
-}
-static int by_append(const void *pa, const void *pb)
-{
-    const struct candidate *a = pa, *b = pb;
-    return a->fresh != b->fresh ? (a->fresh ? 1 : -1) : compare_numbers(a->id, b->id);
-}
-static int by_scatter(const void *pa, const void *pb)
-{
-    const struct candidate *a = pa, *b = pb;
-    int c = compare_numbers(a->slot_on_node, b->slot_on_node);
-    return c != 0 ? c : compare_numbers(a->id, b->id);
-}
-static int by_speed(const void *pa, const void *pb)
-{
-    const struct candidate *a = pa, *b = pb;
-    int c = -compare_numbers(a->flops_per_s, b->flops_per_s);
-    return c != 0 ? c : by_fresh(pa, pb);
-}
-static int by_memory(const void *pa, const void *pb)
-{
-    const struct candidate *a = pa, *b = pb;
-    int c = -compare_numbers(a->memory_bytes, b->memory_bytes);
-    return c != 0 ? c : by_fresh(pa, pb);
-}
-
-/** All devices that may be picked, in order of their numbers. */
-static struct candidate *candidates_of(lua_State *L, const struct hv_cluster *c, const bool *used,
-                                       size_t *n)
-{
-    struct candidate *list = hv_arena_new(&hv__host(L)->arena, struct candidate, c->n_devices + 1);
-    bool *busy = hv_arena_new(&hv__host(L)->arena, bool, c->n_nodes + 1);
-    const char *kind = hv__text(L, 2, "cluster:pick", "kind", NULL);
-    uint32_t *seen = hv_arena_new(&hv__host(L)->arena, uint32_t, c->n_nodes + 1);
-
-    *n = 0;
-    for (uint32_t i = 0; i < c->n_devices; i++)
-        if (used[i])
-            busy[hv_cluster_device(c, i).node] = true;
-    for (uint32_t i = 0; i < c->n_devices; i++) {
-        struct hv_device_ref r = hv_cluster_device(c, i);
-        uint32_t node = r.node;
-        double flops = peak_of(L, r.kind);
-        if (used[i] || !is_usable(L, c, i) || !hv_known(flops) || r.kind->cls == HV_CLASS_CPU ||
-            (kind != NULL && strcmp(kind, r.kind->name) != 0))
-            continue;
-        list[(*n)++] =
-            (struct candidate){i, node, flops, r.kind->memory_bytes, seen[node]++, !busy[node]};
-    }
-    return list;
-}
-
-/***
-Picks free accelerators that compute in the job's precision.
-@function cluster:pick
-@tparam table q {need = how many, policy = "fresh" (nodes without used devices first), "append"
-(nodes with used ones first), "scatter" (one per node in turn), "fastest" or "memory" (most first),
-used = list of device numbers not to take, kind = only of this kind}
-@treturn table list of device numbers in the order they were picked; nil and the reason where there
-are not enough
-@units none: device numbers, from 1
-@raise wrong arguments, a number that no device has
-@usage local ids = ctx.cluster:pick{need = 2, policy = "fastest"}
-print(ctx.cluster:address(ids))
-*/
-static int cluster_pick(lua_State *L)
-{
-    static const char *const keys[] = {"need", "policy", "used", "kind", NULL};
-    static const char *const policies[] = {"fresh", "append", "scatter", "fastest", "memory"};
-    static int (*const orders[])(const void *, const void *) = {by_fresh, by_append, by_scatter,
-                                                                by_speed, by_memory};
-    static const char fn[] = "cluster:pick";
-    const struct hv_cluster *c = cluster_at(L);
-    bool *used = hv_arena_new(&hv__host(L)->arena, bool, c->n_devices + 1);
-    size_t n = 0, n_used = 0;
-
-    hv__check_keys(L, 2, fn, keys);
-    size_t need = (size_t)hv__int(L, 2, fn, "need", -1, 1, (int64_t)c->n_devices);
-    int policy = hv__word(L, 2, fn, "policy", policies, HV_COUNT(policies), PICK_FRESH);
-    if (lua_getfield(L, 2, "used") != LUA_TNIL) {
-        const double *ids = hv__numbers(L, 2, fn, "used", &n_used);
-        for (size_t i = 0; i < n_used; i++) {
-            if (!(ids[i] >= 1 && ids[i] <= c->n_devices))
-                return luaL_error(L, "%s: used: no device has number %f", fn, ids[i]);
-            used[(uint32_t)ids[i] - 1] = true;
-        }
-    }
-    struct candidate *list = candidates_of(L, c, used, &n);
-    if (n < need) {
-        lua_pushnil(L);
-        lua_pushfstring(L, "%d devices are free, %d are needed", (int)n, (int)need);
-        return 2;
-    }
-    qsort(list, n, sizeof *list, orders[policy]);
-    lua_createtable(L, (int)need, 0);
-    for (size_t i = 0; i < need; i++) {
-        lua_pushinteger(L, (lua_Integer)list[i].id + 1);
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-    return 1;
-}
-
-static double block_parameters(const struct hv_model *m, size_t i)
-{
-    if (m->kind == HV_MODEL_LAYERS)
-        return m->measured[i].parameter_bytes / 2;
-    const struct hv_block *b = &m->blocks[i];
-    return hv_block_attention_parameters(m, b) + hv_block_ffn_parameters(m, b) +
-           hv_block_expert_parameters(m, b);
-}
-
-/***
-The layers (blocks) of the model in order.
-@function model:layers
-@treturn table list of {parameters, heads, kv_heads, experts, ffn}, of measured layers {parameters,
-name}; ffn is the width of the feed-forward
-@units none: counts
-@raise a model of kind graph or modules, which has no layers
-@usage print(#ctx.model:layers(), ctx.model:layers()[1].parameters)
-*/
-static int model_layers(lua_State *L)
-{
-    const struct hv_model *m = inputs_at(L, MODEL)->model.model;
-
-    if (m->kind != HV_MODEL_TRANSFORMER && m->kind != HV_MODEL_LAYERS)
-        return luaL_error(L, "model:layers: a model of kind %s has no layers",
-                          hv_model_kind_name(m->kind));
-    lua_createtable(L, (int)m->n_blocks, 0);
-    for (size_t i = 0; i < m->n_blocks; i++) {
-        lua_createtable(L, 0, 6);
-        hv__set_num(L, "parameters", block_parameters(m, i));
-        if (m->kind == HV_MODEL_LAYERS) {
-            hv__set_text(L, "name", m->measured[i].name);
-        } else {
-            hv__set_num(L, "heads", m->blocks[i].heads);
-            hv__set_num(L, "kv_heads", m->blocks[i].kv_heads);
-            hv__set_num(L, "experts", m->blocks[i].experts);
-            hv__set_num(L, "ffn", m->blocks[i].ffn);
-        }
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return 1;
 }
@@ -508,9 +342,10 @@ static const luaL_Reg cluster_methods[] = {{"devices", cluster_devices},
                                            {"link", cluster_link},
                                            {"address", cluster_address},
                                            {"ids", cluster_ids},
-                                           {"pick", cluster_pick},
+                                           {"pick", hv__cluster_pick},
                                            {NULL, NULL}};
-static const luaL_Reg model_methods[] = {{"layers", model_layers}, {NULL, NULL}};
+static const luaL_Reg model_methods[] = {
+    {"layers", hv__model_layers}, {"graph", hv__model_graph}, {NULL, NULL}};
 
 void hv__api_input(lua_State *L)
 {
@@ -526,7 +361,7 @@ static void open_views(lua_State *L, const struct hv_inputs *in)
     hv__set_text(L, "name", in->cluster.cluster->name);
     hv__set_num(L, "n_devices", in->cluster.cluster->n_devices);
     hv__set_num(L, "n_nodes", in->cluster.cluster->n_nodes);
-    seal_view(L, CLUSTER, cluster_methods);
+    seal_view(L, HV__CLUSTER, cluster_methods);
     lua_newtable(L);
     hv__set_text(L, "name", m->name);
     hv__set_text(L, "kind", hv_model_kind_name(m->kind));
@@ -535,23 +370,49 @@ static void open_views(lua_State *L, const struct hv_inputs *in)
     hv__set_num(L, "vocab", m->vocab);
     hv__set_num(L, "max_sequence", m->max_sequence);
     hv__set_num(L, "parameters", hv_model_parameters(m));
-    seal_view(L, MODEL, model_methods);
+    seal_view(L, HV__MODEL, model_methods);
+}
+
+void hv__renew_views(lua_State *L)
+{
+    open_views(L, hv__host(L)->run->request->inputs);
+}
+
+/** Pushes the list of jobs of the ctx at the top: the one job of this run, under the keys that a
+ * workspace gives its jobs. */
+static void push_jobs(lua_State *L)
+{
+    int ctx = lua_gettop(L);
+
+    lua_createtable(L, 1, 0);
+    lua_createtable(L, 0, 5);
+    lua_getfield(L, ctx, "job");
+    lua_getfield(L, -1, "name");
+    lua_setfield(L, -3, "name");
+    lua_setfield(L, -2, "job");
+    lua_getfield(L, ctx, "model");
+    lua_setfield(L, -2, "model");
+    hv__set_num(L, "arrival_s", 0);
+    hv__set_num(L, "weight", 1);
+    lua_rawseti(L, -2, 1);
 }
 
 void hv__push_ctx(lua_State *L, const json_t *options)
 {
     const struct hv__run *r = hv__run_of(L, "ctx");
 
-    if (luaL_getmetatable(L, CLUSTER) != LUA_TTABLE)
+    if (luaL_getmetatable(L, HV__CLUSTER) != LUA_TTABLE)
         open_views(L, r->request->inputs);
     lua_pop(L, 1);
-    lua_createtable(L, 0, 5);
-    push_view(L, CLUSTER);
+    lua_createtable(L, 0, 6);
+    push_view(L, HV__CLUSTER);
     lua_setfield(L, -2, "cluster");
-    push_view(L, MODEL);
+    push_view(L, HV__MODEL);
     lua_setfield(L, -2, "model");
     push_job(L, &r->request->inputs->job.job);
     lua_setfield(L, -2, "job");
+    push_jobs(L);
+    lua_setfield(L, -2, "jobs");
     hv__push_json(L, options);
     lua_setfield(L, -2, "options");
     lua_pushinteger(L, (lua_Integer)r->request->seed);

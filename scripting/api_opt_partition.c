@@ -2,7 +2,7 @@
  * hv.opt.partition: exact contiguous partition, with values and costs from Lua where wanted.
  * Only arguments and results; the solver is solver/optim's.
  */
-#include "scripting/host_int.h"
+#include "scripting/api_opt_int.h"
 #include "solver/base/units.h"
 #include "solver/optim/partition.h"
 
@@ -64,7 +64,7 @@ static bool rows_of(lua_State *L, const char *fn, const char *key, size_t n, siz
     return true;
 }
 
-static void push_partition(lua_State *L, const struct hv_partition_result *r)
+void hv__push_partition(lua_State *L, const struct hv_partition_result *r)
 {
     lua_createtable(L, 0, 8);
     lua_createtable(L, (int)r->n_stages, 0);
@@ -93,22 +93,42 @@ static void push_partition(lua_State *L, const struct hv_partition_result *r)
     lua_setfield(L, -2, "proven");
 }
 
-/**
- * Calls the function at the top of the stack with n_args numbers in x, protected; its one result
- * must be a number (nil = infinity). The function stays. Errors: HV_EPLUGIN with its message.
- */
-static enum hv_status call_number(lua_State *L, const double *x, size_t n_args, bool as_list,
-                                  double *out, struct hv_err *err)
-{
-    enum hv_status s = HV_OK;
+/** Numbers that become one Lua list. */
+struct numbers {
+    const double *x;
+    size_t n;
+};
 
-    lua_pushvalue(L, -1);
+/** list(f, numbers): calls f with the list. Runs protected, because it takes memory. */
+static int call_with_list(lua_State *L)
+{
+    const struct numbers *v = lua_touserdata(L, 2);
+
+    lua_settop(L, 1);
+    hv__push_numbers(L, v->x, v->n);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+enum hv_status hv__call_number(lua_State *L, const double *x, size_t n, bool as_list, double *out,
+                               struct hv_err *err)
+{
+    struct numbers v = {x, n};
+    enum hv_status s = HV_OK;
+    int function = lua_gettop(L);
+
+    if (!lua_checkstack(L, (int)n + 4))
+        return hv_err_set(err, HV_EPLUGIN, "a callback finds no room on the stack");
     if (as_list)
-        hv__push_numbers(L, x, n_args);
-    for (size_t k = 0; !as_list && k < n_args; k++)
+        lua_pushcfunction(L, call_with_list);
+    lua_pushvalue(L, function);
+    if (as_list)
+        lua_pushlightuserdata(L, &v);
+    for (size_t k = 0; !as_list && k < n; k++)
         lua_pushinteger(L, (lua_Integer)x[k]);
-    if (lua_pcall(L, as_list ? 1 : (int)n_args, 1, 0) != LUA_OK) {
-        const char *text = lua_tostring(L, -1);
+    if (lua_pcall(L, as_list ? 2 : (int)n, 1, 0) != LUA_OK) {
+        /* a number as error value would have to be turned into a text, which takes memory */
+        const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
         s = hv_err_set(err, HV_EPLUGIN, "%s", text != NULL ? text : "error in a callback");
     } else if (lua_isnil(L, -1)) {
         *out = HUGE_VAL;
@@ -139,7 +159,7 @@ static const double **load_tables(lua_State *L, const char *fn, const struct hv_
         for (size_t i = 0; i < n; i++)
             for (size_t j = i + 1; j < n; j++) {
                 const double x[] = {(double)i + 1, (double)j, (double)s + 1};
-                if (call_number(L, x, 3, false, &t[i * n + j], &err) != HV_OK)
+                if (hv__call_number(L, x, 3, false, &t[i * n + j], &err) != HV_OK)
                     hv__raise(L, &err);
             }
     }
@@ -150,7 +170,7 @@ static const double **load_tables(lua_State *L, const char *fn, const struct hv_
 static enum hv_status combine(void *ctx, const double *value, size_t n, double *out,
                               struct hv_err *err)
 {
-    return call_number(ctx, value, n, true, out, err);
+    return hv__call_number(ctx, value, n, true, out, err);
 }
 
 /** Field `key`: costs of the n − 1 places between layers, one list for all cuts or one per cut;
@@ -223,78 +243,119 @@ static void read_partition(lua_State *L, const char *fn, struct hv_partition *p)
     p->tolls = between(L, fn, "toll", p);
 }
 
+/** Solves the checked instance, also with an own combination or weights; pushes the answer. */
+static int solve_plain(lua_State *L, const char *fn, const struct hv_partition *p, bool own,
+                       bool weighted)
+{
+    struct hv_host *h = hv__host(L);
+    const struct hv_part_limits limits = {.cancel = hv__is_cancelled, .ctx = h};
+    struct hv_partition_result r = {0};
+    struct hv_err err = {0};
+    enum hv_status s;
+
+    if (own) {
+        if (lua_getfield(L, 1, "combine") != LUA_TFUNCTION)
+            hv__bad(L, fn, "combine", "a function", -1);
+        s = hv_partition_combine(p, combine, L, &h->arena, &r, &err);
+    } else if (weighted) {
+        size_t n = 0;
+        const double *w = hv__numbers(L, 1, fn, "weights", &n);
+        if (n != 3)
+            return luaL_error(L, "%s: weights: expected {c0, c1, tail}", fn);
+        const struct hv_part_weights pw = {w[0], w[1], w[2]};
+        s = hv_partition_weighted(p, &pw, &limits, &h->arena, &r, &err);
+    } else {
+        s = hv_partition_solve(p, &limits, &h->arena, &r, &err);
+    }
+    hv__check_stop(L);
+    if (s != HV_OK)
+        return hv__raise(L, &err);
+    if (!r.feasible)
+        return hv__push_no(L, r.proof);
+    hv__push_partition(L, &r);
+    return 1;
+}
+
+/** Number of parts: as given, or with "any" one per list of `load`, else one per layer. */
+static size_t count_parts(lua_State *L, const char *fn, size_t n_layers, bool *any)
+{
+    size_t n = n_layers < HV_PARTITION_MAX_STAGES ? n_layers : HV_PARTITION_MAX_STAGES;
+
+    *any = lua_getfield(L, 1, "parts") == LUA_TSTRING;
+    lua_pop(L, 1);
+    if (!*any)
+        return (size_t)hv__int(L, 1, fn, "parts", -1, 1, HV_PARTITION_MAX_STAGES);
+    static const char *const words[] = {"any"};
+    (void)hv__word(L, 1, fn, "parts", words, 1, 0);
+    if (lua_getfield(L, 1, "load") == LUA_TTABLE && lua_rawgeti(L, -1, 1) == LUA_TTABLE)
+        n = (size_t)lua_rawlen(L, -2);
+    lua_settop(L, 1);
+    return n;
+}
+
 /***
 Cuts n layers into contiguous parts so that sum · Σ times + max · longest time is least. Exact.
 @function hv.opt.partition
-@tparam table q {n, parts, load = list of n times, one list per part, or a function (first, last,
-part) that gives the value of a run (nil = not allowed), cut = n − 1 times paid by
-both neighbours of a cut, toll = n − 1 times paid once for a cut, by the sum alone (cut and toll:
-one list, or one per cut; toll with order = "fixed"), memory (as load) with capacity = one number
-per part, sum = 0, max = 1, min = 1 (layers per part), order = "fixed|free" (may the parts be
-permuted; equal parts share one table), any = false (may later parts stay unused), combine =
-function (values) that gives the cost of a whole partition instead (all partitions are tried: up to
-20 million), weights = {c0, c1, tail}: instead minimise Σ times + (c0 + c1·k)·longest + tail·Σ from
-the slowest part k (from 0, rightmost of equals) on}
-@treturn table {stages = list of {first, last}, order, values, value, sum, max, bound, proven}; nil
-and the reason when nothing fits
-@units any, the same in and out; layers are numbers from 1, ranges inclusive
+@tparam table q {n, parts = a number, or "any": as many as are best, load = list of n times, one
+list per part, or a function (first, last, part) that gives the value of a run (nil = not allowed),
+cut = n − 1 times paid by both neighbours of a cut, toll = n − 1 times paid once for a cut, by the
+sum alone (cut and toll: one list, or one per cut; toll with order = "fixed"), memory (as load) with
+capacity = one number per part, sum = 0, max = 1, min = 1 (layers per part), order = "fixed|free"
+(may the parts be permuted; equal parts share one table), any = false (may later parts stay unused),
+combine = function (values) that gives the cost of a whole partition instead (all partitions are
+tried: up to 20 million), weights = {c0, c1, tail}: instead minimise Σ times + (c0 + c1·k)·longest +
+tail·Σ from the slowest part k (from 0, rightmost of equals) on, ranks = p: the parts are chunks of
+p ranks and the busiest rank is what counts, with placement = "loop" (chunk c on rank c mod p) or
+"fold" (every second pass backwards, a V), or rank = list of the rank of each part}. With replicas =
+{devices, memory, widths} instead of all but n: equal devices, stages with copies, see below
+@tparam table replicas {devices = how many, memory = of one copy, widths = list of {width = devices
+per copy, load = list of n times, or one such list per way to run a layer, fixed and held (as load):
+memory per copy and per sample in flight, sync = n times to keep copies equal, cut = n − 1 times}}
+@treturn table {stages = list of {first, last}, order, values, value, sum, max, bound, proven}, with
+ranks also loads (one per rank) and rank; with replicas {stages = list of {first, last, width,
+replicas, in_flight, value}, choices (one per layer), value, bound, proven}; nil and the reason when
+nothing fits
+@units any, the same in and out; layers, parts and ranks are numbers from 1, ranges inclusive
 @raise lists of another length, negative or unknown numbers, errors of the functions
 @usage local r = hv.opt.partition{n = 6, parts = 2, load = {{1,1,1,1,1,1}, {2,2,2,2,2,2}}}
 assert(r.value == 4 and r.stages[1][2] == 4)
 */
 static int opt_partition(lua_State *L)
 {
-    static const char *const keys[] = {"n",      "parts",    "load",    "cut",     "toll",
-                                       "memory", "capacity", "sum",     "max",     "min",
-                                       "order",  "any",      "weights", "combine", NULL};
+    static const char *const keys[] = {"n",      "parts",     "load",     "cut",     "toll",
+                                       "memory", "capacity",  "sum",      "max",     "min",
+                                       "order",  "any",       "weights",  "combine", "ranks",
+                                       "rank",   "placement", "replicas", NULL};
     static const char *const orders[] = {"fixed", "free"};
     static const char fn[] = "hv.opt.partition";
-    struct hv_host *h = hv__host(L);
-    struct hv_partition_result r = {0};
     struct hv_err err = {0};
-    const struct hv_part_limits limits = {.cancel = hv__is_cancelled, .ctx = h};
+    bool any;
 
     hv__check_stop(L);
     hv__check_keys(L, 1, fn, keys);
+    bool copies = lua_getfield(L, 1, "replicas") != LUA_TNIL;
+    lua_settop(L, 1);
+    if (copies)
+        return hv__opt_replicas(L);
     struct hv_partition p = {
         .n_layers = (size_t)hv__int(L, 1, fn, "n", -1, 1, HV_PARTITION_MAX_LAYERS),
-        .n_stages = (size_t)hv__int(L, 1, fn, "parts", -1, 1, HV_PARTITION_MAX_STAGES),
         .min_layers = (size_t)hv__int(L, 1, fn, "min", 1, 0, HV_PARTITION_MAX_LAYERS),
         .sum_weight = hv__num(L, 1, fn, "sum", 0, 0, 1e12),
         .max_weight = hv__num(L, 1, fn, "max", 1, 0, 1e12),
-        .any_stages = hv__bool(L, 1, fn, "any", false),
         .free_order = hv__word(L, 1, fn, "order", orders, HV_COUNT(orders), 0) == 1};
+    p.n_stages = count_parts(L, fn, p.n_layers, &any);
+    p.any_stages = hv__bool(L, 1, fn, "any", any);
     read_partition(L, fn, &p);
     enum hv_status s = hv_partition_check(&p, &err);
     bool weighted = lua_getfield(L, 1, "weights") != LUA_TNIL;
-    lua_pop(L, 1);
     bool own = lua_getfield(L, 1, "combine") != LUA_TNIL;
-    if (own && !lua_isfunction(L, -1))
-        hv__bad(L, fn, "combine", "a function", -1);
-    if (own && weighted)
-        return luaL_error(L, "%s: combine and weights exclude each other", fn);
-    if (s == HV_OK && own) {
-        s = hv_partition_combine(&p, combine, L, &h->arena, &r, &err);
-    } else if (s == HV_OK && weighted) {
-        size_t n = 0;
-        const double *w = hv__numbers(L, 1, fn, "weights", &n);
-        if (n != 3)
-            return luaL_error(L, "%s: weights: expected {c0, c1, tail}", fn);
-        const struct hv_part_weights pw = {w[0], w[1], w[2]};
-        s = hv_partition_weighted(&p, &pw, &limits, &h->arena, &r, &err);
-    } else if (s == HV_OK) {
-        s = hv_partition_solve(&p, &limits, &h->arena, &r, &err);
-    }
-    hv__check_stop(L);
+    bool chunks = lua_getfield(L, 1, "ranks") != LUA_TNIL;
+    lua_settop(L, 1);
+    if (weighted + own + chunks > 1)
+        return luaL_error(L, "%s: combine, weights and ranks exclude each other", fn);
     if (s != HV_OK)
         return hv__raise(L, &err);
-    if (!r.feasible) {
-        lua_pushnil(L);
-        lua_pushstring(L, r.proof != NULL ? r.proof : "no partition fits the capacities");
-        return 2;
-    }
-    push_partition(L, &r);
-    return 1;
+    return chunks ? hv__opt_chunks(L, &p) : solve_plain(L, fn, &p, own, weighted);
 }
 
 void hv__api_opt_partition(lua_State *L)

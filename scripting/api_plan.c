@@ -189,9 +189,48 @@ static int plan_table(lua_State *L)
     return 1;
 }
 
+/***
+Sets a heuristic beside exhaustive search on cases small enough for it: oracle.compare of the
+library `oracle`, where plans are states unless `cost` says otherwise.
+@function hv.plan.oracle
+@tparam table q {cases = list, solve = function(case) giving a state, states = function(case) giving
+a list or iterator of all states, cost = function(state, case) giving a number or nil (the simulated
+seconds of a plan without violations)}
+@treturn table {cases, optimal = how many were solved to the optimum, worst = largest relative gap,
+mean = mean gap, wrong = list of {case, got, best}}
+@units gaps are shares of the optimum's cost
+@raise errors of the three functions
+@usage local r = hv.plan.oracle{cases = {3, 4}, solve = function(n) return n end,
+  states = function(n) return {1, n} end, cost = function(s) return s end}
+assert(r.optimal == 0 and r.worst == 3)
+*/
+static int plan_oracle(lua_State *L)
+{
+    static const char *const keys[] = {"cases", "solve", "states", "cost", NULL};
+
+    hv__check_keys(L, 1, "hv.plan.oracle", keys);
+    hv__env_push(L, NULL);
+    lua_getfield(L, -1, "require");
+    lua_pushliteral(L, "oracle");
+    lua_call(L, 1, 1);
+    lua_getfield(L, -1, "compare");
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+/** A member that a plan handle does not have: nil would hide the mistake. */
+static int no_member(lua_State *L)
+{
+    return luaL_error(L,
+                      "a plan handle has no member '%s': it has check, eval and table; "
+                      "plan:eval().iteration_s is its time, plan:table() its keys",
+                      hv__tolstring(L, 2, NULL));
+}
+
 void hv__api_plan(lua_State *L)
 {
-    static const luaL_Reg rows[] = {{"new", plan_new}, {NULL, NULL}};
+    static const luaL_Reg rows[] = {{"new", plan_new}, {"oracle", plan_oracle}, {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"check", plan_check}, {"eval", plan_eval}, {"table", plan_table}, {NULL, NULL}};
 
@@ -204,6 +243,10 @@ void hv__api_plan(lua_State *L)
     lua_pushcfunction(L, plan_gc);
     lua_setfield(L, -2, "__gc");
     luaL_newlib(L, methods);
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, no_member);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
     lua_setfield(L, -2, "__index");
     lua_pushboolean(L, 0);
     lua_setfield(L, -2, "__metatable");

@@ -1,6 +1,8 @@
 /**
- * Lua line by line: the sandbox of plugins with `ctx` and everything of `hv`, on inputs of its own.
- * What is tried here can neither change a file nor a workspace.
+ * Lua line by line: the sandbox of plugins with `ctx` and everything of `hv`, on a copy of the
+ * inputs. What is tried here changes no file and no workspace: the table `workspace` {cluster,
+ * model, job, plans} holds the documents as their files have them, and what a line does to it comes
+ * back as commands, which whoever owns the workspace may carry out and undo.
  */
 #ifndef HV_SCRIPTING_CONSOLE_H
 #define HV_SCRIPTING_CONSOLE_H
@@ -39,6 +41,16 @@ enum hv_status hv_console_new(struct hv_console **out, const struct hv_console_c
  */
 enum hv_console_state hv_console_eval(struct hv_console *c, const char *text, struct hv_str *out,
                                       struct hv_err *err);
+/**
+ * What the lines since the last call have changed, in order, or NULL when nothing: a list of
+ *   {"do": "set", "path": "cluster.nodes[0].count", "value": 4}
+ *   {"do": "insert", "path": "cluster.nodes[2]", "value": {…}}   before that element
+ *   {"do": "remove", "path": "job.master_weights"}
+ *   {"do": "plan", "name": "mine", "plan": {…}}                  a new or another plan of that name
+ * with key paths as in ui/session. `ctx` shows the changes from the next line on; a change that no
+ * document may have is an error of its line and is taken back. Owner: caller.
+ */
+json_t *hv_console_commands(struct hv_console *c);
 /** Frees it; NULL is fine. */
 void hv_console_free(struct hv_console *c);
 

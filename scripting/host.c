@@ -116,6 +116,24 @@ void hv__check_stop(lua_State *L)
     }
 }
 
+/** Keeps the levels of a traceback that say something; none where only C was running. */
+static void keep_traceback(struct hv_host *h, const char *text)
+{
+    size_t levels = 0;
+
+    for (const char *line = text; *line != '\0';) {
+        size_t n = strcspn(line, "\n");
+        bool empty = strncmp(line, "\t[C]: in ?", 10) == 0;
+        if (!empty) {
+            hv_str_addf(&h->traceback, "%s%.*s", h->traceback.n > 0 ? "\n" : "", (int)n, line);
+            levels += line != text;
+        }
+        line += n + (line[n] == '\n');
+    }
+    if (levels == 0)
+        hv_str_clear(&h->traceback);
+}
+
 /** Message handler: keeps text and traceback in the host, outside Lua's memory. */
 static int on_error(lua_State *L)
 {
@@ -131,7 +149,7 @@ static int on_error(lua_State *L)
         hv_str_addf(&h->message, "(error value is a %s)", luaL_typename(L, 1));
     }
     luaL_traceback(L, L, NULL, 1);
-    hv_str_adds(&h->traceback, lua_tostring(L, -1));
+    keep_traceback(h, lua_tostring(L, -1));
     return 1;
 }
 
@@ -170,6 +188,8 @@ static void fill_err(const struct hv_host *h, struct hv_err *err, enum hv_status
     }
     if (found)
         hv_err_at(err, s, file, line, 0, "%s", text);
+    else if (h->origin_file[0] != '\0')
+        hv_err_at(err, s, h->origin_file, h->origin_line, 0, "%s", text);
     else
         hv_err_set(err, s, "%s", text);
 }
@@ -185,6 +205,11 @@ static enum hv_status report(struct hv_host *h, int code, struct hv_err *err)
     }
     if (h->message.n == 0)
         hv_str_adds(&h->message, "error in the error handler");
+    struct hv_str hint = {0};
+    hv__hint(h, hv_str_cstr(&h->message), &hint);
+    if (hint.n > 0)
+        hv_str_addf(&h->message, "; %s", hv_str_cstr(&hint));
+    hv_str_free(&hint);
     fill_err(h, err, s);
     return s;
 }
@@ -206,8 +231,24 @@ enum hv_status hv__call(struct hv_host *h, int n_args, int n_results, struct hv_
     return report(h, code, err);
 }
 
+void hv__blame(lua_State *L)
+{
+    struct hv_host *h = hv__host(L);
+    lua_Debug ar;
+
+    if (!lua_isfunction(L, -1) || lua_iscfunction(L, -1))
+        return;
+    lua_pushvalue(L, -1);
+    if (lua_getinfo(L, ">S", &ar) != 0 && ar.linedefined > 0) {
+        (void)snprintf(h->origin_file, sizeof h->origin_file, "%s",
+                       ar.source[0] == '@' ? ar.source + 1 : ar.short_src);
+        h->origin_line = (unsigned)ar.linedefined;
+    }
+}
+
 enum hv_status hv__guard(struct hv_host *h, lua_CFunction f, void *arg, struct hv_err *err)
 {
+    h->origin_file[0] = '\0';
     lua_pushcfunction(h->L, f);
     lua_pushlightuserdata(h->L, arg);
     return hv__call(h, 1, 0, err);
@@ -256,10 +297,8 @@ enum hv_status hv_host_new(struct hv_host **out, const struct hv_host_limits *li
     h->limits = *limits;
     if (h->limits.memory_bytes == 0)
         h->limits.memory_bytes = DEFAULT_MEMORY_BYTES;
-    h->instructions_left = limits->instructions > 0 ? limits->instructions : DEFAULT_INSTRUCTIONS;
-    h->start_s = now_s();
     h->generation = 1;
-    hv_rng_seed(&h->rng, limits->seed);
+    hv__host_rearm(h);
     h->L = lua_newstate(limited_alloc, h);
     if (h->L == NULL) {
         hv_host_free(h);
@@ -274,6 +313,14 @@ enum hv_status hv_host_new(struct hv_host **out, const struct hv_host_limits *li
     }
     *out = h;
     return HV_OK;
+}
+
+void hv__host_rearm(struct hv_host *h)
+{
+    h->instructions_left =
+        h->limits.instructions > 0 ? h->limits.instructions : DEFAULT_INSTRUCTIONS;
+    h->start_s = now_s();
+    hv_rng_seed(&h->rng, h->limits.seed);
 }
 
 void hv_host_free(struct hv_host *h)

@@ -26,12 +26,16 @@ struct hv_host {
     struct hv_rng rng;
     struct hv_arena arena; /**< scratch of API calls; rewound when the outermost call ends */
     struct hv_str message, traceback;
+    char origin_file[256]; /**< function called last from C, for errors that name no line; or "" */
+    unsigned origin_line;
     struct hv__run *run; /**< the run in progress, or NULL: then there is no ctx and no cost */
     uint32_t generation; /**< of handles: goes up when a run ends */
 };
 
 /** The host of a state. */
 struct hv_host *hv__host(lua_State *L);
+/** Gives a host that was not killed its whole budget again: instructions, time and the seed. */
+void hv__host_rearm(struct hv_host *h);
 /** Fills the sandbox: the master table of globals, `hv` included. */
 void hv__sandbox_open(lua_State *L);
 /** Pushes a fresh environment (a deep copy of the master globals) whose `require` looks in
@@ -49,6 +53,8 @@ enum hv_status hv__load(struct hv_host *h, const char *text, size_t n, const cha
  * traceback. */
 enum hv_status hv__call(struct hv_host *h, int n_args, int n_results,
                         struct hv_err *err) HV_NODISCARD;
+/** Remembers the Lua function at the top as the one to blame where an error names no line. */
+void hv__blame(lua_State *L);
 /** Runs a C function protected with one light userdata argument; for set-up code that may run out
  * of memory. */
 enum hv_status hv__guard(struct hv_host *h, lua_CFunction f, void *arg,
@@ -59,6 +65,8 @@ void hv__check_stop(lua_State *L);
 double hv__elapsed_s(const struct hv_host *h);
 /** `print` and `hv.log`: the arguments as one line to the log of the run. */
 int hv__print(lua_State *L);
+/** Appends what the author of a failing line may have meant, or nothing. */
+void hv__hint(const struct hv_host *h, const char *message, struct hv_str *out);
 /** Pushes a text for any value that never shows an address. */
 const char *hv__tolstring(lua_State *L, int i, size_t *n);
 /** Raises the recorded error as a Lua error with the caller's file:line. */
@@ -116,9 +124,18 @@ void hv__api_input(lua_State *L);
 void hv__api_run(lua_State *L);
 void hv__api_cost(lua_State *L);
 void hv__api_opt(lua_State *L);
+void hv__api_opt_lp(lua_State *L);
 void hv__api_work(lua_State *L);
 void hv__api_opt_classics(lua_State *L);
 void hv__api_opt_partition(lua_State *L);
+/**
+ * Calls the function at the top of the stack with n numbers, as arguments (whole ones) or as one
+ * list; its one result must be a number (nil = infinity). The function stays. Never raises: also
+ * running out of memory is a status, so solvers may call it from their depths.
+ * Errors: HV_EPLUGIN with the message of the function, which names its file:line.
+ */
+enum hv_status hv__call_number(lua_State *L, const double *x, size_t n, bool as_list, double *out,
+                               struct hv_err *err);
 /** True when the run of the host `ctx` has to end; the cancel callback of the solvers. */
 bool hv__is_cancelled(void *ctx);
 void hv__api_plan(lua_State *L);

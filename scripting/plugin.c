@@ -23,11 +23,16 @@
 /** A file on the way to becoming a plugin. */
 struct found {
     char *path, *name;
+    uint64_t hash;
+    char key[32]; /**< in the cache */
+    bool alone;   /**< it requires no other file */
+    bool run;     /**< its chunk has to be run */
+    json_t *meta; /**< or NULL: `error` says why */
+    char *error;  /**< on the heap */
 };
 /** State of a scan. */
 struct scan {
     HV_VEC(struct found) files;
-    struct hv_str text; /**< of the file in hand */
     json_t *old_cache, *new_cache;
     bool changed;
 };
@@ -76,8 +81,8 @@ static void scan_folder(struct scan *s, const char *folder, const char *label, i
             scan_folder(s, hv_str_cstr(&path), hv_str_cstr(&name), depth + 1);
         else if (there && S_ISREG(st.st_mode) && ends_with(names[i], ".lua") &&
                  s->files.n < FILES_MAX)
-            hv_vec_push(&s->files, (struct found){hv_xstrdup(hv_str_cstr(&path)),
-                                                  hv_xstrdup(hv_str_cstr(&name))});
+            hv_vec_push(&s->files, (struct found){.path = hv_xstrdup(hv_str_cstr(&path)),
+                                                  .name = hv_xstrdup(hv_str_cstr(&name))});
         hv_str_free(&path);
         hv_str_free(&name);
         free(names[i]);
@@ -159,54 +164,80 @@ static void write_cache(json_t *entries)
     hv_str_free(&text);
 }
 
-/**
- * What stands in the cache for a file that cannot be used: the reason. Only where the file stands
- * alone: one that requires another may be right tomorrow without a change of its own.
- */
-static json_t *broken_entry(const struct scan *scan, enum hv_status s, const struct hv_err *err)
+static char *error_text(const struct hv_err *err)
 {
     char text[1400];
-    bool alone = strstr(hv_str_cstr(&scan->text), "require") == NULL;
-
-    if (s != HV_EPLUGIN || !alone)
-        return NULL;
-    json_t *why = json_string(hv_err_format(err, text, sizeof text));
-    return why != NULL ? json_pack("{s:o}", "broken", why) : NULL;
+    return hv_xstrdup(hv_err_format(err, text, sizeof text));
 }
 
-/** Metadata of the file in hand, from the cache or by running it. */
-static enum hv_status get_meta(struct scan *scan, struct hv_plugins *list,
-                               const struct hv_plugin *p, json_t **out, struct hv_err *err)
+/** Reads and hashes a file and looks for it in the cache. */
+static void look_up(struct scan *scan, struct found *f)
 {
-    char key[32];
+    struct hv_str text = {0};
+    struct hv_err err = {0};
 
-    /* the name is part of what an error says */
-    uint64_t hash = hv_hash(p->hash, p->name, strlen(p->name));
-    snprintf(key, sizeof key, "%016llx", (unsigned long long)hash);
-    *out = json_incref(json_object_get(scan->old_cache, key));
-    if (*out == NULL) {
-        enum hv_status s = hv__plugin_probe(p->path, p->name, out, err);
-        list->n_run++;
-        if (s != HV_OK)
-            *out = broken_entry(scan, s, err);
-        if (*out == NULL)
-            return s;
-        scan->changed = true;
+    if (hv_file_read(f->path, &text, &err) != HV_OK) {
+        f->error = error_text(&err);
+        hv_str_free(&text);
+        return;
     }
-    json_object_set(scan->new_cache, key, *out);
-    const char *why = json_string_value(json_object_get(*out, "broken"));
-    if (why == NULL)
-        return HV_OK;
-    hv_err_set(err, HV_EPLUGIN, "%s", why);
-    json_decref(*out);
-    *out = NULL;
-    return HV_EPLUGIN;
+    f->hash = hv_hash(HV_HASH_START, hv_str_cstr(&text), text.n);
+    f->alone = strstr(hv_str_cstr(&text), "require") == NULL;
+    hv_str_free(&text);
+    /* the name is part of what an error says */
+    uint64_t both = hv_hash(f->hash, f->name, strlen(f->name));
+    (void)snprintf(f->key, sizeof f->key, "%016llx", (unsigned long long)both);
+    json_t *entry = json_object_get(scan->old_cache, f->key);
+    f->run = entry == NULL;
+    if (entry == NULL)
+        return;
+    json_object_set(scan->new_cache, f->key, entry);
+    const char *why = json_string_value(json_object_get(entry, "broken"));
+    if (why != NULL)
+        f->error = hv_xstrdup(why);
+    else
+        f->meta = json_incref(entry);
 }
 
-static const char *error_text(struct hv_plugins *list, const struct hv_err *err)
+/**
+ * Keeps what running the file told. A file that cannot be used is kept with the reason only where
+ * it stands alone: one that requires another may be right tomorrow without a change of its own.
+ */
+static void take_probe(struct scan *scan, struct found *f, const struct hv__probe *p)
 {
-    char text[1400];
-    return hv_arena_strdup(&list->arena, hv_err_format(err, text, sizeof text));
+    json_t *entry = NULL;
+
+    f->meta = p->meta;
+    if (p->status == HV_OK) {
+        entry = json_incref(p->meta);
+    } else {
+        f->error = error_text(&p->err);
+        if (p->status == HV_EPLUGIN && f->alone)
+            entry = json_pack("{s:s}", "broken", f->error); /* NULL where it is not UTF-8 */
+    }
+    if (entry == NULL)
+        return;
+    json_object_set_new(scan->new_cache, f->key, entry);
+    scan->changed = true;
+}
+
+/** Runs the chunks of all files that the cache does not know. */
+static void run_unknown(struct scan *scan, struct hv_plugins *list)
+{
+    struct hv__probe *probes = hv_xcalloc(scan->files.n + 1, sizeof *probes);
+    size_t n = 0;
+
+    for (size_t i = 0; i < scan->files.n; i++)
+        if (scan->files.items[i].run)
+            probes[n++] = (struct hv__probe){.path = scan->files.items[i].path,
+                                             .name = scan->files.items[i].name};
+    hv__plugin_probe(probes, n);
+    list->n_run += n;
+    n = 0;
+    for (size_t i = 0; i < scan->files.n; i++)
+        if (scan->files.items[i].run)
+            take_probe(scan, &scan->files.items[i], &probes[n++]);
+    free(probes);
 }
 
 /** Id of a plugin that could not be read: its file's name. */
@@ -216,30 +247,27 @@ static const char *id_of_file(struct hv_arena *a, const char *path)
     return hv_arena_strndup(a, base, strlen(base) - strlen(".lua"));
 }
 
-static struct hv_plugin read_one(struct scan *scan, struct hv_plugins *list, const struct found *f)
+/** The list's row for a file. */
+static struct hv_plugin row_of(struct hv_plugins *list, struct found *f)
 {
     struct hv_plugin p = {.path = hv_arena_strdup(&list->arena, f->path),
-                          .name = hv_arena_strdup(&list->arena, f->name)};
+                          .name = hv_arena_strdup(&list->arena, f->name),
+                          .hash = f->hash};
     struct hv_err err = {0};
-    json_t *meta = NULL;
 
-    hv_str_clear(&scan->text);
-    enum hv_status s = hv_file_read(f->path, &scan->text, &err);
-    p.hash = hv_hash(HV_HASH_START, hv_str_cstr(&scan->text), scan->text.n);
-    if (s == HV_OK)
-        s = get_meta(scan, list, &p, &meta, &err);
-    if (s == HV_OK)
-        s = hv__plugin_fill(&p, meta, &list->arena, &err);
-    if (s != HV_OK) {
-        p.error = error_text(list, &err);
+    if (f->meta != NULL) {
+        json_array_append(list->meta, f->meta);
+        if (hv__plugin_fill(&p, f->meta, &list->arena, &err) != HV_OK)
+            f->error = error_text(&err);
+    }
+    if (f->error != NULL) {
+        p.error = hv_arena_strdup(&list->arena, f->error);
         p.id = id_of_file(&list->arena, f->path);
         p.title = p.id;
         p.kind = p.system = p.reference = p.summary = "";
         p.n_options = 0;
         memset(p.has, 0, sizeof p.has);
     }
-    if (meta != NULL)
-        json_array_append_new(list->meta, meta);
     return p;
 }
 
@@ -253,8 +281,11 @@ static int compare_plugins(const void *pa, const void *pb)
 static void read_all(struct scan *scan, struct hv_plugins *list)
 {
     list->items = hv_arena_new(&list->arena, struct hv_plugin, scan->files.n + 1);
+    for (size_t i = 0; i < scan->files.n; i++)
+        look_up(scan, &scan->files.items[i]);
+    run_unknown(scan, list);
     for (size_t i = 0; i < scan->files.n; i++) {
-        struct hv_plugin p = read_one(scan, list, &scan->files.items[i]);
+        struct hv_plugin p = row_of(list, &scan->files.items[i]);
         size_t at = 0;
         while (at < list->n && strcmp(list->items[at].id, p.id) != 0)
             at++;
@@ -269,9 +300,10 @@ static void free_scan(struct scan *s)
     for (size_t i = 0; i < s->files.n; i++) {
         free(s->files.items[i].path);
         free(s->files.items[i].name);
+        free(s->files.items[i].error);
+        json_decref(s->files.items[i].meta);
     }
     hv_vec_free(&s->files);
-    hv_str_free(&s->text);
     json_decref(s->old_cache);
     json_decref(s->new_cache);
 }
@@ -300,14 +332,17 @@ enum hv_status hv_plugins_read(struct hv_plugins *out, struct hv_err *err)
 enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path, struct hv_err *err)
 {
     struct hv_plugin p = {0};
-    json_t *meta = NULL;
 
     *out = (struct hv_plugins){.meta = json_array(), .n_run = 1};
     p.path = p.name = hv_arena_strdup(&out->arena, path);
-    enum hv_status s = hv__plugin_probe(path, path, &meta, err);
+    struct hv__probe probe = {.path = p.path, .name = p.name};
+    hv__plugin_probe(&probe, 1);
+    enum hv_status s = probe.status;
     if (s == HV_OK) {
-        json_array_append_new(out->meta, meta);
-        s = hv__plugin_fill(&p, meta, &out->arena, err);
+        json_array_append_new(out->meta, probe.meta);
+        s = hv__plugin_fill(&p, probe.meta, &out->arena, err);
+    } else if (err != NULL) {
+        *err = probe.err;
     }
     if (s == HV_OK)
         out->items = hv_arena_copy(&out->arena, &p, 1, sizeof p);

@@ -25,7 +25,8 @@
     X(HV_OPTION_NUMBER,  "number")     \
     X(HV_OPTION_BOOLEAN, "boolean")    \
     X(HV_OPTION_STRING,  "string")     \
-    X(HV_OPTION_CHOICE,  "choice")
+    X(HV_OPTION_CHOICE,  "choice")     \
+    X(HV_OPTION_SCHEDULE,"schedule")
 /** What a plugin can do: constant, member of the returned table. */
 #define HV_PLUGIN_FUNCTION_MAP(X)      \
     X(HV_PLUGIN_PLAN,     "plan")      \

@@ -13,13 +13,19 @@ enum hv_status hv__plugin_push(struct hv_host *h, const char *path, const char *
                                struct hv_err *err) HV_NODISCARD;
 /** Metadata tree of the plugin table at the top (functions become the list "functions"). */
 enum hv_status hv__plugin_meta(struct hv_host *h, json_t **out, struct hv_err *err) HV_NODISCARD;
+/** A file whose metadata is wanted, and what came of it. */
+struct hv__probe {
+    const char *path, *name;
+    json_t *meta; /**< a new tree (owner: caller), or NULL */
+    enum hv_status status;
+    struct hv_err err;
+};
 /**
- * Metadata of a file by running its chunk in a child process: what the chunk does (a pattern that
- * is never done matching, a crash) ends there, after PROBE_LIMIT_S at the latest. *out = a new tree
- * (owner: caller), or NULL. Errors: HV_EPLUGIN with the file and what is wrong; HV_EIO.
+ * Metadata of files by running their chunks in a child process: what a chunk does (a pattern that
+ * is never done matching, a crash) ends there, after PROBE_LIMIT_S at the latest, and the others
+ * are read all the same. Errors per file: HV_EPLUGIN with the file and what is wrong; HV_EIO.
  */
-enum hv_status hv__plugin_probe(const char *path, const char *name, json_t **out,
-                                struct hv_err *err) HV_NODISCARD;
+void hv__plugin_probe(struct hv__probe *probes, size_t n);
 /** Fills a plugin from its metadata tree; strings and rows go to the arena, defaults stay in the
  * tree. */
 enum hv_status hv__plugin_fill(struct hv_plugin *p, json_t *meta, struct hv_arena *arena,

@@ -149,7 +149,7 @@ static enum hv_status fill_option(struct hv_option_row *o, const struct hv_jp *p
         s = need_text(p, "help", a, &o->help, err);
     struct hv_jp at = {0};
     if (s == HV_OK)
-        s = hv_jp_need(p, "type", "integer, number, boolean, string or choice", &at, err);
+        s = hv_jp_need(p, "type", "integer, number, boolean, string, choice or schedule", &at, err);
     if (s == HV_OK)
         s = hv_jp_word(&at, type_names, HV_OPTION_TYPE_N, &type, err);
     o->type = (enum hv_option_type)type;

@@ -28,7 +28,7 @@ static const struct member members[] = {
     {"needs",
      "{model = \"transformer|layers|graph|modules\", jobs = \"many\", mode = \"serve\"}; where "
      "the input is another, the strategy does not apply"},
-    {"options", "list of {key, type = \"integer|number|boolean|string|choice\", default, min, max, "
+    {"options", "list of {key, type = \"integer|number|boolean|string|choice|schedule\", default, min, max, "
                 "choices, help}; flags, forms, help and checks follow"},
     {"plan(ctx)", "a plan, a list of plans, or nil and the reason"},
     {"apply(plan, ctx)",

@@ -1,6 +1,6 @@
 /*
- * A strategy run from request to result: options, host, plan(), apply(), claim(), verdicts. Not for
- * the process around it (worker.c).
+ * A strategy run from request to result: host, plan(), apply(), claim(). Who takes part is
+ * run_parts.c, what becomes of a plan run_offer.c; the process around it is worker.c.
  */
 #include "scripting/run_int.h"
 #include "solver/base/units.h"
@@ -9,227 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PARTS_MAX     8
 #define LOG_LINE_MAX  4096
 #define SOFT_FRACTION 0.85
 #define HARD_FRACTION 0.97
-#define OVER_PRICE    1e9
-
-/** One plugin of a composition with its options. */
-struct part {
-    const struct hv_plugin *plugin;
-    json_t *options;
-};
 
 /** Everything the protected part of a run needs. */
 struct job {
     struct hv__run run;
-    struct part parts[PARTS_MAX];
+    struct hv__part parts[HV__PARTS_MAX];
     size_t n_parts;
     struct hv_run_result *out;
     struct hv_err *err;
     enum hv_status status;
 };
-
-void hv__emit(struct hv__run *r, json_t *line)
-{
-    if (r->request->event != NULL)
-        r->request->event(r->request->ctx, line);
-    json_decref(line);
-}
-
-/** Splits "a+b" and finds the plugins. */
-static enum hv_status find_parts(const struct hv_plugins *plugins, const char *strategy,
-                                 struct part *parts, size_t *n, struct hv_err *err)
-{
-    *n = 0;
-    for (const char *s = strategy; s != NULL;) {
-        char id[64];
-        size_t len = strcspn(s, "+");
-        if (*n == PARTS_MAX || len == 0 || len >= sizeof id)
-            return hv_err_set(err, HV_EUSAGE, "expected strategies joined by +, found '%s'",
-                              strategy);
-        memcpy(id, s, len);
-        id[len] = '\0';
-        enum hv_status st = hv_plugins_get(plugins, id, &parts[*n].plugin, err);
-        if (st != HV_OK)
-            return st;
-        enum hv_plugin_function need = *n == 0 ? HV_PLUGIN_PLAN : HV_PLUGIN_APPLY;
-        const bool *has = parts[*n].plugin->has;
-        if (!has[need] && !(*n > 0 && has[HV_PLUGIN_ORDER]))
-            return hv_err_set(err, HV_EUSAGE, "'%s' has no %s(): it cannot stand %s in '%s'", id,
-                              hv_plugin_function_name(need), *n == 0 ? "first" : "after another",
-                              strategy);
-        ++*n;
-        s = s[len] == '+' ? s + len + 1 : NULL;
-    }
-    return HV_OK;
-}
-
-static bool has_option(const struct hv_plugin *p, const char *key)
-{
-    for (size_t i = 0; i < p->n_options; i++)
-        if (strcmp(p->options[i].key, key) == 0)
-            return true;
-    return false;
-}
-
-/** Deals the given options out to the parts and checks them. */
-static enum hv_status deal_options(struct part *parts, size_t n, const json_t *options,
-                                   struct hv_err *err)
-{
-    json_t *given[PARTS_MAX];
-    enum hv_status s = HV_OK;
-    json_t *all = (json_t *)(uintptr_t)options;
-
-    for (size_t i = 0; i < n; i++)
-        given[i] = json_object();
-    for (void *it = json_object_iter(all); it != NULL; it = json_object_iter_next(all, it)) {
-        const char *key = json_object_iter_key(it);
-        json_t *value = json_object_iter_value(it);
-        bool used = false;
-        for (size_t i = 0; i < n; i++) {
-            bool own = json_is_object(value) && strcmp(parts[i].plugin->id, key) == 0;
-            if (own)
-                json_object_update(given[i], value);
-            else if (has_option(parts[i].plugin, key))
-                json_object_set(given[i], key, value);
-            used = used || own || has_option(parts[i].plugin, key);
-        }
-        if (!used) /* the first part's check names the nearest key */
-            json_object_set(given[0], key, value);
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (s == HV_OK)
-            s = hv_options_check(parts[i].plugin, given[i], &parts[i].options, err);
-        json_decref(given[i]);
-    }
-    return s;
-}
-
-static void free_parts(struct part *parts, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        json_decref(parts[i].options);
-}
-
-enum hv_status hv_run_check(const struct hv_plugins *plugins, const char *strategy,
-                            const json_t *options, struct hv_err *err)
-{
-    struct part parts[PARTS_MAX] = {0};
-    size_t n = 0;
-    enum hv_status s = find_parts(plugins, strategy, parts, &n, err);
-
-    if (s == HV_OK)
-        s = deal_options(parts, n, options, err);
-    free_parts(parts, n);
-    return s;
-}
-
-bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason)
-{
-    enum hv_model_kind kind = r->request->inputs->model.model->kind;
-    const char *need = p->needs_model;
-
-    if (p->needs_jobs != NULL || p->needs_mode != NULL) {
-        hv_str_addf(reason, "%s needs %s", p->id,
-                    p->needs_jobs != NULL ? "a workspace with several jobs" : "a serving workload");
-        return false;
-    }
-    bool fits = need == NULL || strcmp(need, hv_model_kind_name(kind)) == 0 ||
-                (kind == HV_MODEL_TRANSFORMER &&
-                 (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0));
-    if (!fits)
-        hv_str_addf(reason, "%s needs a model of kind %s, this one is of kind %s", p->id, need,
-                    hv_model_kind_name(kind));
-    return fits;
-}
-
-enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
-                         struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
-{
-    const struct hv_eval_options o = {.no_bound = !bound};
-
-    r->evaluations++;
-    return hv_eval(r->cost, p, &o, arena, out, err);
-}
-
-int hv__plan_rank(const struct hv_verdict *v)
-{
-    return v->findings.n > 0 ? 2 : v->metrics.exact ? 0 : 1;
-}
-
-/** What of a judged plan is to be small: the job's objective; over its price, worse than any
- * within. */
-static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
-{
-    const struct hv_objective *o = &r->request->inputs->job.job.objective;
-    double x = hv_or(m->iteration_s, HUGE_VAL);
-    if (o->minimize == HV_MIN_COST && hv_known(m->usd_per_mtoken))
-        x = m->usd_per_mtoken;
-    return hv_known(o->max_usd_per_h) && m->usd_per_h > o->max_usd_per_h ? x * OVER_PRICE : x;
-}
-
-/** A document as plans refer to it: by the name it was read from, or whole where that cannot be
- * read twice (standard input, a pipe of the shell). */
-static json_t *reference(const char *path, const struct hv_json *json)
-{
-    bool again = path != NULL && strcmp(path, "-") != 0 && strncmp(path, "/dev/", 5) != 0 &&
-                 strncmp(path, "/proc/", 6) != 0;
-    return again ? json_string(path) : json_incref(json->root);
-}
-
-/** The plan with format, strategy and inputs in front, in the usual order. */
-static json_t *complete_plan(const struct hv__run *r, json_t *plan)
-{
-    const struct hv_inputs *in = r->request->inputs;
-    json_t *full = json_object();
-
-    json_object_set_new(full, "format", json_string("hetviz.plan/1"));
-    json_object_set(full, "strategy", json_object_get(plan, "strategy"));
-    json_object_set_new(full, "cluster", reference(in->cluster.path, &in->cluster.json));
-    json_object_set_new(full, "model", reference(in->model.path, &in->model.json));
-    json_object_set(full, "job", in->job.json.root);
-    json_object_update_missing(full, plan);
-    return full;
-}
-
-enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
-{
-    struct hv_arena arena = {0};
-    struct hv_verdict v = {0};
-    struct hv_plan_doc doc = {0};
-    struct hv_json json = {0};
-    json_t *full = complete_plan(r, plan);
-
-    hv_json_wrap(&json, json_incref(full), "plan");
-    enum hv_status s = hv_plan_doc_build(&doc, json, r->request->inputs->cluster.cluster, err);
-    if (s == HV_OK)
-        s = hv__judge(r, doc.plan, true, &arena, &v, err);
-    if (s == HV_OK) {
-        int rank = hv__plan_rank(&v);
-        double t = figure_of(r, &v.metrics);
-        /* what a search has shown on its way gives way to the same plan with its signature */
-        bool signs = r->best != NULL && json_object_get(r->best, "strategy") == NULL;
-        bool faster =
-            rank == r->best_rank && (t < r->best_figure || (t <= r->best_figure && signs));
-        if (r->best == NULL || rank < r->best_rank || faster) {
-            json_decref(r->best);
-            r->best = hv_plan_with_verdict(full, &v, v.findings.n > 0);
-            r->best_figure = t;
-            r->best_rank = rank;
-            json_t *e = json_object();
-            json_object_set_new(e, "event", json_string("incumbent"));
-            json_object_set_new(e, "iteration_s", hv_json_num(v.metrics.iteration_s));
-            json_object_set(e, "plan", r->best);
-            hv__emit(r, e);
-        }
-    }
-    hv_plan_doc_free(&doc);
-    hv_arena_free(&arena);
-    json_decref(full);
-    return s;
-}
 
 void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *options)
 {
@@ -238,6 +30,7 @@ void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *option
     if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK)
         hv__raise(L, &err);
     lua_getfield(L, -1, "plan");
+    hv__blame(L);
     lua_remove(L, -2);
     hv__push_ctx(L, options);
     lua_call(L, 1, 2);
@@ -285,7 +78,7 @@ static void add_claim(lua_State *L, struct job *j, int plan, json_t *tree)
 }
 
 /** Calls apply or order of the part on the plan at the top: leaves two results above it. */
-static void apply_part(lua_State *L, struct job *j, const struct part *part)
+static void apply_part(lua_State *L, struct job *j, const struct hv__part *part)
 {
     const struct hv_plugin *p = part->plugin;
     struct hv_err err = {0};
@@ -298,6 +91,7 @@ static void apply_part(lua_State *L, struct job *j, const struct part *part)
     if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
         hv__raise(L, &err);
     lua_getfield(L, -1, "apply");
+    hv__blame(L);
     lua_remove(L, -2);
     lua_pushvalue(L, plan);
     hv__push_ctx(L, part->options);
@@ -320,19 +114,6 @@ void hv__compose(lua_State *L, struct hv__run *r)
         lua_replace(L, plan);
         lua_settop(L, plan);
     }
-}
-
-const char *hv__uses_lost(const struct hv__run *r, const struct hv_plan *p, struct hv_arena *a)
-{
-    for (size_t i = 0; r->lost != NULL && i < p->n_replicas; i++)
-        for (size_t s = 0; s < p->replicas[i].n_stages; s++) {
-            const struct hv_stage *stage = &p->replicas[i].stages[s];
-            for (size_t d = 0; d < stage->n_devices; d++)
-                if (r->lost[stage->devices[d]])
-                    return hv_arena_printf(
-                        a, "replicas[%zu].stages[%zu] uses a device that is lost", i, s);
-        }
-    return NULL;
 }
 
 /** Judges the plan at the top (a handle or a plan table) and pops it. */
@@ -380,6 +161,7 @@ static void call_replan(lua_State *L, struct job *j)
     if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
         hv__raise(L, &err);
     lua_getfield(L, -1, "replan");
+    hv__blame(L);
     lua_remove(L, -2);
     hv__push_ctx(L, j->parts[0].options);
     hv__push_json(L, j->run.request->replan);
@@ -405,7 +187,9 @@ static int run_protected(lua_State *L)
         hv__call_plan(L, j->parts[0].plugin, j->parts[0].options);
     if (lua_isnil(L, 1)) {
         hv_str_adds(&j->out->reason,
-                    lua_isstring(L, 2) ? lua_tostring(L, 2) : "the strategy gave no reason");
+                    lua_isstring(L, 2)
+                        ? lua_tostring(L, 2)
+                        : "plan() returned nothing and no reason (return a plan, or nil and why)");
         return 0;
     }
     lua_settop(L, 1);
@@ -535,9 +319,9 @@ enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_res
     bool *lost = NULL;
 
     *out = (struct hv_run_result){.applies = true};
-    enum hv_status s = find_parts(r->plugins, r->strategy, j.parts, &j.n_parts, err);
+    enum hv_status s = hv__find_parts(r->plugins, r->strategy, j.parts, &j.n_parts, err);
     if (s == HV_OK)
-        s = deal_options(j.parts, j.n_parts, r->options, err);
+        s = hv__deal_options(j.parts, j.n_parts, r->options, err);
     for (size_t i = 0; s == HV_OK && i < j.n_parts; i++)
         if (!hv__applies(&j.run, j.parts[i].plugin, &out->reason)) {
             out->applies = false;
@@ -556,7 +340,7 @@ enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_res
         hv_cost_free(j.run.cost);
     }
     free(lost);
-    free_parts(j.parts, j.n_parts);
+    hv__free_parts(j.parts, j.n_parts);
     return s;
 }
 

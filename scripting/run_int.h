@@ -29,6 +29,21 @@ struct hv__plan {
 };
 #define HV__PLAN "hv.plan"
 
+/** Most plugins of a composition. */
+#define HV__PARTS_MAX 8
+/** One plugin of a composition with its options. */
+struct hv__part {
+    const struct hv_plugin *plugin;
+    json_t *options; /**< checked; owner: hv__free_parts */
+};
+/** Splits "a+b" and finds the plugins. Errors: HV_EUSAGE, HV_EPLUGIN. */
+enum hv_status hv__find_parts(const struct hv_plugins *plugins, const char *strategy,
+                              struct hv__part *parts, size_t *n, struct hv_err *err) HV_NODISCARD;
+/** Deals the given options out to the parts and checks them. Errors: HV_EUSAGE. */
+enum hv_status hv__deal_options(struct hv__part *parts, size_t n, const json_t *options,
+                                struct hv_err *err) HV_NODISCARD;
+void hv__free_parts(struct hv__part *parts, size_t n);
+
 /** The run in progress; raises an error that names `fn` when there is none. */
 struct hv__run *hv__run_of(lua_State *L, const char *fn);
 /** The plan at argument i; raises an error when it is none or stale. */
@@ -70,14 +85,22 @@ const struct hv_device_kind *hv__kind_by_name(const struct hv_cluster *c, const 
 struct hv_part_query hv__part_args(lua_State *L, const char *fn, const struct hv_job *job);
 /**
  * Plan with the one stage at argument 1; keys that are not a stage's are taken out first. Pushes
- * and returns the handle.
+ * and returns the handle, which later calls with other layers or another micro_batch change: not
+ * for the plugin. O(keys of the stage) where the stage was seen before.
  */
 struct hv__plan *hv__stage_plan(lua_State *L, const char *fn, double *in_flight);
 /** Most bytes of a rank with so many micro-batches in flight. */
 double hv__stage_peak_bytes(const struct hv_memory *m, const struct hv_pass *p, double in_flight);
-/** hv.cost.stages and hv.cost.op. */
+/** Puts a range of layers into a stage of such a plan, with embedding and head by its position. */
+void hv__stage_set_range(struct hv_stage *s, struct hv_range range, size_t n_layers);
+/** Functions of hv.cost that live in files of their own. */
+int hv__cost_layers(lua_State *L);
+int hv__cost_stage(lua_State *L);
+int hv__cost_memory(lua_State *L);
 int hv__cost_stages(lua_State *L);
 int hv__cost_op(lua_State *L);
+/** Makes the metatable of layer tables. */
+void hv__api_layer_table(lua_State *L);
 
 /** Does the plugin fit the inputs? Writes the reason otherwise. */
 bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason);

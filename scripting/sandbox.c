@@ -7,15 +7,13 @@
  * `%p` and `%s` of string.format show addresses; finalizers run with hooks off; the string
  * metatable is shared by every plugin of the state.
  */
-#include "scripting/host_int.h"
-#include "solver/base/file.h"
+#include "scripting/sandbox_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MASTER       "hv.globals"
-#define MODULE_LIMIT ((size_t)1 << 20)
-#define COPY_DEPTH   4
+#define MASTER     "hv.globals"
+#define COPY_DEPTH 4
 
 /* Texts without addresses */
 
@@ -88,217 +86,7 @@ static int safe_format(lua_State *L)
     return 1;
 }
 
-/* Order that does not depend on hashing */
-
-/** A key for sorting; texts are anchored by the table they are keys of. */
-struct key {
-    enum { KEY_FALSE, KEY_TRUE, KEY_NUMBER, KEY_TEXT } type;
-    bool integer;
-    lua_Integer i;
-    lua_Number x;
-    const char *text;
-    size_t n;
-};
-
-static struct key read_key(lua_State *L, int at)
-{
-    struct key k = {0};
-
-    switch (lua_type(L, at)) {
-    case LUA_TBOOLEAN:
-        k.type = lua_toboolean(L, at) ? KEY_TRUE : KEY_FALSE;
-        break;
-    case LUA_TNUMBER:
-        k.type = KEY_NUMBER;
-        k.integer = lua_isinteger(L, at) != 0;
-        k.i = lua_tointeger(L, at);
-        k.x = lua_tonumber(L, at);
-        break;
-    case LUA_TSTRING:
-        k.type = KEY_TEXT;
-        k.text = lua_tolstring(L, at, &k.n);
-        break;
-    default:
-        luaL_error(L, "keys of type %s have no order; keep such values in a list",
-                   luaL_typename(L, at));
-    }
-    return k;
-}
-
-static int compare_keys(const void *pa, const void *pb)
-{
-    const struct key *a = pa, *b = pb;
-
-    if (a->type != b->type)
-        return a->type < b->type ? -1 : 1;
-    if (a->type == KEY_NUMBER) {
-        if (a->integer && b->integer)
-            return (a->i > b->i) - (a->i < b->i);
-        return (a->x > b->x) - (a->x < b->x);
-    }
-    if (a->type == KEY_TEXT) {
-        size_t n = a->n < b->n ? a->n : b->n;
-        int c = memcmp(a->text, b->text, n);
-        return c != 0 ? c : (a->n > b->n) - (a->n < b->n);
-    }
-    return 0;
-}
-
-/** Pushes the keys of the table at t as a sorted list. */
-static void push_sorted_keys(lua_State *L, int t)
-{
-    size_t n = 0, i = 0;
-
-    for (lua_pushnil(L); lua_next(L, t) != 0; lua_pop(L, 1))
-        n++;
-    struct key *keys = lua_newuserdatauv(L, (n + 1) * sizeof *keys, 0);
-    for (lua_pushnil(L); lua_next(L, t) != 0; lua_pop(L, 1))
-        keys[i++] = read_key(L, -2);
-    qsort(keys, n, sizeof *keys, compare_keys);
-    lua_createtable(L, (int)n, 0);
-    for (i = 0; i < n; i++) {
-        const struct key *k = &keys[i];
-        if (k->type == KEY_TEXT)
-            lua_pushlstring(L, k->text, k->n);
-        else if (k->type != KEY_NUMBER)
-            lua_pushboolean(L, k->type == KEY_TRUE);
-        else if (k->integer)
-            lua_pushinteger(L, k->i);
-        else
-            lua_pushnumber(L, k->x);
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-    lua_remove(L, -2);
-}
-
-/** Upvalues: table, sorted keys, position. */
-static int pairs_step(lua_State *L)
-{
-    lua_Integer i = lua_tointeger(L, lua_upvalueindex(3));
-
-    while (true) {
-        if (lua_rawgeti(L, lua_upvalueindex(2), ++i) == LUA_TNIL)
-            return 1;
-        lua_pushvalue(L, -1);
-        if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
-            break;
-        lua_pop(L, 2);
-    }
-    lua_pushinteger(L, i);
-    lua_replace(L, lua_upvalueindex(3));
-    return 2;
-}
-
-static int sorted_pairs(lua_State *L)
-{
-    luaL_checkany(L, 1);
-    if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) {
-        lua_pushvalue(L, 1);
-        lua_call(L, 1, 3);
-        return 3;
-    }
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_pushvalue(L, 1);
-    push_sorted_keys(L, 1);
-    lua_pushinteger(L, 0);
-    lua_pushcclosure(L, pairs_step, 3);
-    return 1;
-}
-
-/** The smallest key above the given one; O(n). */
-static int sorted_next(lua_State *L)
-{
-    struct key best = {0}, after = {0};
-    bool found = false;
-
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 2);
-    bool first = lua_isnil(L, 2);
-    if (!first)
-        after = read_key(L, 2);
-    lua_pushnil(L); /* 3: best key */
-    for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
-        struct key k = read_key(L, -2);
-        if ((!first && compare_keys(&k, &after) <= 0) || (found && compare_keys(&k, &best) >= 0))
-            continue;
-        best = k;
-        found = true;
-        lua_pushvalue(L, -2);
-        lua_replace(L, 3);
-    }
-    if (!found)
-        return 1;
-    lua_pushvalue(L, 3);
-    lua_rawget(L, 1);
-    return 2;
-}
-
-static bool is_less(lua_State *L, int order)
-{
-    bool less;
-
-    if (lua_isnil(L, order)) {
-        less = lua_compare(L, -2, -1, LUA_OPLT) != 0;
-    } else {
-        lua_pushvalue(L, order);
-        lua_pushvalue(L, -3);
-        lua_pushvalue(L, -3);
-        lua_call(L, 2, 1);
-        less = lua_toboolean(L, -1) != 0;
-        lua_pop(L, 1);
-    }
-    return less;
-}
-
-/** Merges [lo, mid) and [mid, hi) (from 1) of the list `from` into `to`. */
-static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mid, lua_Integer hi)
-{
-    lua_Integer a = lo, b = mid;
-
-    for (lua_Integer at = lo; at < hi; at++) {
-        bool take_b = a >= mid;
-        if (a < mid && b < hi) {
-            lua_rawgeti(L, from, b);
-            lua_rawgeti(L, from, a);
-            take_b = is_less(L, 2);
-            lua_pop(L, 2);
-        }
-        lua_rawgeti(L, from, take_b ? b++ : a++);
-        lua_rawseti(L, to, at);
-    }
-}
-
-/** table.sort as a stable merge sort: no clock, no "invalid order function". O(n log n). */
-static int stable_sort(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_Integer n = luaL_len(L, 1);
-    if (!lua_isnoneornil(L, 2))
-        luaL_checktype(L, 2, LUA_TFUNCTION);
-    lua_settop(L, 2);
-    lua_createtable(L, (int)(n < 1 << 24 ? n : 0), 0); /* 3 and 4: the two halves of the game */
-    lua_createtable(L, (int)(n < 1 << 24 ? n : 0), 0);
-    for (lua_Integer i = 1; i <= n; i++) {
-        lua_geti(L, 1, i);
-        lua_rawseti(L, 3, i);
-    }
-    int from = 3, to = 4;
-    for (lua_Integer width = 1; width < n; width *= 2) {
-        for (lua_Integer lo = 1; lo <= n; lo += 2 * width) {
-            lua_Integer mid = lo + width < n + 1 ? lo + width : n + 1;
-            lua_Integer hi = lo + 2 * width < n + 1 ? lo + 2 * width : n + 1;
-            merge(L, from, to, lo, mid, hi);
-        }
-        int swap = from;
-        from = to;
-        to = swap;
-    }
-    for (lua_Integer i = 1; i <= n; i++) {
-        lua_rawgeti(L, from, i);
-        lua_seti(L, 1, i);
-    }
-    return 0;
-}
+/* Functions replaced */
 
 /** math.random with the host's generator; same forms as Lua's own. */
 static int seeded_random(lua_State *L)
@@ -411,77 +199,6 @@ static int safe_wrap(lua_State *L)
     return 1;
 }
 
-/* Require */
-
-static bool is_module_name(const char *name)
-{
-    size_t n = strlen(name);
-    return n > 0 && n < 64 &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == n;
-}
-
-/** Reads NAME.lua from the folder or from share/lua as a Lua string; false when it is nowhere. */
-static bool push_module_text(lua_State *L, const char *folder, const char *name)
-{
-    struct hv_str path = {0}, text = {0};
-    enum hv_status s = HV_EIO;
-
-    if (folder != NULL) {
-        hv_str_addf(&path, "%s/%s.lua", folder, name);
-        s = hv_file_read(hv_str_cstr(&path), &text, NULL);
-    }
-    if (s != HV_OK) {
-        struct hv_str inside = {0};
-        hv_str_addf(&inside, "share/lua/%s.lua", name);
-        hv_str_clear(&path);
-        hv_str_clear(&text);
-        s = hv_data_path(&path, hv_str_cstr(&inside), NULL);
-        if (s == HV_OK)
-            s = hv_file_read(hv_str_cstr(&path), &text, NULL);
-        hv_str_free(&inside);
-    }
-    bool ok = s == HV_OK && text.n <= MODULE_LIMIT;
-    struct hv_host *h = hv__host(L);
-    const char *kept = ok ? hv_arena_strndup(&h->arena, hv_str_cstr(&text), text.n) : NULL;
-    size_t n = text.n;
-    hv_str_free(&path);
-    hv_str_free(&text);
-    if (ok)
-        lua_pushlstring(L, kept, n);
-    return ok;
-}
-
-/** Upvalues: environment, table of loaded modules, folder or nil. */
-static int safe_require(lua_State *L)
-{
-    const char *name = luaL_checkstring(L, 1);
-    const char *folder = lua_tostring(L, lua_upvalueindex(3));
-    size_t n = 0;
-
-    lua_settop(L, 1);
-    lua_pushvalue(L, 1);
-    if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL)
-        return 1;
-    if (!is_module_name(name) || !push_module_text(L, folder, name))
-        return luaL_error(L, "module '%s' is neither in the plugin's folder nor in share/lua",
-                          name);
-    const char *text = lua_tolstring(L, -1, &n);
-    const char *chunk = lua_pushfstring(L, "@lua/%s.lua", name);
-    if (luaL_loadbufferx(L, text, n, chunk, "t") != LUA_OK)
-        return lua_error(L);
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_setupvalue(L, -2, 1);
-    lua_call(L, 0, 1);
-    if (lua_isnil(L, -1)) {
-        lua_pushboolean(L, 1);
-        lua_replace(L, -2);
-    }
-    lua_pushvalue(L, 1);
-    lua_pushvalue(L, -2);
-    lua_rawset(L, lua_upvalueindex(2));
-    return 1;
-}
-
 /* The master table */
 
 /** Copies the named members of the library table at the top into a new table and sets it in the
@@ -542,12 +259,9 @@ static void open_base(lua_State *L)
     static const char *const names[] = {"assert",   "error",  "getmetatable", "ipairs",   "pcall",
                                         "rawequal", "rawget", "rawlen",       "rawset",   "select",
                                         "tonumber", "type",   "xpcall",       "_VERSION", NULL};
-    static const luaL_Reg own[] = {{"tostring", safe_tostring},
-                                   {"print", hv__print},
-                                   {"pairs", sorted_pairs},
-                                   {"next", sorted_next},
-                                   {"setmetatable", safe_setmetatable},
-                                   {NULL, NULL}};
+    static const luaL_Reg own[] = {{"tostring", safe_tostring},         {"print", hv__print},
+                                   {"pairs", hv__sorted_pairs},         {"next", hv__sorted_next},
+                                   {"setmetatable", safe_setmetatable}, {NULL, NULL}};
 
     luaL_requiref(L, "_G", luaopen_base, 0);
     for (const char *const *n = names; *n != NULL; n++) {
@@ -601,7 +315,7 @@ void hv__sandbox_open(lua_State *L)
     lua_newtable(L);
     open_base(L);
     open_libraries(L);
-    set_member(L, "table", "sort", stable_sort);
+    set_member(L, "table", "sort", hv__stable_sort);
     set_member(L, "math", "random", seeded_random);
     seal_calls(L);
     seal_strings(L);
@@ -612,6 +326,7 @@ void hv__sandbox_open(lua_State *L)
     hv__api_run(L);
     hv__api_cost(L);
     hv__api_opt(L);
+    hv__api_opt_lp(L);
     hv__api_work(L);
     hv__api_opt_classics(L);
     hv__api_opt_partition(L);
@@ -650,7 +365,7 @@ void hv__env_push(lua_State *L, const char *folder)
     lua_pushvalue(L, -1);
     lua_newtable(L);
     lua_pushstring(L, folder);
-    lua_pushcclosure(L, safe_require, 3);
+    lua_pushcclosure(L, hv__require, 3);
     lua_setfield(L, -2, "require");
 }
 

@@ -152,8 +152,9 @@ static json_t *tree_of(lua_State *L, int i, int depth, struct hv_err *err)
         return empty || len > 0 ? array_of(L, i, len, depth, err) : object_of(L, i, depth, err);
     }
     default:
-        hv_err_set(err, HV_EPLUGIN, "expected a number, a text, a boolean or a table, found %s",
-                   luaL_typename(L, i));
+        hv_err_set(err, HV_EPLUGIN, "expected a number, a text, a boolean or a table, found %s%s",
+                   luaL_typename(L, i),
+                   lua_isnil(L, i) ? " (a hole in a list: table.remove leaves none)" : "");
         return NULL;
     }
 }

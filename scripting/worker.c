@@ -2,8 +2,7 @@
  * ui/session/pool. */
 #include "scripting/worker.h"
 #include "scripting/lock.h"
-#include "scripting/run.h"
-#include "solver/base/json.h"
+#include "scripting/worker_int.h"
 #include "solver/base/units.h"
 
 #include <errno.h>
@@ -39,17 +38,17 @@ struct worker_job {
     struct hv_run_request request;
     const char **lost; /**< on the heap */
     int out_fd;
+    bool is_console; /**< kind `lua` */
 };
 
-static void write_line(void *ctx, const json_t *line)
+void hv__write_line(int fd, const json_t *line)
 {
-    const struct worker_job *w = ctx;
     struct hv_str text = {0};
 
     hv_json_write(&text, line, false);
     hv_str_addc(&text, '\n');
     for (size_t at = 0; at < text.n;) {
-        ssize_t n = write(w->out_fd, text.p + at, text.n - at);
+        ssize_t n = write(fd, text.p + at, text.n - at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -59,22 +58,36 @@ static void write_line(void *ctx, const json_t *line)
     hv_str_free(&text);
 }
 
-static enum hv_status read_line(int fd, struct hv_str *out, struct hv_err *err)
+static void write_event(void *ctx, const json_t *line)
 {
+    const struct worker_job *w = ctx;
+    hv__write_line(w->out_fd, line);
+}
+
+enum hv_status hv__lines_next(struct hv__lines *l, const char **out, size_t *n, struct hv_err *err)
+{
+    struct hv_str *t = &l->text;
+    const char *end = NULL;
     char buf[65536];
 
-    while (out->n == 0 || memchr(out->p, '\n', out->n) == NULL) {
-        ssize_t n = read(fd, buf, sizeof buf);
-        if (n < 0 && errno == EINTR)
+    while (t->n == l->at || (end = memchr(t->p + l->at, '\n', t->n - l->at)) == NULL) {
+        ssize_t got = read(l->fd, buf, sizeof buf);
+        if (got < 0 && errno == EINTR)
             continue;
-        if (n < 0)
+        if (got < 0)
             return hv_err_set(err, HV_EIO, "cannot read the job: %s", strerror(errno));
-        if (n == 0)
+        if (got == 0)
             break;
-        hv_str_add(out, buf, (size_t)n);
-        if (out->n > JOB_LIMIT)
+        memmove(t->p, t->p + l->at, t->n - l->at);
+        t->n -= l->at;
+        l->at = 0;
+        hv_str_add(t, buf, (size_t)got);
+        if (t->n > JOB_LIMIT)
             return hv_err_set(err, HV_ELIMIT, "the job is larger than 64 MiB");
     }
+    *out = t->n > l->at ? t->p + l->at : NULL;
+    *n = end != NULL ? (size_t)(end - *out) : t->n - l->at;
+    l->at += *n + (end != NULL);
     return HV_OK;
 }
 
@@ -149,21 +162,27 @@ static enum hv_status read_lost(struct worker_job *w, const struct hv_jp *list, 
     return s;
 }
 
-static enum hv_status read_job(struct worker_job *w, const struct hv_str *text, struct hv_err *err)
+static enum hv_status read_job(struct worker_job *w, const char *line, size_t n, struct hv_err *err)
 {
-    static const char *const keys[] = {"cluster", "model",  "job",          "strategy", "options",
-                                       "seed",    "budget", "time_limit_s", "replan",   "lost"};
+    static const char *const keys[] = {"cluster", "model", "job",    "strategy",
+                                       "options", "seed",  "budget", "time_limit_s",
+                                       "replan",  "lost",  "kind"};
+    static const char *const kinds[] = {"plan", "lua"};
+    int kind = 0;
     int64_t seed = 1, budget = 0;
     double limit = 0;
     struct hv_jp at;
-    enum hv_status s = hv_json_parse(&w->json, hv_str_cstr(text), text->n, "job", err);
+    enum hv_status s = hv_json_parse(&w->json, line, n, "job", err);
     if (s != HV_OK)
         return s;
     struct hv_jp root = hv_jp_root(&w->json);
     s = hv_jp_object(&root, keys, HV_COUNT(keys), err);
     if (s == HV_OK)
+        s = hv_jp_opt_word(&root, "kind", kinds, HV_COUNT(kinds), &kind, err);
+    w->is_console = kind == 1;
+    if (s == HV_OK && !w->is_console)
         s = hv_jp_need(&root, "strategy", "the name of a strategy", &at, err);
-    if (s == HV_OK)
+    if (s == HV_OK && !w->is_console)
         s = hv_jp_string(&at, &w->request.strategy, err);
     if (s == HV_OK)
         s = hv_jp_opt_int(&root, "seed", 0, INT64_C(9007199254740991), &seed, err);
@@ -186,36 +205,46 @@ static enum hv_status read_job(struct worker_job *w, const struct hv_str *text, 
     return s == HV_OK ? read_inputs(&root, &w->inputs, err) : s;
 }
 
+/** Runs the job behind the walls. */
+static enum hv_status run_job(struct worker_job *w, struct hv__lines *in,
+                              struct hv_run_result *result, struct hv_err *err)
+{
+    limit_process(w->request.time_limit_s);
+    (void)hv_lock_files(); /* where the kernel has none, the sandbox is the only wall */
+    w->request.inputs = &w->inputs;
+    w->request.plugins = &w->plugins;
+    w->request.event = write_event;
+    w->request.ctx = w;
+    if (w->is_console)
+        return hv__worker_console(in, w->out_fd, &w->request, err);
+    return hv_run_strategy(&w->request, result, err);
+}
+
 int hv_worker_main(int in_fd, int out_fd)
 {
     struct worker_job w = {.out_fd = out_fd};
     struct hv_run_result result = {0};
-    struct hv_str text = {0};
+    struct hv__lines in = {.fd = in_fd};
     struct hv_err err = {0};
+    const char *line = NULL;
+    size_t n = 0;
 
     end_with_parent();
-    enum hv_status s = read_line(in_fd, &text, &err);
+    enum hv_status s = hv__lines_next(&in, &line, &n, &err);
     if (s == HV_OK)
-        s = read_job(&w, &text, &err);
+        s = read_job(&w, line != NULL ? line : "", n, &err);
     if (s == HV_OK)
         s = hv_plugins_read(&w.plugins, &err);
-    if (s == HV_OK) {
-        limit_process(w.request.time_limit_s);
-        (void)hv_lock_files(); /* where the kernel has none, the sandbox is the only wall */
-        w.request.inputs = &w.inputs;
-        w.request.plugins = &w.plugins;
-        w.request.event = write_line;
-        w.request.ctx = &w;
-        s = hv_run_strategy(&w.request, &result, &err);
-    }
+    if (s == HV_OK)
+        s = run_job(&w, &in, &result, &err);
     json_t *last = hv_run_result_event(&result, s, &err);
-    write_line(&w, last);
+    hv__write_line(out_fd, last);
     json_decref(last);
     hv_run_result_free(&result);
     free(w.lost);
     hv_plugins_free(&w.plugins);
     hv_inputs_free(&w.inputs);
     hv_json_free(&w.json);
-    hv_str_free(&text);
+    hv_str_free(&in.text);
     return 0;
 }

@@ -4,32 +4,9 @@
 -- Eq-P (sum of stage times + (M - 1) x the largest) and an all-reduce; the best few are simulated.
 -- Devices that a grid leaves over stay unused: the last ones in file order, and, only where nothing
 -- fits, those of the kind with the least memory.
+local grids = require "grids"
 local layout = require "layout"
 local prices = require "prices"
-
---- Largest dp' <= dp whose share of the global batch is whole; devices beyond it stay unused.
-local function usable_dp(global, dp, micro_batch)
-  for d = dp, 1, -1 do
-    if global % (d * micro_batch) == 0 then
-      return d
-    end
-  end
-end
-
---- Pipeline depths worth trying on n tensor-parallel groups: divisors of it, and powers of two.
-local function depths(n, n_layers)
-  local seen, list = {}, {}
-  for _, set in ipairs { layout.divisors(n), layout.powers(n) } do
-    for _, d in ipairs(set) do
-      if d <= n_layers and not seen[d] then
-        seen[d] = true
-        list[#list + 1] = d
-      end
-    end
-  end
-  table.sort(list)
-  return list
-end
 
 --- Slowest device kinds of the blocks of devices that the stages take: a list of kinds per stage.
 local function stage_kinds(devices, pp, size)
@@ -104,9 +81,9 @@ local function candidates_of(ctx, devices)
   for _, tp in ipairs(layout.powers(node)) do
     if node % tp == 0 and layout.tp_fits(layers, tp) then
       local groups = #devices // tp
-      for _, pp in ipairs(depths(groups, #layers)) do
+      for _, pp in ipairs(grids.depths(groups, #layers)) do
         for _, micro_batch in ipairs(layout.powers(math.min(16, global))) do
-          local dp = usable_dp(global, groups // pp, micro_batch)
+          local dp = grids.usable_dp(global, groups // pp, micro_batch)
           if dp then
             try(tp, pp, dp, micro_batch, stage_kinds(devices, pp, tp * dp))
           end
@@ -167,16 +144,9 @@ end
 
 --- Eq-P with the stage times of the plan, and the largest all-reduce.
 local function claim(made, ctx)
-  made = prices.table_of(made)
-  local r, stage_s, sync_s, kinds = made.replicas[1], {}, 0, prices.kinds(ctx)
-  for s, stage in ipairs(r.stages) do
-    local pass = prices.stage(ctx, made, 1, s)
-    stage_s[s] = pass.forward_s + pass.backward_s
-    sync_s = math.max(sync_s, prices.stage_sync(ctx, stage, kinds))
-  end
-  local total, max = layout.pipeline_s(stage_s, r.micro_batches)
+  local total, max, sync_s = prices.claim_terms(ctx, made)
   return {
-    iteration_s = total + sync_s, terms = { slowest_stage_s = max, all_reduce_s = sync_s },
+    iteration_s = total, terms = { slowest_stage_s = max, all_reduce_s = sync_s },
     formula = "Eq-P: sum of stage times + (M - 1) x the slowest stage, and the largest all-reduce",
   }
 end
@@ -185,10 +155,10 @@ local function selftest(t)
   local src = "arithmetic"
   t.equal("even split of 10 on 4", table.concat(layout.even(10, 4), ","), "3,3,2,2", src)
   t.equal("divisors of 12", table.concat(layout.divisors(12), ","), "1,2,3,4,6,12", src)
-  t.equal("32 devices of batch 256", usable_dp(256, 32, 1), 32, src)
-  t.equal("largest usable subset of 28", usable_dp(256, 28, 2), 16, src)
+  t.equal("32 devices of batch 256", grids.usable_dp(256, 32, 1), 32, src)
+  t.equal("largest usable subset of 28", grids.usable_dp(256, 28, 2), 16, src)
   t.near("Eq-P F=[1,2] B=[2,4] M=4", layout.pipeline_s({ 3, 6 }, 4), 27, 0, "catalogue: Eq-P")
-  t.equal("depths on 12 groups", table.concat(depths(12, 6), ","), "1,2,3,4,6", src)
+  t.equal("depths on 12 groups", table.concat(grids.depths(12, 6), ","), "1,2,3,4,6", src)
   local rest = without_smallest { { id = 1, memory_bytes = 80 }, { id = 2, memory_bytes = 16 },
     { id = 3, memory_bytes = 32 } }
   t.equal("the smallest kind goes first", rest[1].id .. " " .. rest[2].id, "1 3", src)

@@ -97,6 +97,20 @@ function layout.pipeline_s(stage_s, micro_batches)
   return sum + (micro_batches - 1) * max, max
 end
 
+--- sum t + (w1 + w2·(k - 1))·t_k + w3·(t_k + … + t_S), k the rightmost slowest stage: what
+-- hv.opt.partition minimises under `weights` {w1, w2, w3}.
+function layout.weighted_s(stage_s, w)
+  local sum, k, tail = 0, 1, 0
+  for s, t in ipairs(stage_s) do
+    sum = sum + t
+    k = t >= stage_s[k] and s or k
+  end
+  for s = k, #stage_s do
+    tail = tail + stage_s[s]
+  end
+  return sum + (w[1] + w[2] * (k - 1)) * stage_s[k] + w[3] * tail
+end
+
 -- The cluster --------------------------------------------------------------------------------
 
 --- Accelerators that can compute in the job's precision, in file order, of the fabric that has
@@ -171,6 +185,15 @@ function layout.tp_fits(layers, tp)
     end
   end
   return true
+end
+
+--- The largest power of two up to `most` that divides `size` devices and splits every block.
+function layout.largest_tp(layers, size, most)
+  local best = 1
+  for _, tp in ipairs(layout.powers(math.min(size, most))) do
+    best = size % tp == 0 and layout.tp_fits(layers, tp) and tp or best
+  end
+  return best
 end
 
 -- Plans --------------------------------------------------------------------------------------

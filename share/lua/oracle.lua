@@ -1,12 +1,20 @@
 -- Checks a heuristic beside exhaustive search on cases small enough for it.
+local layout = require "layout"
 local search = require "search"
 
 local oracle = {}
 
+--- Simulated seconds of a plan table or handle without violations, else nil.
+local function simulated(plan)
+  local verdict = hv.plan.new(plan):eval()
+  return verdict and #verdict.violations == 0 and verdict.iteration_s or nil
+end
+
 --- Runs a heuristic and an exhaustive search on every case and says how far the heuristic is off.
 -- @function oracle.compare
 -- @tparam table q {cases = list, solve = function(case) giving a state, states = function(case) giving a
--- list or iterator of all states, cost = function(state, case) giving a number or nil}
+-- list or iterator of all states, cost = function(state, case) giving a number or nil (states are plans
+-- and this their simulated seconds)}
 -- @treturn table {cases, optimal = how many the heuristic solved to the optimum, worst = largest
 -- relative gap, mean = mean gap, wrong = list of {case, got, best}: costs nil or below the optimum}
 -- @units gaps are shares of the optimum's cost; costs in the caller's unit
@@ -16,9 +24,10 @@ local oracle = {}
 --   states = function(n) return { 1, n } end, cost = function(s) return s end }
 -- assert(r.optimal == 0 and r.worst == 3)
 function oracle.compare(q)
+  local price = q.cost or simulated
   local out = { cases = #q.cases, optimal = 0, worst = 0, mean = 0, wrong = {} }
   for _, case in ipairs(q.cases) do
-    local function cost(s) return q.cost(s, case) end
+    local function cost(s) return price(s, case) end
     local best = search.enumerate { states = q.states(case), cost = cost }.cost
     local state = q.solve(case)
     local got = state ~= nil and cost(state) or nil
@@ -81,6 +90,98 @@ function oracle.permutations(n)
   end
   place(1)
   return out
+end
+
+--- min max over parts of n equal layers, as an integer program over hv.opt.lp: x[q][l] = 1 when layer l
+-- is on part q or before it (monotone), minimise P.
+-- @function oracle.chain_program
+-- @tparam table times list of seconds per layer, one per part
+-- @tparam integer n layers
+-- @tparam table most list of how many layers a part may have, nil for no limit
+-- @treturn number P
+-- @units seconds
+-- @raise as hv.opt.lp
+-- @usage assert(math.abs(require("oracle").chain_program({ 1, 2 }, 6, {}) - 4) < 1e-6)
+function oracle.chain_program(times, n, most)
+  local lp, x = hv.opt.lp { sense = "min" }, {}
+  local p = lp:var { lower = 0 }
+  for q = 1, #times - 1 do
+    x[q] = {}
+    for l = 1, n do
+      x[q][l] = lp:var { lower = 0, upper = 1, integer = true }
+      if l > 1 then
+        lp:row({ [x[q][l]] = 1, [x[q][l - 1]] = -1 }, "<=", 0)
+      end
+      if q > 1 then
+        lp:row({ [x[q][l]] = 1, [x[q - 1][l]] = -1 }, ">=", 0)
+      end
+    end
+  end
+  for q = 1, #times do
+    local load, count, constant = {}, {}, q == #times and n or 0
+    for l = 1, n do
+      if x[q] then
+        load[x[q][l]], count[x[q][l]] = times[q], 1
+      end
+      if q > 1 then
+        load[x[q - 1][l]], count[x[q - 1][l]] = -times[q], -1
+      end
+    end
+    load[p] = -1
+    lp:row(load, "<=", -times[q] * constant)
+    lp:row(count, "<=", (most[q] or n) - constant)
+    lp:row(count, ">=", 1 - constant)
+  end
+  lp:objective { [p] = 1 }
+  return lp:solve {}.objective
+end
+
+--- The same by hv.opt.partition.
+-- @function oracle.chain_partition
+-- @tparam table times list of seconds per layer, one per part
+-- @tparam integer n layers
+-- @tparam table most list of how many layers a part may have, nil for no limit
+-- @treturn table as hv.opt.partition
+-- @units seconds
+-- @raise as hv.opt.partition
+-- @usage assert(require("oracle").chain_partition({ 1, 2 }, 6, {}).value == 4)
+function oracle.chain_partition(times, n, most)
+  local load, memory, capacity = {}, {}, {}
+  for q, t in ipairs(times) do
+    load[q], memory[q], capacity[q] = {}, {}, most[q] or n
+    for l = 1, n do
+      load[q][l], memory[q][l] = t, 1
+    end
+  end
+  return hv.opt.partition { n = n, parts = #times, load = load, memory = memory,
+    capacity = capacity, sum = 0, max = 1 }
+end
+
+--- min over all cuts of a list into parts of sum t + (w1 + w2·(k - 1))·t_k + w3·(t_k + …), k the rightmost
+-- largest part: what hv.opt.partition does with `weights`, by trying all of them.
+-- @function oracle.weighted_cut
+-- @tparam table times list of seconds per layer
+-- @tparam integer parts how many
+-- @tparam function weights weights(parts) gives { w1, w2, w3 }
+-- @treturn number the least value
+-- @units seconds
+-- @raise none
+-- @usage local function eq_p() return { 3, 0, 0 } end
+-- assert(require("oracle").weighted_cut({ 1, 2, 3 }, 2, eq_p) == 15)
+function oracle.weighted_cut(times, parts, weights)
+  local best, w = math.huge, weights(parts)
+  for _, cut in ipairs(oracle.cuts(#times, parts)) do
+    local sums, from = {}, 1
+    for s, last in ipairs(cut) do
+      sums[s] = 0
+      for layer = from, last do
+        sums[s] = sums[s] + times[layer]
+      end
+      from = last + 1
+    end
+    best = math.min(best, layout.weighted_s(sums, w))
+  end
+  return best
 end
 
 --- All divisions of 1 … n into equal groups, the groups in order of their least member.

@@ -220,4 +220,28 @@ function prices.stage(_, made, r, s)
   return hv.cost.stage(q)
 end
 
+--- Seconds of the stages of replica r of a plan table, forward and backward.
+function prices.stage_times(ctx, made, r)
+  local stage_s = {}
+  for s in ipairs(made.replicas[r].stages) do
+    local pass = prices.stage(ctx, made, r, s)
+    stage_s[s] = pass.forward_s + pass.backward_s
+  end
+  return stage_s
+end
+
+--- Eq-P with the stage times of a plan's first replica, and the largest all-reduce: total, the
+-- slowest stage, the all-reduce; in seconds.
+function prices.claim_terms(ctx, made)
+  made = prices.table_of(made)
+  local replica, sum, max, sync_s, kinds = made.replicas[1], 0, 0, 0, prices.kinds(ctx)
+  for s, stage in ipairs(replica.stages) do
+    local pass = prices.stage(ctx, made, 1, s)
+    local stage_s = pass.forward_s + pass.backward_s
+    sum, max = sum + stage_s, math.max(max, stage_s)
+    sync_s = math.max(sync_s, prices.stage_sync(ctx, stage, kinds))
+  end
+  return sum + (replica.micro_batches - 1) * max + sync_s, max, sync_s
+end
+
 return prices

@@ -1,5 +1,5 @@
---- Pipeline templates and what happens to pipelines when nodes fail: pure list arithmetic of
--- Oobleck (SOSP'23, sections 4 and 5), nodes are any values.
+--- Pipeline templates and what happens to pipelines when nodes fail: list arithmetic of Oobleck
+-- (SOSP'23, sections 4 and 5), nodes are any values.
 local recovery = {}
 
 --- Template sizes n0 … N - f·n0 (section 4.1.1).
@@ -93,6 +93,68 @@ function recovery.repair(pipelines, lost, fits)
       return nil
     end
   end
+end
+
+--- Pipelines of a plan as lists of positions in the node sequence.
+function recovery.pipelines(ctx, made, sequence)
+  local position, pipelines = {}, {}
+  for at, node in ipairs(sequence) do
+    for _, id in ipairs(node.ids) do
+      position[id] = at
+    end
+  end
+  for _, replica in ipairs(made.replicas) do
+    local count = replica.count or 1
+    for copy = 1, count do
+      local own, seen = {}, {}
+      for _, stage in ipairs(replica.stages) do
+        local ids = ctx.cluster:ids(stage.devices)
+        local part = #ids // count
+        for i = (copy - 1) * part + 1, copy * part do
+          local at = position[ids[i]]
+          if at and not seen[at] then
+            seen[at] = true
+            own[#own + 1] = at
+          end
+        end
+      end
+      pipelines[#pipelines + 1] = own
+    end
+  end
+  return pipelines
+end
+
+--- Positions of the nodes of a sequence that hold one of the devices `lost`, as a set.
+function recovery.gone(sequence, lost)
+  local gone, is_lost = {}, {}
+  for _, id in ipairs(lost) do
+    is_lost[id] = true
+  end
+  for i, node in ipairs(sequence) do
+    for _, id in ipairs(node.ids) do
+      gone[i] = gone[i] or is_lost[id]
+    end
+  end
+  return gone
+end
+
+--- The nodes at positions `own` of a sequence, in its order.
+function recovery.nodes(sequence, own)
+  local sorted, nodes = table.move(own, 1, #own, 1, {}), {}
+  table.sort(sorted)
+  for i, at in ipairs(sorted) do
+    nodes[i] = sequence[at]
+  end
+  return nodes
+end
+
+--- Pipelines in words: "1 2 | 3 4".
+function recovery.text(pipelines)
+  local words = {}
+  for i, p in ipairs(pipelines) do
+    words[i] = table.concat(p, " ")
+  end
+  return table.concat(words, " | ")
 end
 
 return recovery

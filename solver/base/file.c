@@ -328,6 +328,20 @@ enum hv_status hv_data_path(struct hv_str *out, const char *name, struct hv_err 
                       name, HV_PREFIX "/share/hetviz");
 }
 
+bool hv_program_beside(struct hv_str *out, const char *name)
+{
+    char dir[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 1);
+    if (n <= 0)
+        return false;
+    dir[n] = '\0';
+    char *slash = strrchr(dir, '/');
+    if (slash == NULL)
+        return false;
+    *slash = '\0';
+    return try_path(out, dir, name);
+}
+
 enum hv_status hv_user_dir(struct hv_str *out, enum hv_user_dir which, struct hv_err *err)
 {
     static const struct {

@@ -4,6 +4,7 @@
 
 #include "solver/base/status.h"
 #include "solver/base/str.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 /** Largest input file that is read (bytes). */
@@ -31,6 +32,9 @@ enum hv_status hv_file_mkdirs(const char *path, struct hv_err *err) HV_NODISCARD
  * Errors: HV_EIO when it is nowhere.
  */
 enum hv_status hv_data_path(struct hv_str *out, const char *name, struct hv_err *err) HV_NODISCARD;
+
+/** Path of a program of ours that lies beside the running one; false when there is none. */
+bool hv_program_beside(struct hv_str *out, const char *name);
 
 /** $XDG_STATE_HOME/hetviz, $XDG_DATA_HOME/hetviz or $XDG_CACHE_HOME/hetviz with the usual fallbacks
  * in $HOME. */

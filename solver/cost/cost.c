@@ -255,7 +255,7 @@ static void grow(struct hv__memo *memo)
     *memo = bigger;
 }
 
-static struct hv_part_cost price(const struct hv__ask *a)
+struct hv_part_cost hv__price(const struct hv__ask *a)
 {
     switch (a->k->model->kind) {
     case HV_MODEL_TRANSFORMER:
@@ -281,14 +281,14 @@ struct hv_part_cost hv_cost_part(struct hv_cost *k, enum hv_part part, size_t bl
         k, part, in_block ? k->representative[cls] : 0, q, why, false,
     };
     if (why)
-        return price(&ask);
+        return hv__price(&ask);
     if (2 * (k->memo->n + 1) > k->memo->cap)
         grow(k->memo);
     struct key key;
     fill_key(k, part, cls, q, &key);
     struct entry *e = slot_of(k->memo, &key);
     if (!e->used) {
-        *e = (struct entry){true, key, price(&ask)};
+        *e = (struct entry){true, key, hv__price(&ask)};
         k->memo->n++;
     }
     return e->cost;
@@ -341,22 +341,11 @@ struct hv_overlap hv__units(struct hv_cost *k, const struct hv_units *runs, size
     return (struct hv_overlap){e->cost.forward_s, e->cost.recompute_s};
 }
 
-double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
-                       const struct hv_device_kind *device)
-{
-    const struct hv_part_query q = {
-        .device = device, .tp = 1, .cp = 1, .ep = 1, .sequences = 1, .tokens = hv_cost_tokens(k)};
-    bool in_block = part == HV_PART_ATTENTION || part == HV_PART_FFN;
-    if (in_block && block >= k->model->n_blocks)
-        return 0;
-    struct hv__ask ask = {k, part, block, &q, NULL, true};
-    struct hv_part_cost c = price(&ask);
-    return c.forward_s + c.input_grad_s + c.weight_grad_s;
-}
-
 const struct hv_device_kind *hv__slower(const struct hv_cost *k, const struct hv_device_kind *a,
                                         const struct hv_device_kind *b)
 {
+    if (a == b)
+        return a; /* the devices of a group are mostly of one kind */
     double x = hv_efficiency_of(a, k->job.precision).gemm_flops_per_s;
     double y = hv_efficiency_of(b, k->job.precision).gemm_flops_per_s;
     if (!hv_known(x) || !hv_known(y))
@@ -408,17 +397,19 @@ enum hv_status hv_cost_layers(struct hv_cost *k, const struct hv_part_query *q,
                                    .backward_s = hv_arena_new(arena, double, n + 1),
                                    .parameters = hv_arena_new(arena, double, n + 1),
                                    .saved_bytes = hv_arena_new(arena, double, n + 1)};
+    struct hv_part_cost halves[2] = {{0}};
     for (size_t i = 0; i < n; i++) {
         double f = out->forward_s[i], b = out->backward_s[i], p = out->parameters[i];
         double saved = out->saved_bytes[i];
         for (int half = 0; half < 2; half++) {
-            struct hv_part_cost c =
-                hv_cost_part(k, half ? HV_PART_FFN : HV_PART_ATTENTION, i, q, NULL);
-            f += c.forward_s + c.tp_forward_s + c.cp_forward_s + c.ep_forward_s;
-            b += c.input_grad_s + c.weight_grad_s + c.recompute_s + c.tp_backward_s +
-                 c.cp_backward_s + c.ep_backward_s;
-            p += c.parameters + c.expert_parameters;
-            saved += c.saved_bytes;
+            struct hv_part_cost *c = &halves[half];
+            if (i == 0 || k->cls[i] != k->cls[i - 1])
+                *c = hv_cost_part(k, half ? HV_PART_FFN : HV_PART_ATTENTION, i, q, NULL);
+            f += c->forward_s + c->tp_forward_s + c->cp_forward_s + c->ep_forward_s;
+            b += c->input_grad_s + c->weight_grad_s + c->recompute_s + c->tp_backward_s +
+                 c->cp_backward_s + c->ep_backward_s;
+            p += c->parameters + c->expert_parameters;
+            saved += c->saved_bytes;
         }
         out->forward_s[i + 1] = f;
         out->backward_s[i + 1] = b;

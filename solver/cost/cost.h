@@ -95,9 +95,11 @@ size_t hv_cost_class_block(const struct hv_cost *k, unsigned cls);
 
 /**
  * Least device-seconds that any plan can spend on one sequence of this part, forward and backward,
- * on this kind of device: asymptotic efficiency, no latencies, no communication, no recompute.
- * Under this cost model no query is cheaper per sequence × rank; the lower bound of eval rests on
- * that (tested).
+ * on this kind of device: the best rate that products of these widths or of any cut of them reach
+ * with any number of rows, streams at full length, the cheapest of the kernels that a plan can ask
+ * for, no starts, no communication, no recompute. Under this cost model no query is cheaper per
+ * sequence × rank, nor are all slices of a sequence together; the lower bound of eval rests on that
+ * (tested). Remembered; the first time O(tables).
  */
 double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
                        const struct hv_device_kind *device);

@@ -34,12 +34,13 @@ struct hv_cost {
     size_t n_runs;
     struct hv__memo *memo;
     struct hv_arena milestones_arena;
+    double *floors;                    /**< floor.c: [kinds × its columns]; NULL before the first */
     struct hv__milestones *milestones; /**< lists already handed out */
     size_t n_milestones, cap_milestones;
 };
 
-/** A part to price. `ideal` = the floor: no starts, no thin products, no weights read, no exchange.
- */
+/** A part to price. `ideal` = the floor: no starts, products of the best shape that any cut leaves,
+ * no sums of gradients, no exchange. */
 struct hv__ask {
     struct hv_cost *k;
     enum hv_part part;
@@ -49,6 +50,8 @@ struct hv__ask {
     bool ideal;
 };
 
+/** Prices a part of any model, not remembered. */
+struct hv_part_cost hv__price(const struct hv__ask *a);
 /** Prices a part of a transformer (part.c). All figures HV_UNKNOWN when the device lacks the
  * precision. */
 struct hv_part_cost hv__price_transformer(const struct hv__ask *a);

@@ -97,6 +97,17 @@ static double table_time_s(const struct hv_gemm_pricer *g, const struct shape *s
     return 2 * s->m * s->n * s->k / (rate * thin);
 }
 
+/* Seconds of `flops` here that take table_s on the measured device and move_s through memory. */
+static double scaled_s(const struct hv_gemm_pricer *g, double flops, double table_s, double move_s)
+{
+    if (g->basis == HV_GEMM_TABLE)
+        return table_s;
+    if (g->bytes_ratio > g->compute_ratio)
+        return fmax(g->compute_ratio * table_s, move_s);
+    double best_s = flops / g->table->best_flops_per_s;
+    return g->compute_ratio * best_s + g->bytes_ratio * (table_s - best_s);
+}
+
 static double shape_time_s(const struct hv_gemm_pricer *g, const struct shape *s)
 {
     double flops = 2 * s->m * s->n * s->k;
@@ -104,13 +115,7 @@ static double shape_time_s(const struct hv_gemm_pricer *g, const struct shape *s
         double rate = g->best_flops_per_s * hv_efficiency_thin(s->m / s->groups, s->n, s->k);
         return fmax(flops / rate, operand_s(g, s));
     }
-    double time_s = table_time_s(g, s);
-    if (g->basis == HV_GEMM_TABLE)
-        return time_s;
-    if (g->bytes_ratio > g->compute_ratio)
-        return fmax(g->compute_ratio * time_s, operand_s(g, s));
-    double best_s = flops / g->table->best_flops_per_s;
-    return g->compute_ratio * best_s + g->bytes_ratio * (time_s - best_s);
+    return scaled_s(g, flops, table_time_s(g, s), operand_s(g, s));
 }
 
 static double share_of(const struct hv_gemm_pricer *g, const struct shape *s)
@@ -131,6 +136,59 @@ struct hv_gemm_shares hv_gemm_shares(const struct hv_gemm_pricer *g, double m, d
     struct shape weight = {k * groups, n, m / groups, groups, log2_k, log2_n + log2_groups, log2_m};
     return (struct hv_gemm_shares){share_of(g, &forward), share_of(g, &input),
                                    share_of(g, &weight)};
+}
+
+/* Largest place of the axis that a box up to log2_x reaches at or before grid point i. */
+static double place(const struct hv_log_axis *a, size_t i, double log2_x)
+{
+    return fmin(a->from + a->step * (double)i, log2_x);
+}
+
+static size_t places(const struct hv_log_axis *a, double log2_x)
+{
+    size_t n = 1;
+    while (n < a->count && a->from + a->step * (double)(n - 1) < log2_x)
+        n++;
+    return n;
+}
+
+/* Best rate of the table over products of at most that size. */
+static double best_rate(const struct hv_gemm_table *t, double rows, double columns, double depth)
+{
+    size_t n_m = places(&t->m, rows), n_n = places(&t->n, columns), n_k = places(&t->k, depth);
+    double best = -HUGE_VAL;
+    for (size_t m = 0; m < n_m; m++) {
+        for (size_t n = 0; n < n_n; n++) {
+            for (size_t k = 0; k < n_k; k++)
+                best = fmax(best, hv_gemm_table_log2_flops_per_s(t, place(&t->m, m, rows),
+                                                                 place(&t->n, n, columns),
+                                                                 place(&t->k, k, depth)));
+        }
+    }
+    return exp2(best) * below(&t->m, rows) * below(&t->n, columns) * below(&t->k, depth);
+}
+
+/* One FLOP at the best rate up to this size, at least `move_s` through memory. */
+static double best_share(const struct hv_gemm_pricer *g, double rows, double columns, double depth,
+                         double move_s)
+{
+    double rate =
+        g->table ? best_rate(g->table, rows, columns, depth)
+                 : g->best_flops_per_s * hv_efficiency_thin(exp2(rows), exp2(columns), exp2(depth));
+    double time_s = g->table ? scaled_s(g, 1, 1 / rate, move_s) : fmax(1 / rate, move_s);
+    double share = 1 / g->best_flops_per_s / time_s;
+    return share > 1 ? 1 : share;
+}
+
+struct hv_gemm_shares hv_gemm_best_shares(const struct hv_gemm_pricer *g, double n, double k,
+                                          double groups)
+{
+    double each_n = log2(n), each_k = log2(k), more = log2(groups);
+    /* of (mk + groups kn + mn) values per 2mnk FLOP, what is left of it with ever more rows */
+    double move_s = g->element_bytes * (1 / n + 1 / k) / 2 / g->bytes_per_s;
+    return (struct hv_gemm_shares){best_share(g, HUGE_VAL, each_n + more, each_k, move_s),
+                                   best_share(g, HUGE_VAL, each_k + more, each_n, move_s),
+                                   best_share(g, each_k, each_n + more, HUGE_VAL, move_s)};
 }
 
 double hv_gemm_share(const struct hv_gemm_pricer *g, double m, double n, double k, double groups)

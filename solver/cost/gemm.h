@@ -67,6 +67,16 @@ struct hv_gemm_shares {
 struct hv_gemm_shares hv_gemm_shares(const struct hv_gemm_pricer *g, double m, double n, double k,
                                      double groups);
 
+/**
+ * Shares that neither more rows nor a cut of n, k or groups over ranks can exceed: the best of the
+ * table over every product with any number of rows and at most these columns, depth and groups.
+ * Between grid points log2 of the rate is linear in each argument, so its maximum over a box lies
+ * at a grid point or on the box's edge; thin products and operands through memory only lose.
+ * O(table).
+ */
+struct hv_gemm_shares hv_gemm_best_shares(const struct hv_gemm_pricer *g, double n, double k,
+                                          double groups);
+
 /** Price of an isolated product. */
 struct hv_gemm_price {
     double time_s;           /**< with the start of its kernel */

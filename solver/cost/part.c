@@ -15,9 +15,8 @@ static double product_s(const struct hv__sum *s, const struct hv__product *p, do
     double flops = 2 * p->m * p->n * p->k;
     if (!(flops > 0))
         return 0;
-    if (s->a->ideal)
-        return flops / s->e.gemm_flops_per_s;
-    return s->e.gemm_start_s + flops / (s->e.gemm_flops_per_s * share);
+    double start_s = s->a->ideal ? 0 : s->e.gemm_start_s;
+    return start_s + flops / (s->e.gemm_flops_per_s * share);
 }
 
 /* Sums of gradients are read and written whole in every weight-gradient pass; the epilogue of the
@@ -53,7 +52,7 @@ static void why_product(const struct hv__sum *s, const struct hv__product *p,
                "%.3g (%s%s%s%s%s, error band %.0f %%), casts %.3g s; input gradient %.4g s, weight "
                "gradient %.4g s with %.3g s of sums in memory",
                p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source,
-               s->a->ideal ? 1 : share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
+               share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
                g->device ? g->device : "", g->device ? ", " : "", g->device ? g->source : "",
                100 * g->error_frac, t->cast_s, t->input_grad_s, t->weight_grad_s, t->sums_s);
 }
@@ -61,12 +60,14 @@ static void why_product(const struct hv__sum *s, const struct hv__product *p,
 /* The gradients of the input and of the weights are products of shapes of their own. */
 void hv__add_product(struct hv__sum *s, const struct hv__product *p)
 {
-    struct hv_gemm_shares share = hv_gemm_shares(&s->gemm, p->m, p->n, p->k, p->groups);
+    struct hv_gemm_shares share = s->a->ideal
+                                      ? hv_gemm_best_shares(&s->gemm, p->n, p->k, p->groups)
+                                      : hv_gemm_shares(&s->gemm, p->m, p->n, p->k, p->groups);
     struct product_times t = {.forward_s = product_s(s, p, share.forward),
                               .input_grad_s = product_s(s, p, share.input_grad),
                               .weight_grad_s = product_s(s, p, share.weight_grad)};
-    if (t.forward_s > 0 && !s->a->ideal) {
-        t.sums_s = accumulate_s(s, p);
+    if (t.forward_s > 0) {
+        t.sums_s = s->a->ideal ? 0 : accumulate_s(s, p);
         t.cast_s = cast_s(s, p->m * p->k);
         t.forward_s += t.cast_s;
         t.input_grad_s += cast_s(s, p->m * p->n);
@@ -85,9 +86,9 @@ static double stream_s(const struct hv__sum *s, double bytes)
 {
     if (!(bytes > 0))
         return 0;
-    if (s->a->ideal)
-        return bytes / s->e.bytes_per_s;
     double eager = s->eager ? s->e.calibration->v[HV_CAL_EAGER] : 1;
+    if (s->a->ideal)
+        return eager * bytes / s->e.bytes_per_s;
     double share = hv_stream_share(s->q->device, bytes);
     return s->e.launch_s + eager * bytes / (s->e.bytes_per_s * share);
 }
@@ -203,27 +204,70 @@ static double unfused_pair_bytes(const struct hv__sum *s, bool backward)
     return s->elem * passes + (s->dropout ? s->elem * 2 + 1 : 0);
 }
 
+/* Least of (a / thin(x)² + b) (at + x / 2) over slices of x tokens: their products lose speed, but
+ * see fewer pairs that are masked. Between two sizes of the grid the first factor is at least that
+ * of the larger, the second at least that of the smaller. */
+static double least_slice(double a, double b, double at, double tokens)
+{
+    double best = (a + b) * (at + tokens / 2);
+    for (double x = 1, next; x < tokens; x = next) {
+        next = fmin(1.125 * x, tokens);
+        best = fmin(best, (a / hv_efficiency_thin(next, next, HUGE_VAL) + b) * (at + x / 2));
+    }
+    return best;
+}
+
+/* Seconds over the pairs of a sequence, `a` per pair in products and `b` in memory, however its
+ * tokens are cut into slices. A slice of x tokens behind `at` others works on x (at + x) pairs: the
+ * integral over its tokens of (at + x / 2), where `at` runs over the places of the tokens. So the
+ * least over x for every place is under every way to cut; strips of the integral use the place
+ * where they begin. */
+static double least_slices_s(double a, double b, double tokens)
+{
+    enum { STRIPS = 32 };
+    double sum = 0;
+    for (int i = 0; i < STRIPS; i++)
+        sum += least_slice(a, b, tokens * i / STRIPS, tokens);
+    return sum * tokens / STRIPS;
+}
+
 /* Seconds of the unfused core: both products over every pair, also those a mask hides, and the
  * matrix of scores through memory between them. */
 static double unfused_s(const struct hv__sum *s, const struct widths *w, bool backward)
 {
     const struct hv_part_query *q = s->q;
     double pairs = s->rows * (q->tokens + q->context);
-    double flops = 2 * w->heads * (w->qk + w->v) * pairs * (backward ? 2 : 1);
+    double pair_flops = 2 * w->heads * (w->qk + w->v) * (backward ? 2 : 1);
     double rate = fmod(w->qk, HV_EFF_ALIGNED) == 0 && fmod(w->v, HV_EFF_ALIGNED) == 0
                       ? s->e.core16_flops_per_s
                       : s->e.scalar_flops_per_s;
-    if (s->a->ideal)
-        return flops / rate;
+    double pair_bytes = unfused_pair_bytes(s, backward) * w->heads;
+    if (s->a->ideal) {
+        rate *= hv_efficiency_thin(HUGE_VAL, HUGE_VAL, w->qk);
+        return q->sequences *
+               least_slices_s(pair_flops / rate, pair_bytes / s->e.bytes_per_s, q->tokens);
+    }
     rate *= hv_efficiency_thin(q->tokens, q->tokens, w->qk);
-    double bytes = unfused_pair_bytes(s, backward) * w->heads * pairs;
-    return (backward ? 7 : 4) * s->e.launch_s + flops / rate + bytes / s->e.bytes_per_s;
+    return (backward ? 7 : 4) * s->e.launch_s +
+           pairs * (pair_flops / rate + pair_bytes / s->e.bytes_per_s);
+}
+
+/* FLOP/s of the fused core: the profile's, slowed as training slows the best product of the
+ * profile, else the calibrated share of the peak. */
+static double core_rate(const struct hv__sum *s, bool backward)
+{
+    const struct hv_profile *p = s->q->device->profile;
+    double isolated = hv_profile_core_flops_per_s(p, backward, s->q->tokens + s->q->context);
+    const struct hv_gemm_table *best = hv_profile_gemm(p, HV_BF16);
+    if (hv_known(isolated) && best != NULL) {
+        return isolated * fmin(s->e.core16_flops_per_s / best->best_flops_per_s, 1);
+    }
+    return backward ? s->e.core_backward_flops_per_s : s->e.core_forward_flops_per_s;
 }
 
 static double fused_s(const struct hv__sum *s, const struct widths *w, double flops, bool backward)
 {
-    double rate = backward ? s->e.core_backward_flops_per_s / HV_FLASH_BACKWARD
-                           : s->e.core_forward_flops_per_s;
+    double rate = core_rate(s, backward) / (backward ? HV_FLASH_BACKWARD : 1);
     if (s->eager)
         rate *= s->e.calibration->v[HV_CAL_EAGER_CORE];
     double compute_s = ring_imbalance(s) * flops / rate;
@@ -250,7 +294,7 @@ static void add_core(struct hv__sum *s, const struct hv_block *b, const struct w
         hv_why_add(s->a->why, "attention core", forward_s, "s",
                    "%.6g FLOP at %.4g TFLOP/s, fused, slowest rank %.3g of the mean; backward 2.5 "
                    "times the FLOP, %.4g s (%s)",
-                   flops, s->e.core_forward_flops_per_s / HV_TFLOPS, ring_imbalance(s), backward_s,
+                   flops, core_rate(s, false) / HV_TFLOPS, ring_imbalance(s), backward_s,
                    s->e.source);
     else
         hv_why_add(
@@ -485,7 +529,7 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
     struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
     s.flash = hv_job_flash_attention(&a->k->job, s.m, &kq);
     s.dropout = hv_job_dropout(&a->k->job, s.m, &kq);
-    s.eager = !a->ideal && hv_job_eager_kernels(&a->k->job, s.m, &kq);
+    s.eager = hv_job_eager_kernels(&a->k->job, s.m, &kq);
     if (a->part == HV_PART_ATTENTION)
         price_attention(&s, &s.m->blocks[a->block]);
     else if (a->part == HV_PART_FFN)

@@ -8,6 +8,7 @@ struct list {
     struct hv_arena *arena;
     const char **items;
     size_t n, cap;
+    const char *schedule; /**< name of the plan's */
 };
 
 static void add(struct list *l, size_t replica, size_t stage, const char *key, const char *text)
@@ -90,6 +91,20 @@ static void check_zero(struct list *l, size_t r, size_t i, const struct hv_stage
     }
 }
 
+bool hv__stage_branches(const struct hv_stage *s, size_t i)
+{
+    return s->n_after >= 0 && !(s->n_after == 1 && s->after[0] + 1 == (int)i) &&
+           !(s->n_after == 0 && i == 0);
+}
+
+/** Does the schedule keep to what stages say of micro-batches in flight? */
+static bool decides_by_memory(const char *schedule)
+{
+    const struct hv_schedule_row *row = NULL;
+    return hv_schedule_find(schedule, &row, NULL) == HV_OK &&
+           (row->flags & HV_SCHEDULE_BY_MEMORY) != 0;
+}
+
 static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stage *s)
 {
     if (s->deal == HV_DEAL_TURNS && s->dp > 1) {
@@ -100,7 +115,7 @@ static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stag
     if (s->micro_batch > 0) {
         add(l, r, i, "micro_batch", "timed with the micro-batches of its replica");
     }
-    if (s->in_flight > 0) {
+    if (s->in_flight > 0 && !decides_by_memory(l->schedule)) {
         add(l, r, i, "in_flight", "the schedule's own number of forwards ahead is used");
     }
     if (s->tp.scheme != HV_TP_1D) {
@@ -124,15 +139,14 @@ static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stag
     if (s->n_ops > 0 || s->mesh.n > 0 || s->place.n > 0 || s->n_shard > 0 || s->fuse.n > 0) {
         add(l, r, i, "ops", "operators, meshes and placements are not simulated");
     }
-    if (s->n_after >= 0 && !(s->n_after == 1 && s->after[0] + 1 == (int)i) &&
-        !(s->n_after == 0 && i == 0)) {
-        add(l, r, i, "after", "stages are simulated as a chain");
+    if (hv__stage_branches(s, i) && s->n_ranges > 1) {
+        add(l, r, i, "after", "stages of several chunks are simulated as a chain");
     }
 }
 
 void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out)
 {
-    struct list l = {.arena = arena};
+    struct list l = {.arena = arena, .schedule = p->schedule.name};
     for (size_t r = 0; r < p->n_replicas; r++) {
         for (size_t i = 0; i < p->replicas[r].n_stages; i++) {
             check_stage(&l, r, i, &p->replicas[r].stages[i]);

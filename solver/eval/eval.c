@@ -68,8 +68,8 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     unknown_metrics(&out->metrics);
     hv__approximated(p, arena, out);
     hv_plan_check(p, hv_cost_model(k), hv_cost_job(k), &out->findings);
+    struct hv_bound b = {.compute_s = HV_UNKNOWN};
     if (!o->no_bound) {
-        struct hv_bound b = {0};
         hv_eval_bound(k, arena, &b);
         out->metrics.bound_s = b.iteration_s;
         out->bound_why = b.why;
@@ -82,7 +82,8 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
                          "a plan in %s mode without stages over layer ranges cannot be timed",
                          hv_plan_mode_words[p->mode]);
     }
-    struct hv__lowered l = {.k = k, .plan = p, .arena = arena, .findings = &out->findings};
+    struct hv__lowered l = {
+        .k = k, .plan = p, .arena = arena, .findings = &out->findings, .spans = o->timeline};
     size_t before = out->findings.n;
     enum hv_status st = judge(&l, o, out, e);
     if (st != HV_OK) {
@@ -93,6 +94,10 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
         /* the bound is for whole sequences; this plan has others to do */
         out->metrics.bound_s = HV_UNKNOWN;
         out->bound_why = "the micro-batches of this plan are not the job's sequences";
+    }
+    if (l.stale && hv_known(out->metrics.bound_s)) {
+        /* devices of this plan do not wait for each other at the end of an iteration */
+        out->metrics.bound_s = b.compute_s;
     }
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
     return HV_OK;

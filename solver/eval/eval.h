@@ -95,8 +95,9 @@ const char *hv_span_kind_text(enum hv_span_kind k);
 /** What is behind a span: `hv_span.id` of sim/lanes.h counts in hv_timeline.ops. */
 struct hv_timeline_op {
     int32_t stage, micro_batch, slice; /**< −1 where it has none */
-    uint8_t kind;                      /**< enum hv_span_kind */
-    bool critical;                     /**< on the critical path of its pipeline */
+    int32_t paired; /**< micro-batch of the other half of an overlapped pair (HV_SPAN_PAIR) */
+    uint8_t kind;   /**< enum hv_span_kind */
+    bool critical;  /**< on the critical path of its pipeline */
     double slack_s; /**< how much later it could end without a later pipeline end */
 };
 
@@ -156,12 +157,14 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
 struct hv_bound {
     double iteration_s;
     const char *why;  /**< one sentence, in the arena */
-    double compute_s; /**< work at asymptotic speed on all devices that can hold a rank */
+    double compute_s; /**< forward and backward work alone on all devices that can hold a rank: no
+                         plan with stale weights is faster either */
 };
 /**
- * No plan can be faster: every sequence's work at the cost model's best efficiency, spread over all
- * devices that are not drained without any loss. Weak duality over block classes keeps it true for
- * mixed kinds. O(kinds × classes).
+ * No exact plan can be faster: every sequence's work in the best kernels of the cost model, spread
+ * over all devices that are not drained without any loss, the optimizer step of every weight, and
+ * what an iteration costs around them. Weak duality over block classes keeps it true for mixed
+ * kinds (derivation: bound.c). O(2^kinds + kinds² × classes), kinds up to 8.
  */
 void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out);
 

@@ -53,8 +53,10 @@ struct hv__unit {
     struct hv__gstage *gstages; /**< [n_pipes × n_gstages] */
     struct hv__shape *shapes;
     size_t n_shapes;
-    int32_t n_mb, n_slices;
-    int32_t *shape_of;  /**< [n_mb × n_slices] */
+    int32_t n_mb, n_slices; /**< n_mb: micro-batches that were laid out */
+    int64_t more_mb;   /**< micro-batches left out of the middle of a long run that repeats; run and
+                          idle are of the whole */
+    int32_t *shape_of; /**< [n_mb × n_slices] */
     double *n_of_shape; /**< [n_shapes] how many of them */
     struct hv_schedule schedule;
     struct hv_pipe pipe;
@@ -87,6 +89,7 @@ struct hv__lowered {
     size_t n_reductions;
     double pipeline_s, iteration_s;
     double step_s; /**< of iteration_s: what happens around passes, reductions and optimizer */
+    bool spans;    /**< every operation is wanted, to be drawn */
     bool stale;
     int staleness;
     double waves;          /**< stale plans: waves for one global batch */
@@ -126,6 +129,8 @@ void hv__memory(struct hv__lowered *l, struct hv_verdict *out);
 double hv__tokens_of_iteration(const struct hv__lowered *l);
 /** Figures of the verdict. */
 void hv__metrics(struct hv__lowered *l, struct hv_verdict *out);
+/** Is stage i fed by others than the one before it alone? */
+bool hv__stage_branches(const struct hv_stage *s, size_t i);
 /** Lists what of the plan is judged only roughly, so that no knob is ignored in silence. */
 void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out);
 /** Lanes for drawing. */

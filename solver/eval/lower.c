@@ -3,11 +3,17 @@
  * knows about reductions or the optimizer (tail.c).
  */
 #include "solver/eval/eval_int.h"
+#include "solver/sim/fold.h"
 
+#include <math.h>
 #include <string.h>
 
 /** Micro-batches simulated of a schedule without flush, in multiples of its ranks. */
 #define STEADY_FILLS 3
+/** And at most, in micro-batches, where there are no more than that in flight. */
+#define STEADY_MOST 4096
+/** Longer runs (micro-batches × global stages) are folded where nobody wants to see them. */
+#define FOLD_FROM 32768
 
 /** Number of chunks, equal for all stages. */
 static enum hv_status chunks_of(const struct hv__unit *u, int32_t *out, struct hv_err *err)
@@ -35,29 +41,75 @@ static enum hv_status schedule_finding(struct hv__lowered *l, const struct hv_er
 /** What a scheduler that decides by cost is told; NULL costs: every operation takes one unit. */
 struct decide {
     const struct hv_stage_cost *costs;
-    double hop_s;
+    const double *hops_s; /**< as hv_schedule_input has them */
 };
 
-/** The schedule of a unit, from the plan's name and options. */
-static enum hv_status make_schedule(struct hv__lowered *l, struct hv__unit *u,
-                                    const struct decide *by, struct hv_err *err)
+/** In-flight micro-batches that stages allow, for schedules that can keep to them; NULL = none of
+ * them says so. */
+static const double *rank_limits(struct hv__lowered *l, const struct hv__unit *u)
+{
+    const struct hv_replica *r = u->replica;
+    bool any = false;
+    double *limits = hv_arena_new(l->arena, double, u->n_ranks + 1);
+    for (size_t i = 0; i < u->n_ranks; i++) {
+        int most = r->stages[u->ranks[i].stage].in_flight;
+        limits[i] = most > 0 ? most : (double)INFINITY;
+        any = any || most > 0;
+    }
+    return any && (l->row->flags & HV_SCHEDULE_BY_MEMORY) ? limits : NULL;
+}
+
+/** Stages that feed stages, where the plan says so and a stage is one piece; NULL = a chain. */
+static const struct hv_stage_graph *stage_graph(struct hv__lowered *l, const struct hv__unit *u)
+{
+    const struct hv_replica *r = u->replica;
+    size_t n = 0;
+    bool told = false;
+    for (size_t i = 0; i < r->n_stages; i++) {
+        const struct hv_stage *s = &r->stages[i];
+        n += s->n_after > 0 ? (size_t)s->n_after : 1;
+        told = told || hv__stage_branches(s, i);
+    }
+    if (!told || r->n_stages != u->n_ranks || r->stages[0].n_ranges > 1) {
+        return NULL;
+    }
+    struct hv_stage_graph *g = hv_arena_new(l->arena, struct hv_stage_graph, 1);
+    int32_t *from = hv_arena_new(l->arena, int32_t, n), *to = hv_arena_new(l->arena, int32_t, n);
+    for (size_t i = 0; i < r->n_stages; i++) {
+        const struct hv_stage *s = &r->stages[i];
+        size_t feeds = s->n_after >= 0 ? (size_t)s->n_after : i > 0;
+        for (size_t k = 0; k < feeds; k++) {
+            from[g->n_edges] = s->n_after >= 0 ? s->after[k] : (int32_t)i - 1;
+            to[g->n_edges++] = (int32_t)i;
+        }
+    }
+    g->from = from;
+    g->to = to;
+    return g;
+}
+
+/** What the schedule of a unit is made from: the plan's name and options. */
+static enum hv_status schedule_input(struct hv__lowered *l, const struct hv__unit *u,
+                                     const struct decide *by, struct hv_schedule_input *in,
+                                     struct hv_err *err)
 {
     const struct hv_plan *p = l->plan;
-    struct hv_schedule_input in;
     int32_t v = 1;
     enum hv_status st = chunks_of(u, &v, err);
     if (st != HV_OK) {
         return st;
     }
-    hv_schedule_input_init(&in, l->row, (int32_t)u->n_ranks, u->n_mb);
-    in.costs = by->costs;
-    in.hop_s = by->hop_s;
+    hv_schedule_input_init(in, l->row, (int32_t)u->n_ranks, u->n_mb);
+    in->costs = by->costs;
+    in->hops_s = by->hops_s;
+    in->limits = rank_limits(l, u);
+    in->graph = stage_graph(l, u);
     if (v > 1 || !(l->row->flags & HV_SCHEDULE_NEEDS_CHUNKS)) {
-        in.chunks = v;
+        in->chunks = v;
     }
     for (size_t i = 0; i < p->schedule.n_options; i++) {
         const struct hv_option *o = &p->schedule.options[i];
-        st = hv_schedule_set_option(&in, o->key, o->value, err);
+        st = hv_schedule_set_option(in, o->key, o->value, err);
         if (st != HV_OK) {
             return st;
         }
@@ -74,15 +126,15 @@ static enum hv_status make_schedule(struct hv__lowered *l, struct hv__unit *u,
                              "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
                              l->row->name, u->n_ranks, p->schedule.n_orders);
         }
-        in.order = order;
+        in->order = order;
     }
     if (p->schedule.slices > 1) {
-        st = hv_schedule_set_int(&in, "slices", p->schedule.slices, err);
+        st = hv_schedule_set_int(in, "slices", p->schedule.slices, err);
         if (st != HV_OK) {
             return st;
         }
     }
-    return hv_schedule_make(l->arena, &in, &u->schedule, err);
+    return HV_OK;
 }
 
 /** Shapes of micro-batches and slices that occur in a unit. */
@@ -92,6 +144,7 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
     const struct hv_plan *p = l->plan;
     const struct hv_replica *r = u->replica;
     size_t k = (size_t)(u->n_slices > 1 ? u->n_slices : 1), n = (size_t)u->n_mb * k;
+    u->n_shapes = 0;
     u->shape_of = hv_arena_new(l->arena, int32_t, n);
     size_t most = (r->list != NULL ? (size_t)u->n_mb : 1) * k;
     u->shapes = hv_arena_new(l->arena, struct hv__shape, most);
@@ -215,7 +268,11 @@ static void fill_durations(struct hv__lowered *l, struct hv__unit *u)
 static enum hv_status compile_schedule(struct hv__lowered *l, struct hv__unit *u,
                                        const struct decide *by, struct hv_err *err)
 {
-    enum hv_status st = make_schedule(l, u, by, err);
+    struct hv_schedule_input in;
+    enum hv_status st = schedule_input(l, u, by, &in, err);
+    if (st == HV_OK) {
+        st = hv_schedule_make(l->arena, &in, &u->schedule, err);
+    }
     if (st != HV_OK) {
         return schedule_finding(l, err);
     }
@@ -233,32 +290,27 @@ static enum hv_status schedule_by_cost(struct hv__lowered *l, struct hv__unit *u
                                        struct hv_err *err)
 {
     struct hv_stage_cost *costs = hv_arena_new(l->arena, struct hv_stage_cost, u->n_gstages);
-    struct decide by = {costs, 0};
+    size_t n_edges = (size_t)u->n_gstages - 1;
+    double *hops_s = hv_arena_new(l->arena, double, 2 * n_edges + 1);
+    struct decide by = {costs, hops_s};
     for (size_t g = 0; g < u->n_gstages; g++) {
         const struct hv__gstage *x = &u->gstages[g];
         costs[g] = (struct hv_stage_cost){x->forward_s[0], x->input_grad_s[0], x->weight_grad_s[0]};
     }
-    for (int32_t i = 0; i < u->pipe.n_hops; i++) {
-        by.hop_s = fmax(by.hop_s, u->hop_s[i]);
+    for (int32_t e = 0; e < u->schedule.graph.n_edges; e++) {
+        size_t from = (size_t)u->schedule.graph.from[e];
+        if (u->schedule.graph.to[e] == u->schedule.graph.from[e] + 1) {
+            hops_s[from] = u->hop_s[hv_pipe_hop(&u->pipe, false, 0, e)];
+            hops_s[n_edges + from] = u->hop_s[hv_pipe_hop(&u->pipe, true, 0, e)];
+        }
     }
     return compile_schedule(l, u, &by, err);
 }
 
-static enum hv_status lower_unit(struct hv__lowered *l, struct hv__unit *u, struct hv_err *err)
+/** Makes the schedule of u->n_mb micro-batches and prices what its ranks run. */
+static enum hv_status lower_passes(struct hv__lowered *l, struct hv__unit *u, struct hv_err *err)
 {
-    hv__fill_ranks(l, u);
-    int64_t m = u->replica->micro_batches;
-    if (m < 1 || m > HV_SCHEDULE_MB_MAX) {
-        return hv_err_set(err, HV_ENO, "%lld micro-batches: give every replica between 1 and %d",
-                          (long long)m, HV_SCHEDULE_MB_MAX);
-    }
-    u->n_mb = (int32_t)m;
-    if (l->stale && (l->row->flags & HV_SCHEDULE_ASYNC) && u->replica->list == NULL) {
-        /* the steady state shows only after the pipeline has filled several times */
-        int32_t want = (int32_t)(STEADY_FILLS * u->n_ranks);
-        u->n_mb = want > u->n_mb ? want : u->n_mb;
-    }
-    enum hv_status st = compile_schedule(l, u, &(struct decide){NULL, 0}, err);
+    enum hv_status st = compile_schedule(l, u, &(struct decide){NULL, NULL}, err);
     if (st != HV_OK) {
         return st;
     }
@@ -278,6 +330,62 @@ static enum hv_status lower_unit(struct hv__lowered *l, struct hv__unit *u, stru
         fill_durations(l, u);
     }
     return st;
+}
+
+/**
+ * A long run from a short one, where that is proved to be the same: prices the least number of
+ * micro-batches that will do, then folds. false = it has to be laid out in full.
+ */
+static bool lower_folded(struct hv__lowered *l, struct hv__unit *u)
+{
+    const unsigned never =
+        HV_SCHEDULE_BY_COST | HV_SCHEDULE_BY_MEMORY | HV_SCHEDULE_ORDER | HV_SCHEDULE_RECOMPUTE;
+    int64_t m = u->replica->micro_batches;
+    struct hv_schedule_input in;
+    struct hv_fold f;
+    if (l->spans || u->replica->list != NULL || (l->row->flags & never) ||
+        m * (int64_t)u->n_ranks < FOLD_FROM) {
+        return false;
+    }
+    u->n_mb = 1;
+    size_t before = l->findings->n;
+    bool ok = schedule_input(l, u, &(struct decide){NULL, NULL}, &in, NULL) == HV_OK;
+    u->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
+    ok = ok && lower_passes(l, u, NULL) == HV_OK;
+    ok = ok && u->cost.stage_s != NULL &&
+         hv_schedule_fold(l->arena, &in, &u->cost, m, &f, NULL) == HV_OK;
+    if (!ok) {
+        l->findings->n = before; /* of a number of micro-batches that nobody asked for */
+        return false;
+    }
+    u->schedule = f.s;
+    u->pipe = f.g;
+    u->run = f.run;
+    u->idle = f.idle;
+    u->more_mb = f.more;
+    u->n_mb = f.s.n_micro_batches;
+    find_shapes(l, u);
+    return true;
+}
+
+static enum hv_status lower_unit(struct hv__lowered *l, struct hv__unit *u, struct hv_err *err)
+{
+    hv__fill_ranks(l, u);
+    int64_t m = u->replica->micro_batches;
+    if (l->stale && (l->row->flags & HV_SCHEDULE_ASYNC) && u->replica->list == NULL) {
+        /* the steady state shows only after the pipeline has filled several times */
+        int64_t want = STEADY_FILLS * (int64_t)u->n_ranks;
+        m = m > STEADY_MOST ? STEADY_MOST : m;
+        m = want > m ? want : m;
+    } else if (lower_folded(l, u)) {
+        return HV_OK;
+    }
+    if (m < 1 || m > HV_SCHEDULE_MB_MAX) {
+        return hv_err_set(err, HV_ENO, "%lld micro-batches: give every replica between 1 and %d",
+                          (long long)m, HV_SCHEDULE_MB_MAX);
+    }
+    u->n_mb = (int32_t)m;
+    return lower_passes(l, u, err);
 }
 
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)

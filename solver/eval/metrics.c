@@ -55,6 +55,9 @@ static struct counts count_passes(const struct hv__lowered *l, const struct hv__
             c.again[cell] += 1;
         }
     }
+    for (size_t i = 0; i < cells && u->more_mb > 0; i++) { /* one direction, one shape, no R */
+        c.forward[i] += (double)u->more_mb;
+    }
     return c;
 }
 
@@ -103,7 +106,8 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__unit *u
     b[HV_TIME_IMBALANCE] = waiting > ROUNDING * idle->busy_s ? waiting : 0;
     if (l->stale) {
         /* what one simulated micro-batch costs, times the micro-batches of an iteration */
-        double factor = l->waves * (double)u->replica->micro_batches / (double)u->n_mb;
+        double factor =
+            l->waves * (double)u->replica->micro_batches / (double)(u->n_mb + u->more_mb);
         for (int i = 0; i < HV_BREAKDOWN_N; i++) {
             b[i] *= factor;
         }

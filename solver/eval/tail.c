@@ -148,10 +148,15 @@ static double step_s(const struct hv__lowered *l)
         const struct hv__unit *u = &l->units[i];
         for (size_t r = 0; r < u->n_ranks; r++) {
             const struct hv__rank *rk = &u->ranks[r];
-            const struct hv_device_kind *d = hv_cluster_device(c, rk->devices[0]).kind;
-            const struct hv_calibration *cal = hv_device_calibration(d);
-            fixed_s = fmax(fixed_s, cal->v[HV_CAL_STEP_MS] * 1e-3);
-            jitter = fmax(jitter, cal->v[HV_CAL_JITTER]);
+            for (size_t d = 0; d < rk->n_devices; d++) {
+                if (rk->like[d / rk->width] != d / rk->width) {
+                    continue;
+                }
+                const struct hv_calibration *cal =
+                    hv_device_calibration(hv_cluster_device(c, rk->devices[d]).kind);
+                fixed_s = fmax(fixed_s, cal->v[HV_CAL_STEP_MS] * 1e-3);
+                jitter = fmax(jitter, cal->v[HV_CAL_JITTER]);
+            }
             devices += (double)(rk->n_devices * (size_t)u->multiplicity);
         }
     }

@@ -68,10 +68,12 @@ enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err)
 {
     for (size_t i = 0; i < l->n_units; i++) {
         struct hv__unit *u = &l->units[i];
-        hv_pipe_run_new(l->arena, &u->pipe, &u->run);
-        hv_pipe_time(&u->pipe, &u->cost, &u->run);
-        u->idle = hv_arena_new(l->arena, struct hv_pipe_rank, u->n_ranks);
-        hv_pipe_idle(&u->pipe, &u->cost, &u->run, u->idle);
+        if (u->more_mb == 0) {
+            hv_pipe_run_new(l->arena, &u->pipe, &u->run);
+            hv_pipe_time(&u->pipe, &u->cost, &u->run);
+            u->idle = hv_arena_new(l->arena, struct hv_pipe_rank, u->n_ranks);
+            hv_pipe_idle(&u->pipe, &u->cost, &u->run, u->idle);
+        }
         if (!isfinite(u->run.makespan_s)) {
             return hv_err_set(
                 err, HV_ENO,

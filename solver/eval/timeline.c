@@ -60,6 +60,7 @@ static void paint_compute(struct painter *p, const struct hv__unit *u, size_t ra
         int32_t id = add_op(p, (struct hv_timeline_op){.stage = op->stage,
                                                        .micro_batch = op->mb,
                                                        .slice = op->slice,
+                                                       .paired = next - first > 1 ? op[1].mb : -1,
                                                        .kind = kind,
                                                        .critical = critical[n],
                                                        .slack_s = slack[n]});

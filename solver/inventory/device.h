@@ -91,6 +91,12 @@ const struct hv_calibration *hv_device_calibration(const struct hv_device_kind *
 
 /** The kind of that name, or NULL. O(n). */
 const struct hv_device_kind *hv_device_find(const struct hv_device_catalogue *c, const char *name);
+/**
+ * The kind that a driver means by this name ("NVIDIA A100-SXM4-80GB"), by chip, form and memory;
+ * NULL when no chip of the catalogue is in it. `memory_bytes` may be HV_UNKNOWN. O(kinds · name).
+ */
+const struct hv_device_kind *hv_device_match(const struct hv_device_catalogue *c, const char *card,
+                                             double memory_bytes);
 /** Peak FLOP/s for this precision, with the usual fall-backs where the device lacks it (bf16 →
  * unknown: see hv_device_has). fp16↔tf32↔fp32 never substitute silently: HV_UNKNOWN when absent. */
 double hv_device_peak_flops_per_s(const struct hv_device_kind *k, enum hv_precision p);

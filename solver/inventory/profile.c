@@ -4,6 +4,7 @@
  */
 #include "solver/inventory/profile.h"
 
+#include "solver/base/units.h"
 #include <math.h>
 #include <string.h>
 
@@ -73,6 +74,19 @@ double hv_stream_table_bytes_per_s(const struct hv_stream_table *t, double bytes
     return exp2(between(v[0], v[1], frac));
 }
 
+double hv_profile_core_flops_per_s(const struct hv_profile *p, bool backward, double sequence)
+{
+    for (size_t i = 0; p && i < p->n_core; i++) {
+        const struct hv_core_table *t = &p->core[i];
+        if (t->backward == backward && (t->precision == HV_FP16 || t->precision == HV_BF16)) {
+            double frac;
+            const double *v = t->log2_flops_per_s + find(&t->sequence, log2(sequence), &frac);
+            return exp2(between(v[0], v[1], frac));
+        }
+    }
+    return HV_UNKNOWN;
+}
+
 size_t hv_gemm_table_size(const struct hv_gemm_table *t)
 {
     return t->m.count * t->n.count * t->k.count;
@@ -86,6 +100,12 @@ static void copy_tables(struct hv_arena *a, const struct hv_profile *p, struct h
                                                  hv_gemm_table_size(&gemm[i]), sizeof(double));
     }
     mine->gemm = gemm;
+    struct hv_core_table *core = hv_arena_copy(a, p->core, p->n_core, sizeof *core);
+    for (size_t i = 0; i < p->n_core; i++) {
+        core[i].log2_flops_per_s =
+            hv_arena_copy(a, p->core[i].log2_flops_per_s, core[i].sequence.count, sizeof(double));
+    }
+    mine->core = core;
     if (!p->stream) {
         return;
     }
@@ -135,6 +155,10 @@ double hv_profile_checksum(const struct hv_profile *p)
         const struct hv_gemm_table *t = &p->gemm[i];
         sum += t->peak_flops_per_s + t->m.from + t->n.from + t->k.from;
         sum += checksum(t->log2_flops_per_s, hv_gemm_table_size(t));
+    }
+    for (size_t i = 0; i < p->n_core; i++) {
+        sum += p->core[i].sequence.from + (p->core[i].backward ? 1 : 2) +
+               checksum(p->core[i].log2_flops_per_s, p->core[i].sequence.count);
     }
     const struct hv_stream_table *s = p->stream;
     return s ? sum + s->bytes.from + checksum(s->log2_bytes_per_s, s->bytes.count) : sum;

@@ -38,6 +38,16 @@ struct hv_stream_table {
     const double *log2_bytes_per_s; /**< bytes.count */
 };
 
+/** Achieved rates of fused attention by the length of the sequences: FLOPs of the pairs that are
+ * computed. Measured without a mask; a causal kernel is taken to compute its half at that rate. */
+struct hv_core_table {
+    enum hv_precision precision;
+    bool backward;
+    double error_frac;              /**< as above */
+    struct hv_log_axis sequence;    /**< tokens */
+    const double *log2_flops_per_s; /**< sequence.count */
+};
+
 /** What was measured on one kind of device. */
 struct hv_profile {
     const char *device;           /**< name of the kind that was measured */
@@ -49,6 +59,8 @@ struct hv_profile {
     const struct hv_gemm_table *gemm;           /**< one per measured precision */
     size_t n_gemm;
     const struct hv_stream_table *stream; /**< NULL: not measured */
+    const struct hv_core_table *core;     /**< one per measured precision and pass */
+    size_t n_core;
 };
 
 /** Does the profile speak for the device of that name? O(names). */
@@ -65,6 +77,9 @@ double hv_gemm_table_log2_flops_per_s(const struct hv_gemm_table *t, double log2
                                       double log2_k);
 /** Rate of a stream; outside the grid that of its nearest end. bytes > 0. O(1). */
 double hv_stream_table_bytes_per_s(const struct hv_stream_table *t, double bytes);
+/** Rate of fused 16-bit attention over sequences of that length; HV_UNKNOWN without a table of the
+ * pass. Outside the grid that of its nearest end. O(tables); p may be NULL. */
+double hv_profile_core_flops_per_s(const struct hv_profile *p, bool backward, double sequence);
 /** Number of values of a table. */
 size_t hv_gemm_table_size(const struct hv_gemm_table *t);
 /** Deep copy into another arena; NULL stays NULL. */

@@ -1,9 +1,12 @@
 /**
- * A second opinion on the optimum of a chain: cut windows and a checked lp_solve model.
+ * A second opinion on the optimum of a chain, by lp_solve.
  *
- * The model has one binary per (cut, layer inside the cut's window), the stage rows with explicit
- * slacks. It is asked twice: no partition may exist below the optimum · (1 - 1e-6), and one must
- * exist at the optimum. What is proven so rests on the windows and lp_solve together.
+ * Inside cut windows every run of layers with a value within a limit is an arc from one boundary to
+ * the next; a partition within the limit is a path. lp_solve is asked for the largest flow along
+ * the arcs, a linear program with coefficients 0 and ±1 whose optimum is 0 or 1 without integer
+ * variables. It is asked twice: nothing may flow at the optimum · (1 - 1e-6), one unit must at the
+ * optimum. That nothing flows rests on the duals of the program, which are checked here, not on
+ * lp_solve's word; a flow is followed and its runs are evaluated.
  */
 #ifndef HV_SOLVER_OPTIM_CERTIFY_H
 #define HV_SOLVER_OPTIM_CERTIFY_H
@@ -14,11 +17,11 @@
 /** What the second opinion came to. */
 enum hv_certify_outcome {
     HV_CERTIFY_AGREES,     /**< nothing below the optimum, and a partition at it */
-    HV_CERTIFY_OPEN,       /**< a limit ended it, or lp_solve gave no usable answer */
+    HV_CERTIFY_OPEN,       /**< a limit ended it, or there are more than 2^18 runs in the windows */
     HV_CERTIFY_CONTRADICTS /**< a partition below the optimum was found, or none at it */
 };
 
-/** True for what the model can express: fixed order and number of stages, max only, no tables. */
+/** True for what it can express: fixed order and number of stages, max only, no tables. */
 bool hv_certify_applies(const struct hv_partition *p);
 
 /**
@@ -30,8 +33,8 @@ enum hv_certify_outcome hv_certify_chain(const struct hv_partition *p,
                                          struct hv_str *text);
 
 /**
- * Appends the integer program of the second question (a partition at the optimum) in LP format,
- * or in free MPS format.
+ * Appends the chain as an integer program in LP format, or in free MPS format: the least maximum
+ * over prefix cuts in the windows of the optimum, for other solvers.
  * Errors: HV_EUSAGE when the model cannot express the instance (hv_certify_applies).
  */
 enum hv_status hv_certify_write_lp(const struct hv_partition *p,

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define GUESS 1.3 /* the first splits may be this much above the bound */
+
 void hv__dag_index(const struct hv_dag *g, struct hv_arena *a, struct hv__dag_index *x)
 {
     size_t n = g->n_nodes, d = g->n_classes;
@@ -79,12 +81,13 @@ double hv_dag_judge(const struct hv_dag *g, const size_t *device, double *load)
     hv__dag_index(g, &a, &x);
     for (size_t v = 0; ok && v < g->n_nodes; v++)
         for (size_t e = x.out_at[v]; e < x.out_at[v + 1]; e++) {
-            size_t to = device[x.out[e]];
-            if (to == device[v] || seen[to] == v + 1)
+            size_t at = device[v], to = device[x.out[e]];
+            if (to == at || seen[to] == v + 1)
                 continue;
-            seen[to] = v + 1;
-            load[device[v]] += device[v] < g->n_accelerators ? x.cost[v] : 0;
+            if (seen[at] != v + 1) /* sent once, however many take it */
+                load[at] += at < g->n_accelerators ? x.cost[v] : 0;
             load[to] += to < g->n_accelerators ? x.cost[v] : 0;
+            seen[at] = seen[to] = v + 1;
         }
     for (size_t d = 0; d < n_devices; d++)
         worst = fmax(worst, load[d]);
@@ -92,79 +95,7 @@ double hv_dag_judge(const struct hv_dag *g, const size_t *device, double *load)
     return ok ? worst : HUGE_VAL;
 }
 
-/*
- * The class that comes first over an edge: edges of the forward pass and from it to the backward
- * pass as they are, edges inside the backward pass reversed, because a pipeline runs it the other
- * way round. False when the edge says nothing about the order.
- */
-static bool class_edge(const struct hv_dag *g, size_t from, size_t to, size_t *first,
-                       size_t *second)
-{
-    const struct hv_dag_node *u = &g->nodes[from], *v = &g->nodes[to];
-    bool reversed = u->backward && v->backward;
-    *first = reversed ? v->color : u->color;
-    *second = reversed ? u->color : v->color;
-    return u->color != v->color && (reversed || !u->backward);
-}
-
-/* Successor lists of the classes: list c is next[at[c]] … next[at[c + 1] - 1]. */
-static void class_graph(const struct hv_dag *g, struct hv_arena *a, size_t **out_at,
-                        size_t **out_next)
-{
-    size_t *at = hv_arena_new(a, size_t, g->n_classes + 2), first, second;
-    size_t *next = hv_arena_new(a, size_t, g->n_edges);
-    for (size_t e = 0; e < g->n_edges; e++)
-        if (class_edge(g, g->edges[e].from, g->edges[e].to, &first, &second))
-            at[first + 2]++;
-    for (size_t c = 0; c < g->n_classes; c++)
-        at[c + 2] += at[c + 1];
-    for (size_t e = 0; e < g->n_edges; e++)
-        if (class_edge(g, g->edges[e].from, g->edges[e].to, &first, &second))
-            next[at[first + 1]++] = second;
-    *out_at = at;
-    *out_next = next;
-}
-
-/* The unplaced class that waits for the fewest others; breaks a cycle. */
-static size_t least_waiting(const size_t *waits, const bool *placed, size_t n)
-{
-    size_t best = n;
-    for (size_t c = 0; c < n; c++)
-        if (!placed[c] && (best == n || waits[c] < waits[best]))
-            best = c;
-    return best;
-}
-
-/* A topological order of the classes: depth first when `deep`, else by levels. */
-static void order_classes(const struct hv__dag_index *x, struct hv_arena *a, bool deep,
-                          size_t *order)
-{
-    size_t n = x->g->n_classes, head = 0, tail = 0, done = 0, *at, *next;
-    size_t *waits = hv_arena_new(a, size_t, n), *ready = hv_arena_new(a, size_t, n);
-    bool *placed = hv_arena_new(a, bool, n);
-    class_graph(x->g, a, &at, &next);
-    for (size_t k = 0; k < at[n]; k++)
-        waits[next[k]]++;
-    for (size_t c = n; c-- > 0;)
-        if (waits[c] == 0)
-            ready[tail++] = c;
-    while (done < n) {
-        size_t c;
-        if (head == tail)
-            c = least_waiting(waits, placed, n);
-        else
-            c = deep ? ready[--tail] : ready[head++];
-        if (placed[c])
-            continue;
-        placed[c] = true;
-        order[done++] = c;
-        for (size_t k = at[c]; k < at[c + 1]; k++)
-            if (--waits[next[k]] == 0 && !placed[next[k]])
-                ready[tail++] = next[k];
-    }
-}
-
-/* A run of classes that grows at its end: what it costs as one accelerator. */
+/* A run of groups that grows at its end: what it costs as one accelerator. */
 struct run {
     const struct hv__dag_index *x;
     size_t *inside; /* node → mark of the run it is in */
@@ -206,10 +137,10 @@ static void grow_node(struct run *r, size_t v)
     }
 }
 
-static void grow_class(struct run *r, size_t c)
+static void grow_group(struct run *r, const struct hv__dag_groups *q, size_t c)
 {
-    for (size_t m = r->x->member_at[c]; m < r->x->member_at[c + 1]; m++)
-        grow_node(r, r->x->member[m]);
+    for (size_t m = q->member_at[c]; m < q->member_at[c + 1]; m++)
+        grow_node(r, q->member[m]);
 }
 
 /* Tables of the contiguous program: best[state · (n + 1) + j], state = (accelerators, cpus) used.
@@ -248,8 +179,8 @@ static void offer_run(struct split *q, const struct run *r, size_t i, size_t j)
         }
 }
 
-static void trace_split(const struct split *q, const struct hv__dag_index *x, const size_t *order,
-                        size_t *device)
+static void trace_split(const struct split *q, const struct hv__dag_groups *groups,
+                        const size_t *order, size_t *device)
 {
     size_t best = 0, j = q->n, n_states = (q->n_accel + 1) * (q->n_cpu + 1);
     for (size_t s = 1; s < n_states; s++)
@@ -259,21 +190,33 @@ static void trace_split(const struct split *q, const struct hv__dag_index *x, co
         size_t cell = best * (q->n + 1) + j, i = q->from[cell];
         size_t a = best / (q->n_cpu + 1), c = best % (q->n_cpu + 1);
         bool accel = q->kind[cell] == 1;
-        size_t dev = accel ? a - 1 : x->g->n_accelerators + c - 1;
+        size_t dev = accel ? a - 1 : groups->x->g->n_accelerators + c - 1;
         for (size_t k = i; k < j; k++)
-            for (size_t m = x->member_at[order[k]]; m < x->member_at[order[k] + 1]; m++)
-                device[x->member[m]] = dev;
+            for (size_t m = groups->member_at[order[k]]; m < groups->member_at[order[k] + 1]; m++)
+                device[groups->member[m]] = dev;
         best -= accel ? q->n_cpu + 1 : 1;
         j = i;
     }
 }
 
-/* Best contiguous split of one order; returns its load with every output sent once. */
-static double split_order(const struct hv__dag_index *x, struct hv_arena *a, const size_t *order,
-                          size_t *device, struct hv__watch *watch)
+static bool nothing_ends_at(const struct split *q, size_t i)
 {
+    size_t n_states = (q->n_accel + 1) * (q->n_cpu + 1);
+    for (size_t s = 0; s < n_states; s++)
+        if (q->best[s * (q->n + 1) + i] < HUGE_VAL)
+            return false;
+    return true;
+}
+
+/* Best contiguous split of one order; returns its load. Runs of at least `limit` are not looked at.
+ */
+static double split_order(const struct hv__dag_groups *groups, struct hv_arena *a,
+                          const size_t *order, double limit, size_t *device,
+                          struct hv__watch *watch)
+{
+    const struct hv__dag_index *x = groups->x;
     const struct hv_dag *g = x->g;
-    struct split q = {.n = g->n_classes, .n_accel = g->n_accelerators, .n_cpu = g->n_cpus};
+    struct split q = {.n = groups->n, .n_accel = g->n_accelerators, .n_cpu = g->n_cpus};
     size_t cells = (q.n_accel + 1) * (q.n_cpu + 1) * (q.n + 1), last = cells - 1;
     q.best = hv_arena_new(a, double, cells);
     q.from = hv_arena_new(a, size_t, cells);
@@ -287,11 +230,15 @@ static double split_order(const struct hv__dag_index *x, struct hv_arena *a, con
                     .fed_mark = hv_arena_new(a, size_t, g->n_nodes),
                     .left = hv_arena_new(a, size_t, g->n_nodes)};
     for (size_t i = 0; i < q.n && !hv__watch_over(watch); i++) {
+        if (nothing_ends_at(&q, i))
+            continue;
         r.mark = i + 1;
         r.compute = r.cpu = r.bytes = r.transfer = 0;
         r.cpu_only = false;
         for (size_t j = i; j < q.n; j++) {
-            grow_class(&r, order[j]);
+            grow_group(&r, groups, order[j]);
+            if (r.cpu >= limit && (r.compute >= limit || r.bytes > g->memory))
+                break;
             offer_run(&q, &r, i, j + 1);
         }
     }
@@ -299,27 +246,8 @@ static double split_order(const struct hv__dag_index *x, struct hv_arena *a, con
     for (size_t k = q.n; k <= last; k += q.n + 1)
         best = fmin(best, q.best[k]);
     if (best < HUGE_VAL)
-        trace_split(&q, x, order, device);
+        trace_split(&q, groups, order, device);
     return best;
-}
-
-/* No placement is better than the mean of the fastest computes, nor than the longest class. */
-static double simple_bound(const struct hv__dag_index *x)
-{
-    const struct hv_dag *g = x->g;
-    double sum = 0, longest = 0;
-    for (size_t c = 0; c < g->n_classes; c++) {
-        double accel = 0, cpu = 0, least;
-        for (size_t m = x->member_at[c]; m < x->member_at[c + 1]; m++) {
-            const struct hv_dag_node *v = &g->nodes[x->member[m]];
-            accel += v->cpu_only ? HUGE_VAL : v->accel;
-            cpu += v->cpu;
-        }
-        least = fmin(g->n_accelerators ? accel : HUGE_VAL, g->n_cpus ? cpu : HUGE_VAL);
-        sum += least;
-        longest = fmax(longest, least);
-    }
-    return fmax(longest, sum / (double)(g->n_accelerators + g->n_cpus));
 }
 
 /* What the answer rests on; the objective is judged anew. */
@@ -329,8 +257,9 @@ static void describe(const struct hv_dag *g, bool exact, struct hv_dag_result *o
         out->objective = hv_dag_judge(g, out->device, out->load);
         out->contiguous = isinf(out->contiguous) ? out->objective : out->contiguous;
         out->bound = exact ? out->objective : out->bound;
-        out->proof = exact ? "branch and bound over the device of every class"
-                           : "the bound is the mean of the fastest computes or the longest class";
+        out->proof =
+            exact ? "branch and bound over the device of every class"
+                  : "the bound is compute spread evenly over the devices or the longest class";
         return;
     }
     out->proof = exact ? "no placement keeps every accelerator within its memory"
@@ -338,25 +267,32 @@ static void describe(const struct hv_dag *g, bool exact, struct hv_dag_result *o
     out->objective = out->contiguous = out->bound = HV_UNKNOWN;
 }
 
-/* The better of the splits of two orders. */
+/* The better of the splits of two orders, and then the best of all down-sets where that ends. */
 static void split_orders(const struct hv__dag_index *x, struct hv__watch *watch,
                          struct hv_arena *arena, struct hv_dag_result *out)
 {
     const struct hv_dag *g = x->g;
-    size_t *order = hv_arena_new(arena, size_t, g->n_classes);
+    struct hv__dag_groups groups;
+    hv__dag_groups(x, arena, &groups);
+    size_t *order = hv_arena_new(arena, size_t, groups.n);
     size_t *device = hv_arena_new(arena, size_t, g->n_nodes);
-    out->objective = out->contiguous = HUGE_VAL;
-    out->bound = simple_bound(x);
-    for (int deep = 0; deep < 2; deep++) {
-        order_classes(x, arena, deep == 1, order);
-        if (split_order(x, arena, order, device, watch) == HUGE_VAL)
-            continue;
-        double v = hv_dag_judge(g, device, out->load);
-        if (v < out->objective) {
-            out->objective = out->contiguous = v;
+    double best = HUGE_VAL;
+    out->bound = hv__dag_simple_bound(x);
+    for (int k = 0; k < 4; k++) { /* both orders with a guess at the limit, then without */
+        if (k == 2 && best < HUGE_VAL)
+            break;
+        double limit = k < 2 ? fmin(best, GUESS * out->bound) : best;
+        hv__dag_order(&groups, arena, k % 2 == 1, order);
+        double v = split_order(&groups, arena, order, limit, device, watch);
+        if (v < best) {
+            best = v;
             memcpy(out->device, device, g->n_nodes * sizeof *device);
         }
     }
+    out->contiguous_proven = hv__dag_contiguous(&groups, watch, &best, out->device);
+    if (best < HUGE_VAL)
+        best = hv_dag_judge(g, out->device, out->load);
+    out->objective = out->contiguous = best;
 }
 
 static enum hv_status begin(const struct hv_dag *g, struct hv_arena *arena, struct hv__dag_index *x,

@@ -1,9 +1,9 @@
 /**
  * Placement of an operator graph on equal accelerators and CPUs with the least load of the busiest.
  *
- * Nodes of one class stay together. A device's load is the compute of its nodes plus transfers: the
- * output of a node costs its source's transfer time once per (source, other device) pair, paid by
- * both sides, on accelerators only. Each accelerator holds at most `memory` bytes; CPUs are not
+ * Nodes of one class stay together. A device's load is the compute of its nodes plus transfers:
+ * every device that sends or receives the output of a node pays that node's transfer time once, on
+ * accelerators only. Each accelerator holds at most `memory` bytes; CPUs are not
  * limited. Instances of this kind: Tarnawski et al., NeurIPS 2020 (msr-fiddle/dnn-partitioning).
  */
 #ifndef HV_SOLVER_OPTIM_DAG_H
@@ -47,11 +47,12 @@ struct hv_dag {
 /** Answer; arrays live in the arena of the call. */
 struct hv_dag_result {
     bool feasible, proven, stopped;
-    double objective;  /**< load of the busiest device, or the latency */
-    double bound;      /**< no placement is better */
-    double contiguous; /**< of the best split of one topological order, before any other search */
-    size_t *device;    /**< one per node */
-    double *load;      /**< one per device; for the latency: when the device ends */
+    double objective;       /**< load of the busiest device, or the latency */
+    double bound;           /**< no placement is better */
+    double contiguous;      /**< of the best contiguous split, before any other search */
+    bool contiguous_proven; /**< no contiguous split is better (max load only) */
+    size_t *device;         /**< one per node */
+    double *load;           /**< one per device; for the latency: when the device ends */
     const char *method, *proof;
 };
 
@@ -76,25 +77,28 @@ double hv_dag_judge(const struct hv_dag *g, const size_t *device, double *load);
 double hv_dag_latency(const struct hv_dag *g, const size_t *device, double *end);
 
 /**
- * A good placement for HV_DAG_MAX_LOAD: the best contiguous split of topological orders by dynamic
- * program (O(classes · edges + classes² · devices)), then annealing of class moves and swaps with a
- * fixed seed and number of steps. The bound is the mean of the compute; for
- * at most 64 classes a branch and bound follows, whose end within 400,000 steps is the proof.
- * For HV_DAG_LATENCY: a dynamic program over down-sets of the graph, whose entries carry the end
- * times of the nodes that others wait for and are ruled out by dominance and by the longest path.
- * Exact and proven where the graph has at most 4096 down-sets and the entries stay within limits,
- * unless classes lie on a cycle of classes and there are CPUs;
- * else over the prefixes of two topological orders, with the longest path as bound. O(down-sets² ·
- * frontier · entries). Errors: HV_EINPUT for a graph with a cycle (latency only); HV_ELIMIT.
+ * A good placement for HV_DAG_MAX_LOAD: the best contiguous split (hv_dag_split), then annealing of
+ * class moves and swaps with a fixed seed and number of steps. The bound is the mean of the
+ * compute; for at most 64 classes a branch and bound follows, whose end within 400,000 steps is the
+ * proof. For HV_DAG_LATENCY: a dynamic program over down-sets of the graph, whose entries carry the
+ * end times of the nodes that others wait for and are ruled out by dominance and by the longest
+ * path. Exact and proven where the graph has at most 4096 down-sets and the entries stay within
+ * limits, unless classes lie on a cycle of classes and there are CPUs; else over the prefixes of
+ * two topological orders, with the longest path as bound. O(down-sets² · frontier · entries).
+ * Errors: HV_EINPUT for a graph with a cycle (latency only); HV_ELIMIT.
  */
 enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits *limits,
                             struct hv_arena *arena, struct hv_dag_result *out,
                             struct hv_err *err) HV_NODISCARD;
 
 /**
- * Only the best contiguous split for HV_DAG_MAX_LOAD, what hv_dag_solve begins with: O(classes ·
- * edges + classes² · devices). `contiguous` and `objective` are the same, the bound is the simple
- * one. Errors: HV_ELIMIT.
+ * The best contiguous split for HV_DAG_MAX_LOAD: devices get the differences of a chain of
+ * down-sets of the classes in forward order, the backward pass follows its classes.
+ *
+ * First the best splits of two topological orders (O(classes · edges + classes² · devices)); then a
+ * dynamic program over all down-sets, where sets and pairs are skipped that the best split so far
+ * rules out. `contiguous_proven` where that ends: at most 2^18 down-sets and 3·10^9 pairs looked
+ * at. `contiguous` and `objective` are the same, the bound is the simple one. Errors: HV_ELIMIT.
  */
 enum hv_status hv_dag_split(const struct hv_dag *g, const struct hv_part_limits *limits,
                             struct hv_arena *arena, struct hv_dag_result *out,

@@ -42,21 +42,22 @@ static size_t device_of(const struct branch *b, size_t v)
     return b->device[b->x->g->nodes[v].color];
 }
 
-/* The output of node v goes from its device to device d. */
-static void charge(struct branch *b, size_t v, size_t d)
+static void pay(struct branch *b, size_t v, size_t d)
 {
-    size_t at = device_of(b, v);
-    b->load[at] += is_accel(b, at) ? b->x->cost[v] : 0;
     b->load[d] += is_accel(b, d) ? b->x->cost[v] : 0;
 }
 
-/* True when a placed successor of v other than those of the class is on device d. */
+/* True when a placed successor of v other than those of the class is on device d, or, with d the
+ * number of devices, on any device but v's. */
 static bool sent_before(const struct branch *b, size_t v, size_t d, size_t class)
 {
     const struct hv__dag_index *x = b->x;
-    for (size_t e = x->out_at[v]; e < x->out_at[v + 1]; e++)
-        if (x->g->nodes[x->out[e]].color != class && device_of(b, x->out[e]) == d)
+    for (size_t e = x->out_at[v]; e < x->out_at[v + 1]; e++) {
+        size_t to = device_of(b, x->out[e]);
+        bool counts = d < b->n_devices ? to == d : to < b->n_devices && to != device_of(b, v);
+        if (counts && x->g->nodes[x->out[e]].color != class)
             return true;
+    }
     return false;
 }
 
@@ -75,8 +76,10 @@ static void add_class(struct branch *b, const struct turn *t, size_t d)
             size_t to = device_of(b, x->out[e]);
             if (to == d || to == b->n_devices || (told >> to & 1))
                 continue;
+            if (told == 0)
+                pay(b, v, d);
             told |= (uint64_t)1 << to;
-            charge(b, v, to);
+            pay(b, v, to);
         }
         for (size_t e = x->in_at[v]; e < x->in_at[v + 1]; e++) {
             size_t u = x->in[e], at = device_of(b, u);
@@ -84,7 +87,9 @@ static void add_class(struct branch *b, const struct turn *t, size_t d)
                 continue;
             b->sent[u] |= (uint64_t)1 << d; /* marks this class's own fetches; cleared below */
             if (!sent_before(b, u, d, c))
-                charge(b, u, d);
+                pay(b, u, d);
+            if (!sent_before(b, u, b->n_devices, c))
+                pay(b, u, at);
         }
     }
     for (size_t m = x->member_at[c]; m < x->member_at[c + 1]; m++)

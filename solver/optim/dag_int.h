@@ -19,6 +19,55 @@ void hv__dag_index(const struct hv_dag *g, struct hv_arena *a, struct hv__dag_in
 void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, double bound,
                     struct hv_arena *a, size_t *device);
 
+/**
+ * Strongly connected parts of a graph with n nodes and successor lists next[at[c]] …
+ * next[at[c + 1] - 1]: component[c] = part of c, numbered in a topological order. Returns the
+ * number of parts. O(nodes + edges).
+ */
+size_t hv__dag_components(const size_t *at, const size_t *next, size_t n, struct hv_arena *a,
+                          size_t *component);
+/**
+ * Groups of classes for contiguous splits, numbered in a topological order: classes on a cycle are
+ * one group, and classes that cost nothing go with their only neighbour.
+ */
+struct hv__dag_groups {
+    const struct hv__dag_index *x;
+    size_t n, *of;              /**< class → group */
+    size_t *member_at, *member; /**< nodes of a group */
+    size_t *next_at, *next;     /**< groups after a group, with repeats */
+    double *accel, *cpu, *bytes;
+    size_t *n_cpu_only; /**< nodes that no accelerator can run; where there are any, accel = 0 */
+};
+
+/** Fills the groups. O(nodes + edges). */
+void hv__dag_groups(const struct hv__dag_index *x, struct hv_arena *a, struct hv__dag_groups *q);
+/** A topological order of the groups: depth first when `deep`, else by levels. */
+void hv__dag_order(const struct hv__dag_groups *q, struct hv_arena *a, bool deep, size_t *order);
+/**
+ * The best contiguous split over all down-sets of the groups. *best and device (per node) are
+ * improved when it finds less than *best; returns true when no contiguous split is less than the
+ * *best it leaves. At most 2^18 down-sets.
+ */
+bool hv__dag_contiguous(const struct hv__dag_groups *q, struct hv__watch *watch, double *best,
+                        size_t *device);
+/** Sums over parts sorted by the accelerator time that they take off per CPU time. */
+struct hv__dag_relief {
+    size_t n;
+    double *accel, *cpu; /**< n + 1 prefix sums */
+    double must_cpu;     /**< CPU time of the parts that no accelerator can run */
+};
+
+/** Fills the sums from times of n parts on either kind of device. O(n log n). */
+void hv__dag_relief(const double *accel, const double *cpu, const size_t *n_cpu_only, size_t n,
+                    struct hv_arena *a, struct hv__dag_relief *r);
+/** Most accelerator time that parts take off when they, divisible, get so much CPU time. O(log n).
+ */
+double hv__dag_offload(const struct hv__dag_relief *r, double room);
+/** The load at which accelerators and CPUs could share the parts evenly, parts being divisible. */
+double hv__dag_even_bound(const struct hv__dag_relief *r, const struct hv_dag *g);
+/** No placement is better than classes spread evenly, nor than the longest class. */
+double hv__dag_simple_bound(const struct hv__dag_index *x);
+
 /** Most classes of a graph that hv__dag_exact looks at. */
 #define HV__DAG_EXACT_CLASSES ((size_t)64)
 /**

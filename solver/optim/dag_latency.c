@@ -142,56 +142,6 @@ static bool order_nodes(const struct hv__dag_index *x, struct hv_arena *a, size_
     return tail == n;
 }
 
-/* Depth-first walk for strongly connected classes (Tarjan 1972), without recursion. */
-struct walk {
-    const size_t *at, *next;
-    size_t *seen, *low, *stack, *path, *edge, *component;
-    size_t n_stack, n_seen, n_components;
-};
-
-static void enter(struct walk *w, size_t c)
-{
-    w->seen[c] = w->low[c] = ++w->n_seen;
-    w->stack[w->n_stack++] = c;
-    w->edge[c] = w->at[c];
-}
-
-static void leave(struct walk *w, size_t c)
-{
-    if (w->low[c] != w->seen[c])
-        return;
-    size_t top;
-    do {
-        top = w->stack[--w->n_stack];
-        w->component[top] = w->n_components;
-    } while (top != c);
-    w->n_components++;
-}
-
-static void walk_from(struct walk *w, size_t root)
-{
-    size_t depth = 1;
-    w->path[0] = root;
-    enter(w, root);
-    while (depth > 0) {
-        size_t c = w->path[depth - 1];
-        if (w->edge[c] == w->at[c + 1]) {
-            leave(w, c);
-            depth--;
-            if (depth > 0 && w->low[c] < w->low[w->path[depth - 1]])
-                w->low[w->path[depth - 1]] = w->low[c];
-            continue;
-        }
-        size_t to = w->next[w->edge[c]++];
-        if (w->seen[to] == 0) {
-            w->path[depth++] = to;
-            enter(w, to);
-        } else if (w->component[to] == SIZE_MAX && w->seen[to] < w->low[c]) {
-            w->low[c] = w->seen[to];
-        }
-    }
-}
-
 /* class → unit, in a topological order; returns the number of units. */
 static size_t join_classes(const struct hv__dag_index *x, struct hv_arena *a, size_t *unit)
 {
@@ -204,22 +154,7 @@ static size_t join_classes(const struct hv__dag_index *x, struct hv_arena *a, si
         at[c + 2] += at[c + 1];
     for (size_t e = 0; e < g->n_edges; e++)
         next[at[g->nodes[g->edges[e].from].color + 1]++] = g->nodes[g->edges[e].to].color;
-    struct walk w = {.at = at,
-                     .next = next,
-                     .seen = hv_arena_new(a, size_t, n),
-                     .low = hv_arena_new(a, size_t, n),
-                     .stack = hv_arena_new(a, size_t, n),
-                     .path = hv_arena_new(a, size_t, n),
-                     .edge = hv_arena_new(a, size_t, n),
-                     .component = unit};
-    for (size_t c = 0; c < n; c++)
-        unit[c] = SIZE_MAX;
-    for (size_t c = n; c-- > 0;)
-        if (w.seen[c] == 0)
-            walk_from(&w, c);
-    for (size_t c = 0; c < n; c++)
-        unit[c] = w.n_components - 1 - unit[c];
-    return w.n_components;
+    return hv__dag_components(at, next, n, a, unit);
 }
 
 /* The least time from the start of every node to the end of the graph. */

@@ -33,19 +33,22 @@ static bool is_accel(const struct state *s, size_t d)
     return d < s->x->g->n_accelerators;
 }
 
+/* True when some successor of v is not on device `at`. */
+static bool leaves(const struct state *s, size_t v, size_t at)
+{
+    return s->used[v * s->n_devices + at] < s->x->out_at[v + 1] - s->x->out_at[v];
+}
+
 /* Adds (sign 1) or takes away (-1) what the output of v costs with its device being `at`. */
 static void charge_source(struct state *s, size_t v, size_t at, double sign)
 {
     const uint32_t *used = s->used + v * s->n_devices;
     double cost = sign * s->x->cost[v];
-    for (size_t d = 0; d < s->n_devices; d++) {
-        if (d == at || used[d] == 0)
-            continue;
-        if (is_accel(s, at))
-            s->load[at] += cost;
-        if (is_accel(s, d))
+    if (is_accel(s, at) && leaves(s, v, at))
+        s->load[at] += cost;
+    for (size_t d = 0; d < s->n_devices; d++)
+        if (d != at && used[d] > 0 && is_accel(s, d))
             s->load[d] += cost;
-    }
 }
 
 /* One successor of u moves from device a to b. */
@@ -54,14 +57,13 @@ static void shift_use(struct state *s, size_t u, size_t a, size_t b)
     uint32_t *used = s->used + u * s->n_devices;
     size_t at = device_of(s, u);
     double cost = s->x->cost[u];
-    if (--used[a] == 0 && a != at) {
-        s->load[at] -= is_accel(s, at) ? cost : 0;
-        s->load[a] -= is_accel(s, a) ? cost : 0;
-    }
-    if (used[b]++ == 0 && b != at) {
-        s->load[at] += is_accel(s, at) ? cost : 0;
-        s->load[b] += is_accel(s, b) ? cost : 0;
-    }
+    bool left = leaves(s, u, at);
+    if (--used[a] == 0 && a != at && is_accel(s, a))
+        s->load[a] -= cost;
+    if (used[b]++ == 0 && b != at && is_accel(s, b))
+        s->load[b] += cost;
+    if (is_accel(s, at) && left != leaves(s, u, at))
+        s->load[at] += left ? -cost : cost;
 }
 
 static void move_class(struct state *s, size_t c, size_t to)

@@ -1,9 +1,10 @@
 /*
- * Integer distribution: least maximum (equal and mixed sizes), proportions.
- * Not here: least variance (distribute_var.c), longest item first (distribute_lpt.c).
+ * Integer distribution: least maximum (equal and mixed sizes).
+ * Not here: curves and least sum (distribute_curve.c), proportions (distribute_ratio.c), least
+ * variance (distribute_var.c), longest item first (distribute_lpt.c).
  */
-#include "solver/optim/distribute.h"
 #include "solver/base/units.h"
+#include "solver/optim/distribute_int.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,9 @@ enum hv_status hv_distribute_check(const struct hv_share *shares, size_t n, int6
             return hv_err_set(err, HV_EINPUT, "share %zu: expected a size of at least 1", i + 1);
         if (s->min < 0 || s->min > s->max || s->min > HV_DISTRIBUTE_MAX_TOTAL)
             return hv_err_set(err, HV_EINPUT, "share %zu: expected 0 <= min <= max", i + 1);
+        enum hv_status st = hv__share_check_points(s, i, err);
+        if (st != HV_OK)
+            return st;
     }
     return HV_OK;
 }
@@ -40,16 +44,22 @@ struct job {
     int64_t total, unit; /* unit = greatest common divisor of the sizes */
     int64_t *most;       /* largest useful count of each share */
     int64_t *cap;        /* count under the current threshold */
+    size_t *class;       /* mixed sizes: which of the distinct sizes it has */
+    bool curved;         /* a share has points */
 };
 
 static double value_at(const struct hv_share *s, int64_t count)
 {
+    if (s->points)
+        return hv__share_value(s, count);
     return s->fixed + (double)count * s->rate;
 }
 
 /* Largest count in [min, most] whose value is ≤ t; min when none is. */
 static int64_t count_under(const struct hv_share *s, int64_t most, double t)
 {
+    if (s->points)
+        return hv__share_under(s, most, t);
     if (s->rate <= 0)
         return s->fixed <= t ? most : s->min;
     double q = (t - s->fixed) / s->rate;
@@ -92,8 +102,9 @@ static bool prepare(struct job *j, bool *mixed)
     *mixed = false;
     for (size_t i = 0; i < j->n; i++) {
         const struct hv_share *s = &j->s[i];
-        int64_t room = j->total / s->size;
-        j->most[i] = s->max < room ? s->max : room;
+        int64_t room = j->total / s->size, max = hv__share_max(s);
+        j->most[i] = max < room ? max : room;
+        j->curved = j->curved || s->points;
         if (j->most[i] < s->min)
             return false;
         least += s->min * s->size;
@@ -112,7 +123,7 @@ static const char *why_not(const struct job *j, struct hv_arena *arena)
     int64_t least = 0, most = 0, unit = 0;
     for (size_t i = 0; i < j->n; i++) {
         const struct hv_share *s = &j->s[i];
-        int64_t room = j->total / s->size, top = s->max < room ? s->max : room;
+        int64_t room = j->total / s->size, max = hv__share_max(s), top = max < room ? max : room;
         if (s->min > HV_DISTRIBUTE_MAX_TOTAL / s->size || s->min * s->size > j->total - least)
             return hv_arena_printf(arena,
                                    "the minima of the first %zu shares exceed the total %lld",
@@ -187,18 +198,35 @@ static void settle_units(struct job *j)
     }
 }
 
-/* Distinct sizes and a table of how many of each are used to reach a sum. */
+/* Distinct sizes, falling, and how many of each make up the total. */
 struct sums {
     size_t n;
     int64_t *size, *room; /* distinct sizes in units, and how many may be added above min */
+    int64_t *take;        /* how many of each are used */
+    bool divisible;       /* every size divides the one before */
     int32_t *used;        /* (total + 1) per size: copies of the size used to get there, or -1 */
     int64_t total;        /* to be reached above the minima, in units */
 };
 
-/* True when Σ m·size = total with 0 ≤ m ≤ room. One pass per size. */
+/* Every size divides the larger ones, so as many of the largest as fit leave the most choice: what
+ * the smaller ones add up to beyond it could be grouped into one more of it. */
+static bool sum_by_greed(struct sums *q)
+{
+    int64_t left = q->total;
+    for (size_t d = 0; d < q->n; d++) {
+        int64_t fit = left / q->size[d];
+        q->take[d] = fit < q->room[d] ? fit : q->room[d];
+        left -= q->take[d] * q->size[d];
+    }
+    return left == 0;
+}
+
+/* True when Σ take·size = total with 0 ≤ take ≤ room. One pass per size. */
 static bool sum_reachable(struct sums *q)
 {
     size_t width = (size_t)q->total + 1;
+    if (q->divisible)
+        return sum_by_greed(q);
     for (size_t d = 0; d < q->n; d++) {
         int32_t *now = q->used + d * width;
         const int32_t *before = d ? now - width : NULL;
@@ -212,61 +240,112 @@ static bool sum_reachable(struct sums *q)
                 now[x] = -1;
         }
     }
-    return q->used[q->n * width - 1] >= 0;
+    if (q->used[q->n * width - 1] < 0)
+        return false;
+    int64_t x = q->total;
+    for (size_t d = q->n; d-- > 0; x -= q->take[d] * q->size[d])
+        q->take[d] = q->used[d * width + (size_t)x];
+    return true;
 }
 
 static bool caps_suffice(const struct job *j, struct sums *q)
 {
     for (size_t d = 0; d < q->n; d++)
         q->room[d] = 0;
-    for (size_t i = 0; i < j->n; i++) {
-        size_t d = 0;
-        while (q->size[d] != j->s[i].size / j->unit)
-            d++;
-        q->room[d] += j->cap[i] - j->s[i].min;
-    }
+    for (size_t i = 0; i < j->n; i++)
+        q->room[j->class[i]] += j->cap[i] - j->s[i].min;
     return sum_reachable(q);
 }
 
-/* Turns the numbers per size into counts per share: always the one that ends first. */
+/* Σ of the counts above the minima of one class within a threshold; they become the caps. */
+static int64_t fill_class(struct job *j, size_t d, double t)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        if (j->class[i] != d)
+            continue;
+        j->cap[i] = count_under(&j->s[i], j->most[i], t);
+        sum += j->cap[i] - j->s[i].min;
+    }
+    return sum;
+}
+
+/* Gives a class its number of counts under the lowest threshold that holds them; the rest between
+ * two neighbouring thresholds goes to the lowest indices. */
+static void spread_class(struct job *j, size_t d, int64_t take)
+{
+    double lo = 0, hi = 0;
+    for (size_t i = 0; i < j->n; i++)
+        if (j->class[i] == d)
+            hi = fmax(hi, value_at(&j->s[i], j->most[i]));
+    for (int step = 0; step < 100; step++) {
+        double mid = 0.5 * (lo + hi);
+        int64_t sum = fill_class(j, d, mid);
+        if (sum == take)
+            return;
+        if (sum > take)
+            hi = mid;
+        else
+            lo = mid;
+    }
+    take -= fill_class(j, d, lo);
+    for (size_t i = 0; i < j->n && take > 0; i++) {
+        if (j->class[i] != d)
+            continue;
+        int64_t more = count_under(&j->s[i], j->most[i], hi) - j->cap[i];
+        more = more < take ? more : take;
+        j->cap[i] += more;
+        take -= more;
+    }
+    for (size_t i = j->n; i-- > 0 && take < 0;) {
+        if (j->class[i] != d)
+            continue;
+        int64_t less = j->cap[i] - j->s[i].min;
+        less = less < -take ? less : -take;
+        j->cap[i] -= less;
+        take += less;
+    }
+}
+
+/* Turns the numbers per size into counts per share. */
 static void spread_sizes(struct job *j, const struct sums *q)
 {
-    int64_t x = q->total;
-    size_t width = (size_t)q->total + 1;
-    for (size_t i = 0; i < j->n; i++) {
-        j->most[i] = j->cap[i];
-        j->cap[i] = j->s[i].min;
-    }
-    for (size_t d = q->n; d-- > 0;) {
-        int64_t m = q->used[d * width + (size_t)x];
-        x -= m * q->size[d];
-        for (; m > 0; m--) {
-            size_t best = j->n;
-            double v = HUGE_VAL;
-            for (size_t i = 0; i < j->n; i++) {
-                if (j->s[i].size / j->unit != q->size[d] || j->cap[i] >= j->most[i])
-                    continue;
-                double next = value_at(&j->s[i], j->cap[i] + 1);
-                if (next < v) {
-                    v = next;
-                    best = i;
-                }
-            }
-            j->cap[best]++;
-        }
-    }
+    memcpy(j->most, j->cap, j->n * sizeof *j->most);
+    for (size_t d = 0; d < q->n; d++)
+        spread_class(j, d, q->take[d]);
+}
+
+static int by_falling_size(const void *pa, const void *pb)
+{
+    const int64_t *a = pa, *b = pb;
+    return (*a < *b) - (*a > *b);
 }
 
 static void collect_sizes(const struct job *j, struct sums *q)
 {
     int64_t total = j->total;
     for (size_t i = 0; i < j->n; i++) {
-        size_t d = 0;
+        q->size[i] = j->s[i].size / j->unit;
         total -= j->s[i].min * j->s[i].size;
-        while (d < q->n && q->size[d] != j->s[i].size / j->unit)
-            d++;
-        if (d == q->n)
-            q->size[q->n++] = j->s[i].size / j->unit;
+    }
+    qsort(q->size, j->n, sizeof *q->size, by_falling_size);
+    q->divisible = true;
+    for (size_t i = 0; i < j->n; i++) {
+        if (q->n && q->size[i] == q->size[q->n - 1])
+            continue;
+        q->divisible = q->divisible && (!q->n || q->size[q->n - 1] % q->size[i] == 0);
+        q->size[q->n++] = q->size[i];
+    }
+    for (size_t i = 0; i < j->n; i++) {
+        size_t lo = 0, hi = q->n;
+        while (hi - lo > 1) { /* the sizes fall */
+            size_t mid = lo + (hi - lo) / 2;
+            if (q->size[mid] >= j->s[i].size / j->unit)
+                lo = mid;
+            else
+                hi = mid;
+        }
+        j->class[i] = lo;
     }
     q->total = total / j->unit;
 }
@@ -307,7 +386,7 @@ static bool search_mixed(struct job *j, struct sums *q, double floor)
     if (!caps_suffice(j, q))
         return false;
     double hi = settled_value(j, floor), lo = fmin(floor, hi);
-    double guess = near_threshold(j);
+    double guess = j->curved ? lo : near_threshold(j);
     while (lo < hi) {
         double t = guess > lo && guess < hi ? guess : 0.5 * (lo + hi);
         guess = lo + (guess - lo) * (hi - guess > 0 ? 1.002 : 0.5);
@@ -323,6 +402,40 @@ static bool search_mixed(struct job *j, struct sums *q, double floor)
     return caps_suffice(j, q);
 }
 
+/* Equal sizes with curves: bisection between values that occur, then from the counts below the
+ * threshold up to those at it, lowest index first. The total can be met. */
+static void solve_curves(struct job *j)
+{
+    double lo = 0, hi;
+    for (size_t i = 0; i < j->n; i++)
+        lo = fmax(lo, value_at(&j->s[i], j->s[i].min));
+    double floor = lo;
+    fill_caps(j, HUGE_VAL);
+    hi = settled_value(j, floor);
+    while (lo < hi) {
+        double t = 0.5 * (lo + hi);
+        if (!(t < hi))
+            t = lo;
+        if (fill_caps(j, t) >= j->total)
+            hi = fmin(t, settled_value(j, floor));
+        else
+            lo = fmax(t, next_value(j));
+    }
+    int64_t left = j->total - fill_caps(j, nextafter(hi, -1));
+    for (size_t i = 0; i < j->n && left > 0; i++) {
+        int64_t more = count_under(&j->s[i], j->most[i], hi) - j->cap[i];
+        more = more * j->s[i].size < left ? more : left / j->s[i].size;
+        j->cap[i] += more;
+        left -= more * j->s[i].size;
+    }
+    for (size_t i = j->n; i-- > 0 && left < 0;) { /* a minimum is the slowest: others have room */
+        int64_t less = j->cap[i] - j->s[i].min, over = -left / j->s[i].size;
+        less = less < over ? less : over;
+        j->cap[i] -= less;
+        left += less * j->s[i].size;
+    }
+}
+
 static enum hv_status solve_mixed_sizes(struct job *j, struct hv_arena *arena,
                                         struct hv_distribution *out, struct hv_err *err)
 {
@@ -330,12 +443,16 @@ static enum hv_status solve_mixed_sizes(struct job *j, struct hv_arena *arena,
     double floor = 0;
     q.size = hv_arena_new(arena, int64_t, j->n);
     q.room = hv_arena_new(arena, int64_t, j->n);
+    q.take = hv_arena_new(arena, int64_t, j->n);
+    j->class = hv_arena_new(arena, size_t, j->n);
     collect_sizes(j, &q);
-    if (q.total >= MAX_CELLS / (int64_t)q.n)
-        return hv_err_set(err, HV_ELIMIT,
-                          "a total of %lld units with %zu different sizes is too large",
-                          (long long)q.total, q.n);
-    q.used = hv_xmalloc((size_t)(q.total + 1) * q.n * sizeof *q.used);
+    if (!q.divisible) {
+        if (q.total >= MAX_CELLS / (int64_t)q.n)
+            return hv_err_set(err, HV_ELIMIT,
+                              "a total of %lld units with %zu different sizes is too large",
+                              (long long)q.total, q.n);
+        q.used = hv_xmalloc((size_t)(q.total + 1) * q.n * sizeof *q.used);
+    }
     for (size_t i = 0; i < j->n; i++)
         floor = fmax(floor, value_at(&j->s[i], j->s[i].min));
     out->feasible = search_mixed(j, &q, floor);
@@ -369,6 +486,9 @@ enum hv_status hv_distribute_minmax(const struct hv_share *shares, size_t n, int
         out->method = "threshold-subset-sum";
         if ((st = solve_mixed_sizes(&j, arena, out, err)) != HV_OK || !out->feasible)
             return st;
+    } else if (j.curved) {
+        solve_curves(&j);
+        out->feasible = true;
     } else {
         fill_caps(&j, near_threshold(&j));
         settle_units(&j);
@@ -377,100 +497,5 @@ enum hv_status hv_distribute_minmax(const struct hv_share *shares, size_t n, int
     out->count = j.cap;
     out->objective = out->bound = worst_of(&j, j.cap);
     out->proof = "no smaller threshold leaves room for the total";
-    return HV_OK;
-}
-
-/* Fixes the shares whose proportion lies outside their limits; returns false when none does. */
-static bool fix_outside(const struct hv_share *s, size_t n, double each, int64_t *count,
-                        bool *fixed)
-{
-    double above = 0, below = 0;
-    bool any = false;
-    for (size_t i = 0; i < n; i++) {
-        double x = each * s[i].rate;
-        above += fixed[i] ? 0 : fmax(0, x - (double)s[i].max);
-        below += fixed[i] ? 0 : fmax(0, (double)s[i].min - x);
-    }
-    for (size_t i = 0; i < n; i++) {
-        double x = each * s[i].rate;
-        bool hit = above >= below ? x > (double)s[i].max : x < (double)s[i].min;
-        if (fixed[i] || !hit)
-            continue;
-        fixed[i] = any = true;
-        count[i] = above >= below ? s[i].max : s[i].min;
-    }
-    return any;
-}
-
-/* Whole parts, then one more each by falling remainder, lowest index first. */
-static void round_shares(const struct hv_share *s, size_t n, double each, int64_t left,
-                         struct hv_distribution *out, const bool *fixed)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (fixed[i])
-            continue;
-        double x = each * s[i].rate, whole = floor(x + 1e-9);
-        out->count[i] = (int64_t)fmin(fmax(whole, (double)s[i].min), (double)s[i].max);
-        left -= out->count[i];
-    }
-    for (int64_t round = left; round != 0; round += round > 0 ? -1 : 1) {
-        size_t best = n;
-        double most = -HUGE_VAL;
-        for (size_t i = 0; i < n; i++) {
-            int64_t next = out->count[i] + (round > 0 ? 1 : -1);
-            if (s[i].rate <= 0 || next > s[i].max || next < s[i].min)
-                continue;
-            double gain = (round > 0 ? 1 : -1) * (each * s[i].rate - (double)out->count[i]);
-            if (gain > most + 1e-12) {
-                most = gain;
-                best = i;
-            }
-        }
-        if (best == n) {
-            out->feasible = false;
-            return;
-        }
-        out->count[best] += round > 0 ? 1 : -1;
-    }
-}
-
-enum hv_status hv_distribute_ratio(const struct hv_share *shares, size_t n, int64_t total,
-                                   struct hv_arena *arena, struct hv_distribution *out,
-                                   struct hv_err *err)
-{
-    memset(out, 0, sizeof *out);
-    out->objective = out->bound = HV_UNKNOWN;
-    out->method = "largest-remainder";
-    out->proof = "proportions rounded; no optimum is claimed";
-    enum hv_status st = hv_distribute_check(shares, n, total, err);
-    if (st != HV_OK)
-        return st;
-    double all = 0, each = 0, weight;
-    bool *fixed = hv_arena_new(arena, bool, n), again = true;
-    int64_t left = total;
-    out->count = hv_arena_new(arena, int64_t, n);
-    for (size_t i = 0; i < n; i++) {
-        if (shares[i].size != 1)
-            return hv_err_set(err, HV_EINPUT, "share %zu: proportions need sizes of 1", i + 1);
-        all += shares[i].rate;
-    }
-    while (again) {
-        left = total;
-        weight = 0;
-        for (size_t i = 0; i < n; i++) {
-            left -= fixed[i] ? out->count[i] : 0;
-            weight += fixed[i] ? 0 : shares[i].rate;
-        }
-        each = weight > 0 ? (double)left / weight : 0;
-        again = fix_outside(shares, n, each, out->count, fixed);
-    }
-    out->feasible = true;
-    round_shares(shares, n, each, left, out, fixed);
-    out->objective = 0;
-    for (size_t i = 0; i < n && all > 0; i++)
-        out->objective = fmax(out->objective,
-                              fabs((double)out->count[i] - (double)total * shares[i].rate / all));
-    if (!out->feasible)
-        out->objective = HV_UNKNOWN;
     return HV_OK;
 }

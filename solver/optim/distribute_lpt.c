@@ -44,8 +44,9 @@ enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots, 
     if (most && n > n_slots * most) {
         out->objective = out->bound = HV_UNKNOWN;
         out->proven = true;
-        out->proof = hv_arena_printf(arena, "%zu items, but %zu slots of %zu hold %zu fewer", n,
-                                     n_slots, most, n - n_slots * most);
+        out->proof =
+            hv_arena_printf(arena, "%zu items, but %zu slot%s of at most %zu hold %zu fewer", n,
+                            n_slots, n_slots == 1 ? "" : "s", most, n - n_slots * most);
         return HV_OK;
     }
     if (n)

@@ -97,8 +97,9 @@ enum hv_status hv_distribute_minvar(const struct hv_share *shares, size_t n, int
     for (size_t i = n; i-- > 0;) {
         const struct hv_share *s = &shares[i];
         int64_t room = s->max < total / s->size ? s->max : total / s->size;
-        if (s->rate <= 0)
-            return hv_err_set(err, HV_EINPUT, "share %zu: expected a rate above 0", i + 1);
+        if (s->rate <= 0 || s->points)
+            return hv_err_set(err, HV_EINPUT, "share %zu: expected a rate above 0, and no curve",
+                              i + 1);
         if (s->min > total / s->size)
             room = s->min;
         q.least[i] = q.least[i + 1] + s->min * s->size;

@@ -34,6 +34,7 @@ struct attempt {
     const struct hv__lp_scale *scale;
     enum slack_mode slack;
     bool relaxed; /* integrality dropped */
+    bool plain;   /* without lp_solve's scaling, primal simplex throughout */
     int code;     /* lp_solve's */
     double step;  /* bb_deltaOF after the solve */
 };
@@ -147,7 +148,9 @@ static void set_up(lprec *rec, const struct attempt *a, struct watch *w)
     set_presolve(rec, integer ? PRESOLVE_NONE : PRESOLVE_SENSDUALS, get_presolveloops(rec));
     set_bb_rule(rec, NODE_RULE);
     set_bb_floorfirst(rec, BRANCH_AUTOMATIC);
-    set_scaling(rec, SCALE_GEOMETRIC + SCALE_EQUILIBRATE + SCALE_INTEGERS);
+    set_scaling(rec, a->plain ? 0 : SCALE_GEOMETRIC + SCALE_EQUILIBRATE + SCALE_INTEGERS);
+    if (a->plain)
+        set_simplextype(rec, SIMPLEX_PRIMAL_PRIMAL);
     if (w->limits->gap > 0)
         set_mip_gap(rec, FALSE, w->limits->gap);
     w->rec = rec;
@@ -284,17 +287,20 @@ static void drop_point(struct hv_lp_result *r)
     r->proven = false;
 }
 
-/* Solves again with a slack in every row when the first answer is not proven, and keeps the better.
- */
+/* Solves again when the first answer is suspect, and keeps the better: integer programs with a
+ * slack in every row, linear ones (accuracy errors) without scaling. */
 static enum hv_status solve_guarded(struct attempt *a, struct watch *w, struct hv_lp_result *out,
                                     struct hv_err *err)
 {
     enum hv_status st = try_once(a, w, out, err);
     bool suspect = out->outcome == HV_LP_FAILED || (out->outcome == HV_LP_OPTIMAL && a->step != 0);
-    if (st != HV_OK || !a->lp->has_integers || !suspect || w->stopped)
+    if (!a->lp->has_integers)
+        suspect = out->outcome == HV_LP_FAILED || (out->outcome == HV_LP_OPTIMAL && !out->proven);
+    if (st != HV_OK || !suspect || w->stopped)
         return st;
     struct hv_lp_result again = {.objective = HV_UNKNOWN, .bound = HV_UNKNOWN};
-    a->slack = SLACK_ALL;
+    a->slack = a->lp->has_integers ? SLACK_ALL : SLACK_NONE;
+    a->plain = !a->lp->has_integers;
     st = try_once(a, w, &again, err);
     out->nodes += again.nodes;
     out->stopped = again.stopped;

@@ -99,6 +99,16 @@ enum hv_status hv_lp_add_max_row(struct hv_lp *lp, size_t top, const struct hv_l
 /** Sets the objective Σ terms (replaces an earlier one). Errors: as hv_lp_add_row. */
 enum hv_status hv_lp_set_objective(struct hv_lp *lp, const struct hv_lp_term *terms, size_t n,
                                    struct hv_err *err) HV_NODISCARD;
+/**
+ * Adds a special ordered set: of these variables, in this order, at most one (type 1), or at most
+ * two that are neighbours (type 2), may differ from 0 (E. Beale and J. Tomlin, 1970). Modelled with
+ * binary variables and rows, so that it is guarded as every integer program: new variables are
+ * appended where the variables are not binary themselves.
+ * Errors: HV_EINPUT for another type, fewer than two variables, one that is named twice or has an
+ * infinite bound; HV_ELIMIT.
+ */
+enum hv_status hv_lp_add_sos(struct hv_lp *lp, int type, const size_t *vars, size_t n,
+                             struct hv_err *err) HV_NODISCARD;
 /** Number of variables. */
 size_t hv_lp_n_vars(const struct hv_lp *lp);
 /** Number of rows. */
@@ -117,6 +127,35 @@ enum hv_status hv_lp_solve(const struct hv_lp *lp, const struct hv_lp_limits *li
                            struct hv_lp_result *out, struct hv_err *err) HV_NODISCARD;
 /** Frees the arrays of a result. */
 void hv_lp_result_free(struct hv_lp_result *r);
+
+/** An interval; an infinity where it does not end, HV_UNKNOWN where a limit came first. */
+struct hv_lp_range {
+    double from, till;
+};
+/** How far numbers of a model may move, each alone. Owner: hv_lp_ranges_free. */
+struct hv_lp_ranges {
+    size_t n_vars, n_rows;
+    struct hv_lp_range *cost; /**< n_vars: objective coefficients for which x stays optimal */
+    struct hv_lp_range *rhs;  /**< n_rows: right-hand sides for which the duals stay the prices */
+    bool complete;            /**< no end is HV_UNKNOWN */
+};
+/**
+ * Sensitivity of a solved linear program.
+ *
+ * lp_solve's own ranges depend on the basis it ends with and are not used. Every end is the optimum
+ * of a program of its own (x fixed and the duals free, or the other way round, with complementary
+ * slackness), solved by hv_lp_solve with duals that prove it: the ranges are those of the point and
+ * of the prices, also where the model is degenerate. An end more than 1e5 times the number or
+ * the largest of its kind away counts as infinite; ends are exact to about 1e-9 of that. 2 ·
+ * (n_vars + n_rows) solves; the limits are for all together.
+ * @param r  a proven answer of this model
+ * Errors: HV_EUSAGE for a model with integer variables or an answer that is not proven.
+ */
+enum hv_status hv_lp_ranges(const struct hv_lp *lp, const struct hv_lp_result *r,
+                            const struct hv_lp_limits *limits, struct hv_lp_ranges *out,
+                            struct hv_err *err) HV_NODISCARD;
+/** Frees the arrays. */
+void hv_lp_ranges_free(struct hv_lp_ranges *r);
 
 /**
  * Appends the model in LP format (lp_solve's dialect: `min: …; r1: …; int …;`), variables x1, x2, …

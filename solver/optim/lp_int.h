@@ -38,6 +38,14 @@ struct hv__lp_scale {
 void hv__lp_scaling(const struct hv_lp *lp, struct hv__lp_scale *out);
 /** True when bounds or empty rows alone make the model infeasible. */
 bool hv__lp_is_hopeless(const struct hv_lp *lp);
+/** An entry of a column. */
+struct hv__lp_entry {
+    size_t row;
+    double coef;
+};
+/** Columns from rows: column j is out[at[j]] … out[at[j + 1] - 1]; `at` has n_vars + 3 zeros.
+ * Owner: caller frees. */
+struct hv__lp_entry *hv__lp_columns(const struct hv_lp *lp, size_t *at);
 /** Objective of a point. */
 double hv__lp_value(const struct hv_lp *lp, const double *x);
 /** True when the point keeps all bounds, rows and integrality within a relative 1e-6. */

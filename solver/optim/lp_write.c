@@ -63,16 +63,9 @@ void hv_lp_write(const struct hv_lp *lp, struct hv_str *out)
         hv_str_adds(out, ";\n");
 }
 
-/* Entries of one column, gathered from the rows. */
-struct entry {
-    size_t row;
-    double coef;
-};
-
-/* Columns from rows: column j is out[at[j]] … out[at[j + 1] - 1]. */
-static struct entry *columns_of(const struct hv_lp *lp, size_t *at)
+struct hv__lp_entry *hv__lp_columns(const struct hv_lp *lp, size_t *at)
 {
-    struct entry *out = hv_xcalloc(lp->terms.n + 1, sizeof *out);
+    struct hv__lp_entry *out = hv_xcalloc(lp->terms.n + 1, sizeof *out);
     for (size_t k = 0; k < lp->terms.n; k++)
         at[lp->terms.items[k].var + 2]++;
     for (size_t j = 0; j < lp->vars.n; j++)
@@ -80,13 +73,14 @@ static struct entry *columns_of(const struct hv_lp *lp, size_t *at)
     for (size_t i = 0; i < lp->rows.n; i++) {
         const struct hv__lp_row *r = &lp->rows.items[i];
         for (size_t k = r->first; k < r->first + r->n; k++)
-            out[at[lp->terms.items[k].var + 1]++] = (struct entry){i, lp->terms.items[k].coef};
+            out[at[lp->terms.items[k].var + 1]++] =
+                (struct hv__lp_entry){i, lp->terms.items[k].coef};
     }
     return out;
 }
 
-static void write_mps_columns(const struct hv_lp *lp, const struct entry *e, const size_t *at,
-                              struct hv_str *out)
+static void write_mps_columns(const struct hv_lp *lp, const struct hv__lp_entry *e,
+                              const size_t *at, struct hv_str *out)
 {
     char num[HV_FMT_CAP];
     double sign = lp->sense == HV_LP_MIN ? 1 : -1;
@@ -126,7 +120,7 @@ void hv_lp_write_mps(const struct hv_lp *lp, struct hv_str *out)
     static const char ops[] = {'L', 'G', 'E'};
     char num[HV_FMT_CAP];
     size_t *at = hv_xcalloc(lp->vars.n + 3, sizeof *at);
-    struct entry *e = columns_of(lp, at);
+    struct hv__lp_entry *e = hv__lp_columns(lp, at);
     hv_str_adds(out, "NAME hetviz FREE\nROWS\n N cost\n");
     for (size_t i = 0; i < lp->rows.n; i++)
         hv_str_addf(out, " %c r%zu\n", ops[lp->rows.items[i].op], i + 1);

@@ -260,8 +260,10 @@ double hv__greedy_max(const struct hv_partition *p)
 static bool inner(const struct hv_partition *p, enum hv__goal goal, double limit,
                   struct hv__watch *watch, struct hv_arena *arena, struct hv_partition_result *out)
 {
+    if (p->free_order && goal == HV__MAX)
+        return hv__reach_free(p, watch, arena, out);
     if (p->free_order)
-        return hv__solve_free(p, goal, limit, watch, arena, out);
+        return hv__solve_free(p, limit, watch, arena, out);
     return hv__solve_fixed(p, goal, limit, arena, out);
 }
 

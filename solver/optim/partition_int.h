@@ -76,10 +76,41 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
 const char *hv__why_infeasible(const struct hv_partition *p, struct hv_arena *arena);
 /** An upper bound on the best maximum from a greedy cut (infinity when greedy finds none). */
 double hv__greedy_max(const struct hv_partition *p);
-/** As hv__solve_fixed for free order; watch->too_big is set when there are too many states or a
- * limit is reached before the end. */
-bool hv__solve_free(const struct hv_partition *p, enum hv__goal goal, double limit,
-                    struct hv__watch *watch, struct hv_arena *arena,
+/** Devices grouped into kinds; a state says how many of each kind have been used. */
+struct hv__kinds {
+    const struct hv_partition *p;
+    size_t n_kinds, n_states;
+    size_t *dev;     /**< a stage that has the kind's device */
+    size_t *count;   /**< devices of the kind */
+    size_t *radix;   /**< weight of the kind in a state's number */
+    size_t *used;    /**< state → stages used */
+    uint16_t *digit; /**< state · n_kinds + kind → devices of the kind used */
+};
+
+/** True when two stages have equal devices. */
+bool hv__same_device(const struct hv_part_stage *a, const struct hv_part_stage *b);
+/** Groups the devices, slow kinds first; false when there are too many states (about 2 million). */
+bool hv__kinds_group(struct hv__kinds *g, const struct hv_partition *p, struct hv_arena *arena);
+/** True when the state has used a device of kind k. */
+bool hv__has_kind(const struct hv__kinds *g, size_t state, size_t k);
+/** Gives every position one of the instance's stages of its kind (order holds `dev` of the kind),
+ * lowest first. */
+void hv__kinds_name(const struct hv__kinds *g, struct hv_partition_result *out);
+/**
+ * Bound on sum_weight · Σ + max_weight · max that no order beats: any weights w ≥ 0 with Σ w = 1
+ * give max_d time_d ≥ Σ_layers min_d w_d t_d(layer). 0 with tables.
+ */
+double hv__relaxed_bound(const struct hv_partition *p, double sum_weight, double max_weight);
+/** Free order, the least sum with every value ≤ limit; watch->too_big is set when there are too
+ * many states or a limit is reached before the end. */
+bool hv__solve_free(const struct hv_partition *p, double limit, struct hv__watch *watch,
+                    struct hv_arena *arena, struct hv_partition_result *out);
+/**
+ * Free order, the least maximum: bisection over a limit, and for each limit the ends that every
+ * multiset of devices can reach. Fills the result, bound and `stopped` included. False when nothing
+ * was found; watch->too_big as in hv__solve_free.
+ */
+bool hv__reach_free(const struct hv_partition *p, struct hv__watch *watch, struct hv_arena *arena,
                     struct hv_partition_result *out);
 /** Local search over device orders with the fixed-order solver inside, and a relaxed bound. */
 enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *watch,

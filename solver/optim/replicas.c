@@ -1,20 +1,37 @@
 /*
- * Replicated stages with a choice per layer: the dynamic program, and the knapsack of a run.
+ * Replicated stages with a choice per layer: fronts of suffixes, and the knapsack of a run.
  * Not here: the knapsack itself (knapsack.c), plain chains (partition.c).
  */
 #include "solver/optim/replicas.h"
 #include "solver/base/units.h"
+#include "solver/base/vec.h"
 #include "solver/optim/knapsack.h"
 #include "solver/optim/partition_int.h"
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define UNSOLVED (-1.0)
+/* How a suffix begins: what it uses, the run that starts it and the plan behind. */
+struct plan {
+    size_t devices, copies;
+    uint32_t end, width, replicas, next;
+};
 
-/* How a suffix begins: the run that starts it and what follows. */
-struct step {
-    uint32_t end, replicas, width;
+/* What is known of a run at one width: least times by depth, and what does not depend on it. */
+struct known {
+    uint32_t in_flight;
+    double time;
+};
+struct run {
+    struct known *items; /* a growable array */
+    size_t n, cap;
+};
+
+struct front {
+    struct plan *items; /* a growable array: rising devices, falling copies */
+    size_t n, cap;
 };
 
 struct search {
@@ -22,18 +39,13 @@ struct search {
     struct hv__watch watch;
     struct hv_arena *arena; /* of the answer */
     struct hv_arena scratch;
-    double *best; /* (layer, devices, copies) → least maximum of the suffix */
-    struct step *step;
-    double *run;  /* (width, in_flight) → least time of the run at hand, or UNSOLVED */
-    double limit; /* nothing above it is looked at */
+    struct run *runs;     /* (width, first, end) */
+    struct front *fronts; /* first layer → plans of the suffix within the limit */
+    double *fast, *sync;  /* width · (n_layers + 1) + layer: prefix sums of least time, and sync */
+    size_t *choice;
+    double limit;
     bool exact;
 };
-
-static size_t cell_of(const struct search *q, size_t layer, size_t devices, size_t copies)
-{
-    size_t n = q->p->n_devices + 1;
-    return (layer * n + devices) * n + copies;
-}
 
 static enum hv_status check_layer(const struct hv_replica_layer *l, size_t at, struct hv_err *err)
 {
@@ -58,8 +70,8 @@ static enum hv_status check(const struct hv_replicas *p, struct hv_err *err)
         return hv_err_set(err, HV_EINPUT, "expected at least one layer, device and width");
     if (isnan(p->memory) || p->memory < 0)
         return hv_err_set(err, HV_EINPUT, "expected a memory that is not negative");
-    if (p->n_devices > 4096 ||
-        (p->n_layers + 1) > HV_REPLICAS_MAX_CELLS / ((p->n_devices + 1) * (p->n_devices + 1)))
+    if (p->n_devices > HV_REPLICAS_MAX_DEVICES || p->n_layers > HV_REPLICAS_MAX_RUNS ||
+        p->n_layers + 1 > HV_REPLICAS_MAX_RUNS / p->n_layers / p->n_widths)
         return hv_err_set(err, HV_ELIMIT, "%zu layers on %zu devices are too many", p->n_layers,
                           p->n_devices);
     for (size_t w = 0; w < p->n_widths && st == HV_OK; w++) {
@@ -70,6 +82,11 @@ static enum hv_status check(const struct hv_replicas *p, struct hv_err *err)
             if (!(x->cuts[j] >= 0) || isinf(x->cuts[j]))
                 return hv_err_set(err, HV_EINPUT, "cut %zu: expected a time that is not negative",
                                   j);
+        for (size_t k = 0; x->runs && k < p->n_layers * (p->n_layers + 1); k++)
+            if (!(x->runs[k] >= 0) || isinf(x->runs[k]))
+                return hv_err_set(err, HV_EINPUT,
+                                  "layers %zu to %zu: expected a time that is not negative",
+                                  k / (p->n_layers + 1) + 1, k % (p->n_layers + 1));
         for (size_t l = 0; l < p->n_layers && st == HV_OK; l++)
             st = check_layer(&x->layers[l], l, err);
     }
@@ -141,122 +158,233 @@ static double cut_at(const struct search *q, size_t width, size_t j)
 }
 
 /* Time per sample of a stage from the least time of its layers. */
-static double value_of(const struct search *q, const struct hv_replica_stage *s, double time,
-                       double sync)
+static double value_of(const struct search *q, const struct hv_replica_stage *s, double time)
 {
+    size_t n = q->p->n_layers + 1;
+    const double *runs = q->p->widths[s->width].runs, *sync = q->sync + s->width * n;
     double d = (double)s->replicas;
-    return (time + cut_at(q, s->width, s->first) + cut_at(q, s->width, s->end)) / d +
-           (1 - 1 / d) * sync;
+    time += cut_at(q, s->width, s->first) + cut_at(q, s->width, s->end);
+    time += runs ? runs[s->first * n + s->end] : 0;
+    return time / d + (1 - 1 / d) * (sync[s->end] - sync[s->first]);
 }
 
-static double run_time(struct search *q, const struct hv_replica_stage *s, size_t *choice)
+/* Least time of the stage's layers at its depth; worked out once. */
+static double run_time(struct search *q, const struct hv_replica_stage *s)
 {
-    double *known = &q->run[s->width * (q->p->n_devices + 1) + s->in_flight];
-    if (*known == UNSOLVED) {
-        struct hv_arena_mark mark = hv_arena_mark(&q->scratch);
-        *known = solve_run(q, s, choice);
-        hv_arena_rewind(&q->scratch, mark);
+    size_t L = q->p->n_layers;
+    struct run *r = &q->runs[(s->width * L + s->first) * (L + 1) + s->end];
+    for (size_t k = 0; k < r->n; k++)
+        if (r->items[k].in_flight == s->in_flight)
+            return r->items[k].time;
+    struct hv_arena_mark mark = hv_arena_mark(&q->scratch);
+    double time = solve_run(q, s, q->choice);
+    hv_arena_rewind(&q->scratch, mark);
+    hv_vec_push(r, (struct known){(uint32_t)s->in_flight, time});
+    return time;
+}
+
+/*
+ * The fewest replicas with which the stage keeps the limit when `copies` are behind it; false when
+ * there are none among `room` devices. Fewer are better for every stage before it.
+ */
+static bool fewest_replicas(struct search *q, struct hv_replica_stage *s, size_t copies,
+                            size_t room)
+{
+    const double *fast = q->fast + s->width * (q->p->n_layers + 1);
+    size_t width = q->p->widths[s->width].width, batch = q->p->batch;
+    double least = fast[s->end] - fast[s->first];
+    for (s->replicas = 1; s->replicas * width <= room; s->replicas++) {
+        if (batch && copies + s->replicas > batch)
+            return false;
+        if ((batch && batch % s->replicas) || value_of(q, s, least * (1 - 1e-12)) > q->limit)
+            continue;
+        s->in_flight = (copies + 2 * s->replicas - 1) / s->replicas;
+        double time = run_time(q, s);
+        if (value_of(q, s, time) <= q->limit)
+            return true;
+        if (isinf(time) && s->replicas >= copies)
+            return false; /* no number of replicas needs less memory */
     }
-    return *known;
+    return false;
 }
 
-/* Puts the run in front of every suffix that begins at its end. */
-static void extend(struct search *q, struct hv_replica_stage s, double sync, size_t *choice)
+static int by_devices(const void *pa, const void *pb)
 {
-    size_t K = q->p->n_devices, w = q->p->widths[s.width].width;
-    for (size_t k = 0; k + w <= K; k++)
-        for (size_t c = 0; c <= k; c++) {
-            double behind = q->best[cell_of(q, s.end, k, c)];
-            if (behind >= q->limit)
-                continue;
-            for (s.replicas = 1; k + s.replicas * w <= K; s.replicas++) {
-                s.in_flight = (c + s.replicas + s.replicas - 1) / s.replicas;
-                double v = fmax(behind, value_of(q, &s, run_time(q, &s, choice), sync));
-                size_t to = cell_of(q, s.first, k + s.replicas * w, c + s.replicas);
-                if (v >= q->best[to] || v >= q->limit)
-                    continue;
-                q->best[to] = v;
-                q->step[to] =
-                    (struct step){(uint32_t)s.end, (uint32_t)s.replicas, (uint32_t)s.width};
-                if (s.first == 0)
-                    q->limit = fmin(q->limit, v);
-            }
-        }
+    const struct plan *a = pa, *b = pb;
+    if (a->devices != b->devices)
+        return a->devices < b->devices ? -1 : 1;
+    if (a->copies != b->copies)
+        return a->copies < b->copies ? -1 : 1;
+    if (a->end != b->end)
+        return a->end < b->end ? -1 : 1;
+    return (a->width > b->width) - (a->width < b->width);
 }
 
-static void run(struct search *q)
+static void keep_front(struct front *f)
 {
-    size_t L = q->p->n_layers, K = q->p->n_devices;
-    size_t *choice = hv_arena_new(&q->scratch, size_t, L);
-    for (size_t end = L; end > 0; end--)
-        for (size_t w = 0; w < q->p->n_widths; w++) {
-            double sync = 0;
-            for (size_t first = end; first-- > 0 && !hv__watch_over(&q->watch);) {
+    size_t kept = 0;
+    if (f->n)
+        qsort(f->items, f->n, sizeof *f->items, by_devices);
+    for (size_t k = 0; k < f->n; k++)
+        if (kept == 0 || f->items[k].copies < f->items[kept - 1].copies)
+            f->items[kept++] = f->items[k];
+    f->n = kept;
+}
+
+/* True when the front has a plan that uses no more of either. */
+static bool is_beaten(const struct front *f, size_t devices, size_t copies)
+{
+    for (size_t k = 0; k < f->n; k++)
+        if (f->items[k].devices <= devices && f->items[k].copies <= copies)
+            return true;
+    return false;
+}
+
+/* Plans of the suffix from layer `first` on. */
+static void fill_front(struct search *q, size_t first)
+{
+    struct front *to = &q->fronts[first];
+    to->n = 0;
+    for (size_t end = first + 1; end <= q->p->n_layers; end++)
+        for (size_t w = 0; w < q->p->n_widths; w++)
+            for (size_t k = 0; k < q->fronts[end].n; k++) {
+                const struct plan *behind = &q->fronts[end].items[k];
+                size_t width = q->p->widths[w].width;
                 struct hv_replica_stage s = {.first = first, .end = end, .width = w};
-                sync += q->p->widths[w].layers[first].sync;
-                for (size_t y = 0; y <= K; y++)
-                    q->run[w * (K + 1) + y] = UNSOLVED;
-                extend(q, s, sync, choice);
+                if (is_beaten(to, behind->devices + width, behind->copies + 1) ||
+                    !fewest_replicas(q, &s, behind->copies, q->p->n_devices - behind->devices))
+                    continue;
+                hv_vec_push(to, (struct plan){behind->devices + s.replicas * width,
+                                              behind->copies + s.replicas, (uint32_t)end,
+                                              (uint32_t)w, (uint32_t)s.replicas, (uint32_t)k});
             }
-        }
+    keep_front(to);
 }
 
-/* Fills stages and choices from the best cell; the values are worked out again from scratch. */
-static void trace(struct search *q, size_t devices, size_t copies, struct hv_replicas_result *out)
+/* Fills stages and choices from the best plan; the values are worked out again from scratch. */
+static void trace(struct search *q, struct hv_replicas_result *out)
 {
-    size_t L = q->p->n_layers, at = 0, k = devices, c = copies;
-    out->stages = hv_arena_new(q->arena, struct hv_replica_stage, L);
-    out->choice = hv_arena_new(q->arena, size_t, L);
+    size_t L = q->p->n_layers, at = 0, next = 0;
+    out->n_stages = 0;
     out->objective = 0;
     while (at < L) {
-        struct step t = q->step[cell_of(q, at, k, c)];
+        const struct plan *t = &q->fronts[at].items[next];
         struct hv_replica_stage *s = &out->stages[out->n_stages++];
         *s = (struct hv_replica_stage){.first = at,
-                                       .end = t.end,
-                                       .width = t.width,
-                                       .replicas = t.replicas,
-                                       .in_flight = (c + t.replicas - 1) / t.replicas};
+                                       .end = t->end,
+                                       .width = t->width,
+                                       .replicas = t->replicas,
+                                       .in_flight = (t->copies + t->replicas - 1) / t->replicas};
         struct hv_arena_mark mark = hv_arena_mark(&q->scratch);
-        solve_run(q, s, out->choice + at);
+        s->value = value_of(q, s, solve_run(q, s, out->choice + at));
         hv_arena_rewind(&q->scratch, mark);
-        double time = 0, sync = 0;
-        for (size_t l = at; l < t.end; l++) {
-            const struct hv_replica_layer *x = &q->p->widths[t.width].layers[l];
-            time += x->options[out->choice[l]].time;
-            sync += x->sync;
-        }
-        s->value = value_of(q, s, time, sync);
         out->objective = fmax(out->objective, s->value);
-        k -= t.replicas * q->p->widths[t.width].width;
-        c -= t.replicas;
-        at = t.end;
+        next = t->next;
+        at = t->end;
     }
+    out->feasible = true;
 }
 
-static void finish(struct search *q, struct hv_replicas_result *out)
+/* Looks for stages within the limit; the result is the best found so far. */
+static bool improve(struct search *q, double limit, struct hv_replicas_result *out)
 {
-    size_t K = q->p->n_devices, devices = 0, copies = 0;
-    double best = HUGE_VAL;
-    for (size_t k = 1; k <= K; k++)
-        for (size_t c = 1; c <= k; c++)
-            if (q->best[cell_of(q, 0, k, c)] < best) {
-                best = q->best[cell_of(q, 0, k, c)];
-                devices = k;
-                copies = c;
-            }
+    size_t L = q->p->n_layers;
+    q->limit = limit;
+    q->fronts[L].n = 0;
+    hv_vec_push(&q->fronts[L], (struct plan){0});
+    for (size_t first = L; first-- > 0;) {
+        if (hv__watch_over(&q->watch))
+            return false;
+        fill_front(q, first);
+    }
+    if (q->fronts[0].n == 0)
+        return false;
+    trace(q, out);
+    return true;
+}
+
+/* No stages are better: the devices' time for all layers at their cheapest widths. */
+static double least_value(const struct search *q)
+{
+    size_t n = q->p->n_layers + 1;
+    double work = 0;
+    for (size_t l = 0; l < q->p->n_layers; l++) {
+        double least = HUGE_VAL;
+        for (size_t w = 0; w < q->p->n_widths; w++) {
+            const double *fast = q->fast + w * n;
+            least = fmin(least, (fast[l + 1] - fast[l]) * (double)q->p->widths[w].width);
+        }
+        work += least;
+    }
+    return work / (double)q->p->n_devices * (1 - 1e-12);
+}
+
+static void tell(struct search *q, const struct hv_replicas_result *out, double low)
+{
+    if (hv__watch_due(&q->watch))
+        hv__watch_tell(&q->watch, out->feasible ? out->objective : HUGE_VAL, low);
+}
+
+/* Bisects between what no stages reach and the best stages found; returns the former. */
+static double search(struct search *q, struct hv_replicas_result *out)
+{
+    double low = least_value(q), near = 1e-3, top = 0;
+    for (size_t w = 0; w < q->p->n_widths; w++)
+        top = fmax(top, q->fast[w * (q->p->n_layers + 1) + q->p->n_layers]);
+    for (double limit = low * 1.1; limit > 0 && limit < top && !out->feasible; limit *= 1.5) {
+        if (!improve(q, limit, out) && !q->watch.stopped)
+            low = limit;
+        tell(q, out, low);
+    }
+    if (!out->feasible && !improve(q, DBL_MAX, out))
+        return low;
+    while (out->objective > low && !q->watch.stopped) {
+        bool below = out->objective - low <= near * out->objective;
+        double before = out->objective;
+        double limit = below ? nextafter(before, 0) : 0.5 * (low + before);
+        bool found = improve(q, limit, out);
+        if (found && below)
+            near /= 16;
+        else if (!found && !q->watch.stopped)
+            low = below ? before : limit;
+        tell(q, out, low);
+    }
+    return low;
+}
+
+static void finish(struct search *q, double low, struct hv_replicas_result *out)
+{
     out->stopped = q->watch.stopped;
     out->proven = !out->stopped && q->exact;
-    out->proof = out->stopped ? "stopped before all runs were tried"
-                              : "dynamic program over all runs, widths and numbers of copies";
-    if (isinf(best)) {
-        out->proof = out->stopped ? "stopped before an answer was found"
-                                  : "no division of the devices gives every layer the memory it "
-                                    "needs, even with the lightest options";
+    out->proof = out->stopped ? "stopped; the bound is the last limit that no stages keep"
+                              : "no stages keep all values below it, over all runs, widths and "
+                                "numbers of copies";
+    if (out->feasible) {
+        out->bound = q->exact ? fmin(low, out->objective) : least_value(q);
         return;
     }
-    trace(q, devices, copies, out);
-    out->feasible = true;
-    out->bound = out->proven ? out->objective : 0;
+    out->proof = out->stopped ? "stopped before an answer was found"
+                              : "no division of the devices gives every layer the memory it "
+                                "needs, even with the lightest options";
+}
+
+static void begin(struct search *q)
+{
+    size_t L = q->p->n_layers, n = L + 1;
+    q->runs = hv_arena_new(&q->scratch, struct run, q->p->n_widths * L * n);
+    q->fronts = hv_arena_new(&q->scratch, struct front, n);
+    q->fast = hv_arena_new(&q->scratch, double, q->p->n_widths *n);
+    q->sync = hv_arena_new(&q->scratch, double, q->p->n_widths *n);
+    q->choice = hv_arena_new(&q->scratch, size_t, L);
+    for (size_t w = 0; w < q->p->n_widths; w++)
+        for (size_t l = 0; l < L; l++) {
+            const struct hv_replica_layer *x = &q->p->widths[w].layers[l];
+            double least = HUGE_VAL;
+            for (size_t k = 0; k < x->n_options; k++)
+                least = fmin(least, x->options[k].time);
+            q->fast[w * n + l + 1] = q->fast[w * n + l] + least;
+            q->sync[w * n + l + 1] = q->sync[w * n + l] + x->sync;
+        }
 }
 
 enum hv_status hv_replicas_solve(const struct hv_replicas *p, const struct hv_part_limits *limits,
@@ -266,20 +394,20 @@ enum hv_status hv_replicas_solve(const struct hv_replicas *p, const struct hv_pa
     struct search q = {.p = p, .arena = arena, .limit = HUGE_VAL, .exact = true};
     memset(out, 0, sizeof *out);
     out->objective = out->bound = HV_UNKNOWN;
-    out->method = "dp-replicas-knapsack";
+    out->method = "front-dp-replicas-knapsack";
     enum hv_status st = check(p, err);
     if (st != HV_OK)
         return st;
-    size_t cells = (p->n_layers + 1) * (p->n_devices + 1) * (p->n_devices + 1);
     hv__watch_start(&q.watch, limits);
-    q.best = hv_arena_new(&q.scratch, double, cells);
-    q.step = hv_arena_new(&q.scratch, struct step, cells);
-    q.run = hv_arena_new(&q.scratch, double, p->n_widths *(p->n_devices + 1));
-    for (size_t k = 0; k < cells; k++)
-        q.best[k] = HUGE_VAL;
-    q.best[cell_of(&q, p->n_layers, 0, 0)] = 0;
-    run(&q);
-    finish(&q, out);
+    begin(&q);
+    out->stages = hv_arena_new(arena, struct hv_replica_stage, p->n_layers);
+    out->choice = hv_arena_new(arena, size_t, p->n_layers);
+    double low = search(&q, out);
+    finish(&q, low, out);
+    for (size_t k = 0; k < p->n_widths * p->n_layers * (p->n_layers + 1); k++)
+        hv_vec_free(&q.runs[k]);
+    for (size_t k = 0; k <= p->n_layers; k++)
+        hv_vec_free(&q.fronts[k]);
     hv_arena_free(&q.scratch);
     return HV_OK;
 }

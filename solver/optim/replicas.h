@@ -4,7 +4,7 @@
  * activations).
  *
  * A stage has `replicas` copies of `width` devices each. Its value is
- *   (Σ time of its layers + the cuts at both ends) / replicas
+ *   (Σ time of its layers + the cuts at both ends + runs[first, end)) / replicas
  *       + (1 - 1 / replicas) · Σ sync of its layers,
  * the time per sample; the largest value is minimised. Memory depends on the position: a copy holds
  * Σ (fixed + in_flight · held) ≤ memory, in_flight = ⌈Σ replicas of this and all later stages /
@@ -34,6 +34,7 @@ struct hv_replica_width {
     const struct hv_replica_layer *layers; /**< n_layers */
     const double
         *cuts; /**< n_layers + 1: time of the cut before layer j; ends count as 0; or NULL */
+    const double *runs; /**< more time of a run: runs[first · (n_layers + 1) + end]; or NULL */
 };
 
 /** An instance; everything is borrowed. */
@@ -41,6 +42,8 @@ struct hv_replicas {
     size_t n_layers, n_devices, n_widths;
     const struct hv_replica_width *widths;
     double memory; /**< of one copy; infinity = no limit */
+    size_t batch;  /**< samples: every number of replicas divides it, all of them together are at
+                      most as many; 0 = any number */
 };
 
 /** One stage of the answer. */
@@ -61,13 +64,16 @@ struct hv_replicas_result {
     const char *method, *proof;
 };
 
-/** Largest n_layers · n_devices² of an instance. */
-#define HV_REPLICAS_MAX_CELLS ((size_t)1 << 24)
+/** Largest n_widths · n_layers · (n_layers + 1), and number of devices, of an instance. */
+#define HV_REPLICAS_MAX_RUNS    ((size_t)1 << 22)
+#define HV_REPLICAS_MAX_DEVICES ((size_t)1 << 16)
 
 /**
- * The exact optimum: dynamic program over (first layer, devices, copies behind), an exact
- * multiple-choice knapsack per run, width and depth. At most n_devices devices are used.
- * O(layers² · devices³ · widths) at worst, less with the pruning by the best answer.
+ * The exact optimum. A limit on the values is bisected; within a limit, fewer devices and fewer
+ * copies behind are never worse, so every suffix of the chain keeps its Pareto front of the two,
+ * and a stage takes the fewest replicas that keep the limit. An exact multiple-choice knapsack per
+ * run, width and depth. At most n_devices devices are used.
+ * O(layers² · widths · front) per limit, about 30 of them.
  * Errors: HV_EINPUT on numbers that make no sense; HV_ELIMIT.
  */
 enum hv_status hv_replicas_solve(const struct hv_replicas *p, const struct hv_part_limits *limits,

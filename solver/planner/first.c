@@ -12,8 +12,10 @@
 
 #define SETS_JUDGED  600 /* sets of teams judged at most */
 #define CUT_JUDGED   48  /* of these, with the pools cut in the same way */
-#define QUICK_JUDGED 40  /* of the first, simple sets */
+#define QUICK_JUDGED 24  /* of the first, simple sets */
+#define QUICK_ALIKE  4   /* of these, with the pools cut in the same way */
 #define QUICK_WORK   2e5 /* operations of judgements for the first improvement */
+#define LATE         1.2 /* estimates over the deadline that may still keep it */
 #define VARIANTS     4   /* of a set of several teams */
 #define STARTS_ALIKE 3   /* with the pools cut in the same way */
 #define STARTS_MAX   24  /* hv__first_plans: cap at most */
@@ -61,6 +63,9 @@ static void add_set(struct hv__lister *l, const struct hv__sketch *k)
         hv__team_times(s, &dealt.teams[i], &each, &fill);
         worst = fmax(worst, each * (double)dealt.teams[i].micro_batches + fill);
     }
+    worst += hv__shared_sync_s(s, &dealt);
+    if (hv_known(o->deadline_s) && worst > LATE * o->deadline_s)
+        return;
     if (o->minimize == HV_MIN_COST && hv_known(usd))
         worst *= usd;
     struct hv__set x = {.estimate = worst, .number = (int)l->sets.n, .cut = l->n_cuts};
@@ -226,16 +231,23 @@ static void turn_round(struct hv__team *t)
     }
 }
 
-static void judge_sets(struct hv__lister *l, struct starts *st, int at_most)
+/* How many sets are judged, how many of them with the pools cut in the same way, and operations of
+ * one judgement. */
+struct limits {
+    int sets, alike;
+    double work;
+};
+
+static void judge_sets(struct hv__lister *l, struct starts *st, const struct limits *most)
 {
     struct hv__search *s = l->s;
     if (l->sets.n > 0)
         qsort(l->sets.items, l->sets.n, sizeof *l->sets.items, by_estimate);
     int judged = 0, *of_cut = hv_arena_new(&l->arena, int, (size_t)l->n_cuts + 1);
-    for (size_t i = 0; i < l->sets.n && judged < at_most && !hv__over(s); i++) {
+    for (size_t i = 0; i < l->sets.n && judged < most->sets && !hv__over(s); i++) {
         struct hv__sketch k = *l->sets.items[i].sketch;
         int *alike = &of_cut[l->sets.items[i].cut];
-        if (*alike >= CUT_JUDGED)
+        if (*alike >= most->alike || hv__work_of(s, &k) > most->work)
             continue;
         double value = hv__refit(s, &k);
         bool counts = value < HUGE_VAL || i % 4 == 3;
@@ -243,7 +255,7 @@ static void judge_sets(struct hv__lister *l, struct starts *st, int at_most)
         *alike += counts;
         if (value < HUGE_VAL)
             keep_start(st, &k, value);
-        if (k.n_teams == 1 && k.teams[0].n_legs > 1 && *alike <= CUT_JUDGED / 4) {
+        if (k.n_teams == 1 && k.teams[0].n_legs > 1 && *alike <= most->alike / 4) {
             turn_round(&k.teams[0]);
             value = hv__refit(s, &k);
             if (value < HUGE_VAL)
@@ -252,33 +264,48 @@ static void judge_sets(struct hv__lister *l, struct starts *st, int at_most)
     }
 }
 
-/* A good plan soon: every pool alone, all in one team, each a team; the best of these improved for
- * a short while. */
+/* Adds up the pools, fastest first: masks[i] holds the i + 2 fastest. */
+static int fastest_pools(const struct hv__lister *l, unsigned *masks)
+{
+    int n = 0, left = l->s->n_pools;
+    unsigned mask = 0;
+    for (; left > 0; left--) {
+        int best = -1;
+        for (int i = 0; i < l->s->n_pools; i++) {
+            bool taken = mask >> i & 1;
+            if (!taken && (best < 0 || l->subsets[1U << i].share > l->subsets[1U << best].share))
+                best = i;
+        }
+        mask |= 1U << best;
+        if (left < l->s->n_pools)
+            masks[n++] = mask;
+    }
+    return n;
+}
+
+/* A good plan soon: every pool alone, the fastest together, and all ways to have several of these;
+ * the best of them improved for a short while. */
 static void quick_plans(struct hv__lister *l, struct starts *st)
 {
     struct hv__search *s = l->s;
-    unsigned all = (1U << s->n_pools) - 1, masks[HV__POOLS];
-    for (int i = 0; i <= s->n_pools && !hv__over(s); i++) {
-        unsigned mask = i < s->n_pools ? 1U << i : all;
-        l->n_cuts++;
-        if (i < s->n_pools || s->n_pools > 1)
-            hv__list_teams(l, mask);
-        add_alone(l, mask);
-        if (i < s->n_pools)
-            masks[i] = mask;
-    }
-    l->n_cuts++;
-    if (s->n_pools > 1)
-        add_teams(l, masks, s->n_pools);
-    judge_sets(l, st, QUICK_JUDGED);
+    unsigned masks[HV__POOLS + 1] = {0};
+    int n = fastest_pools(l, masks);
+    for (int i = 0; i < s->n_pools && !hv__over(s); i++)
+        hv__list_teams(l, 1U << i);
+    for (int i = 0; i < n && !hv__over(s); i++)
+        hv__list_teams(l, masks[i]);
+    memset(masks, 0, sizeof masks);
+    cut_pools(l, masks, 0, 0);
+    double limit = s->work_limit;
+    s->work_limit = fmin(limit, s->work + QUICK_WORK);
+    judge_sets(l, st, &(struct limits){QUICK_JUDGED, QUICK_ALIKE, QUICK_WORK / 4});
     l->sets.n = 0;
+    s->work_limit = fmin(limit, s->work + QUICK_WORK);
     if (st->n > 0 && !hv__over(s)) {
-        double limit = s->work_limit;
         struct hv__sketch k = st->items[0];
-        s->work_limit = fmin(limit, s->work + QUICK_WORK);
         hv__improve(s, &k, st->value[0]);
-        s->work_limit = limit;
     }
+    s->work_limit = limit;
 }
 
 int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
@@ -294,12 +321,13 @@ int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
         share_subsets(l);
         if (shrink >= 1)
             quick_plans(l, &st);
+        l->n_cuts = 0;
         for (unsigned mask = 1; mask < 1U << s->n_pools; mask++) {
             if (l->subsets[mask].n == 0)
                 hv__list_teams(l, mask);
         }
         cut_pools(l, masks, 0, 0);
-        judge_sets(l, &st, SETS_JUDGED);
+        judge_sets(l, &st, &(struct limits){SETS_JUDGED, CUT_JUDGED, HUGE_VAL});
         hv_vec_free(&l->sets);
         hv_arena_free(&l->arena);
         free(l);

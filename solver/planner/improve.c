@@ -46,9 +46,10 @@ static bool shape(const struct climb *c, struct hv__team *t, struct hv__leg *l, 
 {
     const struct hv__pool *p = &c->s->pools[l->pool];
     n = n < p->n ? n : p->n;
-    if (l->tp < 1 || l->n_stages < 1 || p->per_node % l->tp != 0 || l->n_stages * l->tp > n)
+    int width = l->n_stages * l->tp * l->cp;
+    if (l->tp < 1 || l->cp < 1 || l->n_stages < 1 || p->per_node % l->tp != 0 || width > n)
         return false;
-    l->dp = divisor_below(t->micro_batch, n / (l->n_stages * l->tp));
+    l->dp = divisor_below(t->micro_batch, n / width);
     while (l->ep > 1 && l->dp % l->ep != 0)
         l->ep /= 2;
     return true;
@@ -114,6 +115,26 @@ static void try_nodes(struct climb *c, int t, int leg)
     }
 }
 
+/* Sequences cut over more ranks or fewer, in place of data or of tensor parallelism. */
+static void try_contexts(struct climb *c, int t, int leg)
+{
+    const struct hv__leg *now = &c->k.teams[t].legs[leg];
+    int batch = c->k.teams[t].micro_batch, n = whole_nodes(c, now);
+    for (int way = 0; way < 4; way++) {
+        struct hv__leg l = c->k.teams[t].legs[leg];
+        bool more = way % 2 == 0, tensor = way >= 2;
+        int *less = more ? &l.tp : &l.cp;
+        if (hv_cost_model(c->s->k)->kind != HV_MODEL_TRANSFORMER || (!more && l.cp == 1) ||
+            (tensor && *less % 2 != 0))
+            continue;
+        l.cp = more ? 2 * l.cp : l.cp / 2;
+        if (tensor)
+            l.tp = more ? l.tp / 2 : 2 * l.tp;
+        if (fmod(hv_cost_tokens(c->s->k), l.cp) == 0)
+            reshape(c, t, leg, &l, n, batch);
+    }
+}
+
 static void try_leg(struct climb *c, int t, int leg)
 {
     static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
@@ -125,8 +146,13 @@ static void try_leg(struct climb *c, int t, int leg)
             (void)attempt(c, &next, true);
         }
     }
+    struct hv__sketch moved = c->k;
+    moved.teams[t].legs[leg].offload = !moved.teams[t].legs[leg].offload;
+    moved.teams[t].legs[leg].recompute = HV_RC_NONE;
+    (void)attempt(c, &moved, true);
     try_degrees(c, t, leg);
     try_nodes(c, t, leg);
+    try_contexts(c, t, leg);
     for (int up = 0; up < 2; up++) {
         struct hv__sketch next = c->k;
         struct hv__leg *l = &next.teams[t].legs[leg];
@@ -146,9 +172,60 @@ static void try_leg(struct climb *c, int t, int leg)
     }
 }
 
+static bool in_use(const struct hv__sketch *k, int pool)
+{
+    for (int t = 0; t < k->n_teams; t++) {
+        for (int l = 0; l < k->teams[t].n_legs; l++) {
+            if (k->teams[t].legs[l].pool == pool)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The team with the leg in front of its others or behind them, its micro-batches cut by `parts`. */
+static void insert_leg(struct climb *c, int t, const struct hv__leg *leg, bool front, int parts)
+{
+    struct hv__sketch next = c->k;
+    struct hv__team *team = &next.teams[t];
+    int at = front ? 0 : team->n_legs;
+    if (team->micro_batch % parts != 0)
+        return;
+    team->micro_batch /= parts;
+    memmove(&team->legs[at + 1], &team->legs[at],
+            (size_t)(team->n_legs++ - at) * sizeof *team->legs);
+    team->legs[at] = *leg;
+    for (int i = 0; i < team->n_legs; i++) {
+        struct hv__leg *l = &team->legs[i];
+        if (!shape(c, team, l, i == at ? c->s->pools[l->pool].n : whole_nodes(c, l)))
+            return;
+    }
+    (void)attempt(c, &next, true);
+}
+
+/* A pool that is left out as first or last stages of a team, which may need smaller micro-batches
+ * to fill a deeper pipeline. */
+static void try_more_pools(struct climb *c, int t)
+{
+    static const int shapes[][2] = {{1, 1}, {2, 1}, {1, 2},
+                                    {2, 2}, {1, 8}, {2, 8}}; /* stages, tp */
+    for (int pool = 0; pool < c->s->n_pools; pool++) {
+        for (size_t i = 0; i < 4 * HV_COUNT(shapes) && !in_use(&c->k, pool); i++) {
+            struct hv__leg l = {.pool = pool,
+                                .n_stages = shapes[i / 4][0],
+                                .tp = shapes[i / 4][1],
+                                .cp = 1,
+                                .ep = 1,
+                                .recompute = c->k.teams[t].legs[0].recompute};
+            insert_leg(c, t, &l, i % 2 == 0, i % 4 < 2 ? 1 : 4);
+        }
+    }
+}
+
 static void try_team(struct climb *c, int t)
 {
     static const int batches[][2] = {{2, 1}, {1, 2}, {3, 2}, {3, 4}};
+    try_more_pools(c, t);
     for (size_t i = 0; i < HV_COUNT(batches); i++) {
         struct hv__team *now = &c->k.teams[t];
         if (now->micro_batch % batches[i][1] == 0)
@@ -175,6 +252,13 @@ static void try_team(struct climb *c, int t)
     }
 }
 
+static bool may_slice(const struct climb *c, const struct hv__order *o)
+{
+    const struct hv_model *m = hv_cost_model(c->s->k);
+    return o->slices == 1 || (m->kind == HV_MODEL_TRANSFORMER && m->causal &&
+                              fmod(hv_cost_tokens(c->s->k), o->slices) == 0);
+}
+
 /* Every order of operations, also with micro-batches of half and of twice the size: what pays for
  * a long start is often a shorter one. */
 static void try_orders(struct climb *c)
@@ -183,8 +267,8 @@ static void try_orders(struct climb *c)
     for (int i = 0; i < hv__n_orders * (int)HV_COUNT(batches); i++) {
         const int *by = batches[i / hv__n_orders];
         struct hv__sketch next = c->k;
-        bool fits = next.order != i % hv__n_orders;
         next.order = i % hv__n_orders;
+        bool fits = next.order != c->k.order && may_slice(c, &hv__orders[next.order]);
         for (int t = 0; t < next.n_teams && fits; t++) {
             struct hv__team *team = &next.teams[t];
             fits = team->micro_batch % by[1] == 0;

@@ -32,28 +32,42 @@ static void search(struct hv__search *s)
     report(s, 1, "done");
 }
 
+/* What the objective asks for besides the least. */
+static const char *limits_of(const struct hv_objective *o)
+{
+    bool price = hv_known(o->max_usd_per_h), deadline = hv_known(o->deadline_s);
+    return price && deadline ? " within the objective's price and deadline"
+           : price           ? " within the objective's price"
+           : deadline        ? " within the objective's deadline for an iteration"
+                             : "";
+}
+
+static enum hv_status nothing_found(const struct hv__search *s, struct hv_err *err)
+{
+    const char *limits = limits_of(&s->job->objective);
+    if (s->n_pools == 0)
+        return hv_err_set(err, HV_ENO, "no usable device of the cluster computes in %s",
+                          hv_precision_name(s->job->precision));
+    if (s->evaluations == 0 && !s->stopped)
+        return hv_err_set(err, HV_ENO,
+                          "no plan that fits was found: by prices, no group of devices holds "
+                          "the model's states%s",
+                          limits);
+    return hv_err_set(err, HV_ENO, "no plan that fits was found among %lld%s%s",
+                      (long long)s->evaluations, limits,
+                      s->stopped ? ", before the search was ended" : "");
+}
+
 static enum hv_status answer(struct hv__search *s, struct hv_planner_result *out,
                              struct hv_err *err)
 {
     struct hv_bound b = {0};
-    const struct hv_objective *o = &s->job->objective;
     hv_eval_bound(s->k, &s->arena, &b);
     out->bound_s = b.iteration_s;
     out->evaluations = s->evaluations;
     out->stopped = s->stopped;
     if (!(s->best_value < HUGE_VAL)) {
-        if (s->n_pools == 0)
-            return hv_err_set(err, HV_ENO, "no usable device of the cluster computes in %s",
-                              hv_precision_name(s->job->precision));
-        if (s->evaluations == 0 && !s->stopped)
-            return hv_err_set(err, HV_ENO,
-                              "no plan that fits was found: by prices, no group of devices holds "
-                              "the model's states%s",
-                              hv_known(o->max_usd_per_h) ? " within the objective's price" : "");
-        return hv_err_set(err, HV_ENO, "no plan that fits was found among %lld%s%s",
-                          (long long)s->evaluations,
-                          hv_known(o->max_usd_per_h) ? ", within the price of the objective" : "",
-                          s->stopped ? ", before the search was ended" : "");
+        return nothing_found(s, err);
     }
     out->plan = hv__draw(s, &s->best);
     out->value = s->best_value;

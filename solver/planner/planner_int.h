@@ -17,12 +17,14 @@ struct hv__pool {
     double node_usd_h;       /**< HV_UNKNOWN: no price */
     double limit_bytes;      /**< memory of a device less the reserve */
     double flow_bytes_per_s; /**< between nodes, per device in use */
+    bool shards_change, contexts_change; /**< kernels, where weights are sharded; with cp */
 };
 
 /** Consecutive stages on one pool, all alike. */
 struct hv__leg {
-    int pool, n_stages, tp, dp, ep;
+    int pool, n_stages, tp, cp, dp, ep;
     unsigned recompute;
+    bool offload; /**< activations wait in host memory */
 };
 
 /** One replica entry. */
@@ -40,6 +42,7 @@ struct hv__order {
     const char *name;
     int chunks;
     bool folded;           /**< chunk 2 runs back over the ranks */
+    int slices;            /**< of a sequence; 1: whole */
     double in_flight_more; /**< activations kept beyond those of 1F1B, as a share of the depth */
 };
 
@@ -51,9 +54,9 @@ struct hv__sketch {
 
 /** Remembered prices of one block on average, for one way to run it. */
 struct hv__price {
-    int pool, tp, ep, sequences;
+    int pool, tp, cp, ep, sequences;
     unsigned recompute;
-    bool known;
+    bool sharded, known;
     double block_s, ends_s[2];            /**< forward and backward; embedding, head */
     double parameters, expert_parameters; /**< of a block on a rank: all; of these, of experts */
     double ends_parameters[2];
@@ -86,15 +89,19 @@ extern const int hv__n_orders;
 void hv__find_pools(struct hv__search *s);
 /** The plan of a sketch. Owner: hv_plan_unref. */
 struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k);
+/** How a leg cuts sequences over its context-parallel ranks: so that all see equally many pairs. */
+enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__leg *l);
 /** Stages of a team. */
 int hv__depth(const struct hv__team *t);
 /** Leg of a stage. */
 const struct hv__leg *hv__leg_at(const struct hv__team *t, int stage);
 /** Devices a leg takes. */
 int hv__leg_devices(const struct hv__leg *l);
-/** Prices a block; `known` is false where the cost model cannot. */
-const struct hv__price *hv__price_of(struct hv__search *s, int pool, const struct hv__leg *l,
-                                     int sequences);
+/** Prices a block on a leg of the team; `known` is false where the cost model cannot. */
+const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__team *t,
+                                     const struct hv__leg *l);
+/** Ranks that hold the same parameters of a leg. */
+int hv__leg_holders(const struct hv__leg *l);
 /** Bytes of states of a block on one rank of the leg: experts are sharded over fewer ranks. */
 double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l,
                        const struct hv__price *p);
@@ -110,6 +117,8 @@ void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each
 double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k);
 /** Splits, deals and judges, with less and less memory until it fits; *k is left as judged. */
 double hv__refit(struct hv__search *s, struct hv__sketch *k);
+/** Operations of judging a sketch, roughly: what the default budget counts. */
+double hv__work_of(const struct hv__search *s, const struct hv__sketch *k);
 /** Is the budget spent, or an end asked for? */
 bool hv__over(struct hv__search *s);
 /** First plans: estimates of all teams and sets of teams, the best of them judged. Fills up to

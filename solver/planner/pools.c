@@ -60,6 +60,24 @@ static double reserve_bytes(const struct hv__search *s, const struct hv_device_k
     return hv_or(s->job->memory_reserve_bytes, 0.02 * k->memory_bytes);
 }
 
+struct kernels {
+    bool fused, dropout, eager;
+};
+
+static struct kernels kernels_of(const struct hv__search *s, const struct hv_device_kind *d,
+                                 bool sharded, bool contexts)
+{
+    const struct hv_model *m = hv_cost_model(s->k);
+    struct hv_kernel_query q = {d, sharded, contexts};
+    return (struct kernels){hv_job_flash_attention(s->job, m, &q), hv_job_dropout(s->job, m, &q),
+                            hv_job_eager_kernels(s->job, m, &q)};
+}
+
+static bool differ(struct kernels a, struct kernels b)
+{
+    return a.fused != b.fused || a.dropout != b.dropout || a.eager != b.eager;
+}
+
 static void add_slots(struct hv__search *s, const struct hv_node_group *g,
                       const struct hv_slots *slots)
 {
@@ -75,6 +93,9 @@ static void add_slots(struct hv__search *s, const struct hv_node_group *g,
     p.node_usd_h = hv_node_price_usd_per_h(g, false);
     p.limit_bytes = slots->kind->memory_bytes - reserve_bytes(s, slots->kind);
     p.flow_bytes_per_s = hv_or(g->nic.bytes_per_s, HV_NIC_BYTES_PER_S) / slots->count;
+    struct kernels plain = kernels_of(s, p.kind, false, false);
+    p.shards_change = differ(plain, kernels_of(s, p.kind, true, false));
+    p.contexts_change = differ(plain, kernels_of(s, p.kind, false, true));
     add_pool(s, &p);
 }
 

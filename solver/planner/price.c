@@ -33,23 +33,35 @@ static double state_bytes(const struct hv_job *j, int zero, int holders)
 double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l,
                        const struct hv__price *p)
 {
-    return (p->parameters - p->expert_parameters) * state_bytes(j, zero, l->dp) +
-           p->expert_parameters * state_bytes(j, zero, l->dp / l->ep);
+    int holders = hv__leg_holders(l);
+    return (p->parameters - p->expert_parameters) * state_bytes(j, zero, holders) +
+           p->expert_parameters * state_bytes(j, zero, holders / l->ep);
+}
+
+enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__leg *l)
+{
+    double pieces = 2.0 * l->cp;
+    bool folds = l->cp > 1 && fmod(hv_cost_tokens(s->k), pieces) == 0;
+    return folds ? HV_CP_ZIGZAG : HV_CP_CONTIGUOUS;
 }
 
 static struct hv_part_query query_of(struct hv__search *s, const struct hv__price *p)
 {
     const struct hv__pool *pool = &s->pools[p->pool];
+    const struct hv__leg leg = {.cp = p->cp};
     struct hv_part_query q = {.device = pool->kind,
                               .tp = p->tp,
-                              .cp = 1,
+                              .cp = p->cp,
                               .ep = p->ep,
+                              .cp_scheme = HV_CP_RING,
                               .cp_heads = 1,
+                              .cp_layout = hv__layout(s, &leg),
+                              .sharded_weights = p->sharded,
                               .sequence_parallel = p->tp > 1,
                               .sequences = p->sequences,
                               .tokens = hv_cost_tokens(s->k),
                               .recompute = p->recompute};
-    if (p->tp > 1)
+    if (p->tp * p->cp > 1)
         q.group = pool->ids;
     if (p->ep > 1 && p->ep * p->tp <= pool->n) {
         uint32_t *ids = hv_arena_new(&s->arena, uint32_t, (size_t)p->ep);
@@ -63,7 +75,7 @@ static struct hv_part_query query_of(struct hv__search *s, const struct hv__pric
 static double part_s(const struct hv_part_cost *c)
 {
     return c->forward_s + c->input_grad_s + c->weight_grad_s + c->recompute_s + c->tp_forward_s +
-           c->tp_backward_s;
+           c->tp_backward_s + c->cp_forward_s + c->cp_backward_s;
 }
 
 static void fill_price(struct hv__search *s, struct hv__price *p)
@@ -80,8 +92,12 @@ static void fill_price(struct hv__search *s, struct hv__price *p)
     p->ends_s[1] = part_s(&t->head);
     p->ends_parameters[0] = t->embedding.parameters;
     p->ends_parameters[1] = t->head.parameters;
-    for (size_t i = 0; i < t->n_blocks; i++)
-        p->expert_parameters += hv_cost_part(s->k, HV_PART_FFN, i, &q, NULL).expert_parameters / n;
+    double experts = 0;
+    for (size_t i = 0; i < t->n_blocks; i++) {
+        if (i == 0 || hv_cost_block_class(s->k, i) != hv_cost_block_class(s->k, i - 1))
+            experts = hv_cost_part(s->k, HV_PART_FFN, i, &q, NULL).expert_parameters;
+        p->expert_parameters += experts / n;
+    }
     p->head_bytes = t->head.transient_bytes + t->head.saved_bytes;
     if (p->recompute != HV_RC_NONE) {
         q.recompute = HV_RC_NONE;
@@ -94,13 +110,13 @@ static void fill_price(struct hv__search *s, struct hv__price *p)
 
 static bool same_price(const struct hv__price *a, const struct hv__price *b)
 {
-    return a->pool == b->pool && a->tp == b->tp && a->ep == b->ep && a->sequences == b->sequences &&
-           a->recompute == b->recompute;
+    return a->pool == b->pool && a->tp == b->tp && a->cp == b->cp && a->ep == b->ep &&
+           a->sequences == b->sequences && a->recompute == b->recompute && a->sharded == b->sharded;
 }
 
 static uint64_t price_hash(const struct hv__price *p)
 {
-    const int key[] = {p->pool, p->tp, p->ep, p->sequences, (int)p->recompute};
+    const int key[] = {p->pool, p->tp, p->cp, p->ep, p->sequences, (int)p->recompute, p->sharded};
     return hv_hash(HV_HASH_START, key, sizeof key);
 }
 
@@ -120,11 +136,17 @@ static void grow_prices(struct hv__search *s)
     s->cap_prices = cap;
 }
 
-const struct hv__price *hv__price_of(struct hv__search *s, int pool, const struct hv__leg *l,
-                                     int sequences)
+const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__team *t,
+                                     const struct hv__leg *l)
 {
-    struct hv__price want = {
-        .pool = pool, .tp = l->tp, .ep = l->ep, .sequences = sequences, .recompute = l->recompute};
+    bool sharded = t->zero >= 3 && hv__leg_holders(l) > 1 && s->pools[l->pool].shards_change;
+    struct hv__price want = {.pool = l->pool,
+                             .tp = l->tp,
+                             .cp = l->cp,
+                             .ep = l->ep,
+                             .sequences = t->micro_batch / l->dp,
+                             .recompute = l->recompute,
+                             .sharded = sharded};
     if (2 * (s->n_prices + 1) > s->cap_prices)
         grow_prices(s);
     size_t at = price_hash(&want) & (s->cap_prices - 1);
@@ -138,12 +160,6 @@ const struct hv__price *hv__price_of(struct hv__search *s, int pool, const struc
     s->prices[at] = p;
     s->n_prices++;
     return p;
-}
-
-static const struct hv__price *leg_price(struct hv__search *s, const struct hv__team *t,
-                                         const struct hv__leg *l)
-{
-    return hv__price_of(s, l->pool, l, t->micro_batch / l->dp);
 }
 
 /* ---- blocks over chunks ------------------------------------------------------------------- */
@@ -165,8 +181,9 @@ static double *memory_row(const struct hv__search *s, struct hv_arena *a, const 
 {
     size_t n = p->table.n_blocks;
     double *row = hv_arena_new(a, double, n + 3);
-    double plain = state_bytes(s->job, t->zero, l->dp);
+    double plain = state_bytes(s->job, t->zero, hv__leg_holders(l));
     double each = hv__state_bytes(s->job, t->zero, l, p) / p->parameters;
+    in_flight = l->offload ? 0 : in_flight;
     row[1] = p->ends_parameters[0] * plain;
     for (size_t i = 1; i <= n; i++)
         row[i + 1] = row[1] + p->table.parameters[i] * each + p->table.saved_bytes[i] * in_flight;
@@ -191,7 +208,7 @@ static bool fill_parts(struct hv__search *s, struct hv_arena *a, const struct hv
         if (o->folded && turn % 2 == 1)
             rank = depth - 1 - rank;
         const struct hv__leg *l = hv__leg_at(t, rank);
-        const struct hv__price *p = leg_price(s, t, l);
+        const struct hv__price *p = hv__price_of(s, t, l);
         if (!p->known)
             return false;
         size_t leg = (size_t)(l - t->legs);
@@ -247,7 +264,7 @@ static void smooth_times(struct hv__search *s, const struct hv__team *t, double 
 {
     double speed = 0, ends = 0;
     for (int i = 0; i < t->n_legs; i++) {
-        const struct hv__price *p = leg_price(s, t, &t->legs[i]);
+        const struct hv__price *p = hv__price_of(s, t, &t->legs[i]);
         speed += t->legs[i].n_stages / p->block_s;
         ends = fmax(ends, p->ends_s[0] + p->ends_s[1]);
     }
@@ -260,7 +277,7 @@ void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each
     int depth = hv__depth(t), all = 0;
     double sum = 0, most = 0;
     for (int i = 0; i < depth; i++) {
-        const struct hv__price *p = leg_price(s, t, hv__leg_at(t, i));
+        const struct hv__price *p = hv__price_of(s, t, hv__leg_at(t, i));
         int n = blocks_of(t, i, depth);
         double x =
             n * p->block_s + (i == 0 ? p->ends_s[0] : 0) + (i == depth - 1 ? p->ends_s[1] : 0);

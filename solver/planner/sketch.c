@@ -12,13 +12,15 @@
 
 /* clang-format off */
 const struct hv__order hv__orders[] = {
-    {"1f1b",        1, false, 0},
-    {"interleaved", 2, false, 0.5},
-    {"interleaved", 4, false, 0.75},
-    {"zb-h1",       1, false, 0},
-    {"zb-h2",       1, false, 1},
-    {"zb-2p",       1, false, 1},
-    {"zb-v",        2, true,  0},
+    {"1f1b",        1, false, 1, 0},
+    {"interleaved", 2, false, 1, 0.5},
+    {"interleaved", 4, false, 1, 0.75},
+    {"zb-h1",       1, false, 1, 0},
+    {"zb-h2",       1, false, 1, 1},
+    {"zb-2p",       1, false, 1, 1},
+    {"zb-v",        2, true,  1, 0},
+    {"seq1f1b",     1, false, 2, 0},
+    {"seq1f1b",     1, false, 4, 0},
 };
 /* clang-format on */
 const int hv__n_orders = (int)HV_COUNT(hv__orders);
@@ -41,7 +43,12 @@ const struct hv__leg *hv__leg_at(const struct hv__team *t, int stage)
 
 int hv__leg_devices(const struct hv__leg *l)
 {
-    return l->n_stages * l->tp * l->dp;
+    return l->n_stages * l->tp * l->cp * l->dp;
+}
+
+int hv__leg_holders(const struct hv__leg *l)
+{
+    return l->cp * l->dp;
 }
 
 static void fill_ranges(struct hv_replica *r, const struct hv__team *t, const struct hv__order *o)
@@ -76,16 +83,24 @@ static void draw_team(const struct hv__search *s, struct hv_plan *p, struct hv_r
         struct hv_stage *st = &r->stages[i];
         const struct hv__leg *l = hv__leg_at(t, (int)i);
         hv_stage_defaults(st);
-        st->n_devices = (size_t)(l->tp * l->dp);
+        st->n_devices = (size_t)(l->tp * l->cp * l->dp);
         st->devices = hv_arena_copy(&p->arena, s->pools[l->pool].ids + used[l->pool], st->n_devices,
                                     sizeof *st->devices);
-        used[l->pool] += l->tp * l->dp;
+        used[l->pool] += l->tp * l->cp * l->dp;
         st->tp.degree = l->tp;
         st->sequence_parallel = l->tp > 1;
+        st->cp.degree = l->cp;
+        st->cp.layout = hv__layout(s, l);
         st->dp = l->dp;
         st->ep = l->ep;
-        st->zero.stage = l->dp > 1 ? t->zero : 0;
+        st->zero.stage = hv__leg_holders(l) > 1 ? t->zero : 0;
         st->recompute = l->recompute;
+        if (l->offload) {
+            st->n_offload = 1;
+            st->offload = hv_arena_new(&p->arena, struct hv_offload, 1);
+            st->offload[0] =
+                (struct hv_offload){.what = HV_OFFLOAD_ACTIVATIONS, .frac = 1, .to_host = true};
+        }
         st->n_ranges = (size_t)o->chunks;
         st->ranges = hv_arena_new(&p->arena, struct hv_range, st->n_ranges);
     }
@@ -98,6 +113,7 @@ struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k)
     const struct hv__order *o = &hv__orders[k->order];
     int used[HV__POOLS] = {0};
     p->schedule.name = hv_arena_strdup(&p->arena, o->name);
+    p->schedule.slices = o->slices;
     p->n_replicas = (size_t)k->n_teams;
     p->replicas = hv_arena_new(&p->arena, struct hv_replica, p->n_replicas);
     for (int i = 0; i < k->n_teams; i++)
@@ -125,7 +141,8 @@ static double value_of(const struct hv__search *s, const struct hv__sketch *k,
     const struct hv_objective *o = &s->job->objective;
     const struct hv_metrics *m = &v->metrics;
     bool dear = hv_known(o->max_usd_per_h) && !(m->usd_per_h <= o->max_usd_per_h);
-    if (v->findings.n > 0 || !m->exact || !hv_known(m->iteration_s) || dear)
+    bool late = hv_known(o->deadline_s) && !(m->iteration_s <= o->deadline_s);
+    if (v->findings.n > 0 || !m->exact || !hv_known(m->iteration_s) || dear || late)
         return HUGE_VAL;
     switch (o->minimize) {
     case HV_MIN_COST:
@@ -148,13 +165,13 @@ bool hv__over(struct hv__search *s)
     return s->stopped || s->work >= s->work_limit;
 }
 
-/* Operations of the judgement, roughly: what the default budget counts. */
-static double work_of(const struct hv__search *s, const struct hv__sketch *k)
+double hv__work_of(const struct hv__search *s, const struct hv__sketch *k)
 {
     double ops = 400 + s->n_blocks;
     for (int i = 0; i < k->n_teams; i++) {
         const struct hv__team *t = &k->teams[i];
-        ops += (double)t->micro_batches * hv__depth(t) * hv__orders[k->order].chunks * 2;
+        const struct hv__order *o = &hv__orders[k->order];
+        ops += (double)t->micro_batches * hv__depth(t) * o->chunks * o->slices * 2;
         for (int l = 0; l < t->n_legs; l++)
             ops += hv__leg_devices(&t->legs[l]) + 100 * t->legs[l].n_stages;
     }
@@ -176,7 +193,7 @@ double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
     double value = HUGE_VAL;
     hv_arena_free(&s->scratch);
     s->evaluations++;
-    s->work += work_of(s, k);
+    s->work += hv__work_of(s, k);
     if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) == HV_OK)
         value = value_of(s, k, &s->last);
     else

@@ -9,8 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-#define RANK_BATCH  16 /* sequences per rank and micro-batch at most */
-#define LEG_OPTIONS 64
+#define RANK_BATCH    16 /* sequences per rank and micro-batch at most */
+#define LEG_OPTIONS   64
+#define CONTEXTS      2     /* ranks that cut a sequence, in first plans */
+#define LONG_SEQUENCE 16384 /* tokens */
 
 /* Degrees that a leg may have for a micro-batch, least score first. */
 struct leg_options {
@@ -93,20 +95,21 @@ static bool is_listed(const struct leg_options *o, const struct hv__leg *leg)
 {
     for (int i = 0; i < o->n; i++) {
         const struct hv__leg *x = &o->legs[i];
-        if (x->n_stages == leg->n_stages && x->tp == leg->tp && x->ep == leg->ep)
+        if (x->n_stages == leg->n_stages && x->tp == leg->tp && x->cp == leg->cp &&
+            x->ep == leg->ep)
             return true;
     }
     return false;
 }
 
 /* One shape of a leg, with experts spread and whole. */
-static void add_legs(struct hv__lister *l, struct hv__leg leg, int batch, struct leg_options *fast,
-                     struct leg_options *lean)
+static void add_legs(struct hv__lister *l, const struct hv__team *t, struct hv__leg leg,
+                     struct leg_options *fast, struct leg_options *lean)
 {
     int most = experts_over(l->s, leg.dp);
     for (int i = 0; i < (most > 1 ? 2 : 1); i++) {
         leg.ep = i == 0 ? most : 1;
-        const struct hv__price *c = hv__price_of(l->s, leg.pool, &leg, batch / leg.dp);
+        const struct hv__price *c = hv__price_of(l->s, t, &leg);
         if (!c->known)
             continue;
         double pace = c->block_s / leg.n_stages;
@@ -115,25 +118,46 @@ static void add_legs(struct hv__lister *l, struct hv__leg leg, int batch, struct
     }
 }
 
-/* Stage counts and tensor degrees of a pool for micro-batches of `batch` sequences: `cap` of them,
- * the fastest and some that need little memory. */
-static void list_legs(struct hv__lister *l, int pool, int batch, unsigned recompute, int cap,
-                      struct leg_options *out)
+/* Does cutting sequences pay on n devices with micro-batches of `batch`? It does where it brings
+ * other kernels, where there are fewer sequences than devices, and where each is long. */
+static bool cuts_sequences(const struct hv__search *s, const struct hv__pool *p, int n, int batch)
 {
-    const struct hv__pool *p = &l->s->pools[pool];
-    int n = hv__pool_devices(l, pool);
+    double tokens = hv_cost_tokens(s->k);
+    return hv_cost_model(s->k)->kind == HV_MODEL_TRANSFORMER && fmod(tokens, 2 * CONTEXTS) == 0 &&
+           (p->contexts_change || batch < n || tokens >= LONG_SEQUENCE);
+}
+
+/* Stage counts of a pool for one tensor and context degree. */
+static void list_depths(struct hv__lister *l, const struct hv__team *t, struct hv__leg leg,
+                        struct leg_options *fast, struct leg_options *lean)
+{
+    int n = hv__pool_devices(l, leg.pool), width = leg.tp * leg.cp, batch = t->micro_batch;
+    for (int stages = 1; stages * width <= n && stages <= l->s->n_blocks; stages++) {
+        leg.n_stages = stages;
+        leg.dp = largest_divisor(batch, n / (stages * width));
+        if (is_depth(stages) && batch / leg.dp <= RANK_BATCH &&
+            4 * stages * width * leg.dp >= 3 * n)
+            add_legs(l, t, leg, fast, lean);
+    }
+}
+
+/* Stage counts, tensor and context degrees of a pool for the team's micro-batches: `cap` of them,
+ * the fastest and some that need little memory. */
+static void list_legs(struct hv__lister *l, const struct hv__team *t, const struct hv__leg *leg,
+                      int cap, struct leg_options *out)
+{
+    const struct hv__pool *p = &l->s->pools[leg->pool];
+    bool cuts = cuts_sequences(l->s, p, hv__pool_devices(l, leg->pool), t->micro_batch);
     struct leg_options lean = {.cap = (cap + 2) / 3};
     *out = (struct leg_options){.cap = cap};
     for (int tp = 1; tp <= p->per_node && tp <= 16; tp *= 2) {
         if (p->per_node % tp != 0 || !heads_allow(l->s, tp))
             continue;
-        for (int stages = 1; stages * tp <= n && stages <= l->s->n_blocks; stages++) {
-            int dp = largest_divisor(batch, n / (stages * tp));
-            if (!is_depth(stages) || batch / dp > RANK_BATCH || 4 * stages * tp * dp < 3 * n)
-                continue;
-            struct hv__leg leg = {
-                .pool = pool, .n_stages = stages, .tp = tp, .dp = dp, .recompute = recompute};
-            add_legs(l, leg, batch, out, &lean);
+        for (int cp = 1; cp <= (cuts ? CONTEXTS : 1) && p->per_node % (tp * cp) == 0; cp *= 2) {
+            struct hv__leg x = *leg;
+            x.tp = tp;
+            x.cp = cp;
+            list_depths(l, t, x, out, &lean);
         }
     }
     int more = lean.n;
@@ -152,10 +176,10 @@ static void list_legs(struct hv__lister *l, int pool, int batch, unsigned recomp
 static double room_of(struct hv__search *s, const struct hv__team *t, const struct hv__leg *leg,
                       double behind)
 {
-    const struct hv__price *c = hv__price_of(s, leg->pool, leg, t->micro_batch / leg->dp);
+    const struct hv__price *c = hv__price_of(s, t, leg);
     double state = hv__state_bytes(s->job, t->zero, leg, c);
     double room = 0.95 * s->pools[leg->pool].limit_bytes - 1.5 * HV_GIB - c->peak_bytes;
-    return room / (state + behind * c->saved_bytes);
+    return room / (state + (leg->offload ? 0 : behind * c->saved_bytes));
 }
 
 /* Seconds to reduce the gradients of a leg's stages, when nothing hides it. */
@@ -163,13 +187,53 @@ static double sync_of(struct hv__search *s, const struct hv__team *t, const stru
                       double blocks)
 {
     const struct hv__pool *p = &s->pools[leg->pool];
-    const struct hv__price *c = hv__price_of(s, leg->pool, leg, t->micro_batch / leg->dp);
-    if (leg->dp == 1)
+    const struct hv__price *c = hv__price_of(s, t, leg);
+    if (hv__leg_holders(leg) == 1)
         return 0;
     double bytes = 2 * blocks * c->parameters * hv_job_grad_bytes(s->job);
-    bool inside = leg->tp * leg->dp <= p->per_node;
+    bool inside = leg->tp * hv__leg_holders(leg) <= p->per_node;
     double rate = inside ? hv_or(p->kind->link_bytes_per_s, 1e10) : p->flow_bytes_per_s;
     return bytes / rate;
+}
+
+/* Part of a reduction that shows: what the last backward pass of a stage does not cover, and its
+ * last bucket in any case. */
+static double shown_of(double sync_s, double each_s)
+{
+    return fmax(0.2 * sync_s, sync_s - 0.6 * each_s);
+}
+
+/* Bytes of gradients that the stages of a leg on one node hold, of `blocks` blocks in its stages.
+ */
+static double node_bytes(struct hv__search *s, const struct hv__team *t, const struct hv__leg *leg,
+                         double blocks)
+{
+    const struct hv__price *c = hv__price_of(s, t, leg);
+    double width = leg->tp * hv__leg_holders(leg);
+    double stages = fmax(1, fmin(leg->n_stages, s->pools[leg->pool].node_devices / width));
+    return blocks / leg->n_stages * stages * c->parameters * leg->tp * hv_job_grad_bytes(s->job);
+}
+
+double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k)
+{
+    double bytes = 0, rate = HUGE_VAL, each_s = 0;
+    for (int i = 0; i < k->n_teams && k->n_teams > 1; i++) {
+        const struct hv__team *t = &k->teams[i];
+        double speed = 0, each, fill;
+        for (int j = 0; j < t->n_legs; j++)
+            speed += t->legs[j].n_stages / hv__price_of(s, t, &t->legs[j])->block_s;
+        for (int j = 0; j < t->n_legs; j++) {
+            const struct hv__leg *leg = &t->legs[j];
+            const struct hv__pool *p = &s->pools[leg->pool];
+            double share = leg->n_stages / hv__price_of(s, t, leg)->block_s / speed;
+            bytes = fmax(bytes, node_bytes(s, t, leg, share * s->n_blocks));
+            rate = fmin(rate, p->flow_bytes_per_s * p->node_devices);
+        }
+        hv__team_times(s, t, &each, &fill);
+        each_s = fmax(each_s, each);
+    }
+    double rounds = 2.0 * (k->n_teams - 1) / k->n_teams;
+    return bytes > 0 ? shown_of(rounds * bytes / rate, each_s) : 0;
 }
 
 /* Adds what it takes to pass from pool to pool: twice in filling, and, as 1F1B keeps only so many
@@ -181,10 +245,11 @@ static void add_hops(struct hv__search *s, struct hv__rough *r)
     double stall = 0, sum = 0;
     for (int i = 1; i < t->n_legs; i++) {
         const struct hv__leg *a = &t->legs[i - 1], *b = &t->legs[i];
-        const struct hv__price *c = hv__price_of(s, a->pool, a, t->micro_batch / a->dp);
-        double hop = hv_cost_hop(hv_cost_cluster(s->k), s->pools[a->pool].ids,
-                                 (size_t)(a->tp * a->dp), s->pools[b->pool].ids,
-                                 (size_t)(b->tp * b->dp), c->table.output_bytes * a->dp, NULL);
+        const struct hv__price *c = hv__price_of(s, t, a);
+        double hop =
+            hv_cost_hop(hv_cost_cluster(s->k), s->pools[a->pool].ids,
+                        (size_t)(a->tp * a->cp * a->dp), s->pools[b->pool].ids,
+                        (size_t)(b->tp * b->cp * b->dp), c->table.output_bytes * a->dp, NULL);
         behind -= a->n_stages;
         stall += 2 * hop / (behind + 1);
         sum += 2 * hop;
@@ -203,7 +268,7 @@ static bool estimate(struct hv__search *s, struct hv__rough *r)
     bool full[HV__POOLS] = {false};
     for (int i = 0; i < t->n_legs; i++) {
         struct hv__leg *leg = &t->legs[i];
-        const struct hv__price *c = hv__price_of(s, leg->pool, leg, t->micro_batch / leg->dp);
+        const struct hv__price *c = hv__price_of(s, t, leg);
         double flight = behind - (leg->n_stages - 1) / 2.0;
         room[i] = leg->n_stages * floor(room_of(s, t, leg, flight));
         pace[i] = c->block_s / leg->n_stages;
@@ -233,7 +298,7 @@ static bool estimate(struct hv__search *s, struct hv__rough *r)
     each += ends / depth;
     double whole = ceil((double)s->n_blocks / depth) / ((double)s->n_blocks / depth);
     r->each_s = t->n_legs == 1 ? each * whole : each;
-    r->fill_s = r->each_s * (depth - 1) + 0.5 * sync;
+    r->fill_s = r->each_s * (depth - 1) + shown_of(sync, r->each_s);
     return isfinite(r->each_s);
 }
 
@@ -333,7 +398,11 @@ static bool is_batch(int64_t b)
 
 void hv__list_teams(struct hv__lister *l, unsigned mask)
 {
-    static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
+    static const struct {
+        unsigned recompute;
+        int zero;
+    } ways[] = {{HV_RC_NONE, 1}, {HV_RC_NONE, 3}, {HV_RC_CORE, 1},
+                {HV_RC_CORE, 3}, {HV_RC_FULL, 1}, {HV_RC_FULL, 3}};
     static const int caps[] = {0, 48, 16, 8, 5, 3, 2};
     struct hv__subset *sub = &l->subsets[mask];
     int pools[HV__POOLS];
@@ -344,16 +413,18 @@ void hv__list_teams(struct hv__lister *l, unsigned mask)
     for (int64_t b = 1; b <= most && !hv__over(l->s); b++) {
         if (!is_batch(b))
             continue;
-        for (size_t rc = 0; rc < HV_COUNT(recomputes); rc++) {
+        for (size_t i = 0; i < HV_COUNT(ways); i++) {
+            struct hv__rough r = {
+                .team = {.n_legs = n, .zero = ways[i].zero, .micro_batch = (int)b}};
             bool some = true;
-            for (int i = 0; i < n && some; i++) {
-                list_legs(l, pools[i], (int)b, recomputes[rc], caps[n], &options[i]);
-                some = options[i].n > 0;
+            for (int p = 0; p < n && some; p++) {
+                struct hv__leg leg = {.pool = pools[p], .recompute = ways[i].recompute};
+                if (ways[i].zero == 1 || l->s->pools[pools[p]].shards_change)
+                    list_legs(l, &r.team, &leg, caps[n], &options[p]);
+                some = options[p].n > 0;
             }
-            for (int zero = 1; some && zero <= 3; zero += 2) {
-                struct hv__rough r = {.team = {.n_legs = n, .zero = zero, .micro_batch = (int)b}};
+            if (some)
                 cross(l, sub, options, &r, 0);
-            }
         }
     }
 }

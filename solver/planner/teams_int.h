@@ -41,6 +41,9 @@ struct hv__lister {
 
 /** Devices of the pool that plans may use: whole nodes. */
 int hv__pool_devices(const struct hv__lister *l, int pool);
+/** Seconds that the teams of a set show of reducing their gradients with each other, over the
+ * slowest network of their nodes. */
+double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k);
 /** Fills the subset of the pools in `mask`: every product of stages, tensor degrees, micro-batch,
  * recompute and sharding that an estimate lets fit. Ends early when the search is over. */
 void hv__list_teams(struct hv__lister *l, unsigned mask);

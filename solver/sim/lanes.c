@@ -1,13 +1,14 @@
 /*
- * Timelines with level of detail. What a column of a picture asks of a lane is read from tables, a
- * fixed number of entries each:
+ * Timelines with level of detail. What a column of a picture asks of a lane is read from a fixed
+ * number of places, and what is asked together lies together, because waiting for memory is what a
+ * picture of millions of spans costs:
  *  - a grid of equal times leads to the block of 4 spans where a time lies;
- *  - a row per block, a line of memory where three kinds occur, holds its start, the busy time by
- *    kind before it, so that any stretch of whole blocks is a subtraction, and the longest span
- *    before and after it in its group of 8 blocks;
- *  - the longest span of every run of 1, 2, 4, … groups: two runs that overlap cover any stretch.
- * Only the spans of the blocks at both ends of a column are looked at one by one. Drawing belongs
- * to the painters.
+ *  - a block, two lines of memory where five kinds occur, holds the times of its spans, the busy
+ *    time by kind before it, so that any stretch of whole blocks is a subtraction, and the longest
+ *    span before and after it in its group of 8 blocks;
+ *  - the longest span of every block, of every group, of every 8 groups, …: neighbours are read in
+ *    a row.
+ * Drawing belongs to the painters.
  */
 #include "solver/sim/lanes.h"
 
@@ -16,9 +17,31 @@
 
 enum { BLOCK = 4, GROUP = 8, LINE = 64, COLUMNS = 64 };
 
-/* what a row holds, in doubles so that it lies together: the longest spans are told by length and
- * index */
-enum { START, BEFORE, AFTER = BEFORE + 2, BUSY = AFTER + 2 };
+/* a block of spans. Where the last one is not full, what is missing starts at infinity */
+struct hv_lane_block {
+    double start_s[BLOCK], end_s[BLOCK];
+    double before_s, after_s;    /* longest before and after it in its group, -1 = none */
+    uint8_t before_at, after_at; /* which that is, counted from the first span of the group */
+    uint8_t kind[BLOCK];         /* of each span, as an index into the lane's kinds */
+    double busy_s[];             /* by kind, before the block */
+};
+
+/* room for n objects at the start of a line of memory, not cleared when it has been used before */
+static void *take(struct hv_arena *a, struct hv_lanes *t, size_t n, size_t size)
+{
+    size_t bytes = (n * size + LINE - 1) / LINE * LINE;
+    if (bytes > t->left_bytes) {
+        size_t least = bytes > t->taken_bytes ? bytes : t->taken_bytes;
+        t->room = hv_arena_alloc(a, least + LINE, 1);
+        t->room += (LINE - (uintptr_t)t->room % LINE) % LINE;
+        t->left_bytes = least;
+        t->taken_bytes += least;
+    }
+    void *p = t->room;
+    t->room += bytes;
+    t->left_bytes -= bytes;
+    return p;
+}
 
 static size_t n_blocks(size_t n)
 {
@@ -45,85 +68,117 @@ static enum hv_status check_spans(const struct hv_lane *lane, struct hv_err *err
     return HV_OK;
 }
 
-static double *row_of(const struct hv_lane *lane, size_t block)
+static struct hv_lane_block *block_at(const struct hv_lane_block *blocks, size_t stride, size_t i)
 {
-    return lane->rows + block * (BUSY + lane->n_kinds);
+    return (struct hv_lane_block *)((uintptr_t)blocks + i * stride);
 }
 
-/* the longer of two, the one on the left when they are equal */
-static struct hv_longest longer(struct hv_longest left, struct hv_longest right)
+static const struct hv_lane_block *block_of(const struct hv_lane *lane, size_t i)
 {
-    return right.length_s > left.length_s ? right : left;
+    return block_at(lane->blocks, lane->stride_bytes, i);
 }
 
-static struct hv_longest read_longest(const double *of)
+/* the longer of two, the first of equals */
+static inline struct hv_longest longer(struct hv_longest x, struct hv_longest y)
 {
-    return (struct hv_longest){of[0], (uint32_t)of[1]};
+    bool second = y.length_s > x.length_s || (y.length_s >= x.length_s && y.i_span < x.i_span);
+    return second ? y : x;
 }
 
-static void write_longest(double *of, struct hv_longest x)
-{
-    of[0] = x.length_s;
-    of[1] = x.i_span;
-}
+static const struct hv_longest none = {-1, UINT32_MAX};
 
-static void make_blocks(struct hv_arena *a, struct hv_lane *lane)
+/* which kinds occur; index[kind] = where in the list */
+static void find_kinds(struct hv_lane *lane, uint8_t *index)
 {
-    struct hv_longest *out = hv_arena_new(a, struct hv_longest, n_blocks(lane->n_spans) + 1);
+    bool occurs[HV_SPAN_KINDS] = {false};
     for (size_t i = 0; i < lane->n_spans; i++) {
-        struct hv_longest *b = &out[i / BLOCK];
-        double length_s = lane->spans[i].end_s - lane->spans[i].start_s;
-        struct hv_longest x = {length_s, (uint32_t)i};
-        *b = i % BLOCK == 0 ? x : longer(*b, x);
+        occurs[lane->spans[i].kind] = true;
     }
-    lane->of_block = out;
+    lane->n_kinds = 0;
+    for (uint8_t k = 0; k < HV_SPAN_KINDS; k++) {
+        index[k] = lane->n_kinds;
+        lane->kinds[lane->n_kinds] = k;
+        lane->n_kinds = (uint8_t)(lane->n_kinds + occurs[k]);
+    }
 }
 
-/* the longest before and after each block in its group; a length of -1 = none */
-static void fill_longest(struct hv_lane *lane)
+/* times, kinds and sums; the longest of each block into out */
+static void fill_block(const struct hv_lane *lane, size_t i, const uint8_t *index, double *busy_s,
+                       struct hv_longest *out)
+{
+    struct hv_lane_block *b = block_at(lane->blocks, lane->stride_bytes, i);
+    memcpy(b->busy_s, busy_s, lane->n_kinds * sizeof *busy_s);
+    *out = none;
+    for (size_t k = 0; k < BLOCK; k++) {
+        size_t at = i * BLOCK + k;
+        bool is_there = at < lane->n_spans;
+        b->start_s[k] = is_there ? lane->spans[at].start_s : HUGE_VAL;
+        b->end_s[k] = is_there ? lane->spans[at].end_s : HUGE_VAL;
+        b->kind[k] = is_there ? index[lane->spans[at].kind] : 0;
+        if (is_there) {
+            double length_s = b->end_s[k] - b->start_s[k];
+            busy_s[b->kind[k]] += length_s;
+            *out = longer(*out, (struct hv_longest){length_s, (uint32_t)at});
+        }
+    }
+}
+
+/* the longest before and after each block in its group */
+static void fill_longest(const struct hv_lane *lane, const struct hv_longest *of_block)
 {
     size_t blocks = n_blocks(lane->n_spans);
-    const struct hv_longest none = {-1, 0};
     struct hv_longest best = none;
-    for (size_t b = 0; b <= blocks; b++) {
-        best = b % GROUP == 0 ? none : longer(best, lane->of_block[b - 1]);
-        write_longest(row_of(lane, b) + BEFORE, best);
+    for (size_t i = 0; i < blocks; i++) {
+        struct hv_lane_block *b = block_at(lane->blocks, lane->stride_bytes, i);
+        best = i % GROUP == 0 ? none : longer(best, of_block[i - 1]);
+        b->before_s = best.length_s;
+        b->before_at = (uint8_t)(best.i_span % (GROUP * BLOCK));
     }
-    write_longest(row_of(lane, blocks) + AFTER, none);
-    for (size_t b = blocks; b-- > 0;) {
-        best = b + 1 == blocks || (b + 1) % GROUP == 0 ? none : best;
-        best = longer(lane->of_block[b], best);
-        write_longest(row_of(lane, b) + AFTER, best);
+    for (size_t i = blocks; i-- > 0;) {
+        struct hv_lane_block *b = block_at(lane->blocks, lane->stride_bytes, i);
+        best = i + 1 == blocks || (i + 1) % GROUP == 0 ? none : longer(of_block[i + 1], best);
+        b->after_s = best.length_s;
+        b->after_at = (uint8_t)(best.i_span % (GROUP * BLOCK));
     }
 }
 
-/* columns only for the kinds that occur, so that rows lie close together */
-static void make_rows(struct hv_arena *a, struct hv_lane *lane)
+/* the longest of every block and of every GROUP of those below, level after level */
+static size_t n_longest(size_t blocks)
 {
-    size_t blocks = n_blocks(lane->n_spans), kinds = 0;
-    for (size_t i = 0; i < lane->n_spans; i++) {
-        kinds = lane->spans[i].kind >= kinds ? lane->spans[i].kind + (size_t)1 : kinds;
+    size_t sum = blocks;
+    for (size_t n = blocks; n > 1; sum += n) {
+        n = (n + GROUP - 1) / GROUP;
     }
-    lane->n_kinds = kinds;
-    double *rows = hv_arena_new(a, double, (blocks + 1) * (BUSY + kinds) + LINE / sizeof *rows);
-    while ((uintptr_t)rows % LINE != 0) {
-        rows++;
+    return sum;
+}
+
+static void make_blocks(struct hv_arena *a, struct hv_lanes *t, struct hv_lane *lane)
+{
+    size_t blocks = n_blocks(lane->n_spans);
+    uint8_t index[HV_SPAN_KINDS];
+    double busy_s[HV_SPAN_KINDS] = {0};
+    find_kinds(lane, index);
+    size_t bytes = sizeof(struct hv_lane_block) + lane->n_kinds * sizeof(double);
+    lane->stride_bytes = (bytes + LINE - 1) / LINE * LINE;
+    lane->blocks = take(a, t, blocks, lane->stride_bytes);
+    struct hv_longest *longest = take(a, t, n_longest(blocks), sizeof *longest), *level = longest;
+    for (size_t i = 0; i < blocks; i++) {
+        fill_block(lane, i, index, busy_s, &longest[i]);
     }
-    lane->rows = rows;
-    for (size_t i = 0; i < lane->n_spans; i++) {
-        double *row = row_of(lane, i / BLOCK), *next = row_of(lane, i / BLOCK + 1);
-        if (i % BLOCK == 0) {
-            row[START] = lane->spans[i].start_s;
-            memcpy(next + BUSY, row + BUSY, kinds * sizeof *next);
+    for (size_t n = blocks; n > 1; n = (n + GROUP - 1) / GROUP) {
+        struct hv_longest *next = level + n;
+        for (size_t i = 0; i < n; i++) {
+            next[i / GROUP] = i % GROUP == 0 ? level[i] : longer(next[i / GROUP], level[i]);
         }
-        next[BUSY + lane->spans[i].kind] += lane->spans[i].end_s - lane->spans[i].start_s;
+        level = next;
     }
-    fill_longest(lane);
+    lane->longest = longest;
+    fill_longest(lane, longest);
 }
 
 static double block_start(const struct hv_lane *lane, size_t block)
 {
-    return row_of(lane, block)[START];
+    return block_of(lane, block)->start_s[0];
 }
 
 /* cell of the grid that t lies in; never falls as t grows */
@@ -138,10 +193,10 @@ static size_t cell_of(const struct hv_lane *lane, double t_s)
 }
 
 /* as many cells as blocks, from the first start to the last; one cell where they are all at once */
-static const uint32_t *make_grid(struct hv_arena *a, struct hv_lane *lane)
+static const uint32_t *make_grid(struct hv_arena *a, struct hv_lanes *t, struct hv_lane *lane)
 {
     size_t blocks = n_blocks(lane->n_spans);
-    uint32_t *first = hv_arena_new(a, uint32_t, blocks + 1);
+    uint32_t *first = take(a, t, blocks + 1, sizeof *first);
     if (blocks > 0) {
         double wide = block_start(lane, blocks - 1) - block_start(lane, 0);
         double per_s = wide > 0 ? (double)blocks / wide : 0;
@@ -157,37 +212,6 @@ static const uint32_t *make_grid(struct hv_arena *a, struct hv_lane *lane)
         first[cell] = (uint32_t)blocks;
     }
     return first;
-}
-
-static size_t n_groups(const struct hv_lane *lane)
-{
-    return n_blocks(lane->n_spans) / GROUP; /* whole ones */
-}
-
-/* exponent of the largest power of two up to n; n > 0 */
-static unsigned power_of(size_t n)
-{
-    unsigned k = 0;
-    while (n >>= 1) {
-        k++;
-    }
-    return k;
-}
-
-static void make_runs(struct hv_arena *a, struct hv_lane *lane)
-{
-    size_t groups = n_groups(lane), levels = groups > 0 ? power_of(groups) + (size_t)1 : 0;
-    struct hv_longest *of_run = hv_arena_new(a, struct hv_longest, levels * groups + 1);
-    for (size_t g = 0; g < groups; g++) {
-        of_run[g] = read_longest(row_of(lane, g * GROUP) + AFTER);
-    }
-    for (size_t k = 1; k < levels; k++) {
-        struct hv_longest *below = of_run + (k - 1) * groups, *level = of_run + k * groups;
-        for (size_t g = 0; g + ((size_t)1 << k) <= groups; g++) {
-            level[g] = longer(below[g], below[g + ((size_t)1 << (k - 1))]);
-        }
-    }
-    lane->of_run = of_run;
 }
 
 enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct hv_lane *lane,
@@ -211,11 +235,13 @@ enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct
     }
     struct hv_lane *l = &t->items[t->n++];
     *l = *lane;
-    l->spans = hv_arena_copy(a, lane->spans, lane->n_spans, sizeof *lane->spans);
-    make_blocks(a, l);
-    make_rows(a, l);
-    l->grid = make_grid(a, l);
-    make_runs(a, l);
+    struct hv_span *spans = take(a, t, lane->n_spans, sizeof *spans);
+    if (lane->n_spans > 0) {
+        memcpy(spans, lane->spans, lane->n_spans * sizeof *spans);
+    }
+    l->spans = spans;
+    make_blocks(a, t, l);
+    l->grid = make_grid(a, t, l);
     if (l->n_spans > 0 && l->spans[l->n_spans - 1].end_s > t->end_s) {
         t->end_s = l->spans[l->n_spans - 1].end_s;
     }
@@ -225,10 +251,14 @@ enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct
 /* ---- reading
  * ------------------------------------------------------------------------------------------- */
 
+static double start_of(const struct hv_lane *lane, size_t i)
+{
+    return block_of(lane, i / BLOCK)->start_s[i % BLOCK];
+}
+
 static bool is_before(const struct hv_lane *lane, size_t i, double t_s, bool by_start)
 {
-    const struct hv_span *s = &lane->spans[i];
-    return by_start ? s->start_s < t_s : s->end_s <= t_s;
+    return by_start ? start_of(lane, i) < t_s : block_of(lane, i / BLOCK)->end_s[i % BLOCK] <= t_s;
 }
 
 /* does the block's first span start before t (at t is before, unless `by_start`)? */
@@ -270,64 +300,94 @@ static size_t search(const struct hv_lane *lane, double t_s, bool by_start)
     return i;
 }
 
-/* the part of span i inside the window */
-static double clipped(const struct hv_lane *lane, size_t i, double t0_s, double t1_s)
+/* the part of span k of a block that is inside the window */
+static double clipped(const struct hv_lane_block *b, size_t k, double t0_s, double t1_s)
 {
-    double from = lane->spans[i].start_s, to = lane->spans[i].end_s;
+    double from = b->start_s[k], to = b->end_s[k];
     return (to < t1_s ? to : t1_s) - (from > t0_s ? from : t0_s);
 }
 
-/* what whole spans add up to */
-struct whole {
-    double busy_s[HV_SPAN_KINDS];
-    struct hv_longest longest;
+/* what spans add up to */
+struct sums {
+    double busy_s[HV_SPAN_KINDS]; /* by index into the lane's kinds */
+    struct hv_longest most;
 };
 
-/* spans [lo, hi) one by one */
-static void add_spans(const struct hv_lane *lane, size_t lo, size_t hi, struct whole *w)
+/* whole spans [from, to) of block i */
+static inline void add_spans(const struct hv_lane_block *b, size_t i, size_t from, size_t to,
+                             struct sums *s)
 {
-    for (size_t i = lo; i < hi; i++) {
-        double length_s = lane->spans[i].end_s - lane->spans[i].start_s;
-        w->busy_s[lane->spans[i].kind] += length_s;
-        w->longest = longer(w->longest, (struct hv_longest){length_s, (uint32_t)i});
+    for (size_t k = from; k < to; k++) {
+        double length_s = b->end_s[k] - b->start_s[k];
+        s->busy_s[b->kind[k]] += length_s;
+        s->most = longer(s->most, (struct hv_longest){length_s, (uint32_t)(i * BLOCK + k)});
     }
 }
 
-/* longest of the blocks [lo, hi), lo < hi */
-static struct hv_longest longest_of_blocks(const struct hv_lane *lane, size_t lo, size_t hi)
+static inline struct hv_longest longest_of_row(const struct hv_longest *x, size_t from, size_t to)
 {
-    size_t from = lo / GROUP + 1, to = hi / GROUP;
-    if (from > to) { /* all in one group */
-        struct hv_longest best = lane->of_block[lo];
-        for (size_t b = lo + 1; b < hi; b++) {
-            best = longer(best, lane->of_block[b]);
+    struct hv_longest best = none;
+    for (size_t i = from; i < to; i++) {
+        best = longer(best, x[i]);
+    }
+    return best;
+}
+
+/* longest of the groups [lo, hi) */
+static struct hv_longest longest_of_groups(const struct hv_lane *lane, size_t lo, size_t hi)
+{
+    struct hv_longest best = none;
+    size_t n = n_blocks(lane->n_spans);
+    const struct hv_longest *level = lane->longest;
+    while (lo < hi) {
+        level += n;
+        n = (n + GROUP - 1) / GROUP;
+        size_t up = (lo + GROUP - 1) / GROUP, down = hi / GROUP;
+        if (up >= down) {
+            return longer(best, longest_of_row(level, lo, hi));
         }
-        return best;
+        best = longer(best, longest_of_row(level, lo, up * GROUP));
+        best = longer(best, longest_of_row(level, down * GROUP, hi));
+        lo = up;
+        hi = down;
     }
-    struct hv_longest best = read_longest(row_of(lane, lo) + AFTER);
-    if (from < to) {
-        unsigned k = power_of(to - from);
-        const struct hv_longest *level = lane->of_run + k * n_groups(lane);
-        best = longer(best, longer(level[from], level[to - ((size_t)1 << k)]));
-    }
-    return longer(best, read_longest(row_of(lane, hi) + BEFORE));
+    return best;
 }
 
-/* adds the spans [lo, hi), all of them whole */
-static void add_whole(const struct hv_lane *lane, size_t lo, size_t hi, struct whole *w)
+/* longest of the blocks between a and b, i and j their numbers, i + 1 < j */
+static struct hv_longest longest_between(const struct hv_lane *lane, const struct hv_lane_block *a,
+                                         size_t i, const struct hv_lane_block *b, size_t j)
 {
-    size_t in_lo = n_blocks(lo), in_hi = hi / BLOCK;
-    if (in_lo >= in_hi) {
-        add_spans(lane, lo, hi, w);
-        return;
+    size_t left = i / GROUP, right = j / GROUP;
+    if (left == right) {
+        return longest_of_row(lane->longest, i + 1, j);
     }
-    const double *from = row_of(lane, in_lo) + BUSY, *to = row_of(lane, in_hi) + BUSY;
-    for (size_t k = 0; k < lane->n_kinds; k++) {
-        w->busy_s[k] += to[k] - from[k];
+    struct hv_longest x = {a->after_s, (uint32_t)(left * GROUP * BLOCK + a->after_at)};
+    struct hv_longest y = {b->before_s, (uint32_t)(right * GROUP * BLOCK + b->before_at)};
+    return longer(longer(x, y), longest_of_groups(lane, left + 1, right));
+}
+
+/* adds what is whole between span k of block i and span l of a later block j */
+static void add_between(const struct hv_lane *lane, size_t i, size_t k, size_t j, size_t l,
+                        struct sums *s)
+{
+    const struct hv_lane_block *a = block_of(lane, i), *b = block_of(lane, j);
+    double length_s[BLOCK];
+    for (size_t x = 0; x < BLOCK; x++) {
+        length_s[x] = a->end_s[x] - a->start_s[x];
     }
-    add_spans(lane, lo, in_lo * BLOCK, w);
-    w->longest = longer(w->longest, longest_of_blocks(lane, in_lo, in_hi));
-    add_spans(lane, in_hi * BLOCK, hi, w);
+    for (size_t kind = 0; kind < lane->n_kinds; kind++) {
+        double before_s = a->busy_s[kind]; /* summed as block i + 1 was, so that nothing is left */
+        for (size_t x = 0; x < BLOCK; x++) {
+            before_s += a->kind[x] == kind ? length_s[x] : 0;
+        }
+        s->busy_s[kind] += b->busy_s[kind] - before_s;
+    }
+    add_spans(a, i, k + 1, BLOCK, s);
+    add_spans(b, j, 0, l, s);
+    if (i + 1 < j) {
+        s->most = longer(s->most, longest_between(lane, a, i, b, j));
+    }
 }
 
 /* what covers [t0, t1), which the spans [lo, hi) touch */
@@ -338,26 +398,33 @@ static struct hv_cover cover(const struct hv_lane *lane, size_t lo, size_t hi, d
     if (lo >= hi || !(t1_s > t0_s)) {
         return c;
     }
-    struct whole w = {.longest = {-1, 0}};
-    double first_s = clipped(lane, lo, t0_s, t1_s), all = 0;
-    struct hv_longest most = {first_s, (uint32_t)lo};
-    w.busy_s[lane->spans[lo].kind] += first_s;
-    if (hi - lo > 1) {
-        double last_s = clipped(lane, hi - 1, t0_s, t1_s);
-        w.busy_s[lane->spans[hi - 1].kind] += last_s;
-        add_whole(lane, lo + 1, hi - 1, &w);
-        most = longer(longer(most, w.longest), (struct hv_longest){last_s, (uint32_t)(hi - 1)});
-    }
-    c.n_spans = hi - lo;
-    c.i_span = (int32_t)most.i_span;
-    for (int k = 0; k < (int)lane->n_kinds; k++) {
-        all += w.busy_s[k];
-        if (w.busy_s[k] > 0 && (c.kind < 0 || w.busy_s[k] > w.busy_s[c.kind])) {
-            c.kind = k;
+    struct sums s = {.most = none};
+    size_t last = hi - 1, i = lo / BLOCK, k = lo % BLOCK, j = last / BLOCK, l = last % BLOCK;
+    const struct hv_lane_block *a = block_of(lane, i), *b = block_of(lane, j);
+    s.most = (struct hv_longest){clipped(a, k, t0_s, t1_s), (uint32_t)lo};
+    s.busy_s[a->kind[k]] += s.most.length_s;
+    if (lo < last) {
+        struct hv_longest x = {clipped(b, l, t0_s, t1_s), (uint32_t)last};
+        s.busy_s[b->kind[l]] += x.length_s;
+        s.most = longer(s.most, x);
+        if (i == j) {
+            add_spans(a, i, k + 1, l, &s);
+        } else {
+            add_between(lane, i, k, j, l, &s);
         }
     }
-    c.busy_frac = fmin(1, all / (t1_s - t0_s));
-    c.kind_frac = c.kind < 0 ? 0 : fmin(1, w.busy_s[c.kind] / (t1_s - t0_s));
+    double all_s = 0, most_s = 0;
+    for (size_t x = 0; x < lane->n_kinds; x++) {
+        all_s += s.busy_s[x];
+        if (s.busy_s[x] > most_s) {
+            most_s = s.busy_s[x];
+            c.kind = lane->kinds[x];
+        }
+    }
+    c.n_spans = hi - lo;
+    c.i_span = (int32_t)s.most.i_span;
+    c.busy_frac = fmin(1, all_s / (t1_s - t0_s));
+    c.kind_frac = fmin(1, most_s / (t1_s - t0_s));
     return c;
 }
 
@@ -387,7 +454,9 @@ static void find_cells(const struct hv_lane *lane, struct edges *e)
     for (size_t i = 0; i < e->n; i++) {
         e->hi[i] = lane->grid[e->lo[i] + 1];
         e->lo[i] = lane->grid[e->lo[i]];
-        __builtin_prefetch(row_of(lane, e->lo[i]));
+        const char *block = (const char *)block_of(lane, e->lo[i]);
+        __builtin_prefetch(block);
+        __builtin_prefetch(block + LINE);
     }
 }
 
@@ -395,12 +464,11 @@ static void find_cells(const struct hv_lane *lane, struct edges *e)
 static void find_blocks(const struct hv_lane *lane, struct edges *e)
 {
     for (size_t i = 0; i < e->n; i++) {
-        size_t block = block_after(lane, e->lo[i], e->hi[i], e->at_s[i], false);
-        e->lo[i] = block > 0 ? block - 1 : 0;
-        const char *spans = (const char *)(lane->spans + e->lo[i] * BLOCK);
-        __builtin_prefetch(spans);
-        __builtin_prefetch(spans + LINE);
-        __builtin_prefetch(row_of(lane, e->lo[i] + 1));
+        size_t next = block_after(lane, e->lo[i], e->hi[i], e->at_s[i], false);
+        e->lo[i] = next > 0 ? next - 1 : 0;
+        const char *block = (const char *)block_of(lane, e->lo[i]);
+        __builtin_prefetch(block);
+        __builtin_prefetch(block + LINE);
     }
 }
 
@@ -420,20 +488,6 @@ static void find_spans(const struct hv_lane *lane, struct edges *e)
     }
 }
 
-/* the runs of groups that longest_of_blocks will look up */
-static void find_runs(const struct hv_lane *lane, const struct edges *e)
-{
-    for (size_t i = 0; i + 1 < e->n; i++) {
-        size_t from = e->lo[i] / (BLOCK * GROUP) + 1, to = e->hi[i + 1] / (BLOCK * GROUP);
-        if (from < to) {
-            unsigned k = power_of(to - from);
-            const struct hv_longest *level = lane->of_run + k * n_groups(lane);
-            __builtin_prefetch(level + from);
-            __builtin_prefetch(level + to - ((size_t)1 << k));
-        }
-    }
-}
-
 void hv_lane_columns(const struct hv_lane *lane, const double *at_s, size_t n, struct hv_cover *out)
 {
     for (size_t from = 0; from < n; from += COLUMNS) {
@@ -442,9 +496,10 @@ void hv_lane_columns(const struct hv_lane *lane, const double *at_s, size_t n, s
         find_cells(lane, &e);
         find_blocks(lane, &e);
         find_spans(lane, &e);
-        find_runs(lane, &e);
         for (size_t i = 0; i < count; i++) {
-            out[from + i] = cover(lane, e.lo[i], e.hi[i + 1], at_s[from + i], at_s[from + i + 1]);
+            struct hv_cover *c = &out[from + i];
+            *c = cover(lane, e.lo[i], e.hi[i + 1], at_s[from + i], at_s[from + i + 1]);
+            __builtin_prefetch(lane->spans + (c->i_span < 0 ? 0 : c->i_span)); /* asked for next */
         }
     }
 }

@@ -38,6 +38,9 @@ struct hv_longest {
     uint32_t i_span;
 };
 
+/** A block of spans as lanes.c keeps it. */
+struct hv_lane_block;
+
 /** One lane: spans in time order that do not overlap. The caller gives all down to n_spans. */
 struct hv_lane {
     const char *name;
@@ -45,19 +48,22 @@ struct hv_lane {
     int32_t group; /**< the caller's own, e.g. the rank */
     const struct hv_span *spans;
     size_t n_spans;
-    size_t n_kinds;       /**< kinds that occur are below this */
-    double *rows;         /**< [blocks + 1] of lanes.c: what comes before a block of spans */
+    uint8_t n_kinds, kinds[HV_SPAN_KINDS]; /**< kinds that occur, ascending */
+    const struct hv_lane_block *blocks;
+    size_t stride_bytes;  /**< from block to block */
     const uint32_t *grid; /**< [blocks + 1] first block that starts in or after a cell of time */
     double cells_per_s;
-    const struct hv_longest *of_block; /**< [blocks] */
-    const struct hv_longest *of_run;   /**< [k][groups] of 2^k groups of blocks from each one on */
+    const struct hv_longest *longest; /**< of every block, of every group of blocks, … */
 };
 
 /** A timeline. Owner: the arena given to hv_lanes_add. `{0}` is an empty one. */
 struct hv_lanes {
     struct hv_lane *items;
     size_t n, cap;
-    double end_s; /**< last end of all */
+    double end_s;        /**< last end of all */
+    unsigned char *room; /**< for the tables of lanes to come: taken from the arena in pieces that
+                            grow, because large ones lie in large pages */
+    size_t left_bytes, taken_bytes; /**< of the room; of all rooms so far */
 };
 
 /** What covers a window. */

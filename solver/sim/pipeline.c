@@ -2,7 +2,7 @@
  * Prices of a compiled order: time, idle, critical path, slack. The graph comes from
  * pipeline_compile.c, memory stands in pipeline_memory.c.
  */
-#include "solver/sim/pipeline.h"
+#include "solver/sim/pipeline_int.h"
 
 static bool is_backward(const struct hv_op *op)
 {
@@ -98,6 +98,10 @@ static void summarise(const struct hv_pipe *g, double busy, struct hv_pipe_run *
     run->span_bubble_frac = span > 0 ? 1 - busy / (p * span) : 0;
 }
 
+/* so many nodes ahead of where a rank stops, its next turn's nodes are asked for: ranks take turns,
+ * more of them than the machine follows by itself */
+enum { AHEAD = 16 };
+
 /* the usual case: a chain, one table of stage times. Same sums in the same order */
 static double time_chain(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                          struct hv_pipe_run *run)
@@ -107,6 +111,10 @@ static double time_chain(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     for (size_t k = 0; k < g->n_stretches; k++) {
         struct hv_pipe_stretch x = g->stretches[k];
         double t = hv_pipe_is_first(g, x.from) ? 0 : end[x.from - 1];
+        __builtin_prefetch(g->s.ops + x.to + AHEAD);
+        __builtin_prefetch(g->dep + x.to + AHEAD);
+        __builtin_prefetch(start + x.to + AHEAD, 1);
+        __builtin_prefetch(end + x.to + AHEAD, 1);
         for (int32_t n = x.from; n < x.to; n++) {
             const struct hv_op *op = &g->s.ops[n];
             int32_t dep = g->dep[n];
@@ -178,9 +186,8 @@ static void find_phases(const struct hv_pipe *g, int32_t r, int32_t *first_b, in
     }
 }
 
-/* the largest hop among the edges that node n really waited for */
-static double binding_hop(const struct hv_pipe *g, const struct hv_pipe_cost *c,
-                          const struct hv_pipe_run *run, int32_t n)
+double hv__waited_hop_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                        const struct hv_pipe_run *run, int32_t n)
 {
     double most = 0;
     for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
@@ -204,7 +211,7 @@ void hv_pipe_idle(const struct hv_pipe *g, const struct hv_pipe_cost *c,
         double free_at = 0;
         for (int32_t n = from; n < to; n++) {
             double gap = run->node_start_s[n] - free_at;
-            double hop = gap > 0 ? binding_hop(g, c, run, n) : 0;
+            double hop = gap > 0 ? hv__waited_hop_s(g, c, run, n) : 0;
             double comm = hop < gap ? hop : gap;
             o->comm_s += comm;
             *(n <= first_b ? &o->warmup_s

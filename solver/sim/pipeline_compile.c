@@ -5,29 +5,12 @@
  * A chain of stages without overlapped pairs, by far the usual case, gives every node one data edge
  * at most; then `dep` holds it and no list of edges is kept.
  */
-#include "solver/sim/pipeline.h"
+#include "solver/sim/pipeline_compile_int.h"
 
 #include "solver/base/str.h"
+#include "solver/sim/schedule_check_int.h"
 #include <stdlib.h>
 #include <string.h>
-
-/* what exists only while compiling */
-struct compiler {
-    const struct hv_schedule *s;
-    struct hv_pipe *g;
-    int32_t *fwd, *bwd;         /* node of F and of B or BW by slot, -1 = none */
-    int32_t *in_at, *in_edge;   /* stage edges that end in a stage */
-    int32_t *out_at, *out_edge; /* stage edges that start in a stage */
-    struct hv_pipe_edge *edges;
-    struct hv_err *err;
-};
-
-static size_t slot(const struct hv_schedule *s, int32_t stage, const struct hv_op *op)
-{
-    int32_t q = op->slice > 0 ? op->slice : 0;
-    return ((size_t)stage * (size_t)s->n_micro_batches + (size_t)op->mb) * (size_t)s->n_slices +
-           (size_t)q;
-}
 
 static bool is_backward(const struct hv_op *op)
 {
@@ -89,8 +72,8 @@ static void stage_csr(const struct hv_schedule *s, const int32_t *by, int32_t **
     }
 }
 
-static enum hv_status missing(const struct compiler *c, const struct hv_op *op, int32_t rank,
-                              int32_t stage)
+enum hv_status hv__missing(const struct hv__compiler *c, const struct hv_op *op, int32_t rank,
+                           int32_t stage)
 {
     char token[HV_OP_TOKEN_CAP], other[HV_OP_TOKEN_CAP];
     struct hv_op want = *op;
@@ -108,7 +91,7 @@ struct needs {
     bool back;
 };
 
-static struct needs needs_of(const struct compiler *c, const struct hv_op *op)
+static struct needs needs_of(const struct hv__compiler *c, const struct hv_op *op)
 {
     const struct hv_schedule *s = c->s;
     bool back = is_backward(op) || (op->kind == HV_OP_R && s->recompute_waits);
@@ -125,17 +108,17 @@ static struct needs needs_of(const struct compiler *c, const struct hv_op *op)
 }
 
 /* adds the data edges of one op to node n; those the rank's own order implies are left out */
-static enum hv_status add_edges(struct compiler *c, int32_t rank, int32_t n, const struct hv_op *op,
-                                size_t *n_edges)
+static enum hv_status add_edges(struct hv__compiler *c, int32_t rank, int32_t n,
+                                const struct hv_op *op, size_t *n_edges)
 {
     const struct hv_schedule *s = c->s;
     struct needs x = needs_of(c, op);
     const int32_t *place = s->stage_to_rank + (size_t)op->pipe * (size_t)s->n_stages;
     for (int32_t k = x.from; k < x.to; k++) {
         int32_t e = x.list[k];
-        int32_t other = x.node[slot(s, x.end[e], op)];
+        int32_t other = x.node[hv__slot(s, x.end[e], op)];
         if (other < 0) {
-            return missing(c, op, rank, x.end[e]);
+            return hv__missing(c, op, rank, x.end[e]);
         }
         bool crosses = place[x.end[e]] != rank;
         if (!crosses && other < n) {
@@ -148,7 +131,7 @@ static enum hv_status add_edges(struct compiler *c, int32_t rank, int32_t n, con
 }
 
 /* has every stage one neighbour at most on each side, and every node one op? */
-static bool is_chain(const struct compiler *c)
+static bool is_chain(const struct hv__compiler *c)
 {
     bool chain = c->s->n_groups == 0;
     for (int32_t i = 0; i < c->s->n_stages && chain; i++) {
@@ -158,7 +141,7 @@ static bool is_chain(const struct compiler *c)
 }
 
 /* the hop of the one edge into each (backward, pipe, stage) */
-static void fill_hop_of(struct hv_arena *a, struct compiler *c)
+static void fill_hop_of(struct hv_arena *a, struct hv__compiler *c)
 {
     const struct hv_schedule *s = c->s;
     size_t n = (size_t)s->n_pipes * (size_t)s->n_stages;
@@ -179,32 +162,22 @@ static void fill_hop_of(struct hv_arena *a, struct compiler *c)
     c->g->hop_of = hop_of;
 }
 
-/* as add_edges for a chain: nodes are ops, and each has one edge at most */
-static enum hv_status fill_deps(struct hv_arena *a, struct compiler *c)
+/* the other end of the one edge into each (backward, pipe, stage) */
+static void fill_links(struct hv__compiler *c)
 {
     const struct hv_schedule *s = c->s;
-    int32_t *dep = hv_arena_new(a, int32_t, (size_t)c->g->n_nodes + 1);
-    for (int32_t r = 0; r < s->n_ranks; r++) {
-        for (int32_t n = c->g->rank_node_at[r]; n < c->g->rank_node_at[r + 1]; n++) {
-            const struct hv_op *op = &s->ops[n];
-            dep[n] = -1;
-            if (op->kind == HV_OP_W) {
-                continue;
-            }
-            struct needs x = needs_of(c, op);
-            if (x.from == x.to) {
-                continue;
-            }
-            int32_t stage = x.end[x.list[x.from]], other = x.node[slot(s, stage, op)];
-            if (other < 0) {
-                return missing(c, op, r, stage);
-            }
-            size_t at = (size_t)op->pipe * (size_t)s->n_stages + (size_t)stage;
-            dep[n] = s->stage_to_rank[at] == r && other < n ? -1 : other;
-        }
+    size_t n = (size_t)s->n_pipes * (size_t)s->n_stages;
+    c->links = hv_arena_new(&c->tables, struct hv__link, 2 * n);
+    for (size_t i = 0; i < n; i++) {
+        size_t stage = i % (size_t)s->n_stages;
+        const int32_t *place = s->stage_to_rank + (i - stage);
+        bool in = c->in_at[stage + 1] > c->in_at[stage],
+             out = c->out_at[stage + 1] > c->out_at[stage];
+        int32_t before = in ? s->graph.from[c->in_edge[c->in_at[stage]]] : -1;
+        int32_t after = out ? s->graph.to[c->out_edge[c->out_at[stage]]] : -1;
+        c->links[i] = (struct hv__link){before, in ? place[before] : -1};
+        c->links[n + i] = (struct hv__link){after, out ? place[after] : -1};
     }
-    c->g->dep = dep;
-    return HV_OK;
 }
 
 /* room for every edge that there can be */
@@ -214,32 +187,60 @@ static size_t most_edges(const struct hv_schedule *s)
     return (size_t)s->graph.n_edges * units * (s->recompute_waits ? 3 : 2);
 }
 
-/* which node runs the forward and the backward of each slot */
-static void fill_slots(struct compiler *c)
+/* which node runs the forward and the backward of each slot of a rank */
+static void fill_slots(struct hv__compiler *c, int32_t r)
 {
     const struct hv_schedule *s = c->s;
-    size_t slots = (size_t)s->n_stages * (size_t)s->n_micro_batches * (size_t)s->n_slices;
-    memset(c->fwd, 0xff, slots * sizeof *c->fwd);
-    memset(c->bwd, 0xff, slots * sizeof *c->bwd);
-    for (int32_t n = 0; n < c->g->n_nodes; n++) {
-        for (size_t i = hv_pipe_first_op(c->g, n); i < hv_pipe_first_op(c->g, n + 1); i++) {
-            const struct hv_op *op = &s->ops[i];
-            if (op->kind == HV_OP_F) {
-                c->fwd[slot(s, op->stage, op)] = n;
-            } else if (is_backward(op)) {
-                c->bwd[slot(s, op->stage, op)] = n;
-            }
+    for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1]; i++) {
+        const struct hv_op *op = &s->ops[i];
+        int32_t n = c->g->node_of_op ? c->g->node_of_op[i] : (int32_t)i;
+        if (op->kind == HV_OP_F) {
+            c->fwd[hv__slot(s, op->stage, op)] = n;
+        } else if (is_backward(op)) {
+            c->bwd[hv__slot(s, op->stage, op)] = n;
         }
     }
 }
 
-static enum hv_status build_edges(struct hv_arena *a, struct compiler *c)
+/* checks the order and fills the tables, rank by rank as long as ops are nodes: a rank's ops stay
+ * near while both read them, and reading is what takes long */
+static enum hv_status check_and_fill(struct hv_arena *a, struct hv__compiler *c)
 {
     const struct hv_schedule *s = c->s;
-    fill_slots(c);
+    bool pairs = s->n_groups > 0;
+    struct hv__checker check;
+    enum hv_status st = hv__check_begin(&check, s, c->err);
+    if (st == HV_OK) {
+        size_t slots = (size_t)s->n_stages * (size_t)s->n_micro_batches * (size_t)s->n_slices;
+        c->fwd = hv_arena_new(&c->tables, int32_t, slots + 1);
+        c->bwd = hv_arena_new(&c->tables, int32_t, slots + 1);
+        memset(c->fwd, 0xff, slots * sizeof *c->fwd);
+        memset(c->bwd, 0xff, slots * sizeof *c->bwd);
+    }
+    for (int32_t r = 0; r < s->n_ranks && st == HV_OK; r++) {
+        st = hv__check_rank(&check, r);
+        if (st == HV_OK && !pairs) {
+            fill_slots(c, r);
+        }
+    }
+    st = hv__check_end(&check, st);
+    if (st == HV_OK) {
+        number_nodes(a, c->g);
+    }
+    for (int32_t r = 0; r < s->n_ranks && st == HV_OK && pairs; r++) {
+        fill_slots(c, r);
+    }
+    return st;
+}
+
+static enum hv_status build_edges(struct hv_arena *a, struct hv__compiler *c)
+{
+    const struct hv_schedule *s = c->s;
     if (is_chain(c)) {
         fill_hop_of(a, c);
-        return fill_deps(a, c);
+        c->dep = hv_arena_new(a, int32_t, (size_t)c->g->n_nodes + 1);
+        c->g->dep = c->dep;
+        return HV_OK;
     }
     size_t n_edges = 0;
     int32_t *edge_at = hv_arena_new(a, int32_t, (size_t)c->g->n_nodes + 1);
@@ -262,174 +263,23 @@ static enum hv_status build_edges(struct hv_arena *a, struct compiler *c)
     return HV_OK;
 }
 
-/* rank of a node, for messages. O(log ranks) */
-static int32_t rank_of_node(const struct hv_pipe *g, int32_t n)
-{
-    return hv_schedule_rank_of(&g->s, hv_pipe_first_op(g, n));
-}
-
-/* the first op of rank r's head node, and the first it waits for, in words */
-static void tell_head(const struct hv_pipe *g, int32_t r, const int32_t *head, struct hv_str *out)
-{
-    hv_str_addf(out, "rank %d stops at ", r);
-    hv_schedule_add_token(&g->s, hv_pipe_first_op(g, head[r]), out);
-    for (int32_t k = 0; k < hv_pipe_n_edges(g, head[r]); k++) {
-        int32_t other = hv_pipe_edge_of(g, head[r], k).node, its = rank_of_node(g, other);
-        if (other >= head[its]) {
-            hv_str_adds(out, ", waiting for ");
-            hv_schedule_add_token(&g->s, hv_pipe_first_op(g, other), out);
-            hv_str_addf(out, " of rank %d", its);
-            return;
-        }
-    }
-}
-
-static enum hv_status deadlock(const struct hv_pipe *g, const int32_t *head, struct hv_err *err)
-{
-    struct hv_str text = {0};
-    int told = 0;
-    for (int32_t r = 0; r < g->s.n_ranks; r++) {
-        if (head[r] < g->rank_node_at[r + 1] && told < 8) {
-            hv_str_adds(&text, told++ ? "; " : "");
-            tell_head(g, r, head, &text);
-        }
-    }
-    hv_err_set(err, HV_ENO, "the order blocks itself: %s", hv_str_cstr(&text));
-    hv_str_free(&text);
-    return HV_ENO;
-}
-
-/* what sorting keeps per rank. A node has run when its rank's head is beyond it, so that nothing is
- * kept per node */
-struct sorter {
-    const struct hv_pipe *g;
-    int32_t *head, *edge;               /* next node; which of its edges comes next */
-    int32_t *waits_for, *waiter, *next; /* node waited for; first rank waiting for this one, list */
-    int32_t *stack;
-    const int32_t *hop_rank; /* [n_hops] rank on which a hop begins */
-    struct hv_pipe_stretch *stretches;
-    size_t n_stretches;
-    int32_t n_stack, n_run;
-};
-
-/* lets the ranks go on that wait for node n of rank r */
-static void wake(struct sorter *t, int32_t r, int32_t n)
-{
-    int32_t *link = &t->waiter[r];
-    while (*link >= 0) {
-        int32_t w = *link;
-        if (t->waits_for[w] == n) {
-            *link = t->next[w];
-            t->stack[t->n_stack++] = w;
-        } else {
-            link = &t->next[w];
-        }
-    }
-}
-
-/* notes that rank r has run from node `from` up to its head */
-static void note_stretch(struct sorter *t, int32_t r, int32_t from)
-{
-    if (from == t->head[r]) {
-        return;
-    }
-    t->stretches[t->n_stretches++] = (struct hv_pipe_stretch){from, t->head[r]};
-    t->n_run += t->head[r] - from;
-}
-
-/* runs one rank as far as it gets */
-static void run_rank(struct sorter *t, int32_t r)
-{
-    const struct hv_pipe *g = t->g;
-    int32_t from = t->head[r];
-    while (t->head[r] < g->rank_node_at[r + 1]) {
-        int32_t n = t->head[r];
-        int32_t n_edges = hv_pipe_n_edges(g, n);
-        for (; t->edge[r] < n_edges; t->edge[r]++) {
-            struct hv_pipe_edge e = hv_pipe_edge_of(g, n, t->edge[r]);
-            int32_t its = e.hop < 0 ? r : t->hop_rank[e.hop];
-            if (e.node >= t->head[its]) {
-                t->waits_for[r] = e.node;
-                t->next[r] = t->waiter[its];
-                t->waiter[its] = r;
-                note_stretch(t, r, from);
-                return;
-            }
-        }
-        t->head[r]++;
-        t->edge[r] = 0;
-        wake(t, r, n);
-    }
-    note_stretch(t, r, from);
-}
-
-/* rank on which each hop begins, in the order of hv_pipe_hop */
-static void fill_hop_ranks(const struct hv_pipe *g, int32_t *out)
-{
-    const struct hv_schedule *s = &g->s;
-    for (int32_t d = 0; d < s->n_pipes; d++) {
-        const int32_t *place = s->stage_to_rank + (size_t)d * (size_t)s->n_stages;
-        for (int32_t e = 0; e < s->graph.n_edges; e++) {
-            out[hv_pipe_hop(g, false, d, e)] = place[s->graph.from[e]];
-            out[hv_pipe_hop(g, true, d, e)] = place[s->graph.to[e]];
-        }
-    }
-}
-
-static enum hv_status sort_nodes(struct hv_arena *a, struct hv_pipe *g, struct hv_err *err)
-{
-    size_t p = (size_t)g->s.n_ranks;
-    struct hv_arena scratch = {0}; /* room for the worst case; what is not touched costs nothing */
-    struct sorter t = {.g = g,
-                       .stretches =
-                           hv_arena_new(&scratch, struct hv_pipe_stretch, (size_t)g->n_nodes + 1)};
-    int32_t *work = hv_xcalloc(6 * p + (size_t)g->n_hops + 1, sizeof *work);
-    t.head = work;
-    t.edge = work + p;
-    t.next = work + 2 * p;
-    t.stack = work + 3 * p;
-    t.waits_for = work + 4 * p;
-    t.waiter = work + 5 * p;
-    fill_hop_ranks(g, work + 6 * p);
-    t.hop_rank = work + 6 * p;
-    for (int32_t r = 0; r < g->s.n_ranks; r++) {
-        t.head[r] = g->rank_node_at[r];
-        t.waiter[r] = -1;
-        t.stack[g->s.n_ranks - 1 - r] = r;
-    }
-    t.n_stack = g->s.n_ranks;
-    while (t.n_stack > 0) {
-        run_rank(&t, t.stack[--t.n_stack]);
-    }
-    g->n_stretches = t.n_stretches;
-    g->stretches = hv_arena_copy(a, t.stretches, t.n_stretches, sizeof *t.stretches);
-    hv_arena_free(&scratch);
-    enum hv_status st = t.n_run == g->n_nodes ? HV_OK : deadlock(g, t.head, err);
-    free(work);
-    return st;
-}
-
 enum hv_status hv_pipe_compile(struct hv_arena *a, const struct hv_schedule *s, struct hv_pipe *out,
                                struct hv_err *err)
 {
-    enum hv_status st = hv_schedule_check(s, err);
-    if (st != HV_OK) {
-        return st;
-    }
     *out = (struct hv_pipe){.s = *s, .n_hops = 2 * s->n_pipes * s->graph.n_edges};
-    number_nodes(a, out);
-    size_t slots = (size_t)s->n_stages * (size_t)s->n_micro_batches * (size_t)s->n_slices;
-    struct compiler c = {.s = s, .g = out, .err = err};
-    struct hv_arena tables = {0};
-    c.fwd = hv_arena_new(&tables, int32_t, slots + 1);
-    c.bwd = hv_arena_new(&tables, int32_t, slots + 1);
+    struct hv__compiler c = {.s = s, .g = out, .err = err};
     stage_csr(s, s->graph.to, &c.in_at, &c.in_edge);
     stage_csr(s, s->graph.from, &c.out_at, &c.out_edge);
-    st = build_edges(a, &c);
-    hv_arena_free(&tables);
+    enum hv_status st = check_and_fill(a, &c);
+    if (st == HV_OK) {
+        fill_links(&c);
+        st = build_edges(a, &c);
+        st = st == HV_OK ? hv__sort_nodes(a, &c) : st;
+    }
+    hv_arena_free(&c.tables);
     free(c.in_at);
     free(c.in_edge);
     free(c.out_at);
     free(c.out_edge);
-    return st == HV_OK ? sort_nodes(a, out, err) : st;
+    return st;
 }

@@ -180,12 +180,9 @@ static void add_played(struct chimera *c)
 static enum hv_status check(const struct hv_schedule_input *in, int32_t pipes, struct hv_err *err)
 {
     int32_t p = in->ranks, m = in->micro_batches;
-    if (p % 2 != 0) {
-        return hv_err_set(
-            err, HV_EUSAGE,
-            "schedule chimera needs an even number of ranks, found p = %d; use p = %d "
-            "or p = %d",
-            p, p > 1 ? p - 1 : 2, p + 1);
+    enum hv_status st = hv__check_even_ranks(in, "runs over the ranks both ways", err);
+    if (st != HV_OK) {
+        return st;
     }
     if (pipes % 2 != 0 || p % pipes != 0) {
         int32_t near = pipes < p ? pipes : p;
@@ -200,8 +197,8 @@ static enum hv_status check(const struct hv_schedule_input *in, int32_t pipes, s
     if (hv__option(in, "mode") == DOUBLING && m % 2 != 0) {
         return hv_err_set(err, HV_EUSAGE,
                           "schedule chimera: forward doubling needs an even number of "
-                          "micro-batches, found m = %d; use m = %d or m = %d",
-                          m, m > 1 ? m - 1 : 2, m + 1);
+                          "micro-batches, found m = %d; use m = %d",
+                          m, m + 1);
     }
     return HV_OK;
 }

@@ -8,6 +8,14 @@ static int32_t min32(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
+/* activations rank r holds when it would hold `own`: within its limit, and never more than the rank
+ * before it, which could not feed it (they would wait for each other) */
+static int32_t held(const struct hv_schedule_input *in, int32_t rank, int32_t own, int32_t before)
+{
+    int32_t most = (int32_t)hv__limit(in, rank, own);
+    return rank > 0 ? min32(most, before) : most;
+}
+
 /* one rank of a 1F1B-like order: `warm` forwards, then forward and backward in turn, then the rest
  */
 static void add_1f1b(struct hv_schedule_builder *b, int32_t rank, int32_t m, int32_t warm)
@@ -56,8 +64,9 @@ enum hv_status hv__gen_1f1b(const struct hv_schedule_input *in, struct hv_schedu
                             struct hv_err *err)
 {
     (void)err;
-    for (int32_t r = 0; r < in->ranks; r++) {
-        add_1f1b(b, r, in->micro_batches, min32(in->micro_batches, in->ranks - 1 - r));
+    for (int32_t r = 0, keep = 0; r < in->ranks; r++) {
+        keep = held(in, r, in->ranks - r, keep);
+        add_1f1b(b, r, in->micro_batches, min32(in->micro_batches, keep - 1));
     }
     return HV_OK;
 }
@@ -68,9 +77,9 @@ enum hv_status hv__gen_dapple(const struct hv_schedule_input *in, struct hv_sche
 {
     (void)err;
     bool pb = hv__option(in, "early") == 1;
-    for (int32_t r = 0; r < in->ranks; r++) {
-        int32_t ahead = pb ? 2 * (in->ranks - r) - 1 : in->ranks - r;
-        add_1f1b(b, r, in->micro_batches, min32(in->micro_batches, ahead) - 1);
+    for (int32_t r = 0, keep = 0; r < in->ranks; r++) {
+        keep = held(in, r, pb ? 2 * (in->ranks - r) - 1 : in->ranks - r, keep);
+        add_1f1b(b, r, in->micro_batches, min32(in->micro_batches, keep) - 1);
     }
     return HV_OK;
 }
@@ -84,16 +93,13 @@ enum hv_status hv__gen_bpipe(const struct hv_schedule_input *in, struct hv_sched
                              struct hv_err *err)
 {
     int32_t p = in->ranks;
-    if (p % 2 != 0) {
-        return hv_err_set(err, HV_EUSAGE,
-                          "schedule bpipe pairs ranks, so their number must be even, found p = %d; "
-                          "use p = %d or p = %d",
-                          p, p > 1 ? p - 1 : 2, p + 1);
-    }
+    enum hv_status st = hv__check_even_ranks(in, "pairs ranks", err);
     for (int32_t r = 0; r < p / 2; r++) {
-        b->stash[r] = (p + 3) / 2;
+        b->stash[r] = (int32_t)hv__limit(in, r, (p + 3) / 2);
     }
-    return hv__gen_1f1b(in, b, err);
+    struct hv_schedule_input whole = *in; /* the partner keeps what a limit leaves over */
+    whole.limits = NULL;
+    return st == HV_OK ? hv__gen_1f1b(&whole, b, err) : st;
 }
 
 /* a forward, in two halves where the micro-batch is cut */
@@ -143,8 +149,8 @@ enum hv_status hv__gen_autopipe(const struct hv_schedule_input *in, struct hv_sc
 enum hv_status hv__gen_pipedream(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
                                  struct hv_err *err)
 {
-    for (int32_t r = 0; r < in->ranks; r++) {
-        b->weight_versions[r] = in->ranks - r;
+    for (int32_t r = 0, keep = 0; r < in->ranks; r++) {
+        b->weight_versions[r] = keep = held(in, r, in->ranks - r, keep);
     }
     return hv__gen_1f1b(in, b, err);
 }
@@ -180,10 +186,9 @@ enum hv_status hv__gen_hetpipe(const struct hv_schedule_input *in, struct hv_sch
             "in_flight = %d, p = %d; use in_flight = %d",
             n_m, in->ranks, in->ranks);
     }
-    for (int32_t r = 0; r < in->ranks; r++) {
-        int32_t most = min32(n_m, in->ranks - r);
-        b->weight_versions[r] = most;
-        add_1f1b(b, r, in->micro_batches, min32(in->micro_batches, most) - 1);
+    for (int32_t r = 0, keep = 0; r < in->ranks; r++) {
+        b->weight_versions[r] = keep = held(in, r, min32(n_m, in->ranks - r), keep);
+        add_1f1b(b, r, in->micro_batches, min32(in->micro_batches, keep) - 1);
     }
     return HV_OK;
 }

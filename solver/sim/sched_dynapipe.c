@@ -6,6 +6,7 @@
  * the wait-free variant: nothing waits for the end of a cycle. O(cycles · stages · chunks).
  */
 #include "solver/sim/schedule_int.h"
+#include <math.h>
 #include <string.h>
 
 struct cycle {
@@ -13,6 +14,7 @@ struct cycle {
     const int32_t *stage_to_rank;
     int32_t *n_f, *n_b;     /* [n_stages] passes run */
     int32_t *old_f, *old_b; /* the same at the beginning of the cycle */
+    double *room;           /* [p] activations (of one stage) that a rank may still take */
 };
 
 /* micro-batch that the pass of a stage can run in this cycle, −1 = none */
@@ -33,6 +35,16 @@ static int32_t joined(const struct cycle *c, int32_t s, bool back)
     int32_t next = back ? s - 1 : s + 1;
     bool same = next >= 0 && next < c->n_stages && c->stage_to_rank[next] == c->stage_to_rank[s];
     return same ? next : -1;
+}
+
+/* stages that a forward of stage s runs through before the rank is free again */
+static int32_t width(const struct cycle *c, int32_t s)
+{
+    int32_t n = 1;
+    while ((s = joined(c, s, false)) >= 0) {
+        n++;
+    }
+    return n;
 }
 
 /* the next op of rank r among its backwards or forwards: the lowest micro-batch, then the pass that
@@ -61,17 +73,45 @@ static void play_rank(struct cycle *c, int32_t r, struct hv_op *ops, size_t *n)
         struct hv_op op = {0};
         any = false;
         for (int back = 1; back >= 0; back--) {
-            if (!next_op(c, r, back == 1, &op)) {
+            if (!next_op(c, r, back == 1, &op) || (!back && c->room[r] < width(c, op.stage))) {
                 continue;
             }
             for (int32_t s = op.stage; s >= 0; s = joined(c, s, back == 1)) {
                 (back ? c->n_b : c->n_f)[s]++;
+                c->room[r] += back ? 1 : -1;
                 op.stage = s;
                 ops[(*n)++] = op;
             }
             any = true;
         }
     }
+}
+
+static size_t ops_per_rank(const struct hv_schedule_input *in)
+{
+    return 2 * (size_t)in->micro_batches * (size_t)in->chunks;
+}
+
+/* plays cycles until everything has run; limits can make it stop before */
+static enum hv_status play(const struct hv_schedule_input *in, struct cycle *c, struct hv_op *ops,
+                           size_t *n, struct hv_err *err)
+{
+    size_t p = (size_t)in->ranks, width = ops_per_rank(in), left = p * width, last = left + 1;
+    while (left > 0 && left < last) {
+        last = left;
+        memcpy(c->old_f, c->n_f, 2 * (size_t)c->n_stages * sizeof *c->n_f);
+        for (size_t r = 0; r < p; r++) {
+            size_t before = n[r];
+            play_rank(c, (int32_t)r, ops + r * width, &n[r]);
+            left -= n[r] - before;
+        }
+    }
+    if (left == 0) {
+        return HV_OK;
+    }
+    return hv_err_set(err, HV_ENO,
+                      "schedule dynapipe: within these limits the ranks come to wait for each "
+                      "other; let every rank hold a micro-batch more");
 }
 
 enum hv_status hv__gen_dynapipe(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
@@ -82,38 +122,35 @@ enum hv_status hv__gen_dynapipe(const struct hv_schedule_input *in, struct hv_sc
     if (st != HV_OK) {
         return st;
     }
-    size_t n_stages = (size_t)b->n_stages, p = (size_t)in->ranks;
-    size_t width = 2 * (size_t)in->micro_batches * (size_t)in->chunks, left = p * width;
-    int32_t *counts = hv_xcalloc(4 * n_stages, sizeof *counts);
-    struct hv_op *ops = hv_xcalloc(p * width, sizeof *ops);
-    size_t *n = hv_xcalloc(p, sizeof *n);
     if (hv__option(in, "placement") == 1) {
         hv__place_zigzag(b);
     }
+    size_t n_stages = (size_t)b->n_stages, p = (size_t)in->ranks;
+    struct hv_op *ops = hv_xcalloc(p * ops_per_rank(in), sizeof *ops);
+    size_t *n = hv_xcalloc(p, sizeof *n);
+    int32_t *counts = hv_xcalloc(4 * n_stages, sizeof *counts);
     struct cycle c = {.m = in->micro_batches,
                       .n_stages = b->n_stages,
                       .stage_to_rank = b->stage_to_rank,
                       .n_f = counts,
                       .n_b = counts + n_stages,
                       .old_f = counts + 2 * n_stages,
-                      .old_b = counts + 3 * n_stages};
-    while (left > 0) {
-        memcpy(c.old_f, c.n_f, 2 * n_stages * sizeof *counts);
-        for (size_t r = 0; r < p; r++) {
-            size_t before = n[r];
-            play_rank(&c, (int32_t)r, ops + r * width, &n[r]);
-            left -= n[r] - before;
-        }
+                      .old_b = counts + 3 * n_stages,
+                      .room = hv_xcalloc(p, sizeof *c.room)};
+    for (int32_t r = 0; r < in->ranks; r++) {
+        c.room[r] = floor(in->chunks * hv__limit(in, r, (double)INFINITY));
     }
-    for (size_t r = 0; r < p; r++) {
+    st = play(in, &c, ops, n, err);
+    for (size_t r = 0; r < p && st == HV_OK; r++) {
         for (size_t i = 0; i < n[r]; i++) {
-            const struct hv_op *op = &ops[r * width + i];
+            const struct hv_op *op = &ops[r * ops_per_rank(in) + i];
             hv__add(b, (enum hv_op_kind)op->kind, op->stage, op->mb);
         }
         hv__rank_done(b);
     }
+    free(c.room);
     free(counts);
     free(ops);
     free(n);
-    return HV_OK;
+    return st;
 }

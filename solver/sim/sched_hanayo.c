@@ -117,12 +117,14 @@ enum hv_status hv__gen_hanayo(const struct hv_schedule_input *in, struct hv_sche
             err, HV_EUSAGE,
             "schedule hanayo: a wave runs over the ranks and back, so v must be even, "
             "found v = %d; use v = %d or v = %d",
-            in->chunks, in->chunks > 1 ? in->chunks - 1 : 2, in->chunks + 1);
+            in->chunks, in->chunks - 1, in->chunks + 1); /* v is at least 2 */
     }
     if (waves > 0 && 2 * waves != in->chunks) {
         return hv_err_set(err, HV_EUSAGE,
-                          "schedule hanayo: waves = %lld means %lld chunks per rank, found v = %d",
-                          (long long)waves, 2 * (long long)waves, in->chunks);
+                          "schedule hanayo: waves = %lld means %lld chunks per rank, found v = %d; "
+                          "use v = %lld or waves = %d",
+                          (long long)waves, 2 * (long long)waves, in->chunks, 2 * (long long)waves,
+                          in->chunks / 2);
     }
     double slots = 3.0 * in->chunks * ((double)in->micro_batches + in->ranks);
     enum hv_status st = hv__check_work(in, slots * b->n_stages, err);

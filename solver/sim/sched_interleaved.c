@@ -72,14 +72,18 @@ static enum hv_status pick_group(const struct hv_schedule_input *in, int32_t *ou
 {
     int32_t p = in->ranks, m = in->micro_batches;
     int64_t asked = hv__option(in, "group");
+    if (asked == 0 && in->chunks == 1) { /* one chunk: nothing to take turns with */
+        *out = m;
+        return HV_OK;
+    }
     if (asked == 0) {
         int32_t rounds = m / p > 1 ? m / p : 1;
         if (m % rounds != 0) {
             return hv_err_set(
                 err, HV_EUSAGE,
                 "schedule %s: m = %d micro-batches do not fall into %d equal groups of "
-                "at least p = %d; use m = %d or m = %d, or set group",
-                in->row->name, m, rounds, p, m / p * p, (m / p + 1) * p);
+                "at least p = %d; use m = %d or m = %d, or group = %d",
+                in->row->name, m, rounds, p, m / p * p, (m / p + 1) * p, nearest_group(p, m, p));
         }
         *out = m / rounds;
         return HV_OK;

@@ -26,6 +26,24 @@ static void add_orders(const struct hv_schedule_input *in, const struct hv_tesse
     }
 }
 
+/* the chain forward and back; where nothing takes any time all orders are equally long, and equal
+ * spans stand for it */
+static void fill_blocks(const struct hv_schedule_input *in, struct hv_tessel_block *blocks)
+{
+    int32_t p = in->ranks;
+    double all_s = 0;
+    for (int32_t k = 0; k < 2 * p; k++) {
+        struct hv_stage_cost c = hv__cost(in, stage_of(p, k));
+        blocks[k] = (struct hv_tessel_block){.span_s = k < p ? c.f_s : c.b_s + c.w_s,
+                                             .memory = k < p ? 1 : -1,
+                                             .devices = (uint64_t)1 << stage_of(p, k)};
+        all_s += blocks[k].span_s;
+    }
+    for (int32_t k = 0; k < 2 * p && !(all_s > 0); k++) {
+        blocks[k].span_s = 1;
+    }
+}
+
 enum hv_status hv__gen_tessel(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
                               struct hv_err *err)
 {
@@ -44,11 +62,8 @@ enum hv_status hv__gen_tessel(const struct hv_schedule_input *in, struct hv_sche
     struct hv_arena a = {0};
     struct hv_tessel_block blocks[32];
     int32_t dep_at[33] = {0}, dep[32];
+    fill_blocks(in, blocks);
     for (int32_t k = 0; k < 2 * p; k++) {
-        struct hv_stage_cost c = hv__cost(in, stage_of(p, k));
-        blocks[k] = (struct hv_tessel_block){.span_s = k < p ? c.f_s : c.b_s + c.w_s,
-                                             .memory = k < p ? 1 : -1,
-                                             .devices = (uint64_t)1 << stage_of(p, k)};
         dep_at[k + 1] = k;
         dep[k] = k; /* block k + 1 waits for block k */
     }
@@ -58,6 +73,7 @@ enum hv_status hv__gen_tessel(const struct hv_schedule_input *in, struct hv_sche
                           .dep_at = dep_at,
                           .dep = dep,
                           .memory_limit = memory > 0 ? (double)memory : p,
+                          .limits = in->limits,
                           .most_micro_batches = most > 0 ? (int32_t)most : p};
     struct hv_repetend r;
     double makespan;

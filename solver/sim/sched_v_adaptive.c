@@ -224,6 +224,16 @@ struct outcome {
     int32_t peak; /* of the finished order, or of the block where it could not be used */
 };
 
+/* does every rank keep to the limit given for it? */
+static bool keeps_limits(const struct search *s)
+{
+    bool keeps = true;
+    for (int32_t r = 0; s->in->limits && r < s->in->ranks; r++) {
+        keeps = keeps && hv__v_peak(&s->board, r) <= 2 * s->in->limits[r];
+    }
+    return keeps;
+}
+
 static struct outcome build(struct search *s)
 {
     struct hv__v_board *b = &s->board;
@@ -260,7 +270,7 @@ static struct outcome build(struct search *s)
     hv__v_relabel_w(b);
     peak = hv__v_peak(b, -1);
     if (peak <= o.peak) {
-        o = (struct outcome){hv__v_is_sound(b), peak};
+        o = (struct outcome){hv__v_is_sound(b) && keeps_limits(s), peak};
     }
     return o;
 }
@@ -322,7 +332,7 @@ enum hv_status hv__gen_v_adaptive(const struct hv_schedule_input *in, struct hv_
     int64_t asked = hv__option(in, "memory");
     if (p < 2) {
         return hv_err_set(err, HV_EUSAGE,
-                          "schedule v-adaptive needs at least 2 ranks, found p = 1");
+                          "schedule v-adaptive needs at least 2 ranks, found p = 1; use p = 2");
     }
     enum hv_status st = hv__check_work(in, 250.0 * p * p * p * (4.0 * p + m), err);
     if (st != HV_OK) {
@@ -332,6 +342,7 @@ enum hv_status hv__gen_v_adaptive(const struct hv_schedule_input *in, struct hv_
     if (hv__option(in, "decide") == 0) {
         s.judge.costs = NULL;
         s.judge.cost = (struct hv_stage_cost){1, 1, 1};
+        s.judge.hops_s = NULL;
         s.judge.hop_s = 0;
     }
     s.limit = asked > 0 && asked < 2 * p ? (int32_t)asked : 2 * p;
@@ -342,8 +353,8 @@ enum hv_status hv__gen_v_adaptive(const struct hv_schedule_input *in, struct hv_
     if (!s.found) {
         st = hv_err_set(err, HV_ENO,
                         "schedule v-adaptive: memory = %d half-stage activations are too few for "
-                        "p = %d; the smallest building block needs %d",
-                        s.limit, p, s.smallest);
+                        "p = %d; the smallest building block needs %d: use memory = %d",
+                        s.limit, p, s.smallest, s.smallest);
     } else {
         hv__place_zigzag(b);
         hv__v_add_orders(&s.best, b);

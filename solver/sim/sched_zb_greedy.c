@@ -4,6 +4,7 @@
  * shortest longest span of a rank wins, the first of equals. O(8·p·m).
  */
 #include "solver/sim/schedule_int.h"
+#include <math.h>
 #include <string.h>
 
 /* memory of one stage in halves of an activation: F takes two, B and W give one back each */
@@ -15,12 +16,13 @@ struct stage {
     int32_t n_ops;
     double cost[3];
     double free_at, bubble;
-    double mem;
+    double mem, limit;       /* halves of an activation: held, and allowed */
+    double hop_in, hop_back; /* to wait for a forward, for a backward */
 };
 
 struct greedy {
     int32_t p, m;
-    double hop, limit;
+    double own_limit; /* activations a rank may hold by the schedule's name */
     bool bubble_before_b, prioritize_b, greedy_w; /* the variant */
     bool failed;
     struct stage *stages;
@@ -38,10 +40,10 @@ static double arrival(struct greedy *g, int32_t j, int kind)
 {
     int32_t i = g->stages[j].n[kind];
     if (kind == HV_OP_F && j > 0) {
-        return *end_of(g, kind, j - 1, i) + g->hop;
+        return *end_of(g, kind, j - 1, i) + g->stages[j].hop_in;
     }
     if (kind == HV_OP_B && j + 1 < g->p) {
-        return *end_of(g, kind, j + 1, i) + g->hop;
+        return *end_of(g, kind, j + 1, i) + g->stages[j].hop_back;
     }
     return 0;
 }
@@ -90,8 +92,8 @@ static void plan_warmup(struct greedy *g, int32_t *extra)
             last = at + s->cost[HV_OP_B];
             continue;
         }
-        while (1 + extra[j] < g->m && mem + MEM_F <= g->limit) {
-            double limit = last + g->hop;
+        while (1 + extra[j] < g->m && mem + MEM_F <= s->limit) {
+            double limit = last + s->hop_back;
             if (g->bubble_before_b ? at + s->cost[HV_OP_F] > limit : at >= limit) {
                 break;
             }
@@ -99,10 +101,12 @@ static void plan_warmup(struct greedy *g, int32_t *extra)
             at += s->cost[HV_OP_F];
             extra[j]++;
         }
-        last = (at > last + g->hop ? at : last + g->hop) + s->cost[HV_OP_B];
+        last = (at > last + s->hop_back ? at : last + s->hop_back) + s->cost[HV_OP_B];
     }
     for (int32_t j = 1; j < g->p; j++) {
-        while (extra[j] > 0 && extra[j] >= extra[j - 1] && 1 + extra[j] < g->m) {
+        /* none ahead of the rank before it, which feeds it; all at the end together is fine */
+        while (extra[j] > 0 && extra[j] >= extra[j - 1] &&
+               (1 + extra[j] < g->m || extra[j] > extra[j - 1])) {
             extra[j]--;
         }
     }
@@ -131,12 +135,12 @@ static bool waits_with_forward(const struct greedy *g, int32_t j)
     if (!g->prioritize_b || j + 1 >= g->p || s->n[HV_OP_F] < next->n[HV_OP_F] + 2) {
         return false;
     }
-    double back_at = next->free_at + next->cost[HV_OP_F] + next->cost[HV_OP_B] + g->hop;
+    double back_at = next->free_at + next->cost[HV_OP_F] + next->cost[HV_OP_B] + s->hop_back;
     if (s->free_at >= back_at) {
         return true;
     }
     double mem = s->mem + MEM_F, w_cost = 0;
-    for (int32_t w = s->n[HV_OP_W]; mem > g->limit && w < s->n[HV_OP_B]; w++) {
+    for (int32_t w = s->n[HV_OP_W]; mem > s->limit && w < s->n[HV_OP_B]; w++) {
         w_cost += s->cost[HV_OP_W];
         mem += MEM_W;
     }
@@ -150,7 +154,7 @@ static bool waits_with_forward(const struct greedy *g, int32_t j)
 static void put_filled(struct greedy *g, int32_t j, int kind, int mem)
 {
     struct stage *s = &g->stages[j];
-    while (s->mem + mem > g->limit) {
+    while (s->mem + mem > s->limit) {
         if (!has_w(s)) {
             g->failed = true;
             return;
@@ -204,7 +208,10 @@ static double run_variant(struct greedy *g, const struct hv_schedule_input *in, 
     g->failed = false;
     for (int32_t j = 0; j < g->p; j++) {
         struct hv_stage_cost c = hv__cost(in, j);
-        g->stages[j] = (struct stage){.cost = {c.f_s, c.b_s, c.w_s}};
+        g->stages[j] = (struct stage){.cost = {c.f_s, c.b_s, c.w_s},
+                                      .limit = floor(2 * hv__limit(in, j, g->own_limit)),
+                                      .hop_in = j > 0 ? hv__hop(in, j - 1, false) : 0,
+                                      .hop_back = j + 1 < g->p ? hv__hop(in, j, true) : 0};
     }
     warm_up(g, work);
     for (int32_t i = 1; i < g->m && !g->failed; i++) {
@@ -234,12 +241,12 @@ static void add_orders(const struct greedy *g, const uint8_t *orders, struct hv_
     }
 }
 
-/* `limit`: halves of an activation that a rank may hold */
+/* `own_limit`: activations that a rank may hold by the schedule's name */
 static enum hv_status generate(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
-                               double limit, struct hv_err *err)
+                               double own_limit, struct hv_err *err)
 {
     size_t cells = (size_t)in->ranks * (size_t)in->micro_batches;
-    struct greedy g = {.p = in->ranks, .m = in->micro_batches, .hop = in->hop_s, .limit = limit};
+    struct greedy g = {.p = in->ranks, .m = in->micro_batches, .own_limit = own_limit};
     g.stages = hv_xcalloc((size_t)g.p, sizeof *g.stages);
     g.end[0] = hv_xcalloc(2 * cells, sizeof *g.end[0]);
     g.end[1] = g.end[0] + cells;
@@ -272,17 +279,17 @@ static enum hv_status generate(const struct hv_schedule_input *in, struct hv_sch
 enum hv_status hv__gen_zb_1p(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
                              struct hv_err *err)
 {
-    return generate(in, b, 2.0 * in->ranks, err);
+    return generate(in, b, in->ranks, err);
 }
 
 enum hv_status hv__gen_zb_15p(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
                               struct hv_err *err)
 {
-    return generate(in, b, 3.0 * in->ranks, err);
+    return generate(in, b, 1.5 * in->ranks, err);
 }
 
 enum hv_status hv__gen_zb_2p(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
                              struct hv_err *err)
 {
-    return generate(in, b, 4.0 * in->ranks, err);
+    return generate(in, b, 2.0 * in->ranks, err);
 }

@@ -14,12 +14,11 @@ enum { MEM_F = 2, MEM_B = -1 };
 struct stage {
     int32_t n[N_PASS];
     double free_at, bubble;
-    int32_t mem, n_ops, w_head;
+    int32_t mem, limit, n_ops, w_head;
 };
 
 struct greedy {
-    int32_t p, m, limit;
-    double hop;
+    int32_t p, m;
     bool fill_f, fill_b; /* the variant */
     bool failed;
     struct stage *stages;
@@ -63,18 +62,28 @@ static const double *upstream(const struct greedy *g, int pass, int32_t j)
     return end_of(g, pass, from, g->stages[j].n[pass]);
 }
 
+/* what the next op of a pass waits for travels this long */
+static double hop_of(const struct greedy *g, int pass, int32_t j)
+{
+    int32_t s = stage_of(g, pass, j);
+    if (pass < 2) {
+        return s > 0 ? hv__hop(g->in, s - 1, false) : g->in->hop_s;
+    }
+    return s + 1 < 2 * g->p ? hv__hop(g->in, s, true) : g->in->hop_s;
+}
+
 static void put(struct greedy *g, int pass, int32_t j)
 {
     static const int mem[3] = {MEM_F, MEM_B, -1};
     struct stage *s = &g->stages[j];
     const double *up = upstream(g, pass, j);
-    if (g->failed || s->n[pass] >= g->m || s->mem + mem[pass / 2] > g->limit || (up && *up < 0)) {
+    if (g->failed || s->n[pass] >= g->m || s->mem + mem[pass / 2] > s->limit || (up && *up < 0)) {
         g->failed = true;
         return;
     }
     double start = s->free_at;
-    if (up && *up + g->hop > start) {
-        start = *up + g->hop;
+    if (up && *up + hop_of(g, pass, j) > start) {
+        start = *up + hop_of(g, pass, j);
     }
     if (s->n[0] > 0) {
         s->bubble += start - s->free_at;
@@ -120,11 +129,12 @@ static void put_filled(struct greedy *g, int pass, int32_t j, bool fill)
 {
     struct stage *s = &g->stages[j];
     const double *up = upstream(g, pass, j);
-    while (!g->failed && has_w(s) && up && *up + g->hop >= s->free_at + cost_of(g, 4, j)) {
+    while (!g->failed && has_w(s) && up &&
+           *up + hop_of(g, pass, j) >= s->free_at + cost_of(g, 4, j)) {
         put_w(g, j);
     }
     /* without anybody to wait for, the reference looks at the very last W: −1 until it is placed */
-    double at = (up ? *up : *end_of(g, 5, g->p - 1, g->m - 1)) + g->hop;
+    double at = (up ? *up : *end_of(g, 5, g->p - 1, g->m - 1)) + hop_of(g, pass, j);
     if (has_w(s) && at - s->free_at > budget(g, j) && fill) {
         put_w(g, j);
     }
@@ -138,8 +148,8 @@ static void warm_up(struct greedy *g)
     }
     for (int32_t j = g->p - 1; j >= 0; j--) {
         const double *up = upstream(g, 1, j);
-        while (up && !g->failed && g->stages[j].mem + MEM_F * (2 + 2 * j) <= g->limit &&
-               g->stages[j].free_at + cost_of(g, 0, j) <= *up + g->hop &&
+        while (up && !g->failed && g->stages[j].mem + MEM_F * (2 + 2 * j) <= g->stages[j].limit &&
+               g->stages[j].free_at + cost_of(g, 0, j) <= *up + hop_of(g, 1, j) &&
                g->stages[j].n[0] < g->m) {
             for (int32_t k = 0; k <= j; k++) {
                 put(g, 0, k);
@@ -185,7 +195,7 @@ static int next_backward(const struct greedy *g, int32_t j)
 static void all_backwards(struct greedy *g, int *pick)
 {
     for (int32_t j = 0; j < g->p; j++) {
-        while (!g->failed && g->stages[j].mem + MEM_B > g->limit) {
+        while (!g->failed && g->stages[j].mem + MEM_B > g->stages[j].limit) {
             put_w(g, j);
         }
         pick[j] = next_backward(g, j);
@@ -222,7 +232,7 @@ static void all_forwards(struct greedy *g)
         if (pass < 0) {
             continue;
         }
-        while (!g->failed && g->stages[j].mem + MEM_F > g->limit) {
+        while (!g->failed && g->stages[j].mem + MEM_F > g->stages[j].limit) {
             put_w(g, j);
         }
         if (!g->failed) {
@@ -239,6 +249,9 @@ static double run(struct greedy *g, int *work)
         g->end[i] = -1;
     }
     memset(g->stages, 0, (size_t)g->p * sizeof *g->stages);
+    for (int32_t j = 0; j < g->p; j++) { /* p micro-batches of two chunks, as 1F1B */
+        g->stages[j].limit = (int32_t)(2 * MEM_F * hv__limit(g->in, j, g->p));
+    }
     g->failed = false;
     warm_up(g);
     even_out(g);
@@ -299,11 +312,7 @@ enum hv_status hv__gen_zb_v_greedy(const struct hv_schedule_input *in,
                                    struct hv_schedule_builder *b, struct hv_err *err)
 {
     size_t p = (size_t)in->ranks, cells = p * (size_t)in->micro_batches;
-    struct greedy g = {.p = in->ranks,
-                       .m = in->micro_batches,
-                       .limit = 2 * MEM_F * in->ranks,
-                       .hop = in->hop_s,
-                       .in = in};
+    struct greedy g = {.p = in->ranks, .m = in->micro_batches, .in = in};
     g.stages = hv_xcalloc(p, sizeof *g.stages);
     g.end = hv_xcalloc(N_PASS * cells, sizeof *g.end);
     g.pending = hv_xcalloc(2 * cells, 1);

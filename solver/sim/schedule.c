@@ -6,6 +6,7 @@
 
 #include "solver/sim/schedule_int.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,17 @@ struct hv_stage_cost hv__cost(const struct hv_schedule_input *in, int32_t stage)
     return in->costs ? in->costs[stage] : in->cost;
 }
 
+double hv__hop(const struct hv_schedule_input *in, int32_t stage, bool back)
+{
+    int32_t n_edges = in->ranks * in->chunks - 1;
+    return in->hops_s ? in->hops_s[back ? n_edges + stage : stage] : in->hop_s;
+}
+
+double hv__limit(const struct hv_schedule_input *in, int32_t rank, double own)
+{
+    return in->limits && in->limits[rank] < own ? in->limits[rank] : own;
+}
+
 enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps, struct hv_err *err)
 {
     if (steps <= HV_SCHEDULE_STEPS_MAX) {
@@ -109,6 +121,22 @@ enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps, 
                       "schedule %s: p = %d, m = %d would take about %.0g steps to lay out, the "
                       "limit is %.0g; use fewer ranks or micro-batches",
                       in->row->name, in->ranks, in->micro_batches, steps, HV_SCHEDULE_STEPS_MAX);
+}
+
+enum hv_status hv__check_even_ranks(const struct hv_schedule_input *in, const char *why,
+                                    struct hv_err *err)
+{
+    int32_t p = in->ranks;
+    if (p % 2 == 0) {
+        return HV_OK;
+    }
+    char below[32] = "";
+    if (p > 1) {
+        snprintf(below, sizeof below, "p = %d or ", p - 1);
+    }
+    return hv_err_set(err, HV_EUSAGE,
+                      "schedule %s %s, so their number must be even, found p = %d; use %sp = %d",
+                      in->row->name, why, p, below, p + 1);
 }
 
 void hv_schedule_input_init(struct hv_schedule_input *in, const struct hv_schedule_row *row,
@@ -342,10 +370,67 @@ static enum hv_status finish(struct hv_arena *a, const struct hv_schedule_input 
     return copy_graph(a, in->graph, b->n_stages, &out->graph, err);
 }
 
+/* most micro-batches a rank holds, in the way its schedule counts: a scheduler that places B and W
+ * by itself takes back half an activation with each */
+static double most_held(const struct hv_schedule_input *in, const struct hv_schedule *s, int32_t r,
+                        int32_t counted)
+{
+    double unit = (double)in->chunks * (s->parts ? 1 : s->n_slices);
+    const unsigned halves = HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST;
+    if ((in->row->flags & halves) != halves) {
+        return counted / unit;
+    }
+    static const int takes[HV_OP_KIND_N] = {
+        [HV_OP_F] = 2, [HV_OP_B] = -1, [HV_OP_W] = -1, [HV_OP_BW] = -2};
+    int now = 0, most = 0;
+    for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1]; i++) {
+        now += takes[s->ops[i].kind];
+        most = now > most ? now : most;
+    }
+    return most / (2 * unit);
+}
+
+/* limits given per rank hold for every schedule, whether it decides by them or not */
+static enum hv_status check_limits(const struct hv_schedule_input *in, const struct hv_schedule *s,
+                                   struct hv_err *err)
+{
+    int32_t *counted = in->limits ? hv_xcalloc((size_t)in->ranks, sizeof *counted) : NULL;
+    enum hv_status st = HV_OK;
+    if (counted) {
+        hv_schedule_peak_inflight(s, counted);
+    }
+    for (int32_t r = 0; counted && r < in->ranks && st == HV_OK; r++) {
+        double most = most_held(in, s, r, counted[r]);
+        if (most > in->limits[r] + 1e-9) {
+            st = hv_err_set(err, HV_ENO,
+                            "schedule %s keeps %g micro-batches on rank %d, its limit is %g; allow "
+                            "%g there, or take a schedule that decides by memory, such as zb-1p",
+                            in->row->name, most, r, in->limits[r], most);
+        }
+    }
+    free(counted);
+    return st;
+}
+
+/* a limit below one micro-batch leaves nothing to run */
+static enum hv_status check_room(const struct hv_schedule_input *in, struct hv_err *err)
+{
+    for (int32_t r = 0; in->limits && r < in->ranks; r++) {
+        if (!(in->limits[r] >= 1)) {
+            return hv_err_set(err, HV_ENO,
+                              "schedule %s: rank %d may hold %g micro-batches, it needs room for 1 "
+                              "at least",
+                              in->row->name, r, in->limits[r]);
+        }
+    }
+    return HV_OK;
+}
+
 enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_input *in,
                                 struct hv_schedule *out, struct hv_err *err)
 {
     enum hv_status st = check_sizes(in, err);
+    st = st == HV_OK ? check_room(in, err) : st;
     if (st != HV_OK) {
         return st;
     }
@@ -366,6 +451,7 @@ enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_inp
     if (st == HV_OK) {
         st = finish(a, in, &b, out, err);
     }
+    st = st == HV_OK ? check_limits(in, out, err) : st;
     if (b.ops.items != b.reserved) {
         hv_vec_free(&b.ops);
     }

@@ -108,7 +108,8 @@ enum hv_schedule_flag {
     HV_SCHEDULE_RECOMPUTE = 128,  /**< may have R */
     HV_SCHEDULE_OVERLAP = 256,    /**< has overlapped pairs */
     HV_SCHEDULE_PARTS = 1024,     /**< cuts some micro-batches into parts */
-    HV_SCHEDULE_ORDER = 512       /**< the order comes from the caller */
+    HV_SCHEDULE_ORDER = 512,      /**< the order comes from the caller */
+    HV_SCHEDULE_BY_MEMORY = 2048  /**< the order keeps within limits given per rank, where it can */
 };
 
 struct hv_schedule_input;
@@ -156,8 +157,12 @@ struct hv_schedule_input {
     struct hv_stage_cost cost;                /**< every stage, unless `costs` is set */
     const struct hv_stage_cost *costs;        /**< [n_stages] or NULL */
     double hop_s;                             /**< one hop, for schedulers that decide by cost */
-    const struct hv_order_text *order;        /**< [ranks], `explicit` only */
-    const struct hv_stage_graph *graph;       /**< NULL = chain */
+    const double *hops_s; /**< [2 × (n_stages − 1)] hops from each stage to the next, then those
+                             back; 0 between stages of one rank. NULL = hop_s everywhere */
+    const double *limits; /**< [ranks] micro-batches whose activations a rank may hold, INFINITY =
+                             the schedule's own number; or NULL */
+    const struct hv_order_text *order;  /**< [ranks], `explicit` only */
+    const struct hv_stage_graph *graph; /**< NULL = chain */
 };
 
 /** Defaults of the row: options, chunks, unit times (f = b = w = 1, hop 0). */
@@ -177,8 +182,9 @@ int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in);
  * Generates the order. Everything in `out` lies in the arena (`graph` too).
  * Errors: HV_EUSAGE for sizes that make no sense and constraints of the schedule that do not hold
  * (with the reason and the nearest size that works where there is one); HV_ENO where memory given
- * to the schedule is too small; HV_ELIMIT above the limits; HV_EINPUT for tokens of `explicit`.
- * O(ops) for fixed orders; heuristics say more in their file.
+ * to the schedule is too small, or an order that does not look at limits would break one; HV_ELIMIT
+ * above the limits; HV_EINPUT for tokens of `explicit`. O(ops) for fixed orders; heuristics say
+ * more in their file.
  */
 enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_input *in,
                                 struct hv_schedule *out, struct hv_err *err) HV_NODISCARD;

@@ -2,25 +2,17 @@
  * Is an order of operations sound on every rank? What crosses ranks (deadlock) is found by
  * hv_pipe_compile.
  */
-#include "solver/sim/schedule.h"
-#include <stdlib.h>
+#include "solver/sim/schedule_check_int.h"
 
 /* what has been seen of one (stage, micro-batch, slice): bits of kinds, direction above them */
 enum { SEEN_PIPE_SHIFT = 8 };
-
-struct checker {
-    const struct hv_schedule *s;
-    uint16_t *seen;
-    size_t count[HV_OP_KIND_N];
-    struct hv_err *err;
-};
 
 static unsigned bit(enum hv_op_kind k)
 {
     return 1u << (unsigned)k;
 }
 
-static enum hv_status fail(const struct checker *c, enum hv_status st, const struct hv_op *op,
+static enum hv_status fail(const struct hv__checker *c, enum hv_status st, const struct hv_op *op,
                            int32_t rank, const char *why)
 {
     char token[HV_OP_TOKEN_CAP];
@@ -35,7 +27,8 @@ static size_t slot(const struct hv_schedule *s, const struct hv_op *op)
            (size_t)q;
 }
 
-static enum hv_status check_ranges(const struct checker *c, const struct hv_op *op, int32_t rank)
+static enum hv_status check_ranges(const struct hv__checker *c, const struct hv_op *op,
+                                   int32_t rank)
 {
     const struct hv_schedule *s = c->s;
     if (op->kind >= HV_OP_KIND_N || op->stage < 0 || op->stage >= s->n_stages || op->mb < 0 ||
@@ -86,7 +79,7 @@ static const char *sequence_fault(enum hv_op_kind k, unsigned seen)
     return "has no kind";
 }
 
-static enum hv_status check_op(const struct checker *c, const struct hv_op *op, int32_t rank)
+static enum hv_status check_op(const struct hv__checker *c, const struct hv_op *op, int32_t rank)
 {
     enum hv_status st = check_ranges(c, op, rank);
     if (st != HV_OK) {
@@ -128,7 +121,7 @@ static enum hv_status check_op(const struct checker *c, const struct hv_op *op, 
     return HV_OK;
 }
 
-static enum hv_status check_pair(const struct checker *c, size_t i, size_t end, int32_t rank)
+static enum hv_status check_pair(const struct hv__checker *c, size_t i, size_t end, int32_t rank)
 {
     const struct hv_op *op = &c->s->ops[i];
     bool with_next = i + 1 < end && op[1].group == op->group;
@@ -142,7 +135,7 @@ static enum hv_status check_pair(const struct checker *c, size_t i, size_t end, 
 }
 
 /* the usual case of check_op, a whole micro-batch where it belongs: true when it is in order */
-static inline bool is_plain(const struct checker *c, const struct hv_op *op, int32_t rank)
+static inline bool is_plain(const struct hv__checker *c, const struct hv_op *op, int32_t rank)
 {
     enum { F = 1 << HV_OP_F, B = 1 << HV_OP_B, W = 1 << HV_OP_W, BW = 1 << HV_OP_BW };
     enum { R = 1 << HV_OP_R, ANY_PIPE = 0xff << SEEN_PIPE_SHIFT };
@@ -169,7 +162,7 @@ static inline bool is_plain(const struct checker *c, const struct hv_op *op, int
 
 /* nothing may be missing: a forward has its backward, a B its W. As no op is there twice and none
  * comes without what it follows, counting shows it */
-static enum hv_status check_complete(const struct checker *c)
+static enum hv_status check_complete(const struct hv__checker *c)
 {
     const struct hv_schedule *s = c->s;
     size_t backward = c->count[HV_OP_B] + c->count[HV_OP_BW];
@@ -193,34 +186,53 @@ static enum hv_status check_complete(const struct checker *c)
     return HV_OK;
 }
 
-enum hv_status hv_schedule_check(const struct hv_schedule *s, struct hv_err *err)
+enum hv_status hv__check_begin(struct hv__checker *c, const struct hv_schedule *s,
+                               struct hv_err *err)
 {
     double slots = (double)s->n_stages * s->n_micro_batches * s->n_slices;
+    *c = (struct hv__checker){.s = s, .err = err};
     if (slots > (double)HV_SCHEDULE_OPS_MAX) {
         return hv_err_set(err, HV_ELIMIT,
                           "%d stages × %d micro-batches × %d slices are more than the limit of %zu",
                           s->n_stages, s->n_micro_batches, s->n_slices, HV_SCHEDULE_OPS_MAX);
     }
-    struct checker c = {.s = s, .err = err};
-    c.seen = hv_xcalloc((size_t)slots + 1, sizeof *c.seen);
+    c->seen = hv_arena_new(&c->arena, uint16_t, (size_t)slots + 1);
+    return HV_OK;
+}
+
+enum hv_status hv__check_rank(struct hv__checker *c, int32_t r)
+{
+    const struct hv_schedule *s = c->s;
     enum hv_status st = HV_OK;
-    for (int32_t r = 0; r < s->n_ranks && st == HV_OK; r++) {
-        for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1] && st == HV_OK; i++) {
-            if (!is_plain(&c, &s->ops[i], r)) {
-                st = check_op(&c, &s->ops[i], r);
-            }
-            bool rest = s->parts && s->ops[i].slice > 0; /* of a forward that has been counted */
-            if (st == HV_OK && !rest) {
-                c.count[s->ops[i].kind]++;
-            }
-            if (st == HV_OK && s->ops[i].group >= 0) {
-                st = check_pair(&c, i, s->rank_at[r + 1], r);
-            }
+    for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1] && st == HV_OK; i++) {
+        __builtin_prefetch(&s->ops[i] + 64); /* a kilobyte ahead */
+        if (!is_plain(c, &s->ops[i], r)) {
+            st = check_op(c, &s->ops[i], r);
+        }
+        bool rest = s->parts && s->ops[i].slice > 0; /* of a forward that has been counted */
+        if (st == HV_OK && !rest) {
+            c->count[s->ops[i].kind]++;
+        }
+        if (st == HV_OK && s->ops[i].group >= 0) {
+            st = check_pair(c, i, s->rank_at[r + 1], r);
         }
     }
-    if (st == HV_OK) {
-        st = check_complete(&c);
-    }
-    free(c.seen);
     return st;
+}
+
+enum hv_status hv__check_end(struct hv__checker *c, enum hv_status st)
+{
+    st = st == HV_OK ? check_complete(c) : st;
+    hv_arena_free(&c->arena);
+    return st;
+}
+
+enum hv_status hv_schedule_check(const struct hv_schedule *s, struct hv_err *err)
+{
+    struct hv__checker c;
+    enum hv_status st = hv__check_begin(&c, s, err);
+    for (int32_t r = 0; r < s->n_ranks && st == HV_OK; r++) {
+        st = hv__check_rank(&c, r);
+    }
+    return hv__check_end(&c, st);
 }

@@ -43,9 +43,19 @@ int64_t hv__option(const struct hv_schedule_input *in, const char *key);
 /** Cost of a stage for schedulers that decide by cost. */
 struct hv_stage_cost hv__cost(const struct hv_schedule_input *in, int32_t stage);
 
+/** One hop between neighbouring stages: from `stage` to the next, or back to it. */
+double hv__hop(const struct hv_schedule_input *in, int32_t stage, bool back);
+/** Micro-batches that a rank may hold, at most `own` (what the schedule allows itself). */
+double hv__limit(const struct hv_schedule_input *in, int32_t rank, double own);
+
 /** Refuses (HV_ELIMIT) what would take far too many steps to lay out. */
 enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps,
                               struct hv_err *err) HV_NODISCARD;
+
+/** Refuses (HV_EUSAGE) an odd number of ranks with the even ones next to it; `why` is the verb
+ * phrase after the schedule's name ("pairs ranks"). */
+enum hv_status hv__check_even_ranks(const struct hv_schedule_input *in, const char *why,
+                                    struct hv_err *err) HV_NODISCARD;
 
 /** Signature of a generator. */
 typedef enum hv_status hv__generator(const struct hv_schedule_input *in,

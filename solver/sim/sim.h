@@ -7,6 +7,7 @@
 
 #include "solver/sim/closed.h"
 #include "solver/sim/events.h"
+#include "solver/sim/fold.h"
 #include "solver/sim/lanes.h"
 #include "solver/sim/pipeline.h"
 #include "solver/sim/pipeline_play.h"

@@ -4,6 +4,8 @@
  */
 #include "solver/sim/steady.h"
 
+#include "solver/sim/fold.h"
+#include "solver/sim/pipeline_int.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,14 +139,14 @@ static bool same_op(const struct hv_op *x, const struct hv_op *y, int32_t d)
            x->pipe == y->pipe && x->mb + d == y->mb;
 }
 
-/* is node y what node x is, d micro-batches later? */
-static bool same_node(const struct hv_pipe *g, int32_t x, int32_t y, int32_t d)
+bool hv__same_node(const struct hv_pipe *g, int32_t x, const struct hv_pipe *h, int32_t y,
+                   int32_t d)
 {
-    size_t i = hv_pipe_first_op(g, x), j = hv_pipe_first_op(g, y);
+    size_t i = hv_pipe_first_op(g, x), j = hv_pipe_first_op(h, y);
     size_t n = hv_pipe_first_op(g, x + 1) - i;
-    bool same = hv_pipe_first_op(g, y + 1) - j == n;
+    bool same = hv_pipe_first_op(h, y + 1) - j == n;
     for (size_t k = 0; k < n && same; k++) {
-        same = same_op(&g->s.ops[i + k], &g->s.ops[j + k], d);
+        same = same_op(&g->s.ops[i + k], &h->s.ops[j + k], d);
     }
     return same;
 }
@@ -170,14 +172,14 @@ static int32_t window_from(struct repeat *x, int32_t r, int32_t d, int32_t c)
 {
     const struct hv_pipe *g = x->g;
     int32_t to = g->rank_node_at[r + 1], len = 1;
-    while (c + len < to && !same_node(g, c, c + len, d)) {
+    while (c + len < to && !hv__same_node(g, c, g, c + len, d)) {
         len++;
     }
     if (c + 2 * len > to) {
         return 0;
     }
     for (int32_t i = 1; i < len; i++) {
-        if (!same_node(g, c + i, c + len + i, d)) {
+        if (!hv__same_node(g, c + i, g, c + len + i, d)) {
             return 0;
         }
     }
@@ -417,6 +419,26 @@ static int64_t common_multiple(int64_t x, int64_t y)
     return x / a * y;
 }
 
+/* the proof, where there is one */
+static bool fold(const struct hv_schedule_input *in, const struct hv_pipe_cost *c, int64_t m,
+                 struct hv_extrapolated *out)
+{
+    struct hv_arena a = {0};
+    struct hv_fold f;
+    bool ok = hv_schedule_fold(&a, in, c, m, &f, NULL) == HV_OK;
+    if (ok) {
+        *out = (struct hv_extrapolated){.makespan_s = f.run.makespan_s, .exact = true};
+        out->from_micro_batches = f.s.n_micro_batches;
+        if (hv_pipe_steady(&f.g, c, &out->steady, NULL) != HV_OK) {
+            out->steady = (struct hv_steady){.micro_batches = f.step, .rank = -1};
+            out->steady.period_s = f.period_s;
+            out->steady.per_micro_batch_s = f.period_s / f.step;
+        }
+    }
+    hv_arena_free(&a);
+    return ok;
+}
+
 enum hv_status hv_schedule_extrapolate(const struct hv_schedule_input *in,
                                        const struct hv_pipe_cost *c, int64_t micro_batches,
                                        struct hv_extrapolated *out, struct hv_err *err)
@@ -428,6 +450,9 @@ enum hv_status hv_schedule_extrapolate(const struct hv_schedule_input *in,
         out->exact = true;
         out->from_micro_batches = (int32_t)micro_batches;
         return makespan_of(*in, c, micro_batches, &out->makespan_s, NULL, err);
+    }
+    if (fold(in, c, micro_batches, out)) {
+        return HV_OK;
     }
     m += micro_batches % p; /* as many left over as at the end, for those that come in groups */
     enum hv_status st = makespan_of(*in, c, m, &unused, &out->steady, err);

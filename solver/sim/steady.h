@@ -31,8 +31,8 @@ struct hv_steady {
     int32_t micro_batches; /**< after which every rank repeats itself */
     double per_micro_batch_s;
     int32_t n_ranks; /**< ranks on the circle that sets the pace */
-    int32_t rank;    /**< the lowest of them, -1 = not known; with n_ranks 1 it is busy all the time, or waits only
-                        for itself */
+    int32_t rank; /**< the lowest of them, -1 = not known; with n_ranks 1 it is busy all the time,
+                     or waits only for itself */
 };
 
 /**
@@ -48,7 +48,8 @@ struct hv_extrapolated {
     double makespan_s;
     int32_t from_micro_batches; /**< the largest that was laid out */
     struct hv_steady steady;
-    bool exact; /**< it was laid out in full, or four sizes in a row grew by the period exactly */
+    bool exact; /**< it was laid out in full, proved (fold.h), or four sizes in a row grew by the
+                   period exactly */
 };
 
 /**

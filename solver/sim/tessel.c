@@ -58,6 +58,7 @@ static bool fits(const struct search *s, const double *start, double period_s)
     const struct hv_tessel *t = s->t;
     for (int32_t d = 0; d < t->n_devices; d++) {
         double entry = 0, base = (double)INFINITY;
+        double limit = t->limits ? fmin(t->limits[d], t->memory_limit) : t->memory_limit;
         for (int32_t k = 0; k < t->n_blocks; k++) {
             if (t->blocks[k].devices >> d & 1) {
                 entry += t->blocks[k].memory * s->mid[k];
@@ -79,7 +80,7 @@ static bool fits(const struct search *s, const double *start, double period_s)
                 break;
             }
             now += t->blocks[next].memory;
-            if (now > t->memory_limit + 1e-9 || start[next] > base + period_s) {
+            if (now > limit + 1e-9 || start[next] > base + period_s) {
                 return false;
             }
             done = next;

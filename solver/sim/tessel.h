@@ -29,6 +29,7 @@ struct hv_tessel {
     const struct hv_tessel_block *blocks;
     const int32_t *dep_at, *dep; /**< [n_blocks + 1], blocks of lower index */
     double memory_limit;         /**< of every device */
+    const double *limits;        /**< [n_devices] tighter ones, or NULL */
     int32_t most_micro_batches;  /**< in one repetend */
 };
 

@@ -325,6 +325,13 @@ static double duration(const struct hv_schedule_input *in, int32_t r, int pass)
     return pass <= F1 ? c.f_s : pass <= B0 ? c.b_s : c.w_s;
 }
 
+/* what an F or B on rank r waits for on another rank travels this long */
+static double hop_of(const struct hv_schedule_input *in, int32_t r, int pass)
+{
+    int32_t s = stage_of(in->ranks, r, pass);
+    return pass <= F1 ? hv__hop(in, s - 1, false) : hv__hop(in, s, true);
+}
+
 double hv__v_span(struct hv__v_board *b, const struct hv_schedule_input *in)
 {
     size_t p = (size_t)b->p, m = (size_t)b->m;
@@ -340,7 +347,7 @@ double hv__v_span(struct hv__v_board *b, const struct hv_schedule_input *in)
             int32_t from = pass % 2 == 0 ? r - 1 : r + 1, mb = (*count(b, r, pass))++;
             double start_s = free_s[r];
             if (pass < W1 && from >= 0 && from < b->p) {
-                double ready_s = end_s[when(b, from, pass, mb) - b->when] + in->hop_s;
+                double ready_s = end_s[when(b, from, pass, mb) - b->when] + hop_of(in, r, pass);
                 start_s = ready_s > start_s ? ready_s : start_s;
             }
             if (pass == F0 && mb == 0) {

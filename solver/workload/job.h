@@ -79,7 +79,8 @@ const char *hv_minimize_name(enum hv_minimize m); /**< "time", "cost", "energy" 
 /** What the user wants. */
 struct hv_objective {
     enum hv_minimize minimize;
-    double max_usd_per_h, deadline_s; /**< HV_UNKNOWN: no limit */
+    double max_usd_per_h;
+    double deadline_s; /**< of an iteration; both HV_UNKNOWN: no limit */
     bool allow_stale, allow_drop;
     /** The file says so itself: only a written `false` makes a stale or dropping plan a violation.
      */

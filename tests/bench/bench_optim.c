@@ -75,8 +75,14 @@ static void make_chain(struct hv_arena *a, struct hv_rng *rng, const struct fami
         cuts[s] = cut;
         stage[s] = (struct hv_part_stage){time[k], NULL, memory, memory_gib[k]};
     }
-    *p = (struct hv_partition){f->L,          f->S,          stage, cuts,         1,
-                               f->sum_weight, f->max_weight, false, f->free_order};
+    *p = (struct hv_partition){.n_layers = f->L,
+                               .n_stages = f->S,
+                               .stages = stage,
+                               .cuts = cuts,
+                               .min_layers = 1,
+                               .sum_weight = f->sum_weight,
+                               .max_weight = f->max_weight,
+                               .free_order = f->free_order};
 }
 
 static void bench_chain(const struct family *f)
@@ -115,8 +121,11 @@ static void bench_split(const char *name, bool mixed, double target_us)
         struct hv_share s[P];
         hv_rng_seed(&rng, (uint64_t)seed + 1);
         for (int i = 0; i < P; i++)
-            s[i] = (struct hv_share){20 + 30 * hv_rng_double(&rng), 1 + 9 * hv_rng_double(&rng),
-                                     mixed ? (int64_t)1 << hv_rng_below(&rng, 4) : 1, 1, B};
+            s[i] = (struct hv_share){.fixed = 20 + 30 * hv_rng_double(&rng),
+                                     .rate = 1 + 9 * hv_rng_double(&rng),
+                                     .size = mixed ? (int64_t)1 << hv_rng_below(&rng, 4) : 1,
+                                     .min = 1,
+                                     .max = B};
         seconds[seed] = HUGE_VAL;
         for (int k = 0; k < REPEATS; k++) {
             struct hv_arena a = {0};

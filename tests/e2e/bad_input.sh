@@ -83,7 +83,35 @@ cat >distribute.good <<'EOF'
     { "fixed_ms": 1, "per_microbatch_ms": 4, "size": 1, "max": 9 },
     { "fixed_ms": 0, "per_microbatch_ms": 3, "size": 2, "max": 8 } ] }
 EOF
-kinds='cluster model graph job plan workspace chain dag distribute'
+cat >replicas.good <<'EOF'
+{ "format": "hetviz.partition/1",
+  "kind": "replicas",
+  "layers": 2, "devices": 2, "capacity_GiB": 4,
+  "widths": [ { "width": 1, "sync_ms": [9, 9], "comm_ms": [1, 1], "options": [
+    { "time_ms": [1, 1], "held_GiB": [3, 3] },
+    { "time_ms": [2, 2], "held_GiB": [1, 1] } ] } ] }
+EOF
+cat >fold.good <<'EOF'
+{ "format": "hetviz.partition/1",
+  "kind": "chain", "layers": 2, "stages": 2,
+  "ranks": 2, "rank": [0, 1],
+  "time_ms": [[1, 2], [2, 1]] }
+EOF
+cat >curve.good <<'EOF'
+{ "format": "hetviz.distribute/1",
+  "objective": "sum", "total": 10,
+  "replicas": [
+    { "time_ms": [[0, 0], [4, 4], [8, 20]] },
+    { "per_microbatch_ms": 3 } ] }
+EOF
+cat >joint.good <<'EOF'
+{ "format": "hetviz.partition/1",
+  "kind": "joint", "total": 12,
+  "pipelines": [
+    { "copies": 2, "layers": 2, "stages": 2, "time_ms": [[1, 2], [2, 1]] },
+    { "layers": 2, "stages": 1, "max": 7, "time_ms": [[1, 2]] } ] }
+EOF
+kinds='cluster model graph job plan workspace chain fold dag replicas joint distribute curve'
 
 # read_as KIND FILE: runs the command that reads such a file
 read_as() {
@@ -93,7 +121,7 @@ read_as() {
     job) run bound -c two-generations -m llama-3-8b -j "$2" ;;
     plan) run eval "$2" ;;
     workspace) run check "$2" ;;
-    chain | dag | distribute) run solve "$2" ;;
+    chain | fold | dag | replicas | joint | distribute | curve) run solve "$2" ;;
     esac
 }
 # refused NAME KIND FILE PATTERN: exit 3, silence on stdout, the file and the pattern on stderr
@@ -209,7 +237,7 @@ for kind in $kinds; do
         tail -n +2 "$kind.good"; } >bad.json
     refused 'a key of 1 MiB' "$kind" bad.json 'bad\.json:2:[0-9]+: '
     case $kind in
-    chain | dag | distribute) ;;
+    chain | fold | dag | replicas | joint | distribute | curve) ;;
     *)
         { sed '/"name":/,$d' "$kind.good" && printf '"name": "' && long 1048576 && printf '",\n' &&
             sed '1,/"name":/d' "$kind.good"; } >bad.json
@@ -331,6 +359,32 @@ s/"total": 14/"total": 1e30/ -> bad\.json:2:[0-9]+: total
 s/"size": 2/"size": 0/ -> bad\.json:5:[0-9]+: replicas\[1\]\.size
 s/"per_microbatch_ms": 4/"per_microbatch_ms": -4/ -> bad\.json:4:[0-9]+: replicas\[0\]\.per_microbatch_ms
 s/"per_microbatch_ms": 4/"per_microbatch": 4/ -> bad\.json:4:[0-9]+: .*per_microbatch_ms
+EOF
+rows fold <<'EOF'
+s/"ranks": 2/"ranks": 3/ -> bad\.json:3:[0-9]+: ranks
+s/"rank": \[0, 1\]/"rank": [0, 2]/ -> bad\.json:3:[0-9]+: rank\[1\].*2
+s/"rank": \[0, 1\]/"rank": [0]/ -> bad\.json:3:[0-9]+: rank: .*one per stage
+s/"rank": \[0, 1\]/"placement": "vee"/ -> bad\.json:3:[0-9]+: placement.*fold
+s/"ranks": 2, // -> bad\.json:.*ranks
+EOF
+rows replicas <<'EOF'
+s/"devices": 2/"devices": 0/ -> bad\.json:3:[0-9]+: devices
+s/"sync_ms": \[9, 9\]/"sync_ms": [9]/ -> bad\.json:4:[0-9]+: widths\[0\]\.sync_ms.*one per layer
+s/"width": 1/"width": -1/ -> bad\.json:4:[0-9]+: widths\[0\]\.width
+s/"time_ms": \[2, 2\]/"time_ms": [2, -2]/ -> bad\.json:6:[0-9]+: widths\[0\]\.options\[1\]\.time_ms\[1\]
+s/"time_ms": \[2, 2\]/"times_ms": [2, 2]/ -> bad\.json:6:[0-9]+: .*time_ms
+EOF
+rows joint <<'EOF'
+s/"total": 12/"total": -1/ -> bad\.json:2:[0-9]+: total
+s/"copies": 2/"copies": 1000000/ -> bad\.json:4:[0-9]+: pipelines\[0\]\.copies
+s/\[2, 1\]/[2]/ -> bad\.json:4:[0-9]+: pipelines\[0\]\.time_ms\[1\]
+s/"max": 7/"most": 7/ -> bad\.json:5:[0-9]+: .*most.*max
+EOF
+rows curve <<'EOF'
+s/\[8, 20\]/[8, 5]/ -> bad\.json:4:[0-9]+: replicas\[0\]\.time_ms\[1\]: .*convex
+s/\[8, 20\]/[8, 3]/ -> bad\.json:4:[0-9]+: replicas\[0\]\.time_ms\[2\]\[1\]: .*fall
+s/\[8, 20\]/[4, 20]/ -> bad\.json:4:[0-9]+: replicas\[0\]\.time_ms\[2\]\[0\]: .*above 4
+s/"sum"/"least"/ -> bad\.json:2:[0-9]+: objective.*minvar
 EOF
 
 # ---- standard input, and a bad file among good ones --------------------------------------------

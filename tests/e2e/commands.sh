@@ -33,6 +33,9 @@ expect '-h' 0 -h
 expect 'help of no command' 2 help evl
 expect 'help of schedules' 0 help schedules
 says 'help of schedules: one row each' out '^zb-h1 '
+expect 'help schedules NAME' 0 help schedules zb-h1
+says 'help schedules NAME: options' out '^  -o group=0 '
+expect 'help schedules of none' 2 help schedules zb-h9
 expect 'help of a schedule' 0 help zb-h1
 says 'help of a schedule: its source' out 'ICLR 2024'
 expect '--version' 0 --version
@@ -84,6 +87,12 @@ if command -v bash >/dev/null 2>&1; then
     bash -c '. ./completion.bash; COMP_WORDS=(hetviz gantt --sv); COMP_CWORD=2; _hetviz
         echo "${COMPREPLY[@]}"' >out 2>err
     says 'completion bash: an option' out '^--svg$'
+    H=$HETVIZ bash -c '. ./completion.bash; COMP_WORDS=("$H" schedule v-m); COMP_CWORD=2; _hetviz
+        echo "${COMPREPLY[@]}"' >out 2>err
+    says 'completion bash: a schedule' out '^v-min$'
+    H=$HETVIZ bash -c '. ./completion.bash; COMP_WORDS=("$H" schedule dapple -o early = pb); COMP_CWORD=6
+        _hetviz; echo "${COMPREPLY[@]}"' >out 2>err
+    says 'completion bash: the value of its option' out '^pb$'
 fi
 expect 'completion of another shell' 2 completion ksh
 
@@ -151,7 +160,7 @@ run schedule gpipe -p 4 -m 8 --cap 4
 holds 'schedule --cap: no' [ "$rc" -ne 0 ]
 says 'schedule --cap: names the blocked heads' err 'F0\.4 on rank 0 waits for 1 of memory 0'
 run schedule 1f1b -p 4 -m 8 --jitter 0.2 --gantt
-says 'schedule --gantt: both makespans' out 'makespan [0-9.]*, longest span of a rank'
+says 'schedule --gantt: both makespans' out 'makespan [0-9.]* \(wall\), longest span of a rank'
 cat >own-order.lua <<'LUA'
 return { api = 1, id = "mine", title = "Mine", kind = "schedule", system = "s", reference = "r",
   summary = "GPipe in Lua", order = function(p)
@@ -165,6 +174,15 @@ return { api = 1, id = "mine", title = "Mine", kind = "schedule", system = "s", 
     return ranks
   end }
 LUA
+mkdir -p own && cp own-order.lua own/
+HETVIZ_PLUGINS=$PWD/own "$HETVIZ" help schedules >out 2>err
+says 'a schedule in Lua: in the list' out '^mine  *GPipe in Lua'
+HETVIZ_PLUGINS=$PWD/own "$HETVIZ" help schedules mine >out 2>err
+says 'a schedule in Lua: explained' out '^source  r$'
+HETVIZ_PLUGINS=$PWD/own "$HETVIZ" completion schedules >out 2>err
+says 'a schedule in Lua: completed' out '^mine$'
+HETVIZ_PLUGINS=$PWD/own "$HETVIZ" schedule mine -p 2 -m 2 --gantt >out 2>err
+says 'a schedule in Lua: drawn' out '^    0  01\.\.\.bbaa$'
 run schedule own-order.lua -p 4 -m 8 --json
 holds 'a schedule in Lua: as gpipe' [ "$(number out makespan)" = 33 ]
 run schedule 1f1b -p 2 -m 2 --json
@@ -180,6 +198,16 @@ expect 'schedule: text' 0 schedule 1f1b -p 4 -m 8
 says 'schedule: text tells the makespan' out 'makespan 33'
 expect 'schedule: drawing' 0 schedule 1f1b -p 4 -m 8 --gantt --ascii --width 60
 says 'schedule: rows' out '0123'
+run schedule 1f1b -p 2 -m 12 --scale 1,3 --hops 0.5
+says 'schedule --scale: the slow stage sets the pace' out 'steady state 9 per micro-batch, paced by rank 1'
+run schedule zb-1p -p 4 -m 8 --limits 2,3,2,1
+says 'schedule --limits: kept' out '^    0          2 '
+expect 'schedule --limits: not by this one' 1 schedule gpipe -p 2 -m 4 --limits 4,3
+says 'schedule --limits: by how much' err 'keeps 4 micro-batches on rank 1, its limit is 3; allow 4'
+usage 'one for each stage' schedule 1f1b -p 2 -m 4 --scale 1
+run schedule zb-h1 -p 2 -m 4096 --gantt --width 60
+says 'schedule --gantt: columns of several kinds' out '^    0  [F#]*$'
+expect 'schedule: PNG' 0 schedule dualpipe -p 4 -m 8 --png s.png
 expect 'schedule: SVG' 0 schedule 1f1b -p 4 -m 8 --svg s.svg
 holds 'schedule: SVG begins' grep -q '^<svg ' s.svg
 holds 'schedule: SVG ends' grep -q '</svg>' s.svg
@@ -216,6 +244,54 @@ sed 's/"capacity_GiB": \[2, 2\]/"capacity_GiB": [1, 1]/' chain.json >tight.json
 expect 'solve: no solution' 1 solve tight.json
 sed 's/"total": 14/"total": 99/' distribute.json >tight.json
 expect 'solve: not enough room' 1 solve tight.json
+expect 'solve: chain again' 0 solve chain.json --json
+says 'solve: a chain comes with a second opinion' out 'lp_solve'
+# a V of two ranks, the second three times slower: 6 + 2 of 8 layers, 6 ms each
+cat >fold.json <<'EOF'
+{ "format": "hetviz.partition/1", "kind": "chain", "layers": 8, "stages": 4, "ranks": 2,
+  "placement": "fold", "time_ms": [[1,1,1,1,1,1,1,1],[3,3,3,3,3,3,3,3],[3,3,3,3,3,3,3,3],
+  [1,1,1,1,1,1,1,1]] }
+EOF
+expect 'solve: several stages per rank' 0 solve fold.json --json
+holds 'solve: chunks optimum' [ "$(number out objective)" = 6 ]
+says 'solve: chunks ranks' out '"rank": \[0, 1, 1, 0\]'
+expect 'solve: chunks text' 0 solve fold.json
+says 'solve: chunks text tells the ranks' out '^rank +ms$'
+cat >copies.json <<'EOF'
+{ "format": "hetviz.partition/1", "kind": "replicas", "layers": 2, "devices": 2, "capacity_GiB": 4,
+  "widths": [ { "width": 1, "sync_ms": [9, 9], "options": [
+    { "name": "keep", "time_ms": [1, 1], "held_GiB": [3, 3] },
+    { "name": "recompute", "time_ms": [2, 2], "held_GiB": [1, 1] } ] } ] }
+EOF
+expect 'solve: copies' 0 solve copies.json --json
+says 'solve: copies recompute where two samples are held' out '"option": \[1, 0\]'
+expect 'solve: copies text' 0 solve copies.json
+says 'solve: copies text has a row per stage' out '^1 +1 +1 +1 +1 +1$'
+expect 'solve: copies have no integer program' 2 solve copies.json --write-lp x.lp
+cat >curve.json <<'EOF'
+{ "format": "hetviz.distribute/1", "objective": "sum", "total": 10, "replicas": [
+  { "time_ms": [[0, 0], [4, 4], [8, 20]] }, { "per_microbatch_ms": 3 } ] }
+EOF
+expect 'solve: convex times' 0 solve curve.json --json
+says 'solve: cheapest first' out '\[4, 6\]'
+sed 's/"sum"/"minmax"/' curve.json >minmax.json
+expect 'solve: curve, least maximum' 0 solve minmax.json --json
+holds 'solve: curve optimum' [ "$(number out objective)" = 12 ]
+echo '{ "format": "hetviz.distribute/1", "objective": "lpt", "items_ms": [5, 4, 3, 3, 3],
+  "slots": 2 }' >items.json
+expect 'solve: longest first' 0 solve items.json --json
+holds 'solve: longest first bound' [ "$(number out bound)" = 9 ]
+# times of nothing: 0 is the optimum, and nobody finds less
+sed 's/\[\[1, 2, 3\], \[2, 1, 1\]\]/[[0, 0, 0], [0, 0, 0]]/; s/"comm_ms".*/"name": "z" }/' chain.json >zero.json
+expect 'solve: times of 0' 0 solve zero.json --json
+says 'solve: times of 0 are proven' out '"optimal": true'
+for file in "$root"/samples/instances/*.json; do
+    name=$(basename "$file" .json)
+    expect "solve $name" 0 solve "$file" --json
+    holds "solve $name: JSON" is_json out
+    expect "solve $name: text, by name" 0 solve "$name"
+    says "solve $name: text has a table" out '^(0|accel 0) '
+done
 timeout 20 "$HETVIZ" solve - --json <chain.json >out 2>err
 holds 'solve: standard input' [ $? -eq 0 ]
 

@@ -28,8 +28,35 @@ while read -r line; do
     if [ $rc -eq 0 ]; then ok; else no "$line" "exit $rc"; fi
 done <"$work/commands"
 
+# written by somebody who has read the guide and nothing else
+cat >newcomer.lua <<'PLUGIN'
+return {
+  api = 1, id = "newcomer", title = "Newcomer", kind = "planner", summary = "A node of every group is a replica.",
+  needs = { model = "layers" },
+  plan = function(ctx)
+    local replicas, time, sizes, micro_batches = {}, {}, {}, ctx.job.global_batch
+    for _, g in ipairs(ctx.cluster:groups()) do
+      local stage = { devices = g.name .. "[0].0-" .. g.devices - 1, layers = { 0, ctx.model.n_layers },
+        tp = g.devices, recompute = "full" }
+      local price = g.flops_per_s and g.class ~= "cpu" and hv.cost.stage(stage)
+      if price and price.memory.fits and #replicas < micro_batches then
+        replicas[#replicas + 1] = { stages = { stage } }
+        time[#replicas], sizes[#replicas] = price.forward_s + price.backward_s, 1
+      end
+    end
+    if #replicas == 0 then return nil, "no node holds the model" end
+    local split, why = hv.opt.distribute { total = micro_batches, time = time, sizes = sizes }
+    if not split then return nil, why end
+    for i, r in ipairs(replicas) do r.micro_batches = split.counts[i] end
+    return { micro_batch = 1, replicas = replicas }
+  end,
+}
+PLUGIN
+expect 'newcomer: check' 0 check newcomer.lua
 for cluster in "$root"/samples/clusters/*.json; do
     name=$(basename "$cluster" .json)
+    expect "newcomer on $name" 0 plan -c "$name" -m gpt3-1.3b -s newcomer --out "$work/newcomer.json"
+    expect "newcomer on $name is valid" 0 eval "$work/newcomer.json"
     expect "first on $name" 0 plan -c "$name" -m gpt3-1.3b -s first --out "$work/first.json"
     expect "first on $name is a plan that eval takes" 0 eval "$work/first.json"
     expect "nodes on $name" 0 plan -c "$name" -m gpt3-1.3b -s nodes --json
@@ -47,6 +74,10 @@ says 'its order' out '"BW0.0"'
 expect 'options of a schedule are checked' 2 schedule eager -p 2 -m 2 -o ahead=99
 expect 'a schedule that says no' 1 schedule eager -p 2 -m 2 -v 2
 says 'and why' err 'one chunk per rank only'
+
+for plugin in "$root"/plugins/*/*.lua; do
+    holds "$(basename "$plugin") has at most 200 lines" test "$(wc -l <"$plugin")" -le 200
+done
 
 if command -v luacheck >/dev/null 2>&1; then
     for folder in "$HETVIZ_PLUGINS" "$root/share/lua" "$root/plugins" "$root/tests/lua"; do

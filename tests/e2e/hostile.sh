@@ -65,6 +65,15 @@ plugin coroutine-flood 'local t = {} while true do t[#t + 1] = coroutine.create(
 plugin plan-flood 'local p = hv.strategy("uniform"):table() while true do hv.plan.new(p) end'
 plugin progress-flood 'while true do hv.progress(0.5, ("x"):rep(1 << 20)) end'
 plugin lp-flood 'local lp = hv.opt.lp {} while true do lp:var {} end'
+# a market-split program: lp_solve branches for years
+market='local lp, cost, seed = hv.opt.lp {}, {}, 7 for j = 1, 60 do cost[lp:var { upper = 1, integer = true }] = 1 end for _ = 1, 5 do local row, sum = {}, 0 for j = 1, 60 do seed = (seed * 16807) % 2147483647 row[j] = seed % 100 sum = sum + row[j] end lp:row(row, "=", sum // 2) end lp:objective(cost)'
+plugin lp-endless "$market while true do lp:solve {} end"
+plugin lp-ranges 'local lp = hv.opt.lp {} for j = 1, 300 do lp:var {} end for _ = 1, 300 do lp:row({ [1] = 1, [300] = 1 }, ">=", 1) end lp:objective { [1] = 1, [300] = 1 } while true do lp:solve { ranges = true } end'
+plugin combine-memory 'local t = {} hv.opt.partition { n = 20, parts = 8, load = function() return 1 end, combine = function() t[#t + 1] = ("x"):rep(1 << 22) .. #t return 1 end }'
+plugin combine-loop 'hv.opt.partition { n = 2, parts = 2, load = { 1, 1 }, combine = function() while true do end end }'
+plugin combine-number 'hv.opt.partition { n = 2, parts = 2, load = { 1, 1 }, combine = function() error(42) end }'
+plugin combine-again 'local function f() return hv.opt.partition { n = 2, parts = 2, load = { 1, 1 }, combine = f }.value end return f()'
+plugin curve-loop 'hv.opt.distribute { total = 1000, shares = 9, time = function() while true do end end }'
 plugin self-call 'return hv.strategy("self-call")'
 # bombs
 plugin gsub-bomb 'return ("x"):rep(1 << 20):gsub("", ("y"):rep(1 << 20))'
@@ -104,6 +113,7 @@ for one in loop:4 caught:4 memory:5 repeat-bomb:5 recursion:5 garbage:5 not-a-nu
     not-a-plan:5 table-of-lies:5 index-loop:5 evil-tostring:5 \
     handler:4 tostring-loop:4 sort-loop:4 closing:4 api-loop:4 coroutine-loop:4 coroutine-nest:5 coroutine-flood:5 \
     plan-flood:4 progress-flood:4 lp-flood:5 self-call:5 \
+    lp-endless:4 lp-ranges:4 combine-memory:5 combine-loop:4 combine-number:5 combine-again:5 curve-loop:4 \
     gsub-bomb:5 rep-bomb:5 unpack-bomb:5 format-bomb:5 sim-bomb:5 routing-bomb:5 attention-bomb:5 partition-bomb:5 \
     cycle:5 deep:5 huge:5 infinite:5 negative:5 nan-layers:5 function-inside:5 \
     bad-options:5 bad-id:5 bad-size:5 bad-claim:4; do
@@ -127,6 +137,15 @@ says 'the good ones are ranked' out '^ 1  '
 holds 'rows stay short' test "$(wc -c <"$work/out")" -lt 20000
 holds 'no plugin wrote a file' test ! -e "$work/owned"
 if escapes "$work/out"; then no 'compare' 'raw control characters'; else ok; fi
+
+# a solver that does not come back: the prompt and `solve` end on a signal
+echo "do $market print(lp:solve {}.status) end" >market.lua
+timeout -k 5 --preserve-status -s INT 1 "$HETVIZ" lua <market.lua >"$work/out" 2>"$work/err"
+rc=$?
+holds 'an interrupted prompt exits 4' test "$rc" -eq 4
+echo "do $market print(lp:solve { time_limit_s = 0.2 }.status) end" >market.lua
+timeout -k 5 20 "$HETVIZ" lua <market.lua >"$work/out" 2>"$work/err"
+holds 'a program obeys its time limit' grep -q stopped "$work/out"
 
 # Ctrl-C: what has ended is shown, exit 4, nothing stays behind
 timeout -k 5 --preserve-status -s INT 3 "$HETVIZ" compare "$@" -s uniform,loop --json \

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Our optimum against other people's solvers: random chains are written as integer programs (free
-# MPS) and solved by glpsol and cbc, where they are installed. Without them nothing is compared.
+# MPS), random programs are built in Lua, and both are solved by glpsol and cbc, where they are
+# installed. Without them nothing is compared.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$work" || exit 1
@@ -35,6 +36,9 @@ chain() {
 }
 close() { awk -v x="$1" -v y="$2" 'BEGIN { d = x - y; exit !(x != "" && y != "" && d * d <= 1e-12 * x * x) }'; }
 
+# glpsol and cbc print six to nine digits
+near() { awk -v x="$1" -v y="$2" 'BEGIN { d = x - y; exit !(x != "" && y != "" && d * d <= 1e-10 * (1 + x * x)) }'; }
+
 for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
     chain $seed >c.json
     expect "chain $seed" 0 solve c.json --json --write-lp c.mps
@@ -48,6 +52,59 @@ for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
         timeout 60 cbc c.mps solve solution cbc.out >/dev/null 2>&1
         got=$(sed -n 's/^Optimal.* objective value *\([-+.eE0-9]*\).*/\1/p' cbc.out)
         holds "cbc agrees on chain $seed" close "$want" "$got"
+    fi
+done
+
+# any program from Lua: bounds of both signs, all relations, whole and other variables, minima and maxima
+cat >program.lua <<'EOF'
+do
+    local seed = SEED
+    local function below(n)
+        seed = (seed * 16807) % 2147483647
+        return seed % n
+    end
+    local sense = below(2) == 0 and "min" or "max"
+    local lp, v, cost = hv.opt.lp { sense = sense }, {}, {}
+    for j = 1, 8 do
+        v[j] = lp:var { lower = -below(3), upper = 1 + below(6), integer = below(3) > 0 }
+        cost[v[j]] = below(19) - 9
+    end
+    lp:objective(cost)
+    for _ = 1, 6 do
+        local row = {}
+        for j = 1, 8 do
+            row[v[j]] = below(11) - 4 + below(10) / 16
+        end
+        lp:row(row, below(2) == 0 and "<=" or ">=", below(9) - 2)
+    end
+    local r = lp:solve {}
+    print("status " .. r.status .. " " .. tostring(r.proven))
+    print("value " .. (sense == "max" and -1 or 1) * (r.objective or 0))
+    print(lp:text("mps"))
+end
+EOF
+for seed in 11 12 13 14 15 16 17 18 19 20 21 22; do
+    sed "s/SEED/$seed/" program.lua >p.lua
+    timeout 30 "$HETVIZ" lua <p.lua >out 2>err
+    sed -n '/^NAME/,$p' out >p.mps
+    status=$(sed -n 's/^status //p' out) want=$(sed -n 's/^value //p' out)
+    case $status in
+    'optimal true' | 'infeasible false') ok ;;
+    *) no "program $seed" "status '$status'" ;;
+    esac
+    if command -v glpsol >/dev/null 2>&1; then
+        timeout 60 glpsol --freemps p.mps -o glp.out >glp.log 2>&1
+        if [ "$status" = 'infeasible false' ]; then
+            holds "glpsol finds no point either in program $seed" grep -Eqi 'no (primal|integer)? *feasible|infeasible' glp.log
+        else
+            got=$(sed -n 's/^Objective: .* = \([-+.eE0-9]*\) .*/\1/p' glp.out)
+            holds "glpsol agrees on program $seed" near "$want" "$got"
+        fi
+    fi
+    if command -v cbc >/dev/null 2>&1 && [ "$status" != 'infeasible false' ]; then
+        timeout 60 cbc p.mps solve solution cbc.out >/dev/null 2>&1
+        got=$(sed -n 's/^Optimal.* objective value *\([-+.eE0-9]*\).*/\1/p' cbc.out)
+        holds "cbc agrees on program $seed" near "$want" "$got"
     fi
 done
 

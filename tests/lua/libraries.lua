@@ -1,6 +1,10 @@
--- Tests of share/lua: layout and recovery. `hetviz selftest tests/lua/libraries.lua`.
+-- Tests of share/lua: what planners share. `hetviz selftest tests/lua/libraries.lua`.
+local candidates = require "candidates"
 local layout = require "layout"
+local loads = require "loads"
 local recovery = require "recovery"
+local stages = require "stages"
+local workers = require "workers"
 
 --- Raises an error unless both are equal; lists are compared as texts.
 local function equal(name, got, want)
@@ -50,6 +54,99 @@ local function check_definitions()
       equal("even differs by one at most", most - least <= 1, true)
     end
   end
+end
+
+--- Invariants on many small instances: the sum is kept and every item fits.
+local function check_loads()
+  local kept, fitting = true, true
+  for a = 1, 4 do
+    for b = 1, 4 do
+      for cap = 4, 12 do
+        local items = {
+          { speed = a, fixed = 1, unit = 1, cap = cap },
+          { speed = b, fixed = 1, unit = 1, cap = 9 },
+          { speed = 1, fixed = 0, unit = 2, cap = 12 },
+        }
+        local ok, sum = loads.deal(items, 15, 0), 0
+        for _, item in ipairs(items) do
+          sum = sum + item.n
+          fitting = fitting and (not ok or loads.use(item) <= 1 + 1e-9)
+        end
+        kept = kept and sum == 15
+        local room = cap - 1 + 8 + 6
+        fitting = fitting and (ok ~= nil) == (room >= 15)
+      end
+    end
+  end
+  equal("shares add up to the batch", kept, true)
+  equal("feasible exactly where the memory is enough", fitting, true)
+end
+
+--- Candidates: the reason with the least miss stays, of equals the first.
+local function check_candidates()
+  local all = candidates.new()
+  all.add(nil, "far", 3)
+  all.add(nil, "near", 1.5)
+  all.add(nil, "as near", 1.5)
+  all.add(nil)
+  local best, why = all.best(1, "nobody said")
+  equal("none", best, nil)
+  equal("the nearest miss", why, "near")
+  equal("no reason at all", select(2, candidates.new().best(1, "nobody said")), "nobody said")
+  all.add { claim_s = 1 }
+  all.add { claim_s = 1 }
+  equal("rank", all.list[2].rank, 2)
+end
+
+--- Runs of equal nodes, most memory first; their nodes dealt out to equal pipelines.
+local function check_stages()
+  local nodes = {}
+  for i = 1, 6 do
+    local big = i > 2
+    nodes[i] = { kind = big and "big" or "fast", ids = { 2 * i - 1, 2 * i }, memory_bytes = big and 2 or 1,
+      flops_per_s = 1 }
+  end
+  local runs = stages.runs(nodes)
+  equal("most memory first", runs[1][1].kind, "big")
+  equal("pipelines", stages.copies(runs), "1 2")
+  local list = stages.deal(runs, 2, false)
+  equal("stages", #list, 3)
+  equal("both pipelines' nodes", list[1].ids, "5 6 9 10")
+  equal("merged", stages.deal(runs, 1, true)[1].ids, "5 6 7 8 9 10 11 12")
+  equal("heads", stages.heads({ 5, 6, 9, 10 }, 2), "5 9")
+  equal("join", stages.join { { ids = { 1 } }, { ids = { 3, 2 } } }, "1 3 2")
+  equal("ranks", #stages.ranks(nodes, 2), 6)
+  equal("weighted", layout.weighted_s({ 6, 9, 6 }, { 7, 1, 1 }), 21 + 8 * 9 + 15)
+end
+
+--- Nodes of a sequence by position, and which are gone with a device.
+local function check_sequences()
+  local sequence = { { ids = { 1, 2 } }, { ids = { 3 } }, { ids = { 4, 5 } } }
+  local gone = recovery.gone(sequence, { 5 })
+  equal("gone", (gone[1] or gone[2] or not gone[3]) and "wrong" or "third", "third")
+  equal("in order", recovery.nodes(sequence, { 3, 1 })[2].ids, "4 5")
+  equal("in words", recovery.text { { 1, 2 }, { 3 } }, "1 2 | 3")
+  local cluster = {}
+  function cluster.ids(_, address)
+    return address == "first" and { 1, 4 } or { 2, 5 }
+  end
+  local made = { replicas = { { count = 2, stages = { { devices = "first" }, { devices = "second" } } } } }
+  local pipelines = recovery.pipelines({ cluster = cluster }, made, sequence)
+  equal("pipelines of a plan", recovery.text(pipelines), "1 | 3")
+end
+
+--- Workers of unequal nodes.
+local function check_workers()
+  local nodes = {}
+  for i, kind in ipairs { "a", "b", "a", "b" } do
+    nodes[i] = { kind = kind, flops_per_s = 3 - i % 2, ids = { 2 * i - 1, 2 * i } }
+  end
+  local choices = workers.equal(nodes)
+  equal("two blocks, then one", #choices[1] .. " " .. #choices[2], "4 2")
+  equal("a part of every node", workers.signature(workers.gpus(choices[2][1])), "a a b b")
+  equal("groups of equal workers", #workers.groups(choices[1]), 1)
+  equal("an odd node is a worker of its own",
+    #workers.hybrid({ nodes[1], nodes[2], nodes[3] })[1], 3)
 end
 
 --- Devices: cpus, drained nodes, unknown speeds and the smaller fabric are left out.
@@ -141,7 +238,7 @@ end
 
 return {
   api = 1, id = "libraries", title = "Tests of the libraries", kind = "test",
-  system = "none", reference = "none", summary = "Checks layout and recovery.",
+  system = "none", reference = "none", summary = "Checks what planners share.",
   plan = function()
     return nil, "this file only tests libraries"
   end,
@@ -150,6 +247,16 @@ return {
     t.ok("even, ranges, divisors, powers and Eq-P", true)
     check_definitions()
     t.ok("divisors and even splits against their definitions", true)
+    check_loads()
+    t.ok("loads are kept and fit", true)
+    check_candidates()
+    t.ok("candidates and the nearest miss", true)
+    check_stages()
+    t.ok("runs, stages and heads", true)
+    check_sequences()
+    t.ok("nodes that are gone", true)
+    check_workers()
+    t.ok("virtual workers", true)
     check_devices()
     t.ok("which devices and nodes are used", true)
     check_tensors()

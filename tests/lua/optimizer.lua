@@ -64,6 +64,110 @@ local function check_callbacks()
   refuses("too many runs", "too many runs", hv.opt.partition, { n = 60000, parts = 2, load = square })
 end
 
+--- Several chunks per rank, and stages with copies.
+local function check_stages()
+  local ones = { 1, 1, 1, 1, 1, 1, 1, 1 }
+  local r = hv.opt.partition { n = 8, parts = 4, load = ones, ranks = 2 }
+  equal("chunks of ranks in a loop", r.rank, "1 2 1 2")
+  equal("busiest rank", r.value, 4)
+  equal("loads", r.loads, "4.0 4.0")
+  r = hv.opt.partition { n = 8, parts = 4, load = ones, ranks = 2, placement = "fold" }
+  equal("a V", r.rank, "1 2 2 1")
+  -- rank 2 is three times slower: it gets 2 of 8 layers
+  local slow = { 3, 3, 3, 3, 3, 3, 3, 3 }
+  r = hv.opt.partition { n = 8, parts = 4, load = { ones, slow, slow, ones }, ranks = 2, rank = { 1, 2, 2, 1 } }
+  equal("unequal ranks", r.value, 6)
+  refuses("half a chunk", "expected a multiple of the 2 ranks", hv.opt.partition,
+    { n = 8, parts = 3, load = ones, ranks = 2 })
+  refuses("no such rank", "ranks from 1 to 2", hv.opt.partition,
+    { n = 8, parts = 2, load = ones, ranks = 2, rank = { 1, 3 } })
+  refuses("ranks and sum", "busiest rank", hv.opt.partition, { n = 8, parts = 2, load = ones, ranks = 2, sum = 1 })
+  r = hv.opt.partition { n = 4, parts = "any", load = { 1, 1, 1, 1 }, cut = { 9, 1, 9 } }
+  equal("as many parts as are best", #r.stages, 2)
+  equal("cuts of each boundary", hv.opt.partition { n = 3, parts = 2, load = { 1, 1, 1 }, cut = { { 5, 0 } } }.value, 2)
+  -- 3 devices, no cost to keep copies equal: one stage with three copies, or cuts of 1 + 1 + 1
+  local copies = { devices = 3, widths = { { load = { 3, 3, 3 } } } }
+  equal("copies", hv.opt.partition { n = 3, replicas = copies }.value, 3)
+  copies = { devices = 2, memory = 4, widths = { { width = 1, load = { { 1, 1 }, { 2, 2 } },
+    held = { { 3, 3 }, { 1, 1 } }, sync = { 9, 9 } } } }
+  r = hv.opt.partition { n = 2, replicas = copies }
+  equal("two stages", #r.stages, 2)
+  equal("the first holds two samples and recomputes", r.choices, "2 1")
+  equal("value with recompute", r.value, 2)
+  equal("in flight", r.stages[1].in_flight, 2)
+  copies.memory = 0.5
+  local none, why = hv.opt.partition { n = 2, replicas = copies }
+  equal("too little memory", none, nil)
+  equal("with a reason", type(why), "string")
+  refuses("replicas and parts", "parts", hv.opt.partition, { n = 2, parts = 2, replicas = copies })
+end
+
+--- Times that are curves, tables or functions.
+local function check_curves()
+  local bent = { { 0, 0 }, { 4, 4 }, { 8, 20 } }
+  local d = hv.opt.distribute { total = 10, time = { bent, 1 } }
+  equal("points", d.counts, "4 6")
+  equal("longest", d.value, 6)
+  d = hv.opt.distribute { total = 10, time = { bent, 3 }, objective = "sum" }
+  equal("cheapest first", d.counts, "4 6")
+  equal("sum", d.value, 22)
+  local square = function(share, n) return share * n * n end
+  d = hv.opt.distribute { total = 9, shares = 2, time = square, objective = "sum" }
+  equal("function", d.counts, "6 3")
+  d = hv.opt.distribute { total = 9, shares = 2, time = function(_, n) if n <= 5 then return n end end }
+  equal("nil is a cap", d.counts, "5 4")
+  local root = function(_, n) return n ^ 0.5 end
+  equal("minmax takes any that rises", hv.opt.distribute { total = 8, shares = 2, time = root }.value, 2)
+  refuses("not convex", "not convex", hv.opt.distribute, { total = 8, shares = 2, time = root, objective = "sum" })
+  refuses("falls", "never fall", hv.opt.distribute, { total = 8, time = { { { 0, 2 }, { 9, 1 } } } })
+  refuses("time raises", "deep inside", hv.opt.distribute,
+    { total = 8, shares = 2, time = function() error("deep inside") end })
+  refuses("too many values", "too many values", hv.opt.distribute, { total = 2000000, shares = 2, time = square })
+  refuses("point", "expected {count, time}", hv.opt.distribute, { total = 8, time = { { 3 } } })
+  refuses("curve as proportion", "no curves", hv.opt.distribute, { total = 8, time = { bent }, objective = "ratio" })
+end
+
+--- Linear programs: sensitivity and ordered sets.
+local function check_programs()
+  -- Hillier and Lieberman, Wyndor Glass
+  local lp = hv.opt.lp { sense = "max" }
+  local x, y = lp:var {}, lp:var {}
+  lp:row({ [x] = 1 }, "<=", 4)
+  lp:row({ [y] = 2 }, "<=", 12)
+  lp:row({ [x] = 3, [y] = 2 }, "<=", 18)
+  lp:objective { [x] = 3, [y] = 5 }
+  local r = lp:solve { ranges = true }
+  local function near(name, range, from, till)
+    for k, want in ipairs { from, till } do
+      if range[k] ~= want and math.abs(range[k] - want) > 1e-6 then
+        error(("%s: got %s, expected %s"):format(name, range[k], want), 2)
+      end
+    end
+  end
+  near("cost of x", r.ranges.cost[x], 0, 7.5)
+  near("cost of y", r.ranges.cost[y], 2, math.huge)
+  near("plant 1", r.ranges.rhs[1], 2, math.huge)
+  near("plant 3", r.ranges.rhs[3], 12, 24)
+  equal("no ranges unasked", lp:solve {}.ranges, nil)
+  equal("as text", lp:text():match("r3: [^\n]*"), "r3: +3 x1 +2 x2 <= 18;")
+  equal("as MPS", lp:text("mps"):sub(1, 4), "NAME")
+  refuses("format", "invalid option", lp.text, lp, "xml")
+  lp = hv.opt.lp { sense = "max" }
+  local v = {}
+  for k = 1, 4 do
+    v[k] = lp:var { upper = 2 }
+  end
+  lp:objective { [v[1]] = 5, [v[2]] = 1, [v[3]] = 3, [v[4]] = 3 }
+  lp:sos(v, 2)
+  equal("two neighbours", lp:solve {}.objective, 12)
+  lp:sos(v, 1)
+  equal("one alone", lp:solve {}.objective, 10)
+  refuses("ranges of integers", "integer variables", lp.solve, lp, { ranges = true })
+  refuses("set of one", "at least two", lp.sos, lp, { v[1] }, 1)
+  refuses("type", "type 1 or 2", lp.sos, lp, v, 3)
+  refuses("no variable", "list of variables", lp.sos, lp, { 1, 99 })
+end
+
 local function check_no()
   local answer, why = hv.opt.knapsack { items = { { { 1, 9 } } }, cap = 5 }
   equal("knapsack too small", answer, nil)
@@ -100,6 +204,12 @@ return {
     t.ok("answers done by hand", true)
     check_callbacks()
     t.ok("values and costs from Lua", true)
+    check_stages()
+    t.ok("chunks of ranks and copies of stages", true)
+    check_curves()
+    t.ok("times that are curves", true)
+    check_programs()
+    t.ok("ranges and ordered sets", true)
     check_no()
     t.ok("no comes with the reason", true)
     check_refusals()

@@ -218,7 +218,7 @@ static inline void bench_golden(struct bench *b, const char *name)
 /** Feeds n random keys, clicks and sizes; the keys that leave the program are left out. */
 static inline void bench_fuzz(struct bench *b, uint64_t seed, int n)
 {
-    static const char keys[] = "hjklgG12345[]{}+-_=zCmcsSfPXYRdEuxAp<>/nNaev;0 \t?yi.%HL";
+    static const char keys[] = "hjklgG12345[]{}+-_=zCmcsSfPXYRdEuxAp<>/nNaevbBVK|\\;0 \t?yi.%HL";
     static const enum hv_key_code codes[] = {
         HV_KEY_ENTER, HV_KEY_ESC,  HV_KEY_TAB, HV_KEY_UP,   HV_KEY_DOWN, HV_KEY_LEFT,
         HV_KEY_RIGHT, HV_KEY_HOME, HV_KEY_END, HV_KEY_PGUP, HV_KEY_PGDN, HV_KEY_BACKSPACE};

@@ -85,11 +85,55 @@ static void a_cursor_move_changes_few_cells(void **state)
     hv_keymap_free(&keys);
 }
 
+static bool shows(struct hv_app *app, struct hv_grid *g, const char *text)
+{
+    struct hv_str dump = {0};
+    hv_app_draw(app, g);
+    hv_grid_dump(g, &dump);
+    bool seen = strstr(hv_str_cstr(&dump), text) != NULL;
+    hv_str_free(&dump);
+    return seen;
+}
+
+static void notices_wait_behind_the_last_answer(void **state)
+{
+    (void)state;
+    struct toy_model m = {.n_rows = 3};
+    struct hv_keymap keys = {0};
+    struct hv_grid g = {0};
+    struct hv_event key = hv_event_key((struct hv_key){HV_KEY_CHAR, 0, 'j'});
+    hv_keymap_default(&keys);
+    struct hv_app *app = toy_app(&m, &keys, true);
+    hv_app_message(app, HV_MSG_INFO, "the answer");
+    hv_app_notice(app, "a run ended");
+    hv_app_notice(app, "another run ended");
+    hv_app_tick(app, 1000);
+    assert_true(shows(app, &g, "the answer"));
+    assert_int_equal(hv_app_timeout_ms(app), HV_APP_ANSWER_MS);
+    hv_app_tick(app, 1000 + HV_APP_ANSWER_MS - 1);
+    assert_true(shows(app, &g, "the answer"));
+    hv_app_tick(app, 1000 + HV_APP_ANSWER_MS);
+    assert_true(shows(app, &g, "another run ended (and 1 more before)"));
+    assert_int_equal(hv_app_timeout_ms(app), -1);
+    hv_app_message(app, HV_MSG_ERROR, "a mistake");
+    hv_app_notice(app, "a third run ended");
+    hv_app_tick(app, 900000);
+    assert_true(shows(app, &g, "a mistake")); /* errors stay until a key */
+    assert_int_equal(hv_app_timeout_ms(app), -1);
+    (void)hv_app_feed(app, &key);
+    hv_app_tick(app, 900001);
+    assert_true(shows(app, &g, "a third run ended"));
+    hv_app_free(app);
+    hv_grid_free(&g);
+    hv_keymap_free(&keys);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(keys_move_find_and_run_commands),
                                        cmocka_unit_test(views_stack_and_help_runs_actions),
                                        cmocka_unit_test(quitting_asks_when_unsaved),
-                                       cmocka_unit_test(a_cursor_move_changes_few_cells)};
+                                       cmocka_unit_test(a_cursor_move_changes_few_cells),
+                                       cmocka_unit_test(notices_wait_behind_the_last_answer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

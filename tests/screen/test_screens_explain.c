@@ -125,6 +125,21 @@ static void accepting_changes_documents_and_undo_takes_it_back(void **state)
     assert_int_equal(hv_session_n_undo(b->session), 1);
 }
 
+static void turned_levers_outlive_a_change_of_something_else(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g7/network<Enter>l\nwait 1 turned\n");
+    /* every change of a document or of the plan makes the levers anew */
+    assert_int_equal(
+        hv_session_set_text(b->session, "cluster.nodes[0].price_usd_per_hour", "3", NULL), HV_OK);
+    settle(b);
+    assert_true(bench_sees(b, "1 turned"));
+    /* what was accepted is the base: undoing it turns nothing */
+    bench_script(b, "keys <Enter>\nwait changed: cluster\nkeys u\n");
+    settle(b);
+    assert_false(bench_sees(b, "1 turned"));
+}
+
 /* A panel lies in the body, and no two meet. */
 static void check_places(const struct hv_rect *r, int n, struct hv_rect body)
 {
@@ -222,6 +237,7 @@ int main(void)
         TEST(what_does_not_fit_says_which_rule),
         TEST(sliders_show_result_and_curve),
         TEST(words_and_typed_values),
+        TEST(turned_levers_outlive_a_change_of_something_else),
         TEST(accepting_changes_documents_and_undo_takes_it_back),
         cmocka_unit_test(panels_never_overlap_at_any_size),
         TEST(every_size_draws_both),

@@ -95,6 +95,39 @@ static void the_gantt_zooms_finds_and_sums(void **state)
     assert_false(bench_sees(b, "| zoom"));
 }
 
+static void schedules_micro_batches_and_chunks_switch_live(void **state)
+{
+    struct bench *b = *state;
+    size_t n = 0;
+    bench_script(b, "keys 4g<Enter>s\nwait schedule \nwait a keeps, Esc drops\nwait -> \n");
+    bench_golden(b, "gantt_try_80x24");
+    bench_script(b, "keys S\n"); /* back where it was: nothing is switched */
+    assert_false(bench_sees(b, "a keeps"));
+    bench_script(b, "keys v\nwait chunks 2 (interleaved): step\nkeys <Esc>\nwait back to the plan\n"
+                    "keys B\nwait micro-batch 2\nkeys e^Uzb-h1<Enter>\nwait schedule zb-h1\n"
+                    "keys e^Unothing<Enter>\nwait schedule cannot be\nkeys e^Uzb-h1 2 1 1<Enter>\n"
+                    "wait expected SCHEDULE\n");
+    (void)hv_session_rows(b->session, &n);
+    assert_int_equal(n, 3); /* until it is kept nothing is changed */
+    assert_int_equal(hv_session_n_undo(b->session), 0);
+    bench_script(b, "keys a\nwait kept: plan two-stages-what-if\n");
+    (void)hv_session_rows(b->session, &n);
+    assert_int_equal(n, 4);
+    bench_script(b, "keys u\nwait undone\n");
+    (void)hv_session_rows(b->session, &n);
+    assert_int_equal(n, 3);
+}
+
+static void two_plans_share_an_axis_and_links_have_lanes(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 160x48\nkeys 4g<Enter>|\nwait few-devices  step\n");
+    bench_golden(b, "gantt_split_160x48");
+    bench_script(b, "keys \\\nkeys |K\nwait links\nkeys /b4@s1<Enter>\nwait b4 of s1\n"
+                    "keys /f3@s0<Enter>\nwait f3 of s0\nkeys /f3@s9<Enter>\nwait not found\n");
+    bench_script(b, "resize 40x10\nkeys |sKv\nresize 80x24\nkeys |\n");
+}
+
 static void the_gantt_follows_the_mouse(void **state)
 {
     struct bench *b = *state;
@@ -154,6 +187,8 @@ int main(void)
         TEST(exports_a_plan),
         TEST(enter_draws_the_gantt),
         TEST(the_gantt_zooms_finds_and_sums),
+        TEST(schedules_micro_batches_and_chunks_switch_live),
+        TEST(two_plans_share_an_axis_and_links_have_lanes),
         TEST(the_gantt_follows_the_mouse),
         TEST(the_gantt_is_written_in_four_formats),
         TEST(an_empty_workspace_says_what_to_do),

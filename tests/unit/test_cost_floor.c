@@ -66,6 +66,7 @@ static struct hv_part_query random_query(struct hv_rng *r, const struct hv_job *
                               .tokens = (double)j->sequence,
                               .recompute = (unsigned)pick(r, HV_RC_FULL + 1)};
     q.expert_tp = pick(r, 2);
+    q.sharded_weights = pick(r, 2);
     q.cp_heads = 1 << pick(r, 3);
     q.cp_heads = q.cp_heads < q.cp ? q.cp_heads : 1;
     q.cp_order = (enum hv_cp_order)pick(r, hv_cp_order_N);

@@ -93,8 +93,9 @@ static void add_stage(struct hv_str *t, struct hv_rng *r, const struct shape *x,
     static const char *const nodes[] = {"h[0]", "a[0]", "v[0]", "a[1]", "h[1]", "v[1]"};
     int i = at[0], stages = at[1], turn = at[2], dp = 1 << hv_rng_below(r, 3);
     int tp = 1 << hv_rng_below(r, dp == 1 ? 4 : dp == 2 ? 3 : 2);
-    hv_str_addf(t, "%s{\"devices\":\"%s.%d-%d\",", i > 0 ? "," : "", nodes[(i + turn) % 6],
-                8 - tp * dp, 7);
+    int cp = tp * dp < 8 ? 1 << hv_rng_below(r, 2) : 1;
+    hv_str_addf(t, "%s{\"devices\":\"%s.%d-%d\",\"cp\":%d,", i > 0 ? "," : "",
+                nodes[(i + turn) % 6], 8 - tp * cp * dp, 7, cp);
     add_ranges(t, x, i, stages);
     hv_str_addf(t, ",\"tp\":%d,\"dp\":%d,\"zero\":%d,\"recompute\":\"%s\"", tp, dp,
                 (int)hv_rng_below(r, 4), recompute[hv_rng_below(r, 3)]);

@@ -14,7 +14,7 @@
 #include "solver/io/own/verdict_file.h"
 #include "tests/eval_fixture.h"
 
-static const struct hv_gantt_text text = {"a <title> & more", "subtitle"};
+static const struct hv_gantt_text text = {"a <title> & more", "subtitle", false};
 
 static size_t count(const char *haystack, const char *needle)
 {

@@ -304,6 +304,7 @@ static void shipped_files_fit(void **state)
     check_folder("samples/models", "model", "");
     check_folder("samples/clusters", "cluster", "");
     check_folder("samples/jobs", "job", "");
+    check_folder("samples/instances", "instance", "");
     check_folder("samples/workspaces", "workspace", "/workspace.json");
 }
 
@@ -319,6 +320,8 @@ static void wrong_files_do_not(void **state)
         {"cluster", "{\"format\": \"hetviz.job/1\", \"nodes\": [{\"name\": \"a\"}]}"},
         {"job", "{\"format\": \"hetviz.job/1\", \"global_batch\": 0}"},
         {"job", "{\"format\": \"hetviz.job/1\", \"precision\": \"bf17\"}"},
+        {"instance", "{\"format\": \"hetviz.partition/1\", \"kind\": \"chain\", \"layers\": 3}"},
+        {"instance", "{\"format\": \"hetviz.distribute/1\", \"totel\": 3}"},
         {"model", "{\"format\": \"hetviz.model/1\", \"layers\": 3}"},
         {"validation", "{\"format\": \"hetviz.validation/1\", \"rows\": [{\"id\": \"a\"}]}"},
     };

@@ -34,7 +34,12 @@ static void certificate_agrees_with_the_program(void **state)
             stage[s] =
                 (struct hv_part_stage){time[s], NULL, memory[s], 2.5 + 3 * hv_rng_double(&rng)};
         }
-        struct hv_partition p = {L, S, stage, cuts, (size_t)k % 2, 0, 1, false, false};
+        struct hv_partition p = {.n_layers = L,
+                                 .n_stages = S,
+                                 .stages = stage,
+                                 .cuts = cuts,
+                                 .min_layers = (size_t)k % 2,
+                                 .max_weight = 1};
         struct hv_arena arena = {0};
         struct hv_partition_result r;
         struct hv_str text = {0};

@@ -11,8 +11,8 @@
 #include "solver/base/rng.h"
 #include "solver/optim/dag.h"
 
-/* a feeds b and c on another device: a's output (2) is paid once by each side, not per edge. */
-static void transfers_are_paid_once_per_pair(void **state)
+/* a feeds b and c: a's output (2) is paid once by every device that sends or takes it. */
+static void transfers_are_paid_once_per_device(void **state)
 {
     (void)state;
     const struct hv_dag_node nodes[] = {{.accel = 1, .cpu = 9, .bytes = 1, .color = 0},
@@ -24,9 +24,9 @@ static void transfers_are_paid_once_per_pair(void **state)
     assert_true(hv_dag_judge(&g, (size_t[]){0, 1, 1}, load) == 9);
     assert_true(load[0] == 3 && load[1] == 9 && load[2] == 0);
     assert_true(hv_dag_judge(&g, (size_t[]){0, 1, 2}, load) == 6);
-    assert_true(load[0] == 5 && load[1] == 5 && load[2] == 6);
+    assert_true(load[0] == 3 && load[1] == 5 && load[2] == 6);
     assert_true(hv_dag_judge(&g, (size_t[]){0, 1, 3}, load) == 9); /* a CPU pays no transfer */
-    assert_true(load[0] == 5 && load[3] == 9);
+    assert_true(load[0] == 3 && load[3] == 9);
     assert_true(isinf(hv_dag_judge(&g, (size_t[]){0, 0, 0}, load))); /* memory */
 }
 
@@ -213,6 +213,119 @@ static void answers_to_small_graphs_are_proven(void **state)
     assert_true(proven >= 700); /* the others have classes on cycles */
 }
 
+/* Load of the busiest device by the definition, for a placement whose memory fits. */
+static double load_of(const struct hv_dag *g, const size_t *device)
+{
+    double load[8] = {0}, bytes[8] = {0}, worst = 0;
+    for (size_t v = 0; v < g->n_nodes; v++) {
+        bool accel = device[v] < g->n_accelerators;
+        load[device[v]] += accel ? g->nodes[v].accel : g->nodes[v].cpu;
+        bytes[device[v]] += accel ? g->nodes[v].bytes : 0;
+        if ((accel && g->nodes[v].cpu_only) || bytes[device[v]] > g->memory)
+            return HUGE_VAL;
+    }
+    for (size_t v = 0; v < g->n_nodes; v++)
+        for (size_t d = 0; d < g->n_accelerators; d++) {
+            bool here = device[v] == d, sends = false, takes = false;
+            double cost = 0;
+            for (size_t e = 0; e < g->n_edges; e++) {
+                if (g->edges[e].from != v)
+                    continue;
+                size_t to = device[g->edges[e].to];
+                cost = g->edges[e].cost;
+                sends = sends || (here && to != d);
+                takes = takes || (!here && to == d);
+            }
+            load[d] += sends || takes ? cost : 0;
+        }
+    for (size_t d = 0; d < g->n_accelerators + g->n_cpus; d++)
+        worst = fmax(worst, load[d]);
+    return worst;
+}
+
+/* Whether an edge makes the first class come before the second; see hv_dag_split. */
+static bool class_before(const struct hv_dag *g, const struct hv_dag_edge *e, size_t *a, size_t *b)
+{
+    const struct hv_dag_node *u = &g->nodes[e->from], *v = &g->nodes[e->to];
+    bool mirrored = u->backward && v->backward, u_forward = false, v_forward = false;
+    for (size_t n = 0; n < g->n_nodes; n++) {
+        u_forward = u_forward || (g->nodes[n].color == u->color && !g->nodes[n].backward);
+        v_forward = v_forward || (g->nodes[n].color == v->color && !g->nodes[n].backward);
+    }
+    *a = mirrored ? v->color : u->color;
+    *b = mirrored ? u->color : v->color;
+    return mirrored ? !(u_forward && v_forward) : !u->backward && !v->backward;
+}
+
+/* The best of all ways to give classes to devices in the order `devices`, none before its
+ * predecessors. */
+static double best_in_order(const struct hv_dag *g, const size_t *devices)
+{
+    size_t n = g->n_accelerators + g->n_cpus, slot[8] = {0}, device[8], a, b, c;
+    double best = HUGE_VAL;
+    for (;;) {
+        bool ordered = true;
+        for (size_t e = 0; e < g->n_edges && ordered; e++)
+            ordered = !class_before(g, &g->edges[e], &a, &b) || slot[a] <= slot[b];
+        for (size_t v = 0; v < g->n_nodes; v++)
+            device[v] = devices[slot[g->nodes[v].color]];
+        if (ordered)
+            best = fmin(best, load_of(g, device));
+        for (c = 0; c < g->n_classes && ++slot[c] == n; c++)
+            slot[c] = 0;
+        if (c == g->n_classes)
+            return best;
+    }
+}
+
+/* Two accelerators and perhaps a CPU, in every order of kinds. */
+static double best_contiguous(const struct hv_dag *g)
+{
+    const size_t first[] = {2, 0, 1}, middle[] = {0, 2, 1}, last[] = {0, 1, 2};
+    if (g->n_cpus == 0)
+        return best_in_order(g, last);
+    if (g->n_accelerators == 1)
+        return fmin(best_in_order(g, (const size_t[]){0, 1}),
+                    best_in_order(g, (const size_t[]){1, 0}));
+    return fmin(fmin(best_in_order(g, first), best_in_order(g, middle)), best_in_order(g, last));
+}
+
+static void contiguous_splits_match_enumeration(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    int solved = 0;
+    hv_rng_seed(&rng, 8);
+    for (int k = 0; k < 3000; k++) {
+        struct hv_dag_node nodes[8];
+        struct hv_dag_edge edges[28];
+        struct hv_arena arena = {0};
+        struct hv_dag_result r;
+        struct hv_dag g = draw(&rng, nodes, edges);
+        for (size_t v = 0; v < g.n_nodes; v++) {
+            nodes[v].backward = k % 3 && v + 2 > g.n_nodes / 2 + hv_rng_below(&rng, 3);
+            if (hv_rng_below(&rng, 5) == 0)
+                nodes[v].accel = nodes[v].cpu = nodes[v].bytes = 0; /* goes with a neighbour */
+            if (k % 7 == 0)
+                nodes[v].accel = nodes[v].cpu = (double)hv_rng_below(&rng, 4);
+        }
+        if (k % 5 == 0)
+            g.memory = 100;
+        double want = best_contiguous(&g);
+        assert_int_equal(hv_dag_split(&g, NULL, &arena, &r, NULL), HV_OK);
+        assert_true(r.contiguous_proven);
+        if (r.feasible == isinf(want))
+            fail_msg("case %d: feasible %d, enumeration says %g", k, r.feasible, want);
+        if (r.feasible && fabs(r.contiguous - want) > 1e-9)
+            fail_msg("case %d: %.12g, enumeration says %.12g", k, r.contiguous, want);
+        assert_true(!r.feasible || r.bound <= want + 1e-9);
+        assert_true(!r.feasible || fabs(load_of(&g, r.device) - want) <= 1e-9);
+        solved += r.feasible;
+        hv_arena_free(&arena);
+    }
+    assert_true(solved > 1500);
+}
+
 static void a_cycle_has_no_latency(void **state)
 {
     (void)state;
@@ -228,10 +341,11 @@ static void a_cycle_has_no_latency(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transfers_are_paid_once_per_pair),
+        cmocka_unit_test(transfers_are_paid_once_per_device),
         cmocka_unit_test(small_graphs_are_never_beaten_by_much),
         cmocka_unit_test(blocks_wait_for_all_their_inputs),
         cmocka_unit_test(answers_to_small_graphs_are_proven),
+        cmocka_unit_test(contiguous_splits_match_enumeration),
         cmocka_unit_test(a_cycle_has_no_latency),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,6 +155,241 @@ static void duals_of_a_small_lp(void **state)
     hv_lp_free(lp);
 }
 
+static void assert_range(struct hv_lp_range r, double from, double till)
+{
+    if ((fabs(r.from - from) > 1e-6 && r.from != from) ||
+        (fabs(r.till - till) > 1e-6 && r.till != till))
+        fail_msg("[%g, %g], expected [%g, %g]", r.from, r.till, from, till);
+}
+
+/* The same example: how far its six numbers may move (Hillier and Lieberman, section 6.7). */
+static void ranges_of_a_small_lp(void **state)
+{
+    (void)state;
+    struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+    struct hv_lp_result r;
+    struct hv_lp_ranges g;
+    size_t x = add_var(lp, 0, HUGE_VAL, false), y = add_var(lp, 0, HUGE_VAL, false);
+    add_row(lp, (struct hv_lp_term[]){{x, 1}}, 1, HV_LP_LE, 4);
+    add_row(lp, (struct hv_lp_term[]){{y, 2}}, 1, HV_LP_LE, 12);
+    add_row(lp, (struct hv_lp_term[]){{x, 3}, {y, 2}}, 2, HV_LP_LE, 18);
+    assert_int_equal(hv_lp_set_objective(lp, (struct hv_lp_term[]){{x, 3}, {y, 5}}, 2, NULL),
+                     HV_OK);
+    assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+    assert_int_equal(hv_lp_ranges(lp, &r, NULL, &g, NULL), HV_OK);
+    assert_true(g.complete);
+    assert_range(g.cost[0], 0, 7.5);
+    assert_range(g.cost[1], 2, HUGE_VAL);
+    assert_range(g.rhs[0], 2, HUGE_VAL);
+    assert_range(g.rhs[1], 6, 18);
+    assert_range(g.rhs[2], 12, 24);
+    assert_true(g.cost[0].from == 0 && g.cost[0].till == 7.5 && g.rhs[2].till == 24);
+    hv_lp_ranges_free(&g);
+    const struct hv_lp_limits none = {.deadline_s = 1e-9};
+    assert_int_equal(hv_lp_ranges(lp, &r, &none, &g, NULL), HV_OK);
+    assert_true(!g.complete && !hv_known(g.rhs[0].from));
+    hv_lp_ranges_free(&g);
+    r.proven = false;
+    assert_int_equal(hv_lp_ranges(lp, &r, NULL, &g, NULL), HV_EUSAGE);
+    hv_lp_result_free(&r);
+    hv_lp_free(lp);
+}
+
+/* The same in other units: nothing depends on how large numbers are. */
+static void ranges_do_not_depend_on_units(void **state)
+{
+    (void)state;
+    const double units[] = {1e-6, 1e-3, 1e3, 1e6, 1e9};
+    for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
+        double u = units[k];
+        struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+        struct hv_lp_result r;
+        struct hv_lp_ranges g;
+        size_t x = add_var(lp, 0, HUGE_VAL, false), y = add_var(lp, 0, HUGE_VAL, false);
+        add_row(lp, (struct hv_lp_term[]){{x, 1}}, 1, HV_LP_LE, 4 * u);
+        add_row(lp, (struct hv_lp_term[]){{y, 2}}, 1, HV_LP_LE, 12 * u);
+        add_row(lp, (struct hv_lp_term[]){{x, 3}, {y, 2}}, 2, HV_LP_LE, 18 * u);
+        assert_int_equal(
+            hv_lp_set_objective(lp, (struct hv_lp_term[]){{x, 3 / u}, {y, 5 / u}}, 2, NULL), HV_OK);
+        assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+        assert_int_equal(hv_lp_ranges(lp, &r, NULL, &g, NULL), HV_OK);
+        assert_true(g.complete);
+        for (int i = 0; i < 2; i++) {
+            g.cost[i].from *= u;
+            g.cost[i].till *= u;
+        }
+        for (int i = 0; i < 3; i++) {
+            g.rhs[i].from /= u;
+            g.rhs[i].till /= u;
+        }
+        assert_range(g.cost[0], 0, 7.5);
+        assert_range(g.cost[1], 2, HUGE_VAL);
+        assert_range(g.rhs[0], 2, HUGE_VAL);
+        assert_range(g.rhs[1], 6, 18);
+        assert_range(g.rhs[2], 12, 24);
+        hv_lp_ranges_free(&g);
+        hv_lp_result_free(&r);
+        hv_lp_free(lp);
+    }
+}
+
+/* A random bounded linear program; `cost` and `rhs` can be changed and the model built again. */
+struct linear {
+    size_t n, m;
+    double coef[4][4], rhs[4], cost[4], upper[4];
+    enum hv_lp_op op[4];
+    enum hv_lp_sense sense;
+};
+
+static struct hv_lp *linear_model(const struct linear *s)
+{
+    struct hv_lp *lp = hv_lp_new(s->sense);
+    struct hv_lp_term t[4];
+    for (size_t j = 0; j < s->n; j++)
+        add_var(lp, 0, s->upper[j], false);
+    for (size_t i = 0; i <= s->m; i++) {
+        for (size_t j = 0; j < s->n; j++)
+            t[j] = (struct hv_lp_term){j, i < s->m ? s->coef[i][j] : s->cost[j]};
+        if (i < s->m)
+            add_row(lp, t, s->n, s->op[i], s->rhs[i]);
+    }
+    assert_int_equal(hv_lp_set_objective(lp, t, s->n, NULL), HV_OK);
+    return lp;
+}
+
+/* Optimum; NaN where there is none. */
+static double linear_optimum(const struct linear *s)
+{
+    struct hv_lp *lp = linear_model(s);
+    struct hv_lp_result r;
+    assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+    double v = r.proven ? r.objective : HV_UNKNOWN;
+    hv_lp_result_free(&r);
+    hv_lp_free(lp);
+    return v;
+}
+
+/* Solves again at and behind every end of every range. */
+static void check_ranges(struct linear *s, const struct hv_lp_result *r,
+                         const struct hv_lp_ranges *g)
+{
+    for (size_t k = 0; k < s->n + s->m; k++) {
+        bool is_row = k >= s->n;
+        size_t at = is_row ? k - s->n : k;
+        double *number = is_row ? &s->rhs[at] : &s->cost[at], base = *number;
+        double slope = is_row ? r->duals[at] : r->x[at];
+        const struct hv_lp_range *one = is_row ? &g->rhs[at] : &g->cost[at];
+        const double end[] = {one->from, one->till}, away[] = {-0.01, 0.01};
+        for (int e = 0; e < 2; e++) {
+            double to = isinf(end[e]) ? base + 1000 * away[e] * 100 : end[e];
+            struct linear moved = *s;
+            double *moved_number = is_row ? &moved.rhs[at] : &moved.cost[at];
+            *moved_number = to;
+            double now = linear_optimum(&moved), predicted = r->objective + slope * (to - base);
+            if (fabs(now - predicted) > 1e-6 * (1 + fabs(predicted)))
+                fail_msg("number %zu at %.9g: optimum %.9g, predicted %.9g", k, to, now, predicted);
+            if (isinf(end[e]))
+                continue;
+            *moved_number = to + away[e];
+            now = linear_optimum(&moved);
+            predicted = r->objective + slope * (to + away[e] - base);
+            if (hv_known(now) && fabs(now - predicted) <= 1e-9 * (1 + fabs(predicted)))
+                fail_msg("number %zu behind %.9g: still as predicted, %.9g", k, to, now);
+        }
+    }
+}
+
+static void ranges_end_where_answers_change(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    int checked = 0;
+    hv_rng_seed(&rng, 8);
+    for (int k = 0; k < 400; k++) {
+        struct linear s = {.n = 1 + hv_rng_below(&rng, 4), .m = 1 + hv_rng_below(&rng, 4)};
+        s.sense = hv_rng_below(&rng, 2) ? HV_LP_MIN : HV_LP_MAX;
+        for (size_t i = 0; i < 4; i++) {
+            s.op[i] = (enum hv_lp_op)hv_rng_below(&rng, 3);
+            s.rhs[i] = (double)hv_rng_below(&rng, 9);
+            s.cost[i] = (double)hv_rng_below(&rng, 15) - 7;
+            s.upper[i] = 1 + (double)hv_rng_below(&rng, 6);
+            for (size_t j = 0; j < 4; j++)
+                s.coef[i][j] = (double)hv_rng_below(&rng, 7) - 2;
+        }
+        struct hv_lp *lp = linear_model(&s);
+        struct hv_lp_result r;
+        struct hv_lp_ranges g;
+        assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+        if (r.proven) {
+            assert_int_equal(hv_lp_ranges(lp, &r, NULL, &g, NULL), HV_OK);
+            assert_true(g.complete);
+            check_ranges(&s, &r, &g);
+            hv_lp_ranges_free(&g);
+            checked++;
+        }
+        hv_lp_result_free(&r);
+        hv_lp_free(lp);
+    }
+    assert_true(checked > 150);
+}
+
+/* Best sum of a set's variables, each alone or two neighbours, within Σ ≤ cap. */
+static void ordered_sets_allow_neighbours_only(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 17);
+    for (int k = 0; k < 300; k++) {
+        struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+        struct hv_lp_term cost[6], sum[6];
+        struct hv_lp_result r;
+        size_t n = 2 + hv_rng_below(&rng, 5), vars[6];
+        int type = 1 + k % 2;
+        double upper[6], cap = 1 + (double)hv_rng_below(&rng, 9), want = 0;
+        for (size_t j = 0; j < n; j++) {
+            bool binary = hv_rng_below(&rng, 3) == 0;
+            upper[j] = binary ? 1 : 1 + (double)hv_rng_below(&rng, 6);
+            vars[j] = add_var(lp, 0, upper[j], binary);
+            cost[j] = (struct hv_lp_term){vars[j], (double)hv_rng_below(&rng, 9)};
+            sum[j] = (struct hv_lp_term){vars[j], 1};
+        }
+        for (size_t j = 0; j < n; j++) { /* the dearer of two first; cap and bounds are whole */
+            size_t a = j, b = type == 2 && j + 1 < n ? j + 1 : j;
+            if (cost[b].coef > cost[a].coef) {
+                a = j + 1;
+                b = j;
+            }
+            double x = fmin(upper[a], cap), y = a == b ? 0 : fmin(upper[b], cap - x);
+            want = fmax(want, cost[a].coef * x + (a == b ? 0 : cost[b].coef * y));
+        }
+        add_row(lp, sum, n, HV_LP_LE, cap);
+        assert_int_equal(hv_lp_set_objective(lp, cost, n, NULL), HV_OK);
+        assert_int_equal(hv_lp_add_sos(lp, type, vars, n, NULL), HV_OK);
+        assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
+        assert_true(r.outcome == HV_LP_OPTIMAL || r.outcome == HV_LP_FEASIBLE);
+        if (fabs(r.objective - want) > 1e-6 * (1 + want))
+            fail_msg("case %d: %g, expected %g", k, r.objective, want);
+        hv_lp_result_free(&r);
+        hv_lp_free(lp);
+    }
+}
+
+static void bad_sets_are_refused(void **state)
+{
+    (void)state;
+    struct hv_lp *lp = hv_lp_new(HV_LP_MAX);
+    struct hv_err err = {0};
+    size_t a = add_var(lp, 0, 1, false), b = add_var(lp, 0, HUGE_VAL, false);
+    assert_int_equal(hv_lp_add_sos(lp, 3, (size_t[]){a, a}, 2, &err), HV_EINPUT);
+    assert_int_equal(hv_lp_add_sos(lp, 1, (size_t[]){a}, 1, &err), HV_EINPUT);
+    assert_int_equal(hv_lp_add_sos(lp, 1, (size_t[]){a, a}, 2, &err), HV_EINPUT);
+    assert_non_null(strstr(err.text, "names variable 1 twice"));
+    assert_int_equal(hv_lp_add_sos(lp, 2, (size_t[]){a, b}, 2, &err), HV_EINPUT);
+    assert_non_null(strstr(err.text, "variable 2 of a special ordered set needs finite bounds"));
+    assert_int_equal(hv_lp_add_sos(lp, 1, (size_t[]){a, 9}, 2, &err), HV_EINPUT);
+    hv_lp_free(lp);
+}
+
 static bool yes(void *ctx)
 {
     (void)ctx;
@@ -331,6 +566,11 @@ int main(void)
         cmocka_unit_test(bad_numbers_are_refused),
         cmocka_unit_test(equal_terms_are_added_up),
         cmocka_unit_test(duals_of_a_small_lp),
+        cmocka_unit_test(ranges_of_a_small_lp),
+        cmocka_unit_test(ranges_do_not_depend_on_units),
+        cmocka_unit_test(ranges_end_where_answers_change),
+        cmocka_unit_test(ordered_sets_allow_neighbours_only),
+        cmocka_unit_test(bad_sets_are_refused),
         cmocka_unit_test(cancel_ends_a_solve),
         cmocka_unit_test(random_programs_match_enumeration),
         cmocka_unit_test(min_max_chains_are_never_wrongly_proven),

@@ -17,7 +17,7 @@ enum { MAX_L = 4, MAX_K = 5, OPTIONS = 2, WIDTHS = 2 };
 struct inst {
     struct hv_replica_option option[WIDTHS][MAX_L][OPTIONS];
     struct hv_replica_layer layer[WIDTHS][MAX_L];
-    double cut[WIDTHS][MAX_L + 1];
+    double cut[WIDTHS][MAX_L + 1], run[WIDTHS][(MAX_L + 1) * (MAX_L + 1)];
     struct hv_replica_width width[WIDTHS];
     struct hv_replicas p;
 };
@@ -26,10 +26,14 @@ static void make(struct hv_rng *rng, struct inst *in)
 {
     *in = (struct inst){.p = {1 + hv_rng_below(rng, MAX_L), 1 + hv_rng_below(rng, MAX_K),
                               1 + hv_rng_below(rng, WIDTHS), in->width,
-                              (double)(4 + hv_rng_below(rng, 24))}};
+                              (double)(4 + hv_rng_below(rng, 24)),
+                              hv_rng_below(rng, 3) ? 0 : 1 + hv_rng_below(rng, 6)}};
     for (size_t w = 0; w < WIDTHS; w++) {
-        in->width[w] = (struct hv_replica_width){w + 1, in->layer[w],
-                                                 hv_rng_below(rng, 3) ? in->cut[w] : NULL};
+        in->width[w] =
+            (struct hv_replica_width){w + 1, in->layer[w], hv_rng_below(rng, 3) ? in->cut[w] : NULL,
+                                      hv_rng_below(rng, 3) ? NULL : in->run[w]};
+        for (size_t k = 0; k < (MAX_L + 1) * (MAX_L + 1); k++)
+            in->run[w][k] = hv_rng_double(rng);
         for (size_t l = 0; l < MAX_L; l++) {
             in->layer[w][l] = (struct hv_replica_layer){
                 in->option[w][l], 1 + hv_rng_below(rng, OPTIONS), hv_rng_double(rng)};
@@ -54,6 +58,8 @@ static double stage_value(const struct hv_replicas *p, size_t i, size_t j, const
         ends += x->cuts[i];
     if (x->cuts && j < p->n_layers)
         ends += x->cuts[j];
+    if (x->runs)
+        ends += x->runs[i * (p->n_layers + 1) + j];
     for (;;) {
         double time = 0, need = 0;
         for (l = i; l < j; l++) {
@@ -81,6 +87,8 @@ static double brute(const struct hv_replicas *p, size_t end, size_t left, size_t
         for (size_t w = 0; w < p->n_widths; w++)
             for (size_t d = 1; d * p->widths[w].width <= left; d++) {
                 const size_t how[] = {w, d, copies + d};
+                if (p->batch && (p->batch % d || copies + d > p->batch))
+                    continue;
                 double v = stage_value(p, i, end, how);
                 if (v < best)
                     best =
@@ -95,7 +103,7 @@ static void random_chains_match_enumeration(void **state)
     struct hv_rng rng;
     int solved = 0;
     hv_rng_seed(&rng, 51);
-    for (int k = 0; k < 2000; k++) {
+    for (int k = 0; k < 6000; k++) {
         struct inst in;
         struct hv_arena arena = {0};
         struct hv_replicas_result r;
@@ -119,7 +127,7 @@ static void random_chains_match_enumeration(void **state)
         }
         hv_arena_free(&arena);
     }
-    assert_true(solved > 700);
+    assert_true(solved > 2000);
 }
 
 static void senseless_instances_are_refused(void **state)
@@ -127,8 +135,8 @@ static void senseless_instances_are_refused(void **state)
     (void)state;
     const struct hv_replica_option good = {1, 1, 1}, bad = {-1, 1, 1};
     struct hv_replica_layer layer = {&good, 1, 0};
-    struct hv_replica_width width = {1, &layer, NULL};
-    struct hv_replicas p = {1, 1, 1, &width, 1};
+    struct hv_replica_width width = {1, &layer, NULL, NULL};
+    struct hv_replicas p = {1, 1, 1, &width, 1, 0};
     struct hv_arena arena = {0};
     struct hv_replicas_result r;
     assert_int_equal(hv_replicas_solve(&p, NULL, &arena, &r, NULL), HV_OK);
@@ -136,7 +144,7 @@ static void senseless_instances_are_refused(void **state)
     layer.options = &bad;
     assert_int_equal(hv_replicas_solve(&p, NULL, &arena, &r, NULL), HV_EINPUT);
     layer.options = &good;
-    p.n_devices = 5000;
+    p.n_devices = HV_REPLICAS_MAX_DEVICES + 1;
     assert_int_equal(hv_replicas_solve(&p, NULL, &arena, &r, NULL), HV_ELIMIT);
     hv_arena_free(&arena);
 }

@@ -269,6 +269,37 @@ static void keeps_to_the_price(void **state)
     }
 }
 
+static void keeps_to_the_deadline(void **state)
+{
+    (void)state;
+    static const char cluster[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"p\",\"nodes\":[{\"name\":\"a\",\"count\":4,"
+        "\"device\":\"A100-SXM-80GB\",\"devices\":8,\"price_usd_per_hour\":30},{\"name\":\"v\","
+        "\"count\":4,\"device\":\"V100-SXM2-32GB\",\"devices\":8,\"price_usd_per_hour\":4}]}";
+    double cost = 0, limit_s = HUGE_VAL;
+    for (int i = 0; i < 3; i++) {
+        struct world w;
+        struct hv_arena a = {0};
+        struct hv_verdict v;
+        struct hv_eval_options o = {.no_bound = true};
+        char job[512], deadline[64] = "";
+        if (i > 0)
+            (void)snprintf(deadline, sizeof deadline, ",\"deadline_s\":%.6g", limit_s);
+        (void)snprintf(job, sizeof job, "%.*s,\"objective\":{\"minimize\":\"cost\"%s}}",
+                       (int)sizeof job_text - 2, job_text, deadline);
+        open_world(&w, cluster, model_text, job);
+        struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+        assert_int_equal(hv_eval(w.cost, r.plan, &o, &a, &v, NULL), HV_OK);
+        assert_true(r.iteration_s <= limit_s);
+        assert_true(r.value > cost); /* less time, more money */
+        cost = r.value;
+        limit_s = 0.6 * r.iteration_s;
+        hv_arena_free(&a);
+        hv_plan_unref(r.plan);
+        close_world(&w);
+    }
+}
+
 static void says_when_nothing_fits(void **state)
 {
     (void)state;
@@ -332,6 +363,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(finds_the_same_twice, setup, teardown),
         cmocka_unit_test(leaves_drained_nodes_alone),
         cmocka_unit_test(keeps_to_the_price),
+        cmocka_unit_test(keeps_to_the_deadline),
         cmocka_unit_test(says_when_nothing_fits),
         cmocka_unit_test_setup_teardown(ends_when_told_with_the_best_so_far, setup, teardown),
     };

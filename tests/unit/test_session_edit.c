@@ -230,17 +230,48 @@ static void rows_keep_their_order(void **state)
     hv_session_close(s);
 }
 
+/* What a console changed on its copy comes back as edits, one undo step each. */
+static void commands_of_a_console_are_edits(void **state)
+{
+    struct hv_session *s = bench_open(*state, "ws");
+    struct hv_err err = {0};
+    size_t done = 0;
+    char devices[64];
+    (void)snprintf(devices, sizeof devices, "%s[0].0",
+                   json_string_value(hv_session_get(s, "cluster.nodes[0].name")));
+    json_t *plan = json_pack("{s:i, s:[{s:i, s:[{s:s, s:[i,i]}]}]}", "micro_batch", 1, "replicas",
+                             "micro_batches", 32, "stages", "devices", devices, "layers", 0, 1);
+    json_t *commands = json_pack(
+        "[{s:s, s:s, s:i}, {s:s, s:s, s:i}, {s:s, s:s, s:o}, {s:s, s:s}]", "do", "set", "path",
+        "cluster.nodes[0].count", "value", 4, "do", "set", "path", "job.global_batch", "value", 32,
+        "do", "plan", "name", "mine", "plan", plan, "do", "remove", "path", "cluster.nowhere");
+    size_t rows = 0, more = 0;
+    (void)hv_session_rows(s, &rows);
+    assert_int_equal(hv_session_apply(s, commands, &done, &err), HV_EUSAGE);
+    assert_int_equal(done, 3);
+    (void)hv_session_rows(s, &more);
+    assert_int_equal(more, rows + 1);
+    assert_true(number_at(s, "cluster.nodes[0].count") == 4);
+    assert_true(number_at(s, "job.global_batch") == 32);
+    assert_true(hv_session_undo(s) && hv_session_undo(s));
+    assert_true(number_at(s, "cluster.nodes[0].count") == 2);
+    assert_true(number_at(s, "job.global_batch") == 64);
+    json_t *nonsense = json_loads("[{\"do\": \"format\", \"path\": \"disk\"}]", 0, NULL);
+    assert_int_equal(hv_session_apply(s, nonsense, &done, &err), HV_EUSAGE);
+    assert_int_equal(done, 0);
+    json_decref(nonsense);
+    json_decref(commands);
+    hv_session_close(s);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(opens_a_folder),
-        TEST(says_where_a_workspace_is_wrong),
-        TEST(an_edit_rebuilds_the_noun),
-        TEST(a_wrong_edit_changes_nothing),
-        TEST(groups_are_added_pasted_and_removed),
-        TEST(options_are_checked_and_kept),
-        TEST(rows_are_judged_against_the_documents_of_now),
+        TEST(commands_of_a_console_are_edits), TEST(opens_a_folder),
+        TEST(says_where_a_workspace_is_wrong), TEST(an_edit_rebuilds_the_noun),
+        TEST(a_wrong_edit_changes_nothing),    TEST(groups_are_added_pasted_and_removed),
+        TEST(options_are_checked_and_kept),    TEST(rows_are_judged_against_the_documents_of_now),
         TEST(rows_keep_their_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,9 +133,12 @@ static void completion_knows_what_there_is(void **state)
     bench_add_plan(s, "mine-1");
     completes(s, "se", 0, "set ");
     completes(s, "s", 0, "set ");
-    completes(s, "s", 1, "screen ");
-    completes(s, "s", 2, "save-screen ");
-    completes(s, "s", 3, NULL);
+    completes(s, "s", 1, "select ");
+    completes(s, "s", 2, "screen ");
+    completes(s, "s", 3, "save-screen ");
+    completes(s, "s", 4, NULL);
+    completes(s, "remove cluster.no", 0, "remove cluster.nodes[");
+    completes(s, "select m", 0, "select mine-1");
     completes(s, "und", 0, "undo");
     completes(s, "set cl", 0, "set cluster.");
     completes(s, "set cluster.no", 0, "set cluster.nodes[");

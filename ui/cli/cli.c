@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "solver/base/file.h"
 #include "solver/base/units.h"
@@ -60,6 +62,13 @@ int hv_cli_run(const struct hv_command *command, int argc, char **argv)
     }
     err.status = st;
     return hv_cli_fail(&err);
+}
+
+int hv_cli_columns(int otherwise)
+{
+    struct winsize w;
+    bool told = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0;
+    return told ? w.ws_col : otherwise;
 }
 
 enum hv_status hv_cli_print(const struct hv_str *text, struct hv_err *err)

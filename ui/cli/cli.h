@@ -36,6 +36,9 @@ enum hv_status hv_cli_print_json(json_t *v, struct hv_err *err) HV_NODISCARD;
 enum hv_status hv_cli_write(const struct hv_args *args, const struct hv_str *text,
                             struct hv_err *err) HV_NODISCARD;
 
+/** Columns of the terminal on standard output, or `otherwise` for files and pipes. */
+int hv_cli_columns(int otherwise);
+
 /** A plan with everything needed to judge it. Owner: hv_judged_free. */
 struct hv_judged {
     struct hv_inputs inputs;

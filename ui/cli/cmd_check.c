@@ -6,12 +6,14 @@
 #include "solver/base/file.h"
 #include "solver/io/own/calibration_file.h"
 #include "solver/io/own/partition_file.h"
+#include "solver/io/own/probe_file.h"
+#include "solver/io/own/profile_file.h"
 #include "solver/io/own/validation_file.h"
 #include "solver/io/own/workspace.h"
 #include "ui/cli/cli.h"
 
 /** What a file may be, by its member `format`; a JSON object without one is a model. */
-enum kind { CLUSTER, JOB, PLAN, WORKSPACE, INSTANCE, VALIDATION, CALIBRATION, MODEL };
+enum kind { CLUSTER, JOB, PLAN, WORKSPACE, INSTANCE, VALIDATION, CALIBRATION, PROFILE, MODEL };
 
 static enum kind kind_of(const struct hv_json *j)
 {
@@ -27,6 +29,7 @@ static enum kind kind_of(const struct hv_json *j)
         {"hetviz.distribute/1", INSTANCE},
         {"hetviz.validation/1", VALIDATION},
         {"hetviz.calibration/1", CALIBRATION},
+        {"hetviz.profile/1", PROFILE},
     };
     const char *format = json_string_value(json_object_get(j->root, "format"));
     for (size_t i = 0; format != NULL && i < HV_COUNT(formats); i++) {
@@ -105,6 +108,19 @@ static enum hv_status check_calibration(const struct hv_json *json, struct hv_er
     return st;
 }
 
+/** A profile speaks for a kind of the catalogue; its samples are read too. */
+static enum hv_status check_profile(const struct hv_json *json, struct hv_err *err)
+{
+    struct hv_device_catalogue devices = {0};
+    struct hv_probe_report report;
+    enum hv_status st = hv_device_catalogue_read(&devices, err);
+    if (st == HV_OK && (st = hv_profile_add(&devices, json, err)) == HV_OK) {
+        st = hv_probe_report_read(json, &devices.arena, &report, err);
+    }
+    hv_device_catalogue_free(&devices);
+    return st;
+}
+
 /** Builds what the text says it is; takes over `json`. */
 static enum hv_status check_document(struct hv_json json, const char *path, const char **what,
                                      struct hv_err *err)
@@ -137,6 +153,11 @@ static enum hv_status check_document(struct hv_json json, const char *path, cons
     case VALIDATION:
         *what = "published measurements";
         st = check_validation(&json, err);
+        hv_json_free(&json);
+        return st;
+    case PROFILE:
+        *what = "profile";
+        st = check_profile(&json, err);
         hv_json_free(&json);
         return st;
     case CALIBRATION:

@@ -5,6 +5,7 @@
 #include "scripting/plugin.h"
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/compare_why.h"
 #include "ui/cli/interrupt.h"
 #include "ui/cli/run_options.h"
 #include "ui/session/pool.h"
@@ -193,6 +194,22 @@ static void rank(struct comparison *c)
     }
 }
 
+/** Why the first row is first; empty where there are no two rows of the same class. */
+static void add_why(const struct comparison *c, struct hv_str *out)
+{
+    const struct hv_objective *o = &c->inputs.job.job.objective;
+    if (c->n < 2 || rank_class(&c->entries[0], o->allow_stale) > 0 ||
+        rank_class(&c->entries[1], o->allow_stale) > 0) {
+        return;
+    }
+    struct hv_compare_side side[2];
+    for (size_t i = 0; i < 2; i++) {
+        side[i] = (struct hv_compare_side){c->entries[i].strategy,
+                                           json_object_get(c->entries[i].plan, "simulated")};
+    }
+    hv_cli_compare_why(o, &side[0], &side[1], out);
+}
+
 static json_t *rows_json(const struct comparison *c, bool stopped)
 {
     json_t *rows = json_array();
@@ -216,6 +233,12 @@ static json_t *rows_json(const struct comparison *c, bool stopped)
     }
     json_t *out = json_object();
     json_object_set_new(out, "rows", rows);
+    struct hv_str why = {0};
+    add_why(c, &why);
+    if (hv_str_cstr(&why)[0] != '\0') {
+        json_object_set_new(out, "why", json_string(hv_str_cstr(&why)));
+    }
+    hv_str_free(&why);
     if (stopped) {
         json_object_set_new(out, "stopped", json_true());
     }
@@ -236,17 +259,51 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
     const json_t *claimed = json_object_get(json_object_get(e->plan, "claimed"), "iteration_s");
     bool exact = !json_is_false(json_object_get(json_object_get(e->plan, "simulated"), "exact"));
     bool broken = json_array_size(json_object_get(e->plan, "violations")) > 0;
-    hv_str_addf(out, "%2zu%s %-14s %9s %12s %7s %7s %9s %8s %7s %9s%s\n", rank, broken ? "!" : " ",
+    hv_str_addf(out, "%2zu%s %-14s %9s %9s %12s %7s %7s %9s %8s %7s%s\n", rank, broken ? "!" : " ",
                 e->strategy, hv_fmt_seconds(it, sizeof it, figure(e, "iteration_s")),
+                hv_fmt_seconds(claim, sizeof claim,
+                               claimed != NULL ? json_number_value(claimed) : HV_UNKNOWN),
                 hv_fmt_count(tok, sizeof tok, figure(e, "tokens_per_s")),
                 hv_fmt_percent(mfu, sizeof mfu, figure(e, "mfu")),
                 hv_fmt_percent(bub, sizeof bub, figure(e, "bubble")),
                 hv_fmt_seconds(bound, sizeof bound, figure(e, "bound_s")),
                 hv_fmt_percent(gap, sizeof gap, figure(e, "gap")),
                 hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3),
-                hv_fmt_seconds(claim, sizeof claim,
-                               claimed != NULL ? json_number_value(claimed) : HV_UNKNOWN),
                 exact ? "" : "  stale");
+}
+
+/** What the marks of the table mean, where they occur. */
+static void add_notes(const struct comparison *c, struct hv_str *out)
+{
+    const struct hv_objective *o = &c->inputs.job.job.objective;
+    bool stale = false, broken = false;
+    for (size_t i = 0; i < c->n; i++) {
+        stale = stale || rank_class(&c->entries[i], o->allow_stale) == 1;
+        broken = broken || rank_class(&c->entries[i], o->allow_stale) == 2;
+    }
+    if (stale) {
+        hv_str_adds(out, "stale: computes with older weights, so it is ranked behind exact plans "
+                         "(objective.allow_stale in the job)\n");
+    }
+    if (broken) {
+        hv_str_adds(out, "!: the plan breaks a rule; eval says which\n");
+    }
+}
+
+static void add_table(const struct comparison *c, struct hv_str *out)
+{
+    hv_str_addf(out, "    %-14s %9s %9s %12s %7s %7s %9s %8s %7s\n", "strategy", "iteration",
+                "claimed", "tokens/s", "MFU", "bubble", "bound", "gap", "$/Mtok");
+    for (size_t i = 0; i < c->n; i++) {
+        add_row(&c->entries[i], i + 1, out);
+    }
+    add_notes(c, out);
+    struct hv_str why = {0};
+    add_why(c, &why);
+    if (hv_str_cstr(&why)[0] != '\0') {
+        hv_str_addf(out, "\n%s\n", hv_str_cstr(&why));
+    }
+    hv_str_free(&why);
 }
 
 static enum hv_status show(const struct hv_args *args, const struct comparison *c, bool stopped,
@@ -256,11 +313,7 @@ static enum hv_status show(const struct hv_args *args, const struct comparison *
         return hv_cli_print_json(rows_json(c, stopped), err);
     }
     struct hv_str out = {0};
-    hv_str_addf(&out, "    %-14s %9s %12s %7s %7s %9s %8s %7s %9s\n", "strategy", "iteration",
-                "tokens/s", "MFU", "bubble", "bound", "gap", "$/Mtok", "claimed");
-    for (size_t i = 0; i < c->n; i++) {
-        add_row(&c->entries[i], i + 1, &out);
-    }
+    add_table(c, &out);
     enum hv_status st = hv_cli_print(&out, err);
     hv_str_free(&out);
     return st;

@@ -1,7 +1,6 @@
 /** `hetviz gantt`: the timeline of a plan in the terminal, as a picture or as a trace. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "solver/base/file.h"
@@ -34,7 +33,7 @@ static enum hv_status write_files(const struct hv_args *args, const struct hv_ju
 {
     struct hv_str title = {0}, subtitle = {0}, out = {0};
     titles(j, &title, &subtitle);
-    struct hv_gantt_text text = {hv_str_cstr(&title), hv_str_cstr(&subtitle)};
+    struct hv_gantt_text text = {hv_str_cstr(&title), hv_str_cstr(&subtitle), false};
     int width = (int)hv_args_number(args, "width", PICTURE_WIDTH_PX);
     enum hv_status st = HV_OK;
     if (hv_args_has(args, "svg")) {
@@ -60,16 +59,6 @@ static enum hv_status write_files(const struct hv_args *args, const struct hv_ju
     return st;
 }
 
-/** Columns of the terminal on standard output, or a fixed width for files and pipes. */
-static int columns(void)
-{
-    struct winsize w;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0) {
-        return w.ws_col;
-    }
-    return DEFAULT_COLUMNS;
-}
-
 static enum hv_status print_cells(const struct hv_args *args, const struct hv_judged *j,
                                   struct hv_err *err)
 {
@@ -78,12 +67,12 @@ static enum hv_status print_cells(const struct hv_args *args, const struct hv_ju
     bool plain = hv_args_has(args, "plain") || hv_args_has(args, "ascii");
     struct hv_theme theme;
     hv_theme_default(&theme);
-    struct hv_gantt_print o = {.width = (int)hv_args_number(args, "width", columns()),
-                               .ascii = plain,
-                               .theme = &theme,
-                               .color = !plain && isatty(STDOUT_FILENO) &&
-                                        (no_color == NULL || no_color[0] == '\0') && term != NULL &&
-                                        strcmp(term, "dumb") != 0};
+    struct hv_gantt_print o = {
+        .width = (int)hv_args_number(args, "width", hv_cli_columns(DEFAULT_COLUMNS)),
+        .ascii = plain,
+        .theme = &theme,
+        .color = !plain && isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0') &&
+                 term != NULL && strcmp(term, "dumb") != 0};
     struct hv_gantt_source source = hv_gantt_timeline_source(j->verdict.timeline);
     struct hv_str subtitle = {0};
     titles(j, &out, &subtitle);

@@ -1,7 +1,9 @@
 /** `hetviz help` and `hetviz completion`: printed from the tables. */
 #include <string.h>
 
+#include "scripting/plugin.h"
 #include "scripting/reference.h"
+#include "solver/sim/schedule.h"
 #include "ui/cli/cli.h"
 
 /** `help api` lists, `help api NAME` explains; `help man plugin` is the manual page of both. */
@@ -27,33 +29,71 @@ static enum hv_status help_man(const struct hv_args *args, struct hv_str *text, 
     return HV_OK;
 }
 
+/** All plugins, for the schedules among them; what cannot be read is left out. Owner:
+ * hv_plugins_free. */
+static void read_plugins(struct hv_plugins *out)
+{
+    *out = (struct hv_plugins){0};
+    if (hv_plugins_read(out, NULL) != HV_OK) {
+        *out = (struct hv_plugins){0};
+    }
+}
+
+/** `help schedules` lists, `help schedules NAME` explains. */
+static enum hv_status help_schedules(const char *name, struct hv_str *text, struct hv_err *err)
+{
+    const struct hv_schedule_row *row;
+    struct hv_plugins lua;
+    enum hv_status st = HV_OK;
+    read_plugins(&lua);
+    if (name == NULL) {
+        hv_schedule_list(text, &lua);
+    } else if (!hv_schedule_help(text, name, &lua)) {
+        st = hv_schedule_find(name, &row, err);
+    }
+    hv_plugins_free(&lua);
+    return st;
+}
+
+/** A command or a schedule by its name alone. */
+static enum hv_status help_named(const char *name, struct hv_str *text, struct hv_err *err)
+{
+    size_t n = 0;
+    const struct hv_command *rows = hv_commands(&n);
+    const struct hv_command *c = hv_command_find(rows, n, name);
+    if (c != NULL) {
+        hv_command_help(text, c);
+        return HV_OK;
+    }
+    if (help_schedules(name, text, NULL) == HV_OK) {
+        return HV_OK;
+    }
+    return hv_err_set(err, HV_EUSAGE,
+                      "no command or schedule \"%s\"; `hetviz help` lists commands, "
+                      "`hetviz help schedules` schedules",
+                      name);
+}
+
 enum hv_status hv_cli_help(struct hv_args *args, struct hv_err *err)
 {
     struct hv_str text = {0};
     enum hv_status st = HV_OK;
-    if (args->n_positional == 0) {
+    const char *first = args->n_positional > 0 ? args->positional[0] : NULL;
+    const char *second = args->n_positional > 1 ? args->positional[1] : NULL;
+    if (first == NULL) {
         hv_command_list(&text);
-    } else if (strcmp(args->positional[0], "man") == 0) {
+    } else if (strcmp(first, "man") == 0) {
         st = help_man(args, &text, err);
-    } else if (strcmp(args->positional[0], "api") == 0) {
+    } else if (strcmp(first, "api") == 0) {
         st = help_api(args, &text, err);
-    } else if (args->n_positional > 1) {
-        st = hv_err_set(err, HV_EUSAGE, "help: only api and man take a second word, found \"%s\"",
-                        args->positional[1]);
+    } else if (strcmp(first, "schedules") == 0) {
+        st = help_schedules(second, &text, err);
+    } else if (second != NULL) {
+        st = hv_err_set(err, HV_EUSAGE,
+                        "help: only api, man and schedules take a second word, found \"%s\"",
+                        second);
     } else {
-        size_t n = 0;
-        const struct hv_command *rows = hv_commands(&n);
-        const struct hv_command *c = hv_command_find(rows, n, args->positional[0]);
-        if (c != NULL) {
-            hv_command_help(&text, c);
-        } else if (strcmp(args->positional[0], "schedules") == 0) {
-            hv_schedule_list(&text);
-        } else if (!hv_schedule_help(&text, args->positional[0])) {
-            st = hv_err_set(err, HV_EUSAGE,
-                            "no command or schedule \"%s\"; `hetviz help` lists commands, "
-                            "`hetviz help schedules` schedules",
-                            args->positional[0]);
-        }
+        st = help_named(first, &text, err);
     }
     st = st == HV_OK ? hv_cli_print(&text, err) : st;
     hv_str_free(&text);
@@ -63,7 +103,19 @@ enum hv_status hv_cli_help(struct hv_args *args, struct hv_err *err)
 enum hv_status hv_cli_completion(struct hv_args *args, struct hv_err *err)
 {
     struct hv_str text = {0};
-    enum hv_status st = hv_command_completion(&text, args->positional[0], err);
+    enum hv_status st = HV_OK;
+    const char *second = args->n_positional > 1 ? args->positional[1] : NULL;
+    if (strcmp(args->positional[0], "schedules") == 0) {
+        struct hv_plugins lua;
+        read_plugins(&lua);
+        hv_schedule_words(&text, second, &lua);
+        hv_plugins_free(&lua);
+    } else if (second != NULL) {
+        st = hv_err_set(err, HV_EUSAGE,
+                        "completion: only schedules takes a second word, found \"%s\"", second);
+    } else {
+        st = hv_command_completion(&text, args->positional[0], err);
+    }
     st = st == HV_OK ? hv_cli_print(&text, err) : st;
     hv_str_free(&text);
     return st;

@@ -39,8 +39,8 @@ static void on_signal(int signo)
 /** Only async-signal-safe calls. */
 static void on_alarm(int signo)
 {
-    static const char text[] = "hetviz: stopped inside one long call of the strategy, which "
-                               "never looked at the clock; nothing to show\n";
+    static const char text[] = "hetviz: stopped inside one long call, which never looked "
+                               "at the clock; nothing to show\n";
     (void)signo;
     ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
     (void)n;

@@ -1,5 +1,5 @@
 /** Screen 5, Gantt: the timeline of one plan. Window arithmetic and painting are ui/view's. */
-#include "ui/screens/screens.h"
+#include "ui/screens/gantt_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,84 +7,13 @@
 
 #include "solver/base/file.h"
 #include "solver/base/units.h"
-#include "solver/io/export/gantt.h"
-#include "ui/screens/gantt_panel.h"
-#include "ui/view/gantt_timeline.h"
 #include "ui/view/layout.h"
 
-#define EXPORT_WIDTH_PX 1600
-#define EXPORT_COLUMNS  160
-
-/** State of the screen. */
-struct gantt {
-    struct hv_gantt_state view;
-    uint32_t row; /**< the window belongs to this row, 0 = none yet */
-    double end_s; /**< and to a timeline of this length */
-    bool flip;    /**< details hidden (full screen) or shown (small screen) */
-    bool dragging;
-    int drag_x;
-};
-
-/** The row to draw: the one asked for, else that of every screen about one plan. */
-static const struct hv_row *pick_row(const struct hv_ui *ui)
-{
-    const struct hv_row *row = hv_session_row(ui->session, ui->gantt_row);
-    return row != NULL ? row : hv_ui_plan_row(ui->session);
-}
-
-/** Puts lane and cursor where another screen pointed. */
-static void go_to_place(const struct hv_ui_place *at, const struct hv_timeline *t,
-                        const struct hv_gantt_source *src, struct hv_gantt_state *view)
-{
-    for (size_t i = 0; i < t->n_rows; i++) {
-        if (t->rows[i].replica == at->replica && t->rows[i].stage == at->stage) {
-            view->lane = i;
-            hv_gantt_goto(view, src, at->at_s);
-            return;
-        }
-    }
-}
-
-/** What is drawn, with the state's window fitted to it; false when there is no timeline. */
-static bool get_subject(const struct gantt *st, const struct hv_ui *ui, struct hv_gantt_state *view,
-                        struct hv_gantt_subject *out, struct hv_err *err)
-{
-    const struct hv_row *row = pick_row(ui);
-    *out = (struct hv_gantt_subject){.facts = {.row = row}, .view = view};
-    if (row == NULL || row->plan == NULL) {
-        return false;
-    }
-    const struct hv_verdict *v = hv_session_verdict(ui->session, row->id, true, err);
-    if (v == NULL || v->timeline == NULL || v->timeline->n_rows == 0) {
-        return false;
-    }
-    out->facts.verdict = v;
-    out->facts.plan = hv_session_plan(ui->session, row->id, NULL);
-    out->src = hv_gantt_timeline_source(v->timeline);
-    *view = st->view;
-    if (st->row == 0) {
-        hv_gantt_init(view, &out->src);
-    } else if (st->row != row->id || st->end_s < out->src.end_s || st->end_s > out->src.end_s) {
-        bool whole = view->t0_s <= 0 && view->t1_s >= st->end_s;
-        view->mark_s = HV_UNKNOWN;
-        if (whole) {
-            hv_gantt_fit(view, &out->src);
-        } else {
-            hv_gantt_zoom_to(view, &out->src, view->t0_s, view->t1_s);
-        }
-    }
-    if (ui->place.row == row->id) {
-        go_to_place(&ui->place, v->timeline, &out->src, view);
-    }
-    hv_gantt_lane_move(view, &out->src, 0);
-    return true;
-}
-
 struct places {
-    struct hv_rect chart, panel;
+    struct hv_rect chart, lower, panel;
 };
 
-static struct places place(const struct gantt *st, struct hv_rect body, size_t n_lanes)
+static struct places place(const struct hv_gantt_screen *st, struct hv_rect body, size_t n_lanes)
 {
     struct places p = {.chart = body};
     if (hv_layout_stacked(body)) {
@@ -104,19 +33,71 @@ static struct places place(const struct gantt *st, struct hv_rect body, size_t n
     return p;
 }
 
+/** As place, with the chart's lower half for the second plan. */
+static struct places place_all(const struct hv_gantt_screen *st, struct hv_rect body,
+                               size_t n_lanes)
+{
+    struct places p = place(st, body, st->split ? 2 * n_lanes : n_lanes);
+    if (st->split && p.chart.h >= 6) {
+        p.lower = p.chart;
+        p.lower.h = p.chart.h / 2;
+        p.chart.h -= p.lower.h;
+        p.lower.y += p.chart.h;
+    }
+    return p;
+}
+
+/** The second plan, on the window and with the labels of the first. */
+static void draw_lower(const struct hv_gantt_screen *st, const struct hv_ui *ui,
+                       struct hv_gantt_state view, struct hv_grid *g, struct hv_rect r)
+{
+    struct hv_gantt_subject s;
+    if (!hv_gantt_lower_get(st, ui, &s)) {
+        (void)hv_grid_put(g, r.x + 1, r.y, r.w - 1, "there is no second plan with a timeline",
+                          HV_STYLE_DIM);
+        return;
+    }
+    char title[160], t[HV_FMT_CAP];
+    (void)snprintf(title, sizeof title, "%s  step %s", s.facts.row->name,
+                   hv_fmt_seconds(t, sizeof t, s.facts.verdict->metrics.iteration_s));
+    hv_grid_hline(g, r.x, r.y, r.w, HV_STYLE_FRAME);
+    (void)hv_grid_put_user(g, r.x + 1, r.y, r.w - 2, title, HV_STYLE_TITLE);
+    view.show_memory = view.show_critical = view.show_minimap = false;
+    view.ghost = NULL;
+    view.lane = view.lane < s.src.n_lanes ? view.lane : s.src.n_lanes - 1;
+    hv_gantt_draw(&view, &s.src, g, (struct hv_rect){r.x, r.y + 1, r.w, r.h - 1});
+}
+
+/** Labels of both charts are equally wide, so that their axes line up. */
+static void align_labels(const struct hv_gantt_screen *st, const struct hv_ui *ui,
+                         const struct hv_gantt_subject *s, int w, struct hv_gantt_state *view)
+{
+    struct hv_gantt_subject lower;
+    view->label_w = 0;
+    if (st->split && hv_gantt_lower_get(st, ui, &lower)) {
+        int a = hv_gantt_label_width(&s->src, w), b = hv_gantt_label_width(&lower.src, w);
+        view->label_w = a > b ? a : b;
+    }
+}
+
 static void gantt_draw(const void *state, const void *model, const struct hv_view_ctx *ctx)
 {
-    const struct gantt *st = state;
+    const struct hv_gantt_screen *st = state;
     struct hv_gantt_state view = {0};
     struct hv_gantt_subject subject;
     struct hv_err err = {0};
-    if (!get_subject(st, model, &view, &subject, &err)) {
+    if (!hv_gantt_subject_get(st, model, &view, &subject, &err)) {
         hv_ui_no_plan(subject.facts.row, err.text, ctx->grid, ctx->body);
         return;
     }
-    struct places p = place(st, ctx->body, subject.src.n_lanes);
+    struct places p = place_all(st, ctx->body, subject.src.n_lanes);
+    align_labels(st, model, &subject, p.chart.w, &view);
+    view.ghost = subject.has_ghost ? &subject.ghost : NULL;
     if (p.chart.h > 0) {
         hv_gantt_draw(&view, &subject.src, ctx->grid, p.chart);
+    }
+    if (p.lower.h > 0) {
+        draw_lower(st, model, view, ctx->grid, p.lower);
     }
     if (p.panel.h > 0) {
         hv_gantt_panel_draw(&subject, ctx->grid, p.panel);
@@ -129,7 +110,11 @@ static void gantt_status(const void *state, const void *model, struct hv_str *ou
     struct hv_gantt_state view = {0};
     struct hv_gantt_subject s;
     struct hv_err err = {0};
-    if (!get_subject(state, model, &view, &s, &err)) {
+    if (!hv_gantt_subject_get(state, model, &view, &s, &err)) {
+        return;
+    }
+    if (s.has_ghost) {
+        hv_gantt_try_status(state, &s, out);
         return;
     }
     const struct hv_metrics *m = &s.facts.verdict->metrics;
@@ -150,17 +135,18 @@ static void gantt_status(const void *state, const void *model, struct hv_str *ou
 /* ---- questions ---- */
 
 /** Takes the window as changed. */
-static void keep(struct gantt *st, struct hv_ui *ui, const struct hv_gantt_subject *s)
+static void keep(struct hv_gantt_screen *st, struct hv_ui *ui, const struct hv_gantt_subject *s)
 {
     ui->place.row = 0;
     st->view = *s->view;
+    st->view.ghost = NULL;
     st->row = s->facts.row->id;
     st->end_s = s->src.end_s;
 }
 
 static unsigned answer_goto(void *ctx, struct hv_app *app, const char *text)
 {
-    struct gantt *st = ctx;
+    struct hv_gantt_screen *st = ctx;
     struct hv_gantt_state view = {0};
     struct hv_gantt_subject s;
     char *end = NULL;
@@ -172,7 +158,7 @@ static unsigned answer_goto(void *ctx, struct hv_app *app, const char *text)
                   : strcmp(end, "us") == 0                ? HV_US
                   : *end == '\0' || strcmp(end, "s") == 0 ? 1
                                                           : HV_UNKNOWN;
-    if (!get_subject(st, hv_app_model(app), &view, &s, NULL)) {
+    if (!hv_gantt_subject_get(st, hv_app_model(app), &view, &s, NULL)) {
         return HV_APP_REDRAW;
     }
     unit = strcmp(end, "%") == 0 ? s.src.end_s / 100 : unit;
@@ -186,54 +172,19 @@ static unsigned answer_goto(void *ctx, struct hv_app *app, const char *text)
     return HV_APP_REDRAW;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), k = strlen(end);
-    return n > k && strcmp(text + n - k, end) == 0;
-}
-
-static enum hv_status render(const struct hv_gantt_subject *s, const char *title, const char *path,
-                             struct hv_str *out, struct hv_err *err)
-{
-    const struct hv_timeline *t = s->facts.verdict->timeline;
-    struct hv_str subtitle = {0};
-    hv_str_adds(&subtitle, "iteration ");
-    hv_plan_text(&s->facts, HV_PLAN_ITERATION, &subtitle);
-    hv_str_adds(&subtitle, ", bubble ");
-    hv_plan_text(&s->facts, HV_PLAN_BUBBLE, &subtitle);
-    struct hv_gantt_text text = {.title = title, .subtitle = hv_str_cstr(&subtitle)};
-    enum hv_status status = HV_OK;
-    if (ends_with(path, ".svg")) {
-        hv_gantt_svg(t, &text, EXPORT_WIDTH_PX, out);
-    } else if (ends_with(path, ".png")) {
-        status = hv_gantt_png(t, &text, EXPORT_WIDTH_PX, out, err);
-    } else if (ends_with(path, ".json")) {
-        hv_gantt_trace(t, &text, out);
-    } else if (ends_with(path, ".txt")) {
-        struct hv_gantt_print print = {.width = EXPORT_COLUMNS, .ascii = true};
-        hv_gantt_print(&s->src, &print, out);
-    } else {
-        status =
-            hv_err_set(err, HV_EUSAGE,
-                       "'%s' ends in none of .svg, .png, .json (Perfetto trace) and .txt", path);
-    }
-    hv_str_free(&subtitle);
-    return status;
-}
-
 static unsigned answer_export(void *ctx, struct hv_app *app, const char *path)
 {
-    struct gantt *st = ctx;
+    struct hv_gantt_screen *st = ctx;
     struct hv_gantt_state view = {0};
     struct hv_gantt_subject s;
     struct hv_str bytes = {0}, title = {0};
     struct hv_err err = {0};
-    if (!get_subject(st, hv_app_model(app), &view, &s, &err)) {
+    if (!hv_gantt_subject_get(st, hv_app_model(app), &view, &s, &err)) {
         return HV_APP_REDRAW;
     }
     hv_str_addf(&title, "%s in %s", s.facts.row->name,
                 hv_session_name(hv_ui_session(hv_app_model(app))));
-    enum hv_status status = render(&s, hv_str_cstr(&title), path, &bytes, &err);
+    enum hv_status status = hv_gantt_render(&s, hv_str_cstr(&title), path, &bytes, &err);
     if (status == HV_OK) {
         status = hv_file_write(path, hv_str_cstr(&bytes), bytes.n, &err);
     }
@@ -342,7 +293,7 @@ static bool change(struct hv_gantt_state *v, const struct hv_gantt_source *src, 
 }
 
 /** Questions and what concerns the whole screen; false when the action is none. */
-static bool other(struct gantt *st, struct hv_app *app, const struct hv_gantt_subject *s,
+static bool other(struct hv_gantt_screen *st, struct hv_app *app, const struct hv_gantt_subject *s,
                   enum hv_action a)
 {
     char path[256];
@@ -357,6 +308,22 @@ static bool other(struct gantt *st, struct hv_app *app, const struct hv_gantt_su
     case HV_ACT_GANTT_EXPLAIN:
         st->flip = !st->flip;
         return true;
+    case HV_ACT_GANTT_LINKS:
+        st->links = !st->links;
+        st->view.lane = st->links ? st->view.lane * 2 : st->view.lane / 2;
+        st->view.top_lane = 0;
+        return true;
+    case HV_ACT_GANTT_SPLIT:
+        st->split = !st->split;
+        if (st->split && hv_gantt_other(st, hv_app_model(app), 0) == 0) {
+            hv_app_message(app, HV_MSG_INFO, "there is no second plan with a timeline");
+            st->split = false;
+        }
+        return true;
+    case HV_ACT_GANTT_OTHER:
+        st->other = hv_gantt_other(st, hv_app_model(app), 1);
+        st->split = st->other != 0;
+        return true;
     case HV_ACT_GANTT_PLAN_PREV:
     case HV_ACT_GANTT_PLAN_NEXT:
         hv_ui_switch_plan(hv_app_model(app), app, s->facts.row->id,
@@ -369,13 +336,17 @@ static bool other(struct gantt *st, struct hv_app *app, const struct hv_gantt_su
 
 static unsigned gantt_action(void *state, struct hv_app *app, enum hv_action a)
 {
-    struct gantt *st = state;
+    struct hv_gantt_screen *st = state;
     struct hv_gantt_state view = {0};
     struct hv_gantt_subject s;
-    if (!get_subject(st, hv_app_model(app), &view, &s, NULL)) {
+    if (!hv_gantt_subject_get(st, hv_app_model(app), &view, &s, NULL)) {
         return 0;
     }
-    struct places p = place(st, hv_app_body(app), s.src.n_lanes);
+    if (hv_gantt_try_action(st, app, a)) {
+        return HV_APP_HANDLED | HV_APP_REDRAW;
+    }
+    struct places p = place_all(st, hv_app_body(app), s.src.n_lanes);
+    align_labels(st, hv_app_model(app), &s, p.chart.w, &view);
     struct hv_gantt_places at = hv_gantt_layout(&view, &s.src, p.chart);
     if (a == HV_ACT_CANCEL && hv_known(view.mark_s)) {
         view.mark_s = HV_UNKNOWN;
@@ -389,10 +360,10 @@ static unsigned gantt_action(void *state, struct hv_app *app, enum hv_action a)
 
 static unsigned gantt_find(void *state, struct hv_app *app, const char *text, int direction)
 {
-    struct gantt *st = state;
+    struct hv_gantt_screen *st = state;
     struct hv_gantt_state view = {0};
     struct hv_gantt_subject s;
-    if (!get_subject(st, hv_app_model(app), &view, &s, NULL) ||
+    if (!hv_gantt_subject_get(st, hv_app_model(app), &view, &s, NULL) ||
         !hv_gantt_find(&view, &s.src, text, direction)) {
         return 0;
     }
@@ -402,8 +373,8 @@ static unsigned gantt_find(void *state, struct hv_app *app, const char *text, in
 
 /* ---- mouse ---- */
 
-static void drag(struct gantt *st, struct hv_gantt_state *view, const struct hv_gantt_subject *s,
-                 const struct hv_gantt_places *at, int x)
+static void drag(struct hv_gantt_screen *st, struct hv_gantt_state *view,
+                 const struct hv_gantt_subject *s, const struct hv_gantt_places *at, int x)
 {
     if (st->dragging && at->chart.w > 0) {
         hv_gantt_pan(view, &s->src, (double)(st->drag_x - x) / at->chart.w);
@@ -413,13 +384,14 @@ static void drag(struct gantt *st, struct hv_gantt_state *view, const struct hv_
 
 static unsigned gantt_event(void *state, struct hv_app *app, const struct hv_event *ev)
 {
-    struct gantt *st = state;
+    struct hv_gantt_screen *st = state;
     struct hv_gantt_state view = {0};
     struct hv_gantt_subject s;
-    if (ev->type != HV_EV_MOUSE || !get_subject(st, hv_app_model(app), &view, &s, NULL)) {
+    if (ev->type != HV_EV_MOUSE || !hv_gantt_subject_get(st, hv_app_model(app), &view, &s, NULL)) {
         return 0;
     }
-    struct places p = place(st, hv_app_body(app), s.src.n_lanes);
+    struct places p = place_all(st, hv_app_body(app), s.src.n_lanes);
+    align_labels(st, hv_app_model(app), &s, p.chart.w, &view);
     struct hv_gantt_places at = hv_gantt_layout(&view, &s.src, p.chart);
     size_t lane = 0;
     double t = 0;
@@ -447,10 +419,32 @@ static unsigned gantt_event(void *state, struct hv_app *app, const struct hv_eve
     return HV_APP_HANDLED | HV_APP_REDRAW;
 }
 
+static void gantt_close(void *state, struct hv_app *app)
+{
+    struct hv_gantt_screen *st = state;
+    (void)app;
+    hv_gantt_try_free(&st->attempt);
+}
+
 static const enum hv_action keybar[] = {
-    HV_ACT_GANTT_ZOOM_IN, HV_ACT_GANTT_ZOOM_OUT, HV_ACT_GANTT_FIT,       HV_ACT_GANTT_OP_NEXT,
-    HV_ACT_GANTT_MB_NEXT, HV_ACT_GANTT_CRITICAL, HV_ACT_GANTT_MEMORY,    HV_ACT_FIND,
-    HV_ACT_EXPORT,        HV_ACT_GANTT_EXPLAIN,  HV_ACT_GANTT_PLAN_NEXT, HV_ACT_GANTT_GOTO,
+    HV_ACT_GANTT_ZOOM_IN,
+    HV_ACT_GANTT_ZOOM_OUT,
+    HV_ACT_GANTT_FIT,
+    HV_ACT_GANTT_OP_NEXT,
+    HV_ACT_GANTT_SCHEDULE_NEXT,
+    HV_ACT_GANTT_MB_NEXT,
+    HV_ACT_GANTT_MICRO_MORE,
+    HV_ACT_GANTT_CHUNKS_MORE,
+    HV_ACT_GANTT_SPLIT,
+    HV_ACT_GANTT_LINKS,
+    HV_ACT_GANTT_CRITICAL,
+    HV_ACT_GANTT_MEMORY,
+    HV_ACT_FIND,
+    HV_ACT_EXPORT,
+    HV_ACT_GANTT_EXPLAIN,
+    HV_ACT_GANTT_PLAN_NEXT,
+    HV_ACT_GANTT_GOTO,
+    HV_ACT_ADD,
     HV_ACT_NONE,
 };
 
@@ -459,9 +453,13 @@ const struct hv_view_ops hv_screen_gantt = {
     .title = "Gantt",
     .short_title = "Gantt",
     .tab = 5,
-    .state_size = sizeof(struct gantt),
+    .state_size = sizeof(struct hv_gantt_screen),
     .keybar = keybar,
-    .help = "/f3 /b4 /mb 3 find. Click picks, drag pans, wheel zooms (Shift: pans).",
+    .help =
+        "s and S switch the schedule, b and B the micro-batch, v and V the chunks; the plan as it "
+        "is stays below as a shadow; a keeps the trial as a plan, Esc drops it. "
+        "/f3 /b4@s3 /mb 3 find. Click picks, drag pans, wheel zooms (Shift: pans).",
+    .close = gantt_close,
     .draw = gantt_draw,
     .action = gantt_action,
     .event = gantt_event,

@@ -33,7 +33,7 @@ static const struct hv_timeline *timeline_of(const struct hv_gantt_subject *s)
 
 static const struct hv_timeline_row *lane_row(const struct hv_gantt_subject *s)
 {
-    return &timeline_of(s)->rows[s->view->lane];
+    return &timeline_of(s)->rows[s->view->lane / (s->links ? 2 : 1)];
 }
 
 /** "f3", or the kind's letter where there is no micro-batch. */
@@ -131,13 +131,15 @@ static void put_area(struct pen *p, const struct hv_gantt_subject *s, struct hv_
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP], d[HV_FMT_CAP];
     const struct hv_gantt_state *v = s->view;
     double from = fmin(v->mark_s, v->cursor_s), to = fmax(v->mark_s, v->cursor_s), all = 0;
+    const double at_s[] = {from, to};
     struct hv_gantt_cover here = {0}, lane = {0};
     if (!hv_known(v->mark_s) || !(to > from)) {
         return;
     }
-    (void)s->src.cover(s->src.ctx, v->lane, from, to, &here);
+    s->src.columns(s->src.ctx, v->lane, at_s, 1, &here);
     for (size_t i = 0; i < s->src.n_lanes; i++) {
-        all += s->src.cover(s->src.ctx, i, from, to, &lane) ? lane.busy_frac : 0;
+        s->src.columns(s->src.ctx, i, at_s, 1, &lane);
+        all += lane.busy_frac;
     }
     hv_str_addf(text, "area %s: busy %s, idle %s here; all lanes busy %s",
                 hv_fmt_seconds(a, sizeof a, to - from),

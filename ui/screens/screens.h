@@ -38,6 +38,7 @@ extern const struct hv_view_ops hv_screen_plans;
 extern const struct hv_view_ops hv_screen_gantt;
 extern const struct hv_view_ops hv_screen_explain;
 extern const struct hv_view_ops hv_screen_what_if;
+extern const struct hv_view_ops hv_screen_console;
 
 /** A new application over the session: screens, `:` commands, save, undo. Owner: hv_app_free.
  * Borrows ui and keys. */

@@ -92,7 +92,7 @@ static void fill_option(struct hv_field *d, char *help, size_t cap, const struct
         d->kind = HV_FIELD_NUMBER;
     } else if (o->type == HV_OPTION_BOOLEAN) {
         d->kind = HV_FIELD_BOOL;
-    } else if (o->type == HV_OPTION_CHOICE) {
+    } else if (o->type == HV_OPTION_CHOICE || o->type == HV_OPTION_SCHEDULE) {
         d->kind = HV_FIELD_CHOICE;
     }
     const char *text = hv_str_cstr(&value);
@@ -126,6 +126,19 @@ static void fill_limits(struct hv_field *d, const struct hv_session *s)
     (void)snprintf(d[EXTRA_SEED].value, sizeof d->value, "%llu", (unsigned long long)l.seed);
 }
 
+/** The menu of options that name a schedule: nothing, then every name. */
+static void fill_schedules(struct hv_strategy_form *f, const struct hv_session *s)
+{
+    size_t n = 0;
+    const char **names = hv_session_schedules(s, &n);
+    free(f->schedules);
+    f->schedules = hv_xcalloc(n + 1, sizeof *f->schedules);
+    f->n_schedules = n + 1;
+    f->schedules[0] = "";
+    memcpy(f->schedules + 1, names, n * sizeof *names);
+    free(names);
+}
+
 /** First field that can be edited. */
 static size_t first_field(const struct hv_form *f)
 {
@@ -143,6 +156,7 @@ void hv_strategy_form_fill(struct hv_strategy_form *f, const struct hv_session *
     bool same = f->plugin == p && f->form.n_fields == n + EXTRA_N;
     free(f->form.fields);
     free(f->helps);
+    fill_schedules(f, s);
     f->plugin = p;
     f->form.n_fields = n + EXTRA_N;
     f->form.fields = hv_xcalloc(n + EXTRA_N, sizeof *f->form.fields);
@@ -151,6 +165,10 @@ void hv_strategy_form_fill(struct hv_strategy_form *f, const struct hv_session *
     f->form.check_ctx = (void *)(uintptr_t)p;
     for (size_t i = 0; i < n; i++) {
         fill_option(&f->form.fields[i], f->helps[i], sizeof f->helps[i], s, p, &p->options[i]);
+        if (p->options[i].type == HV_OPTION_SCHEDULE) {
+            f->form.fields[i].choices = f->schedules;
+            f->form.fields[i].n_choices = f->n_schedules;
+        }
     }
     fill_limits(&f->form.fields[n], s);
     if (!same) {
@@ -214,6 +232,7 @@ void hv_strategy_form_free(struct hv_strategy_form *f)
 {
     free(f->form.fields);
     free(f->helps);
+    free(f->schedules);
     hv_form_free(&f->form);
     *f = (struct hv_strategy_form){0};
 }

@@ -11,6 +11,8 @@ struct hv_strategy_form {
     struct hv_form form;
     const struct hv_plugin *plugin; /**< borrowed from the session */
     char (*helps)[240];             /**< one per field */
+    const char **schedules;         /**< choices of options that name a schedule; "" = none named */
+    size_t n_schedules;
 };
 
 /** Takes the fields from a plugin (NULL = none) and their values from the session; cursor and text

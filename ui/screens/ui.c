@@ -9,7 +9,7 @@
 
 static const struct hv_view_ops *const screens[] = {
     &hv_screen_cluster, &hv_screen_model,   &hv_screen_strategies, &hv_screen_plans,
-    &hv_screen_gantt,   &hv_screen_explain, &hv_screen_what_if,
+    &hv_screen_gantt,   &hv_screen_explain, &hv_screen_what_if,    &hv_screen_console,
 };
 
 struct hv_session *hv_ui_session(const void *model)
@@ -84,7 +84,7 @@ unsigned hv_ui_tick(void *state, struct hv_app *app, int64_t now_ms)
     bool changed = hv_session_tick(s);
     const char *notice = hv_session_notice(s);
     if (notice[0] != '\0') {
-        hv_app_message(app, HV_MSG_INFO, "%s", notice);
+        hv_app_notice(app, notice);
         changed = true;
     }
     return changed ? HV_APP_REDRAW : 0;
@@ -233,6 +233,15 @@ static bool unsaved(const void *model)
     return hv_session_dirty(hv_ui_session(model));
 }
 
+/** Warnings and errors stay to be read on screen 8. */
+static void said(void *model, enum hv_message kind, const char *text)
+{
+    if (kind != HV_MSG_INFO) {
+        hv_session_log(hv_ui_session(model), kind == HV_MSG_ERROR ? HV_LOG_ERROR : HV_LOG_WARN,
+                       "screen", "%s", text);
+    }
+}
+
 struct hv_app *hv_ui_app(struct hv_ui *ui, struct hv_keymap *keys, bool ascii)
 {
     struct hv_app_config c = {.model = ui,
@@ -243,6 +252,7 @@ struct hv_app *hv_ui_app(struct hv_ui *ui, struct hv_keymap *keys, bool ascii)
                               .complete = complete,
                               .project = project,
                               .unsaved = unsaved,
+                              .said = said,
                               .keys = keys,
                               .ascii = ascii};
     return hv_app_new(&c);

@@ -125,6 +125,7 @@ static bool accept(struct hv_what_if_data *d, struct hv_app *app)
     } else {
         hv_app_message(app, HV_MSG_INFO, "changed: %s; u takes it back", hv_str_cstr(&said));
         done = true;
+        hv_what_if_reset(d); /* what was accepted is the base now */
     }
     hv_str_free(&said);
     hv_what_if_sync(d, s);
@@ -168,9 +169,7 @@ static bool slide(struct hv_what_if_data *d, struct hv_session *s, enum hv_actio
         turn(d, s, l->base);
         return true;
     case HV_ACT_WHAT_IF_RESET_ALL:
-        for (size_t i = 0; i < d->levers.n; i++) {
-            d->values[i] = d->levers.items[i].base;
-        }
+        hv_what_if_reset(d);
         hv_what_if_judge(d, s);
         return true;
     default:

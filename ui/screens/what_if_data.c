@@ -17,18 +17,55 @@ static bool is_current(const struct hv_what_if_data *d, const struct hv_session 
     return row != NULL && d->row == row->id && d->plan == row->plan;
 }
 
-static void reset(struct hv_what_if_data *d)
+void hv_what_if_reset(struct hv_what_if_data *d)
 {
     for (size_t i = 0; i < d->levers.n; i++) {
         d->values[i] = d->levers.items[i].base;
     }
 }
 
-/** Everything anew for a row. */
+/** Turns again what was turned before, where the lever is still there and reaches that far. */
+static void turn_again(struct hv_what_if_data *d, const struct hv_levers *old, const double *values)
+{
+    for (size_t k = 0; k < old->n; k++) {
+        const struct hv_lever *was = &old->items[k];
+        if (hv_lever_is_base(was, values[k])) {
+            continue;
+        }
+        const struct hv_lever *l = hv_levers_find(&d->levers, was->kind, was->i, was->j);
+        bool same = l != NULL && strcmp(l->name, was->name) == 0 &&
+                    (l->words == NULL || l->n_values == was->n_values) &&
+                    values[k] >= l->values[0] && values[k] <= l->values[l->n_values - 1];
+        if (same) {
+            d->values[l - d->levers.items] = values[k];
+        }
+    }
+}
+
+static void make_levers(struct hv_what_if_data *d, struct hv_session *s, const struct hv_row *row,
+                        const struct hv_levers *old, const double *old_values)
+{
+    d->base = d->now = hv_figures_of(d->facts.verdict);
+    if (hv_levers_read(s, row->id, &d->levers, &d->err) == HV_OK) {
+        d->values = hv_xcalloc(d->levers.n + 1, sizeof *d->values);
+        hv_what_if_reset(d);
+        if (old->n > 0 && old->row == row->id) {
+            turn_again(d, old, old_values);
+        }
+    }
+    hv_what_if_curve_start(d, d->curve_lever < d->levers.n ? d->curve_lever : 0);
+    if (hv_what_if_turned(d) > 0) {
+        hv_what_if_judge(d, s);
+    }
+}
+
+/** Everything anew for a row; what is turned stays turned while it is the same row (a run that
+ * finds a better plan must not take it back). */
 static void start(struct hv_what_if_data *d, struct hv_session *s, const struct hv_row *row)
 {
-    hv_levers_free(&d->levers);
-    free(d->values);
+    struct hv_levers old = d->levers;
+    double *old_values = d->values;
+    d->levers = (struct hv_levers){0};
     d->values = NULL;
     d->row = row != NULL ? row->id : 0;
     d->plan = row != NULL ? row->plan : NULL;
@@ -38,18 +75,13 @@ static void start(struct hv_what_if_data *d, struct hv_session *s, const struct 
     for (int i = 0; i < HV_DOC_STRATEGIES; i++) {
         d->generation[i] = hv_session_generation(s, (enum hv_doc)i);
     }
-    if (d->facts.verdict == NULL) {
-        if (row != NULL && row->plan != NULL) {
-            (void)hv_session_verdict(s, row->id, false, &d->err);
-        }
-        return;
+    if (d->facts.verdict != NULL) {
+        make_levers(d, s, row, &old, old_values);
+    } else if (row != NULL && row->plan != NULL) {
+        (void)hv_session_verdict(s, row->id, false, &d->err);
     }
-    d->base = d->now = hv_figures_of(d->facts.verdict);
-    if (hv_levers_read(s, row->id, &d->levers, &d->err) == HV_OK) {
-        d->values = hv_xcalloc(d->levers.n + 1, sizeof *d->values);
-        reset(d);
-    }
-    hv_what_if_curve_start(d, 0);
+    hv_levers_free(&old);
+    free(old_values);
 }
 
 void hv_what_if_sync(struct hv_what_if_data *d, struct hv_session *s)
@@ -150,6 +182,7 @@ enum hv_what_if_figure hv_what_if_figure(const struct hv_lever *l)
         return HV_FIGURE_tokens_per_s;
     case HV_LEVER_MICRO:
     case HV_LEVER_SCHEDULE:
+    case HV_LEVER_CHUNKS:
     case HV_LEVER_RECOMPUTE:
     case HV_LEVER_ZERO:
     case HV_LEVER_LAYERS:

@@ -43,11 +43,13 @@ struct hv_what_if {
     enum hv_what_if_panel focus;
 };
 
-/** Brings the data to the row selected and the documents as they are now; sliders of another state
- * go back to their bases. */
+/** Brings the data to the row selected and the documents as they are now. What is turned stays
+ * turned while the row is the same, as far as its levers are. */
 void hv_what_if_sync(struct hv_what_if_data *d, struct hv_session *s);
 /** Turns the lever that another screen asked for and moves to it. */
 void hv_what_if_take_turn(struct hv_what_if_data *d, struct hv_ui *ui);
+/** Puts every lever back to its base; judges nothing. */
+void hv_what_if_reset(struct hv_what_if_data *d);
 /** Judges the values as they are now. */
 void hv_what_if_judge(struct hv_what_if_data *d, struct hv_session *s);
 /** Starts the curve of a lever anew. */

@@ -27,6 +27,7 @@
     X(STRATEGIES, strategies)   \
     X(SELFTEST,   selftest)     \
     X(VALIDATE,   validate)     \
+    X(PROFILE,    profile)      \
     X(CHECK,      check)        \
     X(NEW_PLUGIN, new_plugin)   \
     X(LUA,        lua)          \
@@ -45,7 +46,17 @@
     X(OPTION,     option)       \
     X(EXPORT,     export)       \
     X(SCREEN,     screen)       \
-    X(SAVE_SCREEN,save_screen)
+    X(SAVE_SCREEN,save_screen)  \
+    X(REMOVE,     remove)       \
+    X(INSERT,     insert)       \
+    X(COLLECT,    begin)        \
+    X(COLLECTED,  end)          \
+    X(DELETE,     delete)       \
+    X(RENAME,     rename)       \
+    X(PLAN,       plan)         \
+    X(SELECT,     select)       \
+    X(LIMIT,      limit)        \
+    X(RECORD,     record)
 /* clang-format on */
 
 /** Identity of a command. */
@@ -159,10 +170,15 @@ enum hv_status hv_command_split(struct hv_arena *arena, const char *line, const 
 void hv_command_usage(struct hv_str *out, const struct hv_command *c);
 /** Appends the whole help of a command: usage, text, options with their help. */
 void hv_command_help(struct hv_str *out, const struct hv_command *c);
-/** Appends the names and summaries of all schedules (the table of solver/sim). */
-void hv_schedule_list(struct hv_str *out);
-/** Appends what the table says of one schedule, with its options. False: there is none. */
-bool hv_schedule_help(struct hv_str *out, const char *name);
+struct hv_plugins;
+/** Appends the names and summaries of all schedules: the table of solver/sim, then the plugins with
+ * order(p). `lua` may be NULL in all three. */
+void hv_schedule_list(struct hv_str *out, const struct hv_plugins *lua);
+/** Appends what is known of one schedule, with its options. False: there is none. */
+bool hv_schedule_help(struct hv_str *out, const char *name, const struct hv_plugins *lua);
+/** Appends words for completion, one a line: all names, or (`name` not NULL) what `-o` takes of one
+ * schedule, "key=" or "key=choice". */
+void hv_schedule_words(struct hv_str *out, const char *name, const struct hv_plugins *lua);
 /** Appends all schedules as roff; add_text escapes a text. */
 void hv_schedule_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
 /** Appends the list of commands with summaries, as `hetviz help` prints it. */

@@ -198,9 +198,28 @@ static void add_bash(struct hv_str *out)
         add_words(out, &rows[i]);
         hv_str_adds(out, "';;\n");
     }
-    hv_str_adds(out,
-                "  esac\n  case $cur in -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"));; *) "
-                "COMPREPLY=($(compgen -f -- \"$cur\"));; esac\n}\ncomplete -F _hetviz hetviz\n");
+    hv_str_adds(
+        out, "  esac\n"
+             "  local at=$((COMP_CWORD - 1)) me=${COMP_WORDS[0]} key=\n"
+             "  case ${COMP_WORDS[1]} in\n"
+             "  schedule)\n"
+             "    if [ $COMP_CWORD = 2 ]; then COMPREPLY=($(compgen -f -W \"$(\"$me\" completion "
+             "schedules 2>/dev/null)\" -- \"$cur\")); return; fi\n"
+             "    if [ \"$cur\" = '=' ]; then key=${COMP_WORDS[at]}; cur=; at=$((at - 1))\n"
+             "    elif [ \"${COMP_WORDS[at]}\" = '=' ]; then key=${COMP_WORDS[at - 1]}; at=$((at "
+             "- 2)); fi\n"
+             "    case ${COMP_WORDS[at]} in -o|--option)\n"
+             "      words=$(\"$me\" completion schedules \"${COMP_WORDS[2]}\" 2>/dev/null)\n"
+             "      [ -n \"$key\" ] && words=$(echo \"$words\" | sed -n \"s/^$key=//p\")\n"
+             "      COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+             "      [ \"${COMPREPLY[0]: -1}\" = '=' ] && compopt -o nospace 2>/dev/null\n"
+             "      return;; esac;;\n"
+             "  help)\n"
+             "    COMPREPLY=($(compgen -W \"schedules api man $(\"$me\" completion schedules "
+             "2>/dev/null)\" -- \"$cur\")); return;;\n"
+             "  esac\n"
+             "  case $cur in -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"));; *) "
+             "COMPREPLY=($(compgen -f -- \"$cur\"));; esac\n}\ncomplete -F _hetviz hetviz\n");
 }
 
 /** Works both sourced and from a folder of $fpath, where the file itself is the function. */
@@ -223,9 +242,23 @@ static void add_zsh(struct hv_str *out)
         add_words(out, &rows[i]);
         hv_str_adds(out, ");;\n");
     }
-    hv_str_adds(out, "  esac\n  if [[ $PREFIX == -* ]]; then compadd -- $words_here; else _files; "
-                     "fi\n}\nif [[ $funcstack[1] == _hetviz ]]; then _hetviz \"$@\"; else compdef "
-                     "_hetviz hetviz; fi\n");
+    hv_str_adds(out,
+                "  esac\n"
+                "  if [[ ${words[2]} == schedule && $CURRENT == 3 ]] || [[ ${words[2]} == help "
+                "]]; then\n"
+                "    compadd -- ${(f)\"$(${words[1]} completion schedules 2>/dev/null)\"}\n"
+                "    [[ ${words[2]} == help ]] && compadd -- schedules api man\n"
+                "    return\n"
+                "  fi\n"
+                "  if [[ ${words[2]} == schedule && ${words[CURRENT-1]} == (-o|--option) ]]; "
+                "then\n"
+                "    compadd -S '' -- ${(f)\"$(${words[1]} completion schedules ${words[3]} "
+                "2>/dev/null)\"}\n"
+                "    return\n"
+                "  fi\n"
+                "  if [[ $PREFIX == -* ]]; then compadd -- $words_here; else _files; "
+                "fi\n}\nif [[ $funcstack[1] == _hetviz ]]; then _hetviz \"$@\"; else compdef "
+                "_hetviz hetviz; fi\n");
 }
 
 /** Adds text inside single quotes for fish. */
@@ -264,15 +297,25 @@ static void add_fish(struct hv_str *out)
     }
 }
 
+/** Names of schedules and their options, asked for when they are needed: plugins add to them. */
+static void add_fish_schedules(struct hv_str *out)
+{
+    hv_str_adds(out, "complete -c hetviz -n '__fish_seen_subcommand_from schedule help' -a "
+                     "'(hetviz completion schedules 2>/dev/null)'\n"
+                     "complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l option -s o "
+                     "-x -a '(hetviz completion schedules (commandline -opc)[3] 2>/dev/null)'\n");
+}
+
 enum hv_status hv_command_completion(struct hv_str *out, const char *shell, struct hv_err *err)
 {
     if (strcmp(shell, "bash") == 0)
         add_bash(out);
     else if (strcmp(shell, "zsh") == 0)
         add_zsh(out);
-    else if (strcmp(shell, "fish") == 0)
+    else if (strcmp(shell, "fish") == 0) {
         add_fish(out);
-    else
+        add_fish_schedules(out);
+    } else
         return hv_err_set(err, HV_EUSAGE, "completion: expected bash, zsh or fish, found '%s'",
                           shell);
     return HV_OK;

@@ -45,19 +45,23 @@ static const struct hv_opt schedule_options[] = {
     {"ranks", 'p', HV_ARG_INT, "P", "pipeline ranks", 1, 65536, NULL, true},
     {"micro-batches", 'm', HV_ARG_INT, "M", "micro-batches", 1, 1e12, NULL, true},
     {"chunks", 'v', HV_ARG_INT, "V", "model chunks per rank (default: the schedule's own)", 1, 1024, NULL, false},
-    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule", 0, 0, NULL, false},
+    {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the schedule (`hetviz help schedules NAME` lists them)", 0, 0, NULL, false},
     {"times", 0, HV_ARG_NUMBERS, "F,B,W,C", "time of forward, input gradient, weight gradient and hop", 0, 1e12, NULL, false},
     {"plan-times", 0, HV_ARG_NUMBERS, "F,B,W,C", "times that cost-driven schedules decide with", 0, 1e12, NULL, false},
+    {"scale", 0, HV_ARG_NUMBERS, "X,X,...", "how many times as long each stage takes, one number per stage", 0, 1e9, NULL, false},
+    {"hops", 0, HV_ARG_NUMBERS, "C,C,...", "time from each stage to the next and back, one number less than stages (instead of C in --times)", 0, 1e12, NULL, false},
+    {"limits", 0, HV_ARG_NUMBERS, "N,N,...", "micro-batches whose activations each rank may hold; schedules that decide by memory keep to them, others are refused", 0, 1e9, NULL, false},
     {"cap", 0, HV_ARG_INT, "N", "activations that a rank may hold; says who blocks whom where that is too few", 1, 1e9, NULL, false},
     {"jitter", 0, HV_ARG_NUMBER, "X", "spread of every duration: standard deviation of its logarithm", 0, 3, NULL, false},
     {"look-ahead", 0, HV_ARG_INT, "N", "ranks that would wait take a forward or weight gradient from the next N operations", 1, 1e6, NULL, false},
     {"gantt", 0, HV_ARG_FLAG, NULL, "draw it", 0, 0, NULL, false},
     WIDTH_OPTION, ASCII_OPTION, JSON_OPTION,
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
+    {"png", 0, HV_ARG_FILE, "F", "write a PNG picture", 0, 0, NULL, false},
 };
 static const struct hv_opt solve_options[] = {
     JSON_OPTION, LIMIT_OPTION,
-    {"certify", 0, HV_ARG_FLAG, NULL, "let lp_solve prove a chain's optimum a second time", 0, 0, NULL, false},
+    {"certify", 0, HV_ARG_FLAG, NULL, "give lp_solve longer to prove a chain's optimum a second time (1 s, or --time-limit)", 0, 0, NULL, false},
     {"write-lp", 0, HV_ARG_FILE, "F", "write a chain's integer program in LP format, or MPS when F ends in .mps", 0, 0, NULL, false},
 };
 static const struct hv_opt bound_options[] = {INPUT_OPTIONS, JSON_OPTION};
@@ -73,6 +77,16 @@ static const struct hv_opt validate_options[] = {
     {"shipped", 0, HV_ARG_FLAG, NULL, "predict with the shipped calibration instead of fits without each source", 0, 0, NULL, false},
     {"fit", 0, HV_ARG_FILE, "F", "write a calibration fitted on all rows", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture of predicted against measured", 0, 0, NULL, false},
+};
+static const struct hv_opt profile_options[] = {
+    JSON_OPTION,
+    {"out", 0, HV_ARG_FILE, "F", "the profile to write (default: among your own, where every command finds it)", 0, 0, NULL, false},
+    {"quick", 0, HV_ARG_FLAG, NULL, "at most a minute instead of at most ten", 0, 0, NULL, false},
+    {"fresh", 0, HV_ARG_FLAG, NULL, "start again instead of going on from an unfinished run", 0, 0, NULL, false},
+    {"device", 0, HV_ARG_INT, "N", "number of the GPU (default 0)", 0, 1023, NULL, false},
+    {"as", 0, HV_ARG_TEXT, "KIND", "the kind of the catalogue that it counts as (default: by its name)", 0, 0, NULL, false},
+    {"show", 0, HV_ARG_FILE, "F", "measure nothing: show this profile", 0, 0, NULL, false},
+    {"svg", 0, HV_ARG_FILE, "F", "with --show: write the roofline chart as SVG", 0, 0, NULL, false},
 };
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
 static const struct hv_opt lua_options[] = {
@@ -99,7 +113,7 @@ static const struct hv_command command_rows[] = {
      OPTIONS(plan_options), false},
     {HV_CMD_COMPARE, "compare", "cmp", "", 0, 0, "run many strategies, print the ranked table",
      "Runs strategies side by side, one worker process per core, and ranks their plans by simulated iteration time. Strategies "
-     "that do not apply say what they need.\nExample: hetviz compare -c two-generations -m llama-3-8b -s all",
+     "that do not apply say what they need; below the table stands why the first is first.\nExample: hetviz compare -c two-generations -m llama-3-8b -s all",
      OPTIONS(compare_options), false},
     {HV_CMD_EVAL, "eval", NULL, "PLAN", 1, 1, "judge a plan: time, memory, bound, violations",
      "Simulates a plan and checks every rule. Prints all figures even when rules are broken, and exits 1 then.\n"
@@ -114,8 +128,13 @@ static const struct hv_command command_rows[] = {
      "Example: hetviz schedule 1f1b -p 4 -m 8 --gantt",
      OPTIONS(schedule_options), false},
     {HV_CMD_SOLVE, "solve", NULL, "INSTANCE", 1, 1, "solve a bare optimisation instance",
-     "Reads a hetviz.partition/1 or hetviz.distribute/1 file and prints optimum, bound and proof.\n"
-     "Example: hetviz solve chain.json --json",
+     "Reads a hetviz.partition/1 file (chain, also with several stages per rank or in free order; replicas; joint; dag) or "
+     "a hetviz.distribute/1 file (minmax, sum, minvar, ratio, lpt) and prints optimum, bound and proof. For a chain "
+     "lp_solve is asked too, in a process of its own. On a terminal standard error shows best, bound and gap meanwhile; "
+     "Ctrl-C and --time-limit end a search with the best so far. "
+     "INSTANCE: a file, or the name of a shipped one "
+     "(samples/instances: chain, free-order, folded, replicas, joint, graph, batch, batch-convex, items).\n"
+     "Example: hetviz solve folded",
      OPTIONS(solve_options), false},
     {HV_CMD_BOUND, "bound", NULL, "", 0, 0, "no plan can be faster than this, and why",
      "Prints a lower bound of the iteration time over all plans.\nExample: hetviz bound -c two-generations -m llama-3-8b",
@@ -136,21 +155,27 @@ static const struct hv_command command_rows[] = {
      "Predicts published iteration times and peak memory row by row, and prints per group the mean absolute error, the bias and the rank "
      "correlation beside a one-parameter baseline and Calculon.\nExample: hetviz validate --data my-rows",
      OPTIONS(validate_options), false},
+    {HV_CMD_PROFILE, "profile", NULL, "", 0, 0, "measure this machine's GPU, or show a profile",
+     "Times products, attention, memory kernels, copies and collectives of an NVIDIA GPU, checks whole layers against the tables that come of it, and "
+     "writes a profile that prices its kind from then on. Ctrl-C stops it; the same command goes on from there. --show draws a profile: achieved "
+     "rates under the card's ceilings.\nExample: hetviz profile --quick",
+     OPTIONS(profile_options), false},
     {HV_CMD_CHECK, "check", NULL, "FILE...", 1, -1, "check files without running anything",
-     "Reads each file as what it says it is (cluster, model, job, plan, workspace, instance, plugin) and reports the first mistake with its "
+     "Reads each file as what it says it is (cluster, model, job, plan, workspace, instance, profile, plugin) and reports the first mistake with its "
      "position.\nExample: hetviz check cluster.json plugin.lua",
      NO_OPTIONS, false},
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME", 1, 1, "write a commented plugin that runs",
      "Writes NAME.lua, a small strategy to start from.\nExample: hetviz new-plugin mine --out plugins/mine.lua",
      OPTIONS(new_plugin_options), false},
     {HV_CMD_LUA, "lua", NULL, "", 0, 0, "try what plugins can call, line by line",
-     "Reads Lua from standard input and prints what it gives, tables as JSON. `ctx` is that of plan(ctx); nothing it does changes a file. Ctrl-C "
-     "or Ctrl-D ends it.\nExample: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
+     "Reads Lua from standard input, runs it in a worker and prints what it gives, tables as JSON. `ctx` is that of plan(ctx). The table `workspace` "
+     "{cluster, model, job, plans} is a copy of the inputs: what a line changes there is told as commands, and `ctx` shows it from the next line on; nothing "
+     "changes a file. Ctrl-C or Ctrl-D ends it.\nExample: echo 'hv.strategy(\"uniform\"):eval()' | hetviz lua -c a100-v100-t4 -m llama-3-8b",
      OPTIONS(lua_options), false},
-    {HV_CMD_COMPLETION, "completion", NULL, "SHELL", 1, 1, "completion script for bash, zsh or fish",
-     "Prints a script to be sourced by the shell.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
-    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | api [NAME] | man [plugin]]", 0, 2, "list the commands, or explain one or a schedule",
-     "Without a command the list of all; `hetviz help schedules` lists the schedules, `hetviz help api` what plugins can call, and explains each by name; "
+    {HV_CMD_COMPLETION, "completion", NULL, "SHELL | schedules [NAME]", 1, 2, "completion script for bash, zsh or fish",
+     "Prints a script to be sourced by the shell; with `schedules` the words these scripts offer: the names of all schedules, or what -o takes of one.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
+    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | schedules [NAME] | api [NAME] | man [plugin]]", 0, 2, "list the commands, or explain one or a schedule",
+     "Without a command the list of all; `hetviz help schedules` lists the schedules, also those of plugins, `hetviz help api` what plugins can call, and explains each by name; "
      "`hetviz help man` prints the manual page, `hetviz help man plugin` that of plugins.\nExample: hetviz help api hv.opt.partition", NO_OPTIONS, false},
     {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",
      "Internal: reads a job as JSON on standard input and writes events as JSON lines on standard output.", NO_OPTIONS, true},
@@ -159,6 +184,12 @@ static const struct hv_command command_rows[] = {
 static const struct hv_command prompt_rows[] = {
     {HV_PROMPT_SET, "set", NULL, "DOCUMENT.KEY VALUE", 2, -1, "change a value of cluster, model or job",
      "The key path is that of the file, the value is JSON or a bare word.\nExample: set cluster.nodes[0].count 4", NO_OPTIONS, false},
+    {HV_PROMPT_REMOVE, "remove", NULL, "DOCUMENT.KEY", 1, -1, "take a member or a list element away", "Example: remove cluster.nodes[2]", NO_OPTIONS, false},
+    {HV_PROMPT_INSERT, "insert", NULL, "DOCUMENT.KEY[N] VALUE", 2, -1, "put an element into a list, before element N",
+     "N may be the list's length: at the end.\nExample: insert cluster.nodes[0] {\"name\": \"n\", \"count\": 1, \"device\": \"T4-16GB\", \"devices\": 4}", NO_OPTIONS, false},
+    {HV_PROMPT_COLLECT, "begin", NULL, "", 0, 0, "collect the edits that follow",
+     "The edits up to `end` are checked together and are one undo step per document: for changes that are only valid as a whole.", NO_OPTIONS, false},
+    {HV_PROMPT_COLLECTED, "end", NULL, "", 0, 0, "make the edits collected since `begin`", "When they are refused nothing is changed.", NO_OPTIONS, false},
     {HV_PROMPT_UNDO, "undo", "u", "", 0, 0, "take the last change back", "Up to 1,000 changes can be taken back.", NO_OPTIONS, false},
     {HV_PROMPT_REDO, "redo", NULL, "", 0, 0, "make the change again that was taken back", "Works until the next change.", NO_OPTIONS, false},
     {HV_PROMPT_WRITE, "write", "w", "[FOLDER]", 0, 1, "save the workspace", "Without a folder it is saved where it came from.", NO_OPTIONS, false},
@@ -168,8 +199,16 @@ static const struct hv_command prompt_rows[] = {
     {HV_PROMPT_CANCEL, "cancel", "x", "[ROW]", 0, 1, "stop a running strategy, keep its best plan", "Without a row all of them.", NO_OPTIONS, false},
     {HV_PROMPT_OPTION, "option", "o", "STRATEGY KEY=VALUE", 2, 2, "keep an option for the next runs of a strategy",
      "The option is checked at once and saved with the workspace.", NO_OPTIONS, false},
+    {HV_PROMPT_LIMIT, "limit", NULL, "time=S|evaluations=N|seed=N...", 1, 3, "what every run from now on gets",
+     "time in seconds and evaluations: 0 is no limit.\nExample: limit time=60 seed=2", NO_OPTIONS, false},
+    {HV_PROMPT_SELECT, "select", NULL, "ROW", 1, 1, "go to a row of the plans", "The row is a name or a number. Gantt, Explain and What-if show it.", NO_OPTIONS, false},
+    {HV_PROMPT_DELETE, "delete", NULL, "ROW", 1, 1, "take a row of the plans away", "Undo brings it back.", NO_OPTIONS, false},
+    {HV_PROMPT_RENAME, "rename", NULL, "ROW NAME", 2, 2, "give a plan another name", "Names have no / and are unique.", NO_OPTIONS, false},
+    {HV_PROMPT_PLAN, "plan", NULL, "NAME {PLAN}|FILE", 2, -1, "add a plan to the rows", "The plan is a file, or JSON as in one.\nExample: plan mine p.json", NO_OPTIONS, false},
     {HV_PROMPT_EXPORT, "export", NULL, "[ROW] FILE", 1, 2, "write the plan of a row to a file", "The row is the selected one unless given.", NO_OPTIONS, false},
     {HV_PROMPT_SCREEN, "screen", NULL, "NAME", 1, 1, "go to a screen", "Names are those of the tabs.", NO_OPTIONS, false},
+    {HV_PROMPT_RECORD, "record", NULL, "[FILE]", 0, 1, "write every change from now on as a script",
+     "`hetviz --script FILE WORKSPACE` does it all again from the saved workspace. Without a file the recording ends.\nExample: record tour.script", NO_OPTIONS, false},
     {HV_PROMPT_SAVE_SCREEN, "save-screen", NULL, "FILE", 1, 1, "write what is on the screen as text", "For scripts and tests.", NO_OPTIONS, false},
 };
 /* clang-format on */

@@ -15,6 +15,8 @@
 #define MAX_PLACES 24
 /* Positions of a ladder: at most this many. */
 #define MAX_STEPS 33
+/* More chunks than this per rank are nobody's wish. */
+#define MOST_CHUNKS 8
 /* A step of a bandwidth, a peak or a price. */
 #define RATIO       1.1
 #define RATIO_STEPS 15
@@ -197,12 +199,10 @@ static void add_schedules(struct list *l)
     size_t n = 0, kept = 0, at = SIZE_MAX;
     const struct hv_schedule_row *all = hv_schedules(&n);
     const char **words = hv_arena_new(l->arena, const char *, n + 1);
-    bool chunks = l->plan->n_replicas > 0 && l->plan->replicas[0].n_stages > 0 &&
-                  l->plan->replicas[0].stages[0].n_ranges > 1;
+    int most = 0, chunks = hv__plan_chunks(l->plan, &most);
     for (size_t i = 0; i < n; i++) {
         bool mine = strcmp(all[i].name, l->plan->schedule.name) == 0;
-        bool fits = chunks ? (all[i].flags & (HV_SCHEDULE_CHUNKS | HV_SCHEDULE_NEEDS_CHUNKS)) != 0
-                           : (all[i].flags & HV_SCHEDULE_NEEDS_CHUNKS) == 0;
+        bool fits = (all[i].flags & HV_SCHEDULE_NEEDS_CHUNKS) == 0 || (chunks > 0 && most > 1);
         if (!mine && (!fits || (all[i].flags & (HV_SCHEDULE_ORDER | HV_SCHEDULE_SLICES))))
             continue;
         at = mine ? kept : at;
@@ -210,6 +210,9 @@ static void add_schedules(struct list *l)
     }
     if (at != SIZE_MAX)
         (void)add_words(l, HV_LEVER_SCHEDULE, "schedule", words, kept, at);
+    const int64_t span[2] = {1, most < MOST_CHUNKS ? most : MOST_CHUNKS};
+    if (chunks > 0 && chunks <= span[1] && l->plan->replicas[0].n_stages > 1)
+        (void)add_whole(l, HV_LEVER_CHUNKS, "chunks", chunks, span);
 }
 
 static void add_borders(struct list *l)

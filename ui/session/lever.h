@@ -20,6 +20,7 @@ const char *hv_lever_deed_name(enum hv_lever_deed d);
     X(MICRO,     "",         CHANGE, "sequences per micro-batch; their number follows")                         \
     X(SEQUENCE,  "tokens",   CHANGE, "tokens per sequence")                                                     \
     X(SCHEDULE,  "",         CHANGE, "order of the pipeline's operations")                                      \
+    X(CHUNKS,    "",         CHANGE, "model chunks per pipeline rank; its blocks are dealt as the schedule wants") \
     X(RECOMPUTE, "",         CHANGE, "what every stage computes again in the backward pass")                    \
     X(ZERO,      "",         CHANGE, "sharding of states over the data-parallel ranks of every stage")          \
     X(LAYERS,    "",         MOVE,   "first block of stage j of replica entry i: moves blocks between neighbours") \
@@ -127,5 +128,20 @@ enum hv_status hv_levers_try(struct hv_session *s, const struct hv_levers *l, co
 enum hv_status hv_levers_accept(struct hv_session *s, const struct hv_levers *l,
                                 const double *values, struct hv_str *said,
                                 struct hv_err *err) HV_NODISCARD;
+
+/** A trial that is kept to be drawn: the plan with levers turned, judged with its timeline. */
+struct hv_trial;
+/**
+ * As hv_levers_try, kept. Its verdict is good until the next edit of a document. Owner:
+ * hv_trial_free. Errors: as hv_levers_try; *out is NULL then.
+ */
+enum hv_status hv_trial_new(struct hv_session *s, const struct hv_levers *l, const double *values,
+                            struct hv_trial **out, struct hv_err *err) HV_NODISCARD;
+/** Its verdict, with timeline. */
+const struct hv_verdict *hv_trial_verdict(const struct hv_trial *t);
+/** Its plan. */
+const struct hv_plan *hv_trial_plan(const struct hv_trial *t);
+/** Frees it; NULL is fine. */
+void hv_trial_free(struct hv_trial *t);
 
 #endif

@@ -22,6 +22,14 @@ enum hv_status hv__trial_turn(struct hv__trial *t, const struct hv_lever *l,
 /** Turns a lever of the plan; t->plan is a tree of its own by then. */
 enum hv_status hv__trial_turn_plan(struct hv__trial *t, const struct hv_lever *l,
                                    double value) HV_NODISCARD;
+/** Chunks that every rank of the plan holds, 0 when they differ or cannot be cut again; *most =
+ * blocks of the rank with the fewest. */
+int hv__plan_chunks(const struct hv_plan *p, int *most);
+/** Sets the schedule and cuts the pipelines into the chunks it wants. Errors: HV_ENO in words. */
+enum hv_status hv__trial_set_schedule(struct hv__trial *t, const char *name) HV_NODISCARD;
+/** Cuts the pipelines into v chunks per rank; a schedule that cannot have them gives way to the
+ * nearest. */
+enum hv_status hv__trial_set_chunks(struct hv__trial *t, int v) HV_NODISCARD;
 /** Leaves node number `node` out of the plan. */
 enum hv_status hv__trial_lose_node(struct hv__trial *t, uint32_t node) HV_NODISCARD;
 /** Sets a value in a document of the trial. Takes over `value`. */

@@ -84,11 +84,6 @@ static void set_micro_batch(struct hv__trial *t, double value, double base)
     scale_micro_batches(t, base / value);
 }
 
-static void set_schedule(struct hv__trial *t, const char *name)
-{
-    json_object_set_new(t->plan, "schedule", json_pack("{s:s}", "name", name));
-}
-
 static void set_border(struct hv__trial *t, size_t i, size_t j, int64_t block)
 {
     json_t *a = json_object_get(stage_at(t, i, j - 1), "layers");
@@ -109,8 +104,9 @@ enum hv_status hv__trial_turn_plan(struct hv__trial *t, const struct hv_lever *l
         set_micro_batch(t, value, l->base);
         return HV_OK;
     case HV_LEVER_SCHEDULE:
-        set_schedule(t, l->words[hv_lever_at(l, value)]);
-        return HV_OK;
+        return hv__trial_set_schedule(t, l->words[hv_lever_at(l, value)]);
+    case HV_LEVER_CHUNKS:
+        return hv__trial_set_chunks(t, (int)value);
     case HV_LEVER_RECOMPUTE:
         set_stages(t, "recompute", json_string(recompute[hv_lever_at(l, value) % 3]));
         return HV_OK;

@@ -106,6 +106,52 @@ static enum hv_status build(const struct hv__trial *t, struct built *b, struct h
     return st;
 }
 
+struct hv_trial {
+    struct built built;
+    struct hv_verdict verdict;
+};
+
+enum hv_status hv_trial_new(struct hv_session *s, const struct hv_levers *l, const double *values,
+                            struct hv_trial **out, struct hv_err *err)
+{
+    struct hv__trial t;
+    struct hv_trial *kept = hv_xcalloc(1, sizeof *kept);
+    enum hv_status st = set_up(s, l, values, &t, err);
+    *out = NULL;
+    if (st == HV_OK)
+        st = build(&t, &kept->built, err);
+    if (st == HV_OK) {
+        struct hv_eval_options o = {.timeline = true};
+        struct built *b = &kept->built;
+        st = hv_eval(b->cost != NULL ? b->cost : hv_session_cost(s), b->plan.plan, &o, &b->arena,
+                     &kept->verdict, err);
+    }
+    drop(&t);
+    if (st == HV_OK)
+        *out = kept;
+    else
+        hv_trial_free(kept);
+    return st;
+}
+
+const struct hv_verdict *hv_trial_verdict(const struct hv_trial *t)
+{
+    return &t->verdict;
+}
+
+const struct hv_plan *hv_trial_plan(const struct hv_trial *t)
+{
+    return t->built.plan.plan;
+}
+
+void hv_trial_free(struct hv_trial *t)
+{
+    if (t == NULL)
+        return;
+    built_free(&t->built);
+    free(t);
+}
+
 enum hv_status hv_levers_try(struct hv_session *s, const struct hv_levers *l, const double *values,
                              bool bound, struct hv_figures *out, struct hv_err *err)
 {

@@ -137,6 +137,7 @@ enum hv_status hv__trial_turn(struct hv__trial *t, const struct hv_lever *l, dou
     case HV_LEVER_BATCH:
     case HV_LEVER_MICRO:
     case HV_LEVER_SCHEDULE:
+    case HV_LEVER_CHUNKS:
     case HV_LEVER_RECOMPUTE:
     case HV_LEVER_ZERO:
     case HV_LEVER_LAYERS:

@@ -102,9 +102,45 @@ uint32_t hv_pool_submit(struct hv_pool *p, const json_t *job, double time_limit_
     while (text.n > 0 && text.p[text.n - 1] == '\n')
         text.n--;
     hv_str_addc(&text, '\n');
-    struct hv__pending pending = {++p->last_id, text.p, text.n, time_limit_s};
+    const char *kind = json_string_value(json_object_get(job, "kind"));
+    struct hv__pending pending = {++p->last_id, text.p, text.n, time_limit_s,
+                                  kind != NULL && strcmp(kind, "lua") == 0};
     hv_vec_push(&p->queue, pending);
     return pending.id;
+}
+
+/* Puts a line behind a text on the heap. */
+static void append_line(char **text, size_t *n, const json_t *line)
+{
+    struct hv_str more = {0};
+    hv_str_add(&more, *text, *n);
+    hv_json_write(&more, line, false);
+    hv_str_addc(&more, '\n');
+    free(*text);
+    *text = more.p;
+    *n = more.n;
+}
+
+bool hv_pool_send(struct hv_pool *p, uint32_t id, const json_t *line)
+{
+    for (size_t i = 0; i < p->workers.n; i++) {
+        struct hv__worker *w = p->workers.items[i];
+        if (w->id != id || !w->talks || w->in_fd < 0)
+            continue;
+        memmove(w->job, w->job + w->job_at, w->job_n - w->job_at);
+        w->job_n -= w->job_at;
+        w->job_at = 0;
+        append_line(&w->job, &w->job_n, line);
+        return true;
+    }
+    for (size_t i = 0; i < p->queue.n; i++) {
+        struct hv__pending *job = &p->queue.items[i];
+        if (job->id != id || !job->talks)
+            continue;
+        append_line(&job->text, &job->n, line);
+        return true;
+    }
+    return false;
 }
 
 /* The polite signal; the other follows when it is not heard. */
@@ -145,7 +181,8 @@ size_t hv_pool_fds(const struct hv_pool *p, struct pollfd *out, size_t cap)
                                       {.fd = w->out_fd, .events = POLLIN},
                                       {.fd = w->err_fd, .events = POLLIN}};
         for (size_t j = 0; j < HV_COUNT(rows); j++) {
-            if (rows[j].fd < 0)
+            bool nothing = j == 0 && w->job_at == w->job_n; /* a talk that waits for its turn */
+            if (rows[j].fd < 0 || nothing)
                 continue;
             if (n < cap)
                 out[n] = rows[j];
@@ -195,10 +232,13 @@ static void write_job(struct hv__worker *w)
             continue;
         else if (n < 0 && errno == EAGAIN)
             return;
-        else
-            break; /* it does not want to hear more: its output will say why */
+        else {
+            w->talks = false; /* it does not want to hear more: its output will say why */
+            break;
+        }
     }
-    hv__pool_close(&w->in_fd);
+    if (!w->talks)
+        hv__pool_close(&w->in_fd);
 }
 
 /* Reads until there is nothing now, at most `limit` bytes; closes the descriptor at its end. */

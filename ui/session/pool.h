@@ -16,8 +16,11 @@
  *         {"event": "log", "text": "…"}
  *         {"event": "result", "applies": bool?, "plan": plan or null, "reason": "…"?, …}
  *         {"event": "error", "text": "…", "status": "HV_…"?, "traceback": "…"?}
- * Unknown events and members are ignored. A job ends with the worker's end; what its last `result`
- * or `error` said counts, and an end without either is a failure.
+ * A console: {"kind": "lua", "cluster", "model", "job", "seed"?}, then a line {"eval": text} per
+ * chunk (hv_pool_send); each is answered by {"event": "answer", "state": "done|more|error", "text":
+ * …, "error": {"text", "file"?, "line"?}?, "commands": as hv_console_commands?}. Unknown events and
+ * members are ignored. A job ends with the worker's end; what its last `result` or `error` said
+ * counts, and an end without either is a failure.
  */
 #ifndef HV_UI_SESSION_POOL_H
 #define HV_UI_SESSION_POOL_H
@@ -47,6 +50,7 @@ struct hv_pool;
     X(HV_POOL_INCUMBENT, "incumbent")   \
     X(HV_POOL_BOUND,     "bound")       \
     X(HV_POOL_LOG,       "log")         \
+    X(HV_POOL_ANSWER,    "answer")      \
     X(HV_POOL_RESULT,    "result")      \
     X(HV_POOL_FAILED,    "failed")      \
     X(HV_POOL_CANCELLED, "cancelled")
@@ -67,13 +71,15 @@ const char *hv_pool_event_name(enum hv_pool_event_kind k);
 struct hv_pool_event {
     uint32_t id; /**< of the job */
     enum hv_pool_event_kind kind;
-    double frac;        /**< progress; HV_UNKNOWN when not said */
-    double seconds;     /**< bound, incumbent: iteration time; HV_UNKNOWN when not said */
-    const char *text;   /**< progress, log, failed (the reason in words), cancelled; never NULL */
-    const char *tail;   /**< failed: end of the standard error; never NULL */
-    const json_t *line; /**< the whole line of progress, incumbent, bound, log, result; else NULL */
-    double elapsed_s;   /**< since the worker was started; 0 when it never was */
-    bool timed_out;     /**< cancelled: by the job's time limit */
+    double frac;    /**< progress; HV_UNKNOWN when not said */
+    double seconds; /**< bound, incumbent: iteration time; HV_UNKNOWN when not said */
+    const char
+        *text; /**< progress, log, answer, failed (the reason in words), cancelled; never NULL */
+    const char *tail; /**< failed: end of the standard error; never NULL */
+    const json_t
+        *line; /**< the whole line of progress, incumbent, bound, log, answer, result; else NULL */
+    double elapsed_s; /**< since the worker was started; 0 when it never was */
+    bool timed_out;   /**< cancelled: by the job's time limit */
 };
 typedef void hv_pool_fn(void *ctx, const struct hv_pool_event *ev);
 
@@ -99,6 +105,11 @@ void hv_pool_free(struct hv_pool *p);
  * Returns its number (from 1, never used twice).
  */
 uint32_t hv_pool_submit(struct hv_pool *p, const json_t *job, double time_limit_s);
+/**
+ * Sends one more line to a job of kind "lua", which reads until it is cancelled. False when there
+ * is no such job. O(length of what is not written yet).
+ */
+bool hv_pool_send(struct hv_pool *p, uint32_t id, const json_t *line);
 /**
  * Cancels a job: a queued one is reported CANCELLED at once, a running one gets SIGTERM and after
  * HV_POOL_KILL_AFTER_S SIGKILL; events that arrive meanwhile are still reported. False when there

@@ -14,6 +14,7 @@ struct hv__worker {
     int in_fd, out_fd, err_fd; /**< −1 when closed */
     char *job;                 /**< the line to write */
     size_t job_n, job_at;
+    bool talks;         /**< its input stays open for more lines */
     struct hv_str line; /**< bytes read that are no whole line yet */
     char tail[HV_POOL_STDERR_KEPT + 1];
     size_t tail_n;
@@ -32,6 +33,7 @@ struct hv__pending {
     char *text;
     size_t n;
     double time_limit_s;
+    bool talks;
 };
 
 /** A pool. */

@@ -60,10 +60,9 @@ static void report(struct hv_pool *p, struct hv__worker *w, json_t *event, const
         const char *name, *seconds;
         enum hv_pool_event_kind kind;
     } rows[] = {
-        {"progress", "", HV_POOL_PROGRESS},
-        {"incumbent", "iteration_s", HV_POOL_INCUMBENT},
-        {"bound", "iteration_s", HV_POOL_BOUND},
-        {"log", "", HV_POOL_LOG},
+        {"progress", "", HV_POOL_PROGRESS},      {"incumbent", "iteration_s", HV_POOL_INCUMBENT},
+        {"bound", "iteration_s", HV_POOL_BOUND}, {"log", "", HV_POOL_LOG},
+        {"answer", "", HV_POOL_ANSWER},
     };
     if (strcmp(name, "result") == 0)
         keep(&w->result, event);

@@ -117,6 +117,7 @@ enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
         hv__pool_close(&e[i].theirs);
     w->job = job->text;
     w->job_n = job->n;
+    w->talks = job->talks;
     job->text = NULL;
     w->started_s = hv__pool_now(p);
     w->limit_s = job->time_limit_s > 0 ? w->started_s + job->time_limit_s : HV_UNKNOWN;

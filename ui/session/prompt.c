@@ -3,6 +3,9 @@
  */
 #include "ui/session/prompt.h"
 
+#include "solver/base/file.h"
+#include "ui/session/session_int.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,6 +212,156 @@ static enum hv_status do_save_screen(struct call *c)
     return HV_OK;
 }
 
+static enum hv_status do_remove(struct call *c)
+{
+    enum hv_status st = hv_session_remove(c->s, arg(c, 0), c->err);
+    if (st == HV_OK)
+        hv_str_addf(&c->out->message, "removed %s", arg(c, 0));
+    return st;
+}
+
+static enum hv_status do_insert(struct call *c)
+{
+    json_t *value = NULL;
+    enum hv_status st = hv__session_value(c->rest, &value, c->err);
+    if (st == HV_OK)
+        st = hv_session_insert(c->s, arg(c, 0), value, c->err);
+    if (st == HV_OK)
+        hv_str_addf(&c->out->message, "inserted at %s", arg(c, 0));
+    return st;
+}
+
+static enum hv_status do_begin(struct call *c)
+{
+    hv_session_group_begin(c->s);
+    hv_str_adds(&c->out->message, "edits are collected until `end`");
+    return HV_OK;
+}
+
+static enum hv_status do_end(struct call *c)
+{
+    size_t before = hv_session_n_undo(c->s);
+    enum hv_status st = hv_session_group_end(c->s, c->err);
+    if (st == HV_OK)
+        hv_str_addf(&c->out->message, "%s",
+                    hv_session_n_undo(c->s) > before ? "changed together" : "nothing changed");
+    return st;
+}
+
+static enum hv_status do_select(struct call *c)
+{
+    uint32_t id = find_row(c, arg(c, 0));
+    if (id != 0)
+        hv_session_select(c->s, id);
+    return id != 0 ? HV_OK : HV_EUSAGE;
+}
+
+static enum hv_status do_delete(struct call *c)
+{
+    uint32_t id = find_row(c, arg(c, 0));
+    if (id == 0)
+        return HV_EUSAGE;
+    hv_session_row_delete(c->s, id);
+    hv_str_addf(&c->out->message, "%s deleted; undo brings it back", arg(c, 0));
+    return HV_OK;
+}
+
+static enum hv_status do_rename(struct call *c)
+{
+    uint32_t id = find_row(c, arg(c, 0));
+    enum hv_status st = id != 0 ? hv_session_row_rename(c->s, id, arg(c, 1), c->err) : HV_EUSAGE;
+    if (st == HV_OK)
+        hv_str_addf(&c->out->message, "%s is now %s", arg(c, 0), arg(c, 1));
+    return st;
+}
+
+/* JSON as typed, or the file of that name. */
+static enum hv_status plan_of(struct call *c, json_t **out)
+{
+    struct hv_str text = {0};
+    struct hv_json json = {0};
+    const char *from = c->rest;
+    enum hv_status st = HV_OK;
+    if (from[0] != '{') {
+        from = arg(c, 1);
+        st = hv_file_read(from, &text, c->err);
+    } else {
+        hv_str_adds(&text, from);
+        from = "plan";
+    }
+    if (st == HV_OK)
+        st = hv_json_parse(&json, hv_str_cstr(&text), text.n, from, c->err);
+    *out = st == HV_OK ? json_incref(json.root) : NULL;
+    hv_json_free(&json);
+    hv_str_free(&text);
+    return st;
+}
+
+static enum hv_status do_plan(struct call *c)
+{
+    json_t *plan = NULL;
+    uint32_t id = 0;
+    enum hv_status st = plan_of(c, &plan);
+    if (st == HV_OK)
+        st = hv_session_row_add(c->s, arg(c, 0), plan, &id, c->err);
+    if (st != HV_OK)
+        return st;
+    const char *name = hv_session_row(c->s, id)->name;
+    struct hv_str label = {0};
+    hv_str_addf(&label, "add %s", name);
+    hv__session_journal_push(c->s,
+                             (struct hv__step){.kind = HV__STEP_ADD, .row = id, .label = label.p});
+    hv_session_select(c->s, id);
+    hv_str_addf(&c->out->message, "plan %s added", name);
+    return HV_OK;
+}
+
+static bool limit_of(struct hv_session_limits *l, const char *pair)
+{
+    const char *equals = strchr(pair, '=');
+    size_t n = equals != NULL ? (size_t)(equals - pair) : 0;
+    char *end = NULL;
+    double x = equals != NULL ? strtod(equals + 1, &end) : -1;
+    if (equals == NULL || end == equals + 1 || *end != '\0' || !(x >= 0 && x <= 9e15))
+        return false;
+    if (n == 4 && memcmp(pair, "time", n) == 0)
+        l->time_limit_s = x;
+    else if (n == 11 && memcmp(pair, "evaluations", n) == 0)
+        l->budget = (int64_t)x;
+    else if (n == 4 && memcmp(pair, "seed", n) == 0)
+        l->seed = (uint64_t)x;
+    else
+        return false;
+    return true;
+}
+
+static enum hv_status do_limit(struct call *c)
+{
+    struct hv_session_limits l = hv_session_limits(c->s);
+    for (size_t i = 0; i < c->args->n_positional; i++)
+        if (!limit_of(&l, arg(c, i)))
+            return hv_err_set(c->err, HV_EUSAGE,
+                              "limit: expected time=S, evaluations=N or seed=N, found \"%s\"",
+                              arg(c, i));
+    hv_session_limits_set(c->s, l);
+    hv_str_addf(&c->out->message, "runs get: time limit %g s, evaluations %lld, seed %llu",
+                l.time_limit_s, (long long)l.budget, (unsigned long long)l.seed);
+    return HV_OK;
+}
+
+static enum hv_status do_record(struct call *c)
+{
+    const char *was = hv_session_recording(c->s), *path = arg(c, 0);
+    if (path == NULL && was == NULL)
+        return hv_err_set(c->err, HV_EUSAGE, "record: give a file; nothing is being recorded");
+    if (path == NULL)
+        hv_str_addf(&c->out->message, "recorded in %s", was);
+    enum hv_status st = hv_session_record(c->s, path, c->err);
+    if (st == HV_OK && path != NULL)
+        hv_str_addf(&c->out->message, "recording to %s; `record` ends it", path);
+    return st;
+}
+
 static enum hv_status execute(enum hv_command_id id, struct call *c)
 {
     static const struct {
@@ -240,12 +393,14 @@ static const char *rest_of(const char *line, int n)
     return line + strspn(line, " \t");
 }
 
-/* Splits a line; a key path keeps its quotation marks because `set` takes it as typed. */
+/* Splits a line; a key path keeps its quotation marks because it is taken as typed. */
 static enum hv_status split(struct hv_arena *a, const char *line, const char ***words, size_t *n,
                             struct hv_err *err)
 {
     enum hv_status st = hv_command_split(a, line, words, n, err);
-    if (st == HV_OK && *n > 1 && strcmp((*words)[0], "set") == 0) {
+    bool path = *n > 1 && (strcmp((*words)[0], "set") == 0 || strcmp((*words)[0], "remove") == 0 ||
+                           strcmp((*words)[0], "insert") == 0);
+    if (st == HV_OK && path) {
         const char *from = rest_of(line, 1), *to = rest_of(line, 2);
         while (to > from && (to[-1] == ' ' || to[-1] == '\t'))
             to--;

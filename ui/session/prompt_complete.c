@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A search for the n-th candidate that begins like the word. */
@@ -66,6 +67,15 @@ static void offer_composition(struct search *q)
     hv_str_free(&prefix);
 }
 
+static void offer_schedules(struct search *q, const char *prefix)
+{
+    size_t n = 0;
+    const char **names = hv_session_schedules(q->s, &n);
+    for (size_t i = 0; i < n; i++)
+        offer(q, prefix, names[i], "");
+    free(names);
+}
+
 /* "fau" → "faults=", "mode=fa" → "mode=fast". */
 static void offer_options(struct search *q, const char *strategy)
 {
@@ -80,6 +90,8 @@ static void offer_options(struct search *q, const char *strategy)
         else if (row->type == HV_OPTION_BOOLEAN)
             for (size_t j = 0; j < HV_COUNT(switches); j++)
                 offer(q, hv_str_cstr(&prefix), switches[j], "");
+        else if (row->type == HV_OPTION_SCHEDULE)
+            offer_schedules(q, hv_str_cstr(&prefix));
         else
             for (size_t j = 0; j < row->n_choices; j++)
                 offer(q, hv_str_cstr(&prefix), row->choices[j], "");
@@ -144,7 +156,10 @@ static void offer_rows(struct search *q, bool running_only)
 /* What may stand at argument number `i` of a command; `first` is its first argument. */
 static void offer_argument(struct search *q, enum hv_command_id id, size_t i, const char *first)
 {
-    if (id == HV_PROMPT_SET && i == 0)
+    bool path = id == HV_PROMPT_SET || id == HV_PROMPT_REMOVE || id == HV_PROMPT_INSERT;
+    bool row = id == HV_PROMPT_CANCEL || id == HV_PROMPT_EXPORT || id == HV_PROMPT_SELECT ||
+               id == HV_PROMPT_DELETE || id == HV_PROMPT_RENAME;
+    if (path && i == 0)
         offer_paths(q);
     else if (id == HV_PROMPT_RUN && i == 0)
         offer_composition(q);
@@ -152,7 +167,7 @@ static void offer_argument(struct search *q, enum hv_command_id id, size_t i, co
         offer_strategies(q, HV_PLUGIN_PLAN, "");
     else if (id == HV_PROMPT_RUN || id == HV_PROMPT_OPTION)
         offer_options(q, first);
-    else if (id == HV_PROMPT_CANCEL || (id == HV_PROMPT_EXPORT && i == 0))
+    else if (row && i == 0)
         offer_rows(q, id == HV_PROMPT_CANCEL);
 }
 

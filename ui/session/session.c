@@ -62,6 +62,7 @@ static struct hv_session *new_session(const struct hv_session_env *env)
     s->env = *env;
     s->state_dir = env->state_dir != NULL ? hv_xstrdup(env->state_dir) : NULL;
     s->unsafe_s = HV_UNKNOWN;
+    s->record_fd = -1;
     s->epoch = 1;
     s->limits.seed = 1;
     s->pool = hv_pool_new(&(struct hv_pool_config){.argv = env->worker_argv,
@@ -89,6 +90,9 @@ static void free_session(struct hv_session *s)
     hv_arena_free(&s->bound_arena);
     hv_inputs_free(&s->inputs);
     hv_workspace_free(&s->workspace);
+    hv__session_group_drop(s);
+    hv__session_log_free(s);
+    hv__session_record_stop(s);
     hv_str_free(&s->notice);
     hv_str_free(&s->notice_shown);
     json_decref(s->recovery);

@@ -10,6 +10,7 @@
 
 #include "scripting/plugin.h"
 #include "solver/base/json.h"
+#include "solver/base/log.h"
 #include "solver/eval/eval.h"
 #include "solver/io/own/docs.h"
 #include <poll.h>
@@ -20,9 +21,11 @@
 /** Steps that can be undone. */
 #define HV_SESSION_UNDO_LIMIT 1000
 /** Unsaved edits are written to the recovery file after this long without an edit … */
-#define HV_SESSION_IDLE_S 2.0
-/** … and at least this often while edits go on. */
-#define HV_SESSION_AUTOSAVE_S 30.0
+#define HV_SESSION_IDLE_S 0.5
+/** … and at least this often while edits go on: a killed program loses less than two seconds. */
+#define HV_SESSION_AUTOSAVE_S 1.5
+/** Where that fails it is tried again after this long. */
+#define HV_SESSION_RETRY_S 30.0
 
 /** An open workspace. Owner: hv_session_close. Not shared between threads. */
 struct hv_session;
@@ -148,6 +151,22 @@ enum hv_status hv_session_insert(struct hv_session *s, const char *path, json_t 
 enum hv_status hv_session_replace(struct hv_session *s, enum hv_doc d, json_t *tree,
                                   const char *label, struct hv_err *err) HV_NODISCARD;
 
+/**
+ * Carries out the commands a console has given back (hv_console_commands), each edit as one undo
+ * step, each plan as a row; *n_done says how many. Errors: as the edit that was refused; those
+ * before it stay done.
+ */
+enum hv_status hv_session_apply(struct hv_session *s, const json_t *commands, size_t *n_done,
+                                struct hv_err *err) HV_NODISCARD;
+/**
+ * From here on sets, removals and insertions are only collected, each on top of the last; what the
+ * session shows stays as it is. A second begin drops what was collected; so does undo.
+ */
+void hv_session_group_begin(struct hv_session *s);
+/** Makes the collected edits: per document one check and one undo step. Errors: as hv_session_set;
+ * documents after the one refused stay as they were. */
+enum hv_status hv_session_group_end(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
+
 /* ---- undo (session_undo.c)
  * ----------------------------------------------------------------------- */
 
@@ -169,6 +188,9 @@ bool hv_session_dirty(const struct hv_session *s);
 
 /** All strategies, in menu order (broken ones have their error). */
 const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t *n);
+/** Names of all schedules that can be asked for: those of the table, then those written in Lua.
+ * Owner: the caller frees the array. */
+const char **hv_session_schedules(const struct hv_session *s, size_t *n);
 /** Strategy of that id, or NULL. */
 const struct hv_plugin *hv_session_strategy(const struct hv_session *s, const char *id);
 /** Current value of an option as text: what was set, else the default. Appended to `out`. */
@@ -324,6 +346,32 @@ enum hv_status hv_session_export(struct hv_session *s, uint32_t id, const char *
 size_t hv_session_n_running(const struct hv_session *s);
 size_t hv_session_n_queued(const struct hv_session *s);
 
+/* ---- log and recording (session_log.c) ---------------------------------------------------------
+ */
+
+/** One line of the log. */
+struct hv_log_line {
+    double at_s; /**< seconds since 1970; by the session's clock where it was given one */
+    enum hv_log_level level;
+    bool command; /**< `text` is a line for the prompt that makes this change again */
+    char *area;   /**< "run", "command", a strategy's name */
+    char *text;   /**< clean, without newline */
+};
+/** Adds a line (of a text with newlines several). */
+void hv_session_log(struct hv_session *s, enum hv_log_level level, const char *area,
+                    const char *fmt, ...) HV_PRINTF(4, 5);
+/** The last lines (2,000 at least), oldest first; borrowed until the next change of the session. */
+const struct hv_log_line *hv_session_log_lines(const struct hv_session *s, size_t *n);
+/**
+ * Writes every change from now on to a file (made anew) as a script for `--script`: what was
+ * changed since the workspace was saved first, then each edit, run, undo and export as its `:`
+ * line. NULL ends the recording. Errors: HV_EIO.
+ */
+enum hv_status hv_session_record(struct hv_session *s, const char *path,
+                                 struct hv_err *err) HV_NODISCARD;
+/** File of the recording, or NULL. */
+const char *hv_session_recording(const struct hv_session *s);
+
 /* ---- saving (session_save.c, session_recover.c)
  * --------------------------------------------------- */
 
@@ -343,6 +391,8 @@ enum hv_status hv_session_autosave(struct hv_session *s, struct hv_err *err) HV_
 bool hv_session_recovery_offered(const struct hv_session *s);
 /** Appends what recovery would change: "cluster, 2 plans". */
 void hv_session_recovery_describe(const struct hv_session *s, struct hv_str *out);
+/** Appends what it would change, line by line as commands: "set cluster.nodes[0].count 4". */
+void hv_session_recovery_diff(const struct hv_session *s, struct hv_str *out);
 /** Takes them over: each document one undo step, plans become rows; the old recovery file goes. */
 enum hv_status hv_session_recover(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
 /** Throws them away. */

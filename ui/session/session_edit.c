@@ -184,8 +184,46 @@ enum hv_status hv__session_doc_change(struct hv_session *s, enum hv_doc d, json_
                             .before = before,
                             .after = json_incref(tree),
                             .label = label};
+    json_incref(before);
     hv__session_journal_push(s, step);
+    hv__session_did_doc(s, d, before, tree);
+    json_decref(before);
     return HV_OK;
+}
+
+void hv__session_group_drop(struct hv_session *s)
+{
+    for (int d = 0; d < HV_DOC_N; d++) {
+        json_decref(s->pending[d]);
+        s->pending[d] = NULL;
+    }
+    s->grouped = false;
+}
+
+void hv_session_group_begin(struct hv_session *s)
+{
+    hv__session_group_drop(s);
+    s->grouped = true;
+}
+
+enum hv_status hv_session_group_end(struct hv_session *s, struct hv_err *err)
+{
+    enum hv_status st = HV_OK;
+    for (int d = 0; st == HV_OK && d < HV_DOC_N; d++) {
+        struct hv_str label = {0};
+        if (s->pending[d] == NULL)
+            continue;
+        hv_str_addf(&label, "several changes of %s", hv_doc_name((enum hv_doc)d));
+        st = hv__session_doc_change(s, (enum hv_doc)d, s->pending[d], label.p, err);
+    }
+    hv__session_group_drop(s);
+    return st;
+}
+
+/* The tree that an edit starts from. */
+static json_t *edited_tree(const struct hv_session *s, enum hv_doc d)
+{
+    return s->pending[d] != NULL ? s->pending[d] : s->tree[d];
 }
 
 /* "set cluster.nodes[0].count 4": what the journal shows. Owner: caller. */
@@ -222,12 +260,15 @@ static enum hv_status change_at(struct hv_session *s, const char *const *paths, 
                             hv_doc_name(doc), hv_doc_name(p.doc));
         doc = st == HV_OK ? p.doc : doc;
         if (st == HV_OK)
-            st = hv__session_path_change(tree != NULL ? tree : s->tree[doc], &p, change, value,
-                                         &next, err);
+            st = hv__session_path_change(tree != NULL ? tree : edited_tree(s, doc), &p, change,
+                                         value, &next, err);
         json_decref(tree);
         tree = next;
     }
-    if (st == HV_OK && tree != NULL) {
+    if (st == HV_OK && tree != NULL && s->grouped) {
+        json_decref(s->pending[doc]);
+        s->pending[doc] = json_incref(tree);
+    } else if (st == HV_OK && tree != NULL) {
         char *label = label_of(verbs[change], paths[0], value);
         if (n > 1) {
             struct hv_str many = {0};
@@ -252,7 +293,7 @@ enum hv_status hv_session_set(struct hv_session *s, const char *path, json_t *va
 }
 
 /* JSON where it looks like it, else a bare word. Owner of *out: caller. */
-static enum hv_status value_of(const char *text, json_t **out, struct hv_err *err)
+enum hv_status hv__session_value(const char *text, json_t **out, struct hv_err *err)
 {
     struct hv_json json = {0};
     struct hv_err why;
@@ -286,7 +327,7 @@ enum hv_status hv_session_set_many(struct hv_session *s, const char *const *path
                                    const char *text, struct hv_err *err)
 {
     json_t *value = NULL;
-    enum hv_status st = value_of(text, &value, err);
+    enum hv_status st = hv__session_value(text, &value, err);
     if (st == HV_OK)
         st = change_at(s, paths, n, HV__SET, value, err);
     json_decref(value);

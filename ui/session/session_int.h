@@ -42,7 +42,8 @@ struct hv__row {
     struct hv__judged judged;
 };
 
-/** What a step of the journal changed: a document, the presence of a row (gone or new), its name. */
+/** What a step of the journal changed: a document, the presence of a row (gone or new), its name.
+ */
 enum hv__step_kind { HV__STEP_DOC, HV__STEP_DELETE, HV__STEP_ADD, HV__STEP_RENAME };
 /** One step of the journal. */
 struct hv__step {
@@ -99,9 +100,16 @@ struct hv_session {
     double edited_s; /**< clock of the last unsaved change */
     double
         unsafe_s; /**< clock of the first change not yet in the recovery file; HV_UNKNOWN = none */
-    char *recovery_out; /**< own recovery file once written */
-    char *recovery_in;  /**< file of a program that died; NULL = none */
-    json_t *recovery;   /**< its content */
+    HV_VEC(struct hv_log_line) log;
+    int record_fd; /**< of the recording; −1 = none */
+    char *record_path;
+    size_t record_floor;       /**< steps of the journal when the recording began */
+    bool record_runs;          /**< a run was recorded and its end not yet waited for */
+    bool grouped;              /**< edits are put together … */
+    json_t *pending[HV_DOC_N]; /**< … in these trees; NULL = not edited */
+    char *recovery_out;        /**< own recovery file once written */
+    char *recovery_in;         /**< file of a program that died; NULL = none */
+    json_t *recovery;          /**< its content */
 };
 
 /** Remembers what the workspace's file looks like now. */
@@ -154,8 +162,30 @@ enum hv_status hv__session_doc_change(struct hv_session *s, enum hv_doc d, json_
 void hv__session_journal_push(struct hv_session *s, struct hv__step step);
 void hv__session_journal_free(struct hv_session *s);
 
+/** A value as typed: JSON where it looks like it, else a bare word. Owner of *out: caller. */
+enum hv_status hv__session_value(const char *text, json_t **out, struct hv_err *err) HV_NODISCARD;
+/** Forgets the edits of a group that has not ended. */
+void hv__session_group_drop(struct hv_session *s);
+
 /** Options object set for a strategy, borrowed; NULL = none. */
 json_t *hv__session_options_of(const struct hv_session *s, const char *strategy);
+
+/**
+ * Appends the `set`, `insert` and `remove` lines that turn `before` into `after`; returns how many.
+ * O(size of both trees); parts that are shared cost nothing.
+ */
+size_t hv__session_diff(enum hv_doc d, const json_t *before, const json_t *after,
+                        struct hv_str *out);
+/** A change was made: this line for the prompt makes it again. Logged, and recorded when asked. */
+void hv__session_did(struct hv_session *s, const char *fmt, ...) HV_PRINTF(2, 3);
+/** The same for a document, whatever changed it. */
+void hv__session_did_doc(struct hv_session *s, enum hv_doc d, const json_t *before,
+                         const json_t *after);
+/** Appends a word of a `:` line, in quotation marks where it needs them. */
+void hv__session_add_word(struct hv_str *out, const char *word);
+/** Ends the recording. */
+void hv__session_record_stop(struct hv_session *s);
+void hv__session_log_free(struct hv_session *s);
 
 /* ---- rows ---------------------------------------------------------------------------------------
  */

@@ -2,6 +2,7 @@
  * Strategies and the options set for them: the `strategies` list of the workspace seen through the
  * plugins' own rows. Not for running them (session_runs.c).
  */
+#include "solver/sim/schedule.h"
 #include "ui/session/session_int.h"
 
 #include <string.h>
@@ -10,6 +11,23 @@ const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t
 {
     *n = s->env.n_plugins;
     return s->env.plugins;
+}
+
+const char **hv_session_schedules(const struct hv_session *s, size_t *n)
+{
+    size_t n_rows = 0, n_plugins = 0;
+    const struct hv_schedule_row *rows = hv_schedules(&n_rows);
+    const struct hv_plugin *plugins = hv_session_strategies(s, &n_plugins);
+    const char **names = hv_xcalloc(n_rows + n_plugins + 1, sizeof *names);
+
+    *n = 0;
+    for (size_t i = 0; i < n_rows; i++)
+        if (!(rows[i].flags & HV_SCHEDULE_ORDER)) /* its order is only in a plan */
+            names[(*n)++] = rows[i].name;
+    for (size_t i = 0; i < n_plugins; i++)
+        if (plugins[i].error == NULL && plugins[i].has[HV_PLUGIN_ORDER])
+            names[(*n)++] = plugins[i].id;
+    return names;
 }
 
 const struct hv_plugin *hv_session_strategy(const struct hv_session *s, const char *id)

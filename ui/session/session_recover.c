@@ -137,7 +137,7 @@ void hv__session_recovery_tick(struct hv_session *s)
     } else if (hv_session_autosave(s, &err) != HV_OK) {
         hv_str_clear(&s->notice);
         hv_str_addf(&s->notice, "unsaved edits cannot be kept safe: %s", err.text);
-        s->unsafe_s = s->edited_s = now + HV_SESSION_AUTOSAVE_S; /* try again, not at once */
+        s->unsafe_s = s->edited_s = now + HV_SESSION_RETRY_S; /* try again, not at once */
         hv__session_moved(s);
     }
 }
@@ -217,6 +217,20 @@ void hv_session_recovery_describe(const struct hv_session *s, struct hv_str *out
     }
     if (n_plans > 0)
         hv_str_addf(out, "%s%zu plan%s", comma, n_plans, n_plans == 1 ? "" : "s");
+}
+
+void hv_session_recovery_diff(const struct hv_session *s, struct hv_str *out)
+{
+    const json_t *plans = json_object_get(s->recovery, "plans");
+    for (int d = 0; d < HV_DOC_N; d++) {
+        const json_t *tree = json_object_get(s->recovery, hv_doc_name((enum hv_doc)d));
+        if (tree != NULL)
+            (void)hv__session_diff((enum hv_doc)d, s->tree[d], tree, out);
+    }
+    for (size_t i = 0; i < json_array_size(plans); i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(plans, i), "name"));
+        hv_str_addf(out, "plan %s\n", name != NULL ? name : "plan");
+    }
 }
 
 void hv_session_recovery_discard(struct hv_session *s)

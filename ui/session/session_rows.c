@@ -316,12 +316,27 @@ static void push_row_step(struct hv_session *s, const struct hv__row *r, enum hv
     hv__session_journal_push(s, step);
 }
 
+/* "delete NAME", "rename NAME NEW". */
+static void tell_row(struct hv_session *s, const char *verb, const char *name, const char *to)
+{
+    struct hv_str line = {0};
+    hv_str_addf(&line, "%s ", verb);
+    hv__session_add_word(&line, name);
+    if (to != NULL) {
+        hv_str_addc(&line, ' ');
+        hv__session_add_word(&line, to);
+    }
+    hv__session_did(s, "%s", hv_str_cstr(&line));
+    hv_str_free(&line);
+}
+
 bool hv_session_row_delete(struct hv_session *s, uint32_t id)
 {
     struct hv__row *r = hv__session_row_any(s, id);
     if (r == NULL || r->deleted)
         return false;
     hv_session_cancel(s, id);
+    tell_row(s, "delete", r->name, NULL);
     r->deleted = true;
     push_row_step(s, r, HV__STEP_DELETE, NULL);
     hv__session_touch(s);
@@ -347,11 +362,26 @@ enum hv_status hv_session_row_rename(struct hv_session *s, uint32_t id, const ch
     char *before = r->name;
     r->name = hv_xstrdup(name);
     push_row_step(s, r, HV__STEP_RENAME, before);
+    tell_row(s, "rename", before, name);
     free(before);
     hv__session_touch(s);
     hv__session_row_publish(s, r);
     hv__session_rows_sort(s);
     return HV_OK;
+}
+
+/* "plan NAME {…}" */
+static void tell_plan(struct hv_session *s, const char *name, const json_t *plan)
+{
+    struct hv_str line = {0};
+    hv_str_adds(&line, "plan ");
+    hv__session_add_word(&line, name);
+    hv_str_addc(&line, ' ');
+    hv_json_write(&line, plan, false);
+    while (line.n > 0 && line.p[line.n - 1] == '\n')
+        line.n--;
+    hv__session_did(s, "%.*s", (int)line.n, line.p);
+    hv_str_free(&line);
 }
 
 enum hv_status hv_session_row_add(struct hv_session *s, const char *name, json_t *plan,
@@ -374,6 +404,7 @@ enum hv_status hv_session_row_add(struct hv_session *s, const char *name, json_t
     r->pub.state = HV_ROW_DONE;
     hv__session_row_made_now(s, r);
     hv__session_row_set_plan(s, r, plan);
+    tell_plan(s, r->name, plan);
     json_decref(plan);
     hv__session_row_publish(s, r);
     hv__session_rows_sort(s);

@@ -20,6 +20,8 @@ struct hv_session_limits hv_session_limits(const struct hv_session *s)
 void hv_session_limits_set(struct hv_session *s, struct hv_session_limits limits)
 {
     s->limits = limits;
+    hv__session_did(s, "limit time=%.15g evaluations=%lld seed=%llu", limits.time_limit_s,
+                    (long long)limits.budget, (unsigned long long)limits.seed);
 }
 
 /* Options set for the strategy, changed by those of this run; for a composition {"part": {…}}. */
@@ -60,6 +62,27 @@ static json_t *make_job(const struct hv_session *s, const char *strategy, json_t
     return job;
 }
 
+/* "run whale faults=2": what was said for this run only; the rest is set with `option`. */
+static void tell_run(struct hv_session *s, const char *strategy, const json_t *options)
+{
+    struct hv_str line = {0};
+    const char *key;
+    json_t *value;
+    hv_str_adds(&line, "run ");
+    hv__session_add_word(&line, strategy);
+    json_object_foreach((json_t *)(uintptr_t)options, key, value)
+    {
+        char text[512];
+        struct hv_str pair = {0};
+        hv_str_addf(&pair, "%s=%s", key, hv_option_text(value, text, sizeof text));
+        hv_str_addc(&line, ' ');
+        hv__session_add_word(&line, hv_str_cstr(&pair));
+        hv_str_free(&pair);
+    }
+    hv__session_did(s, "%s", hv_str_cstr(&line));
+    hv_str_free(&line);
+}
+
 enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const json_t *options,
                               uint32_t *id, struct hv_err *err)
 {
@@ -83,6 +106,7 @@ enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const 
     json_decref(job);
     hv__session_row_publish(s, r);
     hv__session_rows_sort(s);
+    tell_run(s, strategy, options);
     hv__session_moved(s);
     if (id != NULL)
         *id = r->pub.id;
@@ -103,7 +127,10 @@ size_t hv_session_run_all(struct hv_session *s)
 bool hv_session_cancel(struct hv_session *s, uint32_t id)
 {
     struct hv__row *r = hv__session_row_any(s, id);
-    return r != NULL && r->job != 0 && hv_pool_cancel(s->pool, r->job);
+    if (r == NULL || r->job == 0)
+        return false;
+    hv__session_did(s, "cancel %s", r->name);
+    return hv_pool_cancel(s->pool, r->job);
 }
 
 size_t hv_session_cancel_all(struct hv_session *s)
@@ -153,6 +180,10 @@ static void take_incumbent(struct hv_session *s, struct hv__row *r, const struct
     json_t *plan = json_object_get(ev->line, "plan");
     if (json_is_object(plan))
         hv__session_row_set_plan(s, r, plan);
+    char t[HV_FMT_CAP];
+    if (hv_known(ev->seconds))
+        hv_session_log(s, HV_LOG_INFO, "run", "%s: new best %s", r->name,
+                       hv_fmt_seconds(t, sizeof t, ev->seconds));
     struct hv_row_point point = {ev->elapsed_s, ev->seconds};
     hv_vec_push(&r->points, point);
 }
@@ -212,6 +243,8 @@ static void take_end(struct hv_session *s, struct hv__row *r, const struct hv_po
         const char *trace = json_string_value(json_object_get(ev->line, "traceback"));
         add_log(r, trace != NULL ? trace : "");
         add_log(r, ev->tail);
+        hv_session_log(s, HV_LOG_ERROR, r->strategy, "%s", trace != NULL ? trace : "");
+        hv_session_log(s, HV_LOG_ERROR, r->strategy, "%s", ev->tail);
     } else if (ev->timed_out) {
         r->pub.state = r->plan != NULL ? HV_ROW_DONE : HV_ROW_FAILED;
     } else {
@@ -224,6 +257,8 @@ static void take_end(struct hv_session *s, struct hv__row *r, const struct hv_po
     hv_str_clear(&s->notice);
     hv_str_addf(&s->notice, "%s: %s%s%s", r->name, hv_row_state_name(r->pub.state),
                 r->reason[0] != '\0' ? ", " : "", r->reason);
+    hv_session_log(s, r->pub.state == HV_ROW_FAILED ? HV_LOG_ERROR : HV_LOG_INFO, "run", "%s",
+                   hv_str_cstr(&s->notice));
 }
 
 void hv__session_run_event(void *ctx, const struct hv_pool_event *ev)
@@ -236,6 +271,8 @@ void hv__session_run_event(void *ctx, const struct hv_pool_event *ev)
     case HV_POOL_STARTED:
         r->pub.state = HV_ROW_RUNNING;
         r->pub.started_s = hv__session_now(s);
+        hv_session_log(s, HV_LOG_INFO, "run", "%s started, seed %llu", r->name,
+                       (unsigned long long)s->limits.seed);
         break;
     case HV_POOL_PROGRESS:
         r->pub.progress_frac = ev->frac;
@@ -249,12 +286,14 @@ void hv__session_run_event(void *ctx, const struct hv_pool_event *ev)
         break;
     case HV_POOL_LOG:
         add_log(r, ev->text);
+        hv_session_log(s, HV_LOG_DEBUG, r->strategy, "%s", ev->text);
         break;
     case HV_POOL_RESULT:
     case HV_POOL_FAILED:
     case HV_POOL_CANCELLED:
         take_end(s, r, ev);
         break;
+    case HV_POOL_ANSWER: /* consoles only */
     case HV_POOL_EVENT_N:
         break;
     }

@@ -403,6 +403,20 @@ static enum hv_status check_unchanged(struct hv_session *s, struct hv_err *err)
                       "the file changed on disk; save again to overwrite, or :write FOLDER");
 }
 
+/* "write FOLDER", "export NAME FILE" */
+static void tell_file(struct hv_session *s, const char *verb, const char *name, const char *path)
+{
+    struct hv_str line = {0};
+    hv_str_addf(&line, "%s ", verb);
+    if (name != NULL) {
+        hv__session_add_word(&line, name);
+        hv_str_addc(&line, ' ');
+    }
+    hv__session_add_word(&line, path);
+    hv__session_did(s, "%s", hv_str_cstr(&line));
+    hv_str_free(&line);
+}
+
 enum hv_status hv_session_save(struct hv_session *s, const char *path, struct hv_err *err)
 {
     struct stat st;
@@ -430,6 +444,8 @@ enum hv_status hv_session_save(struct hv_session *s, const char *path, struct hv
     enum hv_status status = v.same ? check_unchanged(s, err) : HV_OK;
     if (status == HV_OK)
         status = save_to(&v, to.p, err);
+    if (status == HV_OK)
+        tell_file(s, "write", NULL, to.p);
     save_free(&v);
     hv_str_free(&to);
     hv_str_free(&folder);
@@ -452,5 +468,7 @@ enum hv_status hv_session_export(struct hv_session *s, uint32_t id, const char *
     enum hv_status st = hv_file_write(path, hv_str_cstr(&text), text.n, err);
     hv_str_free(&text);
     json_decref(tree);
+    if (st == HV_OK)
+        tell_file(s, "export", r->name, path);
     return st;
 }

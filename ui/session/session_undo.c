@@ -25,7 +25,10 @@ void hv__session_journal_push(struct hv_session *s, struct hv__step step)
         memmove(&s->journal.items[0], &s->journal.items[1],
                 (s->journal.n - 1) * sizeof s->journal.items[0]);
         s->journal.n--;
+        s->record_floor -= s->record_floor > 0;
     }
+    if (s->record_floor > s->journal.n)
+        s->record_floor = s->journal.n;
     hv_vec_push(&s->journal, step);
     s->journal_at = s->journal.n;
     if (swept)
@@ -63,11 +66,23 @@ static void take(struct hv_session *s, const struct hv__step *t, bool forward)
     hv__session_rows_sort(s);
 }
 
+/* Steps from before the recording are not known to who replays it: those are told as edits. */
+static void tell(struct hv_session *s, const struct hv__step *t, bool forward)
+{
+    if (s->record_fd >= 0 && t < s->journal.items + s->record_floor && t->kind == HV__STEP_DOC)
+        hv__session_did_doc(s, t->doc, forward ? t->before : t->after,
+                            forward ? t->after : t->before);
+    else
+        hv__session_did(s, forward ? "redo" : "undo");
+}
+
 bool hv_session_undo(struct hv_session *s)
 {
+    hv__session_group_drop(s);
     if (s->journal_at == 0)
         return false;
     take(s, &s->journal.items[--s->journal_at], false);
+    tell(s, &s->journal.items[s->journal_at], false);
     return true;
 }
 
@@ -75,7 +90,9 @@ bool hv_session_redo(struct hv_session *s)
 {
     if (s->journal_at == s->journal.n)
         return false;
+    hv__session_group_drop(s);
     take(s, &s->journal.items[s->journal_at++], true);
+    tell(s, &s->journal.items[s->journal_at - 1], true);
     return true;
 }
 

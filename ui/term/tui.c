@@ -1,15 +1,20 @@
 /** Runs the screens: on the real terminal, or in memory for scripts and screen dumps. */
 #include "ui/term/tui.h"
 
+#include <fcntl.h>
+#include <langinfo.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "scripting/plugin.h"
 #include "solver/base/file.h"
 #include "solver/base/log.h"
 #include "ui/screens/screens.h"
+#include "ui/term/plain.h"
 #include "ui/term/term.h"
 #include "ui/view/script.h"
 
@@ -20,7 +25,7 @@ struct tui_options {
     const char *workspace, *script, *dump;
     enum hv_color color;
     int w, h;
-    bool ascii, no_mouse, memory;
+    bool ascii, plain, no_mouse, memory;
 };
 
 bool hv_tui_is_workspace(const char *path)
@@ -31,11 +36,12 @@ bool hv_tui_is_workspace(const char *path)
 
 static enum hv_status usage(struct hv_err *err, const char *word)
 {
-    return hv_err_set(err, HV_EUSAGE,
-                      "\"%s\": expected hetviz [WORKSPACE] [--ascii] [--no-mouse] [--color "
-                      "auto|always|never] [--script FILE] "
-                      "[--dump SCREEN] [--size WxH]",
-                      word);
+    return hv_err_set(
+        err, HV_EUSAGE,
+        "\"%s\": expected hetviz [WORKSPACE] [--ascii] [--plain] [--no-mouse] [--color "
+        "auto|always|never] [--script FILE] "
+        "[--dump SCREEN] [--size WxH]",
+        word);
 }
 
 /** Value of the option at *i: `--name=value` or the next word. */
@@ -98,8 +104,10 @@ static enum hv_status read_options(int argc, char **argv, struct tui_options *o,
     *o = (struct tui_options){.w = DEFAULT_WIDTH, .h = DEFAULT_HEIGHT};
     for (int i = 0; i < argc; i++) {
         enum hv_status st = HV_OK;
-        if (strcmp(argv[i], "--ascii") == 0 || strcmp(argv[i], "--plain") == 0) {
+        if (strcmp(argv[i], "--ascii") == 0) {
             o->ascii = true;
+        } else if (strcmp(argv[i], "--plain") == 0) {
+            o->plain = true;
         } else if (strcmp(argv[i], "--no-mouse") == 0) {
             o->no_mouse = true;
         } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
@@ -181,13 +189,39 @@ static void script_idle(void *ctx, struct hv_app *app, int ms)
     hv_app_tick(app, (int64_t)(hv_session_now_s(ctx) * 1000));
 }
 
+static bool script_busy(void *ctx)
+{
+    return hv_session_n_running(ctx) + hv_session_n_queued(ctx) > 0;
+}
+
+static void offer_recovery(struct hv_session *s, struct hv_app *app);
+
+/** Shows on screen 8 what the edits are. */
+static void view_recovery(struct hv_session *s, struct hv_app *app)
+{
+    struct hv_str lines = {0};
+    struct hv_err err = {0};
+    hv_session_recovery_diff(s, &lines);
+    hv_session_log(s, HV_LOG_INFO, "recovery", "%s", hv_str_cstr(&lines));
+    hv_str_free(&lines);
+    if (hv_app_open(app, "console", &err) != HV_OK) {
+        hv_ui_error(app, &err);
+    }
+}
+
 static unsigned answer_recovery(void *ctx, struct hv_app *app, const char *text)
 {
     struct hv_session *s = ctx;
     struct hv_err err = {0};
-    if (text[0] == 'd' || text[0] == 'D') {
+    char first = text[0] >= 'A' && text[0] <= 'Z' ? (char)(text[0] - 'A' + 'a') : text[0];
+    if (first == 'd') {
         hv_session_recovery_discard(s);
         hv_app_message(app, HV_MSG_INFO, "unsaved edits of the earlier run discarded");
+    } else if (first != 'r') {
+        if (first == 'v') {
+            view_recovery(s, app);
+        }
+        offer_recovery(s, app);
     } else if (hv_session_recover(s, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {
@@ -200,7 +234,7 @@ static unsigned answer_recovery(void *ctx, struct hv_app *app, const char *text)
 static void offer_recovery(struct hv_session *s, struct hv_app *app)
 {
     if (hv_session_recovery_offered(s)) {
-        hv_app_ask(app, "edits that were not saved were found: r recover, d discard: ", "r",
+        hv_app_ask(app, "edits that were not saved were found: r recover, d discard, v view: ", "r",
                    answer_recovery, s);
     }
 }
@@ -212,8 +246,12 @@ static enum hv_status run_script(const struct tui_options *o, struct hv_session 
     struct hv_str text = {0}, out = {0};
     struct hv_event size = hv_event_resize(o->w, o->h);
     (void)hv_app_feed(app, &size);
-    struct hv_script script = {
-        .app = app, .grid = &grid, .idle = script_idle, .idle_ctx = s, .out = &out};
+    struct hv_script script = {.app = app,
+                               .grid = &grid,
+                               .idle = script_idle,
+                               .idle_ctx = s,
+                               .busy = script_busy,
+                               .out = &out};
     enum hv_status st = HV_OK;
     if (o->script != NULL) {
         st = hv_file_read(o->script, &text, err);
@@ -241,6 +279,12 @@ static enum hv_status run_script(const struct tui_options *o, struct hv_session 
     return st;
 }
 
+/** What the rooms log goes to screen 8: nothing may write over the screens. */
+static void log_line(void *ctx, enum hv_log_level level, const char *area, const char *text)
+{
+    hv_session_log(ctx, level, area, "%s", text);
+}
+
 /** Runs on the terminal; *signo = the signal that ended it, or 0. */
 static enum hv_status run_terminal(const struct tui_options *o, const struct hv_theme *theme,
                                    struct hv_session *s, struct hv_app *app, int *signo,
@@ -254,27 +298,59 @@ static enum hv_status run_terminal(const struct tui_options *o, const struct hv_
     if (st != HV_OK) {
         return st;
     }
-    hv_log_to(NULL, NULL, HV_LOG_ERROR); /* nothing may write over the screen */
     struct hv_term_watch watch = {.list = watch_list, .ready = watch_ready, .ctx = s};
     *signo = hv_term_run(ops, t, app, &watch);
     ops->close(t);
     return HV_OK;
 }
 
-static enum hv_status run(const struct tui_options *o, struct hv_session *s, int *signo,
+/** Lines of text instead of screens: when asked for, on dumb terminals, and between pipes. */
+static bool wants_plain(const struct tui_options *o)
+{
+    const char *asked = getenv("HETVIZ_PLAIN"), *term = getenv("TERM");
+    return o->plain || (asked != NULL && asked[0] != '\0' && strcmp(asked, "0") != 0) ||
+           (term != NULL && strcmp(term, "dumb") == 0) ||
+           (!isatty(STDOUT_FILENO) && !isatty(STDIN_FILENO));
+}
+
+/** How the front end ended. */
+struct tui_end {
+    int signo;    /**< signal that ended it, or 0 */
+    bool abandon; /**< unsaved edits stay in the recovery file */
+};
+
+static enum hv_status run_plain(struct hv_session *s, struct hv_app *app, struct tui_end *end,
+                                struct hv_err *err)
+{
+    bool utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    const struct hv_plain_config config = {
+        .app = app, .session = s, .in = STDIN_FILENO, .out = STDOUT_FILENO, .ascii = !utf8};
+    (void)signal(SIGPIPE, SIG_IGN); /* a reader that is gone is an error in words */
+    return hv_plain_run(&config, &end->abandon, err);
+}
+
+static enum hv_status run(const struct tui_options *o, struct hv_session *s, struct tui_end *end,
                           struct hv_err *err)
 {
     struct hv_ui ui = {.session = s};
     struct hv_keymap keys = {0};
     struct hv_theme theme;
+    enum hv_status st = HV_OK;
+    hv_log_to(log_line, s, HV_LOG_INFO);
     read_settings(&keys, &theme);
     struct hv_app *app = hv_ui_app(&ui, &keys, o->ascii);
     offer_recovery(s, app);
-    bool scripted = o->script != NULL || o->dump != NULL;
-    enum hv_status st =
-        scripted ? run_script(o, s, app, err) : run_terminal(o, &theme, s, app, signo, err);
+    if (o->script != NULL || o->dump != NULL) {
+        st = run_script(o, s, app, err);
+    } else if (!o->memory && wants_plain(o)) {
+        st = run_plain(s, app, end, err);
+    } else {
+        st = run_terminal(o, &theme, s, app, &end->signo, err);
+        end->abandon = end->signo != 0;
+    }
     hv_app_free(app);
     hv_keymap_free(&keys);
+    hv_log_to(hv_log_stderr, NULL, HV_LOG_WARN);
     return st;
 }
 
@@ -284,8 +360,11 @@ int hv_tui_main(int argc, char **argv)
     struct hv_err err = {0};
     struct hv_session *s = NULL;
     struct hv_plugins plugins = {0};
-    int signo = 0;
+    struct tui_end end = {0};
     enum hv_status st = read_options(argc, argv, &o, &err);
+    if (st == HV_OK && fcntl(STDIN_FILENO, F_GETFD) < 0 && o.script == NULL && o.dump == NULL) {
+        st = hv_err_set(&err, HV_EUSAGE, "standard input is closed: nobody could say anything");
+    }
     if (st == HV_OK) {
         st = hv_plugins_read(&plugins, &err);
     }
@@ -294,15 +373,17 @@ int hv_tui_main(int argc, char **argv)
         st = hv_session_open(&s, o.workspace, &env, &err);
     }
     if (st == HV_OK) {
-        st = run(&o, s, &signo, &err);
+        st = run(&o, s, &end, &err);
     }
-    if (signo != 0) {
+    if (end.abandon) {
         hv_session_abandon(s); /* the recovery file keeps what was not saved */
-        hv_plugins_free(&plugins);
-        return 128 + signo;
+    } else {
+        hv_session_close(s);
     }
-    hv_session_close(s);
     hv_plugins_free(&plugins);
+    if (end.signo != 0) {
+        return 128 + end.signo;
+    }
     if (st != HV_OK) {
         char buf[1400];
         err.status = st;

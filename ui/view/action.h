@@ -90,6 +90,15 @@
     X(GANTT_CRITICAL,   "gantt-critical",     "gantt",      "C",                  "Crit",     "critical path on or off") \
     X(GANTT_MEMORY,     "gantt-memory",       "gantt",      "m",                  "Mem",      "memory lane on or off") \
     X(GANTT_GOTO,       "gantt-goto",         "gantt",      "g",                  "Go to",    "go to a time") \
+    X(GANTT_SCHEDULE_NEXT, "gantt-schedule-next", "gantt", "s",                   "Schedule", "try the next schedule, with the plan as it is as a shadow") \
+    X(GANTT_SCHEDULE_PREV, "gantt-schedule-previous", "gantt", "S",               "Schedule", "try the previous schedule") \
+    X(GANTT_MICRO_MORE, "gantt-micro-more",   "gantt",      "b",                  "Micro-b.", "try larger micro-batches") \
+    X(GANTT_MICRO_LESS, "gantt-micro-less",   "gantt",      "B",                  "Micro-b.", "try smaller micro-batches") \
+    X(GANTT_CHUNKS_MORE, "gantt-chunks-more", "gantt",      "v",                  "Chunks",   "try more chunks per rank") \
+    X(GANTT_CHUNKS_LESS, "gantt-chunks-less", "gantt",      "V",                  "Chunks",   "try fewer chunks per rank") \
+    X(GANTT_LINKS,      "gantt-links",        "gantt",      "K",                  "Links",    "lanes of their own for what goes over links, on or off") \
+    X(GANTT_SPLIT,      "gantt-split",        "gantt",      "|",                  "Split",    "a second plan below on the same time axis, on or off") \
+    X(GANTT_OTHER,      "gantt-other",        "gantt",      "\\",                 "Other",    "another second plan in the split view") \
     X(GANTT_EXPLAIN,    "gantt-explain",      "gantt",      "<Enter>",            "Details",  "details of the operation at the cursor on or off") \
     X(GANTT_PLAN_PREV,  "gantt-plan-previous", "gantt,explain,what-if", "<lt>",   "Prev plan", "this screen for the previous plan") \
     X(GANTT_PLAN_NEXT,  "gantt-plan-next",    "gantt,explain,what-if", ">",       "Next plan", "this screen for the next plan") \
@@ -102,6 +111,9 @@
     X(WHAT_IF_RESET_ALL, "what-if-reset-all", "what-if",    "R",                  "Reset all", "turn every lever back") \
     X(WHAT_IF_ACCEPT,   "what-if-accept",     "what-if",    "<Enter>",            "Accept",   "make the change for good; undo takes it back") \
     X(WHAT_IF_SOLVE,    "what-if-solve",      "what-if",    "s",                  "Solve",    "accept, then run the plan's strategy for what is there now") \
+    X(CONSOLE_LEVEL,    "console-level",      "console",    "L",                  "Level",    "next level of the log: info, warnings, errors, commands, all") \
+    X(CONSOLE_COMMANDS, "console-commands",   "console",    "c",                  "Commands", "only commands, or the log again") \
+    X(CONSOLE_RECORD,   "console-record",     "console",    "R",                  "Record",   "write what you do to a script, or end the recording") \
     X(HELP_RUN,         "help-run",           "help",       "<Enter>",            "Run",      "run the found action")
 /* clang-format on */
 

@@ -12,6 +12,7 @@
 #include "solver/base/arena.h"
 #include "ui/view/help.h"
 #include "ui/view/layout.h"
+#include "ui/view/plain.h"
 
 #define MAX_TABS  9
 #define MAX_STACK 16
@@ -40,6 +41,9 @@ struct hv_app {
     void *answer_ctx;
     char ask_label[80], find_text[256], message[512];
     enum hv_message message_kind;
+    int64_t message_ms; /* when the message was first ticked; -1 = not yet */
+    char notice[512];   /* waits behind the message */
+    size_t n_notices;
     int64_t now_ms;
     struct hv_keybar_item bar[MAX_BAR];
     size_t n_bar;
@@ -214,7 +218,52 @@ void hv_app_message(struct hv_app *app, enum hv_message kind, const char *fmt, .
     (void)vsnprintf(app->message, sizeof app->message, fmt, ap);
     va_end(ap);
     app->message_kind = kind;
+    app->message_ms = -1;
     app->dirty = true;
+    if (app->config.said)
+        app->config.said(app->config.model, kind, app->message);
+}
+
+void hv_app_clear_message(struct hv_app *app)
+{
+    app->message[0] = '\0';
+    app->dirty = true;
+}
+
+void hv_app_notice(struct hv_app *app, const char *text)
+{
+    (void)snprintf(app->notice, sizeof app->notice, "%s", text);
+    app->n_notices++;
+    app->dirty = true;
+}
+
+/* Milliseconds until the notice may be shown; -1 = there is none, or only a key lets it in. */
+static int notice_due_ms(const struct hv_app *app)
+{
+    if (!app->notice[0] || (app->message[0] && app->message_kind == HV_MSG_ERROR))
+        return -1;
+    if (!app->message[0] || app->message_ms < 0)
+        return 0;
+    int64_t left = app->message_ms + HV_APP_ANSWER_MS - app->now_ms;
+    return left > 0 ? (int)left : 0;
+}
+
+static void tick_notice(struct hv_app *app)
+{
+    if (app->message[0] && app->message_ms < 0)
+        app->message_ms = app->now_ms;
+    if (notice_due_ms(app) != 0)
+        return;
+    char text[sizeof app->notice];
+    (void)memcpy(text, app->notice, sizeof text);
+    size_t others = app->n_notices - 1;
+    app->notice[0] = '\0';
+    app->n_notices = 0;
+    if (others > 0)
+        hv_app_message(app, HV_MSG_INFO, "%s (and %zu more before)", text, others);
+    else
+        hv_app_message(app, HV_MSG_INFO, "%s", text);
+    app->message_ms = app->now_ms - HV_APP_ANSWER_MS; /* the next notice may follow at once */
 }
 
 void hv_app_ask(struct hv_app *app, const char *label, const char *start, hv_app_answer *done,
@@ -278,6 +327,13 @@ static void start_prompt(struct hv_app *app, enum prompt p)
     app->prompt = p;
 }
 
+void hv_app_type(struct hv_app *app, const char *line)
+{
+    start_prompt(app, PROMPT_COMMAND);
+    hv_line_set(&app->command, line);
+    app->dirty = true;
+}
+
 /* Actions of the frame itself; false when it is none. */
 static bool frame_action(struct hv_app *app, enum hv_action a)
 {
@@ -322,7 +378,7 @@ bool hv_app_do(struct hv_app *app, enum hv_action a)
     return (flags & HV_APP_HANDLED) != 0;
 }
 
-static void run_command(struct hv_app *app, const char *line)
+void hv_app_command(struct hv_app *app, const char *line)
 {
     while (*line == ' ')
         line++;
@@ -366,7 +422,7 @@ static void prompt_key(struct hv_app *app, struct hv_key k)
         return;
     char *text = hv_xstrdup(hv_str_cstr(&l->text));
     if (p == PROMPT_COMMAND) {
-        run_command(app, text);
+        hv_app_command(app, text);
     } else if (p == PROMPT_ASK) {
         apply(app, app->answer ? app->answer(app->answer_ctx, app, text) : 0);
     } else {
@@ -392,10 +448,8 @@ static void feed_key(struct hv_app *app, const struct hv_event *ev)
         prompt_key(app, ev->key);
         return;
     }
-    if (app->message[0]) {
-        app->message[0] = '\0';
-        app->dirty = true;
-    }
+    if (app->message[0])
+        hv_app_clear_message(app);
     if (app->in_help) {
         help_key(app, ev->key);
         return;
@@ -407,7 +461,7 @@ static void feed_key(struct hv_app *app, const struct hv_event *ev)
         return;
     const struct hv_bind *b = hv_keymap_find(app->config.keys, v->ops->name, ev->key);
     if (b && b->command)
-        run_command(app, b->command);
+        hv_app_command(app, b->command);
     else if (b)
         (void)hv_app_do(app, b->action);
 }
@@ -518,6 +572,63 @@ static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
     hv_keybar_draw(app->bar, app->n_bar, g, row);
 }
 
+static const char quit_question[] =
+    "Unsaved changes. y quits without saving, s saves and quits, any other key stays";
+
+const char *hv_app_question(const struct hv_app *app, const char **typed)
+{
+    const struct hv_line *lines[] = {NULL, &app->command, &app->find, &app->ask, NULL};
+    const char *labels[] = {NULL, ":", "/", app->ask_label, quit_question};
+    if (typed)
+        *typed = lines[app->prompt] ? hv_str_cstr(&lines[app->prompt]->text) : "";
+    return labels[app->prompt];
+}
+
+void hv_app_reply(struct hv_app *app, const char *text)
+{
+    struct hv_line *lines[] = {NULL, &app->command, &app->find, &app->ask, NULL};
+    if (text && lines[app->prompt])
+        hv_line_set(lines[app->prompt], text);
+    else if (text && text[0] && app->prompt == PROMPT_QUIT)
+        prompt_key(app, (struct hv_key){.code = HV_KEY_CHAR, .cp = (unsigned char)text[0]});
+    else
+        text = NULL;
+    if (app->prompt != PROMPT_NONE)
+        prompt_key(app, (struct hv_key){.code = text ? HV_KEY_ENTER : HV_KEY_ESC});
+}
+
+void hv_app_status(const struct hv_app *app, struct hv_str *out)
+{
+    const struct open_view *v = top_view_const(app);
+    if (v->ops->status)
+        v->ops->status(v->state, app->config.model, out);
+}
+
+size_t hv_app_bar_actions(const struct hv_app *app, enum hv_action *out, size_t cap)
+{
+    const enum hv_action *a = top_view_const(app)->ops->keybar;
+    size_t n = 0;
+    for (; a && a[n] != HV_ACT_NONE; n++)
+        if (n < cap)
+            out[n] = a[n];
+    return n;
+}
+
+void hv_app_plain(struct hv_app *app, struct hv_str *out)
+{
+    struct hv_plain plain = {.out = out};
+    struct hv_grid g = {.ascii = true, .plain = &plain};
+    const struct open_view *v = top_view(app);
+    hv_grid_resize(&g, app->w, app->h);
+    struct hv_view_ctx ctx = {.grid = &g, .body = hv_layout_frame(app->w, app->h).body, .app = app};
+    if (app->in_help)
+        hv_help_draw(&app->help, &g, ctx.body);
+    else
+        v->ops->draw(v->state, app->config.model, &ctx);
+    hv_plain_end(&g);
+    hv_grid_free(&g);
+}
+
 static void draw_status(struct hv_app *app, struct hv_grid *g, struct hv_rect row)
 {
     static const unsigned styles[] = {HV_STYLE_STATUS, HV_STYLE_WARNING, HV_STYLE_ERROR};
@@ -530,10 +641,7 @@ static void draw_status(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
     } else if (app->prompt == PROMPT_ASK) {
         hv_line_draw(&app->ask, g, row, app->ask_label, HV_STYLE_FIELD);
     } else if (app->prompt == PROMPT_QUIT) {
-        hv_grid_put_field(g, row, HV_LEFT,
-                          "Unsaved changes. y quits without saving, s saves and quits, any other "
-                          "key stays",
-                          HV_STYLE_WARNING);
+        hv_grid_put_field(g, row, HV_LEFT, quit_question, HV_STYLE_WARNING);
     } else if (app->message[0]) {
         if (app->message_kind != HV_MSG_INFO)
             hv_str_adds(&text, app->message_kind == HV_MSG_ERROR ? "error: " : "! ");
@@ -579,7 +687,10 @@ void hv_app_draw(struct hv_app *app, struct hv_grid *g)
 int hv_app_timeout_ms(const struct hv_app *app)
 {
     const struct open_view *v = top_view_const(app);
-    return v->ops->timeout_ms ? v->ops->timeout_ms(v->state, app->config.model, app->now_ms) : -1;
+    int view_ms =
+        v->ops->timeout_ms ? v->ops->timeout_ms(v->state, app->config.model, app->now_ms) : -1;
+    int notice_ms = notice_due_ms(app);
+    return view_ms < 0 || (notice_ms >= 0 && notice_ms < view_ms) ? notice_ms : view_ms;
 }
 
 void hv_app_tick(struct hv_app *app, int64_t now_ms)
@@ -588,4 +699,5 @@ void hv_app_tick(struct hv_app *app, int64_t now_ms)
     app->now_ms = now_ms;
     if (v->ops->tick)
         apply(app, v->ops->tick(v->state, app, now_ms));
+    tick_notice(app);
 }

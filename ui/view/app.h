@@ -63,6 +63,9 @@ struct hv_view_ops {
     int (*timeout_ms)(const void *state, const void *model, int64_t now_ms);
 };
 
+/** Kinds of messages: errors stay until a key, others until the next event that redraws. */
+enum hv_message { HV_MSG_INFO, HV_MSG_WARNING, HV_MSG_ERROR };
+
 /** What the application needs from its owner. */
 struct hv_app_config {
     void *model; /**< given to the views */
@@ -77,12 +80,14 @@ struct hv_app_config {
     void (*project)(const void *model, struct hv_str *out);
     /** True when quitting would lose something; may be NULL. */
     bool (*unsaved)(const void *model);
+    /** Hears every message that is shown, for a log; may be NULL. */
+    void (*said)(void *model, enum hv_message kind, const char *text);
     struct hv_keymap *keys; /**< borrowed */
     bool ascii;
 };
 
-/** Kinds of messages: errors stay until a key, others until the next event that redraws. */
-enum hv_message { HV_MSG_INFO, HV_MSG_WARNING, HV_MSG_ERROR };
+/** How long the answer to a key is safe from notices, milliseconds. */
+#define HV_APP_ANSWER_MS 4000
 
 /** New application with the first tab open. Owner: caller frees with hv_app_free. */
 struct hv_app *hv_app_new(const struct hv_app_config *config);
@@ -92,6 +97,20 @@ void hv_app_free(struct hv_app *app);
 bool hv_app_feed(struct hv_app *app, const struct hv_event *ev);
 /** Draws everything; resizes the grid to the app's size. Clears the dirty mark. O(cells). */
 void hv_app_draw(struct hv_app *app, struct hv_grid *g);
+/** Appends what the view on top (or the help) shows as lines of words (plain.h). The app's size
+ * says how much of it there is. */
+void hv_app_plain(struct hv_app *app, struct hv_str *out);
+/** Appends the status line of the view on top. */
+void hv_app_status(const struct hv_app *app, struct hv_str *out);
+/** Keys shown in the key bar: up to `cap` actions; returns how many there are. */
+size_t hv_app_bar_actions(const struct hv_app *app, enum hv_action *out, size_t cap);
+/**
+ * What the program asks in the status row, or NULL; `typed` (may be NULL) = the answer so far.
+ * While something is asked, keys go there.
+ */
+const char *hv_app_question(const struct hv_app *app, const char **typed);
+/** Answers the question as if `text` had been typed and accepted; closes it when text is NULL. */
+void hv_app_reply(struct hv_app *app, const char *text);
 /** True when something has to be drawn. */
 bool hv_app_is_dirty(const struct hv_app *app);
 /** Milliseconds until something has to happen without an event; -1 = never. */
@@ -102,6 +121,10 @@ void hv_app_tick(struct hv_app *app, int64_t now_ms);
 bool hv_app_is_done(const struct hv_app *app);
 /** Does an action as if its key had been pressed. */
 bool hv_app_do(struct hv_app *app, enum hv_action a);
+/** Opens the `:` prompt with a text in it. */
+void hv_app_type(struct hv_app *app, const char *line);
+/** Runs a `:` command line as if it had been typed. */
+void hv_app_command(struct hv_app *app, const char *line);
 /** Asks for a redraw (a job made progress). */
 void hv_app_touch(struct hv_app *app);
 
@@ -117,6 +140,14 @@ void *hv_app_model(const struct hv_app *app);
 struct hv_rect hv_app_body(const struct hv_app *app);
 /** Shows a message in the status line; text is cleaned. */
 void hv_app_message(struct hv_app *app, enum hv_message kind, const char *fmt, ...) HV_PRINTF(3, 4);
+/**
+ * Tells of something that happened by itself (a run ended). It waits until the answer to the last
+ * key has been shown for HV_APP_ANSWER_MS, or was cleared; errors are not covered at all. Of
+ * several that wait the last is shown with the number of the others.
+ */
+void hv_app_notice(struct hv_app *app, const char *text);
+/** Takes the message away; a notice behind it may follow. */
+void hv_app_clear_message(struct hv_app *app);
 /** The message shown, "" when there is none. */
 const char *hv_app_message_text(const struct hv_app *app);
 /** Text last searched for, "" when none. */

@@ -9,7 +9,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
-#include "ui/view/gantt_view.h"
+#include "ui/view/plain.h"
 
 static const struct {
     char letter, fill;
@@ -23,7 +23,7 @@ static const struct {
 
 #define MINIMAP_W 48
 
-static int label_width(const struct hv_gantt_source *src, int w)
+int hv_gantt_label_width(const struct hv_gantt_source *src, int w)
 {
     int need = 6, most = w / 4;
     size_t n = src->n_lanes < 256 ? src->n_lanes : 256;
@@ -42,7 +42,9 @@ struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
                                        const struct hv_gantt_source *src, struct hv_rect r)
 {
     struct hv_gantt_places p = {.rows_per_lane = 1};
-    int lw = label_width(src, r.w), x = r.x + lw, w = r.w - lw, h = r.h - 1;
+    int lw = hv_gantt_label_width(src, r.w), h = r.h - 1;
+    lw = st->label_w > lw && st->label_w < r.w / 2 ? st->label_w : lw;
+    int x = r.x + lw, w = r.w - lw;
     if (w < 4 || h < 1 || src->n_lanes == 0)
         return p;
     int lanes = src->n_lanes < 1000 ? (int)src->n_lanes : 1000;
@@ -161,18 +163,47 @@ static unsigned span_style(const struct hv_gantt_span *s)
     return odd ? base + 1 : base;
 }
 
-static void get_columns(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
-                        size_t lane, const struct hv_rect *chart, struct column *out)
+/* Room for one lane after the other. */
+struct columns {
+    struct column *items;
+    struct hv_gantt_cover *covers;
+    double *at_s;   /* edges */
+    bool *critical; /* is something critical in the column, on any lane so far? */
+};
+
+static struct columns new_columns(const struct hv_gantt_state *st, const struct hv_rect *chart)
 {
-    for (int i = 0; i < chart->w; i++) {
-        struct hv_gantt_cover c = {0};
-        bool some = src->cover(src->ctx, lane, edge(st, chart, i), edge(st, chart, i + 1), &c);
-        out[i] = (struct column){c, some && c.busy_frac >= 0.5};
-        if (some && !out[i].busy && c.n_spans > 0)
-            out[i].busy = c.busy_frac > 0 &&
-                          c.span.end_s - c.span.start_s <=
-                              c.busy_frac * (edge(st, chart, 1) - edge(st, chart, 0)) * 1.01 &&
-                          (i == 0 || !out[i - 1].busy);
+    size_t n = (size_t)chart->w;
+    struct columns c = {.items = hv_xcalloc(n, sizeof *c.items),
+                        .covers = hv_xcalloc(n, sizeof *c.covers),
+                        .at_s = hv_xcalloc(n + 1, sizeof *c.at_s),
+                        .critical = hv_xcalloc(n, sizeof *c.critical)};
+    for (int i = 0; i <= chart->w; i++)
+        c.at_s[i] = edge(st, chart, i);
+    return c;
+}
+
+static void free_columns(struct columns *c)
+{
+    free(c->items);
+    free(c->covers);
+    free(c->at_s);
+    free(c->critical);
+}
+
+static void get_columns(const struct hv_gantt_source *src, size_t lane, int n, struct columns *out)
+{
+    src->columns(src->ctx, lane, out->at_s, (size_t)n, out->covers);
+    for (int i = 0; i < n; i++) {
+        const struct hv_gantt_cover *c = &out->covers[i];
+        struct column *x = &out->items[i];
+        *x = (struct column){*c, c->n_spans > 0 && c->busy_frac >= 0.5};
+        if (c->n_spans > 0 && !x->busy)
+            x->busy = c->busy_frac > 0 &&
+                      c->span.end_s - c->span.start_s <=
+                          c->busy_frac * (out->at_s[1] - out->at_s[0]) * 1.01 &&
+                      (i == 0 || !x[-1].busy);
+        out->critical[i] |= c->n_spans > 0 && c->span.critical;
     }
 }
 
@@ -181,6 +212,19 @@ static bool same_op(const struct column *a, const struct column *b)
     const struct hv_gantt_span *p = &a->cover.span, *q = &b->cover.span;
     return a->busy && b->busy && p->start_s == q->start_s && p->kind == q->kind &&
            p->micro_batch == q->micro_batch;
+}
+
+/* "F12", its length. By hand: thousands are drawn at a time. */
+static int label_of(const struct hv_gantt_span *s, char *out)
+{
+    int len = 1;
+    out[0] = kinds[s->kind].letter;
+    for (int32_t rest = s->micro_batch; rest > 0 || (rest == 0 && len == 1); rest /= 10)
+        len++;
+    int32_t rest = s->micro_batch;
+    for (int i = len - 1; i > 0; i--, rest /= 10)
+        out[i] = (char)('0' + rest % 10);
+    return len;
 }
 
 /* Draws columns [from, to) that show one operation. */
@@ -194,16 +238,13 @@ static void draw_run(struct hv_grid *g, const struct hv_rect *row, const struct 
     hv_grid_fill(g, (struct hv_rect){row->x + from, row->y, n, row->h}, fill, style);
     if (g->ascii && n > 1)
         hv_grid_fill(g, (struct hv_rect){row->x + to - 1, row->y, 1, row->h}, '|', style);
-    if (s->micro_batch >= 0)
-        (void)snprintf(text, sizeof text, "%c%d", kinds[s->kind].letter, (int)s->micro_batch);
-    else
-        (void)snprintf(text, sizeof text, "%c", kinds[s->kind].letter);
-    int len = (int)strlen(text);
-    if (len > n - (g->ascii && n > 2)) {
-        text[1] = '\0';
+    int len = label_of(s, text);
+    if (len > n - (g->ascii && n > 2))
         len = 1;
-    }
-    if (with_text && n >= len)
+    text[len] = '\0';
+    if (with_text && len == 1)
+        hv_grid_fill(g, (struct hv_rect){row->x + from, row->y, 1, 1}, text[0], style);
+    else if (with_text && n >= len)
         (void)hv_grid_put(g, row->x + from, row->y, n, text, style);
 }
 
@@ -278,22 +319,14 @@ static void draw_memory(const struct hv_gantt_state *st, const struct hv_gantt_s
                       hv_fmt_bytes(text, sizeof text, hv_or(limit, top)), HV_STYLE_DIM);
 }
 
-static void draw_critical(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
-                          struct hv_grid *g, const struct hv_gantt_places *p)
+static void draw_critical(struct hv_grid *g, const struct hv_gantt_places *p, const bool *critical)
 {
     struct hv_rect c = p->critical;
     hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, c.y, p->labels.w - 2, 1}, HV_LEFT,
                       "critical", HV_STYLE_CRITICAL);
-    for (int i = 0; i < c.w; i++) {
-        double t0 = edge(st, &c, i), t1 = edge(st, &c, i + 1);
-        bool hit = false;
-        for (size_t k = 0; k < p->n_shown && !hit; k++) {
-            struct hv_gantt_cover cover = {0};
-            hit = src->cover(src->ctx, p->top_lane + k, t0, t1, &cover) && cover.span.critical;
-        }
-        if (hit)
+    for (int i = 0; i < c.w; i++)
+        if (critical[i])
             (void)hv_grid_put(g, c.x + i, c.y, 1, "^", HV_STYLE_CRITICAL);
-    }
 }
 
 static void draw_minimap(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
@@ -344,6 +377,10 @@ static void draw_cursor(const struct hv_gantt_state *st, struct hv_grid *g,
 void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
                    struct hv_grid *g, struct hv_rect r)
 {
+    if (g->plain) {
+        hv_plain_gantt(g, st, src);
+        return;
+    }
     struct hv_gantt_places p = hv_gantt_layout(st, src, r);
     struct hv_rect old = hv_grid_clip(g, r);
     if (p.chart.w <= 0) {
@@ -352,20 +389,27 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
         hv_grid_unclip(g, old);
         return;
     }
-    struct column *columns = hv_xcalloc((size_t)p.chart.w, sizeof *columns);
+    struct columns columns = new_columns(st, &p.chart), ghost = new_columns(st, &p.chart);
     draw_axis(st, g, p.axis);
     for (size_t k = 0; k < p.n_shown; k++) {
         int y = p.chart.y + (int)k * p.rows_per_lane, h = p.rows_per_lane;
-        get_columns(st, src, p.top_lane + k, &p.chart, columns);
+        get_columns(src, p.top_lane + k, p.chart.w, &columns);
         /* tall lanes keep their last row free, as a gap */
-        draw_lane(st, g, (struct hv_rect){p.chart.x, y, p.chart.w, h > 2 ? 2 : 1}, columns);
+        draw_lane(st, g, (struct hv_rect){p.chart.x, y, p.chart.w, h > 2 ? 2 : 1}, columns.items);
         draw_label(st, src, g, (struct hv_rect){p.labels.x, y, p.labels.w, h}, p.top_lane + k);
+        if (h > 1 && st->ghost && p.top_lane + k < st->ghost->n_lanes) {
+            struct hv_rect last = {p.chart.x, y + h - 1, p.chart.w, 1};
+            get_columns(st->ghost, p.top_lane + k, p.chart.w, &ghost);
+            draw_lane(st, g, last, ghost.items);
+            hv_grid_restyle(g, last, 0, HV_STYLE_DIM);
+        }
     }
-    free(columns);
     if (p.memory.h > 0)
         draw_memory(st, src, g, &p, st->lane < src->n_lanes ? st->lane : 0);
     if (p.critical.h > 0)
-        draw_critical(st, src, g, &p);
+        draw_critical(g, &p, columns.critical);
+    free_columns(&columns);
+    free_columns(&ghost);
     if (p.minimap.h > 0)
         draw_minimap(st, src, g, p.minimap);
     if (st->show_cursor)

@@ -28,10 +28,9 @@ static void get_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
     *out = lane_of(ctx, lane)->lane;
 }
 
-static bool get_cover(const void *ctx, size_t lane, double t0_s, double t1_s,
+static void get_cover(const struct hv_gantt_array_lane *l, double t0_s, double t1_s,
                       struct hv_gantt_cover *out)
 {
-    const struct hv_gantt_array_lane *l = lane_of(ctx, lane);
     size_t i = upper(l, t0_s);
     double busy = 0, most = -1;
     *out = (struct hv_gantt_cover){0};
@@ -47,7 +46,13 @@ static bool get_cover(const void *ctx, size_t lane, double t0_s, double t1_s,
         }
     }
     out->busy_frac = t1_s > t0_s ? busy / (t1_s - t0_s) : 0;
-    return out->n_spans > 0;
+}
+
+static void get_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
+                        struct hv_gantt_cover *out)
+{
+    for (size_t i = 0; i < n; i++)
+        get_cover(lane_of(ctx, lane), at_s[i], at_s[i + 1], &out[i]);
 }
 
 static bool get_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
@@ -92,7 +97,7 @@ struct hv_gantt_source hv_gantt_array_source(const struct hv_gantt_array *a)
                                     .n_lanes = a->n_lanes,
                                     .end_s = end,
                                     .lane = get_lane,
-                                    .cover = get_cover,
+                                    .columns = get_columns,
                                     .at = get_at,
                                     .next = get_next,
                                     .prev = get_prev};

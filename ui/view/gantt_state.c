@@ -139,7 +139,19 @@ bool hv_gantt_step(struct hv_gantt_state *st, const struct hv_gantt_source *src,
 struct wanted {
     int kind;
     int32_t micro_batch;
+    const char *lane; /* what its name begins with; "" = any */
 };
+
+static bool is_wanted_lane(const struct wanted *w, const struct hv_gantt_source *src, size_t lane)
+{
+    struct hv_gantt_lane info = {0};
+    size_t n = strlen(w->lane);
+    if (n == 0)
+        return true;
+    src->lane(src->ctx, lane, &info);
+    return info.name && strncmp(info.name, w->lane, n) == 0 &&
+           (info.name[n] == '\0' || info.name[n] == ' ');
+}
 
 static bool is_wanted(const struct wanted *w, const struct hv_gantt_span *s)
 {
@@ -169,6 +181,8 @@ static bool seek_all(struct hv_gantt_state *st, const struct hv_gantt_source *sr
     size_t best_lane = src->n_lanes, budget = FIND_STEPS;
     double from = step_from(st, src);
     for (size_t lane = 0; lane < src->n_lanes; lane++) {
+        if (!is_wanted_lane(w, src, lane))
+            continue;
         bool beyond = direction < 0 ? lane < st->lane : lane > st->lane;
         bool found =
             beyond && src->at(src->ctx, lane, from, &s) && s.start_s == from && is_wanted(w, &s);
@@ -192,7 +206,7 @@ bool hv_gantt_step_mb(struct hv_gantt_state *st, const struct hv_gantt_source *s
     struct hv_gantt_span here;
     if (!hv_gantt_at_cursor(st, src, &here) || here.micro_batch < 0)
         return hv_gantt_step(st, src, direction);
-    struct wanted w = {-1, here.micro_batch};
+    struct wanted w = {-1, here.micro_batch, ""};
     return seek_all(st, src, direction, &w);
 }
 
@@ -204,7 +218,7 @@ static bool parse_wanted(const char *text, struct wanted *w)
 #undef X
     };
     const char *s = text;
-    *w = (struct wanted){-1, -1};
+    *w = (struct wanted){-1, -1, ""};
     if (strncmp(s, "mb", 2) == 0) {
         s += 2;
         s += *s == ' ';
@@ -218,9 +232,10 @@ static bool parse_wanted(const char *text, struct wanted *w)
         }
     }
     size_t digits = strspn(s, "0123456789");
-    if (digits == 0 || digits > 8 || s[digits])
+    if (digits == 0 || digits > 8 || (s[digits] && s[digits] != '@'))
         return false;
     w->micro_batch = (int32_t)strtol(s, NULL, 10);
+    w->lane = s[digits] == '@' ? s + digits + 1 : "";
     return true;
 }
 
@@ -249,7 +264,8 @@ bool hv_gantt_find(struct hv_gantt_state *st, const struct hv_gantt_source *src,
         return false;
     if (!parse_wanted(text, &w))
         return find_lane(st, src, text, direction);
-    if (direction == 0 && hv_gantt_at_cursor(st, src, &here) && is_wanted(&w, &here))
+    if (direction == 0 && hv_gantt_at_cursor(st, src, &here) && is_wanted(&w, &here) &&
+        is_wanted_lane(&w, src, st->lane))
         return true;
     struct hv_gantt_state saved = *st;
     if (seek_all(st, src, direction, &w))

@@ -1,6 +1,8 @@
 /** Adapter from solver/eval's timeline to the painter; no drawing here. */
 #include "ui/view/gantt_timeline.h"
 
+#include <string.h>
+
 static enum hv_gantt_kind painted_kind(int kind)
 {
     static const enum hv_gantt_kind map[HV_SPAN_KIND_N] = {
@@ -36,22 +38,42 @@ static void source_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
     *out = (struct hv_gantt_lane){.name = t->rows[lane].name, .sublabel = t->rows[lane].layers};
 }
 
-static bool source_cover(const void *ctx, size_t lane, double t0_s, double t1_s,
-                         struct hv_gantt_cover *out)
+/** Columns asked for together, so that their memory is waited for together. */
+#define TOGETHER 64
+
+/** Columns of one lane, at most TOGETHER of them, that have nothing yet. */
+static void fill_columns(const struct hv_timeline *t, const struct hv_lane *lane,
+                         const double *at_s, size_t n, struct hv_gantt_cover *out)
 {
-    const struct hv_timeline *t = ctx;
-    for (int link = 0; link < 2; link++) {
-        const struct hv_lane *l = lane_of(t, lane, link);
-        struct hv_cover c = hv_lane_cover(l, t0_s, t1_s);
-        if (c.i_span >= 0) {
-            *out = (struct hv_gantt_cover){.span = convert(t, &l->spans[c.i_span]),
-                                           .busy_frac = c.busy_frac,
-                                           .n_spans = c.n_spans};
-            return true;
-        }
+    struct hv_cover covers[TOGETHER];
+    hv_lane_columns(lane, at_s, n, covers);
+    for (size_t i = 0; i < n; i++)
+        if (covers[i].i_span >= 0)
+            __builtin_prefetch(&t->ops[lane->spans[covers[i].i_span].id]);
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_cover *c = &covers[i];
+        if (c->i_span >= 0 && out[i].n_spans == 0)
+            out[i] = (struct hv_gantt_cover){.span = convert(t, &lane->spans[c->i_span]),
+                                             .busy_frac = c->busy_frac,
+                                             .n_spans = c->n_spans};
     }
-    *out = (struct hv_gantt_cover){0};
-    return false;
+}
+
+/** One lane of a row, on top of what is there already. */
+static void add_columns(const struct hv_timeline *t, const struct hv_lane *lane, const double *at_s,
+                        size_t n, struct hv_gantt_cover *out)
+{
+    for (size_t from = 0; lane->n_spans > 0 && from < n; from += TOGETHER)
+        fill_columns(t, lane, at_s + from, n - from < TOGETHER ? n - from : TOGETHER, out + from);
+}
+
+/** The compute lane where it has something, else the link lane. */
+static void source_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
+                           struct hv_gantt_cover *out)
+{
+    memset(out, 0, n * sizeof *out);
+    add_columns(ctx, lane_of(ctx, lane, 0), at_s, n, out);
+    add_columns(ctx, lane_of(ctx, lane, 1), at_s, n, out);
 }
 
 static bool source_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
@@ -111,12 +133,78 @@ struct hv_gantt_source hv_gantt_timeline_source(const struct hv_timeline *t)
                                     .n_lanes = t->n_rows,
                                     .end_s = t->end_s,
                                     .lane = source_lane,
-                                    .cover = source_cover,
+                                    .columns = source_columns,
                                     .at = source_at,
                                     .next = source_next,
                                     .prev = source_prev,
                                     .memory_max_bytes = source_memory,
                                     .memory_limit_bytes = source_limit};
+}
+
+/* ---- compute and links apart: lane 2k computes, lane 2k + 1 sends ---- */
+
+static void apart_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
+{
+    source_lane(ctx, lane / 2, out);
+    if (lane % 2 == 1)
+        *out = (struct hv_gantt_lane){.name = "   links"};
+}
+
+static bool take_span(const struct hv_timeline *t, const struct hv_lane *l, int32_t i,
+                      struct hv_gantt_span *out)
+{
+    if (i >= 0)
+        *out = convert(t, &l->spans[i]);
+    return i >= 0;
+}
+
+static void apart_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
+                          struct hv_gantt_cover *out)
+{
+    memset(out, 0, n * sizeof *out);
+    add_columns(ctx, lane_of(ctx, lane / 2, lane % 2 == 1), at_s, n, out);
+}
+
+static bool apart_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
+    return take_span(ctx, l, hv_lane_at(l, t_s), out);
+}
+
+static bool apart_next(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
+    return take_span(ctx, l, hv_lane_next(l, t_s), out);
+}
+
+static bool apart_prev(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
+{
+    const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
+    return take_span(ctx, l, hv_lane_prev(l, t_s), out);
+}
+
+static double apart_memory(const void *ctx, size_t lane, double t0_s, double t1_s)
+{
+    return source_memory(ctx, lane / 2, t0_s, t1_s);
+}
+
+static double apart_limit(const void *ctx, size_t lane)
+{
+    return source_limit(ctx, lane / 2);
+}
+
+struct hv_gantt_source hv_gantt_links_source(const struct hv_timeline *t)
+{
+    return (struct hv_gantt_source){.ctx = t,
+                                    .n_lanes = 2 * t->n_rows,
+                                    .end_s = t->end_s,
+                                    .lane = apart_lane,
+                                    .columns = apart_columns,
+                                    .at = apart_at,
+                                    .next = apart_next,
+                                    .prev = apart_prev,
+                                    .memory_max_bytes = apart_memory,
+                                    .memory_limit_bytes = apart_limit};
 }
 
 const struct hv_timeline_op *hv_gantt_timeline_op(const struct hv_timeline *t,

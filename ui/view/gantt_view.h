@@ -63,8 +63,9 @@ struct hv_gantt_source {
     size_t n_lanes;
     double end_s; /**< end of the last operation */
     void (*lane)(const void *ctx, size_t lane, struct hv_gantt_lane *out);
-    bool (*cover)(const void *ctx, size_t lane, double t0_s, double t1_s,
-                  struct hv_gantt_cover *out);
+    /** What covers n windows side by side, window i being [at_s[i], at_s[i + 1]). */
+    void (*columns)(const void *ctx, size_t lane, const double *at_s, size_t n,
+                    struct hv_gantt_cover *out);
     /** Span that covers t (it holds its start, not its end). */
     bool (*at)(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out);
     /** First span that starts after t. */
@@ -85,6 +86,9 @@ struct hv_gantt_state {
     size_t lane, top_lane;
     bool show_memory, show_critical, show_minimap, show_cursor;
     bool color_only_idle; /**< idle cells blank instead of '.' */
+    int label_w;          /**< labels are at least this wide, so that two charts line up */
+    /** Drawn dim below each lane that has a second row: how it was before. NULL = nothing. */
+    const struct hv_gantt_source *ghost;
 };
 
 /** Where things are for a given rectangle; the painter and the mouse use the same. */
@@ -121,7 +125,8 @@ bool hv_gantt_step(struct hv_gantt_state *st, const struct hv_gantt_source *src,
 bool hv_gantt_step_mb(struct hv_gantt_state *st, const struct hv_gantt_source *src, int direction);
 /**
  * Cursor to the next (direction 1, 0 = here first) or previous match of "f3" (kind and
- * micro-batch), "mb 3" or "3" (micro-batch), or text in a lane's name. False when there is none.
+ * micro-batch), "mb 3" or "3" (micro-batch), either with "@s2" (only in lanes whose name begins
+ * so), or text in a lane's name. False when there is none.
  */
 bool hv_gantt_find(struct hv_gantt_state *st, const struct hv_gantt_source *src, const char *text,
                    int direction);
@@ -129,6 +134,8 @@ bool hv_gantt_find(struct hv_gantt_state *st, const struct hv_gantt_source *src,
 bool hv_gantt_at_cursor(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
                         struct hv_gantt_span *out);
 
+/** Columns that the labels of a source take in a rectangle of width w. */
+int hv_gantt_label_width(const struct hv_gantt_source *src, int w);
 /** Places for a rectangle. Empty rectangles where there is no room or a switch is off. */
 struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
                                        const struct hv_gantt_source *src, struct hv_rect r);

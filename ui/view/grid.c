@@ -4,6 +4,8 @@
  */
 #include "ui/view/grid.h"
 
+#include "ui/view/plain.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -308,6 +310,10 @@ void hv_grid_box(struct hv_grid *g, struct hv_rect r, const char *title, bool fo
 {
     if (r.w < 2 || r.h < 2)
         return;
+    if (g->plain) {
+        hv_plain_panel(g, hv_rect_inner(r), title);
+        return;
+    }
     const char *const *f = frames[g->ascii ? 2 : focused ? 1 : 0];
     const char *horizontal = g->ascii && focused ? "=" : f[0];
     int right = r.x + r.w - 1, bottom = r.y + r.h - 1;
@@ -348,6 +354,8 @@ void hv_grid_restyle(struct hv_grid *g, struct hv_rect r, unsigned keep, unsigne
 
 void hv_grid_bar(struct hv_grid *g, int x, int y, int w, double frac, unsigned style)
 {
+    if (g->plain)
+        return;
     static const char *const eighths[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
     if (isnan(frac) || frac < 0)
         frac = 0;

@@ -25,6 +25,8 @@ struct hv_cell {
     uint16_t style;
 };
 
+struct hv_plain;
+
 /** The grid. `{0}` is an empty one. Owner: whoever owns the struct calls hv_grid_free. */
 struct hv_grid {
     struct hv_cell *cells; /**< h rows of w cells */
@@ -32,6 +34,7 @@ struct hv_grid {
     struct hv_rect clip;
     bool ascii;             /**< frames, bars and marks in ASCII; non-ASCII text becomes '?' */
     int cursor_x, cursor_y; /**< hardware cursor; x < 0 = hidden */
+    struct hv_plain *plain; /**< takes lines of words instead of cells (ui/view/plain.h), or NULL */
 };
 
 /** Largest side that hv_grid_resize gives (cells); larger wishes are cut. */

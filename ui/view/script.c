@@ -6,13 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <utf8proc.h>
-
 #include "solver/base/file.h"
 #include "ui/view/lines.h"
 
 #define WAIT_MS      5000
 #define WAIT_STEP_MS 20
+#define SETTLE_MS    600000
 
 static void draw(struct hv_script *s)
 {
@@ -83,35 +82,43 @@ static enum hv_status resize(struct hv_script *s, struct hv_lines *l, const char
     return HV_OK;
 }
 
-/* A `:` command goes through the prompt, as a user would type it. */
-static enum hv_status run_command(struct hv_script *s, const char *text)
+/* Waits until nothing runs. */
+static enum hv_status settle(struct hv_script *s, struct hv_lines *l, const char *text,
+                             struct hv_err *err)
 {
-    struct hv_event ev = hv_event_key((struct hv_key){.code = HV_KEY_CHAR, .cp = ':'});
-    (void)hv_app_feed(s->app, &ev);
-    size_t n = strlen(text), at = 0;
-    while (at < n) {
-        utf8proc_int32_t cp;
-        utf8proc_ssize_t len =
-            utf8proc_iterate((const utf8proc_uint8_t *)text + at, (utf8proc_ssize_t)(n - at), &cp);
-        at += len > 0 ? (size_t)len : 1;
-        if (len <= 0)
-            continue;
-        ev = hv_event_key((struct hv_key){.code = HV_KEY_CHAR, .cp = (uint32_t)cp});
-        (void)hv_app_feed(s->app, &ev);
+    long left = text[0] != '\0' ? strtol(text, NULL, 10) : SETTLE_MS;
+    if (text[0] != '\0' && (strspn(text, "0123456789") != strlen(text) || strlen(text) > 8))
+        return hv_lines_error(l, err, "expected milliseconds, found '%s'", text);
+    while (s->busy && s->idle && s->busy(s->idle_ctx)) {
+        if (left <= 0)
+            return hv_err_at(err, HV_ENO, l->name, l->line, 0, "something still runs");
+        s->idle(s->idle_ctx, s->app, WAIT_STEP_MS);
+        left -= WAIT_STEP_MS;
     }
-    ev = hv_event_key((struct hv_key){.code = HV_KEY_ENTER});
-    (void)hv_app_feed(s->app, &ev);
     return HV_OK;
+}
+
+static enum hv_status command(struct hv_script *s, struct hv_lines *l, struct hv_err *err)
+{
+    struct hv_str line = {0};
+    enum hv_status status = HV_OK;
+    size_t at = l->at + (l->text[l->at] == ':');
+    while (l->end > at && (l->text[l->end - 1] == '\r' || l->text[l->end - 1] == ' '))
+        l->end--;
+    hv_str_add(&line, l->text + at, l->end - at);
+    if (strncmp(hv_str_cstr(&line), "save-screen ", 12) == 0)
+        status = save_screen(s, hv_str_cstr(&line) + 12, err);
+    else
+        hv_app_command(s->app, hv_str_cstr(&line));
+    hv_str_free(&line);
+    return status;
 }
 
 static enum hv_status run_line(struct hv_script *s, struct hv_lines *l, struct hv_err *err)
 {
     char word[64], rest[4096];
-    if (l->text[l->at] == ':') {
-        (void)hv_lines_rest(l, rest, sizeof rest);
-        return strncmp(rest, ":save-screen ", 13) == 0 ? save_screen(s, rest + 13, err)
-                                                       : run_command(s, rest + 1);
-    }
+    if (l->text[l->at] == ':')
+        return command(s, l, err);
     (void)hv_lines_word(l, word, sizeof word);
     (void)hv_lines_rest(l, rest, sizeof rest);
     if (strcmp(word, "keys") == 0)
@@ -120,7 +127,10 @@ static enum hv_status run_line(struct hv_script *s, struct hv_lines *l, struct h
         return resize(s, l, rest, err);
     if (strcmp(word, "wait") == 0)
         return wait_for(s, l, rest, err);
-    return hv_lines_error(l, err, "expected keys, resize, wait or a :command, found '%s'", word);
+    if (strcmp(word, "settle") == 0)
+        return settle(s, l, rest, err);
+    return hv_lines_error(l, err, "expected keys, resize, wait, settle or a :command, found '%s'",
+                          word);
 }
 
 enum hv_status hv_script_run(struct hv_script *s, const char *text, size_t n, const char *name,

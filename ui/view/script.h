@@ -2,7 +2,8 @@
  * Scripts: keys and checks as a text file, for tests and `hetviz --script FILE`.
  *
  * Lines: `keys jj<Enter>`, `resize 80x24`, `wait TEXT [MS]` (until TEXT is on screen, 5000 ms),
- * `:save-screen FILE` (`-` = into the output), `:anything` (a command), `# comment`.
+ * `settle [MS]` (until nothing runs, 600000 ms), `:save-screen FILE` (`-` = into the output),
+ * `:anything` (a command of any length), `# comment`.
  */
 #ifndef HV_UI_VIEW_SCRIPT_H
 #define HV_UI_VIEW_SCRIPT_H
@@ -20,7 +21,8 @@ struct hv_script {
     struct hv_grid *grid;
     hv_script_idle *idle;
     void *idle_ctx;
-    struct hv_str *out; /**< gets screens saved to `-`; may be NULL */
+    bool (*busy)(void *ctx); /**< does something run? gets idle_ctx; NULL = nothing ever does */
+    struct hv_str *out;      /**< gets screens saved to `-`; may be NULL */
 };
 
 /** Runs a script's text. Errors: HV_EINPUT with file:line; HV_ENO when a `wait` was in vain;

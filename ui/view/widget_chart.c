@@ -4,11 +4,16 @@
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "ui/view/widgets.h"
+#include "ui/view/plain.h"
 
 void hv_progress_draw(struct hv_grid *g, struct hv_rect row, double frac, unsigned style)
 {
     bool known = !isnan(frac);
+    if (g->plain) {
+        if (known)
+            (void)hv_grid_putf(g, row.x, row.y, style, "%.0f%%", frac * 100);
+        return;
+    }
     int w = row.w - 2 - (known ? 5 : 0);
     if (w < 1)
         return;
@@ -27,6 +32,10 @@ void hv_progress_draw(struct hv_grid *g, struct hv_rect row, double frac, unsign
 void hv_bars_draw(struct hv_grid *g, struct hv_rect r, const struct hv_bar_row *rows, size_t n)
 {
     int name_w = 0, text_w = 0;
+    if (g->plain) {
+        hv_plain_bars(g, rows, n);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         int a = hv_text_width(rows[i].name), b = hv_text_width(rows[i].text);
         name_w = a > name_w ? a : name_w;
@@ -174,6 +183,10 @@ void hv_chart_draw(struct hv_grid *g, struct hv_rect r, const struct hv_chart *c
 {
     if (r.w < Y_LABEL_W + 4 || r.h < 4)
         return;
+    if (g->plain) {
+        hv_plain_chart(g, c);
+        return;
+    }
     struct hv_rect old = hv_grid_clip(g, r);
     struct plot p = make_plot(r, c);
     draw_axes(g, &p, c);
@@ -198,6 +211,8 @@ void hv_sparkline_draw(struct hv_grid *g, struct hv_rect row, const double *valu
     static const char *const utf8[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const ascii[] = {"_", "_", ".", "-", "-", "=", "=", "#"};
     double top = 0;
+    if (g->plain)
+        return;
     size_t w = row.w > 0 ? (size_t)row.w : 0, from = n > w ? n - w : 0;
     for (size_t i = from; i < n; i++)
         top = isfinite(values[i]) && values[i] > top ? values[i] : top;

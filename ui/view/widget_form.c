@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ui/view/widgets.h"
+#include "ui/view/plain.h"
 
 void hv_form_free(struct hv_form *f)
 {
@@ -252,6 +252,10 @@ static void draw_field(const struct hv_form *f, size_t i, struct hv_grid *g, str
 
 void hv_form_draw(const struct hv_form *f, struct hv_grid *g, struct hv_rect r, bool focused)
 {
+    if (g->plain) {
+        hv_plain_form(g, f);
+        return;
+    }
     struct hv_rect old = hv_grid_clip(g, r);
     int label_w = label_width(f, r.w), height = r.h > 2 ? r.h - 1 : r.h;
     size_t top = form_top(f, height);

@@ -1,7 +1,7 @@
 /* Table widget: rows come from a callback, so a table of a million rows costs what is on screen. */
 #include <string.h>
 
-#include "ui/view/widgets.h"
+#include "ui/view/plain.h"
 
 #define MARK_W      2 /* mark and flag column */
 #define MAX_COLUMNS 64
@@ -184,6 +184,10 @@ void hv_table_draw(const struct hv_table *t, const struct hv_table_source *s,
     int widths[MAX_COLUMNS];
     if (r.w <= MARK_W || r.h < 2)
         return;
+    if (g->plain) {
+        hv_plain_table(g, t, s, look);
+        return;
+    }
     struct hv_rect old = hv_grid_clip(g, r);
     size_t n = fit_columns(look, r.w - MARK_W, widths), top = top_of(t, s->n_rows, r.h - 1);
     struct hv_str text = {0};

@@ -7,12 +7,19 @@
 #include "solver/base/units.h"
 #include "solver/io/export/painter.h"
 
-/* Okabe and Ito, "Color Universal Design" (2008): told apart by colour-blind readers */
+/* Okabe and Ito, "Color Universal Design" (2008): told apart by colour-blind readers; half of a
+ * backward is a lighter backward */
 static const unsigned colours[HV_SPAN_KIND_N] = {
-    [HV_SPAN_F] = 0x56b4e9,      [HV_SPAN_B] = 0xe69f00,    [HV_SPAN_W] = 0x009e73,
-    [HV_SPAN_BW] = 0xe69f00,     [HV_SPAN_R] = 0xf0e442,    [HV_SPAN_PAIR] = 0x0072b2,
+    [HV_SPAN_F] = 0x56b4e9,      [HV_SPAN_B] = 0xf3c76a,    [HV_SPAN_W] = 0x009e73,
+    [HV_SPAN_BW] = 0xe69f00,     [HV_SPAN_R] = 0xf0e442,    [HV_SPAN_PAIR] = 0x56b4e9,
     [HV_SPAN_HOP] = 0xcc79a7,    [HV_SPAN_SYNC] = 0xcc79a7, [HV_SPAN_OPT] = 0x8c8c8c,
     [HV_SPAN_GATHER] = 0xd55e00, [HV_SPAN_STEP] = 0xb8b8b8};
+
+/* work of several kinds, and the share of it from which on one kind stands out */
+#define MIXED   0xb8c0c8U
+#define CLEARLY 0.5
+/* memory below its limit */
+#define MEMORY_FILL 0xbbbbbbU
 
 enum {
     MARGIN = 12,
@@ -22,7 +29,7 @@ enum {
     LINK = 6,
     MEMORY = 18,
     GAP = 10,
-    BOTTOM = 44,
+    BOTTOM = 56,
     MIN_TEXT = 16,
     COLUMNS = 128 /**< told at a time */
 };
@@ -32,16 +39,30 @@ struct picture {
     const struct hv_gantt_text *text;
     int width_px;
     double x0, scale; /**< pixels per second */
+    bool has_memory;  /**< some row tells its memory */
+    bool is_mixed;    /**< some column may stand for several kinds of work */
 };
 
-static int row_height(void)
+static int row_height(const struct picture *pic)
 {
-    return LANE + LINK + MEMORY + GAP;
+    return LANE + LINK + GAP + (pic->has_memory ? MEMORY : 0);
 }
 
-static int height_of(const struct hv_timeline *t)
+static int height_of(const struct picture *pic)
 {
-    return TOP + (int)t->n_rows * row_height() + BOTTOM;
+    return TOP + (int)pic->t->n_rows * row_height(pic) + BOTTOM;
+}
+
+/** Pixels of time. */
+static int columns_of(const struct picture *pic)
+{
+    return pic->width_px - LABEL - 2 * MARGIN;
+}
+
+/** A time as text: seconds, or a plain number. */
+static const char *time_text(const struct picture *pic, char *buf, size_t cap, double s)
+{
+    return pic->text->bare ? hv_fmt_double(buf, cap, s) : hv_fmt_seconds(buf, cap, s);
 }
 
 static void put_text(const struct hv_painter *p, double x, double y, double size, enum hv_anchor a,
@@ -52,12 +73,12 @@ static void put_text(const struct hv_painter *p, double x, double y, double size
                 .x = x, .y = y, .size_px = size, .anchor = a, .fill = 0x222222, .text = text});
 }
 
-static void span_tooltip(const struct hv_timeline_op *op, const struct hv_span *s, char *buf,
-                         size_t cap)
+static void span_tooltip(const struct picture *pic, const struct hv_span *s, char *buf, size_t cap)
 {
+    const struct hv_timeline_op *op = &pic->t->ops[s->id];
     char at[HV_FMT_CAP], len[HV_FMT_CAP];
-    hv_fmt_seconds(at, sizeof at, s->start_s);
-    hv_fmt_seconds(len, sizeof len, s->end_s - s->start_s);
+    time_text(pic, at, sizeof at, s->start_s);
+    time_text(pic, len, sizeof len, s->end_s - s->start_s);
     const char *what = hv_span_kind_text((enum hv_span_kind)op->kind);
     if (op->micro_batch >= 0) {
         (void)snprintf(buf, cap, "%s, stage %d, micro-batch %d: starts %s, takes %s%s", what,
@@ -77,44 +98,115 @@ static unsigned shade(unsigned rgb, int micro_batch)
     return r << 16 | g << 8 | b;
 }
 
+/** An overlapped pair: the forward above the backward, and both micro-batches. */
+static void draw_pair(const struct hv_painter *p, const struct hv_timeline_op *op,
+                      struct hv_paint_rect whole)
+{
+    const int32_t micro_batch[2] = {op->micro_batch, op->paired};
+    const unsigned fill[2] = {colours[HV_SPAN_F], colours[HV_SPAN_BW]};
+    struct hv_paint_rect half = whole;
+    half.h = whole.h / 2;
+    for (int i = 0; i < 2; i++) {
+        char label[32];
+        half.fill = shade(fill[i], micro_batch[i]);
+        p->rect(p->ctx, &half);
+        (void)snprintf(label, sizeof label, "%d", micro_batch[i]);
+        if (half.w >= MIN_TEXT && whole.h > LINK) {
+            put_text(p, half.x + half.w / 2, half.y + half.h - 2, 9, HV_ANCHOR_MIDDLE, label);
+        }
+        half.y += half.h;
+    }
+}
+
 static void draw_span(const struct hv_painter *p, const struct picture *pic,
                       const struct hv_span *s, double y, double h)
 {
     const struct hv_timeline_op *op = &pic->t->ops[s->id];
     char tip[256], label[32];
-    span_tooltip(op, s, tip, sizeof tip);
+    span_tooltip(pic, s, tip, sizeof tip);
     double x = pic->x0 + s->start_s * pic->scale, w = (s->end_s - s->start_s) * pic->scale;
-    p->rect(p->ctx, &(struct hv_paint_rect){.x = x,
-                                            .y = y,
-                                            .w = w,
-                                            .h = h,
-                                            .outlined = w > 3 && h > LINK,
-                                            .tooltip = tip,
-                                            .fill = shade(colours[s->kind], op->micro_batch)});
+    struct hv_paint_rect rect = {.x = x,
+                                 .y = y,
+                                 .w = w,
+                                 .h = h,
+                                 .outlined = w > 3 && h > LINK,
+                                 .tooltip = tip,
+                                 .fill = shade(colours[s->kind], op->micro_batch)};
+    if (s->kind == HV_SPAN_PAIR) {
+        draw_pair(p, op, rect);
+        return;
+    }
+    p->rect(p->ctx, &rect);
     (void)snprintf(label, sizeof label, "%d", op->micro_batch);
     if (op->micro_batch >= 0 && w >= MIN_TEXT && h > LINK) {
         put_text(p, x + w / 2, y + h - 7, 10, HV_ANCHOR_MIDDLE, label);
     }
 }
 
-/** Pixel columns of a lane from `from` on: how much of it is busy, and with what most. */
+/** Colour of what covers a column besides its dominant kind: the other kind of a lane of two, else
+ * grey for several. */
+static unsigned rest_colour(unsigned kinds, int dominant)
+{
+    unsigned others = kinds & ~(1u << (unsigned)dominant);
+    for (unsigned k = 0; k < HV_SPAN_KIND_N; k++) {
+        if (others == 1u << k) {
+            return colours[k];
+        }
+    }
+    return MIXED;
+}
+
+/** Kinds of spans in a lane, one bit each. O(spans). */
+static unsigned kinds_of(const struct hv_lane *lane)
+{
+    unsigned kinds = 0;
+    for (size_t i = 0; i < lane->n_spans; i++) {
+        kinds |= 1u << lane->spans[i].kind;
+    }
+    return kinds;
+}
+
+static void paint_column(const struct hv_painter *p, const struct hv_paint_rect *lies, double top,
+                         double frac, unsigned fill)
+{
+    if (frac > 0) {
+        p->rect(p->ctx, &(struct hv_paint_rect){.x = lies->x,
+                                                .y = lies->y + lies->h * (1 - top),
+                                                .w = 1,
+                                                .h = lies->h * frac,
+                                                .fill = fill});
+    }
+}
+
+/** Neighbouring pixel columns of a lane. */
+struct columns {
+    const struct hv_lane *lane;
+    unsigned kinds; /**< kinds of spans in it, one bit each */
+    int from, n;
+};
+
+/** Draws them: from below what covers most of it, the rest, nothing. */
 static void draw_columns(const struct hv_painter *p, const struct picture *pic,
-                         const struct hv_lane *lane, int from, int n, struct hv_paint_rect lies)
+                         const struct columns *of, struct hv_paint_rect lies)
 {
     double at_s[COLUMNS + 1];
     struct hv_cover covers[COLUMNS];
-    for (int c = 0; c <= n; c++) {
-        at_s[c] = (from + c) / pic->scale;
+    for (int c = 0; c <= of->n; c++) {
+        at_s[c] = (of->from + c) / pic->scale;
     }
-    hv_lane_columns(lane, at_s, (size_t)n, covers);
-    for (int c = 0; c < n; c++) {
-        if (covers[c].kind >= 0) {
-            double busy = covers[c].busy_frac;
-            p->rect(p->ctx, &(struct hv_paint_rect){.x = pic->x0 + from + c,
-                                                    .y = lies.y + lies.h * (1 - busy),
-                                                    .w = 1,
-                                                    .h = lies.h * busy,
-                                                    .fill = colours[covers[c].kind]});
+    hv_lane_columns(of->lane, at_s, (size_t)of->n, covers);
+    for (int c = 0; c < of->n; c++) {
+        const struct hv_cover *cover = &covers[c];
+        if (cover->kind >= 0) {
+            lies.x = pic->x0 + of->from + c;
+            unsigned rest = rest_colour(of->kinds, cover->kind);
+            bool clear = rest != MIXED || cover->kind_frac >= CLEARLY * cover->busy_frac;
+            paint_column(p, &lies, cover->busy_frac, cover->busy_frac, rest);
+            paint_column(p, &lies, cover->kind_frac, clear ? cover->kind_frac : 0,
+                         colours[cover->kind]);
+            bool pair = clear && cover->kind == HV_SPAN_PAIR;
+            paint_column(p, &lies, cover->kind_frac / 2, pair ? cover->kind_frac / 2 : 0,
+                         colours[HV_SPAN_BW]);
         }
     }
 }
@@ -124,16 +216,18 @@ static void draw_lane(const struct hv_painter *p, const struct picture *pic, siz
                       double y, double h)
 {
     const struct hv_lane *lane = &pic->t->lanes.items[i_lane];
-    int columns = pic->width_px - LABEL - 2 * MARGIN;
+    int columns = columns_of(pic);
     if (lane->n_spans <= (size_t)columns) {
         for (size_t i = 0; i < lane->n_spans; i++) {
             draw_span(p, pic, &lane->spans[i], y, h);
         }
         return;
     }
+    unsigned kinds = kinds_of(lane);
     for (int c = 0; c < columns; c += COLUMNS) {
         int n = columns - c < COLUMNS ? columns - c : COLUMNS;
-        draw_columns(p, pic, lane, c, n, (struct hv_paint_rect){.y = y, .h = h});
+        draw_columns(p, pic, &(struct columns){lane, kinds, c, n},
+                     (struct hv_paint_rect){.y = y, .h = h});
     }
 }
 
@@ -141,7 +235,7 @@ static void draw_memory(const struct hv_painter *p, const struct picture *pic,
                         const struct hv_timeline_row *row, double y)
 {
     double limit = row->memory_limit_bytes;
-    int columns = pic->width_px - LABEL - 2 * MARGIN;
+    int columns = columns_of(pic);
     for (int c = 0; c < columns; c += 2) {
         double bytes = hv_steps_max(&row->memory, c / pic->scale, (c + 2) / pic->scale);
         double frac = limit > 0 ? fmin(1, bytes / limit) : 0;
@@ -149,20 +243,17 @@ static void draw_memory(const struct hv_painter *p, const struct picture *pic,
                                                 .y = y + MEMORY * (1 - frac),
                                                 .w = 2,
                                                 .h = MEMORY * frac,
-                                                .fill = bytes > limit ? 0xd55e00 : 0xbbbbbb});
+                                                .fill = bytes > limit ? 0xd55e00 : MEMORY_FILL});
     }
 }
 
 static void draw_row(const struct hv_painter *p, const struct picture *pic, size_t i)
 {
     const struct hv_timeline_row *row = &pic->t->rows[i];
-    double y = TOP + (double)i * row_height();
+    double y = TOP + (double)i * row_height(pic);
     char buf[128], peak[HV_FMT_CAP], limit[HV_FMT_CAP], busy[HV_FMT_CAP];
-    p->rect(p->ctx, &(struct hv_paint_rect){.x = pic->x0,
-                                            .y = y,
-                                            .w = pic->width_px - LABEL - 2.0 * MARGIN,
-                                            .h = LANE,
-                                            .fill = 0xf2f2f2});
+    p->rect(p->ctx, &(struct hv_paint_rect){
+                        .x = pic->x0, .y = y, .w = columns_of(pic), .h = LANE, .fill = 0xf2f2f2});
     draw_lane(p, pic, row->compute_lane, y, LANE);
     draw_lane(p, pic, row->link_lane, y + LANE, LINK);
     (void)snprintf(buf, sizeof buf, "%.26s", row->name);
@@ -197,44 +288,75 @@ static double tick_step(double end_s, int ticks)
 
 static void draw_axis(const struct hv_painter *p, const struct picture *pic)
 {
-    double step = tick_step(pic->t->end_s, 12), bottom = height_of(pic->t) - BOTTOM;
+    double step = tick_step(pic->t->end_s, 12), bottom = height_of(pic) - BOTTOM;
     char buf[HV_FMT_CAP];
     for (int i = 0; i * step <= pic->t->end_s; i++) {
         double x = pic->x0 + i * step * pic->scale;
         p->rect(p->ctx,
                 &(struct hv_paint_rect){
                     .x = x, .y = TOP - 6, .w = 0.5, .h = bottom - TOP + 6, .fill = 0xcccccc});
-        put_text(p, x, TOP - 9, 10, HV_ANCHOR_MIDDLE, hv_fmt_seconds(buf, sizeof buf, i * step));
+        put_text(p, x, TOP - 9, 10, HV_ANCHOR_MIDDLE, time_text(pic, buf, sizeof buf, i * step));
     }
+}
+
+/** Where the next entry of the legend goes; entries that do not fit start a line. */
+struct legend {
+    double x, y, left, right;
+};
+
+/** One entry: a box, its lower half in a second colour where that differs, and a text. */
+static void add_legend(const struct hv_painter *p, struct legend *at, const unsigned fill[2],
+                       const char *text)
+{
+    double width = 34 + 6.6 * (double)strlen(text);
+    if (at->x + width > at->right) {
+        at->x = at->left;
+        at->y += 17;
+    }
+    struct hv_paint_rect box = {
+        .x = at->x, .y = at->y, .w = 12, .h = 12, .fill = fill[0], .outlined = true};
+    p->rect(p->ctx, &box);
+    if (fill[1] != fill[0]) {
+        box.y += box.h / 2;
+        box.h /= 2;
+        box.fill = fill[1];
+        p->rect(p->ctx, &box);
+    }
+    put_text(p, at->x + 17, at->y + 10, 11, HV_ANCHOR_START, text);
+    at->x += width;
 }
 
 static void draw_legend(const struct hv_painter *p, const struct picture *pic)
 {
     bool seen[HV_SPAN_KIND_N] = {false};
-    for (size_t i = 0; i < pic->t->n_ops; i++) {
-        seen[pic->t->ops[i].kind] = true;
-    }
-    double x = pic->x0, y = height_of(pic->t) - 20;
-    for (int k = 0; k < HV_SPAN_KIND_N; k++) {
-        if (!seen[k]) {
-            continue;
+    for (size_t i = 0; i < pic->t->lanes.n; i++) {
+        const struct hv_lane *lane = &pic->t->lanes.items[i];
+        for (uint8_t k = 0; k < lane->n_kinds; k++) {
+            seen[lane->kinds[k]] = true;
         }
-        p->rect(p->ctx,
-                &(struct hv_paint_rect){
-                    .x = x, .y = y - 9, .w = 12, .h = 12, .fill = colours[k], .outlined = true});
-        put_text(p, x + 17, y + 1, 11, HV_ANCHOR_START, hv_span_kind_text((enum hv_span_kind)k));
-        x += 34 + 6.6 * (double)strlen(hv_span_kind_text((enum hv_span_kind)k));
     }
-    p->rect(p->ctx, &(struct hv_paint_rect){
-                        .x = x, .y = y - 9, .w = 12, .h = 12, .fill = 0xbbbbbb, .outlined = true});
-    put_text(p, x + 17, y + 1, 11, HV_ANCHOR_START, "memory of the worst device");
+    struct legend at = {pic->x0, height_of(pic) - BOTTOM + 15, pic->x0, pic->width_px};
+    for (int k = 0; k < HV_SPAN_KIND_N; k++) {
+        const unsigned fill[] = {colours[k == HV_SPAN_PAIR ? HV_SPAN_F : k],
+                                 colours[k == HV_SPAN_PAIR ? HV_SPAN_BW : k]};
+        if (seen[k]) {
+            add_legend(p, &at, fill, hv_span_kind_text((enum hv_span_kind)k));
+        }
+    }
+    if (pic->is_mixed) {
+        add_legend(p, &at, (const unsigned[]){MIXED, MIXED}, "several kinds");
+    }
+    if (pic->has_memory) {
+        add_legend(p, &at, (const unsigned[]){MEMORY_FILL, MEMORY_FILL},
+                   "memory of the worst device");
+    }
 }
 
 static void draw(const struct hv_painter *p, const void *what)
 {
     const struct picture *pic = what;
     p->rect(p->ctx,
-            &(struct hv_paint_rect){.w = pic->width_px, .h = height_of(pic->t), .fill = 0xffffff});
+            &(struct hv_paint_rect){.w = pic->width_px, .h = height_of(pic), .fill = 0xffffff});
     p->text(p->ctx, &(struct hv_paint_text){.x = MARGIN,
                                             .y = 22,
                                             .size_px = 15,
@@ -249,6 +371,16 @@ static void draw(const struct hv_painter *p, const void *what)
     draw_legend(p, pic);
 }
 
+/** Is the lane drawn by column, with columns that cannot show all its kinds? */
+static bool has_several(const struct picture *pic, const struct hv_lane *lane)
+{
+    unsigned kinds = lane->n_spans > (size_t)columns_of(pic) ? kinds_of(lane) : 0;
+    for (int n = 0; n < 2; n++) {
+        kinds &= kinds - 1; /* the lowest goes */
+    }
+    return kinds != 0;
+}
+
 static struct picture make_picture(const struct hv_timeline *t, const struct hv_gantt_text *text,
                                    int width_px)
 {
@@ -256,7 +388,13 @@ static struct picture make_picture(const struct hv_timeline *t, const struct hv_
             : width_px > HV_GANTT_WIDTH_MAX ? HV_GANTT_WIDTH_MAX
                                             : width_px;
     struct picture p = {.t = t, .text = text, .width_px = w, .x0 = MARGIN + LABEL};
-    p.scale = t->end_s > 0 ? (w - LABEL - 2 * MARGIN) / t->end_s : 1;
+    for (size_t i = 0; i < t->n_rows; i++) {
+        p.has_memory = p.has_memory || t->rows[i].memory.n > 0;
+    }
+    for (size_t i = 0; i < t->lanes.n; i++) {
+        p.is_mixed = p.is_mixed || has_several(&p, &t->lanes.items[i]);
+    }
+    p.scale = t->end_s > 0 ? columns_of(&p) / t->end_s : 1;
     return p;
 }
 
@@ -264,12 +402,12 @@ void hv_gantt_svg(const struct hv_timeline *t, const struct hv_gantt_text *text,
                   struct hv_str *out)
 {
     struct picture p = make_picture(t, text, width_px);
-    hv_paint_svg(p.width_px, height_of(t), draw, &p, out);
+    hv_paint_svg(p.width_px, height_of(&p), draw, &p, out);
 }
 
 enum hv_status hv_gantt_png(const struct hv_timeline *t, const struct hv_gantt_text *text,
                             int width_px, struct hv_str *out, struct hv_err *err)
 {
     struct picture p = make_picture(t, text, width_px);
-    return hv_paint_png(p.width_px, height_of(t), draw, &p, out, err);
+    return hv_paint_png(p.width_px, height_of(&p), draw, &p, out, err);
 }

@@ -9,6 +9,7 @@
 struct hv_gantt_text {
     const char *title;    /**< "uniform on two-generations: llama-3-8b" */
     const char *subtitle; /**< "iteration 11.2 s, bubble 9.8%, …" */
+    bool bare;            /**< times are plain numbers of no unit */
 };
 
 /** Widths of pictures are held to this range (pixels). */

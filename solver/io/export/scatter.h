@@ -1,4 +1,4 @@
-/** Scatter plots of predicted against measured figures on logarithmic axes. */
+/** Scatter plots on logarithmic axes: predicted against measured figures, or rates under roofs. */
 #ifndef HV_SOLVER_IO_EXPORT_SCATTER_H
 #define HV_SOLVER_IO_EXPORT_SCATTER_H
 
@@ -13,6 +13,12 @@ struct hv_scatter_point {
     const char *tooltip;
 };
 
+/** A roof (Williams, Waterman and Patterson 2009): y = min(per_x · x, most). */
+struct hv_scatter_roof {
+    double per_x, most; /**< > 0 */
+    const char *name;
+};
+
 /** What is drawn. Borrowed. */
 struct hv_scatter {
     const char *title, *subtitle, *x_label, *y_label;
@@ -20,11 +26,14 @@ struct hv_scatter {
     size_t n_series;
     const struct hv_scatter_point *points;
     size_t n_points;
+    const struct hv_scatter_roof *roofs; /**< none: x and y are the same figure, see below */
+    size_t n_roofs;
 };
 
 /**
- * Appends an SVG document: both axes over the same decades, the diagonal, and dashed lines 10 %
- * above and below it. Every series has a hue and a shape of its own. O(points).
+ * Appends an SVG document: axes over whole decades and the roofs; without roofs both axes over the
+ * same decades, the diagonal, and dashed lines 10 % above and below it. Every series has a hue and
+ * a shape of its own. O(points).
  */
 void hv_scatter_svg(const struct hv_scatter *s, struct hv_str *out);
 /** The same as PNG. Errors: HV_ELIMIT from cairo. */

@@ -4,6 +4,7 @@
  * Not here: chains (partition_file.c).
  */
 #include "solver/base/units.h"
+#include "solver/io/own/keys.h"
 #include "solver/io/own/partition_int.h"
 #include <math.h>
 #include <stdlib.h>
@@ -241,17 +242,13 @@ static enum hv_status check_acyclic(struct hv_instance *in, const struct hv_jp *
 enum hv_status hv__instance_read_dag(struct hv_instance *in, const struct hv_jp *root,
                                      struct hv_err *err)
 {
-    static const char *const keys[] = {"format",       "kind",  "name",         "source",
-                                       "accelerators", "cpus",  "memory_bytes", "objective",
-                                       "node_fields",  "nodes", "edge_fields",  "edges",
-                                       "expected"};
     static const char *const objectives[] = {"max_load", "latency"};
     struct hv_jp at;
     struct name *names = NULL;
     int64_t accelerators = 0, cpus = 0;
     int word = 0;
     in->dag.memory = HUGE_VAL;
-    enum hv_status st = hv_jp_object(root, keys, HV_COUNT(keys), err);
+    enum hv_status st = hv_keys_check(root, HV_KEYS_INSTANCE_DAG, err);
     if (st == HV_OK)
         st = hv_jp_opt_word(root, "objective", objectives, HV_COUNT(objectives), &word, err);
     if (st == HV_OK)

@@ -13,6 +13,7 @@
 #include "solver/io/own/profile_file.h"
 #include <dirent.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_GIB    1e6 /* one device */
 #define MAX_GBPS   1e6
@@ -309,18 +310,40 @@ static enum hv_status list_folder(const char *folder, struct hv_arena *arena, ch
     return HV_OK;
 }
 
+static enum hv_status read_all(struct hv_device_catalogue *c, const char *folder, add_fn *add,
+                               struct hv_err *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+    enum hv_status st = list_folder(folder, &c->arena, &names, &n, err);
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        st = read_file(c, names[i], add, err);
+    }
+    return st;
+}
+
 static enum hv_status read_folder(struct hv_device_catalogue *c, const char *where, add_fn *add,
                                   struct hv_err *err)
 {
     struct hv_str folder = {0};
-    char **names = NULL;
-    size_t n = 0;
     enum hv_status st = hv_data_path(&folder, where, err);
     if (st == HV_OK) {
-        st = list_folder(hv_str_cstr(&folder), &c->arena, &names, &n, err);
+        st = read_all(c, hv_str_cstr(&folder), add, err);
     }
-    for (size_t i = 0; st == HV_OK && i < n; i++) {
-        st = read_file(c, names[i], add, err);
+    hv_str_free(&folder);
+    return st;
+}
+
+/* What the user measured goes over what is shipped; most users have nothing there. */
+static enum hv_status read_own_profiles(struct hv_device_catalogue *c, struct hv_err *err)
+{
+    struct hv_str folder = {0};
+    enum hv_status st = HV_OK;
+    if (hv_user_dir(&folder, HV_DIR_DATA, NULL) == HV_OK) {
+        hv_str_adds(&folder, "/profiles");
+        if (access(hv_str_cstr(&folder), F_OK) == 0) {
+            st = read_all(c, hv_str_cstr(&folder), hv_profile_add, err);
+        }
     }
     hv_str_free(&folder);
     return st;
@@ -335,6 +358,9 @@ enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out, struct 
     }
     if (st == HV_OK) {
         st = read_folder(out, "share/profiles", hv_profile_add, err);
+    }
+    if (st == HV_OK) {
+        st = read_own_profiles(out, err);
     }
     if (st) {
         hv_device_catalogue_free(out);

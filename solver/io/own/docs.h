@@ -15,7 +15,8 @@
 #include "solver/workload/job.h"
 #include "solver/workload/model.h"
 
-/** Reads all of share/calibration, share/devices and share/profiles. Owner:
+/** Reads all of share/calibration, share/devices and share/profiles, then the profiles that the
+ * user measured ($XDG_DATA_HOME/hetviz/profiles), which take the place of shipped ones. Owner:
  * hv_device_catalogue_free. */
 enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out,
                                         struct hv_err *err) HV_NODISCARD;

@@ -20,7 +20,13 @@
     X(HV_KEYS_CALIBRATION, "calibration", "", "format", "classes")                                                                      \
     X(HV_KEYS_CALIBRATED_CLASS, "calibration", "/$defs/class", "name", "devices", "source", "like", "parameters")                       \
     X(HV_KEYS_PROFILE, "profile", "", "format", "device", "same_chip", "source", "licence", "date", "note", "bandwidth_GBps",           \
-      "kernel_start_us", "gemm", "stream")                                                                                              \
+      "kernel_start_us", "gemm", "stream", "attention", "machine", "complete", "samples", "layers")                                     \
+    X(HV_KEYS_PROFILE_MACHINE, "profile", "/$defs/machine", "card", "driver", "runtime", "blas", "dnn", "collectives")                  \
+    X(HV_KEYS_PROFILE_SAMPLE, "profile", "/$defs/sample", "kind", "variant", "precision", "m", "n", "k", "groups", "batch", "sequence", \
+      "heads", "kv_heads", "head_dim", "rows", "width", "bytes", "ranks", "median_us", "spread_frac", "timings", "clock_MHz")           \
+    X(HV_KEYS_PROFILE_LAYER, "profile", "/$defs/layer", "hidden", "ffn", "heads", "kv_heads", "head_dim", "sequence", "batch", "pass",  \
+      "precision", "measured_us", "predicted_us")                                                                                       \
+    X(HV_KEYS_PROFILE_CORE, "profile", "/$defs/attention", "precision", "pass", "error_frac", "log2_sequence", "TFLOPS")                \
     X(HV_KEYS_PROFILE_GEMM, "profile", "/$defs/gemm", "precision", "peak_TFLOPS", "error_frac", "log2_m", "log2_n", "log2_k", "TFLOPS") \
     X(HV_KEYS_PROFILE_STREAM, "profile", "/$defs/stream", "kernel", "error_frac", "log2_bytes", "GBps")                                 \
     X(HV_KEYS_PROFILE_AXIS, "profile", "/$defs/axis", "from", "step", "count")                                                          \
@@ -61,6 +67,22 @@
     X(HV_KEYS_VALIDATION_ROW, "validation", "/$defs/row", "id", "source", "table", "model", "system", "n", "seq", "precision", "par",   \
       "mbs", "gbs", "recompute", "schedule", "stage_partition", "kind", "iter_s", "iter_s_from_flops", "mem_gib", "mem_max_bytes",      \
       "mem_meter", "oom", "calculon_s")                                                                                                 \
+    X(HV_KEYS_INSTANCE_CHAIN, "instance", "/$defs/chain", "format", "kind", "name", "source", "layers", "stages", "any_stages",         \
+      "min_layers", "order", "objective", "ranks", "placement", "rank", "micro_batches", "stage_device", "time_ms",                     \
+      "memory_GiB", "capacity_GiB", "comm_ms", "expected")                                                                              \
+    X(HV_KEYS_INSTANCE_DAG, "instance", "/$defs/dag", "format", "kind", "name", "source", "accelerators", "cpus",                       \
+      "memory_bytes", "objective", "node_fields", "nodes", "edge_fields", "edges", "expected")                                          \
+    X(HV_KEYS_INSTANCE_REPLICAS, "instance", "/$defs/replicas", "format", "kind", "name", "source", "layers", "devices",                \
+      "capacity_GiB", "widths", "expected")                                                                                             \
+    X(HV_KEYS_INSTANCE_WIDTH, "instance", "/$defs/width", "width", "options", "sync_ms", "comm_ms")                                     \
+    X(HV_KEYS_INSTANCE_WAY, "instance", "/$defs/option", "name", "time_ms", "fixed_GiB", "held_GiB")                                    \
+    X(HV_KEYS_INSTANCE_JOINT, "instance", "/$defs/joint", "format", "kind", "name", "source", "total", "pipelines", "expected")         \
+    X(HV_KEYS_INSTANCE_PIPELINE, "instance", "/$defs/pipeline", "name", "layers", "stages", "min_layers", "copies", "min",              \
+      "max", "stage_device", "time_ms", "memory_GiB", "capacity_GiB", "comm_ms")                                                        \
+    X(HV_KEYS_INSTANCE_DISTRIBUTE, "instance", "/$defs/distribute", "format", "name", "source", "objective", "total",                   \
+      "replicas", "items_ms", "slots", "most", "expected")                                                                              \
+    X(HV_KEYS_INSTANCE_SHARE, "instance", "/$defs/share", "name", "fixed_ms", "per_microbatch_ms", "time_ms", "size", "min",            \
+      "max")                                                                                                                            \
     X(HV_KEYS_WORKSPACE, "workspace", "", "format", "name", "cluster", "model", "job", "strategies", "plans", "jobs")                   \
     X(HV_KEYS_STRATEGY, "workspace", "/$defs/strategy", "id", "options")                                                                \
     X(HV_KEYS_WORKSPACE_JOB, "workspace", "/$defs/job", "name", "model", "job", "arrival_s", "weight")

@@ -1,8 +1,10 @@
 /*
- * Reads chain and distribution instances; graphs are read in dag_file.c.
- * Not here: solving.
+ * Reads chain instances; the other kinds are read in dag_file.c, replicas_file.c,
+ * joint_file.c and distribute_file.c. Not here: solving.
  */
 #include "solver/io/own/partition_file.h"
+#include "solver/io/own/docs_int.h"
+#include "solver/io/own/keys.h"
 #include "solver/io/own/partition_int.h"
 #include <math.h>
 #include <string.h>
@@ -110,14 +112,16 @@ static enum hv_status read_objective(const struct hv_jp *root, struct hv_partiti
     if (st == HV_OK && objective == 1 && hv_jp_none(&given))
         st = hv_jp_need(root, "micro_batches", "a whole number (the objective needs it)", &given,
                         err);
+    if (st == HV_OK)
+        st = hv_jp_opt_bool(root, "any_stages", &p->any_stages, err);
     p->free_order = order == 1;
     p->sum_weight = objective == 1 ? 1 : 0;
     p->max_weight = objective == 1 ? (double)(micro_batches - 1) : 1;
     return st;
 }
 
-static enum hv_status read_sizes(const struct hv_jp *root, struct hv_partition *p,
-                                 struct hv_err *err)
+enum hv_status hv__read_chain_sizes(const struct hv_jp *root, struct hv_partition *p,
+                                    struct hv_err *err)
 {
     int64_t layers = 0, stages = 0, least = 1;
     struct hv_jp at;
@@ -139,30 +143,81 @@ static enum hv_status read_sizes(const struct hv_jp *root, struct hv_partition *
     return st;
 }
 
-static enum hv_status read_chain(struct hv_instance *in, const struct hv_jp *root,
+/* The rank of each stage, as a list. */
+static enum hv_status read_rank_list(const struct hv_jp *list, size_t n_stages, size_t n_ranks,
+                                     size_t *rank, struct hv_err *err)
+{
+    size_t have = 0;
+    enum hv_status st = hv_jp_array(list, &have, err);
+    if (st == HV_OK && have != n_stages)
+        return hv_jp_fail(list, err, "expected %zu numbers, one per stage, found %zu", n_stages,
+                          have);
+    for (size_t s = 0; s < n_stages && st == HV_OK; s++) {
+        struct hv_jp x = hv_jp_at(list, s);
+        int64_t r = 0;
+        st = hv_jp_int(&x, 0, (int64_t)n_ranks - 1, &r, err);
+        rank[s] = (size_t)r;
+    }
+    return st;
+}
+
+/* `ranks` with `placement` or `rank`: the stages are chunks, several on a rank. */
+static enum hv_status read_ranks(struct hv_instance *in, const struct hv_jp *root,
                                  struct hv_err *err)
 {
-    static const char *const keys[] = {"format",     "kind",          "name",         "source",
-                                       "layers",     "stages",        "min_layers",   "order",
-                                       "objective",  "micro_batches", "stage_device", "time_ms",
-                                       "memory_GiB", "capacity_GiB",  "comm_ms",      "expected"};
-    struct hv_partition *p = &in->chain;
-    struct hv_jp at;
-    enum hv_status st = hv_jp_object(root, keys, HV_COUNT(keys), err);
-    if (st != HV_OK || (st = read_sizes(root, p, err)) != HV_OK ||
-        (st = read_objective(root, p, err)) != HV_OK ||
-        (st = hv_jp_need(root, "time_ms", "a list of rows", &at, err)) != HV_OK)
+    static const char *const places[] = {"loop", "fold"};
+    const struct hv_partition *p = &in->chain;
+    struct hv_jp ranks = hv_jp_get(root, "ranks"), list = hv_jp_get(root, "rank");
+    struct hv_jp place_at = hv_jp_get(root, "placement");
+    int64_t n = 0;
+    int place = 0;
+    if (hv_jp_none(&ranks)) {
+        if (hv_jp_none(&list) && hv_jp_none(&place_at))
+            return HV_OK;
+        return hv_jp_need(root, "ranks", "a whole number (rank and placement need it)", &ranks,
+                          err);
+    }
+    enum hv_status st = hv_jp_int(&ranks, 1, (int64_t)p->n_stages, &n, err);
+    if (st == HV_OK)
+        st = hv_jp_opt_word(root, "placement", places, HV_COUNT(places), &place, err);
+    if (st != HV_OK)
         return st;
-    struct hv_part_stage *stages = hv_arena_new(&in->arena, struct hv_part_stage, p->n_stages);
-    const double **rows = hv_arena_new(&in->arena, const double *, p->n_stages);
+    if (p->free_order || p->any_stages || p->sum_weight > 0)
+        return hv_jp_fail(
+            &ranks, err,
+            "several stages per rank need the minmax objective, a fixed order and all "
+            "stages");
+    size_t *rank = hv_arena_new(&in->arena, size_t, p->n_stages);
+    in->rank = rank;
+    in->n_ranks = (size_t)n;
+    if (!hv_jp_none(&list))
+        return read_rank_list(&list, p->n_stages, in->n_ranks, rank, err);
+    if (p->n_stages % in->n_ranks != 0)
+        return hv_jp_fail(&ranks, err,
+                          "%zu stages are not the same number on each of %zu ranks; give the rank "
+                          "of each stage as a list `rank`",
+                          p->n_stages, in->n_ranks);
+    hv_partition_place((enum hv_part_placement)place, in->n_ranks, p->n_stages / in->n_ranks, rank);
+    return HV_OK;
+}
+
+enum hv_status hv__read_chain_rows(struct hv_arena *arena, const struct hv_jp *root,
+                                   struct hv_partition *p, struct hv_err *err)
+{
+    struct hv_jp at;
+    enum hv_status st = hv_jp_need(root, "time_ms", "a list of rows", &at, err);
+    if (st != HV_OK)
+        return st;
+    struct hv_part_stage *stages = hv_arena_new(arena, struct hv_part_stage, p->n_stages);
+    const double **rows = hv_arena_new(arena, const double *, p->n_stages);
     p->stages = stages;
-    if ((st = read_rows(&in->arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK)
+    if ((st = read_rows(arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK)
         return st;
     for (size_t s = 0; s < p->n_stages; s++)
         stages[s] = (struct hv_part_stage){.time = rows[s], .capacity = HUGE_VAL};
     at = hv_jp_get(root, "memory_GiB");
     if (!hv_jp_none(&at)) {
-        if ((st = read_rows(&in->arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK)
+        if ((st = read_rows(arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK)
             return st;
         for (size_t s = 0; s < p->n_stages; s++)
             stages[s].memory = rows[s];
@@ -171,64 +226,29 @@ static enum hv_status read_chain(struct hv_instance *in, const struct hv_jp *roo
         st = read_capacities(&at, stages, p->n_stages, err);
     }
     at = hv_jp_get(root, "comm_ms");
-    if (st == HV_OK && !hv_jp_none(&at))
-        st = read_cuts(&in->arena, &at, p, err);
+    return st == HV_OK && !hv_jp_none(&at) ? read_cuts(arena, &at, p, err) : st;
+}
+
+static enum hv_status read_chain(struct hv_instance *in, const struct hv_jp *root,
+                                 struct hv_err *err)
+{
+    struct hv_partition *p = &in->chain;
+    enum hv_status st = hv_keys_check(root, HV_KEYS_INSTANCE_CHAIN, err);
+    if (st == HV_OK)
+        st = hv__read_chain_sizes(root, p, err);
+    if (st == HV_OK)
+        st = read_objective(root, p, err);
+    if (st == HV_OK)
+        st = hv__read_chain_rows(&in->arena, root, p, err);
+    if (st == HV_OK)
+        st = read_ranks(in, root, err);
     return st == HV_OK ? hv_partition_check(p, err) : st;
-}
-
-static enum hv_status read_share(const struct hv_jp *at, struct hv_share *s, struct hv_err *err)
-{
-    static const char *const keys[] = {"name", "fixed_ms", "per_microbatch_ms",
-                                       "size", "min",      "max"};
-    struct hv_jp rate;
-    *s = (struct hv_share){.size = 1, .max = HV_DISTRIBUTE_MAX_TOTAL};
-    enum hv_status st = hv_jp_object(at, keys, HV_COUNT(keys), err);
-    if (st == HV_OK)
-        st = hv_jp_opt_number(at, "fixed_ms", 0, 1e15, &s->fixed, err);
-    if (st == HV_OK)
-        st = hv_jp_need(at, "per_microbatch_ms", "a number", &rate, err);
-    if (st == HV_OK)
-        st = hv_jp_number(&rate, 0, 1e15, &s->rate, err);
-    if (st == HV_OK)
-        st = hv_jp_opt_int(at, "size", 1, HV_DISTRIBUTE_MAX_TOTAL, &s->size, err);
-    if (st == HV_OK)
-        st = hv_jp_opt_int(at, "min", 0, HV_DISTRIBUTE_MAX_TOTAL, &s->min, err);
-    if (st == HV_OK)
-        st = hv_jp_opt_int(at, "max", s->min, HV_DISTRIBUTE_MAX_TOTAL, &s->max, err);
-    return st;
-}
-
-static enum hv_status read_distribute(struct hv_instance *in, const struct hv_jp *root,
-                                      struct hv_err *err)
-{
-    static const char *const keys[] = {"format", "name", "source", "total", "replicas", "expected"};
-    struct hv_jp at;
-    enum hv_status st = hv_jp_object(root, keys, HV_COUNT(keys), err);
-    if (st == HV_OK)
-        st = hv_jp_need(root, "total", "a whole number", &at, err);
-    if (st == HV_OK)
-        st = hv_jp_int(&at, 0, HV_DISTRIBUTE_MAX_TOTAL, &in->total, err);
-    if (st == HV_OK)
-        st = hv_jp_need(root, "replicas", "a list", &at, err);
-    if (st == HV_OK)
-        st = hv_jp_array(&at, &in->n_shares, err);
-    if (st != HV_OK)
-        return st;
-    if (in->n_shares == 0 || in->n_shares > HV_DISTRIBUTE_MAX_SHARES)
-        return hv_jp_expected(&at, err, "1 to 1048576 replicas");
-    struct hv_share *shares = hv_arena_new(&in->arena, struct hv_share, in->n_shares);
-    in->shares = shares;
-    for (size_t i = 0; i < in->n_shares && st == HV_OK; i++) {
-        struct hv_jp one = hv_jp_at(&at, i);
-        st = read_share(&one, &shares[i], err);
-    }
-    return st;
 }
 
 enum hv_status hv_instance_read(struct hv_instance *out, const struct hv_json *json,
                                 struct hv_err *err)
 {
-    static const char *const kinds[] = {"chain", "dag"};
+    static const char *const kinds[] = {"chain", "dag", "replicas", "joint"};
     struct hv_jp root = hv_jp_root(json), at;
     int kind = 0;
     *out = (struct hv_instance){.name = ""};
@@ -241,14 +261,39 @@ enum hv_status hv_instance_read(struct hv_instance *out, const struct hv_json *j
         return st;
     if (format && strcmp(format, "hetviz.distribute/1") == 0) {
         out->kind = HV_INSTANCE_DISTRIBUTE;
-        return read_distribute(out, &root, err);
+        return hv__instance_read_distribute(out, &root, err);
     }
     if ((st = hv_jp_format(&root, "hetviz.partition/1", err)) != HV_OK ||
-        (st = hv_jp_need(&root, "kind", "\"chain\" or \"dag\"", &at, err)) != HV_OK ||
+        (st = hv_jp_need(&root, "kind", "\"chain\", \"dag\", \"replicas\" or \"joint\"", &at,
+                         err)) != HV_OK ||
         (st = hv_jp_word(&at, kinds, HV_COUNT(kinds), &kind, err)) != HV_OK)
         return st;
-    out->kind = kind == 0 ? HV_INSTANCE_CHAIN : HV_INSTANCE_DAG;
-    return kind == 0 ? read_chain(out, &root, err) : hv__instance_read_dag(out, &root, err);
+    out->kind = (enum hv_instance_kind)kind;
+    switch (out->kind) {
+    case HV_INSTANCE_CHAIN:
+        return read_chain(out, &root, err);
+    case HV_INSTANCE_DAG:
+        return hv__instance_read_dag(out, &root, err);
+    case HV_INSTANCE_REPLICAS:
+        return hv__instance_read_replicas(out, &root, err);
+    case HV_INSTANCE_JOINT:
+        return hv__instance_read_joint(out, &root, err);
+    case HV_INSTANCE_DISTRIBUTE:
+        break;
+    }
+    return HV_EINTERNAL;
+}
+
+enum hv_status hv_instance_load(struct hv_instance *out, const char *path_or_name,
+                                struct hv_err *err)
+{
+    struct hv_json json = {0};
+    *out = (struct hv_instance){.name = ""};
+    enum hv_status st = hv__doc_load(&json, path_or_name, "samples/instances", err);
+    if (st == HV_OK)
+        st = hv_instance_read(out, &json, err);
+    hv_json_free(&json);
+    return st;
 }
 
 void hv_instance_free(struct hv_instance *in)

@@ -7,5 +7,20 @@
 /** Reads the members of a `"kind": "dag"` instance. Errors: as hv_instance_read. */
 enum hv_status hv__instance_read_dag(struct hv_instance *in, const struct hv_jp *root,
                                      struct hv_err *err) HV_NODISCARD;
+/** Reads the members of a `"kind": "replicas"` instance. Errors: as hv_instance_read. */
+enum hv_status hv__instance_read_replicas(struct hv_instance *in, const struct hv_jp *root,
+                                          struct hv_err *err) HV_NODISCARD;
+/** Reads the members of a `"kind": "joint"` instance. Errors: as hv_instance_read. */
+enum hv_status hv__instance_read_joint(struct hv_instance *in, const struct hv_jp *root,
+                                       struct hv_err *err) HV_NODISCARD;
+/** `layers`, `stages` and `min_layers` of a chain. Errors: as hv_instance_read. */
+enum hv_status hv__read_chain_sizes(const struct hv_jp *root, struct hv_partition *p,
+                                    struct hv_err *err) HV_NODISCARD;
+/** Times, memories and cuts of a chain whose sizes are known. Errors: as hv_instance_read. */
+enum hv_status hv__read_chain_rows(struct hv_arena *arena, const struct hv_jp *root,
+                                   struct hv_partition *p, struct hv_err *err) HV_NODISCARD;
+/** Reads the members of a distribution. Errors: as hv_instance_read. */
+enum hv_status hv__instance_read_distribute(struct hv_instance *in, const struct hv_jp *root,
+                                            struct hv_err *err) HV_NODISCARD;
 
 #endif

@@ -244,6 +244,55 @@ static enum hv_status read_stream(const struct hv_jp *root, struct hv_arena *are
     return st;
 }
 
+static enum hv_status read_core(const struct hv_jp *p, struct hv_arena *arena,
+                                struct hv_core_table *t, struct hv_err *err)
+{
+    static const char *const passes[] = {"forward", "backward"};
+    struct hv_jp precision = {0}, pass = {0};
+    int of = 0, which = 0;
+    t->error_frac = HV_UNKNOWN;
+    enum hv_status st;
+    if ((st = hv_keys_check(p, HV_KEYS_PROFILE_CORE, err)) ||
+        (st = hv_jp_need(p, "precision", "a number format", &precision, err)) ||
+        (st = hv_jp_word(&precision, precision_words, HV_PRECISION_N, &of, err)) ||
+        (st = hv_jp_need(p, "pass", "forward or backward", &pass, err)) ||
+        (st = hv_jp_word(&pass, passes, HV_COUNT(passes), &which, err)) ||
+        (st = hv_jp_opt_number(p, "error_frac", 0, 10, &t->error_frac, err)) ||
+        (st = read_axis(p, "log2_sequence", &t->sequence, err))) {
+        return st;
+    }
+    t->precision = (enum hv_precision)of;
+    t->backward = which == 1;
+    /* the work grows with the square of the length, so the rate may grow twice as fast as it */
+    struct hv_log_axis squared = t->sequence;
+    squared.step *= 2;
+    struct grid g = {
+        .axes = {&squared}, .n_axes = 1, .most = MAX_TFLOPS, .unit = HV_TFLOPS, .err = err};
+    return read_grid(p, "TFLOPS", arena, &g, &t->log2_flops_per_s);
+}
+
+static enum hv_status read_cores(const struct hv_jp *root, struct hv_arena *arena,
+                                 struct hv_profile *p, struct hv_err *err)
+{
+    struct hv_jp list = hv_jp_get(root, "attention");
+    size_t n = 0;
+    if (hv_jp_none(&list)) {
+        return HV_OK;
+    }
+    enum hv_status st = hv_jp_array(&list, &n, err);
+    if (st == HV_OK && n > 2 * HV_PRECISION_N) {
+        st = hv_jp_fail(&list, err, "expected one table per number format and pass, found %zu", n);
+    }
+    struct hv_core_table *tables = hv_arena_new(arena, struct hv_core_table, n + 1);
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        st = read_core(&at, arena, &tables[i], err);
+    }
+    p->core = tables;
+    p->n_core = st ? 0 : n;
+    return st;
+}
+
 static enum hv_status read_names(const struct hv_jp *root, struct hv_arena *arena,
                                  struct hv_profile *p, struct hv_err *err)
 {
@@ -297,7 +346,8 @@ enum hv_status hv_profile_read(const struct hv_json *json, struct hv_arena *aren
         (st = need_number(&root, "bandwidth_GBps", MIN_RATE, MAX_GBPS, &p->memory_bytes_per_s,
                           err)) ||
         (st = hv_jp_opt_number(&root, "kernel_start_us", 0, MAX_US, &start_us, err)) ||
-        (st = read_gemms(&root, arena, p, err)) || (st = read_stream(&root, arena, p, err))) {
+        (st = read_gemms(&root, arena, p, err)) || (st = read_stream(&root, arena, p, err)) ||
+        (st = read_cores(&root, arena, p, err))) {
         return st;
     }
     p->memory_bytes_per_s *= HV_GBPS;

@@ -1,0 +1,381 @@
+--- Pipeline templates over a sequence of nodes (Oobleck, SOSP'23, section 4), by node kinds rather than
+-- by node count alone: the best cut of the model over consecutive nodes, mixes of templates that use
+-- every node once, and the batch dealt out to them. A setting `c` is { micro_batch, recompute, layers,
+-- weights(n_stages, rule), rule, memo = {}, faults, most_sizes, total }; nodes are those of layout.nodes.
+local layout = require "layout"
+local prices = require "prices"
+local recovery = require "recovery"
+
+local templates = {}
+
+local MOST_OPTIONS = 2000 -- instance mixes that are enumerated
+local KEPT = 24           -- partial mixes kept per node, and mixes whose batch is dealt exactly
+
+--- Stages of a node sequence: every node in min(parts, GPUs) stages, or nil where that cannot be.
+local function stages_of(nodes, parts, layers)
+  local stages = {}
+  for _, node in ipairs(nodes) do
+    local n = math.min(parts, #node.ids)
+    local tp = #node.ids // n
+    if #node.ids % n ~= 0 or not layout.tp_fits(layers, tp) then
+      return nil
+    end
+    for i = 1, n do
+      stages[#stages + 1] = { node = node, tp = tp, kind = node.kind,
+        memory_bytes = node.memory_bytes, ids = layout.slice(node.ids, (i - 1) * tp + 1, tp) }
+    end
+  end
+  return #stages <= #layers and stages or nil
+end
+
+--- Chains of the stages and a lower bound of T: no layer is faster than on its best stage, and the
+-- slowest stage is at least the mean over all speeds.
+local function price_stages(ctx, stages, c)
+  local chains, speed, fastest = {}, 0, math.huge
+  for s, stage in ipairs(stages) do
+    local before = stages[s - 1]
+    local chain = before and before.kind == stage.kind and before.tp == stage.tp and chains[s - 1]
+      or prices.chain(ctx, stage.kind, { tp = stage.tp, micro_batch = c.micro_batch,
+        recompute = c.recompute, sequence_parallel = stage.tp > 1 })
+    chains[s] = chain
+    local all = prices.time(chain, 1, chain.n)
+    speed = speed + 1 / all
+    fastest = math.min(fastest, all)
+  end
+  local w = c.weights(#stages, c.rule)
+  return chains, fastest + (w[1] + w[3]) / speed
+end
+
+--- The best cut of the model over these stages: T by the rule, memory for S - s micro-batches.
+local function cut_layers(ctx, stages, chains, c)
+  local load, memory, capacity = {}, {}, {}
+  for s, stage in ipairs(stages) do
+    local chain = chains[s]
+    load[s] = chain.times
+    memory[s] = prices.layer_bytes(ctx, chain, { in_flight = #stages - s + 1 })
+    capacity[s] = prices.capacity(ctx, stage) - prices.overhead_bytes(ctx, chain)
+    if capacity[s] <= 0 then
+      return nil
+    end
+  end
+  return hv.opt.partition { n = chains[1].n, parts = #stages, load = load, memory = memory,
+    capacity = capacity, weights = c.weights(#stages, c.rule) }
+end
+
+local function signature(nodes)
+  local words = {}
+  for i, node in ipairs(nodes) do
+    words[i] = node.kind .. "/" .. #node.ids
+  end
+  return table.concat(words, " ")
+end
+
+--- Can these nodes together hold the states of the model at all? Splitting layers does not make
+-- them smaller (5 % are left for what is priced per rank).
+local function may_hold(ctx, nodes, c)
+  local have = 0
+  for _, node in ipairs(nodes) do
+    have = have + #node.ids * prices.capacity(ctx, node)
+  end
+  local chain = prices.chain(ctx, nodes[1].kind, { tp = 1, micro_batch = c.micro_batch,
+    recompute = c.recompute })
+  return have >= 0.95 * chain.state[chain.n]
+end
+
+--- The template of a node sequence: { time_s = T, stages, cut } or nil. Remembered in `c.memo`.
+function templates.of(ctx, nodes, c)
+  local key = signature(nodes)
+  if c.memo[key] == nil then
+    local best = false
+    local most = 0
+    for _, node in ipairs(nodes) do
+      most = math.max(most, #node.ids)
+    end
+    for _, parts in ipairs(may_hold(ctx, nodes, c) and layout.powers(most) or {}) do
+      local stages = stages_of(nodes, parts, c.layers)
+      local chains, bound
+      if stages then
+        chains, bound = price_stages(ctx, stages, c)
+      end
+      local cut = stages and not (best and bound >= best.time_s)
+        and cut_layers(ctx, stages, chains, c)
+      if cut and (not best or cut.value < best.time_s) then
+        best = { time_s = cut.value, steady_s = cut.value / #stages, parts = parts, cut = cut,
+          key = key }
+      end
+    end
+    c.memo[key] = best
+  end
+  return c.memo[key]
+end
+
+-- Instances and batch -------------------------------------------------------------------------
+
+--- Section 4.2.2: micro-batches per template so that the variance of T_i / S_i · nb_i is least.
+-- `used` = { { steady_s, count } }. With many templates the largest instead of the variance.
+function templates.deal_batch(used, total)
+  local time, sizes, min = {}, {}, {}
+  for i, u in ipairs(used) do
+    time[i], sizes[i], min[i] = u.steady_s, u.count, 1
+  end
+  return hv.opt.distribute { total = total, time = time, sizes = sizes, min = min,
+    objective = #used <= 8 and "minvar" or "minmax" }
+end
+
+--- A mix of pipelines { template, nodes } with its batch: section 4.2, steps 4 and 5.
+function templates.price_mix(ctx, pipelines, total)
+  local used, by_key = {}, {}
+  for _, p in ipairs(pipelines) do
+    local u = by_key[p.template.key]
+    if not u then
+      u = { steady_s = p.template.steady_s, time_s = p.template.time_s, count = 0 }
+      by_key[p.template.key] = u
+      used[#used + 1] = u
+    end
+    u.count = u.count + 1
+  end
+  local dealt = templates.deal_batch(used, total)
+  if not dealt then
+    return nil
+  end
+  local slowest, heads = 0, {}
+  for i, u in ipairs(used) do
+    u.micro_batches = dealt.counts[i]
+    slowest = math.max(slowest, u.time_s * u.micro_batches)
+  end
+  for i, p in ipairs(pipelines) do
+    p.micro_batches = by_key[p.template.key].micro_batches
+    heads[i] = p.nodes[1].ids[1]
+  end
+  if #heads > 1 then -- the first layer's gradients are reduced last, nothing hides them
+    local chain = prices.chain(ctx, pipelines[1].nodes[1].kind, { tp = 1, micro_batch = 1 })
+    slowest = slowest + prices.sync(ctx, chain, 1, 1, heads)
+  end
+  return { time_s = slowest, pipelines = pipelines }
+end
+
+--- Lays sizes out along the node sequence; nil where a template does not fit.
+local function lay_out(ctx, sequence, sizes, c)
+  local pipelines, at = {}, 1
+  for i, n in ipairs(sizes) do
+    local nodes = layout.slice(sequence, at, n)
+    local found = templates.of(ctx, nodes, c)
+    if not found then
+      return nil
+    end
+    pipelines[i] = { nodes = nodes, template = found }
+    at = at + n
+  end
+  return pipelines
+end
+
+--- Equal nodes: all mixes by enumeration (4.2.1) as lists of sizes; nil when there are too many.
+local function enumerate(sequence, sizes, least)
+  local options, complete = recovery.options(#sequence, sizes, least, MOST_OPTIONS)
+  if not complete then
+    return nil
+  end
+  local mixes = {}
+  for i, x in ipairs(options) do
+    mixes[i] = {}
+    for k, n in ipairs(x) do
+      for _ = 1, n do
+        table.insert(mixes[i], sizes[k])
+      end
+    end
+  end
+  return mixes
+end
+
+--- Keeps the mixes with the highest rate; of equals those found first.
+local function keep_best(list)
+  for i, mix in ipairs(list) do
+    mix.found = i
+  end
+  table.sort(list, function(a, b)
+    if a.rate ~= b.rate then
+      return a.rate > b.rate
+    end
+    return a.found < b.found
+  end)
+  for i = #list, KEPT + 1, -1 do
+    list[i] = nil
+  end
+end
+
+--- Unequal nodes: compositions of the sequence with the largest sum of 1 / T_i, which minimises
+-- max T_i·nb_i when batches may be fractions. The KEPT best, by dynamic programming over nodes.
+local function compose(ctx, sequence, sizes, least, c)
+  local states = { [0] = { [0] = { { rate = 0, sizes = {} } } } }
+  for at = 1, #sequence do
+    states[at] = {}
+    for _, n in ipairs(sizes) do
+      local from = states[at - n]
+      local found = from and templates.of(ctx, layout.slice(sequence, at - n + 1, n), c)
+      for count = 0, found and least or -1 do
+        local list, to = from[count] or {}, math.min(count + 1, least)
+        states[at][to] = states[at][to] or {}
+        for _, partial in ipairs(list) do
+          local longer = table.move(partial.sizes, 1, #partial.sizes, 1, {})
+          longer[#longer + 1] = n
+          table.insert(states[at][to], { rate = partial.rate + 1 / found.time_s, sizes = longer })
+        end
+      end
+    end
+    for count = 0, least do
+      keep_best(states[at][count] or {})
+    end
+  end
+  local mixes = {}
+  for i, s in ipairs(states[#sequence][least] or {}) do
+    mixes[i] = s.sizes
+  end
+  return mixes
+end
+
+--- The paper's choice for one micro-batch size and recompute setting: { time_s, pipelines }.
+function templates.choose(ctx, sequence, c)
+  local sizes = recovery.sizes(#sequence, c.least, c.faults)
+  sizes = layout.slice(sizes, 1, math.min(#sizes, c.most_sizes))
+  local least, equal = c.faults + 1, true
+  for _, node in ipairs(sequence) do
+    equal = equal and node.kind == sequence[1].kind and #node.ids == #sequence[1].ids
+  end
+  local mixes = equal and enumerate(sequence, sizes, least)
+    or compose(ctx, sequence, sizes, least, c)
+  local rated = {}
+  for _, mix in ipairs(mixes) do
+    local pipelines, rate = lay_out(ctx, sequence, mix, c), 0
+    for _, p in ipairs(pipelines or {}) do
+      rate = rate + 1 / p.template.time_s
+    end
+    if pipelines then
+      rated[#rated + 1] = { rate = rate, sizes = mix, pipelines = pipelines }
+    end
+  end
+  keep_best(rated)
+  local best
+  for _, r in ipairs(rated) do
+    local mix = templates.price_mix(ctx, r.pipelines, c.total)
+    if mix and (not best or mix.time_s < best.time_s) then
+      best = mix
+    end
+  end
+  return best
+end
+
+--- A plan of pipelines: neighbours with the same template and micro-batches are copies of one entry.
+function templates.plan(ctx, pipelines, c)
+  local replicas, i = {}, 1
+  while i <= #pipelines do
+    local first, last = pipelines[i], i
+    while last < #pipelines and pipelines[last + 1].template == first.template
+      and pipelines[last + 1].micro_batches == first.micro_batches do
+      last = last + 1
+    end
+    local stages, copies = {}, {}
+    for p = i, last do
+      copies[#copies + 1] = stages_of(pipelines[p].nodes, first.template.parts, c.layers)
+    end
+    for s, range in ipairs(first.template.cut.stages) do
+      local ids = {}
+      for _, copy in ipairs(copies) do
+        table.move(copy[s].ids, 1, #copy[s].ids, #ids + 1, ids)
+      end
+      stages[s] = prices.stage_keys({ tp = copies[1][s].tp, recompute = c.recompute,
+        sequence_parallel = copies[1][s].tp > 1 }, {
+        devices = ctx.cluster:address(ids), layers = { range[1] - 1, range[2] },
+      })
+    end
+    replicas[#replicas + 1] = { count = #copies, micro_batches = first.micro_batches,
+      stages = stages }
+    i = last + 1
+  end
+  return {
+    micro_batch = c.micro_batch, replicas = replicas, schedule = { name = "1f1b" },
+    sync = { kind = "allreduce" },
+  }
+end
+
+--- Nodes in order of falling speed, equal kinds together, file order otherwise.
+function templates.sequence(ctx)
+  local nodes = layout.nodes(layout.devices(ctx))
+  for i, node in ipairs(nodes) do
+    node.at = i
+  end
+  table.sort(nodes, function(a, b)
+    local x, y = a.flops_per_s * #a.ids, b.flops_per_s * #b.ids
+    if x ~= y then
+      return x > y
+    elseif a.kind ~= b.kind then
+      return a.kind < b.kind
+    end
+    return a.at < b.at
+  end)
+  for i, node in ipairs(nodes) do
+    node.order = i
+  end
+  return nodes
+end
+
+--- n0: the least number of consecutive nodes whose memory holds the model (section 4.1.1).
+local function least_nodes(ctx, sequence, c)
+  for n = 1, #sequence do
+    for from = 1, #sequence - n + 1 do
+      if templates.of(ctx, layout.slice(sequence, from, n), c) then
+        return n
+      end
+    end
+  end
+end
+
+--- Seconds of an iteration when every node works all the time and every pipeline has n0 nodes that
+-- fill once: what the settings to look at are ranked by.
+local function rough(ctx, sequence, c)
+  local speed = 0
+  for _, node in ipairs(sequence) do
+    local stages = stages_of({ node }, 1, c.layers) or stages_of({ node }, #node.ids, c.layers)
+    local _, bound = price_stages(ctx, { stages[1] }, c)
+    speed = speed + 1 / bound
+  end
+  return (c.total + #sequence * (c.least - 1) / c.least) / speed
+end
+
+--- The settings worth exact templates, best first, each with its n0; make(ctx, micro_batch,
+-- recompute) gives one.
+function templates.settings(ctx, sequence, make)
+  local list = {}
+  for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
+    for _, recompute in ipairs { "none", "selective", "full" } do
+      local c = make(ctx, micro_batch, recompute)
+      c.least = ctx.job.global_batch % micro_batch == 0 and least_nodes(ctx, sequence, c)
+      if c.least then
+        c.rough_s, c.rank = rough(ctx, sequence, c), #list + 1
+        list[c.rank] = c
+      end
+    end
+  end
+  table.sort(list, function(a, b)
+    if a.rough_s ~= b.rough_s then
+      return a.rough_s < b.rough_s
+    end
+    return a.rank < b.rank
+  end)
+  return list
+end
+
+--- Why there is no plan that survives so many faults; `c` is the setting that needs the fewest nodes.
+function templates.shortage(ctx, sequence, faults, c)
+  local have = 0
+  for _, node in ipairs(sequence) do
+    have = have + #node.ids * prices.capacity(ctx, node)
+  end
+  local chain = prices.chain(ctx, sequence[1].kind, { tp = 1, micro_batch = 1, recompute = "full" })
+  local need = prices.bytes(ctx, chain, 1, chain.n, { in_flight = 1 })
+  return ("to survive %d node failure%s takes %d pipelines; one needs %s nodes and %.1f GiB, the "
+    .. "cluster has %d nodes with %.1f GiB"):format(faults, faults == 1 and "" or "s", faults + 1,
+    c and ("at least %d"):format(c.least) or "more than all", need / 2 ^ 30, #sequence,
+    have / 2 ^ 30)
+end
+
+return templates

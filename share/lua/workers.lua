@@ -1,0 +1,255 @@
+--- Virtual workers of unequal GPUs: which GPUs form one, and how its pipeline is cut when every
+-- stage keeps the weights of each minibatch in flight. A worker is a list of { node, ids }.
+local layout = require "layout"
+local prices = require "prices"
+
+local workers = {}
+
+--- Every node is a worker: one choice.
+function workers.per_node(nodes)
+  local list = {}
+  for i, node in ipairs(nodes) do
+    list[i] = { { node = node, ids = node.ids } }
+  end
+  return { list }
+end
+
+--- Mean seconds per wave of workers with these wave times after `waves` waves: a worker begins
+-- wave c when it has ended wave c - 1 and everybody has pushed wave c - D - 1.
+function workers.wave_rate(wave_s, distance, waves)
+  local ends, pushed = {}, {}
+  for w in ipairs(wave_s) do
+    ends[w] = 0
+  end
+  for c = 1, waves do
+    local gate = pushed[c - distance - 1] or 0
+    local last = 0
+    for w, s in ipairs(wave_s) do
+      ends[w] = math.max(ends[w], gate) + s
+      last = math.max(last, ends[w])
+    end
+    pushed[c] = last
+  end
+  for w in ipairs(ends) do
+    ends[w] = ends[w] / waves
+  end
+  return ends
+end
+
+--- Nodes by kind and size: lists in the order of first mention.
+local function alike(nodes)
+  local lists, by_key = {}, {}
+  for _, node in ipairs(nodes) do
+    local key = node.kind .. "/" .. #node.ids
+    if not by_key[key] then
+      by_key[key] = {}
+      lists[#lists + 1] = by_key[key]
+    end
+    table.insert(by_key[key], node)
+  end
+  return lists
+end
+
+--- `n` equal workers over these nodes: each takes its part of the GPUs of every node.
+local function deal_gpus(nodes, n)
+  local list = {}
+  for w = 1, n do
+    list[w] = {}
+    for i, node in ipairs(nodes) do
+      local per = #node.ids // n
+      list[w][i] = { node = node, ids = layout.slice(node.ids, (w - 1) * per + 1, per) }
+    end
+  end
+  return list
+end
+
+--- Equal workers, one GPU (or an equal part) of every node. A large cluster is first cut into
+-- blocks with the same mix of nodes: one choice of workers per number of blocks.
+function workers.equal(nodes)
+  local lists, common, choices = alike(nodes), 0, {}
+  for _, list in ipairs(lists) do
+    common = layout.gcd(common, #list)
+  end
+  local divisors = layout.divisors(common)
+  for d = #divisors, 1, -1 do
+    local blocks, made = divisors[d], {}
+    for b = 1, blocks do
+      local part = {}
+      for _, list in ipairs(lists) do
+        local per = #list // blocks
+        table.move(list, (b - 1) * per + 1, b * per, #part + 1, part)
+      end
+      local dealt = deal_gpus(part, layout.node_size(part))
+      table.move(dealt, 1, #dealt, #made + 1, made)
+    end
+    choices[#choices + 1] = made
+  end
+  return choices
+end
+
+--- Nodes in order of speed, the strongest joined with the weakest; each pair gives two workers
+-- with half of both nodes (VVQQ, VVQQ, RRGG, RRGG for V > R > G > Q).
+function workers.hybrid(nodes)
+  local sorted = table.move(nodes, 1, #nodes, 1, {})
+  for i = 2, #sorted do -- stable: equal nodes stay in file order
+    local node, j = sorted[i], i - 1
+    while j >= 1 and sorted[j].flops_per_s < node.flops_per_s do
+      sorted[j + 1] = sorted[j]
+      j = j - 1
+    end
+    sorted[j + 1] = node
+  end
+  local list = {}
+  for i = 1, #sorted // 2 do
+    local pair = { sorted[i], sorted[#sorted + 1 - i] }
+    local halves = deal_gpus(pair, layout.node_size(pair) % 2 == 0 and 2 or 1)
+    table.move(halves, 1, #halves, #list + 1, list)
+  end
+  if #sorted % 2 == 1 then
+    local middle = sorted[#sorted // 2 + 1]
+    list[#list + 1] = { { node = middle, ids = middle.ids } }
+  end
+  return { list }
+end
+
+--- GPUs of a worker as a list { kind, id, memory_bytes, flops_per_s }.
+function workers.gpus(worker)
+  local gpus = {}
+  for _, part in ipairs(worker) do
+    for _, id in ipairs(part.ids) do
+      gpus[#gpus + 1] = { id = id, kind = part.node.kind, memory_bytes = part.node.memory_bytes,
+        flops_per_s = part.node.flops_per_s }
+    end
+  end
+  return gpus
+end
+
+--- What makes workers equal: the kinds of their GPUs in order.
+function workers.signature(gpus)
+  local kinds = {}
+  for i, g in ipairs(gpus) do
+    kinds[i] = g.kind
+  end
+  return table.concat(kinds, " ")
+end
+
+--- Seconds that one minibatch spends on the wires of a cut: activation forward and gradient
+-- backward over the slowest link of the worker.
+local function cut_seconds(ctx, gpus, chain)
+  local slowest = math.huge
+  for i = 2, #gpus do
+    slowest = math.min(slowest, ctx.cluster:link(gpus[i - 1].id, gpus[i].id).bandwidth_bytes_per_s)
+  end
+  return 2 * chain.output_bytes / slowest
+end
+
+--- min max over stages of time on the GPU + transfers, GPUs in any order, memory for
+-- min(Nm, k - q) minibatches on stage q from 0, each with the weights it began with.
+function workers.partition(ctx, gpus, in_flight, c)
+  local k, load, memory, capacity, last = #gpus, {}, {}, {}, nil
+  for q, gpu in ipairs(gpus) do
+    local chain = prices.chain(ctx, gpu.kind, c)
+    load[q], last = chain.times, chain
+    capacity[q] = prices.capacity(ctx, gpu) - prices.overhead_bytes(ctx, chain)
+    local alive = math.min(in_flight, k - q + 1)
+    memory[q] = prices.layer_bytes(ctx, chain, { in_flight = alive, versions = alive })
+  end
+  local cut, seconds = {}, k > 1 and cut_seconds(ctx, gpus, last) or 0
+  for l = 1, last.n - 1 do
+    cut[l] = seconds
+  end
+  for q = 1, k do
+    if capacity[q] <= 0 then
+      return nil
+    end
+  end
+  return hv.opt.partition {
+    n = last.n, parts = k, load = load, memory = memory, capacity = capacity, cut = cut,
+    sum = 0, max = 1, order = "free",
+  }
+end
+
+--- Nm search: the number in flight with the best steady rate min(1 / max, Nm / sum); the smaller
+-- of equals. More than k never helps. Above 16 in steps of a quarter.
+function workers.in_flight(ctx, gpus, c, limit)
+  local best, nm = nil, 0
+  local most = math.min(#gpus, limit)
+  while nm < most do
+    nm = math.min(most, nm + math.max(1, nm // 4 - 3))
+    local p = workers.partition(ctx, gpus, nm, c)
+    if not p then
+      break -- more in flight needs more memory
+    end
+    local period = math.max(p.max, p.sum / nm)
+    if not best or period < best.period * (1 - 1e-12) then
+      best = { period = period, in_flight = nm, partition = p }
+    end
+  end
+  return best
+end
+
+--- The figure to name when a worker cannot hold the model: what one minibatch needs over all GPUs.
+function workers.shortage(ctx, gpus, c)
+  local chain, have = prices.chain(ctx, gpus[1].kind, c), 0
+  for _, gpu in ipairs(gpus) do
+    have = have + prices.capacity(ctx, gpu)
+  end
+  local need = prices.bytes(ctx, chain, 1, chain.n, { in_flight = 1 })
+  return ("a virtual worker of %d GPUs (%s) cannot hold the model: it needs %.1f GiB with one "
+    .. "minibatch, the worker has %.1f GiB and no cut into %d stages fits"):format(
+    #gpus, layout.kinds_text(gpus), need / 2 ^ 30, have / 2 ^ 30, #gpus)
+end
+
+--- Equal workers joined: { gpus of every copy }.
+function workers.groups(list)
+  local groups, by_key = {}, {}
+  for _, worker in ipairs(list) do
+    local gpus = workers.gpus(worker)
+    local key = workers.signature(gpus)
+    if not by_key[key] then
+      by_key[key] = {}
+      groups[#groups + 1] = by_key[key]
+    end
+    table.insert(by_key[key], gpus)
+  end
+  return groups
+end
+
+--- Stages of `copies` (equal workers) under one partition.
+local function stage_rows(ctx, copies, found, c)
+  local rows = {}
+  for s, range in ipairs(found.stages) do
+    local ids = {}
+    for i, gpus in ipairs(copies) do
+      ids[i] = gpus[found.order[s]].id
+    end
+    rows[s] = prices.stage_keys(c, {
+      devices = ctx.cluster:address(ids), layers = { range[1] - 1, range[2] },
+    })
+  end
+  return rows
+end
+
+--- Replica entries of the groups under `found` (a partition each): equal workers with the same
+-- number of minibatches are copies of one entry; `shares` has a number for every worker.
+function workers.replicas(ctx, groups, found, shares, c)
+  local replicas, at = {}, 1
+  for g, group in ipairs(groups) do
+    local from = 1
+    while from <= #group do
+      local to = from
+      while to < #group and shares[at + to - from + 1] == shares[at] do
+        to = to + 1
+      end
+      local copies = layout.slice(group, from, to - from + 1)
+      replicas[#replicas + 1] = {
+        count = #copies, micro_batches = shares[at],
+        stages = stage_rows(ctx, copies, found[g], c),
+      }
+      at, from = at + #copies, to + 1
+    end
+  end
+  return replicas
+end
+
+return workers

@@ -1,0 +1,29 @@
+/**
+ * Timing one thing until its median is known well enough: warm-up, batches long enough for the
+ * clock, median and spread. Robust against the odd slow run; deterministic given the timings.
+ */
+#ifndef HV_SOLVER_PROFILER_SAMPLER_H
+#define HV_SOLVER_PROFILER_SAMPLER_H
+
+#include "solver/profiler/bench.h"
+
+/** When to stop. */
+struct hv_sampling {
+    double batch_s;   /**< a timing holds as many runs as take about so long */
+    double band_frac; /**< stop when half the band of the median is within this share of it */
+    int min_n, max_n; /**< timings; max_n ≤ HV_SAMPLING_MAX */
+    double max_s;     /**< no further timing after so long, once there are min_n */
+};
+#define HV_SAMPLING_MAX 64
+
+/** Median of n numbers, which are sorted in place. n > 0. O(n log n). */
+double hv_median(double *x, size_t n);
+/**
+ * Times probes that run one after the other as one thing. Errors: HV_ENO when the bench cannot;
+ * whatever its run returns.
+ */
+enum hv_status hv_sample_run(const struct hv_bench *b, const struct hv_probe *probes, size_t n,
+                             const struct hv_sampling *how, struct hv_probe_sample *out,
+                             struct hv_err *err) HV_NODISCARD;
+
+#endif

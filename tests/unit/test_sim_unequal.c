@@ -1,0 +1,346 @@
+/* Schedules on unequal stages: durations of every stage, hops of every edge, limits of every rank.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "solver/sim/steady.h"
+#include "tests/sim_fixture.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_RANKS = 9, MOST_STAGES = 64 };
+
+/* a schedule asked for on unequal stages */
+struct unequal {
+    struct hv_schedule_input in;
+    struct hv_stage_cost costs[MOST_STAGES];
+    double hops_s[2 * MOST_STAGES], limits[MOST_RANKS];
+};
+
+static const struct hv_schedule_row *row_of(const char *name)
+{
+    const struct hv_schedule_row *row;
+    assert_int_equal(hv_schedule_find(name, &row, NULL), HV_OK);
+    return row;
+}
+
+static void fill(struct unequal *u, const struct hv_schedule_row *row, int32_t p, int32_t m,
+                 struct hv_rng *r)
+{
+    hv_schedule_input_init(&u->in, row, p, m);
+    int32_t n = p * u->in.chunks;
+    for (int32_t s = 0; s < n; s++) {
+        bool idle = hv_rng_below(r, 12) == 0; /* a stage may take no time at all */
+        u->costs[s] =
+            (struct hv_stage_cost){idle ? 0 : some(r, 0, 8), some(r, 0, 8), some(r, 0, 4)};
+    }
+    for (int32_t e = 0; e < 2 * n; e++) {
+        u->hops_s[e] = hv_rng_below(r, 3) == 0 ? 0 : some(r, 0, 2);
+    }
+    for (int32_t k = 0; k < p; k++) {
+        u->limits[k] = hv_rng_below(r, 3) == 0 ? (double)INFINITY
+                                               : 1 + (double)hv_rng_below(r, 2 * MOST_RANKS);
+    }
+    u->in.costs = u->costs;
+    u->in.hops_s = u->hops_s;
+    u->in.limits = u->limits;
+}
+
+/* durations and hops as they are, not as they were planned */
+static void price_unequal(struct fixture *x, const struct unequal *u)
+{
+    price(x, 1, 1, 1, 0);
+    for (int32_t s = 0; s < x->s.n_stages; s++) {
+        const struct hv_stage_cost *c = &u->costs[s];
+        double row[HV_OP_KIND_N] = {[HV_OP_F] = c->f_s,
+                                    [HV_OP_B] = c->b_s,
+                                    [HV_OP_W] = c->w_s,
+                                    [HV_OP_BW] = c->b_s + c->w_s,
+                                    [HV_OP_R] = c->f_s};
+        memcpy(x->stage_s + (size_t)s * HV_OP_KIND_N, row, sizeof row);
+    }
+    int32_t n_edges = x->s.graph.n_edges;
+    double *hops_s = hv_arena_new(&x->a, double, (size_t)x->g.n_hops + 1);
+    for (int32_t i = 0; i < x->g.n_hops; i++) {
+        bool back = i >= x->s.n_pipes * n_edges;
+        hops_s[i] = u->hops_s[(back ? n_edges : 0) + i % n_edges];
+    }
+    x->cost.hop_s = hops_s;
+    hv_pipe_time(&x->g, &x->cost, &x->run);
+}
+
+static enum hv_status make_unequal(struct fixture *x, const struct unequal *u, struct hv_err *err)
+{
+    *x = (struct fixture){0};
+    enum hv_status st = hv_schedule_make(&x->a, &u->in, &x->s, err);
+    if (st == HV_OK) {
+        struct hv_err why = {0};
+        if (hv_schedule_check(&x->s, &why) != HV_OK ||
+            hv_pipe_compile(&x->a, &x->s, &x->g, &why) != HV_OK) {
+            fail_msg("%s, p = %d, m = %d, limits %g %g…: %s", u->in.row->name, u->in.ranks,
+                     u->in.micro_batches, u->in.limits ? u->in.limits[0] : 0,
+                     u->in.limits ? u->in.limits[1] : 0, why.text);
+        }
+        price_unequal(x, u);
+    }
+    return st;
+}
+
+/* most micro-batches held by a rank: a rank gives an activation back with its W or BW, the
+ * zero-bubble schedulers count half of it with B */
+static double held(const struct fixture *x, const struct hv_schedule_row *row, int32_t rank)
+{
+    bool halves = (row->flags & HV_SCHEDULE_SPLIT) && (row->flags & HV_SCHEDULE_BY_COST);
+    double now = 0, most = 0, unit = x->s.parts ? 1 : x->s.n_slices;
+    for (size_t i = x->s.rank_at[rank]; i < x->s.rank_at[rank + 1]; i++) {
+        const struct hv_op *op = &x->s.ops[i];
+        bool more = x->s.parts && op->slice > 0;
+        now += op->kind == HV_OP_F && !more ? 1 : 0;
+        now -= op->kind == HV_OP_BW ? 1 : op->kind == HV_OP_W ? (halves ? 0.5 : 1) : 0;
+        now -= op->kind == HV_OP_B && halves ? 0.5 : 0;
+        most = now > most ? now : most;
+    }
+    return most / (unit * x->s.n_stages / x->s.n_ranks);
+}
+
+/* no rank is faster than its own work, nor than a micro-batch through all stages and back */
+static void check_time(const struct fixture *x, const struct unequal *u)
+{
+    double through_s = 0;
+    for (int32_t s = 0; s < x->s.n_stages; s++) {
+        through_s += u->costs[s].f_s / (x->s.parts ? 2 : 1);
+    }
+    assert_true(x->s.parts || x->s.n_slices > 1 || x->run.makespan_s >= through_s - 1e-9);
+    for (int32_t r = 0; r < x->s.n_ranks; r++) {
+        double work_s = 0;
+        for (size_t i = x->s.rank_at[r]; i < x->s.rank_at[r + 1]; i++) {
+            const struct hv_op *op = &x->s.ops[i];
+            if (op->kind != HV_OP_R) {
+                work_s += x->stage_s[(size_t)op->stage * HV_OP_KIND_N + op->kind] *
+                          hv_op_share(&x->s, op);
+            }
+        }
+        assert_true(x->run.makespan_s >= work_s - 1e-6);
+    }
+}
+
+/* every row, random times, hops and limits: an order that is sound, does not block and keeps to the
+ * limits, or a refusal in words */
+static void all_rows(void **state)
+{
+    (void)state;
+    size_t n_rows, n_made = 0, n_full = 0;
+    const struct hv_schedule_row *rows = hv_schedules(&n_rows);
+    struct hv_rng r;
+    hv_rng_seed(&r, 53);
+    for (size_t k = 0; k < n_rows * 120; k++) {
+        const struct hv_schedule_row *row = &rows[k % n_rows];
+        struct unequal u;
+        struct fixture x;
+        struct hv_err err = {0};
+        bool tessel = strcmp(row->name, "tessel") == 0;
+        int32_t p = 1 + (int32_t)hv_rng_below(&r, tessel ? 4 : MOST_RANKS);
+        fill(&u, row, p, 1 + (int32_t)hv_rng_below(&r, 20), &r);
+        u.in.limits = hv_rng_below(&r, 2) ? u.limits : NULL;
+        enum hv_status st = make_unequal(&x, &u, &err);
+        if (st == HV_OK) {
+            for (int32_t i = 0; i < p; i++) {
+                double most = row->flags & HV_SCHEDULE_TWO_WAY || x.s.stash ? 0 : held(&x, row, i);
+                assert_true(!u.in.limits || most <= u.limits[i]);
+            }
+            check_time(&x, &u);
+            n_full += u.in.limits != NULL;
+        } else {
+            assert_true(st == HV_EUSAGE || st == HV_ENO);
+            assert_true(strlen(err.text) > 20);
+        }
+        n_made += st == HV_OK;
+        hv_arena_free(&x.a);
+    }
+    assert_true(n_made > n_rows * 60);
+    assert_true(n_full > n_rows * 10);
+}
+
+/* schedules that decide by memory find an order within any limits that leave a micro-batch to every
+ * rank; those that do not say by how much they fail */
+static void limits_are_kept(void **state)
+{
+    (void)state;
+    static const char *const deciding[] = {"1f1b",  "dapple", "zb-1p",   "zb-1.5p",
+                                           "zb-2p", "tessel", "hetpipe", "dynapipe"};
+    struct hv_rng r;
+    hv_rng_seed(&r, 59);
+    for (size_t k = 0; k < HV_COUNT(deciding) * 40; k++) {
+        struct unequal u;
+        struct fixture x;
+        struct hv_err err = {0};
+        const struct hv_schedule_row *row = row_of(deciding[k % HV_COUNT(deciding)]);
+        fill(&u, row, 2 + (int32_t)hv_rng_below(&r, 3), 8, &r);
+        enum hv_status st = make_unequal(&x, &u, &err);
+        if (st != HV_OK) {
+            fail_msg("%s: %s", row->name, err.text);
+        }
+        hv_arena_free(&x.a);
+    }
+    struct unequal u;
+    struct fixture x;
+    struct hv_err err = {0};
+    fill(&u, row_of("gpipe"), 2, 8, &r);
+    u.limits[0] = 8;
+    u.limits[1] = 5;
+    assert_int_equal(make_unequal(&x, &u, &err), HV_ENO);
+    assert_non_null(strstr(err.text, "keeps 8 micro-batches on rank 1, its limit is 5; allow 8"));
+    hv_arena_free(&x.a);
+    u.limits[1] = 0.5;
+    assert_int_equal(make_unequal(&x, &u, &err), HV_ENO);
+    assert_non_null(strstr(err.text, "room for 1"));
+    hv_arena_free(&x.a);
+}
+
+/* wider limits never make 1F1B slower, and from p − r on they change nothing */
+static void wider_limits(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 61);
+    for (int k = 0; k < 100; k++) {
+        struct unequal u;
+        struct fixture x;
+        int32_t p = 2 + (int32_t)hv_rng_below(&r, 4);
+        double last_s = (double)INFINITY;
+        fill(&u, row_of("1f1b"), p, 12, &r);
+        memset(u.hops_s, 0, sizeof u.hops_s);
+        for (int32_t s = 0; s < p; s++) {
+            u.costs[s] = u.costs[0];
+        }
+        for (int most = 1; most <= p + 1; most++) {
+            for (int32_t i = 0; i < p; i++) {
+                u.limits[i] = most;
+            }
+            assert_int_equal(make_unequal(&x, &u, NULL), HV_OK);
+            assert_true(x.run.makespan_s <= last_s + 1e-9);
+            assert_true(most <= p || is_near(x.run.makespan_s, last_s));
+            last_s = x.run.makespan_s;
+            hv_arena_free(&x.a);
+        }
+    }
+}
+
+/* the span of an order planned with one set of numbers, run with the real ones */
+static double span_planned(const struct unequal *real, bool by_times, const char *key,
+                           const char *value)
+{
+    struct unequal u = *real;
+    struct fixture x;
+    u.in.costs = by_times ? real->costs : NULL;
+    u.in.hops_s = by_times ? real->hops_s : NULL;
+    u.in.limits = NULL;
+    if (key) {
+        assert_int_equal(hv_schedule_set_option(&u.in, key, value, NULL), HV_OK);
+    }
+    assert_int_equal(make_unequal(&x, &u, NULL), HV_OK);
+    double span_s = x.run.longest_span_s;
+    hv_arena_free(&x.a);
+    return span_s;
+}
+
+/* v-adaptive tries the same building blocks whatever they are judged by: judged by the real times
+ * the chosen one is never longer than judged by slots */
+static void adaptive_takes_the_shortest(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    int n_better = 0;
+    hv_rng_seed(&r, 67);
+    for (int k = 0; k < 30; k++) {
+        struct unequal u;
+        fill(&u, row_of("v-adaptive"), 2 + (int32_t)hv_rng_below(&r, 4),
+             4 + (int32_t)hv_rng_below(&r, 8), &r);
+        double slots_s = span_planned(&u, false, "decide", "slots");
+        double times_s = span_planned(&u, true, "decide", "times");
+        assert_true(times_s <= slots_s + 1e-9 * (1 + slots_s));
+        n_better += times_s < slots_s - 1e-9;
+    }
+    assert_true(n_better > 5);
+}
+
+/* seconds per micro-batch in the steady state, with the real times */
+static double pace(const struct unequal *real, bool by_times)
+{
+    struct unequal u = *real;
+    struct fixture x;
+    struct hv_steady steady;
+    u.in.costs = by_times ? real->costs : NULL;
+    assert_int_equal(make_unequal(&x, &u, NULL), HV_OK);
+    assert_int_equal(hv_pipe_steady(&x.g, &x.cost, &steady, NULL), HV_OK);
+    hv_arena_free(&x.a);
+    return steady.per_micro_batch_s;
+}
+
+/* tessel: the repetend found with the real times is no longer than the one for equal stages */
+static void tessel_takes_the_shortest(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    int n_better = 0;
+    hv_rng_seed(&r, 71);
+    for (int k = 0; k < 30; k++) {
+        struct unequal u;
+        int32_t p = 2 + (int32_t)hv_rng_below(&r, 2);
+        fill(&u, row_of("tessel"), p, 24, &r);
+        memset(u.hops_s, 0, sizeof u.hops_s);
+        for (int32_t s = 0; s < p; s++) {
+            u.costs[s] = (struct hv_stage_cost){some(&r, 1, 8), some(&r, 1, 8), some(&r, 1, 4)};
+            u.limits[s] = 1 + (double)hv_rng_below(&r, 3);
+        }
+        double equal_s = pace(&u, false), real_s = pace(&u, true);
+        assert_true(real_s <= equal_s * (1 + 1e-6));
+        n_better += real_s < equal_s * (1 - 1e-6);
+    }
+    assert_true(n_better > 0);
+}
+
+/* one slow link: over many cases, orders made for the real hops are shorter than orders made as if
+ * every hop were that slow */
+static void hops_are_real(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    double real_s = 0, worst_s = 0;
+    hv_rng_seed(&r, 73);
+    for (int k = 0; k < 200; k++) {
+        struct unequal u;
+        struct fixture x;
+        int32_t p = 3 + (int32_t)hv_rng_below(&r, 4);
+        fill(&u, row_of("zb-2p"), p, 2 * p, &r);
+        u.in.limits = NULL;
+        memset(u.hops_s, 0, sizeof u.hops_s);
+        u.hops_s[0] = u.hops_s[p - 1] = 6; /* between the first two ranks, there and back */
+        assert_int_equal(make_unequal(&x, &u, NULL), HV_OK);
+        real_s += x.run.longest_span_s;
+        hv_arena_free(&x.a);
+        u.in.hops_s = NULL;
+        u.in.hop_s = 6;
+        assert_int_equal(make_unequal(&x, &u, NULL), HV_OK);
+        worst_s += x.run.longest_span_s;
+        hv_arena_free(&x.a);
+    }
+    assert_true(real_s < worst_s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_rows),
+        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(wider_limits),
+        cmocka_unit_test(adaptive_takes_the_shortest),
+        cmocka_unit_test(tessel_takes_the_shortest),
+        cmocka_unit_test(hops_are_real),
+    };
+    return cmocka_run_group_tests_name("sim/unequal", tests, NULL, NULL);
+}

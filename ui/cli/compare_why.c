@@ -1,0 +1,98 @@
+/*
+ * Words about the difference of two verdicts, from their breakdowns. What makes a plan good is
+ * eval's business, here it is only told.
+ */
+#include "ui/cli/compare_why.h"
+
+#include "solver/base/units.h"
+#include "solver/eval/eval.h"
+
+#include <math.h>
+
+/** Differences below this share of the iteration are not worth a word. */
+#define WORTH_TELLING 0.01
+/** Causes named on either side at most. */
+#define CAUSES 3
+
+static double figure(const json_t *simulated, const char *key)
+{
+    const json_t *v = json_object_get(simulated, key);
+    return json_is_number(v) ? json_number_value(v) : HV_UNKNOWN;
+}
+
+static double cause_s(const struct hv_compare_side *s, int cause)
+{
+    const json_t *causes = json_object_get(s->simulated, "breakdown_s");
+    return figure(causes, hv_breakdown_name((enum hv_breakdown)cause));
+}
+
+/** What the job minimises, as the table shows it. */
+static void add_lead(const struct hv_objective *o, const struct hv_compare_side *a,
+                     const struct hv_compare_side *b, struct hv_str *out)
+{
+    char x[HV_FMT_CAP], y[HV_FMT_CAP], less[HV_FMT_CAP];
+    bool cost = o->minimize == HV_MIN_COST;
+    const char *key = cost ? "usd_per_Mtoken" : "iteration_s";
+    double own = figure(a->simulated, key), other = figure(b->simulated, key);
+    if (cost) {
+        (void)hv_fmt_fixed(x, sizeof x, own, 3);
+        (void)hv_fmt_fixed(y, sizeof y, other, 3);
+    } else {
+        (void)hv_fmt_seconds(x, sizeof x, own);
+        (void)hv_fmt_seconds(y, sizeof y, other);
+    }
+    const char *unit = cost ? " USD per million tokens" : "";
+    hv_str_addf(out, "%s is first: %s%s against %s of %s, %s less.", a->strategy, x, unit, y,
+                b->strategy, hv_fmt_percent(less, sizeof less, 1 - own / other));
+}
+
+/** Names the causes on which `less` spends less than `more`, largest first; `word` is "less" or
+ * "more", as seen from the first. False: none. */
+static bool add_causes(const struct hv_compare_side *less, const struct hv_compare_side *more,
+                       const char *start, const char *word, struct hv_str *out)
+{
+    double worth = WORTH_TELLING * figure(more->simulated, "iteration_s"), before = HUGE_VAL;
+    bool any = false;
+    for (int n = 0; n < CAUSES; n++) {
+        int best = -1;
+        double most = worth;
+        for (int c = 0; c < HV_BREAKDOWN_N; c++) {
+            double d = cause_s(more, c) - cause_s(less, c);
+            if (d > most && d < before) {
+                most = d;
+                best = c;
+            }
+        }
+        if (best < 0) {
+            break;
+        }
+        char text[HV_FMT_CAP];
+        hv_str_addf(out, "%s%s %s on %s (%s)", any ? ", " : start,
+                    hv_fmt_seconds(text, sizeof text, most), word,
+                    hv_breakdown_name((enum hv_breakdown)best),
+                    hv_breakdown_help((enum hv_breakdown)best));
+        before = most;
+        any = true;
+    }
+    return any;
+}
+
+void hv_cli_compare_why(const struct hv_objective *o, const struct hv_compare_side *first,
+                        const struct hv_compare_side *second, struct hv_str *out)
+{
+    if (!(figure(first->simulated, "iteration_s") > 0) ||
+        !(figure(second->simulated, "iteration_s") > 0)) {
+        return;
+    }
+    add_lead(o, first, second, out);
+    bool saves = add_causes(first, second, " On average a device spends ", "less", out);
+    const char *start = saves ? "; but " : " On average a device spends ";
+    if (add_causes(second, first, start, "more", out) || saves) {
+        hv_str_adds(out, ".");
+    }
+    double own = figure(first->simulated, "devices_used");
+    double other = figure(second->simulated, "devices_used");
+    if (own > 0 && other > 0 && own != other) {
+        hv_str_addf(out, " It uses %.0f devices, %s %.0f.", own, second->strategy, other);
+    }
+}

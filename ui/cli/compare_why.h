@@ -1,0 +1,23 @@
+/** Why the first strategy of a comparison is first, in words. */
+#ifndef HV_UI_CLI_COMPARE_WHY_H
+#define HV_UI_CLI_COMPARE_WHY_H
+
+#include "solver/base/json.h"
+#include "solver/base/str.h"
+#include "solver/workload/job.h"
+
+/** A strategy and the `simulated` member of its plan. */
+struct hv_compare_side {
+    const char *strategy;
+    const json_t *simulated;
+};
+
+/**
+ * Appends a sentence or two: by how much `first` is ahead of `second` in what the job minimises, on
+ * which causes of the breakdown it spends less time and on which more, and how many devices both
+ * use. Nothing where a figure is missing. O(causes).
+ */
+void hv_cli_compare_why(const struct hv_objective *o, const struct hv_compare_side *first,
+                        const struct hv_compare_side *second, struct hv_str *out);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * lp_solve's second opinion for `hetviz solve`, where its crash or hang cannot hurt.
+ * Not here: the question itself (solver/optim/certify.c).
+ */
+#include "solver/optim/certify.h"
+#include "ui/cli/interrupt.h"
+#include "ui/cli/solve_int.h"
+#include "ui/session/apart.h"
+
+#include <math.h>
+
+/* Each of the two questions gets so long where nobody asked for a certificate. */
+#define MOMENT_S 0.2
+/* Where one was asked for without a time limit. */
+#define PATIENCE_S 1.0
+
+/** What the child works on. */
+struct opinion {
+    const struct hv_partition *p;
+    const struct hv_partition_result *r;
+    double limit_s;
+};
+
+/** The outcome as one letter, then the sentence. */
+static void ask_lp_solve(void *ctx, struct hv_str *out)
+{
+    const struct opinion *o = ctx;
+    struct hv_str text = {0};
+    enum hv_certify_outcome outcome = hv_certify_chain(o->p, o->r, o->limit_s, &text);
+
+    hv_str_addc(out, (char)('0' + (int)outcome));
+    hv_str_add(out, hv_str_cstr(&text), text.n);
+    hv_str_free(&text);
+}
+
+void hv__solve_certify(const struct hv_partition *p, const struct hv_partition_result *r,
+                       const struct hv__solve_ask *ask, struct hv__solve_answer *out)
+{
+    struct opinion o = {p, r, ask->certify ? PATIENCE_S : MOMENT_S};
+    struct hv_str text = {0};
+
+    if (!hv_certify_applies(p))
+        return;
+    hv_interrupt_relax(); /* from here on the child is what gets killed */
+    if (ask->time_limit_s > 0)
+        o.limit_s = ask->certify ? ask->time_limit_s : fmin(o.limit_s, ask->time_limit_s);
+    const struct hv_apart apart = {.work = ask_lp_solve,
+                                   .ctx = &o,
+                                   .limit_s =
+                                       2 * o.limit_s + 0.5, /* it looks at the clock itself */
+                                   .cancel = hv_interrupted};
+    enum hv_apart_end end = hv_apart_run(&apart, &text);
+    hv_str_adds(&out->certificate, "; ");
+    switch (end) {
+    case HV_APART_DONE:
+        hv_str_adds(&out->certificate, hv_str_cstr(&text) + (text.n > 0));
+        if (text.n > 0 && text.p[0] == '0' + (int)HV_CERTIFY_CONTRADICTS)
+            out->proven = false;
+        break;
+    case HV_APART_LATE:
+        hv_str_adds(&out->certificate, "lp_solve hung and was killed");
+        break;
+    case HV_APART_CANCELLED:
+        hv_str_adds(&out->certificate, "lp_solve was interrupted");
+        break;
+    case HV_APART_DIED:
+        hv_str_adds(&out->certificate, "lp_solve crashed, in a process of its own");
+        break;
+    }
+    hv_str_free(&text);
+}

@@ -1,0 +1,39 @@
+/** Between the files behind `hetviz solve`. */
+#ifndef HV_UI_CLI_SOLVE_INT_H
+#define HV_UI_CLI_SOLVE_INT_H
+
+#include "solver/base/json.h"
+#include "solver/io/own/partition_file.h"
+
+/** What the user asked for. */
+struct hv__solve_ask {
+    const char *write_lp; /**< file, or NULL */
+    double time_limit_s;  /**< 0 = none */
+    bool certify;         /**< give lp_solve longer than a moment */
+    bool progress;        /**< a live line on standard error */
+};
+
+/** One answer, whatever was asked. Owner: hv__solve_answer_free. */
+struct hv__solve_answer {
+    bool feasible, proven, stopped;
+    double objective, bound, seconds;
+    const char *method, *unit; /**< unit of objective and bound, may be "" */
+    struct hv_str certificate;
+    struct hv_str table; /**< the solution as text, one line each */
+    json_t *solution;
+};
+
+/** Solves an instance. `seconds` is the time of the solver alone. Errors: as the solvers'. */
+enum hv_status hv__solve_instance(const struct hv_instance *in, const struct hv__solve_ask *ask,
+                                  struct hv_arena *arena, struct hv__solve_answer *out,
+                                  struct hv_err *err) HV_NODISCARD;
+/**
+ * Asks lp_solve for a second opinion on a chain, in a process of its own; appends what it says to
+ * the certificate. `proven` is taken back where it contradicts.
+ */
+void hv__solve_certify(const struct hv_partition *p, const struct hv_partition_result *r,
+                       const struct hv__solve_ask *ask, struct hv__solve_answer *out);
+/** Frees it. */
+void hv__solve_answer_free(struct hv__solve_answer *w);
+
+#endif
