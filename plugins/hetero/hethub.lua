@@ -10,30 +10,6 @@ local pipes = require "pipes"
 local prices = require "prices"
 local search = require "search"
 
---- Devices by type, in order of first mention: { kind, size = node size, devices }.
-local function types_of(devices)
-  local list, by_kind = {}, {}
-  for _, node in ipairs(layout.nodes(devices)) do
-    local t = by_kind[node.kind]
-    if not t then
-      t = { kind = node.kind, size = 0, devices = {} }
-      by_kind[node.kind], list[#list + 1] = t, t
-    end
-    t.size = layout.gcd(t.size, #node.ids)
-    for _, id in ipairs(node.ids) do table.insert(t.devices, { id = id, kind = node.kind }) end
-  end
-  return list
-end
-
---- Tensor degrees that the type's nodes and the model's heads allow.
-local function degrees(ctx, t)
-  local list, layers = {}, ctx.model:layers()
-  for _, tp in ipairs(layout.divisors(t.size)) do
-    if layout.tp_fits(layers, tp) then list[#list + 1] = tp end
-  end
-  return list
-end
-
 --- One row of stages, each with the ranks of all dp pipelines: types in this order with these degrees, so
 -- many stages per type as its devices give; nil where they do not divide.
 local function across_pipeline(types, order, tps, dp)
@@ -46,22 +22,6 @@ local function across_pipeline(types, order, tps, dp)
     end
   end
   return { row }
-end
-
---- Pipelines inside each type: `depth` stages of tps[i] devices each.
-local function across_data(types, tps, depth)
-  local rows = {}
-  for i, t in ipairs(types) do
-    local size = tps[i] * depth
-    if #t.devices % size ~= 0 then return nil end
-    for from = 1, #t.devices, size do
-      rows[#rows + 1] = {}
-      for s = 1, depth do
-        rows[#rows][s] = { devices = layout.slice(t.devices, from + (s - 1) * tps[i], tps[i]), tp = tps[i], dp = 1 }
-      end
-    end
-  end
-  return rows
 end
 
 --- Adds a choice for every micro-batch that divides; rows as above.
@@ -86,7 +46,7 @@ end
 local function choices_of(ctx, types, one_fabric)
   local list, tps, common, cross = {}, {}, 0, ctx.options.cross
   local outputs = hv.cost.layers { kinds = { types[1].kind }, micro_batch = 1 }:sizes "output"
-  for i, t in ipairs(types) do tps[i], common = degrees(ctx, t), layout.gcd(common, #t.devices) end
+  for i, t in ipairs(types) do tps[i], common = pipes.degrees(ctx, t), layout.gcd(common, #t.devices) end
   for _, order in ipairs(cross ~= "data" and oracle.permutations(math.min(#types, 5)) or {}) do
     local lists = { layout.divisors(common) }
     for k, i in ipairs(order) do lists[k + 1] = tps[i] end
@@ -98,7 +58,7 @@ local function choices_of(ctx, types, one_fabric)
   local lists = { layout.powers(32) }
   for i in ipairs(types) do lists[i + 1] = tps[i] end
   for v in search.product(one_fabric and cross ~= "pipeline" and lists or { {} }) do
-    local rows = across_data(types, layout.slice(v, 2, #types), v[1])
+    local rows = pipes.inside(types, layout.slice(v, 2, #types), v[1])
     if rows then add(ctx, list, rows, 1, outputs) end
   end
   return list
@@ -107,7 +67,7 @@ end
 local function plan(ctx)
   local devices, why = pipes.devices(ctx, true)
   if not devices then return nil, why end
-  local types, list = types_of(devices), choices_of(ctx, types_of(devices), #layout.devices(ctx) >= #devices)
+  local types, list = pipes.types(devices), choices_of(ctx, pipes.types(devices), #layout.devices(ctx) >= #devices)
   if #list == 0 then return nil, ("no degrees divide %s and the batch"):format(layout.kinds_text(devices)) end
   local fitting = pipes.within_bound(list, ctx.options.tries, function(c) return pipes.evaluate(ctx, c) end)
   if #fitting == 0 then return nil, chain.too_small(ctx, devices, "no chain of " .. #types .. " types") end

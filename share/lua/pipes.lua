@@ -31,6 +31,67 @@ function pipes.devices(ctx, all)
   return nil, reason or "no device of the cluster computes in " .. ctx.job.precision
 end
 
+--- Devices by kind, in order of first mention.
+-- @function pipes.types
+-- @tparam table devices rows of cluster:devices()
+-- @treturn table list of {kind, size = greatest common divisor of its nodes' devices, devices}
+-- @units none
+-- @raise none
+-- @usage print(#require("pipes").types(ctx.cluster:devices()))
+function pipes.types(devices)
+  local list, by_kind = {}, {}
+  for n, node in ipairs(layout.nodes(devices)) do
+    local t = by_kind[node.kind]
+    if not t then
+      t = { kind = node.kind, size = 0, devices = {} }
+      by_kind[node.kind], list[#list + 1] = t, t
+    end
+    t.size = layout.gcd(t.size, #node.ids)
+    for _, id in ipairs(node.ids) do table.insert(t.devices, { id = id, kind = node.kind, node = n }) end
+  end
+  return list
+end
+
+--- Tensor degrees that a kind's nodes and the model's heads allow.
+-- @function pipes.degrees
+-- @tparam handle ctx the run's input
+-- @tparam table t row of pipes.types
+-- @treturn table list of divisors of its size
+-- @units none
+-- @raise none
+-- @usage print(#require("pipes").degrees(ctx, { size = 8 }))
+function pipes.degrees(ctx, t)
+  local list, layers = {}, ctx.model:layers()
+  for _, tp in ipairs(layout.divisors(t.size)) do
+    if layout.tp_fits(layers, tp) then list[#list + 1] = tp end
+  end
+  return list
+end
+
+--- Pipelines inside each kind: `depth` stages of tps[i] devices each.
+-- @function pipes.inside
+-- @tparam table types as pipes.types gives them
+-- @tparam table tps tensor degree per kind
+-- @tparam integer depth stages of every pipeline
+-- @treturn table list of pipelines; nil when the devices of a kind do not divide
+-- @units none
+-- @raise none
+-- @usage assert(#require("pipes").inside({ { devices = { { id = 1 }, { id = 2 } } } }, { 1 }, 1) == 2)
+function pipes.inside(types, tps, depth)
+  local rows = {}
+  for i, t in ipairs(types) do
+    local size = tps[i] * depth
+    if #t.devices % size ~= 0 then return nil end
+    for from = 1, #t.devices, size do
+      rows[#rows + 1] = {}
+      for s = 1, depth do
+        rows[#rows][s] = { devices = layout.slice(t.devices, from + (s - 1) * tps[i], tps[i]), tp = tps[i], dp = 1 }
+      end
+    end
+  end
+  return rows
+end
+
 --- Orders of the devices worth trying: kinds as wholes, in every order (of the first four kinds).
 -- @function pipes.orders
 -- @tparam table nodes list as layout.nodes gives them
@@ -45,7 +106,7 @@ function pipes.orders(nodes)
     if not by_kind[node.kind] then by_kind[node.kind], kinds[#kinds + 1] = {}, node.kind end
     for _, id in ipairs(node.ids) do
       table.insert(by_kind[node.kind], { id = id, kind = node.kind, memory_bytes = node.memory_bytes,
-        flops_per_s = node.flops_per_s, node = node.node })
+        flops_per_s = node.flops_per_s })
     end
   end
   for i, perm in ipairs(oracle.permutations(math.min(4, #kinds))) do

@@ -136,6 +136,36 @@ function policy.reinforce(problem)
   end)
 end
 
+--- Policy gradient as HeterPS trains it (Liu et al., FGCS 148, 2023, section 5): rewards −cost, the gradient summed
+-- over a batch, the baseline following the batches' means.
+-- @function policy.moving
+-- @tparam table problem {choices = list of how many values each decision has, cost = function(list of
+-- chosen numbers from 1), penalty = cost where it is nil, budget = 1000, batch = 16, rate = 0.003, gamma = 0.1:
+-- how fast the baseline follows, seed = 1}
+-- @treturn table {state, cost, evaluations, trace = list of {evaluation, cost}, probabilities = list of
+-- lists}
+-- @units any, the caller's; probabilities are shares; budget, batch and evaluations are counts
+-- @raise errors of cost
+-- @usage local r = require("policy").moving { choices = { 3, 3 }, penalty = 9, rate = 0.1,
+--   cost = function(s) return math.abs(s[1] - 2) + math.abs(s[2] - 3) end, budget = 300 }
+-- assert(r.cost == 0)
+function policy.moving(problem)
+  local baseline, gamma, rewards = nil, problem.gamma or 0.1, {}
+  local watched = setmetatable({ cost = function(s)
+    local cost = problem.cost(s)
+    rewards[#rewards + 1] = -(cost or problem.penalty)
+    return cost
+  end }, { __index = problem })
+  return train(watched, function(logits, states, probabilities)
+    local mean, gradient = 0, zeros_like(logits)
+    for _, r in ipairs(rewards) do mean = mean + r / #rewards end
+    baseline = baseline or mean
+    for b, s in ipairs(states) do add_gradient(gradient, s, probabilities, rewards[b] - baseline) end
+    step(logits, gradient, problem.rate or 0.003)
+    baseline, rewards = (1 - gamma) * baseline + gamma * mean, {}
+  end)
+end
+
 --- Proximal policy optimisation with clipped ratios (Schulman et al., arXiv 1707.06347).
 -- @function policy.ppo
 -- @tparam table problem {choices = list of how many values each

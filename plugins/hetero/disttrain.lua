@@ -1,0 +1,199 @@
+-- DistTrain (Zhang et al., arXiv 2408.04275): encoder, backbone and generator of a multimodal model on GPUs of their
+-- own. Section 4: x, y and z GPUs with their own tensor and data degrees so that all three keep step: the side
+-- modules' samples spread over all their GPUs, the backbone is a pipeline. Section 5: samples are dealt to groups by
+-- size (largest first, to the least loaded), and the order of micro-batches hides the encoder's varying time in the
+-- pipeline: the smallest first, then what fits the next interval. The modules are runs of the chain of layers: the
+-- core prices one chain, so a model of kind modules has to be given as measured layers.
+local chain = require "chain"
+local disaggregated = require "disaggregated"
+local layout = require "layout"
+local pipes = require "pipes"
+local prices = require "prices"
+local search = require "search"
+
+--- Layers of the three modules as ranges from 1.
+local function modules_of(ctx)
+  local n, o = ctx.model.n_layers, ctx.options
+  local side = math.max(1, n // 8)
+  local first, last = o.encoder > 0 and o.encoder or side, o.generator > 0 and o.generator or side
+  if first + last >= n then return nil end
+  return { me = { 1, first }, lm = { first + 1, n - last }, mg = { n - last + 1, n } }
+end
+
+--- Seconds of a module per sample on one tensor group of the slowest kind among the devices.
+local function sample_s(ctx, range, kinds, tp, recompute)
+  local worst, q = 0, { tp = tp, micro_batch = 1, recompute = recompute, sequence_parallel = tp > 1 }
+  for _, k in ipairs(kinds) do worst = math.max(worst, prices.time(prices.chain(ctx, k, q), range[1], range[2])) end
+  return worst
+end
+
+--- Stages of a choice as rows { devices, tp, dp, from, to }, in the order of the pipeline.
+local function stages_of(c, order, ranges)
+  local rows, at = {}, 0
+  local function add(size, tp, from, to)
+    rows[#rows + 1] = { devices = layout.slice(order, at + 1, size), tp = tp, dp = size // tp, from = from, to = to }
+    at = at + size
+  end
+  add(c.gpus.me, c.tp.me, ranges.me[1], ranges.me[2])
+  local first = ranges.lm[1]
+  for _, n in ipairs(layout.even(ranges.lm[2] - first + 1, c.depth)) do
+    add(c.tp.lm * c.dp, c.tp.lm, first, first + n - 1)
+    first = first + n
+  end
+  add(c.gpus.mg, c.tp.mg, ranges.mg[1], ranges.mg[2])
+  return rows
+end
+
+--- The plan of a choice, or nil where a stage does not hold its layers.
+local function built(ctx, c, order, ranges)
+  local rows, M, micro_batch = stages_of(c, order, ranges), ctx.job.global_batch // (c.dp * c.m), c.dp * c.m
+  local stages = {}
+  for s, row in ipairs(rows) do
+    row.micro_batch, row.recompute = math.ceil(micro_batch / row.dp), c.recompute
+    local t, need = pipes.tables(ctx, row, math.min(#rows - s + 1, M)), 0
+    for l = row.from, row.to do need = need + t.held[l] end
+    if need > t.room then return nil end
+    local ids = {}
+    for i, d in ipairs(row.devices) do ids[i] = d.id end
+    stages[s] = prices.stage_keys({ tp = row.tp, recompute = c.recompute, sequence_parallel = row.tp > 1 }, {
+      devices = ctx.cluster:address(ids), layers = { row.from - 1, row.to }, dp = row.dp > 1 and row.dp or nil,
+      shares = micro_batch % row.dp ~= 0 and layout.even(micro_batch, row.dp) or nil })
+  end
+  return { micro_batch = micro_batch, schedule = { name = "1f1b" },
+    replicas = { { micro_batches = M, stages = stages } } }
+end
+
+--- All choices of one order of the devices: tensor degrees, replicas, depth and samples; GPUs by the closed form.
+local function add_choices(ctx, list, order, ranges, tps, recompute)
+  local n, global, kinds, seen = #order, ctx.job.global_batch, {}, {}
+  for _, d in ipairs(order) do
+    if not seen[d.kind] then kinds[#kinds + 1], seen[d.kind] = d.kind, true end
+  end
+  for v in search.product { tps, tps, layout.powers(n), layout.powers(64), layout.powers(8) } do
+    local c = { tp = { me = v[1], lm = v[2], mg = v[1] }, dp = v[3], depth = v[4], m = v[5], batch = global,
+      recompute = recompute, C = {} }
+    local lm = c.tp.lm * c.dp * c.depth
+    local fits = lm < n - 1 and global % (c.dp * c.m) == 0 and c.depth <= ranges.lm[2] - ranges.lm[1] + 1
+    if fits then
+      for key, range in pairs(ranges) do c.C[key] = sample_s(ctx, range, kinds, c.tp[key], recompute) end
+      local work = { me = c.C.me * c.tp.me, lm = 1e-12, mg = c.C.mg * c.tp.mg }
+      c.gpus = disaggregated.gpus(n - lm, work, c.tp)
+      c.gpus.lm = lm
+      local most = c.dp * c.m
+      for _, key in ipairs { "me", "mg" } do c.gpus[key] = math.min(c.gpus[key], most * c.tp[key]) end
+      if c.gpus.me + lm + c.gpus.mg <= n then
+        c.claim_s, c.rank = disaggregated.seconds(c), #list + 1
+        c.order, c.ranges = order, ranges
+        list[#list + 1] = c
+      end
+    end
+  end
+end
+
+--- The plan with micro-batches of the job's lengths, in the given order or in that of section 5.2; nil where that is
+-- not asked for or all sequences are as long.
+local function with_lengths(ctx, made, c, ordered)
+  local rows, times, mean, out = hv.lengths(), {}, 0, {}
+  if #rows < 2 or not ctx.options.lengths then return nil end
+  local list = disaggregated.batches(rows, made.replicas[1].micro_batches, made.micro_batch, ctx.seed)
+  for i, b in ipairs(list) do times[i], mean = b.tokens, mean + b.tokens / #list end
+  local lm, me = c.C.lm * c.m / c.depth, c.dp * c.tp.me * c.m * c.C.me / c.gpus.me
+  for k, i in ipairs(ordered and disaggregated.reordered(times, mean * lm / me, c.depth) or {}) do out[k] = list[i] end
+  made.replicas[1].micro_batches = ordered and out or list
+  return made
+end
+
+local function plan(ctx)
+  local devices, why = pipes.devices(ctx)
+  if not devices then return nil, why end
+  local ranges, list, fitting, tps = modules_of(ctx), {}, {}, {}
+  if not ranges then return nil, ("%d layers leave none for the backbone"):format(ctx.model.n_layers) end
+  local nodes = layout.nodes(devices)
+  for _, tp in ipairs(layout.powers(math.min(8, layout.node_size(nodes)))) do
+    if layout.node_size(nodes) % tp == 0 and layout.tp_fits(ctx.model:layers(), tp) then tps[#tps + 1] = tp end
+  end
+  for _, order in ipairs(pipes.orders(nodes)) do
+    for _, recompute in ipairs { "none", "selective", "full" } do
+      add_choices(ctx, list, order, ranges, tps, recompute)
+    end
+  end
+  table.sort(list, function(a, b) return a.claim_s < b.claim_s or a.claim_s == b.claim_s and a.rank < b.rank end)
+  for _, c in ipairs(list) do
+    local made = #fitting < ctx.options.tries and not hv.stopping() and built(ctx, c, c.order, ranges)
+    for _, ordered in ipairs(made and { false, true } or {}) do
+      local own = with_lengths(ctx, built(ctx, c, c.order, ranges), c, ordered) or not ordered and made
+      if own then
+        local rank = #fitting + 1
+        fitting[rank] = { claim_s = c.claim_s, rank = rank, build = function() return own end }
+      end
+    end
+  end
+  if #fitting == 0 then return nil, chain.too_small(ctx, devices, "no split of the GPUs over three modules") end
+  return layout.best(fitting, 2 * ctx.options.tries)
+end
+
+--- T_iter of section 4 on the plan's stages: the first is the encoder, the last the generator.
+local function claim(made, ctx)
+  made = prices.table_of(made)
+  local r, kinds, q = made.replicas[1], prices.kinds(ctx), { C = { lm = 0 }, tp = {}, gpus = { lm = 0 } }
+  for s, stage in ipairs(r.stages) do
+    local ids, seen = ctx.cluster:ids(stage.devices), {}
+    for i, id in ipairs(ids) do seen[i] = kinds[id] end
+    local tp, key = stage.tp or 1, s == 1 and "me" or s == #r.stages and "mg" or "lm"
+    local range = { stage.layers[1] + 1, stage.layers[2] }
+    local t = sample_s(ctx, range, seen, tp, stage.recompute)
+    q.C[key], q.gpus[key], q.tp[key] = (key == "lm" and q.C.lm or 0) + t, #ids, tp
+    if key == "lm" then q.dp = stage.dp or 1 end
+  end
+  q.m, q.depth, q.batch = made.micro_batch / q.dp, #r.stages - 2, ctx.job.global_batch
+  local total, steady = disaggregated.seconds(q)
+  return { iteration_s = total, terms = { warm_up_s = total - steady, steady_s = steady },
+    formula = "warm-up of one micro-batch + steady part of the slowest module (DistTrain, section 4)" }
+end
+
+local function selftest(t)
+  local src, one = "catalogue: disttrain", { me = 1, lm = 1, mg = 1 }
+  local gpus = disaggregated.gpus(100, { me = 10, lm = 80, mg = 10 }, one)
+  t.equal("100 GPUs for work of 10, 80 and 10", ("%d %d %d"):format(gpus.me, gpus.lm, gpus.mg), "10 80 10", src)
+  local q = { C = { me = 10, lm = 80, mg = 10 }, tp = one, gpus = gpus, depth = 80, dp = 1, m = 1, batch = 2 }
+  t.near("steady time of a micro-batch", select(2, disaggregated.seconds(q)), 1, 1e-9, src)
+  q.gpus, q.depth = { me = 100 / 3, lm = 100 / 3, mg = 100 / 3 }, 100 / 3
+  t.near("in rigid thirds", select(2, disaggregated.seconds(q)), 2.4, 1e-9, src)
+  local loads = disaggregated.balanced({ 9, 7, 6, 5, 5, 4, 4 }, 2)
+  t.near("largest first, 2 groups: the larger load", math.max(loads[1], loads[2]), 22, 0, src .. " (optimum 20)")
+  t.near("the other", math.min(loads[1], loads[2]), 18, 0, src)
+  local order = disaggregated.reordered({ 4, 1, 2 }, 3, 1)
+  t.equal("encoder 4 1 2, backbone 3: order", table.concat(order, " "), "2 1 3", "by hand")
+  t.near("end as given", disaggregated.two_steps({ 1, 2, 3 }, { 4, 1, 2 }, 3), 13, 0, "by hand")
+  t.near("end reordered", disaggregated.two_steps(order, { 4, 1, 2 }, 3), 11, 0, "by hand")
+  local random, whole, sooner = search.generator(11), true, true
+  for _ = 1, 60 do
+    local times, given, seen = {}, {}, {}
+    for i = 1, 8 do times[i], given[i] = random(9), i end
+    local new = disaggregated.kept(times, 5, 2)
+    for _, i in ipairs(new) do seen[i] = true end
+    whole = whole and #seen == 8 and #new == 8
+    sooner = sooner and disaggregated.two_steps(new, times, 5) <= disaggregated.two_steps(given, times, 5)
+  end
+  t.ok("60 random batches: every sample once", whole, src .. ", property")
+  t.ok("never later than in the given order", sooner, src .. ", property")
+end
+
+return {
+  api = 1, id = "disttrain", title = "DistTrain", kind = "hetero",
+  system = "DistTrain: Addressing Model and Data Heterogeneity with Disaggregated Training for MLLMs, 2024",
+  reference = "arXiv:2408.04275",
+  summary = "Encoder, backbone and generator on GPUs of their own; order of data hides uneven samples.",
+  needs = { model = "layers" },
+  options = {
+    { key = "encoder", type = "integer", default = 0, min = 0, max = 1024, help = "first layers; 0: an eighth" },
+    { key = "generator", type = "integer", default = 0, min = 0, max = 1024, help = "last layers; 0: an eighth" },
+    { key = "lengths", type = "boolean", default = false,
+      help = "micro-batches of one length each, without padding, by the job's sequence_lengths, in the best order" },
+    { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
+      help = "how many splits that fit are simulated, best formula first" },
+  },
+  plan = plan,
+  claim = claim,
+  selftest = selftest,
+}

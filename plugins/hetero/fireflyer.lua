@@ -1,0 +1,168 @@
+-- Fire-Flyer (An et al., SC'24, arXiv 2408.14158): data parallelism on PCIe nodes without NVLink. HFReduce: every
+-- GPU copies its gradients to host memory, the CPU adds the node's copies, one copy per node goes through a double
+-- binary tree over RDMA, and comes back to the GPUs; in chunks, so the slowest of these steps sets the pace, not
+-- their sum. HaiScale: tensor parallelism at most across an NVLink bridge of two, and pipelines laid through the
+-- nodes in turns, so that the ranks of a node, which share its NIC, are at different stages.
+local chain = require "chain"
+local layout = require "layout"
+local pipes = require "pipes"
+local prices = require "prices"
+local search = require "search"
+local wires = require "wires"
+
+--- Seconds of HFReduce of `bytes` per GPU over n nodes with q { gpus, d2h, h2d, memory, nic (rates), passes = times
+-- that host memory sees a GPU's byte, root = shared root port rate, sharing = GPUs on it, pairs, chunk_s }.
+local function hfreduce_s(q, bytes, n)
+  local host = q.pairs and bytes / 2 or bytes -- pairs add up over their bridge before they copy
+  local steps = {
+    to_host_s = host / q.d2h, from_host_s = host / q.h2d, memory_s = q.passes * q.gpus * host / q.memory,
+    nic_s = n > 1 and 2 * bytes / q.nic or 0, root_s = q.root and q.sharing * host / q.root or 0,
+  }
+  local longest = 0
+  for _, s in pairs(steps) do longest = math.max(longest, s) end
+  local hops = n > 1 and 2 * math.ceil(math.log(n, 2) - 1e-9) or 0
+  return longest + hops * q.chunk_s, steps, hops
+end
+
+--- Ring all-reduce over the same wires: every GPU's 2 (N - 1) / N through its root port and the node's NIC.
+local function ring_s(q, bytes, n)
+  local share = 2 * (n * q.gpus - 1) / (n * q.gpus) * bytes
+  return math.max(share / q.d2h, n > 1 and share / q.nic or 0, q.root and q.sharing * share / q.root or 0)
+end
+
+--- Rates of the nodes of a plan, from the options and the links.
+local function rates(ctx, ids)
+  local o, heads, count, size, nic = ctx.options, {}, {}, 0, math.huge
+  local of = {}
+  for _, d in ipairs(ctx.cluster:devices()) do of[d.id] = d.node end
+  for _, id in ipairs(ids) do
+    local node = of[id]
+    if not count[node] then heads[#heads + 1], count[node] = id, 0 end
+    count[node] = count[node] + 1
+    size = math.max(size, count[node])
+  end
+  for i = 2, #heads do nic = math.min(nic, wires.bandwidth(ctx, heads[i - 1], heads[i])) end
+  return { gpus = size, d2h = o.d2h_GBps * 1e9, h2d = o.d2h_GBps * 1e9, memory = o.host_GBps * 1e9, nic = nic,
+    passes = 3, pairs = o.pairs, chunk_s = 1e-5 }, #heads
+end
+
+--- A kind's devices in turns: slot by slot, each slot starting one node later.
+local function in_turns(t, tp)
+  local by_node, order, out = {}, {}, {}
+  for _, d in ipairs(t.devices) do
+    if not by_node[d.node] then by_node[d.node], order[#order + 1] = {}, d.node end
+    table.insert(by_node[d.node], d)
+  end
+  for slot = 0, #by_node[order[1]] // tp - 1 do
+    for k = 0, #order - 1 do
+      local node = by_node[order[(k + slot) % #order + 1]]
+      table.move(node, slot * tp + 1, (slot + 1) * tp, #out + 1, out)
+    end
+  end
+  return #out == #t.devices and out or t.devices
+end
+
+--- The plan of another strategy with HFReduce.
+local function apply(made)
+  made = prices.table_of(made)
+  made.sync = made.sync or {}
+  made.sync.kind, made.sync.algorithm = "allreduce", "hfreduce"
+  return made
+end
+
+local function plan(ctx)
+  local devices, why = pipes.devices(ctx)
+  if not devices then return nil, why end
+  local types, list, layers = pipes.types(devices), {}, ctx.model:layers()
+  local outputs = hv.cost.layers { kinds = { types[1].kind }, micro_batch = 1 }:sizes "output"
+  for v in search.product { { 1, 2 }, layout.powers(64), layout.powers(8) } do
+    local tp, depth, micro_batch, tps, turned = v[1], v[2], v[3], {}, {}
+    local fits = depth <= #layers and layout.tp_fits(layers, tp)
+    for i, t in ipairs(types) do
+      tps[i], fits = tp, fits and t.size % tp == 0
+      turned[i] = { kind = t.kind, devices = fits and in_turns(t, tp) or {} }
+    end
+    local rows, total = fits and pipes.inside(turned, tps, depth), ctx.job.global_batch // micro_batch
+    if rows and #rows > 0 and ctx.job.global_batch % micro_batch == 0 and total >= #rows then
+      for _, row in ipairs(rows) do
+        for _, stage in ipairs(row) do stage.zero, stage.holders = ctx.options.zero, #rows end
+      end
+      local c = { list = pipes.joined(rows), pipelines = #rows, micro_batch = micro_batch, entering = micro_batch,
+        total = total, outputs = outputs, ways = 2 }
+      pipes.set(c.list, micro_batch, "none")
+      c.bound = pipes.bound(ctx, c.list, total)
+      list[#list + 1] = c
+    end
+  end
+  local fitting = pipes.within_bound(list, ctx.options.tries, function(c) return pipes.evaluate(ctx, c) end)
+  if #fitting == 0 then return nil, chain.too_small(ctx, devices, "no pipelines with tensor degree 1 or 2") end
+  for _, c in ipairs(fitting) do
+    local build = c.build
+    function c.build() return apply(build()) end
+  end
+  return layout.best(fitting, ctx.options.tries)
+end
+
+--- Eq-P and HFReduce of the largest stage; beside it the ring over the same wires.
+local function claim(made, ctx)
+  made = prices.table_of(made)
+  local parts, longest, worst, ring, kinds = chain.parts(ctx, made), 0, 0, 0, prices.kinds(ctx)
+  for r, replica in ipairs(made.replicas) do
+    longest = math.max(longest, chain.seconds(parts[r]))
+    for _, stage in ipairs(replica.stages) do
+      local ids = ctx.cluster:ids(stage.devices)
+      local own = prices.chain(ctx, kinds[ids[1]], { tp = stage.tp, micro_batch = 1 })
+      local bytes = prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2])
+      local q, n = rates(ctx, ids)
+      worst, ring = math.max(worst, (hfreduce_s(q, bytes, n))), math.max(ring, ring_s(q, bytes, n))
+    end
+  end
+  return { iteration_s = longest + worst, terms = { pipeline_s = longest, hfreduce_s = worst, ring_s = ring },
+    formula = "Eq-P + max of HFReduce's pipelined steps (Fire-Flyer, section IV; host rates are options)" }
+end
+
+local function selftest(t)
+  local src = "catalogue: fireflyer"
+  local q = { gpus = 8, d2h = 20e9, h2d = 20e9, memory = 320e9, nic = 25e9, passes = 3, chunk_s = 0 }
+  local s, steps, hops = hfreduce_s(q, 1e9, 16)
+  t.near("1 GB on 16 nodes, s", s, 0.080, 1e-12, src)
+  t.near("to the host", steps.to_host_s, 0.05, 1e-12, src)
+  t.near("from the host", steps.from_host_s, 0.05, 1e-12, src)
+  t.near("host memory, 24 passes", steps.memory_s, 0.075, 1e-12, src)
+  t.near("NIC, both directions of the tree", steps.nic_s, 0.08, 1e-12, src)
+  t.near("double tree over 16 nodes: hops", hops, 8, 0, src)
+  t.near("ceiling by host memory, GB/s", q.memory / (q.passes * q.gpus) / 1e9, 13.3, 0.05, src)
+  q.pairs = true
+  s, steps = hfreduce_s(q, 1e9, 16)
+  t.near("NVLink pairs: memory", steps.memory_s, 0.0375, 1e-12, src)
+  t.near("the NIC is still the slowest", s, 0.08, 1e-12, src)
+  q.chunk_s = 1e-3
+  t.near("chunks of 1 ms add 8 hops", hfreduce_s(q, 1e9, 16), 0.088, 1e-12, src .. ", by hand")
+  local devices = {}
+  for i = 1, 8 do devices[i] = { id = i, node = (i + 3) // 4 } end
+  local text = {}
+  for i, d in ipairs(in_turns({ devices = devices }, 2)) do text[i] = d.id end
+  t.equal("pairs of two nodes in turns", table.concat(text, " "), "1 2 5 6 7 8 3 4", "by hand")
+end
+
+return {
+  api = 1, id = "fireflyer", title = "Fire-Flyer", kind = "hetero",
+  system = "Fire-Flyer AI-HPC: A Cost-Effective Software-Hardware Co-Design for Deep Learning, SC 2024",
+  reference = "arXiv:2408.14158",
+  summary = "Gradients added in host memory, one copy per node through a tree; pipelines in turns over nodes.",
+  needs = { model = "layers" },
+  options = {
+    { key = "d2h_GBps", type = "number", default = 20, min = 0.1, max = 1000,
+      help = "copy to or from the host, per GPU" },
+    { key = "host_GBps", type = "number", default = 320, min = 1, max = 10000, help = "host memory of a node" },
+    { key = "pairs", type = "boolean", default = false, help = "NVLink bridges between pairs add up before they copy" },
+    { key = "zero", type = "integer", default = 0, min = 0, max = 3,
+      help = "optimizer states sharded over replicas: 1; gradients too: 2; weights too: 3" },
+    { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
+      help = "how many plans that fit are simulated, best formula first" },
+  },
+  plan = plan,
+  apply = apply,
+  claim = claim,
+  selftest = selftest,
+}

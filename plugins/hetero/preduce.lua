@@ -1,0 +1,189 @@
+-- Partial Reduce (Miao et al., SIGMOD'21): a worker that has ended its step does not wait for all others: as soon
+-- as P workers are ready they average their models among themselves (weights 1/P, or by staleness). Section 4: the
+-- controller takes them first come first served, and keeps the groups from freezing into cliques: once the last
+-- ceil((N - 1) / (P - 1)) groups do not connect all workers, the next group joins two components. Section 5: the
+-- second eigenvalue of the mean group matrix says how fast the models mix.
+local chain = require "chain"
+local groupwise = require "groupwise"
+local layout = require "layout"
+local matrix = require "matrix"
+local pipes = require "pipes"
+local prices = require "prices"
+local search = require "search"
+
+--- The plan with its data-parallel ranks as pipelines of their own: a rank that waits for nobody is a worker.
+local function spread(made)
+  for _, r in ipairs(made.replicas) do
+    local dp, own = r.stages[1].dp or 1, r.micro_batch or made.micro_batch
+    local equal = (r.count or 1) == 1 and dp > 1 and own % dp == 0
+    for _, stage in ipairs(r.stages) do equal = equal and (stage.dp or 1) == dp and not stage.shares end
+    for _, stage in ipairs(equal and r.stages or {}) do stage.dp = nil end
+    if equal then r.count, r.micro_batch = dp, own // dp end
+  end
+  return made
+end
+
+--- Workers of a plan, one per pipeline: { seconds of a step, sequences of a step, first device }.
+local function workers_of(made, ctx)
+  local workers = {}
+  for r, replica in ipairs(made.replicas) do
+    local stage_s, count = {}, replica.count or 1
+    for s in ipairs(replica.stages) do
+      local pass = prices.stage(ctx, made, r, s)
+      stage_s[s] = pass.forward_s + pass.backward_s
+    end
+    local ids = ctx.cluster:ids(replica.stages[1].devices)
+    for k = 0, count - 1 do
+      workers[#workers + 1] = { seconds = layout.pipeline_s(stage_s, replica.micro_batches),
+        sequences = replica.micro_batches * (replica.micro_batch or made.micro_batch),
+        id = ids[k * (#ids // count) + 1] }
+    end
+  end
+  return workers
+end
+
+--- The plan with partial reductions.
+local function apply(made, ctx)
+  made = spread(prices.table_of(made))
+  local n = #workers_of(made, ctx)
+  if n < 3 then
+    return nil, ("at least 3 pipelines are needed, the plan has %d: more replicas, fewer stages"):format(n)
+  end
+  made.sync = made.sync or {}
+  made.sync.kind, made.sync.weights = "partial_reduce", ctx.options.weights
+  made.sync.group = math.min(ctx.options.group, n)
+  return made
+end
+
+--- One candidate: pipelines inside the kinds of devices, each a worker with the same share of the batch.
+local function candidate(ctx, rows, micro_batch, outputs)
+  local n, list = #rows, pipes.joined(rows)
+  local M, rate = ctx.job.global_batch // (micro_batch * n), 0
+  if n < 3 or M < 1 then return nil end
+  for _, recompute in ipairs { "none", "selective", "full" } do
+    pipes.set(list, micro_batch, recompute)
+    local fits = true
+    for _, p in ipairs(list) do
+      p.cut = fits and pipes.cut(ctx, p.row, M, { outputs = outputs, ways = 2 })
+      fits, p.micro_batches = p.cut, M
+      rate = fits and rate + #p.copies * M * micro_batch / p.cut.value
+    end
+    if fits then
+      local made = pipes.plan(ctx, list, micro_batch)
+      made.sync = { kind = "partial_reduce", group = math.min(ctx.options.group, n), weights = ctx.options.weights }
+      return { claim_s = ctx.job.global_batch / rate, build = function() return made end }
+    end
+    rate = 0
+  end
+end
+
+local function plan(ctx)
+  local devices, why = pipes.devices(ctx)
+  if not devices then return nil, why end
+  local types, lists, list = pipes.types(devices), { layout.powers(16), layout.powers(8) }, {}
+  for i, t in ipairs(types) do
+    local tps = pipes.degrees(ctx, t)
+    lists[i + 2] = #types > 1 and #tps > 2 and { tps[1], tps[#tps] } or tps
+  end
+  local outputs = hv.cost.layers { kinds = { types[1].kind }, micro_batch = 1 }:sizes "output"
+  for v in search.product(lists) do
+    local rows = v[1] <= ctx.model.n_layers and pipes.inside(types, layout.slice(v, 3, #types), v[1])
+    local made = rows and candidate(ctx, rows, v[2], outputs)
+    if made then list[#list + 1], made.rank = made, #list + 1 end
+  end
+  if #list > 0 then return layout.best(list, ctx.options.tries) end
+  return nil, chain.too_small(ctx, devices, "no set of three pipelines or more, each inside one kind,")
+end
+
+--- The controller played on the workers' own times: seconds for as many sequences as the global batch, how fast the
+-- models mix, and how stale a group's members are on average.
+local function claim(made, ctx)
+  made = prices.table_of(made)
+  local workers, q, heads = workers_of(made, ctx), { times = {}, avoid = ctx.options.avoid_freezing }, {}
+  q.n, q.group, q.horizon = #workers, made.sync and made.sync.group or #workers, 0
+  for w, worker in ipairs(workers) do
+    q.times[w], q.horizon = worker.seconds, math.max(q.horizon, 50 * worker.seconds)
+    heads[w] = w <= q.group and worker.id or nil
+  end
+  local first = made.replicas[1].stages[1]
+  local own = prices.chain(ctx, prices.kinds(ctx)[heads[1]], { tp = first.tp, micro_batch = 1 })
+  q.reduce_s = prices.sync(ctx, own, first.layers[1] + 1, first.layers[2], heads)
+  if q.n > 64 then return { formula = "partial reduction; the controller is played for up to 64 workers" } end
+  local groups, mean, stale = groupwise.play(q)
+  local sequences, behind, members = 0, 0, 0
+  for _, g in ipairs(groups) do
+    for _, w in ipairs(g[2]) do sequences = sequences + workers[w].sequences end
+  end
+  for by, count in pairs(stale) do behind, members = behind + by * count, members + count end
+  return {
+    iteration_s = ctx.job.global_batch * groups[#groups][1] / sequences,
+    terms = { rho_frac = groupwise.mixing(mean), staleness_steps = behind / members, reduce_s = q.reduce_s },
+    formula = "P / mean time between groups, by the controller's events (P-Reduce, section 4)",
+  }
+end
+
+--- Groups as text: "12@1 12@2".
+local function text_of(groups, count)
+  local out = {}
+  for k = 1, count do out[k] = ("%s@%g"):format(table.concat(groups[k][2]), groups[k][1]) end
+  return table.concat(out, " ")
+end
+
+--- Mean group matrix of groups with these probabilities.
+local function mean_of(n, rows)
+  local m = matrix.new(n, n, 1)
+  for _, row in ipairs(rows) do
+    for _, a in ipairs(row[2]) do
+      m[a][a] = m[a][a] - row[1]
+      for _, b in ipairs(row[2]) do m[a][b] = m[a][b] + row[1] / #row[2] end
+    end
+  end
+  return m
+end
+
+local function selftest(t)
+  local src, third = "catalogue: preduce", 1 / 3
+  t.near("P = N = 4: rho", groupwise.mixing(mean_of(4, { { 1, { 1, 2, 3, 4 } } })), 0, 1e-9, src)
+  local even = mean_of(3, { { third, { 1, 2 } }, { third, { 1, 3 } }, { third, { 2, 3 } } })
+  t.near("P 2 of 3, uniform", groupwise.mixing(even), 0.5, 1e-9, src)
+  local uneven = mean_of(3, { { 0.5, { 1, 2 } }, { 0.25, { 1, 3 } }, { 0.25, { 2, 3 } } })
+  t.near("p12 1/2, others 1/4", groupwise.mixing(uneven), 0.625, 1e-9, src)
+  local all = {}
+  for _, g in ipairs { { 1, 2, 3 }, { 1, 2, 4 }, { 1, 3, 4 }, { 2, 3, 4 } } do all[#all + 1] = { 0.25, g } end
+  t.near("P 3 of 4, uniform: 1 - (P - 1) / (N - 1)", groupwise.mixing(mean_of(4, all)), 1 - 2 / 3, 1e-9, src)
+  local q = { n = 3, times = { 1, 1, 2 }, group = 2, reduce_s = 0, horizon = 6 }
+  t.equal("3 workers of 1 1 2 s, P 2", text_of(groupwise.play(q), 6), "12@1 12@2 31@3 21@4 12@5 31@6", src)
+  q.horizon = 6000
+  local groups, mean = groupwise.play(q)
+  t.near("gradients per second (all-reduce: 1.5)", 2 * #groups / groups[#groups][1], 2, 1e-3, src)
+  t.near("steady rho, p12 2/3 and p13 1/3", groupwise.mixing(mean_of(3, { { 2 / 3, { 1, 2 } }, { third, { 1, 3 } } })),
+    (1 + math.sqrt(third)) / 2, 1e-9, src)
+  t.near("as played", groupwise.mixing(mean), 0.7887, 1e-3, src)
+  q = { n = 4, times = { 1, 1, 2, 2 }, group = 2, reduce_s = 0, horizon = 40 }
+  t.near("1 1 2 2 s, first come first served: two cliques, rho", groupwise.mixing(select(2, groupwise.play(q))), 1,
+    1e-9, src)
+  q.avoid = true
+  t.equal("with avoidance", text_of(groupwise.play(q), 5), "12@1 12@2 34@2 13@4 24@4", src)
+  t.ok("mixes", groupwise.mixing(select(2, groupwise.play(q))) < 0.99, src)
+end
+
+return {
+  api = 1, id = "preduce", title = "Partial Reduce", kind = "hetero",
+  system = "Heterogeneity-Aware Distributed Machine Learning Training via Partial Reduce, SIGMOD 2021",
+  reference = "doi:10.1145/3448016.3452773",
+  summary = "Workers that are ready average among themselves; nobody waits for the slowest.",
+  needs = { model = "layers" },
+  options = {
+    { key = "group", type = "integer", default = 3, min = 2, max = 1024, help = "workers of a group, P" },
+    { key = "weights", type = "choice", choices = { "constant", "staleness" }, default = "constant",
+      help = "average with 1/P each, or less of members that are behind" },
+    { key = "avoid_freezing", type = "boolean", default = true,
+      help = "join components that no group has connected" },
+    { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
+      help = "how many plans that fit are simulated, best formula first" },
+  },
+  plan = plan,
+  apply = apply,
+  claim = claim,
+  selftest = selftest,
+}

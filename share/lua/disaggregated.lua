@@ -1,0 +1,144 @@
+-- Modules of a model (encoder me, backbone lm, generator mg) on GPUs of their own, and the order of unequal samples
+-- (DistTrain, Zhang et al., arXiv 2408.04275).
+local disaggregated = {}
+
+--- T_iter of section 4 for module times per sample C on one tensor group { me, lm, mg }, degrees tp, GPUs, depth,
+-- replicas dp, samples m per micro-batch and replica, and the batch: warm-up and steady part.
+-- @function disaggregated.seconds
+-- @tparam table q {C = {me, lm, mg}, tp = {me, mg}, gpus = {me, mg}, depth, dp, m, batch}
+-- @treturn number iteration, and its steady part
+-- @units seconds; the batch and m are numbers of samples
+-- @raise none
+-- @usage local q = { C = { me = 1, lm = 2, mg = 1 }, tp = { me = 1, mg = 1 }, gpus = { me = 1, mg = 1 }, depth = 2,
+--   dp = 1, m = 1, batch = 3 }
+-- assert(require("disaggregated").seconds(q) == 6)
+function disaggregated.seconds(q)
+  local lm = q.C.lm * q.m
+  local me = q.dp * q.tp.me * q.m * q.C.me / q.gpus.me
+  local mg = q.dp * q.tp.mg * q.m * q.C.mg / q.gpus.mg
+  local steady = math.max(lm / q.depth, me, mg) * (q.batch / (q.dp * q.m) - 1)
+  return me + lm + mg + steady, steady
+end
+
+--- GPUs in proportion to work (the closed form of the steady part), in multiples of the tensor degrees.
+-- @function disaggregated.gpus
+-- @tparam integer n how many GPUs
+-- @tparam table work {me, lm, mg}
+-- @tparam table tp {me, lm, mg}
+-- @treturn table {me, lm, mg}
+-- @units any for work
+-- @raise none
+-- @usage local one = { me = 1, lm = 1, mg = 1 }
+-- assert(require("disaggregated").gpus(4, { me = 1, lm = 2, mg = 1 }, one).lm == 2)
+function disaggregated.gpus(n, work, tp)
+  local r = hv.opt.distribute { total = n, time = { work.me, work.lm, work.mg }, objective = "ratio" }
+  local out = {}
+  for i, key in ipairs { "me", "lm", "mg" } do
+    out[key] = math.max(tp[key], (r and r.counts[i] or 0) // tp[key] * tp[key])
+  end
+  return out
+end
+
+--- Section 5.1: samples to groups, largest first, each to the least loaded: load per group.
+-- @function disaggregated.balanced
+-- @tparam table sizes of the samples
+-- @tparam integer groups how many
+-- @treturn table load per group
+-- @units any
+-- @raise none
+-- @usage assert(math.max(table.unpack(require("disaggregated").balanced({ 3, 2, 1 }, 2))) == 3)
+function disaggregated.balanced(sizes, groups)
+  local r = hv.opt.distribute { items = sizes, slots = groups, objective = "lpt" }
+  local loads = {}
+  for g = 1, groups do loads[g] = 0 end
+  for i, g in ipairs(r.counts) do loads[g] = loads[g] + sizes[i] end
+  return loads
+end
+
+--- Section 5.2: an order of micro-batches with these encoder times before a backbone that takes `interval` for each:
+-- the smallest first, then always the largest that is ready before the backbone runs dry (else the smallest), the
+-- shortest kept for the tail.
+-- @function disaggregated.reordered
+-- @tparam table times encoder time of each micro-batch
+-- @tparam number interval time of the backbone
+-- @tparam integer tail how many of the shortest are kept for the end
+-- @treturn table positions in their new order
+-- @units any for times
+-- @raise none
+-- @usage assert(table.concat(require("disaggregated").reordered({ 4, 1, 2 }, 3, 1), " ") == "2 1 3")
+function disaggregated.reordered(times, interval, tail)
+  local left, order, last = {}, {}, {}
+  for i in ipairs(times) do left[i] = i end
+  table.sort(left, function(a, b) return times[a] < times[b] or times[a] == times[b] and a < b end)
+  order[1] = table.remove(left, 1)
+  for _ = 1, math.min(tail, #left) do last[#last + 1] = table.remove(left, 1) end
+  local encoder, backbone = times[order[1]], times[order[1]] + interval
+  while #left > 0 do
+    local at = 1
+    for k, i in ipairs(left) do at = times[i] <= backbone - encoder and k or at end
+    local i = table.remove(left, at)
+    encoder, order[#order + 1] = encoder + times[i], i
+    backbone = math.max(encoder, backbone) + interval
+  end
+  for k = #last, 1, -1 do order[#order + 1] = last[k] end
+  return order
+end
+
+--- When an order ends on an encoder with these times, then a backbone.
+-- @function disaggregated.two_steps
+-- @tparam table order positions
+-- @tparam table times of the encoder
+-- @tparam number interval time of the backbone
+-- @treturn number end
+-- @units any
+-- @raise none
+-- @usage assert(require("disaggregated").two_steps({ 1 }, { 2 }, 3) == 5)
+function disaggregated.two_steps(order, times, interval)
+  local encoder, backbone = 0, 0
+  for _, i in ipairs(order) do
+    encoder = encoder + times[i]
+    backbone = math.max(encoder, backbone) + interval
+  end
+  return backbone
+end
+
+--- The order of section 5.2 where it ends earlier on an encoder and a backbone, else the given one.
+-- @function disaggregated.kept
+-- @tparam table times encoder time of each micro-batch
+-- @tparam number interval time of the backbone
+-- @tparam integer tail how many of the shortest are kept for the end
+-- @treturn table positions
+-- @units any for times
+-- @raise none
+-- @usage assert(table.concat(require("disaggregated").kept({ 4, 1, 2 }, 3, 1), " ") == "2 1 3")
+function disaggregated.kept(times, interval, tail)
+  local given, new = {}, disaggregated.reordered(times, interval, tail)
+  for i in ipairs(times) do given[i] = i end
+  local sooner = disaggregated.two_steps(new, times, interval) < disaggregated.two_steps(given, times, interval)
+  return sooner and new or given
+end
+
+--- Micro-batches of a job's lengths, each of one length, in the order in which data arrive (drawn).
+-- @function disaggregated.batches
+-- @tparam table lengths list of {tokens, frac}
+-- @tparam integer count how many
+-- @tparam integer sequences in each
+-- @tparam integer seed of the order
+-- @treturn table list of {sequences, tokens}
+-- @units tokens per sequence
+-- @raise none
+-- @usage assert(#require("disaggregated").batches({ { tokens = 8, frac = 1 } }, 3, 2, 1) == 3)
+function disaggregated.batches(lengths, count, sequences, seed)
+  local weights, list, random = {}, {}, require("search").generator(seed)
+  for i, row in ipairs(lengths) do weights[i] = row.frac end
+  for i, n in ipairs(hv.opt.distribute({ total = count, time = weights, objective = "ratio" }).counts) do
+    for _ = 1, n do list[#list + 1] = { sequences = sequences, tokens = lengths[i].tokens } end
+  end
+  for i = #list, 2, -1 do
+    local j = random(i)
+    list[i], list[j] = list[j], list[i]
+  end
+  return list
+end
+
+return disaggregated

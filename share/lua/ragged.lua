@@ -1,0 +1,200 @@
+-- Cost formulas of fully asymmetric pipelines: every pipeline has its own stages, every stage its own tensor
+-- degree and layers (FlashFlex, Yan et al., arXiv 2409.01143, section 4, with the constants of its
+-- code). An instance: flops[d], memory[d], bw(i, j) of devices, hidden, layers, tokens, vocab, micro_batch,
+-- recompute, zero3. A stage is { devices = list, layers = count }, a pipeline a list of stages with
+-- `micro_batches`. Lists of devices remember what their links cost, so they belong to one instance.
+local ragged = {}
+
+--- FLOP of one layer for one micro-batch, forward and backward.
+-- @function ragged.flops
+-- @tparam table q instance
+-- @treturn number α b s h² (1 + s/6h + v/16Lh), α = 96 with recomputation, else 72
+-- @units FLOP
+-- @raise none
+-- @usage local q = { micro_batch = 1, tokens = 6, hidden = 1, vocab = 0, layers = 1, recompute = true }
+-- assert(require("ragged").flops(q) == 96 * 6 * 2)
+function ragged.flops(q)
+  local h, s = q.hidden, q.tokens
+  return (q.recompute and 96 or 72) * q.micro_batch * s * h * h * (1 + s / (6 * h) + q.vocab / (16 * q.layers * h))
+end
+
+local function activation_bytes(q) return q.micro_batch * q.tokens * q.hidden * 2 end
+
+--- Largest over i of Σ_{j ≠ i} 1 / bw.
+local function spread(q, devices)
+  local worst = 0
+  for i, a in ipairs(devices) do
+    local sum = 0
+    for j, b in ipairs(devices) do sum = sum + (i ~= j and 1 / q.bw(a, b) or 0) end
+    worst = math.max(worst, sum)
+  end
+  return worst
+end
+
+--- Seconds of one layer on a stage: compute of its first device's kind, and the exchange of its tensor group.
+-- @function ragged.layer_s
+-- @tparam table q instance
+-- @tparam table stage {devices}
+-- @treturn number compute, then the exchange
+-- @units seconds
+-- @raise none
+-- @usage local q = { micro_batch = 1, tokens = 6, hidden = 1, vocab = 0, layers = 1, flops = { 2 } }
+-- assert(require("ragged").layer_s(q, { devices = { 1 } }) == 72 * 6)
+function ragged.layer_s(q, stage)
+  local tp = #stage.devices
+  local d = stage.devices -- remembers what does not change
+  d.spread = d.spread or spread(q, d)
+  return ragged.flops(q) / (q.flops[stage.devices[1]] * tp),
+    (q.recompute and 12 or 8) * activation_bytes(q) / tp * d.spread
+end
+
+--- Seconds of the hop between two stages and back: the best pair, and a broadcast in the receiving group.
+-- @function ragged.hop_s
+-- @tparam table q instance
+-- @tparam table one stage
+-- @tparam table other the stage behind it
+-- @treturn number seconds
+-- @units seconds
+-- @raise none
+-- @usage local q = { micro_batch = 1, tokens = 1, hidden = 1, bw = function() return 1 end }
+-- assert(require("ragged").hop_s(q, { devices = { 1 } }, { devices = { 2 } }) == 4)
+function ragged.hop_s(q, one, other)
+  local bytes, best, known = activation_bytes(q), math.huge, one.devices.hops or {}
+  one.devices.hops = known
+  if known[other.devices] then return known[other.devices] end
+  for _, b in ipairs(other.devices) do
+    local cast, near = 0, math.huge
+    for _, c in ipairs(other.devices) do cast = cast + (c ~= b and bytes / (#other.devices * q.bw(b, c)) or 0) end
+    for _, a in ipairs(one.devices) do near = math.min(near, bytes / q.bw(a, b)) end
+    best = math.min(best, near + cast)
+  end
+  known[other.devices] = 2 * best
+  return 2 * best
+end
+
+--- GPipe's map: Σ over its columns of the longest stage at work in it.
+-- @function ragged.map_s
+-- @tparam table times of the stages, with their hops
+-- @tparam integer micro_batches M
+-- @treturn number seconds
+-- @units any, the same in and out
+-- @raise none
+-- @usage assert(require("ragged").map_s({ 3, 1, 3 }, 4) == 18)
+function ragged.map_s(times, micro_batches)
+  local n, total, full = #times, 0, micro_batches - #times + 1
+  local function most(from, to)
+    local m = 0
+    for s = from, to do m = math.max(m, times[s]) end
+    return m
+  end
+  if full > 0 then -- columns in which all stages work
+    local up, down = 0, 0
+    for s = 1, n - 1 do
+      up, down = math.max(up, times[s]), math.max(down, times[n - s + 1])
+      total = total + up + down
+    end
+    return total + full * most(1, n)
+  end
+  for c = 0, micro_batches + n - 2 do
+    total = total + most(math.max(0, c - micro_batches + 1) + 1, math.min(n - 1, c) + 1)
+  end
+  return total
+end
+
+--- Bytes a device of a stage needs: weights, gradients and Adam (four times two bytes), and activations.
+-- @function ragged.memory_bytes
+-- @tparam table q instance
+-- @tparam table stage {devices, layers}
+-- @tparam boolean ends does the stage hold the embedding or the head
+-- @treturn number (12 h² layers / tp + v h) · 8 + (layers / tp + 2) b s h · 2
+-- @units bytes
+-- @raise none
+-- @usage local q = { micro_batch = 0, tokens = 1, hidden = 1, vocab = 1 }
+-- assert(require("ragged").memory_bytes(q, { devices = { 1 }, layers = 1 }, true) == 104)
+function ragged.memory_bytes(q, stage, ends)
+  local part = stage.layers / #stage.devices
+  local weights = 12 * q.hidden ^ 2 * part + (ends and q.vocab * q.hidden / #stage.devices or 0)
+  return weights * 2 * 4 + (part + 2) * activation_bytes(q)
+end
+
+--- The stage that holds a layer.
+local function holder(pipeline, layer)
+  local at = 0
+  for _, stage in ipairs(pipeline) do
+    at = at + stage.layers
+    if layer <= at then return stage end
+  end
+end
+
+--- Seconds of the gradients' exchange: for each layer tp_max / tp_min groups, the smaller degrees padded.
+-- @function ragged.dp_s
+-- @tparam table q instance
+-- @tparam table pipelines list of pipelines that hold all layers
+-- @treturn number seconds
+-- @units seconds
+-- @raise none
+-- @usage local q = { hidden = 1, layers = 1, bw = function() return 24 end }
+-- local p = { { devices = { 1 }, layers = 1 } }
+-- assert(require("ragged").dp_s(q, { p, { { devices = { 2 }, layers = 1 } } }) == 1)
+function ragged.dp_s(q, pipelines)
+  local total, known = 0, {}
+  for layer = 1, #pipelines > 1 and q.layers or 0 do
+    local stages, least, most, key = {}, math.huge, 0, {}
+    for p, pipeline in ipairs(pipelines) do
+      stages[p] = holder(pipeline, layer)
+      key[p] = stages[p].devices[1]
+      least, most = math.min(least, #stages[p].devices), math.max(most, #stages[p].devices)
+    end
+    key = table.concat(key, " ")
+    if not known[key] then
+      local sum, n = 0, most // least
+      for r = 0, n - 1 do
+        local group = {}
+        for p, stage in ipairs(stages) do group[p] = stage.devices[r * #stage.devices // n + 1] end
+        sum = sum + 2 * 12 * q.hidden ^ 2 * 2 / (least * #group) * spread(q, group)
+      end
+      known[key] = sum
+    end
+    total = total + known[key]
+  end
+  return total
+end
+
+--- Seconds of one pipeline: stages with the hops to the next, through GPipe's map.
+-- @function ragged.pipeline_s
+-- @tparam table q instance
+-- @tparam table pipeline stages with layers
+-- @tparam integer micro_batches M
+-- @treturn number seconds, and the list of the stages' times
+-- @units seconds
+-- @raise none
+-- @usage local q = { micro_batch = 1, tokens = 6, hidden = 1, vocab = 0, layers = 1, flops = { 2 } }
+-- assert(require("ragged").pipeline_s(q, { { devices = { 1 }, layers = 1 } }, 2) == 864)
+function ragged.pipeline_s(q, pipeline, micro_batches)
+  local times = {}
+  for s, stage in ipairs(pipeline) do
+    local compute, exchange = ragged.layer_s(q, stage)
+    local hop = pipeline[s + 1] and ragged.hop_s(q, stage, pipeline[s + 1]) or 0
+    times[s] = stage.layers * (compute + exchange) + hop
+  end
+  return ragged.map_s(times, micro_batches), times
+end
+
+--- FlashFlex's objective: 1.8 · the longest pipeline + 1.1 · the exchange of gradients (half as much again under
+-- ZeRO-3); the factors are fitted constants of its code.
+-- @function ragged.total_s
+-- @tparam table q instance
+-- @tparam table pipelines with layers and micro_batches
+-- @treturn number seconds, then the longest pipeline and the exchange
+-- @units seconds
+-- @raise none
+-- @usage local q = { micro_batch = 1, tokens = 6, hidden = 1, vocab = 0, layers = 1, flops = { 2 } }
+-- local p = { { devices = { 1 }, layers = 1 }, micro_batches = 2 }
+-- assert(math.abs(require("ragged").total_s(q, { p }) - 1.8 * 864) < 1e-9)
+function ragged.total_s(q, pipelines)
+  local longest, dp = 0, ragged.dp_s(q, pipelines)
+  for _, p in ipairs(pipelines) do longest = math.max(longest, (ragged.pipeline_s(q, p, p.micro_batches))) end
+  return 1.8 * longest + 1.1 * (q.zero3 and 1.5 or 1) * dp, longest, dp
+end
+
+return ragged

@@ -1,0 +1,205 @@
+-- The search of FlashFlex (Yan et al., arXiv 2409.01143, section 4) over pipelines as in `ragged`: the graph of
+-- devices is cut into pipelines, these into stages; stages are ordered, chunks of machines choose their tensor
+-- degrees, layers follow memory. Beyond the paper: layers by speed, and stages merged, split, swapped or left out
+-- while its own objective falls.
+local layout = require "layout"
+local ragged = require "ragged"
+local search = require "search"
+
+local walk = {}
+
+--- Cuts atoms (lists of devices) into k parts of equal FLOP/s; edges weigh the bandwidth or its inverse.
+local function parted(q, atoms, k, inverse, seed)
+  if k == 1 then return { atoms } end
+  local weights, edges, parts = {}, {}, {}
+  for i, atom in ipairs(atoms) do
+    weights[i] = #atom * q.flops[atom[1]] / 1e12
+    for j = 1, i - 1 do
+      local bw = q.bw(atoms[j][1], atom[1]) / 1e9
+      edges[#edges + 1] = { j, i, inverse and 1 / bw or bw }
+    end
+  end
+  local r = hv.opt.cut { weights = weights, edges = edges, parts = k, tolerance = 0.2, seed = seed }
+  for s = 1, k do parts[s] = {} end
+  for i, s in ipairs(r.parts) do table.insert(parts[s], atoms[i]) end
+  for s = k, 1, -1 do
+    if #parts[s] == 0 then table.remove(parts, s) end
+  end
+  return parts
+end
+
+--- Parts along the heaviest path of bandwidths.
+local function ordered(q, parts)
+  local cost, out = {}, {}
+  for i, a in ipairs(parts) do
+    cost[i] = {}
+    for j, b in ipairs(parts) do cost[i][j] = i == j and 0 or q.bw(a[1][1], b[1][1]) / 1e9 end
+  end
+  if #parts < 2 or #parts > 18 then return parts end
+  for i, s in ipairs(hv.opt.path({ cost = cost, kind = "heaviest" }).order) do out[i] = parts[s] end
+  return out
+end
+
+--- Ways to cut g devices of one machine into stages: all together, and halves again and again.
+local function splits(q, devices)
+  local list, seen = {}, {}
+  local sizes = layout.powers(#devices)
+  sizes[#sizes + 1] = #devices
+  for i = #sizes, 1, -1 do
+    local rest, stages = #devices, {}
+    while rest > 0 do
+      local size = math.min(sizes[i], rest)
+      while not q.tp(size) do size = size - 1 end
+      stages[#stages + 1] = { devices = layout.slice(devices, #devices - rest + 1, size) }
+      rest = rest - size
+    end
+    if not seen[#stages] then list[#list + 1], seen[#stages] = stages, true end
+  end
+  return list
+end
+
+--- Gives stages their layers: in proportion to memory (the paper), or to speed and then layer by layer downhill.
+-- False when they do not fit.
+local function layered(q, p, by_memory)
+  local o = { total = q.layers, time = {}, fixed = {}, min = {}, caps = {} }
+  o.objective = by_memory and "ratio" or "minmax"
+  for s, stage in ipairs(p) do
+    local compute, exchange = ragged.layer_s(q, stage)
+    o.time[s] = by_memory and #stage.devices * q.memory[stage.devices[1]] or compute + exchange
+    o.fixed[s] = p[s + 1] and ragged.hop_s(q, stage, p[s + 1]) or 0
+    o.min[s], o.caps[s] = 1, q.most(stage, s, #p)
+    if o.caps[s] < 1 then return false end
+  end
+  if by_memory then o.fixed = nil end
+  local r = #p <= q.layers and hv.opt.distribute(o)
+  if not r then return false end
+  for s, stage in ipairs(p) do stage.layers = r.counts[s] end
+  local now, moved = ragged.pipeline_s(q, p, p.micro_batches), not by_memory and #p <= 12
+  while moved do
+    moved = false
+    for i, a in ipairs(p) do
+      for j, b in ipairs(p) do
+        if i ~= j and a.layers > 1 and b.layers < o.caps[j] then
+          a.layers, b.layers = a.layers - 1, b.layers + 1
+          local s = ragged.pipeline_s(q, p, p.micro_batches)
+          if s < now * (1 - 1e-12) then now, moved = s, true else a.layers, b.layers = a.layers + 1, b.layers - 1 end
+        end
+      end
+    end
+  end
+  return true
+end
+
+--- A copy of a pipeline whose stages from..to are these instead.
+local function with(p, from, to, stages)
+  local out = { micro_batches = p.micro_batches }
+  for s = 1, from - 1 do out[s] = { devices = p[s].devices } end
+  for _, stage in ipairs(stages) do out[#out + 1] = { devices = stage.devices } end
+  for s = to + 1, #p do out[#out + 1] = { devices = p[s].devices } end
+  return out
+end
+
+--- Neighbours of a pipeline: a stage left out, halved, joined with the next of its machine, or swapped with it.
+local function moves(q, p)
+  local list = {}
+  for s, stage in ipairs(p) do
+    local d, next_stage = stage.devices, p[s + 1]
+    if #p > 1 then list[#list + 1] = with(p, s, s, {}) end
+    if #d > 1 and q.tp(#d - #d // 2) and q.tp(#d // 2) then
+      list[#list + 1] = with(p, s, s, { { devices = layout.slice(d, 1, #d - #d // 2) },
+        { devices = layout.slice(d, #d - #d // 2 + 1, #d // 2) } })
+    end
+    if next_stage then
+      list[#list + 1] = with(p, s, s + 1, { next_stage, stage })
+      if q.machine[d[1]] == q.machine[next_stage.devices[1]] and q.tp(#d + #next_stage.devices) then
+        local both = table.move(next_stage.devices, 1, #next_stage.devices, #d + 1, { table.unpack(d) })
+        list[#list + 1] = with(p, s, s + 1, { { devices = both } })
+      end
+    end
+  end
+  return list
+end
+
+local function cost_of(q, p, by_memory) return layered(q, p, by_memory) and ragged.pipeline_s(q, p, p.micro_batches) end
+
+--- A part's devices by machine, in order of first mention.
+local function chunks_of(q, part)
+  local chunks, by_machine = {}, {}
+  for _, atom in ipairs(part) do
+    local m = q.machine[atom[1]]
+    if not by_machine[m] then by_machine[m], chunks[#chunks + 1] = {}, m end
+    table.move(atom, 1, #atom, #by_machine[m] + 1, by_machine[m])
+  end
+  for i, m in ipairs(chunks) do chunks[i] = by_machine[m] end
+  return chunks
+end
+
+--- Steps 2 to 6 for the atoms of one pipeline: its stages, or nil.
+local function pipeline(q, atoms, k, o, seed)
+  local values = {}
+  for _, part in ipairs(ordered(q, parted(q, atoms, math.min(k, #atoms), false, seed))) do
+    for _, devices in ipairs(chunks_of(q, part)) do values[#values + 1] = splits(q, devices) end
+  end
+  local function built(state)
+    local p = { micro_batches = o.micro_batches }
+    for _, stages in ipairs(state) do
+      for _, stage in ipairs(stages) do p[#p + 1] = { devices = stage.devices } end
+    end
+    return p
+  end
+  local state = {}
+  for i, list in ipairs(values) do state[i] = list[1] end
+  local r = search.coordinate { state = state, values = values, budget = 200,
+    cost = function(s) return cost_of(q, built(s), true) end }
+  local p = built(r.state or state)
+  local now = cost_of(q, p, true)
+  if o.paper then return now and p, now end
+  local better = search.hill { state = p, budget = o.budget, moves = function(s) return moves(q, s) end,
+    cost = function(s) return cost_of(q, s, false) end }
+  return better.state, better.cost
+end
+
+--- The walk over numbers of pipelines and of stages, each round with a new cut. Needs of the instance, beside
+-- what `ragged` wants: batch (sequences), machine[d], tp = function(size): may so many devices of a machine
+-- share a layer, most = function(stage, s, stages): how many layers fit.
+-- @function ragged_walk.run
+-- @tparam table q instance
+-- @tparam table atoms lists of devices of one machine that the cut leaves together
+-- @tparam table o {rounds, budget = evaluations of the descent per pipeline, seed, paper = true: no descent, stopping =
+-- function that says when to end}
+-- @treturn table list of {claim_s, pipelines}, best first
+-- @units seconds
+-- @raise none
+-- @usage local q = { flops = { 1 }, memory = { 1 }, machine = { 1 }, hidden = 1, layers = 1, tokens = 1, vocab = 1,
+--   micro_batch = 1, batch = 1, tp = function() return true end, most = function() return 1 end }
+-- assert(#require("ragged_walk").run(q, { { 1 } }, { rounds = 1, budget = 1, seed = 1 }) == 1)
+function walk.run(q, atoms, o)
+  local found, random, most = {}, search.generator(o.seed), math.min(#atoms, q.batch // q.micro_batch)
+  for round = 1, o.rounds do
+    local k = round <= 8 and math.min(most, 1 << (round - 1)) or random(math.min(most, 16))
+    local list, ok, parts = {}, not (o.stopping and o.stopping()), parted(q, atoms, k, true, round)
+    o.micro_batches = math.max(1, q.batch // (q.micro_batch * #parts))
+    for i, part in ipairs(ok and parts or {}) do
+      local least = math.huge
+      for extra = 0, 2 do -- the paper draws it from a binomial (2, 0.2)
+        local p, seconds = pipeline(q, part, #chunks_of(q, part) + extra, o, round)
+        if p and seconds < least then list[i], least = p, seconds end
+      end
+      ok = ok and list[i]
+    end
+    if ok then
+      local times, counts = {}, {}
+      for i, p in ipairs(list) do
+        local _, stage_s = ragged.pipeline_s(q, p, 1)
+        times[i], counts[i] = math.max(table.unpack(stage_s)), 1
+      end
+      local r = hv.opt.distribute { total = q.batch // q.micro_batch, time = times, min = counts }
+      for i, p in ipairs(r and list or {}) do p.micro_batches = r.counts[i] end
+      if r then found[#found + 1] = { claim_s = ragged.total_s(q, list), pipelines = list, rank = #found + 1 } end
+    end
+  end
+  table.sort(found, function(a, b) return a.claim_s < b.claim_s or a.claim_s == b.claim_s and a.rank < b.rank end)
+  return found
+end
+
+return walk

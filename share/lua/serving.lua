@@ -1,0 +1,214 @@
+-- Layers of a model on nodes so that most tokens flow through (Helix, Mei et al., arXiv 2406.01566, sections 3 and 4):
+-- nodes hold runs of consecutive layers, a token goes from node to node until all layers are done. An instance:
+-- layers, rates = for each node the list of tokens per second with 1, 2, … layers (its length is the most it holds),
+-- link = function(i, j): tokens per second from node i to j (0: source, #rates + 1: sink), strict = true: a node's run
+-- must start where the one before ended (else it computes only what is missing).
+local search = require "search"
+
+local serving = {}
+
+--- May tokens that have passed runs[i] go on to runs[j]?
+local function follows(q, a, b)
+  if q.strict then return a[2] == b[1] end
+  return b[1] <= a[2] and a[2] < b[2]
+end
+
+--- The most tokens per second through a placement.
+-- @function serving.flow
+-- @tparam table q instance
+-- @tparam table runs {first − 1, last} of each node, in layers; false where it is idle
+-- @treturn number tokens per second, and the list of {from, to, tokens per second} (0: source, n + 1: sink)
+-- @units tokens per second
+-- @raise none
+-- @usage local q = { layers = 1, rates = { { 5 } }, link = function() return 9 end }
+-- assert(require("serving").flow(q, { { 0, 1 } }) == 5)
+function serving.flow(q, runs)
+  local n, edges, name = #q.rates, {}, {}
+  local function add(from, to, capacity, what)
+    edges[#edges + 1], name[#edges + 1] = { from, to, math.min(capacity, 1e15) }, what
+  end
+  for i = 1, n do
+    local a = runs[i]
+    if a then
+      add(2 * i + 1, 2 * i + 2, q.rates[i][a[2] - a[1]])
+      if a[1] == 0 then add(1, 2 * i + 1, q.link(0, i), { 0, i }) end
+      if a[2] == q.layers then add(2 * i + 2, 2, q.link(i, n + 1), { i, n + 1 }) end
+      for j = 1, n do
+        local rate = j ~= i and runs[j] and a[2] < q.layers and follows(q, a, runs[j]) and q.link(i, j) or 0
+        if rate > 0 then add(2 * i + 2, 2 * j + 1, rate, { i, j }) end
+      end
+    end
+  end
+  if #edges == 0 then return 0, {} end
+  local r, flows = hv.opt.maxflow { edges = edges, source = 1, sink = 2 }, {}
+  for e, f in ipairs(r.flows) do
+    if name[e] and f > 0 then flows[#flows + 1] = { name[e][1], name[e][2], f } end
+  end
+  return r.value, flows
+end
+
+--- No placement passes more: Σ over nodes of the largest k · rate(k), over the layers.
+-- @function serving.bound
+-- @tparam table q instance
+-- @treturn number tokens per second
+-- @units tokens per second
+-- @raise none
+-- @usage assert(require("serving").bound { layers = 2, rates = { { 5, 2 } } } == 2.5)
+function serving.bound(q)
+  local sum = 0
+  for _, rates in ipairs(q.rates) do
+    local most = 0
+    for k, rate in ipairs(rates) do most = math.max(most, k * rate) end
+    sum = sum + most / q.layers
+  end
+  return sum
+end
+
+--- All runs a node can hold.
+-- @function serving.runs
+-- @tparam table q instance
+-- @tparam integer i node
+-- @treturn table list of {first − 1, last}
+-- @units none: layers
+-- @raise none
+-- @usage assert(#require("serving").runs({ layers = 2, rates = { { 1, 1 } } }, 1) == 3)
+function serving.runs(q, i)
+  local list = {}
+  for first = 0, q.layers - 1 do
+    for k = 1, math.min(#q.rates[i], q.layers - first) do list[#list + 1] = { first, first + k } end
+  end
+  return list
+end
+
+--- Local search: nodes one after the other fill where least rate is, then each node's run is changed while the flow
+-- grows; seeded restarts.
+-- @function serving.place
+-- @tparam table q instance
+-- @tparam[opt] table o {budget = 2000 flows, seed = 1}
+-- @treturn table runs, then their flow and how many flows were computed
+-- @units tokens per second
+-- @raise none
+-- @usage local q = { layers = 1, rates = { { 5 }, { 4 } }, link = function() return 99 end }
+-- assert(select(2, require("serving").place(q)) == 9)
+function serving.place(q, o)
+  local values, random, best = {}, search.generator(o and o.seed or 1), nil
+  local left = o and o.budget or 2000
+  for i = 1, #q.rates do values[i] = serving.runs(q, i) end
+  while left > 0 and not (best and best.cost <= -serving.bound(q) * (1 - 1e-9)) do
+    local covered, start, order = {}, {}, {}
+    for l = 1, q.layers do covered[l] = 0 end
+    for i = 1, #q.rates do table.insert(order, best and random(#order + 1) or #order + 1, i) end
+    for _, i in ipairs(order) do
+      local k, at, least = math.min(#q.rates[i], q.layers), 0, math.huge
+      for first = 0, q.layers - k do
+        local sum = 0
+        for l = first + 1, first + k do sum = sum + covered[l] end
+        if sum < least then at, least = first, sum end
+      end
+      start[i] = { at, at + k }
+      for l = at + 1, at + k do covered[l] = covered[l] + q.rates[i][k] end
+    end
+    local r = search.coordinate { state = start, values = values, budget = left,
+      cost = function(s) return -(serving.flow(q, s)) end }
+    left = left - r.evaluations
+    if not best or r.cost < best.cost then best = r end
+  end
+  return best.state, -best.cost, (o and o.budget or 2000) - left
+end
+
+--- The paper's integer program: s_i first layer, b_ik how many, f_ij flow, d_ij is the edge in use.
+-- @function serving.program
+-- @tparam table q instance
+-- @tparam[opt] number time_limit_s for lp_solve
+-- @treturn number flow, then the runs; nil when none was found
+-- @units tokens per second
+-- @raise none
+-- @usage local q = { layers = 1, rates = { { 5 } }, link = function() return 9 end }
+-- assert(math.abs(require("serving").program(q) - 5) < 1e-6)
+function serving.program(q, time_limit_s)
+  local p, n, m = hv.opt.lp { sense = "max" }, #q.rates, q.layers
+  local s, ends, flow, goal = {}, {}, {}, {}
+  for i = 1, n do
+    s[i] = p:var { upper = m - 1, integer = true }
+    ends[i] = { [s[i]] = 1 } -- e_i = s_i + Σ k b_ik
+    local one, capacity = {}, {}
+    for k, rate in ipairs(q.rates[i]) do
+      local b = p:var { upper = 1, integer = true }
+      one[b], ends[i][b], capacity[b] = 1, k, rate
+    end
+    p:row(one, "=", 1)
+    p:row(ends[i], "<=", m)
+    flow[i] = { into = {}, out = {}, capacity = capacity }
+  end
+  local function edge(i, j, capacity)
+    local f, d = p:var {}, p:var { upper = 1, integer = true }
+    p:row({ [f] = 1, [d] = -math.min(capacity, 1e6) }, "<=", 0)
+    if flow[i] then flow[i].out[f] = 1 end
+    if flow[j] then flow[j].into[f] = 1 end
+    return f, d
+  end
+  --- Σ factor · e_i as terms.
+  local function with_ends(terms, i, factor)
+    for v, c in pairs(ends[i]) do terms[v] = (terms[v] or 0) + factor * c end
+    return terms
+  end
+  for i = 1, n do
+    local f, d = edge(0, i, q.link(0, i))
+    goal[f] = 1
+    p:row({ [s[i]] = 1, [d] = m }, "<=", m)
+    f, d = edge(i, n + 1, q.link(i, n + 1))
+    p:row(with_ends({ [d] = -m, [f] = 0 }, i, 1), ">=", 0)
+    for j = 1, n do
+      if j ~= i and q.link(i, j) > 0 then
+        f, d = edge(i, j, q.link(i, j))
+        p:row(with_ends({ [s[j]] = 1, [d] = m + 1, [f] = 0 }, i, -1), "<=", m + 1) -- s_j ≤ e_i
+        p:row(with_ends(with_ends({ [d] = -(m + 1) }, j, 1), i, -1), ">=", -m) -- e_i < e_j
+        if q.strict then p:row(with_ends({ [s[j]] = -1, [d] = m + 1 }, i, 1), "<=", m + 1) end
+      end
+    end
+  end
+  for i = 1, n do
+    local balance, limit = {}, {}
+    for f in pairs(flow[i].into) do balance[f], limit[f] = 1, 1 end
+    for f in pairs(flow[i].out) do balance[f] = -1 end
+    for b, rate in pairs(flow[i].capacity) do limit[b] = -rate end
+    p:row(balance, "=", 0)
+    p:row(limit, "<=", 0)
+  end
+  p:objective(goal)
+  local r, runs = p:solve { time_limit_s = time_limit_s }, {}
+  if not r.x then return nil end
+  for i = 1, n do
+    local last = 0
+    for v, c in pairs(ends[i]) do last = last + c * r.x[v] end
+    runs[i] = { math.floor(r.x[s[i]] + 0.5), math.floor(last + 0.5) }
+  end
+  return r.objective, runs
+end
+
+--- Interleaved weighted round robin: `count` requests over candidates with these weights, each to the one whose load
+-- after it, over its weight, is least.
+-- @function serving.deal
+-- @tparam table weights tokens per second of each candidate
+-- @tparam integer count requests
+-- @tparam[opt] function masked function(candidate): true while its cache is above the high-water mark
+-- @treturn table candidate of each request, false where all are masked
+-- @units any for weights
+-- @raise none
+-- @usage assert(table.concat(require("serving").deal({ 2, 1 }, 3), " ") == "1 1 2")
+function serving.deal(weights, count, masked)
+  local load, out = {}, {}
+  for r = 1, count do
+    local best
+    for i, w in ipairs(weights) do
+      local ok = w > 0 and not (masked and masked(i))
+      local after = ok and ((load[i] or 0) + 1) / w
+      if ok and (not best or after < best[2] - 1e-12) then best = { i, after } end
+    end
+    out[r] = best and best[1] or false
+    if best then load[best[1]] = (load[best[1]] or 0) + 1 end
+  end
+  return out
+end
+
+return serving
