@@ -32,11 +32,16 @@ static void a_newcomer_gets_to_a_plan(void **state)
     type(p, "\033"); /* alone: with a key right behind it, it would be Alt */
     wait_for(p, "Details of a");
     press(p, "3 Strat", "3");
-    press(p, "Space Queue", "   ");
+    wait_for(p, "Space Queue");
+    type(p, "/auto\r /uniform\r /whale\r ");
     press(p, "4 Plan", "4");
-    wait_for(p, "manual-1");
+    wait_for(p, "whale-1");
     resize(p, 160, 48);
-    wait_for(p, "auto-1: done");
+    for (bool runs = true; runs; (void)drink(p, 50)) {
+        char *now = shown(p);
+        runs = strstr(now, " running") != NULL || strstr(now, " queued") != NULL;
+        free(now);
+    }
     press(p, "s Sort", "s");
     press(p, "sorted by name", "s");
     press(p, "sorted by state", "s");

@@ -57,6 +57,8 @@ struct hv_term_ops {
 
 /** The real terminal (ncursesw). At most one at a time. */
 extern const struct hv_term_ops hv_term_curses;
+/** What opening the real terminal would say, at once. Errors: as its open. */
+enum hv_status hv_term_curses_check(struct hv_err *err) HV_NODISCARD;
 /** A terminal in memory: gives the configured events, then HV_EV_QUIT. */
 extern const struct hv_term_ops hv_term_memory;
 /** The last grid a memory terminal was given. Borrowed. */

@@ -46,12 +46,12 @@ struct hv_term {
 
 /* ---- opening ---- */
 
-static enum hv_status check_terminal(struct hv_err *err)
+enum hv_status hv_term_curses_check(struct hv_err *err)
 {
     const char *name = getenv("TERM");
     int result = 0;
     static const char advice[] =
-        "use the subcommands instead, for example 'hetviz plan' or 'hetviz help'";
+        "use --plain or the subcommands, for example 'hetviz plan' or 'hetviz help'";
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return hv_err_set(err, HV_EUSAGE, "standard %s is no terminal; %s",
                           isatty(STDOUT_FILENO) ? "input" : "output", advice);
@@ -191,7 +191,7 @@ static enum hv_status open_curses(const struct hv_term_config *c, struct hv_term
 {
     (void)setlocale(LC_ALL, "");
     (void)setlocale(LC_NUMERIC, "C");
-    if (check_terminal(err) != HV_OK)
+    if (hv_term_curses_check(err) != HV_OK)
         return HV_EUSAGE;
     struct hv_term *t = hv_xcalloc(1, sizeof *t);
     struct hv_str reset = {0};

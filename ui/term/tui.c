@@ -387,12 +387,15 @@ int hv_tui_main(int argc, char **argv)
     if (st == HV_OK && fcntl(STDIN_FILENO, F_GETFD) < 0 && o.script == NULL && o.dump == NULL) {
         st = hv_err_set(&err, HV_EUSAGE, "standard input is closed: nobody could say anything");
     }
+    bool scripted = o.script != NULL || o.dump != NULL;
+    if (st == HV_OK && !scripted && !o.memory && !wants_plain(&o)) {
+        st = hv_term_curses_check(&err); /* nobody waits for files to be told that */
+    }
     if (st == HV_OK) {
         st = hv_plugins_read(&plugins, &err);
     }
     struct hv_session_env env = {.plugins = plugins.items, .n_plugins = plugins.n};
     struct hv_str last = {0};
-    bool scripted = o.script != NULL || o.dump != NULL;
     if (st == HV_OK && o.workspace == NULL && !scripted && hv_session_last_workspace(NULL, &last)) {
         o.workspace = hv_str_cstr(&last);
     }
