@@ -121,7 +121,6 @@ local function plan(ctx)
       q.rate = share * full
       local best, cost = enumerated(q)
       if not best or o.search == "reinforce" then
-        -- rewards in units of the best cost known keep the learning rate of the paper's scale
         local learned = reinforce(q, { rounds = o.rounds, learning = 0.2 / (cost or 1), penalty = 2 * (cost or 1),
           seed = ctx.seed })
         best = learned or best

@@ -1,4 +1,4 @@
--- Tests of hv.sim.workers from Lua. `hetviz selftest tests/lua/workers.lua`.
+-- Tests of hv.sim.workers from Lua. `hetviz selftest tests/lua/staleness.lua`.
 
 local function equal(name, got, want)
   if type(got) == "table" then

@@ -162,7 +162,7 @@ end
 --- The walk over numbers of pipelines and of stages, each round with a new cut. Needs of the instance, beside
 -- what `ragged` wants: batch (sequences), machine[d], tp = function(size): may so many devices of a machine
 -- share a layer, most = function(stage, s, stages): how many layers fit.
--- @function ragged_walk.run
+-- @function asymmetric.run
 -- @tparam table q instance
 -- @tparam table atoms lists of devices of one machine that the cut leaves together
 -- @tparam table o {rounds, budget = evaluations of the descent per pipeline, seed, paper = true: no descent, stopping =
@@ -172,7 +172,7 @@ end
 -- @raise none
 -- @usage local q = { flops = { 1 }, memory = { 1 }, machine = { 1 }, hidden = 1, layers = 1, tokens = 1, vocab = 1,
 --   micro_batch = 1, batch = 1, tp = function() return true end, most = function() return 1 end }
--- assert(#require("ragged_walk").run(q, { { 1 } }, { rounds = 1, budget = 1, seed = 1 }) == 1)
+-- assert(#require("asymmetric").run(q, { { 1 } }, { rounds = 1, budget = 1, seed = 1 }) == 1)
 function walk.run(q, atoms, o)
   local found, random, most = {}, search.generator(o.seed), math.min(#atoms, q.batch // q.micro_batch)
   for round = 1, o.rounds do
