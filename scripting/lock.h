@@ -12,11 +12,11 @@
  */
 bool hv_lock_files(void);
 /**
- * From here on this process can only compute, read files, write to what is open, and end: every other
- * system call (sockets, processes, signals to others, files opened for writing, …) fails with EPERM.
- * Linux with seccomp filters on x86-64 and AArch64; elsewhere, and where the kernel refuses, nothing
- * happens. Returns whether it holds. Cannot be undone; not for builds with sanitizers, whose leak
- * check starts a process.
+ * From here on this process can only compute, read files, write to what is open, and end: every
+ * other system call (sockets, processes, signals to others, files opened for writing, …) fails with
+ * EPERM. Linux with seccomp filters on x86-64 and AArch64; elsewhere, and where the kernel refuses,
+ * nothing happens. Returns whether it holds. Cannot be undone; not for builds with sanitizers,
+ * whose leak check starts a process.
  */
 bool hv_lock_calls(void);
 

@@ -34,7 +34,7 @@ struct hv_cost {
     size_t n_runs;
     struct hv__memo *memo;
     struct hv_arena milestones_arena;
-    double *floors;                    /**< floor.c: [kinds × its columns]; NULL before the first */
+    double *floors; /**< floor.c: [kinds × its columns]; NULL before the first */
     struct hv__milestones *milestones; /**< lists already handed out */
     size_t n_milestones, cap_milestones;
 };

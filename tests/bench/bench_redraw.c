@@ -149,7 +149,8 @@ int main(void)
     measure(&t, RANKS, MOST_COLUMNS, &grid);
     struct hv_str text = {0};
     begin = now_ms();
-    hv_gantt_svg(&t, &(struct hv_gantt_text){.title = "", .subtitle = ""}, MOST_COLUMNS + 200, &text);
+    hv_gantt_svg(&t, &(struct hv_gantt_text){.title = "", .subtitle = ""}, MOST_COLUMNS + 200,
+                 &text);
     printf("the whole as SVG, %zu bytes: %.1f ms\n", text.n, now_ms() - begin);
     hv_str_free(&text);
     hv_grid_free(&grid);
