@@ -78,7 +78,8 @@ local function plan(ctx)
     for _, recompute in ipairs(ctx.job.global_batch % micro_batch == 0 and { "none", "full" } or {}) do
       local c = { micro_batch = micro_batch, recompute = recompute }
       local q = instance(ctx, devices, c)
-      local o = { rounds = ctx.options.rounds, budget = 30, seed = ctx.seed, paper = ctx.options.paper,
+      local rounds = math.ceil(ctx.options.rounds / (#atoms > 64 and 4 or 1))
+      local o = { rounds = rounds, budget = 30, seed = ctx.seed, paper = ctx.options.paper,
         stopping = hv.stopping }
       for k, found in ipairs(hv.stopping() and {} or asymmetric.run(q, atoms, o)) do
         if k > 6 then break end
@@ -175,7 +176,8 @@ return {
   summary = "Graph cuts into pipelines that differ in stages, tensor degrees and layers.",
   needs = { model = "transformer" },
   options = {
-    { key = "rounds", type = "integer", default = 8, min = 1, max = 1000, help = "cuts tried per micro-batch" },
+    { key = "rounds", type = "integer", default = 8, min = 1, max = 1000,
+      help = "cuts tried per micro-batch (a quarter of them beyond 64 machines)" },
     { key = "micro_batch", type = "integer", default = 4, min = 1, max = 64, help = "largest micro-batch" },
     { key = "paper", type = "boolean", default = false,
       help = "the paper's steps alone: layers by memory, no descent" },

@@ -159,6 +159,40 @@ local function pipeline(q, atoms, k, o, seed)
   return better.state, better.cost
 end
 
+--- Devices of a part in order, and a text that is the same for parts of the same machines.
+local function shape_of(q, part)
+  local flat, names, key, n = {}, {}, {}, 0
+  for _, atom in ipairs(part) do
+    for _, d in ipairs(atom) do
+      local m = q.machine[d]
+      if not names[m] then n, names[m] = n + 1, n + 1 end
+      flat[#flat + 1], key[#key + 1] = d, ("%d:%g:%g"):format(names[m], q.flops[d], q.memory[d])
+    end
+  end
+  return flat, table.concat(key, " ")
+end
+
+--- A pipeline on the devices at the same places of another list.
+local function copied(p, from, to)
+  local place, out = {}, { micro_batches = p.micro_batches }
+  for i, d in ipairs(from) do place[d] = to[i] end
+  for s, stage in ipairs(p) do
+    out[s] = { layers = stage.layers, devices = {} }
+    for i, d in ipairs(stage.devices) do out[s].devices[i] = place[d] end
+  end
+  return out
+end
+
+--- The best pipeline of a part over a few numbers of stages, which the paper draws from a binomial (2, 0.2).
+local function best_pipeline(q, part, o, seed)
+  local best, least = nil, math.huge
+  for extra = 0, 2 do
+    local p, seconds = pipeline(q, part, #chunks_of(q, part) + extra, o, seed)
+    if p and seconds < least then best, least = p, seconds end
+  end
+  return best
+end
+
 --- The walk over numbers of pipelines and of stages, each round with a new cut. Needs of the instance, beside
 -- what `ragged` wants: batch (sequences), machine[d], tp = function(size): may so many devices of a machine
 -- share a layer, most = function(stage, s, stages): how many layers fit.
@@ -175,16 +209,16 @@ end
 -- assert(#require("asymmetric").run(q, { { 1 } }, { rounds = 1, budget = 1, seed = 1 }) == 1)
 function walk.run(q, atoms, o)
   local found, random, most = {}, search.generator(o.seed), math.min(#atoms, q.batch // q.micro_batch)
+  local least = (#atoms + 31) // 32 -- no pipeline through more machines than that
   for round = 1, o.rounds do
-    local k = round <= 8 and math.min(most, 1 << (round - 1)) or random(math.min(most, 16))
+    local k = math.min(most, least * (round <= 8 and 1 << (round - 1) or random(16)))
     local list, ok, parts = {}, not (o.stopping and o.stopping()), parted(q, atoms, k, true, round)
     o.micro_batches = math.max(1, q.batch // (q.micro_batch * #parts))
+    local known = {} -- parts of the same machines get the same stages
     for i, part in ipairs(ok and parts or {}) do
-      local least = math.huge
-      for extra = 0, 2 do -- the paper draws it from a binomial (2, 0.2)
-        local p, seconds = pipeline(q, part, #chunks_of(q, part) + extra, o, round)
-        if p and seconds < least then list[i], least = p, seconds end
-      end
+      local flat, key = shape_of(q, part)
+      known[key] = known[key] or { flat = flat, best = best_pipeline(q, part, o, round) }
+      list[i] = known[key].best and copied(known[key].best, known[key].flat, flat)
       ok = ok and list[i]
     end
     if ok then
