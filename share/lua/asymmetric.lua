@@ -197,7 +197,7 @@ end
 -- what `ragged` wants: batch (sequences), machine[d], tp = function(size): may so many devices of a machine
 -- share a layer, most = function(stage, s, stages): how many layers fit.
 -- @function asymmetric.run
--- @tparam table q instance
+-- @tparam table q instance, with the keys named at the top
 -- @tparam table atoms lists of devices of one machine that the cut leaves together
 -- @tparam table o {rounds, budget = evaluations of the descent per pipeline, seed, paper = true: no descent, stopping =
 -- function that says when to end}

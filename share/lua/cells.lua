@@ -9,9 +9,9 @@ local cells = {}
 
 --- GPUs of S stages with these loads: powers of two, doubled where most work is left per GPU, all of G.
 -- @function cells.gpus
--- @tparam table loads work of each stage
+-- @tparam table loads list of the work of each stage
 -- @tparam integer G how many GPUs
--- @treturn table GPUs per stage; nil when powers of two do not add up to G
+-- @treturn table list of GPUs per stage; nil when powers of two do not add up to G
 -- @units any for loads
 -- @raise none
 -- @usage assert(table.concat(require("cells").gpus({ 2, 1, 1 }, 4), " ") == "2 1 1")
@@ -71,7 +71,7 @@ end
 
 --- The tuner: where a stage is better all data parallel, hybrids with dp ≥ tp are tried, else those with tp ≥ dp.
 -- @function cells.tune
--- @tparam table q as for cells.estimate
+-- @tparam table q with the keys of cells.estimate
 -- @treturn table {seconds, choice}; nil when none fits
 -- @units seconds
 -- @raise errors of price

@@ -41,9 +41,9 @@ end
 
 --- Section 5.1: samples to groups, largest first, each to the least loaded: load per group.
 -- @function disaggregated.balanced
--- @tparam table sizes of the samples
+-- @tparam table sizes list of sizes of the samples
 -- @tparam integer groups how many
--- @treturn table load per group
+-- @treturn table list of the load per group
 -- @units any
 -- @raise none
 -- @usage assert(math.max(table.unpack(require("disaggregated").balanced({ 3, 2, 1 }, 2))) == 3)
@@ -59,10 +59,10 @@ end
 -- the smallest first, then always the largest that is ready before the backbone runs dry (else the smallest), the
 -- shortest kept for the tail.
 -- @function disaggregated.reordered
--- @tparam table times encoder time of each micro-batch
+-- @tparam table times list of the encoder time of each micro-batch
 -- @tparam number interval time of the backbone
 -- @tparam integer tail how many of the shortest are kept for the end
--- @treturn table positions in their new order
+-- @treturn table list of positions in their new order
 -- @units any for times
 -- @raise none
 -- @usage assert(table.concat(require("disaggregated").reordered({ 4, 1, 2 }, 3, 1), " ") == "2 1 3")
@@ -86,8 +86,8 @@ end
 
 --- When an order ends on an encoder with these times, then a backbone.
 -- @function disaggregated.two_steps
--- @tparam table order positions
--- @tparam table times of the encoder
+-- @tparam table order list of positions
+-- @tparam table times list of times of the encoder
 -- @tparam number interval time of the backbone
 -- @treturn number end
 -- @units any
@@ -104,10 +104,10 @@ end
 
 --- The order of section 5.2 where it ends earlier on an encoder and a backbone, else the given one.
 -- @function disaggregated.kept
--- @tparam table times encoder time of each micro-batch
+-- @tparam table times list of the encoder time of each micro-batch
 -- @tparam number interval time of the backbone
 -- @tparam integer tail how many of the shortest are kept for the end
--- @treturn table positions
+-- @treturn table list of positions
 -- @units any for times
 -- @raise none
 -- @usage assert(table.concat(require("disaggregated").kept({ 4, 1, 2 }, 3, 1), " ") == "2 1 3")

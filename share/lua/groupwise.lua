@@ -92,7 +92,7 @@ end
 
 --- Second eigenvalue of a mean group matrix: 0 mixes at once, 1 never.
 -- @function groupwise.mixing
--- @tparam table mean symmetric matrix, rows of shares
+-- @tparam table mean symmetric matrix, list of rows of shares
 -- @treturn number rho
 -- @units a share
 -- @raise a matrix that is not symmetric

@@ -33,7 +33,7 @@ end
 
 --- Devices by kind, in order of first mention.
 -- @function pipes.types
--- @tparam table devices rows of cluster:devices()
+-- @tparam table devices list of rows of cluster:devices()
 -- @treturn table list of {kind, size = greatest common divisor of its nodes' devices, devices}
 -- @units none
 -- @raise none
@@ -55,7 +55,7 @@ end
 --- Tensor degrees that a kind's nodes and the model's heads allow.
 -- @function pipes.degrees
 -- @tparam handle ctx the run's input
--- @tparam table t row of pipes.types
+-- @tparam table t {size}, a row of pipes.types
 -- @treturn table list of divisors of its size
 -- @units none
 -- @raise none
@@ -70,8 +70,8 @@ end
 
 --- Pipelines inside each kind: `depth` stages of tps[i] devices each.
 -- @function pipes.inside
--- @tparam table types as pipes.types gives them
--- @tparam table tps tensor degree per kind
+-- @tparam table types list as pipes.types gives it
+-- @tparam table tps list of the tensor degree per kind
 -- @tparam integer depth stages of every pipeline
 -- @treturn table list of pipelines; nil when the devices of a kind do not divide
 -- @units none

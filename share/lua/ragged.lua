@@ -7,7 +7,7 @@ local ragged = {}
 
 --- FLOP of one layer for one micro-batch, forward and backward.
 -- @function ragged.flops
--- @tparam table q instance
+-- @tparam table q instance, with the keys named at the top
 -- @treturn number α b s h² (1 + s/6h + v/16Lh), α = 96 with recomputation, else 72
 -- @units FLOP
 -- @raise none
@@ -33,7 +33,7 @@ end
 
 --- Seconds of one layer on a stage: compute of its first device's kind, and the exchange of its tensor group.
 -- @function ragged.layer_s
--- @tparam table q instance
+-- @tparam table q instance, with the keys named at the top
 -- @tparam table stage {devices}
 -- @treturn number compute, then the exchange
 -- @units seconds
@@ -50,9 +50,9 @@ end
 
 --- Seconds of the hop between two stages and back: the best pair, and a broadcast in the receiving group.
 -- @function ragged.hop_s
--- @tparam table q instance
--- @tparam table one stage
--- @tparam table other the stage behind it
+-- @tparam table q instance, with the keys named at the top
+-- @tparam table one stage {devices}
+-- @tparam table other {devices} of the stage behind it
 -- @treturn number seconds
 -- @units seconds
 -- @raise none
@@ -74,7 +74,7 @@ end
 
 --- GPipe's map: Σ over its columns of the longest stage at work in it.
 -- @function ragged.map_s
--- @tparam table times of the stages, with their hops
+-- @tparam table times list of the stages' times, with their hops
 -- @tparam integer micro_batches M
 -- @treturn number seconds
 -- @units any, the same in and out
@@ -103,7 +103,7 @@ end
 
 --- Bytes a device of a stage needs: weights, gradients and Adam (four times two bytes), and activations.
 -- @function ragged.memory_bytes
--- @tparam table q instance
+-- @tparam table q instance, with the keys named at the top
 -- @tparam table stage {devices, layers}
 -- @tparam boolean ends does the stage hold the embedding or the head
 -- @treturn number (12 h² layers / tp + v h) · 8 + (layers / tp + 2) b s h · 2
@@ -128,7 +128,7 @@ end
 
 --- Seconds of the gradients' exchange: for each layer tp_max / tp_min groups, the smaller degrees padded.
 -- @function ragged.dp_s
--- @tparam table q instance
+-- @tparam table q instance, with the keys named at the top
 -- @tparam table pipelines list of pipelines that hold all layers
 -- @treturn number seconds
 -- @units seconds
@@ -162,8 +162,8 @@ end
 
 --- Seconds of one pipeline: stages with the hops to the next, through GPipe's map.
 -- @function ragged.pipeline_s
--- @tparam table q instance
--- @tparam table pipeline stages with layers
+-- @tparam table q instance, with the keys named at the top
+-- @tparam table pipeline list of stages with layers
 -- @tparam integer micro_batches M
 -- @treturn number seconds, and the list of the stages' times
 -- @units seconds
@@ -183,8 +183,8 @@ end
 --- FlashFlex's objective: 1.8 · the longest pipeline + 1.1 · the exchange of gradients (half as much again under
 -- ZeRO-3); the factors are fitted constants of its code.
 -- @function ragged.total_s
--- @tparam table q instance
--- @tparam table pipelines with layers and micro_batches
+-- @tparam table q instance, with the keys named at the top
+-- @tparam table pipelines list of pipelines with layers and micro_batches
 -- @treturn number seconds, then the longest pipeline and the exchange
 -- @units seconds
 -- @raise none

@@ -15,7 +15,7 @@ end
 
 --- The most tokens per second through a placement.
 -- @function serving.flow
--- @tparam table q instance
+-- @tparam table q instance, with the keys named at the top
 -- @tparam table runs {first − 1, last} of each node, in layers; false where it is idle
 -- @treturn number tokens per second, and the list of {from, to, tokens per second} (0: source, n + 1: sink)
 -- @units tokens per second
@@ -49,7 +49,7 @@ end
 
 --- No placement passes more: Σ over nodes of the largest k · rate(k), over the layers.
 -- @function serving.bound
--- @tparam table q instance
+-- @tparam table q instance, with the keys named at the top
 -- @treturn number tokens per second
 -- @units tokens per second
 -- @raise none
@@ -66,7 +66,7 @@ end
 
 --- All runs a node can hold.
 -- @function serving.runs
--- @tparam table q instance
+-- @tparam table q instance, with the keys named at the top
 -- @tparam integer i node
 -- @treturn table list of {first − 1, last}
 -- @units none: layers
@@ -83,9 +83,9 @@ end
 --- Local search: nodes one after the other fill where least rate is, then each node's run is changed while the flow
 -- grows; seeded restarts.
 -- @function serving.place
--- @tparam table q instance
+-- @tparam table q instance, with the keys named at the top
 -- @tparam[opt] table o {budget = 2000 flows, seed = 1}
--- @treturn table runs, then their flow and how many flows were computed
+-- @treturn table list of runs, then their flow and how many flows were computed
 -- @units tokens per second
 -- @raise none
 -- @usage local q = { layers = 1, rates = { { 5 }, { 4 } }, link = function() return 99 end }
@@ -118,7 +118,7 @@ end
 
 --- The paper's integer program: s_i first layer, b_ik how many, f_ij flow, d_ij is the edge in use.
 -- @function serving.program
--- @tparam table q instance
+-- @tparam table q instance, with the keys named at the top
 -- @tparam[opt] number time_limit_s for lp_solve
 -- @treturn number flow, then the runs; nil when none was found
 -- @units tokens per second
@@ -189,10 +189,10 @@ end
 --- Interleaved weighted round robin: `count` requests over candidates with these weights, each to the one whose load
 -- after it, over its weight, is least.
 -- @function serving.deal
--- @tparam table weights tokens per second of each candidate
+-- @tparam table weights list of tokens per second of each candidate
 -- @tparam integer count requests
 -- @tparam[opt] function masked function(candidate): true while its cache is above the high-water mark
--- @treturn table candidate of each request, false where all are masked
+-- @treturn table list of the candidate of each request, false where all are masked
 -- @units any for weights
 -- @raise none
 -- @usage assert(table.concat(require("serving").deal({ 2, 1 }, 3), " ") == "1 1 2")
