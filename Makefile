@@ -176,7 +176,7 @@ test: ## install what is missing, build, run every test; ends with "N passed, N 
 	@$(MAKE) --no-print-directory -j2 MODE=$(MODE) test-all
 
 TEST_PROGRAMS = $(UNIT) $(SCREEN) $(PTY) $(FUZZ)
-test-all: $(BIN) $(TEST_PROGRAMS)
+test-all: $(BIN) $(PROFILER) $(TEST_PROGRAMS)
 	@HETVIZ=$(BIN) CC='$(CC)' tests/run $(B) all
 unit: $(BIN) $(UNIT) ## unit tests only
 	@HETVIZ=$(BIN) tests/run $(B) unit
@@ -233,7 +233,7 @@ SHARE = $(DESTDIR)$(PREFIX)/share
 install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/hetviz $(SHARE)/man/man1 $(SHARE)/man/man7 $(SHARE)/zsh/site-functions \
 	  $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d
-	install -m 755 $(BIN) $(PROFILER) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(BIN) $(wildcard $(PROFILER)) $(DESTDIR)$(PREFIX)/bin
 	cp -R share/devices share/calibration share/profiles share/validation share/models share/schema share/keys share/themes share/lua share/guide plugins samples $(SHARE)/hetviz/
 	install -m 644 share/man/hetviz.1 $(SHARE)/man/man1/hetviz.1
 	install -m 644 share/man/hetviz-plugin.7 $(SHARE)/man/man7/hetviz-plugin.7

@@ -78,7 +78,8 @@ enum hv_status hv__lines_next(struct hv__lines *l, const char **out, size_t *n, 
             return hv_err_set(err, HV_EIO, "cannot read the job: %s", strerror(errno));
         if (got == 0)
             break;
-        memmove(t->p, t->p + l->at, t->n - l->at);
+        if (l->at > 0) /* nothing was read yet: there is no memory */
+            memmove(t->p, t->p + l->at, t->n - l->at);
         t->n -= l->at;
         l->at = 0;
         hv_str_add(t, buf, (size_t)got);
