@@ -17,6 +17,23 @@ static void press(struct pty *p, const char *shown_as, const char *key)
     type(p, key);
 }
 
+/* Waits until n lines of the screen hold a text. */
+static void wait_for_rows(struct pty *p, const char *text, int n)
+{
+    int64_t end = now_ms() + DEADLINE_MS;
+    for (int rows = 0; rows < n; (void)drink(p, 50)) {
+        char *now = shown(p);
+        rows = 0;
+        for (const char *at = now; (at = strstr(at, text)) != NULL; at++) {
+            rows++;
+        }
+        free(now);
+        if (rows < n && now_ms() > end) {
+            fail_msg("'%s' is not on %d lines", text, n);
+        }
+    }
+}
+
 static void a_newcomer_gets_to_a_plan(void **state)
 {
     struct pty *p = *state;
@@ -37,11 +54,7 @@ static void a_newcomer_gets_to_a_plan(void **state)
     press(p, "4 Plan", "4");
     wait_for(p, "whale-1");
     resize(p, 160, 48);
-    for (bool runs = true; runs; (void)drink(p, 50)) {
-        char *now = shown(p);
-        runs = strstr(now, " running") != NULL || strstr(now, " queued") != NULL;
-        free(now);
-    }
+    wait_for_rows(p, " done ", 3);
     press(p, "s Sort", "s");
     press(p, "sorted by name", "s");
     press(p, "sorted by state", "s");
@@ -150,8 +163,9 @@ static void a_storm_of_sizes_ends_as_a_fresh_screen(void **state)
     struct pty *p = *state;
     start(p);
     type(p, "1");
-    wait_for(p, "Nodes");
-    (void)drink(p, 200);
+    wait_for(p, "a Add"); /* the last row: the frame is whole */
+    while (drink(p, 200)) {
+    }
     char *before = cells(p);
     for (int i = 0; i < 300; i++) {
         resize(p, 1 + i * 37 % 200, 1 + i * 23 % 70);
