@@ -39,7 +39,7 @@ static enum hv_status warm_up(const struct hv_bench *b, double batch_s, unsigned
 /* Median and median absolute deviation of what was timed so far. */
 static void sum_up(const double *t, int n, struct hv_probe_sample *out)
 {
-    double x[HV_SAMPLING_MAX];
+    double x[HV_SAMPLING_MAX] = {0};
     for (int i = 0; i < n; i++) {
         x[i] = t[i];
     }
