@@ -145,6 +145,8 @@ int main(void)
     printf("timeline of %zu operations made in %.1f ms\n", t.n_ops, now_ms() - begin);
     measure(&t, 40, 120, NULL);
     measure(&t, RANKS, MOST_COLUMNS, NULL);
+    hv_grid_resize(&grid, 120 + 17, 40 + 3);
+    measure(&t, 40, 120, &grid);
     hv_grid_resize(&grid, MOST_COLUMNS + 17, RANKS + 3);
     measure(&t, RANKS, MOST_COLUMNS, &grid);
     struct hv_str text = {0};
