@@ -101,6 +101,9 @@ struct hv_timeline_op {
     double slack_s; /**< how much later it could end without a later pipeline end */
 };
 
+/** Flag of a span whose operation is critical; its item is the micro-batch, its group the stage. */
+#define HV_SPAN_CRITICAL 1u
+
 /** One drawn row: a pipeline rank of one replica entry, with its compute lane and its link lane. */
 struct hv_timeline_row {
     size_t replica, stage; /**< entry and stage number in the plan */

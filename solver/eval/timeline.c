@@ -42,10 +42,17 @@ static int32_t add_op(struct painter *p, struct hv_timeline_op op)
     return (int32_t)p->t->n_ops++;
 }
 
-static void add_span(struct painter *p, double start_s, double end_s, uint8_t kind, int32_t id)
+/** The span of an operation, with what painters show of it. */
+static void add_span(struct painter *p, double start_s, double end_s, int32_t id)
 {
-    p->spans[p->n_spans++] =
-        (struct hv_span){.start_s = start_s, .end_s = end_s, .id = id, .kind = kind};
+    const struct hv_timeline_op *op = &p->t->ops[id];
+    p->spans[p->n_spans++] = (struct hv_span){.start_s = start_s,
+                                              .end_s = end_s,
+                                              .id = id,
+                                              .item = op->micro_batch,
+                                              .group = op->stage,
+                                              .kind = op->kind,
+                                              .flags = op->critical ? HV_SPAN_CRITICAL : 0};
 }
 
 /** Compute spans of one rank: its operations, then the optimizer. */
@@ -64,7 +71,7 @@ static void paint_compute(struct painter *p, const struct hv__unit *u, size_t ra
                                                        .kind = kind,
                                                        .critical = critical[n],
                                                        .slack_s = slack[n]});
-        add_span(p, u->run.node_start_s[n], u->run.node_end_s[n], kind, id);
+        add_span(p, u->run.node_start_s[n], u->run.node_end_s[n], id);
     }
     const struct hv__rank *rk = &u->ranks[rank];
     if (!p->l->stale && rk->optimizer_s > 0) {
@@ -72,7 +79,7 @@ static void paint_compute(struct painter *p, const struct hv__unit *u, size_t ra
                                                        .micro_batch = -1,
                                                        .slice = -1,
                                                        .kind = HV_SPAN_OPT});
-        add_span(p, rk->sync_end_s, rk->sync_end_s + rk->optimizer_s, HV_SPAN_OPT, id);
+        add_span(p, rk->sync_end_s, rk->sync_end_s + rk->optimizer_s, id);
     }
     if (!p->l->stale && p->l->step_s > 0) {
         int32_t id = add_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
@@ -80,7 +87,7 @@ static void paint_compute(struct painter *p, const struct hv__unit *u, size_t ra
                                                        .slice = -1,
                                                        .kind = HV_SPAN_STEP});
         double before = fmax(p->l->iteration_s - p->l->step_s, rk->sync_end_s + rk->optimizer_s);
-        add_span(p, before, p->l->iteration_s, HV_SPAN_STEP, id);
+        add_span(p, before, p->l->iteration_s, id);
     }
 }
 
@@ -98,7 +105,7 @@ static void paint_link(struct painter *p, const struct hv__unit *u, size_t i_uni
                                                                .micro_batch = -1,
                                                                .slice = -1,
                                                                .kind = HV_SPAN_SYNC});
-                add_span(p, r->start_s, r->end_s, HV_SPAN_SYNC, id);
+                add_span(p, r->start_s, r->end_s, id);
                 break;
             }
         }
@@ -109,7 +116,7 @@ static void paint_link(struct painter *p, const struct hv__unit *u, size_t i_uni
                                                        .micro_batch = -1,
                                                        .slice = -1,
                                                        .kind = HV_SPAN_GATHER});
-        add_span(p, at, at + rk->gather_s, HV_SPAN_GATHER, id);
+        add_span(p, at, at + rk->gather_s, id);
     }
 }
 

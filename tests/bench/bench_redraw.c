@@ -60,6 +60,8 @@ static enum hv_status make_timeline(struct hv_arena *a, struct hv_timeline *t, s
             spans[i] = (struct hv_span){.start_s = run.node_start_s[from + i],
                                         .end_s = run.node_end_s[from + i],
                                         .id = (int32_t)(from + i),
+                                        .item = op->mb,
+                                        .group = op->stage,
                                         .kind = kind};
         }
         t->rows[r] = (struct hv_timeline_row){.multiplicity = 1,

@@ -25,7 +25,8 @@ static size_t random_spans(struct hv_span *spans, struct hv_rng *r)
     for (size_t i = 0; i < n; i++) {
         t += hv_rng_below(r, 2) ? (double)hv_rng_below(r, 5) : 0;
         double end = t + 0.5 * (double)(1 + hv_rng_below(r, 9));
-        spans[i] = (struct hv_span){t, end, (int32_t)i, (uint8_t)hv_rng_below(r, 4), 0};
+        spans[i] = (struct hv_span){
+            .start_s = t, .end_s = end, .id = (int32_t)i, .kind = (uint8_t)hv_rng_below(r, 4)};
         t = end;
     }
     return n;
@@ -138,9 +139,9 @@ static void columns_as_one_by_one(void **state)
 static void bad_lanes(void **state)
 {
     (void)state;
-    static const struct hv_span overlap[] = {{0, 2, 0, 0, 0}, {1, 3, 1, 0, 0}};
-    static const struct hv_span back[] = {{2, 1, 0, 0, 0}};
-    static const struct hv_span kind[] = {{0, 1, 0, HV_SPAN_KINDS, 0}};
+    static const struct hv_span overlap[] = {{.end_s = 2}, {.start_s = 1, .end_s = 3, .id = 1}};
+    static const struct hv_span back[] = {{.start_s = 2, .end_s = 1}};
+    static const struct hv_span kind[] = {{.end_s = 1, .kind = HV_SPAN_KINDS}};
     struct hv_lane lanes[] = {{.name = "o", .spans = overlap, .n_spans = 2},
                               {.name = "b", .spans = back, .n_spans = 1},
                               {.name = "k", .spans = kind, .n_spans = 1}};

@@ -15,16 +15,15 @@ static enum hv_gantt_kind painted_kind(int kind)
     return map[kind];
 }
 
-static struct hv_gantt_span convert(const struct hv_timeline *t, const struct hv_span *s)
+static struct hv_gantt_span convert(const struct hv_span *s)
 {
-    const struct hv_timeline_op *op = &t->ops[s->id];
     return (struct hv_gantt_span){.start_s = s->start_s,
                                   .end_s = s->end_s,
                                   .id = s->id,
-                                  .micro_batch = op->micro_batch,
-                                  .stage = op->stage,
-                                  .kind = painted_kind(op->kind),
-                                  .critical = op->critical};
+                                  .micro_batch = s->item,
+                                  .stage = s->group,
+                                  .kind = painted_kind(s->kind),
+                                  .critical = (s->flags & HV_SPAN_CRITICAL) != 0};
 }
 
 static const struct hv_lane *lane_of(const struct hv_timeline *t, size_t row, bool link)
@@ -42,29 +41,29 @@ static void source_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
 #define TOGETHER 64
 
 /** Columns of one lane, at most TOGETHER of them, that have nothing yet. */
-static void fill_columns(const struct hv_timeline *t, const struct hv_lane *lane,
-                         const double *at_s, size_t n, struct hv_gantt_cover *out)
+static void fill_columns(const struct hv_lane *lane, const double *at_s, size_t n,
+                         struct hv_gantt_cover *out)
 {
     struct hv_cover covers[TOGETHER];
     hv_lane_columns(lane, at_s, n, covers);
     for (size_t i = 0; i < n; i++)
         if (covers[i].i_span >= 0)
-            __builtin_prefetch(&t->ops[lane->spans[covers[i].i_span].id]);
+            __builtin_prefetch(&lane->spans[covers[i].i_span]);
     for (size_t i = 0; i < n; i++) {
         const struct hv_cover *c = &covers[i];
         if (c->i_span >= 0 && out[i].n_spans == 0)
-            out[i] = (struct hv_gantt_cover){.span = convert(t, &lane->spans[c->i_span]),
+            out[i] = (struct hv_gantt_cover){.span = convert(&lane->spans[c->i_span]),
                                              .busy_frac = c->busy_frac,
                                              .n_spans = c->n_spans};
     }
 }
 
 /** One lane of a row, on top of what is there already. */
-static void add_columns(const struct hv_timeline *t, const struct hv_lane *lane, const double *at_s,
-                        size_t n, struct hv_gantt_cover *out)
+static void add_columns(const struct hv_lane *lane, const double *at_s, size_t n,
+                        struct hv_gantt_cover *out)
 {
     for (size_t from = 0; lane->n_spans > 0 && from < n; from += TOGETHER)
-        fill_columns(t, lane, at_s + from, n - from < TOGETHER ? n - from : TOGETHER, out + from);
+        fill_columns(lane, at_s + from, n - from < TOGETHER ? n - from : TOGETHER, out + from);
 }
 
 /** The compute lane where it has something, else the link lane. */
@@ -72,8 +71,8 @@ static void source_columns(const void *ctx, size_t lane, const double *at_s, siz
                            struct hv_gantt_cover *out)
 {
     memset(out, 0, n * sizeof *out);
-    add_columns(ctx, lane_of(ctx, lane, 0), at_s, n, out);
-    add_columns(ctx, lane_of(ctx, lane, 1), at_s, n, out);
+    add_columns(lane_of(ctx, lane, 0), at_s, n, out);
+    add_columns(lane_of(ctx, lane, 1), at_s, n, out);
 }
 
 static bool source_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
@@ -83,7 +82,7 @@ static bool source_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_
         const struct hv_lane *l = lane_of(t, lane, link);
         int32_t i = hv_lane_at(l, t_s);
         if (i >= 0) {
-            *out = convert(t, &l->spans[i]);
+            *out = convert(&l->spans[i]);
             return true;
         }
     }
@@ -98,7 +97,7 @@ static bool source_step(const struct hv_timeline *t, size_t lane, double t_s, bo
         const struct hv_lane *l = lane_of(t, lane, link);
         int32_t i = forward ? hv_lane_next(l, t_s) : hv_lane_prev(l, t_s);
         if (i >= 0) {
-            *out = convert(t, &l->spans[i]);
+            *out = convert(&l->spans[i]);
             return true;
         }
     }
@@ -150,11 +149,10 @@ static void apart_lane(const void *ctx, size_t lane, struct hv_gantt_lane *out)
         *out = (struct hv_gantt_lane){.name = "   links"};
 }
 
-static bool take_span(const struct hv_timeline *t, const struct hv_lane *l, int32_t i,
-                      struct hv_gantt_span *out)
+static bool take_span(const struct hv_lane *l, int32_t i, struct hv_gantt_span *out)
 {
     if (i >= 0)
-        *out = convert(t, &l->spans[i]);
+        *out = convert(&l->spans[i]);
     return i >= 0;
 }
 
@@ -162,25 +160,25 @@ static void apart_columns(const void *ctx, size_t lane, const double *at_s, size
                           struct hv_gantt_cover *out)
 {
     memset(out, 0, n * sizeof *out);
-    add_columns(ctx, lane_of(ctx, lane / 2, lane % 2 == 1), at_s, n, out);
+    add_columns(lane_of(ctx, lane / 2, lane % 2 == 1), at_s, n, out);
 }
 
 static bool apart_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
 {
     const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
-    return take_span(ctx, l, hv_lane_at(l, t_s), out);
+    return take_span(l, hv_lane_at(l, t_s), out);
 }
 
 static bool apart_next(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
 {
     const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
-    return take_span(ctx, l, hv_lane_next(l, t_s), out);
+    return take_span(l, hv_lane_next(l, t_s), out);
 }
 
 static bool apart_prev(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
 {
     const struct hv_lane *l = lane_of(ctx, lane / 2, lane % 2 == 1);
-    return take_span(ctx, l, hv_lane_prev(l, t_s), out);
+    return take_span(l, hv_lane_prev(l, t_s), out);
 }
 
 static double apart_memory(const void *ctx, size_t lane, double t0_s, double t1_s)
