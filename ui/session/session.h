@@ -202,6 +202,14 @@ const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t
 const char **hv_session_schedules(const struct hv_session *s, size_t *n);
 /** Strategy of that id, or NULL. */
 const struct hv_plugin *hv_session_strategy(const struct hv_session *s, const char *id);
+/**
+ * Reads the plugins again whose files changed since they were read, and that of `id` (may be NULL)
+ * in any case; *n_read = how many took the place of what was known. Pointers to strategies, their
+ * texts and rows, are void then. Errors: HV_EPLUGIN (file:line) or HV_EIO of the one asked for,
+ * else of the first; where one cannot be read the strategy stays as it was. O(bytes of all files).
+ */
+enum hv_status hv_session_strategies_reload(struct hv_session *s, const char *id, size_t *n_read,
+                                            struct hv_err *err) HV_NODISCARD;
 /** Current value of an option as text: what was set, else the default. Appended to `out`. */
 void hv_session_option(const struct hv_session *s, const char *strategy, const char *key,
                        struct hv_str *out);

@@ -65,6 +65,10 @@ struct hv__stamp {
 /** An open workspace. */
 struct hv_session {
     struct hv_session_env env;
+    struct {
+        struct hv_plugin *items;    /**< what env.plugins points at from the first reload on */
+        struct hv_plugins *sources; /**< what an item was read from again; {0} = never */
+    } reloaded;
     char **worker_argv;
     char *state_dir;
     struct hv_pool *pool;
@@ -176,6 +180,8 @@ enum hv_status hv__session_value(const char *text, json_t **out, struct hv_err *
 /** Forgets the edits of a group that has not ended. */
 void hv__session_group_drop(struct hv_session *s);
 
+/** Frees what was read again. */
+void hv__session_plugins_free(struct hv_session *s);
 /** Options object set for a strategy, borrowed; NULL = none. */
 json_t *hv__session_options_of(const struct hv_session *s, const char *strategy);
 

@@ -45,6 +45,7 @@ struct hv_app {
     char notice[512];   /* waits behind the message */
     size_t n_notices;
     int64_t now_ms;
+    struct hv_app_terminal terminal;
     struct hv_keybar_item bar[MAX_BAR];
     size_t n_bar;
 };
@@ -192,6 +193,21 @@ bool hv_app_is_done(const struct hv_app *app)
 
 void hv_app_touch(struct hv_app *app)
 {
+    app->dirty = true;
+}
+
+void hv_app_set_terminal(struct hv_app *app, struct hv_app_terminal terminal)
+{
+    app->terminal = terminal;
+}
+
+void hv_app_outside(struct hv_app *app, void (*run)(void *ctx), void *ctx)
+{
+    if (app->terminal.give)
+        app->terminal.give(app->terminal.ctx);
+    run(ctx);
+    if (app->terminal.take)
+        app->terminal.take(app->terminal.ctx, app);
     app->dirty = true;
 }
 
