@@ -62,6 +62,27 @@ static void rows_are_renamed_deleted_and_come_back(void **state)
     assert_false(bench_sees(b, "few-devices"));
 }
 
+static void a_note_stands_with_the_plan(void **state)
+{
+    struct bench *b = *state;
+    struct hv_str text = {0};
+    bench_script(b, "keys 4gNfor Friday\nkeys <Enter>\nresize 160x48\n"
+                    "wait done \"for Friday\"\nwait note: for Friday\n");
+    assert_true(hv_session_dirty(b->session));
+    bench_script(b, "keys u\nwait undone: note of two-stages\n");
+    assert_false(bench_sees(b, "Friday"));
+    assert_false(hv_session_dirty(b->session));
+    bench_script(b, "keys ^R\nwait note: for Friday\nkeys f^UFRIDAY<Enter>\nwait filter:FRIDAY\n");
+    assert_false(bench_sees(b, "few-devices")); /* a filter looks into notes too */
+    bench_script(b, "keys f^U<Enter>E<Enter>\nwait plan written to two-stages.json\n"
+                    "keys :note few-devices second of two<Enter>\nwait \"second of two\"\n"
+                    "keys N^U<Enter>:note few-devices<Enter>\nwait note of few-devices: none\n");
+    assert_false(bench_sees(b, "Friday"));
+    assert_int_equal(hv_file_read("two-stages.json", &text, NULL), HV_OK);
+    assert_non_null(strstr(hv_str_cstr(&text), "\"x-note\": \"for Friday\""));
+    hv_str_free(&text);
+}
+
 static void exports_a_plan(void **state)
 {
     struct bench *b = *state;
@@ -184,6 +205,7 @@ int main(void)
         TEST(plans_that_do_not_fit_stay_with_the_reason),
         TEST(marks_compare_and_sort),
         TEST(rows_are_renamed_deleted_and_come_back),
+        TEST(a_note_stands_with_the_plan),
         TEST(exports_a_plan),
         TEST(enter_draws_the_gantt),
         TEST(the_gantt_zooms_finds_and_sums),

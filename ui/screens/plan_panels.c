@@ -120,6 +120,11 @@ static struct lines details(const struct hv_plan_facts *f)
                 : f->verdict != NULL ? ", does not fit"
                                      : "");
     add_words(&ls, hv_str_cstr(&text), HV_STYLE_TEXT);
+    if (f->row->note[0] != '\0') {
+        hv_str_clear(&text);
+        hv_str_addf(&text, "note: %s", f->row->note);
+        add_words(&ls, hv_str_cstr(&text), HV_STYLE_TITLE);
+    }
     if (f->verdict == NULL || f->verdict->findings.n == 0) {
         hv_str_clear(&text);
         hv_plan_trouble(f, &text);

@@ -78,6 +78,7 @@
     X(PLAN_AXIS_X,      "plan-axis-x",        "plans",      "X",                  "X axis",   "next x axis of the scatter") \
     X(PLAN_AXIS_Y,      "plan-axis-y",        "plans",      "Y",                  "Y axis",   "next y axis of the scatter") \
     X(PLAN_RENAME,      "plan-rename",        "plans",      "R",                  "Rename",   "rename the plan") \
+    X(PLAN_NOTE,        "plan-note",          "plans",      "N",                  "Note",     "write a note on the plan; it is saved with it") \
     X(GANTT_ZOOM_IN,    "gantt-zoom-in",      "gantt",      "+ =",                "Zoom in",  "zoom in at the cursor") \
     X(GANTT_ZOOM_OUT,   "gantt-zoom-out",     "gantt",      "- _",                "Zoom out", "zoom out at the cursor") \
     X(GANTT_ZOOM_AREA,  "gantt-zoom-area",    "gantt",      "z",                  "Area",     "zoom to the marked area") \
