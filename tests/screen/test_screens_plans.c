@@ -37,6 +37,12 @@ static void marks_compare_and_sort(void **state)
     struct bench *b = *state;
     bench_script(b, "resize 160x48\nkeys 4g<Space>c\nwait CHANGE\nwait gap to the bound\n");
     bench_golden(b, "plans_compare_160x48");
+    bench_script(b, "keys j\nwait too-big: 1 violation\nwait tp +59\n");
+    /* plans that share all but their names */
+    bench_script(b, "keys :export two-stages two.json<Enter>\nkeys :plan twin two.json<Enter>\n"
+                    "keys G\nwait Both take about 6.88 s\n"
+                    "wait Devices, stages, schedule and micro-batches are the same\n"
+                    "keys :delete twin<Enter>\n");
     bench_script(b, "keys <Esc>sss\nwait sorted by time\nkeys S\nwait turned\n");
     size_t n = 0;
     const struct hv_row *const *rows = hv_session_rows(b->session, &n);
