@@ -50,7 +50,7 @@ static void marks_compare_and_sort(void **state)
     const struct hv_verdict *v = hv_session_verdict(b->session, rows[0]->id, false, NULL);
     const struct hv_verdict *w = hv_session_verdict(b->session, rows[1]->id, false, NULL);
     assert_true(v->metrics.iteration_s > w->metrics.iteration_s);
-    bench_script(b, "keys /few<Enter>\nwait few-devices\n");
+    bench_script(b, "keys /few-dev<Enter>\nwait few-devices\n");
     assert_string_equal(hv_session_row(b->session, hv_session_selected(b->session))->name,
                         "few-devices");
 }
