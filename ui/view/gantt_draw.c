@@ -154,6 +154,7 @@ static void draw_axis(const struct hv_gantt_state *st, struct hv_grid *g, struct
 struct column {
     struct hv_gantt_cover cover;
     bool busy;
+    bool followed; /* of the micro-batch under the cursor */
 };
 
 static unsigned span_style(const struct hv_gantt_span *s)
@@ -197,7 +198,7 @@ static void get_columns(const struct hv_gantt_source *src, size_t lane, int n, s
     for (int i = 0; i < n; i++) {
         const struct hv_gantt_cover *c = &out->covers[i];
         struct column *x = &out->items[i];
-        *x = (struct column){*c, c->n_spans > 0 && c->busy_frac >= 0.5};
+        *x = (struct column){.cover = *c, .busy = c->n_spans > 0 && c->busy_frac >= 0.5};
         if (c->n_spans > 0 && !x->busy)
             x->busy = c->busy_frac > 0 &&
                       c->span.end_s - c->span.start_s <=
@@ -214,11 +215,26 @@ static bool same_op(const struct column *a, const struct column *b)
            p->micro_batch == q->micro_batch;
 }
 
-/* "F12", its length. By hand: thousands are drawn at a time. */
-static int label_of(const struct hv_gantt_span *s, char *out)
+/* The way of one micro-batch through the stages stands out: the one under the cursor, if any. */
+static void follow(const struct hv_gantt_state *st, const struct hv_gantt_source *src, int n,
+                   struct columns *c)
 {
+    struct hv_gantt_span here;
+    if (!st->show_cursor || !hv_gantt_at_cursor(st, src, &here) || here.micro_batch < 0)
+        return;
+    for (int i = 0; i < n; i++)
+        c->items[i].followed =
+            c->items[i].busy && c->items[i].cover.span.micro_batch == here.micro_batch;
+}
+
+/* "f12", "F12" for one that is followed; its length. By hand: thousands are drawn at a time. */
+static int label_of(const struct column *c, char *out)
+{
+    const struct hv_gantt_span *s = &c->cover.span;
     int len = 1;
     out[0] = kinds[s->kind].letter;
+    if (c->followed)
+        out[0] = (char)(out[0] - 'a' + 'A');
     for (int32_t rest = s->micro_batch; rest > 0 || (rest == 0 && len == 1); rest /= 10)
         len++;
     int32_t rest = s->micro_batch;
@@ -233,12 +249,14 @@ static void draw_run(struct hv_grid *g, const struct hv_rect *row, const struct 
 {
     const struct hv_gantt_span *s = &col[from].cover.span;
     unsigned style = span_style(s);
+    if (col[from].followed)
+        style |= HV_STYLE_BOLD | HV_STYLE_UNDERLINE;
     int n = to - from;
     char text[16], fill = g->ascii ? kinds[s->kind].fill : ' ';
     hv_grid_fill(g, (struct hv_rect){row->x + from, row->y, n, row->h}, fill, style);
     if (g->ascii && n > 1)
         hv_grid_fill(g, (struct hv_rect){row->x + to - 1, row->y, 1, row->h}, '|', style);
-    int len = label_of(s, text);
+    int len = label_of(&col[from], text);
     if (len > n - (g->ascii && n > 2))
         len = 1;
     text[len] = '\0';
@@ -394,6 +412,7 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
     for (size_t k = 0; k < p.n_shown; k++) {
         int y = p.chart.y + (int)k * p.rows_per_lane, h = p.rows_per_lane;
         get_columns(src, p.top_lane + k, p.chart.w, &columns);
+        follow(st, src, p.chart.w, &columns);
         /* tall lanes keep their last row free, as a gap */
         draw_lane(st, g, (struct hv_rect){p.chart.x, y, p.chart.w, h > 2 ? 2 : 1}, columns.items);
         draw_label(st, src, g, (struct hv_rect){p.labels.x, y, p.labels.w, h}, p.top_lane + k);
