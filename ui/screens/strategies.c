@@ -141,14 +141,12 @@ static void run_editor(void *ctx)
 static void edit_plugin(struct hv_strategies *st, struct hv_app *app, const struct hv_plugin *p)
 {
     struct editing e = {.path = p->path};
-    char *id = hv_xstrdup(p->id); /* the row is void once it is read again */
     hv_app_outside(app, run_editor, &e);
     if (e.status != HV_OK) {
         hv_ui_error(app, &e.err);
     } else {
-        reload(st, app, id);
+        reload(st, app, p->id);
     }
-    free(id);
 }
 
 /** What an action does besides moving in the list; false when nothing. */
@@ -341,9 +339,10 @@ const struct hv_view_ops hv_screen_strategies = {
     .tab = 3,
     .state_size = sizeof(struct hv_strategies),
     .keybar = keybar,
-    .help = "Parameters: Enter edits, arrows choose, d sets the default again.\n"
-            "Plugins: E opens the file in $VISUAL or $EDITOR and reads it again, r reads what other "
-            "programs saved.",
+    .help =
+        "Parameters: Enter edits, arrows choose, d sets the default again.\n"
+        "Plugins: E opens the file in $VISUAL or $EDITOR and reads it again, r reads what other "
+        "programs saved.",
     .open = strategies_open,
     .close = strategies_close,
     .draw = hv_strategies_draw,

@@ -73,9 +73,13 @@ enum hv_status hv_session_strategies_reload(struct hv_session *s, const char *id
                                             struct hv_err *err)
 {
     enum hv_status first = HV_OK;
+    size_t asked_at = s->env.n_plugins; /* found before anything is freed: `id` may be a plugin's */
+    for (size_t i = 0; id != NULL && i < s->env.n_plugins; i++)
+        if (strcmp(s->env.plugins[i].id, id) == 0)
+            asked_at = i;
     *n_read = 0;
     for (size_t i = 0; i < s->env.n_plugins; i++) {
-        bool asked = id != NULL && strcmp(s->env.plugins[i].id, id) == 0;
+        bool asked = i == asked_at;
         if (!asked && is_current(&s->env.plugins[i]))
             continue;
         struct hv_err why = {0};
