@@ -338,6 +338,10 @@ enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path, st
     struct hv__probe probe = {.path = p.path, .name = p.name};
     hv__plugin_probe(&probe, 1);
     enum hv_status s = probe.status;
+    struct hv_str text = {0};
+    if (s == HV_OK && hv_file_read(path, &text, NULL) == HV_OK)
+        p.hash = hv_hash(HV_HASH_START, hv_str_cstr(&text), text.n);
+    hv_str_free(&text);
     if (s == HV_OK) {
         json_array_append_new(out->meta, probe.meta);
         s = hv__plugin_fill(&p, probe.meta, &out->arena, err);

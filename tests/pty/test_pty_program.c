@@ -7,6 +7,9 @@
 
 #include <cmocka.h>
 
+#include <sys/stat.h>
+
+#include "scripting/plugin.h"
 #include "tests/pty/pty.h"
 
 static void the_first_screen_shows_the_sample_and_keys_switch(void **state)
@@ -105,6 +108,43 @@ static void stopping_gives_the_terminal_back_and_continuing_draws_again(void **s
     finish(p);
 }
 
+/* E gives the terminal to the editor, which talks there; what it saved is on the screen after. */
+static void the_editor_gets_the_terminal(void **state)
+{
+    static const char editor[] =
+        "#!/bin/sh\necho EDITING HERE\nread answer\n"
+        "sed \"s/title = \\\"one\\\"/title = \\\"$answer\\\"/\" \"$1\" > \"$1.new\" && "
+        "mv \"$1.new\" \"$1\"\n";
+    struct pty *p = *state;
+    struct hv_str path = {0}, text = {0};
+    hv_str_addf(&path, "%s/editor", p->folder);
+    assert_int_equal(hv_file_write(hv_str_cstr(&path), editor, sizeof editor - 1, NULL), HV_OK);
+    assert_int_equal(chmod(hv_str_cstr(&path), 0700), 0);
+    (void)setenv("VISUAL", hv_str_cstr(&path), 1);
+    hv_str_clear(&path);
+    assert_int_equal(hv_plugin_skeleton(&text, "one", NULL), HV_OK);
+    hv_str_addf(&path, "%s/one.lua", p->folder);
+    assert_int_equal(hv_file_write(hv_str_cstr(&path), hv_str_cstr(&text), text.n, NULL), HV_OK);
+    (void)setenv("HETVIZ_PLUGINS", p->folder, 1);
+    start(p);
+    wait_for(p, "F1 Help");
+    type(p, "3fone.lua\r");
+    wait_for(p, "Parameters of one");
+    type(p, "E");
+    wait_for(p, "EDITING HERE");
+    type(p, "mended\n");
+    wait_for(p, "1 plugin read again");
+    wait_for(p, "mended");
+    type(p, "q");
+    (void)get_news(p);
+    assert_restored(p);
+    finish(p);
+    (void)unsetenv("HETVIZ_PLUGINS");
+    (void)unsetenv("VISUAL");
+    hv_str_free(&path);
+    hv_str_free(&text);
+}
+
 /* Ends the program by a signal; returns its status. */
 static int end_by(struct pty *p, int signo)
 {
@@ -153,6 +193,7 @@ int main(void)
         ON_PTY(the_first_screen_shows_the_sample_and_keys_switch),
         ON_PTY(a_plan_is_explained_and_a_lever_tried),
         ON_PTY(stopping_gives_the_terminal_back_and_continuing_draws_again),
+        ON_PTY(the_editor_gets_the_terminal),
         ON_PTY(signals_restore_the_terminal),
         ON_PTY(edits_survive_a_hangup_and_are_offered),
     };

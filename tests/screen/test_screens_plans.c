@@ -37,6 +37,12 @@ static void marks_compare_and_sort(void **state)
     struct bench *b = *state;
     bench_script(b, "resize 160x48\nkeys 4g<Space>c\nwait CHANGE\nwait gap to the bound\n");
     bench_golden(b, "plans_compare_160x48");
+    bench_script(b, "keys j\nwait too-big: 1 violation\nwait tp +59\n");
+    /* plans that share all but their names */
+    bench_script(b, "keys :export two-stages two.json<Enter>\nkeys :plan twin two.json<Enter>\n"
+                    "keys G\nwait Both take about 6.88 s\n"
+                    "wait Devices, stages, schedule and micro-batches are the same\n"
+                    "keys :delete twin<Enter>\n");
     bench_script(b, "keys <Esc>sss\nwait sorted by time\nkeys S\nwait turned\n");
     size_t n = 0;
     const struct hv_row *const *rows = hv_session_rows(b->session, &n);
@@ -44,7 +50,7 @@ static void marks_compare_and_sort(void **state)
     const struct hv_verdict *v = hv_session_verdict(b->session, rows[0]->id, false, NULL);
     const struct hv_verdict *w = hv_session_verdict(b->session, rows[1]->id, false, NULL);
     assert_true(v->metrics.iteration_s > w->metrics.iteration_s);
-    bench_script(b, "keys /few<Enter>\nwait few-devices\n");
+    bench_script(b, "keys /few-dev<Enter>\nwait few-devices\n");
     assert_string_equal(hv_session_row(b->session, hv_session_selected(b->session))->name,
                         "few-devices");
 }
@@ -60,6 +66,27 @@ static void rows_are_renamed_deleted_and_come_back(void **state)
     bench_script(b, "keys u\nwait mine\nkeys uu\nwait two-stages\n");
     bench_script(b, "keys f^Utoo<Enter>\nwait filter:too\n");
     assert_false(bench_sees(b, "few-devices"));
+}
+
+static void a_note_stands_with_the_plan(void **state)
+{
+    struct bench *b = *state;
+    struct hv_str text = {0};
+    bench_script(b, "keys 4gNfor Friday\nkeys <Enter>\nresize 160x48\n"
+                    "wait done \"for Friday\"\nwait note: for Friday\n");
+    assert_true(hv_session_dirty(b->session));
+    bench_script(b, "keys u\nwait undone: note of two-stages\n");
+    assert_false(bench_sees(b, "Friday"));
+    assert_false(hv_session_dirty(b->session));
+    bench_script(b, "keys ^R\nwait note: for Friday\nkeys f^UFRIDAY<Enter>\nwait filter:FRIDAY\n");
+    assert_false(bench_sees(b, "few-devices")); /* a filter looks into notes too */
+    bench_script(b, "keys f^U<Enter>E<Enter>\nwait plan written to two-stages.json\n"
+                    "keys :note few-devices second of two<Enter>\nwait \"second of two\"\n"
+                    "keys N^U<Enter>:note few-devices<Enter>\nwait note of few-devices: none\n");
+    assert_false(bench_sees(b, "Friday"));
+    assert_int_equal(hv_file_read("two-stages.json", &text, NULL), HV_OK);
+    assert_non_null(strstr(hv_str_cstr(&text), "\"x-note\": \"for Friday\""));
+    hv_str_free(&text);
 }
 
 static void exports_a_plan(void **state)
@@ -184,6 +211,7 @@ int main(void)
         TEST(plans_that_do_not_fit_stay_with_the_reason),
         TEST(marks_compare_and_sort),
         TEST(rows_are_renamed_deleted_and_come_back),
+        TEST(a_note_stands_with_the_plan),
         TEST(exports_a_plan),
         TEST(enter_draws_the_gantt),
         TEST(the_gantt_zooms_finds_and_sums),

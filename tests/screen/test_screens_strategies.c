@@ -88,6 +88,58 @@ static void filters_and_finds(void **state)
     bench_script(b, "keys f^U<Enter>/search<Enter>\nwait Search of everything\n");
 }
 
+static void write_text(const char *path, const char *text)
+{
+    assert_int_equal(hv_file_write(path, text, strlen(text), NULL), HV_OK);
+}
+
+/* A plugin of the id with one option. */
+static void write_plugin(const char *path, const char *id, const char *option)
+{
+    struct hv_str text = {0};
+    hv_str_addf(&text,
+                "return { api = 1, id = '%s', title = 'Search', kind = 'exact',\n"
+                "  system = 'Mine', reference = 'none', summary = 'Looks everywhere.',\n"
+                "  options = { { key = '%s', type = 'integer', default = 3, min = 1, max = 9,\n"
+                "    help = 'how far it looks' } },\n"
+                "  plan = function(ctx) return nil, 'none' end }\n",
+                id, option);
+    write_text(path, hv_str_cstr(&text));
+    hv_str_free(&text);
+}
+
+static void a_plugin_is_edited_and_read_again(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(system("mkdir -p plugins/a"), 0);
+    write_plugin("plugins/a/search.lua", "search", "depth");
+    write_plugin("plugins/a/simple.lua", "simple", "depth");
+    write_plugin("more.lua", "search", "far_depth");
+    write_plugin("other.lua", "simple", "depth");
+    write_text("bad.lua", "return {\n  api = 1,\n  id = = 'search'\n}\n");
+    assert_int_equal(setenv("VISUAL", "", 1), 0);
+    assert_int_equal(setenv("EDITOR", "cp more.lua", 1), 0);
+    bench_script(b,
+                 "resize 160x48\nkeys 3gj\nwait max_pp\nkeys p<Esc>E\nwait 2 plugins read again\n"
+                 "wait far_depth\n");
+    assert_false(bench_sees(b, "max_pp"));
+    assert_string_equal(hv_session_strategy(b->session, "search")->name, "plugins/a/search.lua");
+    /* what is wrong is said with its line, and the strategy stays as it was */
+    assert_int_equal(setenv("EDITOR", "cp bad.lua", 1), 0);
+    bench_script(b, "keys E\nwait plugins/a/search.lua:3\nwait far_depth\n");
+    assert_int_equal(setenv("EDITOR", "cp other.lua", 1), 0);
+    bench_script(b,
+                 "keys E\nwait the id 'simple' is that of plugins/a/simple.lua\nwait far_depth\n");
+    /* saved by a program outside; r reads it, and the form keeps to the new limits */
+    write_plugin("plugins/a/search.lua", "search", "depth");
+    bench_script(b, "keys rp<Enter>^U12<Enter>\nwait at most 9\nkeys ^U7<Enter>\n");
+    option_is(b, "depth", "7");
+    assert_int_equal(setenv("EDITOR", "no-such-editor --wait", 1), 0);
+    bench_script(b, "keys <Esc><Esc>E\nwait there is no editor \"no-such-editor --wait\"\n");
+    assert_int_equal(unlink("plugins/a/search.lua"), 0);
+    bench_script(b, "keys E\nwait plugins/a/search.lua: No such file\n");
+}
+
 static void nothing_breaks_strategies(void **state)
 {
     struct bench *b = *state;
@@ -105,6 +157,7 @@ int main(void)
         TEST(parameters_are_checked_and_undone),
         TEST(a_run_that_dies_is_one_row),
         TEST(filters_and_finds),
+        TEST(a_plugin_is_edited_and_read_again),
         TEST(nothing_breaks_strategies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

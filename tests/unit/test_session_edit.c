@@ -225,6 +225,16 @@ static void rows_keep_their_order(void **state)
     assert_int_equal(hv_session_row_rename(s, ids[1], "x/y", NULL), HV_EUSAGE);
     assert_int_equal(hv_session_row_rename(s, ids[1], "best", NULL), HV_OK);
     assert_string_equal(hv_session_row(s, ids[1])->name, "best");
+    const json_t *plain = hv_session_row(s, ids[1])->plan;
+    assert_int_equal(hv_session_row_note(s, ids[1], "two\nlines", NULL), HV_EUSAGE);
+    assert_int_equal(hv_session_row_note(s, ids[1], "\xFF", NULL), HV_EUSAGE);
+    assert_int_equal(hv_session_row_note(s, 9999, "none", NULL), HV_EUSAGE);
+    assert_int_equal(hv_session_row_note(s, ids[1], "", NULL), HV_OK); /* as it was: no step */
+    assert_int_equal(hv_session_row_note(s, ids[1], "good", NULL), HV_OK);
+    assert_string_equal(hv_session_row(s, ids[1])->note, "good");
+    assert_true(hv_session_undo(s));
+    assert_string_equal(hv_session_row(s, ids[1])->note, "");
+    assert_ptr_equal(hv_session_row(s, ids[1])->plan, plain);
     assert_true(hv_session_undo(s));
     assert_string_equal(hv_session_row(s, ids[1])->name, "c");
     hv_session_close(s);

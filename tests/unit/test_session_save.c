@@ -33,6 +33,7 @@ static void a_save_reads_back(void **state)
     assert_int_equal(hv_session_set_text(s, "job.global_batch", "32", &err), HV_OK);
     assert_int_equal(hv_session_option_set(s, "mine", "faults", "2", &err), HV_OK);
     uint32_t id = bench_add_plan(s, "mine-1");
+    assert_int_equal(hv_session_row_note(s, id, "kept \xE2\x80\x93 for later", &err), HV_OK);
     bench_add_plan(s, "odd name/of a plan");
     if (hv_session_save(s, NULL, &err) != HV_OK)
         fail_msg("%s", err.text);
@@ -63,6 +64,7 @@ static void a_save_reads_back(void **state)
     assert_int_equal(n, 2);
     assert_string_equal(rows[0]->name, "mine-1");
     assert_string_equal(rows[0]->strategy, "mine");
+    assert_string_equal(rows[0]->note, "kept \xE2\x80\x93 for later");
     assert_false(hv_session_dirty(s));
     /* a renamed and a deleted plan leave no file behind */
     assert_int_equal(hv_session_row_rename(s, rows[0]->id, "first", &err), HV_OK);

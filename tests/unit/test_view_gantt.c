@@ -38,6 +38,30 @@ static void prints_a_timeline(void **state)
     hv_str_free(&s);
 }
 
+static void the_micro_batch_at_the_cursor_is_followed(void **state)
+{
+    (void)state;
+    struct hv_gantt_source src = hv_gantt_array_source(&timeline);
+    struct hv_gantt_state st;
+    struct hv_grid g = {.ascii = true};
+    struct hv_str s = {0};
+    hv_gantt_init(&st, &src);
+    st.show_memory = st.show_critical = st.show_minimap = false;
+    hv_gantt_goto(&st, &src, 1.5); /* f1 of the first stage */
+    hv_grid_resize(&g, 45, 3);
+    hv_gantt_draw(&st, &src, &g, (struct hv_rect){0, 0, 45, 3});
+    hv_grid_dump(&g, &s);
+    assert_non_null(strstr(hv_str_cstr(&s), "s1 h100 f0-|F1-|............b0=====|B1=====|\n"));
+    assert_non_null(strstr(hv_str_cstr(&s), "s2 l40s ....f0-|F1-|b0=====|B1=====|"));
+    hv_gantt_goto(&st, &src, 3.5); /* idle there: nothing to follow */
+    hv_gantt_draw(&st, &src, &g, (struct hv_rect){0, 0, 45, 3});
+    hv_str_clear(&s);
+    hv_grid_dump(&g, &s);
+    assert_non_null(strstr(hv_str_cstr(&s), "f0-|f1-|............b0=====|b1=====|\n"));
+    hv_str_free(&s);
+    hv_grid_free(&g);
+}
+
 static void zoom_keeps_the_time_under_the_cursor(void **state)
 {
     (void)state;
@@ -98,8 +122,10 @@ static void paints_at_any_size(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prints_a_timeline), cmocka_unit_test(zoom_keeps_the_time_under_the_cursor),
-        cmocka_unit_test(steps_and_finds), cmocka_unit_test(paints_at_any_size)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(prints_a_timeline),
+                                       cmocka_unit_test(the_micro_batch_at_the_cursor_is_followed),
+                                       cmocka_unit_test(zoom_keeps_the_time_under_the_cursor),
+                                       cmocka_unit_test(steps_and_finds),
+                                       cmocka_unit_test(paints_at_any_size)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -458,6 +458,7 @@ const struct hv_view_ops hv_screen_gantt = {
     .help =
         "s and S switch the schedule, b and B the micro-batch, v and V the chunks; the plan as it "
         "is stays below as a shadow; a keeps the trial as a plan, Esc drops it. "
+        "The micro-batch at the cursor is underlined in every lane, with capital letters. "
         "/f3 /b4@s3 /mb 3 find. Click picks, drag pans, wheel zooms (Shift: pans).",
     .close = gantt_close,
     .draw = gantt_draw,

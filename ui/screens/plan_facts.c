@@ -177,6 +177,9 @@ static void add_state(const struct hv_plan_facts *f, struct hv_str *out)
         hv_str_addf(out, ": %s", hv_str_cstr(&why));
     }
     hv_str_free(&why);
+    if (f->row->note[0] != '\0') {
+        hv_str_addf(out, " \"%s\"", f->row->note);
+    }
 }
 
 static void add_word(const struct hv_plan_facts *f, enum hv_plan_field field, struct hv_str *out)

@@ -120,6 +120,11 @@ static struct lines details(const struct hv_plan_facts *f)
                 : f->verdict != NULL ? ", does not fit"
                                      : "");
     add_words(&ls, hv_str_cstr(&text), HV_STYLE_TEXT);
+    if (f->row->note[0] != '\0') {
+        hv_str_clear(&text);
+        hv_str_addf(&text, "note: %s", f->row->note);
+        add_words(&ls, hv_str_cstr(&text), HV_STYLE_TITLE);
+    }
     if (f->verdict == NULL || f->verdict->findings.n == 0) {
         hv_str_clear(&text);
         hv_plan_trouble(f, &text);
@@ -188,127 +193,6 @@ void hv_plan_details_draw(const struct hv_plan_facts *f, size_t top, struct hv_g
 {
     struct lines ls = details(f);
     draw_lines(&ls, top, g, r);
-}
-
-/* ---- comparison ---- */
-
-/** "+41.4% slower"; "" when there is nothing to compare. */
-static void describe_change(double a, double b, enum hv_plan_field field, bool words,
-                            struct hv_str *out)
-{
-    int better = hv_plan_field_better(field);
-    if (!hv_known(a) || !hv_known(b)) {
-        return;
-    }
-    bool is_share = field == HV_PLAN_MFU || field == HV_PLAN_MEMORY || field == HV_PLAN_BUBBLE ||
-                    field == HV_PLAN_GAP;
-    if (is_share) {
-        hv_str_addf(out, "%+.1f pt", (b - a) * 100);
-    } else if (a != 0) {
-        hv_str_addf(out, "%+.1f%%", (b / a - 1) * 100);
-    }
-    if (words && better != 0 && a != b) {
-        hv_str_adds(out, (b > a) == (better > 0) ? " better" : " worse");
-    }
-}
-
-/** Puts four cells of a comparison line; the widths follow from the panel's. */
-static void put_cells(struct hv_grid *g, struct hv_rect row, const char *const cells[4],
-                      unsigned style, unsigned change_style)
-{
-    int name_w = row.w >= 60 ? 17 : 11, change_w = row.w >= 60 ? 16 : 8;
-    int value_w = (row.w - name_w - change_w - 3) / 2;
-    int x[4] = {row.x, row.x + name_w + 1, row.x + name_w + value_w + 2,
-                row.x + name_w + 2 * value_w + 3};
-    int w[4] = {name_w, value_w, value_w, change_w};
-    for (int i = 0; i < 4; i++) {
-        hv_grid_put_field(g, (struct hv_rect){x[i], row.y, w[i], 1}, HV_LEFT, cells[i],
-                          i == 3 ? change_style : style);
-    }
-}
-
-static void compare_field(const struct hv_plan_facts pair[2], enum hv_plan_field field,
-                          struct hv_grid *g, struct hv_rect row)
-{
-    struct hv_str a = {0}, b = {0}, change = {0};
-    double x = hv_plan_value(&pair[0], field), y = hv_plan_value(&pair[1], field);
-    hv_plan_text(&pair[0], field, &a);
-    hv_plan_text(&pair[1], field, &b);
-    describe_change(x, y, field, row.w >= 60, &change);
-    bool is_word = !hv_known(x) && !hv_known(y);
-    if (is_word && strcmp(hv_str_cstr(&a), hv_str_cstr(&b)) != 0) {
-        hv_str_adds(&change, "differs");
-    }
-    int better = hv_plan_field_better(field);
-    unsigned style = better == 0 || !(x < y || x > y) ? HV_STYLE_DIM
-                     : (y > x) == (better > 0)        ? HV_STYLE_GOOD
-                                                      : HV_STYLE_WARNING;
-    const char *cells[4] = {hv_plan_field_name(field), hv_str_cstr(&a), hv_str_cstr(&b),
-                            hv_str_cstr(&change)};
-    put_cells(g, row, cells, HV_STYLE_TEXT, style);
-    hv_str_free(&a);
-    hv_str_free(&b);
-    hv_str_free(&change);
-}
-
-/** Memory and load of stage number i of the first replica entry, "" when it has none. */
-static void describe_stage(const struct hv_plan_facts *f, size_t i, struct hv_str *out)
-{
-    char buf[HV_FMT_CAP];
-    if (f->plan == NULL || f->plan->n_replicas == 0 || i >= f->plan->replicas[0].n_stages) {
-        hv_str_adds(out, "-");
-        return;
-    }
-    const struct hv_stage *st = &f->plan->replicas[0].stages[i];
-    hv_plan_stage_layers(st, out);
-    hv_str_addf(out, " L x%zu", st->n_devices);
-    if (f->verdict != NULL && i < f->verdict->n_memory) {
-        hv_str_addf(out, " %s", hv_fmt_bytes(buf, sizeof buf, f->verdict->memory[i].peak_bytes));
-    }
-}
-
-static void compare_stage(const struct hv_plan_facts pair[2], size_t i, struct hv_grid *g,
-                          struct hv_rect row)
-{
-    struct hv_str a = {0}, b = {0};
-    char name[32];
-    (void)snprintf(name, sizeof name, "stage %zu", i);
-    describe_stage(&pair[0], i, &a);
-    describe_stage(&pair[1], i, &b);
-    bool same = strcmp(hv_str_cstr(&a), hv_str_cstr(&b)) == 0;
-    const char *cells[4] = {name, hv_str_cstr(&a), hv_str_cstr(&b), same ? "" : "differs"};
-    put_cells(g, row, cells, HV_STYLE_TEXT, HV_STYLE_DIM);
-    hv_str_free(&a);
-    hv_str_free(&b);
-}
-
-static size_t count_stages(const struct hv_plan_facts *f)
-{
-    return f->plan != NULL && f->plan->n_replicas > 0 ? f->plan->replicas[0].n_stages : 0;
-}
-
-void hv_plan_compare_draw(const struct hv_plan_facts pair[2], size_t top, struct hv_grid *g,
-                          struct hv_rect r)
-{
-    if (r.h < 2 || r.w < 24) {
-        return;
-    }
-    struct hv_rect old = hv_grid_clip(g, r);
-    const char *head[4] = {"FIELD", pair[0].row->name, pair[1].row->name, "CHANGE"};
-    put_cells(g, (struct hv_rect){r.x, r.y, r.w, 1}, head, HV_STYLE_HEADER, HV_STYLE_HEADER);
-    size_t n0 = count_stages(&pair[0]), n1 = count_stages(&pair[1]);
-    size_t n_fields = HV_PLAN_STATE - HV_PLAN_ITERATION + 1, n = n_fields + (n0 > n1 ? n0 : n1);
-    size_t h = (size_t)r.h - 1, last = n > h ? n - h : 0;
-    top = top < last ? top : last;
-    for (size_t i = top; i < n && i - top < h; i++) {
-        struct hv_rect row = {r.x, r.y + 1 + (int)(i - top), r.w, 1};
-        if (i < n_fields) {
-            compare_field(pair, (enum hv_plan_field)(HV_PLAN_ITERATION + i), g, row);
-        } else {
-            compare_stage(pair, i - n_fields, g, row);
-        }
-    }
-    hv_grid_unclip(g, old);
 }
 
 /* ---- scatter ---- */

@@ -12,7 +12,8 @@ void hv_plan_details_draw(const struct hv_plan_facts *f, size_t top, struct hv_g
                           struct hv_rect r);
 /** Lines that the details have. */
 size_t hv_plan_details_lines(const struct hv_plan_facts *f);
-/** Draws two plans side by side: field, A, B, change; then their stages; from line `top` on. */
+/** Draws two plans side by side: the differences in words; field, A, B, change; then their stages;
+ * from line `top` on (clamped). plan_compare.c. */
 void hv_plan_compare_draw(const struct hv_plan_facts pair[2], size_t top, struct hv_grid *g,
                           struct hv_rect r);
 

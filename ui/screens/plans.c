@@ -104,6 +104,27 @@ static unsigned answer_rename(void *ctx, struct hv_app *app, const char *name)
     return HV_APP_REDRAW;
 }
 
+static unsigned answer_note(void *ctx, struct hv_app *app, const char *note)
+{
+    struct hv_plans *st = ctx;
+    struct hv_err err = {0};
+    if (hv_session_row_note(hv_ui_session(hv_app_model(app)), st->asked, note, &err) != HV_OK) {
+        hv_ui_error(app, &err);
+    }
+    return HV_APP_REDRAW;
+}
+
+static void ask_note(const struct at *at)
+{
+    const struct hv_row *row = hv_session_row(at->s, at->id);
+    if (row->plan == NULL) {
+        hv_app_message(at->app, HV_MSG_WARNING, "this row has no plan that could keep a note");
+        return;
+    }
+    at->st->asked = at->id;
+    hv_app_ask(at->app, "note: ", row->note, answer_note, at->st);
+}
+
 static void ask_export(const struct at *at)
 {
     char path[256];
@@ -226,6 +247,9 @@ static bool row_action(const struct at *at, enum hv_action a)
         at->st->asked = at->id;
         hv_app_ask(at->app, "new name: ", hv_session_row(at->s, at->id)->name, answer_rename,
                    at->st);
+        return true;
+    case HV_ACT_PLAN_NOTE:
+        ask_note(at);
         return true;
     case HV_ACT_DELETE:
         delete_rows(at);
@@ -445,9 +469,9 @@ static unsigned plans_event(void *state, struct hv_app *app, const struct hv_eve
 }
 
 static const enum hv_action keybar[] = {
-    HV_ACT_OPEN,        HV_ACT_MARK,   HV_ACT_PLAN_COMPARE, HV_ACT_SORT,        HV_ACT_FIND,
-    HV_ACT_FILTER,      HV_ACT_EXPORT, HV_ACT_DELETE,       HV_ACT_PLAN_RENAME, HV_ACT_RUN,
-    HV_ACT_PLAN_AXIS_X, HV_ACT_UNDO,   HV_ACT_NONE,
+    HV_ACT_OPEN,      HV_ACT_MARK,        HV_ACT_PLAN_COMPARE, HV_ACT_SORT,        HV_ACT_FIND,
+    HV_ACT_FILTER,    HV_ACT_EXPORT,      HV_ACT_DELETE,       HV_ACT_PLAN_RENAME, HV_ACT_RUN,
+    HV_ACT_PLAN_NOTE, HV_ACT_PLAN_AXIS_X, HV_ACT_UNDO,         HV_ACT_NONE,
 };
 
 const struct hv_view_ops hv_screen_plans = {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ui/screens/strategies_int.h"
+#include "ui/session/editor.h"
 
 static void strategies_open(void *state, struct hv_app *app)
 {
@@ -107,6 +108,47 @@ static void reset_option(struct hv_strategies *st, struct hv_app *app, struct hv
     }
 }
 
+/** Reads changed plugins again, that of `id` (may be NULL) in any case; the form is made anew. */
+static void reload(struct hv_strategies *st, struct hv_app *app, const char *id)
+{
+    struct hv_err err = {0};
+    size_t n = 0;
+    hv_strategy_form_free(&st->form);
+    enum hv_status status =
+        hv_session_strategies_reload(hv_ui_session(hv_app_model(app)), id, &n, &err);
+    if (status != HV_OK) {
+        hv_ui_error(app, &err);
+    } else if (n == 0) {
+        hv_app_message(app, HV_MSG_INFO, "no plugin has changed on disk");
+    } else {
+        hv_app_message(app, HV_MSG_INFO, "%zu plugin%s read again", n, n == 1 ? "" : "s");
+    }
+}
+
+/** An editor's work while the terminal is its own. */
+struct editing {
+    const char *path;
+    enum hv_status status;
+    struct hv_err err;
+};
+
+static void run_editor(void *ctx)
+{
+    struct editing *e = ctx;
+    e->status = hv_editor_run(e->path, &e->err);
+}
+
+static void edit_plugin(struct hv_strategies *st, struct hv_app *app, const struct hv_plugin *p)
+{
+    struct editing e = {.path = p->path};
+    hv_app_outside(app, run_editor, &e);
+    if (e.status != HV_OK) {
+        hv_ui_error(app, &e.err);
+    } else {
+        reload(st, app, p->id);
+    }
+}
+
 /** What an action does besides moving in the list; false when nothing. */
 static bool do_action(struct hv_strategies *st, struct hv_app *app, const struct hv_plugin *p,
                       enum hv_action a)
@@ -127,6 +169,14 @@ static bool do_action(struct hv_strategies *st, struct hv_app *app, const struct
         return true;
     case HV_ACT_STOP:
         return stop(app, s, p);
+    case HV_ACT_STRATEGY_EDITOR:
+        if (p != NULL) {
+            edit_plugin(st, app, p);
+        }
+        return true;
+    case HV_ACT_RELOAD:
+        reload(st, app, p != NULL ? p->id : NULL);
+        return true;
     case HV_ACT_STRATEGY_PARAMS:
     case HV_ACT_EDIT:
         st->focus = HV_STRATEGIES_PARAMS;
@@ -276,14 +326,9 @@ static unsigned strategies_event(void *state, struct hv_app *app, const struct h
 }
 
 static const enum hv_action keybar[] = {
-    HV_ACT_STRATEGY_RUN,
-    HV_ACT_STRATEGY_QUEUE,
-    HV_ACT_STRATEGY_RUN_ALL,
-    HV_ACT_STOP,
-    HV_ACT_STRATEGY_PARAMS,
-    HV_ACT_FIND,
-    HV_ACT_FILTER,
-    HV_ACT_UNDO,
+    HV_ACT_STRATEGY_RUN, HV_ACT_STRATEGY_QUEUE,  HV_ACT_STRATEGY_RUN_ALL,
+    HV_ACT_STOP,         HV_ACT_STRATEGY_PARAMS, HV_ACT_STRATEGY_EDITOR,
+    HV_ACT_FIND,         HV_ACT_FILTER,          HV_ACT_UNDO,
     HV_ACT_NONE,
 };
 
@@ -294,7 +339,10 @@ const struct hv_view_ops hv_screen_strategies = {
     .tab = 3,
     .state_size = sizeof(struct hv_strategies),
     .keybar = keybar,
-    .help = "Parameters: Enter edits, arrows choose, d sets the default again.",
+    .help =
+        "Parameters: Enter edits, arrows choose, d sets the default again.\n"
+        "Plugins: E opens the file in $VISUAL or $EDITOR and reads it again, r reads what other "
+        "programs saved.",
     .open = strategies_open,
     .close = strategies_close,
     .draw = hv_strategies_draw,

@@ -24,26 +24,12 @@ static void advance(struct pen *p, int lines)
     p->r.h -= lines;
 }
 
-/** Bytes of the next line of at most w columns, cut between words where that is possible. */
-static size_t wrap_at(const char *text, int w)
-{
-    size_t line = strcspn(text, "\n"), n = hv_text_fit(text, w);
-    if (line <= n) {
-        return line;
-    }
-    size_t cut = n;
-    while (cut > 0 && text[cut] != ' ') {
-        cut--;
-    }
-    return cut > 0 ? cut : n > 0 ? n : 1;
-}
-
 /** Puts text over as many lines as it needs, at most `most`. */
 static void put_wrapped(struct pen *p, const char *text, int most, unsigned style)
 {
     struct hv_str line = {0};
     for (int i = 0; i < most && *text != '\0' && p->r.h > 0 && p->r.w > 1; i++) {
-        size_t n = wrap_at(text, p->r.w);
+        size_t n = hv_text_wrap(text, p->r.w);
         hv_str_clear(&line);
         hv_str_add(&line, text, i + 1 == most ? strcspn(text, "\n") : n);
         hv_grid_put_field(p->g, (struct hv_rect){p->r.x, p->r.y, p->r.w, 1}, HV_LEFT,

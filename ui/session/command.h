@@ -53,6 +53,7 @@
     X(COLLECTED,  end)          \
     X(DELETE,     delete)       \
     X(RENAME,     rename)       \
+    X(NOTE,       note)         \
     X(PLAN,       plan)         \
     X(SELECT,     select)       \
     X(LIMIT,      limit)        \

@@ -204,6 +204,7 @@ static const struct hv_command prompt_rows[] = {
     {HV_PROMPT_SELECT, "select", NULL, "ROW", 1, 1, "go to a row of the plans", "The row is a name or a number. Gantt, Explain and What-if show it.", NO_OPTIONS, false},
     {HV_PROMPT_DELETE, "delete", NULL, "ROW", 1, 1, "take a row of the plans away", "Undo brings it back.", NO_OPTIONS, false},
     {HV_PROMPT_RENAME, "rename", NULL, "ROW NAME", 2, 2, "give a plan another name", "Names have no / and are unique.", NO_OPTIONS, false},
+    {HV_PROMPT_NOTE, "note", NULL, "ROW [TEXT]", 1, -1, "write a note on a plan", "It is saved with the plan; without a text it is taken away.\nExample: note oobleck-2 \"for the Friday run\"", NO_OPTIONS, false},
     {HV_PROMPT_PLAN, "plan", NULL, "NAME {PLAN}|FILE", 2, -1, "add a plan to the rows", "The plan is a file, or JSON as in one.\nExample: plan mine p.json", NO_OPTIONS, false},
     {HV_PROMPT_EXPORT, "export", NULL, "[ROW] FILE", 1, 2, "write the plan of a row to a file", "The row is the selected one unless given.", NO_OPTIONS, false},
     {HV_PROMPT_SCREEN, "screen", NULL, "NAME", 1, 1, "go to a screen", "Names are those of the tabs.", NO_OPTIONS, false},

@@ -276,6 +276,17 @@ static enum hv_status do_rename(struct call *c)
     return st;
 }
 
+/* The words of a note as they were typed, or one in quotation marks. */
+static enum hv_status do_note(struct call *c)
+{
+    uint32_t id = find_row(c, arg(c, 0));
+    const char *text = c->args->n_positional == 2 ? arg(c, 1) : c->rest;
+    enum hv_status st = id != 0 ? hv_session_row_note(c->s, id, text, c->err) : HV_EUSAGE;
+    if (st == HV_OK)
+        hv_str_addf(&c->out->message, "note of %s: %s", arg(c, 0), text[0] ? text : "none");
+    return st;
+}
+
 /* JSON as typed, or the file of that name. */
 static enum hv_status plan_of(struct call *c, json_t **out)
 {

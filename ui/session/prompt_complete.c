@@ -158,7 +158,7 @@ static void offer_argument(struct search *q, enum hv_command_id id, size_t i, co
 {
     bool path = id == HV_PROMPT_SET || id == HV_PROMPT_REMOVE || id == HV_PROMPT_INSERT;
     bool row = id == HV_PROMPT_CANCEL || id == HV_PROMPT_EXPORT || id == HV_PROMPT_SELECT ||
-               id == HV_PROMPT_DELETE || id == HV_PROMPT_RENAME;
+               id == HV_PROMPT_DELETE || id == HV_PROMPT_RENAME || id == HV_PROMPT_NOTE;
     if (path && i == 0)
         offer_paths(q);
     else if (id == HV_PROMPT_RUN && i == 0)

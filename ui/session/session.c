@@ -97,6 +97,7 @@ static void free_session(struct hv_session *s)
     hv_str_free(&s->notice);
     hv_str_free(&s->notice_shown);
     json_decref(s->recovery);
+    hv__session_plugins_free(s);
     free(s->recovery_in);
     free(s->recovery_out);
     free(s->state_dir);

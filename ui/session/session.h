@@ -202,6 +202,14 @@ const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t
 const char **hv_session_schedules(const struct hv_session *s, size_t *n);
 /** Strategy of that id, or NULL. */
 const struct hv_plugin *hv_session_strategy(const struct hv_session *s, const char *id);
+/**
+ * Reads the plugins again whose files changed since they were read, and that of `id` (may be NULL)
+ * in any case; *n_read = how many took the place of what was known. Pointers to strategies, their
+ * texts and rows, are void then. Errors: HV_EPLUGIN (file:line) or HV_EIO of the one asked for,
+ * else of the first; where one cannot be read the strategy stays as it was. O(bytes of all files).
+ */
+enum hv_status hv_session_strategies_reload(struct hv_session *s, const char *id, size_t *n_read,
+                                            struct hv_err *err) HV_NODISCARD;
 /** Current value of an option as text: what was set, else the default. Appended to `out`. */
 void hv_session_option(const struct hv_session *s, const char *strategy, const char *key,
                        struct hv_str *out);
@@ -265,6 +273,7 @@ struct hv_row {
     const char *reason;          /**< why it has no plan, or was cut short; never NULL */
     const char *log;       /**< lines of the worker and the end of its standard error; never NULL */
     const json_t *plan;    /**< tree of the best plan so far, or NULL */
+    const char *note;      /**< written by the user on the plan; never NULL, "" = none */
     const json_t *claimed; /**< `claimed` of the plan, or NULL */
     const struct hv_row_point *points; /**< incumbents in order */
     size_t n_points;
@@ -344,6 +353,13 @@ bool hv_session_row_delete(struct hv_session *s, uint32_t id);
  * characters, or a name taken. */
 enum hv_status hv_session_row_rename(struct hv_session *s, uint32_t id, const char *name,
                                      struct hv_err *err) HV_NODISCARD;
+/**
+ * Writes a note (one line, at most 1,000 bytes) on a row's plan, as one undo step; "" takes it
+ * away. It is kept in the plan (`x-note`) and saved with it. Errors: HV_EUSAGE for a row without a
+ * plan.
+ */
+enum hv_status hv_session_row_note(struct hv_session *s, uint32_t id, const char *note,
+                                   struct hv_err *err) HV_NODISCARD;
 /** Adds a row from a plan tree (import, paste, edit by hand). Takes over `plan`. Errors: HV_EINPUT.
  */
 enum hv_status hv_session_row_add(struct hv_session *s, const char *name, json_t *plan,

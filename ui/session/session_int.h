@@ -44,12 +44,12 @@ struct hv__row {
 
 /** What a step of the journal changed: a document, the presence of a row (gone or new), its name.
  */
-enum hv__step_kind { HV__STEP_DOC, HV__STEP_DELETE, HV__STEP_ADD, HV__STEP_RENAME };
+enum hv__step_kind { HV__STEP_DOC, HV__STEP_DELETE, HV__STEP_ADD, HV__STEP_RENAME, HV__STEP_NOTE };
 /** One step of the journal. */
 struct hv__step {
     enum hv__step_kind kind;
     enum hv_doc doc;
-    json_t *before, *after; /**< DOC: trees */
+    json_t *before, *after; /**< DOC: trees; NOTE: plans */
     uint32_t row;
     char *name_before, *name_after; /**< RENAME */
     char *label;
@@ -65,6 +65,10 @@ struct hv__stamp {
 /** An open workspace. */
 struct hv_session {
     struct hv_session_env env;
+    struct {
+        struct hv_plugin *items;    /**< what env.plugins points at from the first reload on */
+        struct hv_plugins *sources; /**< what an item was read from again; {0} = never */
+    } reloaded;
     char **worker_argv;
     char *state_dir;
     struct hv_pool *pool;
@@ -176,6 +180,8 @@ enum hv_status hv__session_value(const char *text, json_t **out, struct hv_err *
 /** Forgets the edits of a group that has not ended. */
 void hv__session_group_drop(struct hv_session *s);
 
+/** Frees what was read again. */
+void hv__session_plugins_free(struct hv_session *s);
 /** Options object set for a strategy, borrowed; NULL = none. */
 json_t *hv__session_options_of(const struct hv_session *s, const char *strategy);
 
@@ -212,6 +218,12 @@ void hv__session_row_made_now(struct hv_session *s, struct hv__row *r);
 void hv__session_row_publish(const struct hv_session *s, struct hv__row *r);
 void hv__session_rows_publish(struct hv_session *s);
 bool hv__session_row_is_saved(const struct hv__row *r);
+/** The note in a plan (may be NULL), "" when there is none. */
+const char *hv__session_note_of(const json_t *plan);
+/** The plan with this note, "" = none. Owner: caller. */
+json_t *hv__session_note_put(const json_t *plan, const char *note);
+/** Undo and redo: the note of `to` instead of that of `from`. */
+void hv__session_note_take(struct hv_session *s, struct hv__row *r, json_t *from, json_t *to);
 /** A plan name nobody has yet, "base-N". Owner: caller. */
 char *hv__session_row_fresh_name(const struct hv_session *s, const char *base);
 void hv__session_row_free(struct hv__row *r);

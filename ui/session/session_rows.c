@@ -114,6 +114,7 @@ void hv__session_row_publish(const struct hv_session *s, struct hv__row *r)
     r->pub.reason = r->reason;
     r->pub.log = hv_str_cstr(&r->log);
     r->pub.plan = r->plan;
+    r->pub.note = hv__session_note_of(r->plan);
     r->pub.claimed = json_object_get(r->plan, "claimed");
     r->pub.points = r->points.items;
     r->pub.n_points = r->points.n;

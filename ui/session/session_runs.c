@@ -175,11 +175,20 @@ static void add_log(struct hv__row *r, const char *text)
     r->log.n = HV__LOG_KEPT;
 }
 
+/* A better plan of a run keeps the note on the one before. */
+static void take_plan(struct hv_session *s, struct hv__row *r, json_t *plan)
+{
+    const char *note = hv__session_note_of(r->plan);
+    json_t *noted = note[0] != '\0' ? hv__session_note_put(plan, note) : json_incref(plan);
+    hv__session_row_set_plan(s, r, noted);
+    json_decref(noted);
+}
+
 static void take_incumbent(struct hv_session *s, struct hv__row *r, const struct hv_pool_event *ev)
 {
     json_t *plan = json_object_get(ev->line, "plan");
     if (json_is_object(plan))
-        hv__session_row_set_plan(s, r, plan);
+        take_plan(s, r, plan);
     char t[HV_FMT_CAP];
     if (hv_known(ev->seconds))
         hv_session_log(s, HV_LOG_INFO, "run", "%s: new best %s", r->name,
@@ -218,7 +227,7 @@ static void take_result(struct hv_session *s, struct hv__row *r, const struct hv
     hv__session_set_text(&r->reason, reason != NULL ? reason : "");
     r->pub.progress_frac = 1;
     if (json_is_object(plan))
-        hv__session_row_set_plan(s, r, plan);
+        take_plan(s, r, plan);
     if (json_is_false(json_object_get(ev->line, "applies"))) {
         r->pub.state = HV_ROW_NOT_APPLICABLE;
     } else if (r->plan == NULL) {

@@ -61,6 +61,8 @@ static void take(struct hv_session *s, const struct hv__step *t, bool forward)
         r->deleted = !forward;
     if (r != NULL && t->kind == HV__STEP_RENAME)
         hv__session_set_text(&r->name, forward ? t->name_after : t->name_before);
+    if (r != NULL && t->kind == HV__STEP_NOTE)
+        hv__session_note_take(s, r, forward ? t->before : t->after, forward ? t->after : t->before);
     hv__session_touch(s);
     hv__session_rows_publish(s);
     hv__session_rows_sort(s);

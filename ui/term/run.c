@@ -42,13 +42,37 @@ static bool drain(const struct hv_term_ops *ops, struct hv_term *t, struct hv_ap
     return true;
 }
 
+/* The terminal as the app may give it away: to an editor. */
+struct lent {
+    const struct hv_term_ops *ops;
+    struct hv_term *t;
+};
+
+static void give(void *ctx)
+{
+    const struct lent *l = ctx;
+    l->ops->suspend(l->t);
+}
+
+static void take(void *ctx, struct hv_app *app)
+{
+    const struct lent *l = ctx;
+    int w, h;
+    l->ops->resume(l->t);
+    l->ops->size(l->t, &w, &h);
+    struct hv_event ev = hv_event_resize(w, h);
+    (void)hv_app_feed(app, &ev);
+}
+
 int hv_term_run(const struct hv_term_ops *ops, struct hv_term *t, struct hv_app *app,
                 const struct hv_term_watch *watch)
 {
     struct hv_grid grid = {0};
     int fds[MAX_FDS], signo = 0, w, h;
+    struct lent lent = {ops, t};
     ops->size(t, &w, &h);
     struct hv_event ev = hv_event_resize(w, h);
+    hv_app_set_terminal(app, (struct hv_app_terminal){give, take, &lent});
     hv_app_set_ascii(app, ops->is_ascii(t));
     bool go = hv_app_feed(app, &ev);
     while (go) {
@@ -64,6 +88,7 @@ int hv_term_run(const struct hv_term_ops *ops, struct hv_term *t, struct hv_app 
         go = ev.type == HV_EV_NONE ||
              (handle(app, watch, &ev, &signo) && drain(ops, t, app, watch, &signo));
     }
+    hv_app_set_terminal(app, (struct hv_app_terminal){0});
     hv_grid_free(&grid);
     return signo;
 }

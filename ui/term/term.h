@@ -1,5 +1,5 @@
 /**
- * Terminals: one table of functions, two instances. Only term_curses.c includes curses.
+ * Terminals: one table of functions, two instances. Only term_curses*.c include curses.
  *
  * The curses terminal restores the screen on every way out: close, exit, INT/TERM/HUP/QUIT, fatal
  * signals, stop and continue, hv_bug and lack of memory.

@@ -1,14 +1,12 @@
 /*
- * The real terminal through ncursesw: cells out, keys and mouse in. The only file that includes
- * curses. Knows nothing of views.
+ * The real terminal through ncursesw: opening it, cells out, signals and waiting. What keys and
+ * mouse send is read in term_curses_input.c. Knows nothing of views.
  */
-#include "ui/term/term.h"
+#include "ui/term/term_curses_int.h"
 
 #include "solver/base/arena.h"
 #include "ui/term/term_signals.h"
 
-#define NCURSES_NOMACROS 1
-#include <curses.h>
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -24,25 +22,11 @@
 /* last: it defines short words as macros */
 #include <term.h>
 
-#define MAX_FDS 32
-/* Longest sequence that is skipped. */
-#define SEQUENCE_MAX 4096
-#define DEAD_MAX     50 /* readable but nothing read: so often in a row means the terminal is gone */
+#define MAX_FDS  32
+#define DEAD_MAX 50 /* readable but nothing read: so often in a row means the terminal is gone */
 
 static const char mouse_on[] = "\033[?1002h";
 static const char mouse_off[] = "\033[?1006l\033[?1002l\033[?1000l";
-
-struct hv_term {
-    SCREEN *screen;
-    WINDOW *input; /* a pad: reading from it never refreshes the screen */
-    struct termios saved;
-    struct hv_cell *shown;
-    int w, h, signal_fd;
-    unsigned dead;
-    bool ascii, mouse, pressed;
-    attr_t attrs[HV_STYLE_N];
-    short pairs[HV_STYLE_N];
-};
 
 /* ---- opening ---- */
 
@@ -301,170 +285,7 @@ static void present(struct hv_term *t, const struct hv_grid *g)
     (void)refresh();
 }
 
-/* ---- input ---- */
-
-static struct hv_event key_event(enum hv_key_code code, unsigned mods, uint32_t cp)
-{
-    return hv_event_key((struct hv_key){.code = code, .mods = (uint8_t)mods, .cp = cp});
-}
-
-static struct hv_event none(void)
-{
-    return (struct hv_event){.type = HV_EV_NONE};
-}
-
-static struct hv_event mouse_event(struct hv_term *t)
-{
-    MEVENT m;
-    struct hv_event ev = {.type = HV_EV_MOUSE};
-    if (getmouse(&m) != OK)
-        return none();
-    ev.x = m.x;
-    ev.y = m.y;
-    ev.key.mods = (uint8_t)((m.bstate & BUTTON_SHIFT ? HV_MOD_SHIFT : 0) |
-                            (m.bstate & BUTTON_CTRL ? HV_MOD_CTRL : 0));
-    if (m.bstate & BUTTON1_PRESSED)
-        ev.mouse = HV_MOUSE_PRESS;
-    else if (m.bstate & BUTTON1_RELEASED)
-        ev.mouse = HV_MOUSE_RELEASE;
-    else if (m.bstate & BUTTON4_PRESSED)
-        ev.mouse = HV_MOUSE_WHEEL_UP;
-    else if (m.bstate & BUTTON5_PRESSED)
-        ev.mouse = HV_MOUSE_WHEEL_DOWN;
-    else if (t->pressed)
-        ev.mouse = HV_MOUSE_DRAG;
-    else
-        return none();
-    if (ev.mouse == HV_MOUSE_PRESS || ev.mouse == HV_MOUSE_RELEASE)
-        t->pressed = ev.mouse == HV_MOUSE_PRESS;
-    return ev;
-}
-
-static struct hv_event function_key(struct hv_term *t, wint_t c)
-{
-    static const struct {
-        int curses;
-        enum hv_key_code code;
-        unsigned mods;
-    } map[] = {{KEY_UP, HV_KEY_UP, 0},
-               {KEY_DOWN, HV_KEY_DOWN, 0},
-               {KEY_LEFT, HV_KEY_LEFT, 0},
-               {KEY_RIGHT, HV_KEY_RIGHT, 0},
-               {KEY_SLEFT, HV_KEY_LEFT, HV_MOD_SHIFT},
-               {KEY_SRIGHT, HV_KEY_RIGHT, HV_MOD_SHIFT},
-               {KEY_SR, HV_KEY_UP, HV_MOD_SHIFT},
-               {KEY_SF, HV_KEY_DOWN, HV_MOD_SHIFT},
-               {KEY_HOME, HV_KEY_HOME, 0},
-               {KEY_END, HV_KEY_END, 0},
-               {KEY_PPAGE, HV_KEY_PGUP, 0},
-               {KEY_NPAGE, HV_KEY_PGDN, 0},
-               {KEY_IC, HV_KEY_INSERT, 0},
-               {KEY_DC, HV_KEY_DELETE, 0},
-               {KEY_BACKSPACE, HV_KEY_BACKSPACE, 0},
-               {KEY_ENTER, HV_KEY_ENTER, 0},
-               {KEY_BTAB, HV_KEY_TAB, HV_MOD_SHIFT}};
-    if (c == KEY_MOUSE)
-        return mouse_event(t);
-    if (c >= (wint_t)KEY_F(1) && c <= (wint_t)KEY_F(12))
-        return key_event((enum hv_key_code)((unsigned)HV_KEY_F1 + (c - (wint_t)KEY_F(1))), 0, 0);
-    for (size_t i = 0; i < HV_COUNT(map); i++)
-        if ((wint_t)map[i].curses == c)
-            return key_event(map[i].code, map[i].mods, 0);
-    return none();
-}
-
-static struct hv_event char_key(wint_t c)
-{
-    if (c == '\r' || c == '\n')
-        return key_event(HV_KEY_ENTER, 0, 0);
-    if (c == '\t')
-        return key_event(HV_KEY_TAB, 0, 0);
-    if (c == 8 || c == 127)
-        return key_event(HV_KEY_BACKSPACE, 0, 0);
-    if (c == 27)
-        return key_event(HV_KEY_ESC, 0, 0);
-    if (c == 0)
-        return key_event(HV_KEY_CHAR, HV_MOD_CTRL, ' ');
-    if (c < 27)
-        return key_event(HV_KEY_CHAR, HV_MOD_CTRL, c - 1 + 'a');
-    if (c < 32)
-        return key_event(HV_KEY_CHAR, HV_MOD_CTRL, c + 64);
-    return key_event(HV_KEY_CHAR, 0, c);
-}
-
-/* Takes characters up to the end of a control string (BEL, ST), or what there is of it. */
-static void skip_string(struct hv_term *t)
-{
-    wint_t c = 0;
-    for (int n = 0; n < SEQUENCE_MAX && wget_wch(t->input, &c) == OK && c != 7; n++) {
-        if (c == 27) {
-            (void)wget_wch(t->input, &c); /* the backslash of ST */
-            return;
-        }
-    }
-}
-
-/*
- * What follows Esc and an introducer that ncurses does not know: answers and reports that nobody
- * asked for must not act as keys. False when nothing follows: somebody pressed Alt.
- */
-static bool skip_sequence(struct hv_term *t, wint_t introducer)
-{
-    wint_t c = 0;
-    if (introducer == 0 || wcschr(L"[O]P_^X", (wchar_t)introducer) == NULL ||
-        wget_wch(t->input, &c) != OK)
-        return false;
-    if (introducer == 'O')
-        return true;
-    if (introducer != '[') {
-        (void)unget_wch((wchar_t)c);
-        skip_string(t);
-        return true;
-    }
-    bool is_mouse = c == 'M'; /* three bytes more, of a mouse that is not listened to */
-    for (int n = 0; n < SEQUENCE_MAX && c >= 0x20 && c < 0x40; n++)
-        if (wget_wch(t->input, &c) != OK)
-            break;
-    for (int n = 0; is_mouse && n < 3; n++)
-        (void)wget_wch(t->input, &c);
-    return true;
-}
-
-/* The key that Esc and a character make; none when they begin a sequence that was skipped. */
-static struct hv_event escape_key(struct hv_term *t)
-{
-    wint_t next = 0;
-    struct hv_event ev = char_key(27);
-    int more = wget_wch(t->input, &next);
-    if (more == OK && next >= 32 && next != 127) {
-        if (skip_sequence(t, next))
-            return none();
-        ev = char_key(next);
-        ev.key.mods |= HV_MOD_ALT;
-    } else if (more == OK) {
-        (void)unget_wch((wchar_t)next);
-    } else if (more == KEY_CODE_YES) {
-        (void)ungetch((int)next);
-    }
-    return ev;
-}
-
-/* One key if there is one; Esc directly followed by a character is Alt. */
-static struct hv_event read_key(struct hv_term *t)
-{
-    for (;;) {
-        wint_t c = 0;
-        int kind = wget_wch(t->input, &c);
-        if (kind == ERR)
-            return none();
-        t->dead = 0;
-        struct hv_event ev = kind == KEY_CODE_YES ? function_key(t, c)
-                             : c == 27            ? escape_key(t)
-                                                  : char_key(c);
-        if (ev.type != HV_EV_NONE || kind != OK)
-            return ev;
-    }
-}
+/* ---- waiting ---- */
 
 static void suspend(struct hv_term *t)
 {
@@ -490,7 +311,7 @@ static struct hv_event on_signal(struct hv_term *t)
 {
     int signo = hv_signals_next();
     if (signo == 0)
-        return none();
+        return hv__term_no_event();
     if (signo == SIGTSTP) {
         suspend(t);
         hv_signals_stop();
@@ -516,7 +337,7 @@ static struct hv_event wait_event(struct hv_term *t, int timeout_ms, const int *
 {
     struct pollfd p[MAX_FDS + 2] = {{.fd = t->signal_fd, .events = POLLIN},
                                     {.fd = STDIN_FILENO, .events = POLLIN}};
-    struct hv_event ev = read_key(t);
+    struct hv_event ev = hv__term_read_key(t);
     if (ev.type != HV_EV_NONE)
         return ev;
     size_t n = n_fds < MAX_FDS ? n_fds : MAX_FDS;
@@ -524,14 +345,14 @@ static struct hv_event wait_event(struct hv_term *t, int timeout_ms, const int *
         p[i + 2] = (struct pollfd){.fd = fds[i], .events = POLLIN};
     int ready = poll(p, (nfds_t)(n + 2), timeout_ms);
     if (ready <= 0 && !(ready < 0 && errno == EINTR))
-        return none();
+        return hv__term_no_event();
     ev = on_signal(t);
     if (ev.type != HV_EV_NONE || ready < 0)
         return ev;
     if (p[1].revents & (POLLHUP | POLLERR | POLLNVAL))
         return (struct hv_event){.type = HV_EV_QUIT, .signo = SIGHUP};
     if (p[1].revents & POLLIN) {
-        ev = read_key(t);
+        ev = hv__term_read_key(t);
         if (ev.type != HV_EV_NONE)
             return ev;
         if (++t->dead > DEAD_MAX)
@@ -540,7 +361,7 @@ static struct hv_event wait_event(struct hv_term *t, int timeout_ms, const int *
     for (size_t i = 0; i < n; i++)
         if (p[i + 2].revents)
             return (struct hv_event){.type = HV_EV_FD, .fd = fds[i]};
-    return none();
+    return hv__term_no_event();
 }
 
 const struct hv_term_ops hv_term_curses = {.name = "curses",

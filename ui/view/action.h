@@ -71,12 +71,14 @@
     X(STRATEGY_RUN,     "strategy-run",       "strategies", "<Enter>",            "Run",      "run the strategy with its parameters") \
     X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "put the strategy into the queue and go to the next") \
     X(STRATEGY_PARAMS,  "strategy-params",    "strategies", "p",                  "Params",   "edit the parameters of the strategy") \
+    X(STRATEGY_EDITOR,  "strategy-editor",    "strategies", "E o",                "Editor",   "open the plugin's file in $VISUAL or $EDITOR, then read it again") \
     X(STRATEGY_RUN_ALL, "strategy-run-all",   "strategies", "A",                  "Run all",  "run every strategy with its parameters") \
     X(PLAN_COMPARE,     "plan-compare",       "plans",      "c",                  "Compare",  "compare the two marked plans, or the marked one and this one") \
     X(PLAN_FRONT,       "plan-front",         "plans",      "P",                  "Front",    "show only the Pareto front of the scatter") \
     X(PLAN_AXIS_X,      "plan-axis-x",        "plans",      "X",                  "X axis",   "next x axis of the scatter") \
     X(PLAN_AXIS_Y,      "plan-axis-y",        "plans",      "Y",                  "Y axis",   "next y axis of the scatter") \
     X(PLAN_RENAME,      "plan-rename",        "plans",      "R",                  "Rename",   "rename the plan") \
+    X(PLAN_NOTE,        "plan-note",          "plans",      "N",                  "Note",     "write a note on the plan; it is saved with it") \
     X(GANTT_ZOOM_IN,    "gantt-zoom-in",      "gantt",      "+ =",                "Zoom in",  "zoom in at the cursor") \
     X(GANTT_ZOOM_OUT,   "gantt-zoom-out",     "gantt",      "- _",                "Zoom out", "zoom out at the cursor") \
     X(GANTT_ZOOM_AREA,  "gantt-zoom-area",    "gantt",      "z",                  "Area",     "zoom to the marked area") \

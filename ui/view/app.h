@@ -121,6 +121,16 @@ void hv_app_tick(struct hv_app *app, int64_t now_ms);
 bool hv_app_is_done(const struct hv_app *app);
 /** Does an action as if its key had been pressed. */
 bool hv_app_do(struct hv_app *app, enum hv_action a);
+/** How an app gives its terminal to another program, and takes it back; both may be NULL. */
+struct hv_app_terminal {
+    void (*give)(void *ctx);
+    void (*take)(void *ctx, struct hv_app *app);
+    void *ctx;
+};
+/** Says what terminal the app is on; {0} = none that has to be given. */
+void hv_app_set_terminal(struct hv_app *app, struct hv_app_terminal terminal);
+/** Runs a function (an editor, a pager) with the terminal given away, then draws again. */
+void hv_app_outside(struct hv_app *app, void (*run)(void *ctx), void *ctx);
 /** Opens the `:` prompt with a text in it. */
 void hv_app_type(struct hv_app *app, const char *line);
 /** Runs a `:` command line as if it had been typed. */

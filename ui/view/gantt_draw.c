@@ -14,9 +14,8 @@
 static const struct {
     char letter, fill;
     unsigned style;
-    const char *name;
 } kinds[] = {
-#define X(id, letter, fill, style, name) {letter, fill, HV_STYLE_##style, name},
+#define X(id, letter, fill, style, name) {letter, fill, HV_STYLE_##style},
     HV_GANTT_KIND_MAP(X)
 #undef X
 };
@@ -154,6 +153,7 @@ static void draw_axis(const struct hv_gantt_state *st, struct hv_grid *g, struct
 struct column {
     struct hv_gantt_cover cover;
     bool busy;
+    bool followed; /* of the micro-batch under the cursor */
 };
 
 static unsigned span_style(const struct hv_gantt_span *s)
@@ -197,7 +197,7 @@ static void get_columns(const struct hv_gantt_source *src, size_t lane, int n, s
     for (int i = 0; i < n; i++) {
         const struct hv_gantt_cover *c = &out->covers[i];
         struct column *x = &out->items[i];
-        *x = (struct column){*c, c->n_spans > 0 && c->busy_frac >= 0.5};
+        *x = (struct column){.cover = *c, .busy = c->n_spans > 0 && c->busy_frac >= 0.5};
         if (c->n_spans > 0 && !x->busy)
             x->busy = c->busy_frac > 0 &&
                       c->span.end_s - c->span.start_s <=
@@ -214,11 +214,26 @@ static bool same_op(const struct column *a, const struct column *b)
            p->micro_batch == q->micro_batch;
 }
 
-/* "F12", its length. By hand: thousands are drawn at a time. */
-static int label_of(const struct hv_gantt_span *s, char *out)
+/* The way of one micro-batch through the stages stands out: the one under the cursor, if any. */
+static void follow(const struct hv_gantt_state *st, const struct hv_gantt_source *src, int n,
+                   struct columns *c)
 {
+    struct hv_gantt_span here;
+    if (!st->show_cursor || !hv_gantt_at_cursor(st, src, &here) || here.micro_batch < 0)
+        return;
+    for (int i = 0; i < n; i++)
+        c->items[i].followed =
+            c->items[i].busy && c->items[i].cover.span.micro_batch == here.micro_batch;
+}
+
+/* "f12", "F12" for one that is followed; its length. By hand: thousands are drawn at a time. */
+static int label_of(const struct column *c, char *out)
+{
+    const struct hv_gantt_span *s = &c->cover.span;
     int len = 1;
     out[0] = kinds[s->kind].letter;
+    if (c->followed)
+        out[0] = (char)(out[0] - 'a' + 'A');
     for (int32_t rest = s->micro_batch; rest > 0 || (rest == 0 && len == 1); rest /= 10)
         len++;
     int32_t rest = s->micro_batch;
@@ -233,12 +248,14 @@ static void draw_run(struct hv_grid *g, const struct hv_rect *row, const struct 
 {
     const struct hv_gantt_span *s = &col[from].cover.span;
     unsigned style = span_style(s);
+    if (col[from].followed)
+        style |= HV_STYLE_BOLD | HV_STYLE_UNDERLINE;
     int n = to - from;
     char text[16], fill = g->ascii ? kinds[s->kind].fill : ' ';
     hv_grid_fill(g, (struct hv_rect){row->x + from, row->y, n, row->h}, fill, style);
     if (g->ascii && n > 1)
         hv_grid_fill(g, (struct hv_rect){row->x + to - 1, row->y, 1, row->h}, '|', style);
-    int len = label_of(s, text);
+    int len = label_of(&col[from], text);
     if (len > n - (g->ascii && n > 2))
         len = 1;
     text[len] = '\0';
@@ -394,6 +411,7 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
     for (size_t k = 0; k < p.n_shown; k++) {
         int y = p.chart.y + (int)k * p.rows_per_lane, h = p.rows_per_lane;
         get_columns(src, p.top_lane + k, p.chart.w, &columns);
+        follow(st, src, p.chart.w, &columns);
         /* tall lanes keep their last row free, as a gap */
         draw_lane(st, g, (struct hv_rect){p.chart.x, y, p.chart.w, h > 2 ? 2 : 1}, columns.items);
         draw_label(st, src, g, (struct hv_rect){p.labels.x, y, p.labels.w, h}, p.top_lane + k);
@@ -415,95 +433,4 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
     if (st->show_cursor)
         draw_cursor(st, g, &p);
     hv_grid_unclip(g, old);
-}
-
-/* ---- plain printing ---- */
-
-static void add_sgr(struct hv_str *out, const struct hv_style_look *k)
-{
-    hv_str_adds(out, "\033[0");
-    if (k->attr & HV_ATTR_BOLD)
-        hv_str_adds(out, ";1");
-    if (k->attr & HV_ATTR_DIM)
-        hv_str_adds(out, ";2");
-    if (k->attr & HV_ATTR_UNDERLINE)
-        hv_str_adds(out, ";4");
-    if (k->attr & HV_ATTR_REVERSE)
-        hv_str_adds(out, ";7");
-    if (k->fg >= 0)
-        hv_str_addf(out, ";38;5;%d", k->fg);
-    if (k->bg >= 0)
-        hv_str_addf(out, ";48;5;%d", k->bg);
-    hv_str_addc(out, 'm');
-}
-
-static void print_row(const struct hv_grid *g, int y, const struct hv_theme *theme,
-                      struct hv_str *out)
-{
-    const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
-    int end = g->w;
-    while (end > 0 && row[end - 1].utf8[0] == ' ' && row[end - 1].style == HV_STYLE_TEXT)
-        end--;
-    unsigned style = HV_STYLE_TEXT;
-    for (int x = 0; x < end; x++) {
-        unsigned id = row[x].style & HV_STYLE_ID_MASK;
-        if (theme && id != style && id < HV_STYLE_N) {
-            add_sgr(out, &theme->looks[id]);
-            style = id;
-        }
-        if (row[x].width > 0)
-            hv_str_adds(out, row[x].utf8);
-    }
-    if (theme && style != HV_STYLE_TEXT)
-        hv_str_adds(out, "\033[0m");
-    hv_str_addc(out, '\n');
-}
-
-static size_t fullest_lane(const struct hv_gantt_source *src)
-{
-    size_t best = 0;
-    double most = -1;
-    for (size_t i = 0; src->memory_max_bytes && i < src->n_lanes; i++) {
-        double use = src->memory_max_bytes(src->ctx, i, 0, src->end_s);
-        double limit = src->memory_limit_bytes ? src->memory_limit_bytes(src->ctx, i) : 1;
-        double share = limit > 0 ? use / limit : use;
-        if (share > most) {
-            most = share;
-            best = i;
-        }
-    }
-    return best;
-}
-
-static void draw_legend(struct hv_grid *g, int y)
-{
-    int x = 1;
-    for (size_t k = 0; k < HV_COUNT(kinds) && x < g->w; k++) {
-        char sample[4] = {kinds[k].letter, g->ascii ? kinds[k].fill : ' ', '\0', '\0'};
-        x += hv_grid_put(g, x, y, -1, sample, kinds[k].style) + 1;
-        x += hv_grid_put(g, x, y, -1, kinds[k].name, HV_STYLE_DIM) + 2;
-    }
-    (void)hv_grid_put(g, x, y, -1, ". idle", HV_STYLE_IDLE);
-}
-
-void hv_gantt_print(const struct hv_gantt_source *src, const struct hv_gantt_print *o,
-                    struct hv_str *out)
-{
-    struct hv_gantt_state st;
-    struct hv_grid g = {.ascii = o->ascii};
-    hv_gantt_init(&st, src);
-    st.show_cursor = st.show_minimap = false;
-    st.show_memory = !o->no_memory;
-    st.lane = fullest_lane(src);
-    st.show_critical = false;
-    bool memory = st.show_memory && src->memory_max_bytes;
-    size_t lanes = src->n_lanes < HV_GRID_MAX / 2 ? src->n_lanes : HV_GRID_MAX / 2;
-    int rows_per_lane = lanes <= 40 ? 2 : 1, chart = (int)lanes * rows_per_lane;
-    int h = 1 + chart + (memory ? 4 : 0);
-    hv_grid_resize(&g, o->width < 30 ? 30 : o->width, h + 1);
-    hv_gantt_draw(&st, src, &g, (struct hv_rect){0, 0, g.w, h});
-    draw_legend(&g, h);
-    for (int y = 0; y < g.h; y++)
-        print_row(&g, y, o->color ? o->theme : NULL, out);
-    hv_grid_free(&g);
 }

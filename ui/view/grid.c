@@ -191,6 +191,17 @@ size_t hv_text_fit(const char *text, int max_w)
     return i;
 }
 
+size_t hv_text_wrap(const char *text, int w)
+{
+    size_t line = strcspn(text, "\n"), n = hv_text_fit(text, w);
+    if (line <= n)
+        return line;
+    size_t cut = n;
+    while (cut > 0 && text[cut] != ' ')
+        cut--;
+    return cut > 0 ? cut : n > 0 ? n : 1;
+}
+
 int hv_text_width(const char *text)
 {
     size_t i = 0, n = strlen(text);

@@ -77,6 +77,9 @@ void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align
 int hv_text_width(const char *text);
 /** Bytes of the longest prefix of `text` that fits `max_w` columns, cut between graphemes. */
 size_t hv_text_fit(const char *text, int max_w);
+/** Bytes of the next line of at most `w` columns, cut between words where that is possible and at a
+ * newline; what cuts it (a blank or the newline) is left for the caller to skip. */
+size_t hv_text_wrap(const char *text, int w);
 /** Bytes of the grapheme at `text[at]`; 0 at the end. */
 size_t hv_text_next(const char *text, size_t at);
 /** Start of the grapheme before `at`; 0 at the beginning. */

@@ -1,0 +1,159 @@
+/*
+ * The frame around a view: tabs, status row, key bar; the same as words. Changes nothing but the
+ * grid and the key bar that clicks look at.
+ */
+#include "ui/view/app_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/view/layout.h"
+#include "ui/view/plain.h"
+
+/* Tabs and their titles in order of their numbers. */
+struct hv_tabs hv__app_tabs(const struct hv_app *app, const char **titles, const char **shorts)
+{
+    struct hv_tabs t = {.titles = titles, .short_titles = shorts};
+    for (int tab = 1; tab <= HV__MAX_TABS; tab++) {
+        const struct hv_view_ops *ops = hv__app_tab_ops(app, tab);
+        titles[t.n] = ops ? ops->title : "-";
+        shorts[t.n] = ops ? ops->short_title : "-";
+        if (!ops && tab > app->tab)
+            break;
+        t.n++;
+    }
+    t.active = (size_t)app->tab - 1;
+    return t;
+}
+
+static void add_bar(struct hv_app *app, enum hv_action a)
+{
+    struct hv_key k;
+    const char *view = hv__app_top(app)->ops->name;
+    if (app->n_bar == HV__MAX_BAR || !hv_keymap_key_of(app->config.keys, view, a, &k))
+        return;
+    struct hv_keybar_item *item = &app->bar[app->n_bar++];
+    char name[32];
+    *item = (struct hv_keybar_item){.action = a, .label = hv_action_row(a)->label};
+    if (a == HV_ACT_CLOSE && app->n_stack > 0)
+        item->label = "Back";
+    if (k.code == HV_KEY_CHAR && k.mods == 0 && (k.cp == '<' || k.cp == '>'))
+        (void)snprintf(name, sizeof name, "%c", (char)k.cp);
+    else
+        (void)hv_key_name(k, name, sizeof name);
+    size_t n = strlen(name);
+    bool bracketed = n > 2 && name[0] == '<' && name[n - 1] == '>';
+    (void)snprintf(item->key, sizeof item->key, "%.*s", (int)(bracketed ? n - 2 : n),
+                   name + (bracketed ? 1 : 0));
+}
+
+static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect row)
+{
+    const enum hv_action *a = hv__app_top(app)->ops->keybar;
+    app->n_bar = 0;
+    add_bar(app, HV_ACT_HELP);
+    for (; a && *a != HV_ACT_NONE && app->n_bar < HV__MAX_BAR - 1; a++)
+        add_bar(app, *a);
+    add_bar(app, HV_ACT_CLOSE);
+    hv_keybar_fit(app->bar, app->n_bar, row.w);
+    hv_keybar_draw(app->bar, app->n_bar, g, row);
+}
+
+static const char quit_question[] =
+    "Unsaved changes. y quits without saving, s saves and quits, any other key stays";
+
+const char *hv_app_question(const struct hv_app *app, const char **typed)
+{
+    const struct hv_line *lines[] = {NULL, &app->command, &app->find, &app->ask, NULL};
+    const char *labels[] = {NULL, ":", "/", app->ask_label, quit_question};
+    if (typed)
+        *typed = lines[app->prompt] ? hv_str_cstr(&lines[app->prompt]->text) : "";
+    return labels[app->prompt];
+}
+
+void hv_app_status(const struct hv_app *app, struct hv_str *out)
+{
+    const struct hv__open_view *v = hv__app_top_const(app);
+    if (v->ops->status)
+        v->ops->status(v->state, app->config.model, out);
+}
+
+size_t hv_app_bar_actions(const struct hv_app *app, enum hv_action *out, size_t cap)
+{
+    const enum hv_action *a = hv__app_top_const(app)->ops->keybar;
+    size_t n = 0;
+    for (; a && a[n] != HV_ACT_NONE; n++)
+        if (n < cap)
+            out[n] = a[n];
+    return n;
+}
+
+void hv_app_plain(struct hv_app *app, struct hv_str *out)
+{
+    struct hv_plain plain = {.out = out};
+    struct hv_grid g = {.ascii = true, .plain = &plain};
+    const struct hv__open_view *v = hv__app_top(app);
+    hv_grid_resize(&g, app->w, app->h);
+    struct hv_view_ctx ctx = {.grid = &g, .body = hv_layout_frame(app->w, app->h).body, .app = app};
+    if (app->in_help)
+        hv_help_draw(&app->help, &g, ctx.body);
+    else
+        v->ops->draw(v->state, app->config.model, &ctx);
+    hv_plain_end(&g);
+    hv_grid_free(&g);
+}
+
+static void draw_status(struct hv_app *app, struct hv_grid *g, struct hv_rect row)
+{
+    static const unsigned styles[] = {HV_STYLE_STATUS, HV_STYLE_WARNING, HV_STYLE_ERROR};
+    const struct hv__open_view *v = hv__app_top(app);
+    struct hv_str text = {0};
+    if (app->prompt == HV__PROMPT_COMMAND) {
+        hv_line_draw(&app->command, g, row, ":", HV_STYLE_FIELD);
+    } else if (app->prompt == HV__PROMPT_FIND) {
+        hv_line_draw(&app->find, g, row, "/", HV_STYLE_FIELD);
+    } else if (app->prompt == HV__PROMPT_ASK) {
+        hv_line_draw(&app->ask, g, row, app->ask_label, HV_STYLE_FIELD);
+    } else if (app->prompt == HV__PROMPT_QUIT) {
+        hv_grid_put_field(g, row, HV_LEFT, quit_question, HV_STYLE_WARNING);
+    } else if (app->message[0]) {
+        if (app->message_kind != HV_MSG_INFO)
+            hv_str_adds(&text, app->message_kind == HV_MSG_ERROR ? "error: " : "! ");
+        hv_str_adds(&text, app->message);
+        hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), styles[app->message_kind]);
+    } else if (v->ops->status) {
+        v->ops->status(v->state, app->config.model, &text);
+        hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), HV_STYLE_STATUS);
+    }
+    hv_str_free(&text);
+}
+
+void hv_app_draw(struct hv_app *app, struct hv_grid *g)
+{
+    struct hv_frame f = hv_layout_frame(app->w, app->h);
+    const struct hv__open_view *v = hv__app_top(app);
+    app->dirty = false;
+    g->ascii = app->config.ascii;
+    hv_grid_resize(g, app->w, app->h);
+    if (f.tiny) {
+        (void)hv_grid_putf(g, 0, 0, HV_STYLE_TEXT, "%s: needs %dx%d, q quits", v->ops->title,
+                           HV_FLOOR_W, HV_FLOOR_H);
+        return;
+    }
+    const char *titles[HV__MAX_TABS], *shorts[HV__MAX_TABS];
+    struct hv_tabs tabs = hv__app_tabs(app, titles, shorts);
+    struct hv_str project = {0};
+    if (app->config.project)
+        app->config.project(app->config.model, &project);
+    tabs.right = hv_str_cstr(&project);
+    hv_tabs_draw(&tabs, g, f.tabs);
+    struct hv_view_ctx ctx = {.grid = g, .body = f.body, .app = app};
+    struct hv_rect old = hv_grid_clip(g, f.body);
+    v->ops->draw(v->state, app->config.model, &ctx);
+    if (app->in_help)
+        hv_help_draw(&app->help, g, f.body);
+    hv_grid_unclip(g, old);
+    draw_status(app, g, f.status);
+    draw_keybar(app, g, f.keybar);
+    hv_str_free(&project);
+}
