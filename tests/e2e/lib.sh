@@ -72,6 +72,20 @@ is_json() {
         head -c 1 "$1" | grep -q '[[{]' && tail -n 1 "$1" | grep -q '[]}]$'
     fi
 }
+# figures FILE: the numbers that eval writes into a plan, without the list of violations
+figures() { sed -n '/"simulated": {/,/^  }/p' "$1" | sed 's/^  },$/  }/'; }
+
+# judged NAME PLAN: eval agrees with what the plan says of itself, and finds nothing
+judged() {
+    run eval "$2" --json
+    holds "$1: eval finds no violation" [ "$rc" -eq 0 ]
+    says "$1: eval finds no violation" out '"violations": \[\]'
+    figures "$2" >said.out
+    figures out >found.out
+    holds "$1: has figures" [ "$(wc -l <said.out)" -gt 10 ]
+    same "$1: eval gives the same figures" said.out found.out
+    holds "$1: the bound is below" least "$(number "$2" bound_s)" "$(number "$2" iteration_s)"
+}
 finish() {
     echo "$passed passed, $failed failed"
     [ "$failed" -eq 0 ]

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Every strategy twice on one sample: the same bytes whatever the folder, a plan that eval, gantt,
+# explain and check accept. (plans.sh runs them on all samples.)
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+LIMIT=60
+
+run strategies
+strategies=$(awk '{ print $1 }' out)
+
+# ---- same bytes, whatever the folder, twice ------------------------------------------------------
+inputs='-c two-generations -m llama-3-8b -j small'
+for s in $strategies; do
+    # shellcheck disable=SC2086 # a list of words
+    run plan $inputs -s "$s" --out one.json
+    holds "plan $s: exit 0" [ "$rc" -eq 0 ]
+    # shellcheck disable=SC2086
+    run plan $inputs -s "$s" --out two.json --seed 1
+    same "plan $s: same bytes twice, and with the default seed" one.json two.json
+    # shellcheck disable=SC2086
+    run plan $inputs -s "$s" --json
+    same "plan $s: --json prints what --out writes" one.json out
+    judged "plan $s" one.json
+    # sequences add up to the batch of the job
+    run gantt one.json --ascii --width 100
+    holds "gantt of $s: exit 0" [ "$rc" -eq 0 ]
+    expect "gantt of $s: trace" 0 gantt one.json --trace g.json
+    holds "gantt of $s: trace is JSON" is_json g.json
+    expect "explain $s" 0 explain one.json
+    expect "check $s" 0 check one.json
+    # from another folder, the plan still finds what it names
+    mkdir -p elsewhere && cp one.json elsewhere/
+    (cd elsewhere && timeout 60 "$HETVIZ" eval one.json --json) >moved.out 2>err
+    run eval one.json --json
+    same "eval of $s from another folder" out moved.out
+done
+finish
