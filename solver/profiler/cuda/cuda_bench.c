@@ -240,8 +240,12 @@ static enum hv_status take_pool(struct hv__cuda *c, struct hv_err *err)
 static enum hv_status set_up(struct hv__cuda *c, int device, struct hv_err *err)
 {
     enum hv_status st;
-    if ((st = hv__cuda_check(cudaGetDeviceCount(&c->devices), "no GPU can be used", err))) {
-        return st;
+    cudaError_t found = cudaGetDeviceCount(&c->devices);
+    if (found != cudaSuccess) {
+        return hv_err_set(err, HV_ENO,
+                          "no GPU can be used: %s; does `nvidia-smi` list one? If not, install "
+                          "NVIDIA's driver; `hetviz profile --show F` needs none",
+                          cudaGetErrorString(found));
     }
     if (device < 0 || device >= c->devices) {
         return hv_err_set(err, HV_ENO, "there is no GPU %d; this machine has %d, counted from 0",
