@@ -2,7 +2,19 @@
 #include "solver/eval/eval_int.h"
 
 /** Do the shapes hold well enough that a stage's ranks can be cut out of its devices? */
-static bool can_be_timed(const struct hv_plan *p, const struct hv_findings *f)
+/** Do all ranges of a stage lie in the model? */
+static bool within(const struct hv_stage *s, const struct hv_model *m)
+{
+    for (size_t k = 0; k < s->n_ranges; k++) {
+        if (s->ranges[k].from2 < 0 || (size_t)s->ranges[k].to2 > 2 * m->n_blocks) {
+            return false;
+        }
+    }
+    return s->n_ranges > 0;
+}
+
+static bool can_be_timed(const struct hv_plan *p, const struct hv_model *m,
+                         const struct hv_findings *f)
 {
     for (size_t i = 0; i < f->n; i++) {
         enum hv_violation_code c = f->items[i].code;
@@ -13,7 +25,7 @@ static bool can_be_timed(const struct hv_plan *p, const struct hv_findings *f)
     for (size_t i = 0; i < p->n_replicas; i++) {
         for (size_t s = 0; s < p->replicas[i].n_stages; s++) {
             const struct hv_stage *st = &p->replicas[i].stages[s];
-            if (st->n_ranges == 0 || st->n_devices == 0) {
+            if (!within(st, m) || st->n_devices == 0) {
                 return false;
             }
         }
@@ -74,7 +86,7 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
         out->metrics.bound_s = b.iteration_s;
         out->bound_why = b.why;
     }
-    if (!can_be_timed(p, &out->findings)) {
+    if (!can_be_timed(p, hv_cost_model(k), &out->findings)) {
         return out->findings.n > 0
                    ? HV_OK
                    : hv_err_set(
