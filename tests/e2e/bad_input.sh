@@ -402,4 +402,10 @@ printf 'return {' >bad.lua
 run check bad.lua
 holds 'check: a plugin that does not parse' [ "$rc" -eq 5 ]
 says 'check: names its line' err 'bad\.lua:1:'
+# a stage that asks for layers the model does not have: a finding, not a crash
+run plan -c two-generations -m llama-3-8b -s uniform --out "$work/good.json"
+sed 's/"layers": \[0, [0-9]*\]/"layers": [0, 99]/' "$work/good.json" >"$work/far.json"
+holds 'layers beyond the model: the plan was changed' sh -c '! cmp -s "$1" "$2"' - "$work/good.json" "$work/far.json"
+expect 'layers beyond the model' 1 eval "$work/far.json"
+says 'layers beyond the model: how many there are' err 'there are only 32'
 finish
