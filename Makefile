@@ -14,7 +14,7 @@ endif
 O := build/obj/$(MODE)
 
 # ---- libraries -------------------------------------------------------------------------------
-PKGS_SOLVER := jansson libutf8proc cairo
+PKGS_SOLVER := jansson libutf8proc cairo expat yaml-0.1 zlib
 PKGS_LUA    := lua5.4
 PKGS_TERM   := ncursesw
 PKGS_TEST   := cmocka vterm

@@ -88,6 +88,7 @@ static const struct hv_opt profile_options[] = {
     {"show", 0, HV_ARG_FILE, "F", "measure nothing: show this profile", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "with --show: write the roofline chart as SVG", 0, 0, NULL, false},
 };
+static const struct hv_opt import_options[] = {OUT_OPTION};
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
 static const struct hv_opt lua_options[] = {
     {"cluster", 'c', HV_ARG_FILE, "CLUSTER", "cluster file, or the name of a sample (default: two-generations)", 0, 0, NULL, false},
@@ -164,6 +165,12 @@ static const struct hv_command command_rows[] = {
      "Reads each file as what it says it is (cluster, model, job, plan, workspace, instance, profile, plugin) and reports the first mistake with its "
      "position.\nExample: hetviz check cluster.json plugin.lua",
      NO_OPTIONS, false},
+    {HV_CMD_IMPORT, "import", NULL, "FORMAT|auto|local [FILE...]", 1, -1, "make documents of other programs' files",
+     "Reads what nvidia-smi, Slurm, Kubernetes, NCCL, clouds, Hugging Face, DeepSpeed, Megatron-LM and others write, and writes a cluster, a model, "
+     "a job with its layout, a plan or a trace. Several files of one machine or of one job become one document. Standard error says what was "
+     "understood, what was guessed and what was ignored. auto finds the format by the content; local asks this machine; - is standard input.\n"
+     "Example: hetviz import auto smi.xml topo.txt --out cluster.json",
+     OPTIONS(import_options), false},
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME", 1, 1, "write a commented plugin that runs",
      "Writes NAME.lua, a small strategy to start from.\nExample: hetviz new-plugin mine --out plugins/mine.lua",
      OPTIONS(new_plugin_options), false},
