@@ -56,6 +56,8 @@ void hv__push_ctx(lua_State *L, const json_t *options);
 enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
                          struct hv_arena *arena, struct hv_verdict *out,
                          struct hv_err *err) HV_NODISCARD;
+/** Is the model one chain of layers, or modules of such chains? */
+bool hv__model_has_layers(const struct hv_model *m);
 /** 0 no violation and exact, 1 no violation, 2 violations. Lower is better. */
 int hv__plan_rank(const struct hv_verdict *v);
 /** Judges the plan and keeps it when it is the best so far; then emits an incumbent event. */

@@ -29,7 +29,9 @@ bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_s
     }
     bool fits = need == NULL || strcmp(need, hv_model_kind_name(kind)) == 0 ||
                 (kind == HV_MODEL_TRANSFORMER &&
-                 (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0));
+                 (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0)) ||
+                (kind == HV_MODEL_MODULES && strcmp(need, "layers") == 0 &&
+                 hv__model_has_layers(r->request->inputs->model.model));
     if (!fits)
         hv_str_addf(reason, "%s needs a model of kind %s, this one is of kind %s", p->id, need,
                     hv_model_kind_name(kind));

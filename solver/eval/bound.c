@@ -111,7 +111,7 @@ static struct work list_work(struct hv_cost *k, struct hv_arena *arena)
     double batch = (double)hv_cost_job(k)->global_batch;
     struct work w = {.n_kinds = hv_cost_cluster(k)->n_kinds,
                      .stride = 2 * (size_t)n_classes + 3,
-                     .transformer = m->kind == HV_MODEL_TRANSFORMER};
+                     .transformer = hv_model_has_transformer(m)};
     w.units = hv_arena_new(arena, double, w.stride);
     w.floor_s = hv_arena_new(arena, double, w.stride *w.n_kinds);
     double **columns[] = {&w.devices, &w.step_s, &w.jitter, &w.pass_s};

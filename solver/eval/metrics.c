@@ -179,20 +179,30 @@ double hv__tokens_of_iteration(const struct hv__lowered *l)
     return tokens;
 }
 
+/** Forward FLOPs of one sequence of that length with so many samples of every leaf. */
+static double sequence_flops(const struct hv__lowered *l, double tokens, const double *scales)
+{
+    double flops = 0;
+    for (size_t i = 0; i < l->n_leaves; i++) {
+        flops +=
+            (scales != NULL ? scales[i] : 1) * hv_leaf_forward_flops(&l->leaves[i], tokens, true);
+    }
+    return flops;
+}
+
 /** Forward FLOPs of one iteration; sequences of a list have the lengths it gives. */
 static double forward_flops(const struct hv__lowered *l)
 {
-    const struct hv_model *m = hv_cost_model(l->k);
     const struct hv_job *job = hv_cost_job(l->k);
-    double whole = hv_model_forward_flops(m, (double)job->sequence, m->causal);
+    double whole = sequence_flops(l, (double)job->sequence, NULL);
     double flops = whole * (double)job->global_batch;
     for (size_t i = 0; !l->stale && i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
-            double n = (double)r->list[k].sequences;
-            if (n > 0 && r->list[k].tokens > 0) {
-                double own =
-                    hv_model_forward_flops(m, list_tokens(job, &r->list[k]) / n, m->causal);
+            const struct hv_micro_batch *mb = &r->list[k];
+            double n = (double)mb->sequences;
+            if (n > 0 && (mb->tokens > 0 || mb->n_scales > 0)) {
+                double own = sequence_flops(l, list_tokens(job, mb) / n, hv__leaf_scales(l, mb));
                 flops += r->count * n * (own - whole);
             }
         }

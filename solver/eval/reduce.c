@@ -33,11 +33,12 @@ struct parameters {
 
 static struct parameters range_parameters(const struct hv__lowered *l, struct hv_range r)
 {
-    const struct hv_model *m = hv_cost_model(l->k);
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
     struct parameters p = {0};
     for (int h = r.from2; h < r.to2; h++) {
-        size_t i = (size_t)h / 2;
+        const struct hv_model_leaf *leaf = &l->leaves[hv__leaf_of(l, (size_t)h / 2)];
+        const struct hv_model *m = leaf->model;
+        size_t i = (size_t)h / 2 - leaf->first;
         if (m->kind == HV_MODEL_LAYERS) {
             p.dense += m->measured[i].parameter_bytes / weight_bytes / 2;
         } else if (m->kind == HV_MODEL_GRAPH) {
@@ -55,12 +56,11 @@ static struct parameters range_parameters(const struct hv__lowered *l, struct hv
 static struct parameters segment_parameters(const struct hv__lowered *l,
                                             const struct hv__segment *s)
 {
-    const struct hv_model *m = hv_cost_model(l->k);
-    if (s->from2 == HV__EMBEDDING) {
-        return (struct parameters){hv_model_embedding_parameters(m), 0};
-    }
-    if (s->from2 == HV__HEAD) {
-        return (struct parameters){hv_model_head_parameters(m), 0};
+    if (s->from2 < 0) {
+        const struct hv_model *m = l->leaves[hv__end_leaf(s->from2)].model;
+        return (struct parameters){hv__end_is_head(s->from2) ? hv_model_head_parameters(m)
+                                                             : hv_model_embedding_parameters(m),
+                                   0};
     }
     return range_parameters(l, (struct hv_range){s->from2, s->to2});
 }
@@ -116,28 +116,27 @@ static struct hv__holder *all_holders(struct hv__lowered *l, size_t *out_n)
     return h;
 }
 
-static bool holds(const struct hv__holder *h, int from2, int to2, bool tied)
+static bool holds(const struct hv__lowered *l, const struct hv__holder *h, int from2, int to2)
 {
-    if (from2 == HV__EMBEDDING) {
-        return h->g->embedding || (tied && h->g->head);
+    if (from2 >= 0) {
+        return h->g->range.from2 <= from2 && to2 <= h->g->range.to2;
     }
-    if (from2 == HV__HEAD) {
-        return h->g->head;
-    }
-    return h->g->range.from2 <= from2 && to2 <= h->g->range.to2;
+    size_t leaf = hv__end_leaf(from2);
+    bool head = hv__end_is_head(from2), tied = l->leaves[leaf].model->tied_embeddings;
+    return hv__holds_end(l, h->g, leaf, head) ||
+           (!head && tied && hv__holds_end(l, h->g, leaf, true));
 }
 
 static void add_segment(struct hv__lowered *l, struct hv__segment *s, const struct hv__holder *all,
                         size_t n)
 {
-    bool tied = hv_cost_model(l->k)->tied_embeddings;
     size_t many = 0;
     for (size_t i = 0; i < n; i++) {
-        many += holds(&all[i], s->from2, s->to2, tied);
+        many += holds(l, &all[i], s->from2, s->to2);
     }
     s->holders = hv_arena_new(l->arena, struct hv__holder, many + 1);
     for (size_t i = 0; i < n; i++) {
-        if (holds(&all[i], s->from2, s->to2, tied)) {
+        if (holds(l, &all[i], s->from2, s->to2)) {
             s->holders[s->n_holders++] = all[i];
         }
     }
@@ -153,7 +152,7 @@ struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n)
         cuts[2 * i + 1] = all[i].g->range.to2;
     }
     qsort(cuts, 2 * n_all, sizeof *cuts, compare_int);
-    struct hv__segment *s = hv_arena_new(l->arena, struct hv__segment, 2 * n_all + 2);
+    struct hv__segment *s = hv_arena_new(l->arena, struct hv__segment, 2 * n_all + 2 * l->n_leaves);
     for (size_t i = 0; i + 1 < 2 * n_all; i++) {
         if (cuts[i] < cuts[i + 1]) {
             s[n] = (struct hv__segment){.from2 = cuts[i], .to2 = cuts[i + 1]};
@@ -161,8 +160,9 @@ struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n)
             n += s[n].n_holders > 0;
         }
     }
-    if (hv_cost_model(l->k)->kind == HV_MODEL_TRANSFORMER) {
-        for (int special = HV__EMBEDDING; special >= HV__HEAD; special--) {
+    for (size_t i = 0; i < 2 * l->n_leaves; i++) {
+        int special = hv__end_of(i / 2, i % 2 == 1);
+        if (l->leaves[i / 2].model->kind == HV_MODEL_TRANSFORMER) {
             s[n] = (struct hv__segment){.from2 = special, .to2 = special};
             add_segment(l, &s[n], all, n_all);
             n += s[n].n_holders > 0;
