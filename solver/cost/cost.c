@@ -278,7 +278,7 @@ struct hv_part_cost hv_cost_part(struct hv_cost *k, enum hv_part part, size_t bl
         return (struct hv_part_cost){0};
     unsigned cls = in_block ? k->cls[block] : 0;
     struct hv__ask ask = {
-        k, part, in_block ? k->representative[cls] : 0, q, why, false,
+        k, part, in_block ? k->representative[cls] : 0, q, why, NULL,
     };
     if (why)
         return hv__price(&ask);
