@@ -162,12 +162,22 @@ struct hv_bound {
     const char *why;  /**< one sentence, in the arena */
     double compute_s; /**< forward and backward work alone on all devices that can hold a rank: no
                          plan with stale weights is faster either */
+    double any_s; /**< of any exact plan, also with stages that branch, parts of micro-batches or
+                     tensor parallelism that is not 1d: passes of any size */
+    const char *any_why;
+    /* what iteration_s is made of besides compute_s */
+    double passes_s;    /**< passes of limited size, and devices better left out */
+    double optimizer_s; /**< the step of every weight */
+    double host_s;      /**< of the host, once per iteration and in one pass */
+    double wait_s;      /**< for the slowest of many devices */
 };
 /**
- * No exact plan can be faster: every sequence's work in the best kernels of the cost model, spread
- * over all devices that are not drained without any loss, the optimizer step of every weight, and
- * what an iteration costs around them. Weak duality over block classes keeps it true for mixed
- * kinds (derivation: bound.c). O(2^kinds + kinds² × classes), kinds up to 8.
+ * No exact plan can be faster: every sequence's work in the best kernels that passes of some size
+ * reach, spread over all devices that are not drained without any loss, all its layers in turn
+ * before the iteration ends, the optimizer step of every weight, and what an iteration costs around
+ * them. Weak duality over block classes keeps it true for mixed kinds (derivations: bound.c,
+ * bound_chain.c). O(2^kinds × kinds × classes × cells), kinds up to 8; the cells are remembered by
+ * the context.
  */
 void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out);
 

@@ -154,6 +154,9 @@ void hv__metrics(struct hv__lowered *l, struct hv_verdict *out);
 bool hv__stage_branches(const struct hv_stage *s, size_t i);
 /** Lists what of the plan is judged only roughly, so that no knob is ignored in silence. */
 void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out);
+/** Do all micro-batches of the plan pass through its stages one after the other, in pieces that the
+ * cost model prices by their size? Then hv_bound.iteration_s holds, else any_s. O(stages). */
+bool hv__bound_covers(const struct hv__lowered *l);
 /** Lanes for drawing. */
 enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out,
                             struct hv_err *err) HV_NODISCARD;
