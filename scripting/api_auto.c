@@ -9,9 +9,9 @@
 
 static bool planner_stop(void *ctx)
 {
-    const struct hv__run *r = ctx;
-    bool late = r->soft_limit_s > 0 && hv__elapsed_s(r->host) > r->soft_limit_s;
-    return late || (r->request->cancel != NULL && r->request->cancel(r->request->ctx));
+    struct hv__run *r = ctx;
+    return hv__run_is_late(r) ||
+           (r->request->cancel != NULL && r->request->cancel(r->request->ctx));
 }
 
 static void planner_incumbent(void *ctx, const struct hv_plan *plan)
