@@ -153,7 +153,7 @@ static int api_stopping(lua_State *L)
 {
     struct hv__run *r = hv__run_of(L, "hv.stopping");
 
-    lua_pushboolean(L, hv__run_is_late(r) ||
+    lua_pushboolean(L, hv__run_is_late(r, 1) ||
                            (r->request->budget > 0 && r->evaluations >= r->request->budget));
     return 1;
 }

@@ -224,11 +224,11 @@ static bool forward_cancel(void *ctx)
     return r->request->cancel != NULL && r->request->cancel(r->request->ctx);
 }
 
-bool hv__run_is_late(struct hv__run *r)
+bool hv__run_is_late(struct hv__run *r, double share)
 {
-    if (r->soft_limit_s > 0 && hv__elapsed_s(r->host) > r->soft_limit_s)
-        r->late = true;
-    return r->late;
+    bool late = r->soft_limit_s > 0 && hv__elapsed_s(r->host) > share * r->soft_limit_s;
+    r->late = r->late || late;
+    return late;
 }
 
 /** Runs the job on a fresh host. */

@@ -89,6 +89,10 @@ extern const int hv__n_orders;
 
 /** Fills the pools of the cluster. O(devices). */
 void hv__find_pools(struct hv__search *s);
+/** The sketch of a plan; the blocks and the batch may have to be dealt out anew. Errors: HV_ENO
+ * with what a sketch cannot say. O(devices). */
+enum hv_status hv__take_plan(struct hv__search *s, const struct hv_plan *p, struct hv__sketch *out,
+                             struct hv_err *err) HV_NODISCARD;
 /** The plan of a sketch. Owner: hv_plan_unref. */
 struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k);
 /** How a leg cuts sequences over its context-parallel ranks: so that all see equally many pairs. */

@@ -167,33 +167,18 @@ struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k)
     return p;
 }
 
-static double power_w(const struct hv__search *s, const struct hv__sketch *k)
-{
-    double w = 0;
-    for (int i = 0; i < k->n_teams; i++) {
-        for (int l = 0; l < k->teams[i].n_legs; l++) {
-            const struct hv__leg *leg = &k->teams[i].legs[l];
-            w += hv__leg_devices(leg) * hv_or(s->pools[leg->pool].kind->tdp_w, 0);
-        }
-    }
-    return w;
-}
-
 /* What the job minimises; infinity where the plan is no answer. */
-static double value_of(const struct hv__search *s, const struct hv__sketch *k,
-                       const struct hv_verdict *v)
+static double value_of(const struct hv__search *s, const struct hv_verdict *v)
 {
     const struct hv_objective *o = &s->job->objective;
     const struct hv_metrics *m = &v->metrics;
-    bool dear = hv_known(o->max_usd_per_h) && !(m->usd_per_h <= o->max_usd_per_h);
-    bool late = hv_known(o->deadline_s) && !(m->iteration_s <= o->deadline_s);
-    if (v->findings.n > 0 || !m->exact || !hv_known(m->iteration_s) || dear || late)
+    if (v->findings.n > 0 || !m->exact || !hv_known(m->iteration_s) || !hv_eval_within(o, m))
         return HUGE_VAL;
     switch (o->minimize) {
     case HV_MIN_COST:
         return hv_known(m->usd_per_h) ? m->usd_per_h * m->iteration_s / 3600 : m->iteration_s;
     case HV_MIN_ENERGY:
-        return power_w(s, k) * m->iteration_s;
+        return hv_or(m->energy_j, m->iteration_s);
     case HV_MIN_TIME:
     case HV_MINIMIZE_N:
         break;
@@ -244,7 +229,7 @@ double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
     s->evaluations++;
     s->work += hv__work_of(s, k);
     if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) == HV_OK)
-        value = value_of(s, k, &s->last);
+        value = value_of(s, &s->last);
     else
         s->last = (struct hv_verdict){0};
     if (value < s->best_value) {

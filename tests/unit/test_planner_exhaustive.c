@@ -28,7 +28,8 @@ enum {
     FAST_CASES = 40,
     FAST_PLANS = 6000,
     PLANS = 300000,
-    COUNTED = 100000000
+    COUNTED = 100000000,
+    LARGE = 4
 };
 
 /** Equal devices of one node. */
@@ -247,6 +248,7 @@ static void random_case(struct all *a, int number)
                                         "T4-16GB",       "RTX4090-24GB",   "A10G-24GB"};
     static const char *const rates[] = {"1.25", "12.5", "50", "200"};
     static const int batches[] = {2, 3, 4, 6, 8}, widths[] = {1024, 2048, 4096}, some[] = {1, 1, 2};
+    bool large = number % LARGE == LARGE - 1;
     struct hv_rng rng;
     char cluster[1024], model[512], job[256];
     memset(a, 0, sizeof *a);
@@ -258,6 +260,7 @@ static void random_case(struct all *a, int number)
     for (int i = 0, first = 0; i < a->n_pools; i++) {
         a->pools[i] = (struct pool){first, a->n_pools == 1 ? 2 + (int)hv_rng_below(&rng, 3)
                                                            : pick(&rng, some, HV_COUNT(some))};
+        a->pools[i].n *= large ? 2 : 1;
         a->left[i] = a->pools[i].n;
         first += a->pools[i].n;
         n += snprintf(cluster + n, sizeof cluster - (size_t)n,
@@ -268,7 +271,7 @@ static void random_case(struct all *a, int number)
     }
     (void)snprintf(cluster + n, sizeof cluster - (size_t)n,
                    "],\"network\":{\"bandwidth_GBps\":200,\"latency_us\":10}}");
-    a->n_layers = 2 + (int)hv_rng_below(&rng, 5);
+    a->n_layers = 2 + (int)hv_rng_below(&rng, large ? 11 : 5);
     a->batch = pick(&rng, batches, HV_COUNT(batches));
     int width = pick(&rng, widths, HV_COUNT(widths));
     (void)snprintf(model, sizeof model,
