@@ -44,6 +44,7 @@ static void unknown_metrics(struct hv_metrics *m)
                              .gap_frac = HV_UNKNOWN,
                              .usd_per_h = HV_UNKNOWN,
                              .usd_per_mtoken = HV_UNKNOWN,
+                             .energy_j = HV_UNKNOWN,
                              .pipeline_s = HV_UNKNOWN};
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         m->breakdown_s[i] = HV_UNKNOWN;

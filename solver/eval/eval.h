@@ -32,6 +32,14 @@ enum hv_breakdown {
 #undef X
         HV_BREAKDOWN_N
 };
+struct hv_metrics;
+/** What of a judged plan the objective wants to be small: seconds, USD per million tokens (seconds
+ * where a price is missing), or joules. */
+double hv_eval_figure(const struct hv_objective *o, const struct hv_metrics *m);
+/** Is the plan within the objective's price and deadline? */
+bool hv_eval_within(const struct hv_objective *o, const struct hv_metrics *m);
+/** Key of that figure among those of `simulated`. */
+const char *hv_eval_figure_key(const struct hv_objective *o);
 const char *hv_breakdown_name(enum hv_breakdown b); /**< key in files */
 const char *hv_breakdown_help(enum hv_breakdown b);
 
@@ -63,7 +71,9 @@ struct hv_metrics {
     double dropped_frac;
     double bound_s, gap_frac;
     double usd_per_h, usd_per_mtoken; /**< HV_UNKNOWN when a price is missing */
-    double pipeline_s;                /**< end of the last backward */
+    double energy_j;   /**< of an iteration, all used devices at their rated power; HV_UNKNOWN when
+                          a rating is missing */
+    double pipeline_s; /**< end of the last backward */
     double breakdown_s[HV_BREAKDOWN_N];
     size_t n_devices_used;
 };
