@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <langinfo.h>
-#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -173,9 +172,7 @@ static void build_reset(const struct hv_term *t, struct hv_str *out)
 static enum hv_status open_curses(const struct hv_term_config *c, struct hv_term **out,
                                   struct hv_err *err)
 {
-    (void)setlocale(LC_ALL, "");
-    (void)setlocale(LC_NUMERIC, "C");
-    if (hv_term_curses_check(err) != HV_OK)
+    if (!cur_term && hv_term_curses_check(err) != HV_OK) /* else it was checked before */
         return HV_EUSAGE;
     struct hv_term *t = hv_xcalloc(1, sizeof *t);
     struct hv_str reset = {0};
