@@ -3,6 +3,7 @@
 #define HV_UI_TERM_TERM_CURSES_INT_H
 
 #include "ui/term/term.h"
+#include "ui/term/term_out.h"
 
 #define NCURSES_NOMACROS 1
 #include <curses.h>
@@ -13,12 +14,11 @@ struct hv_term {
     SCREEN *screen;
     WINDOW *input; /* a pad: reading from it never refreshes the screen */
     struct termios saved;
-    struct hv_cell *shown;
+    struct hv_out out;
     int w, h, signal_fd;
     unsigned dead;
     bool ascii, mouse, pressed;
-    attr_t attrs[HV_STYLE_N];
-    short pairs[HV_STYLE_N];
+    bool gone; /* writing failed for good */
 };
 
 /** One key or click if there is one, none otherwise. Esc directly followed by a character is Alt;
