@@ -1,6 +1,7 @@
 /*
- * The real terminal through ncursesw: opening it, signals and waiting. What keys and mouse send is
- * read in term_curses_input.c, what cells become is in term_out.c. Knows nothing of views.
+ * The real terminal through ncursesw: opening it, signals and waiting. What it sends is read in
+ * term_curses_input.c and decoded in term_keys.c, what cells become is in term_out.c. Knows nothing
+ * of views.
  */
 #include "ui/term/term_curses_int.h"
 
@@ -15,16 +16,18 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 #include <wchar.h>
 
 /* last: it defines short words as macros */
 #include <term.h>
 
-#define MAX_FDS  32
-#define DEAD_MAX 50 /* readable but nothing read: so often in a row means the terminal is gone */
+#define MAX_FDS 32
+/* So long after Esc nothing of a sequence is expected any more. */
+#define ESC_MS 25
 
-static const char mouse_on[] = "\033[?1002h";
+static const char mouse_on[] = "\033[?1000h\033[?1002h\033[?1006h";
 static const char mouse_off[] = "\033[?1006l\033[?1002l\033[?1000l";
 
 /* ---- opening ---- */
@@ -98,22 +101,6 @@ static void send_bytes(struct hv_term *t)
     hv_str_clear(&t->out.bytes);
 }
 
-static void set_mouse(struct hv_term *t, bool on)
-{
-    mmask_t mask = BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED |
-                   BUTTON_SHIFT | BUTTON_CTRL | REPORT_MOUSE_POSITION;
-    if (!t->mouse)
-        return;
-    if (on) {
-        (void)mouseinterval(0);
-        (void)mousemask(mask, NULL);
-        hv_str_adds(&t->out.bytes, mouse_on);
-    } else {
-        (void)mousemask(0, NULL);
-        hv_str_adds(&t->out.bytes, mouse_off);
-    }
-}
-
 /* The size may be new, and nobody knows what the terminal shows. */
 static void forget(struct hv_term *t)
 {
@@ -134,9 +121,18 @@ static void build_reset(const struct hv_term *t, struct hv_str *out)
         hv_str_adds(out, all[i] ? all[i] : "");
 }
 
+/* Everything is to be drawn anew, and the mouse is ours; sent with the next frame. What curses has
+ * to say goes first: it is held back until the keypad is asked for. */
+static void take_over(struct hv_term *t)
+{
+    (void)keypad(stdscr, TRUE);
+    forget(t);
+    hv_str_adds(&t->out.bytes, t->mouse ? mouse_on : "");
+}
+
 static void give_back(struct hv_term *t)
 {
-    set_mouse(t, false);
+    hv_str_adds(&t->out.bytes, t->mouse ? mouse_off : "");
     hv__out_leave(&t->out);
     send_bytes(t);
     (void)endwin();
@@ -169,14 +165,11 @@ static enum hv_status open_curses(const struct hv_term_config *c, struct hv_term
         return hv_err_set(err, HV_EUSAGE, "the terminal cannot be set up (TERM=%s)",
                           getenv("TERM"));
     }
-    (void)set_escdelay(25);
     set_line();
     t->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-    t->input = newpad(1, 1);
-    (void)keypad(t->input, TRUE);
-    (void)nodelay(t->input, TRUE);
-    set_mouse(t, true);
-    forget(t);
+    t->keys.mouse = t->mouse;
+    hv__term_learn_keys(&t->keys);
+    take_over(t);
     *out = t;
     return HV_OK;
 }
@@ -187,7 +180,6 @@ static void close_curses(struct hv_term *t)
     (void)tcsetattr(STDIN_FILENO, TCSANOW, &t->saved);
     hv_signals_arm(0);
     hv_signals_close();
-    (void)delwin(t->input);
     delscreen(t->screen);
     hv__out_close(&t->out);
     free(t);
@@ -225,9 +217,8 @@ static void resume(struct hv_term *t)
     (void)reset_prog_mode();
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 && ws.ws_row > 0)
         (void)resize_term(ws.ws_row, ws.ws_col);
-    (void)refresh(); /* curses takes the screen and the keypad again */
-    set_mouse(t, true);
-    forget(t);
+    (void)refresh(); /* curses takes the screen again */
+    take_over(t);
 }
 
 static struct hv_event on_signal(struct hv_term *t)
@@ -256,37 +247,79 @@ static struct hv_event on_signal(struct hv_term *t)
     return (struct hv_event){.type = HV_EV_QUIT, .signo = signo};
 }
 
-static struct hv_event wait_event(struct hv_term *t, int timeout_ms, const int *fds, size_t n_fds)
+static int64_t now_ms(void)
+{
+    struct timespec ts;
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* What was read already. The beginning of a sequence waits for its rest, but not long: `*wait_ms`
+ * is cut to that. */
+static struct hv_event decode(struct hv_term *t, int *wait_ms)
+{
+    struct hv_event ev = hv__keys_next(&t->keys, false);
+    if (ev.type != HV_EV_NONE || !hv__keys_waiting(&t->keys)) {
+        t->waits = false;
+        return ev;
+    }
+    int64_t now = now_ms();
+    t->since_ms = t->waits ? t->since_ms : now;
+    t->waits = true;
+    int64_t left = t->since_ms + ESC_MS - now;
+    if (left <= 0) {
+        t->waits = false;
+        return hv__keys_next(&t->keys, true);
+    }
+    if (*wait_ms < 0 || *wait_ms > (int)left)
+        *wait_ms = (int)left;
+    return ev;
+}
+
+static struct hv_event quit_event(void)
+{
+    return (struct hv_event){.type = HV_EV_QUIT, .signo = SIGHUP};
+}
+
+/* Waits once; HV_EV_NONE with *again set: there may be more to decode. */
+static struct hv_event wait_once(struct hv_term *t, int timeout_ms, const int *fds, size_t n,
+                                 bool *again)
 {
     struct pollfd p[MAX_FDS + 2] = {{.fd = t->signal_fd, .events = POLLIN},
                                     {.fd = STDIN_FILENO, .events = POLLIN}};
-    if (t->gone)
-        return (struct hv_event){.type = HV_EV_QUIT, .signo = SIGHUP};
-    struct hv_event ev = hv__term_read_key(t);
-    if (ev.type != HV_EV_NONE)
-        return ev;
-    size_t n = n_fds < MAX_FDS ? n_fds : MAX_FDS;
     for (size_t i = 0; i < n; i++)
         p[i + 2] = (struct pollfd){.fd = fds[i], .events = POLLIN};
     int ready = poll(p, (nfds_t)(n + 2), timeout_ms);
-    if (ready <= 0 && !(ready < 0 && errno == EINTR))
+    *again = false;
+    if (ready < 0 || p[0].revents)
+        return on_signal(t);
+    if (p[1].revents & POLLIN && hv__term_read(t)) {
+        *again = true;
         return hv__term_no_event();
-    ev = on_signal(t);
-    if (ev.type != HV_EV_NONE || ready < 0)
-        return ev;
-    if (p[1].revents & (POLLHUP | POLLERR | POLLNVAL))
-        return (struct hv_event){.type = HV_EV_QUIT, .signo = SIGHUP};
-    if (p[1].revents & POLLIN) {
-        ev = hv__term_read_key(t);
-        if (ev.type != HV_EV_NONE)
-            return ev;
-        if (++t->dead > DEAD_MAX)
-            return (struct hv_event){.type = HV_EV_QUIT, .signo = SIGHUP};
     }
+    if (p[1].revents)
+        return quit_event();
     for (size_t i = 0; i < n; i++)
         if (p[i + 2].revents)
             return (struct hv_event){.type = HV_EV_FD, .fd = fds[i]};
     return hv__term_no_event();
+}
+
+static struct hv_event wait_event(struct hv_term *t, int timeout_ms, const int *fds, size_t n_fds)
+{
+    bool again = true;
+    struct hv_event ev = hv__term_no_event();
+    while (again && ev.type == HV_EV_NONE) {
+        int ms = timeout_ms;
+        if (t->gone)
+            return quit_event();
+        ev = decode(t, &ms);
+        if (ev.type != HV_EV_NONE)
+            break;
+        ev = wait_once(t, ms, fds, n_fds < MAX_FDS ? n_fds : MAX_FDS, &again);
+        again = again || (t->waits && timeout_ms < 0);
+    }
+    return ev;
 }
 
 const struct hv_term_ops hv_term_curses = {.name = "curses",
