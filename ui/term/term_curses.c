@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
@@ -89,6 +90,7 @@ static void set_styles(struct hv_term *t, const struct hv_term_config *c)
     for (short i = 0; i < (short)HV_STYLE_N; i++) {
         const struct hv_style_look *k = &c->theme->looks[i];
         t->attrs[i] = attr_bits(color ? k->attr : k->mono);
+        t->backs[i] = -1;
         if (!color || i + 1 >= COLOR_PAIRS)
             continue;
         short fg = COLORS >= 256 ? k->fg : k->fg16, bg = COLORS >= 256 ? k->bg : k->bg16;
@@ -103,7 +105,10 @@ static void set_styles(struct hv_term *t, const struct hv_term_config *c)
             bg = bg < 0 ? COLOR_BLACK : bg;
         }
         t->pairs[i] = init_pair((short)(i + 1), fg, bg) == OK ? (short)(i + 1) : 0;
+        t->backs[i] = k->attr & HV_ATTR_REVERSE ? fg : bg;
     }
+    t->color = color;
+    t->n_pairs = (short)(HV_STYLE_N + 1);
 }
 
 /* Flow control off (^S, ^Q are keys), ^C and ^\ are keys, ^Z stays job control. */
@@ -238,13 +243,57 @@ static bool is_ascii(const struct hv_term *t)
 
 /* ---- output ---- */
 
-static void put_cell(const struct hv_term *t, int x, int y, const struct hv_cell *c)
+/* The pair that shows the left background as foreground on the right one; 0 = there is none. A
+ * background that is the terminal's own can only be one: the other then is the foreground, and the
+ * cell is shown in reverse. */
+static short edge_pair(struct hv_term *t, unsigned left, unsigned right, bool *reverse)
+{
+    short fg = t->backs[left], bg = t->backs[right];
+    *reverse = fg < 0;
+    if (!t->color || (fg < 0 && bg < 0))
+        return 0;
+    short *pair = &t->edges[left][right];
+    if (*pair == 0) {
+        bool room = t->n_pairs < COLOR_PAIRS && t->n_pairs < SHRT_MAX;
+        bool made = room && init_pair(t->n_pairs, *reverse ? bg : fg, *reverse ? fg : bg) == OK;
+        *pair = made ? t->n_pairs++ : -1;
+    }
+    return *pair > 0 ? *pair : 0;
+}
+
+/* An edge cell in its two colours, or whole in the style that has more of it. */
+static struct hv_cell resolve_edge(struct hv_term *t, const struct hv_cell *c, attr_t *attr,
+                                   short *pair)
+{
+    struct hv_cell out = *c;
+    unsigned left = c->style & HV_STYLE_ID_MASK, right = HV_STYLE_RIGHT(c->style);
+    bool reverse = false;
+    *attr = A_NORMAL;
+    *pair = left < HV_STYLE_N && right < HV_STYLE_N ? edge_pair(t, left, right, &reverse) : 0;
+    if (*pair != 0) {
+        *attr = reverse ? A_REVERSE : A_NORMAL;
+        return out;
+    }
+    unsigned id = hv_cell_eighths(c) >= 4 ? left : right;
+    *attr = t->attrs[id];
+    *pair = t->pairs[id];
+    memcpy(out.utf8, " ", 2);
+    return out;
+}
+
+static void put_cell(struct hv_term *t, int x, int y, const struct hv_cell *c)
 {
     wchar_t text[CCHARW_MAX + 1] = {0};
     cchar_t cc;
     unsigned id = c->style & HV_STYLE_ID_MASK;
     id = id < HV_STYLE_N ? id : 0;
     attr_t attr = t->attrs[id];
+    short pair = t->pairs[id];
+    struct hv_cell edge;
+    if (HV_STYLE_RIGHT(c->style) != 0) {
+        edge = resolve_edge(t, c, &attr, &pair);
+        c = &edge;
+    }
     if (c->style & HV_STYLE_REVERSE)
         attr ^= A_REVERSE;
     if (c->style & HV_STYLE_BOLD)
@@ -256,7 +305,7 @@ static void put_cell(const struct hv_term *t, int x, int y, const struct hv_cell
         text[0] = c->utf8[0] >= ' ' && c->width == 1 && !c->utf8[1] ? (wchar_t)c->utf8[0] : L'?';
         text[1] = L'\0';
     }
-    (void)setcchar(&cc, text, attr, t->pairs[id], NULL);
+    (void)setcchar(&cc, text, attr, pair, NULL);
     (void)mvadd_wch(y, x, &cc);
     if (c->width == 2 && wcwidth(text[0]) == 1)
         (void)mvadd_wch(y, x + 1, &cc);

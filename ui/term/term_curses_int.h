@@ -19,6 +19,10 @@ struct hv_term {
     bool ascii, mouse, pressed;
     attr_t attrs[HV_STYLE_N];
     short pairs[HV_STYLE_N];
+    short backs[HV_STYLE_N]; /**< background of each style, -1 = the terminal's */
+    short edges[HV_STYLE_N][HV_STYLE_N]; /**< pairs of two backgrounds, made when first needed */
+    short n_pairs;
+    bool color;
 };
 
 /** One key or click if there is one, none otherwise. Esc directly followed by a character is Alt;
