@@ -32,6 +32,15 @@ static void plans_that_do_not_fit_stay_with_the_reason(void **state)
     assert_true(bench_sees(b, "! too-big") || bench_sees(b, "!  too-big"));
 }
 
+static void three_plans_stand_in_columns(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 160x48\nkeys 4g<Space><Space><Space>c\nwait * = best\nwait 6.88 s *\n");
+    bench_golden(b, "plans_compare_many_160x48");
+    bench_script(b, "resize 80x24\nkeys <Tab><Tab>G\nkeys jjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjj\n"
+                    "wait too-big takes\nresize 40x10\nkeys g\nwait * = best\n");
+}
+
 static void marks_compare_and_sort(void **state)
 {
     struct bench *b = *state;
@@ -213,6 +222,7 @@ int main(void)
         TEST(plans_show_rows_details_and_scatter),
         TEST(plans_that_do_not_fit_stay_with_the_reason),
         TEST(marks_compare_and_sort),
+        TEST(three_plans_stand_in_columns),
         TEST(rows_are_renamed_deleted_and_come_back),
         TEST(a_note_stands_with_the_plan),
         TEST(exports_a_plan),

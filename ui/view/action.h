@@ -73,7 +73,7 @@
     X(STRATEGY_PARAMS,  "strategy-params",    "strategies", "p",                  "Params",   "edit the parameters of the strategy") \
     X(STRATEGY_EDITOR,  "strategy-editor",    "strategies", "E o",                "Editor",   "open the plugin's file in $VISUAL or $EDITOR, then read it again") \
     X(STRATEGY_RUN_ALL, "strategy-run-all",   "strategies", "A",                  "Run all",  "run every strategy with its parameters") \
-    X(PLAN_COMPARE,     "plan-compare",       "plans",      "c",                  "Compare",  "compare the two marked plans, or the marked one and this one") \
+    X(PLAN_COMPARE,     "plan-compare",       "plans",      "c",                  "Compare",  "compare the marked plans, or the marked one and this one") \
     X(PLAN_FRONT,       "plan-front",         "plans",      "P",                  "Front",    "show only the Pareto front of the scatter") \
     X(PLAN_AXIS_X,      "plan-axis-x",        "plans",      "X",                  "X axis",   "next x axis of the scatter") \
     X(PLAN_AXIS_Y,      "plan-axis-y",        "plans",      "Y",                  "Y axis",   "next y axis of the scatter") \
