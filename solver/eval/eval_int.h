@@ -65,7 +65,8 @@ struct hv__unit {
     struct hv_pipe_run run;
     struct hv_pipe_rank *idle;
     double *stage_s, *op_s, *hop_s;
-    double period_s; /**< stale schedules: steady seconds per micro-batch */
+    double *hop_bytes; /**< [n_hops] by hv_pipe_hop */
+    double period_s;   /**< stale schedules: steady seconds per micro-batch */
 };
 
 /** One reduction on the wire: who waits for it. */
