@@ -26,16 +26,11 @@ static int64_t lcm64(int64_t a, int64_t b)
     return a / x * b;
 }
 
-/** Dense and routed parameters of half blocks, all ranks together. */
-struct parameters {
-    double dense, experts;
-};
-
-static struct parameters range_parameters(const struct hv__lowered *l, struct hv_range r)
+struct hv__parameters hv__range_parameters(struct hv_cost *k, struct hv_range r)
 {
-    const struct hv_model *m = hv_cost_model(l->k);
-    double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
-    struct parameters p = {0};
+    const struct hv_model *m = hv_cost_model(k);
+    double weight_bytes = hv_job_weight_bytes(hv_cost_job(k));
+    struct hv__parameters p = {0};
     for (int h = r.from2; h < r.to2; h++) {
         size_t i = (size_t)h / 2;
         if (m->kind == HV_MODEL_LAYERS) {
@@ -52,17 +47,17 @@ static struct parameters range_parameters(const struct hv__lowered *l, struct hv
     return p;
 }
 
-static struct parameters segment_parameters(const struct hv__lowered *l,
-                                            const struct hv__segment *s)
+static struct hv__parameters segment_parameters(const struct hv__lowered *l,
+                                                const struct hv__segment *s)
 {
     const struct hv_model *m = hv_cost_model(l->k);
     if (s->from2 == HV__EMBEDDING) {
-        return (struct parameters){hv_model_embedding_parameters(m), 0};
+        return (struct hv__parameters){hv_model_embedding_parameters(m), 0};
     }
     if (s->from2 == HV__HEAD) {
-        return (struct parameters){hv_model_head_parameters(m), 0};
+        return (struct hv__parameters){hv_model_head_parameters(m), 0};
     }
-    return range_parameters(l, (struct hv_range){s->from2, s->to2});
+    return hv__range_parameters(l->k, (struct hv_range){s->from2, s->to2});
 }
 
 /** Fills ready and duration of a unit's holders from the last weight gradient of each stage: one
@@ -322,7 +317,7 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
         expert_slices = lcm64(expert_slices, hv_stage_expert_tp(st, over));
         ep = over > ep ? over : ep;
     }
-    struct parameters p = segment_parameters(l, s);
+    struct hv__parameters p = segment_parameters(l, s);
     double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
     double parts = (double)expert_slices * ep;
     struct reduce dense = {s, p.dense * bytes / (double)slices, false, (double)slices};
