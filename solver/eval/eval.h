@@ -6,6 +6,7 @@
 #define HV_SOLVER_EVAL_EVAL_H
 
 #include "solver/cost/cost.h"
+#include "solver/eval/goodput.h"
 #include "solver/plan/check.h"
 #include "solver/plan/plan.h"
 #include "solver/sim/lanes.h"
@@ -200,7 +201,8 @@ struct hv_verdict {
     size_t n_memory;
     struct hv_stage_metrics *stages; /**< likewise */
     size_t n_stages;
-    const char *bound_why; /**< one sentence */
+    const char *bound_why;     /**< one sentence */
+    struct hv_goodput goodput; /**< known where the job or the inventory speaks of failures */
     /** Knobs of the plan that the judge only approximates: "replicas[0].stages[1].deal: …". */
     const char **approximated;
     size_t n_approximated;

@@ -24,6 +24,7 @@
     X(SOLVE,      solve)        \
     X(BOUND,      bound)        \
     X(EXPLAIN,    explain)      \
+    X(FAILURES,   failures)     \
     X(STRATEGIES, strategies)   \
     X(SELFTEST,   selftest)     \
     X(VALIDATE,   validate)     \
