@@ -57,7 +57,8 @@ int hv__plan_rank(const struct hv_verdict *v)
 static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
 {
     const struct hv_objective *o = &r->request->inputs->job.job.objective;
-    double x = hv_or(m->iteration_s, HUGE_VAL);
+    /* what serves has no iteration: the most tokens win */
+    double x = hv_or(m->iteration_s, m->tokens_per_s > 0 ? 1 / m->tokens_per_s : HUGE_VAL);
     if (o->minimize == HV_MIN_COST && hv_known(m->usd_per_mtoken))
         x = m->usd_per_mtoken;
     bool dear = hv_known(o->max_usd_per_h) && m->usd_per_h > o->max_usd_per_h;
