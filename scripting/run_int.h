@@ -14,6 +14,7 @@ struct hv__run {
     struct hv_cost *cost;
     int64_t evaluations;
     double soft_limit_s; /**< hv.stopping() says true from here on; 0 = none */
+    bool late;           /**< somebody was told so, or of a share of it, and may have ended early */
     int depth;           /**< of hv.strategy calls */
     bool is_job;         /**< the first member of run.c's job: there may be a composition */
     const bool *lost;    /**< [devices of the cluster] those that may not be used, or NULL */
@@ -44,6 +45,8 @@ enum hv_status hv__deal_options(struct hv__part *parts, size_t n, const json_t *
                                 struct hv_err *err) HV_NODISCARD;
 void hv__free_parts(struct hv__part *parts, size_t n);
 
+/** Is this share of the time limit used up (1: should the run come to its end)? */
+bool hv__run_is_late(struct hv__run *r, double share);
 /** The run in progress; raises an error that names `fn` when there is none. */
 struct hv__run *hv__run_of(lua_State *L, const char *fn);
 /** The plan at argument i; raises an error when it is none or stale. */

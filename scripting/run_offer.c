@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define OVER_PRICE 1e9
+#define OVER_LIMITS 1e9
 
 void hv__emit(struct hv__run *r, json_t *line)
 {
@@ -58,12 +58,8 @@ static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
 {
     const struct hv_objective *o = &r->request->inputs->job.job.objective;
     /* what serves has no iteration: the most tokens win */
-    double x = hv_or(m->iteration_s, m->tokens_per_s > 0 ? 1 / m->tokens_per_s : HUGE_VAL);
-    if (o->minimize == HV_MIN_COST && hv_known(m->usd_per_mtoken))
-        x = m->usd_per_mtoken;
-    bool dear = hv_known(o->max_usd_per_h) && m->usd_per_h > o->max_usd_per_h;
-    bool late = hv_known(o->deadline_s) && m->iteration_s > o->deadline_s;
-    return x * (dear ? OVER_PRICE : 1) * (late ? OVER_PRICE : 1);
+    double x = hv_or(hv_eval_figure(o, m), m->tokens_per_s > 0 ? 1 / m->tokens_per_s : HUGE_VAL);
+    return x * (hv_eval_within(o, m) ? 1 : OVER_LIMITS);
 }
 
 /** A document as plans refer to it: by the name it was read from, or whole where that cannot be

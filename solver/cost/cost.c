@@ -283,7 +283,7 @@ struct hv_part_cost hv_cost_part(struct hv_cost *k, enum hv_part part, size_t bl
         return hv__modules_part(k, part, block, q, why);
     unsigned cls = in_block ? k->cls[block] : 0;
     struct hv__ask ask = {
-        k, part, in_block ? k->representative[cls] : 0, q, why, false,
+        k, part, in_block ? k->representative[cls] : 0, q, why, NULL,
     };
     if (why)
         return hv__price(&ask);

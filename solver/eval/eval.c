@@ -44,6 +44,7 @@ static void unknown_metrics(struct hv_metrics *m)
                              .gap_frac = HV_UNKNOWN,
                              .usd_per_h = HV_UNKNOWN,
                              .usd_per_mtoken = HV_UNKNOWN,
+                             .energy_j = HV_UNKNOWN,
                              .pipeline_s = HV_UNKNOWN};
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         m->breakdown_s[i] = HV_UNKNOWN;
@@ -118,6 +119,9 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     if (l.stale && hv_known(out->metrics.bound_s)) {
         /* devices of this plan do not wait for each other at the end of an iteration */
         out->metrics.bound_s = b.compute_s;
+    } else if (hv_known(out->metrics.bound_s) && !hv__bound_covers(&l)) {
+        out->metrics.bound_s = b.any_s;
+        out->bound_why = b.any_why;
     }
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
     return HV_OK;

@@ -65,7 +65,8 @@ struct hv__unit {
     struct hv_pipe_run run;
     struct hv_pipe_rank *idle;
     double *stage_s, *op_s, *hop_s;
-    double period_s; /**< stale schedules: steady seconds per micro-batch */
+    double *hop_bytes; /**< [n_hops] by hv_pipe_hop */
+    double period_s;   /**< stale schedules: steady seconds per micro-batch */
 };
 
 /** One reduction on the wire: who waits for it. */
@@ -166,8 +167,13 @@ enum hv_status hv__serve(struct hv__lowered *l, struct hv_verdict *out,
 enum hv_status hv__judge_jobs(struct hv_cost *k, const struct hv_plan *p,
                               const struct hv_eval_options *o, struct hv_arena *arena,
                               struct hv_verdict *out, struct hv_err *err) HV_NODISCARD;
-/** Hourly price of the nodes that the plan's stages use, and the peak rate of their devices. */
-void hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s);
+/** Hourly price of the nodes that the plan's stages use, and peak rate and power of their devices.
+ */
+void hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s,
+                double *power_w);
+/** Do all micro-batches of the plan pass through its stages one after the other, in pieces that the
+ * cost model prices by their size? Then hv_bound.iteration_s holds, else any_s. O(stages). */
+bool hv__bound_covers(const struct hv__lowered *l);
 /** Lanes for drawing. */
 enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out,
                             struct hv_err *err) HV_NODISCARD;

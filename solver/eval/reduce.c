@@ -65,11 +65,6 @@ static struct parameters segment_parameters(const struct hv__lowered *l,
     return range_parameters(l, (struct hv_range){s->from2, s->to2});
 }
 
-static const struct hv_stage *stage_of(const struct hv__lowered *l, const struct hv__holder *h)
-{
-    return &l->units[h->unit].replica->stages[h->g->rank];
-}
-
 /** Fills ready and duration of a unit's holders from the last weight gradient of each stage: one
  * pass over the operations. */
 static void last_backwards(const struct hv__unit *u, struct hv__holder *h)
@@ -206,7 +201,7 @@ static struct group slice_group(struct hv__lowered *l, const struct hv__segment 
     struct group g = {hv_arena_new(l->arena, uint32_t, most + 1), 0};
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv__unit *u = &l->units[s->holders[i].unit];
-        const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         size_t stride = holder_stride(st, experts), ranks = s->holders[i].rank->n_devices;
         for (int c = 0; c < u->multiplicity && (entry < 0 || (size_t)entry == u->i_replica); c++) {
             const uint32_t *d = st->devices + (size_t)u->copies[c] * ranks;
@@ -276,7 +271,7 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
     const struct hv__segment *s = r->s;
     bool all_shard = true;
     for (size_t i = 0; i < s->n_holders; i++) {
-        all_shard = all_shard && stage_of(l, &s->holders[i])->zero.stage > 0;
+        all_shard = all_shard && hv__holder_stage(l, &s->holders[i])->zero.stage > 0;
     }
     struct group across = slice_group(l, s, r->experts, -1);
     if (!all_shard) {
@@ -289,7 +284,7 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
         if (i > 0 && u->i_replica == l->units[s->holders[i - 1].unit].i_replica) {
             continue;
         }
-        const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         struct group g = slice_group(l, s, r->experts, (int64_t)u->i_replica);
         size_t width = shard_width(&st->zero, g.n);
         least = least == 0 || width < least ? width : least;
@@ -304,13 +299,24 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
     return scatter_s + collective_s(l, HV_ALL_REDUCE, across, r->bytes / parts, r->slices * parts);
 }
 
+/** Tied embeddings at the ends of the pipelines: each end sums its copy over the replicas, then the
+ * pairs of mirroring devices do. */
+static double tied_s(struct hv__lowered *l, const struct reduce *r)
+{
+    struct hv__segment first = hv__one_end(l, r->s, 0), last = hv__one_end(l, r->s, 1);
+    struct reduce a = *r, b = *r;
+    a.s = &first;
+    b.s = &last;
+    return fmax(reduce_s(l, &a), reduce_s(l, &b)) + hv__pairs_s(l, r->s, r->bytes * r->slices);
+}
+
 /** What one bucket of a segment costs on the wire. */
 double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
 {
     int64_t slices = 1, expert_slices = 1;
     int ep = 1;
     for (size_t i = 0; i < s->n_holders; i++) {
-        const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         int over = hv_stage_experts_over(st);
         slices = lcm64(slices, st->tp.degree);
         expert_slices = lcm64(expert_slices, hv_stage_expert_tp(st, over));
@@ -321,13 +327,15 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
     double parts = (double)expert_slices * ep;
     struct reduce dense = {s, p.dense * bytes / (double)slices, false, (double)slices};
     struct reduce experts = {s, p.experts * bytes / parts, true, parts};
-    double t = reduce_s(l, &dense);
+    bool tied = s->from2 < 0 && !hv__end_is_head(s->from2) &&
+                l->leaves[hv__end_leaf(s->from2)].model->tied_embeddings;
+    double t = tied && hv__ends_apart(l, s) ? tied_s(l, &dense) : reduce_s(l, &dense);
     return p.experts > 0 ? t + reduce_s(l, &experts) : t;
 }
 
 double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s)
 {
-    return segment_parameters(l, s).dense / stage_of(l, &s->holders[0])->tp.degree *
+    return segment_parameters(l, s).dense / hv__holder_stage(l, &s->holders[0])->tp.degree *
            hv_job_grad_bytes(hv_cost_job(l->k));
 }
 

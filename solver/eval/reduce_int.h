@@ -41,6 +41,13 @@ struct hv__nodes {
     size_t n;
 };
 
+/** The stage of the plan that a holder runs. */
+static inline const struct hv_stage *hv__holder_stage(const struct hv__lowered *l,
+                                                      const struct hv__holder *h)
+{
+    return &l->units[h->unit].replica->stages[h->g->rank];
+}
+
 /** Cuts the model into segments. O(operations + cuts × holders). */
 struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n);
 /** Gradient bytes of a segment's dense parameters on one tensor-parallel rank of its first holder.
@@ -48,6 +55,19 @@ struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n);
 double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s);
 /** Seconds on the wire of one of `n_buckets` equal parts of a segment. O(devices log devices). */
 double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets);
+/**
+ * Does every pipeline hold tied embeddings twice, on different ranks? Not where one rank has both:
+ * one stage, V placements, two directions; nor where ranks hold shards of the weights. O(holders).
+ */
+bool hv__ends_apart(const struct hv__lowered *l, const struct hv__segment *s);
+/** The holders at the first (0) or the last (1) end, where hv__ends_apart. */
+struct hv__segment hv__one_end(struct hv__lowered *l, const struct hv__segment *s, size_t end);
+/**
+ * Seconds until every device of the first stage has summed `bytes` (whole, all tp ranks together)
+ * with its mirror in the last one, all pairs at once over the networks of their nodes (Megatron-LM,
+ * embedding groups; DeepSpeed's pipeline engine, ReduceTiedGrads). O(devices of both stages).
+ */
+double hv__pairs_s(struct hv__lowered *l, const struct hv__segment *s, double bytes);
 /** Nodes between which a segment is reduced. O(devices). */
 struct hv__nodes hv__segment_nodes(struct hv__lowered *l, const struct hv__segment *s);
 /** Seconds of the gather of updated weights on a rank, after zero 1 and 2. */

@@ -336,10 +336,10 @@ static void add_stages(struct hv__lowered *l, const struct hv__servers *all, str
 static void add_figures(struct hv__lowered *l, const struct hv__servers *all, struct hv_metrics *m)
 {
     const struct hv_job *job = hv_cost_job(l->k);
-    double peak = 0;
+    double peak = 0, power_w = 0;
     m->tokens_per_s = all->total;
     m->exact = true;
-    hv__use_of(l, &m->usd_per_h, &peak);
+    hv__use_of(l, &m->usd_per_h, &peak, &power_w);
     m->usd_per_mtoken = all->total > 0 ? m->usd_per_h / 3600 / all->total * 1e6 : HV_UNKNOWN;
     m->mfu = hv_model_forward_flops(hv_cost_model(l->k), (double)job->sequence, true) * all->total /
              (double)job->sequence / peak;

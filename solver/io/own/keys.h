@@ -62,6 +62,8 @@
       "gated", "vocab", "seq", "attn", "experts", "topk", "moe_ffn", "shared_ffn", "dense_layers", "tied_embeddings",                   \
       "sliding_window", "sliding_window_every", "q_lora", "kv_lora", "qk_nope", "qk_rope", "v_head")                                    \
     X(HV_KEYS_VALIDATION_SYSTEM, "validation", "/$defs/system", "device", "n", "per_node", "intra", "intra_gbps_uni",                   \
+      "inter_gbit_per_gpu", "mixed")                                                                                                    \
+    X(HV_KEYS_VALIDATION_NODES, "validation", "/$defs/nodes", "device", "n", "per_node", "intra", "intra_gbps_uni",                     \
       "inter_gbit_per_gpu")                                                                                                             \
     X(HV_KEYS_VALIDATION_PAR, "validation", "/$defs/par", "tp", "pp", "vpp", "dp", "cp", "ep", "zero", "fsdp", "sp")                    \
     X(HV_KEYS_VALIDATION_ROW, "validation", "/$defs/row", "id", "source", "table", "model", "system", "n", "seq", "precision", "par",   \
