@@ -112,6 +112,8 @@ double hv__padded_vocab(const struct hv_model *m, int tp);
 /** Models of modules (modules.c): each call does for all leaves what its namesake does for one. */
 void hv__modules_open(struct hv_cost *k);
 void hv__modules_close(struct hv_cost *k);
+/** The context of the leaf that holds a block, and the block's number there. */
+struct hv_cost *hv__modules_leaf(const struct hv_cost *k, size_t *block);
 struct hv_part_cost hv__modules_part(struct hv_cost *k, enum hv_part part, size_t block,
                                      const struct hv_part_query *q, struct hv_why *why);
 double hv__modules_floor_s(struct hv_cost *k, enum hv_part part, size_t block,

@@ -398,6 +398,10 @@ const struct hv_cost_cell *hv_cost_floor_cells(struct hv_cost *k, enum hv_part p
                                                const struct hv_device_kind *device, size_t *n)
 {
     bool in_block = part == HV_PART_ATTENTION || part == HV_PART_FFN;
+    if (k->n_subs == 1 || (k->subs && in_block)) {
+        struct hv_cost *leaf = hv__modules_leaf(k, &block);
+        return hv_cost_floor_cells(leaf, part, block, device, n);
+    }
     size_t at = in_block ? k->representative[k->cls[block]] : 0;
     struct hv__cells *c = k->cells;
     while (c != NULL && (c->device != device || c->part != part || c->block != at))

@@ -122,6 +122,9 @@ bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size
 void hv__find_units(struct hv__lowered *l);
 /** Fills the ranks of a unit, with which dp ranks are alike. O(devices of one copy). */
 void hv__fill_ranks(struct hv__lowered *l, struct hv__unit *u);
+/** Fills one stage of a copy of a replica as a rank. O(devices of it). */
+void hv__fill_rank(struct hv__lowered *l, const struct hv_replica *r, size_t stage, int copy,
+                   struct hv__rank *out);
 /** Sequences of a micro-batch on dp rank d: by shares, or evenly. */
 double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, double sequences,
                           size_t d);
@@ -155,6 +158,19 @@ void hv__metrics(struct hv__lowered *l, struct hv_verdict *out);
 bool hv__stage_branches(const struct hv_stage *s, size_t i);
 /** Lists what of the plan is judged only roughly, so that no knob is ignored in silence. */
 void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out);
+/** Adds a line to that list; `text` is kept. */
+void hv__approximate(struct hv_verdict *out, struct hv_arena *arena, const char *text);
+/** Judges a plan of mode serve: capacities, flow, latency, memory. HV_ENO: cannot be priced. */
+enum hv_status hv__serve(struct hv__lowered *l, struct hv_verdict *out,
+                         struct hv_err *err) HV_NODISCARD;
+/** Judges every job of a plan for many, and what they are together. HV_ENO: none can be timed. */
+enum hv_status hv__judge_jobs(struct hv_cost *k, const struct hv_plan *p,
+                              const struct hv_eval_options *o, struct hv_arena *arena,
+                              struct hv_verdict *out, struct hv_err *err) HV_NODISCARD;
+/** Hourly price of the nodes that the plan's stages use, and peak rate and power of their devices.
+ */
+void hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s,
+                double *power_w);
 /** Do all micro-batches of the plan pass through its stages one after the other, in pieces that the
  * cost model prices by their size? Then hv_bound.iteration_s holds, else any_s. O(stages). */
 bool hv__bound_covers(const struct hv__lowered *l);

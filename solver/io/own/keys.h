@@ -52,7 +52,7 @@
     X(HV_KEYS_GRAPH, "model", "/$defs/graph", "format", "name", "kind", "dims", "ops", "edges", "max_sequence")                         \
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
-    X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "precision", "optimizer", "master_weights",                 \
+    X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "output_tokens", "precision", "optimizer", "master_weights",                 \
       "grad_precision", "attention", "dropout", "kernels", "sequence_lengths", "memory_reserve_GiB", "objective",     \
       "failures")                                  \
     X(HV_KEYS_FAILURES, "job", "/$defs/failures", "per_device_hour", "detect_s", "replace_s", "restart_s", "regroup_s",                \
