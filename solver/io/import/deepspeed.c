@@ -254,6 +254,5 @@ enum hv_status hv__read_accelerate_yaml(struct hv__in *in, struct hv_err *err)
         }
     }
     hv__launch_take(in, &l);
-    hv__guessed(in, 0, "batch and sequence are the script's own: give them in the job");
     return HV_OK;
 }

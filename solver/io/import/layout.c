@@ -74,13 +74,15 @@ static void complete(struct hv__in *in, struct hv__launch *l)
                         shards);
         }
     }
-    if (!good(l->global_batch) && good(l->micro_batch)) {
-        l->global_batch = l->micro_batch * hv_or(l->accumulation, 1) * hv_or(l->dp, 1);
+    if (!good(l->global_batch) && good(l->micro_batch) && good(l->dp)) {
+        l->global_batch = l->micro_batch * hv_or(l->accumulation, 1) * l->dp;
         hv__guessed(in, 0, "the global batch is not said: micro-batch × accumulation × dp = %.0f",
                     l->global_batch);
+    } else if (!good(l->global_batch)) {
+        hv__guessed(in, 0, "the global batch is not said: give it in the job");
     }
-    if (!good(l->micro_batch) && good(l->global_batch) && good(l->accumulation)) {
-        double micro = l->global_batch / (l->accumulation * hv_or(l->dp, 1));
+    if (!good(l->micro_batch) && good(l->global_batch) && good(l->accumulation) && good(l->dp)) {
+        double micro = l->global_batch / (l->accumulation * l->dp);
         l->micro_batch = floor(micro) == micro ? micro : HV_UNKNOWN;
     }
     if (!good(l->dp) && good(l->global_batch) && good(l->micro_batch) && good(l->accumulation)) {
@@ -92,7 +94,8 @@ static void complete(struct hv__in *in, struct hv__launch *l)
         hv__guessed(in, 0, "micro-batch × dp = %.0f does not divide the global batch %.0f", step,
                     l->global_batch);
     }
-    l->ranks = shards * hv_or(l->dp, 1);
+    /* experts live on data-parallel ranks: there are no fewer of these */
+    l->ranks = shards * fmax(hv_or(l->dp, 1), hv_or(l->ep, 1));
 }
 
 json_t *hv__job(struct hv_import *im)
@@ -148,7 +151,7 @@ void hv__launch_take(struct hv__in *in, struct hv__launch *l)
     set_job(in, "sequence", l->sequence);
     set_word(in, "precision", l->precision);
     set_word(in, "optimizer", l->optimizer);
-    set_option(in, "tp", l->tp, 1);
+    set_option(in, "tp", l->tp, HV_UNKNOWN);
     set_option(in, "pp", l->pp, 1);
     set_option(in, "dp", l->dp, HV_UNKNOWN);
     set_option(in, "cp", l->cp, 1);
