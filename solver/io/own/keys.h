@@ -53,7 +53,10 @@
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
     X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "precision", "optimizer", "master_weights",                 \
-      "grad_precision", "attention", "dropout", "kernels", "sequence_lengths", "memory_reserve_GiB", "objective")                                  \
+      "grad_precision", "attention", "dropout", "kernels", "sequence_lengths", "memory_reserve_GiB", "objective",     \
+      "failures")                                  \
+    X(HV_KEYS_FAILURES, "job", "/$defs/failures", "per_device_hour", "detect_s", "replace_s", "restart_s", "regroup_s",                \
+      "checkpoint_GBps", "checkpoint_interval_s")                                                                                       \
     X(HV_KEYS_LENGTH, "job", "/$defs/length", "tokens", "frac")                                                                         \
     X(HV_KEYS_OBJECTIVE, "job", "/$defs/objective", "minimize", "max_usd_per_hour", "deadline_s", "allow_stale", "allow_drop")          \
     X(HV_KEYS_VALIDATION, "validation", "", "format", "name", "sources", "models", "systems", "rows")                                    \
@@ -62,6 +65,8 @@
       "gated", "vocab", "seq", "attn", "experts", "topk", "moe_ffn", "shared_ffn", "dense_layers", "tied_embeddings",                   \
       "sliding_window", "sliding_window_every", "q_lora", "kv_lora", "qk_nope", "qk_rope", "v_head")                                    \
     X(HV_KEYS_VALIDATION_SYSTEM, "validation", "/$defs/system", "device", "n", "per_node", "intra", "intra_gbps_uni",                   \
+      "inter_gbit_per_gpu", "mixed")                                                                                                    \
+    X(HV_KEYS_VALIDATION_NODES, "validation", "/$defs/nodes", "device", "n", "per_node", "intra", "intra_gbps_uni",                     \
       "inter_gbit_per_gpu")                                                                                                             \
     X(HV_KEYS_VALIDATION_PAR, "validation", "/$defs/par", "tp", "pp", "vpp", "dp", "cp", "ep", "zero", "fsdp", "sp")                    \
     X(HV_KEYS_VALIDATION_ROW, "validation", "/$defs/row", "id", "source", "table", "model", "system", "n", "seq", "precision", "par",   \
