@@ -88,6 +88,14 @@
       "replicas", "items_ms", "slots", "most", "expected")                                                                              \
     X(HV_KEYS_INSTANCE_SHARE, "instance", "/$defs/share", "name", "fixed_ms", "per_microbatch_ms", "time_ms", "size", "min",            \
       "max")                                                                                                                            \
+    X(HV_KEYS_TRACE, "trace", "", "format", "name", "rank", "world_size", "devices", "wall_ms", "events", "streams", "kernels",             \
+      "operations", "collectives", "communication_ms", "hidden_communication_ms", "steps")                                              \
+    X(HV_KEYS_TRACE_DEVICE, "trace", "/$defs/device", "name", "memory_GiB")                                                             \
+    X(HV_KEYS_TRACE_STREAM, "trace", "/$defs/stream", "process", "stream", "device", "events", "busy_ms", "idle_ms", "compute_ms",      \
+      "communication_ms", "copy_ms")                                                                                                    \
+    X(HV_KEYS_TRACE_KERNEL, "trace", "/$defs/kernel", "name", "kind", "count", "total_ms", "mean_us", "max_us")                         \
+    X(HV_KEYS_TRACE_COLLECTIVE, "trace", "/$defs/collective", "name", "count", "total_ms", "bytes", "ranks")                            \
+    X(HV_KEYS_TRACE_STEP, "trace", "/$defs/step", "name", "ms")                                                                         \
     X(HV_KEYS_WORKSPACE, "workspace", "", "format", "name", "cluster", "model", "job", "strategies", "plans", "jobs")                   \
     X(HV_KEYS_STRATEGY, "workspace", "/$defs/strategy", "id", "options")                                                                \
     X(HV_KEYS_WORKSPACE_JOB, "workspace", "/$defs/job", "name", "model", "job", "arrival_s", "weight")
