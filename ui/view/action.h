@@ -62,6 +62,7 @@
     X(RELOAD,           "reload",             "*",          "r",                  "Reload",   "read files and plugins again") \
     X(RUN,              "run",                "*",          "F5",                 "Run",      "run the strategy or compute again") \
     X(STOP,             "stop",               "*",          "x F9",               "Stop",     "cancel running work, keep the best result") \
+    X(TOUR,             "tour",               "*",          "T",                  "Tour",     "a tour of the screens in twelve steps, or the end of it") \
     X(CLUSTER_DRAIN,    "cluster-drain",      "cluster",    "D",                  "Drain",    "drain or undrain the node") \
     X(CLUSTER_TOPOLOGY, "cluster-topology",   "cluster",    "t",                  "Topology", "topology inside the node") \
     X(CLUSTER_LINKS,    "cluster-links",      "cluster",    "L",                  "Links",    "edit the links") \
