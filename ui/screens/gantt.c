@@ -330,7 +330,7 @@ static bool other(struct hv_gantt_screen *st, struct hv_app *app, const struct h
         return true;
     case HV_ACT_EXPORT:
         (void)snprintf(path, sizeof path, "%s.svg", s->facts.row->name);
-        hv_app_ask(app, "write .svg, .png, .json (trace) or .txt to: ", path, answer_export, st);
+        hv_app_ask(app, "write the window as .svg or .png, all as .json (trace) or .txt: ", path, answer_export, st);
         return true;
     case HV_ACT_GANTT_EXPLAIN:
         st->flip = !st->flip;

@@ -1,4 +1,5 @@
 /** Writing what the Gantt shows: a picture, a trace or text, by the ending of the file's name. */
+#include <math.h>
 #include <string.h>
 
 #include "solver/io/export/gantt.h"
@@ -22,7 +23,10 @@ enum hv_status hv_gantt_render(const struct hv_gantt_subject *s, const char *tit
     hv_plan_text(&s->facts, HV_PLAN_ITERATION, &subtitle);
     hv_str_adds(&subtitle, ", bubble ");
     hv_plan_text(&s->facts, HV_PLAN_BUBBLE, &subtitle);
-    struct hv_gantt_text text = {.title = title, .subtitle = hv_str_cstr(&subtitle)};
+    struct hv_gantt_text text = {.title = title,
+                                 .subtitle = hv_str_cstr(&subtitle),
+                                 .from_s = s->view->t0_s,
+                                 .to_s = fmin(s->view->t1_s, t->end_s)};
     enum hv_status status = HV_OK;
     if (ends_with(path, ".svg")) {
         hv_gantt_svg(t, &text, EXPORT_WIDTH_PX, out);
