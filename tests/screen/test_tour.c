@@ -194,20 +194,60 @@ static void check_frames(const struct hv_grid *g, const char *stop)
     }
 }
 
+static void check_sizes(struct bench *b, const char *stop)
+{
+    for (int h = 5; h <= 60; h += h < 30 ? 1 : 6) {
+        for (int w = 20; w <= 200; w += w < 50 ? 3 : 11) {
+            struct hv_event size = hv_event_resize(w, h);
+            (void)hv_app_feed(b->app, &size);
+            hv_app_draw(b->app, &b->grid);
+            assert_true(b->grid.w == w && b->grid.h == h);
+            check_frames(&b->grid, stop);
+        }
+    }
+}
+
 static void frames_are_whole_at_every_size(void **state)
 {
     struct bench *b = *state;
     for (size_t i = 0; i + 1 < HV_COUNT(stops); i++) { /* help lies over a screen on purpose */
         visit(b, stops[i]);
-        for (int h = 5; h <= 60; h += h < 30 ? 1 : 6) {
-            for (int w = 20; w <= 200; w += w < 50 ? 3 : 11) {
-                struct hv_event size = hv_event_resize(w, h);
-                (void)hv_app_feed(b->app, &size);
-                hv_app_draw(b->app, &b->grid);
-                assert_true(b->grid.w == w && b->grid.h == h);
-                check_frames(&b->grid, stops[i]);
-            }
-        }
+        check_sizes(b, stops[i]);
+    }
+}
+
+/* What screens show when asked for more: forms, lists, comparisons, unfolded lanes, the tour. */
+static void frames_are_whole_in_every_state(void **state)
+{
+    static const char *const ways[] = {
+        "1e",
+        "1<Tab>",
+        "1$",
+        "1t",
+        "2<Tab>je0<Enter>",
+        "2c",
+        "3p",
+        "4g<Space>c",
+        "4<Space>c",
+        "4<Tab>",
+        "5K",
+        "5KF|",
+        "5ss",
+        "5<Space>lllllll",
+        "6<Tab>",
+        "6 /What binds<Enter> ",
+        "7lll",
+        "8e",
+        "T4",
+        "T5",
+    };
+    struct bench *b = *state;
+    for (size_t i = 0; i < HV_COUNT(ways); i++) {
+        struct hv_str script = {0};
+        hv_str_addf(&script, "resize 160x48\nkeys <Esc><Esc><Esc>\nkeys %s\n", ways[i]);
+        bench_script(b, hv_str_cstr(&script));
+        hv_str_free(&script);
+        check_sizes(b, ways[i]);
     }
 }
 
@@ -240,6 +280,7 @@ int main(void)
         TEST(the_guided_tour_goes_through_the_screens),
         TEST(actions_are_commands),
         TEST(frames_are_whole_at_every_size),
+        TEST(frames_are_whole_in_every_state),
         TEST(the_smallest_sizes_draw_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
