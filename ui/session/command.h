@@ -49,6 +49,7 @@
     X(EXPORT,     export)       \
     X(SCREEN,     screen)       \
     X(SAVE_SCREEN,save_screen)  \
+    X(HELP,       help)         \
     X(REMOVE,     remove)       \
     X(INSERT,     insert)       \
     X(COLLECT,    begin)        \

@@ -241,6 +241,7 @@ static const struct hv_command prompt_rows[] = {
      "Example: lua workspace.cluster.nodes[1].count = 4", NO_OPTIONS, false},
     {HV_PROMPT_RECORD, "record", NULL, "[FILE]", 0, 1, "write every change from now on as a script",
      "`hetviz --script FILE WORKSPACE` does it all again from the saved workspace. Without a file the recording ends.\nExample: record tour.script", NO_OPTIONS, false},
+    {HV_PROMPT_HELP, "help", NULL, "[WORD]", 0, 1, "keys of this screen, those with a word in it first", "The keys can be searched further; Enter runs one.\nExample: help zoom", NO_OPTIONS, false},
     {HV_PROMPT_SAVE_SCREEN, "save-screen", NULL, "FILE", 1, 1, "write what is on the screen to a file", "A picture where the name ends in .svg or .png, else text.\nExample: save-screen gantt.png", NO_OPTIONS, false},
 };
 /* clang-format on */
