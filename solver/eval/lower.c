@@ -342,17 +342,18 @@ static bool lower_folded(struct hv__lowered *l, struct hv__unit *u)
     int64_t m = u->replica->micro_batches;
     struct hv_schedule_input in;
     struct hv_fold f;
+    struct hv_err unheard = {0}; /* the run in full says what is wrong */
     if (l->spans || u->replica->list != NULL || (l->row->flags & never) ||
         m * (int64_t)u->n_ranks < FOLD_FROM) {
         return false;
     }
     u->n_mb = 1;
     size_t before = l->findings->n;
-    bool ok = schedule_input(l, u, &(struct decide){NULL, NULL}, &in, NULL) == HV_OK;
+    bool ok = schedule_input(l, u, &(struct decide){NULL, NULL}, &in, &unheard) == HV_OK;
     u->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
-    ok = ok && lower_passes(l, u, NULL) == HV_OK;
+    ok = ok && lower_passes(l, u, &unheard) == HV_OK;
     ok = ok && u->cost.stage_s != NULL &&
-         hv_schedule_fold(l->arena, &in, &u->cost, m, &f, NULL) == HV_OK;
+         hv_schedule_fold(l->arena, &in, &u->cost, m, &f, &unheard) == HV_OK;
     if (!ok) {
         l->findings->n = before; /* of a number of micro-batches that nobody asked for */
         return false;
@@ -389,6 +390,11 @@ static enum hv_status lower_unit(struct hv__lowered *l, struct hv__unit *u, stru
 
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
 {
+    struct hv_err own; /* findings quote the error, also where nobody else wants it */
+    if (err == NULL) {
+        own = (struct hv_err){0};
+        err = &own;
+    }
     enum hv_status st = hv_schedule_find(l->plan->schedule.name, &l->row, err);
     if (st != HV_OK) {
         return schedule_finding(l, err);
