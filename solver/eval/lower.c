@@ -122,9 +122,9 @@ static enum hv_status schedule_input(struct hv__lowered *l, const struct hv__uni
     }
     if (l->row->flags & HV_SCHEDULE_ORDER) {
         if (p->schedule.n_orders != u->n_ranks) {
-            (void)hv_err_set(err, HV_ENO,
-                             "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
-                             l->row->name, u->n_ranks, p->schedule.n_orders);
+            return hv_err_set(err, HV_ENO,
+                              "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
+                              l->row->name, u->n_ranks, p->schedule.n_orders);
         }
         in->order = order;
     }
@@ -265,6 +265,31 @@ static void fill_durations(struct hv__lowered *l, struct hv__unit *u)
     u->cost.op_s = u->op_s;
 }
 
+/** An order that somebody wrote has every micro-batch on every stage, there and back; what is twice
+ * or out of turn was found before. */
+static enum hv_status check_whole(const struct hv__lowered *l, const struct hv_schedule *s,
+                                  struct hv_err *err)
+{
+    if (!(l->row->flags & HV_SCHEDULE_ORDER)) {
+        return HV_OK;
+    }
+    size_t want = (size_t)s->n_stages * (size_t)s->n_micro_batches * (size_t)s->n_slices;
+    size_t forwards = 0, backwards = 0;
+    for (size_t i = 0; i < s->rank_at[s->n_ranks]; i++) {
+        enum hv_op_kind kind = (enum hv_op_kind)s->ops[i].kind;
+        forwards += kind == HV_OP_F;
+        backwards += kind == HV_OP_B || kind == HV_OP_BW;
+    }
+    if (forwards == want && backwards == want) {
+        return HV_OK;
+    }
+    return hv_err_set(
+        err, HV_ENO,
+        "the order has %zu forwards and %zu backwards, %d stages with %d micro-batches "
+        "take %zu of each",
+        forwards, backwards, s->n_stages, s->n_micro_batches, want);
+}
+
 static enum hv_status compile_schedule(struct hv__lowered *l, struct hv__unit *u,
                                        const struct decide *by, struct hv_err *err)
 {
@@ -281,7 +306,8 @@ static enum hv_status compile_schedule(struct hv__lowered *l, struct hv__unit *u
         hv_finding_add(l->findings, HV_V_ORDER_DEADLOCK, HV_UNKNOWN, "schedule", "%s", err->text);
         return HV_ENO;
     }
-    return HV_OK;
+    st = check_whole(l, &u->schedule, err);
+    return st == HV_OK ? st : schedule_finding(l, err);
 }
 
 /** Once the first order has said where stages sit, and so what they cost, schedulers that decide by
