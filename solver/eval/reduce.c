@@ -327,7 +327,8 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
     double parts = (double)expert_slices * ep;
     struct reduce dense = {s, p.dense * bytes / (double)slices, false, (double)slices};
     struct reduce experts = {s, p.experts * bytes / parts, true, parts};
-    bool tied = s->from2 == HV__EMBEDDING && hv_cost_model(l->k)->tied_embeddings;
+    bool tied = s->from2 < 0 && !hv__end_is_head(s->from2) &&
+                l->leaves[hv__end_leaf(s->from2)].model->tied_embeddings;
     double t = tied && hv__ends_apart(l, s) ? tied_s(l, &dense) : reduce_s(l, &dense);
     return p.experts > 0 ? t + reduce_s(l, &experts) : t;
 }
