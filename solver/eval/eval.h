@@ -146,7 +146,8 @@ struct hv_verdict {
 /** What to compute. */
 struct hv_eval_options {
     bool timeline; /**< keep spans for drawing */
-    bool no_bound; /**< leave the bound unknown (inner loops of searches) */
+    bool no_bound; /**< leave the bound unknown, and goodput (inner loops of searches) */
+    bool failures; /**< goodput also with no_bound */
 };
 
 /**

@@ -78,7 +78,15 @@ struct hv_explain {
 };
 
 /** Rows that are always there have these ids; chapters and terms count on from their stage's. */
-enum { HV_ID_CAUSES = 1, HV_ID_ADVICE, HV_ID_OTHERS, HV_ID_BOUND, HV_ID_ROUGH, HV_ID_STAGE = 1000 };
+enum {
+    HV_ID_CAUSES = 1,
+    HV_ID_ADVICE,
+    HV_ID_OTHERS,
+    HV_ID_BOUND,
+    HV_ID_ROUGH,
+    HV_ID_FAILURES,
+    HV_ID_STAGE = 1000
+};
 
 /** Brings the data to the row selected and the documents as they are now; true when it is another
  * plan or another state of it. */
@@ -103,6 +111,8 @@ void hv_explain_stages(struct hv_explain_data *d, struct hv_session *s);
 void hv_explain_plan_tries(struct hv_explain_data *d);
 /** Tries until `budget_s` is spent (one at least); true while some are left. */
 bool hv_explain_try_some(struct hv_explain_data *d, struct hv_session *s, double budget_s);
+/** Adds what failures and preemptions leave, where that is known. */
+void hv_explain_failures(struct hv_explain_data *d);
 /** Rows of what was tried, best first. */
 void hv_explain_advice(struct hv_explain_data *d);
 
