@@ -155,7 +155,8 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
     for (size_t r = 0; r < p->n_replicas; r++) {
         for (int64_t k = 0; p->replicas[r].list != NULL && k < p->replicas[r].micro_batches; k++) {
             if (p->replicas[r].list[k].n_scales > 0) {
-                add_plan(&l, "replicas.micro_batches", "the scale of single modules is not priced");
+                add_plan(&l, "replicas.micro_batches",
+                         "memory holds every micro-batch as if all were the largest");
                 break;
             }
         }

@@ -33,6 +33,14 @@ enum hv_breakdown {
 #undef X
         HV_BREAKDOWN_N
 };
+struct hv_metrics;
+/** What of a judged plan the objective wants to be small: seconds, USD per million tokens (seconds
+ * where a price is missing), or joules. */
+double hv_eval_figure(const struct hv_objective *o, const struct hv_metrics *m);
+/** Is the plan within the objective's price and deadline? */
+bool hv_eval_within(const struct hv_objective *o, const struct hv_metrics *m);
+/** Key of that figure among those of `simulated`. */
+const char *hv_eval_figure_key(const struct hv_objective *o);
 const char *hv_breakdown_name(enum hv_breakdown b); /**< key in files */
 const char *hv_breakdown_help(enum hv_breakdown b);
 
@@ -64,7 +72,9 @@ struct hv_metrics {
     double dropped_frac;
     double bound_s, gap_frac;
     double usd_per_h, usd_per_mtoken; /**< HV_UNKNOWN when a price is missing */
-    double pipeline_s;                /**< end of the last backward */
+    double energy_j;   /**< of an iteration, all used devices at their rated power; HV_UNKNOWN when
+                          a rating is missing */
+    double pipeline_s; /**< end of the last backward */
     double breakdown_s[HV_BREAKDOWN_N];
     size_t n_devices_used;
 };
@@ -96,7 +106,8 @@ const char *hv_span_kind_text(enum hv_span_kind k);
 /** What is behind a span: `hv_span.id` of sim/lanes.h counts in hv_timeline.ops. */
 struct hv_timeline_op {
     int32_t stage, micro_batch, slice; /**< −1 where it has none */
-    int32_t paired; /**< micro-batch of the other half of an overlapped pair (HV_SPAN_PAIR) */
+    int32_t paired; /**< micro-batch of the other half of an overlapped pair (HV_SPAN_PAIR); number
+                       in hv_timeline.hops (HV_SPAN_HOP) */
     uint8_t kind;   /**< enum hv_span_kind */
     bool critical;  /**< on the critical path of its pipeline */
     double slack_s; /**< how much later it could end without a later pipeline end */
@@ -104,6 +115,49 @@ struct hv_timeline_op {
 
 /** Flag of a span whose operation is critical; its item is the micro-batch, its group the stage. */
 #define HV_SPAN_CRITICAL 1u
+
+/** dp ranks of a row that do the same, where not all of them do. */
+struct hv_timeline_part {
+    const char *name;     /**< "  v[0].0-3 x2": devices of the first, how many there are */
+    size_t dp_rank, rank; /**< the first of them, in its pipeline rank */
+    size_t n_alike;
+    struct hv_steps memory; /**< bytes over time on one of its devices */
+    double memory_limit_bytes;
+    const struct hv__unit *unit; /**< what hv_timeline_part_end_s reads */
+};
+
+/** A link between two rows, in one direction. */
+struct hv_timeline_link {
+    size_t from_row, to_row;
+    const char *name; /**< "  s0>s1" */
+    size_t lane;      /**< number in `lanes` */
+};
+
+/** What is sent over an edge of the stage graph in one direction. */
+struct hv_timeline_hop {
+    size_t i_link;
+    double bytes, seconds; /**< all devices of the stage together */
+    bool backward;         /**< gradients */
+};
+
+/** What a line of a picture shows of a row: compute, and where that is idle reductions; compute
+ * alone; a part of its dp ranks; its reductions and gathers; what it sends over a link. */
+enum hv_track_kind { HV_TRACK_ALL, HV_TRACK_COMPUTE, HV_TRACK_PART, HV_TRACK_SYNC, HV_TRACK_HOPS };
+/** One line. `index`: of the row's parts (PART) or of the timeline's links (HOPS). */
+struct hv_timeline_track {
+    enum hv_track_kind kind;
+    size_t row, index;
+};
+/** Lines from top to bottom. */
+struct hv_timeline_tracks {
+    const struct hv_timeline *timeline;
+    struct hv_timeline_track *items;
+    size_t n;
+};
+/** What pictures may show besides rows; `tracks` of a timeline counts in sums of these. */
+#define HV_TRACKS_PARTS 1u
+#define HV_TRACKS_LINKS 2u
+#define HV_TRACKS_N     4
 
 /** One drawn row: a pipeline rank of one replica entry, with its compute lane and its link lane. */
 struct hv_timeline_row {
@@ -115,6 +169,8 @@ struct hv_timeline_row {
     size_t compute_lane, link_lane; /**< numbers in `lanes` */
     struct hv_steps memory;         /**< bytes over time on the worst device */
     double memory_limit_bytes;
+    struct hv_timeline_part *parts; /**< dp ranks that differ; none where all do the same */
+    size_t n_parts;
 };
 
 /** A drawn iteration. */
@@ -124,8 +180,18 @@ struct hv_timeline {
     size_t n_rows;
     struct hv_timeline_op *ops;
     size_t n_ops;
+    struct hv_timeline_link *links;
+    size_t n_links;
+    struct hv_timeline_hop *hops;
+    size_t n_hops;
+    struct hv_timeline_tracks tracks[HV_TRACKS_N];
     double end_s;
 };
+
+/** When the devices of a part are done with an operation of their row: a faster one waits for the
+ * slowest. Of an overlapped pair both halves are taken to be of one stage. O(dp). */
+double hv_timeline_part_end_s(const struct hv_timeline *t, const struct hv_timeline_part *part,
+                              const struct hv_span *s);
 
 /** A verdict. Everything lives in the arena given to hv_eval. */
 struct hv_verdict {
@@ -165,12 +231,22 @@ struct hv_bound {
     const char *why;  /**< one sentence, in the arena */
     double compute_s; /**< forward and backward work alone on all devices that can hold a rank: no
                          plan with stale weights is faster either */
+    double any_s; /**< of any exact plan, also with stages that branch, parts of micro-batches or
+                     tensor parallelism that is not 1d: passes of any size */
+    const char *any_why;
+    /* what iteration_s is made of besides compute_s */
+    double passes_s;    /**< passes of limited size, and devices better left out */
+    double optimizer_s; /**< the step of every weight */
+    double host_s;      /**< of the host, once per iteration and in one pass */
+    double wait_s;      /**< for the slowest of many devices */
 };
 /**
- * No exact plan can be faster: every sequence's work in the best kernels of the cost model, spread
- * over all devices that are not drained without any loss, the optimizer step of every weight, and
- * what an iteration costs around them. Weak duality over block classes keeps it true for mixed
- * kinds (derivation: bound.c). O(2^kinds + kinds² × classes), kinds up to 8.
+ * No exact plan can be faster: every sequence's work in the best kernels that passes of some size
+ * reach, spread over all devices that are not drained without any loss, all its layers in turn
+ * before the iteration ends, the optimizer step of every weight, and what an iteration costs around
+ * them. Weak duality over block classes keeps it true for mixed kinds (derivations: bound.c,
+ * bound_chain.c). O(2^kinds × kinds × classes × cells), kinds up to 8; the cells are remembered by
+ * the context.
  */
 void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out);
 

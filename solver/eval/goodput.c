@@ -26,25 +26,55 @@ double hv_node_expected_usd_per_h(const struct hv_node_group *g)
 
 /** What is known of a plan's nodes. */
 struct held {
+    struct hv_cost *k;
     const struct hv_plan *plan;
+    struct hv_model_leaf *leaves;
+    size_t n_leaves;
     const struct hv_cluster *c;
     double *state_bytes; /**< [nodes] states that a node holds; < 0: it is not used */
     double *write_bytes; /**< [nodes] its part of a checkpoint */
     double total_bytes;  /**< of a checkpoint */
 };
 
-/** Bytes of the states of a stage: weights, master copy, optimizer. */
-static double stage_bytes(struct hv_cost *k, const struct hv_replica *r, size_t i)
+static bool stage_holds(const struct hv_stage *s, int half)
 {
-    const struct hv_model *m = hv_cost_model(k);
-    const struct hv_job *j = hv_cost_job(k);
+    for (size_t n = 0; n < s->n_ranges; n++) {
+        if (s->ranges[n].from2 <= half && half < s->ranges[n].to2) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Parameters of the tables at the ends of a leaf inside a model of modules, where a stage has
+ * them. */
+static double leaf_ends(const struct hv_model_leaf *leaf, const struct hv_stage *s)
+{
+    const struct hv_model *m = leaf->model;
+    int first = 2 * (int)leaf->first, last = first + 2 * (int)m->n_blocks - 1;
+    if (m->kind != HV_MODEL_TRANSFORMER) {
+        return 0;
+    }
+    return (stage_holds(s, first) ? hv_model_embedding_parameters(m) : 0) +
+           (stage_holds(s, last) && !leaf->feeds ? hv_model_head_parameters(m) : 0);
+}
+
+/** Bytes of the states of a stage: weights, master copy, optimizer. */
+static double stage_bytes(const struct held *h, const struct hv_replica *r, size_t i)
+{
+    const struct hv_model *m = hv_cost_model(h->k);
+    const struct hv_job *j = hv_cost_job(h->k);
     const struct hv_stage *s = &r->stages[i];
     bool ends = m->kind == HV_MODEL_TRANSFORMER;
     double parameters = 0;
     parameters += ends && hv_stage_has_embedding(r, i) ? hv_model_embedding_parameters(m) : 0;
     parameters += ends && hv_stage_has_head(r, i) ? hv_model_head_parameters(m) : 0;
+    for (size_t n = 0; !ends && n < h->n_leaves; n++) {
+        parameters += leaf_ends(&h->leaves[n], s);
+    }
     for (size_t n = 0; n < s->n_ranges; n++) {
-        struct hv__parameters range = hv__range_parameters(k, s->ranges[n]);
+        struct hv__parameters range =
+            hv__range_parameters(h->k, h->leaves, h->n_leaves, s->ranges[n]);
         parameters += range.dense + range.experts;
     }
     return parameters *
@@ -69,8 +99,10 @@ static void add_stage(struct held *h, const struct hv_replica *r, size_t i, int 
 static struct held hold(struct hv_cost *k, const struct hv_plan *p, struct hv_arena *arena)
 {
     const struct hv_cluster *c = hv_cost_cluster(k);
-    struct held h = {.plan = p, .c = c};
+    struct held h = {.k = k, .plan = p, .c = c, .n_leaves = hv_model_n_leaves(hv_cost_model(k))};
     double copies = 0;
+    h.leaves = hv_arena_new(arena, struct hv_model_leaf, h.n_leaves);
+    hv_model_leaves(hv_cost_model(k), h.leaves);
     h.state_bytes = hv_arena_new(arena, double, c->n_nodes);
     h.write_bytes = hv_arena_new(arena, double, c->n_nodes);
     for (uint32_t n = 0; n < c->n_nodes; n++) {
@@ -82,7 +114,7 @@ static struct held hold(struct hv_cost *k, const struct hv_plan *p, struct hv_ar
     for (size_t i = 0; i < p->n_replicas; i++) {
         const struct hv_replica *r = &p->replicas[i];
         for (size_t s = 0; s < r->n_stages; s++) {
-            double bytes = stage_bytes(k, r, s);
+            double bytes = stage_bytes(&h, r, s);
             h.total_bytes += i == 0 ? bytes : 0;
             for (int copy = 0; copy < r->count; copy++) {
                 add_stage(&h, r, s, copy, bytes, copies);
@@ -100,16 +132,6 @@ struct common {
     size_t n;
     bool some; /**< a holder was seen */
 };
-
-static bool stage_holds(const struct hv_stage *s, int half)
-{
-    for (size_t n = 0; n < s->n_ranges; n++) {
-        if (s->ranges[n].from2 <= half && half < s->ranges[n].to2) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /** Keeps of `common` what one data-parallel rank of a stage touches too. */
 static void meet(const struct held *h, const uint32_t *devices, size_t n, struct common *common)

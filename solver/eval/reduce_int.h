@@ -4,8 +4,20 @@
 
 #include "solver/eval/eval_int.h"
 
-/** What a segment holds that is not half blocks, in from2. */
-enum { HV__EMBEDDING = -1, HV__HEAD = -2 };
+/** What a segment holds that is not half blocks, in from2: the embedding or the head of a leaf of
+ * the model, below 0. */
+static inline int hv__end_of(size_t leaf, bool head)
+{
+    return -1 - 2 * (int)leaf - (head ? 1 : 0);
+}
+static inline size_t hv__end_leaf(int from2)
+{
+    return (size_t)(-1 - from2) / 2;
+}
+static inline bool hv__end_is_head(int from2)
+{
+    return (-1 - from2) % 2 == 1;
+}
 
 /** A global stage that holds a segment. */
 struct hv__holder {
@@ -17,7 +29,7 @@ struct hv__holder {
 
 /** Half blocks with equal holders. */
 struct hv__segment {
-    int from2, to2; /**< HV__EMBEDDING or HV__HEAD in from2 with to2 = from2 */
+    int from2, to2; /**< or hv__end_of(…) in both */
     struct hv__holder *holders;
     size_t n_holders;
 };
@@ -33,8 +45,9 @@ struct hv__nodes {
 struct hv__parameters {
     double dense, experts;
 };
-/** Those of half blocks. O(half blocks). */
-struct hv__parameters hv__range_parameters(struct hv_cost *k, struct hv_range r);
+/** Those of half blocks of a model of these leaves (hv_model_leaves). O(half blocks + leaves). */
+struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
+                                           size_t n_leaves, struct hv_range r);
 
 /** The stage of the plan that a holder runs. */
 static inline const struct hv_stage *hv__holder_stage(const struct hv__lowered *l,

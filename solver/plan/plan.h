@@ -299,6 +299,10 @@ int hv_stage_micro_batch(const struct hv_plan *p, const struct hv_replica *r,
 /** Does the stage hold the embedding or the head (rule C)? `i` = its number in the replica. */
 bool hv_stage_has_embedding(const struct hv_replica *r, size_t i);
 bool hv_stage_has_head(const struct hv_replica *r, size_t i);
+/** First half block of the module the stage counts in, among those of the whole model, and how many
+ * it has (no `module`: the whole model); false: the model has no such module. */
+bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t *first2,
+                     size_t *n2);
 /** Sequences per iteration of one copy of the replica. */
 int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r);
 /** Value of a schedule option, or NULL. */

@@ -175,7 +175,7 @@ static int rank_class(const struct entry *e, bool allow_stale)
 static void rank(struct comparison *c)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;
-    const char *key = o->minimize == HV_MIN_COST ? "usd_per_Mtoken" : "iteration_s";
+    const char *key = hv_eval_figure_key(o);
     for (size_t i = 1; i < c->n; i++) {
         struct entry x = c->entries[i];
         int cls = rank_class(&x, o->allow_stale);

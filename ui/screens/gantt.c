@@ -9,6 +9,9 @@
 #include "solver/base/units.h"
 #include "ui/view/layout.h"
 
+/* Rows of axis, memory, critical path and minimap; rows in which the panel says all it has. */
+enum { AROUND_LANES = 11, PANEL_H = 9 };
+
 struct places {
     struct hv_rect chart, lower, panel;
 };
@@ -25,7 +28,12 @@ static struct places place(const struct hv_gantt_screen *st, struct hv_rect body
     if (st->flip) {
         return p;
     }
-    int want = n_lanes < 30 ? 11 + 3 * (int)n_lanes : 100, h = body.h - want;
+    /* lanes as tall as they can be, with memory and the rest around them; what is left is words */
+    int n = n_lanes < 100 ? (int)n_lanes : 100, tall = 3;
+    while (tall > 1 && AROUND_LANES + tall * n > body.h - PANEL_H) {
+        tall--;
+    }
+    int h = body.h - AROUND_LANES - tall * n;
     h = h > body.h * 2 / 3 ? body.h * 2 / 3 : h;
     h = h < 6 ? 6 : h;
     p.chart.h -= h;
@@ -292,6 +300,25 @@ static bool change(struct hv_gantt_state *v, const struct hv_gantt_source *src, 
     return true;
 }
 
+/** Links, or the dp ranks that differ, get lines of their own, or lose them. */
+static void unfold(struct hv_gantt_screen *st, struct hv_app *app, const struct hv_gantt_subject *s,
+                   unsigned what)
+{
+    const struct hv_timeline *t = s->facts.verdict->timeline;
+    size_t lane = s->view->lane < s->tracks->n ? s->view->lane : 0;
+    size_t row = s->tracks->items[lane].row;
+    st->tracks ^= what;
+    st->view.lane = hv_gantt_lane_of_row(&t->tracks[st->tracks], row);
+    st->view.top_lane = 0;
+    if ((st->tracks & what) != 0 && t->tracks[st->tracks].n == t->tracks[st->tracks ^ what].n) {
+        hv_app_message(app, HV_MSG_INFO,
+                       what == HV_TRACKS_LINKS
+                           ? "nothing goes over links: one stage, and no reductions"
+                           : "the GPUs of each stage do the same at the same time: one line says "
+                             "it for all");
+    }
+}
+
 /** Questions and what concerns the whole screen; false when the action is none. */
 static bool other(struct hv_gantt_screen *st, struct hv_app *app, const struct hv_gantt_subject *s,
                   enum hv_action a)
@@ -309,9 +336,8 @@ static bool other(struct hv_gantt_screen *st, struct hv_app *app, const struct h
         st->flip = !st->flip;
         return true;
     case HV_ACT_GANTT_LINKS:
-        st->links = !st->links;
-        st->view.lane = st->links ? st->view.lane * 2 : st->view.lane / 2;
-        st->view.top_lane = 0;
+    case HV_ACT_GANTT_PARTS:
+        unfold(st, app, s, a == HV_ACT_GANTT_LINKS ? HV_TRACKS_LINKS : HV_TRACKS_PARTS);
         return true;
     case HV_ACT_GANTT_SPLIT:
         st->split = !st->split;
@@ -437,6 +463,7 @@ static const enum hv_action keybar[] = {
     HV_ACT_GANTT_CHUNKS_MORE,
     HV_ACT_GANTT_SPLIT,
     HV_ACT_GANTT_LINKS,
+    HV_ACT_GANTT_PARTS,
     HV_ACT_GANTT_CRITICAL,
     HV_ACT_GANTT_MEMORY,
     HV_ACT_FIND,

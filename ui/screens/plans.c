@@ -174,14 +174,15 @@ static void delete_rows(const struct at *at)
 
 static void start_compare(const struct at *at)
 {
-    struct hv_plan_facts pair[2];
+    struct hv_plan_facts set[HV_PLANS_COMPARED];
     at->st->compare = !at->st->compare;
     at->st->detail_top = 0;
     bool stacked = hv_layout_stacked(hv_app_body(at->app));
     if (!at->st->compare) {
         at->st->focus = HV_PLANS_TABLE;
-    } else if (!hv_plans_pair(at->l, at->id, pair)) {
-        hv_app_message(at->app, HV_MSG_INFO, "mark one plan with Space and move to another");
+    } else if (hv_plans_compared(at->l, at->id, set) == 0) {
+        hv_app_message(at->app, HV_MSG_INFO,
+                       "mark plans with Space: two or more, or one and move to another");
     } else if (stacked) {
         at->st->focus = HV_PLANS_COMPARE;
     }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ui/session/prompt.h"
-#include "ui/view/grid_svg.h"
+#include "ui/view/grid_picture.h"
 
 static const struct hv_view_ops *const screens[] = {
     &hv_screen_cluster, &hv_screen_model,   &hv_screen_strategies,
@@ -104,7 +104,7 @@ static void save_screen(struct hv_app *app, const char *path)
     struct hv_grid grid = {0};
     struct hv_err err = {0};
     hv_app_draw(app, &grid);
-    if (hv_grid_save(&grid, path, &err) != HV_OK) {
+    if (hv_grid_save(&grid, NULL, path, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {
         hv_app_message(app, HV_MSG_INFO, "screen written to %s", path);

@@ -30,6 +30,7 @@
     X(VALIDATE,   validate)     \
     X(PROFILE,    profile)      \
     X(CHECK,      check)        \
+    X(IMPORT,     import)       \
     X(NEW_PLUGIN, new_plugin)   \
     X(LUA,        lua)          \
     X(COMPLETION, completion)   \
@@ -121,6 +122,8 @@ const struct hv_command *hv_commands(size_t *n);
 const struct hv_command *hv_prompt_commands(size_t *n);
 /** Options that every command accepts (--seed, --budget, --quiet, --plain, --help). */
 const struct hv_opt *hv_global_options(size_t *n);
+/** Options of the program without a command: of its screens. */
+const struct hv_opt *hv_front_options(size_t *n);
 /** Row of that name or alias in `rows`, or NULL. */
 const struct hv_command *hv_command_find(const struct hv_command *rows, size_t n, const char *name);
 

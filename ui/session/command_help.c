@@ -102,6 +102,9 @@ void hv_command_list(struct hv_str *out)
     for (size_t i = 0; i < n; i++)
         if (!rows[i].hidden)
             hv_str_addf(out, "  %-12s %s\n", rows[i].name, rows[i].summary);
+    const struct hv_opt *front = hv_front_options(&n);
+    hv_str_adds(out, "\noptions of the front end:\n");
+    add_options(out, front, n);
 }
 
 /** Adds text with what roff would take for its own escaped. */
@@ -161,6 +164,9 @@ void hv_command_man(struct hv_str *out)
     }
     hv_str_adds(out, ".SH SCHEDULES\n");
     hv_schedule_man(out, add_roff);
+    const struct hv_opt *front = hv_front_options(&n);
+    hv_str_adds(out, ".SH OPTIONS OF THE SCREENS\n");
+    add_roff_options(out, front, n);
     hv_str_adds(out, ".SH OPTIONS OF EVERY COMMAND\n");
     add_roff_options(out, global, n_global);
     hv_str_adds(out,

@@ -73,7 +73,7 @@
     X(STRATEGY_PARAMS,  "strategy-params",    "strategies", "p",                  "Params",   "edit the parameters of the strategy") \
     X(STRATEGY_EDITOR,  "strategy-editor",    "strategies", "E o",                "Editor",   "open the plugin's file in $VISUAL or $EDITOR, then read it again") \
     X(STRATEGY_RUN_ALL, "strategy-run-all",   "strategies", "A",                  "Run all",  "run every strategy with its parameters") \
-    X(PLAN_COMPARE,     "plan-compare",       "plans",      "c",                  "Compare",  "compare the two marked plans, or the marked one and this one") \
+    X(PLAN_COMPARE,     "plan-compare",       "plans",      "c",                  "Compare",  "compare the marked plans, or the marked one and this one") \
     X(PLAN_FRONT,       "plan-front",         "plans",      "P",                  "Front",    "show only the Pareto front of the scatter") \
     X(PLAN_AXIS_X,      "plan-axis-x",        "plans",      "X",                  "X axis",   "next x axis of the scatter") \
     X(PLAN_AXIS_Y,      "plan-axis-y",        "plans",      "Y",                  "Y axis",   "next y axis of the scatter") \
@@ -99,6 +99,7 @@
     X(GANTT_CHUNKS_MORE, "gantt-chunks-more", "gantt",      "v",                  "Chunks",   "try more chunks per rank") \
     X(GANTT_CHUNKS_LESS, "gantt-chunks-less", "gantt",      "V",                  "Chunks",   "try fewer chunks per rank") \
     X(GANTT_LINKS,      "gantt-links",        "gantt",      "K",                  "Links",    "lanes of their own for what goes over links, on or off") \
+    X(GANTT_PARTS,      "gantt-gpus",         "gantt",      "F",                  "GPUs",     "lanes for the GPUs of a stage that differ, on or off") \
     X(GANTT_SPLIT,      "gantt-split",        "gantt",      "|",                  "Split",    "a second plan below on the same time axis, on or off") \
     X(GANTT_OTHER,      "gantt-other",        "gantt",      "\\",                 "Other",    "another second plan in the split view") \
     X(GANTT_EXPLAIN,    "gantt-explain",      "gantt",      "<Enter>",            "Details",  "details of the operation at the cursor on or off") \

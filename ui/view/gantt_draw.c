@@ -242,42 +242,117 @@ static int label_of(const struct column *c, char *out)
     return len;
 }
 
-/* Draws columns [from, to) that show one operation. */
-static void draw_run(struct hv_grid *g, const struct hv_rect *row, const struct column *col,
-                     int from, int to, bool with_text)
+/* Where a time lies in column i, in eighths of it, held to 0 … 8. */
+static int eighths_at(const struct columns *c, int i, double t_s)
 {
-    const struct hv_gantt_span *s = &col[from].cover.span;
-    unsigned style = span_style(s);
-    if (col[from].followed)
-        style |= HV_STYLE_BOLD | HV_STYLE_UNDERLINE;
+    double part = (t_s - c->at_s[i]) / (c->at_s[i + 1] - c->at_s[i]) * 8;
+    return part > 0 ? (int)(fmin(part, 8) + 0.5) : 0;
+}
+
+/* Style of what touches an operation at time t in column i; nothing is idle. */
+static unsigned beside(const struct columns *c, int i, int n, double t_s, bool ends_there)
+{
+    if (i < 0 || i >= n || !c->items[i].busy)
+        return HV_STYLE_IDLE;
+    const struct hv_gantt_span *s = &c->items[i].cover.span;
+    double gap = fabs((ends_there ? s->end_s : s->start_s) - t_s);
+    return gap * 8 <= c->at_s[1] - c->at_s[0] ? span_style(s) : HV_STYLE_IDLE;
+}
+
+/* Eighths of the first column before an operation begins and of the last before it ends. */
+struct ends {
+    int first, last;
+};
+
+/* In ASCII whole columns; a letter always has a column of its own. */
+static struct ends ends_of(const struct hv_grid *g, const struct columns *c, int from, int to)
+{
+    const struct hv_gantt_span *s = &c->items[from].cover.span;
+    struct ends e = {0, 8};
+    if (g->ascii || to - from < 2)
+        return e;
+    e.last = eighths_at(c, to - 1, s->end_s);
+    e.last = e.last == 0 ? 8 : e.last;
+    if (to - from - (e.last < 8) > 1)
+        e.first = eighths_at(c, from, s->start_s) % 8;
+    return e;
+}
+
+/* Draws columns [from, to) that show one operation. */
+static void draw_run(struct hv_grid *g, const struct hv_rect *row, const struct columns *c,
+                     int from, int to)
+{
+    const struct column *col = &c->items[from];
+    const struct hv_gantt_span *s = &col->cover.span;
+    unsigned style = span_style(s), flags = 0;
+    if (col->followed)
+        flags = HV_STYLE_BOLD | HV_STYLE_UNDERLINE;
+    struct ends e = ends_of(g, c, from, to);
+    if (e.first > 0) {
+        hv_grid_edge(g, (struct hv_rect){row->x + from, row->y, 1, row->h}, e.first,
+                     beside(c, from - 1, row->w, s->start_s, true) | flags, style);
+        from++;
+    }
+    if (e.last < 8) {
+        to--;
+        hv_grid_edge(g, (struct hv_rect){row->x + to, row->y, 1, row->h}, e.last, style | flags,
+                     beside(c, to + 1, row->w, s->end_s, false));
+    }
     int n = to - from;
     char text[16], fill = g->ascii ? kinds[s->kind].fill : ' ';
+    style |= flags;
     hv_grid_fill(g, (struct hv_rect){row->x + from, row->y, n, row->h}, fill, style);
     if (g->ascii && n > 1)
         hv_grid_fill(g, (struct hv_rect){row->x + to - 1, row->y, 1, row->h}, '|', style);
-    int len = label_of(&col[from], text);
+    int len = label_of(col, text);
     if (len > n - (g->ascii && n > 2))
         len = 1;
     text[len] = '\0';
-    if (with_text && len == 1)
+    if (len == 1)
         hv_grid_fill(g, (struct hv_rect){row->x + from, row->y, 1, 1}, text[0], style);
-    else if (with_text && n >= len)
+    else if (n >= len)
         (void)hv_grid_put(g, row->x + from, row->y, n, text, style);
+}
+
+/* A column that is mostly idle: the rest of the operation before it, the beginning of the one
+ * behind it, or a dot. */
+static void draw_idle(const struct hv_gantt_state *st, struct hv_grid *g, struct hv_rect cell,
+                      const struct columns *c, int i, int n)
+{
+    const struct column *col = &c->items[i];
+    const struct hv_gantt_span *s = &col->cover.span;
+    bool some = !g->ascii && col->cover.n_spans > 0;
+    if (some && i > 0 && c->items[i - 1].busy && c->items[i - 1].cover.span.start_s == s->start_s) {
+        int e = eighths_at(c, i, s->end_s);
+        if (e > 0 && e < 8) {
+            hv_grid_edge(g, cell, e, span_style(s), HV_STYLE_IDLE);
+            return;
+        }
+    }
+    if (some && i + 1 < n && c->items[i + 1].busy &&
+        c->items[i + 1].cover.span.start_s == s->start_s) {
+        int e = eighths_at(c, i, s->start_s);
+        if (e > 0 && e < 8) {
+            hv_grid_edge(g, cell, e, HV_STYLE_IDLE, span_style(s));
+            return;
+        }
+    }
+    cell.h = 1;
+    hv_grid_fill(g, cell, st->color_only_idle ? ' ' : '.', HV_STYLE_IDLE);
 }
 
 /* Runs of equal columns are one operation; gaps are dots. */
 static void draw_lane(const struct hv_gantt_state *st, struct hv_grid *g, struct hv_rect row,
-                      const struct column *col)
+                      const struct columns *c)
 {
-    char idle = st->color_only_idle ? ' ' : '.';
     for (int i = 0; i < row.w;) {
         int to = i + 1;
-        if (!col[i].busy) {
-            hv_grid_fill(g, (struct hv_rect){row.x + i, row.y, 1, 1}, idle, HV_STYLE_IDLE);
+        if (!c->items[i].busy) {
+            draw_idle(st, g, (struct hv_rect){row.x + i, row.y, 1, row.h}, c, i, row.w);
         } else {
-            while (to < row.w && same_op(&col[i], &col[to]))
+            while (to < row.w && same_op(&c->items[i], &c->items[to]))
                 to++;
-            draw_run(g, &row, col, i, to, true);
+            draw_run(g, &row, c, i, to);
         }
         i = to;
     }
@@ -413,12 +488,12 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
         get_columns(src, p.top_lane + k, p.chart.w, &columns);
         follow(st, src, p.chart.w, &columns);
         /* tall lanes keep their last row free, as a gap */
-        draw_lane(st, g, (struct hv_rect){p.chart.x, y, p.chart.w, h > 2 ? 2 : 1}, columns.items);
+        draw_lane(st, g, (struct hv_rect){p.chart.x, y, p.chart.w, h > 2 ? 2 : 1}, &columns);
         draw_label(st, src, g, (struct hv_rect){p.labels.x, y, p.labels.w, h}, p.top_lane + k);
         if (h > 1 && st->ghost && p.top_lane + k < st->ghost->n_lanes) {
             struct hv_rect last = {p.chart.x, y + h - 1, p.chart.w, 1};
             get_columns(st->ghost, p.top_lane + k, p.chart.w, &ghost);
-            draw_lane(st, g, last, ghost.items);
+            draw_lane(st, g, last, &ghost);
             hv_grid_restyle(g, last, 0, HV_STYLE_DIM);
         }
     }

@@ -58,6 +58,7 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
     json_object_set_new(o, "gap", hv_json_num(m->gap_frac));
     json_object_set_new(o, "usd_per_hour", hv_json_num(m->usd_per_h));
     json_object_set_new(o, "usd_per_Mtoken", hv_json_num(m->usd_per_mtoken));
+    json_object_set_new(o, "energy_J", hv_json_num(m->energy_j));
     json_object_set_new(o, "devices_used", json_integer((json_int_t)m->n_devices_used));
     json_object_set_new(o, "peak_memory_GiB", numbers(v));
     json_t *b = json_object();
