@@ -8,6 +8,10 @@
  *
  * Efficiencies are estimates unless a figure says otherwise; see solver/cost/efficiency.h for the
  * constants and their sources.
+ *
+ * A model of modules is priced as its leaves (hv_model_leaves) one after the other: blocks count
+ * through all of them, every leaf has its embedding in front, and a head unless another module
+ * reads it.
  */
 #ifndef HV_SOLVER_COST_COST_H
 #define HV_SOLVER_COST_COST_H
@@ -143,14 +147,15 @@ double hv_cost_weighted_s(const struct hv_cost_by_size *c, double weight);
 struct hv_stage_query {
     const struct hv_plan *plan;
     const struct hv_replica *replica;
-    size_t stage;       /**< number in the replica */
-    int copy;           /**< 0 … count-1: which of the equal pipelines */
-    size_t chunk;       /**< range of the stage; 0 when it has one */
-    int dp_rank;        /**< 0 … dp-1 */
-    double sequences;   /**< on this rank; ≤ 0: from micro_batch, shares and deal */
-    double tokens;      /**< per sequence; ≤ 0: the job's */
-    double context;     /**< see hv_part_query */
-    struct hv_why *why; /**< or NULL */
+    size_t stage;         /**< number in the replica */
+    int copy;             /**< 0 … count-1: which of the equal pipelines */
+    size_t chunk;         /**< range of the stage; 0 when it has one */
+    int dp_rank;          /**< 0 … dp-1 */
+    double sequences;     /**< on this rank; ≤ 0: from micro_batch, shares and deal */
+    double tokens;        /**< per sequence; ≤ 0: the job's */
+    double context;       /**< see hv_part_query */
+    struct hv_why *why;   /**< or NULL */
+    const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
 };
 
 /** When the gradients of a run of blocks are ready, counted back from the end of the backward pass.

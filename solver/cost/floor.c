@@ -162,6 +162,8 @@ double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
     size_t n_kinds = k->cluster->n_kinds, columns = HV_PART_N * (size_t)k->n_classes + 1;
     if (in_block && block >= k->model->n_blocks)
         return 0;
+    if (k->subs)
+        return hv__modules_floor_s(k, part, block, device);
     if (k->floors == NULL) {
         k->floors = hv_arena_new(&k->arena, double, n_kinds *columns + 1);
         for (size_t i = 0; i < n_kinds * columns; i++)

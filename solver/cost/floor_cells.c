@@ -269,6 +269,10 @@ const struct hv_cost_by_size *hv_cost_by_size(struct hv_cost *k, enum hv_part pa
                                               const struct hv_device_kind *device)
 {
     bool in_block = part == HV_PART_ATTENTION || part == HV_PART_FFN;
+    if (k->n_subs == 1 || (k->subs && in_block)) {
+        struct hv_cost *leaf = hv__modules_leaf(k, &block);
+        return hv_cost_by_size(leaf, part, block, device);
+    }
     size_t at = in_block ? k->representative[k->cls[block]] : 0;
     struct hv__by_size *c = k->by_size;
     while (c != NULL && (c->device != device || c->part != part || c->block != at))

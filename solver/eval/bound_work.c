@@ -80,7 +80,7 @@ struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena)
     struct hv__work w = {.n_kinds = hv_cost_cluster(k)->n_kinds,
                          .stride = 2 * (size_t)n_classes + 3,
                          .batch = batch,
-                         .transformer = m->kind == HV_MODEL_TRANSFORMER};
+                         .transformer = hv_model_has_transformer(m)};
     w.units = hv_arena_new(arena, double, w.stride);
     w.floor_s = hv_arena_new(arena, double, w.stride *w.n_kinds);
     w.sizes = hv_arena_new(arena, const struct hv_cost_by_size *, w.stride *w.n_kinds);
