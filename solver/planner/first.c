@@ -15,7 +15,7 @@
 #define FEW_JUDGED   3000 /* sets of teams of few devices */
 #define QUICK_JUDGED 24   /* of the first, simple sets */
 #define QUICK_ALIKE  4    /* of these, with the pools cut in the same way */
-#define QUICK_WORK   2e5  /* operations of judgements for the first improvement */
+#define QUICK_WORK   4e5  /* operations of judgements for the first improvement */
 #define POLISHED     1.1  /* times the best so far: a plan of few devices worth a second look */
 #define LATE         1.2  /* estimates over the deadline that may still keep it */
 #define VARIANTS     4    /* of a set of several teams */
