@@ -109,8 +109,8 @@ double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
                        const struct hv_device_kind *device);
 
 /** Ranges of sizes of passes that are told apart, and most cells of a part on a device. */
-#define HV_COST_SIZES 24
-#define HV_COST_CELLS (HV_COST_SIZES * 9)
+#define HV_COST_SIZES 41
+#define HV_COST_CELLS (HV_COST_SIZES * 13)
 
 /**
  * The least that passes of one range of sizes can cost. The size x of a pass is its sequences (on

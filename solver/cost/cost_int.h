@@ -78,6 +78,9 @@ struct hv_part_cost hv__price(const struct hv__ask *a);
 /** Prices a part of a transformer (part.c). All figures HV_UNKNOWN when the device lacks the
  * precision. */
 struct hv_part_cost hv__price_transformer(const struct hv__ask *a);
+/** Seconds of the optimizer step per parameter as measured with the layers on that kind;
+ * HV_UNKNOWN: was not. O(layers × devices). */
+double hv__measured_update_s(const struct hv_cost *k, const struct hv_device_kind *device);
 /** Prices a measured layer or a graph operator; the attention half carries all (part_layers.c). */
 struct hv_part_cost hv__price_layer(const struct hv__ask *a);
 

@@ -217,7 +217,8 @@ struct degrees {
     double most;
 };
 
-static const struct degrees all_degrees[] = {{1, 1}, {2, 2}, {3, 4}, {5, 8}, {9, HUGE_VAL}};
+static const struct degrees all_degrees[] = {{1, 1}, {2, 2},  {3, 3},        {4, 4},
+                                             {5, 8}, {9, 16}, {17, HUGE_VAL}};
 
 /* The least that an exchange between tensor-parallel ranks takes. */
 struct exchange {
@@ -369,8 +370,9 @@ static size_t all_cells(struct hv_cost *k, enum hv_part part, size_t block,
         return one_cell(k, part, block, &c);
     bool experts = part == HV_PART_FFN && k->model->blocks[block].experts > 0;
     c.x = fastest_exchange(k, device);
-    double last = (double)k->job.global_batch;
-    for (double most = last / exp2(HV_COST_SIZES - 1), least = 0; most <= last; most *= 2) {
+    double least = 0;
+    for (int i = 1; i <= HV_COST_SIZES; i++) {
+        double most = (double)k->job.global_batch * exp2((i - HV_COST_SIZES) / 2.0);
         for (size_t d = 0; d < HV_COUNT(all_degrees); d++) {
             c.t = &all_degrees[d];
             for (int whole = 0; whole < (experts && c.t->least > 1 ? 2 : 1); whole++) {

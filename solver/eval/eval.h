@@ -6,6 +6,7 @@
 #define HV_SOLVER_EVAL_EVAL_H
 
 #include "solver/cost/cost.h"
+#include "solver/eval/goodput.h"
 #include "solver/plan/check.h"
 #include "solver/plan/plan.h"
 #include "solver/sim/lanes.h"
@@ -257,7 +258,8 @@ struct hv_verdict {
     size_t n_memory;
     struct hv_stage_metrics *stages; /**< likewise */
     size_t n_stages;
-    const char *bound_why; /**< one sentence */
+    const char *bound_why;     /**< one sentence */
+    struct hv_goodput goodput; /**< known where the job or the inventory speaks of failures */
     /** Knobs of the plan that the judge only approximates: "replicas[0].stages[1].deal: …". */
     const char **approximated;
     size_t n_approximated;
@@ -279,7 +281,8 @@ struct hv_job_verdict {
 /** What to compute. */
 struct hv_eval_options {
     bool timeline;               /**< keep spans for drawing */
-    bool no_bound;               /**< leave the bound unknown (inner loops of searches) */
+    bool no_bound;               /**< leave the bound unknown, and goodput (inner loops) */
+    bool failures;               /**< goodput also with no_bound */
     struct hv_cost *const *jobs; /**< of a plan for many jobs: the context of each with its own
                                     model and job; NULL, or a NULL entry: the one given */
 };

@@ -142,6 +142,16 @@ static void try_contexts(struct climb *c, int t, int leg)
     }
 }
 
+/* Neighbours in a node: ranks of one stage, or stages of one rank. */
+static void try_places(struct climb *c, int t, int leg)
+{
+    struct hv__sketch next = c->k;
+    struct hv__leg *l = &next.teams[t].legs[leg];
+    l->beside = !l->beside;
+    if (l->n_stages > 1 && l->dp > 1)
+        (void)attempt(c, &next, false);
+}
+
 static void try_leg(struct climb *c, int t, int leg)
 {
     static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
@@ -157,6 +167,7 @@ static void try_leg(struct climb *c, int t, int leg)
     moved.teams[t].legs[leg].offload = !moved.teams[t].legs[leg].offload;
     moved.teams[t].legs[leg].recompute = HV_RC_NONE;
     (void)attempt(c, &moved, true);
+    try_places(c, t, leg);
     try_degrees(c, t, leg);
     try_nodes(c, t, leg);
     try_contexts(c, t, leg);

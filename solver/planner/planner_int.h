@@ -27,6 +27,7 @@ struct hv__leg {
     int pool, n_stages, tp, cp, dp, ep;
     unsigned recompute;
     bool offload; /**< activations wait in host memory */
+    bool beside;  /**< stages of one data-parallel rank lie side by side, not those of one stage */
 };
 
 /** One replica entry. */

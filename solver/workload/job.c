@@ -67,6 +67,17 @@ struct hv_job hv_job_default(int max_sequence)
         .objective = {.minimize = HV_MIN_TIME,
                       .max_usd_per_h = HV_UNKNOWN,
                       .deadline_s = HV_UNKNOWN},
+        .failures = hv_failure_rules_default(),
+    };
+}
+
+struct hv_failure_rules hv_failure_rules_default(void)
+{
+    return (struct hv_failure_rules){
+#define X(member, key, value, least, most, help) .member = (value),
+        HV_FAILURE_MAP(X)
+#undef X
+            .interval_s = HV_UNKNOWN,
     };
 }
 

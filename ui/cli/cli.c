@@ -1,5 +1,6 @@
 /** Dispatch, printing and the pieces that several commands share. */
 #include "ui/cli/cli.h"
+#include "ui/cli/goodput_text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -295,6 +296,10 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
     }
     if (v->n_stages > 0) {
         add_breakdown(&v->metrics, out);
+        if (v->goodput.known) {
+            hv_str_adds(out, "\nwith failures and preemptions\n");
+            hv_cli_goodput_text(&v->goodput, v->metrics.tokens_per_s, out);
+        }
         hv_str_adds(out,
                     "\nreplica/stage, worst device   forward   backward    busy        memory\n");
         for (size_t i = 0; i < v->n_stages; i++) {

@@ -33,7 +33,7 @@ static enum hv_status write_files(const struct hv_args *args, const struct hv_ju
 {
     struct hv_str title = {0}, subtitle = {0}, out = {0};
     titles(j, &title, &subtitle);
-    struct hv_gantt_text text = {hv_str_cstr(&title), hv_str_cstr(&subtitle), false};
+    struct hv_gantt_text text = {.title = hv_str_cstr(&title), .subtitle = hv_str_cstr(&subtitle)};
     int width = (int)hv_args_number(args, "width", PICTURE_WIDTH_PX);
     enum hv_status st = HV_OK;
     if (hv_args_has(args, "svg")) {

@@ -71,6 +71,11 @@ static const struct hv_opt explain_options[] = {
     {"stage", 0, HV_ARG_INT, "N", "the terms behind every second and byte of this stage, with formula and source", 0, 1000000, NULL, false},
     {"replica", 0, HV_ARG_INT, "N", "replica entry of --stage (default 0)", 0, 1000000, NULL, false},
 };
+static const struct hv_opt failures_options[] = {
+    OPTIONAL_INPUT_OPTIONS, JSON_OPTION,
+    {"lost", 0, HV_ARG_INT, "N", "plans for up to this many nodes away (default 2)", 0, 64, NULL, false},
+    {"time-limit", 0, HV_ARG_DURATION, "S", "give every new plan this time (default 10)", 1e-3, 1e7, NULL, false},
+};
 static const struct hv_opt json_options[] = {JSON_OPTION};
 static const struct hv_opt validate_options[] = {
     JSON_OPTION,
@@ -157,6 +162,11 @@ static const struct hv_command command_rows[] = {
      "the terms of that stage: operators, exchanges, transfer, memory.\n"
      "Example: hetviz explain p.json --stage 0",
      OPTIONS(explain_options), false},
+    {HV_CMD_FAILURES, "failures", NULL, "PLAN", 1, 1, "what failing and preempted nodes leave of a plan",
+     "Expected tokens per second and their price when nodes fail or are taken away: the best time between checkpoints, what a failure costs "
+     "(detection, rollback, reinstantiation), and the plans that the plan's own strategy makes of what is left of the nodes. Rates come from the "
+     "inventory (`preemptions_per_hour`), times from the job (`failures`).\nExample: hetviz failures p.json --lost 3",
+     OPTIONS(failures_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
      "Lists every strategy with the system it stands for; with a name, its options and what it decides.\n"
      "Example: hetviz strategies oobleck",
@@ -232,6 +242,7 @@ static const struct hv_command prompt_rows[] = {
      "Example: lua workspace.cluster.nodes[1].count = 4", NO_OPTIONS, false},
     {HV_PROMPT_RECORD, "record", NULL, "[FILE]", 0, 1, "write every change from now on as a script",
      "`hetviz --script FILE WORKSPACE` does it all again from the saved workspace. Without a file the recording ends.\nExample: record tour.script", NO_OPTIONS, false},
+    {HV_PROMPT_HELP, "help", NULL, "[WORD]", 0, 1, "keys of this screen, those with a word in it first", "The keys can be searched further; Enter runs one.\nExample: help zoom", NO_OPTIONS, false},
     {HV_PROMPT_SAVE_SCREEN, "save-screen", NULL, "FILE", 1, 1, "write what is on the screen to a file", "A picture where the name ends in .svg or .png, else text.\nExample: save-screen gantt.png", NO_OPTIONS, false},
 };
 /* clang-format on */

@@ -306,6 +306,6 @@ void hv__cluster_guess(struct hv_import *im)
                             "H100-SXM-80GB", "devices", per_node);
     im->guessed_cluster = true;
     hv__note(im, HV_IMPORT_GUESSED,
-             "no file says which devices there are: %d nodes of %d H100-SXM-80GB stand in", nodes,
+             "no file says which devices there are: %d × %d H100-SXM-80GB stand in", nodes,
              per_node);
 }

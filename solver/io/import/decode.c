@@ -117,16 +117,24 @@ static void from_utf16(const char *bytes, size_t n, bool big, struct hv_str *out
     }
 }
 
-/* Takes colour codes out (ESC [ … letter), as nvidia-smi and log viewers write them. */
-static void drop_escapes(struct hv_str *s)
+static bool is_control(char c)
 {
-    if (s->n == 0 || !memchr(s->p, 0x1B, s->n)) {
+    return (unsigned char)c < 0x20 && !strchr("\t\n\r\f\v", c);
+}
+
+/* Takes colour codes out (ESC [ … letter), as nvidia-smi and log viewers write them, and the
+ * control characters that some sites put into names for sorting. Binary files (with NUL) stay as
+ * they are. */
+static void drop_controls(struct hv_str *s)
+{
+    size_t to = 0;
+    if (s->n == 0 || memchr(s->p, '\0', s->n)) {
         return;
     }
-    size_t to = 0;
     for (size_t i = 0; i < s->n; i++) {
         if (s->p[i] != 0x1B) {
-            s->p[to++] = s->p[i];
+            s->p[to] = s->p[i];
+            to += !is_control(s->p[i]);
             continue;
         }
         size_t j = i + 1;
@@ -165,7 +173,7 @@ enum hv_status hv__decode(const char *name, const char *bytes, size_t n, struct 
     }
     hv_str_free(&unpacked);
     if (st == HV_OK) {
-        drop_escapes(out);
+        drop_controls(out);
     }
     return st;
 }

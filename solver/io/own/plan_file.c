@@ -249,6 +249,7 @@ static enum hv_status read_plan(struct hv_plan_reader *rd, const struct hv_jp *p
     HV_TRY(check_kept(p, err));
     HV_TRY(read_strategy(rd, p, err));
     HV_TRY_WORD(p, "mode", hv_plan_mode, rd->plan->mode);
+    HV_TRY_WORD(p, "recovery", hv_recovery, rd->plan->recovery);
     HV_TRY(hv_plan_read_int(p, "micro_batch", 1, HV_PLAN_BATCH_MAX, &rd->plan->micro_batch, err));
     struct hv_jp replicas = hv_jp_get(p, "replicas"), jobs = hv_jp_get(p, "jobs");
     if (hv_jp_none(&replicas) && hv_jp_none(&jobs))

@@ -250,6 +250,7 @@ json_t *hv_plan_to_json(const struct hv_plan *p, const char *cluster, const char
     put_flow(o, p);
     put_schedule(o, &p->schedule);
     put_sync(o, &p->sync);
+    put_word(o, "recovery", hv_recovery_words, (int)p->recovery);
     put_claimed(o, &p->claimed);
     return o;
 }

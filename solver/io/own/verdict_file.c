@@ -13,6 +13,33 @@ static json_t *numbers(const struct hv_verdict *v)
     return a;
 }
 
+json_t *hv_goodput_json(const struct hv_goodput *g)
+{
+    json_t *lost = json_object(), *share = json_object(), *o = json_object();
+    json_object_set_new(lost, "detection", hv_json_num(g->detect_s));
+    json_object_set_new(lost, "rollback", hv_json_num(g->rollback_s));
+    json_object_set_new(lost, "reinstantiation", hv_json_num(g->restore_s));
+    json_object_set_new(share, "useful", hv_json_num(g->share.useful));
+    json_object_set_new(share, "checkpoint", hv_json_num(g->share.write));
+    json_object_set_new(share, "rollback", hv_json_num(g->share.rollback));
+    json_object_set_new(share, "recovery", hv_json_num(g->share.recover));
+    json_object_set_new(o, "recovery", json_string(hv_recovery_words[g->from]));
+    json_object_set_new(o, "nodes", json_integer((json_int_t)g->n_nodes));
+    json_object_set_new(o, "failures_per_hour", hv_json_num(g->failures_per_h));
+    json_object_set_new(o, "tokens_per_s", hv_json_num(g->tokens_per_s));
+    json_object_set_new(o, "sequences_per_s", hv_json_num(g->sequences_per_s));
+    json_object_set_new(o, "usd_per_hour", hv_json_num(g->usd_per_h));
+    json_object_set_new(o, "usd_per_Mtoken", hv_json_num(g->usd_per_mtoken));
+    json_object_set_new(o, "share", share);
+    json_object_set_new(o, "away", hv_json_num(g->away_frac));
+    json_object_set_new(o, "lost_per_failure_s", lost);
+    json_object_set_new(o, "checkpoint_GiB", hv_json_num(g->checkpoint_bytes / HV_GIB));
+    json_object_set_new(o, "checkpoint_write_s", hv_json_num(g->write_s));
+    json_object_set_new(o, "interval_s", hv_json_num(g->interval_s));
+    json_object_set_new(o, "best_interval_s", hv_json_num(g->best_interval_s));
+    return o;
+}
+
 static void put_approximated(json_t *o, const struct hv_verdict *v)
 {
     if (v->n_approximated == 0) {
@@ -171,6 +198,9 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
                             hv_json_num(m->breakdown_s[i]));
     }
     json_object_set_new(o, "breakdown_s", b);
+    if (v->goodput.known) {
+        json_object_set_new(o, "failures", hv_goodput_json(&v->goodput));
+    }
     put_approximated(o, v);
     return o;
 }
