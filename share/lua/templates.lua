@@ -293,7 +293,7 @@ function templates.plan(ctx, pipelines, c)
   end
   return {
     micro_batch = c.micro_batch, replicas = replicas, schedule = { name = "1f1b" },
-    sync = { kind = "allreduce" },
+    sync = { kind = "allreduce" }, recovery = "peers",
   }
 end
 

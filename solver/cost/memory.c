@@ -215,6 +215,8 @@ static void explain_states(struct hv_why *why, const struct hv_job *j, const str
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
                               struct hv_memory *out, struct hv_err *err)
 {
+    if (k->subs)
+        return hv__modules_memory(k, q, out, err);
     struct hv_stage_query full = *q;
     if (!(full.tokens > 0))
         full.tokens = hv_cost_tokens(k);

@@ -137,6 +137,15 @@ static enum hv_status schedule_input(struct hv__lowered *l, const struct hv__uni
     return HV_OK;
 }
 
+static bool same_shape(const struct hv__lowered *l, const struct hv__shape *a,
+                       const struct hv__shape *b)
+{
+    bool scaled = a->scales != NULL && b->scales != NULL;
+    return a->sequences == b->sequences && a->tokens == b->tokens && a->context == b->context &&
+           (scaled ? memcmp(a->scales, b->scales, l->n_leaves * sizeof *a->scales) == 0
+                   : a->scales == b->scales);
+}
+
 /** Shapes of micro-batches and slices that occur in a unit. */
 static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
 {
@@ -155,7 +164,9 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
             continue;
         }
         const struct hv_micro_batch *mb = r->list != NULL ? &r->list[i / k] : NULL;
-        struct hv__shape s = {mb != NULL ? (double)mb->sequences : base, sequence, 0};
+        struct hv__shape s = {mb != NULL ? (double)mb->sequences : base, sequence, 0,
+                              hv__leaf_scales(l, mb)};
+        l->scaled = l->scaled || s.scales != NULL;
         if (mb != NULL && mb->tokens > 0 && mb->sequences > 0) {
             s.tokens = (double)mb->tokens / (double)mb->sequences;
         }
@@ -165,7 +176,7 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
             s.tokens = tokens;
         }
         size_t j = 0;
-        while (j < u->n_shapes && memcmp(&u->shapes[j], &s, sizeof s) != 0) {
+        while (j < u->n_shapes && !same_shape(l, &u->shapes[j], &s)) {
             j++;
         }
         if (j == u->n_shapes) {
@@ -176,6 +187,26 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
     u->n_of_shape = hv_arena_new(l->arena, double, u->n_shapes);
     for (size_t i = 0; i < n; i++) {
         u->n_of_shape[u->shape_of[i]] += 1;
+    }
+}
+
+/** Where a global stage is: which chunk of its rank, and whether first or last of all. */
+struct place {
+    size_t chunk;
+    bool first, last;
+};
+
+/** Embedding and head go with the first and the last stage; in a model of modules every module has
+ * its own, beside its outermost blocks. */
+static void set_ends(const struct hv__lowered *l, struct hv__gstage *x, const struct hv_stage *st,
+                     struct place at)
+{
+    bool modules = hv_cost_model(l->k)->kind == HV_MODEL_MODULES;
+    x->embedding = st->embedding > 0 ? at.chunk == 0 : st->embedding;
+    x->head = st->head > 0 ? at.chunk + 1 == st->n_ranges : st->head;
+    if (!modules) {
+        x->embedding = st->embedding < 0 ? at.first : x->embedding;
+        x->head = st->head < 0 ? at.last : x->head;
     }
 }
 
@@ -208,8 +239,7 @@ static enum hv_status fill_gstages(struct hv__lowered *l, struct hv__unit *u, st
             x->rank = (size_t)s->stage_to_rank[p * u->n_gstages + g];
             x->range = st->ranges[chunk];
             x->again = again[g];
-            x->embedding = st->embedding < 0 ? g == 0 : st->embedding && chunk == 0;
-            x->head = st->head < 0 ? g + 1 == u->n_gstages : st->head && chunk + 1 == st->n_ranges;
+            set_ends(l, x, st, (struct place){chunk, g == 0, g + 1 == u->n_gstages});
             enum hv_status status = hv__price_gstage(l, u, x, err);
             if (status != HV_OK) {
                 return status;

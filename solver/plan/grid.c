@@ -178,6 +178,7 @@ static struct hv_plan *build(struct hv_cluster *cluster, const struct hv_grid *g
     p->schedule.name = hv_arena_strdup(&p->arena, g->schedule);
     p->replicas = hv_arena_new(&p->arena, struct hv_replica, 1);
     p->n_replicas = 1;
+    p->sync.overlap = !g->late_sync;
     struct hv_replica *r = &p->replicas[0];
     r->count = 1;
     r->micro_batches = g->global_batch / p->micro_batch;

@@ -140,6 +140,24 @@ static double transformer_parameters(const struct hv_model *m, bool active)
     return sum;
 }
 
+static double parameters(const struct hv_model *m, bool active);
+
+/* What another module reads has no head. */
+static double modules_parameters(const struct hv_model *m, bool active)
+{
+    double sum = 0;
+    size_t n = hv_model_n_leaves(m);
+    struct hv_model_leaf *leaves = hv_xcalloc(n, sizeof *leaves);
+    hv_model_leaves(m, leaves);
+    for (size_t i = 0; i < n; i++) {
+        bool headless = leaves[i].feeds && leaves[i].model->kind == HV_MODEL_TRANSFORMER;
+        sum += parameters(leaves[i].model, active);
+        sum -= headless ? hv_model_head_parameters(leaves[i].model) : 0;
+    }
+    free(leaves);
+    return sum;
+}
+
 static double parameters(const struct hv_model *m, bool active)
 {
     double sum = 0;
@@ -157,10 +175,7 @@ static double parameters(const struct hv_model *m, bool active)
         }
         return sum;
     case HV_MODEL_MODULES:
-        for (size_t i = 0; i < m->n_modules; i++) {
-            sum += parameters(m->modules[i].model, active);
-        }
-        return sum;
+        return modules_parameters(m, active);
     case HV_MODEL_KIND_N:
         break;
     }

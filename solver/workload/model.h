@@ -149,6 +149,22 @@ void hv_model_unref(struct hv_model *m);
 /** Computes the content hash; called once by the builder. */
 void hv_model_finish(struct hv_model *m);
 
+/** A model inside a model of modules that is itself none of modules; any other model is its own and
+ * only leaf. */
+struct hv_model_leaf {
+    const struct hv_model *model;
+    const char *name; /**< of the outermost module it lies in; NULL: the model itself */
+    size_t module;    /**< number of that module */
+    size_t first;     /**< its first block among those of the whole model */
+    bool feeds;       /**< another module reads its output, so it has no head and no loss */
+};
+/** How many leaves a model has, at least 1. */
+size_t hv_model_n_leaves(const struct hv_model *m);
+/** Fills hv_model_n_leaves entries in the order of their blocks. */
+void hv_model_leaves(const struct hv_model *m, struct hv_model_leaf *out);
+/** Is any leaf a transformer? */
+bool hv_model_has_transformer(const struct hv_model *m);
+
 /** Parameters of the attention half of a block (projections, biases, its norm). Counts, not bytes.
  */
 double hv_block_attention_parameters(const struct hv_model *m, const struct hv_block *b);
@@ -185,5 +201,7 @@ double hv_graph_op_flops(const struct hv_model *m, const struct hv_graph_op *o);
  * HV_UNKNOWN.
  */
 double hv_model_forward_flops(const struct hv_model *m, double sequence, bool causal_half);
+/** The same of one leaf; one that feeds others has no head. */
+double hv_leaf_forward_flops(const struct hv_model_leaf *leaf, double sequence, bool causal_half);
 
 #endif
