@@ -19,7 +19,7 @@ answers() {
             judged "$_case: $s" p.json
         else
             holds "$_case: $s says no" [ "$rc" -eq 1 ]
-            says "$_case: $s says why" err "^hetviz: (does not apply: )?$s[ :]"
+            says "$_case: $s says why" err "^hetviz: (does not apply: )?${s}[ :]"
         fi
     done
 }
