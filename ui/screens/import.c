@@ -210,14 +210,15 @@ static unsigned import_action(void *state, struct hv_app *app, enum hv_action a)
             return scroll(v, app, moves[i].by);
         }
     }
-    if (a == HV_ACT_PANEL_NEXT || a == HV_ACT_RIGHT || a == HV_ACT_PANEL_PREV || a == HV_ACT_LEFT) {
-        return choose(v, a == HV_ACT_PANEL_NEXT || a == HV_ACT_RIGHT ? 1 : -1);
+    bool back = a == HV_ACT_PANEL_PREV || a == HV_ACT_LEFT;
+    if (back || a == HV_ACT_IMPORT_WAY || a == HV_ACT_RIGHT) {
+        return choose(v, back ? -1 : 1);
     }
     if (a == HV_ACT_CANCEL || a == HV_ACT_CLOSE) {
         hv_app_message(app, HV_MSG_INFO, "nothing was changed");
         return HV_APP_HANDLED | HV_APP_REDRAW | HV_APP_CLOSE;
     }
-    return a == HV_ACT_OPEN ? accept(v, app) : 0;
+    return a == HV_ACT_IMPORT_ACCEPT ? accept(v, app) : 0;
 }
 
 static unsigned import_event(void *state, struct hv_app *app, const struct hv_event *ev)
@@ -271,8 +272,8 @@ void hv_ui_import(struct hv_app *app, const char *words)
     ui->import = NULL;
 }
 
-static const enum hv_action keybar[] = {HV_ACT_OPEN, HV_ACT_PANEL_NEXT, HV_ACT_CANCEL,
-                                        HV_ACT_DOWN, HV_ACT_PAGE_DOWN,  HV_ACT_NONE};
+static const enum hv_action keybar[] = {HV_ACT_IMPORT_ACCEPT, HV_ACT_IMPORT_WAY, HV_ACT_CANCEL,
+                                        HV_ACT_DOWN,          HV_ACT_PAGE_DOWN,  HV_ACT_NONE};
 
 const struct hv_view_ops hv_screen_import = {
     .name = "import",
