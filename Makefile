@@ -14,7 +14,8 @@ endif
 O := build/obj/$(MODE)
 
 # ---- libraries -------------------------------------------------------------------------------
-PKGS_SOLVER := jansson libutf8proc cairo
+PKGS_SOLVER := jansson libutf8proc expat yaml-0.1 zlib
+PKGS_HEADER := cairo # loaded at run time, when a picture asks for it
 PKGS_LUA    := lua5.4
 PKGS_TERM   := ncursesw
 PKGS_TEST   := cmocka vterm
@@ -42,10 +43,13 @@ CFLAGS_release := -O2 -g -DNDEBUG -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 CFLAGS_debug   := -O0 -g3 -DHV_DEBUG=1
 CFLAGS_asan    := -O1 -g -DHV_DEBUG=1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_fuzz    := -O1 -g -DHV_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer
+ifeq ($(shell uname -s),Linux) # fewer pages for the loader to touch; linkers that do not know it say so and go on
+LDFLAGS_release := -Wl,-O1 -Wl,--as-needed -Wl,-z,pack-relative-relocs
+endif
 LDFLAGS_asan   := -fsanitize=address,undefined
 LDFLAGS_fuzz   := -fsanitize=address,undefined
 ALL_CPPFLAGS = -I. -D_XOPEN_SOURCE=700 -DHV_VERSION='"$(VERSION)"' \
-               $(call sysinc,$(PKGS_SOLVER) $(PKGS_LUA) $(PKGS_TERM) $(PKGS_TEST)) $(CPPFLAGS)
+               $(call sysinc,$(PKGS_SOLVER) $(PKGS_HEADER) $(PKGS_LUA) $(PKGS_TERM) $(PKGS_TEST)) $(CPPFLAGS)
 ALL_CFLAGS   = -std=c11 -fno-common $(CFLAGS_$(MODE)) $(WARN) $(WARN_$(CC_KIND)) $(if $(WERROR),-Werror) $(CFLAGS)
 ALL_LDFLAGS  = $(LDFLAGS_$(MODE)) $(LDFLAGS)
 

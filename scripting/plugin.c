@@ -157,7 +157,7 @@ static void write_cache(json_t *entries)
               hv_file_mkdirs(hv_str_cstr(&path), NULL) == HV_OK;
     hv_str_clear(&path);
     if (ok && cache_path(&path))
-        ok = hv_file_write(hv_str_cstr(&path), hv_str_cstr(&text), text.n, NULL) == HV_OK;
+        ok = hv_file_write_soon(hv_str_cstr(&path), hv_str_cstr(&text), text.n, NULL) == HV_OK;
     (void)ok;
     json_decref(root);
     hv_str_free(&path);

@@ -58,8 +58,7 @@ static void keep_memory_small(void)
 int main(int argc, char **argv)
 {
     keep_memory_small();
-    setlocale(LC_ALL, "");
-    setlocale(LC_NUMERIC, "C");     /* files have decimal points, whatever the user's language */
+    setlocale(LC_CTYPE, ""); /* only that: files have decimal points, whatever the language */
     (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error, not the end */
     hv_log_to(hv_log_stderr, NULL, HV_LOG_WARN);
     const char *first = argc > 1 ? argv[1] : "";

@@ -45,11 +45,13 @@ static enum hv_status read_all(int fd, const char *path, struct hv_str *out, str
         return hv_err_at(err, HV_EIO, path, 0, 0, "cannot read: it is a directory");
     if (S_ISREG(st.st_mode) && (uintmax_t)st.st_size > HV_FILE_LIMIT)
         return over_limit(path, err);
-    char *chunk = hv_xmalloc(65536);
+    /* one byte more than there is shows the end of the file */
+    size_t chunk = S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 1 : 65536;
     size_t start = out->n;
     enum hv_status s = HV_OK;
     for (;;) {
-        ssize_t n = read(fd, chunk, 65536);
+        hv_str_reserve(out, chunk);
+        ssize_t n = read(fd, out->p + out->n, chunk);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -58,11 +60,11 @@ static enum hv_status read_all(int fd, const char *path, struct hv_str *out, str
             s = over_limit(path, err);
         if (n <= 0 || s != HV_OK)
             break;
-        hv_str_add(out, chunk, (size_t)n);
+        out->n += (size_t)n;
+        chunk = 65536;
     }
-    free(chunk);
-    if (s != HV_OK && out->p)
-        out->p[out->n = start] = '\0';
+    out->n = s == HV_OK ? out->n : start;
+    out->p[out->n] = '\0';
     return s;
 }
 
@@ -164,14 +166,22 @@ static bool sync_fd(int fd)
     return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
 }
 
+/* What a file is to hold, and whether it has to outlive a loss of power. */
+struct content {
+    const char *bytes;
+    size_t n;
+    bool durable;
+};
+
 /* Fills and names the temporary file; `old` is NULL when the target is new. */
-static bool fill_temp(int fd, const struct stat *old, const char *bytes, size_t n)
+static bool fill_temp(int fd, const struct stat *old, const struct content *c)
 {
-    if (!write_all(fd, bytes, n))
+    if (!write_all(fd, c->bytes, c->n))
         return false;
     if (old && old->st_uid != geteuid() && fchown(fd, old->st_uid, old->st_gid) != 0)
         errno = 0; /* only root may give files away; then the file is ours from now on */
-    return fchmod(fd, old ? old->st_mode & 07777 : new_file_mode()) == 0 && sync_fd(fd);
+    return fchmod(fd, old ? old->st_mode & 07777 : new_file_mode()) == 0 &&
+           (!c->durable || sync_fd(fd));
 }
 
 static void sync_folder(const char *folder)
@@ -184,14 +194,14 @@ static void sync_folder(const char *folder)
 }
 
 static enum hv_status replace_file(const char *path, const char *target, const struct stat *old,
-                                   const struct hv_str *bytes, struct hv_err *err)
+                                   const struct content *content, struct hv_err *err)
 {
     struct hv_str temp = {0}, folder = {0};
     add_folder(&folder, target);
     const char *slash = strrchr(target, '/');
     hv_str_addf(&temp, "%s/.%.100s.XXXXXX", hv_str_cstr(&folder), slash ? slash + 1 : target);
     int fd = mkstemp(temp.p);
-    bool ok = fd >= 0 && fill_temp(fd, old, bytes->p, bytes->n);
+    bool ok = fd >= 0 && fill_temp(fd, old, content);
     int why = errno;
     if (fd >= 0 && close(fd) != 0 && ok) {
         ok = false;
@@ -201,9 +211,9 @@ static enum hv_status replace_file(const char *path, const char *target, const s
         ok = false;
         why = errno;
     }
-    if (ok)
+    if (ok && content->durable)
         sync_folder(hv_str_cstr(&folder));
-    else if (fd >= 0)
+    else if (!ok && fd >= 0)
         unlink(temp.p);
     hv_str_free(&temp);
     hv_str_free(&folder);
@@ -211,11 +221,9 @@ static enum hv_status replace_file(const char *path, const char *target, const s
     return ok ? HV_OK : io_error(err, path, "write");
 }
 
-enum hv_status hv_file_write(const char *path, const char *bytes, size_t n, struct hv_err *err)
+static enum hv_status write_file(const char *path, const struct content *content,
+                                 struct hv_err *err)
 {
-    if (is_dash(path))
-        return write_all(STDOUT_FILENO, bytes, n) ? HV_OK
-                                                  : io_error(err, "(standard output)", "write");
     struct stat st;
     bool exists = stat(path, &st) == 0;
     if (!exists && errno != ENOENT)
@@ -223,21 +231,29 @@ enum hv_status hv_file_write(const char *path, const char *bytes, size_t n, stru
     if (exists && S_ISDIR(st.st_mode))
         return hv_err_at(err, HV_EIO, path, 0, 0, "cannot write: it is a directory");
     if (exists && !S_ISREG(st.st_mode))
-        return write_direct(path, bytes, n, err);
+        return write_direct(path, content->bytes, content->n, err);
     /* a rename would get around the write protection of an existing file */
     if (exists && access(path, W_OK) != 0)
         return io_error(err, path, "write");
-    struct hv_str target = {0}, text = {0};
-    enum hv_status s;
-    if (follow_links(path, &target)) {
-        hv_str_add(&text, bytes, n);
-        s = replace_file(path, hv_str_cstr(&target), exists ? &st : NULL, &text, err);
-    } else {
-        s = io_error(err, path, "write");
-    }
+    struct hv_str target = {0};
+    enum hv_status s = follow_links(path, &target) ? replace_file(path, hv_str_cstr(&target),
+                                                                  exists ? &st : NULL, content, err)
+                                                   : io_error(err, path, "write");
     hv_str_free(&target);
-    hv_str_free(&text);
     return s;
+}
+
+enum hv_status hv_file_write(const char *path, const char *bytes, size_t n, struct hv_err *err)
+{
+    if (is_dash(path))
+        return write_all(STDOUT_FILENO, bytes, n) ? HV_OK
+                                                  : io_error(err, "(standard output)", "write");
+    return write_file(path, &(struct content){bytes, n, true}, err);
+}
+
+enum hv_status hv_file_write_soon(const char *path, const char *bytes, size_t n, struct hv_err *err)
+{
+    return write_file(path, &(struct content){bytes, n, false}, err);
 }
 
 enum hv_status hv_file_mkdirs(const char *path, struct hv_err *err)

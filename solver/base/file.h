@@ -22,6 +22,12 @@ enum hv_status hv_file_read(const char *path, struct hv_str *out, struct hv_err 
  */
 enum hv_status hv_file_write(const char *path, const char *bytes, size_t n,
                              struct hv_err *err) HV_NODISCARD;
+/**
+ * As hv_file_write, but does not wait for the disk: readers see the old file or the new one, a loss
+ * of power may leave it empty. For caches and places, which are made again.
+ */
+enum hv_status hv_file_write_soon(const char *path, const char *bytes, size_t n,
+                                  struct hv_err *err) HV_NODISCARD;
 /** Creates a directory and its parents (mode 0700 for new ones). */
 enum hv_status hv_file_mkdirs(const char *path, struct hv_err *err) HV_NODISCARD;
 

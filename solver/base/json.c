@@ -1,7 +1,7 @@
 /*
  * JSON documents and places in them: parsing by jansson, key paths, error messages.
- * The checks of single values are in json_check.c, positions in json_locate.c, the wording of
- * syntax errors in json_diagnose.c, the writer in json_write.c.
+ * Most texts are read by json_fast.c. The checks of single values are in json_check.c, positions in
+ * json_locate.c, the wording of syntax errors in json_diagnose.c, the writer in json_write.c.
  */
 #include "solver/base/json.h"
 
@@ -46,25 +46,36 @@ static enum hv_status parse_error(const char *text, size_t n, const char *name,
                      e->column > 0 ? (unsigned)e->column : 1, "not JSON: %s", e->text);
 }
 
+/* The tree as jansson reads it, or NULL and where it stopped. */
+static json_t *parse_all(const char *text, size_t n, json_error_t *e)
+{
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, e);
+    if (root && !is_within_limits(root, 0)) {
+        json_decref(root);
+        root = NULL;
+    }
+    return root;
+}
+
 enum hv_status hv_json_parse(struct hv_json *out, const char *text, size_t n, const char *name,
                              struct hv_err *err)
 {
     *out = (struct hv_json){0};
     json_error_t e = {.line = 1, .column = 1};
-    const char *s = n ? text : "";
-    json_t *root = json_loadb(s, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-    if (root && !is_within_limits(root, 0)) {
-        json_decref(root);
-        root = NULL;
-    }
+    char *copy = hv_xmalloc(n + 1);
+    if (n > 0)
+        memcpy(copy, text, n);
+    copy[n] = '\0';
+    json_t *root = hv__json_fast(copy, n);
     if (!root)
-        return parse_error(s, n, name, &e, err);
-    out->root = root;
-    out->name = hv_xstrdup(name ? name : "");
-    out->text = hv_xmalloc(n + 1);
-    memcpy(out->text, s, n);
-    out->text[n] = '\0';
-    out->n = n;
+        root = parse_all(copy, n, &e);
+    if (!root) {
+        enum hv_status st = parse_error(copy, n, name, &e, err);
+        free(copy);
+        return st;
+    }
+    *out =
+        (struct hv_json){.root = root, .name = hv_xstrdup(name ? name : ""), .text = copy, .n = n};
     return HV_OK;
 }
 

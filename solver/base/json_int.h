@@ -9,6 +9,12 @@
 /** Deepest nesting of arrays and objects that is read. */
 #define HV__JSON_DEPTH 200
 
+/**
+ * The tree of a text that holds nothing unusual, as jansson would read it; NULL: ask jansson, which
+ * also knows what is wrong. `text[n]` must be a NUL byte. O(n), some five times faster than
+ * jansson. Owner: caller.
+ */
+json_t *hv__json_fast(const char *text, size_t n);
 /** Line and column (characters, from 1) of byte `at`. O(at). */
 void hv__json_line_col(const char *text, size_t at, unsigned *line, unsigned *col);
 /**

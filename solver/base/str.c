@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for `more` bytes and the final NUL. */
-static void reserve(struct hv_str *s, size_t more)
+void hv_str_reserve(struct hv_str *s, size_t more)
 {
     if (more > SIZE_MAX / 4 - s->n)
         hv_oom(more);
@@ -24,7 +23,7 @@ static void reserve(struct hv_str *s, size_t more)
 
 void hv_str_add(struct hv_str *s, const char *bytes, size_t n)
 {
-    reserve(s, n);
+    hv_str_reserve(s, n);
     if (n)
         memcpy(s->p + s->n, bytes, n);
     s->n += n;
@@ -45,11 +44,11 @@ void hv_str_addv(struct hv_str *s, const char *fmt, va_list ap)
 {
     va_list again;
     va_copy(again, ap);
-    reserve(s, 64);
+    hv_str_reserve(s, 64);
     size_t room = s->cap - s->n;
     int n = vsnprintf(s->p + s->n, room, fmt, ap);
     if (n >= 0 && (size_t)n >= room) {
-        reserve(s, (size_t)n);
+        hv_str_reserve(s, (size_t)n);
         vsnprintf(s->p + s->n, (size_t)n + 1, fmt, again);
     }
     va_end(again);

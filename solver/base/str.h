@@ -24,6 +24,8 @@ void hv_str_adds(struct hv_str *s, const char *text);
 void hv_str_addc(struct hv_str *s, char c);
 /** Appends formatted text. */
 void hv_str_addf(struct hv_str *s, const char *fmt, ...) HV_PRINTF(2, 3);
+/** Makes room for `more` bytes behind the text and the final NUL; changes nothing else. */
+void hv_str_reserve(struct hv_str *s, size_t more);
 /** As hv_str_addf with a va_list. */
 void hv_str_addv(struct hv_str *s, const char *fmt, va_list ap) HV_PRINTF(2, 0);
 /** Empties it, keeps the memory. */

@@ -18,6 +18,10 @@ void hv_text_clean(struct hv_str *out, const char *text, size_t n)
     const utf8proc_uint8_t *s = (const utf8proc_uint8_t *)text;
     size_t i = 0, clean = 0; /* text[clean..i) is safe and not yet copied */
     while (i < n) {
+        if (text[i] >= ' ' && text[i] < 0x7F) {
+            i++;
+            continue;
+        }
         utf8proc_int32_t c;
         size_t left = n - i;
         utf8proc_ssize_t len = utf8proc_iterate(s + i, left > 4 ? 4 : (utf8proc_ssize_t)left, &c);

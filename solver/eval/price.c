@@ -58,7 +58,8 @@ static enum hv_status price_passes(struct hv__lowered *l, const struct hv__unit 
                                        .dp_rank = (int)d,
                                        .sequences = n,
                                        .tokens = u->shapes[i].tokens,
-                                       .context = u->shapes[i].context};
+                                       .context = u->shapes[i].context,
+                                       .scales = u->shapes[i].scales};
             enum hv_status st = hv_cost_pass(l->k, &q, pass, err);
             if (st != HV_OK) {
                 return st;

@@ -129,7 +129,11 @@ static const char *row_name(const struct hv__lowered *l, const struct hv__unit *
     if (l->plan->n_replicas > 1 || l->n_units > 1) {
         hv_str_addf(&s, "r%zu ", u->i_replica);
     }
+    const char *modules = hv__modules_of(l, &u->replica->stages[rk->stage]);
     hv_str_addf(&s, "s%zu ", rk->stage);
+    if (modules != NULL) {
+        hv_str_addf(&s, "%s ", modules);
+    }
     hv_address_format(hv_cost_cluster(l->k), rk->devices, rk->n_devices, ",", &s);
     const char *name = hv_arena_strdup(l->arena, hv_str_cstr(&s));
     hv_str_free(&s);

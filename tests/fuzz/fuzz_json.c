@@ -1,8 +1,10 @@
 /*
  * Any bytes: parse, walk, write, parse again. The trees must be equal and writing must be stable;
- * a text that is refused must have a position inside it.
+ * a text that is refused must have a position inside it; what is read fast is what jansson reads.
  */
+#include "solver/base/arena.h"
 #include "solver/base/json.h"
+#include "solver/base/json_int.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,9 +60,26 @@ static void check_writing(const struct hv_json *j, bool pretty)
     hv_str_free(&two);
 }
 
+static void compare_with_jansson(const uint8_t *data, size_t size)
+{
+    char *text = hv_xmalloc(size + 1);
+    if (size > 0)
+        memcpy(text, data, size);
+    text[size] = '\0';
+    json_t *fast = hv__json_fast(text, size);
+    if (fast) {
+        json_t *slow = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+        REQUIRE(slow && json_equal(fast, slow));
+        json_decref(slow);
+    }
+    json_decref(fast);
+    free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct hv_json j;
+    compare_with_jansson(data, size);
     struct hv_err err;
     if (hv_json_parse(&j, (const char *)data, size, "fuzz", &err) != HV_OK) {
         REQUIRE(err.status == HV_EINPUT && err.line > 0 && err.col > 0 && err.text[0]);

@@ -213,7 +213,7 @@ static void a_megabyte_of_paste_and_odd_sequences_do_no_harm(void **state)
 {
     struct pty *p = *state;
     static const char odd[] = "\033[999;999;999z\033]52;c;AAAA\007\033P1$r0m\033\\\033[<64;5;5M"
-                              "\033[<0;5;5M\033[<0;5;5m\033[<35;300;300M\033[?1;2c\033O\033[\033[Z"
+                              "\033[<0;5;4M\033[<0;5;4m\033[<35;300;300M\033[?1;2c\033O\033[\033[Z"
                               "\xff\xfe\xc3(\033[200~\033[201~";
     struct hv_str paste = {0};
     start(p);

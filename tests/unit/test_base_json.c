@@ -6,11 +6,14 @@
 
 #include <cmocka.h>
 
+#include "solver/base/arena.h"
 #include "solver/base/json.h"
+#include "solver/base/json_int.h"
 #include "solver/base/rng.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char sample[] = "{ \"format\": \"hetviz.cluster/1\",\n"
@@ -363,9 +366,137 @@ static void strings_have_limits(void **state)
     hv_str_free(&text);
 }
 
+static json_t *by_jansson(const char *text, size_t n)
+{
+    return json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+}
+
+/* The bytes of both as the writer shows them: order of keys, type and every bit of a number. */
+static void assert_same_tree(const char *text, const json_t *a, const json_t *b)
+{
+    char *one = json_dumps(a, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    char *two = json_dumps(b, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    if (one == NULL || two == NULL || strcmp(one, two) != 0)
+        fail_msg("'%s' is '%s', jansson says '%s'", text, one ? one : "-", two ? two : "-");
+    free(one);
+    free(two);
+}
+
+/* What is read fast is what jansson reads; `must` = it has to be read fast. */
+static void same_as_jansson(const char *text, size_t n, bool must)
+{
+    json_t *fast = hv__json_fast(text, n), *slow = NULL;
+    if (fast == NULL && !must)
+        return;
+    slow = by_jansson(text, n);
+    if (fast == NULL || slow == NULL)
+        fail_msg("'%s': read fast: %d, by jansson: %d", text, fast != NULL, slow != NULL);
+    assert_same_tree(text, fast, slow);
+    json_decref(fast);
+    json_decref(slow);
+}
+
+static void what_is_read_fast_is_what_jansson_reads(void **state)
+{
+    (void)state;
+    static const char *const usual[] = {"0",
+                                        "-0",
+                                        "-0.0",
+                                        "1.5e-3",
+                                        "9007199254740993e0",
+                                        "0.1",
+                                        "123456789012345678",
+                                        "1e22",
+                                        "1e-22",
+                                        "1E+23",
+                                        "17976931348623157e292",
+                                        "4.9406564584124654e-324",
+                                        "1e-400",
+                                        "0.30000000000000004",
+                                        "[]",
+                                        "{}",
+                                        " [ 1 , [ ] , { } ] ",
+                                        "true",
+                                        "[null,false]",
+                                        "{\"a\":{\"b\":[1,2.5,\"x\"]},\"c\":\"\"}",
+                                        "\"\\\"\\\\\\/\\b\\f\\n\\r\\tz\"",
+                                        "\"\xe2\x82\xac\"",
+                                        "{\"\xc3\xb6\":1}"};
+    static const char *const odd[] = {"",
+                                      "01",
+                                      "-",
+                                      "1.",
+                                      ".5",
+                                      "1e",
+                                      "+1",
+                                      "1e999",
+                                      "9223372036854775808",
+                                      "\"\\u0041\"",
+                                      "\"\\x\"",
+                                      "\"a\nb\"",
+                                      "\"\xff\"",
+                                      "{\"\":1}",
+                                      "{\"a\":1,\"a\":2}",
+                                      "[1,]",
+                                      "{\"a\":1,}",
+                                      "[1 2]",
+                                      "{1:2}",
+                                      "nul",
+                                      "truex",
+                                      "[",
+                                      "{\"a\"",
+                                      "1 1",
+                                      "\"a",
+                                      "{\"\\u0061\":1}"};
+    for (size_t i = 0; i < HV_COUNT(usual); i++)
+        same_as_jansson(usual[i], strlen(usual[i]), true);
+    for (size_t i = 0; i < HV_COUNT(odd); i++)
+        assert_null(hv__json_fast(odd[i], strlen(odd[i])));
+    assert_null(hv__json_fast("1\0", 2));
+}
+
+static void numbers_are_read_to_the_last_bit(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 7);
+    for (int i = 0; i < 20000; i++) {
+        char text[64];
+        uint64_t bits = hv_rng_u64(&rng);
+        double x = 0;
+        memcpy(&x, &bits, sizeof x);
+        if (!isfinite(x))
+            continue;
+        int digits = 1 + (int)hv_rng_below(&rng, 17);
+        if (i % 2 == 0) /* of the size that files hold */
+            x = ldexp((double)(bits >> 12), -(int)hv_rng_below(&rng, 60));
+        (void)snprintf(text, sizeof text, "%.*g", digits, x);
+        same_as_jansson(text, strlen(text), strspn(text, "-0123456789") < strlen(text));
+    }
+}
+
+static void changed_texts_are_read_alike_or_left_alone(void **state)
+{
+    (void)state;
+    static const char bytes[] = "{}[]:,\"\\ 0123456789.eE+-tfn\n\x80u";
+    char text[sizeof sample];
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 11);
+    for (int i = 0; i < 50000; i++) {
+        memcpy(text, sample, sizeof text);
+        size_t n = sizeof text - 1;
+        for (size_t k = hv_rng_below(&rng, 4); k > 0; k--)
+            text[hv_rng_below(&rng, n)] = bytes[hv_rng_below(&rng, sizeof bytes - 1)];
+        same_as_jansson(text, n, false);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_read_fast_is_what_jansson_reads),
+        cmocka_unit_test(numbers_are_read_to_the_last_bit),
+        cmocka_unit_test(changed_texts_are_read_alike_or_left_alone),
         cmocka_unit_test(syntax_errors_have_positions),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(every_truncation_is_an_error_at_the_end),

@@ -11,6 +11,7 @@
 #include "solver/base/units.h"
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,12 +131,39 @@ static void unknown_spreads(void **state)
     assert_true(hv_or(2, 3) == 2);
 }
 
+static void same_as_printf(double x, int decimals)
+{
+    char b[HV_FMT_CAP], want[64];
+    (void)snprintf(want, sizeof want, "%.*f", decimals, x);
+    const char *expected =
+        want[0] == '-' && strspn(want + 1, "0.") == strlen(want + 1) ? want + 1 : want;
+    assert_string_equal(hv_fmt_fixed(b, sizeof b, x, decimals), expected);
+}
+
+/* Also where the last digit hangs on the last bit: halves and their neighbours. */
+static void fixed_digits_are_those_of_printf(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 5);
+    for (int i = 0; i < 100000; i++) {
+        double size = pow(10, (double)hv_rng_below(&rng, 14) - 4);
+        double x = (hv_rng_double(&rng) - 0.5) * size;
+        int decimals = (int)hv_rng_below(&rng, 6);
+        double half = (floor(x * 1000) + 0.5) / pow(10, (double)hv_rng_below(&rng, 4));
+        same_as_printf(x, decimals);
+        same_as_printf(half, decimals);
+        same_as_printf(nextafter(half, 1e9), decimals);
+        same_as_printf(floor(x), decimals);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(amounts),         cmocka_unit_test(times),
         cmocka_unit_test(shortest_digits), cmocka_unit_test(every_format_fits),
-        cmocka_unit_test(unknown_spreads),
+        cmocka_unit_test(unknown_spreads), cmocka_unit_test(fixed_digits_are_those_of_printf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

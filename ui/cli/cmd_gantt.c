@@ -89,7 +89,15 @@ enum hv_status hv_cli_gantt(struct hv_args *args, struct hv_err *err)
     struct hv_judged j;
     bool any = false;
     enum hv_status st = hv_cli_judge(args, true, &j, err);
-    if (st == HV_OK && j.verdict.timeline == NULL) {
+    if (st == HV_OK && j.verdict.jobs != NULL) {
+        j.verdict.timeline = hv_eval_jobs_timeline(&j.verdict, &j.arena);
+    }
+    if (st == HV_OK && j.verdict.serving != NULL) {
+        st = hv_err_set(
+            err, HV_ENO,
+            "a plan that serves has a flow of tokens and no iteration to draw; eval shows "
+            "the flow, stage by stage");
+    } else if (st == HV_OK && j.verdict.timeline == NULL) {
         st = hv_err_set(err, HV_ENO, "this plan cannot be timed, so there is nothing to draw: %s",
                         j.verdict.findings.n > 0 ? j.verdict.findings.items[0].text : "no stages");
     }

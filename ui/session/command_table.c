@@ -70,6 +70,11 @@ static const struct hv_opt explain_options[] = {
     {"stage", 0, HV_ARG_INT, "N", "the terms behind every second and byte of this stage, with formula and source", 0, 1000000, NULL, false},
     {"replica", 0, HV_ARG_INT, "N", "replica entry of --stage (default 0)", 0, 1000000, NULL, false},
 };
+static const struct hv_opt failures_options[] = {
+    OPTIONAL_INPUT_OPTIONS, JSON_OPTION,
+    {"lost", 0, HV_ARG_INT, "N", "plans for up to this many nodes away (default 2)", 0, 64, NULL, false},
+    {"time-limit", 0, HV_ARG_DURATION, "S", "give every new plan this time (default 10)", 1e-3, 1e7, NULL, false},
+};
 static const struct hv_opt json_options[] = {JSON_OPTION};
 static const struct hv_opt validate_options[] = {
     JSON_OPTION,
@@ -88,6 +93,7 @@ static const struct hv_opt profile_options[] = {
     {"show", 0, HV_ARG_FILE, "F", "measure nothing: show this profile", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "with --show: write the roofline chart as SVG", 0, 0, NULL, false},
 };
+static const struct hv_opt import_options[] = {OUT_OPTION};
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
 static const struct hv_opt lua_options[] = {
     {"cluster", 'c', HV_ARG_FILE, "CLUSTER", "cluster file, or the name of a sample (default: two-generations)", 0, 0, NULL, false},
@@ -155,6 +161,11 @@ static const struct hv_command command_rows[] = {
      "the terms of that stage: operators, exchanges, transfer, memory.\n"
      "Example: hetviz explain p.json --stage 0",
      OPTIONS(explain_options), false},
+    {HV_CMD_FAILURES, "failures", NULL, "PLAN", 1, 1, "what failing and preempted nodes leave of a plan",
+     "Expected tokens per second and their price when nodes fail or are taken away: the best time between checkpoints, what a failure costs "
+     "(detection, rollback, reinstantiation), and the plans that the plan's own strategy makes of what is left of the nodes. Rates come from the "
+     "inventory (`preemptions_per_hour`), times from the job (`failures`).\nExample: hetviz failures p.json --lost 3",
+     OPTIONS(failures_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
      "Lists every strategy with the system it stands for; with a name, its options and what it decides.\n"
      "Example: hetviz strategies oobleck",
@@ -175,6 +186,12 @@ static const struct hv_command command_rows[] = {
      "Reads each file as what it says it is (cluster, model, job, plan, workspace, instance, profile, plugin) and reports the first mistake with its "
      "position.\nExample: hetviz check cluster.json plugin.lua",
      NO_OPTIONS, false},
+    {HV_CMD_IMPORT, "import", NULL, "FORMAT|auto|local [FILE...]", 1, -1, "make documents of other programs' files",
+     "Reads what nvidia-smi, Slurm, Kubernetes, NCCL, clouds, Hugging Face, DeepSpeed, Megatron-LM and others write, and writes a cluster, a model, "
+     "a job with its layout, a plan or a trace. Several files of one machine or of one job become one document. Standard error says what was "
+     "understood, what was guessed and what was ignored. auto finds the format by the content; local asks this machine; - is standard input.\n"
+     "Example: hetviz import auto smi.xml topo.txt --out cluster.json",
+     OPTIONS(import_options), false},
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME", 1, 1, "write a commented plugin that runs",
      "Writes NAME.lua, a small strategy to start from.\nExample: hetviz new-plugin mine --out plugins/mine.lua",
      OPTIONS(new_plugin_options), false},

@@ -67,8 +67,7 @@ struct hv_pool *hv_pool_new(const struct hv_pool_config *config)
         for (size_t i = 0; i < n_args; i++)
             p->argv[i] = hv_xstrdup(config->argv[i]);
     }
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    p->n_max = config->n_workers > 0 ? config->n_workers : (cores > 0 ? (size_t)cores : 1);
+    p->n_max = config->n_workers;
     p->on_event = config->on_event;
     p->ctx = config->ctx;
     p->now_s = config->now_s != NULL ? config->now_s : system_now_s;
@@ -95,6 +94,16 @@ void hv_pool_free(struct hv_pool *p)
     free(p);
 }
 
+/* Asks how many cores there are only when there is work: the answer takes a while. */
+static size_t most_workers(struct hv_pool *p)
+{
+    if (p->n_max == 0) {
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+        p->n_max = cores > 0 ? (size_t)cores : 1;
+    }
+    return p->n_max;
+}
+
 uint32_t hv_pool_submit(struct hv_pool *p, const json_t *job, double time_limit_s)
 {
     struct hv_str text = {0};
@@ -106,6 +115,7 @@ uint32_t hv_pool_submit(struct hv_pool *p, const json_t *job, double time_limit_
     struct hv__pending pending = {++p->last_id, text.p, text.n, time_limit_s,
                                   kind != NULL && strcmp(kind, "lua") == 0};
     hv_vec_push(&p->queue, pending);
+    (void)most_workers(p);
     return pending.id;
 }
 

@@ -39,7 +39,7 @@ struct hv__pending {
 /** A pool. */
 struct hv_pool {
     char **argv;
-    size_t n_max;
+    size_t n_max; /**< workers at a time; 0: not known before the first job */
     hv_pool_fn *on_event;
     void *ctx;
     double (*now_s)(void *ctx);

@@ -62,6 +62,7 @@ static struct hv_session *new_session(const struct hv_session_env *env)
     s->env = *env;
     s->state_dir = env->state_dir != NULL ? hv_xstrdup(env->state_dir) : NULL;
     s->unsafe_s = HV_UNKNOWN;
+    s->strategies = hv__strategies_new(env);
     s->record_fd = -1;
     s->epoch = 1;
     s->limits.seed = 1;
@@ -97,7 +98,7 @@ static void free_session(struct hv_session *s)
     hv_str_free(&s->notice);
     hv_str_free(&s->notice_shown);
     json_decref(s->recovery);
-    hv__session_plugins_free(s);
+    hv__strategies_free(s->strategies);
     free(s->recovery_in);
     free(s->recovery_out);
     free(s->state_dir);

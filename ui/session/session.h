@@ -57,6 +57,8 @@ struct hv_session_env {
     size_t n_workers;                /**< 0: one per core */
     const struct hv_plugin *plugins; /**< strategies in menu order; borrowed while it is open */
     size_t n_plugins;
+    bool plugins_later; /**< `plugins` is NULL: they are read (hv_plugins_read) when first asked
+                             for, so that an opening does not wait for them */
 };
 
 /* ---- open and close (session.c, session_open.c) ---------------------------------------------- */
@@ -195,7 +197,8 @@ bool hv_session_dirty(const struct hv_session *s);
 /* ---- strategies (session_runs.c) ---------------------------------------------------------------
  */
 
-/** All strategies, in menu order (broken ones have their error). */
+/** All strategies, in menu order (broken ones have their error). The first call reads them where
+ * the environment left that for later; a failure is logged, there are none then. */
 const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t *n);
 /** Names of all schedules that can be asked for: those of the table, then those written in Lua.
  * Owner: the caller frees the array. */

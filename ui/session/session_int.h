@@ -62,13 +62,20 @@ struct hv__stamp {
     int64_t changed_s, changed_ns;
 };
 
+/** The strategies of a session. */
+struct hv__strategies {
+    bool later;                    /**< they are still to be read */
+    const struct hv_plugin *items; /**< in menu order */
+    size_t n;
+    struct hv_plugins read;     /**< owner of the items that were read here */
+    struct hv_plugin *own;      /**< what `items` points at from the first reload on */
+    struct hv_plugins *sources; /**< what an item was read from again; {0} = never */
+};
+
 /** An open workspace. */
 struct hv_session {
     struct hv_session_env env;
-    struct {
-        struct hv_plugin *items;    /**< what env.plugins points at from the first reload on */
-        struct hv_plugins *sources; /**< what an item was read from again; {0} = never */
-    } reloaded;
+    struct hv__strategies *strategies; /**< apart: asking for them may read them */
     char **worker_argv;
     char *state_dir;
     struct hv_pool *pool;
@@ -180,8 +187,11 @@ enum hv_status hv__session_value(const char *text, json_t **out, struct hv_err *
 /** Forgets the edits of a group that has not ended. */
 void hv__session_group_drop(struct hv_session *s);
 
-/** Frees what was read again. */
-void hv__session_plugins_free(struct hv_session *s);
+/** The strategies that the environment gives, or leaves for later. Owner: the session. */
+struct hv__strategies *hv__strategies_new(const struct hv_session_env *env);
+void hv__strategies_free(struct hv__strategies *l);
+/** The strategies as a list for the functions of scripting/plugin.h, which only read it. */
+struct hv_plugins hv__session_plugins(const struct hv_session *s);
 /** Options object set for a strategy, borrowed; NULL = none. */
 json_t *hv__session_options_of(const struct hv_session *s, const char *strategy);
 

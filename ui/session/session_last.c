@@ -11,17 +11,17 @@
 
 #define FORMAT "hetviz.last/1"
 
-static enum hv_status last_file(const char *state_dir, struct hv_str *out, struct hv_err *err)
+static bool last_file(const char *state_dir, bool make, struct hv_str *out)
 {
     enum hv_status st = HV_OK;
     if (state_dir != NULL)
         hv_str_adds(out, state_dir);
     else
-        st = hv_user_dir(out, HV_DIR_STATE, err);
-    if (st == HV_OK)
-        st = hv_file_mkdirs(hv_str_cstr(out), err);
+        st = hv_user_dir(out, HV_DIR_STATE, NULL);
+    if (st == HV_OK && make)
+        st = hv_file_mkdirs(hv_str_cstr(out), NULL);
     hv_str_adds(out, "/last.json");
-    return st;
+    return st == HV_OK;
 }
 
 static json_t *read_last(const char *state_dir)
@@ -29,7 +29,7 @@ static json_t *read_last(const char *state_dir)
     struct hv_str file = {0}, text = {0};
     struct hv_json json = {0};
     json_t *root = NULL;
-    if (last_file(state_dir, &file, NULL) == HV_OK &&
+    if (last_file(state_dir, false, &file) &&
         hv_file_read(hv_str_cstr(&file), &text, NULL) == HV_OK &&
         hv_json_parse(&json, hv_str_cstr(&text), text.n, hv_str_cstr(&file), NULL) == HV_OK) {
         const char *format = json_string_value(json_object_get(json.root, "format"));
@@ -81,7 +81,7 @@ void hv_session_last_keep(const struct hv_session *s, const char *screen)
 {
     char here[PATH_MAX];
     struct hv_str file = {0}, text = {0};
-    if (own_path(s, here) && last_file(s->state_dir, &file, NULL) == HV_OK) {
+    if (own_path(s, here) && last_file(s->state_dir, true, &file)) {
         const struct hv_row *row = hv_session_row(s, hv_session_selected(s));
         json_t *root =
             json_pack("{s:s,s:s,s:s}", "format", FORMAT, "workspace", here, "screen", screen);
@@ -90,7 +90,7 @@ void hv_session_last_keep(const struct hv_session *s, const char *screen)
         hv_json_write(&text, root, true);
         json_decref(root);
         /* nobody is harmed when the place is not kept */
-        (void)!hv_file_write(hv_str_cstr(&file), hv_str_cstr(&text), text.n, NULL);
+        (void)!hv_file_write_soon(hv_str_cstr(&file), hv_str_cstr(&text), text.n, NULL);
     }
     hv_str_free(&file);
     hv_str_free(&text);

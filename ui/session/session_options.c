@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t *n)
-{
-    *n = s->env.n_plugins;
-    return s->env.plugins;
-}
-
 const char **hv_session_schedules(const struct hv_session *s, size_t *n)
 {
     size_t n_rows = 0, n_plugins = 0;
@@ -32,9 +26,11 @@ const char **hv_session_schedules(const struct hv_session *s, size_t *n)
 
 const struct hv_plugin *hv_session_strategy(const struct hv_session *s, const char *id)
 {
-    for (size_t i = 0; i < s->env.n_plugins; i++)
-        if (s->env.plugins[i].id != NULL && strcmp(s->env.plugins[i].id, id) == 0)
-            return &s->env.plugins[i];
+    size_t n = 0;
+    const struct hv_plugin *all = hv_session_strategies(s, &n);
+    for (size_t i = 0; i < n; i++)
+        if (all[i].id != NULL && strcmp(all[i].id, id) == 0)
+            return &all[i];
     return NULL;
 }
 
@@ -134,8 +130,7 @@ enum hv_status hv_session_option_set(struct hv_session *s, const char *strategy,
                                      const char *text, struct hv_err *err)
 {
     const struct hv_plugin *p = NULL;
-    const struct hv_plugins all = {.items = (struct hv_plugin *)(uintptr_t)s->env.plugins,
-                                   .n = s->env.n_plugins};
+    const struct hv_plugins all = hv__session_plugins(s);
     json_t *value = NULL;
     enum hv_status st = hv_plugins_get(&all, strategy, &p, err);
     if (st == HV_OK)

@@ -1,6 +1,7 @@
 /*
- * Plugins that changed on disk while the session is open: their files are read again and take the
- * place of what was known. Not for finding plugins (scripting/plugin.c).
+ * The strategies of a session: read when first asked for, and read again when their files changed
+ * while it is open. Not for finding plugins (scripting/plugin.c) nor for their options
+ * (session_options.c).
  */
 #include "ui/session/session_int.h"
 
@@ -8,24 +9,56 @@
 #include "solver/base/rng.h"
 #include <string.h>
 
-/* From the first reload on the list is the session's own, each item with what it was read from. */
-static void own_list(struct hv_session *s)
+struct hv__strategies *hv__strategies_new(const struct hv_session_env *env)
 {
-    if (s->reloaded.items != NULL)
-        return;
-    size_t n = s->env.n_plugins;
-    s->reloaded.items = hv_xcalloc(n + 1, sizeof *s->reloaded.items);
-    s->reloaded.sources = hv_xcalloc(n + 1, sizeof *s->reloaded.sources);
-    memcpy(s->reloaded.items, s->env.plugins, n * sizeof *s->reloaded.items);
-    s->env.plugins = s->reloaded.items;
+    struct hv__strategies *l = hv_xcalloc(1, sizeof *l);
+    l->later = env->plugins_later;
+    l->items = env->plugins;
+    l->n = env->n_plugins;
+    return l;
 }
 
-void hv__session_plugins_free(struct hv_session *s)
+const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t *n)
 {
-    for (size_t i = 0; s->reloaded.sources != NULL && i < s->env.n_plugins; i++)
-        hv_plugins_free(&s->reloaded.sources[i]);
-    free(s->reloaded.sources);
-    free(s->reloaded.items);
+    struct hv__strategies *l = s->strategies;
+    struct hv_err err = {0};
+    if (l->later && hv_plugins_read(&l->read, &err) != HV_OK)
+        hv_log(HV_LOG_ERROR, "plugins", "%s", err.text);
+    if (l->later) {
+        l->items = l->read.items;
+        l->n = l->read.n;
+    }
+    l->later = false;
+    *n = l->n;
+    return l->items;
+}
+
+struct hv_plugins hv__session_plugins(const struct hv_session *s)
+{
+    struct hv_plugins all = {0};
+    all.items = (struct hv_plugin *)(uintptr_t)hv_session_strategies(s, &all.n);
+    return all;
+}
+
+/* From the first reload on the list is the session's own, each item with what it was read from. */
+static void own_list(struct hv__strategies *l)
+{
+    if (l->own != NULL)
+        return;
+    l->own = hv_xcalloc(l->n + 1, sizeof *l->own);
+    l->sources = hv_xcalloc(l->n + 1, sizeof *l->sources);
+    memcpy(l->own, l->items, l->n * sizeof *l->own);
+    l->items = l->own;
+}
+
+void hv__strategies_free(struct hv__strategies *l)
+{
+    for (size_t i = 0; l->sources != NULL && i < l->n; i++)
+        hv_plugins_free(&l->sources[i]);
+    free(l->sources);
+    free(l->own);
+    hv_plugins_free(&l->read);
+    free(l);
 }
 
 /* True when the file holds what the item was made of; a broken one may need another file. */
@@ -39,31 +72,32 @@ static bool is_current(const struct hv_plugin *p)
 }
 
 /* Another plugin's id would hide one of the two. */
-static enum hv_status check_id(const struct hv_session *s, size_t at, const struct hv_plugin *now,
-                               struct hv_err *err)
+static enum hv_status check_id(const struct hv__strategies *l, size_t at,
+                               const struct hv_plugin *now, struct hv_err *err)
 {
-    for (size_t i = 0; i < s->env.n_plugins; i++)
-        if (i != at && strcmp(s->env.plugins[i].id, now->id) == 0)
+    for (size_t i = 0; i < l->n; i++)
+        if (i != at && strcmp(l->items[i].id, now->id) == 0)
             return hv_err_set(err, HV_EPLUGIN, "%s: the id '%s' is that of %s; choose another",
-                              now->path, now->id, s->env.plugins[i].path);
+                              now->path, now->id, l->items[i].path);
     return HV_OK;
 }
 
 static enum hv_status reload(struct hv_session *s, size_t at, struct hv_err *err)
 {
+    struct hv__strategies *l = s->strategies;
     struct hv_plugins fresh = {0};
-    enum hv_status st = hv_plugins_read_file(&fresh, s->env.plugins[at].path, err);
+    enum hv_status st = hv_plugins_read_file(&fresh, l->items[at].path, err);
     if (st == HV_OK)
-        st = check_id(s, at, &fresh.items[0], err);
+        st = check_id(l, at, &fresh.items[0], err);
     if (st != HV_OK) {
         hv_plugins_free(&fresh);
         return st;
     }
-    own_list(s);
-    fresh.items[0].name = hv_arena_strdup(&fresh.arena, s->reloaded.items[at].name);
-    hv_plugins_free(&s->reloaded.sources[at]);
-    s->reloaded.sources[at] = fresh;
-    s->reloaded.items[at] = fresh.items[0];
+    own_list(l);
+    fresh.items[0].name = hv_arena_strdup(&fresh.arena, l->own[at].name);
+    hv_plugins_free(&l->sources[at]);
+    l->sources[at] = fresh;
+    l->own[at] = fresh.items[0];
     hv_session_log(s, HV_LOG_INFO, "plugin", "%s read again", fresh.items[0].path);
     hv__session_touch(s);
     return HV_OK;
@@ -73,20 +107,23 @@ enum hv_status hv_session_strategies_reload(struct hv_session *s, const char *id
                                             struct hv_err *err)
 {
     enum hv_status first = HV_OK;
-    size_t asked_at = s->env.n_plugins; /* found before anything is freed: `id` may be a plugin's */
-    for (size_t i = 0; id != NULL && i < s->env.n_plugins; i++)
-        if (strcmp(s->env.plugins[i].id, id) == 0)
+    size_t n = 0;
+    (void)hv_session_strategies(s, &n);
+    const struct hv__strategies *l = s->strategies;
+    size_t asked_at = n; /* found before anything is freed: `id` may be a plugin's */
+    for (size_t i = 0; id != NULL && i < n; i++)
+        if (strcmp(l->items[i].id, id) == 0)
             asked_at = i;
     *n_read = 0;
-    for (size_t i = 0; i < s->env.n_plugins; i++) {
+    for (size_t i = 0; i < n; i++) {
         bool asked = i == asked_at;
-        if (!asked && is_current(&s->env.plugins[i]))
+        if (!asked && is_current(&l->items[i]))
             continue;
         struct hv_err why = {0};
         enum hv_status st = reload(s, i, &why);
         *n_read += st == HV_OK;
         /* what was broken before and still is, is news only to who asked for it */
-        bool told = st != HV_OK && (asked || s->env.plugins[i].error == NULL);
+        bool told = st != HV_OK && (asked || l->items[i].error == NULL);
         if (told && (first == HV_OK || asked)) {
             first = st;
             if (err != NULL)

@@ -86,8 +86,7 @@ static void tell_run(struct hv_session *s, const char *strategy, const json_t *o
 enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const json_t *options,
                               uint32_t *id, struct hv_err *err)
 {
-    const struct hv_plugins plugins = {.items = (struct hv_plugin *)(uintptr_t)s->env.plugins,
-                                       .n = s->env.n_plugins};
+    const struct hv_plugins plugins = hv__session_plugins(s);
     json_t *all = all_options(s, strategy, options);
     enum hv_status st = hv_run_check(&plugins, strategy, all, err);
     if (st != HV_OK) {
@@ -115,9 +114,10 @@ enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const 
 
 size_t hv_session_run_all(struct hv_session *s)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < s->env.n_plugins; i++) {
-        const struct hv_plugin *p = &s->env.plugins[i];
+    size_t n = 0, n_all = 0;
+    const struct hv_plugin *all = hv_session_strategies(s, &n_all);
+    for (size_t i = 0; i < n_all; i++) {
+        const struct hv_plugin *p = &all[i];
         if (p->error == NULL && p->has[HV_PLUGIN_PLAN])
             n += hv_session_run(s, p->id, NULL, NULL, NULL) == HV_OK;
     }

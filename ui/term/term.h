@@ -55,7 +55,7 @@ struct hv_term_ops {
     void (*resume)(struct hv_term *t);
 };
 
-/** The real terminal (ncursesw). At most one at a time. */
+/** The real terminal (ncursesw), in the locale that is set. At most one at a time. */
 extern const struct hv_term_ops hv_term_curses;
 /** What opening the real terminal would say, at once. Errors: as its open. */
 enum hv_status hv_term_curses_check(struct hv_err *err) HV_NODISCARD;
@@ -72,6 +72,8 @@ struct hv_term_watch {
     size_t (*list)(void *ctx, int *fds, size_t cap);
     /** One of them became readable. */
     void (*ready)(void *ctx, struct hv_app *app, int fd);
+    /** The first frame is on the screen: what it does not show may be read now; may be NULL. */
+    void (*shown)(void *ctx);
     void *ctx;
 };
 /**

@@ -3,6 +3,8 @@
 #define HV_UI_TERM_TERM_CURSES_INT_H
 
 #include "ui/term/term.h"
+#include "ui/term/term_keys.h"
+#include "ui/term/term_out.h"
 
 #define NCURSES_NOMACROS 1
 #include <curses.h>
@@ -11,23 +13,20 @@
 /** The terminal while it is taken. */
 struct hv_term {
     SCREEN *screen;
-    WINDOW *input; /* a pad: reading from it never refreshes the screen */
     struct termios saved;
-    struct hv_cell *shown;
+    struct hv_out out;
+    struct hv_key_input keys;
     int w, h, signal_fd;
-    unsigned dead;
-    bool ascii, mouse, pressed;
-    attr_t attrs[HV_STYLE_N];
-    short pairs[HV_STYLE_N];
-    short backs[HV_STYLE_N]; /**< background of each style, -1 = the terminal's */
-    short edges[HV_STYLE_N][HV_STYLE_N]; /**< pairs of two backgrounds, made when first needed */
-    short n_pairs;
-    bool color;
+    bool ascii, mouse;
+    bool waits; /* the beginning of a sequence is there, since … */
+    int64_t since_ms;
+    bool gone; /* writing failed for good */
 };
 
-/** One key or click if there is one, none otherwise. Esc directly followed by a character is Alt;
- * sequences that nobody knows are skipped. */
-struct hv_event hv__term_read_key(struct hv_term *t);
+/** Adds the keys of the current terminal's description. */
+void hv__term_learn_keys(struct hv_key_input *in);
+/** Reads what there is; false when the terminal is gone. */
+bool hv__term_read(struct hv_term *t);
 /** No event. */
 static inline struct hv_event hv__term_no_event(void)
 {

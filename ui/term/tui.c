@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "scripting/plugin.h"
 #include "solver/base/file.h"
 #include "solver/base/log.h"
 #include "ui/screens/screens.h"
@@ -187,6 +186,13 @@ static void watch_ready(void *ctx, struct hv_app *app, int fd)
     }
 }
 
+/** What most screens need, but not the first frame. */
+static void watch_shown(void *ctx)
+{
+    size_t n = 0;
+    (void)hv_session_strategies(ctx, &n);
+}
+
 /** Scripts wait for workers by really waiting. */
 static void script_idle(void *ctx, struct hv_app *app, int ms)
 {
@@ -320,7 +326,8 @@ static enum hv_status run_terminal(const struct tui_options *o, const struct hv_
     if (st != HV_OK) {
         return st;
     }
-    struct hv_term_watch watch = {.list = watch_list, .ready = watch_ready, .ctx = s};
+    struct hv_term_watch watch = {
+        .list = watch_list, .ready = watch_ready, .shown = watch_shown, .ctx = s};
     *signo = hv_term_run(ops, t, app, &watch);
     ops->close(t);
     return HV_OK;
@@ -403,7 +410,6 @@ int hv_tui_main(int argc, char **argv)
     struct tui_options o;
     struct hv_err err = {0};
     struct hv_session *s = NULL;
-    struct hv_plugins plugins = {0};
     struct tui_end end = {0};
     enum hv_status st = read_options(argc, argv, &o, &err);
     if (st == HV_OK && fcntl(STDIN_FILENO, F_GETFD) < 0 && o.script == NULL && o.dump == NULL) {
@@ -413,10 +419,7 @@ int hv_tui_main(int argc, char **argv)
     if (st == HV_OK && !scripted && !o.memory && !wants_plain(&o)) {
         st = hv_term_curses_check(&err); /* nobody waits for files to be told that */
     }
-    if (st == HV_OK) {
-        st = hv_plugins_read(&plugins, &err);
-    }
-    struct hv_session_env env = {.plugins = plugins.items, .n_plugins = plugins.n};
+    struct hv_session_env env = {.plugins_later = true};
     struct hv_str last = {0};
     if (st == HV_OK && o.workspace == NULL && !scripted && hv_session_last_workspace(NULL, &last)) {
         o.workspace = hv_str_cstr(&last);
@@ -432,7 +435,6 @@ int hv_tui_main(int argc, char **argv)
     } else {
         hv_session_close(s);
     }
-    hv_plugins_free(&plugins);
     hv_str_free(&last);
     if (end.signo != 0) { /* whoever waits for us sees what ended us */
         (void)signal(end.signo, SIG_DFL);

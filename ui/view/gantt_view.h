@@ -57,6 +57,14 @@ struct hv_gantt_cover {
     size_t n_spans;            /**< spans that touch it; 0 = nothing there */
 };
 
+/** A search along a lane: for what, which way, and how far. */
+struct hv_gantt_wanted {
+    int kind; /**< enum hv_gantt_kind; -1 = any */
+    int32_t micro_batch;
+    bool back;      /**< towards the beginning */
+    double until_s; /**< starts beyond this do not count */
+};
+
 /** A timeline as the painter sees it. Queries return false when there is nothing. */
 struct hv_gantt_source {
     const void *ctx;
@@ -72,6 +80,10 @@ struct hv_gantt_source {
     bool (*next)(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out);
     /** Last span that starts before t. */
     bool (*prev)(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out);
+    /** First span wanted that starts after t (before t, going back), in the order of next and
+     * prev: for lanes of very many spans; NULL = those two will do. */
+    bool (*seek)(const void *ctx, size_t lane, double t_s, const struct hv_gantt_wanted *w,
+                 struct hv_gantt_span *out);
     /** Largest memory in use (bytes) in [t0, t1) of a lane; NULL = no memory known. */
     double (*memory_max_bytes)(const void *ctx, size_t lane, double t0_s, double t1_s);
     /** Memory limit of a lane (bytes), HV_UNKNOWN when there is none; NULL with the above. */

@@ -7,6 +7,7 @@
 #include "ui/view/plain.h"
 #include "ui/view/theme.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -65,9 +66,11 @@ void hv_grid_free(struct hv_grid *g)
 
 void hv_grid_clear(struct hv_grid *g)
 {
-    size_t n = (size_t)g->w * (size_t)g->h;
-    for (size_t i = 0; i < n; i++)
-        g->cells[i] = blank;
+    size_t n = (size_t)g->w * (size_t)g->h, done = 1;
+    if (n > 0)
+        g->cells[0] = blank;
+    for (; done < n; done *= 2) /* what is there twice is there four times with the next step */
+        memcpy(g->cells + done, g->cells, (done < n - done ? done : n - done) * sizeof *g->cells);
     g->clip = (struct hv_rect){0, 0, g->w, g->h};
     g->cursor_x = g->cursor_y = -1;
 }
@@ -128,6 +131,32 @@ static void set_cell(struct hv_grid *g, int x, int y, const char *bytes, size_t 
     }
 }
 
+/* A character of one byte and one column, whatever stands beside it. */
+static bool is_plain(const char *s, size_t left)
+{
+    return s[0] >= ' ' && s[0] < 0x7f && (left == 1 || (unsigned char)s[1] < 0x80);
+}
+
+/* Writes such a character. */
+static void set_plain(struct hv_grid *g, int x, int y, char c, unsigned style)
+{
+    if (!hv_rect_has(g->clip, x, y))
+        return;
+    struct hv_cell *cell = cell_at(g, x, y);
+    if (cell->width != 1)
+        break_wide(g, x, y);
+    *cell = (struct hv_cell){.utf8 = {c}, .width = 1, .style = (uint16_t)style};
+}
+
+/* Length of a text of nothing but such characters, else SIZE_MAX. */
+static size_t plain_length(const char *s)
+{
+    size_t n = 0;
+    while (s[n] >= ' ' && s[n] < 0x7f)
+        n++;
+    return s[n] == '\0' ? n : SIZE_MAX;
+}
+
 /* A grapheme: bytes of the whole, bytes that fit a cell, columns. */
 struct grapheme {
     size_t n, keep;
@@ -148,6 +177,8 @@ static struct grapheme next_grapheme(const char *s, size_t n)
 {
     utf8proc_int32_t cp = 0, prev = 0, state = 0;
     struct grapheme out = {0};
+    if (n > 0 && is_plain(s, n))
+        return (struct grapheme){1, 1, 1};
     while (out.n < n) {
         utf8proc_ssize_t len = decode(s + out.n, n - out.n, &cp);
         if (out.n > 0 && utf8proc_grapheme_break_stateful(prev, cp, &state))
@@ -205,8 +236,10 @@ size_t hv_text_wrap(const char *text, int w)
 
 int hv_text_width(const char *text)
 {
-    size_t i = 0, n = strlen(text);
+    size_t i = 0, n = strlen(text), plain = plain_length(text);
     int used = 0;
+    if (plain < INT_MAX)
+        return (int)plain;
     while (i < n) {
         struct grapheme gr = next_grapheme(text + i, n - i);
         used += gr.width;
@@ -242,6 +275,10 @@ int hv_grid_put(struct hv_grid *g, int x, int y, int max_w, const char *text, un
     size_t i = 0, n = strlen(text);
     int used = 0;
     while (i < n && used < limit) {
+        if (is_plain(text + i, n - i)) {
+            set_plain(g, x + used++, y, text[i++], style);
+            continue;
+        }
         struct grapheme gr = next_grapheme(text + i, n - i);
         if (used + gr.width > limit) {
             set_cell(g, x + used, y, " ", 1, 1, style);
@@ -267,6 +304,8 @@ int hv_grid_putf(struct hv_grid *g, int x, int y, unsigned style, const char *fm
 int hv_grid_put_user(struct hv_grid *g, int x, int y, int max_w, const char *text, unsigned style)
 {
     struct hv_str clean = {0};
+    if (plain_length(text) != SIZE_MAX)
+        return hv_grid_put(g, x, y, max_w, text, style);
     hv_text_clean(&clean, text, strlen(text));
     int used = hv_grid_put(g, x, y, max_w, hv_str_cstr(&clean), style);
     hv_str_free(&clean);
@@ -277,8 +316,11 @@ void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align
                        unsigned style)
 {
     struct hv_str clean = {0};
-    hv_text_clean(&clean, text, strlen(text));
-    const char *s = hv_str_cstr(&clean);
+    const char *s = text;
+    if (plain_length(text) == SIZE_MAX) {
+        hv_text_clean(&clean, text, strlen(text));
+        s = hv_str_cstr(&clean);
+    }
     int w = hv_text_width(s), x = at.x;
     hv_grid_fill(g, (struct hv_rect){at.x, at.y, at.w, 1}, ' ', style);
     if (w > at.w && at.w > 0) {
@@ -353,7 +395,7 @@ void hv_grid_fill(struct hv_grid *g, struct hv_rect r, char c, unsigned style)
     struct hv_rect in = hv_rect_meet(g->clip, r);
     for (int y = in.y; y < in.y + in.h; y++)
         for (int x = in.x; x < in.x + in.w; x++)
-            set_cell(g, x, y, &c, 1, 1, style);
+            set_plain(g, x, y, c, style);
 }
 
 void hv_grid_restyle(struct hv_grid *g, struct hv_rect r, unsigned keep, unsigned set)

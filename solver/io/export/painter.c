@@ -1,8 +1,13 @@
-/** SVG and cairo back ends of the painter. Pictures depend on their input alone: no dates, no ids.
+/**
+ * SVG and cairo back ends of the painter. Pictures depend on their input alone: no dates, no ids.
+ * Cairo brings some twenty libraries along, so it is loaded when the first PNG is drawn: a start
+ * costs nothing of it.
  */
 #include "solver/io/export/painter.h"
 
 #include <cairo.h>
+#include <dlfcn.h>
+#include <string.h>
 
 static void add_escaped(struct hv_str *s, const char *text)
 {
@@ -134,73 +139,123 @@ void hv_paint_svg(int width_px, int height_px, hv_paint_fn *draw, const void *wh
     hv_str_adds(out, "</svg>\n");
 }
 
-static void set_colour(cairo_t *c, unsigned rgb)
+/* clang-format off */
+/* What is called of cairo. */
+#define CAIRO_MAP(X)                                                                              \
+    X(arc) X(close_path) X(create) X(destroy) X(fill_preserve) X(image_surface_create) X(line_to) \
+    X(move_to) X(new_path) X(paint) X(rectangle) X(select_font_face) X(set_dash)                  \
+    X(set_font_size) X(set_line_width) X(set_source_rgb) X(show_text) X(status)                   \
+    X(status_to_string) X(stroke) X(stroke_preserve) X(surface_destroy)                           \
+    X(surface_write_to_png_stream) X(text_extents)
+/* clang-format on */
+struct cairo {
+#define X(f) __typeof__(cairo_##f) *f;
+    CAIRO_MAP(X)
+#undef X
+};
+
+/* A canvas of cairo: the painter's context. */
+struct canvas {
+    const struct cairo *cairo;
+    cairo_t *c;
+};
+
+/* Functions and objects have pointers of one form (POSIX), but no cast between them in C. */
+static bool find_call(void *library, const char *name, void *call)
 {
-    cairo_set_source_rgb(c, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0,
-                         (rgb & 255) / 255.0);
+    void *found = dlsym(library, name);
+    memcpy(call, &found, sizeof found);
+    return found != NULL;
 }
 
-static void cairo_rect(void *ctx, const struct hv_paint_rect *r)
+/* Once loaded it stays: fonts are found once per process. */
+static enum hv_status load_cairo(struct cairo *out, struct hv_err *err)
 {
-    cairo_t *c = ctx;
-    set_colour(c, r->fill);
-    cairo_rectangle(c, r->x, r->y, r->w, r->h);
-    cairo_fill_preserve(c);
-    if (r->outlined) {
-        set_colour(c, 0x222222);
-        cairo_set_line_width(c, 0.5);
-        cairo_stroke_preserve(c);
+    static const char *const names[] = {"libcairo.so.2", "libcairo.2.dylib"};
+    void *library = NULL;
+    for (size_t i = 0; library == NULL && i < HV_COUNT(names); i++) {
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     }
-    cairo_new_path(c);
+    bool all = library != NULL;
+#define X(f) all = all && find_call(library, "cairo_" #f, &out->f);
+    CAIRO_MAP(X)
+#undef X
+    return all ? HV_OK
+               : hv_err_set(err, HV_EIO,
+                            "PNG needs the library cairo, and %s is not there (Debian: apt-get "
+                            "install libcairo2); SVG works without it",
+                            names[0]);
 }
 
-static void cairo_text(void *ctx, const struct hv_paint_text *t)
+static void set_colour(const struct canvas *v, unsigned rgb)
 {
-    cairo_t *c = ctx;
-    cairo_select_font_face(c, t->mono ? "DejaVu Sans Mono" : "DejaVu Sans", CAIRO_FONT_SLANT_NORMAL,
-                           t->bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
-    cairo_set_font_size(c, t->size_px);
+    v->cairo->set_source_rgb(v->c, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0,
+                             (rgb & 255) / 255.0);
+}
+
+static void png_rect(void *ctx, const struct hv_paint_rect *r)
+{
+    const struct canvas *v = ctx;
+    set_colour(v, r->fill);
+    v->cairo->rectangle(v->c, r->x, r->y, r->w, r->h);
+    v->cairo->fill_preserve(v->c);
+    if (r->outlined) {
+        set_colour(v, 0x222222);
+        v->cairo->set_line_width(v->c, 0.5);
+        v->cairo->stroke_preserve(v->c);
+    }
+    v->cairo->new_path(v->c);
+}
+
+static void png_text(void *ctx, const struct hv_paint_text *t)
+{
+    const struct canvas *v = ctx;
+    v->cairo->select_font_face(v->c, t->mono ? "DejaVu Sans Mono" : "DejaVu Sans",
+                               CAIRO_FONT_SLANT_NORMAL,
+                               t->bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
+    v->cairo->set_font_size(v->c, t->size_px);
     cairo_text_extents_t e;
-    cairo_text_extents(c, t->text, &e);
+    v->cairo->text_extents(v->c, t->text, &e);
     double x = t->x - (t->anchor == HV_ANCHOR_MIDDLE ? e.x_advance / 2
                        : t->anchor == HV_ANCHOR_END  ? e.x_advance
                                                      : 0);
-    set_colour(c, t->fill);
-    cairo_move_to(c, x, t->y);
-    cairo_show_text(c, t->text);
+    set_colour(v, t->fill);
+    v->cairo->move_to(v->c, x, t->y);
+    v->cairo->show_text(v->c, t->text);
 }
 
-static void cairo_line(void *ctx, const struct hv_paint_line *l)
+static void png_line(void *ctx, const struct hv_paint_line *l)
 {
     static const double dashes[] = {5, 4};
-    cairo_t *c = ctx;
-    set_colour(c, l->colour);
-    cairo_set_line_width(c, l->width_px);
-    cairo_set_dash(c, dashes, l->dashed ? 2 : 0, 0);
-    cairo_move_to(c, l->x1, l->y1);
-    cairo_line_to(c, l->x2, l->y2);
-    cairo_stroke(c);
-    cairo_set_dash(c, dashes, 0, 0);
+    const struct canvas *v = ctx;
+    set_colour(v, l->colour);
+    v->cairo->set_line_width(v->c, l->width_px);
+    v->cairo->set_dash(v->c, dashes, l->dashed ? 2 : 0, 0);
+    v->cairo->move_to(v->c, l->x1, l->y1);
+    v->cairo->line_to(v->c, l->x2, l->y2);
+    v->cairo->stroke(v->c);
+    v->cairo->set_dash(v->c, dashes, 0, 0);
 }
 
-static void cairo_mark(void *ctx, const struct hv_paint_mark *m)
+static void png_mark(void *ctx, const struct hv_paint_mark *m)
 {
-    cairo_t *c = ctx;
+    const struct canvas *v = ctx;
     double r = m->size_px / 2;
     int n = shapes[m->mark].n;
-    cairo_new_path(c);
+    v->cairo->new_path(v->c);
     if (n == 0) {
-        cairo_arc(c, m->x, m->y, r, 0, 6.283185307179586);
+        v->cairo->arc(v->c, m->x, m->y, r, 0, 6.283185307179586);
     }
     for (int i = 0; i < n; i++) {
-        cairo_line_to(c, m->x + r * shapes[m->mark].at[i][0], m->y + r * shapes[m->mark].at[i][1]);
+        v->cairo->line_to(v->c, m->x + r * shapes[m->mark].at[i][0],
+                          m->y + r * shapes[m->mark].at[i][1]);
     }
-    cairo_close_path(c);
-    set_colour(c, m->fill);
-    cairo_fill_preserve(c);
-    set_colour(c, 0xffffff);
-    cairo_set_line_width(c, 0.6);
-    cairo_stroke(c);
+    v->cairo->close_path(v->c);
+    set_colour(v, m->fill);
+    v->cairo->fill_preserve(v->c);
+    set_colour(v, 0xffffff);
+    v->cairo->set_line_width(v->c, 0.6);
+    v->cairo->stroke(v->c);
 }
 
 static cairo_status_t append_png(void *closure, const unsigned char *data, unsigned n)
@@ -212,22 +267,27 @@ static cairo_status_t append_png(void *closure, const unsigned char *data, unsig
 enum hv_status hv_paint_png(int width_px, int height_px, hv_paint_fn *draw, const void *what,
                             struct hv_str *out, struct hv_err *err)
 {
-    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width_px, height_px);
-    cairo_t *c = cairo_create(surface);
-    set_colour(c, 0xffffff);
-    cairo_paint(c);
-    struct hv_painter p = {cairo_rect, cairo_text, cairo_line, cairo_mark, c};
-    draw(&p, what);
-    cairo_status_t st = cairo_status(c);
-    if (st == CAIRO_STATUS_SUCCESS) {
-        st = cairo_surface_write_to_png_stream(surface, append_png, out);
+    struct cairo cairo;
+    enum hv_status loaded = load_cairo(&cairo, err);
+    if (loaded != HV_OK) {
+        return loaded;
     }
-    cairo_destroy(c);
-    cairo_surface_destroy(surface);
+    cairo_surface_t *surface = cairo.image_surface_create(CAIRO_FORMAT_RGB24, width_px, height_px);
+    struct canvas v = {&cairo, cairo.create(surface)};
+    set_colour(&v, 0xffffff);
+    cairo.paint(v.c);
+    struct hv_painter p = {png_rect, png_text, png_line, png_mark, &v};
+    draw(&p, what);
+    cairo_status_t st = cairo.status(v.c);
+    if (st == CAIRO_STATUS_SUCCESS) {
+        st = cairo.surface_write_to_png_stream(surface, append_png, out);
+    }
+    cairo.destroy(v.c);
+    cairo.surface_destroy(surface);
     if (st != CAIRO_STATUS_SUCCESS) {
         return hv_err_set(err, HV_ELIMIT,
                           "cannot draw a PNG of %d x %d pixels: %s; try a smaller width or --svg",
-                          width_px, height_px, cairo_status_to_string(st));
+                          width_px, height_px, cairo.status_to_string(st));
     }
     return HV_OK;
 }

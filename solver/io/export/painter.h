@@ -66,7 +66,7 @@ typedef void hv_paint_fn(const struct hv_painter *p, const void *what);
 /** Runs `draw` into an SVG document. */
 void hv_paint_svg(int width_px, int height_px, hv_paint_fn *draw, const void *what,
                   struct hv_str *out);
-/** Runs `draw` into a PNG. Errors: HV_ELIMIT from cairo. */
+/** Runs `draw` into a PNG. Errors: HV_ELIMIT from cairo; HV_EIO where cairo is not installed. */
 enum hv_status hv_paint_png(int width_px, int height_px, hv_paint_fn *draw, const void *what,
                             struct hv_str *out, struct hv_err *err) HV_NODISCARD;
 

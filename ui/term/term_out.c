@@ -1,0 +1,322 @@
+/*
+ * Cells to bytes: differences, cursor movement and looks. What the terminal can do is read in
+ * term_caps.c; writing the bytes is the caller's.
+ */
+#include "ui/term/term_out_int.h"
+
+#include "solver/base/arena.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+/* Cells in between that are written again rather than jumped over. */
+#define GAP_MAX 4
+/* So many blanks up to the edge are cleared rather than written. */
+#define TAIL_MIN 6
+
+static const struct hv_cell blank = {.utf8 = " ", .width = 1, .style = 0};
+
+void hv__out_forget(struct hv_out *o, int w, int h)
+{
+    o->w = w;
+    o->h = h;
+    free(o->shown);
+    o->shown = hv_xcalloc((size_t)w * (size_t)h + 1, sizeof *o->shown);
+    o->cleared = false;
+}
+
+static bool same_cell(const struct hv_cell *a, const struct hv_cell *b)
+{
+    return memcmp(a->utf8, b->utf8, sizeof a->utf8) == 0 && a->style == b->style &&
+           a->width == b->width;
+}
+
+/* The colour behind the text of a style, -1 = the terminal's own. */
+static int16_t back_of(struct hv_pen p)
+{
+    return p.attrs & HV_ATTR_REVERSE ? p.fg : p.bg;
+}
+
+/* The pen that shows the left background of an edge as ink on the right one. A background that is
+ * the terminal's own can only be one: the other is the ink then, and the cell is shown in reverse.
+ * False: these two colours cannot share a cell. */
+static bool edge_pen(const struct hv_out *o, const struct hv_cell *c, struct hv_pen *out)
+{
+    unsigned left = c->style & HV_STYLE_ID_MASK, right = HV_STYLE_RIGHT(c->style);
+    if (left >= HV_STYLE_N || right >= HV_STYLE_N)
+        return false;
+    int16_t ink = back_of(o->pens[left]), ground = back_of(o->pens[right]);
+    *out = ink >= 0 ? (struct hv_pen){.fg = ink, .bg = ground}
+                    : (struct hv_pen){.attrs = HV_ATTR_REVERSE, .fg = ground, .bg = -1};
+    bool reversible = o->caps.reverse && !(o->caps.no_colour_attrs & HV_ATTR_REVERSE);
+    return ink >= 0 || (ground >= 0 && reversible);
+}
+
+/* An edge whose colours cannot share the cell is blank in the style that has more of it. */
+static struct hv_cell whole_cell(const struct hv_cell *c)
+{
+    struct hv_cell out = {.utf8 = " ", .width = 1};
+    unsigned id = hv_cell_eighths(c) >= 4 ? c->style & HV_STYLE_ID_MASK : HV_STYLE_RIGHT(c->style);
+    out.style = (uint16_t)id;
+    return out;
+}
+
+static struct hv_pen pen_of(const struct hv_out *o, const struct hv_cell *c)
+{
+    unsigned id = c->style & HV_STYLE_ID_MASK;
+    struct hv_pen p = o->pens[id < HV_STYLE_N ? id : 0];
+    unsigned attrs = p.attrs;
+    attrs ^= c->style & HV_STYLE_REVERSE ? HV_ATTR_REVERSE : 0;
+    attrs |= c->style & HV_STYLE_BOLD ? HV_ATTR_BOLD : 0;
+    attrs |= c->style & HV_STYLE_UNDERLINE ? HV_ATTR_UNDERLINE : 0;
+    if (p.fg >= 0 || p.bg >= 0)
+        attrs &= ~(unsigned)o->caps.no_colour_attrs;
+    p.attrs = (uint8_t)attrs;
+    return p;
+}
+
+static bool same_pen(struct hv_pen a, struct hv_pen b)
+{
+    return a.attrs == b.attrs && a.fg == b.fg && a.bg == b.bg;
+}
+
+/* ---- looks ---- */
+
+/* "31", "91" or "38;5;208" with the digits of the plane: 3 and 9 in front, 4 and 10 behind. */
+static void add_ansi_colour(struct hv_str *out, int colour, bool back)
+{
+    int low = back ? 40 : 30, bright = back ? 100 : 90;
+    if (colour < 0)
+        hv_str_addf(out, "%d;", low + 9);
+    else if (colour < 8)
+        hv_str_addf(out, "%d;", low + colour);
+    else if (colour < 16)
+        hv_str_addf(out, "%d;", bright + colour - 8);
+    else
+        hv_str_addf(out, "%d;5;%d;", low + 8, colour);
+}
+
+/* One sequence that changes only what differs. */
+static void set_ansi_pen(struct hv_out *o, struct hv_pen p)
+{
+    static const struct {
+        unsigned bit;
+        char code;
+    } codes[] = {
+        {HV_ATTR_BOLD, '1'}, {HV_ATTR_DIM, '2'}, {HV_ATTR_UNDERLINE, '4'}, {HV_ATTR_REVERSE, '7'}};
+    struct hv_pen from = o->pen;
+    hv_str_adds(&o->bytes, "\033[");
+    if (!o->pen_known || (from.attrs & ~p.attrs) != 0) {
+        hv_str_adds(&o->bytes, "0;");
+        from = (struct hv_pen){.fg = -1, .bg = -1};
+    }
+    for (size_t i = 0; i < HV_COUNT(codes); i++)
+        if (p.attrs & ~from.attrs & codes[i].bit) {
+            hv_str_addc(&o->bytes, codes[i].code);
+            hv_str_addc(&o->bytes, ';');
+        }
+    if (p.fg != from.fg)
+        add_ansi_colour(&o->bytes, p.fg, false);
+    if (p.bg != from.bg)
+        add_ansi_colour(&o->bytes, p.bg, true);
+    o->bytes.p[o->bytes.n - 1] = 'm'; /* instead of the last semicolon */
+}
+
+/* All of it anew, by what the terminal's description says. */
+static void set_other_pen(struct hv_out *o, struct hv_pen p)
+{
+    const struct hv_out_caps *c = &o->caps;
+    const struct {
+        unsigned bit;
+        const char *text;
+    } attrs[] = {{HV_ATTR_BOLD, c->bold},
+                 {HV_ATTR_DIM, c->dim},
+                 {HV_ATTR_UNDERLINE, c->underline},
+                 {HV_ATTR_REVERSE, c->reverse}};
+    hv__caps_add(&o->bytes, c->plain);
+    if ((p.fg < 0 || p.bg < 0) && c->colours)
+        hv__caps_add(&o->bytes, c->colours);
+    for (size_t i = 0; i < HV_COUNT(attrs); i++)
+        if (p.attrs & attrs[i].bit)
+            hv__caps_add(&o->bytes, attrs[i].text);
+    if (p.fg >= 0)
+        hv__caps_add_1(&o->bytes, c->fore, p.fg);
+    if (p.bg >= 0)
+        hv__caps_add_1(&o->bytes, c->back, p.bg);
+}
+
+static void set_pen(struct hv_out *o, struct hv_pen p)
+{
+    if (o->pen_known && same_pen(o->pen, p))
+        return;
+    if (o->caps.ansi_pen)
+        set_ansi_pen(o, p);
+    else
+        set_other_pen(o, p);
+    o->pen = p;
+    o->pen_known = true;
+}
+
+/* ---- movement and cells ---- */
+
+static void put_cell(struct hv_out *o, const struct hv_cell *c);
+
+/* Goes right by writing what stands there anyway; false when that is no good way. */
+static bool step_over(struct hv_out *o, const struct hv_grid *g, int x, int y)
+{
+    const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
+    if (o->y != y || o->x < 0 || x < o->x || x - o->x > GAP_MAX)
+        return false;
+    for (int i = o->x; i < x; i++)
+        if (row[i].width != 1 || row[i].utf8[1] != '\0' || !same_pen(pen_of(o, &row[i]), o->pen))
+            return false;
+    for (int i = o->x; i < x; i++)
+        put_cell(o, &row[i]);
+    return true;
+}
+
+static void move(struct hv_out *o, int x, int y)
+{
+    if (o->x == x && o->y == y)
+        return;
+    if (!o->caps.ansi_move)
+        hv__caps_add_2(&o->bytes, o->caps.move, y, x);
+    else if (o->x >= 0 && o->y == y && x == o->x + 1)
+        hv_str_adds(&o->bytes, "\033[C");
+    else if (o->x >= 0 && o->y == y && x > o->x)
+        hv_str_addf(&o->bytes, "\033[%dC", x - o->x);
+    else if (x == 0)
+        hv_str_addf(&o->bytes, "\033[%dH", y + 1);
+    else
+        hv_str_addf(&o->bytes, "\033[%d;%dH", y + 1, x + 1);
+    o->x = x;
+    o->y = y;
+}
+
+/* Bytes of a cell that the terminal takes for as many columns as we do; NULL: write '?'. */
+static const char *safe_text(const struct hv_cell *c, bool *odd)
+{
+    wchar_t wide = 0;
+    mbstate_t state = {0};
+    *odd = false;
+    if (c->utf8[1] == '\0')
+        return (unsigned char)c->utf8[0] >= ' ' && c->width == 1 ? c->utf8 : NULL;
+    size_t n = mbrtowc(&wide, c->utf8, sizeof c->utf8, &state);
+    if (n == 0 || n > sizeof c->utf8 || wcwidth(wide) != c->width)
+        return NULL;
+    *odd = c->width != 1 || c->utf8[n] != '\0'; /* terminals disagree about such */
+    return c->utf8;
+}
+
+/* Writes a cell at the cursor. */
+static void put_cell(struct hv_out *o, const struct hv_cell *c)
+{
+    bool odd = false;
+    struct hv_cell whole;
+    struct hv_pen edge;
+    bool is_edge = HV_STYLE_RIGHT(c->style) != 0, fits = is_edge && edge_pen(o, c, &edge);
+    if (is_edge && !fits) {
+        whole = whole_cell(c);
+        c = &whole;
+    }
+    const char *text = safe_text(c, &odd);
+    set_pen(o, fits ? edge : pen_of(o, c));
+    hv_str_adds(&o->bytes, text ? text : c->width == 2 ? "??" : "?");
+    o->x += c->width;
+    if (odd || o->x >= o->w)
+        o->x = -1;
+}
+
+/* Nothing but blanks in the terminal's own colours from x on? */
+static bool is_empty_tail(const struct hv_out *o, const struct hv_cell *row, int x, int w)
+{
+    for (int i = x; i < w; i++) {
+        struct hv_pen p = pen_of(o, &row[i]);
+        if (row[i].utf8[0] != ' ' || row[i].utf8[1] != '\0' || p.bg >= 0 ||
+            p.attrs & (HV_ATTR_REVERSE | HV_ATTR_UNDERLINE))
+            return false;
+    }
+    return true;
+}
+
+static bool clear_tail(struct hv_out *o, const struct hv_cell *row, int x, int y)
+{
+    if (!o->caps.clear_line || o->w - x < TAIL_MIN || !is_empty_tail(o, row, x, o->w))
+        return false;
+    move(o, x, y);
+    set_pen(o, (struct hv_pen){.fg = -1, .bg = -1});
+    hv_str_adds(&o->bytes, o->caps.clear_line);
+    return true;
+}
+
+/* Writing the last cell of all would scroll a terminal that wraps at once. */
+static bool is_writable(const struct hv_out *o, int x, int y, int width)
+{
+    return o->caps.wraps_late || y + 1 < o->h || x + width < o->w;
+}
+
+static void draw_row(struct hv_out *o, const struct hv_grid *g, int y, int w)
+{
+    const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
+    struct hv_cell *old = &o->shown[(size_t)y * (size_t)o->w];
+    if (memcmp(row, old, (size_t)w * sizeof *row) == 0)
+        return;
+    for (int x = 0; x < w; x++) {
+        if (same_cell(&row[x], &old[x]))
+            continue;
+        old[x] = row[x];
+        if (row[x].width == 0 || !is_writable(o, x, y, row[x].width))
+            continue;
+        if (row[x].utf8[0] == ' ' && w == o->w && clear_tail(o, row, x, y)) {
+            memcpy(&old[x], &row[x], (size_t)(w - x) * sizeof *row);
+            return;
+        }
+        if (!step_over(o, g, x, y))
+            move(o, x, y);
+        put_cell(o, &row[x]);
+    }
+}
+
+static void clear_all(struct hv_out *o)
+{
+    o->pen_known = false;
+    o->x = o->cursor = -1;
+    set_pen(o, (struct hv_pen){.fg = -1, .bg = -1});
+    hv__caps_add(&o->bytes, o->caps.clear);
+    /* cleared cells are blank cells, unless a theme paints blanks; then all are to be written */
+    bool bare = is_empty_tail(o, &blank, 0, 1);
+    for (size_t i = 0; i < (size_t)o->w * (size_t)o->h; i++)
+        o->shown[i] = bare ? blank : (struct hv_cell){0};
+    o->cleared = true;
+}
+
+static void set_cursor(struct hv_out *o, bool visible)
+{
+    if (o->cursor == (int)visible)
+        return;
+    hv__caps_add(&o->bytes, visible ? o->caps.show : o->caps.hide);
+    o->cursor = visible;
+}
+
+void hv__out_draw(struct hv_out *o, const struct hv_grid *g)
+{
+    int w = g->w < o->w ? g->w : o->w, h = g->h < o->h ? g->h : o->h;
+    if (!o->cleared)
+        clear_all(o);
+    for (int y = 0; y < h; y++)
+        draw_row(o, g, y, w);
+    bool visible = g->cursor_x >= 0 && g->cursor_x < w && g->cursor_y < h;
+    set_cursor(o, visible);
+    if (visible)
+        move(o, g->cursor_x, g->cursor_y);
+}
+
+void hv__out_leave(struct hv_out *o)
+{
+    hv__caps_add(&o->bytes, o->caps.plain);
+    hv__caps_add(&o->bytes, o->caps.colours);
+    hv__caps_add(&o->bytes, o->caps.show);
+    o->pen_known = false;
+    o->x = o->cursor = -1;
+}

@@ -1,0 +1,58 @@
+/**
+ * Cells to bytes: turns the difference between what a terminal shows and a grid into one piece of
+ * output. Knows what terminfo says of the terminal, no file, no window and no curses screen:
+ * ncurses writes to the terminal after every movement of the cursor, a hundred times for a first
+ * frame.
+ */
+#ifndef HV_UI_TERM_TERM_OUT_H
+#define HV_UI_TERM_TERM_OUT_H
+
+#include "ui/view/grid.h"
+#include "ui/view/theme.h"
+
+/** How text looks: HV_ATTR_* bits and colour numbers, −1 = the terminal's own. */
+struct hv_pen {
+    uint8_t attrs;
+    int16_t fg, bg;
+};
+
+/** What is used of a terminal description; texts without padding, NULL = it cannot do that. */
+struct hv_out_caps {
+    char *move;               /**< `cup`, with parameters */
+    char *fore, *back;        /**< `setaf`, `setab`, with parameters */
+    char *clear, *clear_line; /**< `clear`, `el` */
+    char *hide, *show;        /**< the cursor: `civis`, `cnorm` */
+    char *plain, *colours;    /**< `sgr0`, `op` */
+    char *bold, *dim, *reverse, *underline;
+    char *keys_off, *leave;   /**< `rmkx`, `rmcup` */
+    int no_colour_attrs;      /**< HV_ATTR_* bits that do not go with colours (`ncv`) */
+    bool ansi_move, ansi_pen; /**< movement and looks are those of ECMA-48 */
+    bool wraps_late;          /**< the last column can be written without a scroll (`xenl`) */
+};
+
+/** An output. `{0}` after hv__out_open. Owner: hv__out_close. */
+struct hv_out {
+    struct hv_out_caps caps;
+    struct hv_pen pens[HV_STYLE_N]; /**< by style id */
+    struct hv_cell *shown;          /**< w·h cells as the terminal shows them */
+    int w, h;
+    int x, y; /**< its cursor; x < 0 = nobody knows */
+    struct hv_pen pen;
+    bool pen_known;
+    int cursor;          /**< 1 visible, 0 hidden, −1 nobody knows */
+    bool cleared;        /**< what is shown is known */
+    struct hv_str bytes; /**< what is to be written; the caller writes and clears it */
+};
+
+/** Reads the description of the current terminal (setupterm). The cells of a theme get its colours
+ * when `colour`; how many there are is asked of the terminal. */
+void hv__out_open(struct hv_out *o, const struct hv_theme *theme, bool colour);
+void hv__out_close(struct hv_out *o);
+/** The terminal has this size and may show anything: the next drawing clears and writes all. */
+void hv__out_forget(struct hv_out *o, int w, int h);
+/** Appends what makes the terminal show the grid: only cells that differ. O(cells) compare. */
+void hv__out_draw(struct hv_out *o, const struct hv_grid *g);
+/** Appends what leaves plain text and a visible cursor behind. */
+void hv__out_leave(struct hv_out *o);
+
+#endif
