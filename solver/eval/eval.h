@@ -261,7 +261,8 @@ struct hv_job_verdict {
 /** What to compute. */
 struct hv_eval_options {
     bool timeline;               /**< keep spans for drawing */
-    bool no_bound;               /**< leave the bound unknown (inner loops of searches) */
+    bool no_bound;               /**< leave the bound unknown, and goodput (inner loops) */
+    bool failures;               /**< goodput also with no_bound */
     struct hv_cost *const *jobs; /**< of a plan for many jobs: the context of each with its own
                                     model and job; NULL, or a NULL entry: the one given */
 };

@@ -61,7 +61,7 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
 
 /** How the layers of the slowest entry would lie best, and what binds there: the duals of its
  * linear program. Nothing where there are no layers to share out. */
-static void add_share(const struct hv_judged *j, size_t replica, struct hv_str *out)
+static void add_share(const struct hv_judged *j, size_t replica, int number, struct hv_str *out)
 {
     struct hv_arena a = {0};
     struct hv_balance b;
@@ -71,11 +71,12 @@ static void add_share(const struct hv_judged *j, size_t replica, struct hv_str *
         return;
     }
     if (!hv_known(b.best_pace_s)) {
-        hv_str_adds(out, "4 the layers do not fit, however they are shared out among the stages\n");
+        hv_str_addf(out, "%d the layers do not fit, however they are shared out among the stages\n",
+                    number);
         hv_arena_free(&a);
         return;
     }
-    hv_str_adds(out, "4 best share of the layers:");
+    hv_str_addf(out, "%d best share of the layers:", number);
     for (size_t i = 0; i < b.n; i++) {
         hv_str_addf(out, "%s%.1f", i > 0 ? " | " : " ", b.stages[i].best_layers);
     }
@@ -124,8 +125,13 @@ static void add_causes(const struct hv_judged *j, struct hv_str *out)
         hv_str_addf(out, "3 no plan can be faster than %s: %s\n",
                     hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
     }
+    if (v->goodput.known) {
+        hv_str_addf(out, "4 failures and preemptions leave %s of the throughput, %s tokens/s\n",
+                    hv_fmt_percent(a, sizeof a, v->goodput.tokens_per_s / v->metrics.tokens_per_s),
+                    hv_fmt_count(b, sizeof b, v->goodput.tokens_per_s));
+    }
     if (v->n_stages > 0) {
-        add_share(j, v->stages[slowest].replica, out);
+        add_share(j, v->stages[slowest].replica, v->goodput.known ? 5 : 4, out);
     }
 }
 
