@@ -7,6 +7,15 @@
 
 #include <stdio.h>
 
+bool hv__model_has_layers(const struct hv_model *m)
+{
+    for (size_t i = 0; i < m->n_modules; i++) {
+        if (!hv__model_has_layers(m->modules[i].model))
+            return false;
+    }
+    return m->kind != HV_MODEL_GRAPH;
+}
+
 static double block_parameters(const struct hv_model *m, size_t i)
 {
     if (m->kind == HV_MODEL_LAYERS)
@@ -16,26 +25,16 @@ static double block_parameters(const struct hv_model *m, size_t i)
            hv_block_expert_parameters(m, b);
 }
 
-/***
-The layers (blocks) of the model in order.
-@function model:layers
-@treturn table list of {parameters, heads, kv_heads, experts, ffn}, of measured layers {parameters,
-name}; ffn is the width of the feed-forward
-@units none: counts
-@raise a model of kind graph or modules, which has no layers
-@usage print(#ctx.model:layers(), ctx.model:layers()[1].parameters)
-*/
-int hv__model_layers(lua_State *L)
+/** Appends the layers of one leaf of the model to the list on top. */
+static void add_layers(lua_State *L, const struct hv_model_leaf *leaf)
 {
-    const struct hv_model *m = hv__inputs_at(L, HV__MODEL)->model.model;
+    const struct hv_model *m = leaf->model;
 
-    if (m->kind != HV_MODEL_TRANSFORMER && m->kind != HV_MODEL_LAYERS)
-        return luaL_error(L, "model:layers: a model of kind %s has no layers",
-                          hv_model_kind_name(m->kind));
-    lua_createtable(L, (int)m->n_blocks, 0);
     for (size_t i = 0; i < m->n_blocks; i++) {
         lua_createtable(L, 0, 6);
         hv__set_num(L, "parameters", block_parameters(m, i));
+        if (leaf->name != NULL)
+            hv__set_text(L, "module", leaf->name);
         if (m->kind == HV_MODEL_LAYERS) {
             hv__set_text(L, "name", m->measured[i].name);
         } else {
@@ -44,8 +43,33 @@ int hv__model_layers(lua_State *L)
             hv__set_num(L, "experts", m->blocks[i].experts);
             hv__set_num(L, "ffn", m->blocks[i].ffn);
         }
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
+        lua_rawseti(L, -2, (lua_Integer)(leaf->first + i) + 1);
     }
+}
+
+/***
+The layers (blocks) of the model in order; of a model of modules, those of all modules one after the
+other.
+@function model:layers
+@treturn table list of {parameters, heads, kv_heads, experts, ffn}, of measured layers {parameters,
+name}; ffn is the width of the feed-forward; in a model of modules also module, its name
+@units none: counts
+@raise a model of kind graph, or with such a module, which has no layers
+@usage print(#ctx.model:layers(), ctx.model:layers()[1].parameters)
+*/
+int hv__model_layers(lua_State *L)
+{
+    const struct hv_model *m = hv__inputs_at(L, HV__MODEL)->model.model;
+    size_t n = hv_model_n_leaves(m);
+    struct hv_model_leaf *leaves = lua_newuserdatauv(L, n * sizeof *leaves, 0);
+
+    if (!hv__model_has_layers(m))
+        return luaL_error(L, "model:layers: a model of kind %s has no layers",
+                          hv_model_kind_name(m->kind));
+    hv_model_leaves(m, leaves);
+    lua_createtable(L, (int)m->n_blocks, 0);
+    for (size_t i = 0; i < n; i++)
+        add_layers(L, &leaves[i]);
     return 1;
 }
 

@@ -152,9 +152,9 @@ Should the search end now? True near the time limit and when the budget of evalu
 static int api_stopping(lua_State *L)
 {
     struct hv__run *r = hv__run_of(L, "hv.stopping");
-    bool late = r->soft_limit_s > 0 && hv__elapsed_s(r->host) > r->soft_limit_s;
 
-    lua_pushboolean(L, late || (r->request->budget > 0 && r->evaluations >= r->request->budget));
+    lua_pushboolean(L, hv__run_is_late(r, 1) ||
+                           (r->request->budget > 0 && r->evaluations >= r->request->budget));
     return 1;
 }
 

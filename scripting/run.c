@@ -224,6 +224,13 @@ static bool forward_cancel(void *ctx)
     return r->request->cancel != NULL && r->request->cancel(r->request->ctx);
 }
 
+bool hv__run_is_late(struct hv__run *r, double share)
+{
+    bool late = r->soft_limit_s > 0 && hv__elapsed_s(r->host) > share * r->soft_limit_s;
+    r->late = r->late || late;
+    return late;
+}
+
 /** Runs the job on a fresh host. */
 static enum hv_status run_on_host(struct job *j, struct hv_err *err)
 {
@@ -263,6 +270,19 @@ static bool is_allowed(const struct job *j)
     return true;
 }
 
+/** Says what ended the run, and what is left of it. A plugin that had to be killed at the limit
+ * because it never looked at the clock keeps its position in err. */
+static enum hv_status cut_short(struct job *j, enum hv_status s, struct hv_err *err)
+{
+    bool asked = forward_cancel(&j->run);
+    if (s != HV_OK && !asked)
+        return s;
+    return hv_err_set(err, HV_ESTOPPED, "%s: %s%s", j->run.request->strategy,
+                      asked ? "interrupted" : "the time limit is reached",
+                      j->run.best != NULL ? "; this is the best plan so far"
+                                          : " before a plan was found");
+}
+
 /** From the best plan to status and reason. */
 static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *err)
 {
@@ -272,7 +292,9 @@ static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *e
         sign_plan(j, j->run.best);
     out->plan = j->run.best;
     out->evaluations = j->run.evaluations;
-    out->stopped = s == HV_ESTOPPED;
+    out->stopped = s == HV_ESTOPPED || (s == HV_OK && j->run.late);
+    if (out->stopped)
+        return cut_short(j, s, err);
     if (s != HV_OK)
         return s;
     if (out->plan == NULL)

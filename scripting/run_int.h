@@ -14,6 +14,7 @@ struct hv__run {
     struct hv_cost *cost;
     int64_t evaluations;
     double soft_limit_s; /**< hv.stopping() says true from here on; 0 = none */
+    bool late;           /**< somebody was told so, or of a share of it, and may have ended early */
     int depth;           /**< of hv.strategy calls */
     bool is_job;         /**< the first member of run.c's job: there may be a composition */
     const bool *lost;    /**< [devices of the cluster] those that may not be used, or NULL */
@@ -44,6 +45,8 @@ enum hv_status hv__deal_options(struct hv__part *parts, size_t n, const json_t *
                                 struct hv_err *err) HV_NODISCARD;
 void hv__free_parts(struct hv__part *parts, size_t n);
 
+/** Is this share of the time limit used up (1: should the run come to its end)? */
+bool hv__run_is_late(struct hv__run *r, double share);
 /** The run in progress; raises an error that names `fn` when there is none. */
 struct hv__run *hv__run_of(lua_State *L, const char *fn);
 /** The plan at argument i; raises an error when it is none or stale. */
@@ -56,6 +59,8 @@ void hv__push_ctx(lua_State *L, const json_t *options);
 enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
                          struct hv_arena *arena, struct hv_verdict *out,
                          struct hv_err *err) HV_NODISCARD;
+/** Is the model one chain of layers, or modules of such chains? */
+bool hv__model_has_layers(const struct hv_model *m);
 /** 0 no violation and exact, 1 no violation, 2 violations. Lower is better. */
 int hv__plan_rank(const struct hv_verdict *v);
 /** Judges the plan and keeps it when it is the best so far; then emits an incumbent event. */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define OVER_PRICE 1e9
+#define OVER_LIMITS 1e9
 
 void hv__emit(struct hv__run *r, json_t *line)
 {
@@ -29,7 +29,9 @@ bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_s
     }
     bool fits = need == NULL || strcmp(need, hv_model_kind_name(kind)) == 0 ||
                 (kind == HV_MODEL_TRANSFORMER &&
-                 (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0));
+                 (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0)) ||
+                (kind == HV_MODEL_MODULES && strcmp(need, "layers") == 0 &&
+                 hv__model_has_layers(r->request->inputs->model.model));
     if (!fits)
         hv_str_addf(reason, "%s needs a model of kind %s, this one is of kind %s", p->id, need,
                     hv_model_kind_name(kind));
@@ -55,12 +57,9 @@ int hv__plan_rank(const struct hv_verdict *v)
 static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
 {
     const struct hv_objective *o = &r->request->inputs->job.job.objective;
-    double x = hv_or(m->iteration_s, HUGE_VAL);
-    if (o->minimize == HV_MIN_COST && hv_known(m->usd_per_mtoken))
-        x = m->usd_per_mtoken;
-    bool dear = hv_known(o->max_usd_per_h) && m->usd_per_h > o->max_usd_per_h;
-    bool late = hv_known(o->deadline_s) && m->iteration_s > o->deadline_s;
-    return x * (dear ? OVER_PRICE : 1) * (late ? OVER_PRICE : 1);
+    /* what serves has no iteration: the most tokens win */
+    double x = hv_or(hv_eval_figure(o, m), m->tokens_per_s > 0 ? 1 / m->tokens_per_s : HUGE_VAL);
+    return x * (hv_eval_within(o, m) ? 1 : OVER_LIMITS);
 }
 
 /** A document as plans refer to it: by the name it was read from, or whole where that cannot be

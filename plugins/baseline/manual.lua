@@ -19,6 +19,13 @@ local function options_or_defaults(ctx, world)
   return tp, o.dp > 0 and o.dp or math.max(1, world // group), group
 end
 
+--- Are gradients reduced beside the backward passes? Where the user does not say: Megatron-LM and
+-- DeepSpeed's pipeline engine did it after the last one in their fp16 years; sharded weights never
+-- wait.
+local function overlaps(o, job)
+  return o.overlap == "yes" or o.overlap == "auto" and (job.precision ~= "fp16" or o.zero == 3)
+end
+
 local function plan(ctx)
   local o = ctx.options
   local devices, why = grids.in_order(layout.devices(ctx), o.order)
@@ -62,7 +69,7 @@ local function plan(ctx)
     sequence_parallel = o.sequence_parallel and tp > 1,
     micro_batch = o.micro_batch, micro_batches = n,
   })
-  made.sync = { kind = "allreduce", algorithm = o.sync }
+  made.sync = { kind = "allreduce", algorithm = o.sync, overlap = overlaps(o, ctx.job) }
   if not o.allow_oom then
     local fits, reason = layout.judge(made)
     if not fits then
@@ -85,6 +92,12 @@ local function selftest(t)
   t.ok("a wrong sum is refused", grids.layer_counts(80, 4, 1, "20,20,20,21") == nil, src)
   t.ok("recompute units", grids.is_recompute("core+act") and grids.is_recompute("full"), src)
   t.ok("unknown units", not grids.is_recompute("core+foo") and not grids.is_recompute(""), src)
+  t.ok("fp16 reduces after the last backward", not overlaps({ overlap = "auto", zero = 1 },
+    { precision = "fp16" }), src)
+  t.ok("bf16 and sharded weights beside it", overlaps({ overlap = "auto", zero = 0 },
+    { precision = "bf16" }) and overlaps({ overlap = "auto", zero = 3 }, { precision = "fp16" }), src)
+  t.ok("as told", overlaps({ overlap = "yes", zero = 0 }, { precision = "fp16" })
+    and not overlaps({ overlap = "no", zero = 3 }, { precision = "bf16" }), src)
   t.equal("micro-batches", grids.micro_batches(256, 4, 2), 32, src)
   local none, why = grids.micro_batches(256, 3, 2)
   t.ok("no whole number", none == nil, src)
@@ -142,6 +155,9 @@ return {
     { key = "sync", type = "choice", default = "auto",
       choices = { "auto", "ring", "tree", "hierarchical", "nvls", "hfreduce" },
       help = "gradient reduction algorithm" },
+    { key = "overlap", type = "choice", default = "auto", choices = { "auto", "yes", "no" },
+      help = "reduce gradients beside the backward passes; auto: not in fp16 with zero below 3, as "
+        .. "Megatron-LM and DeepSpeed pipelines ran" },
     { key = "allow_oom", type = "boolean", default = false,
       help = "judge the plan even where it does not fit in memory" },
   },

@@ -1,43 +1,84 @@
 -- hetviz's own planner: solver/planner searches over groups of devices, stages, degrees, layers,
--- batch, recompute and schedule with the judge as the only measure. What other strategies find is
--- compared after it, so the answer is never worse than theirs.
+-- batch, recompute and schedule with the judge as the only measure. Plans of other strategies come
+-- after it, those that are near are improved by the same search, so the answer is never worse than
+-- theirs.
 
---- Ids in a list of words.
-local function words(text)
+local SHARE = 0.6 -- of the time limit, for the own search, where others are asked too
+local NEAR = 1.3 -- how many times the best so far a plan may take to be worth improving
+local MANY = 256 -- devices beyond which only strategies are asked that are quick there
+
+-- Other strategies, those that most often come near first; `quick`: a second at most on a thousand
+-- devices; `slow`: only by name or with `all`; `stale`: only where the job allows it.
+local OTHERS = {
+  { "amp", quick = true }, { "helix" }, { "uniform", quick = true }, { "crius" },
+  { "whale", quick = true }, { "oobleck", quick = true }, { "fireflyer", quick = true },
+  { "hethub", slow = true }, { "flashflex", slow = true }, { "heterps", slow = true },
+  { "disttrain", slow = true }, { "dtfm", slow = true },
+  { "hetpipe", quick = true, stale = true }, { "preduce", stale = true },
+}
+
+--- Ids in a list of words; `some` and `all` are those of the table that suit the case.
+local function chosen(text, n_devices, allow_stale)
   local list = {}
   for id in text:gmatch "[%w_-]+" do
-    list[#list + 1] = id
+    for _, other in ipairs(id == "some" and OTHERS or id == "all" and OTHERS or {}) do
+      local fits = id == "all" or not other.slow and (other.quick or n_devices <= MANY)
+      if fits and (allow_stale or not other.stale) then
+        list[#list + 1] = other[1]
+      end
+    end
+    if id ~= "some" and id ~= "all" then
+      list[#list + 1] = id
+    end
   end
   return list
 end
 
---- Why the plan of another strategy is no answer, or nil when it is one.
-local function fault(other)
-  local told, reason = other:eval()
+--- What a judged plan is worth, or nil and why the plan is no answer.
+local function judged(plan, job)
+  local told, reason = plan:eval()
   if not told then
-    return reason
+    return nil, reason
   end
   if #told.violations > 0 then
-    return told.violations[1].text
+    return nil, told.violations[1].text
   end
-  return not told.exact and "the plan uses stale weights" or nil
+  if not told.exact and not job.allow_stale then
+    return nil, "the plan uses stale weights"
+  end
+  if not told.within then
+    return nil, "the plan is over the job's price or after its deadline"
+  end
+  return told.value
 end
 
---- Its own search, then the plans of the others as candidates: the host keeps the best.
+--- The better one of two plans with what they are worth.
+local function better(a, worth_a, b, worth_b)
+  if worth_b and (not worth_a or worth_b < worth_a) then
+    return b, worth_b
+  end
+  return a, worth_a
+end
+
+--- Its own search, then the plans of the others as candidates.
 local function plan(ctx)
-  local best, reason = hv.plan.auto()
+  local others = chosen(ctx.options.others, #ctx.cluster:devices(), ctx.job.allow_stale)
+  local best, reason = hv.plan.auto { share = #others > 0 and SHARE or 1 }
+  local value = best and judged(best, ctx.job)
   local first
-  for _, id in ipairs(words(ctx.options.others)) do
+  for _, id in ipairs(others) do
     if hv.stopping() then
       break
     end
     local ran, other, why = pcall(hv.strategy, id)
     if ran and other then
-      hv.incumbent(other)
-      if not best then
-        why = fault(other)
-        best = not why and other or nil
+      local worth
+      worth, why = judged(other, ctx.job)
+      if worth and (not value or worth < NEAR * value) and not hv.stopping() then
+        local more = hv.plan.auto { start = other }
+        best, value = better(best, value, more, more and judged(more, ctx.job))
       end
+      best, value = better(best, value, other, worth)
     end
     first = first or ran and why and id .. ": " .. why
   end
@@ -45,9 +86,13 @@ local function plan(ctx)
 end
 
 local function selftest(t)
-  t.equal("words of a list", table.concat(words "uniform, whale,dt-fm", " "),
+  t.equal("ids of a list", table.concat(chosen("uniform, whale,dt-fm", 8), " "),
     "uniform whale dt-fm", "arithmetic")
-  t.equal("no words", #words "", 0, "arithmetic")
+  t.equal("no ids", #chosen("", 8), 0, "arithmetic")
+  t.equal("many devices: quick ones", table.concat(chosen("some", 1000), " "),
+    "amp uniform whale oobleck fireflyer", "arithmetic")
+  t.equal("stale ones where they may be", #chosen("all", 8, true) - #chosen("all", 8), 2,
+    "arithmetic")
 end
 
 return {
@@ -56,8 +101,8 @@ return {
   summary = "Joint search over groups of devices, stages, degrees, layers, batch and schedule; anytime.",
   needs = { model = "layers" },
   options = {
-    { key = "others", type = "string", default = "uniform,whale,oobleck",
-      help = "strategies whose plans are candidates too, after its own" },
+    { key = "others", type = "string", default = "some",
+      help = "strategies whose plans are candidates too, after its own; some: quick ones; all" },
   },
   plan = plan,
   selftest = selftest,

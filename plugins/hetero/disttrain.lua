@@ -2,23 +2,14 @@
 -- own. Section 4: x, y and z GPUs with their own tensor and data degrees so that all three keep step: the side
 -- modules' samples spread over all their GPUs, the backbone is a pipeline. Section 5: samples are dealt to groups by
 -- size (largest first, to the least loaded), and the order of micro-batches hides the encoder's varying time in the
--- pipeline: the smallest first, then what fits the next interval. The modules are runs of the chain of layers: the
--- core prices one chain, so a model of kind modules has to be given as measured layers.
+-- pipeline: the smallest first, then what fits the next interval. A model of kind modules says itself which part is
+-- which; of any other the first and the last layers are taken.
 local chain = require "chain"
 local disaggregated = require "disaggregated"
 local layout = require "layout"
 local pipes = require "pipes"
 local prices = require "prices"
 local search = require "search"
-
---- Layers of the three modules as ranges from 1.
-local function modules_of(ctx)
-  local n, o = ctx.model.n_layers, ctx.options
-  local side = math.max(1, n // 8)
-  local first, last = o.encoder > 0 and o.encoder or side, o.generator > 0 and o.generator or side
-  if first + last >= n then return nil end
-  return { me = { 1, first }, lm = { first + 1, n - last }, mg = { n - last + 1, n } }
-end
 
 --- Seconds of a module per sample on one tensor group of the slowest kind among the devices.
 local function sample_s(ctx, range, kinds, tp, recompute)
@@ -34,13 +25,13 @@ local function stages_of(c, order, ranges)
     rows[#rows + 1] = { devices = layout.slice(order, at + 1, size), tp = tp, dp = size // tp, from = from, to = to }
     at = at + size
   end
-  add(c.gpus.me, c.tp.me, ranges.me[1], ranges.me[2])
+  if ranges.me then add(c.gpus.me, c.tp.me, ranges.me[1], ranges.me[2]) end
   local first = ranges.lm[1]
   for _, n in ipairs(layout.even(ranges.lm[2] - first + 1, c.depth)) do
     add(c.tp.lm * c.dp, c.tp.lm, first, first + n - 1)
     first = first + n
   end
-  add(c.gpus.mg, c.tp.mg, ranges.mg[1], ranges.mg[2])
+  if ranges.mg then add(c.gpus.mg, c.tp.mg, ranges.mg[1], ranges.mg[2]) end
   return rows
 end
 
@@ -55,8 +46,10 @@ local function built(ctx, c, order, ranges)
     if need > t.room then return nil end
     local ids = {}
     for i, d in ipairs(row.devices) do ids[i] = d.id end
+    local place = disaggregated.place(ctx.model:layers(), row.from, row.to)
     stages[s] = prices.stage_keys({ tp = row.tp, recompute = c.recompute, sequence_parallel = row.tp > 1 }, {
-      devices = ctx.cluster:address(ids), layers = { row.from - 1, row.to }, dp = row.dp > 1 and row.dp or nil,
+      devices = ctx.cluster:address(ids), layers = place.layers, module = place.module,
+      dp = row.dp > 1 and row.dp or nil,
       shares = micro_batch % row.dp ~= 0 and layout.even(micro_batch, row.dp) or nil })
   end
   return { micro_batch = micro_batch, schedule = { name = "1f1b" },
@@ -73,10 +66,10 @@ local function add_choices(ctx, list, order, ranges, tps, recompute)
     local c = { tp = { me = v[1], lm = v[2], mg = v[1] }, dp = v[3], depth = v[4], m = v[5], batch = global,
       recompute = recompute, C = {} }
     local lm = c.tp.lm * c.dp * c.depth
-    local fits = lm < n - 1 and global % (c.dp * c.m) == 0 and c.depth <= ranges.lm[2] - ranges.lm[1] + 1
+    local fits = lm <= n - (ranges.me and 1 or 0) - (ranges.mg and 1 or 0) and global % (c.dp * c.m) == 0 and c.depth <= ranges.lm[2] - ranges.lm[1] + 1
     if fits then
       for key, range in pairs(ranges) do c.C[key] = sample_s(ctx, range, kinds, c.tp[key], recompute) end
-      local work = { me = c.C.me * c.tp.me, lm = 1e-12, mg = c.C.mg * c.tp.mg }
+      local work = { me = (c.C.me or 0) * c.tp.me, lm = 1e-12, mg = (c.C.mg or 0) * c.tp.mg }
       c.gpus = disaggregated.gpus(n - lm, work, c.tp)
       c.gpus.lm = lm
       local most = c.dp * c.m
@@ -97,7 +90,8 @@ local function with_lengths(ctx, made, c, ordered)
   if #rows < 2 or not ctx.options.lengths then return nil end
   local list = disaggregated.batches(rows, made.replicas[1].micro_batches, made.micro_batch, ctx.seed)
   for i, b in ipairs(list) do times[i], mean = b.tokens, mean + b.tokens / #list end
-  local lm, me = c.C.lm * c.m / c.depth, c.dp * c.tp.me * c.m * c.C.me / c.gpus.me
+  local lm, me = c.C.lm * c.m / c.depth, c.C.me and c.dp * c.tp.me * c.m * c.C.me / c.gpus.me or 0
+  ordered = ordered and me > 0
   for k, i in ipairs(ordered and disaggregated.reordered(times, mean * lm / me, c.depth) or {}) do out[k] = list[i] end
   made.replicas[1].micro_batches = ordered and out or list
   return made
@@ -106,7 +100,7 @@ end
 local function plan(ctx)
   local devices, why = pipes.devices(ctx)
   if not devices then return nil, why end
-  local ranges, list, fitting, tps = modules_of(ctx), {}, {}, {}
+  local ranges, list, fitting, tps = disaggregated.parts(ctx.model:layers(), ctx.options), {}, {}, {}
   if not ranges then return nil, ("%d layers leave none for the backbone"):format(ctx.model.n_layers) end
   local nodes = layout.nodes(devices)
   for _, tp in ipairs(layout.powers(math.min(8, layout.node_size(nodes)))) do
@@ -132,20 +126,23 @@ local function plan(ctx)
   return layout.best(fitting, 2 * ctx.options.tries)
 end
 
---- T_iter of section 4 on the plan's stages: the first is the encoder, the last the generator.
+--- T_iter of section 4 on the plan's stages: those before the backbone are the encoder, those behind the generator.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local r, kinds, q = made.replicas[1], prices.kinds(ctx), { C = { lm = 0 }, tp = {}, gpus = { lm = 0 } }
-  for s, stage in ipairs(r.stages) do
-    local ids, seen = ctx.cluster:ids(stage.devices), {}
+  local r, kinds, all = made.replicas[1], prices.kinds(ctx), ctx.model:layers()
+  local ranges, q = disaggregated.parts(all, ctx.options), { C = { lm = 0 }, tp = {}, gpus = { lm = 0 }, depth = 0 }
+  local first = disaggregated.firsts(all)
+  for _, stage in ipairs(r.stages) do
+    local ids, seen, base = ctx.cluster:ids(stage.devices), {}, stage.module and first[stage.module] - 1 or 0
     for i, id in ipairs(ids) do seen[i] = kinds[id] end
-    local tp, key = stage.tp or 1, s == 1 and "me" or s == #r.stages and "mg" or "lm"
-    local range = { stage.layers[1] + 1, stage.layers[2] }
+    local range = { base + stage.layers[1] + 1, base + stage.layers[2] }
+    local key = range[2] < ranges.lm[1] and "me" or range[1] > ranges.lm[2] and "mg" or "lm"
+    local tp = stage.tp or 1
     local t = sample_s(ctx, range, seen, tp, stage.recompute)
     q.C[key], q.gpus[key], q.tp[key] = (key == "lm" and q.C.lm or 0) + t, #ids, tp
-    if key == "lm" then q.dp = stage.dp or 1 end
+    if key == "lm" then q.dp, q.depth = stage.dp or 1, q.depth + 1 end
   end
-  q.m, q.depth, q.batch = made.micro_batch / q.dp, #r.stages - 2, ctx.job.global_batch
+  q.m, q.batch = made.micro_batch / q.dp, ctx.job.global_batch
   local total, steady = disaggregated.seconds(q)
   return { iteration_s = total, terms = { warm_up_s = total - steady, steady_s = steady },
     formula = "warm-up of one micro-batch + steady part of the slowest module (DistTrain, section 4)" }

@@ -87,6 +87,8 @@ complete -c hetviz -n '__fish_seen_subcommand_from profile' -l as -r -d 'the kin
 complete -c hetviz -n '__fish_seen_subcommand_from profile' -l show -r -d 'measure nothing: show this profile'
 complete -c hetviz -n '__fish_seen_subcommand_from profile' -l svg -r -d 'with --show: write the roofline chart as SVG'
 complete -c hetviz -n __fish_use_subcommand -a check -d 'check files without running anything'
+complete -c hetviz -n __fish_use_subcommand -a import -d 'make documents of other programs'\'' files'
+complete -c hetviz -n '__fish_seen_subcommand_from import' -l out -r -d 'write to this file (- is standard output)'
 complete -c hetviz -n __fish_use_subcommand -a new-plugin -d 'write a commented plugin that runs'
 complete -c hetviz -n '__fish_seen_subcommand_from new-plugin' -l out -r -d 'write to this file (- is standard output)'
 complete -c hetviz -n __fish_use_subcommand -a lua -d 'try what plugins can call, line by line'
@@ -97,3 +99,4 @@ complete -c hetviz -n __fish_use_subcommand -a completion -d 'completion script 
 complete -c hetviz -n __fish_use_subcommand -a help -d 'list the commands, or explain one or a schedule'
 complete -c hetviz -n '__fish_seen_subcommand_from schedule help' -a '(hetviz completion schedules 2>/dev/null)'
 complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l option -s o -x -a '(hetviz completion schedules (commandline -opc)[3] 2>/dev/null)'
+complete -c hetviz -n '__fish_seen_subcommand_from import' -a 'auto local onnx nvidia_smi_xml nccl_topo_xml nvidia_smi_q_text nvidia_smi_nvlink nvidia_smi_L nvidia_smi_topo nccl_tests nvbandwidth slurm_json k8s_nodes safetensors_index chrome_trace deepspeed hf_config sbatch torchtitan_toml megatron_args megatron_yaml accelerate_yaml pipelining_csv slurm cloud_prices nvidia_smi_csv'

@@ -14,10 +14,75 @@ local disaggregated = {}
 -- assert(require("disaggregated").seconds(q) == 6)
 function disaggregated.seconds(q)
   local lm = q.C.lm * q.m
-  local me = q.dp * q.tp.me * q.m * q.C.me / q.gpus.me
-  local mg = q.dp * q.tp.mg * q.m * q.C.mg / q.gpus.mg
+  local function side(key) -- a model may lack it
+    return q.C[key] and q.C[key] > 0 and q.dp * q.tp[key] * q.m * q.C[key] / q.gpus[key] or 0
+  end
+  local me, mg = side "me", side "mg"
   local steady = math.max(lm / q.depth, me, mg) * (q.batch / (q.dp * q.m) - 1)
   return me + lm + mg + steady, steady
+end
+
+--- Runs of layers of the three parts: of a model of modules the one with most parameters is the backbone, what is
+-- before it the encoder, what is behind it the generator; else the first and the last `side` layers are split off.
+-- @function disaggregated.parts
+-- @tparam table layers the model's layers
+-- @tparam table side {encoder, generator} numbers of layers, 0: an eighth
+-- @treturn table {me, lm, mg} ranges {first, last}; me or mg is missing where there is none; nil: no backbone is left
+-- @units none
+-- @raise none
+-- @usage local p = require("disaggregated").parts({ {}, {}, {}, {} }, { encoder = 1, generator = 1 })
+-- assert(p.lm[1] == 2 and p.lm[2] == 3)
+function disaggregated.parts(layers, side)
+  local n, most, from = #layers, 0, 1
+  if not layers[1].module then
+    local eighth = math.max(1, n // 8)
+    local me = side.encoder > 0 and side.encoder or eighth
+    local mg = side.generator > 0 and side.generator or eighth
+    return me + mg < n and { me = { 1, me }, lm = { me + 1, n - mg }, mg = { n - mg + 1, n } } or nil
+  end
+  local out, weight = {}, 0
+  for l, layer in ipairs(layers) do
+    weight = weight + layer.parameters
+    if l == n or layers[l + 1].module ~= layer.module then
+      if weight > most then most, out.lm = weight, { from, l } end
+      from, weight = l + 1, 0
+    end
+  end
+  out.me = out.lm[1] > 1 and { 1, out.lm[1] - 1 } or nil
+  out.mg = out.lm[2] < n and { out.lm[2] + 1, n } or nil
+  return out
+end
+
+--- Where the layers from..to are, as the keys of a stage say it: inside one module by its name.
+-- @function disaggregated.place
+-- @tparam table layers the model's layers
+-- @tparam integer from first layer
+-- @tparam integer to last layer
+-- @treturn table {layers, module}
+-- @units none
+-- @raise none
+-- @usage local k = require("disaggregated").place({ { module = "a" }, { module = "b" }, { module = "b" } }, 2, 3)
+-- assert(k.module == "b" and k.layers[1] == 0 and k.layers[2] == 2)
+function disaggregated.place(layers, from, to)
+  local name, base = layers[from].module, from
+  if name == nil or layers[to].module ~= name then return { layers = { from - 1, to } } end
+  while base > 1 and layers[base - 1].module == name do base = base - 1 end
+  return { module = name, layers = { from - base, to - base + 1 } }
+end
+
+--- The first layer of every module.
+-- @function disaggregated.firsts
+-- @tparam table layers the model's layers
+-- @treturn table {module = layer}
+-- @units none
+-- @raise none
+-- @usage assert(require("disaggregated").firsts({ { module = "a" }, { module = "b" } }).b == 2)
+function disaggregated.firsts(layers)
+  local out = {}
+  for l = #layers, 1, -1 do
+    if layers[l].module then out[layers[l].module] = l end
+  end
+  return out
 end
 
 --- GPUs in proportion to work (the closed form of the steady part), in multiples of the tensor degrees.
@@ -34,7 +99,7 @@ function disaggregated.gpus(n, work, tp)
   local r = hv.opt.distribute { total = n, time = { work.me, work.lm, work.mg }, objective = "ratio" }
   local out = {}
   for i, key in ipairs { "me", "lm", "mg" } do
-    out[key] = math.max(tp[key], (r and r.counts[i] or 0) // tp[key] * tp[key])
+    out[key] = work[key] > 0 and math.max(tp[key], (r and r.counts[i] or 0) // tp[key] * tp[key]) or 0
   end
   return out
 end

@@ -78,7 +78,7 @@ function grids.layer_counts(n_layers, pp, chunks, text)
   local given, sum = {}, 0
   for word in text:gmatch("[^,%s]+") do
     local n = tonumber(word)
-    if not n or n ~= math.floor(n) or n < 1 then
+    if not n or n ~= math.floor(n) or n < 0 then
       return nil, ("layers: expected whole numbers joined by commas, found '%s'"):format(word)
     end
     given[#given + 1] = math.tointeger(n)

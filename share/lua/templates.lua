@@ -293,13 +293,14 @@ function templates.plan(ctx, pipelines, c)
   end
   return {
     micro_batch = c.micro_batch, replicas = replicas, schedule = { name = "1f1b" },
-    sync = { kind = "allreduce" },
+    sync = { kind = "allreduce" }, recovery = "peers",
   }
 end
 
---- Nodes in order of falling speed, equal kinds together, file order otherwise.
+--- Nodes in order of falling speed, equal kinds together, file order otherwise; none and why not.
 function templates.sequence(ctx)
-  local nodes = layout.nodes(layout.devices(ctx))
+  local devices, why = layout.devices(ctx)
+  local nodes = layout.nodes(devices)
   for i, node in ipairs(nodes) do
     node.at = i
   end
@@ -315,7 +316,7 @@ function templates.sequence(ctx)
   for i, node in ipairs(nodes) do
     node.order = i
   end
-  return nodes
+  return nodes, why
 end
 
 --- n0: the least number of consecutive nodes whose memory holds the model (section 4.1.1).
@@ -330,13 +331,18 @@ local function least_nodes(ctx, sequence, c)
 end
 
 --- Seconds of an iteration when every node works all the time and every pipeline has n0 nodes that
--- fill once: what the settings to look at are ranked by.
+-- fill once: what the settings to look at are ranked by. Nodes that no template can use count nothing.
 local function rough(ctx, sequence, c)
   local speed = 0
   for _, node in ipairs(sequence) do
-    local stages = stages_of({ node }, 1, c.layers) or stages_of({ node }, #node.ids, c.layers)
-    local _, bound = price_stages(ctx, { stages[1] }, c)
-    speed = speed + 1 / bound
+    for _, parts in ipairs(layout.powers(2 * #node.ids - 1)) do
+      local stages = stages_of({ node }, parts, c.layers)
+      if stages then
+        local _, bound = price_stages(ctx, { stages[1] }, c)
+        speed = speed + 1 / bound
+        break
+      end
+    end
   end
   return (c.total + #sequence * (c.least - 1) / c.least) / speed
 end

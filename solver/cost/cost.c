@@ -82,7 +82,9 @@ struct hv_cost *hv_cost_new(struct hv_cluster *c, struct hv_model *m, const stru
     size_t n = m->n_blocks ? m->n_blocks : 1;
     k->cls = hv_arena_new(&k->arena, unsigned, n);
     k->representative = hv_arena_new(&k->arena, size_t, n);
-    for (size_t i = 0; i < m->n_blocks; i++)
+    if (m->kind == HV_MODEL_MODULES)
+        hv__modules_open(k);
+    for (size_t i = 0; i < m->n_blocks && !k->subs; i++)
         same_class(k, i);
     find_runs(k);
     return k;
@@ -92,6 +94,7 @@ void hv_cost_free(struct hv_cost *k)
 {
     if (!k)
         return;
+    hv__modules_close(k);
     hv_cluster_unref(k->cluster);
     hv_model_unref(k->model);
     free(k->memo->entries);
@@ -276,9 +279,11 @@ struct hv_part_cost hv_cost_part(struct hv_cost *k, enum hv_part part, size_t bl
     bool in_block = part == HV_PART_ATTENTION || part == HV_PART_FFN;
     if (in_block && block >= k->model->n_blocks)
         return (struct hv_part_cost){0};
+    if (k->subs)
+        return hv__modules_part(k, part, block, q, why);
     unsigned cls = in_block ? k->cls[block] : 0;
     struct hv__ask ask = {
-        k, part, in_block ? k->representative[cls] : 0, q, why, false,
+        k, part, in_block ? k->representative[cls] : 0, q, why, NULL,
     };
     if (why)
         return hv__price(&ask);
@@ -353,6 +358,27 @@ const struct hv_device_kind *hv__slower(const struct hv_cost *k, const struct hv
     return y < x ? b : a;
 }
 
+static enum hv_status check_measured(struct hv_cost *k, const struct hv_device_kind *d,
+                                     struct hv_err *err)
+{
+    double all_s = 0;
+    for (size_t i = 0; i < k->model->n_blocks; i++) {
+        double own_s = hv_cost_floor_s(k, HV_PART_ATTENTION, i, d);
+        if (!hv_known(own_s))
+            return hv_err_set(err, HV_ENO,
+                              "layer %zu was measured neither on %s nor on another device of this "
+                              "cluster: add its forward_ms and backward_ms",
+                              i, d->name);
+        all_s += own_s;
+    }
+    if (all_s > 0)
+        return HV_OK;
+    return hv_err_set(err, HV_ENO,
+                      "no layer of the model takes any time on %s: there is nothing "
+                      "to plan",
+                      d->name);
+}
+
 enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *d,
                                 struct hv_err *err)
 {
@@ -366,22 +392,18 @@ enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *
                           hv_known(d->memory_bytes_per_s) ? hv_precision_name(k->job.precision)
                                                           : "known memory bandwidth");
     case HV_MODEL_LAYERS:
-        for (size_t i = 0; i < k->model->n_blocks; i++) {
-            if (!hv_known(hv_cost_floor_s(k, HV_PART_ATTENTION, i, d)))
-                return hv_err_set(
-                    err, HV_ENO,
-                    "layer %zu was measured neither on %s nor on another device of this "
-                    "cluster: add its times",
-                    i, d->name);
+        return check_measured(k, d, err);
+    case HV_MODEL_MODULES:
+        for (size_t i = 0; i < k->n_subs; i++) {
+            enum hv_status st = hv__check_device(k->subs[i], d, err);
+            if (st != HV_OK)
+                return st;
         }
         return HV_OK;
-    case HV_MODEL_MODULES:
     case HV_MODEL_KIND_N:
         break;
     }
-    return hv_err_set(err, HV_ENO,
-                      "a model of modules has no single chain of blocks to price: name one "
-                      "module's model");
+    return hv_err_set(err, HV_ENO, "a model of this kind cannot be priced");
 }
 
 enum hv_status hv_cost_layers(struct hv_cost *k, const struct hv_part_query *q,
@@ -391,6 +413,8 @@ enum hv_status hv_cost_layers(struct hv_cost *k, const struct hv_part_query *q,
     enum hv_status st = hv__check_device(k, q->device, err);
     if (st != HV_OK)
         return st;
+    if (k->subs)
+        return hv__modules_layers(k, q, arena, out, err);
     size_t n = k->model->n_blocks;
     *out = (struct hv_layer_table){.n_blocks = n,
                                    .forward_s = hv_arena_new(arena, double, n + 1),

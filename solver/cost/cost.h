@@ -8,6 +8,10 @@
  *
  * Efficiencies are estimates unless a figure says otherwise; see solver/cost/efficiency.h for the
  * constants and their sources.
+ *
+ * A model of modules is priced as its leaves (hv_model_leaves) one after the other: blocks count
+ * through all of them, every leaf has its embedding in front, and a head unless another module
+ * reads it.
  */
 #ifndef HV_SOLVER_COST_COST_H
 #define HV_SOLVER_COST_COST_H
@@ -104,20 +108,45 @@ size_t hv_cost_class_block(const struct hv_cost *k, unsigned cls);
 double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
                        const struct hv_device_kind *device);
 
+/** Ranges of sizes of passes that are told apart, and most cells of a part on a device. */
+#define HV_COST_SIZES 41
+#define HV_COST_CELLS (HV_COST_SIZES * 13)
+
+/**
+ * The least that passes of one range of sizes can cost. The size x of a pass is its sequences (on
+ * one rank, slices and context-parallel shards as fractions) over its tensor-parallel ranks; a pass
+ * with least < x ≤ most takes every rank at least start_s + x work_s, of which F and B without the
+ * weight gradient take chain_start_s + x chain_s.
+ */
+struct hv_cost_cell {
+    double least, most;
+    double work_s, chain_s; /**< also the device-seconds of one sequence, all ranks together */
+    double start_s, chain_start_s;
+};
+/**
+ * Cells of a part on a kind of device: every pass of a plan with 1d tensor parallelism that costs
+ * something lies above at least one of those with its size. Proof: floor.c. Several may have the
+ * same limits (they stand for different numbers of ranks). *n says how many; they live as long as
+ * the context and are remembered. O(sizes × kernels + tables) the first time.
+ */
+const struct hv_cost_cell *hv_cost_floor_cells(struct hv_cost *k, enum hv_part part, size_t block,
+                                               const struct hv_device_kind *device, size_t *n);
+
 /* ---- a whole stage -------------------------------------------------------------------------- */
 
 /** Which stage, seen from which of its data-parallel ranks. */
 struct hv_stage_query {
     const struct hv_plan *plan;
     const struct hv_replica *replica;
-    size_t stage;       /**< number in the replica */
-    int copy;           /**< 0 … count-1: which of the equal pipelines */
-    size_t chunk;       /**< range of the stage; 0 when it has one */
-    int dp_rank;        /**< 0 … dp-1 */
-    double sequences;   /**< on this rank; ≤ 0: from micro_batch, shares and deal */
-    double tokens;      /**< per sequence; ≤ 0: the job's */
-    double context;     /**< see hv_part_query */
-    struct hv_why *why; /**< or NULL */
+    size_t stage;         /**< number in the replica */
+    int copy;             /**< 0 … count-1: which of the equal pipelines */
+    size_t chunk;         /**< range of the stage; 0 when it has one */
+    int dp_rank;          /**< 0 … dp-1 */
+    double sequences;     /**< on this rank; ≤ 0: from micro_batch, shares and deal */
+    double tokens;        /**< per sequence; ≤ 0: the job's */
+    double context;       /**< see hv_part_query */
+    struct hv_why *why;   /**< or NULL */
+    const double *scales; /**< per leaf of a model of modules: samples per sequence; NULL: 1 */
 };
 
 /** When the gradients of a run of blocks are ready, counted back from the end of the backward pass.

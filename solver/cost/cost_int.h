@@ -35,26 +35,52 @@ struct hv_cost {
     struct hv__memo *memo;
     struct hv_arena milestones_arena;
     double *floors; /**< floor.c: [kinds × its columns]; NULL before the first */
+    /* floor.c: what was asked for before */
+    struct hv__box *boxes;
+    struct hv__slices *slices;
+    struct hv__cells *cells;
     struct hv__milestones *milestones; /**< lists already handed out */
     size_t n_milestones, cap_milestones;
+    struct hv_cost **subs; /**< modules: the context of every leaf; else NULL */
+    struct hv_model_leaf *leaves;
+    size_t n_subs;
 };
 
-/** A part to price. `ideal` = the floor: no starts, products of the best shape that any cut leaves,
- * no sums of gradients, no exchange. */
+/**
+ * The floor of a part (floor.c): products at the best rate that any cut of them with so many rows
+ * reaches, streams at that of their size, widths cut without rounding up. What a pass costs
+ * whatever its size, and what tensor-parallel ranks exchange, is counted apart.
+ */
+struct hv__ideal {
+    double more;      /**< largest pass, in rows of the query; HUGE_VAL: no limit */
+    double sums_frac; /**< share of the query's weights that a rank may hold at the least */
+    double start_s, chain_start_s; /**< out: starts and sums of a pass; of these, F and B */
+    double tp_bytes, tp_times;     /**< out: bytes of an all-reduce, and how many of them */
+};
+
+/** A part to price. */
 struct hv__ask {
     struct hv_cost *k;
     enum hv_part part;
     size_t block;
     const struct hv_part_query *q;
     struct hv_why *why;
-    bool ideal;
+    struct hv__ideal *ideal; /**< NULL: the real price; else its floor, without exchanges */
 };
 
+/**
+ * Seconds over the query-key pairs of one sequence, `a` per pair in products and `b` in memory,
+ * however its tokens are cut into slices (floor.c). Remembered.
+ */
+double hv__slices_s(struct hv_cost *k, double a, double b, double tokens);
 /** Prices a part of any model, not remembered. */
 struct hv_part_cost hv__price(const struct hv__ask *a);
 /** Prices a part of a transformer (part.c). All figures HV_UNKNOWN when the device lacks the
  * precision. */
 struct hv_part_cost hv__price_transformer(const struct hv__ask *a);
+/** Seconds of the optimizer step per parameter as measured with the layers on that kind;
+ * HV_UNKNOWN: was not. O(layers × devices). */
+double hv__measured_update_s(const struct hv_cost *k, const struct hv_device_kind *device);
 /** Prices a measured layer or a graph operator; the attention half carries all (part_layers.c). */
 struct hv_part_cost hv__price_layer(const struct hv__ask *a);
 
@@ -85,6 +111,26 @@ bool hv__before_fused(const struct hv_cost *k, const struct hv_device_kind *d);
 /** Entries of the vocabulary with those that Megatron adds so that `tp` ranks get a multiple of
  * 128; 0 without a vocabulary. */
 double hv__padded_vocab(const struct hv_model *m, int tp);
+
+/** Models of modules (modules.c): each call does for all leaves what its namesake does for one. */
+void hv__modules_open(struct hv_cost *k);
+void hv__modules_close(struct hv_cost *k);
+/** The context of the leaf that holds a block, and the block's number there. */
+struct hv_cost *hv__modules_leaf(const struct hv_cost *k, size_t *block);
+struct hv_part_cost hv__modules_part(struct hv_cost *k, enum hv_part part, size_t block,
+                                     const struct hv_part_query *q, struct hv_why *why);
+double hv__modules_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
+                           const struct hv_device_kind *device);
+enum hv_status hv__modules_layers(struct hv_cost *k, const struct hv_part_query *q,
+                                  struct hv_arena *arena, struct hv_layer_table *out,
+                                  struct hv_err *err) HV_NODISCARD;
+enum hv_status hv__modules_pass(struct hv_cost *k, const struct hv_stage_query *q,
+                                struct hv_pass *out, struct hv_err *err) HV_NODISCARD;
+enum hv_status hv__modules_memory(struct hv_cost *k, const struct hv_stage_query *q,
+                                  struct hv_memory *out, struct hv_err *err) HV_NODISCARD;
+/** Hands out a list of milestones, the one of before where an equal one was asked for. */
+void hv__keep_milestones(struct hv_cost *k, const struct hv_milestone *items, size_t n,
+                         struct hv_pass *out);
 
 /** Why this device cannot price the model, or HV_OK. */
 enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *d,

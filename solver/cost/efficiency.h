@@ -30,8 +30,9 @@
 /** Bytes of logits per token and vocabulary entry with the vocabulary-parallel loss of Megatron: the
  * 16-bit product and an fp32 copy that becomes the softmax and its gradient in place. */
 #define HV_LOGIT_BYTES          6.0
-/** The same before Ampere: the Megatron of that time took exponentials into a tensor of their own. */
-#define HV_LOGIT_BYTES_OLDER    10.0
+/** The same before Ampere: the loss of Megatron-LM 1.x works on a copy of the fp32 logits and takes the
+ * exponentials into a tensor of their own: 2 + 4 + 4 + 4. */
+#define HV_LOGIT_BYTES_OLDER    14.0
 /** The same with the loss of torch, as FSDP runs use it: product, fp32 copy, log-softmax, gradient. */
 #define HV_LOGIT_BYTES_TORCH    14.0
 /** Megatron pads the vocabulary to a multiple of this per tensor-parallel rank. */

@@ -152,43 +152,100 @@ static size_t places(const struct hv_log_axis *a, double log2_x)
     return n;
 }
 
-/* Best rate of the table over products of at most that size. */
-static double best_rate(const struct hv_gemm_table *t, double rows, double columns, double depth)
+/* What is being looked for in a table: for every point of one axis, the best over a box of the two
+ * others and over all points before it. */
+struct scan {
+    const struct hv_gemm_table *t;
+    double limit[3]; /* log2 of rows, columns, depth; that of the scanned axis is not read */
+    int axis;        /* 0 rows, 2 depth */
+};
+
+static const struct hv_log_axis *axis_of(const struct hv_gemm_table *t, int axis)
 {
-    size_t n_m = places(&t->m, rows), n_n = places(&t->n, columns), n_k = places(&t->k, depth);
-    double best = -HUGE_VAL;
-    for (size_t m = 0; m < n_m; m++) {
-        for (size_t n = 0; n < n_n; n++) {
-            for (size_t k = 0; k < n_k; k++)
-                best = fmax(best, hv_gemm_table_log2_flops_per_s(t, place(&t->m, m, rows),
-                                                                 place(&t->n, n, columns),
-                                                                 place(&t->k, k, depth)));
-        }
-    }
-    return exp2(best) * below(&t->m, rows) * below(&t->n, columns) * below(&t->k, depth);
+    return axis == 0 ? &t->m : axis == 1 ? &t->n : &t->k;
 }
 
-/* One FLOP at the best rate up to this size, at least `move_s` through memory. */
-static double best_share(const struct hv_gemm_pricer *g, double rows, double columns, double depth,
-                         double move_s)
+/* Best over the box at one place of the scanned axis. */
+static double best_at(const struct scan *s, double at)
 {
-    double rate =
-        g->table ? best_rate(g->table, rows, columns, depth)
-                 : g->best_flops_per_s * hv_efficiency_thin(exp2(rows), exp2(columns), exp2(depth));
+    int other = 2 - s->axis;
+    const struct hv_log_axis *a = axis_of(s->t, 1), *b = axis_of(s->t, other);
+    size_t n_a = places(a, s->limit[1]), n_b = places(b, s->limit[other]);
+    double best = -HUGE_VAL, x[3];
+    x[s->axis] = at;
+    for (size_t i = 0; i < n_a; i++) {
+        x[1] = place(a, i, s->limit[1]);
+        for (size_t j = 0; j < n_b; j++) {
+            x[other] = place(b, j, s->limit[other]);
+            best = fmax(best, hv_gemm_table_log2_flops_per_s(s->t, x[0], x[1], x[2]));
+        }
+    }
+    return best;
+}
+
+static void scan_axis(const struct scan *s, struct hv_gemm_best *out)
+{
+    const struct hv_log_axis *a = axis_of(s->t, s->axis);
+    double best = -HUGE_VAL;
+    out->n = a->count < HV_GEMM_POINTS ? a->count : HV_GEMM_POINTS;
+    for (size_t i = 0; i < a->count; i++) {
+        best = fmax(best, best_at(s, a->from + a->step * (double)i));
+        out->log2_rate[i < out->n ? i : out->n - 1] = best;
+    }
+    out->thin = below(&s->t->n, s->limit[1]);
+    out->thin *= s->axis == 0 ? below(&s->t->k, s->limit[2]) : below(&s->t->m, s->limit[0]);
+}
+
+struct hv_gemm_box hv_gemm_box_of(const struct hv_gemm_pricer *g, double n, double k, double groups)
+{
+    struct hv_gemm_box x = {.n = n, .k = k, .groups = groups};
+    if (g->table) {
+        double each_n = log2(n), each_k = log2(k), more = log2(groups);
+        scan_axis(&(struct scan){g->table, {0, each_n + more, each_k}, 0}, &x.forward);
+        scan_axis(&(struct scan){g->table, {0, each_k + more, each_n}, 0}, &x.input_grad);
+        scan_axis(&(struct scan){g->table, {each_k, each_n + more, 0}, 2}, &x.weight_grad);
+    }
+    return x;
+}
+
+/* Best rate with at most `size` on the scanned axis: between two of its points log2 of every
+ * product's rate is a straight line, so that of the best of them is under the chord. */
+static double rate_up_to(const struct hv_log_axis *a, const struct hv_gemm_best *b, double size)
+{
+    double at = (log2(size) - a->from) / a->step;
+    size_t i = at > 0 ? (size_t)fmin(floor(at), (double)(b->n - 1)) : 0;
+    size_t next = i + 1 < b->n ? i + 1 : i;
+    double frac = at > 0 && next > i ? at - (double)i : 0;
+    double log2_rate = b->log2_rate[i] + frac * (b->log2_rate[next] - b->log2_rate[i]);
+    return exp2(log2_rate) * b->thin * below(a, log2(size));
+}
+
+/* Share of one FLOP at that rate, at least `move_s` through memory. */
+static double share_at(const struct hv_gemm_pricer *g, double rate, double move_s)
+{
     double time_s = g->table ? scaled_s(g, 1, 1 / rate, move_s) : fmax(1 / rate, move_s);
     double share = 1 / g->best_flops_per_s / time_s;
     return share > 1 ? 1 : share;
 }
 
-struct hv_gemm_shares hv_gemm_best_shares(const struct hv_gemm_pricer *g, double n, double k,
-                                          double groups)
+struct hv_gemm_shares hv_gemm_box_shares(const struct hv_gemm_pricer *g,
+                                         const struct hv_gemm_box *x, double rows)
 {
-    double each_n = log2(n), each_k = log2(k), more = log2(groups);
-    /* of (mk + groups kn + mn) values per 2mnk FLOP, what is left of it with ever more rows */
-    double move_s = g->element_bytes * (1 / n + 1 / k) / 2 / g->bytes_per_s;
-    return (struct hv_gemm_shares){best_share(g, HUGE_VAL, each_n + more, each_k, move_s),
-                                   best_share(g, HUGE_VAL, each_k + more, each_n, move_s),
-                                   best_share(g, each_k, each_n + more, HUGE_VAL, move_s)};
+    /* (mk + groups kn + mn) values per 2mnk FLOP; groups / m is least with one group */
+    double values = (1 / x->n + 1 / x->k + 1 / rows) / 2;
+    double move_s = g->element_bytes * values / g->bytes_per_s, best = g->best_flops_per_s;
+    const struct hv_gemm_table *t = g->table;
+    if (t) {
+        return (struct hv_gemm_shares){
+            share_at(g, rate_up_to(&t->m, &x->forward, rows), move_s),
+            share_at(g, rate_up_to(&t->m, &x->input_grad, rows), move_s),
+            share_at(g, rate_up_to(&t->k, &x->weight_grad, rows), move_s)};
+    }
+    double columns = x->n * x->groups, depth = x->k * x->groups;
+    return (struct hv_gemm_shares){
+        share_at(g, best * hv_efficiency_thin(rows, columns, x->k), move_s),
+        share_at(g, best * hv_efficiency_thin(rows, depth, x->n), move_s),
+        share_at(g, best * hv_efficiency_thin(x->k, columns, rows), move_s)};
 }
 
 double hv_gemm_share(const struct hv_gemm_pricer *g, double m, double n, double k, double groups)
@@ -249,6 +306,20 @@ double hv_stream_share(const struct hv_device_kind *d, double bytes)
         return 1;
     double share = hv_stream_table_bytes_per_s(t, bytes) / t->long_bytes_per_s;
     return share < 1 ? share : 1;
+}
+
+double hv_stream_best_share(const struct hv_device_kind *d, double bytes)
+{
+    const struct hv_stream_table *t = stream_of(d);
+    double best = hv_stream_share(d, bytes);
+    if (!t || best >= 1)
+        return best;
+    for (size_t i = 0; i < t->bytes.count; i++) {
+        double at = exp2(t->bytes.from + t->bytes.step * (double)i);
+        if (at < bytes)
+            best = fmax(best, hv_stream_share(d, at));
+    }
+    return best;
 }
 
 const char *hv_stream_source(const struct hv_device_kind *d)

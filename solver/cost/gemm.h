@@ -67,15 +67,33 @@ struct hv_gemm_shares {
 struct hv_gemm_shares hv_gemm_shares(const struct hv_gemm_pricer *g, double m, double n, double k,
                                      double groups);
 
+/** Points of an axis that a box tells apart; of a longer one the last stands for the rest. */
+#define HV_GEMM_POINTS 64
+
+/** Best of a table at each point of one of its axes, or before it. */
+struct hv_gemm_best {
+    double log2_rate[HV_GEMM_POINTS];
+    size_t n;
+    double thin; /**< factor of the two other axes */
+};
+
+/** Best that products of at most some columns, depth and groups reach, by their number of rows. */
+struct hv_gemm_box {
+    double n, k, groups;
+    struct hv_gemm_best forward, input_grad, weight_grad; /**< unused without a table */
+};
+
+/** Looks through the table of the pricer, which must outlive the box. O(table). */
+struct hv_gemm_box hv_gemm_box_of(const struct hv_gemm_pricer *g, double n, double k,
+                                  double groups);
 /**
- * Shares that neither more rows nor a cut of n, k or groups over ranks can exceed: the best of the
- * table over every product with any number of rows and at most these columns, depth and groups.
- * Between grid points log2 of the rate is linear in each argument, so its maximum over a box lies
- * at a grid point or on the box's edge; thin products and operands through memory only lose.
- * O(table).
+ * Shares that no product with at most `rows` rows in all (HUGE_VAL: any number) and no cut of n, k
+ * or groups over ranks can exceed. Between grid points log2 of the rate is linear in each
+ * argument, so its maximum over a box lies at a grid point or on the box's edge; thin products and
+ * operands through memory only lose. O(1).
  */
-struct hv_gemm_shares hv_gemm_best_shares(const struct hv_gemm_pricer *g, double n, double k,
-                                          double groups);
+struct hv_gemm_shares hv_gemm_box_shares(const struct hv_gemm_pricer *g,
+                                         const struct hv_gemm_box *x, double rows);
 
 /** Price of an isolated product. */
 struct hv_gemm_price {
@@ -100,6 +118,8 @@ double hv_stream_s(const struct hv_device_kind *d, double bytes);
 /** Share (≤ 1) of the long stream's rate that a stream of `bytes` reaches; 1 without a table. What
  * the second-level cache adds to middling sizes is left out: training streams through it. O(1). */
 double hv_stream_share(const struct hv_device_kind *d, double bytes);
+/** Best share of any stream of at most `bytes`. O(points). */
+double hv_stream_best_share(const struct hv_device_kind *d, double bytes);
 /** Origin of the table, or "no table". */
 const char *hv_stream_source(const struct hv_device_kind *d);
 

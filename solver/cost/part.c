@@ -60,12 +60,17 @@ static void why_product(const struct hv__sum *s, const struct hv__product *p,
 /* The gradients of the input and of the weights are products of shapes of their own. */
 void hv__add_product(struct hv__sum *s, const struct hv__product *p)
 {
-    struct hv_gemm_shares share = s->a->ideal
-                                      ? hv_gemm_best_shares(&s->gemm, p->n, p->k, p->groups)
-                                      : hv_gemm_shares(&s->gemm, p->m, p->n, p->k, p->groups);
+    struct hv_gemm_shares share =
+        s->a->ideal ? hv__best_shares(s, p) : hv_gemm_shares(&s->gemm, p->m, p->n, p->k, p->groups);
     struct product_times t = {.forward_s = product_s(s, p, share.forward),
                               .input_grad_s = product_s(s, p, share.input_grad),
                               .weight_grad_s = product_s(s, p, share.weight_grad)};
+    if (t.forward_s > 0 && s->a->ideal) {
+        /* of experts a rank may hold as little as it likes */
+        double sums_s = p->unit & HV_RC_EXPERTS ? 0 : accumulate_s(s, p);
+        hv__count_start(s, 2 * s->e.gemm_start_s,
+                        s->e.gemm_start_s + sums_s * s->a->ideal->sums_frac);
+    }
     if (t.forward_s > 0) {
         t.sums_s = s->a->ideal ? 0 : accumulate_s(s, p);
         t.cast_s = cast_s(s, p->m * p->k);
@@ -87,8 +92,11 @@ static double stream_s(const struct hv__sum *s, double bytes)
     if (!(bytes > 0))
         return 0;
     double eager = s->eager ? s->e.calibration->v[HV_CAL_EAGER] : 1;
-    if (s->a->ideal)
-        return eager * bytes / s->e.bytes_per_s;
+    if (s->a->ideal) {
+        double best = hv_stream_best_share(s->q->device, bytes * s->a->ideal->more);
+        hv__count_start(s, s->e.launch_s, 0);
+        return eager * bytes / (s->e.bytes_per_s * best);
+    }
     double share = hv_stream_share(s->q->device, bytes);
     return s->e.launch_s + eager * bytes / (s->e.bytes_per_s * share);
 }
@@ -170,8 +178,8 @@ struct widths {
 
 static struct widths widths_of(const struct hv__sum *s, const struct hv_block *b)
 {
-    struct widths w = {.heads = ceil(b->heads / s->t),
-                       .kv_heads = ceil(b->kv_heads / s->t),
+    struct widths w = {.heads = hv__cut(s, b->heads, s->t),
+                       .kv_heads = hv__cut(s, b->kv_heads, s->t),
                        .qk = b->head_dim,
                        .v = b->head_dim};
     if (b->mla.kv_rank) {
@@ -204,33 +212,6 @@ static double unfused_pair_bytes(const struct hv__sum *s, bool backward)
     return s->elem * passes + (s->dropout ? s->elem * 2 + 1 : 0);
 }
 
-/* Least of (a / thin(x)² + b) (at + x / 2) over slices of x tokens: their products lose speed, but
- * see fewer pairs that are masked. Between two sizes of the grid the first factor is at least that
- * of the larger, the second at least that of the smaller. */
-static double least_slice(double a, double b, double at, double tokens)
-{
-    double best = (a + b) * (at + tokens / 2);
-    for (double x = 1, next; x < tokens; x = next) {
-        next = fmin(1.125 * x, tokens);
-        best = fmin(best, (a / hv_efficiency_thin(next, next, HUGE_VAL) + b) * (at + x / 2));
-    }
-    return best;
-}
-
-/* Seconds over the pairs of a sequence, `a` per pair in products and `b` in memory, however its
- * tokens are cut into slices. A slice of x tokens behind `at` others works on x (at + x) pairs: the
- * integral over its tokens of (at + x / 2), where `at` runs over the places of the tokens. So the
- * least over x for every place is under every way to cut; strips of the integral use the place
- * where they begin. */
-static double least_slices_s(double a, double b, double tokens)
-{
-    enum { STRIPS = 32 };
-    double sum = 0;
-    for (int i = 0; i < STRIPS; i++)
-        sum += least_slice(a, b, tokens * i / STRIPS, tokens);
-    return sum * tokens / STRIPS;
-}
-
 /* Seconds of the unfused core: both products over every pair, also those a mask hides, and the
  * matrix of scores through memory between them. */
 static double unfused_s(const struct hv__sum *s, const struct widths *w, bool backward)
@@ -243,9 +224,10 @@ static double unfused_s(const struct hv__sum *s, const struct widths *w, bool ba
                       : s->e.scalar_flops_per_s;
     double pair_bytes = unfused_pair_bytes(s, backward) * w->heads;
     if (s->a->ideal) {
+        hv__count_start(s, (backward ? 7 : 4) * s->e.launch_s, 0);
         rate *= hv_efficiency_thin(HUGE_VAL, HUGE_VAL, w->qk);
         return q->sequences *
-               least_slices_s(pair_flops / rate, pair_bytes / s->e.bytes_per_s, q->tokens);
+               hv__slices_s(s->a->k, pair_flops / rate, pair_bytes / s->e.bytes_per_s, q->tokens);
     }
     rate *= hv_efficiency_thin(q->tokens, q->tokens, w->qk);
     return (backward ? 7 : 4) * s->e.launch_s +
@@ -271,6 +253,8 @@ static double fused_s(const struct hv__sum *s, const struct widths *w, double fl
     if (s->eager)
         rate *= s->e.calibration->v[HV_CAL_EAGER_CORE];
     double compute_s = ring_imbalance(s) * flops / rate;
+    if (s->a->ideal && flops > 0)
+        hv__count_start(s, s->e.launch_s, 0);
     if (s->a->ideal || !(flops > 0))
         return compute_s;
     double bytes = (backward ? 2 : 1) * s->elem * s->rows * (w->projected + w->core_out);
@@ -435,7 +419,7 @@ static void price_ffn(struct hv__sum *s, const struct hv_block *b)
         return;
     add_norm_and_residual(s, b->heads ? HV_RC_OUT : 0);
     if (b->ffn)
-        hv__add_ffn(s, b, &(struct hv__ffn){ceil(b->ffn / s->t), s->rows, 0});
+        hv__add_ffn(s, b, &(struct hv__ffn){hv__cut(s, b->ffn, s->t), s->rows, 0});
     if (b->experts)
         hv__add_experts(s, b);
     keep_dropout_mask(s, b->experts ? HV_RC_EXPERTS : HV_RC_DOWN);
@@ -469,7 +453,7 @@ static void price_embedding(struct hv__sum *s)
 
 static void price_head(struct hv__sum *s)
 {
-    double h = s->elem * s->rows * s->m->hidden / s->t_norm, v = ceil(s->m->vocab / s->t);
+    double h = s->elem * s->rows * s->m->hidden / s->t_norm, v = hv__cut(s, s->m->vocab, s->t);
     if (!s->m->vocab)
         return;
     hv__add_stream(s, &(struct hv__stream){"final norm", 0, 2 * h, 1.5});
@@ -542,7 +526,10 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
     s.out.saved_input_bytes = fmin(s.weight_only_bytes, s.kept_bytes);
     s.out.transient_bytes += s.full_bytes - s.kept_bytes;
     s.out.output_bytes = s.elem * s.rows * s.m->hidden / s.t_norm;
-    if (!a->ideal) {
+    if (a->ideal) {
+        a->ideal->tp_bytes = s.x.tp_bytes;
+        a->ideal->tp_times = s.x.tp_forward + s.x.tp_backward;
+    } else {
         s.x.grid_bytes = q->tp_scheme != HV_TP_1D && q->tp > 1 ? grid_bytes(&s) : 0;
         hv__price_exchange(a, &s.x, &s.out);
     }

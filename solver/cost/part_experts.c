@@ -153,7 +153,7 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     double flops = s->out.flops_forward;
     hv__add_stream(s, &(struct hv__stream){"dispatch and combine", HV_RC_EXPERTS,
                                            4 * copies * shards * spread.work, 1});
-    struct hv__ffn f = {ceil(b->expert_ffn / s->t_experts / shards),
+    struct hv__ffn f = {hv__cut(s, b->expert_ffn / s->t_experts, shards),
                         rows * shards * pad * spread.work, spread.held};
     hv__add_ffn(s, b, &f);
     cut_into_chunks(s, b, &f);
@@ -179,10 +179,15 @@ void hv__add_experts(struct hv__sum *s, const struct hv_block *b)
     add_routed(s, b);
     if (b->shared_experts)
         hv__add_ffn(
-            s, b, &(struct hv__ffn){ceil((double)b->shared_experts * b->shared_ffn / s->t), r, 0});
+            s, b,
+            &(struct hv__ffn){hv__cut(s, (double)b->shared_experts * b->shared_ffn, s->t), r, 0});
     double local = ceil((double)b->experts / (s->q->ep > 1 ? s->q->ep : 1));
     /* routing decides on the host how many rows each product gets, and the device waits for it */
-    double host_s = s->a->ideal ? 0 : s->e.calibration->v[HV_CAL_EXPERT_US] * HV_US;
+    double host_s = s->e.calibration->v[HV_CAL_EXPERT_US] * HV_US;
+    if (s->a->ideal) {
+        hv__count_start(s, 2 * host_s * (1 + 1 / HV_EFF_EXPERTS_A_HOST), 0);
+        host_s = 0;
+    }
     host_s *= 1 + local / HV_EFF_EXPERTS_A_HOST; /* and starts products for each of its experts */
     s->out.forward_s += host_s;
     s->out.input_grad_s += host_s;

@@ -5,6 +5,8 @@
 #include "solver/cost/cost_int.h"
 #include "solver/cost/gemm.h"
 
+#include <math.h>
+
 /** What is being added up. */
 struct hv__sum {
     const struct hv__ask *a;
@@ -25,6 +27,12 @@ struct hv__sum {
     struct hv__exchange x;
 };
 
+/** `total` over so many ranks: rounded up, but not in a floor. */
+static inline double hv__cut(const struct hv__sum *s, double total, double ranks)
+{
+    return s->a->ideal ? total / ranks : ceil(total / ranks);
+}
+
 /** A product of `m` rows in all with `groups` weight matrices of k × n. */
 struct hv__product {
     const char *name;
@@ -41,6 +49,11 @@ struct hv__stream {
 
 /** Adds a product: forward, both gradients, and once more where its unit is recomputed. */
 void hv__add_product(struct hv__sum *s, const struct hv__product *p);
+/** Shares of a product under the floor's limit of rows (floor.c). O(boxes known). */
+struct hv_gemm_shares hv__best_shares(const struct hv__sum *s, const struct hv__product *p);
+/** In a floor: counts seconds that a pass costs whatever its size, `chain_s` of them in F and B. */
+void hv__count_start(const struct hv__sum *s, double chain_s, double other_s);
+
 /** Adds a memory-bound kernel. */
 void hv__add_stream(struct hv__sum *s, const struct hv__stream *p);
 /** A tensor of so many bytes, kept unless all units in `dropped_by` are recomputed. */

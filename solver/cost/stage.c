@@ -375,8 +375,8 @@ static void keep_output(struct build *b, const struct hv_part_query *q)
 }
 
 /* Equal lists are handed out again, so that a search over many plans does not fill memory. */
-static void keep_milestones(struct hv_cost *k, const struct hv_milestone *items, size_t n,
-                            struct hv_pass *out)
+void hv__keep_milestones(struct hv_cost *k, const struct hv_milestone *items, size_t n,
+                         struct hv_pass *out)
 {
     uint64_t h = hv_hash(HV_HASH_START, items, n * sizeof *items);
     out->n_milestones = n;
@@ -433,13 +433,15 @@ static void add_milestones(struct build *b)
         below += b->pieces.items[i].backward_s;
     }
     if (n)
-        keep_milestones(b->k, list, n, b->out);
+        hv__keep_milestones(b->k, list, n, b->out);
     free(list);
 }
 
 enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, struct hv_pass *out,
                             struct hv_err *err)
 {
+    if (k->subs)
+        return hv__modules_pass(k, q, out, err);
     struct hv_stage_query full = *q;
     if (!(full.tokens > 0))
         full.tokens = hv_cost_tokens(k);

@@ -8,234 +8,81 @@
  * per second, and price a unit at u_c = min_k λ_k w(k,c): then T Σ_k D_k λ_k ≥ Σ_c N_c u_c with D_k
  * devices of kind k. This is weak duality of the fractional assignment problem: any λ ≥ 0 gives a
  * true bound, the best one the optimum of the relaxation. We search for it by trial from several
- * starts, so the bound may be a little low, never too high.
+ * starts (bound_work.c), so the bound may be a little low, never too high. bound_chain.c puts more
+ * into the same inequality: passes have a size, and have to get through all layers in time.
  *
  * Around that, as the simulator adds it (tail.c, hv_cost_pass) to plans that wait for all
  * gradients:
  * - every device in use runs one pass forward and one backward at least, with their host work h;
+ *   so does every micro-batch on its way through the layers;
  * - the step costs σ + J log2(n) P, σ and J those of the slowest class in use, n the devices in
- * use, P the end of the last backward, which is at least h + (work without the
- * optimizer's)/speed(n);
+ *   use, P the end of the last backward, which is at least h + Q(n), Q the time of the passes
+ *   without the optimizer's part;
  * - the optimizer of a device starts after its last pass.
- * So T ≥ σ + h + (V + J log2(n) (h speed(n) + P-part of V)) / speed(n), least over n and over which
- * kinds are in use. With kinds sorted by speed, speed(n) of the best n devices is concave, and
- * between two ends of kinds the expression rises and then falls, or only falls: its least is at an
- * end. Nothing is assumed of schedules, of exchanges or of what fits.
+ * So T ≥ σ + h + (1 + J log2(n)) Q(n) + J log2(n) h + V/speed(n), V the worth of the optimizer's
+ * work, least over n and over which kinds are in use. With kinds sorted by speed, speed(n) of the
+ * best n devices is concave, Q(n) is a constant over a linear function of it, and between two ends
+ * of kinds Q(n) (1 + J log2(n)) + V/speed(n) rises and then falls, or only falls: its least is at
+ * an end. J log2(n) h only rises: it is taken where the kind begins. For several mixes of the two
+ * sides of bound_chain.c each gives a bound between the same two ends; the largest holds.
  */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/bound_int.h"
 
 /** Kinds whose sets are looked at one by one; beyond, only all of them with the least σ and J. */
 #define KINDS_IN_SETS 8
-
-struct work {
-    size_t n_items, n_kinds, stride;
-    double *units;                    /**< [n_items]; the last is the optimizer's */
-    double *floor_s;                  /**< [n_kinds × stride] */
-    double *devices;                  /**< [n_kinds] of use */
-    double *step_s, *jitter, *pass_s; /**< [n_kinds] */
-    bool transformer;
-};
-
-/** What a device of each kind earns per second, and what the work is worth by that. */
-struct prices {
-    double all, pipeline; /**< value with and without the optimizer */
-    double *speed;        /**< [n_kinds]: λ */
-};
-
-/** Adds one class of work with its floors on every kind. Rows of floor_s are `stride` long. */
-static void add_item(struct hv_cost *k, struct work *w, enum hv_part part, size_t block,
-                     double units)
-{
-    const struct hv_cluster *c = hv_cost_cluster(k);
-    for (size_t i = 0; i < w->n_kinds; i++) {
-        w->floor_s[i * w->stride + w->n_items] = hv_cost_floor_s(k, part, block, c->kinds[i]);
-    }
-    w->units[w->n_items++] = units;
-}
-
-/** Every weight is updated once, somewhere; the start of the kernel is left out. */
-static void add_optimizer(struct hv_cost *k, struct work *w)
-{
-    const struct hv_cluster *c = hv_cost_cluster(k);
-    double n = w->transformer ? hv_model_parameters(hv_cost_model(k)) : 0;
-    for (size_t i = 0; i < w->n_kinds; i++) {
-        double step_s = hv_cost_optimizer_s(k, c->kinds[i], 2 * n);
-        w->floor_s[i * w->stride + w->n_items] = step_s - hv_cost_optimizer_s(k, c->kinds[i], n);
-    }
-    w->units[w->n_items++] = 1;
-}
-
-static void count_devices(struct hv_cost *k, struct work *w)
-{
-    const struct hv_cluster *c = hv_cost_cluster(k);
-    for (size_t g = 0; g < c->n_groups; g++) {
-        const struct hv_node_group *group = &c->groups[g];
-        for (size_t s = 0; group->state == HV_NODE_OK && s < group->n_slots; s++) {
-            for (size_t i = 0; i < w->n_kinds; i++) {
-                if (c->kinds[i] == group->slots[s].kind) {
-                    w->devices[i] += (double)group->slots[s].count * group->count;
-                }
-            }
-        }
-    }
-}
-
-/** A kind that cannot run the job adds no speed. */
-static void leave_out_useless(struct work *w)
-{
-    for (size_t i = 0; i < w->n_kinds; i++) {
-        for (size_t c = 0; c < w->n_items; c++) {
-            if (!isfinite(w->floor_s[i * w->stride + c])) {
-                w->devices[i] = 0;
-            }
-        }
-    }
-}
-
-/** What a step costs besides work; measured layers hold whatever was measured with them. */
-static void add_steps(struct hv_cost *k, struct work *w)
-{
-    const struct hv_cluster *c = hv_cost_cluster(k);
-    for (size_t i = 0; w->transformer && i < w->n_kinds; i++) {
-        const struct hv_calibration *cal = hv_device_calibration(c->kinds[i]);
-        w->step_s[i] = cal->v[HV_CAL_STEP_MS] * 1e-3;
-        w->jitter[i] = cal->v[HV_CAL_JITTER];
-        w->pass_s[i] = 2 * cal->v[HV_CAL_PASS_US] * HV_US;
-    }
-}
-
-static struct work list_work(struct hv_cost *k, struct hv_arena *arena)
-{
-    const struct hv_model *m = hv_cost_model(k);
-    unsigned n_classes = hv_cost_n_classes(k);
-    double batch = (double)hv_cost_job(k)->global_batch;
-    struct work w = {.n_kinds = hv_cost_cluster(k)->n_kinds,
-                     .stride = 2 * (size_t)n_classes + 3,
-                     .transformer = m->kind == HV_MODEL_TRANSFORMER};
-    w.units = hv_arena_new(arena, double, w.stride);
-    w.floor_s = hv_arena_new(arena, double, w.stride *w.n_kinds);
-    double **columns[] = {&w.devices, &w.step_s, &w.jitter, &w.pass_s};
-    for (size_t i = 0; i < HV_COUNT(columns); i++) {
-        *columns[i] = hv_arena_new(arena, double, w.n_kinds);
-    }
-    double *blocks = hv_arena_new(arena, double, n_classes);
-    for (size_t i = 0; i < m->n_blocks; i++) {
-        blocks[hv_cost_block_class(k, i)] += 1;
-    }
-    for (unsigned i = 0; i < n_classes; i++) {
-        add_item(k, &w, HV_PART_ATTENTION, hv_cost_class_block(k, i), batch * blocks[i]);
-        add_item(k, &w, HV_PART_FFN, hv_cost_class_block(k, i), batch * blocks[i]);
-    }
-    add_item(k, &w, HV_PART_EMBEDDING, 0, batch);
-    add_item(k, &w, HV_PART_HEAD, 0, batch);
-    add_optimizer(k, &w);
-    count_devices(k, &w);
-    leave_out_useless(&w);
-    add_steps(k, &w);
-    return w;
-}
-
-/** Values the work by the speeds of these kinds. */
-static void set_values(const struct work *w, const bool *kinds, struct prices *p)
-{
-    p->all = p->pipeline = 0;
-    for (size_t c = 0; c < w->n_items; c++) {
-        double u = HUGE_VAL;
-        for (size_t k = 0; k < w->n_kinds; k++) {
-            if (kinds[k]) {
-                u = fmin(u, p->speed[k] * w->floor_s[k * w->stride + c]);
-            }
-        }
-        p->all += w->units[c] * u;
-        p->pipeline += c + 1 < w->n_items ? w->units[c] * u : 0;
-    }
-}
-
-/** Speeds that make every class worth what it costs on one kind, or more. */
-static struct prices prices_like(const struct work *w, const bool *kinds, size_t kind,
-                                 struct hv_arena *arena)
-{
-    struct prices p = {.speed = hv_arena_new(arena, double, w->n_kinds)};
-    for (size_t k = 0; k < w->n_kinds; k++) {
-        for (size_t c = 0; kinds[k] && c < w->n_items; c++) {
-            double own = w->floor_s[k * w->stride + c];
-            if (own > 0) {
-                p.speed[k] = fmax(p.speed[k], w->floor_s[kind * w->stride + c] / own);
-            }
-        }
-    }
-    set_values(w, kinds, &p);
-    return p;
-}
-
-/** Time of the work alone on all devices of these kinds. */
-static double spread_s(const struct work *w, const bool *kinds, const struct prices *p,
-                       double value)
-{
-    double speed = 0;
-    for (size_t k = 0; k < w->n_kinds; k++) {
-        speed += kinds[k] ? w->devices[k] * p->speed[k] : 0;
-    }
-    return speed > 0 ? value / speed : 0;
-}
-
-/** Makes one kind faster or slower while that raises the bound, in smaller and smaller steps. */
-static void improve_prices(const struct work *w, const bool *kinds, struct prices *p)
-{
-    double best = spread_s(w, kinds, p, p->all);
-    for (double step = 2; step > 1.002; step = sqrt(step)) {
-        for (size_t k = 0; k < w->n_kinds; k++) {
-            for (int up = 0; up < 2 && kinds[k]; up++) {
-                double before = p->speed[k];
-                p->speed[k] *= up ? step : 1 / step;
-                set_values(w, kinds, p);
-                double now = spread_s(w, kinds, p, p->all);
-                if (now > best) {
-                    best = now;
-                    up--;
-                } else {
-                    p->speed[k] = before;
-                }
-            }
-        }
-    }
-    set_values(w, kinds, p);
-}
-
-/** The best prices found for these kinds. */
-static struct prices prices_of(const struct work *w, const bool *kinds, struct hv_arena *arena)
-{
-    struct prices best = {0};
-    for (size_t k = 0; k < w->n_kinds; k++) {
-        if (kinds[k]) {
-            struct prices p = prices_like(w, kinds, k, arena);
-            if (best.speed == NULL ||
-                spread_s(w, kinds, &p, p.all) > spread_s(w, kinds, &best, best.all)) {
-                best = p;
-            }
-        }
-    }
-    improve_prices(w, kinds, &best);
-    return best;
-}
 
 /** Kinds in use and what they cost around the work. */
 struct in_use {
     const bool *kinds;
     double step_s, jitter, pass_s;
+    bool by_size; /**< passes are known to form a chain */
 };
 
-/** Least time of that many devices of that speed. */
-static double time_s(const struct in_use *s, const struct prices *p, double n, double speed)
+/** A number of devices in use, fastest first, and how fast they are together. */
+struct part_of_cluster {
+    double n, speed;
+};
+
+/** What the bound is made of, at the devices and the mix that it comes from. */
+struct least {
+    double time_s, passes_s, optimizer_s, waits_s, around_s;
+};
+
+/** Time of a part of the devices in use; `fewest`: least of those whose jitter of host work counts.
+ */
+static struct least time_of(const struct in_use *s, const struct hv__prices *p, size_t mix,
+                            struct part_of_cluster x, double fewest)
 {
-    double waits = s->jitter * log2(fmax(1, n));
-    return s->step_s + s->pass_s * (1 + waits) + (p->all + waits * p->pipeline) / speed;
+    double share = s->by_size ? hv__mix(mix) : 1;
+    double passes = s->by_size ? p->mixed[mix] : p->pipeline;
+    double speed = share * x.speed + (1 - share) * p->total;
+    struct least t = {.passes_s = passes / speed, .optimizer_s = share * p->optimizer / speed};
+    t.waits_s = s->jitter * (log2(fmax(1, x.n)) * t.passes_s + log2(fmax(1, fewest)) * s->pass_s);
+    t.around_s = s->step_s + s->pass_s;
+    t.time_s = t.passes_s + t.optimizer_s + t.waits_s + t.around_s;
+    return t;
+}
+
+/** Least time between two numbers of devices: the best mix of those at the lower of their ends. */
+static struct least between(const struct in_use *s, const struct hv__prices *p,
+                            struct part_of_cluster a, struct part_of_cluster b)
+{
+    struct least best = {0};
+    for (size_t i = 0; i < (s->by_size ? HV__MIXES : 1); i++) {
+        struct least x = time_of(s, p, i, a, a.n), y = time_of(s, p, i, b, a.n);
+        const struct least *lower = x.time_s < y.time_s ? &x : &y;
+        best = i == 0 || lower->time_s > best.time_s ? *lower : best;
+    }
+    return best;
 }
 
 /** Least time over how many of the devices in use run, fastest first. */
-static double least_s(const struct work *w, const struct in_use *s, const struct prices *p)
+static struct least least_of(const struct hv__work *w, const struct in_use *s,
+                             const struct hv__prices *p)
 {
-    double n = 0, speed = 0, least = HUGE_VAL, last = HUGE_VAL;
+    struct part_of_cluster from = {0}, to;
+    struct least least = {.time_s = HUGE_VAL};
+    double last = HUGE_VAL;
     for (size_t turn = 0; turn < w->n_kinds; turn++) {
         double next = -1;
         for (size_t k = 0; k < w->n_kinds; k++) {
@@ -246,19 +93,22 @@ static double least_s(const struct work *w, const struct in_use *s, const struct
         if (next <= 0) {
             break;
         }
-        least = fmin(least, time_s(s, p, n + 1, speed + next));
+        to = from;
         for (size_t k = 0; k < w->n_kinds; k++) {
             bool same = s->kinds[k] && p->speed[k] == next;
-            n += same ? w->devices[k] : 0;
-            speed += same ? w->devices[k] * next : 0;
+            to.n += same ? w->devices[k] : 0;
+            to.speed += same ? w->devices[k] * next : 0;
         }
-        least = fmin(least, time_s(s, p, n, speed));
+        from = (struct part_of_cluster){from.n + 1, from.speed + next};
+        struct least here = between(s, p, from, to);
+        least = here.time_s < least.time_s ? here : least;
+        from = to;
         last = next;
     }
     return least;
 }
 
-static double pick(const struct work *w, const bool *kinds, const double *of, bool most)
+static double pick(const struct hv__work *w, const bool *kinds, const double *of, bool most)
 {
     double x = most ? 0 : HUGE_VAL;
     for (size_t k = 0; k < w->n_kinds; k++) {
@@ -269,11 +119,33 @@ static double pick(const struct work *w, const bool *kinds, const double *of, bo
     return x;
 }
 
+/** Bound of plans that use exactly these kinds, by the prices of all kinds; where that says it may
+ * be below `least`, by prices of their own. */
+static struct least bound_of_set(const struct hv__work *w, const struct in_use *s,
+                                 const struct hv__prices *all, double least, struct hv_arena *arena)
+{
+    struct hv__prices p = *all;
+    if (s->by_size) {
+        hv__mix_values(w, s->kinds, &p);
+    }
+    struct least t = least_of(w, s, &p);
+    if (t.time_s < least) {
+        struct hv__prices own = hv__prices_of(w, s->kinds, arena);
+        if (s->by_size) {
+            hv__improve_mix(w, s->kinds, &own);
+        }
+        struct least better = least_of(w, s, &own);
+        t = better.time_s > t.time_s ? better : t;
+    }
+    return t;
+}
+
 /**
  * Least bound over which kinds are in use. Prices of all kinds are true for any of them, and good
- * enough to tell that a set is not the least; the others get prices of their own.
+ * enough to tell that a set is not the least.
  */
-static double bound_s(const struct work *w, const struct prices *all, struct hv_arena *arena)
+static struct least bound_of(const struct hv__work *w, const struct hv__prices *all, bool by_size,
+                             struct hv_arena *arena)
 {
     bool *kinds = hv_arena_new(arena, bool, w->n_kinds);
     size_t usable[KINDS_IN_SETS], n = 0;
@@ -286,56 +158,100 @@ static double bound_s(const struct work *w, const struct prices *all, struct hv_
     }
     if (n > KINDS_IN_SETS) {
         const struct in_use s = {kinds, pick(w, kinds, w->step_s, false),
-                                 pick(w, kinds, w->jitter, false),
-                                 pick(w, kinds, w->pass_s, false)};
-        return least_s(w, &s, all);
+                                 pick(w, kinds, w->jitter, false), pick(w, kinds, w->pass_s, false),
+                                 by_size};
+        return bound_of_set(w, &s, all, 0, arena);
     }
-    double least = HUGE_VAL;
+    struct least least = {.time_s = HUGE_VAL};
     for (unsigned set = (1U << n) - 1; set > 0; set--) {
         for (size_t i = 0; i < n; i++) {
             kinds[usable[i]] = set >> i & 1;
         }
         const struct in_use s = {kinds, pick(w, kinds, w->step_s, true),
-                                 pick(w, kinds, w->jitter, true), pick(w, kinds, w->pass_s, false)};
-        double t = least_s(w, &s, all);
-        if (t < least && set + 1 < 1U << n) {
-            struct prices own = prices_of(w, kinds, arena);
-            t = fmax(t, least_s(w, &s, &own));
-        }
-        least = fmin(least, t);
+                                 pick(w, kinds, w->jitter, true), pick(w, kinds, w->pass_s, false),
+                                 by_size};
+        struct least t = bound_of_set(w, &s, all, least.time_s, arena);
+        least = t.time_s < least.time_s ? t : least;
     }
     return least;
 }
 
-void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out)
+bool hv__bound_covers(const struct hv__lowered *l)
 {
-    struct work w = list_work(k, arena);
-    bool *kinds = hv_arena_new(arena, bool, w.n_kinds);
-    size_t used = 0;
-    double devices = 0;
-    for (size_t i = 0; i < w.n_kinds; i++) {
-        kinds[i] = w.devices[i] > 0;
-        used += kinds[i];
-        devices += w.devices[i];
+    if (l->row->flags & HV_SCHEDULE_PARTS) {
+        return false;
     }
-    *out = (struct hv_bound){.why = "no device of the cluster can run this job"};
-    if (used == 0) {
-        return;
+    for (size_t i = 0; i < l->plan->n_replicas; i++) {
+        const struct hv_replica *r = &l->plan->replicas[i];
+        for (size_t k = 0; k < r->n_stages; k++) {
+            if (r->stages[k].tp.scheme != HV_TP_1D || hv__stage_branches(&r->stages[k], k)) {
+                return false;
+            }
+        }
     }
+    return true;
+}
+
+/** The work alone, and words for it. */
+static const char *say_work(struct hv_arena *arena, const struct hv__work *w, double compute_s)
+{
     char text[HV_FMT_CAP];
-    struct prices p = prices_of(&w, kinds, arena);
-    out->compute_s = spread_s(&w, kinds, &p, p.pipeline);
-    out->iteration_s = bound_s(&w, &p, arena);
-    const char *work = hv_arena_printf(
+    double devices = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < w->n_kinds; i++) {
+        devices += w->devices[i];
+        used += w->devices[i] > 0;
+    }
+    return hv_arena_printf(
         arena,
         "the forward and backward work of the whole batch in the best kernels the cost model "
         "grants, spread without loss over all %.0f usable devices (%zu kind%s), takes %s",
-        devices, used, used == 1 ? "" : "s", hv_fmt_seconds(text, sizeof text, out->compute_s));
-    double around_s = out->iteration_s - out->compute_s;
-    out->why = !(around_s > 0)
-                   ? work
-                   : hv_arena_printf(arena,
-                                     "%s; the optimizer, the host's work and waiting for the "
-                                     "slowest device take %s more",
-                                     work, hv_fmt_seconds(text, sizeof text, around_s));
+        devices, used, used == 1 ? "" : "s", hv_fmt_seconds(text, sizeof text, compute_s));
+}
+
+static const char *say_rest(struct hv_arena *arena, const char *work, const struct hv_bound *b)
+{
+    char passes[HV_FMT_CAP], rest[HV_FMT_CAP];
+    double rest_s = b->optimizer_s + b->host_s + b->wait_s;
+    const char *small =
+        b->passes_s > 0
+            ? hv_arena_printf(arena,
+                              "; passes small enough that every sequence gets through all layers "
+                              "in time take %s more",
+                              hv_fmt_seconds(passes, sizeof passes, b->passes_s))
+            : "";
+    return rest_s > 0 ? hv_arena_printf(arena,
+                                        "%s%s; the optimizer, the host's work and waiting for the "
+                                        "slowest device take %s more",
+                                        work, small, hv_fmt_seconds(rest, sizeof rest, rest_s))
+                      : hv_arena_printf(arena, "%s%s", work, small);
+}
+
+void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out)
+{
+    struct hv__work w = hv__list_work(k, arena);
+    bool *kinds = hv_arena_new(arena, bool, w.n_kinds);
+    size_t used = 0;
+    for (size_t i = 0; i < w.n_kinds; i++) {
+        kinds[i] = w.devices[i] > 0;
+        used += kinds[i];
+    }
+    *out = (struct hv_bound){.why = "no device of the cluster can run this job"};
+    out->any_why = out->why;
+    if (used == 0) {
+        return;
+    }
+    struct hv__prices p = hv__prices_of(&w, kinds, arena);
+    out->compute_s = hv__spread_s(&w, kinds, &p, p.pipeline);
+    const char *work = say_work(arena, &w, out->compute_s);
+    struct least any = bound_of(&w, &p, false, arena), t = bound_of(&w, &p, true, arena);
+    out->any_s = any.time_s;
+    out->any_why = say_rest(arena, work, &(struct hv_bound){.host_s = any.time_s - out->compute_s});
+    t = any.time_s > t.time_s ? any : t;
+    out->iteration_s = t.time_s;
+    out->optimizer_s = t.optimizer_s;
+    out->host_s = t.around_s;
+    out->wait_s = t.waits_s;
+    out->passes_s = fmax(0, t.time_s - out->compute_s - t.optimizer_s - t.around_s - t.waits_s);
+    out->why = say_rest(arena, work, out);
 }

@@ -1,7 +1,6 @@
 /** The judge's front: checks, lowers, times, and collects the verdict. */
 #include "solver/eval/eval_int.h"
 
-/** Do the shapes hold well enough that a stage's ranks can be cut out of its devices? */
 /** Do all ranges of a stage lie in the model? */
 static bool within(const struct hv_stage *s, const struct hv_model *m)
 {
@@ -13,6 +12,7 @@ static bool within(const struct hv_stage *s, const struct hv_model *m)
     return s->n_ranges > 0;
 }
 
+/** Do the shapes hold well enough that a stage's ranks can be cut out of its devices? */
 static bool can_be_timed(const struct hv_plan *p, const struct hv_model *m,
                          const struct hv_findings *f)
 {
@@ -30,7 +30,7 @@ static bool can_be_timed(const struct hv_plan *p, const struct hv_model *m,
             }
         }
     }
-    return p->mode == HV_MODE_TRAIN && p->n_replicas > 0;
+    return p->n_replicas > 0;
 }
 
 static void unknown_metrics(struct hv_metrics *m)
@@ -44,6 +44,7 @@ static void unknown_metrics(struct hv_metrics *m)
                              .gap_frac = HV_UNKNOWN,
                              .usd_per_h = HV_UNKNOWN,
                              .usd_per_mtoken = HV_UNKNOWN,
+                             .energy_j = HV_UNKNOWN,
                              .pipeline_s = HV_UNKNOWN};
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
         m->breakdown_s[i] = HV_UNKNOWN;
@@ -78,15 +79,19 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     struct hv_err *e = err != NULL ? err : &own;
     *out = (struct hv_verdict){.findings = {.arena = arena}};
     unknown_metrics(&out->metrics);
+    if (p->n_jobs > 0) {
+        return hv__judge_jobs(k, p, o, arena, out, e);
+    }
     hv__approximated(p, arena, out);
     hv_plan_check(p, hv_cost_model(k), hv_cost_job(k), &out->findings);
     struct hv_bound b = {.compute_s = HV_UNKNOWN};
-    if (!o->no_bound) {
+    if (!o->no_bound && p->mode == HV_MODE_TRAIN) {
         hv_eval_bound(k, arena, &b);
         out->metrics.bound_s = b.iteration_s;
         out->bound_why = b.why;
     }
-    if (!can_be_timed(p, hv_cost_model(k), &out->findings)) {
+    const struct hv_plan *flat = hv__flat_plan(p, hv_cost_model(k), arena);
+    if (flat == NULL || !can_be_timed(flat, hv_cost_model(k), &out->findings)) {
         return out->findings.n > 0
                    ? HV_OK
                    : hv_err_set(
@@ -95,14 +100,18 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
                          hv_plan_mode_words[p->mode]);
     }
     struct hv__lowered l = {
-        .k = k, .plan = p, .arena = arena, .findings = &out->findings, .spans = o->timeline};
+        .k = k, .plan = flat, .arena = arena, .findings = &out->findings, .spans = o->timeline};
+    hv__find_leaves(&l);
+    if (p->mode == HV_MODE_SERVE) {
+        return hv__serve(&l, out, e);
+    }
     size_t before = out->findings.n;
     enum hv_status st = judge(&l, o, out, e);
     if (st != HV_OK) {
         return out->findings.n > before ? HV_OK : st;
     }
     const struct hv_job *job = hv_cost_job(k);
-    if (hv__tokens_of_iteration(&l) != (double)(job->global_batch * job->sequence)) {
+    if (l.scaled || hv__tokens_of_iteration(&l) != (double)(job->global_batch * job->sequence)) {
         /* the bound is for whole sequences; this plan has others to do */
         out->metrics.bound_s = HV_UNKNOWN;
         out->bound_why = "the micro-batches of this plan are not the job's sequences";
@@ -110,7 +119,15 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     if (l.stale && hv_known(out->metrics.bound_s)) {
         /* devices of this plan do not wait for each other at the end of an iteration */
         out->metrics.bound_s = b.compute_s;
+    } else if (hv_known(out->metrics.bound_s) && !hv__bound_covers(&l)) {
+        out->metrics.bound_s = b.any_s;
+        out->bound_why = b.any_why;
     }
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
+    if (!o->no_bound && hv_goodput_asked(k, p)) {
+        const struct hv_goodput_query q = {p, out->metrics.iteration_s, out->metrics.tokens_per_s,
+                                           true};
+        hv_eval_goodput(k, &q, arena, &out->goodput);
+    }
     return HV_OK;
 }

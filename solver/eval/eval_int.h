@@ -11,7 +11,7 @@ struct hv__gstage {
     size_t plan_stage; /**< whose blocks it holds */
     size_t rank;       /**< who runs it */
     struct hv_range range;
-    bool embedding, head;
+    int embedding, head;   /**< 0 no, 1 yes; −1: of every leaf whose outermost block it holds */
     bool again;            /**< the schedule has recompute operations of its own for it */
     struct hv_pass *pass;  /**< [n_shapes × n_dp], with all recompute */
     struct hv_pass *plain; /**< as pass; where `again`, of a micro-batch without R */
@@ -38,6 +38,7 @@ struct hv__rank {
 /** A size of micro-batch or slice that occurs. */
 struct hv__shape {
     double sequences, tokens, context;
+    const double *scales; /**< samples of every leaf per sequence, or NULL: 1 */
 };
 
 /** One distinct pipeline: a replica entry's copies that are alike. */
@@ -64,7 +65,8 @@ struct hv__unit {
     struct hv_pipe_run run;
     struct hv_pipe_rank *idle;
     double *stage_s, *op_s, *hop_s;
-    double period_s; /**< stale schedules: steady seconds per micro-batch */
+    double *hop_bytes; /**< [n_hops] by hv_pipe_hop */
+    double period_s;   /**< stale schedules: steady seconds per micro-batch */
 };
 
 /** One reduction on the wire: who waits for it. */
@@ -90,16 +92,39 @@ struct hv__lowered {
     double pipeline_s, iteration_s;
     double step_s; /**< of iteration_s: what happens around passes, reductions and optimizer */
     bool spans;    /**< every operation is wanted, to be drawn */
+    const struct hv_model_leaf *leaves; /**< of the model */
+    size_t n_leaves;
+    bool scaled; /**< micro-batches say how many samples modules have in them */
     bool stale;
     int staleness;
     double waves;          /**< stale plans: waves for one global batch */
     double wave_exposed_s; /**< reductions of one wave that its compute does not hide */
 };
 
+/**
+ * The plan with all layers counted through the whole model, so that nothing behind knows of
+ * modules: the plan itself where the model has none. NULL: a stage names a module that the model
+ * does not have.
+ */
+const struct hv_plan *hv__flat_plan(const struct hv_plan *p, const struct hv_model *m,
+                                    struct hv_arena *arena);
+/** Fills l->leaves. */
+void hv__find_leaves(struct hv__lowered *l);
+/** The leaf that holds a block. O(leaves). */
+size_t hv__leaf_of(const struct hv__lowered *l, size_t block);
+/** Modules of a stage, "vision+llm"; NULL: the model has none. */
+const char *hv__modules_of(const struct hv__lowered *l, const struct hv_stage *s);
+/** Samples of every leaf per sequence of a micro-batch; NULL: 1 of each. */
+const double *hv__leaf_scales(const struct hv__lowered *l, const struct hv_micro_batch *mb);
+/** Does a global stage hold the embedding (or head) of a leaf? */
+bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size_t leaf, bool head);
 /** Groups the copies of every replica entry into units. O(devices). */
 void hv__find_units(struct hv__lowered *l);
 /** Fills the ranks of a unit, with which dp ranks are alike. O(devices of one copy). */
 void hv__fill_ranks(struct hv__lowered *l, struct hv__unit *u);
+/** Fills one stage of a copy of a replica as a rank. O(devices of it). */
+void hv__fill_rank(struct hv__lowered *l, const struct hv_replica *r, size_t stage, int copy,
+                   struct hv__rank *out);
 /** Sequences of a micro-batch on dp rank d: by shares, or evenly. */
 double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, double sequences,
                           size_t d);
@@ -133,6 +158,22 @@ void hv__metrics(struct hv__lowered *l, struct hv_verdict *out);
 bool hv__stage_branches(const struct hv_stage *s, size_t i);
 /** Lists what of the plan is judged only roughly, so that no knob is ignored in silence. */
 void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out);
+/** Adds a line to that list; `text` is kept. */
+void hv__approximate(struct hv_verdict *out, struct hv_arena *arena, const char *text);
+/** Judges a plan of mode serve: capacities, flow, latency, memory. HV_ENO: cannot be priced. */
+enum hv_status hv__serve(struct hv__lowered *l, struct hv_verdict *out,
+                         struct hv_err *err) HV_NODISCARD;
+/** Judges every job of a plan for many, and what they are together. HV_ENO: none can be timed. */
+enum hv_status hv__judge_jobs(struct hv_cost *k, const struct hv_plan *p,
+                              const struct hv_eval_options *o, struct hv_arena *arena,
+                              struct hv_verdict *out, struct hv_err *err) HV_NODISCARD;
+/** Hourly price of the nodes that the plan's stages use, and peak rate and power of their devices.
+ */
+void hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s,
+                double *power_w);
+/** Do all micro-batches of the plan pass through its stages one after the other, in pieces that the
+ * cost model prices by their size? Then hv_bound.iteration_s holds, else any_s. O(stages). */
+bool hv__bound_covers(const struct hv__lowered *l);
 /** Lanes for drawing. */
 enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out,
                             struct hv_err *err) HV_NODISCARD;

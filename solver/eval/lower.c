@@ -122,9 +122,9 @@ static enum hv_status schedule_input(struct hv__lowered *l, const struct hv__uni
     }
     if (l->row->flags & HV_SCHEDULE_ORDER) {
         if (p->schedule.n_orders != u->n_ranks) {
-            (void)hv_err_set(err, HV_ENO,
-                             "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
-                             l->row->name, u->n_ranks, p->schedule.n_orders);
+            return hv_err_set(err, HV_ENO,
+                              "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
+                              l->row->name, u->n_ranks, p->schedule.n_orders);
         }
         in->order = order;
     }
@@ -135,6 +135,15 @@ static enum hv_status schedule_input(struct hv__lowered *l, const struct hv__uni
         }
     }
     return HV_OK;
+}
+
+static bool same_shape(const struct hv__lowered *l, const struct hv__shape *a,
+                       const struct hv__shape *b)
+{
+    bool scaled = a->scales != NULL && b->scales != NULL;
+    return a->sequences == b->sequences && a->tokens == b->tokens && a->context == b->context &&
+           (scaled ? memcmp(a->scales, b->scales, l->n_leaves * sizeof *a->scales) == 0
+                   : a->scales == b->scales);
 }
 
 /** Shapes of micro-batches and slices that occur in a unit. */
@@ -155,7 +164,9 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
             continue;
         }
         const struct hv_micro_batch *mb = r->list != NULL ? &r->list[i / k] : NULL;
-        struct hv__shape s = {mb != NULL ? (double)mb->sequences : base, sequence, 0};
+        struct hv__shape s = {mb != NULL ? (double)mb->sequences : base, sequence, 0,
+                              hv__leaf_scales(l, mb)};
+        l->scaled = l->scaled || s.scales != NULL;
         if (mb != NULL && mb->tokens > 0 && mb->sequences > 0) {
             s.tokens = (double)mb->tokens / (double)mb->sequences;
         }
@@ -165,7 +176,7 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
             s.tokens = tokens;
         }
         size_t j = 0;
-        while (j < u->n_shapes && memcmp(&u->shapes[j], &s, sizeof s) != 0) {
+        while (j < u->n_shapes && !same_shape(l, &u->shapes[j], &s)) {
             j++;
         }
         if (j == u->n_shapes) {
@@ -176,6 +187,26 @@ static void find_shapes(struct hv__lowered *l, struct hv__unit *u)
     u->n_of_shape = hv_arena_new(l->arena, double, u->n_shapes);
     for (size_t i = 0; i < n; i++) {
         u->n_of_shape[u->shape_of[i]] += 1;
+    }
+}
+
+/** Where a global stage is: which chunk of its rank, and whether first or last of all. */
+struct place {
+    size_t chunk;
+    bool first, last;
+};
+
+/** Embedding and head go with the first and the last stage; in a model of modules every module has
+ * its own, beside its outermost blocks. */
+static void set_ends(const struct hv__lowered *l, struct hv__gstage *x, const struct hv_stage *st,
+                     struct place at)
+{
+    bool modules = hv_cost_model(l->k)->kind == HV_MODEL_MODULES;
+    x->embedding = st->embedding > 0 ? at.chunk == 0 : st->embedding;
+    x->head = st->head > 0 ? at.chunk + 1 == st->n_ranges : st->head;
+    if (!modules) {
+        x->embedding = st->embedding < 0 ? at.first : x->embedding;
+        x->head = st->head < 0 ? at.last : x->head;
     }
 }
 
@@ -208,8 +239,7 @@ static enum hv_status fill_gstages(struct hv__lowered *l, struct hv__unit *u, st
             x->rank = (size_t)s->stage_to_rank[p * u->n_gstages + g];
             x->range = st->ranges[chunk];
             x->again = again[g];
-            x->embedding = st->embedding < 0 ? g == 0 : st->embedding && chunk == 0;
-            x->head = st->head < 0 ? g + 1 == u->n_gstages : st->head && chunk + 1 == st->n_ranges;
+            set_ends(l, x, st, (struct place){chunk, g == 0, g + 1 == u->n_gstages});
             enum hv_status status = hv__price_gstage(l, u, x, err);
             if (status != HV_OK) {
                 return status;
@@ -265,6 +295,31 @@ static void fill_durations(struct hv__lowered *l, struct hv__unit *u)
     u->cost.op_s = u->op_s;
 }
 
+/** An order that somebody wrote has every micro-batch on every stage, there and back; what is twice
+ * or out of turn was found before. */
+static enum hv_status check_whole(const struct hv__lowered *l, const struct hv_schedule *s,
+                                  struct hv_err *err)
+{
+    if (!(l->row->flags & HV_SCHEDULE_ORDER)) {
+        return HV_OK;
+    }
+    size_t want = (size_t)s->n_stages * (size_t)s->n_micro_batches * (size_t)s->n_slices;
+    size_t forwards = 0, backwards = 0;
+    for (size_t i = 0; i < s->rank_at[s->n_ranks]; i++) {
+        enum hv_op_kind kind = (enum hv_op_kind)s->ops[i].kind;
+        forwards += kind == HV_OP_F;
+        backwards += kind == HV_OP_B || kind == HV_OP_BW;
+    }
+    if (forwards == want && backwards == want) {
+        return HV_OK;
+    }
+    return hv_err_set(
+        err, HV_ENO,
+        "the order has %zu forwards and %zu backwards, %d stages with %d micro-batches "
+        "take %zu of each",
+        forwards, backwards, s->n_stages, s->n_micro_batches, want);
+}
+
 static enum hv_status compile_schedule(struct hv__lowered *l, struct hv__unit *u,
                                        const struct decide *by, struct hv_err *err)
 {
@@ -281,7 +336,8 @@ static enum hv_status compile_schedule(struct hv__lowered *l, struct hv__unit *u
         hv_finding_add(l->findings, HV_V_ORDER_DEADLOCK, HV_UNKNOWN, "schedule", "%s", err->text);
         return HV_ENO;
     }
-    return HV_OK;
+    st = check_whole(l, &u->schedule, err);
+    return st == HV_OK ? st : schedule_finding(l, err);
 }
 
 /** Once the first order has said where stages sit, and so what they cost, schedulers that decide by
@@ -342,17 +398,18 @@ static bool lower_folded(struct hv__lowered *l, struct hv__unit *u)
     int64_t m = u->replica->micro_batches;
     struct hv_schedule_input in;
     struct hv_fold f;
+    struct hv_err unheard = {0}; /* the run in full says what is wrong */
     if (l->spans || u->replica->list != NULL || (l->row->flags & never) ||
         m * (int64_t)u->n_ranks < FOLD_FROM) {
         return false;
     }
     u->n_mb = 1;
     size_t before = l->findings->n;
-    bool ok = schedule_input(l, u, &(struct decide){NULL, NULL}, &in, NULL) == HV_OK;
+    bool ok = schedule_input(l, u, &(struct decide){NULL, NULL}, &in, &unheard) == HV_OK;
     u->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
-    ok = ok && lower_passes(l, u, NULL) == HV_OK;
+    ok = ok && lower_passes(l, u, &unheard) == HV_OK;
     ok = ok && u->cost.stage_s != NULL &&
-         hv_schedule_fold(l->arena, &in, &u->cost, m, &f, NULL) == HV_OK;
+         hv_schedule_fold(l->arena, &in, &u->cost, m, &f, &unheard) == HV_OK;
     if (!ok) {
         l->findings->n = before; /* of a number of micro-batches that nobody asked for */
         return false;
@@ -389,6 +446,11 @@ static enum hv_status lower_unit(struct hv__lowered *l, struct hv__unit *u, stru
 
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
 {
+    struct hv_err own; /* findings quote the error, also where nobody else wants it */
+    if (err == NULL) {
+        own = (struct hv_err){0};
+        err = &own;
+    }
     enum hv_status st = hv_schedule_find(l->plan->schedule.name, &l->row, err);
     if (st != HV_OK) {
         return schedule_finding(l, err);

@@ -13,6 +13,21 @@ static double stage_input_bytes(const struct hv__unit *u, const struct hv__rank 
     return pass->hop_bytes / (s->cp.degree * (s->sequence_parallel ? s->tp.degree : 1));
 }
 
+/** Activations of the largest micro-batch of every global stage. */
+static void largest_kept(const struct hv__unit *u, size_t i_dp, double *keep, double *keep_w)
+{
+    for (size_t g = 0; g < u->n_gstages; g++) {
+        const struct hv__gstage *x = &u->gstages[g];
+        const struct hv__rank *rk = &u->ranks[x->rank];
+        double held = 1 + rk->memory[i_dp % rk->n_dp].fragmentation_frac;
+        for (size_t i = 1; i < u->n_shapes; i++) {
+            const struct hv_pass *pass = &x->plain[i * rk->n_dp + i_dp % rk->n_dp];
+            keep[g] = fmax(keep[g], held * pass->activation_bytes);
+            keep_w[g] = fmax(keep_w[g], held * pass->weight_only_bytes);
+        }
+    }
+}
+
 struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struct hv__unit *u,
                                         size_t i_dp)
 {
@@ -53,7 +68,10 @@ struct hv_pipe_memory hv__memory_tables(const struct hv__lowered *l, const struc
     hv_pipe_memory_simple(&u->schedule, keep, keep_w, full, start, end);
     struct hv_pipe_memory mem = {
         .start_bytes = start, .end_bytes = end, .transient_bytes = transient, .base_bytes = base};
-    if (u->n_shapes > 1) {
+    if (l->scaled) {
+        largest_kept(u, i_dp, keep, keep_w); /* no single factor holds for all modules */
+        hv_pipe_memory_simple(&u->schedule, keep, keep_w, full, start, end);
+    } else if (u->n_shapes > 1) {
         size_t k = (size_t)u->n_mb * (size_t)(u->n_slices > 1 ? u->n_slices : 1);
         double *scale = hv_arena_new(l->arena, double, k);
         double first = u->shapes[0].sequences * u->shapes[0].tokens;

@@ -21,6 +21,27 @@ static const char *const breakdown_helps[HV_BREAKDOWN_N] = {
 #undef X
 };
 
+double hv_eval_figure(const struct hv_objective *o, const struct hv_metrics *m)
+{
+    bool cost = o->minimize == HV_MIN_COST && hv_known(m->usd_per_mtoken);
+    bool energy = o->minimize == HV_MIN_ENERGY && hv_known(m->energy_j);
+    return cost ? m->usd_per_mtoken : energy ? m->energy_j : m->iteration_s;
+}
+
+bool hv_eval_within(const struct hv_objective *o, const struct hv_metrics *m)
+{
+    bool dear = hv_known(o->max_usd_per_h) && !(m->usd_per_h <= o->max_usd_per_h);
+    bool late = hv_known(o->deadline_s) && !(m->iteration_s <= o->deadline_s);
+    return !dear && !late;
+}
+
+const char *hv_eval_figure_key(const struct hv_objective *o)
+{
+    return o->minimize == HV_MIN_COST     ? "usd_per_Mtoken"
+           : o->minimize == HV_MIN_ENERGY ? "energy_J"
+                                          : "iteration_s";
+}
+
 const char *hv_breakdown_name(enum hv_breakdown b)
 {
     return breakdown_names[b];
@@ -179,20 +200,30 @@ double hv__tokens_of_iteration(const struct hv__lowered *l)
     return tokens;
 }
 
+/** Forward FLOPs of one sequence of that length with so many samples of every leaf. */
+static double sequence_flops(const struct hv__lowered *l, double tokens, const double *scales)
+{
+    double flops = 0;
+    for (size_t i = 0; i < l->n_leaves; i++) {
+        flops +=
+            (scales != NULL ? scales[i] : 1) * hv_leaf_forward_flops(&l->leaves[i], tokens, true);
+    }
+    return flops;
+}
+
 /** Forward FLOPs of one iteration; sequences of a list have the lengths it gives. */
 static double forward_flops(const struct hv__lowered *l)
 {
-    const struct hv_model *m = hv_cost_model(l->k);
     const struct hv_job *job = hv_cost_job(l->k);
-    double whole = hv_model_forward_flops(m, (double)job->sequence, m->causal);
+    double whole = sequence_flops(l, (double)job->sequence, NULL);
     double flops = whole * (double)job->global_batch;
     for (size_t i = 0; !l->stale && i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (int64_t k = 0; r->list != NULL && k < r->micro_batches; k++) {
-            double n = (double)r->list[k].sequences;
-            if (n > 0 && r->list[k].tokens > 0) {
-                double own =
-                    hv_model_forward_flops(m, list_tokens(job, &r->list[k]) / n, m->causal);
+            const struct hv_micro_batch *mb = &r->list[k];
+            double n = (double)mb->sequences;
+            if (n > 0 && (mb->tokens > 0 || mb->n_scales > 0)) {
+                double own = sequence_flops(l, list_tokens(job, mb) / n, hv__leaf_scales(l, mb));
                 flops += r->count * n * (own - whole);
             }
         }
@@ -200,30 +231,38 @@ static double forward_flops(const struct hv__lowered *l)
     return flops;
 }
 
-/** Model FLOP/s that the used devices could do at their dense peak, and the price of their nodes.
- */
-static void add_use(const struct hv__lowered *l, struct hv_metrics *m)
+void hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s,
+                double *power_w)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv_job *job = hv_cost_job(l->k);
     bool *node_used = hv_arena_new(l->arena, bool, c->n_nodes);
-    double peak = 0, price = 0;
+    *usd_per_h = *flops_per_s = *power_w = 0;
     for (size_t i = 0; i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (size_t s = 0; s < r->n_stages; s++) {
             for (size_t d = 0; d < r->stages[s].n_devices; d++) {
                 struct hv_device_ref ref = hv_cluster_device(c, r->stages[s].devices[d]);
-                peak += hv_device_peak_flops_per_s(ref.kind, job->precision);
+                *flops_per_s += hv_device_peak_flops_per_s(ref.kind, job->precision);
+                *power_w += ref.kind->tdp_w;
                 if (!node_used[ref.node]) {
                     node_used[ref.node] = true;
-                    price += hv_node_price_usd_per_h(&c->groups[ref.group], false);
+                    *usd_per_h += hv_node_price_usd_per_h(&c->groups[ref.group], false);
                 }
             }
         }
     }
+}
+
+/** Model FLOP/s of those that the used devices could do at their dense peak, and the price of their
+ * nodes. */
+static void add_use(const struct hv__lowered *l, struct hv_metrics *m)
+{
+    double peak = 0, power_w = 0;
+    hv__use_of(l, &m->usd_per_h, &peak, &power_w);
     m->mfu = 3 * forward_flops(l) / (m->iteration_s * peak);
-    m->usd_per_h = price;
-    m->usd_per_mtoken = price / 3600 * m->iteration_s / (hv__tokens_of_iteration(l) / 1e6);
+    m->energy_j = power_w * m->iteration_s;
+    m->usd_per_mtoken = m->usd_per_h / 3600 * m->iteration_s / (hv__tokens_of_iteration(l) / 1e6);
 }
 
 static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)

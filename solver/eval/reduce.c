@@ -26,18 +26,18 @@ static int64_t lcm64(int64_t a, int64_t b)
     return a / x * b;
 }
 
-/** Dense and routed parameters of half blocks, all ranks together. */
-struct parameters {
-    double dense, experts;
-};
-
-static struct parameters range_parameters(const struct hv__lowered *l, struct hv_range r)
+struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
+                                           size_t n_leaves, struct hv_range r)
 {
-    const struct hv_model *m = hv_cost_model(l->k);
-    double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
-    struct parameters p = {0};
+    double weight_bytes = hv_job_weight_bytes(hv_cost_job(k));
+    struct hv__parameters p = {0};
+    size_t leaf = 0;
     for (int h = r.from2; h < r.to2; h++) {
-        size_t i = (size_t)h / 2;
+        while (leaf + 1 < n_leaves && (size_t)h / 2 >= leaves[leaf + 1].first) {
+            leaf++;
+        }
+        const struct hv_model *m = leaves[leaf].model;
+        size_t i = (size_t)h / 2 - leaves[leaf].first;
         if (m->kind == HV_MODEL_LAYERS) {
             p.dense += m->measured[i].parameter_bytes / weight_bytes / 2;
         } else if (m->kind == HV_MODEL_GRAPH) {
@@ -52,22 +52,16 @@ static struct parameters range_parameters(const struct hv__lowered *l, struct hv
     return p;
 }
 
-static struct parameters segment_parameters(const struct hv__lowered *l,
-                                            const struct hv__segment *s)
+static struct hv__parameters segment_parameters(const struct hv__lowered *l,
+                                                const struct hv__segment *s)
 {
-    const struct hv_model *m = hv_cost_model(l->k);
-    if (s->from2 == HV__EMBEDDING) {
-        return (struct parameters){hv_model_embedding_parameters(m), 0};
+    if (s->from2 < 0) {
+        const struct hv_model *m = l->leaves[hv__end_leaf(s->from2)].model;
+        return (struct hv__parameters){hv__end_is_head(s->from2) ? hv_model_head_parameters(m)
+                                                                 : hv_model_embedding_parameters(m),
+                                       0};
     }
-    if (s->from2 == HV__HEAD) {
-        return (struct parameters){hv_model_head_parameters(m), 0};
-    }
-    return range_parameters(l, (struct hv_range){s->from2, s->to2});
-}
-
-static const struct hv_stage *stage_of(const struct hv__lowered *l, const struct hv__holder *h)
-{
-    return &l->units[h->unit].replica->stages[h->g->rank];
+    return hv__range_parameters(l->k, l->leaves, l->n_leaves, (struct hv_range){s->from2, s->to2});
 }
 
 /** Fills ready and duration of a unit's holders from the last weight gradient of each stage: one
@@ -116,28 +110,27 @@ static struct hv__holder *all_holders(struct hv__lowered *l, size_t *out_n)
     return h;
 }
 
-static bool holds(const struct hv__holder *h, int from2, int to2, bool tied)
+static bool holds(const struct hv__lowered *l, const struct hv__holder *h, int from2, int to2)
 {
-    if (from2 == HV__EMBEDDING) {
-        return h->g->embedding || (tied && h->g->head);
+    if (from2 >= 0) {
+        return h->g->range.from2 <= from2 && to2 <= h->g->range.to2;
     }
-    if (from2 == HV__HEAD) {
-        return h->g->head;
-    }
-    return h->g->range.from2 <= from2 && to2 <= h->g->range.to2;
+    size_t leaf = hv__end_leaf(from2);
+    bool head = hv__end_is_head(from2), tied = l->leaves[leaf].model->tied_embeddings;
+    return hv__holds_end(l, h->g, leaf, head) ||
+           (!head && tied && hv__holds_end(l, h->g, leaf, true));
 }
 
 static void add_segment(struct hv__lowered *l, struct hv__segment *s, const struct hv__holder *all,
                         size_t n)
 {
-    bool tied = hv_cost_model(l->k)->tied_embeddings;
     size_t many = 0;
     for (size_t i = 0; i < n; i++) {
-        many += holds(&all[i], s->from2, s->to2, tied);
+        many += holds(l, &all[i], s->from2, s->to2);
     }
     s->holders = hv_arena_new(l->arena, struct hv__holder, many + 1);
     for (size_t i = 0; i < n; i++) {
-        if (holds(&all[i], s->from2, s->to2, tied)) {
+        if (holds(l, &all[i], s->from2, s->to2)) {
             s->holders[s->n_holders++] = all[i];
         }
     }
@@ -153,7 +146,7 @@ struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n)
         cuts[2 * i + 1] = all[i].g->range.to2;
     }
     qsort(cuts, 2 * n_all, sizeof *cuts, compare_int);
-    struct hv__segment *s = hv_arena_new(l->arena, struct hv__segment, 2 * n_all + 2);
+    struct hv__segment *s = hv_arena_new(l->arena, struct hv__segment, 2 * n_all + 2 * l->n_leaves);
     for (size_t i = 0; i + 1 < 2 * n_all; i++) {
         if (cuts[i] < cuts[i + 1]) {
             s[n] = (struct hv__segment){.from2 = cuts[i], .to2 = cuts[i + 1]};
@@ -161,8 +154,9 @@ struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n)
             n += s[n].n_holders > 0;
         }
     }
-    if (hv_cost_model(l->k)->kind == HV_MODEL_TRANSFORMER) {
-        for (int special = HV__EMBEDDING; special >= HV__HEAD; special--) {
+    for (size_t i = 0; i < 2 * l->n_leaves; i++) {
+        int special = hv__end_of(i / 2, i % 2 == 1);
+        if (l->leaves[i / 2].model->kind == HV_MODEL_TRANSFORMER) {
             s[n] = (struct hv__segment){.from2 = special, .to2 = special};
             add_segment(l, &s[n], all, n_all);
             n += s[n].n_holders > 0;
@@ -206,7 +200,7 @@ static struct group slice_group(struct hv__lowered *l, const struct hv__segment 
     struct group g = {hv_arena_new(l->arena, uint32_t, most + 1), 0};
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv__unit *u = &l->units[s->holders[i].unit];
-        const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         size_t stride = holder_stride(st, experts), ranks = s->holders[i].rank->n_devices;
         for (int c = 0; c < u->multiplicity && (entry < 0 || (size_t)entry == u->i_replica); c++) {
             const uint32_t *d = st->devices + (size_t)u->copies[c] * ranks;
@@ -276,7 +270,7 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
     const struct hv__segment *s = r->s;
     bool all_shard = true;
     for (size_t i = 0; i < s->n_holders; i++) {
-        all_shard = all_shard && stage_of(l, &s->holders[i])->zero.stage > 0;
+        all_shard = all_shard && hv__holder_stage(l, &s->holders[i])->zero.stage > 0;
     }
     struct group across = slice_group(l, s, r->experts, -1);
     if (!all_shard) {
@@ -289,7 +283,7 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
         if (i > 0 && u->i_replica == l->units[s->holders[i - 1].unit].i_replica) {
             continue;
         }
-        const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         struct group g = slice_group(l, s, r->experts, (int64_t)u->i_replica);
         size_t width = shard_width(&st->zero, g.n);
         least = least == 0 || width < least ? width : least;
@@ -304,30 +298,43 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
     return scatter_s + collective_s(l, HV_ALL_REDUCE, across, r->bytes / parts, r->slices * parts);
 }
 
+/** Tied embeddings at the ends of the pipelines: each end sums its copy over the replicas, then the
+ * pairs of mirroring devices do. */
+static double tied_s(struct hv__lowered *l, const struct reduce *r)
+{
+    struct hv__segment first = hv__one_end(l, r->s, 0), last = hv__one_end(l, r->s, 1);
+    struct reduce a = *r, b = *r;
+    a.s = &first;
+    b.s = &last;
+    return fmax(reduce_s(l, &a), reduce_s(l, &b)) + hv__pairs_s(l, r->s, r->bytes * r->slices);
+}
+
 /** What one bucket of a segment costs on the wire. */
 double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
 {
     int64_t slices = 1, expert_slices = 1;
     int ep = 1;
     for (size_t i = 0; i < s->n_holders; i++) {
-        const struct hv_stage *st = stage_of(l, &s->holders[i]);
+        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         int over = hv_stage_experts_over(st);
         slices = lcm64(slices, st->tp.degree);
         expert_slices = lcm64(expert_slices, hv_stage_expert_tp(st, over));
         ep = over > ep ? over : ep;
     }
-    struct parameters p = segment_parameters(l, s);
+    struct hv__parameters p = segment_parameters(l, s);
     double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
     double parts = (double)expert_slices * ep;
     struct reduce dense = {s, p.dense * bytes / (double)slices, false, (double)slices};
     struct reduce experts = {s, p.experts * bytes / parts, true, parts};
-    double t = reduce_s(l, &dense);
+    bool tied = s->from2 < 0 && !hv__end_is_head(s->from2) &&
+                l->leaves[hv__end_leaf(s->from2)].model->tied_embeddings;
+    double t = tied && hv__ends_apart(l, s) ? tied_s(l, &dense) : reduce_s(l, &dense);
     return p.experts > 0 ? t + reduce_s(l, &experts) : t;
 }
 
 double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s)
 {
-    return segment_parameters(l, s).dense / stage_of(l, &s->holders[0])->tp.degree *
+    return segment_parameters(l, s).dense / hv__holder_stage(l, &s->holders[0])->tp.degree *
            hv_job_grad_bytes(hv_cost_job(l->k));
 }
 

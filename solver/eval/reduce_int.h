@@ -4,8 +4,20 @@
 
 #include "solver/eval/eval_int.h"
 
-/** What a segment holds that is not half blocks, in from2. */
-enum { HV__EMBEDDING = -1, HV__HEAD = -2 };
+/** What a segment holds that is not half blocks, in from2: the embedding or the head of a leaf of
+ * the model, below 0. */
+static inline int hv__end_of(size_t leaf, bool head)
+{
+    return -1 - 2 * (int)leaf - (head ? 1 : 0);
+}
+static inline size_t hv__end_leaf(int from2)
+{
+    return (size_t)(-1 - from2) / 2;
+}
+static inline bool hv__end_is_head(int from2)
+{
+    return (-1 - from2) % 2 == 1;
+}
 
 /** A global stage that holds a segment. */
 struct hv__holder {
@@ -17,7 +29,7 @@ struct hv__holder {
 
 /** Half blocks with equal holders. */
 struct hv__segment {
-    int from2, to2; /**< HV__EMBEDDING or HV__HEAD in from2 with to2 = from2 */
+    int from2, to2; /**< or hv__end_of(…) in both */
     struct hv__holder *holders;
     size_t n_holders;
 };
@@ -29,6 +41,21 @@ struct hv__nodes {
     size_t n;
 };
 
+/** Dense and routed parameters, all ranks together. */
+struct hv__parameters {
+    double dense, experts;
+};
+/** Those of half blocks of a model of these leaves (hv_model_leaves). O(half blocks + leaves). */
+struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
+                                           size_t n_leaves, struct hv_range r);
+
+/** The stage of the plan that a holder runs. */
+static inline const struct hv_stage *hv__holder_stage(const struct hv__lowered *l,
+                                                      const struct hv__holder *h)
+{
+    return &l->units[h->unit].replica->stages[h->g->rank];
+}
+
 /** Cuts the model into segments. O(operations + cuts × holders). */
 struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n);
 /** Gradient bytes of a segment's dense parameters on one tensor-parallel rank of its first holder.
@@ -36,6 +63,19 @@ struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n);
 double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s);
 /** Seconds on the wire of one of `n_buckets` equal parts of a segment. O(devices log devices). */
 double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets);
+/**
+ * Does every pipeline hold tied embeddings twice, on different ranks? Not where one rank has both:
+ * one stage, V placements, two directions; nor where ranks hold shards of the weights. O(holders).
+ */
+bool hv__ends_apart(const struct hv__lowered *l, const struct hv__segment *s);
+/** The holders at the first (0) or the last (1) end, where hv__ends_apart. */
+struct hv__segment hv__one_end(struct hv__lowered *l, const struct hv__segment *s, size_t end);
+/**
+ * Seconds until every device of the first stage has summed `bytes` (whole, all tp ranks together)
+ * with its mirror in the last one, all pairs at once over the networks of their nodes (Megatron-LM,
+ * embedding groups; DeepSpeed's pipeline engine, ReduceTiedGrads). O(devices of both stages).
+ */
+double hv__pairs_s(struct hv__lowered *l, const struct hv__segment *s, double bytes);
 /** Nodes between which a segment is reduced. O(devices). */
 struct hv__nodes hv__segment_nodes(struct hv__lowered *l, const struct hv__segment *s);
 /** Seconds of the gather of updated weights on a rank, after zero 1 and 2. */

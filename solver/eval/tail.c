@@ -26,10 +26,10 @@ static double ready_s(const struct hv__lowered *l, const struct hv__holder *h,
         return h->rank->compute_end_s;
     }
     double span = (double)(h->g->range.to2 - h->g->range.from2);
-    if (s->from2 == HV__HEAD) {
+    if (s->from2 < 0 && hv__end_is_head(s->from2)) {
         return h->ready_s - h->duration_s;
     }
-    if (s->from2 == HV__EMBEDDING || span <= 0) {
+    if (s->from2 < 0 || span <= 0) {
         return h->ready_s;
     }
     return h->ready_s - h->duration_s * (down_to2 - h->g->range.from2) / span;
@@ -140,7 +140,7 @@ static void finish_rank(struct hv__lowered *l, const struct hv__unit *u, struct 
 static double step_s(const struct hv__lowered *l)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    if (hv_cost_model(l->k)->kind != HV_MODEL_TRANSFORMER) {
+    if (!hv_model_has_transformer(hv_cost_model(l->k))) {
         return 0;
     }
     double fixed_s = 0, jitter = 0, devices = 0;

@@ -146,8 +146,8 @@ bool hv_validation_same(const struct hv_validation_row *a, const struct hv_valid
            g->chunks == h->chunks && g->micro_batch == h->micro_batch &&
            g->global_batch == h->global_batch && g->zero == h->zero &&
            g->shard_group == h->shard_group && g->recompute == h->recompute &&
-           g->sequence_parallel == h->sequence_parallel && same_text(g->schedule, h->schedule) &&
-           same_counts(g, h);
+           g->sequence_parallel == h->sequence_parallel && g->late_sync == h->late_sync &&
+           same_text(g->schedule, h->schedule) && same_counts(g, h);
 }
 
 void hv_validation_predict_all(const struct hv_validation *v, struct hv_arena *arena,

@@ -28,7 +28,8 @@ struct hv_validation_row {
     const char *id;     /**< unique in its source */
     const char *source; /**< what is left out as one when fitting: the file */
     const char *table;  /**< group of published comparisons, or NULL */
-    const char *device; /**< name of the device kind */
+    const char *device; /**< name of the device kind, of several joined by + */
+    bool mixed; /**< devices of several kinds: never fitted on, predicted with what is shipped */
     struct hv_cluster *cluster;
     struct hv_model *model;
     struct hv_job job;

@@ -137,7 +137,7 @@ static enum hv_status open_class(struct work *w, struct hv_validation *v,
     w->rows = hv_arena_new(arena, size_t, v->n_rows + 1);
     for (size_t i = 0; i < v->n_rows; i++) {
         bool timed = hv_known(v->rows[i].measured_s) && hv_known(shipped[i].iteration_s);
-        if (timed && strcmp(hv__fit_class_of(&v->rows[i])->name, name) == 0) {
+        if (timed && !v->rows[i].mixed && strcmp(hv__fit_class_of(&v->rows[i])->name, name) == 0) {
             w->rows[w->n++] = i;
         }
     }

@@ -98,11 +98,11 @@ static bool has_word(const char *name, const char *with)
 static double likeness(const struct hv_device_kind *k, const char *card, double memory_bytes,
                        size_t chip)
 {
-    static const char *const forms[] = {"SXM", "PCIe", "NVL"};
+    static const char *const forms[] = {"SXM", "PCIe", "NVL", "SXM2", "SXM3"};
     double score = 100 * (double)chip;
     bool said = false;
     for (size_t i = 0; i < HV_COUNT(forms); i++) {
-        if (has_word(card, forms[i])) {
+        if (has_word(card, forms[i]) && !(i == 2 && has_word(card, "NVLink"))) {
             said = true;
             score += has_word(k->name, forms[i]) ? 10 : 0;
         }

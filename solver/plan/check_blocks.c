@@ -9,17 +9,7 @@
 
 bool hv_check_module(const struct hv_check *c, const struct hv_stage *s, size_t *first2, size_t *n2)
 {
-    *first2 = 0;
-    *n2 = c->n_halves;
-    if (s->module == NULL)
-        return true;
-    for (size_t i = 0; i < c->m->n_modules; i++) {
-        *n2 = 2 * c->m->modules[i].model->n_blocks;
-        if (strcmp(c->m->modules[i].name, s->module) == 0)
-            return true;
-        *first2 += *n2;
-    }
-    return false;
+    return hv_stage_module(c->m, s, first2, n2);
 }
 
 const struct hv_block *hv_check_block(const struct hv_check *c, size_t half)
@@ -169,6 +159,69 @@ static void check_ends(const struct hv_check *c, size_t replica)
     }
 }
 
+/* The stage that holds a half block of the whole model; n_stages: none. */
+static size_t holder_of(const struct hv_check *c, const struct hv_replica *r, size_t half)
+{
+    for (size_t k = 0; k < r->n_stages; k++) {
+        const struct hv_stage *s = &r->stages[k];
+        size_t first2 = 0, n2 = 0;
+        bool known = hv_stage_module(c->m, s, &first2, &n2);
+        for (size_t i = 0; known && i < s->n_ranges; i++) {
+            if (half >= first2 + (size_t)s->ranges[i].from2 &&
+                half < first2 + (size_t)s->ranges[i].to2)
+                return k;
+        }
+    }
+    return r->n_stages;
+}
+
+/* Does what stage `from` hands on come to stage `to`, at once or through others? Stages that feed
+ * one come before it or after it in the list, so marks spread until nothing changes. */
+static bool feeds(const struct hv_replica *r, size_t from, size_t to, bool *reached)
+{
+    memset(reached, 0, r->n_stages * sizeof *reached);
+    reached[from] = true;
+    for (bool moved = true; moved && !reached[to];) {
+        moved = false;
+        for (size_t k = 0; k < r->n_stages; k++) {
+            const struct hv_stage *s = &r->stages[k];
+            bool fed = s->n_after < 0 && k > 0 && reached[k - 1];
+            for (int i = 0; i < s->n_after; i++)
+                fed = fed || reached[s->after[i]];
+            moved = moved || (fed && !reached[k]);
+            reached[k] = reached[k] || fed;
+        }
+    }
+    return reached[to];
+}
+
+/* A module computes with the output of those that feed it, so their stages come before its own. */
+static void check_module_order(const struct hv_check *c, size_t replica, struct hv_arena *scratch)
+{
+    const struct hv_replica *r = &c->p->replicas[replica];
+    bool *reached = hv_arena_new(scratch, bool, r->n_stages + 1);
+    size_t *first = hv_arena_new(scratch, size_t, c->m->n_modules + 1);
+    for (size_t i = 0; i < c->m->n_modules; i++)
+        first[i + 1] = first[i] + c->m->modules[i].model->n_blocks;
+    for (size_t i = 0; c->m->kind == HV_MODEL_MODULES && i < c->m->n_edges; i++) {
+        uint32_t a = c->m->edges[i].from, b = c->m->edges[i].to;
+        if (first[a] == first[a + 1] || first[b] == first[b + 1])
+            continue;
+        size_t from = holder_of(c, r, 2 * first[a + 1] - 1), to = holder_of(c, r, 2 * first[b]);
+        bool chunks = from < r->n_stages && to < r->n_stages &&
+                      (r->stages[from].n_ranges > 1 || r->stages[to].n_ranges > 1);
+        if (from == r->n_stages || to == r->n_stages || from == to || chunks)
+            continue;
+        if (!feeds(r, from, to, reached))
+            hv_check_replica_add(
+                c, replica, "stages", HV_V_ORDER_DEADLOCK, HV_UNKNOWN,
+                "module %s needs the output of module %s, but stage %zu is not fed "
+                "by stage %zu, neither at once nor through others: put it behind, "
+                "or say so in \"after\"",
+                c->m->modules[b].name, c->m->modules[a].name, to, from);
+    }
+}
+
 void hv_check_blocks(const struct hv_check *c)
 {
     struct hv_arena scratch = {0};
@@ -182,6 +235,8 @@ void hv_check_blocks(const struct hv_check *c)
         }
         report_runs(c, i, held);
         check_ends(c, i);
+        if (c->p->mode == HV_MODE_TRAIN)
+            check_module_order(c, i, &scratch);
         hv_arena_free(&scratch);
     }
 }

@@ -21,6 +21,8 @@ struct hv_grid {
     unsigned recompute;          /**< mask of enum hv_recompute */
     bool sequence_parallel;      /**< ignored where tp is 1 */
     const char *schedule;        /**< NULL: 1f1b, with chunks interleaved */
+    bool late_sync; /**< gradients are reduced after the last backward, as DeepSpeed's pipeline
+                       engine does, not beside it */
     /** Blocks per chunk in model order (pp x chunks of them). NULL: even; where only the count with
      * two more divides, the first and the last chunk take one block less for embedding and head,
      * else the first chunks take one more. */

@@ -90,6 +90,21 @@ int hv_stage_micro_batch(const struct hv_plan *p, const struct hv_replica *r,
     return r->micro_batch > 0 ? r->micro_batch : p->micro_batch;
 }
 
+bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t *first2, size_t *n2)
+{
+    *first2 = 0;
+    *n2 = 2 * m->n_blocks;
+    if (s->module == NULL)
+        return true;
+    for (size_t i = 0; i < m->n_modules; i++) {
+        *n2 = 2 * m->modules[i].model->n_blocks;
+        if (strcmp(m->modules[i].name, s->module) == 0)
+            return true;
+        *first2 += *n2;
+    }
+    return false;
+}
+
 static bool same_module(const struct hv_stage *a, const struct hv_stage *b)
 {
     if (a->module == NULL || b->module == NULL)

@@ -10,15 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETS_JUDGED  600 /* sets of teams judged at most */
-#define CUT_JUDGED   48  /* of these, with the pools cut in the same way */
-#define QUICK_JUDGED 24  /* of the first, simple sets */
-#define QUICK_ALIKE  4   /* of these, with the pools cut in the same way */
-#define QUICK_WORK   2e5 /* operations of judgements for the first improvement */
-#define LATE         1.2 /* estimates over the deadline that may still keep it */
-#define VARIANTS     4   /* of a set of several teams */
-#define STARTS_ALIKE 3   /* with the pools cut in the same way */
-#define STARTS_MAX   24  /* hv__first_plans: cap at most */
+#define SETS_JUDGED  600  /* sets of teams judged at most */
+#define CUT_JUDGED   48   /* of these, with the pools cut in the same way */
+#define FEW_JUDGED   3000 /* sets of teams of few devices */
+#define QUICK_JUDGED 24   /* of the first, simple sets */
+#define QUICK_ALIKE  4    /* of these, with the pools cut in the same way */
+#define QUICK_WORK   2e5  /* operations of judgements for the first improvement */
+#define LATE         1.2  /* estimates over the deadline that may still keep it */
+#define VARIANTS     4    /* of a set of several teams */
+#define STARTS_ALIKE 3    /* with the pools cut in the same way, where there are several */
+#define STARTS_ONE   8    /* the same with one pool, or few devices */
+#define STARTS_MAX   24   /* hv__first_plans: cap at most */
 
 static void share_subsets(struct hv__lister *l)
 {
@@ -75,10 +77,9 @@ static void add_set(struct hv__lister *l, const struct hv__sketch *k)
 
 /* The team of the subset that does its share of `part` of the batch soonest; `nth`: the next best
  * after so many. NULL when there are fewer. */
-static const struct hv__rough *fitting(const struct hv__lister *l, unsigned mask, double part,
-                                       int nth)
+static const struct hv__rough *fitting(const struct hv__lister *l, const struct hv__subset *sub,
+                                       double part, int nth)
 {
-    const struct hv__subset *sub = &l->subsets[mask];
     const struct hv__rough *best = NULL;
     bool passed[HV__TEAMS_KEPT] = {false};
     double n = part * (double)l->s->job->global_batch;
@@ -100,18 +101,16 @@ static const struct hv__rough *fitting(const struct hv__lister *l, unsigned mask
     return best;
 }
 
-/* Sets of several teams: each with its best, its next best, … */
-static void add_teams(struct hv__lister *l, const unsigned *masks, int n)
+void hv__add_teams(struct hv__lister *l, const struct hv__subset *const *subs, int n)
 {
     double used = 0;
     for (int t = 0; t < n; t++)
-        used += l->subsets[masks[t]].share;
+        used += subs[t]->share;
     for (int nth = 0; nth < VARIANTS; nth++) {
         struct hv__sketch k = {.n_teams = n};
         bool some = true;
         for (int t = 0; t < n && some; t++) {
-            const struct hv__rough *r =
-                fitting(l, masks[t], l->subsets[masks[t]].share / used, nth);
+            const struct hv__rough *r = fitting(l, subs[t], subs[t]->share / used, nth);
             some = r != NULL;
             if (some)
                 k.teams[t] = r->team;
@@ -121,12 +120,11 @@ static void add_teams(struct hv__lister *l, const unsigned *masks, int n)
     }
 }
 
-/* Sets of one team. */
-static void add_alone(struct hv__lister *l, unsigned mask)
+void hv__add_alone(struct hv__lister *l, const struct hv__subset *sub)
 {
-    for (int t = 0; t < l->subsets[mask].n; t++) {
+    for (int t = 0; t < sub->n; t++) {
         struct hv__sketch k = {.n_teams = 1};
-        k.teams[0] = l->subsets[mask].kept[t].team;
+        k.teams[0] = sub->kept[t].team;
         add_set(l, &k);
     }
 }
@@ -145,11 +143,14 @@ static void cut_pools(struct hv__lister *l, unsigned *masks, int n, int i)
         cut_pools(l, masks, n, i + 1);
         return;
     }
+    const struct hv__subset *subs[HV__POOLS];
+    for (int t = 0; t < n; t++)
+        subs[t] = &l->subsets[masks[t]];
     l->n_cuts++;
     if (n > 1)
-        add_teams(l, masks, n);
+        hv__add_teams(l, subs, n);
     else if (n == 1)
-        add_alone(l, masks[0]);
+        hv__add_alone(l, subs[0]);
 }
 
 static int by_estimate(const void *a, const void *b)
@@ -186,6 +187,7 @@ struct starts {
     struct hv__sketch *items;
     double value[STARTS_MAX];
     int n, cap;
+    int alike; /* with the pools cut in the same way */
 };
 
 /* Where a plan of this value may stand, so that no sort of plan takes all places; -1: nowhere. */
@@ -201,7 +203,7 @@ static int place_of(const struct starts *st, const struct hv__sketch *k)
             worst = i;
         }
     }
-    if (alike >= STARTS_ALIKE)
+    if (alike >= st->alike)
         return worst;
     return st->n < st->cap ? st->n : st->n - 1;
 }
@@ -236,7 +238,30 @@ static void turn_round(struct hv__team *t)
 struct limits {
     int sets, alike;
     double work;
+    bool all_orders; /* also with the orders that fill the start of a pipeline best */
 };
+
+/* Judges a set of teams, the batch and the blocks dealt out anew; kept when it is good. */
+static double try_set(struct hv__search *s, struct starts *st, struct hv__sketch *k, int order)
+{
+    k->order = order;
+    double value = hv__refit(s, k);
+    if (value < HUGE_VAL)
+        keep_start(st, k, value);
+    return value;
+}
+
+static void try_orders(struct hv__search *s, struct starts *st, const struct hv__sketch *k)
+{
+    int depth = 1;
+    for (int t = 0; t < k->n_teams; t++)
+        depth = hv__depth(&k->teams[t]) > depth ? hv__depth(&k->teams[t]) : depth;
+    for (int i = 1; i < hv__n_orders && depth > 1; i++) {
+        struct hv__sketch other = *k;
+        if (hv__orders[i].chunks == 1 && hv__orders[i].slices == 1)
+            (void)try_set(s, st, &other, i);
+    }
+}
 
 static void judge_sets(struct hv__lister *l, struct starts *st, const struct limits *most)
 {
@@ -249,17 +274,15 @@ static void judge_sets(struct hv__lister *l, struct starts *st, const struct lim
         int *alike = &of_cut[l->sets.items[i].cut];
         if (*alike >= most->alike || hv__work_of(s, &k) > most->work)
             continue;
-        double value = hv__refit(s, &k);
+        double value = try_set(s, st, &k, 0);
         bool counts = value < HUGE_VAL || i % 4 == 3;
         judged += counts;
         *alike += counts;
-        if (value < HUGE_VAL)
-            keep_start(st, &k, value);
+        if (most->all_orders)
+            try_orders(s, st, &k);
         if (k.n_teams == 1 && k.teams[0].n_legs > 1 && *alike <= most->alike / 4) {
             turn_round(&k.teams[0]);
-            value = hv__refit(s, &k);
-            if (value < HUGE_VAL)
-                keep_start(st, &k, value);
+            (void)try_set(s, st, &k, 0);
         }
     }
 }
@@ -294,8 +317,8 @@ static void quick_plans(struct hv__lister *l, struct starts *st)
         hv__list_teams(l, 1U << i);
         if (st->n > 0)
             continue;
-        add_alone(l, 1U << i); /* some plan, before the rest is even listed */
-        judge_sets(l, st, &(struct limits){QUICK_ALIKE, QUICK_ALIKE, QUICK_WORK / 4});
+        hv__add_alone(l, &l->subsets[1U << i]); /* some plan, before the rest is even listed */
+        judge_sets(l, st, &(struct limits){QUICK_ALIKE, QUICK_ALIKE, QUICK_WORK / 4, false});
         l->sets.n = 0;
     }
     for (int i = 0; i < n && !hv__over(s); i++)
@@ -304,7 +327,7 @@ static void quick_plans(struct hv__lister *l, struct starts *st)
     cut_pools(l, masks, 0, 0);
     double limit = s->work_limit;
     s->work_limit = fmin(limit, s->work + QUICK_WORK);
-    judge_sets(l, st, &(struct limits){QUICK_JUDGED, QUICK_ALIKE, QUICK_WORK / 4});
+    judge_sets(l, st, &(struct limits){QUICK_JUDGED, QUICK_ALIKE, QUICK_WORK / 4, false});
     l->sets.n = 0;
     s->work_limit = fmin(limit, s->work + QUICK_WORK);
     if (st->n > 0 && !hv__over(s)) {
@@ -318,6 +341,7 @@ int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
 {
     const struct hv_objective *o = &s->job->objective;
     struct starts st = {.items = starts, .cap = cap};
+    st.alike = s->n_pools == 1 || hv__are_few(s) ? STARTS_ONE : STARTS_ALIKE;
     bool dear = o->minimize == HV_MIN_COST || hv_known(o->max_usd_per_h);
     for (double shrink = 1; shrink >= 1.0 / 64 && !hv__over(s); shrink /= 2) {
         struct hv__lister *l = hv_xcalloc(1, sizeof *l);
@@ -333,7 +357,12 @@ int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
                 hv__list_teams(l, mask);
         }
         cut_pools(l, masks, 0, 0);
-        judge_sets(l, &st, &(struct limits){SETS_JUDGED, CUT_JUDGED, HUGE_VAL});
+        judge_sets(l, &st, &(struct limits){SETS_JUDGED, CUT_JUDGED, HUGE_VAL, false});
+        if (shrink >= 1 && hv__are_few(s)) {
+            l->sets.n = 0;
+            hv__list_few(l);
+            judge_sets(l, &st, &(struct limits){FEW_JUDGED, FEW_JUDGED, HUGE_VAL, true});
+        }
         hv_vec_free(&l->sets);
         hv_arena_free(&l->arena);
         free(l);

@@ -45,9 +45,8 @@ static int divisor_below(int n, int at_most)
 static bool shape(const struct climb *c, struct hv__team *t, struct hv__leg *l, int n)
 {
     const struct hv__pool *p = &c->s->pools[l->pool];
-    n = n < p->n ? n : p->n;
     int width = l->n_stages * l->tp * l->cp;
-    if (l->tp < 1 || l->cp < 1 || l->n_stages < 1 || p->per_node % l->tp != 0 || width > n)
+    if (l->tp < 1 || l->cp < 1 || l->n_stages < 1 || l->tp > p->per_node || width > n)
         return false;
     l->dp = divisor_below(t->micro_batch, n / width);
     while (l->ep > 1 && l->dp % l->ep != 0)
@@ -55,11 +54,18 @@ static bool shape(const struct climb *c, struct hv__team *t, struct hv__leg *l, 
     return true;
 }
 
-/* Devices of a leg, whole nodes. */
+/* Devices a leg of the plan could have: its own and those of its pool that nobody takes. */
+static int most_devices(const struct climb *c, const struct hv__leg *l)
+{
+    return hv__leg_devices(l) + hv__spare_devices(c->s, &c->k, l->pool);
+}
+
+/* Devices of a leg of the plan, whole nodes where they are free. */
 static int whole_nodes(const struct climb *c, const struct hv__leg *l)
 {
-    int node = c->s->pools[l->pool].node_devices;
-    return (hv__leg_devices(l) + node - 1) / node * node;
+    int node = c->s->pools[l->pool].node_devices, most = most_devices(c, l);
+    int n = (hv__leg_devices(l) + node - 1) / node * node;
+    return n < most ? n : most;
 }
 
 /* The leg with other degrees on n devices, its team with micro-batches of `batch` sequences. */
@@ -86,7 +92,7 @@ static void try_degrees(struct climb *c, int t, int leg)
                                     {2, 1, 1, 2}, {1, 2, 2, 1}, {3, 2, 1, 1}, {2, 3, 1, 1}};
     for (size_t i = 0; i < HV_COUNT(change); i++) {
         struct hv__leg l = c->k.teams[t].legs[leg];
-        int batch = c->k.teams[t].micro_batch, pool = c->s->pools[l.pool].n;
+        int batch = c->k.teams[t].micro_batch, pool = most_devices(c, &l);
         if (l.n_stages % change[i][1] != 0 || l.tp % change[i][3] != 0)
             continue;
         l.n_stages = l.n_stages / change[i][1] * change[i][0];
@@ -105,13 +111,14 @@ static void try_nodes(struct climb *c, int t, int leg)
     for (int by = -1; by <= 1; by += 2) {
         struct hv__leg l = c->k.teams[t].legs[leg];
         int n = whole_nodes(c, &l) + by * c->s->pools[l.pool].node_devices;
-        if (n > 0 && n <= c->s->pools[l.pool].n)
+        if (n > 0 && n <= most_devices(c, &l))
             reshape(c, t, leg, &l, n, c->k.teams[t].micro_batch);
     }
     for (int by = -1; by <= 1; by += 2) {
         struct hv__leg l = c->k.teams[t].legs[leg];
+        int n = most_devices(c, &l);
         l.n_stages += by;
-        reshape(c, t, leg, &l, c->s->pools[l.pool].n, c->k.teams[t].micro_batch);
+        reshape(c, t, leg, &l, n, c->k.teams[t].micro_batch);
     }
 }
 
@@ -135,6 +142,16 @@ static void try_contexts(struct climb *c, int t, int leg)
     }
 }
 
+/* Neighbours in a node: ranks of one stage, or stages of one rank. */
+static void try_places(struct climb *c, int t, int leg)
+{
+    struct hv__sketch next = c->k;
+    struct hv__leg *l = &next.teams[t].legs[leg];
+    l->beside = !l->beside;
+    if (l->n_stages > 1 && l->dp > 1)
+        (void)attempt(c, &next, false);
+}
+
 static void try_leg(struct climb *c, int t, int leg)
 {
     static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
@@ -150,6 +167,7 @@ static void try_leg(struct climb *c, int t, int leg)
     moved.teams[t].legs[leg].offload = !moved.teams[t].legs[leg].offload;
     moved.teams[t].legs[leg].recompute = HV_RC_NONE;
     (void)attempt(c, &moved, true);
+    try_places(c, t, leg);
     try_degrees(c, t, leg);
     try_nodes(c, t, leg);
     try_contexts(c, t, leg);
@@ -172,24 +190,13 @@ static void try_leg(struct climb *c, int t, int leg)
     }
 }
 
-static bool in_use(const struct hv__sketch *k, int pool)
-{
-    for (int t = 0; t < k->n_teams; t++) {
-        for (int l = 0; l < k->teams[t].n_legs; l++) {
-            if (k->teams[t].legs[l].pool == pool)
-                return true;
-        }
-    }
-    return false;
-}
-
 /* The team with the leg in front of its others or behind them, its micro-batches cut by `parts`. */
 static void insert_leg(struct climb *c, int t, const struct hv__leg *leg, bool front, int parts)
 {
     struct hv__sketch next = c->k;
     struct hv__team *team = &next.teams[t];
-    int at = front ? 0 : team->n_legs;
-    if (team->micro_batch % parts != 0)
+    int at = front ? 0 : team->n_legs, spare = hv__spare_devices(c->s, &c->k, leg->pool);
+    if (team->micro_batch % parts != 0 || team->n_legs == HV__LEGS)
         return;
     team->micro_batch /= parts;
     memmove(&team->legs[at + 1], &team->legs[at],
@@ -197,27 +204,28 @@ static void insert_leg(struct climb *c, int t, const struct hv__leg *leg, bool f
     team->legs[at] = *leg;
     for (int i = 0; i < team->n_legs; i++) {
         struct hv__leg *l = &team->legs[i];
-        if (!shape(c, team, l, i == at ? c->s->pools[l->pool].n : whole_nodes(c, l)))
+        if (!shape(c, team, l, i == at ? spare : whole_nodes(c, l)))
             return;
     }
     (void)attempt(c, &next, true);
 }
 
-/* A pool that is left out as first or last stages of a team, which may need smaller micro-batches
+/* What is left of a pool as first or last stages of a team, which may need smaller micro-batches
  * to fill a deeper pipeline. */
 static void try_more_pools(struct climb *c, int t)
 {
     static const int shapes[][2] = {{1, 1}, {2, 1}, {1, 2},
                                     {2, 2}, {1, 8}, {2, 8}}; /* stages, tp */
     for (int pool = 0; pool < c->s->n_pools; pool++) {
-        for (size_t i = 0; i < 4 * HV_COUNT(shapes) && !in_use(&c->k, pool); i++) {
+        for (size_t i = 0; i < 4 * HV_COUNT(shapes); i++) {
             struct hv__leg l = {.pool = pool,
                                 .n_stages = shapes[i / 4][0],
                                 .tp = shapes[i / 4][1],
                                 .cp = 1,
                                 .ep = 1,
                                 .recompute = c->k.teams[t].legs[0].recompute};
-            insert_leg(c, t, &l, i % 2 == 0, i % 4 < 2 ? 1 : 4);
+            if (hv__spare_devices(c->s, &c->k, pool) > 0)
+                insert_leg(c, t, &l, i % 2 == 0, i % 4 < 2 ? 1 : 4);
         }
     }
 }

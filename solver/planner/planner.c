@@ -7,8 +7,9 @@
 
 #include <math.h>
 
-#define STARTS     16
-#define WORK_LIMIT 1e7 /* operations of judgements without a limit from outside; about a second */
+#define STARTS      16
+#define START_SHARE 0.2 /* of the work of a whole search, for the improvement of one plan */
+#define WORK_LIMIT  1e7 /* operations of judgements without a limit from outside; about a second */
 
 static void report(const struct hv__search *s, double frac, const char *text)
 {
@@ -32,6 +33,22 @@ static void search(struct hv__search *s)
     report(s, 1, "done");
 }
 
+/* Improves the plan given, as it is and with blocks and batch dealt out anew. */
+static enum hv_status improve_start(struct hv__search *s, struct hv_err *err)
+{
+    struct hv__sketch k, dealt;
+    enum hv_status st = hv__take_plan(s, s->o->start, &k, err);
+    if (st != HV_OK)
+        return st;
+    s->work_limit *= START_SHARE;
+    dealt = k;
+    double value = hv__judge_sketch(s, &k), other = hv__refit(s, &dealt);
+    if (other < value)
+        k = dealt;
+    hv__improve(s, &k, fmin(value, other));
+    return HV_OK;
+}
+
 /* What the objective asks for besides the least. */
 static const char *limits_of(const struct hv_objective *o)
 {
@@ -45,9 +62,11 @@ static const char *limits_of(const struct hv_objective *o)
 static enum hv_status nothing_found(const struct hv__search *s, struct hv_err *err)
 {
     const char *limits = limits_of(&s->job->objective);
+    bool measured = hv_cost_model(s->k)->kind == HV_MODEL_LAYERS;
     if (s->n_pools == 0)
-        return hv_err_set(err, HV_ENO, "no usable device of the cluster computes in %s",
-                          hv_precision_name(s->job->precision));
+        return hv_err_set(err, HV_ENO, "no usable device of the cluster computes in %s%s",
+                          hv_precision_name(s->job->precision),
+                          measured ? " and has the measured times of every layer" : "");
     if (s->evaluations == 0 && !s->stopped)
         return hv_err_set(err, HV_ENO,
                           "no plan that fits was found: by prices, no group of devices holds "
@@ -87,9 +106,12 @@ enum hv_status hv_planner_run(struct hv_cost *k, const struct hv_planner_options
                            .work_limit = WORK_LIMIT};
     *out = (struct hv_planner_result){.value = HV_UNKNOWN, .iteration_s = HV_UNKNOWN};
     hv__find_pools(&s);
-    if (s.n_pools > 0)
+    enum hv_status st = HV_OK;
+    if (s.n_pools > 0 && o->start != NULL)
+        st = improve_start(&s, err);
+    else if (s.n_pools > 0)
         search(&s);
-    enum hv_status st = answer(&s, out, err);
+    st = st == HV_OK ? answer(&s, out, err) : st;
     hv_arena_free(&s.scratch);
     hv_arena_free(&s.arena);
     return st;

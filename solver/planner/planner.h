@@ -14,8 +14,9 @@
 
 /** Limits and listeners of a search; `{0}` = the default budget and nobody listening. */
 struct hv_planner_options {
-    int64_t budget;          /**< plans judged at most; 0: only the default budget of work */
-    bool (*stop)(void *ctx); /**< true ends the search with the best so far; may be NULL */
+    int64_t budget;              /**< plans judged at most; 0: only the default budget of work */
+    const struct hv_plan *start; /**< improve this plan only; NULL: search everything */
+    bool (*stop)(void *ctx);     /**< true ends the search with the best so far; may be NULL */
     /** Told of every plan that is better than all before by a per cent; borrows `plan`. */
     void (*incumbent)(void *ctx, const struct hv_plan *plan);
     void (*progress)(void *ctx, double frac, const char *text); /**< 0 … 1; may be NULL */
@@ -36,8 +37,11 @@ struct hv_planner_result {
  * price. Energy is iteration time × rated power of the devices in use. At most six pools are told
  * apart: beyond that, pools of one kind are merged, then the weakest left out.
  *
- * Errors: HV_ENO in words when no plan was found. Complexity: about 2^pools × the degrees of a team
- * for the estimates, and hv_eval per plan judged.
+ * With a start, only that plan is improved: the answer may be worse than the start itself where the
+ * search has no words for all of it.
+ *
+ * Errors: HV_ENO in words when no plan was found, or when the search cannot begin at the start.
+ * Complexity: about 2^pools × the degrees of a team for the estimates, and hv_eval per plan judged.
  */
 enum hv_status hv_planner_run(struct hv_cost *k, const struct hv_planner_options *o,
                               struct hv_planner_result *out, struct hv_err *err) HV_NODISCARD;

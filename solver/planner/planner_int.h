@@ -5,6 +5,8 @@
 #include "solver/planner/planner.h"
 
 #define HV__POOLS  6   /**< pools told apart */
+#define HV__LEGS   8   /**< of one team */
+#define HV__TEAMS  8   /**< of one plan */
 #define HV__CHUNKS 256 /**< stages × chunks of one team */
 
 /** Equal devices of equal nodes. */
@@ -25,12 +27,13 @@ struct hv__leg {
     int pool, n_stages, tp, cp, dp, ep;
     unsigned recompute;
     bool offload; /**< activations wait in host memory */
+    bool beside;  /**< stages of one data-parallel rank lie side by side, not those of one stage */
 };
 
 /** One replica entry. */
 struct hv__team {
     int n_legs;
-    struct hv__leg legs[HV__POOLS];
+    struct hv__leg legs[HV__LEGS];
     int zero;
     int micro_batch; /**< sequences that enter at once */
     int64_t micro_batches;
@@ -49,7 +52,7 @@ struct hv__order {
 /** A plan before it is written out. */
 struct hv__sketch {
     int n_teams, order; /**< number in hv__orders */
-    struct hv__team teams[HV__POOLS];
+    struct hv__team teams[HV__TEAMS];
 };
 
 /** Remembered prices of one block on average, for one way to run it. */
@@ -87,6 +90,10 @@ extern const int hv__n_orders;
 
 /** Fills the pools of the cluster. O(devices). */
 void hv__find_pools(struct hv__search *s);
+/** The sketch of a plan; the blocks and the batch may have to be dealt out anew. Errors: HV_ENO
+ * with what a sketch cannot say. O(devices). */
+enum hv_status hv__take_plan(struct hv__search *s, const struct hv_plan *p, struct hv__sketch *out,
+                             struct hv_err *err) HV_NODISCARD;
 /** The plan of a sketch. Owner: hv_plan_unref. */
 struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k);
 /** How a leg cuts sequences over its context-parallel ranks: so that all see equally many pairs. */
@@ -97,6 +104,9 @@ int hv__depth(const struct hv__team *t);
 const struct hv__leg *hv__leg_at(const struct hv__team *t, int stage);
 /** Devices a leg takes. */
 int hv__leg_devices(const struct hv__leg *l);
+/** Devices of the pool that no leg of the sketch takes; below 0 where it takes more than there are.
+ */
+int hv__spare_devices(const struct hv__search *s, const struct hv__sketch *k, int pool);
 /** Prices a block on a leg of the team; `known` is false where the cost model cannot. */
 const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__team *t,
                                      const struct hv__leg *l);
@@ -105,9 +115,18 @@ int hv__leg_holders(const struct hv__leg *l);
 /** Bytes of states of a block on one rank of the leg: experts are sharded over fewer ranks. */
 double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l,
                        const struct hv__price *p);
-/** Splits the blocks of a team over its chunks (solver/optim/partition.h); `room` scales the
- * memory that may be filled. False when they do not fit. */
-bool hv__split(struct hv__search *s, struct hv__team *t, int order, double room);
+/** How blocks are dealt out: `room` scales the memory that may be filled; `fill`: with an eye to
+ * the time that the pipeline takes to fill, not to the slowest stage alone. */
+struct hv__cut {
+    double room;
+    bool fill;
+};
+/** Splits the blocks of a team over its chunks (solver/optim/partition.h). False when they do not
+ * fit. */
+bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct hv__cut *cut);
+/** Is the time to fill the pipeline worth counting? Where stages differ and there are few
+ * micro-batches: then blocks on fast stages pay twice. */
+bool hv__fill_matters(const struct hv__team *t, int order);
 /** Deals the batch out to the teams (solver/optim/distribute.h). False when it cannot. */
 bool hv__deal(struct hv__search *s, struct hv__sketch *k);
 /** Seconds of a micro-batch in the slowest stage, and of filling the pipeline, by prices. */

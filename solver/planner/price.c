@@ -16,6 +16,10 @@
  * judge's figure corrects (hv__refit). */
 #define HELD_BYTES (1.5 * HV_GIB)
 #define FILL_FRAC  0.95
+/* stages × chunks, at most, and micro-batches per stage, of a pipeline whose blocks are cut with an
+ * eye to its start */
+#define FILL_PARTS   16
+#define FILL_BATCHES 8
 
 static double state_bytes(const struct hv_job *j, int zero, int holders)
 {
@@ -202,7 +206,7 @@ static bool fill_parts(struct hv__search *s, struct hv_arena *a, const struct hv
 {
     const struct hv__order *o = &hv__orders[order];
     int depth = hv__depth(t);
-    const double *times[HV__POOLS] = {NULL};
+    const double *times[HV__LEGS] = {NULL};
     for (int i = 0; i < depth * o->chunks; i++) {
         int turn = i / depth, rank = i % depth;
         if (o->folded && turn % 2 == 1)
@@ -223,7 +227,14 @@ static bool fill_parts(struct hv__search *s, struct hv_arena *a, const struct hv
     return true;
 }
 
-bool hv__split(struct hv__search *s, struct hv__team *t, int order, double room)
+bool hv__fill_matters(const struct hv__team *t, int order)
+{
+    int n_parts = hv__depth(t) * hv__orders[order].chunks;
+    return t->n_legs > 1 && n_parts <= FILL_PARTS && t->micro_batches > 0 &&
+           t->micro_batches < FILL_BATCHES * hv__depth(t);
+}
+
+bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct hv__cut *cut)
 {
     int n_parts = hv__depth(t) * hv__orders[order].chunks;
     if (n_parts > HV__CHUNKS || n_parts > s->n_blocks + 2)
@@ -236,7 +247,11 @@ bool hv__split(struct hv__search *s, struct hv__team *t, int order, double room)
                              .stages = parts,
                              .min_layers = 1,
                              .max_weight = 1};
-    bool ok = fill_parts(s, &a, t, order, room, parts) &&
+    if (cut->fill) {
+        p.sum_weight = 1;
+        p.max_weight = (double)t->micro_batches - 1;
+    }
+    bool ok = fill_parts(s, &a, t, order, cut->room, parts) &&
               hv_partition_solve(&p, NULL, &a, &r, NULL) == HV_OK && r.feasible;
     for (int i = 0; ok && i < n_parts; i++) {
         t->counts[i] = (int)(r.cut[i] - (i > 0 ? r.cut[i - 1] : 0));
@@ -301,7 +316,7 @@ bool hv__deal(struct hv__search *s, struct hv__sketch *k)
         t->micro_batches = total / t->micro_batch;
         return total % t->micro_batch == 0;
     }
-    struct hv_share shares[HV__POOLS] = {{0}};
+    struct hv_share shares[HV__TEAMS] = {{0}};
     for (int i = 0; i < k->n_teams; i++) {
         struct hv__team *t = &k->teams[i];
         hv__team_times(s, t, &shares[i].rate, &shares[i].fixed);

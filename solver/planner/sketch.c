@@ -8,7 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-#define REFITS 4 /* splits of one sketch, each with less memory than the one before */
+/* a second try for what hardly fits: of the memory that prices allow */
+#define ROOMY  1.2
+#define WIDTH  64 /* ranks of one tensor and context group, at most, that are placed first */
+#define REFITS 4  /* splits of one sketch, each with less memory than the one before */
 
 /* clang-format off */
 const struct hv__order hv__orders[] = {
@@ -70,9 +73,60 @@ static void fill_ranges(struct hv_replica *r, const struct hv__team *t, const st
     }
 }
 
-/* `used` counts the devices that teams before have taken of each pool. */
+/* Where the devices of every leg begin in its pool: wide groups of ranks first, so that they lie
+ * inside their nodes. */
+static void place_legs(const struct hv__sketch *k, int first[HV__TEAMS][HV__LEGS])
+{
+    int used[HV__POOLS] = {0};
+    for (int width = WIDTH; width > 0; width /= 2) {
+        for (int t = 0; t < k->n_teams; t++) {
+            for (int l = 0; l < k->teams[t].n_legs; l++) {
+                const struct hv__leg *leg = &k->teams[t].legs[l];
+                int ranks = leg->tp * leg->cp;
+                if (ranks < width || (ranks >= 2 * width && width < WIDTH))
+                    continue;
+                first[t][l] = used[leg->pool];
+                used[leg->pool] += hv__leg_devices(leg);
+            }
+        }
+    }
+}
+
+int hv__spare_devices(const struct hv__search *s, const struct hv__sketch *k, int pool)
+{
+    int spare = s->pools[pool].n;
+    for (int t = 0; t < k->n_teams; t++) {
+        for (int l = 0; l < k->teams[t].n_legs; l++) {
+            if (k->teams[t].legs[l].pool == pool)
+                spare -= hv__leg_devices(&k->teams[t].legs[l]);
+        }
+    }
+    return spare;
+}
+
+static bool has_devices(const struct hv__search *s, const struct hv__sketch *k)
+{
+    for (int i = 0; i < s->n_pools; i++) {
+        if (hv__spare_devices(s, k, i) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Devices of the next stage of a leg, whose own begin at *at. */
+static void take_devices(const struct hv__search *s, const struct hv__leg *l, int *at,
+                         struct hv_stage *st)
+{
+    const uint32_t *ids = s->pools[l->pool].ids + *at;
+    size_t width = (size_t)(l->tp * l->cp), step = l->beside ? width * (size_t)l->n_stages : width;
+    for (size_t rank = 0; rank < (size_t)l->dp; rank++)
+        memcpy(st->devices + rank * width, ids + rank * step, width * sizeof *ids);
+    *at += (int)(l->beside ? width : st->n_devices);
+}
+
+/* `first`: where the devices of each leg begin. */
 static void draw_team(const struct hv__search *s, struct hv_plan *p, struct hv_replica *r,
-                      const struct hv__team *t, const struct hv__order *o, int *used)
+                      const struct hv__team *t, const struct hv__order *o, int *first)
 {
     r->count = 1;
     r->micro_batch = t->micro_batch;
@@ -84,9 +138,8 @@ static void draw_team(const struct hv__search *s, struct hv_plan *p, struct hv_r
         const struct hv__leg *l = hv__leg_at(t, (int)i);
         hv_stage_defaults(st);
         st->n_devices = (size_t)(l->tp * l->cp * l->dp);
-        st->devices = hv_arena_copy(&p->arena, s->pools[l->pool].ids + used[l->pool], st->n_devices,
-                                    sizeof *st->devices);
-        used[l->pool] += l->tp * l->cp * l->dp;
+        st->devices = hv_arena_new(&p->arena, uint32_t, st->n_devices);
+        take_devices(s, l, &first[l - t->legs], st);
         st->tp.degree = l->tp;
         st->sequence_parallel = l->tp > 1;
         st->cp.degree = l->cp;
@@ -111,44 +164,30 @@ struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k)
 {
     struct hv_plan *p = hv_plan_new((struct hv_cluster *)(uintptr_t)hv_cost_cluster(s->k));
     const struct hv__order *o = &hv__orders[k->order];
-    int used[HV__POOLS] = {0};
+    int first[HV__TEAMS][HV__LEGS];
+    place_legs(k, first);
     p->schedule.name = hv_arena_strdup(&p->arena, o->name);
     p->schedule.slices = o->slices;
     p->n_replicas = (size_t)k->n_teams;
     p->replicas = hv_arena_new(&p->arena, struct hv_replica, p->n_replicas);
     for (int i = 0; i < k->n_teams; i++)
-        draw_team(s, p, &p->replicas[i], &k->teams[i], o, used);
+        draw_team(s, p, &p->replicas[i], &k->teams[i], o, first[i]);
     p->micro_batch = k->teams[0].micro_batch;
     return p;
 }
 
-static double power_w(const struct hv__search *s, const struct hv__sketch *k)
-{
-    double w = 0;
-    for (int i = 0; i < k->n_teams; i++) {
-        for (int l = 0; l < k->teams[i].n_legs; l++) {
-            const struct hv__leg *leg = &k->teams[i].legs[l];
-            w += hv__leg_devices(leg) * hv_or(s->pools[leg->pool].kind->tdp_w, 0);
-        }
-    }
-    return w;
-}
-
 /* What the job minimises; infinity where the plan is no answer. */
-static double value_of(const struct hv__search *s, const struct hv__sketch *k,
-                       const struct hv_verdict *v)
+static double value_of(const struct hv__search *s, const struct hv_verdict *v)
 {
     const struct hv_objective *o = &s->job->objective;
     const struct hv_metrics *m = &v->metrics;
-    bool dear = hv_known(o->max_usd_per_h) && !(m->usd_per_h <= o->max_usd_per_h);
-    bool late = hv_known(o->deadline_s) && !(m->iteration_s <= o->deadline_s);
-    if (v->findings.n > 0 || !m->exact || !hv_known(m->iteration_s) || dear || late)
+    if (v->findings.n > 0 || !m->exact || !hv_known(m->iteration_s) || !hv_eval_within(o, m))
         return HUGE_VAL;
     switch (o->minimize) {
     case HV_MIN_COST:
         return hv_known(m->usd_per_h) ? m->usd_per_h * m->iteration_s / 3600 : m->iteration_s;
     case HV_MIN_ENERGY:
-        return power_w(s, k) * m->iteration_s;
+        return hv_or(m->energy_j, m->iteration_s);
     case HV_MIN_TIME:
     case HV_MINIMIZE_N:
         break;
@@ -189,13 +228,17 @@ static void tell(struct hv__search *s, const struct hv_plan *p)
 double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
 {
     struct hv_eval_options eval = {.no_bound = true};
-    struct hv_plan *p = hv__draw(s, k);
     double value = HUGE_VAL;
+    if (!has_devices(s, k)) {
+        s->last = (struct hv_verdict){0};
+        return value;
+    }
+    struct hv_plan *p = hv__draw(s, k);
     hv_arena_free(&s->scratch);
     s->evaluations++;
     s->work += hv__work_of(s, k);
     if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) == HV_OK)
-        value = value_of(s, k, &s->last);
+        value = value_of(s, &s->last);
     else
         s->last = (struct hv_verdict){0};
     if (value < s->best_value) {
@@ -228,24 +271,61 @@ static double smaller_room(const struct hv_verdict *v)
     return fmin(0.98, least);
 }
 
-double hv__refit(struct hv__search *s, struct hv__sketch *k)
+static bool split_all(struct hv__search *s, struct hv__sketch *k, const struct hv__cut *cut)
 {
-    double room = 1;
-    if (!hv__deal(s, k))
-        return HUGE_VAL;
+    for (int t = 0; t < k->n_teams; t++) {
+        struct hv__cut own = *cut;
+        own.fill = cut->fill && hv__fill_matters(&k->teams[t], k->order);
+        if (!hv__split(s, &k->teams[t], k->order, &own))
+            return false;
+    }
+    return true;
+}
+
+static bool same_counts(const struct hv__sketch *a, const struct hv__sketch *b)
+{
+    for (int t = 0; t < a->n_teams; t++) {
+        if (memcmp(a->teams[t].counts, b->teams[t].counts, sizeof a->teams[t].counts) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* One way to split; the plan that is known already need not be judged again. */
+static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__cut cut,
+                    const struct hv__sketch *known)
+{
     for (int i = 0; i < REFITS && !hv__over(s); i++) {
-        for (int t = 0; t < k->n_teams; t++) {
-            if (!hv__split(s, &k->teams[t], k->order, room))
-                return HUGE_VAL;
-        }
+        struct hv__cut roomy = {ROOMY, cut.fill};
+        if (!split_all(s, k, &cut) && (i > 0 || !split_all(s, k, &roomy)))
+            return HUGE_VAL;
+        if (known != NULL && same_counts(k, known))
+            return HUGE_VAL;
         if (i == 0 && !hv__deal(s, k))
             return HUGE_VAL;
         double value = hv__judge_sketch(s, k);
         if (value < HUGE_VAL || !lacks_memory(&s->last))
             return value;
-        room *= smaller_room(&s->last);
-        if (room < 0.5)
+        cut.room *= smaller_room(&s->last);
+        if (cut.room < 0.5)
             return HUGE_VAL;
     }
     return HUGE_VAL;
+}
+
+double hv__refit(struct hv__search *s, struct hv__sketch *k)
+{
+    if (!has_devices(s, k) || !hv__deal(s, k))
+        return HUGE_VAL;
+    struct hv__sketch other = *k;
+    double value = refit(s, k, (struct hv__cut){.room = 1}, NULL);
+    bool fill = false;
+    for (int t = 0; t < k->n_teams; t++)
+        fill = fill || hv__fill_matters(&k->teams[t], k->order);
+    if (!fill)
+        return value;
+    double filled = refit(s, &other, (struct hv__cut){.room = 1, .fill = true}, k);
+    if (filled < value)
+        *k = other;
+    return fmin(filled, value);
 }

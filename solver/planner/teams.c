@@ -53,7 +53,7 @@ static int experts_over(const struct hv__search *s, int dp)
     return ep;
 }
 
-static bool heads_allow(const struct hv__search *s, int tp)
+bool hv__heads_allow(const struct hv__search *s, int tp)
 {
     const struct hv_model *m = hv_cost_model(s->k);
     for (size_t i = 0; m->blocks != NULL && i < m->n_blocks; i++) {
@@ -152,7 +152,7 @@ static void list_legs(struct hv__lister *l, const struct hv__team *t, const stru
     struct leg_options lean = {.cap = (cap + 2) / 3};
     *out = (struct leg_options){.cap = cap};
     for (int tp = 1; tp <= p->per_node && tp <= 16; tp *= 2) {
-        if (p->per_node % tp != 0 || !heads_allow(l->s, tp))
+        if (p->per_node % tp != 0 || !hv__heads_allow(l->s, tp))
             continue;
         for (int cp = 1; cp <= (cuts ? CONTEXTS : 1) && p->per_node % (tp * cp) == 0; cp *= 2) {
             struct hv__leg x = *leg;
@@ -264,9 +264,9 @@ static void add_hops(struct hv__search *s, struct hv__rough *r)
 static bool estimate(struct hv__search *s, struct hv__rough *r)
 {
     struct hv__team *t = &r->team;
-    double room[HV__POOLS], pace[HV__POOLS], left = s->n_blocks, ends = 0;
+    double room[HV__LEGS], pace[HV__LEGS], left = s->n_blocks, ends = 0;
     int depth = hv__depth(t), behind = depth;
-    bool full[HV__POOLS] = {false};
+    bool full[HV__LEGS] = {false};
     for (int i = 0; i < t->n_legs; i++) {
         struct hv__leg *leg = &t->legs[i];
         const struct hv__price *c = hv__price_of(s, t, leg);
@@ -332,7 +332,7 @@ static bool beats(const struct hv__lister *l, const struct hv__subset *sub, stru
     return sub->n < HV__TEAMS_KEPT || r->score < sub->kept[sub->n - 1].score;
 }
 
-static void rate(struct hv__lister *l, struct hv__subset *sub, struct hv__rough *r)
+void hv__rate_team(struct hv__lister *l, struct hv__subset *sub, struct hv__rough *r)
 {
     if (!estimate(l->s, r) || !beats(l, sub, r))
         return;
@@ -357,7 +357,7 @@ static void cross(struct hv__lister *l, struct hv__subset *sub, const struct leg
                   struct hv__rough *r, int leg)
 {
     if (leg == r->team.n_legs) {
-        rate(l, sub, r);
+        hv__rate_team(l, sub, r);
         return;
     }
     double speed = r->speed;
@@ -390,9 +390,8 @@ static int order_pools(const struct hv__search *s, unsigned mask, int *pools)
     return n;
 }
 
-/* Sizes of micro-batches that are tried: closer together where they are small, and those that cut
- * the whole batch evenly. */
-static bool is_batch(int64_t b, int64_t total)
+/* Closer together where they are small, and those that cut the whole batch evenly. */
+bool hv__is_batch(int64_t b, int64_t total)
 {
     int64_t odd = b;
     while (odd % 2 == 0)
@@ -415,7 +414,7 @@ void hv__list_teams(struct hv__lister *l, unsigned mask)
     int64_t most = l->s->job->global_batch;
     most = most < 4096 ? most : 4096;
     for (int64_t b = 1; b <= most && !hv__over(l->s); b++) {
-        if (!is_batch(b, l->s->job->global_batch))
+        if (!hv__is_batch(b, l->s->job->global_batch))
             continue;
         for (size_t i = 0; i < HV_COUNT(ways); i++) {
             struct hv__rough r = {

@@ -44,6 +44,22 @@ int hv__pool_devices(const struct hv__lister *l, int pool);
 /** Seconds that the teams of a set show of reducing their gradients with each other, over the
  * slowest network of their nodes. */
 double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k);
+/** Sets of one team of the subset; n >= 2 teams: each with its best for its share of the batch, its
+ * next best, … */
+void hv__add_alone(struct hv__lister *l, const struct hv__subset *sub);
+void hv__add_teams(struct hv__lister *l, const struct hv__subset *const *subs, int n);
+/** Rates a team whose degrees are set, and keeps it among those of its subset when it belongs
+ * there.
+ */
+void hv__rate_team(struct hv__lister *l, struct hv__subset *sub, struct hv__rough *r);
+/** Sizes of micro-batches that are tried. */
+bool hv__is_batch(int64_t b, int64_t total);
+/** Can a tensor group of tp ranks share the attention heads of every block? */
+bool hv__heads_allow(const struct hv__search *s, int tp);
+/** Are there so few devices that every way to group them can be listed? */
+bool hv__are_few(const struct hv__search *s);
+/** Lists sets of teams over single devices: pools may be shared by stages and by teams. */
+void hv__list_few(struct hv__lister *l);
 /** Fills the subset of the pools in `mask`: every product of stages, tensor degrees, micro-batch,
  * recompute and sharding that an estimate lets fit. Ends early when the search is over. */
 void hv__list_teams(struct hv__lister *l, unsigned mask);

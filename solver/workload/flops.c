@@ -4,6 +4,8 @@
  */
 #include "solver/workload/model.h"
 
+#include <stdlib.h>
+
 #include "solver/base/units.h"
 #include <math.h>
 #include <string.h>
@@ -69,9 +71,10 @@ double hv_graph_op_flops(const struct hv_model *m, const struct hv_graph_op *o)
     return x;
 }
 
-static double transformer_flops(const struct hv_model *m, double sequence, bool causal_half)
+static double transformer_flops(const struct hv_model *m, double sequence, bool causal_half,
+                                bool head)
 {
-    double per_token = 2.0 * m->hidden * m->vocab;
+    double per_token = head ? 2.0 * m->hidden * m->vocab : 0;
     for (size_t i = 0; i < m->n_blocks; i++) {
         const struct hv_block *b = &m->blocks[i];
         if (b->heads) {
@@ -83,22 +86,37 @@ static double transformer_flops(const struct hv_model *m, double sequence, bool 
     return per_token * sequence;
 }
 
+double hv_leaf_forward_flops(const struct hv_model_leaf *leaf, double sequence, bool causal_half)
+{
+    const struct hv_model *m = leaf->model;
+    if (m->kind == HV_MODEL_TRANSFORMER) {
+        double tokens = m->patch_tokens > 0 ? m->patch_tokens : sequence;
+        return transformer_flops(m, tokens, causal_half, !leaf->feeds);
+    }
+    return hv_model_forward_flops(m, sequence, causal_half);
+}
+
 double hv_model_forward_flops(const struct hv_model *m, double sequence, bool causal_half)
 {
     double sum = 0;
     switch (m->kind) {
     case HV_MODEL_TRANSFORMER:
-        return transformer_flops(m, m->patch_tokens > 0 ? m->patch_tokens : sequence, causal_half);
+        return hv_leaf_forward_flops(&(struct hv_model_leaf){.model = m}, sequence, causal_half);
     case HV_MODEL_GRAPH:
         for (size_t i = 0; i < m->n_ops; i++) {
             sum += hv_graph_op_flops(m, &m->ops[i]);
         }
         return sum;
-    case HV_MODEL_MODULES:
-        for (size_t i = 0; i < m->n_modules; i++) {
-            sum += hv_model_forward_flops(m->modules[i].model, sequence, causal_half);
+    case HV_MODEL_MODULES: {
+        size_t n = hv_model_n_leaves(m);
+        struct hv_model_leaf *leaves = hv_xcalloc(n, sizeof *leaves);
+        hv_model_leaves(m, leaves);
+        for (size_t i = 0; i < n; i++) {
+            sum += hv_leaf_forward_flops(&leaves[i], sequence, causal_half);
         }
+        free(leaves);
         return sum;
+    }
     case HV_MODEL_LAYERS:
     case HV_MODEL_KIND_N:
         break;

@@ -140,6 +140,24 @@ static double transformer_parameters(const struct hv_model *m, bool active)
     return sum;
 }
 
+static double parameters(const struct hv_model *m, bool active);
+
+/* What another module reads has no head. */
+static double modules_parameters(const struct hv_model *m, bool active)
+{
+    double sum = 0;
+    size_t n = hv_model_n_leaves(m);
+    struct hv_model_leaf *leaves = hv_xcalloc(n, sizeof *leaves);
+    hv_model_leaves(m, leaves);
+    for (size_t i = 0; i < n; i++) {
+        bool headless = leaves[i].feeds && leaves[i].model->kind == HV_MODEL_TRANSFORMER;
+        sum += parameters(leaves[i].model, active);
+        sum -= headless ? hv_model_head_parameters(leaves[i].model) : 0;
+    }
+    free(leaves);
+    return sum;
+}
+
 static double parameters(const struct hv_model *m, bool active)
 {
     double sum = 0;
@@ -157,10 +175,7 @@ static double parameters(const struct hv_model *m, bool active)
         }
         return sum;
     case HV_MODEL_MODULES:
-        for (size_t i = 0; i < m->n_modules; i++) {
-            sum += parameters(m->modules[i].model, active);
-        }
-        return sum;
+        return modules_parameters(m, active);
     case HV_MODEL_KIND_N:
         break;
     }
@@ -200,13 +215,20 @@ static uint64_t hash_block(uint64_t h, const struct hv_block *b)
 
 static uint64_t hash_measured(uint64_t h, const struct hv_model *m)
 {
+    if (m->measured != NULL) {
+        h = hv_hash(h, m->grid_tp, m->n_grid_tp * sizeof *m->grid_tp);
+        h = hv_hash(h, m->grid_batch, m->n_grid_batch * sizeof *m->grid_batch);
+    }
     for (size_t i = 0; i < m->n_devices; i++) {
         h = hash_text(h, m->devices[i]);
     }
     for (size_t i = 0; m->measured && i < m->n_blocks; i++) {
         const struct hv_measured_layer *l = &m->measured[i];
-        for (size_t d = 0; d < m->n_devices; d++) {
+        for (size_t d = 0; d < m->n_devices * m->n_grid_tp * m->n_grid_batch; d++) {
             h = hash_num(hash_num(h, l->forward_s[d]), l->backward_s[d]);
+        }
+        for (size_t d = 0; d < m->n_devices; d++) {
+            h = hash_num(h, l->update_s[d]);
         }
         h = hash_num(hash_num(h, l->parameter_bytes), l->activation_bytes);
         h = hash_num(hash_num(h, l->output_bytes), l->transfer_s);

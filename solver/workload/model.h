@@ -75,11 +75,14 @@ struct hv_block {
     bool attention_bias, ffn_bias;
 };
 
-/** One measured layer (kind "layers"). Times per sample (one sequence entering the pipeline). */
+/** One measured layer (kind "layers"). Times per micro-batch of the model's grid: of one sequence
+ * where the grid has one point. */
 struct hv_measured_layer {
     const char *name;
-    double *forward_s,
-        *backward_s; /**< per entry of `devices` of the model; HV_UNKNOWN where missing */
+    double *forward_s, *backward_s; /**< per entry of `devices` of the model, degree of `grid_tp`
+                                       and micro-batch of `grid_batch`; HV_UNKNOWN where missing */
+    double *update_s; /**< optimizer step of the whole layer, per entry of `devices`; HV_UNKNOWN:
+                         by the memory's speed */
     double parameter_bytes, activation_bytes, output_bytes;
     double transfer_s;    /**< HV_UNKNOWN: from output_bytes and the link */
     double parallel_frac; /**< Amdahl fraction that tensor parallelism divides; 1 */
@@ -127,6 +130,9 @@ struct hv_model {
     /* layers */
     const char **devices; /**< device names of the measured times */
     size_t n_devices;
+    int *grid_tp,
+        *grid_batch; /**< degrees and micro-batches that were measured, rising; {1}, {1} */
+    size_t n_grid_tp, n_grid_batch;
     struct hv_measured_layer *measured;
     /* graph */
     struct hv_graph_dim *dims;
@@ -148,6 +154,22 @@ void hv_model_unref(struct hv_model *m);
 
 /** Computes the content hash; called once by the builder. */
 void hv_model_finish(struct hv_model *m);
+
+/** A model inside a model of modules that is itself none of modules; any other model is its own and
+ * only leaf. */
+struct hv_model_leaf {
+    const struct hv_model *model;
+    const char *name; /**< of the outermost module it lies in; NULL: the model itself */
+    size_t module;    /**< number of that module */
+    size_t first;     /**< its first block among those of the whole model */
+    bool feeds;       /**< another module reads its output, so it has no head and no loss */
+};
+/** How many leaves a model has, at least 1. */
+size_t hv_model_n_leaves(const struct hv_model *m);
+/** Fills hv_model_n_leaves entries in the order of their blocks. */
+void hv_model_leaves(const struct hv_model *m, struct hv_model_leaf *out);
+/** Is any leaf a transformer? */
+bool hv_model_has_transformer(const struct hv_model *m);
 
 /** Parameters of the attention half of a block (projections, biases, its norm). Counts, not bytes.
  */
@@ -185,5 +207,7 @@ double hv_graph_op_flops(const struct hv_model *m, const struct hv_graph_op *o);
  * HV_UNKNOWN.
  */
 double hv_model_forward_flops(const struct hv_model *m, double sequence, bool causal_half);
+/** The same of one leaf; one that feeds others has no head. */
+double hv_leaf_forward_flops(const struct hv_model_leaf *leaf, double sequence, bool causal_half);
 
 #endif

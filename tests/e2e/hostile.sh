@@ -156,6 +156,19 @@ says 'an interrupted comparison says so' out '"stopped": true'
 holds 'and shows what had ended' grep -q '"iteration_s"' "$work/out"
 holds 'and is JSON' is_json "$work/out"
 
+# the same for one plan: the best so far, in a sentence and without the plugin's line
+timeout -k 5 --preserve-status -s INT 1 "$HETVIZ" plan -c thousand -m gpt3-175b -s auto --json \
+    >"$work/out" 2>"$work/err"
+rc=$?
+holds 'an interrupted search exits 4' test "$rc" -eq 4
+says 'its plan says so' out '"stopped": true'
+says 'and its last word is a sentence' err '^hetviz: auto: interrupted; this is the best plan so far$'
+timeout -k 5 10 "$HETVIZ" plan -c thousand -m gpt3-175b -s auto --time-limit 300ms --json \
+    >"$work/out" 2>"$work/err"
+rc=$?
+holds 'a search that its time limit ends exits 4' test "$rc" -eq 4
+says 'and says so' err 'auto: the time limit is reached; this is the best plan so far'
+
 # a comparison that is killed takes its workers along, also one inside a call of C
 "$HETVIZ" compare "$@" -s in-c >/dev/null 2>&1 &
 parent=$!

@@ -110,7 +110,42 @@ static double spent_s(const struct hv_part_cost *c)
            c->ep_backward_s;
 }
 
-static void check_one(struct hv_rng *r, struct hv_cluster *c)
+/* Some cell with the size of the pass lies under what every rank spends in it and in its chain. */
+static bool above_a_cell(const struct hv_cost_cell *cells, size_t n, const struct hv_part_query *q,
+                         const struct hv_part_cost *c)
+{
+    double x = q->sequences / q->cp / q->tp;
+    double chain = c->forward_s + c->tp_forward_s + c->input_grad_s + c->tp_backward_s;
+    double all = chain + c->weight_grad_s;
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_cost_cell *y = &cells[i];
+        if (x > y->least && x <= y->most && y->start_s + x * y->work_s <= all * (1 + 1e-12) &&
+            y->chain_start_s + x * y->chain_s <= chain * (1 + 1e-12))
+            return true;
+    }
+    return false;
+}
+
+/* Only of one-dimensional tensor parallelism that divides the heads, as valid plans do. */
+static void check_cells(struct hv_cost *k, enum hv_part part, const struct hv_part_query *q)
+{
+    const struct hv_model *m = hv_cost_model(k);
+    struct hv_part_query own = *q;
+    own.sequences = fmin(own.sequences, (double)hv_cost_job(k)->global_batch);
+    struct hv_part_cost c = hv_cost_part(k, part, 0, &own, NULL);
+    size_t n = 0;
+    const struct hv_cost_cell *cells = hv_cost_floor_cells(k, part, 0, q->device, &n);
+    assert_in_range(n, 1, HV_COST_CELLS);
+    for (size_t i = 0; i < n; i++)
+        assert_true(cells[i].work_s >= hv_cost_floor_s(k, part, 0, q->device) * (1 - 1e-12));
+    if (q->tp_scheme != HV_TP_1D || m->blocks[0].heads % q->tp != 0)
+        return;
+    if (!above_a_cell(cells, n, &own, &c))
+        fail_msg("part %d on %s, tp %d, %g sequences of %g tokens: no cell is under it", part,
+                 q->device->name, q->tp, own.sequences, q->tokens);
+}
+
+static void check_one(struct hv_rng *r, struct hv_cluster *c, bool cells)
 {
     static const enum hv_precision precisions[] = {HV_BF16, HV_FP16, HV_FP8, HV_FP32};
     static uint32_t ids[32];
@@ -140,6 +175,8 @@ static void check_one(struct hv_rng *r, struct hv_cluster *c)
         if (!(floor_s <= each * (1 + 1e-12)))
             fail_msg("part %d on %s: floor %.17g s above %.17g s", part, kinds[kind]->name, floor_s,
                      each);
+        if (cells)
+            check_cells(k, (enum hv_part)part, &q);
     }
     hv_cost_free(k);
     hv_model_unref(m);
@@ -152,7 +189,7 @@ static void test_floor_is_under_every_price(void **state)
     struct hv_rng r;
     hv_rng_seed(&r, 2);
     for (int i = 0; i < 20000; i++)
-        check_one(&r, c);
+        check_one(&r, c, i % 8 == 0);
     hv_cluster_unref(c);
 }
 

@@ -432,6 +432,51 @@ static void fp32_layers_reduce_as_many_parameters_as_they_hold(void **state)
     hv_arena_free(&a);
 }
 
+/** Two stages of a tied model on two nodes, every stage with `dp` ranks. */
+static double tied_s(struct world *w, struct hv_arena *a, int dp)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof text,
+                   "\"micro_batch\":4,\"replicas\":[{\"micro_batches\":16,\"stages\":["
+                   "{\"devices\":\"a[0].0-%d\",\"layers\":[0,12],\"dp\":%d},"
+                   "{\"devices\":\"a[1].0-%d\",\"layers\":[12,24],\"dp\":%d}]}],"
+                   "\"sync\":{\"overlap\":false,\"algorithm\":\"ring\"}",
+                   dp - 1, dp, dp - 1, dp);
+    return judge(w, a, false, text).metrics.breakdown_s[HV_TIME_DP];
+}
+
+static void tied_embeddings_are_summed_pair_by_pair(void **state)
+{
+    static const char tied[] =
+        "{\"format\":\"hetviz.model/1\",\"name\":\"tied\",\"kind\":\"transformer\","
+        "\"layers\":24,\"hidden\":2560,\"heads\":32,\"kv_heads\":32,\"ffn\":10240,"
+        "\"ffn_kind\":\"gelu\",\"vocab\":51200,\"tied_embeddings\":true,\"max_sequence\":2048}";
+    struct world w;
+    struct hv_arena a = {0};
+    (void)state;
+    open_world(&w, cluster_text, tied, job_text);
+    const struct hv_model *m = w.in.model.model;
+    double each = hv_job_grad_bytes(&w.in.job.job), p = hv_model_embedding_parameters(m);
+    const uint32_t ends[] = {0, 8}, node[] = {0, 1, 2, 3};
+    struct hv_collective_query q = {HV_ALL_REDUCE, p * each, ends, 2, HV_ALGO_RING, 1, 1};
+    double alone_s = hv_cost_collective(w.in.cluster.cluster, &q, NULL).time_s;
+    assert_near(tied_s(&w, &a, 1), alone_s, 1e-9);
+    /* four pairs share the networks of both nodes; blocks and embedding are summed in them before
+     */
+    q.together = 4;
+    double four_s = hv_cost_collective(w.in.cluster.cluster, &q, NULL).time_s;
+    struct hv_collective_query in = {HV_ALL_REDUCE, p * each, node, 4, HV_ALGO_RING, 1, 1};
+    four_s += hv_cost_collective(w.in.cluster.cluster, &in, NULL).time_s;
+    in.bytes = 12 * each *
+               (hv_block_attention_parameters(m, &m->blocks[0]) +
+                hv_block_ffn_parameters(m, &m->blocks[0]));
+    four_s += hv_cost_collective(w.in.cluster.cluster, &in, NULL).time_s;
+    assert_true(four_s > 1.5 * alone_s);
+    assert_near(tied_s(&w, &a, 4), four_s, 1e-3);
+    close_world(&w);
+    hv_arena_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +499,7 @@ int main(void)
         cmocka_unit_test(lists_of_shorter_sequences_count_their_own_tokens),
         cmocka_unit_test(a_mixed_group_is_as_slow_as_its_slowest_in_every_part),
         cmocka_unit_test(fp32_layers_reduce_as_many_parameters_as_they_hold),
+        cmocka_unit_test(tied_embeddings_are_summed_pair_by_pair),
     };
     return cmocka_run_group_tests_name("eval_closed", tests, setup, teardown);
 }

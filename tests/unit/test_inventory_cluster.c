@@ -111,6 +111,30 @@ static void paths(void **state)
     hv_cluster_doc_free(&d);
 }
 
+static void cards_below_10_gbit_are_one_that_all_share(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *nic;
+        double flow_gbps;
+    } rows[] = {{"{\"bandwidth_GBps\": 1.25, \"count\": 4}", 1.25}, /* EC2 p3.8xlarge: 10 Gbit/s */
+                {"{\"bandwidth_GBps\": 6.25, \"count\": 4}", 1.5625},
+                {"{\"bandwidth_GBps\": 2.5, \"count\": 4}", 1.25},
+                {"{\"bandwidth_GBps\": 0.5, \"count\": 8}", 0.5},
+                {"{\"bandwidth_GBps\": 100, \"count\": 8}", 25}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       HEAD "\"nodes\": [{\"name\": \"v\", \"count\": 2, \"device\": "
+                            "\"V100-SXM2-16GB\", \"devices\": 4, \"nic\": %s}]}",
+                       rows[i].nic);
+        struct hv_cluster_doc d = build(text);
+        double flow_gbps = hv_node_flow_bytes_per_s(&d.cluster->groups[0]) / HV_GBPS;
+        assert_true(fabs(flow_gbps - rows[i].flow_gbps) < 1e-9);
+        hv_cluster_doc_free(&d);
+    }
+}
+
 static void inside_a_node(void **state)
 {
     (void)state;
@@ -335,6 +359,7 @@ int main(void)
         cmocka_unit_test(domains),
         cmocka_unit_test(shared_roots),
         cmocka_unit_test(paths_of_racks),
+        cmocka_unit_test(cards_below_10_gbit_are_one_that_all_share),
         cmocka_unit_test(inside_a_node),
         cmocka_unit_test(matrix),
         cmocka_unit_test(addresses),

@@ -259,6 +259,57 @@ static void shipped_rows_are_all_read(void **state)
     hv_validation_free(&v);
 }
 
+/* DeepSpeed's GPT-2: embedding and a transpose, the blocks, then transpose, norm, head, cast. */
+static void partitions_count_the_wrappers_around_the_blocks(void **state)
+{
+    (void)state;
+    struct hv_validation v = {0};
+    struct hv_err err = {0};
+    if (hv_validation_read_folder(&v, NULL, &devices, &err)) {
+        fail_msg("%s: %s", err.file, err.text);
+    }
+    const struct hv_validation_row *r = find(&v, "amp-homo-04"); /* [0, 9, 15, 21, 30] */
+    const int counts[] = {7, 6, 6, 5};
+    assert_memory_equal(r->grid.counts, counts, sizeof counts);
+    assert_true(r->grid.late_sync);
+    assert_false(find(&v, "dgxc-gpt3-175b-bf16-128")->grid.late_sync);
+    hv_validation_free(&v);
+}
+
+#define MIXED(list)                                                                                \
+    "{\"rows\": [{\"id\": \"a\", \"model\": {" SHAPE ", \"seq\": 2048}, \"system\": "              \
+    "{\"per_node\": 4, \"inter_gbit_per_gpu\": 12.5, \"mixed\": " list                             \
+    "}, \"precision\": \"fp16\", \"par\": {\"tp\": 1, \"pp\": 4, \"dp\": 4}, \"mbs\": 1, "         \
+    "\"gbs\": 32, \"meas\": {\"iter_s\": 9}}]}"
+
+static void nodes_of_several_kinds(void **state)
+{
+    (void)state;
+    struct hv_validation v = {0};
+    struct hv_err err = {0};
+    if (read(&v,
+             MIXED("[{\"device\": \"V100-SXM2-16GB\", \"n\": 12, \"inter_gbit_per_gpu\": 2.5}, "
+                   "{\"device\": \"T4-16GB\", \"n\": 4}]"),
+             &err)) {
+        fail_msg("%s", err.text);
+    }
+    assert_int_equal(v.n_rows, 1);
+    const struct hv_validation_row *r = &v.rows[0];
+    assert_string_equal(r->device, "V100-SXM2-16GB+T4-16GB");
+    assert_true(r->mixed);
+    assert_int_equal(r->cluster->n_devices, 16);
+    assert_int_equal(r->cluster->n_groups, 2);
+    assert_float_equal(r->cluster->groups[0].nic.bytes_per_s, 1.25e9, 1);
+    assert_float_equal(r->cluster->groups[1].nic.bytes_per_s, 6.25e9, 1);
+    hv_validation_free(&v);
+    assert_int_equal(read(&v, MIXED("[{\"device\": \"T4-16GB\"}]"), &err), HV_OK);
+    assert_int_equal(v.n_skipped, 1);
+    hv_validation_free(&v);
+    assert_int_not_equal(read(&v, MIXED("[3]"), &err), HV_OK);
+    assert_non_null(strstr(err.text, "mixed[0]"));
+    hv_validation_free(&v);
+}
+
 static void folders_that_are_not_there(void **state)
 {
     (void)state;
@@ -272,10 +323,15 @@ static void folders_that_are_not_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_formats_are_one),       cmocka_unit_test(rows_share_what_is_equal),
-        cmocka_unit_test(figures_and_flags),          cmocka_unit_test(useless_rows_are_counted),
-        cmocka_unit_test(mistakes_have_a_place),      cmocka_unit_test(shipped_rows_are_all_read),
+        cmocka_unit_test(both_formats_are_one),
+        cmocka_unit_test(rows_share_what_is_equal),
+        cmocka_unit_test(figures_and_flags),
+        cmocka_unit_test(useless_rows_are_counted),
+        cmocka_unit_test(mistakes_have_a_place),
+        cmocka_unit_test(shipped_rows_are_all_read),
         cmocka_unit_test(folders_that_are_not_there),
+        cmocka_unit_test(nodes_of_several_kinds),
+        cmocka_unit_test(partitions_count_the_wrappers_around_the_blocks),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -33,7 +33,7 @@ static enum hv_status write_files(const struct hv_args *args, const struct hv_ju
 {
     struct hv_str title = {0}, subtitle = {0}, out = {0};
     titles(j, &title, &subtitle);
-    struct hv_gantt_text text = {hv_str_cstr(&title), hv_str_cstr(&subtitle), false};
+    struct hv_gantt_text text = {.title = hv_str_cstr(&title), .subtitle = hv_str_cstr(&subtitle)};
     int width = (int)hv_args_number(args, "width", PICTURE_WIDTH_PX);
     enum hv_status st = HV_OK;
     if (hv_args_has(args, "svg")) {
@@ -89,7 +89,15 @@ enum hv_status hv_cli_gantt(struct hv_args *args, struct hv_err *err)
     struct hv_judged j;
     bool any = false;
     enum hv_status st = hv_cli_judge(args, true, &j, err);
-    if (st == HV_OK && j.verdict.timeline == NULL) {
+    if (st == HV_OK && j.verdict.jobs != NULL) {
+        j.verdict.timeline = hv_eval_jobs_timeline(&j.verdict, &j.arena);
+    }
+    if (st == HV_OK && j.verdict.serving != NULL) {
+        st = hv_err_set(
+            err, HV_ENO,
+            "a plan that serves has a flow of tokens and no iteration to draw; eval shows "
+            "the flow, stage by stage");
+    } else if (st == HV_OK && j.verdict.timeline == NULL) {
         st = hv_err_set(err, HV_ENO, "this plan cannot be timed, so there is nothing to draw: %s",
                         j.verdict.findings.n > 0 ? j.verdict.findings.items[0].text : "no stages");
     }

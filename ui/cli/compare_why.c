@@ -31,17 +31,17 @@ static void add_lead(const struct hv_objective *o, const struct hv_compare_side 
                      const struct hv_compare_side *b, struct hv_str *out)
 {
     char x[HV_FMT_CAP], y[HV_FMT_CAP], less[HV_FMT_CAP];
-    bool cost = o->minimize == HV_MIN_COST;
-    const char *key = cost ? "usd_per_Mtoken" : "iteration_s";
+    bool cost = o->minimize == HV_MIN_COST, energy = o->minimize == HV_MIN_ENERGY;
+    const char *key = hv_eval_figure_key(o);
     double own = figure(a->simulated, key), other = figure(b->simulated, key);
-    if (cost) {
-        (void)hv_fmt_fixed(x, sizeof x, own, 3);
-        (void)hv_fmt_fixed(y, sizeof y, other, 3);
+    if (cost || energy) {
+        (void)hv_fmt_fixed(x, sizeof x, own, cost ? 3 : 0);
+        (void)hv_fmt_fixed(y, sizeof y, other, cost ? 3 : 0);
     } else {
         (void)hv_fmt_seconds(x, sizeof x, own);
         (void)hv_fmt_seconds(y, sizeof y, other);
     }
-    const char *unit = cost ? " USD per million tokens" : "";
+    const char *unit = cost ? " USD per million tokens" : energy ? " J" : "";
     hv_str_addf(out, "%s is first: %s%s against %s of %s, %s less.", a->strategy, x, unit, y,
                 b->strategy, hv_fmt_percent(less, sizeof less, 1 - own / other));
 }

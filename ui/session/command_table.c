@@ -70,6 +70,11 @@ static const struct hv_opt explain_options[] = {
     {"stage", 0, HV_ARG_INT, "N", "the terms behind every second and byte of this stage, with formula and source", 0, 1000000, NULL, false},
     {"replica", 0, HV_ARG_INT, "N", "replica entry of --stage (default 0)", 0, 1000000, NULL, false},
 };
+static const struct hv_opt failures_options[] = {
+    OPTIONAL_INPUT_OPTIONS, JSON_OPTION,
+    {"lost", 0, HV_ARG_INT, "N", "plans for up to this many nodes away (default 2)", 0, 64, NULL, false},
+    {"time-limit", 0, HV_ARG_DURATION, "S", "give every new plan this time (default 10)", 1e-3, 1e7, NULL, false},
+};
 static const struct hv_opt json_options[] = {JSON_OPTION};
 static const struct hv_opt validate_options[] = {
     JSON_OPTION,
@@ -88,6 +93,7 @@ static const struct hv_opt profile_options[] = {
     {"show", 0, HV_ARG_FILE, "F", "measure nothing: show this profile", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "with --show: write the roofline chart as SVG", 0, 0, NULL, false},
 };
+static const struct hv_opt import_options[] = {OUT_OPTION};
 static const struct hv_opt new_plugin_options[] = {OUT_OPTION};
 static const struct hv_opt lua_options[] = {
     {"cluster", 'c', HV_ARG_FILE, "CLUSTER", "cluster file, or the name of a sample (default: two-generations)", 0, 0, NULL, false},
@@ -101,6 +107,17 @@ static const struct hv_opt global_options[] = {
     {"budget", 0, HV_ARG_INT, "N", "stop a search after N evaluations", 1, 9007199254740991.0, NULL, false},
     {"quiet", 'q', HV_ARG_FLAG, NULL, "nothing on standard error but errors", 0, 0, NULL, false},
     {"plain", 0, HV_ARG_FLAG, NULL, "no colour, no box characters", 0, 0, NULL, false},
+};
+
+static const struct hv_opt front_options[] = {
+    {"ascii", 0, HV_ARG_FLAG, NULL, "frames, bars and marks in ASCII", 0, 0, NULL, false},
+    {"plain", 0, HV_ARG_FLAG, NULL, "lines of words instead of screens, for screen readers and pipes (also HETVIZ_PLAIN=1)", 0, 0, NULL, false},
+    {"no-mouse", 0, HV_ARG_FLAG, NULL, "leave the mouse to the terminal", 0, 0, NULL, false},
+    {"color", 0, HV_ARG_TEXT, "auto|always|never", "colours (auto: unless NO_COLOR is set)", 0, 0, NULL, false},
+    {"script", 0, HV_ARG_FILE, "F", "type what a file says: `keys jj<Enter>`, `wait TEXT`, `:command`, `:save-screen F`", 0, 0, NULL, false},
+    {"dump", 0, HV_ARG_TEXT, "SCREEN", "print a screen and leave: cluster, model, strategies, plans, gantt, explain, what-if, console", 0, 0, NULL, false},
+    {"out", 0, HV_ARG_FILE, "F", "with --dump: write the screen to this file, as a picture where it ends in .svg or .png", 0, 0, NULL, false},
+    {"size", 0, HV_ARG_TEXT, "WxH", "with --script or --dump: columns and rows (default 80x24)", 0, 0, NULL, false},
 };
 
 #define OPTIONS(table) table, HV_COUNT(table)
@@ -144,6 +161,11 @@ static const struct hv_command command_rows[] = {
      "the terms of that stage: operators, exchanges, transfer, memory.\n"
      "Example: hetviz explain p.json --stage 0",
      OPTIONS(explain_options), false},
+    {HV_CMD_FAILURES, "failures", NULL, "PLAN", 1, 1, "what failing and preempted nodes leave of a plan",
+     "Expected tokens per second and their price when nodes fail or are taken away: the best time between checkpoints, what a failure costs "
+     "(detection, rollback, reinstantiation), and the plans that the plan's own strategy makes of what is left of the nodes. Rates come from the "
+     "inventory (`preemptions_per_hour`), times from the job (`failures`).\nExample: hetviz failures p.json --lost 3",
+     OPTIONS(failures_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
      "Lists every strategy with the system it stands for; with a name, its options and what it decides.\n"
      "Example: hetviz strategies oobleck",
@@ -164,6 +186,12 @@ static const struct hv_command command_rows[] = {
      "Reads each file as what it says it is (cluster, model, job, plan, workspace, instance, profile, plugin) and reports the first mistake with its "
      "position.\nExample: hetviz check cluster.json plugin.lua",
      NO_OPTIONS, false},
+    {HV_CMD_IMPORT, "import", NULL, "FORMAT|auto|local [FILE...]", 1, -1, "make documents of other programs' files",
+     "Reads what nvidia-smi, Slurm, Kubernetes, NCCL, clouds, Hugging Face, DeepSpeed, Megatron-LM and others write, and writes a cluster, a model, "
+     "a job with its layout, a plan or a trace. Several files of one machine or of one job become one document. Standard error says what was "
+     "understood, what was guessed and what was ignored. auto finds the format by the content; local asks this machine; - is standard input.\n"
+     "Example: hetviz import auto smi.xml topo.txt --out cluster.json",
+     OPTIONS(import_options), false},
     {HV_CMD_NEW_PLUGIN, "new-plugin", NULL, "NAME", 1, 1, "write a commented plugin that runs",
      "Writes NAME.lua, a small strategy to start from.\nExample: hetviz new-plugin mine --out plugins/mine.lua",
      OPTIONS(new_plugin_options), false},
@@ -213,7 +241,8 @@ static const struct hv_command prompt_rows[] = {
      "Example: lua workspace.cluster.nodes[1].count = 4", NO_OPTIONS, false},
     {HV_PROMPT_RECORD, "record", NULL, "[FILE]", 0, 1, "write every change from now on as a script",
      "`hetviz --script FILE WORKSPACE` does it all again from the saved workspace. Without a file the recording ends.\nExample: record tour.script", NO_OPTIONS, false},
-    {HV_PROMPT_SAVE_SCREEN, "save-screen", NULL, "FILE", 1, 1, "write what is on the screen as text", "For scripts and tests.", NO_OPTIONS, false},
+    {HV_PROMPT_HELP, "help", NULL, "[WORD]", 0, 1, "keys of this screen, those with a word in it first", "The keys can be searched further; Enter runs one.\nExample: help zoom", NO_OPTIONS, false},
+    {HV_PROMPT_SAVE_SCREEN, "save-screen", NULL, "FILE", 1, 1, "write what is on the screen to a file", "A picture where the name ends in .svg or .png, else text.\nExample: save-screen gantt.png", NO_OPTIONS, false},
 };
 /* clang-format on */
 
@@ -233,4 +262,10 @@ const struct hv_opt *hv_global_options(size_t *n)
 {
     *n = HV_COUNT(global_options);
     return global_options;
+}
+
+const struct hv_opt *hv_front_options(size_t *n)
+{
+    *n = HV_COUNT(front_options);
+    return front_options;
 }

@@ -206,6 +206,13 @@ static enum hv_status do_screen(struct call *c)
     return HV_OK;
 }
 
+static enum hv_status do_help(struct call *c)
+{
+    c->out->todo = HV_TODO_HELP;
+    hv_str_adds(&c->out->arg, arg(c, 0) != NULL ? arg(c, 0) : "");
+    return HV_OK;
+}
+
 static enum hv_status do_save_screen(struct call *c)
 {
     c->out->todo = HV_TODO_SAVE_SCREEN;

@@ -96,6 +96,8 @@ struct hv_gantt_state {
     double cursor_s;
     double mark_s; /**< other end of an area, HV_UNKNOWN = none */
     size_t lane, top_lane;
+    size_t pin_lane; /**< stays at the top when the others scroll */
+    bool has_pin;
     bool show_memory, show_critical, show_minimap, show_cursor;
     bool color_only_idle; /**< idle cells blank instead of '.' */
     int label_w;          /**< labels are at least this wide, so that two charts line up */
@@ -109,6 +111,7 @@ struct hv_gantt_places {
     int rows_per_lane; /**< 1 … 3 */
     size_t n_shown;    /**< lanes that fit */
     size_t top_lane;   /**< first lane shown (cursor lane is always among them) */
+    bool pinned;       /**< in its place stands the pinned one, which would be above */
 };
 
 /** Whole step in view, cursor at its start, memory and critical rows on. */
@@ -151,6 +154,9 @@ int hv_gantt_label_width(const struct hv_gantt_source *src, int w);
 /** Places for a rectangle. Empty rectangles where there is no room or a switch is off. */
 struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
                                        const struct hv_gantt_source *src, struct hv_rect r);
+/** The lane that is shown in place number `slot` from the top. */
+size_t hv_gantt_lane_at(const struct hv_gantt_state *st, const struct hv_gantt_places *p,
+                        size_t slot);
 /** Paints everything into r. O(columns × lanes shown) queries. */
 void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
                    struct hv_grid *g, struct hv_rect r);

@@ -55,9 +55,16 @@ static void svg_text(void *ctx, const struct hv_paint_text *t)
     static const char *const anchors[] = {"start", "middle", "end"};
     struct hv_str *s = ctx;
     hv_str_addf(
-        s, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.1f\" fill=\"#%06x\" text-anchor=\"%s\"%s>",
-        t->x, t->y, t->size_px, t->fill, anchors[t->anchor],
-        t->bold ? " font-weight=\"bold\"" : "");
+        s, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.*f\" fill=\"#%06x\" text-anchor=\"%s\"%s%s",
+        t->x, t->y, t->mono ? 2 : 1, t->size_px, t->fill, anchors[t->anchor],
+        t->bold ? " font-weight=\"bold\"" : "",
+        t->mono ? " xml:space=\"preserve\" font-family=\"DejaVu Sans Mono, Menlo, Consolas, "
+                  "monospace\""
+                : "");
+    if (t->width_px > 0) {
+        hv_str_addf(s, " textLength=\"%.2f\"", t->width_px);
+    }
+    hv_str_addc(s, '>');
     add_escaped(s, t->text);
     hv_str_adds(s, "</text>\n");
 }
@@ -204,7 +211,8 @@ static void png_rect(void *ctx, const struct hv_paint_rect *r)
 static void png_text(void *ctx, const struct hv_paint_text *t)
 {
     const struct canvas *v = ctx;
-    v->cairo->select_font_face(v->c, "DejaVu Sans", CAIRO_FONT_SLANT_NORMAL,
+    v->cairo->select_font_face(v->c, t->mono ? "DejaVu Sans Mono" : "DejaVu Sans",
+                               CAIRO_FONT_SLANT_NORMAL,
                                t->bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
     v->cairo->set_font_size(v->c, t->size_px);
     cairo_text_extents_t e;

@@ -143,6 +143,15 @@ static const char *schedule_of(const struct hv__row *row)
     return row->vpp > 1 ? "interleaved" : "1f1b";
 }
 
+/* DeepSpeed's pipeline engine reduces gradients after the last backward (ReduceGrads follows all
+ * passes of its schedule), Megatron-LM did so in its fp16 years; sharded weights never wait. */
+static bool reduces_late(const struct hv__row *row)
+{
+    bool deepspeed = row->schedule != NULL && strstr(row->schedule, "DeepSpeed") != NULL;
+    bool fp16 = row->precision != NULL && strncmp(row->precision, "fp16", 4) == 0;
+    return deepspeed || (fp16 && row->zero < 3 && row->fsdp == 0);
+}
+
 static struct hv_grid grid_of(const struct hv__row *row)
 {
     const char *rc = row->recompute != NULL ? row->recompute : "";
@@ -164,6 +173,7 @@ static struct hv_grid grid_of(const struct hv__row *row)
                                                     : HV_RC_NONE,
         .sequence_parallel = row->sp,
         .schedule = schedule_of(row),
+        .late_sync = reduces_late(row),
         .counts = row->counts,
     };
     if (row->fsdp > 1 && row->fsdp < row->dp && row->dp % row->fsdp == 0) {
@@ -193,14 +203,28 @@ static void fill_figures(const struct hv__row *row, struct hv_validation_row *v)
     v->oom = row->oom;
 }
 
+/* "V100-SXM2-16GB+T4-16GB", or the one kind; NULL when one is not in the catalogue. */
+static const char *kinds_of(struct hv_validation_reader *r, const struct hv__row *row)
+{
+    struct hv_str text = {0};
+    bool known = row->device != NULL && hv_device_find(r->devices, row->device) != NULL;
+    for (size_t i = 0; known && i < row->n_parts; i++) {
+        known = hv_device_find(r->devices, row->parts[i].device) != NULL;
+        hv_str_addf(&text, "%s%s", i > 0 ? "+" : "", row->parts[i].device);
+    }
+    const char *name = row->n_parts > 0 ? hv_str_cstr(&text) : row->device;
+    const char *out = known ? hv_arena_strdup(&r->out->arena, name) : NULL;
+    hv_str_free(&text);
+    return out;
+}
+
 static enum hv_status add_row(struct hv_validation_reader *r, const struct hv__row *row,
                               const char *source, struct hv_err *err)
 {
     struct hv_arena *a = &r->out->arena;
     const char *why = hv__row_unusable(row);
-    const struct hv_device_kind *kind =
-        row->device ? hv_device_find(r->devices, row->device) : NULL;
-    if (why == NULL && kind == NULL) {
+    const char *kinds = why == NULL ? kinds_of(r, row) : NULL;
+    if (why == NULL && kinds == NULL) {
         why = "a device that is not in the catalogue";
     }
     if (why != NULL) {
@@ -210,7 +234,8 @@ static enum hv_status add_row(struct hv_validation_reader *r, const struct hv__r
     struct hv_validation_row v = {.id = hv_arena_strdup(a, row->id),
                                   .source = source,
                                   .table = hv_arena_strdup(a, row->table),
-                                  .device = hv_arena_strdup(a, row->device),
+                                  .device = kinds,
+                                  .mixed = row->n_parts > 1,
                                   .grid = grid_of(row),
                                   .recompute = recompute_is_stated(row) ? HV_ROW_RECOMPUTE_STATED
                                                                         : HV_ROW_RECOMPUTE_UNKNOWN,
@@ -218,7 +243,7 @@ static enum hv_status add_row(struct hv_validation_reader *r, const struct hv__r
     fill_figures(row, &v);
     v.job = hv_job_default((int)row->seq);
     v.job.global_batch = row->gbs;
-    v.job.precision = precision_of(row->precision, kind);
+    v.job.precision = precision_of(row->precision, hv_device_find(r->devices, row->device));
     v.job.grad_fp32 = hv_job_default_grad_fp32(v.job.precision);
     v.job.name = "row";
     v.low_bits = v.job.precision == HV_FP8 || v.job.precision == HV_FP4;

@@ -4,6 +4,13 @@
 
 #include "solver/io/own/validation_file.h"
 
+/** Equal nodes of a row with devices of several kinds; what an entry leaves out is the system's. */
+struct hv__row_part {
+    const char *device, *intra;
+    int64_t n, per_node;
+    double intra_gbps, inter_gbit;
+};
+
 /** A row as written, before it becomes a cluster, a model, a job and a grid. */
 struct hv__row {
     struct hv_jp at, models, systems; /**< the row; the file's tables */
@@ -22,6 +29,8 @@ struct hv__row {
     double iter_s, from_flops_s, mem_gib, mem_max_bytes, calculon_s;
     const char *table;
     bool verified, incomplete, duplicate, oom, overhead_bound, mixed;
+    struct hv__row_part *parts; /**< of `mixed`; NULL: one kind */
+    size_t n_parts;
     const int *counts; /**< blocks per stage, or NULL */
 };
 

@@ -90,24 +90,71 @@ static enum hv_status read_model(const struct hv_jp *p, bool own, struct hv__row
     return hv_jp_opt_string(p, "attn", &r->attn, err);
 }
 
-static enum hv_status read_system(const struct hv_jp *p, bool own, struct hv__row *r,
-                                  struct hv_err *err)
+/* What a system and every entry of its `mixed` say of nodes. */
+static enum hv_status read_nodes(const struct hv_jp *p, struct hv__row_part *out,
+                                 struct hv_err *err)
 {
     const struct int_member rows[] = {
-        {"n", 1, HV_CLUSTER_MAX_DEVICES, &r->n},
-        {"per_node", 1, HV_CLUSTER_MAX_DEVICES, &r->per_node},
+        {"n", 1, HV_CLUSTER_MAX_DEVICES, &out->n},
+        {"per_node", 1, HV_CLUSTER_MAX_DEVICES, &out->per_node},
     };
-    struct hv_jp mixed = hv_jp_get(p, "mixed");
-    r->mixed = !hv_jp_none(&mixed) && !json_is_false(mixed.v);
     enum hv_status st;
-    if ((st = own ? hv_keys_check(p, HV_KEYS_VALIDATION_SYSTEM, err) : HV_OK) ||
-        (st = read_ints(p, rows, HV_COUNT(rows), err)) ||
-        (st = hv_jp_opt_string(p, "device", &r->device, err)) ||
-        (st = hv_jp_opt_string(p, "intra", &r->intra, err)) ||
-        (st = hv_jp_opt_number(p, "intra_gbps_uni", 0, MAX_GBPS, &r->intra_gbps, err))) {
+    if ((st = read_ints(p, rows, HV_COUNT(rows), err)) ||
+        (st = hv_jp_opt_string(p, "device", &out->device, err)) ||
+        (st = hv_jp_opt_string(p, "intra", &out->intra, err)) ||
+        (st = hv_jp_opt_number(p, "intra_gbps_uni", 0, MAX_GBPS, &out->intra_gbps, err))) {
         return st;
     }
-    return hv_jp_opt_number(p, "inter_gbit_per_gpu", 0, MAX_GBPS, &r->inter_gbit, err);
+    return hv_jp_opt_number(p, "inter_gbit_per_gpu", 0, MAX_GBPS, &out->inter_gbit, err);
+}
+
+/* `mixed`: the nodes of several kinds, in rank order. `like` is what the entries leave out. */
+static enum hv_status read_mixed(const struct hv_jp *mixed, bool own, struct hv_arena *arena,
+                                 const struct hv__row_part *like, struct hv__row *r,
+                                 struct hv_err *err)
+{
+    enum hv_status st = hv_jp_array(mixed, &r->n_parts, err);
+    r->parts = hv_arena_new(arena, struct hv__row_part, r->n_parts + 1);
+    int64_t sum = 0;
+    for (size_t i = 0; st == HV_OK && i < r->n_parts; i++) {
+        struct hv_jp at = hv_jp_at(mixed, i);
+        struct hv__row_part *part = &r->parts[i];
+        *part = *like;
+        part->n = 0;
+        if (!json_is_object(at.v)) {
+            return hv_jp_expected(&at, err, "an object with device and n");
+        }
+        st = own ? hv_keys_check(&at, HV_KEYS_VALIDATION_NODES, err) : HV_OK;
+        st = st ? st : read_nodes(&at, part, err);
+        sum += part->n;
+        r->mixed = r->mixed || part->device == NULL || part->n == 0;
+    }
+    if (st == HV_OK && r->n_parts > 0) {
+        r->device = r->device != NULL ? r->device : r->parts[0].device;
+        r->n = sum;
+    }
+    return st;
+}
+
+static enum hv_status read_system(const struct hv_jp *p, bool own, struct hv_arena *arena,
+                                  struct hv__row *r, struct hv_err *err)
+{
+    struct hv__row_part all = {
+        .per_node = r->per_node, .intra_gbps = r->intra_gbps, .inter_gbit = r->inter_gbit};
+    struct hv_jp mixed = hv_jp_get(p, "mixed");
+    enum hv_status st = own ? hv_keys_check(p, HV_KEYS_VALIDATION_SYSTEM, err) : HV_OK;
+    st = st ? st : read_nodes(p, &all, err);
+    r->device = all.device;
+    r->intra = all.intra;
+    r->n = all.n;
+    r->per_node = all.per_node;
+    r->intra_gbps = all.intra_gbps;
+    r->inter_gbit = all.inter_gbit;
+    if (st || hv_jp_none(&mixed) || json_is_false(mixed.v)) {
+        return st;
+    }
+    r->mixed = !json_is_array(mixed.v); /* kinds without numbers */
+    return r->mixed ? HV_OK : read_mixed(&mixed, own, arena, &all, r, err);
 }
 
 static enum hv_status read_par(const struct hv_jp *row, bool own, struct hv__row *r,
@@ -206,7 +253,8 @@ static enum hv_status read_partition(const struct hv_jp *row, struct hv_arena *a
             return st;
         }
     }
-    int64_t wrappers = bounds[n - 1] - r->layers, before = wrappers / 2, sum = 0;
+    int64_t wrappers = bounds[n - 1] - r->layers, before = wrappers >= 4 ? wrappers - 4 : 0,
+            sum = 0;
     for (size_t i = 0; wrappers >= 0 && i + 1 < n; i++) {
         int64_t from = bounds[i] - before, to = bounds[i + 1] - before;
         from = from < 0 ? 0 : from > r->layers ? r->layers : from;
@@ -247,8 +295,9 @@ enum hv_status hv__row_read(const struct hv_jp *root, const struct hv_jp *p, boo
         (st = look_up(&out->models, p, "model", &out->model, err)) ||
         (st = look_up(&out->systems, p, "system", &out->system, err)) ||
         (st = read_model(&out->model, own, out, err)) ||
-        (st = read_system(&out->system, own, out, err)) || (st = read_par(p, own, out, err)) ||
-        (st = read_ints(p, rows, HV_COUNT(rows), err)) || (st = read_figures(p, out, err))) {
+        (st = read_system(&out->system, own, arena, out, err)) ||
+        (st = read_par(p, own, out, err)) || (st = read_ints(p, rows, HV_COUNT(rows), err)) ||
+        (st = read_figures(p, out, err))) {
         return st;
     }
     return read_partition(p, arena, out, err);
@@ -265,7 +314,7 @@ const char *hv__row_unusable(const struct hv__row *r)
     } else if (r->incomplete) {
         return "a part of the configuration was not published";
     } else if (r->mixed) {
-        return "devices of several kinds";
+        return "devices of several kinds, without saying how many of each";
     } else if (r->overhead_bound) {
         return "a small test of software, bound by its overheads";
     } else if (strcmp(r->kind, "pretrain") != 0 && strcmp(r->kind, "sft") != 0 &&
@@ -292,26 +341,42 @@ static void put(json_t *object, const char *key, int64_t n)
     json_object_set_new(object, key, json_integer(n));
 }
 
-json_t *hv__row_cluster(const struct hv__row *r)
+static json_t *nodes_of(const struct hv__row_part *p, const char *name)
 {
-    int64_t n = r->n > 0 ? r->n : r->tp * r->pp * r->dp * r->cp;
-    int64_t per = r->per_node < n ? r->per_node : n;
-    json_t *node = json_pack("{s:s, s:s}", "name", "n", "device", r->device);
-    put(node, "count", (n + per - 1) / per);
+    int64_t per = p->per_node < p->n ? p->per_node : p->n;
+    json_t *node = json_pack("{s:s, s:s}", "name", name, "device", p->device);
+    put(node, "count", (p->n + per - 1) / per);
     put(node, "devices", per);
-    if (r->intra_gbps > 0) {
-        bool nvlink = r->intra != NULL && strstr(r->intra, "NV") != NULL;
+    if (p->intra_gbps > 0) {
+        bool nvlink = p->intra != NULL && strstr(p->intra, "NV") != NULL;
         json_object_set_new(node, "intra",
                             json_pack("{s:s, s:f}", "kind", nvlink ? "nvlink" : "pcie",
-                                      "bandwidth_GBps", r->intra_gbps));
+                                      "bandwidth_GBps", p->intra_gbps));
     }
-    if (r->inter_gbit > 0) {
-        json_t *nic = json_pack("{s:f}", "bandwidth_GBps", r->inter_gbit * (double)per / 8);
+    if (p->inter_gbit > 0) {
+        json_t *nic = json_pack("{s:f}", "bandwidth_GBps", p->inter_gbit * (double)per / 8);
         put(nic, "count", per);
         json_object_set_new(node, "nic", nic);
     }
-    return json_pack("{s:s, s:s, s:[o]}", "format", "hetviz.cluster/1", "name", r->device, "nodes",
-                     node);
+    return node;
+}
+
+json_t *hv__row_cluster(const struct hv__row *r)
+{
+    int64_t n = r->n > 0 ? r->n : r->tp * r->pp * r->dp * r->cp;
+    const struct hv__row_part one = {r->device,   r->intra,      n,
+                                     r->per_node, r->intra_gbps, r->inter_gbit};
+    json_t *nodes = json_array();
+    for (size_t i = 0; i < r->n_parts; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "n%zu", i);
+        json_array_append_new(nodes, nodes_of(&r->parts[i], name));
+    }
+    if (r->n_parts == 0) {
+        json_array_append_new(nodes, nodes_of(&one, "n"));
+    }
+    return json_pack("{s:s, s:s, s:o}", "format", "hetviz.cluster/1", "name", r->device, "nodes",
+                     nodes);
 }
 
 /* Sliding windows on every k-th layer, from the first on. */

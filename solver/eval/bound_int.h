@@ -1,0 +1,53 @@
+/** Inside eval: what the parts of the lower bound share. */
+#ifndef HV_SOLVER_EVAL_BOUND_INT_H
+#define HV_SOLVER_EVAL_BOUND_INT_H
+
+#include "solver/eval/eval_int.h"
+
+/** Shares of the work side (against the chain side) that are tried; the first is 1. */
+#define HV__MIXES 14
+
+/** Cells of an item on a kind. */
+struct hv__cells {
+    const struct hv_cost_cell *items;
+    size_t n;
+};
+
+/** What there is to do and who can do it. Items: halves of blocks by class, embedding, head, and
+ * last the optimizer step. */
+struct hv__work {
+    size_t n_items, n_kinds, stride;
+    double batch;
+    double *units;                    /**< [n_items] sequences, or 1 of the optimizer's */
+    double *floor_s;                  /**< [n_kinds × stride] device-seconds of a unit */
+    struct hv__cells *cells;          /**< [n_kinds × stride]; the optimizer's are empty */
+    double *devices;                  /**< [n_kinds] of use */
+    double *step_s, *jitter, *pass_s; /**< [n_kinds] */
+    bool transformer;
+};
+
+/** What a device of each kind in use earns per second, and what the work is worth by that. */
+struct hv__prices {
+    double *speed;                      /**< [n_kinds]: λ */
+    double all, pipeline;               /**< floors of all items; without the optimizer's */
+    double mixed[HV__MIXES], optimizer; /**< passes of limited size (bound_chain.c); optimizer */
+    double total;                       /**< speed of all devices in use */
+};
+
+/** Lists the work of a job and the devices of its cluster. */
+struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena);
+/** Time of `value` on all devices of these kinds. */
+double hv__spread_s(const struct hv__work *w, const bool *kinds, const struct hv__prices *p,
+                    double value);
+/** The best prices found for these kinds, for passes of any size. O(kinds² × items). */
+struct hv__prices hv__prices_of(const struct hv__work *w, const bool *kinds,
+                                struct hv_arena *arena);
+
+/** Share of the work side of a mix. */
+double hv__mix(size_t i);
+/** Fills p->mixed for its speeds. O(mixes × items × kinds × cells). */
+void hv__mix_values(const struct hv__work *w, const bool *kinds, struct hv__prices *p);
+/** Changes the speeds where that raises the best mix; fills p->mixed. */
+void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__prices *p);
+
+#endif

@@ -1,0 +1,151 @@
+/**
+ * Plans for models of modules: layers counted through the whole model, names for painters, samples
+ * per module. What a module costs is in solver/cost.
+ */
+#include "solver/eval/eval_int.h"
+
+#include <string.h>
+
+/** Knobs of experts name blocks of the module too. */
+static void shift_moe(struct hv_arena *a, struct hv_stage *s, int by)
+{
+    struct hv_moe_knobs *k = hv_arena_new(a, struct hv_moe_knobs, s->n_moe + 1);
+    for (size_t i = 0; i < s->n_moe; i++) {
+        k[i] = s->moe[i];
+        k[i].from += k[i].from < 0 ? 0 : by;
+        k[i].to += k[i].from < 0 ? 0 : by;
+    }
+    s->moe = k;
+}
+
+/** False: no such module. */
+static bool flatten(const struct hv_model *m, struct hv_arena *a, struct hv_stage *s)
+{
+    size_t first2 = 0, n2 = 0;
+    if (!hv_stage_module(m, s, &first2, &n2)) {
+        return false;
+    }
+    if (s->module == NULL) {
+        return true;
+    }
+    struct hv_range *r = hv_arena_new(a, struct hv_range, s->n_ranges + 1);
+    for (size_t i = 0; i < s->n_ranges; i++) {
+        if ((size_t)s->ranges[i].to2 > n2) {
+            return false;
+        }
+        r[i].from2 = s->ranges[i].from2 + (int)first2;
+        r[i].to2 = s->ranges[i].to2 + (int)first2;
+    }
+    s->ranges = r;
+    s->module = NULL;
+    shift_moe(a, s, (int)(first2 / 2));
+    return true;
+}
+
+const struct hv_plan *hv__flat_plan(const struct hv_plan *p, const struct hv_model *m,
+                                    struct hv_arena *arena)
+{
+    bool named = false;
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        for (size_t k = 0; k < p->replicas[i].n_stages; k++) {
+            named = named || p->replicas[i].stages[k].module != NULL;
+        }
+    }
+    if (!named) {
+        return p;
+    }
+    struct hv_plan *flat = hv_arena_new(arena, struct hv_plan, 1);
+    *flat = *p; /* only looked at: owns nothing */
+    flat->replicas = hv_arena_new(arena, struct hv_replica, p->n_replicas);
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        struct hv_replica *r = &flat->replicas[i];
+        *r = p->replicas[i];
+        r->stages = hv_arena_new(arena, struct hv_stage, r->n_stages + 1);
+        memcpy(r->stages, p->replicas[i].stages, r->n_stages * sizeof *r->stages);
+        for (size_t k = 0; k < r->n_stages; k++) {
+            if (!flatten(m, arena, &r->stages[k])) {
+                return NULL;
+            }
+        }
+    }
+    return flat;
+}
+
+void hv__find_leaves(struct hv__lowered *l)
+{
+    const struct hv_model *m = hv_cost_model(l->k);
+    l->n_leaves = hv_model_n_leaves(m);
+    struct hv_model_leaf *leaves = hv_arena_new(l->arena, struct hv_model_leaf, l->n_leaves);
+    hv_model_leaves(m, leaves);
+    l->leaves = leaves;
+}
+
+size_t hv__leaf_of(const struct hv__lowered *l, size_t block)
+{
+    size_t i = 0;
+    while (i + 1 < l->n_leaves && block >= l->leaves[i + 1].first) {
+        i++;
+    }
+    return i;
+}
+
+/** Does a run of half blocks reach into a leaf? An empty run lies where it points. */
+static bool reaches(const struct hv__lowered *l, struct hv_range r, size_t leaf)
+{
+    const struct hv_model_leaf *x = &l->leaves[leaf];
+    int first2 = 2 * (int)x->first, end2 = first2 + 2 * (int)x->model->n_blocks;
+    return r.from2 < r.to2 ? r.from2 < end2 && first2 < r.to2
+                           : hv__leaf_of(l, (size_t)r.from2 / 2) == leaf;
+}
+
+const char *hv__modules_of(const struct hv__lowered *l, const struct hv_stage *s)
+{
+    if (l->leaves[0].name == NULL) {
+        return NULL;
+    }
+    struct hv_str text = {0};
+    const char *last = "";
+    for (size_t i = 0; i < l->n_leaves; i++) {
+        bool held = false;
+        for (size_t k = 0; k < s->n_ranges; k++) {
+            held = held || reaches(l, s->ranges[k], i);
+        }
+        if (held && strcmp(last, l->leaves[i].name) != 0) {
+            hv_str_addf(&text, "%s%s", *last != '\0' ? "+" : "", l->leaves[i].name);
+            last = l->leaves[i].name;
+        }
+    }
+    const char *out = hv_arena_strdup(l->arena, hv_str_cstr(&text));
+    hv_str_free(&text);
+    return out;
+}
+
+const double *hv__leaf_scales(const struct hv__lowered *l, const struct hv_micro_batch *mb)
+{
+    if (mb == NULL || mb->n_scales == 0) {
+        return NULL;
+    }
+    double *s = hv_arena_new(l->arena, double, l->n_leaves);
+    for (size_t i = 0; i < l->n_leaves; i++) {
+        s[i] = 1;
+        for (size_t k = 0; k < mb->n_scales && l->leaves[i].name != NULL; k++) {
+            s[i] = strcmp(mb->modules[k], l->leaves[i].name) == 0 ? mb->scales[k] : s[i];
+        }
+    }
+    return s;
+}
+
+bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size_t leaf, bool head)
+{
+    int told = head ? g->head : g->embedding;
+    const struct hv_model_leaf *x = &l->leaves[leaf];
+    if (told == 0 || (head && x->feeds)) {
+        return false;
+    }
+    if (told > 0) {
+        return l->n_leaves == 1 || reaches(l, g->range, leaf);
+    }
+    int first2 = 2 * (int)x->first, end2 = first2 + 2 * (int)x->model->n_blocks;
+    return head ? g->range.from2 < end2 && end2 <= g->range.to2
+                : g->range.from2 <= first2 && first2 < g->range.to2;
+}

@@ -1,0 +1,311 @@
+/*
+ * The cluster document: nodes that are alike become one group, nodes without accelerators stay out
+ * unless there is nothing else, and what has no place in the format is kept beside it.
+ */
+#include "solver/io/import/import_int.h"
+#include <ctype.h>
+#include <string.h>
+
+#define MAX_GROUPS 5000
+#define MAX_NAMES  4000 /* bytes of host names kept with a group */
+
+/* Nodes with the same document. */
+struct group {
+    json_t *node;
+    char *key;
+    struct hv_str names;
+    const char *first; /* name of the first node, or NULL */
+    double count;
+    size_t common; /* letters that all names begin with */
+    bool unnamed;
+};
+
+struct groups {
+    HV_VEC(struct group) items;
+};
+
+/* What is measured of links alone holds for every node that says nothing itself. */
+static void spread_links(struct hv_import *im)
+{
+    struct hv__links *from = NULL;
+    for (size_t i = 0; i < im->nodes.n; i++) {
+        if (im->nodes.items[i].cards.n == 0 && !im->nodes.items[i].name) {
+            from = &im->nodes.items[i].links;
+        }
+    }
+    for (size_t i = 0; from && i < im->nodes.n; i++) {
+        struct hv__links *to = &im->nodes.items[i].links;
+        if (im->nodes.items[i].cards.n == 0) {
+            continue;
+        }
+        to->device_bytes_per_s = hv_or(to->device_bytes_per_s, from->device_bytes_per_s);
+        to->device_latency_s = hv_or(to->device_latency_s, from->device_latency_s);
+        if (!to->nv && from->nv) {
+            to->nv = from->nv;
+            to->n = from->n;
+        }
+        if (!hv_known(to->nic_bytes_per_s)) {
+            to->nic_bytes_per_s = from->nic_bytes_per_s;
+            to->nic_is_sum = from->nic_is_sum;
+            to->nic_latency_s = from->nic_latency_s;
+        }
+        to->n_nics = to->n_nics ? to->n_nics : from->n_nics;
+    }
+}
+
+/* The only machine may be known by links alone: devices as the topology counts them. */
+static void guess_cards(struct hv_import *im)
+{
+    struct hv__node *n = hv__node_here(im);
+    struct hv__card c = hv__card_unknown();
+    int most = 0;
+    for (uint32_t i = 0; n->links.nv && i < n->links.n * n->links.n; i++) {
+        most = n->links.nv[i] > most ? n->links.nv[i] : most;
+    }
+    static const struct {
+        int links;
+        const char *card;
+    } rows[] = {{18, "H100-SXM-80GB"}, {12, "A100-SXM-80GB"}, {6, "V100-SXM3-32GB"}};
+    for (size_t i = 0; i < HV_COUNT(rows) && !c.card; i++) {
+        if (most == rows[i].links) {
+            c.card = rows[i].card;
+            hv__note(im, HV_IMPORT_GUESSED, "cards with %d NVLinks are taken for %s", most, c.card);
+        }
+    }
+    c.count = n->links.n > 0 ? n->links.n : 1;
+    hv__card_add(n, &c);
+}
+
+/* Keeps nodes with devices; where none has any, nodes are their CPUs. */
+static void settle_devices(struct hv_import *im)
+{
+    size_t with = 0, without = 0, to = 0;
+    for (size_t i = 0; i < im->nodes.n; i++) {
+        bool has = hv__cards(&im->nodes.items[i]) > 0;
+        with += has;
+        without += !has && im->nodes.items[i].name != NULL;
+    }
+    if (with == 0 && without == 0) {
+        guess_cards(im);
+        return;
+    }
+    for (size_t i = 0; i < im->nodes.n; i++) {
+        struct hv__node *n = &im->nodes.items[i];
+        if (hv__cards(n) == 0 && (with > 0 || !n->name)) {
+            hv_vec_free(&n->cards);
+            continue;
+        }
+        im->nodes.items[to++] = *n;
+    }
+    im->nodes.n = to;
+    if (with > 0 && without > 0) {
+        hv__note(im, HV_IMPORT_IGNORED, "%zu nodes without an accelerator", without);
+    } else if (with == 0) {
+        hv__note(im, HV_IMPORT_GUESSED,
+                 "no node has an accelerator: the %zu nodes are listed with one CPU-generic each",
+                 without);
+    }
+}
+
+static json_t *devices_json(const struct hv__node *n, const char **device)
+{
+    *device = NULL;
+    if (n->cards.n == 0) {
+        *device = "CPU-generic";
+        return hv_json_num(1);
+    }
+    if (n->cards.n == 1) {
+        *device = n->cards.items[0].name;
+        return hv_json_num(n->cards.items[0].count);
+    }
+    json_t *list = json_array();
+    for (size_t i = 0; i < n->cards.n; i++) {
+        const struct hv__card *c = &n->cards.items[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:o}", "device", c->name, "count", hv_json_num(c->count)));
+    }
+    return list;
+}
+
+static void set_known(json_t *o, const char *key, double x)
+{
+    if (hv_known(x)) {
+        json_object_set_new(o, key, hv_json_num(x));
+    }
+}
+
+static void set_part(json_t *o, const char *key, json_t *part)
+{
+    if (part) {
+        json_object_set_new(o, key, part);
+    }
+}
+
+/* A node's object without its name and count. */
+static json_t *node_json(struct hv_import *im, const struct hv__node *n)
+{
+    const char *device;
+    json_t *o = json_object(), *devices = devices_json(n, &device);
+    if (device) {
+        json_object_set_new(o, "device", json_string(device));
+    }
+    json_object_set_new(o, "devices", devices);
+    set_part(o, "intra", hv__intra_json(im, n));
+    set_part(o, "nic", hv__nic_json(im, n));
+    if (n->zone && *n->zone) {
+        json_object_set_new(o, "zone", json_string(n->zone));
+    }
+    set_known(o, "price_usd_per_hour", n->usd_per_h);
+    set_known(o, "spot_usd_per_hour", n->spot_usd_per_h);
+    if (n->drained) {
+        json_object_set_new(o, "state", json_string("drain"));
+    }
+    if (n->type && *n->type) {
+        json_object_set_new(o, "x-type", json_string(n->type));
+    }
+    return o;
+}
+
+static size_t common_start(const char *a, const char *b, size_t most)
+{
+    size_t n = 0;
+    while (n < most && a[n] && a[n] == b[n]) {
+        n++;
+    }
+    return n;
+}
+
+static void join_group(struct group *g, const struct hv__node *n)
+{
+    g->count += n->count;
+    if (!n->name) {
+        g->unnamed = true;
+        return;
+    }
+    g->common = g->first ? common_start(g->first, n->name, g->common) : strlen(n->name);
+    g->first = g->first ? g->first : n->name;
+    if (g->names.n < MAX_NAMES) {
+        hv_str_addf(&g->names, "%s%s", g->names.n > 0 ? "," : "", n->name);
+    } else if (g->names.p[g->names.n - 1] != '.') {
+        hv_str_adds(&g->names, ",...");
+    }
+}
+
+static void add_to_group(struct groups *all, const struct hv__node *n, json_t *node)
+{
+    char *key = json_dumps(node, JSON_COMPACT);
+    size_t i = 0;
+    while (i < all->items.n && strcmp(all->items.items[i].key, key) != 0) {
+        i++;
+    }
+    if (i < all->items.n || i >= MAX_GROUPS) {
+        free(key);
+        json_decref(node);
+        i = i < all->items.n ? i : MAX_GROUPS - 1;
+    } else {
+        hv_vec_push(&all->items, (struct group){.node = node, .key = key});
+    }
+    join_group(&all->items.items[i], n);
+}
+
+/* A name for the group: what its nodes' names begin with, else the device; unique and without the
+ * characters that addresses use. */
+static char *group_name(struct hv_import *im, const struct group *g, json_t *taken)
+{
+    struct hv_str s = {0};
+    if (g->first) {
+        hv_str_add(&s, g->first, g->common);
+        while (g->count > 1 && s.n > 0 && isdigit((unsigned char)s.p[s.n - 1])) {
+            s.n--;
+        }
+    }
+    for (size_t i = 0; i < s.n; i++) {
+        s.p[i] = strchr("[]., \t\r\n*", s.p[i]) ? '-' : s.p[i];
+    }
+    while (s.n > 0 && strchr("-_.", s.p[s.n - 1])) {
+        s.n--;
+    }
+    s.n = s.n < 60 ? s.n : 60;
+    if (s.p) {
+        s.p[s.n] = '\0';
+    }
+    char *name = hv_arena_strdup(&im->arena, s.n > 0 ? hv_str_cstr(&s) : "node");
+    hv_str_free(&s);
+    for (int k = 2; json_object_get(taken, name); k++) {
+        size_t n = strlen(name);
+        while (n > 0 && k > 2 && isdigit((unsigned char)name[n - 1])) {
+            n--;
+        }
+        n -= n > 0 && k > 2 && name[n - 1] == '-';
+        name = hv_arena_printf(&im->arena, "%.*s-%d", (int)n, name, k);
+    }
+    json_object_set_new(taken, name, json_true());
+    return name;
+}
+
+static json_t *nodes_json(struct hv_import *im, struct groups *all)
+{
+    json_t *nodes = json_array(), *taken = json_object();
+    double devices = 0;
+    for (size_t i = 0; i < all->items.n; i++) {
+        struct group *g = &all->items.items[i];
+        const char *name = group_name(im, g, taken);
+        json_t *o = json_object();
+        json_object_set_new(o, "name", json_string(name));
+        json_object_set_new(o, "count", hv_json_num(g->count));
+        json_object_update(o, g->node);
+        if (g->names.n > 0 && strchr(g->names.p, ',')) {
+            json_object_set_new(o, "x-nodes", json_string(hv_str_cstr(&g->names)));
+        }
+        json_array_append_new(nodes, o);
+        devices += g->count;
+        json_decref(g->node);
+        free(g->key);
+        hv_str_free(&g->names);
+    }
+    if (devices > 1) {
+        hv__note(im, HV_IMPORT_UNDERSTOOD, "%.0f nodes, %zu of them differ", devices, all->items.n);
+    }
+    hv_vec_free(&all->items);
+    json_decref(taken);
+    return nodes;
+}
+
+enum hv_status hv__cluster_make(struct hv_import *im, struct hv_err *err)
+{
+    struct groups all = {0};
+    spread_links(im);
+    settle_devices(im);
+    hv__kinds_find(im);
+    double sum = 0;
+    for (size_t i = 0; i < im->nodes.n; i++) {
+        sum += (double)im->nodes.items[i].count * hv__cards(&im->nodes.items[i]);
+    }
+    if (sum > HV_CLUSTER_MAX_DEVICES) {
+        return hv_err_set(err, HV_ELIMIT, "%.0f devices; a cluster may have %d", sum,
+                          HV_CLUSTER_MAX_DEVICES);
+    }
+    for (size_t i = 0; i < im->nodes.n; i++) {
+        add_to_group(&all, &im->nodes.items[i], node_json(im, &im->nodes.items[i]));
+    }
+    json_t *doc = json_pack("{s:s, s:s}", "format", "hetviz.cluster/1", "name", "imported");
+    json_object_set_new(doc, "nodes", nodes_json(im, &all));
+    if (im->own) {
+        json_object_set(doc, "devices", im->own);
+    }
+    im->cluster = doc;
+    return HV_OK;
+}
+
+void hv__cluster_guess(struct hv_import *im)
+{
+    int ranks = im->world > 0 ? im->world : 8, per_node = ranks < 8 ? ranks : 8;
+    int nodes = (ranks + per_node - 1) / per_node;
+    im->cluster = json_pack("{s:s, s:s, s:[{s:s, s:i, s:s, s:i}]}", "format", "hetviz.cluster/1",
+                            "name", "guessed", "nodes", "name", "node", "count", nodes, "device",
+                            "H100-SXM-80GB", "devices", per_node);
+    im->guessed_cluster = true;
+    hv__note(im, HV_IMPORT_GUESSED,
+             "no file says which devices there are: %d × %d H100-SXM-80GB stand in", nodes,
+             per_node);
+}

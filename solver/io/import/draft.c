@@ -1,0 +1,133 @@
+/* Nodes and cards as the readers find them, before they become a cluster. */
+#include "solver/io/import/import_int.h"
+#include <string.h>
+
+struct hv__card hv__card_unknown(void)
+{
+    return (struct hv__card){.memory_bytes = HV_UNKNOWN,
+                             .pcie_bytes_per_s = HV_UNKNOWN,
+                             .tdp_w = HV_UNKNOWN,
+                             .compute = HV_UNKNOWN,
+                             .count = 1};
+}
+
+struct hv__node *hv__node_add(struct hv_import *im)
+{
+    if (im->nodes.n >= HV__MAX_NODES) {
+        return NULL;
+    }
+    struct hv__node n = {.count = 1,
+                         .usd_per_h = HV_UNKNOWN,
+                         .spot_usd_per_h = HV_UNKNOWN,
+                         .cpus = HV_UNKNOWN,
+                         .memory_bytes = HV_UNKNOWN};
+    n.links = (struct hv__links){.nvlink_bytes_per_s = HV_UNKNOWN,
+                                 .device_bytes_per_s = HV_UNKNOWN,
+                                 .device_latency_s = HV_UNKNOWN,
+                                 .nic_bytes_per_s = HV_UNKNOWN,
+                                 .nic_latency_s = HV_UNKNOWN,
+                                 .host_bytes_per_s = HV_UNKNOWN};
+    hv_vec_push(&im->nodes, n);
+    return &im->nodes.items[im->nodes.n - 1];
+}
+
+struct hv__node *hv__node_here(struct hv_import *im)
+{
+    for (size_t i = 0; i < im->nodes.n; i++) {
+        if (!im->nodes.items[i].name) {
+            return &im->nodes.items[i];
+        }
+    }
+    struct hv__node *n = hv__node_add(im);
+    return n ? n : &im->nodes.items[0];
+}
+
+/* FNV-1a. */
+static size_t hash_of(const char *name, size_t n)
+{
+    uint64_t h = 1469598103934665603u;
+    for (size_t i = 0; i < n; i++) {
+        h = (h ^ (unsigned char)name[i]) * 1099511628211u;
+    }
+    return (size_t)(h ^ h >> 32);
+}
+
+static size_t slot_of(const struct hv_import *im, const char *name, size_t n)
+{
+    size_t at = hash_of(name, n) & (im->n_index - 1);
+    while (im->node_index[at] != 0) {
+        const char *other = im->nodes.items[im->node_index[at] - 1].name;
+        if (strlen(other) == n && memcmp(other, name, n) == 0) {
+            break;
+        }
+        at = (at + 1) & (im->n_index - 1);
+    }
+    return at;
+}
+
+static void grow_index(struct hv_import *im)
+{
+    free(im->node_index);
+    im->n_index = im->n_index ? 4 * im->n_index : 1024;
+    im->node_index = hv_xcalloc(im->n_index, sizeof *im->node_index);
+    for (size_t i = 0; i < im->nodes.n; i++) {
+        const char *name = im->nodes.items[i].name;
+        if (name) {
+            im->node_index[slot_of(im, name, strlen(name))] = (uint32_t)i + 1;
+        }
+    }
+}
+
+struct hv__node *hv__node_named(struct hv_import *im, const char *name, size_t n)
+{
+    if (2 * (im->nodes.n + 1) > im->n_index) {
+        grow_index(im);
+    }
+    size_t at = slot_of(im, name, n);
+    if (im->node_index[at] == 0) {
+        struct hv__node *node = hv__node_add(im);
+        if (!node) {
+            return NULL;
+        }
+        node->name = hv_arena_strndup(&im->arena, name, n);
+        im->node_index[at] = (uint32_t)im->nodes.n;
+    }
+    return &im->nodes.items[im->node_index[at] - 1];
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_number(double a, double b)
+{
+    return (!hv_known(a) && !hv_known(b)) || fabs(a - b) <= 0.01 * fabs(b);
+}
+
+bool hv__card_same(const struct hv__card *a, const struct hv__card *b)
+{
+    return same_text(a->card, b->card) && same_text(a->slice, b->slice) &&
+           same_number(a->memory_bytes, b->memory_bytes) &&
+           same_number(a->pcie_bytes_per_s, b->pcie_bytes_per_s) &&
+           same_number(a->compute, b->compute);
+}
+
+void hv__card_add(struct hv__node *n, const struct hv__card *c)
+{
+    struct hv__card *last = n->cards.n > 0 ? &n->cards.items[n->cards.n - 1] : NULL;
+    if (last && hv__card_same(last, c)) {
+        last->count += c->count;
+    } else if (c->count > 0) {
+        hv_vec_push(&n->cards, *c);
+    }
+}
+
+uint32_t hv__cards(const struct hv__node *n)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < n->cards.n; i++) {
+        sum += n->cards.items[i].count;
+    }
+    return sum;
+}

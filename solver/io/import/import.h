@@ -1,0 +1,109 @@
+/**
+ * Import: files of other programs become documents of ours, with a report of what was understood,
+ * what was guessed and what was ignored.
+ *
+ * Formats are told by their content, never by their name (hv_import_format_at lists them). Several
+ * files may describe one thing: what they say of one machine is put together. Nothing is executed,
+ * no network and no other file is touched; sizes, depths and counts are limited before anything is
+ * parsed. Facts about the formats: ecosystem.md B1 and the documents named in each reader.
+ */
+#ifndef HV_SOLVER_IO_IMPORT_IMPORT_H
+#define HV_SOLVER_IO_IMPORT_IMPORT_H
+
+#include "solver/base/json.h"
+#include "solver/inventory/device.h"
+
+/** Most bytes of one file, before and after it is unpacked. */
+#define HV_IMPORT_MAX_BYTES ((size_t)64 << 20)
+
+/** How sure the reader is. */
+enum hv_import_level {
+    HV_IMPORT_UNDERSTOOD, /**< the file says it */
+    HV_IMPORT_GUESSED,    /**< the file does not say it: look at it */
+    HV_IMPORT_IGNORED,    /**< the file says it, hetviz has no use for it */
+    HV_IMPORT_LEVEL_N
+};
+/** "understood", "guessed", "ignored". */
+const char *hv_import_level_name(enum hv_import_level l);
+
+/** One line of the report. */
+struct hv_import_note {
+    enum hv_import_level level;
+    const char *file; /**< NULL: no single file */
+    unsigned line;    /**< from 1; 0: no single line */
+    unsigned times;   /**< how often the same was found */
+    const char *text;
+};
+
+/** What a file describes. */
+enum hv_import_part {
+    HV_IMPORT_CLUSTER,  /**< nodes and devices */
+    HV_IMPORT_LINKS,    /**< measured links: they complete a cluster */
+    HV_IMPORT_PRICES,   /**< what machines cost */
+    HV_IMPORT_MODEL,    /**< a model */
+    HV_IMPORT_JOB,      /**< a training job, often with the layout it runs in */
+    HV_IMPORT_SCHEDULE, /**< an order of operations: a plan */
+    HV_IMPORT_TRACE,    /**< measured operations */
+    HV_IMPORT_PART_N
+};
+
+/** One format. */
+struct hv_import_format {
+    const char *name;  /**< as typed: "nvidia_smi_xml" */
+    const char *title; /**< what it is: "nvidia-smi -q -x" */
+    enum hv_import_part part;
+    const char *help; /**< what is read, and how such a file is made */
+};
+/** The formats one by one, in the order in which they are looked for; NULL beyond the last. */
+const struct hv_import_format *hv_import_format_at(size_t i);
+/** The format of that name (case and - for _ do not matter), or NULL. */
+const struct hv_import_format *hv_import_format_find(const char *name);
+/** "a cluster", "prices", …: what comes of a part. */
+const char *hv_import_part_name(enum hv_import_part p);
+
+struct hv_import;
+
+/** A new import; `devices` is borrowed until hv_import_free. */
+struct hv_import *hv_import_new(const struct hv_device_catalogue *devices);
+/**
+ * Reads one text. `format` NULL: found out. Bytes may be packed (gzip) and in UTF-16.
+ * Errors: HV_EINPUT with position (broken text), HV_ELIMIT, HV_EINPUT for a text that is of no
+ * known format, HV_ENO for one that holds nothing to import. Each says what to do.
+ */
+enum hv_status hv_import_text(struct hv_import *im, const struct hv_import_format *format,
+                              const char *name, const char *bytes, size_t n,
+                              struct hv_err *err) HV_NODISCARD;
+/** As hv_import_text for a file ("-": standard input). */
+enum hv_status hv_import_file(struct hv_import *im, const struct hv_import_format *format,
+                              const char *path, struct hv_err *err) HV_NODISCARD;
+/**
+ * Puts together what was read. To be called once, after the last file.
+ * Errors: HV_ENO when no document comes of it; HV_EINTERNAL when our own reader refuses it.
+ */
+enum hv_status hv_import_finish(struct hv_import *im, struct hv_err *err) HV_NODISCARD;
+
+/** The document: the one part there is, or a workspace that holds several. Borrowed. */
+json_t *hv_import_document(const struct hv_import *im);
+/** A part as a document of its own (cluster, model or job), or NULL. Borrowed. */
+json_t *hv_import_cluster(const struct hv_import *im);
+json_t *hv_import_model(const struct hv_import *im);
+json_t *hv_import_job(const struct hv_import *im);
+/** Options of the strategy `manual` that stand for the layout the files describe, or NULL. */
+json_t *hv_import_layout(const struct hv_import *im);
+/** Was the cluster made up because no file describes one? */
+bool hv_import_cluster_is_guess(const struct hv_import *im);
+/** The format each file turned out to be, in the order given; NULL beyond the last. */
+const struct hv_import_format *hv_import_format_of(const struct hv_import *im, size_t file);
+
+/** The report, ordered by level and then as found. */
+const struct hv_import_note *hv_import_notes(const struct hv_import *im, size_t *n);
+/** Appends the report as text: three headed groups, one line per note. */
+void hv_import_report(const struct hv_import *im, struct hv_str *out);
+
+/** Appends one note: where (the file only when `name_file`), what, how often. */
+void hv_import_note_text(const struct hv_import_note *x, bool name_file, struct hv_str *out);
+
+/** Frees it. NULL is fine. */
+void hv_import_free(struct hv_import *im);
+
+#endif

@@ -1,0 +1,213 @@
+/** Between the files of the import; not for other rooms. */
+#ifndef HV_SOLVER_IO_IMPORT_IMPORT_INT_H
+#define HV_SOLVER_IO_IMPORT_IMPORT_INT_H
+
+#include "solver/base/units.h"
+#include "solver/base/vec.h"
+#include "solver/inventory/cluster.h"
+#include "solver/io/import/import.h"
+#include "solver/io/import/xml.h"
+#include "solver/workload/model.h"
+
+#define HV__MAX_NOTES 400     /**< distinct notes; what is more is only counted */
+#define HV__MAX_NODES 200000  /**< nodes of one import */
+#define HV__MAX_DEPTH 100     /**< nesting of XML and YAML */
+#define HV__MAX_ITEMS 2000000 /**< elements, values or lines of one text */
+
+/** A line of a tree that keeps no positions itself. */
+struct hv__line {
+    const json_t *v;
+    unsigned line;
+};
+
+/** A text being read. */
+struct hv__in {
+    struct hv_import *im;
+    const char *name; /**< of the file, for messages */
+    const char *text; /**< UTF-8, NUL-terminated, without byte order mark */
+    size_t n;
+    json_t *tree; /**< when the text is JSON or YAML; owned by the import */
+    HV_VEC(struct hv__line) lines;
+    struct hv_json json; /**< the JSON tree again, for positions; text NULL otherwise */
+    struct hv__xml *xml; /**< when the text is XML */
+    bool is_json, is_yaml;
+    struct hv_err broken; /**< why the text is not the JSON, YAML or XML it looks like */
+};
+
+/** Cards of one sort in a node. */
+struct hv__card {
+    const char *card;    /**< as the source calls it; NULL: it does not */
+    const char *arch;    /**< "Ampere", or NULL */
+    const char *slice;   /**< MIG profile "3g.20gb", or NULL */
+    double memory_bytes; /**< of the whole card, of the slice when `slice` */
+    double pcie_bytes_per_s, tdp_w;
+    double compute; /**< compute capability × 10 (86 = 8.6) */
+    uint32_t count;
+    unsigned line;
+    const struct hv_device_kind *kind; /**< the catalogue's, found at the end */
+    const char *name;                  /**< in the document, found at the end */
+};
+
+/** What is known of the links of a node. Bandwidths are one direction; unknown is HV_UNKNOWN. */
+struct hv__links {
+    uint32_t n;                /**< devices of the matrix */
+    uint8_t *nv;               /**< n × n NVLinks between two devices, 0: none; or NULL */
+    int nvlinks;               /**< links of one device, 0: not known */
+    double nvlink_bytes_per_s; /**< of one of them */
+    double device_bytes_per_s; /**< measured: what one device sends */
+    double device_latency_s;   /**< measured */
+    uint32_t n_nics;           /**< 0: not known */
+    double nic_bytes_per_s;    /**< of one of them, or of all when `nic_is_sum` */
+    bool nic_is_sum, nic_is_ib;
+    double nic_latency_s;
+    double host_bytes_per_s; /**< measured: host to one device */
+    const char *source;      /**< where the measured figures come from */
+};
+
+/** A node, or `count` equal ones. */
+struct hv__node {
+    const char *name; /**< NULL: the machine the files were made on */
+    const char *zone, *type;
+    uint32_t count;
+    bool drained;
+    HV_VEC(struct hv__card) cards;
+    struct hv__links links;
+    double usd_per_h, spot_usd_per_h;
+    double cpus, memory_bytes;
+};
+
+/** A price of a kind of machine. */
+struct hv__price {
+    const char *cloud, *instance, *card, *zone;
+    double card_bytes, cards, usd_per_h, spot_usd_per_h, cpus;
+    unsigned line;
+};
+
+/** Everything read so far. */
+struct hv_import {
+    struct hv_arena arena;
+    const struct hv_device_catalogue *devices;
+    HV_VEC(struct hv_import_note) notes;
+    size_t more_notes;
+    HV_VEC(struct hv__node) nodes;
+    uint32_t *node_index; /**< open hash of named nodes: index + 1 */
+    size_t n_index;
+    HV_VEC(struct hv__price) prices;
+    HV_VEC(const char *) files;
+    HV_VEC(const struct hv_import_format *) formats;
+    json_t *raw; /**< what was read and has no place in our formats */
+    json_t *own; /**< device kinds of the cluster document */
+    json_t *model, *job, *layout, *cluster, *plan, *trace, *document;
+    json_t *guessed_model; /**< of an index of weights, for want of a better one */
+    double weights_bytes;  /**< of an index of weights, or HV_UNKNOWN */
+    bool guessed_cluster;
+    int world; /**< ranks that the layout needs, 0: not known */
+};
+
+/** Reads a text; notes what it finds. */
+typedef enum hv_status hv__reader(struct hv__in *in, struct hv_err *err);
+/** Is the text of this format? */
+typedef bool hv__detector(const struct hv__in *in);
+/** A format with its functions. */
+struct hv__format {
+    struct hv_import_format public;
+    hv__detector *is;
+    hv__reader *read;
+};
+
+/* ---- decode.c: bytes to text and trees ---- */
+/** Unpacks and converts: `out` is UTF-8. Errors: HV_ELIMIT, HV_EINPUT for what is no text. */
+enum hv_status hv__decode(const char *name, const char *bytes, size_t n, struct hv_str *out,
+                          struct hv_err *err) HV_NODISCARD;
+/** Fills tree, xml or neither, by what the text looks like. */
+void hv__parse(struct hv__in *in);
+/** Frees what hv__parse made. */
+void hv__parse_free(struct hv__in *in);
+/** YAML text to a tree; several documents become a list. NULL and `err` when it is broken. */
+json_t *hv__yaml(struct hv__in *in, struct hv_err *err);
+/** JSON as programs write it: NaN and Infinity become null, a cut-off end is closed. Appends the
+ * repaired text; returns how many places were mended. */
+size_t hv__json_mend(const char *text, size_t n, struct hv_str *out);
+
+/* ---- notes.c ---- */
+/** Adds to the report; line 0: none. Equal notes are counted. */
+void hv__understood(struct hv__in *in, unsigned line, const char *fmt, ...) HV_PRINTF(3, 4);
+void hv__guessed(struct hv__in *in, unsigned line, const char *fmt, ...) HV_PRINTF(3, 4);
+void hv__ignored(struct hv__in *in, unsigned line, const char *fmt, ...) HV_PRINTF(3, 4);
+/** The same without a file. */
+void hv__note(struct hv_import *im, enum hv_import_level level, const char *fmt, ...)
+    HV_PRINTF(3, 4);
+/** Keeps a value that has no place in the document; text is copied. */
+void hv__raw(struct hv__in *in, const char *key, const char *value);
+/** Orders the notes by level. */
+void hv__notes_sort(struct hv_import *im);
+/** Line of a value of the tree, or 0. */
+unsigned hv__line_of(const struct hv__in *in, const json_t *v);
+
+/* ---- draft.c: the cluster under construction ---- */
+/** The machine that nameless files describe. Valid until the next node is added. */
+struct hv__node *hv__node_here(struct hv_import *im);
+/** The node of that name, made when it is new; NULL when there are too many. */
+struct hv__node *hv__node_named(struct hv_import *im, const char *name, size_t n);
+/** A node of its own. NULL when there are too many. */
+struct hv__node *hv__node_add(struct hv_import *im);
+/** Adds one card; joined with the last one when they are equal. */
+void hv__card_add(struct hv__node *n, const struct hv__card *c);
+/** Are they cards of one sort? */
+bool hv__card_same(const struct hv__card *a, const struct hv__card *b);
+/** A card of which nothing is known. */
+struct hv__card hv__card_unknown(void);
+/** Cards of a node. */
+uint32_t hv__cards(const struct hv__node *n);
+
+/* ---- kinds.c ---- */
+/** Finds kind and name of every card; fills `own` with kinds that the catalogue lacks. */
+void hv__kinds_find(struct hv_import *im);
+/** The chip of a PCI device number of NVIDIA, or NULL. Source: the PCI ID repository. */
+const char *hv__pci_card(unsigned device);
+/** Usual architecture of a compute capability (× 10), or NULL. */
+const char *hv__arch_of(double compute);
+/** Bytes per second of PCIe by generation and lanes, one direction; HV_UNKNOWN when not known. */
+double hv__pcie_bytes_per_s(double generation, double lanes);
+/** GiB that a name such as "a100_80gb" says, in bytes; HV_UNKNOWN. */
+double hv__memory_in_name(const char *name);
+/** Fraction of the chip and of its memory of a MIG profile ("3g.20gb"). */
+bool hv__slice_of(const char *text, double *compute_frac, double *memory_bytes);
+
+/* ---- links.c ---- */
+/** The node's `intra` and `nic` objects, or NULL where the catalogue's figures stand. */
+json_t *hv__intra_json(struct hv_import *im, const struct hv__node *n);
+json_t *hv__nic_json(struct hv_import *im, const struct hv__node *n);
+
+/* ---- cluster.c ---- */
+/** Makes the cluster document of the nodes and prices. */
+enum hv_status hv__cluster_make(struct hv_import *im, struct hv_err *err) HV_NODISCARD;
+/** A stand-in of `ranks` devices for workspaces without a cluster. */
+void hv__cluster_guess(struct hv_import *im);
+
+/* ---- prices.c ---- */
+/** Prices for nodes, or nodes of the prices when there are none. */
+void hv__prices_apply(struct hv_import *im);
+
+/* ---- layout.c ---- */
+/** The job object, made when there is none yet. */
+json_t *hv__job(struct hv_import *im);
+/* ---- model_out.c ---- */
+/** A model as a document of ours. Owner: caller. */
+json_t *hv__model_json(const struct hv_model *m);
+
+/* clang-format off */
+#define HV__FORMAT_READERS(X) \
+    X(nvidia_smi_xml) X(nvidia_smi_csv) X(nvidia_smi_topo) X(nvidia_smi_list) X(nvidia_smi_nvlink) X(nvidia_smi_q_text) \
+    X(nccl_topo_xml) X(slurm) X(slurm_json) X(k8s_nodes) X(sbatch) X(cloud_prices) X(nccl_tests) X(nvbandwidth) \
+    X(hf_config) X(safetensors_index) X(onnx) X(deepspeed) X(megatron_args) X(megatron_yaml) X(accelerate_yaml) \
+    X(torchtitan_toml) X(pipelining_csv) X(chrome_trace)
+/* clang-format on */
+/** Detector and reader of every format. */
+#define X(name)                                                                                    \
+    bool hv__is_##name(const struct hv__in *in);                                                   \
+    enum hv_status hv__read_##name(struct hv__in *in, struct hv_err *err);
+HV__FORMAT_READERS(X)
+#undef X
+
+#endif

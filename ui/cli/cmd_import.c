@@ -1,0 +1,77 @@
+/** `hetviz import`: reads files of other programs, writes a document of ours, reports on standard
+ * error. */
+#include <stdio.h>
+#include <string.h>
+
+#include "solver/base/file.h"
+#include "solver/io/import/import.h"
+#include "ui/cli/cli.h"
+#include "ui/session/import_local.h"
+
+static enum hv_status unknown_format(const char *name, struct hv_err *err)
+{
+    const char *names[64] = {"auto", "local"};
+    size_t n = 2;
+    for (size_t i = 0; hv_import_format_at(i) != NULL && n < HV_COUNT(names); i++) {
+        names[n++] = hv_import_format_at(i)->name;
+    }
+    const char *near = hv_suggest(name, names, n);
+    return hv_err_set(err, HV_EUSAGE,
+                      "import: no format \"%s\"%s%s%s; `hetviz help import` lists them, `auto` "
+                      "finds out",
+                      name, near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
+                      near != NULL ? "\"?" : "");
+}
+
+static void print_report(const struct hv_import *im)
+{
+    struct hv_str text = {0};
+    hv_import_report(im, &text);
+    (void)fwrite(hv_str_cstr(&text), 1, text.n, stderr);
+    hv_str_free(&text);
+}
+
+static enum hv_status read_files(const struct hv_args *args, struct hv_import *im,
+                                 struct hv_err *err)
+{
+    const char *name = args->positional[0];
+    bool local = strcmp(name, "local") == 0, find = strcmp(name, "auto") == 0;
+    const struct hv_import_format *format = hv_import_format_find(name);
+    enum hv_status st = HV_OK;
+    if (!format && !find && !local) {
+        return unknown_format(name, err);
+    }
+    if (args->n_positional < 2 && !local) {
+        return hv_err_set(err, HV_EUSAGE, "import: which FILE? (- is standard input)");
+    }
+    if (local) {
+        st = hv_import_local(im, err);
+    }
+    for (size_t i = 1; i < args->n_positional && st == HV_OK; i++) {
+        st = hv_import_file(im, local ? NULL : format, args->positional[i], err);
+    }
+    return st ? st : hv_import_finish(im, err);
+}
+
+enum hv_status hv_cli_import(struct hv_args *args, struct hv_err *err)
+{
+    struct hv_device_catalogue devices = {0};
+    enum hv_status st = hv_device_catalogue_read(&devices, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    struct hv_import *im = hv_import_new(&devices);
+    st = read_files(args, im, err);
+    if (st == HV_OK && !hv_args_has(args, "quiet")) {
+        print_report(im);
+    }
+    if (st == HV_OK) {
+        struct hv_str text = {0};
+        hv_json_write(&text, hv_import_document(im), true);
+        st = hv_cli_write(args, &text, err);
+        hv_str_free(&text);
+    }
+    hv_import_free(im);
+    hv_device_catalogue_free(&devices);
+    return st;
+}
