@@ -88,6 +88,11 @@ static void add_causes(const struct hv_judged *j, struct hv_str *out)
         hv_str_addf(out, "3 no plan can be faster than %s: %s\n",
                     hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
     }
+    if (v->goodput.known) {
+        hv_str_addf(out, "4 failures and preemptions leave %s of the throughput, %s tokens/s\n",
+                    hv_fmt_percent(a, sizeof a, v->goodput.tokens_per_s / v->metrics.tokens_per_s),
+                    hv_fmt_count(b, sizeof b, v->goodput.tokens_per_s));
+    }
 }
 
 static enum hv_status explain_text(const struct hv_judged *j, struct hv_err *err)

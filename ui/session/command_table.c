@@ -37,6 +37,7 @@ static const struct hv_opt compare_options[] = {
 static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION};
 static const struct hv_opt gantt_options[] = {
     OPTIONAL_INPUT_OPTIONS, WIDTH_OPTION, ASCII_OPTION,
+    {"links", 0, HV_ARG_FLAG, NULL, "in the terminal: reductions, pushes and transfers on lines of their own (plans with stale weights: always)", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
     {"png", 0, HV_ARG_FILE, "F", "write a PNG picture", 0, 0, NULL, false},
     {"trace", 0, HV_ARG_FILE, "F", "write a Chrome or Perfetto trace", 0, 0, NULL, false},

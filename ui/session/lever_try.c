@@ -13,6 +13,8 @@ struct hv_figures hv_figures_of(const struct hv_verdict *v)
     const struct hv_metrics *m = &v->metrics;
     struct hv_figures f = {.iteration_s = m->iteration_s,
                            .tokens_per_s = m->tokens_per_s,
+                           .expected_per_s =
+                               v->goodput.known ? v->goodput.tokens_per_s : HV_UNKNOWN,
                            .usd_per_mtoken = m->usd_per_mtoken,
                            .usd_per_h = m->usd_per_h,
                            .peak_frac = HV_UNKNOWN,
@@ -163,7 +165,7 @@ enum hv_status hv_levers_try(struct hv_session *s, const struct hv_levers *l, co
     if (st == HV_OK)
         st = build(&t, &b, err);
     if (st == HV_OK) {
-        struct hv_eval_options o = {.no_bound = !bound};
+        struct hv_eval_options o = {.no_bound = !bound, .failures = true};
         st = hv_eval(b.cost != NULL ? b.cost : hv_session_cost(s), b.plan.plan, &o, &b.arena, &v,
                      err);
     }
