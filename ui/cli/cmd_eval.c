@@ -43,6 +43,15 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
         json_t *o = json_object();
         json_object_set_new(o, "bound_s", hv_json_num(b.iteration_s));
         json_object_set_new(o, "why", json_string(b.why));
+        const struct {
+            const char *key;
+            double time_s;
+        } parts[] = {{"compute_s", b.compute_s},     {"passes_s", b.passes_s},
+                     {"optimizer_s", b.optimizer_s}, {"host_s", b.host_s},
+                     {"wait_s", b.wait_s},           {"other_plans_s", b.any_s}};
+        for (size_t i = 0; i < HV_COUNT(parts); i++) {
+            json_object_set_new(o, parts[i].key, hv_json_num(parts[i].time_s));
+        }
         st = hv_cli_print_json(o, err);
     } else {
         char buf[HV_FMT_CAP];
