@@ -6,7 +6,7 @@ _hetviz() {
   plan) words='--cluster --model --job --strategy --option --replan --lost --out --json --time-limit --help --seed --budget --quiet --plain ';;
   compare) words='--cluster --model --job --strategies --option --json --time-limit --jobs --help --seed --budget --quiet --plain ';;
   eval) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;
-  gantt) words='--cluster --model --job --width --ascii --svg --png --trace --help --seed --budget --quiet --plain ';;
+  gantt) words='--cluster --model --job --width --ascii --links --svg --png --trace --help --seed --budget --quiet --plain ';;
   schedule) words='--ranks --micro-batches --chunks --option --times --plan-times --scale --hops --limits --cap --jitter --look-ahead --gantt --width --ascii --json --svg --png --help --seed --budget --quiet --plain ';;
   solve) words='--json --time-limit --certify --write-lp --help --seed --budget --quiet --plain ';;
   bound) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;

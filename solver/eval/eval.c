@@ -62,9 +62,12 @@ static enum hv_status judge(struct hv__lowered *l, const struct hv_eval_options 
         return st;
     }
     if (l->stale) {
-        hv__steady(l);
+        st = hv__steady(l, out, err);
     } else {
         hv__tail(l);
+    }
+    if (st != HV_OK) {
+        return st;
     }
     out->metrics = (struct hv_metrics){.bound_s = out->metrics.bound_s};
     hv__memory(l, out);
@@ -125,7 +128,7 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
         out->bound_why = b.any_why;
     }
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
-    if (!o->no_bound && hv_goodput_asked(k, p)) {
+    if ((o->failures || !o->no_bound) && hv_goodput_asked(k, p)) {
         const struct hv_goodput_query q = {p, out->metrics.iteration_s, out->metrics.tokens_per_s,
                                            true};
         hv_eval_goodput(k, &q, arena, &out->goodput);
