@@ -6,6 +6,7 @@
 #define HV_SOLVER_EVAL_EVAL_H
 
 #include "solver/cost/cost.h"
+#include "solver/eval/goodput.h"
 #include "solver/plan/check.h"
 #include "solver/plan/plan.h"
 #include "solver/sim/lanes.h"
@@ -105,7 +106,8 @@ const char *hv_span_kind_text(enum hv_span_kind k);
 /** What is behind a span: `hv_span.id` of sim/lanes.h counts in hv_timeline.ops. */
 struct hv_timeline_op {
     int32_t stage, micro_batch, slice; /**< −1 where it has none */
-    int32_t paired; /**< micro-batch of the other half of an overlapped pair (HV_SPAN_PAIR) */
+    int32_t paired; /**< micro-batch of the other half of an overlapped pair (HV_SPAN_PAIR); number
+                       in hv_timeline.hops (HV_SPAN_HOP) */
     uint8_t kind;   /**< enum hv_span_kind */
     bool critical;  /**< on the critical path of its pipeline */
     double slack_s; /**< how much later it could end without a later pipeline end */
@@ -113,6 +115,49 @@ struct hv_timeline_op {
 
 /** Flag of a span whose operation is critical; its item is the micro-batch, its group the stage. */
 #define HV_SPAN_CRITICAL 1u
+
+/** dp ranks of a row that do the same, where not all of them do. */
+struct hv_timeline_part {
+    const char *name;     /**< "  v[0].0-3 x2": devices of the first, how many there are */
+    size_t dp_rank, rank; /**< the first of them, in its pipeline rank */
+    size_t n_alike;
+    struct hv_steps memory; /**< bytes over time on one of its devices */
+    double memory_limit_bytes;
+    const struct hv__unit *unit; /**< what hv_timeline_part_end_s reads */
+};
+
+/** A link between two rows, in one direction. */
+struct hv_timeline_link {
+    size_t from_row, to_row;
+    const char *name; /**< "  s0>s1" */
+    size_t lane;      /**< number in `lanes` */
+};
+
+/** What is sent over an edge of the stage graph in one direction. */
+struct hv_timeline_hop {
+    size_t i_link;
+    double bytes, seconds; /**< all devices of the stage together */
+    bool backward;         /**< gradients */
+};
+
+/** What a line of a picture shows of a row: compute, and where that is idle reductions; compute
+ * alone; a part of its dp ranks; its reductions and gathers; what it sends over a link. */
+enum hv_track_kind { HV_TRACK_ALL, HV_TRACK_COMPUTE, HV_TRACK_PART, HV_TRACK_SYNC, HV_TRACK_HOPS };
+/** One line. `index`: of the row's parts (PART) or of the timeline's links (HOPS). */
+struct hv_timeline_track {
+    enum hv_track_kind kind;
+    size_t row, index;
+};
+/** Lines from top to bottom. */
+struct hv_timeline_tracks {
+    const struct hv_timeline *timeline;
+    struct hv_timeline_track *items;
+    size_t n;
+};
+/** What pictures may show besides rows; `tracks` of a timeline counts in sums of these. */
+#define HV_TRACKS_PARTS 1u
+#define HV_TRACKS_LINKS 2u
+#define HV_TRACKS_N     4
 
 /** One drawn row: a pipeline rank of one replica entry, with its compute lane and its link lane. */
 struct hv_timeline_row {
@@ -124,6 +169,8 @@ struct hv_timeline_row {
     size_t compute_lane, link_lane; /**< numbers in `lanes` */
     struct hv_steps memory;         /**< bytes over time on the worst device */
     double memory_limit_bytes;
+    struct hv_timeline_part *parts; /**< dp ranks that differ; none where all do the same */
+    size_t n_parts;
 };
 
 /** A drawn iteration. */
@@ -133,7 +180,74 @@ struct hv_timeline {
     size_t n_rows;
     struct hv_timeline_op *ops;
     size_t n_ops;
+    struct hv_timeline_link *links;
+    size_t n_links;
+    struct hv_timeline_hop *hops;
+    size_t n_hops;
+    struct hv_timeline_tracks tracks[HV_TRACKS_N];
     double end_s;
+};
+
+/** When the devices of a part are done with an operation of their row: a faster one waits for the
+ * slowest. Of an overlapped pair both halves are taken to be of one stage. O(dp). */
+double hv_timeline_part_end_s(const struct hv_timeline *t, const struct hv_timeline_part *part,
+                              const struct hv_span *s);
+
+/** How the workers (pipelines) of a stale plan agree. */
+struct hv_agreement {
+    enum hv_sync_kind kind;
+    size_t n_workers;
+    int group;               /**< partial reduce: how many average at a time; 0 */
+    int clock_distance;      /**< wsp, ps: D */
+    int own_staleness;       /**< micro-batches of a worker that its weights do not know yet */
+    double wave_s;           /**< from one exchange of a worker to its next; mean over workers */
+    double exchange_s;       /**< of one exchange: push and pull, or a group's average; mean */
+    double wait_frac;        /**< share of the time that workers wait for each other, mean */
+    double staleness_clocks; /**< steps that the members of a group are apart, mean; wsp, ps: D */
+    /** Second eigenvalue of the mean averaging: 0 all agree at once, 1 they never do; HV_UNKNOWN
+     * where there is no averaging in groups. The spectral gap is 1 − rho. */
+    double rho;
+};
+
+/** Appends that in words, one sentence: who waits for whom, how long, how stale. */
+void hv_eval_agreement_text(const struct hv_agreement *a, struct hv_str *out);
+
+/** One stage of a serving plan; all copies together. */
+struct hv_serve_stage {
+    size_t replica, stage; /**< replica entry and stage number */
+    double prompt_s;       /**< one pass over the prompts of a batch */
+    double token_s;        /**< one pass that generates the next token of every sequence of a batch,
+                              half-way through the output; 0 where nothing is generated */
+    double capacity_tokens_per_s; /**< prompt and output alike */
+    double flow_tokens_per_s;
+    double cache_bytes; /**< keys and values on one device, of the sequences in flight */
+};
+
+/** Figures of a serving plan. A request is one sequence of the job: prompt, then output. */
+struct hv_serving {
+    double max_tokens_per_s;   /**< max flow through the placement */
+    double bound_tokens_per_s; /**< no placement on these stages' devices passes more */
+    const char *bound_why;
+    double requests_per_s;
+    double first_token_s;          /**< prompt through all stages, mean over the flow */
+    double next_token_s;           /**< from one generated token to the next, likewise */
+    double request_s;              /**< first token and all others */
+    double requests_in_flight;     /**< by Little's law */
+    double output_tokens;          /**< of a request */
+    struct hv_serve_stage *stages; /**< replica entries one after the other */
+    size_t n_stages;
+    const struct hv_plan_flow *flow; /**< in use: the plan's own, else the max flow */
+    size_t n_flow;
+};
+
+struct hv_job_verdict;
+
+/** Figures of a plan for many jobs. Times are HV_UNKNOWN while a job has no end. */
+struct hv_jobs_verdict {
+    struct hv_job_verdict *items; /**< in the plan's order */
+    size_t n;
+    double makespan_s;                     /**< last end */
+    double mean_wait_s, mean_completion_s; /**< start less arrival; end less arrival */
 };
 
 /** A verdict. Everything lives in the arena given to hv_eval. */
@@ -144,17 +258,33 @@ struct hv_verdict {
     size_t n_memory;
     struct hv_stage_metrics *stages; /**< likewise */
     size_t n_stages;
-    const char *bound_why; /**< one sentence */
+    const char *bound_why;     /**< one sentence */
+    struct hv_goodput goodput; /**< known where the job or the inventory speaks of failures */
     /** Knobs of the plan that the judge only approximates: "replicas[0].stages[1].deal: …". */
     const char **approximated;
     size_t n_approximated;
-    struct hv_timeline *timeline; /**< NULL unless asked for */
+    struct hv_timeline *timeline;   /**< NULL unless asked for */
+    struct hv_agreement *agreement; /**< of stale plans, else NULL */
+    struct hv_serving *serving;     /**< of plans of mode serve: then no iteration is timed */
+    struct hv_jobs_verdict *jobs;   /**< of plans for many jobs: the metrics are sums over those
+                                       without an end, else means until the last has ended */
+};
+
+/** One job, judged alone on its own devices. */
+struct hv_job_verdict {
+    const char *name;
+    struct hv_verdict verdict;
+    double arrival_s, start_s, end_s; /**< end: start and all iterations */
+    double usd;                       /**< of its nodes while it runs; HV_UNKNOWN without an end */
 };
 
 /** What to compute. */
 struct hv_eval_options {
-    bool timeline; /**< keep spans for drawing */
-    bool no_bound; /**< leave the bound unknown (inner loops of searches) */
+    bool timeline;               /**< keep spans for drawing */
+    bool no_bound;               /**< leave the bound unknown, and goodput (inner loops) */
+    bool failures;               /**< goodput also with no_bound */
+    struct hv_cost *const *jobs; /**< of a plan for many jobs: the context of each with its own
+                                    model and job; NULL, or a NULL entry: the one given */
 };
 
 /**
@@ -165,6 +295,12 @@ struct hv_eval_options {
 enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct hv_eval_options *o,
                        struct hv_arena *arena, struct hv_verdict *out,
                        struct hv_err *err) HV_NODISCARD;
+
+/**
+ * The timelines of all jobs as one, each iteration from 0 on, rows named by their jobs. NULL where
+ * no job has one. Rows count replicas and stages in the plans of their jobs. O(spans).
+ */
+struct hv_timeline *hv_eval_jobs_timeline(const struct hv_verdict *v, struct hv_arena *arena);
 
 /** Lower bound of the iteration time of any plan for these inputs. */
 struct hv_bound {

@@ -215,6 +215,7 @@ static const struct hop *price_hop(struct hv__lowered *l, const struct hv__unit 
 void hv__price_hops(struct hv__lowered *l, struct hv__unit *u)
 {
     u->hop_s = hv_arena_new(l->arena, double, (size_t)u->pipe.n_hops + 1);
+    u->hop_bytes = hv_arena_new(l->arena, double, (size_t)u->pipe.n_hops + 1);
     for (size_t p = 0; p < u->n_pipes; p++) {
         struct hops seen = {
             hv_arena_new(l->arena, struct hop, (size_t)u->schedule.graph.n_edges + 1), 0};
@@ -227,8 +228,11 @@ void hv__price_hops(struct hv__lowered *l, struct hv__unit *u)
                 continue;
             }
             const struct hop *h = price_hop(l, u, a, b, &seen);
-            u->hop_s[hv_pipe_hop(&u->pipe, false, (int32_t)p, e)] = h->there_s;
-            u->hop_s[hv_pipe_hop(&u->pipe, true, (int32_t)p, e)] = h->back_s;
+            int32_t there = hv_pipe_hop(&u->pipe, false, (int32_t)p, e);
+            int32_t back = hv_pipe_hop(&u->pipe, true, (int32_t)p, e);
+            u->hop_s[there] = h->there_s;
+            u->hop_s[back] = h->back_s;
+            u->hop_bytes[there] = u->hop_bytes[back] = h->bytes;
             if (p == 0) {
                 u->ranks[a->rank].hop_next_s = h->there_s;
             }

@@ -26,19 +26,18 @@ static int64_t lcm64(int64_t a, int64_t b)
     return a / x * b;
 }
 
-/** Dense and routed parameters of half blocks, all ranks together. */
-struct parameters {
-    double dense, experts;
-};
-
-static struct parameters range_parameters(const struct hv__lowered *l, struct hv_range r)
+struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
+                                           size_t n_leaves, struct hv_range r)
 {
-    double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
-    struct parameters p = {0};
+    double weight_bytes = hv_job_weight_bytes(hv_cost_job(k));
+    struct hv__parameters p = {0};
+    size_t leaf = 0;
     for (int h = r.from2; h < r.to2; h++) {
-        const struct hv_model_leaf *leaf = &l->leaves[hv__leaf_of(l, (size_t)h / 2)];
-        const struct hv_model *m = leaf->model;
-        size_t i = (size_t)h / 2 - leaf->first;
+        while (leaf + 1 < n_leaves && (size_t)h / 2 >= leaves[leaf + 1].first) {
+            leaf++;
+        }
+        const struct hv_model *m = leaves[leaf].model;
+        size_t i = (size_t)h / 2 - leaves[leaf].first;
         if (m->kind == HV_MODEL_LAYERS) {
             p.dense += m->measured[i].parameter_bytes / weight_bytes / 2;
         } else if (m->kind == HV_MODEL_GRAPH) {
@@ -53,16 +52,16 @@ static struct parameters range_parameters(const struct hv__lowered *l, struct hv
     return p;
 }
 
-static struct parameters segment_parameters(const struct hv__lowered *l,
-                                            const struct hv__segment *s)
+static struct hv__parameters segment_parameters(const struct hv__lowered *l,
+                                                const struct hv__segment *s)
 {
     if (s->from2 < 0) {
         const struct hv_model *m = l->leaves[hv__end_leaf(s->from2)].model;
-        return (struct parameters){hv__end_is_head(s->from2) ? hv_model_head_parameters(m)
-                                                             : hv_model_embedding_parameters(m),
-                                   0};
+        return (struct hv__parameters){hv__end_is_head(s->from2) ? hv_model_head_parameters(m)
+                                                                 : hv_model_embedding_parameters(m),
+                                       0};
     }
-    return range_parameters(l, (struct hv_range){s->from2, s->to2});
+    return hv__range_parameters(l->k, l->leaves, l->n_leaves, (struct hv_range){s->from2, s->to2});
 }
 
 /** Fills ready and duration of a unit's holders from the last weight gradient of each stage: one
@@ -204,6 +203,9 @@ static struct group slice_group(struct hv__lowered *l, const struct hv__segment 
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         size_t stride = holder_stride(st, experts), ranks = s->holders[i].rank->n_devices;
         for (int c = 0; c < u->multiplicity && (entry < 0 || (size_t)entry == u->i_replica); c++) {
+            if (l->members != NULL && !l->members[s->holders[i].unit][c]) {
+                continue;
+            }
             const uint32_t *d = st->devices + (size_t)u->copies[c] * ranks;
             for (size_t j = 0; j < ranks; j += stride) {
                 g.devices[g.n++] = d[j];
@@ -322,7 +324,7 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
         expert_slices = lcm64(expert_slices, hv_stage_expert_tp(st, over));
         ep = over > ep ? over : ep;
     }
-    struct parameters p = segment_parameters(l, s);
+    struct hv__parameters p = segment_parameters(l, s);
     double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
     double parts = (double)expert_slices * ep;
     struct reduce dense = {s, p.dense * bytes / (double)slices, false, (double)slices};

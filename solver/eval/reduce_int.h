@@ -41,6 +41,14 @@ struct hv__nodes {
     size_t n;
 };
 
+/** Dense and routed parameters, all ranks together. */
+struct hv__parameters {
+    double dense, experts;
+};
+/** Those of half blocks of a model of these leaves (hv_model_leaves). O(half blocks + leaves). */
+struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
+                                           size_t n_leaves, struct hv_range r);
+
 /** The stage of the plan that a holder runs. */
 static inline const struct hv_stage *hv__holder_stage(const struct hv__lowered *l,
                                                       const struct hv__holder *h)

@@ -1,5 +1,5 @@
 /** Lanes for painters: a compute lane and a link lane per pipeline rank, with memory over time. */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/timeline_int.h"
 
 static const char *const span_letters[HV_SPAN_KIND_N] = {
 #define X(c, letter, text) letter,
@@ -29,21 +29,13 @@ static uint8_t span_kind(uint8_t op_kind)
     return map[op_kind];
 }
 
-struct painter {
-    struct hv__lowered *l;
-    struct hv_timeline *t;
-    struct hv_span *spans;
-    size_t n_spans;
-};
-
-static int32_t add_op(struct painter *p, struct hv_timeline_op op)
+int32_t hv__paint_op(struct hv__painter *p, struct hv_timeline_op op)
 {
     p->t->ops[p->t->n_ops] = op;
     return (int32_t)p->t->n_ops++;
 }
 
-/** The span of an operation, with what painters show of it. */
-static void add_span(struct painter *p, double start_s, double end_s, int32_t id)
+void hv__paint_span(struct hv__painter *p, double start_s, double end_s, int32_t id)
 {
     const struct hv_timeline_op *op = &p->t->ops[id];
     p->spans[p->n_spans++] = (struct hv_span){.start_s = start_s,
@@ -56,7 +48,7 @@ static void add_span(struct painter *p, double start_s, double end_s, int32_t id
 }
 
 /** Compute spans of one rank: its operations, then the optimizer. */
-static void paint_compute(struct painter *p, const struct hv__unit *u, size_t rank,
+static void paint_compute(struct hv__painter *p, const struct hv__unit *u, size_t rank,
                           const bool *critical, const double *slack)
 {
     p->n_spans = 0;
@@ -64,35 +56,36 @@ static void paint_compute(struct painter *p, const struct hv__unit *u, size_t ra
         size_t first = hv_pipe_first_op(&u->pipe, n), next = hv_pipe_first_op(&u->pipe, n + 1);
         const struct hv_op *op = &u->schedule.ops[first];
         uint8_t kind = next - first > 1 ? (uint8_t)HV_SPAN_PAIR : span_kind(op->kind);
-        int32_t id = add_op(p, (struct hv_timeline_op){.stage = op->stage,
-                                                       .micro_batch = op->mb,
-                                                       .slice = op->slice,
-                                                       .paired = next - first > 1 ? op[1].mb : -1,
-                                                       .kind = kind,
-                                                       .critical = critical[n],
-                                                       .slack_s = slack[n]});
-        add_span(p, u->run.node_start_s[n], u->run.node_end_s[n], id);
+        int32_t id =
+            hv__paint_op(p, (struct hv_timeline_op){.stage = op->stage,
+                                                    .micro_batch = op->mb,
+                                                    .slice = op->slice,
+                                                    .paired = next - first > 1 ? op[1].mb : -1,
+                                                    .kind = kind,
+                                                    .critical = critical[n],
+                                                    .slack_s = slack[n]});
+        hv__paint_span(p, u->run.node_start_s[n], u->run.node_end_s[n], id);
     }
     const struct hv__rank *rk = &u->ranks[rank];
     if (!p->l->stale && rk->optimizer_s > 0) {
-        int32_t id = add_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
-                                                       .micro_batch = -1,
-                                                       .slice = -1,
-                                                       .kind = HV_SPAN_OPT});
-        add_span(p, rk->sync_end_s, rk->sync_end_s + rk->optimizer_s, id);
+        int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                             .micro_batch = -1,
+                                                             .slice = -1,
+                                                             .kind = HV_SPAN_OPT});
+        hv__paint_span(p, rk->sync_end_s, rk->sync_end_s + rk->optimizer_s, id);
     }
     if (!p->l->stale && p->l->step_s > 0) {
-        int32_t id = add_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
-                                                       .micro_batch = -1,
-                                                       .slice = -1,
-                                                       .kind = HV_SPAN_STEP});
+        int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                             .micro_batch = -1,
+                                                             .slice = -1,
+                                                             .kind = HV_SPAN_STEP});
         double before = fmax(p->l->iteration_s - p->l->step_s, rk->sync_end_s + rk->optimizer_s);
-        add_span(p, before, p->l->iteration_s, id);
+        hv__paint_span(p, before, p->l->iteration_s, id);
     }
 }
 
 /** Link spans of one rank: reductions it takes part in, then its gather. */
-static void paint_link(struct painter *p, const struct hv__unit *u, size_t i_unit, size_t rank)
+static void paint_link(struct hv__painter *p, const struct hv__unit *u, size_t i_unit, size_t rank)
 {
     p->n_spans = 0;
     const struct hv__rank *rk = &u->ranks[rank];
@@ -101,22 +94,32 @@ static void paint_link(struct painter *p, const struct hv__unit *u, size_t i_uni
         const struct hv__reduction *r = &p->l->reductions[i];
         for (size_t k = 0; k < r->n_ranks; k++) {
             if (r->ranks[k] == flat) {
-                int32_t id = add_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
-                                                               .micro_batch = -1,
-                                                               .slice = -1,
-                                                               .kind = HV_SPAN_SYNC});
-                add_span(p, r->start_s, r->end_s, id);
+                int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                                     .micro_batch = -1,
+                                                                     .slice = -1,
+                                                                     .kind = HV_SPAN_SYNC});
+                hv__paint_span(p, r->start_s, r->end_s, id);
                 break;
             }
         }
     }
+    for (size_t i = 0; i < u->n_exchanges; i++) {
+        const struct hv_span *s = &u->exchanges[i * u->n_ranks + rank];
+        if (s->end_s > s->start_s) {
+            int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                                 .micro_batch = -1,
+                                                                 .slice = -1,
+                                                                 .kind = HV_SPAN_SYNC});
+            hv__paint_span(p, s->start_s, s->end_s, id);
+        }
+    }
     if (!p->l->stale && rk->gather_s > 0) {
         double at = rk->sync_end_s + rk->optimizer_s;
-        int32_t id = add_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
-                                                       .micro_batch = -1,
-                                                       .slice = -1,
-                                                       .kind = HV_SPAN_GATHER});
-        add_span(p, at, at + rk->gather_s, id);
+        int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                             .micro_batch = -1,
+                                                             .slice = -1,
+                                                             .kind = HV_SPAN_GATHER});
+        hv__paint_span(p, at, at + rk->gather_s, id);
     }
 }
 
@@ -147,8 +150,8 @@ static const char *row_name(const struct hv__lowered *l, const struct hv__unit *
     return name;
 }
 
-static enum hv_status add_lane(struct painter *p, const char *name, enum hv_resource_kind kind,
-                               size_t *out, struct hv_err *err)
+enum hv_status hv__paint_lane(struct hv__painter *p, const char *name, enum hv_resource_kind kind,
+                              size_t *out, struct hv_err *err)
 {
     struct hv_lane lane = {
         .name = name, .resource = kind, .spans = p->spans, .n_spans = p->n_spans};
@@ -156,7 +159,7 @@ static enum hv_status add_lane(struct painter *p, const char *name, enum hv_reso
     return hv_lanes_add(p->l->arena, &p->t->lanes, &lane, err);
 }
 
-static enum hv_status paint_rank(struct painter *p, size_t i_unit, size_t rank,
+static enum hv_status paint_rank(struct hv__painter *p, size_t i_unit, size_t rank,
                                  const bool *critical, const double *slack,
                                  const struct hv_pipe_memory *mem, struct hv_err *err)
 {
@@ -173,12 +176,12 @@ static enum hv_status paint_rank(struct painter *p, size_t i_unit, size_t rank,
                                  .busy_frac = u->idle[rank].busy_s / p->t->end_s,
                                  .memory_limit_bytes = m->limit_bytes - m->reserve_bytes};
     paint_compute(p, u, rank, critical, slack);
-    enum hv_status st = add_lane(p, row->name, HV_RESOURCE_COMPUTE, &row->compute_lane, err);
+    enum hv_status st = hv__paint_lane(p, row->name, HV_RESOURCE_COMPUTE, &row->compute_lane, err);
     if (st != HV_OK) {
         return st;
     }
     paint_link(p, u, i_unit, rank);
-    st = add_lane(p, row->name, HV_RESOURCE_LINK, &row->link_lane, err);
+    st = hv__paint_lane(p, row->name, HV_RESOURCE_LINK, &row->link_lane, err);
     if (st != HV_OK) {
         return st;
     }
@@ -188,7 +191,7 @@ static enum hv_status paint_rank(struct painter *p, size_t i_unit, size_t rank,
     return hv_steps_make(p->l->arena, steps, n, &row->memory, err);
 }
 
-static enum hv_status paint_unit(struct painter *p, size_t i_unit, struct hv_err *err)
+static enum hv_status paint_unit(struct hv__painter *p, size_t i_unit, struct hv_err *err)
 {
     struct hv__unit *u = &p->l->units[i_unit];
     struct hv_arena *a = p->l->arena;
@@ -204,28 +207,38 @@ static enum hv_status paint_unit(struct painter *p, size_t i_unit, struct hv_err
     struct hv_pipe_memory mem = hv__memory_tables(p->l, u, 0);
     for (size_t r = 0; r < u->n_ranks; r++) {
         enum hv_status st = paint_rank(p, i_unit, r, critical, slack, &mem, err);
+        if (st == HV_OK) {
+            st = hv__paint_parts(p, i_unit, r, err);
+        }
         if (st != HV_OK) {
             return st;
         }
     }
-    return HV_OK;
+    return hv__paint_hops(p, i_unit, &(struct hv__node_facts){critical, slack}, err);
 }
 
 enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out, struct hv_err *err)
 {
     struct hv_timeline *t = hv_arena_new(l->arena, struct hv_timeline, 1);
-    struct painter p = {.l = l, .t = t};
-    size_t n = 0;
+    struct hv__painter p = {.l = l, .t = t};
+    size_t n = 0, n_hops = 0;
     for (size_t i = 0; i < l->n_reductions; i++) {
         n += l->reductions[i].n_ranks;
     }
     t->end_s = l->stale ? l->pipeline_s : l->iteration_s;
     for (size_t i = 0; i < l->n_units; i++) {
         /* operations; and per rank optimizer, gather and host work */
-        n += (size_t)l->units[i].pipe.n_nodes + 3 * l->units[i].n_ranks;
+        n += (size_t)l->units[i].pipe.n_nodes + (3 + l->units[i].n_exchanges) * l->units[i].n_ranks;
+        for (size_t k = 0; k < l->units[i].n_exchanges * l->units[i].n_ranks; k++) {
+            t->end_s = fmax(t->end_s, l->units[i].exchanges[k].end_s);
+        }
+        n += hv__count_hops(&l->units[i]);
+        n_hops += (size_t)l->units[i].pipe.n_hops;
     }
     t->rows = hv_arena_new(l->arena, struct hv_timeline_row, l->rank_at[l->n_units]);
     t->ops = hv_arena_new(l->arena, struct hv_timeline_op, n + 1);
+    t->hops = hv_arena_new(l->arena, struct hv_timeline_hop, n_hops + 1);
+    t->links = hv_arena_new(l->arena, struct hv_timeline_link, n_hops + 1);
     p.spans = hv_arena_new(l->arena, struct hv_span, n + 1);
     for (size_t i = 0; i < l->n_units; i++) {
         enum hv_status st = paint_unit(&p, i, err);
@@ -233,6 +246,7 @@ enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out, struc
             return st;
         }
     }
+    hv__paint_tracks(&p);
     out->timeline = t;
     return HV_OK;
 }

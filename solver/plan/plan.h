@@ -41,6 +41,7 @@
 #define HV_SYNC_WEIGHTS_MAP(X) X(HV_WEIGHTS_CONSTANT,"constant") X(HV_WEIGHTS_STALENESS,"staleness")
 #define HV_OFFLOAD_MAP(X) X(HV_OFFLOAD_ACTIVATIONS,"activations") X(HV_OFFLOAD_OPTIMIZER,"optimizer") X(HV_OFFLOAD_WEIGHTS,"weights")
 #define HV_MODE_MAP(X) X(HV_MODE_TRAIN,"train") X(HV_MODE_SERVE,"serve")
+#define HV_RECOVERY_MAP(X) X(HV_RECOVER_CHECKPOINT,"checkpoint") X(HV_RECOVER_PEERS,"peers")
 /** Recompute units: bit constants with their names; `none` = 0, `selective` = core, `full` = all bits. */
 #define HV_RECOMPUTE_MAP(X) X(HV_RC_QKV,"qkv") X(HV_RC_CORE,"core") X(HV_RC_OUT,"out") X(HV_RC_UP,"up") X(HV_RC_ACT,"act") X(HV_RC_DOWN,"down") X(HV_RC_NORM,"norm") X(HV_RC_EXPERTS,"experts")
 
@@ -49,7 +50,7 @@
     X(hv_moe_kernel,HV_MOE_KERNEL_MAP) X(hv_moe_order,HV_MOE_ORDER_MAP) X(hv_moe_move,HV_MOE_MOVE_MAP) X(hv_copy_life,HV_COPY_LIFE_MAP) \
     X(hv_zero_unit,HV_ZERO_UNIT_MAP) X(hv_zero_gather,HV_ZERO_GATHER_MAP) X(hv_zero_gather_at,HV_ZERO_GATHER_AT_MAP) X(hv_zero_reduce,HV_ZERO_REDUCE_MAP) \
     X(hv_sync_kind,HV_SYNC_KIND_MAP) X(hv_sync_algorithm,HV_SYNC_ALGORITHM_MAP) X(hv_sync_priority,HV_SYNC_PRIORITY_MAP) X(hv_sync_weights,HV_SYNC_WEIGHTS_MAP) \
-    X(hv_offload_what,HV_OFFLOAD_MAP) X(hv_plan_mode,HV_MODE_MAP)
+    X(hv_offload_what,HV_OFFLOAD_MAP) X(hv_plan_mode,HV_MODE_MAP) X(hv_recovery,HV_RECOVERY_MAP)
 /* each row: enum name { constants…, N }, and its words */
 #define HV_ROW_ENUM(c, word) c,
 #define HV_DECLARE_WORDS(name, map) enum name { map(HV_ROW_ENUM) name##_N }; extern const char *const name##_words[name##_N];
@@ -228,8 +229,10 @@ struct hv_sync {
     enum hv_sync_weights weights;
 };
 
-/** Flow edge of a serving plan; −1 = source, −2 = sink. */
-struct hv_flow_edge {
+/** Ends of a flow that are no stages. */
+enum { HV_FLOW_SOURCE = -1, HV_FLOW_SINK = -2 };
+/** Flow of a serving plan between two stages, counted over all replica entries. */
+struct hv_plan_flow {
     int from, to;
     double tokens_per_s;
 };
@@ -251,6 +254,9 @@ struct hv_plan;
 struct hv_plan_job {
     const char *name;
     struct hv_plan *plan;
+    double arrival_s;  /**< when it is submitted */
+    double start_s;    /**< when it gets its devices, ≥ arrival_s */
+    double iterations; /**< how many it runs; HV_UNKNOWN: without end */
 };
 
 /** A plan. Owner: hv_plan_unref. Holds a reference to its cluster (device numbers mean nothing
@@ -263,12 +269,13 @@ struct hv_plan {
     struct hv_option *strategy_options;
     size_t n_strategy_options;
     enum hv_plan_mode mode;
+    enum hv_recovery recovery; /**< where lost states come from after a failure */
     int micro_batch;
     struct hv_replica *replicas;
     size_t n_replicas;
     struct hv_plan_job *jobs;
     size_t n_jobs;
-    struct hv_flow_edge *flow;
+    struct hv_plan_flow *flow;
     size_t n_flow;
     struct hv_plan_schedule schedule;
     struct hv_sync sync;

@@ -87,6 +87,28 @@ struct hv_objective {
     bool allow_stale_given, allow_drop_given;
 };
 
+/* clang-format off */
+/** What is assumed of failures where the job does not say: member, key in files, value, least, most,
+ * meaning. */
+#define HV_FAILURE_MAP(X)                                                                                        \
+    X(per_device_h,   "per_device_hour",       1.97e-5, 0, 1e3, "failures of a device and hour, preemptions apart; 419 in 54 days of 16,384 H100 (Llama 3, arXiv:2407.21783, section 3.3.4)") \
+    X(detect_s,       "detect_s",              60,  0, 1e6, "until a failure is noticed (estimated)")            \
+    X(replace_s,      "replace_s",             600, 0, 1e9, "until a node that is gone is replaced (estimated)")  \
+    X(restart_s,      "restart_s",             180, 0, 1e6, "start of all processes and communicators (estimated)") \
+    X(regroup_s,      "regroup_s",             10,  0, 1e6, "new communicators among processes that go on (estimated)") \
+    X(store_GBps,     "checkpoint_GBps",       1,   1e-6, 1e6, "what a node writes to and reads from storage (estimated)")
+/* clang-format on */
+/** How failures are met; all HV_FAILURE_MAP members in the units of their keys. */
+struct hv_failure_rules {
+#define X(member, key, value, least, most, help) double member;
+    HV_FAILURE_MAP(X)
+#undef X
+    double interval_s; /**< between checkpoints; HV_UNKNOWN: the best one */
+    bool given;        /**< the job has an object `failures` */
+};
+/** The assumed values. */
+struct hv_failure_rules hv_failure_rules_default(void);
+
 /** One bin of the sequence-length distribution. */
 struct hv_length_bin {
     int64_t tokens;
@@ -104,9 +126,12 @@ struct hv_job {
     enum hv_dropout dropout;     /**< ask hv_job_dropout */
     enum hv_kernels kernels;     /**< ask hv_job_eager_kernels */
     double memory_reserve_bytes; /**< HV_UNKNOWN: by device */
+    int64_t output_tokens; /**< when serving, the last ones of a sequence, which are generated one by
+                              one; −1: ask hv_job_output_tokens */
     const struct hv_length_bin *lengths;
     size_t n_lengths;
     struct hv_objective objective;
+    struct hv_failure_rules failures;
     const char *name;
 };
 
@@ -116,6 +141,9 @@ struct hv_job hv_job_default(int max_sequence);
 /** Are gradients summed in fp32 where the file does not say? Not in fp16: Megatron-LM and DeepSpeed
  * sum those in 16 bit. */
 bool hv_job_default_grad_fp32(enum hv_precision p);
+/** Tokens of a sequence that are generated when serving: as the job says, else a quarter (Azure's
+ * conversations, with which Helix was measured: 763 tokens in, 232 out; ASPLOS'25, section 6.2). */
+int64_t hv_job_output_tokens(const struct hv_job *j);
 /** Bytes per parameter of weights, gradients, master copy, optimizer state (each ≥ 0). */
 double hv_job_weight_bytes(const struct hv_job *j);
 double hv_job_grad_bytes(const struct hv_job *j);      /**< gradient accumulator per parameter */

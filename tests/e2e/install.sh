@@ -51,6 +51,10 @@ timeout 30 "$installed" strategies >"$work/out" 2>"$work/err"
 holds 'installed: strategies' grep -q '^uniform ' "$work/out"
 timeout 30 "$installed" --dump cluster --size 80x24 >"$work/out" 2>"$work/err"
 holds 'installed: the first screen' grep -q Nodes "$work/out"
+timeout 30 "$installed" --dump cluster --out "$work/c.png" >"$work/out" 2>"$work/err"
+holds 'installed: a screen as PNG' [ "$(head -c 4 "$work/c.png" | tail -c 3)" = PNG ]
+timeout 30 "$installed" --dump cluster --out "$work/c.svg" >"$work/out" 2>"$work/err"
+holds 'installed: a screen as SVG' grep -q Nodes "$work/c.svg"
 ln -s "$installed" "$work/link"
 timeout 30 "$work/link" bound -c thousand -m gpt3-175b >"$work/out" 2>"$work/err"
 holds 'installed: through a link' [ $? -eq 0 ]

@@ -62,6 +62,46 @@ static void the_micro_batch_at_the_cursor_is_followed(void **state)
     hv_grid_free(&g);
 }
 
+/* What a back end that knows no style would have to show: a column's glyph and both sides. */
+static void assert_edge(const struct hv_grid *g, int x, int eighths, unsigned left, unsigned right)
+{
+    const struct hv_cell *c = &g->cells[g->w + x];
+    assert_int_equal(c->style & HV_STYLE_ID_MASK, left);
+    assert_int_equal(HV_STYLE_RIGHT(c->style), right);
+    assert_int_equal(hv_cell_eighths(c), eighths);
+}
+
+/* Columns of 1 s: F from 0.25 to 3.5, then B at once to 7.375; F again from 8.75 on. */
+static void ends_lie_within_cells(void **state)
+{
+    (void)state;
+    static const struct hv_gantt_span spans[] = {{0.25, 3.5, 0, 0, 0, HV_GANTT_F, false},
+                                                 {3.5, 7.375, 1, 0, 0, HV_GANTT_B, false},
+                                                 {8.75, 20, 2, 2, 0, HV_GANTT_F, false}};
+    static const struct hv_gantt_array_lane lane[] = {{{"s1", NULL}, spans, 3}};
+    static const struct hv_gantt_array one = {lane, 1};
+    struct hv_gantt_source src = hv_gantt_array_source(&one);
+    struct hv_gantt_state st;
+    struct hv_grid g = {0};
+    hv_gantt_init(&st, &src);
+    st.show_memory = st.show_critical = st.show_minimap = st.show_cursor = false;
+    hv_grid_resize(&g, 20 + hv_gantt_label_width(&src, 28), 2);
+    struct hv_gantt_places p = hv_gantt_layout(&st, &src, (struct hv_rect){0, 0, g.w, 2});
+    assert_int_equal(p.chart.w, 20);
+    hv_gantt_draw(&st, &src, &g, (struct hv_rect){0, 0, g.w, 2});
+    assert_edge(&g, p.chart.x, 2, HV_STYLE_IDLE, HV_STYLE_OP_F);
+    assert_edge(&g, p.chart.x + 3, 4, HV_STYLE_OP_F, HV_STYLE_OP_B);
+    assert_edge(&g, p.chart.x + 7, 3, HV_STYLE_OP_B, HV_STYLE_IDLE);
+    assert_edge(&g, p.chart.x + 8, 6, HV_STYLE_IDLE, HV_STYLE_OP_F);
+    assert_string_equal(g.cells[g.w + p.chart.x + 1].utf8, "f");
+    assert_string_equal(g.cells[g.w + p.chart.x + 4].utf8, "b");
+    g.ascii = true;
+    hv_gantt_draw(&st, &src, &g, (struct hv_rect){0, 0, g.w, 2});
+    for (int x = p.chart.x; x < g.w; x++)
+        assert_int_equal(HV_STYLE_RIGHT(g.cells[g.w + x].style), 0);
+    hv_grid_free(&g);
+}
+
 static void zoom_keeps_the_time_under_the_cursor(void **state)
 {
     (void)state;
@@ -104,6 +144,43 @@ static void steps_and_finds(void **state)
     assert_int_equal(st.lane, 1);
 }
 
+/* Twenty lanes in a chart of five rows: the pinned one stays, the cursor's is always there, and a
+ * click finds what is drawn. */
+static void a_pinned_lane_stays(void **state)
+{
+    (void)state;
+    struct hv_gantt_array_lane many[20];
+    for (int i = 0; i < 20; i++)
+        many[i] = lanes[i % 2];
+    struct hv_gantt_array tall = {many, 20};
+    struct hv_gantt_source src = hv_gantt_array_source(&tall);
+    struct hv_gantt_state st;
+    hv_gantt_init(&st, &src);
+    st.show_memory = st.show_critical = st.show_minimap = false;
+    for (size_t pin = 0; pin < 20; pin++) {
+        st.has_pin = true;
+        st.pin_lane = pin;
+        for (int step = 0; step < 60; step++) {
+            st.lane = (size_t)(step * 7 % 20);
+            struct hv_gantt_places p = hv_gantt_layout(&st, &src, (struct hv_rect){0, 0, 40, 6});
+            assert_int_equal(p.n_shown, 5);
+            bool sees_pin = false, sees_cursor = false;
+            for (size_t k = 0; k < p.n_shown; k++) {
+                size_t lane = hv_gantt_lane_at(&st, &p, k), hit = 99;
+                double t = 0;
+                assert_true(lane < 20 && (k == 0 || lane > hv_gantt_lane_at(&st, &p, k - 1)));
+                assert_true(hv_gantt_hit(&st, &p, p.chart.x, p.chart.y + (int)k, &hit, &t));
+                assert_int_equal(hit, lane);
+                sees_pin |= lane == pin;
+                sees_cursor |= lane == st.lane;
+            }
+            assert_true(sees_cursor);
+            assert_true(sees_pin || pin > p.top_lane);
+            st.top_lane = p.top_lane;
+        }
+    }
+}
+
 static void paints_at_any_size(void **state)
 {
     (void)state;
@@ -124,8 +201,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(prints_a_timeline),
                                        cmocka_unit_test(the_micro_batch_at_the_cursor_is_followed),
+                                       cmocka_unit_test(ends_lie_within_cells),
                                        cmocka_unit_test(zoom_keeps_the_time_under_the_cursor),
                                        cmocka_unit_test(steps_and_finds),
+                                       cmocka_unit_test(a_pinned_lane_stays),
                                        cmocka_unit_test(paints_at_any_size)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,9 +140,9 @@ static void load_row(struct hv_doc_form *f, const struct hv_session *s, size_t i
     struct hv_field *d = &f->fields[i];
     struct hv_str path = {0}, text = {0};
     full_path(f, 0, i, &path);
-    const json_t *v = row->value == HV_DOC_DERIVED || row->value == HV_DOC_LABEL
-                          ? NULL
-                          : hv_session_get(s, hv_str_cstr(&path));
+    const json_t *v = row->value == HV_DOC_DERIVED || row->value == HV_DOC_LABEL ? NULL
+                      : f->store != NULL ? f->store->get(f->ctx, s, row)
+                                         : hv_session_get(s, hv_str_cstr(&path));
     bool given = v != NULL && !json_is_null(v);
     if (given) {
         show_value(v, &text);
@@ -315,13 +315,25 @@ static enum hv_status write_many(struct hv_session *s, const struct hv_doc_form 
     return st;
 }
 
+static enum hv_status write_store(const struct hv_doc_form *f, struct hv_session *s, size_t i,
+                                  const char *json, struct hv_err *err)
+{
+    json_t *value = json_loads(json, JSON_DECODE_ANY, NULL);
+    if (value == NULL) {
+        return hv_err_set(err, HV_EINPUT, "%s: expected JSON, found '%.60s'", f->names[i], json);
+    }
+    return f->store->set(f->ctx, s, &f->rows[i], value, err);
+}
+
 enum hv_status hv_doc_form_write(struct hv_doc_form *f, struct hv_session *s, size_t i,
                                  const char *typed, struct hv_err *err)
 {
     struct hv_str json = {0}, path = {0};
     enum hv_status st;
     to_json(&f->rows[i], typed, &json);
-    if (f->bases.n > 1) {
+    if (f->store != NULL) {
+        st = write_store(f, s, i, hv_str_cstr(&json), err);
+    } else if (f->bases.n > 1) {
         st = write_many(s, f, i, hv_str_cstr(&json), err);
     } else {
         full_path(f, 0, i, &path);

@@ -45,6 +45,14 @@ typedef void hv_doc_fallback(const void *ctx, const struct hv_session *s,
 typedef void hv_doc_describe(const void *ctx, const struct hv_session *s, const char *choice,
                              struct hv_str *out);
 
+/** Where values come from and go to that no key path names. `get` borrows, NULL = not given; `set`
+ * takes over the value, null = the member goes. */
+struct hv_doc_store {
+    const json_t *(*get)(const void *ctx, const struct hv_session *s, const struct hv_doc_row *row);
+    enum hv_status (*set)(const void *ctx, struct hv_session *s, const struct hv_doc_row *row,
+                          json_t *value, struct hv_err *err);
+};
+
 /** The list of choices laid over the form. */
 struct hv_doc_pick {
     bool open;
@@ -62,9 +70,10 @@ struct hv_doc_form {
     char title[64];
     HV_VEC(char *) bases; /**< what is edited: "cluster.nodes[1]"; "" = rows have whole paths */
     struct hv_doc_pick pick;
-    hv_doc_fallback *fallback; /**< may be NULL */
-    hv_doc_describe *describe; /**< may be NULL */
-    const void *ctx;           /**< for both */
+    hv_doc_fallback *fallback;        /**< may be NULL */
+    hv_doc_describe *describe;        /**< may be NULL */
+    const struct hv_doc_store *store; /**< NULL = key paths below the bases */
+    const void *ctx;                  /**< for all of them */
 };
 
 /** Frees what it holds; empty and usable again. */

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "ui/view/layout.h"
+
+/* Rows of axis, memory, critical path and minimap; rows in which the panel says all it has. */
+enum { AROUND_LANES = 11, PANEL_H = 9 };
 
 struct places {
     struct hv_rect chart, lower, panel;
@@ -25,7 +27,12 @@ static struct places place(const struct hv_gantt_screen *st, struct hv_rect body
     if (st->flip) {
         return p;
     }
-    int want = n_lanes < 30 ? 11 + 3 * (int)n_lanes : 100, h = body.h - want;
+    /* lanes as tall as they can be, with memory and the rest around them; what is left is words */
+    int n = n_lanes < 100 ? (int)n_lanes : 100, tall = 3;
+    while (tall > 1 && AROUND_LANES + tall * n > body.h - PANEL_H) {
+        tall--;
+    }
+    int h = body.h - AROUND_LANES - tall * n;
     h = h > body.h * 2 / 3 ? body.h * 2 / 3 : h;
     h = h < 6 ? 6 : h;
     p.chart.h -= h;
@@ -172,32 +179,6 @@ static unsigned answer_goto(void *ctx, struct hv_app *app, const char *text)
     return HV_APP_REDRAW;
 }
 
-static unsigned answer_export(void *ctx, struct hv_app *app, const char *path)
-{
-    struct hv_gantt_screen *st = ctx;
-    struct hv_gantt_state view = {0};
-    struct hv_gantt_subject s;
-    struct hv_str bytes = {0}, title = {0};
-    struct hv_err err = {0};
-    if (!hv_gantt_subject_get(st, hv_app_model(app), &view, &s, &err)) {
-        return HV_APP_REDRAW;
-    }
-    hv_str_addf(&title, "%s in %s", s.facts.row->name,
-                hv_session_name(hv_ui_session(hv_app_model(app))));
-    enum hv_status status = hv_gantt_render(&s, hv_str_cstr(&title), path, &bytes, &err);
-    if (status == HV_OK) {
-        status = hv_file_write(path, hv_str_cstr(&bytes), bytes.n, &err);
-    }
-    if (status != HV_OK) {
-        hv_ui_error(app, &err);
-    } else {
-        hv_app_message(app, HV_MSG_INFO, "timeline written to %s", path);
-    }
-    hv_str_free(&bytes);
-    hv_str_free(&title);
-    return HV_APP_REDRAW;
-}
-
 /* ---- actions ---- */
 
 /** Moves of cursor, lanes and window; false when the action is none. */
@@ -280,6 +261,10 @@ static bool change(struct hv_gantt_state *v, const struct hv_gantt_source *src, 
     case HV_ACT_GANTT_MEMORY:
         v->show_memory = !v->show_memory;
         break;
+    case HV_ACT_GANTT_PIN:
+        v->has_pin = !v->has_pin || v->pin_lane != v->lane;
+        v->pin_lane = v->lane;
+        break;
     case HV_ACT_MARK:
         v->mark_s = hv_known(v->mark_s) ? HV_UNKNOWN : v->cursor_s;
         break;
@@ -290,6 +275,26 @@ static bool change(struct hv_gantt_state *v, const struct hv_gantt_source *src, 
         hv_app_message(app, HV_MSG_INFO, "no more operations that way");
     }
     return true;
+}
+
+/** Links, or the dp ranks that differ, get lines of their own, or lose them. */
+static void unfold(struct hv_gantt_screen *st, struct hv_app *app, const struct hv_gantt_subject *s,
+                   unsigned what)
+{
+    const struct hv_timeline *t = s->facts.verdict->timeline;
+    size_t lane = s->view->lane < s->tracks->n ? s->view->lane : 0;
+    size_t row = s->tracks->items[lane].row;
+    st->tracks ^= what;
+    st->view.lane = hv_gantt_lane_of_row(&t->tracks[st->tracks], row);
+    st->view.top_lane = 0;
+    st->view.has_pin = false; /* the lines are others */
+    if ((st->tracks & what) != 0 && t->tracks[st->tracks].n == t->tracks[st->tracks ^ what].n) {
+        hv_app_message(app, HV_MSG_INFO,
+                       what == HV_TRACKS_LINKS
+                           ? "nothing goes over links: one stage, and no reductions"
+                           : "the GPUs of each stage do the same at the same time: one line says "
+                             "it for all");
+    }
 }
 
 /** Questions and what concerns the whole screen; false when the action is none. */
@@ -303,15 +308,15 @@ static bool other(struct hv_gantt_screen *st, struct hv_app *app, const struct h
         return true;
     case HV_ACT_EXPORT:
         (void)snprintf(path, sizeof path, "%s.svg", s->facts.row->name);
-        hv_app_ask(app, "write .svg, .png, .json (trace) or .txt to: ", path, answer_export, st);
+        hv_app_ask(app, "write the window as .svg or .png, all as .json (trace) or .txt: ", path,
+                   hv_gantt_answer_export, st);
         return true;
     case HV_ACT_GANTT_EXPLAIN:
         st->flip = !st->flip;
         return true;
     case HV_ACT_GANTT_LINKS:
-        st->links = !st->links;
-        st->view.lane = st->links ? st->view.lane * 2 : st->view.lane / 2;
-        st->view.top_lane = 0;
+    case HV_ACT_GANTT_PARTS:
+        unfold(st, app, s, a == HV_ACT_GANTT_LINKS ? HV_TRACKS_LINKS : HV_TRACKS_PARTS);
         return true;
     case HV_ACT_GANTT_SPLIT:
         st->split = !st->split;
@@ -437,6 +442,7 @@ static const enum hv_action keybar[] = {
     HV_ACT_GANTT_CHUNKS_MORE,
     HV_ACT_GANTT_SPLIT,
     HV_ACT_GANTT_LINKS,
+    HV_ACT_GANTT_PARTS,
     HV_ACT_GANTT_CRITICAL,
     HV_ACT_GANTT_MEMORY,
     HV_ACT_FIND,

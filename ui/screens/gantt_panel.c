@@ -31,9 +31,35 @@ static const struct hv_timeline *timeline_of(const struct hv_gantt_subject *s)
     return s->facts.verdict->timeline;
 }
 
+static const struct hv_timeline_track *lane_track(const struct hv_gantt_subject *s)
+{
+    return &s->tracks->items[s->view->lane];
+}
+
 static const struct hv_timeline_row *lane_row(const struct hv_gantt_subject *s)
 {
-    return &timeline_of(s)->rows[s->view->lane / (s->links ? 2 : 1)];
+    return &timeline_of(s)->rows[lane_track(s)->row];
+}
+
+/** The GPUs that the cursor's line is about, NULL = all of the row. */
+static const struct hv_timeline_part *lane_part(const struct hv_gantt_subject *s)
+{
+    const struct hv_timeline_track *x = lane_track(s);
+    return x->kind == HV_TRACK_PART ? &lane_row(s)->parts[x->index] : NULL;
+}
+
+static const char *lane_name(const struct hv_gantt_subject *s)
+{
+    const struct hv_timeline_part *part = lane_part(s);
+    return part != NULL ? part->name + strspn(part->name, " ") : lane_row(s)->name;
+}
+
+/** "s1 a[0].0-7" cut to the stage, "r0 s1" where there are replicas. */
+static void add_stage_name(const char *name, struct hv_str *out)
+{
+    size_t n = strcspn(name, " ");
+    n += name[0] == 'r' && name[n] == ' ' ? 1 + strcspn(name + n + 1, " ") : 0;
+    hv_str_add(out, name, n);
 }
 
 /** "f3", or the kind's letter where there is no micro-batch. */
@@ -64,10 +90,55 @@ void hv_gantt_cursor_text(const struct hv_gantt_subject *s, struct hv_str *out)
     } else {
         hv_str_adds(out, "idle");
     }
-    const char *name = lane_row(s)->name;
-    size_t n = strcspn(name, " ");
-    n += name[0] == 'r' && name[n] == ' ' ? 1 + strcspn(name + n + 1, " ") : 0; /* "r1 s0" */
-    hv_str_addf(out, " of %.*s", (int)n, name);
+    hv_str_adds(out, " of ");
+    add_stage_name(lane_row(s)->name, out);
+    if (lane_track(s)->kind == HV_TRACK_HOPS) {
+        const struct hv_timeline_link *k = &timeline_of(s)->links[lane_track(s)->index];
+        hv_str_adds(out, " to ");
+        add_stage_name(timeline_of(s)->rows[k->to_row].name, out);
+    }
+}
+
+/** When the operation at the cursor began: transfers that overlap are drawn one behind the other.
+ */
+static double began_s(const struct hv_gantt_subject *s, const struct hv_gantt_span *span,
+                      const struct hv_timeline_op *op)
+{
+    return op->kind == HV_SPAN_HOP ? span->end_s - timeline_of(s)->hops[op->paired].seconds
+                                   : span->start_s;
+}
+
+/** From where to where, what, and how fast. */
+static void put_hop(struct pen *p, const struct hv_gantt_subject *s,
+                    const struct hv_timeline_op *op, struct hv_str *text)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP];
+    const struct hv_timeline *t = timeline_of(s);
+    const struct hv_timeline_hop *hop = &t->hops[op->paired];
+    const struct hv_timeline_link *k = &t->links[hop->i_link];
+    hv_str_addf(text, "from %s to %s", t->rows[k->from_row].name, t->rows[k->to_row].name);
+    put_line(p, HV_STYLE_TEXT, text);
+    hv_str_addf(text, "%s of %s, %s", hv_fmt_bytes(a, sizeof a, hop->bytes),
+                hop->backward ? "gradients" : "activations",
+                hv_fmt_si(b, sizeof b, hop->bytes / hop->seconds, "B/s"));
+    put_line(p, HV_STYLE_TEXT, text);
+}
+
+/** How long the GPUs of this line wait for the slowest of their stage. */
+static void put_wait(struct pen *p, const struct hv_gantt_subject *s,
+                     const struct hv_gantt_span *span, struct hv_str *text)
+{
+    char a[HV_FMT_CAP];
+    const struct hv_lane *lane = &timeline_of(s)->lanes.items[lane_row(s)->compute_lane];
+    int32_t i = hv_lane_at(lane, span->start_s);
+    double wait = i >= 0 ? lane->spans[i].end_s - span->end_s : 0;
+    if (lane_part(s) != NULL) {
+        hv_str_addf(text,
+                    wait > 0 ? "then waits %s for the slowest GPUs of its stage"
+                             : "the slowest GPUs of the stage",
+                    hv_fmt_seconds(a, sizeof a, wait));
+        put_line(p, HV_STYLE_TEXT, text);
+    }
 }
 
 static void put_op(struct pen *p, const struct hv_gantt_subject *s,
@@ -83,17 +154,25 @@ static void put_op(struct pen *p, const struct hv_gantt_subject *s,
     if (op->slice > 0) {
         hv_str_addf(text, " slice %d", (int)op->slice);
     }
-    hv_str_addf(text, "  %s  %s", lane_row(s)->name, lane_row(s)->layers);
+    if (op->kind != HV_SPAN_HOP) {
+        hv_str_addf(text, "  %s  %s", lane_name(s), lane_row(s)->layers);
+    }
     put_line(p, HV_STYLE_TITLE, text);
-    hv_str_addf(text, "start %s  end %s  lasts %s", hv_fmt_seconds(a, sizeof a, span->start_s),
+    double start_s = began_s(s, span, op);
+    hv_str_addf(text, "start %s  end %s  lasts %s", hv_fmt_seconds(a, sizeof a, start_s),
                 hv_fmt_seconds(b, sizeof b, span->end_s),
-                hv_fmt_seconds(c, sizeof c, span->end_s - span->start_s));
+                hv_fmt_seconds(c, sizeof c, span->end_s - start_s));
     if (op->critical) {
         hv_str_adds(text, "  ^ critical: the step waits for it");
     } else if (hv_known(op->slack_s) && isfinite(op->slack_s)) {
         hv_str_addf(text, "  slack %s", hv_fmt_seconds(a, sizeof a, op->slack_s));
     }
     put_line(p, op->critical ? HV_STYLE_CRITICAL : HV_STYLE_TEXT, text);
+    if (op->kind == HV_SPAN_HOP) {
+        put_hop(p, s, op, text);
+    } else {
+        put_wait(p, s, span, text);
+    }
 }
 
 static void add_neighbour(const struct hv_gantt_subject *s, const struct hv_gantt_span *span,
@@ -130,7 +209,7 @@ static void put_area(struct pen *p, const struct hv_gantt_subject *s, struct hv_
 {
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP], d[HV_FMT_CAP];
     const struct hv_gantt_state *v = s->view;
-    double from = fmin(v->mark_s, v->cursor_s), to = fmax(v->mark_s, v->cursor_s), all = 0;
+    double from = fmin(v->mark_s, v->cursor_s), to = fmax(v->mark_s, v->cursor_s), all = 0, n = 0;
     const double at_s[] = {from, to};
     struct hv_gantt_cover here = {0}, lane = {0};
     if (!hv_known(v->mark_s) || !(to > from)) {
@@ -138,14 +217,18 @@ static void put_area(struct pen *p, const struct hv_gantt_subject *s, struct hv_
     }
     s->src.columns(s->src.ctx, v->lane, at_s, 1, &here);
     for (size_t i = 0; i < s->src.n_lanes; i++) {
-        s->src.columns(s->src.ctx, i, at_s, 1, &lane);
-        all += lane.busy_frac;
+        enum hv_track_kind kind = s->tracks->items[i].kind;
+        if (kind == HV_TRACK_ALL || kind == HV_TRACK_COMPUTE) {
+            s->src.columns(s->src.ctx, i, at_s, 1, &lane);
+            all += lane.busy_frac;
+            n++;
+        }
     }
-    hv_str_addf(text, "area %s: busy %s, idle %s here; all lanes busy %s",
+    hv_str_addf(text, "area %s: busy %s, idle %s here; all stages busy %s",
                 hv_fmt_seconds(a, sizeof a, to - from),
                 hv_fmt_seconds(b, sizeof b, here.busy_frac * (to - from)),
                 hv_fmt_seconds(c, sizeof c, (1 - here.busy_frac) * (to - from)),
-                hv_fmt_percent(d, sizeof d, all / (double)s->src.n_lanes));
+                hv_fmt_percent(d, sizeof d, all / n));
     put_line(p, HV_STYLE_MARKED, text);
 }
 
@@ -154,12 +237,14 @@ static void put_memory(struct pen *p, const struct hv_gantt_subject *s, struct h
     char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
     const struct hv_timeline_row *row = lane_row(s);
     const struct hv_verdict *v = s->facts.verdict;
-    double now = hv_steps_at(&row->memory, s->view->cursor_s), limit = row->memory_limit_bytes;
+    const struct hv_timeline_part *part = lane_part(s);
+    double now = hv_steps_at(part ? &part->memory : &row->memory, s->view->cursor_s);
+    double limit = part ? part->memory_limit_bytes : row->memory_limit_bytes;
     hv_str_addf(text, "memory now %s of %s (%s)", hv_fmt_bytes(a, sizeof a, now),
                 hv_fmt_bytes(b, sizeof b, limit), hv_fmt_percent(c, sizeof c, now / limit));
     for (size_t i = 0; i < v->n_memory; i++) {
         const struct hv_stage_memory *m = &v->memory[i];
-        if (m->replica == row->replica && m->stage == row->stage) {
+        if (part == NULL && m->replica == row->replica && m->stage == row->stage) {
             hv_str_addf(text, ", peak %s, %d in flight", hv_fmt_bytes(a, sizeof a, m->peak_bytes),
                         m->in_flight);
         }

@@ -10,10 +10,10 @@ struct hv_gantt_subject {
     struct hv_plan_facts facts; /**< verdict->timeline is set */
     struct hv_gantt_source src;
     const struct hv_gantt_state *view;
-    bool links;                      /**< lanes come in pairs: row = lane / 2 */
-    bool has_ghost;                  /**< a trial is shown … */
-    struct hv_gantt_source ghost;    /**< … over this */
-    const struct hv_verdict *before; /**< of the ghost */
+    const struct hv_timeline_tracks *tracks; /**< what the source's lanes are */
+    bool has_ghost;                          /**< a trial is shown … */
+    struct hv_gantt_source ghost;            /**< … over this */
+    const struct hv_verdict *before;         /**< of the ghost */
 };
 
 /** Draws the panel; with 110 columns or more the plan's time and memory stand beside it. O(lines).

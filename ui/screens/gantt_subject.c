@@ -16,7 +16,16 @@ const struct hv_row *hv_gantt_row(const struct hv_ui *ui)
 static struct hv_gantt_source source_of(const struct hv_gantt_screen *st,
                                         const struct hv_timeline *t)
 {
-    return st->links ? hv_gantt_links_source(t) : hv_gantt_timeline_source(t);
+    return hv_gantt_tracks_source(&t->tracks[st->tracks]);
+}
+
+size_t hv_gantt_lane_of_row(const struct hv_timeline_tracks *tracks, size_t row)
+{
+    size_t i = 0;
+    while (i + 1 < tracks->n && tracks->items[i].row != row) {
+        i++;
+    }
+    return i;
 }
 
 /** Puts lane and cursor where another screen pointed. */
@@ -26,7 +35,7 @@ static void go_to_place(const struct hv_gantt_screen *st, const struct hv_ui_pla
 {
     for (size_t i = 0; i < t->n_rows; i++) {
         if (t->rows[i].replica == at->replica && t->rows[i].stage == at->stage) {
-            view->lane = st->links ? 2 * i : i;
+            view->lane = hv_gantt_lane_of_row(&t->tracks[st->tracks], i);
             hv_gantt_goto(view, src, at->at_s);
             return;
         }
@@ -52,6 +61,10 @@ static void take_trial(const struct hv_gantt_screen *st, struct hv_gantt_subject
     s->facts.verdict = hv_trial_verdict(st->attempt.trial);
     s->facts.plan = hv_trial_plan(st->attempt.trial);
     s->src = source_of(st, s->facts.verdict->timeline);
+    s->tracks = &s->facts.verdict->timeline->tracks[st->tracks];
+    if (st->tracks != 0 && s->ghost.n_lanes != s->src.n_lanes) {
+        s->ghost.n_lanes = 0; /* other lines: nothing to lay one over the other */
+    }
     s->src.end_s = fmax(s->src.end_s, s->ghost.end_s); /* one axis for both */
 }
 
@@ -78,7 +91,7 @@ bool hv_gantt_subject_get(const struct hv_gantt_screen *st, const struct hv_ui *
                           struct hv_err *err)
 {
     const struct hv_row *row = hv_gantt_row(ui);
-    *out = (struct hv_gantt_subject){.facts = {.row = row}, .view = view, .links = st->links};
+    *out = (struct hv_gantt_subject){.facts = {.row = row}, .view = view};
     const struct hv_verdict *v = drawn(ui, row, err);
     if (v == NULL) {
         return false;
@@ -86,6 +99,7 @@ bool hv_gantt_subject_get(const struct hv_gantt_screen *st, const struct hv_ui *
     out->facts.verdict = v;
     out->facts.plan = hv_session_plan(ui->session, row->id, NULL);
     out->src = source_of(st, v->timeline);
+    out->tracks = &v->timeline->tracks[st->tracks];
     if (hv_gantt_try_is_on(&st->attempt, ui->session, row)) {
         take_trial(st, out);
     }
@@ -127,9 +141,10 @@ bool hv_gantt_lower_get(const struct hv_gantt_screen *st, const struct hv_ui *ui
 {
     const struct hv_row *row = hv_session_row(ui->session, hv_gantt_other(st, ui, 0));
     const struct hv_verdict *v = drawn(ui, row, NULL);
-    *out = (struct hv_gantt_subject){.facts = {.row = row, .verdict = v}, .links = st->links};
+    *out = (struct hv_gantt_subject){.facts = {.row = row, .verdict = v}};
     if (v != NULL) {
         out->src = source_of(st, v->timeline);
+        out->tracks = &v->timeline->tracks[st->tracks];
     }
     return v != NULL;
 }

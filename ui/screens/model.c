@@ -9,6 +9,7 @@
 #include "solver/base/units.h"
 #include "ui/screens/model_int.h"
 #include "ui/screens/screens.h"
+#include "ui/session/import.h"
 #include "ui/view/layout.h"
 
 enum { DONE = HV_APP_HANDLED | HV_APP_REDRAW, WHEEL_ROWS = 3, FIT_ROWS = 14, FIELDS_W = 56 };
@@ -35,6 +36,13 @@ static void sync_documents(struct hv_model_screen *v, struct hv_session *s)
     hv_model_rows(v);
     hv_model_refit(v);
     hv_model_form_fill(v);
+    hv_model_layer_fill(v);
+}
+
+/* The form in the panel of the fields: of single blocks while it is open. */
+static struct hv_doc_form *form_of(struct hv_model_screen *v)
+{
+    return v->layer_form.open ? &v->layer_form : &v->form;
 }
 
 static struct hv_model_screen *screen_of(void *state, struct hv_app *app)
@@ -57,6 +65,8 @@ static void close_screen(void *state, struct hv_app *app)
     struct hv_model_screen *v = ((struct state *)state)->screen;
     (void)app;
     hv_doc_form_free(&v->form);
+    hv_doc_form_free(&v->layer_form);
+    hv_vec_free(&v->own);
     hv_vec_free(&v->rows);
     free(v);
 }
@@ -93,9 +103,13 @@ static void draw(const void *state, const void *model, const struct hv_view_ctx 
     v->table.find = find[0] != '\0' ? find : NULL;
     if (at[HV_MODEL_FIELDS].w > 0) {
         bool focused = v->panel == HV_MODEL_FIELDS;
-        hv_grid_box(ctx->grid, at[HV_MODEL_FIELDS], "Model and job", focused,
+        char title[64] = "Model and job";
+        if (v->layer_form.open) {
+            hv_model_layer_title(v, title, sizeof title);
+        }
+        hv_grid_box(ctx->grid, at[HV_MODEL_FIELDS], title, focused,
                     focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
-        hv_doc_form_draw(&v->form, v->session, ctx->grid, hv_rect_inner(at[HV_MODEL_FIELDS]),
+        hv_doc_form_draw(form_of(v), v->session, ctx->grid, hv_rect_inner(at[HV_MODEL_FIELDS]),
                          focused);
     }
     if (at[HV_MODEL_LAYERS_PANEL].w > 0) {
@@ -123,6 +137,13 @@ static void status(const void *state, const void *model, struct hv_str *out)
         hv_str_addf(out, ", %s/token fwd+bwd",
                     hv_fmt_si(buf, sizeof buf, 3 * flops / sequence, "FLOP"));
     }
+    size_t own = 0;
+    for (size_t i = 0; i < v->own.n; i++) {
+        own += v->own.items[i];
+    }
+    if (own > 0) {
+        hv_str_addf(out, ", * %zu with values of their own", own);
+    }
     hv_model_checks(v, &checks);
     size_t n = 0;
     for (const char *p = hv_str_cstr(&checks); *p != '\0'; p++) {
@@ -145,6 +166,10 @@ static unsigned import_model(void *ctx, struct hv_app *app, const char *path)
     struct hv_err err = {0};
     char label[160];
     (void)ctx;
+    if (!hv_import_is_own(path)) {
+        hv_ui_import(app, path);
+        return HV_APP_REDRAW;
+    }
     if (hv_model_doc_read(&doc, path, &err) != HV_OK) {
         hv_ui_error(app, &err);
         return HV_APP_REDRAW;
@@ -196,7 +221,7 @@ static unsigned form_key(struct hv_model_screen *v, struct hv_app *app, enum hv_
     struct hv_rect at[HV_MODEL_PANEL_N];
     struct hv_event ev = hv_event_key((struct hv_key){.code = code});
     place(v, hv_app_body(app), at);
-    return hv_doc_form_event(&v->form, app, v->session, &ev, hv_rect_inner(at[HV_MODEL_FIELDS]));
+    return hv_doc_form_event(form_of(v), app, v->session, &ev, hv_rect_inner(at[HV_MODEL_FIELDS]));
 }
 
 static unsigned scroll_checks(struct hv_model_screen *v, enum hv_action a)
@@ -235,17 +260,21 @@ static unsigned panel_action(struct hv_model_screen *v, struct hv_app *app, enum
         if (open) {
             return form_key(v, app, HV_KEY_ENTER);
         }
-        size_t n = v->form.form.n_fields;
+        struct hv_doc_form *f = form_of(v);
         if (a == HV_ACT_TOP || a == HV_ACT_BOTTOM) {
-            v->form.form.cursor = a == HV_ACT_TOP ? 0 : n - 1;
-            hv_doc_form_load(&v->form, v->session);
+            f->form.cursor = a == HV_ACT_TOP ? 0 : f->form.n_fields - 1;
+            hv_doc_form_load(f, v->session);
             return DONE;
         }
         return 0;
     }
     struct hv_table_source s = hv_model_source(v);
-    if (open) {
+    if (a == HV_ACT_OPEN) {
         return hv_model_unfold(v) ? DONE : 0;
+    }
+    if (a == HV_ACT_EDIT || a == HV_ACT_DELETE || a == HV_ACT_RELOAD) {
+        (a == HV_ACT_EDIT ? hv_model_layer_edit : hv_model_layer_reset)(v, app);
+        return DONE;
     }
     return hv_table_action(&v->table, &s, a, hv_rect_inner(at[HV_MODEL_LAYERS_PANEL]).h - 1) ? DONE
                                                                                              : 0;
@@ -270,11 +299,15 @@ static unsigned action(void *state, struct hv_app *app, enum hv_action a)
         return DONE;
     }
     if (a == HV_ACT_IMPORT) {
-        hv_app_ask(app, "model file, config.json or catalogue name: ", "", import_model, NULL);
+        hv_app_ask_path(app, "config.json, model file or name: ", "", import_model, NULL);
         return DONE;
     }
     if (a == HV_ACT_EXPORT) {
         hv_app_ask(app, "write model to: ", "model.json", export_model, NULL);
+        return DONE;
+    }
+    if (a == HV_ACT_CANCEL && v->layer_form.open) {
+        hv_model_layer_close(v);
         return DONE;
     }
     if (a == HV_ACT_CANCEL && v->panel != HV_MODEL_FIELDS) {
@@ -323,13 +356,14 @@ static unsigned event(void *state, struct hv_app *app, const struct hv_event *ev
     struct hv_model_screen *v = screen_of(state, app);
     struct hv_rect at[HV_MODEL_PANEL_N];
     place(v, hv_app_body(app), at);
-    bool typing = v->form.form.editing || v->form.pick.open;
+    const struct hv_doc_form *form = form_of(v);
+    bool typing = form->form.editing || form->pick.open;
     bool leaves = ev->type == HV_EV_KEY && !typing &&
                   (ev->key.code == HV_KEY_TAB || ev->key.code == HV_KEY_ESC);
     if (v->panel == HV_MODEL_FIELDS && !leaves) {
         bool wheel = ev->type == HV_EV_MOUSE && ev->mouse != HV_MOUSE_PRESS;
         unsigned flags = wheel ? 0
-                               : hv_doc_form_event(&v->form, app, v->session, ev,
+                               : hv_doc_form_event(form_of(v), app, v->session, ev,
                                                    hv_rect_inner(at[HV_MODEL_FIELDS]));
         sync_documents(v, hv_ui_session(hv_app_model(app)));
         if (flags != 0 || typing) {
@@ -344,13 +378,14 @@ static unsigned find(void *state, struct hv_app *app, const char *text, int dire
     struct hv_model_screen *v = screen_of(state, app);
     struct hv_table_source s = hv_model_source(v);
     struct hv_table_look look = {.n_columns = hv_model_n_columns()};
-    size_t n = v->form.form.n_fields;
+    struct hv_doc_form *f = form_of(v);
+    size_t n = f->form.n_fields;
     for (size_t step = direction == 0 ? 0 : 1; v->panel == HV_MODEL_FIELDS && step < n; step++) {
-        size_t i = (v->form.form.cursor + (direction < 0 ? n - step : step)) % n;
-        const struct hv_field *d = &v->form.fields[i];
+        size_t i = (f->form.cursor + (direction < 0 ? n - step : step)) % n;
+        const struct hv_field *d = &f->fields[i];
         bool can = !d->read_only && d->kind != HV_FIELD_LABEL;
         if (can && (hv_text_has(d->name, text) || hv_text_has(d->value, text))) {
-            v->form.form.cursor = i;
+            f->form.cursor = i;
             return DONE;
         }
     }
@@ -372,6 +407,7 @@ const struct hv_view_ops hv_screen_model = {
     .state_size = sizeof(struct state),
     .keybar = bar,
     .help = "Enter edits a field or opens its list; in Layers it unfolds a run of blocks.\n"
+            "In Layers e gives blocks values of their own (*), d takes those away.\n"
             "In Fit and checks h and l change the tensor-parallel degree of the preview.\n"
             "Import takes a hetviz model, a config.json of Hugging Face or a catalogue name.",
     .open = open_screen,

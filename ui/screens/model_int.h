@@ -59,6 +59,9 @@ struct hv_model_screen {
     bool synced;
     enum hv_model_panel panel;
     struct hv_doc_form form;
+    struct hv_doc_form layer_form; /**< of blocks [layer_from, layer_to), in place of the other */
+    size_t layer_from, layer_to;
+    HV_VEC(bool) own; /**< blocks with values of their own; shorter than the model: none there */
     struct hv_table table;
     HV_VEC(struct hv_layer_row) rows;
     uint64_t unfolded;                                  /**< bit per run */
@@ -100,6 +103,23 @@ void hv_model_checks(const struct hv_model_screen *v, struct hv_str *out);
 void hv_model_draw_fit(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r);
 /** The next degree of tensor parallelism for the preview. */
 void hv_model_step_tp(struct hv_model_screen *v, int step);
+
+/* ---- values of single blocks (model_layer.c) */
+
+/** Finds the blocks with values of their own. O(blocks). */
+void hv_model_layer_marks(struct hv_model_screen *v);
+/** Has one of the row's blocks values of its own? */
+bool hv_model_layer_is_own(const struct hv_model_screen *v, const struct hv_layer_row *row);
+/** Opens the form of the blocks under the cursor; asks which where there are several. */
+void hv_model_layer_edit(struct hv_model_screen *v, struct hv_app *app);
+/** Takes the own values of the blocks under the cursor away. */
+void hv_model_layer_reset(struct hv_model_screen *v, struct hv_app *app);
+/** Fills the form anew; closes it when its blocks are gone. */
+void hv_model_layer_fill(struct hv_model_screen *v);
+/** Closes the form; the cursor is on its blocks. */
+void hv_model_layer_close(struct hv_model_screen *v);
+/** "Values of block 3". */
+void hv_model_layer_title(const struct hv_model_screen *v, char *buf, size_t cap);
 
 /* ---- fields (model_form.c) */
 

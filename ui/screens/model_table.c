@@ -117,6 +117,7 @@ void hv_model_rows(struct hv_model_screen *v)
     const struct hv_model *m = model_of(v);
     v->rows.n = 0;
     list_kinds(v);
+    hv_model_layer_marks(v);
     if (m->kind == HV_MODEL_MODULES) {
         for (size_t i = 0; i < m->n_modules; i++) {
             hv_vec_push(&v->rows, (struct hv_layer_row){HV_LAYER_MODULE, i, i + 1, 1, 0});
@@ -328,6 +329,9 @@ static unsigned table_flags(const void *ctx, size_t row)
 {
     const struct hv_model_screen *v = ctx;
     enum hv_layer_row_kind kind = v->rows.items[row].kind;
+    if (kind == HV_LAYER_BLOCKS && hv_model_layer_is_own(v, &v->rows.items[row])) {
+        return HV_ROW_MARKED;
+    }
     return kind == HV_LAYER_ATTENTION || kind == HV_LAYER_FFN ? HV_ROW_DIM : 0;
 }
 

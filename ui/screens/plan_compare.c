@@ -1,5 +1,5 @@
-/** Two plans side by side: the differences in words, then field by field, then their stages.
- * Drawing only; what is said is in plan_words.c. */
+/** Plans side by side: of two the differences in words, then field by field, then their stages; of
+ * more a column each. Drawing only; what is said is in plan_words.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -174,6 +174,135 @@ void hv_plan_compare_draw(const struct hv_plan_facts pair[2], size_t top, struct
     size_t n = draw_all(pair, hv_str_cstr(&words), SIZE_MAX, g, r); /* counts them */
     size_t last = n > (size_t)r.h ? n - (size_t)r.h : 0;
     (void)draw_all(pair, hv_str_cstr(&words), top < last ? top : last, g, r);
+    hv_grid_unclip(g, old);
+    hv_str_free(&words);
+}
+
+/* ---- three and more ---- */
+
+/* Columns a plan has at least and at most, and those of the name of a line. */
+enum { VALUE_MIN = 10, VALUE_MAX = 22, NAME_W = 16 };
+
+/** Plans in columns. */
+struct columns {
+    const struct hv_plan_facts *set;
+    size_t n, n_shown;
+    int width;
+};
+
+static void put_name(struct hv_grid *g, struct hv_rect row, const char *name, unsigned style)
+{
+    hv_grid_put_field(g, (struct hv_rect){row.x, row.y, NAME_W, 1}, HV_LEFT, name, style);
+}
+
+static void put_value(const struct columns *c, size_t i, struct hv_grid *g, struct hv_rect row,
+                      const char *text, unsigned style)
+{
+    int x = row.x + NAME_W + 1 + (int)i * c->width;
+    hv_grid_put_field(g, (struct hv_rect){x, row.y, c->width - 1, 1}, HV_LEFT, text, style);
+}
+
+/** Is plan i the best of those that fit? False where none is, or all are alike. */
+static bool is_best(const struct columns *c, size_t i, enum hv_plan_field field)
+{
+    double better = hv_plan_field_better(field), own = hv_plan_value(&c->set[i], field) * better;
+    bool differs = false;
+    for (size_t k = 0; k < c->n; k++) {
+        if (!hv_plan_fits(&c->set[k])) {
+            continue;
+        }
+        double other = hv_plan_value(&c->set[k], field) * better;
+        if (other > own) {
+            return false;
+        }
+        differs |= hv_known(other) && other < own;
+    }
+    return differs && hv_plan_fits(&c->set[i]);
+}
+
+static void put_field_row(const struct columns *c, enum hv_plan_field field, struct hv_grid *g,
+                          struct hv_rect row)
+{
+    struct hv_str text = {0};
+    put_name(g, row, hv_plan_field_name(field), HV_STYLE_TEXT);
+    for (size_t i = 0; i < c->n_shown; i++) {
+        hv_str_clear(&text);
+        hv_plan_text(&c->set[i], field, &text);
+        bool best = is_best(c, i, field);
+        hv_str_adds(&text, best ? " *" : "");
+        put_value(c, i, g, row, hv_str_cstr(&text), best ? HV_STYLE_GOOD : HV_STYLE_TEXT);
+    }
+    hv_str_free(&text);
+}
+
+static void put_stage_row(const struct columns *c, size_t stage, struct hv_grid *g,
+                          struct hv_rect row)
+{
+    char name[32];
+    struct hv_str text = {0};
+    (void)snprintf(name, sizeof name, "stage %zu", stage);
+    put_name(g, row, name, HV_STYLE_TEXT);
+    for (size_t i = 0; i < c->n_shown; i++) {
+        hv_str_clear(&text);
+        describe_stage(&c->set[i], stage, &text);
+        put_value(c, i, g, row, hv_str_cstr(&text), HV_STYLE_TEXT);
+    }
+    hv_str_free(&text);
+}
+
+/** Draws what is on screen; returns how many lines there are. */
+static size_t draw_columns(const struct columns *c, const char *words, size_t top,
+                           struct hv_grid *g, struct hv_rect r)
+{
+    struct window w = {.g = g, .r = r, .top = top};
+    struct hv_rect row;
+    size_t stages = 0;
+    if (next_row(&w, &row)) {
+        put_name(g, row, "* = best", HV_STYLE_HEADER);
+        for (size_t i = 0; i < c->n_shown; i++) {
+            put_value(c, i, g, row, c->set[i].row->name, HV_STYLE_HEADER);
+        }
+    }
+    for (int f = HV_PLAN_STRATEGY; f <= HV_PLAN_STATE; f++) {
+        if (next_row(&w, &row)) {
+            put_field_row(c, (enum hv_plan_field)f, g, row);
+        }
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        size_t n = count_stages(&c->set[i]);
+        stages = n > stages ? n : stages;
+    }
+    for (size_t i = 0; i < stages; i++) {
+        if (next_row(&w, &row)) {
+            put_stage_row(c, i, g, row);
+        }
+    }
+    put_words(&w, words);
+    return w.at;
+}
+
+void hv_plan_compare_many_draw(const struct hv_plan_facts *set, size_t n, size_t top,
+                               struct hv_grid *g, struct hv_rect r)
+{
+    struct columns c = {.set = set, .n = n};
+    int room = r.w - NAME_W - 1;
+    if (r.h < 2 || room < VALUE_MIN) {
+        return;
+    }
+    c.n_shown = (size_t)(room / VALUE_MIN) < n ? (size_t)(room / VALUE_MIN) : n;
+    c.width = room / (int)c.n_shown < VALUE_MAX ? room / (int)c.n_shown : VALUE_MAX;
+    struct hv_str words = {0};
+    if (c.n_shown < n) {
+        hv_str_addf(&words, "%zu more have no room here; a wider window shows them.\n",
+                    n - c.n_shown);
+    }
+    for (size_t i = 1; i < n; i++) {
+        hv_plan_differences((struct hv_plan_facts[2]){set[0], set[i]}, &words);
+    }
+    struct hv_rect old = hv_grid_clip(g, r);
+    size_t lines = draw_columns(&c, hv_str_cstr(&words), SIZE_MAX, g, r); /* counts them */
+    size_t last = lines > (size_t)r.h ? lines - (size_t)r.h : 0;
+    (void)draw_columns(&c, hv_str_cstr(&words), top < last ? top : last, g, r);
     hv_grid_unclip(g, old);
     hv_str_free(&words);
 }

@@ -85,6 +85,8 @@ double hv_plan_value(const struct hv_plan_facts *f, enum hv_plan_field field)
         return m->bubble_frac;
     case HV_PLAN_GAP:
         return m->gap_frac;
+    case HV_PLAN_GPUS:
+        return (double)m->n_devices_used;
     default:
         return HV_UNKNOWN;
     }
@@ -214,6 +216,7 @@ void hv_plan_text(const struct hv_plan_facts *f, enum hv_plan_field field, struc
         hv_str_adds(out, hv_fmt_seconds(buf, sizeof buf, x));
         break;
     case HV_PLAN_TOKENS:
+    case HV_PLAN_GPUS:
         hv_str_adds(out, hv_fmt_count(buf, sizeof buf, x));
         break;
     case HV_PLAN_GAP:

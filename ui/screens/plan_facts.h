@@ -23,6 +23,7 @@
     X(MEMORY,    "PEAK",     HV_RIGHT, 5,  0, HV_SORT_MEMORY, -1, "peak memory")                  \
     X(BUBBLE,    "BUBBLE",   HV_RIGHT, 7,  0, HV_SORT_BUBBLE, -1, "bubble")                       \
     X(GAP,       "GAP",      HV_RIGHT, 6,  0, HV_SORT_N,      -1, "gap to the bound")             \
+    X(GPUS,      "GPUS",     HV_RIGHT, 5,  0, HV_SORT_N,      -1, "GPUs")                         \
     X(DEGREES,   "TP/PP/DP", HV_LEFT,  9,  0, HV_SORT_N,      0,  "tp/pp/dp")                     \
     X(SCHEDULE,  "SCHEDULE", HV_LEFT,  9,  0, HV_SORT_N,      0,  "schedule")                     \
     X(LAYERS,    "LAYERS",   HV_LEFT,  12, 2, HV_SORT_N,      0,  "layers")                       \

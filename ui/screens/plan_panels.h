@@ -16,6 +16,10 @@ size_t hv_plan_details_lines(const struct hv_plan_facts *f);
  * from line `top` on (clamped). plan_compare.c. */
 void hv_plan_compare_draw(const struct hv_plan_facts pair[2], size_t top, struct hv_grid *g,
                           struct hv_rect r);
+/** Draws three plans or more in columns, as many as there is room for: fields with the best of each
+ * row marked '*', stages, then how each differs from the first in words. */
+void hv_plan_compare_many_draw(const struct hv_plan_facts *set, size_t n, size_t top,
+                               struct hv_grid *g, struct hv_rect r);
 
 /** A scatter of plans over two fields. */
 struct hv_plan_scatter {

@@ -1,4 +1,4 @@
-/** Rows, layout and drawing of the Plans screen; reads the session, changes nothing. */
+/** Rows, layout and drawing of the Plans screen; of the session it changes the sort order alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,9 @@
 #include "ui/view/layout.h"
 
 /** Fields that can be an axis. */
-static const enum hv_plan_field axes[HV_PLANS_AXES] = {HV_PLAN_ITERATION, HV_PLAN_COST,
-                                                       HV_PLAN_MEMORY, HV_PLAN_BUBBLE, HV_PLAN_MFU};
+static const enum hv_plan_field axes[HV_PLANS_AXES] = {
+    HV_PLAN_ITERATION, HV_PLAN_COST, HV_PLAN_MEMORY, HV_PLAN_BUBBLE,
+    HV_PLAN_MFU,       HV_PLAN_GPUS, HV_PLAN_TOKENS, HV_PLAN_GAP};
 
 size_t hv_plans_mark(const struct hv_plans *st, uint32_t id)
 {
@@ -37,6 +38,30 @@ static bool is_front(const struct hv_plans_list *l, const struct hv_plan_facts *
     enum hv_plan_field two[2];
     get_axes(l, two);
     return hv_plan_fits(f) && !hv_plan_is_dominated(f, l->facts, l->n, two);
+}
+
+uint32_t hv_plans_front_step(const struct hv_plans_list *l, uint32_t id, int direction)
+{
+    enum hv_plan_field two[2];
+    get_axes(l, two);
+    double here = HV_UNKNOWN, best = HV_UNKNOWN;
+    uint32_t found = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->facts[i].row->id == id) {
+            here = hv_plan_value(&l->facts[i], two[0]);
+        }
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        const struct hv_plan_facts *f = &l->facts[i];
+        double x = hv_plan_value(f, two[0]), ahead = (x - here) * direction;
+        bool first = !hv_known(here) || ahead > 0;
+        if (f->row->id != id && first && is_front(l, f) &&
+            (!hv_known(best) || (x - best) * direction < 0)) {
+            best = x;
+            found = f->row->id;
+        }
+    }
+    return found;
 }
 
 /* ---- rows ---- */
@@ -159,6 +184,27 @@ struct hv_table hv_plans_table(const struct hv_plans *st, const struct hv_sessio
 
 /* ---- layout ---- */
 
+void hv_plans_click_head(struct hv_session *s, int x)
+{
+    static const enum hv_sort keys[] = {
+#define X(c, title, align, width, flex, sort, better, name) sort,
+        HV_PLAN_FIELD_MAP(X)
+#undef X
+    };
+    int at = 2;
+    for (size_t i = 0; i < HV_PLAN_LAYERS; i++) {
+        at += hv_plan_columns[i].min + 1;
+        if (x < at) {
+            bool descending = false;
+            bool again = hv_session_sort_key(s, &descending) == keys[i];
+            if (keys[i] != HV_SORT_N) {
+                hv_session_sort(s, keys[i], again && !descending);
+            }
+            return;
+        }
+    }
+}
+
 struct hv_plans_places hv_plans_place(const struct hv_plans *st, struct hv_rect body)
 {
     struct hv_plans_places p = {0};
@@ -175,11 +221,14 @@ struct hv_plans_places hv_plans_place(const struct hv_plans *st, struct hv_rect 
     struct hv_split two[2] = {{.flex = 1, .min = 20}, {.flex = 1, .min = 20}};
     struct hv_split three[3] = {
         {.flex = 3, .min = 20}, {.flex = 3, .min = 20}, {.flex = 5, .min = 20}};
-    bool split = wide && st->compare;
+    bool many = st->compare && st->marks.n > 2, split = wide && st->compare && !many;
+    if (wide && many) { /* a column for each of them */
+        two[1].flex = 3;
+    }
     hv_layout_split(rows[1], HV_COLUMNS, split ? three : two, split ? 3 : 2, columns);
     p.r[HV_PLANS_TABLE] = rows[0];
     p.r[HV_PLANS_SCATTER] = columns[0];
-    p.r[st->compare && !wide ? HV_PLANS_COMPARE : HV_PLANS_DETAILS] = columns[1];
+    p.r[st->compare && !split ? HV_PLANS_COMPARE : HV_PLANS_DETAILS] = columns[1];
     if (split) {
         p.r[HV_PLANS_COMPARE] = columns[2];
     }
@@ -187,25 +236,22 @@ struct hv_plans_places hv_plans_place(const struct hv_plans *st, struct hv_rect 
     return p;
 }
 
-bool hv_plans_pair(const struct hv_plans_list *l, uint32_t cursor, struct hv_plan_facts pair[2])
+size_t hv_plans_compared(const struct hv_plans_list *l, uint32_t cursor,
+                         struct hv_plan_facts out[HV_PLANS_COMPARED])
 {
     const struct hv_plans *st = l->st;
-    const struct hv_plan_facts *a = NULL, *b = NULL;
-    for (size_t i = 0; i < st->marks.n && b == NULL; i++) {
+    size_t n = 0;
+    for (size_t i = 0; i < st->marks.n && n < HV_PLANS_COMPARED; i++) {
         const struct hv_plan_facts *f = facts_of(l, st->marks.items[i]);
-        if (a == NULL) {
-            a = f;
-        } else {
-            b = f;
+        if (f != NULL) {
+            out[n++] = *f;
         }
     }
-    b = b != NULL ? b : facts_of(l, cursor);
-    if (a == NULL || b == NULL || a == b) {
-        return false;
+    const struct hv_plan_facts *here = facts_of(l, cursor);
+    if (n == 1 && here != NULL && here->row != out[0].row) {
+        out[n++] = *here;
     }
-    pair[0] = *a;
-    pair[1] = *b;
-    return true;
+    return n < 2 ? 0 : n;
 }
 
 /* ---- drawing ---- */
@@ -259,7 +305,8 @@ static void draw_lower(const struct hv_plans_list *l, uint32_t cursor,
     const struct hv_plans *st = l->st;
     const struct hv_plan_facts *f = facts_of(l, cursor);
     struct hv_plan_scatter scatter = hv_plans_scatter(l, cursor);
-    struct hv_plan_facts pair[2];
+    struct hv_plan_facts set[HV_PLANS_COMPARED];
+    size_t n = st->compare ? hv_plans_compared(l, cursor, set) : 0;
     char title[160];
     for (int i = HV_PLANS_SCATTER; i < HV_PLANS_PANEL_N; i++) {
         struct hv_rect r = p->r[i], in = hv_rect_inner(r);
@@ -282,11 +329,14 @@ static void draw_lower(const struct hv_plans_list *l, uint32_t cursor,
             hv_plan_scatter_draw(&scatter, g, in);
         } else if (i == HV_PLANS_DETAILS && f != NULL) {
             hv_plan_details_draw(f, st->detail_top, g, in);
-        } else if (i == HV_PLANS_COMPARE && hv_plans_pair(l, cursor, pair)) {
-            hv_plan_compare_draw(pair, st->detail_top, g, in);
+        } else if (i == HV_PLANS_COMPARE && n > 2) {
+            hv_plan_compare_many_draw(set, n, st->detail_top, g, in);
+        } else if (i == HV_PLANS_COMPARE && n > 0) {
+            hv_plan_compare_draw(set, st->detail_top, g, in);
         } else if (i == HV_PLANS_COMPARE) {
             hv_grid_put_field(g, (struct hv_rect){in.x, in.y, in.w, 1}, HV_LEFT,
-                              "Space marks a plan, move to another", HV_STYLE_DIM);
+                              "Space marks plans: two or more, or one and move to another",
+                              HV_STYLE_DIM);
         }
     }
 }

@@ -16,7 +16,9 @@ enum hv_plans_panel {
 };
 
 /** Fields that can be an axis of the scatter. */
-#define HV_PLANS_AXES 5
+#define HV_PLANS_AXES 8
+/** Plans that are compared at most. */
+#define HV_PLANS_COMPARED 8
 
 /** State of the screen. */
 struct hv_plans {
@@ -62,8 +64,15 @@ struct hv_table hv_plans_table(const struct hv_plans *st, const struct hv_sessio
 uint32_t hv_plans_cursor(const struct hv_table *t, const struct hv_plans_list *l);
 /** Number of a row's mark, or the number of marks when it has none. */
 size_t hv_plans_mark(const struct hv_plans *st, uint32_t id);
-/** The two plans compared: the marked ones, or the marked one and the one under the cursor. */
-bool hv_plans_pair(const struct hv_plans_list *l, uint32_t cursor, struct hv_plan_facts pair[2]);
+/** The plans compared: the marked ones, or the one marked and the one under the cursor. Returns how
+ * many, 0 when there are not two. */
+size_t hv_plans_compared(const struct hv_plans_list *l, uint32_t cursor,
+                         struct hv_plan_facts out[HV_PLANS_COMPARED]);
+/** The plan of the Pareto front that lies next to a row along the x axis (direction 1 or -1), 0
+ * when there is none. O(rows²). */
+uint32_t hv_plans_front_step(const struct hv_plans_list *l, uint32_t id, int direction);
+/** A click on the head sorts by the column at x; a second one turns the order round. */
+void hv_plans_click_head(struct hv_session *s, int x);
 /** Panels for a body. */
 struct hv_plans_places hv_plans_place(const struct hv_plans *st, struct hv_rect body);
 /** The scatter over the axes chosen. */

@@ -37,6 +37,7 @@ static const struct hv_opt compare_options[] = {
 static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION};
 static const struct hv_opt gantt_options[] = {
     OPTIONAL_INPUT_OPTIONS, WIDTH_OPTION, ASCII_OPTION,
+    {"links", 0, HV_ARG_FLAG, NULL, "in the terminal: reductions, pushes and transfers on lines of their own (plans with stale weights: always)", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
     {"png", 0, HV_ARG_FILE, "F", "write a PNG picture", 0, 0, NULL, false},
     {"trace", 0, HV_ARG_FILE, "F", "write a Chrome or Perfetto trace", 0, 0, NULL, false},
@@ -70,6 +71,11 @@ static const struct hv_opt explain_options[] = {
     {"stage", 0, HV_ARG_INT, "N", "the terms behind every second and byte of this stage, with formula and source", 0, 1000000, NULL, false},
     {"replica", 0, HV_ARG_INT, "N", "replica entry of --stage (default 0)", 0, 1000000, NULL, false},
 };
+static const struct hv_opt failures_options[] = {
+    OPTIONAL_INPUT_OPTIONS, JSON_OPTION,
+    {"lost", 0, HV_ARG_INT, "N", "plans for up to this many nodes away (default 2)", 0, 64, NULL, false},
+    {"time-limit", 0, HV_ARG_DURATION, "S", "give every new plan this time (default 10)", 1e-3, 1e7, NULL, false},
+};
 static const struct hv_opt json_options[] = {JSON_OPTION};
 static const struct hv_opt validate_options[] = {
     JSON_OPTION,
@@ -102,6 +108,17 @@ static const struct hv_opt global_options[] = {
     {"budget", 0, HV_ARG_INT, "N", "stop a search after N evaluations", 1, 9007199254740991.0, NULL, false},
     {"quiet", 'q', HV_ARG_FLAG, NULL, "nothing on standard error but errors", 0, 0, NULL, false},
     {"plain", 0, HV_ARG_FLAG, NULL, "no colour, no box characters", 0, 0, NULL, false},
+};
+
+static const struct hv_opt front_options[] = {
+    {"ascii", 0, HV_ARG_FLAG, NULL, "frames, bars and marks in ASCII", 0, 0, NULL, false},
+    {"plain", 0, HV_ARG_FLAG, NULL, "lines of words instead of screens, for screen readers and pipes (also HETVIZ_PLAIN=1)", 0, 0, NULL, false},
+    {"no-mouse", 0, HV_ARG_FLAG, NULL, "leave the mouse to the terminal", 0, 0, NULL, false},
+    {"color", 0, HV_ARG_TEXT, "auto|always|never", "colours (auto: unless NO_COLOR is set)", 0, 0, NULL, false},
+    {"script", 0, HV_ARG_FILE, "F", "type what a file says: `keys jj<Enter>`, `wait TEXT`, `:command`, `:save-screen F`", 0, 0, NULL, false},
+    {"dump", 0, HV_ARG_TEXT, "SCREEN", "print a screen and leave: cluster, model, strategies, plans, gantt, explain, what-if, console", 0, 0, NULL, false},
+    {"out", 0, HV_ARG_FILE, "F", "with --dump: write the screen to this file, as a picture where it ends in .svg or .png", 0, 0, NULL, false},
+    {"size", 0, HV_ARG_TEXT, "WxH", "with --script or --dump: columns and rows (default 80x24)", 0, 0, NULL, false},
 };
 
 #define OPTIONS(table) table, HV_COUNT(table)
@@ -145,6 +162,11 @@ static const struct hv_command command_rows[] = {
      "the terms of that stage: operators, exchanges, transfer, memory.\n"
      "Example: hetviz explain p.json --stage 0",
      OPTIONS(explain_options), false},
+    {HV_CMD_FAILURES, "failures", NULL, "PLAN", 1, 1, "what failing and preempted nodes leave of a plan",
+     "Expected tokens per second and their price when nodes fail or are taken away: the best time between checkpoints, what a failure costs "
+     "(detection, rollback, reinstantiation), and the plans that the plan's own strategy makes of what is left of the nodes. Rates come from the "
+     "inventory (`preemptions_per_hour`), times from the job (`failures`).\nExample: hetviz failures p.json --lost 3",
+     OPTIONS(failures_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
      "Lists every strategy with the system it stands for; with a name, its options and what it decides.\n"
      "Example: hetviz strategies oobleck",
@@ -214,13 +236,16 @@ static const struct hv_command prompt_rows[] = {
     {HV_PROMPT_NOTE, "note", NULL, "ROW [TEXT]", 1, -1, "write a note on a plan", "It is saved with the plan; without a text it is taken away.\nExample: note oobleck-2 \"for the Friday run\"", NO_OPTIONS, false},
     {HV_PROMPT_PLAN, "plan", NULL, "NAME {PLAN}|FILE", 2, -1, "add a plan to the rows", "The plan is a file, or JSON as in one.\nExample: plan mine p.json", NO_OPTIONS, false},
     {HV_PROMPT_EXPORT, "export", NULL, "[ROW] FILE", 1, 2, "write the plan of a row to a file", "The row is the selected one unless given.", NO_OPTIONS, false},
+    {HV_PROMPT_IMPORT, "import", "i", "FILE...|local", 1, -1, "look at files of other programs and take them over",
+     "What nvidia-smi, Slurm, Kubernetes, Hugging Face and others write; nothing changes before Enter.\nExample: import smi.xml topo.txt", NO_OPTIONS, false},
     {HV_PROMPT_SCREEN, "screen", NULL, "NAME", 1, 1, "go to a screen", "Names are those of the tabs.", NO_OPTIONS, false},
     {HV_PROMPT_LUA, "lua", NULL, "CODE", 1, -1, "run a line of Lua in the console",
      "What it says is on screen 8; what it does to the table `workspace` comes back as edits that can be undone.\n"
      "Example: lua workspace.cluster.nodes[1].count = 4", NO_OPTIONS, false},
     {HV_PROMPT_RECORD, "record", NULL, "[FILE]", 0, 1, "write every change from now on as a script",
      "`hetviz --script FILE WORKSPACE` does it all again from the saved workspace. Without a file the recording ends.\nExample: record tour.script", NO_OPTIONS, false},
-    {HV_PROMPT_SAVE_SCREEN, "save-screen", NULL, "FILE", 1, 1, "write what is on the screen as text", "For scripts and tests.", NO_OPTIONS, false},
+    {HV_PROMPT_HELP, "help", NULL, "[WORD]", 0, 1, "keys of this screen, those with a word in it first", "The keys can be searched further; Enter runs one.\nExample: help zoom", NO_OPTIONS, false},
+    {HV_PROMPT_SAVE_SCREEN, "save-screen", NULL, "FILE", 1, 1, "write what is on the screen to a file", "A picture where the name ends in .svg or .png, else text.\nExample: save-screen gantt.png", NO_OPTIONS, false},
 };
 /* clang-format on */
 
@@ -240,4 +265,10 @@ const struct hv_opt *hv_global_options(size_t *n)
 {
     *n = HV_COUNT(global_options);
     return global_options;
+}
+
+const struct hv_opt *hv_front_options(size_t *n)
+{
+    *n = HV_COUNT(front_options);
+    return front_options;
 }

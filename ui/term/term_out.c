@@ -32,6 +32,36 @@ static bool same_cell(const struct hv_cell *a, const struct hv_cell *b)
            a->width == b->width;
 }
 
+/* The colour behind the text of a style, -1 = the terminal's own. */
+static int16_t back_of(struct hv_pen p)
+{
+    return p.attrs & HV_ATTR_REVERSE ? p.fg : p.bg;
+}
+
+/* The pen that shows the left background of an edge as ink on the right one. A background that is
+ * the terminal's own can only be one: the other is the ink then, and the cell is shown in reverse.
+ * False: these two colours cannot share a cell. */
+static bool edge_pen(const struct hv_out *o, const struct hv_cell *c, struct hv_pen *out)
+{
+    unsigned left = c->style & HV_STYLE_ID_MASK, right = HV_STYLE_RIGHT(c->style);
+    if (left >= HV_STYLE_N || right >= HV_STYLE_N)
+        return false;
+    int16_t ink = back_of(o->pens[left]), ground = back_of(o->pens[right]);
+    *out = ink >= 0 ? (struct hv_pen){.fg = ink, .bg = ground}
+                    : (struct hv_pen){.attrs = HV_ATTR_REVERSE, .fg = ground, .bg = -1};
+    bool reversible = o->caps.reverse && !(o->caps.no_colour_attrs & HV_ATTR_REVERSE);
+    return ink >= 0 || (ground >= 0 && reversible);
+}
+
+/* An edge whose colours cannot share the cell is blank in the style that has more of it. */
+static struct hv_cell whole_cell(const struct hv_cell *c)
+{
+    struct hv_cell out = {.utf8 = " ", .width = 1};
+    unsigned id = hv_cell_eighths(c) >= 4 ? c->style & HV_STYLE_ID_MASK : HV_STYLE_RIGHT(c->style);
+    out.style = (uint16_t)id;
+    return out;
+}
+
 static struct hv_pen pen_of(const struct hv_out *o, const struct hv_cell *c)
 {
     unsigned id = c->style & HV_STYLE_ID_MASK;
@@ -183,8 +213,15 @@ static const char *safe_text(const struct hv_cell *c, bool *odd)
 static void put_cell(struct hv_out *o, const struct hv_cell *c)
 {
     bool odd = false;
+    struct hv_cell whole;
+    struct hv_pen edge;
+    bool is_edge = HV_STYLE_RIGHT(c->style) != 0, fits = is_edge && edge_pen(o, c, &edge);
+    if (is_edge && !fits) {
+        whole = whole_cell(c);
+        c = &whole;
+    }
     const char *text = safe_text(c, &odd);
-    set_pen(o, pen_of(o, c));
+    set_pen(o, fits ? edge : pen_of(o, c));
     hv_str_adds(&o->bytes, text ? text : c->width == 2 ? "??" : "?");
     o->x += c->width;
     if (odd || o->x >= o->w)

@@ -13,8 +13,10 @@
 #include "solver/base/file.h"
 #include "solver/base/log.h"
 #include "ui/screens/screens.h"
+#include "ui/session/command.h"
 #include "ui/term/plain.h"
 #include "ui/term/term.h"
+#include "ui/view/grid_picture.h"
 #include "ui/view/script.h"
 
 enum { WATCHED = 64, DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24, MOST_TICKS = 5000 };
@@ -22,6 +24,7 @@ enum { WATCHED = 64, DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24, MOST_TICKS = 5000 
 /** What the command line asked for. */
 struct tui_options {
     const char *workspace, *script, *dump;
+    const char *out; /**< file of the dump, NULL = standard output as text */
     enum hv_color color;
     int w, h;
     bool ascii, plain, no_mouse, memory;
@@ -35,12 +38,17 @@ bool hv_tui_is_workspace(const char *path)
 
 static enum hv_status usage(struct hv_err *err, const char *word)
 {
-    return hv_err_set(
-        err, HV_EUSAGE,
-        "\"%s\": expected hetviz [WORKSPACE] [--ascii] [--plain] [--no-mouse] [--color "
-        "auto|always|never] [--script FILE] "
-        "[--dump SCREEN] [--size WxH]",
-        word);
+    struct hv_str known = {0};
+    size_t n = 0;
+    const struct hv_opt *rows = hv_front_options(&n);
+    for (size_t i = 0; i < n; i++) {
+        hv_str_addf(&known, " [--%s%s%s]", rows[i].name, rows[i].metavar ? " " : "",
+                    rows[i].metavar ? rows[i].metavar : "");
+    }
+    enum hv_status st = hv_err_set(err, HV_EUSAGE, "\"%s\": expected hetviz [WORKSPACE]%s", word,
+                                   hv_str_cstr(&known));
+    hv_str_free(&known);
+    return st;
 }
 
 /** Value of the option at *i: `--name=value` or the next word. */
@@ -86,6 +94,8 @@ static enum hv_status read_valued(int argc, char **argv, int *i, struct tui_opti
         o->script = v;
     } else if (is_option(word, "--dump")) {
         o->dump = v;
+    } else if (is_option(word, "--out")) {
+        o->out = v;
     } else if (is_option(word, "--term")) {
         o->memory = strcmp(v, "memory") == 0;
     } else if (is_option(word, "--size")) {
@@ -245,8 +255,28 @@ static void offer_recovery(struct hv_session *s, struct hv_app *app)
     }
 }
 
-static enum hv_status run_script(const struct tui_options *o, struct hv_session *s,
-                                 struct hv_app *app, struct hv_err *err)
+/** The screen asked for, as text on standard output or as a file. */
+static enum hv_status dump_screen(const struct tui_options *o, const struct hv_theme *theme,
+                                  struct hv_app *app, struct hv_grid *grid, struct hv_str *out,
+                                  struct hv_err *err)
+{
+    enum hv_status st = hv_app_open(app, o->dump, err);
+    for (int i = 0; st == HV_OK && i < MOST_TICKS && (i == 0 || hv_app_timeout_ms(app) == 0); i++) {
+        hv_app_tick(app, i); /* what a screen works out bit by bit belongs to its picture */
+    }
+    if (st != HV_OK) {
+        return st;
+    }
+    hv_app_draw(app, grid);
+    if (o->out != NULL) {
+        return hv_grid_save(grid, theme, o->out, err);
+    }
+    hv_grid_dump(grid, out);
+    return HV_OK;
+}
+
+static enum hv_status run_script(const struct tui_options *o, const struct hv_theme *theme,
+                                 struct hv_session *s, struct hv_app *app, struct hv_err *err)
 {
     struct hv_grid grid = {0};
     struct hv_str text = {0}, out = {0};
@@ -266,15 +296,7 @@ static enum hv_status run_script(const struct tui_options *o, struct hv_session 
         }
     }
     if (st == HV_OK && o->dump != NULL) {
-        st = hv_app_open(app, o->dump, err);
-        for (int i = 0; st == HV_OK && i < MOST_TICKS && (i == 0 || hv_app_timeout_ms(app) == 0);
-             i++) {
-            hv_app_tick(app, i); /* what a screen works out bit by bit belongs to its picture */
-        }
-        if (st == HV_OK) {
-            hv_app_draw(app, &grid);
-            hv_grid_dump(&grid, &out);
-        }
+        st = dump_screen(o, theme, app, &grid, &out, err);
     }
     if (out.n > 0) {
         (void)fwrite(out.p, 1, out.n, stdout);
@@ -364,7 +386,7 @@ static enum hv_status run(const struct tui_options *o, struct hv_session *s, str
     struct hv_app *app = hv_ui_app(&ui, &keys, o->ascii);
     offer_recovery(s, app);
     if (o->script != NULL || o->dump != NULL) {
-        st = run_script(o, s, app, err);
+        st = run_script(o, &theme, s, app, err);
     } else {
         open_first_screen(s, app);
         if (!o->memory && wants_plain(o)) {

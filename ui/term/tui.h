@@ -8,9 +8,8 @@
 /** Is there a workspace (folder or file) of that name? */
 bool hv_tui_is_workspace(const char *path);
 /**
- * Runs the front end: `hetviz [WORKSPACE] [--plain] [--ascii] [--no-mouse] [--color WHEN] [--script
- * FILE] [--dump SCREEN]
- * [--size WxH] [--term memory]`. Returns the exit code; the terminal is restored on every way out.
+ * Runs the front end with the options of hv_front_options, and `--term memory` for tests.
+ * Returns the exit code; the terminal is restored on every way out.
  */
 int hv_tui_main(int argc, char **argv);
 

@@ -33,6 +33,21 @@ static void add_sgr(struct hv_str *out, const struct hv_style_look *k)
     hv_str_addc(out, 'm');
 }
 
+/* A cell in which one bar ends and another begins: both backgrounds. */
+static void add_edge(struct hv_str *out, const struct hv_theme *theme, const struct hv_cell *c)
+{
+    int left = theme->looks[c->style & HV_STYLE_ID_MASK].bg;
+    int right = theme->looks[HV_STYLE_RIGHT(c->style)].bg;
+    hv_str_adds(out, "\033[0");
+    if (left < 0) /* the terminal's own background cannot be a foreground, but in reverse it is */
+        hv_str_addf(out, ";7;38;5;%dm", right);
+    else if (right < 0)
+        hv_str_addf(out, ";38;5;%dm", left);
+    else
+        hv_str_addf(out, ";38;5;%d;48;5;%dm", left, right);
+    hv_str_adds(out, c->utf8);
+}
+
 static void print_row(const struct hv_grid *g, int y, const struct hv_theme *theme,
                       struct hv_str *out)
 {
@@ -40,9 +55,17 @@ static void print_row(const struct hv_grid *g, int y, const struct hv_theme *the
     int end = g->w;
     while (end > 0 && row[end - 1].utf8[0] == ' ' && row[end - 1].style == HV_STYLE_TEXT)
         end--;
-    unsigned style = HV_STYLE_TEXT;
+    unsigned style = HV_STYLE_TEXT; /* set last; HV_STYLE_N after an edge */
     for (int x = 0; x < end; x++) {
         unsigned id = row[x].style & HV_STYLE_ID_MASK;
+        if (HV_STYLE_RIGHT(row[x].style) != 0) {
+            if (theme)
+                add_edge(out, theme, &row[x]);
+            else
+                hv_str_addc(out, ' '); /* half a bar says nothing where bars have no colour */
+            style = HV_STYLE_N;
+            continue;
+        }
         if (theme && id != style && id < HV_STYLE_N) {
             add_sgr(out, &theme->looks[id]);
             style = id;

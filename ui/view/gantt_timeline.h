@@ -10,8 +10,9 @@
  * gathers it takes part in. Borrows the timeline. Queries are O(log spans).
  */
 struct hv_gantt_source hv_gantt_timeline_source(const struct hv_timeline *t);
-/** Two lanes per rank: what it computes, and below it what goes over its links. Row = lane / 2. */
-struct hv_gantt_source hv_gantt_links_source(const struct hv_timeline *t);
+/** The lines of one of the timeline's `tracks`: rows, and below each the dp ranks that differ, its
+ * reductions and what it sends. Queries are O(log spans + dp). Borrows the timeline. */
+struct hv_gantt_source hv_gantt_tracks_source(const struct hv_timeline_tracks *tracks);
 /** The timeline's own record of a span the source gave out. */
 const struct hv_timeline_op *hv_gantt_timeline_op(const struct hv_timeline *t,
                                                   const struct hv_gantt_span *s);

@@ -5,6 +5,7 @@
 #include "ui/view/grid.h"
 
 #include "ui/view/plain.h"
+#include "ui/view/theme.h"
 
 #include <limits.h>
 #include <math.h>
@@ -405,11 +406,13 @@ void hv_grid_restyle(struct hv_grid *g, struct hv_rect r, unsigned keep, unsigne
             cell_at(g, x, y)->style = (uint16_t)((cell_at(g, x, y)->style & keep) | set);
 }
 
+/* Left parts of a cell by eighths: U+2588 is all of it, each one further an eighth less. */
+static const char *const eighths_of_cell[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
+
 void hv_grid_bar(struct hv_grid *g, int x, int y, int w, double frac, unsigned style)
 {
     if (g->plain)
         return;
-    static const char *const eighths[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
     if (isnan(frac) || frac < 0)
         frac = 0;
     if (frac > 1)
@@ -421,8 +424,24 @@ void hv_grid_bar(struct hv_grid *g, int x, int y, int w, double frac, unsigned s
     for (int i = 0; i < w; i++) {
         int here = filled - i * steps;
         here = here < 0 ? 0 : here > steps ? steps : here;
-        put_glyph(g, x + i, y, g->ascii ? (here > 0 ? "#" : " ") : eighths[here], style);
+        put_glyph(g, x + i, y, g->ascii ? (here > 0 ? "#" : " ") : eighths_of_cell[here], style);
     }
+}
+
+void hv_grid_edge(struct hv_grid *g, struct hv_rect r, int eighths, unsigned left, unsigned right)
+{
+    struct hv_rect in = hv_rect_meet(g->clip, r);
+    for (int y = in.y; y < in.y + in.h; y++)
+        for (int x = in.x; x < in.x + in.w; x++)
+            if (g->ascii)
+                set_cell(g, x, y, " ", 1, 1, eighths >= 4 ? left : right);
+            else
+                set_cell(g, x, y, eighths_of_cell[eighths], 3, 1, HV_STYLE_EDGE(left, right));
+}
+
+int hv_cell_eighths(const struct hv_cell *c)
+{
+    return 0x90 - (unsigned char)c->utf8[2];
 }
 
 void hv_grid_cursor(struct hv_grid *g, int x, int y)
@@ -459,7 +478,7 @@ void hv_grid_dump_styles(const struct hv_grid *g, struct hv_str *out)
     for (int y = 0; y < g->h; y++) {
         size_t from = out->n;
         for (int x = 0; x < g->w; x++) {
-            unsigned id = g->cells[(size_t)y * (size_t)g->w + (size_t)x].style & 0x0fffu;
+            unsigned id = g->cells[(size_t)y * (size_t)g->w + (size_t)x].style & HV_STYLE_ID_MASK;
             hv_str_addc(out, id < sizeof letters - 1 ? letters[id] : '?');
         }
         trim_line(out, from, '.');

@@ -98,6 +98,11 @@ void hv_grid_fill(struct hv_grid *g, struct hv_rect r, char c, unsigned style);
 void hv_grid_restyle(struct hv_grid *g, struct hv_rect r, unsigned keep, unsigned set);
 /** Bar of frac (0…1, clamped; NaN = empty) of w cells: eighths in UTF-8, '#' in ASCII. */
 void hv_grid_bar(struct hv_grid *g, int x, int y, int w, double frac, unsigned style);
+/** A column of cells in which a bar of style `left` ends after 1…7 eighths and `right` begins (see
+ * HV_STYLE_EDGE). In ASCII the side with more has the whole cell. */
+void hv_grid_edge(struct hv_grid *g, struct hv_rect r, int eighths, unsigned left, unsigned right);
+/** The eighths of a cell that hv_grid_edge put, for terminals without the colours to show it. */
+int hv_cell_eighths(const struct hv_cell *c);
 /** Places the hardware cursor when (x, y) is inside the clip. */
 void hv_grid_cursor(struct hv_grid *g, int x, int y);
 

@@ -1,6 +1,6 @@
 /* Scripts: feeds keys, waits for text, saves screens. */
 #include "ui/view/script.h"
-#include "ui/view/grid_svg.h"
+#include "ui/view/grid_picture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static enum hv_status save_screen(struct hv_script *s, const char *path, struct 
 {
     hv_app_draw(s->app, s->grid);
     if (strcmp(path, "-") != 0 || !s->out)
-        return hv_grid_save(s->grid, path, err);
+        return hv_grid_save(s->grid, NULL, path, err);
     hv_grid_dump(s->grid, s->out);
     return HV_OK;
 }

@@ -89,7 +89,15 @@ enum hv_style {
 #define HV_STYLE_BOLD      0x2000u
 #define HV_STYLE_UNDERLINE 0x4000u
 /** The id without flags. */
-#define HV_STYLE_ID_MASK 0x0fffu
+#define HV_STYLE_ID_MASK 0x003fu
+/**
+ * Style of a cell in which one bar ends and another begins: its glyph, the left part, has the
+ * background of `left`, the rest that of `right`. HV_STYLE_IDLE stands for no bar.
+ */
+#define HV_STYLE_EDGE(left, right) ((unsigned)(left) | (unsigned)(right) << 6)
+/** Right side of an edge, 0 where the cell is none. */
+#define HV_STYLE_RIGHT(style) ((unsigned)(style) >> 6 & HV_STYLE_ID_MASK)
+_Static_assert(HV_STYLE_N <= 64, "ids of two styles and three flags share 16 bits");
 
 /** How one style looks. Colours -1 (default), 0…255 and 0…15; attributes: enum hv_attr bits. */
 struct hv_style_look {

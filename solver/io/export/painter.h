@@ -21,7 +21,8 @@ struct hv_paint_text {
     double x, y, size_px;
     unsigned fill;
     enum hv_anchor anchor;
-    bool bold;
+    bool bold, mono;
+    double width_px;  /**< SVG only: it is spread over so much; 0 = as wide as it is */
     const char *text; /**< escaped by the painter */
 };
 

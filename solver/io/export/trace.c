@@ -47,7 +47,35 @@ static void add_span(struct hv_str *out, const struct hv_timeline *t, const stru
     hv_str_addf(out, ",\"args\":{\"stage\":%d,\"micro_batch\":%d,\"critical\":%s,\"slack_us\":",
                 op->stage, op->micro_batch, op->critical ? "true" : "false");
     add_number(out, op->slack_s * 1e6);
+    if (op->kind == HV_SPAN_HOP) {
+        hv_str_adds(out, ",\"bytes\":");
+        add_number(out, t->hops[op->paired].bytes);
+    }
     hv_str_adds(out, "}},\n");
+}
+
+/** One lane as a thread. */
+static void add_lane(struct hv_str *out, const struct hv_timeline *t, size_t lane, size_t pid,
+                     size_t tid)
+{
+    const struct hv_lane *l = &t->lanes.items[lane];
+    for (size_t s = 0; s < l->n_spans; s++) {
+        add_span(out, t, &l->spans[s], pid, tid);
+    }
+}
+
+/** What goes from stage to stage: a thread per link, behind those of the rows. */
+static void add_links(struct hv_str *out, const struct hv_timeline *t)
+{
+    for (size_t i = 0; i < t->n_links; i++) {
+        const struct hv_timeline_link *k = &t->links[i];
+        size_t pid = t->rows[k->from_row].replica, tid = 2 * t->n_rows + i;
+        struct hv_str label = {0};
+        hv_str_addf(&label, "%s to %s", t->rows[k->from_row].name, t->rows[k->to_row].name);
+        add_name(out, "thread_name", pid, tid, hv_str_cstr(&label));
+        hv_str_free(&label);
+        add_lane(out, t, k->lane, pid, tid);
+    }
 }
 
 static void add_memory(struct hv_str *out, const struct hv_timeline_row *row, size_t pid,
@@ -79,17 +107,15 @@ void hv_gantt_trace(const struct hv_timeline *t, const struct hv_gantt_text *tex
         (void)snprintf(name, sizeof name, "replica %zu", pid);
         add_name(out, "process_name", pid, 0, name);
         for (size_t k = 0; k < 2; k++) {
-            const struct hv_lane *lane = &t->lanes.items[lanes[k]];
             struct hv_str label = {0};
             hv_str_addf(&label, "%s %s", row->name, k == 0 ? "compute" : "network");
             add_name(out, "thread_name", pid, 2 * i + k, hv_str_cstr(&label));
             hv_str_free(&label);
-            for (size_t s = 0; s < lane->n_spans; s++) {
-                add_span(out, t, &lane->spans[s], pid, 2 * i + k);
-            }
+            add_lane(out, t, lanes[k], pid, 2 * i + k);
         }
         add_memory(out, row, pid, i);
     }
+    add_links(out, t);
     /* a last event without a comma after it */
     hv_str_addf(
         out, "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"end of iteration\",\"pid\":0,\"tid\":0,\"ts\":");

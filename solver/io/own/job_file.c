@@ -48,6 +48,30 @@ static enum hv_status read_objective(const struct hv_jp *root, struct hv_objecti
     return HV_OK;
 }
 
+static enum hv_status read_failures(const struct hv_jp *root, struct hv_failure_rules *r,
+                                    struct hv_err *err)
+{
+    struct hv_jp p = hv_jp_get(root, "failures");
+    if (hv_jp_none(&p)) {
+        return HV_OK;
+    }
+    const struct {
+        const char *key;
+        double least, most, *out;
+    } rows[] = {
+#define X(member, key, value, least, most, help) {key, least, most, &r->member},
+        HV_FAILURE_MAP(X)
+#undef X
+            {"checkpoint_interval_s", 1e-3, MAX_SECONDS, &r->interval_s},
+    };
+    enum hv_status st = hv_keys_check(&p, HV_KEYS_FAILURES, err);
+    for (size_t i = 0; st == HV_OK && i < HV_COUNT(rows); i++) {
+        st = hv_jp_opt_number(&p, rows[i].key, rows[i].least, rows[i].most, rows[i].out, err);
+    }
+    r->given = true;
+    return st;
+}
+
 static enum hv_status read_length(const struct hv_jp *p, struct hv_length_bin *b,
                                   struct hv_err *err)
 {
@@ -114,6 +138,7 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
     enum hv_status st;
     if ((st = hv_jp_opt_int(root, "global_batch", 1, MAX_BATCH, &j->global_batch, err)) ||
         (st = hv_jp_opt_int(root, "sequence", 1, MAX_SEQUENCE, &j->sequence, err)) ||
+        (st = hv_jp_opt_int(root, "output_tokens", 0, j->sequence - 1, &j->output_tokens, err)) ||
         (st = read_precision(root, &j->precision, err)) ||
         (st =
              hv_jp_opt_word(root, "optimizer", optimizer_words, HV_OPTIMIZER_N, &optimizer, err)) ||
@@ -145,7 +170,8 @@ static enum hv_status build(struct hv_job_doc *d, const struct hv_json *json, st
     if ((st = hv_jp_format(&root, "hetviz.job/1", err)) ||
         (st = hv_keys_check(&root, HV_KEYS_JOB, err)) ||
         (st = hv_jp_opt_string(&root, "name", &name, err)) ||
-        (st = read_numbers(&root, &d->job, err)) || (st = read_lengths(&root, d, err))) {
+        (st = read_numbers(&root, &d->job, err)) || (st = read_lengths(&root, d, err)) ||
+        (st = read_failures(&root, &d->job.failures, err))) {
         return st;
     }
     d->job.name = hv_arena_strdup(&d->arena, name ? name : "job");

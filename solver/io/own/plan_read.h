@@ -12,11 +12,11 @@
 /** Every object of a plan file: C name, name of its definition in the schema, and its keys in the order in which they are written. */
 #define HV_PLAN_OBJECT_MAP(X) \
     X(plan, "format", "name", "strategy", "cluster", "model", "job", "mode", "micro_batch", "replicas", "jobs", "flow", \
-      "schedule", "sync", "claimed", "simulated", "violations", "stopped") \
+      "schedule", "sync", "recovery", "claimed", "simulated", "violations", "stopped") \
     X(strategy, "name", "options") \
     X(replica, "count", "micro_batch", "micro_batches", "stages") \
     X(micro_batch_item, "sequences", "tokens", "scale") \
-    X(job_entry, "name", "plan") \
+    X(job_entry, "name", "arrival_s", "start_s", "iterations", "plan") \
     X(stage, "devices", "module", "layers", "ops", "embedding", "head", "after", "micro_batch", "tp", "sequence_parallel", "cp", \
       "dp", "deal", "shares", "ep", "moe", "zero", "recompute", "offload", "in_flight", "mesh", "shard", "place", "fuse") \
     X(tp, "scheme", "degree", "depth", "regather") \

@@ -5,6 +5,8 @@
 #include "solver/base/json.h"
 #include "solver/eval/eval.h"
 
+/** What failures leave of a plan. Owner: caller. */
+json_t *hv_goodput_json(const struct hv_goodput *g);
 /** The `simulated` object. Unknown figures are null. Owner: caller (json_decref). */
 json_t *hv_verdict_simulated(const struct hv_verdict *v);
 /** The `violations` array: code, where, text, by. Owner: caller. */

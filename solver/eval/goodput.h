@@ -1,0 +1,75 @@
+/**
+ * What failures leave of a plan: expected tokens per second and their price while nodes fail or are
+ * taken away, and where the rest of the time goes.
+ *
+ * Two ways to meet a failure (`recovery` of a plan). `checkpoint`: everybody stops, waits for the
+ * replacement, starts again and reads the last checkpoint. `peers`: states are copied from another
+ * holder, the iteration is lost, the rest goes on with one node less until the replacement is there
+ * (Oobleck, SOSP 2023, section 5). How long the parts take is assumed by the job (`failures`);
+ * rates of preemption are the inventory's. Formulae: sim/failures.h.
+ */
+#ifndef HV_SOLVER_EVAL_GOODPUT_H
+#define HV_SOLVER_EVAL_GOODPUT_H
+
+#include "solver/cost/cost.h"
+#include "solver/plan/plan.h"
+#include "solver/sim/failures.h"
+
+/** Expectations of a plan under failures. */
+struct hv_goodput {
+    bool known;            /**< else nothing below holds */
+    enum hv_recovery from; /**< `peers` only where every state outlives any one node */
+    double failures_per_h; /**< of all nodes that the plan uses */
+    size_t n_nodes;
+    double checkpoint_bytes;
+    double write_s;         /**< of a checkpoint, all nodes at once */
+    double load_s;          /**< reading it, or copying the states of a node from its peers */
+    double best_interval_s; /**< useful work between checkpoints with the largest useful share */
+    double interval_s;      /**< the one counted with: the job's, or the best */
+    double detect_s, rollback_s, restore_s; /**< lost by one failure; restore: replacement, start
+                                               and states */
+    struct hv_failure_shares share;
+    double away_frac; /**< share of the nodes that is away while the others go on (peers) */
+    double tokens_per_s, sequences_per_s;
+    double usd_per_h, usd_per_mtoken; /**< spot prices where nodes are preempted */
+};
+
+/** Figures of one plan that failures act on. */
+struct hv_goodput_query {
+    const struct hv_plan *plan;
+    double iteration_s, tokens_per_s;
+    bool waits; /**< a plan recovered from checkpoints waits for the replacement; false: it is
+                   planned again for what is left */
+};
+
+/**
+ * Expectations for a plan in train mode over layer ranges; `known` is false for others, and where
+ * the iteration is not timed. O(devices + blocks × pipelines at worst).
+ */
+void hv_eval_goodput(struct hv_cost *k, const struct hv_goodput_query *q, struct hv_arena *arena,
+                     struct hv_goodput *out);
+
+/** A plan that is mended while nodes are away, and let them in again. */
+struct hv_elastic {
+    double tokens_per_s, usd_per_h, usd_per_mtoken;
+    double *probability; /**< [n + 1] that 0, 1, … n − 1 nodes are away, and that more are */
+};
+/**
+ * Expectations with the plan's own throughput [0] and that of its mended forms: tokens_per_s[i]
+ * with i nodes away, 0 where nothing fits; more than n − 1 away is a stop. `g` is hv_eval_goodput
+ * of the plan with `waits` false. O(nodes · n).
+ */
+void hv_eval_elastic(struct hv_cost *k, const struct hv_plan *p, const struct hv_goodput *g,
+                     const double *tokens_per_s, size_t n, struct hv_arena *arena,
+                     struct hv_elastic *out);
+
+/** Does the job or the inventory say anything of failures of the nodes that a plan uses?
+ * O(devices). */
+bool hv_goodput_asked(const struct hv_cost *k, const struct hv_plan *p);
+
+/** Failures and preemptions of one node of a group, per second, by the rules of a job. */
+double hv_node_failures_per_s(const struct hv_node_group *g, const struct hv_failure_rules *r);
+/** What a node costs: its spot price where it is preempted and has one, else its price. */
+double hv_node_expected_usd_per_h(const struct hv_node_group *g);
+
+#endif
