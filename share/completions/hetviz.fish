@@ -29,6 +29,7 @@ complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l model -s m -r -d 'm
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l job -s j -r -d 'job instead of the one the plan holds'
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l width -r -d 'columns of the picture (default: the terminal'\''s)'
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l ascii -d 'ASCII characters only'
+complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l links -d 'in the terminal: reductions, pushes and transfers on lines of their own (plans with stale weights: always)'
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l svg -r -d 'write an SVG picture'
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l png -r -d 'write a PNG picture'
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l trace -r -d 'write a Chrome or Perfetto trace'
@@ -106,3 +107,4 @@ complete -c hetviz -n __fish_use_subcommand -a completion -d 'completion script 
 complete -c hetviz -n __fish_use_subcommand -a help -d 'list the commands, or explain one or a schedule'
 complete -c hetviz -n '__fish_seen_subcommand_from schedule help' -a '(hetviz completion schedules 2>/dev/null)'
 complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l option -s o -x -a '(hetviz completion schedules (commandline -opc)[3] 2>/dev/null)'
+complete -c hetviz -n '__fish_seen_subcommand_from import' -a 'auto local onnx nvidia_smi_xml nccl_topo_xml nvidia_smi_q_text nvidia_smi_nvlink nvidia_smi_L nvidia_smi_topo nccl_tests nvbandwidth slurm_json k8s_nodes safetensors_index chrome_trace deepspeed hf_config sbatch torchtitan_toml megatron_args megatron_yaml accelerate_yaml pipelining_csv slurm cloud_prices nvidia_smi_csv'

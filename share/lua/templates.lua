@@ -315,9 +315,10 @@ function templates.plan(ctx, pipelines, c)
   }
 end
 
---- Nodes in order of falling speed, equal kinds together, file order otherwise.
+--- Nodes in order of falling speed, equal kinds together, file order otherwise; none and why not.
 function templates.sequence(ctx)
-  local nodes = layout.nodes(layout.devices(ctx))
+  local devices, why = layout.devices(ctx)
+  local nodes = layout.nodes(devices)
   for i, node in ipairs(nodes) do
     node.at = i
   end
@@ -333,7 +334,7 @@ function templates.sequence(ctx)
   for i, node in ipairs(nodes) do
     node.order = i
   end
-  return nodes
+  return nodes, why
 end
 
 --- n0: the least number of consecutive nodes whose memory holds the model (section 4.1.1).
@@ -348,15 +349,21 @@ local function least_nodes(ctx, sequence, c)
 end
 
 --- Seconds of an iteration when every node works all the time and every pipeline has n0 nodes that
--- fill once: what the settings to look at are ranked by.
+-- fill once: what the settings to look at are ranked by. Nodes that no template can use count nothing.
 local function rough(ctx, sequence, c)
   local speed, known = 0, {}
   for _, node in ipairs(sequence) do
     local key = signature { node }
     if not known[key] then
-      local stages = stages_of({ node }, 1, c.layers) or stages_of({ node }, #node.ids, c.layers)
-      local _, bound = price_stages(ctx, { stages[1] }, c)
-      known[key] = 1 / bound
+      known[key] = 0
+      for _, parts in ipairs(layout.powers(2 * #node.ids - 1)) do
+        local stages = stages_of({ node }, parts, c.layers)
+        if stages then
+          local _, bound = price_stages(ctx, { stages[1] }, c)
+          known[key] = 1 / bound
+          break
+        end
+      end
     end
     speed = speed + known[key]
   end

@@ -8,12 +8,24 @@
 #include "solver/io/own/partition_file.h"
 #include "solver/io/own/probe_file.h"
 #include "solver/io/own/profile_file.h"
+#include "solver/io/own/trace_file.h"
 #include "solver/io/own/validation_file.h"
 #include "solver/io/own/workspace.h"
 #include "ui/cli/cli.h"
 
 /** What a file may be, by its member `format`; a JSON object without one is a model. */
-enum kind { CLUSTER, JOB, PLAN, WORKSPACE, INSTANCE, VALIDATION, CALIBRATION, PROFILE, MODEL };
+enum kind {
+    CLUSTER,
+    JOB,
+    PLAN,
+    WORKSPACE,
+    INSTANCE,
+    VALIDATION,
+    CALIBRATION,
+    PROFILE,
+    TRACE,
+    MODEL
+};
 
 static enum kind kind_of(const struct hv_json *j)
 {
@@ -30,6 +42,7 @@ static enum kind kind_of(const struct hv_json *j)
         {"hetviz.validation/1", VALIDATION},
         {"hetviz.calibration/1", CALIBRATION},
         {"hetviz.profile/1", PROFILE},
+        {"hetviz.trace/1", TRACE},
     };
     const char *format = json_string_value(json_object_get(j->root, "format"));
     for (size_t i = 0; format != NULL && i < HV_COUNT(formats); i++) {
@@ -158,6 +171,11 @@ static enum hv_status check_document(struct hv_json json, const char *path, cons
     case PROFILE:
         *what = "profile";
         st = check_profile(&json, err);
+        hv_json_free(&json);
+        return st;
+    case TRACE:
+        *what = "trace";
+        st = hv_trace_check(&json, err);
         hv_json_free(&json);
         return st;
     case CALIBRATION:

@@ -47,8 +47,10 @@
     X(CANCEL,     cancel)       \
     X(OPTION,     option)       \
     X(EXPORT,     export)       \
+    X(IMPORT,     import)       \
     X(SCREEN,     screen)       \
     X(SAVE_SCREEN,save_screen)  \
+    X(HELP,       help)         \
     X(REMOVE,     remove)       \
     X(INSERT,     insert)       \
     X(COLLECT,    begin)        \
@@ -187,6 +189,12 @@ bool hv_schedule_help(struct hv_str *out, const char *name, const struct hv_plug
 void hv_schedule_words(struct hv_str *out, const char *name, const struct hv_plugins *lua);
 /** Appends all schedules as roff; add_text escapes a text. */
 void hv_schedule_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
+/** Appends the formats of `import` for its help; add_wrapped wraps a text at blanks. */
+void hv_import_help(struct hv_str *out, void (*add_wrapped)(struct hv_str *out, const char *text));
+/** The same as roff; add_text escapes a text. */
+void hv_import_man(struct hv_str *out, void (*add_text)(struct hv_str *out, const char *text));
+/** Appends what `import` takes first, with blanks between: for completion. */
+void hv_import_words(struct hv_str *out);
 /** Appends the list of commands with summaries, as `hetviz help` prints it. */
 void hv_command_list(struct hv_str *out);
 /** Appends the manual page (roff) of the whole program, made from the tables. */

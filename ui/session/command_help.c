@@ -88,6 +88,8 @@ void hv_command_help(struct hv_str *out, const struct hv_command *c)
     hv_str_adds(out, "\n\noptions:\n");
     add_options(out, c->options, c->n_options);
     add_options(out, global, n_global);
+    if (c->id == HV_CMD_IMPORT)
+        hv_import_help(out, add_wrapped);
 }
 
 void hv_command_list(struct hv_str *out)
@@ -160,6 +162,8 @@ void hv_command_man(struct hv_str *out)
         add_roff(out, rows[i].help);
         hv_str_addc(out, '\n');
         add_roff_options(out, rows[i].options, rows[i].n_options);
+        if (rows[i].id == HV_CMD_IMPORT)
+            hv_import_man(out, add_roff);
         hv_str_free(&usage);
     }
     hv_str_adds(out, ".SH SCHEDULES\n");
@@ -220,6 +224,11 @@ static void add_bash(struct hv_str *out)
              "      COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
              "      [ \"${COMPREPLY[0]: -1}\" = '=' ] && compopt -o nospace 2>/dev/null\n"
              "      return;; esac;;\n"
+             "  import)\n"
+             "    if [ $COMP_CWORD = 2 ]; then COMPREPLY=($(compgen -W '");
+    hv_import_words(out);
+    hv_str_adds(
+        out, "' -- \"$cur\")); return; fi;;\n"
              "  help)\n"
              "    COMPREPLY=($(compgen -W \"schedules api man $(\"$me\" completion schedules "
              "2>/dev/null)\" -- \"$cur\")); return;;\n"
@@ -256,6 +265,10 @@ static void add_zsh(struct hv_str *out)
                 "    [[ ${words[2]} == help ]] && compadd -- schedules api man\n"
                 "    return\n"
                 "  fi\n"
+                "  if [[ ${words[2]} == import && $CURRENT == 3 ]]; then\n    compadd -- ");
+    hv_import_words(out);
+    hv_str_adds(out,
+                "\n    return\n  fi\n"
                 "  if [[ ${words[2]} == schedule && ${words[CURRENT-1]} == (-o|--option) ]]; "
                 "then\n"
                 "    compadd -S '' -- ${(f)\"$(${words[1]} completion schedules ${words[3]} "
@@ -309,7 +322,10 @@ static void add_fish_schedules(struct hv_str *out)
     hv_str_adds(out, "complete -c hetviz -n '__fish_seen_subcommand_from schedule help' -a "
                      "'(hetviz completion schedules 2>/dev/null)'\n"
                      "complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l option -s o "
-                     "-x -a '(hetviz completion schedules (commandline -opc)[3] 2>/dev/null)'\n");
+                     "-x -a '(hetviz completion schedules (commandline -opc)[3] 2>/dev/null)'\n"
+                     "complete -c hetviz -n '__fish_seen_subcommand_from import' -a '");
+    hv_import_words(out);
+    hv_str_adds(out, "'\n");
 }
 
 enum hv_status hv_command_completion(struct hv_str *out, const char *shell, struct hv_err *err)

@@ -62,6 +62,7 @@
     X(RELOAD,           "reload",             "*",          "r",                  "Reload",   "read files and plugins again") \
     X(RUN,              "run",                "*",          "F5",                 "Run",      "run the strategy or compute again") \
     X(STOP,             "stop",               "*",          "x F9",               "Stop",     "cancel running work, keep the best result") \
+    X(TOUR,             "tour",               "*",          "T",                  "Tour",     "a tour of the screens in twelve steps, or the end of it") \
     X(CLUSTER_DRAIN,    "cluster-drain",      "cluster",    "D",                  "Drain",    "drain or undrain the node") \
     X(CLUSTER_TOPOLOGY, "cluster-topology",   "cluster",    "t",                  "Topology", "topology inside the node") \
     X(CLUSTER_LINKS,    "cluster-links",      "cluster",    "L",                  "Links",    "edit the links") \
@@ -100,6 +101,7 @@
     X(GANTT_CHUNKS_LESS, "gantt-chunks-less", "gantt",      "V",                  "Chunks",   "try fewer chunks per rank") \
     X(GANTT_LINKS,      "gantt-links",        "gantt",      "K",                  "Links",    "lanes of their own for what goes over links, on or off") \
     X(GANTT_PARTS,      "gantt-gpus",         "gantt",      "F",                  "GPUs",     "lanes for the GPUs of a stage that differ, on or off") \
+    X(GANTT_PIN,        "gantt-pin",          "gantt",      "p",                  "Pin",      "keep this lane at the top while others scroll, or let it go") \
     X(GANTT_SPLIT,      "gantt-split",        "gantt",      "|",                  "Split",    "a second plan below on the same time axis, on or off") \
     X(GANTT_OTHER,      "gantt-other",        "gantt",      "\\",                 "Other",    "another second plan in the split view") \
     X(GANTT_EXPLAIN,    "gantt-explain",      "gantt",      "<Enter>",            "Details",  "details of the operation at the cursor on or off") \
@@ -118,6 +120,8 @@
     X(CONSOLE_COMMANDS, "console-commands",   "console",    "c",                  "Commands", "only commands, or the log again") \
     X(CONSOLE_LUA,      "console-lua",        "console",    "e i",                "Lua",      "type lines of Lua; an empty one or Esc ends it") \
     X(CONSOLE_RECORD,   "console-record",     "console",    "R",                  "Record",   "write what you do to a script, or end the recording") \
+    X(IMPORT_ACCEPT,    "import-accept",      "import",     "<Enter>",            "Accept",   "take over what was read, as one step that undo takes back") \
+    X(IMPORT_WAY,       "import-way",         "import",     "<Tab>",              "How",      "replace the cluster, add its nodes, or update nodes with the same devices") \
     X(HELP_RUN,         "help-run",           "help",       "<Enter>",            "Run",      "run the found action")
 /* clang-format on */
 

@@ -76,12 +76,18 @@ struct hv_app_config {
     /** Actions no view took (save, undo, …); may be NULL. */
     unsigned (*action)(void *model, struct hv_app *app, enum hv_action a);
     hv_complete_fn *complete; /**< completion of `:`; ctx is the model; may be NULL */
+    hv_complete_fn *complete_path; /**< of files, for hv_app_ask_path; may be NULL */
     /** Text right in the tabs row ("lab.hv*"); may be NULL. */
     void (*project)(const void *model, struct hv_str *out);
     /** True when quitting would lose something; may be NULL. */
     bool (*unsaved)(const void *model);
     /** Hears every message that is shown, for a log; may be NULL. */
     void (*said)(void *model, enum hv_message kind, const char *text);
+    /** A line of guidance for the view on top, above the status row; nothing appended = no such
+     * line. May be NULL. */
+    void (*guide)(const void *model, const char *view, struct hv_str *out);
+    /** Hears every action that was taken, with the view that was on top; may be NULL. */
+    void (*did)(void *model, struct hv_app *app, const char *view, enum hv_action a);
     struct hv_keymap *keys; /**< borrowed */
     bool ascii;
 };
@@ -131,6 +137,8 @@ struct hv_app_terminal {
 void hv_app_set_terminal(struct hv_app *app, struct hv_app_terminal terminal);
 /** Runs a function (an editor, a pager) with the terminal given away, then draws again. */
 void hv_app_outside(struct hv_app *app, void (*run)(void *ctx), void *ctx);
+/** Opens the help of the view on top at what has a word in it; "" = all of it. */
+void hv_app_help(struct hv_app *app, const char *word);
 /** Opens the `:` prompt with a text in it. */
 void hv_app_type(struct hv_app *app, const char *line);
 /** Runs a `:` command line as if it had been typed. */
@@ -173,5 +181,8 @@ typedef unsigned hv_app_answer(void *ctx, struct hv_app *app, const char *text);
  */
 void hv_app_ask(struct hv_app *app, const char *label, const char *start, hv_app_answer *done,
                 void *ctx);
+/** As hv_app_ask for a file: Tab completes it. */
+void hv_app_ask_path(struct hv_app *app, const char *label, const char *start, hv_app_answer *done,
+                     void *ctx);
 
 #endif

@@ -25,11 +25,18 @@ static const struct hv__format formats[] = {
     ROW(slurm_json, "Slurm JSON", HV_IMPORT_CLUSTER, "sinfo --json, scontrol show node --json, slurmrestd: nodes with their GPUs and states"),
     ROW(k8s_nodes, "Kubernetes nodes", HV_IMPORT_CLUSTER, "kubectl get nodes -o json (or yaml): GPUs by label and capacity, MIG, zones, taints"),
     ROW(safetensors_index, "index of weights", HV_IMPORT_MODEL, "model.safetensors.index.json: layers and size; checks a config.json given with it"),
+    ROW(chrome_trace, "Chrome trace", HV_IMPORT_TRACE, "PyTorch profiler, Kineto, Perfetto JSON: busy time per stream, kernels, collectives, steps"),
+    ROW(deepspeed, "DeepSpeed config", HV_IMPORT_JOB, "batch, precision, optimizer, ZeRO stage, offload, recomputation"),
     ROW(hf_config, "Hugging Face config.json", HV_IMPORT_MODEL, "the model's shape, with what its family means without saying it"),
     ROW(sbatch, "sbatch script", HV_IMPORT_CLUSTER, "#SBATCH lines: nodes and GPUs that are asked for, also of heterogeneous jobs"),
+    ROW(torchtitan_toml, "torchtitan TOML", HV_IMPORT_JOB, "batch, sequence, parallel degrees, recomputation"),
+    ROW(megatron_args, "Megatron-LM arguments", HV_IMPORT_JOB, "--num-layers … --tensor-model-parallel-size …, alone or in a script: model, job and layout"),
+    ROW(megatron_yaml, "Megatron-LM YAML", HV_IMPORT_JOB, "MODEL_ARGS of its functional tests, or Megatron-Bridge overrides"),
+    ROW(accelerate_yaml, "accelerate config", HV_IMPORT_JOB, "processes, precision, FSDP or DeepSpeed settings"),
+    ROW(pipelining_csv, "torch.distributed.pipelining schedule", HV_IMPORT_SCHEDULE, "one line per rank: a plan with exactly this order"),
     ROW(slurm, "Slurm text", HV_IMPORT_CLUSTER, "scontrol show node, sinfo with GRES: nodes with their GPUs and states"),
-    ROW(nvidia_smi_csv, "nvidia-smi --query-gpu", HV_IMPORT_CLUSTER, "the cards as CSV, with or without header and units"),
     ROW(cloud_prices, "cloud price list", HV_IMPORT_PRICES, "SkyPilot catalogue or cloud-gpus.csv: prices for the nodes of a cluster, or a cluster of one machine each"),
+    ROW(nvidia_smi_csv, "nvidia-smi --query-gpu", HV_IMPORT_CLUSTER, "the cards as CSV, with or without header and units"),
 };
 /* clang-format on */
 

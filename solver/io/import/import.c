@@ -4,6 +4,7 @@
  */
 #include "solver/base/file.h"
 #include "solver/io/import/import_int.h"
+#include "solver/io/import/words.h"
 #include "solver/io/own/docs.h"
 #include <string.h>
 
@@ -55,11 +56,41 @@ static enum hv_status refuse_own(const struct hv__in *in, struct hv_err *err)
                      format);
 }
 
+/* What a program said instead of its output, on the first line that says it; NULL: nothing known.
+ */
+static const char *failed_program(const struct hv__in *in)
+{
+    static const char *const words[] = {"nvidia-smi -h",
+                                        "NVIDIA-SMI has failed",
+                                        "No devices were found",
+                                        "command not found",
+                                        "slurm_load_node",
+                                        "Unable to contact slurm",
+                                        "The connection to the server",
+                                        "No such file or directory",
+                                        "couldn't communicate",
+                                        "Failed to initialize NVML"};
+    struct hv__lines l = {.rest = in->text, .left = in->n};
+    while (hv__next_line(&l) && l.line < 20) {
+        for (size_t i = 0; i < HV_COUNT(words); i++) {
+            if (hv__find(l.piece, words[i])) {
+                return hv__copy(&in->im->arena, hv__strip(l.piece));
+            }
+        }
+    }
+    return NULL;
+}
+
 static enum hv_status unknown_format(const struct hv__in *in, struct hv_err *err)
 {
     if (in->n == 0 || in->text[strspn(in->text, " \t\r\n\f\v")] == '\0') {
         return hv_err_at(err, HV_ENO, in->name, 0, 0,
                          "the file is empty: did the program that should write it fail?");
+    }
+    const char *said = failed_program(in);
+    if (said) {
+        return hv_err_at(err, HV_ENO, in->name, 0, 0,
+                         "the program that should write it failed and said: %.200s", said);
     }
     if (in->broken.text[0] != '\0') {
         if (err) {

@@ -10,7 +10,7 @@
 #include "solver/workload/model.h"
 
 #define HV__MAX_NOTES 400     /**< distinct notes; what is more is only counted */
-#define HV__MAX_NODES 200000  /**< nodes of one import */
+#define HV__MAX_NODES 50000   /**< nodes of one import */
 #define HV__MAX_DEPTH 100     /**< nesting of XML and YAML */
 #define HV__MAX_ITEMS 2000000 /**< elements, values or lines of one text */
 
@@ -192,13 +192,6 @@ void hv__prices_apply(struct hv_import *im);
 /* ---- layout.c ---- */
 /** The job object, made when there is none yet. */
 json_t *hv__job(struct hv_import *im);
-/** Sets a member of the job or an option of the layout, with a note. */
-void hv__job_set(struct hv__in *in, unsigned line, const char *key, json_t *v);
-void hv__layout_set(struct hv__in *in, unsigned line, const char *key, json_t *v);
-/** The word that our files use for a precision or an optimizer as others spell it, or NULL. */
-const char *hv__precision_word(const char *text);
-const char *hv__optimizer_word(const char *text);
-
 /* ---- model_out.c ---- */
 /** A model as a document of ours. Owner: caller. */
 json_t *hv__model_json(const struct hv_model *m);
@@ -207,7 +200,8 @@ json_t *hv__model_json(const struct hv_model *m);
 #define HV__FORMAT_READERS(X) \
     X(nvidia_smi_xml) X(nvidia_smi_csv) X(nvidia_smi_topo) X(nvidia_smi_list) X(nvidia_smi_nvlink) X(nvidia_smi_q_text) \
     X(nccl_topo_xml) X(slurm) X(slurm_json) X(k8s_nodes) X(sbatch) X(cloud_prices) X(nccl_tests) X(nvbandwidth) \
-    X(hf_config) X(safetensors_index) X(onnx)
+    X(hf_config) X(safetensors_index) X(onnx) X(deepspeed) X(megatron_args) X(megatron_yaml) X(accelerate_yaml) \
+    X(torchtitan_toml) X(pipelining_csv) X(chrome_trace)
 /* clang-format on */
 /** Detector and reader of every format. */
 #define X(name)                                                                                    \

@@ -182,6 +182,11 @@ json_t *hv__intra_json(struct hv_import *im, const struct hv__node *n)
     const struct hv__links *l = &n->links;
     const struct hv_device_kind *k = first_kind(n);
     uint32_t devices = hv__cards(n);
+    if (k && l->nv && l->n != devices) {
+        hv__note(im, HV_IMPORT_IGNORED,
+                 "the topology has %u devices, the list of cards %u: links are the catalogue's",
+                 l->n, devices);
+    }
     if (!k || devices < 2) {
         return NULL;
     }
@@ -192,11 +197,6 @@ json_t *hv__intra_json(struct hv_import *im, const struct hv__node *n)
     }
     if (l->nv && l->n == devices) {
         return matrix_json(im, n);
-    }
-    if (l->nv) {
-        hv__note(im, HV_IMPORT_IGNORED,
-                 "the topology has %u devices, the node %u: links are the catalogue's", l->n,
-                 devices);
     }
     if (l->nvlinks > 0 && hv_known(l->nvlink_bytes_per_s)) {
         return link_json("nvlink", l->nvlinks * l->nvlink_bytes_per_s, HV_UNKNOWN);
@@ -215,7 +215,7 @@ json_t *hv__nic_json(struct hv_import *im, const struct hv__node *n)
     if (!hv_known(one) && first_kind(n)) {
         one = usual_nic(first_kind(n));
         hv__note(im, HV_IMPORT_GUESSED,
-                 "the speed of the %u network cards is not said: %.3g GB/s each, as is usual "
+                 "the speed of network cards (%u) is not said: %.3g GB/s each, as is usual "
                  "beside %s",
                  count, one / HV_GBPS, first_kind(n)->name);
     }

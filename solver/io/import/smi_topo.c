@@ -134,7 +134,7 @@ static void note_columns(struct hv__in *in, unsigned line, const struct columns 
 {
     hv__understood(in, line, "%zu card%s", c->cards, c->cards == 1 ? "" : "s");
     if (c->nics > 0) {
-        hv__understood(in, line, "%zu network cards", c->nics);
+        hv__understood(in, line, "%zu network card%s", c->nics, c->nics == 1 ? "" : "s");
     }
     if (c->n > c->cards + c->nics) {
         hv__ignored(in, line, "%zu columns that are no card", c->n - c->cards - c->nics);

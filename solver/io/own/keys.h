@@ -46,13 +46,13 @@
     X(HV_KEYS_MOE, "model", "/$defs/moe", "experts", "top_k", "ffn", "shared_experts", "shared_ffn", "every", "first_dense")            \
     X(HV_KEYS_MLA, "model", "/$defs/mla", "q_rank", "kv_rank", "rope_dim", "nope_dim", "value_dim")                                     \
     X(HV_KEYS_LAYER_LIST, "model", "/$defs/layer_list", "repeat", "heads", "kv_heads", "head_dim", "ffn", "ffn_kind", "window", "moe")  \
-    X(HV_KEYS_LAYERS, "model", "/$defs/layers", "format", "name", "kind", "layers", "max_sequence")                                     \
-    X(HV_KEYS_LAYER, "model", "/$defs/layer", "name", "forward_ms", "backward_ms", "parameter_bytes", "activation_bytes",               \
+    X(HV_KEYS_LAYERS, "model", "/$defs/layers", "format", "name", "kind", "tp", "micro_batch", "layers", "max_sequence")                                     \
+    X(HV_KEYS_LAYER, "model", "/$defs/layer", "name", "forward_ms", "backward_ms", "update_ms", "parameter_bytes", "activation_bytes",               \
       "output_bytes", "transfer_ms", "parallel_frac")                                                                                   \
     X(HV_KEYS_GRAPH, "model", "/$defs/graph", "format", "name", "kind", "dims", "ops", "edges", "max_sequence")                         \
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
-    X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "precision", "optimizer", "master_weights",                 \
+    X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "output_tokens", "precision", "optimizer", "master_weights",                 \
       "grad_precision", "attention", "dropout", "kernels", "sequence_lengths", "memory_reserve_GiB", "objective",     \
       "failures")                                  \
     X(HV_KEYS_FAILURES, "job", "/$defs/failures", "per_device_hour", "detect_s", "replace_s", "restart_s", "regroup_s",                \
@@ -88,6 +88,14 @@
       "replicas", "items_ms", "slots", "most", "expected")                                                                              \
     X(HV_KEYS_INSTANCE_SHARE, "instance", "/$defs/share", "name", "fixed_ms", "per_microbatch_ms", "time_ms", "size", "min",            \
       "max")                                                                                                                            \
+    X(HV_KEYS_TRACE, "trace", "", "format", "name", "rank", "world_size", "devices", "wall_ms", "events", "streams", "kernels",             \
+      "operations", "collectives", "communication_ms", "hidden_communication_ms", "steps")                                              \
+    X(HV_KEYS_TRACE_DEVICE, "trace", "/$defs/device", "name", "memory_GiB")                                                             \
+    X(HV_KEYS_TRACE_STREAM, "trace", "/$defs/stream", "process", "stream", "device", "events", "busy_ms", "idle_ms", "compute_ms",      \
+      "communication_ms", "copy_ms")                                                                                                    \
+    X(HV_KEYS_TRACE_KERNEL, "trace", "/$defs/kernel", "name", "kind", "count", "total_ms", "mean_us", "max_us")                         \
+    X(HV_KEYS_TRACE_COLLECTIVE, "trace", "/$defs/collective", "name", "count", "total_ms", "bytes", "ranks")                            \
+    X(HV_KEYS_TRACE_STEP, "trace", "/$defs/step", "name", "ms")                                                                         \
     X(HV_KEYS_WORKSPACE, "workspace", "", "format", "name", "cluster", "model", "job", "strategies", "plans", "jobs")                   \
     X(HV_KEYS_STRATEGY, "workspace", "/$defs/strategy", "id", "options")                                                                \
     X(HV_KEYS_WORKSPACE_JOB, "workspace", "/$defs/job", "name", "model", "job", "arrival_s", "weight")
