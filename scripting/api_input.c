@@ -324,6 +324,7 @@ static void push_job(lua_State *L, const struct hv_job *j)
     hv__set_text(L, "name", j->name);
     hv__set_num(L, "global_batch", (double)j->global_batch);
     hv__set_num(L, "sequence", (double)j->sequence);
+    hv__set_num(L, "output_tokens", (double)hv_job_output_tokens(j));
     hv__set_text(L, "precision", hv_precision_name(j->precision));
     hv__set_text(L, "optimizer", hv_optimizer_name(j->optimizer));
     hv__set_text(L, "minimize", hv_minimize_name(j->objective.minimize));

@@ -3,6 +3,7 @@
  */
 #include "scripting/run_int.h"
 #include "solver/base/units.h"
+#include "solver/io/own/plan_write.h"
 
 #include <string.h>
 
@@ -135,13 +136,22 @@ static void push_stage_memory(lua_State *L, const struct hv_verdict *v)
     }
 }
 
+/** The flow of a plan that serves, with the keys of a plan file. */
+static void push_flow(lua_State *L, const struct hv_serving *s)
+{
+    json_t *flow = hv_flow_to_json(s->flow, s->n_flow);
+    hv__push_json(L, flow);
+    json_decref(flow);
+    lua_setfield(L, -2, "flow");
+}
+
 /***
 Judges the plan as `hetviz eval` does. Counts as one evaluation of the budget.
 @function plan:eval
 @treturn table {iteration_s, value = what the job minimises, tokens_per_s, mfu, bubble, exact,
 within = keeps to the job's price and deadline, violations = list as plan:check, memory = list of
-{replica, stage, device, peak_bytes, limit_bytes, activations_bytes}}; nil and the reason when
-nothing can be timed
+{replica, stage, device, peak_bytes, limit_bytes, activations_bytes}}, of a plan that serves no
+iteration_s, but flow as a plan file has it; nil and the reason when nothing can be timed
 @units seconds, tokens per second, bytes; value in seconds, USD per million tokens or joules; mfu
 and bubble are shares
 @raise a handle of a run that has ended
@@ -177,6 +187,8 @@ static int plan_eval(lua_State *L)
     lua_setfield(L, -2, "violations");
     push_stage_memory(L, &v);
     lua_setfield(L, -2, "memory");
+    if (v.serving != NULL)
+        push_flow(L, v.serving);
     hv_arena_rewind(arena, mark);
     return 1;
 }

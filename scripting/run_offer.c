@@ -57,7 +57,8 @@ int hv__plan_rank(const struct hv_verdict *v)
 static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
 {
     const struct hv_objective *o = &r->request->inputs->job.job.objective;
-    double x = hv_or(hv_eval_figure(o, m), HUGE_VAL);
+    /* what serves has no iteration: the most tokens win */
+    double x = hv_or(hv_eval_figure(o, m), m->tokens_per_s > 0 ? 1 / m->tokens_per_s : HUGE_VAL);
     return x * (hv_eval_within(o, m) ? 1 : OVER_LIMITS);
 }
 

@@ -126,9 +126,9 @@ end
 
 --- All devices; where no grid fits on them, without the kind of least memory, and so on.
 local function plan(ctx)
-  local devices = layout.devices(ctx)
+  local devices, why = layout.devices(ctx)
   if #devices == 0 then
-    return nil, ("no device of the cluster computes in %s"):format(ctx.job.precision)
+    return nil, why
   end
   local first
   while #devices > 0 do

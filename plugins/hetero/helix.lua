@@ -1,8 +1,8 @@
 -- Helix (Mei et al., ASPLOS'25, arXiv 2406.01566): layers on unequal, far apart GPUs so that most tokens flow through,
 -- by a max-flow graph of nodes (which hold runs of layers) and links; an integer program for few nodes, local search
--- for many; requests go from hop to hop by interleaved weighted round robin over the flow. Its plans serve: for a
--- training job the same graph chooses among placements that can be trained, where all nodes of a stage hold the same
--- run and share each micro-batch in proportion to their rates.
+-- for many; requests go from hop to hop by interleaved weighted round robin over the flow. With mode = serve its plans
+-- do that; else, for a training job, the same graph chooses among placements that can be trained, where all nodes of a
+-- stage hold the same run and share each micro-batch in proportion to their rates.
 local chain = require "chain"
 local layout = require "layout"
 local pipes = require "pipes"
@@ -77,6 +77,9 @@ end
 local function plan(ctx)
   local devices, why = pipes.devices(ctx)
   if not devices then return nil, why end
+  if ctx.options.mode == "serve" then
+    return serving.plan(ctx, devices, { budget = ctx.options.flows, seed = ctx.seed })
+  end
   local list = {}
   for v in search.product { layout.powers(64), { 1, 2, 4, 8 }, { "none", "selective", "full" },
     layout.divisors(ctx.job.global_batch) } do
@@ -101,6 +104,9 @@ end
 --- The flow of the plan's own stages.
 local function claim(made, ctx)
   made = prices.table_of(made)
+  if made.mode == "serve" then
+    return { tokens_per_s = serving.passed(made), formula = "max flow over servers and links (Helix, section 4.3)" }
+  end
   local of, stages, counts = {}, {}, {}
   for _, d in ipairs(ctx.cluster:devices()) do of[d.id] = d end
   for s, stage in ipairs(made.replicas[1].stages) do
@@ -112,37 +118,6 @@ local function claim(made, ctx)
   local rate = flow_of(ctx, stages, counts)
   return { tokens_per_s = rate, iteration_s = ctx.job.global_batch * ctx.job.sequence / rate,
     formula = "max flow over nodes and links (Helix, section 4.3)" }
-end
-
---- Helix's shipped cluster: 4 A100, 8 L4 and 12 T4 serve Llama-2-70B: tokens per second by layers held, its placement
--- { kind, first, last } and its links (Helix-ASPLOS25 148b733, examples/simulation).
-local function shipped()
-  local a100, l4, t4 = {
-    23833.869866324374, 11384.25466586348, 7201.412420877685, 5264.623373853506, 4096.654503856875,
-    3124.1430780258565, 2595.6792854008463, 2045.6410473362616, 1754.3818895649893, 1392.6348207247768,
-    1212.1768454598214, 952.1073984850639
-  }, {
-    7557.863040102793, 3625.714747409144, 2171.878169270482, 1476.084625195014, 1017.5727965236067,
-    747.7853772615942, 531.7025845523623
-  }, {
-    5709.207939642649, 2434.367182876655, 1347.8665242379518, 757.8531857227841
-  }
-  local placement, links, q, runs = {
-    { 2, 7, 11 }, { 3, 34, 38 }, { 3, 23, 26 }, { 2, 53, 60 }, { 3, 77, 80 }, { 2, 53, 60 }, { 1, 68, 77 },
-    { 3, 26, 30 }, { 3, 30, 34 }, { 1, 37, 49 }, { 1, 60, 68 }, { 2, 42, 49 }, { 3, 33, 37 }, { 3, 38, 42 },
-    { 2, 3, 7 }, { 3, 0, 3 }, { 3, 11, 14 }, { 1, 14, 23 }, { 2, 46, 53 }, { 3, 42, 46 }, { 3, 76, 77 },
-    { 2, 53, 60 }, { 3, 49, 53 }, { 2, 26, 33 }
-  }, {
-    { 0, 16 }, { 5, 25 }, { 15, 1 }, { 1, 17 }, { 9, 2 }, { 2, 14 }, { 3, 8 }, { 18, 3 }, { 3, 24 }, { 4, 11 },
-    { 19, 4 }, { 23, 4 }, { 7, 5 }, { 6, 11 }, { 19, 6 }, { 23, 6 }, { 11, 7 }, { 8, 9 }, { 13, 10 }, { 10, 23 },
-    { 22, 11 }, { 14, 12 }, { 12, 23 }, { 24, 13 }, { 14, 20 }, { 16, 15 }, { 17, 18 }, { 20, 19 }, { 19, 22 },
-    { 23, 22 }
-  }, { layers = 80, rates = {} }, {}
-  local allowed = {}
-  for _, l in ipairs(links) do allowed[l[1] * 100 + l[2]] = (l[1] == 0 or l[2] == 25) and 1e9 / 2 or 1e9 / 16386 end
-  for i, p in ipairs(placement) do q.rates[i], runs[i] = ({ a100, l4, t4 })[p[1]], { p[2], p[3] } end
-  function q.link(i, j) return allowed[i * 100 + j] or 0 end
-  return q, runs
 end
 
 --- The best flows of all placements of the small oracle, largest first.
@@ -158,7 +133,7 @@ local function oracle_flows(between, ends)
 end
 
 local function selftest(t)
-  local src, q, runs = "Helix-ASPLOS25 148b733, README", shipped()
+  local src, q, runs = "Helix-ASPLOS25 148b733, README", require("helix_cluster")()
   t.near("24 nodes: upper bound, tokens per second", serving.bound(q), 2803.860988272896, 1e-6, src)
   t.near("24 nodes: max flow of its placement", serving.flow(q, runs), 1289.5557702751464, 1e-6, src)
   for k, want in pairs { [1] = 952.107, [2] = 531.703, [3] = 757.853 } do
@@ -186,9 +161,13 @@ return {
   api = 1, id = "helix", title = "Helix", kind = "hetero",
   system = "Helix: Serving Large Language Models over Heterogeneous GPUs and Network via Max-Flow, ASPLOS 2025",
   reference = "arXiv:2406.01566",
-  summary = "Layers on nodes by max flow; for training, nodes of a stage share by their rates.",
+  summary = "Layers on nodes by max flow: serves, or trains with shares by the nodes' rates.",
   needs = { model = "layers" },
   options = {
+    { key = "mode", type = "choice", choices = { "train", "serve" }, default = "train",
+      help = "a plan that trains, or one that serves requests" },
+    { key = "flows", type = "integer", default = 300, min = 1, max = 100000,
+      help = "serve: max flows computed in the search for a placement, per tensor degree" },
     { key = "zero", type = "integer", default = 1, min = 0, max = 3,
       help = "optimizer states sharded over a stage's ranks: 1; gradients too: 2; weights too: 3" },
     { key = "tries", type = "integer", default = 24, min = 1, max = 1000,

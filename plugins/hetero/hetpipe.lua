@@ -74,9 +74,10 @@ local function candidate(ctx, list, c)
 end
 
 local function plan(ctx)
-  local nodes = layout.nodes(layout.devices(ctx))
+  local devices, why = layout.devices(ctx)
+  local nodes = layout.nodes(devices)
   if #nodes == 0 then
-    return nil, ("no device of the cluster computes in %s"):format(ctx.job.precision)
+    return nil, why
   end
   local wanted = ctx.options.policy == "best" and { "ED", "HD", "NP" } or { ctx.options.policy }
   local all = candidates.new()

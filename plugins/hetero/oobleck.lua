@@ -36,9 +36,9 @@ end
 -- The plan --------------------------------------------------------------------------------------
 
 local function plan(ctx)
-  local sequence = templates.sequence(ctx)
+  local sequence, why = templates.sequence(ctx)
   if #sequence == 0 then
-    return nil, ("no device of the cluster computes in %s"):format(ctx.job.precision)
+    return nil, why
   end
   local all, settings = candidates.new(), templates.settings(ctx, sequence, setting)
   for i, c in ipairs(settings) do

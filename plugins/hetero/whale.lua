@@ -126,9 +126,10 @@ local function add_pipelined(ctx, all, nodes)
 end
 
 local function plan(ctx)
-  local nodes = layout.nodes(layout.devices(ctx))
+  local devices, why = layout.devices(ctx)
+  local nodes = layout.nodes(devices)
   if #nodes == 0 then
-    return nil, ("no device of the cluster computes in %s"):format(ctx.job.precision)
+    return nil, why
   end
   local all = candidates.new()
   if ctx.options.mode ~= "pipeline" then

@@ -113,23 +113,35 @@ end
 
 -- The cluster --------------------------------------------------------------------------------
 
---- Accelerators that can compute in the job's precision, in file order, of the fabric that has
--- most of them (collectives do not cross fabrics).
-function layout.devices(ctx)
-  local by_fabric, most = {}, nil
+--- Can the cost model price the layers on this kind? Else the reason.
+local function is_priced(kind)
+  local ok, why = pcall(hv.cost.layers, { kinds = { kind } })
+  return ok, not ok and why:gsub("^[^ ]*:%d+: ", "") or nil
+end
+
+--- Devices that can be priced: accelerators that compute in the job's precision and, for a model of
+-- measured layers, were measured. In file order; of the fabric that has most of them (collectives do
+-- not cross fabrics) unless `all` is true. With an empty list comes the reason. `priced` (tests) asks
+-- something else than the cost model.
+function layout.devices(ctx, all, priced)
+  local by_fabric, most, everywhere, ok, reason = {}, nil, {}, {}, nil
   for _, d in ipairs(ctx.cluster:devices()) do
-    local usable = d.class ~= "cpu" and (d.flops_per_s or 0) > 0 and (d.state or "ok") ~= "drain"
-    if usable then
+    if ok[d.kind] == nil and d.class ~= "cpu" and (d.flops_per_s or 0) > 0 then
+      local fine, why = (priced or is_priced)(d.kind)
+      ok[d.kind], reason = fine, reason or why
+    end
+    if ok[d.kind] then
       local fabric = d.fabric or ""
       local list = by_fabric[fabric] or {}
-      by_fabric[fabric] = list
+      by_fabric[fabric], everywhere[#everywhere + 1] = list, d
       list[#list + 1] = d
       if not most or #list > #by_fabric[most] then
         most = fabric
       end
     end
   end
-  return most and by_fabric[most] or {}
+  local list = all and everywhere or most and by_fabric[most] or {}
+  return list, #list == 0 and (reason or "no device of the cluster computes in " .. ctx.job.precision) or nil
 end
 
 --- Devices grouped into runs of one node and one kind:

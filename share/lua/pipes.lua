@@ -18,17 +18,8 @@ local pipes = {}
 -- @raise none
 -- @usage print(#require("pipes").devices(ctx))
 function pipes.devices(ctx, all)
-  local list, ok, reason = {}, {}, nil
-  for _, d in ipairs(all and ctx.cluster:devices() or layout.devices(ctx)) do
-    if all and (d.class == "cpu" or (d.flops_per_s or 0) <= 0) then ok[d.kind] = false end
-    if ok[d.kind] == nil then
-      local made, why = pcall(hv.cost.layers, { kinds = { d.kind } })
-      ok[d.kind], reason = made, reason or not made and why:gsub("^[^ ]*:%d+: ", "") or nil
-    end
-    if ok[d.kind] then list[#list + 1] = d end
-  end
-  if #list > 0 then return list end
-  return nil, reason or "no device of the cluster computes in " .. ctx.job.precision
+  local list, why = layout.devices(ctx, all)
+  return #list > 0 and list or nil, why
 end
 
 --- Devices by kind, in order of first mention.

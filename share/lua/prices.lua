@@ -31,11 +31,23 @@ local function states(m)
   return m.weights + m.gradients + m.optimizer
 end
 
+--- The layer that stands for all in what states are made of: the middle one, or where that has no
+-- parameters the one with most.
+local function typical_layer(n, t)
+  local middle = (n + 1) // 2
+  local best, most = middle, t:bytes(middle, middle, "parameters")
+  for l = 1, most > 0 and 0 or n do
+    local own = t:bytes(l, l, "parameters")
+    if own > most then best, most = l, own end
+  end
+  return best
+end
+
 --- Fills in bytes: per-layer states and saved activations, the embedding's and the head's share
 -- in the first and the last layer, the fixed overhead, and what grows with the states.
 local function add_memory(ctx, chain, kind, q, t)
   local n = chain.n
-  local middle = (n + 1) // 2
+  local middle = typical_layer(n, t)
   local first, mid = memory_of(ctx, kind, q, 1, 1), memory_of(ctx, kind, q, middle, middle)
   local last, all = memory_of(ctx, kind, q, n, n), memory_of(ctx, kind, q, 1, n)
   local grown = states(all) - states(mid)
@@ -60,8 +72,9 @@ local function add_memory(ctx, chain, kind, q, t)
   end
   chain.fixed = fixed + mid.transient * held
   chain.last_extra = math.max(0, last.transient - mid.transient) * held
+  local whole = math.max(1, states(mid))
   chain.part = { -- of the states: what zero 1, 2 and 3 shard
-    mid.optimizer / states(mid), mid.gradients / states(mid), mid.weights / states(mid),
+    mid.optimizer / whole, mid.gradients / whole, mid.weights / whole,
   }
 end
 

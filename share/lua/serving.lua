@@ -3,7 +3,9 @@
 -- layers, rates = for each node the list of tokens per second with 1, 2, … layers (its length is the most it holds),
 -- link = function(i, j): tokens per second from node i to j (0: source, #rates + 1: sink), strict = true: a node's run
 -- must start where the one before ended (else it computes only what is missing).
+local layout = require "layout"
 local search = require "search"
+local wires = require "wires"
 
 local serving = {}
 
@@ -186,6 +188,19 @@ function serving.program(q, time_limit_s)
   return r.objective, runs
 end
 
+--- Tokens per second that a plan's flow takes in.
+-- @function serving.passed
+-- @tparam table made a plan with flow
+-- @treturn number tokens per second
+-- @units tokens per second
+-- @raise none
+-- @usage assert(require("serving").passed { flow = { { "source", 0, 2 }, { 0, "sink", 2 } } } == 2)
+function serving.passed(made)
+  local sum = 0
+  for _, f in ipairs(made.flow) do sum = sum + (f[1] == "source" and f[3] or 0) end
+  return sum
+end
+
 --- Interleaved weighted round robin: `count` requests over candidates with these weights, each to the one whose load
 -- after it, over its weight, is least.
 -- @function serving.deal
@@ -209,6 +224,109 @@ function serving.deal(weights, count, masked)
     if best then load[best[1]] = (load[best[1]] or 0) + 1 end
   end
   return out
+end
+
+--- Seconds of a layer for a batch on a kind of device: of its prompts and of one more token of each, and the most
+-- layers a device of that kind holds, with half of its memory for the weights (the other half for caches).
+local function layer_prices(ctx, kind, memory_bytes, tp, batch)
+  local n, job = ctx.model.n_layers, ctx.job
+  local function forward(tokens)
+    local t = hv.cost.layers { kinds = { kind }, tp = tp, micro_batch = batch, tokens = tokens, recompute = "none" }
+    return t:time(1, n, kind, "forward") / n, t
+  end
+  local prompt_s, t = forward(job.sequence - job.output_tokens)
+  local token_s = job.output_tokens > 0 and forward(1) or 0
+  local bytes = t:bytes(1, n, "parameters") * job.weight_bytes / n
+  local most = bytes > 0 and math.floor(memory_bytes / 2 / bytes) or n
+  return batch * job.sequence / (prompt_s + job.output_tokens * token_s), math.min(n, most), t:bytes(1, 1, "output")
+end
+
+--- Servers of tp devices each, inside nodes, as an instance for placement.
+-- @function serving.instance
+-- @tparam handle ctx the run's input
+-- @tparam table devices rows of cluster:devices()
+-- @tparam integer tp devices of a server
+-- @tparam integer batch sequences of a pass
+-- @treturn table the instance, then the list of each server's device numbers
+-- @units tokens per second
+-- @raise none
+-- @usage local q, ids = require("serving").instance(ctx, ctx.cluster:devices(), 1, 4)
+-- assert(#q.rates == #ids)
+function serving.instance(ctx, devices, tp, batch)
+  local q, servers, prices, out_bytes = { layers = ctx.model.n_layers, rates = {} }, {}, {}, 1
+  for _, node in ipairs(layout.nodes(devices)) do
+    if not prices[node.kind] then
+      local rate, most, bytes = layer_prices(ctx, node.kind, node.memory_bytes, tp, batch)
+      local rates = {}
+      for k = 1, most do rates[k] = rate / k end
+      prices[node.kind], out_bytes = rates, bytes / (batch * (ctx.job.sequence - ctx.job.output_tokens))
+    end
+    for at = 1, #node.ids - tp + 1, tp do
+      if #prices[node.kind] > 0 then
+        servers[#servers + 1], q.rates[#q.rates + 1] = layout.slice(node.ids, at, tp), prices[node.kind]
+      end
+    end
+  end
+  function q.link(i, j)
+    if i == 0 or j > #servers then return 1e15 end
+    return wires.bandwidth(ctx, servers[i][1], servers[j][1]) / math.max(1, out_bytes)
+  end
+  return q, servers
+end
+
+--- The plan of a placement: a stage per server that holds layers and sees flow, with the flow as the judge finds it.
+local function placed(ctx, servers, runs, tp, batch)
+  local used = {}
+  for i in ipairs(servers) do used[i] = runs[i] and true or false end
+  for _ = 1, 2 do -- the second time without those that no token passes
+    local stages, at = {}, {}
+    for i, ids in ipairs(servers) do
+      if used[i] then
+        stages[#stages + 1], at[#at + 1] =
+          { devices = ctx.cluster:address(ids), layers = runs[i], tp = tp > 1 and tp or nil }, i
+      end
+    end
+    if #stages == 0 then return nil, "no token passes any placement" end
+    local made = { mode = "serve", micro_batch = batch, replicas = { { stages = stages } } }
+    local verdict, why = hv.plan.new(made):eval()
+    if not verdict then return nil, why end
+    if #verdict.violations > 0 then return nil, verdict.violations[1].text end
+    made.flow = verdict.flow
+    local idle = false
+    for s, i in ipairs(at) do
+      used[i] = false
+      for _, f in ipairs(verdict.flow) do used[i] = used[i] or f[1] == s - 1 or f[2] == s - 1 end
+      idle = idle or not used[i]
+    end
+    if not idle then return made, verdict.tokens_per_s end
+  end
+  return nil, "no token passes some stages of every placement"
+end
+
+--- The plan that serves most tokens per second, over degrees and batches: placements by local search for one batch,
+-- judged with all of them.
+-- @function serving.plan
+-- @tparam handle ctx the run's input
+-- @tparam table devices rows of cluster:devices()
+-- @tparam table o {budget = flows per placement, seed}
+-- @treturn table plan; nil and the reason when no placement holds the model
+-- @units tokens per second
+-- @raise none
+-- @usage local made = require("serving").plan(ctx, ctx.cluster:devices(), { budget = 20, seed = 1 })
+-- assert(made == nil or made.mode == "serve")
+function serving.plan(ctx, devices, o)
+  local best, most, reason = nil, 0, nil
+  for _, tp in ipairs(layout.powers(layout.node_size(layout.nodes(devices)))) do
+    local whole = layout.node_size(layout.nodes(devices)) % tp == 0 and layout.tp_fits(ctx.model:layers(), tp)
+    local q, servers = serving.instance(ctx, devices, tp, 8)
+    local runs = whole and #servers > 0 and not hv.stopping() and serving.place(q, o)
+    for _, batch in ipairs(runs and { 1, 4, 16, 64 } or {}) do
+      local made, rate = placed(ctx, servers, runs, tp, batch)
+      if made and rate > most then best, most = made, rate end
+      reason = not made and rate or reason
+    end
+  end
+  return best, reason or "no server of this cluster holds a layer of the model"
 end
 
 return serving

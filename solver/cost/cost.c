@@ -358,6 +358,27 @@ const struct hv_device_kind *hv__slower(const struct hv_cost *k, const struct hv
     return y < x ? b : a;
 }
 
+static enum hv_status check_measured(struct hv_cost *k, const struct hv_device_kind *d,
+                                     struct hv_err *err)
+{
+    double all_s = 0;
+    for (size_t i = 0; i < k->model->n_blocks; i++) {
+        double own_s = hv_cost_floor_s(k, HV_PART_ATTENTION, i, d);
+        if (!hv_known(own_s))
+            return hv_err_set(err, HV_ENO,
+                              "layer %zu was measured neither on %s nor on another device of this "
+                              "cluster: add its forward_ms and backward_ms",
+                              i, d->name);
+        all_s += own_s;
+    }
+    if (all_s > 0)
+        return HV_OK;
+    return hv_err_set(err, HV_ENO,
+                      "no layer of the model takes any time on %s: there is nothing "
+                      "to plan",
+                      d->name);
+}
+
 enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *d,
                                 struct hv_err *err)
 {
@@ -371,15 +392,7 @@ enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *
                           hv_known(d->memory_bytes_per_s) ? hv_precision_name(k->job.precision)
                                                           : "known memory bandwidth");
     case HV_MODEL_LAYERS:
-        for (size_t i = 0; i < k->model->n_blocks; i++) {
-            if (!hv_known(hv_cost_floor_s(k, HV_PART_ATTENTION, i, d)))
-                return hv_err_set(
-                    err, HV_ENO,
-                    "layer %zu was measured neither on %s nor on another device of this "
-                    "cluster: add its times",
-                    i, d->name);
-        }
-        return HV_OK;
+        return check_measured(k, d, err);
     case HV_MODEL_MODULES:
         for (size_t i = 0; i < k->n_subs; i++) {
             enum hv_status st = hv__check_device(k->subs[i], d, err);

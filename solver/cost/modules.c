@@ -42,6 +42,13 @@ static size_t leaf_of(const struct hv_cost *k, size_t block)
     return i;
 }
 
+struct hv_cost *hv__modules_leaf(const struct hv_cost *k, size_t *block)
+{
+    size_t i = leaf_of(k, *block);
+    *block -= k->leaves[i].first;
+    return k->subs[i];
+}
+
 /* A query as a leaf sees it: images have as many tokens as their model says. */
 static struct hv_part_query query_of(const struct hv_cost *k, size_t leaf,
                                      const struct hv_part_query *q)

@@ -144,6 +144,28 @@ static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stag
     }
 }
 
+/** What of a serving plan is not looked at: it runs forward only, and has no iteration. */
+static void check_serve(const struct hv_plan *p, struct list *l)
+{
+    for (size_t r = 0; r < p->n_replicas; r++) {
+        for (size_t i = 0; i < p->replicas[r].n_stages; i++) {
+            if (p->replicas[r].stages[i].zero.stage > 0) {
+                add(l, r, i, "zero", "every rank of a serving plan holds its weights whole");
+            }
+        }
+    }
+}
+
+void hv__approximate(struct hv_verdict *out, struct hv_arena *arena, const char *text)
+{
+    const char **items = hv_arena_new(arena, const char *, out->n_approximated + 1);
+    for (size_t i = 0; i < out->n_approximated; i++) {
+        items[i] = out->approximated[i];
+    }
+    items[out->n_approximated++] = text;
+    out->approximated = items;
+}
+
 void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out)
 {
     struct list l = {.arena = arena, .schedule = p->schedule.name};
@@ -151,6 +173,12 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
         for (size_t i = 0; i < p->replicas[r].n_stages; i++) {
             check_stage(&l, r, i, &p->replicas[r].stages[i]);
         }
+    }
+    if (p->mode == HV_MODE_SERVE) {
+        check_serve(p, &l);
+        out->approximated = l.items;
+        out->n_approximated = l.n;
+        return;
     }
     for (size_t r = 0; r < p->n_replicas; r++) {
         for (int64_t k = 0; p->replicas[r].list != NULL && k < p->replicas[r].micro_batches; k++) {
@@ -162,7 +190,7 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
         }
     }
     if (p->sync.kind == HV_SYNC_PARTIAL || p->sync.kind == HV_SYNC_GOSSIP) {
-        add_plan(&l, "sync.kind", "timed as if everybody took part in every reduction");
+        add_plan(&l, "sync.kind", "groups that average at the same time do not slow each other");
     }
     if (p->sync.n_buckets > 1) {
         add_plan(&l, "sync.bucket_MiB", "the first size is used for all buckets");

@@ -30,7 +30,7 @@ static bool can_be_timed(const struct hv_plan *p, const struct hv_model *m,
             }
         }
     }
-    return p->mode == HV_MODE_TRAIN && p->n_replicas > 0;
+    return p->n_replicas > 0;
 }
 
 static void unknown_metrics(struct hv_metrics *m)
@@ -62,9 +62,12 @@ static enum hv_status judge(struct hv__lowered *l, const struct hv_eval_options 
         return st;
     }
     if (l->stale) {
-        hv__steady(l);
+        st = hv__steady(l, out, err);
     } else {
         hv__tail(l);
+    }
+    if (st != HV_OK) {
+        return st;
     }
     out->metrics = (struct hv_metrics){.bound_s = out->metrics.bound_s};
     hv__memory(l, out);
@@ -79,10 +82,13 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     struct hv_err *e = err != NULL ? err : &own;
     *out = (struct hv_verdict){.findings = {.arena = arena}};
     unknown_metrics(&out->metrics);
+    if (p->n_jobs > 0) {
+        return hv__judge_jobs(k, p, o, arena, out, e);
+    }
     hv__approximated(p, arena, out);
     hv_plan_check(p, hv_cost_model(k), hv_cost_job(k), &out->findings);
     struct hv_bound b = {.compute_s = HV_UNKNOWN};
-    if (!o->no_bound) {
+    if (!o->no_bound && p->mode == HV_MODE_TRAIN) {
         hv_eval_bound(k, arena, &b);
         out->metrics.bound_s = b.iteration_s;
         out->bound_why = b.why;
@@ -99,6 +105,9 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     struct hv__lowered l = {
         .k = k, .plan = flat, .arena = arena, .findings = &out->findings, .spans = o->timeline};
     hv__find_leaves(&l);
+    if (p->mode == HV_MODE_SERVE) {
+        return hv__serve(&l, out, e);
+    }
     size_t before = out->findings.n;
     enum hv_status st = judge(&l, o, out, e);
     if (st != HV_OK) {
@@ -118,7 +127,7 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
         out->bound_why = b.any_why;
     }
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
-    if (!o->no_bound && hv_goodput_asked(k, p)) {
+    if ((o->failures || !o->no_bound) && hv_goodput_asked(k, p)) {
         const struct hv_goodput_query q = {p, out->metrics.iteration_s, out->metrics.tokens_per_s,
                                            true};
         hv_eval_goodput(k, &q, arena, &out->goodput);

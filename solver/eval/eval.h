@@ -193,6 +193,63 @@ struct hv_timeline {
 double hv_timeline_part_end_s(const struct hv_timeline *t, const struct hv_timeline_part *part,
                               const struct hv_span *s);
 
+/** How the workers (pipelines) of a stale plan agree. */
+struct hv_agreement {
+    enum hv_sync_kind kind;
+    size_t n_workers;
+    int group;               /**< partial reduce: how many average at a time; 0 */
+    int clock_distance;      /**< wsp, ps: D */
+    int own_staleness;       /**< micro-batches of a worker that its weights do not know yet */
+    double wave_s;           /**< from one exchange of a worker to its next; mean over workers */
+    double exchange_s;       /**< of one exchange: push and pull, or a group's average; mean */
+    double wait_frac;        /**< share of the time that workers wait for each other, mean */
+    double staleness_clocks; /**< steps that the members of a group are apart, mean; wsp, ps: D */
+    /** Second eigenvalue of the mean averaging: 0 all agree at once, 1 they never do; HV_UNKNOWN
+     * where there is no averaging in groups. The spectral gap is 1 − rho. */
+    double rho;
+};
+
+/** Appends that in words, one sentence: who waits for whom, how long, how stale. */
+void hv_eval_agreement_text(const struct hv_agreement *a, struct hv_str *out);
+
+/** One stage of a serving plan; all copies together. */
+struct hv_serve_stage {
+    size_t replica, stage; /**< replica entry and stage number */
+    double prompt_s;       /**< one pass over the prompts of a batch */
+    double token_s;        /**< one pass that generates the next token of every sequence of a batch,
+                              half-way through the output; 0 where nothing is generated */
+    double capacity_tokens_per_s; /**< prompt and output alike */
+    double flow_tokens_per_s;
+    double cache_bytes; /**< keys and values on one device, of the sequences in flight */
+};
+
+/** Figures of a serving plan. A request is one sequence of the job: prompt, then output. */
+struct hv_serving {
+    double max_tokens_per_s;   /**< max flow through the placement */
+    double bound_tokens_per_s; /**< no placement on these stages' devices passes more */
+    const char *bound_why;
+    double requests_per_s;
+    double first_token_s;          /**< prompt through all stages, mean over the flow */
+    double next_token_s;           /**< from one generated token to the next, likewise */
+    double request_s;              /**< first token and all others */
+    double requests_in_flight;     /**< by Little's law */
+    double output_tokens;          /**< of a request */
+    struct hv_serve_stage *stages; /**< replica entries one after the other */
+    size_t n_stages;
+    const struct hv_plan_flow *flow; /**< in use: the plan's own, else the max flow */
+    size_t n_flow;
+};
+
+struct hv_job_verdict;
+
+/** Figures of a plan for many jobs. Times are HV_UNKNOWN while a job has no end. */
+struct hv_jobs_verdict {
+    struct hv_job_verdict *items; /**< in the plan's order */
+    size_t n;
+    double makespan_s;                     /**< last end */
+    double mean_wait_s, mean_completion_s; /**< start less arrival; end less arrival */
+};
+
 /** A verdict. Everything lives in the arena given to hv_eval. */
 struct hv_verdict {
     struct hv_metrics metrics;
@@ -206,13 +263,28 @@ struct hv_verdict {
     /** Knobs of the plan that the judge only approximates: "replicas[0].stages[1].deal: …". */
     const char **approximated;
     size_t n_approximated;
-    struct hv_timeline *timeline; /**< NULL unless asked for */
+    struct hv_timeline *timeline;   /**< NULL unless asked for */
+    struct hv_agreement *agreement; /**< of stale plans, else NULL */
+    struct hv_serving *serving;     /**< of plans of mode serve: then no iteration is timed */
+    struct hv_jobs_verdict *jobs;   /**< of plans for many jobs: the metrics are sums over those
+                                       without an end, else means until the last has ended */
+};
+
+/** One job, judged alone on its own devices. */
+struct hv_job_verdict {
+    const char *name;
+    struct hv_verdict verdict;
+    double arrival_s, start_s, end_s; /**< end: start and all iterations */
+    double usd;                       /**< of its nodes while it runs; HV_UNKNOWN without an end */
 };
 
 /** What to compute. */
 struct hv_eval_options {
-    bool timeline; /**< keep spans for drawing */
-    bool no_bound; /**< leave the bound unknown (inner loops of searches) */
+    bool timeline;               /**< keep spans for drawing */
+    bool no_bound;               /**< leave the bound unknown, and goodput (inner loops) */
+    bool failures;               /**< goodput also with no_bound */
+    struct hv_cost *const *jobs; /**< of a plan for many jobs: the context of each with its own
+                                    model and job; NULL, or a NULL entry: the one given */
 };
 
 /**
@@ -223,6 +295,12 @@ struct hv_eval_options {
 enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct hv_eval_options *o,
                        struct hv_arena *arena, struct hv_verdict *out,
                        struct hv_err *err) HV_NODISCARD;
+
+/**
+ * The timelines of all jobs as one, each iteration from 0 on, rows named by their jobs. NULL where
+ * no job has one. Rows count replicas and stages in the plans of their jobs. O(spans).
+ */
+struct hv_timeline *hv_eval_jobs_timeline(const struct hv_verdict *v, struct hv_arena *arena);
 
 /** Lower bound of the iteration time of any plan for these inputs. */
 struct hv_bound {

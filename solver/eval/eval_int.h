@@ -65,8 +65,13 @@ struct hv__unit {
     struct hv_pipe_run run;
     struct hv_pipe_rank *idle;
     double *stage_s, *op_s, *hop_s;
-    double *hop_bytes; /**< [n_hops] by hv_pipe_hop */
-    double period_s;   /**< stale schedules: steady seconds per micro-batch */
+    double *hop_bytes;         /**< [n_hops] by hv_pipe_hop */
+    double period_s;           /**< stale schedules: steady seconds per micro-batch */
+    double waves;              /**< stale plans: waves of a worker in one iteration */
+    double exposed_s;          /**< of a wave: exchanges that its compute does not hide */
+    struct hv_span *exchanges; /**< stale plans that are drawn: [n_exchanges × n_ranks] start and
+                                  end on the link of each rank */
+    size_t n_exchanges;
 };
 
 /** One reduction on the wire: who waits for it. */
@@ -97,8 +102,7 @@ struct hv__lowered {
     bool scaled; /**< micro-batches say how many samples modules have in them */
     bool stale;
     int staleness;
-    double waves;          /**< stale plans: waves for one global batch */
-    double wave_exposed_s; /**< reductions of one wave that its compute does not hide */
+    const bool *const *members; /**< [units][copies] who takes part in exchanges; NULL: all */
 };
 
 /**
@@ -122,6 +126,9 @@ bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size
 void hv__find_units(struct hv__lowered *l);
 /** Fills the ranks of a unit, with which dp ranks are alike. O(devices of one copy). */
 void hv__fill_ranks(struct hv__lowered *l, struct hv__unit *u);
+/** Fills one stage of a copy of a replica as a rank. O(devices of it). */
+void hv__fill_rank(struct hv__lowered *l, const struct hv_replica *r, size_t stage, int copy,
+                   struct hv__rank *out);
 /** Sequences of a micro-batch on dp rank d: by shares, or evenly. */
 double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, double sequences,
                           size_t d);
@@ -142,8 +149,16 @@ enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD
 enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 /** Gradient reductions, optimizer, gathers: sets iteration_s. */
 void hv__tail(struct hv__lowered *l);
-/** Steady time of stale plans: sets iteration_s, staleness. */
-void hv__steady(struct hv__lowered *l);
+/** Optimizer and weight gather of one rank. */
+void hv__finish_rank(struct hv__lowered *l, const struct hv__unit *u, struct hv__rank *rk);
+/** Host work of an iteration, and waiting for the slowest of many devices. */
+double hv__step_s(const struct hv__lowered *l);
+/** Longest total time that a link lane or a node's network is busy with one round of reductions;
+ * `busy_s`, where asked for: that of every flat rank's lane. */
+double hv__exchange_s(struct hv__lowered *l, double *busy_s);
+/** Steady time of stale plans: sets iteration_s, staleness, agreement. */
+enum hv_status hv__steady(struct hv__lowered *l, struct hv_verdict *out,
+                          struct hv_err *err) HV_NODISCARD;
 /** Peak memory per stage, memory findings. */
 void hv__memory(struct hv__lowered *l, struct hv_verdict *out);
 /** Tokens of one iteration: of the global batch, or of the lists of micro-batches that give theirs.
@@ -155,6 +170,19 @@ void hv__metrics(struct hv__lowered *l, struct hv_verdict *out);
 bool hv__stage_branches(const struct hv_stage *s, size_t i);
 /** Lists what of the plan is judged only roughly, so that no knob is ignored in silence. */
 void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out);
+/** Adds a line to that list; `text` is kept. */
+void hv__approximate(struct hv_verdict *out, struct hv_arena *arena, const char *text);
+/** Judges a plan of mode serve: capacities, flow, latency, memory. HV_ENO: cannot be priced. */
+enum hv_status hv__serve(struct hv__lowered *l, struct hv_verdict *out,
+                         struct hv_err *err) HV_NODISCARD;
+/** Judges every job of a plan for many, and what they are together. HV_ENO: none can be timed. */
+enum hv_status hv__judge_jobs(struct hv_cost *k, const struct hv_plan *p,
+                              const struct hv_eval_options *o, struct hv_arena *arena,
+                              struct hv_verdict *out, struct hv_err *err) HV_NODISCARD;
+/** Hourly price of the nodes that the plan's stages use, and peak rate and power of their devices.
+ */
+void hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s,
+                double *power_w);
 /** Do all micro-batches of the plan pass through its stages one after the other, in pieces that the
  * cost model prices by their size? Then hv_bound.iteration_s holds, else any_s. O(stages). */
 bool hv__bound_covers(const struct hv__lowered *l);

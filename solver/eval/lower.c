@@ -122,9 +122,9 @@ static enum hv_status schedule_input(struct hv__lowered *l, const struct hv__uni
     }
     if (l->row->flags & HV_SCHEDULE_ORDER) {
         if (p->schedule.n_orders != u->n_ranks) {
-            (void)hv_err_set(err, HV_ENO,
-                             "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
-                             l->row->name, u->n_ranks, p->schedule.n_orders);
+            return hv_err_set(err, HV_ENO,
+                              "schedule \"%s\" needs one order per stage (%zu), the plan has %zu",
+                              l->row->name, u->n_ranks, p->schedule.n_orders);
         }
         in->order = order;
     }
@@ -295,6 +295,31 @@ static void fill_durations(struct hv__lowered *l, struct hv__unit *u)
     u->cost.op_s = u->op_s;
 }
 
+/** An order that somebody wrote has every micro-batch on every stage, there and back; what is twice
+ * or out of turn was found before. */
+static enum hv_status check_whole(const struct hv__lowered *l, const struct hv_schedule *s,
+                                  struct hv_err *err)
+{
+    if (!(l->row->flags & HV_SCHEDULE_ORDER)) {
+        return HV_OK;
+    }
+    size_t want = (size_t)s->n_stages * (size_t)s->n_micro_batches * (size_t)s->n_slices;
+    size_t forwards = 0, backwards = 0;
+    for (size_t i = 0; i < s->rank_at[s->n_ranks]; i++) {
+        enum hv_op_kind kind = (enum hv_op_kind)s->ops[i].kind;
+        forwards += kind == HV_OP_F;
+        backwards += kind == HV_OP_B || kind == HV_OP_BW;
+    }
+    if (forwards == want && backwards == want) {
+        return HV_OK;
+    }
+    return hv_err_set(
+        err, HV_ENO,
+        "the order has %zu forwards and %zu backwards, %d stages with %d micro-batches "
+        "take %zu of each",
+        forwards, backwards, s->n_stages, s->n_micro_batches, want);
+}
+
 static enum hv_status compile_schedule(struct hv__lowered *l, struct hv__unit *u,
                                        const struct decide *by, struct hv_err *err)
 {
@@ -311,7 +336,8 @@ static enum hv_status compile_schedule(struct hv__lowered *l, struct hv__unit *u
         hv_finding_add(l->findings, HV_V_ORDER_DEADLOCK, HV_UNKNOWN, "schedule", "%s", err->text);
         return HV_ENO;
     }
-    return HV_OK;
+    st = check_whole(l, &u->schedule, err);
+    return st == HV_OK ? st : schedule_finding(l, err);
 }
 
 /** Once the first order has said where stages sit, and so what they cost, schedulers that decide by
@@ -372,17 +398,18 @@ static bool lower_folded(struct hv__lowered *l, struct hv__unit *u)
     int64_t m = u->replica->micro_batches;
     struct hv_schedule_input in;
     struct hv_fold f;
+    struct hv_err unheard = {0}; /* the run in full says what is wrong */
     if (l->spans || u->replica->list != NULL || (l->row->flags & never) ||
         m * (int64_t)u->n_ranks < FOLD_FROM) {
         return false;
     }
     u->n_mb = 1;
     size_t before = l->findings->n;
-    bool ok = schedule_input(l, u, &(struct decide){NULL, NULL}, &in, NULL) == HV_OK;
+    bool ok = schedule_input(l, u, &(struct decide){NULL, NULL}, &in, &unheard) == HV_OK;
     u->n_mb = ok ? (int32_t)hv_fold_least(&in, m) : 1;
-    ok = ok && lower_passes(l, u, NULL) == HV_OK;
+    ok = ok && lower_passes(l, u, &unheard) == HV_OK;
     ok = ok && u->cost.stage_s != NULL &&
-         hv_schedule_fold(l->arena, &in, &u->cost, m, &f, NULL) == HV_OK;
+         hv_schedule_fold(l->arena, &in, &u->cost, m, &f, &unheard) == HV_OK;
     if (!ok) {
         l->findings->n = before; /* of a number of micro-batches that nobody asked for */
         return false;
@@ -419,6 +446,11 @@ static enum hv_status lower_unit(struct hv__lowered *l, struct hv__unit *u, stru
 
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
 {
+    struct hv_err own; /* findings quote the error, also where nobody else wants it */
+    if (err == NULL) {
+        own = (struct hv_err){0};
+        err = &own;
+    }
     enum hv_status st = hv_schedule_find(l->plan->schedule.name, &l->row, err);
     if (st != HV_OK) {
         return schedule_finding(l, err);

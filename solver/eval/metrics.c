@@ -128,12 +128,12 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__unit *u
     if (l->stale) {
         /* what one simulated micro-batch costs, times the micro-batches of an iteration */
         double factor =
-            l->waves * (double)u->replica->micro_batches / (double)(u->n_mb + u->more_mb);
+            u->waves * (double)u->replica->micro_batches / (double)(u->n_mb + u->more_mb);
         for (int i = 0; i < HV_BREAKDOWN_N; i++) {
             b[i] *= factor;
         }
-        b[HV_TIME_DP] = l->waves * (l->wave_exposed_s + rk->gather_s);
-        b[HV_TIME_OPTIMIZER] = l->waves * rk->optimizer_s;
+        b[HV_TIME_DP] = u->waves * (u->exposed_s + rk->gather_s);
+        b[HV_TIME_OPTIMIZER] = u->waves * rk->optimizer_s;
     } else {
         b[HV_TIME_PP] = idle->comm_s;
         /* waiting for replicas that are slower is idle time like any other: bubble */
@@ -231,32 +231,38 @@ static double forward_flops(const struct hv__lowered *l)
     return flops;
 }
 
-/** Model FLOP/s that the used devices could do at their dense peak, and the price of their nodes.
- */
-static void add_use(const struct hv__lowered *l, struct hv_metrics *m)
+void hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s,
+                double *power_w)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv_job *job = hv_cost_job(l->k);
     bool *node_used = hv_arena_new(l->arena, bool, c->n_nodes);
-    double peak = 0, price = 0, power_w = 0;
+    *usd_per_h = *flops_per_s = *power_w = 0;
     for (size_t i = 0; i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (size_t s = 0; s < r->n_stages; s++) {
             for (size_t d = 0; d < r->stages[s].n_devices; d++) {
                 struct hv_device_ref ref = hv_cluster_device(c, r->stages[s].devices[d]);
-                peak += hv_device_peak_flops_per_s(ref.kind, job->precision);
-                power_w += ref.kind->tdp_w;
+                *flops_per_s += hv_device_peak_flops_per_s(ref.kind, job->precision);
+                *power_w += ref.kind->tdp_w;
                 if (!node_used[ref.node]) {
                     node_used[ref.node] = true;
-                    price += hv_node_price_usd_per_h(&c->groups[ref.group], false);
+                    *usd_per_h += hv_node_price_usd_per_h(&c->groups[ref.group], false);
                 }
             }
         }
     }
+}
+
+/** Model FLOP/s of those that the used devices could do at their dense peak, and the price of their
+ * nodes. */
+static void add_use(const struct hv__lowered *l, struct hv_metrics *m)
+{
+    double peak = 0, power_w = 0;
+    hv__use_of(l, &m->usd_per_h, &peak, &power_w);
     m->mfu = 3 * forward_flops(l) / (m->iteration_s * peak);
     m->energy_j = power_w * m->iteration_s;
-    m->usd_per_h = price;
-    m->usd_per_mtoken = price / 3600 * m->iteration_s / (hv__tokens_of_iteration(l) / 1e6);
+    m->usd_per_mtoken = m->usd_per_h / 3600 * m->iteration_s / (hv__tokens_of_iteration(l) / 1e6);
 }
 
 static void add_stages(const struct hv__lowered *l, struct hv_verdict *out)

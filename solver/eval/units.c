@@ -143,21 +143,26 @@ static void find_like(const struct hv__lowered *l, struct hv__rank *rk, const st
     }
 }
 
+void hv__fill_rank(struct hv__lowered *l, const struct hv_replica *r, size_t stage, int copy,
+                   struct hv__rank *out)
+{
+    const struct hv_stage *s = &r->stages[stage];
+    *out = (struct hv__rank){.stage = stage,
+                             .n_devices = hv_stage_ranks(r, s),
+                             .devices = copy_devices(r, s, copy),
+                             .n_dp = (size_t)s->dp};
+    out->width = out->n_devices / out->n_dp;
+    for (size_t d = 0; s->shares != NULL && d < out->n_dp; d++) {
+        out->shares_sum += s->shares[d];
+    }
+    find_like(l, out, s);
+}
+
 void hv__fill_ranks(struct hv__lowered *l, struct hv__unit *u)
 {
     u->n_ranks = u->replica->n_stages;
     u->ranks = hv_arena_new(l->arena, struct hv__rank, u->n_ranks);
     for (size_t i = 0; i < u->n_ranks; i++) {
-        const struct hv_stage *s = &u->replica->stages[i];
-        struct hv__rank *rk = &u->ranks[i];
-        rk->stage = i;
-        rk->n_devices = hv_stage_ranks(u->replica, s);
-        rk->devices = copy_devices(u->replica, s, u->first_copy);
-        rk->n_dp = (size_t)s->dp;
-        rk->width = rk->n_devices / rk->n_dp;
-        for (size_t d = 0; s->shares != NULL && d < rk->n_dp; d++) {
-            rk->shares_sum += s->shares[d];
-        }
-        find_like(l, rk, s);
+        hv__fill_rank(l, u->replica, i, u->first_copy, &u->ranks[i]);
     }
 }

@@ -64,11 +64,11 @@ enum hv_status hv_grid_counts(size_t n_blocks, int parts, int *counts, struct hv
     return HV_OK;
 }
 
-/* May a rank run here: not drained, not a CPU, able to compute in the precision? */
+/* May a rank run here: neither drained nor spare, not a CPU, able to compute in the precision? */
 static bool takes_part(const struct hv_node_group *g, const struct hv_device_kind *k,
                        enum hv_precision precision)
 {
-    return g->state != HV_NODE_DRAIN && k->cls != HV_CLASS_CPU && hv_device_has(k, precision);
+    return g->state == HV_NODE_OK && k->cls != HV_CLASS_CPU && hv_device_has(k, precision);
 }
 
 static bool same_fabric(const struct hv_device_kind *a, const struct hv_device_kind *b)

@@ -229,8 +229,10 @@ struct hv_sync {
     enum hv_sync_weights weights;
 };
 
-/** Flow edge of a serving plan; −1 = source, −2 = sink. */
-struct hv_flow_edge {
+/** Ends of a flow that are no stages. */
+enum { HV_FLOW_SOURCE = -1, HV_FLOW_SINK = -2 };
+/** Flow of a serving plan between two stages, counted over all replica entries. */
+struct hv_plan_flow {
     int from, to;
     double tokens_per_s;
 };
@@ -252,6 +254,9 @@ struct hv_plan;
 struct hv_plan_job {
     const char *name;
     struct hv_plan *plan;
+    double arrival_s;  /**< when it is submitted */
+    double start_s;    /**< when it gets its devices, ≥ arrival_s */
+    double iterations; /**< how many it runs; HV_UNKNOWN: without end */
 };
 
 /** A plan. Owner: hv_plan_unref. Holds a reference to its cluster (device numbers mean nothing
@@ -270,7 +275,7 @@ struct hv_plan {
     size_t n_replicas;
     struct hv_plan_job *jobs;
     size_t n_jobs;
-    struct hv_flow_edge *flow;
+    struct hv_plan_flow *flow;
     size_t n_flow;
     struct hv_plan_schedule schedule;
     struct hv_sync sync;

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#define STARTS      16
+#define STARTS      24
 #define START_SHARE 0.2 /* of the work of a whole search, for the improvement of one plan */
 #define WORK_LIMIT  1e7 /* operations of judgements without a limit from outside; about a second */
 
@@ -62,9 +62,11 @@ static const char *limits_of(const struct hv_objective *o)
 static enum hv_status nothing_found(const struct hv__search *s, struct hv_err *err)
 {
     const char *limits = limits_of(&s->job->objective);
+    bool measured = hv_cost_model(s->k)->kind == HV_MODEL_LAYERS;
     if (s->n_pools == 0)
-        return hv_err_set(err, HV_ENO, "no usable device of the cluster computes in %s",
-                          hv_precision_name(s->job->precision));
+        return hv_err_set(err, HV_ENO, "no usable device of the cluster computes in %s%s",
+                          hv_precision_name(s->job->precision),
+                          measured ? " and has the measured times of every layer" : "");
     if (s->evaluations == 0 && !s->stopped)
         return hv_err_set(err, HV_ENO,
                           "no plan that fits was found: by prices, no group of devices holds "

@@ -1,6 +1,6 @@
 /*
- * Pools: which devices are alike, and what a planner has to know of them. Drained nodes, CPUs and
- * devices that lack the precision take no part.
+ * Pools: which devices are alike, and what a planner has to know of them. Drained and spare nodes,
+ * CPUs and devices that lack the precision or the measured times of a layer take no part.
  */
 #include "solver/planner/planner_int.h"
 
@@ -9,11 +9,19 @@
 #include <math.h>
 #include <string.h>
 
+static bool is_priced(const struct hv__search *s, const struct hv_device_kind *k)
+{
+    double all_s = 0;
+    for (unsigned i = 0; i < hv_cost_n_classes(s->k); i++)
+        all_s += hv_cost_floor_s(s->k, HV_PART_ATTENTION, hv_cost_class_block(s->k, i), k);
+    return all_s > 0; /* false too when one is unknown */
+}
+
 static bool takes_part(const struct hv__search *s, const struct hv_node_group *g,
                        const struct hv_device_kind *k)
 {
-    return g->state != HV_NODE_DRAIN && k->cls != HV_CLASS_CPU &&
-           hv_device_has(k, s->job->precision);
+    return g->state == HV_NODE_OK && k->cls != HV_CLASS_CPU &&
+           hv_device_has(k, s->job->precision) && is_priced(s, k);
 }
 
 static double pool_speed(const struct hv__search *s, const struct hv__pool *p)

@@ -63,6 +63,7 @@ struct hv_job hv_job_default(int max_sequence)
         .master_weights = true,
         .grad_fp32 = true,
         .memory_reserve_bytes = HV_UNKNOWN,
+        .output_tokens = -1,
         .objective = {.minimize = HV_MIN_TIME,
                       .max_usd_per_h = HV_UNKNOWN,
                       .deadline_s = HV_UNKNOWN},
@@ -78,6 +79,11 @@ struct hv_failure_rules hv_failure_rules_default(void)
 #undef X
             .interval_s = HV_UNKNOWN,
     };
+}
+
+int64_t hv_job_output_tokens(const struct hv_job *j)
+{
+    return j->output_tokens >= 0 ? j->output_tokens : j->sequence / 4;
 }
 
 bool hv_job_default_grad_fp32(enum hv_precision p)

@@ -126,6 +126,8 @@ struct hv_job {
     enum hv_dropout dropout;     /**< ask hv_job_dropout */
     enum hv_kernels kernels;     /**< ask hv_job_eager_kernels */
     double memory_reserve_bytes; /**< HV_UNKNOWN: by device */
+    int64_t output_tokens; /**< when serving, the last ones of a sequence, which are generated one by
+                              one; −1: ask hv_job_output_tokens */
     const struct hv_length_bin *lengths;
     size_t n_lengths;
     struct hv_objective objective;
@@ -139,6 +141,9 @@ struct hv_job hv_job_default(int max_sequence);
 /** Are gradients summed in fp32 where the file does not say? Not in fp16: Megatron-LM and DeepSpeed
  * sum those in 16 bit. */
 bool hv_job_default_grad_fp32(enum hv_precision p);
+/** Tokens of a sequence that are generated when serving: as the job says, else a quarter (Azure's
+ * conversations, with which Helix was measured: 763 tokens in, 232 out; ASPLOS'25, section 6.2). */
+int64_t hv_job_output_tokens(const struct hv_job *j);
 /** Bytes per parameter of weights, gradients, master copy, optimizer state (each ≥ 0). */
 double hv_job_weight_bytes(const struct hv_job *j);
 double hv_job_grad_bytes(const struct hv_job *j);      /**< gradient accumulator per parameter */

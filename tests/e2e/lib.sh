@@ -84,7 +84,7 @@ judged() {
     figures out >found.out
     holds "$1: has figures" [ "$(wc -l <said.out)" -gt 10 ]
     same "$1: eval gives the same figures" said.out found.out
-    holds "$1: the bound is below" least "$(number "$2" bound_s)" "$(number "$2" iteration_s)"
+    holds "$1: the bound is below" least "$(number said.out bound_s)" "$(number said.out iteration_s)"
 }
 finish() {
     echo "$passed passed, $failed failed"

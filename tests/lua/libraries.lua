@@ -149,7 +149,7 @@ local function check_workers()
     #workers.hybrid({ nodes[1], nodes[2], nodes[3] })[1], 3)
 end
 
---- Devices: cpus, drained nodes, unknown speeds and the smaller fabric are left out.
+--- Devices: cpus, unknown speeds, kinds without a price and the smaller fabric are left out.
 local function check_devices()
   local rows = {
     { id = 0, kind = "x", class = "gpu", node = "a[0]", flops_per_s = 1, fabric = "f" },
@@ -163,10 +163,18 @@ local function check_devices()
   function ctx.cluster.devices()
     return rows
   end
-  local nodes = layout.nodes(layout.devices(ctx))
+  local function any() return true end
+  local nodes = layout.nodes(layout.devices(ctx, false, any))
   equal("nodes", #nodes, 2)
   equal("devices of the first node", nodes[1].ids, "0 2")
   equal("node size", layout.node_size(nodes), 1)
+  equal("of all fabrics", #layout.devices(ctx, true, any), 4)
+  local function without(gone)
+    return function(kind) return kind ~= gone, kind == gone and kind .. " has no price" or nil end
+  end
+  equal("the fabric that is left", layout.devices(ctx, false, without "x")[1].kind, "z")
+  local none, why = layout.devices({ cluster = { devices = function() return { rows[1] } end } }, false, without "x")
+  equal("none, and why", #none .. " " .. why, "0 x has no price")
 end
 
 --- Tensor parallelism.

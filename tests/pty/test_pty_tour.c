@@ -43,8 +43,8 @@ static void a_newcomer_gets_to_a_plan(void **state)
     press(p, "1 e     change the cluster", "1");
     press(p, "e Edit", "e");
     wait_for(p, "nodes ");
-    type(p, "\r\x15"
-            "2\r"); /* the cursor is on the count; Enter edits it */
+    type(p, "\r\x7f"
+            "2\r"); /* the cursor is on the count, of one digit; Enter edits it */
     wait_for(p, "2 x 8");
     type(p, "\033"); /* alone: with a key right behind it, it would be Alt */
     wait_for(p, "Details of a");
@@ -59,7 +59,7 @@ static void a_newcomer_gets_to_a_plan(void **state)
     press(p, "sorted by name", "s");
     press(p, "sorted by state", "s");
     wait_for(p, "sorted by time");
-    type(p, "g");
+    press(p, "/ Find", "/auto\r"); /* the first row now */
     press(p, "Enter Open", "\r");
     wait_for(p, "At cursor");
     press(p, "s Schedule", "s");
@@ -69,7 +69,9 @@ static void a_newcomer_gets_to_a_plan(void **state)
     press(p, "4 Plans", "4");
     press(p, "E Export", "E");
     (void)snprintf(path, sizeof path, "%s/mine.json", p->folder);
-    type(p, "\x15");
+    for (int i = 0; i < 80; i++) { /* what is offered goes, as in any line of text */
+        type(p, "\x7f");
+    }
     type(p, path);
     type(p, "\r");
     wait_for(p, "plan written to");

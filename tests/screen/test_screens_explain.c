@@ -37,6 +37,33 @@ static void explain_says_why(void **state)
     bench_script(b, "keys <Tab>jjjjjj\nwait = step\nkeys <Tab>\nwait The line in full\n");
 }
 
+/* The duals of the layers, and what the judge says to the optimum; with little memory a stage is
+ * full and its dual is checked. */
+static void what_binds_is_judged_again(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 160x48\nkeys 4g6\n");
+    settle(b);
+    bench_script(b, "keys /What to<Enter><Left>/What binds<Enter>\nwait other whole layers: step\n"
+                    "keys <Space>\nwait best share\nwait judged again: step\nwait time s0\n"
+                    "wait memory s1\nkeys /time s1<Enter>\nwait Dual: were stage 1 faster\n"
+                    "keys <Enter>\nwait <5 Gantt>\nwait of s1\nkeys 6/judged again<Enter><Enter>\n"
+                    "wait <7 What-if>\n");
+    bench_script(b, "resize 160x48\n:set job.memory_reserve_GiB 22\nkeys 6\n");
+    settle(b);
+    bench_script(b, "wait s/GiB\nkeys /s/GiB<Enter>\nwait Checked: room\n"
+                    "wait judged again with\n");
+}
+
+static void one_stage_has_nothing_to_share(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 160x48\nkeys 4gj6\n");
+    settle(b);
+    bench_script(b, "wait Explain few-devices\n");
+    assert_false(bench_sees(b, "What binds"));
+}
+
 static void stages_unfold_to_formula_and_source(void **state)
 {
     struct bench *b = *state;
@@ -232,6 +259,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(explain_says_why),
+        TEST(what_binds_is_judged_again),
+        TEST(one_stage_has_nothing_to_share),
         TEST(stages_unfold_to_formula_and_source),
         TEST(evidence_opens_where_it_is),
         TEST(what_does_not_fit_says_which_rule),

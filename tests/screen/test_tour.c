@@ -122,6 +122,41 @@ static void no_meaning_is_told_by_colour_alone(void **state)
     }
 }
 
+/* The whole guide is seen at 80 columns, each step goes on when its key was pressed, and at 40x10
+ * it has the status row. */
+static void the_guided_tour_goes_through_the_screens(void **state)
+{
+    static const char *const keys[] = {"1",       "e", "<Esc>2", "3",      "<Enter>", "4",
+                                       "<Enter>", "]", "s",      "<Esc>6", "7",       "?"};
+    struct bench *b = *state;
+    bench_script(b, "resize 80x24\n:screen welcome\nkeys T\n");
+    for (size_t i = 0; i < HV_COUNT(keys); i++) {
+        struct hv_str script = {0}, guide = {0};
+        hv_ui_tour_guide(&b->ui, hv_app_view(b->app), &guide);
+        hv_str_addf(&script, "wait %s\nwait tour %zu/12: press\n", hv_str_cstr(&guide), i + 1);
+        hv_str_addf(&script, "resize 40x10\nresize 80x24\n");
+        hv_str_addf(&script, i == 5 ? "keys %s\n:select two-stages\n" : "keys %s\n", keys[i]);
+        bench_script(b, hv_str_cstr(&script));
+        hv_str_free(&script);
+        hv_str_free(&guide);
+    }
+    assert_int_equal(b->ui.tour, 0);
+    bench_script(b,
+                 "keys <Esc>T\nwait tour 1/12\nkeys 5\nresize 40x10\nkeys <Esc>\nwait tour 1/12\n"
+                 "keys T\nwait the tour has ended\n");
+}
+
+/* `:` names an action as the help does, with the answer to its question. */
+static void actions_are_commands(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 160x48\nkeys 4g<Enter>\n:goto 1s\nwait t=1 s\n:gantt-zoom-in\n"
+                    "wait zoom 1.5x\n:fit\nwait zoom 1.0x\n:help zoom\nwait zoom in at the cursor\n"
+                    "keys <Esc>\n:set noascii\nwait \xe2\x94\x8c\n:set ascii\nwait +-[At\n"
+                    ":no-such-thing\nwait error\nkeys <Esc>:gantt-zoom-a<Tab>\n"
+                    "wait gantt-zoom-area\nkeys ^U<Esc>:screen ga<Tab>\nwait :screen gantt\n");
+}
+
 static char at(const struct hv_grid *g, int x, int y)
 {
     return x < 0 || y < 0 || x >= g->w || y >= g->h ? ' ' : g->cells[y * g->w + x].utf8[0];
@@ -159,20 +194,60 @@ static void check_frames(const struct hv_grid *g, const char *stop)
     }
 }
 
+static void check_sizes(struct bench *b, const char *stop)
+{
+    for (int h = 5; h <= 60; h += h < 30 ? 1 : 6) {
+        for (int w = 20; w <= 200; w += w < 50 ? 3 : 11) {
+            struct hv_event size = hv_event_resize(w, h);
+            (void)hv_app_feed(b->app, &size);
+            hv_app_draw(b->app, &b->grid);
+            assert_true(b->grid.w == w && b->grid.h == h);
+            check_frames(&b->grid, stop);
+        }
+    }
+}
+
 static void frames_are_whole_at_every_size(void **state)
 {
     struct bench *b = *state;
     for (size_t i = 0; i + 1 < HV_COUNT(stops); i++) { /* help lies over a screen on purpose */
         visit(b, stops[i]);
-        for (int h = 5; h <= 60; h += h < 30 ? 1 : 6) {
-            for (int w = 20; w <= 200; w += w < 50 ? 3 : 11) {
-                struct hv_event size = hv_event_resize(w, h);
-                (void)hv_app_feed(b->app, &size);
-                hv_app_draw(b->app, &b->grid);
-                assert_true(b->grid.w == w && b->grid.h == h);
-                check_frames(&b->grid, stops[i]);
-            }
-        }
+        check_sizes(b, stops[i]);
+    }
+}
+
+/* What screens show when asked for more: forms, lists, comparisons, unfolded lanes, the tour. */
+static void frames_are_whole_in_every_state(void **state)
+{
+    static const char *const ways[] = {
+        "1e",
+        "1<Tab>",
+        "1$",
+        "1t",
+        "2<Tab>je0<Enter>",
+        "2c",
+        "3p",
+        "4g<Space>c",
+        "4<Space>c",
+        "4<Tab>",
+        "5K",
+        "5KF|",
+        "5ss",
+        "5<Space>lllllll",
+        "6<Tab>",
+        "6 /What binds<Enter> ",
+        "7lll",
+        "8e",
+        "T4",
+        "T5",
+    };
+    struct bench *b = *state;
+    for (size_t i = 0; i < HV_COUNT(ways); i++) {
+        struct hv_str script = {0};
+        hv_str_addf(&script, "resize 160x48\nkeys <Esc><Esc><Esc>\nkeys %s\n", ways[i]);
+        bench_script(b, hv_str_cstr(&script));
+        hv_str_free(&script);
+        check_sizes(b, ways[i]);
     }
 }
 
@@ -202,7 +277,10 @@ int main(void)
         TEST(all_screens_in_utf8_and_colour),
         TEST(all_screens_in_ascii),
         cmocka_unit_test(no_meaning_is_told_by_colour_alone),
+        TEST(the_guided_tour_goes_through_the_screens),
+        TEST(actions_are_commands),
         TEST(frames_are_whole_at_every_size),
+        TEST(frames_are_whole_in_every_state),
         TEST(the_smallest_sizes_draw_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,6 +157,27 @@ static void an_order_that_cannot_run_is_found(void **state)
     hv_arena_free(&a);
 }
 
+static void an_order_that_leaves_work_out_is_found(void **state)
+{
+    static const char *const orders[] = {
+        "[\"F0.0\",\"BW0.0\"],[\"F1.0\",\"BW1.0\"]", /* one of two */
+        "[\"F0.0\",\"F0.1\"],[\"F1.0\",\"F1.1\"]",   /* no way back */
+        "[],[]"};
+    for (size_t i = 0; i < 3; i++) {
+        struct hv_arena a = {0};
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "\"micro_batch\":32,\"replicas\":[{\"micro_batches\":2,\"stages\":[{"
+                       "\"devices\":\"a[0].0\",\"layers\":[0,12]},{\"devices\":\"a[0].1\","
+                       "\"layers\":[12,24]}]}],\"schedule\":{\"name\":\"explicit\",\"order\":[%s]}",
+                       orders[i]);
+        struct hv_verdict v = judge(*state, &a, false, text);
+        assert_true(has_code(&v, HV_V_SCHEDULE_NEEDS));
+        assert_false(hv_known(v.metrics.iteration_s));
+        hv_arena_free(&a);
+    }
+}
+
 static void schedule_needs_are_findings(void **state)
 {
     struct hv_arena a = {0};
@@ -164,10 +185,42 @@ static void schedule_needs_are_findings(void **state)
     (void)snprintf(text, sizeof text, "%s,\"schedule\":{\"name\":\"interleaved\"}", four_stages);
     struct hv_verdict v = judge(*state, &a, false, text);
     assert_true(has_code(&v, HV_V_SCHEDULE_NEEDS));
+    (void)snprintf(text, sizeof text, "%s,\"schedule\":{\"name\":\"explicit\"}", four_stages);
+    v = judge(*state, &a, false, text);
+    assert_true(has_code(&v, HV_V_SCHEDULE_NEEDS));
+    assert_false(hv_known(v.metrics.iteration_s));
     (void)snprintf(text, sizeof text, "%s,\"schedule\":{\"name\":\"no-such\"}", four_stages);
     v = judge(*state, &a, false, text);
     assert_true(has_code(&v, HV_V_SCHEDULE_NEEDS));
     hv_arena_free(&a);
+}
+
+/* Nor does a search give an error to fill, nor the short run that a long one is folded from; both
+ * once crashed. */
+static void findings_need_no_error_to_be_told_in(void **state)
+{
+    struct world *w = *state;
+    static const char *const micro_batches[] = {"64", "16384"};
+    for (size_t i = 0; i < 2; i++) {
+        struct hv_arena a = {0};
+        struct hv_plan_doc doc;
+        struct hv_verdict v;
+        struct hv_eval_options o = {0};
+        char text[2048];
+        (void)snprintf(
+            text, sizeof text,
+            "{\"format\":\"hetviz.plan/1\",\"micro_batch\":1,\"replicas\":[{"
+            "\"micro_batches\":%s,\"stages\":[{\"devices\":\"a[0].0\",\"layers\":[0,12]},"
+            "{\"devices\":\"a[0].1\",\"layers\":[12,24]}]}],"
+            "\"schedule\":{\"name\":\"interleaved\"}}",
+            micro_batches[i]);
+        enum hv_status st = hv_plan_doc_build(&doc, parse(text, "p"), w->in.cluster.cluster, NULL);
+        assert_int_equal(st, HV_OK);
+        assert_int_equal(hv_eval(w->cost, doc.plan, &o, &a, &v, NULL), HV_OK);
+        assert_true(has_code(&v, HV_V_SCHEDULE_NEEDS));
+        hv_plan_doc_free(&doc);
+        hv_arena_free(&a);
+    }
 }
 
 static void memory_is_saved_by_sharding_and_recompute(void **state)
@@ -277,7 +330,9 @@ int main(void)
         cmocka_unit_test(equal_copies_cost_what_separate_entries_cost),
         cmocka_unit_test(explicit_order_equals_the_named_schedule),
         cmocka_unit_test(an_order_that_cannot_run_is_found),
+        cmocka_unit_test(an_order_that_leaves_work_out_is_found),
         cmocka_unit_test(schedule_needs_are_findings),
+        cmocka_unit_test(findings_need_no_error_to_be_told_in),
         cmocka_unit_test(memory_is_saved_by_sharding_and_recompute),
         cmocka_unit_test(what_does_not_fit_is_said_with_figures),
         cmocka_unit_test(no_plan_beats_the_bound),

@@ -14,7 +14,7 @@
 #include "solver/io/own/verdict_file.h"
 #include "tests/eval_fixture.h"
 
-static const struct hv_gantt_text text = {"a <title> & more", "subtitle", false};
+static const struct hv_gantt_text text = {.title = "a <title> & more", .subtitle = "subtitle"};
 
 static size_t count(const char *haystack, const char *needle)
 {
@@ -43,6 +43,29 @@ static void svg_is_well_formed_and_clamped(void **state)
     /* every operation has its own rectangle with a tooltip: 4 ranks × 128, 4 optimizer steps */
     assert_true(count(hv_str_cstr(&out), "<title>") >= 4 * 129);
     hv_str_free(&out);
+    hv_arena_free(&a);
+}
+
+/* A quarter of the step has about a quarter of the operations, none outside the picture. */
+static void a_window_shows_what_lies_in_it(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge(*state, &a, true, four_stages);
+    struct hv_str all = {0}, part = {0};
+    struct hv_gantt_text window = text;
+    window.from_s = v.timeline->end_s * 0.25;
+    window.to_s = v.timeline->end_s * 0.5;
+    hv_gantt_svg(v.timeline, &text, 4000, &all);
+    hv_gantt_svg(v.timeline, &window, 4000, &part);
+    double share =
+        (double)count(hv_str_cstr(&part), "<title>") / (double)count(hv_str_cstr(&all), "<title>");
+    assert_true(share > 0.2 && share < 0.35);
+    for (const char *at = hv_str_cstr(&part); (at = strstr(at, "<rect x=\"")) != NULL; at++) {
+        double x = strtod(at + 9, NULL), w = strtod(strstr(at, "width=\"") + 7, NULL);
+        assert_true(x >= 0 && x + w <= 4000.01);
+    }
+    hv_str_free(&all);
+    hv_str_free(&part);
     hv_arena_free(&a);
 }
 
@@ -120,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(svg_is_well_formed_and_clamped),
+        cmocka_unit_test(a_window_shows_what_lies_in_it),
         cmocka_unit_test(png_is_a_png),
         cmocka_unit_test(trace_has_every_span),
         cmocka_unit_test(json_says_what_the_verdict_says),

@@ -144,6 +144,43 @@ static void steps_and_finds(void **state)
     assert_int_equal(st.lane, 1);
 }
 
+/* Twenty lanes in a chart of five rows: the pinned one stays, the cursor's is always there, and a
+ * click finds what is drawn. */
+static void a_pinned_lane_stays(void **state)
+{
+    (void)state;
+    struct hv_gantt_array_lane many[20];
+    for (int i = 0; i < 20; i++)
+        many[i] = lanes[i % 2];
+    struct hv_gantt_array tall = {many, 20};
+    struct hv_gantt_source src = hv_gantt_array_source(&tall);
+    struct hv_gantt_state st;
+    hv_gantt_init(&st, &src);
+    st.show_memory = st.show_critical = st.show_minimap = false;
+    for (size_t pin = 0; pin < 20; pin++) {
+        st.has_pin = true;
+        st.pin_lane = pin;
+        for (int step = 0; step < 60; step++) {
+            st.lane = (size_t)(step * 7 % 20);
+            struct hv_gantt_places p = hv_gantt_layout(&st, &src, (struct hv_rect){0, 0, 40, 6});
+            assert_int_equal(p.n_shown, 5);
+            bool sees_pin = false, sees_cursor = false;
+            for (size_t k = 0; k < p.n_shown; k++) {
+                size_t lane = hv_gantt_lane_at(&st, &p, k), hit = 99;
+                double t = 0;
+                assert_true(lane < 20 && (k == 0 || lane > hv_gantt_lane_at(&st, &p, k - 1)));
+                assert_true(hv_gantt_hit(&st, &p, p.chart.x, p.chart.y + (int)k, &hit, &t));
+                assert_int_equal(hit, lane);
+                sees_pin |= lane == pin;
+                sees_cursor |= lane == st.lane;
+            }
+            assert_true(sees_cursor);
+            assert_true(sees_pin || pin > p.top_lane);
+            st.top_lane = p.top_lane;
+        }
+    }
+}
+
 static void paints_at_any_size(void **state)
 {
     (void)state;
@@ -167,6 +204,7 @@ int main(void)
                                        cmocka_unit_test(ends_lie_within_cells),
                                        cmocka_unit_test(zoom_keeps_the_time_under_the_cursor),
                                        cmocka_unit_test(steps_and_finds),
+                                       cmocka_unit_test(a_pinned_lane_stays),
                                        cmocka_unit_test(paints_at_any_size)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

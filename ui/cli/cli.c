@@ -3,7 +3,9 @@
 #include "ui/cli/goodput_text.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -105,12 +107,25 @@ enum hv_status hv_cli_judge(const struct hv_args *args, bool timeline, struct hv
     }
     out->cost =
         hv_cost_new(out->inputs.cluster.cluster, out->inputs.model.model, &out->inputs.job.job);
-    struct hv_eval_options o = {.timeline = timeline};
+    size_t n = out->plan.plan->n_jobs;
+    out->jobs = n > 0 ? hv_xcalloc(n, sizeof *out->jobs) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct hv_job_inputs *own = &out->inputs.own[i];
+        out->jobs[i] =
+            hv_cost_new(out->inputs.cluster.cluster,
+                        own->model.model != NULL ? own->model.model : out->inputs.model.model,
+                        own->has_job ? &own->job.job : &out->inputs.job.job);
+    }
+    struct hv_eval_options o = {.timeline = timeline, .jobs = out->jobs};
     return hv_eval(out->cost, out->plan.plan, &o, &out->arena, &out->verdict, err);
 }
 
 void hv_judged_free(struct hv_judged *j)
 {
+    for (size_t i = 0; j->jobs != NULL && i < j->plan.plan->n_jobs; i++) {
+        hv_cost_free(j->jobs[i]);
+    }
+    free(j->jobs);
     hv_cost_free(j->cost);
     hv_plan_doc_free(&j->plan);
     hv_inputs_free(&j->inputs);
@@ -122,6 +137,18 @@ void hv_cli_verdict_line(const struct hv_verdict *v, struct hv_str *out)
 {
     const struct hv_metrics *m = &v->metrics;
     char it[HV_FMT_CAP], tok[HV_FMT_CAP], mfu[HV_FMT_CAP], bubble[HV_FMT_CAP], gap[HV_FMT_CAP];
+    if (v->serving != NULL) {
+        hv_str_addf(out, "serves %s tokens/s, first token after %s, then one every %s",
+                    hv_fmt_count(tok, sizeof tok, m->tokens_per_s),
+                    hv_fmt_seconds(it, sizeof it, v->serving->first_token_s),
+                    hv_fmt_seconds(gap, sizeof gap, v->serving->next_token_s));
+        return;
+    }
+    if (v->jobs != NULL) {
+        hv_str_addf(out, "%zu jobs, %s tokens/s together", v->jobs->n,
+                    hv_fmt_count(tok, sizeof tok, m->tokens_per_s));
+        return;
+    }
     hv_str_addf(out, "iteration %s, %s tokens/s, MFU %s, bubble %s, %s above the bound",
                 hv_fmt_seconds(it, sizeof it, m->iteration_s),
                 hv_fmt_count(tok, sizeof tok, m->tokens_per_s),
@@ -177,9 +204,96 @@ static void add_stage(const struct hv_plan *plan, const struct hv_verdict *v, si
                 mem->peak_bytes > mem->limit_bytes ? " !" : "");
 }
 
+/** Figures of a serving plan: what passes, how long a request takes, stage by stage. */
+static void add_serving(const struct hv_plan *plan, const struct hv_verdict *v, struct hv_str *out)
+{
+    const struct hv_serving *s = v->serving;
+    const struct hv_metrics *m = &v->metrics;
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP], d[HV_FMT_CAP], e[HV_FMT_CAP];
+    hv_str_addf(out, "tokens/s       %s (max flow of the placement %s)\n",
+                hv_fmt_count(a, sizeof a, m->tokens_per_s),
+                hv_fmt_count(b, sizeof b, s->max_tokens_per_s));
+    hv_str_addf(out, "upper bound    %s: %s\n", hv_fmt_count(a, sizeof a, s->bound_tokens_per_s),
+                s->bound_why);
+    hv_str_addf(out, "requests/s     %s, %.0f in flight\n",
+                hv_fmt_fixed(a, sizeof a, s->requests_per_s, 3), ceil(s->requests_in_flight));
+    hv_str_addf(out, "first token    %s\n", hv_fmt_seconds(a, sizeof a, s->first_token_s));
+    if (s->output_tokens > 0) {
+        hv_str_addf(out, "next token     %s\n", hv_fmt_seconds(a, sizeof a, s->next_token_s));
+        hv_str_addf(out, "request        %s, with %.0f tokens generated\n",
+                    hv_fmt_seconds(a, sizeof a, s->request_s), s->output_tokens);
+    }
+    hv_str_addf(out, "MFU            %s\n", hv_fmt_percent(a, sizeof a, m->mfu));
+    hv_str_addf(out, "USD per Mtoken %s\n", hv_fmt_fixed(a, sizeof a, m->usd_per_mtoken, 3));
+    hv_str_addf(out, "devices used   %zu\n", m->n_devices_used);
+    hv_str_adds(out, "\nreplica/stage, device          tokens/s      of most   prompts      token"
+                     "     cache        memory\n");
+    for (size_t i = 0; i < s->n_stages; i++) {
+        const struct hv_serve_stage *x = &s->stages[i];
+        const struct hv_stage_memory *mem = &v->memory[i];
+        struct hv_device_ref ref = hv_cluster_device(plan->cluster, mem->device);
+        hv_str_addf(out, "  %2zu/%-2zu %-18.18s %12s %12s %9s %10s %9s", x->replica, x->stage,
+                    ref.kind->name, hv_fmt_count(a, sizeof a, x->flow_tokens_per_s),
+                    hv_fmt_count(b, sizeof b, x->capacity_tokens_per_s),
+                    hv_fmt_seconds(c, sizeof c, x->prompt_s),
+                    hv_fmt_seconds(d, sizeof d, x->token_s),
+                    hv_fmt_bytes(e, sizeof e, x->cache_bytes));
+        hv_str_addf(out, " %10s of %-9s%s\n", hv_fmt_bytes(a, sizeof a, mem->peak_bytes),
+                    hv_fmt_bytes(b, sizeof b, mem->limit_bytes),
+                    mem->peak_bytes > mem->limit_bytes ? " !" : "");
+    }
+}
+
+/** Every job in a line, then what they are together. */
+static void add_jobs(const struct hv_verdict *v, struct hv_str *out)
+{
+    const struct hv_jobs_verdict *j = v->jobs;
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP], d[HV_FMT_CAP], e[HV_FMT_CAP];
+    hv_str_addf(out, "%-16s %9s %9s %9s %9s %12s %7s %8s %8s\n", "job", "wait", "start", "end",
+                "iteration", "tokens/s", "MFU", "devices", "USD");
+    for (size_t i = 0; i < j->n; i++) {
+        const struct hv_job_verdict *x = &j->items[i];
+        const struct hv_metrics *m = &x->verdict.metrics;
+        hv_str_addf(out, "%-16s %9s %9s", x->name,
+                    hv_fmt_seconds(a, sizeof a, x->start_s - x->arrival_s),
+                    hv_fmt_seconds(b, sizeof b, x->start_s));
+        hv_str_addf(out, " %9s %9s %12s %7s",
+                    isfinite(x->end_s) ? hv_fmt_seconds(a, sizeof a, x->end_s) : "–",
+                    hv_fmt_seconds(b, sizeof b, m->iteration_s),
+                    hv_fmt_count(c, sizeof c, m->tokens_per_s),
+                    hv_fmt_percent(d, sizeof d, m->mfu));
+        hv_str_addf(out, " %8zu %8s\n", m->n_devices_used, hv_fmt_fixed(e, sizeof e, x->usd, 2));
+    }
+    hv_str_addf(out, "\ntokens/s       %s, %s\n",
+                hv_fmt_count(a, sizeof a, v->metrics.tokens_per_s),
+                hv_known(j->makespan_s) ? "mean until the last job has ended"
+                                        : "of all jobs that run without end");
+    hv_str_addf(out, "USD per hour   %s\n", hv_fmt_fixed(a, sizeof a, v->metrics.usd_per_h, 2));
+    hv_str_addf(out, "USD per Mtoken %s\n",
+                hv_fmt_fixed(a, sizeof a, v->metrics.usd_per_mtoken, 3));
+    hv_str_addf(out, "devices used   %zu\n", v->metrics.n_devices_used);
+    hv_str_addf(out, "mean wait      %s\n", hv_fmt_seconds(a, sizeof a, j->mean_wait_s));
+    if (hv_known(j->makespan_s)) {
+        hv_str_addf(out, "mean completion %s, last end %s\n",
+                    hv_fmt_seconds(a, sizeof a, j->mean_completion_s),
+                    hv_fmt_seconds(b, sizeof b, j->makespan_s));
+    }
+}
+
 void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v, struct hv_str *out)
 {
-    add_figures(&v->metrics, out);
+    if (v->serving != NULL) {
+        add_serving(plan, v, out);
+    } else if (v->jobs != NULL) {
+        add_jobs(v, out);
+    } else {
+        add_figures(&v->metrics, out);
+        if (v->agreement != NULL) {
+            hv_str_adds(out, "sync           ");
+            hv_eval_agreement_text(v->agreement, out);
+            hv_str_addc(out, '\n');
+        }
+    }
     if (v->n_stages > 0) {
         add_breakdown(&v->metrics, out);
         if (v->goodput.known) {

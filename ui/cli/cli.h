@@ -44,6 +44,7 @@ struct hv_judged {
     struct hv_inputs inputs;
     struct hv_plan_doc plan;
     struct hv_cost *cost;
+    struct hv_cost **jobs; /**< of a plan for many jobs: one each */
     struct hv_arena arena;
     struct hv_verdict verdict;
 };

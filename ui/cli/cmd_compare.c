@@ -117,19 +117,27 @@ static enum hv_status submit_all(struct comparison *c, struct hv_args *args, str
 {
     size_t n = 0;
     const char **texts = hv_args_all(args, "option", &n);
+    enum hv_status st = HV_OK;
+    bool *used = hv_xcalloc(n + 1, sizeof *used);
     for (size_t i = 0; i < c->n; i++) {
         json_t *options = NULL;
-        enum hv_status st =
-            hv_cli_run_options(&c->plugins, c->entries[i].strategy, texts, n, false, &options, err);
+        st = hv_cli_run_options(&c->plugins, c->entries[i].strategy, texts, n, used, &options, err);
         if (st != HV_OK) {
-            return st;
+            break;
         }
         json_t *job = make_job(c, args, c->entries[i].strategy, options);
         double limit_s = hv_args_number(args, "time-limit", 0);
         c->entries[i].id = hv_pool_submit(pool, job, limit_s > 0 ? limit_s + grace_s : 0);
         json_decref(job);
     }
-    return HV_OK;
+    for (size_t i = 0; i < n && st == HV_OK; i++) {
+        if (!used[i]) {
+            st = hv_err_set(err, HV_EUSAGE, "compare: --option: none of the strategies has \"%s\"",
+                            texts[i]);
+        }
+    }
+    free(used);
+    return st;
 }
 
 /** Runs until everything has ended; an interrupt cancels what is left. */
@@ -155,20 +163,33 @@ static double figure(const struct entry *e, const char *key)
     return json_is_number(v) ? json_number_value(v) : HV_UNKNOWN;
 }
 
-/** 0 valid and exact, 1 valid but stale, 2 with violations, 3 without a plan, 4 does not apply. */
-static int rank_class(const struct entry *e, bool allow_stale)
+/** "train", "serve", or "jobs" for a plan of many. */
+static const char *mode_of(const struct entry *e)
+{
+    const char *mode = json_string_value(json_object_get(e->plan, "mode"));
+    return json_object_get(e->plan, "jobs") != NULL ? "jobs" : mode != NULL ? mode : "train";
+}
+
+/** Classes of rows: in this order, and only the first three have ranks. */
+enum row_class { ROW_EXACT, ROW_STALE, ROW_BROKEN, ROW_OTHER, ROW_NO_PLAN, ROW_NOT_APPLYING };
+
+/** ROW_OTHER: it serves, or is for many jobs, and so has no iteration to rank. */
+static enum row_class rank_class(const struct entry *e, bool allow_stale)
 {
     if (!e->applies) {
-        return 4;
+        return ROW_NOT_APPLYING;
+    }
+    if (e->plan != NULL && (strcmp(mode_of(e), "train") != 0)) {
+        return ROW_OTHER;
     }
     if (e->plan == NULL || !hv_known(figure(e, "iteration_s"))) {
-        return 3;
+        return ROW_NO_PLAN;
     }
     if (json_array_size(json_object_get(e->plan, "violations")) > 0) {
-        return 2;
+        return ROW_BROKEN;
     }
     bool exact = !json_is_false(json_object_get(json_object_get(e->plan, "simulated"), "exact"));
-    return exact || allow_stale ? 0 : 1;
+    return exact || allow_stale ? ROW_EXACT : ROW_STALE;
 }
 
 /** Stable insertion sort: by class, then by the objective's figure, then by the order given. */
@@ -178,11 +199,11 @@ static void rank(struct comparison *c)
     const char *key = hv_eval_figure_key(o);
     for (size_t i = 1; i < c->n; i++) {
         struct entry x = c->entries[i];
-        int cls = rank_class(&x, o->allow_stale);
+        enum row_class cls = rank_class(&x, o->allow_stale);
         double v = hv_or(figure(&x, key), HUGE_VAL);
         size_t k = i;
         while (k > 0) {
-            int other = rank_class(&c->entries[k - 1], o->allow_stale);
+            enum row_class other = rank_class(&c->entries[k - 1], o->allow_stale);
             double w = hv_or(figure(&c->entries[k - 1], key), HUGE_VAL);
             if (other < cls || (other == cls && w <= v)) {
                 break;
@@ -198,8 +219,8 @@ static void rank(struct comparison *c)
 static void add_why(const struct comparison *c, struct hv_str *out)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;
-    if (c->n < 2 || rank_class(&c->entries[0], o->allow_stale) > 0 ||
-        rank_class(&c->entries[1], o->allow_stale) > 0) {
+    if (c->n < 2 || rank_class(&c->entries[0], o->allow_stale) != ROW_EXACT ||
+        rank_class(&c->entries[1], o->allow_stale) != ROW_EXACT) {
         return;
     }
     struct hv_compare_side side[2];
@@ -210,6 +231,15 @@ static void add_why(const struct comparison *c, struct hv_str *out)
     hv_cli_compare_why(o, &side[0], &side[1], out);
 }
 
+/** Why a row stands apart from those that are ranked. */
+static const char *apart_reason(const struct entry *e)
+{
+    return strcmp(mode_of(e), "jobs") == 0
+               ? "a plan for many jobs has no iteration of its own, so it is not ranked"
+               : "a plan that serves has a flow of tokens and no iteration, so it is not ranked "
+                 "among plans that train";
+}
+
 static json_t *rows_json(const struct comparison *c, bool stopped)
 {
     json_t *rows = json_array();
@@ -218,7 +248,10 @@ static json_t *rows_json(const struct comparison *c, bool stopped)
         json_t *row = json_object();
         json_object_set_new(row, "strategy", json_string(e->strategy));
         json_object_set_new(row, "applies", json_boolean(e->applies));
-        if (e->plan == NULL && e->reason != NULL) {
+        bool other = rank_class(e, true) == ROW_OTHER;
+        if (other) {
+            json_object_set_new(row, "reason", json_string(apart_reason(e)));
+        } else if (e->plan == NULL && e->reason != NULL) {
             json_object_set_new(row, "reason", json_string(e->reason));
         }
         if (e->plan != NULL) {
@@ -245,8 +278,28 @@ static json_t *rows_json(const struct comparison *c, bool stopped)
     return out;
 }
 
+/** A plan that is not ranked: its figures in words, and why it stands apart. */
+static void add_apart(const struct entry *e, struct hv_str *out)
+{
+    char tok[HV_FMT_CAP], usd[HV_FMT_CAP], claim[HV_FMT_CAP];
+    const json_t *claimed = json_object_get(json_object_get(e->plan, "claimed"), "tokens_per_s");
+    bool broken = json_array_size(json_object_get(e->plan, "violations")) > 0;
+    hv_str_addf(out, " ·%s %-14s %s tokens/s", broken ? "!" : " ", e->strategy,
+                hv_fmt_count(tok, sizeof tok, figure(e, "tokens_per_s")));
+    if (claimed != NULL) {
+        hv_str_addf(out, " (claimed %s)",
+                    hv_fmt_count(claim, sizeof claim, json_number_value(claimed)));
+    }
+    hv_str_addf(out, ", %s USD per million: %s\n",
+                hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3), apart_reason(e));
+}
+
 static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
 {
+    if (rank_class(e, true) == ROW_OTHER) {
+        add_apart(e, out);
+        return;
+    }
     if (e->plan == NULL) {
         size_t n = strlen(e->reason);
         hv_str_addf(out, " -  %-14s %s", e->strategy, e->applies ? "" : "does not apply: ");
@@ -278,8 +331,8 @@ static void add_notes(const struct comparison *c, struct hv_str *out)
     const struct hv_objective *o = &c->inputs.job.job.objective;
     bool stale = false, broken = false;
     for (size_t i = 0; i < c->n; i++) {
-        stale = stale || rank_class(&c->entries[i], o->allow_stale) == 1;
-        broken = broken || rank_class(&c->entries[i], o->allow_stale) == 2;
+        stale = stale || rank_class(&c->entries[i], o->allow_stale) == ROW_STALE;
+        broken = broken || rank_class(&c->entries[i], o->allow_stale) == ROW_BROKEN;
     }
     if (stale) {
         hv_str_adds(out, "stale: computes with older weights, so it is ranked behind exact plans "

@@ -33,7 +33,7 @@ static enum hv_status write_files(const struct hv_args *args, const struct hv_ju
 {
     struct hv_str title = {0}, subtitle = {0}, out = {0};
     titles(j, &title, &subtitle);
-    struct hv_gantt_text text = {hv_str_cstr(&title), hv_str_cstr(&subtitle), false};
+    struct hv_gantt_text text = {.title = hv_str_cstr(&title), .subtitle = hv_str_cstr(&subtitle)};
     int width = (int)hv_args_number(args, "width", PICTURE_WIDTH_PX);
     enum hv_status st = HV_OK;
     if (hv_args_has(args, "svg")) {
@@ -73,7 +73,11 @@ static enum hv_status print_cells(const struct hv_args *args, const struct hv_ju
         .theme = &theme,
         .color = !plain && isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0') &&
                  term != NULL && strcmp(term, "dumb") != 0};
-    struct hv_gantt_source source = hv_gantt_timeline_source(j->verdict.timeline);
+    /* pushes behind a wave run beside compute, which would hide them */
+    bool links = hv_args_has(args, "links") || j->verdict.agreement != NULL;
+    const struct hv_timeline *t = j->verdict.timeline;
+    struct hv_gantt_source source =
+        links ? hv_gantt_tracks_source(&t->tracks[HV_TRACKS_LINKS]) : hv_gantt_timeline_source(t);
     struct hv_str subtitle = {0};
     titles(j, &out, &subtitle);
     hv_str_addf(&out, "\n%s\n", hv_str_cstr(&subtitle));
@@ -89,7 +93,15 @@ enum hv_status hv_cli_gantt(struct hv_args *args, struct hv_err *err)
     struct hv_judged j;
     bool any = false;
     enum hv_status st = hv_cli_judge(args, true, &j, err);
-    if (st == HV_OK && j.verdict.timeline == NULL) {
+    if (st == HV_OK && j.verdict.jobs != NULL) {
+        j.verdict.timeline = hv_eval_jobs_timeline(&j.verdict, &j.arena);
+    }
+    if (st == HV_OK && j.verdict.serving != NULL) {
+        st = hv_err_set(
+            err, HV_ENO,
+            "a plan that serves has a flow of tokens and no iteration to draw; eval shows "
+            "the flow, stage by stage");
+    } else if (st == HV_OK && j.verdict.timeline == NULL) {
         st = hv_err_set(err, HV_ENO, "this plan cannot be timed, so there is nothing to draw: %s",
                         j.verdict.findings.n > 0 ? j.verdict.findings.items[0].text : "no stages");
     }

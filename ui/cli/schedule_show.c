@@ -315,7 +315,8 @@ static enum hv_status write_files(const struct hv_args *args, const struct hv_sc
     enum hv_status st = make_timeline(arena, r, &t, err);
     add_title(r, &title);
     add_makespans(r, &subtitle);
-    const struct hv_gantt_text text = {hv_str_cstr(&title), hv_str_cstr(&subtitle), true};
+    const struct hv_gantt_text text = {
+        .title = hv_str_cstr(&title), .subtitle = hv_str_cstr(&subtitle), .bare = true};
     if (st == HV_OK && hv_args_has(args, "svg")) {
         hv_gantt_svg(&t, &text, width, &out);
         st = hv_file_write(hv_args_text(args, "svg", "-"), hv_str_cstr(&out), out.n, err);

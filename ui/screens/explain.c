@@ -44,6 +44,8 @@ bool hv_explain_sync(struct hv_explain_data *d, struct hv_session *s)
         d->generation[i] = hv_session_generation(s, (enum hv_doc)i);
     }
     d->tries.n = d->ranked.n = d->n_done = 0;
+    d->share.ok = false;
+    d->share.done = d->facts.verdict == NULL;
     d->err = (struct hv_err){0};
     if (d->facts.verdict == NULL) {
         if (row != NULL && row->plan != NULL) {
@@ -62,6 +64,7 @@ void hv_explain_free(struct hv_explain_data *d)
 {
     hv_levers_free(&d->levers);
     hv_arena_free(&d->arena);
+    hv_arena_free(&d->share.arena);
     hv_vec_free(&d->tries);
     hv_vec_free(&d->ranked);
     hv_vec_free(&d->rows);
@@ -95,7 +98,7 @@ static unsigned explain_tick(void *state, struct hv_app *app, int64_t now_ms)
         hv_explain_build(d, s);
         flags |= HV_APP_REDRAW;
     }
-    if (d->n_done < d->tries.n) {
+    if (hv_explain_is_busy(d)) {
         bool more = hv_explain_try_some(d, s, TICK_S);
         if (!more || now_ms - d->drawn_ms >= REDRAW_MS || now_ms < d->drawn_ms) {
             hv_explain_build(d, s);
@@ -109,7 +112,7 @@ static unsigned explain_tick(void *state, struct hv_app *app, int64_t now_ms)
 static int explain_timeout_ms(const void *state, const void *model, int64_t now_ms)
 {
     const struct hv_explain *st = state;
-    return st->data->n_done < st->data->tries.n ? 0 : hv_ui_timeout_ms(state, model, now_ms);
+    return hv_explain_is_busy(st->data) ? 0 : hv_ui_timeout_ms(state, model, now_ms);
 }
 
 /* ---- actions ---- */

@@ -157,7 +157,15 @@ bool hv_explain_try_some(struct hv_explain_data *d, struct hv_session *s, double
         }
     }
     free(values);
-    return d->n_done < d->tries.n;
+    if (d->n_done == d->tries.n && !d->share.done) {
+        hv_explain_share_try(d, s);
+    }
+    return hv_explain_is_busy(d);
+}
+
+bool hv_explain_is_busy(const struct hv_explain_data *d)
+{
+    return d->n_done < d->tries.n || !d->share.done;
 }
 
 /* ---- rows ---- */

@@ -3,6 +3,7 @@
 #define HV_UI_SCREENS_EXPLAIN_INT_H
 
 #include "solver/base/vec.h"
+#include "solver/eval/balance.h"
 #include "ui/screens/plan_facts.h"
 #include "ui/screens/screens.h"
 #include "ui/session/lever.h"
@@ -51,6 +52,18 @@ struct hv_explain_try {
     char reason[160]; /**< why it failed */
 };
 
+/** The layers of the slowest replica entry shared out freely, and what the judge says to it. */
+struct hv_explain_share {
+    bool done, ok;         /**< was worked out; there is something to share */
+    struct hv_arena arena; /**< of all below */
+    struct hv_balance balance;
+    int *whole;        /**< [n] the best whole layers */
+    double whole_s;    /**< step with them, HV_UNKNOWN: cannot be judged (err) */
+    double *checked_s; /**< [n] change of that step with room for one layer more there */
+    bool *tried;       /**< [n] */
+    struct hv_err err;
+};
+
 /** What is known of one plan. */
 struct hv_explain_data {
     uint32_t row;
@@ -63,6 +76,7 @@ struct hv_explain_data {
     HV_VEC(struct hv_explain_try) tries;
     size_t n_done;
     HV_VEC(size_t) ranked; /**< finished tries, best first */
+    struct hv_explain_share share;
     struct hv_arena arena; /**< texts of the rows */
     HV_VEC(struct hv_explain_row) rows;
     HV_VEC(uint64_t) open; /**< ids of rows unfolded */
@@ -78,7 +92,16 @@ struct hv_explain {
 };
 
 /** Rows that are always there have these ids; chapters and terms count on from their stage's. */
-enum { HV_ID_CAUSES = 1, HV_ID_ADVICE, HV_ID_OTHERS, HV_ID_BOUND, HV_ID_ROUGH, HV_ID_STAGE = 1000 };
+enum {
+    HV_ID_CAUSES = 1,
+    HV_ID_ADVICE,
+    HV_ID_OTHERS,
+    HV_ID_BOUND,
+    HV_ID_ROUGH,
+    HV_ID_FAILURES,
+    HV_ID_STAGE = 1000,
+    HV_ID_SHARE = 1 << 30
+};
 
 /** Brings the data to the row selected and the documents as they are now; true when it is another
  * plan or another state of it. */
@@ -103,6 +126,14 @@ void hv_explain_stages(struct hv_explain_data *d, struct hv_session *s);
 void hv_explain_plan_tries(struct hv_explain_data *d);
 /** Tries until `budget_s` is spent (one at least); true while some are left. */
 bool hv_explain_try_some(struct hv_explain_data *d, struct hv_session *s, double budget_s);
+/** Works the share of the layers out; some trials. */
+void hv_explain_share_try(struct hv_explain_data *d, struct hv_session *s);
+/** Its rows: the optimum, then times and memory of the stages with their duals, tightest first. */
+void hv_explain_share_rows(struct hv_explain_data *d);
+/** Is there something left to be tried? */
+bool hv_explain_is_busy(const struct hv_explain_data *d);
+/** Adds what failures and preemptions leave, where that is known. */
+void hv_explain_failures(struct hv_explain_data *d);
 /** Rows of what was tried, best first. */
 void hv_explain_advice(struct hv_explain_data *d);
 

@@ -467,7 +467,9 @@ void hv_explain_build(struct hv_explain_data *d, struct hv_session *s)
     }
     hv_explain_causes(d, s);
     hv_explain_advice(d);
+    hv_explain_share_rows(d);
     hv_explain_stages(d, s);
     add_bound(d);
+    hv_explain_failures(d);
     add_rough(d);
 }

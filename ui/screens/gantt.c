@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "ui/view/layout.h"
 
@@ -180,32 +179,6 @@ static unsigned answer_goto(void *ctx, struct hv_app *app, const char *text)
     return HV_APP_REDRAW;
 }
 
-static unsigned answer_export(void *ctx, struct hv_app *app, const char *path)
-{
-    struct hv_gantt_screen *st = ctx;
-    struct hv_gantt_state view = {0};
-    struct hv_gantt_subject s;
-    struct hv_str bytes = {0}, title = {0};
-    struct hv_err err = {0};
-    if (!hv_gantt_subject_get(st, hv_app_model(app), &view, &s, &err)) {
-        return HV_APP_REDRAW;
-    }
-    hv_str_addf(&title, "%s in %s", s.facts.row->name,
-                hv_session_name(hv_ui_session(hv_app_model(app))));
-    enum hv_status status = hv_gantt_render(&s, hv_str_cstr(&title), path, &bytes, &err);
-    if (status == HV_OK) {
-        status = hv_file_write(path, hv_str_cstr(&bytes), bytes.n, &err);
-    }
-    if (status != HV_OK) {
-        hv_ui_error(app, &err);
-    } else {
-        hv_app_message(app, HV_MSG_INFO, "timeline written to %s", path);
-    }
-    hv_str_free(&bytes);
-    hv_str_free(&title);
-    return HV_APP_REDRAW;
-}
-
 /* ---- actions ---- */
 
 /** Moves of cursor, lanes and window; false when the action is none. */
@@ -288,6 +261,10 @@ static bool change(struct hv_gantt_state *v, const struct hv_gantt_source *src, 
     case HV_ACT_GANTT_MEMORY:
         v->show_memory = !v->show_memory;
         break;
+    case HV_ACT_GANTT_PIN:
+        v->has_pin = !v->has_pin || v->pin_lane != v->lane;
+        v->pin_lane = v->lane;
+        break;
     case HV_ACT_MARK:
         v->mark_s = hv_known(v->mark_s) ? HV_UNKNOWN : v->cursor_s;
         break;
@@ -310,6 +287,7 @@ static void unfold(struct hv_gantt_screen *st, struct hv_app *app, const struct 
     st->tracks ^= what;
     st->view.lane = hv_gantt_lane_of_row(&t->tracks[st->tracks], row);
     st->view.top_lane = 0;
+    st->view.has_pin = false; /* the lines are others */
     if ((st->tracks & what) != 0 && t->tracks[st->tracks].n == t->tracks[st->tracks ^ what].n) {
         hv_app_message(app, HV_MSG_INFO,
                        what == HV_TRACKS_LINKS
@@ -330,7 +308,8 @@ static bool other(struct hv_gantt_screen *st, struct hv_app *app, const struct h
         return true;
     case HV_ACT_EXPORT:
         (void)snprintf(path, sizeof path, "%s.svg", s->facts.row->name);
-        hv_app_ask(app, "write .svg, .png, .json (trace) or .txt to: ", path, answer_export, st);
+        hv_app_ask(app, "write the window as .svg or .png, all as .json (trace) or .txt: ", path,
+                   hv_gantt_answer_export, st);
         return true;
     case HV_ACT_GANTT_EXPLAIN:
         st->flip = !st->flip;

@@ -45,12 +45,10 @@ size_t hv_gantt_lane_of_row(const struct hv_timeline_tracks *tracks, size_t row)
 /** The row that is shown below, the next with a timeline when the one chosen is gone; 0 = none. */
 uint32_t hv_gantt_other(const struct hv_gantt_screen *st, const struct hv_ui *ui, int step);
 
-/** Appends the file's bytes: .svg, .png, .json (trace) or .txt. Errors: HV_EUSAGE for other
- * endings.
+/** Answer to where the window goes: a picture, a trace or text by the name's ending. ctx: the
+ * screen.
  */
-enum hv_status hv_gantt_render(const struct hv_gantt_subject *s, const char *title,
-                               const char *path, struct hv_str *out,
-                               struct hv_err *err) HV_NODISCARD;
+unsigned hv_gantt_answer_export(void *ctx, struct hv_app *app, const char *path);
 
 /** Is a trial of this row, as it is now, shown? */
 bool hv_gantt_try_is_on(const struct hv_gantt_try *t, const struct hv_session *s,

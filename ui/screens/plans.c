@@ -324,6 +324,23 @@ static bool scroll_details(struct hv_plans *st, enum hv_action a)
     return true;
 }
 
+/** In the scatter arrows go along the Pareto front. */
+static bool walk_front(const struct at *at, enum hv_action a)
+{
+    bool back = a == HV_ACT_LEFT || a == HV_ACT_UP;
+    if (at->st->focus != HV_PLANS_SCATTER || (!back && a != HV_ACT_RIGHT && a != HV_ACT_DOWN)) {
+        return false;
+    }
+    uint32_t id = hv_plans_front_step(at->l, at->id, back ? -1 : 1);
+    if (id == 0) {
+        hv_app_message(at->app, HV_MSG_INFO, "the front ends here");
+    } else {
+        hv_session_select(at->s, id);
+        at->st->detail_top = 0;
+    }
+    return true;
+}
+
 /** Remembers the table and makes the row under its cursor the selected one. */
 static void settle(struct hv_plans *st, struct hv_session *s, const struct hv_table *t,
                    const struct hv_plans_list *l)
@@ -347,7 +364,7 @@ static unsigned plans_action(void *state, struct hv_app *app, enum hv_action a)
     int rows = hv_plans_place(st, hv_app_body(app)).table_rows;
     struct hv_table t = hv_plans_table(st, s, &src, rows);
     struct at at = {st, app, s, &l, hv_plans_cursor(&t, &l)};
-    bool done = scroll_details(st, a);
+    bool done = scroll_details(st, a) || walk_front(&at, a);
     if (!done && hv_table_action(&t, &src, a, rows)) {
         settle(st, s, &t, &l);
         done = true;
@@ -381,35 +398,13 @@ static unsigned plans_find(void *state, struct hv_app *app, const char *text, in
 
 /* ---- mouse ---- */
 
-/** A click on the head sorts by the column; a second one turns the order round. */
-static void click_head(struct hv_session *s, int x)
-{
-    static const enum hv_sort keys[] = {
-#define X(c, title, align, width, flex, sort, better, name) sort,
-        HV_PLAN_FIELD_MAP(X)
-#undef X
-    };
-    int at = 2;
-    for (size_t i = 0; i < HV_PLAN_LAYERS; i++) {
-        at += hv_plan_columns[i].min + 1;
-        if (x < at) {
-            bool descending = false;
-            bool again = hv_session_sort_key(s, &descending) == keys[i];
-            if (keys[i] != HV_SORT_N) {
-                hv_session_sort(s, keys[i], again && !descending);
-            }
-            return;
-        }
-    }
-}
-
 static void click_table(const struct at *at, struct hv_table *t, const struct hv_table_source *src,
                         const struct hv_plans_places *p, const struct hv_event *ev)
 {
     struct hv_rect in = hv_rect_inner(p->r[HV_PLANS_TABLE]);
     size_t row = hv_table_hit(t, src, in, ev->x, ev->y);
     if (ev->y == in.y && hv_rect_has(in, ev->x, ev->y)) {
-        click_head(at->s, ev->x - in.x);
+        hv_plans_click_head(at->s, ev->x - in.x);
     } else if (row != SIZE_MAX && row == t->cursor && at->id != 0) {
         open_gantt(at);
     } else if (row != SIZE_MAX) {
@@ -482,7 +477,8 @@ const struct hv_view_ops hv_screen_plans = {
     .tab = 4,
     .state_size = sizeof(struct hv_plans),
     .keybar = keybar,
-    .help = "Click: a heading sorts, a dot selects, a second one on a row opens it.",
+    .help = "In the scatter arrows go along the front. Click: a heading sorts, a dot selects, a "
+            "second one on a row opens it.",
     .open = plans_open,
     .close = plans_close,
     .draw = hv_plans_draw,

@@ -1,4 +1,4 @@
-/** Rows, layout and drawing of the Plans screen; reads the session, changes nothing. */
+/** Rows, layout and drawing of the Plans screen; of the session it changes the sort order alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +38,30 @@ static bool is_front(const struct hv_plans_list *l, const struct hv_plan_facts *
     enum hv_plan_field two[2];
     get_axes(l, two);
     return hv_plan_fits(f) && !hv_plan_is_dominated(f, l->facts, l->n, two);
+}
+
+uint32_t hv_plans_front_step(const struct hv_plans_list *l, uint32_t id, int direction)
+{
+    enum hv_plan_field two[2];
+    get_axes(l, two);
+    double here = HV_UNKNOWN, best = HV_UNKNOWN;
+    uint32_t found = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->facts[i].row->id == id) {
+            here = hv_plan_value(&l->facts[i], two[0]);
+        }
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        const struct hv_plan_facts *f = &l->facts[i];
+        double x = hv_plan_value(f, two[0]), ahead = (x - here) * direction;
+        bool first = !hv_known(here) || ahead > 0;
+        if (f->row->id != id && first && is_front(l, f) &&
+            (!hv_known(best) || (x - best) * direction < 0)) {
+            best = x;
+            found = f->row->id;
+        }
+    }
+    return found;
 }
 
 /* ---- rows ---- */
@@ -159,6 +183,27 @@ struct hv_table hv_plans_table(const struct hv_plans *st, const struct hv_sessio
 }
 
 /* ---- layout ---- */
+
+void hv_plans_click_head(struct hv_session *s, int x)
+{
+    static const enum hv_sort keys[] = {
+#define X(c, title, align, width, flex, sort, better, name) sort,
+        HV_PLAN_FIELD_MAP(X)
+#undef X
+    };
+    int at = 2;
+    for (size_t i = 0; i < HV_PLAN_LAYERS; i++) {
+        at += hv_plan_columns[i].min + 1;
+        if (x < at) {
+            bool descending = false;
+            bool again = hv_session_sort_key(s, &descending) == keys[i];
+            if (keys[i] != HV_SORT_N) {
+                hv_session_sort(s, keys[i], again && !descending);
+            }
+            return;
+        }
+    }
+}
 
 struct hv_plans_places hv_plans_place(const struct hv_plans *st, struct hv_rect body)
 {

@@ -68,6 +68,11 @@ size_t hv_plans_mark(const struct hv_plans *st, uint32_t id);
  * many, 0 when there are not two. */
 size_t hv_plans_compared(const struct hv_plans_list *l, uint32_t cursor,
                          struct hv_plan_facts out[HV_PLANS_COMPARED]);
+/** The plan of the Pareto front that lies next to a row along the x axis (direction 1 or -1), 0
+ * when there is none. O(rows²). */
+uint32_t hv_plans_front_step(const struct hv_plans_list *l, uint32_t id, int direction);
+/** A click on the head sorts by the column at x; a second one turns the order round. */
+void hv_plans_click_head(struct hv_session *s, int x);
 /** Panels for a body. */
 struct hv_plans_places hv_plans_place(const struct hv_plans *st, struct hv_rect body);
 /** The scatter over the axes chosen. */

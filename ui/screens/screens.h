@@ -29,6 +29,8 @@ struct hv_ui {
     uint32_t gantt_row; /**< row the Gantt shows; 0 = the selected one */
     struct hv_ui_place place;
     struct hv_ui_turn turn;
+    unsigned tour;                /**< step of the tour, from 1 on; 0 = there is none */
+    const struct hv_keymap *keys; /**< borrowed */
     struct hv_import *import; /**< read and to be shown; taken by the import screen */
     const char *import_words; /**< what it was read from; borrowed until the screen opens */
 };
@@ -47,6 +49,22 @@ extern const struct hv_view_ops hv_screen_import;
 /** A new application over the session: screens, `:` commands, save, undo. Owner: hv_app_free.
  * Borrows ui and keys. */
 struct hv_app *hv_ui_app(struct hv_ui *ui, struct hv_keymap *keys, bool ascii);
+/** All screens. */
+const struct hv_view_ops *const *hv_ui_screens(size_t *n);
+/** Starts the tour, or ends it (tour.c). */
+void hv_ui_tour(struct hv_ui *ui, struct hv_app *app);
+/** Appends the step that comes next, for hv_app_config. */
+void hv_ui_tour_guide(const void *model, const char *view, struct hv_str *out);
+/** Goes on when the action was the one of the step, for hv_app_config. */
+void hv_ui_tour_did(void *model, struct hv_app *app, const char *view, enum hv_action a);
+/**
+ * Does what a `:` line says about the screens: `set ascii`, `set noascii`, or the name of an action
+ * ("gantt-fit", on the Gantt also "fit"), with what its question is to be answered behind it
+ * ("goto 1.4s"). False when it is none of these: a command of the session (ui_command.c).
+ */
+bool hv_ui_command(struct hv_app *app, const char *line);
+/** Completion of `:` for hv_app_config: the session's, then screens and actions. */
+bool hv_ui_complete(const void *model, const char *text, size_t n, struct hv_str *out);
 /** Session of a model pointer as views get it. */
 struct hv_session *hv_ui_session(const void *model);
 /** The row that screens about one plan show: the selected one, else the first with a plan; or NULL.

@@ -98,6 +98,12 @@ int hv_ui_timeout_ms(const void *state, const void *model, int64_t now_ms)
     return hv_session_timeout_ms(hv_ui_session(model));
 }
 
+const struct hv_view_ops *const *hv_ui_screens(size_t *n)
+{
+    *n = HV_COUNT(screens);
+    return screens;
+}
+
 /** Writes what is on the screen. */
 static void save_screen(struct hv_app *app, const char *path)
 {
@@ -124,6 +130,9 @@ static unsigned finish_command(struct hv_app *app, const struct hv_prompt_outcom
             hv_ui_error(app, &err);
         }
         return HV_APP_REDRAW;
+    case HV_TODO_HELP:
+        hv_app_help(app, hv_str_cstr(&o->arg));
+        return HV_APP_REDRAW;
     case HV_TODO_SAVE_SCREEN:
         save_screen(app, hv_str_cstr(&o->arg));
         return HV_APP_REDRAW;
@@ -146,6 +155,9 @@ static unsigned run_command(void *model, struct hv_app *app, const char *line)
     struct hv_prompt_outcome o = {0};
     struct hv_err err = {0};
     unsigned flags = HV_APP_REDRAW;
+    if (hv_ui_command(app, line)) {
+        return flags;
+    }
     if (hv_session_command(hv_ui_session(model), line, &o, &err) != HV_OK) {
         hv_ui_error(app, &err);
     } else {
@@ -202,6 +214,10 @@ static unsigned common_action(void *model, struct hv_app *app, enum hv_action a)
     if (a == HV_ACT_SAVE) {
         return save(model, app);
     }
+    if (a == HV_ACT_TOUR) {
+        hv_ui_tour(model, app);
+        return HV_APP_HANDLED | HV_APP_REDRAW;
+    }
     if (a == HV_ACT_UNDO || a == HV_ACT_REDO) {
         return undo(s, app, a == HV_ACT_UNDO);
     }
@@ -215,11 +231,6 @@ static unsigned common_action(void *model, struct hv_app *app, enum hv_action a)
         return HV_APP_HANDLED | HV_APP_REDRAW;
     }
     return 0;
-}
-
-static bool complete(const void *model, const char *text, size_t n, struct hv_str *out)
-{
-    return hv_session_complete(hv_ui_session(model), text, n, out);
 }
 
 static bool complete_path(const void *model, const char *text, size_t n, struct hv_str *out)
@@ -258,12 +269,15 @@ struct hv_app *hv_ui_app(struct hv_ui *ui, struct hv_keymap *keys, bool ascii)
                               .n_views = HV_COUNT(screens),
                               .command = run_command,
                               .action = common_action,
-                              .complete = complete,
+                              .complete = hv_ui_complete,
                               .complete_path = complete_path,
                               .project = project,
                               .unsaved = unsaved,
                               .said = said,
+                              .guide = hv_ui_tour_guide,
+                              .did = hv_ui_tour_did,
                               .keys = keys,
                               .ascii = ascii};
+    ui->keys = keys;
     return hv_app_new(&c);
 }

@@ -50,6 +50,7 @@
     X(IMPORT,     import)       \
     X(SCREEN,     screen)       \
     X(SAVE_SCREEN,save_screen)  \
+    X(HELP,       help)         \
     X(REMOVE,     remove)       \
     X(INSERT,     insert)       \
     X(COLLECT,    begin)        \

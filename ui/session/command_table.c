@@ -37,6 +37,7 @@ static const struct hv_opt compare_options[] = {
 static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION};
 static const struct hv_opt gantt_options[] = {
     OPTIONAL_INPUT_OPTIONS, WIDTH_OPTION, ASCII_OPTION,
+    {"links", 0, HV_ARG_FLAG, NULL, "in the terminal: reductions, pushes and transfers on lines of their own (plans with stale weights: always)", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
     {"png", 0, HV_ARG_FILE, "F", "write a PNG picture", 0, 0, NULL, false},
     {"trace", 0, HV_ARG_FILE, "F", "write a Chrome or Perfetto trace", 0, 0, NULL, false},
@@ -243,6 +244,7 @@ static const struct hv_command prompt_rows[] = {
      "Example: lua workspace.cluster.nodes[1].count = 4", NO_OPTIONS, false},
     {HV_PROMPT_RECORD, "record", NULL, "[FILE]", 0, 1, "write every change from now on as a script",
      "`hetviz --script FILE WORKSPACE` does it all again from the saved workspace. Without a file the recording ends.\nExample: record tour.script", NO_OPTIONS, false},
+    {HV_PROMPT_HELP, "help", NULL, "[WORD]", 0, 1, "keys of this screen, those with a word in it first", "The keys can be searched further; Enter runs one.\nExample: help zoom", NO_OPTIONS, false},
     {HV_PROMPT_SAVE_SCREEN, "save-screen", NULL, "FILE", 1, 1, "write what is on the screen to a file", "A picture where the name ends in .svg or .png, else text.\nExample: save-screen gantt.png", NO_OPTIONS, false},
 };
 /* clang-format on */

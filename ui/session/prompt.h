@@ -13,6 +13,7 @@
 /** What the caller still has to do. */
 enum hv_prompt_todo {
     HV_TODO_NOTHING,
+    HV_TODO_HELP,        /**< show the keys, searched for `arg` */
     HV_TODO_SCREEN,      /**< go to the screen named in `arg` */
     HV_TODO_SAVE_SCREEN, /**< write what is shown to the file in `arg` */
     HV_TODO_IMPORT,      /**< show what the files in `arg` come to */

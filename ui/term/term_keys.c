@@ -251,6 +251,8 @@ static struct taken escape(struct hv_key_input *in, const unsigned char *s, size
     const struct hv_key_text *row = known_text(in, s, n, &part);
     if (row)
         return (struct taken){strlen(row->text), hv_event_key(row->key)};
+    if (part && !late)
+        return took(0);
     if (n == 1 || s[1] < 32 || s[1] == 127)
         return n == 1 && !late ? took(0) : took_key(1, HV_KEY_ESC, 0, 0);
     struct taken t = {0};
@@ -265,7 +267,7 @@ static struct taken escape(struct hv_key_input *in, const unsigned char *s, size
     }
     if (introduces && n > 2)
         return took(2 + skip_string(in, s + 2, n - 2));
-    if (!late && (part || introduces))
+    if (!late && introduces)
         return took(0);
     t = character(s + 1, n - 1, HV_MOD_ALT);
     t.n += t.n > 0;

@@ -62,6 +62,7 @@
     X(RELOAD,           "reload",             "*",          "r",                  "Reload",   "read files and plugins again") \
     X(RUN,              "run",                "*",          "F5",                 "Run",      "run the strategy or compute again") \
     X(STOP,             "stop",               "*",          "x F9",               "Stop",     "cancel running work, keep the best result") \
+    X(TOUR,             "tour",               "*",          "T",                  "Tour",     "a tour of the screens in twelve steps, or the end of it") \
     X(CLUSTER_DRAIN,    "cluster-drain",      "cluster",    "D",                  "Drain",    "drain or undrain the node") \
     X(CLUSTER_TOPOLOGY, "cluster-topology",   "cluster",    "t",                  "Topology", "topology inside the node") \
     X(CLUSTER_LINKS,    "cluster-links",      "cluster",    "L",                  "Links",    "edit the links") \
@@ -100,6 +101,7 @@
     X(GANTT_CHUNKS_LESS, "gantt-chunks-less", "gantt",      "V",                  "Chunks",   "try fewer chunks per rank") \
     X(GANTT_LINKS,      "gantt-links",        "gantt",      "K",                  "Links",    "lanes of their own for what goes over links, on or off") \
     X(GANTT_PARTS,      "gantt-gpus",         "gantt",      "F",                  "GPUs",     "lanes for the GPUs of a stage that differ, on or off") \
+    X(GANTT_PIN,        "gantt-pin",          "gantt",      "p",                  "Pin",      "keep this lane at the top while others scroll, or let it go") \
     X(GANTT_SPLIT,      "gantt-split",        "gantt",      "|",                  "Split",    "a second plan below on the same time axis, on or off") \
     X(GANTT_OTHER,      "gantt-other",        "gantt",      "\\",                 "Other",    "another second plan in the split view") \
     X(GANTT_EXPLAIN,    "gantt-explain",      "gantt",      "<Enter>",            "Details",  "details of the operation at the cursor on or off") \

@@ -141,7 +141,7 @@ void *hv_app_model(const struct hv_app *app)
 
 struct hv_rect hv_app_body(const struct hv_app *app)
 {
-    return hv_layout_frame(app->w, app->h).body;
+    return hv__app_frame(app).body;
 }
 
 bool hv_app_is_dirty(const struct hv_app *app)

@@ -83,6 +83,11 @@ struct hv_app_config {
     bool (*unsaved)(const void *model);
     /** Hears every message that is shown, for a log; may be NULL. */
     void (*said)(void *model, enum hv_message kind, const char *text);
+    /** A line of guidance for the view on top, above the status row; nothing appended = no such
+     * line. May be NULL. */
+    void (*guide)(const void *model, const char *view, struct hv_str *out);
+    /** Hears every action that was taken, with the view that was on top; may be NULL. */
+    void (*did)(void *model, struct hv_app *app, const char *view, enum hv_action a);
     struct hv_keymap *keys; /**< borrowed */
     bool ascii;
 };
@@ -132,6 +137,8 @@ struct hv_app_terminal {
 void hv_app_set_terminal(struct hv_app *app, struct hv_app_terminal terminal);
 /** Runs a function (an editor, a pager) with the terminal given away, then draws again. */
 void hv_app_outside(struct hv_app *app, void (*run)(void *ctx), void *ctx);
+/** Opens the help of the view on top at what has a word in it; "" = all of it. */
+void hv_app_help(struct hv_app *app, const char *word);
 /** Opens the `:` prompt with a text in it. */
 void hv_app_type(struct hv_app *app, const char *line);
 /** Runs a `:` command line as if it had been typed. */

@@ -71,11 +71,44 @@ const char *hv_app_question(const struct hv_app *app, const char **typed)
     return labels[app->prompt];
 }
 
+/* Guidance needs a row of its own from so many rows of body on; with less it takes the status row.
+ */
+#define GUIDE_BODY_H 10
+
+static bool get_guide(const struct hv_app *app, struct hv_str *out)
+{
+    if (app->config.guide)
+        app->config.guide(app->config.model, hv__app_top_const(app)->ops->name, out);
+    return out->n > 0;
+}
+
+struct hv_frame hv__app_frame(const struct hv_app *app)
+{
+    struct hv_frame f = hv_layout_frame(app->w, app->h);
+    struct hv_str text = {0};
+    if (f.body.h >= GUIDE_BODY_H && get_guide(app, &text))
+        f.body.h--;
+    hv_str_free(&text);
+    return f;
+}
+
+static void draw_guide(const struct hv_app *app, struct hv_grid *g, struct hv_rect row)
+{
+    struct hv_str text = {0};
+    if (get_guide(app, &text))
+        hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), HV_STYLE_MATCH);
+    hv_str_free(&text);
+}
+
 void hv_app_status(const struct hv_app *app, struct hv_str *out)
 {
     const struct hv__open_view *v = hv__app_top_const(app);
     if (v->ops->status)
         v->ops->status(v->state, app->config.model, out);
+    struct hv_str guide = {0};
+    if (get_guide(app, &guide))
+        hv_str_addf(out, "%s%s", out->n > 0 ? "\n" : "", hv_str_cstr(&guide));
+    hv_str_free(&guide);
 }
 
 size_t hv_app_bar_actions(const struct hv_app *app, enum hv_action *out, size_t cap)
@@ -94,7 +127,7 @@ void hv_app_plain(struct hv_app *app, struct hv_str *out)
     struct hv_grid g = {.ascii = true, .plain = &plain};
     const struct hv__open_view *v = hv__app_top(app);
     hv_grid_resize(&g, app->w, app->h);
-    struct hv_view_ctx ctx = {.grid = &g, .body = hv_layout_frame(app->w, app->h).body, .app = app};
+    struct hv_view_ctx ctx = {.grid = &g, .body = hv__app_frame(app).body, .app = app};
     if (app->in_help)
         hv_help_draw(&app->help, &g, ctx.body);
     else
@@ -130,7 +163,7 @@ static void draw_status(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
 
 void hv_app_draw(struct hv_app *app, struct hv_grid *g)
 {
-    struct hv_frame f = hv_layout_frame(app->w, app->h);
+    struct hv_frame f = hv__app_frame(app);
     const struct hv__open_view *v = hv__app_top(app);
     app->dirty = false;
     g->ascii = app->config.ascii;
@@ -153,7 +186,10 @@ void hv_app_draw(struct hv_app *app, struct hv_grid *g)
     if (app->in_help)
         hv_help_draw(&app->help, g, f.body);
     hv_grid_unclip(g, old);
+    int guide_y = f.body.y + f.body.h;
     draw_status(app, g, f.status);
+    if (guide_y < f.status.y || (!app->message[0] && app->prompt == HV__PROMPT_NONE))
+        draw_guide(app, g, (struct hv_rect){f.status.x, guide_y, f.status.w, 1});
     draw_keybar(app, g, f.keybar);
     hv_str_free(&project);
 }

@@ -58,6 +58,13 @@ void hv_app_type(struct hv_app *app, const char *line)
     app->dirty = true;
 }
 
+void hv_app_help(struct hv_app *app, const char *word)
+{
+    hv_help_open(&app->help, &app->config, hv__app_top(app)->ops);
+    hv_line_set(&app->help.search, word);
+    app->in_help = app->dirty = true;
+}
+
 /* Actions of the frame itself; false when it is none. */
 static bool frame_action(struct hv_app *app, enum hv_action a)
 {
@@ -66,8 +73,7 @@ static bool frame_action(struct hv_app *app, enum hv_action a)
             hv_app_message(app, HV_MSG_WARNING, "there is no screen %d",
                            (int)a - (int)HV_ACT_SCREEN_1 + 1);
     } else if (a == HV_ACT_HELP) {
-        hv_help_open(&app->help, &app->config, hv__app_top(app)->ops);
-        app->in_help = true;
+        hv_app_help(app, "");
     } else if (a == HV_ACT_QUIT) {
         hv__app_try_quit(app);
     } else if (a == HV_ACT_CLOSE) {
@@ -91,15 +97,20 @@ static bool frame_action(struct hv_app *app, enum hv_action a)
 bool hv_app_do(struct hv_app *app, enum hv_action a)
 {
     struct hv__open_view *v = hv__app_top(app);
+    const char *view = v->ops->name;
     unsigned flags = v->ops->action ? v->ops->action(v->state, app, a) : 0;
-    if (!(flags & HV_APP_HANDLED) && frame_action(app, a)) {
-        app->dirty = true;
-        return true;
+    bool done = (flags & HV_APP_HANDLED) != 0;
+    if (!done && frame_action(app, a)) {
+        app->dirty = done = true;
+    } else {
+        if (!done && app->config.action)
+            flags |= app->config.action(app->config.model, app, a);
+        hv__app_apply(app, flags);
+        done = (flags & HV_APP_HANDLED) != 0;
     }
-    if (!(flags & HV_APP_HANDLED) && app->config.action)
-        flags |= app->config.action(app->config.model, app, a);
-    hv__app_apply(app, flags);
-    return (flags & HV_APP_HANDLED) != 0;
+    if (done && app->config.did)
+        app->config.did(app->config.model, app, view, a);
+    return done;
 }
 
 void hv_app_command(struct hv_app *app, const char *line)
@@ -192,7 +203,7 @@ static void feed_key(struct hv_app *app, const struct hv_event *ev)
 
 static void feed_mouse(struct hv_app *app, const struct hv_event *ev)
 {
-    struct hv_frame f = hv_layout_frame(app->w, app->h);
+    struct hv_frame f = hv__app_frame(app);
     if (app->prompt != HV__PROMPT_NONE)
         return;
     if (app->in_help) {

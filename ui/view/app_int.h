@@ -4,6 +4,7 @@
 
 #include "ui/view/app.h"
 #include "ui/view/help.h"
+#include "ui/view/layout.h"
 
 #define HV__MAX_TABS  9
 #define HV__MAX_STACK 16
@@ -54,6 +55,8 @@ struct hv__open_view *hv__app_top(struct hv_app *app);
 const struct hv__open_view *hv__app_top_const(const struct hv_app *app);
 /** The view of a tab, NULL when there is none. */
 const struct hv_view_ops *hv__app_tab_ops(const struct hv_app *app, int tab);
+/** The frame; where there is guidance and room, a row between body and status is left for it. */
+struct hv_frame hv__app_frame(const struct hv_app *app);
 /** Goes to a tab, closing what is on top of the one before; false when there is none. */
 bool hv__app_show_tab(struct hv_app *app, int tab);
 /** Ends the program, or asks when something would be lost. */

@@ -9,6 +9,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
+#include "ui/view/gantt_int.h"
 #include "ui/view/plain.h"
 
 static const struct {
@@ -21,87 +22,6 @@ static const struct {
 };
 
 #define MINIMAP_W 48
-
-int hv_gantt_label_width(const struct hv_gantt_source *src, int w)
-{
-    int need = 6, most = w / 4;
-    size_t n = src->n_lanes < 256 ? src->n_lanes : 256;
-    for (size_t i = 0; i < n; i++) {
-        struct hv_gantt_lane lane = {0};
-        src->lane(src->ctx, i, &lane);
-        int a = hv_text_width(lane.name ? lane.name : "");
-        int b = lane.sublabel ? hv_text_width(lane.sublabel) + 1 : 0;
-        need = a > need ? a : need;
-        need = b > need ? b : need;
-    }
-    return (need < most ? need : most) + 2;
-}
-
-struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
-                                       const struct hv_gantt_source *src, struct hv_rect r)
-{
-    struct hv_gantt_places p = {.rows_per_lane = 1};
-    int lw = hv_gantt_label_width(src, r.w), h = r.h - 1;
-    lw = st->label_w > lw && st->label_w < r.w / 2 ? st->label_w : lw;
-    int x = r.x + lw, w = r.w - lw;
-    if (w < 4 || h < 1 || src->n_lanes == 0)
-        return p;
-    int lanes = src->n_lanes < 1000 ? (int)src->n_lanes : 1000;
-    int want_memory = st->show_memory && src->memory_max_bytes ? 4 : 0;
-    int want_critical = st->show_critical ? 1 : 0, want_map = st->show_minimap ? 1 : 0;
-    int floor_h = lanes < 3 ? lanes : 3;
-    want_map = h - want_map >= floor_h ? want_map : 0;
-    want_critical = h - want_map - want_critical >= floor_h ? want_critical : 0;
-    want_memory = h - want_map - want_critical - want_memory >= floor_h ? want_memory : 0;
-    int room = h - want_map - want_critical - want_memory;
-    p.rows_per_lane = room / lanes < 1 ? 1 : room / lanes > 3 ? 3 : room / lanes;
-    int used = lanes * p.rows_per_lane < room ? lanes * p.rows_per_lane : room;
-    if (want_memory && room - used > 0)
-        want_memory += room - used < 4 ? room - used : 4;
-    p.n_shown = (size_t)(used / p.rows_per_lane);
-    size_t lane = st->lane < src->n_lanes ? st->lane : src->n_lanes - 1;
-    p.top_lane = st->top_lane < lane ? st->top_lane : lane;
-    if (lane >= p.top_lane + p.n_shown)
-        p.top_lane = lane - p.n_shown + 1;
-    if (p.top_lane + p.n_shown > src->n_lanes)
-        p.top_lane = src->n_lanes - p.n_shown;
-    int y = r.y;
-    p.axis = (struct hv_rect){x, y++, w, 1};
-    p.labels = (struct hv_rect){r.x, y, lw, used};
-    p.chart = (struct hv_rect){x, y, w, used};
-    y += used;
-    p.memory = (struct hv_rect){x, y, w, want_memory};
-    y += want_memory;
-    p.critical = (struct hv_rect){x, y, w, want_critical};
-    y += want_critical;
-    p.minimap = (struct hv_rect){r.x, y, r.w, want_map};
-    return p;
-}
-
-/* Edge of column i, counted from the left side of the chart. */
-static double edge(const struct hv_gantt_state *st, const struct hv_rect *chart, int i)
-{
-    return st->t0_s + (st->t1_s - st->t0_s) * (double)i / (double)chart->w;
-}
-
-double hv_gantt_time_at(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x)
-{
-    if (p->chart.w <= 0)
-        return st->t0_s;
-    int i = x - p->chart.x;
-    i = i < 0 ? 0 : i > p->chart.w ? p->chart.w : i;
-    return edge(st, &p->chart, i);
-}
-
-bool hv_gantt_hit(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x, int y,
-                  size_t *lane, double *t_s)
-{
-    if (!hv_rect_has(p->chart, x, y))
-        return false;
-    *lane = p->top_lane + (size_t)((y - p->chart.y) / p->rows_per_lane);
-    *t_s = (edge(st, &p->chart, x - p->chart.x) + edge(st, &p->chart, x - p->chart.x + 1)) / 2;
-    return true;
-}
 
 /* ---- axis ---- */
 
@@ -179,7 +99,7 @@ static struct columns new_columns(const struct hv_gantt_state *st, const struct 
                         .at_s = hv_xcalloc(n + 1, sizeof *c.at_s),
                         .critical = hv_xcalloc(n, sizeof *c.critical)};
     for (int i = 0; i <= chart->w; i++)
-        c.at_s[i] = edge(st, chart, i);
+        c.at_s[i] = hv__gantt_edge(st, chart, i);
     return c;
 }
 
@@ -364,7 +284,8 @@ static void draw_label(const struct hv_gantt_state *st, const struct hv_gantt_so
     struct hv_gantt_lane info = {0};
     src->lane(src->ctx, lane, &info);
     bool here = st->show_cursor && lane == st->lane;
-    (void)hv_grid_put(g, at.x, at.y, 1, here ? ">" : " ", HV_STYLE_TITLE);
+    bool pinned = st->has_pin && lane == st->pin_lane;
+    (void)hv_grid_put(g, at.x, at.y, 1, here ? ">" : pinned ? "^" : " ", HV_STYLE_TITLE);
     hv_grid_put_field(g, (struct hv_rect){at.x + 1, at.y, at.w - 2, 1}, HV_LEFT,
                       info.name ? info.name : "", here ? HV_STYLE_TITLE : HV_STYLE_TEXT);
     if (at.h > 1 && info.sublabel)
@@ -382,7 +303,8 @@ static void draw_memory(const struct hv_gantt_state *st, const struct hv_gantt_s
     double top = 0, *use = hv_xcalloc((size_t)m.w, sizeof *use);
     double limit = src->memory_limit_bytes ? src->memory_limit_bytes(src->ctx, lane) : HV_UNKNOWN;
     for (int i = 0; i < m.w; i++) {
-        double v = src->memory_max_bytes(src->ctx, lane, edge(st, &m, i), edge(st, &m, i + 1));
+        double v = src->memory_max_bytes(src->ctx, lane, hv__gantt_edge(st, &m, i),
+                                         hv__gantt_edge(st, &m, i + 1));
         use[i] = isfinite(v) && v > 0 ? v : 0;
         top = fmax(top, use[i]);
     }
@@ -452,6 +374,7 @@ static void draw_cursor(const struct hv_gantt_state *st, struct hv_grid *g,
     int i = (int)floor((st->cursor_s - st->t0_s) / w * p->chart.w + 1e-9);
     i = i < 0 ? 0 : i >= p->chart.w ? p->chart.w - 1 : i;
     int x = p->chart.x + i, lane_y = (int)(st->lane - p->top_lane) * p->rows_per_lane;
+    lane_y = p->pinned && st->lane == st->pin_lane ? 0 : lane_y;
     hv_grid_restyle(g, (struct hv_rect){x, p->axis.y, 1, 1}, 0xffffu, HV_STYLE_REVERSE);
     hv_grid_restyle(g, (struct hv_rect){x, p->chart.y, 1, p->chart.h}, 0xffffu, HV_STYLE_UNDERLINE);
     hv_grid_restyle(g, (struct hv_rect){x, p->chart.y + lane_y, 1, p->rows_per_lane}, 0xffffu,
@@ -485,14 +408,15 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
     draw_axis(st, g, p.axis);
     for (size_t k = 0; k < p.n_shown; k++) {
         int y = p.chart.y + (int)k * p.rows_per_lane, h = p.rows_per_lane;
-        get_columns(src, p.top_lane + k, p.chart.w, &columns);
+        size_t lane = hv_gantt_lane_at(st, &p, k);
+        get_columns(src, lane, p.chart.w, &columns);
         follow(st, src, p.chart.w, &columns);
         /* tall lanes keep their last row free, as a gap */
         draw_lane(st, g, (struct hv_rect){p.chart.x, y, p.chart.w, h > 2 ? 2 : 1}, &columns);
-        draw_label(st, src, g, (struct hv_rect){p.labels.x, y, p.labels.w, h}, p.top_lane + k);
-        if (h > 1 && st->ghost && p.top_lane + k < st->ghost->n_lanes) {
+        draw_label(st, src, g, (struct hv_rect){p.labels.x, y, p.labels.w, h}, lane);
+        if (h > 1 && st->ghost && lane < st->ghost->n_lanes) {
             struct hv_rect last = {p.chart.x, y + h - 1, p.chart.w, 1};
-            get_columns(st->ghost, p.top_lane + k, p.chart.w, &ghost);
+            get_columns(st->ghost, lane, p.chart.w, &ghost);
             draw_lane(st, g, last, &ghost);
             hv_grid_restyle(g, last, 0, HV_STYLE_DIM);
         }

@@ -8,7 +8,6 @@
 #include "ui/view/widgets.h"
 
 /* Steps of a search over all operations; more would be felt as a pause. */
-#define FIND_STEPS 2000000
 
 static double end_of(const struct hv_gantt_source *src)
 {
@@ -135,10 +134,9 @@ bool hv_gantt_step(struct hv_gantt_state *st, const struct hv_gantt_source *src,
     return true;
 }
 
-/* What a search looks for; -1 = any. */
+/* What a search looks for. */
 struct wanted {
-    int kind;
-    int32_t micro_batch;
+    struct hv_gantt_wanted span;
     const char *lane; /* what its name begins with; "" = any */
 };
 
@@ -153,17 +151,20 @@ static bool is_wanted_lane(const struct wanted *w, const struct hv_gantt_source 
            (info.name[n] == '\0' || info.name[n] == ' ');
 }
 
-static bool is_wanted(const struct wanted *w, const struct hv_gantt_span *s)
+static bool is_wanted(const struct hv_gantt_wanted *w, const struct hv_gantt_span *s)
 {
     return (w->kind < 0 || (int)s->kind == w->kind) && s->micro_batch == w->micro_batch;
 }
 
 /* Next match of a lane after (before) t. */
-static bool seek(const struct hv_gantt_source *src, size_t lane, double t, int direction,
-                 const struct wanted *w, struct hv_gantt_span *out, size_t *budget)
+static bool seek(const struct hv_gantt_source *src, size_t lane, double t,
+                 const struct hv_gantt_wanted *w, struct hv_gantt_span *out)
 {
-    while (*budget > 0 && (direction < 0 ? src->prev : src->next)(src->ctx, lane, t, out)) {
-        --*budget;
+    if (src->seek)
+        return src->seek(src->ctx, lane, t, w, out);
+    while ((w->back ? src->prev : src->next)(src->ctx, lane, t, out)) {
+        if (w->back ? out->start_s < w->until_s : out->start_s > w->until_s)
+            return false;
         if (is_wanted(w, out))
             return true;
         if (out->start_s == t)
@@ -174,21 +175,22 @@ static bool seek(const struct hv_gantt_source *src, size_t lane, double t, int d
 }
 
 /* The nearest match in time over all lanes; the same time counts in later (earlier) lanes. */
-static bool seek_all(struct hv_gantt_state *st, const struct hv_gantt_source *src, int direction,
-                     const struct wanted *w)
+static bool seek_until(struct hv_gantt_state *st, const struct hv_gantt_source *src,
+                       const struct wanted *w)
 {
     struct hv_gantt_span s, best = {0};
-    size_t best_lane = src->n_lanes, budget = FIND_STEPS;
+    size_t best_lane = src->n_lanes;
     double from = step_from(st, src);
+    bool back = w->span.back;
     for (size_t lane = 0; lane < src->n_lanes; lane++) {
         if (!is_wanted_lane(w, src, lane))
             continue;
-        bool beyond = direction < 0 ? lane < st->lane : lane > st->lane;
-        bool found =
-            beyond && src->at(src->ctx, lane, from, &s) && s.start_s == from && is_wanted(w, &s);
-        if (!found && !seek(src, lane, from, direction, w, &s, &budget))
+        bool beyond = back ? lane < st->lane : lane > st->lane;
+        bool found = beyond && src->at(src->ctx, lane, from, &s) && s.start_s == from &&
+                     is_wanted(&w->span, &s);
+        if (!found && !seek(src, lane, from, &w->span, &s))
             continue;
-        bool closer = direction < 0 ? s.start_s >= best.start_s : s.start_s < best.start_s;
+        bool closer = back ? s.start_s >= best.start_s : s.start_s < best.start_s;
         if (best_lane == src->n_lanes || closer) {
             best = s;
             best_lane = lane;
@@ -201,13 +203,28 @@ static bool seek_all(struct hv_gantt_state *st, const struct hv_gantt_source *sr
     return true;
 }
 
+/* Looks near by first: what is looked for mostly is, and a lane may hold a million operations. */
+static bool seek_all(struct hv_gantt_state *st, const struct hv_gantt_source *src, int direction,
+                     struct wanted w)
+{
+    double from = step_from(st, src), reach = fmax(st->t1_s - st->t0_s, src->end_s * 1e-6);
+    w.span.back = direction < 0;
+    for (bool all = false; !all; reach *= 4) {
+        w.span.until_s = w.span.back ? from - reach : from + reach;
+        all = !(reach > 0) || w.span.until_s <= 0 || w.span.until_s >= src->end_s;
+        if (seek_until(st, src, &w))
+            return true;
+    }
+    return false;
+}
+
 bool hv_gantt_step_mb(struct hv_gantt_state *st, const struct hv_gantt_source *src, int direction)
 {
     struct hv_gantt_span here;
     if (!hv_gantt_at_cursor(st, src, &here) || here.micro_batch < 0)
         return hv_gantt_step(st, src, direction);
-    struct wanted w = {-1, here.micro_batch, ""};
-    return seek_all(st, src, direction, &w);
+    struct wanted w = {{.kind = -1, .micro_batch = here.micro_batch}, ""};
+    return seek_all(st, src, direction, w);
 }
 
 static bool parse_wanted(const char *text, struct wanted *w)
@@ -218,14 +235,14 @@ static bool parse_wanted(const char *text, struct wanted *w)
 #undef X
     };
     const char *s = text;
-    *w = (struct wanted){-1, -1, ""};
+    *w = (struct wanted){{.kind = -1, .micro_batch = -1}, ""};
     if (strncmp(s, "mb", 2) == 0) {
         s += 2;
         s += *s == ' ';
     } else {
         for (int k = 0; k < HV_GANTT_KIND_N; k++) {
             if (*s == letters[k] || *s == letters[k] - 'a' + 'A') {
-                w->kind = k;
+                w->span.kind = k;
                 s++;
                 break;
             }
@@ -234,7 +251,7 @@ static bool parse_wanted(const char *text, struct wanted *w)
     size_t digits = strspn(s, "0123456789");
     if (digits == 0 || digits > 8 || (s[digits] && s[digits] != '@'))
         return false;
-    w->micro_batch = (int32_t)strtol(s, NULL, 10);
+    w->span.micro_batch = (int32_t)strtol(s, NULL, 10);
     w->lane = s[digits] == '@' ? s + digits + 1 : "";
     return true;
 }
@@ -264,15 +281,15 @@ bool hv_gantt_find(struct hv_gantt_state *st, const struct hv_gantt_source *src,
         return false;
     if (!parse_wanted(text, &w))
         return find_lane(st, src, text, direction);
-    if (direction == 0 && hv_gantt_at_cursor(st, src, &here) && is_wanted(&w, &here) &&
+    if (direction == 0 && hv_gantt_at_cursor(st, src, &here) && is_wanted(&w.span, &here) &&
         is_wanted_lane(&w, src, st->lane))
         return true;
     struct hv_gantt_state saved = *st;
-    if (seek_all(st, src, direction, &w))
+    if (seek_all(st, src, direction, w))
         return true;
     /* wrap: from before the beginning, or from behind the end */
     st->cursor_s = direction < 0 ? end_of(src) * 2 : -1;
-    if (seek_all(st, src, direction, &w))
+    if (seek_all(st, src, direction, w))
         return true;
     *st = saved;
     return find_lane(st, src, text, direction);

@@ -1,6 +1,7 @@
 /** Adapter from solver/eval's timeline to the painter; no drawing here. */
 #include "ui/view/gantt_timeline.h"
 
+#include <math.h>
 #include <string.h>
 
 static enum hv_gantt_kind painted_kind(int kind)
@@ -114,6 +115,37 @@ static bool source_prev(const void *ctx, size_t lane, double t_s, struct hv_gant
     return source_step(ctx, lane, t_s, false, out);
 }
 
+/* Reads the spans one by one: a million of them are some milliseconds. */
+static bool seek_lane(const struct hv_lane *l, double t_s, const struct hv_gantt_wanted *w,
+                      struct hv_gantt_span *out)
+{
+    int32_t i = w->back ? hv_lane_prev(l, t_s) : hv_lane_next(l, t_s);
+    for (; i >= 0 && (size_t)i < l->n_spans; i += w->back ? -1 : 1) {
+        const struct hv_span *s = &l->spans[i];
+        if (w->back ? s->start_s < w->until_s : s->start_s > w->until_s)
+            return false;
+        if (s->item == w->micro_batch && (w->kind < 0 || (int)painted_kind(s->kind) == w->kind)) {
+            *out = convert(s);
+            return true;
+        }
+    }
+    return false;
+}
+
+/** As stepping does: the compute lane to its end, then what the link lane holds beyond. */
+static bool source_seek(const void *ctx, size_t lane, double t_s, const struct hv_gantt_wanted *w,
+                        struct hv_gantt_span *out)
+{
+    const struct hv_lane *l = lane_of(ctx, lane, 0);
+    if (seek_lane(l, t_s, w, out))
+        return true;
+    if (l->n_spans > 0) {
+        double last_s = l->spans[w->back ? 0 : l->n_spans - 1].start_s;
+        t_s = w->back ? fmin(t_s, last_s) : fmax(t_s, last_s);
+    }
+    return seek_lane(lane_of(ctx, lane, 1), t_s, w, out);
+}
+
 static double source_memory(const void *ctx, size_t lane, double t0_s, double t1_s)
 {
     const struct hv_timeline *t = ctx;
@@ -136,6 +168,7 @@ struct hv_gantt_source hv_gantt_timeline_source(const struct hv_timeline *t)
                                     .at = source_at,
                                     .next = source_next,
                                     .prev = source_prev,
+                                    .seek = source_seek,
                                     .memory_max_bytes = source_memory,
                                     .memory_limit_bytes = source_limit};
 }
@@ -255,6 +288,22 @@ static bool track_next(const void *ctx, size_t lane, double t_s, struct hv_gantt
                : take_span(k, lane, hv_lane_next(track_lane(k, lane), t_s), out);
 }
 
+static bool track_seek(const void *ctx, size_t lane, double t_s, const struct hv_gantt_wanted *w,
+                       struct hv_gantt_span *out)
+{
+    const struct hv_timeline_tracks *k = ctx;
+    if (k->items[lane].kind == HV_TRACK_ALL) {
+        return source_seek(k->timeline, k->items[lane].row, t_s, w, out);
+    }
+    bool found = seek_lane(track_lane(k, lane), t_s, w, out);
+    if (found && part_of(k, lane) != NULL) {
+        const struct hv_span s = {
+            .start_s = out->start_s, .end_s = out->end_s, .id = (int32_t)out->id};
+        out->end_s = hv_timeline_part_end_s(k->timeline, part_of(k, lane), &s);
+    }
+    return found;
+}
+
 static bool track_prev(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
 {
     const struct hv_timeline_tracks *k = ctx;
@@ -287,6 +336,7 @@ struct hv_gantt_source hv_gantt_tracks_source(const struct hv_timeline_tracks *t
                                     .at = track_at,
                                     .next = track_next,
                                     .prev = track_prev,
+                                    .seek = track_seek,
                                     .memory_max_bytes = track_memory,
                                     .memory_limit_bytes = track_limit};
 }

@@ -57,6 +57,14 @@ struct hv_gantt_cover {
     size_t n_spans;            /**< spans that touch it; 0 = nothing there */
 };
 
+/** A search along a lane: for what, which way, and how far. */
+struct hv_gantt_wanted {
+    int kind; /**< enum hv_gantt_kind; -1 = any */
+    int32_t micro_batch;
+    bool back;      /**< towards the beginning */
+    double until_s; /**< starts beyond this do not count */
+};
+
 /** A timeline as the painter sees it. Queries return false when there is nothing. */
 struct hv_gantt_source {
     const void *ctx;
@@ -72,6 +80,10 @@ struct hv_gantt_source {
     bool (*next)(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out);
     /** Last span that starts before t. */
     bool (*prev)(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out);
+    /** First span wanted that starts after t (before t, going back), in the order of next and
+     * prev: for lanes of very many spans; NULL = those two will do. */
+    bool (*seek)(const void *ctx, size_t lane, double t_s, const struct hv_gantt_wanted *w,
+                 struct hv_gantt_span *out);
     /** Largest memory in use (bytes) in [t0, t1) of a lane; NULL = no memory known. */
     double (*memory_max_bytes)(const void *ctx, size_t lane, double t0_s, double t1_s);
     /** Memory limit of a lane (bytes), HV_UNKNOWN when there is none; NULL with the above. */
@@ -84,6 +96,8 @@ struct hv_gantt_state {
     double cursor_s;
     double mark_s; /**< other end of an area, HV_UNKNOWN = none */
     size_t lane, top_lane;
+    size_t pin_lane; /**< stays at the top when the others scroll */
+    bool has_pin;
     bool show_memory, show_critical, show_minimap, show_cursor;
     bool color_only_idle; /**< idle cells blank instead of '.' */
     int label_w;          /**< labels are at least this wide, so that two charts line up */
@@ -97,6 +111,7 @@ struct hv_gantt_places {
     int rows_per_lane; /**< 1 … 3 */
     size_t n_shown;    /**< lanes that fit */
     size_t top_lane;   /**< first lane shown (cursor lane is always among them) */
+    bool pinned;       /**< in its place stands the pinned one, which would be above */
 };
 
 /** Whole step in view, cursor at its start, memory and critical rows on. */
@@ -139,6 +154,9 @@ int hv_gantt_label_width(const struct hv_gantt_source *src, int w);
 /** Places for a rectangle. Empty rectangles where there is no room or a switch is off. */
 struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
                                        const struct hv_gantt_source *src, struct hv_rect r);
+/** The lane that is shown in place number `slot` from the top. */
+size_t hv_gantt_lane_at(const struct hv_gantt_state *st, const struct hv_gantt_places *p,
+                        size_t slot);
 /** Paints everything into r. O(columns × lanes shown) queries. */
 void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
                    struct hv_grid *g, struct hv_rect r);

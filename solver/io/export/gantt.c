@@ -38,9 +38,10 @@ struct picture {
     const struct hv_timeline *t;
     const struct hv_gantt_text *text;
     int width_px;
-    double x0, scale; /**< pixels per second */
-    bool has_memory;  /**< some row tells its memory */
-    bool is_mixed;    /**< some column may stand for several kinds of work */
+    double x0, scale; /**< where the window begins; pixels per second */
+    double from_s, to_s;
+    bool has_memory; /**< some row tells its memory */
+    bool is_mixed;   /**< some column may stand for several kinds of work */
 };
 
 static int row_height(const struct picture *pic)
@@ -63,6 +64,11 @@ static int columns_of(const struct picture *pic)
 static const char *time_text(const struct picture *pic, char *buf, size_t cap, double s)
 {
     return pic->text->bare ? hv_fmt_double(buf, cap, s) : hv_fmt_seconds(buf, cap, s);
+}
+
+static double x_of(const struct picture *pic, double t_s)
+{
+    return pic->x0 + (t_s - pic->from_s) * pic->scale;
 }
 
 static void put_text(const struct hv_painter *p, double x, double y, double size, enum hv_anchor a,
@@ -124,7 +130,8 @@ static void draw_span(const struct hv_painter *p, const struct picture *pic,
     const struct hv_timeline_op *op = &pic->t->ops[s->id];
     char tip[256], label[32];
     span_tooltip(pic, s, tip, sizeof tip);
-    double x = pic->x0 + s->start_s * pic->scale, w = (s->end_s - s->start_s) * pic->scale;
+    double x = x_of(pic, fmax(s->start_s, pic->from_s));
+    double w = x_of(pic, fmin(s->end_s, pic->to_s)) - x;
     struct hv_paint_rect rect = {.x = x,
                                  .y = y,
                                  .w = w,
@@ -192,7 +199,7 @@ static void draw_columns(const struct hv_painter *p, const struct picture *pic,
     double at_s[COLUMNS + 1];
     struct hv_cover covers[COLUMNS];
     for (int c = 0; c <= of->n; c++) {
-        at_s[c] = (of->from + c) / pic->scale;
+        at_s[c] = pic->from_s + (of->from + c) / pic->scale;
     }
     hv_lane_columns(of->lane, at_s, (size_t)of->n, covers);
     for (int c = 0; c < of->n; c++) {
@@ -211,14 +218,31 @@ static void draw_columns(const struct hv_painter *p, const struct picture *pic,
     }
 }
 
+/** Spans [from, to) of a lane that lie in the window. */
+struct seen {
+    size_t from, to;
+};
+
+static struct seen spans_seen(const struct picture *pic, const struct hv_lane *lane)
+{
+    struct seen in = {0, lane->n_spans};
+    int32_t here = hv_lane_at(lane, pic->from_s), after = hv_lane_next(lane, pic->from_s);
+    int32_t last = hv_lane_prev(lane, pic->to_s);
+    in.from = here >= 0 ? (size_t)here : after >= 0 ? (size_t)after : lane->n_spans;
+    in.to = last >= 0 ? (size_t)last + 1 : 0;
+    in.to = in.to < in.from ? in.from : in.to;
+    return in;
+}
+
 /** A lane: span by span, or by pixel column where there are more spans than pixels. */
 static void draw_lane(const struct hv_painter *p, const struct picture *pic, size_t i_lane,
                       double y, double h)
 {
     const struct hv_lane *lane = &pic->t->lanes.items[i_lane];
     int columns = columns_of(pic);
-    if (lane->n_spans <= (size_t)columns) {
-        for (size_t i = 0; i < lane->n_spans; i++) {
+    struct seen in = spans_seen(pic, lane);
+    if (in.to - in.from <= (size_t)columns) {
+        for (size_t i = in.from; i < in.to; i++) {
             draw_span(p, pic, &lane->spans[i], y, h);
         }
         return;
@@ -237,7 +261,8 @@ static void draw_memory(const struct hv_painter *p, const struct picture *pic,
     double limit = row->memory_limit_bytes;
     int columns = columns_of(pic);
     for (int c = 0; c < columns; c += 2) {
-        double bytes = hv_steps_max(&row->memory, c / pic->scale, (c + 2) / pic->scale);
+        double at_s = pic->from_s + c / pic->scale;
+        double bytes = hv_steps_max(&row->memory, at_s, at_s + 2 / pic->scale);
         double frac = limit > 0 ? fmin(1, bytes / limit) : 0;
         p->rect(p->ctx, &(struct hv_paint_rect){.x = pic->x0 + c,
                                                 .y = y + MEMORY * (1 - frac),
@@ -256,6 +281,11 @@ static void draw_row(const struct hv_painter *p, const struct picture *pic, size
                         .x = pic->x0, .y = y, .w = columns_of(pic), .h = LANE, .fill = 0xf2f2f2});
     draw_lane(p, pic, row->compute_lane, y, LANE);
     draw_lane(p, pic, row->link_lane, y + LANE, LINK);
+    for (size_t k = 0; k < pic->t->n_links; k++) {
+        if (pic->t->links[k].from_row == i) {
+            draw_lane(p, pic, pic->t->links[k].lane, y + LANE, LINK);
+        }
+    }
     (void)snprintf(buf, sizeof buf, "%.26s", row->name);
     put_text(p, MARGIN, y + 12, 11, HV_ANCHOR_START, buf);
     hv_fmt_percent(busy, sizeof busy, row->busy_frac);
@@ -288,14 +318,16 @@ static double tick_step(double end_s, int ticks)
 
 static void draw_axis(const struct hv_painter *p, const struct picture *pic)
 {
-    double step = tick_step(pic->t->end_s, 12), bottom = height_of(pic) - BOTTOM;
+    double step = tick_step(pic->to_s - pic->from_s, 12), bottom = height_of(pic) - BOTTOM;
+    double first = ceil(pic->from_s / step - 1e-9);
     char buf[HV_FMT_CAP];
-    for (int i = 0; i * step <= pic->t->end_s; i++) {
-        double x = pic->x0 + i * step * pic->scale;
+    for (int i = 0; (first + i) * step <= pic->to_s; i++) {
+        double x = x_of(pic, (first + i) * step);
         p->rect(p->ctx,
                 &(struct hv_paint_rect){
                     .x = x, .y = TOP - 6, .w = 0.5, .h = bottom - TOP + 6, .fill = 0xcccccc});
-        put_text(p, x, TOP - 9, 10, HV_ANCHOR_MIDDLE, time_text(pic, buf, sizeof buf, i * step));
+        put_text(p, x, TOP - 9, 10, HV_ANCHOR_MIDDLE,
+                 time_text(pic, buf, sizeof buf, (first + i) * step));
     }
 }
 
@@ -394,7 +426,10 @@ static struct picture make_picture(const struct hv_timeline *t, const struct hv_
     for (size_t i = 0; i < t->lanes.n; i++) {
         p.is_mixed = p.is_mixed || has_several(&p, &t->lanes.items[i]);
     }
-    p.scale = t->end_s > 0 ? columns_of(&p) / t->end_s : 1;
+    bool all = !(text->to_s > text->from_s);
+    p.from_s = all ? 0 : text->from_s;
+    p.to_s = all ? t->end_s : text->to_s;
+    p.scale = p.to_s > p.from_s ? columns_of(&p) / (p.to_s - p.from_s) : 1;
     return p;
 }
 

@@ -10,6 +10,7 @@ struct hv_gantt_text {
     const char *title;    /**< "uniform on two-generations: llama-3-8b" */
     const char *subtitle; /**< "iteration 11.2 s, bubble 9.8%, …" */
     bool bare;            /**< times are plain numbers of no unit */
+    double from_s, to_s;  /**< window of pictures; both 0 = all of it */
 };
 
 /** Widths of pictures are held to this range (pixels). */
@@ -18,7 +19,7 @@ struct hv_gantt_text {
 
 /**
  * SVG picture with tooltips: one row per pipeline rank (compute, link, memory below it), time axis,
- * legend. Rows with more spans than pixels are drawn by column. O(width × rows).
+ * legend. The link strip has reductions and what the rank sends. Rows with more spans than pixels are drawn by column. O(width × rows).
  */
 void hv_gantt_svg(const struct hv_timeline *t, const struct hv_gantt_text *text, int width_px,
                   struct hv_str *out);

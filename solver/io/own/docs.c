@@ -113,6 +113,13 @@ enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const 
 
 void hv_inputs_free(struct hv_inputs *in)
 {
+    for (size_t i = 0; i < in->n_own; i++) {
+        hv_job_doc_free(&in->own[i].job);
+        hv_model_doc_free(&in->own[i].model);
+    }
+    free(in->own);
+    in->own = NULL;
+    in->n_own = 0;
     hv_job_doc_free(&in->job);
     hv_model_doc_free(&in->model);
     hv_cluster_doc_free(&in->cluster);

@@ -99,6 +99,14 @@ struct hv_inputs {
     struct hv_cluster_doc cluster;
     struct hv_model_doc model;
     struct hv_job_doc job;
+    struct hv_job_inputs *own; /**< of a plan for many jobs: what each names itself */
+    size_t n_own;
+};
+/** Model and job of one job of a plan; where it names none, those of the whole plan. */
+struct hv_job_inputs {
+    struct hv_model_doc model; /**< model.model NULL: the plan's */
+    struct hv_job_doc job;     /**< only where `has_job` */
+    bool has_job;
 };
 /** Reads the three inputs (job may be NULL: default). */
 enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const char *model,

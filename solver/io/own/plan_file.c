@@ -136,6 +136,22 @@ static enum hv_status read_replicas(struct hv_plan_reader *rd, const struct hv_j
     return HV_OK;
 }
 
+/* When a job comes, starts, and how long it is. */
+static enum hv_status read_job_times(const struct hv_jp *p, struct hv_plan_job *job,
+                                     struct hv_err *err)
+{
+    HV_TRY(hv_jp_opt_number(p, "arrival_s", 0, HUGE_VAL, &job->arrival_s, err));
+    job->start_s = job->arrival_s;
+    HV_TRY(hv_jp_opt_number(p, "start_s", 0, HUGE_VAL, &job->start_s, err));
+    job->iterations = HV_UNKNOWN;
+    HV_TRY(hv_jp_opt_number(p, "iterations", 0, HUGE_VAL, &job->iterations, err));
+    struct hv_jp start = hv_jp_get(p, "start_s");
+    if (job->start_s < job->arrival_s)
+        return hv_jp_fail(&start, err, "expected no start before the arrival at %g s, found %g",
+                          job->arrival_s, job->start_s);
+    return HV_OK;
+}
+
 static enum hv_status read_job_entry(struct hv_plan_reader *rd, const struct hv_jp *p, int depth,
                                      struct hv_plan_job *job, struct hv_err *err)
 {
@@ -146,6 +162,7 @@ static enum hv_status read_job_entry(struct hv_plan_reader *rd, const struct hv_
     HV_TRY(hv_jp_string(&name, &text, err));
     HV_TRY(hv_jp_need(p, "plan", "the job's plan", &plan, err));
     job->name = hv_arena_strdup(rd->arena, text);
+    HV_TRY(read_job_times(p, job, err));
     job->plan = hv_plan_new(rd->cluster);
     struct hv_plan_reader inner = {.plan = job->plan,
                                    .arena = &job->plan->arena,
@@ -164,11 +181,21 @@ static enum hv_status read_jobs(struct hv_plan_reader *rd, const struct hv_jp *p
     HV_TRY(hv_jp_array(&p, &n, err));
     if (depth >= JOBS_NESTED_MAX)
         return hv_jp_expected(&p, err, "replicas: the plan of a job holds no further jobs");
+    if (n == 0)
+        return hv_jp_expected(&p, err, "at least one job");
     rd->plan->jobs = hv_arena_new(rd->arena, struct hv_plan_job, n);
     for (size_t i = 0; i < n; i++) {
         struct hv_jp e = hv_jp_at(&p, i);
         rd->plan->n_jobs = i + 1; /* also on failure, so that the nested plan is freed */
         HV_TRY(read_job_entry(rd, &e, depth, &rd->plan->jobs[i], err));
+        for (size_t k = 0; k < i; k++) {
+            struct hv_jp name = hv_jp_get(&e, "name");
+            if (strcmp(rd->plan->jobs[k].name, rd->plan->jobs[i].name) == 0)
+                return hv_jp_fail(&name, err,
+                                  "expected a name of its own, found \"%s\", which is "
+                                  "that of job %zu too",
+                                  rd->plan->jobs[i].name, k);
+        }
     }
     return HV_OK;
 }

@@ -87,29 +87,28 @@ static enum hv_status fill_cluster(struct hv_inputs *in, const struct hv_jp *pla
     return hv_cluster_doc_read(&in->cluster, hv_str_cstr(&src->name), &in->devices, err);
 }
 
-static enum hv_status fill_model(struct hv_inputs *in, const struct hv_jp *plan,
+static enum hv_status fill_model(struct hv_model_doc *model, const struct hv_jp *plan,
                                  const struct source *src, struct hv_err *err)
 {
     if (src->held.v != NULL) {
         struct hv_json json;
         held_object(&json, &src->held, "hetviz.model/1");
-        return hv_model_doc_build(&in->model, json, err);
+        return hv_model_doc_build(model, json, err);
     }
     if (src->name.n == 0)
         return missing_input(plan, "model", "-m MODEL", err);
-    return hv_model_doc_read(&in->model, hv_str_cstr(&src->name), err);
+    return hv_model_doc_read(model, hv_str_cstr(&src->name), err);
 }
 
-static enum hv_status fill_job(struct hv_inputs *in, const struct source *src, struct hv_err *err)
+static enum hv_status fill_job(struct hv_job_doc *job, int longest, const struct source *src,
+                               struct hv_err *err)
 {
-    int longest = in->model.model->max_sequence;
     if (src->held.v != NULL) {
         struct hv_json json;
         held_object(&json, &src->held, "hetviz.job/1");
-        return hv_job_doc_build(&in->job, json, longest, err);
+        return hv_job_doc_build(job, json, longest, err);
     }
-    return hv_job_doc_read(&in->job, src->name.n > 0 ? hv_str_cstr(&src->name) : NULL, longest,
-                           err);
+    return hv_job_doc_read(job, src->name.n > 0 ? hv_str_cstr(&src->name) : NULL, longest, err);
 }
 
 /* Says where the plan names or holds what could not be read; returns st. */
@@ -118,6 +117,14 @@ static enum hv_status blame(const struct source *src, enum hv_status st, struct 
     if (st != HV_OK && src->named.v != NULL)
         hv_jp_blame(&src->named, err);
     return st;
+}
+
+/* The plan of one of several jobs; whether it is one is the plan reader's business. It lives as
+ * long as `entry`. */
+static struct hv_jp job_plan(const struct hv_jp *jobs, size_t i, struct hv_jp *entry)
+{
+    *entry = hv_jp_at(jobs, i);
+    return json_is_object(entry->v) ? hv_jp_get(entry, "plan") : (struct hv_jp){0};
 }
 
 enum { SOURCE_CLUSTER, SOURCE_MODEL, SOURCE_JOB, SOURCES };
@@ -131,10 +138,51 @@ static enum hv_status fill_inputs(const struct hv_jp *root, const char *path,
         return hv_jp_expected(root, err, "a plan object");
     for (size_t i = 0; i < SOURCES; i++)
         HV_TRY(find_source(root, keys[i], given[i], path, &src[i], err));
+    struct hv_jp jobs = hv_jp_get(root, "jobs"), entry, first;
+    bool no_model = src[SOURCE_MODEL].held.v == NULL && src[SOURCE_MODEL].name.n == 0;
+    if (no_model && json_array_size(jobs.v) > 0) { /* every job may name its own */
+        first = job_plan(&jobs, 0, &entry);
+        HV_TRY(find_source(&first, "model", NULL, path, &src[SOURCE_MODEL], err));
+    }
     HV_TRY(hv_device_catalogue_read(&in->devices, err));
     HV_TRY(blame(&src[SOURCE_CLUSTER], fill_cluster(in, root, &src[SOURCE_CLUSTER], err), err));
-    HV_TRY(blame(&src[SOURCE_MODEL], fill_model(in, root, &src[SOURCE_MODEL], err), err));
-    return blame(&src[SOURCE_JOB], fill_job(in, &src[SOURCE_JOB], err), err);
+    HV_TRY(blame(&src[SOURCE_MODEL], fill_model(&in->model, root, &src[SOURCE_MODEL], err), err));
+    int longest = in->model.model->max_sequence;
+    return blame(&src[SOURCE_JOB], fill_job(&in->job, longest, &src[SOURCE_JOB], err), err);
+}
+
+/* What one job of the plan names itself. */
+static enum hv_status fill_own(const struct hv_jp *plan, const char *path,
+                               const struct hv_inputs *all, struct hv_job_inputs *own,
+                               struct hv_err *err)
+{
+    struct source model = {0}, job = {0};
+    enum hv_status s = find_source(plan, "model", NULL, path, &model, err);
+    s = s == HV_OK ? find_source(plan, "job", NULL, path, &job, err) : s;
+    if (s == HV_OK && model.named.v != NULL)
+        s = blame(&model, fill_model(&own->model, plan, &model, err), err);
+    own->has_job = job.named.v != NULL;
+    const struct hv_model *m = own->model.model != NULL ? own->model.model : all->model.model;
+    if (s == HV_OK && own->has_job)
+        s = blame(&job, fill_job(&own->job, m->max_sequence, &job, err), err);
+    hv_str_free(&model.name);
+    hv_str_free(&job.name);
+    return s;
+}
+
+static enum hv_status fill_all_own(const struct hv_jp *root, const char *path, struct hv_inputs *in,
+                                   struct hv_err *err)
+{
+    struct hv_jp jobs = hv_jp_get(root, "jobs");
+    size_t n = json_array_size(jobs.v);
+    in->own = n > 0 ? hv_xcalloc(n, sizeof *in->own) : NULL;
+    in->n_own = n;
+    for (size_t i = 0; i < n; i++) {
+        struct hv_jp entry, plan = job_plan(&jobs, i, &entry);
+        if (json_is_object(plan.v))
+            HV_TRY(fill_own(&plan, path, in, &in->own[i], err));
+    }
+    return HV_OK;
 }
 
 /* A file, standard input, or a shipped plan by name; out->name = where it was found. */
@@ -162,6 +210,7 @@ enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const
     const char *const given[SOURCES] = {cluster, model, job};
     struct source src[SOURCES] = {0};
     enum hv_status s = fill_inputs(&root, json.name, given, src, inputs, err);
+    s = s == HV_OK ? fill_all_own(&root, json.name, inputs, err) : s;
     for (size_t i = 0; i < SOURCES; i++)
         hv_str_free(&src[i].name);
     if (s != HV_OK) {

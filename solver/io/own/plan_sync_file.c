@@ -189,8 +189,6 @@ enum hv_status hv_plan_read_claimed(struct hv_plan_reader *rd, const struct hv_j
     return HV_OK;
 }
 
-enum { FLOW_SOURCE = -1, FLOW_SINK = -2 };
-
 static enum hv_status read_flow_end(const struct hv_jp *p, int64_t n_stages, const char *word,
                                     int word_value, int *out, struct hv_err *err)
 {
@@ -215,7 +213,7 @@ enum hv_status hv_plan_read_flow(struct hv_plan_reader *rd, const struct hv_jp *
     if (hv_jp_none(&p))
         return HV_OK;
     HV_TRY(hv_jp_array(&p, &pl->n_flow, err));
-    pl->flow = hv_arena_new(rd->arena, struct hv_flow_edge, pl->n_flow);
+    pl->flow = hv_arena_new(rd->arena, struct hv_plan_flow, pl->n_flow);
     int64_t n_stages = 0;
     for (size_t i = 0; i < pl->n_replicas; i++)
         n_stages += (int64_t)pl->replicas[i].n_stages;
@@ -226,9 +224,9 @@ enum hv_status hv_plan_read_flow(struct hv_plan_reader *rd, const struct hv_jp *
         if (n != 3)
             return hv_jp_expected(&e, err, "[from, to, tokens_per_s]");
         struct hv_jp from = hv_jp_at(&e, 0), to = hv_jp_at(&e, 1), rate = hv_jp_at(&e, 2);
-        struct hv_flow_edge *f = &pl->flow[i];
-        HV_TRY(read_flow_end(&from, n_stages, "source", FLOW_SOURCE, &f->from, err));
-        HV_TRY(read_flow_end(&to, n_stages, "sink", FLOW_SINK, &f->to, err));
+        struct hv_plan_flow *f = &pl->flow[i];
+        HV_TRY(read_flow_end(&from, n_stages, "source", HV_FLOW_SOURCE, &f->from, err));
+        HV_TRY(read_flow_end(&to, n_stages, "sink", HV_FLOW_SINK, &f->to, err));
         HV_TRY(hv_jp_number(&rate, 0, HUGE_VAL, &f->tokens_per_s, err));
     }
     return HV_OK;

@@ -176,22 +176,36 @@ static void put_claimed(json_t *o, const struct hv_claim *c)
 
 static json_t *flow_end(int v)
 {
-    return v >= 0 ? json_integer(v) : json_string(v == -1 ? "source" : "sink");
+    return v >= 0 ? json_integer(v) : json_string(v == HV_FLOW_SOURCE ? "source" : "sink");
+}
+
+json_t *hv_flow_to_json(const struct hv_plan_flow *flow, size_t n)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_t *e = json_array();
+        json_array_append_new(e, flow_end(flow[i].from));
+        json_array_append_new(e, flow_end(flow[i].to));
+        json_array_append_new(e, hv_json_num(flow[i].tokens_per_s));
+        json_array_append_new(a, e);
+    }
+    return a;
 }
 
 static void put_flow(json_t *o, const struct hv_plan *p)
 {
-    if (p->n_flow == 0)
-        return;
-    json_t *a = json_array();
-    for (size_t i = 0; i < p->n_flow; i++) {
-        json_t *e = json_array();
-        json_array_append_new(e, flow_end(p->flow[i].from));
-        json_array_append_new(e, flow_end(p->flow[i].to));
-        json_array_append_new(e, hv_json_num(p->flow[i].tokens_per_s));
-        json_array_append_new(a, e);
-    }
-    json_object_set_new(o, "flow", a);
+    if (p->n_flow > 0)
+        json_object_set_new(o, "flow", hv_flow_to_json(p->flow, p->n_flow));
+}
+
+static void put_job_times(json_t *e, const struct hv_plan_job *j)
+{
+    if (j->arrival_s > 0)
+        json_object_set_new(e, "arrival_s", hv_json_num(j->arrival_s));
+    if (j->start_s > j->arrival_s)
+        json_object_set_new(e, "start_s", hv_json_num(j->start_s));
+    if (hv_known(j->iterations))
+        json_object_set_new(e, "iterations", hv_json_num(j->iterations));
 }
 
 static void put_jobs(json_t *o, const struct hv_plan *p)
@@ -200,6 +214,7 @@ static void put_jobs(json_t *o, const struct hv_plan *p)
     for (size_t i = 0; i < p->n_jobs; i++) {
         json_t *e = json_object();
         json_object_set_new(e, "name", json_string(p->jobs[i].name));
+        put_job_times(e, &p->jobs[i]);
         json_object_set_new(e, "plan", hv_plan_to_json(p->jobs[i].plan, NULL, NULL, NULL));
         json_array_append_new(a, e);
     }

@@ -16,6 +16,8 @@
  */
 json_t *hv_plan_to_json(const struct hv_plan *p, const char *cluster, const char *model,
                         const char *job);
+/** The tree of a flow: [from, to, tokens per second] in a list. Owner: json_decref. */
+json_t *hv_flow_to_json(const struct hv_plan_flow *flow, size_t n);
 /** The tree of one stage. Owner: json_decref. */
 json_t *hv_stage_to_json(const struct hv_cluster *c, const struct hv_stage *s);
 /** Text of a recompute mask: "none", "selective", "full" or units joined by `+`; appended to out.

@@ -2,6 +2,7 @@
 #include "solver/io/own/verdict_file.h"
 
 #include "solver/base/units.h"
+#include "solver/io/own/plan_write.h"
 
 static json_t *numbers(const struct hv_verdict *v)
 {
@@ -39,9 +40,136 @@ json_t *hv_goodput_json(const struct hv_goodput *g)
     return o;
 }
 
+static void put_approximated(json_t *o, const struct hv_verdict *v)
+{
+    if (v->n_approximated == 0) {
+        return;
+    }
+    json_t *list = json_array();
+    for (size_t i = 0; i < v->n_approximated; i++) {
+        json_array_append_new(list, json_string(v->approximated[i]));
+    }
+    json_object_set_new(o, "approximated", list);
+}
+
+/** Stages of a serving plan, replica entries one after the other. */
+static json_t *serving_stages(const struct hv_serving *s)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->n_stages; i++) {
+        const struct hv_serve_stage *x = &s->stages[i];
+        json_t *o = json_object();
+        json_object_set_new(o, "capacity_tokens_per_s", hv_json_num(x->capacity_tokens_per_s));
+        json_object_set_new(o, "flow_tokens_per_s", hv_json_num(x->flow_tokens_per_s));
+        json_object_set_new(o, "prompt_s", hv_json_num(x->prompt_s));
+        json_object_set_new(o, "token_s", hv_json_num(x->token_s));
+        json_object_set_new(o, "cache_GiB", hv_json_num(x->cache_bytes / HV_GIB));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+/** A serving plan has a flow instead of iterations. */
+static json_t *serving(const struct hv_verdict *v)
+{
+    const struct hv_metrics *m = &v->metrics;
+    const struct hv_serving *s = v->serving;
+    const struct {
+        const char *key;
+        double value;
+    } figures[] = {{"iteration_s", HV_UNKNOWN},
+                   {"tokens_per_s", m->tokens_per_s},
+                   {"max_flow_tokens_per_s", s->max_tokens_per_s},
+                   {"bound_tokens_per_s", s->bound_tokens_per_s},
+                   {"gap", s->bound_tokens_per_s / m->tokens_per_s - 1},
+                   {"requests_per_s", s->requests_per_s},
+                   {"output_tokens", s->output_tokens},
+                   {"first_token_s", s->first_token_s},
+                   {"next_token_s", s->next_token_s},
+                   {"request_s", s->request_s},
+                   {"requests_in_flight", s->requests_in_flight},
+                   {"mfu", m->mfu},
+                   {"usd_per_hour", m->usd_per_h},
+                   {"usd_per_Mtoken", m->usd_per_mtoken},
+                   {"devices_used", (double)m->n_devices_used}};
+    json_t *o = json_object();
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        json_object_set_new(o, figures[i].key, hv_json_num(figures[i].value));
+    }
+    json_object_set_new(o, "peak_memory_GiB", numbers(v));
+    json_object_set_new(o, "flow", hv_flow_to_json(s->flow, s->n_flow));
+    json_object_set_new(o, "stages", serving_stages(s));
+    put_approximated(o, v);
+    return o;
+}
+
+static json_t *finite(double x)
+{
+    return hv_json_num(isfinite(x) ? x : HV_UNKNOWN);
+}
+
+/** How the workers of a stale plan agree. */
+static json_t *agreement(const struct hv_agreement *a)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "kind", json_string(hv_sync_kind_words[a->kind]));
+    json_object_set_new(o, "workers", json_integer((json_int_t)a->n_workers));
+    if (a->group > 0) {
+        json_object_set_new(o, "group", json_integer(a->group));
+    }
+    json_object_set_new(o, "wave_s", hv_json_num(a->wave_s));
+    json_object_set_new(o, "exchange_s", hv_json_num(a->exchange_s));
+    json_object_set_new(o, "wait_frac", hv_json_num(a->wait_frac));
+    json_object_set_new(o, "own_staleness", json_integer(a->own_staleness));
+    json_object_set_new(o, "mean_staleness", hv_json_num(a->staleness_clocks));
+    if (hv_known(a->rho)) {
+        json_object_set_new(o, "rho", hv_json_num(a->rho));
+        json_object_set_new(o, "spectral_gap", hv_json_num(1 - a->rho));
+    }
+    return o;
+}
+
+/** Every job with its own figures, and sums. */
+static json_t *jobs(const struct hv_verdict *v)
+{
+    const struct hv_metrics *m = &v->metrics;
+    json_t *o = json_object(), *list = json_array();
+    json_object_set_new(o, "iteration_s", json_null());
+    json_object_set_new(o, "tokens_per_s", hv_json_num(m->tokens_per_s));
+    json_object_set_new(o, "exact", json_boolean(m->exact));
+    json_object_set_new(o, "usd_per_hour", hv_json_num(m->usd_per_h));
+    json_object_set_new(o, "usd_per_Mtoken", hv_json_num(m->usd_per_mtoken));
+    json_object_set_new(o, "devices_used", json_integer((json_int_t)m->n_devices_used));
+    json_object_set_new(o, "makespan_s", hv_json_num(v->jobs->makespan_s));
+    json_object_set_new(o, "mean_wait_s", hv_json_num(v->jobs->mean_wait_s));
+    json_object_set_new(o, "mean_completion_s", hv_json_num(v->jobs->mean_completion_s));
+    for (size_t i = 0; i < v->jobs->n; i++) {
+        const struct hv_job_verdict *j = &v->jobs->items[i];
+        json_t *e = json_object();
+        json_object_set_new(e, "name", json_string(j->name));
+        json_object_set_new(e, "arrival_s", hv_json_num(j->arrival_s));
+        json_object_set_new(e, "start_s", hv_json_num(j->start_s));
+        json_object_set_new(e, "end_s", finite(j->end_s));
+        json_object_set_new(e, "wait_s", hv_json_num(j->start_s - j->arrival_s));
+        json_object_set_new(e, "completion_s", finite(j->end_s - j->arrival_s));
+        json_object_set_new(e, "usd", hv_json_num(j->usd));
+        json_object_set_new(e, "simulated", hv_verdict_simulated(&j->verdict));
+        json_array_append_new(list, e);
+    }
+    json_object_set_new(o, "jobs", list);
+    put_approximated(o, v);
+    return o;
+}
+
 json_t *hv_verdict_simulated(const struct hv_verdict *v)
 {
     const struct hv_metrics *m = &v->metrics;
+    if (v->serving != NULL) {
+        return serving(v);
+    }
+    if (v->jobs != NULL) {
+        return jobs(v);
+    }
     json_t *o = json_object();
     json_object_set_new(o, "iteration_s", hv_json_num(m->iteration_s));
     json_object_set_new(o, "tokens_per_s", hv_json_num(m->tokens_per_s));
@@ -50,6 +178,9 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
     json_object_set_new(o, "exact", json_boolean(m->exact));
     if (!m->exact) {
         json_object_set_new(o, "staleness", json_integer(m->staleness));
+        if (v->agreement != NULL) {
+            json_object_set_new(o, "sync", agreement(v->agreement));
+        }
     }
     if (m->dropped_frac > 0) {
         json_object_set_new(o, "dropped_frac", hv_json_num(m->dropped_frac));
@@ -70,13 +201,7 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
     if (v->goodput.known) {
         json_object_set_new(o, "failures", hv_goodput_json(&v->goodput));
     }
-    if (v->n_approximated > 0) {
-        json_t *list = json_array();
-        for (size_t i = 0; i < v->n_approximated; i++) {
-            json_array_append_new(list, json_string(v->approximated[i]));
-        }
-        json_object_set_new(o, "approximated", list);
-    }
+    put_approximated(o, v);
     return o;
 }
 

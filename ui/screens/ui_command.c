@@ -1,0 +1,132 @@
+/** `:` lines about screens: actions by their names, drawing in ASCII, and the completion of all.
+ * What changes the workspace is the session's (ui/session/prompt.c). */
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/screens/screens.h"
+#include "ui/session/command.h"
+#include "ui/session/prompt.h"
+
+static const char *const settings[] = {"ascii", "noascii"};
+
+static bool is_session_command(const char *name)
+{
+    size_t n = 0;
+    const struct hv_command *rows = hv_prompt_commands(&n);
+    return hv_command_find(rows, n, name) != NULL;
+}
+
+/** The action of that name; on its own screen what stands before the first dash may be left out. */
+static enum hv_action find_action(const char *view, const char *name)
+{
+    enum hv_action a = hv_action_find(name);
+    if (a != HV_ACT_N && hv_action_in_view(a, view)) {
+        return a;
+    }
+    for (size_t i = 1; i < HV_ACT_N; i++) {
+        const struct hv_action_row *row = hv_action_row((enum hv_action)i);
+        const char *dash = strchr(row->name, '-');
+        bool own = strcmp(row->views, "*") != 0 && hv_action_in_view((enum hv_action)i, view);
+        if (own && dash != NULL && strcmp(dash + 1, name) == 0) {
+            return (enum hv_action)i;
+        }
+    }
+    return HV_ACT_NONE;
+}
+
+bool hv_ui_command(struct hv_app *app, const char *line)
+{
+    char name[64];
+    size_t n = strcspn(line, " ");
+    const char *rest = line + n + strspn(line + n, " ");
+    for (size_t i = 0; i < HV_COUNT(settings); i++) {
+        if (n == 3 && strncmp(line, "set", 3) == 0 && strcmp(rest, settings[i]) == 0) {
+            hv_app_set_ascii(app, i == 0);
+            return true;
+        }
+    }
+    if (n >= sizeof name) {
+        return false;
+    }
+    (void)snprintf(name, sizeof name, "%.*s", (int)n, line);
+    enum hv_action a = is_session_command(name) ? HV_ACT_NONE : find_action(hv_app_view(app), name);
+    if (a == HV_ACT_NONE) {
+        return false;
+    }
+    if (!hv_app_do(app, a)) {
+        hv_app_message(app, HV_MSG_INFO, "%s has nothing to do here", name);
+    } else if (rest[0] != '\0' && hv_app_question(app, NULL) != NULL) {
+        hv_app_reply(app, rest);
+    }
+    return true;
+}
+
+/** One more candidate behind the word at the end of a line. */
+struct more {
+    const char *line, *word;
+    size_t want;
+    struct hv_str *out;
+};
+
+static bool offer(struct more *m, const char *candidate)
+{
+    size_t n = strlen(m->word);
+    if (strncmp(candidate, m->word, n) != 0 || candidate[n] == '\0' || m->want-- > 0) {
+        return false;
+    }
+    hv_str_add(m->out, m->line, (size_t)(m->word - m->line));
+    hv_str_adds(m->out, candidate);
+    return true;
+}
+
+static bool offer_screens(struct more *m)
+{
+    size_t n = 0;
+    const struct hv_view_ops *const *screens = hv_ui_screens(&n);
+    bool found = false;
+    for (size_t i = 0; !found && i < n; i++) {
+        found = offer(m, screens[i]->name);
+    }
+    return found;
+}
+
+static bool offer_settings(struct more *m)
+{
+    bool found = false;
+    for (size_t i = 0; !found && i < HV_COUNT(settings); i++) {
+        found = offer(m, settings[i]);
+    }
+    return found;
+}
+
+static bool offer_actions(struct more *m)
+{
+    bool found = false;
+    for (size_t i = 1; !found && i < HV_ACT_N; i++) {
+        const char *name = hv_action_row((enum hv_action)i)->name;
+        found = !is_session_command(name) && offer(m, name);
+    }
+    return found;
+}
+
+bool hv_ui_complete(const void *model, const char *text, size_t n, struct hv_str *out)
+{
+    const struct hv_session *s = hv_ui_session(model);
+    struct hv_str unused = {0};
+    size_t of_session = 0;
+    if (hv_session_complete(s, text, n, out)) {
+        return true;
+    }
+    while (of_session < n && hv_session_complete(s, text, of_session, &unused)) {
+        of_session++;
+    }
+    hv_str_free(&unused);
+    const char *blank = strrchr(text, ' ');
+    struct more m = {text, blank != NULL ? blank + 1 : text, n - of_session, out};
+    if (blank == NULL) {
+        return offer_actions(&m);
+    }
+    bool first = strchr(text, ' ') == blank;
+    return first && ((strncmp(text, "screen ", 7) == 0 && offer_screens(&m)) ||
+                     (strncmp(text, "set ", 4) == 0 && offer_settings(&m)));
+}
