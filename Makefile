@@ -21,11 +21,16 @@ PKGS_TERM   := ncursesw
 PKGS_TEST   := cmocka vterm
 # third-party headers are -isystem, so that our warnings never fire inside them
 sysinc = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I $(1) 2>/dev/null))
+# libraries are linked in where their archives are found: a start is half a millisecond faster. For
+# packages, which want them shared: make SHARED=1
+LIB_DIR := $(shell pkg-config --variable=libdir jansson 2>/dev/null)
+archive  = $(if $(SHARED),,$(wildcard $(LIB_DIR)/lib$(patsubst -l%,%,$(1)).a))
+linked   = $(foreach l,$(1),$(or $(call archive,$(l)),$(l)))
 # lp_solve ships no pkg-config file; the static library needs colamd after it
-LPSOLVE_LIBS ?= -llpsolve55 -lcolamd
-LIBS_SOLVER   = $(shell pkg-config --libs $(PKGS_SOLVER)) $(LPSOLVE_LIBS) -lm -ldl
-LIBS_LUA      = $(shell pkg-config --libs $(PKGS_LUA))
-LIBS_TERM     = $(shell pkg-config --libs $(PKGS_TERM))
+LPSOLVE_LIBS ?= -llpsolve55 -lcolamd -lsuitesparseconfig
+LIBS_SOLVER  := $(call linked,$(shell pkg-config --libs $(PKGS_SOLVER)) $(LPSOLVE_LIBS)) -lm -ldl
+LIBS_LUA     := $(call linked,$(shell pkg-config --libs $(PKGS_LUA))) -lm -ldl
+LIBS_TERM    := $(call linked,$(shell pkg-config --libs $(PKGS_TERM)))
 LIBS_TEST     = $(shell pkg-config --libs $(PKGS_TEST)) -lutil
 
 # ---- flags -----------------------------------------------------------------------------------
@@ -99,7 +104,7 @@ all: $(BIN) $(PROFILER)  ## build the program and the library
 
 # rebuild when flags or the compiler change
 $(O)/flags: FORCE
-	@mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS))' > $@.new; \
+	@mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS_LUA) $(LIBS_TERM) $(LIBS_SOLVER))' > $@.new; \
 	 if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
 
 $(O)/%.o: %.c $(O)/flags

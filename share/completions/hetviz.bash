@@ -6,7 +6,7 @@ _hetviz() {
   plan) words='--cluster --model --job --strategy --option --replan --lost --out --json --time-limit --help --seed --budget --quiet --plain ';;
   compare) words='--cluster --model --job --strategies --option --json --time-limit --jobs --help --seed --budget --quiet --plain ';;
   eval) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;
-  gantt) words='--cluster --model --job --width --ascii --svg --png --trace --help --seed --budget --quiet --plain ';;
+  gantt) words='--cluster --model --job --width --ascii --links --svg --png --trace --help --seed --budget --quiet --plain ';;
   schedule) words='--ranks --micro-batches --chunks --option --times --plan-times --scale --hops --limits --cap --jitter --look-ahead --gantt --width --ascii --json --svg --png --help --seed --budget --quiet --plain ';;
   solve) words='--json --time-limit --certify --write-lp --help --seed --budget --quiet --plain ';;
   bound) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;
@@ -35,6 +35,8 @@ _hetviz() {
       COMPREPLY=($(compgen -W "$words" -- "$cur"))
       [ "${COMPREPLY[0]: -1}" = '=' ] && compopt -o nospace 2>/dev/null
       return;; esac;;
+  import)
+    if [ $COMP_CWORD = 2 ]; then COMPREPLY=($(compgen -W 'auto local onnx nvidia_smi_xml nccl_topo_xml nvidia_smi_q_text nvidia_smi_nvlink nvidia_smi_L nvidia_smi_topo nccl_tests nvbandwidth slurm_json k8s_nodes safetensors_index chrome_trace deepspeed hf_config sbatch torchtitan_toml megatron_args megatron_yaml accelerate_yaml pipelining_csv slurm cloud_prices nvidia_smi_csv' -- "$cur")); return; fi;;
   help)
     COMPREPLY=($(compgen -W "schedules api man $("$me" completion schedules 2>/dev/null)" -- "$cur")); return;;
   esac

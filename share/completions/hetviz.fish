@@ -29,6 +29,7 @@ complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l model -s m -r -d 'm
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l job -s j -r -d 'job instead of the one the plan holds'
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l width -r -d 'columns of the picture (default: the terminal'\''s)'
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l ascii -d 'ASCII characters only'
+complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l links -d 'in the terminal: reductions, pushes and transfers on lines of their own (plans with stale weights: always)'
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l svg -r -d 'write an SVG picture'
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l png -r -d 'write a PNG picture'
 complete -c hetviz -n '__fish_seen_subcommand_from gantt' -l trace -r -d 'write a Chrome or Perfetto trace'

@@ -48,8 +48,8 @@ struct least {
     double time_s, passes_s, optimizer_s, waits_s, around_s;
 };
 
-/** Time of a part of the devices in use; `fewest`: least of those whose jitter of host work counts.
- */
+/** Time of a part of the devices in use by one mix; `fewest`: least of those whose jitter of host
+ * work counts. */
 static struct least time_of(const struct in_use *s, const struct hv__prices *p, size_t mix,
                             struct part_of_cluster x, double fewest)
 {
@@ -119,35 +119,51 @@ static double pick(const struct hv__work *w, const bool *kinds, const double *of
     return x;
 }
 
+/** What a bound is asked of. */
+struct question {
+    const struct hv__work *w;
+    const struct hv__prices *all; /**< of all kinds */
+    bool by_size;
+    struct hv_arena *arena;
+};
+
 /** Bound of plans that use exactly these kinds, by the prices of all kinds; where that says it may
  * be below `least`, by prices of their own. */
-static struct least bound_of_set(const struct hv__work *w, const struct in_use *s,
-                                 const struct hv__prices *all, double least, struct hv_arena *arena)
+static struct least bound_of_set(const struct question *q, const struct in_use *s, double least)
 {
-    struct hv__prices p = *all;
-    if (s->by_size) {
-        hv__mix_values(w, s->kinds, &p);
+    struct hv__prices p = *q->all;
+    if (q->by_size) {
+        hv__mix_values(q->w, s->kinds, &p);
     }
-    struct least t = least_of(w, s, &p);
+    struct least t = least_of(q->w, s, &p);
     if (t.time_s < least) {
-        struct hv__prices own = hv__prices_of(w, s->kinds, arena);
-        if (s->by_size) {
-            hv__improve_mix(w, s->kinds, &own);
+        struct hv__prices own = hv__prices_of(q->w, s->kinds, q->arena);
+        if (q->by_size) {
+            hv__improve_mix(q->w, s->kinds, &own);
         }
-        struct least better = least_of(w, s, &own);
+        struct least better = least_of(q->w, s, &own);
         t = better.time_s > t.time_s ? better : t;
     }
     return t;
+}
+
+/** Bound of plans that use any of these kinds, with the least host work and jitter of any. */
+static struct least bound_of_any(const struct question *q, const bool *kinds)
+{
+    const struct in_use s = {kinds, pick(q->w, kinds, q->w->step_s, false),
+                             pick(q->w, kinds, q->w->jitter, false),
+                             pick(q->w, kinds, q->w->pass_s, false), q->by_size};
+    return bound_of_set(q, &s, HUGE_VAL);
 }
 
 /**
  * Least bound over which kinds are in use. Prices of all kinds are true for any of them, and good
  * enough to tell that a set is not the least.
  */
-static struct least bound_of(const struct hv__work *w, const struct hv__prices *all, bool by_size,
-                             struct hv_arena *arena)
+static struct least bound_of(const struct question *q)
 {
-    bool *kinds = hv_arena_new(arena, bool, w->n_kinds);
+    const struct hv__work *w = q->w;
+    bool *kinds = hv_arena_new(q->arena, bool, w->n_kinds);
     size_t usable[KINDS_IN_SETS], n = 0;
     for (size_t k = 0; k < w->n_kinds; k++) {
         kinds[k] = w->devices[k] > 0;
@@ -157,10 +173,7 @@ static struct least bound_of(const struct hv__work *w, const struct hv__prices *
         n += kinds[k];
     }
     if (n > KINDS_IN_SETS) {
-        const struct in_use s = {kinds, pick(w, kinds, w->step_s, false),
-                                 pick(w, kinds, w->jitter, false), pick(w, kinds, w->pass_s, false),
-                                 by_size};
-        return bound_of_set(w, &s, all, 0, arena);
+        return bound_of_any(q, kinds);
     }
     struct least least = {.time_s = HUGE_VAL};
     for (unsigned set = (1U << n) - 1; set > 0; set--) {
@@ -169,8 +182,8 @@ static struct least bound_of(const struct hv__work *w, const struct hv__prices *
         }
         const struct in_use s = {kinds, pick(w, kinds, w->step_s, true),
                                  pick(w, kinds, w->jitter, true), pick(w, kinds, w->pass_s, false),
-                                 by_size};
-        struct least t = bound_of_set(w, &s, all, least.time_s, arena);
+                                 q->by_size};
+        struct least t = bound_of_set(q, &s, least.time_s);
         least = t.time_s < least.time_s ? t : least;
     }
     return least;
@@ -184,7 +197,8 @@ bool hv__bound_covers(const struct hv__lowered *l)
     for (size_t i = 0; i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (size_t k = 0; k < r->n_stages; k++) {
-            if (r->stages[k].tp.scheme != HV_TP_1D || hv__stage_branches(&r->stages[k], k)) {
+            const struct hv_stage *st = &r->stages[k];
+            if (st->tp.scheme != HV_TP_1D || hv__stage_branches(st, k)) {
                 return false;
             }
         }
@@ -236,15 +250,20 @@ void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *o
         kinds[i] = w.devices[i] > 0;
         used += kinds[i];
     }
-    *out = (struct hv_bound){.why = "no device of the cluster can run this job"};
-    out->any_why = out->why;
+    *out = (struct hv_bound){0};
     if (used == 0) {
+        out->why = hv_arena_printf(arena, "no device of the cluster can run this job in %s",
+                                   hv_precision_name(hv_cost_job(k)->precision));
+        out->any_why = out->why;
         return;
     }
     struct hv__prices p = hv__prices_of(&w, kinds, arena);
     out->compute_s = hv__spread_s(&w, kinds, &p, p.pipeline);
     const char *work = say_work(arena, &w, out->compute_s);
-    struct least any = bound_of(&w, &p, false, arena), t = bound_of(&w, &p, true, arena);
+    struct question q = {.w = &w, .all = &p, .arena = arena};
+    struct least any = bound_of(&q);
+    q.by_size = true;
+    struct least t = bound_of(&q);
     out->any_s = any.time_s;
     out->any_why = say_rest(arena, work, &(struct hv_bound){.host_s = any.time_s - out->compute_s});
     t = any.time_s > t.time_s ? any : t;

@@ -62,9 +62,12 @@ static enum hv_status judge(struct hv__lowered *l, const struct hv_eval_options 
         return st;
     }
     if (l->stale) {
-        hv__steady(l);
+        st = hv__steady(l, out, err);
     } else {
         hv__tail(l);
+    }
+    if (st != HV_OK) {
+        return st;
     }
     out->metrics = (struct hv_metrics){.bound_s = out->metrics.bound_s};
     hv__memory(l, out);

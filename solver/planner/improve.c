@@ -335,7 +335,7 @@ static bool move_block(struct climb *c, int t, int from, int to, int turn)
 static void try_blocks(struct climb *c, int t)
 {
     int stages[HV__CHUNKS], depth = rank_stages(c, t, stages);
-    int n = depth / 2 < DONORS ? (depth + 1) / 2 : DONORS;
+    int n = depth < DONORS ? depth : DONORS;
     for (int i = 0; i < n; i++) {
         for (int j = 0; j < n; j++) {
             int from = stages[i], to = stages[depth - 1 - j];
@@ -385,6 +385,14 @@ static void try_small(struct climb *c)
         }
         moved = c->value < before;
     }
+}
+
+double hv__polish(struct hv__search *s, struct hv__sketch *k, double value)
+{
+    struct climb c = {.s = s, .k = *k, .value = value};
+    try_small(&c);
+    *k = c.k;
+    return c.value;
 }
 
 void hv__improve(struct hv__search *s, struct hv__sketch *k, double value)

@@ -263,6 +263,9 @@ static void commands_of_a_console_are_edits(void **state)
     assert_int_equal(more, rows + 1);
     assert_true(number_at(s, "cluster.nodes[0].count") == 4);
     assert_true(number_at(s, "job.global_batch") == 32);
+    assert_true(hv_session_undo(s));
+    (void)hv_session_rows(s, &more);
+    assert_int_equal(more, rows);
     assert_true(hv_session_undo(s) && hv_session_undo(s));
     assert_true(number_at(s, "cluster.nodes[0].count") == 2);
     assert_true(number_at(s, "job.global_batch") == 64);

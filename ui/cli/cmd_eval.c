@@ -40,18 +40,22 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
     struct hv_arena arena = {0};
     struct hv_bound b = {0};
     hv_eval_bound(k, &arena, &b);
+    bool any = b.iteration_s > 0;
     if (hv_args_has(args, "json")) {
         json_t *o = json_object();
-        json_object_set_new(o, "bound_s", hv_json_num(b.iteration_s));
+        json_object_set_new(o, "bound_s", hv_json_num(any ? b.iteration_s : HV_UNKNOWN));
         json_object_set_new(o, "why", json_string(b.why));
         st = hv_cli_print_json(o, err);
-    } else {
+    } else if (any) {
         char buf[HV_FMT_CAP];
         struct hv_str text = {0};
         hv_str_addf(&text, "no plan can be faster than %s: %s\n",
                     hv_fmt_seconds(buf, sizeof buf, b.iteration_s), b.why);
         st = hv_cli_print(&text, err);
         hv_str_free(&text);
+    }
+    if (st == HV_OK && !any) {
+        st = hv_err_set(err, HV_ENO, "%s", b.why);
     }
     hv_arena_free(&arena);
     hv_cost_free(k);

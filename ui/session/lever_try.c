@@ -197,12 +197,10 @@ static enum hv_status accept_plan(struct hv__trial *t, const char *label, struct
     hv_str_addf(&name, "%s-what-if", hv__session_row_any(t->s, t->levers->row)->name);
     json_object_set_new(t->plan, "name", json_string(hv_str_cstr(&name)));
     enum hv_status st =
-        hv_session_row_add(t->s, hv_str_cstr(&name), json_incref(t->plan), &id, err);
+        hv__session_row_add_step(t->s, hv_str_cstr(&name), json_incref(t->plan), label, &id, err);
     hv_str_free(&name);
     if (st != HV_OK)
         return st;
-    hv__session_journal_push(
-        t->s, (struct hv__step){.kind = HV__STEP_ADD, .row = id, .label = hv_xstrdup(label)});
     hv_session_select(t->s, id);
     hv_str_addf(said, "%splan %s", said->n > 0 ? ", " : "", hv_session_row(t->s, id)->name);
     return HV_OK;
