@@ -99,7 +99,7 @@ say = @printf '  %-5s %s\n' $(1) $@
 endif
 
 .PHONY: all run test test-all unit screen pty lua e2e fuzz fuzz-corpus bench lint layers headers format \
-        format-check compdb deps pages install dist help clean FORCE
+        format-check compdb deps pages pictures install dist help clean FORCE
 all: $(BIN) $(PROFILER)  ## build the program and the library
 
 # rebuild when flags or the compiler change
@@ -238,6 +238,8 @@ pages: $(BIN) ## write the manual page and the completions that are shipped agai
 	@$(BIN) completion bash >share/completions/hetviz.bash
 	@$(BIN) completion zsh >share/completions/_hetviz
 	@$(BIN) completion fish >share/completions/hetviz.fish
+pictures: $(BIN) ## draw the screens of the README again
+	@XDG_STATE_HOME=$(B)/state $(BIN) samples/workspaces/mixed --script share/pictures/readme.script --size 150x40
 SHARE = $(DESTDIR)$(PREFIX)/share
 install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/hetviz $(SHARE)/man/man1 $(SHARE)/man/man7 $(SHARE)/zsh/site-functions \

@@ -250,9 +250,11 @@ void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *o
         kinds[i] = w.devices[i] > 0;
         used += kinds[i];
     }
-    *out = (struct hv_bound){.why = "no device of the cluster can run this job"};
-    out->any_why = out->why;
+    *out = (struct hv_bound){0};
     if (used == 0) {
+        out->why = hv_arena_printf(arena, "no device of the cluster can run this job in %s",
+                                   hv_precision_name(hv_cost_job(k)->precision));
+        out->any_why = out->why;
         return;
     }
     struct hv__prices p = hv__prices_of(&w, kinds, arena);

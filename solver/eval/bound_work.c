@@ -38,6 +38,7 @@ static void count_devices(struct hv_cost *k, struct hv__work *w)
     const struct hv_cluster *c = hv_cost_cluster(k);
     for (size_t g = 0; g < c->n_groups; g++) {
         const struct hv_node_group *group = &c->groups[g];
+        /* a plan may use spare nodes */
         for (size_t s = 0; group->state != HV_NODE_DRAIN && s < group->n_slots; s++) {
             for (size_t i = 0; i < w->n_kinds; i++) {
                 if (c->kinds[i] == group->slots[s].kind) {
@@ -48,14 +49,16 @@ static void count_devices(struct hv_cost *k, struct hv__work *w)
     }
 }
 
-/** A kind that cannot run the job adds no speed. */
+/** A kind that cannot run the job, or that was measured to take no time at all, adds no speed. */
 static void leave_out_useless(struct hv__work *w)
 {
     for (size_t i = 0; i < w->n_kinds; i++) {
+        double all_s = 0;
         for (size_t c = 0; c < w->n_items; c++) {
-            if (!isfinite(w->floor_s[i * w->stride + c])) {
-                w->devices[i] = 0;
-            }
+            all_s += w->floor_s[i * w->stride + c];
+        }
+        if (!isfinite(all_s) || all_s <= 0) {
+            w->devices[i] = 0;
         }
     }
 }

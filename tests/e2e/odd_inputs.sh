@@ -19,7 +19,7 @@ answers() {
             judged "$_case: $s" p.json
         else
             holds "$_case: $s says no" [ "$rc" -eq 1 ]
-            says "$_case: $s says why" err "^hetviz: (does not apply: )?$s[ :]"
+            says "$_case: $s says why" err "^hetviz: (does not apply: )?${s}[ :]"
         fi
     done
 }
@@ -41,6 +41,8 @@ answers 'a layer without parameters' -c a.json -m pool.json -j small
 model "$(layer a 0 1e8), $(layer b 0 0)" idle.json
 answers 'a model without work' -c a.json -m idle.json -j small
 says 'a model without work: the reason' err 'no layer of the model takes any time'
+expect 'a model without work: no bound' 1 bound -c a.json -m idle.json --json
+says 'a model without work: no bound' out '"bound_s": null'
 
 # ---- a kind whose times nobody measured, and a backward that is missing --------------------------
 cluster '{ "name": "v", "device": "V100-SXM2-32GB", "devices": 4 }' v.json
@@ -60,5 +62,19 @@ for s in $strategies; do
     run plan -c spare.json -m gpt3-125m -j small -s "$s" --json
     holds "spare: $s leaves them alone" [ "$(grep -c '"devices": .*"s\[' out)" -eq 0 ]
 done
+run plan -c spare.json -m gpt3-125m -j small -s uniform --out p.json
+sed 's/"a\[0\]\./"s[0]./' p.json >on_spare.json
+expect 'spare: a plan by hand on them' 0 eval on_spare.json --json
+figures out >found.out
+holds 'spare: the bound counts them' least "$(number found.out bound_s)" "$(number found.out iteration_s)"
+
+# ---- what the program is asked for that cannot be ------------------------------------------------
+cluster '{ "name": "t", "count": 2, "device": "T4-16GB", "devices": 4 }' t.json
+expect 'no device computes in bf16' 1 bound -c t.json -m gpt3-125m -j pretrain
+says 'no device computes in bf16' err 'no device of the cluster can run this job in bf16'
+expect 'replan of a plan for another cluster' 3 plan -c t.json -m gpt3-125m -s oobleck --replan p.json
+says 'replan of a plan for another cluster' err 'p.json:[0-9]*:[0-9]*: .*no node group "a"'
+expect 'an option of no strategy' 2 compare -c a.json -m gpt3-125m -s uniform,manual -o tp=1 -o zz.k=1
+says 'an option of no strategy' err 'none of the strategies has "zz.k=1"'
 
 finish

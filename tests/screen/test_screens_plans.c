@@ -35,7 +35,7 @@ static void plans_that_do_not_fit_stay_with_the_reason(void **state)
 static void three_plans_stand_in_columns(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "resize 160x48\nkeys 4g<Space><Space><Space>c\nwait * = best\nwait  s *\n");
+    bench_script(b, "resize 160x48\nkeys 4g<Space><Space><Space>c\nwait * = best\n");
     bench_golden(b, "plans_compare_many_160x48");
     bench_script(b, "resize 80x24\nkeys <Tab><Tab>G\nkeys jjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjj\n"
                     "wait too-big takes\nresize 40x10\nkeys g\nwait * = best\n");

@@ -117,19 +117,27 @@ static enum hv_status submit_all(struct comparison *c, struct hv_args *args, str
 {
     size_t n = 0;
     const char **texts = hv_args_all(args, "option", &n);
+    enum hv_status st = HV_OK;
+    bool *used = hv_xcalloc(n + 1, sizeof *used);
     for (size_t i = 0; i < c->n; i++) {
         json_t *options = NULL;
-        enum hv_status st =
-            hv_cli_run_options(&c->plugins, c->entries[i].strategy, texts, n, false, &options, err);
+        st = hv_cli_run_options(&c->plugins, c->entries[i].strategy, texts, n, used, &options, err);
         if (st != HV_OK) {
-            return st;
+            break;
         }
         json_t *job = make_job(c, args, c->entries[i].strategy, options);
         double limit_s = hv_args_number(args, "time-limit", 0);
         c->entries[i].id = hv_pool_submit(pool, job, limit_s > 0 ? limit_s + grace_s : 0);
         json_decref(job);
     }
-    return HV_OK;
+    for (size_t i = 0; i < n && st == HV_OK; i++) {
+        if (!used[i]) {
+            st = hv_err_set(err, HV_EUSAGE, "compare: --option: none of the strategies has \"%s\"",
+                            texts[i]);
+        }
+    }
+    free(used);
+    return st;
 }
 
 /** Runs until everything has ended; an interrupt cancels what is left. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/eval/balance.h"
 #include "solver/eval/explain.h"
 #include "solver/io/own/verdict_file.h"
 #include "ui/cli/cli.h"
@@ -39,12 +40,13 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
     struct hv_arena arena = {0};
     struct hv_bound b = {0};
     hv_eval_bound(k, &arena, &b);
+    bool any = b.iteration_s > 0;
     if (hv_args_has(args, "json")) {
         json_t *o = json_object();
-        json_object_set_new(o, "bound_s", hv_json_num(b.iteration_s));
+        json_object_set_new(o, "bound_s", hv_json_num(any ? b.iteration_s : HV_UNKNOWN));
         json_object_set_new(o, "why", json_string(b.why));
         st = hv_cli_print_json(o, err);
-    } else {
+    } else if (any) {
         char buf[HV_FMT_CAP];
         struct hv_str text = {0};
         hv_str_addf(&text, "no plan can be faster than %s: %s\n",
@@ -52,10 +54,49 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
         st = hv_cli_print(&text, err);
         hv_str_free(&text);
     }
+    if (st == HV_OK && !any) {
+        st = hv_err_set(err, HV_ENO, "%s", b.why);
+    }
     hv_arena_free(&arena);
     hv_cost_free(k);
     hv_inputs_free(&in);
     return st;
+}
+
+/** How the layers of the slowest entry would lie best, and what binds there: the duals of its
+ * linear program. Nothing where there are no layers to share out. */
+static void add_share(const struct hv_judged *j, size_t replica, int number, struct hv_str *out)
+{
+    struct hv_arena a = {0};
+    struct hv_balance b;
+    char t[HV_FMT_CAP], u[HV_FMT_CAP];
+    if (hv_eval_balance(&j->verdict, j->plan.plan, replica, &a, &b, NULL) != HV_OK) {
+        hv_arena_free(&a);
+        return;
+    }
+    if (!hv_known(b.best_pace_s)) {
+        hv_str_addf(out, "%d the layers do not fit, however they are shared out among the stages\n",
+                    number);
+        hv_arena_free(&a);
+        return;
+    }
+    hv_str_addf(out, "%d best share of the layers:", number);
+    for (size_t i = 0; i < b.n; i++) {
+        hv_str_addf(out, "%s%.1f", i > 0 ? " | " : " ", b.stages[i].best_layers);
+    }
+    hv_str_addf(out, ", pace %s instead of %s; what it hangs on (duals):",
+                hv_fmt_seconds(t, sizeof t, b.best_pace_s), hv_fmt_seconds(u, sizeof u, b.pace_s));
+    for (size_t i = 0; i < b.n; i++) {
+        const struct hv_balance_stage *s = &b.stages[i];
+        if (s->memory_price_s_per_byte > 0) {
+            hv_str_addf(out, " memory of stage %zu %.3g s of the iteration per GiB,", i,
+                        s->memory_price_s_per_byte * b.micro_batches * HV_GIB);
+        } else {
+            hv_str_addf(out, " time of stage %zu %.2f,", i, s->time_price);
+        }
+    }
+    out->p[out->n - 1] = '\n';
+    hv_arena_free(&a);
 }
 
 /** The stage that is busy longest, the largest cause beside compute, and the bound: a line each. */
@@ -92,6 +133,9 @@ static void add_causes(const struct hv_judged *j, struct hv_str *out)
         hv_str_addf(out, "4 failures and preemptions leave %s of the throughput, %s tokens/s\n",
                     hv_fmt_percent(a, sizeof a, v->goodput.tokens_per_s / v->metrics.tokens_per_s),
                     hv_fmt_count(b, sizeof b, v->goodput.tokens_per_s));
+    }
+    if (v->n_stages > 0) {
+        add_share(j, v->stages[slowest].replica, v->goodput.known ? 5 : 4, out);
     }
 }
 

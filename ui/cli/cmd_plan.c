@@ -49,6 +49,30 @@ static void on_event(void *ctx, const json_t *line)
     hv_str_free(&clean);
 }
 
+/** The plan that was running; plugins rely on a plan of this cluster. */
+static enum hv_status read_running(struct planning *p, const char *file, struct hv_err *err)
+{
+    struct hv_str text = {0};
+    struct hv_json json = {0};
+    struct hv_plan_doc doc = {0};
+    enum hv_status st = hv_file_read(file, &text, err);
+    if (st == HV_OK) {
+        st = hv_json_parse(&p->replan, hv_str_cstr(&text), text.n, file, err);
+    }
+    if (st == HV_OK) {
+        st = hv_json_parse(&json, hv_str_cstr(&text), text.n, file, err);
+    }
+    if (st == HV_OK) {
+        st = hv_plan_doc_build(&doc, json, p->inputs.cluster.cluster, err);
+        if (st == HV_OK && doc.plan->n_replicas == 0) {
+            st = hv_err_set(err, HV_EINPUT, "%s: --replan: expected a plan with replicas", file);
+        }
+        hv_plan_doc_free(&doc);
+    }
+    hv_str_free(&text);
+    return st;
+}
+
 static enum hv_status read_all(struct hv_args *args, struct planning *p, struct hv_err *err)
 {
     enum hv_status st =
@@ -61,20 +85,14 @@ static enum hv_status read_all(struct hv_args *args, struct planning *p, struct 
         return st;
     }
     if (hv_args_has(args, "replan")) {
-        struct hv_str text = {0};
-        const char *file = hv_args_text(args, "replan", "");
-        st = hv_file_read(file, &text, err);
-        if (st == HV_OK) {
-            st = hv_json_parse(&p->replan, hv_str_cstr(&text), text.n, file, err);
-        }
-        hv_str_free(&text);
+        st = read_running(p, hv_args_text(args, "replan", ""), err);
         if (st != HV_OK) {
             return st;
         }
     }
     size_t n = 0;
     const char **texts = hv_args_all(args, "option", &n);
-    return hv_cli_run_options(&p->plugins, hv_args_text(args, "strategy", ""), texts, n, true,
+    return hv_cli_run_options(&p->plugins, hv_args_text(args, "strategy", ""), texts, n, NULL,
                               &p->options, err);
 }
 

@@ -76,15 +76,15 @@ static enum hv_status all_parts(struct sorter *s, const struct hv_plugins *plugi
 }
 
 enum hv_status hv_cli_run_options(const struct hv_plugins *plugins, const char *strategy,
-                                  const char *const *texts, size_t n, bool strict, json_t **out,
+                                  const char *const *texts, size_t n, bool *used, json_t **out,
                                   struct hv_err *err)
 {
     struct sorter s = {.texts = texts, .n = n};
     const struct hv_plugin *first = NULL;
-    s.used = hv_arena_new(&s.arena, bool, n + 1);
+    s.used = used != NULL ? used : hv_arena_new(&s.arena, bool, n + 1);
     *out = json_object();
     enum hv_status st = all_parts(&s, plugins, strategy, *out, &first, err);
-    for (size_t i = 0; i < n && st == HV_OK && strict; i++) {
+    for (size_t i = 0; i < n && st == HV_OK && used == NULL; i++) {
         if (!s.used[i]) {
             /* the first part's rows give the message with the nearest key */
             json_t *values = NULL;

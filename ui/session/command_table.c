@@ -236,6 +236,8 @@ static const struct hv_command prompt_rows[] = {
     {HV_PROMPT_NOTE, "note", NULL, "ROW [TEXT]", 1, -1, "write a note on a plan", "It is saved with the plan; without a text it is taken away.\nExample: note oobleck-2 \"for the Friday run\"", NO_OPTIONS, false},
     {HV_PROMPT_PLAN, "plan", NULL, "NAME {PLAN}|FILE", 2, -1, "add a plan to the rows", "The plan is a file, or JSON as in one.\nExample: plan mine p.json", NO_OPTIONS, false},
     {HV_PROMPT_EXPORT, "export", NULL, "[ROW] FILE", 1, 2, "write the plan of a row to a file", "The row is the selected one unless given.", NO_OPTIONS, false},
+    {HV_PROMPT_IMPORT, "import", "i", "FILE...|local", 1, -1, "look at files of other programs and take them over",
+     "What nvidia-smi, Slurm, Kubernetes, Hugging Face and others write; nothing changes before Enter.\nExample: import smi.xml topo.txt", NO_OPTIONS, false},
     {HV_PROMPT_SCREEN, "screen", NULL, "NAME", 1, 1, "go to a screen", "Names are those of the tabs.", NO_OPTIONS, false},
     {HV_PROMPT_LUA, "lua", NULL, "CODE", 1, -1, "run a line of Lua in the console",
      "What it says is on screen 8; what it does to the table `workspace` comes back as edits that can be undone.\n"

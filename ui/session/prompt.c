@@ -220,6 +220,13 @@ static enum hv_status do_save_screen(struct call *c)
     return HV_OK;
 }
 
+static enum hv_status do_import(struct call *c)
+{
+    c->out->todo = HV_TODO_IMPORT;
+    hv_str_adds(&c->out->arg, c->code);
+    return HV_OK;
+}
+
 static enum hv_status do_remove(struct call *c)
 {
     enum hv_status st = hv_session_remove(c->s, arg(c, 0), c->err);

@@ -53,6 +53,7 @@ struct hv__step {
     uint32_t row;
     char *name_before, *name_after; /**< RENAME */
     char *label;
+    bool joined; /**< made together with the step before it: both or none */
 };
 
 /** What a file looked like, to see later whether another program wrote it. */

@@ -12,7 +12,6 @@
 /* Nodes with the same document. */
 struct group {
     json_t *node;
-    char *key;
     struct hv_str names;
     const char *first; /* name of the first node, or NULL */
     double count;
@@ -22,6 +21,7 @@ struct group {
 
 struct groups {
     HV_VEC(struct group) items;
+    json_t *index; /* by key */
 };
 
 /* What is measured of links alone holds for every node that says nothing itself. */
@@ -194,17 +194,16 @@ static void join_group(struct group *g, const struct hv__node *n)
 static void add_to_group(struct groups *all, const struct hv__node *n, json_t *node)
 {
     char *key = json_dumps(node, JSON_COMPACT);
-    size_t i = 0;
-    while (i < all->items.n && strcmp(all->items.items[i].key, key) != 0) {
-        i++;
-    }
-    if (i < all->items.n || i >= MAX_GROUPS) {
-        free(key);
+    json_t *at = json_object_get(all->index, key);
+    size_t i = at ? (size_t)json_integer_value(at) : all->items.n;
+    if (at || i >= MAX_GROUPS) {
         json_decref(node);
-        i = i < all->items.n ? i : MAX_GROUPS - 1;
+        i = at ? i : MAX_GROUPS - 1;
     } else {
-        hv_vec_push(&all->items, (struct group){.node = node, .key = key});
+        json_object_set_new(all->index, key, json_integer((json_int_t)i));
+        hv_vec_push(&all->items, (struct group){.node = node});
     }
+    free(key);
     join_group(&all->items.items[i], n);
 }
 
@@ -260,20 +259,20 @@ static json_t *nodes_json(struct hv_import *im, struct groups *all)
         json_array_append_new(nodes, o);
         devices += g->count;
         json_decref(g->node);
-        free(g->key);
         hv_str_free(&g->names);
     }
     if (devices > 1) {
         hv__note(im, HV_IMPORT_UNDERSTOOD, "%.0f nodes, %zu of them differ", devices, all->items.n);
     }
     hv_vec_free(&all->items);
+    json_decref(all->index);
     json_decref(taken);
     return nodes;
 }
 
 enum hv_status hv__cluster_make(struct hv_import *im, struct hv_err *err)
 {
-    struct groups all = {0};
+    struct groups all = {.index = json_object()};
     spread_links(im);
     settle_devices(im);
     hv__kinds_find(im);
@@ -282,6 +281,7 @@ enum hv_status hv__cluster_make(struct hv_import *im, struct hv_err *err)
         sum += (double)im->nodes.items[i].count * hv__cards(&im->nodes.items[i]);
     }
     if (sum > HV_CLUSTER_MAX_DEVICES) {
+        json_decref(all.index);
         return hv_err_set(err, HV_ELIMIT, "%.0f devices; a cluster may have %d", sum,
                           HV_CLUSTER_MAX_DEVICES);
     }

@@ -10,7 +10,7 @@
 #include "solver/workload/model.h"
 
 #define HV__MAX_NOTES 400     /**< distinct notes; what is more is only counted */
-#define HV__MAX_NODES 200000  /**< nodes of one import */
+#define HV__MAX_NODES 50000   /**< nodes of one import */
 #define HV__MAX_DEPTH 100     /**< nesting of XML and YAML */
 #define HV__MAX_ITEMS 2000000 /**< elements, values or lines of one text */
 

@@ -284,7 +284,7 @@ static bool is_feature_list(const struct hv__in *in)
 static void read_table(struct hv__in *in, size_t *n)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
-    struct table t;
+    struct table t = {.n = 0};
     bool headed = false, features = is_feature_list(in);
     while (hv__next_line(&l)) {
         struct entry e = {.line = l.line};
@@ -294,7 +294,9 @@ static void read_table(struct hv__in *in, size_t *n)
         if (hv__strip(l.piece).n == 0) {
             continue;
         }
-        if (read_titles(l.piece, &t)) {
+        struct table found;
+        if (read_titles(l.piece, &found)) {
+            t = found;
             headed = true;
             hv__understood(in, l.line, "a table with a header");
             continue;
