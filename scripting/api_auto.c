@@ -74,8 +74,8 @@ static const struct hv_plan *read_options(lua_State *L, double *share)
 hetviz's own search over plans, inside the limits of this run: bounds and better and better plans
 are shown while it runs.
 @function hv.plan.auto
-@tparam[opt] table options start: a plan, which alone is improved; share: of the run's time limit
-that may have passed when it ends (1)
+@tparam[opt] table options {start = a plan, which alone is improved, share = of the time limit
+that may have passed when it ends (1)}
 @treturn handle plan: with check, eval and table; nil and the reason where there is none, or where
 the search has no words for the start
 @units share is a fraction; budget and time limit are those of the run

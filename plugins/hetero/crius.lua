@@ -87,7 +87,7 @@ local function plan(ctx)
   local types, pool = pipes.types(devices), {}
   for _, t in ipairs(types) do pool[t.kind] = #t.devices end
   local list, fitting = cells_of(ctx, types), {}
-  if #list == 0 then return nil, chain.too_small(ctx, devices, "no Cell of one type") end
+  if #list == 0 then return nil, chain.too_small(ctx, devices, "no Cell of one type", "kind") end
   table.sort(list, function(a, b) return a.rate > b.rate or a.rate == b.rate and a.rank < b.rank end)
   local first = cells.schedule(pool, { { arrival_s = 0, work = 1, cells = list } }, {})[1].cell
   for k, cell in ipairs(list) do -- the scheduler's, then the next best estimates

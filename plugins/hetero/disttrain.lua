@@ -66,7 +66,8 @@ local function add_choices(ctx, list, order, ranges, tps, recompute)
     local c = { tp = { me = v[1], lm = v[2], mg = v[1] }, dp = v[3], depth = v[4], m = v[5], batch = global,
       recompute = recompute, C = {} }
     local lm = c.tp.lm * c.dp * c.depth
-    local fits = lm <= n - (ranges.me and 1 or 0) - (ranges.mg and 1 or 0) and global % (c.dp * c.m) == 0 and c.depth <= ranges.lm[2] - ranges.lm[1] + 1
+    local fits = lm <= n - (ranges.me and 1 or 0) - (ranges.mg and 1 or 0) and global % (c.dp * c.m) == 0
+      and c.depth <= ranges.lm[2] - ranges.lm[1] + 1
     if fits then
       for key, range in pairs(ranges) do c.C[key] = sample_s(ctx, range, kinds, c.tp[key], recompute) end
       local work = { me = (c.C.me or 0) * c.tp.me, lm = 1e-12, mg = (c.C.mg or 0) * c.tp.mg }

@@ -26,7 +26,7 @@ local function network(ctx, nodes, size, o)
       q.rate[n][m] = wires.bandwidth(ctx, node.ids[1], far)
     end
   end
-  return q
+  return #q.class == #nodes and placing.merged(q) or q
 end
 
 --- Stages of a placement as rows of pipes.tables.

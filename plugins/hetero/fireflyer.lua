@@ -95,7 +95,7 @@ local function plan(ctx)
     end
   end
   local fitting = pipes.within_bound(list, ctx.options.tries, function(c) return pipes.evaluate(ctx, c) end)
-  if #fitting == 0 then return nil, chain.too_small(ctx, devices, "no pipelines with tensor degree 1 or 2") end
+  if #fitting == 0 then return nil, chain.too_small(ctx, devices, "no pipeline with tensor degree 1 or 2", "kind") end
   for _, c in ipairs(fitting) do
     local build = c.build
     function c.build() return apply(build()) end

@@ -104,7 +104,9 @@ end
 --- The flow of the plan's own stages.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  if made.mode == "serve" then return { tokens_per_s = serving.passed(made), formula = "max flow (Helix, section 4.3)" } end
+  if made.mode == "serve" then
+    return { tokens_per_s = serving.passed(made), formula = "max flow over servers and links (Helix, section 4.3)" }
+  end
   local of, stages, counts = {}, {}, {}
   for _, d in ipairs(ctx.cluster:devices()) do of[d.id] = d end
   for s, stage in ipairs(made.replicas[1].stages) do

@@ -132,7 +132,7 @@ local function plan(ctx)
     end
   end
   if #list > 0 then return layout.best(list, #list) end
-  return nil, chain.too_small(ctx, devices, "no runs of layers by type, each on single devices,")
+  return nil, chain.too_small(ctx, devices, "no cut into runs of layers by type of device", "device")
 end
 
 --- The rate of the slowest stage and the money of the plan's devices, from Amdahl's law.

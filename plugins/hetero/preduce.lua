@@ -92,7 +92,7 @@ local function plan(ctx)
     if made then list[#list + 1], made.rank = made, #list + 1 end
   end
   if #list > 0 then return layout.best(list, ctx.options.tries) end
-  return nil, chain.too_small(ctx, devices, "no set of three pipelines or more, each inside one kind,")
+  return nil, chain.too_small(ctx, devices, "no set of three pipelines or more", "kind")
 end
 
 --- The controller played on the workers' own times: seconds for as many sequences as the global batch, how fast the

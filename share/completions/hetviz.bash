@@ -1,16 +1,17 @@
 _hetviz() {
   local cur=${COMP_WORDS[COMP_CWORD]}
-  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain strategies selftest validate profile check import new-plugin lua completion help ' -- "$cur")); return; fi
+  if [ $COMP_CWORD = 1 ]; then COMPREPLY=($(compgen -f -W 'plan compare eval gantt schedule solve bound explain failures strategies selftest validate profile check import new-plugin lua completion help ' -- "$cur")); return; fi
   local words=
   case ${COMP_WORDS[1]} in
   plan) words='--cluster --model --job --strategy --option --replan --lost --out --json --time-limit --help --seed --budget --quiet --plain ';;
   compare) words='--cluster --model --job --strategies --option --json --time-limit --jobs --help --seed --budget --quiet --plain ';;
   eval) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;
-  gantt) words='--cluster --model --job --width --ascii --svg --png --trace --help --seed --budget --quiet --plain ';;
+  gantt) words='--cluster --model --job --width --ascii --links --svg --png --trace --help --seed --budget --quiet --plain ';;
   schedule) words='--ranks --micro-batches --chunks --option --times --plan-times --scale --hops --limits --cap --jitter --look-ahead --gantt --width --ascii --json --svg --png --help --seed --budget --quiet --plain ';;
   solve) words='--json --time-limit --certify --write-lp --help --seed --budget --quiet --plain ';;
   bound) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;
   explain) words='--cluster --model --job --json --stage --replica --help --seed --budget --quiet --plain ';;
+  failures) words='--cluster --model --job --json --lost --time-limit --help --seed --budget --quiet --plain ';;
   strategies) words='--json --help --seed --budget --quiet --plain ';;
   selftest) words='--help --seed --budget --quiet --plain ';;
   validate) words='--json --data --shipped --fit --svg --help --seed --budget --quiet --plain ';;

@@ -7,6 +7,50 @@ local groups = require "groups"
 
 local placing = {}
 
+--- Is the way from either of two vertices to every other one the same?
+local function same_links(q, n, m)
+  for k = 1, #q.delay do
+    if k ~= n and k ~= m and (q.delay[n][k] ~= q.delay[m][k] or q.rate[n][k] ~= q.rate[m][k]) then return false end
+  end
+  return true
+end
+
+--- An instance whose vertices are a class each (a whole node): those of one kind with equal links become one class,
+-- so that what groups cost is remembered far more often. O(vertices² · classes).
+-- @function placing.merged
+-- @tparam table q {class, delay, rate, units = list of {kind}, …}, an instance as above with class[v] = v
+-- @treturn table q, with fewer classes
+-- @units none
+-- @raise none
+-- @usage local placing = require "placing"
+-- local q = { class = { 1, 2 }, delay = { { 0, 3 }, { 3, 0 } }, rate = { { 9, 5 }, { 5, 9 } }, units = { {}, {} } }
+-- assert(#placing.merged(q).delay == 1 and q.delay[1][1] == 3 and q.class[2] == 1)
+function placing.merged(q)
+  local heads, of, second = {}, {}, {}
+  for n = 1, #q.delay do
+    for c, head in ipairs(heads) do
+      if q.units[n].kind == q.units[head].kind and same_links(q, n, head) then
+        of[n], second[c] = c, second[c] or n
+        break
+      end
+    end
+    if not of[n] then
+      heads[#heads + 1] = n
+      of[n] = #heads
+    end
+  end
+  local delay, rate = {}, {}
+  for c, head in ipairs(heads) do
+    delay[c], rate[c] = {}, {}
+    for d, other in ipairs(heads) do
+      local to = c == d and second[c] or other -- inside a class: two of its vertices
+      delay[c][d], rate[c][d] = q.delay[head][to], q.rate[head][to]
+    end
+  end
+  q.class, q.delay, q.rate = of, delay, rate
+  return q
+end
+
 --- Classes of a group's vertices in order, and their text.
 local function classes_of(q, part)
   local list = {}
@@ -55,22 +99,25 @@ local function distance(q, one, other, a, b)
 end
 
 --- Shortest open path: exact for few groups, else the best that always going to the nearest finds.
-local function open_path(cost)
+-- Groups with the same key lie alike, so one start of each is enough.
+local function open_path(cost, keys)
   local n, best, order = #cost, math.huge, nil
   if n <= 10 then
     local path = hv.opt.path { cost = cost, kind = "tsp_open" }
     return path.value, path.order
   end
+  local tried = {}
   for start = 1, n do
     local seen, at, sum, now = { [start] = true }, start, 0, { start }
-    for _ = 2, n do
+    for _ = 2, tried[keys[start]] and 0 or n do
       local to
       for j = 1, n do
         if not seen[j] and (not to or cost[at][j] < cost[at][to]) then to = j end
       end
       sum, seen[to], at, now[#now + 1] = sum + cost[at][to], true, to, to
     end
-    if sum < best then best, order = sum, now end
+    if not tried[keys[start]] and sum < best then best, order = sum, now end
+    tried[keys[start]] = true
   end
   return best, order
 end
@@ -100,7 +147,7 @@ function placing.score(q, parts)
     end
   end
   if #parts == 1 then return data, data, 0, { 1 } end
-  local seconds, order = open_path(cost)
+  local seconds, order = open_path(cost, keys)
   return data + 2 * seconds, data, seconds, order
 end
 

@@ -65,7 +65,8 @@ end
 local function signature(nodes)
   local words = {}
   for i, node in ipairs(nodes) do
-    words[i] = node.kind .. "/" .. #node.ids
+    node.sign = node.sign or node.kind .. "/" .. #node.ids
+    words[i] = node.sign
   end
   return table.concat(words, " ")
 end
@@ -187,6 +188,17 @@ local function enumerate(sequence, sizes, least)
   return mixes
 end
 
+--- Sizes of a mix that was built back to front: { size, before }.
+local function sizes_of(last)
+  local sizes, n = {}, 0
+  while last do
+    n = n + 1
+    sizes[n], last = last.size, last.before
+  end
+  for i = 1, n // 2 do sizes[i], sizes[n - i + 1] = sizes[n - i + 1], sizes[i] end
+  return sizes
+end
+
 --- Keeps the mixes with the highest rate; of equals those found first.
 local function keep_best(list)
   for i, mix in ipairs(list) do
@@ -203,32 +215,38 @@ local function keep_best(list)
   end
 end
 
+--- Adds a longer mix to the KEPT best of a state, which stay in order. Of mixes with the same rate the
+-- first is kept: they differ in the order of equal pipelines only, or cost the same.
+local function offer(state, rate, size, before)
+  local at = #state + 1
+  while at > 1 and state[at - 1].rate < rate do at = at - 1 end
+  local same = at > 1 and math.abs(state[at - 1].rate - rate) <= 1e-12 * rate
+  if at > KEPT or same then return end
+  table.insert(state, at, { rate = rate, size = size, before = before })
+  state[KEPT + 1] = nil
+end
+
 --- Unequal nodes: compositions of the sequence with the largest sum of 1 / T_i, which minimises
 -- max T_i·nb_i when batches may be fractions. The KEPT best, by dynamic programming over nodes.
 local function compose(ctx, sequence, sizes, least, c)
-  local states = { [0] = { [0] = { { rate = 0, sizes = {} } } } }
+  local states = { [0] = { [0] = { { rate = 0 } } } }
   for at = 1, #sequence do
     states[at] = {}
+    for count = 0, least do states[at][count] = {} end
     for _, n in ipairs(sizes) do
       local from = states[at - n]
       local found = from and templates.of(ctx, layout.slice(sequence, at - n + 1, n), c)
       for count = 0, found and least or -1 do
-        local list, to = from[count] or {}, math.min(count + 1, least)
-        states[at][to] = states[at][to] or {}
-        for _, partial in ipairs(list) do
-          local longer = table.move(partial.sizes, 1, #partial.sizes, 1, {})
-          longer[#longer + 1] = n
-          table.insert(states[at][to], { rate = partial.rate + 1 / found.time_s, sizes = longer })
+        for _, partial in ipairs(from[count] or {}) do
+          offer(states[at][math.min(count + 1, least)], partial.rate + 1 / found.time_s, n,
+            partial.size and partial)
         end
       end
     end
-    for count = 0, least do
-      keep_best(states[at][count] or {})
-    end
   end
   local mixes = {}
-  for i, s in ipairs(states[#sequence][least] or {}) do
-    mixes[i] = s.sizes
+  for i, last in ipairs(states[#sequence][least] or {}) do
+    mixes[i] = sizes_of(last)
   end
   return mixes
 end
@@ -333,16 +351,21 @@ end
 --- Seconds of an iteration when every node works all the time and every pipeline has n0 nodes that
 -- fill once: what the settings to look at are ranked by. Nodes that no template can use count nothing.
 local function rough(ctx, sequence, c)
-  local speed = 0
+  local speed, known = 0, {}
   for _, node in ipairs(sequence) do
-    for _, parts in ipairs(layout.powers(2 * #node.ids - 1)) do
-      local stages = stages_of({ node }, parts, c.layers)
-      if stages then
-        local _, bound = price_stages(ctx, { stages[1] }, c)
-        speed = speed + 1 / bound
-        break
+    local key = signature { node }
+    if not known[key] then
+      known[key] = 0
+      for _, parts in ipairs(layout.powers(2 * #node.ids - 1)) do
+        local stages = stages_of({ node }, parts, c.layers)
+        if stages then
+          local _, bound = price_stages(ctx, { stages[1] }, c)
+          known[key] = 1 / bound
+          break
+        end
       end
     end
+    speed = speed + known[key]
   end
   return (c.total + #sequence * (c.least - 1) / c.least) / speed
 end

@@ -108,9 +108,11 @@ size_t hv_cost_class_block(const struct hv_cost *k, unsigned cls);
 double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
                        const struct hv_device_kind *device);
 
-/** Ranges of sizes of passes that are told apart, and most cells of a part on a device. */
-#define HV_COST_SIZES 41
-#define HV_COST_CELLS (HV_COST_SIZES * 13)
+/** Ranges of sizes of passes that are told apart, most cells of a part on a device, places of its
+ * curve. */
+#define HV_COST_SIZES   33
+#define HV_COST_CELLS   (HV_COST_SIZES * 13)
+#define HV_COST_WEIGHTS 80
 
 /**
  * The least that passes of one range of sizes can cost. The size x of a pass is its sequences (on
@@ -123,14 +125,21 @@ struct hv_cost_cell {
     double work_s, chain_s; /**< also the device-seconds of one sequence, all ranks together */
     double start_s, chain_start_s;
 };
-/**
- * Cells of a part on a kind of device: every pass of a plan with 1d tensor parallelism that costs
- * something lies above at least one of those with its size. Proof: floor.c. Several may have the
- * same limits (they stand for different numbers of ranks). *n says how many; they live as long as
- * the context and are remembered. O(sizes × kernels + tables) the first time.
- */
-const struct hv_cost_cell *hv_cost_floor_cells(struct hv_cost *k, enum hv_part part, size_t block,
-                                               const struct hv_device_kind *device, size_t *n);
+/** What a part costs on a kind of device, by the size of its passes. */
+struct hv_cost_by_size {
+    /** Every pass of a plan with 1d tensor parallelism lies above at least one of those with its
+     * size; several have the same limits (they stand for different numbers of ranks). */
+    const struct hv_cost_cell *cells;
+    size_t n_cells;
+    double weighted_s[HV_COST_WEIGHTS]; /**< read by hv_cost_weighted_s */
+};
+/** The floors of a part by size; proof: floor_cells.c. They live as long as the context and are
+ * remembered. O(cells × (kernels + weights) + tables) the first time. */
+const struct hv_cost_by_size *hv_cost_by_size(struct hv_cost *k, enum hv_part part, size_t block,
+                                              const struct hv_device_kind *device);
+/** Least of the device-seconds of a sequence plus `weight` times the seconds of F and B of a pass,
+ * over all sizes: a little too low between places of the curve, never too high. O(1). */
+double hv_cost_weighted_s(const struct hv_cost_by_size *c, double weight);
 
 /* ---- a whole stage -------------------------------------------------------------------------- */
 

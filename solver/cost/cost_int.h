@@ -38,7 +38,7 @@ struct hv_cost {
     /* floor.c: what was asked for before */
     struct hv__box *boxes;
     struct hv__slices *slices;
-    struct hv__cells *cells;
+    struct hv__by_size *by_size;
     struct hv__milestones *milestones; /**< lists already handed out */
     size_t n_milestones, cap_milestones;
     struct hv_cost **subs; /**< modules: the context of every leaf; else NULL */
@@ -68,6 +68,19 @@ struct hv__ask {
     struct hv__ideal *ideal; /**< NULL: the real price; else its floor, without exchanges */
 };
 
+/** Ways to run a part that change its kernels (workload/job.h). */
+struct hv__way {
+    bool sharded, context_parallel;
+};
+#define HV__WAYS 4
+/** Which of them differ on this device; the rest of a query only adds to a price. Returns how many.
+ */
+size_t hv__different_ways(const struct hv_cost *k, const struct hv_device_kind *d,
+                          struct hv__way out[HV__WAYS]);
+/** One sequence in that way; two over two context-parallel ranks leave the rows and pairs of one.
+ */
+struct hv_part_query hv__floor_query(const struct hv_cost *k, const struct hv_device_kind *d,
+                                     struct hv__way way, int tp);
 /**
  * Seconds over the query-key pairs of one sequence, `a` per pair in products and `b` in memory,
  * however its tokens are cut into slices (floor.c). Remembered.
@@ -78,6 +91,9 @@ struct hv_part_cost hv__price(const struct hv__ask *a);
 /** Prices a part of a transformer (part.c). All figures HV_UNKNOWN when the device lacks the
  * precision. */
 struct hv_part_cost hv__price_transformer(const struct hv__ask *a);
+/** Seconds of the optimizer step per parameter as measured with the layers on that kind;
+ * HV_UNKNOWN: was not. O(layers × devices). */
+double hv__measured_update_s(const struct hv_cost *k, const struct hv_device_kind *device);
 /** Prices a measured layer or a graph operator; the attention half carries all (part_layers.c). */
 struct hv_part_cost hv__price_layer(const struct hv__ask *a);
 

@@ -269,6 +269,9 @@ double hv_cost_optimizer_s(const struct hv_cost *k, const struct hv_device_kind 
     const struct hv_job *j = &k->job;
     if (!(parameters > 0) || j->optimizer == HV_OPT_NONE)
         return 0;
+    double measured_s = hv__measured_update_s(k, device);
+    if (hv_known(measured_s))
+        return parameters * measured_s;
     /* gradients read, weights written, master copy and states read and written */
     double bytes = hv_job_grad_bytes(j) + hv_job_weight_bytes(j) +
                    2 * (hv_job_master_bytes(j) + hv_job_optimizer_bytes(j));

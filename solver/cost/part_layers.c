@@ -34,9 +34,14 @@ static const struct hv_device_kind *kind_named(const struct hv_cost *k, const ch
     return NULL;
 }
 
-static bool has_column(const struct hv_measured_layer *l, size_t i)
+static bool has_column(const struct hv_model *m, const struct hv_measured_layer *l, size_t i)
 {
-    return hv_known(l->forward_s[i]) && hv_known(l->backward_s[i]);
+    size_t n = m->n_grid_tp * m->n_grid_batch;
+    for (size_t at = i * n; at < (i + 1) * n; at++) {
+        if (hv_known(l->forward_s[at]) && hv_known(l->backward_s[at]))
+            return true;
+    }
+    return false;
 }
 
 static struct column column_of(const struct hv_cost *k, const struct hv_measured_layer *l,
@@ -44,12 +49,12 @@ static struct column column_of(const struct hv_cost *k, const struct hv_measured
 {
     const struct hv_model *m = k->model;
     for (size_t i = 0; i < m->n_devices; i++) {
-        if (!strcmp(m->devices[i], d->name) && has_column(l, i))
+        if (!strcmp(m->devices[i], d->name) && has_column(m, l, i))
             return (struct column){i, 1, m->devices[i]};
     }
     for (size_t i = 0; i < m->n_devices; i++) {
         const struct hv_device_kind *other = kind_named(k, m->devices[i]);
-        if (!other || !has_column(l, i))
+        if (!other || !has_column(m, l, i))
             continue;
         double ratio = any_peak(other, k->job.precision) / any_peak(d, k->job.precision);
         if (hv_known(ratio))
@@ -58,19 +63,75 @@ static struct column column_of(const struct hv_cost *k, const struct hv_measured
     return (struct column){0, HV_UNKNOWN, NULL};
 }
 
+/* Seconds of a pass of so many sequences by a row of measured micro-batches: straight lines between
+ * them, the rate of the nearest beyond. HV_UNKNOWN: none was measured. */
+static double by_batch(const struct hv_model *m, const double *row, double sequences)
+{
+    double before = 0, before_s = 0, last = 0, last_s = HV_UNKNOWN;
+    for (size_t i = 0; i < m->n_grid_batch; i++) {
+        if (!hv_known(row[i]))
+            continue;
+        before = last;
+        before_s = hv_or(last_s, 0);
+        last = m->grid_batch[i];
+        last_s = row[i];
+        if (last >= sequences)
+            break;
+    }
+    if (sequences > last || before <= 0)
+        return last_s * sequences / last;
+    return before_s + (last_s - before_s) * (sequences - before) / (last - before);
+}
+
+/* The same for tp ranks: at the largest degree that was measured up to it, the rest by Amdahl. */
+static double by_degree(const struct hv_model *m, const double *grid, const struct hv_part_query *q,
+                        double frac)
+{
+    for (size_t i = m->n_grid_tp; i-- > 0;) {
+        double s = by_batch(m, grid + i * m->n_grid_batch, q->sequences);
+        double more = (double)q->tp / m->grid_tp[i];
+        if (hv_known(s) && more >= 1)
+            return s * (frac / (more * q->cp) + 1 - frac);
+    }
+    return HV_UNKNOWN;
+}
+
+/* No plan spends less per sequence, rank by rank. */
+static double least_of(const struct hv_model *m, const double *grid, const struct hv_part_query *q)
+{
+    double least = HUGE_VAL;
+    for (size_t i = 0; i < m->n_grid_tp * m->n_grid_batch; i++) {
+        double each =
+            grid[i] * m->grid_tp[i / m->n_grid_batch] / m->grid_batch[i % m->n_grid_batch];
+        least = hv_known(each) ? fmin(least, each) : least;
+    }
+    return least < HUGE_VAL ? least * q->sequences / q->tp : HV_UNKNOWN;
+}
+
+static double measured_s(const struct hv__ask *a, const struct hv_measured_layer *l,
+                         const double *times, const struct column *c)
+{
+    const struct hv_model *m = a->k->model;
+    const double *grid = times + c->at * m->n_grid_tp * m->n_grid_batch;
+    if (c->measured_on == NULL)
+        return HV_UNKNOWN;
+    if (a->ideal && m->n_grid_tp * m->n_grid_batch > 1)
+        return c->factor * least_of(m, grid, a->q);
+    return c->factor * by_degree(m, grid, a->q, hv_or(l->parallel_frac, 1));
+}
+
 static struct hv_part_cost price_measured(const struct hv__ask *a)
 {
     const struct hv_measured_layer *l = &a->k->model->measured[a->block];
     const struct hv_part_query *q = a->q;
     struct column c = column_of(a->k, l, q->device);
     double frac = hv_or(l->parallel_frac, 1), ways = (double)q->tp * q->cp;
-    double share = (frac / ways + 1 - frac) * q->sequences * c.factor;
     double weight_bytes = hv_job_weight_bytes(&a->k->job);
     bool again = q->recompute != 0;
-    struct hv_part_cost out = {.forward_s = c.measured_on ? l->forward_s[c.at] * share : HV_UNKNOWN,
+    struct hv_part_cost out = {.forward_s = measured_s(a, l, l->forward_s, &c),
                                .parameters = l->parameter_bytes / weight_bytes / q->tp,
                                .output_bytes = l->output_bytes * q->sequences / q->cp};
-    double backward_s = c.measured_on ? l->backward_s[c.at] * share : HV_UNKNOWN;
+    double backward_s = measured_s(a, l, l->backward_s, &c);
     double kept = l->activation_bytes * q->sequences / ways;
     out.input_grad_s = out.weight_grad_s = backward_s / 2;
     out.recompute_s = again ? out.forward_s : 0;
@@ -83,7 +144,7 @@ static struct hv_part_cost price_measured(const struct hv__ask *a)
     struct hv__exchange x = {.tp_bytes = l->output_bytes * q->sequences / q->cp,
                              .tp_forward = 1,
                              .tp_backward = again ? 2 : 1};
-    if (!a->ideal)
+    if (!a->ideal && a->k->model->n_grid_tp == 1) /* else it was measured with the layer */
         hv__price_exchange(a, &x, &out);
     return out;
 }
@@ -114,6 +175,22 @@ static struct hv_part_cost price_op(const struct hv__ask *a)
                hv_known(o->time_s) ? "time of the file" : "roofline, estimated", hv_or(flops, 0),
                hv_or(o->bytes, 0));
     return out;
+}
+
+double hv__measured_update_s(const struct hv_cost *k, const struct hv_device_kind *device)
+{
+    const struct hv_model *m = k->model;
+    double update_s = 0, bytes = 0;
+    for (size_t i = 0; m->kind == HV_MODEL_LAYERS && i < m->n_blocks; i++) {
+        const struct hv_measured_layer *l = &m->measured[i];
+        struct column c = column_of(k, l, device);
+        double own = c.measured_on ? l->update_s[c.at] : HV_UNKNOWN;
+        if (!hv_known(own) || c.factor != 1)
+            continue;
+        update_s += own;
+        bytes += l->parameter_bytes;
+    }
+    return bytes > 0 ? update_s / (bytes / hv_job_weight_bytes(&k->job)) : HV_UNKNOWN;
 }
 
 struct hv_part_cost hv__price_layer(const struct hv__ask *a)

@@ -190,7 +190,7 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
         }
     }
     if (p->sync.kind == HV_SYNC_PARTIAL || p->sync.kind == HV_SYNC_GOSSIP) {
-        add_plan(&l, "sync.kind", "timed as if everybody took part in every reduction");
+        add_plan(&l, "sync.kind", "groups that average at the same time do not slow each other");
     }
     if (p->sync.n_buckets > 1) {
         add_plan(&l, "sync.bucket_MiB", "the first size is used for all buckets");

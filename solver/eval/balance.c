@@ -78,8 +78,12 @@ static void solve(struct hv_balance *b, bool *full)
 enum hv_status hv_eval_balance(const struct hv_verdict *v, const struct hv_plan *p, size_t replica,
                                struct hv_arena *arena, struct hv_balance *out, struct hv_err *err)
 {
+    *out = (struct hv_balance){.replica = replica};
+    if (replica >= p->n_replicas) {
+        return hv_err_set(err, HV_ENO, "the plan has no pipelines");
+    }
     const struct hv_replica *r = &p->replicas[replica];
-    *out = (struct hv_balance){.replica = replica, .n = r->n_stages};
+    out->n = r->n_stages;
     if (r->n_stages < 2) {
         return hv_err_set(err, HV_ENO, "one stage has nobody to share its layers with");
     }

@@ -25,23 +25,31 @@
 
 double hv__mix(size_t i)
 {
-    static const double mixes[HV__MIXES] = {1,   0.97, 0.94, 0.9,  0.85, 0.8, 0.75,
-                                            0.7, 0.63, 0.55, 0.45, 0.35, 0.2, 0.1};
+    static const double mixes[HV__MIXES] = {1,    0.985, 0.97, 0.955, 0.94, 0.92, 0.9,
+                                            0.87, 0.84,  0.8,  0.76,  0.72, 0.67, 0.62,
+                                            0.55, 0.48,  0.4,  0.3,   0.2,  0.1};
     return mixes[i];
 }
 
-/** What a mix makes of one part. */
+/** What one mix makes of a part: θ N, and the weight of its chain. */
 struct weights {
-    double work, chain; /**< θ N λ and (1-θ) κ */
+    double work, chain;
 };
 
-static double cell_value(const struct hv_cost_cell *c, const struct weights *w)
+static double part_value(const struct hv__work *w, const bool *kinds, const struct hv__prices *p,
+                         size_t item, struct weights by)
 {
-    double falls = w->work * c->start_s, rises = w->chain * c->chain_s;
-    double x = rises > 0 ? sqrt(falls / rises) : HUGE_VAL;
-    x = fmin(fmax(x, c->least), c->most);
-    double starts = falls > 0 ? falls / x : 0, length = rises > 0 ? rises * x : 0;
-    return w->work * c->work_s + starts + w->chain * c->chain_start_s + length;
+    double least = HUGE_VAL;
+    for (size_t k = 0; k < w->n_kinds; k++) {
+        size_t at = k * w->stride + item;
+        double work = by.work * p->speed[k];
+        if (kinds[k] && w->sizes[at] == NULL) {
+            least = fmin(least, work * w->floor_s[at]);
+        } else if (kinds[k]) {
+            least = fmin(least, work * hv_cost_weighted_s(w->sizes[at], by.chain / work));
+        }
+    }
+    return least;
 }
 
 static double mix_value(const struct hv__work *w, const bool *kinds, const struct hv__prices *p,
@@ -49,15 +57,9 @@ static double mix_value(const struct hv__work *w, const bool *kinds, const struc
 {
     double sum = 0;
     for (size_t c = 0; c + 1 < w->n_items; c++) {
-        double least = w->units[c] > 0 ? HUGE_VAL : 0;
-        for (size_t k = 0; k < w->n_kinds && w->units[c] > 0; k++) {
-            const struct hv__cells *cells = &w->cells[k * w->stride + c];
-            struct weights by = {share * w->batch * p->speed[k], (1 - share) * p->total};
-            for (size_t i = 0; kinds[k] && i < cells->n; i++) {
-                least = fmin(least, cell_value(&cells->items[i], &by));
-            }
-        }
-        sum += w->units[c] / w->batch * least;
+        struct weights by = {share * w->batch, (1 - share) * p->total};
+        double parts = w->units[c] / w->batch;
+        sum += parts > 0 ? parts * part_value(w, kinds, p, c, by) : 0;
     }
     return sum;
 }

@@ -4,34 +4,29 @@
 
 #include "solver/eval/eval_int.h"
 
-/** Shares of the work side (against the chain side) that are tried; the first is 1. */
-#define HV__MIXES 14
-
-/** Cells of an item on a kind. */
-struct hv__cells {
-    const struct hv_cost_cell *items;
-    size_t n;
-};
+/** Shares of the work side against the chain side that are tried. */
+#define HV__MIXES 20
 
 /** What there is to do and who can do it. Items: halves of blocks by class, embedding, head, and
  * last the optimizer step. */
 struct hv__work {
     size_t n_items, n_kinds, stride;
     double batch;
-    double *units;                    /**< [n_items] sequences, or 1 of the optimizer's */
-    double *floor_s;                  /**< [n_kinds × stride] device-seconds of a unit */
-    struct hv__cells *cells;          /**< [n_kinds × stride]; the optimizer's are empty */
-    double *devices;                  /**< [n_kinds] of use */
-    double *step_s, *jitter, *pass_s; /**< [n_kinds] */
+    double *units;                        /**< [n_items] sequences, or 1 of the optimizer's */
+    double *floor_s;                      /**< [n_kinds × stride] device-seconds of a unit */
+    const struct hv_cost_by_size **sizes; /**< [n_kinds × stride]; NULL: only its floor is known */
+    double *devices;                      /**< [n_kinds] of use */
+    double *step_s, *jitter, *pass_s;     /**< [n_kinds] */
     bool transformer;
 };
 
 /** What a device of each kind in use earns per second, and what the work is worth by that. */
 struct hv__prices {
-    double *speed;                      /**< [n_kinds]: λ */
-    double all, pipeline;               /**< floors of all items; without the optimizer's */
-    double mixed[HV__MIXES], optimizer; /**< passes of limited size (bound_chain.c); optimizer */
-    double total;                       /**< speed of all devices in use */
+    double *speed;        /**< [n_kinds]: λ */
+    double all, pipeline; /**< floors of all items; without the optimizer's */
+    double optimizer;
+    double total;            /**< speed of all devices in use */
+    double mixed[HV__MIXES]; /**< worth of the passes by size, and of the chain */
 };
 
 /** Lists the work of a job and the devices of its cluster. */
@@ -45,7 +40,7 @@ struct hv__prices hv__prices_of(const struct hv__work *w, const bool *kinds,
 
 /** Share of the work side of a mix. */
 double hv__mix(size_t i);
-/** Fills p->mixed for its speeds. O(mixes × items × kinds × cells). */
+/** Fills p->mixed for its speeds. O(mixes × items × kinds). */
 void hv__mix_values(const struct hv__work *w, const bool *kinds, struct hv__prices *p);
 /** Changes the speeds where that raises the best mix; fills p->mixed. */
 void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__prices *p);

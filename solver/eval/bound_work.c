@@ -4,36 +4,20 @@
  */
 #include "solver/eval/bound_int.h"
 
-#include <string.h>
-
 /** Models with more classes of blocks are looked at without regard to the size of passes. */
 #define CLASSES_BY_SIZE 16
 
-static void add_cells(struct hv_cost *k, struct hv__work *w, enum hv_part part, size_t block,
-                      struct hv_arena *arena)
-{
-    const struct hv_cluster *c = hv_cost_cluster(k);
-    for (size_t i = 0; i < w->n_kinds; i++) {
-        size_t at = i * w->stride + w->n_items;
-        struct hv__cells *x = &w->cells[at];
-        if (hv_cost_n_classes(k) <= CLASSES_BY_SIZE) {
-            x->items = hv_cost_floor_cells(k, part, block, c->kinds[i], &x->n);
-        } else {
-            const struct hv_cost_cell any = {.most = HUGE_VAL, .work_s = w->floor_s[at]};
-            *x = (struct hv__cells){hv_arena_copy(arena, &any, 1, sizeof any), 1};
-        }
-    }
-}
-
 /** Adds one class of work with its floors on every kind. Rows of floor_s are `stride` long. */
 static void add_item(struct hv_cost *k, struct hv__work *w, enum hv_part part, size_t block,
-                     double units, struct hv_arena *arena)
+                     double units)
 {
     const struct hv_cluster *c = hv_cost_cluster(k);
+    bool by_size = hv_cost_n_classes(k) <= CLASSES_BY_SIZE;
     for (size_t i = 0; i < w->n_kinds; i++) {
-        w->floor_s[i * w->stride + w->n_items] = hv_cost_floor_s(k, part, block, c->kinds[i]);
+        size_t at = i * w->stride + w->n_items;
+        w->floor_s[at] = hv_cost_floor_s(k, part, block, c->kinds[i]);
+        w->sizes[at] = by_size ? hv_cost_by_size(k, part, block, c->kinds[i]) : NULL;
     }
-    add_cells(k, w, part, block, arena);
     w->units[w->n_items++] = units;
 }
 
@@ -102,7 +86,7 @@ struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena)
                          .transformer = hv_model_has_transformer(m)};
     w.units = hv_arena_new(arena, double, w.stride);
     w.floor_s = hv_arena_new(arena, double, w.stride *w.n_kinds);
-    w.cells = hv_arena_new(arena, struct hv__cells, w.stride * w.n_kinds);
+    w.sizes = hv_arena_new(arena, const struct hv_cost_by_size *, w.stride *w.n_kinds);
     double **columns[] = {&w.devices, &w.step_s, &w.jitter, &w.pass_s};
     for (size_t i = 0; i < HV_COUNT(columns); i++) {
         *columns[i] = hv_arena_new(arena, double, w.n_kinds);
@@ -113,11 +97,11 @@ struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena)
     }
     for (unsigned i = 0; i < n_classes; i++) {
         size_t block = hv_cost_class_block(k, i);
-        add_item(k, &w, HV_PART_ATTENTION, block, batch * blocks[i], arena);
-        add_item(k, &w, HV_PART_FFN, block, batch * blocks[i], arena);
+        add_item(k, &w, HV_PART_ATTENTION, block, batch * blocks[i]);
+        add_item(k, &w, HV_PART_FFN, block, batch * blocks[i]);
     }
-    add_item(k, &w, HV_PART_EMBEDDING, 0, batch, arena);
-    add_item(k, &w, HV_PART_HEAD, 0, batch, arena);
+    add_item(k, &w, HV_PART_EMBEDDING, 0, batch);
+    add_item(k, &w, HV_PART_HEAD, 0, batch);
     add_optimizer(k, &w);
     count_devices(k, &w);
     leave_out_useless(&w);

@@ -62,9 +62,12 @@ static enum hv_status judge(struct hv__lowered *l, const struct hv_eval_options 
         return st;
     }
     if (l->stale) {
-        hv__steady(l);
+        st = hv__steady(l, out, err);
     } else {
         hv__tail(l);
+    }
+    if (st != HV_OK) {
+        return st;
     }
     out->metrics = (struct hv_metrics){.bound_s = out->metrics.bound_s};
     hv__memory(l, out);
@@ -119,12 +122,13 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     if (l.stale && hv_known(out->metrics.bound_s)) {
         /* devices of this plan do not wait for each other at the end of an iteration */
         out->metrics.bound_s = b.compute_s;
+        out->bound_why = b.compute_why;
     } else if (hv_known(out->metrics.bound_s) && !hv__bound_covers(&l)) {
         out->metrics.bound_s = b.any_s;
         out->bound_why = b.any_why;
     }
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
-    if (!o->no_bound && hv_goodput_asked(k, p)) {
+    if ((o->failures || !o->no_bound) && hv_goodput_asked(k, p)) {
         const struct hv_goodput_query q = {p, out->metrics.iteration_s, out->metrics.tokens_per_s,
                                            true};
         hv_eval_goodput(k, &q, arena, &out->goodput);

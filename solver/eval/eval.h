@@ -193,6 +193,25 @@ struct hv_timeline {
 double hv_timeline_part_end_s(const struct hv_timeline *t, const struct hv_timeline_part *part,
                               const struct hv_span *s);
 
+/** How the workers (pipelines) of a stale plan agree. */
+struct hv_agreement {
+    enum hv_sync_kind kind;
+    size_t n_workers;
+    int group;               /**< partial reduce: how many average at a time; 0 */
+    int clock_distance;      /**< wsp, ps: D */
+    int own_staleness;       /**< micro-batches of a worker that its weights do not know yet */
+    double wave_s;           /**< from one exchange of a worker to its next; mean over workers */
+    double exchange_s;       /**< of one exchange: push and pull, or a group's average; mean */
+    double wait_frac;        /**< share of the time that workers wait for each other, mean */
+    double staleness_clocks; /**< steps that the members of a group are apart, mean; wsp, ps: D */
+    /** Second eigenvalue of the mean averaging: 0 all agree at once, 1 they never do; HV_UNKNOWN
+     * where there is no averaging in groups. The spectral gap is 1 − rho. */
+    double rho;
+};
+
+/** Appends that in words, one sentence: who waits for whom, how long, how stale. */
+void hv_eval_agreement_text(const struct hv_agreement *a, struct hv_str *out);
+
 /** One stage of a serving plan; all copies together. */
 struct hv_serve_stage {
     size_t replica, stage; /**< replica entry and stage number */
@@ -244,10 +263,11 @@ struct hv_verdict {
     /** Knobs of the plan that the judge only approximates: "replicas[0].stages[1].deal: …". */
     const char **approximated;
     size_t n_approximated;
-    struct hv_timeline *timeline; /**< NULL unless asked for */
-    struct hv_serving *serving;   /**< of plans of mode serve: then no iteration is timed */
-    struct hv_jobs_verdict *jobs; /**< of plans for many jobs: the metrics are sums over those
-                                     without an end, else means until the last has ended */
+    struct hv_timeline *timeline;   /**< NULL unless asked for */
+    struct hv_agreement *agreement; /**< of stale plans, else NULL */
+    struct hv_serving *serving;     /**< of plans of mode serve: then no iteration is timed */
+    struct hv_jobs_verdict *jobs;   /**< of plans for many jobs: the metrics are sums over those
+                                       without an end, else means until the last has ended */
 };
 
 /** One job, judged alone on its own devices. */
@@ -261,7 +281,8 @@ struct hv_job_verdict {
 /** What to compute. */
 struct hv_eval_options {
     bool timeline;               /**< keep spans for drawing */
-    bool no_bound;               /**< leave the bound unknown (inner loops of searches) */
+    bool no_bound;               /**< leave the bound unknown, and goodput (inner loops) */
+    bool failures;               /**< goodput also with no_bound */
     struct hv_cost *const *jobs; /**< of a plan for many jobs: the context of each with its own
                                     model and job; NULL, or a NULL entry: the one given */
 };
@@ -289,7 +310,7 @@ struct hv_bound {
                          plan with stale weights is faster either */
     double any_s; /**< of any exact plan, also with stages that branch, parts of micro-batches or
                      tensor parallelism that is not 1d: passes of any size */
-    const char *any_why;
+    const char *any_why, *compute_why;
     /* what iteration_s is made of besides compute_s */
     double passes_s;    /**< passes of limited size, and devices better left out */
     double optimizer_s; /**< the step of every weight */

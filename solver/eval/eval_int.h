@@ -65,8 +65,13 @@ struct hv__unit {
     struct hv_pipe_run run;
     struct hv_pipe_rank *idle;
     double *stage_s, *op_s, *hop_s;
-    double *hop_bytes; /**< [n_hops] by hv_pipe_hop */
-    double period_s;   /**< stale schedules: steady seconds per micro-batch */
+    double *hop_bytes;         /**< [n_hops] by hv_pipe_hop */
+    double period_s;           /**< stale schedules: steady seconds per micro-batch */
+    double waves;              /**< stale plans: waves of a worker in one iteration */
+    double exposed_s;          /**< of a wave: exchanges that its compute does not hide */
+    struct hv_span *exchanges; /**< stale plans that are drawn: [n_exchanges × n_ranks] start and
+                                  end on the link of each rank */
+    size_t n_exchanges;
 };
 
 /** One reduction on the wire: who waits for it. */
@@ -97,8 +102,7 @@ struct hv__lowered {
     bool scaled; /**< micro-batches say how many samples modules have in them */
     bool stale;
     int staleness;
-    double waves;          /**< stale plans: waves for one global batch */
-    double wave_exposed_s; /**< reductions of one wave that its compute does not hide */
+    const bool *const *members; /**< [units][copies] who takes part in exchanges; NULL: all */
 };
 
 /**
@@ -145,8 +149,16 @@ enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD
 enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 /** Gradient reductions, optimizer, gathers: sets iteration_s. */
 void hv__tail(struct hv__lowered *l);
-/** Steady time of stale plans: sets iteration_s, staleness. */
-void hv__steady(struct hv__lowered *l);
+/** Optimizer and weight gather of one rank. */
+void hv__finish_rank(struct hv__lowered *l, const struct hv__unit *u, struct hv__rank *rk);
+/** Host work of an iteration, and waiting for the slowest of many devices. */
+double hv__step_s(const struct hv__lowered *l);
+/** Longest total time that a link lane or a node's network is busy with one round of reductions;
+ * `busy_s`, where asked for: that of every flat rank's lane. */
+double hv__exchange_s(struct hv__lowered *l, double *busy_s);
+/** Steady time of stale plans: sets iteration_s, staleness, agreement. */
+enum hv_status hv__steady(struct hv__lowered *l, struct hv_verdict *out,
+                          struct hv_err *err) HV_NODISCARD;
 /** Peak memory per stage, memory findings. */
 void hv__memory(struct hv__lowered *l, struct hv_verdict *out);
 /** Tokens of one iteration: of the global batch, or of the lists of micro-batches that give theirs.

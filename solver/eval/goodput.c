@@ -323,8 +323,19 @@ void hv_eval_elastic(struct hv_cost *k, const struct hv_plan *p, const struct hv
             groups[i].n > 0 ? (double)groups[i].n * here * hv_node_expected_usd_per_h(group) : 0;
     }
     hv_failure_away(groups, c->n_groups, out->probability, n + 1);
+    double *useful = hv_arena_new(arena, double, n + 1);
+    const struct hv_failure_states states = {.probability = out->probability,
+                                             .n = n,
+                                             .nodes = (double)g->n_nodes,
+                                             .per_s = g->failures_per_h / HOUR_S,
+                                             .away_s = rules->detect_s + rules->replace_s,
+                                             .gone_s = g->detect_s + g->restore_s / 2,
+                                             .back_s = g->restore_s / 2,
+                                             .rollback_s = g->rollback_s};
+    hv_failure_productive(&states, useful);
     for (size_t i = 0; i < n; i++) {
-        out->tokens_per_s += out->probability[i] * tokens_per_s[i] * g->share.useful;
+        out->tokens_per_s += out->probability[i] * tokens_per_s[i] * useful[i];
     }
+    out->tokens_per_s *= g->interval_s / (g->interval_s + g->write_s);
     out->usd_per_mtoken = out->usd_per_h / HOUR_S / (out->tokens_per_s / 1e6);
 }

@@ -3,7 +3,7 @@
  * at the same time share none. Waiting and completion times as schedulers of jobs count them
  * (Crius, Xue et al., arXiv 2403.16125, section 6): from the arrival on.
  */
-#include "solver/eval/eval_int.h"
+#include "solver/eval/timeline_int.h"
 
 #include <stdio.h>
 
@@ -186,47 +186,78 @@ static enum hv_status add_lane(struct hv_arena *arena, const struct hv_lane *fro
     return hv_lanes_add(arena, &to->lanes, &lane, NULL);
 }
 
+/** Operations and what they send: numbers behind those that are there. */
+static void add_ops(const struct hv_timeline *t, struct hv_timeline *to)
+{
+    for (size_t i = 0; i < t->n_ops; i++) {
+        struct hv_timeline_op *op = &to->ops[to->n_ops++];
+        *op = t->ops[i];
+        op->paired += op->kind == HV_SPAN_HOP ? (int32_t)to->n_hops : 0;
+    }
+    for (size_t i = 0; i < t->n_hops; i++) {
+        to->hops[to->n_hops] = t->hops[i];
+        to->hops[to->n_hops++].i_link += to->n_links;
+    }
+}
+
+static enum hv_status add_links(struct hv_arena *arena, const struct hv_timeline *t, int32_t shift,
+                                size_t first_row, struct hv_timeline *to)
+{
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; st == HV_OK && i < t->n_links; i++) {
+        struct hv_timeline_link *x = &to->links[to->n_links++];
+        *x = t->links[i];
+        x->from_row += first_row;
+        x->to_row += first_row;
+        st = add_lane(arena, &t->lanes.items[t->links[i].lane], shift, x->name, to, &x->lane);
+    }
+    return st;
+}
+
 static enum hv_status add_job(struct hv_arena *arena, const struct hv_job_verdict *j,
                               struct hv_timeline *to)
 {
     const struct hv_timeline *t = j->verdict.timeline;
     int32_t shift = (int32_t)to->n_ops;
-    for (size_t i = 0; i < t->n_ops; i++) {
-        to->ops[to->n_ops++] = t->ops[i];
-    }
-    for (size_t r = 0; r < t->n_rows; r++) {
+    size_t first_row = to->n_rows;
+    enum hv_status st = HV_OK;
+    add_ops(t, to);
+    for (size_t r = 0; st == HV_OK && r < t->n_rows; r++) {
         struct hv_timeline_row *row = &to->rows[to->n_rows++];
         *row = t->rows[r];
         row->name = hv_arena_printf(arena, "%s %s", j->name, t->rows[r].name);
-        enum hv_status st = add_lane(arena, &t->lanes.items[t->rows[r].compute_lane], shift,
-                                     row->name, to, &row->compute_lane);
-        st = st == HV_OK ? add_lane(arena, &t->lanes.items[t->rows[r].link_lane], shift, row->name,
-                                    to, &row->link_lane)
-                         : st;
-        if (st != HV_OK) {
-            return st;
+        st = add_lane(arena, &t->lanes.items[t->rows[r].compute_lane], shift, row->name, to,
+                      &row->compute_lane);
+        if (st == HV_OK) {
+            st = add_lane(arena, &t->lanes.items[t->rows[r].link_lane], shift, row->name, to,
+                          &row->link_lane);
         }
     }
     to->end_s = fmax(to->end_s, t->end_s);
-    return HV_OK;
+    return st == HV_OK ? add_links(arena, t, shift, first_row, to) : st;
 }
 
 struct hv_timeline *hv_eval_jobs_timeline(const struct hv_verdict *v, struct hv_arena *arena)
 {
     struct hv_timeline *to = hv_arena_new(arena, struct hv_timeline, 1);
-    size_t n_rows = 0, n_ops = 0;
+    size_t n_rows = 0, n_ops = 0, n_links = 0, n_hops = 0;
     for (size_t i = 0; v->jobs != NULL && i < v->jobs->n; i++) {
         const struct hv_timeline *t = v->jobs->items[i].verdict.timeline;
         n_rows += t != NULL ? t->n_rows : 0;
         n_ops += t != NULL ? t->n_ops : 0;
+        n_links += t != NULL ? t->n_links : 0;
+        n_hops += t != NULL ? t->n_hops : 0;
     }
     to->rows = hv_arena_new(arena, struct hv_timeline_row, n_rows + 1);
     to->ops = hv_arena_new(arena, struct hv_timeline_op, n_ops + 1);
+    to->links = hv_arena_new(arena, struct hv_timeline_link, n_links + 1);
+    to->hops = hv_arena_new(arena, struct hv_timeline_hop, n_hops + 1);
     for (size_t i = 0; n_rows > 0 && i < v->jobs->n; i++) {
         const struct hv_job_verdict *j = &v->jobs->items[i];
         if (j->verdict.timeline != NULL && add_job(arena, j, to) != HV_OK) {
             return NULL;
         }
     }
+    hv__paint_tracks(&(struct hv__painter){.l = &(struct hv__lowered){.arena = arena}, .t = to});
     return n_rows > 0 ? to : NULL;
 }

@@ -128,12 +128,12 @@ static void rank_breakdown(const struct hv__lowered *l, const struct hv__unit *u
     if (l->stale) {
         /* what one simulated micro-batch costs, times the micro-batches of an iteration */
         double factor =
-            l->waves * (double)u->replica->micro_batches / (double)(u->n_mb + u->more_mb);
+            u->waves * (double)u->replica->micro_batches / (double)(u->n_mb + u->more_mb);
         for (int i = 0; i < HV_BREAKDOWN_N; i++) {
             b[i] *= factor;
         }
-        b[HV_TIME_DP] = l->waves * (l->wave_exposed_s + rk->gather_s);
-        b[HV_TIME_OPTIMIZER] = l->waves * rk->optimizer_s;
+        b[HV_TIME_DP] = u->waves * (u->exposed_s + rk->gather_s);
+        b[HV_TIME_OPTIMIZER] = u->waves * rk->optimizer_s;
     } else {
         b[HV_TIME_PP] = idle->comm_s;
         /* waiting for replicas that are slower is idle time like any other: bubble */

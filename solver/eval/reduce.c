@@ -203,6 +203,9 @@ static struct group slice_group(struct hv__lowered *l, const struct hv__segment 
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         size_t stride = holder_stride(st, experts), ranks = s->holders[i].rank->n_devices;
         for (int c = 0; c < u->multiplicity && (entry < 0 || (size_t)entry == u->i_replica); c++) {
+            if (l->members != NULL && !l->members[s->holders[i].unit][c]) {
+                continue;
+            }
             const uint32_t *d = st->devices + (size_t)u->copies[c] * ranks;
             for (size_t j = 0; j < ranks; j += stride) {
                 g.devices[g.n++] = d[j];

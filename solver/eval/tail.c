@@ -116,8 +116,7 @@ static void run_reductions(struct hv__lowered *l)
     }
 }
 
-/** Optimizer and weight gather of one rank. */
-static void finish_rank(struct hv__lowered *l, const struct hv__unit *u, struct hv__rank *rk)
+void hv__finish_rank(struct hv__lowered *l, const struct hv__unit *u, struct hv__rank *rk)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     for (size_t d = 0; d < rk->n_dp; d++) {
@@ -137,7 +136,7 @@ static void finish_rank(struct hv__lowered *l, const struct hv__unit *u, struct 
  * devices that jitter. Both are calibrated per class of devices; the slowest class counts. Measured
  * layers hold whatever was measured with them.
  */
-static double step_s(const struct hv__lowered *l)
+double hv__step_s(const struct hv__lowered *l)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     if (!hv_model_has_transformer(hv_cost_model(l->k))) {
@@ -166,7 +165,7 @@ static double step_s(const struct hv__lowered *l)
 
 void hv__tail(struct hv__lowered *l)
 {
-    l->step_s = step_s(l);
+    l->step_s = hv__step_s(l);
     if (l->plan->sync.kind != HV_SYNC_NONE) {
         run_reductions(l);
     }
@@ -174,15 +173,14 @@ void hv__tail(struct hv__lowered *l)
         struct hv__unit *u = &l->units[i];
         for (size_t r = 0; r < u->n_ranks; r++) {
             struct hv__rank *rk = &u->ranks[r];
-            finish_rank(l, u, rk);
+            hv__finish_rank(l, u, rk);
             l->iteration_s = fmax(l->iteration_s, rk->sync_end_s + rk->optimizer_s + rk->gather_s);
         }
     }
     l->iteration_s += l->step_s;
 }
 
-/** Longest total time that a link lane or a node's network is busy with one round of reductions. */
-static double reductions_s(struct hv__lowered *l)
+double hv__exchange_s(struct hv__lowered *l, double *busy_s)
 {
     size_t n = 0;
     struct pending *p = list_pending(l, &n);
@@ -200,41 +198,8 @@ static double reductions_s(struct hv__lowered *l)
             most = fmax(most, *b);
         }
     }
-    return most;
-}
-
-/** Seconds of one wave of a unit: its period where it never flushes, else a whole run. */
-static double unit_wave_s(const struct hv__lowered *l, const struct hv__unit *u)
-{
-    return l->row->flags & HV_SCHEDULE_ASYNC ? (double)u->replica->micro_batches * u->period_s
-                                             : u->run.makespan_s;
-}
-
-void hv__steady(struct hv__lowered *l)
-{
-    double wave_s = 0, sequences = 0, slowest_step = 0;
-    int in_flight = 1;
-    for (size_t i = 0; i < l->n_units; i++) {
-        struct hv__unit *u = &l->units[i];
-        wave_s = fmax(wave_s, unit_wave_s(l, u));
-        sequences += (double)(hv_replica_sequences(l->plan, u->replica) * u->multiplicity);
-        for (size_t k = 0; k < u->n_ranks; k++) {
-            finish_rank(l, u, &u->ranks[k]);
-            slowest_step = fmax(slowest_step, u->ranks[k].optimizer_s + u->ranks[k].gather_s);
-        }
-        int32_t *peak = hv_arena_new(l->arena, int32_t, u->n_ranks);
-        hv_schedule_peak_inflight(&u->schedule, peak);
-        in_flight = peak[0] > in_flight ? peak[0] : in_flight;
+    for (size_t i = 0; busy_s != NULL && i < l->rank_at[l->n_units]; i++) {
+        busy_s[i] = busy[i];
     }
-    /* pushes and pulls of a wave hide behind the next one; what does not fit shows */
-    double comm_s = l->plan->sync.kind == HV_SYNC_NONE ? 0 : reductions_s(l);
-    l->waves = (double)hv_cost_job(l->k)->global_batch / sequences;
-    l->wave_exposed_s = fmax(0, comm_s - wave_s - slowest_step);
-    l->step_s = step_s(l);
-    l->iteration_s = (wave_s + slowest_step + l->wave_exposed_s) * l->waves + l->step_s;
-    /* HetPipe (Park et al., ATC'20, §5): s_global = (D+1)(s_local+1) + s_local − 1, s_local = in
-     * flight − 1 */
-    int s_local = in_flight - 1, d = l->plan->sync.staleness;
-    l->staleness =
-        l->plan->sync.kind == HV_SYNC_WSP ? (d + 1) * (s_local + 1) + s_local - 1 : s_local + d;
+    return most;
 }

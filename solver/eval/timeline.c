@@ -103,6 +103,16 @@ static void paint_link(struct hv__painter *p, const struct hv__unit *u, size_t i
             }
         }
     }
+    for (size_t i = 0; i < u->n_exchanges; i++) {
+        const struct hv_span *s = &u->exchanges[i * u->n_ranks + rank];
+        if (s->end_s > s->start_s) {
+            int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                                 .micro_batch = -1,
+                                                                 .slice = -1,
+                                                                 .kind = HV_SPAN_SYNC});
+            hv__paint_span(p, s->start_s, s->end_s, id);
+        }
+    }
     if (!p->l->stale && rk->gather_s > 0) {
         double at = rk->sync_end_s + rk->optimizer_s;
         int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
@@ -218,7 +228,10 @@ enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out, struc
     t->end_s = l->stale ? l->pipeline_s : l->iteration_s;
     for (size_t i = 0; i < l->n_units; i++) {
         /* operations; and per rank optimizer, gather and host work */
-        n += (size_t)l->units[i].pipe.n_nodes + 3 * l->units[i].n_ranks;
+        n += (size_t)l->units[i].pipe.n_nodes + (3 + l->units[i].n_exchanges) * l->units[i].n_ranks;
+        for (size_t k = 0; k < l->units[i].n_exchanges * l->units[i].n_ranks; k++) {
+            t->end_s = fmax(t->end_s, l->units[i].exchanges[k].end_s);
+        }
         n += hv__count_hops(&l->units[i]);
         n_hops += (size_t)l->units[i].pipe.n_hops;
     }

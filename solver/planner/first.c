@@ -15,12 +15,13 @@
 #define FEW_JUDGED   3000 /* sets of teams of few devices */
 #define QUICK_JUDGED 24   /* of the first, simple sets */
 #define QUICK_ALIKE  4    /* of these, with the pools cut in the same way */
-#define QUICK_WORK   2e5  /* operations of judgements for the first improvement */
+#define QUICK_WORK   4e5  /* operations of judgements for the first improvement */
+#define POLISHED     1.1  /* times the best so far: a plan of few devices worth a second look */
 #define LATE         1.2  /* estimates over the deadline that may still keep it */
 #define VARIANTS     4    /* of a set of several teams */
 #define STARTS_ALIKE 3    /* with the pools cut in the same way, where there are several */
-#define STARTS_ONE   8    /* the same with one pool, or few devices */
-#define STARTS_MAX   24   /* hv__first_plans: cap at most */
+#define STARTS_ONE   12   /* the same with one pool, or few devices */
+#define STARTS_MAX   32   /* hv__first_plans: cap at most */
 
 static void share_subsets(struct hv__lister *l)
 {
@@ -246,6 +247,8 @@ static double try_set(struct hv__search *s, struct starts *st, struct hv__sketch
 {
     k->order = order;
     double value = hv__refit(s, k);
+    if (hv__are_few(s) && value < POLISHED * s->best_value)
+        value = hv__polish(s, k, value);
     if (value < HUGE_VAL)
         keep_start(st, k, value);
     return value;

@@ -142,6 +142,27 @@ static void try_contexts(struct climb *c, int t, int leg)
     }
 }
 
+/* Neighbours in a node: ranks of one stage, or stages of one rank. */
+static void try_places(struct climb *c, int t, int leg)
+{
+    struct hv__sketch next = c->k;
+    struct hv__leg *l = &next.teams[t].legs[leg];
+    l->beside = !l->beside;
+    if (l->n_stages > 1 && l->dp > 1)
+        (void)attempt(c, &next, false);
+}
+
+/* All devices of the leg at work, also where they do not divide the micro-batch. */
+static void try_uneven(struct climb *c, int t, int leg)
+{
+    struct hv__sketch next = c->k;
+    struct hv__leg *l = &next.teams[t].legs[leg];
+    int dp = most_devices(c, l) / (l->n_stages * l->tp * l->cp);
+    l->dp = dp < next.teams[t].micro_batch ? dp : next.teams[t].micro_batch;
+    if (l->dp > c->k.teams[t].legs[leg].dp && l->dp * l->cp % l->ep == 0)
+        (void)attempt(c, &next, true);
+}
+
 static void try_leg(struct climb *c, int t, int leg)
 {
     static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
@@ -157,6 +178,8 @@ static void try_leg(struct climb *c, int t, int leg)
     moved.teams[t].legs[leg].offload = !moved.teams[t].legs[leg].offload;
     moved.teams[t].legs[leg].recompute = HV_RC_NONE;
     (void)attempt(c, &moved, true);
+    try_places(c, t, leg);
+    try_uneven(c, t, leg);
     try_degrees(c, t, leg);
     try_nodes(c, t, leg);
     try_contexts(c, t, leg);
@@ -324,7 +347,7 @@ static bool move_block(struct climb *c, int t, int from, int to, int turn)
 static void try_blocks(struct climb *c, int t)
 {
     int stages[HV__CHUNKS], depth = rank_stages(c, t, stages);
-    int n = depth / 2 < DONORS ? (depth + 1) / 2 : DONORS;
+    int n = depth < DONORS ? depth : DONORS;
     for (int i = 0; i < n; i++) {
         for (int j = 0; j < n; j++) {
             int from = stages[i], to = stages[depth - 1 - j];
@@ -374,6 +397,14 @@ static void try_small(struct climb *c)
         }
         moved = c->value < before;
     }
+}
+
+double hv__polish(struct hv__search *s, struct hv__sketch *k, double value)
+{
+    struct climb c = {.s = s, .k = *k, .value = value};
+    try_small(&c);
+    *k = c.k;
+    return c.value;
 }
 
 void hv__improve(struct hv__search *s, struct hv__sketch *k, double value)

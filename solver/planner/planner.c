@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#define STARTS      16
+#define STARTS      24
 #define START_SHARE 0.2 /* of the work of a whole search, for the improvement of one plan */
 #define WORK_LIMIT  1e7 /* operations of judgements without a limit from outside; about a second */
 

@@ -27,6 +27,7 @@ struct hv__leg {
     int pool, n_stages, tp, cp, dp, ep;
     unsigned recompute;
     bool offload; /**< activations wait in host memory */
+    bool beside;  /**< stages of one data-parallel rank lie side by side, not those of one stage */
 };
 
 /** One replica entry. */
@@ -142,6 +143,8 @@ bool hv__over(struct hv__search *s);
 /** First plans: estimates of all teams and sets of teams, the best of them judged. Fills up to
  * `cap` good starts with distinct teams. */
 int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap);
+/** Moves single blocks and micro-batches until none helps; returns the value then. */
+double hv__polish(struct hv__search *s, struct hv__sketch *k, double value);
 /** Improves a start move by move until none helps. */
 void hv__improve(struct hv__search *s, struct hv__sketch *k, double value);
 

@@ -113,6 +113,28 @@ static bool has_devices(const struct hv__search *s, const struct hv__sketch *k)
     return true;
 }
 
+/* Sequences of every data-parallel rank, as even as can be; NULL: all have as many. */
+static int *shares_of(struct hv_arena *a, int micro_batch, int dp)
+{
+    if (micro_batch % dp == 0)
+        return NULL;
+    int *shares = hv_arena_new(a, int, (size_t)dp);
+    for (int i = 0; i < dp; i++)
+        shares[i] = micro_batch / dp + (i < micro_batch % dp);
+    return shares;
+}
+
+/* Devices of the next stage of a leg, whose own begin at *at. */
+static void take_devices(const struct hv__search *s, const struct hv__leg *l, int *at,
+                         struct hv_stage *st)
+{
+    const uint32_t *ids = s->pools[l->pool].ids + *at;
+    size_t width = (size_t)(l->tp * l->cp), step = l->beside ? width * (size_t)l->n_stages : width;
+    for (size_t rank = 0; rank < (size_t)l->dp; rank++)
+        memcpy(st->devices + rank * width, ids + rank * step, width * sizeof *ids);
+    *at += (int)(l->beside ? width : st->n_devices);
+}
+
 /* `first`: where the devices of each leg begin. */
 static void draw_team(const struct hv__search *s, struct hv_plan *p, struct hv_replica *r,
                       const struct hv__team *t, const struct hv__order *o, int *first)
@@ -127,15 +149,14 @@ static void draw_team(const struct hv__search *s, struct hv_plan *p, struct hv_r
         const struct hv__leg *l = hv__leg_at(t, (int)i);
         hv_stage_defaults(st);
         st->n_devices = (size_t)(l->tp * l->cp * l->dp);
-        int *at = &first[l - t->legs];
-        st->devices = hv_arena_copy(&p->arena, s->pools[l->pool].ids + *at, st->n_devices,
-                                    sizeof *st->devices);
-        *at += l->tp * l->cp * l->dp;
+        st->devices = hv_arena_new(&p->arena, uint32_t, st->n_devices);
+        take_devices(s, l, &first[l - t->legs], st);
         st->tp.degree = l->tp;
         st->sequence_parallel = l->tp > 1;
         st->cp.degree = l->cp;
         st->cp.layout = hv__layout(s, l);
         st->dp = l->dp;
+        st->shares = shares_of(&p->arena, t->micro_batch, l->dp);
         st->ep = l->ep;
         st->zero.stage = hv__leg_holders(l) > 1 ? t->zero : 0;
         st->recompute = l->recompute;

@@ -57,4 +57,19 @@ struct hv_failure_nodes {
 void hv_failure_away(const struct hv_failure_nodes *groups, size_t n_groups, double *out,
                      size_t n_out);
 
+/** Work that goes on with fewer nodes and stops for a while when one goes or comes back. */
+struct hv_failure_states {
+    const double *probability; /**< [n] of hv_failure_away: 0, 1, … nodes away */
+    size_t n;
+    double nodes, per_s; /**< all of them; failures of all together */
+    double away_s;
+    double gone_s, back_s; /**< nothing is done after a node went, and after one came back */
+    double rollback_s;     /**< work that a failure throws away */
+};
+/**
+ * Share of the time with i nodes away that is useful, checkpoints not counted: a birth-death chain
+ * whose states begin with a stop, cut short by the next event. O(n).
+ */
+void hv_failure_productive(const struct hv_failure_states *s, double *out);
+
 #endif

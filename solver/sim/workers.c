@@ -2,13 +2,14 @@
  * Workers at their own pace, event by event: a clock of work ends, a push arrives. What is inside a
  * clock belongs to pipeline.c.
  */
-#include "solver/sim/workers.h"
+#include "solver/sim/workers_int.h"
 
 #include "solver/base/rng.h"
 #include "solver/sim/heap.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *const hv_workers_words[HV_WORKERS_KIND_N] = {"ps", "wsp", "partial_reduce", "gossip"};
 
@@ -37,6 +38,8 @@ struct player {
     size_t n_slowest;  /* workers that have pushed no more than that */
     int64_t n_updates; /* at the server */
     size_t *queue, n_queue;
+    struct hv__groups groups;
+    struct hv_arena *told; /* of the answer */
     int64_t n_mixed, n_clocks;
     struct hv_rng rng;
     double now_s;
@@ -160,27 +163,57 @@ static void mix(struct player *y, const size_t *list, size_t n)
     y->n_mixed++;
 }
 
-static void join_group(struct player *y, size_t i)
+/* keeps the first groups for whoever wants to draw them */
+static void tell_group(struct player *y, double end_s)
 {
-    y->queue[y->n_queue++] = i;
-    if (y->n_queue < y->w->group) {
-        return;
+    struct hv_workers_run *out = y->out;
+    if (out->n_groups < y->w->keep) {
+        size_t n = y->w->group;
+        const size_t *members = hv_arena_copy(y->told, y->queue, n, sizeof *y->queue);
+        out->groups[out->n_groups++] = (struct hv_workers_group){y->now_s, end_s, members, n};
     }
+}
+
+static double exchange_s(const struct player *y)
+{
     double longest_s = 0;
-    int64_t newest = 0;
-    for (size_t k = 0; k < y->n_queue; k++) {
+    if (y->w->exchange_s != NULL) {
+        return y->w->exchange_s(y->w->ctx, y->queue, y->w->group);
+    }
+    for (size_t k = 0; k < y->w->group; k++) {
         longest_s = fmax(longest_s, hop(y, y->queue[k]));
+    }
+    return longest_s;
+}
+
+/* the group at the front of the queue averages; all of them are then as far as the furthest */
+static void average_group(struct player *y)
+{
+    size_t n = y->w->group;
+    double end_s = y->now_s + exchange_s(y);
+    int64_t newest = 0;
+    for (size_t k = 0; k < n; k++) {
         int64_t clock = y->workers[y->queue[k]].clock;
         newest = clock > newest ? clock : newest;
     }
-    mix(y, y->queue, y->n_queue);
-    for (size_t k = 0; k < y->n_queue; k++) {
+    mix(y, y->queue, n);
+    tell_group(y, end_s);
+    for (size_t k = 0; k < n; k++) {
         struct worker *x = &y->workers[y->queue[k]];
         note_staleness(y, newest - x->clock);
-        x->clock++;
-        begin(y, y->queue[k], y->now_s + longest_s, y->now_s - x->ended_s);
+        x->clock = newest + 1;
+        begin(y, y->queue[k], end_s, y->now_s - x->ended_s);
     }
-    y->n_queue = 0;
+    y->n_queue -= n;
+    memmove(y->queue, y->queue + n, y->n_queue * sizeof *y->queue);
+}
+
+static void join_group(struct player *y, size_t i)
+{
+    y->queue[y->n_queue++] = i;
+    while (hv__groups_next(&y->groups, y->queue, y->n_queue)) {
+        average_group(y);
+    }
 }
 
 /* whom worker i averages with: by its weights, which need not add up to anything */
@@ -324,6 +357,11 @@ enum hv_status hv_workers_run(struct hv_arena *a, const struct hv_workers *w,
     out->mixing = peers ? hv_arena_new(a, double, w->n * w->n) : NULL;
     y.workers = hv_arena_new(&scratch, struct worker, w->n);
     y.queue = hv_arena_new(&scratch, size_t, w->n);
+    y.told = a;
+    out->groups = hv_arena_new(a, struct hv_workers_group, w->keep + 1);
+    if (w->kind == HV_WORKERS_PARTIAL) {
+        hv__groups_init(&scratch, &y.groups, w);
+    }
     /* a worker looks back by no more than D clocks, nor than there can be */
     double most = fmin((double)w->staleness, HV_WORKERS_CLOCKS_MAX);
     y.ring = (size_t)fmax(0, most) + 2;

@@ -8,6 +8,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/status.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,8 +38,17 @@ struct hv_workers {
     const double *hop_s;    /**< [n] one way to the server, or one exchange; NULL = 0 */
     int64_t staleness;      /**< ps, wsp: D; -1 = nobody waits */
     size_t group;           /**< partial reduce: 1 … n */
-    const double *weights;  /**< gossip: [n × n] how often row draws column, NULL = all alike */
-    double horizon_s;       /**< how long is played */
+    bool connect; /**< partial reduce: keep groups from freezing into cliques (Miao et al.,
+                     SIGMOD'21, section 4): where the last ⌈(n − 1)/(group − 1)⌉ groups do not
+                     connect all workers, the next one joins two components, and waits where it
+                     cannot */
+    /** Partial reduce: seconds of the exchange of these workers; NULL = the longest of their hops.
+     */
+    double (*exchange_s)(void *ctx, const size_t *members, size_t n);
+    void *ctx;
+    size_t keep;           /**< partial reduce: how many of the first groups are told */
+    const double *weights; /**< gossip: [n × n] how often row draws column, NULL = all alike */
+    double horizon_s;      /**< how long is played */
     double jitter; /**< standard deviation of the logarithm of a factor of mean 1 on every clock */
     uint64_t seed;
 };
@@ -47,6 +57,13 @@ struct hv_workers {
 #define HV_WORKERS_STALENESS 64
 /** Most clocks that are played. */
 #define HV_WORKERS_CLOCKS_MAX 10000000
+
+/** Workers that averaged among themselves. */
+struct hv_workers_group {
+    double start_s, end_s;
+    const size_t *members; /**< in the order in which they were ready */
+    size_t n;
+};
 
 /** What came out. Owner: the arena. */
 struct hv_workers_run {
@@ -60,8 +77,16 @@ struct hv_workers_run {
      * partial reduce, gossip: clocks between the worker and the furthest it averaged with. */
     int64_t staleness[HV_WORKERS_STALENESS];
     double mean_staleness;
-    double *mixing; /**< [n × n] mean of the averagings, NULL for ps and wsp */
+    double *mixing;                  /**< [n × n] mean of the averagings, NULL for ps and wsp */
+    struct hv_workers_group *groups; /**< the first `keep` of partial reduce */
+    size_t n_groups;
 };
+
+/**
+ * Second eigenvalue of a mean of averagings: 0 all agree at once, 1 they never do. `mixing` is
+ * symmetric with rows that add up to 1. Jacobi's rotations, O(n³) a sweep.
+ */
+double hv_workers_mixing_rho(const double *mixing, size_t n);
 
 /**
  * Plays the workers. Deterministic. Errors: HV_EUSAGE for numbers out of range; HV_ELIMIT for more

@@ -215,13 +215,20 @@ static uint64_t hash_block(uint64_t h, const struct hv_block *b)
 
 static uint64_t hash_measured(uint64_t h, const struct hv_model *m)
 {
+    if (m->measured != NULL) {
+        h = hv_hash(h, m->grid_tp, m->n_grid_tp * sizeof *m->grid_tp);
+        h = hv_hash(h, m->grid_batch, m->n_grid_batch * sizeof *m->grid_batch);
+    }
     for (size_t i = 0; i < m->n_devices; i++) {
         h = hash_text(h, m->devices[i]);
     }
     for (size_t i = 0; m->measured && i < m->n_blocks; i++) {
         const struct hv_measured_layer *l = &m->measured[i];
-        for (size_t d = 0; d < m->n_devices; d++) {
+        for (size_t d = 0; d < m->n_devices * m->n_grid_tp * m->n_grid_batch; d++) {
             h = hash_num(hash_num(h, l->forward_s[d]), l->backward_s[d]);
+        }
+        for (size_t d = 0; d < m->n_devices; d++) {
+            h = hash_num(h, l->update_s[d]);
         }
         h = hash_num(hash_num(h, l->parameter_bytes), l->activation_bytes);
         h = hash_num(hash_num(h, l->output_bytes), l->transfer_s);

@@ -75,11 +75,14 @@ struct hv_block {
     bool attention_bias, ffn_bias;
 };
 
-/** One measured layer (kind "layers"). Times per sample (one sequence entering the pipeline). */
+/** One measured layer (kind "layers"). Times per micro-batch of the model's grid: of one sequence
+ * where the grid has one point. */
 struct hv_measured_layer {
     const char *name;
-    double *forward_s,
-        *backward_s; /**< per entry of `devices` of the model; HV_UNKNOWN where missing */
+    double *forward_s, *backward_s; /**< per entry of `devices` of the model, degree of `grid_tp`
+                                       and micro-batch of `grid_batch`; HV_UNKNOWN where missing */
+    double *update_s; /**< optimizer step of the whole layer, per entry of `devices`; HV_UNKNOWN:
+                         by the memory's speed */
     double parameter_bytes, activation_bytes, output_bytes;
     double transfer_s;    /**< HV_UNKNOWN: from output_bytes and the link */
     double parallel_frac; /**< Amdahl fraction that tensor parallelism divides; 1 */
@@ -127,6 +130,9 @@ struct hv_model {
     /* layers */
     const char **devices; /**< device names of the measured times */
     size_t n_devices;
+    int *grid_tp,
+        *grid_batch; /**< degrees and micro-batches that were measured, rising; {1}, {1} */
+    size_t n_grid_tp, n_grid_batch;
     struct hv_measured_layer *measured;
     /* graph */
     struct hv_graph_dim *dims;

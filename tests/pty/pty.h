@@ -39,6 +39,10 @@ struct pty {
     VTermScreen *screen;
     int w, h;
     struct hv_str raw; /* everything it wrote */
+    /* what tests may ask for before start */
+    int start_w, start_h;           /* 0: COLUMNS × ROWS */
+    const char *workspace;          /* argument; NULL = none */
+    void (*prepare)(struct pty *p); /* called in the program's process before it begins */
 };
 
 static inline int64_t now_ms(void)
@@ -68,10 +72,10 @@ static inline void environment(const char *folder)
 }
 
 /* Becomes the program in a process group of its own, in the foreground. */
-static inline void become_program(int tty)
+static inline void become_program(struct pty *p, int tty)
 {
     const char *program = getenv("HETVIZ");
-    char *argv[] = {(char *)(uintptr_t) "hetviz", NULL};
+    char *argv[] = {(char *)(uintptr_t) "hetviz", (char *)(uintptr_t)p->workspace, NULL};
     (void)setpgid(0, 0);
     (void)signal(SIGTTOU, SIG_IGN);
     (void)tcsetpgrp(tty, getpid());
@@ -79,12 +83,15 @@ static inline void become_program(int tty)
     (void)dup2(tty, STDIN_FILENO);
     (void)dup2(tty, STDOUT_FILENO);
     (void)dup2(tty, STDERR_FILENO);
+    if (p->prepare != NULL) {
+        p->prepare(p);
+    }
     (void)execv(program != NULL ? program : "build/hetviz", argv);
     _exit(127);
 }
 
 /* The leader of the session, so that the program's group is no orphan and can be stopped. */
-static inline void lead(int tty, int news)
+static inline void lead(struct pty *p, int tty, int news)
 {
     (void)setsid();
     (void)ioctl(tty, TIOCSCTTY, 0);
@@ -92,7 +99,7 @@ static inline void lead(int tty, int news)
     pid_t pid = fork();
     if (pid == 0) {
         (void)signal(SIGHUP, SIG_DFL);
-        become_program(tty);
+        become_program(p, tty);
     }
     struct news n = {pid, -1};
     bool gone = false;
@@ -108,7 +115,9 @@ static inline struct news get_news(struct pty *p);
 
 static inline void start(struct pty *p)
 {
-    struct winsize size = {.ws_row = ROWS, .ws_col = COLUMNS};
+    p->w = p->start_w > 0 ? p->start_w : COLUMNS;
+    p->h = p->start_h > 0 ? p->start_h : ROWS;
+    struct winsize size = {.ws_row = (unsigned short)p->h, .ws_col = (unsigned short)p->w};
     int news[2];
     assert_int_equal(openpty(&p->master, &p->slave, NULL, NULL, &size), 0);
     assert_int_equal(pipe(news), 0);
@@ -116,9 +125,7 @@ static inline void start(struct pty *p)
     (void)fcntl(news[0], F_SETFD, FD_CLOEXEC);
     (void)fcntl(news[1], F_SETFD, FD_CLOEXEC);
     assert_int_equal(tcgetattr(p->slave, &p->before), 0);
-    p->w = COLUMNS;
-    p->h = ROWS;
-    p->vt = vterm_new(ROWS, COLUMNS);
+    p->vt = vterm_new(p->h, p->w);
     vterm_set_utf8(p->vt, 1);
     p->screen = vterm_obtain_screen(p->vt);
     vterm_screen_enable_altscreen(p->screen, 1);
@@ -129,7 +136,7 @@ static inline void start(struct pty *p)
         (void)close(p->master); /* when the test dies, the terminal hangs up */
         (void)close(news[0]);
         environment(p->folder);
-        lead(p->slave, news[1]);
+        lead(p, p->slave, news[1]);
     }
     (void)close(news[1]);
     p->news = news[0];

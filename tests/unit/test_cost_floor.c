@@ -133,8 +133,9 @@ static void check_cells(struct hv_cost *k, enum hv_part part, const struct hv_pa
     struct hv_part_query own = *q;
     own.sequences = fmin(own.sequences, (double)hv_cost_job(k)->global_batch);
     struct hv_part_cost c = hv_cost_part(k, part, 0, &own, NULL);
-    size_t n = 0;
-    const struct hv_cost_cell *cells = hv_cost_floor_cells(k, part, 0, q->device, &n);
+    const struct hv_cost_by_size *floor = hv_cost_by_size(k, part, 0, q->device);
+    const struct hv_cost_cell *cells = floor->cells;
+    size_t n = floor->n_cells;
     assert_in_range(n, 1, HV_COST_CELLS);
     for (size_t i = 0; i < n; i++)
         assert_true(cells[i].work_s >= hv_cost_floor_s(k, part, 0, q->device) * (1 - 1e-12));

@@ -174,11 +174,16 @@ static struct hv_model *layers_7_5b(void)
     m->devices[0] = kind_a100.name;
     m->n_devices = 1;
     m->measured = hv_arena_new(&m->arena, struct hv_measured_layer, m->n_blocks);
-    double *times = hv_arena_new(&m->arena, double, 2);
+    m->grid_tp = m->grid_batch = hv_arena_new(&m->arena, int, 1);
+    m->grid_tp[0] = 1;
+    m->n_grid_tp = m->n_grid_batch = 1;
+    double *times = hv_arena_new(&m->arena, double, 3);
     times[0] = times[1] = 1e-3;
+    times[2] = HV_UNKNOWN;
     for (size_t i = 0; i < m->n_blocks; i++)
         m->measured[i] = (struct hv_measured_layer){.forward_s = &times[0],
                                                     .backward_s = &times[1],
+                                                    .update_s = &times[2],
                                                     .parameter_bytes = 2e6,
                                                     .transfer_s = HV_UNKNOWN,
                                                     .parallel_frac = 1};

@@ -324,11 +324,15 @@ static void test_measured_layers(void **state)
     m->n_blocks = 2;
     const char *devices[] = {"A100-SXM-80GB"};
     double forward[] = {1e-3}, backward[] = {2e-3}, unknown[] = {HV_UNKNOWN};
-    struct hv_measured_layer layers[] = {{"a", forward, backward, 4e6, 8e6, 1e6, HV_UNKNOWN, 0.5},
-                                         {"b", forward, backward, 2e6, 8e6, 3e6, HV_UNKNOWN, 1}};
+    struct hv_measured_layer layers[] = {
+        {"a", forward, backward, unknown, 4e6, 8e6, 1e6, HV_UNKNOWN, 0.5},
+        {"b", forward, backward, unknown, 2e6, 8e6, 3e6, HV_UNKNOWN, 1}};
     m->devices = devices;
     m->n_devices = 1;
     m->measured = layers;
+    int one[] = {1};
+    m->grid_tp = m->grid_batch = one;
+    m->n_grid_tp = m->n_grid_batch = 1;
     struct hv_cost *k = hv_cost_new(w->cluster, m, &w->job);
     fixture_stages(&w->p, w->cluster, 2, 1, 1, 1);
     struct hv_stage_query q = ask(&w->p, 0);

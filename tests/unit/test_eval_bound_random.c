@@ -49,6 +49,9 @@ static void add_nodes(struct hv_rng *r, struct hv_str *t, int g, bool zones, str
     if (zones) {
         hv_str_addf(t, ",\"zone\":\"%s\"", g % 2 ? "west" : "east");
     }
+    if (often(r, 1)) {
+        hv_str_addf(t, ",\"state\":\"spare\""); /* plans may use it all the same */
+    }
     hv_str_addf(t, "}");
     for (int i = 0; i < count * each; i++) {
         (void)snprintf(p->address[p->n++], sizeof p->address[0], "%c[%d].%d", 'a' + g, i / each,
@@ -204,6 +207,9 @@ static void add_degrees(struct hv_rng *r, struct hv_str *t, const struct entry *
     }
     if (often(r, 4)) {
         hv_str_addf(t, ",\"ep\":%d", often(r, 5) ? dp : dp * tp * cp);
+    }
+    if (often(r, 1)) {
+        hv_str_addf(t, ",\"offload\":[{\"what\":\"activations\"}]");
     }
 }
 

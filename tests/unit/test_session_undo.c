@@ -9,12 +9,58 @@
 #include "solver/base/rng.h"
 #include "tests/unit/session_bench.h"
 
+/* All documents and plans as one text. Owner: caller frees p. */
+static struct hv_str all_bytes(const struct hv_session *s)
+{
+    size_t n = 0;
+    const struct hv_row *const *rows = hv_session_rows(s, &n);
+    struct hv_str out = bench_bytes(s);
+    for (size_t i = 0; i < n; i++) {
+        hv_str_addf(&out, "%s: ", rows[i]->name);
+        hv_json_write(&out, rows[i]->plan, true);
+    }
+    return out;
+}
+
+/* A plan as the console gives it back. */
+static void add_plan(struct hv_session *s, const char *name)
+{
+    size_t n = 0;
+    json_t *commands = json_pack("[{s:s,s:s,s:o}]", "do", "plan", "name", name, "plan",
+                                 json_loads(BENCH_PLAN, 0, NULL));
+    (void)!hv_session_apply(s, commands, &n, NULL);
+    json_decref(commands);
+}
+
+/* A random edit of a random plan. */
+static void edit_plan(struct hv_session *s, struct hv_rng *rng, unsigned i)
+{
+    char text[40];
+    size_t n = 0;
+    const struct hv_row *const *rows = hv_session_rows(s, &n);
+    uint32_t id = n > 0 ? rows[hv_rng_below(rng, n)]->id : 0;
+    snprintf(text, sizeof text, "p%u", i % 7);
+    switch (hv_rng_below(rng, 5)) {
+    case 0:
+        (void)hv_session_row_delete(s, id);
+        break;
+    case 1:
+        (void)!hv_session_row_rename(s, id, text, NULL);
+        break;
+    case 2:
+        (void)!hv_session_row_note(s, id, text, NULL);
+        break;
+    default:
+        add_plan(s, text);
+    }
+}
+
 /* One random edit; many of them are wrong on purpose. */
 static void edit(struct hv_session *s, struct hv_rng *rng, unsigned i)
 {
     char path[80], text[80];
     size_t n = json_array_size(hv_session_get(s, "cluster.nodes"));
-    unsigned which = (unsigned)hv_rng_below(rng, 8), at = (unsigned)hv_rng_below(rng, n + 1);
+    unsigned which = (unsigned)hv_rng_below(rng, 10), at = (unsigned)hv_rng_below(rng, n + 1);
     snprintf(path, sizeof path, "cluster.nodes[%u]", at);
     if (which == 0) {
         snprintf(text, sizeof text, "g%u", i);
@@ -34,6 +80,8 @@ static void edit(struct hv_session *s, struct hv_rng *rng, unsigned i)
     } else if (which == 6) {
         snprintf(text, sizeof text, "%d", (int)hv_rng_below(rng, 300));
         (void)!hv_session_set_text(s, "job.global_batch", text, NULL);
+    } else if (which >= 8) {
+        edit_plan(s, rng, i);
     } else {
         snprintf(text, sizeof text, "%d", (int)hv_rng_below(rng, 20));
         (void)!hv_session_option_set(s, "mine", "faults", text, NULL);
@@ -45,23 +93,23 @@ static void all_back_and_all_again(void **state)
     struct hv_session *s = bench_open(*state, "ws");
     struct hv_rng rng;
     hv_rng_seed(&rng, 7);
-    struct hv_str first = bench_bytes(s);
+    struct hv_str first = all_bytes(s);
     unsigned tried = 0;
     while (hv_session_n_undo(s) < HV_SESSION_UNDO_LIMIT)
         edit(s, &rng, tried++);
     size_t steps = hv_session_n_undo(s);
     assert_true(tried > steps + 100); /* some were wrong and are no steps */
-    struct hv_str final = bench_bytes(s);
+    struct hv_str final = all_bytes(s);
     assert_string_not_equal(first.p, final.p);
     while (hv_session_undo(s))
         continue;
-    struct hv_str back = bench_bytes(s);
+    struct hv_str back = all_bytes(s);
     assert_string_equal(back.p, first.p);
     assert_false(hv_session_dirty(s));
     assert_int_equal(hv_session_n_redo(s), steps);
     while (hv_session_redo(s))
         continue;
-    struct hv_str again = bench_bytes(s);
+    struct hv_str again = all_bytes(s);
     assert_string_equal(again.p, final.p);
     /* nouns follow the trees */
     uint32_t devices = hv_session_cluster(s)->cluster->n_devices;
@@ -72,6 +120,23 @@ static void all_back_and_all_again(void **state)
     hv_str_free(&final);
     hv_str_free(&back);
     hv_str_free(&again);
+    hv_session_close(s);
+}
+
+static void a_plan_of_the_console_is_a_step(void **state)
+{
+    struct hv_session *s = bench_open(*state, "ws");
+    size_t n = 0;
+    add_plan(s, "mine");
+    assert_string_equal(hv_session_undo_label(s), "add mine");
+    assert_true(hv_session_dirty(s));
+    assert_true(hv_session_undo(s));
+    (void)hv_session_rows(s, &n);
+    assert_int_equal(n, 0);
+    assert_false(hv_session_dirty(s));
+    assert_true(hv_session_redo(s));
+    assert_string_equal(hv_session_rows(s, &n)[0]->name, "mine");
+    assert_int_equal(n, 1);
     hv_session_close(s);
 }
 
@@ -142,9 +207,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(all_back_and_all_again),
-        TEST(a_new_edit_ends_redo),
-        TEST(the_oldest_steps_go_first),
+        TEST(all_back_and_all_again),       TEST(a_plan_of_the_console_is_a_step),
+        TEST(a_new_edit_ends_redo),         TEST(the_oldest_steps_go_first),
         TEST(deleted_rows_come_back_or_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

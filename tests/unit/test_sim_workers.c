@@ -186,6 +186,62 @@ static void mixing(void **state)
     hv_arena_free(&a);
 }
 
+/* the catalogue's cases: 4 workers of 1, 1, 2 and 2 seconds freeze into two pairs, unless the
+ * controller joins components: {1,2}@1, {1,2}@2, {3,4}@2, {1,3}@4, {2,4}@4 */
+static void partial_reduce_keeps_workers_connected(void **state)
+{
+    (void)state;
+    static const double period_s[] = {1, 1, 2, 2};
+    static const struct {
+        double at_s;
+        size_t members[2];
+    } want[] = {{1, {0, 1}}, {2, {0, 1}}, {2, {2, 3}}, {4, {0, 2}}, {4, {1, 3}}};
+    struct hv_arena a = {0};
+    struct hv_workers_run run;
+    struct hv_workers w = {.kind = HV_WORKERS_PARTIAL,
+                           .n = 4,
+                           .period_s = period_s,
+                           .group = 2,
+                           .horizon_s = 400,
+                           .keep = 5};
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    NEAR(hv_workers_mixing_rho(run.mixing, 4), 1);
+    w.connect = true;
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    assert_true(hv_workers_mixing_rho(run.mixing, 4) < 0.99);
+    assert_int_equal(run.n_groups, 5);
+    for (size_t i = 0; i < 5; i++) {
+        NEAR(run.groups[i].end_s, want[i].at_s);
+        assert_int_equal(run.groups[i].members[0], want[i].members[0]);
+        assert_int_equal(run.groups[i].members[1], want[i].members[1]);
+    }
+    hv_arena_free(&a);
+}
+
+/* 3 workers of 1, 1 and 2 seconds in pairs: {1,2}@1, {1,2}@2, {3,1}@3, {2,1}@4, …: two gradients a
+ * second against 1.5 of all-reduce, and rho = (1 + sqrt(1/3)) / 2 in the long run */
+static void partial_reduce_mixes_as_its_eigenvalue_says(void **state)
+{
+    (void)state;
+    static const double period_s[] = {1, 1, 2};
+    struct hv_arena a = {0};
+    struct hv_workers_run run;
+    struct hv_workers w = {
+        .kind = HV_WORKERS_PARTIAL, .n = 3, .period_s = period_s, .group = 2, .horizon_s = 6000};
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+    assert_true(fabs(run.sum_per_s - 2) < 2e-3);
+    assert_true(fabs(hv_workers_mixing_rho(run.mixing, 3) - (1 + sqrt(1.0 / 3)) / 2) < 1e-3);
+    static const double even[] = {2.0 / 3, 1.0 / 6, 1.0 / 6, 1.0 / 6, 2.0 / 3,
+                                  1.0 / 6, 1.0 / 6, 1.0 / 6, 2.0 / 3};
+    NEAR(hv_workers_mixing_rho(even, 3), 0.5); /* 1 - (P - 1)/(N - 1) */
+    static const double uneven[] = {0.625, 0.25, 0.125, 0.25, 0.625, 0.125, 0.125, 0.125, 0.75};
+    NEAR(hv_workers_mixing_rho(uneven, 3), 0.625);
+    static const double all[] = {0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25,
+                                 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25};
+    NEAR(hv_workers_mixing_rho(all, 4), 0);
+    hv_arena_free(&a);
+}
+
 static void bad_numbers(void **state)
 {
     (void)state;
@@ -206,8 +262,12 @@ static void bad_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waves_by_hand),   cmocka_unit_test(hops_hide_behind_waves),
-        cmocka_unit_test(as_tick_by_tick), cmocka_unit_test(mixing),
+        cmocka_unit_test(waves_by_hand),
+        cmocka_unit_test(hops_hide_behind_waves),
+        cmocka_unit_test(as_tick_by_tick),
+        cmocka_unit_test(mixing),
+        cmocka_unit_test(partial_reduce_keeps_workers_connected),
+        cmocka_unit_test(partial_reduce_mixes_as_its_eigenvalue_says),
         cmocka_unit_test(bad_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -288,6 +288,11 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
         add_jobs(v, out);
     } else {
         add_figures(&v->metrics, out);
+        if (v->agreement != NULL) {
+            hv_str_adds(out, "sync           ");
+            hv_eval_agreement_text(v->agreement, out);
+            hv_str_addc(out, '\n');
+        }
     }
     if (v->n_stages > 0) {
         add_breakdown(&v->metrics, out);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/eval/balance.h"
 #include "solver/eval/explain.h"
 #include "solver/io/own/verdict_file.h"
 #include "ui/cli/cli.h"
@@ -26,6 +27,20 @@ enum hv_status hv_cli_eval(struct hv_args *args, struct hv_err *err)
     return st;
 }
 
+/** What a bound is made of, each with a key of its own; null where there is none. */
+static void add_bound_parts(json_t *o, const struct hv_bound *b, bool any)
+{
+    const struct {
+        const char *key;
+        double time_s;
+    } parts[] = {{"compute_s", b->compute_s},     {"passes_s", b->passes_s},
+                 {"optimizer_s", b->optimizer_s}, {"host_s", b->host_s},
+                 {"wait_s", b->wait_s},           {"other_plans_s", b->any_s}};
+    for (size_t i = 0; i < HV_COUNT(parts); i++) {
+        json_object_set_new(o, parts[i].key, hv_json_num(any ? parts[i].time_s : HV_UNKNOWN));
+    }
+}
+
 enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
 {
     struct hv_inputs in;
@@ -44,6 +59,7 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
         json_t *o = json_object();
         json_object_set_new(o, "bound_s", hv_json_num(any ? b.iteration_s : HV_UNKNOWN));
         json_object_set_new(o, "why", json_string(b.why));
+        add_bound_parts(o, &b, any);
         st = hv_cli_print_json(o, err);
     } else if (any) {
         char buf[HV_FMT_CAP];
@@ -60,6 +76,42 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
     hv_cost_free(k);
     hv_inputs_free(&in);
     return st;
+}
+
+/** How the layers of the slowest entry would lie best, and what binds there: the duals of its
+ * linear program. Nothing where there are no layers to share out. */
+static void add_share(const struct hv_judged *j, size_t replica, int number, struct hv_str *out)
+{
+    struct hv_arena a = {0};
+    struct hv_balance b;
+    char t[HV_FMT_CAP], u[HV_FMT_CAP];
+    if (hv_eval_balance(&j->verdict, j->plan.plan, replica, &a, &b, NULL) != HV_OK) {
+        hv_arena_free(&a);
+        return;
+    }
+    if (!hv_known(b.best_pace_s)) {
+        hv_str_addf(out, "%d the layers do not fit, however they are shared out among the stages\n",
+                    number);
+        hv_arena_free(&a);
+        return;
+    }
+    hv_str_addf(out, "%d best share of the layers:", number);
+    for (size_t i = 0; i < b.n; i++) {
+        hv_str_addf(out, "%s%.1f", i > 0 ? " | " : " ", b.stages[i].best_layers);
+    }
+    hv_str_addf(out, ", pace %s instead of %s; what it hangs on (duals):",
+                hv_fmt_seconds(t, sizeof t, b.best_pace_s), hv_fmt_seconds(u, sizeof u, b.pace_s));
+    for (size_t i = 0; i < b.n; i++) {
+        const struct hv_balance_stage *s = &b.stages[i];
+        if (s->memory_price_s_per_byte > 0) {
+            hv_str_addf(out, " memory of stage %zu %.3g s of the iteration per GiB,", i,
+                        s->memory_price_s_per_byte * b.micro_batches * HV_GIB);
+        } else {
+            hv_str_addf(out, " time of stage %zu %.2f,", i, s->time_price);
+        }
+    }
+    out->p[out->n - 1] = '\n';
+    hv_arena_free(&a);
 }
 
 /** The stage that is busy longest, the largest cause beside compute, and the bound: a line each. */
@@ -91,6 +143,14 @@ static void add_causes(const struct hv_judged *j, struct hv_str *out)
     if (v->bound_why != NULL) {
         hv_str_addf(out, "3 no plan can be faster than %s: %s\n",
                     hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
+    }
+    if (v->goodput.known) {
+        hv_str_addf(out, "4 failures and preemptions leave %s of the throughput, %s tokens/s\n",
+                    hv_fmt_percent(a, sizeof a, v->goodput.tokens_per_s / v->metrics.tokens_per_s),
+                    hv_fmt_count(b, sizeof b, v->goodput.tokens_per_s));
+    }
+    if (v->n_stages > 0) {
+        add_share(j, v->stages[slowest].replica, v->goodput.known ? 5 : 4, out);
     }
 }
 

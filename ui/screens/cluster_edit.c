@@ -9,6 +9,7 @@
 #include "solver/base/units.h"
 #include "ui/screens/cluster_int.h"
 #include "ui/screens/screens.h"
+#include "ui/session/import.h"
 
 enum { DONE = HV_APP_HANDLED | HV_APP_REDRAW };
 
@@ -209,6 +210,10 @@ static unsigned import_cluster(void *ctx, struct hv_app *app, const char *path)
     struct hv_err err = {0};
     char label[160];
     (void)ctx;
+    if (!hv_import_is_own(path)) {
+        hv_ui_import(app, path);
+        return HV_APP_REDRAW;
+    }
     if (hv_cluster_doc_read(&doc, path, hv_session_devices(s), &err) != HV_OK) {
         hv_ui_error(app, &err);
         return HV_APP_REDRAW;
@@ -326,7 +331,7 @@ unsigned hv_cluster_change(struct hv_cluster_screen *v, struct hv_app *app, enum
         return drain(v, app);
     }
     if (a == HV_ACT_IMPORT) {
-        hv_app_ask(app, "cluster file or sample: ", "", import_cluster, NULL);
+        hv_app_ask_path(app, "file of any kind, sample, or local: ", "", import_cluster, NULL);
         return DONE;
     }
     if (a == HV_ACT_EXPORT) {

@@ -98,6 +98,7 @@ enum {
     HV_ID_OTHERS,
     HV_ID_BOUND,
     HV_ID_ROUGH,
+    HV_ID_FAILURES,
     HV_ID_STAGE = 1000,
     HV_ID_SHARE = 1 << 30
 };
@@ -131,6 +132,8 @@ void hv_explain_share_try(struct hv_explain_data *d, struct hv_session *s);
 void hv_explain_share_rows(struct hv_explain_data *d);
 /** Is there something left to be tried? */
 bool hv_explain_is_busy(const struct hv_explain_data *d);
+/** Adds what failures and preemptions leave, where that is known. */
+void hv_explain_failures(struct hv_explain_data *d);
 /** Rows of what was tried, best first. */
 void hv_explain_advice(struct hv_explain_data *d);
 

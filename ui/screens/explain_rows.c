@@ -470,5 +470,6 @@ void hv_explain_build(struct hv_explain_data *d, struct hv_session *s)
     hv_explain_share_rows(d);
     hv_explain_stages(d, s);
     add_bound(d);
+    hv_explain_failures(d);
     add_rough(d);
 }

@@ -260,6 +260,16 @@ static int compare_tight(const void *a, const void *b)
                                 : x->memory - y->memory;
 }
 
+static bool is_as_planned(const struct hv_explain_share *x)
+{
+    for (size_t i = 0; i < x->balance.n; i++) {
+        if (x->whole[i] != (int)x->balance.stages[i].layers) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void hv_explain_share_rows(struct hv_explain_data *d)
 {
     const struct hv_explain_share *x = &d->share;
@@ -268,7 +278,9 @@ void hv_explain_share_rows(struct hv_explain_data *d)
         return;
     }
     const char *more = "";
-    if (hv_known(x->whole_s)) {
+    if (hv_known(x->whole_s) && is_as_planned(x)) {
+        more = "; whole layers are shared out at their best";
+    } else if (hv_known(x->whole_s)) {
         more = hv_arena_printf(&d->arena, "; %s: step %+.1f%%",
                                d->base.n_violations > 0 ? "layers that fit" : "other whole layers",
                                (x->whole_s / d->base.iteration_s - 1) * 100);

@@ -9,6 +9,7 @@
 #include "solver/base/units.h"
 #include "ui/screens/model_int.h"
 #include "ui/screens/screens.h"
+#include "ui/session/import.h"
 #include "ui/view/layout.h"
 
 enum { DONE = HV_APP_HANDLED | HV_APP_REDRAW, WHEEL_ROWS = 3, FIT_ROWS = 14, FIELDS_W = 56 };
@@ -165,6 +166,10 @@ static unsigned import_model(void *ctx, struct hv_app *app, const char *path)
     struct hv_err err = {0};
     char label[160];
     (void)ctx;
+    if (!hv_import_is_own(path)) {
+        hv_ui_import(app, path);
+        return HV_APP_REDRAW;
+    }
     if (hv_model_doc_read(&doc, path, &err) != HV_OK) {
         hv_ui_error(app, &err);
         return HV_APP_REDRAW;
@@ -294,7 +299,7 @@ static unsigned action(void *state, struct hv_app *app, enum hv_action a)
         return DONE;
     }
     if (a == HV_ACT_IMPORT) {
-        hv_app_ask(app, "model file, config.json or catalogue name: ", "", import_model, NULL);
+        hv_app_ask_path(app, "config.json, model file or name: ", "", import_model, NULL);
         return DONE;
     }
     if (a == HV_ACT_EXPORT) {

@@ -31,6 +31,8 @@ struct hv_ui {
     struct hv_ui_turn turn;
     unsigned tour;                /**< step of the tour, from 1 on; 0 = there is none */
     const struct hv_keymap *keys; /**< borrowed */
+    struct hv_import *import; /**< read and to be shown; taken by the import screen */
+    const char *import_words; /**< what it was read from; borrowed until the screen opens */
 };
 
 extern const struct hv_view_ops hv_screen_cluster;
@@ -42,6 +44,7 @@ extern const struct hv_view_ops hv_screen_explain;
 extern const struct hv_view_ops hv_screen_what_if;
 extern const struct hv_view_ops hv_screen_console;
 extern const struct hv_view_ops hv_screen_welcome;
+extern const struct hv_view_ops hv_screen_import;
 
 /** A new application over the session: screens, `:` commands, save, undo. Owner: hv_app_free.
  * Borrows ui and keys. */
@@ -72,6 +75,9 @@ void hv_ui_switch_plan(struct hv_ui *ui, struct hv_app *app, uint32_t id, int st
 /** Draws why there is no plan to show and what to press. */
 void hv_ui_no_plan(const struct hv_row *row, const char *reason, struct hv_grid *g,
                    struct hv_rect body);
+/** Reads files of other programs (or `local`) and shows what they come to; nothing changes yet. An
+ * error goes to the status line. */
+void hv_ui_import(struct hv_app *app, const char *words);
 /** Shows an error in the status line. */
 void hv_ui_error(struct hv_app *app, const struct hv_err *err);
 

@@ -8,9 +8,9 @@
 #include "ui/view/grid_picture.h"
 
 static const struct hv_view_ops *const screens[] = {
-    &hv_screen_cluster, &hv_screen_model,   &hv_screen_strategies,
-    &hv_screen_plans,   &hv_screen_gantt,   &hv_screen_explain,
-    &hv_screen_what_if, &hv_screen_console, &hv_screen_welcome,
+    &hv_screen_cluster, &hv_screen_model,   &hv_screen_strategies, &hv_screen_plans,
+    &hv_screen_gantt,   &hv_screen_explain, &hv_screen_what_if,    &hv_screen_console,
+    &hv_screen_welcome, &hv_screen_import,
 };
 
 struct hv_session *hv_ui_session(const void *model)
@@ -136,6 +136,9 @@ static unsigned finish_command(struct hv_app *app, const struct hv_prompt_outcom
     case HV_TODO_SAVE_SCREEN:
         save_screen(app, hv_str_cstr(&o->arg));
         return HV_APP_REDRAW;
+    case HV_TODO_IMPORT:
+        hv_ui_import(app, hv_str_cstr(&o->arg));
+        return HV_APP_REDRAW;
     case HV_TODO_QUIT:
         if (!o->force && hv_session_dirty(hv_ui_session(hv_app_model(app)))) {
             hv_app_message(app, HV_MSG_WARNING,
@@ -230,6 +233,11 @@ static unsigned common_action(void *model, struct hv_app *app, enum hv_action a)
     return 0;
 }
 
+static bool complete_path(const void *model, const char *text, size_t n, struct hv_str *out)
+{
+    return hv_session_complete_path(hv_ui_session(model), text, n, out);
+}
+
 static void project(const void *model, struct hv_str *out)
 {
     const struct hv_session *s = hv_ui_session(model);
@@ -262,6 +270,7 @@ struct hv_app *hv_ui_app(struct hv_ui *ui, struct hv_keymap *keys, bool ascii)
                               .command = run_command,
                               .action = common_action,
                               .complete = hv_ui_complete,
+                              .complete_path = complete_path,
                               .project = project,
                               .unsaved = unsaved,
                               .said = said,

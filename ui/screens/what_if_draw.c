@@ -33,7 +33,8 @@ static double axis_unit(enum hv_what_if_figure which)
 {
     bool share =
         which == HV_FIGURE_peak_frac || which == HV_FIGURE_bubble_frac || which == HV_FIGURE_mfu;
-    return which == HV_FIGURE_tokens_per_s ? 1000 : share ? 0.01 : 1;
+    bool tokens = which == HV_FIGURE_tokens_per_s || which == HV_FIGURE_expected_per_s;
+    return tokens ? 1000 : share ? 0.01 : 1;
 }
 
 static const char *figure_text(char *buf, size_t cap, enum hv_what_if_figure which, double x)
@@ -43,6 +44,7 @@ static const char *figure_text(char *buf, size_t cap, enum hv_what_if_figure whi
     case HV_FIGURE_bound_s:
         return hv_fmt_seconds(buf, cap, x);
     case HV_FIGURE_tokens_per_s:
+    case HV_FIGURE_expected_per_s:
         return x < 999999.5 ? hv_fmt_count(buf, cap, x) : hv_fmt_si(buf, cap, x, "");
     case HV_FIGURE_usd_per_mtoken:
         return hv_fmt_fixed(buf, cap, x, 3);

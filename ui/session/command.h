@@ -47,6 +47,7 @@
     X(CANCEL,     cancel)       \
     X(OPTION,     option)       \
     X(EXPORT,     export)       \
+    X(IMPORT,     import)       \
     X(SCREEN,     screen)       \
     X(SAVE_SCREEN,save_screen)  \
     X(HELP,       help)         \

@@ -37,6 +37,7 @@ static const struct hv_opt compare_options[] = {
 static const struct hv_opt eval_options[] = {OPTIONAL_INPUT_OPTIONS, JSON_OPTION};
 static const struct hv_opt gantt_options[] = {
     OPTIONAL_INPUT_OPTIONS, WIDTH_OPTION, ASCII_OPTION,
+    {"links", 0, HV_ARG_FLAG, NULL, "in the terminal: reductions, pushes and transfers on lines of their own (plans with stale weights: always)", 0, 0, NULL, false},
     {"svg", 0, HV_ARG_FILE, "F", "write an SVG picture", 0, 0, NULL, false},
     {"png", 0, HV_ARG_FILE, "F", "write a PNG picture", 0, 0, NULL, false},
     {"trace", 0, HV_ARG_FILE, "F", "write a Chrome or Perfetto trace", 0, 0, NULL, false},
@@ -154,7 +155,9 @@ static const struct hv_command command_rows[] = {
      "Example: hetviz solve folded",
      OPTIONS(solve_options), false},
     {HV_CMD_BOUND, "bound", NULL, "", 0, 0, "no plan can be faster than this, and why",
-     "Prints a lower bound of the iteration time over all plans.\nExample: hetviz bound -c two-generations -m llama-3-8b",
+     "Prints a lower bound of the iteration time over all plans and what it is made of. With --json the parts have keys of their own; "
+     "other_plans_s is the lower one of plans whose stages branch, whose micro-batches come in parts or whose tensor parallelism is "
+     "not 1d.\nExample: hetviz bound -c two-generations -m llama-3-8b",
      OPTIONS(bound_options), false},
     {HV_CMD_EXPLAIN, "explain", NULL, "PLAN", 1, 1, "where the time of a plan goes",
      "Breaks the iteration down into compute, exposed communication and idle time, with the stage that bounds it. With --stage, "
@@ -235,6 +238,8 @@ static const struct hv_command prompt_rows[] = {
     {HV_PROMPT_NOTE, "note", NULL, "ROW [TEXT]", 1, -1, "write a note on a plan", "It is saved with the plan; without a text it is taken away.\nExample: note oobleck-2 \"for the Friday run\"", NO_OPTIONS, false},
     {HV_PROMPT_PLAN, "plan", NULL, "NAME {PLAN}|FILE", 2, -1, "add a plan to the rows", "The plan is a file, or JSON as in one.\nExample: plan mine p.json", NO_OPTIONS, false},
     {HV_PROMPT_EXPORT, "export", NULL, "[ROW] FILE", 1, 2, "write the plan of a row to a file", "The row is the selected one unless given.", NO_OPTIONS, false},
+    {HV_PROMPT_IMPORT, "import", "i", "FILE...|local", 1, -1, "look at files of other programs and take them over",
+     "What nvidia-smi, Slurm, Kubernetes, Hugging Face and others write; nothing changes before Enter.\nExample: import smi.xml topo.txt", NO_OPTIONS, false},
     {HV_PROMPT_SCREEN, "screen", NULL, "NAME", 1, 1, "go to a screen", "Names are those of the tabs.", NO_OPTIONS, false},
     {HV_PROMPT_LUA, "lua", NULL, "CODE", 1, -1, "run a line of Lua in the console",
      "What it says is on screen 8; what it does to the table `workspace` comes back as edits that can be undone.\n"

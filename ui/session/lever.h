@@ -89,10 +89,12 @@ enum hv_status hv_lever_parse(const struct hv_lever *l, const char *text, double
                               struct hv_err *err) HV_NODISCARD;
 
 /* clang-format off */
-/** Figures of a trial: field, name, better (-1 the lower, 1 the higher). */
+/** Figures of a trial: field, name, better (-1 the lower, 1 the higher). `expected`: tokens per second
+ * under failures and preemptions, where the job or the inventory speaks of them. */
 #define HV_FIGURE_MAP(X)                          \
     X(iteration_s,    "s/iter",      -1)          \
     X(tokens_per_s,   "tokens/s",     1)          \
+    X(expected_per_s, "expected",     1)          \
     X(usd_per_mtoken, "$/Mtok",      -1)          \
     X(usd_per_h,      "$/h",         -1)          \
     X(peak_frac,      "peak mem",    -1)          \

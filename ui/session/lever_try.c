@@ -13,6 +13,8 @@ struct hv_figures hv_figures_of(const struct hv_verdict *v)
     const struct hv_metrics *m = &v->metrics;
     struct hv_figures f = {.iteration_s = m->iteration_s,
                            .tokens_per_s = m->tokens_per_s,
+                           .expected_per_s =
+                               v->goodput.known ? v->goodput.tokens_per_s : HV_UNKNOWN,
                            .usd_per_mtoken = m->usd_per_mtoken,
                            .usd_per_h = m->usd_per_h,
                            .peak_frac = HV_UNKNOWN,
@@ -163,7 +165,7 @@ enum hv_status hv_levers_try(struct hv_session *s, const struct hv_levers *l, co
     if (st == HV_OK)
         st = build(&t, &b, err);
     if (st == HV_OK) {
-        struct hv_eval_options o = {.no_bound = !bound};
+        struct hv_eval_options o = {.no_bound = !bound, .failures = true};
         st = hv_eval(b.cost != NULL ? b.cost : hv_session_cost(s), b.plan.plan, &o, &b.arena, &v,
                      err);
     }
@@ -195,12 +197,10 @@ static enum hv_status accept_plan(struct hv__trial *t, const char *label, struct
     hv_str_addf(&name, "%s-what-if", hv__session_row_any(t->s, t->levers->row)->name);
     json_object_set_new(t->plan, "name", json_string(hv_str_cstr(&name)));
     enum hv_status st =
-        hv_session_row_add(t->s, hv_str_cstr(&name), json_incref(t->plan), &id, err);
+        hv__session_row_add_step(t->s, hv_str_cstr(&name), json_incref(t->plan), label, &id, err);
     hv_str_free(&name);
     if (st != HV_OK)
         return st;
-    hv__session_journal_push(
-        t->s, (struct hv__step){.kind = HV__STEP_ADD, .row = id, .label = hv_xstrdup(label)});
     hv_session_select(t->s, id);
     hv_str_addf(said, "%splan %s", said->n > 0 ? ", " : "", hv_session_row(t->s, id)->name);
     return HV_OK;

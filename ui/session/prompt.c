@@ -220,6 +220,13 @@ static enum hv_status do_save_screen(struct call *c)
     return HV_OK;
 }
 
+static enum hv_status do_import(struct call *c)
+{
+    c->out->todo = HV_TODO_IMPORT;
+    hv_str_adds(&c->out->arg, c->code);
+    return HV_OK;
+}
+
 static enum hv_status do_remove(struct call *c)
 {
     enum hv_status st = hv_session_remove(c->s, arg(c, 0), c->err);
@@ -322,16 +329,11 @@ static enum hv_status do_plan(struct call *c)
     uint32_t id = 0;
     enum hv_status st = plan_of(c, &plan);
     if (st == HV_OK)
-        st = hv_session_row_add(c->s, arg(c, 0), plan, &id, c->err);
+        st = hv__session_row_add_step(c->s, arg(c, 0), plan, NULL, &id, c->err);
     if (st != HV_OK)
         return st;
-    const char *name = hv_session_row(c->s, id)->name;
-    struct hv_str label = {0};
-    hv_str_addf(&label, "add %s", name);
-    hv__session_journal_push(c->s,
-                             (struct hv__step){.kind = HV__STEP_ADD, .row = id, .label = label.p});
     hv_session_select(c->s, id);
-    hv_str_addf(&c->out->message, "plan %s added", name);
+    hv_str_addf(&c->out->message, "plan %s added", hv_session_row(c->s, id)->name);
     return HV_OK;
 }
 

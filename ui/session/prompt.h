@@ -16,6 +16,7 @@ enum hv_prompt_todo {
     HV_TODO_HELP,        /**< show the keys, searched for `arg` */
     HV_TODO_SCREEN,      /**< go to the screen named in `arg` */
     HV_TODO_SAVE_SCREEN, /**< write what is shown to the file in `arg` */
+    HV_TODO_IMPORT,      /**< show what the files in `arg` come to */
     HV_TODO_QUIT         /**< leave; ask first when there are unsaved changes and not `force` */
 };
 
@@ -36,9 +37,14 @@ void hv_prompt_outcome_free(struct hv_prompt_outcome *o);
 enum hv_status hv_session_command(struct hv_session *s, const char *line,
                                   struct hv_prompt_outcome *out, struct hv_err *err) HV_NODISCARD;
 /**
- * Appends the n-th completion of the line as the whole new line; false when none is left. Completes
- * commands, strategies, options and their values, key paths and row names. `session` is a
- * `const struct hv_session *` (the signature is that of ui/view's line editor).
+ * Appends the n-th completion of the line's last word as a file, as the whole new line; false when
+ * none is left. Folders end with a slash.
+ */
+bool hv_session_complete_path(const void *session, const char *line, size_t n, struct hv_str *out);
+/**
+ * The same for a line that is a `:` command: commands, strategies, options and their values, key
+ * paths, row names and files. `session` is a `const struct hv_session *` (the signature is that of
+ * ui/view's line editor).
  */
 bool hv_session_complete(const void *session, const char *line, size_t n, struct hv_str *out);
 

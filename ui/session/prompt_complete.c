@@ -5,9 +5,11 @@
 #include "ui/session/prompt.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* A search for the n-th candidate that begins like the word. */
 struct search {
@@ -153,6 +155,43 @@ static void offer_rows(struct search *q, bool running_only)
             offer(q, "", rows[i]->name, "");
 }
 
+/* Files and folders of the folder that the word is in. */
+static void offer_files(struct search *q)
+{
+    size_t cut = q->n_word;
+    struct dirent **list = NULL;
+    while (cut > 0 && q->word[cut - 1] != '/')
+        cut--;
+    struct hv_str folder = {0};
+    hv_str_add(&folder, q->word, cut);
+    int n = scandir(cut > 0 ? hv_str_cstr(&folder) : ".", &list, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        const char *name = list[i]->d_name;
+        bool hidden = name[0] == '.' && q->word[cut] != '.';
+        struct hv_str path = {0};
+        struct stat st;
+        hv_str_addf(&path, "%s%s", hv_str_cstr(&folder), name);
+        bool is_folder = !hidden && stat(hv_str_cstr(&path), &st) == 0 && S_ISDIR(st.st_mode);
+        if (!hidden && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+            offer(q, hv_str_cstr(&folder), name, is_folder ? "/" : "");
+        hv_str_free(&path);
+        free(list[i]);
+    }
+    free(list);
+    hv_str_free(&folder);
+}
+
+bool hv_session_complete_path(const void *session, const char *line, size_t n, struct hv_str *out)
+{
+    struct search q = {.s = session, .line = line, .word = line, .want = n, .out = out};
+    for (const char *p = line; *p != '\0'; p++)
+        if (*p == ' ' || *p == '\t')
+            q.word = p + 1;
+    q.n_word = strlen(q.word);
+    offer_files(&q);
+    return q.found;
+}
+
 /* What may stand at argument number `i` of a command; `first` is its first argument. */
 static void offer_argument(struct search *q, enum hv_command_id id, size_t i, const char *first)
 {
@@ -169,6 +208,8 @@ static void offer_argument(struct search *q, enum hv_command_id id, size_t i, co
         offer_options(q, first);
     else if (row && i == 0)
         offer_rows(q, id == HV_PROMPT_CANCEL);
+    else if (id == HV_PROMPT_IMPORT || (id == HV_PROMPT_PLAN && i == 1))
+        offer_files(q);
 }
 
 bool hv_session_complete(const void *session, const char *line, size_t n, struct hv_str *out)

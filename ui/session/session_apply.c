@@ -18,7 +18,7 @@ static enum hv_status apply_plan(struct hv_session *s, const json_t *command, st
         json_object(); /* with the format in front, which a table at the prompt may lack */
     json_object_set_new(copy, "format", json_string("hetviz.plan/1"));
     json_object_update(copy, (json_t *)(uintptr_t)plan);
-    return hv_session_row_add(s, name, copy, &id, err);
+    return hv__session_row_add_step(s, name, copy, NULL, &id, err);
 }
 
 static enum hv_status apply_one(struct hv_session *s, const json_t *command, struct hv_err *err)

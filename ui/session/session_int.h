@@ -53,6 +53,7 @@ struct hv__step {
     uint32_t row;
     char *name_before, *name_after; /**< RENAME */
     char *label;
+    bool joined; /**< made together with the step before it: both or none */
 };
 
 /** What a file looked like, to see later whether another program wrote it. */
@@ -218,6 +219,12 @@ void hv__session_log_free(struct hv_session *s);
 
 /** A new queued row without a plan. Owner: the session. */
 struct hv__row *hv__session_row_new(struct hv_session *s, const char *name, const char *strategy);
+/**
+ * As hv_session_row_add, as a step of the journal. Takes over `plan`; `label` NULL: "add NAME".
+ */
+enum hv_status hv__session_row_add_step(struct hv_session *s, const char *name, json_t *plan,
+                                        const char *label, uint32_t *id,
+                                        struct hv_err *err) HV_NODISCARD;
 /** The row, deleted ones included, or NULL. */
 struct hv__row *hv__session_row_any(const struct hv_session *s, uint32_t id);
 /** Sets the plan (shared) and what follows from it. */

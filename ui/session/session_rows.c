@@ -414,6 +414,23 @@ enum hv_status hv_session_row_add(struct hv_session *s, const char *name, json_t
     return HV_OK;
 }
 
+enum hv_status hv__session_row_add_step(struct hv_session *s, const char *name, json_t *plan,
+                                        const char *label, uint32_t *id, struct hv_err *err)
+{
+    enum hv_status st = hv_session_row_add(s, name, plan, id, err);
+    if (st != HV_OK)
+        return st;
+    struct hv_str text = {0};
+    if (label != NULL)
+        hv_str_adds(&text, label);
+    else
+        hv_str_addf(&text, "add %s", hv_session_row(s, *id)->name);
+    hv__session_journal_push(s,
+                             (struct hv__step){.kind = HV__STEP_ADD, .row = *id, .label = text.p});
+    hv__session_touch(s);
+    return HV_OK;
+}
+
 static bool journal_names(const struct hv_session *s, uint32_t row)
 {
     for (size_t i = 0; i < s->journal.n; i++)

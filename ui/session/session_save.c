@@ -89,16 +89,25 @@ static enum hv_status stage(struct out_file *f, struct hv_err *err)
     return status;
 }
 
+/* The reason comes first: a status line has room for little more. */
+static enum hv_status not_saved(const char *path, const char *why, struct hv_err *err)
+{
+    return hv_err_set(err, HV_EIO, "not saved: %s; the old files are whole (%.200s)", why, path);
+}
+
 static enum hv_status write_all(struct save *v, struct hv_err *err)
 {
     enum hv_status st = HV_OK;
-    for (size_t i = 0; st == HV_OK && i < v->files.n; i++)
-        st = stage(&v->files.items[i], err);
+    for (size_t i = 0; st == HV_OK && i < v->files.n; i++) {
+        struct hv_err why = {0};
+        if (stage(&v->files.items[i], &why) != HV_OK)
+            st = not_saved(v->files.items[i].path, why.text, err);
+    }
     /* workspace.json is the last of the list: until it has its name the old one counts */
     for (size_t i = 0; st == HV_OK && i < v->files.n; i++) {
         struct out_file *f = &v->files.items[i];
         if (rename(f->temp, f->path) != 0)
-            st = hv_err_set(err, HV_EIO, "%s: cannot write %.200s", strerror(errno), f->path);
+            st = not_saved(f->path, strerror(errno), err);
         else
             f->temp[0] = '\0';
     }

@@ -83,8 +83,10 @@ bool hv_session_undo(struct hv_session *s)
     hv__session_group_drop(s);
     if (s->journal_at == 0)
         return false;
-    take(s, &s->journal.items[--s->journal_at], false);
-    tell(s, &s->journal.items[s->journal_at], false);
+    do {
+        take(s, &s->journal.items[--s->journal_at], false);
+        tell(s, &s->journal.items[s->journal_at], false);
+    } while (s->journal.items[s->journal_at].joined && s->journal_at > 0);
     return true;
 }
 
@@ -93,8 +95,10 @@ bool hv_session_redo(struct hv_session *s)
     if (s->journal_at == s->journal.n)
         return false;
     hv__session_group_drop(s);
-    take(s, &s->journal.items[s->journal_at++], true);
-    tell(s, &s->journal.items[s->journal_at - 1], true);
+    do {
+        take(s, &s->journal.items[s->journal_at++], true);
+        tell(s, &s->journal.items[s->journal_at - 1], true);
+    } while (s->journal_at < s->journal.n && s->journal.items[s->journal_at].joined);
     return true;
 }
 

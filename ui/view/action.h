@@ -120,6 +120,8 @@
     X(CONSOLE_COMMANDS, "console-commands",   "console",    "c",                  "Commands", "only commands, or the log again") \
     X(CONSOLE_LUA,      "console-lua",        "console",    "e i",                "Lua",      "type lines of Lua; an empty one or Esc ends it") \
     X(CONSOLE_RECORD,   "console-record",     "console",    "R",                  "Record",   "write what you do to a script, or end the recording") \
+    X(IMPORT_ACCEPT,    "import-accept",      "import",     "<Enter>",            "Accept",   "take over what was read, as one step that undo takes back") \
+    X(IMPORT_WAY,       "import-way",         "import",     "<Tab>",              "How",      "replace the cluster, add its nodes, or update nodes with the same devices") \
     X(HELP_RUN,         "help-run",           "help",       "<Enter>",            "Run",      "run the found action")
 /* clang-format on */
 

@@ -76,6 +76,7 @@ struct hv_app_config {
     /** Actions no view took (save, undo, …); may be NULL. */
     unsigned (*action)(void *model, struct hv_app *app, enum hv_action a);
     hv_complete_fn *complete; /**< completion of `:`; ctx is the model; may be NULL */
+    hv_complete_fn *complete_path; /**< of files, for hv_app_ask_path; may be NULL */
     /** Text right in the tabs row ("lab.hv*"); may be NULL. */
     void (*project)(const void *model, struct hv_str *out);
     /** True when quitting would lose something; may be NULL. */
@@ -180,5 +181,8 @@ typedef unsigned hv_app_answer(void *ctx, struct hv_app *app, const char *text);
  */
 void hv_app_ask(struct hv_app *app, const char *label, const char *start, hv_app_answer *done,
                 void *ctx);
+/** As hv_app_ask for a file: Tab completes it. */
+void hv_app_ask_path(struct hv_app *app, const char *label, const char *start, hv_app_answer *done,
+                     void *ctx);
 
 #endif

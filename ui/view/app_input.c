@@ -16,10 +16,19 @@ void hv_app_ask(struct hv_app *app, const char *label, const char *start, hv_app
 {
     (void)snprintf(app->ask_label, sizeof app->ask_label, "%s", label);
     hv_line_set(&app->ask, start);
+    app->ask.complete = NULL;
     app->answer = done;
     app->answer_ctx = ctx;
     app->prompt = HV__PROMPT_ASK;
     app->dirty = true;
+}
+
+void hv_app_ask_path(struct hv_app *app, const char *label, const char *start, hv_app_answer *done,
+                     void *ctx)
+{
+    hv_app_ask(app, label, start, done, ctx);
+    app->ask.complete = app->config.complete_path;
+    app->ask.complete_ctx = app->config.model;
 }
 
 static void find(struct hv_app *app, int direction)

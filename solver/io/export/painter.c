@@ -57,10 +57,7 @@ static void svg_text(void *ctx, const struct hv_paint_text *t)
     hv_str_addf(
         s, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.*f\" fill=\"#%06x\" text-anchor=\"%s\"%s%s",
         t->x, t->y, t->mono ? 2 : 1, t->size_px, t->fill, anchors[t->anchor],
-        t->bold ? " font-weight=\"bold\"" : "",
-        t->mono ? " xml:space=\"preserve\" font-family=\"DejaVu Sans Mono, Menlo, Consolas, "
-                  "monospace\""
-                : "");
+        t->bold ? " font-weight=\"bold\"" : "", t->mono ? " class=\"m\"" : "");
     if (t->width_px > 0) {
         hv_str_addf(s, " textLength=\"%.2f\"", t->width_px);
     }
@@ -133,7 +130,9 @@ void hv_paint_svg(int width_px, int height_px, hv_paint_fn *draw, const void *wh
     hv_str_addf(out,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 "
                 "0 %d %d\" "
-                "font-family=\"DejaVu Sans, Verdana, sans-serif\">\n",
+                "font-family=\"DejaVu Sans, Verdana, sans-serif\">\n"
+                "<style>.m{font-family:DejaVu Sans Mono,Menlo,Consolas,monospace;white-space:pre}"
+                "</style>\n",
                 width_px, height_px, width_px, height_px);
     struct hv_painter p = {svg_rect, svg_text, svg_line, svg_mark, out};
     draw(&p, what);

@@ -12,7 +12,6 @@
 /* Nodes with the same document. */
 struct group {
     json_t *node;
-    char *key;
     struct hv_str names;
     const char *first; /* name of the first node, or NULL */
     double count;
@@ -22,6 +21,7 @@ struct group {
 
 struct groups {
     HV_VEC(struct group) items;
+    json_t *index; /* by key */
 };
 
 /* What is measured of links alone holds for every node that says nothing itself. */
@@ -58,18 +58,21 @@ static void guess_cards(struct hv_import *im)
 {
     struct hv__node *n = hv__node_here(im);
     struct hv__card c = hv__card_unknown();
-    int most = 0;
+    int most = 0, sum = 0;
     for (uint32_t i = 0; n->links.nv && i < n->links.n * n->links.n; i++) {
         most = n->links.nv[i] > most ? n->links.nv[i] : most;
+        sum += i < n->links.n ? n->links.nv[i] : 0;
     }
     static const struct {
-        int links;
+        int most, sum; /* between two cards, of one card; 0: any */
         const char *card;
-    } rows[] = {{18, "H100-SXM-80GB"}, {12, "A100-SXM-80GB"}, {6, "V100-SXM3-32GB"}};
+    } rows[] = {{18, 0, "H100-SXM-80GB"}, {12, 0, "A100-SXM-80GB"}, {4, 12, "A100-SXM-80GB"},
+                {6, 0, "V100-SXM3-32GB"}, {2, 6, "V100-SXM2-32GB"}, {2, 4, "V100-SXM2-32GB"}};
     for (size_t i = 0; i < HV_COUNT(rows) && !c.card; i++) {
-        if (most == rows[i].links) {
+        if (most == rows[i].most && (rows[i].sum == 0 || sum == rows[i].sum)) {
             c.card = rows[i].card;
-            hv__note(im, HV_IMPORT_GUESSED, "cards with %d NVLinks are taken for %s", most, c.card);
+            hv__note(im, HV_IMPORT_GUESSED,
+                     "cards with up to %d NVLinks between two are taken for %s", most, c.card);
         }
     }
     c.count = n->links.n > 0 ? n->links.n : 1;
@@ -194,17 +197,16 @@ static void join_group(struct group *g, const struct hv__node *n)
 static void add_to_group(struct groups *all, const struct hv__node *n, json_t *node)
 {
     char *key = json_dumps(node, JSON_COMPACT);
-    size_t i = 0;
-    while (i < all->items.n && strcmp(all->items.items[i].key, key) != 0) {
-        i++;
-    }
-    if (i < all->items.n || i >= MAX_GROUPS) {
-        free(key);
+    json_t *at = json_object_get(all->index, key);
+    size_t i = at ? (size_t)json_integer_value(at) : all->items.n;
+    if (at || i >= MAX_GROUPS) {
         json_decref(node);
-        i = i < all->items.n ? i : MAX_GROUPS - 1;
+        i = at ? i : MAX_GROUPS - 1;
     } else {
-        hv_vec_push(&all->items, (struct group){.node = node, .key = key});
+        json_object_set_new(all->index, key, json_integer((json_int_t)i));
+        hv_vec_push(&all->items, (struct group){.node = node});
     }
+    free(key);
     join_group(&all->items.items[i], n);
 }
 
@@ -260,20 +262,20 @@ static json_t *nodes_json(struct hv_import *im, struct groups *all)
         json_array_append_new(nodes, o);
         devices += g->count;
         json_decref(g->node);
-        free(g->key);
         hv_str_free(&g->names);
     }
     if (devices > 1) {
         hv__note(im, HV_IMPORT_UNDERSTOOD, "%.0f nodes, %zu of them differ", devices, all->items.n);
     }
     hv_vec_free(&all->items);
+    json_decref(all->index);
     json_decref(taken);
     return nodes;
 }
 
 enum hv_status hv__cluster_make(struct hv_import *im, struct hv_err *err)
 {
-    struct groups all = {0};
+    struct groups all = {.index = json_object()};
     spread_links(im);
     settle_devices(im);
     hv__kinds_find(im);
@@ -282,6 +284,7 @@ enum hv_status hv__cluster_make(struct hv_import *im, struct hv_err *err)
         sum += (double)im->nodes.items[i].count * hv__cards(&im->nodes.items[i]);
     }
     if (sum > HV_CLUSTER_MAX_DEVICES) {
+        json_decref(all.index);
         return hv_err_set(err, HV_ELIMIT, "%.0f devices; a cluster may have %d", sum,
                           HV_CLUSTER_MAX_DEVICES);
     }

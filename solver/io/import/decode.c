@@ -119,7 +119,7 @@ static void from_utf16(const char *bytes, size_t n, bool big, struct hv_str *out
 
 static bool is_control(char c)
 {
-    return (unsigned char)c < 0x20 && !strchr("\t\n\r\f\v", c);
+    return c == '\0' || ((unsigned char)c < 0x20 && !strchr("\t\n\r\f\v", c));
 }
 
 /* Takes colour codes out (ESC [ … letter), as nvidia-smi and log viewers write them, and the
@@ -128,7 +128,7 @@ static bool is_control(char c)
 static void drop_controls(struct hv_str *s)
 {
     size_t to = 0;
-    if (s->n == 0 || memchr(s->p, '\0', s->n)) {
+    if (s->n == 0) {
         return;
     }
     for (size_t i = 0; i < s->n; i++) {
@@ -147,6 +147,53 @@ static void drop_controls(struct hv_str *s)
     }
     s->n = to;
     s->p[to] = '\0';
+}
+
+/* Length of the UTF-8 character at s, 0 when there is none. */
+static size_t utf8_length(const unsigned char *s, size_t n)
+{
+    size_t len = s[0] < 0x80                   ? 1
+                 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+                 : (s[0] & 0xF0) == 0xE0       ? 3
+                 : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
+                                               : 0;
+    for (size_t i = 1; i < len; i++) {
+        if (i >= n || (s[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    bool bad = len == 3 && ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] >= 0xA0));
+    bad = bad || (len == 4 && ((s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] >= 0x90)));
+    return bad ? 0 : len;
+}
+
+/* Bytes that are no UTF-8 are taken for Latin-1: the same name is the same text then. */
+static void make_utf8(struct hv_str *s)
+{
+    struct hv_str out = {0};
+    bool changed = false;
+    for (size_t i = 0; i < s->n;) {
+        size_t len = utf8_length((const unsigned char *)s->p + i, s->n - i);
+        if (len > 0) {
+            hv_str_add(&out, s->p + i, len);
+        } else {
+            add_character(&out, (unsigned char)s->p[i]);
+            changed = true;
+        }
+        i += len > 0 ? len : 1;
+    }
+    if (changed) {
+        hv_str_clear(s);
+        hv_str_add(s, hv_str_cstr(&out), out.n);
+    }
+    hv_str_free(&out);
+}
+
+bool hv__is_binary(const char *text, size_t n)
+{
+    /* a protocol buffer whose first field is a small number: ONNX begins so */
+    return n > 8 && text[0] == 0x08 && (unsigned char)text[1] < 32 &&
+           memchr(text, '\0', n < 4096 ? n : 4096) != NULL;
 }
 
 enum hv_status hv__decode(const char *name, const char *bytes, size_t n, struct hv_str *out,
@@ -172,8 +219,9 @@ enum hv_status hv__decode(const char *name, const char *bytes, size_t n, struct 
         hv_str_add(out, bytes + skip, n - skip);
     }
     hv_str_free(&unpacked);
-    if (st == HV_OK) {
+    if (st == HV_OK && !hv__is_binary(hv_str_cstr(out), out->n)) {
         drop_controls(out);
+        make_utf8(out);
     }
     return st;
 }

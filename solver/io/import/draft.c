@@ -108,7 +108,8 @@ static bool same_number(double a, double b)
 bool hv__card_same(const struct hv__card *a, const struct hv__card *b)
 {
     return same_text(a->card, b->card) && same_text(a->slice, b->slice) &&
-           same_number(a->memory_bytes, b->memory_bytes) &&
+           (!hv_known(a->memory_bytes) || !hv_known(b->memory_bytes) ||
+            same_number(a->memory_bytes, b->memory_bytes)) &&
            same_number(a->pcie_bytes_per_s, b->pcie_bytes_per_s) &&
            same_number(a->compute, b->compute);
 }
@@ -118,6 +119,7 @@ void hv__card_add(struct hv__node *n, const struct hv__card *c)
     struct hv__card *last = n->cards.n > 0 ? &n->cards.items[n->cards.n - 1] : NULL;
     if (last && hv__card_same(last, c)) {
         last->count += c->count;
+        last->memory_bytes = hv_or(last->memory_bytes, c->memory_bytes);
     } else if (c->count > 0) {
         hv_vec_push(&n->cards, *c);
     }

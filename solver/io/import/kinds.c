@@ -294,7 +294,7 @@ static json_t *changed_kind(struct hv_import *im, struct hv__card *c)
     }
     if (slow) {
         json_object_set_new(o, "pcie_GBps", rounded(pcie));
-        c->name = own_name(im, hv_arena_printf(&im->arena, "%s-pcie%.3g", c->name, pcie));
+        c->name = own_name(im, hv_arena_printf(&im->arena, "%s-pcie%.0f", c->name, pcie));
         hv__note(im, HV_IMPORT_UNDERSTOOD,
                  "%s: %.3g GB/s over PCIe instead of the catalogue's %.3g", c->name, pcie,
                  c->kind->pcie_bytes_per_s / HV_GBPS);

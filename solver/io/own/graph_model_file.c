@@ -8,6 +8,7 @@
 
 #define MAX_MS      1e12
 #define MAX_DEVICES 64
+#define MAX_AXIS    16
 #define MAX_DIMS    10000
 
 static enum hv_status read_bytes(const struct hv_jp *p, const char *key, double *io,
@@ -45,21 +46,99 @@ static enum hv_status collect_devices(const struct hv_jp *times, struct hv_model
     return HV_OK;
 }
 
-static enum hv_status read_times(const struct hv_jp *layer, const char *key, struct hv_model *m,
-                                 double **out, struct hv_err *err)
+/* One measured time, or a row per tensor-parallel degree with one per micro-batch. */
+static enum hv_status read_grid(const struct hv_jp *p, const struct hv_model *m, double *out,
+                                struct hv_err *err)
 {
-    struct hv_jp times = hv_jp_get(layer, key);
-    *out = hv_arena_new(&m->arena, double, m->n_devices + 1);
-    for (size_t d = 0; d < m->n_devices; d++) {
+    size_t n_rows = 0, n = 0;
+    enum hv_status st;
+    if (!json_is_array(p->v)) {
         double ms = HV_UNKNOWN;
-        if (!hv_jp_none(&times)) {
-            enum hv_status st = hv_jp_opt_number(&times, m->devices[d], 0, MAX_MS, &ms, err);
-            if (st) {
+        st = hv_jp_none(p) ? HV_OK : hv_jp_number(p, 0, MAX_MS, &ms, err);
+        out[0] = ms * HV_MS;
+        return st;
+    }
+    if ((st = hv_jp_array(p, &n_rows, err))) {
+        return st;
+    }
+    for (size_t t = 0; t < n_rows && n_rows == m->n_grid_tp; t++) {
+        struct hv_jp row = hv_jp_at(p, t);
+        if ((st = hv_jp_array(&row, &n, err))) {
+            return st;
+        }
+        for (size_t b = 0; b < n && n == m->n_grid_batch; b++) {
+            struct hv_jp at = hv_jp_at(&row, b);
+            double ms = HV_UNKNOWN;
+            if (!hv_jp_none(&at) && (st = hv_jp_number(&at, 0, MAX_MS, &ms, err))) {
                 return st;
             }
+            out[t * n + b] = ms * HV_MS;
         }
-        (*out)[d] = ms * HV_MS;
+        if (n != m->n_grid_batch) {
+            return hv_jp_fail(&row, err,
+                              "expected one time per micro_batch of the model, %zu, found %zu",
+                              m->n_grid_batch, n);
+        }
     }
+    return n_rows == m->n_grid_tp
+               ? HV_OK
+               : hv_jp_fail(p, err, "expected one row per tp of the model, %zu, found %zu",
+                            m->n_grid_tp, n_rows);
+}
+
+/* Times by device, `each` of them for one device. */
+static enum hv_status read_times(const struct hv_jp *layer, const char *key, struct hv_model *m,
+                                 size_t each, double **out, struct hv_err *err)
+{
+    struct hv_jp times = hv_jp_get(layer, key);
+    *out = hv_arena_new(&m->arena, double, m->n_devices *each + 1);
+    for (size_t d = 0; d < m->n_devices; d++) {
+        enum hv_status st = HV_OK;
+        double *own = *out + d * each, ms = HV_UNKNOWN;
+        for (size_t i = 0; i < each; i++) {
+            own[i] = HV_UNKNOWN;
+        }
+        if (hv_jp_none(&times)) {
+            continue;
+        }
+        if (each > 1) {
+            struct hv_jp at = hv_jp_get(&times, m->devices[d]);
+            st = read_grid(&at, m, own, err);
+        } else {
+            st = hv_jp_opt_number(&times, m->devices[d], 0, MAX_MS, &ms, err);
+            own[0] = ms * HV_MS;
+        }
+        if (st) {
+            return st;
+        }
+    }
+    return HV_OK;
+}
+
+/* The rising numbers that the model was measured at; {1} where the key is left out. */
+static enum hv_status read_axis(const struct hv_jp *p, const char *key, struct hv_model *m,
+                                int **out, struct hv_err *err)
+{
+    struct hv_jp list = hv_jp_get(p, key);
+    size_t n = 1;
+    enum hv_status st = hv_jp_none(&list) ? HV_OK : hv_jp_array(&list, &n, err);
+    if (st) {
+        return st;
+    }
+    if (n == 0 || n > MAX_AXIS) {
+        return hv_jp_fail(&list, err, "expected 1 to %d numbers, found %zu", MAX_AXIS, n);
+    }
+    *out = hv_arena_new(&m->arena, int, n);
+    (*out)[0] = 1;
+    for (size_t i = 0; i < n && !hv_jp_none(&list); i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        int64_t x = 0, least = i > 0 ? (*out)[i - 1] + 1 : 1;
+        if ((st = hv_jp_int(&at, least, HV_MAX_WIDTH, &x, err))) {
+            return st;
+        }
+        (*out)[i] = (int)x;
+    }
+    *(out == &m->grid_tp ? &m->n_grid_tp : &m->n_grid_batch) = n;
     return HV_OK;
 }
 
@@ -68,12 +147,14 @@ static enum hv_status read_layer(const struct hv_jp *p, struct hv_model *m,
 {
     const char *name = NULL;
     double transfer_ms = HV_UNKNOWN;
+    size_t each = m->n_grid_tp * m->n_grid_batch;
     l->parallel_frac = 1;
     enum hv_status st;
     if ((st = hv_keys_check(p, HV_KEYS_LAYER, err)) ||
         (st = hv_jp_opt_string(p, "name", &name, err)) ||
-        (st = read_times(p, "forward_ms", m, &l->forward_s, err)) ||
-        (st = read_times(p, "backward_ms", m, &l->backward_s, err)) ||
+        (st = read_times(p, "forward_ms", m, each, &l->forward_s, err)) ||
+        (st = read_times(p, "backward_ms", m, each, &l->backward_s, err)) ||
+        (st = read_times(p, "update_ms", m, 1, &l->update_s, err)) ||
         (st = read_bytes(p, "parameter_bytes", &l->parameter_bytes, err)) ||
         (st = read_bytes(p, "activation_bytes", &l->activation_bytes, err)) ||
         (st = read_bytes(p, "output_bytes", &l->output_bytes, err)) ||
@@ -95,6 +176,8 @@ enum hv_status hv__layers_read(const struct hv_jp *p, struct hv_model *m, struct
     m->max_sequence = 1;
     if ((st = hv_keys_check(p, HV_KEYS_LAYERS, err)) ||
         (st = hv__read_int(p, "max_sequence", 1, HV_MAX_WIDTH, &m->max_sequence, err)) ||
+        (st = read_axis(p, "tp", m, &m->grid_tp, err)) ||
+        (st = read_axis(p, "micro_batch", m, &m->grid_batch, err)) ||
         (st = hv_jp_need(p, "layers", "a list of measured layers", &list, err)) ||
         (st = hv_jp_array(&list, &n, err))) {
         return st;

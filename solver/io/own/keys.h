@@ -46,8 +46,8 @@
     X(HV_KEYS_MOE, "model", "/$defs/moe", "experts", "top_k", "ffn", "shared_experts", "shared_ffn", "every", "first_dense")            \
     X(HV_KEYS_MLA, "model", "/$defs/mla", "q_rank", "kv_rank", "rope_dim", "nope_dim", "value_dim")                                     \
     X(HV_KEYS_LAYER_LIST, "model", "/$defs/layer_list", "repeat", "heads", "kv_heads", "head_dim", "ffn", "ffn_kind", "window", "moe")  \
-    X(HV_KEYS_LAYERS, "model", "/$defs/layers", "format", "name", "kind", "layers", "max_sequence")                                     \
-    X(HV_KEYS_LAYER, "model", "/$defs/layer", "name", "forward_ms", "backward_ms", "parameter_bytes", "activation_bytes",               \
+    X(HV_KEYS_LAYERS, "model", "/$defs/layers", "format", "name", "kind", "tp", "micro_batch", "layers", "max_sequence")                                     \
+    X(HV_KEYS_LAYER, "model", "/$defs/layer", "name", "forward_ms", "backward_ms", "update_ms", "parameter_bytes", "activation_bytes",               \
       "output_bytes", "transfer_ms", "parallel_frac")                                                                                   \
     X(HV_KEYS_GRAPH, "model", "/$defs/graph", "format", "name", "kind", "dims", "ops", "edges", "max_sequence")                         \
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \

@@ -108,6 +108,27 @@ static json_t *finite(double x)
     return hv_json_num(isfinite(x) ? x : HV_UNKNOWN);
 }
 
+/** How the workers of a stale plan agree. */
+static json_t *agreement(const struct hv_agreement *a)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "kind", json_string(hv_sync_kind_words[a->kind]));
+    json_object_set_new(o, "workers", json_integer((json_int_t)a->n_workers));
+    if (a->group > 0) {
+        json_object_set_new(o, "group", json_integer(a->group));
+    }
+    json_object_set_new(o, "wave_s", hv_json_num(a->wave_s));
+    json_object_set_new(o, "exchange_s", hv_json_num(a->exchange_s));
+    json_object_set_new(o, "wait_frac", hv_json_num(a->wait_frac));
+    json_object_set_new(o, "own_staleness", json_integer(a->own_staleness));
+    json_object_set_new(o, "mean_staleness", hv_json_num(a->staleness_clocks));
+    if (hv_known(a->rho)) {
+        json_object_set_new(o, "rho", hv_json_num(a->rho));
+        json_object_set_new(o, "spectral_gap", hv_json_num(1 - a->rho));
+    }
+    return o;
+}
+
 /** Every job with its own figures, and sums. */
 static json_t *jobs(const struct hv_verdict *v)
 {
@@ -157,6 +178,9 @@ json_t *hv_verdict_simulated(const struct hv_verdict *v)
     json_object_set_new(o, "exact", json_boolean(m->exact));
     if (!m->exact) {
         json_object_set_new(o, "staleness", json_integer(m->staleness));
+        if (v->agreement != NULL) {
+            json_object_set_new(o, "sync", agreement(v->agreement));
+        }
     }
     if (m->dropped_frac > 0) {
         json_object_set_new(o, "dropped_frac", hv_json_num(m->dropped_frac));

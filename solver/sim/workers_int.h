@@ -1,0 +1,22 @@
+/** Inside of the workers: which of a queue average next. */
+#ifndef HV_SOLVER_SIM_WORKERS_INT_H
+#define HV_SOLVER_SIM_WORKERS_INT_H
+
+#include "solver/sim/workers.h"
+
+/** The last groups, and room to look for components. */
+struct hv__groups {
+    size_t n, group;
+    bool connect;
+    size_t window, n_made; /**< groups looked back at; made so far */
+    size_t *history;       /**< [window × group], a ring */
+    size_t *component;     /**< [n] */
+    bool *seen;            /**< [n] components already in the group */
+};
+
+void hv__groups_init(struct hv_arena *a, struct hv__groups *g, const struct hv_workers *w);
+/** Moves the members of the next group to the front of the queue, in their order; false: it has to
+ * wait. O(n + window · group) where components count, else O(1). */
+bool hv__groups_next(struct hv__groups *g, size_t *queue, size_t n_queue);
+
+#endif

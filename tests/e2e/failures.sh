@@ -1,0 +1,52 @@
+#!/bin/sh
+# What failing and preempted nodes leave of a plan: the judge's figures, the plans for what is left,
+# and what users say about failures in the job.
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+
+for s in oobleck uniform; do
+    expect "$s on spot nodes" 0 plan -c spot-mix -m llama-3-8b -s "$s" --out "$s.json"
+done
+expect 'failures of a plan' 0 failures oobleck.json --lost 2
+says 'what a failure costs: detection' out '^    detection  '
+says 'what a failure costs: rollback' out '^    rollback  '
+says 'what a failure costs: reinstantiation' out '^    reinstantiation  .*peers'
+says 'a row without losses' out '^   0  none '
+says 'a row with one node away' out '^   1  [a-z]+\[[0-9]\] .*mended by its strategy$'
+says 'a row with two' out '^   2  '
+says 'and the rest' out '^more '
+expect 'failures of a plan that starts again' 0 failures uniform.json --lost 1
+says 'checkpoints' out '^  checkpoints .* every '
+says 'planned anew' out 'planned anew$'
+
+# ---- JSON: shares add up, more failures leave less ------------------------------------------------
+expect 'failures --json' 0 failures uniform.json --lost 1 --json
+cp out uniform.out
+number() { sed -n "s/^ *\"$2\": *\\([-0-9.e+]*\\),*\$/\\1/p" "$1" | head -n 1; }
+sum=$(awk '/"share": / { on = 1 } /}/ { on = 0 } on && / [0-9]/ { sub(",", ""); s += $2 } END { printf "%.9f", s }' uniform.out)
+holds "shares of the time add up to 1, not $sum" [ "$sum" = 1.000000000 ]
+sum=$(awk '/"time_share"/ { sub(",", ""); s += $2 } END { print (s <= 1 && s > 0.9) }' uniform.out)
+holds 'shares of the rows are shares' [ "$sum" = 1 ]
+expect 'eval says it too' 0 eval uniform.json --json
+cp out eval.out
+holds 'eval and failures agree' grep -q "\"tokens_per_s\": $(number uniform.out tokens_per_s)" eval.out
+base=$(number eval.out failures_per_hour)
+printf '{"format": "hetviz.job/1", "failures": {"per_device_hour": 0.01, "checkpoint_interval_s": 600}}' >often.json
+expect 'a job that fails often' 0 eval uniform.json -j often.json --json
+holds 'more failures an hour' awk "BEGIN { exit !($(number out failures_per_hour) > $base) }"
+holds 'the interval asked for' [ "$(number out interval_s)" = 600 ]
+printf '{"format": "hetviz.job/1", "failures": {"detect_s": -1}}' >bad.json
+expect 'a time below zero' 3 eval uniform.json -j bad.json
+says 'a time below zero: where' err 'bad.json:1:[0-9]+: failures.detect_s'
+printf '{"format": "hetviz.job/1", "failures": {"detects": 1}}' >bad.json
+expect 'an unknown member' 3 eval uniform.json -j bad.json
+says 'an unknown member: the nearest' err 'detect_s'
+
+# ---- plans that nobody can mend, or that say nothing ----------------------------------------------
+expect 'nobody speaks of failures' 0 plan -c two-generations -m llama-3-8b -s uniform --out quiet.json
+expect 'eval of a quiet plan' 0 eval quiet.json --json
+holds 'a quiet plan has no expectations' sh -c '! grep -q "\"failures\"" out'
+expect 'asked, hardware fails too' 0 failures quiet.json --lost 0
+says 'rates of hardware' out 'a failure every +[0-9.]+ d'
+finish

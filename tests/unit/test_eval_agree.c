@@ -1,0 +1,181 @@
+/** Workers that do not wait for all gradients: paces, groups and staleness by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "solver/base/units.h"
+#include "tests/eval_fixture.h"
+
+static const char mixed_cluster[] =
+    "{\"format\":\"hetviz.cluster/1\",\"name\":\"mixed\",\"nodes\":["
+    "{\"name\":\"a\",\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":1,"
+    "\"nic\":{\"bandwidth_GBps\":10,\"latency_us\":1}},"
+    "{\"name\":\"v\",\"count\":2,\"device\":\"V100-SXM2-32GB\",\"devices\":1,"
+    "\"nic\":{\"bandwidth_GBps\":10,\"latency_us\":1}}]}";
+/** One layer: a sequence takes 1 s on an A100 and 2 s on a V100. */
+#define ONE_LAYER(bytes)                                                                           \
+    "{\"format\":\"hetviz.model/1\",\"name\":\"m\",\"kind\":\"layers\",\"layers\":[{\"name\":"     \
+    "\"l\",\"forward_ms\":{\"A100-SXM-80GB\":400,\"V100-SXM2-32GB\":800},\"backward_ms\":{"        \
+    "\"A100-SXM-80GB\":600,\"V100-SXM2-32GB\":1200},\"parameter_bytes\":" #bytes                   \
+    ",\"activation_bytes\":0,\"output_bytes\":0}]}"
+static const char job_of_4[] = "{\"format\":\"hetviz.job/1\",\"global_batch\":4,\"sequence\":16,"
+                               "\"precision\":\"fp16\",\"optimizer\":\"none\"}";
+
+#define ENTRY(devices, count, n)                                                                   \
+    "{\"count\":" #count ",\"micro_batches\":" #n ",\"stages\":[{\"devices\":\"" devices           \
+    "\",\"layers\":[0,1]}]}"
+/** Two workers of 1 s and one of 2 s. */
+#define THREE_WORKERS "\"replicas\":[" ENTRY("a[0-1].0", 2, 1) "," ENTRY("v[0].0", 1, 1) "]"
+
+static void assert_near(double got, double want, double rel)
+{
+    if (!(fabs(got - want) <= rel * fabs(want))) {
+        fail_msg("%.17g is not within %g of %.17g", got, rel, want);
+    }
+}
+
+/** The catalogue's case: 3 workers of 1, 1 and 2 s in pairs make one group a second, which are two
+ * gradients; all-reduce makes 1.5. */
+static void pairs_of_three_workers(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hv_arena a = {0};
+    open_world(&w, mixed_cluster, ONE_LAYER(0), job_of_4);
+    struct hv_verdict v = judge(&w, &a, false,
+                                THREE_WORKERS ",\"sync\":{\"kind\":\"partial_reduce\","
+                                              "\"group\":2}");
+    assert_int_equal(v.findings.n, 0);
+    assert_near(v.metrics.iteration_s, 4 / 2.0, 0.02);
+    assert_false(v.metrics.exact);
+    const struct hv_agreement *x = v.agreement;
+    assert_non_null(x);
+    assert_int_equal(x->n_workers, 3);
+    assert_int_equal(x->group, 2);
+    assert_near(x->rho, (1 + sqrt(1.0 / 3)) / 2, 0.03);
+    assert_int_equal(x->own_staleness, 0);
+    assert_true(v.metrics.staleness >= 1);
+    /* all of them in one group are all-reduce: at the pace of the slowest, agreed at once */
+    v = judge(&w, &a, false, THREE_WORKERS ",\"sync\":{\"kind\":\"partial_reduce\",\"group\":3}");
+    assert_near(v.metrics.iteration_s, 4 / 1.5, 0.02);
+    assert_near(1 + v.agreement->rho, 1, 1e-9);
+    assert_int_equal(v.metrics.staleness, 0);
+    assert_near(v.agreement->wait_frac, (0.5 + 0.5 + 0) / 3, 0.02);
+    /* gossip waits for nobody: 1 + 1 + 1/2 a second */
+    v = judge(&w, &a, false, THREE_WORKERS ",\"sync\":{\"kind\":\"gossip\"}");
+    assert_near(v.metrics.iteration_s, 4 / 2.5, 0.02);
+    assert_near(1 + v.agreement->wait_frac, 1, 1e-9);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+/** HetPipe's hand case: waves of 4 and 6 s, D = 0: both go at 6 s per wave, the fast one waits. */
+static void waves_go_at_the_pace_of_the_slowest(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hv_arena a = {0};
+    open_world(&w, mixed_cluster, ONE_LAYER(0), job_of_4);
+#define WAVES                                                                                      \
+    "\"replicas\":[" ENTRY("a[0].0", 1, 4) "," ENTRY(                                              \
+        "v[0].0", 1, 3) "],\"schedule\":{\"name\":"                                                \
+                        "\"hetpipe\",\"in_flight\":1},\"sync\":{\"kind\":\"wsp\",\"staleness\":"
+    struct hv_verdict v = judge(&w, &a, false, WAVES "0}");
+    assert_int_equal(v.findings.n, 0);
+    /* 7 sequences per wave of all, 4 are wanted */
+    assert_near(v.metrics.iteration_s, 6 * 4 / 7.0, 1e-6);
+    assert_near(v.agreement->wave_s, 6, 1e-6);
+    assert_near(v.agreement->wait_frac, (2.0 / 6 + 0) / 2, 1e-6);
+    assert_int_equal(v.metrics.staleness, 0); /* s_global of Nm = 1, D = 0 */
+    assert_true(!hv_known(v.agreement->rho));
+    v = judge(&w, &a, false, WAVES "3}");
+    assert_near(v.metrics.iteration_s, 6 * 4 / 7.0, 1e-6); /* D does not help in the long run */
+    assert_int_equal(v.metrics.staleness, 3);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+static size_t count_sync(const struct hv_timeline *t, size_t row, double *first_s, double *length_s)
+{
+    const struct hv_lane *lane = &t->lanes.items[t->rows[row].link_lane];
+    size_t n = 0;
+    for (size_t i = 0; i < lane->n_spans; i++) {
+        if (t->ops[lane->spans[i].id].kind == HV_SPAN_SYNC) {
+            *first_s = n == 0 ? lane->spans[i].start_s : *first_s;
+            *length_s = lane->spans[i].end_s - lane->spans[i].start_s;
+            n++;
+        }
+    }
+    return n;
+}
+
+static void exchanges_are_drawn(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hv_arena a = {0};
+    double first_s = 0, length_s = 0;
+    open_world(&w, mixed_cluster, ONE_LAYER(1000000000), job_of_4);
+    /* a push behind every wave: after 4 s on a[0], for as long as the judge says */
+    struct hv_verdict v = judge(&w, &a, true, WAVES "0}");
+    assert_true(v.agreement->exchange_s > 0);
+    assert_true(count_sync(v.timeline, 0, &first_s, &length_s) > 0);
+    assert_near(first_s, 4, 1e-6);
+    assert_near(length_s, v.agreement->exchange_s, 1e-6);
+    assert_true(v.timeline->end_s >= first_s + length_s);
+    /* groups: the workers of 1 s average first, at 1 s */
+    v = judge(&w, &a, true, THREE_WORKERS ",\"sync\":{\"kind\":\"partial_reduce\",\"group\":2}");
+    assert_int_equal(count_sync(v.timeline, 0, &first_s, &length_s), 1);
+    assert_near(first_s, 1, 1e-6);
+    assert_true(length_s > 0.1 && length_s < 1); /* 1 GB there and back at 10 GB/s */
+    assert_int_equal(count_sync(v.timeline, 1, &first_s, &length_s), 1);
+    assert_true(first_s >= 2);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+static void time_is_kept(void **state)
+{
+    static const char *const kinds[] = {"partial_reduce", "gossip", "wsp", "ps"};
+    for (size_t i = 0; i < HV_COUNT(kinds); i++) {
+        struct hv_arena a = {0};
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "\"micro_batch\":1,\"replicas\":[{\"count\":4,\"micro_batches\":8,"
+                       "\"stages\":[{\"devices\":\"a[0].0-3\",\"layers\":[0,24]}]},{\"count\":2,"
+                       "\"micro_batches\":16,\"stages\":[{\"devices\":\"v[0].0-1\",\"layers\":[0,"
+                       "12],\"recompute\":\"full\"},{\"devices\":\"v[0].2-3\",\"layers\":[12,24],"
+                       "\"recompute\":\"full\"}]}],\"sync\":{\"kind\":\"%s\",\"staleness\":2,"
+                       "\"group\":3}",
+                       kinds[i]);
+        struct hv_verdict v = judge(*state, &a, false, text);
+        double sum = 0;
+        for (int k = 0; k < HV_BREAKDOWN_N; k++) {
+            assert_true(v.metrics.breakdown_s[k] >= 0);
+            sum += v.metrics.breakdown_s[k];
+        }
+        assert_near(sum, v.metrics.iteration_s, 1e-9);
+        assert_true(v.metrics.iteration_s >= v.metrics.bound_s);
+        struct hv_str words = {0};
+        hv_eval_agreement_text(v.agreement, &words);
+        assert_non_null(strstr(hv_str_cstr(&words), "6 workers"));
+        hv_str_free(&words);
+        hv_arena_free(&a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pairs_of_three_workers),
+        cmocka_unit_test(waves_go_at_the_pace_of_the_slowest),
+        cmocka_unit_test(exchanges_are_drawn),
+        cmocka_unit_test(time_is_kept),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

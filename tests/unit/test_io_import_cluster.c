@@ -1,0 +1,318 @@
+/* Imports that describe machines: nvidia-smi, NCCL, Slurm, Kubernetes, prices. Each text has the
+ * pitfall that its format is known for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/import_bench.h"
+
+static const char smi_xml[] =
+    "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n"
+    "<nvidia_smi_log><driver_version>550</driver_version><attached_gpus>3</attached_gpus>\n"
+    "<gpu id=\"0\"><product_name>NVIDIA A100-SXM4-80GB</product_name>\n"
+    "<mig_devices><mig_device><fb_memory_usage><total>9728 MiB</total></fb_memory_usage>"
+    "</mig_device></mig_devices>\n"
+    "<pci><pci_gpu_link_info><pcie_gen><max_link_gen>3</max_link_gen></pcie_gen>"
+    "<link_widths><max_link_width>16x</max_link_width></link_widths></pci_gpu_link_info></pci>\n"
+    "<fb_memory_usage><total>81920 MiB</total></fb_memory_usage></gpu>\n"
+    "<gpu id=\"1\"><product_name>Foo 9000</product_name>"
+    "<product_architecture>Turing</product_architecture>"
+    "<fb_memory_usage><total>8192 MiB</total></fb_memory_usage></gpu></nvidia_smi_log>\n";
+
+static void memory_is_the_cards_not_the_slices(void **state)
+{
+    (void)state;
+    struct import x = import_one("nvidia_smi_xml", smi_xml);
+    import_word(&x, "nodes[0].devices[0].device", "A100-SXM-80GB-pcie16");
+    import_number(&x, "devices.A100-SXM-80GB-pcie16.pcie_GBps", 15.76);
+    import_absent(&x, "devices.A100-SXM-80GB-pcie16.memory_GiB");
+    import_says(&x, HV_IMPORT_IGNORED, 5, "1 MIG slices");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "3 cards are attached, 2 are listed");
+    /* a card that the catalogue lacks keeps its memory, and takes the rest from its generation */
+    import_word(&x, "nodes[0].devices[1].device", "Foo-9000");
+    import_number(&x, "devices.Foo-9000.memory_GiB", 8);
+    import_word(&x, "devices.Foo-9000.base", "T4-16GB");
+    import_says(&x, HV_IMPORT_GUESSED, 0, "\"Foo 9000\" is not in the catalogue");
+    import_word(&x, "x-import.raw.driver_version", "550");
+    import_free(&x);
+}
+
+static void csv_with_and_without_header(void **state)
+{
+    (void)state;
+    struct import x =
+        import_one("nvidia_smi_csv",
+                   "index, name, memory.free [MiB], memory.used [MiB], pstate\r\n"
+                   "0, NVIDIA L4, 20000 MiB, 3034 MiB, P0\r\n1, NVIDIA L4, [N/A], 1, P0\r\n");
+    import_word(&x, "nodes[0].device", "L4-24GB");
+    import_number(&x, "nodes[0].devices", 2);
+    import_says(&x, HV_IMPORT_GUESSED, 2, "used and free");
+    import_free(&x);
+    x = import_one("nvidia_smi_csv", "NVIDIA GeForce RTX 3090, 24576, 350.00\n");
+    import_word(&x, "nodes[0].device", "RTX3090-24GB");
+    import_says(&x, HV_IMPORT_GUESSED, 1, "no header");
+    import_free(&x);
+    /* PowerShell writes UTF-16 */
+    static const char wide[] = "\xFF\xFEn\0a\0m\0e\0\n\0T\0e\0s\0l\0a\0 \0T\0004\0\n";
+    struct hv_import *im = hv_import_new(&import_devices);
+    assert_int_equal(hv_import_text(im, NULL, "f", wide, sizeof wide, NULL), HV_OK);
+    assert_int_equal(hv_import_finish(im, NULL), HV_OK);
+    hv_import_free(im);
+}
+
+static void lists_and_links_of_cards(void **state)
+{
+    (void)state;
+    struct import x = import_one("nvidia_smi_L", "GPU 0: NVIDIA H200 (UUID: GPU-0)\n"
+                                                 "  MIG 1g.18gb Device 0: (UUID: MIG-0)\n");
+    import_word(&x, "nodes[0].device", "H200-SXM-141GB");
+    import_free(&x);
+    x = import_one("nvidia_smi_nvlink",
+                   "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)\n\t Link 0: 26.562 GB/s\n"
+                   "\t Link 1: 26.562 GB/s\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n"
+                   "\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n");
+    import_number(&x, "nodes[0].intra.bandwidth_GBps", 2 * 26.562);
+    import_free(&x);
+    x = import_one(
+        "nvidia_smi_q_text",
+        "==============NVSMI LOG==============\n\nGPU 00000000:83:00.0\n"
+        "    Product Name                   : NVIDIA H200\n    PCI\n        GPU Link Info\n"
+        "            PCIe Generation\n                Max                : 4\n"
+        "            Link Width\n                Max                : 16x\n"
+        "    FB Memory Usage\n        Total                      : 143771 MiB\n"
+        "    BAR1 Memory Usage\n        Total                      : 262144 MiB\n");
+    import_number(&x, "devices.H200-SXM-141GB-pcie32.pcie_GBps", 31.5);
+    import_free(&x);
+}
+
+/* Two pairs of bridges, NIC rows short of columns, colour codes: islands beside each other. */
+static void topology_tells_islands_switches_and_nics(void **state)
+{
+    (void)state;
+    const char *const pairs[] = {
+        "GPU 0: NVIDIA GeForce RTX 3090 (UUID: GPU-0)\nGPU 1: NVIDIA GeForce RTX 3090 (UUID: "
+        "GPU-1)\n"
+        "GPU 2: NVIDIA GeForce RTX 3090 (UUID: GPU-2)\nGPU 3: NVIDIA GeForce RTX 3090 (UUID: "
+        "GPU-3)\n",
+        "\t\033[4mGPU0\tGPU1\tGPU2\tGPU3\tmlx5_0\tCPU Affinity\tNUMA Affinity\033[0m\n"
+        "GPU0\t X \tPHB\tNV4\tSYS\tNODE\t0-11\t0\nGPU1\tPHB\t X \tSYS\tNV4\tSYS\t0-11\t0\n"
+        "GPU2\tNV4\tSYS\t X \tPHB\tSYS\nGPU3\tSYS\tNV4\tPHB\t X "
+        "\tSYS\nmlx5_0\tNODE\tSYS\tSYS\tSYS\t X \n",
+        NULL};
+    struct import x = import_texts(pairs);
+    assert_int_equal(x.st, HV_OK);
+    import_number(&x, "nodes[0].devices", 4);
+    import_word(&x, "nodes[0].intra.kind", "pcie");
+    import_word(&x, "nodes[0].intra.groups[1].devices", "2-3");
+    /* GA102: 4 links of 14.0625 GB/s */
+    import_number(&x, "nodes[0].intra.groups[0].bandwidth_GBps", 56.25);
+    import_says(&x, HV_IMPORT_GUESSED, 0, "order was changed");
+    import_free(&x);
+    /* 12 links to each of 3 others are more than a card has: a switch, 12 x 25 GB/s */
+    x = import_one("nvidia_smi_topo", "      GPU0  GPU1  GPU2  CPU Affinity\n"
+                                      "GPU0   X    NV12  NV12  0-23\nGPU1  NV12   X    NV12  0-23\n"
+                                      "GPU2  NV12  NV12   X    0-23\n");
+    import_word(&x, "nodes[0].intra.kind", "nvswitch");
+    import_number(&x, "nodes[0].intra.bandwidth_GBps", 300);
+    import_word(&x, "nodes[0].device", "A100-SXM-80GB");
+    import_free(&x);
+    import_refused("ERROR: Option -m is missing its value. Please run 'nvidia-smi -h' for help.\n",
+                   76, HV_ENO, "Option -m");
+}
+
+static void nccl_topology(void **state)
+{
+    (void)state;
+    struct import x = import_one(
+        "nccl_topo_xml",
+        "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"s\" class=\"0x060400\">"
+        "<pci busid=\"a\" class=\"0x030200\" device=\"0x20b2\" link_speed=\"\" link_width=\"0\">"
+        "<gpu dev=\"0\" sm=\"80\"><nvlink target=\"b\" count=\"12\" "
+        "tclass=\"0x030200\"/></gpu></pci>"
+        "<pci busid=\"b\" class=\"0x030200\" device=\"0x20b2\"><gpu dev=\"1\" sm=\"80\">"
+        "<nvlink target=\"a\" count=\"12\" tclass=\"0x030200\"/></gpu></pci>"
+        "<nic><net name=\"mlx5_0\" speed=\"200000\"/></nic></pci></cpu></system>");
+    import_word(&x, "nodes[0].device", "A100-SXM-80GB");
+    import_number(&x, "nodes[0].devices", 2);
+    import_number(&x, "nodes[0].intra.bandwidth_GBps", 300);
+    import_number(&x, "nodes[0].nic.bandwidth_GBps", 25); /* Mbit/s */
+    import_free(&x);
+}
+
+static void slurm_text(void **state)
+{
+    (void)state;
+    struct import x = import_one(
+        "slurm", "NodeName=a001 CPUTot=64 ActiveFeatures=ib,h100 Gres=gpu:8 State=IDLE+DRAIN\n"
+                 "   OS=Linux 5 #1 SMP\n   Reason=bad fan Gres=none [root@x]\n"
+                 "NodeName=a[002-004,7] Gres=gpu:h100:8(S:0-1),nsight:no_consume:1 State=MIXED\n");
+    import_number(&x, "nodes[0].devices", 8);
+    import_word(&x, "nodes[0].device", "H100-SXM-80GB"); /* by its feature */
+    import_word(&x, "nodes[0].state", "drain");
+    import_number(&x, "nodes[1].count", 4);
+    import_word(&x, "nodes[1].x-nodes", "a002,a003,a004,a7");
+    import_free(&x);
+    x = import_one("slurm", "NODELIST   GRES                        STATE\n"
+                            "g1         gpu:a100:4(S:0-3)           idle\n"
+                            "g1         gpu:a100:4(S:0-3)           idle\n"
+                            "c1         (null)                      idle\n"
+                            "g2         gpu:h100:2,gpu:h200:4       down*\n");
+    import_number(&x, "nodes[0].count", 1);
+    import_word(&x, "nodes[1].devices[1].device", "H200-SXM-141GB");
+    import_word(&x, "nodes[1].state", "drain");
+    import_absent(&x, "nodes[2]");
+    import_says(&x, HV_IMPORT_IGNORED, 0, "1 nodes without an accelerator");
+    import_free(&x);
+    /* no header; MIG slices are kinds of their own: 3g of an A100 80 GB is 3/7 of it, half its
+     * memory */
+    x = import_one("slurm",
+                   "2 part gpu:tesla_v100-sxm3-32gb:16\n1 part mig:nvidia_a100_3g.40gb:7\n");
+    import_word(&x, "nodes[0].device", "V100-SXM3-32GB");
+    import_number(&x, "nodes[0].count", 2);
+    import_word(&x, "nodes[1].device", "A100-SXM-80GB-MIG-3g-40gb");
+    import_number(&x, "devices.A100-SXM-80GB-MIG-3g-40gb.dense_TFLOPS.bf16", 312 * 3 / 7.0);
+    import_free(&x);
+}
+
+static void slurm_json_of_all_ages(void **state)
+{
+    (void)state;
+    struct import x =
+        import_one("slurm_json", "{\"meta\":{},\"nodes\":[{\"name\":\"n1\",\"gres\":\"gpu:h100:8\","
+                                 "\"state\":[\"IDLE\",\"DRAIN\"],"
+                                 "\"real_memory\":1},{\"name\":\"n2\",\"gres\":\"\",\"tres\":\"cpu="
+                                 "1,gres/gpu=8\",\"state\":\"mixed\","
+                                 "\"state_flags\":[\"DRAIN\"],\"features\":\"h100\"}]}");
+    import_number(&x, "nodes[0].count", 2);
+    import_word(&x, "nodes[0].state", "drain");
+    import_free(&x);
+    x = import_one("slurm_json",
+                   "{\"sinfo\":[{\"node\":{\"state\":[\"IDLE\"]},\"nodes\":{\"total\":2,"
+                   "\"nodes\":[\"a\",\"b\"]},\"gres\":{\"total\":\"gpu:l4:4\"}}]}");
+    import_number(&x, "nodes[0].count", 2);
+    import_word(&x, "nodes[0].device", "L4-24GB");
+    import_free(&x);
+}
+
+static void kubernetes(void **state)
+{
+    (void)state;
+    struct import x = import_one(
+        "k8s_nodes",
+        "{\"kind\":\"List\",\"items\":[{\"kind\":\"Node\",\"metadata\":{\"name\":\"g1\",\"labels\":"
+        "{"
+        "\"nvidia.com/gpu.product\":\"NVIDIA-A100-SXM4-40GB-SHARED\",\"nvidia.com/"
+        "gpu.count\":\"2\","
+        "\"nvidia.com/gpu.replicas\":\"4\",\"nvidia.com/gpu.memory\":\"40960\","
+        "\"topology.kubernetes.io/zone\":\"z\"}},\"spec\":{\"unschedulable\":true},"
+        "\"status\":{\"capacity\":{\"nvidia.com/gpu\":\"8\"}}},"
+        "{\"kind\":\"Node\",\"metadata\":{\"name\":\"g2\",\"labels\":{\"nvidia.com/gpu.product\":"
+        "\"NVIDIA-A100-SXM4-40GB\"}},\"status\":{\"capacity\":{\"nvidia.com/gpu\":\"0\","
+        "\"nvidia.com/mig-3g.20gb\":\"2\"}}}]}");
+    import_number(&x, "nodes[0].devices", 2); /* cards, not shares of them */
+    import_word(&x, "nodes[0].device", "A100-SXM-40GB");
+    import_word(&x, "nodes[0].state", "drain");
+    import_word(&x, "nodes[0].zone", "z");
+    import_word(&x, "nodes[1].device", "A100-SXM-40GB-MIG-3g-20gb");
+    import_free(&x);
+    x = import_one("k8s_nodes",
+                   "kind: Node\nmetadata: &m\n  name: y1\n  labels:\n"
+                   "    nvidia.com/gpu.product: Tesla-T4\n    nvidia.com/gpu.count: \"2\"\n"
+                   "status:\n  capacity:\n    nvidia.com/gpu: \"2\"\n---\nkind: Node\n"
+                   "metadata: {name: y2}\nstatus: {capacity: {cpu: 4}}\n");
+    import_word(&x, "nodes[0].device", "T4-16GB");
+    import_says(&x, HV_IMPORT_IGNORED, 0, "1 nodes without");
+    import_free(&x);
+}
+
+static void batch_scripts_ask_for_nodes(void **state)
+{
+    (void)state;
+    struct import x =
+        import_one("sbatch", "#!/bin/bash\n#SBATCH --nodes=2-4 --gres=gpu:h100:8 # why\n"
+                             "#SBATCH hetjob\n#SBATCH -N1 --gpus-per-node=a100:4\nsrun x\n");
+    import_number(&x, "nodes[0].count", 2);
+    import_number(&x, "nodes[0].devices", 8);
+    import_number(&x, "nodes[1].devices", 4);
+    import_word(&x, "nodes[1].device", "A100-SXM-40GB");
+    import_free(&x);
+    import_refused("#SBATCH --exclusive\n", 20, HV_ENO, "no GPUs");
+}
+
+static void prices_complete_a_cluster(void **state)
+{
+    (void)state;
+    static const char list[] =
+        "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,"
+        "Price,SpotPrice,Region,AvailabilityZone\n"
+        "p4d,A100,8.0,96.0,1152.0,\"{\"\"Gpus\"\": [1, 2]}\",32.77,,us-east-1,a\n"
+        "p4d,A100,8.0,96.0,1152.0,,31.0,9.1,us-east-2,a\n"
+        ",V100,1.0,,,,2.48,0.74,x,\nm5,,,2.0,8.0,,0.1,0.04,x,y\n";
+    struct import x = import_one("cloud_prices", list);
+    import_word(&x, "nodes[0].name", "p4d");
+    import_number(&x, "nodes[0].price_usd_per_hour", 31);
+    import_number(&x, "nodes[0].spot_usd_per_hour", 9.1);
+    import_word(&x, "nodes[0].zone", "us-east-2");
+    import_says(&x, HV_IMPORT_IGNORED, 0, "1 rows without an accelerator");
+    import_free(&x);
+    const char *const both[] = {"NODELIST GRES\nx1 gpu:a100:8\n", list, NULL};
+    x = import_texts(both);
+    import_word(&x, "nodes[0].name", "x1");
+    import_number(&x, "nodes[0].price_usd_per_hour", 31);
+    import_absent(&x, "nodes[1]");
+    import_free(&x);
+}
+
+/* Measured: 2 ranks on 2 nodes, the bus bandwidth is what the network cards carry. */
+static void measurements_go_to_links(void **state)
+{
+    (void)state;
+    struct import x = import_one(
+        "nccl_tests",
+        "+ srun all_reduce_perf -b 8\n# nThread 1 nGpus 1 minBytes 8\n"
+        "[1,0]<stdout>:#  Rank  0 Group  0 Pid 1 on h1 device  0 [0x0f] NVIDIA H100 80GB HBM3\n"
+        "[1,0]<stdout>:#  Rank  1 Group  0 Pid 2 on h2 device  0 [0x0f] NVIDIA H100 80GB HBM3\n"
+        "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+        "0: 0 0 float sum -1 13.0 0.00 0.00 0 13.0 0.00 0.00 0\nh:1:1 [0] NCCL INFO x\n"
+        "0: 8192 2048 float sum -1 21.0 0.39 0.39 0 16.8 0.49 0.49 N/A\n"
+        "0: 1000000000 250000000 float sum -1 20000 50.0 50.0 0 4565.6 235.18 235.18 0\n");
+    import_number(&x, "nodes[0].nic.bandwidth_GBps", 50);
+    import_number(&x, "nodes[0].count", 2);
+    import_number(&x, "nodes[0].nic.latency_us", 10.42); /* (21 us - 8 KiB at 50 GB/s) / 2 steps */
+    import_free(&x);
+    /* the old layout has no root; no list of devices: the ratio 1.75 tells 8 ranks */
+    x = import_one("nccl_tests",
+                   "# size count type redop time algbw busbw error time algbw busbw error\n"
+                   " 8388608 2048 float sum 40.0 200 350 N/A 35.0 0.2 0.2 N/A\n");
+    import_number(&x, "nodes[0].devices", 8);
+    import_number(&x, "nodes[0].intra.bandwidth_GBps", 350);
+    import_free(&x);
+    import_refused("# nThread 1 nGpus 1 minBytes 8\nTest failed\n", 43, HV_ENO,
+                   "no row of measurements");
+    x = import_one("nvbandwidth",
+                   " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
+                   " 65536 5000 400.0 392.0 0.7\n");
+    import_number(&x, "nodes[0].nic.bandwidth_GBps", 49);
+    import_free(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_the_cards_not_the_slices),
+        cmocka_unit_test(csv_with_and_without_header),
+        cmocka_unit_test(lists_and_links_of_cards),
+        cmocka_unit_test(topology_tells_islands_switches_and_nics),
+        cmocka_unit_test(nccl_topology),
+        cmocka_unit_test(slurm_text),
+        cmocka_unit_test(slurm_json_of_all_ages),
+        cmocka_unit_test(kubernetes),
+        cmocka_unit_test(batch_scripts_ask_for_nodes),
+        cmocka_unit_test(prices_complete_a_cluster),
+        cmocka_unit_test(measurements_go_to_links),
+    };
+    return cmocka_run_group_tests(tests, import_setup, import_teardown);
+}
