@@ -74,10 +74,10 @@ local function candidate(ctx, list, c)
 end
 
 local function plan(ctx)
-  local devices, why = layout.devices(ctx)
+  local devices, none = layout.devices(ctx)
   local nodes = layout.nodes(devices)
   if #nodes == 0 then
-    return nil, why
+    return nil, none
   end
   local wanted = ctx.options.policy == "best" and { "ED", "HD", "NP" } or { ctx.options.policy }
   local all = candidates.new()
