@@ -5,6 +5,7 @@
 #include "scripting/plugin.h"
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"
+#include "ui/cli/compare_try.h"
 #include "ui/cli/compare_why.h"
 #include "ui/cli/interrupt.h"
 #include "ui/cli/run_options.h"
@@ -229,6 +230,11 @@ static void add_why(const struct comparison *c, struct hv_str *out)
                                            json_object_get(c->entries[i].plan, "simulated")};
     }
     hv_cli_compare_why(o, &side[0], &side[1], out);
+    if (o->minimize == HV_MIN_TIME) {
+        struct hv_compare_plan best = {c->entries[0].strategy, c->entries[0].plan};
+        struct hv_compare_plan next = {c->entries[1].strategy, c->entries[1].plan};
+        hv_cli_compare_try(&c->inputs, &best, &next, out);
+    }
 }
 
 /** Why a row stands apart from those that are ranked. */
