@@ -190,7 +190,7 @@ end
 
 --- Tokens per second that a plan's flow takes in.
 -- @function serving.passed
--- @tparam table made a plan with the keys of its file
+-- @tparam table made a plan with flow = list of {from, to, tokens per second}
 -- @treturn number tokens per second
 -- @units tokens per second
 -- @raise none
@@ -244,10 +244,10 @@ end
 --- Servers of tp devices each, inside nodes, as an instance for placement.
 -- @function serving.instance
 -- @tparam handle ctx the run's input
--- @tparam table devices list of rows of cluster:devices()
+-- @tparam table devices rows of cluster:devices()
 -- @tparam integer tp devices of a server
 -- @tparam integer batch sequences of a pass
--- @treturn table the instance with the keys named at the top, then the list of each server's device numbers
+-- @treturn table the instance, then the list of each server's device numbers
 -- @units tokens per second
 -- @raise none
 -- @usage local q, ids = require("serving").instance(ctx, ctx.cluster:devices(), 1, 4)
@@ -307,9 +307,9 @@ end
 -- judged with all of them.
 -- @function serving.plan
 -- @tparam handle ctx the run's input
--- @tparam table devices list of rows of cluster:devices()
+-- @tparam table devices rows of cluster:devices()
 -- @tparam table o {budget = flows per placement, seed}
--- @treturn table plan with the keys of a plan file; nil and the reason when no placement holds the model
+-- @treturn table plan; nil and the reason when no placement holds the model
 -- @units tokens per second
 -- @raise none
 -- @usage local made = require("serving").plan(ctx, ctx.cluster:devices(), { budget = 20, seed = 1 })
