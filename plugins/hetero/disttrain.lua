@@ -74,7 +74,10 @@ local function add_choices(ctx, list, order, ranges, tps, recompute)
       c.gpus = disaggregated.gpus(n - lm, work, c.tp)
       c.gpus.lm = lm
       local most = c.dp * c.m
-      for _, key in ipairs { "me", "mg" } do c.gpus[key] = math.min(c.gpus[key], most * c.tp[key]) end
+      for _, key in ipairs { "me", "mg" } do
+        local least = ranges[key] and c.tp[key] or 0 -- also where its layers take no time
+        c.gpus[key] = math.min(math.max(c.gpus[key], least), most * c.tp[key])
+      end
       if c.gpus.me + lm + c.gpus.mg <= n then
         c.claim_s, c.rank = disaggregated.seconds(c), #list + 1
         c.order, c.ranges = order, ranges

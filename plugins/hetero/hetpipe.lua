@@ -74,10 +74,10 @@ local function candidate(ctx, list, c)
 end
 
 local function plan(ctx)
-  local devices, why = layout.devices(ctx)
+  local devices, none = layout.devices(ctx)
   local nodes = layout.nodes(devices)
   if #nodes == 0 then
-    return nil, why
+    return nil, none
   end
   local wanted = ctx.options.policy == "best" and { "ED", "HD", "NP" } or { ctx.options.policy }
   local all = candidates.new()
@@ -86,8 +86,8 @@ local function plan(ctx)
       for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
         for _, recompute in ipairs { "none", "full" } do
           local c = { tp = 1, micro_batch = micro_batch, recompute = recompute }
-          local made, why = candidate(ctx, list, c)
-          all.add(made, why, 1)
+          local made, short = candidate(ctx, list, c)
+          all.add(made, short, 1)
         end
       end
     end

@@ -25,7 +25,7 @@ end
 --- Runs of layers of the three parts: of a model of modules the one with most parameters is the backbone, what is
 -- before it the encoder, what is behind it the generator; else the first and the last `side` layers are split off.
 -- @function disaggregated.parts
--- @tparam table layers the model's layers
+-- @tparam table layers list of the model's layers, as ctx.model:layers() gives them
 -- @tparam table side {encoder, generator} numbers of layers, 0: an eighth
 -- @treturn table {me, lm, mg} ranges {first, last}; me or mg is missing where there is none; nil: no backbone is left
 -- @units none
@@ -55,7 +55,7 @@ end
 
 --- Where the layers from..to are, as the keys of a stage say it: inside one module by its name.
 -- @function disaggregated.place
--- @tparam table layers the model's layers
+-- @tparam table layers list of the model's layers, as ctx.model:layers() gives them
 -- @tparam integer from first layer
 -- @tparam integer to last layer
 -- @treturn table {layers, module}
@@ -72,7 +72,7 @@ end
 
 --- The first layer of every module.
 -- @function disaggregated.firsts
--- @tparam table layers the model's layers
+-- @tparam table layers list of the model's layers, as ctx.model:layers() gives them
 -- @treturn table {module = layer}
 -- @units none
 -- @raise none

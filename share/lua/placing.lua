@@ -19,7 +19,7 @@ end
 -- so that what groups cost is remembered far more often. O(vertices² · classes).
 -- @function placing.merged
 -- @tparam table q {class, delay, rate, units = list of {kind}, …}, an instance as above with class[v] = v
--- @treturn table q, with fewer classes
+-- @treturn table {class, delay, rate, units, …}: q itself, with fewer classes
 -- @units none
 -- @raise none
 -- @usage local placing = require "placing"

@@ -190,7 +190,7 @@ end
 
 --- Tokens per second that a plan's flow takes in.
 -- @function serving.passed
--- @tparam table made a plan with flow
+-- @tparam table made a plan with flow = list of {from, to, tokens per second}
 -- @treturn number tokens per second
 -- @units tokens per second
 -- @raise none

@@ -5,7 +5,7 @@
 #include "solver/eval/bound_int.h"
 
 /** Models with more classes of blocks are looked at without regard to the size of passes. */
-#define CLASSES_BY_SIZE 16
+#define CLASSES_BY_SIZE 8
 
 /** Adds one class of work with its floors on every kind. Rows of floor_s are `stride` long. */
 static void add_item(struct hv_cost *k, struct hv__work *w, enum hv_part part, size_t block,

@@ -272,10 +272,11 @@ void hv_eval_goodput(struct hv_cost *k, const struct hv_goodput_query *q, struct
     const struct hv_job *job = hv_cost_job(k);
     const struct hv_failure_rules *rules = &job->failures;
     *out = (struct hv_goodput){.from = q->plan->recovery};
-    if (!has_layers(q->plan) || !(q->iteration_s > 0) || !isfinite(q->iteration_s)) {
+    const struct hv_plan *flat = hv__flat_plan(q->plan, hv_cost_model(k), arena);
+    if (flat == NULL || !has_layers(flat) || !(q->iteration_s > 0) || !isfinite(q->iteration_s)) {
         return;
     }
-    struct held h = hold(k, q->plan, arena);
+    struct held h = hold(k, flat, arena);
     if (out->from == HV_RECOVER_PEERS && !peers_can(k, &h, arena)) {
         out->from = HV_RECOVER_CHECKPOINT;
     }

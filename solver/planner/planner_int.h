@@ -12,8 +12,8 @@
 /** Equal devices of equal nodes. */
 struct hv__pool {
     const struct hv_device_kind *kind;
-    uint32_t *ids; /**< node by node */
-    int n;
+    uint32_t *ids;           /**< node by node */
+    int n, room;             /**< ids there are, and there may be before they move */
     int per_node;            /**< devices joined by the fast link: of a node, or of a link domain */
     int node_devices;        /**< of these, in one node */
     double node_usd_h;       /**< HV_UNKNOWN: no price */

@@ -32,17 +32,54 @@ static double pool_speed(const struct hv__search *s, const struct hv__pool *p)
 
 static void append_ids(struct hv__search *s, struct hv__pool *p, const uint32_t *ids, int n)
 {
-    uint32_t *all = hv_arena_new(&s->arena, uint32_t, (size_t)(p->n + n));
-    if (p->n > 0)
+    if (p->n + n > p->room) {
+        int room = 2 * (p->n + n);
+        uint32_t *all = hv_arena_new(&s->arena, uint32_t, (size_t)room);
         memcpy(all, p->ids, (size_t)p->n * sizeof *all);
-    memcpy(all + p->n, ids, (size_t)n * sizeof *all);
-    p->ids = all;
+        p->ids = all;
+        p->room = room;
+    }
+    memcpy(p->ids + p->n, ids, (size_t)n * sizeof *ids);
     p->n += n;
 }
 
-/* Makes room: joins q to an equal pool, or gives up the weakest of all. */
+static bool same_number(double a, double b)
+{
+    return a == b || (!hv_known(a) && !hv_known(b));
+}
+
+static bool same_link(const struct hv_link *a, const struct hv_link *b)
+{
+    return a->kind == b->kind && same_number(a->bytes_per_s, b->bytes_per_s) &&
+           same_number(a->latency_s, b->latency_s);
+}
+
+/* Would one group of all their nodes say the same? (An inventory may list every node by itself.) */
+static bool are_alike(const struct hv__search *s, const struct hv__pool *p,
+                      const struct hv__pool *q)
+{
+    const struct hv_cluster *c = hv_cost_cluster(s->k);
+    const struct hv_node_group *a = &c->groups[hv_cluster_device(c, p->ids[0]).group];
+    const struct hv_node_group *b = &c->groups[hv_cluster_device(c, q->ids[0]).group];
+    return c->n_links == 0 && c->matrix_bytes_per_s == NULL && c->matrix_latency_s == NULL &&
+           p->kind == q->kind && p->per_node == q->per_node && p->node_devices == q->node_devices &&
+           a->n_slots == 1 && b->n_slots == 1 && a->n_islands == 0 && b->n_islands == 0 &&
+           same_link(&a->intra, &b->intra) && same_link(&a->nic, &b->nic) &&
+           a->n_nics == b->n_nics &&
+           same_number(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s) &&
+           same_number(p->node_usd_h, q->node_usd_h);
+}
+
+/* Joins q to a pool that is alike; without room for another to an equal one, or gives up the
+ * weakest of all. */
 static void add_pool(struct hv__search *s, const struct hv__pool *q)
 {
+    for (int i = 0; i < s->n_pools; i++) {
+        if (are_alike(s, &s->pools[i], q)) {
+            append_ids(s, &s->pools[i], q->ids, q->n);
+            return;
+        }
+    }
     if (s->n_pools < HV__POOLS) {
         s->pools[s->n_pools++] = *q;
         return;
@@ -91,7 +128,7 @@ static void add_slots(struct hv__search *s, const struct hv_node_group *g,
 {
     struct hv__pool p = {.kind = slots->kind, .node_devices = (int)slots->count};
     uint32_t joined = g->domain_nodes > 1 ? g->domain_nodes : 1;
-    p.n = (int)(g->count * slots->count);
+    p.n = p.room = (int)(g->count * slots->count);
     p.per_node = (int)(slots->count * (joined < g->count ? joined : g->count));
     p.ids = hv_arena_new(&s->arena, uint32_t, (size_t)p.n);
     for (uint32_t node = 0, at = 0; node < g->count; node++) {

@@ -37,6 +37,10 @@ cluster '{ "name": "a", "count": 2, "device": "A100-SXM-80GB", "devices": 4 }' a
 model "$(layer a 3 8e8), $(layer b 1 8e8), $(layer pool 2 0), $(layer c 4 8e8), $(layer d 1 8e8)" pool.json
 answers 'a layer without parameters' -c a.json -m pool.json -j small
 
+# ---- layers that take no time, at the start where an encoder would be ----------------------------
+model "$(layer a 0 1e6), $(layer b 0 0), $(layer c 2 8e8), $(layer d 2 8e8), $(layer e 2 0)" start.json
+answers 'first layers that take no time' -c a.json -m start.json -j small
+
 # ---- no work at all ------------------------------------------------------------------------------
 model "$(layer a 0 1e8), $(layer b 0 0)" idle.json
 answers 'a model without work' -c a.json -m idle.json -j small

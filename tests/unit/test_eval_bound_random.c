@@ -347,10 +347,112 @@ static void valid_plans_stay_above_the_bound(void **state)
     assert_true(n.close > n.valid / 100);
 }
 
+/* ---- every plan of a small world ---------------------------------------------------------------
+ */
+
+static const char small_cluster[] =
+    "{\"format\":\"hetviz.cluster/1\",\"name\":\"small\",\"nodes\":["
+    "{\"name\":\"a\",\"device\":\"A100-SXM-80GB\",\"devices\":2,\"nic\":{\"bandwidth_GBps\":25}},"
+    "{\"name\":\"v\",\"device\":\"V100-SXM2-32GB\",\"devices\":2,\"nic\":{\"bandwidth_GBps\":12.5}}"
+    "],"
+    "\"network\":{\"bandwidth_GBps\":25,\"latency_us\":5}}";
+static const char small_model[] =
+    "{\"format\":\"hetviz.model/1\",\"name\":\"small\",\"kind\":\"transformer\",\"layers\":3,"
+    "\"hidden\":2048,\"heads\":16,\"kv_heads\":16,\"ffn\":8192,\"ffn_kind\":\"gelu\",\"vocab\":"
+    "32000,"
+    "\"max_sequence\":2048}";
+static const char small_job[] =
+    "{\"format\":\"hetviz.job/1\",\"global_batch\":4,\"sequence\":1024,\"precision\":\"fp16\","
+    "\"optimizer\":\"adam\"}";
+
+/** One of them: which devices, how they fall into stages, where the layers are cut, and the rest.
+ */
+struct small_plan {
+    int first, n, stages_mask, cuts, degrees, batches, zero, schedule;
+};
+
+static void add_small_stage(struct hv_str *t, const struct small_plan *x, int first, int ranks)
+{
+    static const char *const places[] = {"a[0].0", "a[0].1", "v[0].0", "v[0].1"};
+    static const char *const kinds[] = {"dp", "tp", "cp"};
+    hv_str_addf(t, "\"devices\":\"");
+    for (int i = 0; i < ranks; i++) {
+        hv_str_addf(t, "%s%s", i > 0 ? "," : "", places[first + i]);
+    }
+    hv_str_addf(t, "\",\"%s\":%d,\"zero\":%d,", kinds[x->degrees], ranks, x->zero);
+}
+
+/** Writes it; false where there are fewer layers than stages, or the cuts are no other ones. */
+static bool write_small_plan(struct hv_str *t, const struct small_plan *x)
+{
+    static const char *const schedules_of[] = {"1f1b", "gpipe", "zb-2p"};
+    int stages = 1, first = x->first, stage = 0, layer = 0;
+    for (int i = 0; i + 1 < x->n; i++) {
+        stages += x->stages_mask >> i & 1;
+    }
+    int choices = stages == 2 ? 2 : 1;
+    if (stages > 3 || x->cuts >= choices || (stages == 1 && x->schedule > 0)) {
+        return false;
+    }
+    hv_str_addf(t, "\"micro_batch\":%d,\"replicas\":[{\"micro_batches\":%d,\"stages\":[",
+                4 / x->batches, x->batches);
+    for (int i = 0; i < x->n; i++) {
+        if (i + 1 < x->n && !(x->stages_mask >> i & 1)) {
+            continue;
+        }
+        int last = stage + 1 == stages ? 3 : layer + (stages == 2 ? 1 + x->cuts : 1);
+        hv_str_addf(t, "%s{", stage++ > 0 ? "," : "");
+        add_small_stage(t, x, first, x->first + i + 1 - first);
+        hv_str_addf(t, "\"layers\":[%d,%d]}", layer, last);
+        first = x->first + i + 1;
+        layer = last;
+    }
+    hv_str_addf(t, "]}],\"schedule\":{\"name\":\"%s\"}", schedules_of[x->schedule]);
+    return true;
+}
+
+static void try_small_plan(struct world *w, const struct small_plan *x, struct tally *n)
+{
+    struct hv_arena a = {0};
+    struct hv_str t = {0};
+    if (write_small_plan(&t, x)) {
+        struct hv_verdict v = judge(w, &a, false, hv_str_cstr(&t));
+        check(&v, "the small world", hv_str_cstr(&t), n);
+    }
+    hv_str_free(&t);
+    hv_arena_free(&a);
+}
+
+/** All runs of devices, all ways to cut them and the layers, one kind of degree for all stages. */
+static void every_small_plan_stays_above_the_bound(void **state)
+{
+    (void)state;
+    struct world w;
+    struct tally n = {.least = HUGE_VAL};
+    open_world(&w, small_cluster, small_model, small_job);
+    for (int i = 0; i < 4 * 4 * 8 * 2 * 3 * 3 * 4 * 3; i++) {
+        struct small_plan x = {.schedule = i % 3, .zero = i / 3 % 4, .batches = 1 << i / 12 % 3};
+        x.degrees = i / 36 % 3;
+        x.cuts = i / 108 % 2;
+        x.stages_mask = i / 216 % 8;
+        x.n = 1 + i / 1728 % 4;
+        x.first = i / 6912;
+        if (x.first + x.n <= 4 && x.stages_mask < 1 << (x.n - 1)) {
+            try_small_plan(&w, &x, &n);
+        }
+    }
+    close_world(&w);
+    print_message("%d valid plans, %d within 25 %% of the bound, least %.3f times\n", n.valid,
+                  n.close, n.least);
+    assert_true(n.valid > 1000);
+    assert_true(n.least < 1.25);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valid_plans_stay_above_the_bound),
+        cmocka_unit_test(every_small_plan_stays_above_the_bound),
     };
     wanted = argc > 1 ? atoi(argv[1]) : 0;
     return cmocka_run_group_tests_name("eval_bound_random", tests, NULL, NULL);

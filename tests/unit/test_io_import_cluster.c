@@ -290,6 +290,20 @@ static void measurements_go_to_links(void **state)
     import_number(&x, "nodes[0].devices", 8);
     import_number(&x, "nodes[0].intra.bandwidth_GBps", 350);
     import_free(&x);
+    /* the log names the host, nvidia-smi does not: with as many cards it is one machine */
+    const char *const one[] = {
+        "GPU 0: NVIDIA H200 (UUID: GPU-0)\nGPU 1: NVIDIA H200 (UUID: GPU-1)\n",
+        "# nThread 1 nGpus 2\n"
+        "#  Rank  0 Group  0 Pid 1 on h1 device  0 [0x0f] NVIDIA H200\n"
+        "#  Rank  1 Group  0 Pid 1 on h1 device  1 [0x0f] NVIDIA H200\n"
+        "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+        " 1000000000 250000000 float sum -1 2500 400 400 0 2500 400 400 0\n",
+        NULL};
+    x = import_texts(one);
+    import_word(&x, "nodes[0].name", "h1");
+    import_number(&x, "nodes[0].intra.bandwidth_GBps", 400);
+    import_absent(&x, "nodes[1]");
+    import_free(&x);
     import_refused("# nThread 1 nGpus 1 minBytes 8\nTest failed\n", 43, HV_ENO,
                    "no row of measurements");
     x = import_one("nvbandwidth",

@@ -270,13 +270,41 @@ static void finds_the_same_twice(void **state)
     free(text[1]);
 }
 
-static void leaves_drained_nodes_alone(void **state)
+/* Nodes that an inventory lists one by one are those of one group. */
+static void groups_that_are_alike_are_one(void **state)
+{
+    (void)state;
+    static const char form[] = "{\"format\":\"hetviz.cluster/1\",\"name\":\"g\",\"nodes\":[%s]}";
+    static const char node[] = "{\"name\":\"%c\",\"count\":%d,\"device\":\"A100-SXM-80GB\","
+                               "\"devices\":2,\"price_usd_per_hour\":3}%s";
+    double time_s[2];
+    for (int way = 0; way < 2; way++) {
+        char nodes[2048] = "", cluster[2304];
+        int n = way == 0 ? 1 : 12;
+        for (int i = 0; i < n; i++) {
+            size_t at = strlen(nodes);
+            (void)snprintf(nodes + at, sizeof nodes - at, node, 'a' + i, 12 / n,
+                           i + 1 < n ? "," : "");
+        }
+        (void)snprintf(cluster, sizeof cluster, form, nodes);
+        struct world w;
+        open_world(&w, cluster, small_model, job_text);
+        struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+        time_s[way] = r.iteration_s;
+        hv_plan_unref(r.plan);
+        close_world(&w);
+    }
+    assert_true(time_s[0] == time_s[1]);
+}
+
+static void leaves_drained_and_spare_nodes_alone(void **state)
 {
     (void)state;
     static const char cluster[] =
         "{\"format\":\"hetviz.cluster/1\",\"name\":\"d\",\"nodes\":[{\"name\":\"a\",\"count\":1,"
         "\"device\":\"A100-SXM-80GB\",\"devices\":2},{\"name\":\"h\",\"count\":2,\"device\":"
-        "\"H100-SXM-80GB\",\"devices\":8,\"state\":\"drain\"}]}";
+        "\"H100-SXM-80GB\",\"devices\":8,\"state\":\"drain\"},{\"name\":\"s\",\"device\":"
+        "\"H100-SXM-80GB\",\"devices\":8,\"state\":\"spare\"}]}";
     struct world w;
     open_world(&w, cluster, small_model, small_job);
     struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
@@ -478,7 +506,8 @@ int main(void)
         cmocka_unit_test(beats_every_plan_of_two_kinds),
         cmocka_unit_test(beats_every_pair_of_stages_on_eight_devices),
         cmocka_unit_test_setup_teardown(finds_the_same_twice, setup, teardown),
-        cmocka_unit_test(leaves_drained_nodes_alone),
+        cmocka_unit_test(groups_that_are_alike_are_one),
+        cmocka_unit_test(leaves_drained_and_spare_nodes_alone),
         cmocka_unit_test(keeps_to_the_price),
         cmocka_unit_test(keeps_to_the_deadline),
         cmocka_unit_test(says_when_nothing_fits),

@@ -9,7 +9,8 @@ void hv_cli_goodput_text(const struct hv_goodput *g, double tokens_per_s, struct
     hv_str_addf(out, "  tokens/s         %s (%s of what it does without)\n",
                 hv_fmt_count(a, sizeof a, g->tokens_per_s),
                 hv_fmt_percent(b, sizeof b, g->tokens_per_s / tokens_per_s));
-    hv_str_addf(out, "  USD per Mtoken   %s\n", hv_fmt_fixed(a, sizeof a, g->usd_per_mtoken, 3));
+    hv_str_addf(out, "  USD per Mtoken   %s (spot prices of nodes that are preempted)\n",
+                hv_fmt_fixed(a, sizeof a, g->usd_per_mtoken, 3));
     hv_str_addf(out, "  a failure every  %s, of %zu nodes; each costs\n",
                 hv_fmt_seconds(a, sizeof a, 3600 / g->failures_per_h), g->n_nodes);
     hv_str_addf(out, "    detection        %s\n", hv_fmt_seconds(a, sizeof a, g->detect_s));

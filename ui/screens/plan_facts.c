@@ -151,8 +151,9 @@ static void add_layers(const struct hv_plan *p, struct hv_str *out)
 
 bool hv_plan_fits(const struct hv_plan_facts *f)
 {
-    return f->verdict != NULL && f->verdict->findings.n == 0 &&
-           hv_known(f->verdict->metrics.iteration_s);
+    const struct hv_verdict *v = f->verdict;
+    return v != NULL && v->findings.n == 0 &&
+           (hv_known(v->metrics.iteration_s) || v->serving != NULL || v->jobs != NULL);
 }
 
 void hv_plan_trouble(const struct hv_plan_facts *f, struct hv_str *out)

@@ -208,6 +208,13 @@ static unsigned undo(struct hv_session *s, struct hv_app *app, bool back)
     return HV_APP_HANDLED | HV_APP_REDRAW;
 }
 
+static unsigned import_answer(void *ctx, struct hv_app *app, const char *words)
+{
+    (void)ctx;
+    hv_ui_import(app, words);
+    return HV_APP_REDRAW;
+}
+
 static unsigned common_action(void *model, struct hv_app *app, enum hv_action a)
 {
     struct hv_session *s = hv_ui_session(model);
@@ -220,6 +227,10 @@ static unsigned common_action(void *model, struct hv_app *app, enum hv_action a)
     }
     if (a == HV_ACT_UNDO || a == HV_ACT_REDO) {
         return undo(s, app, a == HV_ACT_UNDO);
+    }
+    if (a == HV_ACT_IMPORT) {
+        hv_app_ask_path(app, "files of other programs, or local: ", "", import_answer, NULL);
+        return HV_APP_HANDLED | HV_APP_REDRAW;
     }
     if (a == HV_ACT_STOP) {
         size_t n = hv_session_cancel_all(s) + hv_session_lua_stop(s);

@@ -109,10 +109,30 @@ void hv_command_list(struct hv_str *out)
     add_options(out, front, n);
 }
 
+/** What roff calls a character that is not ASCII; NULL for those that our texts do not use. */
+static const char *roff_name(const char *text)
+{
+    static const char *const names[][2] = {{"…", "..."},   {"–", "\\(en"}, {"—", "\\(em"},
+                                           {"×", "\\(mu"}, {"≤", "\\(<="}, {"≥", "\\(>="},
+                                           {"→", "\\(->"}};
+    for (size_t i = 0; i < HV_COUNT(names); i++)
+        if (strncmp(text, names[i][0], strlen(names[i][0])) == 0)
+            return names[i][1];
+    return NULL;
+}
+
 /** Adds text with what roff would take for its own escaped. */
 static void add_roff(struct hv_str *out, const char *text)
 {
     for (bool line_start = true; *text != '\0'; text++) {
+        const char *name = (unsigned char)*text >= 0x80 ? roff_name(text) : NULL;
+        if (name != NULL) {
+            hv_str_adds(out, name);
+            while (((unsigned char)text[1] & 0xc0) == 0x80)
+                text++;
+            line_start = false;
+            continue;
+        }
         if (line_start && (*text == '.' || *text == '\''))
             hv_str_adds(out, "\\&");
         if (*text == '\\')

@@ -168,29 +168,45 @@ static bool same_devices(const json_t *a, const json_t *b)
     return same;
 }
 
+/** Does `b` cost less? What costs nothing known comes last. */
+static bool is_cheaper(const json_t *a, const json_t *b)
+{
+    json_t *x = json_object_get(a, "price_usd_per_hour"),
+           *y = json_object_get(b, "price_usd_per_hour");
+    return json_is_number(y) && (!json_is_number(x) || json_number_value(y) < json_number_value(x));
+}
+
+/** The imported group with the same devices, the cheapest of several; or NULL. */
+static json_t *equal_group(const json_t *node, json_t *groups)
+{
+    json_t *best = NULL, *g;
+    size_t i;
+    json_array_foreach(groups, i, g)
+    {
+        if (same_devices(node, g) && (best == NULL || is_cheaper(best, g))) {
+            best = g;
+        }
+    }
+    return best;
+}
+
 /** The tree that is there with links and prices of imported groups of the same devices. */
 static json_t *updated(const json_t *there, json_t *cluster, size_t *changed)
 {
     static const char *const keys[] = {"intra", "nic", "price_usd_per_hour", "spot_usd_per_hour"};
-    json_t *tree = json_deep_copy(there), *v, *from;
-    size_t i, k;
+    json_t *tree = json_deep_copy(there), *v;
+    size_t i;
     *changed = 0;
     json_array_foreach(json_object_get(tree, "nodes"), i, v)
     {
-        json_array_foreach(json_object_get(cluster, "nodes"), k, from)
-        {
-            if (!same_devices(v, from)) {
-                continue;
+        json_t *from = equal_group(v, json_object_get(cluster, "nodes"));
+        for (size_t m = 0; from != NULL && m < HV_COUNT(keys); m++) {
+            json_t *x = json_object_get(from, keys[m]);
+            if (x != NULL) {
+                (void)json_object_set(v, keys[m], x);
             }
-            for (size_t m = 0; m < HV_COUNT(keys); m++) {
-                json_t *x = json_object_get(from, keys[m]);
-                if (x != NULL) {
-                    (void)json_object_set(v, keys[m], x);
-                }
-            }
-            (*changed)++;
-            break; /* the first offer is the list's own order */
         }
+        *changed += from != NULL;
     }
     return tree;
 }

@@ -20,6 +20,9 @@ struct hv__judged {
     uint64_t epoch; /**< 0 = not judged */
     const json_t *plan_tree;
     struct hv_plan_doc plan;
+    struct hv_job_inputs *own; /**< of a plan for many jobs: what each names, and its context */
+    size_t n_own;
+    struct hv_cost **costs;
     struct hv_arena arena, timeline_arena;
     struct hv_verdict verdict, with_timeline;
     bool has_plan, has_verdict, has_timeline;

@@ -5,6 +5,7 @@
 #include "ui/session/session_int.h"
 
 #include "solver/base/units.h"
+#include <stdlib.h>
 #include <string.h>
 
 struct hv_cost *hv_session_cost(struct hv_session *s)
@@ -30,10 +31,29 @@ struct hv_bound hv_session_bound(struct hv_session *s)
 
 void hv__session_judged_free(struct hv__judged *j)
 {
+    for (size_t i = 0; i < j->n_own; i++)
+        hv_cost_free(j->costs[i]);
+    free(j->costs);
+    hv_job_inputs_free(j->own, j->n_own);
     hv_plan_doc_free(&j->plan);
     hv_arena_free(&j->arena);
     hv_arena_free(&j->timeline_arena);
     *j = (struct hv__judged){0};
+}
+
+/* A context for every job of a plan for many, with its own model and job. */
+static enum hv_status open_jobs(struct hv_session *s, struct hv__judged *j)
+{
+    enum hv_status st = hv_job_inputs_read(&j->plan.json, &s->inputs, &j->own, &j->n_own, &j->err);
+    j->costs = j->n_own > 0 ? hv_xcalloc(j->n_own, sizeof *j->costs) : NULL;
+    for (size_t i = 0; st == HV_OK && i < j->n_own; i++) {
+        struct hv_job_inputs *own = &j->own[i];
+        j->costs[i] =
+            hv_cost_new(s->inputs.cluster.cluster,
+                        own->model.model != NULL ? own->model.model : s->inputs.model.model,
+                        own->has_job ? &own->job.job : &s->inputs.job.job);
+    }
+    return st;
 }
 
 /* Builds the plan against the documents as they are now, unless that was done. */
@@ -47,7 +67,8 @@ static void build_plan(struct hv_session *s, struct hv__row *r)
     j->plan_tree = r->plan;
     struct hv_json json = {0};
     hv_json_wrap(&json, json_incref(r->plan), r->name);
-    j->has_plan = hv_plan_doc_build(&j->plan, json, s->inputs.cluster.cluster, &j->err) == HV_OK;
+    j->has_plan = hv_plan_doc_build(&j->plan, json, s->inputs.cluster.cluster, &j->err) == HV_OK &&
+                  open_jobs(s, j) == HV_OK;
 }
 
 /* Keeps the timelines of the last few rows only: they are the large part of a verdict. */
@@ -75,7 +96,7 @@ static bool judge(struct hv_session *s, struct hv__row *r, bool timeline)
         keep_timeline(s, r);
     if (*has || j->err.status != HV_OK)
         return *has;
-    struct hv_eval_options o = {.timeline = timeline};
+    struct hv_eval_options o = {.timeline = timeline, .jobs = j->costs};
     *has = hv_eval(hv_session_cost(s), j->plan.plan, &o, timeline ? &j->timeline_arena : &j->arena,
                    timeline ? &j->with_timeline : &j->verdict, &j->err) == HV_OK;
     return *has;

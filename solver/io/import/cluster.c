@@ -24,6 +24,55 @@ struct groups {
     json_t *index; /* by key */
 };
 
+static void complete_links(struct hv__links *to, const struct hv__links *from)
+{
+    to->device_bytes_per_s = hv_or(to->device_bytes_per_s, from->device_bytes_per_s);
+    to->device_latency_s = hv_or(to->device_latency_s, from->device_latency_s);
+    if (!to->nv && from->nv) {
+        to->nv = from->nv;
+        to->n = from->n;
+    }
+    if (to->nvlinks == 0) {
+        to->nvlinks = from->nvlinks;
+        to->nvlink_bytes_per_s = hv_or(to->nvlink_bytes_per_s, from->nvlink_bytes_per_s);
+    }
+    if (!hv_known(to->nic_bytes_per_s)) {
+        to->nic_bytes_per_s = from->nic_bytes_per_s;
+        to->nic_is_sum = from->nic_is_sum;
+    }
+    to->nic_latency_s = hv_or(to->nic_latency_s, from->nic_latency_s);
+    to->n_nics = to->n_nics ? to->n_nics : from->n_nics;
+}
+
+/* Some files name the machine (Slurm, nccl-tests), others do not (nvidia-smi): with as many cards
+ * they speak of the same. The nameless ones know the cards better. */
+static void unite_here(struct hv_import *im)
+{
+    struct hv__node *here = NULL;
+    size_t same = 0;
+    for (size_t i = 0; i < im->nodes.n; i++) {
+        here = im->nodes.items[i].name ? here : &im->nodes.items[i];
+    }
+    for (size_t i = 0; here && hv__cards(here) > 0 && i < im->nodes.n; i++) {
+        struct hv__node *n = &im->nodes.items[i];
+        if (n != here && hv__cards(n) == hv__cards(here)) {
+            n->cards.n = 0;
+            for (size_t k = 0; k < here->cards.n; k++) {
+                hv_vec_push(&n->cards, here->cards.items[k]);
+            }
+            complete_links(&n->links, &here->links);
+            same++;
+        }
+    }
+    if (same > 0) {
+        hv__note(im, HV_IMPORT_GUESSED,
+                 "%zu named nodes with as many cards are taken for the machine that the nameless "
+                 "files describe",
+                 same);
+        here->cards.n = 0;
+    }
+}
+
 /* What is measured of links alone holds for every node that says nothing itself. */
 static void spread_links(struct hv_import *im)
 {
@@ -34,22 +83,9 @@ static void spread_links(struct hv_import *im)
         }
     }
     for (size_t i = 0; from && i < im->nodes.n; i++) {
-        struct hv__links *to = &im->nodes.items[i].links;
-        if (im->nodes.items[i].cards.n == 0) {
-            continue;
+        if (im->nodes.items[i].cards.n > 0) {
+            complete_links(&im->nodes.items[i].links, from);
         }
-        to->device_bytes_per_s = hv_or(to->device_bytes_per_s, from->device_bytes_per_s);
-        to->device_latency_s = hv_or(to->device_latency_s, from->device_latency_s);
-        if (!to->nv && from->nv) {
-            to->nv = from->nv;
-            to->n = from->n;
-        }
-        if (!hv_known(to->nic_bytes_per_s)) {
-            to->nic_bytes_per_s = from->nic_bytes_per_s;
-            to->nic_is_sum = from->nic_is_sum;
-            to->nic_latency_s = from->nic_latency_s;
-        }
-        to->n_nics = to->n_nics ? to->n_nics : from->n_nics;
     }
 }
 
@@ -162,6 +198,9 @@ static json_t *node_json(struct hv_import *im, const struct hv__node *n)
     set_known(o, "spot_usd_per_hour", n->spot_usd_per_h);
     if (n->drained) {
         json_object_set_new(o, "state", json_string("drain"));
+    }
+    if (n->cards.n == 0) {
+        set_known(o, "x-cpus", n->cpus);
     }
     if (n->type && *n->type) {
         json_object_set_new(o, "x-type", json_string(n->type));
@@ -276,6 +315,7 @@ static json_t *nodes_json(struct hv_import *im, struct groups *all)
 enum hv_status hv__cluster_make(struct hv_import *im, struct hv_err *err)
 {
     struct groups all = {.index = json_object()};
+    unite_here(im);
     spread_links(im);
     settle_devices(im);
     hv__kinds_find(im);

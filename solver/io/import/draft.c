@@ -16,11 +16,8 @@ struct hv__node *hv__node_add(struct hv_import *im)
     if (im->nodes.n >= HV__MAX_NODES) {
         return NULL;
     }
-    struct hv__node n = {.count = 1,
-                         .usd_per_h = HV_UNKNOWN,
-                         .spot_usd_per_h = HV_UNKNOWN,
-                         .cpus = HV_UNKNOWN,
-                         .memory_bytes = HV_UNKNOWN};
+    struct hv__node n = {
+        .count = 1, .usd_per_h = HV_UNKNOWN, .spot_usd_per_h = HV_UNKNOWN, .cpus = HV_UNKNOWN};
     n.links = (struct hv__links){.nvlink_bytes_per_s = HV_UNKNOWN,
                                  .device_bytes_per_s = HV_UNKNOWN,
                                  .device_latency_s = HV_UNKNOWN,

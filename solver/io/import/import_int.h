@@ -61,7 +61,6 @@ struct hv__links {
     bool nic_is_sum, nic_is_ib;
     double nic_latency_s;
     double host_bytes_per_s; /**< measured: host to one device */
-    const char *source;      /**< where the measured figures come from */
 };
 
 /** A node, or `count` equal ones. */
@@ -73,13 +72,13 @@ struct hv__node {
     HV_VEC(struct hv__card) cards;
     struct hv__links links;
     double usd_per_h, spot_usd_per_h;
-    double cpus, memory_bytes;
+    double cpus;
 };
 
 /** A price of a kind of machine. */
 struct hv__price {
     const char *cloud, *instance, *card, *zone;
-    double card_bytes, cards, usd_per_h, spot_usd_per_h, cpus;
+    double card_bytes, cards, usd_per_h, spot_usd_per_h;
     unsigned line;
 };
 

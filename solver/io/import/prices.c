@@ -17,8 +17,6 @@ enum column {
     SPOT,
     ZONE,
     REGION,
-    CPUS,
-    INFO,
     COLUMN_N
 };
 /* The titles of both lists. */
@@ -40,8 +38,7 @@ static const struct {
     {"AvailabilityZone", ZONE},
     {"Region", REGION},
     {"Cloud", CLOUD},
-    {"vCPUs", CPUS},
-    {"GpuInfo", INFO},
+
 };
 
 static void read_titles(const struct hv__row *r, int at[COLUMN_N])
@@ -132,8 +129,7 @@ static bool read_row(struct hv__in *in, const struct hv__row *r, const int at[CO
     struct hv__price p = {.line = r->line,
                           .cards = hv_known(cards) ? cards : 1,
                           .usd_per_h = amount(cell(r, at, PRICE)),
-                          .spot_usd_per_h = amount(cell(r, at, SPOT)),
-                          .cpus = hv__plain_number(cell(r, at, CPUS))};
+                          .spot_usd_per_h = amount(cell(r, at, SPOT))};
     if (card.n == 0 || p.cards < 0.5 || (!hv_known(p.usd_per_h) && !hv_known(p.spot_usd_per_h))) {
         return false;
     }

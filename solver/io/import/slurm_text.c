@@ -11,7 +11,7 @@
 
 /* One node, or a list of equal ones, as a line says it. */
 struct entry {
-    struct hv__piece nodes, gres, state, features, memory, cpus;
+    struct hv__piece nodes, gres, state, features, cpus;
     double count; /* nodes where no names are given; 0 */
     unsigned line;
 };
@@ -30,7 +30,6 @@ static void fill(struct hv__in *in, struct hv__node *n, const struct entry *e)
     }
     n->drained = n->drained || hv__slurm_out(e->state);
     n->cpus = hv_or(n->cpus, hv__plain_number(e->cpus));
-    n->memory_bytes = hv_or(n->memory_bytes, hv__plain_number(e->memory) * HV_MIB);
 }
 
 static bool add_host(void *ctx, const char *name, size_t n)
@@ -92,7 +91,6 @@ static void read_record(struct hv__in *in, struct hv__piece record, unsigned lin
                       .gres = value_of(record, "Gres"),
                       .state = value_of(record, "State"),
                       .features = value_of(record, "ActiveFeatures"),
-                      .memory = value_of(record, "RealMemory"),
                       .cpus = value_of(record, "CPUTot"),
                       .line = line};
     if (e.features.n == 0) {
@@ -262,7 +260,6 @@ static bool feature_row(struct hv__in *in, struct hv__piece line, struct entry *
                         .line = e->line,
                         .gres = {line.p, 0},
                         .state = {line.p, 0},
-                        .memory = {line.p, 0},
                         .cpus = {line.p, 0}};
     for (struct hv__piece f = rest; f.n > 0;) {
         if (hv__like(hv__before(&f, ','), "gpu")) {
@@ -301,7 +298,7 @@ static void read_table(struct hv__in *in, size_t *n)
     while (hv__next_line(&l)) {
         struct entry e = {.line = l.line};
         struct hv__piece none = {l.piece.p, 0};
-        e.nodes = e.gres = e.state = e.features = e.memory = e.cpus = none;
+        e.nodes = e.gres = e.state = e.features = e.cpus = none;
         bool good;
         if (hv__strip(l.piece).n == 0) {
             continue;

@@ -113,11 +113,7 @@ enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const 
 
 void hv_inputs_free(struct hv_inputs *in)
 {
-    for (size_t i = 0; i < in->n_own; i++) {
-        hv_job_doc_free(&in->own[i].job);
-        hv_model_doc_free(&in->own[i].model);
-    }
-    free(in->own);
+    hv_job_inputs_free(in->own, in->n_own);
     in->own = NULL;
     in->n_own = 0;
     hv_job_doc_free(&in->job);

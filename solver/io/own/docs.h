@@ -108,6 +108,14 @@ struct hv_job_inputs {
     struct hv_job_doc job;     /**< only where `has_job` */
     bool has_job;
 };
+/**
+ * Reads what the jobs of a plan for many name themselves (none of other plans). Owner of *out, also
+ * on failure: hv_job_inputs_free.
+ */
+enum hv_status hv_job_inputs_read(const struct hv_json *plan, const struct hv_inputs *all,
+                                  struct hv_job_inputs **out, size_t *n,
+                                  struct hv_err *err) HV_NODISCARD;
+void hv_job_inputs_free(struct hv_job_inputs *own, size_t n);
 /** Reads the three inputs (job may be NULL: default). */
 enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const char *model,
                               const char *job, struct hv_err *err) HV_NODISCARD;

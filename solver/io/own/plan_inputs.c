@@ -170,19 +170,27 @@ static enum hv_status fill_own(const struct hv_jp *plan, const char *path,
     return s;
 }
 
-static enum hv_status fill_all_own(const struct hv_jp *root, const char *path, struct hv_inputs *in,
-                                   struct hv_err *err)
+enum hv_status hv_job_inputs_read(const struct hv_json *plan, const struct hv_inputs *all,
+                                  struct hv_job_inputs **out, size_t *n, struct hv_err *err)
 {
-    struct hv_jp jobs = hv_jp_get(root, "jobs");
-    size_t n = json_array_size(jobs.v);
-    in->own = n > 0 ? hv_xcalloc(n, sizeof *in->own) : NULL;
-    in->n_own = n;
-    for (size_t i = 0; i < n; i++) {
-        struct hv_jp entry, plan = job_plan(&jobs, i, &entry);
-        if (json_is_object(plan.v))
-            HV_TRY(fill_own(&plan, path, in, &in->own[i], err));
+    struct hv_jp root = hv_jp_root(plan), jobs = hv_jp_get(&root, "jobs");
+    *n = json_array_size(jobs.v);
+    *out = *n > 0 ? hv_xcalloc(*n, sizeof **out) : NULL;
+    for (size_t i = 0; i < *n; i++) {
+        struct hv_jp entry, p = job_plan(&jobs, i, &entry);
+        if (json_is_object(p.v))
+            HV_TRY(fill_own(&p, plan->name, all, &(*out)[i], err));
     }
     return HV_OK;
+}
+
+void hv_job_inputs_free(struct hv_job_inputs *own, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        hv_job_doc_free(&own[i].job);
+        hv_model_doc_free(&own[i].model);
+    }
+    free(own);
 }
 
 /* A file, standard input, or a shipped plan by name; out->name = where it was found. */
@@ -210,7 +218,7 @@ enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const
     const char *const given[SOURCES] = {cluster, model, job};
     struct source src[SOURCES] = {0};
     enum hv_status s = fill_inputs(&root, json.name, given, src, inputs, err);
-    s = s == HV_OK ? fill_all_own(&root, json.name, inputs, err) : s;
+    s = s == HV_OK ? hv_job_inputs_read(&json, inputs, &inputs->own, &inputs->n_own, err) : s;
     for (size_t i = 0; i < SOURCES; i++)
         hv_str_free(&src[i].name);
     if (s != HV_OK) {

@@ -1,0 +1,65 @@
+#!/bin/sh
+# Plans that are not one training job on one model: modules, serving, many jobs; and stale ones,
+# whose agreement shows.
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+LIMIT=60
+
+# has NAME TEXT: the last output holds the text
+has() {
+    if grep -qF -- "$2" out; then ok; else no "$1" "no \"$2\" in the output"; fi
+}
+
+# ---- modules -------------------------------------------------------------------------------------
+expect "multimodal plan" 0 eval multimodal
+expect "gantt of modules" 0 gantt multimodal --ascii --width 100
+has "gantt of modules: encoder" "s0 vision"
+has "gantt of modules: backbone" "s1 llm"
+expect "modules: no rule broken, nothing rough" 0 eval multimodal --json
+holds "modules: JSON" is_json out
+if grep -q '"approximated"' out; then no "modules" "something is approximated"; else ok; fi
+expect "disttrain plans a model of modules" 0 plan -c two-generations \
+    -m "$HETVIZ_ROOT/samples/models/two-towers.json" -j small -s disttrain --out modules.json
+expect "its plan is valid" 0 eval modules.json
+has "disttrain: sync" "iteration"
+
+# ---- serving -------------------------------------------------------------------------------------
+expect "serving plan" 0 eval serving
+has "serving: flow" "max flow of the placement"
+has "serving: first token" "first token"
+expect "serving plan as JSON" 0 eval serving --json
+has "serving: no iteration" '"iteration_s": null'
+expect "no gantt of a flow" 1 gantt serving
+expect "helix serves" 0 plan -c a100-v100-t4 -m llama-3-8b -j small -s helix -o mode=serve --out s.json
+expect "the flow it gives holds" 0 eval s.json
+expect "compare lists it apart" 0 compare -c a100-v100-t4 -m llama-3-8b -j small -s crius,helix \
+    -o mode=serve
+has "compare says why" "a flow of tokens and no iteration"
+sed 's/"source", 0, [0-9.]*/"source", 0, 99999999/' s.json >over.json
+expect "a flow above capacity" 1 eval over.json
+has "it says where" "violation capacity"
+
+# ---- many jobs -----------------------------------------------------------------------------------
+expect "plan of two jobs" 0 eval two-jobs
+has "jobs: each has a line" "finetune"
+expect "gantt of two jobs" 0 gantt two-jobs --ascii --width 100
+has "gantt of jobs: rows by job" "pretrain s0"
+sed 's/"h\[0\]\.\*"/"a[0].*"/' "$HETVIZ_ROOT/samples/plans/two-jobs.json" >overlap.json
+expect "jobs on the same devices" 1 eval overlap.json -c two-generations
+has "jobs: overlap is found" "devices_overlap"
+sed 's/"start_s": 300/"start_s": 3/' "$HETVIZ_ROOT/samples/plans/two-jobs.json" >early.json
+expect "a start before the arrival" 3 eval early.json
+if grep -q "early.json:[0-9]*:[0-9]*: jobs\[1\].start_s" err; then ok; else no "early" "no place"; fi
+
+# ---- stale plans ---------------------------------------------------------------------------------
+for s in hetpipe preduce; do
+    expect "plan $s" 0 plan -c two-generations -m llama-3-8b -j small -s "$s" --out "$s.json"
+    expect "eval $s" 0 eval "$s.json"
+    has "eval $s: how its workers agree" "workers"
+    expect "gantt $s" 0 gantt "$s.json" --ascii --width 100
+    has "gantt $s: exchanges have lines" "sync"
+done
+expect "eval preduce as JSON" 0 eval preduce.json --json
+has "preduce: spectral gap" '"spectral_gap"'
+finish
