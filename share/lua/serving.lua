@@ -243,11 +243,11 @@ end
 
 --- Servers of tp devices each, inside nodes, as an instance for placement.
 -- @function serving.instance
--- @tparam handle ctx the run's input
--- @tparam table devices rows of cluster:devices()
+-- @tparam table ctx {cluster, model, job, …} of plan(ctx)
+-- @tparam table devices list of rows of cluster:devices()
 -- @tparam integer tp devices of a server
 -- @tparam integer batch sequences of a pass
--- @treturn table the instance, then the list of each server's device numbers
+-- @treturn table {layers, rates, …} the instance, then the list of each server's device numbers
 -- @units tokens per second
 -- @raise none
 -- @usage local q, ids = require("serving").instance(ctx, ctx.cluster:devices(), 1, 4)
