@@ -243,11 +243,11 @@ end
 
 --- Servers of tp devices each, inside nodes, as an instance for placement.
 -- @function serving.instance
--- @tparam handle ctx the run's input
--- @tparam table devices rows of cluster:devices()
+-- @tparam table ctx {cluster, model, job, …} of plan(ctx)
+-- @tparam table devices list of rows of cluster:devices()
 -- @tparam integer tp devices of a server
 -- @tparam integer batch sequences of a pass
--- @treturn table the instance, then the list of each server's device numbers
+-- @treturn table {layers, rates, …} the instance, then the list of each server's device numbers
 -- @units tokens per second
 -- @raise none
 -- @usage local q, ids = require("serving").instance(ctx, ctx.cluster:devices(), 1, 4)
@@ -306,10 +306,10 @@ end
 --- The plan that serves most tokens per second, over degrees and batches: placements by local search for one batch,
 -- judged with all of them.
 -- @function serving.plan
--- @tparam handle ctx the run's input
--- @tparam table devices rows of cluster:devices()
+-- @tparam table ctx {cluster, model, job, …} of plan(ctx)
+-- @tparam table devices list of rows of cluster:devices()
 -- @tparam table o {budget = flows per placement, seed}
--- @treturn table plan; nil and the reason when no placement holds the model
+-- @treturn table plan, with the keys of a plan file; nil and the reason when no placement holds the model
 -- @units tokens per second
 -- @raise none
 -- @usage local made = require("serving").plan(ctx, ctx.cluster:devices(), { budget = 20, seed = 1 })
