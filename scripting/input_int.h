@@ -17,8 +17,11 @@ double hv__peak_of(lua_State *L, const struct hv_device_kind *k);
 /** Is the device's node in use, and is the device not one that a replan has to do without? */
 bool hv__is_usable(lua_State *L, const struct hv_cluster *c, uint32_t device);
 
+/** cluster:pick, model:layers and model:graph of the Lua API. */
 int hv__cluster_pick(lua_State *L);
+/** See hv__cluster_pick. */
 int hv__model_layers(lua_State *L);
+/** See hv__cluster_pick. */
 int hv__model_graph(lua_State *L);
 
 #endif

@@ -270,17 +270,18 @@ static bool is_allowed(const struct job *j)
     return true;
 }
 
-/** Says what ended the run, and what is left of it. A plugin that had to be killed at the limit
- * because it never looked at the clock keeps its position in err. */
+/** Says what ended the run, and what is left of it; of a plugin that had to be killed at the limit
+ * because it never looked at the clock, also where it was. */
 static enum hv_status cut_short(struct job *j, enum hv_status s, struct hv_err *err)
 {
     bool asked = forward_cancel(&j->run);
-    if (s != HV_OK && !asked)
-        return s;
-    return hv_err_set(err, HV_ESTOPPED, "%s: %s%s", j->run.request->strategy,
-                      asked ? "interrupted" : "the time limit is reached",
-                      j->run.best != NULL ? "; this is the best plan so far"
-                                          : " before a plan was found");
+    char place[sizeof err->file + 32] = "";
+    if (s != HV_OK && !asked && err != NULL && err->file[0] != '\0')
+        (void)snprintf(place, sizeof place, " (stopped in %s:%u)", err->file, err->line);
+    return hv_err_set(
+        err, HV_ESTOPPED, "%s: %s%s%s", j->run.request->strategy,
+        asked ? "interrupted" : "the time limit is reached",
+        j->run.best != NULL ? "; this is the best plan so far" : " before a plan was found", place);
 }
 
 /** From the best plan to status and reason. */

@@ -6,6 +6,7 @@
 local SHARE = 0.6 -- of the time limit, for the own search, where others are asked too
 local NEAR = 1.3 -- how many times the best so far a plan may take to be worth improving
 local MANY = 256 -- devices beyond which only strategies are asked that are quick there
+local MOST = 4096 -- devices beyond which others are asked by name only
 
 -- Other strategies, those that most often come near first; `quick`: a second at most on a thousand
 -- devices; `slow`: only by name or with `all`; `stale`: only where the job allows it.
@@ -22,7 +23,8 @@ local function chosen(text, n_devices, allow_stale)
   local list = {}
   for id in text:gmatch "[%w_-]+" do
     for _, other in ipairs(id == "some" and OTHERS or id == "all" and OTHERS or {}) do
-      local fits = id == "all" or not other.slow and (other.quick or n_devices <= MANY)
+      local small = n_devices <= (other.quick and MOST or MANY)
+      local fits = id == "all" or not other.slow and small
       if fits and (allow_stale or not other.stale) then
         list[#list + 1] = other[1]
       end
@@ -91,6 +93,7 @@ local function selftest(t)
   t.equal("no ids", #chosen("", 8), 0, "arithmetic")
   t.equal("many devices: quick ones", table.concat(chosen("some", 1000), " "),
     "amp uniform whale oobleck fireflyer", "arithmetic")
+  t.equal("very many: none", #chosen("some", 10000), 0, "arithmetic")
   t.equal("stale ones where they may be", #chosen("all", 8, true) - #chosen("all", 8), 2,
     "arithmetic")
 end

@@ -86,8 +86,8 @@ local function plan(ctx)
       for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
         for _, recompute in ipairs { "none", "full" } do
           local c = { tp = 1, micro_batch = micro_batch, recompute = recompute }
-          local made, why = candidate(ctx, list, c)
-          all.add(made, why, 1)
+          local made, short = candidate(ctx, list, c)
+          all.add(made, short, 1)
         end
       end
     end

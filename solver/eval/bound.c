@@ -30,6 +30,8 @@
 
 /** Kinds whose sets are looked at one by one; beyond, only all of them with the least σ and J. */
 #define KINDS_IN_SETS 8
+/** Share of the bound from which what passes cost beyond the work alone is told. */
+#define PART_COUNTS 1e-6
 
 /** Kinds in use and what they cost around the work. */
 struct in_use {
@@ -46,6 +48,7 @@ struct part_of_cluster {
 /** What the bound is made of, at the devices and the mix that it comes from. */
 struct least {
     double time_s, passes_s, optimizer_s, waits_s, around_s;
+    double devices;
 };
 
 /** Time of a part of the devices in use by one mix; `fewest`: least of those whose jitter of host
@@ -59,6 +62,7 @@ static struct least time_of(const struct in_use *s, const struct hv__prices *p, 
     struct least t = {.passes_s = passes / speed, .optimizer_s = share * p->optimizer / speed};
     t.waits_s = s->jitter * (log2(fmax(1, x.n)) * t.passes_s + log2(fmax(1, fewest)) * s->pass_s);
     t.around_s = s->step_s + s->pass_s;
+    t.devices = x.n;
     t.time_s = t.passes_s + t.optimizer_s + t.waits_s + t.around_s;
     return t;
 }
@@ -206,39 +210,79 @@ bool hv__bound_covers(const struct hv__lowered *l)
     return true;
 }
 
-/** The work alone, and words for it. */
+static double all_devices(const struct hv__work *w)
+{
+    double devices = 0;
+    for (size_t i = 0; i < w->n_kinds; i++) {
+        devices += w->devices[i];
+    }
+    return devices;
+}
+
+/** Words for the work alone. */
 static const char *say_work(struct hv_arena *arena, const struct hv__work *w, double compute_s)
 {
     char text[HV_FMT_CAP];
-    double devices = 0;
+    double devices = all_devices(w);
     size_t used = 0;
     for (size_t i = 0; i < w->n_kinds; i++) {
-        devices += w->devices[i];
         used += w->devices[i] > 0;
     }
     return hv_arena_printf(
         arena,
-        "the forward and backward work of the whole batch in the best kernels the cost model "
-        "grants, spread without loss over all %.0f usable devices (%zu kind%s), takes %s",
-        devices, used, used == 1 ? "" : "s", hv_fmt_seconds(text, sizeof text, compute_s));
+        "%s of forward and backward work of the whole batch in the best kernels the cost model "
+        "grants, spread without loss over all %.0f usable devices (%zu kind%s)",
+        hv_fmt_seconds(text, sizeof text, compute_s), devices, used, used == 1 ? "" : "s");
 }
 
-static const char *say_rest(struct hv_arena *arena, const char *work, const struct hv_bound *b)
+/** Why passes take longer than the work alone: `few` devices are best, or 0 where all are. */
+static const char *say_passes(struct hv_arena *arena, bool by_size, double few)
 {
-    char passes[HV_FMT_CAP], rest[HV_FMT_CAP];
-    double rest_s = b->optimizer_s + b->host_s + b->wait_s;
-    const char *small =
-        b->passes_s > 0
-            ? hv_arena_printf(arena,
-                              "; passes small enough that every sequence gets through all layers "
-                              "in time take %s more",
-                              hv_fmt_seconds(passes, sizeof passes, b->passes_s))
-            : "";
-    return rest_s > 0 ? hv_arena_printf(arena,
-                                        "%s%s; the optimizer, the host's work and waiting for the "
-                                        "slowest device take %s more",
-                                        work, small, hv_fmt_seconds(rest, sizeof rest, rest_s))
-                      : hv_arena_printf(arena, "%s%s", work, small);
+    const char *small = by_size ? "because every sequence has to get through all layers in time, "
+                                  "in passes small enough for that"
+                                : "";
+    return few > 0 ? hv_arena_printf(arena,
+                                     "%s%sbecause no more than %.0f devices are worth waiting "
+                                     "for",
+                                     small, by_size ? ", and " : "", few)
+                   : small;
+}
+
+/** The work and what comes on top of it. */
+static const char *say_parts(struct hv_arena *arena, const struct hv_bound *b, const char *passes)
+{
+    const struct {
+        double time_s;
+        const char *why;
+    } parts[] = {
+        {b->passes_s, passes},
+        {b->optimizer_s, "for the optimizer's step of every weight"},
+        {b->host_s, "of the host's work in an iteration"},
+        {b->wait_s, "of waiting for the slowest of many devices"},
+    };
+    const char *said = b->compute_why;
+    char text[HV_FMT_CAP];
+    for (size_t i = 0; i < HV_COUNT(parts); i++) {
+        if (parts[i].time_s > 0) {
+            said =
+                hv_arena_printf(arena, "%s; %s %s", said,
+                                hv_fmt_seconds(text, sizeof text, parts[i].time_s), parts[i].why);
+        }
+    }
+    return said;
+}
+
+/** Fills what a bound is made of beside the work. */
+static void set_parts(const struct least *t, struct hv_bound *b)
+{
+    b->iteration_s = t->time_s;
+    b->optimizer_s = t->optimizer_s;
+    b->host_s = t->around_s;
+    b->wait_s = t->waits_s;
+    b->passes_s = t->time_s - b->compute_s - t->optimizer_s - t->around_s - t->waits_s;
+    if (!(b->passes_s > PART_COUNTS * t->time_s)) {
+        b->passes_s = 0; /* rounding, or fewer devices at work than could be */
+    }
 }
 
 void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out)
@@ -254,23 +298,25 @@ void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *o
     if (used == 0) {
         out->why = hv_arena_printf(arena, "no device of the cluster can run this job in %s",
                                    hv_precision_name(hv_cost_job(k)->precision));
-        out->any_why = out->why;
+        out->any_why = out->compute_why = out->why;
         return;
     }
     struct hv__prices p = hv__prices_of(&w, kinds, arena);
     out->compute_s = hv__spread_s(&w, kinds, &p, p.pipeline);
-    const char *work = say_work(arena, &w, out->compute_s);
+    out->compute_why = say_work(arena, &w, out->compute_s);
     struct question q = {.w = &w, .all = &p, .arena = arena};
-    struct least any = bound_of(&q);
-    q.by_size = true;
+    struct hv_bound any = *out;
+    double all = all_devices(&w);
     struct least t = bound_of(&q);
-    out->any_s = any.time_s;
-    out->any_why = say_rest(arena, work, &(struct hv_bound){.host_s = any.time_s - out->compute_s});
-    t = any.time_s > t.time_s ? any : t;
-    out->iteration_s = t.time_s;
-    out->optimizer_s = t.optimizer_s;
-    out->host_s = t.around_s;
-    out->wait_s = t.waits_s;
-    out->passes_s = fmax(0, t.time_s - out->compute_s - t.optimizer_s - t.around_s - t.waits_s);
-    out->why = say_rest(arena, work, out);
+    set_parts(&t, &any);
+    any.why = say_parts(arena, &any, say_passes(arena, false, t.devices < all ? t.devices : 0));
+    q.by_size = true;
+    t = bound_of(&q);
+    set_parts(&t, out);
+    out->why = say_parts(arena, out, say_passes(arena, true, t.devices < all ? t.devices : 0));
+    if (any.iteration_s > out->iteration_s) {
+        *out = any;
+    }
+    out->any_s = any.iteration_s;
+    out->any_why = any.why;
 }

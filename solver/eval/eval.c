@@ -122,6 +122,7 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     if (l.stale && hv_known(out->metrics.bound_s)) {
         /* devices of this plan do not wait for each other at the end of an iteration */
         out->metrics.bound_s = b.compute_s;
+        out->bound_why = b.compute_why;
     } else if (hv_known(out->metrics.bound_s) && !hv__bound_covers(&l)) {
         out->metrics.bound_s = b.any_s;
         out->bound_why = b.any_why;

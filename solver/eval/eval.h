@@ -310,7 +310,7 @@ struct hv_bound {
                          plan with stale weights is faster either */
     double any_s; /**< of any exact plan, also with stages that branch, parts of micro-batches or
                      tensor parallelism that is not 1d: passes of any size */
-    const char *any_why;
+    const char *any_why, *compute_why;
     /* what iteration_s is made of besides compute_s */
     double passes_s;    /**< passes of limited size, and devices better left out */
     double optimizer_s; /**< the step of every weight */

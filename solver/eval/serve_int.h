@@ -20,6 +20,7 @@ struct hv__server {
     double flow_tokens_per_s;
 };
 
+/** All stages that serve, with what flows through them. */
 struct hv__servers {
     struct hv__server *items;
     size_t n;

@@ -103,7 +103,7 @@ static void add_stage(struct few *f)
                 struct hv__leg leg = {.pool = p, .n_stages = 1, .tp = tp, .cp = 1, .dp = dp};
                 leg.ep = 1;
                 leg.recompute = f->rough.team.legs[0].recompute;
-                if (t->micro_batch % dp == 0 && f->rated < FEW_ROUGH)
+                if (t->micro_batch >= dp && f->rated < FEW_ROUGH)
                     add_leg(f, &leg);
             }
         }

@@ -152,6 +152,17 @@ static void try_places(struct climb *c, int t, int leg)
         (void)attempt(c, &next, false);
 }
 
+/* All devices of the leg at work, also where they do not divide the micro-batch. */
+static void try_uneven(struct climb *c, int t, int leg)
+{
+    struct hv__sketch next = c->k;
+    struct hv__leg *l = &next.teams[t].legs[leg];
+    int dp = most_devices(c, l) / (l->n_stages * l->tp * l->cp);
+    l->dp = dp < next.teams[t].micro_batch ? dp : next.teams[t].micro_batch;
+    if (l->dp > c->k.teams[t].legs[leg].dp && l->dp * l->cp % l->ep == 0)
+        (void)attempt(c, &next, true);
+}
+
 static void try_leg(struct climb *c, int t, int leg)
 {
     static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
@@ -168,6 +179,7 @@ static void try_leg(struct climb *c, int t, int leg)
     moved.teams[t].legs[leg].recompute = HV_RC_NONE;
     (void)attempt(c, &moved, true);
     try_places(c, t, leg);
+    try_uneven(c, t, leg);
     try_degrees(c, t, leg);
     try_nodes(c, t, leg);
     try_contexts(c, t, leg);

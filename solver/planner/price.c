@@ -148,7 +148,7 @@ const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__team
                              .tp = l->tp,
                              .cp = l->cp,
                              .ep = l->ep,
-                             .sequences = t->micro_batch / l->dp,
+                             .sequences = (t->micro_batch + l->dp - 1) / l->dp,
                              .recompute = l->recompute,
                              .sharded = sharded};
     if (2 * (s->n_prices + 1) > s->cap_prices)

@@ -113,6 +113,17 @@ static bool has_devices(const struct hv__search *s, const struct hv__sketch *k)
     return true;
 }
 
+/* Sequences of every data-parallel rank, as even as can be; NULL: all have as many. */
+static int *shares_of(struct hv_arena *a, int micro_batch, int dp)
+{
+    if (micro_batch % dp == 0)
+        return NULL;
+    int *shares = hv_arena_new(a, int, (size_t)dp);
+    for (int i = 0; i < dp; i++)
+        shares[i] = micro_batch / dp + (i < micro_batch % dp);
+    return shares;
+}
+
 /* Devices of the next stage of a leg, whose own begin at *at. */
 static void take_devices(const struct hv__search *s, const struct hv__leg *l, int *at,
                          struct hv_stage *st)
@@ -145,6 +156,7 @@ static void draw_team(const struct hv__search *s, struct hv_plan *p, struct hv_r
         st->cp.degree = l->cp;
         st->cp.layout = hv__layout(s, l);
         st->dp = l->dp;
+        st->shares = shares_of(&p->arena, t->micro_batch, l->dp);
         st->ep = l->ep;
         st->zero.stage = hv__leg_holders(l) > 1 ? t->zero : 0;
         st->recompute = l->recompute;

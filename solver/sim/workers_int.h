@@ -14,6 +14,7 @@ struct hv__groups {
     bool *seen;            /**< [n] components already in the group */
 };
 
+/** Starts without a group that was made; arrays live in the arena. O(n + window · group). */
 void hv__groups_init(struct hv_arena *a, struct hv__groups *g, const struct hv_workers *w);
 /** Moves the members of the next group to the front of the queue, in their order; false: it has to
  * wait. O(n + window · group) where components count, else O(1). */

@@ -126,8 +126,8 @@ struct hv_job {
     enum hv_dropout dropout;     /**< ask hv_job_dropout */
     enum hv_kernels kernels;     /**< ask hv_job_eager_kernels */
     double memory_reserve_bytes; /**< HV_UNKNOWN: by device */
-    int64_t output_tokens; /**< when serving, the last ones of a sequence, which are generated one by
-                              one; −1: ask hv_job_output_tokens */
+    int64_t output_tokens; /**< when serving, the last ones of a sequence, which are generated one
+                              by one; −1: ask hv_job_output_tokens */
     const struct hv_length_bin *lengths;
     size_t n_lengths;
     struct hv_objective objective;

@@ -1,5 +1,5 @@
-/* Files of other programs: any bytes are read or refused with a word, whatever format they are taken
- * for; a document that comes of them is one that our own readers take. */
+/* Files of other programs: any bytes are read or refused with a word, whatever format they are
+ * taken for; a document that comes of them is one that our own readers take. */
 #include "solver/base/vec.h"
 #include "solver/io/import/import.h"
 #include "solver/io/own/docs.h"

@@ -117,8 +117,9 @@ static void tab_completes_files(void **state)
     struct screen s;
     screen_open(&s, *state);
     write_files();
-    screen_run(&s, "keys 1ism<Tab>\nwait local: smi.txt\nkeys <Space>top<Tab>\nwait smi.txt topo.txt\n"
-                   "keys <Enter>\nwait 2 cards\nkeys <Esc>:import pri<Tab>\nwait prices.csv\n");
+    screen_run(&s,
+               "keys 1ism<Tab>\nwait local: smi.txt\nkeys <Space>top<Tab>\nwait smi.txt topo.txt\n"
+               "keys <Enter>\nwait 2 cards\nkeys <Esc>:import pri<Tab>\nwait prices.csv\n");
     screen_close(&s);
 }
 

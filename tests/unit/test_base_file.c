@@ -214,6 +214,18 @@ static void the_old_file_survives(void **state)
     assert_int_equal(n_files(), 2); /* no temporary file is left */
 }
 
+static void what_is_written_soon_is_whole_as_well(void **state)
+{
+    (void)state;
+    struct hv_err e;
+    assert_int_equal(hv_file_write_soon("place", "one", 3, &e), HV_OK);
+    assert_int_equal(hv_file_write_soon("place", "two!", 4, &e), HV_OK);
+    holds("place", "two!");
+    assert_int_equal(n_files(), 1);
+    assert_int_equal(hv_file_write_soon("nowhere/place", "x", 1, &e), HV_EIO);
+    assert_int_equal(n_files(), 1);
+}
+
 static void folders_and_their_parents(void **state)
 {
     (void)state;
@@ -272,6 +284,7 @@ int main(void)
         IN_FOLDER(failures_name_path_and_reason),
         IN_FOLDER(pipes),
         IN_FOLDER(the_old_file_survives),
+        IN_FOLDER(what_is_written_soon_is_whole_as_well),
         IN_FOLDER(folders_and_their_parents),
         IN_FOLDER(user_folders),
         IN_FOLDER(own_data),

@@ -56,9 +56,9 @@ static void solve_lp(const struct hv_balance *b, struct hv_lp_result *r)
     struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
     size_t x[MOST], pace = 0;
     struct hv_lp_term all[MOST];
-    assert_int_equal(hv_lp_add_var(lp, 0, INFINITY, false, &pace, NULL), HV_OK);
+    assert_int_equal(hv_lp_add_var(lp, 0, HUGE_VAL, false, &pace, NULL), HV_OK);
     for (size_t i = 0; i < b->n; i++) {
-        assert_int_equal(hv_lp_add_var(lp, 0, INFINITY, false, &x[i], NULL), HV_OK);
+        assert_int_equal(hv_lp_add_var(lp, 0, HUGE_VAL, false, &x[i], NULL), HV_OK);
         all[i] = (struct hv_lp_term){x[i], 1};
     }
     for (size_t i = 0; i < b->n; i++) {

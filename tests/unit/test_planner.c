@@ -407,9 +407,73 @@ static void ends_when_told_with_the_best_so_far(void **state)
     hv_plan_unref(r.plan);
 }
 
+/* Searches from a plan given as text: what was found, and how long the start itself takes. */
+static enum hv_status search_from(struct world *w, const char *body, struct hv_planner_result *r,
+                                  double *start_s, struct hv_err *err)
+{
+    char text[4096];
+    struct hv_plan_doc doc;
+    (void)snprintf(text, sizeof text, "{\"format\":\"hetviz.plan/1\",%s}", body);
+    if (hv_plan_doc_build(&doc, parse(text, "p"), w->in.cluster.cluster, err) != HV_OK)
+        fail_msg("plan: %s", err->text);
+    *start_s = time_of(w, doc.plan);
+    enum hv_status s =
+        hv_planner_run(w->cost, &(struct hv_planner_options){.start = doc.plan}, r, err);
+    hv_plan_doc_free(&doc);
+    return s;
+}
+
+static void improves_a_plan_that_is_given(void **state)
+{
+    static const char *const starts[] = {
+        four_stages,
+        /* two copies, recompute, an order that the search does not know */
+        "\"micro_batch\":2,\"replicas\":[{\"count\":2,\"micro_batches\":8,\"stages\":[{\"devices\":"
+        "\"a[0].0-3\",\"layers\":[0,12],\"dp\":2,\"recompute\":\"full\"},{\"devices\":\"a[0].4-7\","
+        "\"layers\":[12,24],\"tp\":2,\"recompute\":\"full\"}]},{\"micro_batches\":16,\"stages\":[{"
+        "\"devices\":\"v[0].*\","
+        "\"layers\":[0,24],\"tp\":4,\"dp\":2,\"zero\":1,\"recompute\":\"full\"}]}],\"schedule\":{"
+        "\"name\":\"gpipe\"}"};
+    struct world *w = *state;
+    for (size_t i = 0; i < HV_COUNT(starts); i++) {
+        struct hv_planner_result r;
+        struct hv_err err = {0};
+        double start_s;
+        assert_int_equal(search_from(w, starts[i], &r, &start_s, &err), HV_OK);
+        assert_true(start_s < HUGE_VAL);
+        assert_true(r.iteration_s < start_s);
+        assert_true(r.iteration_s == time_of(w, r.plan));
+        hv_plan_unref(r.plan);
+    }
+}
+
+static void says_why_it_cannot_start_from_a_plan(void **state)
+{
+    static const struct {
+        const char *plan, *why;
+    } refused[] = {
+        {"\"micro_batch\":2,\"replicas\":[{\"micro_batches\":32,\"stages\":[{\"devices\":["
+         "\"a[0].0\",\"v[0].0\"],\"layers\":[0,24],\"dp\":2}]}]",
+         "several kinds"},
+        {"\"micro_batch\":1,\"replicas\":[{\"micro_batches\":[{\"sequences\":60},{"
+         "\"sequences\":4}],\"stages\":[{\"devices\":\"a[0].*\",\"layers\":[0,24],"
+         "\"tp\":8}]}]",
+         "differ in size"}};
+    for (size_t i = 0; i < HV_COUNT(refused); i++) {
+        struct hv_planner_result r;
+        struct hv_err err = {0};
+        double start_s;
+        assert_int_equal(search_from(*state, refused[i].plan, &r, &start_s, &err), HV_ENO);
+        assert_null(r.plan);
+        assert_non_null(strstr(err.text, refused[i].why));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(improves_a_plan_that_is_given, setup, teardown),
+        cmocka_unit_test_setup_teardown(says_why_it_cannot_start_from_a_plan, setup, teardown),
         cmocka_unit_test(beats_every_grid_of_four_devices),
         cmocka_unit_test(beats_every_plan_of_two_kinds),
         cmocka_unit_test(beats_every_pair_of_stages_on_eight_devices),

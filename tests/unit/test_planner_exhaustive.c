@@ -82,6 +82,11 @@ static void fill_stage(const struct all *a, struct hv_plan *p, const struct repl
     out->tp.degree = s->tp;
     out->sequence_parallel = s->tp > 1;
     out->dp = s->dp;
+    if (r->micro_batch % s->dp != 0) {
+        out->shares = hv_arena_new(&p->arena, int, (size_t)s->dp);
+        for (int d = 0; d < s->dp; d++)
+            out->shares[d] = r->micro_batch / s->dp + (d < r->micro_batch % s->dp);
+    }
     out->zero.stage = s->dp > 1 ? a->zero : 0;
     out->recompute = a->recompute;
     out->n_ranges = 1;
@@ -205,7 +210,7 @@ static void deal(struct all *a, int r, int left)
     for (int mb = 1; mb <= left && !full(a); mb++) {
         bool fits = true;
         for (int s = 0; s < x->n_stages; s++)
-            fits = fits && mb % x->stages[s].dp == 0;
+            fits = fits && mb >= x->stages[s].dp;
         for (int m = 1; fits && m * mb <= left; m++) {
             x->micro_batch = mb;
             x->micro_batches = m;

@@ -277,6 +277,23 @@ static void commands_of_a_console_are_edits(void **state)
     hv_session_close(s);
 }
 
+static void strategies_may_be_read_later(void **state)
+{
+    struct bench *b = *state;
+    size_t n = 0;
+    assert_int_equal(setenv("XDG_CACHE_HOME", b->folder, 1), 0);
+    b->env.plugins = NULL;
+    b->env.n_plugins = 0;
+    b->env.plugins_later = true;
+    struct hv_session *s = bench_open(b, "ws");
+    assert_non_null(hv_session_strategy(s, "uniform"));
+    (void)hv_session_strategies(s, &n);
+    assert_true(n > 5);
+    assert_int_equal(hv_session_strategies_reload(s, NULL, &n, NULL), HV_OK);
+    assert_int_equal(n, 0);
+    hv_session_close(s);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
@@ -285,7 +302,7 @@ int main(void)
         TEST(says_where_a_workspace_is_wrong), TEST(an_edit_rebuilds_the_noun),
         TEST(a_wrong_edit_changes_nothing),    TEST(groups_are_added_pasted_and_removed),
         TEST(options_are_checked_and_kept),    TEST(rows_are_judged_against_the_documents_of_now),
-        TEST(rows_keep_their_order),
+        TEST(rows_keep_their_order),           TEST(strategies_may_be_read_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

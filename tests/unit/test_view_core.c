@@ -108,8 +108,8 @@ static void shipped_files_equal_the_tables(void **state)
     if (getenv("GENERATE") != NULL) {
         struct hv_str now = {0};
         hv_keymap_write(&table, &now);
-        assert_int_equal(
-            hv_file_write("share/keys/default.keys", hv_str_cstr(&now), now.n, &err), HV_OK);
+        assert_int_equal(hv_file_write("share/keys/default.keys", hv_str_cstr(&now), now.n, &err),
+                         HV_OK);
         hv_str_free(&now);
     }
     assert_int_equal(hv_keymap_read(&file, "share/keys/default.keys", &err), HV_OK);

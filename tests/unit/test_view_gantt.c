@@ -7,9 +7,12 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "ui/view/gantt_view.h"
+#include "solver/base/arena.h"
+#include "solver/base/rng.h"
+#include "ui/view/gantt_timeline.h"
 
 /* Two stages, two micro-batches, GPipe order: F = 1 s, B = 2 s; makespan (m + p - 1)(F + B) = 9 s.
  */
@@ -144,6 +147,71 @@ static void steps_and_finds(void **state)
     assert_int_equal(st.lane, 1);
 }
 
+enum { ROWS_OF_MANY = 4, SPANS_OF_ROW = 120 };
+
+/* Spans of many micro-batches on some rows, a few transfers beside. */
+static void make_many(struct hv_arena *a, struct hv_timeline *t)
+{
+    static const uint8_t kinds[] = {HV_SPAN_F, HV_SPAN_B, HV_SPAN_W};
+    struct hv_rng rng;
+    hv_rng_seed(&rng, 3);
+    *t = (struct hv_timeline){.n_rows = ROWS_OF_MANY};
+    t->rows = hv_arena_new(a, struct hv_timeline_row, ROWS_OF_MANY);
+    for (size_t lane = 0; lane < (size_t)2 * ROWS_OF_MANY; lane++) {
+        size_t n = lane % 2 == 0 ? SPANS_OF_ROW : 3;
+        struct hv_span *spans = hv_arena_new(a, struct hv_span, n);
+        double at_s = hv_rng_double(&rng);
+        for (size_t i = 0; i < n; i++) {
+            double long_s = 0.1 + (double)hv_rng_below(&rng, 3);
+            spans[i] = (struct hv_span){.start_s = at_s,
+                                        .end_s = at_s + long_s,
+                                        .item = (int32_t)hv_rng_below(&rng, 30),
+                                        .kind = kinds[hv_rng_below(&rng, HV_COUNT(kinds))]};
+            at_s += long_s + (double)hv_rng_below(&rng, 2);
+        }
+        assert_int_equal(
+            hv_lanes_add(a, &t->lanes, &(struct hv_lane){.spans = spans, .n_spans = n}, NULL),
+            HV_OK);
+        t->rows[lane / 2] = (struct hv_timeline_row){.name = "row",
+                                                     .layers = "",
+                                                     .compute_lane = lane / 2 * 2,
+                                                     .link_lane = lane / 2 * 2 + 1};
+    }
+    t->end_s = t->lanes.end_s;
+}
+
+/* Reading lanes straight finds what stepping from span to span finds. */
+static void a_search_finds_what_steps_find(void **state)
+{
+    (void)state;
+    struct hv_arena a = {0};
+    struct hv_timeline t;
+    struct hv_rng rng;
+    make_many(&a, &t);
+    hv_rng_seed(&rng, 9);
+    struct hv_gantt_source fast = hv_gantt_timeline_source(&t), slow = fast;
+    slow.seek = NULL;
+    size_t n_found = 0;
+    for (int i = 0; i < 3000; i++) {
+        struct hv_gantt_state x, y;
+        char text[16];
+        int way = i % 2 == 0 ? 1 : -1;
+        hv_gantt_init(&x, &fast);
+        x.lane = hv_rng_below(&rng, ROWS_OF_MANY);
+        hv_gantt_goto(&x, &fast, hv_rng_double(&rng) * t.end_s);
+        y = x;
+        (void)snprintf(text, sizeof text, "b%d", (int)hv_rng_below(&rng, 30));
+        bool found =
+            i % 3 == 0 ? hv_gantt_find(&x, &fast, text, way) : hv_gantt_step_mb(&x, &fast, way);
+        assert_int_equal(found, i % 3 == 0 ? hv_gantt_find(&y, &slow, text, way)
+                                           : hv_gantt_step_mb(&y, &slow, way));
+        assert_true(x.lane == y.lane && x.cursor_s == y.cursor_s);
+        n_found += found;
+    }
+    assert_true(n_found > 1500);
+    hv_arena_free(&a);
+}
+
 /* Twenty lanes in a chart of five rows: the pinned one stays, the cursor's is always there, and a
  * click finds what is drawn. */
 static void a_pinned_lane_stays(void **state)
@@ -204,6 +272,7 @@ int main(void)
                                        cmocka_unit_test(ends_lie_within_cells),
                                        cmocka_unit_test(zoom_keeps_the_time_under_the_cursor),
                                        cmocka_unit_test(steps_and_finds),
+                                       cmocka_unit_test(a_search_finds_what_steps_find),
                                        cmocka_unit_test(a_pinned_lane_stays),
                                        cmocka_unit_test(paints_at_any_size)};
     return cmocka_run_group_tests(tests, NULL, NULL);

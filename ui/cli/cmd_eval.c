@@ -27,6 +27,20 @@ enum hv_status hv_cli_eval(struct hv_args *args, struct hv_err *err)
     return st;
 }
 
+/** What a bound is made of, each with a key of its own; null where there is none. */
+static void add_bound_parts(json_t *o, const struct hv_bound *b, bool any)
+{
+    const struct {
+        const char *key;
+        double time_s;
+    } parts[] = {{"compute_s", b->compute_s},     {"passes_s", b->passes_s},
+                 {"optimizer_s", b->optimizer_s}, {"host_s", b->host_s},
+                 {"wait_s", b->wait_s},           {"other_plans_s", b->any_s}};
+    for (size_t i = 0; i < HV_COUNT(parts); i++) {
+        json_object_set_new(o, parts[i].key, hv_json_num(any ? parts[i].time_s : HV_UNKNOWN));
+    }
+}
+
 enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
 {
     struct hv_inputs in;
@@ -45,6 +59,7 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
         json_t *o = json_object();
         json_object_set_new(o, "bound_s", hv_json_num(any ? b.iteration_s : HV_UNKNOWN));
         json_object_set_new(o, "why", json_string(b.why));
+        add_bound_parts(o, &b, any);
         st = hv_cli_print_json(o, err);
     } else if (any) {
         char buf[HV_FMT_CAP];

@@ -227,14 +227,14 @@ static void add_bash(struct hv_str *out)
              "  import)\n"
              "    if [ $COMP_CWORD = 2 ]; then COMPREPLY=($(compgen -W '");
     hv_import_words(out);
-    hv_str_adds(
-        out, "' -- \"$cur\")); return; fi;;\n"
-             "  help)\n"
-             "    COMPREPLY=($(compgen -W \"schedules api man $(\"$me\" completion schedules "
-             "2>/dev/null)\" -- \"$cur\")); return;;\n"
-             "  esac\n"
-             "  case $cur in -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"));; *) "
-             "COMPREPLY=($(compgen -f -- \"$cur\"));; esac\n}\ncomplete -F _hetviz hetviz\n");
+    hv_str_adds(out,
+                "' -- \"$cur\")); return; fi;;\n"
+                "  help)\n"
+                "    COMPREPLY=($(compgen -W \"schedules api man $(\"$me\" completion schedules "
+                "2>/dev/null)\" -- \"$cur\")); return;;\n"
+                "  esac\n"
+                "  case $cur in -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"));; *) "
+                "COMPREPLY=($(compgen -f -- \"$cur\"));; esac\n}\ncomplete -F _hetviz hetviz\n");
 }
 
 /** Works both sourced and from a folder of $fpath, where the file itself is the function. */
@@ -267,17 +267,16 @@ static void add_zsh(struct hv_str *out)
                 "  fi\n"
                 "  if [[ ${words[2]} == import && $CURRENT == 3 ]]; then\n    compadd -- ");
     hv_import_words(out);
-    hv_str_adds(out,
-                "\n    return\n  fi\n"
-                "  if [[ ${words[2]} == schedule && ${words[CURRENT-1]} == (-o|--option) ]]; "
-                "then\n"
-                "    compadd -S '' -- ${(f)\"$(${words[1]} completion schedules ${words[3]} "
-                "2>/dev/null)\"}\n"
-                "    return\n"
-                "  fi\n"
-                "  if [[ $PREFIX == -* ]]; then compadd -- $words_here; else _files; "
-                "fi\n}\nif [[ $funcstack[1] == _hetviz ]]; then _hetviz \"$@\"; else compdef "
-                "_hetviz hetviz; fi\n");
+    hv_str_adds(out, "\n    return\n  fi\n"
+                     "  if [[ ${words[2]} == schedule && ${words[CURRENT-1]} == (-o|--option) ]]; "
+                     "then\n"
+                     "    compadd -S '' -- ${(f)\"$(${words[1]} completion schedules ${words[3]} "
+                     "2>/dev/null)\"}\n"
+                     "    return\n"
+                     "  fi\n"
+                     "  if [[ $PREFIX == -* ]]; then compadd -- $words_here; else _files; "
+                     "fi\n}\nif [[ $funcstack[1] == _hetviz ]]; then _hetviz \"$@\"; else compdef "
+                     "_hetviz hetviz; fi\n");
 }
 
 /** Adds text inside single quotes for fish. */

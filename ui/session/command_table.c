@@ -155,7 +155,9 @@ static const struct hv_command command_rows[] = {
      "Example: hetviz solve folded",
      OPTIONS(solve_options), false},
     {HV_CMD_BOUND, "bound", NULL, "", 0, 0, "no plan can be faster than this, and why",
-     "Prints a lower bound of the iteration time over all plans.\nExample: hetviz bound -c two-generations -m llama-3-8b",
+     "Prints a lower bound of the iteration time over all plans and what it is made of. With --json the parts have keys of their own; "
+     "other_plans_s is the lower one of plans whose stages branch, whose micro-batches come in parts or whose tensor parallelism is "
+     "not 1d.\nExample: hetviz bound -c two-generations -m llama-3-8b",
      OPTIONS(bound_options), false},
     {HV_CMD_EXPLAIN, "explain", NULL, "PLAN", 1, 1, "where the time of a plan goes",
      "Breaks the iteration down into compute, exposed communication and idle time, with the stage that bounds it. With --stage, "

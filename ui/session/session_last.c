@@ -80,7 +80,7 @@ bool hv_session_last_place(struct hv_session *s, struct hv_str *screen)
 void hv_session_last_keep(const struct hv_session *s, const char *screen)
 {
     char here[PATH_MAX];
-    struct hv_str file = {0}, text = {0};
+    struct hv_str file = {0}, text = {0}, old = {0};
     if (own_path(s, here) && last_file(s->state_dir, true, &file)) {
         const struct hv_row *row = hv_session_row(s, hv_session_selected(s));
         json_t *root =
@@ -89,9 +89,14 @@ void hv_session_last_keep(const struct hv_session *s, const char *screen)
             json_object_set_new(root, "plan", json_string(row->name));
         hv_json_write(&text, root, true);
         json_decref(root);
-        /* nobody is harmed when the place is not kept */
-        (void)!hv_file_write_soon(hv_str_cstr(&file), hv_str_cstr(&text), text.n, NULL);
+        /* most often it is the place of the last time: leaving waits for no disk then. Nobody is
+         * harmed when a place is not kept */
+        bool known = hv_file_read(hv_str_cstr(&file), &old, NULL) == HV_OK &&
+                     strcmp(hv_str_cstr(&old), hv_str_cstr(&text)) == 0;
+        if (!known)
+            (void)!hv_file_write_soon(hv_str_cstr(&file), hv_str_cstr(&text), text.n, NULL);
     }
     hv_str_free(&file);
+    hv_str_free(&old);
     hv_str_free(&text);
 }

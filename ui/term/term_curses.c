@@ -101,10 +101,16 @@ static void send_bytes(struct hv_term *t)
     hv_str_clear(&t->out.bytes);
 }
 
-/* The size may be new, and nobody knows what the terminal shows. */
+/* The size may be new, and nobody knows what the terminal shows. curses is told of it when it is
+ * needed again: its own windows are never drawn. */
 static void forget(struct hv_term *t)
 {
+    struct winsize ws;
     int w = getmaxx(stdscr), h = getmaxy(stdscr);
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 && ws.ws_row > 0) {
+        w = ws.ws_col;
+        h = ws.ws_row;
+    }
     t->w = w < 0 ? 0 : w > HV_GRID_MAX ? HV_GRID_MAX : w;
     t->h = h < 0 ? 0 : h > HV_GRID_MAX ? HV_GRID_MAX : h;
     hv__out_forget(&t->out, t->w, t->h);
@@ -135,6 +141,8 @@ static void give_back(struct hv_term *t)
     hv_str_adds(&t->out.bytes, t->mouse ? mouse_off : "");
     hv__out_leave(&t->out);
     send_bytes(t);
+    if (t->w > 0 && t->h > 0 && (t->w != getmaxx(stdscr) || t->h != getmaxy(stdscr)))
+        (void)resize_term(t->h, t->w);
     (void)endwin();
 }
 
@@ -212,11 +220,8 @@ static void suspend(struct hv_term *t)
 
 static void resume(struct hv_term *t)
 {
-    struct winsize ws;
     hv_signals_arm(1);
     (void)reset_prog_mode();
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 && ws.ws_row > 0)
-        (void)resize_term(ws.ws_row, ws.ws_col);
     (void)refresh(); /* curses takes the screen again */
     take_over(t);
 }
@@ -238,9 +243,6 @@ static struct hv_event on_signal(struct hv_term *t)
         return hv_event_resize(t->w, t->h);
     }
     if (signo == SIGWINCH) {
-        struct winsize ws;
-        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 && ws.ws_row > 0)
-            (void)resize_term(ws.ws_row, ws.ws_col);
         forget(t);
         return hv_event_resize(t->w, t->h);
     }

@@ -5,6 +5,7 @@
 #include "ui/term/term_out_int.h"
 
 #include "solver/base/arena.h"
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 #define GAP_MAX 4
 /* So many blanks up to the edge are cleared rather than written. */
 #define TAIL_MIN 6
+/* No cell has this style. */
+#define NO_STYLE UINT_MAX
 
 static const struct hv_cell blank = {.utf8 = " ", .width = 1, .style = 0};
 
@@ -148,14 +151,26 @@ static void set_other_pen(struct hv_out *o, struct hv_pen p)
 
 static void set_pen(struct hv_out *o, struct hv_pen p)
 {
-    if (o->pen_known && same_pen(o->pen, p))
+    if (o->pen_known && same_pen(o->pen, p)) {
+        o->style = NO_STYLE;
         return;
+    }
     if (o->caps.ansi_pen)
         set_ansi_pen(o, p);
     else
         set_other_pen(o, p);
     o->pen = p;
     o->pen_known = true;
+    o->style = NO_STYLE;
+}
+
+/* Most cells look like the one before. */
+static void set_pen_of(struct hv_out *o, const struct hv_cell *c)
+{
+    if (o->pen_known && o->style == c->style)
+        return;
+    set_pen(o, pen_of(o, c));
+    o->style = c->style;
 }
 
 /* ---- movement and cells ---- */
@@ -221,7 +236,10 @@ static void put_cell(struct hv_out *o, const struct hv_cell *c)
         c = &whole;
     }
     const char *text = safe_text(c, &odd);
-    set_pen(o, fits ? edge : pen_of(o, c));
+    if (fits)
+        set_pen(o, edge);
+    else
+        set_pen_of(o, c);
     hv_str_adds(&o->bytes, text ? text : c->width == 2 ? "??" : "?");
     o->x += c->width;
     if (odd || o->x >= o->w)

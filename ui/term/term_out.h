@@ -39,6 +39,7 @@ struct hv_out {
     int x, y; /**< its cursor; x < 0 = nobody knows */
     struct hv_pen pen;
     bool pen_known;
+    unsigned style;      /**< that the pen was last set for */
     int cursor;          /**< 1 visible, 0 hidden, −1 nobody knows */
     bool cleared;        /**< what is shown is known */
     struct hv_str bytes; /**< what is to be written; the caller writes and clears it */

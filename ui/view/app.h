@@ -75,7 +75,7 @@ struct hv_app_config {
     unsigned (*command)(void *model, struct hv_app *app, const char *line);
     /** Actions no view took (save, undo, …); may be NULL. */
     unsigned (*action)(void *model, struct hv_app *app, enum hv_action a);
-    hv_complete_fn *complete; /**< completion of `:`; ctx is the model; may be NULL */
+    hv_complete_fn *complete;      /**< completion of `:`; ctx is the model; may be NULL */
     hv_complete_fn *complete_path; /**< of files, for hv_app_ask_path; may be NULL */
     /** Text right in the tabs row ("lab.hv*"); may be NULL. */
     void (*project)(const void *model, struct hv_str *out);

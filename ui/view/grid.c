@@ -312,6 +312,15 @@ int hv_grid_put_user(struct hv_grid *g, int x, int y, int max_w, const char *tex
     return used;
 }
 
+/* A text of known width at a place in a field; blanks around it. */
+static void put_padded(struct hv_grid *g, struct hv_rect at, int x, int w, const char *s,
+                       unsigned style)
+{
+    hv_grid_fill(g, (struct hv_rect){at.x, at.y, x - at.x, 1}, ' ', style);
+    hv_grid_fill(g, (struct hv_rect){x + w, at.y, at.x + at.w - x - w, 1}, ' ', style);
+    (void)hv_grid_put(g, x, at.y, w, s, style);
+}
+
 void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align, const char *text,
                        unsigned style)
 {
@@ -322,16 +331,15 @@ void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align
         s = hv_str_cstr(&clean);
     }
     int w = hv_text_width(s), x = at.x;
-    hv_grid_fill(g, (struct hv_rect){at.x, at.y, at.w, 1}, ' ', style);
     if (w > at.w && at.w > 0) {
-        (void)hv_grid_put(g, x, at.y, at.w - 1, s, style);
+        put_padded(g, at, x, at.w - 1, s, style);
         (void)hv_grid_put(g, at.x + at.w - 1, at.y, 1, g->ascii ? "~" : "…", style);
     } else if (at.w > 0) {
         if (align == HV_RIGHT)
             x += at.w - w;
         else if (align == HV_CENTER)
             x += (at.w - w) / 2;
-        (void)hv_grid_put(g, x, at.y, at.w, s, style);
+        put_padded(g, at, x, w, s, style);
     }
     hv_str_free(&clean);
 }

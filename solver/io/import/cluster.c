@@ -58,18 +58,21 @@ static void guess_cards(struct hv_import *im)
 {
     struct hv__node *n = hv__node_here(im);
     struct hv__card c = hv__card_unknown();
-    int most = 0;
+    int most = 0, sum = 0;
     for (uint32_t i = 0; n->links.nv && i < n->links.n * n->links.n; i++) {
         most = n->links.nv[i] > most ? n->links.nv[i] : most;
+        sum += i < n->links.n ? n->links.nv[i] : 0;
     }
     static const struct {
-        int links;
+        int most, sum; /* between two cards, of one card; 0: any */
         const char *card;
-    } rows[] = {{18, "H100-SXM-80GB"}, {12, "A100-SXM-80GB"}, {6, "V100-SXM3-32GB"}};
+    } rows[] = {{18, 0, "H100-SXM-80GB"}, {12, 0, "A100-SXM-80GB"}, {4, 12, "A100-SXM-80GB"},
+                {6, 0, "V100-SXM3-32GB"}, {2, 6, "V100-SXM2-32GB"}, {2, 4, "V100-SXM2-32GB"}};
     for (size_t i = 0; i < HV_COUNT(rows) && !c.card; i++) {
-        if (most == rows[i].links) {
+        if (most == rows[i].most && (rows[i].sum == 0 || sum == rows[i].sum)) {
             c.card = rows[i].card;
-            hv__note(im, HV_IMPORT_GUESSED, "cards with %d NVLinks are taken for %s", most, c.card);
+            hv__note(im, HV_IMPORT_GUESSED,
+                     "cards with up to %d NVLinks between two are taken for %s", most, c.card);
         }
     }
     c.count = n->links.n > 0 ? n->links.n : 1;

@@ -119,7 +119,7 @@ static void from_utf16(const char *bytes, size_t n, bool big, struct hv_str *out
 
 static bool is_control(char c)
 {
-    return (unsigned char)c < 0x20 && !strchr("\t\n\r\f\v", c);
+    return c == '\0' || ((unsigned char)c < 0x20 && !strchr("\t\n\r\f\v", c));
 }
 
 /* Takes colour codes out (ESC [ … letter), as nvidia-smi and log viewers write them, and the
@@ -189,6 +189,13 @@ static void make_utf8(struct hv_str *s)
     hv_str_free(&out);
 }
 
+bool hv__is_binary(const char *text, size_t n)
+{
+    /* a protocol buffer whose first field is a small number: ONNX begins so */
+    return n > 8 && text[0] == 0x08 && (unsigned char)text[1] < 32 &&
+           memchr(text, '\0', n < 4096 ? n : 4096) != NULL;
+}
+
 enum hv_status hv__decode(const char *name, const char *bytes, size_t n, struct hv_str *out,
                           struct hv_err *err)
 {
@@ -212,7 +219,7 @@ enum hv_status hv__decode(const char *name, const char *bytes, size_t n, struct 
         hv_str_add(out, bytes + skip, n - skip);
     }
     hv_str_free(&unpacked);
-    if (st == HV_OK && !memchr(hv_str_cstr(out), '\0', out->n)) {
+    if (st == HV_OK && !hv__is_binary(hv_str_cstr(out), out->n)) {
         drop_controls(out);
         make_utf8(out);
     }

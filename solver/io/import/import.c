@@ -120,7 +120,7 @@ static enum hv_status read_text(struct hv_import *im, const struct hv__format *f
 {
     hv__parse(in);
     enum hv_status st = refuse_own(in, err);
-    if (st == HV_OK && !f) {
+    if (st == HV_OK && (!f || hv__is_binary(in->text, in->n))) {
         f = find_format(in);
         st = f ? HV_OK : unknown_format(in, err);
     } else if (st == HV_OK && in->broken.text[0] != '\0' && !in->tree && !in->xml) {

@@ -119,6 +119,8 @@ struct hv__format {
 /** Unpacks and converts: `out` is UTF-8. Errors: HV_ELIMIT, HV_EINPUT for what is no text. */
 enum hv_status hv__decode(const char *name, const char *bytes, size_t n, struct hv_str *out,
                           struct hv_err *err) HV_NODISCARD;
+/** Is it a protocol buffer rather than a text? Such bytes are left as they are. */
+bool hv__is_binary(const char *text, size_t n);
 /** Fills tree, xml or neither, by what the text looks like. */
 void hv__parse(struct hv__in *in);
 /** Frees what hv__parse made. */

@@ -145,9 +145,7 @@ enum hv_status hv__read_safetensors_index(struct hv__in *in, struct hv_err *err)
 /* A ModelProto begins with its IR version (field 1), and names its opsets soon. */
 bool hv__is_onnx(const struct hv__in *in)
 {
-    struct hv__piece head = {in->text, in->n < 4096 ? in->n : 4096};
-    return !in->tree && in->n > 8 && in->text[0] == 0x08 && (unsigned char)in->text[1] < 32 &&
-           memchr(head.p, 0, head.n) != NULL;
+    return !in->tree && hv__is_binary(in->text, in->n);
 }
 
 enum hv_status hv__read_onnx(struct hv__in *in, struct hv_err *err)

@@ -162,15 +162,16 @@ struct table {
     int at[COLUMN_N];
     size_t start[MAX_FIELDS]; /* of the titles, for values with blanks or none */
     size_t n;
-    bool bars; /* fields are parted by | */
+    char separator; /* | or comma between fields; a blank: words */
 };
 
-static size_t split(struct hv__piece line, bool bars, struct hv__piece out[MAX_FIELDS])
+static size_t split(struct hv__piece line, char separator, struct hv__piece out[MAX_FIELDS])
 {
     size_t n = 0;
+    bool words = separator == ' ';
     while (n < MAX_FIELDS) {
-        struct hv__piece w = bars ? hv__strip(hv__before(&line, '|')) : hv__next_word(&line);
-        if (w.n == 0 && (!bars || line.n == 0)) {
+        struct hv__piece w = words ? hv__next_word(&line) : hv__strip(hv__before(&line, separator));
+        if (w.n == 0 && (words || line.n == 0)) {
             break;
         }
         out[n++] = w;
@@ -178,13 +179,24 @@ static size_t split(struct hv__piece line, bool bars, struct hv__piece out[MAX_F
     return n;
 }
 
+/* What parts the fields of a line: a bar where there is one, a comma where there is no blank. */
+static char separator_of(struct hv__piece line)
+{
+    line = hv__strip(line);
+    if (memchr(line.p, '|', line.n)) {
+        return '|';
+    }
+    bool blank = memchr(line.p, ' ', line.n) || memchr(line.p, '\t', line.n);
+    return !blank && memchr(line.p, ',', line.n) ? ',' : ' ';
+}
+
 static bool read_titles(struct hv__piece line, struct table *t)
 {
     struct hv__piece words[MAX_FIELDS];
     bool any = false;
-    *t = (struct table){.bars = memchr(line.p, '|', line.n) != NULL};
+    *t = (struct table){.separator = separator_of(line)};
     memset(t->at, -1, sizeof t->at);
-    t->n = split(line, t->bars, words);
+    t->n = split(line, t->separator, words);
     for (size_t i = 0; i < t->n; i++) {
         t->start[i] = (size_t)(words[i].p - line.p);
         for (size_t k = 0; k < HV_COUNT(titles); k++) {
@@ -204,8 +216,8 @@ static struct hv__piece field(const struct table *t, struct hv__piece line, enum
     if (t->at[c] < 0) {
         return none;
     }
-    size_t n = split(line, t->bars, words), at = (size_t)t->at[c];
-    if (n == t->n || t->bars) {
+    size_t n = split(line, t->separator, words), at = (size_t)t->at[c];
+    if (n == t->n || t->separator != ' ') {
         return at < n ? words[at] : none;
     }
     size_t from = t->start[at], to = at + 1 < t->n ? t->start[at + 1] : line.n;
@@ -221,7 +233,7 @@ static bool guess_row(struct hv__piece line, struct entry *e)
                                          "comp", "maint", "resv",  "fail", "plnd",  "unk",
                                          "pow",  "boot",  "inval", "futr"};
     struct hv__piece words[MAX_FIELDS];
-    size_t n = split(line, memchr(line.p, '|', line.n) != NULL, words);
+    size_t n = split(line, memchr(line.p, '|', line.n) ? '|' : ' ', words);
     for (size_t i = 0; i < n; i++) {
         if (e->gres.n == 0 && hv__is_gres(words[i])) {
             e->gres = words[i];

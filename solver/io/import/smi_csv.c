@@ -121,7 +121,7 @@ bool hv__is_nvidia_smi_csv(const struct hv__in *in)
         }
         return hv__find_like(r.fields[0], "gpu") != NULL;
     }
-    return r.n > 1 && guess_columns(&r, at);
+    return guess_columns(&r, at) && r.fields[0].n < 60;
 }
 
 static const char *value(struct hv__in *in, const struct hv__row *r, const int at[COLUMN_N],
