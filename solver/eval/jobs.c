@@ -151,7 +151,7 @@ enum hv_status hv__judge_jobs(struct hv_cost *k, const struct hv_plan *p,
     for (size_t i = 0; i < j->n; i++) {
         struct hv_cost *cost = o->jobs != NULL && o->jobs[i] != NULL ? o->jobs[i] : k;
         struct hv_job_verdict *x = &j->items[i];
-        *x = (struct hv_job_verdict){.name = p->jobs[i].name,
+        *x = (struct hv_job_verdict){.name = hv_arena_strdup(arena, p->jobs[i].name),
                                      .arrival_s = p->jobs[i].arrival_s,
                                      .start_s = p->jobs[i].start_s};
         enum hv_status st = hv_eval(cost, p->jobs[i].plan, &own, arena, &x->verdict, err);

@@ -147,8 +147,9 @@ static enum hv_status max_flow(struct hv__lowered *l, struct hv__servers *all, s
         return st;
     }
     all->most = r.value;
-    all->flow = l->plan->flow;
     all->n_flow = l->plan->n_flow;
+    all->flow =
+        all->given ? hv_arena_copy(l->arena, l->plan->flow, all->n_flow, sizeof *all->flow) : NULL;
     if (!all->given) {
         struct hv_plan_flow *flow = hv_arena_new(l->arena, struct hv_plan_flow, g.n + 1);
         for (size_t e = 0; e < g.n; e++) {
