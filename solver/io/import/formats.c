@@ -30,7 +30,7 @@ static const struct hv__format formats[] = {
     ROW(hf_config, "Hugging Face config.json", HV_IMPORT_MODEL, "the model's shape, with what its family means without saying it"),
     ROW(sbatch, "sbatch script", HV_IMPORT_CLUSTER, "#SBATCH lines: nodes and GPUs that are asked for, also of heterogeneous jobs"),
     ROW(torchtitan_toml, "torchtitan TOML", HV_IMPORT_JOB, "batch, sequence, parallel degrees, recomputation"),
-    ROW(megatron_args, "Megatron-LM arguments", HV_IMPORT_JOB, "--num-layers … --tensor-model-parallel-size …, alone or in a script: model, job and layout"),
+    ROW(megatron_args, "Megatron-LM arguments", HV_IMPORT_JOB, "--num-layers, --tensor-model-parallel-size and so on, alone or in a script: model, job and layout"),
     ROW(megatron_yaml, "Megatron-LM YAML", HV_IMPORT_JOB, "MODEL_ARGS of its functional tests, or Megatron-Bridge overrides"),
     ROW(accelerate_yaml, "accelerate config", HV_IMPORT_JOB, "processes, precision, FSDP or DeepSpeed settings"),
     ROW(pipelining_csv, "torch.distributed.pipelining schedule", HV_IMPORT_SCHEDULE, "one line per rank: a plan with exactly this order"),
