@@ -304,7 +304,8 @@ static json_t *nodes_json(struct hv_import *im, struct groups *all)
         hv_str_free(&g->names);
     }
     if (devices > 1) {
-        hv__note(im, HV_IMPORT_UNDERSTOOD, "%.0f nodes, %zu of them differ", devices, all->items.n);
+        hv__note(im, HV_IMPORT_UNDERSTOOD, "%.0f nodes, in groups of alike ones: %zu", devices,
+                 all->items.n);
     }
     hv_vec_free(&all->items);
     json_decref(all->index);
