@@ -7,18 +7,7 @@
 #include "solver/io/import/words.h"
 #include <string.h>
 
-enum column {
-    CLOUD,
-    INSTANCE,
-    CARD,
-    CARDS,
-    MEMORY,
-    PRICE,
-    SPOT,
-    ZONE,
-    REGION,
-    COLUMN_N
-};
+enum column { CLOUD, INSTANCE, CARD, CARDS, MEMORY, PRICE, SPOT, ZONE, REGION, COLUMN_N };
 /* The titles of both lists. */
 static const struct {
     const char *title;
