@@ -59,12 +59,6 @@ static char **folder_names(const char *folder, size_t *n)
     return names.items;
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n > m && strcmp(s + n - m, end) == 0;
-}
-
 /* Recursion is bounded by DEPTH_MAX. */
 static void scan_folder(struct scan *s, const char *folder, const char *label, int depth)
 {
@@ -79,7 +73,7 @@ static void scan_folder(struct scan *s, const char *folder, const char *label, i
         bool there = stat(hv_str_cstr(&path), &st) == 0;
         if (there && S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
             scan_folder(s, hv_str_cstr(&path), hv_str_cstr(&name), depth + 1);
-        else if (there && S_ISREG(st.st_mode) && ends_with(names[i], ".lua") &&
+        else if (there && S_ISREG(st.st_mode) && hv_text_ends_with(names[i], ".lua") &&
                  s->files.n < FILES_MAX)
             hv_vec_push(&s->files, (struct found){.path = hv_xstrdup(hv_str_cstr(&path)),
                                                   .name = hv_xstrdup(hv_str_cstr(&name))});

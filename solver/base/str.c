@@ -81,3 +81,9 @@ const char *hv_str_cstr(const struct hv_str *s)
 {
     return s->p ? s->p : "";
 }
+
+bool hv_text_ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), k = strlen(end);
+    return n > k && strcmp(text + n - k, end) == 0;
+}

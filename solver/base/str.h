@@ -42,6 +42,9 @@ const char *hv_str_cstr(const struct hv_str *s);
  */
 void hv_text_clean(struct hv_str *out, const char *text, size_t n);
 
+/** Is `end` the end of a longer text? As file names and their endings; compares bytes. */
+bool hv_text_ends_with(const char *text, const char *end);
+
 /**
  * The candidate nearest to `word` by edit distance (with transpositions, case-blind), or NULL when
  * none is near (distance > 2 and > a third of the length). Ties: the first. O(n · |word| ·

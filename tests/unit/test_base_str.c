@@ -88,12 +88,22 @@ static void nearest_word(void **state)
     hv_str_free(&huge);
 }
 
+static void endings(void **state)
+{
+    (void)state;
+    assert_true(hv_text_ends_with("a.svg", ".svg"));
+    assert_false(hv_text_ends_with(".svg", ".svg"));
+    assert_false(hv_text_ends_with("a.svg2", ".svg"));
+    assert_false(hv_text_ends_with("g", ".svg"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strings_grow_and_end),
         cmocka_unit_test(text_becomes_safe),
         cmocka_unit_test(nearest_word),
+        cmocka_unit_test(endings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

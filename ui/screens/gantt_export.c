@@ -3,17 +3,12 @@
 #include <string.h>
 
 #include "solver/base/file.h"
+#include "solver/base/str.h"
 #include "solver/io/export/gantt.h"
 #include "ui/screens/gantt_int.h"
 
 #define EXPORT_WIDTH_PX 1600
 #define EXPORT_COLUMNS  160
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), k = strlen(end);
-    return n > k && strcmp(text + n - k, end) == 0;
-}
 
 /** Appends the file's bytes: .svg, .png, .json (trace) or .txt. Errors: HV_EUSAGE for other
  * endings. */
@@ -31,13 +26,13 @@ static enum hv_status render(const struct hv_gantt_subject *s, const char *title
                                  .from_s = s->view->t0_s,
                                  .to_s = fmin(s->view->t1_s, t->end_s)};
     enum hv_status status = HV_OK;
-    if (ends_with(path, ".svg")) {
+    if (hv_text_ends_with(path, ".svg")) {
         hv_gantt_svg(t, &text, EXPORT_WIDTH_PX, out);
-    } else if (ends_with(path, ".png")) {
+    } else if (hv_text_ends_with(path, ".png")) {
         status = hv_gantt_png(t, &text, EXPORT_WIDTH_PX, out, err);
-    } else if (ends_with(path, ".json")) {
+    } else if (hv_text_ends_with(path, ".json")) {
         hv_gantt_trace(t, &text, out);
-    } else if (ends_with(path, ".txt")) {
+    } else if (hv_text_ends_with(path, ".txt")) {
         struct hv_gantt_print print = {.width = EXPORT_COLUMNS, .ascii = true};
         hv_gantt_print(&s->src, &print, out);
     } else {

@@ -6,6 +6,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/file.h"
+#include "solver/base/str.h"
 #include "solver/io/export/painter.h"
 
 #define CELL_W   8.0
@@ -265,12 +266,6 @@ enum hv_status hv_grid_png(const struct hv_grid *g, const struct hv_theme *theme
     return hv_paint_png((int)(g->w * CELL_W), (int)(g->h * CELL_H), draw_grid, &w, out, err);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), k = strlen(end);
-    return n > k && strcmp(text + n - k, end) == 0;
-}
-
 enum hv_status hv_grid_save(const struct hv_grid *g, const struct hv_theme *theme, const char *path,
                             struct hv_err *err)
 {
@@ -281,9 +276,9 @@ enum hv_status hv_grid_save(const struct hv_grid *g, const struct hv_theme *them
         hv_theme_default(&plain);
         theme = &plain;
     }
-    if (ends_with(path, ".svg")) {
+    if (hv_text_ends_with(path, ".svg")) {
         hv_grid_svg(g, theme, &text);
-    } else if (ends_with(path, ".png")) {
+    } else if (hv_text_ends_with(path, ".png")) {
         st = hv_grid_png(g, theme, &text, err);
     } else {
         hv_grid_dump(g, &text);
