@@ -137,15 +137,39 @@ static bool is_plain(const char *s, size_t left)
     return s[0] >= ' ' && s[0] < 0x7f && (left == 1 || (unsigned char)s[1] < 0x80);
 }
 
-/* Writes such a character. */
-static void set_plain(struct hv_grid *g, int x, int y, char c, unsigned style)
+/* The part of n columns from x on that the clip leaves, ready to be overwritten with cells of one
+ * column: *n = how many, *skipped = how many the clip cut off in front. NULL: none. */
+static struct hv_cell *open_run(struct hv_grid *g, int x, int y, int *n, int *skipped)
 {
-    if (!hv_rect_has(g->clip, x, y))
-        return;
-    struct hv_cell *cell = cell_at(g, x, y);
-    if (cell->width != 1)
-        break_wide(g, x, y);
-    *cell = (struct hv_cell){.utf8 = {c}, .width = 1, .style = (uint16_t)style};
+    struct hv_rect in = hv_rect_meet(g->clip, (struct hv_rect){x, y, *n, 1});
+    *n = in.w;
+    *skipped = in.x - x;
+    if (in.w <= 0)
+        return NULL;
+    struct hv_cell *first = cell_at(g, in.x, y), *last = first + in.w - 1;
+    if (first->width == 0)
+        break_wide(g, in.x, y);
+    if (last->width == 2)
+        break_wide(g, in.x + in.w - 1, y);
+    return first;
+}
+
+/* Writes such characters. */
+static void put_plain(struct hv_grid *g, int x, int y, const char *text, int n, unsigned style)
+{
+    int skipped;
+    struct hv_cell *to = open_run(g, x, y, &n, &skipped);
+    for (int i = 0; i < n; i++)
+        to[i] = (struct hv_cell){.utf8 = {text[skipped + i]}, .width = 1, .style = (uint16_t)style};
+}
+
+/* How many of such characters a text of n bytes begins with, at most `most`. */
+static int plain_run(const char *s, size_t n, int most)
+{
+    int k = 0;
+    while (k < most && (size_t)k < n && is_plain(s + k, n - (size_t)k))
+        k++;
+    return k;
 }
 
 /* Length of a text of nothing but such characters, else SIZE_MAX. */
@@ -275,8 +299,11 @@ int hv_grid_put(struct hv_grid *g, int x, int y, int max_w, const char *text, un
     size_t i = 0, n = strlen(text);
     int used = 0;
     while (i < n && used < limit) {
-        if (is_plain(text + i, n - i)) {
-            set_plain(g, x + used++, y, text[i++], style);
+        int run = plain_run(text + i, n - i, limit - used);
+        if (run > 0) {
+            put_plain(g, x + used, y, text + i, run, style);
+            used += run;
+            i += (size_t)run;
             continue;
         }
         struct grapheme gr = next_grapheme(text + i, n - i);
@@ -326,11 +353,12 @@ void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align
 {
     struct hv_str clean = {0};
     const char *s = text;
-    if (plain_length(text) == SIZE_MAX) {
+    size_t plain = plain_length(text);
+    if (plain == SIZE_MAX) {
         hv_text_clean(&clean, text, strlen(text));
         s = hv_str_cstr(&clean);
     }
-    int w = hv_text_width(s), x = at.x;
+    int w = plain < INT_MAX ? (int)plain : hv_text_width(s), x = at.x;
     if (w > at.w && at.w > 0) {
         put_padded(g, at, x, at.w - 1, s, style);
         (void)hv_grid_put(g, at.x + at.w - 1, at.y, 1, g->ascii ? "~" : "…", style);
@@ -400,10 +428,14 @@ void hv_grid_box(struct hv_grid *g, struct hv_rect r, const char *title, bool fo
 
 void hv_grid_fill(struct hv_grid *g, struct hv_rect r, char c, unsigned style)
 {
+    struct hv_cell cell = {.utf8 = {c}, .width = 1, .style = (uint16_t)style};
     struct hv_rect in = hv_rect_meet(g->clip, r);
-    for (int y = in.y; y < in.y + in.h; y++)
-        for (int x = in.x; x < in.x + in.w; x++)
-            set_plain(g, x, y, c, style);
+    for (int y = in.y; y < in.y + in.h; y++) {
+        int n = in.w, skipped;
+        struct hv_cell *to = open_run(g, in.x, y, &n, &skipped);
+        for (int i = 0; i < n; i++)
+            to[i] = cell;
+    }
 }
 
 void hv_grid_restyle(struct hv_grid *g, struct hv_rect r, unsigned keep, unsigned set)
