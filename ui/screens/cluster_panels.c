@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "solver/base/rng.h"
 #include "solver/base/units.h"
 #include "ui/screens/cluster_int.h"
 
@@ -123,7 +124,7 @@ static void link_line(const struct hv_cluster_screen *v, struct hv_str *out)
                 p.latency_s / HV_US, level_word(p.level), p.why != NULL ? p.why : "-");
 }
 
-void hv_cluster_draw_links(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
+static void draw_matrix(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
 {
     const struct hv_cluster *c = hv_cluster_shown(v);
     struct hv_rect in = hv_rect_inner(r);
@@ -154,6 +155,15 @@ void hv_cluster_draw_links(const struct hv_cluster_screen *v, struct hv_grid *g,
     }
     hv_grid_unclip(g, old);
     hv_str_free(&line);
+}
+
+void hv_cluster_draw_links(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
+{
+    const uint64_t of[] = {v->link_row, v->link_column, v->panel == HV_CLUSTER_LINKS};
+    if (!hv_grid_part(g, r, hv_hash(hv_cluster_version(v, "links"), of, sizeof of))) {
+        draw_matrix(v, g, r);
+        hv_grid_part_end(g);
+    }
 }
 
 bool hv_cluster_links_action(struct hv_cluster_screen *v, enum hv_action a)
@@ -369,7 +379,7 @@ int hv_cluster_side_line(const struct hv_cluster_screen *v, const char *section)
     return found;
 }
 
-void hv_cluster_draw_side(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
+static void draw_details(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
 {
     const struct hv_node_group *group = hv_cluster_selected(v, NULL);
     struct hv_rect in = hv_rect_inner(r);
@@ -405,4 +415,15 @@ void hv_cluster_draw_side(const struct hv_cluster_screen *v, struct hv_grid *g, 
     hv_grid_unclip(g, old);
     hv_str_free(&title);
     hv_str_free(&text);
+}
+
+void hv_cluster_draw_side(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
+{
+    size_t group = SIZE_MAX;
+    (void)hv_cluster_selected(v, &group);
+    const uint64_t of[] = {group, (uint64_t)v->side_top, v->panel == HV_CLUSTER_SIDE, v->form.open};
+    if (!hv_grid_part(g, r, hv_hash(hv_cluster_version(v, "details"), of, sizeof of))) {
+        draw_details(v, g, r);
+        hv_grid_part_end(g);
+    }
 }

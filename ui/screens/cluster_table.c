@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "solver/base/arena.h"
+#include "solver/base/rng.h"
 #include "solver/base/units.h"
 #include "ui/screens/cluster_int.h"
 
@@ -30,11 +31,13 @@ const char *hv_cluster_sort_word(int column)
 
 uint64_t hv_cluster_group_id(const struct hv_node_group *g)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-    for (const char *p = g->name; *p != '\0'; p++) {
-        h = (h ^ (uint8_t)*p) * 0x100000001b3u;
-    }
-    return h;
+    return hv_hash(HV_HASH_START, g->name, strlen(g->name));
+}
+
+uint64_t hv_cluster_version(const struct hv_cluster_screen *v, const char *part)
+{
+    const uint64_t of[] = {v->cluster_generation, v->job_generation};
+    return hv_hash(hv_hash(HV_HASH_START, part, strlen(part)), of, sizeof of);
 }
 
 const struct hv_cluster *hv_cluster_shown(const struct hv_cluster_screen *v)
@@ -474,16 +477,19 @@ void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g,
         hv_str_addf(&text, "  marked: %zu", v->marks.n);
     }
     hv_grid_box(g, r, hv_str_cstr(&text), focused, focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
-    struct hv_table_source s = {&some, v->order.n, some_cell, some_flags, some_id};
+    /* the width says which columns are shown, the orders which group a row is */
+    uint64_t version = hv_hash(hv_cluster_version(v, "nodes"), &at.w, sizeof at.w);
+    version = hv_hash(version, v->order.items, v->order.n * sizeof *v->order.items);
+    struct hv_table_source s = {&some, v->order.n, some_cell, some_flags, some_id, version};
     struct hv_table_look look = {shown, n, focused,
                                  "no group has this text; f and an empty line show all"};
     hv_table_draw(&table, &s, &look, g, at);
-    struct hv_rect inner = hv_rect_inner(r);
-    if (inner.h > at.h) {
+    struct hv_rect inner = hv_rect_inner(r), totals = {inner.x, inner.y + at.h, inner.w, 1};
+    if (inner.h > at.h && !hv_grid_part(g, totals, hv_cluster_version(v, "totals"))) {
         hv_str_clear(&text);
         hv_cluster_totals(v, &text);
-        hv_grid_put_field(g, (struct hv_rect){inner.x, inner.y + at.h, inner.w, 1}, HV_LEFT,
-                          hv_str_cstr(&text), HV_STYLE_TITLE);
+        hv_grid_put_field(g, totals, HV_LEFT, hv_str_cstr(&text), HV_STYLE_TITLE);
+        hv_grid_part_end(g);
     }
     hv_str_free(&text);
 }

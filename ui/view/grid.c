@@ -54,6 +54,7 @@ void hv_grid_resize(struct hv_grid *g, int w, int h)
         g->cells = hv_xrealloc(g->cells, n > 0 ? n : 1, sizeof *g->cells);
         g->w = w;
         g->h = h;
+        hv__grid_parts_free(g);
     }
     hv_grid_clear(g);
 }
@@ -61,6 +62,7 @@ void hv_grid_resize(struct hv_grid *g, int w, int h)
 void hv_grid_free(struct hv_grid *g)
 {
     free(g->cells);
+    hv__grid_parts_free(g);
     *g = (struct hv_grid){0};
 }
 
