@@ -55,7 +55,10 @@ static void path_cell(struct hv_str *out, struct hv_path p)
         hv_str_adds(out, ".");
         return;
     }
-    hv_str_addf(out, "%.3g/%.5g", p.bytes_per_s / HV_GBPS, p.latency_s / HV_US);
+    char buf[HV_FMT_CAP];
+    hv_str_adds(out, hv_fmt_general(buf, sizeof buf, p.bytes_per_s / HV_GBPS, 3));
+    hv_str_addc(out, '/');
+    hv_str_adds(out, hv_fmt_general(buf, sizeof buf, p.latency_s / HV_US, 5));
 }
 
 /* Width of the matrix' columns: the widest figure of few groups, else the most. */
@@ -265,6 +268,15 @@ static void add_kind(struct hv_str *out, const struct hv_slots *s)
     }
 }
 
+/* A text at the right of DEVICE_W columns. */
+static void add_right(struct hv_str *out, const char *text)
+{
+    for (size_t n = strlen(text); n < DEVICE_W; n++) {
+        hv_str_addc(out, ' ');
+    }
+    hv_str_adds(out, text);
+}
+
 static void add_topology(struct hv_str *out, const struct hv_cluster *c,
                          const struct hv_node_group *g)
 {
@@ -280,11 +292,9 @@ static void add_topology(struct hv_str *out, const struct hv_cluster *c,
         hv_str_addf(out, "  %-4u", i);
         for (uint32_t k = 0; k < n; k++) {
             struct hv_path p = hv_cluster_path(c, g->first_device + i, g->first_device + k);
-            if (i == k) {
-                hv_str_addf(out, "%*s", DEVICE_W, ".");
-            } else {
-                hv_str_addf(out, "%*.3g", DEVICE_W, p.bytes_per_s / HV_GBPS);
-            }
+            char buf[HV_FMT_CAP];
+            double gbps = p.bytes_per_s / HV_GBPS;
+            add_right(out, i == k ? "." : hv_fmt_general(buf, sizeof buf, gbps, 3));
         }
         hv_str_addc(out, '\n');
     }

@@ -86,19 +86,22 @@ bool hv_cluster_is_marked(const struct hv_cluster_screen *v, const struct hv_nod
 
 void hv_cluster_number(struct hv_str *out, double x, const char *unit)
 {
+    char buf[HV_FMT_CAP];
     if (!hv_known(x)) {
         hv_str_adds(out, "-");
     } else {
-        hv_str_addf(out, "%.4g%s", x, unit);
+        hv_str_adds(out, hv_fmt_general(buf, sizeof buf, x, 4));
+        hv_str_adds(out, unit);
     }
 }
 
 static void money(struct hv_str *out, double usd)
 {
+    char buf[HV_FMT_CAP];
     if (!hv_known(usd)) {
         hv_str_adds(out, "-");
     } else {
-        hv_str_addf(out, "%.*f", usd < 1000 ? 2 : 0, usd);
+        hv_str_adds(out, hv_fmt_fixed(buf, sizeof buf, usd, usd < 1000 ? 2 : 0));
     }
 }
 
@@ -152,12 +155,14 @@ static void cell_of(const struct hv_cluster_screen *v, const struct hv_node_grou
         flops_cell(v, g, out);
         break;
     case HV_COLUMN_INTRA:
-        hv_str_addf(out, "%s ", hv_link_kind_name(g->intra.kind));
+        hv_str_adds(out, hv_link_kind_name(g->intra.kind));
+        hv_str_addc(out, ' ');
         hv_cluster_number(out, g->intra.bytes_per_s / HV_GBPS, " GB/s");
         break;
     case HV_COLUMN_NIC:
         if (hv_known(g->nic.bytes_per_s)) {
-            hv_str_addf(out, "%.3g GB/s", g->nic.bytes_per_s / HV_GBPS);
+            hv_str_adds(out, hv_fmt_general(buf, sizeof buf, g->nic.bytes_per_s / HV_GBPS, 3));
+            hv_str_adds(out, " GB/s");
         } else {
             hv_str_addc(out, '-');
         }
