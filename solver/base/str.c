@@ -37,7 +37,19 @@ void hv_str_adds(struct hv_str *s, const char *text)
 
 void hv_str_addc(struct hv_str *s, char c)
 {
-    hv_str_add(s, &c, 1);
+    if (s->n + 1 >= s->cap)
+        hv_str_reserve(s, 1);
+    s->p[s->n++] = c;
+    s->p[s->n] = '\0';
+}
+
+void hv_str_addu(struct hv_str *s, unsigned long x)
+{
+    char digits[3 * sizeof x], *end = digits + sizeof digits, *at = end;
+    do
+        *--at = (char)('0' + x % 10);
+    while ((x /= 10) > 0);
+    hv_str_add(s, at, (size_t)(end - at));
 }
 
 void hv_str_addv(struct hv_str *s, const char *fmt, va_list ap)

@@ -22,6 +22,8 @@ void hv_str_add(struct hv_str *s, const char *bytes, size_t n);
 void hv_str_adds(struct hv_str *s, const char *text);
 /** Appends one byte. */
 void hv_str_addc(struct hv_str *s, char c);
+/** Appends a whole number in decimal digits. */
+void hv_str_addu(struct hv_str *s, unsigned long x);
 /** Appends formatted text. */
 void hv_str_addf(struct hv_str *s, const char *fmt, ...) HV_PRINTF(2, 3);
 /** Makes room for `more` bytes behind the text and the final NUL; changes nothing else. */

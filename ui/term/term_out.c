@@ -22,10 +22,14 @@ static const struct hv_cell blank = {.utf8 = " ", .width = 1, .style = 0};
 
 void hv__out_forget(struct hv_out *o, int w, int h)
 {
+    size_t n = (size_t)w * (size_t)h + 1;
     o->w = w;
     o->h = h;
-    free(o->shown);
-    o->shown = hv_xcalloc((size_t)w * (size_t)h + 1, sizeof *o->shown);
+    if (n > o->cap) {
+        free(o->shown); /* what it holds is of no use */
+        o->shown = hv_xcalloc(n, sizeof *o->shown);
+        o->cap = n;
+    }
     o->cleared = false;
 }
 
@@ -86,18 +90,18 @@ static bool same_pen(struct hv_pen a, struct hv_pen b)
 
 /* ---- looks ---- */
 
-/* "31", "91" or "38;5;208" with the digits of the plane: 3 and 9 in front, 4 and 10 behind. */
+/* "31;", "91;" or "38;5;208;" with the digits of the plane: 3 and 9 in front, 4 and 10 behind. */
 static void add_ansi_colour(struct hv_str *out, int colour, bool back)
 {
     int low = back ? 40 : 30, bright = back ? 100 : 90;
-    if (colour < 0)
-        hv_str_addf(out, "%d;", low + 9);
-    else if (colour < 8)
-        hv_str_addf(out, "%d;", low + colour);
-    else if (colour < 16)
-        hv_str_addf(out, "%d;", bright + colour - 8);
-    else
-        hv_str_addf(out, "%d;5;%d;", low + 8, colour);
+    if (colour >= 16) {
+        hv_str_addu(out, (unsigned long)low + 8);
+        hv_str_adds(out, ";5;");
+    } else {
+        colour = colour < 0 ? low + 9 : colour < 8 ? low + colour : bright + colour - 8;
+    }
+    hv_str_addu(out, (unsigned long)colour);
+    hv_str_addc(out, ';');
 }
 
 /* One sequence that changes only what differs. */
@@ -191,58 +195,90 @@ static bool step_over(struct hv_out *o, const struct hv_grid *g, int x, int y)
     return true;
 }
 
+/* A sequence with one or two numbers, which are 1 when they are left out. */
+static void add_ansi_move(struct hv_str *out, int a, int b, char what)
+{
+    hv_str_adds(out, "\033[");
+    if (a > 1)
+        hv_str_addu(out, (unsigned long)a);
+    if (b > 1) {
+        hv_str_addc(out, ';');
+        hv_str_addu(out, (unsigned long)b);
+    }
+    hv_str_addc(out, what);
+}
+
 static void move(struct hv_out *o, int x, int y)
 {
     if (o->x == x && o->y == y)
         return;
     if (!o->caps.ansi_move)
         hv__caps_add_2(&o->bytes, o->caps.move, y, x);
-    else if (o->x >= 0 && o->y == y && x == o->x + 1)
-        hv_str_adds(&o->bytes, "\033[C");
     else if (o->x >= 0 && o->y == y && x > o->x)
-        hv_str_addf(&o->bytes, "\033[%dC", x - o->x);
-    else if (x == 0)
-        hv_str_addf(&o->bytes, "\033[%dH", y + 1);
+        add_ansi_move(&o->bytes, x - o->x, 1, 'C');
     else
-        hv_str_addf(&o->bytes, "\033[%d;%dH", y + 1, x + 1);
+        add_ansi_move(&o->bytes, y + 1, x + 1, 'H');
     o->x = x;
     o->y = y;
 }
 
-/* Bytes of a cell that the terminal takes for as many columns as we do; NULL: write '?'. */
-static const char *safe_text(const struct hv_cell *c, bool *odd)
+/* A character of one byte and one column? */
+static bool is_plain(const struct hv_cell *c)
 {
-    wchar_t wide = 0;
-    mbstate_t state = {0};
-    *odd = false;
-    if (c->utf8[1] == '\0')
-        return (unsigned char)c->utf8[0] >= ' ' && c->width == 1 ? c->utf8 : NULL;
-    size_t n = mbrtowc(&wide, c->utf8, sizeof c->utf8, &state);
-    if (n == 0 || n > sizeof c->utf8 || wcwidth(wide) != c->width)
-        return NULL;
-    *odd = c->width != 1 || c->utf8[n] != '\0'; /* terminals disagree about such */
-    return c->utf8;
+    return c->utf8[1] == '\0' && (unsigned char)c->utf8[0] >= ' ' && c->width == 1;
+}
+
+/* Bytes of a cell that the terminal takes for as many columns as we do; NULL: write '?'. Frames
+ * are long runs of the same few, so the last one is remembered. */
+static const char *safe_text(struct hv_out *o, const struct hv_cell *c)
+{
+    if (c->utf8[1] == '\0') {
+        o->odd = false;
+        o->judged = (struct hv_cell){0};
+        return is_plain(c) ? c->utf8 : NULL;
+    }
+    if (memcmp(c->utf8, o->judged.utf8, sizeof c->utf8) != 0 || c->width != o->judged.width) {
+        wchar_t wide = 0;
+        mbstate_t state = {0};
+        size_t n = mbrtowc(&wide, c->utf8, sizeof c->utf8, &state);
+        o->judged = *c;
+        o->safe = n > 0 && n <= sizeof c->utf8 && wcwidth(wide) == c->width;
+        /* terminals disagree about such */
+        o->odd = o->safe && (c->width != 1 || c->utf8[n] != '\0');
+    }
+    return o->safe ? c->utf8 : NULL;
+}
+
+/* Writes a cell of usual text at the cursor. */
+static void put_plain(struct hv_out *o, const struct hv_cell *c)
+{
+    set_pen_of(o, c);
+    hv_str_addc(&o->bytes, c->utf8[0]);
+    o->x = o->x + 1 < o->w ? o->x + 1 : -1;
 }
 
 /* Writes a cell at the cursor. */
 static void put_cell(struct hv_out *o, const struct hv_cell *c)
 {
-    bool odd = false;
     struct hv_cell whole;
     struct hv_pen edge;
     bool is_edge = HV_STYLE_RIGHT(c->style) != 0, fits = is_edge && edge_pen(o, c, &edge);
+    if (!is_edge && is_plain(c)) {
+        put_plain(o, c);
+        return;
+    }
     if (is_edge && !fits) {
         whole = whole_cell(c);
         c = &whole;
     }
-    const char *text = safe_text(c, &odd);
+    const char *text = safe_text(o, c);
     if (fits)
         set_pen(o, edge);
     else
         set_pen_of(o, c);
     hv_str_adds(&o->bytes, text ? text : c->width == 2 ? "??" : "?");
     o->x += c->width;
-    if (odd || o->x >= o->w)
+    if ((text && o->odd) || o->x >= o->w)
         o->x = -1;
 }
 
