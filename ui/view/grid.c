@@ -50,11 +50,15 @@ void hv_grid_resize(struct hv_grid *g, int w, int h)
     w = w < 0 ? 0 : w > HV_GRID_MAX ? HV_GRID_MAX : w;
     h = h < 0 ? 0 : h > HV_GRID_MAX ? HV_GRID_MAX : h;
     if (w != g->w || h != g->h || !g->cells) {
-        size_t n = (size_t)w * (size_t)h;
-        g->cells = hv_xrealloc(g->cells, n > 0 ? n : 1, sizeof *g->cells);
+        size_t n = (size_t)w * (size_t)h + 1;
+        if (n > g->cap) { /* kept when it gets smaller: whoever drags a window goes both ways */
+            free(g->cells);
+            g->cells = hv_xcalloc(n, sizeof *g->cells);
+            g->cap = n;
+        }
         g->w = w;
         g->h = h;
-        hv__grid_parts_free(g);
+        hv__grid_parts_forget(g);
     }
     hv_grid_clear(g);
 }

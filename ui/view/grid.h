@@ -32,6 +32,7 @@ struct hv__grid_parts;
 struct hv_grid {
     struct hv_cell *cells; /**< h rows of w cells */
     int w, h;
+    size_t cap; /**< cells that there is memory for */
     struct hv_rect clip;
     bool ascii;             /**< frames, bars and marks in ASCII; non-ASCII text becomes '?' */
     int cursor_x, cursor_y; /**< hardware cursor; x < 0 = hidden */
@@ -119,7 +120,8 @@ void hv_grid_cursor(struct hv_grid *g, int x, int y);
 bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what);
 /** Remembers the part begun last; what was remembered of others at its place is forgotten. */
 void hv_grid_part_end(struct hv_grid *g);
-/** Forgets all parts and frees what they take; hv_grid_resize and hv_grid_free do so themselves. */
+/** Forgets all parts, as hv_grid_resize does; and frees what they take, as hv_grid_free does. */
+void hv__grid_parts_forget(struct hv_grid *g);
 void hv__grid_parts_free(struct hv_grid *g);
 
 /** Appends the text plane: h lines, trailing blanks cut. */

@@ -22,9 +22,16 @@ struct part {
 struct hv__grid_parts {
     HV_VEC(struct part) list;
     struct hv_cell *cells; /* as many as the grid has; those of the parts are in their places */
-    size_t next;           /* where the search begins: frames ask in the same order */
-    struct part open;      /* what = 0: none */
+    size_t cap;
+    size_t next;      /* where the search begins: frames ask in the same order */
+    struct part open; /* what = 0: none */
 };
+
+void hv__grid_parts_forget(struct hv_grid *g)
+{
+    if (g->parts)
+        g->parts->list.n = 0;
+}
 
 void hv__grid_parts_free(struct hv_grid *g)
 {
@@ -73,9 +80,12 @@ bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
     struct part wanted = {hv_rect_meet(g->clip, r), g->clip, what, g->ascii, -1, -1};
     if (g->plain || what == 0 || wanted.at.w <= 0)
         return false;
-    if (!g->parts) {
+    if (!g->parts)
         g->parts = hv_xcalloc(1, sizeof *g->parts);
-        g->parts->cells = hv_xcalloc((size_t)g->w * (size_t)g->h, sizeof *g->parts->cells);
+    if (g->parts->cap < g->cap) { /* a new size: nothing is remembered */
+        free(g->parts->cells);
+        g->parts->cells = hv_xcalloc(g->cap, sizeof *g->parts->cells);
+        g->parts->cap = g->cap;
     }
     const struct part *known = find(g->parts, &wanted);
     if (!known) {
