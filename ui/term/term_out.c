@@ -282,26 +282,30 @@ static void put_cell(struct hv_out *o, const struct hv_cell *c)
         o->x = -1;
 }
 
-/* Nothing but blanks in the terminal's own colours from x on? */
-static bool is_empty_tail(const struct hv_out *o, const struct hv_cell *row, int x, int w)
+/* A blank in the terminal's own colours? */
+static bool is_empty(const struct hv_out *o, const struct hv_cell *c)
 {
-    for (int i = x; i < w; i++) {
-        struct hv_pen p = pen_of(o, &row[i]);
-        if (row[i].utf8[0] != ' ' || row[i].utf8[1] != '\0' || p.bg >= 0 ||
-            p.attrs & (HV_ATTR_REVERSE | HV_ATTR_UNDERLINE))
-            return false;
-    }
-    return true;
+    if (c->utf8[0] != ' ' || c->utf8[1] != '\0')
+        return false;
+    struct hv_pen p = pen_of(o, c);
+    return p.bg < 0 && !(p.attrs & (HV_ATTR_REVERSE | HV_ATTR_UNDERLINE));
 }
 
-static bool clear_tail(struct hv_out *o, const struct hv_cell *row, int x, int y)
+/* Where the blanks begin that one sequence clears up to the edge; the width where there are
+ * none. */
+static int tail_of(const struct hv_out *o, const struct hv_cell *row, int w)
 {
-    if (!o->caps.clear_line || o->w - x < TAIL_MIN || !is_empty_tail(o, row, x, o->w))
-        return false;
+    int x = w;
+    while (w == o->w && o->caps.clear_line && x > 0 && is_empty(o, &row[x - 1]))
+        x--;
+    return x;
+}
+
+static void clear_tail(struct hv_out *o, int x, int y)
+{
     move(o, x, y);
     set_pen(o, (struct hv_pen){.fg = -1, .bg = -1});
     hv_str_adds(&o->bytes, o->caps.clear_line);
-    return true;
 }
 
 /* Writing the last cell of all would scroll a terminal that wraps at once. */
@@ -316,13 +320,15 @@ static void draw_row(struct hv_out *o, const struct hv_grid *g, int y, int w)
     struct hv_cell *old = &o->shown[(size_t)y * (size_t)o->w];
     if (memcmp(row, old, (size_t)w * sizeof *row) == 0)
         return;
+    int tail = tail_of(o, row, w);
     for (int x = 0; x < w; x++) {
         if (same_cell(&row[x], &old[x]))
             continue;
         old[x] = row[x];
         if (row[x].width == 0 || !is_writable(o, x, y, row[x].width))
             continue;
-        if (row[x].utf8[0] == ' ' && w == o->w && clear_tail(o, row, x, y)) {
+        if (x >= tail && w - x >= TAIL_MIN) {
+            clear_tail(o, x, y);
             memcpy(&old[x], &row[x], (size_t)(w - x) * sizeof *row);
             return;
         }
@@ -339,9 +345,9 @@ static void clear_all(struct hv_out *o)
     set_pen(o, (struct hv_pen){.fg = -1, .bg = -1});
     hv__caps_add(&o->bytes, o->caps.clear);
     /* cleared cells are blank cells, unless a theme paints blanks; then all are to be written */
-    bool bare = is_empty_tail(o, &blank, 0, 1);
+    const struct hv_cell now = is_empty(o, &blank) ? blank : (struct hv_cell){0};
     for (size_t i = 0; i < (size_t)o->w * (size_t)o->h; i++)
-        o->shown[i] = bare ? blank : (struct hv_cell){0};
+        o->shown[i] = now;
     o->cleared = true;
 }
 

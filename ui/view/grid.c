@@ -345,6 +345,21 @@ int hv_grid_put_user(struct hv_grid *g, int x, int y, int max_w, const char *tex
     return used;
 }
 
+/* n plain characters from column x on of a field; blanks around them. */
+static void put_plain_padded(struct hv_grid *g, struct hv_rect at, int x, const char *s, int n,
+                             unsigned style)
+{
+    int w = at.w, skipped;
+    const struct hv_cell pad = {.utf8 = " ", .width = 1, .style = (uint16_t)style};
+    struct hv_cell *to = open_run(g, at.x, at.y, &w, &skipped);
+    int from = x - at.x - skipped; /* of the text, in cells from `to` on */
+    for (int i = 0; i < w; i++) {
+        to[i] = pad;
+        if (i >= from && i < from + n)
+            to[i].utf8[0] = s[i - from];
+    }
+}
+
 /* A text of known width at a place in a field; blanks around it. */
 static void put_padded(struct hv_grid *g, struct hv_rect at, int x, int w, const char *s,
                        unsigned style)
@@ -373,7 +388,10 @@ void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align
             x += at.w - w;
         else if (align == HV_CENTER)
             x += (at.w - w) / 2;
-        put_padded(g, at, x, w, s, style);
+        if (plain < INT_MAX)
+            put_plain_padded(g, at, x, s, w, style);
+        else
+            put_padded(g, at, x, w, s, style);
     }
     hv_str_free(&clean);
 }
