@@ -35,14 +35,6 @@ void hv_str_adds(struct hv_str *s, const char *text)
     hv_str_add(s, text, strlen(text));
 }
 
-void hv_str_addc(struct hv_str *s, char c)
-{
-    if (s->n + 1 >= s->cap)
-        hv_str_reserve(s, 1);
-    s->p[s->n++] = c;
-    s->p[s->n] = '\0';
-}
-
 void hv_str_addu(struct hv_str *s, unsigned long x)
 {
     char digits[3 * sizeof x], *end = digits + sizeof digits, *at = end;

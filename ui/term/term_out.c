@@ -228,31 +228,29 @@ static bool is_plain(const struct hv_cell *c)
     return c->utf8[1] == '\0' && (unsigned char)c->utf8[0] >= ' ' && c->width == 1;
 }
 
-/* Bytes of a cell that the terminal takes for as many columns as we do; NULL: write '?'. Frames
- * are long runs of the same few, so the last one is remembered. */
-static const char *safe_text(struct hv_out *o, const struct hv_cell *c)
+/* Finds out whether the terminal takes the bytes of a cell for as many columns as we do (`safe`),
+ * and whether terminals disagree about them (`odd`). Frames are long runs of the same few, so the
+ * last one is remembered. */
+static void judge(struct hv_out *o, const struct hv_cell *c)
 {
-    if (c->utf8[1] == '\0') {
-        o->odd = false;
-        o->judged = (struct hv_cell){0};
-        return is_plain(c) ? c->utf8 : NULL;
-    }
-    if (memcmp(c->utf8, o->judged.utf8, sizeof c->utf8) != 0 || c->width != o->judged.width) {
+    if (memcmp(c->utf8, o->judged.utf8, sizeof c->utf8) == 0 && c->width == o->judged.width)
+        return;
+    o->judged = *c;
+    o->safe = is_plain(c);
+    o->odd = false;
+    o->n_judged = strnlen(c->utf8, sizeof c->utf8);
+    if (o->n_judged > 1) {
         wchar_t wide = 0;
         mbstate_t state = {0};
         size_t n = mbrtowc(&wide, c->utf8, sizeof c->utf8, &state);
-        o->judged = *c;
         o->safe = n > 0 && n <= sizeof c->utf8 && wcwidth(wide) == c->width;
-        /* terminals disagree about such */
-        o->odd = o->safe && (c->width != 1 || c->utf8[n] != '\0');
+        o->odd = o->safe && (c->width != 1 || n < o->n_judged);
     }
-    return o->safe ? c->utf8 : NULL;
 }
 
-/* Writes a cell of usual text at the cursor. */
+/* Writes a character at the cursor with the pen there is. */
 static void put_plain(struct hv_out *o, const struct hv_cell *c)
 {
-    set_pen_of(o, c);
     hv_str_addc(&o->bytes, c->utf8[0]);
     o->x = o->x + 1 < o->w ? o->x + 1 : -1;
 }
@@ -264,6 +262,7 @@ static void put_cell(struct hv_out *o, const struct hv_cell *c)
     struct hv_pen edge;
     bool is_edge = HV_STYLE_RIGHT(c->style) != 0, fits = is_edge && edge_pen(o, c, &edge);
     if (!is_edge && is_plain(c)) {
+        set_pen_of(o, c);
         put_plain(o, c);
         return;
     }
@@ -271,14 +270,17 @@ static void put_cell(struct hv_out *o, const struct hv_cell *c)
         whole = whole_cell(c);
         c = &whole;
     }
-    const char *text = safe_text(o, c);
+    judge(o, c);
     if (fits)
         set_pen(o, edge);
     else
         set_pen_of(o, c);
-    hv_str_adds(&o->bytes, text ? text : c->width == 2 ? "??" : "?");
+    if (o->safe)
+        hv_str_add(&o->bytes, c->utf8, o->n_judged);
+    else
+        hv_str_adds(&o->bytes, c->width == 2 ? "??" : "?");
     o->x += c->width;
-    if ((text && o->odd) || o->x >= o->w)
+    if (o->odd || o->x >= o->w)
         o->x = -1;
 }
 
@@ -314,41 +316,43 @@ static bool is_writable(const struct hv_out *o, int x, int y, int width)
     return o->caps.wraps_late || y + 1 < o->h || x + width < o->w;
 }
 
-static void draw_row(struct hv_out *o, const struct hv_grid *g, int y, int w)
+/* `all`, unless NULL, is what every cell shows: the screen was just cleared. */
+static void draw_row(struct hv_out *o, const struct hv_grid *g, int y, int w,
+                     const struct hv_cell *all)
 {
     const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
     struct hv_cell *old = &o->shown[(size_t)y * (size_t)o->w];
-    if (memcmp(row, old, (size_t)w * sizeof *row) == 0)
+    if (!all && memcmp(row, old, (size_t)w * sizeof *row) == 0)
         return;
     int tail = tail_of(o, row, w);
     for (int x = 0; x < w; x++) {
-        if (same_cell(&row[x], &old[x]))
-            continue;
-        old[x] = row[x];
-        if (row[x].width == 0 || !is_writable(o, x, y, row[x].width))
+        if (same_cell(&row[x], all ? all : &old[x]) || row[x].width == 0 ||
+            !is_writable(o, x, y, row[x].width))
             continue;
         if (x >= tail && w - x >= TAIL_MIN) {
             clear_tail(o, x, y);
-            memcpy(&old[x], &row[x], (size_t)(w - x) * sizeof *row);
-            return;
+            break;
         }
-        if (!step_over(o, g, x, y))
+        if ((o->x != x || o->y != y) && !step_over(o, g, x, y))
             move(o, x, y);
-        put_cell(o, &row[x]);
+        if (row[x].style == o->style && o->pen_known && is_plain(&row[x]))
+            put_plain(o, &row[x]); /* most are like the one before */
+        else
+            put_cell(o, &row[x]);
     }
+    memcpy(old, row, (size_t)w * sizeof *row);
 }
 
-static void clear_all(struct hv_out *o)
+/* Returns what all cells show then. */
+static struct hv_cell clear_all(struct hv_out *o)
 {
     o->pen_known = false;
     o->x = o->cursor = -1;
     set_pen(o, (struct hv_pen){.fg = -1, .bg = -1});
     hv__caps_add(&o->bytes, o->caps.clear);
-    /* cleared cells are blank cells, unless a theme paints blanks; then all are to be written */
-    const struct hv_cell now = is_empty(o, &blank) ? blank : (struct hv_cell){0};
-    for (size_t i = 0; i < (size_t)o->w * (size_t)o->h; i++)
-        o->shown[i] = now;
     o->cleared = true;
+    /* cleared cells are blank cells, unless a theme paints blanks; then all are to be written */
+    return is_empty(o, &blank) ? blank : (struct hv_cell){0};
 }
 
 static void set_cursor(struct hv_out *o, bool visible)
@@ -362,10 +366,12 @@ static void set_cursor(struct hv_out *o, bool visible)
 void hv__out_draw(struct hv_out *o, const struct hv_grid *g)
 {
     int w = g->w < o->w ? g->w : o->w, h = g->h < o->h ? g->h : o->h;
-    if (!o->cleared)
-        clear_all(o);
+    bool fresh = !o->cleared;
+    struct hv_cell all = fresh ? clear_all(o) : blank;
+    for (size_t i = 0; fresh && (w < o->w || h < o->h) && i < (size_t)o->w * (size_t)o->h; i++)
+        o->shown[i] = all; /* also where the grid does not reach */
     for (int y = 0; y < h; y++)
-        draw_row(o, g, y, w);
+        draw_row(o, g, y, w, fresh ? &all : NULL);
     bool visible = g->cursor_x >= 0 && g->cursor_x < w && g->cursor_y < h;
     set_cursor(o, visible);
     if (visible)

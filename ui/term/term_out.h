@@ -44,6 +44,7 @@ struct hv_out {
     int cursor;            /**< 1 visible, 0 hidden, −1 nobody knows */
     bool cleared;          /**< what is shown is known */
     struct hv_cell judged; /**< of more than one byte, looked at last; the style says nothing */
+    size_t n_judged;       /**< its bytes */
     bool safe, odd;        /**< what was found: see safe_text */
     struct hv_str bytes;   /**< what is to be written; the caller writes and clears it */
 };
