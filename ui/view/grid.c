@@ -1,5 +1,5 @@
 /*
- * Cell grid: clipping, text by graphemes, frames, bars, dumps. Knows nothing of terminals; colours
+ * Cell grid: clipping, text by graphemes, frames, bars. Knows nothing of terminals; colours
  * are style ids only.
  */
 #include "ui/view/grid.h"
@@ -401,11 +401,20 @@ static void put_glyph(struct hv_grid *g, int x, int y, const char *glyph, unsign
     set_cell(g, x, y, glyph, strlen(glyph), 1, style);
 }
 
+/* The same glyph in n columns. */
+static void put_glyphs(struct hv_grid *g, int x, int y, int n, const char *glyph, unsigned style)
+{
+    int skipped;
+    struct hv_cell cell = {.width = 1, .style = (uint16_t)style};
+    struct hv_cell *to = open_run(g, x, y, &n, &skipped);
+    memcpy(cell.utf8, glyph, strlen(glyph));
+    for (int i = 0; i < n; i++)
+        to[i] = cell;
+}
+
 void hv_grid_hline(struct hv_grid *g, int x, int y, int n, unsigned style)
 {
-    struct hv_rect r = hv_rect_meet(g->clip, (struct hv_rect){x, y, n, 1});
-    for (int i = 0; i < r.w; i++)
-        put_glyph(g, r.x + i, y, g->ascii ? "-" : "─", style);
+    put_glyphs(g, x, y, n, g->ascii ? "-" : "─", style);
 }
 
 void hv_grid_vline(struct hv_grid *g, int x, int y, int n, unsigned style)
@@ -431,10 +440,8 @@ void hv_grid_box(struct hv_grid *g, struct hv_rect r, const char *title, bool fo
     const char *const *f = frames[g->ascii ? 2 : focused ? 1 : 0];
     const char *horizontal = g->ascii && focused ? "=" : f[0];
     int right = r.x + r.w - 1, bottom = r.y + r.h - 1;
-    for (int x = r.x + 1; x < right; x++) {
-        put_glyph(g, x, r.y, horizontal, style);
-        put_glyph(g, x, bottom, horizontal, style);
-    }
+    put_glyphs(g, r.x + 1, r.y, r.w - 2, horizontal, style);
+    put_glyphs(g, r.x + 1, bottom, r.w - 2, horizontal, style);
     for (int y = r.y + 1; y < bottom; y++) {
         put_glyph(g, r.x, y, f[1], style);
         put_glyph(g, right, y, f[1], style);
@@ -513,38 +520,5 @@ void hv_grid_cursor(struct hv_grid *g, int x, int y)
     if (hv_rect_has(g->clip, x, y)) {
         g->cursor_x = x;
         g->cursor_y = y;
-    }
-}
-
-static void trim_line(struct hv_str *out, size_t from, char pad)
-{
-    while (out->n > from && out->p[out->n - 1] == pad)
-        out->p[--out->n] = '\0';
-    hv_str_addc(out, '\n');
-}
-
-void hv_grid_dump(const struct hv_grid *g, struct hv_str *out)
-{
-    for (int y = 0; y < g->h; y++) {
-        size_t from = out->n;
-        for (int x = 0; x < g->w; x++) {
-            const struct hv_cell *c = &g->cells[(size_t)y * (size_t)g->w + (size_t)x];
-            if (c->width > 0)
-                hv_str_adds(out, c->utf8);
-        }
-        trim_line(out, from, ' ');
-    }
-}
-
-void hv_grid_dump_styles(const struct hv_grid *g, struct hv_str *out)
-{
-    static const char letters[] = ".ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    for (int y = 0; y < g->h; y++) {
-        size_t from = out->n;
-        for (int x = 0; x < g->w; x++) {
-            unsigned id = g->cells[(size_t)y * (size_t)g->w + (size_t)x].style & HV_STYLE_ID_MASK;
-            hv_str_addc(out, id < sizeof letters - 1 ? letters[id] : '?');
-        }
-        trim_line(out, from, '.');
     }
 }
