@@ -147,7 +147,7 @@ static void general_digits_are_those_of_printf(void **state)
     char b[HV_FMT_CAP], want[64];
     static const double odd[] = {0,     -0.0, 1,       -1,      9.9995,    9.99949, 0.1,
                                  0.95,  99.5, 999.5,   9999.5,  99999.5,   0.09999, 1e-300,
-                                 1e300, 2.5,  1e9 - 1, 1.00005, 123456789, 0.5,     INFINITY};
+                                 1e300, 2.5,  1e9 - 1, 1.00005, 123456789, 0.5,     HUGE_VAL};
     hv_rng_seed(&rng, 9);
     for (int i = 0; i < 200000; i++) {
         int digits = 1 + (int)hv_rng_below(&rng, 9);
