@@ -341,21 +341,49 @@ double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *
            hv_job_grad_bytes(hv_cost_job(l->k));
 }
 
-struct hv__nodes hv__segment_nodes(struct hv__lowered *l, const struct hv__segment *s)
+/** Adds the named link between two nodes, once. */
+static void add_link(const struct hv_cluster *c, uint32_t a, uint32_t b, struct hv__lanes *w)
+{
+    const struct hv_network_link *x = a == b ? NULL : hv_cluster_link(c, a, b);
+    if (x == NULL || !hv_known(x->bytes_per_s)) {
+        return;
+    }
+    uint32_t id = c->n_nodes + (uint32_t)(x - c->links);
+    double nic = fmin(hv_cluster_group_of_node(c, a)->nic.bytes_per_s,
+                      hv_cluster_group_of_node(c, b)->nic.bytes_per_s);
+    double share = fmin(1, nic / x->bytes_per_s);
+    for (size_t i = w->n; i-- > 0 && w->ids[i] >= c->n_nodes;) {
+        if (w->ids[i] == id) {
+            w->shares[i] = fmax(w->shares[i], share);
+            return;
+        }
+    }
+    w->ids[w->n] = id;
+    w->shares[w->n++] = share;
+}
+
+struct hv__lanes hv__segment_lanes(struct hv__lowered *l, const struct hv__segment *s)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     struct group g = slice_group(l, s, false, -1);
-    struct hv__nodes n = {hv_arena_new(l->arena, uint32_t, g.n + 1), 0};
+    size_t most = g.n + c->n_links + 1, n_nodes = 0;
+    struct hv__lanes w = {hv_arena_new(l->arena, uint32_t, most),
+                          hv_arena_new(l->arena, double, most), 0};
     bool network = false;
     for (size_t i = 0; i < g.n; i++) { /* devices are numbered node by node */
         uint32_t node = hv_cluster_node_of(c, g.devices[i]);
-        if (n.n == 0 || n.ids[n.n - 1] != node) {
-            n.ids[n.n++] = node;
-            network = network || hv_cluster_domain_of(c, node) != hv_cluster_domain_of(c, n.ids[0]);
+        if (w.n == 0 || w.ids[w.n - 1] != node) {
+            w.shares[w.n] = 1;
+            w.ids[w.n++] = node;
+            network = network || hv_cluster_domain_of(c, node) != hv_cluster_domain_of(c, w.ids[0]);
         }
     }
-    n.n = network ? n.n : 0;
-    return n;
+    w.n = network ? w.n : 0;
+    n_nodes = w.n;
+    for (size_t i = 0; c->n_links > 0 && i < n_nodes; i++) {
+        add_link(c, w.ids[i], w.ids[i + 1 < n_nodes ? i + 1 : 0], &w);
+    }
+    return w;
 }
 
 /** Stages of a pipeline that gather over the network of this rank's node at the same time. */
