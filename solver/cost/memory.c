@@ -78,8 +78,8 @@ static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_q
     }
     struct hv_part_query pq = hv__part_query(q, r, 0, 0);
     const struct hv_model *m = k->model;
-    double table = (double)m->vocab * m->hidden / (double)r->tp;
-    double padding = hv__padded_vocab(m, (int)r->tp) * m->hidden / (double)r->tp - table;
+    double cuts = hv_tp_cuts(&s->tp), table = (double)m->vocab * m->hidden / cuts;
+    double padding = hv__padded_vocab(m, (int)cuts) * m->hidden / cuts - table;
     double embedding = hv_cost_part(k, HV_PART_EMBEDDING, 0, &pq, NULL).parameters + padding;
     double head = hv_cost_part(k, HV_PART_HEAD, 0, &pq, NULL).parameters;
     if (!m->tied_embeddings)
