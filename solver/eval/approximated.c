@@ -130,9 +130,8 @@ static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stag
         check_moe(l, r, i, &s->moe[k]);
     }
     for (size_t k = 0; k < s->n_offload; k++) {
-        if (s->offload[k].what != HV_OFFLOAD_ACTIVATIONS) {
-            add(l, r, i, "offload",
-                "weights and optimizer leave the device memory at no time of their own");
+        if (!s->offload[k].to_host) {
+            add(l, r, i, "offload", "the memory of the devices that take it is not counted");
             break;
         }
     }

@@ -110,8 +110,9 @@ struct hv__lowered {
     size_t *rank_at; /**< [n_units + 1] first flat rank number of each unit */
     struct hv__reduction *reductions;
     size_t n_reductions;
-    bool *crowded_nodes;    /**< [nodes] two pipelines have devices there */
-    struct hv_share *share; /**< links that transfers share; NULL: nothing is sent */
+    double *host_parameters; /**< [nodes] updated by the node's host; NULL: not counted yet */
+    bool *crowded_nodes;     /**< [nodes] two pipelines have devices there */
+    struct hv_share *share;  /**< links that transfers share; NULL: nothing is sent */
     double pipeline_s, iteration_s;
     double step_s; /**< of iteration_s: what happens around passes, reductions and optimizer */
     bool spans;    /**< every operation is wanted, to be drawn */

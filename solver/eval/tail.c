@@ -142,21 +142,6 @@ static void run_reductions(struct hv__lowered *l)
     }
 }
 
-void hv__finish_rank(struct hv__lowered *l, const struct hv__unit *u, struct hv__rank *rk)
-{
-    const struct hv_cluster *c = hv_cost_cluster(l->k);
-    for (size_t d = 0; d < rk->n_dp; d++) {
-        for (size_t i = 0; rk->like[d] == d && i < rk->width; i++) {
-            struct hv_device_ref ref = hv_cluster_device(c, rk->devices[d * rk->width + i]);
-            rk->optimizer_s =
-                fmax(rk->optimizer_s,
-                     hv_cost_optimizer_s(l->k, ref.kind, rk->memory[d].updated_parameters));
-        }
-    }
-    const struct hv__unit *first = &l->units[u->first_unit];
-    rk->gather_s = first == u ? hv__gather_s(l, u, rk) : first->ranks[rk->stage].gather_s;
-}
-
 /**
  * Around the passes of an iteration: data, logging, clipping, and the wait for the slowest of many
  * devices that jitter. Both are calibrated per class of devices; the slowest class counts. Measured
