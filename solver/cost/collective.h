@@ -111,6 +111,10 @@ struct hv_hop_cost hv_cost_hop_parts(const struct hv_cluster *c, const struct hv
 size_t hv_cost_hop_uses(const struct hv_cluster *c, const struct hv_hop_query *q,
                         struct hv_wire_use *out);
 
+/** Seconds that all NICs of a node take to send (or to receive) so many bytes of many flows to (or
+ * from) others. O(log groups). */
+double hv_cost_node_s(const struct hv_cluster *c, uint32_t node, double bytes);
+
 /**
  * Seconds until `bytes` (all data-parallel shares of one micro-batch together) have moved from the
  * ranks of one stage to those of the next; flows are spread evenly over the ranks and bounded by

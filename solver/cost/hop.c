@@ -184,6 +184,13 @@ static void use_network(const struct hv_cluster *c, struct flow *flows, size_t n
     use_nodes(c, flows, n, false, u);
 }
 
+double hv_cost_node_s(const struct hv_cluster *c, uint32_t node, double bytes)
+{
+    const struct hv_node_group *g = hv_cluster_group_of_node(c, node);
+    double rate = node_rate(c, g, &(struct flow){.from = node}) * many_share(g, bytes);
+    return bytes > 0 && rate > 0 ? bytes / rate : 0;
+}
+
 size_t hv_cost_hop_uses(const struct hv_cluster *c, const struct hv_hop_query *q,
                         struct hv_wire_use *out)
 {

@@ -197,10 +197,6 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
     if (p->sync.cycle_s > 0 || p->sync.chunk_bytes > 0 || p->sync.priority != HV_PRIORITY_FIFO) {
         add_plan(&l, "sync.cycle_ms", "buckets go when they are ready, whole, in that order");
     }
-    if (p->sync.kind == HV_SYNC_PS || p->sync.kind == HV_SYNC_WSP) {
-        add_plan(&l, "sync.servers",
-                 "pushes and pulls cost what an all-reduce over the same devices costs");
-    }
     if (strncmp(p->schedule.name, "dualpipe", strlen("dualpipe")) == 0) {
         add_plan(&l, "schedule.name",
                  "an overlapped pair takes as long as its forward and its backward in a row");

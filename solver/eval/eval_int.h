@@ -110,6 +110,7 @@ struct hv__lowered {
     size_t *rank_at; /**< [n_units + 1] first flat rank number of each unit */
     struct hv__reduction *reductions;
     size_t n_reductions;
+    bool *serves;            /**< [nodes] a parameter server runs there; NULL: not looked for */
     double *host_parameters; /**< [nodes] updated by the node's host; NULL: not counted yet */
     bool *crowded_nodes;     /**< [nodes] two pipelines have devices there */
     struct hv_share *share;  /**< links that transfers share; NULL: nothing is sent */

@@ -52,8 +52,8 @@ struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_mo
     return p;
 }
 
-static struct hv__parameters segment_parameters(const struct hv__lowered *l,
-                                                const struct hv__segment *s)
+struct hv__parameters hv__segment_parameters(const struct hv__lowered *l,
+                                             const struct hv__segment *s)
 {
     if (s->from2 < 0) {
         const struct hv_model *m = l->leaves[hv__end_leaf(s->from2)].model;
@@ -354,7 +354,7 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
         expert_slices = lcm64(expert_slices, expert_tp > 1 ? expert_tp : 1);
         ep = over > ep ? over : ep;
     }
-    struct hv__parameters p = segment_parameters(l, s);
+    struct hv__parameters p = hv__segment_parameters(l, s);
     double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
     double parts = (double)expert_slices * ep;
     struct reduce dense = {s, p.dense * bytes / (double)slices, false, (double)slices};
@@ -367,7 +367,8 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
 
 double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s)
 {
-    return segment_parameters(l, s).dense / hv_tp_cuts(&hv__holder_stage(l, &s->holders[0])->tp) *
+    return hv__segment_parameters(l, s).dense /
+           hv_tp_cuts(&hv__holder_stage(l, &s->holders[0])->tp) *
            hv_job_grad_bytes(hv_cost_job(l->k));
 }
 

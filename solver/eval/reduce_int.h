@@ -80,6 +80,22 @@ double hv__pairs_s(struct hv__lowered *l, const struct hv__segment *s, double by
 /** What the ring through the nodes of a segment goes over. O(devices + nodes · links). */
 struct hv__lanes hv__segment_lanes(struct hv__lowered *l, const struct hv__segment *s);
 
+/** Parameters of a segment. O(half blocks + leaves). */
+struct hv__parameters hv__segment_parameters(const struct hv__lowered *l,
+                                             const struct hv__segment *s);
+/** Does the plan sum gradients on servers? */
+static inline bool hv__by_servers(const struct hv__lowered *l)
+{
+    return l->plan->sync.kind == HV_SYNC_PS || l->plan->sync.kind == HV_SYNC_WSP;
+}
+/**
+ * Seconds until all holders of one of `n_buckets` equal parts of a segment have pushed its
+ * gradients to the servers and pulled its weights; what that takes of networks of nodes and named
+ * links into `lanes`. O(devices + nodes; nodes² · links where there are named links).
+ */
+double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets,
+                       struct hv__lanes *lanes);
+
 /** What activations and their gradients still keep busy from some time on. */
 struct hv__traffic;
 /** Transfers that are not through before from_s. NULL: none is on a network. O(transfers). */

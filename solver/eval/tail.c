@@ -61,8 +61,12 @@ static struct pending *list_pending(struct hv__lowered *l, size_t *out_n)
     struct pending *p = hv_arena_new(l->arena, struct pending, n_segments * BUCKETS_MAX + 1);
     for (size_t i = 0; i < n_segments; i++) {
         size_t buckets = n_buckets_of(l, &s[i]);
-        double duration = hv__bucket_s(l, &s[i], (double)buckets);
-        struct hv__lanes lanes = duration > 0 ? hv__segment_lanes(l, &s[i]) : (struct hv__lanes){0};
+        struct hv__lanes lanes = {0};
+        double duration = hv__by_servers(l) ? hv__push_pull_s(l, &s[i], (double)buckets, &lanes)
+                                            : hv__bucket_s(l, &s[i], (double)buckets);
+        if (duration > 0 && !hv__by_servers(l)) {
+            lanes = hv__segment_lanes(l, &s[i]);
+        }
         for (size_t b = 0; duration > 0 && b < buckets; b++) {
             double down_to2 =
                 s[i].to2 - (double)(s[i].to2 - s[i].from2) * (double)(b + 1) / (double)buckets;
