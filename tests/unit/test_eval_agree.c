@@ -170,6 +170,29 @@ static void time_is_kept(void **state)
     }
 }
 
+/** A hundred workers are played one by one, too: none is faster than its work lets it, waits for
+ * one other at a time, and nothing is approximated but what groups do to each other. */
+static void a_hundred_workers_are_played(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hv_arena a = {0};
+    open_world(&w,
+               "{\"format\":\"hetviz.cluster/1\",\"name\":\"many\",\"nodes\":[{\"name\":\"a\","
+               "\"count\":100,\"device\":\"A100-SXM-80GB\",\"devices\":1}]}",
+               ONE_LAYER(0), job_of_4);
+    struct hv_verdict v = judge(
+        &w, &a, false,
+        "\"replicas\":[" ENTRY("a[0-99].0", 100, 1) "],\"sync\":{"
+                                                    "\"kind\":\"partial_reduce\",\"group\":2}");
+    assert_int_equal(v.agreement->n_workers, 100);
+    assert_true(hv_known(v.agreement->rho) && v.agreement->rho < 1);
+    assert_true(v.metrics.iteration_s > 0.99 * 4 / 100 && v.metrics.iteration_s < 2.0 * 4 / 100);
+    assert_int_equal(v.n_approximated, 1);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 /** Seconds of an exchange between four workers on nodes of their own with NICs of 1 GB/s. */
 static double push_s(struct world *w, const char *servers)
 {
@@ -238,6 +261,7 @@ int main(void)
         cmocka_unit_test(waves_go_at_the_pace_of_the_slowest),
         cmocka_unit_test(exchanges_are_drawn),
         cmocka_unit_test(time_is_kept),
+        cmocka_unit_test(a_hundred_workers_are_played),
         cmocka_unit_test(servers_are_as_fast_as_their_links),
         cmocka_unit_test(local_servers_stay_in_the_node),
     };
