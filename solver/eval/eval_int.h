@@ -140,6 +140,12 @@ size_t hv__leaf_of(const struct hv__lowered *l, size_t block);
 const char *hv__modules_of(const struct hv__lowered *l, const struct hv_stage *s);
 /** Samples of every leaf per sequence of a micro-batch; NULL: 1 of each. */
 const double *hv__leaf_scales(const struct hv__lowered *l, const struct hv_micro_batch *mb);
+/**
+ * Bytes of modules whose readers are further down the pipeline, by global stage that hands them on
+ * besides its own: in a chain they pass through every stage between. NULL: there are none.
+ * O(modules · (edges + stages) · shapes).
+ */
+double *hv__passing_bytes(struct hv__lowered *l, const struct hv__unit *u);
 /** Does a global stage hold the embedding (or head) of a leaf? */
 bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size_t leaf, bool head);
 /** Groups the copies of every replica entry into units. O(devices). */

@@ -147,6 +147,7 @@ void hv__price_hops(struct hv__lowered *l, struct hv__unit *u)
     u->sending_of_hop = hv_arena_new(l->arena, int32_t, n + 1);
     u->apart = hv_arena_new(l->arena, bool, (size_t)u->multiplicity);
     u->n_sendings = 0;
+    const double *passing = hv__passing_bytes(l, u);
     for (int k = 1; n > 0 && k < u->multiplicity; k++) {
         u->apart[k] = is_apart(l, u, u->copies[k]);
     }
@@ -162,6 +163,7 @@ void hv__price_hops(struct hv__lowered *l, struct hv__unit *u)
                 continue;
             }
             double bytes = hop_bytes(u, a);
+            bytes += passing != NULL ? passing[u->schedule.graph.from[e]] : 0;
             int32_t there = hv_pipe_hop(&u->pipe, false, (int32_t)p, e);
             set_hop(u, there, sending_of(l, u, a->rank, b->rank, bytes));
             set_hop(u, hv_pipe_hop(&u->pipe, true, (int32_t)p, e),
