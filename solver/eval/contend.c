@@ -77,7 +77,9 @@ static struct uses list_uses(struct hv__lowered *l)
             }
         }
     }
-    qsort(u.items, u.n, sizeof *u.items, by_wire);
+    if (u.n > 1) {
+        qsort(u.items, u.n, sizeof *u.items, by_wire);
+    }
     return u;
 }
 
@@ -95,7 +97,9 @@ static size_t find_elements(struct hv__lowered *l, const struct uses *u, struct 
         }
         e[n++] = (struct element){i, last, h};
     }
-    qsort(e, n, sizeof *e, by_hash);
+    if (n > 1) {
+        qsort(e, n, sizeof *e, by_hash);
+    }
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || e[i].hash != e[i - 1].hash) {
             e[kept++] = e[i];

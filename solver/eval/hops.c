@@ -50,7 +50,9 @@ static int by_wire(const void *x, const void *y)
 static void merge(struct list *l)
 {
     size_t n = 0;
-    qsort(l->items, l->n, sizeof *l->items, by_wire);
+    if (l->n > 1) {
+        qsort(l->items, l->n, sizeof *l->items, by_wire);
+    }
     for (size_t i = 0; i < l->n; i++) {
         if (n > 0 && l->items[n - 1].wire == l->items[i].wire) {
             l->items[n - 1].busy_s += l->items[i].busy_s;
