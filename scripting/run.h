@@ -44,7 +44,8 @@ struct hv_run_result {
     bool stopped; /**< a limit or cancel ended it; `plan` is the best until then */
     json_t *plan; /**< with strategy, inputs, claimed, simulated and, where there are any,
                      violations; or NULL */
-    struct hv_str reason;    /**< why there is no plan */
+    bool over_limits;        /**< HV_ENO: `plan` can be run, but misses the objective's limits */
+    struct hv_str reason;    /**< why there is no plan, or what it misses */
     struct hv_str traceback; /**< of a plugin error */
     int64_t evaluations;
 };

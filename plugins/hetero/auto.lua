@@ -48,9 +48,6 @@ local function judged(plan, job)
   if not told.exact and not job.allow_stale then
     return nil, "the plan uses stale weights"
   end
-  if not told.within then
-    return nil, "the plan is over the job's price or after its deadline"
-  end
   return told.value
 end
 

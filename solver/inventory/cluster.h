@@ -184,6 +184,9 @@ const struct hv_device_kind *hv_node_kind_at(const struct hv_node_group *g, uint
  * O(links). */
 const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32_t node_a,
                                               uint32_t node_b);
+/** Is that link used from its second end to its first, by what goes from one node to another? */
+bool hv_cluster_link_backward(const struct hv_cluster *c, const struct hv_network_link *l,
+                              uint32_t from, uint32_t to);
 /**
  * Path between two devices. O(log groups + links).
  *
