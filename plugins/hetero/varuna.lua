@@ -53,7 +53,8 @@ local function simulate(ctx, c)
     local seconds, peak = batch_s(ctx, times, m)
     worst = math.max(worst, seconds)
     for s, stage in ipairs(p.row) do
-      local need, room = stage_bytes(ctx, stage.kind, c.micro_batch, c.ranges[s], peak[s]), prices.capacity(ctx, stage)
+      local need = stage_bytes(ctx, stage.kind, c.micro_batch, c.ranges[s], peak[s])
+      local room = prices.capacity(ctx, stage)
       if need > room then return nil, prices.short(ctx, s, need, stage), need - room end
     end
   end
@@ -105,12 +106,13 @@ local function plan(ctx)
         end }
         break
       end
-      all.add(nil, short, miss)
+      all.add(nil, short and ("at depth %d with micro-batches of %d, "):format(depth, size.b) .. short, miss)
     end
     hv.progress(i / depth, ("depth %d"):format(depth))
     if hv.stopping() and #all.list > 0 then break end
   end
-  return all.best(ctx.options.tries, ("no depth that divides %d cut-points is within %d devices"):format(points, #devices))
+  return all.best(ctx.options.tries,
+    ("no depth that divides %d cut-points is within %d devices"):format(points, #devices))
 end
 
 --- Its simulation on the plan's own figures, and the largest all-reduce.
