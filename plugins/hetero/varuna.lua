@@ -1,9 +1,8 @@
--- Varuna (Athlur et al., EuroSys'22): pipelines for slow and unsteady networks, without tensor parallelism.
--- Section 4.4: every depth P that divides the cut-points, D = G / P pipelines (devices may be left over), the
--- largest micro-batch that fits (or the smallest that runs well); 4.3: the time of each by simulation, never
--- by a formula, and the least wins. Section 4.2: the schedule, whose recomputation comes just before the
--- gradient and whose last stage needs none. The paper's GPUs are equal: here a pipeline runs at the speed
--- of the kinds it meets, in file order, and the slowest pipeline counts.
+-- Varuna (Athlur et al., EuroSys'22): pipelines for slow and unsteady networks, without tensor parallelism. For
+-- every depth P that divides the cut-points D = G / P pipelines (devices may be left over) and the largest micro-batch
+-- that fits (or the smallest that runs well); the time of each by simulation of its schedule (section 4), never by
+-- a formula, and the least wins. The paper's GPUs are equal: here a pipeline runs at the speed of the kinds it
+-- meets, in file order, and the slowest pipeline counts.
 local candidates = require "candidates"
 local layout = require "layout"
 local lines = require "lines"
@@ -131,7 +130,7 @@ local function claim(made, ctx)
     worst = math.max(worst, (batch_s(ctx, times, replica.micro_batches)))
   end
   return { iteration_s = worst + sync, terms = { pipeline_s = worst, all_reduce_s = sync },
-    formula = "simulated batch of the slowest pipeline + all-reduce (Varuna, section 4.3)" }
+    formula = "simulated batch of the slowest pipeline + all-reduce (Varuna, section 4)" }
 end
 
 --- 1F1B on P stages of the catalogue's example: recomputation inside the backward, or free to start early.
@@ -154,12 +153,12 @@ end
 local function selftest(t)
   local src = "catalogue: varuna"
   for i, depth in ipairs { 1, 2, 4, 8 } do
-    t.near(("recomputation in the backward, P %d"):format(depth), example(depth), ({ 166, 168, 171, 187 })[i], 1e-9, src)
+    t.near(("recomputation in the backward, P %d"):format(depth), example(depth), ({ 166, 168, 171, 187 })[i], 0, src)
     t.near(("free to start before the gradient, P %d"):format(depth), example(depth, true),
       ({ 166, 163, 155, 154 })[i], 1e-9, src)
   end
   local order = hv.sim.schedule("varuna", { ranks = 4, micro_batches = 6 }).order
-  t.equal("the last stage recomputes nothing", table.concat(order[4], " "):find("R", 1, true), nil, "section 4.2")
+  t.equal("the last stage recomputes nothing", table.concat(order[4], " "):find("R", 1, true), nil, "section 4")
   -- its own simulator draws N(0, 2 ms) on passes and N(0, 10 ms) on hops, none of them negative
   local lowest, highest = math.huge, 0
   local function draw(base, deviation, least)

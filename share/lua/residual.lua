@@ -40,7 +40,7 @@ end
 
 --- One message of a case behind a layer, remembered.
 local function message(q, c, a, b, layer)
-  local key = ("%d/%d>%d/%d@%d"):format(a.pool, a.tp, b.pool, b.tp, layer)
+  local key = (((a.pool * 4096 + a.tp) * 1024 + b.pool) * 4096 + b.tp) * 16384 + layer
   c.messages[key] = c.messages[key] or q.hop(a, b, c.micro_batch, layer)
   return c.messages[key]
 end
