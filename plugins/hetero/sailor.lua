@@ -14,15 +14,16 @@ local search = require "search"
 --- The problem of a run for residual.search, at the cluster's prices.
 local function problem(ctx, rows, recompute)
   local o = ctx.options
-  local q = { layers = ctx.model.n_layers, batch = ctx.job.global_batch, quota = {}, region = {}, usd_per_s = {},
-    depths = {}, sizes = {}, speedup = 1.5, width = o.width, budget = o.budget, keep = 4 * o.tries,
+  local q = { layers = ctx.model.n_layers, batch = ctx.job.global_batch, quota = {}, unit = {}, region = {},
+    usd_per_s = {}, depths = {}, sizes = {}, speedup = 1.5, width = o.width, budget = o.budget, keep = o.tries + 4,
     goal = o.goal == "job" and ctx.job.minimize == "cost" and "cost" or o.goal == "cost" and "cost" or "time",
     stopping = hv.stopping }
   for depth = 1, math.min(q.layers, o.depth) do q.depths[depth] = depth end
   for _, b in ipairs(layout.powers(o.micro_batch)) do q.sizes[#q.sizes + 1] = q.batch % b == 0 and b or nil end
   local degrees = {}
   for k, p in ipairs(rows) do
-    q.quota[k], q.region[k], q.usd_per_s[k], degrees[k] = p.n, p.region, p.usd_per_s, pipes.degrees(ctx, p)
+    q.quota[k], q.unit[k], q.region[k], q.usd_per_s[k] = p.n, p.size, p.region, p.usd_per_s
+    degrees[k] = pipes.degrees(ctx, p)
   end
   local function own(k, tp, micro_batch)
     return prices.chain(ctx, rows[k].kind, { tp = tp, micro_batch = micro_batch, recompute = recompute,
@@ -33,7 +34,7 @@ local function problem(ctx, rows, recompute)
   function q.time(k, tp, micro_batch, from, to) return prices.time(own(k, tp, micro_batch), from, to) end
   function q.fits(k, tp, micro_batch, from, to, stage, depth)
     return prices.bytes(ctx, own(k, tp, micro_batch), from, to, { in_flight = depth - stage + 1 })
-      <= prices.capacity(ctx, rows[k])
+      <= prices.capacity(ctx, rows[k]) * (recompute == "none" and 1 or 0.97) -- the last round leaves some room
   end
   function q.hop(a, b, micro_batch, layer)
     local l = pools.link(ctx, rows[a.pool], rows[b.pool])
@@ -70,26 +71,26 @@ end
 local function plan(ctx)
   local devices, why = pipes.devices(ctx)
   if not devices then return nil, why end
-  local all_pools, list, q, cut = pools.of(devices), {}, nil, 0
+  local all, o, reason = pools.of(devices), ctx.options, nil
   for _, recompute in ipairs { "none", "full" } do -- Sailor itself recomputes nothing
-    q = problem(ctx, all_pools, recompute)
-    local all, left = residual.search(q)
-    cut = cut + left
-    for _, found in ipairs(all) do
-      local rows = pools.place(all_pools, found)
+    local q, list = problem(ctx, all, recompute), {}
+    local answers, cut = residual.search(q)
+    if cut > 0 then hv.log(("%d cases beyond the budget were left out"):format(cut)) end
+    for _, found in ipairs(answers) do
+      local rows = pools.place(all, found)
       if rows then
         list[#list + 1] = { claim_s = found.value, rank = found.rank, build = function()
           return built(ctx, rows, found, recompute)
         end }
       end
     end
-    if #list > 0 then break end
+    local best, why_not
+    if #list > 0 then best, why_not = layout.best(list, q.goal == "cost" and 1 or o.tries) end
+    if best then return best end
+    reason = why_not or reason
   end
-  if cut > 0 then hv.log(("%d cases beyond the budget were left out"):format(cut)) end
-  if #list > 0 then return layout.best(list, q.goal == "cost" and 1 or ctx.options.tries) end
-  local o = ctx.options
   if o.usd > 0 or o.floor > 0 then return nil, "no plan keeps to the budget and the throughput asked for" end
-  return nil, chain.too_small(ctx, devices, "no even split into stages over pools of one kind and zone")
+  return nil, reason or chain.too_small(ctx, devices, "no even split into stages over pools of one kind and zone")
 end
 
 --- The equation on the plan's own figures: the slowest replica of every stage, the slowest hop.
@@ -176,9 +177,8 @@ local function selftest(t)
 end
 
 return {
-  api = 1, id = "sailor", title = "Sailor", kind = "hetero",
-  system = "Sailor: Automating Distributed Training over Dynamic, Heterogeneous, and Geo-distributed Clusters, SOSP 2025",
-  reference = "arXiv:2504.17096",
+  api = 1, id = "sailor", title = "Sailor", kind = "hetero", system = "Sailor: Automating Distributed Training over "
+    .. "Dynamic, Heterogeneous, and Geo-distributed Clusters, SOSP 2025", reference = "arXiv:2504.17096",
   summary = "Even stages over pools of GPUs by type and zone; what is left of them decides who serves which.",
   needs = { model = "layers" },
   options = {

@@ -187,12 +187,12 @@ local function is_room(x, s, left)
 end
 
 --- A staffing of a stage: rows in order of the pools, and what is remembered by it.
-local function filling_of(q, rows)
+local function filling_of(rows)
   table.sort(rows, function(a, b) return a.pool < b.pool end)
-  local words, f = {}, { rows = rows, time = 0, usd = 0 }
+  local words, f = {}, { rows = rows, time = 0 }
   for i, r in ipairs(rows) do
     words[i] = r.pool .. "x" .. r.tp
-    f.time, f.usd = math.max(f.time, r.time), f.usd + r.n * r.tp * q.usd_per_s[r.pool]
+    f.time = math.max(f.time, r.time)
   end
   f.set = table.concat(words, " ")
   return f
@@ -212,7 +212,7 @@ local function fillings(q, ways, left, dp)
   end
   for _, first in ipairs(ways) do
     if left[first.pool] // first.tp >= dp then
-      list[#list + 1] = filling_of(q, { { pool = first.pool, tp = first.tp, n = dp, time = first.time } })
+      list[#list + 1] = filling_of({ { pool = first.pool, tp = first.tp, n = dp, time = first.time } })
     else
       for _, second in ipairs(left[first.pool] >= first.tp and ways or {}) do
         local rows = {}
@@ -220,7 +220,7 @@ local function fillings(q, ways, left, dp)
         for i = 1, need < dp and #rows == 2 and #ways or 0 do
           need = need > 0 and take(rows, need, ways[i]) or 0
         end
-        if need == 0 then list[#list + 1] = filling_of(q, rows) end
+        if need == 0 then list[#list + 1] = filling_of(rows) end
       end
     end
   end
@@ -234,29 +234,40 @@ local function sync_of(q, x, s, filling)
   return x.syncs[key]
 end
 
+--- USD per second of what is taken from the pools, in whole units (nodes).
+local function price_of(q, left)
+  local sum = 0
+  for k, quota in ipairs(q.quota) do
+    local unit = q.unit and q.unit[k] or 1
+    sum = sum + math.min(quota, (quota - left[k] + unit - 1) // unit * unit) * q.usd_per_s[k]
+  end
+  return sum
+end
+
 --- One state more: `filling` at stage s behind `state`, when its least value, (M - 1) straggler + all passes and hops +
 -- the largest all-reduce, in money if wanted, is below `limit`.
 local function step(q, x, s, state, filling, limit)
   local c, before = x.case, state.filling
   local hop = before and hop_of(q, c, before, filling, c.ranges[s][1] - 1) or 0
-  local new = { from = state, filling = filling, usd = state.usd + filling.usd, open = filling.time + hop,
+  local new = { from = state, filling = filling, open = filling.time + hop,
     worst = math.max(state.worst, before and state.open + hop or 0), sum = state.sum + filling.time + 2 * hop,
     sync = math.max(state.sync, sync_of(q, x, s, filling)) }
   new.seconds = (x.micro_batches - 1) * math.max(x.straggler, new.worst, new.open) + new.sum + c.rest[s + 1]
     + math.max(x.sync, new.sync)
-  new.value = q.goal == "cost" and new.seconds * math.max(new.usd, x.usd) or new.seconds
-  if new.value >= limit then return nil end
+  if new.seconds * (q.goal == "cost" and x.usd or 1) >= limit then return nil end
   new.left = table.move(state.left, 1, #state.left, 1, {})
   for _, r in ipairs(filling.rows) do new.left[r.pool] = new.left[r.pool] - r.n * r.tp end
   if not is_room(x, s + 1, new.left) then return nil end
+  new.usd = math.max(x.usd, price_of(q, new.left))
+  new.value = q.goal == "cost" and new.seconds * new.usd or new.seconds
   new.at = table.concat(new.left, " ")
   new.key = new.at .. "/" .. filling.set
-  return new
+  return new.value < limit and new or nil
 end
 
 --- The best staffing of one case below `limit`; nil when there is none.
 local function solve(q, x, limit)
-  local states = { { left = q.quota, worst = 0, open = 0, sum = 0, sync = 0, usd = 0, at = "" } }
+  local states = { { left = q.quota, worst = 0, open = 0, sum = 0, sync = 0, at = "" } }
   if not set_live(q, x, limit) then return nil end
   for s = 1, x.case.depth do
     local by_key, list, known = {}, {}, {}
@@ -284,8 +295,8 @@ end
 --- The best plans, one per case at most, best first.
 -- @function residual.search
 -- @tparam table q {layers = how many, batch = sequences, quota = devices per pool, region = one word per pool,
--- usd_per_s = per pool and device, depths, sizes = lists of stages and micro-batches to try, degrees = function(pool)
--- giving ascending degrees, time = function(pool, tp, micro_batch, first, last) or nil, fits = function(pool, tp,
+-- usd_per_s = per pool and device, unit = devices paid together per pool or nil, depths, sizes = lists of stages and
+-- micro-batches to try, degrees = function(pool) giving ascending degrees, time = function(pool, tp, micro_batch, first, last) or nil, fits = function(pool, tp,
 -- micro_batch, first, last, stage, depth), hop = function(row, row, micro_batch, layer), sync = function(rows, first,
 -- last, dp), rows being {pool, tp, n}; goal = "time" or "cost", speedup = that is worth twice the degree, width =
 -- states kept per stage, budget = cases solved, keep = plans kept, within = function(seconds, usd) or nil, stopping =
