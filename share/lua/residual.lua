@@ -296,7 +296,8 @@ end
 -- @function residual.search
 -- @tparam table q {layers = how many, batch = sequences, quota = devices per pool, region = one word per pool,
 -- usd_per_s = per pool and device, unit = devices paid together per pool or nil, depths, sizes = lists of stages and
--- micro-batches to try, degrees = function(pool) giving ascending degrees, time = function(pool, tp, micro_batch, first, last) or nil, fits = function(pool, tp,
+-- micro-batches to try, degrees = function(pool) giving ascending degrees,
+-- time = function(pool, tp, micro_batch, first, last) or nil, fits = function(pool, tp,
 -- micro_batch, first, last, stage, depth), hop = function(row, row, micro_batch, layer), sync = function(rows, first,
 -- last, dp), rows being {pool, tp, n}; goal = "time" or "cost", speedup = that is worth twice the degree, width =
 -- states kept per stage, budget = cases solved, keep = plans kept, within = function(seconds, usd) or nil, stopping =
