@@ -2,6 +2,8 @@
 -- (Metis, USENIX ATC 2024, sections 4 and 5): sizes of the groups and their order, micro-batches, data and
 -- tensor degrees per stage, layers per stage, and shares of a micro-batch where a stage mixes types. Pure
 -- search; prices come from the caller.
+local NEARLY = 0.98 -- share of the layers that stages can hold, as layers differ
+
 local mixed = {}
 
 --- All orders of a list of blocks, equal ones once, into `out` until it holds `most`.
@@ -32,23 +34,20 @@ local function permute(blocks, most, out)
   extend(1)
 end
 
---- Blocks of sizes in ascending order, pairs of equal ones joined until there are `length` or no pair is left.
+--- Blocks of sizes in ascending order: of those with the least devices neighbours are joined in pairs, until there
+-- are `length` blocks or nothing was joined.
 local function blocks_of(sizes, length)
-  local blocks = {}
-  for i, size in ipairs(sizes) do blocks[i] = { size } end
-  local pairs_left = true
-  while #blocks > length and pairs_left do
-    local joined, over = {}, #blocks - length
-    pairs_left = false
-    local i = 1
-    while i <= #blocks do
+  local blocks, before = {}, nil
+  for i, size in ipairs(sizes) do blocks[i] = { size, sum = size } end
+  while #blocks > length and #blocks ~= before do
+    local joined, least, i = {}, blocks[1].sum, 1
+    before = #blocks
+    while i <= before do
       local a, b = blocks[i], blocks[i + 1]
-      if over > 0 and b and #a == #b and a[1] == b[1] then
-        joined[#joined + 1], over, i, pairs_left = table.move(b, 1, #b, #a + 1, table.move(a, 1, #a, 1, {})), over - 1,
-          i + 2, true
-      else
-        joined[#joined + 1], i = a, i + 1
+      if b and a.sum == least and b.sum == least and #joined + before - i + 1 > length then
+        a, i = table.move(b, 1, #b, #a + 1, table.move(a, 1, #a, 1, { sum = 2 * least })), i + 1
       end
+      joined[#joined + 1], i = a, i + 1
     end
     blocks = joined
   end
@@ -121,43 +120,41 @@ end
 
 --- Stages remembered by where they lie.
 local function remembered(q, order, from, size, tp, entering)
-  local key = ((from * 65536 + size) * 4096 + tp) * 65536 + entering
-  if order.stages[key] == nil then order.stages[key] = stage_of(q, order, from, size, tp, entering) or false end
-  return order.stages[key]
+  local known, key = order.stages[entering] or {}, (from * 65536 + size) * 65536 + tp
+  order.stages[entering] = known
+  if known[key] == nil then known[key] = stage_of(q, order, from, size, tp, entering) or false end
+  return known[key]
 end
 
---- Bytes per layer and room of a stage, of the kind that is filled most.
+--- Bytes per layer and room of a stage, of the kind that is filled most; and the share of all layers it can hold.
 local function memory_of(q, stage, alive)
-  local held, room, most = nil, nil, -1
-  for _, k in ipairs(stage.kinds) do
-    local list, limit = q.held(k.kind, stage.tp, k.share, alive, stage.dp)
+  stage.memory = stage.memory or {}
+  local known = stage.memory[alive] or { share = math.huge }
+  for _, k in ipairs(stage.memory[alive] and {} or stage.kinds) do
+    local list, room = q.held(k.kind, stage.tp, k.share, alive, stage.dp)
     local sum = 0
     for _, bytes in ipairs(list) do sum = sum + bytes end
-    if limit <= 0 or sum / limit > most then held, room, most = list, limit, limit > 0 and sum / limit or math.huge end
+    local share = room > 0 and room / math.max(sum, 1e-9) or 0
+    if share < known.share or not known.held then known = { held = list, room = room, share = share } end
   end
-  return held, room
+  stage.memory[alive] = known
+  return known
 end
 
---- Cuts the layers of stages: ranges, or nil and how much room each stage had left when work alone cut them.
+--- Cuts the layers of stages: ranges, or nil and how much room each stage has left when layers follow speed.
 local function cut_of(q, stages, micro_batches)
-  local p = { n = q.layers, parts = #stages, load = {}, sum = 1, max = micro_batches - 1 }
-  local held, room = {}, {}
+  local p = { n = q.layers, parts = #stages, load = {}, memory = {}, capacity = {}, sum = 1, max = micro_batches - 1 }
+  local slack, rate, share = {}, 0, 0
   for s, stage in ipairs(stages) do
-    p.load[s] = stage.times
-    held[s], room[s] = memory_of(q, stage, math.min(#stages - s + 1, micro_batches))
+    local memory = memory_of(q, stage, math.min(#stages - s + 1, micro_batches))
+    p.load[s], p.memory[s], p.capacity[s] = stage.times, memory.held, memory.room
+    slack[s], rate, share = memory.share, rate + 1 / stage.total, share + memory.share
   end
-  if math.min(table.unpack(room)) <= 0 then return nil, room end
-  local found, fits, slack = hv.opt.partition(p), true, {}
-  for s, range in ipairs(found.stages) do
-    slack[s] = room[s]
-    for l = range[1], range[2] do slack[s] = slack[s] - held[s][l] end
-    fits = fits and slack[s] >= 0
+  for s, stage in ipairs(stages) do
+    local taken = 1 / stage.total / rate
+    slack[s] = slack[s] > 0 and p.capacity[s] * (1 - taken / slack[s]) or p.capacity[s]
   end
-  if not fits then
-    p.memory, p.capacity = held, room
-    found = hv.opt.partition(p)
-  end
-  return found, slack
+  return share >= NEARLY and math.min(table.unpack(p.capacity)) > 0 and hv.opt.partition(p) or nil, slack
 end
 
 --- (B - 1) longest + sum of stages + largest exchange + largest update + hops + what every micro-batch costs.
@@ -209,23 +206,34 @@ local function solve(q, x)
   end
 end
 
---- Work spread without rest over all stages, each with its best degree.
-local function bound_of(q, x)
-  local rate, from = 0, 0
-  for _, size in ipairs(x.sizes) do
-    local key, best = (from * 65536 + size) * 65536 + x.entering, 0
-    if not x.order.rates[key] then
-      local tp = 1
-      while tp <= math.min(size, q.max_tp) do
-        local stage = remembered(q, x.order, from, size, tp, x.entering)
-        best, tp = math.max(best, stage and 1 / stage.total or 0), 2 * tp
+--- Rate of a stage at its best degree, and the most layers, as a share of all, that it can hold at any degree.
+local function best_of(q, order, from, size, entering, alive)
+  local known, key = order.best[entering] or {}, (from * 65536 + size) * 65536 + alive
+  order.best[entering] = known
+  if not known[key] then
+    local best, tp = { rate = 0, share = 0 }, 1
+    while tp <= math.min(size, q.max_tp) do
+      local stage = remembered(q, order, from, size, tp, entering)
+      if stage then
+        best.rate = math.max(best.rate, 1 / stage.total)
+        best.share = math.max(best.share, memory_of(q, stage, alive).share)
       end
-      x.order.rates[key] = best
+      tp = 2 * tp
     end
-    if x.order.rates[key] == 0 then return math.huge end
-    rate, from = rate + x.order.rates[key], from + size
+    known[key] = best
   end
-  return x.micro_batches / rate
+  return known[key]
+end
+
+--- Work spread without rest over all stages, each with its best degree; infinite where the layers cannot fit.
+local function bound_of(q, x)
+  local rate, share, from = 0, 0, 0
+  for s, size in ipairs(x.sizes) do
+    local best = best_of(q, x.order, from, size, x.entering, math.min(#x.sizes - s + 1, x.micro_batches))
+    if best.rate == 0 then return math.huge end
+    rate, share, from = rate + best.rate, share + best.share, from + size
+  end
+  return share >= NEARLY and x.micro_batches / rate or math.huge
 end
 
 --- The best pipelines, best first.
@@ -249,10 +257,10 @@ end
 -- assert(require("mixed").search(q)[1].claim_s == 2)
 function mixed.search(q)
   local cases, found, limit = {}, {}, math.huge
+  for _, order in ipairs(q.orders) do order.stages, order.best = {}, {} end
   for stages = 1, math.min(q.stages, q.layers, #q.orders[1]) do
     local lists = mixed.groups(#q.orders[1], stages, q.variance, q.length, q.most)
     for _, order in ipairs(q.orders) do
-      order.stages, order.rates = order.stages or {}, order.rates or {}
       for _, sizes in ipairs(lists) do
         for _, m in ipairs(q.counts) do
           local x = { order = order, sizes = sizes, micro_batches = m, entering = q.batch // m, rank = #cases }
