@@ -148,7 +148,7 @@ return {
     { key = "groups", type = "integer", default = 60, min = 1, max = 100000,
       help = "orders of groups tried per number of stages" },
     { key = "micro_batch", type = "integer", default = 16, min = 1, max = 1024, help = "most sequences on a replica" },
-    { key = "budget", type = "integer", default = 600, min = 1, max = 1000000,
+    { key = "budget", type = "integer", default = 2000, min = 1, max = 1000000,
       help = "orders, groups and micro-batches that are solved, least bound first" },
     { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
       help = "how many plans that fit are simulated, best formula first" },

@@ -191,7 +191,7 @@ return {
     { key = "budget", type = "integer", default = 600, min = 1, max = 1000000,
       help = "depths, micro-batches and replica counts that are solved, least bound first" },
     { key = "width", type = "integer", default = 8, min = 1, max = 1000, help = "states kept per stage" },
-    { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
+    { key = "tries", type = "integer", default = 24, min = 1, max = 1000,
       help = "how many plans that fit are simulated, best formula first" },
   },
   plan = plan,
