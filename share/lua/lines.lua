@@ -38,7 +38,7 @@ end
 -- @function lines.even
 -- @tparam table list of {row, copies}
 -- @tparam integer total micro-batches of all pipelines
--- @tparam table counts layers per stage
+-- @tparam table counts list of the layers per stage
 -- @treturn table list of {row, copies, micro_batches, cut = {counts}} as pipes.plan takes it
 -- @units none
 -- @raise none
@@ -65,7 +65,7 @@ end
 -- @function lines.sync
 -- @tparam handle ctx the run's input
 -- @tparam table list of {row, copies}
--- @tparam table ranges layers of each stage, from 0, half open
+-- @tparam table ranges list of {from, to} per stage, from 0, half open
 -- @treturn number seconds
 -- @units seconds
 -- @raise a kind that the cluster has not

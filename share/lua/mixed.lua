@@ -161,7 +161,7 @@ end
 -- @function mixed.price
 -- @tparam table q {sync, step, hop, every} as mixed.search takes them
 -- @tparam table stages list of {times = by layer, …}
--- @tparam table ranges layers {first, last} of each
+-- @tparam table ranges list of {first, last} per stage
 -- @tparam integer micro_batches B
 -- @treturn number the time
 -- @units any unit of time, the caller's; layers from 1, inclusive

@@ -102,7 +102,7 @@ end
 
 --- Mean makespan over plays whose hops deviate, later only, and whose passes deviate by a fifth of that.
 -- @function opportunistic.mean
--- @tparam table order as opportunistic.play takes it
+-- @tparam table order list per rank of tokens, as opportunistic.play takes it
 -- @tparam table times {f, b = list per rank, hop = list per pair of neighbours}
 -- @tparam number jitter deviation of a hop
 -- @tparam integer plays how many

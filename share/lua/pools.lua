@@ -36,8 +36,8 @@ end
 --- The link between two pools, or inside one: between nodes where it has several.
 -- @function pools.link
 -- @tparam handle ctx the run's input
--- @tparam table a row of pools.of
--- @tparam table b row of pools.of
+-- @tparam table a {kind, nodes}, a row of pools.of
+-- @tparam table b {kind, nodes}, a row of pools.of
 -- @treturn table {bandwidth_bytes_per_s, latency_s}
 -- @units bytes per second, seconds
 -- @raise none
@@ -52,7 +52,7 @@ end
 
 --- Devices of every replica of every stage, large degrees first, so that tensor groups stay inside nodes.
 -- @function pools.place
--- @tparam table list rows of pools.of
+-- @tparam table list of rows of pools.of
 -- @tparam table found {dp, stages = lists of {pool, tp, n}} as residual.search gives it
 -- @treturn table list of replicas, each a list of stages {devices, tp}; nil when groups do not pack into nodes
 -- @units none
