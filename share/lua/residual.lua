@@ -120,8 +120,8 @@ local function set_bounds(q, x)
     end
     x.sync = math.max(x.sync, sync)
   end
-  local seconds = (x.micro_batches - 1) * x.straggler + c.rest[1] + x.sync
-  x.bound = q.goal == "cost" and seconds * x.usd or seconds
+  x.seconds = (x.micro_batches - 1) * x.straggler + c.rest[1] + x.sync
+  x.bound = q.goal == "cost" and x.seconds * x.usd or x.seconds
 end
 
 --- All depths, micro-batches and numbers of replicas that may fit, least bound first.
@@ -148,7 +148,7 @@ local function cases_of(q)
         dp = math.ceil(q.batch / (micro_batch * m)) -- as few as take m micro-batches each
         local x = { case = c, dp = dp, micro_batches = m, rank = #list, usd = usd * dp }
         set_bounds(q, x)
-        list[#list + 1] = x
+        if not q.within or q.within(x.seconds, x.seconds * x.usd) then list[#list + 1] = x end
         dp = dp > 1 and math.min(dp - 1, math.ceil(q.batch / (micro_batch * (m + 1)))) or 0
       end
     end
@@ -259,6 +259,7 @@ local function step(q, x, s, state, filling, limit)
   for _, r in ipairs(filling.rows) do new.left[r.pool] = new.left[r.pool] - r.n * r.tp end
   if not is_room(x, s + 1, new.left) then return nil end
   new.usd = math.max(x.usd, price_of(q, new.left))
+  if q.within and not q.within(new.seconds, new.seconds * new.usd) then return nil end
   new.value = q.goal == "cost" and new.seconds * new.usd or new.seconds
   new.at = table.concat(new.left, " ")
   new.key = new.at .. "/" .. filling.set
@@ -296,12 +297,11 @@ end
 -- @function residual.search
 -- @tparam table q {layers = how many, batch = sequences, quota = devices per pool, region = one word per pool,
 -- usd_per_s = per pool and device, unit = devices paid together per pool or nil, depths, sizes = lists of stages and
--- micro-batches to try, degrees = function(pool) giving ascending degrees,
--- time = function(pool, tp, micro_batch, first, last) or nil, fits = function(pool, tp,
--- micro_batch, first, last, stage, depth), hop = function(row, row, micro_batch, layer), sync = function(rows, first,
--- last, dp), rows being {pool, tp, n}; goal = "time" or "cost", speedup = that is worth twice the degree, width =
--- states kept per stage, budget = cases solved, keep = plans kept, within = function(seconds, usd) or nil, stopping =
--- function or nil}
+-- micro-batches to try, degrees = function(pool) giving ascending degrees, time = function(pool, tp, micro_batch,
+-- first, last) or nil, fits = function(pool, tp, micro_batch, first, last, stage, depth), hop = function(row, row,
+-- micro_batch, layer), sync = function(rows, first, last, dp), rows being {pool, tp, n}; goal = "time" or "cost",
+-- speedup = that is worth twice the degree, width = states kept per stage, budget = cases solved, keep = plans kept,
+-- within = function(seconds, usd) that is true of what may be, or nil, stopping = function or nil}
 -- @treturn table list of {claim_s, usd, micro_batch, micro_batches, dp, depth, ranges, stages = list of rows {pool,
 -- tp, n}}, and how many cases were left out by the budget
 -- @units seconds, USD per second and per iteration; layers from 1, ranges inclusive
@@ -319,7 +319,7 @@ function residual.search(q)
     if solved >= q.budget or late then return found, #cases - i + 1 end
     local best = solve(q, x, limit)
     solved = solved + 1
-    if best and (not q.within or q.within(best.seconds, best.usd * best.seconds)) then
+    if best then
       local made = { claim_s = best.seconds, usd = best.usd * best.seconds, value = best.value, dp = x.dp,
         micro_batch = x.case.micro_batch, micro_batches = x.micro_batches, depth = x.case.depth,
         ranges = x.case.ranges, stages = {}, rank = i }
