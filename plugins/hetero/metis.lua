@@ -73,8 +73,13 @@ local function plan(ctx)
   if not devices then return nil, why end
   local nodes, reason = layout.nodes(devices), nil
   for _, recompute in ipairs { "none", "full" } do -- Metis itself recomputes nothing
-    local answers, cut = mixed.search(problem(ctx, nodes, recompute))
+    local answers, cut, staffed = mixed.search(problem(ctx, nodes, recompute))
     local list = {}
+    if staffed == 0 then
+      return nil, ("all %d devices run one pipeline: no number of micro-batches that divides the batch of %d gives "
+        .. "each replica of a stage 1 to %d sequences (option micro_batch)"):format(#devices, ctx.job.global_batch,
+        ctx.options.micro_batch)
+    end
     if cut > 0 then hv.log(("%d cases beyond the budget were left out"):format(cut)) end
     for i, found in ipairs(answers) do
       list[i] = { claim_s = found.claim_s, rank = i, build = function() return built(ctx, found, recompute) end }

@@ -11,11 +11,20 @@ local pipes = require "pipes"
 local prices = require "prices"
 local wires = require "wires"
 
---- Seconds of m micro-batches through stages with times { f, b, hop }, lists, and what the schedule keeps alive.
+--- Seconds of m micro-batches through stages with times { f, b, hop }, lists, and how many inputs stages keep; very
+-- many go on as the later half of many does.
 local function batch_s(ctx, times, m)
-  local found = hv.sim.schedule("varuna", { ranks = #times.f, micro_batches = m, times = { f = times.f,
-    b = times.b, w = 0, hop = times.hop } })
-  local jitter_s = ctx.options.jitter / 1e3
+  local most, jitter_s = math.max(4 * #times.f, 200000 // #times.f), ctx.options.jitter / 1e3
+  local function play(n)
+    return hv.sim.schedule("varuna", { ranks = #times.f, micro_batches = n, times = { f = times.f, b = times.b, w = 0,
+      hop = times.hop } })
+  end
+  local found = play(math.min(m, most))
+  if m > most then
+    local half, more = play(most // 2), (m - most) / (most - most // 2)
+    for s, n in ipairs(found.peak) do found.peak[s] = math.ceil(n + more * (n - half.peak[s])) end
+    return found.makespan + more * (found.makespan - half.makespan), found.peak
+  end
   return jitter_s > 0 and opportunistic.mean(found.order, times, jitter_s, 3) or found.makespan, found.peak
 end
 
@@ -27,13 +36,6 @@ local function pass_s(kind, micro_batch, from, to)
   tables[key] = tables[key] or hv.cost.layers { kinds = { kind }, micro_batch = micro_batch }
   local forward = tables[key]:time(from, to, kind, "forward")
   return forward, tables[key]:time(from, to, kind, "both") - forward
-end
-
---- Bytes of a stage: states, the inputs of all micro-batches alive, one whole activation.
-local function stage_bytes(ctx, kind, b, range, alive)
-  local own = prices.chain(ctx, kind, { tp = 1, micro_batch = b })
-  local input = range[1] > 0 and own.output_bytes or 0
-  return prices.bytes(ctx, own, range[1] + 1, range[2], { in_flight = 1 }) + (alive - 1) * input
 end
 
 --- Simulates pipelines of c = { list, ranges, micro_batch, total, dp }: slowest pipeline, and what is short.
@@ -52,7 +54,9 @@ local function simulate(ctx, c)
     local seconds, peak = batch_s(ctx, times, m)
     worst = math.max(worst, seconds)
     for s, stage in ipairs(p.row) do
-      local need = stage_bytes(ctx, stage.kind, c.micro_batch, c.ranges[s], peak[s])
+      local own = prices.chain(ctx, stage.kind, { tp = 1, micro_batch = c.micro_batch })
+      local need = prices.bytes(ctx, own, c.ranges[s][1] + 1, c.ranges[s][2], { in_flight = 1 })
+        + (s > 1 and (peak[s] - 1) * own.output_bytes or 0) -- states, one whole activation, inputs of the others
       local room = prices.capacity(ctx, stage)
       if need > room then return nil, prices.short(ctx, s, need, stage), need - room end
     end
@@ -75,8 +79,7 @@ local function sizes_of(ctx, c, kind)
   table.sort(list, function(x, y)
     local well, too = efficient and x.each <= 1.05 * best, efficient and y.each <= 1.05 * best
     if well ~= too then return well end
-    if well then return x.b < y.b end
-    return x.b > y.b
+    return well and x.b < y.b or not well and x.b > y.b
   end)
   return list
 end
@@ -160,18 +163,15 @@ local function selftest(t)
   local order = hv.sim.schedule("varuna", { ranks = 4, micro_batches = 6 }).order
   t.equal("the last stage recomputes nothing", table.concat(order[4], " "):find("R", 1, true), nil, "section 4")
   -- its own simulator draws N(0, 2 ms) on passes and N(0, 10 ms) on hops, none of them negative
-  local lowest, highest = math.huge, 0
-  local function draw(base, deviation, least)
-    local x
-    repeat x = deviation * opportunistic.normal(hv.random) until x >= least
-    return base + x
-  end
-  local function hop(a, b) return math.min(a, b) % 4 == 0 and 3 or 1 end
+  local lowest, highest, drawn = math.huge, 0, opportunistic.drawn
   local long = hv.sim.schedule("varuna", { ranks = 8, micro_batches = 64 }).order
   for _ = 1, 8 do
     local ms = 50 + opportunistic.play(long, {
-      time = function(kind) return kind == "BW" and draw(20, 2, -20) or draw(10, 2, -10) end,
-      hop = function(a, b) return draw(hop(a, b), 10, a < b and -hop(a, b) or 0) end })
+      time = function(kind) return kind == "BW" and drawn(20, 2, 0) or drawn(10, 2, 0) end,
+      hop = function(a, b)
+        local base = math.min(a, b) % 4 == 0 and 3 or 1
+        return drawn(base, 10, a < b and 0 or base)
+      end })
     lowest, highest = math.min(lowest, ms), math.max(highest, ms)
   end
   t.ok(("8 stages x 64, 8 draws: %.0f to %.0f ms around 3062.386, theirs of one draw"):format(lowest, highest),

@@ -225,12 +225,13 @@ local function best_of(q, order, from, size, entering, alive)
   return known[key]
 end
 
---- Work spread without rest over all stages, each with its best degree; infinite where the layers cannot fit.
+--- Work spread without rest over all stages, each with its best degree; infinite where the layers cannot fit, nil
+-- where a stage can run at no degree.
 local function bound_of(q, x)
   local rate, share, from = 0, 0, 0
   for s, size in ipairs(x.sizes) do
     local best = best_of(q, x.order, from, size, x.entering, math.min(#x.sizes - s + 1, x.micro_batches))
-    if best.rate == 0 then return math.huge end
+    if best.rate == 0 then return nil end
     rate, share, from = rate + best.rate, share + best.share, from + size
   end
   return share >= NEARLY and x.micro_batches / rate or math.huge
@@ -245,7 +246,8 @@ end
 -- share) giving times by layer or nil, held = function(kind, tp, share, alive, dp) giving bytes by layer and the room,
 -- sync, step = function(stage, first, last) giving times, hop = function(stage, stage, layer), stopping = function or
 -- nil}; a stage is {order, from, size, tp, dp, shares, kinds = {kind, share}, times}
--- @treturn table list of {claim_s, stages, ranges, micro_batches, entering}, and how many cases the budget left out
+-- @treturn table list of {claim_s, stages, ranges, micro_batches, entering}, how many cases the budget left out, and
+-- how many could run, memory aside
 -- @units any unit of time, bytes, the caller's; layers from 1, ranges inclusive
 -- @raise errors of the functions
 -- @usage local zero = function() return 0 end
@@ -256,7 +258,7 @@ end
 --   held = function() return { 0, 0 }, 1 end, sync = zero, step = zero, hop = zero }
 -- assert(require("mixed").search(q)[1].claim_s == 2)
 function mixed.search(q)
-  local cases, found, limit = {}, {}, math.huge
+  local cases, found, limit, staffed = {}, {}, math.huge, 0
   for _, order in ipairs(q.orders) do order.stages, order.best = {}, {} end
   for stages = 1, math.min(q.stages, q.layers, #q.orders[1]) do
     local lists = mixed.groups(#q.orders[1], stages, q.variance, q.length, q.most)
@@ -265,7 +267,8 @@ function mixed.search(q)
         for _, m in ipairs(q.counts) do
           local x = { order = order, sizes = sizes, micro_batches = m, entering = q.batch // m, rank = #cases }
           x.bound = bound_of(q, x)
-          if x.bound < math.huge then cases[#cases + 1] = x end
+          staffed = staffed + (x.bound and 1 or 0)
+          if x.bound and x.bound < math.huge then cases[#cases + 1] = x end
         end
       end
     end
@@ -274,7 +277,7 @@ function mixed.search(q)
   for i, x in ipairs(cases) do
     local late = #found > 0 and q.stopping and q.stopping()
     if x.bound >= limit then break end
-    if i > q.budget or late then return found, #cases - i + 1 end
+    if i > q.budget or late then return found, #cases - i + 1, staffed end
     local made = solve(q, x)
     if made and made.claim_s < limit then
       found[#found + 1] = made
@@ -283,7 +286,7 @@ function mixed.search(q)
       limit = found[q.keep] and found[q.keep].claim_s or math.huge
     end
   end
-  return found, 0
+  return found, 0, staffed
 end
 
 return mixed

@@ -100,6 +100,21 @@ function opportunistic.normal(uniform)
   return math.sqrt(-2 * math.log(1 - uniform())) * math.cos(2 * math.pi * uniform())
 end
 
+--- A normal draw that is drawn anew while it is below a limit.
+-- @function opportunistic.drawn
+-- @tparam number mean of the draws, limit aside
+-- @tparam number deviation of them
+-- @tparam number least the limit
+-- @treturn number the draw
+-- @units any
+-- @raise none
+-- @usage assert(require("opportunistic").drawn(10, 2, 0) >= 0)
+function opportunistic.drawn(mean, deviation, least)
+  local x
+  repeat x = mean + deviation * opportunistic.normal(hv.random) until x >= least
+  return x
+end
+
 --- Mean makespan over plays whose hops deviate, later only, and whose passes deviate by a fifth of that.
 -- @function opportunistic.mean
 -- @tparam table order list per rank of tokens, as opportunistic.play takes it
