@@ -14,7 +14,8 @@ local OTHERS = {
   { "amp", quick = true }, { "helix" }, { "uniform", quick = true }, { "crius" },
   { "whale", quick = true }, { "oobleck", quick = true }, { "fireflyer", quick = true },
   { "hethub", slow = true }, { "flashflex", slow = true }, { "heterps", slow = true },
-  { "disttrain", slow = true }, { "dtfm", slow = true },
+  { "disttrain", slow = true }, { "dtfm", slow = true }, { "metis", slow = true },
+  { "sailor", slow = true }, { "varuna", slow = true },
   { "hetpipe", quick = true, stale = true }, { "preduce", stale = true },
 }
 
