@@ -59,12 +59,14 @@ static void add_set(struct hv__lister *l, const struct hv__sketch *k)
     double usd = price_of(s, k), worst = 0;
     if (hv_known(o->max_usd_per_h) && usd > o->max_usd_per_h)
         return;
-    if (!hv__deal(s, &dealt))
+    if (!hv__deal(s, &dealt, true))
         return;
     for (int i = 0; i < k->n_teams; i++) {
         double each, fill;
         hv__team_times(s, &dealt.teams[i], &each, &fill);
-        worst = fmax(worst, each * (double)dealt.teams[i].micro_batches + fill);
+        worst =
+            fmax(worst,
+                 each * (double)(dealt.teams[i].micro_batches + (dealt.teams[i].more > 0)) + fill);
     }
     worst += hv__shared_sync_s(s, &dealt);
     if (hv_known(o->deadline_s) && worst > LATE * o->deadline_s)

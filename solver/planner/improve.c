@@ -312,7 +312,8 @@ static int rank_stages(struct climb *c, int t, int *stages)
     (void)hv__judge_sketch(c->s, &same);
     const struct hv_verdict *v = &c->s->last;
     for (size_t i = 0; i < v->n_stages; i++) {
-        if (v->stages[i].replica == (size_t)t && v->stages[i].stage < (size_t)depth)
+        if (v->stages[i].replica == hv__first_replica(&c->k, t) &&
+            v->stages[i].stage < (size_t)depth)
             busy[v->stages[i].stage] = v->stages[i].forward_s + v->stages[i].backward_s;
     }
     for (int i = 0; i < depth; i++) {
