@@ -279,6 +279,16 @@ static bool may_slice(const struct climb *c, const struct hv__order *o)
                               fmod(hv_cost_tokens(c->s->k), o->slices) == 0);
 }
 
+/* Another order of operations on the same chunks. */
+static void try_order(struct climb *c, int order)
+{
+    const struct hv__order *now = &hv__orders[c->k.order], *o = &hv__orders[order];
+    struct hv__sketch next = c->k;
+    next.order = order;
+    if (now->chunks == o->chunks && now->folded == o->folded && may_slice(c, o))
+        (void)attempt(c, &next, false);
+}
+
 /* Every order of operations, also with micro-batches of half and of twice the size: what pays for
  * a long start is often a shorter one. */
 static void try_orders(struct climb *c)
@@ -286,6 +296,8 @@ static void try_orders(struct climb *c)
     static const int batches[][2] = {{1, 1}, {2, 1}, {1, 2}};
     for (int i = 0; i < hv__n_orders * (int)HV_COUNT(batches); i++) {
         const int *by = batches[i / hv__n_orders];
+        if (i < hv__n_orders && i != c->k.order)
+            try_order(c, i);
         struct hv__sketch next = c->k;
         next.order = i % hv__n_orders;
         bool fits = next.order != c->k.order && may_slice(c, &hv__orders[next.order]);

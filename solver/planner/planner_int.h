@@ -47,7 +47,9 @@ struct hv__order {
     int chunks;
     bool folded;           /**< chunk 2 runs back over the ranks */
     int slices;            /**< of a sequence; 1: whole */
+    int rounds;            /**< micro-batches of a group, in depths; 0: there are no groups */
     double in_flight_more; /**< activations kept beyond those of 1F1B, as a share of the depth */
+    const char *option[2]; /**< key and value, or NULL */
 };
 
 /** A plan before it is written out. */
@@ -95,6 +97,9 @@ void hv__find_pools(struct hv__search *s);
  * with what a sketch cannot say. O(devices). */
 enum hv_status hv__take_plan(struct hv__search *s, const struct hv_plan *p, struct hv__sketch *out,
                              struct hv_err *err) HV_NODISCARD;
+/** Micro-batches of a group under an order that has groups: at least those of its rounds, such that
+ * all teams fall into groups; 0: the order's own, also where there is none. */
+int64_t hv__group(const struct hv__sketch *k);
 /** The plan of a sketch. Owner: hv_plan_unref. */
 struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k);
 /** How a leg cuts sequences over its context-parallel ranks: so that all see equally many pairs. */

@@ -200,6 +200,8 @@ static double *memory_row(const struct hv__search *s, struct hv_arena *a, const 
 static double in_flight(const struct hv__team *t, const struct hv__order *o, int depth, int rank)
 {
     double n = o->folded ? depth : depth - rank;
+    if (o->rounds > 0)
+        n = (2.0 * (depth - 1 - rank) + (o->chunks - 1) * o->rounds * depth + 1) / o->chunks;
     return fmin((double)t->micro_batches, n + o->in_flight_more * depth);
 }
 

@@ -5,25 +5,32 @@
 
 #include "solver/base/units.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 /* a second try for what hardly fits: of the memory that prices allow */
 #define ROOMY  1.2
+#define GROUPS 64 /* sizes of groups tried */
 #define WIDTH  64 /* ranks of one tensor and context group, at most, that are placed first */
 #define REFITS 4  /* splits of one sketch, each with less memory than the one before */
 
 /* clang-format off */
 const struct hv__order hv__orders[] = {
-    {"1f1b",        1, false, 1, 0},
-    {"interleaved", 2, false, 1, 0.5},
-    {"interleaved", 4, false, 1, 0.75},
-    {"zb-h1",       1, false, 1, 0},
-    {"zb-h2",       1, false, 1, 1},
-    {"zb-2p",       1, false, 1, 1},
-    {"zb-v",        2, true,  1, 0},
-    {"seq1f1b",     1, false, 2, 0},
-    {"seq1f1b",     1, false, 4, 0},
+    {.name = "1f1b", .chunks = 1, .slices = 1},
+    {.name = "interleaved", .chunks = 2, .slices = 1, .rounds = 1},
+    {.name = "interleaved", .chunks = 4, .slices = 1, .rounds = 1},
+    {.name = "zb-h1", .chunks = 1, .slices = 1},
+    {.name = "zb-h2", .chunks = 1, .slices = 1, .in_flight_more = 1},
+    {.name = "zb-2p", .chunks = 1, .slices = 1, .in_flight_more = 1},
+    {.name = "zb-v", .chunks = 2, .folded = true, .slices = 1},
+    {.name = "seq1f1b", .chunks = 1, .slices = 2},
+    {.name = "seq1f1b", .chunks = 1, .slices = 4},
+    {.name = "interleaved", .chunks = 2, .slices = 1, .rounds = 2},
+    {.name = "interleaved", .chunks = 4, .slices = 1, .rounds = 2},
+    {.name = "dapple", .chunks = 1, .slices = 1, .in_flight_more = 1, .option = {"early", "pb"}},
+    {.name = "zb-list", .chunks = 1, .slices = 1},
+    {.name = "zb-list", .chunks = 2, .folded = true, .slices = 1},
 };
 /* clang-format on */
 const int hv__n_orders = (int)HV_COUNT(hv__orders);
@@ -215,14 +222,77 @@ static void draw_part(const struct hv__search *s, struct hv_plan *p, struct hv_r
     fill_ranges(r, t, o);
 }
 
+/* Does a group of g leave a last one that is none or large enough for every team? */
+static bool suits(const struct hv__sketch *k, int64_t g)
+{
+    for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
+        int depth = hv__depth(t);
+        for (int64_t m = t->micro_batches; m <= t->micro_batches + (t->more > 0); m++) {
+            int64_t rest = m % g, least = m < depth ? m : depth;
+            if (g < least || g > m || (rest > 0 && rest < depth))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Do the micro-batches of every team fall into the groups that the schedule itself makes? */
+static bool needs_no_group(const struct hv__sketch *k)
+{
+    for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
+        int depth = hv__depth(t);
+        for (int64_t m = t->micro_batches; m <= t->micro_batches + (t->more > 0); m++) {
+            if (m >= depth && m % (m / depth) != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+int64_t hv__group(const struct hv__sketch *k)
+{
+    const struct hv__order *o = &hv__orders[k->order];
+    if (o->rounds == 0 || (o->rounds == 1 && needs_no_group(k)))
+        return 0;
+    int64_t first = 1, last = INT64_MAX;
+    for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
+        int64_t least = o->rounds * hv__depth(t);
+        first = first > least ? first : least;
+        last = last < t->micro_batches ? last : t->micro_batches;
+    }
+    first = first < last ? first : last;
+    for (int64_t g = first; g <= last && g < first + GROUPS; g++) {
+        if (suits(k, g))
+            return g;
+    }
+    return 0;
+}
+
+static void draw_schedule(const struct hv__sketch *k, struct hv_plan *p)
+{
+    const struct hv__order *o = &hv__orders[k->order];
+    int64_t group = hv__group(k);
+    p->schedule.name = hv_arena_strdup(&p->arena, o->name);
+    p->schedule.slices = o->slices;
+    if (group == 0 && o->option[0] == NULL)
+        return;
+    p->schedule.n_options = 1;
+    p->schedule.options = hv_arena_new(&p->arena, struct hv_option, 1);
+    p->schedule.options[0] =
+        group > 0 ? (struct hv_option){"group", hv_arena_printf(&p->arena, "%" PRId64, group)}
+                  : (struct hv_option){o->option[0], o->option[1]};
+}
+
 struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k)
 {
     struct hv_plan *p = hv_plan_new((struct hv_cluster *)(uintptr_t)hv_cost_cluster(s->k));
     const struct hv__order *o = &hv__orders[k->order];
     int first[HV__TEAMS][HV__LEGS] = {{0}};
     place_legs(k, first);
-    p->schedule.name = hv_arena_strdup(&p->arena, o->name);
-    p->schedule.slices = o->slices;
+    draw_schedule(k, p);
     p->n_replicas = hv__first_replica(k, k->n_teams);
     p->replicas = hv_arena_new(&p->arena, struct hv_replica, p->n_replicas);
     struct hv_replica *r = p->replicas;
