@@ -18,8 +18,8 @@
 struct hv_run_request {
     const struct hv_inputs *inputs;
     const struct hv_plugins *plugins;
-    const char *strategy; /**< id, or a composition "uniform+fsdp": plan() of the first, apply()
-                             or order() of the others */
+    const char *strategy; /**< id, or a composition "uniform+fireflyer": plan() of the first,
+                             apply() or order() of the others */
     /** Values by key; with a composition also {"id": {key: value}}. Keys without id go to every
      * part that has them. */
     const json_t *options;
