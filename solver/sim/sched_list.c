@@ -135,7 +135,7 @@ static void take(struct list *l, int32_t r)
     rank->free_at = x.at + (x.kind == F ? c.f_s : x.kind == B ? c.b_s : c.w_s);
     size_t width = (size_t)N_KINDS * (size_t)l->v * (size_t)l->m;
     struct hv_op *op = &l->ops[(size_t)r * width + rank->n_ops++];
-    op->kind = word[x.kind];
+    op->kind = (uint8_t)word[x.kind];
     op->stage = x.stage;
     op->mb = mb;
     if (x.kind != W) {
