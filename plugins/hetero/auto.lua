@@ -1,18 +1,18 @@
 -- hetviz's own planner: solver/planner searches over groups of devices, stages, degrees, layers,
 -- batch, recompute and schedule with the judge as the only measure. Plans of other strategies come
--- after it, those that are near are improved by the same search, so the answer is never worse than
--- theirs.
+-- after it, quick ones first; when all were asked, those that are near are improved by the same
+-- search, so the answer is never worse than theirs.
 
 local SHARE = 0.6 -- of the time limit, for the own search, where others are asked too
 local NEAR = 1.3 -- how many times the best so far a plan may take to be worth improving
 local MANY = 256 -- devices beyond which only strategies are asked that are quick there
 local MOST = 4096 -- devices beyond which others are asked by name only
 
--- Other strategies, those that most often come near first; `quick`: a second at most on a thousand
+-- Other strategies, those that take least time first; `quick`: a second at most on a thousand
 -- devices; `slow`: only by name or with `all`; `stale`: only where the job allows it.
 local OTHERS = {
-  { "amp", quick = true }, { "helix" }, { "uniform", quick = true }, { "crius" },
-  { "whale", quick = true }, { "oobleck", quick = true }, { "fireflyer", quick = true },
+  { "uniform", quick = true }, { "whale", quick = true }, { "oobleck", quick = true },
+  { "fireflyer", quick = true }, { "helix" }, { "amp", quick = true }, { "crius" },
   { "hethub", slow = true }, { "flashflex", slow = true }, { "heterps", slow = true },
   { "disttrain", slow = true }, { "dtfm", slow = true }, { "metis", slow = true },
   { "sailor", slow = true }, { "varuna", slow = true },
@@ -52,12 +52,24 @@ local function judged(plan, job)
   return told.value
 end
 
---- The better one of two plans with what they are worth.
-local function better(a, worth_a, b, worth_b)
-  if worth_b and (not worth_a or worth_b < worth_a) then
-    return b, worth_b
+--- The plans of others that are answers, { plan, worth }, and why the first was none.
+local function asked(others, job)
+  local plans, first = {}, nil
+  for _, id in ipairs(others) do
+    if hv.stopping() then
+      break
+    end
+    local ran, other, why = pcall(hv.strategy, id)
+    local worth
+    if ran and other then
+      worth, why = judged(other, job)
+    end
+    if worth then
+      plans[#plans + 1] = { plan = other, worth = worth }
+    end
+    first = first or ran and why and id .. ": " .. why
   end
-  return a, worth_a
+  return plans, first
 end
 
 --- Its own search, then the plans of the others as candidates.
@@ -65,22 +77,20 @@ local function plan(ctx)
   local others = chosen(ctx.options.others, #ctx.cluster:devices(), ctx.job.allow_stale)
   local best, reason = hv.plan.auto { share = #others > 0 and SHARE or 1 }
   local value = best and judged(best, ctx.job)
-  local first
-  for _, id in ipairs(others) do
-    if hv.stopping() then
+  local plans, first = asked(others, ctx.job)
+  table.sort(plans, function(a, b) return a.worth < b.worth end)
+  if plans[1] and (not value or plans[1].worth < value) then
+    best, value = plans[1].plan, plans[1].worth
+  end
+  for _, other in ipairs(plans) do
+    if other.worth >= NEAR * value or hv.stopping() then
       break
     end
-    local ran, other, why = pcall(hv.strategy, id)
-    if ran and other then
-      local worth
-      worth, why = judged(other, ctx.job)
-      if worth and (not value or worth < NEAR * value) and not hv.stopping() then
-        local more = hv.plan.auto { start = other }
-        best, value = better(best, value, more, more and judged(more, ctx.job))
-      end
-      best, value = better(best, value, other, worth)
+    local more = hv.plan.auto { start = other.plan }
+    local worth = more and judged(more, ctx.job)
+    if worth and worth < value then
+      best, value = more, worth
     end
-    first = first or ran and why and id .. ": " .. why
   end
   return best, first and reason and reason .. "; " .. first or reason
 end
@@ -90,7 +100,7 @@ local function selftest(t)
     "uniform whale dt-fm", "arithmetic")
   t.equal("no ids", #chosen("", 8), 0, "arithmetic")
   t.equal("many devices: quick ones", table.concat(chosen("some", 1000), " "),
-    "amp uniform whale oobleck fireflyer", "arithmetic")
+    "uniform whale oobleck fireflyer amp", "arithmetic")
   t.equal("very many: none", #chosen("some", 10000), 0, "arithmetic")
   t.equal("stale ones where they may be", #chosen("all", 8, true) - #chosen("all", 8), 2,
     "arithmetic")

@@ -10,25 +10,53 @@ static const uint32_t *copy_devices(const struct hv_replica *r, const struct hv_
     return s->devices + (size_t)c * hv_stage_ranks(r, s);
 }
 
-/** Adds what a price can see of devices: group, kind, node relative to `origin` (the node itself
- * where the network tells nodes apart), link domain relative to that of `origin` and, where there
- * are islands, the slot. */
+/** Nodes and link domains told apart so far, each by the order in which it was first met: what lies
+ * where does not matter, only what lies together. */
+struct met {
+    uint32_t nodes[64], domains[64];
+    size_t n_nodes, n_domains, last;
+};
+
+/** Number of `x` among those met; beyond the room its distance from the first, which tells more
+ * apart than need be. */
+static uint32_t number_of(uint32_t *met, size_t *n, size_t last, uint32_t x)
+{
+    enum { ROOM = 64 };
+    if (last < *n && met[last] == x) {
+        return (uint32_t)last;
+    }
+    for (size_t i = 0; i < *n; i++) {
+        if (met[i] == x) {
+            return (uint32_t)i;
+        }
+    }
+    if (*n == ROOM) {
+        return ROOM + x - met[0];
+    }
+    met[*n] = x;
+    return (uint32_t)(*n)++;
+}
+
+/** Adds what a price can see of devices: group, kind, which of them share a node (the node itself
+ * where the network tells nodes apart) or a link domain and, where there are islands, the slot. */
 static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const uint32_t *d,
-                             size_t n, uint32_t origin)
+                             size_t n, struct met *met)
 {
     bool named = c->matrix_bytes_per_s != NULL || c->matrix_latency_s != NULL || c->n_links > 0;
     uint64_t h = start;
-    uint32_t domain = hv_cluster_domain_of(c, origin);
     for (size_t i = 0; i < n; i++) {
         struct hv_device_ref ref = hv_cluster_device(c, d[i]);
         const struct hv_node_group *g = &c->groups[ref.group];
-        uint32_t slot = 0;
+        uint32_t slot = 0, node = number_of(met->nodes, &met->n_nodes, met->last, ref.node);
         while (slot < g->n_slots && g->slots[slot].kind != ref.kind) {
             slot++;
         }
-        uint32_t key[4] = {ref.group, g->n_islands > 0 ? ref.slot : slot,
-                           named ? ref.node : ref.node - origin,
-                           g->domain_nodes > 1 ? hv_node_group_domain(g, ref.node) - domain : 0};
+        met->last = node;
+        uint32_t key[4] = {ref.group, g->n_islands > 0 ? ref.slot : slot, named ? ref.node : node,
+                           0};
+        if (g->domain_nodes > 1) {
+            key[3] = number_of(met->domains, &met->n_domains, 0, hv_cluster_domain_of(c, ref.node));
+        }
         h = hv_hash(h, key, sizeof key);
     }
     return h;
@@ -66,12 +94,13 @@ static uint64_t copy_hash(const struct hv__lowered *l, const struct hv_replica *
                           const uint64_t *marks)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    uint32_t origin = hv_cluster_node_of(c, copy_devices(r, &r->stages[0], copy)[0]);
+    struct met met;
+    met.n_nodes = met.n_domains = met.last = 0;
     uint64_t h = HV_HASH_START;
     for (size_t i = 0; i < r->n_stages; i++) {
         const uint32_t *d = copy_devices(r, &r->stages[i], copy);
         size_t n = hv_stage_ranks(r, &r->stages[i]);
-        h = hash_devices(c, h, d, n, origin);
+        h = hash_devices(c, h, d, n, &met);
         for (size_t k = 0; r->n_stages > 1 && k < n; k++) {
             uint32_t node = hv_cluster_node_of(c, d[k]);
             if (k == 0 || node != hv_cluster_node_of(c, d[k - 1])) {
@@ -136,8 +165,10 @@ static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const uint32_t *own = rk->devices + d * rk->width;
     double share = hv__rank_sequences(rk, s, 1, d);
+    struct met met;
+    met.n_nodes = met.n_domains = met.last = 0;
     uint64_t h = hv_hash(HV_HASH_START, &share, sizeof share);
-    h = hash_devices(c, h, own, rk->width, hv_cluster_node_of(c, own[0]));
+    h = hash_devices(c, h, own, rk->width, &met);
     if (s->n_moe > 0) {
         return hv_hash(h, &d, sizeof d); /* its experts may be spread by knobs of its own */
     }
@@ -147,7 +178,7 @@ static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
         size_t first = d * (rk->width / tp) / ep * ep;
         for (size_t i = 0; i < ep; i++) {
             const uint32_t *peer = rk->devices + (first + i) % each * tp;
-            h = hash_devices(c, h, peer, 1, hv_cluster_node_of(c, rk->devices[first % each * tp]));
+            h = hash_devices(c, h, peer, 1, &met);
         }
     }
     return h;

@@ -10,18 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETS_JUDGED  600  /* sets of teams judged at most */
-#define CUT_JUDGED   48   /* of these, with the pools cut in the same way */
-#define FEW_JUDGED   3000 /* sets of teams of few devices */
-#define QUICK_JUDGED 24   /* of the first, simple sets */
-#define QUICK_ALIKE  4    /* of these, with the pools cut in the same way */
-#define QUICK_WORK   4e5  /* operations of judgements for the first improvement */
-#define POLISHED     1.1  /* times the best so far: a plan of few devices worth a second look */
-#define LATE         1.2  /* estimates over the deadline that may still keep it */
-#define VARIANTS     4    /* of a set of several teams */
-#define STARTS_ALIKE 3    /* with the pools cut in the same way, where there are several */
-#define STARTS_ONE   12   /* the same with one pool, or few devices */
-#define STARTS_MAX   32   /* hv__first_plans: cap at most */
+#define SETS_JUDGED  600   /* sets of teams judged at most */
+#define SETS_SHARE   0.4   /* of the work left, for their judgement */
+#define CUT_JUDGED   48    /* of these, with the pools cut in the same way */
+#define FEW_JUDGED   3000  /* sets of teams of few devices */
+#define QUICK_JUDGED 24    /* of the first, simple sets */
+#define QUICK_ALIKE  4     /* of these, with the pools cut in the same way */
+#define QUICK_WORK   2.5e5 /* operations of judgements for the first improvement */
+#define QUICK_SORTS  3     /* plans that are improved first */
+#define QUICK_TRIES  60    /* and of these at least */
+#define SOON_WORK    3e4   /* operations of judgements of one set of pools */
+#define PARTS_WORK   1e6   /* of those of parts of all pools */
+#define POLISHED     1.1   /* times the best so far: a plan of few devices worth a second look */
+#define LEAST_SHARE  (1.0 / 64) /* of a pool that is used alone */
+#define LATE         1.2        /* estimates over the deadline that may still keep it */
+#define VARIANTS     4          /* of a set of several teams */
+#define STARTS_ALIKE 3          /* with the pools cut in the same way, where there are several */
+#define STARTS_ONE   12         /* the same with one pool, or few devices */
+#define STARTS_MAX   32         /* hv__first_plans: cap at most */
 
 static void share_subsets(struct hv__lister *l)
 {
@@ -59,12 +65,14 @@ static void add_set(struct hv__lister *l, const struct hv__sketch *k)
     double usd = price_of(s, k), worst = 0;
     if (!s->beyond && hv_known(o->max_usd_per_h) && usd > o->max_usd_per_h)
         return;
-    if (!hv__deal(s, &dealt))
+    if (!hv__deal(s, &dealt, true))
         return;
     for (int i = 0; i < k->n_teams; i++) {
         double each, fill;
         hv__team_times(s, &dealt.teams[i], &each, &fill);
-        worst = fmax(worst, each * (double)dealt.teams[i].micro_batches + fill);
+        worst =
+            fmax(worst,
+                 each * (double)(dealt.teams[i].micro_batches + (dealt.teams[i].more > 0)) + fill);
     }
     worst += hv__shared_sync_s(s, &dealt);
     if (!s->beyond && hv_known(o->deadline_s) && worst > LATE * o->deadline_s)
@@ -309,35 +317,124 @@ static int fastest_pools(const struct hv__lister *l, unsigned *masks)
     return n;
 }
 
+/* Judges the sets listed, best estimate first, within `work` operations; forgets them. */
+static void judge_soon(struct hv__lister *l, struct starts *st, const struct limits *most,
+                       double work)
+{
+    double limit = l->s->work_limit;
+    l->s->work_limit = fmin(limit, l->s->work + work);
+    judge_sets(l, st, most);
+    l->s->work_limit = limit;
+    l->sets.n = 0;
+}
+
+/* Pools by what all their devices do, fastest first. */
+static void by_share(const struct hv__lister *l, int *pools)
+{
+    for (int i = 0; i < l->s->n_pools; i++) {
+        int at = i;
+        for (; at > 0 && l->subsets[1U << pools[at - 1]].share < l->subsets[1U << i].share; at--)
+            pools[at] = pools[at - 1];
+        pools[at] = i;
+    }
+}
+
 /* A good plan soon: every pool alone, the fastest together, and all ways to have several of these;
  * the best of them improved for a short while. */
 static void quick_plans(struct hv__lister *l, struct starts *st)
 {
     struct hv__search *s = l->s;
     unsigned masks[HV__POOLS + 1] = {0};
-    int n = fastest_pools(l, masks);
+    const struct limits few = {QUICK_ALIKE, QUICK_ALIKE, QUICK_WORK / 4, false};
+    int pools[HV__POOLS], n = fastest_pools(l, masks);
+    by_share(l, pools);
     for (int i = 0; i < s->n_pools && !hv__over(s); i++) {
-        hv__list_teams(l, 1U << i);
-        if (st->n > 0)
-            continue;
-        hv__add_alone(l, &l->subsets[1U << i]); /* some plan, before the rest is even listed */
-        judge_sets(l, st, &(struct limits){QUICK_ALIKE, QUICK_ALIKE, QUICK_WORK / 4, false});
-        l->sets.n = 0;
+        hv__list_teams(l, 1U << pools[i]);
+        hv__add_alone(l, &l->subsets[1U << pools[i]]);
+        judge_soon(l, st, &few, SOON_WORK);
     }
-    for (int i = 0; i < n && !hv__over(s); i++)
+    for (int i = 0; i < n && !hv__over(s); i++) {
         hv__list_teams(l, masks[i]);
+        hv__add_alone(l, &l->subsets[masks[i]]);
+        judge_soon(l, st, &few, SOON_WORK);
+    }
     memset(masks, 0, sizeof masks);
     cut_pools(l, masks, 0, 0);
-    double limit = s->work_limit;
-    s->work_limit = fmin(limit, s->work + QUICK_WORK);
-    judge_sets(l, st, &(struct limits){QUICK_JUDGED, QUICK_ALIKE, QUICK_WORK / 4, false});
-    l->sets.n = 0;
-    s->work_limit = fmin(limit, s->work + QUICK_WORK);
-    if (st->n > 0 && !hv__over(s)) {
-        struct hv__sketch k = st->items[0];
-        hv__improve(s, &k, st->value[0]);
+    judge_soon(l, st, &(struct limits){QUICK_JUDGED, QUICK_ALIKE, QUICK_WORK / 4, false},
+               QUICK_WORK);
+}
+
+/* Is one of the first n starts a plan of other pools, or of as many teams, than number n? */
+static bool is_new_sort(const struct starts *st, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (likeness(&st->items[i], &st->items[n]) > 0)
+            return false;
     }
+    return true;
+}
+
+/* The best start of every sort, each improved for a short while. */
+static void improve_soon(struct hv__search *s, const struct starts *st)
+{
+    double limit = s->work_limit;
+    int n = 0;
+    for (int i = 0; i < st->n && n < QUICK_SORTS && !hv__over(s); i++) {
+        struct hv__sketch k = st->items[i];
+        if (!is_new_sort(st, i))
+            continue;
+        double work = fmax(QUICK_WORK, QUICK_TRIES * hv__work_of(s, &k));
+        s->work_limit = s->work + fmin(work, SETS_SHARE / 4 * (limit - s->work));
+        hv__improve(s, &k, st->value[i]);
+        s->work_limit = limit;
+        n++;
+    }
+}
+
+static struct hv__lister *open_lister(struct hv__search *s, double shrink, bool quick)
+{
+    struct hv__lister *l = hv_xcalloc(1, sizeof *l);
+    l->s = s;
+    l->shrink = shrink;
+    l->quick = quick;
+    share_subsets(l);
+    return l;
+}
+
+static void close_lister(struct hv__lister *l)
+{
+    hv_vec_free(&l->sets);
+    hv_arena_free(&l->arena);
+    free(l);
+}
+
+/* Every set of teams on a part of every pool. */
+static void all_plans(struct hv__search *s, struct starts *st, double shrink)
+{
+    struct hv__lister *l = open_lister(s, shrink, false);
+    unsigned masks[HV__POOLS + 1] = {0};
+    double limit = s->work_limit;
+    for (unsigned mask = 1; mask < 1U << s->n_pools; mask++)
+        hv__list_teams(l, mask);
+    cut_pools(l, masks, 0, 0);
+    s->work_limit = s->work + SETS_SHARE * (limit - s->work);
+    judge_sets(l, st, &(struct limits){SETS_JUDGED, CUT_JUDGED, HUGE_VAL, false});
     s->work_limit = limit;
+    if (shrink >= 1 && hv__are_few(s)) {
+        l->sets.n = 0;
+        hv__list_few(l);
+        judge_sets(l, st, &(struct limits){FEW_JUDGED, FEW_JUDGED, HUGE_VAL, true});
+    }
+    close_lister(l);
+}
+
+/* Does a smaller part of the pools differ from `shrink` of them? */
+static bool has_nodes(const struct hv__search *s, double shrink)
+{
+    bool some = false;
+    for (int i = 0; i < s->n_pools; i++)
+        some = some || 2 * shrink * s->pools[i].n / s->pools[i].node_devices > 1;
+    return some;
 }
 
 int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
@@ -346,29 +443,20 @@ int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
     struct starts st = {.items = starts, .cap = cap};
     st.alike = s->n_pools == 1 || hv__are_few(s) ? STARTS_ONE : STARTS_ALIKE;
     bool dear = o->minimize == HV_MIN_COST || hv_known(o->max_usd_per_h);
-    for (double shrink = 1; shrink >= 1.0 / 64 && !hv__over(s); shrink /= 2) {
-        struct hv__lister *l = hv_xcalloc(1, sizeof *l);
-        unsigned masks[HV__POOLS + 1] = {0};
-        l->s = s;
-        l->shrink = shrink;
-        share_subsets(l);
-        if (shrink >= 1)
-            quick_plans(l, &st);
-        l->n_cuts = 0;
-        for (unsigned mask = 1; mask < 1U << s->n_pools; mask++) {
-            if (l->subsets[mask].n == 0)
-                hv__list_teams(l, mask);
+    double limit = s->work_limit;
+    for (double shrink = 1; shrink >= LEAST_SHARE && has_nodes(s, shrink) && !hv__over(s);
+         shrink /= 2) {
+        struct hv__lister *l = open_lister(s, shrink, true);
+        quick_plans(l, &st);
+        close_lister(l);
+        if (shrink >= 1) {
+            improve_soon(s, &st);
+            s->work_limit = fmin(limit, s->work + PARTS_WORK);
         }
-        cut_pools(l, masks, 0, 0);
-        judge_sets(l, &st, &(struct limits){SETS_JUDGED, CUT_JUDGED, HUGE_VAL, false});
-        if (shrink >= 1 && hv__are_few(s)) {
-            l->sets.n = 0;
-            hv__list_few(l);
-            judge_sets(l, &st, &(struct limits){FEW_JUDGED, FEW_JUDGED, HUGE_VAL, true});
-        }
-        hv_vec_free(&l->sets);
-        hv_arena_free(&l->arena);
-        free(l);
+    }
+    s->work_limit = limit;
+    for (double shrink = 1; shrink >= LEAST_SHARE && !hv__over(s); shrink /= 2) {
+        all_plans(s, &st, shrink);
         if (!dear)
             break;
     }

@@ -279,6 +279,16 @@ static bool may_slice(const struct climb *c, const struct hv__order *o)
                               fmod(hv_cost_tokens(c->s->k), o->slices) == 0);
 }
 
+/* Another order of operations on the same chunks. */
+static void try_order(struct climb *c, int order)
+{
+    const struct hv__order *now = &hv__orders[c->k.order], *o = &hv__orders[order];
+    struct hv__sketch next = c->k;
+    next.order = order;
+    if (now->chunks == o->chunks && now->folded == o->folded && may_slice(c, o))
+        (void)attempt(c, &next, false);
+}
+
 /* Every order of operations, also with micro-batches of half and of twice the size: what pays for
  * a long start is often a shorter one. */
 static void try_orders(struct climb *c)
@@ -286,6 +296,8 @@ static void try_orders(struct climb *c)
     static const int batches[][2] = {{1, 1}, {2, 1}, {1, 2}};
     for (int i = 0; i < hv__n_orders * (int)HV_COUNT(batches); i++) {
         const int *by = batches[i / hv__n_orders];
+        if (i < hv__n_orders && i != c->k.order)
+            try_order(c, i);
         struct hv__sketch next = c->k;
         next.order = i % hv__n_orders;
         bool fits = next.order != c->k.order && may_slice(c, &hv__orders[next.order]);
@@ -312,7 +324,8 @@ static int rank_stages(struct climb *c, int t, int *stages)
     (void)hv__judge_sketch(c->s, &same);
     const struct hv_verdict *v = &c->s->last;
     for (size_t i = 0; i < v->n_stages; i++) {
-        if (v->stages[i].replica == (size_t)t && v->stages[i].stage < (size_t)depth)
+        if (v->stages[i].replica == hv__first_replica(&c->k, t) &&
+            v->stages[i].stage < (size_t)depth)
             busy[v->stages[i].stage] = v->stages[i].forward_s + v->stages[i].backward_s;
     }
     for (int i = 0; i < depth; i++) {

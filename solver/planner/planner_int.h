@@ -35,8 +35,9 @@ struct hv__team {
     int n_legs;
     struct hv__leg legs[HV__LEGS];
     int zero;
-    int micro_batch; /**< sequences that enter at once */
-    int64_t micro_batches;
+    int micro_batch;        /**< sequences that enter all its pipelines at once */
+    int64_t micro_batches;  /**< of every pipeline (hv__pipelines) */
+    int more;               /**< pipelines that run one more */
     int counts[HV__CHUNKS]; /**< blocks per chunk in model order */
 };
 
@@ -46,7 +47,9 @@ struct hv__order {
     int chunks;
     bool folded;           /**< chunk 2 runs back over the ranks */
     int slices;            /**< of a sequence; 1: whole */
+    int rounds;            /**< micro-batches of a group, in depths; 0: there are no groups */
     double in_flight_more; /**< activations kept beyond those of 1F1B, as a share of the depth */
+    const char *option[2]; /**< key and value, or NULL */
 };
 
 /** A plan before it is written out. */
@@ -95,12 +98,20 @@ void hv__find_pools(struct hv__search *s);
  * with what a sketch cannot say. O(devices). */
 enum hv_status hv__take_plan(struct hv__search *s, const struct hv_plan *p, struct hv__sketch *out,
                              struct hv_err *err) HV_NODISCARD;
+/** Micro-batches of a group under an order that has groups: at least those of its rounds, such that
+ * all teams fall into groups; 0: the order's own, also where there is none. */
+int64_t hv__group(const struct hv__sketch *k);
 /** The plan of a sketch. Owner: hv_plan_unref. */
 struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k);
 /** How a leg cuts sequences over its context-parallel ranks: so that all see equally many pairs. */
 enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__leg *l);
 /** Stages of a team. */
 int hv__depth(const struct hv__team *t);
+/** Independent pipelines that the team is: its data-parallel ranks, as far as all its legs can be
+ * cut alike. 1 where experts are spread over them. */
+int hv__pipelines(const struct hv__team *t);
+/** Number of the first replica entry of a team. */
+size_t hv__first_replica(const struct hv__sketch *k, int team);
 /** Leg of a stage. */
 const struct hv__leg *hv__leg_at(const struct hv__team *t, int stage);
 /** Devices a leg takes. */
@@ -128,8 +139,10 @@ bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct
 /** Is the time to fill the pipeline worth counting? Where stages differ and there are few
  * micro-batches: then blocks on fast stages pay twice. */
 bool hv__fill_matters(const struct hv__team *t, int order);
-/** Deals the batch out to the teams (solver/optim/distribute.h). False when it cannot. */
-bool hv__deal(struct hv__search *s, struct hv__sketch *k);
+/** Deals the batch out to the teams (solver/optim/distribute.h): whole rounds of all pipelines of a
+ * team, or, where that is faster, one more to some of them. `rough`: as if pipelines could be cut
+ * at will, for estimates. False when it cannot. */
+bool hv__deal(struct hv__search *s, struct hv__sketch *k, bool rough);
 /** Seconds of a micro-batch in the slowest stage, and of filling the pipeline, by prices. */
 void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each, double *fill);
 /** Judges a sketch as it is; keeps it when it is the best. Returns the objective's value, infinity

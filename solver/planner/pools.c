@@ -144,6 +144,54 @@ static void add_slots(struct hv__search *s, const struct hv_node_group *g,
     add_pool(s, &p);
 }
 
+static int by_number(double a, double b)
+{
+    double x = hv_or(a, -1), y = hv_or(b, -1);
+    return x > y ? -1 : x < y;
+}
+
+/* Fastest device first, then by all else that a plan can see: the order of the groups in the file
+ * says nothing, so it must not choose between plans that are equally good. */
+static int order_of(const struct hv__search *s, const struct hv__pool *p, const struct hv__pool *q)
+{
+    enum hv_precision in = s->job->precision;
+    const double a[] = {hv_device_peak_flops_per_s(p->kind, in),
+                        p->kind->memory_bytes,
+                        p->kind->memory_bytes_per_s,
+                        p->kind->link_bytes_per_s,
+                        p->limit_bytes,
+                        p->node_devices,
+                        p->per_node,
+                        p->n,
+                        p->flow_bytes_per_s,
+                        p->node_usd_h};
+    const double b[] = {hv_device_peak_flops_per_s(q->kind, in),
+                        q->kind->memory_bytes,
+                        q->kind->memory_bytes_per_s,
+                        q->kind->link_bytes_per_s,
+                        q->limit_bytes,
+                        q->node_devices,
+                        q->per_node,
+                        q->n,
+                        q->flow_bytes_per_s,
+                        q->node_usd_h};
+    int way = 0;
+    for (size_t i = 0; i < HV_COUNT(a) && way == 0; i++)
+        way = by_number(a[i], b[i]);
+    return way != 0 ? way : strcmp(p->kind->name, q->kind->name);
+}
+
+static void sort_pools(struct hv__search *s)
+{
+    for (int i = 1; i < s->n_pools; i++) {
+        struct hv__pool p = s->pools[i];
+        int at = i;
+        for (; at > 0 && order_of(s, &s->pools[at - 1], &p) > 0; at--)
+            s->pools[at] = s->pools[at - 1];
+        s->pools[at] = p;
+    }
+}
+
 void hv__find_pools(struct hv__search *s)
 {
     const struct hv_cluster *c = hv_cost_cluster(s->k);
@@ -154,4 +202,5 @@ void hv__find_pools(struct hv__search *s)
                 add_slots(s, g, &g->slots[k]);
         }
     }
+    sort_pools(s);
 }

@@ -20,6 +20,8 @@
  * eye to its start */
 #define FILL_PARTS   16
 #define FILL_BATCHES 8
+#define STEPS        4096 /* rounds of micro-batches, at most, that are dealt out exactly */
+#define UNEVEN       0.995 /* of the time of whole rounds, at most, is worth two sorts of pipelines */
 
 static double state_bytes(const struct hv_job *j, int zero, int holders)
 {
@@ -198,6 +200,8 @@ static double *memory_row(const struct hv__search *s, struct hv_arena *a, const 
 static double in_flight(const struct hv__team *t, const struct hv__order *o, int depth, int rank)
 {
     double n = o->folded ? depth : depth - rank;
+    if (o->rounds > 0)
+        n = (2.0 * (depth - 1 - rank) + (o->chunks - 1) * o->rounds * depth + 1) / o->chunks;
     return fmin((double)t->micro_batches, n + o->in_flight_more * depth);
 }
 
@@ -308,32 +312,92 @@ void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each
     *fill = sum - most;
 }
 
-bool hv__deal(struct hv__search *s, struct hv__sketch *k)
+/* A share of the batch: counts are micro-batches of one pipeline, or (whole) of all pipelines of
+ * the team at once. */
+static bool fill_share(struct hv__search *s, const struct hv__team *t, bool whole,
+                       struct hv_share *out)
 {
-    int64_t total = s->job->global_batch;
-    if (k->n_teams == 1) {
-        struct hv__team *t = &k->teams[0];
-        t->micro_batches = total / t->micro_batch;
-        return total % t->micro_batch == 0;
+    int pipelines = whole ? 1 : hv__pipelines(t);
+    double each, fill;
+    hv__team_times(s, t, &each, &fill);
+    *out = (struct hv_share){.rate = each / pipelines,
+                             .fixed = fill,
+                             .size = t->micro_batch / pipelines,
+                             .min = pipelines,
+                             .max = s->job->global_batch / (t->micro_batch / pipelines)};
+    return isfinite(each + fill) && out->max >= out->min;
+}
+
+/* Times in steps: a pipeline more that runs one micro-batch more makes the team wait for it. */
+static void fill_steps(const struct hv__team *t, struct hv_arena *a, struct hv_share *out)
+{
+    int64_t n = hv__pipelines(t), rounds = (out->max + n - 1) / n;
+    if (n == 1 || rounds > STEPS)
+        return;
+    struct hv_share_point *x = hv_arena_new(a, struct hv_share_point, (size_t)(2 * rounds));
+    for (int64_t i = 1; i <= rounds; i++) {
+        double time = out->fixed + (double)(i * n) * out->rate;
+        if (i > 1)
+            x[out->n_points++] = (struct hv_share_point){(i - 1) * n + 1, time};
+        if (i < rounds || out->max == i * n)
+            x[out->n_points++] = (struct hv_share_point){i * n, time};
+        else if (x[out->n_points - 1].count < out->max)
+            x[out->n_points++] = (struct hv_share_point){out->max, time};
     }
-    struct hv_share shares[HV__TEAMS] = {{0}};
+    out->points = x;
+}
+
+static double time_dealt(const struct hv__sketch *k, const struct hv_share *shares)
+{
+    double worst = 0;
     for (int i = 0; i < k->n_teams; i++) {
-        struct hv__team *t = &k->teams[i];
-        hv__team_times(s, t, &shares[i].rate, &shares[i].fixed);
-        if (!isfinite(shares[i].rate + shares[i].fixed))
-            return false;
-        shares[i].size = t->micro_batch;
-        shares[i].min = 1;
-        shares[i].max = total / t->micro_batch;
-        if (shares[i].max < 1)
-            return false;
+        const struct hv__team *t = &k->teams[i];
+        double each_s = shares[i].rate * (shares[i].min > 1 ? hv__pipelines(t) : 1);
+        double rounds = (double)t->micro_batches + (t->more > 0);
+        worst = fmax(worst, shares[i].fixed + each_s * rounds);
     }
+    return worst;
+}
+
+/* One way to deal the batch out; *time_s: of the slowest team then. */
+static bool deal(struct hv__search *s, struct hv__sketch *k, bool whole, bool steps, double *time_s)
+{
+    struct hv_share shares[HV__TEAMS] = {{0}};
     struct hv_arena a = {0};
     struct hv_distribution d = {0};
-    bool ok = hv_distribute_minmax(shares, (size_t)k->n_teams, total, &a, &d, NULL) == HV_OK &&
-              d.feasible;
-    for (int i = 0; ok && i < k->n_teams; i++)
-        k->teams[i].micro_batches = d.count[i];
+    bool ok = true;
+    for (int i = 0; i < k->n_teams && ok; i++) {
+        ok = fill_share(s, &k->teams[i], whole, &shares[i]);
+        if (ok && steps)
+            fill_steps(&k->teams[i], &a, &shares[i]);
+    }
+    ok = ok &&
+         hv_distribute_minmax(shares, (size_t)k->n_teams, s->job->global_batch, &a, &d, NULL) ==
+             HV_OK &&
+         d.feasible;
+    for (int i = 0; ok && i < k->n_teams; i++) {
+        struct hv__team *t = &k->teams[i];
+        int pipelines = whole ? 1 : hv__pipelines(t);
+        t->micro_batches = d.count[i] / pipelines;
+        t->more = (int)(d.count[i] % pipelines);
+    }
+    *time_s = ok ? time_dealt(k, shares) : HUGE_VAL;
     hv_arena_free(&a);
+    return ok;
+}
+
+bool hv__deal(struct hv__search *s, struct hv__sketch *k, bool rough)
+{
+    struct hv__sketch uneven = *k;
+    double whole_s, uneven_s;
+    if (rough)
+        return deal(s, k, false, false, &uneven_s);
+    bool ok = deal(s, k, true, false, &whole_s);
+    if (ok && k->n_teams == 1)
+        return true;
+    if (deal(s, &uneven, false, true, &uneven_s) && uneven_s < UNEVEN * whole_s) {
+        *k = uneven;
+        return true;
+    }
     return ok;
 }

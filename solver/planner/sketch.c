@@ -5,25 +5,32 @@
 
 #include "solver/base/units.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 /* a second try for what hardly fits: of the memory that prices allow */
 #define ROOMY  1.2
+#define GROUPS 64 /* sizes of groups tried */
 #define WIDTH  64 /* ranks of one tensor and context group, at most, that are placed first */
 #define REFITS 4  /* splits of one sketch, each with less memory than the one before */
 
 /* clang-format off */
 const struct hv__order hv__orders[] = {
-    {"1f1b",        1, false, 1, 0},
-    {"interleaved", 2, false, 1, 0.5},
-    {"interleaved", 4, false, 1, 0.75},
-    {"zb-h1",       1, false, 1, 0},
-    {"zb-h2",       1, false, 1, 1},
-    {"zb-2p",       1, false, 1, 1},
-    {"zb-v",        2, true,  1, 0},
-    {"seq1f1b",     1, false, 2, 0},
-    {"seq1f1b",     1, false, 4, 0},
+    {.name = "1f1b", .chunks = 1, .slices = 1},
+    {.name = "interleaved", .chunks = 2, .slices = 1, .rounds = 1},
+    {.name = "interleaved", .chunks = 4, .slices = 1, .rounds = 1},
+    {.name = "zb-h1", .chunks = 1, .slices = 1},
+    {.name = "zb-h2", .chunks = 1, .slices = 1, .in_flight_more = 1},
+    {.name = "zb-2p", .chunks = 1, .slices = 1, .in_flight_more = 1},
+    {.name = "zb-v", .chunks = 2, .folded = true, .slices = 1},
+    {.name = "seq1f1b", .chunks = 1, .slices = 2},
+    {.name = "seq1f1b", .chunks = 1, .slices = 4},
+    {.name = "interleaved", .chunks = 2, .slices = 1, .rounds = 2},
+    {.name = "interleaved", .chunks = 4, .slices = 1, .rounds = 2},
+    {.name = "dapple", .chunks = 1, .slices = 1, .in_flight_more = 1, .option = {"early", "pb"}},
+    {.name = "zb-list", .chunks = 1, .slices = 1},
+    {.name = "zb-list", .chunks = 2, .folded = true, .slices = 1},
 };
 /* clang-format on */
 const int hv__n_orders = (int)HV_COUNT(hv__orders);
@@ -113,6 +120,32 @@ static bool has_devices(const struct hv__search *s, const struct hv__sketch *k)
     return true;
 }
 
+static int common_divisor(int a, int b)
+{
+    while (b != 0) {
+        int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+int hv__pipelines(const struct hv__team *t)
+{
+    int n = t->micro_batch;
+    for (int i = 0; i < t->n_legs; i++)
+        n = t->legs[i].ep > 1 ? 1 : common_divisor(n, t->legs[i].dp);
+    return n;
+}
+
+size_t hv__first_replica(const struct hv__sketch *k, int team)
+{
+    size_t n = 0;
+    for (int i = 0; i < team; i++)
+        n += k->teams[i].more > 0 ? 2 : 1;
+    return n;
+}
+
 /* Sequences of every data-parallel rank, as even as can be; NULL: all have as many. */
 static int *shares_of(struct hv_arena *a, int micro_batch, int dp)
 {
@@ -124,67 +157,154 @@ static int *shares_of(struct hv_arena *a, int micro_batch, int dp)
     return shares;
 }
 
-/* Devices of the next stage of a leg, whose own begin at *at. */
+/* Pipelines of a team that run equally many micro-batches: those from `from` on. */
+struct part {
+    int from, n, of; /* of: all pipelines of the team */
+    int64_t micro_batches;
+};
+
+/* Devices of the part's ranks in the next stage of a leg, whose own begin at *at. */
 static void take_devices(const struct hv__search *s, const struct hv__leg *l, int *at,
-                         struct hv_stage *st)
+                         const struct part *part, struct hv_stage *st)
 {
     const uint32_t *ids = s->pools[l->pool].ids + *at;
     size_t width = (size_t)(l->tp * l->cp), step = l->beside ? width * (size_t)l->n_stages : width;
-    for (size_t rank = 0; rank < (size_t)l->dp; rank++)
-        memcpy(st->devices + rank * width, ids + rank * step, width * sizeof *ids);
-    *at += (int)(l->beside ? width : st->n_devices);
+    size_t each = (size_t)(l->dp / part->of), first = (size_t)part->from * each;
+    size_t n = (size_t)part->n * each;
+    for (size_t rank = 0; rank < n; rank++)
+        memcpy(st->devices + rank * width, ids + (first + rank) * step, width * sizeof *ids);
+    *at += (int)(l->beside ? width : width * (size_t)l->dp);
 }
 
-/* `first`: where the devices of each leg begin. */
-static void draw_team(const struct hv__search *s, struct hv_plan *p, struct hv_replica *r,
-                      const struct hv__team *t, const struct hv__order *o, int *first)
+static void draw_stage(const struct hv__search *s, struct hv_plan *p, const struct hv__team *t,
+                       const struct hv__leg *l, struct hv_stage *st)
 {
-    r->count = 1;
-    r->micro_batch = t->micro_batch;
-    r->micro_batches = t->micro_batches;
+    st->tp.degree = l->tp;
+    st->sequence_parallel = l->tp > 1;
+    st->cp.degree = l->cp;
+    st->cp.layout = hv__layout(s, l);
+    st->ep = l->ep;
+    st->zero.stage = hv__leg_holders(l) > 1 ? t->zero : 0;
+    st->recompute = l->recompute;
+    if (l->offload) {
+        st->n_offload = 1;
+        st->offload = hv_arena_new(&p->arena, struct hv_offload, 1);
+        st->offload[0] =
+            (struct hv_offload){.what = HV_OFFLOAD_ACTIVATIONS, .frac = 1, .to_host = true};
+    }
+}
+
+/* `at`: where the devices of each leg begin. */
+static void draw_part(const struct hv__search *s, struct hv_plan *p, struct hv_replica *r,
+                      const struct hv__team *t, const struct hv__order *o, const int *at,
+                      const struct part *part)
+{
+    int next[HV__LEGS];
+    memcpy(next, at, sizeof next);
+    r->count = part->n;
+    r->micro_batch = t->micro_batch / part->of;
+    r->micro_batches = part->micro_batches;
     r->n_stages = (size_t)hv__depth(t);
     r->stages = hv_arena_new(&p->arena, struct hv_stage, r->n_stages);
     for (size_t i = 0; i < r->n_stages; i++) {
         struct hv_stage *st = &r->stages[i];
         const struct hv__leg *l = hv__leg_at(t, (int)i);
         hv_stage_defaults(st);
-        st->n_devices = (size_t)(l->tp * l->cp * l->dp);
+        st->dp = l->dp / part->of;
+        st->n_devices = (size_t)(l->tp * l->cp * st->dp * part->n);
         st->devices = hv_arena_new(&p->arena, uint32_t, st->n_devices);
-        take_devices(s, l, &first[l - t->legs], st);
-        st->tp.degree = l->tp;
-        st->sequence_parallel = l->tp > 1;
-        st->cp.degree = l->cp;
-        st->cp.layout = hv__layout(s, l);
-        st->dp = l->dp;
-        st->shares = shares_of(&p->arena, t->micro_batch, l->dp);
-        st->ep = l->ep;
-        st->zero.stage = hv__leg_holders(l) > 1 ? t->zero : 0;
-        st->recompute = l->recompute;
-        if (l->offload) {
-            st->n_offload = 1;
-            st->offload = hv_arena_new(&p->arena, struct hv_offload, 1);
-            st->offload[0] =
-                (struct hv_offload){.what = HV_OFFLOAD_ACTIVATIONS, .frac = 1, .to_host = true};
-        }
+        take_devices(s, l, &next[l - t->legs], part, st);
+        st->shares = shares_of(&p->arena, r->micro_batch, st->dp);
+        draw_stage(s, p, t, l, st);
         st->n_ranges = (size_t)o->chunks;
         st->ranges = hv_arena_new(&p->arena, struct hv_range, st->n_ranges);
     }
     fill_ranges(r, t, o);
 }
 
+/* Does a group of g leave a last one that is none or large enough for every team? */
+static bool suits(const struct hv__sketch *k, int64_t g)
+{
+    for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
+        int depth = hv__depth(t);
+        for (int64_t m = t->micro_batches; m <= t->micro_batches + (t->more > 0); m++) {
+            int64_t rest = m % g, least = m < depth ? m : depth;
+            if (g < least || g > m || (rest > 0 && rest < depth))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Do the micro-batches of every team fall into the groups that the schedule itself makes? */
+static bool needs_no_group(const struct hv__sketch *k)
+{
+    for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
+        int depth = hv__depth(t);
+        for (int64_t m = t->micro_batches; m <= t->micro_batches + (t->more > 0); m++) {
+            if (m >= depth && m % (m / depth) != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+int64_t hv__group(const struct hv__sketch *k)
+{
+    const struct hv__order *o = &hv__orders[k->order];
+    if (o->rounds == 0 || (o->rounds == 1 && needs_no_group(k)))
+        return 0;
+    int64_t first = 1, last = INT64_MAX;
+    for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
+        int64_t least = o->rounds * hv__depth(t);
+        first = first > least ? first : least;
+        last = last < t->micro_batches ? last : t->micro_batches;
+    }
+    first = first < last ? first : last;
+    for (int64_t g = first; g <= last && g < first + GROUPS; g++) {
+        if (suits(k, g))
+            return g;
+    }
+    return 0;
+}
+
+static void draw_schedule(const struct hv__sketch *k, struct hv_plan *p)
+{
+    const struct hv__order *o = &hv__orders[k->order];
+    int64_t group = hv__group(k);
+    p->schedule.name = hv_arena_strdup(&p->arena, o->name);
+    p->schedule.slices = o->slices;
+    if (group == 0 && o->option[0] == NULL)
+        return;
+    p->schedule.n_options = 1;
+    p->schedule.options = hv_arena_new(&p->arena, struct hv_option, 1);
+    p->schedule.options[0] =
+        group > 0 ? (struct hv_option){"group", hv_arena_printf(&p->arena, "%" PRId64, group)}
+                  : (struct hv_option){o->option[0], o->option[1]};
+}
+
 struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k)
 {
     struct hv_plan *p = hv_plan_new((struct hv_cluster *)(uintptr_t)hv_cost_cluster(s->k));
     const struct hv__order *o = &hv__orders[k->order];
-    int first[HV__TEAMS][HV__LEGS];
+    int first[HV__TEAMS][HV__LEGS] = {{0}};
     place_legs(k, first);
-    p->schedule.name = hv_arena_strdup(&p->arena, o->name);
-    p->schedule.slices = o->slices;
-    p->n_replicas = (size_t)k->n_teams;
+    draw_schedule(k, p);
+    p->n_replicas = hv__first_replica(k, k->n_teams);
     p->replicas = hv_arena_new(&p->arena, struct hv_replica, p->n_replicas);
-    for (int i = 0; i < k->n_teams; i++)
-        draw_team(s, p, &p->replicas[i], &k->teams[i], o, first[i]);
-    p->micro_batch = k->teams[0].micro_batch;
+    struct hv_replica *r = p->replicas;
+    for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
+        struct part part = {0, t->more, hv__pipelines(t), t->micro_batches + 1};
+        if (t->more > 0)
+            draw_part(s, p, r++, t, o, first[i], &part);
+        part = (struct part){t->more, part.of - t->more, part.of, t->micro_batches};
+        draw_part(s, p, r++, t, o, first[i], &part);
+    }
+    p->micro_batch = p->replicas[0].micro_batch;
     return p;
 }
 
@@ -316,7 +436,7 @@ static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__cut c
             return HUGE_VAL;
         if (known != NULL && same_counts(k, known))
             return HUGE_VAL;
-        if (i == 0 && !hv__deal(s, k))
+        if (i == 0 && !hv__deal(s, k, false))
             return HUGE_VAL;
         double value = hv__judge_sketch(s, k);
         if (value < HUGE_VAL || !lacks_memory(&s->last))
@@ -330,7 +450,7 @@ static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__cut c
 
 double hv__refit(struct hv__search *s, struct hv__sketch *k)
 {
-    if (!has_devices(s, k) || !hv__deal(s, k))
+    if (!has_devices(s, k) || !hv__deal(s, k, false))
         return HUGE_VAL;
     struct hv__sketch other = *k;
     double value = refit(s, k, (struct hv__cut){.room = 1}, NULL);

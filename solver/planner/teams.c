@@ -19,7 +19,7 @@
 struct leg_options {
     struct hv__leg legs[LEG_OPTIONS];
     double score[LEG_OPTIONS], pace[LEG_OPTIONS]; /* pace: seconds per block over all stages */
-    int n, cap;
+    int n, cap, pool;
 };
 
 int hv__pool_devices(const struct hv__lister *l, int pool)
@@ -150,7 +150,7 @@ static void list_legs(struct hv__lister *l, const struct hv__team *t, const stru
     const struct hv__pool *p = &l->s->pools[leg->pool];
     bool cuts = cuts_sequences(l->s, p, hv__pool_devices(l, leg->pool), t->micro_batch);
     struct leg_options lean = {.cap = (cap + 2) / 3};
-    *out = (struct leg_options){.cap = cap};
+    *out = (struct leg_options){.cap = cap, .pool = leg->pool};
     for (int tp = 1; tp <= p->per_node && tp <= 16; tp *= 2) {
         if (p->per_node % tp != 0 || !hv__heads_allow(l->s, tp))
             continue;
@@ -399,35 +399,63 @@ bool hv__is_batch(int64_t b, int64_t total)
     return odd <= 3 || (odd <= 9 && b <= SMALL_BATCH) || total % b == 0;
 }
 
+/* Is it a size of micro-batches to list? Also those that keep all devices of a pool busy in
+ * pipelines of so many devices. */
+static bool is_listed_batch(const struct hv__lister *l, const int *pools, int n, int64_t b)
+{
+    bool power = (b & (b - 1)) == 0, yes = !l->quick && hv__is_batch(b, l->s->job->global_batch);
+    for (int i = 0; i < n && !yes; i++) {
+        int devices = hv__pool_devices(l, pools[i]);
+        for (int w = 1; w <= (l->quick ? 2 : 8) && !yes; w++)
+            yes = devices / w > 1 && (b == devices / w || b == 2 * (devices / w));
+    }
+    return yes || power;
+}
+
+/* All teams of one size of micro-batches, one way to recompute and shard. Options still hold those
+ * of the way before, which are the same where sharding does not change the kernels. */
+static void list_way(struct hv__lister *l, struct hv__subset *sub, struct leg_options *options,
+                     int cap, struct hv__rough *r)
+{
+    unsigned recompute = r->team.legs[0].recompute;
+    bool some = true;
+    for (int p = 0; p < r->team.n_legs && some; p++) {
+        struct hv__leg leg = {.pool = options[p].pool, .recompute = recompute};
+        if (r->team.zero == 1 || l->s->pools[leg.pool].shards_change)
+            list_legs(l, &r->team, &leg, cap, &options[p]);
+        some = options[p].n > 0;
+    }
+    if (some)
+        cross(l, sub, options, r, 0);
+}
+
 void hv__list_teams(struct hv__lister *l, unsigned mask)
 {
     static const struct {
         unsigned recompute;
         int zero;
-    } ways[] = {{HV_RC_NONE, 1}, {HV_RC_NONE, 3}, {HV_RC_CORE, 1},
-                {HV_RC_CORE, 3}, {HV_RC_FULL, 1}, {HV_RC_FULL, 3}};
-    static const int caps[] = {0, 48, 16, 8, 5, 3, 2};
+        bool quick;
+    } ways[] = {{HV_RC_NONE, 1, true},  {HV_RC_NONE, 3, true}, {HV_RC_CORE, 1, false},
+                {HV_RC_CORE, 3, false}, {HV_RC_FULL, 1, true}, {HV_RC_FULL, 3, false}};
+    static const int caps[] = {0, 48, 16, 8, 5, 3, 2}, quick_caps[] = {0, 24, 6, 3, 2, 2, 1};
     struct hv__subset *sub = &l->subsets[mask];
     int pools[HV__POOLS];
     int n = order_pools(l->s, mask, pools);
-    struct leg_options options[HV__POOLS];
     int64_t most = l->s->job->global_batch;
     most = most < 4096 ? most : 4096;
+    sub->n = 0;
+    struct leg_options options[HV__POOLS];
+    for (int p = 0; p < n; p++)
+        options[p].pool = pools[p];
     for (int64_t b = 1; b <= most && !hv__over(l->s); b++) {
-        if (!hv__is_batch(b, l->s->job->global_batch))
+        if (!is_listed_batch(l, pools, n, b))
             continue;
         for (size_t i = 0; i < HV_COUNT(ways); i++) {
             struct hv__rough r = {
                 .team = {.n_legs = n, .zero = ways[i].zero, .micro_batch = (int)b}};
-            bool some = true;
-            for (int p = 0; p < n && some; p++) {
-                struct hv__leg leg = {.pool = pools[p], .recompute = ways[i].recompute};
-                if (ways[i].zero == 1 || l->s->pools[pools[p]].shards_change)
-                    list_legs(l, &r.team, &leg, caps[n], &options[p]);
-                some = options[p].n > 0;
-            }
-            if (some)
-                cross(l, sub, options, &r, 0);
+            r.team.legs[0].recompute = ways[i].recompute;
+            if (ways[i].quick || !l->quick)
+                list_way(l, sub, options, (l->quick ? quick_caps : caps)[n], &r);
         }
     }
 }

@@ -34,6 +34,7 @@ struct hv__lister {
     struct hv__search *s;
     struct hv__subset subsets[1 << HV__POOLS];
     double shrink; /* share of every pool that is used */
+    bool quick;    /* only the sizes and ways that most often win */
     struct hv_arena arena;
     HV_VEC(struct hv__set) sets;
     int n_cuts;
@@ -60,8 +61,9 @@ bool hv__heads_allow(const struct hv__search *s, int tp);
 bool hv__are_few(const struct hv__search *s);
 /** Lists sets of teams over single devices: pools may be shared by stages and by teams. */
 void hv__list_few(struct hv__lister *l);
-/** Fills the subset of the pools in `mask`: every product of stages, tensor degrees, micro-batch,
- * recompute and sharding that an estimate lets fit. Ends early when the search is over. */
+/** Fills the subset of the pools in `mask` anew: every product of stages, tensor degrees,
+ * micro-batch, recompute and sharding that an estimate lets fit, or a few of each (`quick`). Ends
+ * early when the search is over. */
 void hv__list_teams(struct hv__lister *l, unsigned mask);
 
 #endif

@@ -70,6 +70,7 @@ hv__generator hv__gen_chimera, hv__gen_hanayo, hv__gen_dynapipe;
 hv__generator hv__gen_tessel, hv__gen_graphpipe, hv__gen_distmm;
 hv__generator hv__gen_dualpipe, hv__gen_dualpipev, hv__gen_varuna;
 hv__generator hv__gen_v_min, hv__gen_v_half, hv__gen_v_adaptive, hv__gen_1f1b_v;
+hv__generator hv__gen_zb_list;
 hv__generator hv__gen_explicit;
 
 #endif

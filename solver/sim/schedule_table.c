@@ -54,6 +54,9 @@ static const struct hv_schedule_option tessel_options[] = {
     {"memory", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches that a rank may hold; 0 = p, as 1F1B"},
     {"repetend", HV_SCHEDULE_INT, 0, 0, 63, NULL, "most micro-batches in one repetend; 0 = p"},
 };
+static const struct hv_schedule_option zb_list_options[] = {
+    {"memory", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches that a rank may hold; 0 = p, as 1F1B"},
+};
 static const struct hv_schedule_option distmm_options[] = {
     {"barrier", HV_SCHEDULE_INT, 0, 0, HV_SCHEDULE_MB_MAX, NULL, "micro-batches whose forwards the loss needs together; 0 = all m"},
 };
@@ -129,6 +132,9 @@ static const struct hv_schedule_row rows[] = {
     {"v-adaptive", "two chunks per rank in V shape, the shortest within a memory limit", "Pipeline Parallelism with Controllable Memory, NeurIPS 2024, section 4",
      "two chunks per rank, at least 2 ranks", "at most the option memory, in halves of micro-batches, counted until the weight gradient",
      HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST | HV_SCHEDULE_BY_MEMORY, 2, OPTIONS(v_adaptive_options), hv__gen_v_adaptive},
+    {"zb-list", "zero bubble for stages that differ: each rank takes what is ready, a backward first, a weight gradient last", "list scheduling (Graham, BSTJ 1966) of the split backward of Zero Bubble",
+     "", "at most the option memory, counted until the weight gradient",
+     HV_SCHEDULE_CHUNKS | HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST | HV_SCHEDULE_BY_MEMORY, 2, OPTIONS(zb_list_options), hv__gen_zb_list},
     {"chimera", "pipelines in opposite directions, one in the bubbles of the other", "Chimera, SC 2021, sections 3.1 to 3.5",
      "p even; pipes even and a divisor of p; m even with mode doubling", "p/2 + 1 + min(r, p - 1 - r) micro-batches on rank r with two pipes, twice that with doubling; as many copies of the weights as pipes",
      HV_SCHEDULE_TWO_WAY, 1, OPTIONS(chimera_options), hv__gen_chimera},

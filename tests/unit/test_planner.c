@@ -297,6 +297,70 @@ static void groups_that_are_alike_are_one(void **state)
     assert_true(time_s[0] == time_s[1]);
 }
 
+/* Twelve equal pipelines and a batch that twelve does not divide: no worse than any plan of equal
+ * pipelines on fewer devices, and all devices at work. */
+static void deals_out_an_odd_batch(void **state)
+{
+    (void)state;
+    static const char cluster[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"o\",\"nodes\":[{\"name\":\"a\",\"count\":3,"
+        "\"device\":\"A100-SXM-80GB\",\"devices\":4,\"nic\":{\"bandwidth_GBps\":100}}],\"network\":"
+        "{"
+        "\"bandwidth_GBps\":100,\"latency_us\":5}}";
+    static const char job[] =
+        "{\"format\":\"hetviz.job/1\",\"global_batch\":128,\"sequence\":2048,\"precision\":"
+        "\"fp16\",\"optimizer\":\"adam\"}";
+    struct world w;
+    open_world(&w, cluster, small_model, job);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    double eight_s = time_of_text(&w, "\"micro_batch\":1,\"replicas\":[{\"count\":8,"
+                                      "\"micro_batches\":16,\"stages\":[{\"devices\":\"a[0-1].*\","
+                                      "\"layers\":[0,6],\"zero\":1}]}]");
+    int64_t sequences = 0;
+    size_t devices = 0;
+    for (size_t i = 0; i < r.plan->n_replicas; i++) {
+        const struct hv_replica *x = &r.plan->replicas[i];
+        sequences += x->count * hv_replica_sequences(r.plan, x);
+        for (size_t s = 0; s < x->n_stages; s++)
+            devices += x->stages[s].n_devices;
+    }
+    assert_int_equal(sequences, 128);
+    assert_int_equal(devices, 12);
+    assert_true(r.iteration_s < 0.8 * eight_s);
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
+/* The order in which an inventory lists its groups does not matter. */
+static void order_of_groups_does_not_matter(void **state)
+{
+    (void)state;
+    static const char *const groups[] = {
+        "{\"name\":\"a\",\"count\":1,\"device\":\"A100-SXM-80GB\",\"devices\":4,\"nic\":{"
+        "\"bandwidth_GBps\":25}}",
+        "{\"name\":\"v\",\"count\":2,\"device\":\"V100-SXM2-32GB\",\"devices\":4,\"nic\":{"
+        "\"bandwidth_GBps\":12.5}}",
+        "{\"name\":\"l\",\"count\":1,\"device\":\"L40S-48GB\",\"devices\":2,\"nic\":{"
+        "\"bandwidth_GBps\":1.25}}"};
+    static const int orders_of[][3] = {{0, 1, 2}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}};
+    double time_s[HV_COUNT(orders_of)];
+    for (size_t i = 0; i < HV_COUNT(orders_of); i++) {
+        char cluster[1024];
+        (void)snprintf(cluster, sizeof cluster,
+                       "{\"format\":\"hetviz.cluster/1\",\"name\":\"g\",\"nodes\":[%s,%s,%s],"
+                       "\"network\":{\"bandwidth_GBps\":25,\"latency_us\":10}}",
+                       groups[orders_of[i][0]], groups[orders_of[i][1]], groups[orders_of[i][2]]);
+        struct world w;
+        open_world(&w, cluster, small_model, job_text);
+        struct hv_planner_options o = {.budget = 400};
+        struct hv_planner_result r = search(&w, &o);
+        time_s[i] = r.iteration_s;
+        hv_plan_unref(r.plan);
+        close_world(&w);
+        assert_true(fabs(time_s[i] - time_s[0]) <= 1e-12 * time_s[0]);
+    }
+}
+
 static void leaves_drained_and_spare_nodes_alone(void **state)
 {
     (void)state;
@@ -552,6 +616,8 @@ int main(void)
         cmocka_unit_test(beats_every_pair_of_stages_on_eight_devices),
         cmocka_unit_test_setup_teardown(finds_the_same_twice, setup, teardown),
         cmocka_unit_test(groups_that_are_alike_are_one),
+        cmocka_unit_test(deals_out_an_odd_batch),
+        cmocka_unit_test(order_of_groups_does_not_matter),
         cmocka_unit_test(leaves_drained_and_spare_nodes_alone),
         cmocka_unit_test(keeps_to_the_price),
         cmocka_unit_test(keeps_to_the_deadline),

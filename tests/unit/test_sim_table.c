@@ -90,6 +90,7 @@ static void table_is_complete(void **state)
         {"dynapipe"},
         {"graphpipe"},
         {"tessel"},
+        {"zb-list", "memory"},
     };
     size_t n_rows;
     const struct hv_schedule_row *rows = hv_schedules(&n_rows);

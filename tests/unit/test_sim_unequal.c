@@ -170,8 +170,8 @@ static void all_rows(void **state)
 static void limits_are_kept(void **state)
 {
     (void)state;
-    static const char *const deciding[] = {"1f1b",  "dapple", "zb-1p",   "zb-1.5p",
-                                           "zb-2p", "tessel", "hetpipe", "dynapipe"};
+    static const char *const deciding[] = {"1f1b",   "dapple",  "zb-1p",    "zb-1.5p", "zb-2p",
+                                           "tessel", "hetpipe", "dynapipe", "zb-list"};
     struct hv_rng r;
     hv_rng_seed(&r, 59);
     for (size_t k = 0; k < HV_COUNT(deciding) * 40; k++) {
@@ -333,6 +333,79 @@ static void hops_are_real(void **state)
     assert_true(real_s < worst_s);
 }
 
+/* the wall makespan of a schedule on the stages, hops and limits of `u`, memory for all */
+static double span_of(const struct unequal *u, const char *name)
+{
+    struct unequal own = *u;
+    struct fixture x;
+    int32_t chunks = u->in.chunks;
+    hv_schedule_input_init(&own.in, row_of(name), u->in.ranks, u->in.micro_batches);
+    own.in.chunks = chunks;
+    own.in.costs = own.costs;
+    own.in.hops_s = own.hops_s;
+    if (strcmp(name, "zb-list") == 0) {
+        assert_int_equal(hv_schedule_set_int(&own.in, "memory", u->in.micro_batches, NULL), HV_OK);
+    }
+    assert_int_equal(make_unequal(&x, &own, NULL), HV_OK);
+    double span_s = x.run.makespan_s;
+    hv_arena_free(&x.a);
+    return span_s;
+}
+
+/* zb-list: a slow rank among fast ones never waits once it has begun (its work, and the way of the
+ * first micro-batch to it and of the last one back), where the order of ZB-V leaves it idle */
+static void list_keeps_the_slowest_busy(void **state)
+{
+    (void)state;
+    for (int32_t slow = 0; slow < 4; slow++) {
+        struct unequal u = {0};
+        hv_schedule_input_init(&u.in, row_of("zb-v"), 4, 16);
+        for (int32_t s = 0; s < 8; s++) {
+            double t = s == slow || s == 7 - slow ? 2 : 1;
+            u.costs[s] = (struct hv_stage_cost){t, t, t};
+        }
+        double list_s = span_of(&u, "zb-list"), order_s = span_of(&u, "zb-v");
+        assert_true(list_s >= 16 * 12);
+        assert_true(list_s <= 16 * 12 + 2 * slow);
+        assert_true(list_s <= order_s);
+    }
+}
+
+/* zb-list is no worse than 1F1B over many cases, and much better over all of them */
+static void list_beats_1f1b(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    double list_s = 0, plain_s = 0;
+    hv_rng_seed(&r, 79);
+    for (int k = 0; k < 200; k++) {
+        struct unequal u;
+        fill(&u, row_of("1f1b"), 2 + (int32_t)hv_rng_below(&r, 4), 12, &r);
+        double mine_s = span_of(&u, "zb-list"), theirs_s = span_of(&u, "1f1b");
+        assert_true(mine_s <= 1.05 * theirs_s);
+        list_s += mine_s;
+        plain_s += theirs_s;
+    }
+    assert_true(list_s < 0.96 * plain_s);
+}
+
+/* equal stages in V shape: 24 units of work for every two micro-batches, and the three units that
+ * the last rank waits for its first; that is the optimum, and the memory of 1F1B is enough */
+static void list_equals_zb_v(void **state)
+{
+    (void)state;
+    struct fixture x;
+    build(&x, "zb-list", 4, 8, 2, NULL, NULL);
+    price(&x, 1, 1, 1, 0);
+    NEAR(x.run.makespan_s, 8 * 6 + 3);
+    int32_t peak[4];
+    hv_schedule_peak_inflight(&x.s, peak);
+    for (int r = 0; r < 4; r++) {
+        assert_true(peak[r] <= 2 * 4);
+    }
+    hv_arena_free(&x.a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +415,9 @@ int main(void)
         cmocka_unit_test(adaptive_takes_the_shortest),
         cmocka_unit_test(tessel_takes_the_shortest),
         cmocka_unit_test(hops_are_real),
+        cmocka_unit_test(list_keeps_the_slowest_busy),
+        cmocka_unit_test(list_beats_1f1b),
+        cmocka_unit_test(list_equals_zb_v),
     };
     return cmocka_run_group_tests_name("sim/unequal", tests, NULL, NULL);
 }
