@@ -108,10 +108,11 @@ size_t hv_cost_class_block(const struct hv_cost *k, unsigned cls);
 double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
                        const struct hv_device_kind *device);
 
-/** Ranges of sizes of passes that are told apart, most cells of a part on a device, places of its
- * curve. */
+/** Ranges of sizes of passes that are told apart, degrees of tensor parallelism, most cells of a
+ * part on a device (experts are cut or whole), places of its curve. */
 #define HV_COST_SIZES   33
-#define HV_COST_CELLS   (HV_COST_SIZES * 13)
+#define HV_COST_DEGREES 12
+#define HV_COST_CELLS   (HV_COST_SIZES * 2 * HV_COST_DEGREES)
 #define HV_COST_WEIGHTS 80
 
 /**
