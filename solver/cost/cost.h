@@ -142,6 +142,12 @@ const struct hv_cost_by_size *hv_cost_by_size(struct hv_cost *k, enum hv_part pa
  * over all sizes: a little too low between places of the curve, never too high. O(1). */
 double hv_cost_weighted_s(const struct hv_cost_by_size *c, double weight);
 
+/** Most bytes of a device that states, activations and what passes need can have. */
+double hv_cost_usable_bytes(const struct hv_cost *k, const struct hv_device_kind *d);
+/** Bytes that all devices of a plan hold together at the least: sums of gradients and their
+ * unscaled copy, which no plan offloads. 0: not known (measured layers, modules). */
+double hv_cost_least_state_bytes(const struct hv_cost *k);
+
 /* ---- a whole stage -------------------------------------------------------------------------- */
 
 /** Which stage, seen from which of its data-parallel ranks. */

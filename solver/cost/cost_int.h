@@ -88,6 +88,9 @@ struct hv_part_query hv__floor_query(const struct hv_cost *k, const struct hv_de
  * however its tokens are cut into slices (floor.c). Remembered.
  */
 double hv__slices_s(struct hv_cost *k, double a, double b, double tokens);
+/** Largest size of a pass of this part whose gradients and logits fit into the device's memory;
+ * HUGE_VAL: does not matter. Attention is left out: its slices have fewer scores. */
+double hv__largest_pass(struct hv__ask *ask, const struct hv_part_query *q);
 /** Prices a part of any model, not remembered. */
 struct hv_part_cost hv__price(const struct hv__ask *a);
 /** Prices a part of a transformer (part.c). All figures HV_UNKNOWN when the device lacks the

@@ -11,6 +11,8 @@
  * - the attention core takes its starts and its pairs at the rate without a limit;
  * - t > 1 ranks exchange at least what floor_exchange.c proves, over the slowest link that so many
  *   cannot avoid.
+ * - gradients of what a feed-forward makes on its way, and logits, are in memory at once: larger
+ *   passes than fit are no valid plan's (floor_memory.c).
  * So a pass takes at least start_s + x work_s with work_s the price of a sequence times t where the
  * cell's widest cut has t ranks: all of these either do not change or grow with more ranks, except
  * for sums, which are counted for the narrowest cut.
@@ -34,6 +36,7 @@ struct ranks {
     const struct hv_device_kind *device;
     struct degrees t;
     bool whole;                /* experts are not cut over them */
+    double most;               /* largest pass that fits into memory */
     double bytes[2], times[2]; /* of a sequence's all-reduces, and of their halves */
 };
 
@@ -167,6 +170,19 @@ static size_t any_degrees(double devices, struct degrees out[DEGREES])
     return n;
 }
 
+/* Largest size of a pass that any way of running it fits into memory. */
+static double largest_pass(struct hv__ask *ask, const struct ranks *r)
+{
+    struct hv__way ways[HV__WAYS];
+    size_t n = hv__different_ways(ask->k, r->device, ways);
+    double most = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_part_query q = query_of(ask, r, ways[i]);
+        most = fmax(most, hv__largest_pass(ask, &q));
+    }
+    return most;
+}
+
 /* Numbers of ranks to tell apart. */
 static size_t list_ranks(struct hv__ask *ask, const struct hv_device_kind *device,
                          struct ranks out[2 * DEGREES])
@@ -181,6 +197,7 @@ static size_t list_ranks(struct hv__ask *ask, const struct hv_device_kind *devic
     for (size_t d = 0; d < n_t; d++) {
         for (int whole = 0; whole < (experts && t[d].least > 1 ? 2 : 1); whole++) {
             out[n] = (struct ranks){.device = device, .t = t[d], .whole = whole};
+            out[n].most = largest_pass(ask, &out[n]);
             set_exchange(ask, &out[n++]);
         }
     }
@@ -202,8 +219,10 @@ static size_t all_cells(struct hv_cost *k, enum hv_part part, size_t block,
     for (int i = 1; i <= HV_COST_SIZES; i++) {
         double most = (double)k->job.global_batch * exp2((i - HV_COST_SIZES) / 2.0);
         for (size_t r = 0; r < n_ranks; r++) {
-            out[n] = make_cell(&ask, &ranks[r], least, most);
-            n += !is_covered(out, n, &out[n]);
+            if (least <= ranks[r].most) {
+                out[n] = make_cell(&ask, &ranks[r], least, most);
+                n += !is_covered(out, n, &out[n]);
+            }
         }
         least = most;
     }

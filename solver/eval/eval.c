@@ -90,7 +90,7 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     struct hv_bound b = {.compute_s = HV_UNKNOWN};
     if (!o->no_bound && p->mode == HV_MODE_TRAIN) {
         hv_eval_bound(k, arena, &b);
-        out->metrics.bound_s = b.iteration_s;
+        out->metrics.bound_s = b.iteration_s > 0 ? b.iteration_s : HV_UNKNOWN;
         out->bound_why = b.why;
     }
     const struct hv_plan *flat = hv__flat_plan(p, hv_cost_model(k), arena);

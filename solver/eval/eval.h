@@ -316,6 +316,7 @@ struct hv_bound {
     double optimizer_s; /**< the step of every weight */
     double host_s;      /**< of the host, once per iteration and in one pass */
     double wait_s;      /**< for the slowest of many devices */
+    double fewest;      /**< devices that it takes to hold the gradients; 0: not known */
 };
 /**
  * No exact plan can be faster: every sequence's work in the best kernels that passes of some size

@@ -39,6 +39,7 @@ static void add_bound_parts(json_t *o, const struct hv_bound *b, bool any)
     for (size_t i = 0; i < HV_COUNT(parts); i++) {
         json_object_set_new(o, parts[i].key, hv_json_num(any ? parts[i].time_s : HV_UNKNOWN));
     }
+    json_object_set_new(o, "fewest_devices", hv_json_num(b->fewest > 0 ? b->fewest : HV_UNKNOWN));
 }
 
 enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
