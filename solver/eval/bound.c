@@ -11,6 +11,11 @@
  * starts (bound_work.c), so the bound may be a little low, never too high. bound_chain.c puts more
  * into the same inequality: passes have a size, and have to get through all layers in time.
  *
+ * Memory: sums of gradients, and in fp16 their unscaled copy, stay on the devices whatever a plan
+ * shards or offloads (hv_cost_least_state_bytes). So kinds that do not hold all of them together
+ * are not all of a plan, and no fewer devices than it takes of those with most memory; passes
+ * larger than fit are left out of the cells (floor_cells.c).
+ *
  * Around that, as the simulator adds it (tail.c, hv_cost_pass) to plans that wait for all
  * gradients:
  * - every device in use runs one pass forward and one backward at least, with their host work h;
@@ -266,9 +271,10 @@ static const char *say_work(struct hv_arena *arena, const struct hv__work *w, do
 /** Why passes take longer than the work alone: `few` devices are best, or 0 where all are. */
 static const char *say_passes(struct hv_arena *arena, bool by_size, double few)
 {
-    const char *small = by_size ? "because every sequence has to get through all layers in time, "
-                                  "in passes small enough for that"
-                                : "";
+    const char *small = by_size
+                            ? "to fill and drain, because every sequence has to get through all "
+                              "layers and back in time, in passes small enough for that"
+                            : "";
     return few > 0 ? hv_arena_printf(arena,
                                      "%s%sbecause no more than %.0f devices are worth waiting "
                                      "for",
@@ -293,6 +299,8 @@ static const char *say_parts(struct hv_arena *arena, const struct hv_bound *b, c
         double time_s;
         const char *why;
     } parts[] = {
+        {b->shapes_s, "because tensor parallelism that divides the heads, over the links that so "
+                      "many ranks cannot avoid, and passes of this batch leave no better shapes"},
         {b->passes_s, passes},
         {b->optimizer_s, "for the optimizer's step of every weight"},
         {b->host_s, "of the host's work in an iteration"},
@@ -321,6 +329,13 @@ static void set_parts(const struct least *t, struct hv_bound *b)
     if (!(b->passes_s > PART_COUNTS * t->time_s)) {
         b->passes_s = 0; /* rounding, or fewer devices at work than could be */
     }
+}
+
+/** Of what passes cost beyond the work: what no size of them saves. */
+static void set_shapes(const struct hv__prices *p, struct hv_bound *b)
+{
+    b->shapes_s = fmin(fmax(0, p->mixed[0] / p->total - b->compute_s), b->passes_s);
+    b->passes_s -= b->shapes_s;
 }
 
 /** Why no plan runs at all: nothing to run on, or too little memory together. NULL: one may. */
@@ -360,6 +375,7 @@ void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *o
     }
     out->fewest = fewest_of(&w, kinds);
     struct hv__prices p = hv__prices_of(&w, kinds, arena);
+    hv__mix_values(&w, kinds, &p);
     out->compute_s = hv__spread_s(&w, kinds, &p, p.pipeline);
     out->compute_why = say_work(arena, &w, out->compute_s);
     struct question q = {.w = &w, .all = &p, .arena = arena};
@@ -371,6 +387,7 @@ void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *o
     q.by_size = true;
     t = bound_of(&q);
     set_parts(&t, out);
+    set_shapes(&p, out);
     out->why = say_parts(arena, out, say_passes(arena, true, t.devices < all ? t.devices : 0));
     if (any.iteration_s > out->iteration_s) {
         *out = any;
