@@ -176,7 +176,7 @@ static struct least bound_of_set(const struct question *q, const struct in_use *
     if (t.time_s < least) {
         struct hv__prices own = hv__prices_of(q->w, s->kinds, q->arena);
         if (q->by_size) {
-            hv__improve_mix(q->w, s->kinds, &own);
+            hv__improve_mix(q->w, s->kinds, &own, q->arena);
         }
         struct least better = least_of(q->w, s, &own);
         t = better.time_s > t.time_s ? better : t;

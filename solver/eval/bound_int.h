@@ -47,6 +47,7 @@ double hv__mix(size_t i);
 /** Fills p->mixed for its speeds. O(mixes × items × kinds). */
 void hv__mix_values(const struct hv__work *w, const bool *kinds, struct hv__prices *p);
 /** Changes the speeds where that raises the best mix; fills p->mixed. */
-void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__prices *p);
+void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__prices *p,
+                     struct hv_arena *arena);
 
 #endif
