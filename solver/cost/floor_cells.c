@@ -34,6 +34,7 @@ struct degrees {
 /* Ranks that a cell stands for. */
 struct ranks {
     const struct hv_device_kind *device;
+    struct hv__reach reach;
     struct degrees t;
     bool whole;                /* experts are not cut over them */
     double most;               /* largest pass that fits into memory */
@@ -82,7 +83,7 @@ static void add_exchange(const struct hv__ask *ask, const struct ranks *r,
     if (r->t.least < 2)
         return;
     for (int halves = 0; halves < 2; halves++) {
-        const struct hv__exchange_query q = {r->device, r->t.least, r->t.most,
+        const struct hv__exchange_query q = {r->device, &r->reach, r->t.least, r->t.most,
                                              r->bytes[halves] * cell->most * r->t.most};
         hv__least_exchange(ask->k->cluster, &q, least);
         start_s = fmin(start_s, r->times[halves] * least[halves].start_s);
@@ -190,13 +191,13 @@ static size_t list_ranks(struct hv__ask *ask, const struct hv_device_kind *devic
     const struct hv_block *b = &ask->k->model->blocks[ask->block];
     bool in_block = ask->part == HV_PART_ATTENTION || ask->part == HV_PART_FFN;
     bool experts = ask->part == HV_PART_FFN && b->experts > 0;
-    double devices = hv__most_ranks(ask->k->cluster, device);
+    struct hv__reach reach = hv__reach_of(ask->k->cluster, device);
     struct degrees t[DEGREES];
-    size_t n = 0,
-           n_t = in_block && b->heads > 0 ? divisors(b, devices, t) : any_degrees(devices, t);
+    size_t n = 0, n_t = in_block && b->heads > 0 ? divisors(b, reach.devices, t)
+                                                 : any_degrees(reach.devices, t);
     for (size_t d = 0; d < n_t; d++) {
         for (int whole = 0; whole < (experts && t[d].least > 1 ? 2 : 1); whole++) {
-            out[n] = (struct ranks){.device = device, .t = t[d], .whole = whole};
+            out[n] = (struct ranks){.device = device, .reach = reach, .t = t[d], .whole = whole};
             out[n].most = largest_pass(ask, &out[n]);
             set_exchange(ask, &out[n++]);
         }

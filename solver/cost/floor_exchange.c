@@ -105,36 +105,39 @@ static double fastest_element(const struct hv_cluster *c)
     return best;
 }
 
-/* Largest house with devices of that fabric, and the fastest link in any. */
-static void largest_house(const struct hv_cluster *c, const struct hv_device_kind *d,
-                          double *members, double *bytes_per_s)
+struct hv__reach hv__reach_of(const struct hv_cluster *c, const struct hv_device_kind *d)
 {
+    struct hv__reach r = {.in_house = 1, .element_bytes_per_s = fastest_element(c)};
     for (size_t g = 0; g < c->n_groups; g++) {
         const struct hv_node_group *x = &c->groups[g];
-        *members = fmax(*members, nodes_in_house(x) * peers_in_node(x, d));
-        *bytes_per_s = fmax(*bytes_per_s, x->intra.bytes_per_s);
+        double peers = peers_in_node(x, d), rate = x->intra.bytes_per_s;
+        r.devices += peers * x->count;
+        r.in_house = fmax(r.in_house, nodes_in_house(x) * peers);
         for (size_t i = 0; i < x->n_islands; i++)
-            *bytes_per_s = fmax(*bytes_per_s, x->islands[i].link.bytes_per_s);
+            rate = fmax(rate, x->islands[i].link.bytes_per_s);
         for (size_t s = 0; s < x->n_slots; s++)
-            *bytes_per_s = fmax(*bytes_per_s, hv_or(x->slots[s].kind->pcie_bytes_per_s, HUGE_VAL));
+            rate = fmax(rate, hv_or(x->slots[s].kind->pcie_bytes_per_s, HUGE_VAL));
+        r.house_bytes_per_s = fmax(r.house_bytes_per_s, rate);
     }
-    for (size_t i = 0; i < c->n_kinds; i++) /* the least factor of all members counts */
-        *bytes_per_s *= fmax(1, hv_device_calibration(c->kinds[i])->v[HV_CAL_NODE_LINKS]);
+    double factor = 1; /* the least of all members counts */
+    for (size_t i = 0; i < c->n_kinds; i++)
+        factor = fmax(factor, hv_device_calibration(c->kinds[i])->v[HV_CAL_NODE_LINKS]);
+    r.house_bytes_per_s *= factor;
+    return r;
 }
 
 /* Over the network from a house of group `g`. */
-static void take_network(const struct hv_cluster *c, const struct hv__exchange_query *q,
-                         const struct hv_node_group *g, struct hv__least_exchange out[2])
+static void take_network(const struct hv__exchange_query *q, const struct hv_node_group *g,
+                         struct hv__least_exchange out[2])
 {
     const struct hv_link_curve *ring = hv_link_curve(HV_CURVE_NETWORK, HV_USE_RING);
-    double members = 1, inside = 0, t = q->least;
-    largest_house(c, q->device, &members, &inside);
+    double t = q->least;
     double nic = hv_or(g->nic.bytes_per_s, HUGE_VAL);
     double flows = hv_or(hv_node_flow_bytes_per_s(g), HUGE_VAL) * g->n_devices;
-    double rate = nodes_in_house(g) * fmin(fmin(nic, flows), fastest_element(c));
+    double rate = nodes_in_house(g) * fmin(fmin(nic, flows), q->reach->element_bytes_per_s);
     rate *= hv_device_calibration(q->device)->v[HV_CAL_NETWORK] * best_share(ring, q->bytes);
-    double k = fmax(2, ceil(t / members));
-    double levels = (k - 1) / k / rate + fmax(0, 1 - k / t) / inside;
+    double k = fmax(2, ceil(t / q->reach->in_house));
+    double levels = (k - 1) / k / rate + fmax(0, 1 - k / t) / q->reach->house_bytes_per_s;
     double once = fmin((t - 1) / t / rate, levels), wait_s = hv_or(g->nic.latency_s, 0);
     take_least(&out[0], ring->start_s + 2 * wait_s, 2 * once);
     take_least(&out[1], ring->start_s + wait_s, once);
@@ -150,16 +153,8 @@ void hv__least_exchange(const struct hv_cluster *c, const struct hv__exchange_qu
             continue;
         if (nodes_in_house(g) * peers_in_node(g, q->device) >= q->least)
             take_house(q, g, out);
-        take_network(c, q, g, out);
+        take_network(q, g, out);
     }
     if (!isfinite(out[0].per_byte_s)) /* no group of the cluster has that kind */
         out[0] = out[1] = (struct hv__least_exchange){0, 0};
-}
-
-double hv__most_ranks(const struct hv_cluster *c, const struct hv_device_kind *d)
-{
-    double n = 0;
-    for (size_t i = 0; i < c->n_groups; i++)
-        n += peers_in_node(&c->groups[i], d) * c->groups[i].count;
-    return n;
 }
