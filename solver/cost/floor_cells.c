@@ -176,7 +176,7 @@ static double largest_pass(struct hv__ask *ask, const struct ranks *r)
 {
     struct hv__way ways[HV__WAYS];
     size_t n = hv__different_ways(ask->k, r->device, ways);
-    double most = 0;
+    double most = r->t.most > r->t.least ? HUGE_VAL : 0; /* others may round up less */
     for (size_t i = 0; i < n; i++) {
         const struct hv_part_query q = query_of(ask, r, ways[i]);
         most = fmax(most, hv__largest_pass(ask, &q));

@@ -128,6 +128,9 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
         out->bound_why = b.any_why;
     }
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
+    if (out->metrics.gap_frac < 0 && out->findings.n > 0) {
+        out->metrics.gap_frac = HV_UNKNOWN; /* what does not fit may be faster than what does */
+    }
     if ((o->failures || !o->no_bound) && hv_goodput_asked(k, p)) {
         const struct hv_goodput_query q = {p, out->metrics.iteration_s, out->metrics.tokens_per_s,
                                            true};
