@@ -108,10 +108,11 @@ size_t hv_cost_class_block(const struct hv_cost *k, unsigned cls);
 double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
                        const struct hv_device_kind *device);
 
-/** Ranges of sizes of passes that are told apart, most cells of a part on a device, places of its
- * curve. */
+/** Ranges of sizes of passes that are told apart, degrees of tensor parallelism, most cells of a
+ * part on a device (experts are cut or whole), places of its curve. */
 #define HV_COST_SIZES   33
-#define HV_COST_CELLS   (HV_COST_SIZES * 13)
+#define HV_COST_DEGREES 12
+#define HV_COST_CELLS   (HV_COST_SIZES * 2 * HV_COST_DEGREES)
 #define HV_COST_WEIGHTS 80
 
 /**
@@ -140,6 +141,12 @@ const struct hv_cost_by_size *hv_cost_by_size(struct hv_cost *k, enum hv_part pa
 /** Least of the device-seconds of a sequence plus `weight` times the seconds of F and B of a pass,
  * over all sizes: a little too low between places of the curve, never too high. O(1). */
 double hv_cost_weighted_s(const struct hv_cost_by_size *c, double weight);
+
+/** Most bytes of a device that states, activations and what passes need can have. */
+double hv_cost_usable_bytes(const struct hv_cost *k, const struct hv_device_kind *d);
+/** Bytes that all devices of a plan hold together at the least: sums of gradients and their
+ * unscaled copy, which no plan offloads. 0: not known (measured layers, modules). */
+double hv_cost_least_state_bytes(const struct hv_cost *k);
 
 /* ---- a whole stage -------------------------------------------------------------------------- */
 

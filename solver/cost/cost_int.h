@@ -48,11 +48,13 @@ struct hv_cost {
 
 /**
  * The floor of a part (floor.c): products at the best rate that any cut of them with so many rows
- * reaches, streams at that of their size, widths cut without rounding up. What a pass costs
- * whatever its size, and what tensor-parallel ranks exchange, is counted apart.
+ * reaches, streams at that of their size, widths cut without rounding up unless `exact`. What a
+ * pass costs whatever its size, and what tensor-parallel ranks exchange, is counted apart.
  */
 struct hv__ideal {
-    double more;      /**< largest pass, in rows of the query; HUGE_VAL: no limit */
+    double more;  /**< largest pass, in rows of the query; HUGE_VAL: no limit */
+    double least; /**< smallest */
+    bool exact;   /**< the query has the very degree: widths are cut as the real price has them */
     double sums_frac; /**< share of the query's weights that a rank may hold at the least */
     double start_s, chain_start_s; /**< out: starts and sums of a pass; of these, F and B */
     double tp_bytes, tp_times;     /**< out: bytes of an all-reduce, and how many of them */
@@ -86,6 +88,9 @@ struct hv_part_query hv__floor_query(const struct hv_cost *k, const struct hv_de
  * however its tokens are cut into slices (floor.c). Remembered.
  */
 double hv__slices_s(struct hv_cost *k, double a, double b, double tokens);
+/** Largest size of a pass of this part whose gradients and logits fit into the device's memory;
+ * HUGE_VAL: does not matter. Attention is left out: its slices have fewer scores. */
+double hv__largest_pass(struct hv__ask *ask, const struct hv_part_query *q);
 /** Prices a part of any model, not remembered. */
 struct hv_part_cost hv__price(const struct hv__ask *a);
 /** Prices a part of a transformer (part.c). All figures HV_UNKNOWN when the device lacks the

@@ -21,6 +21,11 @@ struct hv__box {
 struct hv_gemm_shares hv__best_shares(const struct hv__sum *s, const struct hv__product *p)
 {
     struct hv_cost *k = s->a->k;
+    const struct hv__ideal *ideal = s->a->ideal;
+    if (ideal->exact && !(p->unit & HV_RC_EXPERTS)) { /* of experts ranks may hold any number */
+        const struct hv_gemm_rows rows = {p->m * ideal->least, p->m * ideal->more};
+        return hv_gemm_shares_between(&s->gemm, &rows, p->n, p->k);
+    }
     struct hv__box *b = k->boxes;
     while (b != NULL && (b->device != s->q->device || b->box.n != p->n || b->box.k != p->k ||
                          b->box.groups != p->groups))
@@ -31,7 +36,7 @@ struct hv_gemm_shares hv__best_shares(const struct hv__sum *s, const struct hv__
                               hv_gemm_box_of(&s->gemm, p->n, p->k, p->groups)};
         k->boxes = b;
     }
-    return hv_gemm_box_shares(&s->gemm, &b->box, p->m * s->a->ideal->more);
+    return hv_gemm_box_shares(&s->gemm, &b->box, p->m * ideal->more);
 }
 
 void hv__count_start(const struct hv__sum *s, double chain_s, double other_s)

@@ -9,114 +9,90 @@
  * - a stream takes its start and bytes, at least r/S of those of a sequence over t (what sequence
  *   parallelism does not cut is more), at the best share of any stream up to the cell's largest;
  * - the attention core takes its starts and its pairs at the rate without a limit;
- * - t > 1 ranks exchange: an all-reduce of b bytes moves at least b through the fastest link of a
- *   member (2 (t-1)/t b in rings, b (1 + 1/t) in a switch), its halves (t-1)/t b each.
+ * - t > 1 ranks exchange at least what floor_exchange.c proves, over the slowest link that so many
+ *   cannot avoid.
+ * - gradients of what a feed-forward makes on its way, and logits, are in memory at once: larger
+ *   passes than fit are no valid plan's (floor_memory.c).
  * So a pass takes at least start_s + x work_s with work_s the price of a sequence times t where the
  * cell's widest cut has t ranks: all of these either do not change or grow with more ranks, except
  * for sums, which are counted for the narrowest cut.
  */
 #include "solver/cost/cost_int.h"
-#include "solver/cost/link_curve.h"
+#include "solver/cost/floor_exchange.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+/* Most degrees that are told apart. */
+#define DEGREES HV_COST_DEGREES
+
 /* Numbers of tensor-parallel ranks that one cell stands for. */
 struct degrees {
-    int least;
-    double most;
+    double least, most;
 };
-
-static const struct degrees all_degrees[] = {{1, 1}, {2, 2},  {3, 3},        {4, 4},
-                                             {5, 8}, {9, 16}, {17, HUGE_VAL}};
-
-/* The least that an exchange between tensor-parallel ranks takes. */
-struct exchange {
-    double start_s, bytes_per_s;
-    double shown_frac; /* of sequence-parallel halves, which run beside products */
-};
-
-/* Best start and share of any link. */
-static void best_curves(struct exchange *x, double *share)
-{
-    x->start_s = HUGE_VAL;
-    *share = 0;
-    for (int c = 0; c < HV_CURVE_N; c++) {
-        for (int use = HV_USE_RING; use <= HV_USE_SWITCH; use++) {
-            const struct hv_link_curve *l =
-                hv_link_curve((enum hv_link_class)c, (enum hv_link_use)use);
-            for (int i = 0; l && i < HV_CURVE_POINTS && l->at[i].bytes > 0; i++)
-                *share = fmax(*share, l->at[i].share);
-            x->start_s = l ? fmin(x->start_s, l->start_s) : x->start_s;
-        }
-    }
-}
-
-/* Fastest way between a device of that kind and any other: the links inside its node, or the NICs
- * of its node or link domain. */
-static struct exchange fastest_exchange(const struct hv_cost *k, const struct hv_device_kind *d)
-{
-    const struct hv_cluster *c = k->cluster;
-    struct exchange x = {0};
-    double factor = 0, hidden = 0, share = 0;
-    for (size_t i = 0; i < c->n_kinds; i++) {
-        const struct hv_calibration *cal = hv_device_calibration(c->kinds[i]);
-        factor = fmax(factor, fmax(cal->v[HV_CAL_NODE_LINKS], cal->v[HV_CAL_NETWORK]));
-        hidden = fmax(hidden, cal->v[HV_CAL_TP_HIDDEN]);
-    }
-    for (size_t g = 0; g < c->n_groups; g++) {
-        const struct hv_node_group *group = &c->groups[g];
-        double rate = fmax(group->intra.bytes_per_s, HV_PCIE_BYTES_PER_S);
-        double nodes = group->domain_nodes > 1 ? group->domain_nodes : 1;
-        bool here = false;
-        for (size_t s = 0; s < group->n_slots; s++) {
-            here = here || group->slots[s].kind == d;
-            rate = fmax(rate, group->slots[s].kind->pcie_bytes_per_s);
-        }
-        for (size_t s = 0; s < group->n_islands; s++)
-            rate = fmax(rate, group->islands[s].link.bytes_per_s);
-        rate = fmax(rate, nodes * hv_or(group->nic.bytes_per_s, HUGE_VAL));
-        x.bytes_per_s = here ? fmax(x.bytes_per_s, rate) : x.bytes_per_s;
-    }
-    best_curves(&x, &share);
-    x.bytes_per_s *= factor * share;
-    x.shown_frac = fmax(0, 1 - hidden);
-    return x;
-}
 
 /* Ranks that a cell stands for. */
 struct ranks {
     const struct hv_device_kind *device;
+    struct hv__reach reach;
     struct degrees t;
-    bool whole;               /* experts are not cut over them */
-    double moved_s, starts_s; /* what they exchange: of a sequence, and of a pass */
+    bool whole;                /* experts are not cut over them */
+    double most;               /* largest pass that fits into memory */
+    double bytes[2], times[2]; /* of a sequence's all-reduces, and of their halves */
 };
 
 static struct hv_part_query query_of(const struct hv__ask *ask, const struct ranks *r,
                                      struct hv__way way)
 {
-    struct hv_part_query q = hv__floor_query(ask->k, r->device, way, r->t.least);
+    struct hv_part_query q = hv__floor_query(ask->k, r->device, way, (int)r->t.least);
     q.expert_tp = r->whole ? 1 : q.tp;
     return q;
 }
 
-/* All-reduces, or with sequence parallelism their halves, at other places. */
-static void set_exchange(struct hv__ask *ask, const struct exchange *x, struct ranks *r)
+/* Share of sequence-parallel halves that shows beside products, at the least. */
+static double shown_frac(const struct hv_cluster *c)
+{
+    double hidden = 0;
+    for (size_t i = 0; i < c->n_kinds; i++)
+        hidden = fmax(hidden, hv_device_calibration(c->kinds[i])->v[HV_CAL_TP_HIDDEN]);
+    return fmax(0, 1 - hidden);
+}
+
+/* What ranks exchange in a pass: all-reduces, or with sequence parallelism their halves, at other
+ * places. */
+static void set_exchange(struct hv__ask *ask, struct ranks *r)
 {
     struct hv_part_query q = query_of(ask, r, (struct hv__way){false, false});
-    struct hv__ideal of[2] = {{.more = HUGE_VAL}, {.more = HUGE_VAL}};
+    for (int halves = 0; halves < 2 && r->t.least > 1; halves++) {
+        struct hv__ideal of = {.more = HUGE_VAL};
+        q.sequence_parallel = halves;
+        ask->q = &q;
+        ask->ideal = &of;
+        (void)hv__price(ask);
+        r->bytes[halves] = of.tp_bytes;
+        r->times[halves] = of.tp_times * (halves ? 2 * shown_frac(ask->k->cluster) : 1);
+    }
+}
+
+/* Adds the least of what ranks exchange in a pass of at most `most`. */
+static void add_exchange(const struct hv__ask *ask, const struct ranks *r,
+                         struct hv_cost_cell *cell)
+{
+    struct hv__least_exchange least[2];
+    double start_s = HUGE_VAL, moved_s = HUGE_VAL;
     if (r->t.least < 2)
         return;
     for (int halves = 0; halves < 2; halves++) {
-        q.sequence_parallel = halves;
-        ask->q = &q;
-        ask->ideal = &of[halves];
-        (void)hv__price(ask);
+        const struct hv__exchange_query q = {r->device, &r->reach, r->t.least, r->t.most,
+                                             r->bytes[halves] * cell->most * r->t.most};
+        hv__least_exchange(ask->k->cluster, &q, least);
+        start_s = fmin(start_s, r->times[halves] * least[halves].start_s);
+        moved_s = fmin(moved_s, r->times[halves] * r->bytes[halves] * least[halves].per_byte_s);
     }
-    double t = r->t.least, times = 2 * x->shown_frac * of[1].tp_times;
-    double moved = fmin(of[0].tp_times * of[0].tp_bytes, times * (t - 1) / t * of[1].tp_bytes);
-    r->moved_s = t * moved / x->bytes_per_s;
-    r->starts_s = fmin(of[0].tp_times, times) * x->start_s;
+    cell->work_s += r->t.least * moved_s;
+    cell->chain_s += r->t.least * moved_s;
+    cell->start_s += start_s;
+    cell->chain_start_s += start_s;
 }
 
 static void take_least(struct hv_cost_cell *to, const struct hv_cost_cell *from)
@@ -136,17 +112,18 @@ static struct hv_cost_cell make_cell(struct hv__ask *ask, const struct ranks *r,
     struct hv_cost_cell best = {least, most, HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL};
     for (size_t i = 0; i < n; i++) {
         struct hv_part_query q = query_of(ask, r, ways[i]);
-        struct hv__ideal ideal = {.more = most * r->t.most, .sums_frac = r->t.least / r->t.most};
+        struct hv__ideal ideal = {.more = most * r->t.most,
+                                  .least = least * r->t.least,
+                                  .exact = r->t.most == r->t.least,
+                                  .sums_frac = r->t.least / r->t.most};
         ask->q = &q;
         ask->ideal = &ideal;
         struct hv_part_cost p = hv__price(ask);
         double chain_s = p.forward_s + p.input_grad_s;
-        const struct hv_cost_cell own = {least,
-                                         most,
-                                         q.tp * (chain_s + p.weight_grad_s) + r->moved_s,
-                                         q.tp * chain_s + r->moved_s,
-                                         ideal.start_s + r->starts_s,
-                                         ideal.chain_start_s + r->starts_s};
+        struct hv_cost_cell own = {
+            least,          most,          q.tp * (chain_s + p.weight_grad_s),
+            q.tp * chain_s, ideal.start_s, ideal.chain_start_s};
+        add_exchange(ask, r, &own);
         take_least(&best, &own);
     }
     return best;
@@ -163,18 +140,66 @@ static bool is_covered(const struct hv_cost_cell *cells, size_t n, const struct 
     return false;
 }
 
+/* Degrees that valid plans may have in a block: divisors of its heads, whose groups of keys and
+ * values split or copy evenly (plan/check_degrees.c), and no more than there are devices. */
+static size_t divisors(const struct hv_block *b, double devices, struct degrees out[DEGREES])
+{
+    size_t n = 0;
+    for (int t = 1; t <= b->heads && t <= devices; t++) {
+        bool even =
+            b->mla.kv_rank || b->kv_heads < 1 || b->kv_heads % t == 0 || t % b->kv_heads == 0;
+        if (b->heads % t != 0 || !even)
+            continue;
+        if (n == DEGREES) /* the last stands for all others too */
+            out[n - 1].most = HUGE_VAL;
+        else
+            out[n++] = (struct degrees){t, t};
+    }
+    return n;
+}
+
+/* Degrees of stages without heads. */
+static size_t any_degrees(double devices, struct degrees out[DEGREES])
+{
+    static const struct degrees all[] = {{1, 1},  {2, 2},   {3, 3},   {4, 4},        {5, 8},
+                                         {9, 16}, {17, 32}, {33, 64}, {65, HUGE_VAL}};
+    size_t n = 0;
+    while (n < HV_COUNT(all) && all[n].least <= fmax(devices, 1)) {
+        out[n] = all[n];
+        n++;
+    }
+    return n;
+}
+
+/* Largest size of a pass that any way of running it fits into memory. */
+static double largest_pass(struct hv__ask *ask, const struct ranks *r)
+{
+    struct hv__way ways[HV__WAYS];
+    size_t n = hv__different_ways(ask->k, r->device, ways);
+    double most = r->t.most > r->t.least ? HUGE_VAL : 0; /* others may round up less */
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_part_query q = query_of(ask, r, ways[i]);
+        most = fmax(most, hv__largest_pass(ask, &q));
+    }
+    return most;
+}
+
 /* Numbers of ranks to tell apart. */
 static size_t list_ranks(struct hv__ask *ask, const struct hv_device_kind *device,
-                         struct ranks out[2 * HV_COUNT(all_degrees)])
+                         struct ranks out[2 * DEGREES])
 {
-    const struct hv_model *m = ask->k->model;
-    bool experts = ask->part == HV_PART_FFN && m->blocks[ask->block].experts > 0;
-    struct exchange x = fastest_exchange(ask->k, device);
-    size_t n = 0;
-    for (size_t d = 0; d < HV_COUNT(all_degrees); d++) {
-        for (int whole = 0; whole < (experts && all_degrees[d].least > 1 ? 2 : 1); whole++) {
-            out[n] = (struct ranks){device, all_degrees[d], whole, 0, 0};
-            set_exchange(ask, &x, &out[n++]);
+    const struct hv_block *b = &ask->k->model->blocks[ask->block];
+    bool in_block = ask->part == HV_PART_ATTENTION || ask->part == HV_PART_FFN;
+    bool experts = ask->part == HV_PART_FFN && b->experts > 0;
+    struct hv__reach reach = hv__reach_of(ask->k->cluster, device);
+    struct degrees t[DEGREES];
+    size_t n = 0, n_t = in_block && b->heads > 0 ? divisors(b, reach.devices, t)
+                                                 : any_degrees(reach.devices, t);
+    for (size_t d = 0; d < n_t; d++) {
+        for (int whole = 0; whole < (experts && t[d].least > 1 ? 2 : 1); whole++) {
+            out[n] = (struct ranks){.device = device, .reach = reach, .t = t[d], .whole = whole};
+            out[n].most = largest_pass(ask, &out[n]);
+            set_exchange(ask, &out[n++]);
         }
     }
     return n;
@@ -185,7 +210,7 @@ static size_t all_cells(struct hv_cost *k, enum hv_part part, size_t block,
                         const struct hv_device_kind *device, struct hv_cost_cell *out)
 {
     struct hv__ask ask = {k, part, block, NULL, NULL, NULL};
-    struct ranks ranks[2 * HV_COUNT(all_degrees)];
+    struct ranks ranks[2 * DEGREES];
     double floor_s = hv_cost_floor_s(k, part, block, device), least = 0;
     if (k->model->kind != HV_MODEL_TRANSFORMER || !hv_known(floor_s)) {
         out[0] = (struct hv_cost_cell){.most = HUGE_VAL, .work_s = floor_s};
@@ -195,8 +220,10 @@ static size_t all_cells(struct hv_cost *k, enum hv_part part, size_t block,
     for (int i = 1; i <= HV_COST_SIZES; i++) {
         double most = (double)k->job.global_batch * exp2((i - HV_COST_SIZES) / 2.0);
         for (size_t r = 0; r < n_ranks; r++) {
-            out[n] = make_cell(&ask, &ranks[r], least, most);
-            n += !is_covered(out, n, &out[n]);
+            if (least <= ranks[r].most) {
+                out[n] = make_cell(&ask, &ranks[r], least, most);
+                n += !is_covered(out, n, &out[n]);
+            }
         }
         least = most;
     }

@@ -248,6 +248,51 @@ struct hv_gemm_shares hv_gemm_box_shares(const struct hv_gemm_pricer *g,
         share_at(g, best * hv_efficiency_thin(x->k, columns, rows), move_s)};
 }
 
+/* Best rate of a product with `from` to `to` on one axis: log2 of the rate is a straight line
+ * between its points, so the best is at one of them or at an end; thin products only gain. `x` are
+ * log2 of rows, columns and depth, of which that of the axis is not read. */
+static double rate_between(const struct hv_gemm_table *t, int axis, double from, double to,
+                           double x[3])
+{
+    const struct hv_log_axis *a = axis_of(t, axis);
+    double ends[] = {from > 0 ? log2(from) : a->from, log2(to)}, best = -HUGE_VAL;
+    double thin = below(a, ends[1]);
+    for (int i = 0; i < 3; i++)
+        thin *= i == axis ? 1 : below(axis_of(t, i), x[i]);
+    for (int i = 0; i < 2; i++) {
+        x[axis] = ends[i];
+        best = fmax(best, hv_gemm_table_log2_flops_per_s(t, x[0], x[1], x[2]));
+    }
+    double first = fmax(0, ceil((ends[0] - a->from) / a->step));
+    for (size_t i = (size_t)fmin(first, (double)a->count);
+         i < a->count && a->from + a->step * (double)i < ends[1]; i++) {
+        x[axis] = a->from + a->step * (double)i;
+        best = fmax(best, hv_gemm_table_log2_flops_per_s(t, x[0], x[1], x[2]));
+    }
+    return exp2(best) * thin;
+}
+
+struct hv_gemm_shares hv_gemm_shares_between(const struct hv_gemm_pricer *g,
+                                             const struct hv_gemm_rows *r, double n, double k)
+{
+    double move_s = g->element_bytes * (1 / n + 1 / k + 1 / r->most) / 2 / g->bytes_per_s;
+    const struct hv_gemm_table *t = g->table;
+    if (!t) {
+        double best = g->best_flops_per_s;
+        return (struct hv_gemm_shares){
+            share_at(g, best * hv_efficiency_thin(r->most, n, k), move_s),
+            share_at(g, best * hv_efficiency_thin(r->most, k, n), move_s),
+            share_at(g, best * hv_efficiency_thin(k, n, r->most), move_s)};
+    }
+    double log2_n = log2(n), log2_k = log2(k);
+    double forward[] = {0, log2_n, log2_k}, input[] = {0, log2_k, log2_n};
+    double weight[] = {log2_k, log2_n, 0};
+    return (struct hv_gemm_shares){
+        share_at(g, rate_between(t, 0, r->least, r->most, forward), move_s),
+        share_at(g, rate_between(t, 0, r->least, r->most, input), move_s),
+        share_at(g, rate_between(t, 2, r->least, r->most, weight), move_s)};
+}
+
 double hv_gemm_share(const struct hv_gemm_pricer *g, double m, double n, double k, double groups)
 {
     struct shape s = {m, n, k, groups, log2(m / groups), log2(n * groups), log2(k)};

@@ -95,6 +95,15 @@ struct hv_gemm_box hv_gemm_box_of(const struct hv_gemm_pricer *g, double n, doub
 struct hv_gemm_shares hv_gemm_box_shares(const struct hv_gemm_pricer *g,
                                          const struct hv_gemm_box *x, double rows);
 
+/** Numbers of rows of a product: no more than a range. */
+struct hv_gemm_rows {
+    double least, most;
+};
+/** Shares that no product of exactly that width and depth, in one group, with rows in that range
+ * exceeds. O(grid points in the range). */
+struct hv_gemm_shares hv_gemm_shares_between(const struct hv_gemm_pricer *g,
+                                             const struct hv_gemm_rows *r, double n, double k);
+
 /** Price of an isolated product. */
 struct hv_gemm_price {
     double time_s;           /**< with the start of its kernel */

@@ -28,10 +28,11 @@ struct hv__sum {
     struct hv__exchange x;
 };
 
-/** `total` over so many ranks: rounded up, but not in a floor. */
+/** `total` over so many ranks: rounded up, but not in a floor of any cut. */
 static inline double hv__cut(const struct hv__sum *s, double total, double ranks)
 {
-    return s->a->ideal ? total / ranks : ceil(total / ranks);
+    bool any = s->a->ideal && !s->a->ideal->exact;
+    return any ? total / ranks : ceil(total / ranks);
 }
 
 /** A product of `m` rows in all with `groups` weight matrices of k × n. */

@@ -11,6 +11,11 @@
  * starts (bound_work.c), so the bound may be a little low, never too high. bound_chain.c puts more
  * into the same inequality: passes have a size, and have to get through all layers in time.
  *
+ * Memory: sums of gradients, and in fp16 their unscaled copy, stay on the devices whatever a plan
+ * shards or offloads (hv_cost_least_state_bytes). So kinds that do not hold all of them together
+ * are not all of a plan, and no fewer devices than it takes of those with most memory; passes
+ * larger than fit are left out of the cells (floor_cells.c).
+ *
  * Around that, as the simulator adds it (tail.c, hv_cost_pass) to plans that wait for all
  * gradients:
  * - every device in use runs one pass forward and one backward at least, with their host work h;
@@ -80,13 +85,38 @@ static struct least between(const struct in_use *s, const struct hv__prices *p,
     return best;
 }
 
-/** Least time over how many of the devices in use run, fastest first. */
+/** Fewest devices of these kinds whose memory holds what all must hold together, those with most
+ * memory first; HUGE_VAL: all of them do not. */
+static double fewest_of(const struct hv__work *w, const bool *kinds)
+{
+    double n = 0, left = w->state_bytes, before = HUGE_VAL;
+    while (left > 0) {
+        double most = 0, devices = 0;
+        for (size_t k = 0; k < w->n_kinds; k++) {
+            double bytes = kinds[k] && w->devices[k] > 0 ? w->usable_bytes[k] : 0;
+            if (bytes < before && bytes >= most) {
+                devices = bytes > most ? w->devices[k] : devices + w->devices[k];
+                most = bytes;
+            }
+        }
+        if (most <= 0) {
+            return HUGE_VAL;
+        }
+        double use = fmin(devices, ceil(left / most));
+        n += use;
+        left -= use * most;
+        before = most;
+    }
+    return n;
+}
+
+/** Least time over how many of the devices in use run, fastest first, `fewest` or more. */
 static struct least least_of(const struct hv__work *w, const struct in_use *s,
                              const struct hv__prices *p)
 {
     struct part_of_cluster from = {0}, to;
     struct least least = {.time_s = HUGE_VAL};
-    double last = HUGE_VAL;
+    double last = HUGE_VAL, fewest = fewest_of(w, s->kinds);
     for (size_t turn = 0; turn < w->n_kinds; turn++) {
         double next = -1;
         for (size_t k = 0; k < w->n_kinds; k++) {
@@ -103,9 +133,12 @@ static struct least least_of(const struct hv__work *w, const struct in_use *s,
             to.n += same ? w->devices[k] : 0;
             to.speed += same ? w->devices[k] * next : 0;
         }
-        from = (struct part_of_cluster){from.n + 1, from.speed + next};
-        struct least here = between(s, p, from, to);
-        least = here.time_s < least.time_s ? here : least;
+        double first = fmax(from.n + 1, fewest);
+        if (first <= to.n) {
+            from = (struct part_of_cluster){first, from.speed + (first - from.n) * next};
+            struct least here = between(s, p, from, to);
+            least = here.time_s < least.time_s ? here : least;
+        }
         from = to;
         last = next;
     }
@@ -143,7 +176,7 @@ static struct least bound_of_set(const struct question *q, const struct in_use *
     if (t.time_s < least) {
         struct hv__prices own = hv__prices_of(q->w, s->kinds, q->arena);
         if (q->by_size) {
-            hv__improve_mix(q->w, s->kinds, &own);
+            hv__improve_mix(q->w, s->kinds, &own, q->arena);
         }
         struct least better = least_of(q->w, s, &own);
         t = better.time_s > t.time_s ? better : t;
@@ -238,14 +271,25 @@ static const char *say_work(struct hv_arena *arena, const struct hv__work *w, do
 /** Why passes take longer than the work alone: `few` devices are best, or 0 where all are. */
 static const char *say_passes(struct hv_arena *arena, bool by_size, double few)
 {
-    const char *small = by_size ? "because every sequence has to get through all layers in time, "
-                                  "in passes small enough for that"
-                                : "";
+    const char *small = by_size
+                            ? "to fill and drain, because every sequence has to get through all "
+                              "layers and back in time, in passes small enough for that"
+                            : "";
     return few > 0 ? hv_arena_printf(arena,
                                      "%s%sbecause no more than %.0f devices are worth waiting "
                                      "for",
                                      small, by_size ? ", and " : "", few)
                    : small;
+}
+
+/** What memory asks for, where that is more than one device. */
+static const char *say_memory(struct hv_arena *arena, const struct hv_bound *b, const char *said)
+{
+    return b->fewest > 1
+               ? hv_arena_printf(arena,
+                                 "%s; on %.0f devices or more, or the gradients have no room", said,
+                                 b->fewest)
+               : said;
 }
 
 /** The work and what comes on top of it. */
@@ -255,6 +299,8 @@ static const char *say_parts(struct hv_arena *arena, const struct hv_bound *b, c
         double time_s;
         const char *why;
     } parts[] = {
+        {b->shapes_s, "because tensor parallelism that divides the heads, over the links that so "
+                      "many ranks cannot avoid, and passes of this batch leave no better shapes"},
         {b->passes_s, passes},
         {b->optimizer_s, "for the optimizer's step of every weight"},
         {b->host_s, "of the host's work in an iteration"},
@@ -269,7 +315,7 @@ static const char *say_parts(struct hv_arena *arena, const struct hv_bound *b, c
                                 hv_fmt_seconds(text, sizeof text, parts[i].time_s), parts[i].why);
         }
     }
-    return said;
+    return say_memory(arena, b, said);
 }
 
 /** Fills what a bound is made of beside the work. */
@@ -285,23 +331,51 @@ static void set_parts(const struct least *t, struct hv_bound *b)
     }
 }
 
+/** Of what passes cost beyond the work: what no size of them saves. */
+static void set_shapes(const struct hv__prices *p, struct hv_bound *b)
+{
+    b->shapes_s = fmin(fmax(0, p->mixed[0] / p->total - b->compute_s), b->passes_s);
+    b->passes_s -= b->shapes_s;
+}
+
+/** Why no plan runs at all: nothing to run on, or too little memory together. NULL: one may. */
+static const char *say_none(const struct hv_cost *k, struct hv_arena *arena,
+                            const struct hv__work *w, const bool *kinds)
+{
+    char need[HV_FMT_CAP], has[HV_FMT_CAP];
+    double bytes = 0, devices = all_devices(w);
+    for (size_t i = 0; i < w->n_kinds; i++) {
+        bytes += w->devices[i] * w->usable_bytes[i];
+    }
+    if (devices <= 0) {
+        return hv_arena_printf(arena, "no device of the cluster can run this job in %s",
+                               hv_precision_name(hv_cost_job(k)->precision));
+    }
+    if (isfinite(fewest_of(w, kinds))) {
+        return NULL;
+    }
+    return hv_arena_printf(arena,
+                           "gradients alone need %s of memory, which no plan can offload, and all "
+                           "%.0f usable devices have %s",
+                           hv_fmt_bytes(need, sizeof need, w->state_bytes), devices,
+                           hv_fmt_bytes(has, sizeof has, bytes));
+}
+
 void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out)
 {
     struct hv__work w = hv__list_work(k, arena);
     bool *kinds = hv_arena_new(arena, bool, w.n_kinds);
-    size_t used = 0;
     for (size_t i = 0; i < w.n_kinds; i++) {
         kinds[i] = w.devices[i] > 0;
-        used += kinds[i];
     }
-    *out = (struct hv_bound){0};
-    if (used == 0) {
-        out->why = hv_arena_printf(arena, "no device of the cluster can run this job in %s",
-                                   hv_precision_name(hv_cost_job(k)->precision));
+    *out = (struct hv_bound){.why = say_none(k, arena, &w, kinds)};
+    if (out->why != NULL) {
         out->any_why = out->compute_why = out->why;
         return;
     }
+    out->fewest = fewest_of(&w, kinds);
     struct hv__prices p = hv__prices_of(&w, kinds, arena);
+    hv__mix_values(&w, kinds, &p);
     out->compute_s = hv__spread_s(&w, kinds, &p, p.pipeline);
     out->compute_why = say_work(arena, &w, out->compute_s);
     struct question q = {.w = &w, .all = &p, .arena = arena};
@@ -313,6 +387,7 @@ void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *o
     q.by_size = true;
     t = bound_of(&q);
     set_parts(&t, out);
+    set_shapes(&p, out);
     out->why = say_parts(arena, out, say_passes(arena, true, t.devices < all ? t.devices : 0));
     if (any.iteration_s > out->iteration_s) {
         *out = any;

@@ -31,6 +31,16 @@ double hv__mix(size_t i)
     return mixes[i];
 }
 
+/** Most steps of one size in one direction. */
+#define TURNS 8
+
+/** Other speeds of two kinds, for one mix. */
+struct
+try {
+    size_t a, b;
+    double times_a, times_b, share;
+};
+
 /** What one mix makes of a part: θ N, and the weight of its chain. */
 struct weights {
     double work, chain;
@@ -85,28 +95,71 @@ void hv__mix_values(const struct hv__work *w, const bool *kinds, struct hv__pric
     }
 }
 
-void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__prices *p)
+/** Bound by one mix. */
+static double mix_bound(const struct hv__work *w, const bool *kinds, struct hv__prices *p,
+                        double share)
+{
+    set_total(w, kinds, p);
+    return mix_value(w, kinds, p, share) / p->total;
+}
+
+/** Multiplies the speeds of two kinds, or of one where they are the same, and keeps that if it
+ * raises the bound by this mix. */
+static bool try_speeds(const struct hv__work *w, const bool *kinds, struct hv__prices *p,
+                       const struct try *x, double *best)
+{
+    double before[] = {p->speed[x->a], p->speed[x->b]};
+    p->speed[x->a] *= x->times_a;
+    p->speed[x->b] *= x->a == x->b ? 1 : x->times_b;
+    double now = mix_bound(w, kinds, p, x->share);
+    if (now > *best) {
+        *best = now;
+        return true;
+    }
+    p->speed[x->a] = before[0];
+    p->speed[x->b] = before[1];
+    return false;
+}
+
+/** The bound is concave in the logarithms only along some ways, so kinds are tried alone and in
+ * pairs, in smaller and smaller steps. */
+static double improve_speeds(const struct hv__work *w, const bool *kinds, struct hv__prices *p,
+                             double share)
+{
+    double best = mix_bound(w, kinds, p, share);
+    for (double step = 1.3; step > 1.001; step = sqrt(step)) {
+        for (size_t i = 0; i < w->n_kinds * w->n_kinds * 4; i++) {
+            size_t pair = i / 4;
+            const struct try x = {.a = pair / w->n_kinds,
+                                  .b = pair % w->n_kinds,
+                                  .times_a = i & 1 ? step : 1 / step,
+                                  .times_b = i & 2 ? step : 1 / step,
+                                  .share = share};
+            for (int again = 0; kinds[x.a] && kinds[x.b] && x.a <= x.b && again < TURNS; again++) {
+                again = try_speeds(w, kinds, p, &x, &best) ? again : TURNS;
+            }
+        }
+    }
+    return best;
+}
+
+void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__prices *p,
+                     struct hv_arena *arena)
 {
     hv__mix_values(w, kinds, p);
     size_t at = 0;
     for (size_t i = 1; i < HV__MIXES; i++) {
         at = p->mixed[i] > p->mixed[at] ? i : at;
     }
-    double best = p->mixed[at] / p->total;
-    for (double step = 1.3; step > 1.01; step = sqrt(step)) {
-        for (size_t k = 0; k < w->n_kinds; k++) {
-            for (int up = 0; up < 2 && kinds[k]; up++) {
-                double before = p->speed[k];
-                p->speed[k] *= up ? step : 1 / step;
-                set_total(w, kinds, p);
-                double now = mix_value(w, kinds, p, hv__mix(at)) / p->total;
-                if (now > best) {
-                    best = now;
-                } else {
-                    p->speed[k] = before;
-                }
-            }
-        }
+    struct hv__prices best = *p;
+    double most = 0;
+    for (size_t i = at > 0 ? at - 1 : 0; i < HV__MIXES && i <= at + 1; i++) {
+        struct hv__prices own = *p;
+        own.speed = hv_arena_copy(arena, p->speed, w->n_kinds, sizeof *own.speed);
+        double now = improve_speeds(w, kinds, &own, hv__mix(i));
+        best = now > most ? own : best;
+        most = fmax(now, most);
     }
+    *p = best;
     hv__mix_values(w, kinds, p);
 }

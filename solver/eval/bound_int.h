@@ -15,8 +15,12 @@ struct hv__work {
     double *units;                        /**< [n_items] sequences, or 1 of the optimizer's */
     double *floor_s;                      /**< [n_kinds × stride] device-seconds of a unit */
     const struct hv_cost_by_size **sizes; /**< [n_kinds × stride]; NULL: only its floor is known */
-    double *devices;                      /**< [n_kinds] of use */
-    double *step_s, *jitter, *pass_s;     /**< [n_kinds] */
+    const struct hv_device_kind *
+        *kinds;                       /**< [n_kinds] by name, so that no order of a file counts */
+    double *devices;                  /**< [n_kinds] of use */
+    double *usable_bytes;             /**< [n_kinds] of a device */
+    double state_bytes;               /**< that all devices hold together at the least */
+    double *step_s, *jitter, *pass_s; /**< [n_kinds] */
     bool transformer;
 };
 
@@ -43,6 +47,7 @@ double hv__mix(size_t i);
 /** Fills p->mixed for its speeds. O(mixes × items × kinds). */
 void hv__mix_values(const struct hv__work *w, const bool *kinds, struct hv__prices *p);
 /** Changes the speeds where that raises the best mix; fills p->mixed. */
-void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__prices *p);
+void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__prices *p,
+                     struct hv_arena *arena);
 
 #endif

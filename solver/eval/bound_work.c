@@ -4,6 +4,9 @@
  */
 #include "solver/eval/bound_int.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /** Models with more classes of blocks are looked at without regard to the size of passes. */
 #define CLASSES_BY_SIZE 8
 
@@ -11,12 +14,11 @@
 static void add_item(struct hv_cost *k, struct hv__work *w, enum hv_part part, size_t block,
                      double units)
 {
-    const struct hv_cluster *c = hv_cost_cluster(k);
     bool by_size = hv_cost_n_classes(k) <= CLASSES_BY_SIZE;
     for (size_t i = 0; i < w->n_kinds; i++) {
         size_t at = i * w->stride + w->n_items;
-        w->floor_s[at] = hv_cost_floor_s(k, part, block, c->kinds[i]);
-        w->sizes[at] = by_size ? hv_cost_by_size(k, part, block, c->kinds[i]) : NULL;
+        w->floor_s[at] = hv_cost_floor_s(k, part, block, w->kinds[i]);
+        w->sizes[at] = by_size ? hv_cost_by_size(k, part, block, w->kinds[i]) : NULL;
     }
     w->units[w->n_items++] = units;
 }
@@ -24,11 +26,10 @@ static void add_item(struct hv_cost *k, struct hv__work *w, enum hv_part part, s
 /** Every weight is updated once, somewhere; the start of the kernel is left out. */
 static void add_optimizer(struct hv_cost *k, struct hv__work *w)
 {
-    const struct hv_cluster *c = hv_cost_cluster(k);
     double n = w->transformer ? hv_model_parameters(hv_cost_model(k)) : 0;
     for (size_t i = 0; i < w->n_kinds; i++) {
-        double step_s = hv_cost_optimizer_s(k, c->kinds[i], 2 * n);
-        w->floor_s[i * w->stride + w->n_items] = step_s - hv_cost_optimizer_s(k, c->kinds[i], n);
+        double step_s = hv_cost_optimizer_s(k, w->kinds[i], 2 * n);
+        w->floor_s[i * w->stride + w->n_items] = step_s - hv_cost_optimizer_s(k, w->kinds[i], n);
     }
     w->units[w->n_items++] = 1;
 }
@@ -41,7 +42,7 @@ static void count_devices(struct hv_cost *k, struct hv__work *w)
         /* a plan may use spare nodes */
         for (size_t s = 0; group->state != HV_NODE_DRAIN && s < group->n_slots; s++) {
             for (size_t i = 0; i < w->n_kinds; i++) {
-                if (c->kinds[i] == group->slots[s].kind) {
+                if (w->kinds[i] == group->slots[s].kind) {
                     w->devices[i] += (double)group->slots[s].count * group->count;
                 }
             }
@@ -64,15 +65,28 @@ static void leave_out_useless(struct hv__work *w)
 }
 
 /** What a step costs besides work; measured layers hold whatever was measured with them. */
-static void add_steps(struct hv_cost *k, struct hv__work *w)
+static void add_steps(struct hv__work *w)
 {
-    const struct hv_cluster *c = hv_cost_cluster(k);
     for (size_t i = 0; w->transformer && i < w->n_kinds; i++) {
-        const struct hv_calibration *cal = hv_device_calibration(c->kinds[i]);
+        const struct hv_calibration *cal = hv_device_calibration(w->kinds[i]);
         w->step_s[i] = cal->v[HV_CAL_STEP_MS] * 1e-3;
         w->jitter[i] = cal->v[HV_CAL_JITTER];
         w->pass_s[i] = 2 * cal->v[HV_CAL_PASS_US] * HV_US;
     }
+}
+
+static void add_memory(const struct hv_cost *k, struct hv__work *w)
+{
+    w->state_bytes = hv_cost_least_state_bytes(k);
+    for (size_t i = 0; i < w->n_kinds; i++) {
+        w->usable_bytes[i] = fmax(0, hv_cost_usable_bytes(k, w->kinds[i]));
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct hv_device_kind *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
 }
 
 struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena)
@@ -87,7 +101,9 @@ struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena)
     w.units = hv_arena_new(arena, double, w.stride);
     w.floor_s = hv_arena_new(arena, double, w.stride *w.n_kinds);
     w.sizes = hv_arena_new(arena, const struct hv_cost_by_size *, w.stride *w.n_kinds);
-    double **columns[] = {&w.devices, &w.step_s, &w.jitter, &w.pass_s};
+    w.kinds = hv_arena_copy(arena, hv_cost_cluster(k)->kinds, w.n_kinds, sizeof *w.kinds);
+    qsort(w.kinds, w.n_kinds, sizeof *w.kinds, by_name);
+    double **columns[] = {&w.devices, &w.step_s, &w.jitter, &w.pass_s, &w.usable_bytes};
     for (size_t i = 0; i < HV_COUNT(columns); i++) {
         *columns[i] = hv_arena_new(arena, double, w.n_kinds);
     }
@@ -105,7 +121,8 @@ struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena)
     add_optimizer(k, &w);
     count_devices(k, &w);
     leave_out_useless(&w);
-    add_steps(k, &w);
+    add_steps(&w);
+    add_memory(k, &w);
     return w;
 }
 

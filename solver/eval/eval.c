@@ -121,7 +121,7 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     struct hv_bound b = {.compute_s = HV_UNKNOWN};
     if (!o->no_bound && p->mode == HV_MODE_TRAIN) {
         hv_eval_bound(k, arena, &b);
-        out->metrics.bound_s = b.iteration_s;
+        out->metrics.bound_s = b.iteration_s > 0 ? b.iteration_s : HV_UNKNOWN;
         out->bound_why = b.why;
     }
     const struct hv_plan *flat = hv__flat_plan(p, hv_cost_model(k), arena);
@@ -159,6 +159,9 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
         out->bound_why = b.any_why;
     }
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
+    if (out->metrics.gap_frac < 0 && out->findings.n > 0) {
+        out->metrics.gap_frac = HV_UNKNOWN; /* what does not fit may be faster than what does */
+    }
     check_limits(job, out);
     if ((o->failures || !o->no_bound) && hv_goodput_asked(k, p)) {
         const struct hv_goodput_query q = {p, out->metrics.iteration_s, out->metrics.tokens_per_s,

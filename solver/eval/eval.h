@@ -320,18 +320,21 @@ struct hv_bound {
                      tensor parallelism that is not 1d: passes of any size */
     const char *any_why, *compute_why;
     /* what iteration_s is made of besides compute_s */
-    double passes_s;    /**< passes of limited size, and devices better left out */
+    double shapes_s;    /**< kernels of the shapes that valid degrees leave, their exchanges */
+    double passes_s;    /**< fill and drain: passes of limited size, and devices better left out */
     double optimizer_s; /**< the step of every weight */
     double host_s;      /**< of the host, once per iteration and in one pass */
     double wait_s;      /**< for the slowest of many devices */
+    double fewest;      /**< devices that it takes to hold the gradients; 0: not known */
 };
 /**
  * No exact plan can be faster: every sequence's work in the best kernels that passes of some size
- * reach, spread over all devices that are not drained without any loss, all its layers in turn
- * before the iteration ends, the optimizer step of every weight, and what an iteration costs around
- * them. Weak duality over block classes keeps it true for mixed kinds (derivations: bound.c,
- * bound_chain.c). O(2^kinds × kinds × classes × cells), kinds up to 8; the cells are remembered by
- * the context.
+ * reach and that fit into memory, with the exchanges of tensor parallelism over the slowest link
+ * that its ranks cannot avoid, spread over all devices that are not drained without any loss, all
+ * its layers in turn before the iteration ends (fill and drain), the optimizer step of every
+ * weight, and what an iteration costs around them, on devices enough to hold all gradients. Weak
+ * duality over block classes keeps it true for mixed kinds (derivations: bound.c, bound_chain.c).
+ * O(2^kinds × kinds × classes × cells), kinds up to 8; the cells are remembered by the context.
  */
 void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out);
 

@@ -126,7 +126,14 @@ static bool above_a_cell(const struct hv_cost_cell *cells, size_t n, const struc
     return false;
 }
 
-/* Only of one-dimensional tensor parallelism that divides the heads, as valid plans do. */
+/* Do keys and values split or copy evenly over the ranks? */
+static bool even(const struct hv_block *b, int tp)
+{
+    return b->heads % tp == 0 && (b->mla.kv_rank || b->kv_heads % tp == 0 || tp % b->kv_heads == 0);
+}
+
+/* Only of one-dimensional tensor parallelism that divides the heads over ranks that have a place,
+ * in passes that fit into memory, as valid plans do. */
 static void check_cells(struct hv_cost *k, enum hv_part part, const struct hv_part_query *q)
 {
     const struct hv_model *m = hv_cost_model(k);
@@ -139,7 +146,8 @@ static void check_cells(struct hv_cost *k, enum hv_part part, const struct hv_pa
     assert_in_range(n, 1, HV_COST_CELLS);
     for (size_t i = 0; i < n; i++)
         assert_true(cells[i].work_s >= hv_cost_floor_s(k, part, 0, q->device) * (1 - 1e-12));
-    if (q->tp_scheme != HV_TP_1D || m->blocks[0].heads % q->tp != 0)
+    if (q->tp_scheme != HV_TP_1D || !even(&m->blocks[0], q->tp) || (q->tp > 1 && !q->group) ||
+        c.transient_bytes > hv_cost_usable_bytes(k, q->device))
         return;
     if (!above_a_cell(cells, n, &own, &c))
         fail_msg("part %d on %s, tp %d, %g sequences of %g tokens: no cell is under it", part,

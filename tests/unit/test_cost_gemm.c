@@ -345,6 +345,28 @@ static void test_floor_and_words(void **state)
     hv_cluster_unref(cluster);
 }
 
+/* No product with rows in a range has a larger share than the range is told. */
+static void test_shares_between(void **state)
+{
+    struct hv_rng r;
+    hv_rng_seed(&r, 4);
+    const char *const names[] = {"A100-SXM-80GB", "H100-SXM-80GB", "A40-48GB", "V100-SXM2-32GB"};
+    for (int i = 0; i < 20000; i++) {
+        const struct hv_device_kind *d = kind(state, names[hv_rng_below(&r, 4)]);
+        struct hv_gemm_pricer g = hv_gemm_pricer_of(d, HV_FP16);
+        double n = floor(exp2(14 * hv_rng_double(&r))), k = floor(exp2(14 * hv_rng_double(&r)));
+        struct hv_gemm_rows rows = {exp2(18 * hv_rng_double(&r)), 0};
+        rows.most = rows.least * (1 + hv_rng_double(&r) * (i % 2 ? 0.5 : 20));
+        rows.least *= i % 7 > 0;
+        double m = rows.least + hv_rng_double(&r) * (rows.most - rows.least);
+        struct hv_gemm_shares most = hv_gemm_shares_between(&g, &rows, n, k);
+        struct hv_gemm_shares x = hv_gemm_shares(&g, fmax(m, 1e-3), n, k, 1);
+        assert_true(x.forward <= most.forward * (1 + 1e-9));
+        assert_true(x.input_grad <= most.input_grad * (1 + 1e-9));
+        assert_true(x.weight_grad <= most.weight_grad * (1 + 1e-9));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,7 +374,7 @@ int main(void)
         cmocka_unit_test(test_gradients),        cmocka_unit_test(test_additions),
         cmocka_unit_test(test_time_never_falls), cmocka_unit_test(test_streams_never_fall),
         cmocka_unit_test(test_same_chip),        cmocka_unit_test(test_roofline),
-        cmocka_unit_test(test_floor_and_words),
+        cmocka_unit_test(test_floor_and_words),  cmocka_unit_test(test_shares_between),
     };
     return cmocka_run_group_tests_name("cost_gemm", tests, setup, teardown);
 }

@@ -34,6 +34,29 @@ static bool often(struct hv_rng *r, int of_ten)
     return below(r, 10) < of_ten;
 }
 
+/** What joins the devices of a node, or of a rack: often something unlike the kind's own. */
+static void add_inside(struct hv_rng *r, struct hv_str *t, int each, int count)
+{
+    static const char *const kinds[] = {"pcie", "nvlink", "nvswitch", "xgmi"};
+    static const double rates[] = {12, 64, 300, 450};
+    if (often(r, 6)) {
+        return;
+    }
+    int kind = below(r, HV_COUNT(kinds));
+    hv_str_addf(t, ",\"intra\":{\"kind\":\"%s\",\"bandwidth_GBps\":%g", kinds[kind],
+                rates[below(r, HV_COUNT(rates))]);
+    if (each > 3 && often(r, 3)) {
+        hv_str_addf(t,
+                    ",\"groups\":[{\"devices\":\"0-1\",\"kind\":\"nvlink\",\"bandwidth_GBps\":100},"
+                    "{\"devices\":\"2-3\",\"kind\":\"pcie-root\",\"bandwidth_GBps\":14,"
+                    "\"shared\":true}]");
+    }
+    hv_str_addf(t, "}");
+    if (count > 1 && kind == 2 && often(r, 5)) {
+        hv_str_addf(t, ",\"domain_nodes\":2");
+    }
+}
+
 static void add_nodes(struct hv_rng *r, struct hv_str *t, int g, bool zones, struct places *p)
 {
     static const char *const devices[] = {"A100-SXM-80GB",  "H100-SXM-80GB", "V100-SXM2-32GB",
@@ -46,6 +69,7 @@ static void add_nodes(struct hv_rng *r, struct hv_str *t, int g, bool zones, str
                 "\"nic\":{\"bandwidth_GBps\":%g,\"latency_us\":%d}",
                 g > 0 ? "," : "", 'a' + g, count, devices[below(r, HV_COUNT(devices))], each,
                 nics[below(r, HV_COUNT(nics))], 1 + below(r, 20));
+    add_inside(r, t, each, count);
     if (zones) {
         hv_str_addf(t, ",\"zone\":\"%s\"", g % 2 ? "west" : "east");
     }
@@ -105,9 +129,10 @@ static int random_job(struct hv_rng *r, struct hv_str *t)
     int batch = 1 << below(r, 8);
     hv_str_addf(t,
                 "{\"format\":\"hetviz.job/1\",\"global_batch\":%d,\"sequence\":%d,"
-                "\"precision\":\"fp16\",\"optimizer\":\"%s\"%s}",
-                batch, sequences[below(r, HV_COUNT(sequences))], often(r, 8) ? "adam" : "sgd",
-                often(r, 3) ? ",\"grad_precision\":\"fp32\"" : "");
+                "\"precision\":\"%s\",\"optimizer\":\"%s\"%s%s}",
+                batch, sequences[below(r, HV_COUNT(sequences))], often(r, 8) ? "fp16" : "fp32",
+                often(r, 8) ? "adam" : "sgd", often(r, 3) ? ",\"grad_precision\":\"fp32\"" : "",
+                often(r, 2) ? ",\"memory_reserve_GiB\":9" : "");
     return batch;
 }
 
@@ -179,6 +204,42 @@ static void add_devices(struct hv_str *t, const struct entry *e, int at, int ran
     hv_str_addf(t, "\",");
 }
 
+static void add_tp(struct hv_rng *r, struct hv_str *t, int tp)
+{
+    static const char *const schemes[] = {"2d", "2.5d", "2.5d"};
+    static const int depths[] = {1, 1, 4};
+    int grid = below(r, (int)HV_COUNT(schemes));
+    if (tp == 4 && often(r, 2)) {
+        hv_str_addf(t, ",\"tp\":{\"scheme\":\"%s\",\"degree\":4,\"depth\":%d}", schemes[grid],
+                    depths[grid]);
+        return;
+    }
+    hv_str_addf(t, ",\"tp\":%d", tp);
+}
+
+static void add_cp(struct hv_rng *r, struct hv_str *t, int cp)
+{
+    static const char *const how[] = {"\"layout\":\"zigzag\"", "\"layout\":\"contiguous\"",
+                                      "\"scheme\":\"ulysses\"", "\"layout\":\"striped\""};
+    if (cp > 1 && often(r, 5)) {
+        hv_str_addf(t, ",\"cp\":{\"degree\":%d,%s}", cp, how[below(r, 4)]);
+        return;
+    }
+    hv_str_addf(t, ",\"cp\":%d", cp);
+}
+
+static void add_zero(struct hv_rng *r, struct hv_str *t)
+{
+    static const char *const reduce[] = {"each", "end", "two_hop"};
+    int stage = below(r, 4);
+    if (stage > 1 && often(r, 5)) {
+        hv_str_addf(t, ",\"zero\":{\"stage\":%d,\"reduce\":\"%s\",\"prefetch\":%d}", stage,
+                    reduce[below(r, 3)], below(r, 3));
+        return;
+    }
+    hv_str_addf(t, ",\"zero\":%d", stage);
+}
+
 static void add_degrees(struct hv_rng *r, struct hv_str *t, const struct entry *e, int ranks)
 {
     static const char *const recompute[] = {"none", "none", "selective", "full"};
@@ -189,8 +250,10 @@ static void add_degrees(struct hv_rng *r, struct hv_str *t, const struct entry *
         *(what == 0 ? &cp : what == 1 ? &tp : &dp) *= 2;
     }
     dp *= left;
-    hv_str_addf(t, ",\"tp\":%d,\"dp\":%d,\"cp\":%d,\"zero\":%d,\"recompute\":\"%s\"", tp, dp, cp,
-                below(r, 4), recompute[below(r, 4)]);
+    hv_str_addf(t, ",\"dp\":%d,\"recompute\":\"%s\"", dp, recompute[below(r, 4)]);
+    add_tp(r, t, tp);
+    add_cp(r, t, cp);
+    add_zero(r, t);
     if (often(r, 5)) {
         hv_str_addf(t, ",\"sequence_parallel\":true");
     }
@@ -205,11 +268,16 @@ static void add_degrees(struct hv_rng *r, struct hv_str *t, const struct entry *
             hv_str_addf(t, "]");
         }
     }
-    if (often(r, 4)) {
-        hv_str_addf(t, ",\"ep\":%d", often(r, 5) ? dp : dp * tp * cp);
+    int ep = often(r, 4) ? often(r, 5) ? dp : dp * tp * cp : 1;
+    if (ep > 1) {
+        hv_str_addf(t, ",\"ep\":%d", ep);
     }
-    if (often(r, 1)) {
-        hv_str_addf(t, ",\"offload\":[{\"what\":\"activations\"}]");
+    if (often(r, 2)) {
+        static const char *const what[] = {"activations", "optimizer", "weights"};
+        hv_str_addf(t, ",\"offload\":[{\"what\":\"%s\"}]", what[below(r, 3)]);
+    }
+    if (ep > 1 && ep % 2 == 0 && often(r, 2)) {
+        hv_str_addf(t, ",\"moe\":{\"expert_shards\":2,\"capacity_factor\":%g}", below(r, 3) / 2.0);
     }
 }
 

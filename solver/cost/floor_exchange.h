@@ -1,0 +1,32 @@
+/** Inside cost: the least that an exchange between tensor-parallel ranks takes. */
+#ifndef HV_SOLVER_COST_FLOOR_EXCHANGE_H
+#define HV_SOLVER_COST_FLOOR_EXCHANGE_H
+
+#include "solver/inventory/cluster.h"
+
+/** What a device of some kind meets of the cluster. */
+struct hv__reach {
+    double devices;             /**< that can be in one group with it */
+    double in_house;            /**< most of them in one node or link domain */
+    double house_bytes_per_s;   /**< fastest link in any */
+    double element_bytes_per_s; /**< fastest element between nodes besides their NICs */
+};
+/** Looks through the cluster. O(groups × slots + matrix). */
+struct hv__reach hv__reach_of(const struct hv_cluster *c, const struct hv_device_kind *d);
+
+/** Which ranks: one is a device of that kind, they are `least` to `most`, their messages no larger
+ * than `bytes`. */
+struct hv__exchange_query {
+    const struct hv_device_kind *device;
+    const struct hv__reach *reach; /**< of that kind */
+    double least, most, bytes;
+};
+/** A call of so many bytes takes at least start_s + bytes × per_byte_s. */
+struct hv__least_exchange {
+    double start_s, per_byte_s;
+};
+/** Fills that of an all-reduce, and of one of its halves. Proof: floor_exchange.c. O(groups ×
+ * slots × links). */
+void hv__least_exchange(const struct hv_cluster *c, const struct hv__exchange_query *q,
+                        struct hv__least_exchange out[2]);
+#endif
