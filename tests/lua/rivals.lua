@@ -2,6 +2,8 @@
 -- our search finds, beside theirs and the time it took them. `hetviz selftest tests/lua/rivals.lua`.
 -- Sources: Oobleck 3b7a0c2, csrc/planning on the profile of its own test generator (seed 0); DT-FM cda948f,
 -- scheduler/heuristic_evolutionary_solver on its built-in cases (64 devices, 8 stages of 8 replicas).
+local alleviate = require "alleviate"
+local operators = require "operators"
 local placing = require "placing"
 
 -- Oobleck: 34 layers on nodes of 4 GPUs, milliseconds; T of its templates for 1 to 4 nodes (0.9 s of CPU).
@@ -103,6 +105,33 @@ local function test_dtfm(t)
   end
 end
 
+-- Aceso: its plan for GPT 1.3B on 4 GPUs, operators recomputed (1) in each stage; 60 s of search, 16.5 s of CPU.
+local aceso = {
+  "000111100011000011110000000001111000000000111100000000011110000000001111000000",
+  "000111100011000011110001100001111000000000001100000000000110000000000011000000000",
+  "11110000000000011000000000001100000000000110000000000011000000000001100000000000110",
+  "0011000011110001100000011000110000000000011000000000000000000000000000000",
+}
+
+local function test_aceso(t)
+  local q, times, bytes, at = operators.instance(require "aceso_profile"), {}, 0, 0
+  for s, flags in ipairs(aceso) do
+    local p = q.price { from = at + 1, to = at + #flags, tp = 1, dp = 1, micro_batch = 1, index = s, behind = 4 - s,
+      flags = flags }
+    at, times[s], bytes = at + #flags, p.time_s, math.max(bytes, p.bytes)
+  end
+  local list, worst = alleviate.times(times, 512)
+  t.near("Aceso, its plan by its equations here, s", list[worst], 58.76092188572894, 1e-5, "Aceso fa80ad0")
+  t.near("and its memory, MB", bytes, 11976.221, 1e-6, "Aceso fa80ad0")
+  for _, case in ipairs { { 4, 1, 58.76092188572894 }, { 3, 2 }, { 2, 2 } } do
+    local e = alleviate.run(q, { stages = case[1], micro_batch = case[2], budget = 200 })
+    local best = case[3] or 1e9
+    t.ok(("Aceso, GPT 1.3B on 4 GPUs, %d stages: %.4f s%s"):format(case[1], e.time_s,
+      case[3] and (", theirs %.4f s in 16.5 s of CPU"):format(best) or ""), e.over == 0 and e.time_s <= best,
+      "Aceso fa80ad0, its cost equation and profile")
+  end
+end
+
 return {
   api = 1, id = "rivals-test", title = "Rivals' own inputs", kind = "test",
   system = "none", reference = "none", summary = "Checks searches against what other planners found.",
@@ -112,5 +141,6 @@ return {
   selftest = function(t)
     test_oobleck(t)
     test_dtfm(t)
+    test_aceso(t)
   end,
 }
