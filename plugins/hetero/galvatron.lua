@@ -39,7 +39,8 @@ local function stage_of(ctx, q, devices, before)
     local function more(l) return math.max(0, of(s, l, x) - of(s, mid, x)) end
     return (stage == 1 and more(1) or 0) + (stage == pp and more(q.layers) or 0)
   end
-  own.room, own.fixed, own.grain, own.gradients = q.share * tables(single, 1, 1).room, 0, GRAIN, gradients(single, mid)
+  own.room, own.fixed, own.grain = tables(single, 1, 1).room - q.reserve, 0, GRAIN
+  own.gradients = gradients(single, mid)
   function own.work(s, x)
     local t = time(s, mid, x)
     return t / (s.full and 4 or 3), t * (s.full and 3 / 4 or 2 / 3), 0 -- its exchanges are in it
@@ -68,8 +69,8 @@ local function stage_of(ctx, q, devices, before)
 end
 
 --- The instance for these stages, each a list of devices.
-local function instance(ctx, stages, chunks, share)
-  local q, known = { layers = ctx.model.n_layers, batch = ctx.job.global_batch, chunks = chunks, share = share,
+local function instance(ctx, stages, chunks, reserve)
+  local q, known = { layers = ctx.model.n_layers, batch = ctx.job.global_batch, chunks = chunks, reserve = reserve,
     overlap = ctx.options.overlap }, {}
   function q.at(s)
     local before = stages[s - 1]
@@ -107,8 +108,8 @@ local function built(ctx, stages, counts, chunks, found)
     replicas = { { micro_batches = chunks, stages = rows } } }
 end
 
---- The search with a share of the memory.
-local function searched(ctx, devices, share)
+--- The search with so many bytes of every device left alone.
+local function searched(ctx, devices, reserve)
   local all, rows, batch = candidates.new(), ctx.model:layers(), ctx.job.global_batch
   local most = layout.largest_tp(rows, layout.node_size(layout.nodes(devices)), 64)
   for _, pp in ipairs(grids.depths(#devices, math.min(ctx.options.stages, ctx.model.n_layers))) do
@@ -118,7 +119,7 @@ local function searched(ctx, devices, share)
       for _, chunks in ipairs(layout.divisors(batch)) do
         local list = layerwise.strategies(size, batch // chunks, { tp = math.min(most, size), sp = 1 })
         if #list > 0 and chunks >= pp and not (hv.stopping() and #all.list > 0) then
-          local found = layerwise.stages(instance(ctx, stages, chunks, share), counts, function() return list end,
+          local found = layerwise.stages(instance(ctx, stages, chunks, reserve), counts, function() return list end,
             { group = 2 })
           if found then
             all.add { claim_s = found.time_s, build = function() return built(ctx, stages, counts, chunks, found) end }
@@ -127,18 +128,15 @@ local function searched(ctx, devices, share)
       end
     end
   end
-  return all.best(ctx.options.tries, chain.too_small(ctx, devices, "no pipeline of equal stages"))
+  return all
 end
 
 local function plan(ctx)
   local devices, why = pipes.devices(ctx)
   if not devices then return nil, why end
-  local best, reason
-  for _, share in ipairs { 1, 0.93, 0.85 } do -- less memory where the judge finds more in it than the equations
-    best, reason = searched(ctx, devices, share)
-    if best or reason:find "holds the model" then break end
-  end
-  return best, reason
+  local all = candidates.within(function(reserve) return searched(ctx, devices, reserve) end)
+  if all then return all.best(ctx.options.tries) end
+  return nil, chain.too_small(ctx, devices, "no pipeline of equal stages")
 end
 
 --- Galvatron's iteration time of the plan.
@@ -156,7 +154,7 @@ local function claim(made, ctx)
     end
     rows[s].ends = rows[s].choice[1]
   end
-  return { iteration_s = layerwise.value(instance(ctx, stages, replica.micro_batches, 1), rows),
+  return { iteration_s = layerwise.value(instance(ctx, stages, replica.micro_batches, 0), rows),
     formula = "layers' times, then the pipeline's fill and steady state (Galvatron, section 4; its code)" }
 end
 

@@ -48,7 +48,11 @@ end
 -- @usage local way = { { time = 0, saved = 0, peak = 0 }, { time = 2, saved = 5, peak = 1 } }
 -- assert(require("operators").recompute({ way, way }, 3, 1) == 2)
 function operators.recompute(groups, need, alive)
-  local peaks, seen, best, saved, peak, chosen = { 0 }, { [0] = true }, nil, nil, nil, nil
+  local peaks, seen, best, saved, peak, chosen = {}, { [0] = true }, nil, nil, nil, {}
+  if need <= 0 then
+    for g, front in ipairs(groups) do chosen[g] = front[1] end
+    return 0, 0, 0, chosen
+  end
   for _, front in ipairs(groups) do
     for _, way in ipairs(front) do
       if not seen[way.peak] then seen[way.peak], peaks[#peaks + 1] = true, way.peak end
@@ -68,7 +72,7 @@ function operators.recompute(groups, need, alive)
       end
       total = total + most
     end
-    local cap = total - (math.max(0, need) + (need > 0 and limit or 0)) / alive
+    local cap = total - (need + limit) / alive
     local r = cap >= 0 and hv.opt.knapsack { items = items, cap = cap }
     if r and (not best or -r.value < best) then
       best, saved, peak, chosen = -r.value, 0, 0, {}

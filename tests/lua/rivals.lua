@@ -125,6 +125,10 @@ local function test_aceso(t)
   local list, worst = alleviate.times(times, 512)
   t.near("Aceso, its plan by its equations here, s", list[worst], 58.76092188572894, 1e-5, "Aceso fa80ad0")
   t.near("and its memory, MB", bytes, 11976.221, 1e-6, "Aceso fa80ad0")
+  local way = { { time = 0, saved = 0, peak = 0 }, { time = 2, saved = 4, peak = 1 },
+    { time = 5, saved = 9, peak = 3 } }
+  t.near("Aceso, recomputation of 2 layers that saves 8", operators.recompute({ way, way }, 8, 2), 4, 1e-9,
+    "by hand: of two micro-batches one layer saves 2 x 4 - 1, two save 2 x 8 - 1")
   for _, case in ipairs { { 4, 1, 58.76092188572894 }, { 3, 2 }, { 2, 2 } } do
     local e = alleviate.run(q, { stages = case[1], micro_batch = case[2], budget = 100 })
     local best = case[3] or 1e9
