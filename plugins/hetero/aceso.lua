@@ -164,7 +164,7 @@ end
 
 local function selftest(t)
   local src, list, worst = "catalogue: aceso", alleviate.times({ 3, 5, 4 }, 8)
-  t.equal("stages of 3, 5, 4, 8 micro-batches; bottleneck", table.concat(list, " ") .. "; " .. worst, "33 47 40; 2", src)
+  t.equal("stages of 3, 5, 4, 8 micro-batches; worst", table.concat(list, " ") .. "; " .. worst, "33 47 40; 2", src)
   local q = small()
   for _, stages in ipairs { 1, 2, 4 } do
     local function run(budget) return alleviate.run(q, { stages = stages, micro_batch = 1, budget = budget }) end

@@ -19,7 +19,7 @@ local function regions(ctx, devices, batch)
   local function layer(machine, tp)
     local key = machine.class .. "/" .. tp
     if not known[key] then
-      local rate, most, bytes = serving.layer(ctx, machine.kind, machine.memory, tp, batch)
+      local rate, most, bytes = serving.pace(ctx, machine.kind, machine.memory, tp, batch)
       known[key] = { seconds = batch * ctx.job.sequence / rate, most = most, bytes = bytes }
     end
     return known[key]
@@ -153,7 +153,7 @@ local function claim(made, ctx)
     local slowest = 0
     for _, stage in ipairs(replica.stages) do
       local d = of[ctx.cluster:ids(stage.devices)[1]]
-      local rate = serving.layer(ctx, d.kind, d.memory_bytes, stage.tp or 1,
+      local rate = serving.pace(ctx, d.kind, d.memory_bytes, stage.tp or 1,
         replica.micro_batch or made.micro_batch)
       slowest = math.max(slowest, (stage.layers[2] - stage.layers[1]) / rate)
     end

@@ -260,7 +260,7 @@ end
 -- @units seconds, bytes
 -- @raise errors of price
 -- @usage local q = { n = 4, devices = 2, batch = 4, power = 2, tp = 2, price = function(s)
---   return { time_s = s.to - s.from + 1, ideal_s = 1, recompute_s = 0, bytes = 1, cap = 2 } end }
+--   return { time_s = s.micro_batch * (s.to - s.from + 1), ideal_s = 1, recompute_s = 0, bytes = 1, cap = 2 } end }
 -- assert(require("alleviate").run(q, { stages = 2, micro_batch = 1, budget = 10 }).time_s == 10)
 function alleviate.run(q, o)
   local w = { q = q, left = o.budget, seen = {}, all = {}, stopping = o.stopping or function() return false end }

@@ -73,7 +73,7 @@ end
 --- The best pipeline of a group that uses all its devices.
 -- @function fleets.layout
 -- @tparam table q instance, with the keys named at the top
--- @tparam table counts devices by machine number
+-- @tparam table counts list of devices by machine number
 -- @tparam[opt] boolean quick least seconds of a request instead of the most requests in a time
 -- @treturn table {stages = list of {machine, tp, layers}, latency_s, slowest_s}; nil when the model does not fit, or
 -- the group has more than 8 machines

@@ -66,17 +66,17 @@ local function beside(q, bytes, bus, compute)
 end
 
 --- Seconds of a layer for one micro-batch: of the last one, which exchanges gradients, and of any other.
--- @function layerwise.layer
+-- @function layerwise.seconds
 -- @tparam table q instance, with the keys named at the top
--- @tparam table s strategy
+-- @tparam table s strategy, with the keys named at the top
 -- @tparam integer pp stages
 -- @treturn number with the exchange, and without
 -- @units seconds
 -- @raise none
 -- @usage local q = { batch = 2, chunks = 1, overlap = 1, gradients = 0, bus = function() return 0 end,
 --   work = function() return 1, 2, 0 end }
--- assert(require("layerwise").layer(q, { tp = 1, sp = 1, dp = 2, zero = 2 }, 1) == 3)
-function layerwise.layer(q, s, pp)
+-- assert(require("layerwise").seconds(q, { tp = 1, sp = 1, dp = 2, zero = 2 }, 1) == 3)
+function layerwise.seconds(q, s, pp)
   local x, ranks = q.batch // q.chunks // s.dp, s.sp * s.dp
   local forward, backward, exchange = q.work(s, x)
   local bytes, bus = 2 * (ranks - 1) / ranks * q.gradients / s.tp, q.bus(ranks, s)
@@ -133,7 +133,7 @@ end
 local function front_of(q, list, n, stage, pp, weight)
   local rows, switch, nodes, edges = {}, {}, {}, {}
   for i, s in ipairs(list) do
-    local sync, free = layerwise.layer(q, s, pp)
+    local sync, free = layerwise.seconds(q, s, pp)
     local kept = q.saved(s, q.batch // q.chunks // s.dp) * math.min(pp - stage + 1, q.chunks)
     rows[i] = { weight * sync + (1 - weight) * free, math.ceil((q.states(s) + kept) / q.grain) }
     switch[i] = {}
@@ -154,14 +154,18 @@ end
 -- @treturn number seconds
 -- @units seconds
 -- @raise errors of the instance
--- @usage assert(type(require("layerwise").value) == "function")
+-- @usage local function none() return 0, 0 end
+-- local q = { batch = 1, chunks = 2, overlap = 1, gradients = 0, bus = none, ends_work = none, ends_gradients = none,
+--   work = function() return 1, 2, 0 end }
+-- local s = { tp = 1, sp = 1, dp = 1, zero = 0 }
+-- assert(require("layerwise").value(q, { { choice = { s }, ends = s } }) == 6)
 function layerwise.value(q, stages)
   local free, sync, pp = {}, {}, #stages
   for stage, row in ipairs(stages) do
     local own = q.at and q.at(stage) or q
     free[stage], sync[stage] = select(2, ends_s(own, row.ends, stage, pp)), 0
     for _, s in ipairs(row.choice) do
-      local with, without = layerwise.layer(own, s, pp)
+      local with, without = layerwise.seconds(own, s, pp)
       free[stage], sync[stage] = free[stage] + without, sync[stage] + with
     end
   end
@@ -171,8 +175,8 @@ end
 --- The best choice for a number of stages: for each stage the layers' strategies by dynamic programming.
 -- @function layerwise.stages
 -- @tparam table q instance, with the keys named at the top
--- @tparam table counts layers of each stage
--- @tparam function strategies function(stage) giving the list of them for the devices of a stage
+-- @tparam table counts list of the layers of each stage
+-- @tparam function strategies function(stage) giving the list of strategies for the devices of a stage
 -- @tparam table o {group = how many strategies in a row may be mixed in a stage, whose first is then that of embedding
 -- and head too; none: all, for every strategy of embedding and head, the same in all stages}
 -- @treturn table {time_s, stages = list of {choice = strategy of each layer, ends = strategy}}; nil when none fits
