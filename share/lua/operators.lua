@@ -112,11 +112,11 @@ end
 -- bandwidth, names, ["micro-batch/tp"] = rows }. Softmax keeps nothing of its own and dropout half as much again, since
 -- their buffers are shared (its option consider_shared_space).
 -- @function operators.instance
--- @tparam table profile measured figures
+-- @tparam table profile measured figures, with those keys
 -- @treturn table {n, devices, batch, power, price}
 -- @units seconds and MB
 -- @raise none
--- @usage assert(require("operators").instance(require("aceso_profile")).n == 315)
+-- @usage assert(require("operators").instance(require "aceso_profile").n == 315)
 function operators.instance(profile)
   local kinds, at, fronts, tables, known = {}, {}, {}, {}, {}
   local function add(kind, place) kinds[#kinds + 1], at[#at + 1] = kind, place end
