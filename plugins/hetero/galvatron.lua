@@ -173,7 +173,8 @@ local function selftest(t)
   rate = best(8, 2)
   t.ok(("the same, layer by layer: %.4f, theirs 2.5246"):format(rate), rate > 2.5246283459, src)
   rate = best(32, 8)
-  t.ok(("32 micro-batches, layer by layer: %.4f, theirs 2.6485"):format(rate), rate >= 2.6485091403918064, src)
+  t.ok(("32 micro-batches, layer by layer: %.4f, theirs 2.6485, its plan by these equations 2.6754"):format(rate),
+    rate > 2.6754, src)
   t.near("pipeline of 3, 2 and 4 micro-batches", layerwise.pipeline({ 3, 2 }, { 3, 2 }, 4), 12, 1e-9,
     "by hand: max(5 + 3 x 2, 3 + 3 x 3)")
 end
