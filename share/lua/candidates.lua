@@ -15,6 +15,15 @@ function candidates.new()
       all.reason, all.miss = reason, miss
     end
   end
+  --- Bytes by which the one of least claim is over some memory; 0 where it is not, or is no plan for another reason.
+  function all.over()
+    local first
+    for _, candidate in ipairs(all.list) do
+      first = first and first.claim_s <= candidate.claim_s and first or candidate
+    end
+    local verdict, _, by = layout.judge(first.build())
+    return not verdict and by < math.huge and by or 0
+  end
   --- The best of them, simulated; or nil and why there is none (`otherwise` where nobody said).
   function all.best(tries, otherwise)
     if #all.list == 0 then
@@ -24,6 +33,25 @@ function candidates.new()
     return best, not best and (reason or all.reason) or nil
   end
   return all
+end
+
+--- Searches, and where the first choice is over the memory, which planners' formulas know only roughly, searches again
+-- with as much less of it: search(reserve) gives a collection. The last one with any candidate, or nil.
+function candidates.within(search)
+  local reserve, last = 0, nil
+  for _ = 1, 3 do
+    local all = search(reserve)
+    if #all.list == 0 then
+      break
+    end
+    last = all
+    local over = hv.stopping() and 0 or all.over()
+    if over == 0 then
+      break
+    end
+    reserve = reserve + 1.1 * over
+  end
+  return last
 end
 
 return candidates

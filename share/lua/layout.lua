@@ -161,6 +161,34 @@ function layout.nodes(devices)
   return nodes
 end
 
+--- Devices for stages {tp, dp}, each tensor group inside the first node that has room for it: for every stage its
+-- { ids, kinds = set }; false where the groups do not fit.
+function layout.first_fit(nodes, stages)
+  local free, first, rows = {}, 1, {}
+  for n, node in ipairs(nodes) do
+    free[n] = #node.ids
+  end
+  for s, stage in ipairs(stages) do
+    rows[s] = { ids = {}, kinds = {} }
+    for _ = 1, stage.dp do
+      while nodes[first] and free[first] == 0 do
+        first = first + 1
+      end
+      local n = first
+      while nodes[n] and free[n] < stage.tp do
+        n = n + 1
+      end
+      if not nodes[n] then
+        return false
+      end
+      local ids = nodes[n].ids
+      table.move(ids, #ids - free[n] + 1, #ids - free[n] + stage.tp, #rows[s].ids + 1, rows[s].ids)
+      free[n], rows[s].kinds[nodes[n].kind] = free[n] - stage.tp, true
+    end
+  end
+  return rows
+end
+
 --- Greatest common divisor of the node sizes.
 function layout.node_size(nodes)
   local size = 0

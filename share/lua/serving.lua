@@ -226,9 +226,20 @@ function serving.deal(weights, count, masked)
   return out
 end
 
---- Seconds of a layer for a batch on a kind of device: of its prompts and of one more token of each, and the most
--- layers a device of that kind holds, with half of its memory for the weights (the other half for caches).
-local function layer_prices(ctx, kind, memory_bytes, tp, batch)
+--- What a stage of tp devices of a kind does with one layer: its prompts and one more token of each sequence, in turn;
+-- and the most layers it holds, with half of its memory for the weights (the other half for caches).
+-- @function serving.pace
+-- @tparam table ctx {cluster, model, job, …} of plan(ctx)
+-- @tparam string kind of device
+-- @tparam number memory_bytes of one device
+-- @tparam integer tp tensor degree
+-- @tparam integer batch sequences of a pass
+-- @treturn number tokens per second, then layers, then bytes that leave it for all prompts
+-- @units tokens per second, bytes
+-- @raise a kind that the cluster has not
+-- @usage local d = ctx.cluster:devices()[1]
+-- print(require("serving").pace(ctx, d.kind, d.memory_bytes, 1, 4))
+function serving.pace(ctx, kind, memory_bytes, tp, batch)
   local n, job = ctx.model.n_layers, ctx.job
   local function forward(tokens)
     local t = hv.cost.layers { kinds = { kind }, tp = tp, micro_batch = batch, tokens = tokens, recompute = "none" }
@@ -256,7 +267,7 @@ function serving.instance(ctx, devices, tp, batch)
   local q, servers, prices, out_bytes = { layers = ctx.model.n_layers, rates = {} }, {}, {}, 1
   for _, node in ipairs(layout.nodes(devices)) do
     if not prices[node.kind] then
-      local rate, most, bytes = layer_prices(ctx, node.kind, node.memory_bytes, tp, batch)
+      local rate, most, bytes = serving.pace(ctx, node.kind, node.memory_bytes, tp, batch)
       local rates = {}
       for k = 1, most do rates[k] = rate / k end
       prices[node.kind], out_bytes = rates, bytes / (batch * (ctx.job.sequence - ctx.job.output_tokens))

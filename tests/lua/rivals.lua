@@ -4,7 +4,12 @@
 -- scheduler/heuristic_evolutionary_solver on its built-in cases (64 devices, 8 stages of 8 replicas); Varuna
 -- a2145cc, simulate-varuna, whose times are drawn: what it printed is one draw, and so is ours.
 local opportunistic = require "opportunistic"
+-- scheduler/heuristic_evolutionary_solver on its built-in cases (64 devices, 8 stages of 8 replicas).
+local alleviate = require "alleviate"
+local asymmetric = require "asymmetric"
+local operators = require "operators"
 local placing = require "placing"
+local ragged = require "ragged"
 
 -- Oobleck: 34 layers on nodes of 4 GPUs, milliseconds; T of its templates for 1 to 4 nodes (0.9 s of CPU).
 local oobleck = {
@@ -120,6 +125,102 @@ local function test_varuna(t)
     "Varuna's own simulator")
 end
 
+-- Aceso: its plan for GPT 1.3B on 4 GPUs, operators recomputed (1) in each stage; 60 s of search, 16.5 s of CPU.
+local aceso = {
+  "000111100011000011110000000001111000000000111100000000011110000000001111000000",
+  "000111100011000011110001100001111000000000001100000000000110000000000011000000000",
+  "11110000000000011000000000001100000000000110000000000011000000000001100000000000110",
+  "0011000011110001100000011000110000000000011000000000000000000000000000000",
+}
+
+local function test_aceso(t)
+  local q, times, bytes, at = operators.instance(require "aceso_profile"), {}, 0, 0
+  for s, flags in ipairs(aceso) do
+    local p = q.price { from = at + 1, to = at + #flags, tp = 1, dp = 1, micro_batch = 1, index = s, behind = 4 - s,
+      flags = flags }
+    at, times[s], bytes = at + #flags, p.time_s, math.max(bytes, p.bytes)
+  end
+  local list, worst = alleviate.times(times, 512)
+  t.near("Aceso, its plan by its equations here, s", list[worst], 58.76092188572894, 1e-5, "Aceso fa80ad0")
+  t.near("and its memory, MB", bytes, 11976.221, 1e-6, "Aceso fa80ad0")
+  local way = { { time = 0, saved = 0, peak = 0 }, { time = 2, saved = 4, peak = 1 },
+    { time = 5, saved = 9, peak = 3 } }
+  t.near("Aceso, recomputation of 2 layers that saves 8", operators.recompute({ way, way }, 8, 2), 4, 1e-9,
+    "by hand: of two micro-batches one layer saves 2 x 4 - 1, two save 2 x 8 - 1")
+  for _, case in ipairs { { 4, 1, 58.76092188572894 }, { 3, 2 }, { 2, 2 } } do
+    local e = alleviate.run(q, { stages = case[1], micro_batch = case[2], budget = 100 })
+    local best = case[3] or 1e9
+    t.ok(("Aceso, GPT 1.3B on 4 GPUs, %d stages: %.4f s%s"):format(case[1], e.time_s,
+      case[3] and (", theirs %.4f s in 16.5 s of CPU"):format(best) or ""), e.over == 0 and e.time_s <= best,
+      "Aceso fa80ad0, its cost equation and profile")
+  end
+end
+
+-- FlashFlex: Llama-7B on the machines of its README (8 devices each: TFLOP/s, GB, GB/s inside), batch 64, its plan as
+-- pipelines of stages { machine, devices, layers }, the time it states and its CPU seconds. It states the time of half
+-- the batch: it ends with two pipelines, but each runs the 16 sequences of four.
+local flashflex = {
+  { name = "cluster 1", stated = 53.271, cpu_s = 7.85,
+    machines = { { 56.9, 12, 20 }, { 80, 24, 2 }, { 165.2, 24, 2 }, { 165.2, 24, 2 }, { 165.2, 24, 2 } },
+    plan = {
+      { { 1, 2, 1 }, { 1, 2, 1 }, { 1, 2, 1 }, { 2, 2, 3 }, { 2, 2, 4 }, { 2, 2, 4 }, { 3, 2, 4 }, { 3, 1, 1 }, { 3,
+      1, 1 }, { 4, 1, 1 }, { 4, 1, 1 }, { 4, 1, 1 }, { 5, 2, 4 }, { 5, 2, 4 }, { 5, 1, 1 } },
+      { { 1, 1, 1 }, { 1, 1, 1 }, { 2, 1, 2 }, { 2, 1, 2 }, { 3, 2, 4 }, { 3, 1, 2 }, { 3, 1, 2 }, { 4, 2, 5 }, { 4,
+      2, 5 }, { 4, 1, 2 }, { 5, 1, 2 }, { 5, 1, 2 }, { 5, 1, 2 } },
+    } },
+  { name = "cluster 2", stated = 54.888, cpu_s = 4.49,
+    machines = { { 56.9, 12, 20 }, { 80, 24, 2 }, { 165.2, 24, 2 }, { 312, 80, 200 } },
+    plan = {
+      { { 1, 4, 2 }, { 1, 4, 2 }, { 2, 4, 6 }, { 2, 2, 2 }, { 2, 2, 3 }, { 3, 4, 6 }, { 3, 2, 3 }, { 3, 2, 3 }, { 4,
+      1, 5 } },
+      { { 4, 2, 9 }, { 4, 2, 9 }, { 4, 2, 10 }, { 4, 1, 4 } },
+    } },
+}
+
+local function readme_cluster(case)
+  local T, G, q = 2 ^ 40, 2 ^ 30, { flops = {}, memory = {}, machine = {}, hidden = 4096, layers = 32, tokens = 4096,
+    vocab = 32000, micro_batch = 1, recompute = true, batch = 64 }
+  for m, machine in ipairs(case.machines) do
+    for d = 8 * m - 7, 8 * m do q.flops[d], q.memory[d], q.machine[d] = machine[1] * T, machine[2] * G, m end
+  end
+  function q.bw(a, b) return (q.machine[a] == q.machine[b] and case.machines[q.machine[a]][3] or 0.5) * G end
+  function q.tp(size) return size & (size - 1) == 0 end
+  function q.most(stage, s, stages)
+    local n, ends = 0, s == 1 or s == stages
+    while n < 32 and ragged.memory_bytes(q, { devices = stage.devices, layers = n + 1 }, ends)
+      <= q.memory[stage.devices[1]] do n = n + 1 end
+    return n
+  end
+  return q
+end
+
+--- Its plan with so many micro-batches for every pipeline.
+local function its_plan(case, micro_batches)
+  local next_of, list = {}, {}
+  for p, stages in ipairs(case.plan) do
+    list[p] = { micro_batches = micro_batches }
+    for s, row in ipairs(stages) do
+      local devices, at = {}, next_of[row[1]] or 8 * row[1] - 7
+      for i = 1, row[2] do devices[i] = at + i - 1 end
+      next_of[row[1]], list[p][s] = at + row[2], { devices = devices, layers = row[3] }
+    end
+  end
+  return list
+end
+
+local function test_flashflex(t)
+  for _, case in ipairs(flashflex) do
+    local q, atoms = readme_cluster(case), {}
+    for d = 1, #q.flops do atoms[d] = { d } end
+    local whole = ragged.total_s(q, its_plan(case, 32))
+    t.near(("FlashFlex, %s: its plan with half the batch, s"):format(case.name), ragged.total_s(q, its_plan(case, 16)),
+      case.stated, 5e-4, "FlashFlex 5ee1726")
+    local ours = asymmetric.run(q, atoms, { rounds = 8, budget = 30, seed = 1 })[1].claim_s
+    t.ok(("FlashFlex, %s: %.2f s, theirs %.2f s in %.1f s of CPU (it states %.2f)"):format(case.name, ours, whole,
+      case.cpu_s, case.stated), ours <= whole, "its own objective, whole batch")
+  end
+end
+
 return {
   api = 1, id = "rivals-test", title = "Rivals' own inputs", kind = "test",
   system = "none", reference = "none", summary = "Checks searches against what other planners found.",
@@ -130,5 +231,7 @@ return {
     test_oobleck(t)
     test_dtfm(t)
     test_varuna(t)
+    test_aceso(t)
+    test_flashflex(t)
   end,
 }

@@ -1,0 +1,53 @@
+-- The profile of Galvatron's own test of its search (PKU-DAIR/Hetu-Galvatron cea12ff, tests/search_engine,
+-- test_parallelsim_optimization.py, and tests/utils/search_configs.py): 28 layers of width 3,584, 8,192 tokens, 64
+-- sequences on 8 GPUs of which 36 GB less a fifth may be used. Milliseconds and MB; times per sequence are the
+-- values at 8,192 tokens of its least-squares fits. `chunks` micro-batches. With 8 of them the equations give its value
+-- to eight digits; with 32 they price its plan at 2.6754 samples per second, its test at 2.6485.
+return function(chunks)
+  local q = { layers = 28, batch = 64, chunks = chunks, world = 8, room = 36864 - 7372, grain = 1, fixed = 1024,
+    overlap = 1.1534195950157762, gradients = 973.771484375 / 2 }
+  local layer, ends, hidden = 26.015209808803785, 59.73722329820906, 8192 * 3584 * 2 / 2 ^ 20 -- MB of one sequence
+  local rings = { [2] = { 155.647, 153.933 }, [4] = { 164.272, 165.493 }, [8] = { 160.445, 160.445 } }
+  local gather = { [2] = { 0.002498382819869188, 0.03918276070252468 }, -- ms per MB, ms
+    [4] = { 0.0034825527826591023, 0.062278586717892506 }, [8] = { 0.004006535708329557, 0.0873633095499453 } }
+  local all_to_all = { [2] = { 0.0033302439864072455, 0.0715282327113062 },
+    [4] = { 0.003874662058886565, 0.1012024332235638 }, [8] = { 0.004604855266405945, 0.11025102451518459 } }
+  local saved = { 2088.28955078125, [2] = 1044.144775390625, [4] = 522.0723876953125, [8] = 261.03619384765625 }
+  local hops = { [2] = 147.32, [4] = 133.469, [8] = 108.616 }
+  -- of embedding and head: all, first stage, last stage
+  local held = { { 16768.54296875, 5487.8828125 }, { 8351.5009765625, 787.1483154296875 },
+    { 8351.5556640625, 5073.4478759765625 } }
+
+  local function exchange(s, x)
+    local line = s.tp > 1 and gather[s.tp] or s.sp > 1 and all_to_all[s.sp]
+    return line and line[1] * x * hidden + line[2] or 0
+  end
+  function q.work(s, x)
+    local forward = layer * x / (s.tp * s.sp)
+    return forward, (s.full and 3 or 2) * forward, (s.full and 1.5 or 1) * (s.tp > 1 and 6 or 4) * exchange(s, x)
+  end
+  function q.bus(n, s) return n > 1 and 1 / rings[n][s.tp > 1 and 2 or 1] or 0 end
+  function q.states(s)
+    return 4 * 973.771484375 / s.tp * require("layerwise").share(s.zero, s.dp * s.sp, chunks)
+  end
+  function q.saved(s, x) return x * (s.full and 56 / (s.tp * s.sp) or saved[s.tp * s.sp]) end
+  function q.hop(pp, x) return pp * 2 * x * hidden / hops[pp] end
+  function q.switch(a, b)
+    local n = math.max(a.tp * a.sp, b.tp * b.sp)
+    if a.tp * a.sp == b.tp * b.sp then return 0 end
+    -- bytes times the inverse of GB/s times 1e-7, as its code has it, in seconds
+    return 1e3 * (n - 1) / n * (64 / chunks * n / 8) * hidden * 2 ^ 20 / rings[n][1] * 1e-7
+  end
+  function q.ends_work(s, x, _, pp)
+    return ends * x / (s.tp * s.sp) / (pp > 1 and 2 or 1), s.tp > 1 and exchange(s, x) * (pp > 1 and 1 or 2) or 0
+  end
+  local function row(stage, pp) return held[pp == 1 and 1 or stage == 1 and 2 or 3] end
+  function q.ends_bytes(s, x, stage, pp)
+    local own = row(stage, pp)
+    return own[1] / s.tp * require("layerwise").share(s.zero, s.dp * s.sp, chunks), x * own[2] / (s.tp * s.sp)
+  end
+  function q.ends_gradients(s, stage, pp) return row(stage, pp)[1] / s.tp / 8 end
+  --- Gathered activations where tensor degrees up to q.most occur.
+  function q.buffer() return math.floor(64 / chunks * q.most / 8 * hidden) end
+  return q
+end
