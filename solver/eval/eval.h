@@ -275,6 +275,7 @@ struct hv_job_verdict {
     const char *name;
     struct hv_verdict verdict;
     double arrival_s, start_s, end_s; /**< end: start and all iterations */
+    double wait_s;                    /**< from the arrival, or the end of the part before it */
     double usd;                       /**< of its nodes while it runs; HV_UNKNOWN without an end */
 };
 

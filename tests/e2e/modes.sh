@@ -52,6 +52,20 @@ sed 's/"start_s": 300/"start_s": 3/' "$HETVIZ_ROOT/samples/plans/two-jobs.json" 
 expect "a start before the arrival" 3 eval early.json
 if grep -q "early.json:[0-9]*:[0-9]*: jobs\[1\].start_s" err; then ok; else no "early" "no place"; fi
 
+# ---- a queue of jobs -----------------------------------------------------------------------------
+expect "crius schedules a queue" 0 plan -c two-generations -m gpt3-1.3b -j queue -s crius --out q.json
+has "a job changes its cell and goes on" "pretrain, part 2"
+expect "the judge finds no overlap" 0 eval q.json
+has "with the model of each" "ablation"
+expect "other strategies do not apply" 0 compare -c two-generations -m gpt3-1.3b -j queue -s crius,uniform
+has "and say why" "holds a queue of 4"
+echo '{"format":"hetviz.job/1","jobs":[{"name":"x","model":"gpt3-125m"},{"name":"x"}]}' >twice.json
+expect "two jobs of one name" 3 plan -c two-generations -m gpt3-1.3b -j twice.json -s crius
+echo '{"format":"hetviz.job/1","jobs":[{"name":"x","model":"gpt3-125m","devices":32},{"name":"y"}]}' >endless.json
+expect "jobs without end, side by side" 0 plan -c two-generations -m gpt3-1.3b -j endless.json -s crius
+echo '{"format":"hetviz.job/1","jobs":[{"name":"x","modle":"gpt3-125m"}]}' >typo.json
+expect "an unknown key in a queue" 3 check typo.json
+
 # ---- stale plans ---------------------------------------------------------------------------------
 for s in hetpipe preduce; do
     expect "plan $s" 0 plan -c two-generations -m llama-3-8b -j small -s "$s" --out "$s.json"

@@ -108,24 +108,14 @@ enum hv_status hv_cli_judge(const struct hv_args *args, bool timeline, struct hv
     out->cost =
         hv_cost_new(out->inputs.cluster.cluster, out->inputs.model.model, &out->inputs.job.job);
     size_t n = out->plan.plan->n_jobs;
-    out->jobs = n > 0 ? hv_xcalloc(n, sizeof *out->jobs) : NULL;
-    for (size_t i = 0; i < n; i++) {
-        struct hv_job_inputs *own = &out->inputs.own[i];
-        out->jobs[i] =
-            hv_cost_new(out->inputs.cluster.cluster,
-                        own->model.model != NULL ? own->model.model : out->inputs.model.model,
-                        own->has_job ? &own->job.job : &out->inputs.job.job);
-    }
+    out->jobs = hv_job_costs_new(&out->inputs, out->inputs.own, n);
     struct hv_eval_options o = {.timeline = timeline, .jobs = out->jobs};
     return hv_eval(out->cost, out->plan.plan, &o, &out->arena, &out->verdict, err);
 }
 
 void hv_judged_free(struct hv_judged *j)
 {
-    for (size_t i = 0; j->jobs != NULL && i < j->plan.plan->n_jobs; i++) {
-        hv_cost_free(j->jobs[i]);
-    }
-    free(j->jobs);
+    hv_job_costs_free(j->jobs, j->inputs.n_own);
     hv_cost_free(j->cost);
     hv_plan_doc_free(&j->plan);
     hv_inputs_free(&j->inputs);
@@ -254,8 +244,7 @@ static void add_jobs(const struct hv_verdict *v, struct hv_str *out)
     for (size_t i = 0; i < j->n; i++) {
         const struct hv_job_verdict *x = &j->items[i];
         const struct hv_metrics *m = &x->verdict.metrics;
-        hv_str_addf(out, "%-16s %9s %9s", x->name,
-                    hv_fmt_seconds(a, sizeof a, x->start_s - x->arrival_s),
+        hv_str_addf(out, "%-16s %9s %9s", x->name, hv_fmt_seconds(a, sizeof a, x->wait_s),
                     hv_fmt_seconds(b, sizeof b, x->start_s));
         hv_str_addf(out, " %9s %9s %12s %7s",
                     isfinite(x->end_s) ? hv_fmt_seconds(a, sizeof a, x->end_s) : "–",

@@ -127,7 +127,9 @@ static const struct hv_command command_rows[] = {
     {HV_CMD_PLAN, "plan", "p", "", 0, 0, "run one strategy, print or write its plan",
      "Runs a strategy on a cluster, a model and a job, judges the plan and prints it. With --json or --out the plan is a "
      "file that `hetviz eval` reads again. With --lost the plan does without these devices; with --replan too the strategy mends the plan that "
-     "was running, where it knows how.\nExample: hetviz plan -c two-generations -m llama-3-8b -s whale --out p.json",
+     "was running, where it knows how. "
+     "A job file may hold a queue (`jobs`): then strategies that schedule jobs (crius) give each of them devices in turn, and `hetviz eval` times all of "
+     "them.\nExample: hetviz plan -c two-generations -m llama-3-8b -s whale --out p.json",
      OPTIONS(plan_options), false},
     {HV_CMD_COMPARE, "compare", "cmp", "", 0, 0, "run many strategies, print the ranked table",
      "Runs strategies side by side, one worker process per core, and ranks their plans by simulated iteration time. Strategies "

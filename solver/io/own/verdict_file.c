@@ -150,7 +150,7 @@ static json_t *jobs(const struct hv_verdict *v)
         json_object_set_new(e, "arrival_s", hv_json_num(j->arrival_s));
         json_object_set_new(e, "start_s", hv_json_num(j->start_s));
         json_object_set_new(e, "end_s", finite(j->end_s));
-        json_object_set_new(e, "wait_s", hv_json_num(j->start_s - j->arrival_s));
+        json_object_set_new(e, "wait_s", hv_json_num(j->wait_s));
         json_object_set_new(e, "completion_s", finite(j->end_s - j->arrival_s));
         json_object_set_new(e, "usd", hv_json_num(j->usd));
         json_object_set_new(e, "simulated", hv_verdict_simulated(&j->verdict));
