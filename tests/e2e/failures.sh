@@ -20,6 +20,14 @@ expect 'failures of a plan that starts again' 0 failures uniform.json --lost 1
 says 'checkpoints' out '^  checkpoints .* every '
 says 'planned anew' out 'planned anew$'
 
+# ---- templates are instantiated again whatever the batch divides into ------------------------------
+for c in homogeneous two-regions two-generations; do
+    expect "oobleck on $c" 0 plan -c "$c" -m gpt3-1.3b -s oobleck --out again.json
+    expect "and after two failures" 0 failures again.json --lost 2
+    says "$c: one node away" out '^   1 .*mended by its strategy$'
+    says "$c: two nodes away" out '^   2 .*mended by its strategy$'
+done
+
 # ---- JSON: shares add up, more failures leave less ------------------------------------------------
 expect 'failures --json' 0 failures uniform.json --lost 1 --json
 cp out uniform.out
