@@ -51,6 +51,16 @@ printf '{"format": "hetviz.job/1", "failures": {"detects": 1}}' >bad.json
 expect 'an unknown member' 3 eval uniform.json -j bad.json
 says 'an unknown member: the nearest' err 'detect_s'
 
+# ---- rates and times of the command line ------------------------------------------------------------
+expect 'more preemptions' 0 failures uniform.json --lost 0 --preempted all=5 --json
+holds 'leave less' awk "BEGIN { exit !($(number out tokens_per_s) < $(number uniform.out tokens_per_s)) }"
+expect 'an interval' 0 failures uniform.json --lost 0 --checkpoint 120 --json
+holds 'is the one counted with' [ "$(number out interval_s)" = 120 ]
+expect 'a long restart' 0 failures uniform.json --lost 0 --restart 5000 --json
+holds 'costs' awk "BEGIN { exit !($(number out tokens_per_s) < $(number uniform.out tokens_per_s)) }"
+expect 'a group that is not there' 2 failures uniform.json --lost 0 --preempted zz=1
+expect 'a rate that is none' 2 failures uniform.json --lost 0 --preempted g=often
+
 # ---- plans that nobody can mend, or that say nothing ----------------------------------------------
 expect 'nobody speaks of failures' 0 plan -c two-generations -m llama-3-8b -s uniform --out quiet.json
 expect 'eval of a quiet plan' 0 eval quiet.json --json

@@ -74,6 +74,10 @@ static const struct hv_opt explain_options[] = {
 static const struct hv_opt failures_options[] = {
     OPTIONAL_INPUT_OPTIONS, JSON_OPTION,
     {"lost", 0, HV_ARG_INT, "N", "plans for up to this many nodes away (default 2)", 0, 64, NULL, false},
+    {"preempted", 0, HV_ARG_KEY_VALUE, "GROUP=N", "a node of this group is taken away N times an hour (all: every group)", 0, 0, NULL, false},
+    {"checkpoint", 0, HV_ARG_DURATION, "S", "work between two checkpoints, instead of the job's or the best", 1e-3, 1e12, NULL, false},
+    {"restart", 0, HV_ARG_DURATION, "S", "start of all processes after a failure, instead of the job's", 0, 1e6, NULL, false},
+    {"regroup", 0, HV_ARG_DURATION, "S", "new communicators among processes that go on, instead of the job's", 0, 1e6, NULL, false},
     {"time-limit", 0, HV_ARG_DURATION, "S", "give every new plan this time (default 10)", 1e-3, 1e7, NULL, false},
 };
 static const struct hv_opt json_options[] = {JSON_OPTION};
@@ -169,7 +173,8 @@ static const struct hv_command command_rows[] = {
     {HV_CMD_FAILURES, "failures", NULL, "PLAN", 1, 1, "what failing and preempted nodes leave of a plan",
      "Expected tokens per second and their price when nodes fail or are taken away: the best time between checkpoints, what a failure costs "
      "(detection, rollback, reinstantiation), and the plans that the plan's own strategy makes of what is left of the nodes. Rates come from the "
-     "inventory (`preemptions_per_hour`), times from the job (`failures`).\nExample: hetviz failures p.json --lost 3",
+     "inventory (`preemptions_per_hour`), times from the job (`failures`), or from --preempted, --checkpoint, --restart and --regroup; What-if turns "
+     "the same.\nExample: hetviz failures p.json --lost 3 --preempted g=0.5 --checkpoint 600",
      OPTIONS(failures_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
      "Lists every strategy with the system it stands for; with a name, its options and what it decides.\n"
