@@ -30,6 +30,15 @@ has "serving: flow" "max flow of the placement"
 has "serving: first token" "first token"
 expect "serving plan as JSON" 0 eval serving --json
 has "serving: no iteration" '"iteration_s": null'
+has "serving: requests wait" '"mean_wait_s"'
+has "serving: which is estimated" '"estimated": true'
+echo '{"format":"hetviz.job/1","sequence":4096,"precision":"fp16","output_tokens":200,"requests_per_s":2,
+    "sequence_lengths":[{"tokens":512,"frac":0.5},{"tokens":4096,"frac":0.5}]}' >requests.json
+expect "requests of two lengths" 0 eval serving -j requests.json
+has "serving: what 99 of 100 see" "first token .* for half of them, .* for 99%"
+sed 's/"requests_per_s":2/"requests_per_s":2000/' requests.json >flood.json
+expect "more than it serves" 0 eval serving -j flood.json
+has "serving: the queue grows" "grows without end"
 expect "no gantt of a flow" 1 gantt serving
 expect "helix serves" 0 plan -c a100-v100-t4 -m llama-3-8b -j small -s helix -o mode=serve --out s.json
 expect "the flow it gives holds" 0 eval s.json

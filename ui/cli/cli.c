@@ -194,6 +194,29 @@ static void add_stage(const struct hv_plan *plan, const struct hv_verdict *v, si
                 mem->peak_bytes > mem->limit_bytes ? " !" : "");
 }
 
+/** What single requests see of it. */
+static void add_queue(const struct hv_serving *s, struct hv_str *out)
+{
+    const struct hv_request_figures *q = &s->queue;
+    char a[HV_FMT_CAP], b[HV_FMT_CAP];
+    hv_str_addf(out, "arrivals       %s requests/s, %s of what it serves (Poisson, estimated)\n",
+                hv_fmt_fixed(a, sizeof a, s->arrivals_per_s, 3),
+                hv_fmt_percent(b, sizeof b, q->load_frac));
+    if (q->n == 0) {
+        hv_str_adds(out, "  wait         grows without end: they come faster than they go\n");
+        return;
+    }
+    hv_str_addf(out, "  wait         %s in the mean, %s by formula, for one of %.0f slots\n",
+                hv_fmt_seconds(a, sizeof a, q->mean_wait_s),
+                hv_fmt_seconds(b, sizeof b, q->formula_wait_s), s->slots);
+    hv_str_addf(out, "  first token  %s for half of them, %s for 99%%\n",
+                hv_fmt_seconds(a, sizeof a, q->first_p50_s),
+                hv_fmt_seconds(b, sizeof b, q->first_p99_s));
+    hv_str_addf(out, "  request      %s for half of them, %s for 99%%\n",
+                hv_fmt_seconds(a, sizeof a, q->whole_p50_s),
+                hv_fmt_seconds(b, sizeof b, q->whole_p99_s));
+}
+
 /** Figures of a serving plan: what passes, how long a request takes, stage by stage. */
 static void add_serving(const struct hv_plan *plan, const struct hv_verdict *v, struct hv_str *out)
 {
@@ -212,6 +235,9 @@ static void add_serving(const struct hv_plan *plan, const struct hv_verdict *v, 
         hv_str_addf(out, "next token     %s\n", hv_fmt_seconds(a, sizeof a, s->next_token_s));
         hv_str_addf(out, "request        %s, with %.0f tokens generated\n",
                     hv_fmt_seconds(a, sizeof a, s->request_s), s->output_tokens);
+    }
+    if (s->slots > 0) {
+        add_queue(s, out);
     }
     hv_str_addf(out, "MFU            %s\n", hv_fmt_percent(a, sizeof a, m->mfu));
     hv_str_addf(out, "USD per Mtoken %s\n", hv_fmt_fixed(a, sizeof a, m->usd_per_mtoken, 3));

@@ -139,6 +139,7 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
     if ((st = hv_jp_opt_int(root, "global_batch", 1, MAX_BATCH, &j->global_batch, err)) ||
         (st = hv_jp_opt_int(root, "sequence", 1, MAX_SEQUENCE, &j->sequence, err)) ||
         (st = hv_jp_opt_int(root, "output_tokens", 0, j->sequence - 1, &j->output_tokens, err)) ||
+        (st = hv_jp_opt_number(root, "requests_per_s", 1e-9, 1e9, &j->requests_per_s, err)) ||
         (st = read_precision(root, &j->precision, err)) ||
         (st =
              hv_jp_opt_word(root, "optimizer", optimizer_words, HV_OPTIMIZER_N, &optimizer, err)) ||
