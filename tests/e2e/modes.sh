@@ -35,7 +35,7 @@ has "serving: which is estimated" '"estimated": true'
 echo '{"format":"hetviz.job/1","sequence":4096,"precision":"fp16","output_tokens":200,"requests_per_s":2,
     "sequence_lengths":[{"tokens":512,"frac":0.5},{"tokens":4096,"frac":0.5}]}' >requests.json
 expect "requests of two lengths" 0 eval serving -j requests.json
-has "serving: what 99 of 100 see" "first token .* for half of them, .* for 99%"
+says "serving: what 99 of 100 see" out "first token .* for half of them, .* for 99%"
 sed 's/"requests_per_s":2/"requests_per_s":2000/' requests.json >flood.json
 expect "more than it serves" 0 eval serving -j flood.json
 has "serving: the queue grows" "grows without end"
