@@ -10,6 +10,8 @@ local search = require "search"
 local templates = {}
 
 local MOST_OPTIONS = 2000 -- instance mixes that are enumerated
+local ALL_SIZES = 32      -- nodes of a cluster up to which all template sizes are considered
+local FEW_SIZES = 6       -- and how many beyond, where larger ones do not win and cost most of the time
 local MOST_SPLIT = 8      -- GPUs of a node that is split unevenly
 local EXACT_SPLITS = 700  -- splits of all nodes of a template that are all tried (two nodes of 8)
 local KEPT = 24           -- partial mixes kept per node, and mixes whose batch is dealt exactly
@@ -375,7 +377,8 @@ end
 --- The paper's choice for one micro-batch size and recompute setting: { time_s, pipelines }.
 function templates.choose(ctx, sequence, c)
   local sizes = recovery.sizes(#sequence, c.least, c.faults)
-  sizes = layout.slice(sizes, 1, math.min(#sizes, c.most_sizes))
+  local most = c.most_sizes > 0 and c.most_sizes or #sequence <= ALL_SIZES and #sizes or FEW_SIZES
+  sizes = layout.slice(sizes, 1, math.min(#sizes, most))
   local least, equal = c.faults + 1, true
   for _, node in ipairs(sequence) do
     equal = equal and node.kind == sequence[1].kind and #node.ids == #sequence[1].ids

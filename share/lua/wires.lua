@@ -1,16 +1,15 @@
 -- Links between devices, remembered: planners ask for the same pairs of nodes again and again.
+local devices = require "devices"
+
 local wires = {}
 
-local known, nodes = {}, nil
+local known = {}
 
 --- Devices of one node keep their pair, those of two nodes share the figure of the nodes.
 local function key_of(ctx, a, b)
-  if not nodes then
-    nodes = {}
-    for _, d in ipairs(ctx.cluster:devices()) do nodes[d.id] = d.node end
-  end
-  if nodes[a] == nodes[b] then return a * 1048576 + b end
-  return -(nodes[a] * 1048576 + nodes[b])
+  local m, n = devices.node(ctx, a), devices.node(ctx, b)
+  if m == n then return a * 1048576 + b end
+  return -(m * 1048576 + n)
 end
 
 --- The link of two devices: {bandwidth_bytes_per_s, latency_s}.
