@@ -13,16 +13,21 @@ local wires = require "wires"
 
 local FEW = 4 -- plans of a very large cluster that are simulated
 
---- How many nodes of one group stand together, so that at most `most` blocks are placed.
-local function block_of(nodes, most)
-  local count, block = {}, 1
+--- How many nodes of one group stand together, so that at most `most` blocks are placed: of those up to twice the
+-- least number the first that divides the batch.
+local function block_of(nodes, most, batch)
+  local count, least = {}, 1
   for _, node in ipairs(nodes) do count[node.group .. node.kind] = (count[node.group .. node.kind] or 0) + 1 end
-  while true do
-    local blocks = 0
-    for _, n in pairs(count) do blocks = blocks + n // block end
-    if blocks <= most then return block end
-    block = 2 * block -- batches are mostly powers of two
+  local function blocks(size)
+    local sum = 0
+    for _, n in pairs(count) do sum = sum + n // size end
+    return sum
   end
+  while blocks(least) > most do least = least + 1 end
+  for size = least, 2 * least do
+    if batch % size == 0 then return size end
+  end
+  return least
 end
 
 --- Nodes of one group together as one, so many at a time; those that are left over stand idle.
@@ -41,7 +46,7 @@ end
 --- Units of `size` devices inside the nodes, and delay and rate between the nodes; very many nodes go in blocks.
 local function network(ctx, nodes, size, o)
   local q = { class = {}, units = {}, delay = {}, rate = {}, budget = o.budget, seed = ctx.seed }
-  local block = #nodes > o.blocks and block_of(nodes, o.blocks) or 1
+  local block = #nodes > o.blocks and block_of(nodes, o.blocks, ctx.job.global_batch) or 1
   if block > 1 then nodes, q.block = in_blocks(nodes, block), block end
   for n, node in ipairs(nodes) do
     for from = 1, #node.ids - size * block + 1, size * block do
@@ -124,7 +129,7 @@ local function for_stages(ctx, q, stages)
   local block, n, batch = q.block or 1, #q.class // stages, ctx.job.global_batch
   if block == 1 then return #q.class % stages == 0 and batch % n == 0 and q or nil end
   while n > 0 and batch % (n * block) ~= 0 do n = n - 1 end
-  if n == 0 then return nil end
+  if n == 0 or ctx.model.n_layers % stages ~= 0 then return nil end -- and only depths that layers divide
   local own = { class = layout.slice(q.class, 1, n * stages), units = layout.slice(q.units, 1, n * stages) }
   for _, key in ipairs { "delay", "rate", "budget", "seed", "block" } do own[key] = q[key] end
   return own
