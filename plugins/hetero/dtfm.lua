@@ -3,6 +3,7 @@
 -- server of a stage's replicas, and PIPEP the open-path TSP over stages whose distance is a bottleneck
 -- perfect matching. Section 4: a genetic algorithm with cyclic partitioning as local search. Compute is
 -- ignored on purpose. What a group costs is remembered by how many devices of which node it has.
+local devices = require "devices"
 local layout = require "layout"
 local oracle = require "oracle"
 local pipes = require "pipes"
@@ -11,6 +12,7 @@ local prices = require "prices"
 local search = require "search"
 local wires = require "wires"
 
+local MANY = 512 -- members of an exchange from which on groups are counted instead
 local FEW = 4 -- plans of a very large cluster that are simulated
 
 --- How many nodes of one group stand together, so that at most `most` blocks are placed: of those up to twice the
@@ -138,10 +140,10 @@ end
 --- The nodes, and how many devices are placed together. The list of all devices ends here: of a very large cluster it
 -- is most of what Lua may hold.
 local function nodes_of(ctx)
-  local devices, why = pipes.devices(ctx)
-  if not devices then return nil, why end
-  local nodes = layout.nodes(devices)
-  return nodes, #devices > ctx.options.most and layout.node_size(nodes) or 1
+  local all, why = pipes.devices(ctx)
+  if not all then return nil, why end
+  local nodes = layout.nodes(all)
+  return nodes, #all > ctx.options.most and layout.node_size(nodes) or 1
 end
 
 local function plan(ctx)
@@ -163,6 +165,33 @@ local function plan(ctx)
       #q.class * (q.block or 1))
 end
 
+--- What one member of a sharded parameter server exchanges with all others.
+local function exchange_s(ctx, a, heads, bytes)
+  local sum = 0
+  for _, b in ipairs(heads) do sum = sum + 2 * wires.seconds(ctx, a, b, bytes) end
+  return sum
+end
+
+--- The slowest of very many members: two stand for all of a group.
+local function many_exchange_s(ctx, heads, bytes)
+  local count, stand, order, worst = {}, {}, {}, 0
+  for _, id in ipairs(heads) do
+    local key = devices.class(ctx, id)
+    if not count[key] then count[key], stand[key], order[#order + 1] = 0, {}, key end
+    count[key] = count[key] + 1
+    if #stand[key] < 2 then table.insert(stand[key], id) end
+  end
+  for _, a in ipairs(order) do
+    local sum = 0
+    for _, b in ipairs(order) do
+      local one, other = stand[a][1], a == b and (stand[b][2] or stand[b][1]) or stand[b][1]
+      sum = sum + (count[b] - (a == b and 1 or 0)) * 2 * wires.seconds(ctx, one, other, bytes)
+    end
+    worst = math.max(worst, sum)
+  end
+  return worst
+end
+
 --- COMM of the plan as it stands: communication alone, compute is no part of the formula.
 local function claim(made, ctx)
   made = prices.table_of(made)
@@ -174,12 +203,11 @@ local function claim(made, ctx)
     local own = prices.chain(ctx, kind, { tp = stage.tp, micro_batch = made.micro_batch })
     local bytes, hop = prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2]), 0
     for i, a in ipairs(heads) do
-      local sum = 0
-      for _, b in ipairs(heads) do sum = sum + 2 * wires.seconds(ctx, a, b, bytes / #heads) end
-      data = math.max(data, sum)
+      data = #heads > MANY and data or math.max(data, exchange_s(ctx, a, heads, bytes / #heads))
       local sent = own.output_bytes * r.micro_batches / (stage.tp or 1)
       hop = before and math.max(hop, wires.seconds(ctx, before[i], a, sent)) or 0
     end
+    if #heads > MANY then data = math.max(data, many_exchange_s(ctx, heads, bytes / #heads)) end
     path, before = path + hop, heads
   end
   return { communication_s = data + 2 * path, terms = { data_s = data, pipeline_s = path },

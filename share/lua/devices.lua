@@ -49,6 +49,19 @@ function devices.kind(ctx, id)
   return row and row.kind
 end
 
+--- What stands for a device among equals: the name of its group and its kind.
+-- @function devices.class
+-- @tparam handle ctx the run's input
+-- @tparam integer id device number
+-- @treturn string the same for all devices of a kind in a group; nil for a device that is not in use
+-- @units none
+-- @raise none
+-- @usage print(require("devices").class(ctx, 1))
+function devices.class(ctx, id)
+  local row = row_of(ctx, id)
+  return row and (row.group or row.name) .. "/" .. row.kind
+end
+
 --- The first devices of a kind, in order of their numbers.
 -- @function devices.first
 -- @tparam handle ctx the run's input

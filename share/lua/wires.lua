@@ -3,7 +3,8 @@ local devices = require "devices"
 
 local wires = {}
 
-local known = {}
+local MOST_KNOWN = 50000 -- links that are remembered at the same time
+local known, n_known = {}, 0
 
 --- Devices of one node keep their pair, those of two nodes share the figure of the nodes.
 local function key_of(ctx, a, b)
@@ -23,8 +24,13 @@ end
 -- @usage print(require("wires").link(ctx, 1, 2).latency_s)
 function wires.link(ctx, a, b)
   local key = key_of(ctx, a, b)
-  known[key] = known[key] or ctx.cluster:link(a, b)
-  return known[key]
+  local link = known[key]
+  if not link then
+    if n_known == MOST_KNOWN then known, n_known = {}, 0 end
+    link = ctx.cluster:link(a, b)
+    known[key], n_known = link, n_known + 1
+  end
+  return link
 end
 
 --- Seconds of one message between two devices.
