@@ -191,8 +191,8 @@ local function longest(kinds, n, start)
   end
 end
 
---- No cut of these pipelines into micro-batches ends earlier: the longest stage takes at least what work spread over all
--- stages would, in whole layers, the first micro-batch at least the fastest stage's time for all layers, and every
+--- No cut of these pipelines into micro-batches ends earlier: the longest stage takes at least what work spread over
+-- all stages would, in whole layers, the first micro-batch at least the fastest stage's time for all layers, and every
 -- pipeline gets one.
 -- @function pipes.bound
 -- @tparam handle ctx the run's input
