@@ -59,7 +59,7 @@ local function splits(q, devices)
 end
 
 --- Moves single layers between stages as long as the pipeline gets faster; o has time, fixed and caps of the stages.
-local function downhill(q, p, o)
+local function downhill(p, o)
   local times = {}
   local function set(s, layers)
     p[s].layers = layers
@@ -103,7 +103,7 @@ local function layered(q, p, by_memory)
   local r = #p <= q.layers and hv.opt.distribute(o)
   if not r then return false end
   for s, stage in ipairs(p) do stage.layers = r.counts[s] end
-  if not by_memory and #p <= 12 then downhill(q, p, o) end
+  if not by_memory and #p <= 12 then downhill(p, o) end
   return true
 end
 
