@@ -40,6 +40,14 @@ struct hv_metrics;
 double hv_eval_figure(const struct hv_objective *o, const struct hv_metrics *m);
 /** Is the plan within the objective's price and deadline? */
 bool hv_eval_within(const struct hv_objective *o, const struct hv_metrics *m);
+/** How far a plan misses them: the larger of its price and its time as a multiple of what is
+ * allowed, at least 1; HUGE_VAL where the price is unknown and limited. */
+double hv_eval_excess(const struct hv_objective *o, const struct hv_metrics *m);
+/** What ranks plans: hv_eval_figure within the limits; where they are missed, more than any of
+ * those, by hv_eval_excess, so that the plan nearest to them comes first. */
+double hv_eval_worth(const struct hv_objective *o, const struct hv_metrics *m);
+/** Worth of a plan that misses limits by nothing. */
+#define HV_EVAL_OVER 1e18
 /** Key of that figure among those of `simulated`. */
 const char *hv_eval_figure_key(const struct hv_objective *o);
 const char *hv_breakdown_name(enum hv_breakdown b); /**< key in files */

@@ -1,12 +1,12 @@
-/** Lanes of what pipeline ranks hand to each other. When an operation ends its hop begins; nothing
- * waits for a link, so hops may be under way together. The figures are price.c's. */
+/** Lanes of what pipeline ranks hand to each other. When an operation ends its hop begins, behind
+ * those before it on the same way; how long it takes beside others the run says (contend.c). */
 #include "solver/eval/timeline_int.h"
 
 #include <stdlib.h>
 
 /** A hop of the run: its two ends in the graph. */
 struct crossing {
-    double start_s;
+    double start_s, end_s;
     int32_t from, to, hop; /**< nodes, index of hv_pipe_cost.hop_s */
 };
 
@@ -109,8 +109,10 @@ static struct crossing *list_crossings(struct hv_arena *a, const struct hv__unit
                     at[way + 2]++;
                     n++;
                 } else if (way >= 0) {
+                    double start = u->run.node_end_s[e.node];
+                    double took = hv_pipe_edge_s(&u->pipe, &u->cost, &u->run, node, k);
                     list[at[way + 1]++] =
-                        (struct crossing){u->run.node_end_s[e.node], e.node, node, e.hop};
+                        (struct crossing){start, start + took, e.node, node, e.hop};
                 }
             }
         }
@@ -142,7 +144,7 @@ static enum hv_status paint_link(struct hv__painter *p, const struct hv__unit *u
     p->n_spans = 0;
     for (size_t i = 0; i < n; i++) {
         const struct crossing *c = &list[i];
-        double end = c->start_s + u->hop_s[c->hop], wait = u->run.node_start_s[c->to] - end;
+        double end = c->end_s, wait = u->run.node_start_s[c->to] - end;
         if (end <= free_s) {
             continue;
         }
