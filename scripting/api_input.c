@@ -318,7 +318,7 @@ static void push_view(lua_State *L, const char *type)
     luaL_setmetatable(L, type);
 }
 
-static void push_job(lua_State *L, const struct hv_job *j)
+void hv__push_job(lua_State *L, const struct hv_job *j)
 {
     lua_newtable(L);
     hv__set_text(L, "name", j->name);
@@ -410,9 +410,12 @@ void hv__push_ctx(lua_State *L, const json_t *options)
     lua_setfield(L, -2, "cluster");
     push_view(L, HV__MODEL);
     lua_setfield(L, -2, "model");
-    push_job(L, &r->request->inputs->job.job);
+    hv__push_job(L, &r->request->inputs->job.job);
     lua_setfield(L, -2, "job");
-    push_jobs(L);
+    if (r->n_queue > 0 && r->i_job == 0)
+        hv__push_queue(L, r);
+    else
+        push_jobs(L);
     lua_setfield(L, -2, "jobs");
     hv__push_json(L, options);
     lua_setfield(L, -2, "options");

@@ -98,6 +98,11 @@ static int api_incumbent(lua_State *L)
     const json_t *before = r->best;
 
     lua_settop(L, 1);
+    if (r->i_job > 0) { /* of one job, not of the run */
+        lua_pushboolean(L, 0);
+        lua_pushliteral(L, "inside hv.for_job nothing is kept");
+        return 2;
+    }
     hv__compose(L, r);
     if (lua_isnil(L, 1)) {
         lua_pushboolean(L, 0);
@@ -135,6 +140,8 @@ static int api_bound(lua_State *L)
     double s = luaL_checknumber(L, 1);
 
     luaL_argcheck(L, s >= 0 && isfinite(s), 1, "expected seconds");
+    if (r->i_job > 0)
+        return 0;
     json_t *e = new_event("bound");
     json_object_set_new(e, "iteration_s", hv_json_num(s));
     hv__emit(r, e);
@@ -219,9 +226,14 @@ static int api_strategy(lua_State *L)
 
 void hv__api_run(lua_State *L)
 {
-    static const luaL_Reg rows[] = {{"log", api_log},           {"random", api_random},
-                                    {"progress", api_progress}, {"incumbent", api_incumbent},
-                                    {"bound", api_bound},       {"stopping", api_stopping},
-                                    {"strategy", api_strategy}, {NULL, NULL}};
+    static const luaL_Reg rows[] = {{"log", api_log},
+                                    {"random", api_random},
+                                    {"progress", api_progress},
+                                    {"incumbent", api_incumbent},
+                                    {"bound", api_bound},
+                                    {"stopping", api_stopping},
+                                    {"strategy", api_strategy},
+                                    {"for_job", hv__for_job},
+                                    {NULL, NULL}};
     hv__api_add(L, NULL, rows);
 }

@@ -26,8 +26,9 @@ static const struct member members[] = {
     {"title, kind, summary", "texts of lists; kind is the heading a menu puts it under"},
     {"system, reference", "the publication and its DOI or arXiv number; may be left out"},
     {"needs",
-     "{model = \"transformer|layers|graph|modules\", jobs = \"many\", mode = \"serve\"}; where "
-     "the input is another, the strategy does not apply"},
+     "{model = \"transformer|layers|graph|modules\", jobs = \"many|any\", mode = \"serve\"}; where "
+     "the input is another, the strategy does not apply; jobs: it schedules a queue (ctx.jobs), "
+     "any: or one job"},
     {"options",
      "list of {key, type = \"integer|number|boolean|string|choice|schedule\", default, min, max, "
      "choices, help}; flags, forms, help and checks follow"},

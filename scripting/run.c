@@ -346,6 +346,8 @@ enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_res
     enum hv_status s = hv__find_parts(r->plugins, r->strategy, j.parts, &j.n_parts, err);
     if (s == HV_OK)
         s = hv__deal_options(j.parts, j.n_parts, r->options, err);
+    if (s == HV_OK)
+        s = hv__queue_open(&j.run, err);
     for (size_t i = 0; s == HV_OK && i < j.n_parts; i++)
         if (!hv__applies(&j.run, j.parts[i].plugin, &out->reason)) {
             out->applies = false;
@@ -364,6 +366,7 @@ enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_res
         hv_cost_free(j.run.cost);
     }
     free(lost);
+    hv__queue_close(&j.run);
     hv__free_parts(j.parts, j.n_parts);
     return s;
 }

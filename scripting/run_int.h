@@ -21,9 +21,12 @@ struct hv__run {
     bool late;           /**< somebody was told so, or of a share of it, and may have ended early */
     int depth;           /**< of hv.strategy calls */
     bool is_job;         /**< the first member of run.c's job: there may be a composition */
-    const bool *lost;    /**< [devices of the cluster] those that may not be used, or NULL */
-    json_t *best;        /**< best plan so far, judged; or NULL */
-    double best_figure;  /**< of it: what the job minimises */
+    struct hv_queued_job *queue;  /**< jobs of the job file; empty where it is one job */
+    size_t n_queue, i_job;        /**< the one that hv.for_job works on, from 1; 0: the run's own */
+    struct hv_cost **queue_costs; /**< [n_queue] made when needed */
+    const bool *lost;   /**< [devices of the cluster] those that may not be used, or NULL */
+    json_t *best;       /**< best plan so far, judged; or NULL */
+    double best_figure; /**< of it: what the job minimises */
     enum hv__plan_rank best_rank;
 };
 
@@ -57,6 +60,24 @@ struct hv__run *hv__run_of(lua_State *L, const char *fn);
 struct hv__plan *hv__plan_at(lua_State *L, int i);
 /** Builds a plan from the table (or takes the handle) at i; pushes the handle and returns it. */
 struct hv__plan *hv__plan_make(lua_State *L, int i);
+/** Reads the queue of the run's job document. Errors: of hv_queue_read. */
+enum hv_status hv__queue_open(struct hv__run *r, struct hv_err *err) HV_NODISCARD;
+void hv__queue_close(struct hv__run *r);
+/** The context of a job of the queue, from 0. */
+struct hv_cost *hv__queue_cost(struct hv__run *r, size_t i);
+/** Position from 0 of the job of that name in the queue, or n_queue. */
+size_t hv__queue_find(const struct hv__run *r, const char *name);
+/** Gives the jobs of a plan tree the model and job that the queue has for them. */
+void hv__queue_complete(const struct hv__run *r, json_t *plan);
+/** A document as plans refer to it: by the name it was read from, or whole where that cannot be
+ * read twice (standard input, a pipe of the shell). Owner: caller. */
+json_t *hv__reference(const char *path, const struct hv_json *json);
+/** hv.for_job. */
+int hv__for_job(lua_State *L);
+/** Pushes the list of jobs of ctx. */
+void hv__push_queue(lua_State *L, const struct hv__run *r);
+/** Pushes the fields of a job. */
+void hv__push_job(lua_State *L, const struct hv_job *j);
 /** Pushes ctx for a plugin with checked options. */
 void hv__push_ctx(lua_State *L, const json_t *options);
 /** Judges a plan; counts as one evaluation. */

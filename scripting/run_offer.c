@@ -15,31 +15,65 @@ void hv__emit(struct hv__run *r, json_t *line)
     json_decref(line);
 }
 
-bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason)
+/** Can the plugin work on this model? Else the reason. */
+static bool model_fits(const struct hv_plugin *p, const struct hv_model *m, struct hv_str *reason)
 {
-    enum hv_model_kind kind = r->request->inputs->model.model->kind;
+    enum hv_model_kind kind = m->kind;
     const char *need = p->needs_model;
-
-    if (p->needs_jobs != NULL || p->needs_mode != NULL) {
-        hv_str_addf(reason, "%s needs %s", p->id,
-                    p->needs_jobs != NULL ? "a workspace with several jobs" : "a serving workload");
-        return false;
-    }
-    bool fits = need == NULL || strcmp(need, hv_model_kind_name(kind)) == 0 ||
-                (kind == HV_MODEL_TRANSFORMER &&
-                 (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0)) ||
-                (kind == HV_MODEL_MODULES && strcmp(need, "layers") == 0 &&
-                 hv__model_has_layers(r->request->inputs->model.model));
+    bool fits =
+        need == NULL || strcmp(need, hv_model_kind_name(kind)) == 0 ||
+        (kind == HV_MODEL_TRANSFORMER &&
+         (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0)) ||
+        (kind == HV_MODEL_MODULES && strcmp(need, "layers") == 0 && hv__model_has_layers(m));
     if (!fits)
-        hv_str_addf(reason, "%s needs a model of kind %s, this one is of kind %s", p->id, need,
+        hv_str_addf(reason, "%s needs a model of kind %s, %s is of kind %s", p->id, need, m->name,
                     hv_model_kind_name(kind));
     return fits;
+}
+
+bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason)
+{
+    const struct hv_model *m = r->request->inputs->model.model;
+    const char *jobs = p->needs_jobs;
+    bool many = r->n_queue > 0 && r->i_job == 0;
+
+    if (p->needs_mode != NULL || (!many && jobs != NULL && strcmp(jobs, "many") == 0)) {
+        hv_str_addf(reason, "%s needs %s", p->id,
+                    p->needs_mode == NULL ? "a job file with a queue (\"jobs\")"
+                                          : "a serving workload");
+        return false;
+    }
+    if (many && jobs == NULL) {
+        hv_str_addf(reason, "%s plans one job; the job file holds a queue of %zu", p->id,
+                    r->n_queue);
+        return false;
+    }
+    bool fits = many || model_fits(p, m, reason);
+    for (size_t i = 0; many && fits && i < r->n_queue; i++) {
+        const struct hv_model *own = r->queue[i].own.model.model;
+        fits = model_fits(p, own != NULL ? own : m, reason);
+    }
+    return fits;
+}
+
+/** Contexts of a plan's jobs, those of the queue by name; NULL entries: the run's own. */
+static struct hv_cost **costs_of(struct hv__run *r, const struct hv_plan *p, struct hv_arena *arena)
+{
+    struct hv_cost **costs = hv_arena_new(arena, struct hv_cost *, p->n_jobs + 1);
+
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        int before = p->jobs[i].continues;
+        size_t at = before < 0 ? hv__queue_find(r, p->jobs[i].name) : r->n_queue;
+        costs[i] = before >= 0 ? costs[before] : at < r->n_queue ? hv__queue_cost(r, at) : NULL;
+    }
+    return costs;
 }
 
 enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
                          struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
 {
-    const struct hv_eval_options o = {.no_bound = !bound};
+    const struct hv_eval_options o = {.no_bound = !bound,
+                                      .jobs = p->n_jobs > 0 ? costs_of(r, p, arena) : NULL};
 
     r->evaluations++;
     return hv_eval(r->cost, p, &o, arena, out, err);
@@ -64,9 +98,7 @@ static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
                                     : HUGE_VAL;
 }
 
-/** A document as plans refer to it: by the name it was read from, or whole where that cannot be
- * read twice (standard input, a pipe of the shell). */
-static json_t *reference(const char *path, const struct hv_json *json)
+json_t *hv__reference(const char *path, const struct hv_json *json)
 {
     bool again = path != NULL && strcmp(path, "-") != 0 && strncmp(path, "/dev/", 5) != 0 &&
                  strncmp(path, "/proc/", 6) != 0;
@@ -81,10 +113,11 @@ static json_t *complete_plan(const struct hv__run *r, json_t *plan)
 
     json_object_set_new(full, "format", json_string("hetviz.plan/1"));
     json_object_set(full, "strategy", json_object_get(plan, "strategy"));
-    json_object_set_new(full, "cluster", reference(in->cluster.path, &in->cluster.json));
-    json_object_set_new(full, "model", reference(in->model.path, &in->model.json));
+    json_object_set_new(full, "cluster", hv__reference(in->cluster.path, &in->cluster.json));
+    json_object_set_new(full, "model", hv__reference(in->model.path, &in->model.json));
     json_object_set(full, "job", in->job.json.root);
     json_object_update_missing(full, plan);
+    hv__queue_complete(r, full);
     return full;
 }
 

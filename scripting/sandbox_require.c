@@ -2,6 +2,7 @@
  * `require` for plugins: looks in the plugin's folder and in share/lua, nowhere else. Not for the
  * other globals (sandbox.c).
  */
+#include "scripting/run_int.h"
 #include "scripting/sandbox_int.h"
 #include "solver/base/file.h"
 
@@ -110,13 +111,24 @@ static void compile(lua_State *L, const char *name)
     lua_settop(L, text);
 }
 
+/** Under which a module is remembered: libraries remember prices, which each job of a queue has of
+ * its own. */
+static void push_key(lua_State *L, const char *name, size_t i_job)
+{
+    if (i_job > 0)
+        lua_pushfstring(L, "%s@%d", name, (int)i_job);
+    else
+        lua_pushstring(L, name);
+}
+
 int hv__require(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
     const char *folder = lua_tostring(L, lua_upvalueindex(3));
+    const struct hv__run *run = hv__host(L)->run;
 
     lua_settop(L, 1);
-    lua_pushvalue(L, 1);
+    push_key(L, name, run != NULL ? run->i_job : 0);
     if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL)
         return 1;
     if (!is_module_name(name) || !push_module_text(L, folder, name))
@@ -130,7 +142,7 @@ int hv__require(lua_State *L)
         lua_pushboolean(L, 1);
         lua_replace(L, -2);
     }
-    lua_pushvalue(L, 1);
+    push_key(L, name, run != NULL ? run->i_job : 0);
     lua_pushvalue(L, -2);
     lua_rawset(L, lua_upvalueindex(2));
     return 1;

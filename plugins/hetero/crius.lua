@@ -1,84 +1,79 @@
 -- Crius (Xue et al., arXiv 2403.16125): a scheduler of jobs on pools of unequal GPUs that knows the best parallelism
 -- of a job for every grant. A Cell is a job on G GPUs of one type in S stages; section 4 estimates it from the two
 -- extremes of every stage, all data or all tensor parallel; section 5 tunes the chosen one inside the half-space that
--- the better extreme points to (a heuristic: hybrids in the other half are not seen); section 6 gives queued jobs
--- their Cells. A run has one job, so its Cells compete with each other alone; a Cell never mixes types.
+-- better extreme points to (a heuristic: hybrids in the other half are not seen); section 6 gives the jobs of a
+-- queue (job file, `jobs`) their Cells in turn. A Cell never mixes types.
+local cell_plans = require "cell_plans"
 local cells = require "cells"
 local chain = require "chain"
+local job_queue = require "job_queue"
 local layout = require "layout"
 local pipes = require "pipes"
 local prices = require "prices"
-local wires = require "wires"
 
---- A Cell as cells.estimate takes it: stages of balanced work, their devices, prices from the core; nil when the
--- GPUs do not divide or a micro-batch is too small.
-local function cell_of(ctx, type, G, S, micro_batch, recompute)
-  local own = prices.chain(ctx, type.kind, { tp = 1, micro_batch = 1, recompute = recompute })
-  local cut = hv.opt.partition { n = own.n, parts = S, load = own.times }
-  local gpus = cut and cells.gpus(cut.values, G)
-  if not gpus then return nil end
-  local q = { gpus = gpus, stages = {}, micro_batch = micro_batch, recompute = recompute, type = type,
-    micro_batches = ctx.job.global_batch // micro_batch }
-  local at, layers = 0, ctx.model:layers()
-  for s, g in ipairs(gpus) do
-    q.stages[s] = { devices = layout.slice(type.devices, at + 1, g), range = cut.stages[s] }
-    at = at + g
-  end
-  function q.price(s, dp, tp)
-    if micro_batch % dp ~= 0 or type.size % tp ~= 0 or not layout.tp_fits(layers, tp) then return nil end
-    local stage, need = q.stages[s], 0
-    local row = { devices = stage.devices, tp = tp, micro_batch = micro_batch // dp, recompute = recompute }
-    local t = pipes.tables(ctx, row, math.min(S - s + 1, q.micro_batches))
-    for l = stage.range[1], stage.range[2] do need = need + t.held[l] end
-    if need > t.room then return nil end
-    local priced = prices.chain(ctx, type.kind, { tp = tp, micro_batch = micro_batch // dp, recompute = recompute,
-      sequence_parallel = tp > 1 })
-    local heads = {}
-    for i = 1, #stage.devices, tp do heads[#heads + 1] = stage.devices[i].id end
-    local sync = wires.ring(ctx, heads, prices.gradient_bytes(ctx, priced, stage.range[1], stage.range[2]))
-    return prices.time(priced, stage.range[1], stage.range[2]) + sync / q.micro_batches
-  end
-  return q
-end
-
---- All Cells of the job that fit, estimated: type, GPUs down from all of the type by halves, stages by powers of two.
-local function cells_of(ctx, types)
-  local list = {}
-  for _, type in ipairs(types) do
-    local n = #type.devices
-    local sizes = layout.powers(n)
-    for k = #sizes, math.max(1, #sizes - ctx.options.halvings), -1 do
-      for _, S in ipairs(layout.powers(math.min(sizes[k], ctx.model.n_layers))) do
-        for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
-          local whole = ctx.job.global_batch % micro_batch == 0
-          for _, recompute in ipairs(whole and { "none", "selective", "full" } or {}) do
-            local q = cell_of(ctx, type, sizes[k], S, micro_batch, recompute)
-            local made = q and cells.estimate(q)
-            if made then
-              list[#list + 1] = { type = type.kind, gpus = sizes[k], rate = 1 / made.seconds, cell = q }
-              list[#list].rank = #list
-              break
-            end
-          end
-        end
-      end
+--- One job: its best Cells, tuned and simulated.
+local function one_job(ctx, devices, types, pool)
+  local list, fitting = cell_plans.all(ctx, types, ctx.jobs[1].devices), {}
+  if #list == 0 then return nil, chain.too_small(ctx, devices, "no Cell of one type", "kind") end
+  table.sort(list, function(a, b) return a.rate > b.rate or a.rate == b.rate and a.rank < b.rank end)
+  local first = job_queue.play(pool, { { arrival_s = 0, work = 1, cells = list } }, {})[1].parts[1].cell
+  for k, cell in ipairs(list) do -- the scheduler's, then the next best estimates
+    if k <= ctx.options.tries or cell == first then
+      local tuned = cells.tune(cell.cell)
+      fitting[#fitting + 1] = { claim_s = tuned.seconds, rank = #fitting + 1,
+        build = function() return cell_plans.plan(ctx, cell.cell, tuned) end }
     end
   end
-  return list
+  return layout.best(fitting, ctx.options.tries)
 end
 
---- The plan of a tuned Cell.
-local function built(ctx, q, tuned)
-  local rows = {}
-  for s, stage in ipairs(q.stages) do
-    local ids, dp, tp = {}, tuned.choice[s][1], tuned.choice[s][2]
-    for i, d in ipairs(stage.devices) do ids[i] = d.id end
-    rows[s] = prices.stage_keys({ tp = tp, recompute = q.recompute, sequence_parallel = tp > 1 },
-      { devices = ctx.cluster:address(ids), layers = { stage.range[1] - 1, stage.range[2] },
-        dp = dp > 1 and dp or nil })
+--- What the scheduler needs to know of job i: its Cells with their judged rates; nil and why it has none.
+local function queued(ctx, i)
+  return hv.for_job(ctx, i, function(own)
+    local plans, own_pipes = require "cell_plans", require "pipes"
+    local devices, why = own_pipes.devices(own)
+    if not devices then return nil, why end
+    local types, job = own_pipes.types(devices), ctx.jobs[i]
+    local offers = plans.offers(own, types, ctx.options.cell_tries, job.devices)
+    if #offers == 0 then return nil, require("chain").too_small(own, devices, "no Cell of one type", "kind") end
+    for _, cell in ipairs(offers) do -- on other devices of the type the judge is asked again
+      local known = {}
+      function cell.seconds(at)
+        if known[at] == nil then
+          local v = hv.for_job(ctx, i, function() return (require("layout").judge(cell.plan(at))) end)
+          known[at] = v and v.iteration_s or false
+        end
+        return known[at] or nil
+      end
+    end
+    return { arrival_s = job.arrival_s, work = job.iterations or math.huge, weight = job.weight,
+      deadline_s = job.deadline_s, cells = offers }
+  end)
+end
+
+--- The queue as a plan: an entry for every Cell that a job has in turn.
+local function many_jobs(ctx, pool)
+  local jobs, entries = {}, {}
+  for i, job in ipairs(ctx.jobs) do
+    hv.progress((i - 1) / #ctx.jobs, "cells of " .. job.name)
+    local made, why = queued(ctx, i)
+    if not made then return nil, ("job %s: %s"):format(job.name, why) end
+    jobs[i] = made
   end
-  return { micro_batch = q.micro_batch, schedule = { name = "1f1b" },
-    replicas = { { micro_batches = q.micro_batches, stages = rows } } }
+  local played = job_queue.play(pool, jobs, { depth = ctx.options.depth, restart_s = ctx.options.restart_s })
+  for i, row in ipairs(played) do
+    local name = ctx.jobs[i].name
+    if #row.parts == 0 then
+      return nil, ("job %s never gets devices: jobs without end hold them (give those iterations)"):format(name)
+    end
+    for k, part in ipairs(row.parts) do
+      entries[#entries + 1] = { name = k == 1 and name or ("%s, part %d"):format(name, k),
+        continues = k == 2 and name or k > 2 and ("%s, part %d"):format(name, k - 1) or nil,
+        arrival_s = k == 1 and jobs[i].arrival_s or part.start_s, start_s = part.start_s,
+        iterations = part.iterations, plan = part.cell.plan(part.at) }
+    end
+  end
+  return { jobs = entries }
 end
 
 local function plan(ctx)
@@ -86,22 +81,14 @@ local function plan(ctx)
   if not devices then return nil, why end
   local types, pool = pipes.types(devices), {}
   for _, t in ipairs(types) do pool[t.kind] = #t.devices end
-  local list, fitting = cells_of(ctx, types), {}
-  if #list == 0 then return nil, chain.too_small(ctx, devices, "no Cell of one type", "kind") end
-  table.sort(list, function(a, b) return a.rate > b.rate or a.rate == b.rate and a.rank < b.rank end)
-  local first = cells.schedule(pool, { { arrival_s = 0, work = 1, cells = list } }, {})[1].cell
-  for k, cell in ipairs(list) do -- the scheduler's, then the next best estimates
-    if k <= ctx.options.tries or cell == first then
-      local tuned = cells.tune(cell.cell)
-      fitting[#fitting + 1] = { claim_s = tuned.seconds, rank = #fitting + 1,
-        build = function() return built(ctx, cell.cell, tuned) end }
-    end
-  end
-  return layout.best(fitting, ctx.options.tries)
+  if ctx.jobs[1].position then return many_jobs(ctx, pool) end -- a queue
+  return one_job(ctx, devices, types, pool)
 end
 
 --- Eq-P of the plan's stages, each with its share of the exchange.
 local function claim(made, ctx)
+  made = prices.table_of(made)
+  if made.jobs then return nil end -- one iteration is none of theirs
   local parts, sync_s = chain.parts(ctx, made)
   return { iteration_s = chain.seconds(parts[1], 0) + sync_s, terms = { pipeline_s = chain.seconds(parts[1], 0) },
     formula = "Eq-P over stages of a Cell + gradients (Crius, section 4)" }
@@ -113,6 +100,37 @@ local function example(gpus)
     local ops, exchange = 16 / #gpus, dp > 1 and 1 / 4 or 0
     return ops / dp / (tp * 0.8 ^ math.log(tp, 2)) + exchange + 0 * s
   end }
+end
+
+--- Do random queues obey the rules of any schedule?
+local function random_queues(n)
+  local random = require("search").generator(11)
+  for _ = 1, n do
+    local pool, jobs, uses = { fast = 8, slow = 4 }, {}, {}
+    for i = 1, 2 + random(4) do
+      jobs[i] = { arrival_s = random(20), work = random(30), weight = random(3), cells = {} }
+      for type, most in pairs(pool) do
+        for _, g in ipairs(layout.powers(most)) do
+          table.insert(jobs[i].cells, { type = type, gpus = g, rate = (type == "fast" and 2 or 1) * g ^ 0.7 })
+        end
+      end
+    end
+    for i, row in ipairs(job_queue.play(pool, jobs, { depth = 2, restart_s = random(3) })) do
+      local done = 0
+      if not row.end_s or row.start_s < jobs[i].arrival_s then return false end
+      for _, p in ipairs(row.parts) do
+        done = done + p.iterations
+        for _, u in ipairs(uses) do
+          local apart = p.at + p.cell.gpus <= u.at or u.at + u.cell.gpus <= p.at
+          local at_once = u.cell.type == p.cell.type and u.start_s < p.end_s and p.start_s < u.end_s
+          if at_once and not apart then return false end
+        end
+        uses[#uses + 1] = p
+      end
+      if done ~= jobs[i].work then return false end
+    end
+  end
+  return true
 end
 
 local function selftest(t)
@@ -152,12 +170,22 @@ local function selftest(t)
     { arrival_s = 0, work = 8, cells = { cell("fast", 2, 2), cell("fast", 1, 1.5), cell("slow", 2, 1) } },
     { arrival_s = 1, work = 6, cells = { cell("fast", 1, 2), cell("slow", 1, 0.5) } },
   }
-  local r = cells.schedule({ fast = 2, slow = 2 }, jobs, { depth = 1, restart_s = 0.5 })
+  local r = job_queue.play({ fast = 2, slow = 2 }, jobs, { depth = 1, restart_s = 0.5 })
   t.near("queue: the first job takes both fast GPUs, then gives one up at 1 s, restarts in 0.5 s, ends",
-    r[1].end_s, 1.5 + 6 / 1.5, 1e-9, "by hand: 0.75 + 1 beats 1 + 0.25")
+    r[1].end_s, 1.5 + 6 / 1.5, 1e-9, "by hand: 6 iterations in 4.5 s are 2/3 of its best rate, 2/3 + 1 beats 1 + 0.25")
   t.near("the second runs at its best Cell from 1 s on", r[2].end_s, 4, 1e-9, "by hand")
-  r = cells.schedule({ fast = 2, slow = 2 }, jobs, { depth = 0 })
-  t.near("without moving running jobs it gets a slow GPU", r[2].cell.rate, 0.5, 0, "by hand")
+  t.near("then the first stays: with a restart two GPUs are no sooner ready", #r[1].parts, 2, 0,
+    "by hand: 3 iterations in 0.5 + 1.5 s against 2 s")
+  r = job_queue.play({ fast = 2, slow = 2 }, jobs, { depth = 0 })
+  t.near("without moving running jobs it gets a slow GPU", r[2].parts[1].cell.rate, 0.5, 0, "by hand")
+  jobs[2].cells = { cell("fast", 1, 2) }
+  r = job_queue.play({ fast = 2 }, jobs, { depth = 0 })
+  t.near("and waits where it has no other Cell", r[2].start_s, 4, 1e-9, "by hand: until 8 iterations at 2/s")
+  jobs[1].work, jobs[1].deadline_s = 40, 20
+  r = job_queue.play({ fast = 2, slow = 2 }, jobs, { depth = 1 })
+  t.near("a job with a deadline is not made late", r[1].end_s, 20, 1e-9, "by hand: 40 iterations at 2/s")
+  t.ok("40 random queues: every job ends, no device twice, no part before its arrival", random_queues(40),
+    src .. ", property")
 end
 
 return {
@@ -165,12 +193,18 @@ return {
   system = "Crius: Efficient Heterogeneous GPU Scheduling with Adaptive Parallelism, 2024",
   reference = "arXiv:2403.16125",
   summary = "The best Cell of one type: stages by work, data or tensor parallel inside, estimated and tuned.",
-  needs = { model = "layers" },
+  needs = { model = "layers", jobs = "any" },
   options = {
     { key = "halvings", type = "integer", default = 2, min = 0, max = 12, help = "how often a grant may be halved" },
     { key = "micro_batch", type = "integer", default = 32, min = 1, max = 1024, help = "largest micro-batch" },
     { key = "tries", type = "integer", default = 16, min = 1, max = 1000,
       help = "how many Cells are tuned and simulated, best estimate first" },
+    { key = "cell_tries", type = "integer", default = 2, min = 1, max = 1000,
+      help = "the same for each type and size of a job in a queue" },
+    { key = "depth", type = "integer", default = 3, min = 0, max = 16,
+      help = "queue: running jobs that may change to let one in" },
+    { key = "restart_s", type = "number", default = 60, min = 0, max = 1000000,
+      help = "queue: seconds until a job goes on in another Cell" },
   },
   plan = plan,
   claim = claim,

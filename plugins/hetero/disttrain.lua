@@ -161,6 +161,8 @@ local function selftest(t)
   q.gpus, q.depth = { me = 100 / 3, lm = 100 / 3, mg = 100 / 3 }, 100 / 3
   t.near("in rigid thirds", select(2, disaggregated.seconds(q)), 2.4, 1e-9, src)
   local loads = disaggregated.balanced({ 9, 7, 6, 5, 5, 4, 4 }, 2)
+  t.ok("largest first is within 4/3 - 1/3m of the optimum", math.max(loads[1], loads[2]) <= (4 / 3 - 1 / 6) * 20,
+    src .. ", LPT bound of m = 2")
   t.near("largest first, 2 groups: the larger load", math.max(loads[1], loads[2]), 22, 0, src .. " (optimum 20)")
   t.near("the other", math.min(loads[1], loads[2]), 18, 0, src)
   local order = disaggregated.reordered({ 4, 1, 2 }, 3, 1)

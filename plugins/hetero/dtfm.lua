@@ -3,6 +3,7 @@
 -- server of a stage's replicas, and PIPEP the open-path TSP over stages whose distance is a bottleneck
 -- perfect matching. Section 4: a genetic algorithm with cyclic partitioning as local search. Compute is
 -- ignored on purpose. What a group costs is remembered by how many devices of which node it has.
+local devices = require "devices"
 local layout = require "layout"
 local oracle = require "oracle"
 local pipes = require "pipes"
@@ -11,12 +12,47 @@ local prices = require "prices"
 local search = require "search"
 local wires = require "wires"
 
---- Units of `size` devices inside the nodes, and delay and rate between the nodes.
+local MANY = 512 -- members of an exchange from which on groups are counted instead
+local FEW = 4 -- plans of a very large cluster that are simulated
+
+--- How many nodes of one group stand together, so that at most `most` blocks are placed: of those up to twice the
+-- least number the first that divides the batch.
+local function block_of(nodes, most, batch)
+  local count, least = {}, 1
+  for _, node in ipairs(nodes) do count[node.group .. node.kind] = (count[node.group .. node.kind] or 0) + 1 end
+  local function blocks(size)
+    local sum = 0
+    for _, n in pairs(count) do sum = sum + n // size end
+    return sum
+  end
+  while blocks(least) > most do least = least + 1 end
+  for size = least, 2 * least do
+    if batch % size == 0 then return size end
+  end
+  return least
+end
+
+--- Nodes of one group together as one, so many at a time; those that are left over stand idle.
+local function in_blocks(nodes, block)
+  local list, open = {}, {}
+  for _, node in ipairs(nodes) do
+    local key = node.group .. node.kind
+    local own = open[key] or { kind = node.kind, group = node.group, ids = {}, n = 0 }
+    own.n, open[key] = own.n + 1, own
+    table.move(node.ids, 1, #node.ids, #own.ids + 1, own.ids)
+    if own.n == block then list[#list + 1], open[key] = own, nil end
+  end
+  return list
+end
+
+--- Units of `size` devices inside the nodes, and delay and rate between the nodes; very many nodes go in blocks.
 local function network(ctx, nodes, size, o)
   local q = { class = {}, units = {}, delay = {}, rate = {}, budget = o.budget, seed = ctx.seed }
+  local block = #nodes > o.blocks and block_of(nodes, o.blocks, ctx.job.global_batch) or 1
+  if block > 1 then nodes, q.block = in_blocks(nodes, block), block end
   for n, node in ipairs(nodes) do
-    for from = 1, #node.ids - size + 1, size do
-      q.units[#q.units + 1] = { ids = layout.slice(node.ids, from, size), kind = node.kind }
+    for from = 1, #node.ids - size * block + 1, size * block do
+      q.units[#q.units + 1] = { ids = layout.slice(node.ids, from, size * block), kind = node.kind }
       q.class[#q.class + 1] = n
     end
     q.delay[n], q.rate[n] = {}, {}
@@ -33,45 +69,55 @@ end
 local function stages_of(q, rows, size)
   local stages = {}
   for s, row in ipairs(rows) do
-    stages[s] = { devices = {}, tp = size, ids = {} }
-    for i, v in ipairs(row) do
-      stages[s].devices[i] = { kind = q.units[v].kind }
-      table.move(q.units[v].ids, 1, size, #stages[s].ids + 1, stages[s].ids)
-    end
+    stages[s] = { devices = {}, tp = size }
+    for i, v in ipairs(row) do stages[s].devices[i] = { kind = q.units[v].kind } end
   end
   return stages
 end
 
---- The plan of a placement with even layers, or nil and what it lacks.
-local function built(ctx, stages, c)
-  local ranges, rows = layout.ranges(layout.even(ctx.model.n_layers, #stages)), {}
+--- Do even layers fit under this setting? Else what they lack.
+local function fits(ctx, stages, c)
+  local ranges = layout.ranges(layout.even(ctx.model.n_layers, #stages))
   for s, stage in ipairs(stages) do
     stage.micro_batch, stage.recompute = c.micro_batch, c.recompute
     local t, need = pipes.tables(ctx, stage, math.min(#stages - s + 1, c.micro_batches)), 0
     for l = ranges[s][1] + 1, ranges[s][2] do need = need + t.held[l] end
-    if need > t.room then return nil, prices.short(ctx, s, need, stage.devices[1]) end
-    rows[s] = prices.stage_keys({ tp = stage.tp, recompute = c.recompute, sequence_parallel = stage.tp > 1 },
-      { devices = ctx.cluster:address(stage.ids), layers = ranges[s] })
+    if need > t.room then return false, prices.short(ctx, s, need, stage.devices[1]) end
+  end
+  return true
+end
+
+--- The plan of a placement with even layers.
+local function built(ctx, q, rows, size, c)
+  local ranges, stages = layout.ranges(layout.even(ctx.model.n_layers, #rows)), {}
+  for s, row in ipairs(rows) do
+    local ids = {}
+    for _, v in ipairs(row) do table.move(q.units[v].ids, 1, #q.units[v].ids, #ids + 1, ids) end
+    stages[s] = prices.stage_keys({ tp = size, recompute = c.recompute, sequence_parallel = size > 1 },
+      { devices = ctx.cluster:address(ids), layers = ranges[s] })
   end
   return { micro_batch = c.micro_batch, schedule = { name = "1f1b" }, sync = { kind = "ps", servers = "sharded" },
-    replicas = { { count = c.replicas, micro_batches = c.micro_batches, stages = rows } } }
+    replicas = { { count = c.replicas, micro_batches = c.micro_batches, stages = stages } } }
 end
 
 --- Adds the plans of S stages: one placement, every micro-batch, as little recomputation as fits.
 local function add(ctx, list, q, size)
-  local D, global, reason = #q.class // q.stages, ctx.job.global_batch, nil
+  local D, global, reason = #q.class // q.stages * (q.block or 1), ctx.job.global_batch, nil
   local own = prices.chain(ctx, q.units[1].kind, { tp = size, micro_batch = 1 })
   q.dp_bytes = prices.gradient_bytes(ctx, own, 1, own.n) / q.stages
   q.pp_bytes, q.data, q.match = own.output_bytes * (global // D) / size, nil, nil
   local parts, seconds, order = placing.place(q)
-  local stages = stages_of(q, placing.wired(q, parts, order), size)
+  local rows = placing.wired(q, parts, order)
+  local stages = stages_of(q, rows, size)
   for _, micro_batch in ipairs(layout.powers(8)) do
     for _, recompute in ipairs(global % (D * micro_batch) == 0 and { "none", "selective", "full" } or {}) do
-      local made, why = built(ctx, stages, { micro_batch = micro_batch, recompute = recompute, replicas = D,
-        micro_batches = global // (D * micro_batch) })
+      local c = { micro_batch = micro_batch, recompute = recompute, replicas = D,
+        micro_batches = global // (D * micro_batch) }
+      local ok, why = fits(ctx, stages, c)
       reason = why or reason
-      if made then
-        list[#list + 1] = { claim_s = seconds[1], rank = #list + 1, build = function() return made end }
+      if ok then
+        list[#list + 1] = { claim_s = seconds[1], rank = #list + 1,
+          build = function() return built(ctx, q, rows, size, c) end }
         break
       end
     end
@@ -79,23 +125,71 @@ local function add(ctx, list, q, size)
   return reason
 end
 
+--- The instance for S stages: all units where they give whole replicas that divide the batch, or nil; of blocks as
+-- many as do, the last ones stand idle.
+local function for_stages(ctx, q, stages)
+  local block, n, batch = q.block or 1, #q.class // stages, ctx.job.global_batch
+  if block == 1 then return #q.class % stages == 0 and batch % n == 0 and q or nil end
+  while n > 0 and batch % (n * block) ~= 0 do n = n - 1 end
+  if n == 0 or ctx.model.n_layers % stages ~= 0 then return nil end -- and only depths that layers divide
+  local own = { class = layout.slice(q.class, 1, n * stages), units = layout.slice(q.units, 1, n * stages) }
+  for _, key in ipairs { "delay", "rate", "budget", "seed", "block" } do own[key] = q[key] end
+  return own
+end
+
+--- The nodes, and how many devices are placed together. The list of all devices ends here: of a very large cluster it
+-- is most of what Lua may hold.
+local function nodes_of(ctx)
+  local all, why = pipes.devices(ctx)
+  if not all then return nil, why end
+  local nodes = layout.nodes(all)
+  return nodes, #all > ctx.options.most and layout.node_size(nodes) or 1
+end
+
 local function plan(ctx)
-  local devices, why = pipes.devices(ctx)
-  if not devices then return nil, why end
-  local nodes, list, reason = layout.nodes(devices), {}, nil
-  local size = #devices > ctx.options.most and layout.node_size(nodes) or 1
-  local q = network(ctx, nodes, size, ctx.options)
-  for _, stages in ipairs(layout.divisors(#q.class)) do
-    if stages <= ctx.model.n_layers and ctx.job.global_batch % (#q.class // stages) == 0 and not hv.stopping()
-      and (ctx.options.stages == 0 or ctx.options.stages == stages) then
+  local nodes, size = nodes_of(ctx)
+  if not nodes then return nil, size end
+  local q, list, reason = network(ctx, nodes, size, ctx.options), {}, nil
+  for stages = 1, math.min(ctx.model.n_layers, #q.class) do
+    local asked = ctx.options.stages == 0 or ctx.options.stages == stages
+    local own = asked and not hv.stopping() and for_stages(ctx, q, stages)
+    if own then
       hv.progress(stages / #q.class, stages .. " stages")
-      q.stages = stages
-      reason = add(ctx, list, q, size) or reason
+      own.stages = stages
+      reason = add(ctx, list, own, size) or reason
     end
   end
-  if #list > 0 then return layout.best(list, #list) end
+  if #list > 0 then return layout.best(list, q.block and FEW or #list) end
   return nil, reason and "even layers on equal devices: " .. reason
-    or ("no number of stages divides %d units and gives replicas that divide the batch"):format(#q.class)
+    or ("no number of stages divides %d units and gives replicas that divide the batch"):format(
+      #q.class * (q.block or 1))
+end
+
+--- What one member of a sharded parameter server exchanges with all others.
+local function exchange_s(ctx, a, heads, bytes)
+  local sum = 0
+  for _, b in ipairs(heads) do sum = sum + 2 * wires.seconds(ctx, a, b, bytes) end
+  return sum
+end
+
+--- The slowest of very many members: two stand for all of a group.
+local function many_exchange_s(ctx, heads, bytes)
+  local count, stand, order, worst = {}, {}, {}, 0
+  for _, id in ipairs(heads) do
+    local key = devices.class(ctx, id)
+    if not count[key] then count[key], stand[key], order[#order + 1] = 0, {}, key end
+    count[key] = count[key] + 1
+    if #stand[key] < 2 then table.insert(stand[key], id) end
+  end
+  for _, a in ipairs(order) do
+    local sum = 0
+    for _, b in ipairs(order) do
+      local one, other = stand[a][1], a == b and (stand[b][2] or stand[b][1]) or stand[b][1]
+      sum = sum + (count[b] - (a == b and 1 or 0)) * 2 * wires.seconds(ctx, one, other, bytes)
+    end
+    worst = math.max(worst, sum)
+  end
+  return worst
 end
 
 --- COMM of the plan as it stands: communication alone, compute is no part of the formula.
@@ -109,12 +203,11 @@ local function claim(made, ctx)
     local own = prices.chain(ctx, kind, { tp = stage.tp, micro_batch = made.micro_batch })
     local bytes, hop = prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2]), 0
     for i, a in ipairs(heads) do
-      local sum = 0
-      for _, b in ipairs(heads) do sum = sum + 2 * wires.seconds(ctx, a, b, bytes / #heads) end
-      data = math.max(data, sum)
+      data = #heads > MANY and data or math.max(data, exchange_s(ctx, a, heads, bytes / #heads))
       local sent = own.output_bytes * r.micro_batches / (stage.tp or 1)
       hop = before and math.max(hop, wires.seconds(ctx, before[i], a, sent)) or 0
     end
+    if #heads > MANY then data = math.max(data, many_exchange_s(ctx, heads, bytes / #heads)) end
     path, before = path + hop, heads
   end
   return { communication_s = data + 2 * path, terms = { data_s = data, pipeline_s = path },
@@ -191,6 +284,8 @@ return {
     { key = "budget", type = "integer", default = 100, min = 2, max = 100000, help = "placements per depth" },
     { key = "most", type = "integer", default = 64, min = 1, max = 512,
       help = "devices up to which each is placed by itself; above, whole nodes are placed, tensor parallel inside" },
+    { key = "blocks", type = "integer", default = 160, min = 16, max = 4096,
+      help = "nodes up to which each is placed by itself; above, as many blocks of equal nodes" },
   },
   plan = plan,
   claim = claim,

@@ -12,17 +12,28 @@ local prices = require "prices"
 local ragged = require "ragged"
 local wires = require "wires"
 
+local MANY = 64 -- atoms from which on cuts are few, and the first plan is kept at once
+
 --- The instance of a run: all figures from the core but the formulas' own; `most` keeps what the judge would find.
 local function instance(ctx, devices, c)
   local q = { flops = {}, memory = {}, machine = {}, ids = {}, kinds = {}, hidden = ctx.model.hidden,
     layers = ctx.model.n_layers, tokens = ctx.job.sequence, vocab = ctx.model.vocab, batch = ctx.job.global_batch,
     micro_batch = c.micro_batch, recompute = c.recompute == "full" }
+  local number, n_kinds = {}, 0
   for i, d in ipairs(devices) do
     q.flops[i], q.memory[i], q.machine[i] = d.flops_per_s or 1, d.memory_bytes, d.node .. d.kind
     q.ids[i], q.kinds[i] = d.id, d.kind
+    if not number[d.kind] then n_kinds, number[d.kind] = n_kinds + 1, n_kinds end
   end
   local rows, fits = ctx.model:layers(), {}
-  function q.bw(a, b) return wires.bandwidth(ctx, q.ids[a], q.ids[b]) end
+  local between = {} -- of two machines all pairs are the same
+  function q.bw(a, b)
+    local m, n = q.machine[a], q.machine[b]
+    if m == n then return wires.bandwidth(ctx, q.ids[a], q.ids[b]) end
+    local row = between[m] or {}
+    between[m], row[n] = row, row[n] or wires.bandwidth(ctx, q.ids[a], q.ids[b])
+    return row[n]
+  end
   function q.tp(size)
     if fits[size] == nil then fits[size] = layout.tp_fits(rows, size) end
     return fits[size]
@@ -38,7 +49,8 @@ local function instance(ctx, devices, c)
     return n
   end
   function q.most(stage, s, stages)
-    local key = ("%s/%d/%d/%d"):format(q.kinds[stage.devices[1]], #stage.devices, stages - s, math.min(s, 2))
+    local size = number[q.kinds[stage.devices[1]]] * 4096 + #stage.devices
+    local key = (size * 1048576 + stages - s) * 2 + (s > 1 and 1 or 0)
     known[key] = known[key] or most(stage, s, stages)
     return known[key]
   end
@@ -78,7 +90,7 @@ local function plan(ctx)
     for _, recompute in ipairs(ctx.job.global_batch % micro_batch == 0 and { "none", "full" } or {}) do
       local c = { micro_batch = micro_batch, recompute = recompute }
       local q = instance(ctx, devices, c)
-      local rounds = math.ceil(ctx.options.rounds / (#atoms > 64 and 4 or 1))
+      local rounds = math.ceil(ctx.options.rounds / (#atoms > MANY and 4 or 1))
       local o = { rounds = rounds, budget = 30, seed = ctx.seed, paper = ctx.options.paper,
         stopping = hv.stopping }
       for k, found in ipairs(hv.stopping() and {} or asymmetric.run(q, atoms, o)) do
@@ -86,6 +98,7 @@ local function plan(ctx)
         list[#list + 1] = found
         found.rank = #list
         function found.build() return built(ctx, q, found.pipelines, c) end
+        if #list == 1 and #atoms > MANY then hv.incumbent(found.build()) end -- in case time is short
       end
     end
   end

@@ -24,6 +24,20 @@ local function across_pipeline(types, order, tps, dp)
   return { row }
 end
 
+--- Are there as many stages as layers at most? Asked before any list of devices is made.
+local function shallow(ctx, types, tps, order, dp)
+  local stages = 0
+  for k, i in ipairs(order) do stages = stages + #types[i].devices // (tps[k] * dp) end
+  return stages <= ctx.model.n_layers
+end
+
+--- Do pipelines inside types of so many stages each get a micro-batch?
+local function fed(ctx, types, tps, depth)
+  local pipelines = 0
+  for i, t in ipairs(types) do pipelines = pipelines + #t.devices // (tps[i] * depth) end
+  return depth <= ctx.model.n_layers and pipelines <= ctx.job.global_batch
+end
+
 --- Adds a choice for every micro-batch that divides; rows as above.
 local function add(ctx, list, rows, dp, outputs)
   local joined, global = pipes.joined(rows), ctx.job.global_batch
@@ -51,14 +65,16 @@ local function choices_of(ctx, types, one_fabric)
     local lists = { layout.divisors(common) }
     for k, i in ipairs(order) do lists[k + 1] = tps[i] end
     for v in search.product(lists) do
-      local rows = across_pipeline(types, order, layout.slice(v, 2, #order), v[1])
+      local own = layout.slice(v, 2, #order)
+      local rows = shallow(ctx, types, own, order, v[1]) and across_pipeline(types, order, own, v[1])
       if rows then add(ctx, list, rows, v[1], outputs) end
     end
   end
   local lists = { layout.powers(32) }
   for i in ipairs(types) do lists[i + 1] = tps[i] end
   for v in search.product(one_fabric and cross ~= "pipeline" and lists or { {} }) do
-    local rows = pipes.inside(types, layout.slice(v, 2, #types), v[1])
+    local own = layout.slice(v, 2, #types)
+    local rows = #own == #types and fed(ctx, types, own, v[1]) and pipes.inside(types, own, v[1])
     if rows then add(ctx, list, rows, 1, outputs) end
   end
   return list

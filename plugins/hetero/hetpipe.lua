@@ -29,6 +29,8 @@ local policies = { NP = workers.per_node, ED = workers.equal, HD = workers.hybri
 
 -- The plan --------------------------------------------------------------------------------------
 
+local MANY = 1000 -- nodes from which on the first plan that fits is kept at once, in case time is short
+
 --- Partition of every group for the common Nm (waves must be equal), or why not.
 local function partitions(ctx, groups, c, limit)
   local nm = limit
@@ -47,24 +49,21 @@ local function partitions(ctx, groups, c, limit)
   return found, nm, slowest
 end
 
---- One candidate: workers of a policy with this minibatch and recompute.
-local function candidate(ctx, list, c)
+--- One candidate: workers of a choice, joined in groups, with this minibatch and recompute. It keeps no list of
+-- devices; what is built deals them out again.
+local function candidate(ctx, choice, groups, c)
   local total = ctx.job.global_batch // c.micro_batch
-  if ctx.job.global_batch % c.micro_batch ~= 0 or total < #list then
-    return nil
-  end
-  local groups = workers.groups(list)
   local found, nm, slowest = partitions(ctx, groups, c, ctx.options.in_flight)
   if not found then
     return nil, nm
   end
-  local shares = layout.even(total, #list) -- waves are equal; what is left over goes first
   return {
-    claim_s = shares[1] * slowest,
+    claim_s = (total + choice.n - 1) // choice.n * slowest,
     build = function()
+      local shares = layout.even(total, choice.n) -- waves are equal; what is left over goes first
       return {
         micro_batch = c.micro_batch,
-        replicas = workers.replicas(ctx, groups, found, shares, c),
+        replicas = workers.replicas(ctx, workers.groups(choice.make()), found, shares, c),
         schedule = { name = "hetpipe", in_flight = nm },
         sync = { kind = "wsp", staleness = ctx.options.distance,
           servers = ctx.options.local_servers and "local" or "sharded" },
@@ -73,23 +72,39 @@ local function candidate(ctx, list, c)
   }
 end
 
-local function plan(ctx)
+--- Adds the candidates of one choice: every minibatch that leaves one for each worker.
+local function add(ctx, all, choice)
+  local groups
+  for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
+    local batch = ctx.job.global_batch
+    if batch % micro_batch == 0 and batch // micro_batch >= choice.n and not hv.stopping() then
+      groups = groups or workers.groups(choice.make())
+      for _, recompute in ipairs { "none", "full" } do
+        local made, short = candidate(ctx, choice, groups, { tp = 1, micro_batch = micro_batch, recompute = recompute })
+        all.add(made, short, 1)
+      end
+    end
+  end
+end
+
+--- The nodes. The list of all devices ends here: of a very large cluster it is most of what Lua may hold.
+local function nodes_of(ctx)
   local devices, none = layout.devices(ctx)
-  local nodes = layout.nodes(devices)
+  return layout.nodes(devices), none
+end
+
+local function plan(ctx)
+  local nodes, none = nodes_of(ctx)
   if #nodes == 0 then
     return nil, none
   end
   local wanted = ctx.options.policy == "best" and { "ED", "HD", "NP" } or { ctx.options.policy }
   local all = candidates.new()
   for _, policy in ipairs(wanted) do
-    for _, list in ipairs(policies[policy](nodes)) do
-      for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
-        for _, recompute in ipairs { "none", "full" } do
-          local c = { tp = 1, micro_batch = micro_batch, recompute = recompute }
-          local made, short = candidate(ctx, list, c)
-          all.add(made, short, 1)
-        end
-      end
+    for _, choice in ipairs(policies[policy](nodes)) do
+      local before = #all.list
+      add(ctx, all, choice)
+      if before == 0 and #all.list > 0 and #nodes > MANY then hv.incumbent(all.list[1].build()) end
     end
   end
   return all.best(ctx.options.tries,
@@ -155,9 +170,9 @@ local function selftest(t)
   for i, kind in ipairs { "V", "R", "G", "Q" } do -- four GPUs each, fastest first
     nodes[i] = { kind = kind, flops_per_s = 5 - i, memory_bytes = 1, ids = { 1, 2, 3, 4 } }
   end
-  t.equal("HD", kinds_of(workers.hybrid(nodes)[1]), "VVQQ VVQQ RRGG RRGG", src)
-  t.equal("ED", kinds_of(workers.equal(nodes)[1]), "VRGQ VRGQ VRGQ VRGQ", src)
-  t.equal("NP", kinds_of(workers.per_node(nodes)[1]), "VVVV RRRR GGGG QQQQ", src)
+  t.equal("HD", kinds_of(workers.hybrid(nodes)[1].make()), "VVQQ VVQQ RRGG RRGG", src)
+  t.equal("ED", kinds_of(workers.equal(nodes)[1].make()), "VRGQ VRGQ VRGQ VRGQ", src)
+  t.equal("NP", kinds_of(workers.per_node(nodes)[1].make()), "VVVV RRRR GGGG QQQQ", src)
 end
 
 return {

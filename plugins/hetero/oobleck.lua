@@ -3,7 +3,8 @@
 -- how many micro-batches each gets, so that all end together. Section 5: recovery.
 -- Unequal nodes: nodes are put in order of speed, a pipeline takes consecutive ones, and a template
 -- belongs to the sequence of node kinds rather than to a mere count; with equal nodes that is the
--- paper. Inside a node every stage has the same number of GPUs (node size / a power of two).
+-- paper. Inside a node GPUs are split by halves, unevenly where that is faster (nodes of up to 8: all ways on two
+-- nodes, node by node beyond).
 local candidates = require "candidates"
 local layout = require "layout"
 local oracle = require "oracle"
@@ -72,7 +73,8 @@ local function replan(ctx, made, lost)
     return nil, "the nodes that are left cannot hold the model once"
   end
   for i, own in ipairs(left) do
-    left[i] = { nodes = recovery.nodes(sequence, own), template = template(own) }
+    local nodes = recovery.nodes(sequence, own)
+    left[i] = { nodes = nodes, template = templates.refined(ctx, nodes, c) }
   end
   local mix = templates.price_mix(ctx, left, c.total)
   if not mix then
@@ -142,6 +144,34 @@ local function selftest_templates(t, src)
   end
 end
 
+--- Does every loss of nodes leave pipelines that hold the model and use all nodes that are left, as long as one can?
+local function every_loss(n_nodes, least)
+  local function fits(nodes) return #nodes >= least end
+  local sizes = recovery.sizes(n_nodes, least, 0)
+  for _, x in ipairs((recovery.options(n_nodes, sizes, 1, 1000))) do
+    for mask = 0, (1 << n_nodes) - 1 do
+      local pipelines, at, lost, left = {}, 0, {}, n_nodes
+      for k, n in ipairs(x) do
+        for _ = 1, n do
+          pipelines[#pipelines + 1] = {}
+          for i = 1, sizes[k] do pipelines[#pipelines][i] = at + i end
+          at = at + sizes[k]
+        end
+      end
+      for i = 1, n_nodes do
+        if mask >> (i - 1) & 1 == 1 then lost[i], left = true, left - 1 end
+      end
+      local made, used = recovery.repair(pipelines, lost, fits), 0
+      for _, own in ipairs(made or {}) do
+        used = used + #own
+        if not fits(own) then return false end
+      end
+      if (made ~= nil) ~= (left >= least) or made and used ~= left then return false end
+    end
+  end
+  return true
+end
+
 local function selftest_recovery(t, src)
   local function two(nodes)
     return #nodes >= 2
@@ -152,7 +182,39 @@ local function selftest_recovery(t, src)
   t.equal("a node is borrowed", recovery.text(borrowed), "2 5 | 3 4", src)
   local merged = recovery.repair({ { 1, 2 }, { 3, 4 } }, { [1] = true }, two)
   t.equal("pipelines are merged", recovery.text(merged), "3 4 2", src)
+  t.ok("all mixes of 8 nodes with n0 = 1, 2, 3 after every loss: all nodes in use while one pipeline fits",
+    every_loss(8, 1) and every_loss(8, 2) and every_loss(8, 3), "enumeration")
   t.ok("nothing is left", recovery.repair({ { 1, 2 } }, { [1] = true }, two) == nil, src)
+end
+
+local function selftest_splits(t, src)
+  t.equal("ways to split 1, 2, 4, 8 GPUs by halves", ("%d %d %d %d"):format(#templates.splits(1),
+    #templates.splits(2), #templates.splits(4), #templates.splits(8)), "1 2 5 26",
+    src .. ", trap: equal halves; by hand 1 + n²")
+  local random, exact, never_worse = require("search").generator(3), true, true
+  for case = 1, 20 do
+    local lists, seed = {}, {}
+    for i = 1, 1 + case % 3 do lists[i], seed[i] = templates.splits(4), random() end
+    local function value(state)
+      local v = 0
+      for i, s in ipairs(state) do v = v + math.abs(math.sin(#s * 7 + 100 * seed[i] + s[1] * (i + 1) + v)) end
+      return v
+    end
+    local function try(state, best)
+      local v = value(state)
+      return v < best.value - 1e-12 and { state = state, value = v } or nil
+    end
+    local start, least = {}, math.huge
+    for i, list in ipairs(lists) do start[i] = list[1] end
+    for state in require("search").product(lists) do least = math.min(least, value(state)) end
+    local first = { state = start, value = value(start) }
+    local function go() return false end
+    exact = exact and math.abs(templates.refine(lists, first, 1000, try, go).value - least) < 1e-12
+    local by_turns = templates.refine(lists, first, 0, try, go).value
+    never_worse = never_worse and by_turns <= first.value and by_turns >= least - 1e-12
+  end
+  t.ok("20 random cases: few splits are all tried", exact, "oracle")
+  t.ok("many by turns, never worse than equal halves", never_worse, "property")
 end
 
 local function selftest(t)
@@ -171,6 +233,11 @@ local function selftest(t)
   t.equal("batch 16 on (6, 4), two and one", table.concat(b.counts, ","), "5,6", src)
   t.near("its objective", b.value, 18, 1e-9, src)
   t.near("4 equal stages, 10 micro-batches", pipeline_time({ 1, 1, 1, 1 }, 10), 13, 0, "Eq-P")
+  local dealt = templates.deal({ { steady_s = 1, count = 7 } }, 64)
+  t.equal("64 micro-batches on 7 equal pipelines", table.concat(dealt[1], ","), "10,9,9,9,9,9,9",
+    "by hand: no whole number is a seventh")
+  t.ok("fewer micro-batches than pipelines", templates.deal({ { steady_s = 1, count = 7 } }, 6) == nil, src)
+  selftest_splits(t, src)
   selftest_templates(t, src)
   selftest_recovery(t, "section 5")
 end
@@ -186,8 +253,8 @@ return {
       help = "simultaneous node failures to survive (one pipeline more than that is kept)" },
     { key = "micro_batch", type = "integer", default = 4, min = 1, max = 1024,
       help = "largest micro-batch to try, in powers of two" },
-    { key = "sizes", type = "integer", default = 6, min = 1, max = 4096,
-      help = "how many template sizes are considered, from the least n0 on" },
+    { key = "sizes", type = "integer", default = 0, min = 0, max = 4096,
+      help = "how many template sizes are considered, from the least n0 on; 0: all, beyond 32 nodes six" },
     { key = "coefficient", type = "choice", choices = { "code", "paper" }, default = "code",
       help = "weight of the slowest stage in T: the published code's or the paper's" },
     { key = "tries", type = "integer", default = 2, min = 1, max = 100,

@@ -166,6 +166,23 @@ local function selftest(t)
   t.near("busiest time", items[1].n / items[1].speed, 9, 0, src)
   items = loads.items(speeds, 4, 1, { 20, 20, 10, 10 })
   t.ok("48 samples do not fit 16 + 16 + 6 + 6", loads.deal(items, 48, 0) == nil, src)
+  local random, kept, judged = require("search").generator(7), true, true
+  for _ = 1, 200 do
+    local n, own, caps, most = 1 + random(5), {}, {}, 0
+    for i = 1, n do own[i], caps[i] = random(8), 4 + random(40) end
+    items = loads.items(own, 4, 1, caps)
+    local total = random(60)
+    for i = 1, n do most = most + math.max(0, caps[i] - 4) end
+    local dealt, sum, over = loads.deal(items, total, 0), 0, false
+    for _, item in ipairs(items) do
+      sum = sum + item.n
+      over = over or item.n > 0 and 4 + item.n > item.cap
+    end
+    kept = kept and sum == total and not (dealt and over)
+    judged = judged and (dealt ~= nil) == (total <= most)
+  end
+  t.ok("200 random loads: shares add up to the batch, and none is above its memory", kept, src .. ", invariants")
+  t.ok("and it gives up exactly where the batch is too large for all memory", judged, "by hand: room of all devices")
   t.equal("layers follow speed", table.concat(loads.proportional({ 1, 1, 1, 1, 1, 1 }, { 2, 1 }), ","),
     "4,2", "by hand")
   t.equal("every stage gets a layer", table.concat(loads.proportional({ 1, 1, 1 }, { 9, 1, 1 }), ","),

@@ -11,7 +11,7 @@ _hetviz() {
   solve) words='--json --time-limit --certify --write-lp --help --seed --budget --quiet --plain ';;
   bound) words='--cluster --model --job --json --help --seed --budget --quiet --plain ';;
   explain) words='--cluster --model --job --json --stage --replica --help --seed --budget --quiet --plain ';;
-  failures) words='--cluster --model --job --json --lost --time-limit --help --seed --budget --quiet --plain ';;
+  failures) words='--cluster --model --job --json --lost --preempted --checkpoint --restart --regroup --time-limit --help --seed --budget --quiet --plain ';;
   strategies) words='--json --help --seed --budget --quiet --plain ';;
   selftest) words='--help --seed --budget --quiet --plain ';;
   validate) words='--json --data --shipped --fit --svg --help --seed --budget --quiet --plain ';;

@@ -58,6 +58,35 @@ local function splits(q, devices)
   return list
 end
 
+--- Moves single layers between stages as long as the pipeline gets faster; o has time, fixed and caps of the stages.
+local function downhill(p, o)
+  local times = {}
+  local function set(s, layers)
+    p[s].layers = layers
+    times[s] = layers * o.time[s] + o.fixed[s]
+  end
+  for s, stage in ipairs(p) do set(s, stage.layers) end
+  local now, moved = ragged.map_s(times, p.micro_batches), true
+  while moved do
+    moved = false
+    for i, a in ipairs(p) do
+      for j, b in ipairs(p) do
+        if i ~= j and a.layers > 1 and b.layers < o.caps[j] then
+          set(i, a.layers - 1)
+          set(j, b.layers + 1)
+          local s = ragged.map_s(times, p.micro_batches)
+          if s < now * (1 - 1e-12) then
+            now, moved = s, true
+          else
+            set(i, a.layers + 1)
+            set(j, b.layers - 1)
+          end
+        end
+      end
+    end
+  end
+end
+
 --- Gives stages their layers: in proportion to memory (the paper), or to speed and then layer by layer downhill.
 -- False when they do not fit.
 local function layered(q, p, by_memory)
@@ -74,19 +103,7 @@ local function layered(q, p, by_memory)
   local r = #p <= q.layers and hv.opt.distribute(o)
   if not r then return false end
   for s, stage in ipairs(p) do stage.layers = r.counts[s] end
-  local now, moved = ragged.pipeline_s(q, p, p.micro_batches), not by_memory and #p <= 12
-  while moved do
-    moved = false
-    for i, a in ipairs(p) do
-      for j, b in ipairs(p) do
-        if i ~= j and a.layers > 1 and b.layers < o.caps[j] then
-          a.layers, b.layers = a.layers - 1, b.layers + 1
-          local s = ragged.pipeline_s(q, p, p.micro_batches)
-          if s < now * (1 - 1e-12) then now, moved = s, true else a.layers, b.layers = a.layers + 1, b.layers - 1 end
-        end
-      end
-    end
-  end
+  if not by_memory and #p <= 12 then downhill(p, o) end
   return true
 end
 
@@ -209,7 +226,8 @@ end
 -- assert(#require("asymmetric").run(q, { { 1 } }, { rounds = 1, budget = 1, seed = 1 }) == 1)
 function walk.run(q, atoms, o)
   local found, random, most = {}, search.generator(o.seed), math.min(#atoms, q.batch // q.micro_batch)
-  local least = (#atoms + 31) // 32 -- no pipeline through more machines than that
+  local through = #atoms > 64 and math.max(1, math.min(32, q.layers // 2)) or 32 -- machines of a pipeline at most:
+  local least = (#atoms + through - 1) // through -- of many, half as many as there are layers
   for round = 1, o.rounds do
     local k = math.min(most, least * (round <= 8 and 1 << (round - 1) or random(16)))
     local list, ok, parts = {}, not (o.stopping and o.stopping()), parted(q, atoms, k, true, round)

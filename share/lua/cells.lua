@@ -1,7 +1,6 @@
 -- Cells of Crius (Xue et al., arXiv 2403.16125): a job on so many GPUs of one type in so many stages, of which only
--- data or tensor parallelism inside each stage is open; their estimate, their tuning, and the scheduler that gives
--- jobs of a queue their cells.
-local events = require "events"
+-- data or tensor parallelism inside each stage is open; their estimate and their tuning. Which job of a queue gets
+-- which cell is job_queue.lua.
 local layout = require "layout"
 local search = require "search"
 
@@ -92,110 +91,6 @@ function cells.tune(q)
   end
   local r = search.coordinate { state = start.choice, values = values, cost = function(c) return plan_s(q, c) end }
   return { seconds = r.cost, choice = r.state }
-end
-
---- Free GPUs by type when these jobs hold their cells.
-local function free_of(pool, held)
-  local free = {}
-  for type, n in pairs(pool) do free[type] = n end
-  for _, cell in pairs(held) do free[cell.type] = free[cell.type] - cell.gpus end
-  return free
-end
-
---- The change of most cluster throughput that lets `job` in: one of its cells, and other cells for at most `depth`
--- of the running jobs.
-local function admit(pool, job, running, depth)
-  local best, gain
-  local function try(held, i, changed, total)
-    for _, cell in ipairs(i > #running and job.cells or {}) do
-      local free = free_of(pool, held)
-      local sum = total + cell.rate / job.best
-      if (free[cell.type] or 0) >= cell.gpus and (not gain or sum > gain + 1e-12) then
-        best, gain = { cell = cell, held = { table.unpack(held, 1, #running) } }, sum
-      end
-    end
-    local r = running[i]
-    for _, cell in ipairs(r and r.cells or {}) do
-      local moved = changed + (cell == r.cell and 0 or 1)
-      if moved <= depth then
-        held[i] = cell
-        try(held, i + 1, moved, total + cell.rate / r.best)
-        held[i] = nil
-      end
-    end
-  end
-  try({}, 1, 0, 0)
-  local before = 0
-  for _, r in ipairs(running) do before = before + r.cell.rate / r.best end
-  return gain and gain > before + 1e-12 and best or nil
-end
-
---- Plays a queue of jobs: on every arrival and departure jobs are let in, in order, by the change of most cluster
--- throughput (each job's relative to its best cell); jobs whose cell changes pay the restart.
--- @function cells.schedule
--- @tparam table pool GPUs by type {name = count}
--- @tparam table jobs list of {arrival_s, work = iterations, cells = list of {type, gpus, rate = iterations per second}}
--- @tparam table o {depth = 3: running jobs that may change, restart_s = 0}
--- @treturn table list of {start_s, end_s, cell = the first one} per job; end_s missing where it never fits
--- @units seconds, iterations per second
--- @raise none
--- @usage local r = require("cells").schedule({ a = 1 }, { { arrival_s = 0, work = 4,
---   cells = { { type = "a", gpus = 1, rate = 2 } } } }, {})
--- assert(r[1].end_s == 2)
-function cells.schedule(pool, jobs, o)
-  local queue, running, waiting, out, now = events.queue(), {}, {}, {}, 0
-  for i, job in ipairs(jobs) do
-    out[i], job.left, job.best, job.cell = {}, job.work, 0, nil
-    for _, cell in ipairs(job.cells) do job.best = math.max(job.best, cell.rate) end
-    queue:push(job.arrival_s, { job = job, row = out[i] })
-  end
-  local function advance(to)
-    for _, r in ipairs(running) do
-      local from = math.max(now, r.ready_s)
-      r.left = r.left - math.max(0, to - from) * r.cell.rate
-    end
-    now = to
-  end
-  local function expect(r)
-    r.serial = (r.serial or 0) + 1
-    queue:push(math.max(now, r.ready_s) + r.left / r.cell.rate, { ended = r, serial = r.serial })
-  end
-  local function let_in()
-    local still = {}
-    for _, w in ipairs(waiting) do
-      local change = admit(pool, w.job, running, o.depth or 3)
-      if change then
-        for i, r in ipairs(running) do
-          if r.cell ~= change.held[i] then
-            r.cell, r.ready_s = change.held[i], now + (o.restart_s or 0)
-            expect(r)
-          end
-        end
-        local job = w.job
-        job.cell, job.ready_s, job.row = change.cell, now, w.row
-        w.row.start_s, w.row.cell = now, change.cell
-        running[#running + 1] = job
-        expect(job)
-      else
-        still[#still + 1] = w
-      end
-    end
-    waiting = still
-  end
-  events.run(queue, function(at, e)
-    if e.ended and e.ended.serial ~= e.serial then return end
-    advance(at)
-    if e.ended then
-      e.ended.row.end_s = at
-      for i, r in ipairs(running) do
-        if r == e.ended then table.remove(running, i) end
-      end
-    else
-      waiting[#waiting + 1] = e
-    end
-    let_in()
-  end)
-  return out
 end
 
 return cells

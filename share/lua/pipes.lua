@@ -169,7 +169,31 @@ function pipes.set(list, micro_batch, recompute)
   end
 end
 
---- No cut of these pipelines into micro-batches ends earlier: work spread without rest over all stages.
+local function least_of(list)
+  local least = math.huge
+  for _, x in ipairs(list) do least = math.min(least, x) end
+  return least
+end
+
+--- The longest stage takes at least so long: n whole layers fit into no less, none of a stage faster than its
+-- fastest; `kinds` are {least = seconds of that, stages = how many such stages}.
+local function longest(kinds, n, start)
+  local at = start
+  while true do
+    local layers, next_at = 0, math.huge
+    for _, k in ipairs(kinds) do
+      if k.least <= 0 then return at end -- layers that take no time fit anywhere
+      local each = (at / k.least * (1 + 1e-9)) // 1
+      layers, next_at = layers + k.stages * each, math.min(next_at, (each + 1) * k.least)
+    end
+    if layers >= n then return at end
+    at = next_at
+  end
+end
+
+--- No cut of these pipelines into micro-batches ends earlier: the longest stage takes at least what work spread over
+-- all stages would, in whole layers, the first micro-batch at least the fastest stage's time for all layers, and every
+-- pipeline gets one.
 -- @function pipes.bound
 -- @tparam handle ctx the run's input
 -- @tparam table list of pipes.joined
@@ -181,15 +205,24 @@ end
 -- local pipes = require "pipes"
 -- print(pipes.bound(ctx, pipes.joined { { { devices = { d }, micro_batch = 1 } } }, 8))
 function pipes.bound(ctx, list, total)
-  local rate, fill, n = 0, math.huge, 0
+  local rate, fill, n, lead = 0, 0, 0, 0
   for _, p in ipairs(list) do
-    n = n + #p.copies
+    local own, first, kinds, by_table, layers = 0, math.huge, {}, {}, 0 -- micro-batches per second, the first one
     for _, stage in ipairs(p.row) do
-      local seconds = pipes.tables(ctx, stage, 1).total
-      rate, fill = rate + #p.copies / seconds, math.min(fill, seconds)
+      local t = pipes.tables(ctx, stage, 1)
+      own, first, layers = own + 1 / t.total, math.min(first, t.total), #t.times
+      if not by_table[t] then
+        t.least = t.least or least_of(t.times)
+        by_table[t] = { least = t.least, stages = 0 }
+        kinds[#kinds + 1] = by_table[t]
+      end
+      by_table[t].stages = by_table[t].stages + 1
     end
+    own = 1 / longest(kinds, layers, 1 / own)
+    n, fill = n + #p.copies, math.max(fill, first)
+    rate, lead = rate + #p.copies * own, lead + #p.copies * own * first
   end
-  return math.max(fill, (total - n) / rate)
+  return math.max(fill, (total - n + lead) / rate)
 end
 
 --- Seconds per byte from one stage to the next: over the ranks of a tensor group the slowest link, over

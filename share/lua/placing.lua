@@ -2,7 +2,8 @@
 -- al., NeurIPS 2022, section 3): COMM = DATAP + 2 PIPEP.
 -- An instance: class[v] of every vertex, delay[a][b] and rate[a][b] between classes (seconds, bytes per
 -- second), stages, dp_bytes (gradients of a stage), pp_bytes (activations between two stages); budget and seed of
--- the search. What groups cost is remembered in it by the classes of their members.
+-- the search; block, where a vertex stands for so many devices of its class that stay together in one stage. What
+-- groups cost is remembered in it by the classes of their members.
 local groups = require "groups"
 
 local placing = {}
@@ -63,11 +64,16 @@ end
 local function data_s(q, list, key)
   q.data = q.data or {}
   if not q.data[key] then
-    local worst = 0
-    for i, a in ipairs(list) do
+    local worst, count, block, order = 0, {}, q.block or 1, {}
+    for _, a in ipairs(list) do
+      if not count[a] then count[a], order[#order + 1] = 0, a end
+      count[a] = count[a] + block
+    end
+    for _, a in ipairs(order) do
       local sum = 0
-      for j, b in ipairs(list) do
-        sum = sum + (i ~= j and 2 * (q.delay[a][b] + q.dp_bytes / (#list * q.rate[a][b])) or 0)
+      for _, b in ipairs(order) do
+        local others = count[b] - (a == b and 1 or 0)
+        sum = sum + others * 2 * (q.delay[a][b] + q.dp_bytes / (#list * block * q.rate[a][b]))
       end
       worst = math.max(worst, sum)
     end
@@ -168,7 +174,7 @@ function placing.place(q)
     class = function(v) return q.class[v] end,
     weight = function(v, w)
       local a, b = q.class[v], q.class[w]
-      return 2 * (q.delay[a][b] + q.dp_bytes * q.stages / (#q.class * q.rate[a][b]))
+      return 2 * (q.delay[a][b] + q.dp_bytes * q.stages / (#q.class * (q.block or 1) * q.rate[a][b]))
     end,
   }
   local total, data, path, order = placing.score(q, r.parts)

@@ -1,27 +1,17 @@
 --- Prices per layer as planners use them: seconds and bytes of runs of layers on one device kind,
 -- with the embedding in the first layer and the head in the last, and the memory of a stage.
 -- Layers count from 1, runs are inclusive; everything is remembered for the run.
+local devices = require "devices"
+
 local prices = {}
 
-local chains, limits, homes = {}, {}, nil
-
---- Ids of `n` devices of a kind in one node (or of as many nodes as it takes).
-local function home_of(ctx, kind, n)
-  if not homes then
-    homes = {}
-    for _, d in ipairs(ctx.cluster:devices()) do
-      homes[d.kind] = homes[d.kind] or {}
-      table.insert(homes[d.kind], d.id)
-    end
-  end
-  return table.move(homes[kind], 1, math.min(n, #homes[kind]), 1, {})
-end
+local chains, limits = {}, {}
 
 --- Memory of layers from..to on one rank, by hv.cost.memory.
 local function memory_of(ctx, kind, q, from, to)
   local tp = q.tp or 1
   return hv.cost.memory {
-    devices = ctx.cluster:address(home_of(ctx, kind, tp)), layers = { from - 1, to }, tp = tp,
+    devices = ctx.cluster:address(devices.first(ctx, kind, tp)), layers = { from - 1, to }, tp = tp,
     recompute = q.recompute, sequence_parallel = q.sequence_parallel,
     micro_batch = q.micro_batch, in_flight = 1,
   }
@@ -199,11 +189,7 @@ end
 
 --- Kind of every device by number.
 function prices.kinds(ctx)
-  local kinds = {}
-  for _, d in ipairs(ctx.cluster:devices()) do
-    kinds[d.id] = d.kind
-  end
-  return kinds
+  return setmetatable({}, { __index = function(_, id) return devices.kind(ctx, id) end })
 end
 
 --- Seconds of the all-reduce of a stage's gradients over its data-parallel ranks and copies, the

@@ -31,6 +31,28 @@ local function spread(q, devices)
   return worst
 end
 
+--- What the links inside a list of devices cost, for one byte: {spread, cast = the cheapest broadcast}. Lists of one
+-- machine that follow each other in the instance are remembered in it, others in themselves.
+local function inside(q, d)
+  local n, key = #d, nil
+  local alike = q.machine and d[n] - d[1] == n - 1 and q.machine[d[1]] == q.machine[d[n]]
+  if alike then
+    q.inside, key = q.inside or {}, d[1] * 4096 + n
+    d.inside = d.inside or q.inside[key]
+  end
+  if not d.inside then
+    local cast = math.huge
+    for _, b in ipairs(d) do
+      local sum = 0
+      for _, c in ipairs(d) do sum = sum + (c ~= b and 1 / (n * q.bw(b, c)) or 0) end
+      cast = math.min(cast, sum)
+    end
+    d.inside = { spread = spread(q, d), cast = cast, alike = alike }
+    if alike then q.inside[key] = d.inside end
+  end
+  return d.inside
+end
+
 --- Seconds of one layer on a stage: compute of its first device's kind, and the exchange of its tensor group.
 -- @function ragged.layer_s
 -- @tparam table q instance, with the keys named at the top
@@ -42,10 +64,8 @@ end
 -- assert(require("ragged").layer_s(q, { devices = { 1 } }) == 72 * 6)
 function ragged.layer_s(q, stage)
   local tp = #stage.devices
-  local d = stage.devices -- remembers what does not change
-  d.spread = d.spread or spread(q, d)
   return ragged.flops(q) / (q.flops[stage.devices[1]] * tp),
-    (q.recompute and 12 or 8) * activation_bytes(q) / tp * d.spread
+    (q.recompute and 12 or 8) * activation_bytes(q) / tp * inside(q, stage.devices).spread
 end
 
 --- Seconds of the hop between two stages and back: the best pair, and a broadcast in the receiving group.
@@ -62,6 +82,11 @@ function ragged.hop_s(q, one, other)
   local bytes, best, known = activation_bytes(q), math.huge, one.devices.hops or {}
   one.devices.hops = known
   if known[other.devices] then return known[other.devices] end
+  local to = inside(q, other.devices)
+  if to.alike and inside(q, one.devices).alike and q.machine[one.devices[1]] ~= q.machine[other.devices[1]] then
+    known[other.devices] = 2 * bytes * (1 / q.bw(one.devices[1], other.devices[1]) + to.cast) -- every pair is the same
+    return known[other.devices]
+  end
   for _, b in ipairs(other.devices) do
     local cast, near = 0, math.huge
     for _, c in ipairs(other.devices) do cast = cast + (c ~= b and bytes / (#other.devices * q.bw(b, c)) or 0) end
@@ -95,8 +120,12 @@ function ragged.map_s(times, micro_batches)
     end
     return total + full * most(1, n)
   end
-  for c = 0, micro_batches + n - 2 do
-    total = total + most(math.max(0, c - micro_batches + 1) + 1, math.min(n - 1, c) + 1)
+  local queue, first, last = {}, 1, 0 -- stages at work that no later one outlasts
+  for c = 1, micro_batches + n - 1 do
+    while c <= n and last >= first and times[queue[last]] <= times[c] do last = last - 1 end
+    if c <= n then last, queue[last + 1] = last + 1, c end
+    if queue[first] <= c - micro_batches then first = first + 1 end
+    total = total + times[queue[first]]
   end
   return total
 end

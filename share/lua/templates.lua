@@ -5,27 +5,49 @@
 local layout = require "layout"
 local prices = require "prices"
 local recovery = require "recovery"
+local search = require "search"
 
 local templates = {}
 
 local MOST_OPTIONS = 2000 -- instance mixes that are enumerated
+local ALL_SIZES = 32      -- nodes of a cluster up to which all template sizes are considered
+local FEW_SIZES = 6       -- and how many beyond, where larger ones do not win and cost most of the time
+local MOST_SPLIT = 8      -- GPUs of a node that is split unevenly
+local EXACT_SPLITS = 700  -- splits of all nodes of a template that are all tried (two nodes of 8)
 local KEPT = 24           -- partial mixes kept per node, and mixes whose batch is dealt exactly
 
---- Stages of a node sequence: every node in min(parts, GPUs) stages, or nil where that cannot be.
-local function stages_of(nodes, parts, layers)
-  local stages = {}
-  for _, node in ipairs(nodes) do
-    local n = math.min(parts, #node.ids)
-    local tp = #node.ids // n
-    if #node.ids % n ~= 0 or not layout.tp_fits(layers, tp) then
+--- Every node in min(parts, GPUs) equal stages: GPUs per stage, one list per node; nil where that cannot be.
+local function even(nodes, parts)
+  local splits, known = {}, {}
+  for i, node in ipairs(nodes) do
+    local g = #node.ids
+    local n = math.min(parts, g)
+    if g % n ~= 0 then
       return nil
     end
-    for i = 1, n do
+    known[g] = known[g] or {}
+    splits[i] = known[g]
+    for s = 1, n do splits[i][s] = g // n end
+  end
+  return splits
+end
+
+--- Stages of a node sequence with these GPUs per stage, or nil where the model cannot be split so.
+local function stages_of(nodes, splits, layers)
+  local stages, fits = {}, {}
+  for i, node in ipairs(nodes) do
+    local at = 1
+    for _, tp in ipairs(splits[i]) do
+      if fits[tp] == nil then fits[tp] = layout.tp_fits(layers, tp) end
+      if not fits[tp] or #stages == #layers then
+        return nil
+      end
       stages[#stages + 1] = { node = node, tp = tp, kind = node.kind,
-        memory_bytes = node.memory_bytes, ids = layout.slice(node.ids, (i - 1) * tp + 1, tp) }
+        memory_bytes = node.memory_bytes, ids = layout.slice(node.ids, at, tp) }
+      at = at + tp
     end
   end
-  return #stages <= #layers and stages or nil
+  return stages
 end
 
 --- Chains of the stages and a lower bound of T: no layer is faster than on its best stage, and the
@@ -83,6 +105,18 @@ local function may_hold(ctx, nodes, c)
   return have >= 0.95 * chain.state[chain.n]
 end
 
+--- The template with these GPUs per stage where it is faster than `best` (or there is none), else nil.
+local function better(ctx, nodes, splits, c, best)
+  local stages = stages_of(nodes, splits, c.layers)
+  if not stages then return nil end
+  local chains, bound = price_stages(ctx, stages, c)
+  if best and bound >= best.time_s * (1 - 1e-12) then return nil end
+  local cut = cut_layers(ctx, stages, chains, c)
+  if cut and not (best and cut.value >= best.time_s * (1 - 1e-12)) then
+    return { time_s = cut.value, steady_s = cut.value / #stages, splits = splits, cut = cut }
+  end
+end
+
 --- The template of a node sequence: { time_s = T, stages, cut } or nil. Remembered in `c.memo`.
 function templates.of(ctx, nodes, c)
   local key = signature(nodes)
@@ -93,21 +127,77 @@ function templates.of(ctx, nodes, c)
       most = math.max(most, #node.ids)
     end
     for _, parts in ipairs(may_hold(ctx, nodes, c) and layout.powers(most) or {}) do
-      local stages = stages_of(nodes, parts, c.layers)
-      local chains, bound
-      if stages then
-        chains, bound = price_stages(ctx, stages, c)
-      end
-      local cut = stages and not (best and bound >= best.time_s)
-        and cut_layers(ctx, stages, chains, c)
-      if cut and (not best or cut.value < best.time_s) then
-        best = { time_s = cut.value, steady_s = cut.value / #stages, parts = parts, cut = cut,
-          key = key }
-      end
+      local splits = even(nodes, parts)
+      best = splits and better(ctx, nodes, splits, c, best) or best
     end
+    if best then best.key = key end
     c.memo[key] = best
   end
   return c.memo[key]
+end
+
+--- The ways in which the planner splits g GPUs of a node (section 4.1.2: by halves, each part further or not), in
+-- order of the stages.
+function templates.splits(g)
+  local list = { { g } }
+  for _, a in ipairs(g % 2 == 0 and templates.splits(g // 2) or {}) do
+    for _, b in ipairs(templates.splits(g // 2)) do
+      local both = table.move(a, 1, #a, 1, {})
+      list[#list + 1] = table.move(b, 1, #b, #both + 1, both)
+    end
+  end
+  return list
+end
+
+--- The best state of a product of choices from a start on: all of them where there are at most `most`, else by turns,
+-- one place after the other until nothing helps. `try(state, best)` gives a result with .state that is better than
+-- `best`, or nil.
+function templates.refine(lists, best, most, try, stopping)
+  local all = 1
+  for _, list in ipairs(lists) do all = all * #list end
+  if all <= most then
+    for state in search.product(lists) do
+      if stopping() then break end
+      best = try(table.move(state, 1, #state, 1, {}), best) or best
+    end
+    return best
+  end
+  local again = true
+  while again do
+    again = false
+    for i, list in ipairs(lists) do
+      for _, choice in ipairs(list) do
+        if stopping() then return best end
+        local state = table.move(best.state, 1, #best.state, 1, {})
+        state[i] = choice
+        local found = choice ~= best.state[i] and try(state, best)
+        if found then best, again = found, true end
+      end
+    end
+  end
+  return best
+end
+
+--- The template of a node sequence with stages of unequal numbers of GPUs where that is faster: nodes of up to 8 GPUs
+-- by halves. Remembered; the first call counts.
+function templates.refined(ctx, nodes, c)
+  local found = templates.of(ctx, nodes, c)
+  if not found or found.refined then return found end
+  local lists, same = {}, {}
+  for i, node in ipairs(nodes) do
+    local g = #node.ids
+    same[g] = same[g] or templates.splits(g)
+    if g > MOST_SPLIT then return found end
+    lists[i] = same[g]
+  end
+  local start = { state = found.splits, template = found }
+  local best = templates.refine(lists, start, EXACT_SPLITS, function(state, before)
+    local made = better(ctx, nodes, state, c, before.template)
+    return made and { state = state, template = made }
+  end, hv.stopping).template
+  best.key, best.refined = found.key, true
+  c.memo[found.key] = best
+  return best
 end
 
 -- Instances and batch -------------------------------------------------------------------------
@@ -123,6 +213,38 @@ function templates.deal_batch(used, total)
     objective = #used <= 8 and "minvar" or "minmax" }
 end
 
+--- The batch for every instance: as many for all of a template (4.2.2); where no whole numbers do that, instance by
+-- instance so that the slowest ends first, those of a template within one of each other. A list of micro-batches per
+-- template; nil where there are fewer than instances.
+function templates.deal(used, total)
+  local dealt, out = templates.deal_batch(used, total), {}
+  if dealt then
+    for i, u in ipairs(used) do
+      out[i] = {}
+      for k = 1, u.count do out[i][k] = dealt.counts[i] end
+    end
+    return out
+  end
+  local time, min, owner = {}, {}, {}
+  for i, u in ipairs(used) do
+    out[i] = {}
+    for _ = 1, u.count do
+      time[#time + 1], min[#min + 1], owner[#owner + 1] = u.steady_s, 1, i
+    end
+  end
+  dealt = hv.opt.distribute { total = total, time = time, min = min, objective = "minmax" }
+  if not dealt then
+    return nil
+  end
+  for k, n in ipairs(dealt.counts) do table.insert(out[owner[k]], n) end
+  for _, list in ipairs(out) do
+    local sum, n = 0, #list
+    for _, x in ipairs(list) do sum = sum + x end
+    for k = 1, n do list[k] = sum // n + (k <= sum % n and 1 or 0) end
+  end
+  return out
+end
+
 --- A mix of pipelines { template, nodes } with its batch: section 4.2, steps 4 and 5.
 function templates.price_mix(ctx, pipelines, total)
   local used, by_key = {}, {}
@@ -135,17 +257,18 @@ function templates.price_mix(ctx, pipelines, total)
     end
     u.count = u.count + 1
   end
-  local dealt = templates.deal_batch(used, total)
-  if not dealt then
+  local counts, slowest, heads = templates.deal(used, total), 0, {}
+  if not counts then
     return nil
   end
-  local slowest, heads = 0, {}
   for i, u in ipairs(used) do
-    u.micro_batches = dealt.counts[i]
-    slowest = math.max(slowest, u.time_s * u.micro_batches)
+    u.micro_batches, u.given = counts[i], 0
   end
   for i, p in ipairs(pipelines) do
-    p.micro_batches = by_key[p.template.key].micro_batches
+    local u = by_key[p.template.key]
+    u.given = u.given + 1
+    p.micro_batches = u.micro_batches[u.given]
+    slowest = math.max(slowest, u.time_s * p.micro_batches)
     heads[i] = p.nodes[1].ids[1]
   end
   if #heads > 1 then -- the first layer's gradients are reduced last, nothing hides them
@@ -254,7 +377,8 @@ end
 --- The paper's choice for one micro-batch size and recompute setting: { time_s, pipelines }.
 function templates.choose(ctx, sequence, c)
   local sizes = recovery.sizes(#sequence, c.least, c.faults)
-  sizes = layout.slice(sizes, 1, math.min(#sizes, c.most_sizes))
+  local most = c.most_sizes > 0 and c.most_sizes or #sequence <= ALL_SIZES and #sizes or FEW_SIZES
+  sizes = layout.slice(sizes, 1, math.min(#sizes, most))
   local least, equal = c.faults + 1, true
   for _, node in ipairs(sequence) do
     equal = equal and node.kind == sequence[1].kind and #node.ids == #sequence[1].ids
@@ -274,6 +398,7 @@ function templates.choose(ctx, sequence, c)
   keep_best(rated)
   local best
   for _, r in ipairs(rated) do
+    for _, p in ipairs(r.pipelines) do p.template = templates.refined(ctx, p.nodes, c) end
     local mix = templates.price_mix(ctx, r.pipelines, c.total)
     if mix and (not best or mix.time_s < best.time_s) then
       best = mix
@@ -293,7 +418,7 @@ function templates.plan(ctx, pipelines, c)
     end
     local stages, copies = {}, {}
     for p = i, last do
-      copies[#copies + 1] = stages_of(pipelines[p].nodes, first.template.parts, c.layers)
+      copies[#copies + 1] = stages_of(pipelines[p].nodes, first.template.splits, c.layers)
     end
     for s, range in ipairs(first.template.cut.stages) do
       local ids = {}
@@ -357,7 +482,8 @@ local function rough(ctx, sequence, c)
     if not known[key] then
       known[key] = 0
       for _, parts in ipairs(layout.powers(2 * #node.ids - 1)) do
-        local stages = stages_of({ node }, parts, c.layers)
+        local splits = even({ node }, parts)
+        local stages = splits and stages_of({ node }, splits, c.layers)
         if stages then
           local _, bound = price_stages(ctx, { stages[1] }, c)
           known[key] = 1 / bound

@@ -1,16 +1,16 @@
 -- Links between devices, remembered: planners ask for the same pairs of nodes again and again.
+local devices = require "devices"
+
 local wires = {}
 
-local known, nodes = {}, nil
+local MOST_KNOWN = 50000 -- links that are remembered at the same time
+local known, n_known = {}, 0
 
 --- Devices of one node keep their pair, those of two nodes share the figure of the nodes.
 local function key_of(ctx, a, b)
-  if not nodes then
-    nodes = {}
-    for _, d in ipairs(ctx.cluster:devices()) do nodes[d.id] = d.node end
-  end
-  if nodes[a] == nodes[b] then return a * 1048576 + b end
-  return -(nodes[a] * 1048576 + nodes[b])
+  local m, n = devices.node(ctx, a), devices.node(ctx, b)
+  if m == n then return a * 1048576 + b end
+  return -(m * 1048576 + n)
 end
 
 --- The link of two devices: {bandwidth_bytes_per_s, latency_s}.
@@ -24,8 +24,13 @@ end
 -- @usage print(require("wires").link(ctx, 1, 2).latency_s)
 function wires.link(ctx, a, b)
   local key = key_of(ctx, a, b)
-  known[key] = known[key] or ctx.cluster:link(a, b)
-  return known[key]
+  local link = known[key]
+  if not link then
+    if n_known == MOST_KNOWN then known, n_known = {}, 0 end
+    link = ctx.cluster:link(a, b)
+    known[key], n_known = link, n_known + 1
+  end
+  return link
 end
 
 --- Seconds of one message between two devices.

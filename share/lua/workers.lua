@@ -5,13 +5,16 @@ local prices = require "prices"
 
 local workers = {}
 
---- Every node is a worker: one choice.
+--- Every node is a worker: one choice. Choices are { n = workers, make = function that gives their list }, so that a
+-- large cluster's lists need not exist all at the same time.
 function workers.per_node(nodes)
-  local list = {}
-  for i, node in ipairs(nodes) do
-    list[i] = { { node = node, ids = node.ids } }
-  end
-  return { list }
+  return { { n = #nodes, make = function()
+    local list = {}
+    for i, node in ipairs(nodes) do
+      list[i] = { { node = node, ids = node.ids } }
+    end
+    return list
+  end } }
 end
 
 --- Mean seconds per wave of workers with these wave times after `waves` waves: a worker begins
@@ -66,23 +69,27 @@ end
 --- Equal workers, one GPU (or an equal part) of every node. A large cluster is first cut into
 -- blocks with the same mix of nodes: one choice of workers per number of blocks.
 function workers.equal(nodes)
-  local lists, common, choices = alike(nodes), 0, {}
+  local lists, common, choices, size = alike(nodes), 0, {}, layout.node_size(nodes)
   for _, list in ipairs(lists) do
     common = layout.gcd(common, #list)
   end
   local divisors = layout.divisors(common)
   for d = #divisors, 1, -1 do
-    local blocks, made = divisors[d], {}
-    for b = 1, blocks do
-      local part = {}
-      for _, list in ipairs(lists) do
-        local per = #list // blocks
-        table.move(list, (b - 1) * per + 1, b * per, #part + 1, part)
+    local blocks = divisors[d]
+    local function make()
+      local made = {}
+      for b = 1, blocks do
+        local part = {}
+        for _, list in ipairs(lists) do
+          local per = #list // blocks
+          table.move(list, (b - 1) * per + 1, b * per, #part + 1, part)
+        end
+        local dealt = deal_gpus(part, layout.node_size(part))
+        table.move(dealt, 1, #dealt, #made + 1, made)
       end
-      local dealt = deal_gpus(part, layout.node_size(part))
-      table.move(dealt, 1, #dealt, #made + 1, made)
+      return made
     end
-    choices[#choices + 1] = made
+    choices[#choices + 1] = { n = blocks * size, make = make }
   end
   return choices
 end
@@ -90,26 +97,31 @@ end
 --- Nodes in order of speed, the strongest joined with the weakest; each pair gives two workers
 -- with half of both nodes (VVQQ, VVQQ, RRGG, RRGG for V > R > G > Q).
 function workers.hybrid(nodes)
-  local sorted = table.move(nodes, 1, #nodes, 1, {})
-  for i = 2, #sorted do -- stable: equal nodes stay in file order
-    local node, j = sorted[i], i - 1
-    while j >= 1 and sorted[j].flops_per_s < node.flops_per_s do
-      sorted[j + 1] = sorted[j]
-      j = j - 1
-    end
-    sorted[j + 1] = node
+  local sorted, at = {}, {}
+  for i, node in ipairs(nodes) do
+    sorted[i], at[node] = node, i
   end
-  local list = {}
-  for i = 1, #sorted // 2 do
+  table.sort(sorted, function(a, b) -- equal nodes stay in file order
+    return a.flops_per_s > b.flops_per_s or a.flops_per_s == b.flops_per_s and at[a] < at[b]
+  end)
+  local function halves(i)
     local pair = { sorted[i], sorted[#sorted + 1 - i] }
-    local halves = deal_gpus(pair, layout.node_size(pair) % 2 == 0 and 2 or 1)
-    table.move(halves, 1, #halves, #list + 1, list)
+    return pair, layout.node_size(pair) % 2 == 0 and 2 or 1
   end
-  if #sorted % 2 == 1 then
-    local middle = sorted[#sorted // 2 + 1]
-    list[#list + 1] = { { node = middle, ids = middle.ids } }
-  end
-  return { list }
+  local n = #sorted % 2
+  for i = 1, #sorted // 2 do n = n + select(2, halves(i)) end
+  return { { n = n, make = function()
+    local list = {}
+    for i = 1, #sorted // 2 do
+      local dealt = deal_gpus(halves(i))
+      table.move(dealt, 1, #dealt, #list + 1, list)
+    end
+    if #sorted % 2 == 1 then
+      local middle = sorted[#sorted // 2 + 1]
+      list[#list + 1] = { { node = middle, ids = middle.ids } }
+    end
+    return list
+  end } }
 end
 
 --- GPUs of a worker as a list { kind, id, memory_bytes, flops_per_s }.

@@ -137,7 +137,7 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
         .k = k, .plan = flat, .arena = arena, .findings = &out->findings, .spans = o->timeline};
     hv__find_leaves(&l);
     if (p->mode == HV_MODE_SERVE) {
-        return hv__serve(&l, out, e);
+        return hv__serve(&l, !o->no_bound, out, e);
     }
     size_t before = out->findings.n;
     enum hv_status st = judge(&l, o, out, e);

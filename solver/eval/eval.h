@@ -10,6 +10,7 @@
 #include "solver/plan/check.h"
 #include "solver/plan/plan.h"
 #include "solver/sim/lanes.h"
+#include "solver/sim/requests.h"
 
 /* clang-format off */
 /** Where the time of an iteration goes, averaged over the used devices; the rows add up to iteration_s. */
@@ -237,12 +238,16 @@ struct hv_serving {
     double bound_tokens_per_s; /**< no placement on these stages' devices passes more */
     const char *bound_why;
     double requests_per_s;
-    double first_token_s;          /**< prompt through all stages, mean over the flow */
-    double next_token_s;           /**< from one generated token to the next, likewise */
-    double request_s;              /**< first token and all others */
-    double requests_in_flight;     /**< by Little's law */
-    double output_tokens;          /**< of a request */
-    struct hv_serve_stage *stages; /**< replica entries one after the other */
+    double first_token_s;            /**< prompt through all stages, mean over the flow */
+    double next_token_s;             /**< from one generated token to the next, likewise */
+    double request_s;                /**< first token and all others */
+    double requests_in_flight;       /**< by Little's law */
+    double output_tokens;            /**< of a request */
+    double arrivals_per_s;           /**< requests that come: the job's rate, else a share */
+    double slots;                    /**< requests that are in flight at most: at full flow */
+    struct hv_request_figures queue; /**< waiting for a slot, estimated; queue.n = 0: not asked for,
+                                        or they come faster than they go */
+    struct hv_serve_stage *stages;   /**< replica entries one after the other */
     size_t n_stages;
     const struct hv_plan_flow *flow; /**< in use: the plan's own, else the max flow */
     size_t n_flow;
@@ -283,6 +288,7 @@ struct hv_job_verdict {
     const char *name;
     struct hv_verdict verdict;
     double arrival_s, start_s, end_s; /**< end: start and all iterations */
+    double wait_s;                    /**< from the arrival, or the end of the part before it */
     double usd;                       /**< of its nodes while it runs; HV_UNKNOWN without an end */
 };
 

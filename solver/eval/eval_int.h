@@ -204,8 +204,9 @@ bool hv__stage_branches(const struct hv_stage *s, size_t i);
 void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv_verdict *out);
 /** Adds a line to that list; `text` is kept. */
 void hv__approximate(struct hv_verdict *out, struct hv_arena *arena, const char *text);
-/** Judges a plan of mode serve: capacities, flow, latency, memory. HV_ENO: cannot be priced. */
-enum hv_status hv__serve(struct hv__lowered *l, struct hv_verdict *out,
+/** Judges a plan of mode serve: capacities, flow, latency, memory, and with `queue` how long
+ * requests wait. HV_ENO: cannot be priced. */
+enum hv_status hv__serve(struct hv__lowered *l, bool queue, struct hv_verdict *out,
                          struct hv_err *err) HV_NODISCARD;
 /** Judges every job of a plan for many, and what they are together. HV_ENO: none can be timed. */
 enum hv_status hv__judge_jobs(struct hv_cost *k, const struct hv_plan *p,

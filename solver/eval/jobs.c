@@ -125,17 +125,45 @@ static void add_sums(const struct hv_plan *p, struct hv_arena *arena, struct hv_
     m->usd_per_mtoken = m->usd_per_h / 3600 / m->tokens_per_s * 1e6;
 }
 
-static void add_times(struct hv_jobs_verdict *j)
+/** Does a later entry go on with job i? */
+static bool goes_on(const struct hv_plan *p, size_t i)
 {
+    for (size_t k = i + 1; k < p->n_jobs; k++) {
+        if (p->jobs[k].continues == (int)i)
+            return true;
+    }
+    return false;
+}
+
+/** A job of several parts counts once: it waits until its first part starts, and is complete when
+ * its last has ended. O(jobs²). */
+static void add_times(const struct hv_plan *p, struct hv_jobs_verdict *j)
+{
+    size_t n = 0;
     j->makespan_s = j->mean_wait_s = j->mean_completion_s = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        n += p->jobs[i].continues < 0;
+    }
     for (size_t i = 0; i < j->n; i++) {
         const struct hv_job_verdict *x = &j->items[i];
         double end = isfinite(x->end_s) ? x->end_s : HV_UNKNOWN;
         j->makespan_s =
             hv_known(end) && hv_known(j->makespan_s) ? fmax(j->makespan_s, end) : HV_UNKNOWN;
-        j->mean_wait_s += (x->start_s - x->arrival_s) / (double)j->n;
-        j->mean_completion_s += (end - x->arrival_s) / (double)j->n;
+        j->mean_wait_s += p->jobs[i].continues < 0 ? (x->start_s - x->arrival_s) / (double)n : 0;
+        j->mean_completion_s += goes_on(p, i) ? 0 : (end - x->arrival_s) / (double)n;
     }
+}
+
+/** When job i came and starts: a further part came with the first, and starts when the part before
+ * it has ended at the soonest. */
+static void begin(const struct hv_plan *p, size_t i, const struct hv_jobs_verdict *j,
+                  struct hv_job_verdict *x)
+{
+    const struct hv_job_verdict *before =
+        p->jobs[i].continues >= 0 ? &j->items[p->jobs[i].continues] : NULL;
+    x->arrival_s = before != NULL ? before->arrival_s : p->jobs[i].arrival_s;
+    x->start_s = before != NULL ? fmax(p->jobs[i].start_s, before->end_s) : p->jobs[i].start_s;
+    x->wait_s = x->start_s - (before != NULL ? before->end_s : x->arrival_s);
 }
 
 enum hv_status hv__judge_jobs(struct hv_cost *k, const struct hv_plan *p,
@@ -151,9 +179,8 @@ enum hv_status hv__judge_jobs(struct hv_cost *k, const struct hv_plan *p,
     for (size_t i = 0; i < j->n; i++) {
         struct hv_cost *cost = o->jobs != NULL && o->jobs[i] != NULL ? o->jobs[i] : k;
         struct hv_job_verdict *x = &j->items[i];
-        *x = (struct hv_job_verdict){.name = hv_arena_strdup(arena, p->jobs[i].name),
-                                     .arrival_s = p->jobs[i].arrival_s,
-                                     .start_s = p->jobs[i].start_s};
+        *x = (struct hv_job_verdict){.name = hv_arena_strdup(arena, p->jobs[i].name)};
+        begin(p, i, j, x);
         enum hv_status st = hv_eval(cost, p->jobs[i].plan, &own, arena, &x->verdict, err);
         if (st != HV_OK) {
             return st;
@@ -164,7 +191,7 @@ enum hv_status hv__judge_jobs(struct hv_cost *k, const struct hv_plan *p,
         take_findings(out, i, &x->verdict);
     }
     check_overlap(p, arena, out);
-    add_times(j);
+    add_times(p, j);
     add_sums(p, arena, out);
     return HV_OK;
 }

@@ -14,6 +14,9 @@
 
 #include <stdio.h>
 
+/* What share of the slots is taken where the job does not say how many requests come. */
+#define USUAL_LOAD 0.8
+
 /** Keys and values of one token of one block that one device keeps, in values. */
 static double cache_values(const struct hv_block *b, double tp)
 {
@@ -274,6 +277,44 @@ static void add_latency(const struct hv__lowered *l, const struct hv__servers *a
     out->requests_in_flight = out->requests_per_s * out->request_s;
 }
 
+/** The same request with `tokens` of them, prompt and output in proportion: seconds on an empty
+ * slot. */
+static struct hv_request_class request_of(const struct hv_serving *s, double sequence,
+                                          double tokens, double share)
+{
+    double part = tokens / sequence, output = s->output_tokens * part;
+    struct hv_request_class c = {.share = share, .first_s = s->first_token_s * part};
+    c.whole_s = c.first_s + fmax(0, output - 1) * s->next_token_s;
+    return c;
+}
+
+/** Requests as a queue: as many slots as are in flight at full flow, each for the time of a request
+ * in full batches. They come at the job's rate, with the job's lengths. Estimated: batches that are
+ * not full take as long, and nothing is put off for a cache that is full. */
+static void add_queue(struct hv__lowered *l, struct hv_serving *s)
+{
+    const struct hv_job *job = hv_cost_job(l->k);
+    size_t n = job->n_lengths > 0 ? job->n_lengths : 1;
+    struct hv_request_class *classes = hv_arena_new(l->arena, struct hv_request_class, n);
+    double sequence = (double)job->sequence, mean = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool given = job->n_lengths > 0;
+        classes[i] = request_of(s, sequence, given ? (double)job->lengths[i].tokens : sequence,
+                                given ? job->lengths[i].frac : 1);
+        mean += classes[i].share * classes[i].whole_s;
+    }
+    s->slots = fmax(1, round(s->requests_in_flight));
+    s->arrivals_per_s = hv_or(job->requests_per_s, USUAL_LOAD * s->slots / mean);
+    if (s->slots <= HV_REQUESTS_SLOTS_MAX && mean > 0) {
+        const struct hv_requests q = {.per_s = s->arrivals_per_s,
+                                      .slots = (size_t)s->slots,
+                                      .classes = classes,
+                                      .n_classes = n,
+                                      .seed = 1};
+        hv_requests_run(&q, l->arena, &s->queue);
+    }
+}
+
 /** Memory of every stage with the cache of the sequences that are in flight there: as many as the
  * flow through it and the time of a request make, at least one batch of each copy. */
 static void add_memory(struct hv__lowered *l, const struct hv__servers *all, struct hv_verdict *out)
@@ -349,7 +390,8 @@ static void add_figures(struct hv__lowered *l, const struct hv__servers *all, st
     }
 }
 
-enum hv_status hv__serve(struct hv__lowered *l, struct hv_verdict *out, struct hv_err *err)
+enum hv_status hv__serve(struct hv__lowered *l, bool queue, struct hv_verdict *out,
+                         struct hv_err *err)
 {
     const struct hv_model *m = hv_cost_model(l->k);
     struct hv__servers all = {.n_halves = 2 * (int)m->n_blocks,
@@ -384,6 +426,9 @@ enum hv_status hv__serve(struct hv__lowered *l, struct hv_verdict *out, struct h
     add_stages(l, &all, s);
     if (all.total > 0) {
         add_latency(l, &all, s);
+        if (queue) {
+            add_queue(l, s);
+        }
     }
     add_memory(l, &all, out);
     add_figures(l, &all, &out->metrics);

@@ -257,6 +257,8 @@ struct hv_plan_job {
     double arrival_s;  /**< when it is submitted */
     double start_s;    /**< when it gets its devices, ≥ arrival_s */
     double iterations; /**< how many it runs; HV_UNKNOWN: without end */
+    int continues;     /**< the earlier job of which it is a further part, on devices of its own: it
+                          starts no sooner than that ends; -1: none */
 };
 
 /** A plan. Owner: hv_plan_unref. Holds a reference to its cluster (device numbers mean nothing

@@ -64,6 +64,7 @@ struct hv_job hv_job_default(int max_sequence)
         .grad_fp32 = true,
         .memory_reserve_bytes = HV_UNKNOWN,
         .output_tokens = -1,
+        .requests_per_s = HV_UNKNOWN,
         .objective = {.minimize = HV_MIN_TIME,
                       .max_usd_per_h = HV_UNKNOWN,
                       .deadline_s = HV_UNKNOWN},

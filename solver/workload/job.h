@@ -128,6 +128,8 @@ struct hv_job {
     double memory_reserve_bytes; /**< HV_UNKNOWN: by device */
     int64_t output_tokens; /**< when serving, the last ones of a sequence, which are generated one
                               by one; −1: ask hv_job_output_tokens */
+    double requests_per_s; /**< when serving, the mean rate at which they come; HV_UNKNOWN: a share
+                              of what the plan can serve */
     const struct hv_length_bin *lengths;
     size_t n_lengths;
     struct hv_objective objective;

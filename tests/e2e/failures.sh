@@ -20,6 +20,14 @@ expect 'failures of a plan that starts again' 0 failures uniform.json --lost 1
 says 'checkpoints' out '^  checkpoints .* every '
 says 'planned anew' out 'planned anew$'
 
+# ---- templates are instantiated again whatever the batch divides into ------------------------------
+for c in homogeneous two-regions two-generations; do
+    expect "oobleck on $c" 0 plan -c "$c" -m gpt3-1.3b -s oobleck --out again.json
+    expect "and after two failures" 0 failures again.json --lost 2
+    says "$c: one node away" out '^   1 .*mended by its strategy$'
+    says "$c: two nodes away" out '^   2 .*mended by its strategy$'
+done
+
 # ---- JSON: shares add up, more failures leave less ------------------------------------------------
 expect 'failures --json' 0 failures uniform.json --lost 1 --json
 cp out uniform.out
@@ -42,6 +50,16 @@ says 'a time below zero: where' err 'bad.json:1:[0-9]+: failures.detect_s'
 printf '{"format": "hetviz.job/1", "failures": {"detects": 1}}' >bad.json
 expect 'an unknown member' 3 eval uniform.json -j bad.json
 says 'an unknown member: the nearest' err 'detect_s'
+
+# ---- rates and times of the command line ------------------------------------------------------------
+expect 'more preemptions' 0 failures uniform.json --lost 0 --preempted all=5 --json
+holds 'leave less' awk "BEGIN { exit !($(number out tokens_per_s) < $(number uniform.out tokens_per_s)) }"
+expect 'an interval' 0 failures uniform.json --lost 0 --checkpoint 120 --json
+holds 'is the one counted with' [ "$(number out interval_s)" = 120 ]
+expect 'a long restart' 0 failures uniform.json --lost 0 --restart 5000 --json
+holds 'costs' awk "BEGIN { exit !($(number out tokens_per_s) < $(number uniform.out tokens_per_s)) }"
+expect 'a group that is not there' 2 failures uniform.json --lost 0 --preempted zz=1
+expect 'a rate that is none' 2 failures uniform.json --lost 0 --preempted g=often
 
 # ---- plans that nobody can mend, or that say nothing ----------------------------------------------
 expect 'nobody speaks of failures' 0 plan -c two-generations -m llama-3-8b -s uniform --out quiet.json

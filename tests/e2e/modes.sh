@@ -30,6 +30,15 @@ has "serving: flow" "max flow of the placement"
 has "serving: first token" "first token"
 expect "serving plan as JSON" 0 eval serving --json
 has "serving: no iteration" '"iteration_s": null'
+has "serving: requests wait" '"mean_wait_s"'
+has "serving: which is estimated" '"estimated": true'
+echo '{"format":"hetviz.job/1","sequence":4096,"precision":"fp16","output_tokens":200,"requests_per_s":2,
+    "sequence_lengths":[{"tokens":512,"frac":0.5},{"tokens":4096,"frac":0.5}]}' >requests.json
+expect "requests of two lengths" 0 eval serving -j requests.json
+says "serving: what 99 of 100 see" out "first token .* for half of them, .* for 99%"
+sed 's/"requests_per_s":2/"requests_per_s":2000/' requests.json >flood.json
+expect "more than it serves" 0 eval serving -j flood.json
+has "serving: the queue grows" "grows without end"
 expect "no gantt of a flow" 1 gantt serving
 expect "helix serves" 0 plan -c a100-v100-t4 -m llama-3-8b -j small -s helix -o mode=serve --out s.json
 expect "the flow it gives holds" 0 eval s.json
@@ -51,6 +60,20 @@ has "jobs: overlap is found" "devices_overlap"
 sed 's/"start_s": 300/"start_s": 3/' "$HETVIZ_ROOT/samples/plans/two-jobs.json" >early.json
 expect "a start before the arrival" 3 eval early.json
 if grep -q "early.json:[0-9]*:[0-9]*: jobs\[1\].start_s" err; then ok; else no "early" "no place"; fi
+
+# ---- a queue of jobs -----------------------------------------------------------------------------
+expect "crius schedules a queue" 0 plan -c two-generations -m gpt3-1.3b -j queue -s crius --out q.json
+has "a job changes its cell and goes on" "pretrain, part 2"
+expect "the judge finds no overlap" 0 eval q.json
+has "with the model of each" "ablation"
+expect "other strategies do not apply" 0 compare -c two-generations -m gpt3-1.3b -j queue -s crius,uniform
+has "and say why" "holds a queue of 4"
+echo '{"format":"hetviz.job/1","jobs":[{"name":"x","model":"gpt3-125m"},{"name":"x"}]}' >twice.json
+expect "two jobs of one name" 3 plan -c two-generations -m gpt3-1.3b -j twice.json -s crius
+echo '{"format":"hetviz.job/1","jobs":[{"name":"x","model":"gpt3-125m","devices":32},{"name":"y"}]}' >endless.json
+expect "jobs without end, side by side" 0 plan -c two-generations -m gpt3-1.3b -j endless.json -s crius
+echo '{"format":"hetviz.job/1","jobs":[{"name":"x","modle":"gpt3-125m"}]}' >typo.json
+expect "an unknown key in a queue" 3 check typo.json
 
 # ---- stale plans ---------------------------------------------------------------------------------
 for s in hetpipe preduce; do

@@ -142,11 +142,12 @@ local function check_workers()
     nodes[i] = { kind = kind, flops_per_s = 3 - i % 2, ids = { 2 * i - 1, 2 * i } }
   end
   local choices = workers.equal(nodes)
-  equal("two blocks, then one", #choices[1] .. " " .. #choices[2], "4 2")
-  equal("a part of every node", workers.signature(workers.gpus(choices[2][1])), "a a b b")
-  equal("groups of equal workers", #workers.groups(choices[1]), 1)
-  equal("an odd node is a worker of its own",
-    #workers.hybrid({ nodes[1], nodes[2], nodes[3] })[1], 3)
+  equal("two blocks, then one", choices[1].n .. " " .. choices[2].n, "4 2")
+  equal("as many as are said", #choices[1].make() .. " " .. #choices[2].make(), "4 2")
+  equal("a part of every node", workers.signature(workers.gpus(choices[2].make()[1])), "a a b b")
+  equal("groups of equal workers", #workers.groups(choices[1].make()), 1)
+  local odd = workers.hybrid({ nodes[1], nodes[2], nodes[3] })[1]
+  equal("an odd node is a worker of its own", odd.n .. " " .. #odd.make(), "3 3")
 end
 
 --- Devices: cpus, unknown speeds, kinds without a price and the smaller fabric are left out.

@@ -94,6 +94,34 @@ static void jobs_one_after_the_other_share_devices(void **state)
     hv_arena_free(&a);
 }
 
+/* 10 iterations, then 20 elsewhere from 12 iterations on: one job, that waits once and ends once.
+ */
+static void a_job_goes_on_elsewhere(void **state)
+{
+    struct hv_arena a = {0};
+    double t = judge(*state, &a, false, ON("a[0]")).metrics.iteration_s;
+    char text[4096];
+    (void)snprintf(text, sizeof text,
+                   "\"jobs\":[" JOB("p", "\"arrival_s\":1,\"start_s\":3,\"iterations\":10,",
+                                    "a[0]") "," JOB("q",
+                                                    "\"continues\":\"p\",\"start_s\":%.17g,"
+                                                    "\"iterations\":20,",
+                                                    "a[1]") "]",
+                   3 + 12 * t);
+    struct hv_verdict v = judge(*state, &a, false, text);
+    assert_int_equal(v.findings.n, 0);
+    assert_near(v.jobs->mean_wait_s, 2, 1e-12);
+    assert_near(v.jobs->mean_completion_s, 2 + 32 * t, 1e-12);
+    assert_near(v.jobs->items[1].wait_s, 2 * t, 1e-9);
+    /* with no start of its own it goes on where the first part ends */
+    v = judge(*state, &a, false,
+              "\"jobs\":[" JOB("p", "\"iterations\":10,", "a[0]") "," JOB(
+                  "q", "\"continues\":\"p\",\"iterations\":20,", "a[0]") "]");
+    assert_int_equal(v.findings.n, 0);
+    assert_near(v.jobs->makespan_s, 30 * t, 1e-12);
+    hv_arena_free(&a);
+}
+
 static void what_is_wrong_in_a_job_is_found_there(void **state)
 {
     struct hv_arena a = {0};
@@ -125,6 +153,11 @@ static void times_that_cannot_be_are_refused(void **state)
         {"{\"format\":\"hetviz.plan/1\",\"jobs\":[]}", "at least one job"},
         {"{\"format\":\"hetviz.plan/1\",\"jobs\":[" JOB("p", "\"iterations\":-1,", "a[0]") "]}",
          "iterations"},
+        {"{\"format\":\"hetviz.plan/1\",\"jobs\":[" JOB("p", "\"continues\":\"p\",", "a[0]") "]}",
+         "before this one"},
+        {"{\"format\":\"hetviz.plan/1\",\"jobs\":[" JOB("p", "", "a[0]") "," JOB(
+             "q", "\"continues\":\"p\",", "a[1]") "]}",
+         "no end"},
     };
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         struct hv_plan_doc doc;
@@ -143,6 +176,7 @@ int main(void)
         cmocka_unit_test(one_job_is_its_plan),
         cmocka_unit_test(jobs_beside_each_other_add_up),
         cmocka_unit_test(jobs_one_after_the_other_share_devices),
+        cmocka_unit_test(a_job_goes_on_elsewhere),
         cmocka_unit_test(what_is_wrong_in_a_job_is_found_there),
         cmocka_unit_test(times_that_cannot_be_are_refused),
     };

@@ -219,6 +219,51 @@ static void typed_values_are_checked(void **state)
     hv_levers_free(&l);
 }
 
+static void failures_cost_what_is_expected(void **state)
+{
+    struct bench *b = *state;
+    struct hv_levers l;
+    struct hv_str said = {0};
+    struct hv_err err = {0};
+    (void)first_row(b, &l);
+    const struct hv_lever *every = hv_levers_find(&l, HV_LEVER_INTERVAL, 0, 0);
+    assert_non_null(every);
+    assert_string_equal(every->words[0], "the best");
+    double *v = bases(&l);
+    size_t group = (size_t)(hv_levers_find(&l, HV_LEVER_PREEMPTED, 1, 0) - l.items);
+    size_t restart = (size_t)(hv_levers_find(&l, HV_LEVER_RESTART, 0, 0) - l.items);
+    double before = HUGE_VAL, best = 0;
+    struct hv_figures f;
+    for (size_t k = 1; k < l.items[group].n_values; k++) { /* the more often, the less is done */
+        v[group] = l.items[group].values[k];
+        assert_int_equal(hv_levers_try(b->session, &l, v, false, &f, NULL), HV_OK);
+        assert_true(f.expected_per_s < before && f.expected_per_s < f.tokens_per_s);
+        assert_true(hv_known(f.expected_usd));
+        before = f.expected_per_s;
+    }
+    v[group] = 1.2;
+    assert_int_equal(hv_levers_try(b->session, &l, v, false, &f, NULL), HV_OK);
+    best = f.expected_per_s;
+    for (size_t k = 1; k < every->n_values; k++) { /* no interval beats the best one */
+        v[every - l.items] = every->values[k];
+        assert_int_equal(hv_levers_try(b->session, &l, v, false, &f, NULL), HV_OK);
+        assert_true(f.expected_per_s <= best * (1 + 1e-9));
+    }
+    v[every - l.items] = 0;
+    v[restart] = 3600;
+    assert_int_equal(hv_levers_try(b->session, &l, v, false, &f, NULL), HV_OK);
+    assert_true(f.expected_per_s < best);
+    v[every - l.items] = 4;
+    assert_int_equal(hv_levers_accept(b->session, &l, v, &said, &err), HV_OK);
+    assert_string_equal(hv_str_cstr(&said), "cluster, job");
+    const json_t *rules = json_object_get(hv_session_tree(b->session, HV_DOC_JOB), "failures");
+    assert_true(json_number_value(json_object_get(rules, "restart_s")) == 3600);
+    assert_true(json_number_value(json_object_get(rules, "checkpoint_interval_s")) == 300);
+    free(v);
+    hv_str_free(&said);
+    hv_levers_free(&l);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
 int main(void)
@@ -230,6 +275,7 @@ int main(void)
         TEST(batch_and_micro_batch_keep_the_sum),
         TEST(a_failed_node_costs_time_or_the_plan),
         TEST(accepting_is_undone_step_by_step),
+        TEST(failures_cost_what_is_expected),
         TEST(typed_values_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

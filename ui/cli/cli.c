@@ -109,24 +109,14 @@ enum hv_status hv_cli_judge(const struct hv_args *args, bool timeline, struct hv
     out->cost =
         hv_cost_new(out->inputs.cluster.cluster, out->inputs.model.model, &out->inputs.job.job);
     size_t n = out->plan.plan->n_jobs;
-    out->jobs = n > 0 ? hv_xcalloc(n, sizeof *out->jobs) : NULL;
-    for (size_t i = 0; i < n; i++) {
-        struct hv_job_inputs *own = &out->inputs.own[i];
-        out->jobs[i] =
-            hv_cost_new(out->inputs.cluster.cluster,
-                        own->model.model != NULL ? own->model.model : out->inputs.model.model,
-                        own->has_job ? &own->job.job : &out->inputs.job.job);
-    }
+    out->jobs = hv_job_costs_new(&out->inputs, out->inputs.own, n);
     struct hv_eval_options o = {.timeline = timeline, .jobs = out->jobs};
     return hv_eval(out->cost, out->plan.plan, &o, &out->arena, &out->verdict, err);
 }
 
 void hv_judged_free(struct hv_judged *j)
 {
-    for (size_t i = 0; j->jobs != NULL && i < j->plan.plan->n_jobs; i++) {
-        hv_cost_free(j->jobs[i]);
-    }
-    free(j->jobs);
+    hv_job_costs_free(j->jobs, j->inputs.n_own);
     hv_cost_free(j->cost);
     hv_plan_doc_free(&j->plan);
     hv_inputs_free(&j->inputs);
@@ -190,6 +180,29 @@ static void add_breakdown(const struct hv_metrics *m, struct hv_str *out)
     }
 }
 
+/** What single requests see of it. */
+static void add_queue(const struct hv_serving *s, struct hv_str *out)
+{
+    const struct hv_request_figures *q = &s->queue;
+    char a[HV_FMT_CAP], b[HV_FMT_CAP];
+    hv_str_addf(out, "arrivals       %s requests/s, %s of what it serves (Poisson, estimated)\n",
+                hv_fmt_fixed(a, sizeof a, s->arrivals_per_s, 3),
+                hv_fmt_percent(b, sizeof b, q->load_frac));
+    if (q->n == 0) {
+        hv_str_adds(out, "  wait         grows without end: they come faster than they go\n");
+        return;
+    }
+    hv_str_addf(out, "  wait         %s in the mean, %s by formula, for one of %.0f slots\n",
+                hv_fmt_seconds(a, sizeof a, q->mean_wait_s),
+                hv_fmt_seconds(b, sizeof b, q->formula_wait_s), s->slots);
+    hv_str_addf(out, "  first token  %s for half of them, %s for 99%%\n",
+                hv_fmt_seconds(a, sizeof a, q->first_p50_s),
+                hv_fmt_seconds(b, sizeof b, q->first_p99_s));
+    hv_str_addf(out, "  request      %s for half of them, %s for 99%%\n",
+                hv_fmt_seconds(a, sizeof a, q->whole_p50_s),
+                hv_fmt_seconds(b, sizeof b, q->whole_p99_s));
+}
+
 /** Figures of a serving plan: what passes, how long a request takes, stage by stage. */
 static void add_serving(const struct hv_plan *plan, const struct hv_verdict *v, struct hv_str *out)
 {
@@ -208,6 +221,9 @@ static void add_serving(const struct hv_plan *plan, const struct hv_verdict *v, 
         hv_str_addf(out, "next token     %s\n", hv_fmt_seconds(a, sizeof a, s->next_token_s));
         hv_str_addf(out, "request        %s, with %.0f tokens generated\n",
                     hv_fmt_seconds(a, sizeof a, s->request_s), s->output_tokens);
+    }
+    if (s->slots > 0) {
+        add_queue(s, out);
     }
     hv_str_addf(out, "MFU            %s\n", hv_fmt_percent(a, sizeof a, m->mfu));
     hv_str_addf(out, "USD per Mtoken %s\n", hv_fmt_fixed(a, sizeof a, m->usd_per_mtoken, 3));
@@ -240,8 +256,7 @@ static void add_jobs(const struct hv_verdict *v, struct hv_str *out)
     for (size_t i = 0; i < j->n; i++) {
         const struct hv_job_verdict *x = &j->items[i];
         const struct hv_metrics *m = &x->verdict.metrics;
-        hv_str_addf(out, "%-16s %9s %9s", x->name,
-                    hv_fmt_seconds(a, sizeof a, x->start_s - x->arrival_s),
+        hv_str_addf(out, "%-16s %9s %9s", x->name, hv_fmt_seconds(a, sizeof a, x->wait_s),
                     hv_fmt_seconds(b, sizeof b, x->start_s));
         hv_str_addf(out, " %9s %9s %12s %7s",
                     isfinite(x->end_s) ? hv_fmt_seconds(a, sizeof a, x->end_s) : "–",

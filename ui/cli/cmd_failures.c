@@ -1,5 +1,6 @@
 /** `hetviz failures`: expectations of a plan under failures, and the plans its strategy makes of
  * what is left. The closed forms are eval/goodput's. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -297,6 +298,55 @@ static enum hv_status print_text(struct failing *f, struct hv_err *err)
     return st;
 }
 
+/* ---- rates and times of the command line ------------------------------------------------------
+ */
+
+/** "GROUP=N": the rate of a group, or of all. */
+static enum hv_status set_rate(struct failing *f, const char *text, struct hv_err *err)
+{
+    struct hv_cluster *c = f->judged.inputs.cluster.cluster;
+    const char *value = strchr(text, '=') + 1;
+    size_t n = (size_t)(value - text) - 1, met = 0;
+    char *end = NULL;
+    double rate = strtod(value, &end);
+    if (end == value || *end != '\0' || !(rate >= 0) || !isfinite(rate)) {
+        return hv_err_set(
+            err, HV_EUSAGE,
+            "--preempted %s: expected a rate of at least 0 an hour behind the =", text);
+    }
+    for (size_t g = 0; g < c->n_groups; g++) {
+        bool all = n == 3 && strncmp(text, "all", n) == 0;
+        bool own = strlen(c->groups[g].name) == n && strncmp(text, c->groups[g].name, n) == 0;
+        if (all || own) {
+            c->groups[g].preemptions_per_h = rate;
+            met++;
+        }
+    }
+    return met > 0
+               ? HV_OK
+               : hv_err_set(err, HV_EUSAGE, "--preempted %s: the cluster has no such group", text);
+}
+
+/** What the options say in place of inventory and job: the documents of this call are changed
+ * before anything is expected of them. */
+static enum hv_status set_rules(struct failing *f, struct hv_args *args, struct hv_err *err)
+{
+    struct hv_inputs *in = &f->judged.inputs;
+    struct hv_failure_rules *r = &in->job.job.failures;
+    size_t n = 0;
+    const char **rates = hv_args_all(args, "preempted", &n);
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        st = set_rate(f, rates[i], err);
+    }
+    r->interval_s = hv_args_number(args, "checkpoint", r->interval_s);
+    r->restart_s = hv_args_number(args, "restart", r->restart_s);
+    r->regroup_s = hv_args_number(args, "regroup", r->regroup_s);
+    hv_cost_free(f->judged.cost);
+    f->judged.cost = hv_cost_new(in->cluster.cluster, in->model.model, &in->job.job);
+    return st;
+}
+
 static enum hv_status expect(struct failing *f, struct hv_err *err)
 {
     const struct hv_plan *p = f->judged.plan.plan;
@@ -317,6 +367,7 @@ enum hv_status hv_cli_failures(struct hv_args *args, struct hv_err *err)
 {
     struct failing f = {.args = args};
     enum hv_status st = hv_cli_judge(args, false, &f.judged, err);
+    st = st ? st : set_rules(&f, args, err);
     st = st ? st : expect(&f, err);
     st = st ? st : hv_plugins_read(&f.plugins, err);
     if (st == HV_OK) {

@@ -110,14 +110,20 @@ static enum hv_status print_summary(struct planning *p, struct hv_err *err)
         hv_cost_new(p->inputs.cluster.cluster, p->inputs.model.model, &p->inputs.job.job);
     struct hv_arena arena = {0};
     struct hv_verdict v;
-    struct hv_eval_options o = {0};
-    st = hv_eval(k, doc.plan, &o, &arena, &v, err);
+    struct hv_job_inputs *own = NULL;
+    size_t n = 0;
+    st = hv_job_inputs_read(&doc.json, &p->inputs, &own, &n, err);
+    struct hv_cost **jobs = st == HV_OK ? hv_job_costs_new(&p->inputs, own, n) : NULL;
+    struct hv_eval_options o = {.jobs = jobs};
+    st = st == HV_OK ? hv_eval(k, doc.plan, &o, &arena, &v, err) : st;
     if (st == HV_OK) {
         struct hv_str text = {0};
         hv_cli_verdict_text(doc.plan, &v, &text);
         st = hv_cli_print(&text, err);
         hv_str_free(&text);
     }
+    hv_job_costs_free(jobs, n);
+    hv_job_inputs_free(own, n);
     hv_arena_free(&arena);
     hv_cost_free(k);
     hv_plan_doc_free(&doc);

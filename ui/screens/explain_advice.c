@@ -75,6 +75,9 @@ void hv_explain_plan_tries(struct hv_explain_data *d)
         case HV_LEVER_FAILED:
         case HV_LEVER_SLOW:
         case HV_LEVER_PRICE:
+        case HV_LEVER_PREEMPTED:
+        case HV_LEVER_INTERVAL:
+        case HV_LEVER_RESTART:
         case HV_LEVER_N:
             break;
         }

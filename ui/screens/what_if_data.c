@@ -176,6 +176,10 @@ enum hv_what_if_figure hv_what_if_figure(const struct hv_lever *l)
         return HV_FIGURE_bound_s;
     case HV_LEVER_MEMORY:
         return HV_FIGURE_peak_frac;
+    case HV_LEVER_PREEMPTED:
+    case HV_LEVER_INTERVAL:
+    case HV_LEVER_RESTART:
+        return HV_FIGURE_expected_per_s;
     case HV_LEVER_BATCH:
     case HV_LEVER_SEQUENCE:
     case HV_LEVER_FAILED:

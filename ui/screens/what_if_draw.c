@@ -47,6 +47,7 @@ static const char *figure_text(char *buf, size_t cap, enum hv_what_if_figure whi
     case HV_FIGURE_expected_per_s:
         return x < 999999.5 ? hv_fmt_count(buf, cap, x) : hv_fmt_si(buf, cap, x, "");
     case HV_FIGURE_usd_per_mtoken:
+    case HV_FIGURE_expected_usd:
         return hv_fmt_fixed(buf, cap, x, 3);
     case HV_FIGURE_usd_per_h:
         return hv_fmt_fixed(buf, cap, x, 2);

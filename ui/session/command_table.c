@@ -74,6 +74,10 @@ static const struct hv_opt explain_options[] = {
 static const struct hv_opt failures_options[] = {
     OPTIONAL_INPUT_OPTIONS, JSON_OPTION,
     {"lost", 0, HV_ARG_INT, "N", "plans for up to this many nodes away (default 2)", 0, 64, NULL, false},
+    {"preempted", 0, HV_ARG_KEY_VALUE, "GROUP=N", "a node of this group is taken away N times an hour (all: every group)", 0, 0, NULL, false},
+    {"checkpoint", 0, HV_ARG_DURATION, "S", "work between two checkpoints, instead of the job's or the best", 1e-3, 1e12, NULL, false},
+    {"restart", 0, HV_ARG_DURATION, "S", "start of all processes after a failure, instead of the job's", 0, 1e6, NULL, false},
+    {"regroup", 0, HV_ARG_DURATION, "S", "new communicators among processes that go on, instead of the job's", 0, 1e6, NULL, false},
     {"time-limit", 0, HV_ARG_DURATION, "S", "give every new plan this time (default 10)", 1e-3, 1e7, NULL, false},
 };
 static const struct hv_opt json_options[] = {JSON_OPTION};
@@ -127,7 +131,9 @@ static const struct hv_command command_rows[] = {
     {HV_CMD_PLAN, "plan", "p", "", 0, 0, "run one strategy, print or write its plan",
      "Runs a strategy on a cluster, a model and a job, judges the plan and prints it. With --json or --out the plan is a "
      "file that `hetviz eval` reads again. With --lost the plan does without these devices; with --replan too the strategy mends the plan that "
-     "was running, where it knows how.\nExample: hetviz plan -c two-generations -m llama-3-8b -s whale --out p.json",
+     "was running, where it knows how. "
+     "A job file may hold a queue (`jobs`): then strategies that schedule jobs (crius) give each of them devices in turn, and `hetviz eval` times all of "
+     "them.\nExample: hetviz plan -c two-generations -m llama-3-8b -s whale --out p.json",
      OPTIONS(plan_options), false},
     {HV_CMD_COMPARE, "compare", "cmp", "", 0, 0, "run many strategies, print the ranked table",
      "Runs strategies side by side, one worker process per core, and ranks their plans by simulated iteration time. Strategies "
@@ -168,7 +174,8 @@ static const struct hv_command command_rows[] = {
     {HV_CMD_FAILURES, "failures", NULL, "PLAN", 1, 1, "what failing and preempted nodes leave of a plan",
      "Expected tokens per second and their price when nodes fail or are taken away: the best time between checkpoints, what a failure costs "
      "(detection, rollback, reinstantiation), and the plans that the plan's own strategy makes of what is left of the nodes. Rates come from the "
-     "inventory (`preemptions_per_hour`), times from the job (`failures`).\nExample: hetviz failures p.json --lost 3",
+     "inventory (`preemptions_per_hour`), times from the job (`failures`), or from --preempted, --checkpoint, --restart and --regroup; What-if turns "
+     "the same.\nExample: hetviz failures p.json --lost 3 --preempted g=0.5 --checkpoint 600",
      OPTIONS(failures_options), false},
     {HV_CMD_STRATEGIES, "strategies", "ls", "[NAME]", 0, 1, "list strategies, or describe one",
      "Lists every strategy with the system it stands for; with a name, its options and what it decides.\n"

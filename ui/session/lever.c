@@ -314,6 +314,56 @@ static void add_failures(struct list *l)
     (void)add_words(l, HV_LEVER_FAILED, "failed node", words, shown + 1, 0);
 }
 
+const double hv__lever_intervals_s[HV__LEVER_INTERVALS] = {0,    30,   60,   120,  300,   600,  900,
+                                                           1200, 1800, 3600, 7200, 14400, 28800};
+
+/* A ladder of numbers with the base among them. */
+static struct hv_lever *add_ladder(struct list *l, enum hv_lever_kind kind, const char *name,
+                                   double base, const double *ladder, size_t n)
+{
+    double v[MAX_STEPS];
+    size_t kept = 0;
+    bool placed = false;
+    for (size_t i = 0; i < n && kept + 2 < MAX_STEPS; i++) {
+        if (!placed && base <= ladder[i]) {
+            v[kept++] = base;
+            placed = true;
+        }
+        if (base < ladder[i] || base > ladder[i])
+            v[kept++] = ladder[i];
+    }
+    if (!placed)
+        v[kept++] = base;
+    return add(l, kind, name, base, v, kept);
+}
+
+/* How failures are met: what a job says of them. An interval that is none of the positions has one
+ * of its own, behind them. */
+static void add_recovery(struct list *l)
+{
+    static const double starts[] = {1, 2, 5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600};
+    const struct hv_failure_rules *r = &l->job->failures;
+    const char **words = hv_arena_new(l->arena, const char *, HV__LEVER_INTERVALS + 1);
+    size_t at = hv_known(r->interval_s) ? HV__LEVER_INTERVALS : 0, n = HV__LEVER_INTERVALS;
+    char buf[HV_FMT_CAP];
+    words[0] = "the best";
+    for (size_t i = 1; i < HV__LEVER_INTERVALS; i++) {
+        double s = hv__lever_intervals_s[i];
+        words[i] = hv_arena_strdup(l->arena, hv_fmt_seconds(buf, sizeof buf, s));
+        at = r->interval_s >= s && r->interval_s <= s ? i : at;
+    }
+    if (at == HV__LEVER_INTERVALS)
+        words[n++] = hv_arena_strdup(l->arena, hv_fmt_seconds(buf, sizeof buf, r->interval_s));
+    (void)add_words(l, HV_LEVER_INTERVAL, "checkpoints", words, n, at);
+    (void)add_ladder(l, HV_LEVER_RESTART, "restart", r->restart_s, starts, HV_COUNT(starts));
+    struct hv_lever *x =
+        l->plan->recovery == HV_RECOVER_PEERS
+            ? add_ladder(l, HV_LEVER_RESTART, "regroup", r->regroup_s, starts, HV_COUNT(starts))
+            : NULL;
+    if (x != NULL)
+        x->j = 1;
+}
+
 /* ---- cluster --------------------------------------------------------------------------------- */
 
 static void place_last(struct list *l, size_t before, size_t i)
@@ -339,6 +389,8 @@ static bool has_plain_names(const struct hv_node_group *g)
 static void add_group(struct list *l, size_t i)
 {
     static const double slow[] = {1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 3, 4};
+    static const double rates[] = {0,   0.01, 0.02, 0.05, 0.08, 0.12, 0.2, 0.3,
+                                   0.5, 0.8,  1.2,  2,    3,    5,    10};
     const struct hv_node_group *g = &l->cluster->groups[i];
     size_t before = l->v.n;
     int64_t most = (int64_t)g->count * 2, span[2] = {1, most < 16 ? 16 : most};
@@ -357,6 +409,8 @@ static void add_group(struct list *l, size_t i)
             g->intra.bytes_per_s / HV_GBPS);
     (void)add_ratio(l, HV_LEVER_PRICE, hv_arena_printf(l->arena, "%s price", g->name),
                     hv_node_price_usd_per_h(g, false));
+    (void)add_ladder(l, HV_LEVER_PREEMPTED, hv_arena_printf(l->arena, "%s preempted", g->name),
+                     hv_or(g->preemptions_per_h, 0), rates, HV_COUNT(rates));
     place_last(l, before, i);
 }
 
@@ -409,6 +463,7 @@ enum hv_status hv_levers_read(struct hv_session *s, uint32_t row, struct hv_leve
     add_borders(&l);
     add_settings(&l);
     add_failures(&l);
+    add_recovery(&l);
     add_cluster(&l);
     out->items = hv_arena_copy(&out->arena, l.v.items, l.v.n, sizeof *l.v.items);
     out->n = l.v.n;
@@ -429,69 +484,4 @@ const struct hv_lever *hv_levers_find(const struct hv_levers *l, enum hv_lever_k
         if (l->items[k].kind == kind && l->items[k].i == i && l->items[k].j == j)
             return &l->items[k];
     return NULL;
-}
-
-/* ---- one lever ------------------------------------------------------------------------------- */
-
-size_t hv_lever_at(const struct hv_lever *l, double value)
-{
-    size_t best = 0;
-    for (size_t i = 1; i < l->n_values; i++)
-        if (fabs(l->values[i] - value) < fabs(l->values[best] - value))
-            best = i;
-    return best;
-}
-
-double hv_lever_step(const struct hv_lever *l, double value, int steps)
-{
-    size_t at = hv_lever_at(l, value);
-    if (steps < 0)
-        return l->values[at > (size_t)-steps ? at - (size_t)-steps : 0];
-    size_t to = at + (size_t)steps;
-    return l->values[to < l->n_values ? to : l->n_values - 1];
-}
-
-bool hv_lever_is_base(const struct hv_lever *l, double value)
-{
-    return !hv_known(value) || fabs(value - l->base) <= 1e-9 * fabs(l->base);
-}
-
-void hv_lever_text(const struct hv_lever *l, double value, struct hv_str *out)
-{
-    char buf[HV_FMT_CAP];
-    if (l->words != NULL)
-        hv_str_adds(out, l->words[hv_lever_at(l, value)]);
-    else if (value == floor(value) && fabs(value) >= 1000)
-        hv_str_adds(out, hv_fmt_count(buf, sizeof buf, value));
-    else
-        hv_str_addf(out, "%.4g", value);
-}
-
-enum hv_status hv_lever_parse(const struct hv_lever *l, const char *text, double *out,
-                              struct hv_err *err)
-{
-    if (l->words != NULL) {
-        for (size_t i = 0; i < l->n_values; i++)
-            if (strcmp(l->words[i], text) == 0) {
-                *out = (double)i;
-                return HV_OK;
-            }
-        const char *near = hv_suggest(text, l->words, l->n_values);
-        return hv_err_set(err, HV_EUSAGE, "%s cannot be \"%.60s\"%s%s%s", l->name, text,
-                          near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
-                          near != NULL ? "\"?" : "");
-    }
-    char *end = NULL, lo[HV_FMT_CAP], hi[HV_FMT_CAP];
-    double x = strtod(text, &end), least = l->values[0], most = l->values[l->n_values - 1];
-    while (*end == ' ')
-        end++;
-    bool whole = l->kind == HV_LEVER_BATCH || l->kind == HV_LEVER_MICRO ||
-                 l->kind == HV_LEVER_SEQUENCE || l->kind == HV_LEVER_LAYERS ||
-                 l->kind == HV_LEVER_NODES;
-    if (end == text || *end != '\0' || !(x >= least && x <= most) || (whole && x != floor(x)))
-        return hv_err_set(err, HV_EUSAGE, "%s: expected a %snumber from %s to %s, found \"%.60s\"",
-                          l->name, whole ? "whole " : "", hv_fmt_double(lo, sizeof lo, least),
-                          hv_fmt_double(hi, sizeof hi, most), text);
-    *out = x;
-    return HV_OK;
 }

@@ -34,7 +34,10 @@ const char *hv_lever_deed_name(enum hv_lever_deed d);
     X(FLOPS,     "TFLOP/s",  BUY,    "dense peak of device kind i in the job's precision; the others follow")   \
     X(HBM,       "GB/s",     BUY,    "memory bandwidth of device kind i")                                       \
     X(MEMORY,    "GiB",      BUY,    "memory of device kind i")                                                 \
-    X(PRICE,     "USD/h",    BUY,    "price of a node of group i")
+    X(PRICE,     "USD/h",    BUY,    "price of a node of group i")                                              \
+    X(PREEMPTED, "/h",       SUFFER, "how often a node of group i is taken away, each")                         \
+    X(INTERVAL,  "",         CHANGE, "work between two checkpoints; the best one follows the failures")         \
+    X(RESTART,   "s",        CHANGE, "start of all processes after a failure; j 1: new communicators among those that go on")
 /* clang-format on */
 enum hv_lever_kind {
 #define X(c, unit, deed, help) HV_LEVER_##c,
@@ -89,13 +92,14 @@ enum hv_status hv_lever_parse(const struct hv_lever *l, const char *text, double
                               struct hv_err *err) HV_NODISCARD;
 
 /* clang-format off */
-/** Figures of a trial: field, name, better (-1 the lower, 1 the higher). `expected`: tokens per second
- * under failures and preemptions, where the job or the inventory speaks of them. */
+/** Figures of a trial: field, name, better (-1 the lower, 1 the higher). `expected` and `exp.`: under failures
+ * and preemptions, where the job or the inventory speaks of them. */
 #define HV_FIGURE_MAP(X)                          \
     X(iteration_s,    "s/iter",      -1)          \
     X(tokens_per_s,   "tokens/s",     1)          \
     X(expected_per_s, "expected",     1)          \
     X(usd_per_mtoken, "$/Mtok",      -1)          \
+    X(expected_usd,   "$/Mt exp.",   -1)          \
     X(usd_per_h,      "$/h",         -1)          \
     X(peak_frac,      "peak mem",    -1)          \
     X(bubble_frac,    "bubble",      -1)          \

@@ -16,6 +16,10 @@ struct hv__trial {
     struct hv_err *err;
 };
 
+/** Seconds between checkpoints by position of the lever; position 0 stands for the best one. */
+enum { HV__LEVER_INTERVALS = 13 };
+extern const double hv__lever_intervals_s[HV__LEVER_INTERVALS];
+
 /** Turns one lever of a trial. */
 enum hv_status hv__trial_turn(struct hv__trial *t, const struct hv_lever *l,
                               double value) HV_NODISCARD;

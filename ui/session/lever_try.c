@@ -11,18 +11,19 @@
 struct hv_figures hv_figures_of(const struct hv_verdict *v)
 {
     const struct hv_metrics *m = &v->metrics;
-    struct hv_figures f = {.iteration_s = m->iteration_s,
-                           .tokens_per_s = m->tokens_per_s,
-                           .expected_per_s =
-                               v->goodput.known ? v->goodput.tokens_per_s : HV_UNKNOWN,
-                           .usd_per_mtoken = m->usd_per_mtoken,
-                           .usd_per_h = m->usd_per_h,
-                           .peak_frac = HV_UNKNOWN,
-                           .bubble_frac = m->bubble_frac,
-                           .mfu = m->mfu,
-                           .bound_s = m->bound_s,
-                           .exact = m->exact,
-                           .n_violations = v->findings.n};
+    struct hv_figures f = {
+        .iteration_s = m->iteration_s,
+        .tokens_per_s = m->tokens_per_s,
+        .expected_per_s = v->goodput.known ? v->goodput.tokens_per_s : HV_UNKNOWN,
+        .expected_usd = v->goodput.known ? v->goodput.usd_per_mtoken : HV_UNKNOWN,
+        .usd_per_mtoken = m->usd_per_mtoken,
+        .usd_per_h = m->usd_per_h,
+        .peak_frac = HV_UNKNOWN,
+        .bubble_frac = m->bubble_frac,
+        .mfu = m->mfu,
+        .bound_s = m->bound_s,
+        .exact = m->exact,
+        .n_violations = v->findings.n};
     for (size_t i = 0; i < v->n_memory; i++) {
         double frac = v->memory[i].peak_bytes / v->memory[i].limit_bytes;
         if (hv_known(frac) && !(frac <= f.peak_frac))

@@ -124,6 +124,8 @@ static enum hv_status turn_cluster(struct hv__trial *t, const struct hv_lever *l
         return set_at(t, number(value), "cluster.network.links[%zu].bandwidth_GBps", l->i);
     case HV_LEVER_PRICE:
         return set_at(t, number(value), "cluster.nodes[%zu].price_usd_per_hour", l->i);
+    case HV_LEVER_PREEMPTED:
+        return set_at(t, number(value), "cluster.nodes[%zu].preemptions_per_hour", l->i);
     default:
         return set_kind(t, l, value);
     }
@@ -153,7 +155,13 @@ enum hv_status hv__trial_turn(struct hv__trial *t, const struct hv_lever *l, dou
     case HV_LEVER_HBM:
     case HV_LEVER_MEMORY:
     case HV_LEVER_PRICE:
+    case HV_LEVER_PREEMPTED:
         return turn_cluster(t, l, value);
+    case HV_LEVER_INTERVAL:
+        return set_at(t, value > 0 ? number(hv__lever_intervals_s[(size_t)value]) : json_null(),
+                      "job.failures.checkpoint_interval_s");
+    case HV_LEVER_RESTART:
+        return set_at(t, number(value), "job.failures.%s", l->j == 0 ? "restart_s" : "regroup_s");
     case HV_LEVER_N:
         break;
     }

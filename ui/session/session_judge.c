@@ -31,9 +31,7 @@ struct hv_bound hv_session_bound(struct hv_session *s)
 
 void hv__session_judged_free(struct hv__judged *j)
 {
-    for (size_t i = 0; i < j->n_own; i++)
-        hv_cost_free(j->costs[i]);
-    free(j->costs);
+    hv_job_costs_free(j->costs, j->n_own);
     hv_job_inputs_free(j->own, j->n_own);
     hv_plan_doc_free(&j->plan);
     hv_arena_free(&j->arena);
@@ -45,14 +43,8 @@ void hv__session_judged_free(struct hv__judged *j)
 static enum hv_status open_jobs(struct hv_session *s, struct hv__judged *j)
 {
     enum hv_status st = hv_job_inputs_read(&j->plan.json, &s->inputs, &j->own, &j->n_own, &j->err);
-    j->costs = j->n_own > 0 ? hv_xcalloc(j->n_own, sizeof *j->costs) : NULL;
-    for (size_t i = 0; st == HV_OK && i < j->n_own; i++) {
-        struct hv_job_inputs *own = &j->own[i];
-        j->costs[i] =
-            hv_cost_new(s->inputs.cluster.cluster,
-                        own->model.model != NULL ? own->model.model : s->inputs.model.model,
-                        own->has_job ? &own->job.job : &s->inputs.job.job);
-    }
+    if (st == HV_OK)
+        j->costs = hv_job_costs_new(&s->inputs, j->own, j->n_own);
     return st;
 }
 

@@ -9,6 +9,7 @@
 #define HV_SOLVER_IO_OWN_DOCS_H
 
 #include "solver/base/json.h"
+#include "solver/cost/cost.h"
 #include "solver/inventory/cluster.h"
 #include "solver/plan/check.h"
 #include "solver/plan/plan.h"
@@ -116,6 +117,28 @@ enum hv_status hv_job_inputs_read(const struct hv_json *plan, const struct hv_in
                                   struct hv_job_inputs **out, size_t *n,
                                   struct hv_err *err) HV_NODISCARD;
 void hv_job_inputs_free(struct hv_job_inputs *own, size_t n);
+/** A job of a queue (job file, member `jobs`). */
+struct hv_queued_job {
+    const char *name; /**< borrowed from the job document; its own in the queue */
+    double arrival_s, weight;
+    double iterations;        /**< HV_UNKNOWN: without end */
+    double deadline_s;        /**< from the arrival to the last iteration; HV_UNKNOWN: none */
+    int64_t n_devices;        /**< how many it asks for; 0: it does not say */
+    struct hv_job_inputs own; /**< model and job that it names */
+};
+/**
+ * Reads the queue of the job document of `all` (none: *n = 0). Owner of *out, also on failure:
+ * hv_queue_free; names live as long as the document. Errors: HV_EINPUT, HV_EIO with the place.
+ */
+enum hv_status hv_queue_read(const struct hv_inputs *all, struct hv_queued_job **out, size_t *n,
+                             struct hv_err *err) HV_NODISCARD;
+void hv_queue_free(struct hv_queued_job *queue, size_t n);
+/** The context of one job of a plan or queue, with what it names itself. Owner: hv_cost_free. */
+struct hv_cost *hv_job_cost_new(const struct hv_inputs *all, const struct hv_job_inputs *own);
+/** One for each, as struct hv_eval_options takes them; NULL for none. Owner: hv_job_costs_free. */
+struct hv_cost **hv_job_costs_new(const struct hv_inputs *all, const struct hv_job_inputs *own,
+                                  size_t n);
+void hv_job_costs_free(struct hv_cost **costs, size_t n);
 /** Reads the three inputs (job may be NULL: default). */
 enum hv_status hv_inputs_read(struct hv_inputs *out, const char *cluster, const char *model,
                               const char *job, struct hv_err *err) HV_NODISCARD;

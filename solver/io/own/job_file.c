@@ -139,6 +139,7 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
     if ((st = hv_jp_opt_int(root, "global_batch", 1, MAX_BATCH, &j->global_batch, err)) ||
         (st = hv_jp_opt_int(root, "sequence", 1, MAX_SEQUENCE, &j->sequence, err)) ||
         (st = hv_jp_opt_int(root, "output_tokens", 0, j->sequence - 1, &j->output_tokens, err)) ||
+        (st = hv_jp_opt_number(root, "requests_per_s", 1e-9, 1e9, &j->requests_per_s, err)) ||
         (st = read_precision(root, &j->precision, err)) ||
         (st =
              hv_jp_opt_word(root, "optimizer", optimizer_words, HV_OPTIMIZER_N, &optimizer, err)) ||
@@ -162,6 +163,20 @@ static enum hv_status read_numbers(const struct hv_jp *root, struct hv_job *j, s
     return HV_OK;
 }
 
+/* The form of a queue; what its jobs name is read when somebody schedules them. */
+static enum hv_status check_queue(const struct hv_jp *root, struct hv_err *err)
+{
+    struct hv_jp list = hv_jp_get(root, "jobs");
+    struct hv_queued_job q;
+    size_t n = 0;
+    enum hv_status st = hv_jp_none(&list) ? HV_OK : hv_jp_array(&list, &n, err);
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        st = hv__queued_read(&at, HV_KEYS_QUEUED_JOB, &q, err);
+    }
+    return st;
+}
+
 static enum hv_status build(struct hv_job_doc *d, const struct hv_json *json, struct hv_err *err)
 {
     struct hv_jp root = hv_jp_root(json);
@@ -171,7 +186,7 @@ static enum hv_status build(struct hv_job_doc *d, const struct hv_json *json, st
         (st = hv_keys_check(&root, HV_KEYS_JOB, err)) ||
         (st = hv_jp_opt_string(&root, "name", &name, err)) ||
         (st = read_numbers(&root, &d->job, err)) || (st = read_lengths(&root, d, err)) ||
-        (st = read_failures(&root, &d->job.failures, err))) {
+        (st = read_failures(&root, &d->job.failures, err)) || (st = check_queue(&root, err))) {
         return st;
     }
     d->job.name = hv_arena_strdup(&d->arena, name ? name : "job");

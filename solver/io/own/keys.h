@@ -52,9 +52,10 @@
     X(HV_KEYS_GRAPH, "model", "/$defs/graph", "format", "name", "kind", "dims", "ops", "edges", "max_sequence")                         \
     X(HV_KEYS_OP, "model", "/$defs/op", "id", "op", "out", "contract", "flops", "parameter_bytes", "bytes", "time_ms", "group", "device_class") \
     X(HV_KEYS_MODULES, "model", "/$defs/modules", "format", "name", "kind", "modules", "edges", "max_sequence")                         \
-    X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "output_tokens", "precision", "optimizer", "master_weights",                 \
+    X(HV_KEYS_JOB, "job", "", "format", "name", "global_batch", "sequence", "output_tokens", "requests_per_s", "precision", "optimizer", "master_weights",                 \
       "grad_precision", "attention", "dropout", "kernels", "sequence_lengths", "memory_reserve_GiB", "objective",     \
-      "failures")                                  \
+      "failures", "jobs")                                  \
+    X(HV_KEYS_QUEUED_JOB, "job", "/$defs/queued", "name", "model", "job", "arrival_s", "weight", "iterations", "devices", "deadline_s") \
     X(HV_KEYS_FAILURES, "job", "/$defs/failures", "per_device_hour", "detect_s", "replace_s", "restart_s", "regroup_s",                \
       "checkpoint_GBps", "checkpoint_interval_s")                                                                                       \
     X(HV_KEYS_LENGTH, "job", "/$defs/length", "tokens", "frac")                                                                         \
@@ -98,7 +99,8 @@
     X(HV_KEYS_TRACE_STEP, "trace", "/$defs/step", "name", "ms")                                                                         \
     X(HV_KEYS_WORKSPACE, "workspace", "", "format", "name", "cluster", "model", "job", "strategies", "plans", "jobs")                   \
     X(HV_KEYS_STRATEGY, "workspace", "/$defs/strategy", "id", "options")                                                                \
-    X(HV_KEYS_WORKSPACE_JOB, "workspace", "/$defs/job", "name", "model", "job", "arrival_s", "weight")
+    X(HV_KEYS_WORKSPACE_JOB, "workspace", "/$defs/job", "name", "model", "job", "arrival_s", "weight", "iterations",                 \
+      "devices", "deadline_s")
 /* clang-format on */
 
 /** One object of the files. */

@@ -152,6 +152,27 @@ static enum hv_status read_job_times(const struct hv_jp *p, struct hv_plan_job *
     return HV_OK;
 }
 
+/* Which of the jobs before this one it goes on with. */
+static enum hv_status read_continues(const struct hv_jp *p, const struct hv_plan_job *jobs,
+                                     size_t i, struct hv_plan_job *job, struct hv_err *err)
+{
+    struct hv_jp at = hv_jp_get(p, "continues");
+    const char *name = NULL;
+    job->continues = -1;
+    if (hv_jp_none(&at))
+        return HV_OK;
+    HV_TRY(hv_jp_string(&at, &name, err));
+    for (size_t k = 0; k < i; k++) {
+        if (strcmp(jobs[k].name, name) == 0)
+            job->continues = (int)k;
+    }
+    if (job->continues < 0)
+        return hv_jp_expected(&at, err, "the name of a job before this one in the list");
+    if (!hv_known(jobs[job->continues].iterations))
+        return hv_jp_fail(&at, err, "job \"%.80s\" has no end: give it iterations", name);
+    return HV_OK;
+}
+
 static enum hv_status read_job_entry(struct hv_plan_reader *rd, const struct hv_jp *p, int depth,
                                      struct hv_plan_job *job, struct hv_err *err)
 {
@@ -188,6 +209,7 @@ static enum hv_status read_jobs(struct hv_plan_reader *rd, const struct hv_jp *p
         struct hv_jp e = hv_jp_at(&p, i);
         rd->plan->n_jobs = i + 1; /* also on failure, so that the nested plan is freed */
         HV_TRY(read_job_entry(rd, &e, depth, &rd->plan->jobs[i], err));
+        HV_TRY(read_continues(&e, rd->plan->jobs, i, &rd->plan->jobs[i], err));
         for (size_t k = 0; k < i; k++) {
             struct hv_jp name = hv_jp_get(&e, "name");
             if (strcmp(rd->plan->jobs[k].name, rd->plan->jobs[i].name) == 0)

@@ -151,10 +151,9 @@ static enum hv_status fill_inputs(const struct hv_jp *root, const char *path,
     return blame(&src[SOURCE_JOB], fill_job(&in->job, longest, &src[SOURCE_JOB], err), err);
 }
 
-/* What one job of the plan names itself. */
-static enum hv_status fill_own(const struct hv_jp *plan, const char *path,
-                               const struct hv_inputs *all, struct hv_job_inputs *own,
-                               struct hv_err *err)
+enum hv_status hv__job_inputs_fill(const struct hv_jp *plan, const char *path,
+                                   const struct hv_inputs *all, struct hv_job_inputs *own,
+                                   struct hv_err *err)
 {
     struct source model = {0}, job = {0};
     enum hv_status s = find_source(plan, "model", NULL, path, &model, err);
@@ -179,7 +178,7 @@ enum hv_status hv_job_inputs_read(const struct hv_json *plan, const struct hv_in
     for (size_t i = 0; i < *n; i++) {
         struct hv_jp entry, p = job_plan(&jobs, i, &entry);
         if (json_is_object(p.v))
-            HV_TRY(fill_own(&p, plan->name, all, &(*out)[i], err));
+            HV_TRY(hv__job_inputs_fill(&p, plan->name, all, &(*out)[i], err));
     }
     return HV_OK;
 }

@@ -215,6 +215,8 @@ static void put_jobs(json_t *o, const struct hv_plan *p)
         json_t *e = json_object();
         json_object_set_new(e, "name", json_string(p->jobs[i].name));
         put_job_times(e, &p->jobs[i]);
+        if (p->jobs[i].continues >= 0)
+            json_object_set_new(e, "continues", json_string(p->jobs[p->jobs[i].continues].name));
         json_object_set_new(e, "plan", hv_plan_to_json(p->jobs[i].plan, NULL, NULL, NULL));
         json_array_append_new(a, e);
     }

@@ -69,6 +69,31 @@ static json_t *serving_stages(const struct hv_serving *s)
     return list;
 }
 
+/** Requests that wait for a slot; not known at a load of 1 or more. */
+static json_t *request_queue(const struct hv_serving *s)
+{
+    const struct hv_request_figures *q = &s->queue;
+    const struct {
+        const char *key;
+        double value;
+    } figures[] = {{"arrivals_per_s", s->arrivals_per_s},
+                   {"slots", s->slots},
+                   {"load", q->load_frac},
+                   {"mean_wait_s", q->mean_wait_s},
+                   {"formula_wait_s", q->formula_wait_s},
+                   {"first_token_p50_s", q->first_p50_s},
+                   {"first_token_p99_s", q->first_p99_s},
+                   {"request_p50_s", q->whole_p50_s},
+                   {"request_p99_s", q->whole_p99_s},
+                   {"requests", (double)q->n}};
+    json_t *o = json_object();
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        json_object_set_new(o, figures[i].key, hv_json_num(figures[i].value));
+    }
+    json_object_set_new(o, "estimated", json_true());
+    return o;
+}
+
 /** A serving plan has a flow instead of iterations. */
 static json_t *serving(const struct hv_verdict *v)
 {
@@ -95,6 +120,9 @@ static json_t *serving(const struct hv_verdict *v)
     json_t *o = json_object();
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         json_object_set_new(o, figures[i].key, hv_json_num(figures[i].value));
+    }
+    if (s->slots > 0) {
+        json_object_set_new(o, "queue", request_queue(s));
     }
     json_object_set_new(o, "peak_memory_GiB", numbers(v));
     json_object_set_new(o, "flow", hv_flow_to_json(s->flow, s->n_flow));
@@ -150,7 +178,7 @@ static json_t *jobs(const struct hv_verdict *v)
         json_object_set_new(e, "arrival_s", hv_json_num(j->arrival_s));
         json_object_set_new(e, "start_s", hv_json_num(j->start_s));
         json_object_set_new(e, "end_s", finite(j->end_s));
-        json_object_set_new(e, "wait_s", hv_json_num(j->start_s - j->arrival_s));
+        json_object_set_new(e, "wait_s", hv_json_num(j->wait_s));
         json_object_set_new(e, "completion_s", finite(j->end_s - j->arrival_s));
         json_object_set_new(e, "usd", hv_json_num(j->usd));
         json_object_set_new(e, "simulated", hv_verdict_simulated(&j->verdict));

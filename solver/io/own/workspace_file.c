@@ -73,16 +73,15 @@ static enum hv_status read_strategy(struct hv_workspace *w, const struct hv_jp *
 static enum hv_status read_job(struct hv_workspace *w, const struct hv_jp *p,
                                struct hv_workspace_job *j, struct hv_err *err)
 {
-    struct hv_jp name = {0}, model, job;
-    enum hv_status st;
-    j->weight = 1;
-    if ((st = hv_keys_check(p, HV_KEYS_WORKSPACE_JOB, err)) ||
-        (st = hv_jp_need(p, "name", "the name of the job", &name, err)) ||
-        (st = hv_jp_string(&name, &j->name, err)) ||
-        (st = hv_jp_opt_number(p, "arrival_s", 0, 1e12, &j->arrival_s, err)) ||
-        (st = hv_jp_opt_number(p, "weight", 0, 1e12, &j->weight, err))) {
+    struct hv_jp name = hv_jp_get(p, "name"), model, job;
+    struct hv_queued_job q;
+    enum hv_status st = hv__queued_read(p, HV_KEYS_WORKSPACE_JOB, &q, err);
+    if (st) {
         return st;
     }
+    j->name = q.name;
+    j->arrival_s = q.arrival_s;
+    j->weight = q.weight;
     for (const struct hv_workspace_job *o = w->jobs; o < j; o++) {
         if (strcmp(o->name, j->name) == 0) {
             return hv_jp_fail(&name, err, "the name \"%.80s\" is taken by another job", j->name);
