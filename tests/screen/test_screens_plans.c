@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/screen/screens_bench.h"
+#include "ui/screens/gantt_int.h"
 
 /* fontconfig keeps what it read for the letters of a PNG until the program ends */
 const char *__lsan_default_suppressions(void);
@@ -127,6 +128,30 @@ static void enter_draws_the_gantt(void **state)
     bench_script(b, "resize 40x10\nkeys <Enter>\nwait At cursor\nkeys <Enter>\nwait zoom 1.0x\n");
 }
 
+static int open_with_a_thread(void **state)
+{
+    return bench_open_apart(state, 1);
+}
+
+/* Until the session's clock ticks nothing is taken from the thread, so this cannot be too late. */
+static void a_gantt_in_the_making_says_so(void **state)
+{
+    struct bench *b = *state;
+    struct pollfd row;
+    bench_script(b, "keys 4g<Enter>\nwait two-stages is being drawn\nwait 2 stages, 32 micro-b\n"
+                    "wait x Stop\nkeys z]>\nwait few-devices is\nkeys <lt><Esc>\n"
+                    "wait you stopped it\nkeys 4\nwait 3 plans\nkeys 5\nwait r Reload\nkeys r\n"
+                    "wait is being drawn\n");
+    const uint32_t id = hv_gantt_row(&b->ui)->id;
+    for (int i = 0; i < 1000 && hv_session_drawing(b->session, id, NULL) == HV_DRAWING_RUNS; i++) {
+        if (hv_session_fds(b->session, &row, 1) == 1)
+            (void)poll(&row, 1, 1000);
+        hv_app_tick(b->app, i);
+        hv_app_draw(b->app, &b->grid);
+    }
+    bench_script(b, "wait At cursor\nwait memory now\nwait + Zoom in\n");
+}
+
 static void the_gantt_zooms_finds_and_sums(void **state)
 {
     struct bench *b = *state;
@@ -237,6 +262,8 @@ int main(void)
         TEST(a_note_stands_with_the_plan),
         TEST(exports_a_plan),
         TEST(enter_draws_the_gantt),
+        cmocka_unit_test_setup_teardown(a_gantt_in_the_making_says_so, open_with_a_thread,
+                                        bench_close),
         TEST(the_gantt_zooms_finds_and_sums),
         TEST(schedules_micro_batches_and_chunks_switch_live),
         TEST(two_plans_share_an_axis_and_links_have_lanes),

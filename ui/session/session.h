@@ -57,6 +57,8 @@ struct hv_session_env {
     size_t n_workers;                /**< 0: one per core */
     const struct hv_plugin *plugins; /**< strategies in menu order; borrowed while it is open */
     size_t n_plugins;
+    size_t apart_from;  /**< timelines of at least about so many operations are made by a thread
+                             while the program goes on; 0 = none are */
     bool plugins_later; /**< `plugins` is NULL: they are read (hv_plugins_read) when first asked
                              for, so that an opening does not wait for them */
 };
@@ -292,10 +294,19 @@ const struct hv_row *hv_session_row(const struct hv_session *s, uint32_t id);
  * Verdict of a row's plan against the documents as they are now, judged when first asked for and
  * kept until the plan or a document changes. NULL when there is no plan or it cannot be judged
  * (reason in err).
- * @param timeline  also keep spans for drawing
+ * @param timeline  also keep spans for drawing. Where that takes long (hv_session_env.apart_from)
+ * the answer is NULL until a thread is through, HV_ESTOPPED in err; hv_session_drawing tells.
  */
 const struct hv_verdict *hv_session_verdict(struct hv_session *s, uint32_t id, bool timeline,
                                             struct hv_err *err);
+/** What a timeline is waiting for: nothing, a thread that makes it, or to be asked for again. */
+enum hv_drawing { HV_DRAWING_NONE, HV_DRAWING_RUNS, HV_DRAWING_STOPPED };
+/** Is the timeline of a row in the making, and how much of it is done (frac may be NULL)? */
+enum hv_drawing hv_session_drawing(const struct hv_session *s, uint32_t id, double *frac);
+/** Stops it; false when nothing was in the making. */
+bool hv_session_draw_stop(struct hv_session *s, uint32_t id);
+/** Lets a timeline that was stopped be made after all. */
+void hv_session_draw_again(struct hv_session *s, uint32_t id);
 /** The row's plan as built against the documents as they are now; NULL as above. Borrowed as the
  * verdict. */
 const struct hv_plan *hv_session_plan(struct hv_session *s, uint32_t id, struct hv_err *err);

@@ -19,6 +19,9 @@
 #include "ui/view/grid_picture.h"
 #include "ui/view/script.h"
 
+/* Operations from which on a timeline is drawn while keys are answered: some milliseconds of work.
+ */
+enum { APART_FROM = 20000 };
 enum { WATCHED = 64, DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24, MOST_TICKS = 5000 };
 
 /** What the command line asked for. */
@@ -419,7 +422,8 @@ int hv_tui_main(int argc, char **argv)
     if (st == HV_OK && !scripted && !o.memory && !wants_plain(&o)) {
         st = hv_term_curses_check(&err); /* nobody waits for files to be told that */
     }
-    struct hv_session_env env = {.plugins_later = true};
+    struct hv_session_env env = {.plugins_later = true,
+                                 .apart_from = scripted || wants_plain(&o) ? 0 : APART_FROM};
     struct hv_str last = {0};
     if (st == HV_OK && o.workspace == NULL && !scripted && hv_session_last_workspace(NULL, &last)) {
         o.workspace = hv_str_cstr(&last);

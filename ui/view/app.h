@@ -41,7 +41,10 @@ struct hv_view_ops {
     int tab;           /**< 1 … 9: opened by that key and shown as a tab; 0 = opened on top */
     size_t state_size; /**< bytes of zeroed state that open gets */
     const enum hv_action *keybar; /**< ends with HV_ACT_NONE; HELP and CLOSE are added */
-    const char *help;             /**< extra lines of help (mouse, commands); NULL */
+    /** What the key bar shows instead where the screen has nothing to show these for; NULL =
+     * `keybar` stays. May be NULL. */
+    const enum hv_action *(*keybar_now)(const void *state, const void *model);
+    const char *help; /**< extra lines of help (mouse, commands); NULL */
     /** Called once when opened; may be NULL. */
     void (*open)(void *state, struct hv_app *app);
     /** Releases what open allocated; may be NULL. */

@@ -47,9 +47,18 @@ static void add_bar(struct hv_app *app, enum hv_action a)
                    name + (bracketed ? 1 : 0));
 }
 
+/** Actions of the key bar of the view on top, up to HV_ACT_NONE; NULL = none. */
+static const enum hv_action *bar_of(const struct hv_app *app)
+{
+    const struct hv__open_view *v = hv__app_top_const(app);
+    const enum hv_action *now =
+        v->ops->keybar_now ? v->ops->keybar_now(v->state, app->config.model) : NULL;
+    return now ? now : v->ops->keybar;
+}
+
 static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect row)
 {
-    const enum hv_action *a = hv__app_top(app)->ops->keybar;
+    const enum hv_action *a = bar_of(app);
     app->n_bar = 0;
     add_bar(app, HV_ACT_HELP);
     for (; a && *a != HV_ACT_NONE && app->n_bar < HV__MAX_BAR - 1; a++)
@@ -113,7 +122,7 @@ void hv_app_status(const struct hv_app *app, struct hv_str *out)
 
 size_t hv_app_bar_actions(const struct hv_app *app, enum hv_action *out, size_t cap)
 {
-    const enum hv_action *a = hv__app_top_const(app)->ops->keybar;
+    const enum hv_action *a = bar_of(app);
     size_t n = 0;
     for (; a && a[n] != HV_ACT_NONE; n++)
         if (n < cap)
