@@ -38,8 +38,17 @@ static void three_plans_stand_in_columns(void **state)
     struct bench *b = *state;
     bench_script(b, "resize 160x48\nkeys 4g<Space><Space><Space>c\nwait * = best\n");
     bench_golden(b, "plans_compare_many_160x48");
-    bench_script(b, "resize 80x24\nkeys <Tab><Tab>G\nkeys jjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjj\n"
+    bench_script(b, "resize 80x24\nkeys <Tab><Tab>G\nkeys jjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjj\n"
                     "wait too-big takes\nresize 40x10\nkeys g\nwait * = best\n");
+}
+
+static void axes_say_their_units(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 160x48\nkeys 4\nwait ENERGY\nwait kJ\nkeys XXXXXXXX\n"
+                    "wait $/Mtok over MJ/iter\nkeys X\nwait over s/iter\nkeys XX\n"
+                    "wait over peak memory %\nkeys YYYYYYY\nwait MJ/iter over\n"
+                    "keys sssssssss\nwait sorted by energy\n");
 }
 
 static void arrows_walk_the_front(void **state)
@@ -257,6 +266,7 @@ int main(void)
         TEST(plans_that_do_not_fit_stay_with_the_reason),
         TEST(marks_compare_and_sort),
         TEST(three_plans_stand_in_columns),
+        TEST(axes_say_their_units),
         TEST(arrows_walk_the_front),
         TEST(rows_are_renamed_deleted_and_come_back),
         TEST(a_note_stands_with_the_plan),

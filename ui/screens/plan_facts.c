@@ -87,6 +87,8 @@ double hv_plan_value(const struct hv_plan_facts *f, enum hv_plan_field field)
         return m->gap_frac;
     case HV_PLAN_GPUS:
         return (double)m->n_devices_used;
+    case HV_PLAN_ENERGY:
+        return m->energy_j;
     default:
         return HV_UNKNOWN;
     }
@@ -219,6 +221,9 @@ void hv_plan_text(const struct hv_plan_facts *f, enum hv_plan_field field, struc
     case HV_PLAN_TOKENS:
     case HV_PLAN_GPUS:
         hv_str_adds(out, hv_fmt_count(buf, sizeof buf, x));
+        break;
+    case HV_PLAN_ENERGY:
+        hv_str_adds(out, hv_fmt_si(buf, sizeof buf, x, "J"));
         break;
     case HV_PLAN_GAP:
         if (x >= 10) {

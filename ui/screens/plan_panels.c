@@ -205,12 +205,39 @@ struct dots {
     size_t n;
 };
 
-/** Shares are shown in percent. */
+/** Units of axes that are not those of the figure itself. */
+static const struct axis_unit {
+    enum hv_plan_field field;
+    const char *name;
+    double per_unit;
+} axis_units[] = {
+    {HV_PLAN_MEMORY, "peak memory %", 100},
+    {HV_PLAN_BUBBLE, "bubble %", 100},
+    {HV_PLAN_MFU, "MFU %", 100},
+    {HV_PLAN_GAP, "gap to the bound %", 100},
+    {HV_PLAN_ENERGY, "MJ/iter", 1e-6},
+};
+
+static const struct axis_unit *axis_unit(enum hv_plan_field axis)
+{
+    for (size_t i = 0; i < HV_COUNT(axis_units); i++) {
+        if (axis_units[i].field == axis) {
+            return &axis_units[i];
+        }
+    }
+    return NULL;
+}
+
+const char *hv_plan_axis_name(enum hv_plan_field axis)
+{
+    const struct axis_unit *u = axis_unit(axis);
+    return u != NULL ? u->name : hv_plan_field_name(axis);
+}
+
 static double axis_value(const struct hv_plan_facts *f, enum hv_plan_field axis)
 {
-    double x = hv_plan_value(f, axis);
-    bool is_share = axis == HV_PLAN_MEMORY || axis == HV_PLAN_BUBBLE || axis == HV_PLAN_MFU;
-    return is_share ? x * 100 : x;
+    const struct axis_unit *u = axis_unit(axis);
+    return hv_plan_value(f, axis) * (u != NULL ? u->per_unit : 1);
 }
 
 static struct dots make_dots(const struct hv_plan_scatter *s)
@@ -279,7 +306,7 @@ static struct hv_chart make_chart(const struct dots *d, const struct hv_plan_sca
                              .x_max = hi[0],
                              .y_min = lo[1],
                              .y_max = hi[1],
-                             .x_label = hv_plan_field_name(s->axes[0])};
+                             .x_label = hv_plan_axis_name(s->axes[0])};
 }
 
 void hv_plan_scatter_draw(const struct hv_plan_scatter *s, struct hv_grid *g, struct hv_rect r)

@@ -28,6 +28,8 @@ struct hv_plan_scatter {
     uint32_t selected; /**< row id drawn as '@', 0 = none */
     enum hv_plan_field axes[2];
 };
+/** Name of an axis with its unit: "MFU %", "MJ/iter". */
+const char *hv_plan_axis_name(enum hv_plan_field axis);
 /** Draws it: 'P' on the front, 'o' others, 'x' with violations, '@' the selected one. O(n²). */
 void hv_plan_scatter_draw(const struct hv_plan_scatter *s, struct hv_grid *g, struct hv_rect r);
 /** Row id of the dot nearest to a cell (at most 3 columns and 1 row away), or 0. */

@@ -327,7 +327,8 @@ struct hv_cost *hv_session_cost(struct hv_session *s);
     X(HV_SORT_MFU,       "mfu")             \
     X(HV_SORT_COST,      "cost")            \
     X(HV_SORT_MEMORY,    "memory")          \
-    X(HV_SORT_BUBBLE,    "bubble")
+    X(HV_SORT_BUBBLE,    "bubble")          \
+    X(HV_SORT_ENERGY,    "energy")
 /* clang-format on */
 enum hv_sort {
 #define X(c, name) c,
