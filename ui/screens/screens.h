@@ -58,7 +58,7 @@ void hv_ui_tour_guide(const void *model, const char *view, struct hv_str *out);
 /** Goes on when the action was the one of the step, for hv_app_config. */
 void hv_ui_tour_did(void *model, struct hv_app *app, const char *view, enum hv_action a);
 /**
- * Does what a `:` line says about the screens: `set ascii`, `set noascii`, or the name of an action
+ * Does what a `:` line says about the screens: `set ascii`, `set noascii`, `set mouse`, `set nomouse`, or the name of an action
  * ("gantt-fit", on the Gantt also "fit"), with what its question is to be answered behind it
  * ("goto 1.4s"). False when it is none of these: a command of the session (ui_command.c).
  */

@@ -17,7 +17,8 @@ struct hv_term {
     struct hv_out out;
     struct hv_key_input keys;
     int w, h, signal_fd;
-    bool ascii, mouse;
+    bool ascii, mouse; /* mouse: it is ours */
+    bool has_mouse;    /* the description knows one */
     bool waits; /* the beginning of a sequence is there, since … */
     int64_t since_ms;
     bool gone; /* writing failed for good */
