@@ -105,6 +105,28 @@ static void what_does_not_fit_says_which_rule(void **state)
     bench_script(b, "wait ! \nkeys gj<Enter>\nwait <\n");
 }
 
+/* 0.3 s after the last key the layers are shared out anew. */
+static void wait_for_share(struct bench *b)
+{
+    for (int i = 0; i < 1000 && !bench_sees(b, "LP: "); i++) {
+        (void)poll(NULL, 0, 10);
+        hv_app_tick(b->app, i);
+    }
+    assert_true(bench_sees(b, "LP: "));
+}
+
+static void the_layers_are_shared_out_anew(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 120x40\nkeys 4g7\nwait global batch\n");
+    assert_false(bench_sees(b, "LP: ")); /* nothing is turned */
+    bench_script(b, "keys b\nwait is known here\nkeys /slower<Enter>ll\n");
+    wait_for_share(b);
+    bench_script(b, "wait not 18|14\nwait b takes\nkeys b\nwait 2 turned\n");
+    wait_for_share(b);
+    bench_script(b, "wait no better share of the layers\nkeys b\nwait is known here\n");
+}
+
 static void sliders_show_result_and_curve(void **state)
 {
     struct bench *b = *state;
@@ -113,6 +135,7 @@ static void sliders_show_result_and_curve(void **state)
     bench_script(b, "wait global batch\nwait fits, no rule is broken\nkeys /layers<Enter>ll\n"
                     "wait 1 turned\n");
     settle(b);
+    wait_for_share(b);
     bench_script(b, "wait best at\nwait over layers s0 | s1\n");
     bench_golden(b, "what_if_80x24");
     bench_script(b, "resize 160x48\nwait TFLOP/s\n");
@@ -265,6 +288,7 @@ int main(void)
         TEST(evidence_opens_where_it_is),
         TEST(what_does_not_fit_says_which_rule),
         TEST(sliders_show_result_and_curve),
+        TEST(the_layers_are_shared_out_anew),
         TEST(words_and_typed_values),
         TEST(turned_levers_outlive_a_change_of_something_else),
         TEST(accepting_changes_documents_and_undo_takes_it_back),

@@ -115,6 +115,7 @@
     X(WHAT_IF_RESET,    "what-if-reset",      "what-if",    "r",                  "Reset",    "turn the lever back to where it is now") \
     X(WHAT_IF_RESET_ALL, "what-if-reset-all", "what-if",    "R",                  "Reset all", "turn every lever back") \
     X(WHAT_IF_ACCEPT,   "what-if-accept",     "what-if",    "<Enter>",            "Accept",   "make the change for good; undo takes it back") \
+    X(WHAT_IF_SHARE,    "what-if-share",      "what-if",    "b",                  "Best layers", "take the layers as the linear program shared them out") \
     X(WHAT_IF_SOLVE,    "what-if-solve",      "what-if",    "s",                  "Solve",    "accept, then run the plan's strategy for what is there now") \
     X(CONSOLE_LEVEL,    "console-level",      "console",    "L",                  "Level",    "next level of the log: info, warnings, errors, commands, all") \
     X(CONSOLE_COMMANDS, "console-commands",   "console",    "c",                  "Commands", "only commands, or the log again") \
