@@ -55,6 +55,23 @@ static void what_binds_is_judged_again(void **state)
                     "wait judged again with\n");
 }
 
+static void a_mixed_stage_names_all_its_kinds(void **state)
+{
+    static const char plan[] =
+        "{\"format\": \"hetviz.plan/1\", \"micro_batch\": 4, \"replicas\": [{\"micro_batches\": "
+        "32, "
+        "\"stages\": [{\"devices\": \"a[0].0-3,v[0].*\", \"layers\": [0, 32], \"tp\": 4, \"dp\": "
+        "3}]}], \"schedule\": {\"name\": \"1f1b\"}}";
+    struct bench *b = *state;
+    uint32_t id = 0;
+    json_t *tree = json_loads(plan, 0, NULL);
+    assert_int_equal(hv_session_row_add(b->session, "mixed", tree, &id, NULL), HV_OK);
+    hv_session_select(b->session, id);
+    bench_script(b, "resize 160x48\nkeys 6\n");
+    settle(b);
+    bench_script(b, "wait 32 L on 4 x A100-SXM-80GB + 8 x V100-SXM2-32GB\n");
+}
+
 static void one_stage_has_nothing_to_share(void **state)
 {
     struct bench *b = *state;
@@ -283,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(explain_says_why),
         TEST(what_binds_is_judged_again),
+        TEST(a_mixed_stage_names_all_its_kinds),
         TEST(one_stage_has_nothing_to_share),
         TEST(stages_unfold_to_formula_and_source),
         TEST(evidence_opens_where_it_is),

@@ -400,16 +400,17 @@ void hv_explain_stages(struct hv_explain_data *d, struct hv_session *s)
         const struct hv_stage *stage = &p->replicas[m->replica].stages[m->stage];
         const struct hv_stage_memory *mem = memory_of(v, m);
         uint64_t id = HV_ID_STAGE + (uint64_t)i * STAGE_IDS;
-        struct hv_str layers = {0};
+        struct hv_str layers = {0}, kinds = {0};
         hv_plan_stage_layers(stage, &layers);
+        hv_plan_stage_kinds(p, stage, &kinds);
         const char *title = hv_arena_printf(
-            &d->arena, "%s %s L on %zu x %s: busy %s, forward %s, backward %s%s%s",
-            stage_name(d, m->replica, m->stage), hv_str_cstr(&layers), stage->n_devices,
-            hv_cluster_device(p->cluster, stage->devices[0]).kind->name,
+            &d->arena, "%s %s L on %s: busy %s, forward %s, backward %s%s%s",
+            stage_name(d, m->replica, m->stage), hv_str_cstr(&layers), hv_str_cstr(&kinds),
             hv_fmt_percent(a, sizeof a, m->busy_frac), hv_fmt_seconds(b, sizeof b, m->forward_s),
             hv_fmt_seconds(c, sizeof c, m->backward_s), mem != NULL ? ", peak " : "",
             mem != NULL ? hv_fmt_bytes(e, sizeof e, mem->peak_bytes) : "");
         hv_str_free(&layers);
+        hv_str_free(&kinds);
         bool open = add_heading(d, id, 0, title);
         d->rows.items[d->rows.n - 1].evidence =
             on_lane(m->replica, m->stage, v->metrics.pipeline_s / 2);

@@ -2,6 +2,7 @@
 #include "ui/screens/plan_facts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "solver/base/units.h"
@@ -138,6 +139,30 @@ void hv_plan_stage_layers(const struct hv_stage *st, struct hv_str *out)
     } else {
         hv_str_addf(out, halves % 2 != 0 ? "%d.5" : "%d", halves / 2);
     }
+}
+
+void hv_plan_stage_kinds(const struct hv_plan *p, const struct hv_stage *st, struct hv_str *out)
+{
+    const struct hv_cluster *c = p->cluster;
+    size_t *n = hv_xcalloc(c->n_kinds + 1, sizeof *n),
+           *order = hv_xcalloc(c->n_kinds + 1, sizeof *n);
+    size_t n_kinds = 0;
+    for (size_t d = 0; d < st->n_devices; d++) {
+        const struct hv_device_kind *kind = hv_cluster_device(c, st->devices[d]).kind;
+        size_t k = 0;
+        while (k < c->n_kinds && c->kinds[k] != kind) {
+            k++;
+        }
+        if (n[k]++ == 0) {
+            order[n_kinds++] = k;
+        }
+    }
+    for (size_t i = 0; i < n_kinds; i++) {
+        hv_str_addf(out, "%s%zu x %s", i > 0 ? " + " : "", n[order[i]],
+                    order[i] < c->n_kinds ? c->kinds[order[i]]->name : "?");
+    }
+    free(n);
+    free(order);
 }
 
 static void add_layers(const struct hv_plan *p, struct hv_str *out)
