@@ -127,11 +127,17 @@ struct hv_timeline_part {
     const struct hv__unit *unit; /**< what hv_timeline_part_end_s reads */
 };
 
-/** A link between two rows, in one direction. */
+/** Lines of one link at most; of transfers that are more at a time the last line shows what it has
+ * room for. */
+#define HV_TIMELINE_ABREAST 8
+
+/** A link between two rows, in one direction. Where transfers are under way at the same time it has
+ * further lines: links of their own behind all first ones. */
 struct hv_timeline_link {
     size_t from_row, to_row;
-    const char *name; /**< "  s0>s1" */
+    const char *name; /**< "  s0>s1", "  s0>s1 2" for its second line */
     size_t lane;      /**< number in `lanes` */
+    size_t next;      /**< its next line, number in hv_timeline.links; 0 = none */
 };
 
 /** What is sent over an edge of the stage graph in one direction. */
@@ -279,7 +285,8 @@ struct hv_job_verdict {
     double usd;                       /**< of its nodes while it runs; HV_UNKNOWN without an end */
 };
 
-/** A look at a judgement from outside, by another thread too: how far it is, and a way to end it. */
+/** A look at a judgement from outside, by another thread too: how far it is, and a way to end it.
+ */
 struct hv_eval_watch {
     atomic_uint permille; /**< done so far; the judge only raises it */
     atomic_bool stop;     /**< set from outside: hv_eval returns HV_ESTOPPED soon */
