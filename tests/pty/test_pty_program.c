@@ -142,6 +142,34 @@ static void the_mouse_can_be_given_back(void **state)
     finish(p);
 }
 
+static void in_utf8(struct pty *p)
+{
+    (void)p;
+    (void)setenv("LC_ALL", "C.UTF-8", 1);
+}
+
+/* Asked for, ASCII it is, also where the terminal could show more. */
+static void ascii_is_kept_where_it_was_asked_for(void **state)
+{
+    struct pty *p = *state;
+    p->workspace = "--ascii";
+    p->prepare = in_utf8;
+    start(p);
+    wait_for(p, "F1 Help");
+    type(p, "3");
+    wait_for(p, "<3 Strat");
+    for (size_t i = 0; i < p->raw.n; i++) {
+        assert_true((unsigned char)p->raw.p[i] < 0x80);
+    }
+    type(p, ":set noascii\r2");
+    wait_for(p, "\xe2\x94\x8c");
+    type(p, "q");
+    struct news n = get_news(p);
+    assert_true(WIFEXITED(n.status));
+    assert_restored(p);
+    finish(p);
+}
+
 /* i and F7 look at a file of nvidia-smi first; what is taken over is one step back. */
 static void files_are_looked_at_before_they_are_imported(void **state)
 {
@@ -277,6 +305,7 @@ int main(void)
         ON_PTY(stopping_gives_the_terminal_back_and_continuing_draws_again),
         ON_PTY(the_editor_gets_the_terminal),
         ON_PTY(the_mouse_can_be_given_back),
+        ON_PTY(ascii_is_kept_where_it_was_asked_for),
         ON_PTY(files_are_looked_at_before_they_are_imported),
         ON_PTY(signals_restore_the_terminal),
         ON_PTY(edits_survive_a_hangup_and_are_offered),

@@ -280,6 +280,26 @@ static void say_unused(struct hv_explain_data *d, struct hv_session *s)
     free(counts);
 }
 
+/** A plan that serves has no step: what it passes, and why not more. */
+static void say_serving(struct hv_explain_data *d)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
+    const struct hv_serving *s = d->facts.verdict->serving;
+    if (s == NULL) {
+        return;
+    }
+    say(d, 7,
+        hv_arena_printf(&d->arena,
+                        "it serves, so no step is timed: up to %s tokens/s, first token "
+                        "after %s, then one per %s",
+                        hv_fmt_count(a, sizeof a, s->max_tokens_per_s),
+                        hv_fmt_seconds(b, sizeof b, s->first_token_s),
+                        hv_fmt_seconds(c, sizeof c, s->next_token_s)));
+    say(d, 8,
+        hv_arena_printf(&d->arena, "no placement on these devices passes more than %s tokens/s: %s",
+                        hv_fmt_count(a, sizeof a, s->bound_tokens_per_s), s->bound_why));
+}
+
 void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
 {
     char a[HV_FMT_CAP];
@@ -298,6 +318,7 @@ void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
             hv_arena_printf(&d->arena, "~ not exact: weights up to %d updates old", m->staleness))
             ->style = HV_STYLE_WARNING;
     }
+    say_serving(d);
     say_pace(d);
     say_loss(d);
     say_memory(d);

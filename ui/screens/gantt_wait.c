@@ -38,13 +38,10 @@ const enum hv_action *hv_gantt_wait_keybar(const struct hv_ui *ui)
                                           HV_ACT_GANTT_PLAN_PREV, HV_ACT_NONE};
     static const enum hv_action stopped[] = {HV_ACT_RELOAD, HV_ACT_GANTT_PLAN_NEXT,
                                              HV_ACT_GANTT_PLAN_PREV, HV_ACT_NONE};
-    static const enum hv_action none[] = {HV_ACT_SCREEN_3, HV_ACT_SCREEN_4, HV_ACT_GANTT_PLAN_NEXT,
-                                          HV_ACT_NONE};
     enum hv_drawing state;
     const struct hv_row *row = waiting(ui, &state, NULL);
     if (row == NULL) {
-        row = hv_gantt_row(ui);
-        return row == NULL || row->plan == NULL ? none : NULL;
+        return hv_ui_no_plan_keybar(hv_gantt_row(ui));
     }
     return state == HV_DRAWING_RUNS ? runs : stopped;
 }

@@ -201,6 +201,7 @@ static void add_state(const struct hv_plan_facts *f, struct hv_str *out)
     hv_str_adds(out, hv_row_state_name(f->row->state));
     hv_str_adds(out, f->row->outdated ? ", outdated" : "");
     hv_str_adds(out, f->verdict != NULL && !f->verdict->metrics.exact ? ", not exact" : "");
+    hv_str_adds(out, f->verdict != NULL && f->verdict->serving != NULL ? ", serves" : "");
     struct hv_str why = {0};
     hv_plan_trouble(f, &why);
     if (why.n > 0) {

@@ -11,6 +11,8 @@
 
 /* Shares of the iteration below this are left out of the breakdown. */
 #define LEAST_SHARE 0.0005
+/* Columns of a line of words in plain text: as much as a line holds. */
+#define PLAIN_W 390
 
 /** One line of a panel: a heading, words (frac unknown), or a bar. */
 struct line {
@@ -21,6 +23,7 @@ struct line {
 
 struct lines {
     HV_VEC(struct line) v;
+    int w; /**< columns of the panel: words are wrapped to it */
 };
 
 static struct line *add_line(struct lines *ls, const char *name, double frac, unsigned style)
@@ -33,8 +36,23 @@ static struct line *add_line(struct lines *ls, const char *name, double frac, un
 
 static void add_words(struct lines *ls, const char *text, unsigned style)
 {
-    struct line *l = add_line(ls, "", HV_UNKNOWN, style);
-    (void)snprintf(l->text, sizeof l->text, "%s", text);
+    while (*text != '\0') {
+        size_t n = hv_text_wrap(text, ls->w > 10 ? ls->w : 10);
+        struct line *l = add_line(ls, "", HV_UNKNOWN, style);
+        (void)snprintf(l->text, sizeof l->text, "%.*s", (int)n, text);
+        text += n;
+        text += *text == ' ' || *text == '\n';
+    }
+}
+
+void hv_plan_more(struct hv_grid *g, struct hv_rect r, size_t n, size_t top)
+{
+    char text[32];
+    size_t h = r.h > 0 ? (size_t)r.h : 0, last = n > h ? n - h : 0;
+    if (top < last && r.w > 12) {
+        (void)snprintf(text, sizeof text, " %zu more ", last - top);
+        (void)hv_grid_put(g, r.x + r.w - (int)strlen(text) - 1, r.y + r.h, -1, text, HV_STYLE_DIM);
+    }
 }
 
 static void add_claim(struct lines *ls, const struct hv_plan_facts *f)
@@ -110,9 +128,24 @@ static void add_memory(struct lines *ls, const struct hv_verdict *v)
     }
 }
 
-static struct lines details(const struct hv_plan_facts *f)
+/** What a plan that serves does, which has no iteration. */
+static void add_serving(struct lines *ls, const struct hv_serving *s)
 {
-    struct lines ls = {0};
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], text[200];
+    (void)snprintf(text, sizeof text, "serves up to %s tokens/s, %s requests/s; bound %s tokens/s",
+                   hv_fmt_count(a, sizeof a, s->max_tokens_per_s),
+                   hv_fmt_double(b, sizeof b, round(s->requests_per_s * 100) / 100),
+                   hv_fmt_count((char[HV_FMT_CAP]){0}, HV_FMT_CAP, s->bound_tokens_per_s));
+    add_words(ls, text, HV_STYLE_TEXT);
+    (void)snprintf(text, sizeof text, "first token after %s, then one per %s",
+                   hv_fmt_seconds(a, sizeof a, s->first_token_s),
+                   hv_fmt_seconds(b, sizeof b, s->next_token_s));
+    add_words(ls, text, HV_STYLE_TEXT);
+}
+
+static struct lines details(const struct hv_plan_facts *f, int w)
+{
+    struct lines ls = {.w = w};
     struct hv_str text = {0};
     hv_str_addf(&text, "%s%s%s", hv_row_state_name(f->row->state),
                 f->row->outdated ? ", made before an edit" : "",
@@ -140,6 +173,9 @@ static struct lines details(const struct hv_plan_facts *f)
     if (f->verdict != NULL) {
         add_exactness(&ls, &f->verdict->metrics);
         add_claim(&ls, f);
+        if (f->verdict->serving != NULL) {
+            add_serving(&ls, f->verdict->serving);
+        }
         add_breakdown(&ls, f->verdict);
         add_memory(&ls, f->verdict);
         if (f->verdict->bound_why != NULL && f->verdict->bound_why[0] != '\0') {
@@ -152,9 +188,9 @@ static struct lines details(const struct hv_plan_facts *f)
     return ls;
 }
 
-size_t hv_plan_details_lines(const struct hv_plan_facts *f)
+size_t hv_plan_details_lines(const struct hv_plan_facts *f, int w)
 {
-    struct lines ls = details(f);
+    struct lines ls = details(f, w);
     size_t n = ls.v.n;
     hv_vec_free(&ls.v);
     return n;
@@ -191,7 +227,7 @@ static void draw_lines(struct lines *ls, size_t top, struct hv_grid *g, struct h
 void hv_plan_details_draw(const struct hv_plan_facts *f, size_t top, struct hv_grid *g,
                           struct hv_rect r)
 {
-    struct lines ls = details(f);
+    struct lines ls = details(f, g->plain ? PLAIN_W : r.w); /* readers break lines themselves */
     draw_lines(&ls, top, g, r);
 }
 

@@ -10,8 +10,11 @@
  */
 void hv_plan_details_draw(const struct hv_plan_facts *f, size_t top, struct hv_grid *g,
                           struct hv_rect r);
-/** Lines that the details have. */
-size_t hv_plan_details_lines(const struct hv_plan_facts *f);
+/** Says in the frame below a panel's inner rectangle how many of n lines come behind those shown
+ * from `top` on. */
+void hv_plan_more(struct hv_grid *g, struct hv_rect r, size_t n, size_t top);
+/** Lines that the details have in a panel w columns wide. */
+size_t hv_plan_details_lines(const struct hv_plan_facts *f, int w);
 /** Draws two plans side by side: the differences in words; field, A, B, change; then their stages;
  * from line `top` on (clamped). plan_compare.c. */
 void hv_plan_compare_draw(const struct hv_plan_facts pair[2], size_t top, struct hv_grid *g,

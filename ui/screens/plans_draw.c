@@ -328,6 +328,7 @@ static void draw_lower(const struct hv_plans_list *l, uint32_t cursor,
             hv_plan_scatter_draw(&scatter, g, in);
         } else if (i == HV_PLANS_DETAILS && f != NULL) {
             hv_plan_details_draw(f, st->detail_top, g, in);
+            hv_plan_more(g, in, hv_plan_details_lines(f, in.w), st->detail_top);
         } else if (i == HV_PLANS_COMPARE && n > 2) {
             hv_plan_compare_many_draw(set, n, st->detail_top, g, in);
         } else if (i == HV_PLANS_COMPARE && n > 0) {

@@ -316,6 +316,12 @@ static const enum hv_action keybar[] = {
     HV_ACT_NONE,
 };
 
+static const enum hv_action *keybar_now(const void *state, const void *model)
+{
+    (void)state;
+    return hv_ui_no_plan_keybar(hv_ui_plan_row(hv_ui_session(model)));
+}
+
 const struct hv_view_ops hv_screen_what_if = {
     .name = "what-if",
     .title = "What-if",
@@ -323,6 +329,7 @@ const struct hv_view_ops hv_screen_what_if = {
     .tab = 7,
     .state_size = sizeof(struct hv_what_if),
     .keybar = keybar,
+    .keybar_now = keybar_now,
     .help = "h and l (Left, Right) turn the lever at the cursor, H and L five positions, e types a "
             "value. A second click turns it. 0.3 s after the last key the layers are shared out "
             "anew by "

@@ -79,7 +79,8 @@ int hv_term_run(const struct hv_term_ops *ops, struct hv_term *t, struct hv_app 
     ops->size(t, &w, &h);
     struct hv_event ev = hv_event_resize(w, h);
     hv_app_set_terminal(app, (struct hv_app_terminal){give, take, mouse, &lent});
-    hv_app_set_ascii(app, ops->is_ascii(t));
+    if (ops->is_ascii(t)) /* else it is as the user wants it */
+        hv_app_set_ascii(app, true);
     bool go = hv_app_feed(app, &ev), shown = false;
     while (go) {
         hv_app_tick(app, now_ms());

@@ -29,7 +29,7 @@ struct hv_tabs hv__app_tabs(const struct hv_app *app, const char **titles, const
 static void add_bar(struct hv_app *app, enum hv_action a)
 {
     struct hv_key k;
-    const char *view = hv__app_top(app)->ops->name;
+    const char *view = app->in_help ? "help" : hv__app_top(app)->ops->name;
     if (app->n_bar == HV__MAX_BAR || !hv_keymap_key_of(app->config.keys, view, a, &k))
         return;
     struct hv_keybar_item *item = &app->bar[app->n_bar++];
@@ -50,7 +50,11 @@ static void add_bar(struct hv_app *app, enum hv_action a)
 /** Actions of the key bar of the view on top, up to HV_ACT_NONE; NULL = none. */
 static const enum hv_action *bar_of(const struct hv_app *app)
 {
+    static const enum hv_action in_help[] = {HV_ACT_HELP_RUN, HV_ACT_UP, HV_ACT_DOWN, HV_ACT_CANCEL,
+                                             HV_ACT_NONE};
     const struct hv__open_view *v = hv__app_top_const(app);
+    if (app->in_help)
+        return in_help;
     const enum hv_action *now =
         v->ops->keybar_now ? v->ops->keybar_now(v->state, app->config.model) : NULL;
     return now ? now : v->ops->keybar;
@@ -63,7 +67,8 @@ static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
     add_bar(app, HV_ACT_HELP);
     for (; a && *a != HV_ACT_NONE && app->n_bar < HV__MAX_BAR - 1; a++)
         add_bar(app, *a);
-    add_bar(app, HV_ACT_CLOSE);
+    if (!app->in_help) /* there q is a letter to search for */
+        add_bar(app, HV_ACT_CLOSE);
     hv_keybar_fit(app->bar, app->n_bar, row.w);
     hv_keybar_draw(app->bar, app->n_bar, g, row);
 }
@@ -163,6 +168,10 @@ static void draw_status(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
             hv_str_adds(&text, app->message_kind == HV_MSG_ERROR ? "error: " : "! ");
         hv_str_adds(&text, app->message);
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), styles[app->message_kind]);
+    } else if (app->in_help) {
+        hv_grid_put_field(g, row, HV_LEFT,
+                          "type to search the keys, Enter does the one chosen, Esc closes",
+                          HV_STYLE_STATUS);
     } else if (v->ops->status) {
         v->ops->status(v->state, app->config.model, &text);
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), HV_STYLE_STATUS);
