@@ -115,6 +115,7 @@ static const struct hv_opt front_options[] = {
     {"plain", 0, HV_ARG_FLAG, NULL, "lines of words instead of screens, for screen readers and pipes (also HETVIZ_PLAIN=1)", 0, 0, NULL, false},
     {"no-mouse", 0, HV_ARG_FLAG, NULL, "leave the mouse to the terminal", 0, 0, NULL, false},
     {"color", 0, HV_ARG_TEXT, "auto|always|never", "colours (auto: unless NO_COLOR is set)", 0, 0, NULL, false},
+    {"theme", 0, HV_ARG_TEXT, "NAME", "default, light, high-contrast or mono, or a file (also HETVIZ_THEME; light where COLORFGBG tells of a light background)", 0, 0, NULL, false},
     {"script", 0, HV_ARG_FILE, "F", "type what a file says: `keys jj<Enter>`, `wait TEXT`, `:command`, `:save-screen F`", 0, 0, NULL, false},
     {"dump", 0, HV_ARG_TEXT, "SCREEN", "print a screen and leave: cluster, model, strategies, plans, gantt, explain, what-if, console", 0, 0, NULL, false},
     {"out", 0, HV_ARG_FILE, "F", "with --dump: write the screen to this file, as a picture where it ends in .svg or .png", 0, 0, NULL, false},
