@@ -11,8 +11,6 @@
 
 /* Shares of the iteration below this are left out of the breakdown. */
 #define LEAST_SHARE 0.0005
-/* Columns of a line of words in plain text: as much as a line holds. */
-#define PLAIN_W 390
 
 /** One line of a panel: a heading, words (frac unknown), or a bar. */
 struct line {
@@ -227,7 +225,7 @@ static void draw_lines(struct lines *ls, size_t top, struct hv_grid *g, struct h
 void hv_plan_details_draw(const struct hv_plan_facts *f, size_t top, struct hv_grid *g,
                           struct hv_rect r)
 {
-    struct lines ls = details(f, g->plain ? PLAIN_W : r.w); /* readers break lines themselves */
+    struct lines ls = details(f, r.w);
     draw_lines(&ls, top, g, r);
 }
 

@@ -97,6 +97,9 @@ void hv_what_if_place(const struct hv_what_if *st, struct hv_rect body,
 
 /* ---- sliders ---- */
 
+/* In plain text nothing has to line up, so no name is cut. */
+#define PLAIN_NAME_W 60
+
 /** "[----o=====]": filled up to the value, 'o' where it stands in the workspace. */
 static void draw_track(const struct hv_lever *l, double value, struct hv_grid *g, struct hv_rect at,
                        unsigned style)
@@ -122,6 +125,7 @@ static void draw_slider(const struct hv_what_if_data *d, size_t i, struct hv_gri
     struct hv_str text = {0};
     bool turned = !hv_lever_is_base(l, d->values[i]);
     int name_w = at.w >= 60 ? 26 : at.w >= 44 ? 18 : 14, unit_w = at.w >= 44 ? 8 : 0;
+    name_w = g->plain ? PLAIN_NAME_W : name_w;
     int value_w = 8, track_w = at.w - 2 - name_w - 1 - value_w - 1 - unit_w - 1;
     style = turned ? style | HV_STYLE_BOLD : style;
     hv_grid_fill(g, at, ' ', style);
