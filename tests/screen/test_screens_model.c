@@ -130,6 +130,24 @@ static void blocks_of_a_config_get_values_of_their_own(void **state)
     screen_close(&s);
 }
 
+static void profiles_are_loaded_here(void **state)
+{
+    struct screen s;
+    struct bench *b = *state;
+    struct hv_str script = {0};
+    assert_int_equal(setenv("XDG_DATA_HOME", b->folder, 1), 0);
+    screen_open(&s, b);
+    hv_str_addf(&script,
+                "resize 160x48\n:screen model\nkeys p\nwait profile to load\n"
+                "keys nowhere<Enter>\nwait No such file\nkeys <Esc><Tab>p%s/share/profiles/A40.json"
+                "<Enter>\nwait A40-48GB is priced by this profile\n",
+                screen_root());
+    screen_run(&s, hv_str_cstr(&script));
+    hv_str_free(&script);
+    screen_close(&s);
+    assert_int_equal(unsetenv("XDG_DATA_HOME"), 0);
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
 
 int main(void)
@@ -141,6 +159,7 @@ int main(void)
         WITH_BENCH(lists_of_files_are_kept),
         WITH_BENCH(measured_layers_are_edited_one_by_one),
         WITH_BENCH(blocks_of_a_config_get_values_of_their_own),
+        WITH_BENCH(profiles_are_loaded_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,6 +180,19 @@ void hv_session_group_begin(struct hv_session *s);
  * documents after the one refused stay as they were. */
 enum hv_status hv_session_group_end(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
 
+/* ---- measured profiles (session_profile.c) ------------------------------------------------------
+ */
+
+/**
+ * Prices the kinds of a profile (hetviz.profile/1) by it from now on, and copies it among the
+ * user's own, where later starts and workers find it. Says so in `said`. No undo step: the
+ * workspace stays as it is. Errors: HV_EIO, HV_EINPUT (file:line:col); nothing is kept then.
+ */
+enum hv_status hv_session_profile_load(struct hv_session *s, const char *path, struct hv_str *said,
+                                       struct hv_err *err) HV_NODISCARD;
+/** Reads the user's own profiles again, after a measurement. Errors: those of reading them. */
+enum hv_status hv_session_profiles_reload(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
+
 /* ---- undo (session_undo.c)
  * ----------------------------------------------------------------------- */
 

@@ -68,6 +68,7 @@
     X(CLUSTER_LINKS,    "cluster-links",      "cluster",    "L",                  "Links",    "edit the links") \
     X(CLUSTER_PRICES,   "cluster-prices",     "cluster",    "$",                  "Prices",   "price catalogue") \
     X(MODEL_TABLE,      "model-table",        "model",      "t",                  "Unfold",   "unfold or fold all layers") \
+    X(MODEL_PROFILE,    "model-profile",      "model",      "p",                  "Profile",  "load a measured profile of a GPU, or measure this machine's") \
     X(MODEL_CHECKS,     "model-checks",       "model",      "c",                  "Checks",   "show the checks alone, or with the memory preview") \
     X(STRATEGY_RUN,     "strategy-run",       "strategies", "<Enter>",            "Run",      "run the strategy with its parameters") \
     X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "put the strategy into the queue and go to the next") \
