@@ -19,7 +19,7 @@ struct hv_term {
     int w, h, signal_fd;
     bool ascii, mouse; /* mouse: it is ours */
     bool has_mouse;    /* the description knows one */
-    bool waits; /* the beginning of a sequence is there, since … */
+    bool waits;        /* the beginning of a sequence is there, since … */
     int64_t since_ms;
     bool gone; /* writing failed for good */
 };
