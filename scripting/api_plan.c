@@ -89,16 +89,20 @@ static int plan_new(lua_State *L)
     return 1;
 }
 
+/** Rules alone: `within` says whether the objective's limits are kept. */
 static void push_findings(lua_State *L, const struct hv_findings *f)
 {
+    lua_Integer n = 0;
     lua_createtable(L, (int)f->n, 0);
     for (size_t k = 0; k < f->n; k++) {
+        if (hv_violation_is_limit(f->items[k].code))
+            continue;
         lua_createtable(L, 0, 4);
         hv__set_text(L, "code", hv_violation_name(f->items[k].code));
         hv__set_text(L, "where", f->items[k].where);
         hv__set_text(L, "text", f->items[k].text);
         hv__set_num(L, "by", f->items[k].by);
-        lua_rawseti(L, -2, (lua_Integer)k + 1);
+        lua_rawseti(L, -2, ++n);
     }
 }
 
@@ -148,7 +152,8 @@ static void push_flow(lua_State *L, const struct hv_serving *s)
 /***
 Judges the plan as `hetviz eval` does. Counts as one evaluation of the budget.
 @function plan:eval
-@treturn table {iteration_s, value = what the job minimises, tokens_per_s, mfu, bubble, exact,
+@treturn table {iteration_s, value = what the job minimises (where its price or deadline is missed:
+more than any within, by how far), tokens_per_s, mfu, bubble, exact,
 within = keeps to the job's price and deadline, violations = list as plan:check, memory = list of
 {replica, stage, device, peak_bytes, limit_bytes, activations_bytes}}, of a plan that serves no
 iteration_s, but flow as a plan file has it; nil and the reason when nothing can be timed
@@ -175,7 +180,9 @@ static int plan_eval(lua_State *L)
     lua_createtable(L, 0, 8);
     hv__set_num(L, "iteration_s", v.metrics.iteration_s);
     const struct hv_objective *o = &hv_cost_job(r->cost)->objective;
-    hv__set_num(L, "value", hv_eval_figure(o, &v.metrics));
+    hv__set_num(L, "value",
+                hv_known(v.metrics.iteration_s) ? hv_eval_worth(o, &v.metrics)
+                                                : hv_eval_figure(o, &v.metrics));
     lua_pushboolean(L, hv_eval_within(o, &v.metrics));
     lua_setfield(L, -2, "within");
     hv__set_num(L, "tokens_per_s", v.metrics.tokens_per_s);

@@ -14,6 +14,8 @@
 struct times {
     const double *f, *b, *w;
     size_t n, n_lists;
+    const double *hop; /* one number per pair of neighbours */
+    size_t n_hops;
 };
 
 /** One request. */
@@ -69,6 +71,22 @@ static void read_time(lua_State *L, int at, const char *key, double *all, struct
     *(key[0] == 'f' ? &t->f : key[0] == 'b' ? &t->b : &t->w) = x;
 }
 
+/** Field hop: a number, or a list of one per pair of neighbours; the largest is what schedulers
+ * that know but one decide with. */
+static void read_hop(lua_State *L, int at, struct hv_schedule_input *in, struct times *t)
+{
+    bool list = lua_getfield(L, at, "hop") == LUA_TTABLE;
+
+    t->hop = list ? hv__numbers(L, lua_gettop(L), FN, NULL, &t->n_hops) : NULL;
+    lua_pop(L, 1);
+    in->hop_s = list ? 0 : hv__num(L, at, FN, "hop", 0, 0, 1e12);
+    for (size_t i = 0; list && i < t->n_hops; i++) {
+        if (!(t->hop[i] >= 0 && t->hop[i] <= 1e12))
+            luaL_error(L, FN ": times.hop: expected numbers of at least 0");
+        in->hop_s = t->hop[i] > in->hop_s ? t->hop[i] : in->hop_s;
+    }
+}
+
 /** Times of all stages from field `times`; what differs between stages is in `t`. */
 static void read_times(lua_State *L, struct hv_schedule_input *in, struct times *t)
 {
@@ -82,7 +100,7 @@ static void read_times(lua_State *L, struct hv_schedule_input *in, struct times 
         read_time(L, at, "f", &in->cost.f_s, t);
         read_time(L, at, "b", &in->cost.b_s, t);
         read_time(L, at, "w", &in->cost.w_s, t);
-        in->hop_s = hv__num(L, at, FN, "hop", 0, 0, 1e12);
+        read_hop(L, at, in, t);
     }
     lua_pop(L, 1);
 }
@@ -104,6 +122,24 @@ static void spread_times(lua_State *L, struct ask *x, struct hv_arena *a)
                                       t->b != NULL ? t->b[i] : x->in.cost.b_s,
                                       t->w != NULL ? t->w[i] : x->in.cost.w_s};
     x->in.costs = c;
+}
+
+/** Hops there and back for schedulers, where a list was given. */
+static void spread_hops(lua_State *L, struct ask *x, struct hv_arena *a)
+{
+    size_t n = x->times.n_hops;
+
+    if (x->times.hop == NULL)
+        return;
+    if (x->in.chunks != 1 || (x->in.row->flags & HV_SCHEDULE_TWO_WAY))
+        luaL_error(L, FN ": times.hop: a list needs a schedule of one way and one chunk per rank");
+    if (n + 1 != (size_t)x->in.ranks)
+        luaL_error(L, FN ": times.hop: expected %d numbers, one per pair of neighbours, found %d",
+                   (int)x->in.ranks - 1, (int)n);
+    double *both = hv_arena_new(a, double, 2 * n + 1);
+    for (size_t i = 0; i < n; i++)
+        both[i] = both[n + i] = x->times.hop[i];
+    x->in.hops_s = both;
 }
 
 /** The order of a plugin; its options are the table at the top, which goes. */
@@ -170,6 +206,7 @@ static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
         luaL_error(L, FN ": ranks times micro_batches times chunks: expected at most %d",
                    (int)OPS_MAX);
     spread_times(L, x, a);
+    spread_hops(L, x, a);
     if (plugin != NULL) {
         order_of_plugin(L, x, plugin, a);
         return;
@@ -177,6 +214,19 @@ static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
     lua_pop(L, 1);
     if (written)
         x->in.order = hv__take_order(L, 1, FN, p, a);
+}
+
+/** Cost of every hop of the compiled pipeline from the list of one per pair of neighbours. */
+static const double *price_hops(const struct ask *x, struct hv_arena *a)
+{
+    const double *given = x->times.hop;
+
+    if (given == NULL || x->g.n_hops == 0)
+        return NULL;
+    double *hop_s = hv_arena_new(a, double, (size_t)x->g.n_hops);
+    for (int32_t i = 0; i < x->g.n_hops; i++)
+        hop_s[i] = given[(size_t)i % x->times.n_hops];
+    return hop_s;
 }
 
 static void price(struct ask *x, struct hv_arena *a)
@@ -194,7 +244,8 @@ static void price(struct ask *x, struct hv_arena *a)
         row[HV_OP_W] = c->w_s;
         row[HV_OP_BW] = c->b_s + c->w_s;
     }
-    x->cost = (struct hv_pipe_cost){.stage_s = t, .hop_all_s = x->in.hop_s};
+    x->cost =
+        (struct hv_pipe_cost){.stage_s = t, .hop_s = price_hops(x, a), .hop_all_s = x->in.hop_s};
     hv_pipe_run_new(a, &x->g, &x->run);
     hv_pipe_time(&x->g, &x->cost, &x->run);
 }
@@ -254,7 +305,8 @@ order(p), or an order written out (one list of operations such as "F0.0" per ran
 @function hv.sim.schedule
 @tparam string|table which name, or order: one list of operations per rank
 @tparam table q {ranks, micro_batches, chunks = the schedule's own, times = {f = 1, b = 1, w = 1,
-hop = 0}: forward, input gradient, weight gradient (each a number, or a list of one per stage), hop,
+hop = 0}: forward, input gradient, weight gradient (each a number, or a list of one per stage), hop
+(a number, or, one way and with one chunk per rank, a list of one per pair of neighbours),
 options = {key = value}, spans = false}
 @treturn table {order = list per rank (as a plan's schedule of name "explicit" takes it), makespan,
 longest_span, bubble (of that span), idle_share, peak = list per rank, weight_versions = list per

@@ -301,7 +301,8 @@ static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *e
     if (out->plan == NULL)
         return hv_err_set(err, HV_ENO, "%s: %s", j->run.request->strategy,
                           hv_str_cstr(&out->reason));
-    if (j->run.best_rank == 2 && !is_allowed(j)) {
+    out->over_limits = j->run.best_rank == HV__PLAN_OVER;
+    if (j->run.best_rank >= HV__PLAN_OVER && !is_allowed(j)) {
         const json_t *first = json_array_get(json_object_get(out->plan, "violations"), 0);
         const char *text = json_string_value(json_object_get(first, "text"));
         hv_str_clear(&out->reason);

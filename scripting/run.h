@@ -18,8 +18,8 @@
 struct hv_run_request {
     const struct hv_inputs *inputs;
     const struct hv_plugins *plugins;
-    const char *strategy; /**< id, or a composition "uniform+fsdp": plan() of the first, apply()
-                             or order() of the others */
+    const char *strategy; /**< id, or a composition "uniform+fireflyer": plan() of the first,
+                             apply() or order() of the others */
     /** Values by key; with a composition also {"id": {key: value}}. Keys without id go to every
      * part that has them. */
     const json_t *options;
@@ -44,7 +44,8 @@ struct hv_run_result {
     bool stopped; /**< a limit or cancel ended it; `plan` is the best until then */
     json_t *plan; /**< with strategy, inputs, claimed, simulated and, where there are any,
                      violations; or NULL */
-    struct hv_str reason;    /**< why there is no plan */
+    bool over_limits;        /**< HV_ENO: `plan` can be run, but misses the objective's limits */
+    struct hv_str reason;    /**< why there is no plan, or what it misses */
     struct hv_str traceback; /**< of a plugin error */
     int64_t evaluations;
 };

@@ -7,6 +7,10 @@
 #include "scripting/run.h"
 #include "solver/eval/eval.h"
 
+/** Classes of plans, the better ones first: no violation and exact; stale; what can be run but
+ * misses the objective's price or deadline; what breaks a rule. */
+enum hv__plan_rank { HV__PLAN_EXACT, HV__PLAN_STALE, HV__PLAN_OVER, HV__PLAN_BROKEN };
+
 /** A run in progress. */
 struct hv__run {
     const struct hv_run_request *request;
@@ -20,7 +24,7 @@ struct hv__run {
     const bool *lost;    /**< [devices of the cluster] those that may not be used, or NULL */
     json_t *best;        /**< best plan so far, judged; or NULL */
     double best_figure;  /**< of it: what the job minimises */
-    int best_rank;       /**< see hv__plan_rank */
+    enum hv__plan_rank best_rank;
 };
 
 /** A plan handle: in Lua a userdata of this. */
@@ -61,8 +65,8 @@ enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
                          struct hv_err *err) HV_NODISCARD;
 /** Is the model one chain of layers, or modules of such chains? */
 bool hv__model_has_layers(const struct hv_model *m);
-/** 0 no violation and exact, 1 no violation, 2 violations. Lower is better. */
-int hv__plan_rank(const struct hv_verdict *v);
+/** Where a judged plan stands. */
+enum hv__plan_rank hv__plan_rank(const struct hv_verdict *v);
 /** Judges the plan and keeps it when it is the best so far; then emits an incumbent event. */
 enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err) HV_NODISCARD;
 /** Sends an event (takes the reference). */

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#define OVER_LIMITS 1e9
-
 void hv__emit(struct hv__run *r, json_t *line)
 {
     if (r->request->event != NULL)
@@ -47,9 +45,12 @@ enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
     return hv_eval(r->cost, p, &o, arena, out, err);
 }
 
-int hv__plan_rank(const struct hv_verdict *v)
+enum hv__plan_rank hv__plan_rank(const struct hv_verdict *v)
 {
-    return v->findings.n > 0 ? 2 : v->metrics.exact ? 0 : 1;
+    return hv_findings_of_rules(&v->findings) > 0 ? HV__PLAN_BROKEN
+           : v->findings.n > 0                    ? HV__PLAN_OVER
+           : v->metrics.exact                     ? HV__PLAN_EXACT
+                                                  : HV__PLAN_STALE;
 }
 
 /** What of a judged plan is to be small: the job's objective; over its price or after its deadline,
@@ -58,8 +59,9 @@ static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
 {
     const struct hv_objective *o = &r->request->inputs->job.job.objective;
     /* what serves has no iteration: the most tokens win */
-    double x = hv_or(hv_eval_figure(o, m), m->tokens_per_s > 0 ? 1 / m->tokens_per_s : HUGE_VAL);
-    return x * (hv_eval_within(o, m) ? 1 : OVER_LIMITS);
+    return hv_known(m->iteration_s) ? hv_eval_worth(o, m)
+           : m->tokens_per_s > 0    ? 1 / m->tokens_per_s
+                                    : HUGE_VAL;
 }
 
 /** A document as plans refer to it: by the name it was read from, or whole where that cannot be
@@ -99,7 +101,7 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
     if (s == HV_OK)
         s = hv__judge(r, doc.plan, true, &arena, &v, err);
     if (s == HV_OK) {
-        int rank = hv__plan_rank(&v);
+        enum hv__plan_rank rank = hv__plan_rank(&v);
         double t = figure_of(r, &v.metrics);
         /* what a search has shown on its way gives way to the same plan with its signature */
         bool signs = r->best != NULL && json_object_get(r->best, "strategy") == NULL;

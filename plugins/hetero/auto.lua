@@ -14,7 +14,8 @@ local OTHERS = {
   { "amp", quick = true }, { "helix" }, { "uniform", quick = true }, { "crius" },
   { "whale", quick = true }, { "oobleck", quick = true }, { "fireflyer", quick = true },
   { "hethub", slow = true }, { "flashflex", slow = true }, { "heterps", slow = true },
-  { "disttrain", slow = true }, { "dtfm", slow = true },
+  { "disttrain", slow = true }, { "dtfm", slow = true }, { "metis", slow = true },
+  { "sailor", slow = true }, { "varuna", slow = true },
   { "hetpipe", quick = true, stale = true }, { "preduce", stale = true },
 }
 
@@ -47,9 +48,6 @@ local function judged(plan, job)
   end
   if not told.exact and not job.allow_stale then
     return nil, "the plan uses stale weights"
-  end
-  if not told.within then
-    return nil, "the plan is over the job's price or after its deadline"
   end
   return told.value
 end

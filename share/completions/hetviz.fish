@@ -2,7 +2,7 @@ complete -c hetviz -n __fish_use_subcommand -a plan -d 'run one strategy, print 
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l cluster -s c -r -d 'cluster file, or the name of a sample'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l model -s m -r -d 'model file, Hugging Face config.json, or a name of the catalogue'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l job -s j -r -d 'job file, or the name of a sample (default: batch 256, bf16, adam)'
-complete -c hetviz -n '__fish_seen_subcommand_from plan' -l strategy -s s -r -d 'strategy, or a composition such as uniform+fsdp'
+complete -c hetviz -n '__fish_seen_subcommand_from plan' -l strategy -s s -r -d 'strategy, or a composition such as uniform+fireflyer'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l option -s o -r -d 'option of the strategy; see `hetviz strategies NAME`'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l replan -r -d 'plan that was running when devices were lost'
 complete -c hetviz -n '__fish_seen_subcommand_from plan' -l lost -r -d 'devices that may not be used any more, such as a[1].*'

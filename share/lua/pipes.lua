@@ -86,17 +86,17 @@ end
 --- Orders of the devices worth trying: kinds as wholes, in every order (of the first four kinds).
 -- @function pipes.orders
 -- @tparam table nodes list as layout.nodes gives them
--- @treturn table list of lists of {id, kind, …}; the first is the order of the file
+-- @treturn table list of lists of {id, kind, node, …}; the first is the order of the file
 -- @units none
 -- @raise none
 -- @usage local layout = require "layout"
 -- print(#require("pipes").orders(layout.nodes(layout.devices(ctx))))
 function pipes.orders(nodes)
   local by_kind, kinds, orders = {}, {}, {}
-  for _, node in ipairs(nodes) do
+  for n, node in ipairs(nodes) do
     if not by_kind[node.kind] then by_kind[node.kind], kinds[#kinds + 1] = {}, node.kind end
     for _, id in ipairs(node.ids) do
-      table.insert(by_kind[node.kind], { id = id, kind = node.kind, memory_bytes = node.memory_bytes,
+      table.insert(by_kind[node.kind], { id = id, kind = node.kind, node = n, memory_bytes = node.memory_bytes,
         flops_per_s = node.flops_per_s })
     end
   end

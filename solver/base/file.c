@@ -46,22 +46,22 @@ static enum hv_status read_all(int fd, const char *path, struct hv_str *out, str
     if (S_ISREG(st.st_mode) && (uintmax_t)st.st_size > HV_FILE_LIMIT)
         return over_limit(path, err);
     /* one byte more than there is shows the end of the file */
-    size_t chunk = S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 1 : 65536;
+    size_t expected = S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 1 : 0;
     size_t start = out->n;
     enum hv_status s = HV_OK;
     for (;;) {
+        size_t got = out->n - start, chunk = got < expected ? expected - got : 65536;
         hv_str_reserve(out, chunk);
         ssize_t n = read(fd, out->p + out->n, chunk);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             s = io_error(err, path, "read");
-        else if (out->n - start + (size_t)n > HV_FILE_LIMIT)
+        else if (got + (size_t)n > HV_FILE_LIMIT)
             s = over_limit(path, err);
         if (n <= 0 || s != HV_OK)
             break;
         out->n += (size_t)n;
-        chunk = 65536;
     }
     out->n = s == HV_OK ? out->n : start;
     out->p[out->n] = '\0';

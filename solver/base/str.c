@@ -35,9 +35,13 @@ void hv_str_adds(struct hv_str *s, const char *text)
     hv_str_add(s, text, strlen(text));
 }
 
-void hv_str_addc(struct hv_str *s, char c)
+void hv_str_addu(struct hv_str *s, unsigned long x)
 {
-    hv_str_add(s, &c, 1);
+    char digits[3 * sizeof x], *end = digits + sizeof digits, *at = end;
+    do
+        *--at = (char)('0' + x % 10);
+    while ((x /= 10) > 0);
+    hv_str_add(s, at, (size_t)(end - at));
 }
 
 void hv_str_addv(struct hv_str *s, const char *fmt, va_list ap)

@@ -20,12 +20,20 @@ struct hv_str {
 void hv_str_add(struct hv_str *s, const char *bytes, size_t n);
 /** Appends a C string. */
 void hv_str_adds(struct hv_str *s, const char *text);
-/** Appends one byte. */
-void hv_str_addc(struct hv_str *s, char c);
+/** Appends a whole number in decimal digits. */
+void hv_str_addu(struct hv_str *s, unsigned long x);
 /** Appends formatted text. */
 void hv_str_addf(struct hv_str *s, const char *fmt, ...) HV_PRINTF(2, 3);
 /** Makes room for `more` bytes behind the text and the final NUL; changes nothing else. */
 void hv_str_reserve(struct hv_str *s, size_t more);
+/** Appends one byte. */
+static inline void hv_str_addc(struct hv_str *s, char c)
+{
+    if (s->n + 1 >= s->cap)
+        hv_str_reserve(s, 1);
+    s->p[s->n++] = c;
+    s->p[s->n] = '\0';
+}
 /** As hv_str_addf with a va_list. */
 void hv_str_addv(struct hv_str *s, const char *fmt, va_list ap) HV_PRINTF(2, 0);
 /** Empties it, keeps the memory. */

@@ -23,11 +23,12 @@ static const char *put(char *buf, size_t cap, const char *text)
     return buf;
 }
 
+static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
+
 /* What "%.*f" writes, several times faster where the last digit is beyond doubt: screens are full
  * of figures. */
 static void put_decimals(char *buf, size_t cap, double x, int decimals)
 {
-    static const double powers[] = {1, 10, 100, 1000};
     char digits[24], *at = digits + sizeof digits;
     double scaled = decimals < (int)HV_COUNT(powers) ? fabs(x) * powers[decimals] : HUGE_VAL;
     double whole = floor(scaled), rest = scaled - whole;
@@ -47,6 +48,16 @@ static void put_decimals(char *buf, size_t cap, double x, int decimals)
     put(buf, cap, at);
 }
 
+/* Takes the zeros behind the point away, and the point when nothing follows it. */
+static void trim_zeros(char *buf)
+{
+    size_t n = strlen(buf);
+    while (n > 0 && buf[n - 1] == '0')
+        buf[--n] = '\0';
+    if (n > 0 && buf[n - 1] == '.')
+        buf[n - 1] = '\0';
+}
+
 /* Three significant digits of x ≥ 0 without trailing zeros; whole numbers keep all their digits. */
 static void digits3(char *buf, size_t cap, double x)
 {
@@ -56,13 +67,8 @@ static void digits3(char *buf, size_t cap, double x)
     }
     int decimals = x >= 99.95 ? 0 : x >= 9.995 ? 1 : x >= 0.9995 ? 2 : 3;
     put_decimals(buf, cap, x, decimals);
-    if (!decimals)
-        return;
-    size_t n = strlen(buf);
-    while (n > 0 && buf[n - 1] == '0')
-        buf[--n] = '\0';
-    if (n > 0 && buf[n - 1] == '.')
-        buf[n - 1] = '\0';
+    if (decimals)
+        trim_zeros(buf);
 }
 
 struct step {
@@ -86,7 +92,12 @@ static const char *fmt_steps(char *buf, size_t cap, double x, const struct step 
     while (steps[1].name && size / steps->size >= steps->up_to)
         steps++;
     digits3(d, sizeof d, size / steps->size);
-    snprintf(buf, cap, "%s%s %s%s", x < 0 ? "-" : "", d, steps->name, unit);
+    const char *all[] = {x < 0 ? "-" : "", d, " ", steps->name, unit};
+    size_t n = 0;
+    for (size_t i = 0; i < HV_COUNT(all) && n < cap; i++) {
+        put(buf + n, cap - n, all[i]);
+        n += strlen(buf + n);
+    }
     return buf;
 }
 
@@ -151,6 +162,29 @@ const char *hv_fmt_fixed(char *buf, size_t cap, double x, int decimals)
     /* no "-0.0" for something that rounds to nothing */
     bool zero = d[0] == '-' && strspn(d + 1, "0.") == strlen(d + 1);
     return put(buf, cap, zero ? d + 1 : d);
+}
+
+const char *hv_fmt_general(char *buf, size_t cap, double x, int digits)
+{
+    double size = fabs(x);
+    int decimals = digits - 1;
+    if (isnan(x))
+        return put(buf, cap, UNKNOWN_TEXT);
+    for (; decimals > 0 && size >= powers[digits - decimals]; decimals--)
+        continue;
+    /* small ones have more decimals, and with too large or too small ones there is an exponent */
+    if (digits > 9 || size < 0.1 || size >= powers[digits] - 0.5) {
+        if (x == 0)
+            return put(buf, cap, signbit(x) ? "-0" : "0");
+        snprintf(buf, cap, "%.*g", digits, x);
+        return buf;
+    }
+    char d[HV_FMT_CAP];
+    decimals += size < 1;
+    put_decimals(d, sizeof d, x, decimals);
+    if (decimals > 0)
+        trim_zeros(d);
+    return put(buf, cap, d);
 }
 
 const char *hv_fmt_count(char *buf, size_t cap, double x)

@@ -63,6 +63,58 @@ struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
                                              const struct hv_collective_query *q,
                                              struct hv_why *why);
 
+/** What transfers share, in one direction. Constant, words. */
+enum hv_wire {
+    HV_WIRE_NODE_OUT, /**< all NICs of a node, sending; number: the node */
+    HV_WIRE_NODE_IN,  /**< the same, receiving */
+    HV_WIRE_PAIR,     /**< what the network has between two nodes; from × nodes + to */
+    HV_WIRE_LINK,     /**< a named link of the network; 2 × its number, + 1 backwards */
+    HV_WIRE_OWN,      /**< what joins two ranks of a plan alone; numbered by who asks */
+    HV_WIRE_N
+};
+/** One element in one direction, of all there are. */
+static inline uint64_t hv_wire_id(enum hv_wire kind, uint64_t number)
+{
+    return number * HV_WIRE_N + (uint64_t)kind;
+}
+
+/** How long a transfer keeps an element busy that it has to itself. */
+struct hv_wire_use {
+    uint64_t wire; /**< hv_wire_id */
+    double busy_s;
+    const char *why; /**< the element in words */
+};
+
+/** Activations from the ranks of one stage to those of another: `bytes` in all, spread evenly over
+ * as many flows as the larger side has ranks. */
+struct hv_hop_query {
+    const uint32_t *from, *to;
+    size_t n_from, n_to;
+    double bytes;
+};
+
+/** A hop in parts. */
+struct hv_hop_cost {
+    double latency_s;  /**< whatever the bytes */
+    double alone_s;    /**< bytes of the slowest flow that has its path to itself */
+    double bytes_s;    /**< bytes of all flows, which share elements: at least alone_s */
+    double flow_bytes; /**< of one flow */
+};
+
+/** The parts of hv_cost_hop. O(flows log flows + links). */
+struct hv_hop_cost hv_cost_hop_parts(const struct hv_cluster *c, const struct hv_hop_query *q,
+                                     struct hv_why *why);
+/**
+ * What of the network (of no link inside nodes and link domains) a hop keeps busy; returns how
+ * many. `out` has room for 4 × the flows + 2 × the named links. O(flows log flows + links).
+ */
+size_t hv_cost_hop_uses(const struct hv_cluster *c, const struct hv_hop_query *q,
+                        struct hv_wire_use *out);
+
+/** Seconds that all NICs of a node take to send (or to receive) so many bytes of many flows to (or
+ * from) others. O(log groups). */
+double hv_cost_node_s(const struct hv_cluster *c, uint32_t node, double bytes);
+
 /**
  * Seconds until `bytes` (all data-parallel shares of one micro-batch together) have moved from the
  * ranks of one stage to those of the next; flows are spread evenly over the ranks and bounded by

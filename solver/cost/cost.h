@@ -215,6 +215,28 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
 double hv_cost_optimizer_s(const struct hv_cost *k, const struct hv_device_kind *device,
                            double parameters);
 
+/** A device whose optimizer step is done by its host. */
+struct hv_host_update {
+    const uint32_t *devices; /**< of its stage: those in its node share the host's memory */
+    size_t n_devices;
+    uint32_t device;
+    double parameters;      /**< of the device, that its host updates */
+    double node_parameters; /**< the same of all devices of its node together */
+    double backward_s;      /**< of its last backward pass */
+};
+/** Share of the optimizer's states that a stage leaves to its host. */
+double hv_stage_host_frac(const struct hv_stage *s);
+/**
+ * Seconds of that step beyond the backward pass (Ren et al. 2021, ZeRO-Offload, section 4):
+ * gradients are copied as the backward pass makes them, what it does not hide shows; then the host
+ * updates all of its node, and updated weights go back while it does. O(devices).
+ */
+double hv_cost_offload_optimizer_s(const struct hv_cost *k, const struct hv_host_update *u);
+/** Bytes per second that a device gets of its link to the host, when all of `devices` copy: those
+ * in its node share the host's memory. O(devices). */
+double hv_cost_host_bytes_per_s(const struct hv_cluster *c, const uint32_t *devices, size_t n,
+                                uint32_t device);
+
 /* ---- tables for strategies ---------------------------------------------------------------------
  */
 

@@ -187,4 +187,17 @@ size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, siz
  * mask or knobs of its own ends before it. */
 int hv__piece_end(const struct hv_cost *k, const struct hv_stage *s, int at, int to2);
 
+/** Share of a state that stays on the device. */
+double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what);
+/** Adds what copies of activations and of `weight_bytes` take beside a pass, and takes away the
+ * activations that leave. */
+void hv__price_offload(const struct hv_cost *k, const struct hv_stage_query *q,
+                       const struct hv__rank *r, double weight_bytes, struct hv_pass *p);
+
+/** 2.5d: grids that share the sequences and hold the same weights; 1 otherwise. */
+static inline double hv__tp_depth(const struct hv_part_query *q)
+{
+    return q->tp_scheme == HV_TP_25D && q->tp_depth > 1 ? q->tp_depth : 1;
+}
+
 #endif

@@ -23,6 +23,11 @@
 #define HV_EFF_ALIGNED          8.0
 /** Share of the host link's rate for copies (estimated). */
 #define HV_EFF_HOST             0.80
+/** Memory of a host that does not say: two sockets of six channels of DDR4-2666. */
+#define HV_HOST_MEMORY_BYTES_PER_S 256e9
+/** Share of it that an optimizer step on the host reaches: 10 billion parameters of mixed-precision
+ * Adam in 2.57 s on two Xeon 8168, 28 bytes each (Ren et al. 2021, ZeRO-Offload, table 4; recalled). */
+#define HV_EFF_HOST_UPDATE      (10e9 * 28 / 2.57 / HV_HOST_MEMORY_BYTES_PER_S)
 /** Extra latency of a hop that is staged in host memory on both sides (estimated). */
 #define HV_HOST_STAGE_S         (20 * HV_US)
 /** Backward FLOPs of attention without a stored score matrix, per forward FLOP: it computes QK' again. */

@@ -12,9 +12,18 @@
 
 /* One flow, as the nodes see it. */
 struct flow {
-    uint32_t from, to; /* nodes */
-    uint32_t a, b;     /* devices */
-    bool network;      /* leaves the node and its link domain */
+    uint32_t from, to;                  /* nodes */
+    uint32_t a, b;                      /* devices */
+    const struct hv_network_link *link; /* named one between the nodes, or NULL */
+    bool backward;                      /* over it from its second end to its first */
+    bool network;                       /* leaves the node and its link domain */
+};
+
+/* What flows of `each` bytes keep busy. */
+struct uses {
+    struct hv_wire_use *items;
+    size_t n;
+    double each;
 };
 
 static int by_from(const void *x, const void *y)
@@ -47,12 +56,12 @@ static void take(struct worst *w, double time_s, double alpha_s, const char *why
     }
 }
 
-static void take_flow(const struct hv_cluster *c, struct flow *f, double each, struct worst *w)
+static void take_flow(const struct hv_cluster *c, const struct flow *f, double each,
+                      struct worst *w)
 {
     if (f->a == f->b)
         return;
     struct hv_path p = hv_cluster_path(c, f->a, f->b);
-    f->network = p.level >= HV_PATH_NETWORK;
     const struct hv_collective_query q = {.op = HV_P2P,
                                           .bytes = each,
                                           .devices = (const uint32_t[]){f->a, f->b},
@@ -69,81 +78,161 @@ static double many_share(const struct hv_node_group *g, double bytes)
     return hv_link_share(curve, bytes) * hv_device_calibration(g->slots[0].kind)->v[HV_CAL_NETWORK];
 }
 
-/* NICs of one side; `flows` sorted by that side. */
-static void take_nics(const struct hv_cluster *c, const struct flow *flows, size_t n, bool sending,
-                      double each, struct worst *w)
+/* A rate that flows of a node get: NICs, and the network's own figure where nothing else says what
+ * is between two nodes. */
+static double node_rate(const struct hv_cluster *c, const struct hv_node_group *g,
+                        const struct flow *f)
+{
+    bool named = f->link != NULL || c->matrix_bytes_per_s != NULL;
+    return named ? g->nic.bytes_per_s
+                 : fmin(g->nic.bytes_per_s, hv_or(c->network_bytes_per_s, HUGE_VAL));
+}
+
+static void use(struct uses *u, enum hv_wire kind, uint64_t number, double busy_s, const char *why)
+{
+    if (busy_s > 0 && isfinite(busy_s))
+        u->items[u->n++] = (struct hv_wire_use){hv_wire_id(kind, number), busy_s, why};
+}
+
+/* The network of one side; `flows` sorted by that side. */
+static void use_nodes(const struct hv_cluster *c, const struct flow *flows, size_t n, bool sending,
+                      struct uses *u)
 {
     for (size_t i = 0, last; i < n; i = last) {
         uint32_t node = sending ? flows[i].from : flows[i].to;
-        double bytes = 0;
-        for (last = i; last < n && (sending ? flows[last].from : flows[last].to) == node; last++)
-            bytes += flows[last].network ? each : 0;
+        double bytes = 0, busy = 0;
         const struct hv_node_group *g = hv_cluster_group_of_node(c, node);
-        double rate = g->nic.bytes_per_s * many_share(g, bytes);
-        if (bytes > 0 && rate > 0)
-            take(w, bytes / rate, 0,
-                 sending ? "nic of the sending node" : "nic of the receiving node");
+        for (last = i; last < n && (sending ? flows[last].from : flows[last].to) == node; last++) {
+            if (!flows[last].network)
+                continue;
+            double rate = node_rate(c, g, &flows[last]);
+            bytes += u->each;
+            busy += rate > 0 ? u->each / rate : 0;
+        }
+        use(u, sending ? HV_WIRE_NODE_OUT : HV_WIRE_NODE_IN, node, busy / many_share(g, bytes),
+            sending ? "nic of the sending node" : "nic of the receiving node");
     }
 }
 
-/* Named links of the network (`network.links`): one element each, shared by all flows over it. */
-static void take_links(const struct hv_cluster *c, const struct flow *flows, size_t n, double each,
-                       struct worst *w)
+/* Named links of the network (`network.links`): one element each, shared by all flows over it in
+ * one direction. `flows` sorted by sender. */
+static void use_links(const struct hv_cluster *c, const struct flow *flows, size_t n,
+                      struct uses *u)
 {
-    double *bytes = c->n_links ? hv_xcalloc(c->n_links, sizeof *bytes) : NULL;
-    const struct hv_network_link *l = NULL;
+    double *bytes = c->n_links ? hv_xcalloc(2 * c->n_links, sizeof *bytes) : NULL;
     for (size_t i = 0; bytes && i < n; i++) {
-        if (i == 0 || by_from(&flows[i - 1], &flows[i]))
-            l = hv_cluster_link(c, flows[i].from, flows[i].to);
-        if (l && flows[i].network)
-            bytes[l - c->links] += each;
+        const struct flow *f = &flows[i];
+        if (f->link && f->network)
+            bytes[2 * (size_t)(f->link - c->links) + f->backward] += u->each;
     }
-    for (size_t i = 0; i < c->n_links; i++) {
+    for (size_t i = 0; bytes && i < 2 * c->n_links; i++) {
         const struct hv_node_group *g = hv_cluster_group_of_node(c, flows[0].from);
-        if (bytes[i] > 0 && hv_known(c->links[i].bytes_per_s))
-            take(w, bytes[i] / (c->links[i].bytes_per_s * many_share(g, bytes[i])), 0,
-                 "network link");
+        double rate = c->links[i / 2].bytes_per_s;
+        if (bytes[i] > 0 && hv_known(rate))
+            use(u, HV_WIRE_LINK, i, bytes[i] / (rate * many_share(g, bytes[i])), "network link");
     }
     free(bytes);
 }
 
-static void take_pairs(const struct hv_cluster *c, const struct flow *flows, size_t n, double each,
-                       struct worst *w)
+/* What is between two nodes by the matrix, or by the network's figure for a pair. */
+static void use_pairs(const struct hv_cluster *c, const struct flow *flows, size_t n,
+                      struct uses *u)
 {
     for (size_t i = 0, last; i < n; i = last) {
         double bytes = 0;
         for (last = i; last < n && !by_from(&flows[last], &flows[i]); last++)
-            bytes += flows[last].network ? each : 0;
+            bytes += flows[last].network ? u->each : 0;
         if (!(bytes > 0))
             continue;
         struct hv_path p = hv_cluster_node_path(c, flows[i].from, flows[i].to);
         const struct hv_node_group *g = hv_cluster_group_of_node(c, flows[i].from);
-        take(w, bytes / (p.bytes_per_s * many_share(g, bytes)), p.latency_s, p.why);
+        use(u, HV_WIRE_PAIR, (uint64_t)flows[i].from * c->n_nodes + flows[i].to,
+            bytes / (p.bytes_per_s * many_share(g, bytes)), p.why);
     }
+}
+
+/* Flows of a hop, and which of them leave their node and its link domain. */
+static struct flow *flows_of(const struct hv_cluster *c, const struct hv_hop_query *q, size_t *n)
+{
+    *n = q->n_from > q->n_to ? q->n_from : q->n_to;
+    struct flow *flows = hv_xmalloc(*n * sizeof *flows);
+    for (size_t i = 0; i < *n; i++) {
+        uint32_t a = q->from[i * q->n_from / *n], b = q->to[i * q->n_to / *n];
+        struct flow *f = &flows[i], *before = i > 0 ? f - 1 : NULL;
+        *f = (struct flow){
+            .from = hv_cluster_node_of(c, a), .to = hv_cluster_node_of(c, b), .a = a, .b = b};
+        if (before && before->from == f->from && before->to == f->to && f->from != f->to) {
+            f->link = before->link;
+            f->backward = before->backward;
+        } else if (f->from != f->to && c->n_links) {
+            f->link = hv_cluster_link(c, f->from, f->to);
+            f->backward = f->link && hv_cluster_link_backward(c, f->link, f->from, f->to);
+        }
+        f->network = f->from != f->to && hv_cluster_path(c, a, b).level >= HV_PATH_NETWORK;
+    }
+    return flows;
+}
+
+/* Sorts the flows, and lists what of the network they keep busy. */
+static void use_network(const struct hv_cluster *c, struct flow *flows, size_t n, struct uses *u)
+{
+    qsort(flows, n, sizeof *flows, by_from);
+    use_nodes(c, flows, n, true, u);
+    use_pairs(c, flows, n, u);
+    use_links(c, flows, n, u);
+    qsort(flows, n, sizeof *flows, by_to);
+    use_nodes(c, flows, n, false, u);
+}
+
+double hv_cost_node_s(const struct hv_cluster *c, uint32_t node, double bytes)
+{
+    const struct hv_node_group *g = hv_cluster_group_of_node(c, node);
+    double rate = node_rate(c, g, &(struct flow){.from = node}) * many_share(g, bytes);
+    return bytes > 0 && rate > 0 ? bytes / rate : 0;
+}
+
+size_t hv_cost_hop_uses(const struct hv_cluster *c, const struct hv_hop_query *q,
+                        struct hv_wire_use *out)
+{
+    size_t n = 0;
+    if (!q->n_from || !q->n_to || !(q->bytes > 0))
+        return 0;
+    struct flow *flows = flows_of(c, q, &n);
+    struct uses u = {.items = out, .each = q->bytes / (double)n};
+    use_network(c, flows, n, &u);
+    free(flows);
+    return u.n;
+}
+
+struct hv_hop_cost hv_cost_hop_parts(const struct hv_cluster *c, const struct hv_hop_query *q,
+                                     struct hv_why *why)
+{
+    size_t n = 0;
+    if (!q->n_from || !q->n_to || !(q->bytes > 0))
+        return (struct hv_hop_cost){0};
+    struct flow *flows = flows_of(c, q, &n);
+    struct worst w = {0};
+    struct uses u = {.items = hv_xmalloc((4 * n + 2 * c->n_links + 1) * sizeof *u.items),
+                     .each = q->bytes / (double)n};
+    for (size_t i = 0; i < n; i++)
+        take_flow(c, &flows[i], u.each, &w);
+    struct hv_hop_cost out = {.alone_s = w.time_s, .flow_bytes = u.each};
+    use_network(c, flows, n, &u);
+    for (size_t i = 0; i < u.n; i++)
+        take(&w, u.items[i].busy_s, 0, u.items[i].why);
+    out.bytes_s = w.time_s;
+    out.latency_s = w.alpha_s;
+    free(u.items);
+    free(flows);
+    hv_why_add(why, "hop", w.time_s + w.alpha_s, "s", "%.4g bytes in %zu flows, tightest: %s",
+               q->bytes, n, w.why ? w.why : "same devices");
+    return out;
 }
 
 double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_from,
                    const uint32_t *to, size_t n_to, double bytes, struct hv_why *why)
 {
-    size_t n = n_from > n_to ? n_from : n_to;
-    if (!n_from || !n_to || !(bytes > 0))
-        return 0;
-    struct flow *flows = hv_xmalloc(n * sizeof *flows);
-    double each = bytes / (double)n;
-    struct worst w = {0};
-    for (size_t i = 0; i < n; i++) {
-        uint32_t a = from[i * n_from / n], b = to[i * n_to / n];
-        flows[i] = (struct flow){hv_cluster_node_of(c, a), hv_cluster_node_of(c, b), a, b, false};
-        take_flow(c, &flows[i], each, &w);
-    }
-    qsort(flows, n, sizeof *flows, by_from);
-    take_nics(c, flows, n, true, each, &w);
-    take_pairs(c, flows, n, each, &w);
-    take_links(c, flows, n, each, &w);
-    qsort(flows, n, sizeof *flows, by_to);
-    take_nics(c, flows, n, false, each, &w);
-    free(flows);
-    hv_why_add(why, "hop", w.time_s + w.alpha_s, "s", "%.4g bytes in %zu flows, tightest: %s",
-               bytes, n, w.why ? w.why : "same devices");
-    return w.time_s + w.alpha_s;
+    const struct hv_hop_query q = {from, to, n_from, n_to, bytes};
+    struct hv_hop_cost h = hv_cost_hop_parts(c, &q, why);
+    return h.bytes_s + h.latency_s;
 }

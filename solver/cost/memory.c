@@ -78,8 +78,8 @@ static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_q
     }
     struct hv_part_query pq = hv__part_query(q, r, 0, 0);
     const struct hv_model *m = k->model;
-    double table = (double)m->vocab * m->hidden / (double)r->tp;
-    double padding = hv__padded_vocab(m, (int)r->tp) * m->hidden / (double)r->tp - table;
+    double cuts = hv_tp_cuts(&s->tp), table = (double)m->vocab * m->hidden / cuts;
+    double padding = hv__padded_vocab(m, (int)cuts) * m->hidden / cuts - table;
     double embedding = hv_cost_part(k, HV_PART_EMBEDDING, 0, &pq, NULL).parameters + padding;
     double head = hv_cost_part(k, HV_PART_HEAD, 0, &pq, NULL).parameters;
     if (!m->tied_embeddings)
@@ -95,17 +95,6 @@ static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_q
     if (s->zero.unit == HV_ZERO_STAGE)
         n.largest = n.dense + n.experts;
     return n;
-}
-
-/* Share of a state left on the device after offloading. */
-static double stays(const struct hv_stage *s, enum hv_offload_what what)
-{
-    double frac = 1;
-    for (size_t i = 0; i < s->n_offload; i++) {
-        if (s->offload[i].what == what)
-            frac *= 1 - s->offload[i].frac;
-    }
-    return frac;
 }
 
 /* Groups of ranks that this rank reduces, gathers or hands on in: a communicator each. */
@@ -242,11 +231,11 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
     double gathered = z->stage >= 3 ? (z->reshard ? units * n.largest : all) : 0;
     out->weights_bytes = hv_job_weight_bytes(j) *
                          (z->stage >= 3 ? fmin(all, shard + gathered) : all) *
-                         stays(r.stage, HV_OFFLOAD_WEIGHTS);
+                         hv__offload_stays(r.stage, HV_OFFLOAD_WEIGHTS);
     /* sums kept until the end of the iteration are whole on every rank */
     bool scattered = z->stage >= 2 && z->reduce != HV_REDUCE_END;
     out->gradients_bytes = hv_job_grad_bytes(j) * (scattered ? shard : all);
-    double left = stays(r.stage, HV_OFFLOAD_OPTIMIZER);
+    double left = hv__offload_stays(r.stage, HV_OFFLOAD_OPTIMIZER);
     out->master_bytes = hv_job_master_bytes(j) * (z->stage >= 1 ? shard : all) * left;
     out->optimizer_bytes = hv_job_optimizer_bytes(j) * (z->stage >= 1 ? shard : all) * left;
     hv_why_add(q->why, "parameters", all, "parameters",

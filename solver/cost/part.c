@@ -226,7 +226,7 @@ static double unfused_s(const struct hv__sum *s, const struct widths *w, bool ba
     if (s->a->ideal) {
         hv__count_start(s, (backward ? 7 : 4) * s->e.launch_s, 0);
         rate *= hv_efficiency_thin(HUGE_VAL, HUGE_VAL, w->qk);
-        return q->sequences *
+        return q->sequences / s->depth *
                hv__slices_s(s->a->k, pair_flops / rate, pair_bytes / s->e.bytes_per_s, q->tokens);
     }
     rate *= hv_efficiency_thin(q->tokens, q->tokens, w->qk);
@@ -263,7 +263,7 @@ static double fused_s(const struct hv__sum *s, const struct widths *w, double fl
 
 static void add_core(struct hv__sum *s, const struct hv_block *b, const struct widths *w)
 {
-    double pairs = attention_pairs(s->m, b, s->q) * s->q->sequences / s->q->cp;
+    double pairs = attention_pairs(s->m, b, s->q) * s->q->sequences / s->depth / s->q->cp;
     double flops = 2 * w->heads * (w->qk + w->v) * pairs;
     double forward_s = s->flash ? fused_s(s, w, flops, false) : unfused_s(s, w, false);
     double backward_s = s->flash ? fused_s(s, w, flops, true) : unfused_s(s, w, true);
@@ -481,34 +481,36 @@ static void price_head(struct hv__sum *s)
                                        : "product and fp32 copy, softmax in place");
 }
 
-/* SUMMA on a q × q grid (2d, 2.5d with `depth` copies) or a q³ cube: what a rank receives. Source:
- * Xu et al. 2021 (Optimus), Wang et al. 2021 (Tesseract), Bian et al. 2021 (3d); weights are `b`
- * values. */
+/* SUMMA on a q × q grid (2d; 2.5d: each of `depth` grids has its part of the sequences and a copy
+ * of the weights, whose gradients are summed once per iteration like those of data parallelism) or
+ * a q³ cube: what a rank receives. Source: Xu et al. 2021 (Optimus), Wang et al. 2021 (Tesseract),
+ * Bian et al. 2021 (3d); weights are `b` values. */
 static double grid_bytes(const struct hv__sum *s)
 {
     double a = s->rows * s->a_full, c = s->rows * s->c_full;
     double b = (s->out.parameters + s->out.expert_parameters) * s->t;
-    double depth = s->q->tp_depth > 1 ? s->q->tp_depth : 1;
-    double q = s->q->tp_scheme == HV_TP_3D ? cbrt(s->t) : sqrt(s->t / depth);
+    double q = s->q->tp_scheme == HV_TP_3D ? cbrt(s->t) : sqrt(s->t);
     double share = (1 - 1 / fmax(q, 1)) / q;
     if (s->q->tp_scheme == HV_TP_3D)
         return s->elem * share / q * (a + b + c);
-    return s->elem * share * (a / depth + b);
+    return s->elem * share * (a + b);
 }
 
 struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
 {
     const struct hv_part_query *q = a->q;
     bool spread = q->sequence_parallel || q->tp_scheme != HV_TP_1D;
+    double depth = hv__tp_depth(q), cuts = q->tp / depth;
     struct hv__sum s = {.a = a,
                         .q = q,
                         .m = a->k->model,
                         .e = hv_efficiency_of(q->device, a->k->job.precision),
                         .gemm = hv_gemm_pricer_of(q->device, a->k->job.precision),
-                        .t = q->tp,
-                        .t_experts = q->expert_tp > 0 ? q->expert_tp : q->tp,
-                        .t_norm = spread ? q->tp : 1,
-                        .rows = q->sequences * q->tokens / q->cp,
+                        .t = cuts,
+                        .t_experts = q->expert_tp > 0 ? fmax(1, q->expert_tp / depth) : cuts,
+                        .t_norm = spread ? cuts : 1,
+                        .depth = depth,
+                        .rows = q->sequences * q->tokens / q->cp / depth,
                         .elem = hv_job_activation_bytes(&a->k->job)};
     struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
     s.flash = hv_job_flash_attention(&a->k->job, s.m, &kq);

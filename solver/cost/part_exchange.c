@@ -51,11 +51,12 @@ static double call_s(const struct hv__ask *a, const struct call *c)
     return hv_cost_collective(a->k->cluster, &q, a->why).time_s;
 }
 
-/* The slowest of the tensor-parallel groups, one per context rank. */
+/* The slowest of the tensor-parallel groups, one per context rank; of 2.5d the grids. */
 static double tp_call_s(const struct hv__ask *a, enum hv_collective op, double bytes)
 {
     const struct hv_part_query *q = a->q;
-    struct call c = {.op = op, .bytes = bytes, .members = q->group, .n = q->tp, .together = 1};
+    int n = (int)(q->tp / hv__tp_depth(q));
+    struct call c = {.op = op, .bytes = bytes, .members = q->group, .n = n, .together = 1};
     double worst = call_s(a, &c);
     for (int i = 1; q->group && i < q->cp; i++) {
         c.members = q->group + (size_t)i * (size_t)q->tp;

@@ -17,6 +17,7 @@ struct hv__sum {
     double t;         /**< tensor-parallel ranks */
     double t_experts; /**< of these, ranks that cut one expert */
     double t_norm;    /**< ranks that share what is not inside a split product */
+    double depth;     /**< 2.5d: grids that share the sequences; 1 otherwise */
     double rows;      /**< tokens of this rank */
     double elem;      /**< bytes of an activation value */
     bool flash, dropout, eager;

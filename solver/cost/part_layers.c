@@ -129,7 +129,8 @@ static struct hv_part_cost price_measured(const struct hv__ask *a)
     double weight_bytes = hv_job_weight_bytes(&a->k->job);
     bool again = q->recompute != 0;
     struct hv_part_cost out = {.forward_s = measured_s(a, l, l->forward_s, &c),
-                               .parameters = l->parameter_bytes / weight_bytes / q->tp,
+                               .parameters =
+                                   l->parameter_bytes / weight_bytes / (q->tp / hv__tp_depth(q)),
                                .output_bytes = l->output_bytes * q->sequences / q->cp};
     double backward_s = measured_s(a, l, l->backward_s, &c);
     double kept = l->activation_bytes * q->sequences / ways;
@@ -165,7 +166,8 @@ static struct hv_part_cost price_op(const struct hv__ask *a)
     struct hv_part_cost out = {.forward_s = once * q->sequences / ways + start,
                                .flops_forward = hv_or(flops, 0) * q->sequences / ways,
                                .parameters = hv_or(o->parameter_bytes, 0) /
-                                             hv_job_weight_bytes(&a->k->job) / q->tp,
+                                             hv_job_weight_bytes(&a->k->job) /
+                                             (q->tp / hv__tp_depth(q)),
                                .output_bytes = out_bytes / q->cp,
                                .saved_bytes = out_bytes / ways};
     out.input_grad_s = out.weight_grad_s = out.forward_s;

@@ -36,7 +36,8 @@ struct build {
     struct hv__rank rank;
     struct hv_pass *out;
     HV_VEC(struct piece) pieces;
-    bool sharded; /* passes gather or scatter */
+    bool sharded;        /* passes gather or scatter */
+    double weight_bytes; /* of this pass, whole */
     struct holders dense, experts;
     HV_VEC(struct unit) units; /* of sharded weights, in model order */
 };
@@ -49,6 +50,8 @@ static double exposed_backward_s(const struct hv_part_cost *c)
 static void add_part(struct build *b, const struct hv_part_cost *c, double times)
 {
     struct hv_pass *o = b->out;
+    b->weight_bytes +=
+        times * (c->parameters + c->expert_parameters) * hv_job_weight_bytes(&b->k->job);
     o->forward_s += times * (c->forward_s + c->tp_forward_s + c->cp_forward_s + c->ep_forward_s);
     o->input_grad_s += times * (c->input_grad_s + exposed_backward_s(c));
     o->weight_grad_s += times * c->weight_grad_s;
@@ -336,32 +339,6 @@ static void add_end(struct build *b, enum hv_part part, int mark)
     add_piece(b, mark, mark, backward_s(&c));
 }
 
-/* Activations or weights that live elsewhere are copied out and back; what compute does not cover
- * shows. */
-static void add_offload(struct build *b)
-{
-    const struct hv_stage *s = b->rank.stage;
-    double rate = hv_or(b->rank.device->pcie_bytes_per_s, 16 * HV_GBPS) * HV_EFF_HOST;
-    double moved = 0;
-    for (size_t i = 0; i < s->n_offload; i++) {
-        const struct hv_offload *o = &s->offload[i];
-        if (o->what != HV_OFFLOAD_ACTIVATIONS)
-            continue;
-        moved += o->frac * b->out->activation_bytes;
-        b->out->activation_bytes *= 1 - o->frac;
-        b->out->weight_only_bytes *= 1 - o->frac;
-    }
-    double forward = fmax(0, moved / rate - b->out->forward_s);
-    double backward = fmax(0, moved / rate - b->out->input_grad_s - b->out->weight_grad_s);
-    b->out->forward_s += forward;
-    b->out->input_grad_s += backward;
-    b->out->zero_s += forward + backward;
-    if (moved > 0)
-        hv_why_add(b->q->why, "offload", forward + backward, "s",
-                   "%.4g bytes out and back at %.4g GB/s, hidden by the pass where it is longer",
-                   moved, rate / HV_GBPS);
-}
-
 /* Pipelines of the time before fused attention keep what they handed on until its backward pass;
  * later ones give it back (Megatron-LM, deallocate_pipeline_outputs). */
 static void keep_output(struct build *b, const struct hv_part_query *q)
@@ -467,7 +444,10 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
     else
         keep_output(&b, &pq);
     add_sharding(&b, b.rank.head && last);
-    add_offload(&b);
+    if (s->n_offload > 0) {
+        size_t over = s->zero.stage >= 3 ? b.dense.n : 1;
+        hv__price_offload(k, &full, &b.rank, b.weight_bytes / (double)(over > 0 ? over : 1), out);
+    }
     add_host_work(&b);
     add_milestones(&b);
     hv_vec_free(&b.pieces);

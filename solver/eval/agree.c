@@ -13,7 +13,7 @@
 #include <string.h>
 
 /** More workers are not played. */
-#define WORKERS_MOST 64
+#define WORKERS_MOST 256
 /** Steps of the slowest worker that are played; the second half is measured. */
 #define STEPS_PLAYED 100
 /** Different groups whose prices are kept. */

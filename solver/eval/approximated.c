@@ -130,9 +130,8 @@ static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stag
         check_moe(l, r, i, &s->moe[k]);
     }
     for (size_t k = 0; k < s->n_offload; k++) {
-        if (s->offload[k].what != HV_OFFLOAD_ACTIVATIONS) {
-            add(l, r, i, "offload",
-                "weights and optimizer leave the device memory at no time of their own");
+        if (!s->offload[k].to_host) {
+            add(l, r, i, "offload", "the memory of the devices that take it is not counted");
             break;
         }
     }
@@ -197,10 +196,6 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
     }
     if (p->sync.cycle_s > 0 || p->sync.chunk_bytes > 0 || p->sync.priority != HV_PRIORITY_FIFO) {
         add_plan(&l, "sync.cycle_ms", "buckets go when they are ready, whole, in that order");
-    }
-    if (p->sync.kind == HV_SYNC_PS || p->sync.kind == HV_SYNC_WSP) {
-        add_plan(&l, "sync.servers",
-                 "pushes and pulls cost what an all-reduce over the same devices costs");
     }
     if (strncmp(p->schedule.name, "dualpipe", strlen("dualpipe")) == 0) {
         add_plan(&l, "schedule.name",

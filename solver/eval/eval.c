@@ -100,6 +100,37 @@ static enum hv_status judge(struct hv__lowered *l, const struct hv_eval_options 
     return o->timeline ? hv__timeline(l, out, err) : HV_OK;
 }
 
+/** The objective's limits are no rule of plans, but an answer that misses them says so. */
+static void check_limits(const struct hv_job *job, struct hv_verdict *out)
+{
+    const struct hv_objective *o = &job->objective;
+    const struct hv_metrics *m = &out->metrics;
+    char is[HV_FMT_CAP], may[HV_FMT_CAP], over[HV_FMT_CAP];
+    if (hv_known(o->deadline_s) && m->iteration_s > o->deadline_s) {
+        double by = m->iteration_s - o->deadline_s;
+        hv_finding_add(&out->findings, HV_V_DEADLINE, by, "job.objective.deadline_s",
+                       "an iteration takes %s and the objective allows %s: %s too long",
+                       hv_fmt_seconds(is, sizeof is, m->iteration_s),
+                       hv_fmt_seconds(may, sizeof may, o->deadline_s),
+                       hv_fmt_seconds(over, sizeof over, by));
+    }
+    if (!hv_known(o->max_usd_per_h) || m->usd_per_h <= o->max_usd_per_h) {
+        return;
+    }
+    double by = m->usd_per_h - o->max_usd_per_h;
+    if (hv_known(by)) {
+        hv_finding_add(&out->findings, HV_V_PRICE, by, "job.objective.max_usd_per_hour",
+                       "the nodes in use cost %.4g USD per hour and the objective allows %.4g: "
+                       "%.4g too much",
+                       m->usd_per_h, o->max_usd_per_h, by);
+    } else {
+        hv_finding_add(&out->findings, HV_V_PRICE, by, "job.objective.max_usd_per_hour",
+                       "the objective allows %.4g USD per hour and a node in use has no known "
+                       "price: give its price_usd_per_hour",
+                       o->max_usd_per_h);
+    }
+}
+
 enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct hv_eval_options *o,
                        struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
 {
@@ -157,6 +188,7 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
         out->bound_why = b.any_why;
     }
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
+    check_limits(job, out);
     if ((o->failures || !o->no_bound) && hv_goodput_asked(k, p)) {
         const struct hv_goodput_query q = {p, out->metrics.iteration_s, out->metrics.tokens_per_s,
                                            true};

@@ -40,6 +40,14 @@ struct hv_metrics;
 double hv_eval_figure(const struct hv_objective *o, const struct hv_metrics *m);
 /** Is the plan within the objective's price and deadline? */
 bool hv_eval_within(const struct hv_objective *o, const struct hv_metrics *m);
+/** How far a plan misses them: the larger of its price and its time as a multiple of what is
+ * allowed, at least 1; HUGE_VAL where the price is unknown and limited. */
+double hv_eval_excess(const struct hv_objective *o, const struct hv_metrics *m);
+/** What ranks plans: hv_eval_figure within the limits; where they are missed, more than any of
+ * those, by hv_eval_excess, so that the plan nearest to them comes first. */
+double hv_eval_worth(const struct hv_objective *o, const struct hv_metrics *m);
+/** Worth of a plan that misses limits by nothing. */
+#define HV_EVAL_OVER 1e18
 /** Key of that figure among those of `simulated`. */
 const char *hv_eval_figure_key(const struct hv_objective *o);
 const char *hv_breakdown_name(enum hv_breakdown b); /**< key in files */
@@ -127,17 +135,11 @@ struct hv_timeline_part {
     const struct hv__unit *unit; /**< what hv_timeline_part_end_s reads */
 };
 
-/** Lines of one link at most; of transfers that are more at a time the last line shows what it has
- * room for. */
-#define HV_TIMELINE_ABREAST 8
-
-/** A link between two rows, in one direction. Where transfers are under way at the same time it has
- * further lines: links of their own behind all first ones. */
+/** A link between two rows, in one direction. */
 struct hv_timeline_link {
     size_t from_row, to_row;
-    const char *name; /**< "  s0>s1", "  s0>s1 2" for its second line */
+    const char *name; /**< "  s0>s1" */
     size_t lane;      /**< number in `lanes` */
-    size_t next;      /**< its next line, number in hv_timeline.links; 0 = none */
 };
 
 /** What is sent over an edge of the stage graph in one direction. */

@@ -3,8 +3,10 @@
 #define HV_SOLVER_EVAL_EVAL_INT_H
 
 #include "solver/base/units.h"
+#include "solver/cost/collective.h"
 #include "solver/eval/eval.h"
 #include "solver/sim/pipeline.h"
+#include "solver/sim/share.h"
 
 /** A global stage as one rank runs it: its passes per shape of micro-batch (or slice). */
 struct hv__gstage {
@@ -41,6 +43,15 @@ struct hv__shape {
     const double *scales; /**< samples of every leaf per sequence, or NULL: 1 */
 };
 
+/** What one rank sends another, micro-batch for micro-batch. */
+struct hv__sending {
+    size_t from, to; /**< ranks */
+    double bytes;
+    struct hv_hop_cost cost;   /**< bytes_s: with what the copies in step send at the same time */
+    struct hv_wire_use *loads; /**< of the network, by all copies together */
+    size_t n_loads;
+};
+
 /** One distinct pipeline: a replica entry's copies that are alike. */
 struct hv__unit {
     size_t i_replica;
@@ -65,7 +76,12 @@ struct hv__unit {
     struct hv_pipe_run run;
     struct hv_pipe_rank *idle;
     double *stage_s, *op_s, *hop_s;
-    double *hop_bytes;         /**< [n_hops] by hv_pipe_hop */
+    double *hop_bytes; /**< [n_hops] by hv_pipe_hop */
+    struct hv__sending *sendings;
+    size_t n_sendings;
+    int32_t *sending_of_hop;   /**< [n_hops], −1: takes no time */
+    bool *apart;               /**< [multiplicity] what this copy sends meets nothing that the first
+                                  copy's does not meet */
     double period_s;           /**< stale schedules: steady seconds per micro-batch */
     double waves;              /**< stale plans: waves of a worker in one iteration */
     double exposed_s;          /**< of a wave: exchanges that its compute does not hide */
@@ -94,6 +110,10 @@ struct hv__lowered {
     size_t *rank_at; /**< [n_units + 1] first flat rank number of each unit */
     struct hv__reduction *reductions;
     size_t n_reductions;
+    bool *serves;            /**< [nodes] a parameter server runs there; NULL: not looked for */
+    double *host_parameters; /**< [nodes] updated by the node's host; NULL: not counted yet */
+    bool *crowded_nodes;     /**< [nodes] two pipelines have devices there */
+    struct hv_share *share;  /**< links that transfers share; NULL: nothing is sent */
     double pipeline_s, iteration_s;
     double step_s; /**< of iteration_s: what happens around passes, reductions and optimizer */
     bool spans;    /**< every operation is wanted, to be drawn */
@@ -133,6 +153,12 @@ size_t hv__leaf_of(const struct hv__lowered *l, size_t block);
 const char *hv__modules_of(const struct hv__lowered *l, const struct hv_stage *s);
 /** Samples of every leaf per sequence of a micro-batch; NULL: 1 of each. */
 const double *hv__leaf_scales(const struct hv__lowered *l, const struct hv_micro_batch *mb);
+/**
+ * Bytes of modules whose readers are further down the pipeline, by global stage that hands them on
+ * besides its own: in a chain they pass through every stage between. NULL: there are none.
+ * O(modules · (edges + stages) · shapes).
+ */
+double *hv__passing_bytes(struct hv__lowered *l, const struct hv__unit *u);
 /** Does a global stage hold the embedding (or head) of a leaf? */
 bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size_t leaf, bool head);
 /** Groups the copies of every replica entry into units. O(devices). */
@@ -153,11 +179,17 @@ enum hv_status hv__price_gstage(struct hv__lowered *l, struct hv__unit *u, struc
 /** Static memory of every dp rank: all its global stages, overheads once. */
 enum hv_status hv__price_memory(struct hv__lowered *l, struct hv__unit *u,
                                 struct hv_err *err) HV_NODISCARD;
-/** Hop cost of every edge of the stage graph, both ways. */
+/** Hop cost of every edge of the stage graph, both ways. O(flows of all copies that meet others).
+ */
 void hv__price_hops(struct hv__lowered *l, struct hv__unit *u);
 /** Finds the distinct pipelines, prices their passes and makes their schedules. HV_ENO: cannot be
  * timed. */
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
+/**
+ * Lets the transfers of all pipelines share links: sets share, and replaces the runs where links
+ * are crowded. false: all runs stand as they were. O(transfers · log), else hv_share_play.
+ */
+bool hv__contend(struct hv__lowered *l);
 /** Durations into run; steady period of stale schedules. */
 enum hv_status hv__time(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
 /** Gradient reductions, optimizer, gathers: sets iteration_s. */

@@ -35,6 +35,23 @@ bool hv_eval_within(const struct hv_objective *o, const struct hv_metrics *m)
     return !dear && !late;
 }
 
+double hv_eval_excess(const struct hv_objective *o, const struct hv_metrics *m)
+{
+    double most = 1;
+    if (hv_known(o->max_usd_per_h)) {
+        most = fmax(most, hv_known(m->usd_per_h) ? m->usd_per_h / o->max_usd_per_h : HUGE_VAL);
+    }
+    if (hv_known(o->deadline_s)) {
+        most = fmax(most, m->iteration_s / o->deadline_s);
+    }
+    return most;
+}
+
+double hv_eval_worth(const struct hv_objective *o, const struct hv_metrics *m)
+{
+    return hv_eval_within(o, m) ? hv_eval_figure(o, m) : HV_EVAL_OVER * hv_eval_excess(o, m);
+}
+
 const char *hv_eval_figure_key(const struct hv_objective *o)
 {
     return o->minimize == HV_MIN_COST     ? "usd_per_Mtoken"

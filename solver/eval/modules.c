@@ -149,3 +149,95 @@ bool hv__holds_end(const struct hv__lowered *l, const struct hv__gstage *g, size
     return head ? g->range.from2 < end2 && end2 <= g->range.to2
                 : g->range.from2 <= first2 && first2 < g->range.to2;
 }
+
+/* ---- what passes through stages of other modules ---- */
+
+/** Bytes that a leaf hands on for so many sequences. */
+static double output_bytes(const struct hv__lowered *l, size_t leaf, const struct hv__shape *s)
+{
+    const struct hv_model *m = l->leaves[leaf].model;
+    double n = s->sequences * (s->scales != NULL ? s->scales[leaf] : 1);
+    switch (m->kind) {
+    case HV_MODEL_TRANSFORMER: {
+        double tokens = m->patch_tokens > 0 ? m->patch_tokens : s->tokens;
+        return n * tokens * m->hidden * hv_job_activation_bytes(hv_cost_job(l->k));
+    }
+    case HV_MODEL_LAYERS:
+        return m->n_blocks > 0 ? n * m->measured[m->n_blocks - 1].output_bytes : 0;
+    case HV_MODEL_GRAPH:
+        return m->n_blocks > 0 ? n * hv_or(m->ops[m->n_blocks - 1].bytes, 0) : 0;
+    case HV_MODEL_MODULES:
+    case HV_MODEL_KIND_N:
+        break;
+    }
+    return 0;
+}
+
+/** The stage of a pipeline that holds a half block; the number of stages when none does. */
+static size_t stage_holding(const struct hv__unit *u, int half)
+{
+    size_t g = 0;
+    while (g < u->n_gstages &&
+           !(u->gstages[g].range.from2 <= half && half < u->gstages[g].range.to2)) {
+        g++;
+    }
+    return g;
+}
+
+/** First (or last) leaf of a module. */
+static size_t leaf_of_module(const struct hv__lowered *l, size_t module, bool last)
+{
+    size_t found = 0;
+    for (size_t i = l->n_leaves; i-- > 0;) {
+        if (l->leaves[i].module == module) {
+            found = i;
+            if (last) {
+                break;
+            }
+        }
+    }
+    return found;
+}
+
+/** The last stage that reads what a module makes; 0: none does. */
+static size_t last_reader(const struct hv__lowered *l, const struct hv__unit *u, size_t module)
+{
+    const struct hv_model *m = hv_cost_model(l->k);
+    size_t last = 0;
+    for (size_t e = 0; e < m->n_edges; e++) {
+        if (m->edges[e].from == module) {
+            size_t leaf = leaf_of_module(l, m->edges[e].to, false);
+            size_t g = stage_holding(u, 2 * (int)l->leaves[leaf].first);
+            last = g < u->n_gstages && g > last ? g : last;
+        }
+    }
+    return last;
+}
+
+double *hv__passing_bytes(struct hv__lowered *l, const struct hv__unit *u)
+{
+    const struct hv_model *m = hv_cost_model(l->k);
+    const struct hv_stage_graph *graph = &u->schedule.graph;
+    for (int32_t e = 0; e < graph->n_edges; e++) {
+        if (graph->to[e] != graph->from[e] + 1) {
+            return NULL; /* stages feed those that read them */
+        }
+    }
+    if (m->kind != HV_MODEL_MODULES) {
+        return NULL;
+    }
+    double *bytes = hv_arena_new(l->arena, double, u->n_gstages + 1);
+    double n = (double)u->n_mb * (double)(u->n_slices > 1 ? u->n_slices : 1);
+    for (size_t k = 0; k < m->n_modules; k++) {
+        size_t leaf = leaf_of_module(l, k, true);
+        int end2 = 2 * (int)(l->leaves[leaf].first + l->leaves[leaf].model->n_blocks);
+        size_t from = stage_holding(u, end2 - 1), to = last_reader(l, u, k);
+        for (size_t g = from; g < to; g++) {
+            bool own = g == from && u->gstages[g].range.to2 == end2; /* the hop has it already */
+            for (size_t i = 0; !own && i < u->n_shapes; i++) {
+                bytes[g] += u->n_of_shape[i] / n * output_bytes(l, leaf, &u->shapes[i]);
+            }
+        }
+    }
+    return bytes;
+}

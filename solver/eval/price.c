@@ -1,4 +1,4 @@
-/** What the passes, the memory and the hops of a pipeline cost. */
+/** What the passes and the memory of a pipeline cost. */
 #include "solver/eval/eval_int.h"
 
 #include <string.h>
@@ -162,81 +162,4 @@ enum hv_status hv__price_memory(struct hv__lowered *l, struct hv__unit *u, struc
         }
     }
     return HV_OK;
-}
-
-/** Bytes that a micro-batch (or slice) hands on, on average where they differ. */
-static double hop_bytes(const struct hv__unit *u, const struct hv__gstage *g)
-{
-    double bytes = 0;
-    size_t n = (size_t)u->n_mb * (size_t)(u->n_slices > 1 ? u->n_slices : 1);
-    size_t n_dp = u->ranks[g->rank].n_dp;
-    for (size_t i = 0; i < u->n_shapes; i++) {
-        for (size_t d = 0; d < n_dp; d++) {
-            bytes += u->n_of_shape[i] / (double)n * g->pass[i * n_dp + d].hop_bytes;
-        }
-    }
-    return bytes;
-}
-
-/** What a hop between two ranks costs, there and back. */
-struct hop {
-    size_t from, to; /**< ranks */
-    double bytes, there_s, back_s;
-};
-struct hops {
-    struct hop *items;
-    size_t n;
-};
-
-/** The hop of an edge: chunks of the same two ranks hand on the same bytes over the same paths, so
- * each pair of ranks is priced once. */
-static const struct hop *price_hop(struct hv__lowered *l, const struct hv__unit *u,
-                                   const struct hv__gstage *a, const struct hv__gstage *b,
-                                   struct hops *seen)
-{
-    struct hop h = {.from = a->rank, .to = b->rank, .bytes = hop_bytes(u, a)};
-    for (size_t i = 0; i < seen->n; i++) {
-        const struct hop *x = &seen->items[i];
-        if (x->from == h.from && x->to == h.to && x->bytes == h.bytes) {
-            return x;
-        }
-    }
-    const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const struct hv__rank *ra = &u->ranks[a->rank], *rb = &u->ranks[b->rank];
-    h.there_s =
-        hv_cost_hop(c, ra->devices, ra->n_devices, rb->devices, rb->n_devices, h.bytes, NULL);
-    h.back_s =
-        hv_cost_hop(c, rb->devices, rb->n_devices, ra->devices, ra->n_devices, h.bytes, NULL);
-    seen->items[seen->n] = h;
-    return &seen->items[seen->n++];
-}
-
-/** Hop cost of every edge of the stage graph, both ways. */
-void hv__price_hops(struct hv__lowered *l, struct hv__unit *u)
-{
-    u->hop_s = hv_arena_new(l->arena, double, (size_t)u->pipe.n_hops + 1);
-    u->hop_bytes = hv_arena_new(l->arena, double, (size_t)u->pipe.n_hops + 1);
-    for (size_t p = 0; p < u->n_pipes; p++) {
-        struct hops seen = {
-            hv_arena_new(l->arena, struct hop, (size_t)u->schedule.graph.n_edges + 1), 0};
-        for (int32_t e = 0; e < u->schedule.graph.n_edges; e++) {
-            const struct hv__gstage *a =
-                &u->gstages[p * u->n_gstages + (size_t)u->schedule.graph.from[e]];
-            const struct hv__gstage *b =
-                &u->gstages[p * u->n_gstages + (size_t)u->schedule.graph.to[e]];
-            if (a->rank == b->rank) {
-                continue;
-            }
-            const struct hop *h = price_hop(l, u, a, b, &seen);
-            int32_t there = hv_pipe_hop(&u->pipe, false, (int32_t)p, e);
-            int32_t back = hv_pipe_hop(&u->pipe, true, (int32_t)p, e);
-            u->hop_s[there] = h->there_s;
-            u->hop_s[back] = h->back_s;
-            u->hop_bytes[there] = u->hop_bytes[back] = h->bytes;
-            if (p == 0) {
-                u->ranks[a->rank].hop_next_s = h->there_s;
-            }
-        }
-    }
-    u->cost.hop_s = u->hop_s;
 }

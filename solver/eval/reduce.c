@@ -52,8 +52,8 @@ struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_mo
     return p;
 }
 
-static struct hv__parameters segment_parameters(const struct hv__lowered *l,
-                                                const struct hv__segment *s)
+struct hv__parameters hv__segment_parameters(const struct hv__lowered *l,
+                                             const struct hv__segment *s)
 {
     if (s->from2 < 0) {
         const struct hv_model *m = l->leaves[hv__end_leaf(s->from2)].model;
@@ -186,11 +186,36 @@ static size_t holder_stride(const struct hv_stage *s, bool experts)
     return experts ? (size_t)hv_stage_expert_tp(s, ep) * (size_t)ep : (size_t)s->tp.degree;
 }
 
-/** Devices that hold slice 0 of a segment, of its experts or of the rest, in every copy, of all
- * replica entries (−1) or of one. A device that holds it twice (tied embeddings in a V
- * placement, both directions of a two-way schedule) is one member: it adds up for itself. */
+/** Grids of 2.5d tensor parallelism, which hold the same weights; 1 otherwise. */
+static int grids_of(const struct hv_stage *s)
+{
+    return s->tp.degree / hv_tp_cuts(&s->tp);
+}
+
+/** Which holders: of all replica entries (−1) or of one; of all grids (−1) or of one. */
+struct pick {
+    int64_t entry;
+    int grid;
+};
+static const struct pick everybody = {-1, -1};
+
+/** Appends those of one copy of a stage: every stride-th device of the grids that are picked. */
+static void pick_devices(const struct hv__holder *h, const struct hv_stage *st, const uint32_t *d,
+                         size_t stride, int grid, struct group *g)
+{
+    int from = grid < 0 ? 0 : grid, to = grid < 0 ? grids_of(st) : grid + 1;
+    for (size_t j = 0; j < h->rank->n_devices; j += stride) {
+        for (int k = from; k < to && k < grids_of(st); k++) {
+            g->devices[g->n++] = d[j + (size_t)k * (size_t)hv_tp_cuts(&st->tp)];
+        }
+    }
+}
+
+/** Devices that hold slice 0 of a segment, of its experts or of the rest, in every copy. A device
+ * that holds it twice (tied embeddings in a V placement, both directions of a two-way schedule) is
+ * one member: it adds up for itself. */
 static struct group slice_group(struct hv__lowered *l, const struct hv__segment *s, bool experts,
-                                int64_t entry)
+                                struct pick pick)
 {
     size_t most = 0;
     for (size_t i = 0; i < s->n_holders; i++) {
@@ -202,14 +227,13 @@ static struct group slice_group(struct hv__lowered *l, const struct hv__segment 
         const struct hv__unit *u = &l->units[s->holders[i].unit];
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         size_t stride = holder_stride(st, experts), ranks = s->holders[i].rank->n_devices;
-        for (int c = 0; c < u->multiplicity && (entry < 0 || (size_t)entry == u->i_replica); c++) {
+        bool picked = pick.entry < 0 || (size_t)pick.entry == u->i_replica;
+        for (int c = 0; c < u->multiplicity && picked; c++) {
             if (l->members != NULL && !l->members[s->holders[i].unit][c]) {
                 continue;
             }
             const uint32_t *d = st->devices + (size_t)u->copies[c] * ranks;
-            for (size_t j = 0; j < ranks; j += stride) {
-                g.devices[g.n++] = d[j];
-            }
+            pick_devices(&s->holders[i], st, d, stride, pick.grid, &g);
         }
     }
     bool ascending = true;
@@ -266,7 +290,7 @@ struct reduce {
 /**
  * Where nobody shards: one all-reduce over all holders. Where states are sharded: every replica
  * entry scatters the sum over its shard group, unless its passes did so already, and the shards are
- * then all-reduced over what is left: other shard groups and other entries.
+ * then all-reduced over what is left: other shard groups, other entries, other grids (2.5d).
  */
 static double reduce_s(struct hv__lowered *l, const struct reduce *r)
 {
@@ -275,7 +299,7 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
     for (size_t i = 0; i < s->n_holders; i++) {
         all_shard = all_shard && hv__holder_stage(l, &s->holders[i])->zero.stage > 0;
     }
-    struct group across = slice_group(l, s, r->experts, -1);
+    struct group across = slice_group(l, s, r->experts, everybody);
     if (!all_shard) {
         return collective_s(l, HV_ALL_REDUCE, across, r->bytes, r->slices);
     }
@@ -287,12 +311,17 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
             continue;
         }
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
-        struct group g = slice_group(l, s, r->experts, (int64_t)u->i_replica);
-        size_t width = shard_width(&st->zero, g.n);
-        least = least == 0 || width < least ? width : least;
-        for (size_t k = 0; k < g.n && n_across<across.n; k += width> 0 ? width : 1) {
-            across.devices[n_across++] = g.devices[k];
+        struct group g = {0};
+        size_t width = 1;
+        for (int grid = grids_of(st); grid-- > 0;) {
+            g = slice_group(l, s, r->experts, (struct pick){(int64_t)u->i_replica, grid});
+            width = shard_width(&st->zero, g.n);
+            width = width > 0 ? width : 1;
+            for (size_t k = 0; k < g.n && n_across < across.n; k += width) {
+                across.devices[n_across++] = g.devices[k];
+            }
         }
+        least = least == 0 || width < least ? width : least;
         g.n = reduced_in_pass(st) ? 0 : width;
         scatter_s = fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes, r->slices));
     }
@@ -320,11 +349,12 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         int over = hv_stage_experts_over(st);
-        slices = lcm64(slices, st->tp.degree);
-        expert_slices = lcm64(expert_slices, hv_stage_expert_tp(st, over));
+        slices = lcm64(slices, hv_tp_cuts(&st->tp));
+        int expert_tp = hv_stage_expert_tp(st, over) / grids_of(st);
+        expert_slices = lcm64(expert_slices, expert_tp > 1 ? expert_tp : 1);
         ep = over > ep ? over : ep;
     }
-    struct hv__parameters p = segment_parameters(l, s);
+    struct hv__parameters p = hv__segment_parameters(l, s);
     double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
     double parts = (double)expert_slices * ep;
     struct reduce dense = {s, p.dense * bytes / (double)slices, false, (double)slices};
@@ -337,25 +367,54 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
 
 double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s)
 {
-    return segment_parameters(l, s).dense / hv__holder_stage(l, &s->holders[0])->tp.degree *
+    return hv__segment_parameters(l, s).dense /
+           hv_tp_cuts(&hv__holder_stage(l, &s->holders[0])->tp) *
            hv_job_grad_bytes(hv_cost_job(l->k));
 }
 
-struct hv__nodes hv__segment_nodes(struct hv__lowered *l, const struct hv__segment *s)
+/** Adds the named link between two nodes, once. */
+static void add_link(const struct hv_cluster *c, uint32_t a, uint32_t b, struct hv__lanes *w)
+{
+    const struct hv_network_link *x = a == b ? NULL : hv_cluster_link(c, a, b);
+    if (x == NULL || !hv_known(x->bytes_per_s)) {
+        return;
+    }
+    uint32_t id = c->n_nodes + (uint32_t)(x - c->links);
+    double nic = fmin(hv_cluster_group_of_node(c, a)->nic.bytes_per_s,
+                      hv_cluster_group_of_node(c, b)->nic.bytes_per_s);
+    double share = fmin(1, nic / x->bytes_per_s);
+    for (size_t i = w->n; i-- > 0 && w->ids[i] >= c->n_nodes;) {
+        if (w->ids[i] == id) {
+            w->shares[i] = fmax(w->shares[i], share);
+            return;
+        }
+    }
+    w->ids[w->n] = id;
+    w->shares[w->n++] = share;
+}
+
+struct hv__lanes hv__segment_lanes(struct hv__lowered *l, const struct hv__segment *s)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    struct group g = slice_group(l, s, false, -1);
-    struct hv__nodes n = {hv_arena_new(l->arena, uint32_t, g.n + 1), 0};
+    struct group g = slice_group(l, s, false, everybody);
+    size_t most = g.n + c->n_links + 1, n_nodes = 0;
+    struct hv__lanes w = {hv_arena_new(l->arena, uint32_t, most),
+                          hv_arena_new(l->arena, double, most), 0};
     bool network = false;
     for (size_t i = 0; i < g.n; i++) { /* devices are numbered node by node */
         uint32_t node = hv_cluster_node_of(c, g.devices[i]);
-        if (n.n == 0 || n.ids[n.n - 1] != node) {
-            n.ids[n.n++] = node;
-            network = network || hv_cluster_domain_of(c, node) != hv_cluster_domain_of(c, n.ids[0]);
+        if (w.n == 0 || w.ids[w.n - 1] != node) {
+            w.shares[w.n] = 1;
+            w.ids[w.n++] = node;
+            network = network || hv_cluster_domain_of(c, node) != hv_cluster_domain_of(c, w.ids[0]);
         }
     }
-    n.n = network ? n.n : 0;
-    return n;
+    w.n = network ? w.n : 0;
+    n_nodes = w.n;
+    for (size_t i = 0; c->n_links > 0 && i < n_nodes; i++) {
+        add_link(c, w.ids[i], w.ids[i + 1 < n_nodes ? i + 1 : 0], &w);
+    }
+    return w;
 }
 
 /** Stages of a pipeline that gather over the network of this rank's node at the same time. */
@@ -390,12 +449,14 @@ double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struc
     const struct hv_memory *m = &rk->memory[0];
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
     double stages = stages_in_node(l, u, rk);
-    struct group dense = slice_group(l, &seg, false, -1), experts = slice_group(l, &seg, true, -1);
+    const struct pick one_grid = {-1, 0};
+    struct group dense = slice_group(l, &seg, false, one_grid),
+                 experts = slice_group(l, &seg, true, one_grid);
     dense.n = shard_width(&s->zero, dense.n);
     experts.n = shard_width(&s->zero, experts.n);
     return collective_s(l, HV_ALL_GATHER, dense,
                         (m->parameters - m->expert_parameters) * weight_bytes,
-                        s->tp.degree * stages) +
+                        hv_tp_cuts(&s->tp) * stages) +
            collective_s(l, HV_ALL_GATHER, experts, m->expert_parameters * weight_bytes,
                         (double)holder_stride(s, true) * stages);
 }

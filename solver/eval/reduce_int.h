@@ -34,10 +34,11 @@ struct hv__segment {
     size_t n_holders;
 };
 
-/** Nodes whose network a reduction uses; none when it stays inside one node or one link
- * domain. */
-struct hv__nodes {
+/** Networks of nodes, by their number, and named links of the network, numbered behind the nodes,
+ * that a reduction uses; none when it stays inside one node or one link domain. */
+struct hv__lanes {
     uint32_t *ids;
+    double *shares; /**< of each that it can keep busy: 1, less on a link wider than the NICs */
     size_t n;
 };
 
@@ -76,8 +77,33 @@ struct hv__segment hv__one_end(struct hv__lowered *l, const struct hv__segment *
  * embedding groups; DeepSpeed's pipeline engine, ReduceTiedGrads). O(devices of both stages).
  */
 double hv__pairs_s(struct hv__lowered *l, const struct hv__segment *s, double bytes);
-/** Nodes between which a segment is reduced. O(devices). */
-struct hv__nodes hv__segment_nodes(struct hv__lowered *l, const struct hv__segment *s);
+/** What the ring through the nodes of a segment goes over. O(devices + nodes · links). */
+struct hv__lanes hv__segment_lanes(struct hv__lowered *l, const struct hv__segment *s);
+
+/** Parameters of a segment. O(half blocks + leaves). */
+struct hv__parameters hv__segment_parameters(const struct hv__lowered *l,
+                                             const struct hv__segment *s);
+/** Does the plan sum gradients on servers? */
+static inline bool hv__by_servers(const struct hv__lowered *l)
+{
+    return l->plan->sync.kind == HV_SYNC_PS || l->plan->sync.kind == HV_SYNC_WSP;
+}
+/**
+ * Seconds until all holders of one of `n_buckets` equal parts of a segment have pushed its
+ * gradients to the servers and pulled its weights; what that takes of networks of nodes and named
+ * links into `lanes`. O(devices + nodes; nodes² · links where there are named links).
+ */
+double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets,
+                       struct hv__lanes *lanes);
+
+/** What activations and their gradients still keep busy from some time on. */
+struct hv__traffic;
+/** Transfers that are not through before from_s. NULL: none is on a network. O(transfers). */
+struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s);
+/** End of work of so many seconds over lanes that it has but for that traffic, which goes first.
+ * O(traffic of the lanes after start_s · how much of it at once). */
+double hv__end_beside(struct hv__traffic *t, const struct hv__lanes *w, double start_s,
+                      double work_s);
 /** Seconds of the gather of updated weights on a rank, after zero 1 and 2. */
 double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struct hv__rank *rk);
 

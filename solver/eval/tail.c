@@ -36,11 +36,12 @@ static double ready_s(const struct hv__lowered *l, const struct hv__holder *h,
 }
 
 /** A bucket that waits for its turn. It takes the link lanes of its holders and, where it leaves a
- * node, that node's network: stages that sit in one node reduce one after the other over it. */
+ * node, that node's network and the named links between nodes: what goes over one of them is
+ * reduced one after the other, and beside activations that are still on their way. */
 struct pending {
     double ready_s, duration_s;
     const struct hv__segment *s;
-    struct hv__nodes nodes;
+    struct hv__lanes lanes;
     size_t order;
 };
 
@@ -60,8 +61,12 @@ static struct pending *list_pending(struct hv__lowered *l, size_t *out_n)
     struct pending *p = hv_arena_new(l->arena, struct pending, n_segments * BUCKETS_MAX + 1);
     for (size_t i = 0; i < n_segments; i++) {
         size_t buckets = n_buckets_of(l, &s[i]);
-        double duration = hv__bucket_s(l, &s[i], (double)buckets);
-        struct hv__nodes nodes = duration > 0 ? hv__segment_nodes(l, &s[i]) : (struct hv__nodes){0};
+        struct hv__lanes lanes = {0};
+        double duration = hv__by_servers(l) ? hv__push_pull_s(l, &s[i], (double)buckets, &lanes)
+                                            : hv__bucket_s(l, &s[i], (double)buckets);
+        if (duration > 0 && !hv__by_servers(l)) {
+            lanes = hv__segment_lanes(l, &s[i]);
+        }
         for (size_t b = 0; duration > 0 && b < buckets; b++) {
             double down_to2 =
                 s[i].to2 - (double)(s[i].to2 - s[i].from2) * (double)(b + 1) / (double)buckets;
@@ -69,12 +74,50 @@ static struct pending *list_pending(struct hv__lowered *l, size_t *out_n)
             for (size_t h = 0; h < s[i].n_holders; h++) {
                 ready = fmax(ready, ready_s(l, &s[i].holders[h], &s[i], down_to2));
             }
-            p[n] = (struct pending){ready, duration, &s[i], nodes, n};
+            p[n] = (struct pending){ready, duration, &s[i], lanes, n};
             n++;
         }
     }
     *out_n = n;
     return p;
+}
+
+/** Until when lanes are taken. */
+struct taken {
+    double *rank_s; /**< by flat rank */
+    double *lane_s; /**< by node, then by named link */
+    struct hv__traffic *traffic;
+};
+
+/** Number of lanes of the network: nodes and named links. */
+static size_t n_lanes(const struct hv__lowered *l)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    return c->n_nodes + c->n_links;
+}
+
+/** Runs one reduction as soon as all its lanes are free. */
+static void run_one(struct hv__lowered *l, const struct pending *p, struct taken *t,
+                    struct hv__reduction *r)
+{
+    const struct hv__segment *s = p->s;
+    *r = (struct hv__reduction){.from2 = s->from2, .to2 = s->to2, .n_ranks = s->n_holders};
+    r->ranks = hv_arena_new(l->arena, size_t, s->n_holders);
+    r->start_s = p->ready_s;
+    for (size_t h = 0; h < s->n_holders; h++) {
+        r->ranks[h] = s->holders[h].flat_rank;
+        r->start_s = fmax(r->start_s, t->rank_s[r->ranks[h]]);
+    }
+    for (size_t k = 0; k < p->lanes.n; k++) {
+        r->start_s = fmax(r->start_s, t->lane_s[p->lanes.ids[k]]);
+    }
+    r->end_s = hv__end_beside(t->traffic, &p->lanes, r->start_s, p->duration_s);
+    for (size_t k = 0; k < p->lanes.n; k++) {
+        t->lane_s[p->lanes.ids[k]] = r->start_s + p->lanes.shares[k] * (r->end_s - r->start_s);
+    }
+    for (size_t h = 0; h < s->n_holders; h++) {
+        t->rank_s[r->ranks[h]] = r->end_s;
+    }
 }
 
 /** Runs the reductions in order of readiness; each occupies the link lane of all its holders. */
@@ -83,30 +126,17 @@ static void run_reductions(struct hv__lowered *l)
     size_t n = 0;
     struct pending *p = list_pending(l, &n);
     qsort(p, n, sizeof *p, compare_pending);
-    double *free_s = hv_arena_new(l->arena, double, l->rank_at[l->n_units]);
-    double *node_free_s = hv_arena_new(l->arena, double, hv_cost_cluster(l->k)->n_nodes);
+    struct taken t = {.rank_s = hv_arena_new(l->arena, double, l->rank_at[l->n_units]),
+                      .lane_s = hv_arena_new(l->arena, double, n_lanes(l) + 1),
+                      .traffic = n > 0 ? hv__traffic_after(l, p[0].ready_s) : NULL};
     size_t *counted = hv_arena_new(l->arena, size_t, l->rank_at[l->n_units]);
     l->reductions = hv_arena_new(l->arena, struct hv__reduction, n + 1);
     for (size_t i = 0; i < n; i++) {
         const struct hv__segment *s = p[i].s;
         struct hv__reduction *r = &l->reductions[l->n_reductions++];
-        *r = (struct hv__reduction){.from2 = s->from2, .to2 = s->to2, .n_ranks = s->n_holders};
-        r->ranks = hv_arena_new(l->arena, size_t, s->n_holders);
-        r->start_s = p[i].ready_s;
-        for (size_t h = 0; h < s->n_holders; h++) {
-            r->ranks[h] = s->holders[h].flat_rank;
-            r->start_s = fmax(r->start_s, free_s[r->ranks[h]]);
-        }
-        for (size_t k = 0; k < p[i].nodes.n; k++) {
-            r->start_s = fmax(r->start_s, node_free_s[p[i].nodes.ids[k]]);
-        }
-        r->end_s = r->start_s + p[i].duration_s;
-        for (size_t k = 0; k < p[i].nodes.n; k++) {
-            node_free_s[p[i].nodes.ids[k]] = r->end_s;
-        }
+        run_one(l, &p[i], &t, r);
         for (size_t h = 0; h < s->n_holders; h++) {
             struct hv__rank *rk = s->holders[h].rank;
-            free_s[r->ranks[h]] = r->end_s;
             rk->sync_end_s = fmax(rk->sync_end_s, r->end_s);
             if (counted[r->ranks[h]] != i + 1) { /* tied embeddings may sit twice on one rank */
                 counted[r->ranks[h]] = i + 1;
@@ -114,21 +144,6 @@ static void run_reductions(struct hv__lowered *l)
             }
         }
     }
-}
-
-void hv__finish_rank(struct hv__lowered *l, const struct hv__unit *u, struct hv__rank *rk)
-{
-    const struct hv_cluster *c = hv_cost_cluster(l->k);
-    for (size_t d = 0; d < rk->n_dp; d++) {
-        for (size_t i = 0; rk->like[d] == d && i < rk->width; i++) {
-            struct hv_device_ref ref = hv_cluster_device(c, rk->devices[d * rk->width + i]);
-            rk->optimizer_s =
-                fmax(rk->optimizer_s,
-                     hv_cost_optimizer_s(l->k, ref.kind, rk->memory[d].updated_parameters));
-        }
-    }
-    const struct hv__unit *first = &l->units[u->first_unit];
-    rk->gather_s = first == u ? hv__gather_s(l, u, rk) : first->ranks[rk->stage].gather_s;
 }
 
 /**
@@ -185,11 +200,11 @@ double hv__exchange_s(struct hv__lowered *l, double *busy_s)
     size_t n = 0;
     struct pending *p = list_pending(l, &n);
     double *busy = hv_arena_new(l->arena, double, l->rank_at[l->n_units]), most = 0;
-    double *node_busy = hv_arena_new(l->arena, double, hv_cost_cluster(l->k)->n_nodes);
+    double *lane_busy = hv_arena_new(l->arena, double, n_lanes(l) + 1);
     for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < p[i].nodes.n; k++) {
-            double *b = &node_busy[p[i].nodes.ids[k]];
-            *b += p[i].duration_s;
+        for (size_t k = 0; k < p[i].lanes.n; k++) {
+            double *b = &lane_busy[p[i].lanes.ids[k]];
+            *b += p[i].lanes.shares[k] * p[i].duration_s;
             most = fmax(most, *b);
         }
         for (size_t h = 0; h < p[i].s->n_holders; h++) {

@@ -89,8 +89,8 @@ static double busiest_pair_s(const struct hv__lowered *l, const struct ends *e,
             }
         }
     }
-    int tp = hv__holder_stage(l, e->first)->tp.degree,
-        other = hv__holder_stage(l, e->last)->tp.degree;
+    int tp = hv_tp_cuts(&hv__holder_stage(l, e->first)->tp),
+        other = hv_tp_cuts(&hv__holder_stage(l, e->last)->tp);
     const struct hv_collective_query q = {.op = HV_ALL_REDUCE,
                                           .bytes = bytes / (tp > other ? tp : other),
                                           .devices = busiest.devices,

@@ -243,7 +243,7 @@ enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out, struc
     t->rows = hv_arena_new(l->arena, struct hv_timeline_row, l->rank_at[l->n_units]);
     t->ops = hv_arena_new(l->arena, struct hv_timeline_op, n + 1);
     t->hops = hv_arena_new(l->arena, struct hv_timeline_hop, n_hops + 1);
-    t->links = hv_arena_new(l->arena, struct hv_timeline_link, HV_TIMELINE_ABREAST * n_hops + 1);
+    t->links = hv_arena_new(l->arena, struct hv_timeline_link, n_hops + 1);
     p.spans = hv_arena_new(l->arena, struct hv_span, n + 1);
     for (size_t i = 0; i < l->n_units; i++) {
         enum hv_status st = paint_unit(&p, i, err);

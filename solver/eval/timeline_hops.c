@@ -1,17 +1,12 @@
-/** Lanes of what pipeline ranks hand to each other. When an operation ends its hop begins; nothing
- * waits for a link, so hops may be under way together: then a link has several lines. The figures
- * are price.c's. */
+/** Lanes of what pipeline ranks hand to each other. When an operation ends its hop begins, behind
+ * those before it on the same way; how long it takes beside others the run says (contend.c). */
 #include "solver/eval/timeline_int.h"
 
 #include <stdlib.h>
 
-/* A hop that begins this share of its length before the one before it ends comes behind it: sums of
- * the same times in another order. */
-#define BEHIND_REL 1e-9
-
 /** A hop of the run: its two ends in the graph. */
 struct crossing {
-    double start_s;
+    double start_s, end_s;
     int32_t from, to, hop; /**< nodes, index of hv_pipe_cost.hop_s */
 };
 
@@ -114,8 +109,10 @@ static struct crossing *list_crossings(struct hv_arena *a, const struct hv__unit
                     at[way + 2]++;
                     n++;
                 } else if (way >= 0) {
+                    double start = u->run.node_end_s[e.node];
+                    double took = hv_pipe_edge_s(&u->pipe, &u->cost, &u->run, node, k);
                     list[at[way + 1]++] =
-                        (struct crossing){u->run.node_end_s[e.node], e.node, node, e.hop};
+                        (struct crossing){start, start + took, e.node, node, e.hop};
                 }
             }
         }
@@ -130,102 +127,42 @@ static struct crossing *list_crossings(struct hv_arena *a, const struct hv__unit
     return NULL;
 }
 
-/** Hops of one link in time order, each with the line that shows it. */
-struct abreast {
-    const struct crossing *list;
-    unsigned char *line;
-    size_t n, n_lines;
-};
-
-/** Gives every hop the first line that is free when it begins; where none is, the last one.
- * O(hops).
- */
-static void share_lines(const struct hv__unit *u, struct abreast *x)
-{
-    double free_s[HV_TIMELINE_ABREAST] = {0};
-    for (size_t i = 0; i < x->n; i++) {
-        const struct crossing *c = &x->list[i];
-        double late = u->hop_s[c->hop] * BEHIND_REL;
-        size_t k = 0;
-        while (k + 1 < HV_TIMELINE_ABREAST && free_s[k] > c->start_s + late) {
-            k++;
-        }
-        free_s[k] = fmax(free_s[k], c->start_s + u->hop_s[c->hop]);
-        x->line[i] = (unsigned char)k;
-        x->n_lines = k >= x->n_lines ? k + 1 : x->n_lines;
-    }
-}
-
-static struct hv_timeline_op hop_op(const struct hv__unit *u, const struct ways *w,
-                                    const struct crossing *c, const struct hv__node_facts *facts)
-{
-    double end = c->start_s + u->hop_s[c->hop], wait = u->run.node_start_s[c->to] - end;
-    const struct hv_op *op = &u->schedule.ops[hv_pipe_first_op(&u->pipe, c->from)];
-    return (struct hv_timeline_op){.stage = op->stage,
-                                   .micro_batch = op->mb,
-                                   .slice = op->slice,
-                                   .paired = (int32_t)w->hops_at + c->hop,
-                                   .kind = HV_SPAN_HOP,
-                                   .critical = facts->critical[c->from] && facts->critical[c->to] &&
-                                               !(wait > 0),
-                                   .slack_s = wait + facts->slack_s[c->to]};
-}
-
-/** One line of a link. On the last of very many a hop that begins before the one before it is
- * through is drawn from its end on. */
-static enum hv_status paint_line(struct hv__painter *p, const struct hv__unit *u,
-                                 const struct ways *w, const struct abreast *x, size_t line,
-                                 const struct hv__node_facts *facts, struct hv_timeline_link *link,
-                                 struct hv_err *err)
-{
-    double free_s = 0;
-    p->n_spans = 0;
-    for (size_t i = 0; i < x->n; i++) {
-        const struct crossing *c = &x->list[i];
-        double end = c->start_s + u->hop_s[c->hop];
-        if (x->line[i] == line && end > free_s) {
-            int32_t id = hv__paint_op(p, hop_op(u, w, c, facts));
-            hv__paint_span(p, fmax(free_s, c->start_s), end, id);
-            free_s = end;
-        }
-    }
-    return hv__paint_lane(p, link->name, HV_RESOURCE_LINK, &link->lane, err);
-}
-
-/** All lines of one link: the first is there, others are appended. */
+/** One link: a hop that begins before the last one is through is drawn from its end on. */
 static enum hv_status paint_link(struct hv__painter *p, const struct hv__unit *u,
                                  const struct ways *w, size_t way, struct crossing *list,
                                  const struct hv__node_facts *facts, struct hv_err *err)
 {
-    struct hv_arena scratch = {0};
-    struct abreast x = {.n = w->at[way + 1] - w->at[way], .list = list + w->at[way]};
+    size_t n = w->at[way + 1] - w->at[way];
     list += w->at[way];
-    for (size_t i = 1; i < x.n; i++) {
+    for (size_t i = 1; i < n; i++) {
         if (compare_crossings(&list[i - 1], &list[i]) > 0) { /* the receiver has another order */
-            qsort(list, x.n, sizeof *list, compare_crossings);
+            qsort(list, n, sizeof *list, compare_crossings);
             break;
         }
     }
-    x.line = hv_arena_new(&scratch, unsigned char, x.n + 1);
-    x.n_lines = 1;
-    share_lines(u, &x);
-    size_t at = w->first + way;
-    enum hv_status st = HV_OK;
-    for (size_t line = 0; st == HV_OK && line < x.n_lines; line++) {
-        struct hv_timeline_link *k = &p->t->links[at];
-        if (line > 0) {
-            k->next = p->t->n_links;
-            at = p->t->n_links++;
-            p->t->links[at] = p->t->links[w->first + way];
-            k = &p->t->links[at];
-            k->next = 0;
-            k->name =
-                hv_arena_printf(p->l->arena, "%s %zu", p->t->links[w->first + way].name, line + 1);
+    double free_s = 0;
+    p->n_spans = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct crossing *c = &list[i];
+        double end = c->end_s, wait = u->run.node_start_s[c->to] - end;
+        if (end <= free_s) {
+            continue;
         }
-        st = paint_line(p, u, w, &x, line, facts, k, err);
+        const struct hv_op *op = &u->schedule.ops[hv_pipe_first_op(&u->pipe, c->from)];
+        int32_t id = hv__paint_op(
+            p, (struct hv_timeline_op){.stage = op->stage,
+                                       .micro_batch = op->mb,
+                                       .slice = op->slice,
+                                       .paired = (int32_t)w->hops_at + c->hop,
+                                       .kind = HV_SPAN_HOP,
+                                       .critical = facts->critical[c->from] &&
+                                                   facts->critical[c->to] && !(wait > 0),
+                                       .slack_s = wait + facts->slack_s[c->to]});
+        hv__paint_span(p, fmax(free_s, c->start_s), end, id);
+        free_s = end;
     }
-    hv_arena_free(&scratch);
-    return st;
+    struct hv_timeline_link *k = &p->t->links[w->first + way];
+    return hv__paint_lane(p, k->name, HV_RESOURCE_LINK, &k->lane, err);
 }
 
 enum hv_status hv__paint_hops(struct hv__painter *p, size_t i_unit,

@@ -187,8 +187,7 @@ static void add_track(struct hv_timeline_tracks *out, enum hv_track_kind kind, s
     out->items[out->n++] = (struct hv_timeline_track){.kind = kind, .row = row, .index = index};
 }
 
-/** Links in order of the row that sends, each with its lines: [n_rows + 1] where those of each row
- * begin. */
+/** Links in order of the row that sends: [n_rows + 1] where those of each row begin. */
 static size_t *sort_links(struct hv_arena *a, const struct hv_timeline *t, size_t **order)
 {
     size_t *at = hv_arena_new(a, size_t, t->n_rows + 2);
@@ -199,18 +198,8 @@ static size_t *sort_links(struct hv_arena *a, const struct hv_timeline *t, size_
     for (size_t i = 2; i < t->n_rows + 2; i++) {
         at[i] += at[i - 1];
     }
-    bool *further = hv_arena_new(a, bool, t->n_links + 1);
     for (size_t i = 0; i < t->n_links; i++) {
-        further[t->links[i].next] = t->links[i].next > 0;
-    }
-    for (size_t i = 0; i < t->n_links; i++) { /* a link's lines one below the other */
-        for (size_t k = i; !further[i];) {
-            (*order)[at[t->links[i].from_row + 1]++] = k;
-            k = t->links[k].next;
-            if (k == 0) {
-                break;
-            }
-        }
+        (*order)[at[t->links[i].from_row + 1]++] = i;
     }
     return at;
 }

@@ -34,15 +34,50 @@ static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const u
     return h;
 }
 
-/** Fingerprint of where a copy runs: equal ones cost the same, wherever they are. */
-static uint64_t copy_hash(const struct hv__lowered *l, const struct hv_replica *r, int copy)
+/** Who is where: nodes that pipelines share, and of every node which stages have how many devices
+ * there. A plan without pipelines needs neither. O(devices). */
+static uint64_t *mark_nodes(struct hv__lowered *l)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    uint64_t *marks = hv_arena_new(l->arena, uint64_t, (size_t)c->n_nodes + 1);
+    uint32_t *owner = hv_arena_new(l->arena, uint32_t, (size_t)c->n_nodes + 1), copies = 0;
+    l->crowded_nodes = hv_arena_new(l->arena, bool, (size_t)c->n_nodes + 1);
+    for (size_t i = 0; i < l->plan->n_replicas; i++) {
+        const struct hv_replica *r = &l->plan->replicas[i];
+        for (size_t s = 0; r->n_stages > 1 && s < r->n_stages; s++) {
+            size_t key[2] = {i, s}, each = hv_stage_ranks(r, &r->stages[s]);
+            uint64_t mark = hv_hash(HV_HASH_START, key, sizeof key);
+            for (size_t d = 0; d < each * (size_t)r->count; d++) {
+                uint32_t node = hv_cluster_node_of(c, r->stages[s].devices[d]);
+                uint32_t own = copies + (uint32_t)(d / each) + 1;
+                l->crowded_nodes[node] |= owner[node] != 0 && owner[node] != own;
+                owner[node] = own;
+                marks[node] += mark;
+            }
+        }
+        copies += (uint32_t)r->count;
+    }
+    return marks;
+}
+
+/** Fingerprint of where a copy runs: equal ones cost the same, wherever they are. What it sends
+ * meets what others on its nodes send, so these count too. */
+static uint64_t copy_hash(const struct hv__lowered *l, const struct hv_replica *r, int copy,
+                          const uint64_t *marks)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     uint32_t origin = hv_cluster_node_of(c, copy_devices(r, &r->stages[0], copy)[0]);
     uint64_t h = HV_HASH_START;
     for (size_t i = 0; i < r->n_stages; i++) {
         const uint32_t *d = copy_devices(r, &r->stages[i], copy);
-        h = hash_devices(c, h, d, hv_stage_ranks(r, &r->stages[i]), origin);
+        size_t n = hv_stage_ranks(r, &r->stages[i]);
+        h = hash_devices(c, h, d, n, origin);
+        for (size_t k = 0; r->n_stages > 1 && k < n; k++) {
+            uint32_t node = hv_cluster_node_of(c, d[k]);
+            if (k == 0 || node != hv_cluster_node_of(c, d[k - 1])) {
+                h = hv_hash(h, &marks[node], sizeof marks[node]);
+            }
+        }
     }
     return h;
 }
@@ -56,12 +91,12 @@ void hv__find_units(struct hv__lowered *l)
         most += (size_t)p->replicas[i].count;
     }
     l->units = hv_arena_new(l->arena, struct hv__unit, most);
-    uint64_t *hash = hv_arena_new(l->arena, uint64_t, most);
+    uint64_t *hash = hv_arena_new(l->arena, uint64_t, most), *marks = mark_nodes(l);
     for (size_t i = 0; i < p->n_replicas; i++) {
         const struct hv_replica *r = &p->replicas[i];
         size_t start = l->n_units;
         for (int c = 0; c < r->count; c++) {
-            uint64_t h = copy_hash(l, r, c);
+            uint64_t h = copy_hash(l, r, c, marks);
             size_t u = start;
             while (u < l->n_units && hash[u] != h) {
                 u++;

@@ -114,7 +114,7 @@ static uint64_t hash_group(uint64_t h, const struct hv_node_group *g)
     return hash_num(h, g->preemptions_per_h);
 }
 
-static uint64_t hash_cluster(const struct hv_cluster *c)
+uint64_t hv_cluster_hash(const struct hv_cluster *c)
 {
     uint64_t h = HV_HASH_START;
     for (size_t i = 0; i < c->n_kinds; i++) {
@@ -169,7 +169,6 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
     c->n_nodes = (uint32_t)nodes;
     c->n_devices = (uint32_t)devices;
     collect_kinds(c);
-    c->hash = hash_cluster(c);
     return HV_OK;
 }
 
@@ -189,7 +188,6 @@ void hv_cluster_calibrate(struct hv_cluster *c, const struct hv_calibration *by)
             }
         }
     }
-    c->hash = hash_cluster(c);
 }
 
 struct hv_cluster *hv_cluster_ref(struct hv_cluster *c)

@@ -116,7 +116,6 @@ struct hv_cluster {
     double *matrix_bytes_per_s, *matrix_latency_s; /**< n_nodes × n_nodes rows, or NULL */
     const struct hv_device_kind **kinds; /**< distinct kinds in use, in order of first mention */
     size_t n_kinds;
-    uint64_t hash; /**< of the content */
 };
 
 /** Where a device is. */
@@ -148,6 +147,8 @@ struct hv_path {
 /** Numbers groups, nodes and devices, collects kinds; called once by the builder. Errors: HV_ELIMIT
  * above 4 million devices. */
 enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err) HV_NODISCARD;
+/** Hash of the content. O(groups + values of measured tables and matrices). */
+uint64_t hv_cluster_hash(const struct hv_cluster *c);
 /**
  * Gives every kind of the cluster the calibration `by` (borrowed, and read again at every pricing:
  * whoever fits it changes the numbers there). Only for a cluster that nothing else looks at.
@@ -183,6 +184,9 @@ const struct hv_device_kind *hv_node_kind_at(const struct hv_node_group *g, uint
  * O(links). */
 const struct hv_network_link *hv_cluster_link(const struct hv_cluster *c, uint32_t node_a,
                                               uint32_t node_b);
+/** Is that link used from its second end to its first, by what goes from one node to another? */
+bool hv_cluster_link_backward(const struct hv_cluster *c, const struct hv_network_link *l,
+                              uint32_t from, uint32_t to);
 /**
  * Path between two devices. O(log groups + links).
  *

@@ -50,6 +50,14 @@ static void finding_put(struct hv_findings *f, enum hv_violation_code code, doub
                                              .by = by};
 }
 
+size_t hv_findings_of_rules(const struct hv_findings *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        n += !hv_violation_is_limit(f->items[i].code);
+    return n;
+}
+
 void hv_finding_add(struct hv_findings *f, enum hv_violation_code code, double by,
                     const char *where, const char *fmt, ...)
 {

@@ -25,7 +25,9 @@
     X(HV_V_ORDER_DEADLOCK,  "order_deadlock",   "the order of operations can never complete") \
     X(HV_V_STALE,           "stale_not_allowed","the plan uses stale weights and the objective does not allow it") \
     X(HV_V_DROP,            "drop_not_allowed", "the plan drops tokens and the objective does not allow it") \
-    X(HV_V_UNKNOWN_DEVICE,  "unknown_device",   "an address names no device of the cluster")
+    X(HV_V_UNKNOWN_DEVICE,  "unknown_device",   "an address names no device of the cluster") \
+    X(HV_V_DEADLINE,        "deadline",         "an iteration takes longer than the objective allows") \
+    X(HV_V_PRICE,           "price",            "the nodes in use cost more per hour than the objective allows")
 /* clang-format on */
 enum hv_violation_code {
 #define X(c, name, text) c,
@@ -44,6 +46,13 @@ struct hv_violation {
     double by;         /**< above the limit or missing (unit by code), or HV_UNKNOWN */
 };
 
+/** Is that a limit of the objective (deadline, price)? A plan may miss one where none can keep it:
+ * then the best plan is still an answer, marked. The others say that a plan cannot be run. */
+static inline bool hv_violation_is_limit(enum hv_violation_code c)
+{
+    return c == HV_V_DEADLINE || c == HV_V_PRICE;
+}
+
 /** Findings in the order found; items live in the arena given to the checks. */
 struct hv_findings {
     struct hv_arena *arena; /**< set by the owner before use */
@@ -51,6 +60,8 @@ struct hv_findings {
     size_t n, cap;
 };
 
+/** How many of them are no limit of the objective. O(n). */
+size_t hv_findings_of_rules(const struct hv_findings *f);
 /** Adds a finding; `where` and the formatted text are copied. */
 void hv_finding_add(struct hv_findings *f, enum hv_violation_code code, double by,
                     const char *where, const char *fmt, ...) HV_PRINTF(5, 6);

@@ -243,6 +243,12 @@ int hv_stage_experts_over(const struct hv_stage *s)
     return ep;
 }
 
+int hv_tp_cuts(const struct hv_tp *tp)
+{
+    bool copies = tp->scheme == HV_TP_25D && tp->depth > 1 && tp->degree % tp->depth == 0;
+    return tp->degree < 1 ? 1 : copies ? tp->degree / tp->depth : tp->degree;
+}
+
 int hv_stage_expert_tp(const struct hv_stage *s, int ep)
 {
     int64_t ranks = (int64_t)(s->dp > 0 ? s->dp : 1) * (s->cp.degree > 0 ? s->cp.degree : 1);

@@ -321,6 +321,9 @@ bool hv_plan_schedule_shares_devices(const char *schedule);
 int hv_cp_heads_degree(const struct hv_cp *cp);
 /** Largest expert-parallel degree of the stage's blocks, at least 1. */
 int hv_stage_experts_over(const struct hv_stage *s);
+/** Ranks of a tensor-parallel group that hold different weights: its degree, over the depth
+ * of 2.5d, whose grids are copies (consecutive ranks are one grid). */
+int hv_tp_cuts(const struct hv_tp *tp);
 /** Ranks that cut one expert of blocks with expert-parallel degree `ep`: tp where ep divides dp ×
  * cp; else 1: experts are whole and spread over consecutive ranks of tp × cp × dp, tensor ranks too
  * ("parallel folding", Liu et al. 2025, Megatron-Core). */

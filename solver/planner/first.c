@@ -57,7 +57,7 @@ static void add_set(struct hv__lister *l, const struct hv__sketch *k)
     struct hv__sketch dealt = *k;
     const struct hv_objective *o = &s->job->objective;
     double usd = price_of(s, k), worst = 0;
-    if (hv_known(o->max_usd_per_h) && usd > o->max_usd_per_h)
+    if (!s->beyond && hv_known(o->max_usd_per_h) && usd > o->max_usd_per_h)
         return;
     if (!hv__deal(s, &dealt))
         return;
@@ -67,7 +67,7 @@ static void add_set(struct hv__lister *l, const struct hv__sketch *k)
         worst = fmax(worst, each * (double)dealt.teams[i].micro_batches + fill);
     }
     worst += hv__shared_sync_s(s, &dealt);
-    if (hv_known(o->deadline_s) && worst > LATE * o->deadline_s)
+    if (!s->beyond && hv_known(o->deadline_s) && worst > LATE * o->deadline_s)
         return;
     if (o->minimize == HV_MIN_COST && hv_known(usd))
         worst *= usd;

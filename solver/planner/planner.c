@@ -21,7 +21,12 @@ static void search(struct hv__search *s)
 {
     struct hv__sketch *starts = hv_arena_new(&s->arena, struct hv__sketch, STARTS);
     report(s, 0, "first plans");
+    const struct hv_objective *o = &s->job->objective;
     int n = hv__first_plans(s, starts, STARTS);
+    if (n == 0 && (hv_known(o->deadline_s) || hv_known(o->max_usd_per_h)) && !s->stopped) {
+        s->beyond = true; /* none keeps to the limits: then the one that is nearest to them */
+        n = hv__first_plans(s, starts, STARTS);
+    }
     double whole = s->work_limit;
     for (int i = 0; i < n && !s->stopped; i++) {
         /* the best start may use a third of what is left, the next a third of the rest, … */

@@ -81,6 +81,7 @@ struct hv__search {
     double best_value, told_value, best_s;
     double work, work_limit;
     int64_t evaluations;
+    bool beyond; /**< plans that miss the objective's limits are starts too */
     bool stopped;
     struct hv_verdict last; /**< of the latest judgement, in `scratch` */
 };

@@ -193,8 +193,10 @@ static double value_of(const struct hv__search *s, const struct hv_verdict *v)
 {
     const struct hv_objective *o = &s->job->objective;
     const struct hv_metrics *m = &v->metrics;
-    if (v->findings.n > 0 || !m->exact || !hv_known(m->iteration_s) || !hv_eval_within(o, m))
+    if (hv_findings_of_rules(&v->findings) > 0 || !m->exact || !hv_known(m->iteration_s))
         return HUGE_VAL;
+    if (!hv_eval_within(o, m))
+        return hv_eval_worth(o, m);
     switch (o->minimize) {
     case HV_MIN_COST:
         return hv_known(m->usd_per_h) ? m->usd_per_h * m->iteration_s / 3600 : m->iteration_s;
@@ -266,10 +268,11 @@ double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
 static bool lacks_memory(const struct hv_verdict *v)
 {
     for (size_t i = 0; i < v->findings.n; i++) {
-        if (v->findings.items[i].code != HV_V_MEMORY)
+        enum hv_violation_code code = v->findings.items[i].code;
+        if (code != HV_V_MEMORY && !hv_violation_is_limit(code))
             return false;
     }
-    return v->findings.n > 0;
+    return hv_findings_of_rules(&v->findings) > 0;
 }
 
 /* How much of a device's memory may be filled, where the worst stage asked for more than it has. */

@@ -236,7 +236,7 @@ static void stretch(const struct folding *f, double times, struct hv_fold *out)
         for (int32_t n = f->at[r] + f->len[r]; n < f->at[r] + 2 * f->len[r]; n++) {
             double gap = run->node_start_s[n] - run->node_end_s[n - 1];
             busy_s += run->node_end_s[n] - run->node_start_s[n];
-            comm_s += gap > 0 ? fmin(gap, hv__waited_hop_s(f->g, f->c, run, n)) : 0;
+            comm_s += gap > 0 ? fmin(gap, hv_pipe_waited_s(f->g, f->c, run, n)) : 0;
         }
         k->busy_s += times * busy_s;
         k->comm_s += times * comm_s;

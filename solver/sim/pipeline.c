@@ -186,13 +186,13 @@ static void find_phases(const struct hv_pipe *g, int32_t r, int32_t *first_b, in
     }
 }
 
-double hv__waited_hop_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+double hv_pipe_waited_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
                         const struct hv_pipe_run *run, int32_t n)
 {
     double most = 0;
     for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
         struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
-        double hop = hv_pipe_hop_s(c, x.hop);
+        double hop = hv_pipe_edge_s(g, c, run, n, e);
         if (run->node_end_s[x.node] + hop >= run->node_start_s[n] && hop > most) {
             most = hop;
         }
@@ -211,7 +211,7 @@ void hv_pipe_idle(const struct hv_pipe *g, const struct hv_pipe_cost *c,
         double free_at = 0;
         for (int32_t n = from; n < to; n++) {
             double gap = run->node_start_s[n] - free_at;
-            double hop = gap > 0 ? hv__waited_hop_s(g, c, run, n) : 0;
+            double hop = gap > 0 ? hv_pipe_waited_s(g, c, run, n) : 0;
             double comm = hop < gap ? hop : gap;
             o->comm_s += comm;
             *(n <= first_b ? &o->warmup_s
@@ -242,7 +242,7 @@ static int32_t bound_by(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     }
     for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
         struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
-        double hop = hv_pipe_hop_s(c, x.hop);
+        double hop = hv_pipe_edge_s(g, c, run, n, e);
         if (run->node_end_s[x.node] + hop >= start) {
             link->reason = hop > 0 ? HV_PIPE_HOP : HV_PIPE_DATA;
             link->hop_s = hop;
@@ -286,7 +286,7 @@ static void let_before(const struct hv_pipe *g, const struct hv_pipe_cost *c,
     }
     for (int32_t e = 0; e < hv_pipe_n_edges(g, n); e++) {
         struct hv_pipe_edge x = hv_pipe_edge_of(g, n, e);
-        double end = late - hv_pipe_hop_s(c, x.hop);
+        double end = late - hv_pipe_edge_s(g, c, run, n, e);
         out_s[x.node] = end < out_s[x.node] ? end : out_s[x.node];
     }
 }

@@ -87,6 +87,17 @@ static inline struct hv_pipe_edge hv_pipe_edge_of(const struct hv_pipe *g, int32
     return g->edges[g->edge_at[n] + k];
 }
 
+/** Number of that edge among all of the graph. */
+static inline size_t hv_pipe_edge_number(const struct hv_pipe *g, int32_t n, int32_t k)
+{
+    return g->dep ? (size_t)n : (size_t)(g->edge_at[n] + k);
+}
+/** Most numbers of edges. */
+static inline size_t hv_pipe_n_all_edges(const struct hv_pipe *g)
+{
+    return g->dep ? (size_t)g->n_nodes : (size_t)g->edge_at[g->n_nodes];
+}
+
 /**
  * Builds the graph and proves that it can run.
  * Errors: HV_ENO with the blocked head op of (up to eight) ranks and what each waits for; HV_EINPUT
@@ -140,7 +151,17 @@ struct hv_pipe_run {
     double bubble_frac;    /**< idle share of the ranks over the makespan */
     double span_bubble_frac; /**< 1 − busy / (ranks × longest span): bubble rate of the zero-bubble
                                 papers */
+    const double *edge_s;    /**< [hv_pipe_n_all_edges] what each data edge took, where transfers
+                                shared    links (sim/share.h); NULL: what hops cost */
 };
+
+/** Seconds between the end of an edge's sender and its arrival, in a run. */
+static inline double hv_pipe_edge_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                                    const struct hv_pipe_run *run, int32_t n, int32_t k)
+{
+    return run->edge_s ? run->edge_s[hv_pipe_edge_number(g, n, k)]
+                       : hv_pipe_hop_s(c, hv_pipe_edge_of(g, n, k).hop);
+}
 
 /** Arrays for one run of g. */
 void hv_pipe_run_new(struct hv_arena *a, const struct hv_pipe *g, struct hv_pipe_run *out);
@@ -170,6 +191,10 @@ static inline size_t hv_pipe_first_op(const struct hv_pipe *g, int32_t node)
 {
     return g->first_op ? (size_t)g->first_op[node] : (size_t)node;
 }
+
+/** The longest way among the edges that node n really waited for, 0 = none. O(its edges). */
+double hv_pipe_waited_s(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                        const struct hv_pipe_run *run, int32_t n);
 
 /** Splits the idle time of every rank by cause into out[n_ranks]. O(nodes + edges). */
 void hv_pipe_idle(const struct hv_pipe *g, const struct hv_pipe_cost *c,

@@ -84,7 +84,7 @@ struct hv_workers_run {
 
 /**
  * Second eigenvalue of a mean of averagings: 0 all agree at once, 1 they never do. `mixing` is
- * symmetric with rows that add up to 1. Jacobi's rotations, O(n³) a sweep.
+ * symmetric with rows that add up to 1. Householder's reflections and bisection, O(n³).
  */
 double hv_workers_mixing_rho(const double *mixing, size_t n);
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* sweeps of Jacobi's method at most; it converges quadratically */
-enum { SWEEPS = 60 };
+/* of [0, 2], until its ends are next to each other */
+enum { HALVINGS = 56 };
 
 void hv__groups_init(struct hv_arena *a, struct hv__groups *g, const struct hv_workers *w)
 {
@@ -84,49 +84,95 @@ bool hv__groups_next(struct hv__groups *g, size_t *queue, size_t n_queue)
     return true;
 }
 
-/* Turns rows and columns p and q so that the entry between them becomes 0. */
-static void rotate(double *m, size_t n, size_t p, size_t q)
+/* ---- eigenvalues ---- */
+
+/* Row k of the part of m below it, as a unit vector v that mirrors it onto its first entry; false:
+ * it lies there already. *beta = that entry. */
+static bool mirror_of(const double *m, size_t n, size_t k, double *v, double *beta)
 {
-    double off = m[p * n + q];
-    if (off == 0) {
-        return;
+    double scale = 0, sum = 0;
+    for (size_t i = k + 1; i < n; i++) {
+        v[i] = m[k * n + i];
+        scale = fmax(scale, i > k + 1 ? fabs(v[i]) : 0);
+        sum += v[i] * v[i];
     }
-    double theta = (m[q * n + q] - m[p * n + p]) / (2 * off);
-    double t = (theta < 0 ? -1 : 1) / (fabs(theta) + sqrt(theta * theta + 1));
-    double c = 1 / sqrt(t * t + 1), s = t * c;
+    *beta = v[k + 1];
+    if (!(scale > 0)) {
+        return false;
+    }
+    double length = sqrt(sum), norm = 0;
+    *beta = v[k + 1] > 0 ? -length : length;
+    v[k + 1] -= *beta;
+    for (size_t i = k + 1; i < n; i++) {
+        norm += v[i] * v[i];
+    }
+    for (size_t i = k + 1; i < n; i++) {
+        v[i] /= sqrt(norm);
+    }
+    return true;
+}
+
+/* m − 2 v (p − (v·p) v)ᵀ − 2 (p − (v·p) v) vᵀ with p = m v, behind row and column k */
+static void mirror(double *m, size_t n, size_t k, const double *v, double *p)
+{
+    double vp = 0;
+    for (size_t i = k + 1; i < n; i++) {
+        p[i] = 0;
+        for (size_t j = k + 1; j < n; j++) {
+            p[i] += m[i * n + j] * v[j];
+        }
+        vp += v[i] * p[i];
+    }
+    for (size_t i = k + 1; i < n; i++) {
+        p[i] -= vp * v[i];
+    }
+    for (size_t i = k + 1; i < n; i++) {
+        for (size_t j = k + 1; j < n; j++) {
+            m[i * n + j] -= 2 * (v[i] * p[j] + p[i] * v[j]);
+        }
+    }
+}
+
+/* Householder: m becomes tridiagonal with the same eigenvalues, diagonal d, beside it e (e[0] = 0).
+ */
+static void tridiagonal(double *m, size_t n, double *d, double *e)
+{
+    double *v = hv_xcalloc(2 * n + 2, sizeof *v), *p = v + n + 1;
+    for (size_t k = 0; k < n; k++) {
+        d[k] = m[k * n + k];
+        if (k + 1 < n && mirror_of(m, n, k, v, &e[k + 1])) {
+            mirror(m, n, k, v, p);
+        }
+    }
+    free(v);
+}
+
+/* How many eigenvalues are above x (Sturm). */
+static size_t n_above(const double *d, const double *e, size_t n, double x)
+{
+    size_t above = 0;
+    double q = 1;
     for (size_t i = 0; i < n; i++) {
-        double x = m[i * n + p], y = m[i * n + q];
-        m[i * n + p] = c * x - s * y;
-        m[i * n + q] = s * x + c * y;
+        q = d[i] - x - (i > 0 ? e[i] * e[i] / q : 0);
+        q = fabs(q) < 1e-300 ? -1e-300 : q;
+        above += q > 0;
     }
-    for (size_t i = 0; i < n; i++) {
-        double x = m[p * n + i], y = m[q * n + i];
-        m[p * n + i] = c * x - s * y;
-        m[q * n + i] = s * x + c * y;
-    }
+    return above;
 }
 
 double hv_workers_mixing_rho(const double *mixing, size_t n)
 {
-    double *m = hv_xcalloc(n * n + 1, sizeof *m), rho = 0;
+    double *m = hv_xcalloc(n * n + 1, sizeof *m), *d = hv_xcalloc(2 * n + 2, sizeof *d);
+    double *e = d + n + 1, lo = 0, hi = 2;
     for (size_t i = 0; i < n * n; i++) { /* without the mean of all, whose eigenvalue is 1 */
         m[i] = (mixing[i] + mixing[i % n * n + i / n]) / 2 - 1 / (double)n;
     }
-    for (int sweep = 0; sweep < SWEEPS; sweep++) {
-        double off = 0;
-        for (size_t p = 0; p + 1 < n; p++) {
-            for (size_t q = p + 1; q < n; q++) {
-                off = fmax(off, fabs(m[p * n + q]));
-                rotate(m, n, p, q);
-            }
-        }
-        if (off < 1e-14) {
-            break;
-        }
+    tridiagonal(m, n, d, e);
+    for (int step = 0; step < HALVINGS; step++) {
+        double mid = (lo + hi) / 2;
+        *(n_above(d, e, n, mid) > 0 ? &lo : &hi) = mid;
     }
-    for (size_t i = 0; i < n; i++) {
-        rho = fmax(rho, m[i * n + i]);
-    }
+    free(d);
     free(m);
-    return rho;
+    return hi < 1e-14 ? 0 : hi;
 }

@@ -39,6 +39,16 @@ done
 
 inputs='-c two-generations -m llama-3-8b -j small'
 
+# ---- the table of stages: what is equal is said once ----------------------------------------------
+expect 'eval: a plan with equal stages' 0 eval "$root/samples/plans/zero-bubble.json"
+says 'eval: equal stages share a line' out '^ +0/1-2 +16 A100-SXM-80GB +20 tp8 dp2 '
+expect 'eval: a plan with three kinds' 0 eval "$root/samples/plans/three-generations.json"
+for row in '0/0 +8 A100-SXM-80GB +16 tp4 dp2' '0/1 +16 V100-SXM2-32GB +14 tp4 dp4' '0/2 +8 T4-16GB +2 tp4 dp2'; do
+    says "eval: stage $row" out "^ +$row "
+done
+expect 'eval: unequal replicas' 0 eval "$root/samples/plans/two-replicas.json"
+says 'eval: a line each' out '^ +1/0 +8 H100-SXM-80GB '
+
 # ---- compare ------------------------------------------------------------------------------------
 for cluster in a100-v100-t4 two-generations; do
     expect "compare on $cluster" 0 compare -c $cluster -m llama-3-8b -j small -s all

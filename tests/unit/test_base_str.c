@@ -21,6 +21,10 @@ static void strings_grow_and_end(void **state)
     assert_int_equal(s.n, 1000);
     hv_str_clear(&s);
     assert_string_equal(hv_str_cstr(&s), "");
+    hv_str_addu(&s, 0);
+    hv_str_addu(&s, 4294967295);
+    assert_string_equal(hv_str_cstr(&s), "04294967295");
+    hv_str_clear(&s);
     hv_str_addf(&s, "%s-%0500d", "x", 7);
     assert_int_equal(s.n, 502);
     assert_int_equal(s.p[501], '7');

@@ -140,6 +140,29 @@ static void same_as_printf(double x, int decimals)
     assert_string_equal(hv_fmt_fixed(b, sizeof b, x, decimals), expected);
 }
 
+static void general_digits_are_those_of_printf(void **state)
+{
+    (void)state;
+    struct hv_rng rng;
+    char b[HV_FMT_CAP], want[64];
+    static const double odd[] = {0,     -0.0, 1,       -1,      9.9995,    9.99949, 0.1,
+                                 0.95,  99.5, 999.5,   9999.5,  99999.5,   0.09999, 1e-300,
+                                 1e300, 2.5,  1e9 - 1, 1.00005, 123456789, 0.5,     HUGE_VAL};
+    hv_rng_seed(&rng, 9);
+    for (int i = 0; i < 200000; i++) {
+        int digits = 1 + (int)hv_rng_below(&rng, 9);
+        double x = pow(10, (double)hv_rng_below(&rng, 16) - 5) * (hv_rng_double(&rng) * 2 - 1);
+        if (i % 3 == 0) /* halves of the last digit */
+            x = floor(x * 64) / 64 + 0.5;
+        else if (i % 3 == 1)
+            x = odd[hv_rng_below(&rng, HV_COUNT(odd))];
+        (void)snprintf(want, sizeof want, "%.*g", digits, x);
+        assert_string_equal(hv_fmt_general(b, sizeof b, x, digits), want);
+    }
+    assert_string_equal(hv_fmt_general(b, sizeof b, HV_UNKNOWN, 3), "\u2013");
+    assert_string_equal(hv_fmt_general(b, 3, 12.5, 3), "12");
+}
+
 /* Also where the last digit hangs on the last bit: halves and their neighbours. */
 static void fixed_digits_are_those_of_printf(void **state)
 {
@@ -161,9 +184,13 @@ static void fixed_digits_are_those_of_printf(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(amounts),         cmocka_unit_test(times),
-        cmocka_unit_test(shortest_digits), cmocka_unit_test(every_format_fits),
-        cmocka_unit_test(unknown_spreads), cmocka_unit_test(fixed_digits_are_those_of_printf),
+        cmocka_unit_test(amounts),
+        cmocka_unit_test(times),
+        cmocka_unit_test(shortest_digits),
+        cmocka_unit_test(every_format_fits),
+        cmocka_unit_test(unknown_spreads),
+        cmocka_unit_test(fixed_digits_are_those_of_printf),
+        cmocka_unit_test(general_digits_are_those_of_printf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

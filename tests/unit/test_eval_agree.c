@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 
 #include "solver/base/units.h"
 #include "tests/eval_fixture.h"
@@ -169,6 +170,90 @@ static void time_is_kept(void **state)
     }
 }
 
+/** A hundred workers are played one by one, too: none is faster than its work lets it, waits for
+ * one other at a time, and nothing is approximated but what groups do to each other. */
+static void a_hundred_workers_are_played(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hv_arena a = {0};
+    open_world(&w,
+               "{\"format\":\"hetviz.cluster/1\",\"name\":\"many\",\"nodes\":[{\"name\":\"a\","
+               "\"count\":100,\"device\":\"A100-SXM-80GB\",\"devices\":1}]}",
+               ONE_LAYER(0), job_of_4);
+    struct hv_verdict v = judge(
+        &w, &a, false,
+        "\"replicas\":[" ENTRY("a[0-99].0", 100, 1) "],\"sync\":{"
+                                                    "\"kind\":\"partial_reduce\",\"group\":2}");
+    assert_int_equal(v.agreement->n_workers, 100);
+    assert_true(hv_known(v.agreement->rho) && v.agreement->rho < 1);
+    assert_true(v.metrics.iteration_s > 0.99 * 4 / 100 && v.metrics.iteration_s < 2.0 * 4 / 100);
+    assert_int_equal(v.n_approximated, 1);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+/** Seconds of an exchange between four workers on nodes of their own with NICs of 1 GB/s. */
+static double push_s(struct world *w, const char *servers)
+{
+    struct hv_arena a = {0};
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "\"replicas\":[" ENTRY("a[0-3].0", 4, 1) "],\"sync\":{\"kind\":\"wsp\","
+                                                            "\"servers\":\"%s\"}",
+                   servers);
+    struct hv_verdict v = judge(w, &a, false, text);
+    assert_int_equal(v.findings.n, 0);
+    assert_non_null(v.agreement);
+    double t = v.agreement->exchange_s;
+    hv_arena_free(&a);
+    return t;
+}
+
+/**
+ * Sharded over the four nodes, every node sends 3/4 of S and, as a server, receives S/4 from three
+ * workers; then the same back: as much as a ring all-reduce. One node as the only server receives
+ * 3 S and sends 3 S: four times as long. Two servers: each receives 3/2 S.
+ */
+static void servers_are_as_fast_as_their_links(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w,
+               "{\"format\":\"hetviz.cluster/1\",\"name\":\"ps\",\"nodes\":[{\"name\":\"a\","
+               "\"count\":4,\"device\":\"A100-SXM-80GB\",\"devices\":2,\"nic\":{"
+               "\"bandwidth_GBps\":1,\"latency_us\":1,\"count\":1}}]}",
+               ONE_LAYER(8e9), job_of_4);
+    double sharded = push_s(&w, "sharded");
+    assert_true(sharded > 2 * 0.75 * 8); /* of the weights there are 8 GB; NICs reach a share */
+    assert_near(push_s(&w, "a[0]"), 4 * sharded, 0.01);
+    assert_near(push_s(&w, "a[0-1]"), 2 * sharded, 0.01);
+    close_world(&w);
+}
+
+/** Workers of one node with their server there: nothing leaves the node, only the links to its host
+ * are used, push and pull. */
+static void local_servers_stay_in_the_node(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hv_arena a = {0};
+    open_world(&w,
+               "{\"format\":\"hetviz.cluster/1\",\"name\":\"ps\",\"nodes\":[{\"name\":\"a\","
+               "\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":2,\"nic\":{"
+               "\"bandwidth_GBps\":1,\"latency_us\":1,\"count\":1}}]}",
+               ONE_LAYER(8e9), job_of_4);
+    struct hv_verdict v =
+        judge(&w, &a, false,
+              "\"replicas\":[" ENTRY("a[0].*", 2, 2) "],\"sync\":{\"kind\":"
+                                                     "\"wsp\",\"servers\":\"local\"}");
+    double grads = hv_job_grad_bytes(&w.in.job.job) / 2 * 8e9; /* 4 G parameters */
+    assert_near(v.agreement->exchange_s, (grads + 8e9) / (0.8 * 31.5e9), 1e-6);
+    assert_int_equal(v.n_approximated, 0);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +261,9 @@ int main(void)
         cmocka_unit_test(waves_go_at_the_pace_of_the_slowest),
         cmocka_unit_test(exchanges_are_drawn),
         cmocka_unit_test(time_is_kept),
+        cmocka_unit_test(a_hundred_workers_are_played),
+        cmocka_unit_test(servers_are_as_fast_as_their_links),
+        cmocka_unit_test(local_servers_stay_in_the_node),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 
 #include "solver/base/units.h"
 #include "tests/eval_fixture.h"
@@ -302,9 +303,60 @@ static void what_does_not_hold_together_is_found(void **state)
     close_world(&w);
 }
 
+/** A module of one measured layer whose output has so many bytes. */
+#define SENDING(name, bytes)                                                                       \
+    "\"" name "\":{\"kind\":\"layers\",\"layers\":[{\"name\":\"x\",\"forward_ms\":{"               \
+    "\"A100-SXM-80GB\":100},\"backward_ms\":{\"A100-SXM-80GB\":200},\"parameter_bytes\":0,"        \
+    "\"activation_bytes\":0,\"output_bytes\":" #bytes "}]}"
+
+/** Seconds of the hops of a chain of two encoders and a backbone, each on a node of its own. */
+static void hops_of_two_encoders(const char *second, const char *edges, double hop_s[2])
+{
+    struct world w;
+    struct hv_arena a = {0};
+    char model[1024];
+    (void)snprintf(
+        model, sizeof model,
+        "{\"format\":\"hetviz.model/1\",\"name\":\"two\",\"kind\":\"modules\",\"modules\":{"
+        "%s,%s,%s},\"edges\":[%s]}",
+        SENDING("vision", 4e9), second, SENDING("llm", 0), edges);
+    open_world(&w,
+               "{\"format\":\"hetviz.cluster/1\",\"name\":\"three\",\"nodes\":[{\"name\":\"a\","
+               "\"count\":3,\"device\":\"A100-SXM-80GB\",\"devices\":1,\"nic\":{"
+               "\"bandwidth_GBps\":10}}]}",
+               model, small_job);
+    struct hv_verdict v =
+        judge(&w, &a, false,
+              THREE("8", STAGE("a[0].0", "vision", 0, 1, "") "," STAGE(
+                             "a[1].0", "audio", 0, 1, "") "," STAGE("a[2].0", "llm", 0, 1, "")));
+    assert_int_equal(v.findings.n, 0);
+    hop_s[0] = v.stages[0].hop_s;
+    hop_s[1] = v.stages[1].hop_s;
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+/** Both encoders feed the backbone: in a chain what the first made passes through the second's
+ * stage, so that stage hands on both; where the second reads the first, only its own. */
+static void encoders_in_a_chain_pass_on_what_others_made(void **state)
+{
+    (void)state;
+    double both[2], chain[2], alone[2];
+    const char *to_llm = "[\"vision\",\"llm\"],[\"audio\",\"llm\"]";
+    hops_of_two_encoders(SENDING("audio", 4e9), to_llm, both);
+    hops_of_two_encoders(SENDING("audio", 4e9), "[\"vision\",\"audio\"],[\"audio\",\"llm\"]",
+                         chain);
+    hops_of_two_encoders(SENDING("audio", 0), to_llm, alone);
+    assert_near(both[0], chain[0], 1e-9);
+    assert_near(chain[1], chain[0], 1e-9);
+    assert_near(both[1], 2 * chain[1], 0.01); /* twice the bytes, the latency once */
+    assert_near(alone[1], alone[0], 1e-9);    /* the second has nothing of its own to send */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(encoders_in_a_chain_pass_on_what_others_made),
         cmocka_unit_test(an_outer_pipeline_of_modules_takes_its_closed_form),
         cmocka_unit_test(degrees_of_a_module_are_its_own),
         cmocka_unit_test(samples_of_a_module_scale_its_time_alone),

@@ -380,6 +380,51 @@ static void keeps_to_the_deadline(void **state)
     }
 }
 
+/** Where no plan keeps the limits the answer is the one that is nearest to them, and the judge says
+ * by how much it misses: as short as possible for a deadline, as cheap for a price. */
+static void comes_near_to_impossible_limits(void **state)
+{
+    (void)state;
+    static const char cluster[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"p\",\"nodes\":[{\"name\":\"a\",\"count\":2,"
+        "\"device\":\"A100-SXM-80GB\",\"devices\":8,\"price_usd_per_hour\":30},{\"name\":\"v\","
+        "\"count\":2,\"device\":\"V100-SXM2-32GB\",\"devices\":8,\"price_usd_per_hour\":4}]}";
+    static const struct {
+        const char *objective;
+        enum hv_violation_code code;
+    } cases[] = {{"\"minimize\":\"cost\",\"deadline_s\":0.001", HV_V_DEADLINE},
+                 {"\"max_usd_per_hour\":1", HV_V_PRICE}};
+    struct world w;
+    open_world(&w, cluster, model_text, job_text);
+    struct hv_planner_result fastest = search(&w, &(struct hv_planner_options){0});
+    close_world(&w);
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        struct hv_arena a = {0};
+        struct hv_verdict v;
+        struct hv_eval_options o = {.no_bound = true};
+        char job[512];
+        (void)snprintf(job, sizeof job, "%.*s,\"objective\":{%s}}", (int)sizeof job_text - 2,
+                       job_text, cases[i].objective);
+        open_world(&w, cluster, model_text, job);
+        struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+        assert_int_equal(hv_eval(w.cost, r.plan, &o, &a, &v, NULL), HV_OK);
+        assert_int_equal(v.findings.n, 1);
+        assert_int_equal(v.findings.items[0].code, cases[i].code);
+        assert_int_equal(hv_findings_of_rules(&v.findings), 0);
+        if (i == 0) {
+            assert_true(v.metrics.iteration_s < 1.05 * fastest.iteration_s);
+            assert_true(fabs(v.findings.items[0].by - (v.metrics.iteration_s - 0.001)) < 1e-9);
+        } else {
+            assert_true(v.metrics.usd_per_h <= 8.001); /* no dearer than the two cheap nodes */
+            assert_true(fabs(v.findings.items[0].by - (v.metrics.usd_per_h - 1)) < 1e-9);
+        }
+        hv_arena_free(&a);
+        hv_plan_unref(r.plan);
+        close_world(&w);
+    }
+    hv_plan_unref(fastest.plan);
+}
+
 static void says_when_nothing_fits(void **state)
 {
     (void)state;
@@ -510,6 +555,7 @@ int main(void)
         cmocka_unit_test(leaves_drained_and_spare_nodes_alone),
         cmocka_unit_test(keeps_to_the_price),
         cmocka_unit_test(keeps_to_the_deadline),
+        cmocka_unit_test(comes_near_to_impossible_limits),
         cmocka_unit_test(says_when_nothing_fits),
         cmocka_unit_test_setup_teardown(ends_when_told_with_the_best_so_far, setup, teardown),
     };

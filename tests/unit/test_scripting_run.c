@@ -260,6 +260,16 @@ static void test_bulk_prices(void **state)
         "b = {1, 3}, w = 0}})\nreturn nil, r.makespan .. ' ' .. hv.sim.schedule('gpipe', {ranks "
         "= 2, micro_batches = 2, times = {f = 1, b = 1, w = 0}}).makespan",
         HV_ENO, "14 6");
+    /* gpipe, 3 stages, one micro-batch: 3 forwards and 3 backwards of 1, hops of 1 and 4 both ways
+     */
+    expect_run(
+        "return nil, hv.sim.schedule('gpipe', {ranks = 3, micro_batches = 1, times = {w = 0, "
+        "hop = {1, 4}}}).makespan",
+        HV_ENO, "16");
+    expect_run("hv.sim.schedule('gpipe', {ranks = 3, micro_batches = 1, times = {hop = {1}}})",
+               HV_EPLUGIN, "expected 2 numbers, one per pair of neighbours, found 1");
+    expect_run("hv.sim.schedule('chimera', {ranks = 2, micro_batches = 2, times = {hop = {1}}})",
+               HV_EPLUGIN, "a list needs a schedule of one way");
     expect_run("hv.sim.schedule('gpipe', {ranks = 2, micro_batches = 2, times = {f = {1, 2, 3}}})",
                HV_EPLUGIN, "lists of 2 numbers");
     expect_run("hv.cost.stages{devices = 'a[0].0', ranges = {0, 3}}", HV_EPLUGIN, "from 1 to 32");

@@ -9,6 +9,7 @@
 #include "solver/base/rng.h"
 #include "solver/sim/workers.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NEAR(a, b) assert_true(fabs((a) - (double)(b)) <= 1e-9 * (1 + fabs((double)(b))))
@@ -259,9 +260,33 @@ static void bad_numbers(void **state)
     hv_arena_free(&a);
 }
 
+/** A ring of n that averages with both neighbours: eigenvalues (1 + 2 cos 2πk/n)/3, the second
+ * twice; and a mean of all: none but 1. */
+static void rings_mix_as_their_eigenvalues_say(void **state)
+{
+    (void)state;
+    for (size_t n = 3; n <= 300; n += 33) {
+        double *m = calloc(n * n, sizeof *m);
+        assert_non_null(m);
+        for (size_t i = 0; i < n; i++) {
+            m[i * n + i] += 1.0 / 3;
+            m[i * n + (i + 1) % n] += 1.0 / 3;
+            m[(i + 1) % n * n + i] += 1.0 / 3;
+        }
+        double want = fmax(0, (1 + 2 * cos(8 * atan(1) / (double)n)) / 3);
+        assert_true(fabs(hv_workers_mixing_rho(m, n) - want) < 1e-12);
+        for (size_t i = 0; i < n * n; i++) {
+            m[i] = 1 / (double)n;
+        }
+        assert_true(hv_workers_mixing_rho(m, n) < 1e-12);
+        free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rings_mix_as_their_eigenvalues_say),
         cmocka_unit_test(waves_by_hand),
         cmocka_unit_test(hops_hide_behind_waves),
         cmocka_unit_test(as_tick_by_tick),

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "solver/base/file.h"
+#include "solver/base/rng.h"
 #include "ui/view/layout.h"
 #include "ui/view/widgets.h"
 
@@ -45,6 +46,94 @@ static void bars_have_eighths(void **state)
     hv_grid_dump(&g, &s);
     assert_string_equal(hv_str_cstr(&s), "█▋\n##\n");
     hv_str_free(&s);
+    hv_grid_free(&g);
+}
+
+/* A part that shows its number, its place in one cell of three and, for some, the cursor. */
+static void draw_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
+{
+    for (int y = r.y; y < r.y + r.h; y++)
+        for (int x = r.x; x < r.x + r.w; x++)
+            if ((x + y) % 3 != 0)
+                (void)hv_grid_put(g, x, y, r.x + r.w - x,
+                                  what % 2   ? "漢"
+                                  : g->ascii ? "#"
+                                             : "b",
+                                  (unsigned)what);
+    if (what % 4 == 1)
+        hv_grid_cursor(g, r.x, r.y);
+}
+
+/* Panels side by side, some of which show what they showed before, and something laid over them. */
+static void draw_frame(struct hv_grid *g, struct hv_rng *rng, bool in_parts)
+{
+    hv_grid_resize(g, g->w, g->h);
+    for (int x = 0; x < g->w;) {
+        struct hv_rect r = {x, (int)hv_rng_below(rng, 2), 4 + (int)hv_rng_below(rng, 3) * 2,
+                            2 + (int)hv_rng_below(rng, 3)};
+        uint64_t what = hv_rng_below(rng, 5);
+        struct hv_rect old = hv_grid_clip(g, (struct hv_rect){x, 0, r.w, 4});
+        if (!in_parts || !hv_grid_part(g, r, what)) {
+            draw_part(g, r, what);
+            if (in_parts)
+                hv_grid_part_end(g);
+        }
+        hv_grid_unclip(g, old);
+        x += r.w;
+    }
+    if (hv_rng_below(rng, 3) == 0)
+        hv_grid_fill(g, (struct hv_rect){3, 1, 9, 2}, '*', 5);
+}
+
+static void parts_leave_no_trace(void **state)
+{
+    (void)state;
+    struct hv_grid kept = {0}, fresh = {0};
+    struct hv_rng rng, again;
+    hv_rng_seed(&rng, 11);
+    hv_grid_resize(&kept, 24, 5);
+    hv_grid_resize(&fresh, 24, 5);
+    for (int frame = 0; frame < 2000; frame++) {
+        if (hv_rng_below(&rng, 40) == 0) {
+            int w = 12 + (int)hv_rng_below(&rng, 16);
+            hv_grid_resize(&kept, w, 5);
+            hv_grid_resize(&fresh, w, 5);
+        }
+        kept.ascii = fresh.ascii = hv_rng_below(&rng, 2) == 0;
+        again = rng;
+        draw_frame(&kept, &rng, true);
+        draw_frame(&fresh, &again, false);
+        for (int i = 0; i < fresh.w * fresh.h; i++) {
+            assert_memory_equal(kept.cells[i].utf8, fresh.cells[i].utf8, 8);
+            assert_int_equal(kept.cells[i].style, fresh.cells[i].style);
+            assert_int_equal(kept.cells[i].width, fresh.cells[i].width);
+        }
+        assert_int_equal(kept.cursor_x, fresh.cursor_x);
+        assert_int_equal(kept.cursor_y, fresh.cursor_y);
+    }
+    hv_grid_free(&kept);
+    hv_grid_free(&fresh);
+}
+
+static void parts_are_drawn_once(void **state)
+{
+    (void)state;
+    struct hv_grid g = {0};
+    struct hv_rect r = {1, 1, 4, 2};
+    hv_grid_resize(&g, 8, 4);
+    assert_false(hv_grid_part(&g, r, 7));
+    hv_grid_part_end(&g);
+    assert_true(hv_grid_part(&g, r, 7));
+    assert_false(hv_grid_part(&g, r, 8));
+    hv_grid_part_end(&g);
+    assert_false(hv_grid_part(&g, r, 7)); /* what came later took its place */
+    hv_grid_part_end(&g);
+    assert_false(hv_grid_part(&g, r, 0));
+    g.ascii = true;
+    assert_false(hv_grid_part(&g, r, 7));
+    hv_grid_part_end(&g);
+    hv_grid_resize(&g, 9, 4);
+    assert_false(hv_grid_part(&g, r, 7));
     hv_grid_free(&g);
 }
 
@@ -253,6 +342,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(grid_clips_and_keeps_wide_halves_together),
                                        cmocka_unit_test(bars_have_eighths),
+                                       cmocka_unit_test(parts_leave_no_trace),
+                                       cmocka_unit_test(parts_are_drawn_once),
                                        cmocka_unit_test(layout_never_overlaps_or_leaves),
                                        cmocka_unit_test(shipped_files_equal_the_tables),
                                        cmocka_unit_test(wrong_lines_say_where),

@@ -1,6 +1,7 @@
 /** Dispatch, printing and the pieces that several commands share. */
 #include "ui/cli/cli.h"
 #include "ui/cli/goodput_text.h"
+#include "ui/cli/stage_table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -177,31 +178,16 @@ static void add_figures(const struct hv_metrics *m, struct hv_str *out)
 static void add_breakdown(const struct hv_metrics *m, struct hv_str *out)
 {
     char s[HV_FMT_CAP], p[HV_FMT_CAP];
+    const double rounding_frac = 1e-9; /* what sums of doubles leave is no loss */
     hv_str_adds(out, "\nwhere the time goes (average device)\n");
     for (int i = 0; i < HV_BREAKDOWN_N; i++) {
-        if (m->breakdown_s[i] > 0) {
+        if (m->breakdown_s[i] > rounding_frac * m->iteration_s) {
             hv_str_addf(out, "  %-10s %10s %7s  %s\n", hv_breakdown_name((enum hv_breakdown)i),
                         hv_fmt_seconds(s, sizeof s, m->breakdown_s[i]),
                         hv_fmt_percent(p, sizeof p, m->breakdown_s[i] / m->iteration_s),
                         hv_breakdown_help((enum hv_breakdown)i));
         }
     }
-}
-
-static void add_stage(const struct hv_plan *plan, const struct hv_verdict *v, size_t i,
-                      struct hv_str *out)
-{
-    const struct hv_stage_memory *mem = &v->memory[i];
-    const struct hv_stage_metrics *s = &v->stages[i];
-    char f[HV_FMT_CAP], b[HV_FMT_CAP], peak[HV_FMT_CAP], limit[HV_FMT_CAP], busy[HV_FMT_CAP];
-    struct hv_device_ref ref = hv_cluster_device(plan->cluster, mem->device);
-    hv_str_addf(out, "  %2zu/%-2zu %-18.18s %10s %10s %7s %10s of %-9s%s\n", mem->replica,
-                mem->stage, ref.kind->name, hv_fmt_seconds(f, sizeof f, s->forward_s),
-                hv_fmt_seconds(b, sizeof b, s->backward_s),
-                hv_fmt_percent(busy, sizeof busy, s->busy_frac),
-                hv_fmt_bytes(peak, sizeof peak, mem->peak_bytes),
-                hv_fmt_bytes(limit, sizeof limit, mem->limit_bytes),
-                mem->peak_bytes > mem->limit_bytes ? " !" : "");
 }
 
 /** Figures of a serving plan: what passes, how long a request takes, stage by stage. */
@@ -300,11 +286,7 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
             hv_str_adds(out, "\nwith failures and preemptions\n");
             hv_cli_goodput_text(&v->goodput, v->metrics.tokens_per_s, out);
         }
-        hv_str_adds(out,
-                    "\nreplica/stage, worst device   forward   backward    busy        memory\n");
-        for (size_t i = 0; i < v->n_stages; i++) {
-            add_stage(plan, v, i, out);
-        }
+        hv_cli_stage_table(plan, v, out);
     }
     for (size_t i = 0; i < v->n_approximated; i++) {
         hv_str_addf(out, "%sapproximated: %s\n", i == 0 ? "\n" : "", v->approximated[i]);

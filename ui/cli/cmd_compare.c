@@ -171,8 +171,31 @@ static const char *mode_of(const struct entry *e)
     return json_object_get(e->plan, "jobs") != NULL ? "jobs" : mode != NULL ? mode : "train";
 }
 
-/** Classes of rows: in this order, and only the first three have ranks. */
-enum row_class { ROW_EXACT, ROW_STALE, ROW_BROKEN, ROW_OTHER, ROW_NO_PLAN, ROW_NOT_APPLYING };
+/** Classes of rows: in this order, and only the first four have ranks. ROW_OVER: it misses the
+ * objective's price or deadline. */
+enum row_class {
+    ROW_EXACT,
+    ROW_STALE,
+    ROW_OVER,
+    ROW_BROKEN,
+    ROW_OTHER,
+    ROW_NO_PLAN,
+    ROW_NOT_APPLYING
+};
+
+/** Are the limits of the objective all that a plan misses? */
+static bool misses_limits(const json_t *violations)
+{
+    for (size_t i = 0; i < json_array_size(violations); i++) {
+        const char *code =
+            json_string_value(json_object_get(json_array_get(violations, i), "code"));
+        if (code == NULL || (strcmp(code, hv_violation_name(HV_V_DEADLINE)) != 0 &&
+                             strcmp(code, hv_violation_name(HV_V_PRICE)) != 0)) {
+            return false;
+        }
+    }
+    return true;
+}
 
 /** ROW_OTHER: it serves, or is for many jobs, and so has no iteration to rank. */
 static enum row_class rank_class(const struct entry *e, bool allow_stale)
@@ -186,8 +209,9 @@ static enum row_class rank_class(const struct entry *e, bool allow_stale)
     if (e->plan == NULL || !hv_known(figure(e, "iteration_s"))) {
         return ROW_NO_PLAN;
     }
-    if (json_array_size(json_object_get(e->plan, "violations")) > 0) {
-        return ROW_BROKEN;
+    const json_t *violations = json_object_get(e->plan, "violations");
+    if (json_array_size(violations) > 0) {
+        return misses_limits(violations) ? ROW_OVER : ROW_BROKEN;
     }
     bool exact = !json_is_false(json_object_get(json_object_get(e->plan, "simulated"), "exact"));
     return exact || allow_stale ? ROW_EXACT : ROW_STALE;
@@ -317,9 +341,10 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
         gap[HV_FMT_CAP], usd[HV_FMT_CAP], claim[HV_FMT_CAP];
     const json_t *claimed = json_object_get(json_object_get(e->plan, "claimed"), "iteration_s");
     bool exact = !json_is_false(json_object_get(json_object_get(e->plan, "simulated"), "exact"));
-    bool broken = json_array_size(json_object_get(e->plan, "violations")) > 0;
-    hv_str_addf(out, "%2zu%s %-14s %9s %9s %12s %7s %7s %9s %8s %7s%s\n", rank, broken ? "!" : " ",
-                e->strategy, hv_fmt_seconds(it, sizeof it, figure(e, "iteration_s")),
+    enum row_class cls = rank_class(e, true);
+    hv_str_addf(out, "%2zu%s %-14s %9s %9s %12s %7s %7s %9s %8s %7s%s\n", rank,
+                cls == ROW_BROKEN ? "!" : " ", e->strategy,
+                hv_fmt_seconds(it, sizeof it, figure(e, "iteration_s")),
                 hv_fmt_seconds(claim, sizeof claim,
                                claimed != NULL ? json_number_value(claimed) : HV_UNKNOWN),
                 hv_fmt_count(tok, sizeof tok, figure(e, "tokens_per_s")),
@@ -328,21 +353,28 @@ static void add_row(const struct entry *e, size_t rank, struct hv_str *out)
                 hv_fmt_seconds(bound, sizeof bound, figure(e, "bound_s")),
                 hv_fmt_percent(gap, sizeof gap, figure(e, "gap")),
                 hv_fmt_fixed(usd, sizeof usd, figure(e, "usd_per_Mtoken"), 3),
-                exact ? "" : "  stale");
+                cls == ROW_OVER ? "  over"
+                : exact         ? ""
+                                : "  stale");
 }
 
 /** What the marks of the table mean, where they occur. */
 static void add_notes(const struct comparison *c, struct hv_str *out)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;
-    bool stale = false, broken = false;
+    bool stale = false, broken = false, over = false;
     for (size_t i = 0; i < c->n; i++) {
         stale = stale || rank_class(&c->entries[i], o->allow_stale) == ROW_STALE;
         broken = broken || rank_class(&c->entries[i], o->allow_stale) == ROW_BROKEN;
+        over = over || rank_class(&c->entries[i], o->allow_stale) == ROW_OVER;
     }
     if (stale) {
         hv_str_adds(out, "stale: computes with older weights, so it is ranked behind exact plans "
                          "(objective.allow_stale in the job)\n");
+    }
+    if (over) {
+        hv_str_adds(out, "over: misses the price or the deadline that the job's objective allows, "
+                         "so it is ranked behind plans within; eval says by how much\n");
     }
     if (broken) {
         hv_str_adds(out, "!: the plan breaks a rule; eval says which\n");

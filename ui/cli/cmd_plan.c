@@ -177,8 +177,10 @@ enum hv_status hv_cli_plan(struct hv_args *args, struct hv_err *err)
         (void)fprintf(stderr, "%s\n", hv_str_cstr(&text));
         hv_str_free(&text);
     }
-    if ((st == HV_OK || st == HV_ESTOPPED) && p.result.plan != NULL) {
-        enum hv_status shown = show_plan(args, &p, err);
+    bool is_answer = st == HV_OK || st == HV_ESTOPPED || (st == HV_ENO && p.result.over_limits);
+    if (is_answer && p.result.plan != NULL) {
+        struct hv_err unheard = {0}; /* the first reason stays */
+        enum hv_status shown = show_plan(args, &p, st == HV_ENO ? &unheard : err);
         st = shown != HV_OK ? shown : st;
     }
     free_planning(&p);

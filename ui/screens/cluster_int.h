@@ -69,6 +69,8 @@ struct hv_cluster_rects {
 
 /** Identity of a group: a hash of its name. */
 uint64_t hv_cluster_group_id(const struct hv_node_group *g);
+/** A number that changes with the documents shown, for a part of the screen (hv_grid_part). */
+uint64_t hv_cluster_version(const struct hv_cluster_screen *v, const char *part);
 /** The cluster shown. */
 const struct hv_cluster *hv_cluster_shown(const struct hv_cluster_screen *v);
 /** The group under the cursor and its number, or NULL when no row is shown. */

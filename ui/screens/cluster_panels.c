@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "solver/base/rng.h"
 #include "solver/base/units.h"
 #include "ui/screens/cluster_int.h"
 
@@ -54,7 +55,10 @@ static void path_cell(struct hv_str *out, struct hv_path p)
         hv_str_adds(out, ".");
         return;
     }
-    hv_str_addf(out, "%.3g/%.5g", p.bytes_per_s / HV_GBPS, p.latency_s / HV_US);
+    char buf[HV_FMT_CAP];
+    hv_str_adds(out, hv_fmt_general(buf, sizeof buf, p.bytes_per_s / HV_GBPS, 3));
+    hv_str_addc(out, '/');
+    hv_str_adds(out, hv_fmt_general(buf, sizeof buf, p.latency_s / HV_US, 5));
 }
 
 /* Width of the matrix' columns: the widest figure of few groups, else the most. */
@@ -123,7 +127,7 @@ static void link_line(const struct hv_cluster_screen *v, struct hv_str *out)
                 p.latency_s / HV_US, level_word(p.level), p.why != NULL ? p.why : "-");
 }
 
-void hv_cluster_draw_links(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
+static void draw_matrix(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
 {
     const struct hv_cluster *c = hv_cluster_shown(v);
     struct hv_rect in = hv_rect_inner(r);
@@ -154,6 +158,15 @@ void hv_cluster_draw_links(const struct hv_cluster_screen *v, struct hv_grid *g,
     }
     hv_grid_unclip(g, old);
     hv_str_free(&line);
+}
+
+void hv_cluster_draw_links(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
+{
+    const uint64_t of[] = {v->link_row, v->link_column, v->panel == HV_CLUSTER_LINKS};
+    if (!hv_grid_part(g, r, hv_hash(hv_cluster_version(v, "links"), of, sizeof of))) {
+        draw_matrix(v, g, r);
+        hv_grid_part_end(g);
+    }
 }
 
 bool hv_cluster_links_action(struct hv_cluster_screen *v, enum hv_action a)
@@ -255,6 +268,15 @@ static void add_kind(struct hv_str *out, const struct hv_slots *s)
     }
 }
 
+/* A text at the right of DEVICE_W columns. */
+static void add_right(struct hv_str *out, const char *text)
+{
+    for (size_t n = strlen(text); n < DEVICE_W; n++) {
+        hv_str_addc(out, ' ');
+    }
+    hv_str_adds(out, text);
+}
+
 static void add_topology(struct hv_str *out, const struct hv_cluster *c,
                          const struct hv_node_group *g)
 {
@@ -270,11 +292,9 @@ static void add_topology(struct hv_str *out, const struct hv_cluster *c,
         hv_str_addf(out, "  %-4u", i);
         for (uint32_t k = 0; k < n; k++) {
             struct hv_path p = hv_cluster_path(c, g->first_device + i, g->first_device + k);
-            if (i == k) {
-                hv_str_addf(out, "%*s", DEVICE_W, ".");
-            } else {
-                hv_str_addf(out, "%*.3g", DEVICE_W, p.bytes_per_s / HV_GBPS);
-            }
+            char buf[HV_FMT_CAP];
+            double gbps = p.bytes_per_s / HV_GBPS;
+            add_right(out, i == k ? "." : hv_fmt_general(buf, sizeof buf, gbps, 3));
         }
         hv_str_addc(out, '\n');
     }
@@ -373,7 +393,7 @@ int hv_cluster_side_line(const struct hv_cluster_screen *v, const char *section)
     return found;
 }
 
-void hv_cluster_draw_side(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
+static void draw_details(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
 {
     const struct hv_node_group *group = hv_cluster_selected(v, NULL);
     struct hv_rect in = hv_rect_inner(r);
@@ -409,4 +429,15 @@ void hv_cluster_draw_side(const struct hv_cluster_screen *v, struct hv_grid *g, 
     hv_grid_unclip(g, old);
     hv_str_free(&title);
     hv_str_free(&text);
+}
+
+void hv_cluster_draw_side(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r)
+{
+    size_t group = SIZE_MAX;
+    (void)hv_cluster_selected(v, &group);
+    const uint64_t of[] = {group, (uint64_t)v->side_top, v->panel == HV_CLUSTER_SIDE, v->form.open};
+    if (!hv_grid_part(g, r, hv_hash(hv_cluster_version(v, "details"), of, sizeof of))) {
+        draw_details(v, g, r);
+        hv_grid_part_end(g);
+    }
 }

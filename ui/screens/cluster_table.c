@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "solver/base/arena.h"
+#include "solver/base/rng.h"
 #include "solver/base/units.h"
 #include "ui/screens/cluster_int.h"
 
@@ -30,11 +31,13 @@ const char *hv_cluster_sort_word(int column)
 
 uint64_t hv_cluster_group_id(const struct hv_node_group *g)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-    for (const char *p = g->name; *p != '\0'; p++) {
-        h = (h ^ (uint8_t)*p) * 0x100000001b3u;
-    }
-    return h;
+    return hv_hash(HV_HASH_START, g->name, strlen(g->name));
+}
+
+uint64_t hv_cluster_version(const struct hv_cluster_screen *v, const char *part)
+{
+    const uint64_t of[] = {v->cluster_generation, v->job_generation};
+    return hv_hash(hv_hash(HV_HASH_START, part, strlen(part)), of, sizeof of);
 }
 
 const struct hv_cluster *hv_cluster_shown(const struct hv_cluster_screen *v)
@@ -83,19 +86,22 @@ bool hv_cluster_is_marked(const struct hv_cluster_screen *v, const struct hv_nod
 
 void hv_cluster_number(struct hv_str *out, double x, const char *unit)
 {
+    char buf[HV_FMT_CAP];
     if (!hv_known(x)) {
         hv_str_adds(out, "-");
     } else {
-        hv_str_addf(out, "%.4g%s", x, unit);
+        hv_str_adds(out, hv_fmt_general(buf, sizeof buf, x, 4));
+        hv_str_adds(out, unit);
     }
 }
 
 static void money(struct hv_str *out, double usd)
 {
+    char buf[HV_FMT_CAP];
     if (!hv_known(usd)) {
         hv_str_adds(out, "-");
     } else {
-        hv_str_addf(out, "%.*f", usd < 1000 ? 2 : 0, usd);
+        hv_str_adds(out, hv_fmt_fixed(buf, sizeof buf, usd, usd < 1000 ? 2 : 0));
     }
 }
 
@@ -149,12 +155,14 @@ static void cell_of(const struct hv_cluster_screen *v, const struct hv_node_grou
         flops_cell(v, g, out);
         break;
     case HV_COLUMN_INTRA:
-        hv_str_addf(out, "%s ", hv_link_kind_name(g->intra.kind));
+        hv_str_adds(out, hv_link_kind_name(g->intra.kind));
+        hv_str_addc(out, ' ');
         hv_cluster_number(out, g->intra.bytes_per_s / HV_GBPS, " GB/s");
         break;
     case HV_COLUMN_NIC:
         if (hv_known(g->nic.bytes_per_s)) {
-            hv_str_addf(out, "%.3g GB/s", g->nic.bytes_per_s / HV_GBPS);
+            hv_str_adds(out, hv_fmt_general(buf, sizeof buf, g->nic.bytes_per_s / HV_GBPS, 3));
+            hv_str_adds(out, " GB/s");
         } else {
             hv_str_addc(out, '-');
         }
@@ -474,16 +482,19 @@ void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g,
         hv_str_addf(&text, "  marked: %zu", v->marks.n);
     }
     hv_grid_box(g, r, hv_str_cstr(&text), focused, focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
-    struct hv_table_source s = {&some, v->order.n, some_cell, some_flags, some_id};
+    /* the width says which columns are shown, the orders which group a row is */
+    uint64_t version = hv_hash(hv_cluster_version(v, "nodes"), &at.w, sizeof at.w);
+    version = hv_hash(version, v->order.items, v->order.n * sizeof *v->order.items);
+    struct hv_table_source s = {&some, v->order.n, some_cell, some_flags, some_id, version};
     struct hv_table_look look = {shown, n, focused,
                                  "no group has this text; f and an empty line show all"};
     hv_table_draw(&table, &s, &look, g, at);
-    struct hv_rect inner = hv_rect_inner(r);
-    if (inner.h > at.h) {
+    struct hv_rect inner = hv_rect_inner(r), totals = {inner.x, inner.y + at.h, inner.w, 1};
+    if (inner.h > at.h && !hv_grid_part(g, totals, hv_cluster_version(v, "totals"))) {
         hv_str_clear(&text);
         hv_cluster_totals(v, &text);
-        hv_grid_put_field(g, (struct hv_rect){inner.x, inner.y + at.h, inner.w, 1}, HV_LEFT,
-                          hv_str_cstr(&text), HV_STYLE_TITLE);
+        hv_grid_put_field(g, totals, HV_LEFT, hv_str_cstr(&text), HV_STYLE_TITLE);
+        hv_grid_part_end(g);
     }
     hv_str_free(&text);
 }

@@ -118,8 +118,8 @@ void hv_gantt_cursor_text(const struct hv_gantt_subject *s, struct hv_str *out)
     }
 }
 
-/** When the operation at the cursor began: of very many transfers at a time the last line draws
- * some one behind the other. */
+/** When the operation at the cursor began: transfers that overlap are drawn one behind the other.
+ */
 static double began_s(const struct hv_gantt_subject *s, const struct hv_gantt_span *span,
                       const struct hv_timeline_op *op)
 {

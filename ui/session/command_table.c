@@ -22,7 +22,7 @@
 
 static const struct hv_opt plan_options[] = {
     INPUT_OPTIONS,
-    {"strategy", 's', HV_ARG_TEXT, "STRATEGY", "strategy, or a composition such as uniform+fsdp", 0, 0, NULL, true},
+    {"strategy", 's', HV_ARG_TEXT, "STRATEGY", "strategy, or a composition such as uniform+fireflyer", 0, 0, NULL, true},
     {"option", 'o', HV_ARG_KEY_VALUE, "KEY=VALUE", "option of the strategy; see `hetviz strategies NAME`", 0, 0, NULL, false},
     {"replan", 0, HV_ARG_FILE, "PLAN", "plan that was running when devices were lost", 0, 0, NULL, false},
     {"lost", 0, HV_ARG_LIST, "ADDRESS,...", "devices that may not be used any more, such as a[1].*", 0, 0, NULL, false},

@@ -278,10 +278,11 @@ struct hv_row_point {
 
 /** A row of the plans table. Read only; valid until the row is gone (look it up by id). */
 struct hv_row {
-    uint32_t id;           /**< never used twice in a session */
-    const char *name;      /**< of the plan: "oobleck-2" */
-    const char *strategy;  /**< "oobleck", "uniform+fsdp"; of plans from files their strategy name,
-                              "" when unknown */
+    uint32_t id;      /**< never used twice in a session */
+    const char *name; /**< of the plan: "oobleck-2" */
+    const char
+        *strategy; /**< "oobleck", "uniform+fireflyer"; of plans from files their strategy name,
+                      "" when unknown */
     const json_t *options; /**< as given to the run; NULL = none */
     enum hv_row_state state;
     double progress_frac;        /**< HV_UNKNOWN when the worker did not say */
@@ -362,8 +363,8 @@ uint32_t hv_session_selected(const struct hv_session *s);
 void hv_session_select(struct hv_session *s, uint32_t id);
 
 /**
- * Queues a run of a strategy or composition ("uniform+fsdp") with the options set for it, changed
- * by `options` (an object, borrowed; NULL = none). *id (may be NULL) = the new row. Errors:
+ * Queues a run of a strategy or composition ("uniform+fireflyer") with the options set for it,
+ * changed by `options` (an object, borrowed; NULL = none). *id (may be NULL) = the new row. Errors:
  * HV_EUSAGE for an unknown strategy (with the nearest) or a wrong option.
  */
 enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const json_t *options,

@@ -81,7 +81,7 @@ int hv_term_run(const struct hv_term_ops *ops, struct hv_term *t, struct hv_app 
     hv_app_set_terminal(app, (struct hv_app_terminal){give, take, mouse, &lent});
     if (ops->is_ascii(t)) /* else it is as the user wants it */
         hv_app_set_ascii(app, true);
-    bool go = hv_app_feed(app, &ev), shown = false;
+    bool go = hv_app_feed(app, &ev);
     while (go) {
         hv_app_tick(app, now_ms());
         if (hv_app_is_done(app))
@@ -89,9 +89,6 @@ int hv_term_run(const struct hv_term_ops *ops, struct hv_term *t, struct hv_app 
         if (hv_app_is_dirty(app)) {
             hv_app_draw(app, &grid);
             ops->present(t, &grid);
-            if (!shown && watch && watch->shown)
-                watch->shown(watch->ctx);
-            shown = true;
         }
         size_t n = watch && watch->list ? watch->list(watch->ctx, fds, MAX_FDS) : 0;
         ev = ops->wait_event(t, hv_app_timeout_ms(app), fds, n);

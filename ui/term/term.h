@@ -75,8 +75,6 @@ struct hv_term_watch {
     size_t (*list)(void *ctx, int *fds, size_t cap);
     /** One of them became readable. */
     void (*ready)(void *ctx, struct hv_app *app, int fd);
-    /** The first frame is on the screen: what it does not show may be read now; may be NULL. */
-    void (*shown)(void *ctx);
     void *ctx;
 };
 /**

@@ -22,10 +22,14 @@ static const struct hv_cell blank = {.utf8 = " ", .width = 1, .style = 0};
 
 void hv__out_forget(struct hv_out *o, int w, int h)
 {
+    size_t n = (size_t)w * (size_t)h + 1;
     o->w = w;
     o->h = h;
-    free(o->shown);
-    o->shown = hv_xcalloc((size_t)w * (size_t)h + 1, sizeof *o->shown);
+    if (n > o->cap) {
+        free(o->shown); /* what it holds is of no use */
+        o->shown = hv_xcalloc(n, sizeof *o->shown);
+        o->cap = n;
+    }
     o->cleared = false;
 }
 
@@ -86,18 +90,18 @@ static bool same_pen(struct hv_pen a, struct hv_pen b)
 
 /* ---- looks ---- */
 
-/* "31", "91" or "38;5;208" with the digits of the plane: 3 and 9 in front, 4 and 10 behind. */
+/* "31;", "91;" or "38;5;208;" with the digits of the plane: 3 and 9 in front, 4 and 10 behind. */
 static void add_ansi_colour(struct hv_str *out, int colour, bool back)
 {
     int low = back ? 40 : 30, bright = back ? 100 : 90;
-    if (colour < 0)
-        hv_str_addf(out, "%d;", low + 9);
-    else if (colour < 8)
-        hv_str_addf(out, "%d;", low + colour);
-    else if (colour < 16)
-        hv_str_addf(out, "%d;", bright + colour - 8);
-    else
-        hv_str_addf(out, "%d;5;%d;", low + 8, colour);
+    if (colour >= 16) {
+        hv_str_addu(out, (unsigned long)low + 8);
+        hv_str_adds(out, ";5;");
+    } else {
+        colour = colour < 0 ? low + 9 : colour < 8 ? low + colour : bright + colour - 8;
+    }
+    hv_str_addu(out, (unsigned long)colour);
+    hv_str_addc(out, ';');
 }
 
 /* One sequence that changes only what differs. */
@@ -191,81 +195,119 @@ static bool step_over(struct hv_out *o, const struct hv_grid *g, int x, int y)
     return true;
 }
 
+/* A sequence with one or two numbers, which are 1 when they are left out. */
+static void add_ansi_move(struct hv_str *out, int a, int b, char what)
+{
+    hv_str_adds(out, "\033[");
+    if (a > 1)
+        hv_str_addu(out, (unsigned long)a);
+    if (b > 1) {
+        hv_str_addc(out, ';');
+        hv_str_addu(out, (unsigned long)b);
+    }
+    hv_str_addc(out, what);
+}
+
 static void move(struct hv_out *o, int x, int y)
 {
     if (o->x == x && o->y == y)
         return;
     if (!o->caps.ansi_move)
         hv__caps_add_2(&o->bytes, o->caps.move, y, x);
-    else if (o->x >= 0 && o->y == y && x == o->x + 1)
-        hv_str_adds(&o->bytes, "\033[C");
     else if (o->x >= 0 && o->y == y && x > o->x)
-        hv_str_addf(&o->bytes, "\033[%dC", x - o->x);
-    else if (x == 0)
-        hv_str_addf(&o->bytes, "\033[%dH", y + 1);
+        add_ansi_move(&o->bytes, x - o->x, 1, 'C');
     else
-        hv_str_addf(&o->bytes, "\033[%d;%dH", y + 1, x + 1);
+        add_ansi_move(&o->bytes, y + 1, x + 1, 'H');
     o->x = x;
     o->y = y;
 }
 
-/* Bytes of a cell that the terminal takes for as many columns as we do; NULL: write '?'. */
-static const char *safe_text(const struct hv_cell *c, bool *odd)
+/* A character of one byte and one column? */
+static bool is_plain(const struct hv_cell *c)
 {
-    wchar_t wide = 0;
-    mbstate_t state = {0};
-    *odd = false;
-    if (c->utf8[1] == '\0')
-        return (unsigned char)c->utf8[0] >= ' ' && c->width == 1 ? c->utf8 : NULL;
-    size_t n = mbrtowc(&wide, c->utf8, sizeof c->utf8, &state);
-    if (n == 0 || n > sizeof c->utf8 || wcwidth(wide) != c->width)
-        return NULL;
-    *odd = c->width != 1 || c->utf8[n] != '\0'; /* terminals disagree about such */
-    return c->utf8;
+    return c->utf8[1] == '\0' && (unsigned char)c->utf8[0] >= ' ' && c->width == 1;
+}
+
+/* Finds out whether the terminal takes the bytes of a cell for as many columns as we do (`safe`),
+ * and whether terminals disagree about them (`odd`). Frames are long runs of the same few, so the
+ * last one is remembered. */
+static void judge(struct hv_out *o, const struct hv_cell *c)
+{
+    if (memcmp(c->utf8, o->judged.utf8, sizeof c->utf8) == 0 && c->width == o->judged.width)
+        return;
+    o->judged = *c;
+    o->safe = is_plain(c);
+    o->odd = false;
+    o->n_judged = strnlen(c->utf8, sizeof c->utf8);
+    if (o->n_judged > 1) {
+        wchar_t wide = 0;
+        mbstate_t state = {0};
+        size_t n = mbrtowc(&wide, c->utf8, sizeof c->utf8, &state);
+        o->safe = n > 0 && n <= sizeof c->utf8 && wcwidth(wide) == c->width;
+        o->odd = o->safe && (c->width != 1 || n < o->n_judged);
+    }
+}
+
+/* Writes a character at the cursor with the pen there is. */
+static void put_plain(struct hv_out *o, const struct hv_cell *c)
+{
+    hv_str_addc(&o->bytes, c->utf8[0]);
+    o->x = o->x + 1 < o->w ? o->x + 1 : -1;
 }
 
 /* Writes a cell at the cursor. */
 static void put_cell(struct hv_out *o, const struct hv_cell *c)
 {
-    bool odd = false;
     struct hv_cell whole;
     struct hv_pen edge;
     bool is_edge = HV_STYLE_RIGHT(c->style) != 0, fits = is_edge && edge_pen(o, c, &edge);
+    if (!is_edge && is_plain(c)) {
+        set_pen_of(o, c);
+        put_plain(o, c);
+        return;
+    }
     if (is_edge && !fits) {
         whole = whole_cell(c);
         c = &whole;
     }
-    const char *text = safe_text(c, &odd);
+    judge(o, c);
     if (fits)
         set_pen(o, edge);
     else
         set_pen_of(o, c);
-    hv_str_adds(&o->bytes, text ? text : c->width == 2 ? "??" : "?");
+    if (o->safe)
+        hv_str_add(&o->bytes, c->utf8, o->n_judged);
+    else
+        hv_str_adds(&o->bytes, c->width == 2 ? "??" : "?");
     o->x += c->width;
-    if (odd || o->x >= o->w)
+    if (o->odd || o->x >= o->w)
         o->x = -1;
 }
 
-/* Nothing but blanks in the terminal's own colours from x on? */
-static bool is_empty_tail(const struct hv_out *o, const struct hv_cell *row, int x, int w)
+/* A blank in the terminal's own colours? */
+static bool is_empty(const struct hv_out *o, const struct hv_cell *c)
 {
-    for (int i = x; i < w; i++) {
-        struct hv_pen p = pen_of(o, &row[i]);
-        if (row[i].utf8[0] != ' ' || row[i].utf8[1] != '\0' || p.bg >= 0 ||
-            p.attrs & (HV_ATTR_REVERSE | HV_ATTR_UNDERLINE))
-            return false;
-    }
-    return true;
+    if (c->utf8[0] != ' ' || c->utf8[1] != '\0')
+        return false;
+    struct hv_pen p = pen_of(o, c);
+    return p.bg < 0 && !(p.attrs & (HV_ATTR_REVERSE | HV_ATTR_UNDERLINE));
 }
 
-static bool clear_tail(struct hv_out *o, const struct hv_cell *row, int x, int y)
+/* Where the blanks begin that one sequence clears up to the edge; the width where there are
+ * none. */
+static int tail_of(const struct hv_out *o, const struct hv_cell *row, int w)
 {
-    if (!o->caps.clear_line || o->w - x < TAIL_MIN || !is_empty_tail(o, row, x, o->w))
-        return false;
+    int x = w;
+    while (w == o->w && o->caps.clear_line && x > 0 && is_empty(o, &row[x - 1]))
+        x--;
+    return x;
+}
+
+static void clear_tail(struct hv_out *o, int x, int y)
+{
     move(o, x, y);
     set_pen(o, (struct hv_pen){.fg = -1, .bg = -1});
     hv_str_adds(&o->bytes, o->caps.clear_line);
-    return true;
 }
 
 /* Writing the last cell of all would scroll a terminal that wraps at once. */
@@ -274,39 +316,43 @@ static bool is_writable(const struct hv_out *o, int x, int y, int width)
     return o->caps.wraps_late || y + 1 < o->h || x + width < o->w;
 }
 
-static void draw_row(struct hv_out *o, const struct hv_grid *g, int y, int w)
+/* `all`, unless NULL, is what every cell shows: the screen was just cleared. */
+static void draw_row(struct hv_out *o, const struct hv_grid *g, int y, int w,
+                     const struct hv_cell *all)
 {
     const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
     struct hv_cell *old = &o->shown[(size_t)y * (size_t)o->w];
-    if (memcmp(row, old, (size_t)w * sizeof *row) == 0)
+    if (!all && memcmp(row, old, (size_t)w * sizeof *row) == 0)
         return;
+    int tail = tail_of(o, row, w);
     for (int x = 0; x < w; x++) {
-        if (same_cell(&row[x], &old[x]))
+        if (same_cell(&row[x], all ? all : &old[x]) || row[x].width == 0 ||
+            !is_writable(o, x, y, row[x].width))
             continue;
-        old[x] = row[x];
-        if (row[x].width == 0 || !is_writable(o, x, y, row[x].width))
-            continue;
-        if (row[x].utf8[0] == ' ' && w == o->w && clear_tail(o, row, x, y)) {
-            memcpy(&old[x], &row[x], (size_t)(w - x) * sizeof *row);
-            return;
+        if (x >= tail && w - x >= TAIL_MIN) {
+            clear_tail(o, x, y);
+            break;
         }
-        if (!step_over(o, g, x, y))
+        if ((o->x != x || o->y != y) && !step_over(o, g, x, y))
             move(o, x, y);
-        put_cell(o, &row[x]);
+        if (row[x].style == o->style && o->pen_known && is_plain(&row[x]))
+            put_plain(o, &row[x]); /* most are like the one before */
+        else
+            put_cell(o, &row[x]);
     }
+    memcpy(old, row, (size_t)w * sizeof *row);
 }
 
-static void clear_all(struct hv_out *o)
+/* Returns what all cells show then. */
+static struct hv_cell clear_all(struct hv_out *o)
 {
     o->pen_known = false;
     o->x = o->cursor = -1;
     set_pen(o, (struct hv_pen){.fg = -1, .bg = -1});
     hv__caps_add(&o->bytes, o->caps.clear);
-    /* cleared cells are blank cells, unless a theme paints blanks; then all are to be written */
-    bool bare = is_empty_tail(o, &blank, 0, 1);
-    for (size_t i = 0; i < (size_t)o->w * (size_t)o->h; i++)
-        o->shown[i] = bare ? blank : (struct hv_cell){0};
     o->cleared = true;
+    /* cleared cells are blank cells, unless a theme paints blanks; then all are to be written */
+    return is_empty(o, &blank) ? blank : (struct hv_cell){0};
 }
 
 static void set_cursor(struct hv_out *o, bool visible)
@@ -320,10 +366,12 @@ static void set_cursor(struct hv_out *o, bool visible)
 void hv__out_draw(struct hv_out *o, const struct hv_grid *g)
 {
     int w = g->w < o->w ? g->w : o->w, h = g->h < o->h ? g->h : o->h;
-    if (!o->cleared)
-        clear_all(o);
+    bool fresh = !o->cleared;
+    struct hv_cell all = fresh ? clear_all(o) : blank;
+    for (size_t i = 0; fresh && (w < o->w || h < o->h) && i < (size_t)o->w * (size_t)o->h; i++)
+        o->shown[i] = all; /* also where the grid does not reach */
     for (int y = 0; y < h; y++)
-        draw_row(o, g, y, w);
+        draw_row(o, g, y, w, fresh ? &all : NULL);
     bool visible = g->cursor_x >= 0 && g->cursor_x < w && g->cursor_y < h;
     set_cursor(o, visible);
     if (visible)

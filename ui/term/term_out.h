@@ -35,14 +35,18 @@ struct hv_out {
     struct hv_out_caps caps;
     struct hv_pen pens[HV_STYLE_N]; /**< by style id */
     struct hv_cell *shown;          /**< w·h cells as the terminal shows them */
+    size_t cap;                     /**< cells that there is memory for */
     int w, h;
     int x, y; /**< its cursor; x < 0 = nobody knows */
     struct hv_pen pen;
     bool pen_known;
-    unsigned style;      /**< that the pen was last set for */
-    int cursor;          /**< 1 visible, 0 hidden, −1 nobody knows */
-    bool cleared;        /**< what is shown is known */
-    struct hv_str bytes; /**< what is to be written; the caller writes and clears it */
+    unsigned style;        /**< that the pen was last set for */
+    int cursor;            /**< 1 visible, 0 hidden, −1 nobody knows */
+    bool cleared;          /**< what is shown is known */
+    struct hv_cell judged; /**< of more than one byte, looked at last; the style says nothing */
+    size_t n_judged;       /**< its bytes */
+    bool safe, odd;        /**< what was found: see safe_text */
+    struct hv_str bytes;   /**< what is to be written; the caller writes and clears it */
 };
 
 /** Reads the description of the current terminal (setupterm). The cells of a theme get its colours

@@ -226,13 +226,6 @@ static void watch_ready(void *ctx, struct hv_app *app, int fd)
     }
 }
 
-/** What most screens need, but not the first frame. */
-static void watch_shown(void *ctx)
-{
-    size_t n = 0;
-    (void)hv_session_strategies(ctx, &n);
-}
-
 /** Scripts wait for workers by really waiting. */
 static void script_idle(void *ctx, struct hv_app *app, int ms)
 {
@@ -366,8 +359,7 @@ static enum hv_status run_terminal(const struct tui_options *o, const struct hv_
     if (st != HV_OK) {
         return st;
     }
-    struct hv_term_watch watch = {
-        .list = watch_list, .ready = watch_ready, .shown = watch_shown, .ctx = s};
+    struct hv_term_watch watch = {.list = watch_list, .ready = watch_ready, .ctx = s};
     *signo = hv_term_run(ops, t, app, &watch);
     ops->close(t);
     return HV_OK;

@@ -100,7 +100,7 @@
     X(GANTT_MICRO_LESS, "gantt-micro-less",   "gantt",      "B",                  "Micro-b.", "try smaller micro-batches") \
     X(GANTT_CHUNKS_MORE, "gantt-chunks-more", "gantt",      "v",                  "Chunks",   "try more chunks per rank") \
     X(GANTT_CHUNKS_LESS, "gantt-chunks-less", "gantt",      "V",                  "Chunks",   "try fewer chunks per rank") \
-    X(GANTT_LINKS,      "gantt-links",        "gantt",      "K",                  "Links",    "lanes of their own for what goes over links; several where transfers overlap") \
+    X(GANTT_LINKS,      "gantt-links",        "gantt",      "K",                  "Links",    "lanes of their own for what goes over links, on or off") \
     X(GANTT_PARTS,      "gantt-gpus",         "gantt",      "F",                  "GPUs",     "lanes for the GPUs of a stage that differ, on or off") \
     X(GANTT_PIN,        "gantt-pin",          "gantt",      "p",                  "Pin",      "keep this lane at the top while others scroll, or let it go") \
     X(GANTT_SPLIT,      "gantt-split",        "gantt",      "|",                  "Split",    "a second plan below on the same time axis, on or off") \

@@ -60,15 +60,28 @@ static const enum hv_action *bar_of(const struct hv_app *app)
     return now ? now : v->ops->keybar;
 }
 
-static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect row)
+/* Keys do not change while the program runs, so a view has the same bar while its list is the same.
+ */
+static void fill_bar(struct hv_app *app)
 {
+    const struct hv_view_ops *ops = hv__app_top(app)->ops;
     const enum hv_action *a = bar_of(app);
+    if (app->bar_of == ops && app->bar_list == a && app->bar_depth == app->n_stack)
+        return;
+    app->bar_of = ops;
+    app->bar_list = a;
+    app->bar_depth = app->n_stack;
     app->n_bar = 0;
     add_bar(app, HV_ACT_HELP);
     for (; a && *a != HV_ACT_NONE && app->n_bar < HV__MAX_BAR - 1; a++)
         add_bar(app, *a);
     if (!app->in_help) /* there q is a letter to search for */
         add_bar(app, HV_ACT_CLOSE);
+}
+
+static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect row)
+{
+    fill_bar(app);
     hv_keybar_fit(app->bar, app->n_bar, row.w);
     hv_keybar_draw(app->bar, app->n_bar, g, row);
 }

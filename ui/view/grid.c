@@ -1,5 +1,5 @@
 /*
- * Cell grid: clipping, text by graphemes, frames, bars, dumps. Knows nothing of terminals; colours
+ * Cell grid: clipping, text by graphemes, frames, bars. Knows nothing of terminals; colours
  * are style ids only.
  */
 #include "ui/view/grid.h"
@@ -50,10 +50,15 @@ void hv_grid_resize(struct hv_grid *g, int w, int h)
     w = w < 0 ? 0 : w > HV_GRID_MAX ? HV_GRID_MAX : w;
     h = h < 0 ? 0 : h > HV_GRID_MAX ? HV_GRID_MAX : h;
     if (w != g->w || h != g->h || !g->cells) {
-        size_t n = (size_t)w * (size_t)h;
-        g->cells = hv_xrealloc(g->cells, n > 0 ? n : 1, sizeof *g->cells);
+        size_t n = (size_t)w * (size_t)h + 1;
+        if (n > g->cap) { /* kept when it gets smaller: whoever drags a window goes both ways */
+            free(g->cells);
+            g->cells = hv_xcalloc(n, sizeof *g->cells);
+            g->cap = n;
+        }
         g->w = w;
         g->h = h;
+        hv__grid_parts_forget(g);
     }
     hv_grid_clear(g);
 }
@@ -61,6 +66,7 @@ void hv_grid_resize(struct hv_grid *g, int w, int h)
 void hv_grid_free(struct hv_grid *g)
 {
     free(g->cells);
+    hv__grid_parts_free(g);
     *g = (struct hv_grid){0};
 }
 
@@ -137,15 +143,39 @@ static bool is_plain(const char *s, size_t left)
     return s[0] >= ' ' && s[0] < 0x7f && (left == 1 || (unsigned char)s[1] < 0x80);
 }
 
-/* Writes such a character. */
-static void set_plain(struct hv_grid *g, int x, int y, char c, unsigned style)
+/* The part of n columns from x on that the clip leaves, ready to be overwritten with cells of one
+ * column: *n = how many, *skipped = how many the clip cut off in front. NULL: none. */
+static struct hv_cell *open_run(struct hv_grid *g, int x, int y, int *n, int *skipped)
 {
-    if (!hv_rect_has(g->clip, x, y))
-        return;
-    struct hv_cell *cell = cell_at(g, x, y);
-    if (cell->width != 1)
-        break_wide(g, x, y);
-    *cell = (struct hv_cell){.utf8 = {c}, .width = 1, .style = (uint16_t)style};
+    struct hv_rect in = hv_rect_meet(g->clip, (struct hv_rect){x, y, *n, 1});
+    *n = in.w;
+    *skipped = in.x - x;
+    if (in.w <= 0)
+        return NULL;
+    struct hv_cell *first = cell_at(g, in.x, y), *last = first + in.w - 1;
+    if (first->width == 0)
+        break_wide(g, in.x, y);
+    if (last->width == 2)
+        break_wide(g, in.x + in.w - 1, y);
+    return first;
+}
+
+/* Writes such characters. */
+static void put_plain(struct hv_grid *g, int x, int y, const char *text, int n, unsigned style)
+{
+    int skipped;
+    struct hv_cell *to = open_run(g, x, y, &n, &skipped);
+    for (int i = 0; i < n; i++)
+        to[i] = (struct hv_cell){.utf8 = {text[skipped + i]}, .width = 1, .style = (uint16_t)style};
+}
+
+/* How many of such characters a text of n bytes begins with, at most `most`. */
+static int plain_run(const char *s, size_t n, int most)
+{
+    int k = 0;
+    while (k < most && (size_t)k < n && is_plain(s + k, n - (size_t)k))
+        k++;
+    return k;
 }
 
 /* Length of a text of nothing but such characters, else SIZE_MAX. */
@@ -275,8 +305,11 @@ int hv_grid_put(struct hv_grid *g, int x, int y, int max_w, const char *text, un
     size_t i = 0, n = strlen(text);
     int used = 0;
     while (i < n && used < limit) {
-        if (is_plain(text + i, n - i)) {
-            set_plain(g, x + used++, y, text[i++], style);
+        int run = plain_run(text + i, n - i, limit - used);
+        if (run > 0) {
+            put_plain(g, x + used, y, text + i, run, style);
+            used += run;
+            i += (size_t)run;
             continue;
         }
         struct grapheme gr = next_grapheme(text + i, n - i);
@@ -312,6 +345,21 @@ int hv_grid_put_user(struct hv_grid *g, int x, int y, int max_w, const char *tex
     return used;
 }
 
+/* n plain characters from column x on of a field; blanks around them. */
+static void put_plain_padded(struct hv_grid *g, struct hv_rect at, int x, const char *s, int n,
+                             unsigned style)
+{
+    int w = at.w, skipped;
+    const struct hv_cell pad = {.utf8 = " ", .width = 1, .style = (uint16_t)style};
+    struct hv_cell *to = open_run(g, at.x, at.y, &w, &skipped);
+    int from = x - at.x - skipped; /* of the text, in cells from `to` on */
+    for (int i = 0; i < w; i++) {
+        to[i] = pad;
+        if (i >= from && i < from + n)
+            to[i].utf8[0] = s[i - from];
+    }
+}
+
 /* A text of known width at a place in a field; blanks around it. */
 static void put_padded(struct hv_grid *g, struct hv_rect at, int x, int w, const char *s,
                        unsigned style)
@@ -326,11 +374,12 @@ void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align
 {
     struct hv_str clean = {0};
     const char *s = text;
-    if (plain_length(text) == SIZE_MAX) {
+    size_t plain = plain_length(text);
+    if (plain == SIZE_MAX) {
         hv_text_clean(&clean, text, strlen(text));
         s = hv_str_cstr(&clean);
     }
-    int w = hv_text_width(s), x = at.x;
+    int w = plain < INT_MAX ? (int)plain : hv_text_width(s), x = at.x;
     if (w > at.w && at.w > 0) {
         put_padded(g, at, x, at.w - 1, s, style);
         (void)hv_grid_put(g, at.x + at.w - 1, at.y, 1, g->ascii ? "~" : "…", style);
@@ -339,7 +388,10 @@ void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align
             x += at.w - w;
         else if (align == HV_CENTER)
             x += (at.w - w) / 2;
-        put_padded(g, at, x, w, s, style);
+        if (plain < INT_MAX)
+            put_plain_padded(g, at, x, s, w, style);
+        else
+            put_padded(g, at, x, w, s, style);
     }
     hv_str_free(&clean);
 }
@@ -349,11 +401,20 @@ static void put_glyph(struct hv_grid *g, int x, int y, const char *glyph, unsign
     set_cell(g, x, y, glyph, strlen(glyph), 1, style);
 }
 
+/* The same glyph in n columns. */
+static void put_glyphs(struct hv_grid *g, int x, int y, int n, const char *glyph, unsigned style)
+{
+    int skipped;
+    struct hv_cell cell = {.width = 1, .style = (uint16_t)style};
+    struct hv_cell *to = open_run(g, x, y, &n, &skipped);
+    memcpy(cell.utf8, glyph, strlen(glyph));
+    for (int i = 0; i < n; i++)
+        to[i] = cell;
+}
+
 void hv_grid_hline(struct hv_grid *g, int x, int y, int n, unsigned style)
 {
-    struct hv_rect r = hv_rect_meet(g->clip, (struct hv_rect){x, y, n, 1});
-    for (int i = 0; i < r.w; i++)
-        put_glyph(g, r.x + i, y, g->ascii ? "-" : "─", style);
+    put_glyphs(g, x, y, n, g->ascii ? "-" : "─", style);
 }
 
 void hv_grid_vline(struct hv_grid *g, int x, int y, int n, unsigned style)
@@ -379,10 +440,8 @@ void hv_grid_box(struct hv_grid *g, struct hv_rect r, const char *title, bool fo
     const char *const *f = frames[g->ascii ? 2 : focused ? 1 : 0];
     const char *horizontal = g->ascii && focused ? "=" : f[0];
     int right = r.x + r.w - 1, bottom = r.y + r.h - 1;
-    for (int x = r.x + 1; x < right; x++) {
-        put_glyph(g, x, r.y, horizontal, style);
-        put_glyph(g, x, bottom, horizontal, style);
-    }
+    put_glyphs(g, r.x + 1, r.y, r.w - 2, horizontal, style);
+    put_glyphs(g, r.x + 1, bottom, r.w - 2, horizontal, style);
     for (int y = r.y + 1; y < bottom; y++) {
         put_glyph(g, r.x, y, f[1], style);
         put_glyph(g, right, y, f[1], style);
@@ -400,10 +459,14 @@ void hv_grid_box(struct hv_grid *g, struct hv_rect r, const char *title, bool fo
 
 void hv_grid_fill(struct hv_grid *g, struct hv_rect r, char c, unsigned style)
 {
+    struct hv_cell cell = {.utf8 = {c}, .width = 1, .style = (uint16_t)style};
     struct hv_rect in = hv_rect_meet(g->clip, r);
-    for (int y = in.y; y < in.y + in.h; y++)
-        for (int x = in.x; x < in.x + in.w; x++)
-            set_plain(g, x, y, c, style);
+    for (int y = in.y; y < in.y + in.h; y++) {
+        int n = in.w, skipped;
+        struct hv_cell *to = open_run(g, in.x, y, &n, &skipped);
+        for (int i = 0; i < n; i++)
+            to[i] = cell;
+    }
 }
 
 void hv_grid_restyle(struct hv_grid *g, struct hv_rect r, unsigned keep, unsigned set)
@@ -457,38 +520,5 @@ void hv_grid_cursor(struct hv_grid *g, int x, int y)
     if (hv_rect_has(g->clip, x, y)) {
         g->cursor_x = x;
         g->cursor_y = y;
-    }
-}
-
-static void trim_line(struct hv_str *out, size_t from, char pad)
-{
-    while (out->n > from && out->p[out->n - 1] == pad)
-        out->p[--out->n] = '\0';
-    hv_str_addc(out, '\n');
-}
-
-void hv_grid_dump(const struct hv_grid *g, struct hv_str *out)
-{
-    for (int y = 0; y < g->h; y++) {
-        size_t from = out->n;
-        for (int x = 0; x < g->w; x++) {
-            const struct hv_cell *c = &g->cells[(size_t)y * (size_t)g->w + (size_t)x];
-            if (c->width > 0)
-                hv_str_adds(out, c->utf8);
-        }
-        trim_line(out, from, ' ');
-    }
-}
-
-void hv_grid_dump_styles(const struct hv_grid *g, struct hv_str *out)
-{
-    static const char letters[] = ".ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    for (int y = 0; y < g->h; y++) {
-        size_t from = out->n;
-        for (int x = 0; x < g->w; x++) {
-            unsigned id = g->cells[(size_t)y * (size_t)g->w + (size_t)x].style & HV_STYLE_ID_MASK;
-            hv_str_addc(out, id < sizeof letters - 1 ? letters[id] : '?');
-        }
-        trim_line(out, from, '.');
     }
 }

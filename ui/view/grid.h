@@ -26,21 +26,24 @@ struct hv_cell {
 };
 
 struct hv_plain;
+struct hv__grid_parts;
 
 /** The grid. `{0}` is an empty one. Owner: whoever owns the struct calls hv_grid_free. */
 struct hv_grid {
     struct hv_cell *cells; /**< h rows of w cells */
     int w, h;
+    size_t cap; /**< cells that there is memory for */
     struct hv_rect clip;
     bool ascii;             /**< frames, bars and marks in ASCII; non-ASCII text becomes '?' */
     int cursor_x, cursor_y; /**< hardware cursor; x < 0 = hidden */
     struct hv_plain *plain; /**< takes lines of words instead of cells (ui/view/plain.h), or NULL */
+    struct hv__grid_parts *parts; /**< what hv_grid_part remembers, or NULL */
 };
 
 /** Largest side that hv_grid_resize gives (cells); larger wishes are cut. */
 #define HV_GRID_MAX 2000
 
-/** Sets the size and clears; contents are lost. O(w·h). */
+/** Sets the size and clears; contents are lost, with a new size also those of parts. O(w·h). */
 void hv_grid_resize(struct hv_grid *g, int w, int h);
 /** Frees the cells; empty and usable again. */
 void hv_grid_free(struct hv_grid *g);
@@ -105,6 +108,21 @@ void hv_grid_edge(struct hv_grid *g, struct hv_rect r, int eighths, unsigned lef
 int hv_cell_eighths(const struct hv_cell *c);
 /** Places the hardware cursor when (x, y) is inside the clip. */
 void hv_grid_cursor(struct hv_grid *g, int x, int y);
+
+/**
+ * Begins a part of the frame that is drawn again only when something it shows changed. `what` is a
+ * number that differs whenever the cells or the cursor in r would, but for the place, the clip and
+ * `ascii`, which are looked at here: a hash (hv_hash) of which part it is and of all it shows; 0 is
+ * never remembered. Nothing was drawn in r before in this frame, and parts do not nest. True: the
+ * cells are there, as the same part left them in an earlier frame, and the caller draws nothing.
+ * False: the caller draws, in r only, and calls hv_grid_part_end. O(parts + cells of r).
+ */
+bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what);
+/** Remembers the part begun last; what was remembered of others at its place is forgotten. */
+void hv_grid_part_end(struct hv_grid *g);
+/** Forgets all parts, as hv_grid_resize does; and frees what they take, as hv_grid_free does. */
+void hv__grid_parts_forget(struct hv_grid *g);
+void hv__grid_parts_free(struct hv_grid *g);
 
 /** Appends the text plane: h lines, trailing blanks cut. */
 void hv_grid_dump(const struct hv_grid *g, struct hv_str *out);

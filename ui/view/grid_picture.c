@@ -1,5 +1,5 @@
-/** Cells to pixels: backgrounds, then frames and bars as rectangles, so that they meet without
- * gaps in any font, then text by runs of equal style. The grid itself knows no colours. */
+/** Cells to text, and to pixels: backgrounds, then frames and bars as rectangles, so that they meet
+ * without gaps in any font, then text by runs of equal style. The grid itself knows no colours. */
 #include "ui/view/grid_picture.h"
 
 #include <string.h>
@@ -290,4 +290,37 @@ enum hv_status hv_grid_save(const struct hv_grid *g, const struct hv_theme *them
     }
     hv_str_free(&text);
     return st;
+}
+
+static void trim_line(struct hv_str *out, size_t from, char pad)
+{
+    while (out->n > from && out->p[out->n - 1] == pad)
+        out->p[--out->n] = '\0';
+    hv_str_addc(out, '\n');
+}
+
+void hv_grid_dump(const struct hv_grid *g, struct hv_str *out)
+{
+    for (int y = 0; y < g->h; y++) {
+        size_t from = out->n;
+        for (int x = 0; x < g->w; x++) {
+            const struct hv_cell *c = &g->cells[(size_t)y * (size_t)g->w + (size_t)x];
+            if (c->width > 0)
+                hv_str_adds(out, c->utf8);
+        }
+        trim_line(out, from, ' ');
+    }
+}
+
+void hv_grid_dump_styles(const struct hv_grid *g, struct hv_str *out)
+{
+    static const char letters[] = ".ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    for (int y = 0; y < g->h; y++) {
+        size_t from = out->n;
+        for (int x = 0; x < g->w; x++) {
+            unsigned id = g->cells[(size_t)y * (size_t)g->w + (size_t)x].style & HV_STYLE_ID_MASK;
+            hv_str_addc(out, id < sizeof letters - 1 ? letters[id] : '?');
+        }
+        trim_line(out, from, '.');
+    }
 }

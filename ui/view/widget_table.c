@@ -1,6 +1,7 @@
 /* Table widget: rows come from a callback, so a table of a million rows costs what is on screen. */
 #include <string.h>
 
+#include "solver/base/rng.h"
 #include "ui/view/plain.h"
 
 #define MARK_W      2 /* mark and flag column */
@@ -178,10 +179,62 @@ static void draw_marks(struct hv_grid *g, int x, int y, unsigned flags, bool cur
     (void)hv_grid_put(g, x + 1, y, 1, flags & HV_ROW_MARKED ? "*" : " ", style);
 }
 
+/* A row that is drawn: its number, how it looks, where it stands. */
+struct row {
+    size_t number;
+    unsigned flags;
+    bool cursor;
+    struct hv_rect at;
+};
+
+/* Columns that are shown. */
+struct shown_columns {
+    int widths[MAX_COLUMNS];
+    size_t n;
+};
+
+/* All that a row shows, as a number (hv_grid_part); 0 when the source does not say. */
+static uint64_t row_version(const struct hv_table *t, const struct hv_table_source *s,
+                            const struct hv_table_look *look, const struct shown_columns *columns,
+                            const struct row *row)
+{
+    const uint64_t of[] = {s->version, row->number, row->flags, row->cursor, look->focused};
+    if (s->version == 0)
+        return 0;
+    uint64_t h = hv_hash(HV_HASH_START, of, sizeof of);
+    h = hv_hash(h, columns->widths, columns->n * sizeof *columns->widths);
+    return t->find ? hv_hash(h, t->find, strlen(t->find)) : h;
+}
+
+static void draw_row(const struct hv_table *t, const struct hv_table_source *s,
+                     const struct hv_table_look *look, struct hv_grid *g,
+                     const struct shown_columns *columns, const struct row *row)
+{
+    struct hv_str text = {0};
+    unsigned style = row_style(row->flags, row->cursor, look->focused);
+    int x = row->at.x + MARK_W, y = row->at.y;
+    hv_grid_fill(g, row->at, ' ', style);
+    draw_marks(g, row->at.x, y, row->flags, row->cursor, style);
+    for (size_t i = 0; i < columns->n; i++) {
+        hv_str_clear(&text);
+        s->cell(s->ctx, row->number, i, &text);
+        bool hit = t->find && hv_text_has(hv_str_cstr(&text), t->find);
+        unsigned cell_style = !hit          ? style
+                              : row->cursor ? style | HV_STYLE_UNDERLINE
+                                            : HV_STYLE_MATCH;
+        hv_grid_put_field(g, (struct hv_rect){x, y, columns->widths[i], 1}, look->columns[i].align,
+                          hv_str_cstr(&text), cell_style);
+        x += columns->widths[i] + 1;
+    }
+    if (row->cursor && look->focused)
+        hv_grid_cursor(g, row->at.x, y);
+    hv_str_free(&text);
+}
+
 void hv_table_draw(const struct hv_table *t, const struct hv_table_source *s,
                    const struct hv_table_look *look, struct hv_grid *g, struct hv_rect r)
 {
-    int widths[MAX_COLUMNS];
+    struct shown_columns columns;
     if (r.w <= MARK_W || r.h < 2)
         return;
     if (g->plain) {
@@ -189,33 +242,22 @@ void hv_table_draw(const struct hv_table *t, const struct hv_table_source *s,
         return;
     }
     struct hv_rect old = hv_grid_clip(g, r);
-    size_t n = fit_columns(look, r.w - MARK_W, widths), top = top_of(t, s->n_rows, r.h - 1);
-    struct hv_str text = {0};
-    draw_head(t, look, g, r, widths, n);
+    size_t top = top_of(t, s->n_rows, r.h - 1);
+    columns.n = fit_columns(look, r.w - MARK_W, columns.widths);
+    draw_head(t, look, g, r, columns.widths, columns.n);
     if (s->n_rows == 0 && look->empty)
         (void)hv_grid_put(g, r.x + MARK_W, r.y + 1, r.w - MARK_W, look->empty, HV_STYLE_DIM);
     size_t last = s->n_rows > 0 ? s->n_rows - 1 : 0, cursor = t->cursor < last ? t->cursor : last;
-    for (size_t row = top; row < s->n_rows && row - top < (size_t)r.h - 1; row++) {
-        int y = r.y + 1 + (int)(row - top), x = r.x + MARK_W;
-        unsigned flags = s->flags ? s->flags(s->ctx, row) : 0;
-        unsigned style = row_style(flags, row == cursor, look->focused);
-        hv_grid_fill(g, (struct hv_rect){r.x, y, r.w, 1}, ' ', style);
-        draw_marks(g, r.x, y, flags, row == cursor, style);
-        for (size_t i = 0; i < n; i++) {
-            hv_str_clear(&text);
-            s->cell(s->ctx, row, i, &text);
-            bool hit = t->find && hv_text_has(hv_str_cstr(&text), t->find);
-            unsigned cell_style = !hit            ? style
-                                  : row == cursor ? style | HV_STYLE_UNDERLINE
-                                                  : HV_STYLE_MATCH;
-            hv_grid_put_field(g, (struct hv_rect){x, y, widths[i], 1}, look->columns[i].align,
-                              hv_str_cstr(&text), cell_style);
-            x += widths[i] + 1;
-        }
-        if (row == cursor && look->focused)
-            hv_grid_cursor(g, r.x, y);
+    for (size_t i = top; i < s->n_rows && i - top < (size_t)r.h - 1; i++) {
+        struct row row = {i,
+                          s->flags ? s->flags(s->ctx, i) : 0,
+                          i == cursor,
+                          {r.x, r.y + 1 + (int)(i - top), r.w, 1}};
+        if (hv_grid_part(g, row.at, row_version(t, s, look, &columns, &row)))
+            continue;
+        draw_row(t, s, look, g, &columns, &row);
+        hv_grid_part_end(g);
     }
-    hv_str_free(&text);
     hv_grid_unclip(g, old);
 }
 

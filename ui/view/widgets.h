@@ -42,6 +42,9 @@ struct hv_table_source {
     unsigned (*flags)(const void *ctx, size_t row);
     /** Identity that survives sorting and reloading; NULL = the row number. */
     uint64_t (*id)(const void *ctx, size_t row);
+    /** Differs whenever what `cell` appends does: rows are then drawn again only when they change
+     * (hv_grid_part). A hash that begins with the screen's name; 0: always draw. */
+    uint64_t version;
 };
 
 /** State of a table: a value. */

@@ -68,20 +68,11 @@ static enum hv_status read_axis(const struct hv_jp *p, const char *key, struct h
 struct grid {
     const struct hv_log_axis *axes[3];
     size_t n_axes;
+    size_t at[3], stride[3]; /* of the value at hand; distance of neighbours in the values */
     double most, unit;
     double *values; /* log2 in base units */
     struct hv_err *err;
 };
-
-/* Distance in the values between neighbours along axis `a`. */
-static size_t stride(const struct grid *g, size_t a)
-{
-    size_t n = 1;
-    for (size_t i = a + 1; i < g->n_axes; i++) {
-        n *= g->axes[i]->count;
-    }
-    return n;
-}
 
 /* One value; those before it along every axis stand already. */
 static enum hv_status read_value(const struct grid *g, const struct hv_jp *p, size_t index)
@@ -93,8 +84,8 @@ static enum hv_status read_value(const struct grid *g, const struct hv_jp *p, si
     }
     g->values[index] = log2(x * g->unit);
     for (size_t a = 0; a < g->n_axes; a++) {
-        size_t s = stride(g, a), at = index / s % g->axes[a]->count;
-        if (at && g->values[index] - g->values[index - s] > g->axes[a]->step + LEVEL) {
+        size_t s = g->stride[a];
+        if (g->at[a] && g->values[index] - g->values[index - s] > g->axes[a]->step + LEVEL) {
             return hv_jp_fail(p, g->err,
                               "this rate is more than %.4g times the one before it along axis %zu: "
                               "more work would take less time; expected at most %.6g",
@@ -105,8 +96,7 @@ static enum hv_status read_value(const struct grid *g, const struct hv_jp *p, si
     return HV_OK;
 }
 
-static enum hv_status read_level(const struct grid *g, const struct hv_jp *p, size_t axis,
-                                 size_t index)
+static enum hv_status read_level(struct grid *g, const struct hv_jp *p, size_t axis, size_t index)
 {
     if (axis == g->n_axes) {
         return read_value(g, p, index);
@@ -118,6 +108,7 @@ static enum hv_status read_level(const struct grid *g, const struct hv_jp *p, si
     }
     for (size_t i = 0; st == HV_OK && i < n; i++) {
         struct hv_jp at = hv_jp_at(p, i);
+        g->at[axis] = i;
         st = read_level(g, &at, axis + 1, index * want + i);
     }
     return st;
@@ -126,8 +117,11 @@ static enum hv_status read_level(const struct grid *g, const struct hv_jp *p, si
 static enum hv_status read_grid(const struct hv_jp *p, const char *key, struct hv_arena *arena,
                                 struct grid *g, const double **out)
 {
-    size_t n = g->axes[0]->count * stride(g, 0);
+    size_t n = 1;
     struct hv_jp at = {0};
+    for (size_t a = g->n_axes; a-- > 0; n *= g->axes[a]->count) {
+        g->stride[a] = n;
+    }
     enum hv_status st = hv_jp_need(p, key, "the rates at the grid points", &at, g->err);
     if (st == HV_OK && n > MAX_VALUES) {
         st = hv_jp_fail(p, g->err, "%zu grid points, at most %d are read", n, MAX_VALUES);

@@ -1,0 +1,198 @@
+/**
+ * Transfers that meet on a link: which of a plan's transfers load which elements of the network,
+ * and the runs of its pipelines when they share them (sim/share.h). Where nothing meets, the runs
+ * stand as they are.
+ */
+#include "solver/eval/eval_int.h"
+
+#include "solver/base/rng.h"
+
+#include <stdlib.h>
+
+/** What one sending asks of one element; sendings are numbered through all units. */
+struct use {
+    uint64_t wire;
+    size_t sending;
+    double busy_s;
+};
+
+/** An element: its uses. */
+struct element {
+    size_t from, to;
+    uint64_t hash; /**< of what asks how much of it */
+};
+
+struct uses {
+    struct use *items;
+    size_t n;
+    size_t *first_sending; /**< [n_units + 1] */
+};
+
+static int by_wire(const void *x, const void *y)
+{
+    const struct use *a = x, *b = y;
+    if (a->wire != b->wire) {
+        return a->wire < b->wire ? -1 : 1;
+    }
+    return (a->sending > b->sending) - (a->sending < b->sending);
+}
+
+static int by_hash(const void *x, const void *y)
+{
+    const struct element *a = x, *b = y;
+    if (a->hash != b->hash) {
+        return a->hash < b->hash ? -1 : 1;
+    }
+    return (a->from > b->from) - (a->from < b->from);
+}
+
+/** What joins two ranks belongs to them alone: in files it has no name. */
+static uint64_t own_wire(const struct hv__lowered *l, size_t unit, const struct hv__sending *x)
+{
+    uint64_t ranks = l->rank_at[l->n_units];
+    return hv_wire_id(HV_WIRE_OWN, (l->rank_at[unit] + x->from) * ranks + l->rank_at[unit] + x->to);
+}
+
+/** Everything that sendings ask for, by element. */
+static struct uses list_uses(struct hv__lowered *l)
+{
+    struct uses u = {.first_sending = hv_arena_new(l->arena, size_t, l->n_units + 1)};
+    size_t most = 0;
+    for (size_t i = 0; i < l->n_units; i++) {
+        u.first_sending[i + 1] = u.first_sending[i] + l->units[i].n_sendings;
+        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
+            most += l->units[i].sendings[k].n_loads + 1;
+        }
+    }
+    u.items = hv_arena_new(l->arena, struct use, most + 1);
+    for (size_t i = 0; i < l->n_units; i++) {
+        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
+            const struct hv__sending *x = &l->units[i].sendings[k];
+            size_t number = u.first_sending[i] + k;
+            if (x->cost.alone_s > 0) {
+                u.items[u.n++] = (struct use){own_wire(l, i, x), number, x->cost.alone_s};
+            }
+            for (size_t w = 0; w < x->n_loads; w++) {
+                u.items[u.n++] = (struct use){x->loads[w].wire, number, x->loads[w].busy_s};
+            }
+        }
+    }
+    if (u.n > 1) {
+        qsort(u.items, u.n, sizeof *u.items, by_wire);
+    }
+    return u;
+}
+
+/** Elements that are asked for in the same way say the same: one of them is kept. Returns how many
+ * are left. */
+static size_t find_elements(struct hv__lowered *l, const struct uses *u, struct element **out)
+{
+    struct element *e = hv_arena_new(l->arena, struct element, u->n + 1);
+    size_t n = 0, kept = 0;
+    for (size_t i = 0, last; i < u->n; i = last) {
+        uint64_t h = HV_HASH_START;
+        for (last = i; last < u->n && u->items[last].wire == u->items[i].wire; last++) {
+            h = hv_hash(h, &u->items[last].sending, sizeof u->items[last].sending);
+            h = hv_hash(h, &u->items[last].busy_s, sizeof u->items[last].busy_s);
+        }
+        e[n++] = (struct element){i, last, h};
+    }
+    if (n > 1) {
+        qsort(e, n, sizeof *e, by_hash);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || e[i].hash != e[i - 1].hash) {
+            e[kept++] = e[i];
+        }
+    }
+    *out = e;
+    return kept;
+}
+
+/** Loads of every sending on the elements. */
+static struct hv_share_hop *list_loads(struct hv__lowered *l, const struct uses *u,
+                                       const struct element *e, size_t n)
+{
+    size_t n_sendings = u->first_sending[l->n_units];
+    struct hv_share_hop *out = hv_arena_new(l->arena, struct hv_share_hop, n_sendings + 1);
+    struct hv_share_load *loads = hv_arena_new(l->arena, struct hv_share_load, u->n + 1);
+    size_t *at = hv_arena_new(l->arena, size_t, n_sendings + 2);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = e[i].from; k < e[i].to; k++) {
+            at[u->items[k].sending + 2]++;
+        }
+    }
+    for (size_t s = 2; s < n_sendings + 2; s++) {
+        at[s] += at[s - 1];
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = e[i].from; k < e[i].to; k++) {
+            loads[at[u->items[k].sending + 1]++] =
+                (struct hv_share_load){(int32_t)i, u->items[k].busy_s};
+        }
+    }
+    for (size_t i = 0; i < l->n_units; i++) {
+        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
+            const struct hv_hop_cost *c = &l->units[i].sendings[k].cost;
+            size_t s = u->first_sending[i] + k;
+            out[s] = (struct hv_share_hop){.latency_s = c->latency_s,
+                                           .bytes_s = c->bytes_s,
+                                           .flow_bytes = c->flow_bytes,
+                                           .loads = loads + at[s],
+                                           .n_loads = at[s + 1] - at[s]};
+        }
+    }
+    return out;
+}
+
+/** The pipes with what their hops load. A run of which the middle was left out is timed anew, as
+ * short as it was laid out. */
+static void fill_pipes(struct hv__lowered *l, const struct uses *u,
+                       const struct hv_share_hop *sendings, struct hv_share *s)
+{
+    s->pipes = hv_arena_new(l->arena, struct hv_share_pipe, l->n_units);
+    s->n_pipes = l->n_units;
+    for (size_t i = 0; i < l->n_units; i++) {
+        struct hv__unit *x = &l->units[i];
+        size_t n = (size_t)x->pipe.n_hops;
+        struct hv_share_hop *hops = hv_arena_new(l->arena, struct hv_share_hop, n + 1);
+        for (size_t h = 0; h < n; h++) {
+            if (x->sending_of_hop[h] >= 0) {
+                hops[h] = sendings[u->first_sending[i] + (size_t)x->sending_of_hop[h]];
+            }
+        }
+        s->pipes[i] = (struct hv_share_pipe){&x->pipe, &x->cost, hops, &x->run};
+        if (x->more_mb > 0) {
+            s->pipes[i].run = hv_arena_new(l->arena, struct hv_pipe_run, 1);
+            hv_pipe_run_new(l->arena, &x->pipe, s->pipes[i].run);
+            hv_pipe_time(&x->pipe, &x->cost, s->pipes[i].run);
+        }
+    }
+}
+
+bool hv__contend(struct hv__lowered *l)
+{
+    size_t sendings = 0;
+    for (size_t i = 0; i < l->n_units; i++) {
+        sendings += l->units[i].n_sendings;
+    }
+    if (sendings == 0) {
+        return false;
+    }
+    struct uses u = list_uses(l);
+    struct element *e = NULL;
+    l->share = hv_arena_new(l->arena, struct hv_share, 1);
+    l->share->n_links = find_elements(l, &u, &e);
+    fill_pipes(l, &u, list_loads(l, &u, e, l->share->n_links), l->share);
+    bool crowded = hv_share_crowded(l->share);
+    if (crowded) {
+        hv_share_play(l->arena, l->share);
+    }
+    for (size_t i = 0; i < l->n_units; i++) {
+        if (crowded) {
+            l->units[i].run = *l->share->pipes[i].run;
+        }
+        l->share->pipes[i].run = &l->units[i].run;
+    }
+    return crowded;
+}

@@ -1,0 +1,179 @@
+/**
+ * What ranks send each other: seconds of a transfer, and what of the network it keeps busy. Copies
+ * of a pipeline run in step, so what they send at the same time over the same links is one load.
+ * What meets on a link otherwise is played in contend.c.
+ */
+#include "solver/eval/eval_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** Bytes that a micro-batch (or slice) hands on, on average where they differ. */
+static double hop_bytes(const struct hv__unit *u, const struct hv__gstage *g)
+{
+    double bytes = 0;
+    size_t n = (size_t)u->n_mb * (size_t)(u->n_slices > 1 ? u->n_slices : 1);
+    size_t n_dp = u->ranks[g->rank].n_dp;
+    for (size_t i = 0; i < u->n_shapes; i++) {
+        for (size_t d = 0; d < n_dp; d++) {
+            bytes += u->n_of_shape[i] / (double)n * g->pass[i * n_dp + d].hop_bytes;
+        }
+    }
+    return bytes;
+}
+
+/** Uses of the network, one after the other. */
+struct list {
+    struct hv_wire_use *items;
+    size_t n, cap;
+};
+
+static void append(struct list *l, const struct hv_wire_use *x, size_t n)
+{
+    if (l->n + n > l->cap) {
+        l->cap = 2 * (l->n + n);
+        l->items = hv_xrealloc(l->items, l->cap, sizeof *l->items);
+    }
+    if (n > 0) {
+        memcpy(l->items + l->n, x, n * sizeof *x);
+    }
+    l->n += n;
+}
+
+static int by_wire(const void *x, const void *y)
+{
+    const struct hv_wire_use *a = x, *b = y;
+    return (a->wire > b->wire) - (a->wire < b->wire);
+}
+
+/** Adds up what the copies ask of each element. */
+static void merge(struct list *l)
+{
+    size_t n = 0;
+    if (l->n > 1) {
+        qsort(l->items, l->n, sizeof *l->items, by_wire);
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        if (n > 0 && l->items[n - 1].wire == l->items[i].wire) {
+            l->items[n - 1].busy_s += l->items[i].busy_s;
+        } else {
+            l->items[n++] = l->items[i];
+        }
+    }
+    l->n = n;
+}
+
+/** Devices of a rank in one copy of its unit. */
+static const uint32_t *devices_of(const struct hv__unit *u, const struct hv__rank *rk, int copy)
+{
+    return u->replica->stages[rk->stage].devices + (size_t)copy * rk->n_devices;
+}
+
+/** Does a copy have nodes to itself? Then what it sends meets nothing that the first copy does not
+ * meet too, unless over a named link. */
+static bool is_apart(const struct hv__lowered *l, const struct hv__unit *u, int copy)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    for (size_t i = 0; i < u->n_ranks; i++) {
+        const uint32_t *d = devices_of(u, &u->ranks[i], copy);
+        for (size_t k = 0; k < u->ranks[i].n_devices; k++) {
+            if (l->crowded_nodes[hv_cluster_node_of(c, d[k])]) {
+                return false;
+            }
+        }
+    }
+    return c->n_links == 0;
+}
+
+/** Prices what rank `from` sends to rank `to`, with all copies that send at the same time. */
+static void price_sending(struct hv__lowered *l, const struct hv__unit *u, struct hv__sending *x)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const struct hv__rank *a = &u->ranks[x->from], *b = &u->ranks[x->to];
+    struct hv_hop_query q = {a->devices, b->devices, a->n_devices, b->n_devices, x->bytes};
+    x->cost = hv_cost_hop_parts(c, &q, NULL);
+    size_t n = a->n_devices > b->n_devices ? a->n_devices : b->n_devices;
+    struct hv_wire_use *uses = hv_xmalloc((4 * n + 2 * c->n_links + 1) * sizeof *uses);
+    struct list all = {0};
+    for (int k = 0; k < u->multiplicity; k++) {
+        if (k > 0 && u->apart[k]) {
+            continue;
+        }
+        q.from = devices_of(u, a, u->copies[k]);
+        q.to = devices_of(u, b, u->copies[k]);
+        append(&all, uses, hv_cost_hop_uses(c, &q, uses));
+    }
+    merge(&all);
+    for (size_t i = 0; i < all.n; i++) {
+        x->cost.bytes_s = fmax(x->cost.bytes_s, all.items[i].busy_s);
+    }
+    x->n_loads = all.n;
+    if (all.n > 0) {
+        x->loads = hv_arena_copy(l->arena, all.items, all.n, sizeof *all.items);
+    }
+    free(all.items);
+    free(uses);
+}
+
+/** What one rank sends to another: chunks of the same two ranks hand on the same bytes over the
+ * same paths, so each is priced once. Returns its number among the unit's sendings. */
+static int32_t sending_of(struct hv__lowered *l, struct hv__unit *u, size_t from, size_t to,
+                          double bytes)
+{
+    struct hv__sending h = {.from = from, .to = to, .bytes = bytes};
+    for (size_t i = 0; i < u->n_sendings; i++) {
+        const struct hv__sending *x = &u->sendings[i];
+        if (x->from == from && x->to == to && x->bytes == bytes) {
+            return (int32_t)i;
+        }
+    }
+    price_sending(l, u, &h);
+    u->sendings[u->n_sendings] = h;
+    return (int32_t)u->n_sendings++;
+}
+
+static void set_hop(struct hv__unit *u, int32_t hop, int32_t sending)
+{
+    const struct hv__sending *x = &u->sendings[sending];
+    u->sending_of_hop[hop] = sending;
+    u->hop_s[hop] = x->cost.bytes_s + x->cost.latency_s;
+    u->hop_bytes[hop] = x->bytes;
+}
+
+void hv__price_hops(struct hv__lowered *l, struct hv__unit *u)
+{
+    size_t n = (size_t)u->pipe.n_hops;
+    u->hop_s = hv_arena_new(l->arena, double, n + 1);
+    u->hop_bytes = hv_arena_new(l->arena, double, n + 1);
+    u->sendings = hv_arena_new(l->arena, struct hv__sending, n + 1);
+    u->sending_of_hop = hv_arena_new(l->arena, int32_t, n + 1);
+    u->apart = hv_arena_new(l->arena, bool, (size_t)u->multiplicity);
+    u->n_sendings = 0;
+    const double *passing = hv__passing_bytes(l, u);
+    for (int k = 1; n > 0 && k < u->multiplicity; k++) {
+        u->apart[k] = is_apart(l, u, u->copies[k]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        u->sending_of_hop[i] = -1;
+    }
+    for (size_t p = 0; p < u->n_pipes; p++) {
+        const struct hv__gstage *stages = &u->gstages[p * u->n_gstages];
+        for (int32_t e = 0; e < u->schedule.graph.n_edges; e++) {
+            const struct hv__gstage *a = &stages[u->schedule.graph.from[e]];
+            const struct hv__gstage *b = &stages[u->schedule.graph.to[e]];
+            if (a->rank == b->rank) {
+                continue;
+            }
+            double bytes = hop_bytes(u, a);
+            bytes += passing != NULL ? passing[u->schedule.graph.from[e]] : 0;
+            int32_t there = hv_pipe_hop(&u->pipe, false, (int32_t)p, e);
+            set_hop(u, there, sending_of(l, u, a->rank, b->rank, bytes));
+            set_hop(u, hv_pipe_hop(&u->pipe, true, (int32_t)p, e),
+                    sending_of(l, u, b->rank, a->rank, bytes));
+            if (p == 0) {
+                u->ranks[a->rank].hop_next_s = u->hop_s[there];
+            }
+        }
+    }
+    u->cost.hop_s = u->hop_s;
+}

@@ -1,0 +1,45 @@
+/** Between the files of shared links: rates of what is under way. */
+#ifndef HV_SOLVER_SIM_SHARE_INT_H
+#define HV_SOLVER_SIM_SHARE_INT_H
+
+#include "solver/sim/share.h"
+
+/** A hop, with the transfer of it that is under way. */
+struct hv__flight {
+    const struct hv_share_hop *hop;
+    double left; /**< share of its bytes that had not gone at since_s */
+    double since_s;
+    double per_s;   /**< share of its bytes per second, until rates change */
+    int32_t change; /**< how often its rate has changed */
+    int32_t told;   /**< change that its landing was announced with */
+    bool under_way;
+    bool fixed;  /**< its rate is found */
+    size_t mark; /**< of the last search that found it */
+};
+
+/** A link: hops over it, and what they ask of it. */
+struct hv__on_link {
+    const int32_t *hops;
+    size_t n, mark;
+    double used; /**< share of it that is given away */
+    double sum;  /**< share of it that the others ask for per unit of flow rate */
+};
+
+/** All flights, and which are on which link. Hops are numbered through all pipes. */
+struct hv__sky {
+    struct hv__flight *flights;
+    struct hv__on_link *links;
+    int32_t *found_links, *found; /**< by the last search: links; hops under way */
+    size_t n_found_links, n_found, mark;
+};
+
+/** Lists the hops of each link; none is under way. O(loads). */
+void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *share);
+/**
+ * Max-min fair rates of everything that shares links with a hop, directly or through others, from
+ * now on: raises the rate of all flows alike, and fixes those that meet a full link or their own
+ * limit, until all are fixed. found, n_found: those under way. O(rounds · loads).
+ */
+void hv__sky_balance(struct hv__sky *s, const struct hv_share_hop *around, double now_s);
+
+#endif

@@ -1,0 +1,154 @@
+/* Rates of transfers that share links: max-min fair among flows. When they start is played in
+ * share_play.c. */
+#include "solver/sim/share_int.h"
+
+#include <math.h>
+
+/* limits that differ by less than this share are one */
+#define TOGETHER (1 + 1e-12)
+
+void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *share)
+{
+    size_t n = 0, n_loads = 0;
+    for (size_t i = 0; i < share->n_pipes; i++) {
+        for (int32_t h = 0; h < share->pipes[i].g->n_hops; h++) {
+            n_loads += share->pipes[i].hops[h].n_loads;
+        }
+        n += (size_t)share->pipes[i].g->n_hops;
+    }
+    *s = (struct hv__sky){.flights = hv_arena_new(a, struct hv__flight, n + 1),
+                          .links = hv_arena_new(a, struct hv__on_link, share->n_links + 1),
+                          .found_links = hv_arena_new(a, int32_t, share->n_links + 1),
+                          .found = hv_arena_new(a, int32_t, n + 1)};
+    size_t *at = hv_arena_new(a, size_t, share->n_links + 2);
+    int32_t *hops = hv_arena_new(a, int32_t, n_loads + 1);
+    n = 0;
+    for (size_t i = 0; i < share->n_pipes; i++) {
+        for (int32_t h = 0; h < share->pipes[i].g->n_hops; h++, n++) {
+            s->flights[n].hop = &share->pipes[i].hops[h];
+            for (size_t k = 0; k < s->flights[n].hop->n_loads; k++) {
+                at[s->flights[n].hop->loads[k].link + 2]++;
+            }
+        }
+    }
+    for (size_t l = 2; l < share->n_links + 2; l++) {
+        at[l] += at[l - 1];
+    }
+    for (size_t f = 0; f < n; f++) {
+        for (size_t k = 0; k < s->flights[f].hop->n_loads; k++) {
+            hops[at[s->flights[f].hop->loads[k].link + 1]++] = (int32_t)f;
+        }
+    }
+    for (size_t l = 0; l < share->n_links; l++) {
+        s->links[l] = (struct hv__on_link){.hops = hops + at[l], .n = at[l + 1] - at[l]};
+    }
+}
+
+/* ---- who shares with whom ---- */
+
+static void find_links(struct hv__sky *s, const struct hv_share_hop *h)
+{
+    for (size_t k = 0; k < h->n_loads; k++) {
+        struct hv__on_link *l = &s->links[h->loads[k].link];
+        if (l->mark != s->mark) {
+            l->mark = s->mark;
+            l->used = 0;
+            s->found_links[s->n_found_links++] = h->loads[k].link;
+        }
+    }
+}
+
+static void find_flights(struct hv__sky *s, const struct hv_share_hop *around)
+{
+    s->mark++;
+    s->n_found = s->n_found_links = 0;
+    find_links(s, around);
+    for (size_t i = 0; i < s->n_found_links; i++) {
+        const struct hv__on_link *l = &s->links[s->found_links[i]];
+        for (size_t k = 0; k < l->n; k++) {
+            struct hv__flight *f = &s->flights[l->hops[k]];
+            if (f->under_way && f->mark != s->mark) {
+                f->mark = s->mark;
+                f->fixed = false;
+                s->found[s->n_found++] = l->hops[k];
+                find_links(s, f->hop);
+            }
+        }
+    }
+}
+
+/* ---- rates ---- */
+
+/* the highest rate of a flow that no link forbids, while all that are not fixed have one rate */
+static double common_rate(struct hv__sky *s)
+{
+    double most = HUGE_VAL;
+    for (size_t i = 0; i < s->n_found_links; i++) {
+        s->links[s->found_links[i]].sum = 0;
+    }
+    for (size_t i = 0; i < s->n_found; i++) {
+        const struct hv__flight *f = &s->flights[s->found[i]];
+        if (f->fixed) {
+            continue;
+        }
+        most = fmin(most, f->hop->flow_bytes / f->hop->bytes_s);
+        for (size_t k = 0; k < f->hop->n_loads; k++) {
+            const struct hv_share_load *x = &f->hop->loads[k];
+            s->links[x->link].sum += x->busy_s / f->hop->flow_bytes;
+        }
+    }
+    for (size_t i = 0; i < s->n_found_links; i++) {
+        const struct hv__on_link *l = &s->links[s->found_links[i]];
+        most = l->sum > 0 ? fmin(most, fmax(0, 1 - l->used) / l->sum) : most;
+    }
+    return most;
+}
+
+static bool is_stopped(const struct hv__sky *s, const struct hv__flight *f, double rate)
+{
+    if (f->hop->flow_bytes / f->hop->bytes_s <= rate * TOGETHER) {
+        return true;
+    }
+    for (size_t k = 0; k < f->hop->n_loads; k++) {
+        const struct hv__on_link *l = &s->links[f->hop->loads[k].link];
+        if (l->sum > 0 && fmax(0, 1 - l->used) / l->sum <= rate * TOGETHER) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void set_rate(struct hv__flight *f, double per_s, double now_s)
+{
+    f->left = fmax(0, f->left - f->per_s * (now_s - f->since_s));
+    f->since_s = now_s;
+    f->change += fabs(per_s - f->per_s) > 0;
+    f->per_s = per_s;
+}
+
+void hv__sky_balance(struct hv__sky *s, const struct hv_share_hop *around, double now_s)
+{
+    find_flights(s, around);
+    for (size_t n_fixed = 0; n_fixed < s->n_found;) {
+        double rate = common_rate(s);
+        size_t before = n_fixed;
+        for (size_t i = 0; i < s->n_found; i++) { /* first all that stop, then what they use */
+            struct hv__flight *f = &s->flights[s->found[i]];
+            if (!f->fixed && is_stopped(s, f, rate)) {
+                f->fixed = true;
+                set_rate(f, rate / f->hop->flow_bytes, now_s);
+                s->found[i] = s->found[n_fixed];
+                s->found[n_fixed++] = (int32_t)(f - s->flights);
+            }
+        }
+        for (size_t i = before; i < n_fixed; i++) {
+            const struct hv__flight *f = &s->flights[s->found[i]];
+            for (size_t k = 0; k < f->hop->n_loads; k++) {
+                s->links[f->hop->loads[k].link].used += f->hop->loads[k].busy_s * f->per_s;
+            }
+        }
+        if (n_fixed == before) {
+            break; /* cannot be: the lowest limit stops somebody */
+        }
+    }
+}

@@ -1,0 +1,182 @@
+/** Traffic of several pipelines over one link: from first principles. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "solver/base/units.h"
+#include "tests/eval_fixture.h"
+
+/** Two regions of two nodes with a link of 0.5 GB/s between them, NICs of 50 GB/s; `nics` each. */
+static const char regions[] =
+    "{\"format\":\"hetviz.cluster/1\",\"name\":\"regions\",\"nodes\":["
+    "{\"name\":\"a\",\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":8,\"zone\":\"east\","
+    "\"nic\":{\"bandwidth_GBps\":50,\"count\":8}},"
+    "{\"name\":\"b\",\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":8,\"zone\":\"west\","
+    "\"nic\":{\"bandwidth_GBps\":50,\"count\":8}}],"
+    "\"network\":{\"bandwidth_GBps\":50,\"latency_us\":5,\"links\":["
+    "{\"between\":[\"east\",\"west\"],\"bandwidth_GBps\":0.5,\"latency_us\":20000}]}}";
+
+static int setup_regions(void **state)
+{
+    static struct world w;
+    open_world(&w, regions, model_text, job_text);
+    *state = &w;
+    return 0;
+}
+
+/** One pipeline of two stages, one device each, for `pairs` pairs of nodes. */
+static struct hv_verdict judge_pairs(struct world *w, struct hv_arena *a, bool entries, int pairs,
+                                     int m, const char *sync)
+{
+    char text[2048], from[64] = "", to[64] = "";
+    size_t n = (size_t)snprintf(text, sizeof text, "\"micro_batch\":1,\"replicas\":[");
+    for (int i = 0; i < pairs && entries; i++) {
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "%s{\"micro_batches\":%d,\"stages\":[{\"devices\":\"a[%d].0\","
+                              "\"layers\":[0,12]},{\"devices\":\"b[%d].0\",\"layers\":[12,24]}]}",
+                              i ? "," : "", m, i, i);
+    }
+    (void)snprintf(from, sizeof from, pairs > 1 ? "a[0-1].0" : "a[0].0");
+    (void)snprintf(to, sizeof to, pairs > 1 ? "b[0-1].0" : "b[0].0");
+    if (!entries) {
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "{\"count\":%d,\"micro_batches\":%d,\"stages\":[{\"devices\":\"%s\","
+                              "\"layers\":[0,12]},{\"devices\":\"%s\",\"layers\":[12,24]}]}",
+                              pairs, m, from, to);
+    }
+    (void)snprintf(text + n, sizeof text - n, "],\"sync\":{\"kind\":\"%s\"}", sync);
+    return judge(w, a, false, text);
+}
+
+/** Bytes of a micro-batch's activations: 2048 tokens of 2560 in fp16. */
+static const double hop_bytes = 2048.0 * 2560 * 2;
+
+/** The link has to carry every micro-batch of every pipeline, forward in one direction and back in
+ * the other: no iteration is faster than that, however many pipelines they come from. */
+static void all_pipelines_share_the_link_between_regions(void **state)
+{
+    struct hv_arena a = {0};
+    for (int pairs = 1; pairs <= 2; pairs++) {
+        struct hv_verdict v = judge_pairs(*state, &a, false, pairs, 64 / pairs, "none");
+        assert_true(v.metrics.pipeline_s > 64 * hop_bytes / 0.5e9);
+    }
+    hv_arena_free(&a);
+}
+
+/** Twice the pipelines with as many micro-batches each take twice as long where the link is all
+ * they wait for: its share of the time is near 1. */
+static void twice_the_traffic_takes_twice_as_long(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict one = judge_pairs(*state, &a, false, 1, 64, "none"),
+                      two = judge_pairs(*state, &a, false, 2, 64, "none");
+    double link_s = 64 * hop_bytes / 0.5e9;
+    assert_true(two.metrics.pipeline_s > 2 * link_s);
+    assert_true(two.metrics.pipeline_s - one.metrics.pipeline_s > 0.8 * link_s);
+    hv_arena_free(&a);
+}
+
+/** Copies of one entry run in step; the same pipelines as entries of their own are told apart and
+ * played: the figures are the same. */
+static void copies_share_as_entries_do(void **state)
+{
+    struct hv_arena a = {0};
+    for (int m = 1; m <= 32; m *= 2) {
+        struct hv_verdict x = judge_pairs(*state, &a, false, 2, m, "allreduce"),
+                          y = judge_pairs(*state, &a, true, 2, m, "allreduce");
+        assert_true(fabs(x.metrics.iteration_s - y.metrics.iteration_s) <
+                    0.02 * y.metrics.iteration_s);
+        assert_true(fabs(x.metrics.pipeline_s - y.metrics.pipeline_s) <
+                    0.02 * y.metrics.pipeline_s);
+    }
+    hv_arena_free(&a);
+}
+
+/** Gradients of both stages go over the link too: one after the other, whatever nodes they come
+ * from. Each of 2 × 1.2 G parameters in fp32 crosses it once per direction of the ring. */
+static void reductions_share_the_link(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict v = judge(
+        *state, &a, false,
+        "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":32,\"stages\":[{\"devices\":\"a[0].0\","
+        "\"layers\":[0,12]},{\"devices\":\"a[1].0\",\"layers\":[12,24]}]},{\"micro_batches\":32,"
+        "\"stages\":[{\"devices\":\"b[0].0\",\"layers\":[0,12]},{\"devices\":\"b[1].0\","
+        "\"layers\":[12,24]}]}]");
+    double parameters = 24 * 12.0 * 2560 * 2560; /* blocks alone */
+    double link_s = parameters * 4 / 0.5e9;      /* 2 (n − 1)/n = 1 times the bytes */
+    assert_true(v.metrics.iteration_s - v.metrics.pipeline_s > link_s);
+    hv_arena_free(&a);
+}
+
+/** Pipelines on nodes of their own without a link in common do not slow each other. */
+static void what_shares_nothing_is_not_slowed(void **state)
+{
+    struct world w;
+    struct hv_arena a = {0};
+    (void)state;
+    open_world(&w, cluster_text, model_text, job_text);
+    double t[2];
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "\"micro_batch\":1,\"replicas\":[{\"count\":%d,\"micro_batches\":%d,"
+                       "\"stages\":[{\"devices\":\"a[%s].0\",\"layers\":[0,12]},"
+                       "{\"devices\":\"a[%s].0\",\"layers\":[12,24]}]}],\"sync\":{\"kind\":"
+                       "\"none\"}",
+                       1 + i, 32, i ? "0-1" : "0", i ? "2-3" : "2");
+        t[i] = judge(&w, &a, false, text).metrics.pipeline_s;
+    }
+    assert_true(fabs(t[0] - t[1]) < 1e-9 * t[0]);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+/** Eight pipelines between the same two nodes, over one NIC each: what they send at once shares it,
+ * so a transfer takes eight times as long as that of one alone. */
+static void pipelines_share_the_nics_of_their_nodes(void **state)
+{
+    struct world w;
+    struct hv_arena a = {0};
+    (void)state;
+    open_world(&w,
+               "{\"format\":\"hetviz.cluster/1\",\"name\":\"nic\",\"nodes\":[{\"name\":\"a\","
+               "\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":8,\"nic\":{"
+               "\"bandwidth_GBps\":1,\"latency_us\":0,\"count\":1}}],"
+               "\"network\":{\"latency_us\":0}}",
+               model_text, job_text);
+    double t[2];
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "\"micro_batch\":1,\"replicas\":[{\"count\":%d,\"micro_batches\":1,"
+                       "\"stages\":[{\"devices\":\"a[0].%s\",\"layers\":[0,12]},"
+                       "{\"devices\":\"a[1].%s\",\"layers\":[12,24]}]}],\"sync\":{\"kind\":"
+                       "\"none\"}",
+                       i ? 8 : 1, i ? "*" : "0", i ? "*" : "0");
+        t[i] = judge(&w, &a, false, text).metrics.breakdown_s[HV_TIME_PP];
+    }
+    assert_true(t[1] / t[0] > 6 && t[1] / t[0] < 8.5);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_pipelines_share_the_link_between_regions),
+        cmocka_unit_test(twice_the_traffic_takes_twice_as_long),
+        cmocka_unit_test(copies_share_as_entries_do),
+        cmocka_unit_test(reductions_share_the_link),
+        cmocka_unit_test(what_shares_nothing_is_not_slowed),
+        cmocka_unit_test(pipelines_share_the_nics_of_their_nodes),
+    };
+    return cmocka_run_group_tests_name("eval contend", tests, setup_regions, teardown);
+}

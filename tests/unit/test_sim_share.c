@@ -1,0 +1,213 @@
+/** Transfers that share links: by hand, and what holds for all of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "solver/base/units.h"
+#include "solver/sim/share.h"
+#include "tests/sim_fixture.h"
+
+#define PIPES_MOST 3
+#define LINKS      4
+
+/** Pipes that share links; there and back are different directions. */
+struct scene {
+    struct fixture x[PIPES_MOST];
+    struct hv_share_load loads[PIPES_MOST][64][2];
+    struct hv_share_hop hops[PIPES_MOST][64];
+    double hop_s[PIPES_MOST][64];
+    struct hv_share_pipe pipes[PIPES_MOST];
+    struct hv_share s;
+};
+
+/** Adds a pipe in which every hop loads link a, and b where that is not negative; back on the links
+ * behind. */
+static void add(struct scene *z, const char *schedule, int32_t p, int32_t m, double op_s, int a,
+                int b, const double busy_s[2])
+{
+    size_t i = z->s.n_pipes++;
+    struct fixture *x = &z->x[i];
+    build(x, schedule, p, m, 1, NULL, NULL);
+    price(x, op_s, op_s, 0, 0);
+    for (int32_t h = 0; h < x->g.n_hops; h++) {
+        int back = h >= x->g.n_hops / 2 ? LINKS : 0;
+        z->loads[i][h][0] = (struct hv_share_load){a + back, busy_s[0]};
+        z->loads[i][h][1] = (struct hv_share_load){b + back, busy_s[1]};
+        z->hops[i][h] = (struct hv_share_hop){.bytes_s = fmax(busy_s[0], b < 0 ? 0 : busy_s[1]),
+                                              .flow_bytes = 1,
+                                              .loads = z->loads[i][h],
+                                              .n_loads = b < 0 ? 1 : 2};
+        z->hop_s[i][h] = z->hops[i][h].bytes_s;
+    }
+    x->cost.hop_s = z->hop_s[i];
+    hv_pipe_time(&x->g, &x->cost, &x->run);
+    z->pipes[i] = (struct hv_share_pipe){&x->g, &x->cost, z->hops[i], &x->run};
+    z->s.pipes = z->pipes;
+    z->s.n_links = 2 * LINKS;
+}
+
+static void clear(struct scene *z)
+{
+    for (size_t i = 0; i < z->s.n_pipes; i++) {
+        hv_arena_free(&z->x[i].a);
+    }
+    *z = (struct scene){0};
+}
+
+/**
+ * GPipe, 2 stages, 4 micro-batches, every pass 1 s, every transfer 3 s: forwards arrive at 4, 7,
+ * 10, 13 s, the last is done at 14 s; the backwards end at 15 … 18 s and are sent until 18, 21, 24,
+ * 27 s; the last ends at 28 s. With hops of their own for all it would be 16 s.
+ */
+static void a_slow_link_sets_the_pace(void **state)
+{
+    (void)state;
+    struct scene z = {0};
+    add(&z, "gpipe", 2, 4, 1, 0, -1, (const double[]){3, 0});
+    NEAR(z.x[0].run.makespan_s, 16);
+    assert_true(hv_share_crowded(&z.s));
+    hv_share_play(&z.x[0].a, &z.s);
+    NEAR(z.x[0].run.makespan_s, 28);
+    NEAR(z.x[0].run.node_start_s[9], 7); /* second forward of rank 1; 8 nodes per rank */
+    clear(&z);
+}
+
+/** Two equal pipes with one micro-batch over one link: both have half of it. A third with its own
+ * link keeps its time. */
+static void equal_flows_get_halves(void **state)
+{
+    (void)state;
+    struct scene z = {0};
+    add(&z, "gpipe", 2, 1, 1, 0, -1, (const double[]){2, 0});
+    add(&z, "gpipe", 2, 1, 1, 0, -1, (const double[]){2, 0});
+    add(&z, "gpipe", 2, 1, 1, 1, -1, (const double[]){2, 0});
+    NEAR(z.x[0].run.makespan_s, 1 + 2 + 2 + 2 + 1);
+    hv_share_play(&z.x[0].a, &z.s);
+    NEAR(z.x[0].run.makespan_s, 1 + 4 + 2 + 4 + 1);
+    NEAR(z.x[1].run.makespan_s, 1 + 4 + 2 + 4 + 1);
+    NEAR(z.x[2].run.makespan_s, 1 + 2 + 2 + 2 + 1);
+    clear(&z);
+}
+
+/**
+ * The textbook case of max-min fairness: link 0 carries 1 byte/s, link 1 half of that; one flow
+ * goes over both, one over each. Link 1 gives both of its flows 1/4, so the flow over link 0 alone
+ * gets 3/4: forwards arrive 4, 4/3 and 4 s after they were sent.
+ */
+static void rates_are_max_min_fair(void **state)
+{
+    (void)state;
+    struct scene z = {0};
+    add(&z, "gpipe", 2, 1, 1, 0, 1, (const double[]){1, 2});
+    add(&z, "gpipe", 2, 1, 1, 0, -1, (const double[]){1, 0});
+    add(&z, "gpipe", 2, 1, 1, 1, -1, (const double[]){2, 0});
+    hv_share_play(&z.x[0].a, &z.s);
+    for (int i = 0; i < 3; i++) {
+        NEAR(z.x[i].run.node_start_s[2], 1 + (i == 1 ? 4.0 / 3 : 4)); /* forward of rank 1 */
+    }
+    clear(&z);
+}
+
+static void some_scene(struct scene *z, struct hv_rng *r, double most_busy_s)
+{
+    static const char *const schedules[] = {"gpipe", "1f1b", "zb-h1"};
+    size_t n = 1 + hv_rng_below(r, PIPES_MOST);
+    for (size_t i = 0; i < n; i++) {
+        int a = (int)hv_rng_below(r, LINKS), b = (a + 1 + (int)hv_rng_below(r, LINKS - 1)) % LINKS;
+        double busy_s[2] = {some(r, 0.125, most_busy_s), some(r, 0.125, most_busy_s)};
+        add(z, schedules[hv_rng_below(r, HV_COUNT(schedules))], 2 + (int32_t)hv_rng_below(r, 4),
+            1 + (int32_t)hv_rng_below(r, 9), some(r, 0.5, 3), a, hv_rng_below(r, 2) ? b : -1,
+            busy_s);
+    }
+}
+
+/** In no stretch of time does a link carry more than it can, nobody starts before what it waits for
+ * is there, and a pipe that is alone with its links is never faster for that. */
+static void links_carry_what_they_can(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 11);
+    int crowded = 0;
+    for (int i = 0; i < 300; i++) {
+        struct scene z = {0};
+        some_scene(&z, &r, 3);
+        double before = z.x[0].run.makespan_s;
+        bool full = hv_share_crowded(&z.s);
+        hv_share_play(&z.x[0].a, &z.s);
+        crowded += full;
+        size_t n = 0;
+        struct hv_share_transfer *t = hv_share_transfers(&z.x[0].a, &z.s, &n);
+        if (z.s.n_pipes == 1) {
+            assert_true(z.x[0].run.makespan_s >= before - 1e-9);
+        }
+        if (!full) {
+            NEAR(z.x[0].run.makespan_s, before);
+        }
+        for (int32_t link = 0; link < 2 * LINKS; link++) {
+            for (size_t from = 0; from < n; from++) {
+                for (size_t to = 0; to < n; to++) { /* all within [start of from, end of to] */
+                    double busy = 0;
+                    for (size_t k = 0; t[to].end_s > t[from].start_s && k < n; k++) {
+                        const struct hv_share_hop *h = &z.hops[t[k].pipe][t[k].hop];
+                        bool in = t[k].start_s >= t[from].start_s && t[k].end_s <= t[to].end_s;
+                        for (size_t w = 0; in && w < h->n_loads; w++) {
+                            busy += h->loads[w].link == link ? h->loads[w].busy_s : 0;
+                        }
+                    }
+                    assert_true(busy <= t[to].end_s - t[from].start_s + 1e-9 || busy == 0);
+                }
+            }
+        }
+        clear(&z);
+    }
+    assert_in_range(crowded, 100, 290);
+}
+
+/** Where the links are never full, the run is hv_pipe_time's, to the last operation. */
+static void wide_links_change_nothing(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 12);
+    for (int i = 0; i < 200; i++) {
+        struct scene z = {0};
+        some_scene(&z, &r, 3);
+        for (size_t k = 0; k < z.s.n_pipes; k++) {
+            for (int32_t h = 0; h < z.x[k].g.n_hops; h++) { /* the whole load beside the link */
+                z.hops[k][h].latency_s = z.hops[k][h].bytes_s;
+                z.hops[k][h].bytes_s = 1e-9;
+                z.hop_s[k][h] = z.hops[k][h].latency_s + 1e-9;
+                z.loads[k][h][0].busy_s = z.loads[k][h][1].busy_s = 1e-12;
+            }
+            hv_pipe_time(&z.x[k].g, &z.x[k].cost, &z.x[k].run);
+        }
+        double want[PIPES_MOST] = {z.x[0].run.makespan_s, z.x[1].run.makespan_s,
+                                   z.x[2].run.makespan_s};
+        hv_share_play(&z.x[0].a, &z.s);
+        for (size_t k = 0; k < z.s.n_pipes; k++) {
+            assert_true(fabs(z.x[k].run.makespan_s - want[k]) < 1e-7);
+            struct hv_pipe_rank idle[8];
+            hv_pipe_idle(&z.x[k].g, &z.x[k].cost, &z.x[k].run, idle);
+            for (int32_t q = 0; q < z.x[k].s.n_ranks; q++) {
+                NEAR(idle[q].busy_s + idle[q].warmup_s + idle[q].steady_s + idle[q].cooldown_s +
+                         idle[q].comm_s,
+                     z.x[k].run.makespan_s);
+            }
+        }
+        clear(&z);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slow_link_sets_the_pace), cmocka_unit_test(equal_flows_get_halves),
+        cmocka_unit_test(rates_are_max_min_fair),    cmocka_unit_test(links_carry_what_they_can),
+        cmocka_unit_test(wide_links_change_nothing),
+    };
+    return cmocka_run_group_tests_name("sim share", tests, NULL, NULL);
+}
