@@ -28,7 +28,7 @@ archive  = $(if $(SHARED),,$(wildcard $(LIB_DIR)/lib$(patsubst -l%,%,$(1)).a))
 linked   = $(foreach l,$(1),$(or $(call archive,$(l)),$(l)))
 # lp_solve ships no pkg-config file; the static library needs colamd after it
 LPSOLVE_LIBS ?= -llpsolve55 -lcolamd -lsuitesparseconfig
-LIBS_SOLVER  := $(call linked,$(shell pkg-config --libs $(PKGS_SOLVER)) $(LPSOLVE_LIBS)) -lm -ldl
+LIBS_SOLVER  := $(call linked,$(shell pkg-config --libs $(PKGS_SOLVER)) $(LPSOLVE_LIBS)) -lm -ldl -lpthread
 LIBS_LUA     := $(call linked,$(shell pkg-config --libs $(PKGS_LUA))) -lm -ldl
 LIBS_TERM    := $(call linked,$(shell pkg-config --libs $(PKGS_TERM)))
 LIBS_TEST     = $(shell pkg-config --libs $(PKGS_TEST)) -lutil

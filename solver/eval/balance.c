@@ -75,6 +75,19 @@ static void solve(struct hv_balance *b, bool *full)
     }
 }
 
+size_t hv_eval_slowest_entry(const struct hv_verdict *v)
+{
+    size_t at = 0;
+    double most = -1;
+    for (size_t i = 0; i < v->n_stages; i++) {
+        if (v->stages[i].busy_frac > most) {
+            most = v->stages[i].busy_frac;
+            at = v->stages[i].replica;
+        }
+    }
+    return at;
+}
+
 enum hv_status hv_eval_balance(const struct hv_verdict *v, const struct hv_plan *p, size_t replica,
                                struct hv_arena *arena, struct hv_balance *out, struct hv_err *err)
 {

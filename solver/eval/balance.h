@@ -30,6 +30,8 @@ struct hv_balance {
     double micro_batches;            /**< per pipeline and iteration */
 };
 
+/** Replica entry of the stage that is busy longest; 0 where no stage is judged. O(stages). */
+size_t hv_eval_slowest_entry(const struct hv_verdict *v);
 /**
  * The program of a judged plan's replica entry. Arrays live in `arena`. Errors: HV_ENO for one
  * stage, half layers, operators or modules, which have no layers to share out. O(stages²).

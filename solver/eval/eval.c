@@ -51,12 +51,33 @@ static void unknown_metrics(struct hv_metrics *m)
     }
 }
 
+enum hv_status hv__went_on(const struct hv__lowered *l, unsigned permille, struct hv_err *err)
+{
+    struct hv_eval_watch *w = l->watch;
+    if (w == NULL) {
+        return HV_OK;
+    }
+    if (atomic_load(&w->stop)) {
+        return hv_err_set(err, HV_ESTOPPED, "stopped");
+    }
+    if (permille > atomic_load(&w->permille)) {
+        atomic_store(&w->permille, permille);
+    }
+    return HV_OK;
+}
+
 static enum hv_status judge(struct hv__lowered *l, const struct hv_eval_options *o,
                             struct hv_verdict *out, struct hv_err *err)
 {
     enum hv_status st = hv__lower(l, err);
     if (st == HV_OK) {
+        st = hv__went_on(l, HV__AT_LOWERED, err);
+    }
+    if (st == HV_OK) {
         st = hv__time(l, err);
+    }
+    if (st == HV_OK) {
+        st = hv__went_on(l, HV__AT_TIMED, err);
     }
     if (st != HV_OK) {
         return st;
@@ -72,6 +93,10 @@ static enum hv_status judge(struct hv__lowered *l, const struct hv_eval_options 
     out->metrics = (struct hv_metrics){.bound_s = out->metrics.bound_s};
     hv__memory(l, out);
     hv__metrics(l, out);
+    st = hv__went_on(l, HV__AT_JUDGED, err);
+    if (st != HV_OK) {
+        return st;
+    }
     return o->timeline ? hv__timeline(l, out, err) : HV_OK;
 }
 
@@ -133,8 +158,12 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
                          "a plan in %s mode without stages over layer ranges cannot be timed",
                          hv_plan_mode_words[p->mode]);
     }
-    struct hv__lowered l = {
-        .k = k, .plan = flat, .arena = arena, .findings = &out->findings, .spans = o->timeline};
+    struct hv__lowered l = {.k = k,
+                            .plan = flat,
+                            .arena = arena,
+                            .findings = &out->findings,
+                            .spans = o->timeline,
+                            .watch = o->watch};
     hv__find_leaves(&l);
     if (p->mode == HV_MODE_SERVE) {
         return hv__serve(&l, !o->no_bound, out, e);
@@ -142,7 +171,7 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     size_t before = out->findings.n;
     enum hv_status st = judge(&l, o, out, e);
     if (st != HV_OK) {
-        return out->findings.n > before ? HV_OK : st;
+        return out->findings.n > before && st != HV_ESTOPPED ? HV_OK : st;
     }
     const struct hv_job *job = hv_cost_job(k);
     if (l.scaled || hv__tokens_of_iteration(&l) != (double)(job->global_batch * job->sequence)) {

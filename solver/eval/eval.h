@@ -12,6 +12,8 @@
 #include "solver/sim/lanes.h"
 #include "solver/sim/requests.h"
 
+#include <stdatomic.h>
+
 /* clang-format off */
 /** Where the time of an iteration goes, averaged over the used devices; the rows add up to iteration_s. */
 #define HV_BREAKDOWN_MAP(X)                                                                 \
@@ -292,6 +294,13 @@ struct hv_job_verdict {
     double usd;                       /**< of its nodes while it runs; HV_UNKNOWN without an end */
 };
 
+/** A look at a judgement from outside, by another thread too: how far it is, and a way to end it.
+ */
+struct hv_eval_watch {
+    atomic_uint permille; /**< done so far; the judge only raises it */
+    atomic_bool stop;     /**< set from outside: hv_eval returns HV_ESTOPPED soon */
+};
+
 /** What to compute. */
 struct hv_eval_options {
     bool timeline;               /**< keep spans for drawing */
@@ -299,6 +308,7 @@ struct hv_eval_options {
     bool failures;               /**< goodput also with no_bound */
     struct hv_cost *const *jobs; /**< of a plan for many jobs: the context of each with its own
                                     model and job; NULL, or a NULL entry: the one given */
+    struct hv_eval_watch *watch; /**< NULL = nobody looks */
 };
 
 /**

@@ -117,6 +117,7 @@ struct hv__lowered {
     double pipeline_s, iteration_s;
     double step_s; /**< of iteration_s: what happens around passes, reductions and optimizer */
     bool spans;    /**< every operation is wanted, to be drawn */
+    struct hv_eval_watch *watch;        /**< NULL = nobody looks */
     const struct hv_model_leaf *leaves; /**< of the model */
     size_t n_leaves;
     bool scaled; /**< micro-batches say how many samples modules have in them */
@@ -132,6 +133,18 @@ struct hv__lowered {
  */
 const struct hv_plan *hv__flat_plan(const struct hv_plan *p, const struct hv_model *m,
                                     struct hv_arena *arena);
+/* Shares of the work on very many operations, measured on a pipeline of a million. */
+enum {
+    HV__AT_SCHEDULE = 120,
+    HV__AT_LOWERED = 200,
+    HV__AT_TIMED = 250,
+    HV__AT_JUDGED = 330,
+    HV__AT_RANKS = 800,
+    HV__AT_DRAWN = 1000
+};
+/** Tells whoever looks how far the work is; HV_ESTOPPED when it shall end. */
+enum hv_status hv__went_on(const struct hv__lowered *l, unsigned permille,
+                           struct hv_err *err) HV_NODISCARD;
 /** Fills l->leaves. */
 void hv__find_leaves(struct hv__lowered *l);
 /** The leaf that holds a block. O(leaves). */

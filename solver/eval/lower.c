@@ -331,6 +331,10 @@ static enum hv_status compile_schedule(struct hv__lowered *l, struct hv__unit *u
     if (st != HV_OK) {
         return schedule_finding(l, err);
     }
+    st = hv__went_on(l, HV__AT_SCHEDULE, err);
+    if (st != HV_OK) {
+        return st;
+    }
     st = hv_pipe_compile(l->arena, &u->schedule, &u->pipe, err);
     if (st != HV_OK) {
         hv_finding_add(l->findings, HV_V_ORDER_DEADLOCK, HV_UNKNOWN, "schedule", "%s", err->text);

@@ -210,6 +210,11 @@ static enum hv_status paint_unit(struct hv__painter *p, size_t i_unit, struct hv
         if (st == HV_OK) {
             st = hv__paint_parts(p, i_unit, r, err);
         }
+        if (st == HV_OK) {
+            size_t done = HV__AT_RANKS - HV__AT_JUDGED;
+            done = done * (p->l->rank_at[i_unit] + r + 1) / p->l->rank_at[p->l->n_units];
+            st = hv__went_on(p->l, HV__AT_JUDGED + (unsigned)done, err);
+        }
         if (st != HV_OK) {
             return st;
         }

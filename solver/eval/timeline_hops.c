@@ -179,6 +179,10 @@ enum hv_status hv__paint_hops(struct hv__painter *p, size_t i_unit,
     struct crossing *list = list_crossings(&scratch, u, &w);
     for (size_t i = 0; st == HV_OK && i < w.n; i++) {
         st = paint_link(p, u, &w, i, list, facts, err);
+        if (st == HV_OK && i_unit + 1 == p->l->n_units) {
+            size_t done = (HV__AT_DRAWN - HV__AT_RANKS) * (i + 1) / w.n;
+            st = hv__went_on(p->l, HV__AT_RANKS + (unsigned)done, err);
+        }
     }
     hv_arena_free(&scratch);
     return st;

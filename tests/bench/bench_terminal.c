@@ -4,6 +4,9 @@
  * all alike; ratios between programs count. Printed per program: first frame (to the last byte
  * before a silence), a key (down and up, to the last byte of its answer), a flood of keys written
  * at once, wake-ups while nothing happens, and the end by `q`. Judges nothing.
+ *
+ * `bench_terminal gantt RUNS PROGRAM ARG…` opens the Gantt (key 5) of what it is given on a
+ * terminal of 200×60: first content, keys while it is drawn, all drawn; then zooms in and pans.
  */
 #define _DEFAULT_SOURCE /* forkpty, wait4 */
 #include <poll.h>
@@ -17,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { GANTT_HEIGHT = 60, GANTT_WIDTH = 200, PANS = 200 };
 enum { PROGRAMS = 8, RUNS = 51, KEYS = 60, FLOOD = 2000, HEIGHT = 40, WIDTH = 120 };
 /* silence that ends a frame, and the answer to a key */
 enum {
@@ -93,10 +97,9 @@ static double read_all(struct session *s, int first_ms, int quiet_ms, double fro
 }
 
 /* The child waits for a byte, so that making it is not measured. */
-static struct session begin(char **argv)
+static struct session begin(char **argv, struct winsize size)
 {
     struct session s = {0};
-    struct winsize size = {.ws_row = HEIGHT, .ws_col = WIDTH};
     int go[2];
     char byte = 0;
     if (pipe(go) != 0)
@@ -156,7 +159,7 @@ static double flood(struct subject *u, struct session *s)
 
 static void run_once(struct subject *u)
 {
-    struct session s = begin(u->argv);
+    struct session s = begin(u->argv, (struct winsize){.ws_row = HEIGHT, .ws_col = WIDTH});
     size_t bytes = 0, r = u->n_runs++;
     u->first_ms[r] = read_all(&s, LIMIT_MS, FRAME_QUIET_MS, s.begin_ms, &bytes) - s.begin_ms;
     u->cpu_ms[r] = cpu_ms(s.pid);
@@ -200,15 +203,77 @@ static void report(struct subject *u)
            share(u->quit_ms, u->n_runs, 0.5));
 }
 
+/* What a Gantt's opening takes. */
+struct opening {
+    double first_ms[RUNS], drawn_ms[RUNS], loading_ms[RUNS * KEYS], pan_ms[RUNS * PANS];
+    size_t n_runs, n_loading, n_pans;
+};
+
+/* Writes a key and reads the answer: time to its last byte, negative when there was none. */
+static double press(struct session *s, const char *key, size_t *bytes)
+{
+    double at = now_ms();
+    size_t before = *bytes;
+    (void)!write(s->master, key, strlen(key));
+    double last = read_all(s, 200, KEY_QUIET_MS, at, bytes);
+    return *bytes > before ? last - at : -1;
+}
+
+/* Keys while the timeline is made go between screens: a whole frame each. Progress in between is
+ * counted with the key it comes with. */
+static void open_gantt(struct opening *o, char **argv)
+{
+    struct session s = begin(argv, (struct winsize){.ws_row = GANTT_HEIGHT, .ws_col = GANTT_WIDTH});
+    size_t bytes = 0;
+    (void)read_all(&s, LIMIT_MS, FRAME_QUIET_MS, 0, &bytes);
+    double at = now_ms();
+    o->first_ms[o->n_runs] = press(&s, "5", &bytes);
+    for (int i = 0; i < 10; i++)
+        o->loading_ms[o->n_loading++] = press(&s, i % 2 ? "5" : "8", &bytes);
+    o->drawn_ms[o->n_runs++] =
+        read_all(&s, FLOOD_QUIET_MS, 2 * FLOOD_QUIET_MS, now_ms(), &bytes) - at;
+    for (int i = 0; i < 12; i++)
+        (void)press(&s, "+", &bytes);
+    for (int i = 0; i < PANS; i++) {
+        double ms = press(&s, i < PANS / 2 ? "L" : "H", &bytes);
+        if (ms >= 0)
+            o->pan_ms[o->n_pans++] = ms;
+    }
+    (void)kill(s.pid, SIGKILL);
+    (void)waitpid(s.pid, NULL, 0);
+    close(s.master);
+}
+
+static int bench_gantt(int runs, char **argv)
+{
+    static struct opening o;
+    for (int r = 0; r < runs; r++)
+        open_gantt(&o, argv);
+    printf("  opening, ms: first content %.2f, all drawn %.0f (medians of %zu)\n",
+           share(o.first_ms, o.n_runs, 0.5), share(o.drawn_ms, o.n_runs, 0.5), o.n_runs);
+    printf("  keys while it is drawn, ms: p50 %.2f, worst %.2f\n",
+           share(o.loading_ms, o.n_loading, 0.5), share(o.loading_ms, o.n_loading, 1));
+    printf("  pan at %dx%d, ms: p50 %.2f, p99 %.2f, worst %.2f (%zu keys)\n", GANTT_WIDTH,
+           GANTT_HEIGHT, share(o.pan_ms, o.n_pans, 0.5), share(o.pan_ms, o.n_pans, 0.99),
+           share(o.pan_ms, o.n_pans, 1), o.n_pans);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    bool gantt = argc > 1 && strcmp(argv[1], "gantt") == 0;
     static struct subject subjects[PROGRAMS];
+    argc -= gantt;
+    argv += gantt;
     int runs = argc > 2 ? atoi(argv[1]) : 0;
     size_t n = 0;
     if (runs < 1 || runs > RUNS) {
-        fprintf(stderr, "usage: bench_terminal RUNS PROGRAM ARG... [-- PROGRAM ARG...]...\n");
+        fprintf(stderr,
+                "usage: bench_terminal [gantt] RUNS PROGRAM ARG... [-- PROGRAM ARG...]...\n");
         return 2;
     }
+    if (gantt)
+        return bench_gantt(runs, argv + 2);
     subjects[n++].argv = argv + 2;
     for (int i = 2; i < argc && n < PROGRAMS; i++)
         if (strcmp(argv[i], "--") == 0) {

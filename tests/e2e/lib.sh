@@ -14,7 +14,7 @@ trap 'exit 130' INT TERM
 HOME=$work/home XDG_STATE_HOME=$work/state XDG_DATA_HOME=$work/data XDG_CACHE_HOME=$work/cache
 mkdir -p "$HOME"
 export HETVIZ HETVIZ_ROOT HOME XDG_STATE_HOME XDG_DATA_HOME XDG_CACHE_HOME
-unset NO_COLOR HETVIZ_TRACE
+unset NO_COLOR HETVIZ_TRACE HETVIZ_THEME COLORFGBG
 # a finding of a sanitizer must not look like the answer no (1)
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}exitcode=99
 UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}exitcode=99

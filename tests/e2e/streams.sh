@@ -51,4 +51,16 @@ ln -s "$HETVIZ" link
 same 'through a link' out all.txt
 (unset HETVIZ_ROOT && PATH=$(dirname "$HETVIZ"):$PATH && hetviz strategies) >out 2>err
 same 'found in PATH' out all.txt
+# ---- themes of the front end ---------------------------------------------------------------------
+expect "a theme that is not there" 3 --theme no-such --dump cluster
+says "it is named" err "no-such: cannot read"
+expect "a light theme by its name" 0 --theme light --dump cluster --out "$work/light.svg"
+export COLORFGBG="0;15"
+expect "a light background that the terminal tells of" 0 --dump cluster --out "$work/told.svg"
+same "it is light too" "$work/light.svg" "$work/told.svg"
+expect "the theme asked for wins" 0 --theme default --dump cluster --out "$work/dark.svg"
+unset COLORFGBG
+expect "no theme asked for" 0 --dump cluster --out "$work/plain.svg"
+same "that is the default" "$work/dark.svg" "$work/plain.svg"
+holds "light and dark differ" test "$(cksum <"$work/light.svg")" != "$(cksum <"$work/dark.svg")"
 finish

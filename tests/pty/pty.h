@@ -67,6 +67,8 @@ static inline void environment(const char *folder)
     /* without `rep`, which libvterm gets wrong by one at the right border */
     (void)setenv("TERM", "screen-256color", 1);
     (void)setenv("LC_ALL", "C", 1);
+    (void)unsetenv("COLORFGBG");
+    (void)unsetenv("HETVIZ_THEME");
     (void)unsetenv("LINES");
     (void)unsetenv("COLUMNS");
 }

@@ -108,6 +108,116 @@ static void stopping_gives_the_terminal_back_and_continuing_draws_again(void **s
     finish(p);
 }
 
+static size_t times_written(const struct pty *p, const char *bytes)
+{
+    size_t n = 0;
+    for (const char *at = hv_str_cstr(&p->raw); (at = strstr(at, bytes)) != NULL; at++) {
+        n++;
+    }
+    return n;
+}
+
+static void the_mouse_can_be_given_back(void **state)
+{
+    struct pty *p = *state;
+    start(p);
+    wait_for(p, "<1 Clu");
+    wait_for(p, "F1 Help");
+    assert_int_equal(times_written(p, "\033[?1000h"), 1);
+    type(p, ":set nomouse\r");
+    wait_for(p, "the mouse is the terminal's");
+    assert_int_equal(times_written(p, "\033[?1000l"), 1);
+    type(p, "\033[<0;30;1M"); /* a click on a tab is skipped now */
+    type(p, "2");
+    wait_for(p, "<2 Mod");
+    type(p, ":set mouse\r");
+    wait_for(p, "the mouse is ours");
+    assert_int_equal(times_written(p, "\033[?1000h"), 2);
+    type(p, "\033[<0;4;1M");
+    wait_for(p, "<1 Clu");
+    type(p, "q");
+    struct news n = get_news(p);
+    assert_true(WIFEXITED(n.status));
+    assert_restored(p);
+    finish(p);
+}
+
+static void in_utf8(struct pty *p)
+{
+    (void)p;
+    (void)setenv("LC_ALL", "C.UTF-8", 1);
+}
+
+/* Asked for, ASCII it is, also where the terminal could show more. */
+static void ascii_is_kept_where_it_was_asked_for(void **state)
+{
+    struct pty *p = *state;
+    p->workspace = "--ascii";
+    p->prepare = in_utf8;
+    start(p);
+    wait_for(p, "F1 Help");
+    type(p, "3");
+    wait_for(p, "<3 Strat");
+    for (size_t i = 0; i < p->raw.n; i++) {
+        assert_true((unsigned char)p->raw.p[i] < 0x80);
+    }
+    type(p, ":set noascii\r2");
+    wait_for(p, "\xe2\x94\x8c");
+    type(p, "q");
+    struct news n = get_news(p);
+    assert_true(WIFEXITED(n.status));
+    assert_restored(p);
+    finish(p);
+}
+
+/* i and F7 look at a file of nvidia-smi first; what is taken over is one step back. */
+static void files_are_looked_at_before_they_are_imported(void **state)
+{
+    static const char list[] = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)\n"
+                               "GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n";
+    struct pty *p = *state;
+    char path[300], line[320];
+    (void)snprintf(path, sizeof path, "%s/smi.txt", p->folder);
+    (void)snprintf(line, sizeof line, "%s\r", path);
+    assert_int_equal(hv_file_write(path, list, sizeof list - 1, NULL), HV_OK);
+    start(p);
+    wait_for(p, "F1 Help");
+    type(p, "1");
+    wait_for(p, "5 nodes, 32 GPUs");
+    type(p, "\033[18~"); /* F7 */
+    wait_for(p, "file of any kind");
+    type(p, line);
+    wait_for(p, "replace the cluster");
+    wait_for(p, "Guessed");
+    type(p, "\033");
+    wait_for(p, "nothing was changed");
+    wait_for(p, "5 nodes, 32 GPUs");
+    type(p, "i");
+    type(p, line);
+    wait_for(p, "replace the cluster");
+    type(p, "\t");
+    wait_for(p, "> add its nodes");
+    type(p, "\r");
+    wait_for(p, "u takes all of it back");
+    wait_for(p, "6 nodes, 34 GPUs");
+    type(p, "u");
+    wait_for(p, "5 nodes, 32 GPUs");
+    type(p, "i");
+    type(p, line);
+    wait_for(p, "> replace the cluster");
+    type(p, "\r");
+    wait_for(p, "1 node, 2 GPUs");
+    type(p, "u");
+    wait_for(p, "5 nodes, 32 GPUs");
+    type(p, "u");
+    wait_for(p, "nothing to undo");
+    type(p, "q");
+    struct news n = get_news(p);
+    assert_true(WIFEXITED(n.status));
+    assert_restored(p);
+    finish(p);
+}
+
 /* E gives the terminal to the editor, which talks there; what it saved is on the screen after. */
 static void the_editor_gets_the_terminal(void **state)
 {
@@ -194,6 +304,9 @@ int main(void)
         ON_PTY(a_plan_is_explained_and_a_lever_tried),
         ON_PTY(stopping_gives_the_terminal_back_and_continuing_draws_again),
         ON_PTY(the_editor_gets_the_terminal),
+        ON_PTY(the_mouse_can_be_given_back),
+        ON_PTY(ascii_is_kept_where_it_was_asked_for),
+        ON_PTY(files_are_looked_at_before_they_are_imported),
         ON_PTY(signals_restore_the_terminal),
         ON_PTY(edits_survive_a_hangup_and_are_offered),
     };

@@ -94,8 +94,9 @@ static inline void bench_write_workspace(const char *path)
     hv_str_free(&s);
 }
 
-/** Opens the workspace in a new folder, which becomes the working folder. */
-static inline int bench_open(void **state)
+/** Opens the workspace in a new folder, which becomes the working folder; with timelines of at
+ * least `apart_from` operations made by a thread, 0 = none. */
+static inline int bench_open_apart(void **state, size_t apart_from)
 {
     static const char *const nothing[] = {"/bin/false", NULL};
     struct bench *b = hv_xcalloc(1, sizeof *b);
@@ -107,6 +108,7 @@ static inline int bench_open(void **state)
     assert_int_equal(chdir(b->folder), 0);
     bench_write_workspace("lab.json");
     struct hv_session_env env = {.state_dir = "state",
+                                 .apart_from = apart_from,
                                  .worker_argv = nothing,
                                  .n_workers = 1,
                                  .plugins = bench_plugins,
@@ -119,6 +121,11 @@ static inline int bench_open(void **state)
     b->app = hv_ui_app(&b->ui, &b->keys, true);
     *state = b;
     return 0;
+}
+
+static inline int bench_open(void **state)
+{
+    return bench_open_apart(state, 0);
 }
 
 /** Removes the folder with what the tests put into it. */

@@ -55,6 +55,23 @@ static void what_binds_is_judged_again(void **state)
                     "wait judged again with\n");
 }
 
+static void a_mixed_stage_names_all_its_kinds(void **state)
+{
+    static const char plan[] =
+        "{\"format\": \"hetviz.plan/1\", \"micro_batch\": 4, \"replicas\": [{\"micro_batches\": "
+        "32, "
+        "\"stages\": [{\"devices\": \"a[0].0-3,v[0].*\", \"layers\": [0, 32], \"tp\": 4, \"dp\": "
+        "3}]}], \"schedule\": {\"name\": \"1f1b\"}}";
+    struct bench *b = *state;
+    uint32_t id = 0;
+    json_t *tree = json_loads(plan, 0, NULL);
+    assert_int_equal(hv_session_row_add(b->session, "mixed", tree, &id, NULL), HV_OK);
+    hv_session_select(b->session, id);
+    bench_script(b, "resize 160x48\nkeys 6\n");
+    settle(b);
+    bench_script(b, "wait 32 L on 4 x A100-SXM-80GB + 8 x V100-SXM2-32GB\n");
+}
+
 static void one_stage_has_nothing_to_share(void **state)
 {
     struct bench *b = *state;
@@ -105,6 +122,28 @@ static void what_does_not_fit_says_which_rule(void **state)
     bench_script(b, "wait ! \nkeys gj<Enter>\nwait <\n");
 }
 
+/* 0.3 s after the last key the layers are shared out anew. */
+static void wait_for_share(struct bench *b)
+{
+    for (int i = 0; i < 1000 && !bench_sees(b, "LP: "); i++) {
+        (void)poll(NULL, 0, 10);
+        hv_app_tick(b->app, i);
+    }
+    assert_true(bench_sees(b, "LP: "));
+}
+
+static void the_layers_are_shared_out_anew(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 120x40\nkeys 4g7\nwait global batch\n");
+    assert_false(bench_sees(b, "LP: ")); /* nothing is turned */
+    bench_script(b, "keys b\nwait is known here\nkeys /slower<Enter>ll\n");
+    wait_for_share(b);
+    bench_script(b, "wait not 18|14\nwait b takes\nkeys b\nwait 2 turned\n");
+    wait_for_share(b);
+    bench_script(b, "wait no better share of the layers\nkeys b\nwait is known here\n");
+}
+
 static void sliders_show_result_and_curve(void **state)
 {
     struct bench *b = *state;
@@ -113,6 +152,7 @@ static void sliders_show_result_and_curve(void **state)
     bench_script(b, "wait global batch\nwait fits, no rule is broken\nkeys /layers<Enter>ll\n"
                     "wait 1 turned\n");
     settle(b);
+    wait_for_share(b);
     bench_script(b, "wait best at\nwait over layers s0 | s1\n");
     bench_golden(b, "what_if_80x24");
     bench_script(b, "resize 160x48\nwait TFLOP/s\n");
@@ -260,11 +300,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(explain_says_why),
         TEST(what_binds_is_judged_again),
+        TEST(a_mixed_stage_names_all_its_kinds),
         TEST(one_stage_has_nothing_to_share),
         TEST(stages_unfold_to_formula_and_source),
         TEST(evidence_opens_where_it_is),
         TEST(what_does_not_fit_says_which_rule),
         TEST(sliders_show_result_and_curve),
+        TEST(the_layers_are_shared_out_anew),
         TEST(words_and_typed_values),
         TEST(turned_levers_outlive_a_change_of_something_else),
         TEST(accepting_changes_documents_and_undo_takes_it_back),

@@ -103,6 +103,51 @@ static void measured_layers_are_edited_one_by_one(void **state)
     screen_close(&s);
 }
 
+/* The first value of a block's own turns a config.json into a model of ours; two steps back and it
+ * is the config again. */
+static void blocks_of_a_config_get_values_of_their_own(void **state)
+{
+    struct screen s;
+    struct hv_str path = {0};
+    hv_str_addf(&path, "%s/tests/golden/hf/qwen2-14b-cogito.json", screen_root());
+    screen_open_new(&s, *state, "a100-v100-t4", hv_str_cstr(&path));
+    hv_str_free(&path);
+    json_t *config = json_deep_copy(hv_session_tree(s.session, HV_DOC_MODEL));
+    double before = hv_model_parameters(hv_session_model(s.session)->model);
+    screen_run(&s, "resize 160x48\n:screen model\nkeys <Tab>je^U5<Enter>\nwait Values of block 5\n"
+                   "keys <Esc>\n");
+    assert_true(json_equal(config, hv_session_tree(s.session, HV_DOC_MODEL))); /* only looked at */
+    screen_run(&s, "keys e^U5<Enter>/window<Enter><Enter>^U64<Enter>\n");
+    assert_list(&s, "[{\"repeat\":5},{\"window\":64}]");
+    assert_string_equal(json_string_value(hv_session_get(s.session, "model.format")),
+                        "hetviz.model/1");
+    double after = hv_model_parameters(hv_session_model(s.session)->model);
+    assert_true(after > before * 0.999999 && after < before * 1.000001);
+    assert_int_equal(hv_session_n_undo(s.session), 2);
+    screen_run(&s, "keys <Esc>uu\nwait undone\n");
+    assert_true(json_equal(config, hv_session_tree(s.session, HV_DOC_MODEL)));
+    json_decref(config);
+    screen_close(&s);
+}
+
+static void profiles_are_loaded_here(void **state)
+{
+    struct screen s;
+    struct bench *b = *state;
+    struct hv_str script = {0};
+    assert_int_equal(setenv("XDG_DATA_HOME", b->folder, 1), 0);
+    screen_open(&s, b);
+    hv_str_addf(&script,
+                "resize 160x48\n:screen model\nkeys p\nwait profile to load\n"
+                "keys nowhere<Enter>\nwait No such file\nkeys <Esc><Tab>p%s/share/profiles/A40.json"
+                "<Enter>\nwait A40-48GB is priced by this profile\n",
+                screen_root());
+    screen_run(&s, hv_str_cstr(&script));
+    hv_str_free(&script);
+    screen_close(&s);
+    assert_int_equal(unsetenv("XDG_DATA_HOME"), 0);
+}
+
 #define WITH_BENCH(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
 
 int main(void)
@@ -113,6 +158,8 @@ int main(void)
         WITH_BENCH(wrong_blocks_and_values_are_refused),
         WITH_BENCH(lists_of_files_are_kept),
         WITH_BENCH(measured_layers_are_edited_one_by_one),
+        WITH_BENCH(blocks_of_a_config_get_values_of_their_own),
+        WITH_BENCH(profiles_are_loaded_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

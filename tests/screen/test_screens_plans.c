@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/screen/screens_bench.h"
+#include "ui/screens/gantt_int.h"
 
 /* fontconfig keeps what it read for the letters of a PNG until the program ends */
 const char *__lsan_default_suppressions(void);
@@ -37,8 +38,17 @@ static void three_plans_stand_in_columns(void **state)
     struct bench *b = *state;
     bench_script(b, "resize 160x48\nkeys 4g<Space><Space><Space>c\nwait * = best\n");
     bench_golden(b, "plans_compare_many_160x48");
-    bench_script(b, "resize 80x24\nkeys <Tab><Tab>G\nkeys jjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjj\n"
+    bench_script(b, "resize 80x24\nkeys <Tab><Tab>G\nkeys jjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjjj\n"
                     "wait too-big takes\nresize 40x10\nkeys g\nwait * = best\n");
+}
+
+static void axes_say_their_units(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "resize 160x48\nkeys 4\nwait ENERGY\nwait kJ\nkeys XXXXXXXX\n"
+                    "wait $/Mtok over MJ/iter\nkeys X\nwait over s/iter\nkeys XX\n"
+                    "wait over peak memory %\nkeys YYYYYYY\nwait MJ/iter over\n"
+                    "keys sssssssss\nwait sorted by energy\n");
 }
 
 static void arrows_walk_the_front(void **state)
@@ -125,6 +135,30 @@ static void enter_draws_the_gantt(void **state)
     bench_golden(b, "gantt_160x48");
     bench_script(b, "keys >\nwait few-devices  1f1b\nkeys <lt>\nwait two-stages  1f1b\n");
     bench_script(b, "resize 40x10\nkeys <Enter>\nwait At cursor\nkeys <Enter>\nwait zoom 1.0x\n");
+}
+
+static int open_with_a_thread(void **state)
+{
+    return bench_open_apart(state, 1);
+}
+
+/* Until the session's clock ticks nothing is taken from the thread, so this cannot be too late. */
+static void a_gantt_in_the_making_says_so(void **state)
+{
+    struct bench *b = *state;
+    struct pollfd row;
+    bench_script(b, "keys 4g<Enter>\nwait two-stages is being drawn\nwait 2 stages, 32 micro-b\n"
+                    "wait x Stop\nkeys z]>\nwait few-devices is\nkeys <lt><Esc>\n"
+                    "wait you stopped it\nkeys 4\nwait 3 plans\nkeys 5\nwait r Reload\nkeys r\n"
+                    "wait is being drawn\n");
+    const uint32_t id = hv_gantt_row(&b->ui)->id;
+    for (int i = 0; i < 1000 && hv_session_drawing(b->session, id, NULL) == HV_DRAWING_RUNS; i++) {
+        if (hv_session_fds(b->session, &row, 1) == 1)
+            (void)poll(&row, 1, 1000);
+        hv_app_tick(b->app, i);
+        hv_app_draw(b->app, &b->grid);
+    }
+    bench_script(b, "wait At cursor\nwait memory now\nwait + Zoom in\n");
 }
 
 static void the_gantt_zooms_finds_and_sums(void **state)
@@ -232,11 +266,14 @@ int main(void)
         TEST(plans_that_do_not_fit_stay_with_the_reason),
         TEST(marks_compare_and_sort),
         TEST(three_plans_stand_in_columns),
+        TEST(axes_say_their_units),
         TEST(arrows_walk_the_front),
         TEST(rows_are_renamed_deleted_and_come_back),
         TEST(a_note_stands_with_the_plan),
         TEST(exports_a_plan),
         TEST(enter_draws_the_gantt),
+        cmocka_unit_test_setup_teardown(a_gantt_in_the_making_says_so, open_with_a_thread,
+                                        bench_close),
         TEST(the_gantt_zooms_finds_and_sums),
         TEST(schedules_micro_batches_and_chunks_switch_live),
         TEST(two_plans_share_an_axis_and_links_have_lanes),

@@ -153,6 +153,8 @@ static void actions_are_commands(void **state)
     bench_script(b, "resize 160x48\nkeys 4g<Enter>\n:goto 1s\nwait t=1 s\n:gantt-zoom-in\n"
                     "wait zoom 1.5x\n:fit\nwait zoom 1.0x\n:help zoom\nwait zoom in at the cursor\n"
                     "keys <Esc>\n:set noascii\nwait \xe2\x94\x8c\n:set ascii\nwait +-[At\n"
+                    ":set nomouse\nwait there is no mouse here\nkeys <Esc>:set no<Tab><Tab>\n"
+                    "wait :set nomouse\nkeys ^U<Esc>\n"
                     ":no-such-thing\nwait error\nkeys <Esc>:gantt-zoom-a<Tab>\n"
                     "wait gantt-zoom-area\nkeys ^U<Esc>:screen ga<Tab>\nwait :screen gantt\n");
 }

@@ -126,6 +126,16 @@ static inline void import_says(const struct import *x, enum hv_import_level leve
     fail_msg("no note \"%s\" in\n%s", words, hv_str_cstr(&all));
 }
 
+/** Does the report hold these words anywhere? */
+static inline bool import_has(const struct import *x, const char *words)
+{
+    struct hv_str all = {0};
+    hv_import_report(x->im, &all);
+    bool has = strstr(hv_str_cstr(&all), words) != NULL;
+    hv_str_free(&all);
+    return has;
+}
+
 /** The text is refused with this status and these words. */
 static inline void import_refused(const char *text, size_t n, enum hv_status st, const char *words)
 {

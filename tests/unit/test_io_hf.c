@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "solver/base/file.h"
+#include "solver/io/import/import.h"
 #include "solver/io/own/docs.h"
 #include <math.h>
 #include <stdio.h>
@@ -169,9 +170,80 @@ static void refusals(void **state)
           "heads");
 }
 
+/* The forms in which configs list the layers that are mixtures of experts. */
+static void mixtures_are_listed_in_three_ways(void **state)
+{
+    static const char *const lists[] = {
+        "\"mlp_layer_types\":[\"dense\",\"sparse\",\"dense\",\"sparse\"]",
+        "\"moe_layer_freq\":[0,1,0,1]", "\"moe_layers\":[1,3]"};
+    (void)state;
+    for (size_t i = 0; i < HV_COUNT(lists); i++) {
+        char text[512];
+        struct hv_json json;
+        struct hv_model_doc d;
+        struct hv_err e = {0};
+        (void)snprintf(text, sizeof text,
+                       "{\"model_type\":\"deepseek_v3\",\"hidden_size\":64,\"num_hidden_layers\":4,"
+                       "\"num_attention_heads\":4,\"intermediate_size\":256,\"vocab_size\":1000,"
+                       "\"n_routed_experts\":8,\"num_experts_per_tok\":2,"
+                       "\"moe_intermediate_size\":32,\"max_position_embeddings\":512,%s}",
+                       lists[i]);
+        assert_int_equal(hv_json_parse(&json, text, strlen(text), "c", &e), HV_OK);
+        if (hv_model_doc_build(&d, json, &e) != HV_OK) {
+            fail_msg("%s: %s", lists[i], e.text);
+        }
+        for (size_t b = 0; b < 4; b++) {
+            assert_int_equal(d.model->blocks[b].experts, b % 2 == 1 ? 8 : 0);
+            assert_int_equal(d.model->blocks[b].ffn, b % 2 == 1 ? 0 : 256);
+        }
+        hv_model_doc_free(&d);
+    }
+}
+
+/* Written out as models of ours they are the same models, block by block. */
+static void written_out_they_are_the_same(void **state)
+{
+    static const char *const names[] = {
+        "deepseek-v3",  "mixtral-8x22b-v0.1",   "gpt-oss-120b",
+        "bloom-176b",   "qwen2-14b-cogito",     "llama-4-scout-17b-16e-instruct",
+        "minimax-m2.5", "vit-base-patch16-224", "jamba",
+        "gptj",         "falcon-180b",          "whisper",
+        "clip-vision"};
+    (void)state;
+    for (size_t i = 0; i < HV_COUNT(names); i++) {
+        struct hv_model_doc d = {0}, again = {0};
+        struct hv_err e = {0};
+        struct hv_json json = {0};
+        assert_int_equal(read_golden(&d, names[i], &e), HV_OK);
+        hv_json_wrap(&json, hv_import_model_json(d.model), names[i]);
+        if (hv_model_doc_build(&again, json, &e) != HV_OK) {
+            fail_msg("%s: %s", names[i], e.text);
+        }
+        double t = hv_model_parameters(d.model), u = hv_model_parameters(again.model);
+        if (fabs(t / u - 1) > 1e-12) {
+            fail_msg("%s: %.6g and %.6g parameters", names[i], t, u);
+        }
+        assert_int_equal(d.model->n_blocks, again.model->n_blocks);
+        for (size_t b = 0; d.model->blocks != NULL && b < d.model->n_blocks; b++) {
+            const struct hv_block *x = &d.model->blocks[b], *y = &again.model->blocks[b];
+            assert_int_equal(x->heads, y->heads);
+            assert_int_equal(x->window, y->window);
+            assert_int_equal(x->experts, y->experts);
+            assert_true(fabs(hv_block_attention_parameters(d.model, x) -
+                             hv_block_attention_parameters(again.model, y)) < 1);
+        }
+        hv_model_doc_free(&d);
+        hv_model_doc_free(&again);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(counts), cmocka_unit_test(shapes),
-                                       cmocka_unit_test(hybrids), cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(counts),
+                                       cmocka_unit_test(shapes),
+                                       cmocka_unit_test(hybrids),
+                                       cmocka_unit_test(refusals),
+                                       cmocka_unit_test(mixtures_are_listed_in_three_ways),
+                                       cmocka_unit_test(written_out_they_are_the_same)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,6 +266,37 @@ static void failures_cost_what_is_expected(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, bench_open, bench_close)
 
+/* Two stages: all places of the border, judged one by one, against the program's. */
+static void shared_layers_are_the_best_there_are(void **state)
+{
+    struct bench *b = *state;
+    struct hv_levers l;
+    (void)first_row(b, &l);
+    const struct hv_lever *border = hv_levers_find(&l, HV_LEVER_LAYERS, 0, 1);
+    const struct hv_lever *slow = hv_levers_find(&l, HV_LEVER_SLOW, 0, 0);
+    assert_non_null(border);
+    for (int turned = 0; turned < 2; turned++) {
+        double *v = bases(&l), best = HV_UNKNOWN;
+        struct hv_figures f;
+        struct hv_share share;
+        v[slow - l.items] = turned ? 3 : 1;
+        for (size_t k = 0; k < border->n_values; k++) {
+            v[border - l.items] = border->values[k];
+            bool ok = hv_levers_try(b->session, &l, v, false, &f, NULL) == HV_OK;
+            if (ok && f.n_violations == 0 && !(f.iteration_s >= best))
+                best = f.iteration_s;
+        }
+        v[border - l.items] = border->base;
+        assert_int_equal(hv_levers_share(b->session, &l, v, &share, NULL), HV_OK);
+        assert_true(share.figures.n_violations == 0);
+        assert_true(share.figures.iteration_s <= best * 1.01);
+        assert_int_equal(hv_levers_try(b->session, &l, v, false, &f, NULL), HV_OK);
+        assert_true(f.iteration_s == share.figures.iteration_s);
+        free(v);
+    }
+    hv_levers_free(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +308,7 @@ int main(void)
         TEST(accepting_is_undone_step_by_step),
         TEST(failures_cost_what_is_expected),
         TEST(typed_values_are_checked),
+        TEST(shared_layers_are_the_best_there_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 static int n_files(const char *folder)
 {
@@ -329,6 +330,32 @@ static void edits_of_a_dead_program_are_offered(void **state)
     hv_str_free(&got);
 }
 
+/* Files half written by programs that were killed go at the next start; others stay. */
+static void half_written_files_of_the_dead_go(void **state)
+{
+    struct bench *b = *state;
+    static const char *const stays[] = {"state/recovery/.notes",
+                                        "state/recovery/.0123-1-0.json.abc"};
+    char dead[128], alive[128];
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    snprintf(dead, sizeof dead, "state/recovery/.0123456789abcdef-%ld-0.json.Ab1234", (long)child);
+    snprintf(alive, sizeof alive, "state/recovery/.0123456789abcdef-%ld-0.json.Ab1234",
+             (long)getppid());
+    assert_int_equal(hv_file_mkdirs("state/recovery", NULL), HV_OK);
+    bench_put(dead, "{\"format\": \"hetviz.reco");
+    bench_put(alive, "{");
+    bench_put(stays[0], "mine");
+    bench_put(stays[1], "mine");
+    hv_session_close(bench_open(b, "ws"));
+    assert_int_equal(access(dead, F_OK), -1);
+    assert_int_equal(access(alive, F_OK), 0);
+    assert_int_equal(access(stays[0], F_OK), 0);
+    assert_int_equal(access(stays[1], F_OK), 0);
+}
+
 static void a_broken_recovery_file_is_passed_over(void **state)
 {
     struct bench *b = *state;
@@ -371,6 +398,7 @@ int main(void)
         TEST(a_full_disk_loses_nothing),
         TEST(autosaves_when_idle_and_at_the_latest),
         TEST(edits_of_a_dead_program_are_offered),
+        TEST(half_written_files_of_the_dead_go),
         TEST(a_broken_recovery_file_is_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

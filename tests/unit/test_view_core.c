@@ -192,6 +192,14 @@ static void shipped_files_equal_the_tables(void **state)
     }
     assert_int_equal(hv_theme_read(&b, "share/themes/mono.theme", &err), HV_OK);
     assert_int_equal(hv_theme_read(&b, "share/themes/high-contrast.theme", &err), HV_OK);
+    assert_int_equal(hv_theme_read(&b, "share/themes/light.theme", &err), HV_OK);
+    assert_true(b.light && !a.light);
+    for (int i = 0; i < HV_STYLE_N; i++) { /* nothing white or yellow on the terminal's own white */
+        int fg = b.looks[i].fg;
+        assert_true(b.looks[i].bg >= 0 || fg < 0 || fg == 16 || fg == 25 || fg == 29 || fg == 31 ||
+                    fg == 94 || fg == 130 || (fg >= 232 && fg <= 246));
+        assert_int_equal(a.looks[i].mono, b.looks[i].mono);
+    }
     struct hv_keymap table = {0}, file = {0};
     hv_keymap_default(&table);
     if (getenv("GENERATE") != NULL) {

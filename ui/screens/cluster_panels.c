@@ -359,8 +359,12 @@ static void add_details(const struct hv_cluster_screen *v, struct hv_str *out)
     bool own = hv_known(g->price_usd_per_h);
     hv_str_adds(out, "\nprice   $");
     hv_cluster_number(out, hv_node_price_usd_per_h(g, false), "/h per node");
-    hv_str_addf(out, " (%s)\nspot    $", own ? "file" : "catalogue");
-    hv_cluster_number(out, hv_node_price_usd_per_h(g, true), "/h");
+    double spot = hv_node_price_usd_per_h(g, true);
+    hv_str_addf(out, " (%s)\nspot    %s", own ? "file" : "catalogue",
+                hv_known(spot) ? "$" : "no price known");
+    if (hv_known(spot)) {
+        hv_cluster_number(out, spot, "/h per node");
+    }
     if (hv_known(g->preemptions_per_h)) {
         hv_str_addf(out, ", %.4g preemptions/h", g->preemptions_per_h);
     }

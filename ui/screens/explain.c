@@ -368,9 +368,14 @@ static void explain_status(const void *state, const void *model, struct hv_str *
         return;
     }
     const struct hv_metrics *m = &d->facts.verdict->metrics;
-    hv_str_addf(out, "%s%s  step %s, bound %s, gap %s", m->exact ? "" : "~ ", d->facts.row->name,
-                hv_fmt_seconds(a, sizeof a, m->iteration_s),
-                hv_fmt_seconds(b, sizeof b, m->bound_s), hv_fmt_percent(c, sizeof c, m->gap_frac));
+    hv_str_addf(out, "%s%s  ", m->exact ? "" : "~ ", d->facts.row->name);
+    if (d->facts.verdict->serving != NULL) {
+        hv_str_addf(out, "serves %s tokens/s", hv_fmt_count(a, sizeof a, m->tokens_per_s));
+    } else {
+        hv_str_addf(out, "step %s, bound %s, gap %s", hv_fmt_seconds(a, sizeof a, m->iteration_s),
+                    hv_fmt_seconds(b, sizeof b, m->bound_s),
+                    hv_fmt_percent(c, sizeof c, m->gap_frac));
+    }
     if (d->n_done < d->tries.n) {
         hv_str_addf(out, " | trying levers: %zu of %zu", d->n_done, d->tries.n);
     }
@@ -382,6 +387,12 @@ static const enum hv_action keybar[] = {
     HV_ACT_GANTT_PLAN_NEXT,  HV_ACT_NONE,
 };
 
+static const enum hv_action *keybar_now(const void *state, const void *model)
+{
+    (void)state;
+    return hv_ui_no_plan_keybar(hv_ui_plan_row(hv_ui_session(model)));
+}
+
 const struct hv_view_ops hv_screen_explain = {
     .name = "explain",
     .title = "Explain",
@@ -389,6 +400,7 @@ const struct hv_view_ops hv_screen_explain = {
     .tab = 6,
     .state_size = sizeof(struct hv_explain),
     .keybar = keybar,
+    .keybar_now = keybar_now,
     .help = "Right and Left unfold and fold. A second click on a line folds it.",
     .open = explain_open,
     .close = explain_close,

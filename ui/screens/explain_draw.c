@@ -6,9 +6,11 @@
 #include "ui/screens/explain_int.h"
 #include "ui/view/layout.h"
 
-#define NAME_W  20
-#define VALUE_W 10
-#define BAR_W   12
+#define NAME_W 20
+/* in plain text nothing has to line up, so nothing is cut */
+#define PLAIN_NAME_W 60
+#define VALUE_W      10
+#define BAR_W        12
 /** Bars stand in two columns from here on when one is too short. */
 #define TWO_COLUMNS_W 70
 
@@ -128,7 +130,7 @@ static void draw_row(const struct hv_explain_row *r, struct hv_grid *g, struct h
     }
     x += hv_grid_put(g, x, at.y, right - x, fold_mark(r, g->ascii), style);
     if (r->name != NULL && right - x > NAME_W) {
-        int w = at.w < 60 ? 12 : NAME_W;
+        int w = g->plain ? PLAIN_NAME_W : at.w < 60 ? 12 : NAME_W;
         hv_grid_put_field(g, (struct hv_rect){x, at.y, w, 1}, HV_LEFT, r->name, style);
         hv_grid_put_field(g, (struct hv_rect){x + w + 1, at.y, VALUE_W, 1}, HV_RIGHT, r->value,
                           style);

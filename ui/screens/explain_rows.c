@@ -280,6 +280,26 @@ static void say_unused(struct hv_explain_data *d, struct hv_session *s)
     free(counts);
 }
 
+/** A plan that serves has no step: what it passes, and why not more. */
+static void say_serving(struct hv_explain_data *d)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
+    const struct hv_serving *s = d->facts.verdict->serving;
+    if (s == NULL) {
+        return;
+    }
+    say(d, 7,
+        hv_arena_printf(&d->arena,
+                        "it serves, so no step is timed: up to %s tokens/s, first token "
+                        "after %s, then one per %s",
+                        hv_fmt_count(a, sizeof a, s->max_tokens_per_s),
+                        hv_fmt_seconds(b, sizeof b, s->first_token_s),
+                        hv_fmt_seconds(c, sizeof c, s->next_token_s)));
+    say(d, 8,
+        hv_arena_printf(&d->arena, "no placement on these devices passes more than %s tokens/s: %s",
+                        hv_fmt_count(a, sizeof a, s->bound_tokens_per_s), s->bound_why));
+}
+
 void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
 {
     char a[HV_FMT_CAP];
@@ -298,6 +318,7 @@ void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
             hv_arena_printf(&d->arena, "~ not exact: weights up to %d updates old", m->staleness))
             ->style = HV_STYLE_WARNING;
     }
+    say_serving(d);
     say_pace(d);
     say_loss(d);
     say_memory(d);
@@ -400,16 +421,17 @@ void hv_explain_stages(struct hv_explain_data *d, struct hv_session *s)
         const struct hv_stage *stage = &p->replicas[m->replica].stages[m->stage];
         const struct hv_stage_memory *mem = memory_of(v, m);
         uint64_t id = HV_ID_STAGE + (uint64_t)i * STAGE_IDS;
-        struct hv_str layers = {0};
+        struct hv_str layers = {0}, kinds = {0};
         hv_plan_stage_layers(stage, &layers);
+        hv_plan_stage_kinds(p, stage, &kinds);
         const char *title = hv_arena_printf(
-            &d->arena, "%s %s L on %zu x %s: busy %s, forward %s, backward %s%s%s",
-            stage_name(d, m->replica, m->stage), hv_str_cstr(&layers), stage->n_devices,
-            hv_cluster_device(p->cluster, stage->devices[0]).kind->name,
+            &d->arena, "%s %s L on %s: busy %s, forward %s, backward %s%s%s",
+            stage_name(d, m->replica, m->stage), hv_str_cstr(&layers), hv_str_cstr(&kinds),
             hv_fmt_percent(a, sizeof a, m->busy_frac), hv_fmt_seconds(b, sizeof b, m->forward_s),
             hv_fmt_seconds(c, sizeof c, m->backward_s), mem != NULL ? ", peak " : "",
             mem != NULL ? hv_fmt_bytes(e, sizeof e, mem->peak_bytes) : "");
         hv_str_free(&layers);
+        hv_str_free(&kinds);
         bool open = add_heading(d, id, 0, title);
         d->rows.items[d->rows.n - 1].evidence =
             on_lane(m->replica, m->stage, v->metrics.pipeline_s / 2);

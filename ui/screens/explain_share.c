@@ -11,20 +11,6 @@
 /** Full stages whose price of memory is checked, dearest first. */
 #define MOST_CHECKS 4
 
-/** Replica entry of the stage that is busy longest. */
-static size_t slowest_entry(const struct hv_verdict *v)
-{
-    size_t at = 0;
-    double most = -1;
-    for (size_t i = 0; i < v->n_stages; i++) {
-        if (v->stages[i].busy_frac > most) {
-            most = v->stages[i].busy_frac;
-            at = v->stages[i].replica;
-        }
-    }
-    return at;
-}
-
 /** Judges the plan with whole layers; HV_UNKNOWN where that cannot be done. `why` gets the words.
  */
 static double judge_layers(const struct hv_explain_data *d, struct hv_session *s, const int *layers,
@@ -35,19 +21,10 @@ static double judge_layers(const struct hv_explain_data *d, struct hv_session *s
     for (size_t i = 0; i < d->levers.n; i++) {
         values[i] = d->levers.items[i].base;
     }
-    int first = 0;
-    bool whole = true;
-    for (size_t j = 1; j < b->n; j++) {
-        first += layers[j - 1];
-        const struct hv_lever *l = hv_levers_find(&d->levers, HV_LEVER_LAYERS, b->replica, j);
-        whole = whole && l != NULL;
-        if (l != NULL) {
-            values[l - d->levers.items] = first;
-        }
+    enum hv_status st = hv_levers_set_layers(&d->levers, b, layers, values, err);
+    if (st == HV_OK) {
+        st = hv_levers_try(s, &d->levers, values, false, out, err);
     }
-    enum hv_status st =
-        whole ? hv_levers_try(s, &d->levers, values, false, out, err)
-              : hv_err_set(err, HV_ENO, "layers cannot be moved freely between these stages");
     free(values);
     return st == HV_OK ? out->iteration_s : HV_UNKNOWN;
 }
@@ -75,8 +52,8 @@ void hv_explain_share_try(struct hv_explain_data *d, struct hv_session *s)
     hv_arena_free(&x->arena);
     *x = (struct hv_explain_share){.done = true, .whole_s = HV_UNKNOWN};
     if (v == NULL || d->facts.plan == NULL || d->facts.plan->n_replicas == 0 ||
-        hv_eval_balance(v, d->facts.plan, slowest_entry(v), &x->arena, &x->balance, &x->err) !=
-            HV_OK) {
+        hv_eval_balance(v, d->facts.plan, hv_eval_slowest_entry(v), &x->arena, &x->balance,
+                        &x->err) != HV_OK) {
         return;
     }
     struct hv_balance *b = &x->balance;

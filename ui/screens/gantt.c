@@ -94,7 +94,9 @@ static void gantt_draw(const void *state, const void *model, const struct hv_vie
     struct hv_gantt_subject subject;
     struct hv_err err = {0};
     if (!hv_gantt_subject_get(st, model, &view, &subject, &err)) {
-        hv_ui_no_plan(subject.facts.row, err.text, ctx->grid, ctx->body);
+        if (!hv_gantt_wait_draw(model, ctx->grid, ctx->body)) {
+            hv_ui_no_plan(subject.facts.row, err.text, ctx->grid, ctx->body);
+        }
         return;
     }
     struct places p = place_all(st, ctx->body, subject.src.n_lanes);
@@ -345,7 +347,8 @@ static unsigned gantt_action(void *state, struct hv_app *app, enum hv_action a)
     struct hv_gantt_state view = {0};
     struct hv_gantt_subject s;
     if (!hv_gantt_subject_get(st, hv_app_model(app), &view, &s, NULL)) {
-        return 0;
+        bool done = hv_gantt_wait_action(hv_app_model(app), app, a);
+        return done ? HV_APP_HANDLED | HV_APP_REDRAW : 0;
     }
     if (hv_gantt_try_action(st, app, a)) {
         return HV_APP_HANDLED | HV_APP_REDRAW;
@@ -431,6 +434,12 @@ static void gantt_close(void *state, struct hv_app *app)
     hv_gantt_try_free(&st->attempt);
 }
 
+static const enum hv_action *gantt_keybar_now(const void *state, const void *model)
+{
+    (void)state;
+    return hv_gantt_wait_keybar(model);
+}
+
 static const enum hv_action keybar[] = {
     HV_ACT_GANTT_ZOOM_IN,
     HV_ACT_GANTT_ZOOM_OUT,
@@ -461,10 +470,12 @@ const struct hv_view_ops hv_screen_gantt = {
     .tab = 5,
     .state_size = sizeof(struct hv_gantt_screen),
     .keybar = keybar,
+    .keybar_now = gantt_keybar_now,
     .help =
         "s and S switch the schedule, b and B the micro-batch, v and V the chunks; the plan as it "
         "is stays below as a shadow; a keeps the trial as a plan, Esc drops it. "
         "The micro-batch at the cursor is underlined in every lane, with capital letters. "
+        "Very long timelines are made while you go on; Esc or x stops that, r begins again. "
         "/f3 /b4@s3 /mb 3 find. Click picks, drag pans, wheel zooms (Shift: pans).",
     .close = gantt_close,
     .draw = gantt_draw,

@@ -45,6 +45,14 @@ size_t hv_gantt_lane_of_row(const struct hv_timeline_tracks *tracks, size_t row)
 /** The row that is shown below, the next with a timeline when the one chosen is gone; 0 = none. */
 uint32_t hv_gantt_other(const struct hv_gantt_screen *st, const struct hv_ui *ui, int step);
 
+/** Draws how far the timeline of the row is, while it is made or after it was stopped; false when
+ * it waits for nothing. */
+bool hv_gantt_wait_draw(const struct hv_ui *ui, struct hv_grid *g, struct hv_rect body);
+/** Keys that do something meanwhile, or where there is no plan at all; NULL = those of the chart.
+ */
+const enum hv_action *hv_gantt_wait_keybar(const struct hv_ui *ui);
+/** Stops it, begins it again or goes to another plan; false when the action is none of these. */
+bool hv_gantt_wait_action(struct hv_ui *ui, struct hv_app *app, enum hv_action a);
 /** Answer to where the window goes: a picture, a trace or text by the name's ending. ctx: the
  * screen.
  */

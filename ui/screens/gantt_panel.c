@@ -9,6 +9,9 @@
 #include "ui/view/gantt_timeline.h"
 #include "ui/view/layout.h"
 
+/* Rows from which on there is room for more lines than an operation has. */
+enum { WRAP_H = 8 };
+
 /** Lines of text are put one below the other. */
 struct pen {
     struct hv_grid *g;
@@ -16,13 +19,29 @@ struct pen {
     int line;
 };
 
-static void put_line(struct pen *p, unsigned style, struct hv_str *text)
+static void put_row(struct pen *p, unsigned style, const char *text)
 {
     if (p->line < p->r.h) {
         hv_grid_put_field(p->g, (struct hv_rect){p->r.x, p->r.y + p->line, p->r.w, 1}, HV_LEFT,
-                          hv_str_cstr(text), style);
+                          text, style);
     }
     p->line++;
+}
+
+/** A line of words; wrapped where the panel is high enough for more lines than there are. */
+static void put_line(struct pen *p, unsigned style, struct hv_str *text)
+{
+    const char *at = hv_str_cstr(text);
+    struct hv_str row = {0};
+    while (p->r.h >= WRAP_H && !p->g->plain && hv_text_width(at) > p->r.w) {
+        size_t n = hv_text_wrap(at, p->r.w);
+        hv_str_clear(&row);
+        hv_str_add(&row, at, n);
+        put_row(p, style, hv_str_cstr(&row));
+        at += n + (at[n] == ' ');
+    }
+    put_row(p, style, at);
+    hv_str_free(&row);
     hv_str_clear(text);
 }
 

@@ -64,7 +64,7 @@ static enum hv_status judge(struct hv_gantt_try *t, struct hv_session *s, struct
 {
     struct hv_trial *fresh = NULL;
     enum hv_status st =
-        n_turned(t) > 0 ? hv_trial_new(s, &t->levers, t->values, &fresh, err) : HV_OK;
+        n_turned(t) > 0 ? hv_trial_new(s, &t->levers, t->values, true, &fresh, err) : HV_OK;
     if (st == HV_OK && fresh != NULL && hv_trial_verdict(fresh)->timeline == NULL) {
         st = hv_err_set(err, HV_ENO, "there is no timeline to draw");
     }

@@ -9,6 +9,7 @@
 #include "solver/base/units.h"
 #include "ui/screens/model_int.h"
 #include "ui/screens/screens.h"
+#include "ui/session/editor.h"
 #include "ui/session/import.h"
 #include "ui/view/layout.h"
 
@@ -280,6 +281,61 @@ static unsigned panel_action(struct hv_model_screen *v, struct hv_app *app, enum
                                                                                              : 0;
 }
 
+/* ---- measured profiles ---- */
+
+/* A measurement while the terminal is its own. */
+struct measuring {
+    enum hv_status status;
+    struct hv_err err;
+};
+
+/* What it says stays to be read; a path with a quotation mark in it is no program of ours. */
+static void run_profiler(void *ctx)
+{
+    struct measuring *m = ctx;
+    struct hv_str program = {0}, command = {0};
+    m->status = HV_ENO;
+    if (!hv_program_beside(&program, "hetviz") || strchr(hv_str_cstr(&program), '\'') != NULL) {
+        (void)hv_err_set(&m->err, HV_ENO, "there is no hetviz beside this program to measure with");
+    } else {
+        hv_str_addf(
+            &command,
+            "profile() { '%s' \"$@\"; rc=$?; echo; echo 'Enter goes back'; read -r _; return "
+            "$rc; }; profile profile",
+            hv_str_cstr(&program));
+        m->status = hv_editor_call(hv_str_cstr(&command), "--quick", NULL);
+        if (m->status != HV_OK) {
+            (void)hv_err_set(&m->err, HV_ENO, "nothing was measured; `hetviz profile` says why");
+        }
+    }
+    hv_str_free(&program);
+    hv_str_free(&command);
+}
+
+static unsigned answer_profile(void *ctx, struct hv_app *app, const char *path)
+{
+    struct hv_session *s = hv_ui_session(hv_app_model(app));
+    struct hv_str said = {0};
+    struct measuring m = {0};
+    (void)ctx;
+    if (path[0] != '\0') {
+        m.status = hv_session_profile_load(s, path, &said, &m.err);
+    } else {
+        hv_app_outside(app, run_profiler, &m);
+        if (m.status == HV_OK) {
+            hv_str_adds(&said, "measured: its profile prices the kind from now on");
+            m.status = hv_session_profiles_reload(s, &m.err);
+        }
+    }
+    if (m.status != HV_OK) {
+        hv_ui_error(app, &m.err);
+    } else {
+        hv_app_message(app, HV_MSG_INFO, "%s", hv_str_cstr(&said));
+    }
+    hv_str_free(&said);
+    return HV_APP_REDRAW;
+}
+
 static unsigned action(void *state, struct hv_app *app, enum hv_action a)
 {
     struct hv_model_screen *v = screen_of(state, app);
@@ -296,6 +352,11 @@ static unsigned action(void *state, struct hv_app *app, enum hv_action a)
     if (a == HV_ACT_MODEL_TABLE) {
         v->unfolded = v->unfolded == 0 ? UINT64_MAX : 0;
         hv_model_rows(v);
+        return DONE;
+    }
+    if (a == HV_ACT_MODEL_PROFILE) {
+        hv_app_ask_path(app, "profile to load (Enter alone measures this machine's GPU): ", "",
+                        answer_profile, NULL);
         return DONE;
     }
     if (a == HV_ACT_IMPORT) {
@@ -394,10 +455,10 @@ static unsigned find(void *state, struct hv_app *app, const char *text, int dire
     return found ? DONE : 0;
 }
 
-static const enum hv_action bar[] = {HV_ACT_EDIT,        HV_ACT_IMPORT,       HV_ACT_PANEL_NEXT,
-                                     HV_ACT_UNDO,        HV_ACT_MODEL_CHECKS, HV_ACT_FIND,
-                                     HV_ACT_MODEL_TABLE, HV_ACT_SAVE,         HV_ACT_REDO,
-                                     HV_ACT_EXPORT,      HV_ACT_NONE};
+static const enum hv_action bar[] = {HV_ACT_EDIT,        HV_ACT_IMPORT,        HV_ACT_PANEL_NEXT,
+                                     HV_ACT_UNDO,        HV_ACT_MODEL_CHECKS,  HV_ACT_FIND,
+                                     HV_ACT_MODEL_TABLE, HV_ACT_MODEL_PROFILE, HV_ACT_SAVE,
+                                     HV_ACT_REDO,        HV_ACT_EXPORT,        HV_ACT_NONE};
 
 const struct hv_view_ops hv_screen_model = {
     .name = "model",
@@ -409,6 +470,7 @@ const struct hv_view_ops hv_screen_model = {
     .help = "Enter edits a field or opens its list; in Layers it unfolds a run of blocks.\n"
             "In Layers e gives blocks values of their own (*), d takes those away.\n"
             "In Fit and checks h and l change the tensor-parallel degree of the preview.\n"
+            "p takes a measured profile over, which prices its kind of GPU from then on.\n"
             "Import takes a hetviz model, a config.json of Hugging Face or a catalogue name.",
     .open = open_screen,
     .close = close_screen,

@@ -1,12 +1,14 @@
 /* Values of single blocks on the model screen: the layer_list of a transformer, the layers of a
  * measured model. What a block does not say itself comes from the fields of the model. */
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "solver/base/arena.h"
 #include "solver/base/units.h"
+#include "solver/io/import/import.h"
 #include "ui/screens/model_int.h"
 #include "ui/screens/screens.h"
 
@@ -143,10 +145,41 @@ static const json_t *get_value(const void *ctx, const struct hv_session *s,
     return NULL;
 }
 
+static bool is_config(const struct hv_session *s)
+{
+    return json_object_get(hv_session_tree(s, HV_DOC_MODEL), "format") == NULL;
+}
+
+/* A config.json has no values of single blocks: it is written out as a model of ours first, one
+ * undo step. Refused where that would not be the same model. */
+static enum hv_status write_out(struct hv_session *s, struct hv_err *err)
+{
+    const struct hv_model *m = model_of(s);
+    double parameters = hv_model_parameters(m), active = hv_model_active_parameters(m);
+    enum hv_status st = hv_session_replace(s, HV_DOC_MODEL, hv_import_model_json(m),
+                                           "config.json written out as a hetviz model", err);
+    if (st != HV_OK) {
+        return st;
+    }
+    m = model_of(s);
+    if (fabs(hv_model_parameters(m) / parameters - 1) > 1e-9 ||
+        fabs(hv_model_active_parameters(m) / active - 1) > 1e-9) {
+        (void)hv_session_undo(s);
+        return hv_err_set(err, HV_ENO,
+                          "this config.json has blocks that a hetviz model cannot say one by one");
+    }
+    return HV_OK;
+}
+
 static enum hv_status set_value(const void *ctx, struct hv_session *s, const struct hv_doc_row *row,
                                 json_t *value, struct hv_err *err)
 {
     const struct hv_model_screen *v = ctx;
+    enum hv_status st = is_config(s) ? write_out(s, err) : HV_OK;
+    if (st != HV_OK) {
+        json_decref(value);
+        return st;
+    }
     json_t *blocks = expand(s);
     for (size_t i = v->layer_from; i < v->layer_to; i++) {
         json_t *one = json_array_get(blocks, i);
@@ -310,13 +343,10 @@ static const struct hv_layer_row *blocks_here(const struct hv_model_screen *v, s
     const struct hv_model *m = model_of(v->session);
     const struct hv_layer_row *row =
         v->table.cursor < v->rows.n ? &v->rows.items[v->table.cursor] : NULL;
-    bool is_own = json_object_get(hv_session_tree(v->session, HV_DOC_MODEL), "format") != NULL;
     const char *why = NULL;
     if (row == NULL || row->kind == HV_LAYER_EMBEDDING || row->kind == HV_LAYER_HEAD ||
         row->kind == HV_LAYER_MODULE || m->kind == HV_MODEL_GRAPH) {
         why = "only blocks have values of their own";
-    } else if (!is_own) {
-        why = "a config.json of Hugging Face has no values of single blocks";
     } else if (m->kind == HV_MODEL_LAYERS &&
                !json_is_array(hv_session_get(v->session, "model.layers"))) {
         why = "the layers stand in a profile, not in the model";

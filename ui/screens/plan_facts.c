@@ -2,6 +2,7 @@
 #include "ui/screens/plan_facts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "solver/base/units.h"
@@ -87,6 +88,8 @@ double hv_plan_value(const struct hv_plan_facts *f, enum hv_plan_field field)
         return m->gap_frac;
     case HV_PLAN_GPUS:
         return (double)m->n_devices_used;
+    case HV_PLAN_ENERGY:
+        return m->energy_j;
     default:
         return HV_UNKNOWN;
     }
@@ -138,6 +141,30 @@ void hv_plan_stage_layers(const struct hv_stage *st, struct hv_str *out)
     }
 }
 
+void hv_plan_stage_kinds(const struct hv_plan *p, const struct hv_stage *st, struct hv_str *out)
+{
+    const struct hv_cluster *c = p->cluster;
+    size_t *n = hv_xcalloc(c->n_kinds + 1, sizeof *n),
+           *order = hv_xcalloc(c->n_kinds + 1, sizeof *n);
+    size_t n_kinds = 0;
+    for (size_t d = 0; d < st->n_devices; d++) {
+        const struct hv_device_kind *kind = hv_cluster_device(c, st->devices[d]).kind;
+        size_t k = 0;
+        while (k < c->n_kinds && c->kinds[k] != kind) {
+            k++;
+        }
+        if (n[k]++ == 0) {
+            order[n_kinds++] = k;
+        }
+    }
+    for (size_t i = 0; i < n_kinds; i++) {
+        hv_str_addf(out, "%s%zu x %s", i > 0 ? " + " : "", n[order[i]],
+                    order[i] < c->n_kinds ? c->kinds[order[i]]->name : "?");
+    }
+    free(n);
+    free(order);
+}
+
 static void add_layers(const struct hv_plan *p, struct hv_str *out)
 {
     for (size_t i = 0; i < p->n_replicas; i++) {
@@ -174,6 +201,7 @@ static void add_state(const struct hv_plan_facts *f, struct hv_str *out)
     hv_str_adds(out, hv_row_state_name(f->row->state));
     hv_str_adds(out, f->row->outdated ? ", outdated" : "");
     hv_str_adds(out, f->verdict != NULL && !f->verdict->metrics.exact ? ", not exact" : "");
+    hv_str_adds(out, f->verdict != NULL && f->verdict->serving != NULL ? ", serves" : "");
     struct hv_str why = {0};
     hv_plan_trouble(f, &why);
     if (why.n > 0) {
@@ -219,6 +247,9 @@ void hv_plan_text(const struct hv_plan_facts *f, enum hv_plan_field field, struc
     case HV_PLAN_TOKENS:
     case HV_PLAN_GPUS:
         hv_str_adds(out, hv_fmt_count(buf, sizeof buf, x));
+        break;
+    case HV_PLAN_ENERGY:
+        hv_str_adds(out, hv_fmt_si(buf, sizeof buf, x, "J"));
         break;
     case HV_PLAN_GAP:
         if (x >= 10) {

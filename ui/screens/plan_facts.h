@@ -18,17 +18,18 @@
     X(STRATEGY,  "STRATEGY", HV_LEFT,  13, 0, HV_SORT_N,      0,  "strategy")                     \
     X(ITERATION, "S/ITER",   HV_RIGHT, 8,  0, HV_SORT_TIME,   -1, "s/iter")                       \
     X(TOKENS,    "TOK/S",    HV_RIGHT, 9,  0, HV_SORT_TOKENS, 1,  "tokens/s")                     \
-    X(MFU,       "MFU",      HV_RIGHT, 6,  0, HV_SORT_MFU,    1,  "MFU")                          \
+    X(MFU,       "MFU",      HV_RIGHT, 5,  0, HV_SORT_MFU,    1,  "MFU")                          \
     X(COST,      "$/MTOK",   HV_RIGHT, 7,  0, HV_SORT_COST,   -1, "$/Mtok")                       \
     X(MEMORY,    "PEAK",     HV_RIGHT, 5,  0, HV_SORT_MEMORY, -1, "peak memory")                  \
     X(BUBBLE,    "BUBBLE",   HV_RIGHT, 7,  0, HV_SORT_BUBBLE, -1, "bubble")                       \
     X(GAP,       "GAP",      HV_RIGHT, 6,  0, HV_SORT_N,      -1, "gap to the bound")             \
     X(GPUS,      "GPUS",     HV_RIGHT, 5,  0, HV_SORT_N,      -1, "GPUs")                         \
+    X(ENERGY,    "ENERGY",   HV_RIGHT, 7,  0, HV_SORT_ENERGY, -1, "energy/iter")                  \
     X(DEGREES,   "TP/PP/DP", HV_LEFT,  9,  0, HV_SORT_N,      0,  "tp/pp/dp")                     \
     X(SCHEDULE,  "SCHEDULE", HV_LEFT,  9,  0, HV_SORT_N,      0,  "schedule")                     \
-    X(LAYERS,    "LAYERS",   HV_LEFT,  12, 2, HV_SORT_N,      0,  "layers")                       \
+    X(LAYERS,    "LAYERS",   HV_LEFT,  9,  1, HV_SORT_N,      0,  "layers")                       \
     X(CLAIMED,   "CLAIMED",  HV_RIGHT, 8,  0, HV_SORT_N,      0,  "claimed s/iter")               \
-    X(STATE,     "STATE",    HV_LEFT,  10, 3, HV_SORT_STATE,  0,  "state")
+    X(STATE,     "STATE",    HV_LEFT,  10, 9, HV_SORT_STATE,  0,  "state")
 /* clang-format on */
 
 /** Fields of a row. */
@@ -72,6 +73,9 @@ bool hv_plan_is_dominated(const struct hv_plan_facts *f, const struct hv_plan_fa
                           const enum hv_plan_field axes[2]);
 /** Largest use of a device's memory limit over the stages, HV_UNKNOWN when not judged. */
 double hv_plan_peak_frac(const struct hv_verdict *v);
+/** Appends what a stage runs on: "4 x A100-SXM-80GB + 8 x V100-SXM2-32GB", in the order in which
+ * the kinds first occur. O(devices × kinds). */
+void hv_plan_stage_kinds(const struct hv_plan *p, const struct hv_stage *st, struct hv_str *out);
 /** Appends how many layers a stage holds: "22", "7.5". */
 void hv_plan_stage_layers(const struct hv_stage *st, struct hv_str *out);
 

@@ -21,6 +21,7 @@ struct line {
 
 struct lines {
     HV_VEC(struct line) v;
+    int w; /**< columns of the panel: words are wrapped to it */
 };
 
 static struct line *add_line(struct lines *ls, const char *name, double frac, unsigned style)
@@ -33,8 +34,23 @@ static struct line *add_line(struct lines *ls, const char *name, double frac, un
 
 static void add_words(struct lines *ls, const char *text, unsigned style)
 {
-    struct line *l = add_line(ls, "", HV_UNKNOWN, style);
-    (void)snprintf(l->text, sizeof l->text, "%s", text);
+    while (*text != '\0') {
+        size_t n = hv_text_wrap(text, ls->w > 10 ? ls->w : 10);
+        struct line *l = add_line(ls, "", HV_UNKNOWN, style);
+        (void)snprintf(l->text, sizeof l->text, "%.*s", (int)n, text);
+        text += n;
+        text += *text == ' ' || *text == '\n';
+    }
+}
+
+void hv_plan_more(struct hv_grid *g, struct hv_rect r, size_t n, size_t top)
+{
+    char text[32];
+    size_t h = r.h > 0 ? (size_t)r.h : 0, last = n > h ? n - h : 0;
+    if (top < last && r.w > 12) {
+        (void)snprintf(text, sizeof text, " %zu more ", last - top);
+        (void)hv_grid_put(g, r.x + r.w - (int)strlen(text) - 1, r.y + r.h, -1, text, HV_STYLE_DIM);
+    }
 }
 
 static void add_claim(struct lines *ls, const struct hv_plan_facts *f)
@@ -110,9 +126,24 @@ static void add_memory(struct lines *ls, const struct hv_verdict *v)
     }
 }
 
-static struct lines details(const struct hv_plan_facts *f)
+/** What a plan that serves does, which has no iteration. */
+static void add_serving(struct lines *ls, const struct hv_serving *s)
 {
-    struct lines ls = {0};
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], text[200];
+    (void)snprintf(text, sizeof text, "serves up to %s tokens/s, %s requests/s; bound %s tokens/s",
+                   hv_fmt_count(a, sizeof a, s->max_tokens_per_s),
+                   hv_fmt_double(b, sizeof b, round(s->requests_per_s * 100) / 100),
+                   hv_fmt_count((char[HV_FMT_CAP]){0}, HV_FMT_CAP, s->bound_tokens_per_s));
+    add_words(ls, text, HV_STYLE_TEXT);
+    (void)snprintf(text, sizeof text, "first token after %s, then one per %s",
+                   hv_fmt_seconds(a, sizeof a, s->first_token_s),
+                   hv_fmt_seconds(b, sizeof b, s->next_token_s));
+    add_words(ls, text, HV_STYLE_TEXT);
+}
+
+static struct lines details(const struct hv_plan_facts *f, int w)
+{
+    struct lines ls = {.w = w};
     struct hv_str text = {0};
     hv_str_addf(&text, "%s%s%s", hv_row_state_name(f->row->state),
                 f->row->outdated ? ", made before an edit" : "",
@@ -140,6 +171,9 @@ static struct lines details(const struct hv_plan_facts *f)
     if (f->verdict != NULL) {
         add_exactness(&ls, &f->verdict->metrics);
         add_claim(&ls, f);
+        if (f->verdict->serving != NULL) {
+            add_serving(&ls, f->verdict->serving);
+        }
         add_breakdown(&ls, f->verdict);
         add_memory(&ls, f->verdict);
         if (f->verdict->bound_why != NULL && f->verdict->bound_why[0] != '\0') {
@@ -152,9 +186,9 @@ static struct lines details(const struct hv_plan_facts *f)
     return ls;
 }
 
-size_t hv_plan_details_lines(const struct hv_plan_facts *f)
+size_t hv_plan_details_lines(const struct hv_plan_facts *f, int w)
 {
-    struct lines ls = details(f);
+    struct lines ls = details(f, w);
     size_t n = ls.v.n;
     hv_vec_free(&ls.v);
     return n;
@@ -191,7 +225,7 @@ static void draw_lines(struct lines *ls, size_t top, struct hv_grid *g, struct h
 void hv_plan_details_draw(const struct hv_plan_facts *f, size_t top, struct hv_grid *g,
                           struct hv_rect r)
 {
-    struct lines ls = details(f);
+    struct lines ls = details(f, r.w);
     draw_lines(&ls, top, g, r);
 }
 
@@ -205,12 +239,39 @@ struct dots {
     size_t n;
 };
 
-/** Shares are shown in percent. */
+/** Units of axes that are not those of the figure itself. */
+static const struct axis_unit {
+    enum hv_plan_field field;
+    const char *name;
+    double per_unit;
+} axis_units[] = {
+    {HV_PLAN_MEMORY, "peak memory %", 100},
+    {HV_PLAN_BUBBLE, "bubble %", 100},
+    {HV_PLAN_MFU, "MFU %", 100},
+    {HV_PLAN_GAP, "gap to the bound %", 100},
+    {HV_PLAN_ENERGY, "MJ/iter", 1e-6},
+};
+
+static const struct axis_unit *axis_unit(enum hv_plan_field axis)
+{
+    for (size_t i = 0; i < HV_COUNT(axis_units); i++) {
+        if (axis_units[i].field == axis) {
+            return &axis_units[i];
+        }
+    }
+    return NULL;
+}
+
+const char *hv_plan_axis_name(enum hv_plan_field axis)
+{
+    const struct axis_unit *u = axis_unit(axis);
+    return u != NULL ? u->name : hv_plan_field_name(axis);
+}
+
 static double axis_value(const struct hv_plan_facts *f, enum hv_plan_field axis)
 {
-    double x = hv_plan_value(f, axis);
-    bool is_share = axis == HV_PLAN_MEMORY || axis == HV_PLAN_BUBBLE || axis == HV_PLAN_MFU;
-    return is_share ? x * 100 : x;
+    const struct axis_unit *u = axis_unit(axis);
+    return hv_plan_value(f, axis) * (u != NULL ? u->per_unit : 1);
 }
 
 static struct dots make_dots(const struct hv_plan_scatter *s)
@@ -279,7 +340,7 @@ static struct hv_chart make_chart(const struct dots *d, const struct hv_plan_sca
                              .x_max = hi[0],
                              .y_min = lo[1],
                              .y_max = hi[1],
-                             .x_label = hv_plan_field_name(s->axes[0])};
+                             .x_label = hv_plan_axis_name(s->axes[0])};
 }
 
 void hv_plan_scatter_draw(const struct hv_plan_scatter *s, struct hv_grid *g, struct hv_rect r)

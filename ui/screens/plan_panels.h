@@ -10,8 +10,11 @@
  */
 void hv_plan_details_draw(const struct hv_plan_facts *f, size_t top, struct hv_grid *g,
                           struct hv_rect r);
-/** Lines that the details have. */
-size_t hv_plan_details_lines(const struct hv_plan_facts *f);
+/** Says in the frame below a panel's inner rectangle how many of n lines come behind those shown
+ * from `top` on. */
+void hv_plan_more(struct hv_grid *g, struct hv_rect r, size_t n, size_t top);
+/** Lines that the details have in a panel w columns wide. */
+size_t hv_plan_details_lines(const struct hv_plan_facts *f, int w);
 /** Draws two plans side by side: the differences in words; field, A, B, change; then their stages;
  * from line `top` on (clamped). plan_compare.c. */
 void hv_plan_compare_draw(const struct hv_plan_facts pair[2], size_t top, struct hv_grid *g,
@@ -28,6 +31,8 @@ struct hv_plan_scatter {
     uint32_t selected; /**< row id drawn as '@', 0 = none */
     enum hv_plan_field axes[2];
 };
+/** Name of an axis with its unit: "MFU %", "MJ/iter". */
+const char *hv_plan_axis_name(enum hv_plan_field axis);
 /** Draws it: 'P' on the front, 'o' others, 'x' with violations, '@' the selected one. O(n²). */
 void hv_plan_scatter_draw(const struct hv_plan_scatter *s, struct hv_grid *g, struct hv_rect r);
 /** Row id of the dot nearest to a cell (at most 3 columns and 1 row away), or 0. */

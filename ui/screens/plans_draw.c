@@ -9,8 +9,8 @@
 
 /** Fields that can be an axis. */
 static const enum hv_plan_field axes[HV_PLANS_AXES] = {
-    HV_PLAN_ITERATION, HV_PLAN_COST, HV_PLAN_MEMORY, HV_PLAN_BUBBLE,
-    HV_PLAN_MFU,       HV_PLAN_GPUS, HV_PLAN_TOKENS, HV_PLAN_GAP};
+    HV_PLAN_ITERATION, HV_PLAN_COST,   HV_PLAN_MEMORY, HV_PLAN_BUBBLE, HV_PLAN_MFU,
+    HV_PLAN_GPUS,      HV_PLAN_TOKENS, HV_PLAN_GAP,    HV_PLAN_ENERGY};
 
 size_t hv_plans_mark(const struct hv_plans *st, uint32_t id)
 {
@@ -316,8 +316,7 @@ static void draw_lower(const struct hv_plans_list *l, uint32_t cursor,
         }
         if (i == HV_PLANS_SCATTER) {
             (void)snprintf(title, sizeof title, "%s over %s  P=front",
-                           hv_plan_field_name(scatter.axes[1]),
-                           hv_plan_field_name(scatter.axes[0]));
+                           hv_plan_axis_name(scatter.axes[1]), hv_plan_axis_name(scatter.axes[0]));
         } else {
             (void)snprintf(title, sizeof title, "%s",
                            i == HV_PLANS_COMPARE ? "Compare"
@@ -329,6 +328,7 @@ static void draw_lower(const struct hv_plans_list *l, uint32_t cursor,
             hv_plan_scatter_draw(&scatter, g, in);
         } else if (i == HV_PLANS_DETAILS && f != NULL) {
             hv_plan_details_draw(f, st->detail_top, g, in);
+            hv_plan_more(g, in, hv_plan_details_lines(f, in.w), st->detail_top);
         } else if (i == HV_PLANS_COMPARE && n > 2) {
             hv_plan_compare_many_draw(set, n, st->detail_top, g, in);
         } else if (i == HV_PLANS_COMPARE && n > 0) {

@@ -16,7 +16,7 @@ enum hv_plans_panel {
 };
 
 /** Fields that can be an axis of the scatter. */
-#define HV_PLANS_AXES 8
+#define HV_PLANS_AXES 9
 /** Plans that are compared at most. */
 #define HV_PLANS_COMPARED 8
 

@@ -58,7 +58,8 @@ void hv_ui_tour_guide(const void *model, const char *view, struct hv_str *out);
 /** Goes on when the action was the one of the step, for hv_app_config. */
 void hv_ui_tour_did(void *model, struct hv_app *app, const char *view, enum hv_action a);
 /**
- * Does what a `:` line says about the screens: `set ascii`, `set noascii`, or the name of an action
+ * Does what a `:` line says about the screens: `set ascii`, `set noascii`, `set mouse`, `set
+ * nomouse`, or the name of an action
  * ("gantt-fit", on the Gantt also "fit"), with what its question is to be answered behind it
  * ("goto 1.4s"). False when it is none of these: a command of the session (ui_command.c).
  */
@@ -72,6 +73,8 @@ struct hv_session *hv_ui_session(const void *model);
 const struct hv_row *hv_ui_plan_row(const struct hv_session *s);
 /** Selects the row before or after `id` that has a plan; says so when there is none. */
 void hv_ui_switch_plan(struct hv_ui *ui, struct hv_app *app, uint32_t id, int step);
+/** What the key bar shows then; NULL while there is a plan. */
+const enum hv_action *hv_ui_no_plan_keybar(const struct hv_row *row);
 /** Draws why there is no plan to show and what to press. */
 void hv_ui_no_plan(const struct hv_row *row, const char *reason, struct hv_grid *g,
                    struct hv_rect body);

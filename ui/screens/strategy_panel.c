@@ -209,7 +209,7 @@ static void put_chart(struct pen *p, struct hv_session *s, const struct hv_row *
 static void put_plan(struct pen *p, struct hv_session *s, const struct hv_row *row, int h)
 {
     struct hv_plan_facts facts = hv_plan_facts(s, row);
-    int n = (int)hv_plan_details_lines(&facts);
+    int n = (int)hv_plan_details_lines(&facts, p->r.w);
     h = h < n ? h : n;
     hv_plan_details_draw(&facts, 0, p->g, (struct hv_rect){p->r.x, p->r.y, p->r.w, h});
     advance(p, h);

@@ -48,6 +48,13 @@ void hv_ui_switch_plan(struct hv_ui *ui, struct hv_app *app, uint32_t id, int st
     hv_app_message(app, HV_MSG_INFO, "there is no other plan");
 }
 
+const enum hv_action *hv_ui_no_plan_keybar(const struct hv_row *row)
+{
+    static const enum hv_action keys[] = {HV_ACT_SCREEN_3, HV_ACT_SCREEN_4, HV_ACT_GANTT_PLAN_NEXT,
+                                          HV_ACT_NONE};
+    return row == NULL || row->plan == NULL ? keys : NULL;
+}
+
 void hv_ui_no_plan(const struct hv_row *row, const char *reason, struct hv_grid *g,
                    struct hv_rect body)
 {

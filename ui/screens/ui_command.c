@@ -1,5 +1,5 @@
-/** `:` lines about screens: actions by their names, drawing in ASCII, and the completion of all.
- * What changes the workspace is the session's (ui/session/prompt.c). */
+/** `:` lines about screens: actions by their names, drawing in ASCII, the mouse, and the completion
+ * of all. What changes the workspace is the session's (ui/session/prompt.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,31 @@
 #include "ui/session/command.h"
 #include "ui/session/prompt.h"
 
-static const char *const settings[] = {"ascii", "noascii"};
+static void set_ascii(struct hv_app *app, bool on)
+{
+    hv_app_set_ascii(app, on);
+}
+
+static void set_mouse(struct hv_app *app, bool on)
+{
+    hv_app_message(app, HV_MSG_INFO, "%s",
+                   !hv_app_set_mouse(app, on) ? "there is no mouse here"
+                   : on
+                       ? "the mouse is ours: click, drag, wheel; :set nomouse gives it back"
+                       : "the mouse is the terminal's: it selects text; :set mouse takes it again");
+}
+
+/** What `set WORD` switches. */
+static const struct setting {
+    const char *word;
+    void (*set)(struct hv_app *app, bool on);
+    bool on;
+} settings[] = {
+    {"ascii", set_ascii, true},
+    {"noascii", set_ascii, false},
+    {"mouse", set_mouse, true},
+    {"nomouse", set_mouse, false},
+};
 
 static bool is_session_command(const char *name)
 {
@@ -40,8 +64,8 @@ bool hv_ui_command(struct hv_app *app, const char *line)
     size_t n = strcspn(line, " ");
     const char *rest = line + n + strspn(line + n, " ");
     for (size_t i = 0; i < HV_COUNT(settings); i++) {
-        if (n == 3 && strncmp(line, "set", 3) == 0 && strcmp(rest, settings[i]) == 0) {
-            hv_app_set_ascii(app, i == 0);
+        if (n == 3 && strncmp(line, "set", 3) == 0 && strcmp(rest, settings[i].word) == 0) {
+            settings[i].set(app, settings[i].on);
             return true;
         }
     }
@@ -94,7 +118,7 @@ static bool offer_settings(struct more *m)
 {
     bool found = false;
     for (size_t i = 0; !found && i < HV_COUNT(settings); i++) {
-        found = offer(m, settings[i]);
+        found = offer(m, settings[i].word);
     }
     return found;
 }

@@ -53,7 +53,8 @@ static unsigned what_if_tick(void *state, struct hv_app *app, int64_t now_ms)
         (void)hv_what_if_curve_some(d, hv_ui_session(hv_app_model(app)), TICK_S);
         flags |= HV_APP_REDRAW;
     }
-    return flags;
+    return hv_what_if_share_tick(d, hv_ui_session(hv_app_model(app))) ? flags | HV_APP_REDRAW
+                                                                      : flags;
 }
 
 static int what_if_timeout_ms(const void *state, const void *model, int64_t now_ms)
@@ -62,7 +63,9 @@ static int what_if_timeout_ms(const void *state, const void *model, int64_t now_
     const struct hv_what_if_data *d = st->data;
     bool busy =
         d->curve_lever < d->levers.n && d->n_curve_done < d->levers.items[d->curve_lever].n_values;
-    return busy ? 0 : hv_ui_timeout_ms(state, model, now_ms);
+    int share = hv_what_if_share_wait_ms(d, hv_ui_session(model));
+    int other = hv_ui_timeout_ms(state, model, now_ms);
+    return busy ? 0 : share >= 0 && (other < 0 || share < other) ? share : other;
 }
 
 /* ---- actions ---- */
@@ -194,6 +197,11 @@ static bool act(struct hv_what_if *st, struct hv_app *app, enum hv_action a)
     case HV_ACT_WHAT_IF_SOLVE:
         solve(d, app);
         return true;
+    case HV_ACT_WHAT_IF_SHARE:
+        if (!hv_what_if_share_take(d, hv_ui_session(hv_app_model(app)))) {
+            hv_app_message(app, HV_MSG_INFO, "no better share of the layers is known here");
+        }
+        return true;
     case HV_ACT_GANTT_PLAN_PREV:
     case HV_ACT_GANTT_PLAN_NEXT:
         hv_ui_switch_plan(hv_app_model(app), app, d->row, a == HV_ACT_GANTT_PLAN_NEXT ? 1 : -1);
@@ -298,6 +306,7 @@ static const enum hv_action keybar[] = {
     HV_ACT_WHAT_IF_RESET,
     HV_ACT_EDIT,
     HV_ACT_FIND,
+    HV_ACT_WHAT_IF_SHARE,
     HV_ACT_WHAT_IF_SOLVE,
     HV_ACT_WHAT_IF_FAR_MORE,
     HV_ACT_WHAT_IF_RESET_ALL,
@@ -307,6 +316,12 @@ static const enum hv_action keybar[] = {
     HV_ACT_NONE,
 };
 
+static const enum hv_action *keybar_now(const void *state, const void *model)
+{
+    (void)state;
+    return hv_ui_no_plan_keybar(hv_ui_plan_row(hv_ui_session(model)));
+}
+
 const struct hv_view_ops hv_screen_what_if = {
     .name = "what-if",
     .title = "What-if",
@@ -314,8 +329,11 @@ const struct hv_view_ops hv_screen_what_if = {
     .tab = 7,
     .state_size = sizeof(struct hv_what_if),
     .keybar = keybar,
+    .keybar_now = keybar_now,
     .help = "h and l (Left, Right) turn the lever at the cursor, H and L five positions, e types a "
-            "value. A second click turns it.",
+            "value. A second click turns it. 0.3 s after the last key the layers are shared out "
+            "anew by "
+            "linear program; b takes them so.",
     .open = what_if_open,
     .close = what_if_close,
     .draw = hv_what_if_draw,

@@ -71,6 +71,7 @@ static void start(struct hv_what_if_data *d, struct hv_session *s, const struct 
     d->plan = row != NULL ? row->plan : NULL;
     d->err = d->why = (struct hv_err){0};
     d->failed = false;
+    d->share.due = d->share.done = false;
     d->curve.n = d->n_curve_done = 0;
     for (int i = 0; i < HV_DOC_STRATEGIES; i++) {
         d->generation[i] = hv_session_generation(s, (enum hv_doc)i);
@@ -115,6 +116,9 @@ void hv_what_if_judge(struct hv_what_if_data *d, struct hv_session *s)
     d->why = (struct hv_err){0};
     d->failed = hv_levers_try(s, &d->levers, d->values, true, &d->now, &d->why) != HV_OK;
     d->took_s = hv_session_now_s(s) - start_s;
+    d->share.due = hv_what_if_turned(d) > 0 && !d->failed;
+    d->share.done = d->share.failed = false;
+    d->share.turned_s = start_s;
     hv_what_if_curve_start(d, d->curve_lever);
 }
 
@@ -156,6 +160,55 @@ bool hv_what_if_curve_some(struct hv_what_if_data *d, struct hv_session *s, doub
     }
     d->values[d->curve_lever] = kept;
     return d->n_curve_done < l->n_values;
+}
+
+/* ---- layers shared out anew ---- */
+
+/* After this long without a key: who still turns wants the answer to the key, not this. */
+#define SHARE_AFTER_S 0.3
+
+int hv_what_if_share_wait_ms(const struct hv_what_if_data *d, struct hv_session *s)
+{
+    double left = d->share.turned_s + SHARE_AFTER_S - hv_session_now_s(s);
+    return !d->share.due ? -1 : left > 0 ? (int)(left * 1000) + 1 : 0;
+}
+
+bool hv_what_if_share_tick(struct hv_what_if_data *d, struct hv_session *s)
+{
+    if (hv_what_if_share_wait_ms(d, s) != 0) {
+        return false;
+    }
+    d->share.due = false;
+    d->share.done = true;
+    free(d->share.values);
+    d->share.values = hv_xcalloc(d->levers.n + 1, sizeof *d->share.values);
+    memcpy(d->share.values, d->values, d->levers.n * sizeof *d->values);
+    d->share.why = (struct hv_err){0};
+    d->share.failed =
+        hv_levers_share(s, &d->levers, d->share.values, &d->share.result, &d->share.why) != HV_OK;
+    return true;
+}
+
+/* Less than this is none. */
+#define LEAST_GAIN 0.0005
+
+bool hv_what_if_share_helps(const struct hv_what_if_data *d)
+{
+    const struct hv_figures *f = &d->share.result.figures;
+    return d->share.done && !d->share.failed && d->share.result.moved &&
+           (f->n_violations < d->now.n_violations ||
+            (f->n_violations == d->now.n_violations &&
+             f->iteration_s < d->now.iteration_s * (1 - LEAST_GAIN)));
+}
+
+bool hv_what_if_share_take(struct hv_what_if_data *d, struct hv_session *s)
+{
+    if (!hv_what_if_share_helps(d)) {
+        return false;
+    }
+    memcpy(d->values, d->share.values, d->levers.n * sizeof *d->values);
+    hv_what_if_judge(d, s);
+    return true;
 }
 
 size_t hv_what_if_turned(const struct hv_what_if_data *d)
@@ -207,5 +260,6 @@ void hv_what_if_free(struct hv_what_if_data *d)
 {
     hv_levers_free(&d->levers);
     free(d->values);
+    free(d->share.values);
     hv_vec_free(&d->curve);
 }

@@ -98,6 +98,9 @@ void hv_what_if_place(const struct hv_what_if *st, struct hv_rect body,
 
 /* ---- sliders ---- */
 
+/* In plain text nothing has to line up, so no name is cut. */
+#define PLAIN_NAME_W 60
+
 /** "[----o=====]": filled up to the value, 'o' where it stands in the workspace. */
 static void draw_track(const struct hv_lever *l, double value, struct hv_grid *g, struct hv_rect at,
                        unsigned style)
@@ -123,6 +126,7 @@ static void draw_slider(const struct hv_what_if_data *d, size_t i, struct hv_gri
     struct hv_str text = {0};
     bool turned = !hv_lever_is_base(l, d->values[i]);
     int name_w = at.w >= 60 ? 26 : at.w >= 44 ? 18 : 14, unit_w = at.w >= 44 ? 8 : 0;
+    name_w = g->plain ? PLAIN_NAME_W : name_w;
     int value_w = 8, track_w = at.w - 2 - name_w - 1 - value_w - 1 - unit_w - 1;
     style = turned ? style | HV_STYLE_BOLD : style;
     hv_grid_fill(g, at, ' ', style);
@@ -268,6 +272,27 @@ static int draw_fit(const struct hv_what_if_data *d, struct hv_grid *g, struct h
                         bad ? HV_STYLE_WARNING : HV_STYLE_GOOD);
 }
 
+/** What sharing the layers out anew would change; nothing where that cannot be done. */
+static int draw_share(const struct hv_what_if_data *d, struct hv_grid *g, struct hv_rect r)
+{
+    const struct hv_share *x = &d->share.result;
+    char text[400], t[HV_FMT_CAP];
+    double change = x->figures.iteration_s / d->now.iteration_s - 1;
+    if (!d->share.done || d->share.failed) {
+        return 0;
+    }
+    bool better = hv_what_if_share_helps(d);
+    if (!better) {
+        (void)snprintf(text, sizeof text, "LP: no better share of the layers than %s", x->was);
+    } else {
+        (void)snprintf(text, sizeof text, "LP: layers %s, not %s: %s/iter %+.1f%%%s; b takes them",
+                       x->now, x->was, hv_fmt_seconds(t, sizeof t, x->figures.iteration_s),
+                       change * 100, x->figures.n_violations > 0 ? ", breaks a rule" : "");
+    }
+    return draw_wrapped(g, (struct hv_rect){r.x, r.y, r.w, r.h < 3 ? r.h : 3}, text,
+                        better ? HV_STYLE_GOOD : HV_STYLE_DIM);
+}
+
 /** What the table says of the schedule that stands at the lever, while that is looked at. */
 static int draw_schedule(const struct hv_what_if_data *d, struct hv_grid *g, struct hv_rect r)
 {
@@ -374,6 +399,7 @@ static void draw_result(const struct hv_what_if_data *d, struct hv_grid *g, stru
     int y = draw_figures(d, g, r);
     struct hv_rect rest = {r.x, r.y + y, r.w, r.h - y};
     y = draw_fit(d, g, rest);
+    y += draw_share(d, g, (struct hv_rect){rest.x, rest.y + y, rest.w, rest.h - y});
     y += draw_schedule(d, g, (struct hv_rect){rest.x, rest.y + y, rest.w, rest.h - y});
     draw_curve(d, g, (struct hv_rect){rest.x, rest.y + y + 1, rest.w, rest.h - y - 1});
     hv_grid_unclip(g, old);

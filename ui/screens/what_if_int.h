@@ -35,6 +35,14 @@ struct hv_what_if_data {
     size_t n_curve_done; /**< positions tried; all of them: finished */
     HV_VEC(struct hv_what_if_point) curve;
     struct hv_table table; /**< the sliders */
+    struct {
+        bool due;          /**< to be solved, so long after the last key: */
+        double turned_s;   /**< clock of that key */
+        bool done, failed; /**< solved for the values as they are; not possible, see why */
+        struct hv_share result;
+        double *values; /**< with the layers shared so */
+        struct hv_err why;
+    } share; /**< the layers shared out anew, by linear program */
 };
 
 /** State of the screen. */
@@ -56,6 +64,14 @@ void hv_what_if_judge(struct hv_what_if_data *d, struct hv_session *s);
 void hv_what_if_curve_start(struct hv_what_if_data *d, size_t lever);
 /** Adds points until `budget_s` is spent (one at least); true while some are left. */
 bool hv_what_if_curve_some(struct hv_what_if_data *d, struct hv_session *s, double budget_s);
+/** Milliseconds until the layers are to be shared out anew; -1 = they are, or nothing is turned. */
+int hv_what_if_share_wait_ms(const struct hv_what_if_data *d, struct hv_session *s);
+/** Shares them out anew when that is due; true when it did. */
+bool hv_what_if_share_tick(struct hv_what_if_data *d, struct hv_session *s);
+/** Is the share that was found better: faster, or fewer rules broken? */
+bool hv_what_if_share_helps(const struct hv_what_if_data *d);
+/** Takes the layers as they were shared; false when there is nothing to take. */
+bool hv_what_if_share_take(struct hv_what_if_data *d, struct hv_session *s);
 /** How many levers do not stand at their base. */
 size_t hv_what_if_turned(const struct hv_what_if_data *d);
 /** Frees everything. */

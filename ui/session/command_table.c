@@ -119,6 +119,7 @@ static const struct hv_opt front_options[] = {
     {"plain", 0, HV_ARG_FLAG, NULL, "lines of words instead of screens, for screen readers and pipes (also HETVIZ_PLAIN=1)", 0, 0, NULL, false},
     {"no-mouse", 0, HV_ARG_FLAG, NULL, "leave the mouse to the terminal", 0, 0, NULL, false},
     {"color", 0, HV_ARG_TEXT, "auto|always|never", "colours (auto: unless NO_COLOR is set)", 0, 0, NULL, false},
+    {"theme", 0, HV_ARG_TEXT, "NAME", "default, light, high-contrast or mono, or a file (also HETVIZ_THEME; light where COLORFGBG tells of a light background)", 0, 0, NULL, false},
     {"script", 0, HV_ARG_FILE, "F", "type what a file says: `keys jj<Enter>`, `wait TEXT`, `:command`, `:save-screen F`", 0, 0, NULL, false},
     {"dump", 0, HV_ARG_TEXT, "SCREEN", "print a screen and leave: cluster, model, strategies, plans, gantt, explain, what-if, console", 0, 0, NULL, false},
     {"out", 0, HV_ARG_FILE, "F", "with --dump: write the screen to this file, as a picture where it ends in .svg or .png", 0, 0, NULL, false},
@@ -222,7 +223,7 @@ static const struct hv_command command_rows[] = {
 
 static const struct hv_command prompt_rows[] = {
     {HV_PROMPT_SET, "set", NULL, "DOCUMENT.KEY VALUE", 2, -1, "change a value of cluster, model or job",
-     "The key path is that of the file, the value is JSON or a bare word.\nExample: set cluster.nodes[0].count 4", NO_OPTIONS, false},
+     "The key path is that of the file, the value is JSON or a bare word. `set ascii`, `set noascii`, `set mouse` and `set nomouse` are about the screens: without the mouse the terminal selects text as ever.\nExample: set cluster.nodes[0].count 4", NO_OPTIONS, false},
     {HV_PROMPT_REMOVE, "remove", NULL, "DOCUMENT.KEY", 1, -1, "take a member or a list element away", "Example: remove cluster.nodes[2]", NO_OPTIONS, false},
     {HV_PROMPT_INSERT, "insert", NULL, "DOCUMENT.KEY[N] VALUE", 2, -1, "put an element into a list, before element N",
      "N may be the list's length: at the end.\nExample: insert cluster.nodes[0] {\"name\": \"n\", \"count\": 1, \"device\": \"T4-16GB\", \"devices\": 4}", NO_OPTIONS, false},

@@ -82,12 +82,16 @@ static int start(const char *command, const char *path, pid_t *pid)
 
 enum hv_status hv_editor_run(const char *path, struct hv_err *err)
 {
-    const char *command = hv_editor_command();
+    if (access(path, R_OK) != 0)
+        return hv_err_set(err, HV_EIO, "%s: %s", path, strerror(errno));
+    return hv_editor_call(hv_editor_command(), path, err);
+}
+
+enum hv_status hv_editor_call(const char *command, const char *path, struct hv_err *err)
+{
     struct sigaction old[HV_COUNT(keyboard)];
     pid_t pid = -1;
     int status = 0;
-    if (access(path, R_OK) != 0)
-        return hv_err_set(err, HV_EIO, "%s: %s", path, strerror(errno));
     hand_over(old);
     int rc = start(command, path, &pid);
     while (rc == 0 && waitpid(pid, &status, 0) < 0)

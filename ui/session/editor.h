@@ -7,10 +7,13 @@
 /** The command: $VISUAL, else $EDITOR, else "vi". Never NULL. */
 const char *hv_editor_command(void);
 /**
- * Edits a file and waits for the end. The command may have words of its own ("code --wait"): the
- * shell splits it. Meanwhile interrupts are the editor's, and both stop together (^Z).
- * Errors: HV_EIO when the file cannot be read, or the editor could not be started or failed.
+ * Runs a command on a file and waits for the end. It may have words of its own ("code --wait"): the
+ * shell splits it. Meanwhile interrupts are the command's, and both stop together (^Z).
+ * Errors: HV_EIO when it could not be started or failed.
  */
+enum hv_status hv_editor_call(const char *command, const char *path,
+                              struct hv_err *err) HV_NODISCARD;
+/** The same with the user's editor, on a file that can be read. */
 enum hv_status hv_editor_run(const char *path, struct hv_err *err) HV_NODISCARD;
 
 #endif

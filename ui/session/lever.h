@@ -14,7 +14,8 @@ enum hv_lever_deed { HV_DEED_BUY, HV_DEED_MOVE, HV_DEED_CHANGE, HV_DEED_SUFFER }
 const char *hv_lever_deed_name(enum hv_lever_deed d);
 
 /* clang-format off */
-/** Levers: constant, unit behind the value, deed, what it does. `i` and `j` say which one it is. */
+/** Levers: constant, unit behind the value, deed, what it does. `i` and `j` say which one it is: group, kind or
+ * link i; LAYERS: the first block of stage j of replica entry i. */
 #define HV_LEVER_MAP(X)                                                                                       \
     X(BATCH,     "",         CHANGE, "sequences per iteration; every replica gets more or fewer micro-batches") \
     X(MICRO,     "",         CHANGE, "sequences per micro-batch; their number follows")                         \
@@ -23,21 +24,21 @@ const char *hv_lever_deed_name(enum hv_lever_deed d);
     X(CHUNKS,    "",         CHANGE, "model chunks per pipeline rank; its blocks are dealt as the schedule wants") \
     X(RECOMPUTE, "",         CHANGE, "what every stage computes again in the backward pass")                    \
     X(ZERO,      "",         CHANGE, "sharding of states over the data-parallel ranks of every stage")          \
-    X(LAYERS,    "",         MOVE,   "first block of stage j of replica entry i: moves blocks between neighbours") \
-    X(NODES,     "nodes",    BUY,    "nodes of group i; the plan itself uses what it used before")              \
+    X(LAYERS,    "",         MOVE,   "blocks before the border of these two stages: moves layers from one to the other") \
+    X(NODES,     "nodes",    BUY,    "nodes of this group; the plan itself uses what it used before")              \
     X(FAILED,    "",         SUFFER, "a node the plan has to do without: ranks or replicas on it are left out") \
-    X(SLOW,      "x",        SUFFER, "how many times slower the devices of group i compute")                    \
-    X(NIC,       "GB/s",     BUY,    "all network cards of a node of group i together, one direction")          \
-    X(INTRA,     "GB/s",     BUY,    "link of a device inside a node of group i, one direction")                \
+    X(SLOW,      "x",        SUFFER, "how many times slower the devices of this group compute")                    \
+    X(NIC,       "GB/s",     BUY,    "all network cards of a node of this group together, one direction")          \
+    X(INTRA,     "GB/s",     BUY,    "link of a device inside a node of this group, one direction")                \
     X(NETWORK,   "GB/s",     BUY,    "network between nodes, one direction")                                    \
-    X(LINK,      "GB/s",     BUY,    "network link i, one direction")                                           \
-    X(FLOPS,     "TFLOP/s",  BUY,    "dense peak of device kind i in the job's precision; the others follow")   \
-    X(HBM,       "GB/s",     BUY,    "memory bandwidth of device kind i")                                       \
-    X(MEMORY,    "GiB",      BUY,    "memory of device kind i")                                                 \
-    X(PRICE,     "USD/h",    BUY,    "price of a node of group i")                                              \
-    X(PREEMPTED, "/h",       SUFFER, "how often a node of group i is taken away, each")                         \
+    X(LINK,      "GB/s",     BUY,    "this link of the network, one direction")                                 \
+    X(FLOPS,     "TFLOP/s",  BUY,    "dense peak of this kind of device in the job's precision; the others follow") \
+    X(HBM,       "GB/s",     BUY,    "memory bandwidth of this kind of device")                                 \
+    X(MEMORY,    "GiB",      BUY,    "memory of this kind of device")                                           \
+    X(PRICE,     "USD/h",    BUY,    "price of a node of this group")                                           \
+    X(PREEMPTED, "/h",       SUFFER, "how often a node of this group is taken away, each")                      \
     X(INTERVAL,  "",         CHANGE, "work between two checkpoints; the best one follows the failures")         \
-    X(RESTART,   "s",        CHANGE, "start of all processes after a failure; j 1: new communicators among those that go on")
+    X(RESTART,   "s",        CHANGE, "start of all processes after a failure; regroup: new communicators among those that go on")
 /* clang-format on */
 enum hv_lever_kind {
 #define X(c, unit, deed, help) HV_LEVER_##c,
@@ -126,6 +127,27 @@ struct hv_figures hv_figures_of(const struct hv_verdict *v);
 enum hv_status hv_levers_try(struct hv_session *s, const struct hv_levers *l, const double *values,
                              bool bound, struct hv_figures *out, struct hv_err *err) HV_NODISCARD;
 
+/** What sharing the layers out anew comes to. */
+struct hv_share {
+    struct hv_figures figures; /**< judged with them; without the bound */
+    bool moved;                /**< the numbers are others */
+    char was[96], now[96];     /**< layers per stage of the pipeline that sets the pace: "22|20" */
+};
+/**
+ * Shares the layers of the pipeline that sets the pace out anew for levers at `values`, by linear
+ * program and then in whole layers (solver/eval/balance.h), and judges that. The levers of those
+ * layers in `values` come out turned. Errors: as hv_levers_try; HV_ENO where nothing can be shared.
+ * O(two judgements).
+ */
+enum hv_status hv_levers_share(struct hv_session *s, const struct hv_levers *l, double *values,
+                               struct hv_share *out, struct hv_err *err) HV_NODISCARD;
+struct hv_balance;
+/** Turns the levers of the layers of a pipeline in `values` to whole numbers [b->n]. Errors: HV_ENO
+ * where one of them is missing. */
+enum hv_status hv_levers_set_layers(const struct hv_levers *l, const struct hv_balance *b,
+                                    const int *layers, double *values,
+                                    struct hv_err *err) HV_NODISCARD;
+
 /**
  * Makes the same change for good: documents as undoable steps, a changed plan as a new row, which
  * is selected. Appends what was done to `said`. Errors: as hv_levers_try, and documents stay as
@@ -135,15 +157,16 @@ enum hv_status hv_levers_accept(struct hv_session *s, const struct hv_levers *l,
                                 const double *values, struct hv_str *said,
                                 struct hv_err *err) HV_NODISCARD;
 
-/** A trial that is kept to be drawn: the plan with levers turned, judged with its timeline. */
+/** A trial that is kept: the plan with levers turned, judged. */
 struct hv_trial;
 /**
- * As hv_levers_try, kept. Its verdict is good until the next edit of a document. Owner:
- * hv_trial_free. Errors: as hv_levers_try; *out is NULL then.
+ * As hv_levers_try, kept; with its timeline to be drawn where that is asked for. Its verdict is
+ * good until the next edit of a document. Owner: hv_trial_free. Errors: as hv_levers_try; *out is
+ * NULL then.
  */
 enum hv_status hv_trial_new(struct hv_session *s, const struct hv_levers *l, const double *values,
-                            struct hv_trial **out, struct hv_err *err) HV_NODISCARD;
-/** Its verdict, with timeline. */
+                            bool timeline, struct hv_trial **out, struct hv_err *err) HV_NODISCARD;
+/** Its verdict. */
 const struct hv_verdict *hv_trial_verdict(const struct hv_trial *t);
 /** Its plan. */
 const struct hv_plan *hv_trial_plan(const struct hv_trial *t);

@@ -115,7 +115,7 @@ struct hv_trial {
 };
 
 enum hv_status hv_trial_new(struct hv_session *s, const struct hv_levers *l, const double *values,
-                            struct hv_trial **out, struct hv_err *err)
+                            bool timeline, struct hv_trial **out, struct hv_err *err)
 {
     struct hv__trial t;
     struct hv_trial *kept = hv_xcalloc(1, sizeof *kept);
@@ -124,7 +124,7 @@ enum hv_status hv_trial_new(struct hv_session *s, const struct hv_levers *l, con
     if (st == HV_OK)
         st = build(&t, &kept->built, err);
     if (st == HV_OK) {
-        struct hv_eval_options o = {.timeline = true};
+        struct hv_eval_options o = {.timeline = timeline, .no_bound = !timeline};
         struct built *b = &kept->built;
         st = hv_eval(b->cost != NULL ? b->cost : hv_session_cost(s), b->plan.plan, &o, &b->arena,
                      &kept->verdict, err);

@@ -76,6 +76,7 @@ static struct hv_session *new_session(const struct hv_session_env *env)
 
 static void free_session(struct hv_session *s)
 {
+    hv__session_draw_free(s);
     hv_pool_free(s->pool);
     hv__session_lua_free(s);
     hv__session_journal_free(s);
@@ -339,6 +340,8 @@ const char *hv_session_path(const struct hv_session *s)
 size_t hv_session_fds(const struct hv_session *s, struct pollfd *out, size_t cap)
 {
     size_t n = hv_pool_fds(s->pool, out, cap), used = n < cap ? n : cap;
+    n += hv__session_draw_fds(s, out + used, cap - used);
+    used = n < cap ? n : cap;
     return n + (s->lua.pool != NULL ? hv_pool_fds(s->lua.pool, out + used, cap - used) : 0);
 }
 
@@ -346,7 +349,8 @@ int hv_session_timeout_ms(const struct hv_session *s)
 {
     int all[] = {hv_pool_timeout_ms(s->pool), hv__session_recovery_timeout_ms(s),
                  hv_pool_n_running(s->pool) > 0 ? RUNNING_MS : -1,
-                 s->lua.pool != NULL ? hv_pool_timeout_ms(s->lua.pool) : -1};
+                 s->lua.pool != NULL ? hv_pool_timeout_ms(s->lua.pool) : -1,
+                 hv__session_draw_timeout_ms(s)};
     int ms = -1;
     for (size_t i = 0; i < HV_COUNT(all); i++)
         if (all[i] >= 0 && (ms < 0 || all[i] < ms))
@@ -359,6 +363,7 @@ bool hv_session_tick(struct hv_session *s)
     hv_pool_poll(s->pool);
     if (s->lua.pool != NULL)
         hv_pool_poll(s->lua.pool);
+    hv__session_draw_tick(s);
     double now = hv__session_now(s);
     for (size_t i = 0; i < s->rows.n; i++) {
         struct hv__row *r = s->rows.items[i];

@@ -57,6 +57,8 @@ struct hv_session_env {
     size_t n_workers;                /**< 0: one per core */
     const struct hv_plugin *plugins; /**< strategies in menu order; borrowed while it is open */
     size_t n_plugins;
+    size_t apart_from;  /**< timelines of at least about so many operations are made by a thread
+                             while the program goes on; 0 = none are */
     bool plugins_later; /**< `plugins` is NULL: they are read (hv_plugins_read) when first asked
                              for, so that an opening does not wait for them */
 };
@@ -178,6 +180,19 @@ void hv_session_group_begin(struct hv_session *s);
  * documents after the one refused stay as they were. */
 enum hv_status hv_session_group_end(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
 
+/* ---- measured profiles (session_profile.c) ------------------------------------------------------
+ */
+
+/**
+ * Prices the kinds of a profile (hetviz.profile/1) by it from now on, and copies it among the
+ * user's own, where later starts and workers find it. Says so in `said`. No undo step: the
+ * workspace stays as it is. Errors: HV_EIO, HV_EINPUT (file:line:col); nothing is kept then.
+ */
+enum hv_status hv_session_profile_load(struct hv_session *s, const char *path, struct hv_str *said,
+                                       struct hv_err *err) HV_NODISCARD;
+/** Reads the user's own profiles again, after a measurement. Errors: those of reading them. */
+enum hv_status hv_session_profiles_reload(struct hv_session *s, struct hv_err *err) HV_NODISCARD;
+
 /* ---- undo (session_undo.c)
  * ----------------------------------------------------------------------- */
 
@@ -293,10 +308,19 @@ const struct hv_row *hv_session_row(const struct hv_session *s, uint32_t id);
  * Verdict of a row's plan against the documents as they are now, judged when first asked for and
  * kept until the plan or a document changes. NULL when there is no plan or it cannot be judged
  * (reason in err).
- * @param timeline  also keep spans for drawing
+ * @param timeline  also keep spans for drawing. Where that takes long (hv_session_env.apart_from)
+ * the answer is NULL until a thread is through, HV_ESTOPPED in err; hv_session_drawing tells.
  */
 const struct hv_verdict *hv_session_verdict(struct hv_session *s, uint32_t id, bool timeline,
                                             struct hv_err *err);
+/** What a timeline is waiting for: nothing, a thread that makes it, or to be asked for again. */
+enum hv_drawing { HV_DRAWING_NONE, HV_DRAWING_RUNS, HV_DRAWING_STOPPED };
+/** Is the timeline of a row in the making, and how much of it is done (frac may be NULL)? */
+enum hv_drawing hv_session_drawing(const struct hv_session *s, uint32_t id, double *frac);
+/** Stops it; false when nothing was in the making. */
+bool hv_session_draw_stop(struct hv_session *s, uint32_t id);
+/** Lets a timeline that was stopped be made after all. */
+void hv_session_draw_again(struct hv_session *s, uint32_t id);
 /** The row's plan as built against the documents as they are now; NULL as above. Borrowed as the
  * verdict. */
 const struct hv_plan *hv_session_plan(struct hv_session *s, uint32_t id, struct hv_err *err);
@@ -317,7 +341,8 @@ struct hv_cost *hv_session_cost(struct hv_session *s);
     X(HV_SORT_MFU,       "mfu")             \
     X(HV_SORT_COST,      "cost")            \
     X(HV_SORT_MEMORY,    "memory")          \
-    X(HV_SORT_BUBBLE,    "bubble")
+    X(HV_SORT_BUBBLE,    "bubble")          \
+    X(HV_SORT_ENERGY,    "energy")
 /* clang-format on */
 enum hv_sort {
 #define X(c, name) c,

@@ -15,6 +15,11 @@
 /** Bytes of a row's log that are kept (the end of it). */
 #define HV__LOG_KEPT 65536
 
+/** A timeline made by a thread, with all that it stands on (session_draw.c). */
+struct hv__drawn;
+/** The thread that makes one. */
+struct hv__drawing;
+
 /** A plan built and judged against the documents as they were at `epoch`. */
 struct hv__judged {
     uint64_t epoch; /**< 0 = not judged */
@@ -26,7 +31,9 @@ struct hv__judged {
     struct hv_arena arena, timeline_arena;
     struct hv_verdict verdict, with_timeline;
     bool has_plan, has_verdict, has_timeline;
-    struct hv_err err; /**< why one of them is missing */
+    struct hv__drawn *drawn; /**< verdict with the timeline as a thread made it, or NULL */
+    bool draw_stopped;       /**< the user ended the thread: it is not begun again by itself */
+    struct hv_err err;       /**< why one of them is missing */
 };
 
 /** A row with what it owns. */
@@ -110,6 +117,7 @@ struct hv_session {
     uint64_t cost_epoch, bound_epoch;
     struct hv_arena bound_arena;
     struct hv_bound bound;
+    struct hv__drawing *drawing;       /**< NULL = no thread is at work */
     uint32_t timelines[HV__TIMELINES]; /**< rows with a timeline, the latest first */
     struct hv_str notice, notice_shown;
     bool moved;      /**< something visible changed since the last tick */
@@ -255,6 +263,28 @@ void hv__session_rows_sort(struct hv_session *s);
 void hv__session_judged_free(struct hv__judged *j);
 /** Rows of the pool's events. */
 void hv__session_run_event(void *ctx, const struct hv_pool_event *ev);
+
+/* ---- drawing apart ------------------------------------------------------------------------------
+ */
+
+/** Inputs and contexts of every job of a plan for many (none of other plans). */
+enum hv_status hv__session_open_jobs(const struct hv_inputs *in, const struct hv_plan_doc *plan,
+                                     struct hv_job_inputs **own, size_t *n_own,
+                                     struct hv_cost ***costs, struct hv_err *err) HV_NODISCARD;
+/** Is the timeline of this row, whose plan is built, made by a thread? */
+bool hv__session_draws_apart(const struct hv_session *s, const struct hv__row *r);
+/** The verdict with the timeline when it is there; else NULL, and a thread is at it unless it was
+ * stopped. */
+const struct hv_verdict *hv__session_draw(struct hv_session *s, struct hv__row *r,
+                                          struct hv_err *err);
+/** What is judged here is void: a thread that works on it shall end. */
+void hv__session_draw_drop(struct hv_session *s, const struct hv__judged *j);
+/** Ends the thread and waits for it. */
+void hv__session_draw_free(struct hv_session *s);
+void hv__session_draw_tick(struct hv_session *s);
+size_t hv__session_draw_fds(const struct hv_session *s, struct pollfd *out, size_t cap);
+int hv__session_draw_timeout_ms(const struct hv_session *s);
+void hv__drawn_free(struct hv__drawn *d);
 
 /* ---- saving
  * --------------------------------------------------------------------------------------- */

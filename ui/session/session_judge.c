@@ -36,15 +36,17 @@ void hv__session_judged_free(struct hv__judged *j)
     hv_plan_doc_free(&j->plan);
     hv_arena_free(&j->arena);
     hv_arena_free(&j->timeline_arena);
+    hv__drawn_free(j->drawn);
     *j = (struct hv__judged){0};
 }
 
-/* A context for every job of a plan for many, with its own model and job. */
-static enum hv_status open_jobs(struct hv_session *s, struct hv__judged *j)
+enum hv_status hv__session_open_jobs(const struct hv_inputs *in, const struct hv_plan_doc *plan,
+                                     struct hv_job_inputs **own, size_t *n_own,
+                                     struct hv_cost ***costs, struct hv_err *err)
 {
-    enum hv_status st = hv_job_inputs_read(&j->plan.json, &s->inputs, &j->own, &j->n_own, &j->err);
+    enum hv_status st = hv_job_inputs_read(&plan->json, in, own, n_own, err);
     if (st == HV_OK)
-        j->costs = hv_job_costs_new(&s->inputs, j->own, j->n_own);
+        *costs = hv_job_costs_new(in, *own, *n_own);
     return st;
 }
 
@@ -54,13 +56,15 @@ static void build_plan(struct hv_session *s, struct hv__row *r)
     struct hv__judged *j = &r->judged;
     if (j->epoch == s->epoch && j->plan_tree == r->plan)
         return;
+    hv__session_draw_drop(s, j);
     hv__session_judged_free(j);
     j->epoch = s->epoch;
     j->plan_tree = r->plan;
     struct hv_json json = {0};
     hv_json_wrap(&json, json_incref(r->plan), r->name);
     j->has_plan = hv_plan_doc_build(&j->plan, json, s->inputs.cluster.cluster, &j->err) == HV_OK &&
-                  open_jobs(s, j) == HV_OK;
+                  hv__session_open_jobs(&s->inputs, &j->plan, &j->own, &j->n_own, &j->costs,
+                                        &j->err) == HV_OK;
 }
 
 /* Keeps the timelines of the last few rows only: they are the large part of a verdict. */
@@ -73,6 +77,8 @@ static void keep_timeline(struct hv_session *s, struct hv__row *r)
         struct hv__row *old = hv__session_row_any(s, s->timelines[at]);
         if (old != NULL) {
             hv_arena_free(&old->judged.timeline_arena);
+            hv__drawn_free(old->judged.drawn);
+            old->judged.drawn = NULL;
             old->judged.has_timeline = false;
         }
     }
@@ -123,6 +129,10 @@ const struct hv_verdict *hv_session_verdict(struct hv_session *s, uint32_t id, b
     struct hv__row *r = planned(s, id, err);
     if (r == NULL)
         return NULL;
+    if (timeline && hv__session_draws_apart(s, r)) {
+        keep_timeline(s, r);
+        return hv__session_draw(s, r, err);
+    }
     if (!judge(s, r, timeline)) {
         if (err != NULL)
             *err = r->judged.err;

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -154,13 +155,49 @@ int hv__session_recovery_timeout_ms(const struct hv_session *s)
 /* ---- reading -----------------------------------------------------------------------------------
  */
 
-/* A file whose program is gone. One with our own number is an older one's: we wrote none yet. */
+/* Is the program that wrote a file gone? Our own number is an older one's: we wrote none yet. */
+static bool is_gone(json_int_t pid)
+{
+    return pid > 0 && pid <= INT_MAX &&
+           (pid == (json_int_t)getpid() || (kill((pid_t)pid, 0) != 0 && errno == ESRCH));
+}
+
 static bool is_orphan(const json_t *root)
 {
-    json_int_t pid = json_integer_value(json_object_get(root, "pid"));
     const char *format = json_string_value(json_object_get(root, "format"));
-    return format != NULL && strcmp(format, FORMAT) == 0 && pid > 0 && pid <= INT_MAX &&
-           (pid == (json_int_t)getpid() || (kill((pid_t)pid, 0) != 0 && errno == ESRCH));
+    return format != NULL && strcmp(format, FORMAT) == 0 &&
+           is_gone(json_integer_value(json_object_get(root, "pid")));
+}
+
+/* Number of the program that has or had this half-written file,
+ * ".0123456789abcdef-PID-K.json.XXXXXX" (hv_file_write's name for one that takes the place of
+ * ours); 0 = it is none. */
+static long half_written_by(const char *name)
+{
+    char *end = NULL;
+    if (name[0] != '.' || strspn(name + 1, "0123456789abcdef") != 16 || name[17] != '-')
+        return 0;
+    errno = 0;
+    long pid = strtol(name + 18, &end, 10);
+    if (errno != 0 || end == name + 18 || *end != '-')
+        return 0;
+    end += 1 + strspn(end + 1, "0123456789");
+    return strncmp(end, ".json.", 6) == 0 && strlen(end) == 12 ? pid : 0;
+}
+
+/* What programs left that were killed while they wrote: the file beside it is whole. */
+static void sweep(DIR *d, const char *folder)
+{
+    struct hv_str path = {0};
+    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
+        if (!is_gone(half_written_by(e->d_name)))
+            continue;
+        hv_str_clear(&path);
+        hv_str_addf(&path, "%s/%s", folder, e->d_name);
+        unlink(hv_str_cstr(&path));
+    }
+    hv_str_free(&path);
+    rewinddir(d);
 }
 
 static void try_offer(struct hv_session *s, const char *path)
@@ -182,6 +219,8 @@ void hv__session_recovery_look(struct hv_session *s)
     struct hv_str folder = {0}, prefix = {0}, path = {0};
     DIR *d = recovery_folder(s, &folder, NULL) == HV_OK ? opendir(hv_str_cstr(&folder)) : NULL;
     file_prefix(s, &prefix);
+    if (d != NULL)
+        sweep(d, hv_str_cstr(&folder));
     for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL && s->recovery == NULL;
          e = readdir(d)) {
         size_t n = strlen(e->d_name);

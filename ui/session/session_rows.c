@@ -198,6 +198,8 @@ static double figure_of(const struct hv_verdict *v, enum hv_sort key)
         return worst_memory_frac(v);
     case HV_SORT_BUBBLE:
         return v->metrics.bubble_frac;
+    case HV_SORT_ENERGY:
+        return v->metrics.energy_j;
     case HV_SORT_ID:
     case HV_SORT_NAME:
     case HV_SORT_STATE:

@@ -54,6 +54,12 @@ static void give(void *ctx)
     l->ops->suspend(l->t);
 }
 
+static bool mouse(void *ctx, bool on)
+{
+    const struct lent *l = ctx;
+    return l->ops->mouse(l->t, on);
+}
+
 static void take(void *ctx, struct hv_app *app)
 {
     const struct lent *l = ctx;
@@ -72,8 +78,9 @@ int hv_term_run(const struct hv_term_ops *ops, struct hv_term *t, struct hv_app 
     struct lent lent = {ops, t};
     ops->size(t, &w, &h);
     struct hv_event ev = hv_event_resize(w, h);
-    hv_app_set_terminal(app, (struct hv_app_terminal){give, take, &lent});
-    hv_app_set_ascii(app, ops->is_ascii(t));
+    hv_app_set_terminal(app, (struct hv_app_terminal){give, take, mouse, &lent});
+    if (ops->is_ascii(t)) /* else it is as the user wants it */
+        hv_app_set_ascii(app, true);
     bool go = hv_app_feed(app, &ev);
     while (go) {
         hv_app_tick(app, now_ms());

@@ -50,6 +50,9 @@ struct hv_term_ops {
      * watched for reading too. HV_EV_NONE when time is up. Zero wake-ups while nothing happens.
      */
     struct hv_event (*wait_event)(struct hv_term *t, int timeout_ms, const int *fds, size_t n_fds);
+    /** Takes the mouse, or leaves it to the terminal (to select text), with the next frame; false
+     * where there is none. */
+    bool (*mouse)(struct hv_term *t, bool on);
     /** Gives the terminal back for a child program ($EDITOR), and takes it again. */
     void (*suspend)(struct hv_term *t);
     void (*resume)(struct hv_term *t);

@@ -121,7 +121,7 @@ static void build_reset(const struct hv_term *t, struct hv_str *out)
 {
     const struct hv_out_caps *c = &t->out.caps;
     const char *all[] = {c->plain, c->colours, c->show, c->keys_off, c->leave};
-    if (t->mouse)
+    if (t->has_mouse) /* it may have been taken since */
         hv_str_adds(out, mouse_off);
     for (size_t i = 0; i < HV_COUNT(all); i++)
         hv_str_adds(out, all[i] ? all[i] : "");
@@ -155,7 +155,8 @@ static enum hv_status open_curses(const struct hv_term_config *c, struct hv_term
     struct hv_str reset = {0};
     (void)tcgetattr(STDIN_FILENO, &t->saved);
     const char *kmous = tigetstr("kmous");
-    t->mouse = !c->no_mouse && kmous && kmous != (const char *)-1;
+    t->has_mouse = kmous && kmous != (const char *)-1;
+    t->mouse = !c->no_mouse && t->has_mouse;
     hv__out_open(&t->out, c->theme, use_color(c));
     build_reset(t, &reset);
     t->signal_fd = hv_signals_open(STDOUT_FILENO, hv_str_cstr(&reset), reset.n, &t->saved);
@@ -191,6 +192,15 @@ static void close_curses(struct hv_term *t)
     delscreen(t->screen);
     hv__out_close(&t->out);
     free(t);
+}
+
+static bool set_mouse(struct hv_term *t, bool on)
+{
+    on = on && t->has_mouse;
+    if (on != t->mouse)
+        hv_str_adds(&t->out.bytes, on ? mouse_on : mouse_off);
+    t->mouse = t->keys.mouse = on;
+    return t->has_mouse;
 }
 
 static void get_size(const struct hv_term *t, int *w, int *h)
@@ -331,5 +341,6 @@ const struct hv_term_ops hv_term_curses = {.name = "curses",
                                            .is_ascii = is_ascii,
                                            .present = present,
                                            .wait_event = wait_event,
+                                           .mouse = set_mouse,
                                            .suspend = suspend,
                                            .resume = resume};

@@ -17,8 +17,9 @@ struct hv_term {
     struct hv_out out;
     struct hv_key_input keys;
     int w, h, signal_fd;
-    bool ascii, mouse;
-    bool waits; /* the beginning of a sequence is there, since … */
+    bool ascii, mouse; /* mouse: it is ours */
+    bool has_mouse;    /* the description knows one */
+    bool waits;        /* the beginning of a sequence is there, since … */
     int64_t since_ms;
     bool gone; /* writing failed for good */
 };

@@ -83,6 +83,13 @@ static void nothing(struct hv_term *t)
     (void)t;
 }
 
+static bool no_mouse(struct hv_term *t, bool on)
+{
+    (void)t;
+    (void)on;
+    return false;
+}
+
 const struct hv_term_ops hv_term_memory = {.name = "memory",
                                            .open = open_memory,
                                            .close = close_memory,
@@ -90,6 +97,7 @@ const struct hv_term_ops hv_term_memory = {.name = "memory",
                                            .is_ascii = never,
                                            .present = present,
                                            .wait_event = wait_event,
+                                           .mouse = no_mouse,
                                            .suspend = nothing,
                                            .resume = nothing};
 

@@ -19,11 +19,14 @@
 #include "ui/view/grid_picture.h"
 #include "ui/view/script.h"
 
+/* Operations from which on a timeline is drawn while keys are answered: some milliseconds of work.
+ */
+enum { APART_FROM = 20000 };
 enum { WATCHED = 64, DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24, MOST_TICKS = 5000 };
 
 /** What the command line asked for. */
 struct tui_options {
-    const char *workspace, *script, *dump;
+    const char *workspace, *script, *dump, *theme;
     const char *out; /**< file of the dump, NULL = standard output as text */
     enum hv_color color;
     int w, h;
@@ -92,6 +95,8 @@ static enum hv_status read_valued(int argc, char **argv, int *i, struct tui_opti
     }
     if (is_option(word, "--script")) {
         o->script = v;
+    } else if (is_option(word, "--theme")) {
+        o->theme = v;
     } else if (is_option(word, "--dump")) {
         o->dump = v;
     } else if (is_option(word, "--out")) {
@@ -146,9 +151,34 @@ static bool config_file(const char *name, struct hv_str *out)
     return out->n > 0 && hv_tui_is_workspace(hv_str_cstr(out));
 }
 
+/** Does the terminal tell of a light background? Some do in COLORFGBG: "0;15", the last number is
+ * that of the background among the sixteen colours. */
+static bool is_light(void)
+{
+    const char *all = getenv("COLORFGBG"), *last = all != NULL ? strrchr(all, ';') : NULL;
+    return last != NULL && (strcmp(last, ";7") == 0 || strcmp(last, ";15") == 0);
+}
+
+/** The theme asked for: one of ours by its name, or a file. Errors: those of reading it. */
+static enum hv_status named_theme(const char *name, struct hv_theme *theme, struct hv_err *err)
+{
+    struct hv_str path = {0}, file = {0};
+    enum hv_status st = HV_OK;
+    if (strcmp(name, "default") != 0) {
+        hv_str_addf(&file, "share/themes/%.64s.theme", name);
+        bool own =
+            strchr(name, '/') == NULL && hv_data_path(&path, hv_str_cstr(&file), NULL) == HV_OK;
+        st = hv_theme_read(theme, own ? hv_str_cstr(&path) : name, err);
+    }
+    hv_str_free(&file);
+    hv_str_free(&path);
+    return st;
+}
+
 /** Keys and theme: compiled in, changed by the user's files; a bad line is logged and the rest
  * counts. */
-static void read_settings(struct hv_keymap *keys, struct hv_theme *theme)
+static enum hv_status read_settings(const struct tui_options *o, struct hv_keymap *keys,
+                                    struct hv_theme *theme, struct hv_err *wrong)
 {
     struct hv_str path = {0};
     struct hv_err err = {0};
@@ -159,10 +189,20 @@ static void read_settings(struct hv_keymap *keys, struct hv_theme *theme)
         hv_log(HV_LOG_WARN, "keys", "%s", hv_err_format(&err, buf, sizeof buf));
     }
     hv_str_clear(&path);
-    if (config_file("theme", &path) && hv_theme_read(theme, hv_str_cstr(&path), &err) != HV_OK) {
+    const char *env = getenv("HETVIZ_THEME");
+    const char *name = o->theme != NULL ? o->theme : env != NULL && env[0] != '\0' ? env : NULL;
+    enum hv_status st = HV_OK;
+    if (name != NULL) {
+        st = named_theme(name, theme, wrong);
+    } else if (config_file("theme", &path)) {
+        if (hv_theme_read(theme, hv_str_cstr(&path), &err) != HV_OK) {
+            hv_log(HV_LOG_WARN, "theme", "%s", hv_err_format(&err, buf, sizeof buf));
+        }
+    } else if (is_light() && named_theme("light", theme, &err) != HV_OK) {
         hv_log(HV_LOG_WARN, "theme", "%s", hv_err_format(&err, buf, sizeof buf));
     }
     hv_str_free(&path);
+    return st;
 }
 
 static size_t watch_list(void *ctx, int *fds, size_t cap)
@@ -374,7 +414,12 @@ static enum hv_status run(const struct tui_options *o, struct hv_session *s, str
     struct hv_theme theme;
     enum hv_status st = HV_OK;
     hv_log_to(log_line, s, HV_LOG_INFO);
-    read_settings(&keys, &theme);
+    st = read_settings(o, &keys, &theme, err);
+    if (st != HV_OK) {
+        hv_keymap_free(&keys);
+        hv_log_to(hv_log_stderr, NULL, HV_LOG_WARN);
+        return st;
+    }
     struct hv_app *app = hv_ui_app(&ui, &keys, o->ascii);
     offer_recovery(s, app);
     if (o->script != NULL || o->dump != NULL) {
@@ -411,7 +456,8 @@ int hv_tui_main(int argc, char **argv)
     if (st == HV_OK && !scripted && !o.memory && !wants_plain(&o)) {
         st = hv_term_curses_check(&err); /* nobody waits for files to be told that */
     }
-    struct hv_session_env env = {.plugins_later = true};
+    struct hv_session_env env = {.plugins_later = true,
+                                 .apart_from = scripted || wants_plain(&o) ? 0 : APART_FROM};
     struct hv_str last = {0};
     if (st == HV_OK && o.workspace == NULL && !scripted && hv_session_last_workspace(NULL, &last)) {
         o.workspace = hv_str_cstr(&last);

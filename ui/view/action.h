@@ -68,6 +68,7 @@
     X(CLUSTER_LINKS,    "cluster-links",      "cluster",    "L",                  "Links",    "edit the links") \
     X(CLUSTER_PRICES,   "cluster-prices",     "cluster",    "$",                  "Prices",   "price catalogue") \
     X(MODEL_TABLE,      "model-table",        "model",      "t",                  "Unfold",   "unfold or fold all layers") \
+    X(MODEL_PROFILE,    "model-profile",      "model",      "p",                  "Profile",  "load a measured profile of a GPU, or measure this machine's") \
     X(MODEL_CHECKS,     "model-checks",       "model",      "c",                  "Checks",   "show the checks alone, or with the memory preview") \
     X(STRATEGY_RUN,     "strategy-run",       "strategies", "<Enter>",            "Run",      "run the strategy with its parameters") \
     X(STRATEGY_QUEUE,   "strategy-queue",     "strategies", "<Space>",            "Queue",    "put the strategy into the queue and go to the next") \
@@ -115,6 +116,7 @@
     X(WHAT_IF_RESET,    "what-if-reset",      "what-if",    "r",                  "Reset",    "turn the lever back to where it is now") \
     X(WHAT_IF_RESET_ALL, "what-if-reset-all", "what-if",    "R",                  "Reset all", "turn every lever back") \
     X(WHAT_IF_ACCEPT,   "what-if-accept",     "what-if",    "<Enter>",            "Accept",   "make the change for good; undo takes it back") \
+    X(WHAT_IF_SHARE,    "what-if-share",      "what-if",    "b",                  "Best layers", "take the layers as the linear program shared them out") \
     X(WHAT_IF_SOLVE,    "what-if-solve",      "what-if",    "s",                  "Solve",    "accept, then run the plan's strategy for what is there now") \
     X(CONSOLE_LEVEL,    "console-level",      "console",    "L",                  "Level",    "next level of the log: info, warnings, errors, commands, all") \
     X(CONSOLE_COMMANDS, "console-commands",   "console",    "c",                  "Commands", "only commands, or the log again") \

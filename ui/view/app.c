@@ -174,6 +174,12 @@ void hv_app_outside(struct hv_app *app, void (*run)(void *ctx), void *ctx)
     app->dirty = true;
 }
 
+bool hv_app_set_mouse(struct hv_app *app, bool on)
+{
+    app->dirty = true;
+    return app->terminal.mouse && app->terminal.mouse(app->terminal.ctx, on);
+}
+
 void hv_app_set_ascii(struct hv_app *app, bool ascii)
 {
     app->config.ascii = ascii;

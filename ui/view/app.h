@@ -41,7 +41,10 @@ struct hv_view_ops {
     int tab;           /**< 1 … 9: opened by that key and shown as a tab; 0 = opened on top */
     size_t state_size; /**< bytes of zeroed state that open gets */
     const enum hv_action *keybar; /**< ends with HV_ACT_NONE; HELP and CLOSE are added */
-    const char *help;             /**< extra lines of help (mouse, commands); NULL */
+    /** What the key bar shows instead where the screen has nothing to show these for; NULL =
+     * `keybar` stays. May be NULL. */
+    const enum hv_action *(*keybar_now)(const void *state, const void *model);
+    const char *help; /**< extra lines of help (mouse, commands); NULL */
     /** Called once when opened; may be NULL. */
     void (*open)(void *state, struct hv_app *app);
     /** Releases what open allocated; may be NULL. */
@@ -127,16 +130,20 @@ void hv_app_tick(struct hv_app *app, int64_t now_ms);
 bool hv_app_is_done(const struct hv_app *app);
 /** Does an action as if its key had been pressed. */
 bool hv_app_do(struct hv_app *app, enum hv_action a);
-/** How an app gives its terminal to another program, and takes it back; both may be NULL. */
+/** How an app gives its terminal to another program, takes it back, and takes or leaves its mouse
+ * (false: it has none); all may be NULL. */
 struct hv_app_terminal {
     void (*give)(void *ctx);
     void (*take)(void *ctx, struct hv_app *app);
+    bool (*mouse)(void *ctx, bool on);
     void *ctx;
 };
 /** Says what terminal the app is on; {0} = none that has to be given. */
 void hv_app_set_terminal(struct hv_app *app, struct hv_app_terminal terminal);
 /** Runs a function (an editor, a pager) with the terminal given away, then draws again. */
 void hv_app_outside(struct hv_app *app, void (*run)(void *ctx), void *ctx);
+/** Takes the mouse, or leaves it to the terminal; false where there is none. */
+bool hv_app_set_mouse(struct hv_app *app, bool on);
 /** Opens the help of the view on top at what has a word in it; "" = all of it. */
 void hv_app_help(struct hv_app *app, const char *word);
 /** Opens the `:` prompt with a text in it. */

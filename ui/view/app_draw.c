@@ -29,7 +29,7 @@ struct hv_tabs hv__app_tabs(const struct hv_app *app, const char **titles, const
 static void add_bar(struct hv_app *app, enum hv_action a)
 {
     struct hv_key k;
-    const char *view = hv__app_top(app)->ops->name;
+    const char *view = app->in_help ? "help" : hv__app_top(app)->ops->name;
     if (app->n_bar == HV__MAX_BAR || !hv_keymap_key_of(app->config.keys, view, a, &k))
         return;
     struct hv_keybar_item *item = &app->bar[app->n_bar++];
@@ -47,20 +47,36 @@ static void add_bar(struct hv_app *app, enum hv_action a)
                    name + (bracketed ? 1 : 0));
 }
 
-/* Keys do not change while the program runs, so a view has the same bar in every frame. */
+/** Actions of the key bar of the view on top, up to HV_ACT_NONE; NULL = none. */
+static const enum hv_action *bar_of(const struct hv_app *app)
+{
+    static const enum hv_action in_help[] = {HV_ACT_HELP_RUN, HV_ACT_UP, HV_ACT_DOWN, HV_ACT_CANCEL,
+                                             HV_ACT_NONE};
+    const struct hv__open_view *v = hv__app_top_const(app);
+    if (app->in_help)
+        return in_help;
+    const enum hv_action *now =
+        v->ops->keybar_now ? v->ops->keybar_now(v->state, app->config.model) : NULL;
+    return now ? now : v->ops->keybar;
+}
+
+/* Keys do not change while the program runs, so a view has the same bar while its list is the same.
+ */
 static void fill_bar(struct hv_app *app)
 {
     const struct hv_view_ops *ops = hv__app_top(app)->ops;
-    const enum hv_action *a = ops->keybar;
-    if (app->bar_of == ops && app->bar_depth == app->n_stack)
+    const enum hv_action *a = bar_of(app);
+    if (app->bar_of == ops && app->bar_list == a && app->bar_depth == app->n_stack)
         return;
     app->bar_of = ops;
+    app->bar_list = a;
     app->bar_depth = app->n_stack;
     app->n_bar = 0;
     add_bar(app, HV_ACT_HELP);
     for (; a && *a != HV_ACT_NONE && app->n_bar < HV__MAX_BAR - 1; a++)
         add_bar(app, *a);
-    add_bar(app, HV_ACT_CLOSE);
+    if (!app->in_help) /* there q is a letter to search for */
+        add_bar(app, HV_ACT_CLOSE);
 }
 
 static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect row)
@@ -124,7 +140,7 @@ void hv_app_status(const struct hv_app *app, struct hv_str *out)
 
 size_t hv_app_bar_actions(const struct hv_app *app, enum hv_action *out, size_t cap)
 {
-    const enum hv_action *a = hv__app_top_const(app)->ops->keybar;
+    const enum hv_action *a = bar_of(app);
     size_t n = 0;
     for (; a && a[n] != HV_ACT_NONE; n++)
         if (n < cap)
@@ -165,6 +181,10 @@ static void draw_status(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
             hv_str_adds(&text, app->message_kind == HV_MSG_ERROR ? "error: " : "! ");
         hv_str_adds(&text, app->message);
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), styles[app->message_kind]);
+    } else if (app->in_help) {
+        hv_grid_put_field(g, row, HV_LEFT,
+                          "type to search the keys, Enter does the one chosen, Esc closes",
+                          HV_STYLE_STATUS);
     } else if (v->ops->status) {
         v->ops->status(v->state, app->config.model, &text);
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), HV_STYLE_STATUS);

@@ -177,6 +177,17 @@ static void help_key(struct hv_app *app, struct hv_key k)
         (void)hv_app_do(app, run);
 }
 
+/* A click on the key bar of the help. */
+static void help_click(struct hv_app *app, enum hv_action a)
+{
+    enum hv_key_code code = a == HV_ACT_HELP_RUN ? HV_KEY_ENTER
+                            : a == HV_ACT_UP     ? HV_KEY_UP
+                            : a == HV_ACT_DOWN   ? HV_KEY_DOWN
+                                                 : HV_KEY_ESC;
+    if (a != HV_ACT_NONE)
+        help_key(app, (struct hv_key){.code = code});
+}
+
 static void feed_key(struct hv_app *app, const struct hv_event *ev)
 {
     if (app->prompt != HV__PROMPT_NONE) {
@@ -211,6 +222,8 @@ static void feed_mouse(struct hv_app *app, const struct hv_event *ev)
         enum hv_key_code code = ev->mouse == HV_MOUSE_WHEEL_UP ? HV_KEY_UP : HV_KEY_DOWN;
         for (int i = 0; wheel && i < 3; i++)
             help_key(app, (struct hv_key){.code = code});
+        if (ev->mouse == HV_MOUSE_PRESS && !f.tiny && ev->y == f.keybar.y)
+            help_click(app, hv_keybar_hit(app->bar, app->n_bar, ev->x));
         return;
     }
     if (ev->mouse == HV_MOUSE_PRESS && !f.tiny && ev->y == f.tabs.y) {

@@ -49,6 +49,7 @@ struct hv_app {
     struct hv_keybar_item bar[HV__MAX_BAR];
     size_t n_bar;
     const struct hv_view_ops *bar_of; /* the view whose keys `bar` holds, and what it lay on */
+    const enum hv_action *bar_list;   /* the list it was made of */
     size_t bar_depth;
 };
 

@@ -328,7 +328,7 @@ static void draw_memory(const struct hv_gantt_state *st, const struct hv_gantt_s
     char text[HV_FMT_CAP];
     int lw = p->labels.w;
     hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, m.y, lw - 2, 1}, HV_LEFT,
-                      hv_known(limit) ? "memory, limit" : "memory, top", HV_STYLE_DIM);
+                      hv_known(limit) ? "mem limit" : "mem top", HV_STYLE_DIM);
     hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, m.y + 1, lw - 2, 1}, HV_LEFT,
                       hv_fmt_bytes(text, sizeof text, hv_or(limit, top)), HV_STYLE_DIM);
 }

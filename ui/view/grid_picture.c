@@ -14,7 +14,8 @@
 #define BASELINE 13.0
 #define FONT_PX  13.29 /* DejaVu Sans Mono advances by 0.602 of it: one cell */
 
-enum { BACKGROUND = 0x16181d, FOREGROUND = 0xd8dce3 };
+/* A terminal's own colours, dark and light. */
+static const unsigned backgrounds[2] = {0x16181d, 0xffffff}, foregrounds[2] = {0xd8dce3, 0x1f2328};
 
 struct picture {
     const struct hv_grid *g;
@@ -71,8 +72,8 @@ static void swap_ground(struct ink *k)
 static struct ink plain_ink(const struct hv_theme *theme, unsigned id)
 {
     const struct hv_style_look *look = look_of(theme, id);
-    struct ink k = {.fg = look->fg < 0 ? FOREGROUND : rgb_of(look->fg),
-                    .bg = look->bg < 0 ? BACKGROUND : rgb_of(look->bg),
+    struct ink k = {.fg = look->fg < 0 ? foregrounds[theme->light] : rgb_of(look->fg),
+                    .bg = look->bg < 0 ? backgrounds[theme->light] : rgb_of(look->bg),
                     .bold = (look->attr & HV_ATTR_BOLD) != 0,
                     .underline = (look->attr & HV_ATTR_UNDERLINE) != 0};
     if (look->attr & HV_ATTR_DIM) {
@@ -177,7 +178,7 @@ static void draw_ground(const struct hv_painter *p, const struct picture *w, int
 {
     struct ink k = ink_of(w->theme, row_of(w->g, y)[x0].style);
     struct hv_paint_rect r = {.x = x0 * CELL_W, .w = (x1 - x0) * CELL_W};
-    if (k.bg != BACKGROUND) {
+    if (k.bg != backgrounds[w->theme->light]) {
         r.y = y * CELL_H;
         r.h = CELL_H;
         r.fill = k.bg;
@@ -237,8 +238,9 @@ static void draw_grid(const struct hv_painter *p, const void *what)
 {
     const struct picture *w = what;
     const struct hv_grid *g = w->g;
-    p->rect(p->ctx,
-            &(struct hv_paint_rect){.w = g->w * CELL_W, .h = g->h * CELL_H, .fill = BACKGROUND});
+    p->rect(p->ctx, &(struct hv_paint_rect){.w = g->w * CELL_W,
+                                            .h = g->h * CELL_H,
+                                            .fill = backgrounds[w->theme->light]});
     for (int y = 0; y < g->h; y++) {
         const struct hv_cell *row = row_of(g, y);
         for (int x = 0; x < g->w;) {

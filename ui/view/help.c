@@ -112,14 +112,15 @@ void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect bod
     int margin = body.w > 60 ? 2 : 0;
     struct hv_rect r = {body.x + margin, body.y, body.w - 2 * margin, body.h};
     struct hv_rect in = hv_rect_inner(r);
-    (void)snprintf(title, sizeof title, "Help: %s  (type to search, Enter runs, Esc closes)",
-                   h->view->title);
+    int extra = in.h > 8 ? draw_extra(h->view->help, NULL, in, 0) : 0, rows = in.h - 1 - extra;
+    size_t shown = rows > 0 ? (size_t)rows : 0;
+    size_t top = shown > 0 && h->cursor >= shown ? h->cursor - shown + 1 : 0;
+    (void)snprintf(title, sizeof title, "Help: %s  %zu-%zu of %zu keys", h->view->title,
+                   n > 0 ? top + 1 : 0, top + shown < n ? top + shown : n, n);
     hv_grid_fill(g, r, ' ', HV_STYLE_TEXT);
     hv_grid_box(g, r, title, true, HV_STYLE_FRAME_FOCUS);
-    int extra = in.h > 8 ? draw_extra(h->view->help, NULL, in, 0) : 0, rows = in.h - 1 - extra;
     if (rows < 1)
         return;
-    size_t top = h->cursor >= (size_t)rows ? h->cursor - (size_t)rows + 1 : 0;
     int key_w = in.w / 3 < 22 ? in.w / 3 : 22;
     for (size_t i = top; i < n && i - top < (size_t)rows; i++) {
         int y = in.y + (int)(i - top);

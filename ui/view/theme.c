@@ -39,6 +39,7 @@ void hv_theme_default(struct hv_theme *t)
 {
     for (size_t i = 0; i < HV_STYLE_N; i++)
         t->looks[i] = table[i].look;
+    t->light = false;
 }
 
 const char *hv_style_name(enum hv_style s)
@@ -168,8 +169,15 @@ static enum hv_status parse_line(struct hv_theme *t, struct hv_lines *l, struct 
 {
     char word[64];
     (void)hv_lines_word(l, word, sizeof word);
+    if (strcmp(word, "background") == 0) {
+        bool dark = hv_lines_word(l, word, sizeof word) && strcmp(word, "dark") == 0;
+        if (!dark && strcmp(word, "light") != 0)
+            return hv_lines_error(l, err, "expected background light or background dark");
+        t->light = !dark;
+        return HV_OK;
+    }
     if (strcmp(word, "style") != 0)
-        return hv_lines_error(l, err, "expected 'style', found '%s'", word);
+        return hv_lines_error(l, err, "expected 'style' or 'background', found '%s'", word);
     if (!hv_lines_word(l, word, sizeof word))
         return hv_lines_error(l, err, "expected the name of a style");
     enum hv_style s = find_style(word);

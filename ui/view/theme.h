@@ -109,6 +109,7 @@ struct hv_style_look {
 /** A theme: a look per style. A value, nothing to free. */
 struct hv_theme {
     struct hv_style_look looks[HV_STYLE_N];
+    bool light; /**< made for a light background, which pictures then have */
 };
 
 /** The compiled-in theme. */

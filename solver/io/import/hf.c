@@ -33,6 +33,8 @@ static const char *const more[] = {"model_type",
                                    "v_head_dim",
                                    "layer_types",
                                    "mlp_only_layers",
+                                   "mlp_layer_types",
+                                   "moe_layers",
                                    "use_sliding_window",
                                    "max_window_layers",
                                    "sliding_window_pattern",
@@ -245,7 +247,7 @@ enum hv_status hv__read_hf_config(struct hv__in *in, struct hv_err *err)
         hv__guessed(in, 0, "an earlier file describes a model too: this one replaces it");
         json_decref(in->im->model);
     }
-    in->im->model = hv__model_json(doc.model);
+    in->im->model = hv_import_model_json(doc.model);
     hv_model_doc_free(&doc);
     return HV_OK;
 }

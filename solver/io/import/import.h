@@ -103,6 +103,11 @@ void hv_import_report(const struct hv_import *im, struct hv_str *out);
 /** Appends one note: where (the file only when `name_file`), what, how often. */
 void hv_import_note_text(const struct hv_import_note *x, bool name_file, struct hv_str *out);
 
+struct hv_model;
+/** A model (of blocks, or of modules of blocks) as a document of ours, hetviz.model/1. Owner:
+ * caller. O(blocks). */
+json_t *hv_import_model_json(const struct hv_model *m);
+
 /** Frees it. NULL is fine. */
 void hv_import_free(struct hv_import *im);
 

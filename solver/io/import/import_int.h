@@ -193,10 +193,6 @@ void hv__prices_apply(struct hv_import *im);
 /* ---- layout.c ---- */
 /** The job object, made when there is none yet. */
 json_t *hv__job(struct hv_import *im);
-/* ---- model_out.c ---- */
-/** A model as a document of ours. Owner: caller. */
-json_t *hv__model_json(const struct hv_model *m);
-
 /* clang-format off */
 #define HV__FORMAT_READERS(X) \
     X(nvidia_smi_xml) X(nvidia_smi_csv) X(nvidia_smi_topo) X(nvidia_smi_list) X(nvidia_smi_nvlink) X(nvidia_smi_q_text) \

@@ -198,7 +198,7 @@ static json_t *hybrid(struct hv__in *in, struct hv__settings *s, const char *pat
     json_t *out = NULL;
     if (hv_model_doc_build(&doc, json, &err) == HV_OK) {
         hv__guessed(in, 0, "state-space layers are counted as attention over a chunk");
-        out = hv__model_json(doc.model);
+        out = hv_import_model_json(doc.model);
     } else {
         hv__ignored(in, 0, "the hybrid model: %.200s", err.text);
     }

@@ -142,7 +142,7 @@ static json_t *model_object(const struct hv_model *m, bool top)
     return o;
 }
 
-json_t *hv__model_json(const struct hv_model *m)
+json_t *hv_import_model_json(const struct hv_model *m)
 {
     return model_object(m, true);
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define MAX_FIELDS 64
+/* Shorter ones ("2u4n01") are names that people give. */
+#define LEAST_GLUED 9
 
 /* One node, or a list of equal ones, as a line says it. */
 struct entry {
@@ -290,11 +292,26 @@ static bool is_feature_list(const struct hv__in *in)
     return gpu;
 }
 
+/* Does a name look like values of columns of fixed width that had no blank left between them:
+ * digits and letters in turns, beginning with digits ("28o0740r730": CPUs, host, model)? */
+static bool is_glued(struct hv__piece name)
+{
+    size_t turns = 0;
+    for (size_t i = 0; i < name.n; i++) {
+        bool digit = isdigit((unsigned char)name.p[i]) != 0;
+        if (!digit && !isalpha((unsigned char)name.p[i])) {
+            return false;
+        }
+        turns += i == 0 || digit != (isdigit((unsigned char)name.p[i - 1]) != 0);
+    }
+    return turns >= 5 && name.n >= LEAST_GLUED && isdigit((unsigned char)name.p[0]);
+}
+
 static void read_table(struct hv__in *in, size_t *n)
 {
     struct hv__lines l = {.rest = in->text, .left = in->n};
     struct table t = {.n = 0};
-    bool headed = false, features = is_feature_list(in);
+    bool headed = false, glued = false, features = is_feature_list(in);
     while (hv__next_line(&l)) {
         struct entry e = {.line = l.line};
         struct hv__piece none = {l.piece.p, 0};
@@ -321,6 +338,13 @@ static void read_table(struct hv__in *in, size_t *n)
             good = e.nodes.n > 0 || e.count > 0;
         } else {
             good = guess_row(l.piece, &e);
+        }
+        if (good && !glued && is_glued(e.nodes)) {
+            glued = true;
+            hv__guessed(in, l.line,
+                        "\"%.*s\" looks like columns that ran into each other, so nodes may be "
+                        "misnamed: `sinfo -N -o \"%%N|%%G|%%T|%%f\"` parts them",
+                        (int)(e.nodes.n < 40 ? e.nodes.n : 40), e.nodes.p);
         }
         if (good) {
             add_entry(in, &e, n);

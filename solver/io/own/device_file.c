@@ -334,8 +334,7 @@ static enum hv_status read_folder(struct hv_device_catalogue *c, const char *whe
     return st;
 }
 
-/* What the user measured goes over what is shipped; most users have nothing there. */
-static enum hv_status read_own_profiles(struct hv_device_catalogue *c, struct hv_err *err)
+enum hv_status hv_device_catalogue_own_profiles(struct hv_device_catalogue *c, struct hv_err *err)
 {
     struct hv_str folder = {0};
     enum hv_status st = HV_OK;
@@ -360,7 +359,7 @@ enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out, struct 
         st = read_folder(out, "share/profiles", hv_profile_add, err);
     }
     if (st == HV_OK) {
-        st = read_own_profiles(out, err);
+        st = hv_device_catalogue_own_profiles(out, err);
     }
     if (st) {
         hv_device_catalogue_free(out);

@@ -22,6 +22,11 @@
 enum hv_status hv_device_catalogue_read(struct hv_device_catalogue *out,
                                         struct hv_err *err) HV_NODISCARD;
 
+/** Reads the profiles that the user measured again, over what the kinds had; most users have none.
+ * Clusters are to be built anew after. Errors: HV_EINPUT, HV_EIO. */
+enum hv_status hv_device_catalogue_own_profiles(struct hv_device_catalogue *c,
+                                                struct hv_err *err) HV_NODISCARD;
+
 /** A cluster document. Owner: hv_cluster_doc_free. */
 struct hv_cluster_doc {
     struct hv_json json;

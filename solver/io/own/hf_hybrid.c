@@ -107,7 +107,24 @@ static bool by_number(const struct hv__hf *c, int layer, struct hv__hf_layer *ou
     return every > 1;
 }
 
-struct hv__hf_layer hv__hf_layer_of(const struct hv__hf *c, int layer)
+/* Lists that say layer by layer which feed-forwards are mixtures: words, ones and zeros, or the
+ * numbers of those that are. */
+static void mixture_by_list(const struct hv__hf *c, int layer, struct hv__hf_layer *out)
+{
+    static const char *const sparse[] = {"sparse", "moe"};
+    const char *word = word_at(c, "mlp_layer_types", layer);
+    json_t *flags = json_object_get(c->p.v, "moe_layer_freq");
+    if (*word) {
+        out->ffn = is_one_of(word, sparse, HV_COUNT(sparse)) ? HV__HF_MIXTURE : HV__HF_DENSE;
+    } else if ((size_t)layer < json_array_size(flags)) {
+        json_t *x = json_array_get(flags, (size_t)layer);
+        out->ffn = json_is_true(x) || json_number_value(x) > 0 ? HV__HF_MIXTURE : HV__HF_DENSE;
+    } else if (json_array_size(json_object_get(c->p.v, "moe_layers")) > 0) {
+        out->ffn = hv__hf_listed(c, "moe_layers", layer) ? HV__HF_MIXTURE : HV__HF_DENSE;
+    }
+}
+
+static struct hv__hf_layer kind_of_layer(const struct hv__hf *c, int layer)
 {
     static const char *const linear[] = {"linear", "mamba", "recurrent", "ssm", "conv", "kda"};
     struct hv__hf_layer out = {HV__HF_ATTENTION, HV__HF_ANY_FFN};
@@ -131,6 +148,15 @@ struct hv__hf_layer hv__hf_layer_of(const struct hv__hf *c, int layer)
         return out;
     }
     (void)by_number(c, layer, &out);
+    return out;
+}
+
+struct hv__hf_layer hv__hf_layer_of(const struct hv__hf *c, int layer)
+{
+    struct hv__hf_layer out = kind_of_layer(c, layer);
+    if (out.ffn == HV__HF_ANY_FFN) {
+        mixture_by_list(c, layer, &out);
+    }
     return out;
 }
 
