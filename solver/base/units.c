@@ -123,7 +123,7 @@ const char *hv_fmt_seconds(char *buf, size_t cap, double s)
         {1e-9, 999.5, "ns"}, {HV_US, 999.5, "us"}, {HV_MS, 999.5, "ms"}, {1, 119.5, "s"},
         {60, 119.5, "min"},  {3600, 47.95, "h"},   {86400, 0, "d"},      {0, 0, NULL},
     };
-    if (s == 0)
+    if (fabs(s) < 1e-15) /* what sums of doubles leave */
         return put(buf, cap, "0 s");
     if (isinf(s))
         return put(buf, cap, s < 0 ? "-inf s" : "inf s");

@@ -42,6 +42,12 @@ has "serving: the queue grows" "grows without end"
 expect "no gantt of a flow" 1 gantt serving
 expect "helix serves" 0 plan -c a100-v100-t4 -m llama-3-8b -j small -s helix -o mode=serve --out s.json
 expect "the flow it gives holds" 0 eval s.json
+expect "hexgen does not train" 1 plan -c a100-v100-t4 -m llama-3-8b -j small -s hexgen
+expect "hexgen serves" 0 plan -c a100-v100-t4 -m llama-3-8b -j small -s hexgen -o mode=serve --out h.json
+expect "hexgen, the same bytes" 0 plan -c a100-v100-t4 -m llama-3-8b -j small -s hexgen -o mode=serve --out h2.json
+if cmp -s h.json h2.json; then ok; else no "hexgen, the same bytes" "they differ"; fi
+expect "its flow holds" 0 eval h.json
+expect "its stages are explained" 0 explain h.json
 expect "compare lists it apart" 0 compare -c a100-v100-t4 -m llama-3-8b -j small -s crius,helix \
     -o mode=serve
 has "compare says why" "a flow of tokens and no iteration"

@@ -412,7 +412,7 @@ static void valid_plans_stay_above_the_bound(void **state)
     print_message("%d valid plans, %d within 25 %% of the bound, least %.3f times\n", n.valid,
                   n.close, n.least);
     assert_true(n.valid > 300);
-    assert_true(n.close > n.valid / 100);
+    assert_true(n.close >= 10); /* else a bound that is too high would not show */
 }
 
 /* ---- every plan of a small world ---------------------------------------------------------------
