@@ -41,9 +41,7 @@ local function built(ctx, c, order, ranges)
   local stages = {}
   for s, row in ipairs(rows) do
     row.micro_batch, row.recompute = math.ceil(micro_batch / row.dp), c.recompute
-    local t, need = pipes.tables(ctx, row, math.min(#rows - s + 1, M)), 0
-    for l = row.from, row.to do need = need + t.held[l] end
-    if need > t.room then return nil end
+    if not pipes.fits(pipes.tables(ctx, row, math.min(#rows - s + 1, M)), row.from, row.to) then return nil end
     local ids = {}
     for i, d in ipairs(row.devices) do ids[i] = d.id end
     local place = disaggregated.place(ctx.model:layers(), row.from, row.to)
@@ -58,10 +56,7 @@ end
 
 --- All choices of one order of the devices: tensor degrees, replicas, depth and samples; GPUs by the closed form.
 local function add_choices(ctx, list, order, ranges, tps, recompute)
-  local n, global, kinds, seen = #order, ctx.job.global_batch, {}, {}
-  for _, d in ipairs(order) do
-    if not seen[d.kind] then kinds[#kinds + 1], seen[d.kind] = d.kind, true end
-  end
+  local n, global, kinds = #order, ctx.job.global_batch, pipes.kinds(order)
   for v in search.product { tps, tps, layout.powers(n), layout.powers(64), layout.powers(8) } do
     local c = { tp = { me = v[1], lm = v[2], mg = v[1] }, dp = v[3], depth = v[4], m = v[5], batch = global,
       recompute = recompute, C = {} }

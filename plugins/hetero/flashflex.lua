@@ -42,11 +42,7 @@ local function instance(ctx, devices, c)
   local function most(stage, s, stages)
     local t = pipes.tables(ctx, { devices = { { kind = q.kinds[stage.devices[1]] } }, tp = #stage.devices,
       micro_batch = c.micro_batch, recompute = c.recompute }, stages - s + 1)
-    local n, left = 0, t.room
-    local ends = math.max(t.held[1], t.held[#t.held]) - t.held[(#t.held + 1) // 2]
-    left = left - ((s == 1 or s == stages) and ends or 0)
-    while n < q.layers and left >= t.held[(#t.held + 1) // 2] do n, left = n + 1, left - t.held[(#t.held + 1) // 2] end
-    return n
+    return pipes.most(t, s == 1 or s == stages)
   end
   function q.most(stage, s, stages)
     local size = number[q.kinds[stage.devices[1]]] * 4096 + #stage.devices
@@ -77,15 +73,7 @@ end
 local function plan(ctx)
   local devices, why = pipes.devices(ctx)
   if not devices then return nil, why end
-  local nodes, atoms, at, list = layout.nodes(devices), {}, 0, {}
-  for _, node in ipairs(nodes) do
-    local whole = #devices > ctx.options.most
-    for i = 1, whole and 1 or #node.ids do
-      atoms[#atoms + 1] = {}
-      for k = 1, whole and #node.ids or 1 do atoms[#atoms][k] = at + i + k - 1 end
-    end
-    at = at + #node.ids
-  end
+  local atoms, list = asymmetric.atoms(layout.nodes(devices), #devices > ctx.options.most), {}
   for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
     for _, recompute in ipairs(ctx.job.global_batch % micro_batch == 0 and { "none", "full" } or {}) do
       local c = { micro_batch = micro_batch, recompute = recompute }

@@ -17,7 +17,8 @@ local function units(total, batch, f, seconds)
 end
 
 --- Stages { type, first, last, k } of types per layer for q { types = { price, available }, compute[t][l],
--- exchange[t][l], alpha, beta, batch, rate, examples }, and their cost; nil when the rate is out of reach.
+-- exchange[t][l], choices[l] = how many types, alpha, beta, batch, rate, examples }, and their cost; nil when the rate
+-- is out of reach.
 local function provisioned(q, assign)
   local stages, used, money = {}, {}, 0
   for l, t in ipairs(assign) do
@@ -40,34 +41,26 @@ end
 
 local function cost_of(q, assign) return select(2, provisioned(q, assign)) end
 
---- Section 5: REINFORCE with rewards −cost, −penalty where the rate is out of reach. The best plan seen, its cost.
+--- Section 5: REINFORCE with rewards −cost, −penalty where the rate is out of reach. The best plan seen, its cost, and
+-- the plan that the policy thinks best in the end.
 local function reinforce(q, o)
-  local choices = {}
-  for l = 1, #q.compute[1] do choices[l] = #q.types end
-  local r = policy.moving { choices = choices, cost = function(s) return cost_of(q, s) end, penalty = o.penalty,
+  local r = policy.moving { choices = q.choices, cost = function(s) return cost_of(q, s) end, penalty = o.penalty,
     budget = 10 * o.rounds, batch = 10, rate = o.learning, gamma = 0.1, seed = o.seed }
-  local likely = {} -- the plan that the policy thinks best in the end
-  for l, p in ipairs(r.probabilities) do
-    likely[l] = 1
-    for k = 2, #p do likely[l] = p[k] > p[likely[l]] and k or likely[l] end
-  end
-  return r.state, r.cost, likely
+  return r.state, r.cost, policy.likeliest(r.probabilities)
 end
 
 --- All plans; nil when there are more than 2^16.
 local function enumerated(q)
-  local lists, all = {}, {}
-  for t = 1, #q.types do all[t] = t end
-  for l = 1, #q.compute[1] do lists[l] = all end
-  if (#q.types) ^ #lists > 65536 then return nil end
-  local r = search.enumerate { states = search.product(lists), cost = function(s) return cost_of(q, s) end }
+  local states = search.choices(q.choices, 65536)
+  if not states then return nil end
+  local r = search.enumerate { states = states, cost = function(s) return cost_of(q, s) end }
   return r.state, r.cost
 end
 
 --- The instance of a run: groups of layers as its layers, one sequence as its batch.
 local function instance(ctx, types, c)
-  local q = { types = {}, compute = {}, exchange = {}, alpha = c.alpha, beta = c.beta, batch = 1, examples = 1,
-    ranges = layout.ranges(layout.even(ctx.model.n_layers, math.min(c.groups, ctx.model.n_layers))) }
+  local q = { types = {}, compute = {}, exchange = {}, choices = {}, batch = 1, examples = 1, alpha = c.alpha,
+    beta = c.beta, ranges = layout.ranges(layout.even(ctx.model.n_layers, math.min(c.groups, ctx.model.n_layers))) }
   for t, type in ipairs(types) do
     local own = prices.chain(ctx, type.kind, { tp = 1, micro_batch = 1, recompute = c.recompute })
     local near = ctx.cluster:link(type.devices[1].id, type.devices[#type.devices].id)
@@ -78,12 +71,11 @@ local function instance(ctx, types, c)
       q.exchange[t][g] = #type.devices > 1 and 2 * own.output_bytes / near.bandwidth_bytes_per_s or 1e-9
     end
   end
+  for g in ipairs(q.ranges) do q.choices[g] = #types end
   function q.fits(s, stages)
     local type = types[s.type]
     local held = pipes.tables(ctx, { devices = { type.devices[1] }, micro_batch = 1, recompute = c.recompute }, stages)
-    local need = 0
-    for l = q.ranges[s.first][1] + 1, q.ranges[s.last][2] do need = need + held.held[l] end
-    return need <= held.room
+    return pipes.fits(held, q.ranges[s.first][1] + 1, q.ranges[s.last][2])
   end
   return q
 end
@@ -92,8 +84,7 @@ end
 local function built(ctx, types, q, stages, recompute)
   local taken, rows, most = {}, {}, 1
   for _, s in ipairs(stages) do most = math.max(most, s.k) end
-  local micro_batch
-  for _, d in ipairs(layout.divisors(ctx.job.global_batch)) do micro_batch = micro_batch or d >= most and d or nil end
+  local micro_batch = layout.divisor_from(ctx.job.global_batch, most)
   if not micro_batch then return nil end
   for i, s in ipairs(stages) do
     local ids, from = {}, taken[s.type] or 0
@@ -159,10 +150,10 @@ end
 local function selftest(t)
   local src = "catalogue: heterps"
   local q = { types = { { price = 0.04 }, { price = 2.42 } }, compute = { { 1, 8, 8, 4 }, { 2, 1, 1, 0.5 } },
-    exchange = { { 0.5, 0.5, 0.5, 0.5 }, { 0.8, 0.8, 0.8, 0.8 } }, alpha = 0.9, beta = 0.8,
-    batch = 1, rate = 2, examples = 1 }
+    exchange = { { 0.5, 0.5, 0.5, 0.5 }, { 0.8, 0.8, 0.8, 0.8 } }, choices = { 2, 2, 2, 2 },
+    alpha = 0.9, beta = 0.8, batch = 1, rate = 2, examples = 1 }
   local costs = {}
-  for s in search.product { { 1, 2 }, { 1, 2 }, { 1, 2 }, { 1, 2 } } do costs[#costs + 1] = cost_of(q, s) end
+  for s in search.choices(q.choices) do costs[#costs + 1] = cost_of(q, s) end
   table.sort(costs)
   t.near("feasible assignments of 16", #costs, 4, 0, src)
   local best, cost = enumerated(q)

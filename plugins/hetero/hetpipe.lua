@@ -8,19 +8,6 @@ local oracle = require "oracle"
 local prices = require "prices"
 local workers = require "workers"
 
--- Wave Synchronous Parallel, section 5 ---------------------------------------------------------
-
---- Missing updates at most: s_global = (D + 1)(s_local + 1) + s_local - 1 with s_local = Nm - 1.
-local function global_staleness(in_flight, distance)
-  local s_local = in_flight - 1
-  return (distance + 1) * (s_local + 1) + s_local - 1
-end
-
---- The first minibatch (from 0) that waits for wave `c` of every worker: (c + D + 2)·Nm - 1.
-local function first_waiting(in_flight, distance, c)
-  return (c + distance + 2) * in_flight - 1
-end
-
 -- Allocation, section 7 ------------------------------------------------------------------------
 
 -- NP: every node is a worker; ED: an equal part of every node; HD: the strongest node joined with the
@@ -124,7 +111,7 @@ local function claim(made, ctx)
     iteration_s = slowest,
     formula = "minibatches x max(P, sum / Nm) of the slowest worker, P = slowest stage (HetPipe, "
       .. "section 7); s_global = (D + 1)(s_local + 1) + s_local - 1 (section 5)",
-    terms = { s_local = nm - 1, s_global = global_staleness(nm, distance) },
+    terms = { s_local = nm - 1, s_global = workers.global_staleness(nm, distance) },
   }
 end
 
@@ -141,14 +128,14 @@ end
 
 local function selftest(t)
   local src = "catalogue: hetpipe"
-  t.equal("s_global Nm=4 D=0", global_staleness(4, 0), 6, src)
-  t.equal("s_global Nm=4 D=4", global_staleness(4, 4), 22, src)
-  t.equal("s_global Nm=1 D=0", global_staleness(1, 0), 0, src)
-  t.equal("D=0: minibatch that waits for wave 0", first_waiting(4, 0, 0), 7, src)
-  t.equal("D=4: minibatch that waits for wave 0", first_waiting(4, 4, 0), 23, src)
+  t.equal("s_global Nm=4 D=0", workers.global_staleness(4, 0), 6, src)
+  t.equal("s_global Nm=4 D=4", workers.global_staleness(4, 4), 22, src)
+  t.equal("s_global Nm=1 D=0", workers.global_staleness(1, 0), 0, src)
+  t.equal("D=0: minibatch that waits for wave 0", workers.first_waiting(4, 0, 0), 7, src)
+  t.equal("D=4: minibatch that waits for wave 0", workers.first_waiting(4, 4, 0), 23, src)
   for _, distance in ipairs { 0, 4 } do
     t.equal("it is the first that may miss s_global + 1 updates",
-      first_waiting(4, distance, 0), global_staleness(4, distance) + 1, src)
+      workers.first_waiting(4, distance, 0), workers.global_staleness(4, distance) + 1, src)
   end
   local free = oracle.chain_partition({ 1, 2 }, 6, {})
   local tight = oracle.chain_partition({ 1, 2 }, 6, { 3 })

@@ -5,33 +5,19 @@
 local candidates = require "candidates"
 local layout = require "layout"
 local loads = require "loads"
+local oracle = require "oracle"
 local prices = require "prices"
 local stages = require "stages"
-
---- nil, which stage lacks memory, and by which factor.
-local function shortage(ctx, stage, item, row)
-  if item then
-    return nil, prices.short(ctx, stage, loads.use(item) * item.cap, row), loads.use(item)
-  end
-end
 
 -- Data parallelism ---------------------------------------------------------------------------
 
 --- One TaskGraph replicated over groups of tp devices, batch shares by speed and memory.
 local function replicated(ctx, c, ranks)
   local chain = prices.chain(ctx, ranks[1].kind, c)
-  local items, per_step = {}, ctx.job.global_batch // c.micro_batches
-  for i, d in ipairs(ranks) do
-    local own = prices.chain(ctx, d.kind, c)
-    items[i] = {
-      speed = d.flops_per_s, cap = prices.capacity(ctx, d),
-      fixed = prices.state_bytes(ctx, own, 1, own.n, { zero = c.zero, holders = #ranks }),
-      unit = prices.saved_bytes(own, 1, own.n),
-    }
-  end
+  local items, per_step = stages.rank_items(ctx, c, ranks), ctx.job.global_batch // c.micro_batches
   local ok, short = loads.deal(items, per_step, 1)
   if not ok then
-    return shortage(ctx, 1, short and items[short], ranks[short])
+    return nil, stages.shortage(ctx, 1, short and items[short], ranks[short])
   end
   local slowest = 0
   for i, d in ipairs(ranks) do
@@ -63,7 +49,7 @@ local function pipelined(ctx, c, list)
   end
   local ok, short = loads.shift(items, 1)
   if not ok then
-    return shortage(ctx, short, items[short], list[short])
+    return nil, stages.shortage(ctx, short, items[short], list[short])
   end
   local ranges = layout.ranges(loads.counts(items))
   local stage_s, sync_s = stages.times(ctx, list, ranges)
@@ -168,18 +154,12 @@ local function selftest(t)
   t.ok("48 samples do not fit 16 + 16 + 6 + 6", loads.deal(items, 48, 0) == nil, src)
   local random, kept, judged = require("search").generator(7), true, true
   for _ = 1, 200 do
-    local n, own, caps, most = 1 + random(5), {}, {}, 0
+    local n, own, caps = 1 + random(5), {}, {}
     for i = 1, n do own[i], caps[i] = random(8), 4 + random(40) end
     items = loads.items(own, 4, 1, caps)
     local total = random(60)
-    for i = 1, n do most = most + math.max(0, caps[i] - 4) end
-    local dealt, sum, over = loads.deal(items, total, 0), 0, false
-    for _, item in ipairs(items) do
-      sum = sum + item.n
-      over = over or item.n > 0 and 4 + item.n > item.cap
-    end
-    kept = kept and sum == total and not (dealt and over)
-    judged = judged and (dealt ~= nil) == (total <= most)
+    local whole, right = oracle.dealt(items, total, loads.deal(items, total, 0))
+    kept, judged = kept and whole, judged and right
   end
   t.ok("200 random loads: shares add up to the batch, and none is above its memory", kept, src .. ", invariants")
   t.ok("and it gives up exactly where the batch is too large for all memory", judged, "by hand: room of all devices")

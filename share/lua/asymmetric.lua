@@ -210,6 +210,28 @@ local function best_pipeline(q, part, o, seed)
   return best
 end
 
+--- What the cut leaves together: every device by itself, or every node's devices.
+-- @function asymmetric.atoms
+-- @tparam table nodes list of rows with ids, as layout.nodes gives them
+-- @tparam boolean whole nodes stay together
+-- @treturn table lists of positions in the list of all nodes' devices
+-- @units none
+-- @raise none
+-- @usage assert(require("asymmetric").atoms({ { ids = { 7 } }, { ids = { 8, 9 } } }, true)[2][1] == 2)
+function walk.atoms(nodes, whole)
+  local atoms, at = {}, 0
+  for _, node in ipairs(nodes) do
+    local size = whole and #node.ids or 1
+    for first = at + 1, at + #node.ids, size do
+      local atom = {}
+      for k = 1, size do atom[k] = first + k - 1 end
+      atoms[#atoms + 1] = atom
+    end
+    at = at + #node.ids
+  end
+  return atoms
+end
+
 --- The walk over numbers of pipelines and of stages, each round with a new cut. Needs of the instance, beside
 -- what `ragged` wants: batch (sequences), machine[d], tp = function(size): may so many devices of a machine
 -- share a layer, most = function(stage, s, stages): how many layers fit.

@@ -24,11 +24,10 @@ local function cell_of(ctx, type, G, S, micro_batch, recompute)
   end
   function q.price(s, dp, tp)
     if micro_batch % dp ~= 0 or type.size % tp ~= 0 or not layout.tp_fits(layers, tp) then return nil end
-    local stage, need = q.stages[s], 0
+    local stage = q.stages[s]
     local row = { devices = stage.devices, tp = tp, micro_batch = micro_batch // dp, recompute = recompute }
     local t = pipes.tables(ctx, row, math.min(S - s + 1, q.micro_batches))
-    for l = stage.range[1], stage.range[2] do need = need + t.held[l] end
-    if need > t.room then return nil end
+    if not pipes.fits(t, stage.range[1], stage.range[2]) then return nil end
     local priced = prices.chain(ctx, type.kind, { tp = tp, micro_batch = micro_batch // dp, recompute = recompute,
       sequence_parallel = tp > 1 })
     local heads = {}

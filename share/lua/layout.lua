@@ -43,6 +43,15 @@ function layout.divisors(n)
   return low
 end
 
+--- The least divisor of n that is at least x (nil where there is none).
+function layout.divisor_from(n, x)
+  for _, d in ipairs(layout.divisors(n)) do
+    if d >= x then
+      return d
+    end
+  end
+end
+
 --- Powers of two up to n.
 function layout.powers(n)
   local list, p = {}, 1

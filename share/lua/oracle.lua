@@ -215,4 +215,78 @@ function oracle.divisions(n, parts)
   return list
 end
 
+--- The least Eq-P (layout.pipeline_s) where every stage takes one of its times, by trying all combinations.
+-- @function oracle.least_pipeline
+-- @tparam table times list per stage of a table of times, by any key
+-- @tparam integer micro_batches M
+-- @treturn number the least time of the pipeline
+-- @units seconds
+-- @raise none
+-- @usage assert(require("oracle").least_pipeline({ { 5, 3 }, { 6, 9 } }, 4) == 27)
+function oracle.least_pipeline(times, micro_batches)
+  local lists, least = {}, math.huge
+  for s, own in ipairs(times) do
+    lists[s] = {}
+    for _, t in pairs(own) do table.insert(lists[s], t) end
+  end
+  for stage_s in search.product(lists) do
+    least = math.min(least, (layout.pipeline_s(stage_s, micro_batches)))
+  end
+  return least
+end
+
+--- Do two parts of a schedule use a device at the same time?
+local function collide(p, u)
+  local apart = p.at + p.cell.gpus <= u.at or u.at + u.cell.gpus <= p.at
+  return not apart and u.cell.type == p.cell.type and u.start_s < p.end_s and p.start_s < u.end_s
+end
+
+--- Which rule of any schedule a played queue breaks: every job ends with its work done, none begins before its
+-- arrival, no device is used twice at a time.
+-- @function oracle.queue_fault
+-- @tparam table jobs list of {arrival_s, work = iterations}
+-- @tparam table played list per job of {parts = list of {start_s, end_s, iterations, cell = {type, gpus}, at}, start_s,
+-- end_s}, as job_queue.play gives it
+-- @treturn string what is wrong; nil where all rules are kept
+-- @units seconds; slots from 1
+-- @raise none
+-- @usage local r = { { parts = {} } }
+-- assert(require("oracle").queue_fault({ { arrival_s = 0, work = 1 } }, r) == "job 1 never ends")
+function oracle.queue_fault(jobs, played)
+  local uses = {}
+  for i, row in ipairs(played) do
+    local done = 0
+    if not row.end_s then return ("job %d never ends"):format(i) end
+    if row.start_s < jobs[i].arrival_s then return ("job %d begins before its arrival"):format(i) end
+    for _, p in ipairs(row.parts) do
+      done = done + p.iterations
+      for _, u in ipairs(uses) do
+        if collide(p, u) then return ("job %d has a device that is taken"):format(i) end
+      end
+      uses[#uses + 1] = p
+    end
+    if done ~= jobs[i].work then return ("job %d does not do its work"):format(i) end
+  end
+end
+
+--- Checks units dealt out by `loads`: do they add up, each item inside its cap where the dealing says so, and does it
+-- say so exactly where all caps together hold the total?
+-- @function oracle.dealt
+-- @tparam table items list of {fixed, unit, cap, n}
+-- @tparam integer total how many units were dealt
+-- @tparam boolean ok what loads.deal said: nil where the units do not fit
+-- @treturn boolean the units are kept and fit; then a boolean: it said the right thing
+-- @units any, the same for fixed, unit and cap
+-- @raise none
+-- @usage local items = { { fixed = 1, unit = 2, cap = 7, n = 3 } }
+-- assert(require("oracle").dealt(items, 3, true) and not select(2, require("oracle").dealt(items, 3, nil)))
+function oracle.dealt(items, total, ok)
+  local sum, room, over = 0, 0, false
+  for _, item in ipairs(items) do
+    sum, room = sum + item.n, room + math.max(0, (item.cap - item.fixed) // item.unit)
+    over = over or item.n > 0 and item.fixed + item.n * item.unit > item.cap
+  end
+  return sum == total and not (ok and over), (ok ~= nil) == (total <= room)
+end
+
 return oracle

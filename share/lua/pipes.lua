@@ -112,8 +112,14 @@ end
 
 local tables = {}
 
---- Kinds of a list of devices, each once.
-local function kinds_of(devices)
+--- Kinds of a list of devices, each once, in order of first mention.
+-- @function pipes.kinds
+-- @tparam table devices list of rows with kind
+-- @treturn table list of names
+-- @units none
+-- @raise none
+-- @usage assert(#require("pipes").kinds { { kind = "a" }, { kind = "b" }, { kind = "a" } } == 2)
+function pipes.kinds(devices)
   local seen, kinds = {}, {}
   for _, d in ipairs(devices) do
     if not seen[d.kind] then seen[d.kind], kinds[#kinds + 1] = true, d.kind end
@@ -134,7 +140,7 @@ end
 -- local s = require("pipes").tables(ctx, { devices = { d }, tp = 1, micro_batch = 1 }, 1)
 -- print(s.times[1], s.held[1] < s.room)
 function pipes.tables(ctx, stage, in_flight)
-  stage.kinds = stage.kinds or kinds_of(stage.devices)
+  stage.kinds = stage.kinds or pipes.kinds(stage.devices)
   local recompute = stage.recompute or "none"
   local key = table.concat(stage.kinds, "+") .. ("/%d/%g/%s"):format(stage.tp or 1, stage.micro_batch, recompute)
   local full = key .. ("/%d/%d/%d"):format(in_flight, stage.zero or 0, stage.holders or 1)
@@ -152,6 +158,38 @@ function pipes.tables(ctx, stage, in_flight)
   out.times, tables[full] = tables[key], out
   for _, t in ipairs(out.times) do out.total = out.total + t end
   return out
+end
+
+--- Do these layers fit into a stage?
+-- @function pipes.fits
+-- @tparam table t {held, room} of the stage, as pipes.tables gives it
+-- @tparam integer from first layer
+-- @tparam integer to last layer
+-- @treturn boolean true where they fit
+-- @units bytes; layers from 1
+-- @raise none
+-- @usage assert(not require("pipes").fits({ held = { 2, 3, 3 }, room = 5 }, 2, 3))
+function pipes.fits(t, from, to)
+  local need = 0
+  for l = from, to do need = need + t.held[l] end
+  return need <= t.room
+end
+
+--- How many layers fit into a stage, wherever in the model it is: all count as the middle one, and a stage with an end
+-- of the model keeps room for what the larger end has more.
+-- @function pipes.most
+-- @tparam table t {held, room} of the stage, as pipes.tables gives it
+-- @tparam boolean ends is the stage the first or the last
+-- @treturn integer layers, at most the model's
+-- @units bytes
+-- @raise none
+-- @usage local t = { held = { 4, 2, 3 }, room = 6 }
+-- assert(require("pipes").most(t, false) == 3 and require("pipes").most(t, true) == 2)
+function pipes.most(t, ends)
+  local middle, n, left = t.held[(#t.held + 1) // 2], 0, t.room
+  left = left - (ends and math.max(t.held[1], t.held[#t.held]) - middle or 0)
+  while n < #t.held and left >= middle do n, left = n + 1, left - middle end
+  return n
 end
 
 --- Gives all stages of joined pipelines their micro-batch (of one rank) and recomputation.
@@ -286,7 +324,7 @@ function pipes.joined(rows)
   for _, row in ipairs(rows) do
     local parts = {}
     for s, stage in ipairs(row) do
-      stage.kinds = kinds_of(stage.devices)
+      stage.kinds = pipes.kinds(stage.devices)
       parts[s] = table.concat(stage.kinds, "+") .. "/" .. #stage.devices .. "/" .. (stage.tp or 1)
     end
     local key = table.concat(parts, " ")

@@ -115,6 +115,22 @@ local function step(logits, gradient, rate)
   end
 end
 
+--- The likeliest value of every decision; ties go to the first.
+-- @function policy.likeliest
+-- @tparam table probabilities list of lists, as policy.reinforce and its kin give them
+-- @treturn table list of numbers from 1: the state that the policy thinks best
+-- @units shares
+-- @raise none
+-- @usage assert(require("policy").likeliest({ { 0.2, 0.7, 0.1 } })[1] == 2)
+function policy.likeliest(probabilities)
+  local state = {}
+  for i, p in ipairs(probabilities) do
+    state[i] = 1
+    for k = 2, #p do state[i] = p[k] > p[state[i]] and k or state[i] end
+  end
+  return state
+end
+
 --- Policy gradient with the batch's mean as baseline (Williams, Machine Learning 8, 1992).
 -- @function policy.reinforce
 -- @tparam table problem {choices = list of how many values each decision has, cost = function(list of

@@ -67,6 +67,26 @@ function search.product(lists)
   end
 end
 
+--- All states of decisions with so many values each, in the order of search.product.
+-- @function search.choices
+-- @tparam table choices list of how many values each decision has
+-- @tparam[opt] number most states at most
+-- @treturn function iterator over lists of one number from 1 per decision; nil when there are more than `most`
+-- @units counts
+-- @raise none
+-- @usage local search = require "search"
+-- for s in search.choices { 2, 3 } do print(s[1], s[2]) end
+-- assert(search.choices({ 2, 3 }, 5) == nil)
+function search.choices(choices, most)
+  local lists, count = {}, 1.0
+  for i, n in ipairs(choices) do
+    lists[i], count = {}, count * n
+    for k = 1, n do lists[i][k] = k end
+  end
+  if most and count > most then return nil end
+  return search.product(lists)
+end
+
 --- Ordered factorisations of n into so many factors, each at least 1.
 -- @function search.factor
 -- @tparam integer n number to split

@@ -1,6 +1,7 @@
 --- Stages over nodes of unequal kinds: runs of equal nodes dealt out to equal pipelines, degrees
 -- inside a stage, and the stage rows of a plan.
 local layout = require "layout"
+local loads = require "loads"
 local prices = require "prices"
 
 local stages = {}
@@ -109,6 +110,46 @@ function stages.items(ctx, c, list)
     speeds[s] = items[s].speed
   end
   return items, speeds
+end
+
+--- Load items of the ranks of one stage that is replicated over all of them: units are sequences, the states of all
+-- layers count as fixed memory.
+-- @function stages.rank_items
+-- @tparam handle ctx the run's input
+-- @tparam table c {tp, micro_batch, recompute, sequence_parallel, zero}
+-- @tparam table ranks list of {kind, flops_per_s}, as stages.ranks gives it
+-- @treturn table list of {speed, cap, fixed, unit} for `loads`
+-- @units FLOP per second, bytes
+-- @raise a kind that the cluster has not
+-- @usage local d = ctx.cluster:devices()[1]
+-- print(require("stages").rank_items(ctx, { tp = 1, micro_batch = 1 }, { d })[1].unit)
+function stages.rank_items(ctx, c, ranks)
+  local items = {}
+  for i, d in ipairs(ranks) do
+    local own = prices.chain(ctx, d.kind, c)
+    items[i] = {
+      speed = d.flops_per_s, cap = prices.capacity(ctx, d),
+      fixed = prices.state_bytes(ctx, own, 1, own.n, { zero = c.zero, holders = #ranks }),
+      unit = prices.saved_bytes(own, 1, own.n),
+    }
+  end
+  return items
+end
+
+--- Which stage lacks memory for its load, and by which factor it needs more than it has.
+-- @function stages.shortage
+-- @tparam handle ctx the run's input
+-- @tparam integer stage its number, from 1
+-- @tparam table item its load item with n, or nil where no item is known to be short
+-- @tparam table row the stage or rank, with kind
+-- @treturn string the reason, then the factor; nothing without an item
+-- @units GiB in the text
+-- @raise a kind that the cluster has not
+-- @usage local d = ctx.cluster:devices()[1]
+-- print(require("stages").shortage(ctx, 1, { fixed = 0, n = 9, unit = 2, cap = 12 }, d))
+function stages.shortage(ctx, stage, item, row)
+  if not item then return nil end
+  return prices.short(ctx, stage, loads.use(item) * item.cap, row), loads.use(item)
 end
 
 --- Sets tp, dp, shares and the price query of every stage; false when a micro-batch is too small.

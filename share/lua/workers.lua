@@ -39,6 +39,33 @@ function workers.wave_rate(wave_s, distance, waves)
   return ends
 end
 
+--- Updates of all workers that a minibatch misses at most under Wave Synchronous Parallel (HetPipe, section 5):
+-- s_global = (D + 1)(s_local + 1) + s_local - 1 with s_local = Nm - 1.
+-- @function workers.global_staleness
+-- @tparam integer in_flight Nm, minibatches of a worker that run at a time: a wave
+-- @tparam integer distance D, waves that a worker may be ahead
+-- @treturn integer s_global
+-- @units minibatches
+-- @raise none
+-- @usage assert(require("workers").global_staleness(4, 0) == 6)
+function workers.global_staleness(in_flight, distance)
+  local s_local = in_flight - 1
+  return (distance + 1) * (s_local + 1) + s_local - 1
+end
+
+--- The first minibatch (from 0) that waits for wave `c` of every worker: (c + D + 2)·Nm - 1.
+-- @function workers.first_waiting
+-- @tparam integer in_flight Nm, minibatches of a worker that run at a time: a wave
+-- @tparam integer distance D, waves that a worker may be ahead
+-- @tparam integer c wave, from 0
+-- @treturn integer number of the minibatch
+-- @units none: numbers from 0
+-- @raise none
+-- @usage assert(require("workers").first_waiting(4, 0, 0) == 7)
+function workers.first_waiting(in_flight, distance, c)
+  return (c + distance + 2) * in_flight - 1
+end
+
 --- Nodes by kind and size: lists in the order of first mention.
 local function alike(nodes)
   local lists, by_key = {}, {}

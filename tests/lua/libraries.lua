@@ -1,7 +1,9 @@
 -- Tests of share/lua: what planners share. `hetviz selftest tests/lua/libraries.lua`.
+local asymmetric = require "asymmetric"
 local candidates = require "candidates"
 local layout = require "layout"
 local loads = require "loads"
+local pipes = require "pipes"
 local recovery = require "recovery"
 local stages = require "stages"
 local workers = require "workers"
@@ -24,6 +26,9 @@ local function check_splits()
   equal("ranges 2", ranges[2], "2 5")
   equal("divisors of 1", layout.divisors(1), "1")
   equal("divisors of 36", layout.divisors(36), "1 2 3 4 6 9 12 18 36")
+  equal("the divisor from 5 on", layout.divisor_from(36, 5), 6)
+  equal("a divisor itself", layout.divisor_from(36, 9), 9)
+  equal("no divisor from 37 on", layout.divisor_from(36, 37), nil)
   equal("powers", layout.powers(9), "1 2 4 8")
   equal("no powers", #layout.powers(0), 0)
   equal("gcd", layout.gcd(12, 18), 6)
@@ -116,7 +121,25 @@ local function check_stages()
   equal("heads", stages.heads({ 5, 6, 9, 10 }, 2), "5 9")
   equal("join", stages.join { { ids = { 1 } }, { ids = { 3, 2 } } }, "1 3 2")
   equal("ranks", #stages.ranks(nodes, 2), 6)
+  equal("no item, no reason", stages.shortage(nil, 1, nil, nodes[1]), nil)
   equal("weighted", layout.weighted_s({ 6, 9, 6 }, { 7, 1, 1 }), 21 + 8 * 9 + 15)
+end
+
+--- Layers that a stage holds; kinds of devices; what the cut of a graph of devices leaves together.
+local function check_pipes()
+  local t = { held = { 5, 2, 2, 3 }, room = 7 }
+  equal("they fit exactly", pipes.fits(t, 1, 2), true)
+  equal("one byte too many", pipes.fits(t, 2, 4) and not pipes.fits(t, 1, 3), true)
+  equal("no layers fit", pipes.fits({ held = { 1 }, room = 0 }, 1, 0), true)
+  equal("layers of a stage inside", pipes.most(t, false), 3)
+  equal("of one with an end", pipes.most(t, true), 2)
+  equal("at most the model's", pipes.most({ held = { 1, 1 }, room = 9 }, false), 2)
+  equal("none", pipes.most({ held = { 9, 1 }, room = 8 }, true), 0)
+  equal("kinds", pipes.kinds { { kind = "b" }, { kind = "a" }, { kind = "b" } }, "b a")
+  local nodes = { { ids = { 7, 8 } }, { ids = { 3 } }, { ids = { 1, 2 } } }
+  local apart, whole = asymmetric.atoms(nodes, false), asymmetric.atoms(nodes, true)
+  equal("every device", #apart .. " " .. apart[5][1], "5 5")
+  equal("every node", #whole .. " " .. table.concat(whole[3], " "), "3 4 5")
 end
 
 --- Nodes of a sequence by position, and which are gone with a device.
@@ -145,6 +168,7 @@ local function check_workers()
   equal("two blocks, then one", choices[1].n .. " " .. choices[2].n, "4 2")
   equal("as many as are said", #choices[1].make() .. " " .. #choices[2].make(), "4 2")
   equal("a part of every node", workers.signature(workers.gpus(choices[2].make()[1])), "a a b b")
+  equal("staleness", workers.global_staleness(4, 4) .. " " .. workers.first_waiting(4, 4, 1), "22 27")
   equal("groups of equal workers", #workers.groups(choices[1].make()), 1)
   local odd = workers.hybrid({ nodes[1], nodes[2], nodes[3] })[1]
   equal("an odd node is a worker of its own", odd.n .. " " .. #odd.make(), "3 3")
@@ -262,6 +286,8 @@ return {
     t.ok("candidates and the nearest miss", true)
     check_stages()
     t.ok("runs, stages and heads", true)
+    check_pipes()
+    t.ok("layers of a stage, kinds and atoms", true)
     check_sequences()
     t.ok("nodes that are gone", true)
     check_workers()

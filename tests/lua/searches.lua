@@ -62,6 +62,10 @@ local function check_searches(t)
          search.beam(problem { width = 64, rounds = 9, key = table.concat }).cost, all.cost, 0, "enumeration")
   local cut = search.enumerate { states = search.product(digits), cost = rough, budget = 5 }
   t.ok("a cut enumeration says so", not cut.complete and cut.evaluations == 5)
+  local count, last = 0, nil
+  for s in search.choices({ 2, 3, 1 }, 6) do count, last = count + 1, table.concat(s, " ") end
+  t.ok("choices: all states, the last in the end", count == 6 and last == "2 3 1")
+  t.ok("choices: too many", search.choices({ 2, 3, 1 }, 5) == nil and search.choices({ 9, 0 }, 5)() == nil)
   t.ok("no state is allowed", search.hill(problem { cost = function() return nil end }).cost == math.huge)
   t.ok("factors", #search.factor(12, 3) == 18 and search.factor(12, 3)[1][3] == 12, "d3(12) = 18")
 end
@@ -101,6 +105,8 @@ end
 
 local function check_policy(t)
   local p = policy.softmax { 1000, 1000, -1000 }
+  local likely = policy.likeliest { { 0.2, 0.5, 0.3 }, { 0.4, 0.4, 0.2 } }
+  t.ok("the likeliest, of equals the first", table.concat(likely, " ") == "2 1")
   t.ok("softmax of large logits", p[1] == 0.5 and p[3] == 0)
   for _, name in ipairs { "reinforce", "ppo" } do
     local r = policy[name] {
@@ -140,6 +146,28 @@ local function check_oracle(t)
   q.solve = function() return nil end
   t.near("no answer is wrong", #oracle.compare(q).wrong, 3, 0)
   t.near("cuts of 6 into 3", #oracle.cuts(6, 3), 10, 0, "5 choose 2")
+end
+
+--- The oracles of schedules and loads see what they look for.
+local function check_faults(t)
+  t.near("least pipeline", oracle.least_pipeline({ { 5, 3 }, { [4] = 6, [8] = 2 } }, 4), 14, 0, "3 + 2 + 3 x 3")
+  local function row(start_s, at, iterations)
+    return { start_s = start_s, end_s = start_s + 4, parts = {
+      { start_s = start_s, end_s = start_s + 4, iterations = iterations, at = at, cell = { type = "a", gpus = 2 } } } }
+  end
+  local jobs = { { arrival_s = 0, work = 3 }, { arrival_s = 2, work = 3 } }
+  t.ok("side by side", oracle.queue_fault(jobs, { row(0, 1, 3), row(2, 3, 3) }) == nil)
+  t.ok("one after the other", oracle.queue_fault(jobs, { row(0, 1, 3), row(4, 2, 3) }) == nil)
+  t.ok("a device twice", oracle.queue_fault(jobs, { row(0, 1, 3), row(3, 2, 3) }) == "job 2 has a device that is taken")
+  t.ok("too early", oracle.queue_fault(jobs, { row(0, 1, 3), row(1, 3, 3) }) == "job 2 begins before its arrival")
+  t.ok("work left", oracle.queue_fault(jobs, { row(0, 1, 2), row(4, 1, 3) }) == "job 1 does not do its work")
+  local items = { { fixed = 1, unit = 1, cap = 4, n = 3 }, { fixed = 5, unit = 1, cap = 4, n = 0 } }
+  local whole, right = oracle.dealt(items, 3, true)
+  t.ok("dealt well", whole and right)
+  t.ok("a unit is lost", not oracle.dealt(items, 4, true))
+  items[1].n = 4
+  t.ok("too full, and said to fit", not oracle.dealt(items, 4, true) and not select(2, oracle.dealt(items, 4, true)))
+  t.ok("rightly given up", select(2, oracle.dealt(items, 4, nil)))
 end
 
 local function check_matrix(t)
@@ -189,6 +217,7 @@ return {
     check_best_first(t)
     check_policy(t)
     check_oracle(t)
+    check_faults(t)
     check_matrix(t)
     check_events(t)
   end,
