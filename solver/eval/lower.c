@@ -459,10 +459,7 @@ enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err)
     if (st != HV_OK) {
         return schedule_finding(l, err);
     }
-    const struct hv_sync *y = &l->plan->sync;
-    l->stale = (l->row->flags & HV_SCHEDULE_ASYNC) != 0 || y->kind == HV_SYNC_WSP ||
-               y->kind == HV_SYNC_PARTIAL || y->kind == HV_SYNC_GOSSIP ||
-               (y->kind == HV_SYNC_PS && y->staleness > 0);
+    l->stale = (l->row->flags & HV_SCHEDULE_ASYNC) != 0 || hv_plan_is_stale(l->plan);
     hv__find_units(l);
     for (size_t u = 0; u < l->n_units; u++) {
         st = lower_unit(l, &l->units[u], err);

@@ -200,6 +200,21 @@ const char *hv_plan_schedule_option(const struct hv_plan *p, const char *key)
     return NULL;
 }
 
+/* Do weights have several holders that see different samples? */
+static bool has_copies(const struct hv_plan *p)
+{
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        const struct hv_replica *r = &p->replicas[i];
+        if (i > 0 || r->count > 1)
+            return true;
+        for (size_t s = 0; s < r->n_stages; s++) {
+            if (r->stages[s].dp > 1 || r->stages[s].cp.degree > 1)
+                return true;
+        }
+    }
+    return false;
+}
+
 bool hv_plan_is_stale(const struct hv_plan *p)
 {
     static const char family[] = "pipedream";
@@ -213,8 +228,9 @@ bool hv_plan_is_stale(const struct hv_plan *p)
         return true;
     case HV_SYNC_PS:
         return p->sync.staleness > 0;
-    case HV_SYNC_ALLREDUCE:
     case HV_SYNC_NONE:
+        return has_copies(p);
+    case HV_SYNC_ALLREDUCE:
     case hv_sync_kind_N:
         break;
     }

@@ -315,7 +315,8 @@ int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r
 /** Value of a schedule option, or NULL. */
 const char *hv_plan_schedule_option(const struct hv_plan *p, const char *key);
 /** Does training with this plan use weights older than the last update (pipedream*, hetpipe, sync
- * wsp, partial_reduce, gossip, ps with staleness)? Such a plan is not exact. */
+ * wsp, partial_reduce, gossip, ps with staleness), or copies of weights that never agree (sync none
+ * with several holders)? Such a plan is not exact. O(stages). */
 bool hv_plan_is_stale(const struct hv_plan *p);
 /** May one device run several stages under this schedule (rule B)? Unknown names: no. */
 bool hv_plan_schedule_shares_devices(const char *schedule);

@@ -159,7 +159,7 @@ static void pipelines_share_the_nics_of_their_nodes(void **state)
                        "\"micro_batch\":1,\"replicas\":[{\"count\":%d,\"micro_batches\":1,"
                        "\"stages\":[{\"devices\":\"a[0].%s\",\"layers\":[0,12]},"
                        "{\"devices\":\"a[1].%s\",\"layers\":[12,24]}]}],\"sync\":{\"kind\":"
-                       "\"none\"}",
+                       "\"allreduce\"}",
                        i ? 8 : 1, i ? "*" : "0", i ? "*" : "0");
         t[i] = judge(&w, &a, false, text).metrics.breakdown_s[HV_TIME_PP];
     }

@@ -339,6 +339,15 @@ static void objectives(void **state)
         "says allow_stale false";
     stale.by = HV_UNKNOWN;
     check_row(*state, DENSE, &job, &stale);
+    struct row apart = {ONE("'tp':2,'dp':2"), ",'sync':{'kind':'none'}", OK};
+    apart.code = HV_V_STALE;
+    apart.where = "schedule.name";
+    apart.text = "schedule 1f1b with sync none trains on stale weights and the objective says "
+                 "allow_stale false";
+    apart.by = HV_UNKNOWN;
+    check_row(*state, DENSE, &job, &apart);
+    struct row alone = {ONE("'tp':4"), ",'sync':{'kind':'none'}", OK}; /* nobody to agree with */
+    check_row(*state, DENSE, &job, &alone);
     drop.code = HV_V_DROP;
     drop.where = "replicas[0].stages[0].moe";
     drop.text =
