@@ -272,7 +272,7 @@ end
 -- local c = { micro_batch = 1, recompute = "full", layers = ctx.model:layers(), memo = {}, faults = 1, most_sizes = 0,
 --   total = 64, least = 1, weights = function(stages) return { 2 * stages + 1, 1, 1 } end }
 -- local sequence = templates.sequence(ctx)
--- return mixes.plan(ctx, mixes.choose(ctx, sequence, c).pipelines, c)
+-- assert(#mixes.plan(ctx, mixes.choose(ctx, sequence, c).pipelines, c).replicas >= 1)
 function mixes.plan(ctx, pipelines, c)
   local replicas, i = {}, 1
   while i <= #pipelines do
