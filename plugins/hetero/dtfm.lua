@@ -3,7 +3,6 @@
 -- server of a stage's replicas, and PIPEP the open-path TSP over stages whose distance is a bottleneck
 -- perfect matching. Section 4: a genetic algorithm with cyclic partitioning as local search. Compute is
 -- ignored on purpose. What a group costs is remembered by how many devices of which node it has.
-local devices = require "devices"
 local layout = require "layout"
 local oracle = require "oracle"
 local pipes = require "pipes"
@@ -12,58 +11,7 @@ local prices = require "prices"
 local search = require "search"
 local wires = require "wires"
 
-local MANY = 512 -- members of an exchange from which on groups are counted instead
 local FEW = 4 -- plans of a very large cluster that are simulated
-
---- How many nodes of one group stand together, so that at most `most` blocks are placed: of those up to twice the
--- least number the first that divides the batch.
-local function block_of(nodes, most, batch)
-  local count, least = {}, 1
-  for _, node in ipairs(nodes) do count[node.group .. node.kind] = (count[node.group .. node.kind] or 0) + 1 end
-  local function blocks(size)
-    local sum = 0
-    for _, n in pairs(count) do sum = sum + n // size end
-    return sum
-  end
-  while blocks(least) > most do least = least + 1 end
-  for size = least, 2 * least do
-    if batch % size == 0 then return size end
-  end
-  return least
-end
-
---- Nodes of one group together as one, so many at a time; those that are left over stand idle.
-local function in_blocks(nodes, block)
-  local list, open = {}, {}
-  for _, node in ipairs(nodes) do
-    local key = node.group .. node.kind
-    local own = open[key] or { kind = node.kind, group = node.group, ids = {}, n = 0 }
-    own.n, open[key] = own.n + 1, own
-    table.move(node.ids, 1, #node.ids, #own.ids + 1, own.ids)
-    if own.n == block then list[#list + 1], open[key] = own, nil end
-  end
-  return list
-end
-
---- Units of `size` devices inside the nodes, and delay and rate between the nodes; very many nodes go in blocks.
-local function network(ctx, nodes, size, o)
-  local q = { class = {}, units = {}, delay = {}, rate = {}, budget = o.budget, seed = ctx.seed }
-  local block = #nodes > o.blocks and block_of(nodes, o.blocks, ctx.job.global_batch) or 1
-  if block > 1 then nodes, q.block = in_blocks(nodes, block), block end
-  for n, node in ipairs(nodes) do
-    for from = 1, #node.ids - size * block + 1, size * block do
-      q.units[#q.units + 1] = { ids = layout.slice(node.ids, from, size * block), kind = node.kind }
-      q.class[#q.class + 1] = n
-    end
-    q.delay[n], q.rate[n] = {}, {}
-    for m, other in ipairs(nodes) do
-      local far = m ~= n and other.ids[1] or node.ids[#node.ids]
-      q.delay[n][m] = node.ids[1] ~= far and wires.link(ctx, node.ids[1], far).latency_s or 0
-      q.rate[n][m] = wires.bandwidth(ctx, node.ids[1], far)
-    end
-  end
-  return #q.class == #nodes and placing.merged(q) or q
-end
 
 --- Stages of a placement as rows of pipes.tables.
 local function stages_of(q, rows, size)
@@ -125,18 +73,6 @@ local function add(ctx, list, q, size)
   return reason
 end
 
---- The instance for S stages: all units where they give whole replicas that divide the batch, or nil; of blocks as
--- many as do, the last ones stand idle.
-local function for_stages(ctx, q, stages)
-  local block, n, batch = q.block or 1, #q.class // stages, ctx.job.global_batch
-  if block == 1 then return #q.class % stages == 0 and batch % n == 0 and q or nil end
-  while n > 0 and batch % (n * block) ~= 0 do n = n - 1 end
-  if n == 0 or ctx.model.n_layers % stages ~= 0 then return nil end -- and only depths that layers divide
-  local own = { class = layout.slice(q.class, 1, n * stages), units = layout.slice(q.units, 1, n * stages) }
-  for _, key in ipairs { "delay", "rate", "budget", "seed", "block" } do own[key] = q[key] end
-  return own
-end
-
 --- The nodes, and how many devices are placed together. The list of all devices ends here: of a very large cluster it
 -- is most of what Lua may hold.
 local function nodes_of(ctx)
@@ -149,10 +85,10 @@ end
 local function plan(ctx)
   local nodes, size = nodes_of(ctx)
   if not nodes then return nil, size end
-  local q, list, reason = network(ctx, nodes, size, ctx.options), {}, nil
+  local q, list, reason = placing.network(ctx, nodes, size, ctx.options), {}, nil
   for stages = 1, math.min(ctx.model.n_layers, #q.class) do
     local asked = ctx.options.stages == 0 or ctx.options.stages == stages
-    local own = asked and not hv.stopping() and for_stages(ctx, q, stages)
+    local own = asked and not hv.stopping() and placing.for_stages(ctx, q, stages)
     if own then
       hv.progress(stages / #q.class, stages .. " stages")
       own.stages = stages
@@ -163,33 +99,6 @@ local function plan(ctx)
   return nil, reason and "even layers on equal devices: " .. reason
     or ("no number of stages divides %d units and gives replicas that divide the batch"):format(
       #q.class * (q.block or 1))
-end
-
---- What one member of a sharded parameter server exchanges with all others.
-local function exchange_s(ctx, a, heads, bytes)
-  local sum = 0
-  for _, b in ipairs(heads) do sum = sum + 2 * wires.seconds(ctx, a, b, bytes) end
-  return sum
-end
-
---- The slowest of very many members: two stand for all of a group.
-local function many_exchange_s(ctx, heads, bytes)
-  local count, stand, order, worst = {}, {}, {}, 0
-  for _, id in ipairs(heads) do
-    local key = devices.class(ctx, id)
-    if not count[key] then count[key], stand[key], order[#order + 1] = 0, {}, key end
-    count[key] = count[key] + 1
-    if #stand[key] < 2 then table.insert(stand[key], id) end
-  end
-  for _, a in ipairs(order) do
-    local sum = 0
-    for _, b in ipairs(order) do
-      local one, other = stand[a][1], a == b and (stand[b][2] or stand[b][1]) or stand[b][1]
-      sum = sum + (count[b] - (a == b and 1 or 0)) * 2 * wires.seconds(ctx, one, other, bytes)
-    end
-    worst = math.max(worst, sum)
-  end
-  return worst
 end
 
 --- COMM of the plan as it stands: communication alone, compute is no part of the formula.
@@ -203,29 +112,14 @@ local function claim(made, ctx)
     local own = prices.chain(ctx, kind, { tp = stage.tp, micro_batch = made.micro_batch })
     local bytes, hop = prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2]), 0
     for i, a in ipairs(heads) do
-      data = #heads > MANY and data or math.max(data, exchange_s(ctx, a, heads, bytes / #heads))
       local sent = own.output_bytes * r.micro_batches / (stage.tp or 1)
       hop = before and math.max(hop, wires.seconds(ctx, before[i], a, sent)) or 0
     end
-    if #heads > MANY then data = math.max(data, many_exchange_s(ctx, heads, bytes / #heads)) end
+    data = math.max(data, wires.exchange(ctx, heads, bytes / #heads))
     path, before = path + hop, heads
   end
   return { communication_s = data + 2 * path, terms = { data_s = data, pipeline_s = path },
     formula = "COMM = DATAP + 2 PIPEP, communication alone (DT-FM, section 3)" }
-end
-
---- An instance of regions with so many devices each.
-local function regions(sizes, delay_ms, gbits, q)
-  q.class, q.delay, q.rate = {}, {}, {}
-  for a, n in ipairs(sizes) do
-    q.delay[a], q.rate[a] = {}, {}
-    for b in ipairs(sizes) do
-      q.delay[a][b] = (delay_ms[a][b] or delay_ms[b][a]) / 1e3
-      q.rate[a][b] = (gbits[a][b] or gbits[b][a]) * 1e9 / 8
-    end
-    for _ = 1, n do q.class[#q.class + 1] = a end
-  end
-  return q
 end
 
 --- Does the search find the least COMM of all divisions?
@@ -238,7 +132,7 @@ end
 local function selftest(t)
   local src = "catalogue: dtfm"
   local function two(dp_GB)
-    return regions({ 2, 2 }, { { 1 }, { 50, 1 } }, { { 10 }, { 1, 10 } },
+    return placing.regions({ 2, 2 }, { { 1 }, { 50, 1 } }, { { 10 }, { 1, 10 } },
       { stages = 2, dp_bytes = dp_GB * 1e9, pp_bytes = 1e8, seed = 1 })
   end
   for dp_GB, want in pairs { [0.5] = { 2.102, 4.262 }, [0.05] = { 0.662, 1.742 } } do
@@ -255,15 +149,15 @@ local function selftest(t)
       delay[a], rate[a], ones[a] = {}, {}, 1
       for b = 1, a do delay[a][b], rate[a][b] = random(90), 0.5 + random(9) end
     end
-    all = all and finds_least(regions(ones, delay, rate, { stages = shape[2], dp_bytes = 3e8, pp_bytes = 2e8 }))
+    all = all and finds_least(placing.regions(ones, delay, rate, { stages = shape[2], dp_bytes = 3e8, pp_bytes = 2e8 }))
   end
   t.ok("6 and 8 devices on random links: the search reaches the enumerated optimum", all, src .. ", oracle")
-  local q = regions({ 16, 16, 16, 16 }, { { 5 }, { 67, 5 }, { 59, 12, 5 }, { 11, 49, 52, 5 } },
+  local q = placing.regions({ 16, 16, 16, 16 }, { { 5 }, { 67, 5 }, { 59, 12, 5 }, { 11, 49, 52, 5 } },
     { { 2 }, { 1.15, 2 }, { 1.05, 1.25, 2 }, { 1.12, 1.1, 1.02, 2 } },
     { stages = 8, dp_bytes = 0.65e9, pp_bytes = 0.47124922275543213e9, seed = 1 })
   local cases = "DT-FM cda948f, best of 500 candidates"
   t.ok("shipped case 3 (regional): not above 34.8020 s", select(2, placing.place(q))[1] <= 34.80205, cases)
-  q = regions({ 8, 8, 8, 8, 8, 8, 8, 8 }, {
+  q = placing.regions({ 8, 8, 8, 8, 8, 8, 8, 8 }, {
     { 5 }, { 67, 5 }, { 49, 11, 5 }, { 96, 143, 130, 5 }, { 124, 172, 159, 34, 5 }, { 136, 76, 86, 210, 238, 5 },
     { 143, 90, 99, 223, 235, 14, 5 }, { 124, 67, 77, 199, 228, 12, 24, 5 } }, {
     { 2 }, { 0.79, 2 }, { 1.1, 1.12, 2 }, { 0.523, 0.524, 0.694, 2 }, { 0.46, 0.5, 0.529, 1.1, 2 },

@@ -7,6 +7,7 @@
 -- nodes, node by node beyond).
 local candidates = require "candidates"
 local layout = require "layout"
+local mixes = require "mixes"
 local oracle = require "oracle"
 local prices = require "prices"
 local recovery = require "recovery"
@@ -43,10 +44,10 @@ local function plan(ctx)
   end
   local all, settings = candidates.new(), templates.settings(ctx, sequence, setting)
   for i, c in ipairs(settings) do
-    local best = templates.choose(ctx, sequence, c)
+    local best = mixes.choose(ctx, sequence, c)
     if best then
       all.add { claim_s = best.time_s, build = function()
-        return templates.plan(ctx, best.pipelines, c)
+        return mixes.plan(ctx, best.pipelines, c)
       end }
     end
     hv.progress(i / #settings, ("templates for setting %d of %d"):format(i, #settings))
@@ -64,23 +65,11 @@ local function replan(ctx, made, lost)
   made = prices.table_of(made)
   local sequence = templates.sequence(ctx)
   local c = setting(ctx, made.micro_batch, made.replicas[1].stages[1].recompute or "none")
-  local function template(own)
-    return templates.of(ctx, recovery.nodes(sequence, own), c)
-  end
-  local left = recovery.repair(recovery.pipelines(ctx, made, sequence),
-    recovery.gone(sequence, lost), template)
-  if not left then
-    return nil, "the nodes that are left cannot hold the model once"
-  end
-  for i, own in ipairs(left) do
-    local nodes = recovery.nodes(sequence, own)
-    left[i] = { nodes = nodes, template = templates.refined(ctx, nodes, c) }
-  end
-  local mix = templates.price_mix(ctx, left, c.total)
+  local mix, why = mixes.repaired(ctx, sequence, made, lost, c)
   if not mix then
-    return nil, "the batch cannot be dealt out to the pipelines that are left"
+    return nil, why
   end
-  return templates.plan(ctx, mix.pipelines, c)
+  return mixes.plan(ctx, mix.pipelines, c)
 end
 
 -- Claim and self-test ---------------------------------------------------------------------------
@@ -144,34 +133,6 @@ local function selftest_templates(t, src)
   end
 end
 
---- Does every loss of nodes leave pipelines that hold the model and use all nodes that are left, as long as one can?
-local function every_loss(n_nodes, least)
-  local function fits(nodes) return #nodes >= least end
-  local sizes = recovery.sizes(n_nodes, least, 0)
-  for _, x in ipairs((recovery.options(n_nodes, sizes, 1, 1000))) do
-    for mask = 0, (1 << n_nodes) - 1 do
-      local pipelines, at, lost, left = {}, 0, {}, n_nodes
-      for k, n in ipairs(x) do
-        for _ = 1, n do
-          pipelines[#pipelines + 1] = {}
-          for i = 1, sizes[k] do pipelines[#pipelines][i] = at + i end
-          at = at + sizes[k]
-        end
-      end
-      for i = 1, n_nodes do
-        if mask >> (i - 1) & 1 == 1 then lost[i], left = true, left - 1 end
-      end
-      local made, used = recovery.repair(pipelines, lost, fits), 0
-      for _, own in ipairs(made or {}) do
-        used = used + #own
-        if not fits(own) then return false end
-      end
-      if (made ~= nil) ~= (left >= least) or made and used ~= left then return false end
-    end
-  end
-  return true
-end
-
 local function selftest_recovery(t, src)
   local function two(nodes)
     return #nodes >= 2
@@ -182,39 +143,7 @@ local function selftest_recovery(t, src)
   t.equal("a node is borrowed", recovery.text(borrowed), "2 5 | 3 4", src)
   local merged = recovery.repair({ { 1, 2 }, { 3, 4 } }, { [1] = true }, two)
   t.equal("pipelines are merged", recovery.text(merged), "3 4 2", src)
-  t.ok("all mixes of 8 nodes with n0 = 1, 2, 3 after every loss: all nodes in use while one pipeline fits",
-    every_loss(8, 1) and every_loss(8, 2) and every_loss(8, 3), "enumeration")
   t.ok("nothing is left", recovery.repair({ { 1, 2 } }, { [1] = true }, two) == nil, src)
-end
-
-local function selftest_splits(t, src)
-  t.equal("ways to split 1, 2, 4, 8 GPUs by halves", ("%d %d %d %d"):format(#templates.splits(1),
-    #templates.splits(2), #templates.splits(4), #templates.splits(8)), "1 2 5 26",
-    src .. ", trap: equal halves; by hand 1 + n²")
-  local random, exact, never_worse = require("search").generator(3), true, true
-  for case = 1, 20 do
-    local lists, seed = {}, {}
-    for i = 1, 1 + case % 3 do lists[i], seed[i] = templates.splits(4), random() end
-    local function value(state)
-      local v = 0
-      for i, s in ipairs(state) do v = v + math.abs(math.sin(#s * 7 + 100 * seed[i] + s[1] * (i + 1) + v)) end
-      return v
-    end
-    local function try(state, best)
-      local v = value(state)
-      return v < best.value - 1e-12 and { state = state, value = v } or nil
-    end
-    local start, least = {}, math.huge
-    for i, list in ipairs(lists) do start[i] = list[1] end
-    for state in require("search").product(lists) do least = math.min(least, value(state)) end
-    local first = { state = start, value = value(start) }
-    local function go() return false end
-    exact = exact and math.abs(templates.refine(lists, first, 1000, try, go).value - least) < 1e-12
-    local by_turns = templates.refine(lists, first, 0, try, go).value
-    never_worse = never_worse and by_turns <= first.value and by_turns >= least - 1e-12
-  end
-  t.ok("20 random cases: few splits are all tried", exact, "oracle")
-  t.ok("many by turns, never worse than equal halves", never_worse, "property")
 end
 
 local function selftest(t)
@@ -226,18 +155,16 @@ local function selftest(t)
   local seven = { 2, 3, 4, 5, 6, 7 }
   t.equal("options N=13 without the filter", #recovery.options(13, seven, 0, 1000), 17, src)
   t.equal("options N=13 with f=3", #recovery.options(13, seven, 4, 1000), 10, src)
-  local a = templates.deal_batch({ { steady_s = 4, count = 1 }, { steady_s = 3, count = 1 } }, 14)
+  local a = mixes.deal_batch({ { steady_s = 4, count = 1 }, { steady_s = 3, count = 1 } }, 14)
   t.equal("batch 14 on (4, 3)", table.concat(a.counts, ","), "6,8", src)
   t.near("its objective", a.value, 0, 1e-9, src)
-  local b = templates.deal_batch({ { steady_s = 6, count = 2 }, { steady_s = 4, count = 1 } }, 16)
+  local b = mixes.deal_batch({ { steady_s = 6, count = 2 }, { steady_s = 4, count = 1 } }, 16)
   t.equal("batch 16 on (6, 4), two and one", table.concat(b.counts, ","), "5,6", src)
   t.near("its objective", b.value, 18, 1e-9, src)
   t.near("4 equal stages, 10 micro-batches", pipeline_time({ 1, 1, 1, 1 }, 10), 13, 0, "Eq-P")
-  local dealt = templates.deal({ { steady_s = 1, count = 7 } }, 64)
-  t.equal("64 micro-batches on 7 equal pipelines", table.concat(dealt[1], ","), "10,9,9,9,9,9,9",
-    "by hand: no whole number is a seventh")
-  t.ok("fewer micro-batches than pipelines", templates.deal({ { steady_s = 1, count = 7 } }, 6) == nil, src)
-  selftest_splits(t, src)
+  t.equal("ways to split 1, 2, 4, 8 GPUs by halves", ("%d %d %d %d"):format(#templates.splits(1),
+    #templates.splits(2), #templates.splits(4), #templates.splits(8)), "1 2 5 26",
+    src .. ", trap: equal halves; by hand 1 + n²")
   selftest_templates(t, src)
   selftest_recovery(t, "section 5")
 end

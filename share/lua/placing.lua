@@ -2,9 +2,12 @@
 -- al., NeurIPS 2022, section 3): COMM = DATAP + 2 PIPEP.
 -- An instance: class[v] of every vertex, delay[a][b] and rate[a][b] between classes (seconds, bytes per
 -- second), stages, dp_bytes (gradients of a stage), pp_bytes (activations between two stages); budget and seed of
--- the search; block, where a vertex stands for so many devices of its class that stay together in one stage. What
--- groups cost is remembered in it by the classes of their members.
+-- the search; block, where a vertex stands for so many devices of its class that stay together in one stage;
+-- units[v], where it was made from a cluster: the devices {ids, kind} of a vertex. What groups cost is remembered in
+-- it by the classes of their members.
 local groups = require "groups"
+local layout = require "layout"
+local wires = require "wires"
 
 local placing = {}
 
@@ -49,6 +52,117 @@ function placing.merged(q)
     end
   end
   q.class, q.delay, q.rate = of, delay, rate
+  return q
+end
+
+--- How many nodes of one group stand together, so that at most `most` blocks are placed: of those up to twice the
+-- least number the first that divides the batch.
+local function block_of(nodes, most, batch)
+  local count, least = {}, 1
+  for _, node in ipairs(nodes) do count[node.group .. node.kind] = (count[node.group .. node.kind] or 0) + 1 end
+  local function blocks(size)
+    local sum = 0
+    for _, n in pairs(count) do sum = sum + n // size end
+    return sum
+  end
+  while blocks(least) > most do least = least + 1 end
+  for size = least, 2 * least do
+    if batch % size == 0 then return size end
+  end
+  return least
+end
+
+--- Nodes of one group together as one, so many at a time; those that are left over stand idle.
+local function in_blocks(nodes, block)
+  local list, open = {}, {}
+  for _, node in ipairs(nodes) do
+    local key = node.group .. node.kind
+    local own = open[key] or { kind = node.kind, group = node.group, ids = {}, n = 0 }
+    own.n, open[key] = own.n + 1, own
+    table.move(node.ids, 1, #node.ids, #own.ids + 1, own.ids)
+    if own.n == block then list[#list + 1], open[key] = own, nil end
+  end
+  return list
+end
+
+--- The instance of a cluster: units of so many devices inside the nodes, delay and rate between the nodes; very many
+-- nodes go in blocks of one group and kind, and those that are left over stand idle. O(vertices² · classes).
+-- @function placing.network
+-- @tparam handle ctx the run's input
+-- @tparam table nodes list of nodes as layout.nodes gives it
+-- @tparam integer size devices of a unit
+-- @tparam table o {blocks, budget}: vertices up to which each node is placed by itself, and the search's budget
+-- @treturn table {class, units = list of {ids, kind}, delay, rate, budget, seed, block}, an instance but for stages,
+-- dp_bytes and pp_bytes; block is nil where nodes are placed one by one
+-- @units seconds, bytes per second
+-- @raise none
+-- @usage local layout, placing = require "layout", require "placing"
+-- local nodes = layout.nodes(ctx.cluster:devices())
+-- assert(#placing.network(ctx, nodes, #nodes[1].ids, { blocks = 160, budget = 100 }).units <= #nodes)
+function placing.network(ctx, nodes, size, o)
+  local q = { class = {}, units = {}, delay = {}, rate = {}, budget = o.budget, seed = ctx.seed }
+  local block = #nodes > o.blocks and block_of(nodes, o.blocks, ctx.job.global_batch) or 1
+  if block > 1 then nodes, q.block = in_blocks(nodes, block), block end
+  for n, node in ipairs(nodes) do
+    for from = 1, #node.ids - size * block + 1, size * block do
+      q.units[#q.units + 1] = { ids = layout.slice(node.ids, from, size * block), kind = node.kind }
+      q.class[#q.class + 1] = n
+    end
+    q.delay[n], q.rate[n] = {}, {}
+    for m, other in ipairs(nodes) do
+      local far = m ~= n and other.ids[1] or node.ids[#node.ids]
+      q.delay[n][m] = node.ids[1] ~= far and wires.link(ctx, node.ids[1], far).latency_s or 0
+      q.rate[n][m] = wires.bandwidth(ctx, node.ids[1], far)
+    end
+  end
+  return #q.class == #nodes and placing.merged(q) or q
+end
+
+--- The instance for so many stages: all units where they give whole replicas that divide the batch; of blocks as
+-- many as do, the last ones stand idle.
+-- @function placing.for_stages
+-- @tparam handle ctx the run's input
+-- @tparam table q {class, units, delay, rate, …}, an instance as placing.network gives it
+-- @tparam integer stages number of stages
+-- @treturn table {class, units, delay, rate, …}: q itself or a part of it, without stages; nil where there is none
+-- @units none
+-- @raise none
+-- @usage local layout, placing = require "layout", require "placing"
+-- local nodes = layout.nodes(ctx.cluster:devices())
+-- local q = placing.network(ctx, nodes, #nodes[1].ids, { blocks = 160, budget = 100 })
+-- assert(placing.for_stages(ctx, q, #nodes) == q)
+function placing.for_stages(ctx, q, stages)
+  local block, n, batch = q.block or 1, #q.class // stages, ctx.job.global_batch
+  if block == 1 then return #q.class % stages == 0 and batch % n == 0 and q or nil end
+  while n > 0 and batch % (n * block) ~= 0 do n = n - 1 end
+  if n == 0 or ctx.model.n_layers % stages ~= 0 then return nil end -- and only depths that layers divide
+  local own = { class = layout.slice(q.class, 1, n * stages), units = layout.slice(q.units, 1, n * stages) }
+  for _, key in ipairs { "delay", "rate", "budget", "seed", "block" } do own[key] = q[key] end
+  return own
+end
+
+--- An instance of regions with so many devices each, a class per region.
+-- @function placing.regions
+-- @tparam table sizes list of device counts
+-- @tparam table delay_ms list of lists: delay of every pair, one half of the matrix is enough
+-- @tparam table gbits list of lists: Gbit per second of every pair, likewise
+-- @tparam table q {stages, dp_bytes, pp_bytes, …}, the rest of the instance
+-- @treturn table {class, delay, rate, …}: q itself
+-- @units milliseconds and Gbit per second in, seconds and bytes per second out
+-- @raise none
+-- @usage local placing = require "placing"
+-- local q = placing.regions({ 2, 1 }, { { 1 }, { 50, 1 } }, { { 10 }, { 1, 10 } }, { stages = 3 })
+-- assert(q.class[3] == 2 and q.delay[1][2] == 0.05 and q.rate[2][1] == 1.25e8)
+function placing.regions(sizes, delay_ms, gbits, q)
+  q.class, q.delay, q.rate = {}, {}, {}
+  for a, n in ipairs(sizes) do
+    q.delay[a], q.rate[a] = {}, {}
+    for b in ipairs(sizes) do
+      q.delay[a][b] = (delay_ms[a][b] or delay_ms[b][a]) / 1e3
+      q.rate[a][b] = (gbits[a][b] or gbits[b][a]) * 1e9 / 8
+    end
+    for _ = 1, n do q.class[#q.class + 1] = a end
+  end
   return q
 end
 

@@ -1,20 +1,15 @@
---- Pipeline templates over a sequence of nodes (Oobleck, SOSP'23, section 4), by node kinds rather than
--- by node count alone: the best cut of the model over consecutive nodes, mixes of templates that use
--- every node once, and the batch dealt out to them. A setting `c` is { micro_batch, recompute, layers,
--- weights(n_stages, rule), rule, memo = {}, faults, most_sizes, total }; nodes are those of layout.nodes.
+--- Pipeline templates over a sequence of nodes (Oobleck, SOSP'23, section 4.1), by node kinds rather than
+-- by node count alone: the best cut of the model over consecutive nodes. `mixes` makes pipelines of them. A
+-- setting `c` is { micro_batch, recompute, layers, weights(n_stages, rule), rule, memo = {}, faults,
+-- most_sizes, total }; nodes are those of layout.nodes.
 local layout = require "layout"
 local prices = require "prices"
-local recovery = require "recovery"
 local search = require "search"
 
 local templates = {}
 
-local MOST_OPTIONS = 2000 -- instance mixes that are enumerated
-local ALL_SIZES = 32      -- nodes of a cluster up to which all template sizes are considered
-local FEW_SIZES = 6       -- and how many beyond, where larger ones do not win and cost most of the time
 local MOST_SPLIT = 8      -- GPUs of a node that is split unevenly
 local EXACT_SPLITS = 700  -- splits of all nodes of a template that are all tried (two nodes of 8)
-local KEPT = 24           -- partial mixes kept per node, and mixes whose batch is dealt exactly
 
 --- Every node in min(parts, GPUs) equal stages: GPUs per stage, one list per node; nil where that cannot be.
 local function even(nodes, parts)
@@ -33,7 +28,7 @@ local function even(nodes, parts)
 end
 
 --- Stages of a node sequence with these GPUs per stage, or nil where the model cannot be split so.
-local function stages_of(nodes, splits, layers)
+function templates.stages(nodes, splits, layers)
   local stages, fits = {}, {}
   for i, node in ipairs(nodes) do
     local at = 1
@@ -107,7 +102,7 @@ end
 
 --- The template with these GPUs per stage where it is faster than `best` (or there is none), else nil.
 local function better(ctx, nodes, splits, c, best)
-  local stages = stages_of(nodes, splits, c.layers)
+  local stages = templates.stages(nodes, splits, c.layers)
   if not stages then return nil end
   local chains, bound = price_stages(ctx, stages, c)
   if best and bound >= best.time_s * (1 - 1e-12) then return nil end
@@ -200,246 +195,6 @@ function templates.refined(ctx, nodes, c)
   return best
 end
 
--- Instances and batch -------------------------------------------------------------------------
-
---- Section 4.2.2: micro-batches per template so that the variance of T_i / S_i · nb_i is least.
--- `used` = { { steady_s, count } }. With many templates the largest instead of the variance.
-function templates.deal_batch(used, total)
-  local time, sizes, min = {}, {}, {}
-  for i, u in ipairs(used) do
-    time[i], sizes[i], min[i] = u.steady_s, u.count, 1
-  end
-  return hv.opt.distribute { total = total, time = time, sizes = sizes, min = min,
-    objective = #used <= 8 and "minvar" or "minmax" }
-end
-
---- The batch for every instance: as many for all of a template (4.2.2); where no whole numbers do that, instance by
--- instance so that the slowest ends first, those of a template within one of each other. A list of micro-batches per
--- template; nil where there are fewer than instances.
-function templates.deal(used, total)
-  local dealt, out = templates.deal_batch(used, total), {}
-  if dealt then
-    for i, u in ipairs(used) do
-      out[i] = {}
-      for k = 1, u.count do out[i][k] = dealt.counts[i] end
-    end
-    return out
-  end
-  local time, min, owner = {}, {}, {}
-  for i, u in ipairs(used) do
-    out[i] = {}
-    for _ = 1, u.count do
-      time[#time + 1], min[#min + 1], owner[#owner + 1] = u.steady_s, 1, i
-    end
-  end
-  dealt = hv.opt.distribute { total = total, time = time, min = min, objective = "minmax" }
-  if not dealt then
-    return nil
-  end
-  for k, n in ipairs(dealt.counts) do table.insert(out[owner[k]], n) end
-  for _, list in ipairs(out) do
-    local sum, n = 0, #list
-    for _, x in ipairs(list) do sum = sum + x end
-    for k = 1, n do list[k] = sum // n + (k <= sum % n and 1 or 0) end
-  end
-  return out
-end
-
---- A mix of pipelines { template, nodes } with its batch: section 4.2, steps 4 and 5.
-function templates.price_mix(ctx, pipelines, total)
-  local used, by_key = {}, {}
-  for _, p in ipairs(pipelines) do
-    local u = by_key[p.template.key]
-    if not u then
-      u = { steady_s = p.template.steady_s, time_s = p.template.time_s, count = 0 }
-      by_key[p.template.key] = u
-      used[#used + 1] = u
-    end
-    u.count = u.count + 1
-  end
-  local counts, slowest, heads = templates.deal(used, total), 0, {}
-  if not counts then
-    return nil
-  end
-  for i, u in ipairs(used) do
-    u.micro_batches, u.given = counts[i], 0
-  end
-  for i, p in ipairs(pipelines) do
-    local u = by_key[p.template.key]
-    u.given = u.given + 1
-    p.micro_batches = u.micro_batches[u.given]
-    slowest = math.max(slowest, u.time_s * p.micro_batches)
-    heads[i] = p.nodes[1].ids[1]
-  end
-  if #heads > 1 then -- the first layer's gradients are reduced last, nothing hides them
-    local chain = prices.chain(ctx, pipelines[1].nodes[1].kind, { tp = 1, micro_batch = 1 })
-    slowest = slowest + prices.sync(ctx, chain, 1, 1, heads)
-  end
-  return { time_s = slowest, pipelines = pipelines }
-end
-
---- Lays sizes out along the node sequence; nil where a template does not fit.
-local function lay_out(ctx, sequence, sizes, c)
-  local pipelines, at = {}, 1
-  for i, n in ipairs(sizes) do
-    local nodes = layout.slice(sequence, at, n)
-    local found = templates.of(ctx, nodes, c)
-    if not found then
-      return nil
-    end
-    pipelines[i] = { nodes = nodes, template = found }
-    at = at + n
-  end
-  return pipelines
-end
-
---- Equal nodes: all mixes by enumeration (4.2.1) as lists of sizes; nil when there are too many.
-local function enumerate(sequence, sizes, least)
-  local options, complete = recovery.options(#sequence, sizes, least, MOST_OPTIONS)
-  if not complete then
-    return nil
-  end
-  local mixes = {}
-  for i, x in ipairs(options) do
-    mixes[i] = {}
-    for k, n in ipairs(x) do
-      for _ = 1, n do
-        table.insert(mixes[i], sizes[k])
-      end
-    end
-  end
-  return mixes
-end
-
---- Sizes of a mix that was built back to front: { size, before }.
-local function sizes_of(last)
-  local sizes, n = {}, 0
-  while last do
-    n = n + 1
-    sizes[n], last = last.size, last.before
-  end
-  for i = 1, n // 2 do sizes[i], sizes[n - i + 1] = sizes[n - i + 1], sizes[i] end
-  return sizes
-end
-
---- Keeps the mixes with the highest rate; of equals those found first.
-local function keep_best(list)
-  for i, mix in ipairs(list) do
-    mix.found = i
-  end
-  table.sort(list, function(a, b)
-    if a.rate ~= b.rate then
-      return a.rate > b.rate
-    end
-    return a.found < b.found
-  end)
-  for i = #list, KEPT + 1, -1 do
-    list[i] = nil
-  end
-end
-
---- Adds a longer mix to the KEPT best of a state, which stay in order. Of mixes with the same rate the
--- first is kept: they differ in the order of equal pipelines only, or cost the same.
-local function offer(state, rate, size, before)
-  local at = #state + 1
-  while at > 1 and state[at - 1].rate < rate do at = at - 1 end
-  local same = at > 1 and math.abs(state[at - 1].rate - rate) <= 1e-12 * rate
-  if at > KEPT or same then return end
-  table.insert(state, at, { rate = rate, size = size, before = before })
-  state[KEPT + 1] = nil
-end
-
---- Unequal nodes: compositions of the sequence with the largest sum of 1 / T_i, which minimises
--- max T_i·nb_i when batches may be fractions. The KEPT best, by dynamic programming over nodes.
-local function compose(ctx, sequence, sizes, least, c)
-  local states = { [0] = { [0] = { { rate = 0 } } } }
-  for at = 1, #sequence do
-    states[at] = {}
-    for count = 0, least do states[at][count] = {} end
-    for _, n in ipairs(sizes) do
-      local from = states[at - n]
-      local found = from and templates.of(ctx, layout.slice(sequence, at - n + 1, n), c)
-      for count = 0, found and least or -1 do
-        for _, partial in ipairs(from[count] or {}) do
-          offer(states[at][math.min(count + 1, least)], partial.rate + 1 / found.time_s, n,
-            partial.size and partial)
-        end
-      end
-    end
-  end
-  local mixes = {}
-  for i, last in ipairs(states[#sequence][least] or {}) do
-    mixes[i] = sizes_of(last)
-  end
-  return mixes
-end
-
---- The paper's choice for one micro-batch size and recompute setting: { time_s, pipelines }.
-function templates.choose(ctx, sequence, c)
-  local sizes = recovery.sizes(#sequence, c.least, c.faults)
-  local most = c.most_sizes > 0 and c.most_sizes or #sequence <= ALL_SIZES and #sizes or FEW_SIZES
-  sizes = layout.slice(sizes, 1, math.min(#sizes, most))
-  local least, equal = c.faults + 1, true
-  for _, node in ipairs(sequence) do
-    equal = equal and node.kind == sequence[1].kind and #node.ids == #sequence[1].ids
-  end
-  local mixes = equal and enumerate(sequence, sizes, least)
-    or compose(ctx, sequence, sizes, least, c)
-  local rated = {}
-  for _, mix in ipairs(mixes) do
-    local pipelines, rate = lay_out(ctx, sequence, mix, c), 0
-    for _, p in ipairs(pipelines or {}) do
-      rate = rate + 1 / p.template.time_s
-    end
-    if pipelines then
-      rated[#rated + 1] = { rate = rate, sizes = mix, pipelines = pipelines }
-    end
-  end
-  keep_best(rated)
-  local best
-  for _, r in ipairs(rated) do
-    for _, p in ipairs(r.pipelines) do p.template = templates.refined(ctx, p.nodes, c) end
-    local mix = templates.price_mix(ctx, r.pipelines, c.total)
-    if mix and (not best or mix.time_s < best.time_s) then
-      best = mix
-    end
-  end
-  return best
-end
-
---- A plan of pipelines: neighbours with the same template and micro-batches are copies of one entry.
-function templates.plan(ctx, pipelines, c)
-  local replicas, i = {}, 1
-  while i <= #pipelines do
-    local first, last = pipelines[i], i
-    while last < #pipelines and pipelines[last + 1].template == first.template
-      and pipelines[last + 1].micro_batches == first.micro_batches do
-      last = last + 1
-    end
-    local stages, copies = {}, {}
-    for p = i, last do
-      copies[#copies + 1] = stages_of(pipelines[p].nodes, first.template.splits, c.layers)
-    end
-    for s, range in ipairs(first.template.cut.stages) do
-      local ids = {}
-      for _, copy in ipairs(copies) do
-        table.move(copy[s].ids, 1, #copy[s].ids, #ids + 1, ids)
-      end
-      stages[s] = prices.stage_keys({ tp = copies[1][s].tp, recompute = c.recompute,
-        sequence_parallel = copies[1][s].tp > 1 }, {
-        devices = ctx.cluster:address(ids), layers = { range[1] - 1, range[2] },
-      })
-    end
-    replicas[#replicas + 1] = { count = #copies, micro_batches = first.micro_batches,
-      stages = stages }
-    i = last + 1
-  end
-  return {
-    micro_batch = c.micro_batch, replicas = replicas, schedule = { name = "1f1b" },
-    sync = { kind = "allreduce" }, recovery = "peers",
-  }
-end
-
 --- Nodes in order of falling speed, equal kinds together, file order otherwise; none and why not.
 function templates.sequence(ctx)
   local devices, why = layout.devices(ctx)
@@ -483,7 +238,7 @@ local function rough(ctx, sequence, c)
       known[key] = 0
       for _, parts in ipairs(layout.powers(2 * #node.ids - 1)) do
         local splits = even({ node }, parts)
-        local stages = splits and stages_of({ node }, splits, c.layers)
+        local stages = splits and templates.stages({ node }, splits, c.layers)
         if stages then
           local _, bound = price_stages(ctx, { stages[1] }, c)
           known[key] = 1 / bound

@@ -4,6 +4,7 @@ local devices = require "devices"
 local wires = {}
 
 local MOST_KNOWN = 50000 -- links that are remembered at the same time
+local MANY = 512 -- members of an exchange from which on equal ones are counted instead
 local known, n_known = {}, 0
 
 --- Devices of one node keep their pair, those of two nodes share the figure of the nodes.
@@ -75,6 +76,52 @@ function wires.ring(ctx, ids, bytes)
   local least = math.huge
   for i, id in ipairs(ids) do least = math.min(least, wires.bandwidth(ctx, id, ids[i % #ids + 1])) end
   return 2 * (#ids - 1) / math.max(1, #ids) * bytes / least
+end
+
+--- What one member of an exchange sends and receives.
+local function member_s(ctx, a, ids, bytes)
+  local sum = 0
+  for _, b in ipairs(ids) do sum = sum + 2 * wires.seconds(ctx, a, b, bytes) end
+  return sum
+end
+
+--- The slowest of very many members: two stand for all of a kind in a group.
+local function many_s(ctx, ids, bytes)
+  local count, stand, order, worst = {}, {}, {}, 0
+  for _, id in ipairs(ids) do
+    local key = devices.class(ctx, id)
+    if not count[key] then count[key], stand[key], order[#order + 1] = 0, {}, key end
+    count[key] = count[key] + 1
+    if #stand[key] < 2 then table.insert(stand[key], id) end
+  end
+  for _, a in ipairs(order) do
+    local sum = 0
+    for _, b in ipairs(order) do
+      local one, other = stand[a][1], a == b and (stand[b][2] or stand[b][1]) or stand[b][1]
+      sum = sum + (count[b] - (a == b and 1 or 0)) * 2 * wires.seconds(ctx, one, other, bytes)
+    end
+    worst = math.max(worst, sum)
+  end
+  return worst
+end
+
+--- Seconds of an all-to-all exchange, as among the replicas of a sharded parameter server: the slowest member sends to
+-- every other one and receives as much, one after the other. O(devices²); of more than 512 devices all of a kind in
+-- a group count as equal.
+-- @function wires.exchange
+-- @tparam handle ctx the run's input
+-- @tparam table ids list of device numbers
+-- @tparam number bytes size of one message
+-- @treturn number seconds; 0 for one device
+-- @units bytes, seconds
+-- @raise a number that no device has
+-- @usage local wires = require "wires"
+-- assert(wires.exchange(ctx, { 1, 2 }, 1e9) == 2 * wires.seconds(ctx, 1, 2, 1e9))
+function wires.exchange(ctx, ids, bytes)
+  if #ids > MANY then return many_s(ctx, ids, bytes) end
+  local worst = 0
+  for _, a in ipairs(ids) do worst = math.max(worst, member_s(ctx, a, ids, bytes)) end
+  return worst
 end
 
 return wires
