@@ -140,8 +140,8 @@ end
 -- @function stages.shortage
 -- @tparam handle ctx the run's input
 -- @tparam integer stage its number, from 1
--- @tparam table item its load item with n, or nil where no item is known to be short
--- @tparam table row the stage or rank, with kind
+-- @tparam table item {fixed, unit, cap, n}, its load; nil where none is known to be short
+-- @tparam table row {kind} of the stage or rank
 -- @treturn string the reason, then the factor; nothing without an item
 -- @units GiB in the text
 -- @raise a kind that the cluster has not
