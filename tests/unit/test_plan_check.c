@@ -339,7 +339,7 @@ static void objectives(void **state)
         "says allow_stale false";
     stale.by = HV_UNKNOWN;
     check_row(*state, DENSE, &job, &stale);
-    struct row apart = {ONE("'tp':2,'dp':2"), ",'sync':{'kind':'none'}", OK};
+    struct row apart = {ONE("'tp':2,'dp':2,'deal':'turns'"), ",'sync':{'kind':'none'}", OK};
     apart.code = HV_V_STALE;
     apart.where = "schedule.name";
     apart.text = "schedule 1f1b with sync none trains on stale weights and the objective says "
