@@ -18,11 +18,16 @@ struct part {
     double share;
 };
 
+/** A transfer that a reduction meets. */
+struct met {
+    double start_s, end_s, share;
+};
+
 struct hv__traffic {
-    struct hv_arena *arena;
     struct transfer *transfers;
     size_t *at; /**< [lanes + 1] into parts */
     struct part *parts;
+    struct met *met; /**< [n] of the reduction at hand: each transfer at most once */
     size_t mark, n;
 };
 
@@ -85,7 +90,6 @@ struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
     size_t n = 0, n_lanes = c->n_nodes + c->n_links;
     struct hv_share_transfer *x = hv_share_transfers(l->arena, l->share, &n);
     struct hv__traffic *t = hv_arena_new(l->arena, struct hv__traffic, 1);
-    t->arena = l->arena;
     for (size_t i = 0; i < n; i++) {
         if (x[i].end_s > from_s && x[i].end_s > x[i].start_s && sending_of(l, &x[i])->n_loads > 0) {
             x[t->n++] = x[i];
@@ -95,6 +99,7 @@ struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
     for (size_t i = 0; i < t->n; i++) {
         t->transfers[i] = (struct transfer){.start_s = x[i].start_s, .end_s = x[i].end_s};
     }
+    t->met = hv_arena_new(l->arena, struct met, t->n + 1);
     t->at = hv_arena_new(l->arena, size_t, n_lanes + 2);
     list_parts(l, x, true, t);
     for (size_t i = 2; i < n_lanes + 2; i++) {
@@ -104,11 +109,6 @@ struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
     list_parts(l, x, false, t);
     return t;
 }
-
-/** A transfer that a reduction meets. */
-struct met {
-    double start_s, end_s, share;
-};
 
 static int by_start(const void *x, const void *y)
 {
@@ -120,11 +120,7 @@ static int by_start(const void *x, const void *y)
 static struct met *find_met(struct hv__traffic *t, const struct hv__lanes *w, double start_s,
                             size_t *n)
 {
-    size_t most = 0;
-    for (size_t i = 0; i < w->n; i++) {
-        most += t->at[w->ids[i] + 1] - t->at[w->ids[i]];
-    }
-    struct met *out = hv_arena_new(t->arena, struct met, most + 1);
+    struct met *out = t->met;
     t->mark++;
     *n = 0;
     for (size_t i = 0; i < w->n; i++) {
