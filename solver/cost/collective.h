@@ -101,9 +101,10 @@ struct hv_hop_cost {
     double flow_bytes; /**< of one flow */
 };
 
-/** The parts of hv_cost_hop. O(flows log flows + links). */
+/** The parts of hv_cost_hop, and what hv_cost_hop_uses lists, into `uses`. O(flows, · log where
+ * devices do not rise, + links). */
 struct hv_hop_cost hv_cost_hop_parts(const struct hv_cluster *c, const struct hv_hop_query *q,
-                                     struct hv_why *why);
+                                     struct hv_wire_use *uses, size_t *n_uses, struct hv_why *why);
 /**
  * What of the network (of no link inside nodes and link domains) a hop keeps busy; returns how
  * many. `out` has room for 4 × the flows + 2 × the named links. O(flows log flows + links).

@@ -12,12 +12,26 @@
 
 /* One flow, as the nodes see it. */
 struct flow {
-    uint32_t from, to;                  /* nodes */
-    uint32_t a, b;                      /* devices */
+    uint32_t from, to; /* nodes */
+    uint32_t a, b;     /* devices */
+    uint32_t from_group, to_group;
+    const struct hv_device_kind *from_kind, *to_kind;
     const struct hv_network_link *link; /* named one between the nodes, or NULL */
     bool backward;                      /* over it from its second end to its first */
     bool network;                       /* leaves the node and its link domain */
 };
+
+/* Has flow g no other way to go than f, whatever else is between its devices? Inside a node slots
+ * count; between nodes only those do that the network tells apart, and link domains. */
+static bool same_way(const struct hv_cluster *c, const struct flow *f, const struct flow *g)
+{
+    bool nodes = f->from == g->from && f->to == g->to;
+    bool named = c->matrix_bytes_per_s || c->matrix_latency_s || c->n_links > 0;
+    bool domains = c->groups[f->from_group].domain_nodes > 1;
+    return f->from != f->to && g->from != g->to && f->from_kind == g->from_kind &&
+           f->to_kind == g->to_kind && f->from_group == g->from_group &&
+           f->to_group == g->to_group && (nodes || (!named && !domains));
+}
 
 /* What flows of `each` bytes keep busy. */
 struct uses {
@@ -158,13 +172,23 @@ static struct flow *flows_of(const struct hv_cluster *c, const struct hv_hop_que
     struct flow *flows = hv_xmalloc(*n * sizeof *flows);
     for (size_t i = 0; i < *n; i++) {
         uint32_t a = q->from[i * q->n_from / *n], b = q->to[i * q->n_to / *n];
-        struct flow *f = &flows[i], *before = i > 0 ? f - 1 : NULL;
-        *f = (struct flow){
-            .from = hv_cluster_node_of(c, a), .to = hv_cluster_node_of(c, b), .a = a, .b = b};
-        if (before && before->from == f->from && before->to == f->to && f->from != f->to) {
-            f->link = before->link;
-            f->backward = before->backward;
-        } else if (f->from != f->to && c->n_links) {
+        struct hv_device_ref ra = hv_cluster_device(c, a), rb = hv_cluster_device(c, b);
+        struct flow *f = &flows[i];
+        *f = (struct flow){.from = ra.node,
+                           .to = rb.node,
+                           .a = a,
+                           .b = b,
+                           .from_group = ra.group,
+                           .to_group = rb.group,
+                           .from_kind = ra.kind,
+                           .to_kind = rb.kind};
+        if (i > 0 && same_way(c, f - 1, f)) {
+            f->link = f[-1].link;
+            f->backward = f[-1].backward;
+            f->network = f[-1].network;
+            continue;
+        }
+        if (f->from != f->to && c->n_links) {
             f->link = hv_cluster_link(c, f->from, f->to);
             f->backward = f->link && hv_cluster_link_backward(c, f->link, f->from, f->to);
         }
@@ -173,14 +197,25 @@ static struct flow *flows_of(const struct hv_cluster *c, const struct hv_hop_que
     return flows;
 }
 
+/* Stages mostly lie on rising devices, so that their flows come in order. */
+static void sort_flows(struct flow *flows, size_t n, int (*compare)(const void *, const void *))
+{
+    for (size_t i = 1; i < n; i++) {
+        if (compare(&flows[i - 1], &flows[i]) > 0) {
+            qsort(flows, n, sizeof *flows, compare);
+            return;
+        }
+    }
+}
+
 /* Sorts the flows, and lists what of the network they keep busy. */
 static void use_network(const struct hv_cluster *c, struct flow *flows, size_t n, struct uses *u)
 {
-    qsort(flows, n, sizeof *flows, by_from);
+    sort_flows(flows, n, by_from);
     use_nodes(c, flows, n, true, u);
     use_pairs(c, flows, n, u);
     use_links(c, flows, n, u);
-    qsort(flows, n, sizeof *flows, by_to);
+    sort_flows(flows, n, by_to);
     use_nodes(c, flows, n, false, u);
 }
 
@@ -205,24 +240,26 @@ size_t hv_cost_hop_uses(const struct hv_cluster *c, const struct hv_hop_query *q
 }
 
 struct hv_hop_cost hv_cost_hop_parts(const struct hv_cluster *c, const struct hv_hop_query *q,
-                                     struct hv_why *why)
+                                     struct hv_wire_use *uses, size_t *n_uses, struct hv_why *why)
 {
     size_t n = 0;
+    *n_uses = 0;
     if (!q->n_from || !q->n_to || !(q->bytes > 0))
         return (struct hv_hop_cost){0};
     struct flow *flows = flows_of(c, q, &n);
     struct worst w = {0};
-    struct uses u = {.items = hv_xmalloc((4 * n + 2 * c->n_links + 1) * sizeof *u.items),
-                     .each = q->bytes / (double)n};
-    for (size_t i = 0; i < n; i++)
-        take_flow(c, &flows[i], u.each, &w);
+    struct uses u = {.items = uses, .each = q->bytes / (double)n};
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || !same_way(c, &flows[i - 1], &flows[i]))
+            take_flow(c, &flows[i], u.each, &w);
+    }
     struct hv_hop_cost out = {.alone_s = w.time_s, .flow_bytes = u.each};
     use_network(c, flows, n, &u);
     for (size_t i = 0; i < u.n; i++)
         take(&w, u.items[i].busy_s, 0, u.items[i].why);
     out.bytes_s = w.time_s;
     out.latency_s = w.alpha_s;
-    free(u.items);
+    *n_uses = u.n;
     free(flows);
     hv_why_add(why, "hop", w.time_s + w.alpha_s, "s", "%.4g bytes in %zu flows, tightest: %s",
                q->bytes, n, w.why ? w.why : "same devices");
@@ -233,6 +270,9 @@ double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_fr
                    const uint32_t *to, size_t n_to, double bytes, struct hv_why *why)
 {
     const struct hv_hop_query q = {from, to, n_from, n_to, bytes};
-    struct hv_hop_cost h = hv_cost_hop_parts(c, &q, why);
+    size_t n_uses = 0, n = n_from > n_to ? n_from : n_to;
+    struct hv_wire_use *uses = hv_xmalloc((4 * n + 2 * c->n_links + 1) * sizeof *uses);
+    struct hv_hop_cost h = hv_cost_hop_parts(c, &q, uses, &n_uses, why);
+    free(uses);
     return h.bytes_s + h.latency_s;
 }

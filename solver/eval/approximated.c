@@ -175,6 +175,10 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
     }
     if (p->mode == HV_MODE_SERVE) {
         check_serve(p, &l);
+        if (hv_plan_shares_devices(p)) {
+            add_plan(&l, "replicas",
+                     "stages on the same devices are timed as if each had them alone");
+        }
         out->approximated = l.items;
         out->n_approximated = l.n;
         return;
@@ -203,6 +207,9 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
     }
     if (p->schedule.n_slice_tokens > 0) {
         add_plan(&l, "schedule.slices", "slices are timed as equal token counts");
+    }
+    if (hv_plan_shares_devices(p)) {
+        add_plan(&l, "replicas", "stages on the same devices are timed as if each had them alone");
     }
     out->approximated = l.items;
     out->n_approximated = l.n;

@@ -225,10 +225,10 @@ enum hv_status hv__serve(struct hv__lowered *l, bool queue, struct hv_verdict *o
 enum hv_status hv__judge_jobs(struct hv_cost *k, const struct hv_plan *p,
                               const struct hv_eval_options *o, struct hv_arena *arena,
                               struct hv_verdict *out, struct hv_err *err) HV_NODISCARD;
-/** Hourly price of the nodes that the plan's stages use, and peak rate and power of their devices.
- */
-void hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s,
-                double *power_w);
+/** Hourly price of the nodes that the plan's stages use, and peak rate and power of their devices,
+ * each counted once. Returns how many. */
+size_t hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s,
+                  double *power_w);
 /** Do all micro-batches of the plan pass through its stages one after the other, in pieces that the
  * cost model prices by their size? Then hv_bound.iteration_s holds, else any_s. O(stages). */
 bool hv__bound_covers(const struct hv__lowered *l);

@@ -91,12 +91,13 @@ static void price_sending(struct hv__lowered *l, const struct hv__unit *u, struc
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv__rank *a = &u->ranks[x->from], *b = &u->ranks[x->to];
     struct hv_hop_query q = {a->devices, b->devices, a->n_devices, b->n_devices, x->bytes};
-    x->cost = hv_cost_hop_parts(c, &q, NULL);
-    size_t n = a->n_devices > b->n_devices ? a->n_devices : b->n_devices;
+    size_t n = a->n_devices > b->n_devices ? a->n_devices : b->n_devices, n_uses = 0;
     struct hv_wire_use *uses = hv_xmalloc((4 * n + 2 * c->n_links + 1) * sizeof *uses);
     struct list all = {0};
-    for (int k = 0; k < u->multiplicity; k++) {
-        if (k > 0 && u->apart[k]) {
+    x->cost = hv_cost_hop_parts(c, &q, uses, &n_uses, NULL);
+    append(&all, uses, n_uses);
+    for (int k = 1; k < u->multiplicity; k++) {
+        if (u->apart[k]) {
             continue;
         }
         q.from = devices_of(u, a, u->copies[k]);

@@ -157,6 +157,49 @@ static void unit_memory(struct hv__lowered *l, struct hv__unit *u, struct hv_sta
     }
 }
 
+static bool has_device(const struct hv_stage *s, uint32_t device)
+{
+    for (size_t i = 0; i < s->n_devices; i++) {
+        if (s->devices[i] == device) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/**
+ * Stages of one entry that are on the same device fill it together. Each then says what is on its
+ * worst device in all: states and activations of all of them, as if all peaks came at one time, the
+ * driver's own part once. O(stages² · devices).
+ */
+static void add_up_shared(struct hv__lowered *l, const struct hv__unit *u,
+                          const struct hv_stage_memory *own, struct hv_stage_memory *out)
+{
+    for (size_t a = 0; a < u->n_ranks; a++) {
+        struct hv_stage_memory *m = &out[u->ranks[a].stage];
+        for (size_t b = 0; b < u->n_ranks; b++) {
+            const struct hv_stage_memory *o = &own[u->ranks[b].stage];
+            const struct hv_stage *s = &l->plan->replicas[u->i_replica].stages[u->ranks[b].stage];
+            if (a == b || !has_device(s, m->device)) {
+                continue;
+            }
+            double once = fmin(o->overhead_bytes, u->ranks[b].memory[0].outside_bytes);
+            double transient = fmax(m->transient_bytes, o->transient_bytes);
+            m->weights_bytes += o->weights_bytes;
+            m->gradients_bytes += o->gradients_bytes;
+            m->master_bytes += o->master_bytes;
+            m->optimizer_bytes += o->optimizer_bytes;
+            m->activations_bytes += o->activations_bytes;
+            m->overhead_bytes += o->overhead_bytes - once;
+            m->buffers_bytes += o->buffers_bytes;
+            m->peak_bytes += o->peak_bytes - once + transient - m->transient_bytes;
+            m->peak_bytes -= o->transient_bytes;
+            m->transient_bytes = transient;
+            m->in_flight += o->in_flight;
+        }
+    }
+}
+
 /** The largest part of a peak, and what makes it smaller. */
 static const char *largest_part(const struct hv_stage_memory *m, double *bytes)
 {
@@ -211,6 +254,14 @@ void hv__memory(struct hv__lowered *l, struct hv_verdict *out)
     out->memory = hv_arena_new(l->arena, struct hv_stage_memory, out->n_memory);
     for (size_t u = 0; u < l->n_units; u++) {
         unit_memory(l, &l->units[u], &out->memory[at[l->units[u].i_replica]]);
+    }
+    bool shared = hv_plan_shares_devices(p);
+    for (size_t u = 0; u < l->n_units && shared; u++) {
+        struct hv__unit *x = &l->units[u];
+        struct hv_stage_memory *of = &out->memory[at[x->i_replica]];
+        if (x->first_unit == u) {
+            add_up_shared(l, x, hv_arena_copy(l->arena, of, x->n_ranks, sizeof *of), of);
+        }
     }
     for (size_t i = 0; i < out->n_memory; i++) {
         report(l, &out->memory[i]);

@@ -191,7 +191,6 @@ static void add_breakdown(const struct hv__lowered *l, struct hv_metrics *m)
     for (int k = 0; k < HV_BREAKDOWN_N; k++) {
         m->breakdown_s[k] /= devices;
     }
-    m->n_devices_used = (size_t)(devices + 0.5);
     m->bubble_frac = (m->breakdown_s[HV_TIME_BUBBLE] + m->breakdown_s[HV_TIME_PP] +
                       m->breakdown_s[HV_TIME_IMBALANCE]) /
                      m->iteration_s;
@@ -248,18 +247,29 @@ static double forward_flops(const struct hv__lowered *l)
     return flops;
 }
 
-void hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s,
-                double *power_w)
+size_t hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_per_s,
+                  double *power_w)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv_job *job = hv_cost_job(l->k);
     bool *node_used = hv_arena_new(l->arena, bool, c->n_nodes);
+    bool shared = hv_plan_shares_devices(l->plan);
+    bool *used = shared ? hv_arena_new(l->arena, bool, c->n_devices) : NULL;
+    size_t n = 0;
     *usd_per_h = *flops_per_s = *power_w = 0;
     for (size_t i = 0; i < l->plan->n_replicas; i++) {
         const struct hv_replica *r = &l->plan->replicas[i];
         for (size_t s = 0; s < r->n_stages; s++) {
             for (size_t d = 0; d < r->stages[s].n_devices; d++) {
-                struct hv_device_ref ref = hv_cluster_device(c, r->stages[s].devices[d]);
+                uint32_t id = r->stages[s].devices[d];
+                struct hv_device_ref ref = hv_cluster_device(c, id);
+                if (used != NULL && used[id]) {
+                    continue;
+                }
+                n++;
+                if (used != NULL) {
+                    used[id] = true;
+                }
                 *flops_per_s += hv_device_peak_flops_per_s(ref.kind, job->precision);
                 *power_w += ref.kind->tdp_w;
                 if (!node_used[ref.node]) {
@@ -269,6 +279,7 @@ void hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_pe
             }
         }
     }
+    return n;
 }
 
 /** Model FLOP/s of those that the used devices could do at their dense peak, and the price of their
@@ -276,7 +287,7 @@ void hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_pe
 static void add_use(const struct hv__lowered *l, struct hv_metrics *m)
 {
     double peak = 0, power_w = 0;
-    hv__use_of(l, &m->usd_per_h, &peak, &power_w);
+    m->n_devices_used = hv__use_of(l, &m->usd_per_h, &peak, &power_w);
     m->mfu = 3 * forward_flops(l) / (m->iteration_s * peak);
     m->energy_j = power_w * m->iteration_s;
     m->usd_per_mtoken = m->usd_per_h / 3600 * m->iteration_s / (hv__tokens_of_iteration(l) / 1e6);

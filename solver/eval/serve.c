@@ -380,7 +380,7 @@ static void add_figures(struct hv__lowered *l, const struct hv__servers *all, st
     double peak = 0, power_w = 0;
     m->tokens_per_s = all->total;
     m->exact = true;
-    hv__use_of(l, &m->usd_per_h, &peak, &power_w);
+    (void)hv__use_of(l, &m->usd_per_h, &peak, &power_w);
     m->usd_per_mtoken = all->total > 0 ? m->usd_per_h / 3600 / all->total * 1e6 : HV_UNKNOWN;
     m->mfu = hv_model_forward_flops(hv_cost_model(l->k), (double)job->sequence, true) * all->total /
              (double)job->sequence / peak;

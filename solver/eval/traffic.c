@@ -4,6 +4,8 @@
  */
 #include "solver/eval/reduce_int.h"
 
+#include "solver/base/rng.h"
+
 #include <stdlib.h>
 
 /** A transfer on the network. */
@@ -15,7 +17,19 @@ struct transfer {
 /** What a transfer takes of a lane while it is under way. */
 struct part {
     size_t transfer;
-    double share;
+    double start_s, share;
+    double until_s; /**< latest end of the parts of its kind up to it */
+};
+
+/** What a sending asks of a kind of lanes. */
+struct ask {
+    size_t kind;
+    double busy_s;
+};
+
+/** Parts of a kind that the reduction at hand may still meet. */
+struct stream {
+    const struct part *next, *end;
 };
 
 /** A transfer that a reduction meets. */
@@ -23,12 +37,27 @@ struct met {
     double start_s, end_s, share;
 };
 
+/** Lanes of which all transfers take the same are one kind: a stage on many nodes has but one. */
 struct hv__traffic {
     struct transfer *transfers;
-    size_t *at; /**< [lanes + 1] into parts */
-    struct part *parts;
-    struct met *met; /**< [n] of the reduction at hand: each transfer at most once */
-    size_t mark, n;
+    size_t n;
+    size_t *kind_of; /**< [lanes] 0: nobody takes any of it */
+    size_t n_kinds;
+    size_t *asks_at; /**< [sendings of all units + 1] into asks */
+    struct ask *asks;
+    size_t *at;         /**< [n_kinds + 2] into parts */
+    struct part *parts; /**< by start within a kind */
+    /* of the reduction at hand */
+    struct met *active; /**< [n] each transfer at most once */
+    struct stream *streams;
+    size_t *seen; /**< [n_kinds + 1] mark */
+    size_t n_streams, mark;
+};
+
+/** A lane, with a hash of what asks how much of it. */
+struct lane {
+    uint64_t hash;
+    size_t number;
 };
 
 /** The lane of an element; −1: it is none. */
@@ -49,35 +78,149 @@ static int64_t lane_of(const struct hv_cluster *c, uint64_t wire)
     return -1;
 }
 
-static const struct hv__sending *sending_of(const struct hv__lowered *l,
-                                            const struct hv_share_transfer *x)
+static int by_hash(const void *x, const void *y)
 {
-    const struct hv__unit *u = &l->units[x->pipe];
-    return &u->sendings[u->sending_of_hop[x->hop]];
+    const struct lane *a = x, *b = y;
+    if (a->hash != b->hash) {
+        return a->hash < b->hash ? -1 : 1;
+    }
+    return (a->number > b->number) - (a->number < b->number);
 }
 
-/** Parts of all transfers by lane; pass 0 counts them. */
-static void list_parts(const struct hv__lowered *l, const struct hv_share_transfer *x, bool count,
-                       struct hv__traffic *t)
+/** Number of a unit's first sending among all. */
+static size_t *first_sendings(struct hv__lowered *l)
+{
+    size_t *first = hv_arena_new(l->arena, size_t, l->n_units + 1);
+    for (size_t i = 0; i < l->n_units; i++) {
+        first[i + 1] = first[i] + l->units[i].n_sendings;
+    }
+    return first;
+}
+
+/** Tells lanes apart by what is asked of them. Returns the first lane of each kind. */
+static size_t *find_kinds(struct hv__lowered *l, const size_t *first, struct hv__traffic *t)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    for (size_t i = 0; i < t->n; i++) {
-        const struct hv__sending *s = sending_of(l, &x[i]);
-        for (size_t k = 0; k < s->n_loads; k++) {
-            int64_t lane = lane_of(c, s->loads[k].wire);
-            if (lane >= 0 && count) {
-                t->at[lane + 2]++;
-            } else if (lane >= 0) {
-                double share = fmin(1, s->loads[k].busy_s / (x[i].end_s - x[i].start_s));
-                t->parts[t->at[lane + 1]++] = (struct part){i, share};
+    size_t n_lanes = c->n_nodes + c->n_links, n = 0;
+    struct lane *lanes = hv_arena_new(l->arena, struct lane, n_lanes + 1);
+    for (size_t i = 0; i < l->n_units; i++) {
+        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
+            const struct hv__sending *s = &l->units[i].sendings[k];
+            size_t number = first[i] + k;
+            for (size_t w = 0; w < s->n_loads; w++) {
+                int64_t lane = lane_of(c, s->loads[w].wire);
+                if (lane >= 0) {
+                    uint64_t *h = &lanes[lane].hash;
+                    *h = hv_hash(*h != 0 ? *h : HV_HASH_START, &number, sizeof number);
+                    *h = hv_hash(*h, &s->loads[w].busy_s, sizeof s->loads[w].busy_s);
+                }
             }
+        }
+    }
+    for (size_t i = 0; i < n_lanes; i++) {
+        if (lanes[i].hash != 0) {
+            lanes[n++] = (struct lane){lanes[i].hash, i};
+        }
+    }
+    qsort(lanes, n, sizeof *lanes, by_hash);
+    size_t *first_lane = hv_arena_new(l->arena, size_t, n + 1);
+    t->kind_of = hv_arena_new(l->arena, size_t, n_lanes + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || lanes[i].hash != lanes[i - 1].hash) {
+            first_lane[++t->n_kinds] = lanes[i].number;
+        }
+        t->kind_of[lanes[i].number] = t->n_kinds;
+    }
+    return first_lane;
+}
+
+static bool is_listed(const struct ask *asks, size_t from, size_t to, size_t kind)
+{
+    for (size_t i = from; i < to; i++) {
+        if (asks[i].kind == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** What every sending asks of the first lane of each kind; once, where a lane is a node's network
+ * in both directions. */
+static void list_asks(struct hv__lowered *l, const size_t *first, struct hv__traffic *t)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const size_t *first_lane = find_kinds(l, first, t);
+    size_t n = 0, most = 0;
+    for (size_t i = 0; i < l->n_units; i++) {
+        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
+            most += l->units[i].sendings[k].n_loads;
+        }
+    }
+    t->asks_at = hv_arena_new(l->arena, size_t, first[l->n_units] + 2);
+    t->asks = hv_arena_new(l->arena, struct ask, most + 1);
+    for (size_t i = 0; i < l->n_units; i++) {
+        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
+            const struct hv__sending *s = &l->units[i].sendings[k];
+            size_t from = n;
+            for (size_t w = 0; w < s->n_loads; w++) {
+                int64_t lane = lane_of(c, s->loads[w].wire);
+                size_t kind = lane < 0 ? 0 : t->kind_of[lane];
+                if (kind > 0 && first_lane[kind] == (size_t)lane &&
+                    !is_listed(t->asks, from, n, kind)) {
+                    t->asks[n++] = (struct ask){kind, s->loads[w].busy_s};
+                }
+            }
+            t->asks_at[first[i] + k + 1] = n;
+        }
+    }
+}
+
+static int by_start(const void *x, const void *y)
+{
+    const struct part *a = x, *b = y;
+    if (a->start_s != b->start_s) {
+        return a->start_s < b->start_s ? -1 : 1;
+    }
+    return (a->transfer > b->transfer) - (a->transfer < b->transfer);
+}
+
+/** Parts of all transfers by kind and start. */
+static void list_parts(struct hv__lowered *l, const size_t *sending_of, struct hv__traffic *t)
+{
+    t->at = hv_arena_new(l->arena, size_t, t->n_kinds + 3);
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < t->n; i++) {
+            const struct transfer *x = &t->transfers[i];
+            for (size_t k = t->asks_at[sending_of[i]]; k < t->asks_at[sending_of[i] + 1]; k++) {
+                const struct ask *a = &t->asks[k];
+                if (pass == 0) {
+                    t->at[a->kind + 2]++;
+                } else {
+                    double share = fmin(1, a->busy_s / (x->end_s - x->start_s));
+                    t->parts[t->at[a->kind + 1]++] = (struct part){i, x->start_s, share, 0};
+                }
+            }
+        }
+        for (size_t i = 1; pass == 0 && i < t->n_kinds + 3; i++) {
+            t->at[i] += t->at[i - 1];
+        }
+        t->parts =
+            pass == 0 ? hv_arena_new(l->arena, struct part, t->at[t->n_kinds + 2] + 1) : t->parts;
+    }
+    for (size_t kind = 1; kind <= t->n_kinds; kind++) {
+        struct part *p = t->parts + t->at[kind];
+        size_t n = t->at[kind + 1] - t->at[kind];
+        qsort(p, n, sizeof *p, by_start);
+        double until_s = 0;
+        for (size_t i = 0; i < n; i++) {
+            until_s = fmax(until_s, t->transfers[p[i].transfer].end_s);
+            p[i].until_s = until_s;
         }
     }
 }
 
 struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
 {
-    const struct hv_cluster *c = hv_cost_cluster(l->k);
     bool network = false;
     for (size_t i = 0; l->share != NULL && i < l->n_units; i++) {
         for (size_t k = 0; k < l->units[i].n_sendings; k++) {
@@ -87,53 +230,81 @@ struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
     if (!network) {
         return NULL;
     }
-    size_t n = 0, n_lanes = c->n_nodes + c->n_links;
-    struct hv_share_transfer *x = hv_share_transfers(l->arena, l->share, &n);
+    size_t n = 0, *first = first_sendings(l);
     struct hv__traffic *t = hv_arena_new(l->arena, struct hv__traffic, 1);
+    list_asks(l, first, t);
+    const struct hv_share_transfer *x = hv_share_transfers(l->arena, l->share, from_s, &n);
+    size_t *sending_of = hv_arena_new(l->arena, size_t, n + 1);
+    t->transfers = hv_arena_new(l->arena, struct transfer, n + 1);
     for (size_t i = 0; i < n; i++) {
-        if (x[i].end_s > from_s && x[i].end_s > x[i].start_s && sending_of(l, &x[i])->n_loads > 0) {
-            x[t->n++] = x[i];
+        size_t s = first[x[i].pipe] + (size_t)l->units[x[i].pipe].sending_of_hop[x[i].hop];
+        if (x[i].end_s > x[i].start_s && t->asks_at[s + 1] > t->asks_at[s]) {
+            sending_of[t->n] = s;
+            t->transfers[t->n++] = (struct transfer){x[i].start_s, x[i].end_s, 0};
         }
     }
-    t->transfers = hv_arena_new(l->arena, struct transfer, t->n + 1);
-    for (size_t i = 0; i < t->n; i++) {
-        t->transfers[i] = (struct transfer){.start_s = x[i].start_s, .end_s = x[i].end_s};
-    }
-    t->met = hv_arena_new(l->arena, struct met, t->n + 1);
-    t->at = hv_arena_new(l->arena, size_t, n_lanes + 2);
-    list_parts(l, x, true, t);
-    for (size_t i = 2; i < n_lanes + 2; i++) {
-        t->at[i] += t->at[i - 1];
-    }
-    t->parts = hv_arena_new(l->arena, struct part, t->at[n_lanes + 1] + 1);
-    list_parts(l, x, false, t);
+    list_parts(l, sending_of, t);
+    t->active = hv_arena_new(l->arena, struct met, t->n + 1);
+    t->streams = hv_arena_new(l->arena, struct stream, t->n_kinds + 1);
+    t->seen = hv_arena_new(l->arena, size_t, t->n_kinds + 1);
     return t;
 }
 
-static int by_start(const void *x, const void *y)
+/** The first of the parts of a kind that may not be through before start_s. */
+static const struct part *first_after(const struct hv__traffic *t, size_t kind, double start_s)
 {
-    const struct met *a = x, *b = y;
-    return (a->start_s > b->start_s) - (a->start_s < b->start_s);
-}
-
-/** Transfers on any of the lanes that are not through before start_s, each once, sorted. */
-static struct met *find_met(struct hv__traffic *t, const struct hv__lanes *w, double start_s,
-                            size_t *n)
-{
-    struct met *out = t->met;
-    t->mark++;
-    *n = 0;
-    for (size_t i = 0; i < w->n; i++) {
-        for (size_t k = t->at[w->ids[i]]; k < t->at[w->ids[i] + 1]; k++) {
-            struct transfer *x = &t->transfers[t->parts[k].transfer];
-            if (x->end_s > start_s && x->mark != t->mark) {
-                x->mark = t->mark;
-                out[(*n)++] = (struct met){x->start_s, x->end_s, t->parts[k].share};
-            }
+    size_t lo = t->at[kind], hi = t->at[kind + 1];
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (t->parts[mid].until_s > start_s) {
+            hi = mid;
+        } else {
+            lo = mid + 1;
         }
     }
-    qsort(out, *n, sizeof *out, by_start);
-    return out;
+    return t->parts + lo;
+}
+
+/** The parts of these lanes, kind by kind. */
+static void open_streams(struct hv__traffic *t, const struct hv__lanes *w, double start_s)
+{
+    t->mark++;
+    t->n_streams = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        size_t kind = t->kind_of[w->ids[i]];
+        if (kind > 0 && t->seen[kind] != t->mark) {
+            t->seen[kind] = t->mark;
+            t->streams[t->n_streams++] =
+                (struct stream){first_after(t, kind, start_s), t->parts + t->at[kind + 1]};
+        }
+    }
+}
+
+/** The next transfer on any of the lanes that is not through before start_s, each once, by start.
+ */
+static bool next_met(struct hv__traffic *t, double start_s, struct met *out)
+{
+    struct stream *best = NULL;
+    for (size_t i = 0; i < t->n_streams; i++) {
+        struct stream *s = &t->streams[i];
+        for (; s->next < s->end; s->next++) {
+            const struct transfer *x = &t->transfers[s->next->transfer];
+            if (x->end_s > start_s && x->mark != t->mark) {
+                break;
+            }
+        }
+        if (s->next < s->end && (best == NULL || s->next->start_s < best->next->start_s)) {
+            best = s;
+        }
+    }
+    if (best == NULL) {
+        return false;
+    }
+    const struct part *p = best->next++;
+    struct transfer *x = &t->transfers[p->transfer];
+    x->mark = t->mark;
+    *out = (struct met){x->start_s, x->end_s, p->share};
+    return true;
 }
 
 double hv__end_beside(struct hv__traffic *t, const struct hv__lanes *w, double start_s,
@@ -142,18 +313,20 @@ double hv__end_beside(struct hv__traffic *t, const struct hv__lanes *w, double s
     if (t == NULL || w->n == 0) {
         return start_s + work_s;
     }
-    size_t n = 0, next = 0, n_active = 0;
-    struct met *all = find_met(t, w, start_s, &n); /* those under way are kept at its front */
+    struct met *active = t->active, next = {0};
+    size_t n_active = 0;
+    open_streams(t, w, start_s);
+    bool more = next_met(t, start_s, &next);
     double now = start_s, left = work_s;
-    while (left > 0 && (next < n || n_active > 0)) {
-        double taken = 0, until = next < n ? fmax(now, all[next].start_s) : HUGE_VAL;
+    while (left > 0 && (more || n_active > 0)) {
+        double taken = 0, until = more ? fmax(now, next.start_s) : HUGE_VAL;
         for (size_t i = 0; i < n_active;) {
-            if (all[i].end_s <= now) {
-                all[i] = all[--n_active];
+            if (active[i].end_s <= now) {
+                active[i] = active[--n_active];
                 continue;
             }
-            taken += all[i].share;
-            until = fmin(until, all[i++].end_s);
+            taken += active[i].share;
+            until = fmin(until, active[i++].end_s);
         }
         double rate = fmax(0, 1 - taken);
         if (left <= rate * (until - now)) {
@@ -161,8 +334,9 @@ double hv__end_beside(struct hv__traffic *t, const struct hv__lanes *w, double s
         }
         left -= isinf(until) ? 0 : rate * (until - now);
         now = isinf(until) ? now : until;
-        while (next < n && all[next].start_s <= now) {
-            all[n_active++] = all[next++];
+        while (more && next.start_s <= now) {
+            active[n_active++] = next;
+            more = next_met(t, start_s, &next);
         }
     }
     return now + fmax(0, left);

@@ -246,6 +246,25 @@ bool hv_plan_schedule_shares_devices(const char *schedule)
     return false;
 }
 
+bool hv_plan_shares_devices(const struct hv_plan *p)
+{
+    bool shared = false;
+    if (!hv_plan_schedule_shares_devices(p->schedule.name))
+        return false;
+    size_t *seen = hv_xcalloc(p->cluster->n_devices + 1, sizeof *seen); /* entry + 1 */
+    for (size_t i = 0; i < p->n_replicas && !shared; i++) {
+        for (size_t s = 0; s < p->replicas[i].n_stages; s++) {
+            const struct hv_stage *x = &p->replicas[i].stages[s];
+            for (size_t d = 0; d < x->n_devices; d++) {
+                shared = shared || seen[x->devices[d]] == i + 1;
+                seen[x->devices[d]] = i + 1;
+            }
+        }
+    }
+    free(seen);
+    return shared;
+}
+
 int hv_cp_heads_degree(const struct hv_cp *cp)
 {
     return cp->scheme == HV_CP_ULYSSES ? cp->degree : cp->ulysses;

@@ -320,6 +320,9 @@ const char *hv_plan_schedule_option(const struct hv_plan *p, const char *key);
 bool hv_plan_is_stale(const struct hv_plan *p);
 /** May one device run several stages under this schedule (rule B)? Unknown names: no. */
 bool hv_plan_schedule_shares_devices(const char *schedule);
+/** Is a device of the plan in two stages of one entry, where its schedule allows that? O(devices of
+ * the cluster and the stages); O(1) where it does not. */
+bool hv_plan_shares_devices(const struct hv_plan *p);
 /** Degree of the heads part of context parallelism (1: no heads are split). */
 int hv_cp_heads_degree(const struct hv_cp *cp);
 /** Largest expert-parallel degree of the stage's blocks, at least 1. */

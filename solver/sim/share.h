@@ -50,7 +50,7 @@ struct hv_share_transfer {
 
 /**
  * Does any link have to carry more than it can, in the runs as they are? If not, they are exact as
- * they stand. O(hops on links · log).
+ * they stand. O(edges + transfers of a link · log of its hops).
  */
 bool hv_share_crowded(const struct hv_share *s);
 
@@ -60,9 +60,9 @@ bool hv_share_crowded(const struct hv_share *s);
  */
 void hv_share_play(struct hv_arena *a, const struct hv_share *s);
 
-/** Every transfer of the runs as they are, in the order of pipes, hops and sending nodes, in `a`.
- * O(edges). */
+/** Every transfer of the runs as they are that ends after after_s, in the order of pipes, hops and
+ * sending nodes, in `a`. O(hops + edges into nodes that start after after_s). */
 struct hv_share_transfer *hv_share_transfers(struct hv_arena *a, const struct hv_share *s,
-                                             size_t *n);
+                                             double after_s, size_t *n);
 
 #endif

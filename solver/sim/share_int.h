@@ -7,13 +7,15 @@
 /** A hop, with the transfer of it that is under way. */
 struct hv__flight {
     const struct hv_share_hop *hop;
-    double left; /**< share of its bytes that had not gone at since_s */
+    double flow_per_s;      /**< most of a flow, whatever links give it */
+    double alone_per_s;     /**< as per_s, while nothing else is on its links */
+    const double *per_flow; /**< [n_loads] share of the link per unit of flow rate */
+    double left;            /**< share of its bytes that had not gone at since_s */
     double since_s;
     double per_s;   /**< share of its bytes per second, until rates change */
     int32_t change; /**< how often its rate has changed */
     int32_t told;   /**< change that its landing was announced with */
     bool under_way;
-    bool fixed;  /**< its rate is found */
     size_t mark; /**< of the last search that found it */
 };
 
@@ -21,6 +23,7 @@ struct hv__flight {
 struct hv__on_link {
     const int32_t *hops;
     size_t n, mark;
+    size_t n_up; /**< hops under way */
     double used; /**< share of it that is given away */
     double sum;  /**< share of it that the others ask for per unit of flow rate */
 };
@@ -35,11 +38,14 @@ struct hv__sky {
 
 /** Lists the hops of each link; none is under way. O(loads). */
 void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *share);
+/** A hop's transfer begins (all of it is left) or is through. O(loads). */
+void hv__sky_set(struct hv__sky *s, size_t flight, bool under_way, double now_s);
 /**
  * Max-min fair rates of everything that shares links with a hop, directly or through others, from
  * now on: raises the rate of all flows alike, and fixes those that meet a full link or their own
- * limit, until all are fixed. found, n_found: those under way. O(rounds · loads).
+ * limit, until all are fixed. found, n_found: those under way. O(rounds · loads), and O(its loads)
+ * where it is alone.
  */
-void hv__sky_balance(struct hv__sky *s, const struct hv_share_hop *around, double now_s);
+void hv__sky_balance(struct hv__sky *s, size_t around, double now_s);
 
 #endif

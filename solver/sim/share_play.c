@@ -35,7 +35,10 @@ struct played {
     size_t *at; /* [n_nodes + 1] into sent: edges by sender */
     struct sent *sent;
     int32_t *open;   /* [n_nodes] edges that have not arrived */
+    int32_t *rank;   /* [n_nodes] */
     int32_t *next;   /* [n_ranks] first node that has not started */
+    int32_t *told;   /* [n_ranks] first node whose end is no event yet, nor ever will be */
+    bool *waits;     /* [n_ranks] an end of its is an event: the others come after it */
     double *ready_s; /* [n_nodes] the latest arrival so far */
     double *edge_s;
     size_t first_hop, first_node; /* numbers through all pipes */
@@ -117,6 +120,14 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_share 
         *x = (struct played){.p = &s->pipes[i], .first_hop = y->n_hops, .first_node = y->n_nodes};
         x->next = hv_arena_new(&y->scratch, int32_t, (size_t)g->s.n_ranks);
         memcpy(x->next, g->rank_node_at, (size_t)g->s.n_ranks * sizeof *x->next);
+        x->told = hv_arena_copy(&y->scratch, x->next, (size_t)g->s.n_ranks, sizeof *x->told);
+        x->waits = hv_arena_new(&y->scratch, bool, (size_t)g->s.n_ranks);
+        x->rank = hv_arena_new(&y->scratch, int32_t, (size_t)g->n_nodes + 1);
+        for (int32_t r = 0; r < g->s.n_ranks; r++) {
+            for (int32_t n = g->rank_node_at[r]; n < g->rank_node_at[r + 1]; n++) {
+                x->rank[n] = r;
+            }
+        }
         x->ready_s = hv_arena_new(&y->scratch, double, (size_t)g->n_nodes + 1);
         x->edge_s = hv_arena_new(a, double, hv_pipe_n_all_edges(g) + 1);
         sort_edges(&y->scratch, x);
@@ -148,6 +159,20 @@ static int64_t landing_id(const struct play *y, size_t hop)
            (int64_t)y->n_hops * (int64_t)y->sky.flights[hop].change;
 }
 
+/* the next end on a rank at which something is sent, once it is known */
+static void tell_end(struct play *y, struct played *x, int32_t rank)
+{
+    int32_t n = x->told[rank];
+    while (n < x->next[rank] && x->at[n] == x->at[n + 1]) {
+        n++;
+    }
+    x->waits[rank] = n < x->next[rank];
+    x->told[rank] = x->waits[rank] ? n + 1 : n;
+    if (x->waits[rank]) {
+        push(y, x->p->run->node_end_s[n], (int64_t)(x->first_node + (size_t)n));
+    }
+}
+
 /* starts what a rank can: its next node has all it waits for, and the one before has its end */
 static void start_rank(struct play *y, struct played *x, int32_t rank)
 {
@@ -155,25 +180,22 @@ static void start_rank(struct play *y, struct played *x, int32_t rank)
     struct hv_pipe_run *run = x->p->run;
     for (int32_t n = x->next[rank]; n < g->rank_node_at[rank + 1] && x->open[n] == 0; n++) {
         double before = hv_pipe_is_first(g, n) ? 0 : run->node_end_s[n - 1];
-        run->node_start_s[n] = fmax(before, x->ready_s[n]);
+        run->node_start_s[n] = before < x->ready_s[n] ? x->ready_s[n] : before;
         run->node_end_s[n] = run->node_start_s[n] + hv_pipe_node_duration_s(g, x->p->c, n);
-        push(y, run->node_end_s[n], (int64_t)(x->first_node + (size_t)n));
         x->next[rank] = n + 1;
     }
-}
-
-static int32_t rank_of(const struct hv_pipe *g, int32_t node)
-{
-    return hv_schedule_rank_of(&g->s, hv_pipe_first_op(g, node));
+    if (!x->waits[rank]) {
+        tell_end(y, x, rank);
+    }
 }
 
 static void arrive(struct play *y, struct played *x, const struct sent *e, double sent_s,
                    double at_s)
 {
     x->edge_s[e->edge] = at_s - sent_s;
-    x->ready_s[e->to] = fmax(x->ready_s[e->to], at_s);
-    int32_t rank = --x->open[e->to] == 0 ? rank_of(x->p->g, e->to) : -1;
-    if (rank >= 0 && x->next[rank] == e->to) {
+    x->ready_s[e->to] = x->ready_s[e->to] < at_s ? at_s : x->ready_s[e->to];
+    int32_t rank = x->rank[e->to];
+    if (--x->open[e->to] == 0 && x->next[rank] == e->to) {
         start_rank(y, x, rank);
     }
 }
@@ -182,7 +204,7 @@ static void arrive(struct play *y, struct played *x, const struct sent *e, doubl
 static void balance(struct play *y, size_t hop, double now_s)
 {
     struct hv__sky *s = &y->sky;
-    hv__sky_balance(s, s->flights[hop].hop, now_s);
+    hv__sky_balance(s, hop, now_s);
     for (size_t i = 0; i < s->n_found; i++) {
         struct hv__flight *f = &s->flights[s->found[i]];
         if (f->told != f->change) {
@@ -194,11 +216,7 @@ static void balance(struct play *y, size_t hop, double now_s)
 
 static void take_off(struct play *y, size_t hop, double now_s)
 {
-    struct hv__flight *f = &y->sky.flights[hop];
-    f->under_way = true;
-    f->left = 1;
-    f->per_s = 0;
-    f->since_s = now_s;
+    hv__sky_set(&y->sky, hop, true, now_s);
     balance(y, hop, now_s);
 }
 
@@ -208,8 +226,7 @@ static void land(struct play *y, size_t hop, double now_s)
     struct hv__flight *f = &y->sky.flights[hop];
     struct played *x = &y->pipes[l->pipe];
     struct parcel *p = &l->parcels[l->n_gone++];
-    f->under_way = false;
-    f->change++;
+    hv__sky_set(&y->sky, hop, false, now_s);
     if (l->n_gone < l->n) {
         take_off(y, hop, now_s);
     } else {
@@ -258,7 +275,9 @@ static void run_events(struct play *y)
         struct hv__entry e = hv__heap_pop(&y->heap);
         if (e.id < (int64_t)y->n_nodes) {
             struct played *x = pipe_of_node(y, (size_t)e.id);
-            end_node(y, x, (int32_t)((size_t)e.id - x->first_node), e.key);
+            int32_t node = (int32_t)((size_t)e.id - x->first_node);
+            tell_end(y, x, x->rank[node]);
+            end_node(y, x, node, e.key);
             continue;
         }
         size_t hop = (size_t)((e.id - (int64_t)y->n_nodes) % (int64_t)y->n_hops);

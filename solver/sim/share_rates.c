@@ -7,6 +7,25 @@
 /* limits that differ by less than this share are one */
 #define TOGETHER (1 + 1e-12)
 
+static inline double lesser(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* a flight by itself: its own rate, and that of the tightest of its links. Fills per_flow */
+static void price_alone(struct hv__flight *f, double *per_flow)
+{
+    const struct hv_share_hop *h = f->hop;
+    f->per_flow = per_flow;
+    f->flow_per_s = h->flow_bytes / h->bytes_s;
+    double most = f->flow_per_s;
+    for (size_t k = 0; k < h->n_loads; k++) {
+        per_flow[k] = h->loads[k].busy_s / h->flow_bytes;
+        most = per_flow[k] > 0 ? lesser(most, 1 / per_flow[k]) : most;
+    }
+    f->alone_per_s = most / h->flow_bytes;
+}
+
 void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *share)
 {
     size_t n = 0, n_loads = 0;
@@ -22,10 +41,13 @@ void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *
                           .found = hv_arena_new(a, int32_t, n + 1)};
     size_t *at = hv_arena_new(a, size_t, share->n_links + 2);
     int32_t *hops = hv_arena_new(a, int32_t, n_loads + 1);
+    double *per_flow = hv_arena_new(a, double, n_loads + 1);
     n = 0;
     for (size_t i = 0; i < share->n_pipes; i++) {
         for (int32_t h = 0; h < share->pipes[i].g->n_hops; h++, n++) {
             s->flights[n].hop = &share->pipes[i].hops[h];
+            price_alone(&s->flights[n], per_flow);
+            per_flow += s->flights[n].hop->n_loads;
             for (size_t k = 0; k < s->flights[n].hop->n_loads; k++) {
                 at[s->flights[n].hop->loads[k].link + 2]++;
             }
@@ -44,7 +66,36 @@ void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *
     }
 }
 
+void hv__sky_set(struct hv__sky *s, size_t flight, bool under_way, double now_s)
+{
+    struct hv__flight *f = &s->flights[flight];
+    for (size_t k = 0; k < f->hop->n_loads; k++) {
+        size_t *up = &s->links[f->hop->loads[k].link].n_up;
+        *up = under_way ? *up + 1 : *up - 1;
+    }
+    f->under_way = under_way;
+    if (under_way) {
+        f->left = 1;
+        f->per_s = 0;
+        f->since_s = now_s;
+    } else {
+        f->change++;
+    }
+}
+
 /* ---- who shares with whom ---- */
+
+/* is nothing else on the links of a flight? */
+static bool is_alone(const struct hv__sky *s, const struct hv__flight *f)
+{
+    size_t own = f->under_way;
+    for (size_t k = 0; k < f->hop->n_loads; k++) {
+        if (s->links[f->hop->loads[k].link].n_up > own) {
+            return false;
+        }
+    }
+    return true;
+}
 
 static void find_links(struct hv__sky *s, const struct hv_share_hop *h)
 {
@@ -69,7 +120,6 @@ static void find_flights(struct hv__sky *s, const struct hv_share_hop *around)
             struct hv__flight *f = &s->flights[l->hops[k]];
             if (f->under_way && f->mark != s->mark) {
                 f->mark = s->mark;
-                f->fixed = false;
                 s->found[s->n_found++] = l->hops[k];
                 find_links(s, f->hop);
             }
@@ -79,39 +129,43 @@ static void find_flights(struct hv__sky *s, const struct hv_share_hop *around)
 
 /* ---- rates ---- */
 
-/* the highest rate of a flow that no link forbids, while all that are not fixed have one rate */
-static double common_rate(struct hv__sky *s)
+/* what a link leaves to each flow that is not fixed; its sum is above 0 */
+static inline double limit(const struct hv__on_link *l)
+{
+    double rest = 1 - l->used;
+    return (rest > 0 ? rest : 0) / l->sum;
+}
+
+/* the highest rate of a flow that no link forbids, while all that are not fixed have one rate:
+ * flights found from n_fixed on */
+static double common_rate(struct hv__sky *s, size_t n_fixed)
 {
     double most = HUGE_VAL;
     for (size_t i = 0; i < s->n_found_links; i++) {
         s->links[s->found_links[i]].sum = 0;
     }
-    for (size_t i = 0; i < s->n_found; i++) {
+    for (size_t i = n_fixed; i < s->n_found; i++) {
         const struct hv__flight *f = &s->flights[s->found[i]];
-        if (f->fixed) {
-            continue;
-        }
-        most = fmin(most, f->hop->flow_bytes / f->hop->bytes_s);
+        most = lesser(most, f->flow_per_s);
         for (size_t k = 0; k < f->hop->n_loads; k++) {
-            const struct hv_share_load *x = &f->hop->loads[k];
-            s->links[x->link].sum += x->busy_s / f->hop->flow_bytes;
+            s->links[f->hop->loads[k].link].sum += f->per_flow[k];
         }
     }
     for (size_t i = 0; i < s->n_found_links; i++) {
         const struct hv__on_link *l = &s->links[s->found_links[i]];
-        most = l->sum > 0 ? fmin(most, fmax(0, 1 - l->used) / l->sum) : most;
+        most = l->sum > 0 ? lesser(most, limit(l)) : most;
     }
     return most;
 }
 
-static bool is_stopped(const struct hv__sky *s, const struct hv__flight *f, double rate)
+static bool is_stopped(const struct hv__sky *s, const struct hv__flight *f, double most)
 {
-    if (f->hop->flow_bytes / f->hop->bytes_s <= rate * TOGETHER) {
+    if (f->flow_per_s <= most) {
         return true;
     }
     for (size_t k = 0; k < f->hop->n_loads; k++) {
         const struct hv__on_link *l = &s->links[f->hop->loads[k].link];
-        if (l->sum > 0 && fmax(0, 1 - l->used) / l->sum <= rate * TOGETHER) {
+        if (l->sum > 0 && limit(l) <= most) {
             return true;
         }
     }
@@ -120,22 +174,31 @@ static bool is_stopped(const struct hv__sky *s, const struct hv__flight *f, doub
 
 static void set_rate(struct hv__flight *f, double per_s, double now_s)
 {
-    f->left = fmax(0, f->left - f->per_s * (now_s - f->since_s));
+    double left = f->left - f->per_s * (now_s - f->since_s);
+    f->left = left > 0 ? left : 0;
     f->since_s = now_s;
     f->change += fabs(per_s - f->per_s) > 0;
     f->per_s = per_s;
 }
 
-void hv__sky_balance(struct hv__sky *s, const struct hv_share_hop *around, double now_s)
+void hv__sky_balance(struct hv__sky *s, size_t around, double now_s)
 {
-    find_flights(s, around);
+    struct hv__flight *of = &s->flights[around];
+    if (is_alone(s, of)) {
+        s->n_found = of->under_way;
+        s->found[0] = (int32_t)around;
+        if (of->under_way) {
+            set_rate(of, of->alone_per_s, now_s);
+        }
+        return;
+    }
+    find_flights(s, of->hop);
     for (size_t n_fixed = 0; n_fixed < s->n_found;) {
-        double rate = common_rate(s);
+        double rate = common_rate(s, n_fixed);
         size_t before = n_fixed;
-        for (size_t i = 0; i < s->n_found; i++) { /* first all that stop, then what they use */
+        for (size_t i = before; i < s->n_found; i++) { /* first all that stop, then what they use */
             struct hv__flight *f = &s->flights[s->found[i]];
-            if (!f->fixed && is_stopped(s, f, rate)) {
-                f->fixed = true;
+            if (is_stopped(s, f, rate * TOGETHER)) {
                 set_rate(f, rate / f->hop->flow_bytes, now_s);
                 s->found[i] = s->found[n_fixed];
                 s->found[n_fixed++] = (int32_t)(f - s->flights);

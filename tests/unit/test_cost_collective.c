@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "solver/base/rng.h"
 #include "solver/cost/link_curve.h"
 #include "tests/cost_fixture.h"
 
@@ -308,6 +309,46 @@ static void test_hop(void **state)
     assert_true(hv_cost_hop(*state, ids, 8, ids + 8, 8, 1, NULL) > 0);
 }
 
+/* Many flows that have nothing to share but their sides take as long as the slowest of them would
+ * by itself, whichever devices they join in whatever order. */
+static void test_hop_is_its_slowest_flow(void **state)
+{
+    enum { MOST = 40 };
+    struct hv_cluster *c = *state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 21);
+    for (int i = 0; i < 400; i++) {
+        uint32_t ids[2][MOST];
+        size_t n[2];
+        c->groups[1].domain_nodes = i % 2 ? 4 : 0;
+        for (int side = 0; side < 2; side++) {
+            n[side] = 1 + hv_rng_below(&r, MOST);
+            uint32_t rise = (uint32_t)hv_rng_below(&r, 3), at = (uint32_t)hv_rng_below(&r, 256);
+            for (size_t k = 0; k < n[side]; k++) { /* rising, or anywhere */
+                ids[side][k] =
+                    rise ? (at + rise * (uint32_t)k) % 264 : (uint32_t)hv_rng_below(&r, 264);
+            }
+        }
+        size_t flows = n[0] > n[1] ? n[0] : n[1], n_uses = 0, n_same = 0;
+        struct hv_wire_use uses[4 * MOST + 1], same[4 * MOST + 1];
+        const struct hv_hop_query q = {ids[0], ids[1], n[0], n[1], 64e6};
+        struct hv_hop_cost h = hv_cost_hop_parts(c, &q, uses, &n_uses, NULL);
+        double alone_s = 0, latency_s = 0;
+        for (size_t k = 0; k < flows; k++) {
+            uint32_t a = ids[0][k * n[0] / flows], b = ids[1][k * n[1] / flows];
+            const struct hv_hop_query one = {&a, &b, 1, 1, 64e6 / (double)flows};
+            struct hv_hop_cost x = hv_cost_hop_parts(c, &one, same, &n_same, NULL);
+            alone_s = fmax(alone_s, x.alone_s);
+            latency_s = fmax(latency_s, x.latency_s);
+        }
+        assert_true(h.alone_s == alone_s && h.latency_s == latency_s);
+        n_same = hv_cost_hop_uses(c, &q, same);
+        assert_int_equal(n_same, n_uses);
+        assert_memory_equal(same, uses, n_uses * sizeof *uses);
+    }
+    c->groups[1].domain_nodes = 0;
+}
+
 /* A link between two groups is one element: more nodes on both sides do not make it faster. */
 static void test_hop_over_a_named_link(void **state)
 {
@@ -345,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_why),
         cmocka_unit_test(test_hop),
+        cmocka_unit_test(test_hop_is_its_slowest_flow),
         cmocka_unit_test(test_hop_over_a_named_link),
     };
     return cmocka_run_group_tests_name("cost_collective", tests, setup, teardown);

@@ -206,6 +206,45 @@ static void what_cannot_fit_is_not_said_to_fit(void **state)
     }
 }
 
+/** Two stages of an order of its own, on two devices of a node or both on the first. */
+static struct hv_verdict two_stages(struct world *w, struct hv_arena *a, const char *second)
+{
+    char text[1024];
+    (void)snprintf(
+        text, sizeof text,
+        "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":2,\"stages\":["
+        "{\"devices\":\"a[0].0\",\"layers\":[0,6],\"recompute\":\"full\"},"
+        "{\"devices\":\"a[0].%s\",\"layers\":[6,24],\"recompute\":\"full\"}]}],"
+        "\"schedule\":{\"name\":\"explicit\",\"order\":[[\"F0.0\",\"F0.1\",\"BW0.0\",\"BW0.1\"],"
+        "[\"F1.0\",\"BW1.0\",\"F1.1\",\"BW1.1\"]]}",
+        second);
+    return judge(w, a, false, text);
+}
+
+/** What two stages keep on one device adds up there: their states, one part of the driver; it is
+ * one device, with the power of one. */
+static void stages_on_one_device_fill_it_together(void **state)
+{
+    struct hv_arena a = {0};
+    struct hv_verdict apart = two_stages(*state, &a, "1"), one = two_stages(*state, &a, "0");
+    const struct hv_stage_memory *x = apart.memory, *y = one.memory;
+    double both = x[0].peak_bytes + x[1].peak_bytes;
+    for (int i = 0; i < 2; i++) {
+        double parts = y[i].weights_bytes + y[i].gradients_bytes + y[i].master_bytes +
+                       y[i].optimizer_bytes + y[i].activations_bytes + y[i].transient_bytes +
+                       y[i].overhead_bytes;
+        assert_true(fabs(y[i].weights_bytes - x[0].weights_bytes - x[1].weights_bytes) < 1);
+        assert_true(fabs(y[i].optimizer_bytes - x[0].optimizer_bytes - x[1].optimizer_bytes) < 1);
+        assert_true(fabs(parts - y[i].peak_bytes) < 1e-6 * parts);
+        assert_true(y[i].peak_bytes < both && y[i].peak_bytes > both - 8 * HV_GIB);
+    }
+    assert_int_equal(apart.metrics.n_devices_used, 2);
+    assert_int_equal(one.metrics.n_devices_used, 1);
+    double power_w = apart.metrics.energy_j / apart.metrics.iteration_s;
+    assert_true(fabs(one.metrics.energy_j / one.metrics.iteration_s - power_w / 2) < 1e-6);
+    hv_arena_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +252,7 @@ int main(void)
         cmocka_unit_test(bigscience_sweep),
         cmocka_unit_test(torchtitan_tables),
         cmocka_unit_test(what_cannot_fit_is_not_said_to_fit),
+        cmocka_unit_test_setup_teardown(stages_on_one_device_fill_it_together, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

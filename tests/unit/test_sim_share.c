@@ -124,6 +124,79 @@ static void some_scene(struct scene *z, struct hv_rng *r, double most_busy_s)
     }
 }
 
+/** By the definition: a hop has a transfer ready while one is under way, or the shares that a link
+ * gives when a transfer starts are more than all of it. */
+static bool is_crowded(const struct scene *z, const struct hv_share_transfer *t, size_t n)
+{
+    const double most = 1 + 1e-9, end = 1 - 1e-9;
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_share_hop *h = &z->hops[t[i].pipe][t[i].hop];
+        for (size_t w = 0; w < h->n_loads; w++) {
+            double load = 0;
+            for (size_t k = 0; k < n; k++) {
+                const struct hv_share_hop *o = &z->hops[t[k].pipe][t[k].hop];
+                bool on = t[k].start_s <= t[i].start_s && t[k].end_s * end > t[i].start_s;
+                if (on && k != i && h == o) {
+                    return true;
+                }
+                for (size_t x = 0; on && x < o->n_loads; x++) {
+                    bool same = o->loads[x].link == h->loads[w].link;
+                    load += same ? o->loads[x].busy_s / o->bytes_s : 0;
+                }
+            }
+            if (load > most) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/** Crowded links are found where they are; transfers after some time are those of all transfers
+ * that end after it. */
+static void crowds_are_where_links_are_full(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 13);
+    int crowded = 0;
+    for (int i = 0; i < 600; i++) {
+        struct scene z = {0};
+        some_scene(&z, &r, hv_rng_below(&r, 2) ? 0.25 : 1.5);
+        for (size_t k = 0; k < z.s.n_pipes; k++) { /* links that carry several transfers at once */
+            for (int32_t h = 0; h < z.x[k].g.n_hops && i % 3 == 0; h++) {
+                z.hops[k][h].bytes_s *= 2;
+                z.hop_s[k][h] *= 2;
+            }
+            hv_pipe_time(&z.x[k].g, &z.x[k].cost, &z.x[k].run);
+        }
+        for (int played = 0; played < 2; played++) {
+            size_t n = 0, n_late = 0, at = 0;
+            struct hv_arena a = {0};
+            struct hv_share_transfer *t = hv_share_transfers(&a, &z.s, -HUGE_VAL, &n);
+            double from_s = some(&r, 0, z.x[0].run.makespan_s);
+            struct hv_share_transfer *late = hv_share_transfers(&a, &z.s, from_s, &n_late);
+            for (size_t k = 0; k < n; k++) {
+                if (t[k].end_s > from_s) {
+                    assert_true(at < n_late);
+                    assert_memory_equal(&late[at], &t[k], sizeof *t);
+                    at++;
+                }
+            }
+            assert_int_equal(at, n_late);
+            if (played == 0) {
+                bool want = is_crowded(&z, t, n);
+                assert_int_equal(hv_share_crowded(&z.s), want);
+                crowded += want;
+                hv_share_play(&z.x[0].a, &z.s);
+            }
+            hv_arena_free(&a);
+        }
+        clear(&z);
+    }
+    assert_in_range(crowded, 100, 500);
+}
+
 /** In no stretch of time does a link carry more than it can, nobody starts before what it waits for
  * is there, and a pipe that is alone with its links is never faster for that. */
 static void links_carry_what_they_can(void **state)
@@ -140,7 +213,7 @@ static void links_carry_what_they_can(void **state)
         hv_share_play(&z.x[0].a, &z.s);
         crowded += full;
         size_t n = 0;
-        struct hv_share_transfer *t = hv_share_transfers(&z.x[0].a, &z.s, &n);
+        struct hv_share_transfer *t = hv_share_transfers(&z.x[0].a, &z.s, -HUGE_VAL, &n);
         if (z.s.n_pipes == 1) {
             assert_true(z.x[0].run.makespan_s >= before - 1e-9);
         }
@@ -205,9 +278,12 @@ static void wide_links_change_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slow_link_sets_the_pace), cmocka_unit_test(equal_flows_get_halves),
-        cmocka_unit_test(rates_are_max_min_fair),    cmocka_unit_test(links_carry_what_they_can),
+        cmocka_unit_test(a_slow_link_sets_the_pace),
+        cmocka_unit_test(equal_flows_get_halves),
+        cmocka_unit_test(rates_are_max_min_fair),
+        cmocka_unit_test(links_carry_what_they_can),
         cmocka_unit_test(wide_links_change_nothing),
+        cmocka_unit_test(crowds_are_where_links_are_full),
     };
     return cmocka_run_group_tests_name("sim share", tests, NULL, NULL);
 }
