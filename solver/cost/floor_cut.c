@@ -6,9 +6,9 @@
  * - the NICs of the nodes of either side, each for its own node;
  * - where named links join every pair of nodes across, one of these, each at its rate in a
  *   direction (twice that where not all pairs use it the same way round).
- * Factors of calibration are those of senders and receivers at the nodes, of senders on links (each
- * direction has its own), and the least of all members in reductions. So the least of the three is
- * what the cut carries per second. Hops (hop.c) get the share that many flows get, at its best,
+ * Factors of calibration are those of senders and receivers at the nodes, of one of the senders on
+ * links, and the least of all members in reductions. So the least of the three is what the cut
+ * carries per second. Hops (hop.c) get the share that many flows get, at its best,
  * reductions (collective.c, reduce.c) that of a ring: a ring moves
  * 2 (n-1)/n of the bytes at no more than the tightest link between neighbouring houses, a tree
  * 2, the hierarchical form 2 (k-1)/k over k houses, a reduction in the hosts the same; all of these
@@ -55,7 +55,8 @@ double hv_cost_gradient_bytes(const struct hv_cost *k, enum hv_part part, size_t
     return n * hv_job_grad_bytes(&k->job);
 }
 
-/* The groups of a cluster by name, so that no order of a file counts, not even in the last digit. */
+/* The groups of a cluster by name, so that no order of a file counts, not even in the last digit.
+ */
 struct groups {
     const struct hv_cost *k;
     const struct hv_node_group **items;
@@ -196,16 +197,17 @@ static bool fill_cut(const struct groups *o, const bool *beyond, struct hv_cost_
     const struct hv_cost *k = o->k;
     struct across x = look_across(o, beyond);
     struct side a = look_at_side(o, beyond, false), b = look_at_side(o, beyond, true);
-    double links = x.rate * fmin(a.factor, b.factor), most = fmin(links, fmin(a.rate, b.rate));
+    double nodes = fmin(a.rate, b.rate), sums = fmin(x.rate * fmin(a.factor, b.factor), nodes);
+    double links = x.rate * fmax(a.factor, b.factor), most = fmin(links, nodes);
     double hop = hv_link_share(hv_link_curve(HV_CURVE_NETWORK, HV_USE_ALL_TO_ALL), LONG_BYTES);
     double ring = hv_link_share(hv_link_curve(HV_CURVE_NETWORK, HV_USE_RING), LONG_BYTES);
     double bytes = (double)k->job.global_batch * hv_cost_tokens(k) * k->model->hidden *
                    hv_job_activation_bytes(&k->job);
-    if (!(most > 0) || !isfinite(most))
+    if (!(sums > 0) || !isfinite(most))
         return false;
     *out = (struct hv_cost_cut){.beyond = beyond,
                                 .hop_s = bytes / (most * hop),
-                                .byte_s = 1 / (most * ring * largest_house(k->cluster)),
+                                .byte_s = 1 / (sums * ring * largest_house(k->cluster)),
                                 .latency_s = x.latency_s,
                                 .words = words_of(o, most == links ? x.link : NULL, beyond)};
     return true;

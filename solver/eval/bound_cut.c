@@ -1,29 +1,33 @@
 /**
  * Slow networks: what it costs that a plan uses devices on both sides of a cut.
  *
- * Take a cut of the cluster (hv_cost_cuts): zones or groups of nodes against all others, and between
- * them a network that carries little. Let H be the time that activations of the whole batch take
- * over it in one direction, R(Q) that of gradients of parts Q of the model, T' the time up to the
- * end of the reductions. A plan whose stages keep to one side each has copies of the pipeline of
- * three kinds: all on the first side, all on the second, or across. A copy holds the whole model, so
- * where two copies have a part on different sides its gradients are summed over the cut; a copy
- * across sends every sequence over it, forward one way and backward the other, so that each
- * direction carries all of them. Either
- * A. there are copies on the first side and on the second: T' ≥ R(all);
- * B. all copies are across: T' ≥ H and the latency of the last message;
- * C. or some are on one side, "before" the cut, and the others across. These run a share ν of the
- *    batch and have parts Q beyond, all of which copies before the cut have too. No reduction starts
- *    before every copy has begun the last backward pass of its part, so not before all activations
- *    have crossed forwards; what still crosses backwards goes first. So ν H + R(Q) ≤ T', and devices
- *    beyond do no more than ν of the passes through Q: those before the cut have the rest, and for
- *    them the inequality of bound_chain.c holds with as much less work.
+ * Take a cut of the cluster (hv_cost_cuts): zones or groups of nodes against all others, and
+ * between them a network that carries little. Let H be the time that activations of the whole batch
+ * take over it in one direction, R(Q) that of gradients of parts Q of the model, T' the time up to
+ * the end of the reductions. Let every data-parallel rank of a plan keep to one side (the ranks of
+ * a stage and its copies may be on different ones). A part may be on both sides, then its gradients
+ * are summed over the cut; or on the first only; or on the second only. Either
+ * A. all parts are on both: T' ≥ R(all);
+ * B. one is on the first side only and one on the second only: every sequence goes over the cut
+ *    between them, forward one way and backward the other, so that each direction carries all of
+ *    them: T' ≥ H and the latency of the last message;
+ * C. or some are on one side only, "before" the cut, and the others, Q, on both. Of n sequences
+ *    through a copy of the pipeline let the stage with most of its ranks beyond have the share f of
+ *    them there. Stages send each other equal flows from and to each of their ranks, so f n
+ *    sequences cross on the way between it and the part that is before the cut: ν N in all, one way
+ *    forwards and the other way backwards. No reduction starts before every copy has begun the last
+ *    backward pass of its part, so not before all activations have crossed forwards; what still
+ *    crosses backwards goes first. So ν H + R(Q) ≤ T', and devices beyond do no more than ν of the
+ *    passes through Q: those before the cut have the rest, and for them the inequality of
+ *    bound_chain.c holds with as much less work.
  * A and B are numbers. In C what is taken over grows with T': let E(t) be the bound of the devices
  * before the cut where T' ≤ t; it falls. The least time of a plan is no less than min(t, E(t)), for
- * every t; the best t is found by halving. The most that can be taken over is a knapsack of parts by
- * value over R, over ν: on each of its straight pieces ν K(T' - ν H) is a parabola.
+ * every t; the best t is found by halving. The most that can be taken over is a knapsack of parts
+ * by value over R, over ν: on each of its straight pieces ν K(T' - ν H) is a parabola.
  *
- * Plans outside: a stage with devices on both sides (exchanges inside its passes cross), states
- * sharded over both (hv__keeps_to_sides), sums on servers.
+ * Plans outside (hv__keeps_to_sides): exchanges inside passes cross the cut (tensor, context or
+ * expert parallelism), or states are sharded over it; ranks of a stage on both sides have shares of
+ * their own, or do not come out even with another stage's; gradients are summed on servers.
  */
 #include "solver/eval/bound_int.h"
 #include "solver/eval/reduce_int.h"
@@ -211,24 +215,54 @@ static bool is_across(const struct hv_cluster *c, const bool *beyond, const uint
     return false;
 }
 
-bool hv__keeps_to_sides(const struct hv__lowered *l, const bool *beyond)
+/** May a copy of the stage have devices on both sides? Only whole data-parallel ranks that work
+ * alike, without exchanges between them, and with equal flows from and to all other stages. */
+static bool may_be_across(const struct hv_cluster *c, const struct hv_replica *r,
+                          const struct hv_stage *st, const uint32_t *devices, const bool *beyond)
 {
-    const struct hv_cluster *c = hv_cost_cluster(l->k);
-    if (hv__by_servers(l)) {
+    size_t each = hv_stage_ranks(r, st), n = st->dp > 0 ? (size_t)st->dp : 1, width = each / n;
+    if (st->zero.stage > 0 || st->shares != NULL || hv_stage_experts_over(st) > 1) {
         return false;
     }
-    for (size_t i = 0; i < l->plan->n_replicas; i++) {
-        const struct hv_replica *r = &l->plan->replicas[i];
-        for (size_t k = 0; k < r->n_stages; k++) {
-            const struct hv_stage *st = &r->stages[k];
-            size_t runs = st->zero.stage > 0 || r->count < 1 ? 1 : (size_t)r->count;
-            size_t each = st->n_devices / runs;
-            for (size_t x = 0; x < runs; x++) {
-                if (is_across(c, beyond, st->devices + x * each, each)) {
-                    return false;
-                }
-            }
+    for (size_t d = 0; d < n; d++) {
+        if (is_across(c, beyond, devices + d * width, width)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < r->n_stages; i++) {
+        size_t other = hv_stage_ranks(r, &r->stages[i]);
+        if (other == 0 || (other % each != 0 && each % other != 0)) {
+            return false;
         }
     }
     return true;
+}
+
+static bool stage_keeps(const struct hv_cluster *c, const struct hv_replica *r,
+                        const struct hv_stage *st, const bool *beyond)
+{
+    size_t each = hv_stage_ranks(r, st);
+    if (st->zero.stage > 0) { /* all copies may share the states */
+        return !is_across(c, beyond, st->devices, st->n_devices);
+    }
+    for (size_t at = 0; each > 0 && at + each <= st->n_devices; at += each) {
+        if (is_across(c, beyond, st->devices + at, each) &&
+            !may_be_across(c, r, st, st->devices + at, beyond)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool hv__keeps_to_sides(const struct hv__lowered *l, const bool *beyond)
+{
+    for (size_t i = 0; i < l->plan->n_replicas; i++) {
+        const struct hv_replica *r = &l->plan->replicas[i];
+        for (size_t k = 0; k < r->n_stages; k++) {
+            if (!stage_keeps(hv_cost_cluster(l->k), r, &r->stages[k], beyond)) {
+                return false;
+            }
+        }
+    }
+    return !hv__by_servers(l);
 }

@@ -74,8 +74,8 @@ void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__pri
 /** Bound of plans whose stages are chains, on the devices of `w`; HUGE_VAL: they do not hold the
  * gradients. O(2^kinds × kinds × classes). */
 double hv__bound_by_size(const struct hv__work *w, struct hv_arena *arena);
-/** What the slowest network of a cluster leaves of plans whose stages, and states that are sharded,
- * keep to one side of it: raises out->iteration_s from what it is without, where it does. */
+/** What the slowest network of a cluster leaves of plans whose exchanges inside passes, and states
+ * that are sharded, keep to one side of it: raises out->iteration_s from what it is without. */
 void hv__bound_cuts(struct hv_cost *k, const struct hv__work *w, struct hv_arena *arena,
                     struct hv_bound *out);
 

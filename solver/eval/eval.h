@@ -335,8 +335,8 @@ struct hv_bound {
     double any_s; /**< of any exact plan, also with stages that branch, parts of micro-batches or
                      tensor parallelism that is not 1d: passes of any size */
     const char *any_why, *compute_why;
-    double spread_s; /**< of plans that iteration_s is for, and of those with a stage, or states
-                        that are sharded, on both sides of the cut, or sums on servers */
+    double spread_s; /**< of plans that iteration_s is for, and of those that exchange inside
+                        passes or shard states across the cut, or sum gradients on servers */
     const char *spread_why;
     const bool *beyond; /**< [groups] the second side of the cut; NULL: none counts */
     /* what iteration_s is made of besides compute_s */
