@@ -62,6 +62,18 @@ static inline void close_world(struct world *w)
     hv_inputs_free(&w->in);
 }
 
+/** The bound with its words; the arena owns them. */
+static inline struct hv_bound bound_of(const char *cluster, const char *model, const char *job,
+                                       struct hv_arena *a)
+{
+    struct world w;
+    struct hv_bound b = {0};
+    open_world(&w, cluster, model, job);
+    hv_eval_bound(w.cost, a, &b);
+    close_world(&w);
+    return b;
+}
+
 static inline int setup(void **state)
 {
     static struct world w;

@@ -142,6 +142,24 @@ const struct hv_cost_by_size *hv_cost_by_size(struct hv_cost *k, enum hv_part pa
  * over all sizes: a little too low between places of the curve, never too high. O(1). */
 double hv_cost_weighted_s(const struct hv_cost_by_size *c, double weight);
 
+/** Two sides of a cluster and what crosses between them, at the best. */
+struct hv_cost_cut {
+    const bool *beyond; /**< [groups of the cluster] on the second side */
+    double hop_s;       /**< activations of all sequences of the batch, once in one direction */
+    double latency_s;   /**< of one message */
+    double byte_s;      /**< a byte of gradients that devices on both sides sum */
+    const char *words;  /**< "the link between east and west (1.25 GB/s)" */
+};
+/**
+ * Lists zones and groups of nodes, each against all others, with what the network between them
+ * carries; proof: floor_cut.c. None for models that are no plain transformer, and for clusters of
+ * very many groups. Lists and words in `arena`. O(groups³ · links).
+ */
+size_t hv_cost_cuts(const struct hv_cost *k, struct hv_arena *arena, struct hv_cost_cut **out);
+/** Bytes of the gradients of a part of a transformer, experts included; tied embeddings count at
+ * the head. O(1). */
+double hv_cost_gradient_bytes(const struct hv_cost *k, enum hv_part part, size_t block);
+
 /** Most bytes of a device that states, activations and what passes need can have. */
 double hv_cost_usable_bytes(const struct hv_cost *k, const struct hv_device_kind *d);
 /** Bytes that all devices of a plan hold together at the least: sums of gradients and their

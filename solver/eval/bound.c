@@ -226,6 +226,22 @@ static struct least bound_of(const struct question *q)
     return least;
 }
 
+double hv__bound_by_size(const struct hv__work *w, struct hv_arena *arena)
+{
+    bool *kinds = hv_arena_new(arena, bool, w->n_kinds), some = false;
+    for (size_t i = 0; i < w->n_kinds; i++) {
+        kinds[i] = w->devices[i] > 0;
+        some = some || kinds[i];
+    }
+    if (!some || !isfinite(fewest_of(w, kinds))) {
+        return HUGE_VAL;
+    }
+    struct hv__prices p = hv__prices_of(w, kinds, arena);
+    hv__mix_values(w, kinds, &p);
+    const struct question q = {.w = w, .all = &p, .by_size = true, .arena = arena};
+    return bound_of(&q).time_s;
+}
+
 bool hv__bound_covers(const struct hv__lowered *l)
 {
     if (l->row->flags & HV_SCHEDULE_PARTS) {
@@ -370,7 +386,7 @@ void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *o
     }
     *out = (struct hv_bound){.why = say_none(k, arena, &w, kinds)};
     if (out->why != NULL) {
-        out->any_why = out->compute_why = out->why;
+        out->any_why = out->compute_why = out->spread_why = out->why;
         return;
     }
     out->fewest = fewest_of(&w, kinds);
@@ -394,4 +410,7 @@ void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *o
     }
     out->any_s = any.iteration_s;
     out->any_why = any.why;
+    out->spread_s = out->iteration_s;
+    out->spread_why = out->why;
+    hv__bound_cuts(k, &w, arena, out);
 }

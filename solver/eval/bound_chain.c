@@ -65,13 +65,17 @@ static double part_value(const struct hv__work *w, const bool *kinds, const stru
 static double mix_value(const struct hv__work *w, const bool *kinds, const struct hv__prices *p,
                         double share)
 {
-    double sum = 0;
+    double sum = 0, values[HV__ITEMS_BY_SIZE];
     for (size_t c = 0; c + 1 < w->n_items; c++) {
         struct weights by = {share * w->batch, (1 - share) * p->total};
         double parts = w->units[c] / w->batch;
-        sum += parts > 0 ? parts * part_value(w, kinds, p, c, by) : 0;
+        double value = parts > 0 ? parts * part_value(w, kinds, p, c, by) : 0;
+        sum += value;
+        if (w->beyond != NULL) {
+            values[c] = value;
+        }
     }
-    return sum;
+    return w->beyond != NULL ? sum - hv__taken_over(w, values) : sum;
 }
 
 static void set_total(const struct hv__work *w, const bool *kinds, struct hv__prices *p)
@@ -84,6 +88,9 @@ static void set_total(const struct hv__work *w, const bool *kinds, struct hv__pr
             double s = p->speed[k] * w->floor_s[k * w->stride + w->n_items - 1];
             p->optimizer = fmin(p->optimizer, s);
         }
+    }
+    if (w->beyond != NULL) {
+        p->optimizer = 0; /* devices beyond may do it */
     }
 }
 

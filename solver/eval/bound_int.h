@@ -7,6 +7,19 @@
 /** Shares of the work side against the chain side that are tried. */
 #define HV__MIXES 20
 
+/** Models with more classes of blocks are looked at without regard to the size of passes. */
+#define HV__CLASSES_BY_SIZE 8
+/** Items of a model that is looked at by size. */
+#define HV__ITEMS_BY_SIZE (2 * HV__CLASSES_BY_SIZE + 3)
+
+/** What devices beyond a cut can take over from those before it (bound_cut.c): passes of so much of
+ * the batch, times so much of the model, as the cut carries in that time. */
+struct hv__beyond {
+    double window_s; /**< at most */
+    double hop_s;    /**< activations of the whole batch */
+    double *sum_s;   /**< [n_items] gradients of one part */
+};
+
 /** What there is to do and who can do it. Items: halves of blocks by class, embedding, head, and
  * last the optimizer step. */
 struct hv__work {
@@ -22,6 +35,7 @@ struct hv__work {
     double state_bytes;               /**< that all devices hold together at the least */
     double *step_s, *jitter, *pass_s; /**< [n_kinds] */
     bool transformer;
+    const struct hv__beyond *beyond; /**< these are the devices before a cut; NULL: all there are */
 };
 
 /** What a device of each kind in use earns per second, and what the work is worth by that. */
@@ -33,8 +47,15 @@ struct hv__prices {
     double mixed[HV__MIXES]; /**< worth of the passes by size, and of the chain */
 };
 
+/** What the work is to devices before a cut: without what those beyond take over, in the best of
+ * ways. `values`: [n_items] of all parts of an item. O(items²). */
+double hv__taken_over(const struct hv__work *w, const double *values);
+
 /** Lists the work of a job and the devices of its cluster. */
 struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena);
+/** Counts the devices of use again: those of groups on one side of a cut only. */
+void hv__keep_side(struct hv_cost *k, struct hv__work *w, const bool *beyond, bool side,
+                   struct hv_arena *arena);
 /** Time of `value` on all devices of these kinds. */
 double hv__spread_s(const struct hv__work *w, const bool *kinds, const struct hv__prices *p,
                     double value);
@@ -49,5 +70,13 @@ void hv__mix_values(const struct hv__work *w, const bool *kinds, struct hv__pric
 /** Changes the speeds where that raises the best mix; fills p->mixed. */
 void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__prices *p,
                      struct hv_arena *arena);
+
+/** Bound of plans whose stages are chains, on the devices of `w`; HUGE_VAL: they do not hold the
+ * gradients. O(2^kinds × kinds × classes). */
+double hv__bound_by_size(const struct hv__work *w, struct hv_arena *arena);
+/** What the slowest network of a cluster leaves of plans whose exchanges inside passes, and states
+ * that are sharded, keep to one side of it: raises out->iteration_s from what it is without. */
+void hv__bound_cuts(struct hv_cost *k, const struct hv__work *w, struct hv_arena *arena,
+                    struct hv_bound *out);
 
 #endif

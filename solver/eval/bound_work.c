@@ -7,14 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Models with more classes of blocks are looked at without regard to the size of passes. */
-#define CLASSES_BY_SIZE 8
-
 /** Adds one class of work with its floors on every kind. Rows of floor_s are `stride` long. */
 static void add_item(struct hv_cost *k, struct hv__work *w, enum hv_part part, size_t block,
                      double units)
 {
-    bool by_size = hv_cost_n_classes(k) <= CLASSES_BY_SIZE;
+    bool by_size = hv_cost_n_classes(k) <= HV__CLASSES_BY_SIZE;
     for (size_t i = 0; i < w->n_kinds; i++) {
         size_t at = i * w->stride + w->n_items;
         w->floor_s[at] = hv_cost_floor_s(k, part, block, w->kinds[i]);
@@ -34,13 +31,15 @@ static void add_optimizer(struct hv_cost *k, struct hv__work *w)
     w->units[w->n_items++] = 1;
 }
 
-static void count_devices(struct hv_cost *k, struct hv__work *w)
+/** Those of one side of a cut; `beyond` NULL: of all groups. */
+static void count_devices(struct hv_cost *k, struct hv__work *w, const bool *beyond, bool side)
 {
     const struct hv_cluster *c = hv_cost_cluster(k);
     for (size_t g = 0; g < c->n_groups; g++) {
         const struct hv_node_group *group = &c->groups[g];
         /* a plan may use spare nodes */
-        for (size_t s = 0; group->state != HV_NODE_DRAIN && s < group->n_slots; s++) {
+        bool counts = group->state != HV_NODE_DRAIN && (beyond == NULL || beyond[g] == side);
+        for (size_t s = 0; counts && s < group->n_slots; s++) {
             for (size_t i = 0; i < w->n_kinds; i++) {
                 if (w->kinds[i] == group->slots[s].kind) {
                     w->devices[i] += (double)group->slots[s].count * group->count;
@@ -62,6 +61,14 @@ static void leave_out_useless(struct hv__work *w)
             w->devices[i] = 0;
         }
     }
+}
+
+void hv__keep_side(struct hv_cost *k, struct hv__work *w, const bool *beyond, bool side,
+                   struct hv_arena *arena)
+{
+    w->devices = hv_arena_new(arena, double, w->n_kinds);
+    count_devices(k, w, beyond, side);
+    leave_out_useless(w);
 }
 
 /** What a step costs besides work; measured layers hold whatever was measured with them. */
@@ -119,7 +126,7 @@ struct hv__work hv__list_work(struct hv_cost *k, struct hv_arena *arena)
     add_item(k, &w, HV_PART_EMBEDDING, 0, batch);
     add_item(k, &w, HV_PART_HEAD, 0, batch);
     add_optimizer(k, &w);
-    count_devices(k, &w);
+    count_devices(k, &w, NULL, false);
     leave_out_useless(&w);
     add_steps(&w);
     add_memory(k, &w);

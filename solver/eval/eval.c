@@ -186,6 +186,9 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
     } else if (hv_known(out->metrics.bound_s) && !hv__bound_covers(&l)) {
         out->metrics.bound_s = b.any_s;
         out->bound_why = b.any_why;
+    } else if (hv_known(out->metrics.bound_s) && b.beyond && !hv__keeps_to_sides(&l, b.beyond)) {
+        out->metrics.bound_s = b.spread_s;
+        out->bound_why = b.spread_why;
     }
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
     if (out->metrics.gap_frac < 0 && out->findings.n > 0) {

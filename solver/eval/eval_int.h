@@ -232,6 +232,10 @@ size_t hv__use_of(const struct hv__lowered *l, double *usd_per_h, double *flops_
 /** Do all micro-batches of the plan pass through its stages one after the other, in pieces that the
  * cost model prices by their size? Then hv_bound.iteration_s holds, else any_s. O(stages). */
 bool hv__bound_covers(const struct hv__lowered *l);
+/** Does the plan keep every exchange inside passes, and the states that it shards, to one side of a
+ * cut, and sum gradients without servers? Then that cut holds, else hv_bound.spread_s. O(devices ·
+ * log groups + stages²). */
+bool hv__keeps_to_sides(const struct hv__lowered *l, const bool *beyond);
 /** Lanes for drawing. */
 enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out,
                             struct hv_err *err) HV_NODISCARD;

@@ -28,18 +28,6 @@
     "{\"format\":\"hetviz.job/1\",\"global_batch\":" #batch ",\"sequence\":2048,"                  \
     "\"precision\":\"fp16\",\"optimizer\":\"adam\"" more "}"
 
-/** The bound with its words; the arena owns them. */
-static struct hv_bound bound_of(const char *cluster, const char *model, const char *job,
-                                struct hv_arena *a)
-{
-    struct world w;
-    struct hv_bound b = {0};
-    open_world(&w, cluster, model, job);
-    hv_eval_bound(w.cost, a, &b);
-    close_world(&w);
-    return b;
-}
-
 static void gradients_have_to_fit(void **state)
 {
     (void)state;

@@ -36,6 +36,7 @@ static void add_bound_parts(json_t *o, const struct hv_bound *b, bool any)
     } parts[] = {{"compute_s", b->compute_s}, {"shapes_s", b->shapes_s},
                  {"passes_s", b->passes_s},   {"optimizer_s", b->optimizer_s},
                  {"host_s", b->host_s},       {"wait_s", b->wait_s},
+                 {"cut_s", b->cut_s},         {"spread_plans_s", b->spread_s},
                  {"other_plans_s", b->any_s}};
     for (size_t i = 0; i < HV_COUNT(parts); i++) {
         json_object_set_new(o, parts[i].key, hv_json_num(any ? parts[i].time_s : HV_UNKNOWN));
