@@ -24,7 +24,7 @@ static bool attempt(struct climb *c, struct hv__sketch *next, bool refit)
 {
     if (hv__over(c->s))
         return false;
-    double value = refit ? hv__refit(c->s, next) : hv__judge_sketch(c->s, next);
+    double value = refit ? hv__refit(c->s, next, c->value) : hv__judge_sketch(c->s, next);
     if (!(value < c->value * (1 - 1e-9)))
         return false;
     c->k = *next;
@@ -321,7 +321,7 @@ static int rank_stages(struct climb *c, int t, int *stages)
     int depth = hv__depth(&c->k.teams[t]), n = 0;
     double busy[HV__CHUNKS] = {0};
     struct hv__sketch same = c->k;
-    (void)hv__judge_sketch(c->s, &same);
+    (void)hv__judge_again(c->s, &same);
     const struct hv_verdict *v = &c->s->last;
     for (size_t i = 0; i < v->n_stages; i++) {
         if (v->stages[i].replica == hv__first_replica(&c->k, t) &&

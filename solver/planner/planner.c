@@ -47,7 +47,7 @@ static enum hv_status improve_start(struct hv__search *s, struct hv_err *err)
         return st;
     s->work_limit *= START_SHARE;
     dealt = k;
-    double value = hv__judge_sketch(s, &k), other = hv__refit(s, &dealt);
+    double value = hv__judge_sketch(s, &k), other = hv__refit(s, &dealt, HUGE_VAL);
     if (other < value)
         k = dealt;
     hv__improve(s, &k, fmin(value, other));

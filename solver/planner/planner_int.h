@@ -87,6 +87,10 @@ struct hv__search {
     bool beyond; /**< plans that miss the objective's limits are starts too */
     bool stopped;
     struct hv_verdict last; /**< of the latest judgement, in `scratch` */
+    double room; /**< share of the memory that would do, of the latest plan; 0: it did, or that was
+                    not what it lacked */
+    struct hv__known *known; /**< plans judged, open addressing */
+    size_t n_known, cap_known;
 };
 
 extern const struct hv__order hv__orders[];
@@ -110,6 +114,8 @@ int hv__depth(const struct hv__team *t);
 /** Independent pipelines that the team is: its data-parallel ranks, as far as all its legs can be
  * cut alike. 1 where experts are spread over them. */
 int hv__pipelines(const struct hv__team *t);
+/** Does no pool lack devices for the sketch? */
+bool hv__has_devices(const struct hv__search *s, const struct hv__sketch *k);
 /** Number of the first replica entry of a team. */
 size_t hv__first_replica(const struct hv__sketch *k, int team);
 /** Leg of a stage. */
@@ -144,12 +150,16 @@ bool hv__fill_matters(const struct hv__team *t, int order);
  * at will, for estimates. False when it cannot. */
 bool hv__deal(struct hv__search *s, struct hv__sketch *k, bool rough);
 /** Seconds of a micro-batch in the slowest stage, and of filling the pipeline, by prices. */
-void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each, double *fill);
-/** Judges a sketch as it is; keeps it when it is the best. Returns the objective's value, infinity
- * when it breaks a rule. */
+void hv__team_times(struct hv__search *s, const struct hv__team *t, int order, double *each,
+                    double *fill);
+/** Value of a sketch as it is, which is kept when it is the best: the objective's, infinity when it
+ * breaks a rule. A plan that was judged before is not judged again. */
 double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k);
-/** Splits, deals and judges, with less and less memory until it fits; *k is left as judged. */
-double hv__refit(struct hv__search *s, struct hv__sketch *k);
+/** The same, judged in any case: s->last is its verdict. */
+double hv__judge_again(struct hv__search *s, const struct hv__sketch *k);
+/** Splits, deals and judges, with less and less memory until it fits; *k is left as judged. A plan
+ * that is worth less than `most` by prices alone is not judged. */
+double hv__refit(struct hv__search *s, struct hv__sketch *k, double most);
 /** Operations of judging a sketch, roughly: what the default budget counts. */
 double hv__work_of(const struct hv__search *s, const struct hv__sketch *k);
 /** Is the budget spent, or an end asked for? */

@@ -270,11 +270,14 @@ bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct
 
 /* ---- batch over teams --------------------------------------------------------------------- */
 
-static int blocks_of(const struct hv__team *t, int stage, int depth)
+static int blocks_of(const struct hv__team *t, int order, int stage, int depth)
 {
+    const struct hv__order *o = &hv__orders[order];
     int n = 0;
-    for (int i = stage; i < HV__CHUNKS; i += depth)
-        n += t->counts[i];
+    for (int turn = 0; turn < o->chunks; turn++) {
+        bool back = o->folded && turn % 2 == 1;
+        n += t->counts[turn * depth + (back ? depth - 1 - stage : stage)];
+    }
     return n;
 }
 
@@ -291,15 +294,16 @@ static void smooth_times(struct hv__search *s, const struct hv__team *t, double 
     *fill = *each * (hv__depth(t) - 1);
 }
 
-void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each, double *fill)
+void hv__team_times(struct hv__search *s, const struct hv__team *t, int order, double *each,
+                    double *fill)
 {
     int depth = hv__depth(t), all = 0;
+    int last = hv__orders[order].folded && hv__orders[order].chunks % 2 == 0 ? 0 : depth - 1;
     double sum = 0, most = 0;
     for (int i = 0; i < depth; i++) {
         const struct hv__price *p = hv__price_of(s, t, hv__leg_at(t, i));
-        int n = blocks_of(t, i, depth);
-        double x =
-            n * p->block_s + (i == 0 ? p->ends_s[0] : 0) + (i == depth - 1 ? p->ends_s[1] : 0);
+        int n = blocks_of(t, order, i, depth);
+        double x = n * p->block_s + (i == 0 ? p->ends_s[0] : 0) + (i == last ? p->ends_s[1] : 0);
         all += n;
         sum += x;
         most = fmax(most, x);
@@ -314,12 +318,12 @@ void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each
 
 /* A share of the batch: counts are micro-batches of one pipeline, or (whole) of all pipelines of
  * the team at once. */
-static bool fill_share(struct hv__search *s, const struct hv__team *t, bool whole,
+static bool fill_share(struct hv__search *s, const struct hv__team *t, int order, bool whole,
                        struct hv_share *out)
 {
     int pipelines = whole ? 1 : hv__pipelines(t);
     double each, fill;
-    hv__team_times(s, t, &each, &fill);
+    hv__team_times(s, t, order, &each, &fill);
     *out = (struct hv_share){.rate = each / pipelines,
                              .fixed = fill,
                              .size = t->micro_batch / pipelines,
@@ -367,7 +371,7 @@ static bool deal(struct hv__search *s, struct hv__sketch *k, bool whole, bool st
     struct hv_distribution d = {0};
     bool ok = true;
     for (int i = 0; i < k->n_teams && ok; i++) {
-        ok = fill_share(s, &k->teams[i], whole, &shares[i]);
+        ok = fill_share(s, &k->teams[i], k->order, whole, &shares[i]);
         if (ok && steps)
             fill_steps(&k->teams[i], &a, &shares[i]);
     }

@@ -230,7 +230,7 @@ double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k)
             bytes = fmax(bytes, node_bytes(s, t, leg, share * s->n_blocks));
             rate = fmin(rate, p->flow_bytes_per_s * p->node_devices);
         }
-        hv__team_times(s, t, &each, &fill);
+        hv__team_times(s, t, k->order, &each, &fill);
         each_s = fmax(each_s, each);
     }
     double rounds = 2.0 * (k->n_teams - 1) / k->n_teams;
