@@ -163,6 +163,24 @@ static void try_uneven(struct climb *c, int t, int leg)
         (void)attempt(c, &next, true);
 }
 
+/* What waits in host memory, of n legs at once: in place of computing twice, or beside it. */
+static void try_host(struct climb *c, int t, int leg, int n)
+{
+    for (int i = 0; i < 2 * hv_offload_what_N; i++) {
+        struct hv__sketch next = c->k;
+        unsigned bit = HV__HOST(i / 2), now = next.teams[t].legs[leg].offload & bit;
+        bool changes = false;
+        for (int l = leg; l < leg + n; l++) {
+            struct hv__leg *x = &next.teams[t].legs[l];
+            changes = changes || (i % 2 == 1 && x->recompute != HV_RC_NONE);
+            x->offload = now != 0 ? x->offload & ~bit : x->offload | bit;
+            x->recompute = i % 2 == 1 ? HV_RC_NONE : x->recompute;
+        }
+        if (i % 2 == 0 || changes)
+            (void)attempt(c, &next, true);
+    }
+}
+
 static void try_leg(struct climb *c, int t, int leg)
 {
     static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
@@ -174,10 +192,7 @@ static void try_leg(struct climb *c, int t, int leg)
             (void)attempt(c, &next, true);
         }
     }
-    struct hv__sketch moved = c->k;
-    moved.teams[t].legs[leg].offload = !moved.teams[t].legs[leg].offload;
-    moved.teams[t].legs[leg].recompute = HV_RC_NONE;
-    (void)attempt(c, &moved, true);
+    try_host(c, t, leg, 1);
     try_places(c, t, leg);
     try_uneven(c, t, leg);
     try_degrees(c, t, leg);
@@ -258,6 +273,8 @@ static void try_team(struct climb *c, int t)
         if (c->k.teams[t].zero != zero)
             (void)attempt(c, &next, true);
     }
+    if (c->k.teams[t].n_legs > 1)
+        try_host(c, t, 0, c->k.teams[t].n_legs);
     for (int leg = 0; leg < c->k.teams[t].n_legs; leg++)
         try_leg(c, t, leg);
     if (c->k.teams[t].n_legs > 1) {

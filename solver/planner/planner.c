@@ -17,15 +17,30 @@ static void report(const struct hv__search *s, double frac, const char *text)
         s->o->progress(s->o->ctx, frac, text);
 }
 
+/* First plans that fit: as much as must be waits in host memory. */
+static int first_plans(struct hv__search *s, struct hv__sketch *starts)
+{
+    static const unsigned hosts[] = {0, HV__HOST(HV_OFFLOAD_OPTIMIZER),
+                                     HV__HOST(HV_OFFLOAD_OPTIMIZER) | HV__HOST(HV_OFFLOAD_WEIGHTS),
+                                     HV__HOST(HV_OFFLOAD_OPTIMIZER) | HV__HOST(HV_OFFLOAD_WEIGHTS) |
+                                         HV__HOST(HV_OFFLOAD_ACTIVATIONS)};
+    int n = 0;
+    for (size_t i = 0; i < HV_COUNT(hosts) && n == 0 && !hv__over(s); i++) {
+        s->offload = hosts[i];
+        n = hv__first_plans(s, starts, STARTS);
+    }
+    return n;
+}
+
 static void search(struct hv__search *s)
 {
     struct hv__sketch *starts = hv_arena_new(&s->arena, struct hv__sketch, STARTS);
     report(s, 0, "first plans");
     const struct hv_objective *o = &s->job->objective;
-    int n = hv__first_plans(s, starts, STARTS);
+    int n = first_plans(s, starts);
     if (n == 0 && (hv_known(o->deadline_s) || hv_known(o->max_usd_per_h)) && !s->stopped) {
         s->beyond = true; /* none keeps to the limits: then the one that is nearest to them */
-        n = hv__first_plans(s, starts, STARTS);
+        n = first_plans(s, starts);
     }
     double whole = s->work_limit;
     for (int i = 0; i < n && !s->stopped; i++) {

@@ -8,6 +8,8 @@
 #define HV__LEGS   8   /**< of one team */
 #define HV__TEAMS  8   /**< of one plan */
 #define HV__CHUNKS 256 /**< stages × chunks of one team */
+/** The bit of an enum hv_offload_what. */
+#define HV__HOST(what) (1U << (what))
 
 /** Equal devices of equal nodes. */
 struct hv__pool {
@@ -26,8 +28,8 @@ struct hv__pool {
 struct hv__leg {
     int pool, n_stages, tp, cp, dp, ep;
     unsigned recompute;
-    bool offload; /**< activations wait in host memory */
-    bool beside;  /**< stages of one data-parallel rank lie side by side, not those of one stage */
+    unsigned offload; /**< HV__HOST of what waits in host memory */
+    bool beside; /**< stages of one data-parallel rank lie side by side, not those of one stage */
 };
 
 /** One replica entry. */
@@ -63,7 +65,9 @@ struct hv__price {
     int pool, tp, cp, ep, sequences;
     unsigned recompute;
     bool sharded, known;
+    int fetched; /**< ranks that fetch a block's weights from their host together; 0: none do */
     double block_s, ends_s[2];            /**< forward and backward; embedding, head */
+    double fetch_s;                       /**< of block_s: of weights, beyond what passes hide */
     double parameters, expert_parameters; /**< of a block on a rank: all; of these, of experts */
     double ends_parameters[2];
     double saved_bytes, peak_bytes, head_bytes; /**< kept per block; live while one runs again */
@@ -84,7 +88,8 @@ struct hv__search {
     double best_value, told_value, best_s;
     double work, work_limit;
     int64_t evaluations;
-    bool beyond; /**< plans that miss the objective's limits are starts too */
+    bool beyond;      /**< plans that miss the objective's limits are starts too */
+    unsigned offload; /**< what the legs of first plans leave to the host */
     bool stopped;
     struct hv_verdict last; /**< of the latest judgement, in `scratch` */
     double room; /**< share of the memory that would do, of the latest plan; 0: it did, or that was

@@ -183,11 +183,12 @@ static void draw_stage(const struct hv__search *s, struct hv_plan *p, const stru
     st->ep = l->ep;
     st->zero.stage = hv__leg_holders(l) > 1 ? t->zero : 0;
     st->recompute = l->recompute;
-    if (l->offload) {
-        st->n_offload = 1;
-        st->offload = hv_arena_new(&p->arena, struct hv_offload, 1);
-        st->offload[0] =
-            (struct hv_offload){.what = HV_OFFLOAD_ACTIVATIONS, .frac = 1, .to_host = true};
+    if (l->offload != 0)
+        st->offload = hv_arena_new(&p->arena, struct hv_offload, hv_offload_what_N);
+    for (int what = 0; what < hv_offload_what_N; what++) {
+        if (l->offload & HV__HOST(what))
+            st->offload[st->n_offload++] =
+                (struct hv_offload){.what = (enum hv_offload_what)what, .frac = 1, .to_host = true};
     }
 }
 
