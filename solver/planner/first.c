@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define SETS_JUDGED  600   /* sets of teams judged at most */
-#define SETS_SHARE   0.4   /* of the work left, for their judgement */
+#define SETS_SHARE   0.3   /* of the work left, for their judgement */
 #define CUT_JUDGED   48    /* of these, with the pools cut in the same way */
 #define FEW_JUDGED   3000  /* sets of teams of few devices */
 #define QUICK_JUDGED 24    /* of the first, simple sets */
@@ -386,7 +386,7 @@ static void improve_soon(struct hv__search *s, const struct starts *st)
             continue;
         double work = fmax(QUICK_WORK, QUICK_TRIES * hv__work_of(s, &k));
         s->work_limit = s->work + fmin(work, SETS_SHARE / 4 * (limit - s->work));
-        hv__improve(s, &k, st->value[i]);
+        (void)hv__improve(s, &k, st->value[i]);
         s->work_limit = limit;
         n++;
     }
