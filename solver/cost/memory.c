@@ -124,10 +124,10 @@ static double buffers_bytes(const struct hv_cost *k, const struct hv_stage_query
     if (q->replica->n_stages > 1)
         boundary = hv_job_activation_bytes(j) * pq.sequences * pq.tokens * k->model->hidden /
                    (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
-    bool scaled = j->precision == HV_FP16 && !j->grad_fp32 && j->master_weights;
+    double unscaled = hv_job_unscaled_bytes(j);
     bool deepspeed = z->stage >= 1 && z->stage < 3 && hv__older_stack(k, &pq);
-    if (scaled)
-        gradients = 4 * m->updated_parameters;
+    if (unscaled > 0)
+        gradients = unscaled * m->updated_parameters;
     else if (deepspeed && hv_job_grad_bytes(j) > hv_job_weight_bytes(j))
         gradients = hv_job_weight_bytes(j) * m->parameters;
     size_t holders = r->dp * r->cp * (size_t)q->replica->count;

@@ -129,11 +129,10 @@ static void check_stage(struct list *l, size_t r, size_t i, const struct hv_stag
     for (size_t k = 0; k < s->n_moe; k++) {
         check_moe(l, r, i, &s->moe[k]);
     }
-    for (size_t k = 0; k < s->n_offload; k++) {
-        if (!s->offload[k].to_host) {
-            add(l, r, i, "offload", "the memory of the devices that take it is not counted");
-            break;
-        }
+    if (s->n_offload > 0) {
+        add(l, r, i, "offload",
+            s->offload[0].to_host ? "how much memory the host has is not counted"
+                                  : "the memory of the devices that take it is not counted");
     }
     if (s->n_ops > 0 || s->mesh.n > 0 || s->place.n > 0 || s->n_shard > 0 || s->fuse.n > 0) {
         add(l, r, i, "ops", "operators, meshes and placements are not simulated");

@@ -103,6 +103,7 @@ static void add_stage(struct few *f)
                 struct hv__leg leg = {.pool = p, .n_stages = 1, .tp = tp, .cp = 1, .dp = dp};
                 leg.ep = 1;
                 leg.recompute = f->rough.team.legs[0].recompute;
+                leg.offload = s->offload;
                 if (t->micro_batch >= dp && f->rated < FEW_ROUGH)
                     add_leg(f, &leg);
             }

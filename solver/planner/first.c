@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define SETS_JUDGED  600   /* sets of teams judged at most */
-#define SETS_SHARE   0.4   /* of the work left, for their judgement */
+#define SETS_SHARE   0.3   /* of the work left, for their judgement */
 #define CUT_JUDGED   48    /* of these, with the pools cut in the same way */
 #define FEW_JUDGED   3000  /* sets of teams of few devices */
 #define QUICK_JUDGED 24    /* of the first, simple sets */
@@ -22,6 +22,7 @@
 #define SOON_WORK    3e4   /* operations of judgements of one set of pools */
 #define PARTS_WORK   1e6   /* of those of parts of all pools */
 #define POLISHED     1.1   /* times the best so far: a plan of few devices worth a second look */
+#define START_WORSE  2.5   /* times the best so far: no start */
 #define LEAST_SHARE  (1.0 / 64) /* of a pool that is used alone */
 #define LATE         1.2        /* estimates over the deadline that may still keep it */
 #define VARIANTS     4          /* of a set of several teams */
@@ -69,7 +70,7 @@ static void add_set(struct hv__lister *l, const struct hv__sketch *k)
         return;
     for (int i = 0; i < k->n_teams; i++) {
         double each, fill;
-        hv__team_times(s, &dealt.teams[i], &each, &fill);
+        hv__team_times(s, &dealt.teams[i], dealt.order, &each, &fill);
         worst =
             fmax(worst,
                  each * (double)(dealt.teams[i].micro_batches + (dealt.teams[i].more > 0)) + fill);
@@ -254,7 +255,7 @@ struct limits {
 static double try_set(struct hv__search *s, struct starts *st, struct hv__sketch *k, int order)
 {
     k->order = order;
-    double value = hv__refit(s, k);
+    double value = hv__refit(s, k, START_WORSE * s->best_value);
     if (hv__are_few(s) && value < POLISHED * s->best_value)
         value = hv__polish(s, k, value);
     if (value < HUGE_VAL)
@@ -385,7 +386,7 @@ static void improve_soon(struct hv__search *s, const struct starts *st)
             continue;
         double work = fmax(QUICK_WORK, QUICK_TRIES * hv__work_of(s, &k));
         s->work_limit = s->work + fmin(work, SETS_SHARE / 4 * (limit - s->work));
-        hv__improve(s, &k, st->value[i]);
+        (void)hv__improve(s, &k, st->value[i]);
         s->work_limit = limit;
         n++;
     }

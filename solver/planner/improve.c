@@ -1,37 +1,14 @@
 /*
  * Local improvement: one change at a time, kept when the judge says that it helps. Structural
- * changes are followed by a new split of blocks and batch; the last ones move single blocks and
- * micro-batches.
+ * changes are followed by a new split of blocks and batch; single blocks and micro-batches are
+ * moved by polish.c.
  */
-#include "solver/planner/planner_int.h"
+#include "solver/planner/improve_int.h"
 
 #include "solver/base/units.h"
 
 #include <math.h>
 #include <string.h>
-
-#define DONORS 3 /* stages tried on either side of a moved block */
-
-/* A start on its way. */
-struct climb {
-    struct hv__search *s;
-    struct hv__sketch k;
-    double value;
-    bool moved;
-};
-
-static bool attempt(struct climb *c, struct hv__sketch *next, bool refit)
-{
-    if (hv__over(c->s))
-        return false;
-    double value = refit ? hv__refit(c->s, next) : hv__judge_sketch(c->s, next);
-    if (!(value < c->value * (1 - 1e-9)))
-        return false;
-    c->k = *next;
-    c->value = value;
-    c->moved = true;
-    return true;
-}
 
 static int divisor_below(int n, int at_most)
 {
@@ -42,7 +19,7 @@ static int divisor_below(int n, int at_most)
 }
 
 /* Gives the leg new degrees on at most n devices. False where they do not go together. */
-static bool shape(const struct climb *c, struct hv__team *t, struct hv__leg *l, int n)
+static bool shape(const struct hv__climb *c, struct hv__team *t, struct hv__leg *l, int n)
 {
     const struct hv__pool *p = &c->s->pools[l->pool];
     int width = l->n_stages * l->tp * l->cp;
@@ -55,13 +32,13 @@ static bool shape(const struct climb *c, struct hv__team *t, struct hv__leg *l, 
 }
 
 /* Devices a leg of the plan could have: its own and those of its pool that nobody takes. */
-static int most_devices(const struct climb *c, const struct hv__leg *l)
+static int most_devices(const struct hv__climb *c, const struct hv__leg *l)
 {
     return hv__leg_devices(l) + hv__spare_devices(c->s, &c->k, l->pool);
 }
 
 /* Devices of a leg of the plan, whole nodes where they are free. */
-static int whole_nodes(const struct climb *c, const struct hv__leg *l)
+static int whole_nodes(const struct hv__climb *c, const struct hv__leg *l)
 {
     int node = c->s->pools[l->pool].node_devices, most = most_devices(c, l);
     int n = (hv__leg_devices(l) + node - 1) / node * node;
@@ -69,7 +46,8 @@ static int whole_nodes(const struct climb *c, const struct hv__leg *l)
 }
 
 /* The leg with other degrees on n devices, its team with micro-batches of `batch` sequences. */
-static void reshape(struct climb *c, int t, int leg, const struct hv__leg *want, int n, int batch)
+static void reshape(struct hv__climb *c, int t, int leg, const struct hv__leg *want, int n,
+                    int batch)
 {
     struct hv__sketch next = c->k;
     struct hv__team *team = &next.teams[t];
@@ -82,10 +60,10 @@ static void reshape(struct climb *c, int t, int leg, const struct hv__leg *want,
         if (!shape(c, team, l, have))
             return;
     }
-    (void)attempt(c, &next, true);
+    (void)hv__attempt(c, &next, true);
 }
 
-static void try_degrees(struct climb *c, int t, int leg)
+static void try_degrees(struct hv__climb *c, int t, int leg)
 {
     static const int change[][4] = {/* stages ×, ÷, tp ×, ÷ */
                                     {2, 1, 1, 1}, {1, 2, 1, 1}, {1, 1, 2, 1}, {1, 1, 1, 2},
@@ -106,7 +84,7 @@ static void try_degrees(struct climb *c, int t, int leg)
     }
 }
 
-static void try_nodes(struct climb *c, int t, int leg)
+static void try_nodes(struct hv__climb *c, int t, int leg)
 {
     for (int by = -1; by <= 1; by += 2) {
         struct hv__leg l = c->k.teams[t].legs[leg];
@@ -123,7 +101,7 @@ static void try_nodes(struct climb *c, int t, int leg)
 }
 
 /* Sequences cut over more ranks or fewer, in place of data or of tensor parallelism. */
-static void try_contexts(struct climb *c, int t, int leg)
+static void try_contexts(struct hv__climb *c, int t, int leg)
 {
     const struct hv__leg *now = &c->k.teams[t].legs[leg];
     int batch = c->k.teams[t].micro_batch, n = whole_nodes(c, now);
@@ -143,27 +121,72 @@ static void try_contexts(struct climb *c, int t, int leg)
 }
 
 /* Neighbours in a node: ranks of one stage, or stages of one rank. */
-static void try_places(struct climb *c, int t, int leg)
+static void try_places(struct hv__climb *c, int t, int leg)
 {
     struct hv__sketch next = c->k;
     struct hv__leg *l = &next.teams[t].legs[leg];
     l->beside = !l->beside;
     if (l->n_stages > 1 && l->dp > 1)
-        (void)attempt(c, &next, false);
+        (void)hv__attempt(c, &next, false);
 }
 
 /* All devices of the leg at work, also where they do not divide the micro-batch. */
-static void try_uneven(struct climb *c, int t, int leg)
+static void try_uneven(struct hv__climb *c, int t, int leg)
 {
     struct hv__sketch next = c->k;
     struct hv__leg *l = &next.teams[t].legs[leg];
     int dp = most_devices(c, l) / (l->n_stages * l->tp * l->cp);
     l->dp = dp < next.teams[t].micro_batch ? dp : next.teams[t].micro_batch;
     if (l->dp > c->k.teams[t].legs[leg].dp && l->dp * l->cp % l->ep == 0)
-        (void)attempt(c, &next, true);
+        (void)hv__attempt(c, &next, true);
 }
 
-static void try_leg(struct climb *c, int t, int leg)
+/* What waits in host memory, of n legs at once: in place of computing twice, or beside it. */
+static void try_host(struct hv__climb *c, int t, int leg, int n)
+{
+    for (int i = 0; i < 2 * hv_offload_what_N; i++) {
+        struct hv__sketch next = c->k;
+        unsigned bit = HV__HOST(i / 2), now = next.teams[t].legs[leg].offload & bit;
+        bool changes = false;
+        for (int l = leg; l < leg + n; l++) {
+            struct hv__leg *x = &next.teams[t].legs[l];
+            changes = changes || (i % 2 == 1 && x->recompute != HV_RC_NONE);
+            x->offload = now != 0 ? x->offload & ~bit : x->offload | bit;
+            x->recompute = i % 2 == 1 ? HV_RC_NONE : x->recompute;
+        }
+        if (i % 2 == 0 || changes)
+            (void)hv__attempt(c, &next, true);
+    }
+}
+
+/* Two stages of a leg as one that is twice as wide, in front of the others or behind them: by data-
+ * or by tensor-parallel ranks, also with micro-batches of twice the size. */
+static void try_join(struct hv__climb *c, int t, int leg)
+{
+    for (int i = 0; i < 8; i++) {
+        struct hv__sketch next = c->k;
+        struct hv__team *team = &next.teams[t];
+        struct hv__leg *l = &team->legs[leg];
+        bool front = (i & 1) != 0, fits = l->n_stages > 2 && team->n_legs < HV__LEGS;
+        int pair = 2 * l->tp * l->cp * l->dp, rest = hv__leg_devices(l) - pair;
+        if (!fits)
+            return;
+        team->micro_batch *= (i & 2) != 0 ? 2 : 1;
+        memmove(l + 1, l, (size_t)(team->n_legs++ - leg) * sizeof *l);
+        struct hv__leg *wide = front ? l : l + 1, *thin = front ? l + 1 : l;
+        wide->n_stages = 1;
+        wide->tp *= (i & 4) != 0 ? 2 : 1;
+        thin->n_stages -= 2;
+        for (int k = 0; k < team->n_legs && fits; k++) {
+            struct hv__leg *x = &team->legs[k];
+            fits = shape(c, team, x, x == wide ? pair : x == thin ? rest : whole_nodes(c, x));
+        }
+        if (fits)
+            (void)hv__attempt(c, &next, true);
+    }
+}
+
+static void try_leg(struct hv__climb *c, int t, int leg)
 {
     static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
     for (size_t i = 0; i < HV_COUNT(recomputes); i++) {
@@ -171,17 +194,15 @@ static void try_leg(struct climb *c, int t, int leg)
         struct hv__leg *l = &next.teams[t].legs[leg];
         if (l->recompute != recomputes[i]) {
             l->recompute = recomputes[i];
-            (void)attempt(c, &next, true);
+            (void)hv__attempt(c, &next, true);
         }
     }
-    struct hv__sketch moved = c->k;
-    moved.teams[t].legs[leg].offload = !moved.teams[t].legs[leg].offload;
-    moved.teams[t].legs[leg].recompute = HV_RC_NONE;
-    (void)attempt(c, &moved, true);
+    try_host(c, t, leg, 1);
     try_places(c, t, leg);
     try_uneven(c, t, leg);
     try_degrees(c, t, leg);
     try_nodes(c, t, leg);
+    try_join(c, t, leg);
     try_contexts(c, t, leg);
     for (int up = 0; up < 2; up++) {
         struct hv__sketch next = c->k;
@@ -191,19 +212,19 @@ static void try_leg(struct climb *c, int t, int leg)
         int experts = hv_cost_model(c->s->k)->blocks[0].experts;
         l->ep = up ? 2 * l->ep : l->ep / 2;
         if (experts > 1 && experts % l->ep == 0 && l->dp % l->ep == 0)
-            (void)attempt(c, &next, true);
+            (void)hv__attempt(c, &next, true);
     }
     if (leg > 0) {
         struct hv__sketch next = c->k;
         struct hv__leg l = next.teams[t].legs[leg];
         next.teams[t].legs[leg] = next.teams[t].legs[leg - 1];
         next.teams[t].legs[leg - 1] = l;
-        (void)attempt(c, &next, true);
+        (void)hv__attempt(c, &next, true);
     }
 }
 
 /* The team with the leg in front of its others or behind them, its micro-batches cut by `parts`. */
-static void insert_leg(struct climb *c, int t, const struct hv__leg *leg, bool front, int parts)
+static void insert_leg(struct hv__climb *c, int t, const struct hv__leg *leg, bool front, int parts)
 {
     struct hv__sketch next = c->k;
     struct hv__team *team = &next.teams[t];
@@ -219,12 +240,12 @@ static void insert_leg(struct climb *c, int t, const struct hv__leg *leg, bool f
         if (!shape(c, team, l, i == at ? spare : whole_nodes(c, l)))
             return;
     }
-    (void)attempt(c, &next, true);
+    (void)hv__attempt(c, &next, true);
 }
 
 /* What is left of a pool as first or last stages of a team, which may need smaller micro-batches
  * to fill a deeper pipeline. */
-static void try_more_pools(struct climb *c, int t)
+static void try_more_pools(struct hv__climb *c, int t)
 {
     static const int shapes[][2] = {{1, 1}, {2, 1}, {1, 2},
                                     {2, 2}, {1, 8}, {2, 8}}; /* stages, tp */
@@ -242,10 +263,34 @@ static void try_more_pools(struct climb *c, int t)
     }
 }
 
-static void try_team(struct climb *c, int t)
+/* Pipelines of another depth: all legs at once, and as many sequences as keep the ranks' shares. */
+static void try_depths(struct hv__climb *c, int t)
+{
+    static const int by[][2] = {{1, 2}, {2, 1}, {1, 3}, {3, 1}}; /* stages ×, ÷ */
+    for (size_t i = 0; i < 2 * HV_COUNT(by); i++) {
+        struct hv__sketch next = c->k;
+        struct hv__team *team = &next.teams[t];
+        int more = by[i / 2][0], less = by[i / 2][1], batch = team->micro_batch * less;
+        bool fits = team->n_legs > 1 && (i % 2 == 1 || batch % more == 0);
+        if (i % 2 == 0)
+            team->micro_batch = batch / more;
+        for (int l = 0; l < team->n_legs && fits; l++) {
+            struct hv__leg *x = &team->legs[l];
+            int n = whole_nodes(c, x);
+            fits = x->n_stages % less == 0;
+            x->n_stages = x->n_stages / less * more;
+            fits = fits && shape(c, team, x, n);
+        }
+        if (fits)
+            (void)hv__attempt(c, &next, true);
+    }
+}
+
+static void try_team(struct hv__climb *c, int t)
 {
     static const int batches[][2] = {{2, 1}, {1, 2}, {3, 2}, {3, 4}};
     try_more_pools(c, t);
+    try_depths(c, t);
     for (size_t i = 0; i < HV_COUNT(batches); i++) {
         struct hv__team *now = &c->k.teams[t];
         if (now->micro_batch % batches[i][1] == 0)
@@ -256,8 +301,10 @@ static void try_team(struct climb *c, int t)
         struct hv__sketch next = c->k;
         next.teams[t].zero = zero;
         if (c->k.teams[t].zero != zero)
-            (void)attempt(c, &next, true);
+            (void)hv__attempt(c, &next, true);
     }
+    if (c->k.teams[t].n_legs > 1)
+        try_host(c, t, 0, c->k.teams[t].n_legs);
     for (int leg = 0; leg < c->k.teams[t].n_legs; leg++)
         try_leg(c, t, leg);
     if (c->k.teams[t].n_legs > 1) {
@@ -267,12 +314,12 @@ static void try_team(struct climb *c, int t)
             memmove(&team->legs[leg], &team->legs[leg + 1],
                     (size_t)(team->n_legs - leg - 1) * sizeof *team->legs);
             team->n_legs--;
-            (void)attempt(c, &next, true);
+            (void)hv__attempt(c, &next, true);
         }
     }
 }
 
-static bool may_slice(const struct climb *c, const struct hv__order *o)
+static bool may_slice(const struct hv__climb *c, const struct hv__order *o)
 {
     const struct hv_model *m = hv_cost_model(c->s->k);
     return o->slices == 1 || (m->kind == HV_MODEL_TRANSFORMER && m->causal &&
@@ -280,18 +327,18 @@ static bool may_slice(const struct climb *c, const struct hv__order *o)
 }
 
 /* Another order of operations on the same chunks. */
-static void try_order(struct climb *c, int order)
+static void try_order(struct hv__climb *c, int order)
 {
     const struct hv__order *now = &hv__orders[c->k.order], *o = &hv__orders[order];
     struct hv__sketch next = c->k;
     next.order = order;
     if (now->chunks == o->chunks && now->folded == o->folded && may_slice(c, o))
-        (void)attempt(c, &next, false);
+        (void)hv__attempt(c, &next, false);
 }
 
 /* Every order of operations, also with micro-batches of half and of twice the size: what pays for
  * a long start is often a shorter one. */
-static void try_orders(struct climb *c)
+static void try_orders(struct hv__climb *c)
 {
     static const int batches[][2] = {{1, 1}, {2, 1}, {1, 2}};
     for (int i = 0; i < hv__n_orders * (int)HV_COUNT(batches); i++) {
@@ -309,126 +356,20 @@ static void try_orders(struct climb *c)
                 fits = shape(c, team, &team->legs[l], whole_nodes(c, &team->legs[l]));
         }
         if (fits)
-            (void)attempt(c, &next, true);
+            (void)hv__attempt(c, &next, true);
     }
 }
 
-/* ---- single blocks and micro-batches -------------------------------------------------------- */
-
-/* Stages of a team by what a micro-batch takes there, slowest first. */
-static int rank_stages(struct climb *c, int t, int *stages)
+double hv__improve(struct hv__search *s, struct hv__sketch *k, double value)
 {
-    int depth = hv__depth(&c->k.teams[t]), n = 0;
-    double busy[HV__CHUNKS] = {0};
-    struct hv__sketch same = c->k;
-    (void)hv__judge_sketch(c->s, &same);
-    const struct hv_verdict *v = &c->s->last;
-    for (size_t i = 0; i < v->n_stages; i++) {
-        if (v->stages[i].replica == hv__first_replica(&c->k, t) &&
-            v->stages[i].stage < (size_t)depth)
-            busy[v->stages[i].stage] = v->stages[i].forward_s + v->stages[i].backward_s;
-    }
-    for (int i = 0; i < depth; i++) {
-        int at = n++;
-        for (; at > 0 && busy[stages[at - 1]] < busy[i]; at--)
-            stages[at] = stages[at - 1];
-        stages[at] = i;
-    }
-    return depth;
-}
-
-/* Moves one block from stage `from` to stage `to` within every turn of chunks that allows it. */
-static bool move_block(struct climb *c, int t, int from, int to, int turn)
-{
-    struct hv__sketch next = c->k;
-    const struct hv__order *o = &hv__orders[next.order];
-    int depth = hv__depth(&next.teams[t]);
-    int a = turn * depth + from, b = turn * depth + to;
-    if (o->folded && turn % 2 == 1) {
-        a = turn * depth + depth - 1 - from;
-        b = turn * depth + depth - 1 - to;
-    }
-    int parts = depth * o->chunks;
-    bool edge = a == 0 || a == parts - 1;
-    if (next.teams[t].counts[a] <= (edge ? 0 : 1))
-        return false;
-    next.teams[t].counts[a]--;
-    next.teams[t].counts[b]++;
-    return attempt(c, &next, false);
-}
-
-static void try_blocks(struct climb *c, int t)
-{
-    int stages[HV__CHUNKS], depth = rank_stages(c, t, stages);
-    int n = depth < DONORS ? depth : DONORS;
-    for (int i = 0; i < n; i++) {
-        for (int j = 0; j < n; j++) {
-            int from = stages[i], to = stages[depth - 1 - j];
-            for (int turn = 0; from != to && turn < hv__orders[c->k.order].chunks; turn++) {
-                if (move_block(c, t, from, to, turn))
-                    return;
-            }
-        }
-    }
-}
-
-static int64_t common(int64_t a, int64_t b)
-{
-    int64_t x = a, y = b;
-    while (y != 0) {
-        int64_t r = x % y;
-        x = y;
-        y = r;
-    }
-    return a / x * b;
-}
-
-static void try_batch(struct climb *c, int from, int to)
-{
-    struct hv__sketch next = c->k;
-    struct hv__team *a = &next.teams[from], *b = &next.teams[to];
-    int64_t unit = common(a->micro_batch, b->micro_batch);
-    if (a->micro_batches * a->micro_batch <= unit)
-        return;
-    a->micro_batches -= unit / a->micro_batch;
-    b->micro_batches += unit / b->micro_batch;
-    (void)attempt(c, &next, false);
-}
-
-static void try_small(struct climb *c)
-{
-    bool moved = true;
-    while (moved && !hv__over(c->s)) {
-        double before = c->value;
-        for (int t = 0; t < c->k.n_teams; t++)
-            try_blocks(c, t);
-        for (int a = 0; a < c->k.n_teams; a++) {
-            for (int b = 0; b < c->k.n_teams; b++) {
-                if (a != b)
-                    try_batch(c, a, b);
-            }
-        }
-        moved = c->value < before;
-    }
-}
-
-double hv__polish(struct hv__search *s, struct hv__sketch *k, double value)
-{
-    struct climb c = {.s = s, .k = *k, .value = value};
-    try_small(&c);
-    *k = c.k;
-    return c.value;
-}
-
-void hv__improve(struct hv__search *s, struct hv__sketch *k, double value)
-{
-    struct climb c = {.s = s, .k = *k, .value = value, .moved = true};
+    struct hv__climb c = {.s = s, .k = *k, .value = value, .moved = true};
     while (c.moved && !hv__over(s)) {
         c.moved = false;
         try_orders(&c);
         for (int t = 0; t < c.k.n_teams; t++)
             try_team(&c, t);
-        try_small(&c);
+        hv__try_small(&c);
     }
     *k = c.k;
+    return c.value;
 }

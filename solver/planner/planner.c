@@ -8,6 +8,7 @@
 #include <math.h>
 
 #define STARTS      24
+#define FIRST_SHARE 0.3 /* of the work left, for a few steps from every start */
 #define START_SHARE 0.2 /* of the work of a whole search, for the improvement of one plan */
 #define WORK_LIMIT  1e7 /* operations of judgements without a limit from outside; about a second */
 
@@ -17,22 +18,60 @@ static void report(const struct hv__search *s, double frac, const char *text)
         s->o->progress(s->o->ctx, frac, text);
 }
 
+/* First plans that fit: as much as must be waits in host memory. */
+static int first_plans(struct hv__search *s, struct hv__sketch *starts)
+{
+    static const unsigned hosts[] = {0, HV__HOST(HV_OFFLOAD_OPTIMIZER),
+                                     HV__HOST(HV_OFFLOAD_OPTIMIZER) | HV__HOST(HV_OFFLOAD_WEIGHTS),
+                                     HV__HOST(HV_OFFLOAD_OPTIMIZER) | HV__HOST(HV_OFFLOAD_WEIGHTS) |
+                                         HV__HOST(HV_OFFLOAD_ACTIVATIONS)};
+    int n = 0;
+    for (size_t i = 0; i < HV_COUNT(hosts) && n == 0 && !hv__over(s); i++) {
+        s->offload = hosts[i];
+        n = hv__first_plans(s, starts, STARTS);
+    }
+    return n;
+}
+
+/* Every start a few steps, then the best of them first: those that begin well do not always end
+ * well. */
+static void improve_each(struct hv__search *s, struct hv__sketch *starts, int n)
+{
+    double value[STARTS], whole = s->work_limit,
+                          each = FIRST_SHARE * (whole - s->work) / fmax(n, 1);
+    for (int i = 0; i < n && !s->stopped; i++) {
+        struct hv__sketch k = starts[i];
+        report(s, 0.2 + 0.2 * i / n, "improvement");
+        s->work_limit = s->work + each;
+        double least = hv__improve(s, &k, hv__judge_sketch(s, &k));
+        int at = i;
+        for (; at > 0 && value[at - 1] > least; at--) {
+            value[at] = value[at - 1];
+            starts[at] = starts[at - 1];
+        }
+        value[at] = least;
+        starts[at] = k;
+    }
+    s->work_limit = whole;
+}
+
 static void search(struct hv__search *s)
 {
     struct hv__sketch *starts = hv_arena_new(&s->arena, struct hv__sketch, STARTS);
     report(s, 0, "first plans");
     const struct hv_objective *o = &s->job->objective;
-    int n = hv__first_plans(s, starts, STARTS);
+    int n = first_plans(s, starts);
     if (n == 0 && (hv_known(o->deadline_s) || hv_known(o->max_usd_per_h)) && !s->stopped) {
         s->beyond = true; /* none keeps to the limits: then the one that is nearest to them */
-        n = hv__first_plans(s, starts, STARTS);
+        n = first_plans(s, starts);
     }
     double whole = s->work_limit;
+    improve_each(s, starts, n);
     for (int i = 0; i < n && !s->stopped; i++) {
         /* the best start may use a third of what is left, the next a third of the rest, … */
-        report(s, 0.2 + 0.8 * i / n, "improvement");
+        report(s, 0.4 + 0.6 * i / n, "improvement");
         s->work_limit = i + 1 < n ? s->work + 0.3 * (whole - s->work) : whole;
-        hv__improve(s, &starts[i], hv__judge_sketch(s, &starts[i]));
+        (void)hv__improve(s, &starts[i], hv__judge_sketch(s, &starts[i]));
     }
     s->work_limit = whole;
     report(s, 1, "done");
@@ -47,10 +86,10 @@ static enum hv_status improve_start(struct hv__search *s, struct hv_err *err)
         return st;
     s->work_limit *= START_SHARE;
     dealt = k;
-    double value = hv__judge_sketch(s, &k), other = hv__refit(s, &dealt);
+    double value = hv__judge_sketch(s, &k), other = hv__refit(s, &dealt, HUGE_VAL);
     if (other < value)
         k = dealt;
-    hv__improve(s, &k, fmin(value, other));
+    (void)hv__improve(s, &k, fmin(value, other));
     return HV_OK;
 }
 

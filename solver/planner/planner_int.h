@@ -8,6 +8,8 @@
 #define HV__LEGS   8   /**< of one team */
 #define HV__TEAMS  8   /**< of one plan */
 #define HV__CHUNKS 256 /**< stages × chunks of one team */
+/** The bit of an enum hv_offload_what. */
+#define HV__HOST(what) (1U << (what))
 
 /** Equal devices of equal nodes. */
 struct hv__pool {
@@ -26,8 +28,8 @@ struct hv__pool {
 struct hv__leg {
     int pool, n_stages, tp, cp, dp, ep;
     unsigned recompute;
-    bool offload; /**< activations wait in host memory */
-    bool beside;  /**< stages of one data-parallel rank lie side by side, not those of one stage */
+    unsigned offload; /**< HV__HOST of what waits in host memory */
+    bool beside; /**< stages of one data-parallel rank lie side by side, not those of one stage */
 };
 
 /** One replica entry. */
@@ -63,7 +65,9 @@ struct hv__price {
     int pool, tp, cp, ep, sequences;
     unsigned recompute;
     bool sharded, known;
+    int fetched; /**< ranks that fetch a block's weights from their host together; 0: none do */
     double block_s, ends_s[2];            /**< forward and backward; embedding, head */
+    double fetch_s;                       /**< of block_s: of weights, beyond what passes hide */
     double parameters, expert_parameters; /**< of a block on a rank: all; of these, of experts */
     double ends_parameters[2];
     double saved_bytes, peak_bytes, head_bytes; /**< kept per block; live while one runs again */
@@ -84,9 +88,14 @@ struct hv__search {
     double best_value, told_value, best_s;
     double work, work_limit;
     int64_t evaluations;
-    bool beyond; /**< plans that miss the objective's limits are starts too */
+    bool beyond;      /**< plans that miss the objective's limits are starts too */
+    unsigned offload; /**< what the legs of first plans leave to the host */
     bool stopped;
     struct hv_verdict last; /**< of the latest judgement, in `scratch` */
+    double room; /**< share of the memory that would do, of the latest plan; 0: it did, or that was
+                    not what it lacked */
+    struct hv__known *known; /**< plans judged, open addressing */
+    size_t n_known, cap_known;
 };
 
 extern const struct hv__order hv__orders[];
@@ -110,6 +119,8 @@ int hv__depth(const struct hv__team *t);
 /** Independent pipelines that the team is: its data-parallel ranks, as far as all its legs can be
  * cut alike. 1 where experts are spread over them. */
 int hv__pipelines(const struct hv__team *t);
+/** Does no pool lack devices for the sketch? */
+bool hv__has_devices(const struct hv__search *s, const struct hv__sketch *k);
 /** Number of the first replica entry of a team. */
 size_t hv__first_replica(const struct hv__sketch *k, int team);
 /** Leg of a stage. */
@@ -144,12 +155,16 @@ bool hv__fill_matters(const struct hv__team *t, int order);
  * at will, for estimates. False when it cannot. */
 bool hv__deal(struct hv__search *s, struct hv__sketch *k, bool rough);
 /** Seconds of a micro-batch in the slowest stage, and of filling the pipeline, by prices. */
-void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each, double *fill);
-/** Judges a sketch as it is; keeps it when it is the best. Returns the objective's value, infinity
- * when it breaks a rule. */
+void hv__team_times(struct hv__search *s, const struct hv__team *t, int order, double *each,
+                    double *fill);
+/** Value of a sketch as it is, which is kept when it is the best: the objective's, infinity when it
+ * breaks a rule. A plan that was judged before is not judged again. */
 double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k);
-/** Splits, deals and judges, with less and less memory until it fits; *k is left as judged. */
-double hv__refit(struct hv__search *s, struct hv__sketch *k);
+/** The same, judged in any case: s->last is its verdict. */
+double hv__judge_again(struct hv__search *s, const struct hv__sketch *k);
+/** Splits, deals and judges, with less and less memory until it fits; *k is left as judged. A plan
+ * that is worth less than `most` by prices alone is not judged. */
+double hv__refit(struct hv__search *s, struct hv__sketch *k, double most);
 /** Operations of judging a sketch, roughly: what the default budget counts. */
 double hv__work_of(const struct hv__search *s, const struct hv__sketch *k);
 /** Is the budget spent, or an end asked for? */
@@ -159,7 +174,7 @@ bool hv__over(struct hv__search *s);
 int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap);
 /** Moves single blocks and micro-batches until none helps; returns the value then. */
 double hv__polish(struct hv__search *s, struct hv__sketch *k, double value);
-/** Improves a start move by move until none helps. */
-void hv__improve(struct hv__search *s, struct hv__sketch *k, double value);
+/** Improves a start move by move until none helps; returns the value then. */
+double hv__improve(struct hv__search *s, struct hv__sketch *k, double value);
 
 #endif

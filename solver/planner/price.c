@@ -23,10 +23,16 @@
 #define STEPS        4096 /* rounds of micro-batches, at most, that are dealt out exactly */
 #define UNEVEN       0.995 /* of the time of whole rounds, at most, is worth two sorts of pipelines */
 
-static double state_bytes(const struct hv_job *j, int zero, int holders)
+/* `host`: what of it waits there. */
+static double state_bytes(const struct hv_job *j, int zero, int holders, unsigned host)
 {
     double weights = hv_job_weight_bytes(j), gradients = hv_job_grad_bytes(j);
     double rest = hv_job_master_bytes(j) + hv_job_optimizer_bytes(j);
+    if (host & HV__HOST(HV_OFFLOAD_WEIGHTS))
+        weights = 0;
+    if (host & HV__HOST(HV_OFFLOAD_OPTIMIZER))
+        rest = 0;
+    rest += hv_job_unscaled_bytes(j);
     if (zero >= 1)
         rest /= holders;
     if (zero >= 2)
@@ -40,8 +46,8 @@ double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l
                        const struct hv__price *p)
 {
     int holders = hv__leg_holders(l);
-    return (p->parameters - p->expert_parameters) * state_bytes(j, zero, holders) +
-           p->expert_parameters * state_bytes(j, zero, holders / l->ep);
+    return (p->parameters - p->expert_parameters) * state_bytes(j, zero, holders, l->offload) +
+           p->expert_parameters * state_bytes(j, zero, holders / l->ep, l->offload);
 }
 
 enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__leg *l)
@@ -84,6 +90,19 @@ static double part_s(const struct hv_part_cost *c)
            c->tp_backward_s + c->cp_forward_s + c->cp_backward_s;
 }
 
+/* What it takes to fetch the weights of a block from the host, twice, beyond the passes that hide
+ * it; all devices of a node fetch at once. */
+static double fetch_s(const struct hv__search *s, const struct hv__price *p)
+{
+    const struct hv__pool *pool = &s->pools[p->pool];
+    double n = (double)p->table.n_blocks;
+    double rate = hv_cost_host_bytes_per_s(hv_cost_cluster(s->k), pool->ids,
+                                           (size_t)pool->node_devices, pool->ids[0]);
+    double copy_s = p->parameters * hv_job_weight_bytes(s->job) / p->fetched / rate;
+    return fmax(0, copy_s - p->table.forward_s[p->table.n_blocks] / n) +
+           fmax(0, copy_s - p->table.backward_s[p->table.n_blocks] / n);
+}
+
 static void fill_price(struct hv__search *s, struct hv__price *p)
 {
     struct hv_part_query q = query_of(s, p);
@@ -93,6 +112,9 @@ static void fill_price(struct hv__search *s, struct hv__price *p)
     double n = (double)t->n_blocks;
     p->block_s = (t->forward_s[t->n_blocks] + t->backward_s[t->n_blocks]) / n;
     p->parameters = t->parameters[t->n_blocks] / n;
+    if (p->fetched > 0)
+        p->fetch_s = fetch_s(s, p);
+    p->block_s += p->fetch_s;
     p->saved_bytes = t->saved_bytes[t->n_blocks] / n;
     p->ends_s[0] = part_s(&t->embedding);
     p->ends_s[1] = part_s(&t->head);
@@ -117,12 +139,14 @@ static void fill_price(struct hv__search *s, struct hv__price *p)
 static bool same_price(const struct hv__price *a, const struct hv__price *b)
 {
     return a->pool == b->pool && a->tp == b->tp && a->cp == b->cp && a->ep == b->ep &&
-           a->sequences == b->sequences && a->recompute == b->recompute && a->sharded == b->sharded;
+           a->sequences == b->sequences && a->recompute == b->recompute &&
+           a->sharded == b->sharded && a->fetched == b->fetched;
 }
 
 static uint64_t price_hash(const struct hv__price *p)
 {
-    const int key[] = {p->pool, p->tp, p->cp, p->ep, p->sequences, (int)p->recompute, p->sharded};
+    const int key[] = {p->pool,           p->tp,      p->cp,     p->ep, p->sequences,
+                       (int)p->recompute, p->sharded, p->fetched};
     return hv_hash(HV_HASH_START, key, sizeof key);
 }
 
@@ -146,13 +170,15 @@ const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__team
                                      const struct hv__leg *l)
 {
     bool sharded = t->zero >= 3 && hv__leg_holders(l) > 1 && s->pools[l->pool].shards_change;
+    int fetched = t->zero >= 3 ? hv__leg_holders(l) : 1;
     struct hv__price want = {.pool = l->pool,
                              .tp = l->tp,
                              .cp = l->cp,
                              .ep = l->ep,
                              .sequences = (t->micro_batch + l->dp - 1) / l->dp,
                              .recompute = l->recompute,
-                             .sharded = sharded};
+                             .sharded = sharded,
+                             .fetched = l->offload & HV__HOST(HV_OFFLOAD_WEIGHTS) ? fetched : 0};
     if (2 * (s->n_prices + 1) > s->cap_prices)
         grow_prices(s);
     size_t at = price_hash(&want) & (s->cap_prices - 1);
@@ -177,7 +203,8 @@ static double *time_row(struct hv_arena *a, const struct hv__price *p)
     double *row = hv_arena_new(a, double, n + 3);
     row[1] = p->ends_s[0];
     for (size_t i = 1; i <= n; i++)
-        row[i + 1] = row[1] + p->table.forward_s[i] + p->table.backward_s[i];
+        row[i + 1] =
+            row[1] + p->table.forward_s[i] + p->table.backward_s[i] + (double)i * p->fetch_s;
     row[n + 2] = row[n + 1] + p->ends_s[1];
     return row;
 }
@@ -187,9 +214,9 @@ static double *memory_row(const struct hv__search *s, struct hv_arena *a, const 
 {
     size_t n = p->table.n_blocks;
     double *row = hv_arena_new(a, double, n + 3);
-    double plain = state_bytes(s->job, t->zero, hv__leg_holders(l));
+    double plain = state_bytes(s->job, t->zero, hv__leg_holders(l), l->offload);
     double each = hv__state_bytes(s->job, t->zero, l, p) / p->parameters;
-    in_flight = l->offload ? 0 : in_flight;
+    in_flight = l->offload & HV__HOST(HV_OFFLOAD_ACTIVATIONS) ? 0 : in_flight;
     row[1] = p->ends_parameters[0] * plain;
     for (size_t i = 1; i <= n; i++)
         row[i + 1] = row[1] + p->table.parameters[i] * each + p->table.saved_bytes[i] * in_flight;
@@ -270,11 +297,14 @@ bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct
 
 /* ---- batch over teams --------------------------------------------------------------------- */
 
-static int blocks_of(const struct hv__team *t, int stage, int depth)
+static int blocks_of(const struct hv__team *t, int order, int stage, int depth)
 {
+    const struct hv__order *o = &hv__orders[order];
     int n = 0;
-    for (int i = stage; i < HV__CHUNKS; i += depth)
-        n += t->counts[i];
+    for (int turn = 0; turn < o->chunks; turn++) {
+        bool back = o->folded && turn % 2 == 1;
+        n += t->counts[turn * depth + (back ? depth - 1 - stage : stage)];
+    }
     return n;
 }
 
@@ -291,15 +321,16 @@ static void smooth_times(struct hv__search *s, const struct hv__team *t, double 
     *fill = *each * (hv__depth(t) - 1);
 }
 
-void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each, double *fill)
+void hv__team_times(struct hv__search *s, const struct hv__team *t, int order, double *each,
+                    double *fill)
 {
     int depth = hv__depth(t), all = 0;
+    int last = hv__orders[order].folded && hv__orders[order].chunks % 2 == 0 ? 0 : depth - 1;
     double sum = 0, most = 0;
     for (int i = 0; i < depth; i++) {
         const struct hv__price *p = hv__price_of(s, t, hv__leg_at(t, i));
-        int n = blocks_of(t, i, depth);
-        double x =
-            n * p->block_s + (i == 0 ? p->ends_s[0] : 0) + (i == depth - 1 ? p->ends_s[1] : 0);
+        int n = blocks_of(t, order, i, depth);
+        double x = n * p->block_s + (i == 0 ? p->ends_s[0] : 0) + (i == last ? p->ends_s[1] : 0);
         all += n;
         sum += x;
         most = fmax(most, x);
@@ -314,12 +345,12 @@ void hv__team_times(struct hv__search *s, const struct hv__team *t, double *each
 
 /* A share of the batch: counts are micro-batches of one pipeline, or (whole) of all pipelines of
  * the team at once. */
-static bool fill_share(struct hv__search *s, const struct hv__team *t, bool whole,
+static bool fill_share(struct hv__search *s, const struct hv__team *t, int order, bool whole,
                        struct hv_share *out)
 {
     int pipelines = whole ? 1 : hv__pipelines(t);
     double each, fill;
-    hv__team_times(s, t, &each, &fill);
+    hv__team_times(s, t, order, &each, &fill);
     *out = (struct hv_share){.rate = each / pipelines,
                              .fixed = fill,
                              .size = t->micro_batch / pipelines,
@@ -367,7 +398,7 @@ static bool deal(struct hv__search *s, struct hv__sketch *k, bool whole, bool st
     struct hv_distribution d = {0};
     bool ok = true;
     for (int i = 0; i < k->n_teams && ok; i++) {
-        ok = fill_share(s, &k->teams[i], whole, &shares[i]);
+        ok = fill_share(s, &k->teams[i], k->order, whole, &shares[i]);
         if (ok && steps)
             fill_steps(&k->teams[i], &a, &shares[i]);
     }

@@ -1,5 +1,5 @@
 /*
- * From a sketch to a plan, and to its value. The one place of the planner that calls the judge.
+ * From a sketch to a plan. What the plan is worth judge.c says.
  */
 #include "solver/planner/planner_int.h"
 
@@ -9,11 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* a second try for what hardly fits: of the memory that prices allow */
-#define ROOMY  1.2
 #define GROUPS 64 /* sizes of groups tried */
 #define WIDTH  64 /* ranks of one tensor and context group, at most, that are placed first */
-#define REFITS 4  /* splits of one sketch, each with less memory than the one before */
 
 /* clang-format off */
 const struct hv__order hv__orders[] = {
@@ -111,7 +108,7 @@ int hv__spare_devices(const struct hv__search *s, const struct hv__sketch *k, in
     return spare;
 }
 
-static bool has_devices(const struct hv__search *s, const struct hv__sketch *k)
+bool hv__has_devices(const struct hv__search *s, const struct hv__sketch *k)
 {
     for (int i = 0; i < s->n_pools; i++) {
         if (hv__spare_devices(s, k, i) < 0)
@@ -186,11 +183,12 @@ static void draw_stage(const struct hv__search *s, struct hv_plan *p, const stru
     st->ep = l->ep;
     st->zero.stage = hv__leg_holders(l) > 1 ? t->zero : 0;
     st->recompute = l->recompute;
-    if (l->offload) {
-        st->n_offload = 1;
-        st->offload = hv_arena_new(&p->arena, struct hv_offload, 1);
-        st->offload[0] =
-            (struct hv_offload){.what = HV_OFFLOAD_ACTIVATIONS, .frac = 1, .to_host = true};
+    if (l->offload != 0)
+        st->offload = hv_arena_new(&p->arena, struct hv_offload, hv_offload_what_N);
+    for (int what = 0; what < hv_offload_what_N; what++) {
+        if (l->offload & HV__HOST(what))
+            st->offload[st->n_offload++] =
+                (struct hv_offload){.what = (enum hv_offload_what)what, .frac = 1, .to_host = true};
     }
 }
 
@@ -306,161 +304,4 @@ struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k)
     }
     p->micro_batch = p->replicas[0].micro_batch;
     return p;
-}
-
-/* What the job minimises; infinity where the plan is no answer. */
-static double value_of(const struct hv__search *s, const struct hv_verdict *v)
-{
-    const struct hv_objective *o = &s->job->objective;
-    const struct hv_metrics *m = &v->metrics;
-    if (hv_findings_of_rules(&v->findings) > 0 || !m->exact || !hv_known(m->iteration_s))
-        return HUGE_VAL;
-    if (!hv_eval_within(o, m))
-        return hv_eval_worth(o, m);
-    switch (o->minimize) {
-    case HV_MIN_COST:
-        return hv_known(m->usd_per_h) ? m->usd_per_h * m->iteration_s / 3600 : m->iteration_s;
-    case HV_MIN_ENERGY:
-        return hv_or(m->energy_j, m->iteration_s);
-    case HV_MIN_TIME:
-    case HV_MINIMIZE_N:
-        break;
-    }
-    return m->iteration_s;
-}
-
-bool hv__over(struct hv__search *s)
-{
-    if (s->o->stop != NULL && s->o->stop(s->o->ctx))
-        s->stopped = true;
-    if (s->o->budget > 0 && s->evaluations >= s->o->budget)
-        s->stopped = true;
-    return s->stopped || s->work >= s->work_limit;
-}
-
-double hv__work_of(const struct hv__search *s, const struct hv__sketch *k)
-{
-    double ops = 400 + s->n_blocks;
-    for (int i = 0; i < k->n_teams; i++) {
-        const struct hv__team *t = &k->teams[i];
-        const struct hv__order *o = &hv__orders[k->order];
-        ops += (double)t->micro_batches * hv__depth(t) * o->chunks * o->slices * 2;
-        for (int l = 0; l < t->n_legs; l++)
-            ops += hv__leg_devices(&t->legs[l]) + 100 * t->legs[l].n_stages;
-    }
-    return ops;
-}
-
-static void tell(struct hv__search *s, const struct hv_plan *p)
-{
-    if (s->o->incumbent != NULL && s->best_value < 0.99 * s->told_value) {
-        s->told_value = s->best_value;
-        s->o->incumbent(s->o->ctx, p);
-    }
-}
-
-double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
-{
-    struct hv_eval_options eval = {.no_bound = true};
-    double value = HUGE_VAL;
-    if (!has_devices(s, k)) {
-        s->last = (struct hv_verdict){0};
-        return value;
-    }
-    struct hv_plan *p = hv__draw(s, k);
-    hv_arena_free(&s->scratch);
-    s->evaluations++;
-    s->work += hv__work_of(s, k);
-    if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) == HV_OK)
-        value = value_of(s, &s->last);
-    else
-        s->last = (struct hv_verdict){0};
-    if (value < s->best_value) {
-        s->best = *k;
-        s->best_value = value;
-        s->best_s = s->last.metrics.iteration_s;
-        tell(s, p);
-    }
-    hv_plan_unref(p);
-    return value;
-}
-
-static bool lacks_memory(const struct hv_verdict *v)
-{
-    for (size_t i = 0; i < v->findings.n; i++) {
-        enum hv_violation_code code = v->findings.items[i].code;
-        if (code != HV_V_MEMORY && !hv_violation_is_limit(code))
-            return false;
-    }
-    return hv_findings_of_rules(&v->findings) > 0;
-}
-
-/* How much of a device's memory may be filled, where the worst stage asked for more than it has. */
-static double smaller_room(const struct hv_verdict *v)
-{
-    double least = 1;
-    for (size_t i = 0; i < v->n_memory; i++) {
-        if (v->memory[i].peak_bytes > 0)
-            least = fmin(least, v->memory[i].limit_bytes / v->memory[i].peak_bytes);
-    }
-    return fmin(0.98, least);
-}
-
-static bool split_all(struct hv__search *s, struct hv__sketch *k, const struct hv__cut *cut)
-{
-    for (int t = 0; t < k->n_teams; t++) {
-        struct hv__cut own = *cut;
-        own.fill = cut->fill && hv__fill_matters(&k->teams[t], k->order);
-        if (!hv__split(s, &k->teams[t], k->order, &own))
-            return false;
-    }
-    return true;
-}
-
-static bool same_counts(const struct hv__sketch *a, const struct hv__sketch *b)
-{
-    for (int t = 0; t < a->n_teams; t++) {
-        if (memcmp(a->teams[t].counts, b->teams[t].counts, sizeof a->teams[t].counts) != 0)
-            return false;
-    }
-    return true;
-}
-
-/* One way to split; the plan that is known already need not be judged again. */
-static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__cut cut,
-                    const struct hv__sketch *known)
-{
-    for (int i = 0; i < REFITS && !hv__over(s); i++) {
-        struct hv__cut roomy = {ROOMY, cut.fill};
-        if (!split_all(s, k, &cut) && (i > 0 || !split_all(s, k, &roomy)))
-            return HUGE_VAL;
-        if (known != NULL && same_counts(k, known))
-            return HUGE_VAL;
-        if (i == 0 && !hv__deal(s, k, false))
-            return HUGE_VAL;
-        double value = hv__judge_sketch(s, k);
-        if (value < HUGE_VAL || !lacks_memory(&s->last))
-            return value;
-        cut.room *= smaller_room(&s->last);
-        if (cut.room < 0.5)
-            return HUGE_VAL;
-    }
-    return HUGE_VAL;
-}
-
-double hv__refit(struct hv__search *s, struct hv__sketch *k)
-{
-    if (!has_devices(s, k) || !hv__deal(s, k, false))
-        return HUGE_VAL;
-    struct hv__sketch other = *k;
-    double value = refit(s, k, (struct hv__cut){.room = 1}, NULL);
-    bool fill = false;
-    for (int t = 0; t < k->n_teams; t++)
-        fill = fill || hv__fill_matters(&k->teams[t], k->order);
-    if (!fill)
-        return value;
-    double filled = refit(s, &other, (struct hv__cut){.room = 1, .fill = true}, k);
-    if (filled < value)
-        *k = other;
-    return fmin(filled, value);
 }

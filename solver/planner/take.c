@@ -60,7 +60,7 @@ static enum hv_status take_stage(const struct taking *t, const struct hv_replica
     for (size_t i = 0; i < st->n_recompute_per; i++)
         leg->recompute |= st->recompute_per[i];
     for (size_t i = 0; i < st->n_offload; i++)
-        leg->offload = leg->offload || st->offload[i].what == HV_OFFLOAD_ACTIVATIONS;
+        leg->offload |= HV__HOST(st->offload[i].what);
     return HV_OK;
 }
 

@@ -179,8 +179,9 @@ static double room_of(struct hv__search *s, const struct hv__team *t, const stru
 {
     const struct hv__price *c = hv__price_of(s, t, leg);
     double state = hv__state_bytes(s->job, t->zero, leg, c);
+    bool keeps = (leg->offload & HV__HOST(HV_OFFLOAD_ACTIVATIONS)) == 0;
     double room = 0.95 * s->pools[leg->pool].limit_bytes - 1.5 * HV_GIB - c->peak_bytes;
-    return room / (state + (leg->offload ? 0 : behind * c->saved_bytes));
+    return room / (state + (keeps ? behind * c->saved_bytes : 0));
 }
 
 /* Seconds to reduce the gradients of a leg's stages, when nothing hides it. */
@@ -230,7 +231,7 @@ double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k)
             bytes = fmax(bytes, node_bytes(s, t, leg, share * s->n_blocks));
             rate = fmin(rate, p->flow_bytes_per_s * p->node_devices);
         }
-        hv__team_times(s, t, &each, &fill);
+        hv__team_times(s, t, k->order, &each, &fill);
         each_s = fmax(each_s, each);
     }
     double rounds = 2.0 * (k->n_teams - 1) / k->n_teams;
@@ -420,8 +421,9 @@ static void list_way(struct hv__lister *l, struct hv__subset *sub, struct leg_op
     unsigned recompute = r->team.legs[0].recompute;
     bool some = true;
     for (int p = 0; p < r->team.n_legs && some; p++) {
-        struct hv__leg leg = {.pool = options[p].pool, .recompute = recompute};
-        if (r->team.zero == 1 || l->s->pools[leg.pool].shards_change)
+        struct hv__leg leg = {
+            .pool = options[p].pool, .recompute = recompute, .offload = l->s->offload};
+        if (r->team.zero == 1 || l->s->offload != 0 || l->s->pools[leg.pool].shards_change)
             list_legs(l, &r->team, &leg, cap, &options[p]);
         some = options[p].n > 0;
     }

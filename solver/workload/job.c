@@ -114,6 +114,11 @@ double hv_job_optimizer_bytes(const struct hv_job *j)
     return 4 * hv_optimizer_state_values(j->optimizer);
 }
 
+double hv_job_unscaled_bytes(const struct hv_job *j)
+{
+    return j->precision == HV_FP16 && !j->grad_fp32 && j->master_weights ? 4 : 0;
+}
+
 double hv_job_activation_bytes(const struct hv_job *j)
 {
     return hv_job_weight_bytes(j);

@@ -151,6 +151,10 @@ double hv_job_weight_bytes(const struct hv_job *j);
 double hv_job_grad_bytes(const struct hv_job *j);      /**< gradient accumulator per parameter */
 double hv_job_master_bytes(const struct hv_job *j);    /**< fp32 master copy per parameter, or 0 */
 double hv_job_optimizer_bytes(const struct hv_job *j); /**< optimizer state per parameter */
+/** Copy per parameter of gradients that are summed in 16 bit and unscaled into 32 (Megatron-LM,
+ * DeepSpeed), as large as the shard that a rank updates; it stays on the device. 0: there is none.
+ */
+double hv_job_unscaled_bytes(const struct hv_job *j);
 /** Bytes per activation element (fp8 jobs keep activations in 2 bytes, fp32 and tf32 in 4). */
 double hv_job_activation_bytes(const struct hv_job *j);
 

@@ -489,16 +489,39 @@ static void comes_near_to_impossible_limits(void **state)
     hv_plan_unref(fastest.plan);
 }
 
+static const char one_t4[] =
+    "{\"format\":\"hetviz.cluster/1\",\"name\":\"t\",\"nodes\":[{\"name\":\"t\",\"count\":1,"
+    "\"device\":\"T4-16GB\",\"devices\":1}]}";
+
+/** States wait in host memory where the model has no room without: 37 GiB on a device of 16. */
+static void leaves_to_the_host_what_does_not_fit(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, one_t4, model_text, job_text);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    assert_true(time_of(&w, r.plan) < HUGE_VAL);
+    const struct hv_stage *s = &r.plan->replicas[0].stages[0];
+    bool optimizer = false;
+    for (size_t i = 0; i < s->n_offload; i++)
+        optimizer =
+            optimizer || (s->offload[i].what == HV_OFFLOAD_OPTIMIZER && s->offload[i].to_host);
+    assert_true(optimizer);
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
 static void says_when_nothing_fits(void **state)
 {
     (void)state;
-    static const char cluster[] =
-        "{\"format\":\"hetviz.cluster/1\",\"name\":\"t\",\"nodes\":[{\"name\":\"t\",\"count\":1,"
-        "\"device\":\"T4-16GB\",\"devices\":1}]}";
+    static const char model[] =
+        "{\"format\":\"hetviz.model/1\",\"name\":\"b\",\"kind\":\"transformer\",\"layers\":48,"
+        "\"hidden\":8192,\"heads\":64,\"kv_heads\":64,\"ffn\":32768,\"ffn_kind\":\"gelu\","
+        "\"vocab\":51200,\"max_sequence\":2048}";
     struct world w;
     struct hv_planner_result r;
     struct hv_err err = {0};
-    open_world(&w, cluster, model_text, job_text);
+    open_world(&w, one_t4, model, job_text);
     assert_int_equal(hv_planner_run(w.cost, &(struct hv_planner_options){0}, &r, &err), HV_ENO);
     assert_null(r.plan);
     assert_non_null(strstr(err.text, "no plan that fits"));
@@ -622,6 +645,7 @@ int main(void)
         cmocka_unit_test(keeps_to_the_price),
         cmocka_unit_test(keeps_to_the_deadline),
         cmocka_unit_test(comes_near_to_impossible_limits),
+        cmocka_unit_test(leaves_to_the_host_what_does_not_fit),
         cmocka_unit_test(says_when_nothing_fits),
         cmocka_unit_test_setup_teardown(ends_when_told_with_the_best_so_far, setup, teardown),
     };

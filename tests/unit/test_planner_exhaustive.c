@@ -1,9 +1,10 @@
 /*
  * The planner against a search through everything, on small random cases: every way to make
  * replicas and stages of a few devices, every degree, cut of the layers, micro-batch, share of the
- * batch, recompute, sharding and schedule of the lists below. The enumeration is written from the
- * plan format alone and shares nothing with the planner. `test_planner_exhaustive N [FROM]` runs N
- * cases, numbered from FROM, and prints every one; without arguments a fast share of them.
+ * batch, recompute, sharding, offload and schedule of the lists below. The enumeration is written
+ * from the plan format alone and shares nothing with the planner. `test_planner_exhaustive N
+ * [FROM]` runs N cases, numbered from FROM, and prints every one; without arguments a fast share of
+ * them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +58,7 @@ struct all {
     struct replica replicas[REPLICAS];
     int n_replicas;
     unsigned recompute;
-    int zero;
+    int zero, host; /**< host: how many of `hosts` wait in host memory */
     const char *schedule;
     double best; /**< of what the job minimises */
     char *text;
@@ -66,6 +67,8 @@ struct all {
 
 static const char *const schedules[] = {"1f1b", "zb-h1", "zb-2p", "gpipe"};
 static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};
+static const enum hv_offload_what hosts[] = {HV_OFFLOAD_OPTIMIZER, HV_OFFLOAD_WEIGHTS,
+                                             HV_OFFLOAD_ACTIVATIONS};
 
 static void fill_stage(const struct all *a, struct hv_plan *p, const struct replica *r, int i,
                        int *used, struct hv_stage *out)
@@ -89,6 +92,10 @@ static void fill_stage(const struct all *a, struct hv_plan *p, const struct repl
     }
     out->zero.stage = s->dp > 1 ? a->zero : 0;
     out->recompute = a->recompute;
+    out->n_offload = (size_t)a->host;
+    out->offload = hv_arena_new(&p->arena, struct hv_offload, HV_COUNT(hosts));
+    for (size_t h = 0; h < out->n_offload; h++)
+        out->offload[h] = (struct hv_offload){.what = hosts[h], .frac = 1, .to_host = true};
     out->n_ranges = 1;
     out->ranges = hv_arena_new(&p->arena, struct hv_range, 1);
     out->ranges[0] = (struct hv_range){2 * from, 2 * (from + r->counts[i])};
@@ -160,6 +167,14 @@ static bool full(const struct all *a)
     return a->plans >= a->most;
 }
 
+/* Every way to leave states to the host; with the recompute in between none. */
+static void vary_host(struct all *a)
+{
+    int most = a->recompute == HV_RC_CORE ? 0 : (int)HV_COUNT(hosts);
+    for (a->host = 0; a->host <= most && !full(a); a->host++)
+        judge_it(a);
+}
+
 /* Every schedule, recompute and sharding of the shapes that are set. */
 static void vary_plan(struct all *a)
 {
@@ -175,7 +190,7 @@ static void vary_plan(struct all *a)
                 a->schedule = schedules[s];
                 a->recompute = recomputes[c];
                 a->zero = zero;
-                judge_it(a);
+                vary_host(a);
             }
         }
     }

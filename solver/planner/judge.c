@@ -1,0 +1,277 @@
+/*
+ * What a sketch is worth. The one place of the planner that calls the judge; it remembers what it
+ * was told, because a search that climbs from many starts meets the same plans again and again.
+ */
+#include "solver/planner/planner_int.h"
+
+#include "solver/base/rng.h"
+#include "solver/base/units.h"
+
+#include <math.h>
+#include <string.h>
+
+/* a second try for what hardly fits: of the memory that prices allow */
+#define ROOMY  1.2
+#define REFITS 4 /* splits of one sketch, each with less memory than the one before */
+/* A plan whose slowest stage by prices alone takes more than this share of the time to beat is not
+ * judged: prices are averages of blocks. */
+#define HOPELESS   1.05
+#define KNOWN_WORK 20 /* operations of a plan that is known, as it is counted */
+
+/* ---- plans known -------------------------------------------------------------------------- */
+
+/** A plan judged before. */
+struct hv__known {
+    uint64_t key[2]; /* both 0: none */
+    double value, room;
+};
+
+static void add_key(uint64_t *key, const int *words, size_t n)
+{
+    for (int i = 0; i < 2; i++)
+        key[i] = hv_hash(key[i], words, n * sizeof *words);
+}
+
+/* Two hashes of all that the plan of a sketch depends on. */
+static void key_of(const struct hv__sketch *k, uint64_t *key)
+{
+    key[0] = HV_HASH_START;
+    key[1] = ~HV_HASH_START;
+    add_key(key, (const int[]){k->n_teams, k->order}, 2);
+    for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
+        const int head[] = {t->n_legs,
+                            t->zero,
+                            t->micro_batch,
+                            t->more,
+                            (int)(t->micro_batches & INT32_MAX),
+                            (int)(t->micro_batches >> 31)};
+        add_key(key, head, HV_COUNT(head));
+        for (int l = 0; l < t->n_legs; l++) {
+            const struct hv__leg *x = &t->legs[l];
+            const int leg[] = {x->pool, x->n_stages,       x->tp,           x->cp,    x->dp,
+                               x->ep,   (int)x->recompute, (int)x->offload, x->beside};
+            add_key(key, leg, HV_COUNT(leg));
+        }
+        add_key(key, t->counts, (size_t)(hv__depth(t) * hv__orders[k->order].chunks));
+    }
+}
+
+/* The place of a key, which is free when the plan is new. */
+static struct hv__known *place_of(struct hv__known *table, size_t cap, const uint64_t *key)
+{
+    size_t at = key[0] & (cap - 1);
+    while ((table[at].key[0] | table[at].key[1]) != 0 &&
+           (table[at].key[0] != key[0] || table[at].key[1] != key[1]))
+        at = (at + 1) & (cap - 1);
+    return &table[at];
+}
+
+static void grow_known(struct hv__search *s)
+{
+    size_t cap = s->cap_known > 0 ? 2 * s->cap_known : 1024;
+    struct hv__known *table = hv_arena_new(&s->arena, struct hv__known, cap);
+    for (size_t i = 0; i < s->cap_known; i++) {
+        const struct hv__known *x = &s->known[i];
+        if ((x->key[0] | x->key[1]) != 0)
+            *place_of(table, cap, x->key) = *x;
+    }
+    s->known = table;
+    s->cap_known = cap;
+}
+
+/* ---- judging ------------------------------------------------------------------------------ */
+
+/* What the job minimises; infinity where the plan is no answer. */
+static double value_of(const struct hv__search *s, const struct hv_verdict *v)
+{
+    const struct hv_objective *o = &s->job->objective;
+    const struct hv_metrics *m = &v->metrics;
+    if (hv_findings_of_rules(&v->findings) > 0 || !m->exact || !hv_known(m->iteration_s))
+        return HUGE_VAL;
+    if (!hv_eval_within(o, m))
+        return hv_eval_worth(o, m);
+    switch (o->minimize) {
+    case HV_MIN_COST:
+        return hv_known(m->usd_per_h) ? m->usd_per_h * m->iteration_s / 3600 : m->iteration_s;
+    case HV_MIN_ENERGY:
+        return hv_or(m->energy_j, m->iteration_s);
+    case HV_MIN_TIME:
+    case HV_MINIMIZE_N:
+        break;
+    }
+    return m->iteration_s;
+}
+
+bool hv__over(struct hv__search *s)
+{
+    if (s->o->stop != NULL && s->o->stop(s->o->ctx))
+        s->stopped = true;
+    if (s->o->budget > 0 && s->evaluations >= s->o->budget)
+        s->stopped = true;
+    return s->stopped || s->work >= s->work_limit;
+}
+
+double hv__work_of(const struct hv__search *s, const struct hv__sketch *k)
+{
+    double ops = 400 + s->n_blocks;
+    for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
+        const struct hv__order *o = &hv__orders[k->order];
+        ops += (double)t->micro_batches * hv__depth(t) * o->chunks * o->slices * 2;
+        for (int l = 0; l < t->n_legs; l++)
+            ops += hv__leg_devices(&t->legs[l]) + 100 * t->legs[l].n_stages;
+    }
+    return ops;
+}
+
+static void tell(struct hv__search *s, const struct hv_plan *p)
+{
+    if (s->o->incumbent != NULL && s->best_value < 0.99 * s->told_value) {
+        s->told_value = s->best_value;
+        s->o->incumbent(s->o->ctx, p);
+    }
+}
+
+static bool lacks_memory(const struct hv_verdict *v)
+{
+    for (size_t i = 0; i < v->findings.n; i++) {
+        enum hv_violation_code code = v->findings.items[i].code;
+        if (code != HV_V_MEMORY && !hv_violation_is_limit(code))
+            return false;
+    }
+    return hv_findings_of_rules(&v->findings) > 0;
+}
+
+/* How much of a device's memory may be filled, where the worst stage asked for more than it has. */
+static double smaller_room(const struct hv_verdict *v)
+{
+    double least = 1;
+    for (size_t i = 0; i < v->n_memory; i++) {
+        if (v->memory[i].peak_bytes > 0)
+            least = fmin(least, v->memory[i].limit_bytes / v->memory[i].peak_bytes);
+    }
+    return fmin(0.98, least);
+}
+
+double hv__judge_again(struct hv__search *s, const struct hv__sketch *k)
+{
+    struct hv_eval_options eval = {.no_bound = true};
+    double value = HUGE_VAL;
+    struct hv_plan *p = hv__draw(s, k);
+    hv_arena_free(&s->scratch);
+    s->evaluations++;
+    s->work += hv__work_of(s, k);
+    if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) == HV_OK)
+        value = value_of(s, &s->last);
+    else
+        s->last = (struct hv_verdict){0};
+    if (value < s->best_value) {
+        s->best = *k;
+        s->best_value = value;
+        s->best_s = s->last.metrics.iteration_s;
+        tell(s, p);
+    }
+    hv_plan_unref(p);
+    s->room = value < HUGE_VAL || !lacks_memory(&s->last) ? 0 : smaller_room(&s->last);
+    return value;
+}
+
+double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
+{
+    uint64_t key[2];
+    s->room = 0;
+    if (!hv__has_devices(s, k))
+        return HUGE_VAL;
+    if (2 * (s->n_known + 1) > s->cap_known)
+        grow_known(s);
+    key_of(k, key);
+    struct hv__known *x = place_of(s->known, s->cap_known, key);
+    if ((x->key[0] | x->key[1]) != 0) {
+        s->work += KNOWN_WORK;
+        s->room = x->room;
+        return x->value;
+    }
+    double value = hv__judge_again(s, k);
+    *x = (struct hv__known){{key[0], key[1]}, value, s->room};
+    s->n_known++;
+    return value;
+}
+
+/* ---- dealing out and judging -------------------------------------------------------------- */
+
+static bool split_all(struct hv__search *s, struct hv__sketch *k, const struct hv__cut *cut)
+{
+    for (int t = 0; t < k->n_teams; t++) {
+        struct hv__cut own = *cut;
+        own.fill = cut->fill && hv__fill_matters(&k->teams[t], k->order);
+        if (!hv__split(s, &k->teams[t], k->order, &own))
+            return false;
+    }
+    return true;
+}
+
+static bool same_counts(const struct hv__sketch *a, const struct hv__sketch *b)
+{
+    for (int t = 0; t < a->n_teams; t++) {
+        if (memcmp(a->teams[t].counts, b->teams[t].counts, sizeof a->teams[t].counts) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Do prices alone say that the plan is slower than `most`? */
+static bool is_hopeless(struct hv__search *s, const struct hv__sketch *k, double most)
+{
+    if (s->job->objective.minimize != HV_MIN_TIME || s->beyond)
+        return false;
+    for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
+        double each_s, fill_s;
+        hv__team_times(s, t, k->order, &each_s, &fill_s);
+        if (each_s * (double)(t->micro_batches + (t->more > 0)) > HOPELESS * most)
+            return true;
+    }
+    return false;
+}
+
+/* One way to split; the plan that is known already need not be judged again. */
+static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__cut cut,
+                    const struct hv__sketch *known, double most)
+{
+    for (int i = 0; i < REFITS && !hv__over(s); i++) {
+        struct hv__cut roomy = {ROOMY, cut.fill};
+        if (!split_all(s, k, &cut) && (i > 0 || !split_all(s, k, &roomy)))
+            return HUGE_VAL;
+        if (known != NULL && same_counts(k, known))
+            return HUGE_VAL;
+        if (i == 0 && !hv__deal(s, k, false))
+            return HUGE_VAL;
+        if (is_hopeless(s, k, most))
+            return HUGE_VAL;
+        double value = hv__judge_sketch(s, k);
+        if (s->room == 0)
+            return value;
+        cut.room *= s->room;
+        if (cut.room < 0.5)
+            return HUGE_VAL;
+    }
+    return HUGE_VAL;
+}
+
+double hv__refit(struct hv__search *s, struct hv__sketch *k, double most)
+{
+    if (!hv__has_devices(s, k) || !hv__deal(s, k, false))
+        return HUGE_VAL;
+    struct hv__sketch other = *k;
+    double value = refit(s, k, (struct hv__cut){.room = 1}, NULL, most);
+    bool fill = false;
+    for (int t = 0; t < k->n_teams; t++)
+        fill = fill || hv__fill_matters(&k->teams[t], k->order);
+    if (!fill)
+        return value;
+    double filled = refit(s, &other, (struct hv__cut){.room = 1, .fill = true}, k, most);
+    if (filled < value)
+        *k = other;
+    return fmin(filled, value);
+}

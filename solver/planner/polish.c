@@ -1,0 +1,127 @@
+/*
+ * The last of improvement: single blocks are moved between stages and single micro-batches between
+ * teams, until none helps.
+ */
+#include "solver/planner/improve_int.h"
+
+#include <math.h>
+
+#define DONORS 3 /* stages tried on either side of a moved block */
+
+bool hv__attempt(struct hv__climb *c, struct hv__sketch *next, bool refit)
+{
+    if (hv__over(c->s))
+        return false;
+    double value = refit ? hv__refit(c->s, next, c->value) : hv__judge_sketch(c->s, next);
+    if (!(value < c->value * (1 - 1e-9)))
+        return false;
+    c->k = *next;
+    c->value = value;
+    c->moved = true;
+    return true;
+}
+
+/* Stages of a team by what a micro-batch takes there, slowest first. */
+static int rank_stages(struct hv__climb *c, int t, int *stages)
+{
+    int depth = hv__depth(&c->k.teams[t]), n = 0;
+    double busy[HV__CHUNKS] = {0};
+    struct hv__sketch same = c->k;
+    (void)hv__judge_again(c->s, &same);
+    const struct hv_verdict *v = &c->s->last;
+    for (size_t i = 0; i < v->n_stages; i++) {
+        if (v->stages[i].replica == hv__first_replica(&c->k, t) &&
+            v->stages[i].stage < (size_t)depth)
+            busy[v->stages[i].stage] = v->stages[i].forward_s + v->stages[i].backward_s;
+    }
+    for (int i = 0; i < depth; i++) {
+        int at = n++;
+        for (; at > 0 && busy[stages[at - 1]] < busy[i]; at--)
+            stages[at] = stages[at - 1];
+        stages[at] = i;
+    }
+    return depth;
+}
+
+/* Moves one block from stage `from` to stage `to` within every turn of chunks that allows it. */
+static bool move_block(struct hv__climb *c, int t, int from, int to, int turn)
+{
+    struct hv__sketch next = c->k;
+    const struct hv__order *o = &hv__orders[next.order];
+    int depth = hv__depth(&next.teams[t]);
+    int a = turn * depth + from, b = turn * depth + to;
+    if (o->folded && turn % 2 == 1) {
+        a = turn * depth + depth - 1 - from;
+        b = turn * depth + depth - 1 - to;
+    }
+    int parts = depth * o->chunks;
+    bool edge = a == 0 || a == parts - 1;
+    if (next.teams[t].counts[a] <= (edge ? 0 : 1))
+        return false;
+    next.teams[t].counts[a]--;
+    next.teams[t].counts[b]++;
+    return hv__attempt(c, &next, false);
+}
+
+static void try_blocks(struct hv__climb *c, int t)
+{
+    int stages[HV__CHUNKS], depth = rank_stages(c, t, stages);
+    int n = depth < DONORS ? depth : DONORS;
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < n; j++) {
+            int from = stages[i], to = stages[depth - 1 - j];
+            for (int turn = 0; from != to && turn < hv__orders[c->k.order].chunks; turn++) {
+                if (move_block(c, t, from, to, turn))
+                    return;
+            }
+        }
+    }
+}
+
+static int64_t common(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y != 0) {
+        int64_t r = x % y;
+        x = y;
+        y = r;
+    }
+    return a / x * b;
+}
+
+static void try_batch(struct hv__climb *c, int from, int to)
+{
+    struct hv__sketch next = c->k;
+    struct hv__team *a = &next.teams[from], *b = &next.teams[to];
+    int64_t unit = common(a->micro_batch, b->micro_batch);
+    if (a->micro_batches * a->micro_batch <= unit)
+        return;
+    a->micro_batches -= unit / a->micro_batch;
+    b->micro_batches += unit / b->micro_batch;
+    (void)hv__attempt(c, &next, false);
+}
+
+void hv__try_small(struct hv__climb *c)
+{
+    bool moved = true;
+    while (moved && !hv__over(c->s)) {
+        double before = c->value;
+        for (int t = 0; t < c->k.n_teams; t++)
+            try_blocks(c, t);
+        for (int a = 0; a < c->k.n_teams; a++) {
+            for (int b = 0; b < c->k.n_teams; b++) {
+                if (a != b)
+                    try_batch(c, a, b);
+            }
+        }
+        moved = c->value < before;
+    }
+}
+
+double hv__polish(struct hv__search *s, struct hv__sketch *k, double value)
+{
+    struct hv__climb c = {.s = s, .k = *k, .value = value};
+    hv__try_small(&c);
+    *k = c.k;
+    return c.value;
+}
