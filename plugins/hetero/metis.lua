@@ -4,8 +4,8 @@
 -- its micro-batch unevenly. T = (B - 1) longest + sum of stages + exchange + longest update + hops; what its profiles
 -- say of loading a batch is 0 here. Not taken over from the released code: the stages of a second order of types priced
 -- by the first stage alone, bandwidth between nodes read from inside them, five times the memory of one type, times of
--- zero taken for missing, batches that lose a remainder, stages without layers. Cuts of layers and shares are exact where
--- the paper repairs and rounds.
+-- zero taken for missing, batches that lose a remainder, stages without layers. Cuts of layers and shares are exact
+-- where the paper repairs and rounds.
 local chain = require "chain"
 local layout = require "layout"
 local mixed = require "mixed"

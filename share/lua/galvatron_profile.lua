@@ -1,9 +1,9 @@
 -- The profile of Galvatron's own test of its search (PKU-DAIR/Hetu-Galvatron cea12ff, tests/search_engine,
--- test_parallelsim_optimization.py, and tests/utils/search_configs.py): 28 layers, 8,192 tokens, 64
--- sequences on 8 GPUs of which 36 GB less a fifth may be used. Milliseconds and MB; times per sequence are the
--- values at 8,192 tokens of its least-squares fits. `chunks` micro-batches. The profile was measured at a width of 3,584
--- (what a recomputed layer keeps), the test's model is 4,096 wide (what is sent): its messages are powers of two, and so
--- take the measured times themselves, not those of the fitted line. The equations give the values of both tests.
+-- test_parallelsim_optimization.py, and tests/utils/search_configs.py): 28 layers, 8,192 tokens, 64 sequences on 8 GPUs
+-- of which 36 GB less a fifth may be used. Milliseconds and MB; times per sequence are the values at 8,192 tokens of its
+-- least-squares fits. `chunks` micro-batches. The profile was measured at a width of 3,584 (what a recomputed layer
+-- keeps), the test's model is 4,096 wide (what is sent): its messages are powers of two, and so take the measured times
+-- themselves, not those of the fitted line. The equations give the values of both tests.
 return function(chunks)
   local q = { layers = 28, batch = 64, chunks = chunks, world = 8, room = 36864 - 7372, grain = 1, fixed = 1024,
     overlap = 1.1534195950157762, gradients = 973.771484375 / 2 }
