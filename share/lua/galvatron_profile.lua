@@ -1,6 +1,6 @@
 -- The profile of Galvatron's own test of its search (PKU-DAIR/Hetu-Galvatron cea12ff, tests/search_engine,
 -- test_parallelsim_optimization.py, and tests/utils/search_configs.py): 28 layers, 8,192 tokens, 64 sequences on 8 GPUs
--- of which 36 GB less a fifth may be used. Milliseconds and MB; times per sequence are the values at 8,192 tokens of its
+-- of which 36 GB less a fifth may be used. Milliseconds and MB; times per sequence are its values at 8,192 tokens of
 -- least-squares fits. `chunks` micro-batches. The profile was measured at a width of 3,584 (what a recomputed layer
 -- keeps), the test's model is 4,096 wide (what is sent): its messages are powers of two, and so take the measured times
 -- themselves, not those of the fitted line. The equations give the values of both tests.
