@@ -193,7 +193,8 @@ function provisioning.search(q, o)
     local found, _, tried = provisioning.enumerate(q)
     if tried then return found end
   end
-  local best, cost = provisioning.other(q, { search = known and o.search or "greedy", rounds = o.rounds, seed = o.seed })
+  local best, cost = provisioning.other(q, { search = known and o.search or "greedy", rounds = o.rounds,
+    seed = o.seed })
   if known or #q.types == 1 then return best end
   local scale = cost or 1
   return (provisioning.reinforce(q, { rounds = o.rounds, learning = 0.2 / scale, penalty = 2 * scale,
