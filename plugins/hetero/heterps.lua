@@ -29,11 +29,12 @@ local function built(ctx, types, q, stages, recompute)
     replicas = { { micro_batches = ctx.job.global_batch // micro_batch, stages = rows } } }
 end
 
+local MANY = 256 -- devices from which on the first plan that fits is kept at once, in case time is short
 local SHARES = { 1, 0.9, 0.75, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02 } -- of all devices' rate, where none is asked for
 
 --- The plans for all rates, with so many bytes of every device left alone.
 local function offered(ctx, types, groups, reserve)
-  local all, o = candidates.new(), ctx.options
+  local all, o = candidates.new(MANY < ctx.cluster.n_devices), ctx.options
   for _, recompute in ipairs { "none", "full" } do
     local q = type_runs.instance(ctx, types, { recompute = recompute, alpha = o.alpha, beta = o.beta, groups = groups,
       reserve = reserve })

@@ -3,14 +3,18 @@ local layout = require "layout"
 
 local candidates = {}
 
+local EARLY = 4 -- candidates that are judged as soon as they are there
+
 --- Collects candidates in the order in which they come: add(candidate), or add(nil, why, miss) where
--- there is none; the reason with the least miss stays.
-function candidates.new()
+-- there is none; the reason with the least miss stays. With `early` the first candidates are judged at once until one
+-- has no findings, in case there is no time for more: on large clusters.
+function candidates.new(early)
   local all = { list = {}, reason = nil, miss = math.huge }
   function all.add(candidate, reason, miss)
     if candidate then
       candidate.rank = #all.list + 1
       all.list[candidate.rank] = candidate
+      if early and candidate.rank <= EARLY then early = not hv.incumbent(candidate.build()) end
     elseif reason and miss < all.miss then
       all.reason, all.miss = reason, miss
     end

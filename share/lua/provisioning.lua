@@ -195,7 +195,7 @@ function provisioning.search(q, o)
   end
   local best, cost = provisioning.other(q, { search = known and o.search or "greedy", rounds = o.rounds,
     seed = o.seed })
-  if known or #q.types == 1 then return best end
+  if known or #q.types == 1 or best and hv.stopping() then return best end
   local scale = cost or 1
   return (provisioning.reinforce(q, { rounds = o.rounds, learning = 0.2 / scale, penalty = 2 * scale,
     seed = o.seed })) or best
