@@ -273,9 +273,9 @@ static void push_memory(lua_State *L, const struct hv_memory *m, const struct hv
 }
 
 /** Prices the stage at argument 1 on its slowest data-parallel rank, as far as rank 1 stands for
- * all. */
-static void price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
-                        struct hv_memory *memory, double *in_flight)
+ * all. Returns the seconds of that rank's optimizer step, all of it on the device. */
+static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
+                          struct hv_memory *memory, double *in_flight)
 {
     struct hv__run *r = hv__run_of(L, fn);
     const struct hv__plan *p = hv__stage_plan(L, fn, in_flight);
@@ -285,6 +285,9 @@ static void price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
     if (hv_cost_pass(r->cost, &q, pass, &err) != HV_OK ||
         hv_cost_memory(r->cost, &q, memory, &err) != HV_OK)
         hv__raise(L, &err);
+    uint32_t first = q.replica->stages[0].devices[0];
+    const struct hv_device_kind *kind = hv_cluster_device(hv_cost_cluster(r->cost), first).kind;
+    return hv_cost_optimizer_s(r->cost, kind, memory->updated_parameters);
 }
 
 /***
@@ -293,7 +296,8 @@ Prices one stage: what one micro-batch costs on its first data-parallel rank, an
 @tparam table q the stage's keys as in a plan file, and micro_batch, count (equal pipelines),
 in_flight (micro-batches alive)
 @treturn table {forward_s, backward_s (with recompute), weight_s, recompute_s, exposed = {tp, cp,
-ep, zero}, hop_bytes, flops, memory = as hv.cost.memory}
+ep, zero}, optimizer_s (the step after the last micro-batch), hop_bytes, flops,
+memory = as hv.cost.memory}
 @units seconds, bytes and FLOP; micro_batch is a number of sequences
 @raise keys that no stage has, addresses that are not there, a device without the precision
 @usage local s = hv.cost.stage{devices = ctx.cluster:address{1, 2}, layers = {0, 4}, tp = 2}
@@ -305,8 +309,9 @@ int hv__cost_stage(lua_State *L)
     struct hv_memory m = {0};
     double in_flight = 1;
 
-    price_stage(L, "hv.cost.stage", &p, &m, &in_flight);
-    lua_createtable(L, 0, 8);
+    double optimizer_s = price_stage(L, "hv.cost.stage", &p, &m, &in_flight);
+    lua_createtable(L, 0, 9);
+    hv__set_num(L, "optimizer_s", optimizer_s);
     hv__set_num(L, "forward_s", p.forward_s);
     hv__set_num(L, "backward_s", p.input_grad_s + p.weight_grad_s + p.recompute_s);
     hv__set_num(L, "weight_s", p.weight_grad_s);

@@ -113,10 +113,10 @@ end
 
 --- The search over numbers of stages with so many bytes of every device left alone.
 local function searched(ctx, devices, reserve)
-  local q, all, counts, most = instance(ctx, devices, reserve), candidates.new(), {}, ctx.options.stages
+  local q, all, counts = instance(ctx, devices, reserve), candidates.new(#devices > 256), {}
   local budget = #devices > 256 and ctx.options.budget // 4 or ctx.options.budget
   for _, s in ipairs { 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128 } do
-    counts[#counts + 1] = s <= math.min(most, q.n, q.devices) and s or nil
+    counts[#counts + 1] = s <= math.min(ctx.options.stages, q.n, q.devices) and s or nil
   end
   local function stopping() return hv.stopping() and #all.list > 0 end
   for i, stages in ipairs(counts) do

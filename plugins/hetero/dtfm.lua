@@ -12,6 +12,7 @@ local search = require "search"
 local wires = require "wires"
 
 local FEW = 4 -- plans of a very large cluster that are simulated
+local SPARE = 0.95 -- share of the memory above which more recomputation is offered too: layers are not all alike
 
 --- Stages of a placement as rows of pipes.tables.
 local function stages_of(q, rows, size)
@@ -23,16 +24,17 @@ local function stages_of(q, rows, size)
   return stages
 end
 
---- Do even layers fit under this setting? Else what they lack.
+--- Do even layers fit under this setting, and with room to spare? Else what they lack.
 local function fits(ctx, stages, c)
-  local ranges = layout.ranges(layout.even(ctx.model.n_layers, #stages))
+  local ranges, easily = layout.ranges(layout.even(ctx.model.n_layers, #stages)), true
   for s, stage in ipairs(stages) do
     stage.micro_batch, stage.recompute = c.micro_batch, c.recompute
     local t, need = pipes.tables(ctx, stage, math.min(#stages - s + 1, c.micro_batches)), 0
     for l = ranges[s][1] + 1, ranges[s][2] do need = need + t.held[l] end
     if need > t.room then return false, prices.short(ctx, s, need, stage.devices[1]) end
+    easily = easily and need <= SPARE * t.room
   end
-  return true
+  return true, nil, easily
 end
 
 --- The plan of a placement with even layers.
@@ -61,30 +63,30 @@ local function add(ctx, list, q, size)
     for _, recompute in ipairs(global % (D * micro_batch) == 0 and { "none", "selective", "full" } or {}) do
       local c = { micro_batch = micro_batch, recompute = recompute, replicas = D,
         micro_batches = global // (D * micro_batch) }
-      local ok, why = fits(ctx, stages, c)
+      local ok, why, easily = fits(ctx, stages, c)
       reason = why or reason
       if ok then
         list[#list + 1] = { claim_s = seconds[1], rank = #list + 1,
           build = function() return built(ctx, q, rows, size, c) end }
-        break
       end
+      if easily then break end
     end
   end
   return reason
 end
 
---- The nodes, and how many devices are placed together. The list of all devices ends here: of a very large cluster it
--- is most of what Lua may hold.
+--- The nodes, how many devices are placed together, and how many split a layer inside nodes at most. The list of all
+-- devices ends here: of a very large cluster it is most of what Lua may hold.
 local function nodes_of(ctx)
   local all, why = pipes.devices(ctx)
   if not all then return nil, why end
   local nodes = layout.nodes(all)
-  return nodes, #all > ctx.options.most and layout.node_size(nodes) or 1
+  local most = layout.largest_tp(ctx.model:layers(), layout.node_size(nodes), 1024)
+  return nodes, #all > ctx.options.most and most or 1, most
 end
 
-local function plan(ctx)
-  local nodes, size = nodes_of(ctx)
-  if not nodes then return nil, size end
+--- The best plan with `size` devices placed together, split tensor parallel; nil and why not.
+local function placed(ctx, nodes, size)
   local q, list, reason = placing.network(ctx, nodes, size, ctx.options), {}, nil
   for stages = 1, math.min(ctx.model.n_layers, #q.class) do
     local asked = ctx.options.stages == 0 or ctx.options.stages == stages
@@ -99,6 +101,14 @@ local function plan(ctx)
   return nil, reason and "even layers on equal devices: " .. reason
     or ("no number of stages divides %d units and gives replicas that divide the batch"):format(
       #q.class * (q.block or 1))
+end
+
+local function plan(ctx)
+  local nodes, size, most = nodes_of(ctx)
+  if not nodes then return nil, size end
+  local best, why = placed(ctx, nodes, size)
+  if best or size == most or hv.stopping() then return best, why end
+  return placed(ctx, nodes, most) -- where no device alone holds its part
 end
 
 --- COMM of the plan as it stands: communication alone, compute is no part of the formula.
@@ -177,7 +187,7 @@ return {
     { key = "stages", type = "integer", default = 0, min = 0, max = 1024, help = "pipeline stages; 0: best of all" },
     { key = "budget", type = "integer", default = 100, min = 2, max = 100000, help = "placements per depth" },
     { key = "most", type = "integer", default = 64, min = 1, max = 512,
-      help = "devices up to which each is placed by itself; above, whole nodes are placed, tensor parallel inside" },
+      help = "devices up to which each is placed by itself; above, or where none holds its part, groups inside nodes" },
     { key = "blocks", type = "integer", default = 160, min = 16, max = 4096,
       help = "nodes up to which each is placed by itself; above, as many blocks of equal nodes" },
   },

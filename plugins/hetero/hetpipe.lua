@@ -3,18 +3,15 @@
 -- Section 4: one GPU per stage, Nm minibatches in flight. Section 5: waves and clock distance D.
 -- Section 7: allocation policies and the partition that minimises the slowest stage.
 local candidates = require "candidates"
+local chain = require "chain"
 local layout = require "layout"
 local oracle = require "oracle"
 local prices = require "prices"
 local workers = require "workers"
 
--- Allocation, section 7 ------------------------------------------------------------------------
-
 -- NP: every node is a worker; ED: an equal part of every node; HD: the strongest node joined with the
 -- weakest, each pair giving two workers with half of both.
 local policies = { NP = workers.per_node, ED = workers.equal, HD = workers.hybrid }
-
--- The plan --------------------------------------------------------------------------------------
 
 local MANY = 1000 -- nodes from which on the first plan that fits is kept at once, in case time is short
 
@@ -23,14 +20,14 @@ local function partitions(ctx, groups, c, limit)
   local nm = limit
   for _, group in ipairs(groups) do
     local best = #group[1] <= #ctx.model:layers() and workers.in_flight(ctx, group[1], c, limit)
-    if not best then
-      return nil, workers.shortage(ctx, group[1], c)
-    end
+    if not best then return nil, workers.shortage(ctx, group[1], c) end
     nm = math.min(nm, best.in_flight)
   end
   local found, slowest = {}, 0
   for g, group in ipairs(groups) do
+    c.program = ctx.options.partition == "program"
     found[g] = workers.partition(ctx, group[1], nm, c)
+    c.program = nil
     slowest = math.max(slowest, found[g].max, found[g].sum / nm)
   end
   return found, nm, slowest
@@ -41,9 +38,7 @@ end
 local function candidate(ctx, choice, groups, c)
   local total = ctx.job.global_batch // c.micro_batch
   local found, nm, slowest = partitions(ctx, groups, c, ctx.options.in_flight)
-  if not found then
-    return nil, nm
-  end
+  if not found then return nil, nm, slowest end -- the reason, and by how much
   return {
     claim_s = (total + choice.n - 1) // choice.n * slowest,
     build = function()
@@ -60,15 +55,15 @@ local function candidate(ctx, choice, groups, c)
 end
 
 --- Adds the candidates of one choice: every minibatch that leaves one for each worker.
-local function add(ctx, all, choice)
+local function add(ctx, all, choice, reserve)
   local groups
   for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
     local batch = ctx.job.global_batch
     if batch % micro_batch == 0 and batch // micro_batch >= choice.n and not hv.stopping() then
       groups = groups or workers.groups(choice.make())
       for _, recompute in ipairs { "none", "full" } do
-        local made, short = candidate(ctx, choice, groups, { tp = 1, micro_batch = micro_batch, recompute = recompute })
-        all.add(made, short, 1)
+        all.add(candidate(ctx, choice, groups,
+          { tp = 1, micro_batch = micro_batch, recompute = recompute, reserve = reserve }))
       end
     end
   end
@@ -80,32 +75,49 @@ local function nodes_of(ctx)
   return layout.nodes(devices), none
 end
 
-local function plan(ctx)
-  local nodes, none = nodes_of(ctx)
-  if #nodes == 0 then
-    return nil, none
-  end
-  local wanted = ctx.options.policy == "best" and { "ED", "HD", "NP" } or { ctx.options.policy }
-  local all = candidates.new()
-  for _, policy in ipairs(wanted) do
-    for _, choice in ipairs(policies[policy](nodes)) do
+--- The candidates with so many bytes of every GPU left alone. Workers of several GPUs of every node only where those
+-- with one of each do not hold the model.
+local function offered(ctx, nodes, reserve)
+  local all, policy = candidates.new(), ctx.options.policy
+  local function try(choices)
+    for _, choice in ipairs(choices) do
       local before = #all.list
-      add(ctx, all, choice)
+      add(ctx, all, choice, reserve)
       if before == 0 and #all.list > 0 and #nodes > MANY then hv.incumbent(all.list[1].build()) end
     end
   end
-  return all.best(ctx.options.tries,
-    "the global batch gives no minibatch to every virtual worker")
+  for _, name in ipairs(policy == "best" and { "ED", "HD", "NP" } or { policy }) do try(policies[name](nodes)) end
+  for _, choice in ipairs((policy == "best" or policy == "ED") and #nodes <= MANY and workers.larger(nodes) or {}) do
+    if #all.list == 0 then try { choice } end
+  end
+  return all
+end
+
+local function plan(ctx)
+  local nodes, none = nodes_of(ctx)
+  if #nodes == 0 then return nil, none end
+  local short
+  local all = candidates.within(function(reserve)
+    local found = offered(ctx, nodes, reserve)
+    short = short or found.reason
+    return found
+  end)
+  if all then return all.best(ctx.options.tries) end
+  return nil, short or "the global batch gives no minibatch to every virtual worker"
 end
 
 --- Section 5: everybody goes at the pace of the slowest worker's waves; a worker needs the time of
--- its slowest stage per minibatch, or all stages for every Nm of them.
+-- its slowest stage per minibatch, with activations and gradients in and out, or all stages for every Nm of them.
 local function claim(made, ctx)
   made = prices.table_of(made)
   local nm, distance, slowest = made.schedule.in_flight, made.sync.staleness, 0
-  for r, replica in ipairs(made.replicas) do
-    local sum, max = layout.pipeline_s(prices.stage_times(ctx, made, r), 1)
-    slowest = math.max(slowest, replica.micro_batches * math.max(max, sum / nm))
+  for r, part in ipairs((chain.parts(ctx, made))) do
+    local longest = 0
+    for s, t in ipairs(part.stage_s) do
+      longest = math.max(longest, t + 2 * ((part.hop_s[s - 1] or 0) + (part.hop_s[s] or 0)))
+    end
+    slowest = math.max(slowest, made.replicas[r].micro_batches * math.max(longest, chain.seconds(
+      { stage_s = part.stage_s, hop_s = part.hop_s, micro_batches = 1 }, 2) / nm))
   end
   return {
     iteration_s = slowest,
@@ -114,8 +126,6 @@ local function claim(made, ctx)
     terms = { s_local = nm - 1, s_global = workers.global_staleness(nm, distance) },
   }
 end
-
--- Self-test -------------------------------------------------------------------------------------
 
 --- Kinds of the GPUs of every worker, in words.
 local function kinds_of(list)
@@ -179,6 +189,8 @@ return {
       help = "largest minibatch to try, in powers of two" },
     { key = "local_servers", type = "boolean", default = false,
       help = "parameter shards on the nodes that run their stage (ED-local)" },
+    { key = "partition", type = "choice", choices = { "exact", "program" }, default = "exact",
+      help = "layers on GPUs by dynamic programming, or by the paper's integer program (lp_solve), to the same value" },
     { key = "tries", type = "integer", default = 8, min = 1, max = 1000,
       help = "how many plans that fit are simulated, best formula first" },
   },

@@ -2,9 +2,8 @@
 -- Section 4.1: pipeline templates for every useful node count. Section 4.2: how many of each, and
 -- how many micro-batches each gets, so that all end together. Section 5: recovery.
 -- Unequal nodes: nodes are put in order of speed, a pipeline takes consecutive ones, and a template
--- belongs to the sequence of node kinds rather than to a mere count; with equal nodes that is the
--- paper. Inside a node GPUs are split by halves, unevenly where that is faster (nodes of up to 8: all ways on two
--- nodes, node by node beyond).
+-- belongs to the sequence of node kinds rather than to a mere count; with equal nodes that is the paper. Inside a node
+-- GPUs are split by halves, unevenly where that is faster (nodes of up to 8: all ways on two nodes, by turns beyond).
 local candidates = require "candidates"
 local layout = require "layout"
 local mixes = require "mixes"
@@ -13,66 +12,71 @@ local prices = require "prices"
 local recovery = require "recovery"
 local templates = require "templates"
 
--- Templates, section 4.1 -----------------------------------------------------------------------
-
 --- Weights { c0, c1, tail } of T = sum t + (c0 + c1·k)·t_k + tail·sum over s >= k of t_s, with k
 -- (from 0) the rightmost slowest of S stages (section 4.1.2). The published code takes
 -- 2S + k + 1, in its one-stage base case 2; the paper N_b - S + k - 1 with N_b = 4S.
 local function weights(n_stages, rule)
-  if rule == "paper" then
-    return { 3 * n_stages - 1, 1, 1 }
-  end
+  if rule == "paper" then return { 3 * n_stages - 1, 1, 1 } end
   return { n_stages == 1 and 2 or 2 * n_stages + 1, n_stages == 1 and 0 or 1, 1 }
 end
 
---- One way to run the stages, with the templates made for it.
-local function setting(ctx, micro_batch, recompute)
+--- One way to run the stages, with the templates made for it; `reserve` bytes of every device are left alone.
+local function setting(ctx, micro_batch, recompute, reserve)
   local o = ctx.options
-  return {
-    micro_batch = micro_batch, recompute = recompute, faults = o.faults, most_sizes = o.sizes,
-    layers = ctx.model:layers(), total = ctx.job.global_batch // micro_batch, memo = {},
-    weights = weights, rule = o.coefficient,
-  }
+  return { micro_batch = micro_batch, recompute = recompute, faults = o.faults, most_sizes = o.sizes, reserve = reserve,
+    layers = ctx.model:layers(), total = ctx.job.global_batch // micro_batch, memo = {}, weights = weights,
+    rule = o.coefficient }
 end
 
--- The plan --------------------------------------------------------------------------------------
-
-local function plan(ctx)
-  local sequence, why = templates.sequence(ctx)
-  if #sequence == 0 then
-    return nil, why
-  end
-  local all, settings = candidates.new(), templates.settings(ctx, sequence, setting)
+--- The best mixes, and the setting that needs the fewest nodes.
+local function searched(ctx, sequence, reserve)
+  local all, settings = candidates.new(), templates.settings(ctx, sequence, function(_, micro_batch, recompute)
+    return setting(ctx, micro_batch, recompute, reserve)
+  end)
   for i, c in ipairs(settings) do
     local best = mixes.choose(ctx, sequence, c)
     if best then
-      all.add { claim_s = best.time_s, build = function()
-        return mixes.plan(ctx, best.pipelines, c)
-      end }
+      all.add { claim_s = best.time_s, build = function() return mixes.plan(ctx, best.pipelines, c) end }
     end
     hv.progress(i / #settings, ("templates for setting %d of %d"):format(i, #settings))
-    if #all.list == ctx.options.tries or (#all.list > 0 and hv.stopping()) then
-      break
-    end
+    if #all.list == ctx.options.tries or (#all.list > 0 and hv.stopping()) then break end
   end
-  return all.best(ctx.options.tries,
-    templates.shortage(ctx, sequence, ctx.options.faults, settings[1]))
+  return all, settings[1]
 end
 
--- Recovery, section 5 -----------------------------------------------------------------------------
+local function plan(ctx)
+  local sequence, why = templates.sequence(ctx)
+  if #sequence == 0 then return nil, why end
+  local first
+  local all = candidates.within(function(reserve)
+    local found, setting_of = searched(ctx, sequence, reserve)
+    first = first or setting_of
+    return found
+  end)
+  if all then return all.best(ctx.options.tries) end
+  return nil, templates.shortage(ctx, sequence, ctx.options.faults, first)
+end
 
+--- Recovery, section 5. Nodes fail whole in the paper. One that lost some of its GPUs is left out so, or goes on with
+-- the rest; both are simulated. Activations are recomputed as before, or more where nothing else fits.
 local function replan(ctx, made, lost)
   made = prices.table_of(made)
-  local sequence = templates.sequence(ctx)
-  local c = setting(ctx, made.micro_batch, made.replicas[1].stages[1].recompute or "none")
-  local mix, why = mixes.repaired(ctx, sequence, made, lost, c)
-  if not mix then
-    return nil, why
+  local sequence, rule, why = templates.sequence(ctx), ctx.options.damaged, nil
+  for _, recompute in ipairs { made.replicas[1].stages[1].recompute or "none", "selective", "full" } do
+    local all = candidates.new()
+    for _, leave in ipairs(rule == "best" and { true, false } or { rule == "leave" }) do
+      local c = setting(ctx, made.micro_batch, recompute, 0)
+      c.leave = leave
+      local mix, short = mixes.repaired(ctx, sequence, made, lost, c)
+      why = why or short
+      all.add(mix and { claim_s = mix.time_s, build = function() return mixes.plan(ctx, mix.pipelines, c) end })
+    end
+    local best, reason = all.best(2, why)
+    if best then return best end
+    why = reason
   end
-  return mixes.plan(ctx, mix.pipelines, c)
+  return nil, why
 end
-
--- Claim and self-test ---------------------------------------------------------------------------
 
 --- T1 + T2 + T3 of one pipeline with N_b micro-batches: c = N_b - S + k - 1, k from 0 (4.1.2).
 local function pipeline_time(stage_s, micro_batches)
@@ -85,9 +89,7 @@ local function claim(made, ctx)
   for r, replica in ipairs(made.replicas) do
     local ids, stage_s = ctx.cluster:ids(replica.stages[1].devices), prices.stage_times(ctx, made, r)
     slowest = math.max(slowest, pipeline_time(stage_s, replica.micro_batches))
-    for i = 1, #ids, #ids // (replica.count or 1) do
-      heads[#heads + 1] = ids[i]
-    end
+    for i = 1, #ids, #ids // (replica.count or 1) do heads[#heads + 1] = ids[i] end
   end
   local chain = prices.chain(ctx, kinds[heads[1]], { tp = 1, micro_batch = 1 })
   local sync_s = prices.sync(ctx, chain, 1, 1, heads)
@@ -105,12 +107,11 @@ local dummy = {
   3.01926502193, 2.75203355321, 1.69345291414, 1.7905427062, 0.864160806141, 3.25808199288, 1.59005920207,
   2.12965769986, 3.04670856393, 2.15996095752, 0.616308150922, 0.256299537213, 2.79292433281,
 }
-local dummy_times = { [2] = 275.789441626341, [3] = 265.153028342426, [4] = 266.918920405485,
-  [5] = 274.173092893116, [6] = 267.424221438280, [7] = 262.738164684253, [8] = 278.476622516917 }
+local dummy_times = { [2] = 275.789441626341, [3] = 265.153028342426, [4] = 266.918920405485, [5] = 274.173092893116,
+  [6] = 267.424221438280, [7] = 262.738164684253, [8] = 278.476622516917 }
 
 local function template_value(times, n_stages)
-  return hv.opt.partition { n = #times, parts = n_stages, load = times,
-    weights = weights(n_stages, "code") }
+  return hv.opt.partition { n = #times, parts = n_stages, load = times, weights = weights(n_stages, "code") }
 end
 
 local function selftest_templates(t, src)
@@ -120,11 +121,11 @@ local function selftest_templates(t, src)
   t.near("T of layers 1 to 6 on 3 nodes", three.value, 108, 0, src)
   t.equal("its stages", ("%g|%g|%g"):format(table.unpack(three.values)), "6|9|6", src)
   t.near("one stage: 4 t", template_value({ 1, 2 }, 1).value, 12, 0, src)
-  t.near("34 layers, one node of 4 GPUs: 4 t of the published stage",
-    4 * (25.7160315068991 + 32.9095049523248), 234.502145836896, 1e-9, "Oobleck's own planner")
+  t.near("34 layers, one node of 4 GPUs: 4 t of the published stage", 4 * (25.7160315068991 + 32.9095049523248),
+    234.502145836896, 1e-9, "Oobleck's own planner")
   for n = 2, 8 do
-    t.near(("34 layers on %d nodes"):format(n), template_value(dummy, n).value, dummy_times[n],
-      1e-6, "Oobleck's own planner")
+    t.near(("34 layers on %d nodes"):format(n), template_value(dummy, n).value, dummy_times[n], 1e-6,
+      "Oobleck's own planner")
   end
   local times = { 3, 1, 4, 1, 5, 9, 2, 6 }
   for n = 1, 5 do
@@ -134,15 +135,15 @@ local function selftest_templates(t, src)
 end
 
 local function selftest_recovery(t, src)
-  local function two(nodes)
-    return #nodes >= 2
-  end
+  local function two(nodes) return #nodes >= 2 end
   local kept = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [5] = true }, two)
   t.equal("a smaller template is used", recovery.text(kept), "1 2 | 3 4", src)
   local borrowed = recovery.repair({ { 1, 2 }, { 3, 4, 5 } }, { [1] = true }, two)
   t.equal("a node is borrowed", recovery.text(borrowed), "2 5 | 3 4", src)
   local merged = recovery.repair({ { 1, 2 }, { 3, 4 } }, { [1] = true }, two)
   t.equal("pipelines are merged", recovery.text(merged), "3 4 2", src)
+  local function odd(nodes) return nodes[#nodes] ~= 9 end -- no template uses node 9
+  t.ok("a node that no template uses ends the repair", recovery.repair({ { 9 }, { 1 } }, {}, odd) == nil, "by hand")
   t.ok("nothing is left", recovery.repair({ { 1, 2 } }, { [1] = true }, two) == nil, src)
 end
 
@@ -165,6 +166,7 @@ local function selftest(t)
   t.equal("ways to split 1, 2, 4, 8 GPUs by halves", ("%d %d %d %d"):format(#templates.splits(1),
     #templates.splits(2), #templates.splits(4), #templates.splits(8)), "1 2 5 26",
     src .. ", trap: equal halves; by hand 1 + n²")
+  t.equal("7 GPUs of a node that lost one", #templates.splits(7), 16, "by hand: whole, or 5 ways of 4 x 3 of 3")
   selftest_templates(t, src)
   selftest_recovery(t, "section 5")
 end
@@ -184,6 +186,8 @@ return {
       help = "how many template sizes are considered, from the least n0 on; 0: all, beyond 32 nodes six" },
     { key = "coefficient", type = "choice", choices = { "code", "paper" }, default = "code",
       help = "weight of the slowest stage in T: the published code's or the paper's" },
+    { key = "damaged", type = "choice", choices = { "best", "leave", "use" }, default = "best",
+      help = "replan: a node that lost some GPUs is left out (as in the paper), used with its rest, or the better" },
     { key = "tries", type = "integer", default = 2, min = 1, max = 100,
       help = "settings of micro-batch and recompute that get exact templates and are simulated" },
   },

@@ -8,31 +8,52 @@ local wires = require "wires"
 
 local cell_plans = {}
 
+--- Seconds per byte of the exchange of a stage's tp groups, remembered by where it lies among the type's devices.
+local function ring_of(ctx, type, stage, tp)
+  type.rings = type.rings or {}
+  local key = (stage.at * 65536 + #stage.devices) * 65536 + tp
+  if not type.rings[key] then
+    local heads = {}
+    for i = 1, #stage.devices, tp do heads[#heads + 1] = stage.devices[i].id end
+    type.rings[key] = wires.ring(ctx, heads, 1)
+  end
+  return type.rings[key]
+end
+
+--- g of a type's devices from `at` on, remembered.
+local function block_of(type, at, g)
+  type.blocks = type.blocks or {}
+  local key = at * 65536 + g
+  type.blocks[key] = type.blocks[key] or layout.slice(type.devices, at, g)
+  return type.blocks[key]
+end
+
 --- A Cell as cells.estimate takes it: stages of balanced work, their devices, prices from the core; nil when the
--- GPUs do not divide or a micro-batch is too small.
-local function cell_of(ctx, type, G, S, micro_batch, recompute)
+-- GPUs do not divide or a micro-batch is too small. `splits` are the tensor degrees that the heads allow.
+local function cell_of(ctx, type, G, S, c)
+  local micro_batch, recompute = c.micro_batch, c.recompute
   local own = prices.chain(ctx, type.kind, { tp = 1, micro_batch = 1, recompute = recompute })
   local cut = hv.opt.partition { n = own.n, parts = S, load = own.times }
   local gpus = cut and cells.gpus(cut.values, G)
   if not gpus then return nil end
   local q = { gpus = gpus, stages = {}, micro_batch = micro_batch, recompute = recompute, type = type,
     micro_batches = ctx.job.global_batch // micro_batch }
-  local at, layers = 0, ctx.model:layers()
+  local at = 1
   for s, g in ipairs(gpus) do
-    q.stages[s] = { devices = layout.slice(type.devices, at + 1, g), range = cut.stages[s] }
+    q.stages[s] = { devices = block_of(type, at, g), at = at, range = cut.stages[s] }
     at = at + g
   end
+  local kinds = { type.kind }
   function q.price(s, dp, tp)
-    if micro_batch % dp ~= 0 or type.size % tp ~= 0 or not layout.tp_fits(layers, tp) then return nil end
+    if micro_batch % dp ~= 0 or type.size % tp ~= 0 or not c.splits[tp] then return nil end
     local stage = q.stages[s]
-    local row = { devices = stage.devices, tp = tp, micro_batch = micro_batch // dp, recompute = recompute }
+    local row = { devices = stage.devices, kinds = kinds, tp = tp, micro_batch = micro_batch // dp,
+      recompute = recompute }
     local t = pipes.tables(ctx, row, math.min(S - s + 1, q.micro_batches))
     if not pipes.fits(t, stage.range[1], stage.range[2]) then return nil end
     local priced = prices.chain(ctx, type.kind, { tp = tp, micro_batch = micro_batch // dp, recompute = recompute,
       sequence_parallel = tp > 1 })
-    local heads = {}
-    for i = 1, #stage.devices, tp do heads[#heads + 1] = stage.devices[i].id end
-    local sync = wires.ring(ctx, heads, prices.gradient_bytes(ctx, priced, stage.range[1], stage.range[2]))
+    local sync = ring_of(ctx, type, stage, tp) * prices.gradient_bytes(ctx, priced, stage.range[1], stage.range[2])
     return prices.time(priced, stage.range[1], stage.range[2]) + sync / q.micro_batches
   end
   return q
@@ -48,7 +69,7 @@ local function grants(n, asked, halvings)
   return out
 end
 
---- All Cells of the job that fit, estimated: type, GPUs, stages by powers of two.
+--- All Cells of the job that fit, estimated: type, GPUs, stages by powers of two; fewer when the run is told to end.
 -- @function cell_plans.all
 -- @tparam handle ctx the run's input, with options halvings and micro_batch
 -- @tparam table types list as pipes.types gives it
@@ -60,14 +81,17 @@ end
 -- ctx.options.halvings, ctx.options.micro_batch = 0, 1
 -- print(#require("cell_plans").all(ctx, pipes.types(pipes.devices(ctx))))
 function cell_plans.all(ctx, types, asked)
-  local list = {}
+  local list, layers, splits = {}, ctx.model:layers(), {}
   for _, type in ipairs(types) do
+    for _, tp in ipairs(layout.divisors(type.size)) do splits[tp] = layout.tp_fits(layers, tp) end
     for _, size in ipairs(grants(#type.devices, asked, ctx.options.halvings)) do
       for _, S in ipairs(layout.powers(math.min(size, ctx.model.n_layers))) do
         for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
           local whole = ctx.job.global_batch % micro_batch == 0
+          if #list > 0 and hv.stopping() then return list end
           for _, recompute in ipairs(whole and { "none", "selective", "full" } or {}) do
-            local q = cell_of(ctx, type, size, S, micro_batch, recompute)
+            local q = cell_of(ctx, type, size, S,
+              { micro_batch = micro_batch, recompute = recompute, splits = splits })
             local made = q and cells.estimate(q)
             if made then
               list[#list + 1] = { type = type.kind, gpus = size, rate = 1 / made.seconds, cell = q }

@@ -130,12 +130,12 @@ end
 
 --- Devices that can be priced: accelerators that compute in the job's precision and, for a model of
 -- measured layers, were measured. In file order; of the fabric that has most of them (collectives do
--- not cross fabrics) unless `all` is true. With an empty list comes the reason. `priced` (tests) asks
--- something else than the cost model.
+-- not cross fabrics) unless `all` is true; "hosts": CPUs too. With an empty list comes the reason. `priced` (tests)
+-- asks something else than the cost model.
 function layout.devices(ctx, all, priced)
   local by_fabric, most, everywhere, ok, reason = {}, nil, {}, {}, nil
   for _, d in ipairs(ctx.cluster:devices()) do
-    if ok[d.kind] == nil and d.class ~= "cpu" and (d.flops_per_s or 0) > 0 then
+    if ok[d.kind] == nil and (d.class ~= "cpu" or all == "hosts") and (d.flops_per_s or 0) > 0 then
       local fine, why = (priced or is_priced)(d.kind)
       ok[d.kind], reason = fine, reason or why
     end
@@ -325,8 +325,9 @@ end
 
 --- Ranks candidates { claim_s, build() } by claim_s and judges them in that order until `tries`
 -- plans without violation were seen (at most four times as many are looked at). Returns the one
--- with the least simulated time and its time, or nil and the finding of the nearest miss.
-function layout.best(candidates, tries)
+-- with the least simulated time and its time, or nil and the finding of the nearest miss. With
+-- `weigh(verdict, candidate)` the one with the least of that.
+function layout.best(candidates, tries, weigh)
   table.sort(candidates, function(a, b)
     if a.claim_s ~= b.claim_s then
       return a.claim_s < b.claim_s
@@ -344,8 +345,9 @@ function layout.best(candidates, tries)
     local verdict, why, by = layout.judge(plan)
     if verdict then
       good = good + 1
-      if verdict.iteration_s < best_s then
-        best, best_s, best_c = plan, verdict.iteration_s, c
+      local value = weigh and weigh(verdict, c) or verdict.iteration_s
+      if value < best_s then
+        best, best_s, best_c = plan, value, c
         hv.incumbent(plan)
       end
     elseif not reason or by < miss then

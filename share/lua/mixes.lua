@@ -312,7 +312,8 @@ end
 -- @tparam table sequence list of nodes as templates.sequence gives it
 -- @tparam table made {replicas, …}, the plan that was running
 -- @tparam table lost list of device numbers
--- @tparam table c {micro_batch, recompute, layers, weights, memo, total}
+-- @tparam table c {micro_batch, recompute, layers, weights, memo, total; leave = true: nodes of which some devices are
+-- lost are left out whole}
 -- @treturn table {time_s, pipelines}; nil and why not
 -- @units seconds
 -- @raise none
@@ -327,7 +328,7 @@ function mixes.repaired(ctx, sequence, made, lost, c)
     return templates.of(ctx, recovery.nodes(sequence, own), c)
   end
   local left = recovery.repair(recovery.pipelines(ctx, made, sequence),
-    recovery.gone(sequence, lost), template)
+    recovery.gone(sequence, lost, c.leave), template)
   if not left then
     return nil, "the nodes that are left cannot hold the model once"
   end

@@ -1,5 +1,6 @@
 -- Checks a heuristic beside exhaustive search on cases small enough for it.
 local layout = require "layout"
+local programs = require "programs"
 local search = require "search"
 
 local oracle = {}
@@ -92,8 +93,17 @@ function oracle.permutations(n)
   return out
 end
 
---- min max over parts of n equal layers, as an integer program over hv.opt.lp: x[q][l] = 1 when layer l
--- is on part q or before it (monotone), minimise P.
+--- n equal layers in parts of different speed that may hold so many.
+local function equal_layers(times, n, most)
+  local p = { n = n, parts = #times, load = {}, memory = {}, capacity = {}, sum = 0, max = 1 }
+  for q, t in ipairs(times) do
+    p.load[q], p.memory[q], p.capacity[q] = {}, {}, most[q] or n
+    for l = 1, n do p.load[q][l], p.memory[q][l] = t, 1 end
+  end
+  return p
+end
+
+--- min max over parts of n equal layers, as an integer program over hv.opt.lp.
 -- @function oracle.chain_program
 -- @tparam table times list of seconds per layer, one per part
 -- @tparam integer n layers
@@ -102,39 +112,7 @@ end
 -- @units seconds
 -- @raise as hv.opt.lp
 -- @usage assert(math.abs(require("oracle").chain_program({ 1, 2 }, 6, {}) - 4) < 1e-6)
-function oracle.chain_program(times, n, most)
-  local lp, x = hv.opt.lp { sense = "min" }, {}
-  local p = lp:var { lower = 0 }
-  for q = 1, #times - 1 do
-    x[q] = {}
-    for l = 1, n do
-      x[q][l] = lp:var { lower = 0, upper = 1, integer = true }
-      if l > 1 then
-        lp:row({ [x[q][l]] = 1, [x[q][l - 1]] = -1 }, "<=", 0)
-      end
-      if q > 1 then
-        lp:row({ [x[q][l]] = 1, [x[q - 1][l]] = -1 }, ">=", 0)
-      end
-    end
-  end
-  for q = 1, #times do
-    local load, count, constant = {}, {}, q == #times and n or 0
-    for l = 1, n do
-      if x[q] then
-        load[x[q][l]], count[x[q][l]] = times[q], 1
-      end
-      if q > 1 then
-        load[x[q - 1][l]], count[x[q - 1][l]] = -times[q], -1
-      end
-    end
-    load[p] = -1
-    lp:row(load, "<=", -times[q] * constant)
-    lp:row(count, "<=", (most[q] or n) - constant)
-    lp:row(count, ">=", 1 - constant)
-  end
-  lp:objective { [p] = 1 }
-  return lp:solve {}.objective
-end
+function oracle.chain_program(times, n, most) return programs.chain(equal_layers(times, n, most)).value end
 
 --- The same by hv.opt.partition.
 -- @function oracle.chain_partition
@@ -145,17 +123,7 @@ end
 -- @units seconds
 -- @raise as hv.opt.partition
 -- @usage assert(require("oracle").chain_partition({ 1, 2 }, 6, {}).value == 4)
-function oracle.chain_partition(times, n, most)
-  local load, memory, capacity = {}, {}, {}
-  for q, t in ipairs(times) do
-    load[q], memory[q], capacity[q] = {}, {}, most[q] or n
-    for l = 1, n do
-      load[q][l], memory[q][l] = t, 1
-    end
-  end
-  return hv.opt.partition { n = n, parts = #times, load = load, memory = memory,
-    capacity = capacity, sum = 0, max = 1 }
-end
+function oracle.chain_partition(times, n, most) return hv.opt.partition(equal_layers(times, n, most)) end
 
 --- min over all cuts of a list into parts of sum t + (w1 + w2·(k - 1))·t_k + w3·(t_k + …), k the rightmost
 -- largest part: what hv.opt.partition does with `weights`, by trying all of them.

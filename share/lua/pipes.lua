@@ -12,7 +12,7 @@ local pipes = {}
 -- for a model of measured layers, were measured.
 -- @function pipes.devices
 -- @tparam handle ctx the run's input
--- @tparam[opt] boolean all also those of other fabrics
+-- @tparam[opt] boolean all also those of other fabrics; "hosts": CPUs too
 -- @treturn table list of rows of cluster:devices(); nil and the reason when there are none
 -- @units as cluster:devices()
 -- @raise none

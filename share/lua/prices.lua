@@ -7,15 +7,15 @@ local prices = {}
 
 local chains, limits = {}, {}
 
---- Memory of layers from..to on one rank, by hv.cost.memory.
-local function memory_of(ctx, kind, q, from, to)
+--- Layers from..to on one rank, as hv.cost.stage takes them.
+local function rank_of(ctx, kind, q, from, to)
   local tp = q.tp or 1
-  return hv.cost.memory {
-    devices = ctx.cluster:address(devices.first(ctx, kind, tp)), layers = { from - 1, to }, tp = tp,
-    recompute = q.recompute, sequence_parallel = q.sequence_parallel,
-    micro_batch = q.micro_batch, in_flight = 1,
-  }
+  return { devices = ctx.cluster:address(devices.first(ctx, kind, tp)), layers = { from - 1, to }, tp = tp,
+    recompute = q.recompute, sequence_parallel = q.sequence_parallel, micro_batch = q.micro_batch, in_flight = 1 }
 end
+
+--- Their memory, by hv.cost.memory.
+local function memory_of(ctx, kind, q, from, to) return hv.cost.memory(rank_of(ctx, kind, q, from, to)) end
 
 local function states(m)
   return m.weights + m.gradients + m.optimizer
@@ -80,7 +80,7 @@ function prices.chain(ctx, kind, q)
       kinds = { kind }, tp = q.tp, micro_batch = q.micro_batch, recompute = q.recompute,
       sequence_parallel = q.sequence_parallel,
     }
-    chain = { n = ctx.model.n_layers, times = {}, sum = { [0] = 0 }, lists = {},
+    chain = { n = ctx.model.n_layers, times = {}, sum = { [0] = 0 }, lists = {}, kind = kind, query = q,
       output_bytes = t:bytes(1, 1, "output") }
     for l = 1, chain.n do
       chain.times[l] = t:time(l, l, kind, "both")
@@ -151,6 +151,26 @@ end
 --- Bytes of the gradients of layers from..to on one rank.
 function prices.gradient_bytes(_, chain, from, to)
   return (chain.state[to] - chain.state[from - 1]) * chain.part[2]
+end
+
+--- Seconds of the optimizer's step over layers from..to on one rank that holds their states whole.
+-- @function prices.update
+-- @tparam handle ctx the run's input
+-- @tparam table chain {kind, query, state, n, …}, as prices.chain gives it
+-- @tparam integer from first layer
+-- @tparam integer to last layer
+-- @treturn number seconds
+-- @units seconds; layers from 1, inclusive
+-- @raise none
+-- @usage local prices = require "prices"
+-- local chain = prices.chain(ctx, ctx.cluster:devices()[1].kind, { tp = 1, micro_batch = 1 })
+-- assert(prices.update(ctx, chain, 1, chain.n) > prices.update(ctx, chain, 1, 1))
+function prices.update(ctx, chain, from, to)
+  if not chain.update then
+    local all = hv.cost.stage(rank_of(ctx, chain.kind, chain.query, 1, chain.n))
+    chain.update = all.optimizer_s / math.max(1, chain.state[chain.n])
+  end
+  return (chain.state[to] - chain.state[from - 1]) * chain.update
 end
 
 --- What a device (or node, or stage: a row with `kind`) has for a plan.

@@ -44,11 +44,11 @@ local function smallest(pipelines, besides, wanted)
   return at
 end
 
---- Position of the largest pipeline that still fits without its last node.
-local function donor(pipelines, fits)
+--- Position of the largest pipeline that still fits without its last node, but not `besides`.
+local function donor(pipelines, besides, fits)
   local at
   for i, p in ipairs(pipelines) do
-    if (not at or #p > #pipelines[at]) and #p > 1 and fits(table.move(p, 1, #p - 1, 1, {})) then
+    if i ~= besides and (not at or #p > #pipelines[at]) and #p > 1 and fits(table.move(p, 1, #p - 1, 1, {})) then
       at = i
     end
   end
@@ -82,7 +82,7 @@ function recovery.repair(pipelines, lost, fits)
     if not short then
       return left
     end
-    local from = donor(left, fits)
+    local from = donor(left, short, fits)
     local into = smallest(left, short, any)
     if from then
       table.insert(left[short], table.remove(left[from]))
@@ -124,13 +124,15 @@ function recovery.pipelines(ctx, made, sequence)
   return pipelines
 end
 
---- Positions of the nodes of a sequence that hold one of the devices `lost`, as a set.
-function recovery.gone(sequence, lost)
+--- Positions of the nodes of a sequence that hold one of the devices `lost`, as a set; with `leave` those that lost
+-- other devices (`damaged`, as templates.sequence marks them) too.
+function recovery.gone(sequence, lost, leave)
   local gone, is_lost = {}, {}
   for _, id in ipairs(lost) do
     is_lost[id] = true
   end
   for i, node in ipairs(sequence) do
+    gone[i] = leave and node.damaged or nil
     for _, id in ipairs(node.ids) do
       gone[i] = gone[i] or is_lost[id]
     end

@@ -1,7 +1,7 @@
 --- Pipeline templates over a sequence of nodes (Oobleck, SOSP'23, section 4.1), by node kinds rather than
 -- by node count alone: the best cut of the model over consecutive nodes. `mixes` makes pipelines of them. A
 -- setting `c` is { micro_batch, recompute, layers, weights(n_stages, rule), rule, memo = {}, faults,
--- most_sizes, total }; nodes are those of layout.nodes.
+-- most_sizes, total, reserve = bytes of a device that are left alone }; nodes are those of layout.nodes.
 local layout = require "layout"
 local prices = require "prices"
 local search = require "search"
@@ -11,18 +11,32 @@ local templates = {}
 local MOST_SPLIT = 8      -- GPUs of a node that is split unevenly
 local EXACT_SPLITS = 700  -- splits of all nodes of a template that are all tried (two nodes of 8)
 
---- Every node in min(parts, GPUs) equal stages: GPUs per stage, one list per node; nil where that cannot be.
+--- The largest power of two up to n.
+local function power(n)
+  local p = 1
+  while 2 * p <= n do p = 2 * p end
+  return p
+end
+
+--- g GPUs in `parts` equal stages; where they do not divide (a node that lost some) in stages of the size that the
+-- next power of two would give, and of smaller ones for what is left: 7 in 2 as 4, 2, 1.
+local function even_split(g, parts)
+  local split, n = {}, math.min(parts, g)
+  local left, most = g, g % n == 0 and g // n or power(power(g) * 2 // n)
+  while left > 0 do
+    most = most <= left and most or power(left)
+    split[#split + 1], left = most, left - most
+  end
+  return split
+end
+
+--- Every node so: GPUs per stage, one list per node.
 local function even(nodes, parts)
   local splits, known = {}, {}
   for i, node in ipairs(nodes) do
     local g = #node.ids
-    local n = math.min(parts, g)
-    if g % n ~= 0 then
-      return nil
-    end
-    known[g] = known[g] or {}
+    known[g] = known[g] or even_split(g, parts)
     splits[i] = known[g]
-    for s = 1, n do splits[i][s] = g // n end
   end
   return splits
 end
@@ -70,7 +84,7 @@ local function cut_layers(ctx, stages, chains, c)
     local chain = chains[s]
     load[s] = chain.times
     memory[s] = prices.layer_bytes(ctx, chain, { in_flight = #stages - s + 1 })
-    capacity[s] = prices.capacity(ctx, stage) - prices.overhead_bytes(ctx, chain)
+    capacity[s] = prices.capacity(ctx, stage) - prices.overhead_bytes(ctx, chain) - (c.reserve or 0)
     if capacity[s] <= 0 then
       return nil
     end
@@ -122,8 +136,7 @@ function templates.of(ctx, nodes, c)
       most = math.max(most, #node.ids)
     end
     for _, parts in ipairs(may_hold(ctx, nodes, c) and layout.powers(most) or {}) do
-      local splits = even(nodes, parts)
-      best = splits and better(ctx, nodes, splits, c, best) or best
+      best = better(ctx, nodes, even(nodes, parts), c, best) or best
     end
     if best then best.key = key end
     c.memo[key] = best
@@ -132,15 +145,19 @@ function templates.of(ctx, nodes, c)
 end
 
 --- The ways in which the planner splits g GPUs of a node (section 4.1.2: by halves, each part further or not), in
--- order of the stages.
+-- order of the stages. Where g is none of 2's powers (a node that lost some) the largest below it is split off too.
 function templates.splits(g)
   local list = { { g } }
-  for _, a in ipairs(g % 2 == 0 and templates.splits(g // 2) or {}) do
-    for _, b in ipairs(templates.splits(g // 2)) do
-      local both = table.move(a, 1, #a, 1, {})
-      list[#list + 1] = table.move(b, 1, #b, #both + 1, both)
+  local function cut(first)
+    for _, a in ipairs(templates.splits(first)) do
+      for _, b in ipairs(templates.splits(g - first)) do
+        local both = table.move(a, 1, #a, 1, {})
+        list[#list + 1] = table.move(b, 1, #b, #both + 1, both)
+      end
     end
   end
+  if g % 2 == 0 then cut(g // 2) end
+  if g ~= power(g) then cut(power(g)) end
   return list
 end
 
@@ -195,12 +212,16 @@ function templates.refined(ctx, nodes, c)
   return best
 end
 
---- Nodes in order of falling speed, equal kinds together, file order otherwise; none and why not.
+--- Nodes in order of falling speed, equal kinds together, file order otherwise; none and why not. Nodes of which a
+-- device is lost are marked: { damaged = true }.
 function templates.sequence(ctx)
   local devices, why = layout.devices(ctx)
-  local nodes = layout.nodes(devices)
+  local nodes, whole = layout.nodes(devices), {}
+  for _, g in ipairs(ctx.cluster:groups()) do -- runs of nodes that lost nothing
+    for i = g.first_node, g.first_node + g.count - 1 do whole[i] = true end
+  end
   for i, node in ipairs(nodes) do
-    node.at = i
+    node.at, node.damaged = i, not whole[node.node]
   end
   table.sort(nodes, function(a, b)
     local x, y = a.flops_per_s * #a.ids, b.flops_per_s * #b.ids
@@ -237,8 +258,7 @@ local function rough(ctx, sequence, c)
     if not known[key] then
       known[key] = 0
       for _, parts in ipairs(layout.powers(2 * #node.ids - 1)) do
-        local splits = even({ node }, parts)
-        local stages = splits and templates.stages({ node }, splits, c.layers)
+        local stages = templates.stages({ node }, even({ node }, parts), c.layers)
         if stages then
           local _, bound = price_stages(ctx, { stages[1] }, c)
           known[key] = 1 / bound

@@ -2,8 +2,11 @@
 -- stage keeps the weights of each minibatch in flight. A worker is a list of { node, ids }.
 local layout = require "layout"
 local prices = require "prices"
+local programs = require "programs"
 
 local workers = {}
+
+local MOST_BINARIES = 512 -- of an integer program
 
 --- Every node is a worker: one choice. Choices are { n = workers, make = function that gives their list }, so that a
 -- large cluster's lists need not exist all at the same time.
@@ -121,6 +124,23 @@ function workers.equal(nodes)
   return choices
 end
 
+--- Equal workers of several GPUs of every node, for models that one of each does not hold: a choice for every smaller
+-- number of workers that divides what nodes have, most workers first.
+-- @function workers.larger
+-- @tparam table nodes list as layout.nodes gives it
+-- @treturn table list of choices {n, make}
+-- @units none
+-- @raise none
+-- @usage local c = require("workers").larger { { ids = { 1, 2, 3, 4 } }, { ids = { 5, 6, 7, 8 } } }
+-- assert(#c == 2 and c[1].n == 2 and #c[1].make()[1][2].ids == 2)
+function workers.larger(nodes)
+  local choices, divisors = {}, layout.divisors(layout.node_size(nodes))
+  for d = #divisors - 1, 1, -1 do
+    choices[#choices + 1] = { n = divisors[d], make = function() return deal_gpus(nodes, divisors[d]) end }
+  end
+  return choices
+end
+
 --- Nodes in order of speed, the strongest joined with the weakest; each pair gives two workers
 -- with half of both nodes (VVQQ, VVQQ, RRGG, RRGG for V > R > G > Q).
 function workers.hybrid(nodes)
@@ -172,40 +192,93 @@ function workers.signature(gpus)
   return table.concat(kinds, " ")
 end
 
---- Seconds that one minibatch spends on the wires of a cut: activation forward and gradient
--- backward over the slowest link of the worker.
+--- Seconds that one minibatch spends on the wires of every cut between neighbours of a list: activation forward and
+-- gradient backward.
 local function cut_seconds(ctx, gpus, chain)
-  local slowest = math.huge
+  local list, least, most = {}, math.huge, 0
   for i = 2, #gpus do
-    slowest = math.min(slowest, ctx.cluster:link(gpus[i - 1].id, gpus[i].id).bandwidth_bytes_per_s)
+    list[i - 1] = 2 * chain.output_bytes / ctx.cluster:link(gpus[i - 1].id, gpus[i].id).bandwidth_bytes_per_s
+    least, most = math.min(least, list[i - 1]), math.max(most, list[i - 1])
   end
-  return 2 * chain.output_bytes / slowest
+  return list, least, most
 end
 
---- min max over stages of time on the GPU + transfers, GPUs in any order, memory for
--- min(Nm, k - q) minibatches on stage q from 0, each with the weights it began with.
-function workers.partition(ctx, gpus, in_flight, c)
-  local k, load, memory, capacity, last = #gpus, {}, {}, {}, nil
+--- The instance of hv.opt.partition for these GPUs in order; nil where one has no room for layers.
+local function instance(ctx, gpus, in_flight, c)
+  local k = #gpus
+  local p = { parts = k, load = {}, memory = {}, capacity = {}, sum = 0, max = 1 }
   for q, gpu in ipairs(gpus) do
     local chain = prices.chain(ctx, gpu.kind, c)
-    load[q], last = chain.times, chain
-    capacity[q] = prices.capacity(ctx, gpu) - prices.overhead_bytes(ctx, chain)
+    p.load[q], p.n, p.chain = chain.times, chain.n, chain
+    p.capacity[q] = prices.capacity(ctx, gpu) - prices.overhead_bytes(ctx, chain) - (c.reserve or 0)
+    if p.capacity[q] <= 0 then return nil end
     local alive = math.min(in_flight, k - q + 1)
-    memory[q] = prices.layer_bytes(ctx, chain, { in_flight = alive, versions = alive })
+    p.memory[q] = prices.layer_bytes(ctx, chain, { in_flight = alive, versions = alive })
   end
-  local cut, seconds = {}, k > 1 and cut_seconds(ctx, gpus, last) or 0
-  for l = 1, last.n - 1 do
-    cut[l] = seconds
+  return p
+end
+
+--- The same as an integer program by lp_solve: {stages, max, sum}, nil where none fits.
+local function by_program(p)
+  local r = programs.chain(p)
+  if not r then return nil end
+  r.max, r.sum = 0, 0
+  for s, range in ipairs(r.stages) do
+    local value = 0
+    for l = range[1], range[2] do value = value + p.load[s][l] end
+    if s > 1 then value = value + p.cut[s - 1][range[1] - 1] end
+    if s < p.parts then value = value + p.cut[s][range[2]] end
+    r.max, r.sum = math.max(r.max, value), r.sum + value
   end
-  for q = 1, k do
-    if capacity[q] <= 0 then
-      return nil
-    end
+  return r
+end
+
+--- Solves one order of the GPUs (all of them where `order` is nil, with the slowest wire for every cut).
+local function solved(ctx, gpus, order, in_flight, c)
+  local listed = {}
+  for s = 1, #gpus do listed[s] = gpus[order and order[s] or s] end
+  local p, cut = instance(ctx, listed, in_flight, c), {}
+  if not p then return nil end
+  local wire, _, most = cut_seconds(ctx, listed, p.chain)
+  p.chain = nil
+  for s = 1, order and #gpus - 1 or 1 do
+    cut[s] = {}
+    for l = 1, p.n - 1 do cut[s][l] = order and wire[s] or most end
   end
-  return hv.opt.partition {
-    n = last.n, parts = k, load = load, memory = memory, capacity = capacity, cut = cut,
-    sum = 0, max = 1, order = "free",
-  }
+  p.cut, p.order = #gpus > 1 and (order and cut or cut[1]) or nil, order and "fixed" or "free"
+  local program = c.program and order and (p.parts - 1) * p.n <= MOST_BINARIES
+  local found = program and by_program(p) or hv.opt.partition(p)
+  if found and order then found.order = order end
+  return found
+end
+
+--- min max over stages of time on the GPU + transfers, GPUs in any order, memory for min(Nm, k - q) minibatches on
+-- stage q from 0, each with the weights it began with. The best order is found with the slowest wire for all cuts, then
+-- priced with the wires it has, beside the order of the nodes and its reverse.
+-- @function workers.partition
+-- @tparam handle ctx the run's input
+-- @tparam table gpus list of {kind, id}
+-- @tparam integer in_flight Nm
+-- @tparam table c {tp = 1, micro_batch, recompute, reserve = bytes of a GPU that are left alone, program = true: the
+-- layers in the best order by the integer program of programs.chain, where that is small}
+-- @treturn table {stages, order = positions in gpus, max, sum, …} as hv.opt.partition gives it; nil where none fits
+-- @units seconds
+-- @raise a kind that the cluster has not
+-- @usage local d = ctx.cluster:devices()[1]
+-- print(require("workers").partition(ctx, { d }, 1, { tp = 1, micro_batch = 1, recompute = "full" }))
+function workers.partition(ctx, gpus, in_flight, c)
+  local best = solved(ctx, gpus, nil, in_flight, c)
+  if not best then return nil end
+  local _, least, most = cut_seconds(ctx, gpus, prices.chain(ctx, gpus[1].kind, c))
+  if c.program then return solved(ctx, gpus, best.order, in_flight, c) or best end
+  if most == 0 or least == most then return best end
+  local forward, back = {}, {}
+  for s = 1, #gpus do forward[s], back[s] = s, #gpus + 1 - s end
+  for _, order in ipairs { best.order, forward, back } do
+    local found = solved(ctx, gpus, order, in_flight, c)
+    if found and (found.max < best.max or found.max == best.max and found.sum < best.sum) then best = found end
+  end
+  return best
 end
 
 --- Nm search: the number in flight with the best steady rate min(1 / max, Nm / sum); the smaller
@@ -227,16 +300,17 @@ function workers.in_flight(ctx, gpus, c, limit)
   return best
 end
 
---- The figure to name when a worker cannot hold the model: what one minibatch needs over all GPUs.
+--- The figure to name when a worker cannot hold the model: what one minibatch needs over all GPUs, and how many times
+-- what it has that is.
 function workers.shortage(ctx, gpus, c)
   local chain, have = prices.chain(ctx, gpus[1].kind, c), 0
   for _, gpu in ipairs(gpus) do
     have = have + prices.capacity(ctx, gpu)
   end
   local need = prices.bytes(ctx, chain, 1, chain.n, { in_flight = 1 })
-  return ("a virtual worker of %d GPUs (%s) cannot hold the model: it needs %.1f GiB with one "
-    .. "minibatch, the worker has %.1f GiB and no cut into %d stages fits"):format(
-    #gpus, layout.kinds_text(gpus), need / 2 ^ 30, have / 2 ^ 30, #gpus)
+  return ("a virtual worker of %d GPU%s (%s) cannot hold the model: it needs %.1f GiB with one "
+    .. "minibatch, the worker has %.1f GiB and no cut into %d stages fits"):format(#gpus, #gpus == 1 and "" or "s",
+    layout.kinds_text(gpus), need / 2 ^ 30, have / 2 ^ 30, #gpus), need / have
 end
 
 --- Equal workers joined: { gpus of every copy }.

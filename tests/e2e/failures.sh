@@ -28,6 +28,16 @@ for c in homogeneous two-regions two-generations; do
     says "$c: two nodes away" out '^   2 .*mended by its strategy$'
 done
 
+# ---- one GPU of a node: the node is left out, or goes on with the rest -------------------------------
+expect 'oobleck on equal nodes' 0 plan -c homogeneous -m gpt3-1.3b -s oobleck --out whole.json
+for rule in leave use; do
+    expect "one GPU lost: $rule" 0 plan -c homogeneous -m gpt3-1.3b -s oobleck -o damaged=$rule \
+        --replan whole.json --lost 'a[0].0' --time-limit 20
+    cp out $rule.out
+done
+says 'the node is left out' leave.out '^devices used *56$'
+says 'the rest of it is used' use.out '^devices used *63$'
+
 # ---- JSON: shares add up, more failures leave less ------------------------------------------------
 expect 'failures --json' 0 failures uniform.json --lost 1 --json
 cp out uniform.out

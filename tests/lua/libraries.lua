@@ -168,6 +168,9 @@ local function check_workers()
   equal("two blocks, then one", choices[1].n .. " " .. choices[2].n, "4 2")
   equal("as many as are said", #choices[1].make() .. " " .. #choices[2].make(), "4 2")
   equal("a part of every node", workers.signature(workers.gpus(choices[2].make()[1])), "a a b b")
+  local larger = workers.larger(nodes)
+  equal("two GPUs of every node", #larger .. " " .. larger[1].n .. " " .. #workers.gpus(larger[1].make()[1]),
+    "1 1 8")
   equal("staleness", workers.global_staleness(4, 4) .. " " .. workers.first_waiting(4, 4, 1), "22 27")
   equal("groups of equal workers", #workers.groups(choices[1].make()), 1)
   local odd = workers.hybrid({ nodes[1], nodes[2], nodes[3] })[1]
@@ -194,6 +197,7 @@ local function check_devices()
   equal("devices of the first node", nodes[1].ids, "0 2")
   equal("node size", layout.node_size(nodes), 1)
   equal("of all fabrics", #layout.devices(ctx, true, any), 4)
+  equal("CPUs too", #layout.devices(ctx, "hosts", any), 5)
   local function without(gone)
     return function(kind) return kind ~= gone, kind == gone and kind .. " has no price" or nil end
   end

@@ -1,4 +1,6 @@
 -- Tests of hv.opt's classics from Lua. `hetviz selftest tests/lua/optimizer.lua`.
+local programs = require "programs"
+local search = require "search"
 
 local function equal(name, got, want)
   if type(got) == "table" then
@@ -193,6 +195,27 @@ local function check_refusals()
     { nodes = { { 1 }, { 1 }, { 1 } }, edges = { { 1, 3, { { 1 } } } }, method = "chain" })
 end
 
+--- Random chains with memory and cuts: the integer program and the exact partition give one value.
+local function check_chains()
+  local random = search.generator(5)
+  for _, shape in ipairs { { 2, 8 }, { 3, 10 }, { 4, 16 }, { 4, 24 } } do
+    local k, n = shape[1], shape[2]
+    local p = { n = n, parts = k, load = {}, memory = {}, capacity = {}, cut = {}, sum = 0, max = 1 }
+    for s = 1, k do
+      local pace = random(3)
+      p.load[s], p.memory[s], p.capacity[s], p.cut[s] = {}, {}, 1.6e10 * n / k, s < k and {} or nil
+      for l = 1, n do
+        p.load[s][l], p.memory[s][l] = pace * (1 + 0.1 * random()), 1e10 * (1 + random() / 2)
+        if s < k and l < n then p.cut[s][l] = random() end
+      end
+    end
+    local exact, program = hv.opt.partition(p), programs.chain(p)
+    assert((exact == nil) == (program == nil), "both or none")
+    assert(not exact or math.abs(exact.value - program.value) <= 1e-7 * exact.value, "one value")
+  end
+  assert(programs.chain { n = 1, parts = 2, load = { { 1 }, { 1 } } } == nil, "more parts than layers")
+end
+
 return {
   api = 1, id = "optimizer", title = "Tests of the optimizer", kind = "test",
   system = "none", reference = "none", summary = "Checks hv.opt from Lua.",
@@ -210,6 +233,8 @@ return {
     t.ok("times that are curves", true)
     check_programs()
     t.ok("ranges and ordered sets", true)
+    check_chains()
+    t.ok("chains as integer programs", true)
     check_no()
     t.ok("no comes with the reason", true)
     check_refusals()

@@ -80,6 +80,24 @@ local function check_refine(t)
   t.ok("many by turns, never worse than the start", never_worse, "property")
 end
 
+--- Are the parts of every way to split g GPUs powers of two or what is left, g in all?
+local function split_whole(g)
+  for _, split in ipairs(templates.splits(g)) do
+    local sum = 0
+    for _, part in ipairs(split) do sum = sum + part end
+    if sum ~= g then return false end
+  end
+  return true
+end
+
+local function check_splits(t)
+  local all, ways = true, {}
+  for g = 1, 8 do all, ways[g] = all and split_whole(g), #templates.splits(g) end
+  t.ok("every way to split a node uses all of its GPUs", all, "property")
+  t.equal("ways to split 1 to 8 GPUs", table.concat(ways, " "), "1 2 3 5 6 20 16 26",
+    "by hand: 3 as 1 + 2 x 1, 5 as 1 + 5 x 1, 6 as 1 + 3 x 3 + 5 x 2, 7 as 1 + 5 x 3")
+end
+
 local function check_deal(t)
   local dealt = mixes.deal({ { steady_s = 1, count = 7 } }, 64)
   t.equal("64 micro-batches on 7 equal pipelines", table.concat(dealt[1], ","), "10,9,9,9,9,9,9",
@@ -150,6 +168,7 @@ return {
     t.ok("all mixes of 8 nodes with n0 = 1, 2, 3 after every loss: all nodes in use while one pipeline fits",
       every_loss(8, 1) and every_loss(8, 2) and every_loss(8, 3), "enumeration")
     check_refine(t)
+    check_splits(t)
     check_deal(t)
     check_network(t)
     check_exchange(t)

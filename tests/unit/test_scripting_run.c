@@ -253,6 +253,15 @@ static void test_bulk_prices(void **state)
         "local o = hv.cost.op{op = 'attention', device = k}\n"
         "assert(o.time_s > 0 and #o.why > 2)\nreturn nil, 'all equal'",
         HV_ENO, "all equal");
+    /* the optimizer's step grows with the layers, and is shared out where its states are */
+    expect_run("local function step(to, dp, zero) return hv.cost.stage{devices = ctx.cluster:"
+               "address(dp == 2 and {1, 2} or {1}), layers = {2, to}, dp = dp, zero = zero, "
+               "micro_batch = 2}.optimizer_s end\n"
+               "local each = step(10) - step(6)\nassert(step(6) > 0 and each > 0)\n"
+               "assert(math.abs(step(14) - step(10) - each) < 1e-9 * each)\n"
+               "assert(step(6, 2) == step(6) and step(6, 2, 1) < 0.6 * step(6))\n"
+               "return nil, 'steps'",
+               HV_ENO, "steps");
     /* GPipe of two unequal stages by hand: 1 + 2·3 + 2·1 forwards and backwards behind each other
      */
     expect_run(
