@@ -227,6 +227,11 @@ struct hv_sync {
     const char *servers; /**< "sharded", "local" or an address */
     int staleness, group;
     enum hv_sync_weights weights;
+    /** Partial reduce: a group goes on after wait_s, full or not (0: when it is full); the wait
+     * doubles, to wait_most_s at most, after groups of fewer than `least`. */
+    double wait_s, wait_most_s;
+    int least;
+    bool connect; /**< partial reduce: groups must not freeze into cliques; true */
 };
 
 /** Ends of a flow that are no stages. */

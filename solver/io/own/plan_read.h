@@ -27,7 +27,7 @@
     X(zero, "stage", "shard_group", "unit", "reshard", "prefetch", "limit", "gather", "gather_at", "reduce") \
     X(offload_item, "what", "frac", "to") \
     X(sync, "kind", "algorithm", "bucket_MiB", "overlap", "cycle_ms", "chunk_MiB", "priority", "servers", "staleness", "group", \
-      "weights")
+      "weights", "wait_ms", "wait_most_ms", "least", "connect")
 /* clang-format on */
 
 /** Objects of a plan file: each has its own list of known keys in hv_plan_objects. */

@@ -144,6 +144,7 @@ static json_t *agreement(const struct hv_agreement *a)
     json_object_set_new(o, "workers", json_integer((json_int_t)a->n_workers));
     if (a->group > 0) {
         json_object_set_new(o, "group", json_integer(a->group));
+        json_object_set_new(o, "mean_group", hv_json_num(a->mean_group));
     }
     json_object_set_new(o, "wave_s", hv_json_num(a->wave_s));
     json_object_set_new(o, "exchange_s", hv_json_num(a->exchange_s));
