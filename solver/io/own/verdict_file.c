@@ -81,6 +81,8 @@ static json_t *request_queue(const struct hv_serving *s)
                    {"load", q->load_frac},
                    {"mean_wait_s", q->mean_wait_s},
                    {"formula_wait_s", q->formula_wait_s},
+                   {"room_wait_s", q->room_wait_s},
+                   {"no_room_frac", q->no_room_frac},
                    {"first_token_p50_s", q->first_p50_s},
                    {"first_token_p99_s", q->first_p99_s},
                    {"request_p50_s", q->whole_p50_s},
