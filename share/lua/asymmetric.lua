@@ -38,7 +38,9 @@ local function greedy(weight)
     local path, seen, sum = { first }, { [first] = true }, 0
     while #path < #weight do
       local at, to = path[#path], nil
-      for j, w in ipairs(weight[at]) do to = not seen[j] and (not to or w > weight[at][to]) and j or to end
+      for j, w in ipairs(weight[at]) do
+        if not seen[j] and (not to or w > weight[at][to]) then to = j end
+      end
       path[#path + 1], seen[to], sum = to, true, sum + weight[at][to]
     end
     if sum > most then best, most = path, sum end
@@ -54,7 +56,8 @@ local function ordered(q, parts, quick)
     cost[i] = {}
     for j, b in ipairs(parts) do cost[i][j] = i == j and 0 or q.bw(a[1][1], b[1][1]) / 1e9 end
   end
-  local order = #parts > (quick and EXACT_QUICK or EXACT) and greedy(cost) or hv.opt.path({ cost = cost, kind = "heaviest" }).order
+  local exact = #parts <= (quick and EXACT_QUICK or EXACT)
+  local order = exact and hv.opt.path({ cost = cost, kind = "heaviest" }).order or greedy(cost)
   for i, s in ipairs(order) do out[i] = parts[s] end
   return out
 end
@@ -257,8 +260,9 @@ end
 -- @function asymmetric.run
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table atoms lists of devices of one machine that the cut leaves together
--- @tparam table o {rounds, budget = evaluations of the descent per pipeline, seed, paper = true: no descent, quick = true:
--- no search at all, stopping = function that says when to end}
+-- @tparam table o {rounds, budget = evaluations of the descent per pipeline, seed, paper = true: no descent, quick: no
+-- search
+-- at all, stopping = function that says when to end}
 -- @treturn table list of {claim_s, pipelines}, best first
 -- @units seconds
 -- @raise none

@@ -104,10 +104,10 @@ end
 --- The nodes of a list dealt to S stages by rate, with layers by the stages' rates, written into `runs`; false where a
 -- stage cannot hold its layers.
 local function staged(q, list, S, runs)
-  local rates, stage_of = {}, nil
+  local rates = {}
   local o = { total = q.layers, time = {}, min = {}, caps = {} }
   for k, i in ipairs(list) do rates[k] = q.rates[i][1] end
-  stage_of = hv.opt.distribute({ items = rates, slots = S, objective = "lpt" }).counts
+  local stage_of = hv.opt.distribute({ items = rates, slots = S, objective = "lpt" }).counts
   for s = 1, S do o.time[s], o.min[s], o.caps[s] = 0, 1, q.layers end
   for k, s in ipairs(stage_of) do
     o.time[s], o.caps[s] = o.time[s] + rates[k], math.min(o.caps[s], #q.rates[list[k]])
