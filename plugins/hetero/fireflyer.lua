@@ -77,7 +77,8 @@ local function apply(made)
   return made
 end
 
-local function plan(ctx)
+--- The best plan with states sharded so far.
+local function plan_with(ctx, zero)
   local devices, why = pipes.devices(ctx)
   if not devices then return nil, why end
   local types, list, layers = pipes.types(devices), {}, ctx.model:layers()
@@ -92,7 +93,7 @@ local function plan(ctx)
     local rows, total = fits and pipes.inside(turned, tps, depth), ctx.job.global_batch // micro_batch
     if rows and #rows > 0 and ctx.job.global_batch % micro_batch == 0 and total >= #rows then
       for _, row in ipairs(rows) do
-        for _, stage in ipairs(row) do stage.zero, stage.holders = ctx.options.zero, #rows end
+        for _, stage in ipairs(row) do stage.zero, stage.holders = zero, #rows end
       end
       local c = { list = pipes.joined(rows), pipelines = #rows, micro_batch = micro_batch, entering = micro_batch,
         total = total, outputs = outputs, ways = 2 }
@@ -108,6 +109,12 @@ local function plan(ctx)
     function c.build() return apply(build()) end
   end
   return layout.best(fitting, ctx.options.tries)
+end
+
+local function plan(ctx)
+  local made, why = plan_with(ctx, ctx.options.zero)
+  if not made and ctx.options.zero == 0 then made = plan_with(ctx, 1) end
+  return made, not made and why or nil
 end
 
 --- Eq-P and HFReduce of the largest stage; beside it the ring over the same wires.
@@ -173,7 +180,7 @@ return {
     { key = "root_shared", type = "integer", default = 2, min = 1, max = 16, help = "GPUs that share such a port" },
     { key = "pairs", type = "boolean", default = false, help = "NVLink bridges between pairs add up before they copy" },
     { key = "zero", type = "integer", default = 0, min = 0, max = 3,
-      help = "optimizer states sharded over replicas: 1; gradients too: 2; weights too: 3" },
+      help = "optimizer states sharded over replicas: 1 (also where nothing fits with 0); gradients: 2; weights: 3" },
     { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
       help = "how many plans that fit are simulated, best formula first" },
   },
