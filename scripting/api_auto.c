@@ -88,7 +88,8 @@ static int plan_auto(lua_State *L)
     struct searching w = {hv__run_of(L, "hv.plan.auto"), 1};
     struct hv__run *r = w.run;
     const struct hv_run_request *q = r->request;
-    struct hv_planner_options o = {.stop = planner_stop,
+    struct hv_planner_options o = {.lost = r->lost,
+                                   .stop = planner_stop,
                                    .incumbent = planner_incumbent,
                                    .progress = planner_progress,
                                    .ctx = &w};

@@ -172,7 +172,7 @@ static void order_of_plugin(lua_State *L, struct ask *x, const struct hv_plugin 
 static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
 {
     static const char *const keys[] = {"ranks",   "micro_batches", "chunks", "times",
-                                       "options", "spans",         NULL};
+                                       "options", "spans",         "order",  NULL};
     struct hv_err err = {0};
     const struct hv_schedule_row *row = NULL;
     const struct hv_plugin *plugin = NULL;
@@ -307,8 +307,9 @@ order(p), or an order written out (one list of operations such as "F0.0" per ran
 @tparam table q {ranks, micro_batches, chunks = the schedule's own, times = {f = 1, b = 1, w = 1,
 hop = 0}: forward, input gradient, weight gradient (each a number, or a list of one per stage), hop
 (a number, or, one way and with one chunk per rank, a list of one per pair of neighbours),
-options = {key = value}, spans = false}
-@treturn table {order = list per rank (as a plan's schedule of name "explicit" takes it), makespan,
+options = {key = value}, spans = false, order = true}
+@treturn table {order = list per rank (as a plan's schedule of name "explicit" takes it; not with
+order = false, which is quicker), makespan,
 longest_span, bubble (of that span), idle_share, peak = list per rank, weight_versions = list per
 rank, per_micro_batch (steady state, or nil), spans = with spans = true one list {start, end, start,
 end, …} per rank}
@@ -343,7 +344,8 @@ static int sim_schedule(lua_State *L)
         hv__set_num(L, "per_micro_batch", steady.per_micro_batch_s);
     push_ints(L, "peak", peak, x.s.n_ranks);
     push_ints(L, "weight_versions", x.s.weight_versions, x.s.n_ranks);
-    push_order(L, &x.s);
+    if (hv__bool(L, 2, FN, "order", true))
+        push_order(L, &x.s);
     if (hv__bool(L, 2, FN, "spans", false))
         push_spans(L, &x);
     hv_arena_rewind(a, mark);

@@ -70,8 +70,9 @@ static double usual_horizon(const struct hv_workers *w)
 
 static void read_workers(lua_State *L, struct hv_workers *w, struct hv_arena *a)
 {
-    static const char *const keys[] = {"period_s", "hop_s",     "kind",   "staleness", "group",
-                                       "weights",  "horizon_s", "jitter", "seed",      NULL};
+    static const char *const keys[] = {"period_s", "hop_s",       "kind",   "staleness", "group",
+                                       "weights",  "horizon_s",   "jitter", "seed",      "connect",
+                                       "wait_s",   "wait_most_s", "least",  NULL};
 
     luaL_checktype(L, 1, LUA_TTABLE);
     hv__check_keys(L, 1, FN, keys);
@@ -87,6 +88,10 @@ static void read_workers(lua_State *L, struct hv_workers *w, struct hv_arena *a)
     w->weights = read_weights(L, a, w->n);
     w->horizon_s = hv__num(L, 1, FN, "horizon_s", HV_UNKNOWN, 0, 1e18);
     w->jitter = hv__num(L, 1, FN, "jitter", 0, 0, 10);
+    w->connect = hv__bool(L, 1, FN, "connect", false);
+    w->wait_s = hv__num(L, 1, FN, "wait_s", 0, 0, 1e12);
+    w->wait_most_s = hv__num(L, 1, FN, "wait_most_s", w->wait_s, w->wait_s, 1e12);
+    w->least = (size_t)hv__int(L, 1, FN, "least", 0, 0, (int64_t)w->n);
     w->seed = (uint64_t)hv__int(L, 1, FN, "seed", 0, 0, INT64_MAX);
     if (!hv_known(w->horizon_s))
         w->horizon_s = usual_horizon(w);
@@ -114,11 +119,15 @@ pipeline), hop_s? (one for all, or one per worker: one way to the server, or one
 "ps" (push and pull after every clock), "wsp" (HetPipe: pushes go on behind the next wave),
 "partial_reduce" (the first `group` that are through average), "gossip" (each averages with one it
 draws, `weights` = how often row draws column), staleness? (ps, wsp: clock c begins when everybody's
-push of clock c - 1 - staleness has arrived; nil: nobody waits), group = all, horizon_s? (400 clocks
-of the slowest), jitter? (spread of the logarithm of every clock), seed = 0}
+push of clock c - 1 - staleness has arrived; nil: nobody waits), group = all, connect? (partial
+reduce: groups must not freeze into cliques), wait_s? (partial reduce: a group goes on that long
+after its first member, full or not; the wait is doubled, to wait_most_s at most, by groups of fewer
+than `least`, and shortened by a tenth by others), horizon_s? (400 clocks of the slowest), jitter?
+(spread of the logarithm of every clock), seed = 0}
 @treturn table {rate (clocks per second of all, in the second half of the horizon), rates and wait
 (share of the time) per worker, clocks per worker, staleness (how many clocks had 0, 1, 2, …),
-mean_staleness, mixing (mean averaging matrix, a list per worker; partial_reduce and gossip)}
+mean_staleness, mean_group (members of a group), mixing (mean averaging matrix, a list per worker;
+partial_reduce and gossip)}
 @units seconds; clocks per second
 @raise wrong tables or words, numbers out of range, more than 10,000,000 clocks
 @usage local r = hv.sim.workers{period_s = {2, 3}, kind = "wsp", staleness = 1}
@@ -139,6 +148,7 @@ static int sim_workers(lua_State *L)
     lua_newtable(L);
     hv__set_num(L, "rate", run.sum_per_s);
     hv__set_num(L, "mean_staleness", run.mean_staleness);
+    hv__set_num(L, "mean_group", run.mean_group);
     hv__push_numbers(L, run.rate_per_s, w.n);
     lua_setfield(L, -2, "rates");
     hv__push_numbers(L, run.wait_frac, w.n);

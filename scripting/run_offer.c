@@ -131,6 +131,9 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
 
     hv_json_wrap(&json, json_incref(full), "plan");
     enum hv_status s = hv_plan_doc_build(&doc, json, r->request->inputs->cluster.cluster, err);
+    const char *lost = s == HV_OK ? hv__uses_lost(r, doc.plan, &arena) : NULL;
+    if (lost != NULL)
+        s = hv_err_set(err, HV_ENO, "%s", lost);
     if (s == HV_OK)
         s = hv__judge(r, doc.plan, true, &arena, &v, err);
     if (s == HV_OK) {

@@ -11,12 +11,14 @@ local search = require "search"
 local wires = require "wires"
 
 --- Seconds of HFReduce of `bytes` per GPU over n nodes with q { gpus, d2h, h2d, memory, nic (rates), passes = times
--- that host memory sees a GPU's byte, root = shared root port rate, sharing = GPUs on it, pairs, chunk_s }.
+-- that host memory sees a GPU's byte, root = shared root port rate, sharing = GPUs on it, zone = rate between zones
+-- (one edge of either tree crosses it, with half of the bytes up and half down), pairs, chunk_s }.
 local function hfreduce_s(q, bytes, n)
   local host = q.pairs and bytes / 2 or bytes -- pairs add up over their bridge before they copy
   local steps = {
     to_host_s = host / q.d2h, from_host_s = host / q.h2d, memory_s = q.passes * q.gpus * host / q.memory,
     nic_s = n > 1 and 2 * bytes / q.nic or 0, root_s = q.root and q.sharing * host / q.root or 0,
+    zone_s = q.zone and bytes / q.zone or 0,
   }
   local longest = 0
   for _, s in pairs(steps) do longest = math.max(longest, s) end
@@ -33,17 +35,22 @@ end
 --- Rates of the nodes of a plan, from the options and the links.
 local function rates(ctx, ids)
   local o, heads, count, size, nic = ctx.options, {}, {}, 0, math.huge
-  local of = {}
-  for _, d in ipairs(ctx.cluster:devices()) do of[d.id] = d.node end
+  local of, zone, between = {}, {}, nil
+  for _, d in ipairs(ctx.cluster:devices()) do of[d.id], zone[d.id] = d.node, d.zone or "" end
   for _, id in ipairs(ids) do
     local node = of[id]
     if not count[node] then heads[#heads + 1], count[node] = id, 0 end
     count[node] = count[node] + 1
     size = math.max(size, count[node])
   end
-  for i = 2, #heads do nic = math.min(nic, wires.bandwidth(ctx, heads[i - 1], heads[i])) end
+  for i = 2, #heads do
+    local rate = wires.bandwidth(ctx, heads[i - 1], heads[i])
+    if zone[heads[i - 1]] == zone[heads[i]] then nic = math.min(nic, rate) end
+    if zone[heads[i - 1]] ~= zone[heads[i]] then between = math.min(between or rate, rate) end
+  end
+  local own = o.root_GBps > 0 and o.root_GBps * 1e9 or nil
   return { gpus = size, d2h = o.d2h_GBps * 1e9, h2d = o.d2h_GBps * 1e9, memory = o.host_GBps * 1e9, nic = nic,
-    passes = 3, pairs = o.pairs, chunk_s = 1e-5 }, #heads
+    zone = between, root = own, sharing = o.root_shared, passes = 3, pairs = o.pairs, chunk_s = 1e-5 }, #heads
 end
 
 --- A kind's devices in turns: slot by slot, each slot starting one node later.
@@ -70,7 +77,8 @@ local function apply(made)
   return made
 end
 
-local function plan(ctx)
+--- The best plan with states sharded so far.
+local function plan_with(ctx, zero)
   local devices, why = pipes.devices(ctx)
   if not devices then return nil, why end
   local types, list, layers = pipes.types(devices), {}, ctx.model:layers()
@@ -85,7 +93,7 @@ local function plan(ctx)
     local rows, total = fits and pipes.inside(turned, tps, depth), ctx.job.global_batch // micro_batch
     if rows and #rows > 0 and ctx.job.global_batch % micro_batch == 0 and total >= #rows then
       for _, row in ipairs(rows) do
-        for _, stage in ipairs(row) do stage.zero, stage.holders = ctx.options.zero, #rows end
+        for _, stage in ipairs(row) do stage.zero, stage.holders = zero, #rows end
       end
       local c = { list = pipes.joined(rows), pipelines = #rows, micro_batch = micro_batch, entering = micro_batch,
         total = total, outputs = outputs, ways = 2 }
@@ -101,6 +109,12 @@ local function plan(ctx)
     function c.build() return apply(build()) end
   end
   return layout.best(fitting, ctx.options.tries)
+end
+
+local function plan(ctx)
+  local made, why = plan_with(ctx, ctx.options.zero)
+  if not made and ctx.options.zero == 0 then made = plan_with(ctx, 1) end
+  return made, not made and why or nil
 end
 
 --- Eq-P and HFReduce of the largest stage; beside it the ring over the same wires.
@@ -132,7 +146,13 @@ local function selftest(t)
   t.near("NIC, both directions of the tree", steps.nic_s, 0.08, 1e-12, src)
   t.near("double tree over 16 nodes: hops", hops, 8, 0, src)
   t.near("ceiling by host memory, GB/s", q.memory / (q.passes * q.gpus) / 1e9, 13.3, 0.05, src)
-  q.pairs = true
+  q.root, q.sharing = 16e9, 2
+  s = hfreduce_s(q, 1e9, 16)
+  t.near("two GPUs on a root port of 16 GB/s: 8 GB/s", 1 / s, 8, 1e-12, src .. ", by hand")
+  t.near("their ring over it", ring_s(q, 1e9, 16), 2 * 2 * 127 / 128 / 16, 1e-12, "by hand")
+  q.root, q.zone = nil, 10e9
+  t.near("10 GB/s between zones", hfreduce_s(q, 1e9, 16), 0.1, 1e-12, "half of the bytes of either tree each way")
+  q.zone, q.pairs = nil, true
   s, steps = hfreduce_s(q, 1e9, 16)
   t.near("NVLink pairs: memory", steps.memory_s, 0.0375, 1e-12, src)
   t.near("the NIC is still the slowest", s, 0.08, 1e-12, src)
@@ -155,9 +175,12 @@ return {
     { key = "d2h_GBps", type = "number", default = 20, min = 0.1, max = 1000,
       help = "copy to or from the host, per GPU" },
     { key = "host_GBps", type = "number", default = 320, min = 1, max = 10000, help = "host memory of a node" },
+    { key = "root_GBps", type = "number", default = 0, min = 0, max = 1000,
+      help = "root port that GPUs share on their way to the host, as two of a Fire-Flyer node do; 0: none" },
+    { key = "root_shared", type = "integer", default = 2, min = 1, max = 16, help = "GPUs that share such a port" },
     { key = "pairs", type = "boolean", default = false, help = "NVLink bridges between pairs add up before they copy" },
     { key = "zero", type = "integer", default = 0, min = 0, max = 3,
-      help = "optimizer states sharded over replicas: 1; gradients too: 2; weights too: 3" },
+      help = "optimizer states sharded over replicas: 1 (also where nothing fits with 0); gradients: 2; weights: 3" },
     { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
       help = "how many plans that fit are simulated, best formula first" },
   },

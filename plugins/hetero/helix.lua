@@ -1,8 +1,9 @@
 -- Helix (Mei et al., ASPLOS'25, arXiv 2406.01566): layers on unequal, far apart GPUs so that most tokens flow through,
--- by a max-flow graph of nodes (which hold runs of layers) and links; an integer program for few nodes, local search
--- for many; requests go from hop to hop by interleaved weighted round robin over the flow. With mode = serve its plans
--- do that; else, for a training job, the same graph chooses among placements that can be trained, where all nodes of a
--- stage hold the same run and share each micro-batch in proportion to their rates.
+-- by a max-flow graph of nodes (which hold runs of layers) and links, in local search or an integer program; requests
+-- go from hop to hop by interleaved weighted round robin over the flow, past nodes whose caches are full to a mark (the
+-- judge plays that). With mode = serve its plans do that; else, for a training job, the same graph chooses among
+-- placements that can be trained, where all nodes of a stage hold the same run and share each micro-batch in proportion
+-- to their rates.
 local chain = require "chain"
 local layout = require "layout"
 local pipes = require "pipes"
@@ -78,7 +79,9 @@ local function plan(ctx)
   local devices, why = pipes.devices(ctx)
   if not devices then return nil, why end
   if ctx.options.mode == "serve" then
-    return serving.plan(ctx, devices, { budget = ctx.options.flows, seed = ctx.seed })
+    local o = ctx.options
+    return serving.plan(ctx, devices, { budget = o.flows, seed = ctx.seed, enough = o.enough, program_s = o.program_s,
+      mark = o.high_water < 1 and o.high_water or nil })
   end
   local list = {}
   for v in search.product { layout.powers(64), { 1, 2, 4, 8 }, { "none", "selective", "full" },
@@ -141,6 +144,12 @@ local function selftest(t)
     t.near(({ "Petals: an A100 with 12 layers", "homogeneous: an L4 with 7", "Swarm: a T4 with 4" })[k], rates[#rates],
       want, 6e-4, src)
   end
+  q.link = function(i, j) return (i == 0 or j == #q.rates + 1) and 1e9 / 2 or 1e9 / 16386 end
+  local found = select(2, serving.place(q, { budget = 300 }))
+  t.ok(("24 nodes, all links of 1 GB/s: local search, %.1f tokens per second, theirs 1289.6"):format(found),
+    found >= 1289.5557702751464, src)
+  local twins = { layers = 4, rates = { { 8, 4, 8 / 3 }, { 8, 4, 8 / 3 } }, link = function() return 1e9 end }
+  t.near("two nodes of 8/k, 4 layers: two each", select(2, serving.place(twins, { budget = 20 })), 4, 1e-9, "by hand")
   src = "catalogue: helix, oracle"
   local flows, small = oracle_flows(1e9, 1e9)
   t.equal("2 layers on 3 nodes, free links", ("%g %g %g %g"):format(table.unpack(flows)), "9 9 9 8", src)
@@ -168,6 +177,12 @@ return {
       help = "a plan that trains, or one that serves requests" },
     { key = "flows", type = "integer", default = 300, min = 1, max = 100000,
       help = "serve: max flows computed in the search for a placement, per tensor degree" },
+    { key = "enough", type = "number", default = 0.98, min = 0.1, max = 1,
+      help = "serve: share of the upper bound at which that search ends" },
+    { key = "program_s", type = "number", default = 0, min = 0, max = 3600,
+      help = "serve: seconds of the paper's integer program, for 8 servers or fewer that are still below that share" },
+    { key = "high_water", type = "number", default = 0.85, min = 0.01, max = 1,
+      help = "serve: share of a node's room for caches above which it gets no request" },
     { key = "zero", type = "integer", default = 1, min = 0, max = 3,
       help = "optimizer states sharded over a stage's ranks: 1; gradients too: 2; weights too: 3" },
     { key = "tries", type = "integer", default = 24, min = 1, max = 1000,

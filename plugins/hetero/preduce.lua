@@ -2,14 +2,24 @@
 -- as P workers are ready they average their models among themselves (weights 1/P, or by staleness). Section 4: the
 -- controller takes them first come first served, and keeps the groups from freezing into cliques: once the last
 -- ceil((N - 1) / (P - 1)) groups do not connect all workers, the next group joins two components. Section 5: the
--- second eigenvalue of the mean group matrix says how fast the models mix.
+-- second eigenvalue of the mean group matrix says how fast they mix. Hetu waits for P no longer than a time it adapts.
 local chain = require "chain"
 local groupwise = require "groupwise"
 local layout = require "layout"
-local matrix = require "matrix"
 local pipes = require "pipes"
 local prices = require "prices"
 local search = require "search"
+
+local WORKERS_MOST = 256 -- as many as the judge plays
+
+--- How the plan's workers agree, by the options.
+local function sync_of(options, n)
+  local waits = options.wait_ms > 0
+  return { kind = "partial_reduce", group = math.min(options.group, n), weights = options.weights,
+    connect = not options.avoid_freezing and false or nil, wait_ms = waits and options.wait_ms or nil,
+    wait_most_ms = waits and math.max(options.wait_ms, options.wait_most_ms) or nil,
+    least = waits and math.min(options.least, n) or nil }
+end
 
 --- The plan with its data-parallel ranks as pipelines of their own: a rank that waits for nobody is a worker.
 local function spread(made)
@@ -50,8 +60,7 @@ local function apply(made, ctx)
     return nil, ("at least 3 pipelines are needed, the plan has %d: more replicas, fewer stages"):format(n)
   end
   made.sync = made.sync or {}
-  made.sync.kind, made.sync.weights = "partial_reduce", ctx.options.weights
-  made.sync.group = math.min(ctx.options.group, n)
+  for key, value in pairs(sync_of(ctx.options, n)) do made.sync[key] = value end
   return made
 end
 
@@ -70,7 +79,7 @@ local function candidate(ctx, rows, micro_batch, outputs)
     end
     if fits then
       local made = pipes.plan(ctx, list, micro_batch)
-      made.sync = { kind = "partial_reduce", group = math.min(ctx.options.group, n), weights = ctx.options.weights }
+      made.sync = sync_of(ctx.options, n)
       return { claim_s = ctx.job.global_batch / rate, build = function() return made end }
     end
     rate = 0
@@ -99,16 +108,20 @@ end
 -- models mix, and how stale a group's members are on average.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local workers, q, heads = workers_of(made, ctx), { times = {}, avoid = ctx.options.avoid_freezing }, {}
-  q.n, q.group, q.horizon = #workers, made.sync and made.sync.group or #workers, 0
+  local workers, sync, heads = workers_of(made, ctx), made.sync or {}, {}
+  local q = { times = {}, avoid = sync.connect ~= false, least = sync.least, wait = sync.wait_ms and sync.wait_ms / 1e3,
+    wait_most = (sync.wait_most_ms or sync.wait_ms or 0) / 1e3 }
+  q.n, q.group, q.horizon = #workers, sync.group or #workers, 0
   for w, worker in ipairs(workers) do
     q.times[w], q.horizon = worker.seconds, math.max(q.horizon, 50 * worker.seconds)
     heads[w] = w <= q.group and worker.id or nil
   end
+  if q.n > WORKERS_MOST then
+    return { formula = ("partial reduction; the controller is played for up to %d workers"):format(WORKERS_MOST) }
+  end
   local first = made.replicas[1].stages[1]
   local own = prices.chain(ctx, prices.kinds(ctx)[heads[1]], { tp = first.tp, micro_batch = 1 })
   q.reduce_s = prices.sync(ctx, own, first.layers[1] + 1, first.layers[2], heads)
-  if q.n > 64 then return { formula = "partial reduction; the controller is played for up to 64 workers" } end
   local groups, mean, stale = groupwise.play(q)
   local sequences, behind, members = 0, 0, 0
   for _, g in ipairs(groups) do
@@ -117,54 +130,46 @@ local function claim(made, ctx)
   for by, count in pairs(stale) do behind, members = behind + by * count, members + count end
   return {
     iteration_s = ctx.job.global_batch * groups[#groups][1] / sequences,
-    terms = { rho_frac = groupwise.mixing(mean), staleness_steps = behind / members, reduce_s = q.reduce_s },
+    terms = { rho_frac = groupwise.mixing(mean), staleness_steps = behind / members, reduce_s = q.reduce_s,
+      members = members / #groups },
     formula = "P / mean time between groups, by the controller's events (P-Reduce, section 4)",
   }
 end
 
---- Groups as text: "12@1 12@2".
-local function text_of(groups, count)
-  local out = {}
-  for k = 1, count do out[k] = ("%s@%g"):format(table.concat(groups[k][2]), groups[k][1]) end
-  return table.concat(out, " ")
-end
-
---- Mean group matrix of groups with these probabilities.
-local function mean_of(n, rows)
-  local m = matrix.new(n, n, 1)
-  for _, row in ipairs(rows) do
-    for _, a in ipairs(row[2]) do
-      m[a][a] = m[a][a] - row[1]
-      for _, b in ipairs(row[2]) do m[a][b] = m[a][b] + row[1] / #row[2] end
-    end
-  end
-  return m
-end
-
 local function selftest(t)
   local src, third = "catalogue: preduce", 1 / 3
-  t.near("P = N = 4: rho", groupwise.mixing(mean_of(4, { { 1, { 1, 2, 3, 4 } } })), 0, 1e-9, src)
-  local even = mean_of(3, { { third, { 1, 2 } }, { third, { 1, 3 } }, { third, { 2, 3 } } })
+  t.near("P = N = 4: rho", groupwise.mixing(groupwise.mean(4, { { 1, { 1, 2, 3, 4 } } })), 0, 1e-9, src)
+  local even = groupwise.mean(3, { { third, { 1, 2 } }, { third, { 1, 3 } }, { third, { 2, 3 } } })
   t.near("P 2 of 3, uniform", groupwise.mixing(even), 0.5, 1e-9, src)
-  local uneven = mean_of(3, { { 0.5, { 1, 2 } }, { 0.25, { 1, 3 } }, { 0.25, { 2, 3 } } })
+  local uneven = groupwise.mean(3, { { 0.5, { 1, 2 } }, { 0.25, { 1, 3 } }, { 0.25, { 2, 3 } } })
   t.near("p12 1/2, others 1/4", groupwise.mixing(uneven), 0.625, 1e-9, src)
   local all = {}
   for _, g in ipairs { { 1, 2, 3 }, { 1, 2, 4 }, { 1, 3, 4 }, { 2, 3, 4 } } do all[#all + 1] = { 0.25, g } end
-  t.near("P 3 of 4, uniform: 1 - (P - 1) / (N - 1)", groupwise.mixing(mean_of(4, all)), 1 - 2 / 3, 1e-9, src)
+  t.near("P 3 of 4, uniform: 1 - (P - 1) / (N - 1)", groupwise.mixing(groupwise.mean(4, all)), 1 - 2 / 3, 1e-9, src)
   local q = { n = 3, times = { 1, 1, 2 }, group = 2, reduce_s = 0, horizon = 6 }
-  t.equal("3 workers of 1 1 2 s, P 2", text_of(groupwise.play(q), 6), "12@1 12@2 31@3 21@4 12@5 31@6", src)
+  t.equal("3 workers of 1 1 2 s, P 2", groupwise.text(groupwise.play(q), 6), "12@1 12@2 31@3 21@4 12@5 31@6", src)
   q.horizon = 6000
   local groups, mean = groupwise.play(q)
   t.near("gradients per second (all-reduce: 1.5)", 2 * #groups / groups[#groups][1], 2, 1e-3, src)
-  t.near("steady rho, p12 2/3 and p13 1/3", groupwise.mixing(mean_of(3, { { 2 / 3, { 1, 2 } }, { third, { 1, 3 } } })),
-    (1 + math.sqrt(third)) / 2, 1e-9, src)
+  even = groupwise.mean(3, { { 2 / 3, { 1, 2 } }, { third, { 1, 3 } } })
+  t.near("steady rho, p12 2/3 and p13 1/3", groupwise.mixing(even), (1 + math.sqrt(third)) / 2, 1e-9, src)
   t.near("as played", groupwise.mixing(mean), 0.7887, 1e-3, src)
   q = { n = 4, times = { 1, 1, 2, 2 }, group = 2, reduce_s = 0, horizon = 40 }
   t.near("1 1 2 2 s, first come first served: two cliques, rho", groupwise.mixing(select(2, groupwise.play(q))), 1,
     1e-9, src)
   q.avoid = true
-  t.equal("with avoidance", text_of(groupwise.play(q), 5), "12@1 12@2 34@2 13@4 24@4", src)
+  t.equal("with avoidance", groupwise.text(groupwise.play(q), 5), "12@1 12@2 34@2 13@4 24@4", src)
   t.ok("mixes", groupwise.mixing(select(2, groupwise.play(q))) < 0.99, src)
+  src = "Hetu's adaptive wait, by hand"
+  q = { n = 3, times = { 1, 1, 2 }, group = 3, reduce_s = 0, horizon = 40, wait = 0.5, wait_most = 10 }
+  t.equal("half a second for the third", groupwise.text(groupwise.play(q), 4), "12@1.5 3@2.45 12@2.905 12@4.2695", src)
+  q.least = 2
+  t.equal("doubled by less than 2", groupwise.text(groupwise.play(q), 4), "12@1.5 3@2.45 12@3.4 123@4.45", src)
+  local played = hv.sim.workers { kind = "partial_reduce", period_s = q.times, group = 3, wait_s = q.wait,
+    wait_most_s = 10, least = 2, horizon_s = 40 }
+  local list, members = groupwise.play(q), 0
+  for _, g in ipairs(list) do members = members + #g[2] end
+  t.near("members of a group: as the judge plays it", members / #list, played.mean_group, 1e-9, src)
 end
 
 return {
@@ -179,6 +184,12 @@ return {
       help = "average with 1/P each, or less of members that are behind" },
     { key = "avoid_freezing", type = "boolean", default = true,
       help = "join components that no group has connected" },
+    { key = "wait_ms", type = "number", default = 0, min = 0, max = 1e9,
+      help = "a group goes on after this time, full or not (Hetu); 0: it waits for P workers" },
+    { key = "wait_most_ms", type = "number", default = 10, min = 0, max = 1e9,
+      help = "what that time may grow to, when groups are small (Hetu's cap)" },
+    { key = "least", type = "integer", default = 2, min = 0, max = 1024,
+      help = "fewer members double the wait, others make it a tenth shorter" },
     { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
       help = "how many plans that fit are simulated, best formula first" },
   },

@@ -11,13 +11,12 @@ local pipes = require "pipes"
 local prices = require "prices"
 local wires = require "wires"
 
---- Seconds of m micro-batches through stages with times { f, b, hop }, lists, and how many inputs stages keep; very
--- many go on as the later half of many does.
+--- Seconds of m micro-batches through stages with times { f, b, hop }, lists, and how many inputs stages keep.
 local function batch_s(ctx, times, m)
-  local most, jitter_s = math.max(4 * #times.f, 200000 // #times.f), ctx.options.jitter / 1e3
+  local most, jitter_s = math.max(8 * #times.f, 4096), ctx.options.jitter / 1e3 -- more go on as the later half
   local function play(n)
-    return hv.sim.schedule("varuna", { ranks = #times.f, micro_batches = n, times = { f = times.f, b = times.b, w = 0,
-      hop = times.hop } })
+    return hv.sim.schedule("varuna", { ranks = #times.f, micro_batches = n, order = jitter_s > 0,
+      times = { f = times.f, b = times.b, w = 0, hop = times.hop } })
   end
   local found = play(math.min(m, most))
   if m > most then
@@ -29,7 +28,6 @@ local function batch_s(ctx, times, m)
 end
 
 local tables = {}
-
 --- Times of one layer run on a kind, forward and backward.
 local function pass_s(kind, micro_batch, from, to)
   local key = kind .. "/" .. micro_batch
@@ -40,9 +38,9 @@ end
 
 --- Simulates pipelines of c = { list, ranges, micro_batch, total, dp }: slowest pipeline, and what is short.
 local function simulate(ctx, c)
-  local worst, m = 0, math.ceil(c.total / c.dp)
+  local worst, m, known = 0, math.ceil(c.total / c.dp), {} -- pipelines of the same times are played once
   for _, p in ipairs(c.list) do
-    local times = { f = {}, b = {}, hop = {} }
+    local times, key = { f = {}, b = {}, hop = {} }, ""
     for s, stage in ipairs(p.row) do
       local range = c.ranges[s]
       times.f[s], times.b[s] = pass_s(stage.kind, c.micro_batch, range[1] + 1, range[2])
@@ -50,8 +48,10 @@ local function simulate(ctx, c)
         local own = prices.chain(ctx, stage.kind, { tp = 1, micro_batch = c.micro_batch })
         times.hop[s - 1] = wires.seconds(ctx, p.row[s - 1].devices[1].id, stage.devices[1].id, own.output_bytes)
       end
+      key = ("%s %s %s"):format(key, stage.kind, times.hop[s - 1])
     end
-    local seconds, peak = batch_s(ctx, times, m)
+    known[key] = known[key] or { batch_s(ctx, times, m) }
+    local seconds, peak = table.unpack(known[key])
     worst = math.max(worst, seconds)
     for s, stage in ipairs(p.row) do
       local own = prices.chain(ctx, stage.kind, { tp = 1, micro_batch = c.micro_batch })

@@ -28,15 +28,37 @@ local function parted(q, atoms, k, inverse, seed)
   return parts
 end
 
+-- Parts up to which the heaviest path is found exactly, and where time is short.
+local EXACT, EXACT_QUICK = 18, 8
+
+--- The heaviest of the paths that begin at each part and go on to the heaviest edge left (the paper's way).
+local function greedy(weight)
+  local best, most = nil, -1
+  for first = 1, #weight do
+    local path, seen, sum = { first }, { [first] = true }, 0
+    while #path < #weight do
+      local at, to = path[#path], nil
+      for j, w in ipairs(weight[at]) do
+        if not seen[j] and (not to or w > weight[at][to]) then to = j end
+      end
+      path[#path + 1], seen[to], sum = to, true, sum + weight[at][to]
+    end
+    if sum > most then best, most = path, sum end
+  end
+  return best
+end
+
 --- Parts along the heaviest path of bandwidths.
-local function ordered(q, parts)
+local function ordered(q, parts, quick)
   local cost, out = {}, {}
+  if #parts < 2 then return parts end
   for i, a in ipairs(parts) do
     cost[i] = {}
     for j, b in ipairs(parts) do cost[i][j] = i == j and 0 or q.bw(a[1][1], b[1][1]) / 1e9 end
   end
-  if #parts < 2 or #parts > 18 then return parts end
-  for i, s in ipairs(hv.opt.path({ cost = cost, kind = "heaviest" }).order) do out[i] = parts[s] end
+  local exact = #parts <= (quick and EXACT_QUICK or EXACT)
+  local order = exact and hv.opt.path({ cost = cost, kind = "heaviest" }).order or greedy(cost)
+  for i, s in ipairs(order) do out[i] = parts[s] end
   return out
 end
 
@@ -154,7 +176,7 @@ end
 --- Steps 2 to 6 for the atoms of one pipeline: its stages, or nil.
 local function pipeline(q, atoms, k, o, seed)
   local values = {}
-  for _, part in ipairs(ordered(q, parted(q, atoms, math.min(k, #atoms), false, seed))) do
+  for _, part in ipairs(ordered(q, parted(q, atoms, math.min(k, #atoms), false, seed), o.quick)) do
     for _, devices in ipairs(chunks_of(q, part)) do values[#values + 1] = splits(q, devices) end
   end
   local function built(state)
@@ -166,11 +188,11 @@ local function pipeline(q, atoms, k, o, seed)
   end
   local state = {}
   for i, list in ipairs(values) do state[i] = list[1] end
-  local r = search.coordinate { state = state, values = values, budget = 200,
+  local r = search.coordinate { state = state, values = values, budget = o.quick and 1 or 200,
     cost = function(s) return cost_of(q, built(s), true) end }
   local p = built(r.state or state)
   local now = cost_of(q, p, true)
-  if o.paper then return now and p, now end
+  if o.paper or o.quick then return now and p, now end
   local better = search.hill { state = p, budget = o.budget, moves = function(s) return moves(q, s) end,
     cost = function(s) return cost_of(q, s, false) end }
   return better.state, better.cost
@@ -203,7 +225,7 @@ end
 --- The best pipeline of a part over a few numbers of stages, which the paper draws from a binomial (2, 0.2).
 local function best_pipeline(q, part, o, seed)
   local best, least = nil, math.huge
-  for extra = 0, 2 do
+  for extra = 0, o.quick and 0 or 2 do
     local p, seconds = pipeline(q, part, #chunks_of(q, part) + extra, o, seed)
     if p and seconds < least then best, least = p, seconds end
   end
@@ -238,8 +260,9 @@ end
 -- @function asymmetric.run
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table atoms lists of devices of one machine that the cut leaves together
--- @tparam table o {rounds, budget = evaluations of the descent per pipeline, seed, paper = true: no descent, stopping =
--- function that says when to end}
+-- @tparam table o {rounds, budget = evaluations of the descent per pipeline, seed, paper = true: no descent, quick: no
+-- search
+-- at all, stopping = function that says when to end}
 -- @treturn table list of {claim_s, pipelines}, best first
 -- @units seconds
 -- @raise none

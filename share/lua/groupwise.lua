@@ -9,20 +9,25 @@ local groupwise = {}
 --- Components of the graph that these groups make over n workers: component of each.
 local function components(n, groups)
   local of = {}
+  local function root(w)
+    while of[w] ~= w do
+      of[w] = of[of[w]]
+      w = of[w]
+    end
+    return w
+  end
   for i = 1, n do of[i] = i end
   for _, group in ipairs(groups) do
-    for _, w in ipairs(group) do
-      local from, to = of[w], of[group[1]]
-      for i = 1, n do of[i] = of[i] == from and to or of[i] end
-    end
+    for _, w in ipairs(group) do of[root(w)] = root(group[1]) end
   end
+  for i = 1, n do of[i] = root(i) end
   return of
 end
 
 --- The group that the controller makes of the queue, and the rest; nil when it waits. Workers of the queue are in
--- order of readiness.
-local function next_group(q, queue, history)
-  if #queue < q.group then return nil end
+-- order of readiness; `late`: whoever is there goes on.
+local function next_group(q, queue, history, late)
+  if #queue < q.group and not (late and #queue > 0) then return nil end
   local window, picked, rest = math.ceil((q.n - 1) / (q.group - 1)), {}, {}
   local of = components(q.n, layout.slice(history, math.max(1, #history - window + 1), math.min(window, #history)))
   local split = false
@@ -35,18 +40,43 @@ local function next_group(q, queue, history)
         picked[#picked + 1], picked[-i], seen[of[w]] = w, true, true
       end
     end
-    if guarded and pass == 1 and #picked < 2 then return nil end -- nobody of another component is ready
+    if guarded and pass == 1 and #picked < 2 and not late then return nil end -- nobody of another component is ready
   end
   for i, w in ipairs(queue) do
     if not picked[-i] then rest[#rest + 1] = w end
   end
-  return layout.slice(picked, 1, q.group), rest
+  return layout.slice(picked, 1, math.min(q.group, #picked)), rest
+end
+
+--- The mean group matrix of groups that come with these shares: 1/P between members, the identity for others.
+-- @function groupwise.mean
+-- @tparam integer n workers
+-- @tparam table rows list of {share, list of members}, whose shares add up to 1
+-- @treturn table the matrix, a list of rows
+-- @units shares
+-- @raise none
+-- @usage assert(require("groupwise").mean(2, { { 1, { 1, 2 } } })[1][2] == 0.5)
+function groupwise.mean(n, rows)
+  local m = matrix.new(n, n, 1)
+  for _, row in ipairs(rows) do
+    for _, a in ipairs(row[2]) do
+      m[a][a] = m[a][a] - row[1]
+      for _, b in ipairs(row[2]) do m[a][b] = m[a][b] + row[1] / #row[2] end
+    end
+  end
+  return m
+end
+
+--- The wait of the next group after one of n: Hetu's client doubles it after few, and takes a tenth off after others.
+local function next_wait(q, wait, n)
+  return wait and (n < (q.least or 0) and math.min(2 * wait, q.wait_most or wait) or 0.9 * wait)
 end
 
 --- Plays the controller: workers that have ended their step queue up; P of them average and go on.
 -- @function groupwise.play
 -- @tparam table q {n, times = seconds of a step per worker, group = P, reduce_s = of one average, avoid = true:
--- keep groups from freezing into cliques, horizon = when to end}
+-- keep groups from freezing into cliques, horizon = when to end; wait = how long a group waits, from its first member
+-- on, before it goes on without being full (nil: for ever), doubled by groups of fewer than `least`, to wait_most}
 -- @treturn table list of {time, workers}; then the mean group matrix, and how many members were how many steps
 -- behind the foremost of their group
 -- @units seconds (or any unit of time, the same in and out)
@@ -56,19 +86,22 @@ end
 function groupwise.play(q)
   local ready, queue, groups, history, steps, stale = events.queue(), {}, {}, {}, {}, {}
   local together = {} -- ready at the same time: by number
-  local mean = matrix.new(q.n)
+  local wait, close = q.wait, nil
   for w = 1, q.n do
     ready:push(q.times[w], w)
     steps[w] = 1
   end
   events.run(ready, function(now, w)
-    together[#together + 1] = w
+    if w then together[#together + 1] = w end -- no number: the time of a group is up
     if ready:peek() == now then return end
     table.sort(together)
+    close = close or #together > 0 and wait and now + wait
+    if close and #queue == 0 and #together > 0 then ready:push(close) end
     table.move(together, 1, #together, #queue + 1, queue)
     together = {}
-    local group, rest = next_group(q, queue, history)
+    local group, rest = next_group(q, queue, history, close and now >= close)
     while group do
+      wait = next_wait(q, wait, #group)
       queue, groups[#groups + 1], history[#history + 1] = rest, { now + q.reduce_s, group }, group
       local most = 0
       for _, m in ipairs(group) do most = math.max(most, steps[m]) end
@@ -77,17 +110,28 @@ function groupwise.play(q)
         stale[behind], steps[m] = (stale[behind] or 0) + 1, most + 1
         ready:push(now + q.reduce_s + q.times[m], m)
       end
+      close = wait and #queue > 0 and now + wait or nil
+      if close then ready:push(close) end
       group, rest = next_group(q, queue, history)
     end
   end, q.horizon)
-  for _, g in ipairs(groups) do
-    for i = 1, q.n do mean[i][i] = mean[i][i] + 1 / #groups end
-    for _, a in ipairs(g[2]) do
-      mean[a][a] = mean[a][a] - 1 / #groups
-      for _, b in ipairs(g[2]) do mean[a][b] = mean[a][b] + 1 / #g[2] / #groups end
-    end
-  end
-  return groups, mean, stale
+  local rows = {}
+  for k, g in ipairs(groups) do rows[k] = { 1 / #groups, g[2] } end
+  return groups, groupwise.mean(q.n, rows), stale
+end
+
+--- Groups as text, "12@1 12@2": who, and when their average was ready.
+-- @function groupwise.text
+-- @tparam table groups list of {time, workers}
+-- @tparam integer count how many of them
+-- @treturn string the text
+-- @units the unit of the times
+-- @raise fewer groups than `count`
+-- @usage assert(require("groupwise").text({ { 1, { 2, 1 } } }, 1) == "21@1")
+function groupwise.text(groups, count)
+  local out = {}
+  for k = 1, count do out[k] = ("%s@%g"):format(table.concat(groups[k][2]), groups[k][1]) end
+  return table.concat(out, " ")
 end
 
 --- Second eigenvalue of a mean group matrix: 0 mixes at once, 1 never.

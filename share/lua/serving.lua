@@ -7,6 +7,8 @@ local layout = require "layout"
 local search = require "search"
 local wires = require "wires"
 
+local BATCHES = { 1, 4, 16, 64, 128, 256 } -- sequences of a pass that are judged
+
 local serving = {}
 
 --- May tokens that have passed runs[i] go on to runs[j]?
@@ -82,40 +84,141 @@ function serving.runs(q, i)
   return list
 end
 
---- Local search: nodes one after the other fill where least rate is, then each node's run is changed while the flow
--- grows; seeded restarts.
+--- Nodes in this order fill, each with as many layers as it holds, where least rate is (as Petals does).
+local function filled(q, order)
+  local covered, runs = {}, {}
+  for l = 1, q.layers do covered[l] = 0 end
+  for _, i in ipairs(order) do
+    local k, at, least = math.min(#q.rates[i], q.layers), 0, math.huge
+    for first = 0, q.layers - k do
+      local sum = 0
+      for l = first + 1, first + k do sum = sum + covered[l] end
+      if sum < least then at, least = first, sum end
+    end
+    runs[i] = { at, at + k }
+    for l = at + 1, at + k do covered[l] = covered[l] + q.rates[i][k] end
+  end
+  return runs
+end
+
+--- The nodes of a list dealt to S stages by rate, with layers by the stages' rates, written into `runs`; false where a
+-- stage cannot hold its layers.
+local function staged(q, list, S, runs)
+  local rates = {}
+  local o = { total = q.layers, time = {}, min = {}, caps = {} }
+  for k, i in ipairs(list) do rates[k] = q.rates[i][1] end
+  local stage_of = hv.opt.distribute({ items = rates, slots = S, objective = "lpt" }).counts
+  for s = 1, S do o.time[s], o.min[s], o.caps[s] = 0, 1, q.layers end
+  for k, s in ipairs(stage_of) do
+    o.time[s], o.caps[s] = o.time[s] + rates[k], math.min(o.caps[s], #q.rates[list[k]])
+  end
+  local room = 0
+  for s = 1, S do
+    if o.time[s] <= 0 then return false end
+    o.time[s], room = 1 / o.time[s], room + o.caps[s]
+  end
+  local cut = room >= q.layers and hv.opt.distribute(o)
+  local ranges = cut and layout.ranges(cut.counts)
+  for k, s in ipairs(ranges and stage_of or {}) do runs[list[k]] = ranges[s] end
+  return ranges and true or false
+end
+
+--- The best number of stages for a list of nodes, the others idle or as `base` has them: the flow, and the runs.
+local function best_stages(q, list, base, flow)
+  local most, best = -1, nil
+  for S = 1, math.min(#list, q.layers) do
+    local runs = { table.unpack(base, 1, #q.rates) }
+    if staged(q, list, S, runs) then
+      local f = flow(runs)
+      if f > most then most, best = f, runs end
+    end
+  end
+  return most, best
+end
+
+--- Placements to begin with: stages over all nodes (as Swarm), stages of nodes of one kind each (the homogeneous ones
+-- side by side), and nodes that fill where least is (as Petals).
+local function starts(q, flow)
+  local all, idle, kinds, of = {}, {}, {}, {}
+  for i, rates in ipairs(q.rates) do
+    all[i], idle[i] = i, false
+    if not of[rates] then
+      of[rates] = {}
+      kinds[#kinds + 1] = of[rates]
+    end
+    table.insert(of[rates], i)
+  end
+  local apart, alone = idle, false
+  for _, list in ipairs(#kinds > 1 and kinds or {}) do
+    local f, runs = best_stages(q, list, apart, flow)
+    if runs and f > 0 then apart, alone = runs, true end
+  end
+  return { select(2, best_stages(q, all, idle, flow)) or filled(q, all), alone and apart or nil, filled(q, all) }
+end
+
+--- Runs with a boundary between layers moved by d, for all nodes that begin or end there; nil where one cannot.
+local function shifted(q, runs, boundary, d)
+  local out = {}
+  for i, run in ipairs(runs) do
+    local a, b = run and run[1], run and run[2]
+    a, b = a == boundary and a + d or a, b == boundary and b + d or b
+    if run and (b <= a or b - a > #q.rates[i]) then return nil end
+    out[i] = run and { a, b }
+  end
+  return out
+end
+
+--- Placements near one: every boundary moved, by one layer and by more.
+local function near(q, runs)
+  local list, seen = {}, { [0] = true, [q.layers] = true }
+  for _, run in ipairs(runs) do
+    for _, boundary in ipairs(run or {}) do
+      for _, d in ipairs(not seen[boundary] and { 1, -1, 2, -2, 4, -4 } or {}) do
+        local inside = boundary + d > 0 and boundary + d < q.layers
+        list[#list + 1] = inside and shifted(q, runs, boundary, d) or nil
+      end
+      seen[boundary] = true
+    end
+  end
+  return list
+end
+
+--- Local search: from the obvious placements and from nodes that fill in drawn orders, boundaries between runs are
+-- moved and each node's run is changed while the flow grows.
 -- @function serving.place
--- @tparam table q instance, with the keys named at the top
--- @tparam[opt] table o {budget = 2000 flows, seed = 1}
+-- @tparam table q instance, with the keys named at the top; nodes with the same list in rates are of one kind
+-- @tparam[opt] table o {budget = 2000 flows, seed = 1, enough = 1: share of the bound at which it ends}
 -- @treturn table list of runs, then their flow and how many flows were computed
 -- @units tokens per second
 -- @raise none
 -- @usage local q = { layers = 1, rates = { { 5 }, { 4 } }, link = function() return 99 end }
 -- assert(select(2, require("serving").place(q)) == 9)
 function serving.place(q, o)
-  local values, random, best = {}, search.generator(o and o.seed or 1), nil
-  local left = o and o.budget or 2000
-  for i = 1, #q.rates do values[i] = serving.runs(q, i) end
-  while left > 0 and not (best and best.cost <= -serving.bound(q) * (1 - 1e-9)) do
-    local covered, start, order = {}, {}, {}
-    for l = 1, q.layers do covered[l] = 0 end
-    for i = 1, #q.rates do table.insert(order, best and random(#order + 1) or #order + 1, i) end
-    for _, i in ipairs(order) do
-      local k, at, least = math.min(#q.rates[i], q.layers), 0, math.huge
-      for first = 0, q.layers - k do
-        local sum = 0
-        for l = first + 1, first + k do sum = sum + covered[l] end
-        if sum < least then at, least = first, sum end
-      end
-      start[i] = { at, at + k }
-      for l = at + 1, at + k do covered[l] = covered[l] + q.rates[i][k] end
-    end
-    local r = search.coordinate { state = start, values = values, budget = left,
-      cost = function(s) return -(serving.flow(q, s)) end }
-    left = left - r.evaluations
-    if not best or r.cost < best.cost then best = r end
+  local values, random, best, left = {}, search.generator(o and o.seed or 1), nil, o and o.budget or 2000
+  local budget, enough = left, serving.bound(q) * (o and o.enough or 1) * (1 - 1e-9)
+  local function cost(runs)
+    left = left - 1
+    return -(serving.flow(q, runs))
   end
-  return best.state, -best.cost, (o and o.budget or 2000) - left
+  local function climb(start)
+    local r = search.hill { state = start, budget = math.max(1, left), cost = cost,
+      moves = function(runs) return near(q, runs) end }
+    if -r.cost < enough and left > 0 then
+      r = search.coordinate { state = r.state or start, values = values, budget = left, cost = cost }
+    end
+    if r.state and (not best or r.cost < best.cost) then best = r end
+  end
+  for i = 1, #q.rates do values[i] = serving.runs(q, i) end
+  local ready = starts(q, function(runs) return -cost(runs) end)
+  for k = 1, 3 do
+    if ready[k] and (not best or left > 0 and -best.cost < enough) then climb(ready[k]) end
+  end
+  while left > 0 and -best.cost < enough do
+    local order = {}
+    for i = 1, #q.rates do table.insert(order, random(#order + 1), i) end
+    climb(filled(q, order))
+  end
+  return best.state, -best.cost, budget - left
 end
 
 --- The paper's integer program: s_i first layer, b_ik how many, f_ij flow, d_ij is the edge in use.
@@ -286,7 +389,7 @@ function serving.instance(ctx, devices, tp, batch)
 end
 
 --- The plan of a placement: a stage per server that holds layers and sees flow, with the flow as the judge finds it.
-local function placed(ctx, servers, runs, tp, batch)
+local function placed(ctx, servers, runs, tp, batch, mark)
   local used = {}
   for i in ipairs(servers) do used[i] = runs[i] and true or false end
   for _ = 1, 2 do -- the second time without those that no token passes
@@ -298,7 +401,7 @@ local function placed(ctx, servers, runs, tp, batch)
       end
     end
     if #stages == 0 then return nil, "no token passes any placement" end
-    local made = { mode = "serve", micro_batch = batch, replicas = { { stages = stages } } }
+    local made = { mode = "serve", micro_batch = batch, replicas = { { stages = stages } }, cache_mark_frac = mark }
     local verdict, why = hv.plan.new(made):eval()
     if not verdict then return nil, why end
     if #verdict.violations > 0 then return nil, verdict.violations[1].text end
@@ -314,30 +417,48 @@ local function placed(ctx, servers, runs, tp, batch)
   return nil, "no token passes some stages of every placement"
 end
 
---- The plan that serves most tokens per second, over degrees and batches: placements by local search for one batch,
--- judged with all of them.
+--- A placement of an instance by local search, or by the integer program where that is asked for and finds more.
+local function searched(q, o)
+  local runs, most = serving.place(q, o)
+  local limit_s = #q.rates <= (o.program_most or 8) and o.program_s or 0
+  if limit_s > 0 and most < serving.bound(q) * (o.enough or 1) * (1 - 1e-9) then
+    local _, found = serving.program(q, limit_s)
+    runs = found and serving.flow(q, found) > most and found or runs
+  end
+  return runs
+end
+
+--- The plan that serves most tokens per second, over degrees and batches: placements for one batch, judged with all
+-- of them.
 -- @function serving.plan
 -- @tparam table ctx {cluster, model, job, …} of plan(ctx)
 -- @tparam table devices list of rows of cluster:devices()
--- @tparam table o {budget = flows per placement, seed}
+-- @tparam table o {budget = flows per placement, seed, enough = 1: share of the bound at which the search ends,
+-- program_s = 0: seconds of the integer program, program_most = 8: servers up to which it is asked, mark = share of the
+-- room for caches that requests may fill}
 -- @treturn table plan, with the keys of a plan file; nil and the reason when no placement holds the model
 -- @units tokens per second
 -- @raise none
 -- @usage local made = require("serving").plan(ctx, ctx.cluster:devices(), { budget = 20, seed = 1 })
 -- assert(made == nil or made.mode == "serve")
 function serving.plan(ctx, devices, o)
-  local best, most, reason = nil, 0, nil
+  local best, most, reason, most_held = nil, 0, nil, 0
   for _, tp in ipairs(layout.powers(layout.node_size(layout.nodes(devices)))) do
     local whole = layout.node_size(layout.nodes(devices)) % tp == 0 and layout.tp_fits(ctx.model:layers(), tp)
     local q, servers = serving.instance(ctx, devices, tp, 8)
-    local runs = whole and #servers > 0 and not hv.stopping() and serving.place(q, o)
-    for _, batch in ipairs(runs and { 1, 4, 16, 64 } or {}) do
-      local made, rate = placed(ctx, servers, runs, tp, batch)
+    local held = 0
+    for _, rates in ipairs(q.rates) do held = held + #rates end
+    most_held, whole = whole and math.max(most_held, held) or most_held, whole and held >= q.layers
+    local runs = whole and #servers > 0 and not hv.stopping() and searched(q, o)
+    for _, batch in ipairs(runs and BATCHES or {}) do
+      local made, rate = placed(ctx, servers, runs, tp, batch, o.mark)
       if made and rate > most then best, most = made, rate end
       reason = not made and rate or reason
     end
   end
-  return best, reason or "no server of this cluster holds a layer of the model"
+  return best, not best and most_held > 0 and most_held < ctx.model.n_layers
+    and ("all devices together hold %d of the %d layers in half of their memory, the other half is for caches"):format(
+      most_held, ctx.model.n_layers) or reason or "no server of this cluster holds a layer of the model"
 end
 
 return serving

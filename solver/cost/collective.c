@@ -145,18 +145,26 @@ static struct form in_switch(const struct job *j)
     return f;
 }
 
-/* Reduction in host memory: down and up the host links, ring of whole nodes between them. */
+/* How often host memory sees a byte of every device: written by the copy, read and written by the
+ * sum, and so on: 24 times the gradients of eight (An et al., SC'24, section IV). */
+#define HOST_PASSES 3.0
+
+/* Reduction in host memory: down and up the host links, the sum of a node by its processors, whole
+ * nodes in two binary trees, in which one may have to pass everything up and down. Chunks keep all
+ * of them busy at once, so the slowest sets the pace (HFReduce; An et al., SC'24, section IV). */
 static struct form in_host(const struct job *j)
 {
     struct form f = {.algorithm = HV_ALGO_HFREDUCE};
-    double k = j->s.houses, bytes = j->q->bytes;
+    double k = j->s.houses, bytes = j->q->bytes, between = ceil(log2(k));
+    double sharing = j->s.per_house * fmax(j->q->together, 1);
     double host = bytes / (j->s.host_bytes_per_s * HV_EFF_HOST);
-    f.network_bytes = 2 * (k - 1) / k * bytes;
+    double memory = HOST_PASSES * sharing * bytes / (j->s.memory_bytes_per_s * HV_EFF_HOST);
+    f.network_bytes = k > 2 ? 2 * bytes : k > 1 ? bytes : 0;
     if (k > 1)
         f.bytes_s = f.network_bytes / net_rate(j, HV_USE_RING, step_bytes(bytes, k), &f);
-    f.bytes_s = fmax(2 * host, f.bytes_s);
-    f.alpha_s += 2 * HV_HOST_STAGE_S + steps_s(j, 0, 2 * (k - 1));
-    f.messages = 2 + 2 * (k - 1);
+    f.bytes_s = fmax(fmax(host, memory), f.bytes_s);
+    f.alpha_s += 2 * HV_HOST_STAGE_S + steps_s(j, 0, 2 * between);
+    f.messages = 2 + 2 * between;
     return f;
 }
 

@@ -18,6 +18,7 @@ struct hv__shape {
                                divided among the groups that run together */
     double net_alpha_s;
     double host_bytes_per_s;         /**< slowest host link */
+    double memory_bytes_per_s;       /**< slowest host memory */
     enum hv_link_class link;         /**< of the tightest link inside */
     double house_factor, net_factor; /**< calibration of the device classes, the lowest */
     bool connected;                  /**< one fabric */

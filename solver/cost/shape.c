@@ -8,6 +8,7 @@
 
 #include "solver/base/units.h"
 #include "solver/cost/collective_int.h"
+#include "solver/cost/efficiency.h"
 
 struct seat {
     uint32_t house, device;
@@ -165,6 +166,7 @@ struct hv__shape hv__shape_of(const struct hv_cluster *c, const struct hv_collec
                           .house_bytes_per_s = HUGE_VAL,
                           .net_bytes_per_s = HUGE_VAL,
                           .host_bytes_per_s = HUGE_VAL,
+                          .memory_bytes_per_s = HUGE_VAL,
                           .link = HV_CURVE_NETWORK,
                           .house_factor = HUGE_VAL,
                           .net_factor = HUGE_VAL,
@@ -177,6 +179,9 @@ struct hv__shape hv__shape_of(const struct hv_cluster *c, const struct hv_collec
         seats[i] = (struct seat){house, q->devices[i], r};
         s.connected = s.connected && hv__same_fabric(r.kind, seats[0].at.kind);
         s.host_bytes_per_s = fmin(s.host_bytes_per_s, hv_or(r.kind->pcie_bytes_per_s, HUGE_VAL));
+        s.memory_bytes_per_s =
+            fmin(s.memory_bytes_per_s,
+                 hv_or(c->groups[r.group].host_memory_bytes_per_s, HV_HOST_MEMORY_BYTES_PER_S));
         const struct hv_calibration *known = hv_device_calibration(r.kind);
         s.house_factor = fmin(s.house_factor, known->v[HV_CAL_NODE_LINKS]);
         s.net_factor = fmin(s.net_factor, known->v[HV_CAL_NETWORK]);

@@ -271,6 +271,7 @@ static void take_run(struct hv__lowered *l, const struct hv_workers_run *run,
     a->wave_s = (double)a->n_workers / sum_per_s;
     a->staleness_clocks = run->mean_staleness;
     a->rho = hv_workers_mixing_rho(run->mixing, a->n_workers);
+    a->mean_group = run->mean_group;
     set_waves(l, run, period_s, batch_s, a->exchange_s);
     l->staleness = 0;
     for (int k = 0; k < HV_WORKERS_STALENESS; k++) {
@@ -287,6 +288,7 @@ static enum hv_status in_groups(struct hv__lowered *l, const struct worker *work
     struct prices p = open_prices(l, workers);
     double *pair_s = hv_arena_new(l->arena, double, a->n_workers), slowest_s = 0;
     bool gossip = a->kind == HV_SYNC_GOSSIP;
+    size_t least = (size_t)l->plan->sync.least;
     for (size_t i = 0; i < a->n_workers; i++) {
         size_t pair[2] = {i, (i + 1) % a->n_workers};
         pair_s[i] = gossip && a->n_workers > 1 ? group_s(&p, pair, 2) : 0;
@@ -297,7 +299,10 @@ static enum hv_status in_groups(struct hv__lowered *l, const struct worker *work
                            .period_s = period_s,
                            .hop_s = pair_s,
                            .group = (size_t)a->group,
-                           .connect = true,
+                           .connect = l->plan->sync.connect,
+                           .wait_s = l->plan->sync.wait_s,
+                           .wait_most_s = l->plan->sync.wait_most_s,
+                           .least = least < a->n_workers ? least : a->n_workers,
                            .exchange_s = gossip ? NULL : group_s,
                            .ctx = &p,
                            .keep = l->spans ? 4 * a->n_workers : 0,
@@ -383,6 +388,9 @@ static void add_groups(const struct hv_agreement *a, struct hv_str *out)
     if (a->kind == HV_SYNC_PARTIAL) {
         hv_str_addf(out, "%zu workers average in groups of %d as they are ready", a->n_workers,
                     a->group);
+        if (a->mean_group < a->group) {
+            hv_str_addf(out, " or their time is up (%.2f in the mean)", a->mean_group);
+        }
     } else {
         hv_str_addf(out, "%zu workers average with one other each", a->n_workers);
     }

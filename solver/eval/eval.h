@@ -209,6 +209,7 @@ struct hv_agreement {
     enum hv_sync_kind kind;
     size_t n_workers;
     int group;               /**< partial reduce: how many average at a time; 0 */
+    double mean_group;       /**< partial reduce: how many did, in the mean; 0 */
     int clock_distance;      /**< wsp, ps: D */
     int own_staleness;       /**< micro-batches of a worker that its weights do not know yet */
     double wave_s;           /**< from one exchange of a worker to its next; mean over workers */

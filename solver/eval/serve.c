@@ -14,9 +14,6 @@
 
 #include <stdio.h>
 
-/* What share of the slots is taken where the job does not say how many requests come. */
-#define USUAL_LOAD 0.8
-
 /** Keys and values of one token of one block that one device keeps, in values. */
 static double cache_values(const struct hv_block *b, double tp)
 {
@@ -277,88 +274,6 @@ static void add_latency(const struct hv__lowered *l, const struct hv__servers *a
     out->requests_in_flight = out->requests_per_s * out->request_s;
 }
 
-/** The same request with `tokens` of them, prompt and output in proportion: seconds on an empty
- * slot. */
-static struct hv_request_class request_of(const struct hv_serving *s, double sequence,
-                                          double tokens, double share)
-{
-    double part = tokens / sequence, output = s->output_tokens * part;
-    struct hv_request_class c = {.share = share, .first_s = s->first_token_s * part};
-    c.whole_s = c.first_s + fmax(0, output - 1) * s->next_token_s;
-    return c;
-}
-
-/** Requests as a queue: as many slots as are in flight at full flow, each for the time of a request
- * in full batches. They come at the job's rate, with the job's lengths. Estimated: batches that are
- * not full take as long, and nothing is put off for a cache that is full. */
-static void add_queue(struct hv__lowered *l, struct hv_serving *s)
-{
-    const struct hv_job *job = hv_cost_job(l->k);
-    size_t n = job->n_lengths > 0 ? job->n_lengths : 1;
-    struct hv_request_class *classes = hv_arena_new(l->arena, struct hv_request_class, n);
-    double sequence = (double)job->sequence, mean = 0;
-    for (size_t i = 0; i < n; i++) {
-        bool given = job->n_lengths > 0;
-        classes[i] = request_of(s, sequence, given ? (double)job->lengths[i].tokens : sequence,
-                                given ? job->lengths[i].frac : 1);
-        mean += classes[i].share * classes[i].whole_s;
-    }
-    s->slots = fmax(1, round(s->requests_in_flight));
-    s->arrivals_per_s = hv_or(job->requests_per_s, USUAL_LOAD * s->slots / mean);
-    if (s->slots <= HV_REQUESTS_SLOTS_MAX && mean > 0) {
-        const struct hv_requests q = {.per_s = s->arrivals_per_s,
-                                      .slots = (size_t)s->slots,
-                                      .classes = classes,
-                                      .n_classes = n,
-                                      .seed = 1};
-        hv_requests_run(&q, l->arena, &s->queue);
-    }
-}
-
-/** Memory of every stage with the cache of the sequences that are in flight there: as many as the
- * flow through it and the time of a request make, at least one batch of each copy. */
-static void add_memory(struct hv__lowered *l, const struct hv__servers *all, struct hv_verdict *out)
-{
-    double sequence = (double)hv_cost_job(l->k)->sequence;
-    out->n_memory = all->n;
-    out->memory = hv_arena_new(l->arena, struct hv_stage_memory, all->n + 1);
-    for (size_t i = 0; i < all->n; i++) {
-        const struct hv__server *v = &all->items[i];
-        const struct hv_memory *m = &v->memory;
-        double resident = v->flow_tokens_per_s / sequence * out->serving->request_s;
-        double copies = v->entry->count, ranks = (double)v->rank.n_dp;
-        resident = fmax(resident / copies, v->flow_tokens_per_s > 0 ? v->batch : 0);
-        struct hv_stage_memory *x = &out->memory[i];
-        double space = m->outside_bytes > 0 ? HV_WORKSPACE_BYTES : 0;
-        *x = (struct hv_stage_memory){.replica = v->i_replica,
-                                      .stage = v->number,
-                                      .device = v->rank.devices[0],
-                                      .weights_bytes = m->weights_bytes,
-                                      .activations_bytes = resident / ranks * v->cache_bytes,
-                                      .overhead_bytes = m->outside_bytes + space,
-                                      .buffers_bytes = space,
-                                      .limit_bytes = m->limit_bytes - m->reserve_bytes,
-                                      .in_flight = (int)ceil(resident)};
-        x->overhead_bytes += m->fragmentation_frac * (x->weights_bytes + x->activations_bytes);
-        x->peak_bytes = x->weights_bytes + x->activations_bytes + x->overhead_bytes;
-        out->serving->stages[i].cache_bytes = x->activations_bytes;
-        double over = x->peak_bytes - x->limit_bytes;
-        if (over > 0) {
-            char where[64], need[HV_FMT_CAP], cache[HV_FMT_CAP], limit[HV_FMT_CAP], by[HV_FMT_CAP];
-            (void)snprintf(where, sizeof where, "replicas[%zu].stages[%zu]", v->i_replica,
-                           v->number);
-            hv_finding_add(
-                l->findings, HV_V_MEMORY, over, where,
-                "stage %zu needs %s, %s of it the cache of %d requests in flight, and has "
-                "%s: %s too much; less flow, fewer layers or a smaller batch",
-                v->number, hv_fmt_bytes(need, sizeof need, x->peak_bytes),
-                hv_fmt_bytes(cache, sizeof cache, x->activations_bytes), x->in_flight,
-                hv_fmt_bytes(limit, sizeof limit, x->limit_bytes),
-                hv_fmt_bytes(by, sizeof by, over));
-        }
-    }
-}
-
 static void add_stages(struct hv__lowered *l, const struct hv__servers *all, struct hv_serving *s)
 {
     s->n_stages = all->n;
@@ -427,10 +342,10 @@ enum hv_status hv__serve(struct hv__lowered *l, bool queue, struct hv_verdict *o
     if (all.total > 0) {
         add_latency(l, &all, s);
         if (queue) {
-            add_queue(l, s);
+            hv__serve_queue(l, &all, s);
         }
     }
-    add_memory(l, &all, out);
+    hv__serve_memory(l, &all, out);
     add_figures(l, &all, &out->metrics);
     return HV_OK;
 }

@@ -44,4 +44,10 @@ bool hv__enters_half_way(const struct hv__servers *all);
 enum hv_status hv__serve_flow(struct hv__lowered *l, struct hv__servers *all,
                               struct hv_err *err) HV_NODISCARD;
 
+/** How long requests wait for slots and for room in the caches: s->slots, arrivals and queue. */
+void hv__serve_queue(struct hv__lowered *l, const struct hv__servers *all, struct hv_serving *s);
+/** Memory of every stage with the cache of the sequences that are in flight there: as many as the
+ * flow through it and the time of a request make, at least one batch of each copy. */
+void hv__serve_memory(struct hv__lowered *l, const struct hv__servers *all, struct hv_verdict *out);
+
 #endif

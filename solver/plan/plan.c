@@ -69,7 +69,9 @@ void hv_plan_defaults(struct hv_plan *p)
     p->micro_batch = 1;
     p->schedule.name = "1f1b";
     p->schedule.slices = 1;
+    p->cache_mark_frac = 1;
     p->sync.overlap = true;
+    p->sync.connect = true;
     p->sync.bucket_bytes = hv_arena_new(&p->arena, double, 1);
     p->sync.bucket_bytes[0] = DEFAULT_BUCKET_MIB * HV_MIB;
     p->sync.n_buckets = 1;

@@ -227,8 +227,15 @@ struct hv_sync {
     const char *servers; /**< "sharded", "local" or an address */
     int staleness, group;
     enum hv_sync_weights weights;
+    /** Partial reduce: a group goes on after wait_s, full or not (0: when it is full); the wait
+     * doubles, to wait_most_s at most, after groups of fewer than `least`. */
+    double wait_s, wait_most_s;
+    int least;
+    bool connect; /**< partial reduce: groups must not freeze into cliques; true */
 };
 
+/** Least share of the room for caches that a plan may leave to requests. */
+#define HV_PLAN_CACHE_MARK_MIN 0.01
 /** Ends of a flow that are no stages. */
 enum { HV_FLOW_SOURCE = -1, HV_FLOW_SINK = -2 };
 /** Flow of a serving plan between two stages, counted over all replica entries. */
@@ -279,6 +286,8 @@ struct hv_plan {
     size_t n_jobs;
     struct hv_plan_flow *flow;
     size_t n_flow;
+    double cache_mark_frac; /**< serving: share of a stage's room for caches that requests may fill
+                               (Helix' high-water mark); 1 */
     struct hv_plan_schedule schedule;
     struct hv_sync sync;
     struct hv_claim claimed;

@@ -16,6 +16,7 @@
 struct hv_planner_options {
     int64_t budget;              /**< plans judged at most; 0: only the default budget of work */
     const struct hv_plan *start; /**< improve this plan only; NULL: search everything */
+    const bool *lost;            /**< [devices of the cluster] not there any more; NULL: none */
     bool (*stop)(void *ctx);     /**< true ends the search with the best so far; may be NULL */
     /** Told of every plan that is better than all before by a per cent; borrows `plan`. */
     void (*incumbent)(void *ctx, const struct hv_plan *plan);

@@ -123,25 +123,53 @@ static bool differ(struct kernels a, struct kernels b)
     return a.fused != b.fused || a.dropout != b.dropout || a.eager != b.eager;
 }
 
-static void add_slots(struct hv__search *s, const struct hv_node_group *g,
-                      const struct hv_slots *slots)
+/* Devices of a node's slots that are there, into `ids` (NULL: only counted). */
+static int left_of(const struct hv__search *s, const struct hv_node_group *g,
+                   const struct hv_slots *slots, uint32_t node, uint32_t *ids)
 {
-    struct hv__pool p = {.kind = slots->kind, .node_devices = (int)slots->count};
-    uint32_t joined = g->domain_nodes > 1 ? g->domain_nodes : 1;
-    p.n = p.room = (int)(g->count * slots->count);
-    p.per_node = (int)(slots->count * (joined < g->count ? joined : g->count));
-    p.ids = hv_arena_new(&s->arena, uint32_t, (size_t)p.n);
-    for (uint32_t node = 0, at = 0; node < g->count; node++) {
-        for (uint32_t d = 0; d < slots->count; d++)
-            p.ids[at++] = g->first_device + node * g->n_devices + slots->first + d;
+    uint32_t first = g->first_device + node * g->n_devices + slots->first;
+    int n = 0;
+    for (uint32_t d = first; d < first + slots->count; d++) {
+        if (s->o->lost != NULL && s->o->lost[d])
+            continue;
+        if (ids != NULL)
+            ids[n] = d;
+        n++;
     }
+    return n;
+}
+
+/* The pool of the nodes with so many devices of these slots left; domains that lost a node are cut
+ * into nodes. */
+static void add_slots_with(struct hv__search *s, const struct hv_node_group *g,
+                           const struct hv_slots *slots, int left)
+{
+    struct hv__pool p = {.kind = slots->kind, .node_devices = left};
+    p.room = (int)(g->count * slots->count);
+    p.ids = hv_arena_new(&s->arena, uint32_t, (size_t)p.room);
+    for (uint32_t node = 0; node < g->count; node++) {
+        if (left_of(s, g, slots, node, NULL) == left)
+            p.n += left_of(s, g, slots, node, p.ids + p.n);
+    }
+    if (p.n == 0)
+        return;
+    uint32_t joined = g->domain_nodes > 1 && p.n == p.room ? g->domain_nodes : 1;
+    p.per_node = left * (int)(joined < g->count ? joined : g->count);
     p.node_usd_h = hv_node_price_usd_per_h(g, false);
     p.limit_bytes = slots->kind->memory_bytes - reserve_bytes(s, slots->kind);
-    p.flow_bytes_per_s = hv_or(g->nic.bytes_per_s, HV_NIC_BYTES_PER_S) / slots->count;
+    p.flow_bytes_per_s = hv_or(g->nic.bytes_per_s, HV_NIC_BYTES_PER_S) / left;
     struct kernels plain = kernels_of(s, p.kind, false, false);
     p.shards_change = differ(plain, kernels_of(s, p.kind, true, false));
     p.contexts_change = differ(plain, kernels_of(s, p.kind, false, true));
     add_pool(s, &p);
+}
+
+static void add_slots(struct hv__search *s, const struct hv_node_group *g,
+                      const struct hv_slots *slots)
+{
+    int least = s->o->lost != NULL ? 1 : (int)slots->count;
+    for (int left = (int)slots->count; left >= least; left--)
+        add_slots_with(s, g, slots, left);
 }
 
 static int by_number(double a, double b)

@@ -14,8 +14,12 @@
 const char *const hv_workers_words[HV_WORKERS_KIND_N] = {"ps", "wsp", "partial_reduce", "gossip"};
 
 /* what can happen; an event's id is kind · workers + worker: pushes of one moment arrive before
- * anybody decides by them */
-enum { ARRIVAL, END };
+ * anybody decides by them, and whoever ends as a group's time is up is still in it */
+enum { ARRIVAL, END, TIME_UP };
+
+/* how the wait of a group changes with it (Hetu's client) */
+#define WAIT_LONGER  2.0
+#define WAIT_SHORTER 0.9
 
 struct worker {
     int64_t clock;    /* the one it does or waits for */
@@ -39,8 +43,9 @@ struct player {
     int64_t n_updates; /* at the server */
     size_t *queue, n_queue;
     struct hv__groups groups;
-    struct hv_arena *told; /* of the answer */
-    int64_t n_mixed, n_clocks;
+    double wait_s, close_s; /* of the group that fills: how long, and until when */
+    struct hv_arena *told;  /* of the answer */
+    int64_t n_mixed, n_clocks, n_averaged;
     struct hv_rng rng;
     double now_s;
 };
@@ -164,40 +169,38 @@ static void mix(struct player *y, const size_t *list, size_t n)
 }
 
 /* keeps the first groups for whoever wants to draw them */
-static void tell_group(struct player *y, double end_s)
+static void tell_group(struct player *y, size_t n, double end_s)
 {
     struct hv_workers_run *out = y->out;
     if (out->n_groups < y->w->keep) {
-        size_t n = y->w->group;
         const size_t *members = hv_arena_copy(y->told, y->queue, n, sizeof *y->queue);
         out->groups[out->n_groups++] = (struct hv_workers_group){y->now_s, end_s, members, n};
     }
 }
 
-static double exchange_s(const struct player *y)
+static double exchange_s(const struct player *y, size_t n)
 {
     double longest_s = 0;
     if (y->w->exchange_s != NULL) {
-        return y->w->exchange_s(y->w->ctx, y->queue, y->w->group);
+        return y->w->exchange_s(y->w->ctx, y->queue, n);
     }
-    for (size_t k = 0; k < y->w->group; k++) {
+    for (size_t k = 0; k < n; k++) {
         longest_s = fmax(longest_s, hop(y, y->queue[k]));
     }
     return longest_s;
 }
 
-/* the group at the front of the queue averages; all of them are then as far as the furthest */
-static void average_group(struct player *y)
+/* the first n of the queue average; all of them are then as far as the furthest */
+static void average_group(struct player *y, size_t n)
 {
-    size_t n = y->w->group;
-    double end_s = y->now_s + exchange_s(y);
+    double end_s = y->now_s + exchange_s(y, n);
     int64_t newest = 0;
     for (size_t k = 0; k < n; k++) {
         int64_t clock = y->workers[y->queue[k]].clock;
         newest = clock > newest ? clock : newest;
     }
     mix(y, y->queue, n);
-    tell_group(y, end_s);
+    tell_group(y, n, end_s);
     for (size_t k = 0; k < n; k++) {
         struct worker *x = &y->workers[y->queue[k]];
         note_staleness(y, newest - x->clock);
@@ -206,14 +209,41 @@ static void average_group(struct player *y)
     }
     y->n_queue -= n;
     memmove(y->queue, y->queue + n, y->n_queue * sizeof *y->queue);
+    y->n_averaged += (int64_t)n;
+    bool few = n < y->w->least;
+    y->wait_s = few ? fmin(WAIT_LONGER * y->wait_s, y->w->wait_most_s) : WAIT_SHORTER * y->wait_s;
+}
+
+/* the first of the queue waits from now on */
+static void set_time(struct player *y)
+{
+    if (y->w->wait_s > 0 && y->n_queue > 0) {
+        y->close_s = y->now_s + y->wait_s;
+        add_event(y, y->close_s, (int64_t)(TIME_UP * y->w->n));
+    }
+}
+
+/* groups as long as there are any; `late`: the first of them need not be full */
+static void make_groups(struct player *y, bool late)
+{
+    size_t n, made = 0;
+    while ((n = hv__groups_next(&y->groups, y->queue, y->n_queue, late)) > 0) {
+        average_group(y, n);
+        late = false;
+        made++;
+    }
+    if (made > 0) {
+        set_time(y);
+    }
 }
 
 static void join_group(struct player *y, size_t i)
 {
     y->queue[y->n_queue++] = i;
-    while (hv__groups_next(&y->groups, y->queue, y->n_queue)) {
-        average_group(y);
+    if (y->n_queue == 1) {
+        set_time(y);
     }
+    make_groups(y, false);
 }
 
 /* whom worker i averages with: by its weights, which need not add up to anything */
@@ -265,6 +295,10 @@ static void happen(struct player *y, int64_t id)
         arrive(y, i);
         return;
     }
+    if ((size_t)id / y->w->n == TIME_UP) { /* of the group that fills now, or of one before it */
+        make_groups(y, y->now_s >= y->close_s);
+        return;
+    }
     y->workers[i].ended_s = y->now_s;
     y->out->end_s[i] = y->now_s;
     y->out->clocks[i]++;
@@ -292,6 +326,8 @@ static enum hv_status check(const struct hv_workers *w, struct hv_err *err)
     bool ok = w->n > 0 && w->kind < HV_WORKERS_KIND_N && w->horizon_s >= 0 && w->jitter >= 0 &&
               isfinite(w->horizon_s) && isfinite(w->jitter) && w->staleness >= -1;
     ok = ok && (w->kind != HV_WORKERS_PARTIAL || (w->group >= 1 && w->group <= w->n));
+    ok = ok && w->wait_s >= 0 && isfinite(w->wait_s) && w->least <= w->n &&
+         (w->wait_s == 0 || (w->wait_most_s >= w->wait_s && isfinite(w->wait_most_s)));
     for (size_t i = 0; i < w->n && ok; i++) {
         double h = w->hop_s ? w->hop_s[i] : 0;
         ok = w->period_s[i] > 0 && isfinite(w->period_s[i]) && h >= 0 && isfinite(h);
@@ -303,7 +339,8 @@ static enum hv_status check(const struct hv_workers *w, struct hv_err *err)
     if (!ok) {
         return hv_err_set(err, HV_EUSAGE,
                           "workers: periods must be above 0, hops, weights, jitter and horizon at "
-                          "least 0, staleness at least -1, and the group from 1 to all workers");
+                          "least 0, staleness at least -1, the group from 1 to all workers, and "
+                          "the longest wait of a group no less than its first");
     }
     if (clocks > HV_WORKERS_CLOCKS_MAX) {
         return hv_err_set(err, HV_ELIMIT,
@@ -336,6 +373,8 @@ static void finish(struct player *y)
     for (size_t i = 0; i < HV_WORKERS_STALENESS; i++) {
         n_stale += out->staleness[i];
     }
+    bool grouped = y->w->kind == HV_WORKERS_PARTIAL && y->n_mixed > 0;
+    out->mean_group = grouped ? (double)y->n_averaged / (double)y->n_mixed : 0;
     out->mean_staleness = n_stale > 0 ? out->mean_staleness / (double)n_stale : 0;
 }
 
@@ -347,7 +386,7 @@ enum hv_status hv_workers_run(struct hv_arena *a, const struct hv_workers *w,
         return st;
     }
     struct hv_arena scratch = {0};
-    struct player y = {.w = w, .out = out, .n_slowest = w->n};
+    struct player y = {.w = w, .out = out, .n_slowest = w->n, .wait_s = w->wait_s};
     *out = (struct hv_workers_run){0};
     out->rate_per_s = hv_arena_new(a, double, w->n);
     out->wait_frac = hv_arena_new(a, double, w->n);

@@ -42,6 +42,11 @@ struct hv_workers {
                      SIGMOD'21, section 4): where the last ⌈(n − 1)/(group − 1)⌉ groups do not
                      connect all workers, the next one joins two components, and waits where it
                      cannot */
+    /** Partial reduce: a group goes on, full or not, this long after the first that waits for it
+     * was ready (Hetu's variant of it); 0 = it waits until it is full. The time is doubled, up to
+     * wait_most_s, by every group of fewer than `least`, and is 0.9 of itself after every other. */
+    double wait_s, wait_most_s;
+    size_t least;
     /** Partial reduce: seconds of the exchange of these workers; NULL = the longest of their hops.
      */
     double (*exchange_s)(void *ctx, const size_t *members, size_t n);
@@ -80,6 +85,7 @@ struct hv_workers_run {
     double *mixing;                  /**< [n × n] mean of the averagings, NULL for ps and wsp */
     struct hv_workers_group *groups; /**< the first `keep` of partial reduce */
     size_t n_groups;
+    double mean_group; /**< members of a group of partial reduce, in the mean; 0 without any */
 };
 
 /**

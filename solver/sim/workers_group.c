@@ -19,6 +19,7 @@ void hv__groups_init(struct hv_arena *a, struct hv__groups *g, const struct hv_w
     }
     g->window = (w->n - 1 + w->group - 2) / (w->group - 1);
     g->history = hv_arena_new(a, size_t, g->window * w->group + 1);
+    g->sizes = hv_arena_new(a, size_t, g->window + 1);
     g->component = hv_arena_new(a, size_t, w->n);
     g->seen = hv_arena_new(a, bool, w->n);
 }
@@ -31,7 +32,7 @@ static bool connected(struct hv__groups *g)
     }
     for (size_t k = 0; k < g->window; k++) {
         const size_t *members = &g->history[k * g->group];
-        for (size_t m = 1; m < g->group; m++) {
+        for (size_t m = 1; m < g->sizes[k]; m++) {
             size_t from = g->component[members[m]], to = g->component[members[0]];
             for (size_t i = 0; i < g->n; i++) {
                 g->component[i] = g->component[i] == from ? to : g->component[i];
@@ -68,20 +69,23 @@ static size_t pick_apart(struct hv__groups *g, size_t *queue, size_t n_queue)
     return n;
 }
 
-bool hv__groups_next(struct hv__groups *g, size_t *queue, size_t n_queue)
+size_t hv__groups_next(struct hv__groups *g, size_t *queue, size_t n_queue, bool late)
 {
-    if (n_queue < g->group) {
-        return false;
+    if (n_queue < g->group && !(late && n_queue > 0)) {
+        return 0;
     }
+    size_t n = n_queue < g->group ? n_queue : g->group;
     bool guarded = g->connect && g->n_made >= g->window && !connected(g);
-    if (guarded && pick_apart(g, queue, n_queue) < 2) {
-        return false; /* nobody of another component is ready */
+    if (guarded && pick_apart(g, queue, n_queue) < 2 && !late) {
+        return 0; /* nobody of another component is ready */
     }
     if (g->connect) {
-        memcpy(&g->history[g->n_made % g->window * g->group], queue, g->group * sizeof *queue);
+        size_t at = g->n_made % g->window;
+        memcpy(&g->history[at * g->group], queue, n * sizeof *queue);
+        g->sizes[at] = n;
     }
     g->n_made++;
-    return true;
+    return n;
 }
 
 /* ---- eigenvalues ---- */

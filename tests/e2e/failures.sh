@@ -20,6 +20,11 @@ expect 'failures of a plan that starts again' 0 failures uniform.json --lost 1
 says 'checkpoints' out '^  checkpoints .* every '
 says 'planned anew' out 'planned anew$'
 
+# ---- auto does without what is gone, in its incumbents, too ----------------------------------------
+expect 'auto without a node' 0 plan -c spot-mix -m llama-3-8b -s auto --lost 'a[1]' --time-limit 5 --json
+says 'a node that is left' out '"devices": .*a\[0\]'
+holds 'auto leaves out the lost node' test "$(grep -Ec '"devices": .*a(\[1\]|\[0-1\]|\[\*\]|\.)' out)" -eq 0
+
 # ---- templates are instantiated again whatever the batch divides into ------------------------------
 for c in homogeneous two-regions two-generations; do
     expect "oobleck on $c" 0 plan -c "$c" -m gpt3-1.3b -s oobleck --out again.json

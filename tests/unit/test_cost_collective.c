@@ -93,6 +93,20 @@ static void test_hierarchical(void **state)
          start + 2 * (inside + across));
 }
 
+/* HFReduce: the slowest of its steps, which chunks keep busy at once, not their sum. Eight GPUs
+ * pass host memory 24 times; alone in its node each meets the network, where a node of two trees
+ * passes all twice each way, in 2 log2 k steps. */
+static void test_in_host_memory(void **state)
+{
+    double s = 1e9, stage = 2 * 20e-6, start = start_s(HV_CURVE_NETWORK, HV_USE_RING);
+    near(price(*state, HV_ALL_REDUCE, HV_ALGO_HFREDUCE, s, 0, 8, 1),
+         stage + 24 * s / (0.8 * 200e9));
+    near(price(*state, HV_ALL_REDUCE, HV_ALGO_HFREDUCE, s, 0, 1 + 1, 1),
+         stage + s / (0.8 * 31.5e9)); /* two: the copies are slower than the memory */
+    near(price(*state, HV_ALL_REDUCE, HV_ALGO_HFREDUCE, s, 0, 4, 8),
+         start + stage + 4 * 5e-6 + 2 * s / (net_rate(HV_USE_RING, s) / 8));
+}
+
 /* The automatic choice: trees for few bytes over many devices, else the fastest of all. */
 static void test_choice(void **state)
 {
@@ -375,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ring),
         cmocka_unit_test(test_hierarchical),
+        cmocka_unit_test(test_in_host_memory),
         cmocka_unit_test(test_choice),
         cmocka_unit_test(test_in_switch),
         cmocka_unit_test(test_all_to_all),

@@ -67,6 +67,12 @@ static void pairs_of_three_workers(void **state)
     assert_near(1 + v.agreement->rho, 1, 1e-9);
     assert_int_equal(v.metrics.staleness, 0);
     assert_near(v.agreement->wait_frac, (0.5 + 0.5 + 0) / 3, 0.02);
+    /* nobody waits longer than a thousandth of a second: all go at their own pace */
+    v = judge(&w, &a, false,
+              THREE_WORKERS ",\"sync\":{\"kind\":\"partial_reduce\",\"group\":3,\"wait_ms\":1}");
+    assert_int_equal(v.findings.n, 0);
+    assert_near(v.metrics.iteration_s, 4 / 2.5, 0.02);
+    assert_true(v.agreement->mean_group < 3);
     /* gossip waits for nobody: 1 + 1 + 1/2 a second */
     v = judge(&w, &a, false, THREE_WORKERS ",\"sync\":{\"kind\":\"gossip\"}");
     assert_near(v.metrics.iteration_s, 4 / 2.5, 0.02);

@@ -233,6 +233,14 @@ static void caches_hold_the_sequences_in_flight(void **state)
         assert_true(x->token_s > weights / 2.04e12);
     }
     assert_true(s->max_tokens_per_s <= s->bound_tokens_per_s);
+    assert_true(s->queue.n > 0 && s->queue.no_room_frac == 0);
+    /* requests may fill a hundredth of the room only: too little for those in flight */
+    v = judge(&w, &a, false,
+              "\"mode\":\"serve\",\"micro_batch\":64,\"cache_mark_frac\":0.01,\"replicas\":[{"
+              "\"count\":2,\"stages\":["
+              "{\"devices\":\"a[0].0-3\",\"layers\":[0,12],\"tp\":2},"
+              "{\"devices\":\"a[0].4-7\",\"layers\":[12,24],\"tp\":2}]}]");
+    assert_true(count(&v, HV_V_MEMORY) > 0);
     /* one that has no room for the caches */
     v = judge(&w, &a, false,
               "\"mode\":\"serve\",\"micro_batch\":4096,\"replicas\":[{\"stages\":["

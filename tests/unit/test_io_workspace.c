@@ -72,6 +72,15 @@ static void inline_documents(void **state)
     assert_string_equal(w.strategies[1].id, "uniform");
     assert_non_null(json_object_get(w.strategies[1].options, "tp"));
     assert_true(w.jobs[0].weight == 1);
+    /* its jobs are the queue of the run, and its own tree stays as it was */
+    struct hv_queued_job *queue = NULL;
+    size_t n = 0;
+    assert_int_equal(hv_queue_read(&in, &queue, &n, &e), HV_OK);
+    assert_int_equal(n, 1);
+    assert_string_equal(queue[0].name, "x");
+    assert_non_null(queue[0].own.model.model);
+    hv_queue_free(queue, n);
+    assert_null(json_object_get(json_object_get(w.json.root, "job"), "jobs"));
     hv_inputs_free(&in);
     hv_workspace_free(&w);
 }
@@ -84,7 +93,8 @@ static void names_beside_the_file(void **state)
     snprintf(path, sizeof path, "%s/workspace.json", folder);
     snprintf(job, sizeof job, "%s/mine.json", folder);
     static const char text[] = TOP "  \"cluster\": \"homogeneous\",\n  \"model\": \"gpt2-xl\",\n  "
-                                   "\"job\": \"mine\",\n  \"x-note\": 0.1\n}\n";
+                                   "\"job\": \"mine\",\n  \"jobs\": [{\"name\": \"x\", "
+                                   "\"job\": \"mine\"}],\n  \"x-note\": 0.1\n}\n";
     static const char mine[] = "{\"format\": \"hetviz.job/1\", \"global_batch\": 3}";
     struct hv_err e = {0};
     assert_int_equal(hv_file_write(path, text, strlen(text), &e), HV_OK);
@@ -97,6 +107,8 @@ static void names_beside_the_file(void **state)
     }
     assert_int_equal(in.job.job.global_batch, 3);
     assert_string_equal(in.job.path, job);
+    const json_t *entry = json_array_get(json_object_get(in.job.json.root, "jobs"), 0);
+    assert_string_equal(json_string_value(json_object_get(entry, "job")), job);
     assert_true(json_equal(w.json.root, again.json.root));
     hv_inputs_free(&in);
     hv_workspace_free(&w);

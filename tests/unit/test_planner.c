@@ -511,6 +511,44 @@ static void leaves_to_the_host_what_does_not_fit(void **state)
     close_world(&w);
 }
 
+/* The plan without lost devices is the plan of a cluster that never had them. */
+static void does_without_what_is_lost(void **state)
+{
+    (void)state;
+    static const char nodes[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"n\",\"nodes\":[{\"name\":\"a\",\"count\":%d,"
+        "\"device\":\"A100-SXM-80GB\",\"devices\":%d,\"nic\":{\"bandwidth_GBps\":12.5}}]}";
+    static const struct {
+        bool lost[8];
+        int nodes, devices; /* what is left is like these */
+    } cases[] = {{{0, 0, 0, 0, 1, 1, 1, 1}, 1, 4},
+                 {{1, 0, 0, 1, 0, 1, 1, 0}, 2, 2},
+                 {{0, 1, 1, 1, 1, 1, 1, 1}, 1, 1}};
+    char text[512];
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        struct world w, like;
+        (void)snprintf(text, sizeof text, nodes, 2, 4);
+        open_world(&w, text, small_model, small_job);
+        (void)snprintf(text, sizeof text, nodes, cases[i].nodes, cases[i].devices);
+        open_world(&like, text, small_model, small_job);
+        struct hv_planner_result r =
+            search(&w, &(struct hv_planner_options){.lost = cases[i].lost});
+        struct hv_planner_result want = search(&like, &(struct hv_planner_options){0});
+        for (size_t k = 0; k < r.plan->n_replicas; k++) {
+            for (size_t s = 0; s < r.plan->replicas[k].n_stages; s++) {
+                const struct hv_stage *stage = &r.plan->replicas[k].stages[s];
+                for (size_t d = 0; d < stage->n_devices; d++)
+                    assert_false(cases[i].lost[stage->devices[d]]);
+            }
+        }
+        assert_true(fabs(r.iteration_s - want.iteration_s) <= 1e-9 * want.iteration_s);
+        hv_plan_unref(r.plan);
+        hv_plan_unref(want.plan);
+        close_world(&w);
+        close_world(&like);
+    }
+}
+
 static void says_when_nothing_fits(void **state)
 {
     (void)state;
@@ -646,6 +684,7 @@ int main(void)
         cmocka_unit_test(keeps_to_the_deadline),
         cmocka_unit_test(comes_near_to_impossible_limits),
         cmocka_unit_test(leaves_to_the_host_what_does_not_fit),
+        cmocka_unit_test(does_without_what_is_lost),
         cmocka_unit_test(says_when_nothing_fits),
         cmocka_unit_test_setup_teardown(ends_when_told_with_the_best_so_far, setup, teardown),
     };

@@ -43,8 +43,8 @@ static void formulas_by_hand(void **state)
 static void simulated_as_the_formula_says(void **state)
 {
     struct hv_arena a = {0};
-    const struct hv_request_class same = {1, 0.25, 1};
-    const struct hv_request_class two[] = {{0.75, 0.1, 0.5}, {0.25, 0.5, 2.5}};
+    const struct hv_request_class same = {1, 0.25, 1, 1};
+    const struct hv_request_class two[] = {{0.75, 0.1, 0.5, 1}, {0.25, 0.5, 2.5, 1}};
     (void)state;
     struct hv_request_figures f = run(&a, 0.6, 1, &same, 1); /* exact: 0.6 / 0.8 */
     assert_near(f.formula_wait_s, 0.75, 1e-12);
@@ -61,7 +61,7 @@ static void simulated_as_the_formula_says(void **state)
 static void quantiles_and_order(void **state)
 {
     struct hv_arena a = {0};
-    const struct hv_request_class same = {1, 0.25, 1};
+    const struct hv_request_class same = {1, 0.25, 1, 1};
     (void)state;
     struct hv_request_figures idle = run(&a, 0.001, 4, &same, 1);
     assert_near(idle.first_p50_s, 0.25, 1e-9);
@@ -81,12 +81,60 @@ static void quantiles_and_order(void **state)
     hv_arena_free(&a);
 }
 
+/** One place for one request is a slot; so are two places for one each, whichever is asked first,
+ * and a place for two that is filled to half of it. */
+static void full_places_are_waited_for(void **state)
+{
+    struct hv_arena a = {0};
+    const struct hv_request_class same = {1, 0.25, 1, 1};
+    static const double one_room[] = {1, 1}, two_room[] = {2, 2};
+    static const struct hv_request_link row[] = {{-1, 0, 1}, {0, 1, 1}, {1, -1, 1}};
+    static const struct hv_request_link fork[] = {{-1, 0, 3}, {-1, 1, 1}, {0, -1, 3}, {1, -1, 1}};
+    const struct hv_request_places places[] = {
+        {one_room, 2, row, 3, 1}, {two_room, 2, row, 3, 0.5}, {one_room, 2, fork, 4, 1}};
+    static const size_t like_slots[] = {1, 1, 2};
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        double rate = 0.6 * (double)like_slots[k];
+        struct hv_requests q = {
+            .per_s = rate, .slots = 10, .classes = &same, .n_classes = 1, .places = &places[k]};
+        q.seed = 1;
+        struct hv_request_figures f, want = run(&a, rate, like_slots[k], &same, 1);
+        hv_requests_run(&q, &a, &f);
+        assert_true(want.mean_wait_s > 0.1 && want.room_wait_s == 0 && want.no_room_frac == 0);
+        assert_near(f.mean_wait_s, want.mean_wait_s, 1e-12);
+        assert_near(f.room_wait_s, want.mean_wait_s, 0.01); /* ten slots are hardly ever taken */
+        assert_near(f.whole_p99_s, want.whole_p99_s, 1e-12);
+        assert_true(f.no_room_frac > 0.3 && f.no_room_frac < 0.7);
+    }
+    hv_arena_free(&a);
+}
+
+/** Without a limit the ways are taken by their weights; too large a request goes in alone; a place
+ * that no way leaves is an end. */
+static void ways_by_weight(void **state)
+{
+    struct hv_arena a = {0};
+    const struct hv_request_class large = {1, 0.25, 1, 5};
+    static const double room[] = {1, HUGE_VAL};
+    static const struct hv_request_link fork[] = {{-1, 0, 3}, {-1, 1, 1}};
+    const struct hv_request_places p = {room, 2, fork, 2, 1};
+    struct hv_requests q = {
+        .per_s = 0.5, .slots = 4, .classes = &large, .n_classes = 1, .places = &p, .seed = 1};
+    struct hv_request_figures f, want = run(&a, 0.5, 4, &large, 1);
+    (void)state;
+    hv_requests_run(&q, &a, &f);
+    assert_near(1 + f.mean_wait_s, 1 + want.mean_wait_s, 1e-12); /* the other way is always open */
+    assert_true(f.no_room_frac == 0);
+    hv_arena_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(formulas_by_hand),
-        cmocka_unit_test(simulated_as_the_formula_says),
-        cmocka_unit_test(quantiles_and_order),
+        cmocka_unit_test(formulas_by_hand),    cmocka_unit_test(simulated_as_the_formula_says),
+        cmocka_unit_test(quantiles_and_order), cmocka_unit_test(full_places_are_waited_for),
+        cmocka_unit_test(ways_by_weight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

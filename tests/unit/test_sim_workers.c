@@ -219,6 +219,40 @@ static void partial_reduce_keeps_workers_connected(void **state)
     hv_arena_free(&a);
 }
 
+/* Three workers of 1, 1 and 2 s that would all average together, and go on without the third after
+ * half a second; by hand: {1,2}@1.5 and 0.45 s from then on, {3}@2.45, {1,2}@2.905, {1,2}@4.2695.
+ * Where less than two double the wait, {3} makes it 0.9 s: {1,2}@3.4 and all at 4.45. */
+static void partial_reduce_goes_on_without_the_late(void **state)
+{
+    (void)state;
+    static const double period_s[] = {1, 1, 2};
+    static const double want[2][4] = {{1.5, 2.45, 2.905, 4.2695}, {1.5, 2.45, 3.4, 4.45}};
+    static const size_t members[2][4] = {{2, 1, 2, 2}, {2, 1, 2, 3}};
+    struct hv_arena a = {0};
+    struct hv_workers_run run;
+    struct hv_workers w = {.kind = HV_WORKERS_PARTIAL,
+                           .n = 3,
+                           .period_s = period_s,
+                           .group = 3,
+                           .horizon_s = 40,
+                           .keep = 4,
+                           .wait_s = 0.5,
+                           .wait_most_s = 10};
+    for (int k = 0; k < 2; k++) {
+        w.least = k == 0 ? 0 : 2;
+        w.connect = k == 1; /* groups that are late may be of one component */
+        assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_OK);
+        for (size_t g = 0; g < 4; g++) {
+            NEAR(run.groups[g].end_s, want[k][g]);
+            assert_int_equal(run.groups[g].n, members[k][g]);
+        }
+        assert_true(run.mean_group > 1 && run.mean_group < 3);
+    }
+    w.wait_most_s = 0.4; /* less than the first wait */
+    assert_int_equal(hv_workers_run(&a, &w, &run, NULL), HV_EUSAGE);
+    hv_arena_free(&a);
+}
+
 /* 3 workers of 1, 1 and 2 seconds in pairs: {1,2}@1, {1,2}@2, {3,1}@3, {2,1}@4, …: two gradients a
  * second against 1.5 of all-reduce, and rho = (1 + sqrt(1/3)) / 2 in the long run */
 static void partial_reduce_mixes_as_its_eigenvalue_says(void **state)
@@ -292,6 +326,7 @@ int main(void)
         cmocka_unit_test(as_tick_by_tick),
         cmocka_unit_test(mixing),
         cmocka_unit_test(partial_reduce_keeps_workers_connected),
+        cmocka_unit_test(partial_reduce_goes_on_without_the_late),
         cmocka_unit_test(partial_reduce_mixes_as_its_eigenvalue_says),
         cmocka_unit_test(bad_numbers),
     };

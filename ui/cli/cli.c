@@ -195,6 +195,11 @@ static void add_queue(const struct hv_serving *s, struct hv_str *out)
     hv_str_addf(out, "  wait         %s in the mean, %s by formula, for one of %.0f slots\n",
                 hv_fmt_seconds(a, sizeof a, q->mean_wait_s),
                 hv_fmt_seconds(b, sizeof b, q->formula_wait_s), s->slots);
+    if (q->no_room_frac > 0) {
+        hv_str_addf(out, "  full caches  hold back %s of them, %s of the mean wait\n",
+                    hv_fmt_percent(a, sizeof a, q->no_room_frac),
+                    hv_fmt_seconds(b, sizeof b, q->room_wait_s));
+    }
     hv_str_addf(out, "  first token  %s for half of them, %s for 99%%\n",
                 hv_fmt_seconds(a, sizeof a, q->first_p50_s),
                 hv_fmt_seconds(b, sizeof b, q->first_p99_s));

@@ -14,6 +14,9 @@
 enum hv_status hv__doc_load(struct hv_json *out, const char *path_or_name, const char *folder,
                             struct hv_err *err) HV_NODISCARD;
 
+/** The document of a run that names no job. */
+void hv__job_doc_default(struct hv_json *out);
+
 /**
  * Name, arrival, weight and size of a job of a queue with the members of that row; `own` stays
  * empty. The name is borrowed from the document. Errors: HV_EINPUT.

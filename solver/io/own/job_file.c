@@ -207,15 +207,20 @@ enum hv_status hv_job_doc_build(struct hv_job_doc *out, struct hv_json json, int
     return HV_OK;
 }
 
+void hv__job_doc_default(struct hv_json *out)
+{
+    json_t *root = json_object();
+    json_object_set_new(root, "format", json_string("hetviz.job/1"));
+    hv_json_wrap(out, root, "default job");
+}
+
 enum hv_status hv_job_doc_read(struct hv_job_doc *out, const char *path_or_name, int max_sequence,
                                struct hv_err *err)
 {
     struct hv_json json = {0};
     *out = (struct hv_job_doc){0};
     if (!path_or_name) {
-        json_t *root = json_object();
-        json_object_set_new(root, "format", json_string("hetviz.job/1"));
-        hv_json_wrap(&json, root, "default job");
+        hv__job_doc_default(&json);
         return hv_job_doc_build(out, json, max_sequence, err);
     }
     enum hv_status st = hv__doc_load(&json, path_or_name, "samples/jobs", err);

@@ -12,7 +12,7 @@
 /** Every object of a plan file: C name, name of its definition in the schema, and its keys in the order in which they are written. */
 #define HV_PLAN_OBJECT_MAP(X) \
     X(plan, "format", "name", "strategy", "cluster", "model", "job", "mode", "micro_batch", "replicas", "jobs", "flow", \
-      "schedule", "sync", "recovery", "claimed", "simulated", "violations", "stopped") \
+      "cache_mark_frac", "schedule", "sync", "recovery", "claimed", "simulated", "violations", "stopped") \
     X(strategy, "name", "options") \
     X(replica, "count", "micro_batch", "micro_batches", "stages") \
     X(micro_batch_item, "sequences", "tokens", "scale") \
@@ -27,7 +27,7 @@
     X(zero, "stage", "shard_group", "unit", "reshard", "prefetch", "limit", "gather", "gather_at", "reduce") \
     X(offload_item, "what", "frac", "to") \
     X(sync, "kind", "algorithm", "bucket_MiB", "overlap", "cycle_ms", "chunk_MiB", "priority", "servers", "staleness", "group", \
-      "weights")
+      "weights", "wait_ms", "wait_most_ms", "least", "connect")
 /* clang-format on */
 
 /** Objects of a plan file: each has its own list of known keys in hv_plan_objects. */

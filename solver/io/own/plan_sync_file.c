@@ -100,6 +100,19 @@ static enum hv_status read_servers(struct hv_plan_reader *rd, const struct hv_jp
     return HV_OK;
 }
 
+/* How long groups of partial reduce wait for more members. */
+static enum hv_status read_waiting(const struct hv_jp *p, struct hv_sync *s, struct hv_err *err)
+{
+    double wait_ms = 0, most_ms = 0;
+    HV_TRY(hv_jp_opt_number(p, "wait_ms", 0, 1e9, &wait_ms, err));
+    most_ms = wait_ms;
+    HV_TRY(hv_jp_opt_number(p, "wait_most_ms", wait_ms, 1e9, &most_ms, err));
+    s->wait_s = wait_ms * HV_MS;
+    s->wait_most_s = most_ms * HV_MS;
+    HV_TRY(hv_plan_read_int(p, "least", 0, HV_PLAN_DEGREE_MAX, &s->least, err));
+    return hv_jp_opt_bool(p, "connect", &s->connect, err);
+}
+
 enum hv_status hv_plan_read_sync(struct hv_plan_reader *rd, const struct hv_jp *plan,
                                  struct hv_err *err)
 {
@@ -122,7 +135,7 @@ enum hv_status hv_plan_read_sync(struct hv_plan_reader *rd, const struct hv_jp *
     HV_TRY(hv_plan_read_int(&p, "staleness", 0, HV_PLAN_DEGREE_MAX, &s->staleness, err));
     HV_TRY(hv_plan_read_int(&p, "group", 0, HV_PLAN_DEGREE_MAX, &s->group, err));
     HV_TRY_WORD(&p, "weights", hv_sync_weights, s->weights);
-    return HV_OK;
+    return read_waiting(&p, s, err);
 }
 
 /* A number, null (unknown), or a list of numbers, of which the largest counts (peak memory per

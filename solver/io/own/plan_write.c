@@ -150,6 +150,14 @@ static void put_sync(json_t *o, const struct hv_sync *s)
     if (s->group > 0)
         json_object_set_new(t, "group", json_integer(s->group));
     put_word(t, "weights", hv_sync_weights_words, (int)s->weights);
+    if (s->wait_s > 0)
+        json_object_set_new(t, "wait_ms", hv_json_num(s->wait_s / HV_MS));
+    if (s->wait_most_s > s->wait_s)
+        json_object_set_new(t, "wait_most_ms", hv_json_num(s->wait_most_s / HV_MS));
+    if (s->least > 0)
+        json_object_set_new(t, "least", json_integer(s->least));
+    if (!s->connect)
+        json_object_set_new(t, "connect", json_false());
     if (json_object_size(t) > 0)
         json_object_set(o, "sync", t);
     json_decref(t);
@@ -196,6 +204,8 @@ static void put_flow(json_t *o, const struct hv_plan *p)
 {
     if (p->n_flow > 0)
         json_object_set_new(o, "flow", hv_flow_to_json(p->flow, p->n_flow));
+    if (p->cache_mark_frac < 1)
+        json_object_set_new(o, "cache_mark_frac", hv_json_num(p->cache_mark_frac));
 }
 
 static void put_job_times(json_t *e, const struct hv_plan_job *j)

@@ -81,6 +81,8 @@ static json_t *request_queue(const struct hv_serving *s)
                    {"load", q->load_frac},
                    {"mean_wait_s", q->mean_wait_s},
                    {"formula_wait_s", q->formula_wait_s},
+                   {"room_wait_s", q->room_wait_s},
+                   {"no_room_frac", q->no_room_frac},
                    {"first_token_p50_s", q->first_p50_s},
                    {"first_token_p99_s", q->first_p99_s},
                    {"request_p50_s", q->whole_p50_s},
@@ -144,6 +146,7 @@ static json_t *agreement(const struct hv_agreement *a)
     json_object_set_new(o, "workers", json_integer((json_int_t)a->n_workers));
     if (a->group > 0) {
         json_object_set_new(o, "group", json_integer(a->group));
+        json_object_set_new(o, "mean_group", hv_json_num(a->mean_group));
     }
     json_object_set_new(o, "wave_s", hv_json_num(a->wave_s));
     json_object_set_new(o, "exchange_s", hv_json_num(a->exchange_s));

@@ -282,17 +282,52 @@ static enum hv_status blame(const struct hv_workspace *w, const char *key, enum 
     return st;
 }
 
+/* What an entry of the workspace names, as others find it too. */
+static void resolve_key(const struct hv_workspace *w, json_t *entry, const char *key)
+{
+    const char *name = json_string_value(json_object_get(entry, key));
+    struct hv_str at = {0};
+    if (name) {
+        hv_workspace_resolve(w, name, &at);
+        json_object_set_new(entry, key, json_string(hv_str_cstr(&at)));
+    }
+    hv_str_free(&at);
+}
+
+/* The workspace's jobs as the queue of its job, where that has none of its own: so strategies get
+ * them, in whichever process they run. The tree of the job is replaced, as it may be shared. */
+static void add_queue(const struct hv_workspace *w, struct hv_json *job)
+{
+    json_t *list = json_object_get(w->json.root, "jobs"), *entry;
+    size_t i;
+    if (w->n_jobs == 0 || json_array_size(json_object_get(job->root, "jobs")) > 0) {
+        return;
+    }
+    json_t *root = json_copy(job->root), *jobs = json_deep_copy(list);
+    json_array_foreach(jobs, i, entry)
+    {
+        resolve_key(w, entry, "model");
+        resolve_key(w, entry, "job");
+    }
+    json_object_set_new(root, "jobs", jobs);
+    json_decref(job->root);
+    job->root = root;
+}
+
 static enum hv_status read_job_input(const struct hv_workspace *w, struct hv_inputs *out,
                                      struct hv_err *err)
 {
     struct hv_json json = {0};
     char *path = NULL;
     int max_sequence = out->model.model->max_sequence;
-    if (!w->job.name && !w->job.inline_) {
-        return hv_job_doc_read(&out->job, NULL, max_sequence, err);
+    enum hv_status st = HV_OK;
+    if (w->job.name || w->job.inline_) {
+        st = load(w, &w->job, "samples/jobs", &json, &path, err);
+    } else {
+        hv__job_doc_default(&json);
     }
-    enum hv_status st = load(w, &w->job, "samples/jobs", &json, &path, err);
     if (st == HV_OK) {
+        add_queue(w, &json);
         st = hv_job_doc_build(&out->job, json, max_sequence, err);
     }
     if (st) {
