@@ -70,9 +70,9 @@ static void resize(struct bench *b, int w, int h)
 /* A screen, and the keys that go to its list. */
 static const struct place {
     const char *name, *keys;
-} places[] = {{"cluster", "1"},        {"links", "1\t"},     {"model", "2"},   {"layers", "2\t"},
-              {"strategies", "3"},     {"plans", "4"},       {"gantt", "5"},   {"explain", "6"},
-              {"what-if", "7"},        {"console", "8"}};
+} places[] = {{"cluster", "1"},    {"links", "1\t"}, {"model", "2"}, {"layers", "2\t"},
+              {"strategies", "3"}, {"plans", "4"},   {"gantt", "5"}, {"explain", "6"},
+              {"what-if", "7"},    {"console", "8"}};
 
 static void go(struct bench *b, const struct place *p)
 {
@@ -88,7 +88,7 @@ static void leave(struct bench *b, const struct place *p)
 
 /* Time and bytes of a key that goes so many times down, and as often up. */
 __attribute__((noinline)) static void measure_keys(struct bench *b, int n, enum hv_key_code down,
-                                                    enum hv_key_code up)
+                                                   enum hv_key_code up)
 {
     b->n_bytes = 0;
     double at = now_us();

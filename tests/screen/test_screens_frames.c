@@ -36,9 +36,9 @@ static void draw(struct bench *b, struct hv_out *o)
 static void random_keys(struct bench *b, struct hv_out *o, uint64_t seed)
 {
     static const char keys[] = "jjjjjkkkkggGhlm sSfdDenNz\t\t\t12345678?";
-    static const enum hv_key_code codes[] = {
-        HV_KEY_DOWN, HV_KEY_DOWN, HV_KEY_UP,   HV_KEY_UP,  HV_KEY_LEFT, HV_KEY_RIGHT,
-        HV_KEY_PGUP, HV_KEY_PGDN, HV_KEY_HOME, HV_KEY_END, HV_KEY_ESC,  HV_KEY_ENTER};
+    static const enum hv_key_code codes[] = {HV_KEY_DOWN, HV_KEY_DOWN,  HV_KEY_UP,   HV_KEY_UP,
+                                             HV_KEY_LEFT, HV_KEY_RIGHT, HV_KEY_PGUP, HV_KEY_PGDN,
+                                             HV_KEY_HOME, HV_KEY_END,   HV_KEY_ESC,  HV_KEY_ENTER};
     struct hv_rng rng;
     hv_rng_seed(&rng, seed);
     for (int i = 0; i < 1500; i++) {
@@ -47,8 +47,8 @@ static void random_keys(struct bench *b, struct hv_out *o, uint64_t seed)
             ev.key =
                 (struct hv_key){.code = HV_KEY_CHAR, .cp = (uint32_t)('1' + hv_rng_below(&rng, 8))};
         else if (hv_rng_below(&rng, 60) == 0)
-            ev = hv_event_resize(20 + (int)hv_rng_below(&rng, 180),
-                                 5 + (int)hv_rng_below(&rng, 56));
+            ev =
+                hv_event_resize(20 + (int)hv_rng_below(&rng, 180), 5 + (int)hv_rng_below(&rng, 56));
         else if (hv_rng_below(&rng, 2) == 0)
             ev.key = (struct hv_key){.code = HV_KEY_CHAR,
                                      .cp = (uint32_t)keys[hv_rng_below(&rng, sizeof keys - 1)]};

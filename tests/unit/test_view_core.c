@@ -153,6 +153,15 @@ static void parts_are_drawn_once(void **state)
     assert_false(hv_grid_part(&g, cut, 8)); /* a piece of it is another part */
     hv_grid_part_end(&g);
     assert_false(hv_grid_part(&g, r, 0));
+    hv_grid_part_end(&g);
+    assert_false(hv_grid_part(&g, r, 10));
+    assert_false(hv_grid_part(&g, (struct hv_rect){1, 1, 2, 1}, 11)); /* inside another */
+    (void)hv_grid_put(&g, 1, 1, 2, "in", 0);
+    hv_grid_part_end(&g);
+    (void)hv_grid_put(&g, 3, 1, 2, "ut", 0);
+    hv_grid_part_end(&g);
+    assert_true(hv_grid_part(&g, lower, 10));
+    assert_string_equal(g.cells[2 * 8 + 5].utf8, "u");
     g.ascii = true;
     assert_false(hv_grid_part(&g, r, 7));
     hv_grid_part_end(&g);

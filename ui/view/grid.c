@@ -52,19 +52,6 @@ void hv_grid_unclip(struct hv_grid *g, struct hv_rect old)
     g->clip = old;
 }
 
-/* Writes a cell of one column, inside the grid. */
-static inline void put_cell(struct hv_grid *g, int x, int y, const struct hv_cell *cell)
-{
-    struct hv_cell *to = hv__grid_at(g, x, y);
-    hv__grid_drawn(g, y, x, x + 1);
-    if (hv__cell_same(to, cell))
-        return;
-    if (to->width != 1)
-        hv__grid_break_wide(g, x, y);
-    *to = *cell;
-    hv__grid_changed(g, y, x, x + 1);
-}
-
 /* Writes one grapheme of `width` columns; the caller has checked nothing. */
 static void set_cell(struct hv_grid *g, int x, int y, const char *bytes, size_t n, int width,
                      unsigned style)
@@ -79,7 +66,7 @@ static void set_cell(struct hv_grid *g, int x, int y, const char *bytes, size_t 
                                {.width = 0, .style = (uint16_t)style}};
     memcpy(cells[0].utf8, bytes, n);
     if (width == 1)
-        put_cell(g, x, y, &cells[0]);
+        hv__grid_put(g, x, y, &cells[0]);
     else
         hv__grid_put_cells(g, x, y, cells, width);
 }
@@ -299,7 +286,7 @@ static void put_column(struct hv_grid *g, int x, int y, int n, const char *glyph
     struct hv_rect r = hv_rect_meet(g->clip, (struct hv_rect){x, y, 1, n});
     memcpy(cell.utf8, glyph, strlen(glyph));
     for (int i = 0; i < r.h; i++)
-        put_cell(g, x, r.y + i, &cell);
+        hv__grid_put(g, x, r.y + i, &cell);
 }
 
 void hv_grid_vline(struct hv_grid *g, int x, int y, int n, unsigned style)

@@ -133,13 +133,13 @@ void hv_grid_cursor(struct hv_grid *g, int x, int y);
  * number that differs whenever the cells or the cursor in r would, but for the size, the clip and
  * `ascii`, which are looked at here: a hash (hv_hash) of which part it is and of all it shows,
  * which may not depend on the place; 0 is never remembered. Nothing was drawn in r before in this
- * frame, and parts do not nest. True: the cells are there, as the same part left them in an earlier
- * frame, here or elsewhere, and the caller draws nothing. False: the caller draws, in r only, and
- * calls hv_grid_part_end. Some hundred parts are remembered. O(cells of r), O(rows of r) where
- * nothing changed at its place.
+ * frame; of parts inside others only the outer ones are remembered. True: the cells are there, as
+ * the same part left them in an earlier frame, here or elsewhere, and the caller draws nothing.
+ * False: the caller draws, in r only, and calls hv_grid_part_end. Some hundred parts are
+ * remembered. O(cells of r), O(rows of r) where nothing changed at its place.
  */
 bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what);
-/** Remembers the part begun last. */
+/** Remembers the part begun last; called once for every one that was to be drawn. */
 void hv_grid_part_end(struct hv_grid *g);
 
 /** Appends the text plane: h lines, trailing blanks cut. */

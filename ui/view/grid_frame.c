@@ -109,17 +109,38 @@ void hv_grid_end(struct hv_grid *g)
         }
 }
 
+/* Cells of a row that nobody drew become blank. */
+static void blank_run(struct hv_grid *g, int x, int y, int n)
+{
+    struct hv_cell *to = hv__grid_at(g, x, y);
+    int first = n, last = -1;
+    if (to[0].width == 0)
+        hv__grid_break_wide(g, x, y);
+    if (to[n - 1].width == 2)
+        hv__grid_break_wide(g, x + n - 1, y);
+    for (int i = 0; i < n; i++)
+        if (!hv__cell_same(&to[i], &hv__cell_blank)) {
+            to[i] = hv__cell_blank;
+            first = i < first ? i : first;
+            last = i;
+        }
+    hv__grid_drawn(g, y, x, x + n);
+    if (last >= 0)
+        hv__grid_changed(g, y, x + first, x + last + 1);
+}
+
 void hv__grid_blank_rest(struct hv_grid *g, struct hv_rect r)
 {
     for (int y = r.y; y < r.y + r.h; y++)
         for (int x = r.x; x < r.x + r.w;) {
             uint64_t rest = ~g->drawn[(size_t)y * g->n_words + (size_t)x / 64] >> (x % 64);
-            if (rest == 0)
-                x += 64 - x % 64;
-            else if (rest & 1)
-                hv__grid_put_cells(g, x++, y, &hv__cell_blank, 1);
-            else
-                x++;
+            int n = rest == 0 ? 64 - x % 64 : __builtin_ctzll(rest);
+            if (n == 0) {
+                n = rest == UINT64_MAX ? 64 : __builtin_ctzll(~rest);
+                n = n < r.x + r.w - x ? n : r.x + r.w - x;
+                blank_run(g, x, y, n);
+            }
+            x += n;
         }
 }
 

@@ -43,6 +43,19 @@ static inline void hv__grid_drawn(struct hv_grid *g, int y, int from, int to)
 
 /** A wide grapheme loses its other half when one half is overwritten. */
 void hv__grid_break_wide(struct hv_grid *g, int x, int y);
+/** Puts a cell of one column; inside the grid. */
+static inline void hv__grid_put(struct hv_grid *g, int x, int y, const struct hv_cell *cell)
+{
+    struct hv_cell *to = hv__grid_at(g, x, y);
+    hv__grid_drawn(g, y, x, x + 1);
+    if (hv__cell_same(to, cell))
+        return;
+    if (to->width != 1)
+        hv__grid_break_wide(g, x, y);
+    *to = *cell;
+    hv__grid_changed(g, y, x, x + 1);
+}
+
 /** Puts n cells over those at (x, y); all inside the grid, no grapheme cut. */
 void hv__grid_put_cells(struct hv_grid *g, int x, int y, const struct hv_cell *from, int n);
 /** Cells of r that nobody drew in this frame become blank. */

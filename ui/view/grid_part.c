@@ -28,6 +28,7 @@ struct part {
 struct hv__grid_parts {
     struct part all[SETS][WAYS];
     struct part open; /* what = 0: none; its cursor is that of what was drawn before, in the grid */
+    int begun, open_at; /* parts begun and not ended, and which of them `open` is */
 };
 
 void hv__grid_parts_free(struct hv_grid *g)
@@ -94,10 +95,13 @@ static void show(struct hv_grid *g, struct part *p, const struct part *wanted)
 bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
 {
     struct hv_rect in = hv_rect_meet(g->clip, r);
-    if (g->plain || what == 0 || in.w <= 0)
+    if (g->plain)
         return false;
     if (!g->parts)
         g->parts = hv_xcalloc(1, sizeof *g->parts);
+    g->parts->begun++;
+    if (what == 0 || in.w <= 0 || g->parts->open.what != 0)
+        return false;
     struct part wanted = {.w = r.w,
                           .h = r.h,
                           .piece = {in.x - r.x, in.y - r.y, in.w, in.h},
@@ -109,12 +113,14 @@ bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
     for (int i = 0; i < WAYS; i++)
         if (same_part(&set[i], &wanted)) {
             show(g, &set[i], &wanted);
+            g->parts->begun--;
             return true;
         }
     wanted.cursor_x = g->cursor_x;
     wanted.cursor_y = g->cursor_y;
     g->cursor_x = g->cursor_y = -1;
     g->parts->open = wanted;
+    g->parts->open_at = g->parts->begun;
     return false;
 }
 
@@ -130,7 +136,7 @@ static void keep(struct hv_grid *g, const struct part *done)
     size_t cap = to->cap;
     if (n > cap) {
         free(cells);
-        cells = hv_xcalloc(n, sizeof *cells);
+        cells = hv_xmalloc(n * sizeof *cells);
         cap = n;
     }
     *to = *done;
@@ -144,7 +150,10 @@ static void keep(struct hv_grid *g, const struct part *done)
 
 void hv_grid_part_end(struct hv_grid *g)
 {
-    if (!g->parts || g->parts->open.what == 0)
+    if (!g->parts)
+        return;
+    bool ends = g->parts->begun-- == g->parts->open_at;
+    if (g->parts->open.what == 0 || !ends)
         return;
     struct part done = g->parts->open;
     int before_x = done.cursor_x, before_y = done.cursor_y;

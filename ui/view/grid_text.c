@@ -100,4 +100,3 @@ int hv_text_width(const char *text)
     }
     return used;
 }
-
