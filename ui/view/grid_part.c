@@ -9,8 +9,9 @@
 
 #include "solver/base/arena.h"
 
-/* A part is looked for in a set that its number says; the one not shown for longest makes room. */
-enum { SETS = 64, WAYS = 4 };
+/* A row is looked for in a set that its number says, anything larger in the last one; the part not
+ * shown for longest makes room. Few large ones: new memory for each costs more than drawing it. */
+enum { ROW_SETS = 64, ROW_WAYS = 4, LARGE = 16, ALL = ROW_SETS * ROW_WAYS + LARGE };
 
 /* One part: its size and the piece of it that the clip leaves, what it shows, where it was shown
  * last, and the cursor it placed (in its piece; x < 0 = none). */
@@ -26,7 +27,7 @@ struct part {
 };
 
 struct hv__grid_parts {
-    struct part all[SETS][WAYS];
+    struct part all[ALL];
     struct part open; /* what = 0: none; its cursor is that of what was drawn before, in the grid */
     int begun, open_at; /* parts begun and not ended, and which of them `open` is */
 };
@@ -35,8 +36,8 @@ void hv__grid_parts_free(struct hv_grid *g)
 {
     if (!g->parts)
         return;
-    for (size_t i = 0; i < (size_t)SETS * WAYS; i++)
-        free(g->parts->all[i / WAYS][i % WAYS].cells);
+    for (int i = 0; i < ALL; i++)
+        free(g->parts->all[i].cells);
     free(g->parts);
     g->parts = NULL;
 }
@@ -48,9 +49,12 @@ static bool same_part(const struct part *a, const struct part *b)
            a->ascii == b->ascii;
 }
 
-static struct part *set_of(const struct hv_grid *g, uint64_t what)
+/* Where a part is or may be kept: so many places. */
+static struct part *set_of(const struct hv_grid *g, const struct part *p, int *n)
 {
-    return g->parts->all[(what ^ what >> 32) % SETS];
+    bool large = p->piece.h > 1;
+    *n = large ? LARGE : ROW_WAYS;
+    return g->parts->all + (large ? ROW_SETS : (p->what ^ p->what >> 32) % ROW_SETS) * ROW_WAYS;
 }
 
 /* The rectangle of cells that a part takes. */
@@ -109,8 +113,9 @@ bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
                           .ascii = g->ascii,
                           .x = in.x,
                           .y = in.y};
-    struct part *set = set_of(g, what);
-    for (int i = 0; i < WAYS; i++)
+    int n;
+    struct part *set = set_of(g, &wanted, &n);
+    for (int i = 0; i < n; i++)
         if (same_part(&set[i], &wanted)) {
             show(g, &set[i], &wanted);
             g->parts->begun--;
@@ -127,10 +132,11 @@ bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
 /* Keeps the cells of a part in place of the one of its set that was not shown for longest. */
 static void keep(struct hv_grid *g, const struct part *done)
 {
-    struct part *set = set_of(g, done->what), *to = &set[0];
+    int ways;
+    struct part *set = set_of(g, done, &ways), *to = &set[0];
     struct hv_rect at = place_of(done);
     size_t n = (size_t)at.w * (size_t)at.h;
-    for (int i = 1; i < WAYS; i++)
+    for (int i = 1; i < ways; i++)
         to = set[i].frame < to->frame ? &set[i] : to;
     struct hv_cell *cells = to->cells;
     size_t cap = to->cap;
