@@ -196,6 +196,8 @@ bool hv_cluster_link_backward(const struct hv_cluster *c, const struct hv_networ
  * switches. Else the path of the nodes, of which one flow gets hv_node_flow_bytes_per_s at most.
  */
 struct hv_path hv_cluster_path(const struct hv_cluster *c, uint32_t a, uint32_t b);
+/** The same between two slots of one node of a group. O(islands). */
+struct hv_path hv_node_group_path(const struct hv_node_group *g, uint32_t slot_a, uint32_t slot_b);
 /**
  * Path between two nodes (a ≠ b) over the network: the tightest of both NICs and the network
  * element, which is the overriding link, else the matrix, else the network's figure. Latency: the

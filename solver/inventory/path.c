@@ -163,16 +163,20 @@ static bool on_link(const struct hv_device_kind *k)
     return k->cls != HV_CLASS_CPU;
 }
 
+struct hv_path hv_node_group_path(const struct hv_node_group *g, uint32_t slot_a, uint32_t slot_b)
+{
+    if (slot_a == slot_b) {
+        return (struct hv_path){HV_PATH_SELF, hv_node_kind_at(g, slot_a)->memory_bytes_per_s, 0,
+                                HV_LINK_OTHER, "memory"};
+    }
+    return path_in_node(g, slot_a, slot_b);
+}
+
 struct hv_path hv_cluster_path(const struct hv_cluster *c, uint32_t a, uint32_t b)
 {
-    if (a == b) {
-        struct hv_device_ref r = hv_cluster_device(c, a);
-        return (struct hv_path){HV_PATH_SELF, r.kind->memory_bytes_per_s, 0, HV_LINK_OTHER,
-                                "memory"};
-    }
     struct hv_device_ref ra = hv_cluster_device(c, a), rb = hv_cluster_device(c, b);
     if (ra.node == rb.node) {
-        return path_in_node(&c->groups[ra.group], ra.slot, rb.slot);
+        return hv_node_group_path(&c->groups[ra.group], ra.slot, rb.slot);
     }
     const struct hv_node_group *ga = &c->groups[ra.group], *gb = &c->groups[rb.group];
     if (ga == gb && hv_node_group_domain(ga, ra.node) == hv_node_group_domain(ga, rb.node) &&

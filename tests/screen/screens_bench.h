@@ -222,6 +222,27 @@ static inline void bench_golden(struct bench *b, const char *name)
     hv_str_free(&c);
 }
 
+/** What is drawn over the frame before is what is drawn on an empty grid. */
+static inline void bench_drawn_whole(struct bench *b)
+{
+    struct hv_grid fresh = {0};
+    hv_app_draw(b->app, &b->grid);
+    hv_app_draw(b->app, &fresh);
+    assert_int_equal(b->grid.cursor_x, fresh.cursor_x);
+    assert_int_equal(b->grid.cursor_y, fresh.cursor_y);
+    for (int i = 0; i < fresh.w * fresh.h; i++) {
+        const struct hv_cell *a = &b->grid.cells[i], *c = &fresh.cells[i];
+        if (strcmp(a->utf8, c->utf8) != 0 || a->style != c->style || a->width != c->width) {
+            struct hv_str dump = {0};
+            hv_grid_dump(&fresh, &dump);
+            fail_msg("'%s' (%d) at %d,%d of %s instead of '%s' (%d):\n%s", a->utf8, a->style,
+                     i % fresh.w, i / fresh.w, hv_app_view(b->app), c->utf8, c->style,
+                     hv_str_cstr(&dump));
+        }
+    }
+    hv_grid_free(&fresh);
+}
+
 /** Feeds n random keys, clicks and sizes; the keys that leave the program are left out. */
 static inline void bench_fuzz(struct bench *b, uint64_t seed, int n)
 {
@@ -249,7 +270,7 @@ static inline void bench_fuzz(struct bench *b, uint64_t seed, int n)
         }
         (void)hv_app_feed(b->app, &ev);
         hv_app_tick(b->app, i);
-        hv_app_draw(b->app, &b->grid);
+        bench_drawn_whole(b);
     }
 }
 

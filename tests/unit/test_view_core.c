@@ -54,7 +54,7 @@ static void draw_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
 {
     for (int y = r.y; y < r.y + r.h; y++)
         for (int x = r.x; x < r.x + r.w; x++)
-            if ((x + y) % 3 != 0)
+            if ((x - r.x + y - r.y) % 3 != 0)
                 (void)hv_grid_put(g, x, y, r.x + r.w - x,
                                   what % 2   ? "漢"
                                   : g->ascii ? "#"
@@ -67,7 +67,7 @@ static void draw_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
 /* Panels side by side, some of which show what they showed before, and something laid over them. */
 static void draw_frame(struct hv_grid *g, struct hv_rng *rng, bool in_parts)
 {
-    hv_grid_resize(g, g->w, g->h);
+    (in_parts ? hv_grid_begin : hv_grid_resize)(g, g->w, g->h);
     for (int x = 0; x < g->w;) {
         struct hv_rect r = {x, (int)hv_rng_below(rng, 2), 4 + (int)hv_rng_below(rng, 3) * 2,
                             2 + (int)hv_rng_below(rng, 3)};
@@ -83,12 +83,28 @@ static void draw_frame(struct hv_grid *g, struct hv_rng *rng, bool in_parts)
     }
     if (hv_rng_below(rng, 3) == 0)
         hv_grid_fill(g, (struct hv_rect){3, 1, 9, 2}, '*', 5);
+    if (hv_rng_below(rng, 3) == 0)
+        hv_grid_restyle(g, (struct hv_rect){2, 0, 7, 4}, HV_STYLE_ID_MASK, HV_STYLE_REVERSE);
+    if (in_parts)
+        hv_grid_end(g);
+}
+
+/* Cells that are not what they were lie where the grid says that something changed. */
+static void assert_changes_told(const struct hv_grid *g, const struct hv_cell *before)
+{
+    for (int y = 0; y < g->h; y++)
+        for (int x = 0; x < g->w; x++) {
+            const struct hv_cell *a = &g->cells[y * g->w + x], *b = &before[y * g->w + x];
+            if (memcmp(a->utf8, b->utf8, 8) != 0 || a->style != b->style || a->width != b->width)
+                assert_true(x >= g->changed[y].from && x < g->changed[y].to);
+        }
 }
 
 static void parts_leave_no_trace(void **state)
 {
     (void)state;
     struct hv_grid kept = {0}, fresh = {0};
+    struct hv_cell before[28 * 5];
     struct hv_rng rng, again;
     hv_rng_seed(&rng, 11);
     hv_grid_resize(&kept, 24, 5);
@@ -101,8 +117,10 @@ static void parts_leave_no_trace(void **state)
         }
         kept.ascii = fresh.ascii = hv_rng_below(&rng, 2) == 0;
         again = rng;
+        memcpy(before, kept.cells, (size_t)(kept.w * kept.h) * sizeof *before);
         draw_frame(&kept, &rng, true);
         draw_frame(&fresh, &again, false);
+        assert_changes_told(&kept, before);
         for (int i = 0; i < fresh.w * fresh.h; i++) {
             assert_memory_equal(kept.cells[i].utf8, fresh.cells[i].utf8, 8);
             assert_int_equal(kept.cells[i].style, fresh.cells[i].style);
@@ -119,21 +137,59 @@ static void parts_are_drawn_once(void **state)
 {
     (void)state;
     struct hv_grid g = {0};
-    struct hv_rect r = {1, 1, 4, 2};
+    struct hv_rect r = {1, 1, 4, 2}, lower = {3, 2, 4, 2}, cut = {5, 1, 4, 2};
     hv_grid_resize(&g, 8, 4);
     assert_false(hv_grid_part(&g, r, 7));
+    (void)hv_grid_put(&g, 1, 1, -1, "one", 0);
     hv_grid_part_end(&g);
     assert_true(hv_grid_part(&g, r, 7));
     assert_false(hv_grid_part(&g, r, 8));
+    (void)hv_grid_put(&g, 1, 1, -1, "two", 0);
     hv_grid_part_end(&g);
-    assert_false(hv_grid_part(&g, r, 7)); /* what came later took its place */
+    assert_true(hv_grid_part(&g, r, 7)); /* over what came later */
+    assert_string_equal(g.cells[8 + 1].utf8, "o");
+    assert_true(hv_grid_part(&g, lower, 8)); /* at another place */
+    assert_string_equal(g.cells[2 * 8 + 3].utf8, "t");
+    assert_false(hv_grid_part(&g, cut, 8)); /* a piece of it is another part */
     hv_grid_part_end(&g);
     assert_false(hv_grid_part(&g, r, 0));
+    hv_grid_part_end(&g);
+    assert_false(hv_grid_part(&g, r, 10));
+    assert_false(hv_grid_part(&g, (struct hv_rect){1, 1, 2, 1}, 11)); /* inside another */
+    (void)hv_grid_put(&g, 1, 1, 2, "in", 0);
+    hv_grid_part_end(&g);
+    (void)hv_grid_put(&g, 3, 1, 2, "ut", 0);
+    hv_grid_part_end(&g);
+    assert_true(hv_grid_part(&g, lower, 10));
+    assert_string_equal(g.cells[2 * 8 + 5].utf8, "u");
     g.ascii = true;
     assert_false(hv_grid_part(&g, r, 7));
     hv_grid_part_end(&g);
     hv_grid_resize(&g, 9, 4);
     assert_false(hv_grid_part(&g, r, 7));
+    hv_grid_free(&g);
+}
+
+static void frames_keep_what_is_drawn_again(void **state)
+{
+    (void)state;
+    struct hv_grid g = {0};
+    hv_grid_resize(&g, 10, 2);
+    (void)hv_grid_put(&g, 0, 0, -1, "abc", 0);
+    (void)hv_grid_put(&g, 0, 1, -1, "xyz", 0);
+    hv_grid_begin(&g, 10, 2);
+    (void)hv_grid_put(&g, 0, 0, -1, "abd", 0);
+    hv_grid_end(&g);
+    assert_int_equal(g.changed[0].from, 2);
+    assert_int_equal(g.changed[0].to, 3);
+    assert_string_equal(g.cells[10].utf8, " "); /* not drawn: gone */
+    assert_int_equal(g.changed[1].from, 0);
+    assert_int_equal(g.changed[1].to, 3);
+    hv_grid_begin(&g, 10, 2);
+    (void)hv_grid_put(&g, 0, 0, -1, "abd", 0);
+    hv_grid_end(&g);
+    for (int y = 0; y < 2; y++)
+        assert_true(g.changed[y].to <= g.changed[y].from);
     hv_grid_free(&g);
 }
 
@@ -344,6 +400,7 @@ int main(void)
                                        cmocka_unit_test(bars_have_eighths),
                                        cmocka_unit_test(parts_leave_no_trace),
                                        cmocka_unit_test(parts_are_drawn_once),
+                                       cmocka_unit_test(frames_keep_what_is_drawn_again),
                                        cmocka_unit_test(layout_never_overlaps_or_leaves),
                                        cmocka_unit_test(shipped_files_equal_the_tables),
                                        cmocka_unit_test(wrong_lines_say_where),

@@ -277,9 +277,10 @@ static void add_right(struct hv_str *out, const char *text)
     hv_str_adds(out, text);
 }
 
-static void add_topology(struct hv_str *out, const struct hv_cluster *c,
-                         const struct hv_node_group *g)
+static void add_topology(struct hv_str *out, const struct hv_node_group *g)
 {
+    char buf[HV_FMT_CAP] = "";
+    double said = HV_UNKNOWN; /* what `buf` says: neighbours mostly say the same */
     uint32_t n = g->n_devices < MATRIX_DEVICES ? g->n_devices : MATRIX_DEVICES;
     hv_str_addf(out, "topology of one node, GB/s from row to column%s\n",
                 n < g->n_devices ? " (first 8)" : "");
@@ -291,10 +292,12 @@ static void add_topology(struct hv_str *out, const struct hv_cluster *c,
     for (uint32_t i = 0; i < n; i++) {
         hv_str_addf(out, "  %-4u", i);
         for (uint32_t k = 0; k < n; k++) {
-            struct hv_path p = hv_cluster_path(c, g->first_device + i, g->first_device + k);
-            char buf[HV_FMT_CAP];
-            double gbps = p.bytes_per_s / HV_GBPS;
-            add_right(out, i == k ? "." : hv_fmt_general(buf, sizeof buf, gbps, 3));
+            double gbps = hv_node_group_path(g, i, k).bytes_per_s / HV_GBPS;
+            if (i != k && gbps != said) {
+                (void)hv_fmt_general(buf, sizeof buf, gbps, 3);
+                said = gbps;
+            }
+            add_right(out, i == k ? "." : buf);
         }
         hv_str_addc(out, '\n');
     }
@@ -372,7 +375,7 @@ static void add_details(const struct hv_cluster_screen *v, struct hv_str *out)
     for (size_t i = 0; i < g->n_slots; i++) {
         add_kind(out, &g->slots[i]);
     }
-    add_topology(out, hv_cluster_shown(v), g);
+    add_topology(out, g);
     add_prices(out, g);
 }
 

@@ -279,6 +279,7 @@ void hv_cluster_reorder(struct hv_cluster_screen *v)
 {
     const struct hv_cluster *c = hv_cluster_shown(v);
     v->order.n = 0;
+    v->order_version++;
     for (size_t i = 0; i < c->n_groups; i++) {
         if (passes(v, &c->groups[i])) {
             hv_vec_push(&v->order, i);
@@ -484,7 +485,7 @@ void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g,
     hv_grid_box(g, r, hv_str_cstr(&text), focused, focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
     /* the width says which columns are shown, the orders which group a row is */
     uint64_t version = hv_hash(hv_cluster_version(v, "nodes"), &at.w, sizeof at.w);
-    version = hv_hash(version, v->order.items, v->order.n * sizeof *v->order.items);
+    version = hv_hash(version, &v->order_version, sizeof v->order_version);
     struct hv_table_source s = {&some, v->order.n, some_cell, some_flags, some_id, version};
     struct hv_table_look look = {shown, n, focused,
                                  "no group has this text; f and an empty line show all"};

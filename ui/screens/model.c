@@ -6,6 +6,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/file.h"
+#include "solver/base/rng.h"
 #include "solver/base/units.h"
 #include "ui/screens/model_int.h"
 #include "ui/screens/screens.h"
@@ -40,6 +41,13 @@ static void sync_documents(struct hv_model_screen *v, struct hv_session *s)
     hv_model_layer_fill(v);
 }
 
+uint64_t hv_model_version(const struct hv_model_screen *v, const char *part)
+{
+    const uint64_t of[] = {v->model_generation, v->job_generation, v->cluster_generation,
+                           v->unfolded, (uint64_t)v->tp};
+    return hv_hash(hv_hash(HV_HASH_START, part, strlen(part)), of, sizeof of);
+}
+
 /* The form in the panel of the fields: of single blocks while it is open. */
 static struct hv_doc_form *form_of(struct hv_model_screen *v)
 {
@@ -69,6 +77,7 @@ static void close_screen(void *state, struct hv_app *app)
     hv_doc_form_free(&v->layer_form);
     hv_vec_free(&v->own);
     hv_vec_free(&v->rows);
+    hv_str_free(&v->status);
     free(v);
 }
 
@@ -121,10 +130,8 @@ static void draw(const void *state, const void *model, const struct hv_view_ctx 
     }
 }
 
-static void status(const void *state, const void *model, struct hv_str *out)
+static void make_status(const struct hv_model_screen *v, struct hv_str *out)
 {
-    struct hv_model_screen *v = ((const struct state *)state)->screen;
-    sync_documents(v, hv_ui_session(model));
     const struct hv_model *m = hv_session_model(v->session)->model;
     double sequence = (double)hv_session_job(v->session)->job.sequence;
     double flops = hv_model_forward_flops(m, sequence, true);
@@ -156,6 +163,19 @@ static void status(const void *state, const void *model, struct hv_str *out)
         hv_str_adds(out, " | all checks fine");
     }
     hv_str_free(&checks);
+}
+
+static void status(const void *state, const void *model, struct hv_str *out)
+{
+    struct hv_model_screen *v = ((const struct state *)state)->screen;
+    sync_documents(v, hv_ui_session(model));
+    uint64_t version = hv_model_version(v, "status");
+    if (v->status_version != version) {
+        hv_str_clear(&v->status);
+        make_status(v, &v->status);
+        v->status_version = version;
+    }
+    hv_str_adds(out, hv_str_cstr(&v->status));
 }
 
 /* ---- import and export ----------------------------------------------------------------------- */

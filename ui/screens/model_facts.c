@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "solver/base/rng.h"
 #include "solver/base/units.h"
 #include "ui/screens/model_int.h"
 
@@ -236,7 +237,7 @@ static int draw_bars(const struct hv_model_screen *v, struct hv_grid *g, struct 
     return BARS + 2;
 }
 
-void hv_model_draw_fit(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r)
+static void draw_fit(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r)
 {
     bool focused = v->panel == HV_MODEL_FIT_PANEL;
     struct hv_rect in = hv_rect_inner(r);
@@ -262,4 +263,13 @@ void hv_model_draw_fit(const struct hv_model_screen *v, struct hv_grid *g, struc
     hv_grid_unclip(g, old);
     hv_str_free(&line);
     hv_str_free(&text);
+}
+
+void hv_model_draw_fit(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r)
+{
+    const uint64_t of[] = {(uint64_t)v->fit_top, v->only_checks, v->panel == HV_MODEL_FIT_PANEL};
+    if (!hv_grid_part(g, r, hv_hash(hv_model_version(v, "fit"), of, sizeof of))) {
+        draw_fit(v, g, r);
+        hv_grid_part_end(g);
+    }
 }

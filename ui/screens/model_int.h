@@ -70,8 +70,14 @@ struct hv_model_screen {
     bool only_checks;
     int fit_top; /**< first line of the checks shown */
     struct hv_model_fit fit;
-    int tp; /**< tensor-parallel degree of the preview; 0 = chosen by us */
+    int tp;                  /**< tensor-parallel degree of the preview; 0 = chosen by us */
+    struct hv_str status;    /**< the status line, made when something of it changed */
+    uint64_t status_version; /**< of what it was made */
 };
+
+/** A number that differs whenever what a part of the screen shows does, but for the focus and what
+ * was scrolled: for hv_grid_part. */
+uint64_t hv_model_version(const struct hv_model_screen *v, const char *part);
 
 /* ---- layers (model_table.c) */
 

@@ -379,6 +379,7 @@ void hv_model_draw_layers(const struct hv_model_screen *v, struct hv_grid *g, st
     bool focused = v->panel == HV_MODEL_LAYERS_PANEL;
     struct hv_str title = {0};
     struct hv_table_source s = hv_model_source(v);
+    s.version = hv_model_version(v, "layers");
     struct hv_rect in = hv_rect_inner(r);
     size_t n = COLUMN_OTHERS + (v->n_kinds > 1 ? v->n_kinds - 1 : 0);
     struct hv_table_look look = {columns, n, focused, "no layers"};

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "solver/base/rng.h"
 #include "solver/base/units.h"
 #include "ui/screens/strategies_int.h"
 #include "ui/view/layout.h"
@@ -186,6 +187,30 @@ void hv_strategies_place(const struct hv_strategies *st, struct hv_rect body,
 
 /* ---- drawing ---- */
 
+/* A number that differs whenever something of the session that a panel shows does. */
+static uint64_t version_of(const struct hv_strategies_list *l, const char *panel)
+{
+    uint64_t changes = hv_session_changes(l->s);
+    return hv_hash(hv_hash(HV_HASH_START, panel, strlen(panel)), &changes, sizeof changes);
+}
+
+/* The same for all that a panel beside the list shows; 0 while something is typed into it. */
+static uint64_t panel_version(const struct hv_strategies *st, const struct hv_strategies_list *l,
+                              const struct hv_plugin *p, enum hv_strategies_panel panel)
+{
+    const struct hv_form *f = &st->form.form;
+    bool own = panel == HV_STRATEGIES_PARAMS && st->form.plugin == p && f->n_fields > 0;
+    const uint64_t of[] = {p != NULL ? (uint64_t)(p - l->plugins) + 1 : 0, st->focus == panel,
+                           own ? f->cursor + 1 : 0, own ? f->top : 0};
+    if (own && f->editing) {
+        return 0;
+    }
+    uint64_t h = hv_hash(version_of(l, panel == HV_STRATEGIES_PARAMS ? "parameters" : "progress"),
+                         of, sizeof of);
+    const char *bad = own ? f->fields[f->cursor].bad : "";
+    return hv_hash(h, bad, strlen(bad));
+}
+
 static void draw_panel(const struct hv_strategies *st, const struct hv_strategies_list *l,
                        const struct hv_table *table, enum hv_strategies_panel panel,
                        struct hv_grid *g, struct hv_rect r)
@@ -206,6 +231,8 @@ static void draw_panel(const struct hv_strategies *st, const struct hv_strategie
     hv_grid_box(g, r, title, focused, focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
     if (panel == HV_STRATEGIES_LIST) {
         struct hv_table_source src = hv_strategies_source(l);
+        src.version = version_of(l, "strategies");
+        src.version = hv_hash(src.version, st->filter, strlen(st->filter));
         struct hv_table_look own = hv_strategies_look;
         own.focused = focused;
         own.empty = l->n > 0 ? hv_strategies_look.empty : "no strategy is installed";
@@ -229,8 +256,16 @@ void hv_strategies_draw(const void *state, const void *model, const struct hv_vi
     hv_table_refresh(&t, &src, r[HV_STRATEGIES_LIST].h - 3);
     t.find = find[0] != '\0' ? find : NULL;
     for (int i = 0; i < HV_STRATEGIES_PANEL_N; i++) {
-        if (r[i].w > 2 && r[i].h > 2) {
-            draw_panel(st, &l, &t, (enum hv_strategies_panel)i, ctx->grid, r[i]);
+        enum hv_strategies_panel panel = (enum hv_strategies_panel)i;
+        const struct hv_plugin *p = hv_strategies_at(&l, t.cursor);
+        if (r[i].w <= 2 || r[i].h <= 2) {
+            continue;
+        }
+        if (panel == HV_STRATEGIES_LIST) { /* its rows are parts */
+            draw_panel(st, &l, &t, panel, ctx->grid, r[i]);
+        } else if (!hv_grid_part(ctx->grid, r[i], panel_version(st, &l, p, panel))) {
+            draw_panel(st, &l, &t, panel, ctx->grid, r[i]);
+            hv_grid_part_end(ctx->grid);
         }
     }
     free(l.shown);

@@ -72,12 +72,11 @@ static void describe(const struct hv_option_row *o, char *help, size_t cap)
                    o->help != NULL ? o->help : hv_option_type_name(o->type), range, def);
 }
 
-static void fill_option(struct hv_field *d, char *help, size_t cap, const struct hv_session *s,
+static void fill_option(struct hv_field *d, const char *help, const struct hv_session *s,
                         const struct hv_plugin *p, const struct hv_option_row *o)
 {
     struct hv_str value = {0};
     bool is_number = o->type == HV_OPTION_INTEGER || o->type == HV_OPTION_NUMBER;
-    describe(o, help, cap);
     hv_session_option(s, p->id, o->key, &value);
     *d = (struct hv_field){.name = o->key,
                            .help = help,
@@ -149,8 +148,8 @@ static size_t first_field(const struct hv_form *f)
     return i;
 }
 
-void hv_strategy_form_fill(struct hv_strategy_form *f, const struct hv_session *s,
-                           const struct hv_plugin *p)
+/* Everything but the helps. */
+static void fill(struct hv_strategy_form *f, const struct hv_session *s, const struct hv_plugin *p)
 {
     size_t n = count_options(p);
     bool same = f->plugin == p && f->form.n_fields == n + EXTRA_N;
@@ -164,7 +163,7 @@ void hv_strategy_form_fill(struct hv_strategy_form *f, const struct hv_session *
     f->form.check = check;
     f->form.check_ctx = (void *)(uintptr_t)p;
     for (size_t i = 0; i < n; i++) {
-        fill_option(&f->form.fields[i], f->helps[i], sizeof f->helps[i], s, p, &p->options[i]);
+        fill_option(&f->form.fields[i], f->helps[i], s, p, &p->options[i]);
         if (p->options[i].type == HV_OPTION_SCHEDULE) {
             f->form.fields[i].choices = f->schedules;
             f->form.fields[i].n_choices = f->n_schedules;
@@ -175,6 +174,15 @@ void hv_strategy_form_fill(struct hv_strategy_form *f, const struct hv_session *
         f->form.cursor = first_field(&f->form);
         f->form.top = 0;
         f->form.editing = false;
+    }
+}
+
+void hv_strategy_form_fill(struct hv_strategy_form *f, const struct hv_session *s,
+                           const struct hv_plugin *p)
+{
+    fill(f, s, p);
+    for (size_t i = 0; i < count_options(p); i++) {
+        describe(&p->options[i], f->helps[i], sizeof f->helps[i]);
     }
 }
 
@@ -214,7 +222,7 @@ void hv_strategy_form_draw(const struct hv_strategy_form *f, const struct hv_ses
                            bool focused)
 {
     struct hv_strategy_form now = {0};
-    hv_strategy_form_fill(&now, s, p);
+    fill(&now, s, p);
     if (f->plugin == p && f->form.n_fields == now.form.n_fields) {
         now.form.cursor = f->form.cursor;
         now.form.top = f->form.top;
@@ -222,6 +230,10 @@ void hv_strategy_form_draw(const struct hv_strategy_form *f, const struct hv_ses
         now.form.line = f->form.line; /* only read while drawing */
         const struct hv_field *edited = &f->form.fields[f->form.cursor];
         memcpy(now.form.fields[now.form.cursor].bad, edited->bad, sizeof edited->bad);
+    }
+    size_t at = now.form.cursor; /* one help is shown */
+    if (at < count_options(p)) {
+        describe(&p->options[at], now.helps[at], sizeof now.helps[at]);
     }
     hv_form_draw(&now.form, g, r, focused);
     now.form.line = (struct hv_line){0};

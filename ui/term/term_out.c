@@ -316,16 +316,18 @@ static bool is_writable(const struct hv_out *o, int x, int y, int width)
     return o->caps.wraps_late || y + 1 < o->h || x + width < o->w;
 }
 
-/* `all`, unless NULL, is what every cell shows: the screen was just cleared. */
+/* Draws the columns of a row that may differ, of w that both have. `all`, unless NULL, is what
+ * every cell shows: the screen was just cleared. */
 static void draw_row(struct hv_out *o, const struct hv_grid *g, int y, int w,
-                     const struct hv_cell *all)
+                     struct hv_grid_columns at, const struct hv_cell *all)
 {
     const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
     struct hv_cell *old = &o->shown[(size_t)y * (size_t)o->w];
-    if (!all && memcmp(row, old, (size_t)w * sizeof *row) == 0)
+    size_t n = (size_t)(at.to - at.from);
+    if (!all && memcmp(row + at.from, old + at.from, n * sizeof *row) == 0)
         return;
     int tail = tail_of(o, row, w);
-    for (int x = 0; x < w; x++) {
+    for (int x = at.from; x < at.to; x++) {
         if (same_cell(&row[x], all ? all : &old[x]) || row[x].width == 0 ||
             !is_writable(o, x, y, row[x].width))
             continue;
@@ -340,7 +342,21 @@ static void draw_row(struct hv_out *o, const struct hv_grid *g, int y, int w,
         else
             put_cell(o, &row[x]);
     }
-    memcpy(old, row, (size_t)w * sizeof *row);
+    memcpy(old + at.from, row + at.from, n * sizeof *row);
+}
+
+/* Columns of w in which a row may differ from what is shown. A grid that was shown before says so:
+ * what was not written since then cannot. */
+static struct hv_grid_columns columns_of(const struct hv_out *o, const struct hv_grid *g, int y,
+                                         int w)
+{
+    struct hv_grid_columns out = {0, w};
+    bool same = o->grid == g, next = same && o->frame + 1 == g->frame;
+    if (same && (next || o->frame == g->frame)) {
+        out = g->changed[y];
+        out.to = out.to < w ? out.to : w;
+    }
+    return out;
 }
 
 /* Returns what all cells show then. */
@@ -370,8 +386,13 @@ void hv__out_draw(struct hv_out *o, const struct hv_grid *g)
     struct hv_cell all = fresh ? clear_all(o) : blank;
     for (size_t i = 0; fresh && (w < o->w || h < o->h) && i < (size_t)o->w * (size_t)o->h; i++)
         o->shown[i] = all; /* also where the grid does not reach */
-    for (int y = 0; y < h; y++)
-        draw_row(o, g, y, w, fresh ? &all : NULL);
+    for (int y = 0; y < h; y++) {
+        struct hv_grid_columns at = fresh ? (struct hv_grid_columns){0, w} : columns_of(o, g, y, w);
+        if (at.from < at.to)
+            draw_row(o, g, y, w, at, fresh ? &all : NULL);
+    }
+    o->grid = g;
+    o->frame = g->frame;
     bool visible = g->cursor_x >= 0 && g->cursor_x < w && g->cursor_y < h;
     set_cursor(o, visible);
     if (visible)

@@ -36,6 +36,8 @@ struct hv_out {
     struct hv_pen pens[HV_STYLE_N]; /**< by style id */
     struct hv_cell *shown;          /**< w·h cells as the terminal shows them */
     size_t cap;                     /**< cells that there is memory for */
+    const struct hv_grid *grid;     /**< that was shown last, and its frame; never looked into */
+    uint64_t frame;
     int w, h;
     int x, y; /**< its cursor; x < 0 = nobody knows */
     struct hv_pen pen;
@@ -55,7 +57,9 @@ void hv__out_open(struct hv_out *o, const struct hv_theme *theme, bool colour);
 void hv__out_close(struct hv_out *o);
 /** The terminal has this size and may show anything: the next drawing clears and writes all. */
 void hv__out_forget(struct hv_out *o, int w, int h);
-/** Appends what makes the terminal show the grid: only cells that differ. O(cells) compare. */
+/** Appends what makes the terminal show the grid: only cells that differ. Of the grid that was
+ * shown last only columns that changed since are compared, in this frame or the next; else
+ * O(cells). Two grids one after the other at the same address need hv__out_forget between them. */
 void hv__out_draw(struct hv_out *o, const struct hv_grid *g);
 /** Appends what leaves plain text and a visible cursor behind. */
 void hv__out_leave(struct hv_out *o);

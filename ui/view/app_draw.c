@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "solver/base/rng.h"
 #include "ui/view/layout.h"
 #include "ui/view/plain.h"
 
@@ -60,30 +61,64 @@ static const enum hv_action *bar_of(const struct hv_app *app)
     return now ? now : v->ops->keybar;
 }
 
+/* Words that follow each other stay apart by their ends. */
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+    return hv_hash(h, text, strlen(text) + 1);
+}
+
 /* Keys do not change while the program runs, so a view has the same bar while its list is the same.
  */
-static void fill_bar(struct hv_app *app)
+static void fill_bar(struct hv_app *app, int width)
 {
     const struct hv_view_ops *ops = hv__app_top(app)->ops;
     const enum hv_action *a = bar_of(app);
-    if (app->bar_of == ops && app->bar_list == a && app->bar_depth == app->n_stack)
+    if (app->bar_of == ops && app->bar_list == a && app->bar_depth == app->n_stack &&
+        app->bar_width == width)
         return;
     app->bar_of = ops;
     app->bar_list = a;
     app->bar_depth = app->n_stack;
+    app->bar_width = width;
     app->n_bar = 0;
     add_bar(app, HV_ACT_HELP);
     for (; a && *a != HV_ACT_NONE && app->n_bar < HV__MAX_BAR - 1; a++)
         add_bar(app, *a);
     if (!app->in_help) /* there q is a letter to search for */
         add_bar(app, HV_ACT_CLOSE);
+    hv_keybar_fit(app->bar, app->n_bar, width);
+    app->bar_hash = HV_HASH_START;
+    for (size_t i = 0; i < app->n_bar; i++)
+        app->bar_hash = hash_text(hash_text(app->bar_hash, app->bar[i].key), app->bar[i].label);
 }
 
 static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect row)
 {
-    fill_bar(app);
-    hv_keybar_fit(app->bar, app->n_bar, row.w);
-    hv_keybar_draw(app->bar, app->n_bar, g, row);
+    fill_bar(app, row.w);
+    if (!hv_grid_part(g, row, hash_text(app->bar_hash, "key bar"))) {
+        hv_keybar_draw(app->bar, app->n_bar, g, row);
+        hv_grid_part_end(g);
+    }
+}
+
+/* The row of tabs, drawn where one of its words is another than before. */
+static void draw_tabs(const struct hv_app *app, struct hv_grid *g, struct hv_rect row)
+{
+    const char *titles[HV__MAX_TABS], *shorts[HV__MAX_TABS];
+    struct hv_tabs tabs = hv__app_tabs(app, titles, shorts);
+    struct hv_str project = {0};
+    if (app->config.project)
+        app->config.project(app->config.model, &project);
+    tabs.right = hv_str_cstr(&project);
+    uint64_t what = hash_text(hv_hash(HV_HASH_START, &tabs.active, sizeof tabs.active), "tabs");
+    what = hash_text(what, tabs.right);
+    for (size_t i = 0; i < tabs.n; i++)
+        what = hash_text(hash_text(what, titles[i]), shorts[i]);
+    if (!hv_grid_part(g, row, what)) {
+        hv_tabs_draw(&tabs, g, row);
+        hv_grid_part_end(g);
+    }
+    hv_str_free(&project);
 }
 
 static const char quit_question[] =
@@ -198,19 +233,14 @@ void hv_app_draw(struct hv_app *app, struct hv_grid *g)
     const struct hv__open_view *v = hv__app_top(app);
     app->dirty = false;
     g->ascii = app->config.ascii;
-    hv_grid_resize(g, app->w, app->h);
+    hv_grid_begin(g, app->w, app->h);
     if (f.tiny) {
         (void)hv_grid_putf(g, 0, 0, HV_STYLE_TEXT, "%s: needs %dx%d, q quits", v->ops->title,
                            HV_FLOOR_W, HV_FLOOR_H);
+        hv_grid_end(g);
         return;
     }
-    const char *titles[HV__MAX_TABS], *shorts[HV__MAX_TABS];
-    struct hv_tabs tabs = hv__app_tabs(app, titles, shorts);
-    struct hv_str project = {0};
-    if (app->config.project)
-        app->config.project(app->config.model, &project);
-    tabs.right = hv_str_cstr(&project);
-    hv_tabs_draw(&tabs, g, f.tabs);
+    draw_tabs(app, g, f.tabs);
     struct hv_view_ctx ctx = {.grid = g, .body = f.body, .app = app};
     struct hv_rect old = hv_grid_clip(g, f.body);
     v->ops->draw(v->state, app->config.model, &ctx);
@@ -222,5 +252,5 @@ void hv_app_draw(struct hv_app *app, struct hv_grid *g)
     if (guide_y < f.status.y || (!app->message[0] && app->prompt == HV__PROMPT_NONE))
         draw_guide(app, g, (struct hv_rect){f.status.x, guide_y, f.status.w, 1});
     draw_keybar(app, g, f.keybar);
-    hv_str_free(&project);
+    hv_grid_end(g);
 }

@@ -51,6 +51,8 @@ struct hv_app {
     const struct hv_view_ops *bar_of; /* the view whose keys `bar` holds, and what it lay on */
     const enum hv_action *bar_list;   /* the list it was made of */
     size_t bar_depth;
+    int bar_width;
+    uint64_t bar_hash; /* of its words */
 };
 
 /** The view on top. */

@@ -28,6 +28,11 @@ struct hv_cell {
 struct hv_plain;
 struct hv__grid_parts;
 
+/** Columns [from, to) of a row; none when to <= from. */
+struct hv_grid_columns {
+    int from, to;
+};
+
 /** The grid. `{0}` is an empty one. Owner: whoever owns the struct calls hv_grid_free. */
 struct hv_grid {
     struct hv_cell *cells; /**< h rows of w cells */
@@ -38,6 +43,12 @@ struct hv_grid {
     int cursor_x, cursor_y; /**< hardware cursor; x < 0 = hidden */
     struct hv_plain *plain; /**< takes lines of words instead of cells (ui/view/plain.h), or NULL */
     struct hv__grid_parts *parts; /**< what hv_grid_part remembers, or NULL */
+    uint64_t frame;               /**< number of this frame */
+    /** Of every row, the columns that were written with something else in this frame and in the one
+     * before; whoever showed the grid then need not look at others. */
+    struct hv_grid_columns *changed, *changed_before;
+    uint64_t *drawn, *drawn_before; /**< cells drawn in these frames: bits, n_words per row */
+    size_t n_words;
 };
 
 /** Largest side that hv_grid_resize gives (cells); larger wishes are cut. */
@@ -45,6 +56,14 @@ struct hv_grid {
 
 /** Sets the size and clears; contents are lost, with a new size also those of parts. O(w·h). */
 void hv_grid_resize(struct hv_grid *g, int w, int h);
+/**
+ * Begins a frame: as hv_grid_resize for whoever draws, but where the size stays the cells stay too
+ * until hv_grid_end, so that only what is drawn otherwise than before counts as changed. Cells are
+ * not to be read in between. O(h).
+ */
+void hv_grid_begin(struct hv_grid *g, int w, int h);
+/** Ends it: what was not drawn becomes blank. O(w·h / 64 + cells that become blank). */
+void hv_grid_end(struct hv_grid *g);
 /** Frees the cells; empty and usable again. */
 void hv_grid_free(struct hv_grid *g);
 /** All cells blank in style 0, full clip, cursor hidden. */
@@ -111,18 +130,17 @@ void hv_grid_cursor(struct hv_grid *g, int x, int y);
 
 /**
  * Begins a part of the frame that is drawn again only when something it shows changed. `what` is a
- * number that differs whenever the cells or the cursor in r would, but for the place, the clip and
- * `ascii`, which are looked at here: a hash (hv_hash) of which part it is and of all it shows; 0 is
- * never remembered. Nothing was drawn in r before in this frame, and parts do not nest. True: the
- * cells are there, as the same part left them in an earlier frame, and the caller draws nothing.
- * False: the caller draws, in r only, and calls hv_grid_part_end. O(parts + cells of r).
+ * number that differs whenever the cells or the cursor in r would, but for the size, the clip and
+ * `ascii`, which are looked at here: a hash (hv_hash) of which part it is and of all it shows,
+ * which may not depend on the place; 0 is never remembered. Nothing was drawn in r before in this
+ * frame; of parts inside others only the outer ones are remembered. True: the cells are there, as
+ * the same part left them in an earlier frame, here or elsewhere, and the caller draws nothing.
+ * False: the caller draws, in r only, and calls hv_grid_part_end. Some hundred parts are
+ * remembered. O(cells of r), O(rows of r) where nothing changed at its place.
  */
 bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what);
-/** Remembers the part begun last; what was remembered of others at its place is forgotten. */
+/** Remembers the part begun last; called once for every one that was to be drawn. */
 void hv_grid_part_end(struct hv_grid *g);
-/** Forgets all parts, as hv_grid_resize does; and frees what they take, as hv_grid_free does. */
-void hv__grid_parts_forget(struct hv_grid *g);
-void hv__grid_parts_free(struct hv_grid *g);
 
 /** Appends the text plane: h lines, trailing blanks cut. */
 void hv_grid_dump(const struct hv_grid *g, struct hv_str *out);

@@ -1,142 +1,175 @@
 /*
- * Parts of a frame that stay as they are from one frame to the next: their cells are kept beside
- * the grid, so that a key draws what it changed and copies the rest. Whether a part is still the
- * same is for its owner to say; what reaches the terminal is the business of ui/term.
+ * Parts of a frame that stay as they are from one frame to the next, at their place or another:
+ * their cells are kept, so that a key draws what it changed. Whether a part is still the same is
+ * for its owner to say; what reaches the terminal is the business of ui/term.
  */
-#include "ui/view/grid.h"
+#include "ui/view/grid_int.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "solver/base/arena.h"
-#include "solver/base/vec.h"
 
-/* One part: where, what it shows, and the cursor it placed (x < 0 = none). */
+/* A row is looked for in a set that its number says, anything larger in the last one; the part not
+ * shown for longest makes room. Few large ones: new memory for each costs more than drawing it. */
+enum { ROW_SETS = 64, ROW_WAYS = 4, LARGE = 16, ALL = ROW_SETS * ROW_WAYS + LARGE };
+
+/* One part: its size and the piece of it that the clip leaves, what it shows, where it was shown
+ * last, and the cursor it placed (in its piece; x < 0 = none). */
 struct part {
-    struct hv_rect at, clip;
+    int w, h;
+    struct hv_rect piece;
     uint64_t what;
     bool ascii;
-    int cursor_x, cursor_y;
+    uint64_t frame;
+    int x, y, cursor_x, cursor_y;
+    struct hv_cell *cells;
+    size_t cap;
 };
 
 struct hv__grid_parts {
-    HV_VEC(struct part) list;
-    struct hv_cell *cells; /* as many as the grid has; those of the parts are in their places */
-    size_t cap;
-    size_t next;      /* where the search begins: frames ask in the same order */
-    struct part open; /* what = 0: none */
+    struct part all[ALL];
+    struct part open; /* what = 0: none; its cursor is that of what was drawn before, in the grid */
+    int begun, open_at; /* parts begun and not ended, and which of them `open` is */
 };
-
-void hv__grid_parts_forget(struct hv_grid *g)
-{
-    if (g->parts)
-        g->parts->list.n = 0;
-}
 
 void hv__grid_parts_free(struct hv_grid *g)
 {
     if (!g->parts)
         return;
-    hv_vec_free(&g->parts->list);
-    free(g->parts->cells);
+    for (int i = 0; i < ALL; i++)
+        free(g->parts->all[i].cells);
     free(g->parts);
     g->parts = NULL;
 }
 
-static bool same_rect(struct hv_rect a, struct hv_rect b)
-{
-    return a.x == b.x && a.y == b.y && a.w == b.w && a.h == b.h;
-}
-
 static bool same_part(const struct part *a, const struct part *b)
 {
-    return a->what == b->what && same_rect(a->at, b->at) && same_rect(a->clip, b->clip) &&
+    return a->what == b->what && a->w == b->w && a->h == b->h && a->piece.x == b->piece.x &&
+           a->piece.y == b->piece.y && a->piece.w == b->piece.w && a->piece.h == b->piece.h &&
            a->ascii == b->ascii;
 }
 
-static void copy_cells(const struct hv_grid *g, struct hv_rect r, struct hv_cell *to,
-                       const struct hv_cell *from)
+/* Where a part is or may be kept: so many places. */
+static struct part *set_of(const struct hv_grid *g, const struct part *p, int *n)
 {
-    for (int y = r.y; y < r.y + r.h; y++) {
-        size_t at = (size_t)y * (size_t)g->w + (size_t)r.x;
-        memcpy(to + at, from + at, (size_t)r.w * sizeof *to);
-    }
+    bool large = p->piece.h > 1;
+    *n = large ? LARGE : ROW_WAYS;
+    return g->parts->all + (large ? ROW_SETS : (p->what ^ p->what >> 32) % ROW_SETS) * ROW_WAYS;
 }
 
-static const struct part *find(struct hv__grid_parts *all, const struct part *wanted)
+/* The rectangle of cells that a part takes. */
+static struct hv_rect place_of(const struct part *p)
 {
-    for (size_t k = 0; k < all->list.n; k++) {
-        size_t i = (all->next + k) % all->list.n;
-        if (same_part(&all->list.items[i], wanted)) {
-            all->next = i + 1;
-            return &all->list.items[i];
-        }
+    return (struct hv_rect){p->x, p->y, p->piece.w, p->piece.h};
+}
+
+static bool meets(struct hv_grid_columns c, struct hv_rect r)
+{
+    return c.from < r.x + r.w && c.to > r.x;
+}
+
+/* Nothing at this place changed since the frame before was begun, by this part or over it. */
+static bool is_untouched(const struct hv_grid *g, struct hv_rect r)
+{
+    for (int y = r.y; y < r.y + r.h; y++)
+        if (meets(g->changed[y], r) || meets(g->changed_before[y], r))
+            return false;
+    return true;
+}
+
+/* Shows a part that is known at the place of `wanted`. */
+static void show(struct hv_grid *g, struct part *p, const struct part *wanted)
+{
+    struct hv_rect at = place_of(wanted);
+    bool there = p->frame + 1 == g->frame && p->x == at.x && p->y == at.y && is_untouched(g, at);
+    for (int i = 0; i < at.h; i++)
+        if (there)
+            hv__grid_drawn(g, at.y + i, at.x, at.x + at.w);
+        else
+            hv__grid_put_cells(g, at.x, at.y + i, p->cells + (size_t)i * (size_t)at.w, at.w);
+    p->x = at.x;
+    p->y = at.y;
+    p->frame = g->frame;
+    if (p->cursor_x >= 0) {
+        g->cursor_x = at.x + p->cursor_x;
+        g->cursor_y = at.y + p->cursor_y;
     }
-    return NULL;
 }
 
 bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
 {
-    struct part wanted = {hv_rect_meet(g->clip, r), g->clip, what, g->ascii, -1, -1};
-    if (g->plain || what == 0 || wanted.at.w <= 0)
+    struct hv_rect in = hv_rect_meet(g->clip, r);
+    if (g->plain)
         return false;
     if (!g->parts)
         g->parts = hv_xcalloc(1, sizeof *g->parts);
-    if (g->parts->cap < g->cap) { /* a new size: nothing is remembered */
-        free(g->parts->cells);
-        g->parts->cells = hv_xcalloc(g->cap, sizeof *g->parts->cells);
-        g->parts->cap = g->cap;
-    }
-    const struct part *known = find(g->parts, &wanted);
-    if (!known) {
-        wanted.cursor_x = g->cursor_x; /* until the end: the one of the parts before */
-        wanted.cursor_y = g->cursor_y;
-        g->cursor_x = g->cursor_y = -1;
-        g->parts->open = wanted;
+    g->parts->begun++;
+    if (what == 0 || in.w <= 0 || g->parts->open.what != 0)
         return false;
-    }
-    copy_cells(g, known->at, g->cells, g->parts->cells);
-    if (known->cursor_x >= 0) {
-        g->cursor_x = known->cursor_x;
-        g->cursor_y = known->cursor_y;
-    }
-    return true;
+    struct part wanted = {.w = r.w,
+                          .h = r.h,
+                          .piece = {in.x - r.x, in.y - r.y, in.w, in.h},
+                          .what = what,
+                          .ascii = g->ascii,
+                          .x = in.x,
+                          .y = in.y};
+    int n;
+    struct part *set = set_of(g, &wanted, &n);
+    for (int i = 0; i < n; i++)
+        if (same_part(&set[i], &wanted)) {
+            show(g, &set[i], &wanted);
+            g->parts->begun--;
+            return true;
+        }
+    wanted.cursor_x = g->cursor_x;
+    wanted.cursor_y = g->cursor_y;
+    g->cursor_x = g->cursor_y = -1;
+    g->parts->open = wanted;
+    g->parts->open_at = g->parts->begun;
+    return false;
 }
 
-/* Forgets the parts that lie where the cells of this one go; returns the place of the first. */
-static size_t make_room(struct hv__grid_parts *all, struct hv_rect r)
+/* Keeps the cells of a part in place of the one of its set that was not shown for longest. */
+static void keep(struct hv_grid *g, const struct part *done)
 {
-    size_t kept = 0, first = SIZE_MAX;
-    for (size_t i = 0; i < all->list.n; i++) {
-        struct hv_rect both = hv_rect_meet(all->list.items[i].at, r);
-        if (both.w > 0)
-            first = first < kept ? first : kept;
-        else
-            all->list.items[kept++] = all->list.items[i];
+    int ways;
+    struct part *set = set_of(g, done, &ways), *to = &set[0];
+    struct hv_rect at = place_of(done);
+    size_t n = (size_t)at.w * (size_t)at.h;
+    for (int i = 1; i < ways; i++)
+        to = set[i].frame < to->frame ? &set[i] : to;
+    struct hv_cell *cells = to->cells;
+    size_t cap = to->cap;
+    if (n > cap) {
+        free(cells);
+        cells = hv_xmalloc(n * sizeof *cells);
+        cap = n;
     }
-    all->list.n = kept;
-    return first < kept ? first : kept;
+    *to = *done;
+    to->cells = cells;
+    to->cap = cap;
+    to->frame = g->frame;
+    for (int i = 0; i < at.h; i++)
+        memcpy(cells + (size_t)i * (size_t)at.w, hv__grid_at(g, at.x, at.y + i),
+               (size_t)at.w * sizeof *cells);
 }
 
 void hv_grid_part_end(struct hv_grid *g)
 {
-    struct hv__grid_parts *all = g->parts;
-    if (!all || all->open.what == 0)
+    if (!g->parts)
         return;
-    struct part done = all->open;
-    all->open.what = 0;
+    bool ends = g->parts->begun-- == g->parts->open_at;
+    if (g->parts->open.what == 0 || !ends)
+        return;
+    struct part done = g->parts->open;
     int before_x = done.cursor_x, before_y = done.cursor_y;
-    done.cursor_x = g->cursor_x;
-    done.cursor_y = g->cursor_y;
+    g->parts->open.what = 0;
+    done.cursor_x = g->cursor_x < 0 ? -1 : g->cursor_x - done.x;
+    done.cursor_y = g->cursor_y - done.y;
     if (g->cursor_x < 0) {
         g->cursor_x = before_x;
         g->cursor_y = before_y;
     }
-    copy_cells(g, done.at, all->cells, g->cells);
-    size_t at = make_room(all, done.at);
-    hv_vec_push(&all->list, done);
-    struct part *items = all->list.items;
-    memmove(items + at + 1, items + at, (all->list.n - 1 - at) * sizeof *items);
-    items[at] = done;
-    all->next = at + 1;
+    hv__grid_blank_rest(g, place_of(&done));
+    keep(g, &done);
 }

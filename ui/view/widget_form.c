@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "solver/base/rng.h"
 #include "ui/view/plain.h"
 
 void hv_form_free(struct hv_form *f)
@@ -250,6 +251,20 @@ static void draw_field(const struct hv_form *f, size_t i, struct hv_grid *g, str
         (void)hv_grid_put_user(g, x + w + 3, row.y, -1, d->unit, HV_STYLE_DIM);
 }
 
+/* All that draw_field shows, as a number; 0 for what is being typed. */
+static uint64_t field_version(const struct hv_form *f, size_t i, int label_w, bool focused)
+{
+    const struct hv_field *d = &f->fields[i];
+    bool focus = focused && i == f->cursor;
+    const int of[] = {label_w, focus, (int)d->kind, d->read_only, d->bad[0] != '\0'};
+    if (focus && f->editing)
+        return 0;
+    uint64_t h = hv_hash(hv_hash(HV_HASH_START, "field", 5), of, sizeof of);
+    h = hv_hash(h, d->name, strlen(d->name) + 1);
+    h = hv_hash(h, d->value, strlen(d->value) + 1);
+    return d->unit ? hv_hash(h, d->unit, strlen(d->unit)) : h;
+}
+
 void hv_form_draw(const struct hv_form *f, struct hv_grid *g, struct hv_rect r, bool focused)
 {
     if (g->plain) {
@@ -259,8 +274,13 @@ void hv_form_draw(const struct hv_form *f, struct hv_grid *g, struct hv_rect r, 
     struct hv_rect old = hv_grid_clip(g, r);
     int label_w = label_width(f, r.w), height = r.h > 2 ? r.h - 1 : r.h;
     size_t top = form_top(f, height);
-    for (size_t i = top; i < f->n_fields && (int)(i - top) < height; i++)
-        draw_field(f, i, g, (struct hv_rect){r.x, r.y + (int)(i - top), r.w, 1}, label_w, focused);
+    for (size_t i = top; i < f->n_fields && (int)(i - top) < height; i++) {
+        struct hv_rect row = {r.x, r.y + (int)(i - top), r.w, 1};
+        if (hv_grid_part(g, row, field_version(f, i, label_w, focused)))
+            continue;
+        draw_field(f, i, g, row, label_w, focused);
+        hv_grid_part_end(g);
+    }
     if (height < r.h && f->cursor < f->n_fields) {
         const struct hv_field *d = &f->fields[f->cursor];
         const char *text = d->bad[0] ? d->bad : d->help ? d->help : "";

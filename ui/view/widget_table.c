@@ -193,17 +193,22 @@ struct shown_columns {
     size_t n;
 };
 
-/* All that a row shows, as a number (hv_grid_part); 0 when the source does not say. */
-static uint64_t row_version(const struct hv_table *t, const struct hv_table_source *s,
-                            const struct hv_table_look *look, const struct shown_columns *columns,
-                            const struct row *row)
+/* What all rows show, as a number (hv_grid_part); 0 when the source does not say. */
+static uint64_t version_of(const struct hv_table *t, const struct hv_table_source *s,
+                           const struct hv_table_look *look, const struct shown_columns *columns)
 {
-    const uint64_t of[] = {s->version, row->number, row->flags, row->cursor, look->focused};
     if (s->version == 0)
         return 0;
-    uint64_t h = hv_hash(HV_HASH_START, of, sizeof of);
+    uint64_t h = hv_hash(s->version, &look->focused, sizeof look->focused);
     h = hv_hash(h, columns->widths, columns->n * sizeof *columns->widths);
     return t->find ? hv_hash(h, t->find, strlen(t->find)) : h;
+}
+
+/* The same for one of them. */
+static uint64_t row_version(uint64_t all, const struct row *row)
+{
+    const uint64_t of = (uint64_t)row->number << 8 ^ row->flags << 1 ^ row->cursor;
+    return all ? hv_hash(all, &of, sizeof of) : 0;
 }
 
 static void draw_row(const struct hv_table *t, const struct hv_table_source *s,
@@ -247,13 +252,14 @@ void hv_table_draw(const struct hv_table *t, const struct hv_table_source *s,
     draw_head(t, look, g, r, columns.widths, columns.n);
     if (s->n_rows == 0 && look->empty)
         (void)hv_grid_put(g, r.x + MARK_W, r.y + 1, r.w - MARK_W, look->empty, HV_STYLE_DIM);
+    uint64_t version = version_of(t, s, look, &columns);
     size_t last = s->n_rows > 0 ? s->n_rows - 1 : 0, cursor = t->cursor < last ? t->cursor : last;
     for (size_t i = top; i < s->n_rows && i - top < (size_t)r.h - 1; i++) {
         struct row row = {i,
                           s->flags ? s->flags(s->ctx, i) : 0,
                           i == cursor,
                           {r.x, r.y + 1 + (int)(i - top), r.w, 1}};
-        if (hv_grid_part(g, row.at, row_version(t, s, look, &columns, &row)))
+        if (hv_grid_part(g, row.at, row_version(version, &row)))
             continue;
         draw_row(t, s, look, g, &columns, &row);
         hv_grid_part_end(g);
