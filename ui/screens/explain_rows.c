@@ -304,7 +304,11 @@ void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
 {
     char a[HV_FMT_CAP];
     const struct hv_metrics *m = &d->facts.verdict->metrics;
-    if (!add_heading(d, HV_ID_CAUSES, 0, "Why this plan takes as long as it does")) {
+    const struct hv_verdict *v = d->facts.verdict;
+    bool runs = hv_known(m->iteration_s) || v->serving != NULL || v->jobs != NULL;
+    if (!add_heading(d, HV_ID_CAUSES, 0,
+                     runs ? "Why this plan takes as long as it does"
+                          : "Why this plan does not fit")) {
         return;
     }
     say_violations(d);
@@ -456,11 +460,13 @@ static void add_bound(struct hv_explain_data *d)
     if (!hv_known(v->metrics.bound_s)) {
         return;
     }
-    struct hv_explain_row *r = hv_explain_add(
-        d, HV_ID_BOUND, 0,
-        hv_arena_printf(&d->arena, "No plan can be faster than %s (this one is %s above)",
-                        hv_fmt_seconds(a, sizeof a, v->metrics.bound_s),
-                        hv_fmt_percent(b, sizeof b, v->metrics.gap_frac)));
+    const char *bound = hv_fmt_seconds(a, sizeof a, v->metrics.bound_s);
+    const char *text =
+        hv_known(v->metrics.gap_frac)
+            ? hv_arena_printf(&d->arena, "No plan can be faster than %s (this one is %s above)",
+                              bound, hv_fmt_percent(b, sizeof b, v->metrics.gap_frac))
+            : hv_arena_printf(&d->arena, "No plan can be faster than %s", bound);
+    struct hv_explain_row *r = hv_explain_add(d, HV_ID_BOUND, 0, text);
     r->detail = v->bound_why;
     r->style = HV_STYLE_TITLE;
 }

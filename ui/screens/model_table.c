@@ -388,5 +388,6 @@ void hv_model_draw_layers(const struct hv_model_screen *v, struct hv_grid *g, st
     hv_grid_box(g, r, hv_str_cstr(&title), focused,
                 focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
     hv_table_draw(&v->table, &s, &look, g, in);
+    hv_table_more_draw(&v->table, &s, in, g, in);
     hv_str_free(&title);
 }

@@ -216,6 +216,13 @@ static void next_sort(const struct at *at, bool turn)
     hv_session_sort(at->s, key, key == HV_SORT_TOKENS || key == HV_SORT_MFU);
 }
 
+/** The axis after one; a figure over itself would say nothing. */
+static unsigned next_axis(unsigned axis, unsigned other)
+{
+    axis = (axis + 1) % HV_PLANS_AXES;
+    return axis == other ? (axis + 1) % HV_PLANS_AXES : axis;
+}
+
 static void open_gantt(const struct at *at)
 {
     struct hv_ui *ui = hv_app_model(at->app);
@@ -278,6 +285,9 @@ static bool view_action(const struct at *at, enum hv_action a)
     case HV_ACT_SORT:
     case HV_ACT_SORT_REVERSE:
         next_sort(at, a == HV_ACT_SORT_REVERSE);
+        /* the cursor stays on its plan, with as much of what is above it as there is room for */
+        st->table.top = 0;
+        st->table.cursor = (size_t)hv_app_body(at->app).h;
         return true;
     case HV_ACT_FILTER:
         hv_app_ask(at->app, "show only rows with: ", st->filter, answer_filter, st);
@@ -287,11 +297,11 @@ static bool view_action(const struct at *at, enum hv_action a)
         return true;
     case HV_ACT_PLAN_AXIS_X:
         st->axis_chosen = true;
-        st->axis_x = (st->axis_x + 1) % HV_PLANS_AXES;
+        st->axis_x = next_axis(st->axis_x, st->axis_y);
         return true;
     case HV_ACT_PLAN_AXIS_Y:
         st->axis_chosen = true;
-        st->axis_y = (st->axis_y + 1) % HV_PLANS_AXES;
+        st->axis_y = next_axis(st->axis_y, st->axis_x);
         return true;
     case HV_ACT_PLAN_COMPARE:
         start_compare(at);
@@ -465,9 +475,9 @@ static unsigned plans_event(void *state, struct hv_app *app, const struct hv_eve
 }
 
 static const enum hv_action keybar[] = {
-    HV_ACT_OPEN,      HV_ACT_MARK,        HV_ACT_PLAN_COMPARE, HV_ACT_SORT,        HV_ACT_FIND,
-    HV_ACT_FILTER,    HV_ACT_EXPORT,      HV_ACT_DELETE,       HV_ACT_PLAN_RENAME, HV_ACT_RUN,
-    HV_ACT_PLAN_NOTE, HV_ACT_PLAN_AXIS_X, HV_ACT_UNDO,         HV_ACT_NONE,
+    HV_ACT_OPEN,      HV_ACT_MARK,        HV_ACT_PLAN_COMPARE, HV_ACT_SORT,        HV_ACT_FILTER,
+    HV_ACT_EXPORT,    HV_ACT_FIND,        HV_ACT_DELETE,       HV_ACT_PLAN_RENAME, HV_ACT_RUN,
+    HV_ACT_PLAN_NOTE, HV_ACT_PLAN_AXIS_X, HV_ACT_PLAN_AXIS_Y,  HV_ACT_UNDO,        HV_ACT_NONE,
 };
 
 const struct hv_view_ops hv_screen_plans = {

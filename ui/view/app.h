@@ -44,6 +44,8 @@ struct hv_view_ops {
     /** What the key bar shows instead where the screen has nothing to show these for; NULL =
      * `keybar` stays. May be NULL. */
     const enum hv_action *(*keybar_now)(const void *state, const void *model);
+    /** Keys of the field in focus, shown in place of the key bar; NULL = none is. May be NULL. */
+    const struct hv_key_hint *(*hints)(const void *state, const void *model);
     const char *help; /**< extra lines of help (mouse, commands); NULL */
     /** Called once when opened; may be NULL. */
     void (*open)(void *state, struct hv_app *app);

@@ -26,25 +26,82 @@ struct hv_tabs hv__app_tabs(const struct hv_app *app, const char **titles, const
     return t;
 }
 
-static void add_bar(struct hv_app *app, enum hv_action a)
+/* A key as the bar shows it: without the brackets of the key files. */
+static void bar_key(struct hv_key k, char *buf, size_t cap)
 {
-    struct hv_key k;
-    const char *view = app->in_help ? "help" : hv__app_top(app)->ops->name;
-    if (app->n_bar == HV__MAX_BAR || !hv_keymap_key_of(app->config.keys, view, a, &k))
-        return;
-    struct hv_keybar_item *item = &app->bar[app->n_bar++];
     char name[32];
-    *item = (struct hv_keybar_item){.action = a, .label = hv_action_row(a)->label};
-    if (a == HV_ACT_CLOSE && app->n_stack > 0)
-        item->label = "Back";
     if (k.code == HV_KEY_CHAR && k.mods == 0 && (k.cp == '<' || k.cp == '>'))
         (void)snprintf(name, sizeof name, "%c", (char)k.cp);
     else
         (void)hv_key_name(k, name, sizeof name);
     size_t n = strlen(name);
     bool bracketed = n > 2 && name[0] == '<' && name[n - 1] == '>';
-    (void)snprintf(item->key, sizeof item->key, "%.*s", (int)(bracketed ? n - 2 : n),
-                   name + (bracketed ? 1 : 0));
+    (void)snprintf(buf, cap, "%.*s", (int)(bracketed ? n - 2 : n), name + (bracketed ? 1 : 0));
+}
+
+/* Neighbours with one label share an entry: "+/- Zoom". */
+static bool add_twin(struct hv_app *app, enum hv_action a, const char *key)
+{
+    struct hv_keybar_item *item = app->n_bar > 0 ? &app->bar[app->n_bar - 1] : NULL;
+    const char *label = hv_action_row(a)->label;
+    if (!item || item->twin != HV_ACT_NONE || strcmp(item->label, label) != 0 ||
+        strlen(item->key) + 1 + strlen(key) >= sizeof item->key)
+        return false;
+    item->twin = a;
+    item->twin_x = hv_text_width(item->key) + 1;
+    size_t n = strlen(item->key);
+    (void)snprintf(item->key + n, sizeof item->key - n, "/%s", key);
+    return true;
+}
+
+static void add_bar(struct hv_app *app, enum hv_action a)
+{
+    struct hv_key k;
+    char key[sizeof app->bar[0].key];
+    const char *view = app->in_help ? "help" : hv__app_top(app)->ops->name;
+    if (app->n_bar == HV__MAX_BAR || !hv_keymap_key_of(app->config.keys, view, a, &k))
+        return;
+    bar_key(k, key, sizeof key);
+    if (add_twin(app, a, key))
+        return;
+    struct hv_keybar_item *item = &app->bar[app->n_bar++];
+    *item = (struct hv_keybar_item){.action = a, .label = hv_action_row(a)->label};
+    if (a == HV_ACT_CLOSE && app->n_stack > 0)
+        item->label = "Back";
+    (void)snprintf(item->key, sizeof item->key, "%s", key);
+}
+
+static void add_hint(struct hv_app *app, const struct hv_key_hint *hint)
+{
+    struct hv_err err = {0};
+    struct hv_key k;
+    if (app->n_bar == HV__MAX_BAR || hv_key_parse(hint->key, strlen(hint->key), &k, &err) != HV_OK)
+        return;
+    struct hv_keybar_item *item = &app->bar[app->n_bar++];
+    *item = (struct hv_keybar_item){.label = hint->label, .press = k};
+    bar_key(k, item->key, sizeof item->key);
+}
+
+/** Keys that a question in the status row or a field of the view takes; NULL = neither. */
+static const struct hv_key_hint *hints_of(const struct hv_app *app)
+{
+    static const struct hv_key_hint command[] = {{"Enter", "Run"},  {"Tab", "Complete"},
+                                                 {"Up", "History"}, {"^U", "Clear"},
+                                                 {"Esc", "Cancel"}, {NULL, NULL}};
+    static const struct hv_key_hint find[] = {
+        {"Enter", "Find"}, {"Up", "History"}, {"Esc", "Cancel"}, {NULL, NULL}};
+    static const struct hv_key_hint ask[] = {
+        {"Enter", "Accept"}, {"^U", "Clear"}, {"Esc", "Cancel"}, {NULL, NULL}};
+    static const struct hv_key_hint ask_path[] = {
+        {"Enter", "Accept"}, {"Tab", "Complete"}, {"^U", "Clear"}, {"Esc", "Cancel"}, {NULL, NULL}};
+    static const struct hv_key_hint quit[] = {
+        {"y", "Quit"}, {"s", "Save, quit"}, {"Esc", "Stay"}, {NULL, NULL}};
+    const struct hv_key_hint *prompts[] = {NULL, command, find, app->ask.complete ? ask_path : ask,
+                                           quit};
+    const struct hv__open_view *v = hv__app_top_const(app);
+    if (app->prompt != HV__PROMPT_NONE)
+        return prompts[app->prompt];
+    return v->ops->hints && !app->in_help ? v->ops->hints(v->state, app->config.model) : NULL;
 }
 
 /** Actions of the key bar of the view on top, up to HV_ACT_NONE; NULL = none. */
@@ -66,12 +123,19 @@ static void fill_bar(struct hv_app *app)
 {
     const struct hv_view_ops *ops = hv__app_top(app)->ops;
     const enum hv_action *a = bar_of(app);
-    if (app->bar_of == ops && app->bar_list == a && app->bar_depth == app->n_stack)
+    const struct hv_key_hint *hints = hints_of(app);
+    if (app->bar_of == ops && app->bar_list == a && app->bar_hints == hints &&
+        app->bar_depth == app->n_stack)
         return;
     app->bar_of = ops;
     app->bar_list = a;
+    app->bar_hints = hints;
     app->bar_depth = app->n_stack;
     app->n_bar = 0;
+    for (; hints && hints->key; hints++)
+        add_hint(app, hints);
+    if (app->bar_hints)
+        return;
     add_bar(app, HV_ACT_HELP);
     for (; a && *a != HV_ACT_NONE && app->n_bar < HV__MAX_BAR - 1; a++)
         add_bar(app, *a);
