@@ -480,6 +480,17 @@ static const enum hv_action keybar[] = {
     HV_ACT_PLAN_NOTE, HV_ACT_PLAN_AXIS_X, HV_ACT_PLAN_AXIS_Y,  HV_ACT_UNDO,        HV_ACT_NONE,
 };
 
+/** While there is no plan: what makes one. */
+static const enum hv_action *plans_keybar_now(const void *state, const void *model)
+{
+    static const enum hv_action none[] = {HV_ACT_SCREEN_3, HV_ACT_SCREEN_1, HV_ACT_SCREEN_2,
+                                          HV_ACT_TOUR,     HV_ACT_UNDO,     HV_ACT_NONE};
+    size_t n = 0;
+    (void)state;
+    (void)hv_session_rows(hv_ui_session(model), &n);
+    return n == 0 ? none : NULL;
+}
+
 const struct hv_view_ops hv_screen_plans = {
     .name = "plans",
     .title = "Plans",
@@ -487,6 +498,7 @@ const struct hv_view_ops hv_screen_plans = {
     .tab = 4,
     .state_size = sizeof(struct hv_plans),
     .keybar = keybar,
+    .keybar_now = plans_keybar_now,
     .help = "In the scatter arrows go along the front. Click: a heading sorts, a dot selects, a "
             "second one on a row opens it.",
     .open = plans_open,

@@ -67,6 +67,8 @@ void hv_ui_tour_did(void *model, struct hv_app *app, const char *view, enum hv_a
 bool hv_ui_command(struct hv_app *app, const char *line);
 /** Completion of `:` for hv_app_config: the session's, then screens and actions. */
 bool hv_ui_complete(const void *model, const char *text, size_t n, struct hv_str *out);
+/** Few words about a `:` line that is a command or an action without arguments (hv_describe_fn). */
+void hv_ui_describe(const void *model, const char *line, struct hv_str *out);
 /** Session of a model pointer as views get it. */
 struct hv_session *hv_ui_session(const void *model);
 /** The row that screens about one plan show: the selected one, else the first with a plan; or NULL.

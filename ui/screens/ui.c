@@ -319,6 +319,7 @@ struct hv_app *hv_ui_app(struct hv_ui *ui, struct hv_keymap *keys, bool ascii)
                               .command = run_command,
                               .action = common_action,
                               .complete = hv_ui_complete,
+                              .describe = hv_ui_describe,
                               .complete_path = complete_path,
                               .project = project,
                               .unsaved = unsaved,

@@ -71,6 +71,9 @@ struct hv_view_ops {
 /** Kinds of messages: errors stay until a key, others until the next event that redraws. */
 enum hv_message { HV_MSG_INFO, HV_MSG_WARNING, HV_MSG_ERROR };
 
+/** Appends few words about a `:` line ("PATH  write a picture"), nothing when there are none. */
+typedef void hv_describe_fn(const void *model, const char *line, struct hv_str *out);
+
 /** What the application needs from its owner. */
 struct hv_app_config {
     void *model; /**< given to the views */
@@ -81,6 +84,7 @@ struct hv_app_config {
     /** Actions no view took (save, undo, …); may be NULL. */
     unsigned (*action)(void *model, struct hv_app *app, enum hv_action a);
     hv_complete_fn *complete;      /**< completion of `:`; ctx is the model; may be NULL */
+    hv_describe_fn *describe;      /**< of the list of completions; may be NULL */
     hv_complete_fn *complete_path; /**< of files, for hv_app_ask_path; may be NULL */
     /** Text right in the tabs row ("lab.hv*"); may be NULL. */
     void (*project)(const void *model, struct hv_str *out);

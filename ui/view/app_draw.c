@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ui/view/layout.h"
+#include "ui/view/palette.h"
 #include "ui/view/plain.h"
 
 /* Tabs and their titles in order of their numbers. */
@@ -107,7 +108,7 @@ static const struct hv_key_hint *hints_of(const struct hv_app *app)
 /** Actions of the key bar of the view on top, up to HV_ACT_NONE; NULL = none. */
 static const enum hv_action *bar_of(const struct hv_app *app)
 {
-    static const enum hv_action in_help[] = {HV_ACT_HELP_RUN, HV_ACT_UP, HV_ACT_DOWN, HV_ACT_CANCEL,
+    static const enum hv_action in_help[] = {HV_ACT_HELP_RUN, HV_ACT_CANCEL, HV_ACT_UP, HV_ACT_DOWN,
                                              HV_ACT_NONE};
     const struct hv__open_view *v = hv__app_top_const(app);
     if (app->in_help)
@@ -246,9 +247,7 @@ static void draw_status(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
         hv_str_adds(&text, app->message);
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), styles[app->message_kind]);
     } else if (app->in_help) {
-        hv_grid_put_field(g, row, HV_LEFT,
-                          "type to search the keys, Enter does the one chosen, Esc closes",
-                          HV_STYLE_STATUS);
+        hv_grid_put_field(g, row, HV_LEFT, hv_help_status(&app->help), HV_STYLE_STATUS);
     } else if (v->ops->status) {
         v->ops->status(v->state, app->config.model, &text);
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), HV_STYLE_STATUS);
@@ -280,6 +279,8 @@ void hv_app_draw(struct hv_app *app, struct hv_grid *g)
     v->ops->draw(v->state, app->config.model, &ctx);
     if (app->in_help)
         hv_help_draw(&app->help, g, f.body);
+    if (app->prompt == HV__PROMPT_COMMAND)
+        hv_palette_draw(&app->command, app->config.describe, app->config.model, g, f.body);
     hv_grid_unclip(g, old);
     int guide_y = f.body.y + f.body.h;
     draw_status(app, g, f.status);

@@ -294,6 +294,7 @@ void hv_form_draw(const struct hv_form *f, struct hv_grid *g, struct hv_rect r, 
                             words_below(f),
                             f->fields[f->cursor].bad[0] ? HV_STYLE_WARNING : HV_STYLE_DIM);
     hv_grid_unclip(g, old);
+    hv_more_draw(g, r, f->n_fields + (size_t)(r.h - height), top);
 }
 
 size_t hv_form_hit(const struct hv_form *f, struct hv_rect r, int x, int y)
