@@ -44,9 +44,8 @@ static void draw_row(const char *line, bool here, hv_describe_fn *describe, cons
     (void)hv_grid_put(g, row.x, row.y, 1, here ? ">" : " ", style);
     hv_grid_put_field(g, (struct hv_rect){row.x + 2, row.y, row.w - 2, 1}, HV_LEFT, line, style);
     if (name_w + 2 < row.w && words.n > 0)
-        hv_grid_put_field(
-            g, (struct hv_rect){row.x + 2 + name_w, row.y, row.w - 2 - name_w, 1}, HV_LEFT,
-            hv_str_cstr(&words), here ? HV_STYLE_SELECTED : HV_STYLE_DIM);
+        hv_grid_put_field(g, (struct hv_rect){row.x + 2 + name_w, row.y, row.w - 2 - name_w, 1},
+                          HV_LEFT, hv_str_cstr(&words), here ? HV_STYLE_SELECTED : HV_STYLE_DIM);
     hv_str_free(&words);
 }
 
