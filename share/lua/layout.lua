@@ -70,6 +70,27 @@ function layout.gcd(a, b)
   return a
 end
 
+--- Rows that have the same key, together.
+-- @function layout.joined
+-- @tparam table rows list of anything
+-- @tparam function key_of what a row's key is: key_of(row)
+-- @treturn table list of {row = the first, copies = all of them}, in order of first mention
+-- @units none
+-- @raise what key_of raises
+-- @usage assert(#require("layout").joined({ 1, 2, 3 }, function(x) return x % 2 end) == 2)
+function layout.joined(rows, key_of)
+  local list, by_key = {}, {}
+  for _, row in ipairs(rows) do
+    local key = key_of(row)
+    if not by_key[key] then
+      by_key[key] = { row = row, copies = {} }
+      list[#list + 1] = by_key[key]
+    end
+    table.insert(by_key[key].copies, row)
+  end
+  return list
+end
+
 --- n values of a list from position `from` on.
 function layout.slice(list, from, n)
   return table.move(list, from, from + n - 1, 1, {})

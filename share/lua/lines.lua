@@ -16,22 +16,21 @@ local lines = {}
 -- @usage local layout = require "layout"
 -- print(#require("lines").consecutive(layout.devices(ctx), 1, 2))
 function lines.consecutive(devices, depth, most)
-  local list, by_key = {}, {}
+  local rows = {}
   for r = 1, most do
-    local row, words = {}, {}
+    rows[r] = {}
     for s = 1, depth do
       local d = devices[(r - 1) * depth + s]
-      row[s] = { devices = { d }, kind = d.kind, tp = 1 }
-      words[s] = d.kind .. (s > 1 and row[s - 1].devices[1].node == d.node and "=" or "/")
+      rows[r][s] = { devices = { d }, kind = d.kind, tp = 1 }
     end
-    local key = table.concat(words)
-    if not by_key[key] then
-      by_key[key] = { row = row, copies = {} }
-      list[#list + 1] = by_key[key]
-    end
-    table.insert(by_key[key].copies, row)
   end
-  return list
+  return layout.joined(rows, function(row)
+    local words = {}
+    for s, stage in ipairs(row) do
+      words[s] = stage.kind .. (s > 1 and row[s - 1].devices[1].node == stage.devices[1].node and "=" or "/")
+    end
+    return table.concat(words)
+  end)
 end
 
 --- Deals micro-batches to equal pipelines as evenly as they go: rows of pipelines with as many each.

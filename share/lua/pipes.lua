@@ -320,21 +320,14 @@ end
 -- @raise none
 -- @usage assert(#require("pipes").joined {} == 0)
 function pipes.joined(rows)
-  local list, by_key = {}, {}
-  for _, row in ipairs(rows) do
+  return layout.joined(rows, function(row)
     local parts = {}
     for s, stage in ipairs(row) do
       stage.kinds = pipes.kinds(stage.devices)
       parts[s] = table.concat(stage.kinds, "+") .. "/" .. #stage.devices .. "/" .. (stage.tp or 1)
     end
-    local key = table.concat(parts, " ")
-    if not by_key[key] then
-      by_key[key] = { row = row, copies = {} }
-      list[#list + 1] = by_key[key]
-    end
-    table.insert(by_key[key].copies, row)
-  end
-  return list
+    return table.concat(parts, " ")
+  end)
 end
 
 --- Deals micro-batches to joined pipelines so that the last one ends earliest (AMP, section 3.6, by an

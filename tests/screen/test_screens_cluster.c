@@ -104,6 +104,25 @@ static void the_network_is_edited_and_a_made_object_is_one_step(void **state)
     screen_close(&s);
 }
 
+static void tab_takes_a_value_and_goes_on(void **state)
+{
+    struct screen s;
+    screen_open(&s, *state);
+    screen_run(&s, "keys e\nwait >nodes\nwait Tab Next field\nkeys <Enter>\nwait Tab Accept, next\n"
+                   "keys ^U3<Tab>\nwait >devices per node\nwait u Undo\nkeys <Enter>^Ux<Tab>\n"
+                   "wait error: \nkeys <Esc><Esc>\nwait a Add\n");
+    assert_int_equal(hv_session_n_undo(s.session), 1);
+    screen_close(&s);
+}
+
+static void the_matrix_follows_the_table_and_has_keys_of_its_own(void **state)
+{
+    struct screen s;
+    screen_open(&s, *state);
+    screen_run(&s, "keys j<Tab>\nwait v -> a\nwait d Del  L Links  Tab Panel\n");
+    screen_close(&s);
+}
+
 static void links_between_groups_are_added_and_deleted(void **state)
 {
     struct screen s;
@@ -229,6 +248,8 @@ int main(void)
         WITH_BENCH(groups_are_drained_added_pasted_and_deleted),
         WITH_BENCH(the_last_group_cannot_be_deleted),
         WITH_BENCH(the_network_is_edited_and_a_made_object_is_one_step),
+        WITH_BENCH(tab_takes_a_value_and_goes_on),
+        WITH_BENCH(the_matrix_follows_the_table_and_has_keys_of_its_own),
         WITH_BENCH(links_between_groups_are_added_and_deleted),
         WITH_BENCH(sorting_filtering_and_finding_keep_the_group),
         WITH_BENCH(what_is_saved_is_what_was_edited),

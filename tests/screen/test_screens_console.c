@@ -48,6 +48,21 @@ static void a_recording_is_a_script(void **state)
     bench_script(b, "keys 8R^Uno/such/r<Enter>\nwait error\n");
 }
 
+static void what_can_be_typed_is_listed(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys :\nwait [Commands]\nwait Tab shows more\nwait Tab Complete\n"
+                    "keys <Tab><Tab>\nwait > remove\nkeys <Esc>:undo\nwait take the last\n"
+                    "keys <Esc>:set job.sequence 4\nwait DOCUMENT.KEY VALUE  change\n"
+                    "keys <Esc>:set c\nwait set DOCUMENT.KEY VALUE  change a value\n"
+                    "wait set cluster.\nkeys <Esc>\nwait a Add\n");
+    assert_false(bench_sees(b, "set cluster."));
+    bench_script(b, "keys :zzz\nwait :zzz\n");
+    assert_false(bench_sees(b, "[Commands]"));
+    bench_script(b, "keys <Esc>?<Down>\nwait leave hetviz; asks when something is unsaved\n");
+    bench_script(b, "keys <Esc>8e=1+1<Enter>\nwait > 1+1\n");
+}
+
 static void nothing_breaks_it(void **state)
 {
     struct bench *b = *state;
@@ -67,6 +82,7 @@ int main(void)
         TEST(changes_and_mistakes_are_in_the_log),
         TEST(a_command_goes_to_the_prompt_again),
         TEST(a_recording_is_a_script),
+        TEST(what_can_be_typed_is_listed),
         TEST(nothing_breaks_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,9 +45,9 @@ static void three_plans_stand_in_columns(void **state)
 static void axes_say_their_units(void **state)
 {
     struct bench *b = *state;
-    bench_script(b, "resize 160x48\nkeys 4\nwait ENERGY\nwait kJ\nkeys XXXXXXXX\n"
-                    "wait $/Mtok over MJ/iter\nkeys X\nwait over s/iter\nkeys XX\n"
-                    "wait over peak memory %\nkeys YYYYYYY\nwait MJ/iter over\n"
+    bench_script(b, "resize 160x48\nkeys 4\nwait ENERGY\nwait kJ\nkeys XXXXXXX\n"
+                    "wait $/Mtok over MJ/iter\nkeys X\nwait over s/iter\nkeys X\n"
+                    "wait $/Mtok over peak memory %\nkeys YYYYYY\nwait MJ/iter over\n"
                     "keys sssssssss\nwait sorted by energy\n");
 }
 
@@ -158,7 +158,7 @@ static void a_gantt_in_the_making_says_so(void **state)
         hv_app_tick(b->app, i);
         hv_app_draw(b->app, &b->grid);
     }
-    bench_script(b, "wait At cursor\nwait memory now\nwait + Zoom in\n");
+    bench_script(b, "wait At cursor\nwait memory now\nwait +/- Zoom\n");
 }
 
 static void the_gantt_zooms_finds_and_sums(void **state)
@@ -248,6 +248,19 @@ static void an_empty_workspace_says_what_to_do(void **state)
                     "wait choose a strategy, Enter runs it\nkeys jl+<Enter>\n");
 }
 
+static void a_plan_that_an_edit_broke_says_why_everywhere(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b, "keys 4g\n:set cluster.nodes[0].state \"drain\"\nwait made before an edit\n"
+                    "wait does not fit: 8 of its devices are on nodes\n");
+    bench_script(b, "keys 5\nwait made before an edit\nwait ! \nwait in state drain\n"
+                    "wait u  undo the edit\nwait 3 Strategy  4 Plans  </> Plan  u Undo\n"
+                    "keys 6\nwait Why this plan does not fit\nwait was not simulated\n"
+                    "wait No plan can be faster than\nkeys 4\n");
+    assert_false(bench_sees(b, "nan"));
+    bench_script(b, "keys u5\nwait At cursor\n");
+}
+
 static void nothing_breaks_plans_and_gantt(void **state)
 {
     struct bench *b = *state;
@@ -280,6 +293,7 @@ int main(void)
         TEST(the_gantt_follows_the_mouse),
         TEST(the_gantt_is_written_in_four_formats),
         TEST(an_empty_workspace_says_what_to_do),
+        TEST(a_plan_that_an_edit_broke_says_why_everywhere),
         TEST(nothing_breaks_plans_and_gantt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,7 +209,7 @@ static void a_run_becomes_a_row(void **state)
     assert_non_null(hv_session_verdict(s, id, false, NULL));
     assert_false(r->outdated);
     assert_true(hv_session_dirty(s)); /* a found plan is worth saving */
-    assert_string_equal(hv_session_notice(s), "mine-1: done");
+    assert_string_equal(hv_session_notice(s), "mine-1: done, best 2 s");
     assert_string_equal(hv_session_notice(s), "");
     works(s, "run all", &out);
     assert_string_equal(hv_str_cstr(&out.message), "2 strategies queued");

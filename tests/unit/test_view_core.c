@@ -384,14 +384,77 @@ static void forms_refuse_wrong_values(void **state)
 static void keybar_keeps_help_and_quit(void **state)
 {
     (void)state;
-    struct hv_keybar_item items[] = {{HV_ACT_HELP, "F1", "Help", 0, 0},
-                                     {HV_ACT_ADD, "a", "Add", 0, 0},
-                                     {HV_ACT_EDIT, "e", "Edit", 0, 0},
-                                     {HV_ACT_CLOSE, "q", "Quit", 0, 0}};
+    struct hv_keybar_item items[] = {{.action = HV_ACT_HELP, .key = "F1", .label = "Help"},
+                                     {.action = HV_ACT_ADD, .key = "a", .label = "Add"},
+                                     {.action = HV_ACT_EDIT, .key = "e", .label = "Edit"},
+                                     {.action = HV_ACT_CLOSE, .key = "q", .label = "Quit"}};
     hv_keybar_fit(items, 4, 24);
     assert_true(items[0].w > 0 && items[1].w > 0 && items[3].w > 0);
     assert_int_equal(items[2].w, 0);
     assert_int_equal(hv_keybar_hit(items, 4, items[3].x), HV_ACT_CLOSE);
+}
+
+static void keybar_twins_and_hints_take_clicks(void **state)
+{
+    (void)state;
+    struct hv_keybar_item items[] = {{.action = HV_ACT_GANTT_ZOOM_IN,
+                                      .twin = HV_ACT_GANTT_ZOOM_OUT,
+                                      .twin_x = 2,
+                                      .key = "+/-",
+                                      .label = "Zoom"},
+                                     {.key = "Tab", .label = "Next", .press = {HV_KEY_TAB, 0, 0}},
+                                     {.key = "Esc", .label = "Leave", .press = {HV_KEY_ESC, 0, 0}}};
+    hv_keybar_fit(items, 3, 80);
+    assert_int_equal(hv_keybar_hit(items, 3, 0), HV_ACT_GANTT_ZOOM_IN);
+    assert_int_equal(hv_keybar_hit(items, 3, 2), HV_ACT_GANTT_ZOOM_OUT);
+    assert_int_equal(hv_keybar_hit(items, 3, 5), HV_ACT_GANTT_ZOOM_IN); /* the label */
+    assert_int_equal(hv_keybar_press(items, 3, 0).code, HV_KEY_NONE);
+    assert_int_equal(hv_keybar_press(items, 3, items[1].x).code, HV_KEY_TAB);
+    hv_keybar_fit(items, 3, 20); /* the way out stays */
+    assert_int_equal(items[1].w, 0);
+    assert_true(items[2].w > 0);
+}
+
+static void check_squeeze(const char *name, int w, const char *want)
+{
+    struct hv_str text = {0};
+    hv_text_squeeze(name, w, false, &text);
+    assert_string_equal(hv_str_cstr(&text), want);
+    assert_true(hv_text_width(hv_str_cstr(&text)) <= w);
+    hv_str_free(&text);
+}
+
+static void long_names_keep_what_tells_them_apart(void **state)
+{
+    (void)state;
+    check_squeeze("a nodes", 18, "a nodes");
+    check_squeeze("A100-SXM-80GB memory speed", 18, "A100… memory speed");
+    check_squeeze("A100-SXM-80GB peak", 14, "A100-SXM… peak");
+    check_squeeze("group-007", 8, "gro…-007");
+    check_squeeze("групування", 5, "гр…ня");
+    for (int w = 0; w < 4; w++) {
+        struct hv_str text = {0};
+        hv_text_squeeze("group-007 nodes", w, true, &text);
+        assert_true(w == 0 || hv_text_width(hv_str_cstr(&text)) <= w);
+        hv_str_free(&text);
+    }
+}
+
+static void words_wrap_and_show_their_cut(void **state)
+{
+    (void)state;
+    struct hv_grid g = {0};
+    struct hv_str out = {0};
+    hv_grid_resize(&g, 10, 3);
+    assert_int_equal(hv_words_rows("one two three four", 9, 9), 3);
+    assert_int_equal(hv_words_rows("one two three four", 9, 2), 2);
+    assert_int_equal(hv_words_rows("", 9, 2), 0);
+    assert_int_equal(hv_words_draw(&g, (struct hv_rect){0, 0, 9, 2}, "one two three four", 0), 2);
+    hv_grid_dump(&g, &out);
+    assert_non_null(strstr(hv_str_cstr(&out), "one two"));
+    assert_non_null(strstr(hv_str_cstr(&out), "three fo…"));
+    hv_str_free(&out);
+    hv_grid_free(&g);
 }
 
 int main(void)
@@ -408,6 +471,9 @@ int main(void)
                                        cmocka_unit_test(views_win_over_global_keys),
                                        cmocka_unit_test(line_edits_undoes_and_remembers),
                                        cmocka_unit_test(forms_refuse_wrong_values),
-                                       cmocka_unit_test(keybar_keeps_help_and_quit)};
+                                       cmocka_unit_test(keybar_keeps_help_and_quit),
+                                       cmocka_unit_test(keybar_twins_and_hints_take_clicks),
+                                       cmocka_unit_test(long_names_keep_what_tells_them_apart),
+                                       cmocka_unit_test(words_wrap_and_show_their_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

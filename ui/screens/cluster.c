@@ -175,6 +175,10 @@ static void status(const void *state, const void *model, struct hv_str *out)
     struct hv_cluster_screen *v = ((const struct state *)state)->screen;
     hv_cluster_sync(v, hv_ui_session(model));
     const struct hv_node_group *g = hv_cluster_selected(v, NULL);
+    if (v->panel == HV_CLUSTER_LINKS) {
+        hv_cluster_link_line(v, out);
+        return;
+    }
     if (g == NULL) {
         return;
     }
@@ -259,6 +263,7 @@ static unsigned move_in_panel(struct hv_cluster_screen *v, struct hv_app *app, e
         return 0;
     }
     v->side_top = 0;
+    (void)hv_cluster_selected(v, &v->link_row); /* the matrix follows */
     return DONE;
 }
 
@@ -439,6 +444,30 @@ static const enum hv_action bar[] = {HV_ACT_ADD,
                                      HV_ACT_CLUSTER_PRICES,
                                      HV_ACT_NONE};
 
+static const enum hv_action *keybar_now(const void *state, const void *model)
+{
+    static const enum hv_action links[] = {HV_ACT_EDIT,          HV_ACT_ADD,        HV_ACT_DELETE,
+                                           HV_ACT_CLUSTER_LINKS, HV_ACT_PANEL_NEXT, HV_ACT_CANCEL,
+                                           HV_ACT_UNDO,          HV_ACT_NONE};
+    const struct hv_cluster_screen *v = ((const struct state *)state)->screen;
+    (void)model;
+    return v->panel == HV_CLUSTER_LINKS ? links : NULL;
+}
+
+static const struct hv_key_hint *hints(const void *state, const void *model)
+{
+    static const struct hv_key_hint form[] = {{"Enter", "Change"},       {"Tab", "Next field"},
+                                              {"Shift-Tab", "Previous"}, {"u", "Undo"},
+                                              {"Esc", "Close"},          {NULL, NULL}};
+    const struct hv_cluster_screen *v = ((const struct state *)state)->screen;
+    (void)model;
+    if (!v->form.open || v->panel != HV_CLUSTER_SIDE) {
+        return NULL;
+    }
+    const struct hv_key_hint *typing = hv_doc_form_hints(&v->form);
+    return typing != NULL ? typing : form;
+}
+
 const struct hv_view_ops hv_screen_cluster = {
     .name = "cluster",
     .title = "Cluster",
@@ -446,6 +475,8 @@ const struct hv_view_ops hv_screen_cluster = {
     .tab = 1,
     .state_size = sizeof(struct state),
     .keybar = bar,
+    .keybar_now = keybar_now,
+    .hints = hints,
     .help = "Mark groups with Space: e, d and D then act on all of them.\n"
             "In the form: Enter edits a value, Esc leaves it, an empty one falls back to the "
             "catalogue.\n"

@@ -102,6 +102,8 @@ void hv_cluster_number(struct hv_str *out, double x, const char *unit);
 
 /* ---- links and details (cluster_panels.c) */
 
+/** Appends what the cell at the matrix' cursor says, in words. */
+void hv_cluster_link_line(const struct hv_cluster_screen *v, struct hv_str *out);
 /** Draws the matrix of paths between groups. */
 void hv_cluster_draw_links(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect r);
 /** Moves the cell; false when the action is no move. */

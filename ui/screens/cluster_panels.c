@@ -6,14 +6,7 @@
 #include "solver/base/units.h"
 #include "ui/screens/cluster_int.h"
 
-enum {
-    NAME_W = 9,
-    CELL_MIN = 8,
-    CELL_MAX = 13,
-    MANY_GROUPS = 16,
-    DEVICE_W = 5,
-    MATRIX_DEVICES = 8
-};
+enum { CELL_MIN = 8, CELL_MAX = 13, MANY_GROUPS = 16, DEVICE_W = 5, MATRIX_DEVICES = 8 };
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
@@ -75,10 +68,31 @@ static int cell_width(const struct hv_cluster *c)
     return w < CELL_MAX ? w : CELL_MAX;
 }
 
+/* Columns of the groups' names and the blank behind them. */
+static int name_width(const struct hv_cluster *c)
+{
+    int w = (int)sizeof "FROM/TO" + 1;
+    for (size_t i = 0; w < CELL_MAX && i < c->n_groups && i < MANY_GROUPS; i++) {
+        int need = hv_text_width(c->groups[i].name) + 1;
+        w = need > w ? need : w;
+    }
+    return w < CELL_MAX ? w : CELL_MAX;
+}
+
+/* A name in a field of its own; of long ones both ends are shown. */
+static void put_name(struct hv_grid *g, struct hv_rect at, enum hv_align align, const char *name,
+                     unsigned style)
+{
+    struct hv_str text = {0};
+    hv_text_squeeze(name, at.w, g->ascii, &text);
+    hv_grid_put_field(g, at, align, hv_str_cstr(&text), style);
+    hv_str_free(&text);
+}
+
 /* How many rows and columns of the matrix fit. */
 static void links_fit(const struct hv_cluster *c, struct hv_rect inner, size_t *rows, size_t *cols)
 {
-    int h = inner.h - 2, w = (inner.w - NAME_W) / cell_width(c);
+    int h = inner.h - 2, w = (inner.w - name_width(c)) / cell_width(c);
     *rows = h > 0 ? (size_t)h : 0;
     *cols = w > 0 ? (size_t)w : 0;
     *rows = *rows < c->n_groups ? *rows : c->n_groups;
@@ -95,15 +109,15 @@ static void draw_link_row(const struct hv_cluster_screen *v, struct hv_grid *g, 
 {
     const struct hv_cluster *c = hv_cluster_shown(v);
     struct hv_str text = {0};
-    int cell = cell_width(c);
+    int cell = cell_width(c), name_w = name_width(c);
     bool focused = v->panel == HV_CLUSTER_LINKS;
-    hv_grid_put_field(g, (struct hv_rect){at.x, at.y, NAME_W - 1, 1}, HV_LEFT, c->groups[row].name,
-                      HV_STYLE_TEXT);
+    put_name(g, (struct hv_rect){at.x, at.y, name_w - 1, 1}, HV_LEFT, c->groups[row].name,
+             HV_STYLE_TEXT);
     for (size_t i = 0; i < n; i++) {
         bool here = row == v->link_row && first + i == v->link_column;
         unsigned style = here ? (focused ? HV_STYLE_SELECTED : HV_STYLE_SELECTED_BLUR)
                               : (row == first + i ? HV_STYLE_DIM : HV_STYLE_TEXT);
-        int x = at.x + NAME_W + (int)i * cell;
+        int x = at.x + name_w + (int)i * cell;
         path_cell(&text, hv_cluster_group_path(c, row, first + i));
         hv_grid_put_field(g, (struct hv_rect){x, at.y, cell - 1, 1}, HV_RIGHT, hv_str_cstr(&text),
                           style);
@@ -114,7 +128,7 @@ static void draw_link_row(const struct hv_cluster_screen *v, struct hv_grid *g, 
     hv_str_free(&text);
 }
 
-static void link_line(const struct hv_cluster_screen *v, struct hv_str *out)
+void hv_cluster_link_line(const struct hv_cluster_screen *v, struct hv_str *out)
 {
     const struct hv_cluster *c = hv_cluster_shown(v);
     struct hv_path p = hv_cluster_group_path(c, v->link_row, v->link_column);
@@ -133,26 +147,26 @@ static void draw_matrix(const struct hv_cluster_screen *v, struct hv_grid *g, st
     struct hv_rect in = hv_rect_inner(r);
     struct hv_str line = {0};
     size_t rows, cols;
-    int cell = cell_width(c);
+    int cell = cell_width(c), name_w = name_width(c);
     bool focused = v->panel == HV_CLUSTER_LINKS;
     hv_grid_box(g, r, "Links  GB/s / us", focused, focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
     links_fit(c, in, &rows, &cols);
     size_t top = first_shown(v->link_row, rows), left = first_shown(v->link_column, cols);
     struct hv_rect old = hv_grid_clip(g, in);
     hv_grid_fill(g, (struct hv_rect){in.x, in.y, in.w, 1}, ' ', HV_STYLE_HEADER);
-    hv_grid_put_field(g, (struct hv_rect){in.x, in.y, NAME_W - 1, 1}, HV_LEFT, "FROM/TO",
+    hv_grid_put_field(g, (struct hv_rect){in.x, in.y, name_w - 1, 1}, HV_LEFT, "FROM/TO",
                       HV_STYLE_HEADER);
     for (size_t i = 0; i < cols; i++) {
-        int x = in.x + NAME_W + (int)i * cell;
-        hv_grid_put_field(g, (struct hv_rect){x, in.y, cell - 1, 1}, HV_RIGHT,
-                          c->groups[left + i].name, HV_STYLE_HEADER);
+        int x = in.x + name_w + (int)i * cell;
+        put_name(g, (struct hv_rect){x, in.y, cell - 1, 1}, HV_RIGHT, c->groups[left + i].name,
+                 HV_STYLE_HEADER);
     }
     for (size_t i = 0; i < rows; i++) {
         struct hv_rect at = {in.x, in.y + 1 + (int)i, in.w, 1};
         draw_link_row(v, g, at, top + i, left, cols);
     }
     if (in.h > 1) {
-        link_line(v, &line);
+        hv_cluster_link_line(v, &line);
         hv_grid_put_field(g, (struct hv_rect){in.x, in.y + in.h - 1, in.w, 1}, HV_LEFT,
                           hv_str_cstr(&line), HV_STYLE_DIM);
     }
@@ -193,8 +207,8 @@ bool hv_cluster_links_click(struct hv_cluster_screen *v, struct hv_rect r, int x
     struct hv_rect in = hv_rect_inner(r);
     size_t rows, cols;
     links_fit(c, in, &rows, &cols);
-    int row = y - in.y - 1, col = (x - in.x - NAME_W) / cell_width(c);
-    if (row < 0 || (size_t)row >= rows || x < in.x + NAME_W || (size_t)col >= cols) {
+    int name_w = name_width(c), row = y - in.y - 1, col = (x - in.x - name_w) / cell_width(c);
+    if (row < 0 || (size_t)row >= rows || x < in.x + name_w || (size_t)col >= cols) {
         return false;
     }
     size_t top = first_shown(v->link_row, rows), left = first_shown(v->link_column, cols);

@@ -490,6 +490,7 @@ void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g,
     struct hv_table_look look = {shown, n, focused,
                                  "no group has this text; f and an empty line show all"};
     hv_table_draw(&table, &s, &look, g, at);
+    hv_table_more_draw(&table, &s, at, g, hv_rect_inner(r));
     struct hv_rect inner = hv_rect_inner(r), totals = {inner.x, inner.y + at.h, inner.w, 1};
     if (inner.h > at.h && !hv_grid_part(g, totals, hv_cluster_version(v, "totals"))) {
         hv_str_clear(&text);

@@ -258,6 +258,7 @@ static void ask_lua(struct hv_app *app);
 static unsigned answer_lua(void *ctx, struct hv_app *app, const char *text)
 {
     (void)ctx;
+    text += text[0] == '='; /* "=1+1" of older interpreters */
     if (text[0] != '\0') {
         hv_session_lua(hv_ui_session(hv_app_model(app)), text);
         ask_lua(app); /* a prompt asks again until it is left */

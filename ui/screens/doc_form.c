@@ -360,6 +360,16 @@ static unsigned commit(struct hv_doc_form *f, struct hv_app *app, struct hv_sess
     return HV_APP_HANDLED | HV_APP_REDRAW;
 }
 
+const struct hv_key_hint *hv_doc_form_hints(const struct hv_doc_form *f)
+{
+    static const struct hv_key_hint list[] = {{"Enter", "Choose"},
+                                              {"Down", "Next"},
+                                              {"Backspace", "Widen"},
+                                              {"Esc", "Cancel"},
+                                              {NULL, NULL}};
+    return f->pick.open ? list : hv_form_hints(&f->form);
+}
+
 static bool opens_list(const struct hv_doc_form *f, struct hv_key k)
 {
     const struct hv_field *d = &f->fields[f->form.cursor];
@@ -398,10 +408,13 @@ static unsigned key_event(struct hv_doc_form *f, struct hv_app *app, struct hv_s
     case HV_FORM_MOVED:
         return done;
     case HV_FORM_CHANGED:
-        if (was_editing && strcmp(d->value, f->form.before) == 0) {
-            return done;
+        if (!was_editing || strcmp(d->value, f->form.before) != 0) {
+            (void)commit(f, app, s, d->value);
         }
-        return commit(f, app, s, d->value);
+        if (k.code == HV_KEY_TAB && f->open && f->fields[f->form.cursor].bad[0] == '\0') {
+            (void)hv_form_key(&f->form, k);
+        }
+        return done;
     case HV_FORM_REFUSED:
         hv_app_message(app, HV_MSG_ERROR, "%s: %s", d->name, d->bad);
         return done;

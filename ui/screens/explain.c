@@ -371,6 +371,8 @@ static void explain_status(const void *state, const void *model, struct hv_str *
     hv_str_addf(out, "%s%s  ", m->exact ? "" : "~ ", d->facts.row->name);
     if (d->facts.verdict->serving != NULL) {
         hv_str_addf(out, "serves %s tokens/s", hv_fmt_count(a, sizeof a, m->tokens_per_s));
+    } else if (!hv_known(m->iteration_s)) {
+        hv_plan_trouble(&d->facts, out);
     } else {
         hv_str_addf(out, "step %s, bound %s, gap %s", hv_fmt_seconds(a, sizeof a, m->iteration_s),
                     hv_fmt_seconds(b, sizeof b, m->bound_s),
@@ -382,9 +384,15 @@ static void explain_status(const void *state, const void *model, struct hv_str *
 }
 
 static const enum hv_action keybar[] = {
-    HV_ACT_EXPLAIN_EVIDENCE, HV_ACT_EXPLAIN_FOLD, HV_ACT_EXPLAIN_TRY,
-    HV_ACT_PANEL_NEXT,       HV_ACT_FIND,         HV_ACT_EXPORT,
-    HV_ACT_GANTT_PLAN_NEXT,  HV_ACT_NONE,
+    HV_ACT_EXPLAIN_EVIDENCE,
+    HV_ACT_EXPLAIN_FOLD,
+    HV_ACT_EXPLAIN_TRY,
+    HV_ACT_PANEL_NEXT,
+    HV_ACT_FIND,
+    HV_ACT_EXPORT,
+    HV_ACT_GANTT_PLAN_PREV,
+    HV_ACT_GANTT_PLAN_NEXT,
+    HV_ACT_NONE,
 };
 
 static const enum hv_action *keybar_now(const void *state, const void *model)

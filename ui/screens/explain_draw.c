@@ -84,6 +84,8 @@ static void draw_bars(const struct hv_explain *st, const struct hv_metrics *m, s
     char texts[HV_BREAKDOWN_N + 2][64];
     size_t n = 0;
     if (!(m->iteration_s > 0)) {
+        (void)hv_words_draw(g, r, "nothing to show: the plan breaks a rule and was not simulated",
+                            HV_STYLE_DIM);
         return;
     }
     for (size_t i = 0; i < HV_BREAKDOWN_N; i++) {
@@ -237,7 +239,7 @@ void hv_explain_draw(const void *state, const void *model, const struct hv_view_
         hv_explain_build(d, s);
     }
     if (d->facts.verdict == NULL) {
-        hv_ui_no_plan(d->facts.row, d->err.text, g, ctx->body);
+        hv_ui_no_plan(&d->facts, d->err.text, g, ctx->body);
         return;
     }
     hv_explain_place(st, ctx->body, r);
@@ -254,6 +256,7 @@ void hv_explain_draw(const void *state, const void *model, const struct hv_view_
         hv_str_addf(&title, "Explain %s", d->facts.row->name);
         draw_panel(g, r[HV_EXPLAIN_TREE], hv_str_cstr(&title), focused);
         draw_tree(d, &t, focused, g, hv_rect_inner(r[HV_EXPLAIN_TREE]));
+        hv_more_draw(g, hv_rect_inner(r[HV_EXPLAIN_TREE]), d->rows.n, t.top);
     }
     if (r[HV_EXPLAIN_TEXT].h > 2 && t.cursor < d->rows.n) {
         draw_panel(g, r[HV_EXPLAIN_TEXT], "The line in full", st->focus == HV_EXPLAIN_TEXT);

@@ -113,6 +113,12 @@ void hv_explain_build(struct hv_explain_data *d, struct hv_session *s);
 /** Adds a row below the last one. */
 struct hv_explain_row *hv_explain_add(struct hv_explain_data *d, uint64_t id, int depth,
                                       const char *text);
+/** Adds a heading that folds; true when what is below it is to be added. */
+bool hv_explain_heading(struct hv_explain_data *d, uint64_t id, int depth, const char *text);
+/** "s1", or "r0 s1" where there are several replica entries; lives with the data. */
+const char *hv_explain_stage_name(struct hv_explain_data *d, size_t replica, size_t stage);
+/** The lane of a stage at a time as evidence. */
+struct hv_evidence hv_explain_on_lane(size_t replica, size_t stage, double at_s);
 /** Is the row with that id unfolded? */
 bool hv_explain_is_open(const struct hv_explain_data *d, uint64_t id);
 /** Folds or unfolds. */

@@ -95,7 +95,11 @@ static void gantt_draw(const void *state, const void *model, const struct hv_vie
     struct hv_err err = {0};
     if (!hv_gantt_subject_get(st, model, &view, &subject, &err)) {
         if (!hv_gantt_wait_draw(model, ctx->grid, ctx->body)) {
-            hv_ui_no_plan(subject.facts.row, err.text, ctx->grid, ctx->body);
+            const struct hv_row *row = subject.facts.row;
+            if (row != NULL && row->plan != NULL) { /* what the judge says without a timeline */
+                subject.facts = hv_plan_facts(hv_ui_session(model), row);
+            }
+            hv_ui_no_plan(&subject.facts, err.text, ctx->grid, ctx->body);
         }
         return;
     }
@@ -444,19 +448,22 @@ static const enum hv_action keybar[] = {
     HV_ACT_GANTT_ZOOM_IN,
     HV_ACT_GANTT_ZOOM_OUT,
     HV_ACT_GANTT_FIT,
+    HV_ACT_GANTT_OP_PREV,
     HV_ACT_GANTT_OP_NEXT,
     HV_ACT_GANTT_SCHEDULE_NEXT,
-    HV_ACT_GANTT_MB_NEXT,
+    HV_ACT_GANTT_CRITICAL,
+    HV_ACT_GANTT_MEMORY,
+    HV_ACT_FIND,
+    HV_ACT_EXPORT,
     HV_ACT_GANTT_MICRO_MORE,
     HV_ACT_GANTT_CHUNKS_MORE,
     HV_ACT_GANTT_SPLIT,
     HV_ACT_GANTT_LINKS,
     HV_ACT_GANTT_PARTS,
-    HV_ACT_GANTT_CRITICAL,
-    HV_ACT_GANTT_MEMORY,
-    HV_ACT_FIND,
-    HV_ACT_EXPORT,
+    HV_ACT_GANTT_MB_PREV,
+    HV_ACT_GANTT_MB_NEXT,
     HV_ACT_GANTT_EXPLAIN,
+    HV_ACT_GANTT_PLAN_PREV,
     HV_ACT_GANTT_PLAN_NEXT,
     HV_ACT_GANTT_GOTO,
     HV_ACT_ADD,

@@ -32,16 +32,28 @@ static void size_text(const struct hv_plan *p, struct hv_str *out)
     }
 }
 
+/** A plan that breaks a rule so that there was nothing to simulate. */
+static bool not_simulated(const struct hv_ui *ui, const struct hv_row *row)
+{
+    const struct hv_verdict *v = hv_session_verdict(ui->session, row->id, false, NULL);
+    return v != NULL && v->findings.n > 0 && !hv_known(v->metrics.iteration_s);
+}
+
 const enum hv_action *hv_gantt_wait_keybar(const struct hv_ui *ui)
 {
     static const enum hv_action runs[] = {HV_ACT_STOP, HV_ACT_GANTT_PLAN_NEXT,
                                           HV_ACT_GANTT_PLAN_PREV, HV_ACT_NONE};
     static const enum hv_action stopped[] = {HV_ACT_RELOAD, HV_ACT_GANTT_PLAN_NEXT,
                                              HV_ACT_GANTT_PLAN_PREV, HV_ACT_NONE};
+    static const enum hv_action other[] = {
+        HV_ACT_SCREEN_3,        HV_ACT_SCREEN_4, HV_ACT_GANTT_PLAN_PREV,
+        HV_ACT_GANTT_PLAN_NEXT, HV_ACT_UNDO,     HV_ACT_NONE};
     enum hv_drawing state;
     const struct hv_row *row = waiting(ui, &state, NULL);
     if (row == NULL) {
-        return hv_ui_no_plan_keybar(hv_gantt_row(ui));
+        row = hv_gantt_row(ui);
+        bool misfit = row != NULL && row->plan != NULL && not_simulated(ui, row);
+        return misfit ? other : hv_ui_no_plan_keybar(row);
     }
     return state == HV_DRAWING_RUNS ? runs : stopped;
 }

@@ -480,6 +480,13 @@ static const enum hv_action bar[] = {HV_ACT_EDIT,        HV_ACT_IMPORT,        H
                                      HV_ACT_MODEL_TABLE, HV_ACT_MODEL_PROFILE, HV_ACT_SAVE,
                                      HV_ACT_REDO,        HV_ACT_EXPORT,        HV_ACT_NONE};
 
+static const struct hv_key_hint *hints(const void *state, const void *model)
+{
+    struct hv_model_screen *v = ((const struct state *)state)->screen;
+    (void)model;
+    return v->panel == HV_MODEL_FIELDS ? hv_doc_form_hints(form_of(v)) : NULL;
+}
+
 const struct hv_view_ops hv_screen_model = {
     .name = "model",
     .title = "Model",
@@ -487,6 +494,7 @@ const struct hv_view_ops hv_screen_model = {
     .tab = 2,
     .state_size = sizeof(struct state),
     .keybar = bar,
+    .hints = hints,
     .help = "Enter edits a field or opens its list; in Layers it unfolds a run of blocks.\n"
             "In Layers e gives blocks values of their own (*), d takes those away.\n"
             "In Fit and checks h and l change the tensor-parallel degree of the preview.\n"

@@ -68,7 +68,7 @@ static const char *const optimizers[] = {
     }
 
 static const struct hv_doc_row transformer_rows[] = {
-    WORD("name", "model.name", "of the model"),
+    WORD("name", "model.name", "of the model; i imports another"),
     DERIVED("source", "source", NULL),
     WHOLE("layers", "model.layers", NULL, "transformer blocks", 1),
     WHOLE("hidden", "model.hidden", NULL, "width of the residual stream", 1),
@@ -102,7 +102,7 @@ static const struct hv_doc_row hf_rows[] = {
     WHOLE("max sequence", "model.max_position_embeddings", "tokens", "longest sequence", 1),
 };
 static const struct hv_doc_row other_rows[] = {
-    WORD("name", "model.name", "of the model"),
+    WORD("name", "model.name", "of the model; i imports another"),
     DERIVED("source", "source", NULL),
     DERIVED("kind", "kind", NULL),
     DERIVED("parts", "parts", NULL),
@@ -110,7 +110,7 @@ static const struct hv_doc_row other_rows[] = {
 static const struct hv_doc_row derived_rows[] = {
     DERIVED("parameters", "parameters", NULL),
     DERIVED("active", "active", "per token"),
-    DERIVED("forward", "forward", "per token"),
+    DERIVED("forward", "forward", NULL),
 };
 static const struct hv_doc_row job_rows[] = {
     LABEL("Training job"),
@@ -175,6 +175,7 @@ static bool derived_text(const struct hv_session *s, const char *path, struct hv
         hv_model_count(out, hv_model_active_parameters(m));
     } else if (strcmp(path, "forward") == 0) {
         add_si(out, hv_model_forward_flops(m, sequence, true) / sequence, "FLOP");
+        hv_str_adds(out, "/token");
     } else {
         return false;
     }

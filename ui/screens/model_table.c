@@ -221,10 +221,10 @@ static void kind_cell(const struct hv_model *m, const struct hv_layer_row *row, 
         hv_str_adds(out, m->modules[row->from].name);
         return;
     case HV_LAYER_ATTENTION:
-        hv_str_adds(out, "  attention");
+        hv_str_adds(out, "attention");
         return;
     case HV_LAYER_FFN:
-        hv_str_adds(out, m->blocks[row->from].experts > 0 ? "  experts" : "  feed-forward");
+        hv_str_adds(out, m->blocks[row->from].experts > 0 ? "experts" : "feed-forward");
         return;
     case HV_LAYER_BLOCKS:
         break;
@@ -366,8 +366,8 @@ bool hv_model_unfold(struct hv_model_screen *v)
 
 void hv_model_draw_layers(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r)
 {
-    struct hv_column columns[COLUMN_N] = {{"BLOCKS", HV_LEFT, 6, 0},    {"KIND", HV_LEFT, 9, 1},
-                                          {"PARAMS", HV_RIGHT, 6, 0},   {"FWD", HV_RIGHT, 7, 0},
+    struct hv_column columns[COLUMN_N] = {{"BLOCKS", HV_LEFT, 7, 0},    {"KIND", HV_LEFT, 9, 1},
+                                          {"PARAM", HV_RIGHT, 5, 0},    {"FWD", HV_RIGHT, 7, 0},
                                           {"ACT", HV_RIGHT, 8, 0},      {"BWD", HV_RIGHT, 7, 0},
                                           {"FWD FLOP", HV_RIGHT, 10, 0}};
     char titles[HV_MODEL_KINDS][12];
@@ -389,5 +389,6 @@ void hv_model_draw_layers(const struct hv_model_screen *v, struct hv_grid *g, st
     hv_grid_box(g, r, hv_str_cstr(&title), focused,
                 focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
     hv_table_draw(&v->table, &s, &look, g, in);
+    hv_table_more_draw(&v->table, &s, in, g, in);
     hv_str_free(&title);
 }

@@ -175,7 +175,7 @@ void hv_plan_compare_draw(const struct hv_plan_facts pair[2], size_t top, struct
     size_t last = n > (size_t)r.h ? n - (size_t)r.h : 0;
     (void)draw_all(pair, hv_str_cstr(&words), top < last ? top : last, g, r);
     hv_grid_unclip(g, old);
-    hv_plan_more(g, r, n, top);
+    hv_more_draw(g, r, n, top);
     hv_str_free(&words);
 }
 
@@ -305,6 +305,6 @@ void hv_plan_compare_many_draw(const struct hv_plan_facts *set, size_t n, size_t
     size_t last = lines > (size_t)r.h ? lines - (size_t)r.h : 0;
     (void)draw_columns(&c, hv_str_cstr(&words), top < last ? top : last, g, r);
     hv_grid_unclip(g, old);
-    hv_plan_more(g, r, lines, top);
+    hv_more_draw(g, r, lines, top);
     hv_str_free(&words);
 }

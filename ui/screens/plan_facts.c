@@ -87,7 +87,7 @@ double hv_plan_value(const struct hv_plan_facts *f, enum hv_plan_field field)
     case HV_PLAN_GAP:
         return m->gap_frac;
     case HV_PLAN_GPUS:
-        return (double)m->n_devices_used;
+        return m->n_devices_used > 0 ? (double)m->n_devices_used : HV_UNKNOWN;
     case HV_PLAN_ENERGY:
         return m->energy_j;
     default:

@@ -43,21 +43,17 @@ static void add_words(struct lines *ls, const char *text, unsigned style)
     }
 }
 
-void hv_plan_more(struct hv_grid *g, struct hv_rect r, size_t n, size_t top)
-{
-    char text[32];
-    size_t h = r.h > 0 ? (size_t)r.h : 0, last = n > h ? n - h : 0;
-    if (top < last && r.w > 12) {
-        (void)snprintf(text, sizeof text, " %zu more ", last - top);
-        (void)hv_grid_put(g, r.x + r.w - (int)strlen(text) - 1, r.y + r.h, -1, text, HV_STYLE_DIM);
-    }
-}
-
 static void add_claim(struct lines *ls, const struct hv_plan_facts *f)
 {
     char claimed[HV_FMT_CAP], judged[HV_FMT_CAP], text[160];
     double c = hv_plan_value(f, HV_PLAN_CLAIMED), x = hv_plan_value(f, HV_PLAN_ITERATION);
     if (!hv_known(c)) {
+        return;
+    }
+    if (!hv_known(x)) {
+        (void)snprintf(text, sizeof text, "claimed %s/iter, not simulated",
+                       hv_fmt_seconds(claimed, sizeof claimed, c));
+        add_words(ls, text, HV_STYLE_TEXT);
         return;
     }
     (void)snprintf(text, sizeof text, "claimed %s/iter, simulated %s (%+.1f%%)",

@@ -10,9 +10,6 @@
  */
 void hv_plan_details_draw(const struct hv_plan_facts *f, size_t top, struct hv_grid *g,
                           struct hv_rect r);
-/** Says in the frame below a panel's inner rectangle how many of n lines come behind those shown
- * from `top` on. */
-void hv_plan_more(struct hv_grid *g, struct hv_rect r, size_t n, size_t top);
 /** Lines that the details have in a panel w columns wide. */
 size_t hv_plan_details_lines(const struct hv_plan_facts *f, int w);
 /** Draws two plans side by side: the differences in words; field, A, B, change; then their stages;

@@ -1,5 +1,6 @@
 /** Screen 4, Plans: the table of runs and plans, two of them compared, a scatter with the Pareto
- * front. Judging and storing are the session's, drawing is in plans_draw.c. */
+ * front. Judging and storing are the session's, drawing is in plans_draw.c,
+ * what is done to a row in plans_rows.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,85 +66,12 @@ static void move_focus(struct hv_plans *st, struct hv_rect body, int step)
 
 /* ---- actions ---- */
 
-/** What an action works on. */
-struct at {
-    struct hv_plans *st;
-    struct hv_app *app;
-    struct hv_session *s;
-    struct hv_plans_list *l;
-    uint32_t id; /**< row under the cursor, or 0 */
-};
-
 static unsigned answer_filter(void *ctx, struct hv_app *app, const char *text)
 {
     (void)app;
     struct hv_plans *st = ctx;
     (void)snprintf(st->filter, sizeof st->filter, "%s", text);
     return HV_APP_REDRAW;
-}
-
-static unsigned answer_export(void *ctx, struct hv_app *app, const char *path)
-{
-    struct hv_plans *st = ctx;
-    struct hv_err err = {0};
-    if (hv_session_export(hv_ui_session(hv_app_model(app)), st->asked, path, &err) != HV_OK) {
-        hv_ui_error(app, &err);
-    } else {
-        hv_app_message(app, HV_MSG_INFO, "plan written to %s", path);
-    }
-    return HV_APP_REDRAW;
-}
-
-static unsigned answer_rename(void *ctx, struct hv_app *app, const char *name)
-{
-    struct hv_plans *st = ctx;
-    struct hv_err err = {0};
-    if (hv_session_row_rename(hv_ui_session(hv_app_model(app)), st->asked, name, &err) != HV_OK) {
-        hv_ui_error(app, &err);
-    }
-    return HV_APP_REDRAW;
-}
-
-static unsigned answer_note(void *ctx, struct hv_app *app, const char *note)
-{
-    struct hv_plans *st = ctx;
-    struct hv_err err = {0};
-    if (hv_session_row_note(hv_ui_session(hv_app_model(app)), st->asked, note, &err) != HV_OK) {
-        hv_ui_error(app, &err);
-    }
-    return HV_APP_REDRAW;
-}
-
-static void ask_note(const struct at *at)
-{
-    const struct hv_row *row = hv_session_row(at->s, at->id);
-    if (row->plan == NULL) {
-        hv_app_message(at->app, HV_MSG_WARNING, "this row has no plan that could keep a note");
-        return;
-    }
-    at->st->asked = at->id;
-    hv_app_ask(at->app, "note: ", row->note, answer_note, at->st);
-}
-
-static void ask_export(const struct at *at)
-{
-    char path[256];
-    (void)snprintf(path, sizeof path, "%s.json", hv_session_row(at->s, at->id)->name);
-    at->st->asked = at->id;
-    hv_app_ask(at->app, "write the plan to: ", path, answer_export, at->st);
-}
-
-static void toggle_mark(const struct at *at)
-{
-    struct hv_plans *st = at->st;
-    size_t i = hv_plans_mark(st, at->id);
-    if (i == st->marks.n) {
-        hv_vec_push(&st->marks, at->id);
-        return;
-    }
-    for (st->marks.n--; i < st->marks.n; i++) {
-        st->marks.items[i] = st->marks.items[i + 1];
-    }
 }
 
 /** Forgets marks of rows that are gone. */
@@ -158,21 +86,7 @@ static void clean_marks(struct hv_plans *st, struct hv_session *s)
     st->marks.n = kept;
 }
 
-static void delete_rows(const struct at *at)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < at->st->marks.n; i++) {
-        n += hv_session_row_delete(at->s, at->st->marks.items[i]);
-    }
-    if (at->st->marks.n == 0) {
-        n += hv_session_row_delete(at->s, at->id);
-    }
-    at->st->marks.n = 0;
-    hv_app_message(at->app, HV_MSG_INFO, "%zu deleted; u brings %s back", n,
-                   n == 1 ? "it" : "them one by one");
-}
-
-static void start_compare(const struct at *at)
+static void start_compare(const struct hv_plans_at *at)
 {
     struct hv_plan_facts set[HV_PLANS_COMPARED];
     at->st->compare = !at->st->compare;
@@ -191,20 +105,7 @@ static void start_compare(const struct at *at)
     }
 }
 
-static void run_again(const struct at *at)
-{
-    const struct hv_row *row = hv_session_row(at->s, at->id);
-    struct hv_err err = {0};
-    char name[128];
-    (void)snprintf(name, sizeof name, "%s", row->strategy);
-    if (hv_session_run(at->s, name, row->options, NULL, &err) != HV_OK) {
-        hv_ui_error(at->app, &err);
-    } else {
-        hv_app_message(at->app, HV_MSG_INFO, "%s runs again", name);
-    }
-}
-
-static void next_sort(const struct at *at, bool turn)
+static void next_sort(const struct hv_plans_at *at, bool turn)
 {
     bool descending = false;
     enum hv_sort key = hv_session_sort_key(at->s, &descending);
@@ -216,57 +117,15 @@ static void next_sort(const struct at *at, bool turn)
     hv_session_sort(at->s, key, key == HV_SORT_TOKENS || key == HV_SORT_MFU);
 }
 
-static void open_gantt(const struct at *at)
+/** The axis after one; a figure over itself would say nothing. */
+static unsigned next_axis(unsigned axis, unsigned other)
 {
-    struct hv_ui *ui = hv_app_model(at->app);
-    struct hv_err err = {0};
-    if (hv_session_row(at->s, at->id)->plan == NULL) {
-        hv_app_message(at->app, HV_MSG_WARNING, "this row has no plan to draw");
-        return;
-    }
-    ui->gantt_row = 0;
-    hv_session_select(at->s, at->id);
-    if (hv_app_open(at->app, "gantt", &err) != HV_OK) {
-        hv_ui_error(at->app, &err);
-    }
-}
-
-/** Actions on the row under the cursor; false when it is none of them. */
-static bool row_action(const struct at *at, enum hv_action a)
-{
-    switch ((int)a) {
-    case HV_ACT_OPEN:
-        open_gantt(at);
-        return true;
-    case HV_ACT_MARK:
-        toggle_mark(at);
-        return true;
-    case HV_ACT_EXPORT:
-        ask_export(at);
-        return true;
-    case HV_ACT_PLAN_RENAME:
-        at->st->asked = at->id;
-        hv_app_ask(at->app, "new name: ", hv_session_row(at->s, at->id)->name, answer_rename,
-                   at->st);
-        return true;
-    case HV_ACT_PLAN_NOTE:
-        ask_note(at);
-        return true;
-    case HV_ACT_DELETE:
-        delete_rows(at);
-        return true;
-    case HV_ACT_RUN:
-        run_again(at);
-        return true;
-    case HV_ACT_STOP:
-        return hv_session_cancel(at->s, at->id);
-    default:
-        return false;
-    }
+    axis = (axis + 1) % HV_PLANS_AXES;
+    return axis == other ? (axis + 1) % HV_PLANS_AXES : axis;
 }
 
 /** Actions on the view; false when it is none of them. */
-static bool view_action(const struct at *at, enum hv_action a)
+static bool view_action(const struct hv_plans_at *at, enum hv_action a)
 {
     struct hv_plans *st = at->st;
     switch ((int)a) {
@@ -278,6 +137,9 @@ static bool view_action(const struct at *at, enum hv_action a)
     case HV_ACT_SORT:
     case HV_ACT_SORT_REVERSE:
         next_sort(at, a == HV_ACT_SORT_REVERSE);
+        /* the cursor stays on its plan, with as much of what is above it as there is room for */
+        st->table.top = 0;
+        st->table.cursor = (size_t)hv_app_body(at->app).h;
         return true;
     case HV_ACT_FILTER:
         hv_app_ask(at->app, "show only rows with: ", st->filter, answer_filter, st);
@@ -287,11 +149,11 @@ static bool view_action(const struct at *at, enum hv_action a)
         return true;
     case HV_ACT_PLAN_AXIS_X:
         st->axis_chosen = true;
-        st->axis_x = (st->axis_x + 1) % HV_PLANS_AXES;
+        st->axis_x = next_axis(st->axis_x, st->axis_y);
         return true;
     case HV_ACT_PLAN_AXIS_Y:
         st->axis_chosen = true;
-        st->axis_y = (st->axis_y + 1) % HV_PLANS_AXES;
+        st->axis_y = next_axis(st->axis_y, st->axis_x);
         return true;
     case HV_ACT_PLAN_COMPARE:
         start_compare(at);
@@ -325,7 +187,7 @@ static bool scroll_details(struct hv_plans *st, enum hv_action a)
 }
 
 /** In the scatter arrows go along the Pareto front. */
-static bool walk_front(const struct at *at, enum hv_action a)
+static bool walk_front(const struct hv_plans_at *at, enum hv_action a)
 {
     bool back = a == HV_ACT_LEFT || a == HV_ACT_UP;
     if (at->st->focus != HV_PLANS_SCATTER || (!back && a != HV_ACT_RIGHT && a != HV_ACT_DOWN)) {
@@ -363,7 +225,7 @@ static unsigned plans_action(void *state, struct hv_app *app, enum hv_action a)
     struct hv_table_source src = hv_plans_source(&l);
     int rows = hv_plans_place(st, hv_app_body(app)).table_rows;
     struct hv_table t = hv_plans_table(st, s, &src, rows);
-    struct at at = {st, app, s, &l, hv_plans_cursor(&t, &l)};
+    struct hv_plans_at at = {st, app, s, &l, hv_plans_cursor(&t, &l)};
     bool done = scroll_details(st, a) || walk_front(&at, a);
     if (!done && hv_table_action(&t, &src, a, rows)) {
         settle(st, s, &t, &l);
@@ -371,7 +233,7 @@ static unsigned plans_action(void *state, struct hv_app *app, enum hv_action a)
     }
     done = done || view_action(&at, a);
     if (!done && at.id != 0) {
-        done = row_action(&at, a);
+        done = hv_plans_row_action(&at, a);
         if (done && a == HV_ACT_MARK && hv_table_action(&t, &src, HV_ACT_DOWN, rows)) {
             settle(st, s, &t, &l);
         }
@@ -398,23 +260,24 @@ static unsigned plans_find(void *state, struct hv_app *app, const char *text, in
 
 /* ---- mouse ---- */
 
-static void click_table(const struct at *at, struct hv_table *t, const struct hv_table_source *src,
-                        const struct hv_plans_places *p, const struct hv_event *ev)
+static void click_table(const struct hv_plans_at *at, struct hv_table *t,
+                        const struct hv_table_source *src, const struct hv_plans_places *p,
+                        const struct hv_event *ev)
 {
     struct hv_rect in = hv_rect_inner(p->r[HV_PLANS_TABLE]);
     size_t row = hv_table_hit(t, src, in, ev->x, ev->y);
     if (ev->y == in.y && hv_rect_has(in, ev->x, ev->y)) {
         hv_plans_click_head(at->s, ev->x - in.x);
     } else if (row != SIZE_MAX && row == t->cursor && at->id != 0) {
-        open_gantt(at);
+        (void)hv_plans_row_action(at, HV_ACT_OPEN);
     } else if (row != SIZE_MAX) {
         hv_table_goto(t, src, row, p->table_rows);
         settle(at->st, at->s, t, at->l);
     }
 }
 
-static void mouse(const struct at *at, struct hv_table *t, const struct hv_table_source *src,
-                  const struct hv_event *ev)
+static void mouse(const struct hv_plans_at *at, struct hv_table *t,
+                  const struct hv_table_source *src, const struct hv_event *ev)
 {
     struct hv_plans *st = at->st;
     struct hv_plans_places p = hv_plans_place(st, hv_app_body(at->app));
@@ -458,17 +321,28 @@ static unsigned plans_event(void *state, struct hv_app *app, const struct hv_eve
     struct hv_table_source src = hv_plans_source(&l);
     struct hv_table t =
         hv_plans_table(st, s, &src, hv_plans_place(st, hv_app_body(app)).table_rows);
-    struct at at = {st, app, s, &l, hv_plans_cursor(&t, &l)};
+    struct hv_plans_at at = {st, app, s, &l, hv_plans_cursor(&t, &l)};
     mouse(&at, &t, &src, ev);
     hv_plans_list_free(&l);
     return HV_APP_HANDLED | HV_APP_REDRAW;
 }
 
 static const enum hv_action keybar[] = {
-    HV_ACT_OPEN,      HV_ACT_MARK,        HV_ACT_PLAN_COMPARE, HV_ACT_SORT,        HV_ACT_FIND,
-    HV_ACT_FILTER,    HV_ACT_EXPORT,      HV_ACT_DELETE,       HV_ACT_PLAN_RENAME, HV_ACT_RUN,
-    HV_ACT_PLAN_NOTE, HV_ACT_PLAN_AXIS_X, HV_ACT_UNDO,         HV_ACT_NONE,
+    HV_ACT_OPEN,      HV_ACT_MARK,        HV_ACT_PLAN_COMPARE, HV_ACT_SORT,        HV_ACT_FILTER,
+    HV_ACT_EXPORT,    HV_ACT_FIND,        HV_ACT_DELETE,       HV_ACT_PLAN_RENAME, HV_ACT_RUN,
+    HV_ACT_PLAN_NOTE, HV_ACT_PLAN_AXIS_X, HV_ACT_PLAN_AXIS_Y,  HV_ACT_UNDO,        HV_ACT_NONE,
 };
+
+/** While there is no plan: what makes one. */
+static const enum hv_action *plans_keybar_now(const void *state, const void *model)
+{
+    static const enum hv_action none[] = {HV_ACT_SCREEN_3, HV_ACT_SCREEN_1, HV_ACT_SCREEN_2,
+                                          HV_ACT_TOUR,     HV_ACT_UNDO,     HV_ACT_NONE};
+    size_t n = 0;
+    (void)state;
+    (void)hv_session_rows(hv_ui_session(model), &n);
+    return n == 0 ? none : NULL;
+}
 
 const struct hv_view_ops hv_screen_plans = {
     .name = "plans",
@@ -477,6 +351,7 @@ const struct hv_view_ops hv_screen_plans = {
     .tab = 4,
     .state_size = sizeof(struct hv_plans),
     .keybar = keybar,
+    .keybar_now = plans_keybar_now,
     .help = "In the scatter arrows go along the front. Click: a heading sorts, a dot selects, a "
             "second one on a row opens it.",
     .open = plans_open,

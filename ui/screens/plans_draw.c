@@ -256,6 +256,14 @@ size_t hv_plans_compared(const struct hv_plans_list *l, uint32_t cursor,
 
 /* ---- drawing ---- */
 
+/** A row without any says instead why it has none. */
+static bool has_figures(const struct hv_plan_facts *f)
+{
+    const struct hv_verdict *v = f->verdict;
+    return v != NULL && (v->findings.n == 0 || hv_known(v->metrics.iteration_s) ||
+                         v->serving != NULL || v->jobs != NULL);
+}
+
 static void draw_table(const struct hv_plans_list *l, const struct hv_table *t, struct hv_grid *g,
                        struct hv_rect r)
 {
@@ -272,11 +280,12 @@ static void draw_table(const struct hv_plans_list *l, const struct hv_table *t, 
                    l->st->filter, l->st->front_only ? "  only the Pareto front" : "");
     hv_grid_box(g, r, title, focused, focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
     hv_table_draw(t, &src, &own, g, in);
+    hv_table_more_draw(t, &src, in, g, in);
     int x = 2 + hv_plan_columns[0].min + 1 + hv_plan_columns[1].min + 1;
     struct hv_str text = {0};
     for (int y = in.y + 1; y < in.y + in.h && x + 8 < in.w; y++) {
         size_t row = hv_table_hit(t, &src, in, in.x, y);
-        if (row == SIZE_MAX || shown_at(l, row)->verdict != NULL) {
+        if (row == SIZE_MAX || has_figures(shown_at(l, row))) {
             continue;
         }
         unsigned style = row != t->cursor ? HV_STYLE_WARNING
@@ -285,7 +294,12 @@ static void draw_table(const struct hv_plans_list *l, const struct hv_table *t, 
         bool waits = (row_flags(l, row) & HV_ROW_DIM) != 0;
         style = waits && row != t->cursor ? HV_STYLE_DIM : style;
         hv_str_clear(&text);
-        hv_plan_text(shown_at(l, row), HV_PLAN_STATE, &text);
+        const struct hv_plan_facts *f = shown_at(l, row);
+        if (f->verdict != NULL) {
+            hv_str_addf(&text, "does not fit: %s", f->verdict->findings.items[0].text);
+        } else {
+            hv_plan_text(f, HV_PLAN_STATE, &text);
+        }
         hv_grid_put_field(g, (struct hv_rect){in.x + x, y, in.w - x, 1}, HV_LEFT,
                           hv_str_cstr(&text), style);
     }
@@ -328,7 +342,7 @@ static void draw_lower(const struct hv_plans_list *l, uint32_t cursor,
             hv_plan_scatter_draw(&scatter, g, in);
         } else if (i == HV_PLANS_DETAILS && f != NULL) {
             hv_plan_details_draw(f, st->detail_top, g, in);
-            hv_plan_more(g, in, hv_plan_details_lines(f, in.w), st->detail_top);
+            hv_more_draw(g, in, hv_plan_details_lines(f, in.w), st->detail_top);
         } else if (i == HV_PLANS_COMPARE && n > 2) {
             hv_plan_compare_many_draw(set, n, st->detail_top, g, in);
         } else if (i == HV_PLANS_COMPARE && n > 0) {

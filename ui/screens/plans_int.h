@@ -48,6 +48,18 @@ struct hv_plans_places {
     int table_rows; /**< below the head */
 };
 
+/** What an action works on. */
+struct hv_plans_at {
+    struct hv_plans *st;
+    struct hv_app *app;
+    struct hv_session *s;
+    struct hv_plans_list *l;
+    uint32_t id; /**< row under the cursor, or 0 */
+};
+
+/** Actions on the row under the cursor; false when it is none of them. */
+bool hv_plans_row_action(const struct hv_plans_at *at, enum hv_action a);
+
 /** How the table looks. */
 extern const struct hv_table_look hv_plans_look;
 

@@ -5,6 +5,7 @@
 #ifndef HV_UI_SCREENS_SCREENS_H
 #define HV_UI_SCREENS_SCREENS_H
 
+#include "ui/screens/plan_facts.h"
 #include "ui/session/session.h"
 #include "ui/view/app.h"
 
@@ -66,6 +67,8 @@ void hv_ui_tour_did(void *model, struct hv_app *app, const char *view, enum hv_a
 bool hv_ui_command(struct hv_app *app, const char *line);
 /** Completion of `:` for hv_app_config: the session's, then screens and actions. */
 bool hv_ui_complete(const void *model, const char *text, size_t n, struct hv_str *out);
+/** Few words about a `:` line that is a command or an action without arguments (hv_describe_fn). */
+void hv_ui_describe(const void *model, const char *line, struct hv_str *out);
 /** Session of a model pointer as views get it. */
 struct hv_session *hv_ui_session(const void *model);
 /** The row that screens about one plan show: the selected one, else the first with a plan; or NULL.
@@ -75,8 +78,9 @@ const struct hv_row *hv_ui_plan_row(const struct hv_session *s);
 void hv_ui_switch_plan(struct hv_ui *ui, struct hv_app *app, uint32_t id, int step);
 /** What the key bar shows then; NULL while there is a plan. */
 const enum hv_action *hv_ui_no_plan_keybar(const struct hv_row *row);
-/** Draws why there is no plan to show and what to press. */
-void hv_ui_no_plan(const struct hv_row *row, const char *reason, struct hv_grid *g,
+/** Draws why there is no plan (or nothing of it) to show and what to press. Facts with row NULL:
+ * there is none yet; `reason` "": what the judge found. */
+void hv_ui_no_plan(const struct hv_plan_facts *facts, const char *reason, struct hv_grid *g,
                    struct hv_rect body);
 /** Reads files of other programs (or `local`) and shows what they come to; nothing changes yet. An
  * error goes to the status line. */

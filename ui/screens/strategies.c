@@ -260,6 +260,8 @@ static unsigned form_key(struct hv_strategies *st, struct hv_app *app, const str
     case HV_FORM_CHANGED:
         if (hv_strategy_form_store(&st->form, s, field, &err) != HV_OK) {
             hv_ui_error(app, &err);
+        } else if (key.code == HV_KEY_TAB) {
+            (void)hv_form_key(f, key);
         }
         break;
     case HV_FORM_REFUSED:
@@ -332,6 +334,20 @@ static const enum hv_action keybar[] = {
     HV_ACT_NONE,
 };
 
+static const struct hv_key_hint *strategies_hints(const void *state, const void *model)
+{
+    static const struct hv_key_hint form[] = {
+        {"Enter", "Change"}, {"Down", "Next"},      {"d", "Default"}, {"F5", "Run"},
+        {"Tab", "Panel"},    {"Esc", "Strategies"}, {NULL, NULL}};
+    const struct hv_strategies *st = state;
+    (void)model;
+    if (st->focus != HV_STRATEGIES_PARAMS) {
+        return NULL;
+    }
+    const struct hv_key_hint *typing = hv_form_hints(&st->form.form);
+    return typing != NULL ? typing : form;
+}
+
 const struct hv_view_ops hv_screen_strategies = {
     .name = "strategies",
     .title = "Strategy",
@@ -339,6 +355,7 @@ const struct hv_view_ops hv_screen_strategies = {
     .tab = 3,
     .state_size = sizeof(struct hv_strategies),
     .keybar = keybar,
+    .hints = strategies_hints,
     .help =
         "Parameters: Enter edits, arrows choose, d sets the default again.\n"
         "Plugins: E opens the file in $VISUAL or $EDITOR and reads it again, r reads what other "

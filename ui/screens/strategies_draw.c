@@ -237,6 +237,7 @@ static void draw_panel(const struct hv_strategies *st, const struct hv_strategie
         own.focused = focused;
         own.empty = l->n > 0 ? hv_strategies_look.empty : "no strategy is installed";
         hv_table_draw(table, &src, &own, g, in);
+        hv_table_more_draw(table, &src, in, g, in);
     } else if (panel == HV_STRATEGIES_PARAMS && p != NULL) {
         hv_strategy_form_draw(&st->form, l->s, p, g, in, focused);
     } else if (p != NULL) {

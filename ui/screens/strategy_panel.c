@@ -158,7 +158,12 @@ static void put_figures(struct pen *p, struct hv_session *s, const struct hv_row
     const struct hv_verdict *v =
         row->plan != NULL ? hv_session_verdict(s, row->id, false, NULL) : NULL;
     double bound = bound_of(s, row), best = v != NULL ? v->metrics.iteration_s : best_of(row);
-    if (!hv_known(best) && !hv_known(bound)) {
+    if (!hv_known(best)) { /* there is no gap to speak of; the details say what is wrong */
+        if (row->state == HV_ROW_RUNNING && hv_known(bound)) {
+            hv_str_addf(&text, "no plan yet  bound %s", hv_fmt_seconds(b, sizeof b, bound));
+            put_wrapped(p, hv_str_cstr(&text), 1, HV_STYLE_TEXT);
+        }
+        hv_str_free(&text);
         return;
     }
     hv_str_addf(&text, "best %s  bound %s  gap %s", hv_fmt_seconds(a, sizeof a, best),

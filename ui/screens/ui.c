@@ -55,25 +55,56 @@ const enum hv_action *hv_ui_no_plan_keybar(const struct hv_row *row)
     return row == NULL || row->plan == NULL ? keys : NULL;
 }
 
-void hv_ui_no_plan(const struct hv_row *row, const char *reason, struct hv_grid *g,
+/** The reasons, one below the other; returns the rows used. */
+static int put_reasons(const struct hv_plan_facts *f, const char *reason, struct hv_grid *g,
+                       struct hv_rect r)
+{
+    size_t n = f->verdict != NULL && reason[0] == '\0' ? f->verdict->findings.n : 0;
+    struct hv_str text = {0};
+    int used = 0;
+    for (size_t i = 0; i < n && used < r.h; i++) {
+        hv_str_clear(&text);
+        hv_str_addf(&text, "! %s", f->verdict->findings.items[i].text);
+        used += hv_words_draw(g, (struct hv_rect){r.x, r.y + used, r.w, r.h - used},
+                              hv_str_cstr(&text), HV_STYLE_WARNING);
+    }
+    if (n == 0) {
+        hv_str_adds(&text, reason);
+        if (text.n == 0) {
+            hv_plan_trouble(f, &text);
+        }
+        used = hv_words_draw(g, r, hv_str_cstr(&text), HV_STYLE_WARNING);
+    }
+    hv_str_free(&text);
+    return used;
+}
+
+void hv_ui_no_plan(const struct hv_plan_facts *facts, const char *reason, struct hv_grid *g,
                    struct hv_rect body)
 {
+    enum { HINTS = 3 };
+    const struct hv_row *row = facts->row;
     struct hv_str text = {0};
-    int y = body.y + 1;
+    struct hv_rect in = {body.x + 1, body.y + 1, body.w - 2, body.h - 1};
     if (row == NULL) {
         hv_str_adds(&text, "no plan to draw yet");
     } else if (row->plan == NULL) {
         hv_str_addf(&text, "%s has no plan: %s", row->name, hv_row_state_name(row->state));
-        hv_str_addf(&text, "%s%s", row->reason[0] != '\0' ? ", " : "", row->reason);
+        reason = row->reason;
     } else {
-        hv_str_addf(&text, "%s has no timeline: %s", row->name, reason);
+        hv_str_addf(&text, "%s has no timeline%s", row->name,
+                    row->outdated ? ": it was made before an edit of the workspace" : "");
     }
-    hv_grid_put_field(g, (struct hv_rect){body.x + 1, y, body.w - 2, 1}, HV_LEFT,
-                      hv_str_cstr(&text), HV_STYLE_TITLE);
-    static const char *const hints[] = {"3  choose a strategy, Enter runs it",
-                                        "4  choose another plan, Enter draws it"};
-    for (int i = 0; i < 2; i++) {
-        (void)hv_grid_put(g, body.x + 1, y + 2 + i, body.w - 2, hints[i], HV_STYLE_TEXT);
+    int y = hv_words_draw(g, in, hv_str_cstr(&text), HV_STYLE_TITLE);
+    if (row != NULL && in.h - y > HINTS + 1) {
+        struct hv_rect at = {in.x, in.y + y, in.w, in.h - y - HINTS - 1};
+        y += put_reasons(facts, reason, g, at);
+    }
+    static const char *const hints[HINTS] = {"3  choose a strategy, Enter runs it",
+                                             "4  choose another plan, Enter draws it",
+                                             "u  undo the edit, if that was it"};
+    for (int i = 0; i < HINTS - (row == NULL || !row->outdated); i++) {
+        (void)hv_grid_put(g, in.x, in.y + y + 1 + i, in.w, hints[i], HV_STYLE_TEXT);
     }
     hv_str_free(&text);
 }
@@ -288,6 +319,7 @@ struct hv_app *hv_ui_app(struct hv_ui *ui, struct hv_keymap *keys, bool ascii)
                               .command = run_command,
                               .action = common_action,
                               .complete = hv_ui_complete,
+                              .describe = hv_ui_describe,
                               .complete_path = complete_path,
                               .project = project,
                               .unsaved = unsaved,

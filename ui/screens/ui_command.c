@@ -154,3 +154,21 @@ bool hv_ui_complete(const void *model, const char *text, size_t n, struct hv_str
     return first && ((strncmp(text, "screen ", 7) == 0 && offer_screens(&m)) ||
                      (strncmp(text, "set ", 4) == 0 && offer_settings(&m)));
 }
+
+void hv_ui_describe(const void *model, const char *line, struct hv_str *out)
+{
+    size_t n = 0, n_name = strcspn(line, " ");
+    const struct hv_command *rows = hv_prompt_commands(&n);
+    struct hv_str name = {0};
+    (void)model;
+    hv_str_add(&name, line, n_name);
+    const struct hv_command *row = hv_command_find(rows, n, hv_str_cstr(&name));
+    enum hv_action a = hv_action_find(hv_str_cstr(&name));
+    bool bare = line[n_name + (line[n_name] == ' ')] == '\0'; /* of arguments nothing is known */
+    if (bare && row != NULL) {
+        hv_str_addf(out, "%s%s%s", row->args, row->args[0] != '\0' ? "  " : "", row->summary);
+    } else if (bare && a != HV_ACT_N) {
+        hv_str_adds(out, hv_action_row(a)->help);
+    }
+    hv_str_free(&name);
+}

@@ -162,7 +162,9 @@ static bool slide(struct hv_what_if_data *d, struct hv_session *s, enum hv_actio
     switch ((int)a) {
     case HV_ACT_LEFT:
     case HV_ACT_RIGHT:
-        turn(d, s, hv_lever_step(l, now, a == HV_ACT_LEFT ? -1 : 1));
+    case HV_ACT_WHAT_IF_LESS:
+    case HV_ACT_WHAT_IF_MORE:
+        turn(d, s, hv_lever_step(l, now, a == HV_ACT_LEFT || a == HV_ACT_WHAT_IF_LESS ? -1 : 1));
         return true;
     case HV_ACT_WHAT_IF_FAR_LESS:
     case HV_ACT_WHAT_IF_FAR_MORE:
@@ -273,7 +275,7 @@ static unsigned what_if_event(void *state, struct hv_app *app, const struct hv_e
         hv_table_goto(&d->table, &src, row, height);
         if (again) { /* left or right of the middle: one position that way */
             (void)slide(d, hv_ui_session(hv_app_model(app)),
-                        ev->x < in.x + in.w / 2 ? HV_ACT_LEFT : HV_ACT_RIGHT);
+                        ev->x < in.x + in.w / 2 ? HV_ACT_WHAT_IF_LESS : HV_ACT_WHAT_IF_MORE);
         }
     }
     settle(d);
@@ -292,7 +294,9 @@ static void what_if_status(const void *state, const void *model, struct hv_str *
     size_t n = hv_what_if_turned(d);
     const struct hv_lever *l = &d->levers.items[d->table.cursor];
     if (n == 0) {
-        hv_str_addf(out, "%s: %s", d->facts.row->name, hv_lever_help(l));
+        const char *unit = hv_lever_unit(l);
+        hv_str_addf(out, "%s%s%s%s: %s", l->name, unit[0] != '\0' ? " (" : "", unit,
+                    unit[0] != '\0' ? ")" : "", hv_lever_help(l));
     } else {
         hv_str_addf(out, "%zu turned, nothing is changed until Enter; judged again in %s", n,
                     hv_fmt_seconds(took, sizeof took, d->took_s));
@@ -300,18 +304,20 @@ static void what_if_status(const void *state, const void *model, struct hv_str *
 }
 
 static const enum hv_action keybar[] = {
-    HV_ACT_LEFT,
-    HV_ACT_RIGHT,
+    HV_ACT_WHAT_IF_LESS,
+    HV_ACT_WHAT_IF_MORE,
     HV_ACT_WHAT_IF_ACCEPT,
     HV_ACT_WHAT_IF_RESET,
     HV_ACT_EDIT,
-    HV_ACT_FIND,
-    HV_ACT_WHAT_IF_SHARE,
     HV_ACT_WHAT_IF_SOLVE,
+    HV_ACT_WHAT_IF_SHARE,
+    HV_ACT_FIND,
+    HV_ACT_WHAT_IF_FAR_LESS,
     HV_ACT_WHAT_IF_FAR_MORE,
     HV_ACT_WHAT_IF_RESET_ALL,
     HV_ACT_UNDO,
     HV_ACT_PANEL_NEXT,
+    HV_ACT_GANTT_PLAN_PREV,
     HV_ACT_GANTT_PLAN_NEXT,
     HV_ACT_NONE,
 };

@@ -123,15 +123,17 @@ static void draw_slider(const struct hv_what_if_data *d, size_t i, struct hv_gri
                         struct hv_rect at, unsigned style)
 {
     const struct hv_lever *l = &d->levers.items[i];
-    struct hv_str text = {0};
+    struct hv_str text = {0}, name = {0};
     bool turned = !hv_lever_is_base(l, d->values[i]);
-    int name_w = at.w >= 60 ? 26 : at.w >= 44 ? 18 : 14, unit_w = at.w >= 44 ? 8 : 0;
+    int name_w = at.w >= 60 ? 26 : at.w >= 40 ? 18 : 14, unit_w = at.w >= 44 ? 8 : 0;
     name_w = g->plain ? PLAIN_NAME_W : name_w;
     int value_w = 8, track_w = at.w - 2 - name_w - 1 - value_w - 1 - unit_w - 1;
     style = turned ? style | HV_STYLE_BOLD : style;
     hv_grid_fill(g, at, ' ', style);
     (void)hv_grid_put(g, at.x, at.y, 1, turned ? "*" : " ", style);
-    hv_grid_put_field(g, (struct hv_rect){at.x + 2, at.y, name_w, 1}, HV_LEFT, l->name, style);
+    hv_text_squeeze(l->name, name_w, g->ascii, &name);
+    hv_grid_put_field(g, (struct hv_rect){at.x + 2, at.y, name_w, 1}, HV_LEFT, hv_str_cstr(&name),
+                      style);
     int x = at.x + 2 + name_w + 1;
     hv_lever_text(l, d->values[i], &text);
     if (l->words != NULL) {
@@ -151,6 +153,7 @@ static void draw_slider(const struct hv_what_if_data *d, size_t i, struct hv_gri
                               HV_LEFT, hv_lever_unit(l), style);
         }
     }
+    hv_str_free(&name);
     hv_str_free(&text);
 }
 
@@ -184,6 +187,7 @@ static void draw_sliders(const struct hv_what_if *st, const struct hv_table *t, 
                                         : HV_STYLE_SELECTED_BLUR;
         draw_slider(d, i, g, (struct hv_rect){r.x, r.y + y, r.w, 1}, style);
         if (i == t->cursor && focused) {
+            (void)hv_grid_put(g, r.x + 1, r.y + y, 1, ">", style);
             hv_grid_cursor(g, r.x, r.y + y);
         }
     }
@@ -332,6 +336,8 @@ static const struct hv_what_if_point *best_of(const struct hv_what_if_data *d,
 static void draw_best(const struct hv_what_if_data *d, const struct hv_lever *l,
                       enum hv_what_if_figure which, struct hv_grid *g, struct hv_rect at)
 {
+    static const char *const legends[] = {"  (@ now, o others, x breaks a rule)",
+                                          "  @ now, x misfit", "  @ now"};
     char buf[HV_FMT_CAP];
     struct hv_str text = {0};
     const struct hv_what_if_point *best = best_of(d, which);
@@ -342,8 +348,14 @@ static void draw_best(const struct hv_what_if_data *d, const struct hv_lever *l,
     } else {
         hv_str_adds(&text, "best at ");
         hv_lever_text(l, best->value, &text);
-        hv_str_addf(&text, ": %s  (@ now, o others, x breaks a rule)",
+        hv_str_addf(&text, ": %s",
                     figure_text(buf, sizeof buf, which, figure_of(&best->figures, which)));
+    }
+    for (size_t i = 0; best != NULL && i < HV_COUNT(legends); i++) {
+        if (hv_text_width(hv_str_cstr(&text)) + hv_text_width(legends[i]) <= at.w) {
+            hv_str_adds(&text, legends[i]);
+            break;
+        }
     }
     hv_grid_put_field(g, at, HV_LEFT, hv_str_cstr(&text), HV_STYLE_DIM);
     hv_str_free(&text);
@@ -370,11 +382,8 @@ static void draw_curve(const struct hv_what_if_data *d, struct hv_grid *g, struc
         }
     }
     double unit = axis_unit(which);
-    (void)snprintf(title, sizeof title, "%s%s over %s", figures[which].name,
-                   unit > 1   ? ", thousands,"
-                   : unit < 1 ? ", %,"
-                              : "",
-                   l->name);
+    (void)snprintf(title, sizeof title, "%s%s%s over %s", unit > 1 ? "k " : "", figures[which].name,
+                   unit < 1 ? " %" : "", l->name);
     hv_grid_put_field(g, (struct hv_rect){r.x, r.y, r.w, 1}, HV_LEFT, title, HV_STYLE_HEADER);
     struct hv_series series = {
         .points = points, .n = n, .kind = HV_CHART_DOTS, .style = HV_STYLE_BAR, .marks = marks};
@@ -413,7 +422,7 @@ void hv_what_if_draw(const void *state, const void *model, const struct hv_view_
     struct hv_grid *g = ctx->grid;
     hv_what_if_sync(d, hv_ui_session(model));
     if (d->facts.verdict == NULL || d->levers.n == 0) {
-        hv_ui_no_plan(d->facts.row, d->err.text, g, ctx->body);
+        hv_ui_no_plan(&d->facts, d->err.text, g, ctx->body);
         return;
     }
     hv_what_if_place(st, ctx->body, r);
@@ -430,6 +439,7 @@ void hv_what_if_draw(const void *state, const void *model, const struct hv_view_
         hv_grid_box(g, r[HV_WHAT_IF_SLIDERS], hv_str_cstr(&title), focused,
                     focused ? HV_STYLE_FRAME_FOCUS : HV_STYLE_FRAME);
         draw_sliders(st, &t, g, in);
+        hv_more_draw(g, hv_rect_inner(r[HV_WHAT_IF_SLIDERS]), d->levers.n, t.top);
         if (stacked) {
             draw_summary(d, g, (struct hv_rect){in.x, in.y + in.h, in.w, 1});
         }

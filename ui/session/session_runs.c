@@ -184,15 +184,23 @@ static void take_plan(struct hv_session *s, struct hv__row *r, json_t *plan)
     json_decref(noted);
 }
 
+/* The best time of a run so far as it is shown; "–" when there is none. */
+static const char *best_text(const struct hv__row *r, char *buf, size_t cap)
+{
+    size_t n = r->points.n;
+    return hv_fmt_seconds(buf, cap, n > 0 ? r->points.items[n - 1].iteration_s : HV_UNKNOWN);
+}
+
 static void take_incumbent(struct hv_session *s, struct hv__row *r, const struct hv_pool_event *ev)
 {
     json_t *plan = json_object_get(ev->line, "plan");
     if (json_is_object(plan))
         take_plan(s, r, plan);
-    char t[HV_FMT_CAP];
-    if (hv_known(ev->seconds))
-        hv_session_log(s, HV_LOG_INFO, "run", "%s: new best %s", r->name,
-                       hv_fmt_seconds(t, sizeof t, ev->seconds));
+    char t[HV_FMT_CAP], before[HV_FMT_CAP];
+    (void)best_text(r, before, sizeof before);
+    (void)hv_fmt_seconds(t, sizeof t, ev->seconds);
+    if (hv_known(ev->seconds) && strcmp(t, before) != 0) /* less than is shown is no news */
+        hv_session_log(s, HV_LOG_INFO, "run", "%s: new best %s", r->name, t);
     struct hv_row_point point = {ev->elapsed_s, ev->seconds};
     hv_vec_push(&r->points, point);
 }
@@ -264,8 +272,12 @@ static void take_end(struct hv_session *s, struct hv__row *r, const struct hv_po
     s->sort_due = true;
     hv__session_touch(s);
     hv_str_clear(&s->notice);
-    hv_str_addf(&s->notice, "%s: %s%s%s", r->name, hv_row_state_name(r->pub.state),
-                r->reason[0] != '\0' ? ", " : "", r->reason);
+    hv_str_addf(&s->notice, "%s: %s", r->name, hv_row_state_name(r->pub.state));
+    char best[HV_FMT_CAP];
+    if (r->plan != NULL && r->points.n > 0 &&
+        hv_known(r->points.items[r->points.n - 1].iteration_s))
+        hv_str_addf(&s->notice, ", best %s", best_text(r, best, sizeof best));
+    hv_str_addf(&s->notice, "%s%s", r->reason[0] != '\0' ? ", " : "", r->reason);
     hv_session_log(s, r->pub.state == HV_ROW_FAILED ? HV_LOG_ERROR : HV_LOG_INFO, "run", "%s",
                    hv_str_cstr(&s->notice));
 }

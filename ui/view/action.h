@@ -77,20 +77,20 @@
     X(STRATEGY_RUN_ALL, "strategy-run-all",   "strategies", "A",                  "Run all",  "run every strategy with its parameters") \
     X(PLAN_COMPARE,     "plan-compare",       "plans",      "c",                  "Compare",  "compare the marked plans, or the marked one and this one") \
     X(PLAN_FRONT,       "plan-front",         "plans",      "P",                  "Front",    "show only the Pareto front of the scatter") \
-    X(PLAN_AXIS_X,      "plan-axis-x",        "plans",      "X",                  "X axis",   "next x axis of the scatter") \
-    X(PLAN_AXIS_Y,      "plan-axis-y",        "plans",      "Y",                  "Y axis",   "next y axis of the scatter") \
+    X(PLAN_AXIS_X,      "plan-axis-x",        "plans",      "X",                  "Axis",     "next x axis of the scatter") \
+    X(PLAN_AXIS_Y,      "plan-axis-y",        "plans",      "Y",                  "Axis",     "next y axis of the scatter") \
     X(PLAN_RENAME,      "plan-rename",        "plans",      "R",                  "Rename",   "rename the plan") \
     X(PLAN_NOTE,        "plan-note",          "plans",      "N",                  "Note",     "write a note on the plan; it is saved with it") \
-    X(GANTT_ZOOM_IN,    "gantt-zoom-in",      "gantt",      "+ =",                "Zoom in",  "zoom in at the cursor") \
-    X(GANTT_ZOOM_OUT,   "gantt-zoom-out",     "gantt",      "- _",                "Zoom out", "zoom out at the cursor") \
+    X(GANTT_ZOOM_IN,    "gantt-zoom-in",      "gantt",      "+ =",                "Zoom",     "zoom in at the cursor") \
+    X(GANTT_ZOOM_OUT,   "gantt-zoom-out",     "gantt",      "- _",                "Zoom",     "zoom out at the cursor") \
     X(GANTT_ZOOM_AREA,  "gantt-zoom-area",    "gantt",      "z",                  "Area",     "zoom to the marked area") \
     X(GANTT_FIT,        "gantt-fit",          "gantt",      "0",                  "Fit",      "fit the whole step") \
-    X(GANTT_PAN_LEFT,   "gantt-pan-left",     "gantt",      "H Shift-Left",       "Pan left", "pan half a screen left") \
-    X(GANTT_PAN_RIGHT,  "gantt-pan-right",    "gantt",      "L Shift-Right",      "Pan right", "pan half a screen right") \
-    X(GANTT_OP_PREV,    "gantt-op-previous",  "gantt",      "[",                  "Prev op",  "previous operation of the lane") \
-    X(GANTT_OP_NEXT,    "gantt-op-next",      "gantt",      "]",                  "Next op",  "next operation of the lane") \
-    X(GANTT_MB_PREV,    "gantt-mb-previous",  "gantt",      "{",                  "Prev mb",  "previous operation of this micro-batch") \
-    X(GANTT_MB_NEXT,    "gantt-mb-next",      "gantt",      "}",                  "Next mb",  "next operation of this micro-batch") \
+    X(GANTT_PAN_LEFT,   "gantt-pan-left",     "gantt",      "H Shift-Left",       "Pan",      "pan half a screen left") \
+    X(GANTT_PAN_RIGHT,  "gantt-pan-right",    "gantt",      "L Shift-Right",      "Pan",      "pan half a screen right") \
+    X(GANTT_OP_PREV,    "gantt-op-previous",  "gantt",      "[",                  "Op",       "previous operation of the lane") \
+    X(GANTT_OP_NEXT,    "gantt-op-next",      "gantt",      "]",                  "Op",       "next operation of the lane") \
+    X(GANTT_MB_PREV,    "gantt-mb-previous",  "gantt",      "{",                  "Same mb",  "previous operation of this micro-batch") \
+    X(GANTT_MB_NEXT,    "gantt-mb-next",      "gantt",      "}",                  "Same mb",  "next operation of this micro-batch") \
     X(GANTT_CRITICAL,   "gantt-critical",     "gantt",      "C",                  "Crit",     "critical path on or off") \
     X(GANTT_MEMORY,     "gantt-memory",       "gantt",      "m",                  "Mem",      "memory lane on or off") \
     X(GANTT_GOTO,       "gantt-goto",         "gantt",      "g",                  "Go to",    "go to a time") \
@@ -106,13 +106,15 @@
     X(GANTT_SPLIT,      "gantt-split",        "gantt",      "|",                  "Split",    "a second plan below on the same time axis, on or off") \
     X(GANTT_OTHER,      "gantt-other",        "gantt",      "\\",                 "Other",    "another second plan in the split view") \
     X(GANTT_EXPLAIN,    "gantt-explain",      "gantt",      "<Enter>",            "Details",  "details of the operation at the cursor on or off") \
-    X(GANTT_PLAN_PREV,  "gantt-plan-previous", "gantt,explain,what-if", "<lt>",   "Prev plan", "this screen for the previous plan") \
-    X(GANTT_PLAN_NEXT,  "gantt-plan-next",    "gantt,explain,what-if", ">",       "Next plan", "this screen for the next plan") \
+    X(GANTT_PLAN_PREV,  "gantt-plan-previous", "gantt,explain,what-if", "<lt>",   "Plan",     "this screen for the previous plan") \
+    X(GANTT_PLAN_NEXT,  "gantt-plan-next",    "gantt,explain,what-if", ">",       "Plan",     "this screen for the next plan") \
     X(EXPLAIN_EVIDENCE, "explain-evidence",   "explain",    "<Enter>",            "Evidence", "open what the line is about: operation, node group, job or lever") \
     X(EXPLAIN_FOLD,     "explain-fold",       "explain",    "<Space>",            "Unfold",   "unfold or fold what is below the line (also Right and Left)") \
     X(EXPLAIN_TRY,      "explain-try",        "explain",    "w",                  "What-if",  "try the line's lever in What-if") \
-    X(WHAT_IF_FAR_LESS, "what-if-far-less",   "what-if",    "H Shift-Left",       "Far less", "five positions lower") \
-    X(WHAT_IF_FAR_MORE, "what-if-far-more",   "what-if",    "L Shift-Right",      "Far more", "five positions higher") \
+    X(WHAT_IF_LESS,     "what-if-less",       "what-if",    "h <Left>",           "Turn",     "turn the lever one position down") \
+    X(WHAT_IF_MORE,     "what-if-more",       "what-if",    "l <Right>",          "Turn",     "turn the lever one position up") \
+    X(WHAT_IF_FAR_LESS, "what-if-far-less",   "what-if",    "H Shift-Left",       "Far",      "five positions lower") \
+    X(WHAT_IF_FAR_MORE, "what-if-far-more",   "what-if",    "L Shift-Right",      "Far",      "five positions higher") \
     X(WHAT_IF_RESET,    "what-if-reset",      "what-if",    "r",                  "Reset",    "turn the lever back to where it is now") \
     X(WHAT_IF_RESET_ALL, "what-if-reset-all", "what-if",    "R",                  "Reset all", "turn every lever back") \
     X(WHAT_IF_ACCEPT,   "what-if-accept",     "what-if",    "<Enter>",            "Accept",   "make the change for good; undo takes it back") \

@@ -44,6 +44,8 @@ struct hv_view_ops {
     /** What the key bar shows instead where the screen has nothing to show these for; NULL =
      * `keybar` stays. May be NULL. */
     const enum hv_action *(*keybar_now)(const void *state, const void *model);
+    /** Keys of the field in focus, shown in place of the key bar; NULL = none is. May be NULL. */
+    const struct hv_key_hint *(*hints)(const void *state, const void *model);
     const char *help; /**< extra lines of help (mouse, commands); NULL */
     /** Called once when opened; may be NULL. */
     void (*open)(void *state, struct hv_app *app);
@@ -69,6 +71,9 @@ struct hv_view_ops {
 /** Kinds of messages: errors stay until a key, others until the next event that redraws. */
 enum hv_message { HV_MSG_INFO, HV_MSG_WARNING, HV_MSG_ERROR };
 
+/** Appends few words about a `:` line ("PATH  write a picture"), nothing when there are none. */
+typedef void hv_describe_fn(const void *model, const char *line, struct hv_str *out);
+
 /** What the application needs from its owner. */
 struct hv_app_config {
     void *model; /**< given to the views */
@@ -79,6 +84,7 @@ struct hv_app_config {
     /** Actions no view took (save, undo, …); may be NULL. */
     unsigned (*action)(void *model, struct hv_app *app, enum hv_action a);
     hv_complete_fn *complete;      /**< completion of `:`; ctx is the model; may be NULL */
+    hv_describe_fn *describe;      /**< of the list of completions; may be NULL */
     hv_complete_fn *complete_path; /**< of files, for hv_app_ask_path; may be NULL */
     /** Text right in the tabs row ("lab.hv*"); may be NULL. */
     void (*project)(const void *model, struct hv_str *out);

@@ -9,6 +9,7 @@
 
 #include "solver/base/rng.h"
 #include "ui/view/layout.h"
+#include "ui/view/palette.h"
 #include "ui/view/plain.h"
 
 /* Tabs and their titles in order of their numbers. */
@@ -27,31 +28,88 @@ struct hv_tabs hv__app_tabs(const struct hv_app *app, const char **titles, const
     return t;
 }
 
-static void add_bar(struct hv_app *app, enum hv_action a)
+/* A key as the bar shows it: without the brackets of the key files. */
+static void bar_key(struct hv_key k, char *buf, size_t cap)
 {
-    struct hv_key k;
-    const char *view = app->in_help ? "help" : hv__app_top(app)->ops->name;
-    if (app->n_bar == HV__MAX_BAR || !hv_keymap_key_of(app->config.keys, view, a, &k))
-        return;
-    struct hv_keybar_item *item = &app->bar[app->n_bar++];
     char name[32];
-    *item = (struct hv_keybar_item){.action = a, .label = hv_action_row(a)->label};
-    if (a == HV_ACT_CLOSE && app->n_stack > 0)
-        item->label = "Back";
     if (k.code == HV_KEY_CHAR && k.mods == 0 && (k.cp == '<' || k.cp == '>'))
         (void)snprintf(name, sizeof name, "%c", (char)k.cp);
     else
         (void)hv_key_name(k, name, sizeof name);
     size_t n = strlen(name);
     bool bracketed = n > 2 && name[0] == '<' && name[n - 1] == '>';
-    (void)snprintf(item->key, sizeof item->key, "%.*s", (int)(bracketed ? n - 2 : n),
-                   name + (bracketed ? 1 : 0));
+    (void)snprintf(buf, cap, "%.*s", (int)(bracketed ? n - 2 : n), name + (bracketed ? 1 : 0));
+}
+
+/* Neighbours with one label share an entry: "+/- Zoom". */
+static bool add_twin(struct hv_app *app, enum hv_action a, const char *key)
+{
+    struct hv_keybar_item *item = app->n_bar > 0 ? &app->bar[app->n_bar - 1] : NULL;
+    const char *label = hv_action_row(a)->label;
+    if (!item || item->twin != HV_ACT_NONE || strcmp(item->label, label) != 0 ||
+        strlen(item->key) + 1 + strlen(key) >= sizeof item->key)
+        return false;
+    item->twin = a;
+    item->twin_x = hv_text_width(item->key) + 1;
+    size_t n = strlen(item->key);
+    (void)snprintf(item->key + n, sizeof item->key - n, "/%s", key);
+    return true;
+}
+
+static void add_bar(struct hv_app *app, enum hv_action a)
+{
+    struct hv_key k;
+    char key[sizeof app->bar[0].key];
+    const char *view = app->in_help ? "help" : hv__app_top(app)->ops->name;
+    if (app->n_bar == HV__MAX_BAR || !hv_keymap_key_of(app->config.keys, view, a, &k))
+        return;
+    bar_key(k, key, sizeof key);
+    if (add_twin(app, a, key))
+        return;
+    struct hv_keybar_item *item = &app->bar[app->n_bar++];
+    *item = (struct hv_keybar_item){.action = a, .label = hv_action_row(a)->label};
+    if (a == HV_ACT_CLOSE && app->n_stack > 0)
+        item->label = "Back";
+    (void)snprintf(item->key, sizeof item->key, "%s", key);
+}
+
+static void add_hint(struct hv_app *app, const struct hv_key_hint *hint)
+{
+    struct hv_err err = {0};
+    struct hv_key k;
+    if (app->n_bar == HV__MAX_BAR || hv_key_parse(hint->key, strlen(hint->key), &k, &err) != HV_OK)
+        return;
+    struct hv_keybar_item *item = &app->bar[app->n_bar++];
+    *item = (struct hv_keybar_item){.label = hint->label, .press = k};
+    bar_key(k, item->key, sizeof item->key);
+}
+
+/** Keys that a question in the status row or a field of the view takes; NULL = neither. */
+static const struct hv_key_hint *hints_of(const struct hv_app *app)
+{
+    static const struct hv_key_hint command[] = {{"Enter", "Run"},  {"Tab", "Complete"},
+                                                 {"Up", "History"}, {"^U", "Clear"},
+                                                 {"Esc", "Cancel"}, {NULL, NULL}};
+    static const struct hv_key_hint find[] = {
+        {"Enter", "Find"}, {"Up", "History"}, {"Esc", "Cancel"}, {NULL, NULL}};
+    static const struct hv_key_hint ask[] = {
+        {"Enter", "Accept"}, {"^U", "Clear"}, {"Esc", "Cancel"}, {NULL, NULL}};
+    static const struct hv_key_hint ask_path[] = {
+        {"Enter", "Accept"}, {"Tab", "Complete"}, {"^U", "Clear"}, {"Esc", "Cancel"}, {NULL, NULL}};
+    static const struct hv_key_hint quit[] = {
+        {"y", "Quit"}, {"s", "Save, quit"}, {"Esc", "Stay"}, {NULL, NULL}};
+    const struct hv_key_hint *prompts[] = {NULL, command, find, app->ask.complete ? ask_path : ask,
+                                           quit};
+    const struct hv__open_view *v = hv__app_top_const(app);
+    if (app->prompt != HV__PROMPT_NONE)
+        return prompts[app->prompt];
+    return v->ops->hints && !app->in_help ? v->ops->hints(v->state, app->config.model) : NULL;
 }
 
 /** Actions of the key bar of the view on top, up to HV_ACT_NONE; NULL = none. */
 static const enum hv_action *bar_of(const struct hv_app *app)
 {
-    static const enum hv_action in_help[] = {HV_ACT_HELP_RUN, HV_ACT_UP, HV_ACT_DOWN, HV_ACT_CANCEL,
+    static const enum hv_action in_help[] = {HV_ACT_HELP_RUN, HV_ACT_CANCEL, HV_ACT_UP, HV_ACT_DOWN,
                                              HV_ACT_NONE};
     const struct hv__open_view *v = hv__app_top_const(app);
     if (app->in_help)
@@ -67,25 +125,36 @@ static uint64_t hash_text(uint64_t h, const char *text)
     return hv_hash(h, text, strlen(text) + 1);
 }
 
+static void add_actions(struct hv_app *app, const enum hv_action *a)
+{
+    add_bar(app, HV_ACT_HELP);
+    for (; a && *a != HV_ACT_NONE && app->n_bar < HV__MAX_BAR - 1; a++)
+        add_bar(app, *a);
+    if (!app->in_help) /* there q is a letter to search for */
+        add_bar(app, HV_ACT_CLOSE);
+}
+
 /* Keys do not change while the program runs, so a view has the same bar while its list is the same.
  */
 static void fill_bar(struct hv_app *app, int width)
 {
     const struct hv_view_ops *ops = hv__app_top(app)->ops;
     const enum hv_action *a = bar_of(app);
-    if (app->bar_of == ops && app->bar_list == a && app->bar_depth == app->n_stack &&
-        app->bar_width == width)
+    const struct hv_key_hint *hints = hints_of(app);
+    if (app->bar_of == ops && app->bar_list == a && app->bar_hints == hints &&
+        app->bar_depth == app->n_stack && app->bar_width == width)
         return;
     app->bar_of = ops;
     app->bar_list = a;
+    app->bar_hints = hints;
     app->bar_depth = app->n_stack;
     app->bar_width = width;
     app->n_bar = 0;
-    add_bar(app, HV_ACT_HELP);
-    for (; a && *a != HV_ACT_NONE && app->n_bar < HV__MAX_BAR - 1; a++)
-        add_bar(app, *a);
-    if (!app->in_help) /* there q is a letter to search for */
-        add_bar(app, HV_ACT_CLOSE);
+    if (hints)
+        for (; hints->key; hints++)
+            add_hint(app, hints);
+    else
+        add_actions(app, a);
     hv_keybar_fit(app->bar, app->n_bar, width);
     app->bar_hash = HV_HASH_START;
     for (size_t i = 0; i < app->n_bar; i++)
@@ -217,9 +286,7 @@ static void draw_status(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
         hv_str_adds(&text, app->message);
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), styles[app->message_kind]);
     } else if (app->in_help) {
-        hv_grid_put_field(g, row, HV_LEFT,
-                          "type to search the keys, Enter does the one chosen, Esc closes",
-                          HV_STYLE_STATUS);
+        hv_grid_put_field(g, row, HV_LEFT, hv_help_status(&app->help), HV_STYLE_STATUS);
     } else if (v->ops->status) {
         v->ops->status(v->state, app->config.model, &text);
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), HV_STYLE_STATUS);
@@ -246,6 +313,8 @@ void hv_app_draw(struct hv_app *app, struct hv_grid *g)
     v->ops->draw(v->state, app->config.model, &ctx);
     if (app->in_help)
         hv_help_draw(&app->help, g, f.body);
+    if (app->prompt == HV__PROMPT_COMMAND)
+        hv_palette_draw(&app->command, app->config.describe, app->config.model, g, f.body);
     hv_grid_unclip(g, old);
     int guide_y = f.body.y + f.body.h;
     draw_status(app, g, f.status);

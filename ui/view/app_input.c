@@ -214,7 +214,15 @@ static void feed_key(struct hv_app *app, const struct hv_event *ev)
 
 static void feed_mouse(struct hv_app *app, const struct hv_event *ev)
 {
+    const struct hv_key no_key = {.code = HV_KEY_NONE};
     struct hv_frame f = hv__app_frame(app);
+    bool on_bar = ev->mouse == HV_MOUSE_PRESS && !f.tiny && ev->y == f.keybar.y;
+    struct hv_key hint = on_bar ? hv_keybar_press(app->bar, app->n_bar, ev->x) : no_key;
+    if (hint.code != HV_KEY_NONE) {
+        struct hv_event press = hv_event_key(hint);
+        feed_key(app, &press);
+        return;
+    }
     if (app->prompt != HV__PROMPT_NONE)
         return;
     if (app->in_help) {
@@ -222,7 +230,7 @@ static void feed_mouse(struct hv_app *app, const struct hv_event *ev)
         enum hv_key_code code = ev->mouse == HV_MOUSE_WHEEL_UP ? HV_KEY_UP : HV_KEY_DOWN;
         for (int i = 0; wheel && i < 3; i++)
             help_key(app, (struct hv_key){.code = code});
-        if (ev->mouse == HV_MOUSE_PRESS && !f.tiny && ev->y == f.keybar.y)
+        if (on_bar)
             help_click(app, hv_keybar_hit(app->bar, app->n_bar, ev->x));
         return;
     }
@@ -234,7 +242,7 @@ static void feed_mouse(struct hv_app *app, const struct hv_event *ev)
             (void)hv__app_show_tab(app, (int)hit + 1);
         return;
     }
-    if (ev->mouse == HV_MOUSE_PRESS && !f.tiny && ev->y == f.keybar.y) {
+    if (on_bar) {
         enum hv_action a = hv_keybar_hit(app->bar, app->n_bar, ev->x);
         if (a != HV_ACT_NONE)
             (void)hv_app_do(app, a);

@@ -104,6 +104,15 @@ static int draw_extra(const char *text, struct hv_grid *g, struct hv_rect in, in
     return n;
 }
 
+const char *hv_help_status(const struct hv_help *h)
+{
+    enum hv_action found[HV_ACT_N];
+    size_t n = matches(h, found);
+    return h->cursor > 0 && h->cursor < n
+               ? hv_action_row(found[h->cursor])->help
+               : "type to search the keys, Enter does the one chosen, Esc closes";
+}
+
 void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect body)
 {
     enum hv_action found[HV_ACT_N];

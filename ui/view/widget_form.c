@@ -182,6 +182,16 @@ enum hv_form_result hv_form_key(struct hv_form *f, struct hv_key k)
     return k.code == HV_KEY_CHAR ? char_key(f, k) : HV_FORM_NONE;
 }
 
+const struct hv_key_hint *hv_form_hints(const struct hv_form *f)
+{
+    static const struct hv_key_hint typing[] = {{"Enter", "Accept"},
+                                                {"Tab", "Accept, next"},
+                                                {"^U", "Clear"},
+                                                {"Esc", "Keep the old"},
+                                                {NULL, NULL}};
+    return f->editing ? typing : NULL;
+}
+
 static int label_width(const struct hv_form *f, int room)
 {
     int w = 0;
@@ -198,6 +208,23 @@ static size_t form_top(const struct hv_form *f, int height)
     if (top > f->cursor)
         top = f->cursor;
     return f->cursor >= top + h ? f->cursor - h + 1 : top;
+}
+
+/* What is said below the fields: what is wrong with the one in focus, else what it is. */
+static const char *words_below(const struct hv_form *f)
+{
+    const struct hv_field *d = f->cursor < f->n_fields ? &f->fields[f->cursor] : NULL;
+    return !d ? "" : d->bad[0] ? d->bad : d->help ? d->help : "";
+}
+
+/* Rows for fields: what is said below them has up to a third, one row at least, so that fields do
+ * not jump where it is short. */
+static int rows_of(const struct hv_form *f, struct hv_rect r)
+{
+    if (r.h <= 2)
+        return r.h;
+    int most = r.h / 3 < 3 ? r.h / 3 : 3, words = hv_words_rows(words_below(f), r.w, most);
+    return r.h - (words > 1 ? words : 1);
 }
 
 static void draw_value(const struct hv_form *f, const struct hv_field *d, struct hv_grid *g,
@@ -241,6 +268,7 @@ static void draw_field(const struct hv_form *f, size_t i, struct hv_grid *g, str
                       d->bad[0] ? HV_STYLE_WARNING : HV_STYLE_TEXT);
     int unit_w = d->unit ? hv_text_width(d->unit) + 1 : 0, x = row.x + label_w + 2;
     int w = row.w - label_w - 4 - unit_w;
+    w += d->read_only && !d->unit; /* no bracket follows */
     w = w > 32 ? 32 : w;
     if (w < 1)
         return;
@@ -272,7 +300,7 @@ void hv_form_draw(const struct hv_form *f, struct hv_grid *g, struct hv_rect r, 
         return;
     }
     struct hv_rect old = hv_grid_clip(g, r);
-    int label_w = label_width(f, r.w), height = r.h > 2 ? r.h - 1 : r.h;
+    int label_w = label_width(f, r.w), height = rows_of(f, r);
     size_t top = form_top(f, height);
     for (size_t i = top; i < f->n_fields && (int)(i - top) < height; i++) {
         struct hv_rect row = {r.x, r.y + (int)(i - top), r.w, 1};
@@ -281,18 +309,17 @@ void hv_form_draw(const struct hv_form *f, struct hv_grid *g, struct hv_rect r, 
         draw_field(f, i, g, row, label_w, focused);
         hv_grid_part_end(g);
     }
-    if (height < r.h && f->cursor < f->n_fields) {
-        const struct hv_field *d = &f->fields[f->cursor];
-        const char *text = d->bad[0] ? d->bad : d->help ? d->help : "";
-        (void)hv_grid_put_user(g, r.x, r.y + r.h - 1, r.w, text,
-                               d->bad[0] ? HV_STYLE_WARNING : HV_STYLE_DIM);
-    }
+    if (height < r.h && f->cursor < f->n_fields)
+        (void)hv_words_draw(g, (struct hv_rect){r.x, r.y + height, r.w, r.h - height},
+                            words_below(f),
+                            f->fields[f->cursor].bad[0] ? HV_STYLE_WARNING : HV_STYLE_DIM);
     hv_grid_unclip(g, old);
+    hv_more_draw(g, r, f->n_fields + (size_t)(r.h - height), top);
 }
 
 size_t hv_form_hit(const struct hv_form *f, struct hv_rect r, int x, int y)
 {
-    int height = r.h > 2 ? r.h - 1 : r.h;
+    int height = rows_of(f, r);
     if (!hv_rect_has((struct hv_rect){r.x, r.y, r.w, height}, x, y))
         return SIZE_MAX;
     size_t i = form_top(f, height) + (size_t)(y - r.y);

@@ -69,9 +69,11 @@ size_t hv_tabs_hit(const struct hv_tabs *t, struct hv_rect row, int x)
     return SIZE_MAX;
 }
 
-static bool is_essential(enum hv_action a)
+static bool is_essential(const struct hv_keybar_item *item)
 {
-    return a == HV_ACT_HELP || a == HV_ACT_CLOSE || a == HV_ACT_QUIT;
+    enum hv_action a = item->action;
+    return item->press.code == HV_KEY_ESC || a == HV_ACT_HELP || a == HV_ACT_CLOSE ||
+           a == HV_ACT_QUIT;
 }
 
 void hv_keybar_fit(struct hv_keybar_item *items, size_t n, int width)
@@ -82,7 +84,7 @@ void hv_keybar_fit(struct hv_keybar_item *items, size_t n, int width)
         total += items[i].w + 2;
     }
     for (size_t i = n; i > 0 && total - 2 > width; i--) {
-        if (!is_essential(items[i - 1].action)) {
+        if (!is_essential(&items[i - 1])) {
             total -= items[i - 1].w + 2;
             items[i - 1].w = 0;
         }
@@ -108,10 +110,106 @@ void hv_keybar_draw(const struct hv_keybar_item *items, size_t n, struct hv_grid
     hv_grid_unclip(g, old);
 }
 
-enum hv_action hv_keybar_hit(const struct hv_keybar_item *items, size_t n, int x)
+static const struct hv_keybar_item *item_at(const struct hv_keybar_item *items, size_t n, int x)
 {
     for (size_t i = 0; i < n; i++)
         if (items[i].w > 0 && x >= items[i].x && x < items[i].x + items[i].w)
-            return items[i].action;
-    return HV_ACT_NONE;
+            return &items[i];
+    return NULL;
+}
+
+enum hv_action hv_keybar_hit(const struct hv_keybar_item *items, size_t n, int x)
+{
+    const struct hv_keybar_item *item = item_at(items, n, x);
+    if (!item)
+        return HV_ACT_NONE;
+    bool on_twin = item->twin != HV_ACT_NONE && x >= item->x + item->twin_x &&
+                   x < item->x + hv_text_width(item->key);
+    return on_twin ? item->twin : item->action;
+}
+
+struct hv_key hv_keybar_press(const struct hv_keybar_item *items, size_t n, int x)
+{
+    const struct hv_keybar_item *item = item_at(items, n, x);
+    return item ? item->press : (struct hv_key){.code = HV_KEY_NONE};
+}
+
+/* ---- words ---- */
+
+/* Bytes of the next row, and behind them the blank or newline that is left out. */
+static size_t next_row(const char *text, int w, size_t *skip)
+{
+    size_t n = hv_text_wrap(text, w > 1 ? w : 1);
+    n = n > 0 || !*text ? n : hv_text_next(text, 0);
+    *skip = text[n] == ' ' || text[n] == '\n';
+    return n;
+}
+
+int hv_words_rows(const char *text, int w, int most)
+{
+    int rows = 0;
+    for (size_t skip; *text && rows < most; rows++) {
+        text += next_row(text, w, &skip);
+        text += skip;
+    }
+    return rows;
+}
+
+int hv_words_draw(struct hv_grid *g, struct hv_rect r, const char *text, unsigned style)
+{
+    struct hv_str row = {0};
+    int y = 0;
+    for (; *text && y < r.h; y++) {
+        size_t skip = 0, n = g->plain ? strlen(text) : next_row(text, r.w, &skip);
+        bool last = y + 1 == r.h; /* shows by its cut that there is more */
+        hv_str_clear(&row);
+        hv_str_add(&row, text, last ? strlen(text) : n);
+        hv_grid_put_field(g, (struct hv_rect){r.x, r.y + y, r.w, 1}, HV_LEFT, hv_str_cstr(&row),
+                          style);
+        text += n + skip;
+    }
+    hv_str_free(&row);
+    return y;
+}
+
+/* Start of the longest end of `name` of at most w columns. */
+static const char *end_of(const char *name, int w)
+{
+    size_t n = strlen(name), at = n;
+    while (at > 0 && hv_text_width(name + hv_text_prev(name, at)) <= w)
+        at = hv_text_prev(name, at);
+    return name + at;
+}
+
+void hv_text_squeeze(const char *name, int w, bool ascii, struct hv_str *out)
+{
+    enum { LEAST_HEAD = 2 };
+    if (hv_text_width(name) <= w) {
+        hv_str_adds(out, name);
+        return;
+    }
+    const char *words = strchr(name, ' ');
+    bool whole = words && hv_text_width(words) + 1 + LEAST_HEAD <= w;
+    const char *end = whole ? words : end_of(name, w / 2);
+    int head = w - 1 - hv_text_width(end);
+    hv_str_add(out, name, hv_text_fit(name, head > 0 ? head : 0));
+    hv_str_addf(out, "%s%s", ascii ? "~" : "…", end);
+}
+
+void hv_more_draw(struct hv_grid *g, struct hv_rect r, size_t n, size_t top)
+{
+    char text[32];
+    size_t h = r.h > 0 ? (size_t)r.h : 0, last = n > h ? n - h : 0;
+    if (top < last && r.w > 12) {
+        (void)snprintf(text, sizeof text, " %zu more ", last - top);
+        (void)hv_grid_put(g, r.x + r.w - (int)strlen(text) - 1, r.y + r.h, -1, text, HV_STYLE_DIM);
+    }
+}
+
+void hv_table_more_draw(const struct hv_table *t, const struct hv_table_source *s,
+                        struct hv_rect at, struct hv_grid *g, struct hv_rect inner)
+{
+    size_t top = at.h > 1 ? hv_table_hit(t, s, at, at.x, at.y + 1) : SIZE_MAX;
+    if (top != SIZE_MAX) /* rows of the panel that are not the table's count as shown */
+        hv_more_draw(g, inner, s->n_rows + (size_t)(inner.h - (at.h - 1)), top);
 }

@@ -188,6 +188,8 @@ void hv_form_free(struct hv_form *f);
 enum hv_form_result hv_form_key(struct hv_form *f, struct hv_key k);
 /** Checks a value by kind, bounds, choices and the caller's check; fills `bad`. True when fine. */
 bool hv_form_check(struct hv_form *f, size_t i_field, const char *value);
+/** The keys that count while a field is typed; NULL when none is. */
+const struct hv_key_hint *hv_form_hints(const struct hv_form *f);
 /** Index of the first wrong field, or n_fields. */
 size_t hv_form_first_bad(const struct hv_form *f);
 /** Draws label and field per row, scrolled to the cursor. */
@@ -240,6 +242,21 @@ bool hv_chart_cell(struct hv_rect r, const struct hv_chart *c, struct hv_point p
 void hv_sparkline_draw(struct hv_grid *g, struct hv_rect row, const double *values, size_t n,
                        unsigned style);
 
+/** Text wrapped between words into r, as far as it goes; the last row is cut with "…". Plain
+ * screens get it in one line. Returns the rows used. O(length). */
+int hv_words_draw(struct hv_grid *g, struct hv_rect r, const char *text, unsigned style);
+/** Rows that hv_words_draw uses for `text` in w columns, at most `most`. O(length). */
+int hv_words_rows(const char *text, int w, int most);
+/** Appends a name in at most w columns. One that is too long keeps its last words ("A100… memory"),
+ * or where those are too long too, both its ends ("gro…-007"): what tells names apart is there. */
+void hv_text_squeeze(const char *name, int w, bool ascii, struct hv_str *out);
+/** Says on the lower frame of the panel inside which r lies how many of n rows follow, when the
+ * first shown is `top`: " 16 more ". */
+void hv_more_draw(struct hv_grid *g, struct hv_rect r, size_t n, size_t top);
+/** The same for a table drawn into `at` (its head included) inside a panel's `inner`. */
+void hv_table_more_draw(const struct hv_table *t, const struct hv_table_source *s,
+                        struct hv_rect at, struct hv_grid *g, struct hv_rect inner);
+
 /* ---- rows of the frame -------------------------------------------------------------------------
  */
 
@@ -255,19 +272,30 @@ void hv_tabs_draw(const struct hv_tabs *t, struct hv_grid *g, struct hv_rect row
 /** Tab at column x, or SIZE_MAX. */
 size_t hv_tabs_hit(const struct hv_tabs *t, struct hv_rect row, int x);
 
-/** One entry of the key bar. */
+/** A key that is taken before the key map (by a field, a question): its name, what it does there.
+ * Lists end with key NULL. */
+struct hv_key_hint {
+    const char *key, *label;
+};
+
+/** One entry of the key bar: an action, two that share a label ("+/- Zoom"), or a hint. */
 struct hv_keybar_item {
     enum hv_action action;
     char key[16];
     const char *label;
-    int x, w; /**< filled by hv_keybar_fit; w = 0: dropped */
+    int x, w;            /**< filled by hv_keybar_fit; w = 0: dropped */
+    enum hv_action twin; /**< what the key behind the '/' does; HV_ACT_NONE = there is none */
+    int twin_x;          /**< columns before that key */
+    struct hv_key press; /**< of a hint: what a click presses; HV_KEY_NONE = `action` counts */
 };
-/** Places entries; drops from the right but never Help and Close/Quit. O(n²). */
+/** Places entries; drops from the right but never Help, Close/Quit and the hint for Esc. O(n²). */
 void hv_keybar_fit(struct hv_keybar_item *items, size_t n, int width);
 /** Draws the placed entries. */
 void hv_keybar_draw(const struct hv_keybar_item *items, size_t n, struct hv_grid *g,
                     struct hv_rect row);
-/** Action at column x, or HV_ACT_NONE. */
+/** Action at column x (the twin's on its key), or HV_ACT_NONE. */
 enum hv_action hv_keybar_hit(const struct hv_keybar_item *items, size_t n, int x);
+/** Key of the hint at column x, or HV_KEY_NONE. */
+struct hv_key hv_keybar_press(const struct hv_keybar_item *items, size_t n, int x);
 
 #endif

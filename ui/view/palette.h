@@ -1,0 +1,15 @@
+/** What can be typed at the `:` prompt: the completions of the line so far as a list above it. */
+#ifndef HV_UI_VIEW_PALETTE_H
+#define HV_UI_VIEW_PALETTE_H
+
+#include "ui/view/app.h"
+
+/**
+ * Draws the list over the bottom of the body, the completion that Tab has put into the line
+ * marked; nothing where there is no room or no completion. `describe` (may be NULL) gives few
+ * words about a line. O(rows · completions).
+ */
+void hv_palette_draw(const struct hv_line *line, hv_describe_fn *describe, const void *model,
+                     struct hv_grid *g, struct hv_rect body);
+
+#endif
