@@ -97,6 +97,15 @@ __attribute__((noinline)) static void measure_keys(struct bench *b, int n, enum 
     printf(" %8.1f %7.0f", (now_us() - at) / (2 * n), (double)b->n_bytes / (2 * n));
 }
 
+/* A window that is dragged: sizes from 20×5 to 300×100. */
+__attribute__((noinline)) static void measure_sizes(struct bench *b, int n)
+{
+    double at = now_us();
+    for (int i = 0; i < n; i++)
+        resize(b, 20 + 280 * (i * 37 % n) / n, 5 + 95 * (i * 53 % n) / n);
+    printf(" %8.1f", (now_us() - at) / n);
+}
+
 /* A frame of which the terminal shows nothing yet; one that it shows already. */
 static void measure_frames(struct bench *b)
 {
@@ -130,7 +139,7 @@ static void measure(struct bench *b, int keys, const char *workspace)
 {
     const char *slash = strrchr(workspace, '/');
     printf("  %s: us and bytes per key | at %dx%d: per page, us of a frame drawn anew, of one that "
-           "did not change\n",
+           "did not change, of another size\n",
            slash ? slash + 1 : workspace, LARGE_WIDTH, LARGE_HEIGHT);
     for (size_t i = 0; i < HV_COUNT(places); i++) {
         measure_one(b, &places[i], keys);
@@ -138,6 +147,7 @@ static void measure(struct bench *b, int keys, const char *workspace)
         resize(b, LARGE_WIDTH, LARGE_HEIGHT);
         measure_keys(b, keys / 6 + 1, HV_KEY_PGDN, HV_KEY_PGUP);
         measure_frames(b);
+        measure_sizes(b, 100);
         printf("\n");
         leave(b, &places[i]);
     }

@@ -491,11 +491,8 @@ void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g,
                                  "no group has this text; f and an empty line show all"};
     hv_table_draw(&table, &s, &look, g, at);
     struct hv_rect inner = hv_rect_inner(r), totals = {inner.x, inner.y + at.h, inner.w, 1};
-    if (inner.h > at.h && !hv_grid_part(g, totals, hv_cluster_version(v, "totals"))) {
-        hv_str_clear(&text);
-        hv_cluster_totals(v, &text);
-        hv_grid_put_field(g, totals, HV_LEFT, hv_str_cstr(&text), HV_STYLE_TITLE);
-        hv_grid_part_end(g);
+    if (inner.h > at.h) {
+        hv_grid_put_field(g, totals, HV_LEFT, hv_str_cstr(&v->totals), HV_STYLE_TITLE);
     }
     hv_str_free(&text);
 }
