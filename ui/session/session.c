@@ -361,8 +361,7 @@ static int clock_timeout_ms(const struct hv_session *s)
 int hv_session_timeout_ms(const struct hv_session *s)
 {
     int all[] = {hv_pool_timeout_ms(s->pool), hv__session_recovery_timeout_ms(s),
-                 clock_timeout_ms(s),
-                 s->lua.pool != NULL ? hv_pool_timeout_ms(s->lua.pool) : -1,
+                 clock_timeout_ms(s), s->lua.pool != NULL ? hv_pool_timeout_ms(s->lua.pool) : -1,
                  hv__session_draw_timeout_ms(s)};
     int ms = -1;
     for (size_t i = 0; i < HV_COUNT(all); i++)
