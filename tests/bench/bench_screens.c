@@ -2,8 +2,9 @@
  * What a key costs the program itself, without the terminal and the kernel: `bench_screens KEYS
  * WORKSPACE…` opens each workspace, goes to every screen that has a list or lines, moves down KEYS
  * rows and up again, and turns every frame into the bytes that a terminal gets. CPU time of this
- * thread. Besides: all of a frame drawn anew, a frame in which nothing changed, and pages, at
- * 200×60. `bench_screens SCREEN KEYS WORKSPACE…` presses keys on that screen alone: under `valgrind
+ * thread. The state folder is that of $XDG_STATE_HOME. Besides: all of a frame drawn anew, a frame
+ * in which nothing changed, and pages, at 200×60. `bench_screens SCREEN KEYS WORKSPACE…` presses
+ * keys on that screen alone: under `valgrind
  * --tool=callgrind --collect-atstart=no --toggle-collect=measure_keys` it counts instructions.
  */
 #include <locale.h>
@@ -97,6 +98,15 @@ __attribute__((noinline)) static void measure_keys(struct bench *b, int n, enum 
     printf(" %8.1f %7.0f", (now_us() - at) / (2 * n), (double)b->n_bytes / (2 * n));
 }
 
+/* A window that is dragged: sizes from 20×5 to 300×100. */
+__attribute__((noinline)) static void measure_sizes(struct bench *b, int n)
+{
+    double at = now_us();
+    for (int i = 0; i < n; i++)
+        resize(b, 20 + 280 * (i * 37 % n) / n, 5 + 95 * (i * 53 % n) / n);
+    printf(" %8.1f", (now_us() - at) / n);
+}
+
 /* A frame of which the terminal shows nothing yet; one that it shows already. */
 static void measure_frames(struct bench *b)
 {
@@ -130,7 +140,7 @@ static void measure(struct bench *b, int keys, const char *workspace)
 {
     const char *slash = strrchr(workspace, '/');
     printf("  %s: us and bytes per key | at %dx%d: per page, us of a frame drawn anew, of one that "
-           "did not change\n",
+           "did not change, of another size\n",
            slash ? slash + 1 : workspace, LARGE_WIDTH, LARGE_HEIGHT);
     for (size_t i = 0; i < HV_COUNT(places); i++) {
         measure_one(b, &places[i], keys);
@@ -138,17 +148,17 @@ static void measure(struct bench *b, int keys, const char *workspace)
         resize(b, LARGE_WIDTH, LARGE_HEIGHT);
         measure_keys(b, keys / 6 + 1, HV_KEY_PGDN, HV_KEY_PGUP);
         measure_frames(b);
+        measure_sizes(b, 100);
         printf("\n");
         leave(b, &places[i]);
     }
 }
 
-static int bench(const char *workspace, const struct place *only, int keys, const char *state)
+static int bench(const char *workspace, const struct place *only, int keys)
 {
     static const char *const nobody[] = {"/bin/false", NULL};
     struct bench b = {0};
-    struct hv_session_env env = {
-        .state_dir = state, .worker_argv = nobody, .n_workers = 1, .plugins_later = true};
+    struct hv_session_env env = {.worker_argv = nobody, .n_workers = 1, .plugins_later = true};
     struct hv_err err = {0};
     struct hv_theme theme;
     if (hv_session_open(&b.session, workspace, &env, &err) != HV_OK) {
@@ -174,7 +184,6 @@ static int bench(const char *workspace, const struct place *only, int keys, cons
 
 int main(int argc, char **argv)
 {
-    char state[] = "/tmp/hv-bench-XXXXXX";
     const struct place *only = NULL;
     for (size_t i = 0; argc > 3 && i < HV_COUNT(places); i++)
         only = strcmp(argv[1], places[i].name) == 0 ? &places[i] : only;
@@ -186,11 +195,11 @@ int main(int argc, char **argv)
         return 2;
     }
     setlocale(LC_CTYPE, "C.UTF-8");
-    if (setupterm("xterm-256color", STDOUT_FILENO, &rc) != OK || !mkdtemp(state))
+    if (setupterm("xterm-256color", STDOUT_FILENO, &rc) != OK)
         return 1;
     rc = 0;
     for (int i = 2; i < argc && rc == 0; i++)
-        rc = bench(argv[i], only, keys, state);
+        rc = bench(argv[i], only, keys);
     (void)del_curterm(cur_term);
     return rc;
 }

@@ -28,6 +28,28 @@ static const struct hv_timeline *timeline(struct hv_session *s, uint32_t id)
     return v != NULL ? v->timeline : NULL;
 }
 
+static void old_timelines_go_by_their_size(void **state)
+{
+    struct bench *b = *state;
+    b->env.apart_from = 1;
+    for (size_t few = 0; few < 2; few++) {
+        b->env.timeline_bytes = few; /* else there is room for all */
+        struct hv_session *s = bench_open(b, "ws");
+        const uint32_t ids[] = {bench_add_plan(s, "p"), bench_add_plan(s, "q"),
+                                bench_add_plan(s, "r")};
+        for (size_t i = 0; i < HV_COUNT(ids); i++) {
+            assert_null(timeline(s, ids[i]));
+            settle(s, ids[i]);
+            assert_non_null(timeline(s, ids[i]));
+        }
+        assert_non_null(timeline(s, ids[1])); /* the last two stay in any case */
+        assert_non_null(timeline(s, ids[2]));
+        assert_true((timeline(s, ids[0]) == NULL) == (few == 1));
+        hv_session_close(s);
+    }
+    b->env.timeline_bytes = 0;
+}
+
 static void a_thread_makes_the_same(void **state)
 {
     struct bench *b = *state;
@@ -135,9 +157,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
-        TEST(a_thread_makes_the_same),      TEST(short_ones_need_no_thread),
-        TEST(stopped_it_waits_to_be_asked), TEST(an_edit_begins_anew),
-        TEST(rows_wait_for_one_thread),     TEST(closing_ends_the_thread),
+        TEST(old_timelines_go_by_their_size),
+        TEST(a_thread_makes_the_same),
+        TEST(short_ones_need_no_thread),
+        TEST(stopped_it_waits_to_be_asked),
+        TEST(an_edit_begins_anew),
+        TEST(rows_wait_for_one_thread),
+        TEST(closing_ends_the_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,6 +166,8 @@ static void parts_are_drawn_once(void **state)
     assert_false(hv_grid_part(&g, r, 7));
     hv_grid_part_end(&g);
     hv_grid_resize(&g, 9, 4);
+    assert_true(hv_grid_part(&g, r, 7));
+    r.w = 5;
     assert_false(hv_grid_part(&g, r, 7));
     hv_grid_free(&g);
 }

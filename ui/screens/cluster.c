@@ -41,6 +41,8 @@ void hv_cluster_sync(struct hv_cluster_screen *v, const struct hv_session *s)
     v->marks.n = kept;
     hv_cluster_reorder(v);
     hv_cluster_form_fill(v);
+    hv_str_clear(&v->totals);
+    hv_cluster_totals(v, &v->totals);
 }
 
 static struct hv_cluster_screen *screen_of(void *state, struct hv_app *app)
@@ -69,6 +71,7 @@ static void close_screen(void *state, struct hv_app *app)
     hv_vec_free(&v->order);
     hv_vec_free(&v->edited);
     hv_vec_free(&v->devices);
+    hv_str_free(&v->totals);
     json_decref(v->clip);
     free(v);
 }

@@ -51,6 +51,7 @@ struct hv_cluster_screen {
     HV_VEC(uint64_t) marks; /**< identities of groups */
     HV_VEC(size_t) order;   /**< shown row → group */
     uint64_t order_version; /**< goes up when `order` is made anew */
+    struct hv_str totals;   /**< line below the table */
     enum hv_cluster_panel panel;
     size_t link_row, link_column; /**< cell of the links panel, groups of the cluster */
     int side_top;                 /**< first line of the details */

@@ -109,6 +109,7 @@ static void draw_link_row(const struct hv_cluster_screen *v, struct hv_grid *g, 
 {
     const struct hv_cluster *c = hv_cluster_shown(v);
     struct hv_str text = {0};
+    struct hv_path said = {.bytes_per_s = HV_UNKNOWN}; /* by `text`: neighbours mostly say it too */
     int cell = cell_width(c), name_w = name_width(c);
     bool focused = v->panel == HV_CLUSTER_LINKS;
     put_name(g, (struct hv_rect){at.x, at.y, name_w - 1, 1}, HV_LEFT, c->groups[row].name,
@@ -118,7 +119,13 @@ static void draw_link_row(const struct hv_cluster_screen *v, struct hv_grid *g, 
         unsigned style = here ? (focused ? HV_STYLE_SELECTED : HV_STYLE_SELECTED_BLUR)
                               : (row == first + i ? HV_STYLE_DIM : HV_STYLE_TEXT);
         int x = at.x + name_w + (int)i * cell;
-        path_cell(&text, hv_cluster_group_path(c, row, first + i));
+        struct hv_path p = hv_cluster_group_path(c, row, first + i);
+        bool same = p.bytes_per_s >= said.bytes_per_s && p.bytes_per_s <= said.bytes_per_s &&
+                    p.latency_s >= said.latency_s && p.latency_s <= said.latency_s;
+        if (!same || (p.level == HV_PATH_SELF) != (said.level == HV_PATH_SELF)) {
+            path_cell(&text, p);
+            said = p;
+        }
         hv_grid_put_field(g, (struct hv_rect){x, at.y, cell - 1, 1}, HV_RIGHT, hv_str_cstr(&text),
                           style);
         if (here && focused) {

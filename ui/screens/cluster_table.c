@@ -492,11 +492,8 @@ void hv_cluster_draw_nodes(const struct hv_cluster_screen *v, struct hv_grid *g,
     hv_table_draw(&table, &s, &look, g, at);
     hv_table_more_draw(&table, &s, at, g, hv_rect_inner(r));
     struct hv_rect inner = hv_rect_inner(r), totals = {inner.x, inner.y + at.h, inner.w, 1};
-    if (inner.h > at.h && !hv_grid_part(g, totals, hv_cluster_version(v, "totals"))) {
-        hv_str_clear(&text);
-        hv_cluster_totals(v, &text);
-        hv_grid_put_field(g, totals, HV_LEFT, hv_str_cstr(&text), HV_STYLE_TITLE);
-        hv_grid_part_end(g);
+    if (inner.h > at.h) {
+        hv_grid_put_field(g, totals, HV_LEFT, hv_str_cstr(&v->totals), HV_STYLE_TITLE);
     }
     hv_str_free(&text);
 }

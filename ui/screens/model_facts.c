@@ -203,6 +203,41 @@ void hv_model_checks(const struct hv_model_screen *v, struct hv_str *out)
     check_devices(v, out);
 }
 
+void hv_model_status(const struct hv_model_screen *v, struct hv_str *out)
+{
+    const struct hv_model *m = hv_session_model(v->session)->model;
+    double sequence = (double)hv_session_job(v->session)->job.sequence;
+    double flops = hv_model_forward_flops(m, sequence, true);
+    char buf[HV_FMT_CAP];
+    struct hv_str checks = {0};
+    hv_str_addf(out, "%s: ", m->name != NULL ? m->name : "model");
+    hv_model_count(out, hv_model_parameters(m));
+    hv_str_addf(out, " parameters, %zu %s", m->n_blocks,
+                m->kind == HV_MODEL_TRANSFORMER ? "blocks" : "layers");
+    if (hv_known(flops)) {
+        hv_str_addf(out, ", %s/token fwd+bwd",
+                    hv_fmt_si(buf, sizeof buf, 3 * flops / sequence, "FLOP"));
+    }
+    size_t own = 0;
+    for (size_t i = 0; i < v->own.n; i++) {
+        own += v->own.items[i];
+    }
+    if (own > 0) {
+        hv_str_addf(out, ", * %zu with values of their own", own);
+    }
+    hv_model_checks(v, &checks);
+    size_t n = 0;
+    for (const char *p = hv_str_cstr(&checks); *p != '\0'; p++) {
+        n += *p == '!' && (p == checks.p || p[-1] == '\n');
+    }
+    if (n > 0) {
+        hv_str_addf(out, " | ! %zu check%s, see c", n, n > 1 ? "s" : "");
+    } else {
+        hv_str_adds(out, " | all checks fine");
+    }
+    hv_str_free(&checks);
+}
+
 /* The four bars and the limit; returns rows used. */
 static int draw_bars(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r)
 {

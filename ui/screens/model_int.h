@@ -105,6 +105,8 @@ size_t hv_model_n_columns(void);
 void hv_model_refit(struct hv_model_screen *v);
 /** Appends the checks, one line each; lines that begin with '!' are problems. */
 void hv_model_checks(const struct hv_model_screen *v, struct hv_str *out);
+/** Appends the status line: the model in numbers, and how many checks it fails. */
+void hv_model_status(const struct hv_model_screen *v, struct hv_str *out);
 /** Draws memory bars and checks. */
 void hv_model_draw_fit(const struct hv_model_screen *v, struct hv_grid *g, struct hv_rect r);
 /** The next degree of tensor parallelism for the preview. */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* How often rows that run show a new elapsed time. */
-#define RUNNING_MS 250
+#define RUNNING_MS 1000
 
 double hv_session_now_s(const struct hv_session *s)
 {
@@ -345,11 +345,23 @@ size_t hv_session_fds(const struct hv_session *s, struct pollfd *out, size_t cap
     return n + (s->lua.pool != NULL ? hv_pool_fds(s->lua.pool, out + used, cap - used) : 0);
 }
 
+/* Milliseconds until the clock of a run is to be shown anew; −1: nothing runs. */
+static int clock_timeout_ms(const struct hv_session *s)
+{
+    double now = hv__session_now(s), first_s = HV_UNKNOWN;
+    for (size_t i = 0; hv_pool_n_running(s->pool) > 0 && i < s->rows.n; i++) {
+        const struct hv_row *r = &s->rows.items[i]->pub;
+        double left_s = r->started_s + r->elapsed_s + 1e-3 * RUNNING_MS - now;
+        if (r->state == HV_ROW_RUNNING && !(left_s >= first_s))
+            first_s = left_s;
+    }
+    return hv_known(first_s) ? (first_s > 0 ? (int)ceil(first_s * 1e3) : 0) : -1;
+}
+
 int hv_session_timeout_ms(const struct hv_session *s)
 {
     int all[] = {hv_pool_timeout_ms(s->pool), hv__session_recovery_timeout_ms(s),
-                 hv_pool_n_running(s->pool) > 0 ? RUNNING_MS : -1,
-                 s->lua.pool != NULL ? hv_pool_timeout_ms(s->lua.pool) : -1,
+                 clock_timeout_ms(s), s->lua.pool != NULL ? hv_pool_timeout_ms(s->lua.pool) : -1,
                  hv__session_draw_timeout_ms(s)};
     int ms = -1;
     for (size_t i = 0; i < HV_COUNT(all); i++)

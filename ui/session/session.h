@@ -57,10 +57,11 @@ struct hv_session_env {
     size_t n_workers;                /**< 0: one per core */
     const struct hv_plugin *plugins; /**< strategies in menu order; borrowed while it is open */
     size_t n_plugins;
-    size_t apart_from;  /**< timelines of at least about so many operations are made by a thread
-                             while the program goes on; 0 = none are */
-    bool plugins_later; /**< `plugins` is NULL: they are read (hv_plugins_read) when first asked
-                             for, so that an opening does not wait for them */
+    size_t apart_from;     /**< timelines of at least about so many operations are made by a thread
+                                while the program goes on; 0 = none are */
+    size_t timeline_bytes; /**< so many of timelines are kept, and the last two; 0 = 512 MiB */
+    bool plugins_later;    /**< `plugins` is NULL: they are read (hv_plugins_read) when first asked
+                                for, so that an opening does not wait for them */
 };
 
 /* ---- open and close (session.c, session_open.c) ---------------------------------------------- */

@@ -28,6 +28,11 @@ struct hv__drawn {
     struct hv_verdict verdict;
 };
 
+size_t hv__drawn_bytes(const struct hv__drawn *d)
+{
+    return d != NULL ? d->arena.used_bytes : 0;
+}
+
 /* One thread with its work. */
 struct hv__drawing {
     uint32_t row;

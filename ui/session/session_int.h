@@ -285,6 +285,8 @@ void hv__session_draw_tick(struct hv_session *s);
 size_t hv__session_draw_fds(const struct hv_session *s, struct pollfd *out, size_t cap);
 int hv__session_draw_timeout_ms(const struct hv_session *s);
 void hv__drawn_free(struct hv__drawn *d);
+/** Memory of its verdict with the timeline; 0 for NULL. */
+size_t hv__drawn_bytes(const struct hv__drawn *d);
 
 /* ---- saving
  * --------------------------------------------------------------------------------------- */

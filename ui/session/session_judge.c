@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A timeline of a million operations takes 340 MiB. */
+#define TIMELINE_BYTES ((size_t)512 << 20)
+
 struct hv_cost *hv_session_cost(struct hv_session *s)
 {
     if (s->cost == NULL || s->cost_epoch != s->epoch) {
@@ -67,23 +70,42 @@ static void build_plan(struct hv_session *s, struct hv__row *r)
                                         &j->err) == HV_OK;
 }
 
+static void drop_timeline(struct hv_session *s, size_t at)
+{
+    struct hv__row *old = hv__session_row_any(s, s->timelines[at]);
+    if (old != NULL) {
+        hv_arena_free(&old->judged.timeline_arena);
+        hv__drawn_free(old->judged.drawn);
+        old->judged.drawn = NULL;
+        old->judged.has_timeline = false;
+    }
+    s->timelines[at] = 0;
+}
+
+/* Beside the last two, which may be on the screen together, timelines of so many bytes stay. */
+static void keep_within(struct hv_session *s, size_t most)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < HV__TIMELINES; i++) {
+        const struct hv__row *r = hv__session_row_any(s, s->timelines[i]);
+        if (r != NULL)
+            bytes += r->judged.timeline_arena.used_bytes + hv__drawn_bytes(r->judged.drawn);
+        if (r != NULL && i >= 2 && bytes > most)
+            drop_timeline(s, i);
+    }
+}
+
 /* Keeps the timelines of the last few rows only: they are the large part of a verdict. */
 static void keep_timeline(struct hv_session *s, struct hv__row *r)
 {
     size_t at = 0;
     while (at < HV__TIMELINES - 1 && s->timelines[at] != r->pub.id)
         at++;
-    if (s->timelines[at] != r->pub.id) {
-        struct hv__row *old = hv__session_row_any(s, s->timelines[at]);
-        if (old != NULL) {
-            hv_arena_free(&old->judged.timeline_arena);
-            hv__drawn_free(old->judged.drawn);
-            old->judged.drawn = NULL;
-            old->judged.has_timeline = false;
-        }
-    }
+    if (s->timelines[at] != r->pub.id)
+        drop_timeline(s, at);
     memmove(&s->timelines[1], &s->timelines[0], at * sizeof s->timelines[0]);
     s->timelines[0] = r->pub.id;
+    keep_within(s, s->env.timeline_bytes > 0 ? s->env.timeline_bytes : TIMELINE_BYTES);
 }
 
 static bool judge(struct hv_session *s, struct hv__row *r, bool timeline)

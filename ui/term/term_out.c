@@ -297,9 +297,14 @@ static bool is_empty(const struct hv_out *o, const struct hv_cell *c)
  * none. */
 static int tail_of(const struct hv_out *o, const struct hv_cell *row, int w)
 {
-    int x = w;
-    while (w == o->w && o->caps.clear_line && x > 0 && is_empty(o, &row[x - 1]))
-        x--;
+    int x = w, empty = -1; /* the style of the blanks so far: mostly they have one */
+    for (; w == o->w && o->caps.clear_line && x > 0; x--) {
+        const struct hv_cell *c = &row[x - 1];
+        bool again = c->style == empty && c->utf8[0] == ' ' && c->utf8[1] == '\0';
+        if (!again && !is_empty(o, c))
+            break;
+        empty = c->style;
+    }
     return x;
 }
 

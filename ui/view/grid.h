@@ -54,7 +54,7 @@ struct hv_grid {
 /** Largest side that hv_grid_resize gives (cells); larger wishes are cut. */
 #define HV_GRID_MAX 2000
 
-/** Sets the size and clears; contents are lost, with a new size also those of parts. O(w·h). */
+/** Sets the size and clears; contents are lost, but not those of parts. O(w·h). */
 void hv_grid_resize(struct hv_grid *g, int w, int h);
 /**
  * Begins a frame: as hv_grid_resize for whoever draws, but where the size stays the cells stay too

@@ -43,10 +43,8 @@ void hv_grid_resize(struct hv_grid *g, int w, int h)
 {
     w = w < 0 ? 0 : w > HV_GRID_MAX ? HV_GRID_MAX : w;
     h = h < 0 ? 0 : h > HV_GRID_MAX ? HV_GRID_MAX : h;
-    if (w != g->w || h != g->h || !g->cells) {
+    if (w != g->w || h != g->h || !g->cells)
         allocate(g, w, h);
-        hv__grid_parts_free(g);
-    }
     hv_grid_clear(g);
 }
 

@@ -10,12 +10,14 @@
 /** A cell that nobody drew. */
 extern const struct hv_cell hv__cell_blank;
 
+/** Do two cells look the same? */
 static inline bool hv__cell_same(const struct hv_cell *a, const struct hv_cell *b)
 {
     return memcmp(a->utf8, b->utf8, sizeof a->utf8) == 0 && a->style == b->style &&
            a->width == b->width;
 }
 
+/** The cell at (x, y), inside the grid. */
 static inline struct hv_cell *hv__grid_at(const struct hv_grid *g, int x, int y)
 {
     return &g->cells[(size_t)y * (size_t)g->w + (size_t)x];
