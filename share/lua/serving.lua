@@ -401,7 +401,7 @@ end
 --- The max flow of a plan's own placement by the formulas of placement, whatever the judge says of it.
 -- @function serving.claim
 -- @tparam table ctx {cluster, model, job, …} of plan(ctx)
--- @tparam table made a plan of mode serve, of one replica entry
+-- @tparam table made {micro_batch, replicas = list of one {stages}}: a plan of mode serve
 -- @treturn number tokens per second, then the bound of its servers
 -- @units tokens per second
 -- @raise none
