@@ -52,6 +52,7 @@ static void set_kind(lua_State *L, const struct hv_device_kind *k)
     hv__set_text(L, "class", hv_device_class_name(k->cls));
     hv__set_text(L, "fabric", k->fabric);
     hv__set_num(L, "memory_bytes", k->memory_bytes);
+    hv__set_num(L, "memory_bytes_per_s", k->memory_bytes_per_s);
     hv__set_num(L, "flops_per_s", hv__peak_of(L, k));
 }
 
@@ -66,9 +67,10 @@ bool hv__is_usable(lua_State *L, const struct hv_cluster *c, uint32_t device)
 All devices of nodes that are in use, in order of their numbers.
 @function cluster:devices
 @treturn table list of {id, kind, class, group, node, domain, slot, zone, fabric, memory_bytes,
-flops_per_s, usd_per_h}; domain numbers the runs of nodes that share the device link (a node alone
-is one); flops_per_s is the dense peak in the job's precision and missing where the device cannot
-compute in it; usd_per_h is the node's price shared out; devices that a replan lost are not there
+memory_bytes_per_s, flops_per_s, usd_per_h}; domain numbers the runs of nodes that share the device
+link (a node alone is one); flops_per_s is the dense peak in the job's precision and missing where
+the device cannot compute in it; usd_per_h is the node's price shared out; devices that a replan
+lost are not there
 @units bytes, FLOP per second, USD per hour; id, node, domain and slot are numbers from 1
 @raise a handle of a run that has ended
 @usage for _, d in ipairs(ctx.cluster:devices()) do print(d.id, d.kind) end

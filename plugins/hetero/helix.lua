@@ -108,7 +108,9 @@ end
 local function claim(made, ctx)
   made = prices.table_of(made)
   if made.mode == "serve" then
-    return { tokens_per_s = serving.passed(made), formula = "max flow over servers and links (Helix, section 4.3)" }
+    local rate, bound = serving.claim(ctx, made)
+    return { tokens_per_s = rate, terms = { bound_tokens_per_s = bound },
+      formula = "max flow over servers and links (Helix, section 4.3)" }
   end
   local of, stages, counts = {}, {}, {}
   for _, d in ipairs(ctx.cluster:devices()) do of[d.id] = d end

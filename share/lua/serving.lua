@@ -291,19 +291,6 @@ function serving.program(q, time_limit_s)
   return r.objective, runs
 end
 
---- Tokens per second that a plan's flow takes in.
--- @function serving.passed
--- @tparam table made a plan with flow = list of {from, to, tokens per second}
--- @treturn number tokens per second
--- @units tokens per second
--- @raise none
--- @usage assert(require("serving").passed { flow = { { "source", 0, 2 }, { 0, "sink", 2 } } } == 2)
-function serving.passed(made)
-  local sum = 0
-  for _, f in ipairs(made.flow) do sum = sum + (f[1] == "source" and f[3] or 0) end
-  return sum
-end
-
 --- Interleaved weighted round robin: `count` requests over candidates with these weights, each to the one whose load
 -- after it, over its weight, is least.
 -- @function serving.deal
@@ -329,8 +316,27 @@ function serving.deal(weights, count, masked)
   return out
 end
 
---- What a stage of tp devices of a kind does with one layer: its prompts and one more token of each sequence, in turn;
--- and the most layers it holds, with half of its memory for the weights (the other half for caches).
+local memory_rates = {} -- bytes per second of kinds, by their data sheets
+
+local function memory_rate(ctx, kind)
+  for _, d in ipairs(memory_rates[kind] and {} or ctx.cluster:devices()) do
+    memory_rates[d.kind] = d.memory_bytes_per_s or math.huge
+  end
+  return memory_rates[kind]
+end
+
+--- Bytes of keys and values of one token, mean over the layers.
+local function cache_bytes(ctx)
+  local sum, layers = 0, ctx.model:layers()
+  for _, l in ipairs(layers) do
+    sum = sum + ((l.heads or 0) > 0 and 2 * (l.kv_heads or l.heads) * ctx.model.hidden / l.heads * 2 or 0)
+  end
+  return sum / #layers
+end
+
+--- What a stage of tp devices of a kind does with one layer: its prompts and one more token of each sequence, in turn,
+-- for which weights and caches pass the memory once; and the most layers it holds, with half of its memory for the
+-- weights (the other half for caches).
 -- @function serving.pace
 -- @tparam table ctx {cluster, model, job, …} of plan(ctx)
 -- @tparam string kind of device
@@ -349,8 +355,12 @@ function serving.pace(ctx, kind, memory_bytes, tp, batch)
     return t:time(1, n, kind, "forward") / n, t
   end
   local prompt_s, t = forward(job.sequence - job.output_tokens)
-  local token_s = job.output_tokens > 0 and forward(1) or 0
   local bytes = t:bytes(1, n, "parameters") * job.weight_bytes / n
+  local token_s, rate = 0, memory_rate(ctx, kind)
+  if job.output_tokens > 0 then
+    local seen = job.sequence - job.output_tokens / 2
+    token_s = math.max((forward(1)), bytes / rate) + batch * seen * cache_bytes(ctx) / tp / rate
+  end
   local most = bytes > 0 and math.floor(memory_bytes / 2 / bytes) or n
   return batch * job.sequence / (prompt_s + job.output_tokens * token_s), math.min(n, most), t:bytes(1, 1, "output")
 end
@@ -386,6 +396,31 @@ function serving.instance(ctx, devices, tp, batch)
     return wires.bandwidth(ctx, servers[i][1], servers[j][1]) / math.max(1, out_bytes)
   end
   return q, servers
+end
+
+--- The max flow of a plan's own placement by the formulas of placement, whatever the judge says of it.
+-- @function serving.claim
+-- @tparam table ctx {cluster, model, job, …} of plan(ctx)
+-- @tparam table made {micro_batch, replicas = list of one {stages}}: a plan of mode serve
+-- @treturn number tokens per second, then the bound of its servers
+-- @units tokens per second
+-- @raise none
+-- @usage local made = require("serving").plan(ctx, ctx.cluster:devices(), { budget = 20, seed = 1 })
+-- assert(made == nil or require("serving").claim(ctx, made) > 0)
+function serving.claim(ctx, made)
+  local of, q, runs, heads, out_bytes = {}, { layers = ctx.model.n_layers, rates = {} }, {}, {}, 1
+  for _, d in ipairs(ctx.cluster:devices()) do of[d.id] = d end
+  for s, stage in ipairs(made.replicas[1].stages) do
+    local d = of[ctx.cluster:ids(stage.devices)[1]]
+    local rate, _, bytes = serving.pace(ctx, d.kind, d.memory_bytes, stage.tp or 1, made.micro_batch)
+    q.rates[s], runs[s], heads[s] = {}, stage.layers, d.id
+    for k = 1, q.layers do q.rates[s][k] = rate / k end
+    out_bytes = bytes / (made.micro_batch * (ctx.job.sequence - ctx.job.output_tokens))
+  end
+  function q.link(i, j)
+    return (i == 0 or j > #heads) and 1e15 or wires.bandwidth(ctx, heads[i], heads[j]) / math.max(1, out_bytes)
+  end
+  return (serving.flow(q, runs)), serving.bound(q)
 end
 
 --- The plan of a placement: a stage per server that holds layers and sees flow, with the flow as the judge finds it.

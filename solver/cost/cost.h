@@ -251,6 +251,22 @@ struct hv_host_update {
 };
 /** Share of the optimizer's states that a stage leaves to its host. */
 double hv_stage_host_frac(const struct hv_stage *s);
+/** Share of them that it leaves to other devices. */
+double hv_stage_peer_frac(const struct hv_stage *s);
+/** A device whose optimizer step is done, in part, by other devices. */
+struct hv_peer_update {
+    uint32_t device;
+    double parameters; /**< all that it is to update, theirs included */
+    double backward_s; /**< of its last backward pass */
+};
+/**
+ * Seconds of the part of that step that the devices named in the stage's offload do, beyond the
+ * backward pass: gradients go to them one after the other over the device's links as the pass makes
+ * them, each updates its share at its own rate, and updated weights go back while they do.
+ * O(devices named).
+ */
+double hv_cost_peer_optimizer_s(const struct hv_cost *k, const struct hv_stage *s,
+                                const struct hv_peer_update *u);
 /**
  * Seconds of that step beyond the backward pass (Ren et al. 2021, ZeRO-Offload, section 4):
  * gradients are copied as the backward pass makes them, what it does not hide shows; then the host

@@ -19,9 +19,28 @@ double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what)
     return frac;
 }
 
+/* Share of the optimizer's states that item `at` takes of what those before it left. */
+static double optimizer_part(const struct hv_stage *s, size_t at)
+{
+    double left = 1;
+    if (s->offload[at].what != HV_OFFLOAD_OPTIMIZER)
+        return 0;
+    for (size_t i = 0; i < at; i++)
+        left *= s->offload[i].what == HV_OFFLOAD_OPTIMIZER ? 1 - s->offload[i].frac : 1;
+    return left * s->offload[at].frac;
+}
+
 double hv_stage_host_frac(const struct hv_stage *s)
 {
-    return 1 - hv__offload_stays(s, HV_OFFLOAD_OPTIMIZER);
+    double sum = 0;
+    for (size_t i = 0; i < s->n_offload; i++)
+        sum += s->offload[i].to_host ? optimizer_part(s, i) : 0;
+    return sum;
+}
+
+double hv_stage_peer_frac(const struct hv_stage *s)
+{
+    return 1 - hv__offload_stays(s, HV_OFFLOAD_OPTIMIZER) - hv_stage_host_frac(s);
 }
 
 /* Devices of the stage in this device's node: they share its host's memory. */
@@ -112,6 +131,25 @@ static double host_step_s(const struct hv_cost *k, uint32_t node, double paramet
     double bytes =
         2 * hv_job_weight_bytes(j) + 2 * (hv_job_master_bytes(j) + hv_job_optimizer_bytes(j));
     return parameters * bytes / (HV_EFF_HOST_UPDATE * memory);
+}
+
+double hv_cost_peer_optimizer_s(const struct hv_cost *k, const struct hv_stage *s,
+                                const struct hv_peer_update *u)
+{
+    double copy_s = 0, step_s = 0;
+    for (size_t i = 0; i < s->n_offload; i++) {
+        const struct hv_offload *o = &s->offload[i];
+        double n = o->to_host ? 0 : u->parameters * optimizer_part(s, i) / (double)o->n_devices;
+        for (size_t d = 0; n > 0 && d < o->n_devices; d++) {
+            double rate = hv_cluster_path(k->cluster, u->device, o->devices[d]).bytes_per_s;
+            copy_s += o->devices[d] != u->device && rate > 0
+                          ? n * hv_job_weight_bytes(&k->job) / (HV_EFF_HOST * rate)
+                          : 0;
+            const struct hv_device_kind *kind = hv_cluster_device(k->cluster, o->devices[d]).kind;
+            step_s = fmax(step_s, hv_cost_optimizer_s(k, kind, n));
+        }
+    }
+    return fmax(0, copy_s - u->backward_s) + fmax(step_s, copy_s);
 }
 
 double hv_cost_offload_optimizer_s(const struct hv_cost *k, const struct hv_host_update *u)

@@ -38,7 +38,7 @@ static double last_backward_s(const struct hv__unit *u, size_t rank)
     return sum;
 }
 
-/** Of one device: what it does itself, beside what its host does for it. */
+/** Of one device: what it does itself, beside what its host and other devices do for it. */
 static double optimizer_s(struct hv__lowered *l, const struct hv__unit *u, struct hv__rank *rk,
                           size_t at)
 {
@@ -46,7 +46,15 @@ static double optimizer_s(struct hv__lowered *l, const struct hv__unit *u, struc
     const struct hv_stage *s = &u->replica->stages[rk->stage];
     double frac = hv_stage_host_frac(s), n = rk->memory[at / rk->width].updated_parameters;
     uint32_t device = rk->devices[at];
-    double own_s = hv_cost_optimizer_s(l->k, hv_cluster_device(c, device).kind, (1 - frac) * n);
+    double away = hv_stage_peer_frac(s);
+    double own_s =
+        hv_cost_optimizer_s(l->k, hv_cluster_device(c, device).kind, fmax(0, 1 - frac - away) * n);
+    if (away > 0) {
+        const struct hv_peer_update p = {.device = device,
+                                         .parameters = n,
+                                         .backward_s = last_backward_s(u, (size_t)(rk - u->ranks))};
+        own_s = fmax(own_s, hv_cost_peer_optimizer_s(l->k, s, &p));
+    }
     if (!(frac > 0)) {
         return own_s;
     }

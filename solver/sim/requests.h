@@ -30,10 +30,11 @@ struct hv_request_link {
     double weight;
 };
 
-/** Places with limited room. A request goes from link to link: at every place it takes the one whose
- * load with it, over its weight, is least (interleaved weighted round robin), among those whose place
- * stays below the mark with it, or is empty (Helix, Mei et al., ASPLOS'25: nodes above the high-water
- * mark are masked). Where none is left the request waits, and all behind it, until another ends. */
+/** Places with limited room. A request goes from link to link: at every place it takes the one
+ * whose load with it, over its weight, is least (interleaved weighted round robin), among those
+ * whose place stays below the mark with it, or is empty (Helix, Mei et al., ASPLOS'25: nodes above
+ * the high-water mark are masked). Where none is left the request waits, and all behind it, until
+ * another ends. */
 struct hv_request_places {
     const double *room; /**< [n], in the unit of `size`; HUGE_VAL: no limit */
     size_t n;
@@ -55,8 +56,8 @@ struct hv_requests {
 /** Figures of the simulation; seconds are HV_UNKNOWN at a load of 1 or more: the queue grows
  * without end. */
 struct hv_request_figures {
-    double load_frac; /**< of the slots, in the mean */
-    size_t n;         /**< requests counted, those before a warm-up left out */
+    double load_frac;      /**< of the slots, in the mean */
+    size_t n;              /**< requests counted, those before a warm-up left out */
     double mean_wait_s;    /**< for a slot and for room */
     double formula_wait_s; /**< for a slot alone, by hv_requests_wait_s */
     double room_wait_s;    /**< of mean_wait_s: with a slot free, but no room */
@@ -68,8 +69,8 @@ struct hv_request_figures {
  * Plays Poisson arrivals, first come first served, on equal slots: a request starts when it has
  * come and a slot is free, and holds it for its whole time. 20 requests for every slot, at least
  * 20,000, at most 200,000; the first fifth is warm-up. The same numbers and seed give the same
- * figures. O(n log slots + n log n), and n · links on the way with places. Scratch is taken from the
- * arena.
+ * figures. O(n log slots + n log n), and n · links on the way with places. Scratch is taken from
+ * the arena.
  */
 void hv_requests_run(const struct hv_requests *q, struct hv_arena *arena,
                      struct hv_request_figures *out);

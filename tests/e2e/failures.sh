@@ -21,7 +21,7 @@ says 'checkpoints' out '^  checkpoints .* every '
 says 'planned anew' out 'planned anew$'
 
 # ---- auto does without what is gone, in its incumbents, too ----------------------------------------
-expect 'auto without a node' 0 plan -c spot-mix -m llama-3-8b -s auto --lost 'a[1]' --time-limit 5 --json
+expect 'auto without a node' 0 plan -c spot-mix -m llama-3-8b -s auto --lost 'a[1]' --budget 60 --json
 says 'a node that is left' out '"devices": .*a\[0\]'
 holds 'auto leaves out the lost node' test "$(grep -Ec '"devices": .*a(\[1\]|\[0-1\]|\[\*\]|\.)' out)" -eq 0
 

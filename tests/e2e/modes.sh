@@ -51,6 +51,14 @@ expect "its stages are explained" 0 explain h.json
 expect "compare lists it apart" 0 compare -c a100-v100-t4 -m llama-3-8b -j small -s crius,helix \
     -o mode=serve
 has "compare says why" "a flow of tokens and no iteration"
+expect "compare ranks those that serve" 0 compare -c two-generations -m llama-3-8b -s hexgen,helix \
+    -o mode=serve
+says "the first of them is named" out "^(helix|hexgen) is first of those that serve: .*% more\\. It has .* stages"
+first=$(sed -n 's/^\([a-z]*\) is first of those.*/\1/p' out)
+holds "and listed first" test "$(sed -n 's/^ ·  \([a-z]*\) .*/\1/p' out | head -n 1)" = "$first"
+expect "an early mark holds fewer requests" 0 plan -c desktop -m llama-3-8b -s helix -o mode=serve \
+    -o high_water=0.2 --json
+says "the mark is in the plan" out '"cache_mark_frac": 0.2'
 sed 's/"source", 0, [0-9.]*/"source", 0, 99999999/' s.json >over.json
 expect "a flow above capacity" 1 eval over.json
 has "it says where" "violation capacity"

@@ -73,6 +73,26 @@ static void a_part_of_it_runs_beside_the_device(void **state)
     hv_arena_free(&a);
 }
 
+/**
+ * The states on two other devices of the node: half of the gradients goes to each over the device's
+ * link, one after the other, they update at their own rate, and nothing meets the host.
+ */
+static void other_devices_may_keep_the_states(void **state)
+{
+    struct hv_arena a = {0};
+    struct world *w = *state;
+    struct hv_verdict own = judge_one(w, &a, "a[0].0", "");
+    struct hv_verdict v =
+        judge_one(w, &a, "a[0].0", ",\"offload\":[{\"what\":\"optimizer\",\"to\":\"a[0].1-2\"}]");
+    double n = parameters_of(&v), rate = hv_cluster_path(w->in.cluster.cluster, 0, 1).bytes_per_s;
+    double copy_s = 2 * n / (HV_EFF_HOST * rate),
+           shown_s = fmax(0, copy_s - v.stages[0].backward_s);
+    double step_s = own.metrics.breakdown_s[HV_TIME_OPTIMIZER] / 2;
+    assert_near(v.metrics.breakdown_s[HV_TIME_OPTIMIZER], fmax(step_s, copy_s) + shown_s, 1e-3);
+    assert_true(v.memory[0].optimizer_bytes == 0 && v.memory[0].master_bytes == 0);
+    hv_arena_free(&a);
+}
+
 /** Eight devices that each hold the whole model have one host: it updates eight times as many
  * parameters. Sharded over them (zero 1) it is the model once. */
 static void devices_of_a_node_share_its_host(void **state)
@@ -148,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_optimizer_step_runs_on_the_host),
         cmocka_unit_test(a_part_of_it_runs_beside_the_device),
+        cmocka_unit_test(other_devices_may_keep_the_states),
         cmocka_unit_test(devices_of_a_node_share_its_host),
         cmocka_unit_test(weights_come_in_with_every_pass),
         cmocka_unit_test(a_slow_host_memory_is_shared),

@@ -217,19 +217,29 @@ static enum row_class rank_class(const struct entry *e, bool allow_stale)
     return exact || allow_stale ? ROW_EXACT : ROW_STALE;
 }
 
+/** What ranks a row inside its class, the less the better. */
+static double worth_of(const struct entry *e, const struct hv_objective *o)
+{
+    bool serves = e->plan != NULL && strcmp(mode_of(e), "serve") == 0;
+    bool broken = serves && json_array_size(json_object_get(e->plan, "violations")) > 0;
+    if (serves && !broken && o->minimize != HV_MIN_COST) {
+        return -hv_or(figure(e, "tokens_per_s"), 0);
+    }
+    return broken ? HUGE_VAL : hv_or(figure(e, hv_eval_figure_key(o)), HUGE_VAL);
+}
+
 /** Stable insertion sort: by class, then by the objective's figure, then by the order given. */
 static void rank(struct comparison *c)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;
-    const char *key = hv_eval_figure_key(o);
     for (size_t i = 1; i < c->n; i++) {
         struct entry x = c->entries[i];
         enum row_class cls = rank_class(&x, o->allow_stale);
-        double v = hv_or(figure(&x, key), HUGE_VAL);
+        double v = worth_of(&x, o);
         size_t k = i;
         while (k > 0) {
             enum row_class other = rank_class(&c->entries[k - 1], o->allow_stale);
-            double w = hv_or(figure(&c->entries[k - 1], key), HUGE_VAL);
+            double w = worth_of(&c->entries[k - 1], o);
             if (other < cls || (other == cls && w <= v)) {
                 break;
             }
@@ -237,6 +247,25 @@ static void rank(struct comparison *c)
             k--;
         }
         c->entries[k] = x;
+    }
+}
+
+/** Why the first of the plans that serve is first, where there are two that break no rule. */
+static void add_why_serving(const struct comparison *c, struct hv_str *out)
+{
+    struct hv_compare_side side[2];
+    size_t n = 0;
+    for (size_t i = 0; i < c->n && n < 2; i++) {
+        const struct entry *e = &c->entries[i];
+        bool serves = e->plan != NULL && strcmp(mode_of(e), "serve") == 0;
+        if (serves && json_array_size(json_object_get(e->plan, "violations")) == 0) {
+            side[n++] =
+                (struct hv_compare_side){e->strategy, json_object_get(e->plan, "simulated")};
+        }
+    }
+    if (n == 2) {
+        hv_str_adds(out, hv_str_cstr(out)[0] != '\0' ? "\n" : "");
+        hv_cli_compare_serving(&c->inputs.job.job.objective, &side[0], &side[1], out);
     }
 }
 
@@ -298,6 +327,7 @@ static json_t *rows_json(const struct comparison *c, bool stopped)
     json_object_set_new(out, "rows", rows);
     struct hv_str why = {0};
     add_why(c, &why);
+    add_why_serving(c, &why);
     if (hv_str_cstr(&why)[0] != '\0') {
         json_object_set_new(out, "why", json_string(hv_str_cstr(&why)));
     }
@@ -391,6 +421,7 @@ static void add_table(const struct comparison *c, struct hv_str *out)
     add_notes(c, out);
     struct hv_str why = {0};
     add_why(c, &why);
+    add_why_serving(c, &why);
     if (hv_str_cstr(&why)[0] != '\0') {
         hv_str_addf(out, "\n%s\n", hv_str_cstr(&why));
     }

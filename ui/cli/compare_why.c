@@ -8,6 +8,7 @@
 #include "solver/eval/eval.h"
 
 #include <math.h>
+#include <string.h>
 
 /** Differences below this share of the iteration are not worth a word. */
 #define WORTH_TELLING 0.01
@@ -95,4 +96,46 @@ void hv_cli_compare_why(const struct hv_objective *o, const struct hv_compare_si
     if (own > 0 && other > 0 && own != other) {
         hv_str_addf(out, " It uses %.0f devices, %s %.0f.", own, second->strategy, other);
     }
+}
+
+/** How two figures of serving plans differ: "256 requests in flight (1,004)". */
+static void add_pair(const struct hv_compare_side *first, const struct hv_compare_side *second,
+                     const char *key, const char *what, struct hv_str *out)
+{
+    double own = figure(first->simulated, key), other = figure(second->simulated, key);
+    char x[HV_FMT_CAP], y[HV_FMT_CAP];
+    bool seconds = strcmp(key + strlen(key) - 2, "_s") == 0;
+    if (!(own > 0) || !(other > 0)) {
+        return;
+    }
+    (void)(seconds ? hv_fmt_seconds(x, sizeof x, own) : hv_fmt_count(x, sizeof x, own));
+    (void)(seconds ? hv_fmt_seconds(y, sizeof y, other) : hv_fmt_count(y, sizeof y, other));
+    hv_str_addf(out, ", %s %s (%s)", x, what, y);
+}
+
+void hv_cli_compare_serving(const struct hv_objective *o, const struct hv_compare_side *first,
+                            const struct hv_compare_side *second, struct hv_str *out)
+{
+    bool cost = o->minimize == HV_MIN_COST;
+    const char *key = cost ? "usd_per_Mtoken" : "tokens_per_s";
+    double own = figure(first->simulated, key), other = figure(second->simulated, key);
+    char x[HV_FMT_CAP], y[HV_FMT_CAP], by[HV_FMT_CAP];
+    if (!(own > 0) || !(other > 0)) {
+        return;
+    }
+    (void)hv_fmt_fixed(x, sizeof x, own, cost ? 3 : 0);
+    (void)hv_fmt_fixed(y, sizeof y, other, cost ? 3 : 0);
+    hv_str_addf(out, "%s is first of those that serve: %s %s against %s of %s, %s %s.",
+                first->strategy, x, cost ? "USD per million tokens" : "tokens/s", y,
+                second->strategy,
+                hv_fmt_percent(by, sizeof by, cost ? 1 - own / other : own / other - 1),
+                cost ? "less" : "more");
+    hv_str_addf(out, " It has %zu stages (%s %zu)",
+                json_array_size(json_object_get(first->simulated, "stages")), second->strategy,
+                json_array_size(json_object_get(second->simulated, "stages")));
+    add_pair(first, second, "requests_in_flight", "requests in flight", out);
+    add_pair(first, second, "first_token_s", "to the first token", out);
+    add_pair(first, second, "next_token_s", "to the next", out);
+    add_pair(first, second, "devices_used", "devices", out);
+    hv_str_adds(out, ".");
 }

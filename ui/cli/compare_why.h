@@ -13,6 +13,12 @@ struct hv_compare_side {
 };
 
 /**
+ * The same of two plans that serve: tokens per second or their price, requests in flight, what a
+ * token takes, stages. Nothing where a figure is missing. O(1).
+ */
+void hv_cli_compare_serving(const struct hv_objective *o, const struct hv_compare_side *first,
+                            const struct hv_compare_side *second, struct hv_str *out);
+/**
  * Appends a sentence or two: by how much `first` is ahead of `second` in what the job minimises, on
  * which causes of the breakdown it spends less time and on which more, and how many devices both
  * use. Nothing where a figure is missing. O(causes).
