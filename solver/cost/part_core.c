@@ -2,8 +2,8 @@
  * The core of attention: scores, softmax and values of every query-key pair, fused or not, and how
  * much of it the slowest rank of a ring has.
  */
-#include <math.h>
 #include "solver/cost/part_int.h"
+#include <math.h>
 
 /* Query-key pairs of one sequence: each token sees those before it, at most `window` of them. */
 static double pairs_until(double x, double window)
@@ -25,9 +25,9 @@ static double attention_pairs(const struct hv_model *m, const struct hv_block *b
 struct hv__widths hv__widths_of(const struct hv__sum *s, const struct hv_block *b)
 {
     struct hv__widths w = {.heads = hv__cut(s, b->heads, s->t),
-                       .kv_heads = hv__cut(s, b->kv_heads, s->t),
-                       .qk = b->head_dim,
-                       .v = b->head_dim};
+                           .kv_heads = hv__cut(s, b->kv_heads, s->t),
+                           .qk = b->head_dim,
+                           .v = b->head_dim};
     if (b->mla.kv_rank) {
         w.qk = b->mla.nope_dim + b->mla.rope_dim;
         w.v = b->mla.value_dim;
@@ -93,7 +93,8 @@ static double core_rate(const struct hv__sum *s, bool backward)
     return backward ? s->e.core_backward_flops_per_s : s->e.core_forward_flops_per_s;
 }
 
-static double fused_s(const struct hv__sum *s, const struct hv__widths *w, double flops, bool backward)
+static double fused_s(const struct hv__sum *s, const struct hv__widths *w, double flops,
+                      bool backward)
 {
     double rate = core_rate(s, backward) / (backward ? HV_FLASH_BACKWARD : 1);
     if (s->eager)

@@ -1,6 +1,6 @@
 /*
- * Making timelines with level of detail: spans are checked and copied, blocks, longest spans and the
- * grid of times are filled. Reading is in lanes.c.
+ * Making timelines with level of detail: spans are checked and copied, blocks, longest spans and
+ * the grid of times are filled. Reading is in lanes.c.
  */
 #include "solver/sim/lanes_int.h"
 
@@ -90,7 +90,9 @@ static void fill_longest(const struct hv_lane *lane, const struct hv_longest *of
     }
     for (size_t i = blocks; i-- > 0;) {
         struct hv_lane_block *b = hv__lane_block_at(lane->blocks, lane->stride_bytes, i);
-        best = i + 1 == blocks || (i + 1) % HV__LANE_GROUP == 0 ? hv__lane_none : hv__lane_longer(of_block[i + 1], best);
+        best = i + 1 == blocks || (i + 1) % HV__LANE_GROUP == 0
+                   ? hv__lane_none
+                   : hv__lane_longer(of_block[i + 1], best);
         b->after_s = best.length_s;
         b->after_at = (uint8_t)(best.i_span % (HV__LANE_GROUP * HV__LANE_BLOCK));
     }
@@ -122,7 +124,9 @@ static void make_blocks(struct hv_arena *a, struct hv_lanes *t, struct hv_lane *
     for (size_t n = blocks; n > 1; n = (n + HV__LANE_GROUP - 1) / HV__LANE_GROUP) {
         struct hv_longest *next = level + n;
         for (size_t i = 0; i < n; i++) {
-            next[i / HV__LANE_GROUP] = i % HV__LANE_GROUP == 0 ? level[i] : hv__lane_longer(next[i / HV__LANE_GROUP], level[i]);
+            next[i / HV__LANE_GROUP] = i % HV__LANE_GROUP == 0
+                                           ? level[i]
+                                           : hv__lane_longer(next[i / HV__LANE_GROUP], level[i]);
         }
         level = next;
     }
@@ -142,7 +146,8 @@ static const uint32_t *make_grid(struct hv_arena *a, struct hv_lanes *t, struct 
     }
     size_t cell = 0;
     for (size_t b = 0; b < blocks; b++) {
-        for (size_t to = hv__lane_cell_of(lane, hv__lane_block_start(lane, b)); cell <= to; cell++) {
+        for (size_t to = hv__lane_cell_of(lane, hv__lane_block_start(lane, b)); cell <= to;
+             cell++) {
             first[cell] = (uint32_t)b;
         }
     }

@@ -13,10 +13,10 @@ enum { HV__LANE_BLOCK = 4, HV__LANE_GROUP = 8, HV__LANE_LINE = 64 };
 /** A block of spans. Where the last one is not full, what is missing starts at infinity */
 struct hv_lane_block {
     double start_s[HV__LANE_BLOCK], end_s[HV__LANE_BLOCK];
-    double before_s, after_s;    /* longest before and after it in its group, -1 = none */
-    uint8_t before_at, after_at; /* which that is, counted from the first span of the group */
-    uint8_t kind[HV__LANE_BLOCK];         /* of each span, as an index into the lane's kinds */
-    double busy_s[];             /* by kind, before the block */
+    double before_s, after_s;     /* longest before and after it in its group, -1 = none */
+    uint8_t before_at, after_at;  /* which that is, counted from the first span of the group */
+    uint8_t kind[HV__LANE_BLOCK]; /* of each span, as an index into the lane's kinds */
+    double busy_s[];              /* by kind, before the block */
 };
 
 /** Blocks of n spans. */
@@ -26,7 +26,8 @@ static inline size_t hv__lane_n_blocks(size_t n)
 }
 
 /** Block i of a list whose blocks lie `stride` bytes apart. */
-static inline struct hv_lane_block *hv__lane_block_at(const struct hv_lane_block *blocks, size_t stride, size_t i)
+static inline struct hv_lane_block *hv__lane_block_at(const struct hv_lane_block *blocks,
+                                                      size_t stride, size_t i)
 {
     return (struct hv_lane_block *)((uintptr_t)blocks + i * stride);
 }

@@ -144,6 +144,12 @@ static void fill_bar(struct hv_app *app)
         add_bar(app, HV_ACT_CLOSE);
 }
 
+void hv_app_keys_changed(struct hv_app *app)
+{
+    app->bar_of = NULL;
+    app->dirty = true;
+}
+
 static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect row)
 {
     fill_bar(app);
