@@ -247,9 +247,13 @@ void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
     const struct hv_metrics *m = &d->facts.verdict->metrics;
     const struct hv_verdict *v = d->facts.verdict;
     bool runs = hv_known(m->iteration_s) || v->serving != NULL || v->jobs != NULL;
-    if (!hv_explain_heading(d, HV_ID_CAUSES, 0,
-                            runs ? "Why this plan takes as long as it does"
-                                 : "Why this plan does not fit")) {
+    bool open = hv_explain_heading(d, HV_ID_CAUSES, 0,
+                                   runs ? "Why this plan takes as long as it does"
+                                        : "Why this plan does not fit");
+    d->rows.items[d->rows.n - 1].detail =
+        "Each line is worked out from the judged plan; Enter opens what it rests on: the operation "
+        "in the Gantt, the node group, model and job.";
+    if (!open) {
         return;
     }
     say_violations(d);
