@@ -80,4 +80,16 @@ struct hv__spread {
  * copies, else O(1). */
 struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int ep);
 
+/** Widths of the attention half on one rank. */
+struct hv__widths {
+    double heads, kv_heads, qk, v; /**< heads of this rank; values per head */
+    double projected;              /**< values that enter the core and what they were made of */
+    double core_out;
+};
+/** Widths of a block's attention on the rank that is asked for. */
+struct hv__widths hv__widths_of(const struct hv__sum *s, const struct hv_block *b);
+/** Adds the core's time, work and explanation, and what context parallelism can hide behind it
+ * (part_core.c). */
+void hv__add_core(struct hv__sum *s, const struct hv_block *b, const struct hv__widths *w);
+
 #endif

@@ -3,164 +3,23 @@
  * All that happens at one moment is taken in before anything starts. What a pipeline asks of it is
  * translated in pipeline_play.c.
  */
-#include "solver/sim/events.h"
-
-#include "solver/base/rng.h"
 #include "solver/base/str.h"
-#include "solver/sim/heap.h"
+#include "solver/sim/events_int.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* what can happen; an event's id is task · EVENTS + kind */
-enum { END, ARRIVAL, CUT, EVENTS };
-enum state { WAITING, READY, RUNNING, DONE };
-
-/* one task while it is played */
-struct progress {
-    double left_s;  /* of its duration */
-    double from_s;  /* start of the stretch that runs */
-    double until_s; /* its end if nothing cuts it */
-    int32_t waits;  /* deps not yet there */
-    uint8_t state;
-    bool begun, to_cut;
-};
-
-struct player {
-    const struct hv_event_graph *g;
-    const struct hv_event_rules *rules;
-    struct hv_event_run *run;
-    struct hv_arena scratch;
-    struct progress *p;
-    int32_t *next_at, *next; /* who waits for a task: index into dep */
-    int32_t *who;            /* task of each index into dep */
-    int32_t *list_at, *list; /* tasks of a resource by index */
-    int32_t *head;           /* per resource, into list: first not started */
-    int32_t *holder;         /* per resource: task that runs on it, -1 = free */
-    struct hv__heap *ready;  /* per resource: ready tasks that wait there, see home_of */
-    struct hv__heap events;
-    double *bytes;
-    int32_t *credits;
-    bool tangled; /* tasks hold several resources or share limits: all resources are looked at */
-    int32_t *dirty;
-    bool *is_dirty;
-    size_t n_dirty, n_done;
-    double now_s;
-};
-
-/* ---- setting up
- * ---------------------------------------------------------------------------------------------- */
-
-static enum hv_status check_task(const struct hv_event_graph *g, size_t i, struct hv_err *err)
-{
-    const struct hv_event_task *t = &g->tasks[i];
-    bool ok = t->duration_s >= 0 && isfinite(t->duration_s) && t->piece_s >= 0 &&
-              g->res_at[i + 1] > g->res_at[i] && t->pool < (int32_t)g->n_pools &&
-              t->memory < (int32_t)g->n_memories && t->credits >= 0;
-    for (int32_t k = g->res_at[i]; k < g->res_at[i + 1]; k++) {
-        ok = ok && g->res[k] >= 0 && (size_t)g->res[k] < g->n_resources;
-        ok = ok && (k == g->res_at[i] || g->res[k] > g->res[k - 1]);
-    }
-    for (int32_t k = g->dep_at[i]; k < g->dep_at[i + 1]; k++) {
-        ok = ok && g->dep[k] >= 0 && (size_t)g->dep[k] < g->n_tasks;
-        ok = ok && (!g->lag_s || (g->lag_s[k] >= 0 && isfinite(g->lag_s[k])));
-    }
-    if (!ok) {
-        return hv_err_set(
-            err, HV_EUSAGE,
-            "task %zu: its duration, resources (ascending, at least one), deps, lags, "
-            "memory, pool or credits are out of range",
-            i);
-    }
-    return HV_OK;
-}
-
-/* lists by counting: at[x]…at[x + 1] of the positions k in [0, n) with key[k] = x */
-static void group(struct hv_arena *a, const int32_t *key, size_t n, size_t n_keys, int32_t **at,
-                  int32_t **out)
-{
-    *at = hv_arena_new(a, int32_t, n_keys + 2);
-    *out = hv_arena_new(a, int32_t, n + 1);
-    for (size_t k = 0; k < n; k++) {
-        (*at)[key[k] + 2]++;
-    }
-    for (size_t x = 2; x < n_keys + 2; x++) {
-        (*at)[x] += (*at)[x - 1];
-    }
-    for (size_t k = 0; k < n; k++) {
-        (*out)[(*at)[key[k] + 1]++] = (int32_t)k;
-    }
-}
-
-/* a factor of mean 1 with the logarithm spread by `jitter` (Box and Muller, 1958) */
-static double factor(const struct hv_event_rules *rules, size_t task)
-{
-    struct hv_rng r;
-    if (!(rules->jitter > 0)) {
-        return 1;
-    }
-    hv_rng_seed(
-        &r, hv_hash(hv_hash(HV_HASH_START, &rules->seed, sizeof rules->seed), &task, sizeof task));
-    double u = 1 - hv_rng_double(&r), v = hv_rng_double(&r);
-    double z = sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
-    return exp(rules->jitter * z - rules->jitter * rules->jitter / 2);
-}
-
-static void set_up(struct player *y)
-{
-    const struct hv_event_graph *g = y->g;
-    struct hv_arena *a = &y->scratch;
-    size_t n = g->n_tasks, n_res = g->n_resources, n_dep = (size_t)g->dep_at[n];
-    y->p = hv_arena_new(a, struct progress, n + 1);
-    y->who = hv_arena_new(a, int32_t, n_dep + 1);
-    int32_t *task_of = hv_arena_new(a, int32_t, (size_t)g->res_at[n] + 1);
-    for (size_t i = 0; i < n; i++) {
-        y->p[i].left_s = g->tasks[i].duration_s * factor(y->rules, i);
-        y->p[i].waits = g->dep_at[i + 1] - g->dep_at[i];
-        y->tangled |=
-            g->res_at[i + 1] - g->res_at[i] > 1 || g->tasks[i].pool >= 0 || g->tasks[i].memory >= 0;
-        for (int32_t k = g->dep_at[i]; k < g->dep_at[i + 1]; k++) {
-            y->who[k] = (int32_t)i;
-        }
-        for (int32_t k = g->res_at[i]; k < g->res_at[i + 1]; k++) {
-            task_of[k] = (int32_t)i;
-        }
-    }
-    group(a, g->dep, n_dep, n, &y->next_at, &y->next);
-    group(a, g->res, (size_t)g->res_at[n], n_res, &y->list_at, &y->list);
-    y->head = hv_arena_new(a, int32_t, n_res + 1);
-    y->holder = hv_arena_new(a, int32_t, n_res + 1);
-    y->ready = hv_arena_new(a, struct hv__heap, n_res + 1);
-    y->dirty = hv_arena_new(a, int32_t, n_res + 1);
-    y->is_dirty = hv_arena_new(a, bool, n_res + 1);
-    for (int32_t k = 0; k < g->res_at[n]; k++) {
-        y->list[k] = task_of[y->list[k]];
-    }
-    for (size_t r = 0; r < n_res; r++) {
-        size_t on_it = (size_t)(y->list_at[r + 1] - y->list_at[r]);
-        y->head[r] = y->list_at[r];
-        y->holder[r] = -1;
-        y->ready[r].items = hv_arena_new(a, struct hv__entry, on_it + 1);
-    }
-    y->events.items = hv_arena_new(a, struct hv__entry, 3 * n + n_dep + 1);
-    y->bytes = hv_arena_new(a, double, g->n_memories + 1);
-    y->credits = hv_arena_new(a, int32_t, g->n_pools + 1);
-    for (size_t k = 0; k < g->n_pools; k++) {
-        y->credits[k] = g->pool_credits[k];
-    }
-}
-
 /* ---- what is ready
  * ------------------------------------------------------------------------------------------- */
 
-static bool in_order(const struct player *y, int32_t r)
+static bool in_order(const struct hv__player *y, int32_t r)
 {
     return y->g->rules && y->g->rules[r] == HV_QUEUE_ORDER;
 }
 
 /* where a ready task waits: its first resource without an order, -1 = all have one and offer it */
-static int32_t home_of(const struct player *y, int32_t t)
+static int32_t home_of(const struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
     for (int32_t k = g->res_at[t]; k < g->res_at[t + 1]; k++) {
@@ -171,7 +30,7 @@ static int32_t home_of(const struct player *y, int32_t t)
     return -1;
 }
 
-static void touch(struct player *y, int32_t r)
+static void touch(struct hv__player *y, int32_t r)
 {
     if (!y->is_dirty[r]) {
         y->is_dirty[r] = true;
@@ -180,13 +39,13 @@ static void touch(struct player *y, int32_t r)
 }
 
 /* higher priority first, begun before fresh, then by index */
-static double rank_key(const struct player *y, int32_t t)
+static double rank_key(const struct hv__player *y, int32_t t)
 {
     return -2.0 * y->g->tasks[t].priority - (y->p[t].begun ? 1 : 0);
 }
 
 /* may a task be set aside? One in an order keeps its turn */
-static bool may_stop(const struct player *y, int32_t t)
+static bool may_stop(const struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
     bool may = g->tasks[t].piece_s > 0 && !y->p[t].to_cut;
@@ -197,7 +56,7 @@ static bool may_stop(const struct player *y, int32_t t)
 }
 
 /* asks the tasks that keep t from its resources to stop at their next piece */
-static void ask_for_room(struct player *y, int32_t t)
+static void ask_for_room(struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
     for (int32_t k = g->res_at[t]; k < g->res_at[t + 1]; k++) {
@@ -215,7 +74,7 @@ static void ask_for_room(struct player *y, int32_t t)
     }
 }
 
-static void make_ready(struct player *y, int32_t t)
+static void make_ready(struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
     y->p[t].state = READY;
@@ -230,7 +89,7 @@ static void make_ready(struct player *y, int32_t t)
 }
 
 /* the task that a resource with an order offers, -1 = none */
-static int32_t offered(const struct player *y, int32_t r)
+static int32_t offered(const struct hv__player *y, int32_t r)
 {
     int32_t end = y->list_at[r + 1], left = y->rules->look_ahead;
     for (int32_t k = y->head[r]; k < end; k++) {
@@ -248,7 +107,7 @@ static int32_t offered(const struct player *y, int32_t r)
     return -1;
 }
 
-static bool can_start(const struct player *y, int32_t t)
+static bool can_start(const struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
     const struct hv_event_task *x = &g->tasks[t];
@@ -269,7 +128,7 @@ static bool can_start(const struct player *y, int32_t t)
 }
 
 /* the best task that resource r can start now, taken out of its heap, -1 = none */
-static int32_t candidate(struct player *y, int32_t r)
+static int32_t candidate(struct hv__player *y, int32_t r)
 {
     if (y->holder[r] >= 0) {
         return -1;
@@ -299,7 +158,7 @@ static int32_t candidate(struct player *y, int32_t r)
 /* ---- playing
  * ---------------------------------------------------------------------------------------------- */
 
-static void add_bytes(struct player *y, int32_t memory, double bytes)
+static void add_bytes(struct hv__player *y, int32_t memory, double bytes)
 {
     if (memory >= 0) {
         y->bytes[memory] += bytes;
@@ -309,11 +168,11 @@ static void add_bytes(struct player *y, int32_t memory, double bytes)
     }
 }
 
-static void start(struct player *y, int32_t t)
+static void start(struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
     const struct hv_event_task *x = &g->tasks[t];
-    struct progress *p = &y->p[t];
+    struct hv__event_progress *p = &y->p[t];
     if (!p->begun) {
         y->run->start_s[t] = y->now_s;
         add_bytes(y, x->memory, x->start_bytes);
@@ -336,7 +195,7 @@ static void start(struct player *y, int32_t t)
     hv__heap_push(&y->events, p->until_s, (int64_t)t * EVENTS + END);
 }
 
-static void release(struct player *y, int32_t t)
+static void release(struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
     for (int32_t k = g->res_at[t]; k < g->res_at[t + 1]; k++) {
@@ -346,14 +205,14 @@ static void release(struct player *y, int32_t t)
     }
 }
 
-static void arrive(struct player *y, int32_t t)
+static void arrive(struct hv__player *y, int32_t t)
 {
     if (--y->p[t].waits == 0) {
         make_ready(y, t);
     }
 }
 
-static void finish(struct player *y, int32_t t)
+static void finish(struct hv__player *y, int32_t t)
 {
     const struct hv_event_graph *g = y->g;
     const struct hv_event_task *x = &g->tasks[t];
@@ -377,10 +236,10 @@ static void finish(struct player *y, int32_t t)
     }
 }
 
-static void happen(struct player *y, int64_t id)
+static void happen(struct hv__player *y, int64_t id)
 {
     int32_t t = (int32_t)(id / EVENTS);
-    struct progress *p = &y->p[t];
+    struct hv__event_progress *p = &y->p[t];
     switch (id % EVENTS) {
     case END: /* of a stretch that was cut meanwhile: nothing */
         if (p->state == RUNNING && p->until_s <= y->now_s) {
@@ -408,14 +267,14 @@ static int by_number(const void *x, const void *y)
 }
 
 /* of two that can start */
-static bool goes_first(const struct player *y, int32_t t, int32_t other)
+static bool goes_first(const struct hv__player *y, int32_t t, int32_t other)
 {
     double a = rank_key(y, t), b = rank_key(y, other);
     return a < b || (a <= b && t < other);
 }
 
 /* starts what can: the best of all resources, again and again */
-static void start_best(struct player *y)
+static void start_best(struct hv__player *y)
 {
     for (;;) {
         int32_t best = -1;
@@ -439,7 +298,7 @@ static void start_best(struct player *y)
     }
 }
 
-static void start_all(struct player *y)
+static void start_all(struct hv__player *y)
 {
     if (y->tangled) {
         start_best(y);
@@ -461,7 +320,7 @@ static void start_all(struct player *y)
 /* ---- when nothing goes on
  * ---------------------------------------------------------------------------------------------- */
 
-static const char *name_of(const struct player *y, int32_t t, char *buf, size_t cap)
+static const char *name_of(const struct hv__player *y, int32_t t, char *buf, size_t cap)
 {
     if (y->rules->name) {
         return y->rules->name(y->rules->ctx, t, buf, cap);
@@ -471,7 +330,7 @@ static const char *name_of(const struct player *y, int32_t t, char *buf, size_t 
 }
 
 /* why t does not start */
-static void tell_block(const struct player *y, int32_t t, struct hv_str *out)
+static void tell_block(const struct hv__player *y, int32_t t, struct hv_str *out)
 {
     const struct hv_event_graph *g = y->g;
     const struct hv_event_task *x = &g->tasks[t];
@@ -495,7 +354,7 @@ static void tell_block(const struct player *y, int32_t t, struct hv_str *out)
     }
 }
 
-static enum hv_status blocked(const struct player *y, struct hv_err *err)
+static enum hv_status blocked(const struct hv__player *y, struct hv_err *err)
 {
     struct hv_str text = {0};
     int told = 0;
@@ -527,17 +386,17 @@ enum hv_status hv_events_run(const struct hv_event_graph *g, const struct hv_eve
                              struct hv_event_run *run, struct hv_err *err)
 {
     for (size_t i = 0; i < g->n_tasks; i++) {
-        enum hv_status st = check_task(g, i, err);
+        enum hv_status st = hv__event_check(g, i, err);
         if (st != HV_OK) {
             return st;
         }
     }
-    struct player y = {.g = g, .rules = rules, .run = run};
+    struct hv__player y = {.g = g, .rules = rules, .run = run};
     run->makespan_s = 0;
     run->n_interrupted = 0;
     memset(run->busy_s, 0, g->n_resources * sizeof *run->busy_s);
     memset(run->peak_bytes, 0, g->n_memories * sizeof *run->peak_bytes);
-    set_up(&y);
+    hv__event_set_up(&y);
     for (size_t i = 0; i < g->n_tasks; i++) {
         if (y.p[i].waits == 0) {
             make_ready(&y, (int32_t)i);

@@ -10,261 +10,27 @@
  *    a row.
  * Drawing belongs to the painters.
  */
-#include "solver/sim/lanes.h"
+#include "solver/sim/lanes_int.h"
 
 #include <math.h>
-#include <string.h>
 
-enum { BLOCK = 4, GROUP = 8, LINE = 64, COLUMNS = 64 };
-
-/* a block of spans. Where the last one is not full, what is missing starts at infinity */
-struct hv_lane_block {
-    double start_s[BLOCK], end_s[BLOCK];
-    double before_s, after_s;    /* longest before and after it in its group, -1 = none */
-    uint8_t before_at, after_at; /* which that is, counted from the first span of the group */
-    uint8_t kind[BLOCK];         /* of each span, as an index into the lane's kinds */
-    double busy_s[];             /* by kind, before the block */
-};
-
-/* room for n objects at the start of a line of memory, not cleared when it has been used before */
-static void *take(struct hv_arena *a, struct hv_lanes *t, size_t n, size_t size)
-{
-    size_t bytes = (n * size + LINE - 1) / LINE * LINE;
-    if (bytes > t->left_bytes) {
-        size_t least = bytes > t->taken_bytes ? bytes : t->taken_bytes;
-        t->room = hv_arena_alloc(a, least + LINE, 1);
-        t->room += (LINE - (uintptr_t)t->room % LINE) % LINE;
-        t->left_bytes = least;
-        t->taken_bytes += least;
-    }
-    void *p = t->room;
-    t->room += bytes;
-    t->left_bytes -= bytes;
-    return p;
-}
-
-static size_t n_blocks(size_t n)
-{
-    return (n + BLOCK - 1) / BLOCK;
-}
-
-/* ---- building
- * ------------------------------------------------------------------------------------------- */
-
-static enum hv_status check_spans(const struct hv_lane *lane, struct hv_err *err)
-{
-    for (size_t i = 0; i < lane->n_spans; i++) {
-        const struct hv_span *s = &lane->spans[i];
-        if (!(s->end_s >= s->start_s) || s->kind >= HV_SPAN_KINDS || !isfinite(s->start_s) ||
-            !isfinite(s->end_s)) {
-            return hv_err_set(err, HV_EUSAGE, "lane %s, span %zu: runs backwards or has no kind",
-                              lane->name, i);
-        }
-        if (i > 0 && s->start_s < lane->spans[i - 1].end_s) {
-            return hv_err_set(err, HV_EUSAGE, "lane %s, span %zu: overlaps the one before it",
-                              lane->name, i);
-        }
-    }
-    return HV_OK;
-}
-
-static struct hv_lane_block *block_at(const struct hv_lane_block *blocks, size_t stride, size_t i)
-{
-    return (struct hv_lane_block *)((uintptr_t)blocks + i * stride);
-}
-
-static const struct hv_lane_block *block_of(const struct hv_lane *lane, size_t i)
-{
-    return block_at(lane->blocks, lane->stride_bytes, i);
-}
-
-/* the longer of two, the first of equals */
-static inline struct hv_longest longer(struct hv_longest x, struct hv_longest y)
-{
-    bool second = y.length_s > x.length_s || (y.length_s >= x.length_s && y.i_span < x.i_span);
-    return second ? y : x;
-}
-
-static const struct hv_longest none = {-1, UINT32_MAX};
-
-/* which kinds occur; index[kind] = where in the list */
-static void find_kinds(struct hv_lane *lane, uint8_t *index)
-{
-    bool occurs[HV_SPAN_KINDS] = {false};
-    for (size_t i = 0; i < lane->n_spans; i++) {
-        occurs[lane->spans[i].kind] = true;
-    }
-    lane->n_kinds = 0;
-    for (uint8_t k = 0; k < HV_SPAN_KINDS; k++) {
-        index[k] = lane->n_kinds;
-        lane->kinds[lane->n_kinds] = k;
-        lane->n_kinds = (uint8_t)(lane->n_kinds + occurs[k]);
-    }
-}
-
-/* times, kinds and sums; the longest of each block into out */
-static void fill_block(const struct hv_lane *lane, size_t i, const uint8_t *index, double *busy_s,
-                       struct hv_longest *out)
-{
-    struct hv_lane_block *b = block_at(lane->blocks, lane->stride_bytes, i);
-    memcpy(b->busy_s, busy_s, lane->n_kinds * sizeof *busy_s);
-    *out = none;
-    for (size_t k = 0; k < BLOCK; k++) {
-        size_t at = i * BLOCK + k;
-        bool is_there = at < lane->n_spans;
-        b->start_s[k] = is_there ? lane->spans[at].start_s : HUGE_VAL;
-        b->end_s[k] = is_there ? lane->spans[at].end_s : HUGE_VAL;
-        b->kind[k] = is_there ? index[lane->spans[at].kind] : 0;
-        if (is_there) {
-            double length_s = b->end_s[k] - b->start_s[k];
-            busy_s[b->kind[k]] += length_s;
-            *out = longer(*out, (struct hv_longest){length_s, (uint32_t)at});
-        }
-    }
-}
-
-/* the longest before and after each block in its group */
-static void fill_longest(const struct hv_lane *lane, const struct hv_longest *of_block)
-{
-    size_t blocks = n_blocks(lane->n_spans);
-    struct hv_longest best = none;
-    for (size_t i = 0; i < blocks; i++) {
-        struct hv_lane_block *b = block_at(lane->blocks, lane->stride_bytes, i);
-        best = i % GROUP == 0 ? none : longer(best, of_block[i - 1]);
-        b->before_s = best.length_s;
-        b->before_at = (uint8_t)(best.i_span % (GROUP * BLOCK));
-    }
-    for (size_t i = blocks; i-- > 0;) {
-        struct hv_lane_block *b = block_at(lane->blocks, lane->stride_bytes, i);
-        best = i + 1 == blocks || (i + 1) % GROUP == 0 ? none : longer(of_block[i + 1], best);
-        b->after_s = best.length_s;
-        b->after_at = (uint8_t)(best.i_span % (GROUP * BLOCK));
-    }
-}
-
-/* the longest of every block and of every GROUP of those below, level after level */
-static size_t n_longest(size_t blocks)
-{
-    size_t sum = blocks;
-    for (size_t n = blocks; n > 1; sum += n) {
-        n = (n + GROUP - 1) / GROUP;
-    }
-    return sum;
-}
-
-static void make_blocks(struct hv_arena *a, struct hv_lanes *t, struct hv_lane *lane)
-{
-    size_t blocks = n_blocks(lane->n_spans);
-    uint8_t index[HV_SPAN_KINDS];
-    double busy_s[HV_SPAN_KINDS] = {0};
-    find_kinds(lane, index);
-    size_t bytes = sizeof(struct hv_lane_block) + lane->n_kinds * sizeof(double);
-    lane->stride_bytes = (bytes + LINE - 1) / LINE * LINE;
-    lane->blocks = take(a, t, blocks, lane->stride_bytes);
-    struct hv_longest *longest = take(a, t, n_longest(blocks), sizeof *longest), *level = longest;
-    for (size_t i = 0; i < blocks; i++) {
-        fill_block(lane, i, index, busy_s, &longest[i]);
-    }
-    for (size_t n = blocks; n > 1; n = (n + GROUP - 1) / GROUP) {
-        struct hv_longest *next = level + n;
-        for (size_t i = 0; i < n; i++) {
-            next[i / GROUP] = i % GROUP == 0 ? level[i] : longer(next[i / GROUP], level[i]);
-        }
-        level = next;
-    }
-    lane->longest = longest;
-    fill_longest(lane, longest);
-}
-
-static double block_start(const struct hv_lane *lane, size_t block)
-{
-    return block_of(lane, block)->start_s[0];
-}
-
-/* cell of the grid that t lies in; never falls as t grows */
-static size_t cell_of(const struct hv_lane *lane, double t_s)
-{
-    double x = (t_s - lane->spans[0].start_s) * lane->cells_per_s;
-    size_t last = n_blocks(lane->n_spans) - 1;
-    if (!(x > 0)) {
-        return 0;
-    }
-    return x >= (double)last ? last : (size_t)x;
-}
-
-/* as many cells as blocks, from the first start to the last; one cell where they are all at once */
-static const uint32_t *make_grid(struct hv_arena *a, struct hv_lanes *t, struct hv_lane *lane)
-{
-    size_t blocks = n_blocks(lane->n_spans);
-    uint32_t *first = take(a, t, blocks + 1, sizeof *first);
-    if (blocks > 0) {
-        double wide = block_start(lane, blocks - 1) - block_start(lane, 0);
-        double per_s = wide > 0 ? (double)blocks / wide : 0;
-        lane->cells_per_s = isfinite(per_s) ? per_s : 0;
-    }
-    size_t cell = 0;
-    for (size_t b = 0; b < blocks; b++) {
-        for (size_t to = cell_of(lane, block_start(lane, b)); cell <= to; cell++) {
-            first[cell] = (uint32_t)b;
-        }
-    }
-    for (; cell <= blocks; cell++) {
-        first[cell] = (uint32_t)blocks;
-    }
-    return first;
-}
-
-enum hv_status hv_lanes_add(struct hv_arena *a, struct hv_lanes *t, const struct hv_lane *lane,
-                            struct hv_err *err)
-{
-    if (lane->n_spans > (size_t)INT32_MAX) {
-        return hv_err_set(err, HV_ELIMIT, "lane %s: more than %d spans", lane->name, INT32_MAX);
-    }
-    enum hv_status st = check_spans(lane, err);
-    if (st != HV_OK) {
-        return st;
-    }
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 16;
-        struct hv_lane *items = hv_arena_new(a, struct hv_lane, cap);
-        if (t->n > 0) {
-            memcpy(items, t->items, t->n * sizeof *items);
-        }
-        t->items = items;
-        t->cap = cap;
-    }
-    struct hv_lane *l = &t->items[t->n++];
-    *l = *lane;
-    struct hv_span *spans = take(a, t, lane->n_spans, sizeof *spans);
-    if (lane->n_spans > 0) {
-        memcpy(spans, lane->spans, lane->n_spans * sizeof *spans);
-    }
-    l->spans = spans;
-    make_blocks(a, t, l);
-    l->grid = make_grid(a, t, l);
-    if (l->n_spans > 0 && l->spans[l->n_spans - 1].end_s > t->end_s) {
-        t->end_s = l->spans[l->n_spans - 1].end_s;
-    }
-    return HV_OK;
-}
-
-/* ---- reading
- * ------------------------------------------------------------------------------------------- */
+enum { COLUMNS = 64 };
 
 static double start_of(const struct hv_lane *lane, size_t i)
 {
-    return block_of(lane, i / BLOCK)->start_s[i % BLOCK];
+    return hv__lane_block_of(lane, i / HV__LANE_BLOCK)->start_s[i % HV__LANE_BLOCK];
 }
 
 static bool is_before(const struct hv_lane *lane, size_t i, double t_s, bool by_start)
 {
-    return by_start ? start_of(lane, i) < t_s : block_of(lane, i / BLOCK)->end_s[i % BLOCK] <= t_s;
+    return by_start ? start_of(lane, i) < t_s
+                    : hv__lane_block_of(lane, i / HV__LANE_BLOCK)->end_s[i % HV__LANE_BLOCK] <= t_s;
 }
 
 /* does the block's first span start before t (at t is before, unless `by_start`)? */
 static bool block_before(const struct hv_lane *lane, size_t block, double t_s, bool by_start)
 {
-    double at = block_start(lane, block);
+    double at = hv__lane_block_start(lane, block);
     return by_start ? at < t_s : at <= t_s;
 }
 
@@ -290,10 +56,10 @@ static size_t search(const struct hv_lane *lane, double t_s, bool by_start)
     if (lane->n_spans == 0) {
         return 0;
     }
-    size_t cell = cell_of(lane, t_s);
+    size_t cell = hv__lane_cell_of(lane, t_s);
     size_t next = block_after(lane, lane->grid[cell], lane->grid[cell + 1], t_s, by_start);
-    size_t i = next > 0 ? (next - 1) * BLOCK : 0;
-    size_t end = next * BLOCK < lane->n_spans ? next * BLOCK : lane->n_spans;
+    size_t i = next > 0 ? (next - 1) * HV__LANE_BLOCK : 0;
+    size_t end = next * HV__LANE_BLOCK < lane->n_spans ? next * HV__LANE_BLOCK : lane->n_spans;
     while (i < end && is_before(lane, i, t_s, by_start)) {
         i++;
     }
@@ -320,15 +86,16 @@ static inline void add_spans(const struct hv_lane_block *b, size_t i, size_t fro
     for (size_t k = from; k < to; k++) {
         double length_s = b->end_s[k] - b->start_s[k];
         s->busy_s[b->kind[k]] += length_s;
-        s->most = longer(s->most, (struct hv_longest){length_s, (uint32_t)(i * BLOCK + k)});
+        s->most = hv__lane_longer(
+            s->most, (struct hv_longest){length_s, (uint32_t)(i * HV__LANE_BLOCK + k)});
     }
 }
 
 static inline struct hv_longest longest_of_row(const struct hv_longest *x, size_t from, size_t to)
 {
-    struct hv_longest best = none;
+    struct hv_longest best = hv__lane_none;
     for (size_t i = from; i < to; i++) {
-        best = longer(best, x[i]);
+        best = hv__lane_longer(best, x[i]);
     }
     return best;
 }
@@ -336,18 +103,18 @@ static inline struct hv_longest longest_of_row(const struct hv_longest *x, size_
 /* longest of the groups [lo, hi) */
 static struct hv_longest longest_of_groups(const struct hv_lane *lane, size_t lo, size_t hi)
 {
-    struct hv_longest best = none;
-    size_t n = n_blocks(lane->n_spans);
+    struct hv_longest best = hv__lane_none;
+    size_t n = hv__lane_n_blocks(lane->n_spans);
     const struct hv_longest *level = lane->longest;
     while (lo < hi) {
         level += n;
-        n = (n + GROUP - 1) / GROUP;
-        size_t up = (lo + GROUP - 1) / GROUP, down = hi / GROUP;
+        n = (n + HV__LANE_GROUP - 1) / HV__LANE_GROUP;
+        size_t up = (lo + HV__LANE_GROUP - 1) / HV__LANE_GROUP, down = hi / HV__LANE_GROUP;
         if (up >= down) {
-            return longer(best, longest_of_row(level, lo, hi));
+            return hv__lane_longer(best, longest_of_row(level, lo, hi));
         }
-        best = longer(best, longest_of_row(level, lo, up * GROUP));
-        best = longer(best, longest_of_row(level, down * GROUP, hi));
+        best = hv__lane_longer(best, longest_of_row(level, lo, up * HV__LANE_GROUP));
+        best = hv__lane_longer(best, longest_of_row(level, down * HV__LANE_GROUP, hi));
         lo = up;
         hi = down;
     }
@@ -358,35 +125,37 @@ static struct hv_longest longest_of_groups(const struct hv_lane *lane, size_t lo
 static struct hv_longest longest_between(const struct hv_lane *lane, const struct hv_lane_block *a,
                                          size_t i, const struct hv_lane_block *b, size_t j)
 {
-    size_t left = i / GROUP, right = j / GROUP;
+    size_t left = i / HV__LANE_GROUP, right = j / HV__LANE_GROUP;
     if (left == right) {
         return longest_of_row(lane->longest, i + 1, j);
     }
-    struct hv_longest x = {a->after_s, (uint32_t)(left * GROUP * BLOCK + a->after_at)};
-    struct hv_longest y = {b->before_s, (uint32_t)(right * GROUP * BLOCK + b->before_at)};
-    return longer(longer(x, y), longest_of_groups(lane, left + 1, right));
+    struct hv_longest x = {a->after_s,
+                           (uint32_t)(left * HV__LANE_GROUP * HV__LANE_BLOCK + a->after_at)};
+    struct hv_longest y = {b->before_s,
+                           (uint32_t)(right * HV__LANE_GROUP * HV__LANE_BLOCK + b->before_at)};
+    return hv__lane_longer(hv__lane_longer(x, y), longest_of_groups(lane, left + 1, right));
 }
 
 /* adds what is whole between span k of block i and span l of a later block j */
 static void add_between(const struct hv_lane *lane, size_t i, size_t k, size_t j, size_t l,
                         struct sums *s)
 {
-    const struct hv_lane_block *a = block_of(lane, i), *b = block_of(lane, j);
-    double length_s[BLOCK];
-    for (size_t x = 0; x < BLOCK; x++) {
+    const struct hv_lane_block *a = hv__lane_block_of(lane, i), *b = hv__lane_block_of(lane, j);
+    double length_s[HV__LANE_BLOCK];
+    for (size_t x = 0; x < HV__LANE_BLOCK; x++) {
         length_s[x] = a->end_s[x] - a->start_s[x];
     }
     for (size_t kind = 0; kind < lane->n_kinds; kind++) {
         double before_s = a->busy_s[kind]; /* summed as block i + 1 was, so that nothing is left */
-        for (size_t x = 0; x < BLOCK; x++) {
+        for (size_t x = 0; x < HV__LANE_BLOCK; x++) {
             before_s += a->kind[x] == kind ? length_s[x] : 0;
         }
         s->busy_s[kind] += b->busy_s[kind] - before_s;
     }
-    add_spans(a, i, k + 1, BLOCK, s);
+    add_spans(a, i, k + 1, HV__LANE_BLOCK, s);
     add_spans(b, j, 0, l, s);
     if (i + 1 < j) {
-        s->most = longer(s->most, longest_between(lane, a, i, b, j));
+        s->most = hv__lane_longer(s->most, longest_between(lane, a, i, b, j));
     }
 }
 
@@ -398,15 +167,16 @@ static struct hv_cover cover(const struct hv_lane *lane, size_t lo, size_t hi, d
     if (lo >= hi || !(t1_s > t0_s)) {
         return c;
     }
-    struct sums s = {.most = none};
-    size_t last = hi - 1, i = lo / BLOCK, k = lo % BLOCK, j = last / BLOCK, l = last % BLOCK;
-    const struct hv_lane_block *a = block_of(lane, i), *b = block_of(lane, j);
+    struct sums s = {.most = hv__lane_none};
+    size_t last = hi - 1, i = lo / HV__LANE_BLOCK, k = lo % HV__LANE_BLOCK,
+           j = last / HV__LANE_BLOCK, l = last % HV__LANE_BLOCK;
+    const struct hv_lane_block *a = hv__lane_block_of(lane, i), *b = hv__lane_block_of(lane, j);
     s.most = (struct hv_longest){clipped(a, k, t0_s, t1_s), (uint32_t)lo};
     s.busy_s[a->kind[k]] += s.most.length_s;
     if (lo < last) {
         struct hv_longest x = {clipped(b, l, t0_s, t1_s), (uint32_t)last};
         s.busy_s[b->kind[l]] += x.length_s;
-        s.most = longer(s.most, x);
+        s.most = hv__lane_longer(s.most, x);
         if (i == j) {
             add_spans(a, i, k + 1, l, &s);
         } else {
@@ -448,15 +218,15 @@ struct edges {
 static void find_cells(const struct hv_lane *lane, struct edges *e)
 {
     for (size_t i = 0; i < e->n; i++) {
-        e->lo[i] = cell_of(lane, e->at_s[i]);
+        e->lo[i] = hv__lane_cell_of(lane, e->at_s[i]);
         __builtin_prefetch(lane->grid + e->lo[i]);
     }
     for (size_t i = 0; i < e->n; i++) {
         e->hi[i] = lane->grid[e->lo[i] + 1];
         e->lo[i] = lane->grid[e->lo[i]];
-        const char *block = (const char *)block_of(lane, e->lo[i]);
+        const char *block = (const char *)hv__lane_block_of(lane, e->lo[i]);
         __builtin_prefetch(block);
-        __builtin_prefetch(block + LINE);
+        __builtin_prefetch(block + HV__LANE_LINE);
     }
 }
 
@@ -466,16 +236,17 @@ static void find_blocks(const struct hv_lane *lane, struct edges *e)
     for (size_t i = 0; i < e->n; i++) {
         size_t next = block_after(lane, e->lo[i], e->hi[i], e->at_s[i], false);
         e->lo[i] = next > 0 ? next - 1 : 0;
-        const char *block = (const char *)block_of(lane, e->lo[i]);
+        const char *block = (const char *)hv__lane_block_of(lane, e->lo[i]);
         __builtin_prefetch(block);
-        __builtin_prefetch(block + LINE);
+        __builtin_prefetch(block + HV__LANE_LINE);
     }
 }
 
 static void find_spans(const struct hv_lane *lane, struct edges *e)
 {
     for (size_t k = 0; k < e->n; k++) {
-        size_t i = e->lo[k] * BLOCK, end = i + BLOCK < lane->n_spans ? i + BLOCK : lane->n_spans;
+        size_t i = e->lo[k] * HV__LANE_BLOCK,
+               end = i + HV__LANE_BLOCK < lane->n_spans ? i + HV__LANE_BLOCK : lane->n_spans;
         while (i < end && is_before(lane, i, e->at_s[k], false)) {
             i++;
         }

@@ -63,6 +63,16 @@ static void what_can_be_typed_is_listed(void **state)
     bench_script(b, "keys <Esc>8e=1+1<Enter>\nwait > 1+1\n");
 }
 
+static void a_key_is_bound_while_the_program_runs(void **state)
+{
+    struct bench *b = *state;
+    bench_script(b,
+                 "keys 8\nwait L Level\n:bind console M console-level\nwait bound; the same line\n"
+                 "keys M\nwait Log  warn\n:bind console M no-such-action\nwait error: \n"
+                 "keys <Esc>:bind console M console-le\nwait console-level\n"
+                 "keys <Esc>:bin\nwait VIEW KEY ACTION\nkeys <Esc>\n");
+}
+
 static void nothing_breaks_it(void **state)
 {
     struct bench *b = *state;
@@ -83,6 +93,7 @@ int main(void)
         TEST(a_command_goes_to_the_prompt_again),
         TEST(a_recording_is_a_script),
         TEST(what_can_be_typed_is_listed),
+        TEST(a_key_is_bound_while_the_program_runs),
         TEST(nothing_breaks_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

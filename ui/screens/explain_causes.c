@@ -110,8 +110,8 @@ static void say_loss(struct hv_explain_data *d)
                                 hv_breakdown_name((enum hv_breakdown)cause),
                                 hv_breakdown_help((enum hv_breakdown)cause));
     if (v->n_stages > 0) {
-        r->evidence =
-            hv_explain_on_lane(v->stages[last].replica, v->stages[last].stage, loss_time_s(m, cause));
+        r->evidence = hv_explain_on_lane(v->stages[last].replica, v->stages[last].stage,
+                                         loss_time_s(m, cause));
     }
 }
 
@@ -167,8 +167,9 @@ static void say_hop(struct hv_explain_data *d)
     struct hv_explain_row *r = say(
         d, 5,
         hv_arena_printf(&d->arena, "slowest transfer %s: %s per micro-batch, %s to %s over %s (%s)",
-                        hv_explain_stage_name(d, m->replica, m->stage), hv_fmt_seconds(a, sizeof a, m->hop_s),
-                        one, other, path.why, hv_fmt_si(b, sizeof b, path.bytes_per_s, "B/s")));
+                        hv_explain_stage_name(d, m->replica, m->stage),
+                        hv_fmt_seconds(a, sizeof a, m->hop_s), one, other, path.why,
+                        hv_fmt_si(b, sizeof b, path.bytes_per_s, "B/s")));
     r->detail = v->metrics.breakdown_s[HV_TIME_PP] > 0.001 * v->metrics.iteration_s
                     ? "Part of it is waited for (pp in the breakdown). Enter opens the group whose "
                       "link it is."
@@ -246,9 +247,13 @@ void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
     const struct hv_metrics *m = &d->facts.verdict->metrics;
     const struct hv_verdict *v = d->facts.verdict;
     bool runs = hv_known(m->iteration_s) || v->serving != NULL || v->jobs != NULL;
-    if (!hv_explain_heading(d, HV_ID_CAUSES, 0,
-                     runs ? "Why this plan takes as long as it does"
-                          : "Why this plan does not fit")) {
+    bool open = hv_explain_heading(d, HV_ID_CAUSES, 0,
+                                   runs ? "Why this plan takes as long as it does"
+                                        : "Why this plan does not fit");
+    d->rows.items[d->rows.n - 1].detail =
+        "Each line is worked out from the judged plan; Enter opens what it rests on: the operation "
+        "in the Gantt, the node group, model and job.";
+    if (!open) {
         return;
     }
     say_violations(d);

@@ -133,7 +133,10 @@ static void draw_row(const struct hv_explain_row *r, struct hv_grid *g, struct h
     x += hv_grid_put(g, x, at.y, right - x, fold_mark(r, g->ascii), style);
     if (r->name != NULL && right - x > NAME_W) {
         int w = g->plain ? PLAIN_NAME_W : at.w < 60 ? 12 : NAME_W;
-        hv_grid_put_field(g, (struct hv_rect){x, at.y, w, 1}, HV_LEFT, r->name, style);
+        struct hv_str name = {0};
+        hv_text_squeeze(r->name, w, g->ascii, &name);
+        hv_grid_put_field(g, (struct hv_rect){x, at.y, w, 1}, HV_LEFT, hv_str_cstr(&name), style);
+        hv_str_free(&name);
         hv_grid_put_field(g, (struct hv_rect){x + w + 1, at.y, VALUE_W, 1}, HV_RIGHT, r->value,
                           style);
         x += w + VALUE_W + 3;

@@ -162,7 +162,7 @@ const struct hv_table_look hv_plans_look = {
     .columns = hv_plan_columns,
     .n_columns = HV_PLAN_FIELD_N,
     .focused = true,
-    .empty = "none yet: 3, choose a strategy, Enter (A runs all)",
+    .empty = "none yet: 3, then Enter (A runs all)",
 };
 
 struct hv_table hv_plans_table(const struct hv_plans *st, const struct hv_session *s,

@@ -30,10 +30,10 @@ struct hv_ui {
     uint32_t gantt_row; /**< row the Gantt shows; 0 = the selected one */
     struct hv_ui_place place;
     struct hv_ui_turn turn;
-    unsigned tour;                /**< step of the tour, from 1 on; 0 = there is none */
-    const struct hv_keymap *keys; /**< borrowed */
-    struct hv_import *import;     /**< read and to be shown; taken by the import screen */
-    const char *import_words;     /**< what it was read from; borrowed until the screen opens */
+    unsigned tour;            /**< step of the tour, from 1 on; 0 = there is none */
+    struct hv_keymap *keys;   /**< borrowed */
+    struct hv_import *import; /**< read and to be shown; taken by the import screen */
+    const char *import_words; /**< what it was read from; borrowed until the screen opens */
 };
 
 extern const struct hv_view_ops hv_screen_cluster;

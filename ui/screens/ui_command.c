@@ -58,10 +58,32 @@ static enum hv_action find_action(const char *view, const char *name)
     return HV_ACT_NONE;
 }
 
+/** `bind VIEW KEY ACTION`, as a line of the keys file; for this session. */
+static const char bind_usage[] =
+    "VIEW KEY ACTION  give a key another action until the program ends";
+
+static void bind_key(struct hv_app *app, const char *line)
+{
+    struct hv_ui *ui = hv_app_model(app);
+    struct hv_err err = {0};
+    if (hv_keymap_parse(ui->keys, line, strlen(line), "bind", &err) != HV_OK) {
+        hv_ui_error(app, &err);
+        return;
+    }
+    hv_app_keys_changed(app);
+    hv_app_message(app, HV_MSG_INFO,
+                   "bound; the same line in the file `keys` of hetviz's "
+                   "configuration keeps it");
+}
+
 bool hv_ui_command(struct hv_app *app, const char *line)
 {
     char name[64];
     size_t n = strcspn(line, " ");
+    if (n == 4 && strncmp(line, "bind", 4) == 0) {
+        bind_key(app, line);
+        return true;
+    }
     const char *rest = line + n + strspn(line + n, " ");
     for (size_t i = 0; i < HV_COUNT(settings); i++) {
         if (n == 3 && strncmp(line, "set", 3) == 0 && strcmp(rest, settings[i].word) == 0) {
@@ -148,9 +170,14 @@ bool hv_ui_complete(const void *model, const char *text, size_t n, struct hv_str
     const char *blank = strrchr(text, ' ');
     struct more m = {text, blank != NULL ? blank + 1 : text, n - of_session, out};
     if (blank == NULL) {
-        return offer_actions(&m);
+        return offer(&m, "bind") || offer_actions(&m);
     }
     bool first = strchr(text, ' ') == blank;
+    if (strncmp(text, "bind ", 5) == 0) {
+        return !first && strchr(strchr(text, ' ') + 1, ' ') != blank ? offer_actions(&m)
+               : first                                               ? offer_screens(&m)
+                                                                     : false;
+    }
     return first && ((strncmp(text, "screen ", 7) == 0 && offer_screens(&m)) ||
                      (strncmp(text, "set ", 4) == 0 && offer_settings(&m)));
 }
@@ -165,7 +192,9 @@ void hv_ui_describe(const void *model, const char *line, struct hv_str *out)
     const struct hv_command *row = hv_command_find(rows, n, hv_str_cstr(&name));
     enum hv_action a = hv_action_find(hv_str_cstr(&name));
     bool bare = line[n_name + (line[n_name] == ' ')] == '\0'; /* of arguments nothing is known */
-    if (bare && row != NULL) {
+    if (bare && strcmp(hv_str_cstr(&name), "bind") == 0) {
+        hv_str_adds(out, bind_usage);
+    } else if (bare && row != NULL) {
         hv_str_addf(out, "%s%s%s", row->args, row->args[0] != '\0' ? "  " : "", row->summary);
     } else if (bare && a != HV_ACT_N) {
         hv_str_adds(out, hv_action_row(a)->help);

@@ -37,8 +37,8 @@ void hv_lever_text(const struct hv_lever *l, double value, struct hv_str *out)
     char buf[HV_FMT_CAP];
     if (l->words != NULL)
         hv_str_adds(out, l->words[hv_lever_at(l, value)]);
-    else if (value == floor(value) && fabs(value) >= 1000)
-        hv_str_adds(out, hv_fmt_count(buf, sizeof buf, value));
+    else if (fabs(value) >= 1000)
+        hv_str_adds(out, hv_fmt_count(buf, sizeof buf, round(value)));
     else
         hv_str_addf(out, "%.4g", value);
 }

@@ -156,6 +156,8 @@ void hv_app_help(struct hv_app *app, const char *word);
 void hv_app_type(struct hv_app *app, const char *line);
 /** Runs a `:` command line as if it had been typed. */
 void hv_app_command(struct hv_app *app, const char *line);
+/** Says that the key map was changed: the key bar is made anew. */
+void hv_app_keys_changed(struct hv_app *app);
 /** Asks for a redraw (a job made progress). */
 void hv_app_touch(struct hv_app *app);
 

@@ -161,6 +161,12 @@ static void fill_bar(struct hv_app *app, int width)
         app->bar_hash = hash_text(hash_text(app->bar_hash, app->bar[i].key), app->bar[i].label);
 }
 
+void hv_app_keys_changed(struct hv_app *app)
+{
+    app->bar_of = NULL;
+    app->dirty = true;
+}
+
 static void draw_keybar(struct hv_app *app, struct hv_grid *g, struct hv_rect row)
 {
     fill_bar(app, row.w);
