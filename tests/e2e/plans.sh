@@ -114,6 +114,9 @@ says 'plan: tp as asked' out '"tp": 4'
 expect 'plan: micro-batches as annotated' 0 plan -c homogeneous -m llama-3-8b -s whale \
     -o micro_batches=16 --json
 says 'plan: micro-batches as annotated' out '"micro_batches": 16'
+expect 'plan: crius, a queue by completion times' 0 plan -c two-generations -m gpt3-1.3b -j queue \
+    -s crius -o objective=jct
+says 'plan: crius, a queue by completion times' out '^mean completion '
 for search in reinforce enumerate greedy genetic single; do
     expect "plan: heterps, $search" 0 plan -c two-generations -m llama-3-8b -j small -s heterps \
         -o search=$search
