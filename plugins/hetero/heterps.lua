@@ -64,7 +64,7 @@ local function plan(ctx)
     local all = candidates.within(function(reserve) return offered(ctx, types, groups, reserve) end)
     if all then best, reason = all.best(#all.list, nil, weigh) end
     groups = 2 * groups
-  until best or groups >= 2 * math.min(64, ctx.model.n_layers) or hv.stopping()
+  until best or groups >= 2 * math.min(120, ctx.model.n_layers) or hv.stopping()
   if best or reason then return best, reason end
   if o.rate > 0 then
     return nil, ("no types and numbers of devices reach %g sequences per second within the memory"):format(o.rate)
@@ -141,7 +141,8 @@ return {
       default = "reinforce", help = "learn the types, try all where they are few, or what the paper compares with" },
     { key = "rounds", type = "integer", default = 50, min = 1, max = 10000, help = "rounds of ten plans" },
     { key = "hosts", type = "boolean", default = true, help = "CPUs that the job's precision runs on are a type too" },
-    { key = "groups", type = "integer", default = 8, min = 1, max = 64, help = "runs of layers that get a type" },
+    { key = "groups", type = "integer", default = 8, min = 1, max = 120,
+      help = "groups of layers that get a type; twice as many, and so on, where no plan fits" },
     { key = "alpha", type = "number", default = 0.99, min = 0, max = 1, help = "parallel share of compute" },
     { key = "beta", type = "number", default = 0.95, min = 0, max = 1, help = "parallel share of the exchange" },
   },

@@ -6,6 +6,8 @@ local prices = require "prices"
 
 local type_runs = {}
 
+local MOST_GROUPS = 120 -- of a model's layers
+
 --- Types of devices with their prices: those of the file, or by FLOP/s where it has none.
 -- @function type_runs.types
 -- @tparam table devices list of rows of cluster:devices()
@@ -67,7 +69,7 @@ end
 function type_runs.instance(ctx, types, c)
   local q = { types = {}, compute = {}, exchange = {}, choices = {}, batch = 1, examples = 1, alpha = c.alpha,
     beta = c.beta, full = 0,
-    ranges = layout.ranges(layout.even(ctx.model.n_layers, math.min(c.groups, ctx.model.n_layers))) }
+    ranges = layout.ranges(layout.even(ctx.model.n_layers, math.min(c.groups, ctx.model.n_layers, MOST_GROUPS))) }
   for t, type in ipairs(types) do
     local own = prices.chain(ctx, type.kind, { tp = 1, micro_batch = 1, recompute = c.recompute })
     local near = ctx.cluster:link(type.devices[1].id, type.devices[#type.devices].id)
