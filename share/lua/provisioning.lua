@@ -25,6 +25,16 @@ function provisioning.units(total, batch, f, seconds)
   return left > 1e-12 and math.ceil(f / left - 1e-9) or nil
 end
 
+--- Are there devices for these parts of runs, one each?
+local function enough(q, runs, parts)
+  local used = {}
+  for i, run in ipairs(runs) do
+    used[run.type] = (used[run.type] or 0) + parts[i]
+    if used[run.type] > (q.types[run.type].available or math.huge) then return false end
+  end
+  return true
+end
+
 --- Runs of layers of one type, each in so many parts, as stages.
 local function cut(runs, parts)
   local stages = {}
@@ -55,7 +65,7 @@ local function staffed(q, stages)
 end
 
 --- The stages of types per layer, with the devices of each. A run that is too large for the memory of its type's
--- devices (q.short(stages) gives such a stage) is cut into more parts, one at a time.
+-- devices (q.short(stages) gives such a stage) is cut into more parts, one more at a time, of very many an eighth more.
 -- @function provisioning.stages
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table assign list of a type per layer
@@ -83,8 +93,10 @@ function provisioning.stages(q, assign)
       short = q.short and q.short(stages)
     end
     if not short then return stages, money * q.examples / q.rate end
-    parts[short.run] = parts[short.run] + 1
-    if parts[short.run] > runs[short.run].last - runs[short.run].first + 1 then return nil end
+    local run, n = runs[short.run], parts[short.run]
+    local most = run.last - run.first + 1
+    parts[short.run] = math.min(most, n + math.max(1, n // 8))
+    if n == most or not enough(q, runs, parts) then return nil end
   end
 end
 
@@ -177,7 +189,7 @@ function provisioning.other(q, o)
 end
 
 --- The best types by name of a search: "enumerate" (where there are few enough, else as reinforce), "reinforce", whose
--- rate of learning follows the cost that a greedy search finds, or one of provisioning.other.
+-- rate of learning follows the cost of one type for all or of a short greedy search, or one of provisioning.other.
 -- @function provisioning.search
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table o {search, rounds = of ten plans, seed}
@@ -193,8 +205,9 @@ function provisioning.search(q, o)
     local found, _, tried = provisioning.enumerate(q)
     if tried then return found end
   end
-  local best, cost = provisioning.other(q, { search = known and o.search or "greedy", rounds = o.rounds,
+  local best, cost = provisioning.other(q, { search = known and o.search or "single", rounds = o.rounds,
     seed = o.seed })
+  if not best and not known then best, cost = provisioning.other(q, { search = "greedy", rounds = 10 }) end
   if known or #q.types == 1 or best and hv.stopping() then return best end
   local scale = cost or 1
   return (provisioning.reinforce(q, { rounds = o.rounds, learning = 0.2 / scale, penalty = 2 * scale,

@@ -60,7 +60,7 @@ end
 -- @tparam table types list as type_runs.types gives it
 -- @tparam table c {recompute, alpha, beta, groups = at most so many, reserve = bytes of a device that are left alone}
 -- @treturn table {ranges = {from, to} of every group, full = sequences per second when every type runs the whole model
--- on all of its devices, and the keys of provisioning.lua}
+-- on all of its devices, possible = does every group fit a device of some type, and the keys of provisioning.lua}
 -- @units seconds, USD per hour
 -- @raise as pipes.tables
 -- @usage local type_runs = require "type_runs"
@@ -82,6 +82,12 @@ function type_runs.instance(ctx, types, c)
   end
   for g in ipairs(q.ranges) do q.choices[g] = #types end
   local fits = fitting(ctx, types, q.ranges, c)
+  q.possible = true
+  for g in ipairs(q.ranges) do
+    local some = false
+    for t in ipairs(types) do some = some or fits({ type = t, first = g, last = g }, 1, 1) end
+    q.possible = q.possible and some
+  end
   --- The first stage that does not fit with its devices, one before they are known.
   function q.short(stages)
     local batch = type_runs.entering(ctx, stages)
