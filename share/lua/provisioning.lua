@@ -25,14 +25,10 @@ function provisioning.units(total, batch, f, seconds)
   return left > 1e-12 and math.ceil(f / left - 1e-9) or nil
 end
 
---- Are there devices for these parts of runs, one each?
-local function enough(q, runs, parts)
-  local used = {}
-  for i, run in ipairs(runs) do
-    used[run.type] = (used[run.type] or 0) + parts[i]
-    if used[run.type] > (q.types[run.type].available or math.huge) then return false end
-  end
-  return true
+--- Takes n devices of a type from those that are left; false where there are fewer.
+local function take(q, left, type, n)
+  left[type] = (left[type] or q.types[type].available or math.huge) - n
+  return left[type] >= 0
 end
 
 --- Runs of layers of one type, each in so many parts, as stages.
@@ -49,17 +45,16 @@ end
 
 --- Writes the least k into stages; their money per unit of time, or nil where the rate is out of reach.
 local function staffed(q, stages)
-  local used, money = {}, 0
+  local left, money = {}, 0
   for _, s in ipairs(stages) do
-    local compute, type = 0, q.types[s.type]
+    local compute = 0
     for l = s.first, s.last do compute = compute + q.compute[s.type][l] end
     local a = provisioning.units(compute, q.batch, q.alpha, 1 / q.rate)
     local b = provisioning.units(q.exchange[s.type][s.first], q.batch, q.beta, 1 / q.rate)
     if not a or not b then return nil end
     s.k = math.max(a, b)
-    used[s.type] = (used[s.type] or 0) + s.k
-    if used[s.type] > (type.available or math.huge) then return nil end
-    money = money + type.price * s.k
+    if not take(q, left, s.type, s.k) then return nil end
+    money = money + q.types[s.type].price * s.k
   end
   return money
 end
@@ -96,7 +91,11 @@ function provisioning.stages(q, assign)
     local run, n = runs[short.run], parts[short.run]
     local most = run.last - run.first + 1
     parts[short.run] = math.min(most, n + math.max(1, n // 8))
-    if n == most or not enough(q, runs, parts) then return nil end
+    if n == most then return nil end
+    local left = {}
+    for i, other in ipairs(runs) do
+      if not take(q, left, other.type, parts[i]) then return nil end
+    end
   end
 end
 
