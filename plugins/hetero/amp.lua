@@ -36,7 +36,8 @@ local function choices_of(ctx, nodes)
   local orders, at, lists = pipes.orders(nodes), {}, {}
   for i, order in ipairs(orders) do at[order] = i end
   local outputs = hv.cost.layers { kinds = { nodes[1].kind }, micro_batch = 1 }:sizes "output"
-  for v in search.product { tps, layout.divisors(n), layout.powers(16), orders, { "stages", "pipelines" } } do
+  local sizes = layout.powers(ctx.options.micro_batch)
+  for v in search.product { tps, layout.divisors(n), sizes, orders, { "stages", "pipelines" } } do
     local c = { tp = v[1], dp = v[2], pp = n // (v[1] * v[2]), micro_batch = v[3], order = v[4],
       together = v[5], zero = ctx.options.zero, at = v }
     if c.tp * c.dp * c.pp == n and c.pp <= #layers and global % (c.dp * c.micro_batch) == 0
@@ -156,6 +157,8 @@ return {
       help = "all choices in order of a lower bound until none can win, or simulated annealing" },
     { key = "budget", type = "integer", default = 300, min = 10, max = 100000,
       help = "choices that annealing looks at" },
+    { key = "micro_batch", type = "integer", default = 16, min = 1, max = 4096,
+      help = "most sequences on a rank, in powers of two" },
     { key = "zero", type = "integer", default = 0, min = 0, max = 3,
       help = "optimizer states sharded over replicas: 1; gradients too: 2; weights too: 3" },
     { key = "tries", type = "integer", default = 12, min = 1, max = 1000,

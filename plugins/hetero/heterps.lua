@@ -30,6 +30,7 @@ local function built(ctx, types, q, stages, recompute)
 end
 
 local MANY = 256 -- devices from which on the first plan that fits is kept at once, in case time is short
+local ENOUGH = 4 -- rates with a plan, from the highest on, where time decides
 local SHARES = { 1, 0.9, 0.75, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02 } -- of all devices' rate, where none is asked for
 
 --- The plans for all rates, with so many bytes of every device left alone.
@@ -38,12 +39,14 @@ local function offered(ctx, types, groups, reserve)
   for _, recompute in ipairs { "none", "full" } do
     local q = type_runs.instance(ctx, types, { recompute = recompute, alpha = o.alpha, beta = o.beta, groups = groups,
       reserve = reserve })
-    for _, share in ipairs(o.rate > 0 and { o.rate / q.full } or SHARES) do
+    for _, share in ipairs(q.possible and (o.rate > 0 and { o.rate / q.full } or SHARES) or {}) do
+      if q.made == ENOUGH and ctx.job.minimize ~= "cost" then break end -- slower ones will not win
       q.rate = share * q.full
       local best = not (hv.stopping() and #all.list > 0)
         and provisioning.search(q, { search = o.search, rounds = o.rounds, seed = ctx.seed })
       local stages, usd = provisioning.stages(q, best or {})
       local made = best and stages and built(ctx, types, q, stages, recompute)
+      q.made = (q.made or 0) + (made and 1 or 0)
       all.add(made and { claim_s = 1 / q.rate, usd_per_s = usd * q.rate, build = function() return made end })
     end
   end
@@ -64,7 +67,7 @@ local function plan(ctx)
     local all = candidates.within(function(reserve) return offered(ctx, types, groups, reserve) end)
     if all then best, reason = all.best(#all.list, nil, weigh) end
     groups = 2 * groups
-  until best or groups >= 2 * math.min(64, ctx.model.n_layers) or hv.stopping()
+  until best or groups >= 2 * math.min(120, ctx.model.n_layers) or hv.stopping()
   if best or reason then return best, reason end
   if o.rate > 0 then
     return nil, ("no types and numbers of devices reach %g sequences per second within the memory"):format(o.rate)
@@ -141,7 +144,8 @@ return {
       default = "reinforce", help = "learn the types, try all where they are few, or what the paper compares with" },
     { key = "rounds", type = "integer", default = 50, min = 1, max = 10000, help = "rounds of ten plans" },
     { key = "hosts", type = "boolean", default = true, help = "CPUs that the job's precision runs on are a type too" },
-    { key = "groups", type = "integer", default = 8, min = 1, max = 64, help = "runs of layers that get a type" },
+    { key = "groups", type = "integer", default = 8, min = 1, max = 120,
+      help = "groups of layers that get a type; twice as many, and so on, where no plan fits" },
     { key = "alpha", type = "number", default = 0.99, min = 0, max = 1, help = "parallel share of compute" },
     { key = "beta", type = "number", default = 0.95, min = 0, max = 1, help = "parallel share of the exchange" },
   },

@@ -63,16 +63,17 @@ local function pipelined(ctx, c, list)
   }
 end
 
--- The plan -----------------------------------------------------------------------------------
-
 local recomputes = { "none", "selective", "full" }
+
+--- Is this the number of micro-batches that is asked for (the annotation pipeline(n)), or may it be any?
+local function asked(ctx, m) return ctx.options.micro_batches == 0 or m == ctx.options.micro_batches end
 
 local function add_replicated(ctx, all, nodes)
   local layers, size = ctx.model:layers(), layout.node_size(nodes)
   for _, tp in ipairs(layout.powers(size)) do
     local ranks = size % tp == 0 and layout.tp_fits(layers, tp) and stages.ranks(nodes, tp) or {}
     for _, m in ipairs(layout.divisors(ctx.job.global_batch)) do
-      if #ranks > 0 and ctx.job.global_batch // m >= #ranks then
+      if #ranks > 0 and ctx.job.global_batch // m >= #ranks and asked(ctx, m) then
         for _, recompute in ipairs(recomputes) do
           all.add(replicated(ctx, {
             tp = tp, micro_batch = 1, micro_batches = m, recompute = recompute,
@@ -88,12 +89,12 @@ local function add_pipelined(ctx, all, nodes)
   local layers, runs = ctx.model:layers(), stages.runs(nodes)
   local function try(copies, merge, tp)
     for _, micro_batch in ipairs(layout.powers(32)) do
-      if ctx.job.global_batch % (copies * micro_batch) == 0 then
+      local m = ctx.job.global_batch // (copies * micro_batch)
+      if ctx.job.global_batch % (copies * micro_batch) == 0 and asked(ctx, m) then
         for _, recompute in ipairs(recomputes) do
           all.add(pipelined(ctx, {
             tp = tp, copies = copies, micro_batch = micro_batch, recompute = recompute,
-            zero = ctx.options.zero, layers = layers,
-            micro_batches = ctx.job.global_batch // (copies * micro_batch),
+            zero = ctx.options.zero, layers = layers, micro_batches = m,
           }, stages.deal(runs, copies, merge)))
         end
       end
@@ -114,9 +115,7 @@ end
 local function plan(ctx)
   local devices, why = layout.devices(ctx)
   local nodes = layout.nodes(devices)
-  if #nodes == 0 then
-    return nil, why
-  end
+  if #nodes == 0 then return nil, why end
   local all = candidates.new()
   if ctx.options.mode ~= "pipeline" then
     add_replicated(ctx, all, nodes)
@@ -124,8 +123,10 @@ local function plan(ctx)
   if ctx.options.mode ~= "replicate" then
     add_pipelined(ctx, all, nodes)
   end
-  return all.best(ctx.options.tries,
-    "no division of the devices gives every stage a layer and a sequence")
+  return all.best(ctx.options.tries, ctx.options.micro_batches == 0
+    and "no division of the devices gives every stage a layer and a sequence"
+    or ("%d micro-batches do not divide the batch of %d so that every replica gets a sequence"):format(
+      ctx.options.micro_batches, ctx.job.global_batch))
 end
 
 --- DP: the slowest share of every step; pipeline: Eq-P; both with the largest all-reduce.
@@ -186,6 +187,8 @@ return {
       help = "replicate the model with unequal shares, pipeline it, or the better of both" },
     { key = "tp", type = "integer", default = 8, min = 1, max = 64,
       help = "most devices of a node that split a layer (split annotation)" },
+    { key = "micro_batches", type = "integer", default = 0, min = 0, max = 1000000,
+      help = "micro-batches of an iteration (pipeline annotation); 0: the best of all that divide the batch" },
     { key = "zero", type = "integer", default = 0, min = 0, max = 3,
       help = "optimizer states sharded over replicas: 1; gradients too: 2; weights too: 3" },
     { key = "tries", type = "integer", default = 12, min = 1, max = 1000,

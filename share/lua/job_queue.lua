@@ -1,14 +1,27 @@
 -- Schedulers of jobs on pools of devices of several types, as Crius has one (Xue et al., arXiv 2403.16125, section 6):
--- on every arrival and departure a job is let in by the change of most cluster throughput, where jobs that run may get
--- other cells, restart included. Cells and their rates come from the caller.
+-- on every arrival and departure a job is let in by the change of most cluster throughput, or of least time until all
+-- are done, where jobs that run may get other cells, restart included. Cells and their rates come from the caller.
 local job_queue = {}
 
---- Share of its best rate that a job has in a cell, when it starts there `wait_s` from now: the work that is left over
--- the time until its end.
-local function worth(r, cell, wait_s)
+--- What a job is worth in a cell, when it starts there `wait_s` from now. "throughput": the share of its best rate, by
+-- the work that is left over the time until its end; "jct": that time, less of it being more, nothing for jobs without
+-- end.
+local function worth(o, r, cell, wait_s)
+  if o.objective == "jct" then return r.todo < math.huge and -r.weight * (wait_s + r.todo / cell.rate) or 0 end
   local rate = cell.rate
   if wait_s > 0 and r.todo < math.huge then rate = r.todo / (r.todo / rate + wait_s) end
   return r.weight * rate / r.best
+end
+
+--- The most a job can be worth.
+local function most_of(o, r) return worth(o, r, { rate = r.best }, 0) end
+
+--- What a job is worth that stays in the queue: its end after the first of those that run, where ends count.
+local function waiting_worth(o, r, running, now)
+  local first = math.huge
+  for _, other in ipairs(running) do first = math.min(first, other.start_s + other.left * other.each_s - now) end
+  if o.objective ~= "jct" then return 0 end
+  return first < math.huge and most_of(o, r) - r.weight * first or -math.huge
 end
 
 --- Would the job be late in that cell?
@@ -60,21 +73,21 @@ local function places(pool, running, held, job, cell)
   return placed(pool, stay, wanted) and wanted or nil
 end
 
---- The change of most cluster throughput that lets `job` in: one of its cells, and other cells for at most `depth` of
+--- The change worth most that lets `job` in: one of its cells, and other cells for at most `depth` of
 -- the running jobs, none of which it may make late. A choice in which the new job is in time goes before all others.
 local function admit(pool, job, running, o, now)
   local best, gain, in_time
-  local before = 0
-  for _, r in ipairs(running) do before = before + worth(r, r.cell, 0) end
+  local before = waiting_worth(o, job, running, now)
+  for _, r in ipairs(running) do before = before + worth(o, r, r.cell, 0) end
   local left = {} -- most that the jobs from i on may add
-  left[#running + 1] = job.weight
-  for i = #running, 1, -1 do left[i] = left[i + 1] + running[i].weight end
+  left[#running + 1] = most_of(o, job)
+  for i = #running, 1, -1 do left[i] = left[i + 1] + most_of(o, running[i]) end
   local held = {}
   local function try(i, changed, total)
     if gain and in_time and total + left[i] <= gain + 1e-12 then return end
     if i > #running then
       for _, cell in ipairs(job.cells) do
-        local sum, soon = total + worth(job, cell, 0), not late(job, cell, 0, now)
+        local sum, soon = total + worth(o, job, cell, 0), not late(job, cell, 0, now)
         if (not gain or soon and not in_time or soon == in_time and sum > gain + 1e-12) and sum > before + 1e-12 then
           local wanted = places(pool, running, held, job, cell)
           if wanted then best, gain, in_time = wanted, sum, soon end
@@ -84,12 +97,12 @@ local function admit(pool, job, running, o, now)
     end
     local r = running[i]
     held[i] = r.cell
-    try(i + 1, changed, total + worth(r, r.cell, 0))
+    try(i + 1, changed, total + worth(o, r, r.cell, 0))
     for _, cell in ipairs(changed < o.depth and r.cells or {}) do
       local spoils = late(r, cell, o.restart_s, now) and not late(r, r.cell, 0, now)
       if cell ~= r.cell and not spoils then
         held[i] = cell
-        try(i + 1, changed + 1, total + worth(r, cell, o.restart_s))
+        try(i + 1, changed + 1, total + worth(o, r, cell, o.restart_s))
       end
     end
   end
@@ -99,9 +112,9 @@ end
 
 --- A better cell for one of the running jobs where devices are free: the place, or nil.
 local function enlarged(pool, r, running, o)
-  local best, most = nil, worth(r, r.cell, 0) + 1e-12
+  local best, most = nil, worth(o, r, r.cell, 0) + 1e-12
   for _, cell in ipairs(r.cells) do
-    local value = worth(r, cell, o.restart_s)
+    local value = worth(o, r, cell, o.restart_s)
     if cell ~= r.cell and value > most then
       local held = {}
       for i, other in ipairs(running) do held[i] = other == r and cell or other.cell end
@@ -139,7 +152,8 @@ end
 -- arrival on, cells = list of {type, gpus (devices), rate = iterations per second by estimate, seconds = function(at)
 -- giving the seconds of an iteration on the devices from slot `at` of the type on, nil where it does not fit there;
 -- left out: 1 / rate}}
--- @tparam table o {depth = 3: running jobs that may change, restart_s = 0}
+-- @tparam table o {depth = 3: running jobs that may change, restart_s = 0, objective = "throughput" or "jct": the
+-- least time until all are done}
 -- @treturn table list per job of {parts = list of {start_s, end_s, iterations, cell, at}, start_s, end_s}; no parts
 -- where it never fits, no end_s where it has none
 -- @units seconds, iterations per second; slots from 1
@@ -148,7 +162,7 @@ end
 --   cells = { { type = "a", gpus = 1, rate = 2 } } } }, {})
 -- assert(r[1].end_s == 2)
 function job_queue.play(pool, jobs, o)
-  o = { depth = o.depth or 3, restart_s = o.restart_s or 0 }
+  o = { depth = o.depth or 3, restart_s = o.restart_s or 0, objective = o.objective or "throughput" }
   local coming, running, waiting, out = {}, {}, {}, {}
   for i, job in ipairs(jobs) do
     local r = { cells = job.cells, left = job.work, todo = job.work, weight = job.weight or 1, best = 0,

@@ -25,6 +25,12 @@ function provisioning.units(total, batch, f, seconds)
   return left > 1e-12 and math.ceil(f / left - 1e-9) or nil
 end
 
+--- Takes n devices of a type from those that are left; false where there are fewer.
+local function take(q, left, type, n)
+  left[type] = (left[type] or q.types[type].available or math.huge) - n
+  return left[type] >= 0
+end
+
 --- Runs of layers of one type, each in so many parts, as stages.
 local function cut(runs, parts)
   local stages = {}
@@ -39,23 +45,22 @@ end
 
 --- Writes the least k into stages; their money per unit of time, or nil where the rate is out of reach.
 local function staffed(q, stages)
-  local used, money = {}, 0
+  local left, money = {}, 0
   for _, s in ipairs(stages) do
-    local compute, type = 0, q.types[s.type]
+    local compute = 0
     for l = s.first, s.last do compute = compute + q.compute[s.type][l] end
     local a = provisioning.units(compute, q.batch, q.alpha, 1 / q.rate)
     local b = provisioning.units(q.exchange[s.type][s.first], q.batch, q.beta, 1 / q.rate)
     if not a or not b then return nil end
     s.k = math.max(a, b)
-    used[s.type] = (used[s.type] or 0) + s.k
-    if used[s.type] > (type.available or math.huge) then return nil end
-    money = money + type.price * s.k
+    if not take(q, left, s.type, s.k) then return nil end
+    money = money + q.types[s.type].price * s.k
   end
   return money
 end
 
 --- The stages of types per layer, with the devices of each. A run that is too large for the memory of its type's
--- devices (q.short(stages) gives such a stage) is cut into more parts, one at a time.
+-- devices (q.short(stages) gives such a stage) is cut into more parts, one more at a time, of very many an eighth more.
 -- @function provisioning.stages
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table assign list of a type per layer
@@ -83,8 +88,14 @@ function provisioning.stages(q, assign)
       short = q.short and q.short(stages)
     end
     if not short then return stages, money * q.examples / q.rate end
-    parts[short.run] = parts[short.run] + 1
-    if parts[short.run] > runs[short.run].last - runs[short.run].first + 1 then return nil end
+    local run, n = runs[short.run], parts[short.run]
+    local most = run.last - run.first + 1
+    parts[short.run] = math.min(most, n + math.max(1, n // 8))
+    if n == most then return nil end
+    local left = {}
+    for i, other in ipairs(runs) do
+      if not take(q, left, other.type, parts[i]) then return nil end
+    end
   end
 end
 
@@ -177,7 +188,7 @@ function provisioning.other(q, o)
 end
 
 --- The best types by name of a search: "enumerate" (where there are few enough, else as reinforce), "reinforce", whose
--- rate of learning follows the cost that a greedy search finds, or one of provisioning.other.
+-- rate of learning follows the cost of one type for all or of a short greedy search, or one of provisioning.other.
 -- @function provisioning.search
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table o {search, rounds = of ten plans, seed}
@@ -193,8 +204,9 @@ function provisioning.search(q, o)
     local found, _, tried = provisioning.enumerate(q)
     if tried then return found end
   end
-  local best, cost = provisioning.other(q, { search = known and o.search or "greedy", rounds = o.rounds,
+  local best, cost = provisioning.other(q, { search = known and o.search or "single", rounds = o.rounds,
     seed = o.seed })
+  if not best and not known then best, cost = provisioning.other(q, { search = "greedy", rounds = 10 }) end
   if known or #q.types == 1 or best and hv.stopping() then return best end
   local scale = cost or 1
   return (provisioning.reinforce(q, { rounds = o.rounds, learning = 0.2 / scale, penalty = 2 * scale,

@@ -294,6 +294,8 @@ function templates.settings(ctx, sequence, make)
   return list
 end
 
+local function counted(n) return ("%d node%s"):format(n, n == 1 and "" or "s") end
+
 --- Why there is no plan that survives so many faults; `c` is the setting that needs the fewest nodes.
 function templates.shortage(ctx, sequence, faults, c)
   local have = 0
@@ -302,10 +304,9 @@ function templates.shortage(ctx, sequence, faults, c)
   end
   local chain = prices.chain(ctx, sequence[1].kind, { tp = 1, micro_batch = 1, recompute = "full" })
   local need = prices.bytes(ctx, chain, 1, chain.n, { in_flight = 1 })
-  return ("to survive %d node failure%s takes %d pipelines; one needs %s nodes and %.1f GiB, the "
-    .. "cluster has %d nodes with %.1f GiB"):format(faults, faults == 1 and "" or "s", faults + 1,
-    c and ("at least %d"):format(c.least) or "more than all", need / 2 ^ 30, #sequence,
-    have / 2 ^ 30)
+  return ("to survive %d node failure%s takes %d pipelines; one needs %s and %.1f GiB, the "
+    .. "cluster has %s with %.1f GiB"):format(faults, faults == 1 and "" or "s", faults + 1,
+    c and "at least " .. counted(c.least) or "more than all nodes", need / 2 ^ 30, counted(#sequence), have / 2 ^ 30)
 end
 
 return templates

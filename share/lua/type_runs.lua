@@ -6,6 +6,8 @@ local prices = require "prices"
 
 local type_runs = {}
 
+local MOST_GROUPS = 120 -- of a model's layers
+
 --- Types of devices with their prices: those of the file, or by FLOP/s where it has none.
 -- @function type_runs.types
 -- @tparam table devices list of rows of cluster:devices()
@@ -58,7 +60,7 @@ end
 -- @tparam table types list as type_runs.types gives it
 -- @tparam table c {recompute, alpha, beta, groups = at most so many, reserve = bytes of a device that are left alone}
 -- @treturn table {ranges = {from, to} of every group, full = sequences per second when every type runs the whole model
--- on all of its devices, and the keys of provisioning.lua}
+-- on all of its devices, possible = does every group fit a device of some type, and the keys of provisioning.lua}
 -- @units seconds, USD per hour
 -- @raise as pipes.tables
 -- @usage local type_runs = require "type_runs"
@@ -67,7 +69,7 @@ end
 function type_runs.instance(ctx, types, c)
   local q = { types = {}, compute = {}, exchange = {}, choices = {}, batch = 1, examples = 1, alpha = c.alpha,
     beta = c.beta, full = 0,
-    ranges = layout.ranges(layout.even(ctx.model.n_layers, math.min(c.groups, ctx.model.n_layers))) }
+    ranges = layout.ranges(layout.even(ctx.model.n_layers, math.min(c.groups, ctx.model.n_layers, MOST_GROUPS))) }
   for t, type in ipairs(types) do
     local own = prices.chain(ctx, type.kind, { tp = 1, micro_batch = 1, recompute = c.recompute })
     local near = ctx.cluster:link(type.devices[1].id, type.devices[#type.devices].id)
@@ -80,6 +82,12 @@ function type_runs.instance(ctx, types, c)
   end
   for g in ipairs(q.ranges) do q.choices[g] = #types end
   local fits = fitting(ctx, types, q.ranges, c)
+  q.possible = true
+  for g in ipairs(q.ranges) do
+    local some = false
+    for t in ipairs(types) do some = some or fits({ type = t, first = g, last = g }, 1, 1) end
+    q.possible = q.possible and some
+  end
   --- The first stage that does not fit with its devices, one before they are known.
   function q.short(stages)
     local batch = type_runs.entering(ctx, stages)

@@ -111,6 +111,16 @@ fi
 expect 'plan: options are kept' 0 plan -c homogeneous -m llama-3-8b -j small -s manual \
     -o tp=4 -o pp=2 -o dp=8 --json
 says 'plan: tp as asked' out '"tp": 4'
+expect 'plan: micro-batches as annotated' 0 plan -c homogeneous -m llama-3-8b -s whale \
+    -o micro_batches=16 --json
+says 'plan: micro-batches as annotated' out '"micro_batches": 16'
+expect 'plan: crius, a queue by completion times' 0 plan -c two-generations -m gpt3-1.3b -j queue \
+    -s crius -o objective=jct
+says 'plan: crius, a queue by completion times' out '^mean completion '
+for search in reinforce enumerate greedy genetic single; do
+    expect "plan: heterps, $search" 0 plan -c two-generations -m llama-3-8b -j small -s heterps \
+        -o search=$search
+done
 
 # ---- limits of time and effort -------------------------------------------------------------------
 expect 'plan: a long limit changes nothing' 0 plan -c two-generations -m llama-3-8b -j small \
