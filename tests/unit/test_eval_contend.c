@@ -168,6 +168,72 @@ static void pipelines_share_the_nics_of_their_nodes(void **state)
     close_world(&w);
 }
 
+/** Gathers of sharded weights over the link between regions, of two stages on nodes of their own:
+ * the link needs twice as long as for those of one stage, and a pipeline that waits for little else
+ * is nearly as much slower. What is waited for is part of the iteration. */
+static void gathers_of_stages_share_the_link(void **state)
+{
+    struct hv_arena a = {0};
+    double t[2];
+    for (int both = 0; both < 2; both++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":32,\"stages\":["
+                       "{\"devices\":\"a[0].0,b[0].0\",\"layers\":[0,12],\"dp\":2,\"zero\":3},"
+                       "{\"devices\":\"%s\",\"layers\":[12,24],\"dp\":2,\"zero\":3}]}],"
+                       "\"sync\":{\"kind\":\"none\"}",
+                       both ? "a[1].0,b[1].0" : "a[1].0-1");
+        struct hv_verdict v = judge(*state, &a, both == 1, text);
+        double sum_s = 0;
+        for (int k = 0; k < HV_BREAKDOWN_N; k++) {
+            assert_true(v.metrics.breakdown_s[k] >= 0);
+            sum_s += v.metrics.breakdown_s[k];
+        }
+        assert_true(fabs(sum_s - v.metrics.iteration_s) < 1e-9 * sum_s);
+        t[both] = v.metrics.pipeline_s;
+    }
+    assert_true(t[1] > 1.7 * t[0] && t[1] < 2.1 * t[0]);
+    hv_arena_free(&a);
+}
+
+/** Tensor-parallel sums over the NICs of two nodes: two stages on the same nodes wait for each
+ * other, but never longer than if one ran after the other; on nodes of their own they do not. As
+ * pipelines of their own they do the same. */
+static void sums_of_stages_share_nics(void **state)
+{
+    struct world w;
+    struct hv_arena a = {0};
+    (void)state;
+    open_world(&w,
+               "{\"format\":\"hetviz.cluster/1\",\"name\":\"nic\",\"nodes\":[{\"name\":\"a\","
+               "\"count\":4,\"device\":\"A100-SXM-80GB\",\"devices\":8,"
+               "\"nic\":{\"bandwidth_GBps\":6.25}}],"
+               "\"network\":{\"bandwidth_GBps\":6.25,\"latency_us\":5}}",
+               model_text, job_text);
+    for (int pipelines = 0; pipelines < 2; pipelines++) {
+        static const char *const places[3][2] = {{"a[0-1].0-3", "a[2-3].0-3"},
+                                                 {"a[0-1].0-3", "a[0-1].4-7"},
+                                                 {"a[0-1].0-3", "a[1-2].4-7"}};
+        double t[3];
+        for (int i = 0; i < 3; i++) {
+            char text[1024];
+            const char *between = pipelines ? "]},{\"micro_batches\":16,\"stages\":[" : ",";
+            (void)snprintf(text, sizeof text,
+                           "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":16,\"stages\":["
+                           "{\"devices\":\"%s\",\"layers\":[0,%d],\"tp\":8}%s"
+                           "{\"devices\":\"%s\",\"layers\":[%d,24],\"tp\":8}]}],"
+                           "\"sync\":{\"kind\":\"none\"}",
+                           places[i][0], pipelines ? 24 : 12, between, places[i][1],
+                           pipelines ? 0 : 12);
+            t[i] = judge(&w, &a, false, text).metrics.pipeline_s;
+        }
+        assert_true(t[1] > 1.3 * t[0] && t[1] < 2.05 * t[0]);
+        assert_true(fabs(t[2] - t[1]) < 0.05 * t[1]); /* one node in common is enough */
+    }
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +243,8 @@ int main(void)
         cmocka_unit_test(reductions_share_the_link),
         cmocka_unit_test(what_shares_nothing_is_not_slowed),
         cmocka_unit_test(pipelines_share_the_nics_of_their_nodes),
+        cmocka_unit_test(gathers_of_stages_share_the_link),
+        cmocka_unit_test(sums_of_stages_share_nics),
     };
     return cmocka_run_group_tests_name("eval contend", tests, setup_regions, teardown);
 }
