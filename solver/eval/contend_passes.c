@@ -68,10 +68,12 @@ static double peak_of(const struct hv__unit *u, const double *frac, size_t rank)
     return most;
 }
 
-/** Adds what one copy of a rank asks for in a second of exchanges: a ring through its nodes, their
- * NICs and the named links between them, both ways. The slowest is busy all the time. */
+/** Adds what a rank asks for in a second of exchanges that are its part of a ring through the nodes
+ * of devices: their NICs and the named links between them, both ways. The slowest is busy all the
+ * time.
+ */
 static void add_ring(const struct hv_cluster *c, const uint32_t *devices, size_t n, size_t rank,
-                     struct asks *out)
+                     double part, struct asks *out)
 {
     struct asks own = {0};
     double slowest = HUGE_VAL;
@@ -98,22 +100,31 @@ static void add_ring(const struct hv_cluster *c, const uint32_t *devices, size_t
         const struct hv__ask *x = &own.items[i];
         if (i == 0 || x->wire != x[-1].wire) { /* a ring passes everything once */
             add(out, (enum hv_wire)(x->wire % HV_WIRE_N), x->wire / HV_WIRE_N, rank,
-                x->busy_s * slowest);
+                part * x->busy_s * slowest);
         }
     }
     free(own.items);
 }
 
-/** What a rank of a unit asks for, all copies that meet. */
+/** What a rank of a unit asks for. Each copy has a ring of its own; where states are sharded, all
+ * copies of the entry hold shards of the same and form one, of which each unit has its part. */
 static void add_rank(struct hv__lowered *l, const struct hv__unit *u, size_t rank, size_t flat,
                      struct asks *out)
 {
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
     const struct hv__rank *rk = &u->ranks[rank];
+    const struct hv_stage *s = &u->replica->stages[rk->stage];
+    bool scatters = s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END;
+    size_t copies = (size_t)u->replica->count;
+    if (copies > 1 && (s->zero.stage >= 3 || scatters)) {
+        double part = (double)u->multiplicity / (double)copies;
+        add_ring(c, s->devices, copies * rk->n_devices, flat, part, out);
+        return;
+    }
     for (int k = 0; k < u->multiplicity; k++) {
         if (k == 0 || !u->apart[k]) {
-            const uint32_t *all = u->replica->stages[rk->stage].devices;
-            add_ring(hv_cost_cluster(l->k), all + (size_t)u->copies[k] * rk->n_devices,
-                     rk->n_devices, flat, out);
+            add_ring(c, s->devices + (size_t)u->copies[k] * rk->n_devices, rk->n_devices, flat, 1,
+                     out);
         }
     }
 }

@@ -234,6 +234,29 @@ static void sums_of_stages_share_nics(void **state)
     close_world(&w);
 }
 
+/** Copies that hold shards of the same weights gather them together, not once each: as ranks of one
+ * stage do. */
+static void copies_gather_together(void **state)
+{
+    static const char *const plans[2] = {
+        "\"micro_batch\":4,\"replicas\":[{\"micro_batches\":16,\"stages\":[{\"devices\":"
+        "\"a[0-1].0-1\",\"layers\":[0,24],\"dp\":4,\"zero\":3}]}],\"sync\":{\"kind\":\"none\"}",
+        "\"micro_batch\":1,\"replicas\":[{\"count\":4,\"micro_batches\":16,\"stages\":[{"
+        "\"devices\":\"a[0-1].0-1\",\"layers\":[0,24],\"zero\":3}]}],"
+        "\"sync\":{\"kind\":\"none\"}"};
+    struct world w;
+    struct hv_arena a = {0};
+    (void)state;
+    open_world(&w, cluster_text, model_text, job_text);
+    double t[2];
+    for (int i = 0; i < 2; i++) {
+        t[i] = judge(&w, &a, false, plans[i]).metrics.pipeline_s;
+    }
+    assert_true(fabs(t[0] - t[1]) < 1e-9 * t[0]);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +268,7 @@ int main(void)
         cmocka_unit_test(pipelines_share_the_nics_of_their_nodes),
         cmocka_unit_test(gathers_of_stages_share_the_link),
         cmocka_unit_test(sums_of_stages_share_nics),
+        cmocka_unit_test(copies_gather_together),
     };
     return cmocka_run_group_tests_name("eval contend", tests, setup_regions, teardown);
 }
