@@ -139,6 +139,19 @@ static void what_shares_nothing_is_not_slowed(void **state)
     close_world(&w);
 }
 
+/** Nodes of eight devices with NICs and a network of so many GB/s, without latency. */
+static void open_nics(struct world *w, int nodes, double gbps)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "{\"format\":\"hetviz.cluster/1\",\"name\":\"nic\",\"nodes\":[{\"name\":\"a\","
+                   "\"count\":%d,\"device\":\"A100-SXM-80GB\",\"devices\":8,\"nic\":{"
+                   "\"bandwidth_GBps\":%g,\"latency_us\":0,\"count\":1}}],"
+                   "\"network\":{\"latency_us\":0}}",
+                   nodes, gbps);
+    open_world(w, text, model_text, job_text);
+}
+
 /** Eight pipelines between the same two nodes, over one NIC each: what they send at once shares it,
  * so a transfer takes eight times as long as that of one alone. */
 static void pipelines_share_the_nics_of_their_nodes(void **state)
@@ -146,12 +159,7 @@ static void pipelines_share_the_nics_of_their_nodes(void **state)
     struct world w;
     struct hv_arena a = {0};
     (void)state;
-    open_world(&w,
-               "{\"format\":\"hetviz.cluster/1\",\"name\":\"nic\",\"nodes\":[{\"name\":\"a\","
-               "\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":8,\"nic\":{"
-               "\"bandwidth_GBps\":1,\"latency_us\":0,\"count\":1}}],"
-               "\"network\":{\"latency_us\":0}}",
-               model_text, job_text);
+    open_nics(&w, 2, 1);
     double t[2];
     for (int i = 0; i < 2; i++) {
         char text[1024];
@@ -204,12 +212,7 @@ static void sums_of_stages_share_nics(void **state)
     struct world w;
     struct hv_arena a = {0};
     (void)state;
-    open_world(&w,
-               "{\"format\":\"hetviz.cluster/1\",\"name\":\"nic\",\"nodes\":[{\"name\":\"a\","
-               "\"count\":4,\"device\":\"A100-SXM-80GB\",\"devices\":8,"
-               "\"nic\":{\"bandwidth_GBps\":6.25}}],"
-               "\"network\":{\"bandwidth_GBps\":6.25,\"latency_us\":5}}",
-               model_text, job_text);
+    open_nics(&w, 4, 6.25);
     for (int pipelines = 0; pipelines < 2; pipelines++) {
         static const char *const places[3][2] = {{"a[0-1].0-3", "a[2-3].0-3"},
                                                  {"a[0-1].0-3", "a[0-1].4-7"},
