@@ -200,6 +200,9 @@ struct hv_pass {
     /* exposed communication inside the above */
     double tp_s, cp_s, ep_s;
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
+    /** How long exchanges between nodes keep the network of the rank's nodes busy, shown or hidden,
+     * in forward_s and in input_grad_s; of tp, cp and ep what shows. */
+    double network_forward_s, network_backward_s;
     double compute_s; /**< forward + backward compute without recompute and communication */
     double flops;     /**< model FLOPs forward and backward on this rank */
     double hop_bytes; /**< activation handed to the next stage by this rank's dp share (all tp and

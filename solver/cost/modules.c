@@ -287,6 +287,8 @@ static void add_pass(const struct hv_pass *x, struct hv_pass *o)
     o->cp_s += x->cp_s;
     o->ep_s += x->ep_s;
     o->zero_s += x->zero_s;
+    o->network_forward_s += x->network_forward_s;
+    o->network_backward_s += x->network_backward_s;
     o->compute_s += x->compute_s;
     o->flops += x->flops;
     o->hop_bytes = x->hop_bytes;

@@ -36,8 +36,9 @@ struct build {
     struct hv__rank rank;
     struct hv_pass *out;
     HV_VEC(struct piece) pieces;
-    bool sharded;        /* passes gather or scatter */
-    double weight_bytes; /* of this pass, whole */
+    bool sharded;                /* passes gather or scatter */
+    bool far_tp, far_cp, far_ep; /* these groups go over the network; ep: of the part at hand */
+    double weight_bytes;         /* of this pass, whole */
     struct holders dense, experts;
     HV_VEC(struct unit) units; /* of sharded weights, in model order */
 };
@@ -45,6 +46,17 @@ struct build {
 static double exposed_backward_s(const struct hv_part_cost *c)
 {
     return c->tp_backward_s + c->cp_backward_s + c->ep_backward_s;
+}
+
+/* Do every stride-th of n × stride devices lie in more than one link domain? */
+static bool is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_t stride)
+{
+    for (size_t i = 1; i < n; i++) {
+        if (hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[i * stride])) !=
+            hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[0])))
+            return true;
+    }
+    return false;
 }
 
 static void add_part(struct build *b, const struct hv_part_cost *c, double times)
@@ -59,6 +71,14 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
     o->tp_s += times * (c->tp_forward_s + c->tp_backward_s);
     o->cp_s += times * (c->cp_forward_s + c->cp_backward_s);
     o->ep_s += times * (c->ep_forward_s + c->ep_backward_s);
+    double far_forward = b->far_tp ? c->tp_forward_s : 0,
+           far_back = b->far_tp ? c->tp_backward_s : 0;
+    far_forward += b->far_cp ? c->cp_forward_s : 0;
+    far_back += b->far_cp ? c->cp_backward_s : 0;
+    far_forward += b->far_ep ? c->ep_forward_s : 0;
+    far_back += b->far_ep ? c->ep_backward_s : 0;
+    o->network_forward_s += times * far_forward;
+    o->network_backward_s += times * far_back;
     o->compute_s += times * (c->forward_s + c->input_grad_s + c->weight_grad_s);
     o->flops += times * 3 * c->flops_forward;
     o->activation_bytes += times * c->saved_bytes;
@@ -202,6 +222,20 @@ static double backward_units_s(struct build *b, struct hv_units *runs, size_t wi
     return shown_s(b, hv__units(b->k, runs, n, window));
 }
 
+/* How long gathers and scatters keep the network busy, whether compute hides them or not. */
+static void add_far_sharding(struct build *b, bool turns)
+{
+    if (!is_far(b->k->cluster, b->dense.ids, b->dense.n, 1))
+        return;
+    for (size_t i = 0; i < b->units.n; i++) {
+        const struct unit *u = &b->units.items[i];
+        double n = (double)u->n, again = b->rank.stage->zero.reshard ? n : 0;
+        again -= again > 0 && turns && i + 1 == b->units.n ? 1 : 0;
+        b->out->network_forward_s += n * u->gather_s;
+        b->out->network_backward_s += again * u->gather_s + n * u->scatter_s;
+    }
+}
+
 /* Gathers of sharded weights ahead of compute and scatters of gradients behind it. */
 static void add_sharding(struct build *b, bool turns)
 {
@@ -210,6 +244,7 @@ static void add_sharding(struct build *b, bool turns)
         return;
     if (z->unit != HV_ZERO_LAYER)
         join_units(b);
+    add_far_sharding(b, turns);
     int window = z->limit > 0 && z->limit <= z->prefetch ? z->limit : z->prefetch + 1;
     struct hv_units *runs = hv_xcalloc(b->units.n + 1, sizeof *runs);
     double forward_s = forward_units_s(b, runs, (size_t)window);
@@ -276,6 +311,7 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
     struct hv_part_query pq = hv__part_query(b->q, &b->rank, block, number);
     uint32_t *ep_group = ep_group_of(b, &pq);
     pq.ep_group = ep_group;
+    b->far_ep = ep_group && is_far(b->k->cluster, ep_group, (size_t)pq.ep, 1);
     struct hv_part_cost c[2];
     int n = 0;
     bool whole = to2 - from2 > 1;
@@ -300,6 +336,7 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
     if (b->k->model->kind != HV_MODEL_TRANSFORMER && from2 % 2 == 0)
         b->out->hop_bytes = c[0].output_bytes * (double)b->rank.cp;
     free(ep_group);
+    b->far_ep = false;
     add_run(b, from2, to2, times * back);
 }
 
@@ -431,6 +468,8 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
     b.sharded = s->zero.stage >= 3 || (s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END);
     if (b.sharded)
         find_holders(&b, b.rank.tp, &b.dense);
+    b.far_tp = is_far(k->cluster, b.rank.group, b.rank.tp, 1);
+    b.far_cp = is_far(k->cluster, b.rank.group, b.rank.cp, b.rank.tp);
     struct hv_part_query pq = hv__part_query(&full, &b.rank, 0, 0);
     if (k->model->kind == HV_MODEL_TRANSFORMER)
         out->hop_bytes =

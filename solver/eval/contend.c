@@ -53,11 +53,11 @@ static uint64_t own_wire(const struct hv__lowered *l, size_t unit, const struct 
     return hv_wire_id(HV_WIRE_OWN, (l->rank_at[unit] + x->from) * ranks + l->rank_at[unit] + x->to);
 }
 
-/** Everything that sendings ask for, by element. */
-static struct uses list_uses(struct hv__lowered *l)
+/** Everything that sendings and, behind them, exchanges of ranks ask for, by element. */
+static struct uses list_uses(struct hv__lowered *l, const struct hv__asks *asks)
 {
     struct uses u = {.first_sending = hv_arena_new(l->arena, size_t, l->n_units + 1)};
-    size_t most = 0;
+    size_t most = asks != NULL ? asks->n : 0;
     for (size_t i = 0; i < l->n_units; i++) {
         u.first_sending[i + 1] = u.first_sending[i] + l->units[i].n_sendings;
         for (size_t k = 0; k < l->units[i].n_sendings; k++) {
@@ -76,6 +76,10 @@ static struct uses list_uses(struct hv__lowered *l)
                 u.items[u.n++] = (struct use){x->loads[w].wire, number, x->loads[w].busy_s};
             }
         }
+    }
+    for (size_t i = 0; asks != NULL && i < asks->n; i++) {
+        const struct hv__ask *x = &asks->items[i];
+        u.items[u.n++] = (struct use){x->wire, u.first_sending[l->n_units] + x->rank, x->busy_s};
     }
     if (u.n > 1) {
         qsort(u.items, u.n, sizeof *u.items, by_wire);
@@ -109,11 +113,11 @@ static size_t find_elements(struct hv__lowered *l, const struct uses *u, struct 
     return kept;
 }
 
-/** Loads of every sending on the elements. */
+/** Loads of every sending and every rank on the elements. */
 static struct hv_share_hop *list_loads(struct hv__lowered *l, const struct uses *u,
                                        const struct element *e, size_t n)
 {
-    size_t n_sendings = u->first_sending[l->n_units];
+    size_t n_sendings = u->first_sending[l->n_units] + l->rank_at[l->n_units];
     struct hv_share_hop *out = hv_arena_new(l->arena, struct hv_share_hop, n_sendings + 1);
     struct hv_share_load *loads = hv_arena_new(l->arena, struct hv_share_load, u->n + 1);
     size_t *at = hv_arena_new(l->arena, size_t, n_sendings + 2);
@@ -142,13 +146,38 @@ static struct hv_share_hop *list_loads(struct hv__lowered *l, const struct uses 
                                            .n_loads = at[s + 1] - at[s]};
         }
     }
+    for (size_t s = u->first_sending[l->n_units]; s < n_sendings; s++) {
+        out[s] = (struct hv_share_hop){.loads = loads + at[s], .n_loads = at[s + 1] - at[s]};
+    }
+    return out;
+}
+
+/** What the ranks of a unit ask for: a ring is a flow per device of a node. */
+static struct hv_share_rank *list_ranks(struct hv__lowered *l, size_t unit,
+                                        const struct hv_share_hop *loads)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const struct hv__unit *u = &l->units[unit];
+    struct hv_share_rank *out = hv_arena_new(l->arena, struct hv_share_rank, u->n_ranks);
+    for (size_t r = 0; r < u->n_ranks; r++) {
+        const struct hv_share_hop *x = &loads[l->rank_at[unit] + r];
+        const struct hv__rank *rk = &u->ranks[r];
+        uint32_t node = hv_cluster_node_of(c, rk->devices[0]);
+        double flows = 0;
+        for (size_t d = 0; d < rk->n_devices; d++) {
+            flows += hv_cluster_node_of(c, rk->devices[d]) == node;
+        }
+        double rate = hv_cluster_group_of_node(c, node)->nic.bytes_per_s;
+        out[r] = (struct hv_share_rank){x->loads, x->n_loads, rate / flows};
+    }
     return out;
 }
 
 /** The pipes with what their hops load. A run of which the middle was left out is timed anew, as
  * short as it was laid out. */
 static void fill_pipes(struct hv__lowered *l, const struct uses *u,
-                       const struct hv_share_hop *sendings, struct hv_share *s)
+                       const struct hv_share_hop *sendings, const struct hv__asks *asks,
+                       struct hv_share *s)
 {
     s->pipes = hv_arena_new(l->arena, struct hv_share_pipe, l->n_units);
     s->n_pipes = l->n_units;
@@ -161,7 +190,12 @@ static void fill_pipes(struct hv__lowered *l, const struct uses *u,
                 hops[h] = sendings[u->first_sending[i] + (size_t)x->sending_of_hop[h]];
             }
         }
-        s->pipes[i] = (struct hv_share_pipe){&x->pipe, &x->cost, hops, &x->run};
+        s->pipes[i] =
+            (struct hv_share_pipe){.g = &x->pipe, .c = &x->cost, .hops = hops, .run = &x->run};
+        if (asks != NULL && asks->frac[i] != NULL) {
+            s->pipes[i].ranks = list_ranks(l, i, sendings + u->first_sending[l->n_units]);
+            s->pipes[i].frac = asks->frac[i];
+        }
         if (x->more_mb > 0) {
             s->pipes[i].run = hv_arena_new(l->arena, struct hv_pipe_run, 1);
             hv_pipe_run_new(l->arena, &x->pipe, s->pipes[i].run);
@@ -176,15 +210,16 @@ bool hv__contend(struct hv__lowered *l)
     for (size_t i = 0; i < l->n_units; i++) {
         sendings += l->units[i].n_sendings;
     }
-    if (sendings == 0) {
+    const struct hv__asks *asks = hv__find_asks(l);
+    if (sendings == 0 && asks == NULL) {
         return false;
     }
-    struct uses u = list_uses(l);
+    struct uses u = list_uses(l, asks);
     struct element *e = NULL;
     l->share = hv_arena_new(l->arena, struct hv_share, 1);
     l->share->n_links = find_elements(l, &u, &e);
-    fill_pipes(l, &u, list_loads(l, &u, e, l->share->n_links), l->share);
-    bool crowded = hv_share_crowded(l->share);
+    fill_pipes(l, &u, list_loads(l, &u, e, l->share->n_links), asks, l->share);
+    bool crowded = asks != NULL || hv_share_crowded(l->share);
     if (crowded) {
         hv_share_play(l->arena, l->share);
     }

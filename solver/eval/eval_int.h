@@ -21,6 +21,8 @@ struct hv__gstage {
         *weight_grad_s;  /**< [n_shapes]: the slowest dp rank; input gradient with the recompute
                             that no R does */
     double *recompute_s; /**< [n_shapes] of R */
+    double network_forward_s, network_backward_s; /**< of the first shape: how long exchanges
+                                                     between nodes keep their networks busy */
 };
 
 /** One rank of a pipeline: a stage of the plan with all its devices. */
@@ -185,6 +187,25 @@ void hv__price_hops(struct hv__lowered *l, struct hv__unit *u);
 /** Finds the distinct pipelines, prices their passes and makes their schedules. HV_ENO: cannot be
  * timed. */
 enum hv_status hv__lower(struct hv__lowered *l, struct hv_err *err) HV_NODISCARD;
+/** What exchanges inside the passes of a rank ask of an element of the network. */
+struct hv__ask {
+    uint64_t wire;
+    size_t rank;   /**< flat */
+    double busy_s; /**< of a second of its exchanges, all copies in step together */
+};
+/** Exchanges that share elements; of all others passes take what they take. */
+struct hv__asks {
+    struct hv__ask *items; /**< by element and rank */
+    size_t n;
+    double **frac; /**< [n_units] share of each operation that exchanges take, alone: see
+                      hv_share_pipe.frac */
+};
+/**
+ * Elements of which exchanges inside passes of different ranks together ask for more than there is
+ * when they run at the same time. NULL: there are none. O(global stages), and where exchanges go
+ * between nodes O(devices log devices).
+ */
+const struct hv__asks *hv__find_asks(struct hv__lowered *l);
 /**
  * Lets the transfers of all pipelines share links: sets share, and replaces the runs where links
  * are crowded. false: all runs stand as they were. O(transfers · log), else hv_share_play.

@@ -102,6 +102,10 @@ enum hv_status hv__price_gstage(struct hv__lowered *l, struct hv__unit *u, struc
     for (size_t i = 0; st == HV_OK && i < n; i++) {
         const struct hv_pass *pass = &g->pass[i], *plain = &g->plain[i];
         size_t shape = i / rk->n_dp;
+        if (shape == 0) {
+            g->network_forward_s = fmax(g->network_forward_s, plain->network_forward_s);
+            g->network_backward_s = fmax(g->network_backward_s, plain->network_backward_s);
+        }
         g->forward_s[shape] = fmax(g->forward_s[shape], plain->forward_s);
         g->input_grad_s[shape] = fmax(g->input_grad_s[shape], backward_s(plain));
         g->weight_grad_s[shape] = fmax(g->weight_grad_s[shape], plain->weight_grad_s);

@@ -108,6 +108,22 @@ static void stretch(struct hv__unit *u, double period_s)
     u->run.longest_span_s += by_s;
 }
 
+/** What operations took longer because their exchanges shared links is waiting for transfers, not
+ * work. O(nodes). */
+static void take_waits(struct hv__unit *u)
+{
+    for (size_t r = 0; r < u->n_ranks; r++) {
+        double waits_s = 0;
+        for (int32_t n = u->pipe.rank_node_at[r]; n < u->pipe.rank_node_at[r + 1]; n++) {
+            double took = u->run.node_end_s[n] - u->run.node_start_s[n];
+            waits_s += fmax(0, took - hv_pipe_node_duration_s(&u->pipe, &u->cost, n));
+        }
+        u->idle[r].busy_s -= waits_s;
+        u->idle[r].comm_s += waits_s;
+        u->run.busy_s -= waits_s;
+    }
+}
+
 /** Idle time of a run, and what it says of the rest of a long one. */
 static void finish_run(struct hv__lowered *l, struct hv__unit *u, bool shared)
 {
@@ -115,6 +131,9 @@ static void finish_run(struct hv__lowered *l, struct hv__unit *u, bool shared)
     if (u->more_mb == 0 || shared) {
         u->idle = hv_arena_new(l->arena, struct hv_pipe_rank, u->n_ranks);
         hv_pipe_idle(&u->pipe, &u->cost, &u->run, u->idle);
+    }
+    if (shared && l->share->pipes[u - l->units].ranks != NULL) {
+        take_waits(u);
     }
     if (u->more_mb > 0 && shared) {
         stretch(u, measured_period_s(l, u));

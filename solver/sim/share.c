@@ -253,6 +253,21 @@ static const struct slot *merge_queues(struct room *r, const struct queue *q, si
     return r->slots;
 }
 
+/* is a transfer of one queue under way while one of the other is? */
+static bool meet(const struct queue *a, const struct queue *b)
+{
+    for (size_t i = 0, k = 0; i < a->n && k < b->n;) {
+        if (a->list[i].end_s * (1 - ROUNDING) <= b->list[k].start_s) {
+            i++;
+        } else if (b->list[k].end_s * (1 - ROUNDING) <= a->list[i].start_s) {
+            k++;
+        } else {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* plays the transfers of one link in time order */
 static bool link_crowded(struct room *r, const struct queue *q, size_t n)
 {
@@ -264,6 +279,9 @@ static bool link_crowded(struct room *r, const struct queue *q, size_t n)
     }
     if (all <= 1 + ROUNDING) {
         return false;
+    }
+    if (n == 2) {
+        return meet(&q[0], &q[1]); /* two that are too much together */
     }
     const struct slot *x = merge_queues(r, q, n);
     struct slot *active = r->spare; /* never more of them than have started */

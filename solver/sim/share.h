@@ -27,12 +27,22 @@ struct hv_share_hop {
     size_t n_loads; /**< 0: takes latency_s + bytes_s whatever else is under way */
 };
 
+/** What the operations of a rank ask of links while they run: exchanges inside them. */
+struct hv_share_rank {
+    const struct hv_share_load *loads; /**< busy_s: of a second of exchanges */
+    size_t n_loads;                    /**< 0: its operations take what they take */
+    double flow_bytes_per_s;           /**< of one of its flows, with the links to itself */
+};
+
 /** One pipeline; copies of it that run in step are loads of the same hops. */
 struct hv_share_pipe {
     const struct hv_pipe *g;
     const struct hv_pipe_cost *c;
-    const struct hv_share_hop *hops; /**< [g->n_hops] */
-    struct hv_pipe_run *run;         /**< as hv_pipe_time left it */
+    const struct hv_share_hop *hops;   /**< [g->n_hops] */
+    const struct hv_share_rank *ranks; /**< [n_ranks], NULL: no operation asks for links */
+    const double *frac; /**< [n_pipes × n_stages × HV_OP_KIND_N] with ranks: share of an operation's
+                           time that its exchanges take, alone. They are spread evenly over it */
+    struct hv_pipe_run *run; /**< as hv_pipe_time left it */
 };
 
 /** Pipelines that start together. */
@@ -55,8 +65,9 @@ struct hv_share_transfer {
 bool hv_share_crowded(const struct hv_share *s);
 
 /**
- * Plays all pipes and replaces their runs (starts, ends, sums, and hv_pipe_run.edge_s, from `a`).
- * O(operations · log + transfers · what shares links with each at its time).
+ * Plays all pipes, with operations that last longer where their exchanges get less of a link, and
+ * replaces their runs (starts, ends, sums, and hv_pipe_run.edge_s, from `a`). O(operations · log +
+ * transfers · what shares links with each at its time).
  */
 void hv_share_play(struct hv_arena *a, const struct hv_share *s);
 

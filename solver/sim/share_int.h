@@ -28,9 +28,22 @@ struct hv__on_link {
     double sum;  /**< share of it that the others ask for per unit of flow rate */
 };
 
-/** All flights, and which are on which link. Hops are numbered through all pipes. */
+/** A rank whose operations ask for links: what its flight asks of them at the moment. */
+struct hv__exchange {
+    size_t pipe;
+    int32_t rank;
+    const struct hv_share_rank *asks;
+    struct hv_share_hop hop;
+    struct hv_share_load *loads;
+    double *per_flow;
+};
+
+/** All flights, and which are on which link. Hops are numbered through all pipes; the ranks whose
+ * operations ask for links come behind them. */
 struct hv__sky {
     struct hv__flight *flights;
+    size_t n_hops, n_exchanges;
+    struct hv__exchange *exchanges;
     struct hv__on_link *links;
     int32_t *found_links, *found; /**< by the last search: links; hops under way */
     size_t n_found_links, n_found, mark;
@@ -38,6 +51,8 @@ struct hv__sky {
 
 /** Lists the hops of each link; none is under way. O(loads). */
 void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *share);
+/** Makes the flight of a rank an operation of so many seconds, of which exchanges take `frac`. */
+void hv__sky_price(struct hv__sky *s, size_t exchange, double seconds, double frac);
 /** A hop's transfer begins (all of it is left) or is through. O(loads). */
 void hv__sky_set(struct hv__sky *s, size_t flight, bool under_way, double now_s);
 /**

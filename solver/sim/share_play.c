@@ -34,12 +34,14 @@ struct played {
     const struct hv_share_pipe *p;
     size_t *at; /* [n_nodes + 1] into sent: edges by sender */
     struct sent *sent;
-    int32_t *open;   /* [n_nodes] edges that have not arrived */
-    int32_t *rank;   /* [n_nodes] */
-    int32_t *next;   /* [n_ranks] first node that has not started */
-    int32_t *told;   /* [n_ranks] first node whose end is no event yet, nor ever will be */
-    bool *waits;     /* [n_ranks] an end of its is an event: the others come after it */
-    double *ready_s; /* [n_nodes] the latest arrival so far */
+    int32_t *open; /* [n_nodes] edges that have not arrived */
+    int32_t *rank; /* [n_nodes] */
+    int32_t *next; /* [n_ranks] first node that has not started */
+    int32_t *told; /* [n_ranks] first node whose end is no event yet, nor ever will be */
+    bool *waits;   /* [n_ranks] an end of its is an event: the others come after it. Of a rank that
+                      asks for links: it runs, or its start is an event */
+    int32_t *exchange; /* [n_ranks] number among the ranks that ask for links, or -1 */
+    double *ready_s;   /* [n_nodes] the latest arrival so far */
     double *edge_s;
     size_t first_hop, first_node; /* numbers through all pipes */
 };
@@ -128,6 +130,10 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_share 
                 x->rank[n] = r;
             }
         }
+        x->exchange = hv_arena_new(&y->scratch, int32_t, (size_t)g->s.n_ranks);
+        for (int32_t r = 0; r < g->s.n_ranks; r++) {
+            x->exchange[r] = -1;
+        }
         x->ready_s = hv_arena_new(&y->scratch, double, (size_t)g->n_nodes + 1);
         x->edge_s = hv_arena_new(a, double, hv_pipe_n_all_edges(g) + 1);
         sort_edges(&y->scratch, x);
@@ -139,11 +145,16 @@ static void open_play(struct play *y, struct hv_arena *a, const struct hv_share 
         open_lanes(y, i);
     }
     hv__sky_open(&y->sky, &y->scratch, s);
+    for (size_t k = 0; k < y->sky.n_exchanges; k++) {
+        const struct hv__exchange *e = &y->sky.exchanges[k];
+        y->pipes[e->pipe].exchange[e->rank] = (int32_t)k;
+    }
 }
 
 /* ---- events ---- */
 
-/* An event is the end of a node, or the landing of a hop at the rate of its latest change. */
+/* An event is the end of a node, the landing of a flight at the rate of its latest change, or
+ * (below 0) the start of a node on a rank that asks for links. */
 static void push(struct play *y, double at_s, int64_t id)
 {
     if (y->heap.n == y->cap) {
@@ -155,8 +166,8 @@ static void push(struct play *y, double at_s, int64_t id)
 
 static int64_t landing_id(const struct play *y, size_t hop)
 {
-    return (int64_t)y->n_nodes + (int64_t)hop +
-           (int64_t)y->n_hops * (int64_t)y->sky.flights[hop].change;
+    int64_t n = (int64_t)(y->n_hops + y->sky.n_exchanges);
+    return (int64_t)y->n_nodes + (int64_t)hop + n * (int64_t)y->sky.flights[hop].change;
 }
 
 /* the next end on a rank at which something is sent, once it is known */
@@ -173,11 +184,29 @@ static void tell_end(struct play *y, struct played *x, int32_t rank)
     }
 }
 
+/* when the next node of a rank that asks for links starts, once that is known */
+static void tell_start(struct play *y, struct played *x, int32_t rank)
+{
+    const struct hv_pipe *g = x->p->g;
+    int32_t n = x->next[rank];
+    if (x->waits[rank] || n == g->rank_node_at[rank + 1] || x->open[n] > 0) {
+        return;
+    }
+    double before = hv_pipe_is_first(g, n) ? 0 : x->p->run->node_end_s[n - 1];
+    x->waits[rank] = true;
+    x->p->run->node_start_s[n] = before < x->ready_s[n] ? x->ready_s[n] : before;
+    push(y, x->p->run->node_start_s[n], -1 - (int64_t)x->exchange[rank]);
+}
+
 /* starts what a rank can: its next node has all it waits for, and the one before has its end */
 static void start_rank(struct play *y, struct played *x, int32_t rank)
 {
     const struct hv_pipe *g = x->p->g;
     struct hv_pipe_run *run = x->p->run;
+    if (x->exchange[rank] >= 0) {
+        tell_start(y, x, rank);
+        return;
+    }
     for (int32_t n = x->next[rank]; n < g->rank_node_at[rank + 1] && x->open[n] == 0; n++) {
         double before = hv_pipe_is_first(g, n) ? 0 : run->node_end_s[n - 1];
         run->node_start_s[n] = before < x->ready_s[n] ? x->ready_s[n] : before;
@@ -259,6 +288,45 @@ static void end_node(struct play *y, struct played *x, int32_t node, double now_
     }
 }
 
+/* share of a node's time that exchanges take */
+static double exchange_frac(const struct played *x, int32_t node)
+{
+    const struct hv_pipe *g = x->p->g;
+    double frac = 0;
+    for (size_t i = hv_pipe_first_op(g, node); i < hv_pipe_first_op(g, node + 1); i++) {
+        const struct hv_op *op = &g->s.ops[i];
+        size_t stage = (size_t)op->pipe * (size_t)g->s.n_stages + (size_t)op->stage;
+        double own = x->p->frac[stage * HV_OP_KIND_N + (size_t)op->kind];
+        frac = own > frac ? own : frac;
+    }
+    return frac;
+}
+
+/* the next node of a rank that asks for links starts */
+static void start_exchange(struct play *y, size_t exchange, double now_s)
+{
+    const struct hv__exchange *e = &y->sky.exchanges[exchange];
+    struct played *x = &y->pipes[e->pipe];
+    int32_t node = x->next[e->rank]++;
+    double frac = exchange_frac(x, node), s = hv_pipe_node_duration_s(x->p->g, x->p->c, node);
+    if (frac > 0 && s > 0) {
+        hv__sky_price(&y->sky, exchange, s, frac);
+        take_off(y, y->n_hops + exchange, now_s);
+    } else {
+        push(y, now_s + s, (int64_t)(x->first_node + (size_t)node));
+    }
+}
+
+/* the node that runs on a rank that asks for links has ended */
+static void end_exchange(struct play *y, struct played *x, int32_t rank, double now_s)
+{
+    int32_t node = x->next[rank] - 1;
+    x->p->run->node_end_s[node] = now_s;
+    x->waits[rank] = false;
+    tell_start(y, x, rank);
+    end_node(y, x, node, now_s);
+}
+
 static struct played *pipe_of_node(struct play *y, size_t node)
 {
     size_t lo = 0, hi = y->n_pipes;
@@ -269,20 +337,44 @@ static struct played *pipe_of_node(struct play *y, size_t node)
     return &y->pipes[lo];
 }
 
+static void node_ends(struct play *y, size_t id, double now_s)
+{
+    struct played *x = pipe_of_node(y, id);
+    int32_t node = (int32_t)(id - x->first_node), rank = x->rank[node];
+    if (x->exchange[rank] >= 0) {
+        end_exchange(y, x, rank, now_s);
+        return;
+    }
+    tell_end(y, x, rank);
+    end_node(y, x, node, now_s);
+}
+
+static void flight_lands(struct play *y, size_t flight, double now_s)
+{
+    if (flight < y->n_hops) {
+        land(y, flight, now_s);
+        return;
+    }
+    const struct hv__exchange *e = &y->sky.exchanges[flight - y->n_hops];
+    hv__sky_set(&y->sky, flight, false, now_s);
+    balance(y, flight, now_s);
+    end_exchange(y, &y->pipes[e->pipe], e->rank, now_s);
+}
+
 static void run_events(struct play *y)
 {
+    int64_t n_flights = (int64_t)(y->n_hops + y->sky.n_exchanges);
     while (y->heap.n > 0) {
         struct hv__entry e = hv__heap_pop(&y->heap);
-        if (e.id < (int64_t)y->n_nodes) {
-            struct played *x = pipe_of_node(y, (size_t)e.id);
-            int32_t node = (int32_t)((size_t)e.id - x->first_node);
-            tell_end(y, x, x->rank[node]);
-            end_node(y, x, node, e.key);
-            continue;
-        }
-        size_t hop = (size_t)((e.id - (int64_t)y->n_nodes) % (int64_t)y->n_hops);
-        if (y->sky.flights[hop].under_way && e.id == landing_id(y, hop)) {
-            land(y, hop, e.key);
+        if (e.id < 0) {
+            start_exchange(y, (size_t)(-1 - e.id), e.key);
+        } else if (e.id < (int64_t)y->n_nodes) {
+            node_ends(y, (size_t)e.id, e.key);
+        } else {
+            size_t flight = (size_t)((e.id - (int64_t)y->n_nodes) % n_flights);
+            if (y->sky.flights[flight].under_way && e.id == landing_id(y, flight)) {
+                flight_lands(y, flight, e.key);
+            }
         }
     }
 }

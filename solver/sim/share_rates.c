@@ -26,21 +26,70 @@ static void price_alone(struct hv__flight *f, double *per_flow)
     f->alone_per_s = most / h->flow_bytes;
 }
 
+/* flights of ranks that ask for links, behind those of hops */
+static void list_exchanges(struct hv__sky *s, struct hv_arena *a, const struct hv_share *share)
+{
+    for (size_t i = 0; i < share->n_pipes; i++) {
+        const struct hv_share_pipe *p = &share->pipes[i];
+        for (int32_t r = 0; p->ranks && r < p->g->s.n_ranks; r++) {
+            size_t n = p->ranks[r].n_loads;
+            if (n == 0) {
+                continue;
+            }
+            struct hv__exchange *x = &s->exchanges[s->n_exchanges];
+            *x = (struct hv__exchange){
+                .pipe = i,
+                .rank = r,
+                .asks = &p->ranks[r],
+                .loads = hv_arena_copy(a, p->ranks[r].loads, n, sizeof *p->ranks[r].loads),
+                .per_flow = hv_arena_new(a, double, n)};
+            x->hop = (struct hv_share_hop){.loads = x->loads, .n_loads = n};
+            s->flights[s->n_hops + s->n_exchanges].hop = &x->hop;
+            s->n_exchanges++;
+        }
+    }
+}
+
+/* which flights are on each link */
+static void list_by_link(struct hv__sky *s, struct hv_arena *a, size_t n_links)
+{
+    size_t n = s->n_hops + s->n_exchanges, *at = hv_arena_new(a, size_t, n_links + 2);
+    for (size_t f = 0; f < n; f++) {
+        for (size_t k = 0; k < s->flights[f].hop->n_loads; k++) {
+            at[s->flights[f].hop->loads[k].link + 2]++;
+        }
+    }
+    for (size_t l = 2; l < n_links + 2; l++) {
+        at[l] += at[l - 1];
+    }
+    int32_t *of = hv_arena_new(a, int32_t, at[n_links + 1] + 1);
+    for (size_t f = 0; f < n; f++) {
+        for (size_t k = 0; k < s->flights[f].hop->n_loads; k++) {
+            of[at[s->flights[f].hop->loads[k].link + 1]++] = (int32_t)f;
+        }
+    }
+    for (size_t l = 0; l < n_links; l++) {
+        s->links[l] = (struct hv__on_link){.hops = of + at[l], .n = at[l + 1] - at[l]};
+    }
+}
+
 void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *share)
 {
-    size_t n = 0, n_loads = 0;
+    size_t n = 0, n_loads = 0, n_ranks = 0;
     for (size_t i = 0; i < share->n_pipes; i++) {
-        for (int32_t h = 0; h < share->pipes[i].g->n_hops; h++) {
-            n_loads += share->pipes[i].hops[h].n_loads;
+        const struct hv_share_pipe *p = &share->pipes[i];
+        for (int32_t h = 0; h < p->g->n_hops; h++) {
+            n_loads += p->hops[h].n_loads;
         }
-        n += (size_t)share->pipes[i].g->n_hops;
+        n += (size_t)p->g->n_hops;
+        n_ranks += p->ranks ? (size_t)p->g->s.n_ranks : 0;
     }
-    *s = (struct hv__sky){.flights = hv_arena_new(a, struct hv__flight, n + 1),
+    *s = (struct hv__sky){.flights = hv_arena_new(a, struct hv__flight, n + n_ranks + 1),
+                          .n_hops = n,
+                          .exchanges = hv_arena_new(a, struct hv__exchange, n_ranks + 1),
                           .links = hv_arena_new(a, struct hv__on_link, share->n_links + 1),
                           .found_links = hv_arena_new(a, int32_t, share->n_links + 1),
-                          .found = hv_arena_new(a, int32_t, n + 1)};
-    size_t *at = hv_arena_new(a, size_t, share->n_links + 2);
-    int32_t *hops = hv_arena_new(a, int32_t, n_loads + 1);
+                          .found = hv_arena_new(a, int32_t, n + n_ranks + 1)};
     double *per_flow = hv_arena_new(a, double, n_loads + 1);
     n = 0;
     for (size_t i = 0; i < share->n_pipes; i++) {
@@ -48,22 +97,21 @@ void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *
             s->flights[n].hop = &share->pipes[i].hops[h];
             price_alone(&s->flights[n], per_flow);
             per_flow += s->flights[n].hop->n_loads;
-            for (size_t k = 0; k < s->flights[n].hop->n_loads; k++) {
-                at[s->flights[n].hop->loads[k].link + 2]++;
-            }
         }
     }
-    for (size_t l = 2; l < share->n_links + 2; l++) {
-        at[l] += at[l - 1];
+    list_exchanges(s, a, share);
+    list_by_link(s, a, share->n_links);
+}
+
+void hv__sky_price(struct hv__sky *s, size_t exchange, double seconds, double frac)
+{
+    struct hv__exchange *x = &s->exchanges[exchange];
+    x->hop.bytes_s = seconds;
+    x->hop.flow_bytes = frac * seconds * x->asks->flow_bytes_per_s;
+    for (size_t k = 0; k < x->hop.n_loads; k++) {
+        x->loads[k].busy_s = x->asks->loads[k].busy_s * frac * seconds;
     }
-    for (size_t f = 0; f < n; f++) {
-        for (size_t k = 0; k < s->flights[f].hop->n_loads; k++) {
-            hops[at[s->flights[f].hop->loads[k].link + 1]++] = (int32_t)f;
-        }
-    }
-    for (size_t l = 0; l < share->n_links; l++) {
-        s->links[l] = (struct hv__on_link){.hops = hops + at[l], .n = at[l + 1] - at[l]};
-    }
+    price_alone(&s->flights[s->n_hops + exchange], x->per_flow);
 }
 
 void hv__sky_set(struct hv__sky *s, size_t flight, bool under_way, double now_s)

@@ -139,6 +139,19 @@ static void what_shares_nothing_is_not_slowed(void **state)
     close_world(&w);
 }
 
+/** Nodes of eight devices with NICs and a network of so many GB/s, without latency. */
+static void open_nics(struct world *w, int nodes, double gbps)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "{\"format\":\"hetviz.cluster/1\",\"name\":\"nic\",\"nodes\":[{\"name\":\"a\","
+                   "\"count\":%d,\"device\":\"A100-SXM-80GB\",\"devices\":8,\"nic\":{"
+                   "\"bandwidth_GBps\":%g,\"latency_us\":0,\"count\":1}}],"
+                   "\"network\":{\"latency_us\":0}}",
+                   nodes, gbps);
+    open_world(w, text, model_text, job_text);
+}
+
 /** Eight pipelines between the same two nodes, over one NIC each: what they send at once shares it,
  * so a transfer takes eight times as long as that of one alone. */
 static void pipelines_share_the_nics_of_their_nodes(void **state)
@@ -146,12 +159,7 @@ static void pipelines_share_the_nics_of_their_nodes(void **state)
     struct world w;
     struct hv_arena a = {0};
     (void)state;
-    open_world(&w,
-               "{\"format\":\"hetviz.cluster/1\",\"name\":\"nic\",\"nodes\":[{\"name\":\"a\","
-               "\"count\":2,\"device\":\"A100-SXM-80GB\",\"devices\":8,\"nic\":{"
-               "\"bandwidth_GBps\":1,\"latency_us\":0,\"count\":1}}],"
-               "\"network\":{\"latency_us\":0}}",
-               model_text, job_text);
+    open_nics(&w, 2, 1);
     double t[2];
     for (int i = 0; i < 2; i++) {
         char text[1024];
@@ -168,6 +176,90 @@ static void pipelines_share_the_nics_of_their_nodes(void **state)
     close_world(&w);
 }
 
+/** Gathers of sharded weights over the link between regions, of two stages on nodes of their own:
+ * the link needs twice as long as for those of one stage, and a pipeline that waits for little else
+ * is nearly as much slower. What is waited for is part of the iteration. */
+static void gathers_of_stages_share_the_link(void **state)
+{
+    struct hv_arena a = {0};
+    double t[2];
+    for (int both = 0; both < 2; both++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":32,\"stages\":["
+                       "{\"devices\":\"a[0].0,b[0].0\",\"layers\":[0,12],\"dp\":2,\"zero\":3},"
+                       "{\"devices\":\"%s\",\"layers\":[12,24],\"dp\":2,\"zero\":3}]}],"
+                       "\"sync\":{\"kind\":\"none\"}",
+                       both ? "a[1].0,b[1].0" : "a[1].0-1");
+        struct hv_verdict v = judge(*state, &a, both == 1, text);
+        double sum_s = 0;
+        for (int k = 0; k < HV_BREAKDOWN_N; k++) {
+            assert_true(v.metrics.breakdown_s[k] >= 0);
+            sum_s += v.metrics.breakdown_s[k];
+        }
+        assert_true(fabs(sum_s - v.metrics.iteration_s) < 1e-9 * sum_s);
+        t[both] = v.metrics.pipeline_s;
+    }
+    assert_true(t[1] > 1.7 * t[0] && t[1] < 2.1 * t[0]);
+    hv_arena_free(&a);
+}
+
+/** Tensor-parallel sums over the NICs of two nodes: two stages on the same nodes wait for each
+ * other, but never longer than if one ran after the other; on nodes of their own they do not. As
+ * pipelines of their own they do the same. */
+static void sums_of_stages_share_nics(void **state)
+{
+    struct world w;
+    struct hv_arena a = {0};
+    (void)state;
+    open_nics(&w, 4, 6.25);
+    for (int pipelines = 0; pipelines < 2; pipelines++) {
+        static const char *const places[3][2] = {{"a[0-1].0-3", "a[2-3].0-3"},
+                                                 {"a[0-1].0-3", "a[0-1].4-7"},
+                                                 {"a[0-1].0-3", "a[1-2].4-7"}};
+        double t[3];
+        for (int i = 0; i < 3; i++) {
+            char text[1024];
+            const char *between = pipelines ? "]},{\"micro_batches\":16,\"stages\":[" : ",";
+            (void)snprintf(text, sizeof text,
+                           "\"micro_batch\":1,\"replicas\":[{\"micro_batches\":16,\"stages\":["
+                           "{\"devices\":\"%s\",\"layers\":[0,%d],\"tp\":8}%s"
+                           "{\"devices\":\"%s\",\"layers\":[%d,24],\"tp\":8}]}],"
+                           "\"sync\":{\"kind\":\"none\"}",
+                           places[i][0], pipelines ? 24 : 12, between, places[i][1],
+                           pipelines ? 0 : 12);
+            t[i] = judge(&w, &a, false, text).metrics.pipeline_s;
+        }
+        assert_true(t[1] > 1.3 * t[0] && t[1] < 2.05 * t[0]);
+        assert_true(fabs(t[2] - t[1]) < 0.05 * t[1]); /* one node in common is enough */
+    }
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+/** Copies that hold shards of the same weights gather them together, not once each: as ranks of one
+ * stage do. */
+static void copies_gather_together(void **state)
+{
+    static const char *const plans[2] = {
+        "\"micro_batch\":4,\"replicas\":[{\"micro_batches\":16,\"stages\":[{\"devices\":"
+        "\"a[0-1].0-1\",\"layers\":[0,24],\"dp\":4,\"zero\":3}]}],\"sync\":{\"kind\":\"none\"}",
+        "\"micro_batch\":1,\"replicas\":[{\"count\":4,\"micro_batches\":16,\"stages\":[{"
+        "\"devices\":\"a[0-1].0-1\",\"layers\":[0,24],\"zero\":3}]}],"
+        "\"sync\":{\"kind\":\"none\"}"};
+    struct world w;
+    struct hv_arena a = {0};
+    (void)state;
+    open_world(&w, cluster_text, model_text, job_text);
+    double t[2];
+    for (int i = 0; i < 2; i++) {
+        t[i] = judge(&w, &a, false, plans[i]).metrics.pipeline_s;
+    }
+    assert_true(fabs(t[0] - t[1]) < 1e-9 * t[0]);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +269,9 @@ int main(void)
         cmocka_unit_test(reductions_share_the_link),
         cmocka_unit_test(what_shares_nothing_is_not_slowed),
         cmocka_unit_test(pipelines_share_the_nics_of_their_nodes),
+        cmocka_unit_test(gathers_of_stages_share_the_link),
+        cmocka_unit_test(sums_of_stages_share_nics),
+        cmocka_unit_test(copies_gather_together),
     };
     return cmocka_run_group_tests_name("eval contend", tests, setup_regions, teardown);
 }

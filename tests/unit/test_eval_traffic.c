@@ -56,7 +56,8 @@ static void load_hops(struct scene *z, size_t i, struct hv_rng *r)
     hv_pipe_time(&z->x[i].g, &z->x[i].cost, &z->x[i].run);
     z->units[i] = (struct hv__unit){
         .sendings = z->sendings[i], .n_sendings = n, .sending_of_hop = z->sending_of[i]};
-    z->pipes[i] = (struct hv_share_pipe){&z->x[i].g, &z->x[i].cost, z->hops[i], &z->x[i].run};
+    z->pipes[i] = (struct hv_share_pipe){
+        .g = &z->x[i].g, .c = &z->x[i].cost, .hops = z->hops[i], .run = &z->x[i].run};
 }
 
 static void open_scene(struct scene *z, struct world *w, struct hv_arena *a, struct hv_rng *r)

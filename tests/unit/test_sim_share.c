@@ -44,7 +44,8 @@ static void add(struct scene *z, const char *schedule, int32_t p, int32_t m, dou
     }
     x->cost.hop_s = z->hop_s[i];
     hv_pipe_time(&x->g, &x->cost, &x->run);
-    z->pipes[i] = (struct hv_share_pipe){&x->g, &x->cost, z->hops[i], &x->run};
+    z->pipes[i] =
+        (struct hv_share_pipe){.g = &x->g, .c = &x->cost, .hops = z->hops[i], .run = &x->run};
     z->s.pipes = z->pipes;
     z->s.n_links = 2 * LINKS;
 }
@@ -275,6 +276,114 @@ static void wide_links_change_nothing(void **state)
     }
 }
 
+/** One-stage pipes of 4 micro-batches whose operations of 1 s are exchanges for `frac` of it, over
+ * one link. */
+static void add_exchanges(struct scene *z, int32_t m, const double *frac,
+                          const struct hv_share_rank *rank)
+{
+    size_t i = z->s.n_pipes++;
+    struct fixture *x = &z->x[i];
+    build(x, "gpipe", 1, m, 1, NULL, NULL);
+    price(x, 1, 1, 0, 0);
+    z->pipes[i] = (struct hv_share_pipe){
+        .g = &x->g, .c = &x->cost, .hops = z->hops[i], .run = &x->run, .ranks = rank, .frac = frac};
+    z->s.pipes = z->pipes;
+    z->s.n_links = 1;
+}
+
+/**
+ * Two ranks of which every operation keeps a link busy for 0.75 of its time ask for 1.5 of it: each
+ * operation takes half as long again, until one of them is through. Half of the time each fits. A
+ * rank that asks for little keeps its time: 0.25 and 0.9, of which 0.25 and 0.75 are to be had.
+ */
+static void exchanges_share_a_link(void **state)
+{
+    (void)state;
+    const struct hv_share_load load = {0, 1};
+    const struct hv_share_rank rank = {&load, 1, 1};
+    const struct {
+        double frac[2], want[2];
+        int32_t m[2];
+    } cases[] = {
+        {{0.75, 0.75}, {12, 12}, {4, 4}},
+        {{0.5, 0.5}, {8, 8}, {4, 4}},
+        {{0.25, 0.9}, {8, 8 * 0.9 / 0.75}, {4, 4}},
+        {{0.75, 0.75}, {6, 10}, {2, 4}}, /* 6 s at 2/3 leave 4 operations at full rate */
+    };
+    for (size_t i = 0; i < HV_COUNT(cases); i++) {
+        struct scene z = {0};
+        double frac[2][HV_OP_KIND_N];
+        for (int k = 0; k < 2; k++) {
+            for (int kind = 0; kind < HV_OP_KIND_N; kind++) {
+                frac[k][kind] = cases[i].frac[k];
+            }
+            add_exchanges(&z, cases[i].m[k], frac[k], &rank);
+        }
+        hv_share_play(&z.x[0].a, &z.s);
+        NEAR(z.x[0].run.makespan_s, cases[i].want[0]);
+        if (i != 2) {
+            NEAR(z.x[1].run.makespan_s, cases[i].want[1]);
+        } else { /* the last bit is alone on the link */
+            assert_true(z.x[1].run.makespan_s > 8 && z.x[1].run.makespan_s < cases[i].want[1]);
+        }
+        clear(&z);
+    }
+}
+
+/** Operations that ask for no more than there is take what they take, in any order of events; those
+ * that ask for more take as long as the link needs for all of them at least. */
+static void exchanges_that_fit_change_nothing(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 14);
+    for (int i = 0; i < 200; i++) {
+        struct scene z = {0};
+        some_scene(&z, &r, 1.5);
+        const struct hv_share_load load = {2 * LINKS, 1};
+        const bool fits = i % 2;
+        struct hv_share_rank ranks[8];
+        double frac[8 * HV_OP_KIND_N], want[PIPES_MOST], asked_s = 0, last_s = 0;
+        size_t n_ranks = 0;
+        for (size_t k = 0; k < HV_COUNT(frac); k++) {
+            frac[k] = hv_rng_double(&r);
+        }
+        for (size_t k = 0; k < z.s.n_pipes; k++) {
+            n_ranks += (size_t)z.x[k].s.n_ranks;
+        }
+        for (size_t k = 0; k < 8; k++) {
+            ranks[k] = (struct hv_share_rank){&load, k % 3 > 0, some(&r, 0.5, 2)};
+        }
+        for (size_t k = 0; k < HV_COUNT(frac) && fits; k++) {
+            frac[k] /= (double)n_ranks;
+        }
+        hv_share_play(&z.x[0].a, &z.s);
+        for (size_t k = 0; k < z.s.n_pipes; k++) {
+            want[k] = z.x[k].run.makespan_s;
+            z.pipes[k].ranks = ranks;
+            z.pipes[k].frac = frac;
+        }
+        z.s.n_links++;
+        hv_share_play(&z.x[0].a, &z.s);
+        for (size_t k = 0; k < z.s.n_pipes; k++) {
+            const struct hv_pipe *g = &z.x[k].g;
+            for (int32_t n = 0; n < g->n_nodes; n++) {
+                const struct hv_op *op = &g->s.ops[hv_pipe_first_op(g, n)];
+                double s = hv_pipe_node_duration_s(g, &z.x[k].cost, n);
+                double took = z.x[k].run.node_end_s[n] - z.x[k].run.node_start_s[n];
+                bool asks = ranks[hv_schedule_rank_of(&g->s, hv_pipe_first_op(g, n))].n_loads > 0;
+                asked_s += asks ? s * frac[(size_t)op->stage * HV_OP_KIND_N + op->kind] : 0;
+                assert_true(took >= s * (1 - 1e-9));
+                assert_true(asks || took <= s * (1 + 1e-9));
+            }
+            last_s = fmax(last_s, z.x[k].run.makespan_s);
+            assert_true(!fits || fabs(z.x[k].run.makespan_s - want[k]) < 1e-9 * want[k]);
+        }
+        assert_true(asked_s < last_s * (1 + 1e-9));
+        clear(&z);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +393,8 @@ int main(void)
         cmocka_unit_test(links_carry_what_they_can),
         cmocka_unit_test(wide_links_change_nothing),
         cmocka_unit_test(crowds_are_where_links_are_full),
+        cmocka_unit_test(exchanges_share_a_link),
+        cmocka_unit_test(exchanges_that_fit_change_nothing),
     };
     return cmocka_run_group_tests_name("sim share", tests, NULL, NULL);
 }

@@ -1,0 +1,187 @@
+/**
+ * Exchanges inside passes that meet: gathers of sharded weights, tensor-parallel sums and exchanges
+ * of experts that leave their nodes, of stages or pipelines on the same nodes or over the same
+ * named link. Inside a pass they are spread evenly over it (sim/share.h); that is exact for what a
+ * link has to carry, and leaves out that bursts may meet where there is room for both on average.
+ */
+#include "solver/eval/eval_int.h"
+
+#include <stdlib.h>
+
+/** Shares of an element that add up to this much more than all of it are rounding. */
+#define ROUNDING 1e-9
+
+struct asks {
+    struct hv__ask *items;
+    size_t n, cap;
+};
+
+static void add(struct asks *x, enum hv_wire kind, uint64_t number, size_t rank, double busy_s)
+{
+    if (x->n == x->cap) {
+        x->cap = x->cap > 0 ? 2 * x->cap : 64;
+        x->items = hv_xrealloc(x->items, x->cap, sizeof *x->items);
+    }
+    x->items[x->n++] = (struct hv__ask){hv_wire_id(kind, number), rank, busy_s};
+}
+
+static int by_wire(const void *x, const void *y)
+{
+    const struct hv__ask *a = x, *b = y;
+    if (a->wire != b->wire) {
+        return a->wire < b->wire ? -1 : 1;
+    }
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/** Share of every operation of a unit that exchanges take. NULL: of none any. */
+static double *list_fracs(struct hv__lowered *l, const struct hv__unit *u)
+{
+    size_t n = u->n_pipes * u->n_gstages;
+    double *frac = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct hv__gstage *g = &u->gstages[i];
+        double f = g->network_forward_s, b = g->network_backward_s, back_s = g->input_grad_s[0];
+        if (!(f > 0 || b > 0)) {
+            continue;
+        }
+        if (frac == NULL) {
+            frac = hv_arena_new(l->arena, double, n *HV_OP_KIND_N);
+        }
+        double *x = frac + i * HV_OP_KIND_N, all_s = back_s + g->weight_grad_s[0];
+        x[HV_OP_F] = g->forward_s[0] > 0 ? fmin(1, f / g->forward_s[0]) : 0;
+        x[HV_OP_B] = back_s > 0 ? fmin(1, b / back_s) : 0;
+        x[HV_OP_BW] = all_s > 0 ? fmin(1, b / all_s) : 0;
+    }
+    return frac;
+}
+
+/** The largest share of any operation of a rank. */
+static double peak_of(const struct hv__unit *u, const double *frac, size_t rank)
+{
+    double most = 0;
+    for (size_t i = 0; i < u->n_pipes * u->n_gstages; i++) {
+        for (size_t k = 0; u->gstages[i].rank == rank && k < HV_OP_KIND_N; k++) {
+            most = fmax(most, frac[i * HV_OP_KIND_N + k]);
+        }
+    }
+    return most;
+}
+
+/** Adds what a rank asks for in a second of exchanges that are its part of a ring through the nodes
+ * of devices: their NICs and the named links between them, both ways. The slowest is busy all the
+ * time.
+ */
+static void add_ring(const struct hv_cluster *c, const uint32_t *devices, size_t n, size_t rank,
+                     double part, struct asks *out)
+{
+    struct asks own = {0};
+    double slowest = HUGE_VAL;
+    uint32_t before = hv_cluster_node_of(c, devices[n - 1]);
+    for (size_t i = 0; i < n; i++) { /* seconds per byte, until the slowest is known */
+        uint32_t node = hv_cluster_node_of(c, devices[i]);
+        const struct hv_network_link *x =
+            node != before && c->n_links > 0 ? hv_cluster_link(c, before, node) : NULL;
+        double nic = hv_cluster_group_of_node(c, node)->nic.bytes_per_s;
+        if (node != before || i == 0) {
+            add(&own, HV_WIRE_NODE_OUT, node, rank, 1 / nic);
+            add(&own, HV_WIRE_NODE_IN, node, rank, 1 / nic);
+            slowest = fmin(slowest, nic);
+        }
+        if (x != NULL && hv_known(x->bytes_per_s)) {
+            add(&own, HV_WIRE_LINK, 2 * (uint64_t)(x - c->links), rank, 1 / x->bytes_per_s);
+            add(&own, HV_WIRE_LINK, 2 * (uint64_t)(x - c->links) + 1, rank, 1 / x->bytes_per_s);
+            slowest = fmin(slowest, x->bytes_per_s);
+        }
+        before = node;
+    }
+    qsort(own.items, own.n, sizeof *own.items, by_wire);
+    for (size_t i = 0; i < own.n; i++) {
+        const struct hv__ask *x = &own.items[i];
+        if (i == 0 || x->wire != x[-1].wire) { /* a ring passes everything once */
+            add(out, (enum hv_wire)(x->wire % HV_WIRE_N), x->wire / HV_WIRE_N, rank,
+                part * x->busy_s * slowest);
+        }
+    }
+    free(own.items);
+}
+
+/** What a rank of a unit asks for. Each copy has a ring of its own; where states are sharded, all
+ * copies of the entry hold shards of the same and form one, of which each unit has its part. */
+static void add_rank(struct hv__lowered *l, const struct hv__unit *u, size_t rank, size_t flat,
+                     struct asks *out)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const struct hv__rank *rk = &u->ranks[rank];
+    const struct hv_stage *s = &u->replica->stages[rk->stage];
+    bool scatters = s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END;
+    size_t copies = (size_t)u->replica->count;
+    if (copies > 1 && (s->zero.stage >= 3 || scatters)) {
+        double part = (double)u->multiplicity / (double)copies;
+        add_ring(c, s->devices, copies * rk->n_devices, flat, part, out);
+        return;
+    }
+    for (int k = 0; k < u->multiplicity; k++) {
+        if (k == 0 || !u->apart[k]) {
+            add_ring(c, s->devices + (size_t)u->copies[k] * rk->n_devices, rk->n_devices, flat, 1,
+                     out);
+        }
+    }
+}
+
+/** Keeps the elements of which ranks ask for more than there is; adds up what copies ask. */
+static void keep_crowded(struct asks *x, const double *peak)
+{
+    size_t kept = 0;
+    qsort(x->items, x->n, sizeof *x->items, by_wire);
+    for (size_t i = 0, last; i < x->n; i = last) {
+        size_t from = kept;
+        double sum = 0;
+        for (last = i; last < x->n && x->items[last].wire == x->items[i].wire; last++) {
+            sum += x->items[last].busy_s * peak[x->items[last].rank];
+            if (kept > from && x->items[kept - 1].rank == x->items[last].rank) {
+                x->items[kept - 1].busy_s += x->items[last].busy_s;
+            } else {
+                x->items[kept++] = x->items[last];
+            }
+        }
+        kept = sum > 1 + ROUNDING ? kept : from;
+    }
+    x->n = kept;
+}
+
+const struct hv__asks *hv__find_asks(struct hv__lowered *l)
+{
+    double **frac = NULL, *peak = NULL;
+    for (size_t i = 0; i < l->n_units; i++) {
+        double *own = list_fracs(l, &l->units[i]);
+        if (own != NULL && frac == NULL) {
+            frac = hv_arena_new(l->arena, double *, l->n_units);
+            peak = hv_arena_new(l->arena, double, l->rank_at[l->n_units]);
+        }
+        if (own != NULL) {
+            frac[i] = own;
+        }
+    }
+    if (frac == NULL) {
+        return NULL;
+    }
+    struct asks all = {0};
+    for (size_t i = 0; i < l->n_units; i++) {
+        for (size_t r = 0; frac[i] != NULL && r < l->units[i].n_ranks; r++) {
+            size_t flat = l->rank_at[i] + r;
+            peak[flat] = peak_of(&l->units[i], frac[i], r);
+            if (peak[flat] > 0) {
+                add_rank(l, &l->units[i], r, flat, &all);
+            }
+        }
+    }
+    keep_crowded(&all, peak);
+    struct hv__asks *out = all.n > 0 ? hv_arena_new(l->arena, struct hv__asks, 1) : NULL;
+    if (out != NULL) {
+        *out = (struct hv__asks){hv_arena_copy(l->arena, all.items, all.n, sizeof *all.items),
+                                 all.n, frac};
+    }
+    free(all.items);
+    return out;
+}
