@@ -17,7 +17,7 @@
 #include "solver/base/units.h"
 #include "tests/eval_fixture.h"
 
-enum { WORLDS = 80, PLANS_PER_WORLD = 40, SIDES = 2 };
+enum { WORLDS = 80, PLANS_PER_WORLD = 40, SIDES = 3 };
 
 static int below(struct hv_rng *r, int n)
 {
@@ -29,7 +29,7 @@ static bool often(struct hv_rng *r, int of_ten)
     return below(r, 10) < of_ten;
 }
 
-/** The devices of the two sides and what runs on them. */
+/** The devices of two or three sites and what runs on them. */
 struct site {
     int nodes[SIDES], each[SIDES], layers, batch, hidden;
     bool both; /**< a stage of the plan at hand has devices on both */
@@ -42,31 +42,50 @@ static int devices_of(const struct site *s, int side)
 
 static void add_address(struct hv_str *t, const struct site *s, int side, int device)
 {
-    hv_str_addf(t, "%c[%d].%d", "ew"[side], device / s->each[side], device % s->each[side]);
+    hv_str_addf(t, "%c[%d].%d", "ewm"[side], device / s->each[side], device % s->each[side]);
+}
+
+/** What joins two sites: often nothing but the network of all. */
+static void add_links(struct hv_rng *r, struct hv_str *t, bool south)
+{
+    static const char *const pairs[] = {"\"east\",\"west\"", "\"e[0]\",\"west\"",
+                                        "\"east\",\"south\"", "\"west\",\"south\""};
+    static const double links[] = {0.125, 0.5, 1.25, 3, 10};
+    hv_str_addf(t, ",\"links\":[");
+    for (size_t i = 0, n = 0; i < (south ? 4 : 2); i++) {
+        if (often(r, i == 1 ? 1 : 8)) {
+            hv_str_addf(t, "%s{\"between\":[%s],\"bandwidth_GBps\":%g,\"latency_us\":%d}",
+                        n++ > 0 ? "," : "", pairs[i], links[below(r, HV_COUNT(links))],
+                        often(r, 5) ? 30000 : 300);
+        }
+    }
+    hv_str_addf(t, "]");
 }
 
 static void random_cluster(struct hv_rng *r, struct hv_str *t, struct site *s)
 {
     static const char *const devices[] = {"A100-SXM-80GB", "H100-SXM-80GB", "V100-SXM2-32GB",
                                           "A10G-24GB"};
-    static const double nics[] = {1.25, 5, 25, 100}, links[] = {0.125, 0.5, 1.25, 3, 10};
+    static const char *const zones[] = {"east", "west", "south"};
+    static const double nics[] = {1.25, 5, 25, 100};
+    bool same = often(r, 3); /* the third site is in the zone of the first */
     hv_str_addf(t, "{\"format\":\"hetviz.cluster/1\",\"name\":\"sites\",\"nodes\":[");
     for (int i = 0; i < SIDES; i++) {
-        s->nodes[i] = 1 + below(r, 3);
+        s->nodes[i] = i == 2 && often(r, 6) ? 0 : 1 + below(r, 3);
         s->each[i] = 1 << below(r, 3);
-        hv_str_addf(t,
-                    "%s{\"name\":\"%c\",\"count\":%d,\"device\":\"%s\",\"devices\":%d,"
-                    "\"zone\":\"%s\",\"nic\":{\"bandwidth_GBps\":%g}}",
-                    i > 0 ? "," : "", "ew"[i], s -> nodes[i], devices[below(r, HV_COUNT(devices))],
-                    s -> each[i], i > 0 ? "west" : "east", nics[below(r, HV_COUNT(nics))]);
+        if (s->nodes[i] > 0) {
+            hv_str_addf(t,
+                        "%s{\"name\":\"%c\",\"count\":%d,\"device\":\"%s\",\"devices\":%d,"
+                        "\"zone\":\"%s\",\"nic\":{\"bandwidth_GBps\":%g}}",
+                        i > 0 ? "," : "", "ewm"[i], s -> nodes[i],
+                        devices[below(r, HV_COUNT(devices))], s -> each[i],
+                        zones[same && i == 2 ? 0 : i], nics[below(r, HV_COUNT(nics))]);
+        }
     }
     hv_str_addf(t, "],\"network\":{\"bandwidth_GBps\":%g,\"latency_us\":%d",
                 often(r, 5) ? 100 : 3.0, often(r, 8) ? 5 : 500);
     if (often(r, 7)) {
-        hv_str_addf(t,
-                    ",\"links\":[{\"between\":[\"east\",\"west\"],\"bandwidth_GBps\":%g,"
-                    "\"latency_us\":%d}]",
-                    links[below(r, HV_COUNT(links))], often(r, 5) ? 30000 : 300);
+        add_links(r, t, s->nodes[2] > 0 && !same);
     }
     hv_str_addf(t, "}}");
 }
@@ -97,12 +116,22 @@ static void random_job(struct hv_rng *r, struct hv_str *t, struct site *s)
                 s->batch, 512 << below(r, 3), often(r, 3) ? ",\"grad_precision\":\"fp32\"" : "");
 }
 
-/** A replica entry: stages with a run of devices on one side or on each, and how the batch comes.
+/** A replica entry: stages with a run of devices on one side or on several, and how the batch
+ * comes.
  */
 struct entry {
     int first[4][SIDES], devices[4][SIDES], stages, batch, micro;
     bool shards;
 };
+
+static int sides_in(const struct entry *e, int stage)
+{
+    int n = 0;
+    for (int side = 0; side < SIDES; side++) {
+        n += e->devices[stage][side] > 0;
+    }
+    return n;
+}
 
 static void add_stage(struct hv_rng *r, struct hv_str *t, const struct site *s,
                       const struct entry *e, int i)
@@ -110,14 +139,13 @@ static void add_stage(struct hv_rng *r, struct hv_str *t, const struct site *s,
     static const char *const degrees[] = {"tp", "dp", "dp", "cp"};
     int from = 2 * s->layers * i / e->stages, to = 2 * s->layers * (i + 1) / e->stages, n = 0;
     hv_str_addf(t, "%s{\"devices\":\"", i > 0 ? "," : "");
-    for (int d = 0; d < e->devices[i][0] + e->devices[i][1]; d++) {
-        int side = d >= e->devices[i][0];
-        hv_str_addf(t, "%s", d > 0 ? "," : "");
-        add_address(t, s, side, e->first[i][side] + d - (side ? e->devices[i][0] : 0));
-        n++;
+    for (int side = 0; side < SIDES; side++) {
+        for (int d = 0; d < e->devices[i][side]; d++) {
+            hv_str_addf(t, "%s", n++ > 0 ? "," : "");
+            add_address(t, s, side, e->first[i][side] + d);
+        }
     }
-    bool both = e->devices[i][0] > 0 && e->devices[i][1] > 0;
-    const char *degree = both && often(r, 8) ? "dp" : degrees[below(r, 4)];
+    const char *degree = sides_in(e, i) > 1 && often(r, 8) ? "dp" : degrees[below(r, 4)];
     hv_str_addf(t, "\",\"layers\":[%g,%g],\"%s\":%d", from / 2.0, to / 2.0, degree, n);
     if (degree[0] == 'd' && e->micro % n != 0) {
         hv_str_addf(t, ",\"deal\":\"turns\"");
@@ -162,13 +190,13 @@ static bool random_entry(struct hv_rng *r, const struct site *s, int *used, stru
     bool across = often(r, 5), both = often(r, 3);
     for (int i = 0; i < stages; i++) {
         bool cross = across && i > 0 && (i + 1 == stages || often(r, 5));
-        side = cross ? 1 - side : side;
+        side = cross ? (side + 1 + below(r, SIDES - 1)) % SIDES : side;
         e->stages++;
         take(r, s, used, e, side);
         if (both && often(r, 6)) {
-            take(r, s, used, e, 1 - side);
+            take(r, s, used, e, (side + 1 + below(r, SIDES - 1)) % SIDES);
         }
-        if (e->devices[i][0] + e->devices[i][1] == 0) {
+        if (sides_in(e, i) == 0) {
             e->stages--;
             break;
         }
@@ -176,23 +204,41 @@ static bool random_entry(struct hv_rng *r, const struct site *s, int *used, stru
     return e->stages > 0;
 }
 
+/** One stage on all devices of a site: where little crosses, a good plan. Returns how many entries.
+ */
+static int whole_site(struct hv_rng *r, const struct site *s, struct entry *e)
+{
+    int side = below(r, SIDES);
+    e->stages = 1;
+    e->devices[0][side] = devices_of(s, side);
+    return e->devices[0][side] > 0;
+}
+
+/** Up to three, as long as there are devices. Returns how many. */
+static int random_entries(struct hv_rng *r, const struct site *s, int *used, struct entry *e)
+{
+    int n = 1 + below(r, 3);
+    for (int i = 0; i < n; i++) {
+        if (!random_entry(r, s, used, &e[i])) {
+            return i;
+        }
+    }
+    return n;
+}
+
 static bool random_plan(struct hv_rng *r, struct hv_str *t, struct site *s)
 {
     static const char *const schedules[] = {"1f1b", "gpipe", "zb-h1", "zb-2p"};
     struct entry e[3] = {{.shards = often(r, 3)}, {.shards = often(r, 3)}, {.shards = often(r, 3)}};
-    int used[SIDES] = {0, 0}, n = 1 + below(r, 3), left = s->batch;
-    for (int i = 0; i < n; i++) {
-        if (!random_entry(r, s, used, &e[i])) {
-            n = i;
-        }
-    }
+    int used[SIDES] = {0}, left = s->batch;
+    int n = often(r, 2) ? whole_site(r, s, &e[0]) : random_entries(r, s, used, e);
     for (int i = 0; i < n; i++) {
         e[i].batch = i + 1 == n ? left : 1 + below(r, left - (n - 1 - i));
         left -= e[i].batch;
     }
     s->both = false;
     for (int i = 0; i < 4 * n; i++) {
-        s->both = s->both || (e[i / 4].devices[i % 4][0] > 0 && e[i / 4].devices[i % 4][1] > 0);
+        s->both = s->both || sides_in(&e[i / 4], i % 4) > 1;
     }
     if (n < 1) {
         return false;
