@@ -319,8 +319,14 @@ static void try_team(struct hv__climb *c, int t)
     }
 }
 
-static bool may_slice(const struct hv__climb *c, const struct hv__order *o)
+/* Can an order differ from 1F1B on this plan, and suit the model? */
+static bool may_order(const struct hv__climb *c, const struct hv__order *o)
 {
+    bool deep = o->chunks * o->slices > 1;
+    for (int t = 0; t < c->k.n_teams; t++)
+        deep = deep || hv__depth(&c->k.teams[t]) > 1;
+    if (!deep && c->k.order == 0)
+        return false;
     const struct hv_model *m = hv_cost_model(c->s->k);
     return o->slices == 1 || (m->kind == HV_MODEL_TRANSFORMER && m->causal &&
                               fmod(hv_cost_tokens(c->s->k), o->slices) == 0);
@@ -332,7 +338,7 @@ static void try_order(struct hv__climb *c, int order)
     const struct hv__order *now = &hv__orders[c->k.order], *o = &hv__orders[order];
     struct hv__sketch next = c->k;
     next.order = order;
-    if (now->chunks == o->chunks && now->folded == o->folded && may_slice(c, o))
+    if (now->chunks == o->chunks && now->folded == o->folded && may_order(c, o))
         (void)hv__attempt(c, &next, false);
 }
 
@@ -347,7 +353,9 @@ static void try_orders(struct hv__climb *c)
             try_order(c, i);
         struct hv__sketch next = c->k;
         next.order = i % hv__n_orders;
-        bool fits = next.order != c->k.order && may_slice(c, &hv__orders[next.order]);
+        const struct hv__order *o = &hv__orders[next.order];
+        bool again = o->memory > 0 && i >= hv__n_orders; /* few pay, all take long to judge */
+        bool fits = next.order != c->k.order && may_order(c, o) && !again;
         for (int t = 0; t < next.n_teams && fits; t++) {
             struct hv__team *team = &next.teams[t];
             fits = team->micro_batch % by[1] == 0;

@@ -118,7 +118,8 @@ double hv__work_of(const struct hv__search *s, const struct hv__sketch *k)
     for (int i = 0; i < k->n_teams; i++) {
         const struct hv__team *t = &k->teams[i];
         const struct hv__order *o = &hv__orders[k->order];
-        ops += (double)t->micro_batches * hv__depth(t) * o->chunks * o->slices * 2;
+        ops += (double)t->micro_batches * hv__depth(t) * o->chunks * o->slices * 2 *
+               (o->effort > 0 ? o->effort : 1);
         for (int l = 0; l < t->n_legs; l++)
             ops += hv__leg_devices(&t->legs[l]) + 100 * t->legs[l].n_stages;
     }

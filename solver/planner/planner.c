@@ -8,9 +8,13 @@
 #include <math.h>
 
 #define STARTS      24
-#define FIRST_SHARE 0.3 /* of the work left, for a few steps from every start */
-#define START_SHARE 0.2 /* of the work of a whole search, for the improvement of one plan */
-#define WORK_LIMIT  1e7 /* operations of judgements without a limit from outside; about a second */
+#define FIRST_SHARE 0.3  /* of the work left, for a few steps from every start */
+#define BEST_SHARE  0.3  /* of the work left, for the best start at a time */
+#define LAST_SHARE  0.04 /* of all work, for the best at last */
+#define START_SHARE 0.2  /* of the work of a whole search, for the improvement of one plan */
+#define WORK_LIMIT                                                                                 \
+    1.2e7 /* operations of judgements without a limit from outside; about a second                 \
+           */
 
 static void report(const struct hv__search *s, double frac, const char *text)
 {
@@ -33,47 +37,77 @@ static int first_plans(struct hv__search *s, struct hv__sketch *starts)
     return n;
 }
 
-/* Every start a few steps, then the best of them first: those that begin well do not always end
- * well. */
-static void improve_each(struct hv__search *s, struct hv__sketch *starts, int n)
+/** Starts on their way, best first. */
+struct field {
+    struct hv__sketch k[STARTS];
+    double value[STARTS];
+    bool done[STARTS]; /* no step helps any more */
+    int n;
+};
+
+/* Start number i as far as `share` of the work up to `whole` takes it, in its new place. */
+static void go_on(struct hv__search *s, struct field *f, int i, double share, double whole)
 {
-    double value[STARTS], whole = s->work_limit,
-                          each = FIRST_SHARE * (whole - s->work) / fmax(n, 1);
-    for (int i = 0; i < n && !s->stopped; i++) {
-        struct hv__sketch k = starts[i];
-        report(s, 0.2 + 0.2 * i / n, "improvement");
-        s->work_limit = s->work + each;
-        double least = hv__improve(s, &k, hv__judge_sketch(s, &k));
-        int at = i;
-        for (; at > 0 && value[at - 1] > least; at--) {
-            value[at] = value[at - 1];
-            starts[at] = starts[at - 1];
-        }
-        value[at] = least;
-        starts[at] = k;
-    }
+    struct hv__sketch k = f->k[i];
+    s->work_limit = s->work + share * (whole - s->work);
+    double value = hv__improve(s, &k, f->value[i]);
+    bool done = !hv__over(s);
     s->work_limit = whole;
+    for (; i > 0 && f->value[i - 1] > value; i--) {
+        f->k[i] = f->k[i - 1];
+        f->value[i] = f->value[i - 1];
+        f->done[i] = f->done[i - 1];
+    }
+    f->k[i] = k;
+    f->value[i] = value;
+    f->done[i] = done;
+}
+
+/* Every start a few steps, as those that begin well do not always end well; then always the best
+ * that has not come to its end. */
+static void improve_all(struct hv__search *s, struct field *f)
+{
+    double whole = s->work_limit;
+    for (int i = 0; i < f->n && !s->stopped; i++) {
+        report(s, 0.2 + 0.2 * i / f->n, "improvement");
+        go_on(s, f, i, FIRST_SHARE / (f->n - FIRST_SHARE * i), whole);
+    }
+    for (int at = 0; at < f->n && !hv__over(s);) {
+        report(s, 0.4 + 0.6 * at / f->n, "improvement");
+        if (!f->done[at])
+            go_on(s, f, at, at + 1 < f->n ? BEST_SHARE : 1, whole);
+        for (at = 0; at < f->n && f->done[at];)
+            at++;
+    }
+}
+
+/* The best of all once more with the work that was kept for it: it may be of a climb that was cut
+ * short. */
+static void finish(struct hv__search *s, double whole)
+{
+    struct hv__sketch k = s->best;
+    s->work_limit = whole;
+    if (s->best_value < HUGE_VAL)
+        (void)hv__improve(s, &k, s->best_value);
 }
 
 static void search(struct hv__search *s)
 {
-    struct hv__sketch *starts = hv_arena_new(&s->arena, struct hv__sketch, STARTS);
+    double whole = s->work_limit;
+    s->work_limit = (1 - LAST_SHARE) * whole;
+    struct field *f = hv_arena_new(&s->arena, struct field, 1);
     report(s, 0, "first plans");
     const struct hv_objective *o = &s->job->objective;
-    int n = first_plans(s, starts);
+    int n = first_plans(s, f->k);
     if (n == 0 && (hv_known(o->deadline_s) || hv_known(o->max_usd_per_h)) && !s->stopped) {
         s->beyond = true; /* none keeps to the limits: then the one that is nearest to them */
-        n = first_plans(s, starts);
+        n = first_plans(s, f->k);
     }
-    double whole = s->work_limit;
-    improve_each(s, starts, n);
-    for (int i = 0; i < n && !s->stopped; i++) {
-        /* the best start may use a third of what is left, the next a third of the rest, … */
-        report(s, 0.4 + 0.6 * i / n, "improvement");
-        s->work_limit = i + 1 < n ? s->work + 0.3 * (whole - s->work) : whole;
-        (void)hv__improve(s, &starts[i], hv__judge_sketch(s, &starts[i]));
-    }
-    s->work_limit = whole;
+    f->n = n;
+    for (int i = 0; i < n; i++)
+        f->value[i] = hv__judge_sketch(s, &f->k[i]);
+    improve_all(s, f);
+    finish(s, whole);
     report(s, 1, "done");
 }
 

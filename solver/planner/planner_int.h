@@ -52,6 +52,8 @@ struct hv__order {
     int rounds;            /**< micro-batches of a group, in depths; 0: there are no groups */
     double in_flight_more; /**< activations kept beyond those of 1F1B, as a share of the depth */
     const char *option[2]; /**< key and value, or NULL */
+    int effort;            /**< of judging it, in those of 1F1B; 0: 1 */
+    int memory;            /**< micro-batches that a rank may hold, in depths; 0: not given */
 };
 
 /** A plan before it is written out. */

@@ -12,6 +12,9 @@
 #define GROUPS 64 /* sizes of groups tried */
 #define WIDTH  64 /* ranks of one tensor and context group, at most, that are placed first */
 
+/* an order that is made by playing it takes so many times as long to judge */
+#define LISTED 4
+
 /* clang-format off */
 const struct hv__order hv__orders[] = {
     {.name = "1f1b", .chunks = 1, .slices = 1},
@@ -26,8 +29,11 @@ const struct hv__order hv__orders[] = {
     {.name = "interleaved", .chunks = 2, .slices = 1, .rounds = 2},
     {.name = "interleaved", .chunks = 4, .slices = 1, .rounds = 2},
     {.name = "dapple", .chunks = 1, .slices = 1, .in_flight_more = 1, .option = {"early", "pb"}},
-    {.name = "zb-list", .chunks = 1, .slices = 1},
-    {.name = "zb-list", .chunks = 2, .folded = true, .slices = 1},
+    {.name = "zb-list", .chunks = 1, .slices = 1, .effort = LISTED},
+    {.name = "zb-list", .chunks = 2, .folded = true, .slices = 1, .effort = LISTED},
+    {.name = "zb-list", .chunks = 1, .slices = 1, .in_flight_more = 1, .memory = 2, .effort = LISTED},
+    {.name = "zb-list", .chunks = 1, .slices = 1, .in_flight_more = 2, .memory = 3, .effort = LISTED},
+    {.name = "zb-list", .chunks = 2, .folded = true, .slices = 1, .in_flight_more = 1, .memory = 2, .effort = LISTED},
 };
 /* clang-format on */
 const int hv__n_orders = (int)HV_COUNT(hv__orders);
@@ -272,16 +278,20 @@ int64_t hv__group(const struct hv__sketch *k)
 static void draw_schedule(const struct hv__sketch *k, struct hv_plan *p)
 {
     const struct hv__order *o = &hv__orders[k->order];
-    int64_t group = hv__group(k);
+    int64_t group = hv__group(k), depth = 0;
+    for (int i = 0; i < k->n_teams; i++)
+        depth = hv__depth(&k->teams[i]) > depth ? hv__depth(&k->teams[i]) : depth;
     p->schedule.name = hv_arena_strdup(&p->arena, o->name);
     p->schedule.slices = o->slices;
-    if (group == 0 && o->option[0] == NULL)
+    if (group == 0 && o->memory == 0 && o->option[0] == NULL)
         return;
+    int64_t number = group > 0 ? group : o->memory * depth;
     p->schedule.n_options = 1;
     p->schedule.options = hv_arena_new(&p->arena, struct hv_option, 1);
     p->schedule.options[0] =
-        group > 0 ? (struct hv_option){"group", hv_arena_printf(&p->arena, "%" PRId64, group)}
-                  : (struct hv_option){o->option[0], o->option[1]};
+        number > 0 ? (struct hv_option){group > 0 ? "group" : "memory",
+                                        hv_arena_printf(&p->arena, "%" PRId64, number)}
+                   : (struct hv_option){o->option[0], o->option[1]};
 }
 
 struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k)

@@ -489,6 +489,47 @@ static void comes_near_to_impossible_limits(void **state)
     hv_plan_unref(fastest.plan);
 }
 
+/** Over slow links the answer is in an order that no other of as many chunks beats, whatever memory
+ * each is given. */
+static void beats_every_other_order_of_its_plan(void **state)
+{
+    (void)state;
+    static const char cluster[] = "{\"format\":\"hetviz.cluster/1\",\"name\":\"s\",\"nodes\":["
+                                  "{\"name\":\"a\",\"count\":1,\"device\":\"RTX4090-24GB\","
+                                  "\"devices\":2,\"nic\":{\"bandwidth_GBps\":1.25}},"
+                                  "{\"name\":\"b\",\"count\":1,\"device\":\"V100-SXM2-32GB\","
+                                  "\"devices\":2,\"nic\":{\"bandwidth_GBps\":1.25}},"
+                                  "{\"name\":\"c\",\"count\":1,\"device\":\"A10G-24GB\","
+                                  "\"devices\":2,\"nic\":{\"bandwidth_GBps\":1.25}}],"
+                                  "\"network\":{\"bandwidth_GBps\":12.5,\"latency_us\":5000}}";
+    static const char *const whole[] = {"1f1b", "zb-h1", "zb-h2", "zb-2p", "zb-list"};
+    static const char *const folded[] = {"zb-v", "zb-list"};
+    struct world w;
+    open_world(&w, cluster, model_text, job_text);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    struct hv_replica *x = &r.plan->replicas[0];
+    struct hv_option memory = {"memory", NULL};
+    assert_true(x->n_stages > 1);
+    bool turns =
+        x->stages[0].n_ranges == 2 && x->stages[0].ranges[1].from2 > x->stages[1].ranges[1].from2;
+    bool plain = x->stages[0].n_ranges == 1;
+    for (size_t i = 0; i < (plain ? HV_COUNT(whole) : turns ? HV_COUNT(folded) : 0); i++) {
+        r.plan->schedule.name = plain ? whole[i] : folded[i];
+        for (size_t depths = 1; depths <= (plain ? 3 : 2); depths++) {
+            bool list = strcmp(r.plan->schedule.name, "zb-list") == 0;
+            char number[16];
+            (void)snprintf(number, sizeof number, "%zu", depths * x->n_stages);
+            memory.value = number;
+            r.plan->schedule.options = &memory;
+            r.plan->schedule.n_options = list && depths > 1;
+            assert_true(time_of(&w, r.plan) >= r.iteration_s * (1 - 1e-9));
+        }
+    }
+    r.plan->schedule.n_options = 0;
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
 static const char one_t4[] =
     "{\"format\":\"hetviz.cluster/1\",\"name\":\"t\",\"nodes\":[{\"name\":\"t\",\"count\":1,"
     "\"device\":\"T4-16GB\",\"devices\":1}]}";
@@ -683,6 +724,7 @@ int main(void)
         cmocka_unit_test(keeps_to_the_price),
         cmocka_unit_test(keeps_to_the_deadline),
         cmocka_unit_test(comes_near_to_impossible_limits),
+        cmocka_unit_test(beats_every_other_order_of_its_plan),
         cmocka_unit_test(leaves_to_the_host_what_does_not_fit),
         cmocka_unit_test(does_without_what_is_lost),
         cmocka_unit_test(says_when_nothing_fits),
