@@ -101,7 +101,7 @@ void hv_cluster_totals(const struct hv_cluster_screen *v, struct hv_str *out);
 /** Number with a plain dash for unknown ones. */
 void hv_cluster_number(struct hv_str *out, double x, const char *unit);
 
-/* ---- links and details (cluster_panels.c) */
+/* ---- links and details (cluster_links.c, cluster_details.c) */
 
 /** Appends what the cell at the matrix' cursor says, in words. */
 void hv_cluster_link_line(const struct hv_cluster_screen *v, struct hv_str *out);

@@ -13,6 +13,8 @@
 
 /* Cells in between that are written again rather than jumped over. */
 #define GAP_MAX 4
+/* Columns back that are stepped rather than jumped to. */
+#define NEAR 2
 /* So many blanks up to the edge are cleared rather than written. */
 #define TAIL_MIN 6
 /* No cell has this style. */
@@ -208,6 +210,14 @@ static void add_ansi_move(struct hv_str *out, int a, int b, char what)
     hv_str_addc(out, what);
 }
 
+/* A row down and at most NEAR columns back: shorter than the place, as in columns that scroll. */
+static void add_near_below(struct hv_str *bytes, int back)
+{
+    hv_str_adds(bytes, "\033[B");
+    for (; back > 0; back--)
+        hv_str_addc(bytes, '\b');
+}
+
 static void move(struct hv_out *o, int x, int y)
 {
     if (o->x == x && o->y == y)
@@ -216,6 +226,8 @@ static void move(struct hv_out *o, int x, int y)
         hv__caps_add_2(&o->bytes, o->caps.move, y, x);
     else if (o->x >= 0 && o->y == y && x > o->x)
         add_ansi_move(&o->bytes, x - o->x, 1, 'C');
+    else if (o->x >= x && o->x - x <= NEAR && o->y + 1 == y)
+        add_near_below(&o->bytes, o->x - x);
     else
         add_ansi_move(&o->bytes, y + 1, x + 1, 'H');
     o->x = x;
