@@ -100,7 +100,7 @@ static int plan_auto(lua_State *L)
     o.start = read_options(L, &w.share);
     if (o.start == NULL) {
         hv_eval_bound(r->cost, &r->host->arena, &bound);
-        emit_bound(r, bound.iteration_s);
+        emit_bound(r, bound.spread_s);
     } else {
         o.progress = NULL; /* its parts say nothing of the whole */
     }

@@ -160,7 +160,7 @@ static enum hv_status answer(struct hv__search *s, struct hv_planner_result *out
 {
     struct hv_bound b = {0};
     hv_eval_bound(s->k, &s->arena, &b);
-    out->bound_s = b.iteration_s;
+    out->bound_s = b.spread_s;
     out->evaluations = s->evaluations;
     out->stopped = s->stopped;
     if (!(s->best_value < HUGE_VAL)) {

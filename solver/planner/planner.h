@@ -28,7 +28,7 @@ struct hv_planner_options {
 struct hv_planner_result {
     struct hv_plan *plan; /**< owner: caller, hv_plan_unref; NULL when there is none */
     double value;         /**< of the job's objective: seconds, USD or joules per iteration */
-    double iteration_s, bound_s; /**< bound: hv_eval_bound */
+    double iteration_s, bound_s; /**< bound: of all plans, hv_bound.spread_s */
     int64_t evaluations;
     bool stopped; /**< `stop` or `budget` ended it */
 };

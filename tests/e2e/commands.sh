@@ -367,6 +367,8 @@ holds 'eval: another cluster is looked at' [ "$rc" -eq 3 ]
 
 expect 'bound' 0 bound -c a100-v100-t4 -m llama-3-8b
 says 'bound: why' out 'no plan can be faster than .*: .*devices'
+expect 'bound: two regions' 0 bound -c two-regions -m gpt3-1.3b -j small
+says 'bound: what a slow network adds is of most plans' out '^most plans take .* because of the link between east and west'
 expect 'bound: JSON' 0 bound -c a100-v100-t4 -m llama-3-8b -j small --json
 holds 'bound: JSON' is_json out
 for cluster in "$root"/samples/clusters/*.json; do

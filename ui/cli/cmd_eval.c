@@ -36,7 +36,7 @@ static void add_bound_parts(json_t *o, const struct hv_bound *b, bool any)
     } parts[] = {{"compute_s", b->compute_s}, {"shapes_s", b->shapes_s},
                  {"passes_s", b->passes_s},   {"optimizer_s", b->optimizer_s},
                  {"host_s", b->host_s},       {"wait_s", b->wait_s},
-                 {"cut_s", b->cut_s},         {"spread_plans_s", b->spread_s},
+                 {"cut_s", b->cut_s},         {"kept_plans_s", b->iteration_s},
                  {"other_plans_s", b->any_s}};
     for (size_t i = 0; i < HV_COUNT(parts); i++) {
         json_object_set_new(o, parts[i].key, hv_json_num(any ? parts[i].time_s : HV_UNKNOWN));
@@ -60,15 +60,19 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
     bool any = b.iteration_s > 0;
     if (hv_args_has(args, "json")) {
         json_t *o = json_object();
-        json_object_set_new(o, "bound_s", hv_json_num(any ? b.iteration_s : HV_UNKNOWN));
-        json_object_set_new(o, "why", json_string(b.why));
+        json_object_set_new(o, "bound_s", hv_json_num(any ? b.spread_s : HV_UNKNOWN));
+        json_object_set_new(o, "why", json_string(any ? b.spread_why : b.why));
         add_bound_parts(o, &b, any);
         st = hv_cli_print_json(o, err);
     } else if (any) {
         char buf[HV_FMT_CAP];
         struct hv_str text = {0};
         hv_str_addf(&text, "no plan can be faster than %s: %s\n",
-                    hv_fmt_seconds(buf, sizeof buf, b.iteration_s), b.why);
+                    hv_fmt_seconds(buf, sizeof buf, b.spread_s), b.spread_why);
+        if (b.cut_why != NULL) {
+            hv_str_addf(&text, "most plans take %s or more: %s\n",
+                        hv_fmt_seconds(buf, sizeof buf, b.iteration_s), b.cut_why);
+        }
         st = hv_cli_print(&text, err);
         hv_str_free(&text);
     }

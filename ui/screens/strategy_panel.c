@@ -138,7 +138,7 @@ static void put_state(struct pen *p, const struct hv_session *s, const struct hv
 /** The search's own bound, else that of the inputs. */
 static double bound_of(struct hv_session *s, const struct hv_row *row)
 {
-    return hv_known(row->bound_s) ? row->bound_s : hv_session_bound(s).iteration_s;
+    return hv_known(row->bound_s) ? row->bound_s : hv_session_bound(s).spread_s;
 }
 
 static double best_of(const struct hv_row *row)
