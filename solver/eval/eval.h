@@ -340,7 +340,7 @@ struct hv_bound {
                         passes or shard states across the cut, or sum gradients on servers */
     const char *spread_why;
     const char *cut_why; /**< what cut_s is; NULL where no cut counts */
-    const bool *beyond; /**< [groups] the second side of the cut; NULL: none counts */
+    const bool *beyond;  /**< [groups] the second side of the cut; NULL: none counts */
     /* what iteration_s is made of besides compute_s */
     double shapes_s;    /**< kernels of the shapes that valid degrees leave, their exchanges */
     double passes_s;    /**< fill and drain: passes of limited size, and devices better left out */

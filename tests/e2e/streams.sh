@@ -53,7 +53,7 @@ same 'through a link' out all.txt
 same 'found in PATH' out all.txt
 # ---- themes of the front end ---------------------------------------------------------------------
 expect "a theme that is not there" 3 --theme no-such --dump cluster
-says "it is named" err "no-such: cannot read"
+says "it is named, with those there are" err "no theme 'no-such': default, light"
 expect "a light theme by its name" 0 --theme light --dump cluster --out "$work/light.svg"
 export COLORFGBG="0;15"
 expect "a light background that the terminal tells of" 0 --dump cluster --out "$work/told.svg"

@@ -142,6 +142,32 @@ static void the_mouse_can_be_given_back(void **state)
     finish(p);
 }
 
+/* The colour of a tab that is not open: 250 by default, 238 on a light background. */
+static void themes_change_while_it_runs(void **state)
+{
+    struct pty *p = *state;
+    start(p);
+    wait_for(p, "F1 Help");
+    assert_true(times_written(p, "38;5;250m 2 Mod") > 0);
+    assert_int_equal(times_written(p, "38;5;238m 2 Mod"), 0);
+    type(p, ":set theme li\t\r");
+    wait_for(p, "theme light;");
+    assert_int_equal(times_written(p, "38;5;238m 2 Mod"), 1);
+    type(p, ":set theme no-such\r");
+    wait_for(p, "no theme 'no-such': default, light");
+    assert_int_equal(times_written(p, "38;5;250m 2 Mod"), 1);
+    type(p, ":set theme default\r");
+    wait_for(p, "theme default;");
+    assert_int_equal(times_written(p, "38;5;250m 2 Mod"), 2);
+    type(p, "2");
+    wait_for(p, "<2 Mod");
+    type(p, "q");
+    struct news n = get_news(p);
+    assert_true(WIFEXITED(n.status));
+    assert_restored(p);
+    finish(p);
+}
+
 static void in_utf8(struct pty *p)
 {
     (void)p;
@@ -305,6 +331,7 @@ int main(void)
         ON_PTY(stopping_gives_the_terminal_back_and_continuing_draws_again),
         ON_PTY(the_editor_gets_the_terminal),
         ON_PTY(the_mouse_can_be_given_back),
+        ON_PTY(themes_change_while_it_runs),
         ON_PTY(ascii_is_kept_where_it_was_asked_for),
         ON_PTY(files_are_looked_at_before_they_are_imported),
         ON_PTY(signals_restore_the_terminal),

@@ -155,6 +155,7 @@ static void actions_are_commands(void **state)
                     "keys <Esc>\n:set noascii\nwait \xe2\x94\x8c\n:set ascii\nwait +-[At\n"
                     ":set nomouse\nwait there is no mouse here\nkeys <Esc>:set no<Tab><Tab>\n"
                     "wait :set nomouse\nkeys ^U<Esc>\n"
+                    ":set theme light\nwait no terminal to colour\n"
                     ":no-such-thing\nwait error\nkeys <Esc>:gantt-zoom-a<Tab>\n"
                     "wait gantt-zoom-area\nkeys ^U<Esc>:screen ga<Tab>\nwait :screen gantt\n");
 }

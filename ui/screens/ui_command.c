@@ -21,6 +21,16 @@ static void set_mouse(struct hv_app *app, bool on)
                        : "the mouse is the terminal's: it selects text; :set mouse takes it again");
 }
 
+static void set_theme(struct hv_app *app, const char *name)
+{
+    struct hv_err err = {0};
+    if (hv_app_set_theme(app, name, &err) != HV_OK) {
+        hv_ui_error(app, &err);
+        return;
+    }
+    hv_app_message(app, HV_MSG_INFO, "theme %s; --theme or HETVIZ_THEME keeps it", name);
+}
+
 /** What `set WORD` switches. */
 static const struct setting {
     const char *word;
@@ -85,6 +95,10 @@ bool hv_ui_command(struct hv_app *app, const char *line)
         return true;
     }
     const char *rest = line + n + strspn(line + n, " ");
+    if (n == 3 && strncmp(line, "set theme ", 10) == 0) {
+        set_theme(app, line + 10 + strspn(line + 10, " "));
+        return true;
+    }
     for (size_t i = 0; i < HV_COUNT(settings); i++) {
         if (n == 3 && strncmp(line, "set", 3) == 0 && strcmp(rest, settings[i].word) == 0) {
             settings[i].set(app, settings[i].on);
@@ -142,6 +156,15 @@ static bool offer_settings(struct more *m)
     for (size_t i = 0; !found && i < HV_COUNT(settings); i++) {
         found = offer(m, settings[i].word);
     }
+    return found || offer(m, "theme");
+}
+
+static bool offer_themes(struct more *m)
+{
+    bool found = false;
+    for (const char *const *t = hv_theme_names; !found && *t != NULL; t++) {
+        found = offer(m, *t);
+    }
     return found;
 }
 
@@ -177,6 +200,9 @@ bool hv_ui_complete(const void *model, const char *text, size_t n, struct hv_str
         return !first && strchr(strchr(text, ' ') + 1, ' ') != blank ? offer_actions(&m)
                : first                                               ? offer_screens(&m)
                                                                      : false;
+    }
+    if (strncmp(text, "set theme ", 10) == 0) {
+        return offer_themes(&m);
     }
     return first && ((strncmp(text, "screen ", 7) == 0 && offer_screens(&m)) ||
                      (strncmp(text, "set ", 4) == 0 && offer_settings(&m)));

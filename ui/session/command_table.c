@@ -224,7 +224,7 @@ static const struct hv_command command_rows[] = {
 
 static const struct hv_command prompt_rows[] = {
     {HV_PROMPT_SET, "set", NULL, "DOCUMENT.KEY VALUE", 2, -1, "change a value of cluster, model or job",
-     "The key path is that of the file, the value is JSON or a bare word. `set ascii`, `set noascii`, `set mouse` and `set nomouse` are about the screens: without the mouse the terminal selects text as ever.\nExample: set cluster.nodes[0].count 4", NO_OPTIONS, false},
+     "The key path is that of the file, the value is JSON or a bare word. `set ascii`, `set noascii`, `set mouse`, `set nomouse` and `set theme NAME` are about the screens: without the mouse the terminal selects text as ever.\nExample: set cluster.nodes[0].count 4", NO_OPTIONS, false},
     {HV_PROMPT_REMOVE, "remove", NULL, "DOCUMENT.KEY", 1, -1, "take a member or a list element away", "Example: remove cluster.nodes[2]", NO_OPTIONS, false},
     {HV_PROMPT_INSERT, "insert", NULL, "DOCUMENT.KEY[N] VALUE", 2, -1, "put an element into a list, before element N",
      "N may be the list's length: at the end.\nExample: insert cluster.nodes[0] {\"name\": \"n\", \"count\": 1, \"device\": \"T4-16GB\", \"devices\": 4}", NO_OPTIONS, false},

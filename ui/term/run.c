@@ -60,6 +60,16 @@ static bool mouse(void *ctx, bool on)
     return l->ops->mouse(l->t, on);
 }
 
+static enum hv_status theme(void *ctx, const char *name, struct hv_err *err)
+{
+    const struct lent *l = ctx;
+    struct hv_theme t;
+    enum hv_status st = hv_theme_named(&t, name, err);
+    if (st == HV_OK && !l->ops->theme(l->t, &t))
+        st = hv_err_set(err, HV_ENO, "there is no terminal to colour here");
+    return st;
+}
+
 static void take(void *ctx, struct hv_app *app)
 {
     const struct lent *l = ctx;
@@ -78,7 +88,7 @@ int hv_term_run(const struct hv_term_ops *ops, struct hv_term *t, struct hv_app 
     struct lent lent = {ops, t};
     ops->size(t, &w, &h);
     struct hv_event ev = hv_event_resize(w, h);
-    hv_app_set_terminal(app, (struct hv_app_terminal){give, take, mouse, &lent});
+    hv_app_set_terminal(app, (struct hv_app_terminal){give, take, mouse, theme, &lent});
     if (ops->is_ascii(t)) /* else it is as the user wants it */
         hv_app_set_ascii(app, true);
     bool go = hv_app_feed(app, &ev);

@@ -53,6 +53,8 @@ struct hv_term_ops {
     /** Takes the mouse, or leaves it to the terminal (to select text), with the next frame; false
      * where there is none. */
     bool (*mouse)(struct hv_term *t, bool on);
+    /** Cells look as the theme says from the next frame on; false where nothing has looks. */
+    bool (*theme)(struct hv_term *t, const struct hv_theme *theme);
     /** Gives the terminal back for a child program ($EDITOR), and takes it again. */
     void (*suspend)(struct hv_term *t);
     void (*resume)(struct hv_term *t);

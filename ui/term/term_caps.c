@@ -138,13 +138,18 @@ static struct hv_pen pen_for(const struct hv_out_caps *c, const struct hv_style_
     return p;
 }
 
+void hv__out_look(struct hv_out *o, const struct hv_theme *theme, bool colour)
+{
+    int n = colour && o->caps.fore && o->caps.back ? tigetnum("colors") : 0;
+    for (int i = 0; i < (int)HV_STYLE_N; i++)
+        o->pens[i] = pen_for(&o->caps, &theme->looks[i], n >= 8 ? n : 0);
+}
+
 void hv__out_open(struct hv_out *o, const struct hv_theme *theme, bool colour)
 {
     *o = (struct hv_out){.x = -1, .cursor = -1};
     read_caps(&o->caps);
-    int n = colour && o->caps.fore && o->caps.back ? tigetnum("colors") : 0;
-    for (int i = 0; i < (int)HV_STYLE_N; i++)
-        o->pens[i] = pen_for(&o->caps, &theme->looks[i], n >= 8 ? n : 0);
+    hv__out_look(o, theme, colour);
 }
 
 void hv__out_close(struct hv_out *o)

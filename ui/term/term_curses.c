@@ -157,7 +157,8 @@ static enum hv_status open_curses(const struct hv_term_config *c, struct hv_term
     const char *kmous = tigetstr("kmous");
     t->has_mouse = kmous && kmous != (const char *)-1;
     t->mouse = !c->no_mouse && t->has_mouse;
-    hv__out_open(&t->out, c->theme, use_color(c));
+    t->colour = use_color(c);
+    hv__out_open(&t->out, c->theme, t->colour);
     build_reset(t, &reset);
     t->signal_fd = hv_signals_open(STDOUT_FILENO, hv_str_cstr(&reset), reset.n, &t->saved);
     hv_str_free(&reset);
@@ -201,6 +202,13 @@ static bool set_mouse(struct hv_term *t, bool on)
         hv_str_adds(&t->out.bytes, on ? mouse_on : mouse_off);
     t->mouse = t->keys.mouse = on;
     return t->has_mouse;
+}
+
+static bool set_theme(struct hv_term *t, const struct hv_theme *theme)
+{
+    hv__out_look(&t->out, theme, t->colour);
+    forget(t);
+    return true;
 }
 
 static void get_size(const struct hv_term *t, int *w, int *h)
@@ -342,5 +350,6 @@ const struct hv_term_ops hv_term_curses = {.name = "curses",
                                            .present = present,
                                            .wait_event = wait_event,
                                            .mouse = set_mouse,
+                                           .theme = set_theme,
                                            .suspend = suspend,
                                            .resume = resume};

@@ -19,6 +19,7 @@ struct hv_term {
     int w, h, signal_fd;
     bool ascii, mouse; /* mouse: it is ours */
     bool has_mouse;    /* the description knows one */
+    bool colour;       /* cells have the colours of a theme */
     bool waits;        /* the beginning of a sequence is there, since … */
     int64_t since_ms;
     bool gone; /* writing failed for good */

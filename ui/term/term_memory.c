@@ -83,6 +83,13 @@ static void nothing(struct hv_term *t)
     (void)t;
 }
 
+static bool no_theme(struct hv_term *t, const struct hv_theme *theme)
+{
+    (void)t;
+    (void)theme;
+    return false;
+}
+
 static bool no_mouse(struct hv_term *t, bool on)
 {
     (void)t;
@@ -98,6 +105,7 @@ const struct hv_term_ops hv_term_memory = {.name = "memory",
                                            .present = present,
                                            .wait_event = wait_event,
                                            .mouse = no_mouse,
+                                           .theme = no_theme,
                                            .suspend = nothing,
                                            .resume = nothing};
 

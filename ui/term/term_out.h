@@ -54,6 +54,8 @@ struct hv_out {
 /** Reads the description of the current terminal (setupterm). The cells of a theme get its colours
  * when `colour`; how many there are is asked of the terminal. */
 void hv__out_open(struct hv_out *o, const struct hv_theme *theme, bool colour);
+/** Changes what cells look like; what is shown is to be forgotten (hv__out_forget). */
+void hv__out_look(struct hv_out *o, const struct hv_theme *theme, bool colour);
 void hv__out_close(struct hv_out *o);
 /** The terminal has this size and may show anything: the next drawing clears and writes all. */
 void hv__out_forget(struct hv_out *o, int w, int h);

@@ -159,22 +159,6 @@ static bool is_light(void)
     return last != NULL && (strcmp(last, ";7") == 0 || strcmp(last, ";15") == 0);
 }
 
-/** The theme asked for: one of ours by its name, or a file. Errors: those of reading it. */
-static enum hv_status named_theme(const char *name, struct hv_theme *theme, struct hv_err *err)
-{
-    struct hv_str path = {0}, file = {0};
-    enum hv_status st = HV_OK;
-    if (strcmp(name, "default") != 0) {
-        hv_str_addf(&file, "share/themes/%.64s.theme", name);
-        bool own =
-            strchr(name, '/') == NULL && hv_data_path(&path, hv_str_cstr(&file), NULL) == HV_OK;
-        st = hv_theme_read(theme, own ? hv_str_cstr(&path) : name, err);
-    }
-    hv_str_free(&file);
-    hv_str_free(&path);
-    return st;
-}
-
 /** Keys and theme: compiled in, changed by the user's files; a bad line is logged and the rest
  * counts. */
 static enum hv_status read_settings(const struct tui_options *o, struct hv_keymap *keys,
@@ -193,12 +177,12 @@ static enum hv_status read_settings(const struct tui_options *o, struct hv_keyma
     const char *name = o->theme != NULL ? o->theme : env != NULL && env[0] != '\0' ? env : NULL;
     enum hv_status st = HV_OK;
     if (name != NULL) {
-        st = named_theme(name, theme, wrong);
+        st = hv_theme_named(theme, name, wrong);
     } else if (config_file("theme", &path)) {
         if (hv_theme_read(theme, hv_str_cstr(&path), &err) != HV_OK) {
             hv_log(HV_LOG_WARN, "theme", "%s", hv_err_format(&err, buf, sizeof buf));
         }
-    } else if (is_light() && named_theme("light", theme, &err) != HV_OK) {
+    } else if (is_light() && hv_theme_named(theme, "light", &err) != HV_OK) {
         hv_log(HV_LOG_WARN, "theme", "%s", hv_err_format(&err, buf, sizeof buf));
     }
     hv_str_free(&path);

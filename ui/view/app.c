@@ -180,6 +180,13 @@ bool hv_app_set_mouse(struct hv_app *app, bool on)
     return app->terminal.mouse && app->terminal.mouse(app->terminal.ctx, on);
 }
 
+enum hv_status hv_app_set_theme(struct hv_app *app, const char *name, struct hv_err *err)
+{
+    app->dirty = true;
+    return app->terminal.theme ? app->terminal.theme(app->terminal.ctx, name, err)
+                               : hv_err_set(err, HV_ENO, "there is no terminal to colour here");
+}
+
 void hv_app_set_ascii(struct hv_app *app, bool ascii)
 {
     app->config.ascii = ascii;

@@ -136,12 +136,13 @@ void hv_app_tick(struct hv_app *app, int64_t now_ms);
 bool hv_app_is_done(const struct hv_app *app);
 /** Does an action as if its key had been pressed. */
 bool hv_app_do(struct hv_app *app, enum hv_action a);
-/** How an app gives its terminal to another program, takes it back, and takes or leaves its mouse
- * (false: it has none); all may be NULL. */
+/** How an app gives its terminal to another program, takes it back, takes or leaves its mouse
+ * (false: it has none), and gives it the looks of a theme; all may be NULL. */
 struct hv_app_terminal {
     void (*give)(void *ctx);
     void (*take)(void *ctx, struct hv_app *app);
     bool (*mouse)(void *ctx, bool on);
+    enum hv_status (*theme)(void *ctx, const char *name, struct hv_err *err);
     void *ctx;
 };
 /** Says what terminal the app is on; {0} = none that has to be given. */
@@ -150,6 +151,9 @@ void hv_app_set_terminal(struct hv_app *app, struct hv_app_terminal terminal);
 void hv_app_outside(struct hv_app *app, void (*run)(void *ctx), void *ctx);
 /** Takes the mouse, or leaves it to the terminal; false where there is none. */
 bool hv_app_set_mouse(struct hv_app *app, bool on);
+/** Draws in another theme from now on (hv_theme_named). Errors: also HV_ENO without a terminal. */
+enum hv_status hv_app_set_theme(struct hv_app *app, const char *name,
+                                struct hv_err *err) HV_NODISCARD;
 /** Opens the help of the view on top at what has a word in it; "" = all of it. */
 void hv_app_help(struct hv_app *app, const char *word);
 /** Opens the `:` prompt with a text in it. */

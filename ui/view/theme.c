@@ -218,6 +218,31 @@ enum hv_status hv_theme_read(struct hv_theme *t, const char *path, struct hv_err
     return s;
 }
 
+const char *const hv_theme_names[] = {"default", "light", "high-contrast", "mono", NULL};
+
+enum hv_status hv_theme_named(struct hv_theme *t, const char *name, struct hv_err *err)
+{
+    struct hv_str path = {0}, file = {0};
+    enum hv_status st = HV_OK;
+    hv_theme_default(t);
+    const char *const *own = hv_theme_names;
+    while (*own && strcmp(*own, name) != 0)
+        own++;
+    if (*own && own != hv_theme_names) {
+        hv_str_addf(&file, "share/themes/%s.theme", name);
+        st = hv_data_path(&path, hv_str_cstr(&file), err);
+    }
+    if (st == HV_OK && own != hv_theme_names)
+        st = hv_theme_read(t, *own ? hv_str_cstr(&path) : name, err);
+    if (st == HV_EIO && !*own && !strchr(name, '/'))
+        st = hv_err_set(err, HV_EINPUT,
+                        "no theme '%s': default, light, high-contrast, mono or a file of styles",
+                        name);
+    hv_str_free(&file);
+    hv_str_free(&path);
+    return st;
+}
+
 static void write_color(struct hv_str *out, const char *key, int c, bool is16)
 {
     if (c < 0)

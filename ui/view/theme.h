@@ -126,6 +126,12 @@ enum hv_status hv_theme_parse(struct hv_theme *t, const char *text, size_t n, co
                               struct hv_err *err) HV_NODISCARD;
 /** As hv_theme_parse from a path. Errors: also HV_EIO. */
 enum hv_status hv_theme_read(struct hv_theme *t, const char *path, struct hv_err *err) HV_NODISCARD;
+/** Names of the shipped themes, up to NULL; the first is the compiled-in one. */
+extern const char *const hv_theme_names[];
+/** One of the shipped themes by its name, or the file of that path, over the compiled-in theme.
+ * Errors: as hv_theme_read; HV_EINPUT with the names there are. */
+enum hv_status hv_theme_named(struct hv_theme *t, const char *name,
+                              struct hv_err *err) HV_NODISCARD;
 /** Appends the theme as a theme file (what share/themes/default.theme is made of). */
 void hv_theme_write(const struct hv_theme *t, struct hv_str *out);
 
