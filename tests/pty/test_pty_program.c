@@ -108,6 +108,15 @@ static void stopping_gives_the_terminal_back_and_continuing_draws_again(void **s
     finish(p);
 }
 
+static void leaves_by_q(struct pty *p)
+{
+    type(p, "q");
+    struct news n = get_news(p);
+    assert_true(WIFEXITED(n.status));
+    assert_restored(p);
+    finish(p);
+}
+
 static size_t times_written(const struct pty *p, const char *bytes)
 {
     size_t n = 0;
@@ -135,11 +144,7 @@ static void the_mouse_can_be_given_back(void **state)
     assert_int_equal(times_written(p, "\033[?1000h"), 2);
     type(p, "\033[<0;4;1M");
     wait_for(p, "<1 Clu");
-    type(p, "q");
-    struct news n = get_news(p);
-    assert_true(WIFEXITED(n.status));
-    assert_restored(p);
-    finish(p);
+    leaves_by_q(p);
 }
 
 /* The colour of a tab that is not open: 250 by default, 238 on a light background. */
@@ -161,11 +166,7 @@ static void themes_change_while_it_runs(void **state)
     assert_int_equal(times_written(p, "38;5;250m 2 Mod"), 2);
     type(p, "2");
     wait_for(p, "<2 Mod");
-    type(p, "q");
-    struct news n = get_news(p);
-    assert_true(WIFEXITED(n.status));
-    assert_restored(p);
-    finish(p);
+    leaves_by_q(p);
 }
 
 static void in_utf8(struct pty *p)
@@ -189,11 +190,7 @@ static void ascii_is_kept_where_it_was_asked_for(void **state)
     }
     type(p, ":set noascii\r2");
     wait_for(p, "\xe2\x94\x8c");
-    type(p, "q");
-    struct news n = get_news(p);
-    assert_true(WIFEXITED(n.status));
-    assert_restored(p);
-    finish(p);
+    leaves_by_q(p);
 }
 
 /* i and F7 look at a file of nvidia-smi first; what is taken over is one step back. */
@@ -237,11 +234,7 @@ static void files_are_looked_at_before_they_are_imported(void **state)
     wait_for(p, "5 nodes, 32 GPUs");
     type(p, "u");
     wait_for(p, "nothing to undo");
-    type(p, "q");
-    struct news n = get_news(p);
-    assert_true(WIFEXITED(n.status));
-    assert_restored(p);
-    finish(p);
+    leaves_by_q(p);
 }
 
 /* E gives the terminal to the editor, which talks there; what it saved is on the screen after. */
