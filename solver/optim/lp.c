@@ -50,11 +50,12 @@ static int should_stop(lprec *rec, void *ctx)
 {
     struct watch *w = ctx;
     const struct hv_lp_limits *l = w->limits;
-    (void)rec;
     if ((l->deadline_s > 0 && seconds_since(&w->start) > l->deadline_s) ||
         (l->cancel && l->cancel(l->ctx)) ||
         (l->max_nodes > 0 && (int64_t)get_total_nodes(w->rec) > l->max_nodes))
         w->stopped = true;
+    if (w->stopped) /* lp_solve would make duals of a basis that it may not have factorised yet */
+        set_presolve(rec, PRESOLVE_NONE, get_presolveloops(rec));
     return w->stopped;
 }
 

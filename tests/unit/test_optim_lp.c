@@ -396,6 +396,39 @@ static bool yes(void *ctx)
     return true;
 }
 
+static bool at_last(void *ctx)
+{
+    int *left = ctx;
+    return --*left < 0;
+}
+
+/* lp_solve asks from its first step on, before there is anything to make duals of. */
+static void cancel_ends_a_solve_at_any_question(void **state)
+{
+    (void)state;
+    enum { N = 300, MOST = 400 };
+    struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
+    for (int j = 0; j < N; j++)
+        (void)add_var(lp, 0, HUGE_VAL, false);
+    const struct hv_lp_term ends[] = {{0, 1}, {N - 1, 1}};
+    for (int i = 0; i < N; i++)
+        add_row(lp, ends, 2, HV_LP_GE, 1);
+    assert_int_equal(hv_lp_set_objective(lp, ends, 2, NULL), HV_OK);
+    bool stopped = true;
+    int asked = 0;
+    for (; stopped && asked < MOST; asked++) {
+        int left = asked;
+        const struct hv_lp_limits limits = {.cancel = at_last, .ctx = &left};
+        struct hv_lp_result r;
+        assert_int_equal(hv_lp_solve(lp, &limits, &r, NULL), HV_OK);
+        stopped = r.stopped;
+        assert_true(stopped || (r.proven && fabs(r.objective - 1) < 1e-9));
+        hv_lp_result_free(&r);
+    }
+    assert_true(asked > 1 && asked < MOST);
+    hv_lp_free(lp);
+}
+
 static void cancel_ends_a_solve(void **state)
 {
     (void)state;
@@ -572,6 +605,7 @@ int main(void)
         cmocka_unit_test(ordered_sets_allow_neighbours_only),
         cmocka_unit_test(bad_sets_are_refused),
         cmocka_unit_test(cancel_ends_a_solve),
+        cmocka_unit_test(cancel_ends_a_solve_at_any_question),
         cmocka_unit_test(random_programs_match_enumeration),
         cmocka_unit_test(min_max_chains_are_never_wrongly_proven),
     };
