@@ -5,6 +5,7 @@
  * tensor-parallel degrees differ, a segment is reduced in lcm(tp) slices at once; where states are
  * sharded, sums are scattered inside a shard group and all-reduced between groups.
  */
+#include "solver/base/whole.h"
 #include "solver/eval/reduce_int.h"
 
 #include <stdlib.h>
@@ -13,17 +14,6 @@ static int compare_int(const void *a, const void *b)
 {
     int x = *(const int *)a, y = *(const int *)b;
     return (x > y) - (x < y);
-}
-
-static int64_t lcm64(int64_t a, int64_t b)
-{
-    int64_t x = a, y = b;
-    while (y != 0) {
-        int64_t t = x % y;
-        x = y;
-        y = t;
-    }
-    return a / x * b;
 }
 
 struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
@@ -349,9 +339,9 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         int over = hv_stage_experts_over(st);
-        slices = lcm64(slices, hv_tp_cuts(&st->tp));
+        slices = hv_lcm(slices, hv_tp_cuts(&st->tp));
         int expert_tp = hv_stage_expert_tp(st, over) / grids_of(st);
-        expert_slices = lcm64(expert_slices, expert_tp > 1 ? expert_tp : 1);
+        expert_slices = hv_lcm(expert_slices, expert_tp > 1 ? expert_tp : 1);
         ep = over > ep ? over : ep;
     }
     struct hv__parameters p = hv__segment_parameters(l, s);

@@ -4,6 +4,7 @@
  * variance (distribute_var.c), longest item first (distribute_lpt.c).
  */
 #include "solver/base/units.h"
+#include "solver/base/whole.h"
 #include "solver/optim/distribute_int.h"
 #include <math.h>
 #include <stdlib.h>
@@ -84,16 +85,6 @@ static int64_t fill_caps(struct job *j, double t)
     return sum;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 /* Lower and upper ends of the total; false when the total lies outside or does not divide. */
 static bool prepare(struct job *j, bool *mixed)
 {
@@ -109,7 +100,7 @@ static bool prepare(struct job *j, bool *mixed)
             return false;
         least += s->min * s->size;
         most += j->most[i] * s->size;
-        j->unit = gcd(j->unit, s->size);
+        j->unit = hv_gcd(j->unit, s->size);
         *mixed = *mixed || s->size != j->s[0].size;
         if (least > j->total)
             return false;
@@ -130,7 +121,7 @@ static const char *why_not(const struct job *j, struct hv_arena *arena)
                                    i + 1, (long long)j->total);
         least += s->min * s->size;
         most += top * s->size;
-        unit = gcd(unit, s->size);
+        unit = hv_gcd(unit, s->size);
     }
     if (most < j->total)
         return hv_arena_printf(arena, "the maxima add up to %lld, %lld less than the total",

@@ -2,6 +2,7 @@
  * The last of improvement: single blocks are moved between stages and single micro-batches between
  * teams, until none helps.
  */
+#include "solver/base/whole.h"
 #include "solver/planner/improve_int.h"
 
 #include <math.h>
@@ -78,22 +79,11 @@ static void try_blocks(struct hv__climb *c, int t)
     }
 }
 
-static int64_t common(int64_t a, int64_t b)
-{
-    int64_t x = a, y = b;
-    while (y != 0) {
-        int64_t r = x % y;
-        x = y;
-        y = r;
-    }
-    return a / x * b;
-}
-
 static void try_batch(struct hv__climb *c, int from, int to)
 {
     struct hv__sketch next = c->k;
     struct hv__team *a = &next.teams[from], *b = &next.teams[to];
-    int64_t unit = common(a->micro_batch, b->micro_batch);
+    int64_t unit = hv_lcm(a->micro_batch, b->micro_batch);
     if (a->micro_batches * a->micro_batch <= unit)
         return;
     a->micro_batches -= unit / a->micro_batch;

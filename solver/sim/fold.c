@@ -18,6 +18,7 @@
  * whole beside it for every schedule. Means without proof are steady.c's.
  */
 #include "solver/sim/fold.h"
+#include "solver/base/whole.h"
 
 #include "solver/sim/pipeline_int.h"
 #include "solver/sim/schedule_int.h"
@@ -40,17 +41,6 @@ struct folding {
     double period_s;
 };
 
-static int64_t common_multiple(int64_t x, int64_t y)
-{
-    int64_t a = x, b = y;
-    while (b != 0) {
-        int64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return x / a * y;
-}
-
 /* micro-batches after which every grouping begins anew */
 static int64_t group_of(const struct hv_schedule_input *in)
 {
@@ -58,7 +48,7 @@ static int64_t group_of(const struct hv_schedule_input *in)
     for (size_t i = 0; i < in->row->n_options; i++) {
         int64_t x = in->options[i];
         bool counts = in->row->options[i].type == HV_SCHEDULE_INT && x > 1 && x <= GROUP_MAX;
-        group = counts ? common_multiple(group, x) : group;
+        group = counts ? hv_lcm(group, x) : group;
         group = group > FOLD_OPS_MAX ? in->ranks : group;
     }
     return group;

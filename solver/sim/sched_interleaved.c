@@ -2,6 +2,7 @@
  * Schedules with several chunks per rank, placed round and round (stage s on rank s mod p):
  * interleaved 1F1B, breadth-first, and PipeOffload's group interleaving.
  */
+#include "solver/base/whole.h"
 #include "solver/sim/schedule_int.h"
 
 static int32_t min32(int32_t a, int32_t b)
@@ -203,16 +204,6 @@ static int by_place(const void *x, const void *y)
     return (a->at > b->at) - (a->at < b->at);
 }
 
-static int32_t gcd32(int32_t a, int32_t b)
-{
-    while (b != 0) {
-        int32_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
 /*
  * PipeOffload's generalised interleaving: a building block of `group` micro-batches is repeated
  * every 3·group·v slots (F, B, W of one unit each). A chunk starts `lead` groups of 3·group slots
@@ -229,7 +220,7 @@ enum hv_status hv__gen_group_interleaved(const struct hv_schedule_input *in,
     group = group == 0 ? (p + 1) / 2 : group;
     int32_t least = (p + 1) / 2;
     int32_t lead = (least + group - 1) / group;
-    int32_t per_shift = v / gcd32(v, lead);
+    int32_t per_shift = v / (int32_t)hv_gcd(v, lead);
     int64_t unit = 3 * (int64_t)group;
     int64_t last_chunk = unit * lead * (v - 1) + unit * ((v - 1) / per_shift);
     struct placed *ops = hv_xcalloc((size_t)m * (size_t)v * 3, sizeof *ops);

@@ -3,6 +3,7 @@
  * from it. Orders that end are timed by pipeline.c.
  */
 #include "solver/sim/steady.h"
+#include "solver/base/whole.h"
 
 #include "solver/sim/fold.h"
 #include "solver/sim/pipeline_int.h"
@@ -408,17 +409,6 @@ static enum hv_status growth_of(const struct hv_schedule_input *in, const struct
     return st;
 }
 
-static int64_t common_multiple(int64_t x, int64_t y)
-{
-    int64_t a = x, b = y;
-    while (b != 0) {
-        int64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return x / a * y;
-}
-
 /* the proof, where there is one */
 static bool fold(const struct hv_schedule_input *in, const struct hv_pipe_cost *c, int64_t m,
                  struct hv_extrapolated *out)
@@ -460,7 +450,7 @@ enum hv_status hv_schedule_extrapolate(const struct hv_schedule_input *in,
         st = growth_of(in, c, m, &out->steady, err);
     }
     for (bool more = true; more && st == HV_OK && !out->exact;) {
-        int64_t step = common_multiple(p, out->steady.micro_batches);
+        int64_t step = hv_lcm(p, out->steady.micro_batches);
         m += (micro_batches - m) % step;
         if (m + 3 * step >= micro_batches) {
             out->exact = true;

@@ -51,6 +51,11 @@ ln -s "$HETVIZ" link
 same 'through a link' out all.txt
 (unset HETVIZ_ROOT && PATH=$(dirname "$HETVIZ"):$PATH && hetviz strategies) >out 2>err
 same 'found in PATH' out all.txt
+# ---- links that are far --------------------------------------------------------------------------
+printf 'keys 1<Down>\nwait 1.25 GB/s, 30 ms, between zones\n' >"$work/link.script"
+expect "the latency between regions is in milliseconds" 0 "$root/samples/workspaces/two-regions" \
+    --script "$work/link.script" --size 160x48
+
 # ---- themes of the front end ---------------------------------------------------------------------
 expect "a theme that is not there" 3 --theme no-such --dump cluster
 says "it is named, with those there are" err "no theme 'no-such': default, light"

@@ -159,8 +159,10 @@ void hv_cluster_link_line(const struct hv_cluster_screen *v, struct hv_str *out)
         hv_str_adds(out, "a single device, no link");
         return;
     }
-    hv_str_addf(out, "%.4g GB/s, %.4g us, %s, limit: %s", p.bytes_per_s / HV_GBPS,
-                p.latency_s / HV_US, level_word(p.level), p.why != NULL ? p.why : "-");
+    char latency[HV_FMT_CAP];
+    hv_str_addf(out, "%.4g GB/s, %s, %s, limit: %s", p.bytes_per_s / HV_GBPS,
+                hv_fmt_seconds(latency, sizeof latency, p.latency_s), level_word(p.level),
+                p.why != NULL ? p.why : "-");
 }
 
 static void draw_link_head(const struct hv_cluster_screen *v, struct hv_grid *g, struct hv_rect at,

@@ -234,10 +234,13 @@ enum hv_status hv_theme_named(struct hv_theme *t, const char *name, struct hv_er
     }
     if (st == HV_OK && own != hv_theme_names)
         st = hv_theme_read(t, *own ? hv_str_cstr(&path) : name, err);
-    if (st == HV_EIO && !*own && !strchr(name, '/'))
-        st = hv_err_set(err, HV_EINPUT,
-                        "no theme '%s': default, light, high-contrast, mono or a file of styles",
-                        name);
+    if (st == HV_EIO && !*own && !strchr(name, '/')) {
+        hv_str_clear(&file);
+        for (own = hv_theme_names; *own; own++)
+            hv_str_addf(&file, "%s, ", *own);
+        st = hv_err_set(err, HV_EINPUT, "no theme '%s': %sor a file of styles", name,
+                        hv_str_cstr(&file));
+    }
     hv_str_free(&file);
     hv_str_free(&path);
     return st;
