@@ -386,7 +386,7 @@ static void improve_soon(struct hv__search *s, const struct starts *st)
             continue;
         double work = fmax(QUICK_WORK, QUICK_TRIES * hv__work_of(s, &k));
         s->work_limit = s->work + fmin(work, SETS_SHARE / 4 * (limit - s->work));
-        (void)hv__improve(s, &k, st->value[i]);
+        (void)hv__improve(s, &k, st->value[i], true);
         s->work_limit = limit;
         n++;
     }

@@ -197,7 +197,8 @@ static void try_leg(struct hv__climb *c, int t, int leg)
             (void)hv__attempt(c, &next, true);
         }
     }
-    try_host(c, t, leg, 1);
+    if (!c->quick)
+        try_host(c, t, leg, 1);
     try_places(c, t, leg);
     try_uneven(c, t, leg);
     try_degrees(c, t, leg);
@@ -327,6 +328,8 @@ static bool may_order(const struct hv__climb *c, const struct hv__order *o)
         deep = deep || hv__depth(&c->k.teams[t]) > 1;
     if (!deep && c->k.order == 0)
         return false;
+    if (c->quick && (o->effort > 1 || o->slices > 1))
+        return false; /* many operations, each at length */
     const struct hv_model *m = hv_cost_model(c->s->k);
     return o->slices == 1 || (m->kind == HV_MODEL_TRANSFORMER && m->causal &&
                               fmod(hv_cost_tokens(c->s->k), o->slices) == 0);
@@ -368,9 +371,9 @@ static void try_orders(struct hv__climb *c)
     }
 }
 
-double hv__improve(struct hv__search *s, struct hv__sketch *k, double value)
+double hv__improve(struct hv__search *s, struct hv__sketch *k, double value, bool quick)
 {
-    struct hv__climb c = {.s = s, .k = *k, .value = value, .moved = true};
+    struct hv__climb c = {.s = s, .k = *k, .value = value, .quick = quick, .moved = true};
     while (c.moved && !hv__over(s)) {
         c.moved = false;
         try_orders(&c);

@@ -9,6 +9,7 @@ struct hv__climb {
     struct hv__search *s;
     struct hv__sketch k;
     double value;
+    bool quick; /* only steps that are soon judged */
     bool moved;
 };
 

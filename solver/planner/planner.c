@@ -50,7 +50,7 @@ static void go_on(struct hv__search *s, struct field *f, int i, double share, do
 {
     struct hv__sketch k = f->k[i];
     s->work_limit = s->work + share * (whole - s->work);
-    double value = hv__improve(s, &k, f->value[i]);
+    double value = hv__improve(s, &k, f->value[i], false);
     bool done = !hv__over(s);
     s->work_limit = whole;
     for (; i > 0 && f->value[i - 1] > value; i--) {
@@ -88,7 +88,7 @@ static void finish(struct hv__search *s, double whole)
     struct hv__sketch k = s->best;
     s->work_limit = whole;
     if (s->best_value < HUGE_VAL)
-        (void)hv__improve(s, &k, s->best_value);
+        (void)hv__improve(s, &k, s->best_value, false);
 }
 
 static void search(struct hv__search *s)
@@ -123,7 +123,7 @@ static enum hv_status improve_start(struct hv__search *s, struct hv_err *err)
     double value = hv__judge_sketch(s, &k), other = hv__refit(s, &dealt, HUGE_VAL);
     if (other < value)
         k = dealt;
-    (void)hv__improve(s, &k, fmin(value, other));
+    (void)hv__improve(s, &k, fmin(value, other), false);
     return HV_OK;
 }
 

@@ -176,7 +176,8 @@ bool hv__over(struct hv__search *s);
 int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap);
 /** Moves single blocks and micro-batches until none helps; returns the value then. */
 double hv__polish(struct hv__search *s, struct hv__sketch *k, double value);
-/** Improves a start move by move until none helps; returns the value then. */
-double hv__improve(struct hv__search *s, struct hv__sketch *k, double value);
+/** Improves a start move by move until none helps; returns the value then. `quick`: only by steps
+ * that are soon judged, no orders of operations that take long to make. */
+double hv__improve(struct hv__search *s, struct hv__sketch *k, double value, bool quick);
 
 #endif

@@ -1,11 +1,15 @@
 /*
  * Zero-bubble heuristics that decide by cost under a memory limit: ZB-1p, ZB-1.5p, ZB-2p (Zero
  * Bubble Pipeline Parallelism, ICLR'24, section 3.1). Eight variants are tried, the one with the
- * shortest longest span of a rank wins, the first of equals. O(8·p·m).
+ * shortest longest span of a rank wins, the first of equals; one that cannot win is left where that
+ * shows. O(8·p·m) at most; one variant where its slowest rank never waits.
  */
 #include "solver/sim/schedule_int.h"
 #include <math.h>
 #include <string.h>
+
+/* a span is shorter only beyond what the order of additions changes */
+#define SHORTER (1 - 1e-12)
 
 /* memory of one stage in halves of an activation: F takes two, B and W give one back each */
 enum { MEM_F = 2, MEM_B = -1, MEM_W = -1 };
@@ -16,6 +20,7 @@ struct stage {
     int32_t n_ops;
     double cost[3];
     double free_at, bubble;
+    double work;             /* all operations of the rank: its span is work + bubble */
     double mem, limit;       /* halves of an activation: held, and allowed */
     double hop_in, hop_back; /* to wait for a forward, for a backward */
 };
@@ -23,6 +28,7 @@ struct stage {
 struct greedy {
     int32_t p, m;
     double own_limit; /* activations a rank may hold by the schedule's name */
+    double to_beat;   /* the span of the best variant so far */
     bool bubble_before_b, prioritize_b, greedy_w; /* the variant */
     bool failed;
     struct stage *stages;
@@ -56,6 +62,7 @@ static void put(struct greedy *g, int32_t j, int kind)
     start = start > s->free_at ? start : s->free_at;
     if (s->n[HV_OP_F] > 0) {
         s->bubble += start - s->free_at;
+        g->failed = g->failed || s->work + s->bubble >= g->to_beat;
     }
     s->free_at = start + s->cost[kind];
     s->mem += mem[kind];
@@ -198,7 +205,8 @@ static void one_round(struct greedy *g, int32_t *wanted)
     }
 }
 
-/* runs one variant; returns its longest span, or -1 when the memory does not suffice */
+/* runs one variant; returns its longest span, or -1 when the memory does not suffice or another
+ * variant is as good */
 static double run_variant(struct greedy *g, const struct hv_schedule_input *in, unsigned variant,
                           int32_t *work)
 {
@@ -209,6 +217,7 @@ static double run_variant(struct greedy *g, const struct hv_schedule_input *in, 
     for (int32_t j = 0; j < g->p; j++) {
         struct hv_stage_cost c = hv__cost(in, j);
         g->stages[j] = (struct stage){.cost = {c.f_s, c.b_s, c.w_s},
+                                      .work = g->m * (c.f_s + c.b_s + c.w_s),
                                       .limit = floor(2 * hv__limit(in, j, g->own_limit)),
                                       .hop_in = j > 0 ? hv__hop(in, j - 1, false) : 0,
                                       .hop_back = j + 1 < g->p ? hv__hop(in, j, true) : 0};
@@ -246,7 +255,8 @@ static enum hv_status generate(const struct hv_schedule_input *in, struct hv_sch
                                double own_limit, struct hv_err *err)
 {
     size_t cells = (size_t)in->ranks * (size_t)in->micro_batches;
-    struct greedy g = {.p = in->ranks, .m = in->micro_batches, .own_limit = own_limit};
+    struct greedy g = {
+        .p = in->ranks, .m = in->micro_batches, .own_limit = own_limit, .to_beat = HUGE_VAL};
     g.stages = hv_xcalloc((size_t)g.p, sizeof *g.stages);
     g.end[0] = hv_xcalloc(2 * cells, sizeof *g.end[0]);
     g.end[1] = g.end[0] + cells;
@@ -256,8 +266,9 @@ static enum hv_status generate(const struct hv_schedule_input *in, struct hv_sch
     double best_span = -1;
     for (unsigned variant = 0; variant < 8; variant++) {
         double span = run_variant(&g, in, variant, work);
-        if (span >= 0 && (best_span < 0 || span < best_span)) {
+        if (span >= 0 && (best_span < 0 || span < SHORTER * best_span)) {
             best_span = span;
+            g.to_beat = SHORTER * span;
             memcpy(best, g.orders, cells * 3);
         }
     }

@@ -15,6 +15,7 @@ struct hv__flight {
     double per_s;   /**< share of its bytes per second, until rates change */
     int32_t change; /**< how often its rate has changed */
     int32_t told;   /**< change that its landing was announced with */
+    bool alone;     /**< no other is ever on its links */
     bool under_way;
     size_t mark; /**< of the last search that found it */
 };

@@ -27,6 +27,7 @@ struct lane {
     size_t pipe;
     struct parcel *parcels; /* those that are ready */
     size_t n, n_gone;
+    double free_s; /* of a hop that shares with none: its last transfer is through */
 };
 
 /* One pipe being played. */
@@ -266,6 +267,14 @@ static void land(struct play *y, size_t hop, double now_s)
     }
 }
 
+/* sends over links that nobody else is ever on: nothing can change when it lands */
+static double land_alone(struct lane *l, const struct hv__flight *f, double now_s)
+{
+    double start_s = now_s > l->free_s ? now_s : l->free_s;
+    l->free_s = start_s + 1 / f->alone_per_s;
+    return l->free_s + f->hop->latency_s;
+}
+
 /* a node has ended: what is on no link arrives by itself, the rest is sent */
 static void end_node(struct play *y, struct played *x, int32_t node, double now_s)
 {
@@ -274,7 +283,8 @@ static void end_node(struct play *y, struct played *x, int32_t node, double now_
         for (to = k; to < x->at[node + 1] && x->sent[to].hop == h; to++) {
         }
         size_t hop = x->first_hop + (size_t)(h < 0 ? 0 : h);
-        if (h >= 0 && y->sky.flights[hop].hop->n_loads > 0) {
+        bool linked = h >= 0 && y->sky.flights[hop].hop->n_loads > 0;
+        if (linked && !y->sky.flights[hop].alone) {
             struct lane *l = &y->lanes[hop];
             l->parcels[l->n++] = (struct parcel){k, to, now_s};
             if (!y->sky.flights[hop].under_way) {
@@ -282,8 +292,10 @@ static void end_node(struct play *y, struct played *x, int32_t node, double now_
             }
             continue;
         }
+        double at_s = linked ? land_alone(&y->lanes[hop], &y->sky.flights[hop], now_s)
+                             : now_s + hv_pipe_hop_s(x->p->c, h);
         for (size_t e = k; e < to; e++) {
-            arrive(y, x, &x->sent[e], now_s, now_s + hv_pipe_hop_s(x->p->c, h));
+            arrive(y, x, &x->sent[e], now_s, at_s);
         }
     }
 }

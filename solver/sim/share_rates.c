@@ -50,6 +50,18 @@ static void list_exchanges(struct hv__sky *s, struct hv_arena *a, const struct h
     }
 }
 
+/* hops that have all their links to themselves, whatever is under way */
+static void find_alone(struct hv__sky *s)
+{
+    for (size_t i = 0; i < s->n_hops; i++) {
+        struct hv__flight *f = &s->flights[i];
+        f->alone = true;
+        for (size_t k = 0; k < f->hop->n_loads; k++) {
+            f->alone = f->alone && s->links[f->hop->loads[k].link].n == 1;
+        }
+    }
+}
+
 /* which flights are on each link */
 static void list_by_link(struct hv__sky *s, struct hv_arena *a, size_t n_links)
 {
@@ -101,6 +113,7 @@ void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *
     }
     list_exchanges(s, a, share);
     list_by_link(s, a, share->n_links);
+    find_alone(s);
 }
 
 void hv__sky_price(struct hv__sky *s, size_t exchange, double seconds, double frac)
