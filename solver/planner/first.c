@@ -17,6 +17,7 @@
 #define QUICK_JUDGED 24    /* of the first, simple sets */
 #define QUICK_ALIKE  4     /* of these, with the pools cut in the same way */
 #define QUICK_WORK   2.5e5 /* operations of judgements for the first improvement */
+#define BEST_WORK    8e5   /* of those that improve the best of them after that */
 #define QUICK_SORTS  3     /* plans that are improved first */
 #define QUICK_TRIES  60    /* and of these at least */
 #define SOON_WORK    3e4   /* operations of judgements of one set of pools */
@@ -375,7 +376,7 @@ static bool is_new_sort(const struct starts *st, int n)
     return true;
 }
 
-/* The best start of every sort, each improved for a short while. */
+/* The best start of every sort, each improved for a short while; then what is best for longer. */
 static void improve_soon(struct hv__search *s, const struct starts *st)
 {
     double limit = s->work_limit;
@@ -390,6 +391,11 @@ static void improve_soon(struct hv__search *s, const struct starts *st)
         s->work_limit = limit;
         n++;
     }
+    struct hv__sketch k = s->best;
+    s->work_limit = s->work + fmin(BEST_WORK, SETS_SHARE / 4 * (limit - s->work));
+    if (s->best_value < HUGE_VAL)
+        (void)hv__improve(s, &k, s->best_value, true);
+    s->work_limit = limit;
 }
 
 static struct hv__lister *open_lister(struct hv__search *s, double shrink, bool quick)

@@ -199,12 +199,12 @@ static void try_leg(struct hv__climb *c, int t, int leg)
     }
     if (!c->quick)
         try_host(c, t, leg, 1);
-    try_places(c, t, leg);
     try_uneven(c, t, leg);
+    try_contexts(c, t, leg);
     try_degrees(c, t, leg);
     try_nodes(c, t, leg);
+    try_places(c, t, leg);
     try_join(c, t, leg);
-    try_contexts(c, t, leg);
     for (int up = 0; up < 2; up++) {
         struct hv__sketch next = c->k;
         struct hv__leg *l = &next.teams[t].legs[leg];
@@ -290,8 +290,8 @@ static void try_depths(struct hv__climb *c, int t)
 static void try_team(struct hv__climb *c, int t)
 {
     static const int batches[][2] = {{2, 1}, {1, 2}, {3, 2}, {3, 4}};
-    try_more_pools(c, t);
     try_depths(c, t);
+    try_more_pools(c, t);
     for (size_t i = 0; i < HV_COUNT(batches); i++) {
         struct hv__team *now = &c->k.teams[t];
         if (now->micro_batch % batches[i][1] == 0)
