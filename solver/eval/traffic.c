@@ -11,7 +11,6 @@
 /** A transfer on the network. */
 struct transfer {
     double start_s, end_s;
-    size_t mark; /**< of the last reduction that met it */
 };
 
 /** What a transfer takes of a lane while it is under way. */
@@ -27,14 +26,16 @@ struct ask {
     double busy_s;
 };
 
-/** Parts of a kind that the reduction at hand may still meet. */
+/** Parts of a kind that the reduction at hand may still meet, and what of it is taken now. */
 struct stream {
     const struct part *next, *end;
+    double taken;
 };
 
-/** A transfer that a reduction meets. */
+/** What a reduction meets on one kind of its lanes. */
 struct met {
     double start_s, end_s, share;
+    size_t stream;
 };
 
 /** Lanes of which all transfers take the same are one kind: a stage on many nodes has but one. */
@@ -48,7 +49,7 @@ struct hv__traffic {
     size_t *at;         /**< [n_kinds + 2] into parts */
     struct part *parts; /**< by start within a kind */
     /* of the reduction at hand */
-    struct met *active; /**< [n] each transfer at most once */
+    struct met *active; /**< [parts] */
     struct stream *streams;
     size_t *seen; /**< [n_kinds + 1] mark */
     size_t n_streams, mark;
@@ -240,11 +241,11 @@ struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
         size_t s = first[x[i].pipe] + (size_t)l->units[x[i].pipe].sending_of_hop[x[i].hop];
         if (x[i].end_s > x[i].start_s && t->asks_at[s + 1] > t->asks_at[s]) {
             sending_of[t->n] = s;
-            t->transfers[t->n++] = (struct transfer){x[i].start_s, x[i].end_s, 0};
+            t->transfers[t->n++] = (struct transfer){x[i].start_s, x[i].end_s};
         }
     }
     list_parts(l, sending_of, t);
-    t->active = hv_arena_new(l->arena, struct met, t->n + 1);
+    t->active = hv_arena_new(l->arena, struct met, t->at[t->n_kinds + 1] + 1);
     t->streams = hv_arena_new(l->arena, struct stream, t->n_kinds + 1);
     t->seen = hv_arena_new(l->arena, size_t, t->n_kinds + 1);
     return t;
@@ -275,23 +276,19 @@ static void open_streams(struct hv__traffic *t, const struct hv__lanes *w, doubl
         if (kind > 0 && t->seen[kind] != t->mark) {
             t->seen[kind] = t->mark;
             t->streams[t->n_streams++] =
-                (struct stream){first_after(t, kind, start_s), t->parts + t->at[kind + 1]};
+                (struct stream){first_after(t, kind, start_s), t->parts + t->at[kind + 1], 0};
         }
     }
 }
 
-/** The next transfer on any of the lanes that is not through before start_s, each once, by start.
- */
-static bool next_met(struct hv__traffic *t, double start_s, struct met *out)
+/** The next part on any of the lanes that is not through before start_s, by start. */
+static bool next_met(const struct hv__traffic *t, double start_s, struct met *out)
 {
     struct stream *best = NULL;
     for (size_t i = 0; i < t->n_streams; i++) {
         struct stream *s = &t->streams[i];
-        for (; s->next < s->end; s->next++) {
-            const struct transfer *x = &t->transfers[s->next->transfer];
-            if (x->end_s > start_s && x->mark != t->mark) {
-                break;
-            }
+        while (s->next < s->end && t->transfers[s->next->transfer].end_s <= start_s) {
+            s->next++;
         }
         if (s->next < s->end && (best == NULL || s->next->start_s < best->next->start_s)) {
             best = s;
@@ -301,10 +298,32 @@ static bool next_met(struct hv__traffic *t, double start_s, struct met *out)
         return false;
     }
     const struct part *p = best->next++;
-    struct transfer *x = &t->transfers[p->transfer];
-    x->mark = t->mark;
-    *out = (struct met){x->start_s, x->end_s, p->share};
+    const struct transfer *x = &t->transfers[p->transfer];
+    *out = (struct met){x->start_s, x->end_s, p->share, (size_t)(best - t->streams)};
     return true;
+}
+
+/** Drops what is through. What the fullest lane leaves from now on: a ring goes as fast as its
+ * slowest link. *until_s: lowered to when that changes. */
+static double left_over(const struct hv__traffic *t, size_t *n_active, double now_s,
+                        double *until_s)
+{
+    double most = 0;
+    for (size_t i = 0; i < t->n_streams; i++) {
+        t->streams[i].taken = 0;
+    }
+    for (size_t i = 0; i < *n_active;) {
+        const struct met *m = &t->active[i];
+        if (m->end_s <= now_s) {
+            t->active[i] = t->active[--*n_active];
+            continue;
+        }
+        t->streams[m->stream].taken += m->share;
+        most = fmax(most, t->streams[m->stream].taken);
+        *until_s = fmin(*until_s, m->end_s);
+        i++;
+    }
+    return fmax(0, 1 - most);
 }
 
 double hv__end_beside(struct hv__traffic *t, const struct hv__lanes *w, double start_s,
@@ -313,29 +332,21 @@ double hv__end_beside(struct hv__traffic *t, const struct hv__lanes *w, double s
     if (t == NULL || w->n == 0) {
         return start_s + work_s;
     }
-    struct met *active = t->active, next = {0};
+    struct met next = {0};
     size_t n_active = 0;
     open_streams(t, w, start_s);
     bool more = next_met(t, start_s, &next);
     double now = start_s, left = work_s;
     while (left > 0 && (more || n_active > 0)) {
-        double taken = 0, until = more ? fmax(now, next.start_s) : HUGE_VAL;
-        for (size_t i = 0; i < n_active;) {
-            if (active[i].end_s <= now) {
-                active[i] = active[--n_active];
-                continue;
-            }
-            taken += active[i].share;
-            until = fmin(until, active[i++].end_s);
-        }
-        double rate = fmax(0, 1 - taken);
+        double until = more ? fmax(now, next.start_s) : HUGE_VAL;
+        double rate = left_over(t, &n_active, now, &until);
         if (left <= rate * (until - now)) {
             return now + left / rate;
         }
         left -= isinf(until) ? 0 : rate * (until - now);
         now = isinf(until) ? now : until;
         while (more && next.start_s <= now) {
-            active[n_active++] = next;
+            t->active[n_active++] = next;
             more = next_met(t, start_s, &next);
         }
     }

@@ -52,7 +52,7 @@ static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const u
             slot++;
         }
         met->last = node;
-        uint32_t key[4] = {ref.group, g->n_islands > 0 ? ref.slot : slot, named ? ref.node : node,
+        uint32_t key[4] = {g->like, g->n_islands > 0 ? ref.slot : slot, named ? ref.node : node,
                            0};
         if (g->domain_nodes > 1) {
             key[3] = number_of(met->domains, &met->n_domains, 0, hv_cluster_domain_of(c, ref.node));

@@ -143,6 +143,53 @@ static uint32_t domain_nodes(const struct hv_node_group *g)
     return g->domain_nodes > 1 ? g->domain_nodes : 1;
 }
 
+static bool same_number(double a, double b)
+{
+    return a == b || (!hv_known(a) && !hv_known(b));
+}
+
+static bool same_link(const struct hv_link *a, const struct hv_link *b)
+{
+    return a->kind == b->kind && same_number(a->bytes_per_s, b->bytes_per_s) &&
+           same_number(a->latency_s, b->latency_s);
+}
+
+static bool same_slots(const struct hv_node_group *a, const struct hv_node_group *b)
+{
+    bool same = a->n_slots == b->n_slots && a->n_islands == b->n_islands;
+    for (size_t i = 0; same && i < a->n_slots; i++) {
+        same = a->slots[i].kind == b->slots[i].kind && a->slots[i].count == b->slots[i].count;
+    }
+    for (size_t i = 0; same && i < a->n_islands; i++) {
+        const struct hv_island *x = &a->islands[i], *y = &b->islands[i];
+        same = x->first == y->first && x->count == y->count && x->shared == y->shared &&
+               same_link(&x->link, &y->link);
+    }
+    return same;
+}
+
+bool hv_node_groups_alike(const struct hv_node_group *a, const struct hv_node_group *b)
+{
+    bool one_zone = a->zone && b->zone ? strcmp(a->zone, b->zone) == 0 : a->zone == b->zone;
+    return one_zone && same_slots(a, b) && same_link(&a->intra, &b->intra) &&
+           same_link(&a->nic, &b->nic) && a->n_nics == b->n_nics &&
+           domain_nodes(a) == domain_nodes(b) &&
+           same_number(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s);
+}
+
+/* The first group that each is like. O(groups · different ones). */
+static void find_like(struct hv_cluster *c)
+{
+    for (size_t i = 0; i < c->n_groups; i++) {
+        size_t k = 0;
+        while (k < i &&
+               (c->groups[k].like != k || !hv_node_groups_alike(&c->groups[k], &c->groups[i]))) {
+            k++;
+        }
+        c->groups[i].like = (uint32_t)k;
+    }
+}
+
 enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
 {
     uint64_t nodes = 0, devices = 0, domains = 0;
@@ -169,6 +216,7 @@ enum hv_status hv_cluster_finish(struct hv_cluster *c, struct hv_err *err)
     c->n_nodes = (uint32_t)nodes;
     c->n_devices = (uint32_t)devices;
     collect_kinds(c);
+    find_like(c);
     return HV_OK;
 }
 

@@ -93,7 +93,12 @@ struct hv_node_group {
     double price_usd_per_h, spot_usd_per_h, preemptions_per_h; /**< per node */
     enum hv_node_state state;
     uint32_t first_node, first_device, first_domain; /**< global, set by hv_cluster_finish */
+    uint32_t like; /**< number of the first group that is alike; set by hv_cluster_finish */
 };
+
+/** Would one group say the same of nodes of both? Hardware, links and zone, not prices or states:
+ * an inventory may list every node by itself. O(slots). */
+bool hv_node_groups_alike(const struct hv_node_group *a, const struct hv_node_group *b);
 
 /** A network element between two groups, zones or single nodes that overrides the default. */
 struct hv_network_link {

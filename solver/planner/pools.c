@@ -43,17 +43,6 @@ static void append_ids(struct hv__search *s, struct hv__pool *p, const uint32_t 
     p->n += n;
 }
 
-static bool same_number(double a, double b)
-{
-    return a == b || (!hv_known(a) && !hv_known(b));
-}
-
-static bool same_link(const struct hv_link *a, const struct hv_link *b)
-{
-    return a->kind == b->kind && same_number(a->bytes_per_s, b->bytes_per_s) &&
-           same_number(a->latency_s, b->latency_s);
-}
-
 /* Would one group of all their nodes say the same? (An inventory may list every node by itself.) */
 static bool are_alike(const struct hv__search *s, const struct hv__pool *p,
                       const struct hv__pool *q)
@@ -61,13 +50,11 @@ static bool are_alike(const struct hv__search *s, const struct hv__pool *p,
     const struct hv_cluster *c = hv_cost_cluster(s->k);
     const struct hv_node_group *a = &c->groups[hv_cluster_device(c, p->ids[0]).group];
     const struct hv_node_group *b = &c->groups[hv_cluster_device(c, q->ids[0]).group];
+    bool same_price =
+        p->node_usd_h == q->node_usd_h || (!hv_known(p->node_usd_h) && !hv_known(q->node_usd_h));
     return c->n_links == 0 && c->matrix_bytes_per_s == NULL && c->matrix_latency_s == NULL &&
            p->kind == q->kind && p->per_node == q->per_node && p->node_devices == q->node_devices &&
-           a->n_slots == 1 && b->n_slots == 1 && a->n_islands == 0 && b->n_islands == 0 &&
-           same_link(&a->intra, &b->intra) && same_link(&a->nic, &b->nic) &&
-           a->n_nics == b->n_nics &&
-           same_number(a->host_memory_bytes_per_s, b->host_memory_bytes_per_s) &&
-           same_number(p->node_usd_h, q->node_usd_h);
+           a->n_slots == 1 && a->n_islands == 0 && hv_node_groups_alike(a, b) && same_price;
 }
 
 /* Joins q to a pool that is alike; without room for another to an equal one, or gives up the

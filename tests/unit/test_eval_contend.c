@@ -260,6 +260,40 @@ static void copies_gather_together(void **state)
     close_world(&w);
 }
 
+#define NODE(name, count)                                                                          \
+    "{\"name\":\"" name "\",\"count\":" count ",\"device\":\"A100-SXM-80GB\",\"devices\":2,"       \
+    "\"nic\":{\"bandwidth_GBps\":2}}"
+#define CLUSTER(nodes) "{\"format\":\"hetviz.cluster/1\",\"name\":\"g\",\"nodes\":[" nodes "]}"
+/** Two pipelines that share the nodes of their first stages and no others. */
+#define PLAN(first, second, third, last)                                                           \
+    "\"micro_batch\":2,\"replicas\":[{\"count\":2,\"micro_batches\":16,\"stages\":[{\"devices\":"  \
+    "[" first "],\"layers\":[0,1]},{\"devices\":[" second                                          \
+    "],\"layers\":[1,8]},{\"devices\":[" third "],\"layers\":[8,16],\"dp\":2},{\"devices\":[" last \
+    "],\"layers\":[16,24],\"dp\":2}]}],\"schedule\":{\"name\":\"zb-2p\"}"
+
+/** An inventory may list every node by itself: a plan is worth the same. */
+static void node_by_node(void **state)
+{
+    static const char *const clusters[] = {
+        CLUSTER(NODE("a", "6")),
+        CLUSTER(NODE("a", "1") "," NODE("b", "1") "," NODE("c", "1") "," /* one by one */
+                NODE("d", "1") "," NODE("e", "1") "," NODE("f", "1"))};
+    static const char *const plans[] = {
+        PLAN("\"a[0].*\"", "\"a[1].*\"", "\"a[2-3].*\"", "\"a[4-5].*\""),
+        PLAN("\"a[0].*\"", "\"b[0].*\"", "\"c[0].*\",\"d[0].*\"", "\"e[0].*\",\"f[0].*\"")};
+    (void)state;
+    double t[2];
+    for (int i = 0; i < 2; i++) {
+        struct world w;
+        struct hv_arena a = {0};
+        open_world(&w, clusters[i], model_text, job_text);
+        t[i] = judge(&w, &a, false, plans[i]).metrics.iteration_s;
+        hv_arena_free(&a);
+        close_world(&w);
+    }
+    assert_true(t[0] > 0 && fabs(t[0] - t[1]) < 1e-12 * t[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +306,7 @@ int main(void)
         cmocka_unit_test(gathers_of_stages_share_the_link),
         cmocka_unit_test(sums_of_stages_share_nics),
         cmocka_unit_test(copies_gather_together),
+        cmocka_unit_test(node_by_node),
     };
     return cmocka_run_group_tests_name("eval contend", tests, setup_regions, teardown);
 }

@@ -74,31 +74,40 @@ static void open_scene(struct scene *z, struct world *w, struct hv_arena *a, str
     }
 }
 
-/** What the transfers under way at now leave of lanes; each takes what it takes of the first of the
- * lanes that it is on. `until`: when that changes. */
+/** What a transfer takes of a node's network while it is under way: in and out are one lane. */
+static double share_of(const struct scene *z, const struct hv_share_transfer *t, uint32_t lane)
+{
+    const struct hv__sending *s = &z->sendings[t->pipe][t->hop];
+    for (size_t k = 0; k < s->n_loads; k++) {
+        bool pair = s->loads[k].wire % HV_WIRE_N == HV_WIRE_PAIR;
+        if (!pair && s->loads[k].wire / HV_WIRE_N == lane) {
+            return fmin(1, s->loads[k].busy_s / (t->end_s - t->start_s));
+        }
+    }
+    return 0;
+}
+
+/** What the transfers under way at now leave of the fullest of the lanes: a ring goes as fast as
+ * its slowest link. `until`: when that may change. */
 static double rest_of(const struct scene *z, const struct hv_share_transfer *t, size_t n,
                       const struct hv__lanes *w, double now, double *until)
 {
-    double rest = 1;
+    double least = 1;
     *until = HUGE_VAL;
-    for (size_t i = 0; i < n; i++) {
-        const struct hv__sending *s = &z->sendings[t[i].pipe][t[i].hop];
-        double share = 0;
-        for (size_t lane = 0; lane < w->n && share <= 0; lane++) {
-            for (size_t k = 0; k < s->n_loads && share <= 0; k++) {
-                bool pair = s->loads[k].wire % HV_WIRE_N == HV_WIRE_PAIR;
-                bool on = !pair && s->loads[k].wire / HV_WIRE_N == w->ids[lane];
-                share = on ? fmin(1, s->loads[k].busy_s / (t[i].end_s - t[i].start_s)) : 0;
+    for (size_t lane = 0; lane < w->n; lane++) {
+        double rest = 1;
+        for (size_t i = 0; i < n; i++) {
+            double share = share_of(z, &t[i], w->ids[lane]);
+            if (share > 0 && t[i].start_s > now) {
+                *until = fmin(*until, t[i].start_s);
+            } else if (share > 0 && t[i].end_s > now) {
+                rest -= share;
+                *until = fmin(*until, t[i].end_s);
             }
         }
-        if (share > 0 && t[i].start_s > now) {
-            *until = fmin(*until, t[i].start_s);
-        } else if (share > 0 && t[i].end_s > now) {
-            rest -= share;
-            *until = fmin(*until, t[i].end_s);
-        }
+        least = fmin(least, rest);
     }
-    return fmax(0, rest);
+    return fmax(0, least);
 }
 
 static double end_by_definition(const struct scene *z, const struct hv_share_transfer *t, size_t n,
