@@ -39,6 +39,12 @@ double hv_cost_tokens(const struct hv_cost *k);
  */
 enum hv_part { HV_PART_ATTENTION, HV_PART_FFN, HV_PART_EMBEDDING, HV_PART_HEAD, HV_PART_N };
 
+/** How many rank groups of each kind share the network with this one (hv_cost_together); 0: not
+ * looked at, as many as there are ranks between its members. */
+struct hv_beside {
+    double tp, cp_heads, cp_ring, ep;
+};
+
 /** How a part is run: everything its price depends on besides the block itself. */
 struct hv_part_query {
     const struct hv_device_kind *device; /**< the slowest kind of the tensor-parallel group */
@@ -66,6 +72,7 @@ struct hv_part_query {
                    collectives priced on the device's own link as if inside one node */
     const uint32_t *ep_group;       /**< devices of the expert-parallel group, or NULL (ep = 1) */
     const struct hv_moe_knobs *moe; /**< or NULL */
+    struct hv_beside beside;
 };
 
 /** Price of one part for one micro-batch on one rank. Seconds are compute unless named otherwise.

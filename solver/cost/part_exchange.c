@@ -56,7 +56,8 @@ static double tp_call_s(const struct hv__ask *a, enum hv_collective op, double b
 {
     const struct hv_part_query *q = a->q;
     int n = (int)(q->tp / hv__tp_depth(q));
-    struct call c = {.op = op, .bytes = bytes, .members = q->group, .n = n, .together = 1};
+    double together = q->beside.tp > 0 ? q->beside.tp : 1;
+    struct call c = {.op = op, .bytes = bytes, .members = q->group, .n = n, .together = together};
     double worst = call_s(a, &c);
     for (int i = 1; q->group && i < q->cp; i++) {
         c.members = q->group + (size_t)i * (size_t)q->tp;
@@ -100,16 +101,10 @@ static double shown_s(const struct hv__ask *a, struct hv_overlap o)
     return o.exposed_s + hv_device_calibration(a->q->device)->v[HV_CAL_OVERLAP] * o.hidden_s;
 }
 
-/* How the context-parallel ranks fall into all-to-alls over heads and rings. */
-struct cp_shape {
-    int heads, ring;
-    size_t heads_apart, ring_apart; /* ranks between neighbours, in tensor-parallel groups */
-};
-
-static struct cp_shape cp_shape_of(const struct hv_part_query *q)
+struct hv__cp_shape hv__cp_shape_of(const struct hv_part_query *q)
 {
     int heads = q->cp_scheme == HV_CP_ULYSSES ? q->cp : q->cp_heads > 1 ? q->cp_heads : 1;
-    struct cp_shape s = {heads, q->cp / heads, 1, 1};
+    struct hv__cp_shape s = {heads, q->cp / heads, 1, 1};
     if (q->cp_order == HV_CP_RING_INNER)
         s.heads_apart = (size_t)s.ring;
     else
@@ -124,6 +119,7 @@ struct cp_call {
     double bytes;
     int n;
     size_t apart;
+    double together; /* 0: as many as lie between */
 };
 
 static double cp_call_s(const struct hv__ask *a, const struct cp_call *x)
@@ -137,22 +133,24 @@ static double cp_call_s(const struct hv__ask *a, const struct cp_call *x)
         for (size_t i = 0; i < (size_t)x->n; i++)
             members[i] = a->q->group[i * stride];
     }
+    double together = x->together > 0 ? x->together : (double)stride;
     struct call c = {
-        .op = x->op, .bytes = x->bytes, .members = members, .n = x->n, .together = (double)stride};
+        .op = x->op, .bytes = x->bytes, .members = members, .n = x->n, .together = together};
     double time_s = call_s(a, &c);
     free(members);
     return time_s;
 }
 
 /* One hop of a ring: all of them pass everybody's share to everybody, like an all-gather. */
-static double hop_s(const struct hv__ask *a, const struct cp_shape *s, double bytes)
+static double hop_s(const struct hv__ask *a, const struct hv__cp_shape *s, double bytes)
 {
-    struct cp_call c = {HV_ALL_GATHER, bytes * s->ring, s->ring, s->ring_apart};
+    struct cp_call c = {HV_ALL_GATHER, bytes * s->ring, s->ring, s->ring_apart,
+                        a->q->beside.cp_ring};
     return cp_call_s(a, &c) / (s->ring - 1);
 }
 
 static void add_ring(const struct hv__ask *a, const struct hv__exchange *x,
-                     const struct cp_shape *s, struct hv_part_cost *out)
+                     const struct hv__cp_shape *s, struct hv_part_cost *out)
 {
     double keys_s = hop_s(a, s, x->cp_bytes), c = s->ring;
     bool queries = a->q->cp_backward == HV_CP_Q_DO;
@@ -175,9 +173,10 @@ static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct
     const struct hv_part_query *q = a->q;
     if (q->cp < 2 || !(x->cp_bytes > 0))
         return;
-    struct cp_shape s = cp_shape_of(q);
+    struct hv__cp_shape s = hv__cp_shape_of(q);
     if (s.heads > 1) {
-        struct cp_call c = {HV_ALL_TO_ALL, x->cp_heads_bytes, s.heads, s.heads_apart};
+        struct cp_call c = {HV_ALL_TO_ALL, x->cp_heads_bytes, s.heads, s.heads_apart,
+                            q->beside.cp_heads};
         double once = cp_call_s(a, &c);
         out->cp_forward_s += once;
         out->cp_backward_s += once * (q->recompute & HV_RC_CORE ? 2 : 1);
@@ -216,11 +215,12 @@ static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, 
     const struct hv_part_query *q = a->q;
     bool squeezed = q->moe && hv_known(q->moe->compress_ratio) && q->moe->compress_ratio > 1;
     bool whole = q->expert_tp > 0 && q->expert_tp < q->tp; /* groups of consecutive ranks */
+    double between = whole ? 1 : q->tp;
     struct call c = {.op = HV_ALL_TO_ALL,
                      .bytes = squeezed ? bytes / q->moe->compress_ratio : bytes,
                      .members = q->ep_group,
                      .n = q->ep,
-                     .together = whole ? 1 : (double)q->tp,
+                     .together = q->beside.ep > 0 ? q->beside.ep : between,
                      .algorithm = exchange_of(q->moe),
                      .copies = x->ep_copies};
     double once = call_s(a, &c);

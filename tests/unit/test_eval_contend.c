@@ -260,6 +260,70 @@ static void copies_gather_together(void **state)
     close_world(&w);
 }
 
+/** Seconds of gradient exchange of two ranks of data parallelism with two of tensor parallelism, on
+ * nodes of so many devices with NICs of 1 GB/s. */
+static double exchange_s(int nodes, int devices, const char *where, const char *zero)
+{
+    struct world w;
+    struct hv_arena a = {0};
+    char text[1024];
+    (void)snprintf(text, sizeof text,
+                   "{\"format\":\"hetviz.cluster/1\",\"name\":\"nic\",\"nodes\":[{\"name\":\"a\","
+                   "\"count\":%d,\"device\":\"A100-SXM-80GB\",\"devices\":%d,\"nic\":{"
+                   "\"bandwidth_GBps\":1,\"latency_us\":0,\"count\":1}}],"
+                   "\"network\":{\"latency_us\":0}}",
+                   nodes, devices);
+    open_world(&w, text, model_text, job_text);
+    (void)snprintf(text, sizeof text,
+                   "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":32,\"stages\":[{"
+                   "\"devices\":\"%s\",\"layers\":[0,24],\"tp\":2,\"dp\":2%s}]}],"
+                   "\"sync\":{\"kind\":\"allreduce\",\"overlap\":false}",
+                   where, zero);
+    struct hv_verdict v = judge(&w, &a, false, text);
+    double t = v.metrics.breakdown_s[HV_TIME_DP];
+    hv_arena_free(&a);
+    close_world(&w);
+    return t;
+}
+
+/** Slices of gradients that are on one node share its NIC; those on nodes of their own do not, and
+ * take half as long. So do shards that are scattered and gathered again. */
+static void slices_share_the_nics_of_their_nodes(void **state)
+{
+    (void)state;
+    double apart = exchange_s(4, 1, "a[0-3].0", ""), beside = exchange_s(2, 2, "a[0-1].0-1", "");
+    double bytes = 4 * 24 * 12.0 * 2560 * 2560 / 2; /* of a slice of the blocks */
+    assert_true(fabs(beside - 2 * apart) < 1e-3 * beside);
+    assert_true(apart > bytes / 1e9 && apart < 1.4 * bytes / 1e9);
+    apart = exchange_s(4, 1, "a[0-3].0", ",\"zero\":1");
+    beside = exchange_s(2, 2, "a[0-1].0-1", ",\"zero\":1");
+    assert_true(fabs(beside - 2 * apart) < 1e-3 * beside);
+}
+
+/** Ranks that look alike are not where one shares its NICs with another: which comes first does not
+ * matter. */
+static void ranks_that_share_nics_are_told_apart(void **state)
+{
+    const char *devices[] = {"a[0-1].0,a[2-3].0,a[2-3].1", "a[2-3].0,a[0-1].0,a[2-3].1"};
+    struct world w;
+    struct hv_arena a = {0};
+    double t[2];
+    (void)state;
+    open_nics(&w, 4, 1);
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "\"micro_batch\":3,\"replicas\":[{\"micro_batches\":4,\"stages\":[{"
+                       "\"devices\":\"%s\",\"layers\":[0,24],\"tp\":2,\"dp\":3}]}],"
+                       "\"sync\":{\"kind\":\"none\"}",
+                       devices[i]);
+        t[i] = judge(&w, &a, false, text).metrics.pipeline_s;
+    }
+    assert_true(fabs(t[0] - t[1]) < 1e-9 * t[0]);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +336,8 @@ int main(void)
         cmocka_unit_test(gathers_of_stages_share_the_link),
         cmocka_unit_test(sums_of_stages_share_nics),
         cmocka_unit_test(copies_gather_together),
+        cmocka_unit_test(slices_share_the_nics_of_their_nodes),
+        cmocka_unit_test(ranks_that_share_nics_are_told_apart),
     };
     return cmocka_run_group_tests_name("eval contend", tests, setup_regions, teardown);
 }
