@@ -54,7 +54,8 @@ double hv__together(struct hv__lowered *l, const struct hv__segment *s, const st
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv__unit *u = &l->units[s->holders[i].unit];
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
-        size_t each = s->holders[i].rank->n_devices, times = cut->slices / cuts_of(st, cut->experts);
+        size_t each = s->holders[i].rank->n_devices,
+               times = cut->slices / cuts_of(st, cut->experts);
         for (int c = 0; c < u->multiplicity; c++) {
             if (l->members != NULL && !l->members[s->holders[i].unit][c]) {
                 continue;

@@ -64,16 +64,16 @@ static void test_groups_on_one_nic(void **state)
         rising[i] = i;
     for (uint32_t i = 0; i < 16; i++)
         dealt[i] = i / 2 + i % 2 * 8;
-    near(together(w, rising, 16, 1, 8, 0), 1);   /* a node each */
-    near(together(w, rising, 24, 1, 12, 0), 2);  /* both on the second node */
-    near(together(w, rising, 24, 1, 24, 5), 1);  /* there is but one */
-    near(together(w, rising, 16, 1, 3, 6), 1);   /* of these only 6, 7, 8 leave a node */
-    near(together(w, rising, 24, 1, 3, 6), 2);   /* and 15, 16, 17 */
-    near(together(w, rising, 24, 1, 6, 0), 1);   /* 0 … 5 do not */
-    near(together(w, dealt, 16, 1, 2, 6), 8);    /* every pair over both nodes */
-    near(together(w, rising, 16, 8, 2, 3), 8);   /* the same pairs as slices */
-    near(together(w, rising, 16, 16, 1, 0), 1);  /* groups of one exchange nothing */
-    near(together(w, rising, 24, 4, 6, 0), 4);   /* slices of four: four per node */
+    near(together(w, rising, 16, 1, 8, 0), 1);  /* a node each */
+    near(together(w, rising, 24, 1, 12, 0), 2); /* both on the second node */
+    near(together(w, rising, 24, 1, 24, 5), 1); /* there is but one */
+    near(together(w, rising, 16, 1, 3, 6), 1);  /* of these only 6, 7, 8 leave a node */
+    near(together(w, rising, 24, 1, 3, 6), 2);  /* and 15, 16, 17 */
+    near(together(w, rising, 24, 1, 6, 0), 1);  /* 0 … 5 do not */
+    near(together(w, dealt, 16, 1, 2, 6), 8);   /* every pair over both nodes */
+    near(together(w, rising, 16, 8, 2, 3), 8);  /* the same pairs as slices */
+    near(together(w, rising, 16, 16, 1, 0), 1); /* groups of one exchange nothing */
+    near(together(w, rising, 24, 4, 6, 0), 4);  /* slices of four: four per node */
 }
 
 /* A node of a fast NIC with two slow ones: it carries both at their rate. */
