@@ -83,8 +83,11 @@ struct hv_part_cost {
                                            those of recompute */
     double cp_forward_s, cp_backward_s; /**< exposed context-parallel exchange */
     double ep_forward_s, ep_backward_s; /**< exposed expert all-to-all */
-    double flops_forward;               /**< model FLOPs on this rank, without recompute */
-    double parameters;                  /**< dense parameters on this rank (after tp) */
+    /** How long these keep their links busy, whether compute hides them or not. */
+    double tp_wire_forward_s, tp_wire_backward_s, cp_wire_forward_s, cp_wire_backward_s,
+        ep_wire_forward_s, ep_wire_backward_s;
+    double flops_forward;     /**< model FLOPs on this rank, without recompute */
+    double parameters;        /**< dense parameters on this rank (after tp) */
     double expert_parameters; /**< routed experts on this rank (after tp and ep), the most that one
                                  holds */
     double saved_bytes;       /**< activations kept from forward to weight gradient */
@@ -208,7 +211,7 @@ struct hv_pass {
     double tp_s, cp_s, ep_s;
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
     /** How long exchanges between nodes keep the network of the rank's nodes busy, shown or hidden,
-     * in forward_s and in input_grad_s; of tp, cp and ep what shows. */
+     * in forward_s and in the backward pass, which are never shorter. */
     double network_forward_s, network_backward_s;
     double compute_s; /**< forward + backward compute without recompute and communication */
     double flops;     /**< model FLOPs forward and backward on this rank */

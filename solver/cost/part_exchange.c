@@ -81,15 +81,18 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
         double once = tp_call_s(a, HV_ALL_GATHER, x->grid_bytes);
         out->tp_forward_s = once;
         out->tp_backward_s = once * (x->tp_backward > x->tp_forward ? 3 : 2);
+        out->tp_wire_forward_s = out->tp_forward_s;
+        out->tp_wire_backward_s = out->tp_backward_s;
         return;
     }
     /* with sequence parallelism each all-reduce is its two halves, at different places, and runs
      * beside the products it feeds */
-    double hidden = hidden_frac(a->q);
-    double once = a->q->sequence_parallel
-                      ? (1 - hidden) * (tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
-                                        tp_call_s(a, HV_ALL_GATHER, x->tp_bytes))
-                      : tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
+    double wire_s = a->q->sequence_parallel ? tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
+                                                  tp_call_s(a, HV_ALL_GATHER, x->tp_bytes)
+                                            : tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
+    double once = (1 - hidden_frac(a->q)) * wire_s;
+    out->tp_wire_forward_s = wire_s * x->tp_forward;
+    out->tp_wire_backward_s = wire_s * x->tp_backward;
     out->tp_forward_s = once * x->tp_forward;
     out->tp_backward_s = once * x->tp_backward;
 }
@@ -162,7 +165,10 @@ static void add_ring(const struct hv__ask *a, const struct hv__exchange *x,
         backward.ahead_s = hop_s(a, s, x->cp_queries_bytes + x->cp_outputs_bytes);
         backward.behind_s = hop_s(a, s, x->cp_queries_bytes);
     }
-    double forward_s = shown_s(a, hv_overlap_ring(s->ring, forward));
+    double forward_s = shown_s(a, hv_overlap_ring(s->ring, forward)), hops = s->ring - 1;
+    double again = a->q->recompute & HV_RC_CORE ? hops * keys_s : 0;
+    out->cp_wire_forward_s += hops * keys_s;
+    out->cp_wire_backward_s += hops * (backward.ahead_s + backward.behind_s) + again;
     out->cp_forward_s += forward_s;
     out->cp_backward_s += shown_s(a, hv_overlap_ring(s->ring, backward));
     out->cp_backward_s += a->q->recompute & HV_RC_CORE ? forward_s : 0;
@@ -180,6 +186,8 @@ static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct
         double once = cp_call_s(a, &c);
         out->cp_forward_s += once;
         out->cp_backward_s += once * (q->recompute & HV_RC_CORE ? 2 : 1);
+        out->cp_wire_forward_s = out->cp_forward_s;
+        out->cp_wire_backward_s = out->cp_backward_s;
     }
     if (s.ring > 1)
         add_ring(a, x, &s, out);
@@ -229,11 +237,12 @@ static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, 
     return once;
 }
 
-/* Dispatch, experts, combine, in chunks. */
+/* Dispatch, experts, combine, in chunks; adds what they take of links. */
 static double round_trip_s(const struct hv__ask *a, const struct hv__exchange *x, int chunks,
-                           double compute_s)
+                           double compute_s, double *wire_s)
 {
     double once = dispatch_s(a, x, x->ep_bytes / chunks);
+    *wire_s = 2 * chunks * once;
     return shown_s(a,
                    hv_overlap_round_trips(chunks, (struct hv_round_trip){once, compute_s, once}));
 }
@@ -243,11 +252,15 @@ static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct
     if (a->q->ep < 2 || !(x->ep_bytes > 0))
         return;
     int forward = x->ep_chunks_forward, backward = x->ep_chunks_backward;
-    out->ep_forward_s = round_trip_s(a, x, forward, x->ep_hidden_forward_s);
-    out->ep_backward_s = backward == forward && forward < 2
-                             ? out->ep_forward_s
-                             : round_trip_s(a, x, backward, x->ep_hidden_backward_s);
+    out->ep_forward_s =
+        round_trip_s(a, x, forward, x->ep_hidden_forward_s, &out->ep_wire_forward_s);
+    out->ep_backward_s = out->ep_forward_s;
+    out->ep_wire_backward_s = out->ep_wire_forward_s;
+    if (backward != forward || forward > 1)
+        out->ep_backward_s =
+            round_trip_s(a, x, backward, x->ep_hidden_backward_s, &out->ep_wire_backward_s);
     out->ep_backward_s += x->ep_again ? out->ep_forward_s : 0;
+    out->ep_wire_backward_s += x->ep_again ? out->ep_wire_forward_s : 0;
     hv_why_add(a->why, "expert exchange", out->ep_forward_s, "s",
                "shows of dispatch and combine forward, %.4g bytes each over %d ranks in %d chunk%s "
                "beside %.4g s of experts; backward %.4g s in %d",

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/base/rng.h"
 #include "solver/base/vec.h"
 #include "solver/cost/cost_int.h"
 
@@ -62,14 +61,12 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
     o->tp_s += times * (c->tp_forward_s + c->tp_backward_s);
     o->cp_s += times * (c->cp_forward_s + c->cp_backward_s);
     o->ep_s += times * (c->ep_forward_s + c->ep_backward_s);
-    double far_forward = b->far_tp ? c->tp_forward_s : 0,
-           far_back = b->far_tp ? c->tp_backward_s : 0;
-    far_forward += b->far_cp ? c->cp_forward_s : 0;
-    far_back += b->far_cp ? c->cp_backward_s : 0;
-    far_forward += b->far_ep ? c->ep_forward_s : 0;
-    far_back += b->far_ep ? c->ep_backward_s : 0;
-    o->network_forward_s += times * far_forward;
-    o->network_backward_s += times * far_back;
+    o->network_forward_s +=
+        times * ((b->far_tp ? c->tp_wire_forward_s : 0) + (b->far_cp ? c->cp_wire_forward_s : 0) +
+                 (b->far_ep ? c->ep_wire_forward_s : 0));
+    o->network_backward_s +=
+        times * ((b->far_tp ? c->tp_wire_backward_s : 0) + (b->far_cp ? c->cp_wire_backward_s : 0) +
+                 (b->far_ep ? c->ep_wire_backward_s : 0));
     o->compute_s += times * (c->forward_s + c->input_grad_s + c->weight_grad_s);
     o->flops += times * 3 * c->flops_forward;
     o->activation_bytes += times * c->saved_bytes;
@@ -386,40 +383,20 @@ static void keep_output(struct build *b, const struct hv_part_query *q)
                "handed on and still held, as pipelines with unfused attention do");
 }
 
-/* Equal lists are handed out again, so that a search over many plans does not fill memory. */
-void hv__keep_milestones(struct hv_cost *k, const struct hv_milestone *items, size_t n,
-                         struct hv_pass *out)
+/* No pass is shorter than what it sends between nodes, whatever compute hides of that. */
+static void wait_for_network(struct build *b)
 {
-    uint64_t h = hv_hash(HV_HASH_START, items, n * sizeof *items);
-    out->n_milestones = n;
-    size_t cap = k->cap_milestones, at = cap ? (size_t)h & (cap - 1) : 0;
-    for (; cap && k->milestones[at].items; at = (at + 1) & (cap - 1)) {
-        const struct hv__milestones *m = &k->milestones[at];
-        if (m->hash == h && m->n == n && !memcmp(m->items, items, n * sizeof *items)) {
-            out->milestones = m->items;
-            return;
-        }
-    }
-    if (2 * (k->n_milestones + 1) > cap) {
-        size_t bigger = cap ? 2 * cap : 64;
-        struct hv__milestones *table = hv_xcalloc(bigger, sizeof *table);
-        for (size_t i = 0; i < cap; i++) {
-            size_t to = (size_t)k->milestones[i].hash & (bigger - 1);
-            while (k->milestones[i].items && table[to].items)
-                to = (to + 1) & (bigger - 1);
-            if (k->milestones[i].items)
-                table[to] = k->milestones[i];
-        }
-        free(k->milestones);
-        k->milestones = table;
-        k->cap_milestones = bigger;
-        at = (size_t)h & (bigger - 1);
-        while (table[at].items)
-            at = (at + 1) & (bigger - 1);
-    }
-    out->milestones = hv_arena_copy(&k->milestones_arena, items, n, sizeof *items);
-    k->milestones[at] = (struct hv__milestones){out->milestones, n, h};
-    k->n_milestones++;
+    struct hv_pass *o = b->out;
+    double forward_s = fmax(0, o->network_forward_s - o->forward_s);
+    double backward_s = o->input_grad_s + o->weight_grad_s + o->recompute_s;
+    backward_s = fmax(0, o->network_backward_s - backward_s);
+    double *shown = b->far_tp    ? &o->tp_s
+                    : b->far_cp  ? &o->cp_s
+                    : b->sharded ? &o->zero_s
+                                 : &o->ep_s;
+    o->forward_s += forward_s;
+    o->input_grad_s += backward_s;
+    *shown += forward_s + backward_s;
 }
 
 /* Host work that every pass costs once, whatever it computes. */
@@ -487,6 +464,7 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
         size_t over = s->zero.stage >= 3 ? b.dense.n : 1;
         hv__price_offload(k, &full, &b.rank, b.weight_bytes / (double)(over > 0 ? over : 1), out);
     }
+    wait_for_network(&b);
     add_host_work(&b);
     add_milestones(&b);
     hv_vec_free(&b.pieces);

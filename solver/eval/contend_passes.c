@@ -48,6 +48,7 @@ static double *list_fracs(struct hv__lowered *l, const struct hv__unit *u)
         double *x = frac + i * HV_OP_KIND_N, all_s = back_s + g->weight_grad_s[0];
         x[HV_OP_F] = g->forward_s[0] > 0 ? fmin(1, f / g->forward_s[0]) : 0;
         x[HV_OP_B] = back_s > 0 ? fmin(1, b / back_s) : 0;
+        x[HV_OP_W] = b > back_s && all_s > back_s ? fmin(1, (b - back_s) / (all_s - back_s)) : 0;
         x[HV_OP_BW] = all_s > 0 ? fmin(1, b / all_s) : 0;
     }
     return frac;

@@ -169,6 +169,34 @@ static void test_gathers_share_nics(void **state)
     assert_true(t[1] > 1.7 * t[0] && t[1] < 2.0 * t[0]); /* twice, but for the starts */
 }
 
+/* Sums in halves beside products: compute hides no more of them than it lasts. A pass over a slow
+ * network takes as long as what it sends, one over a fast network hides a part. */
+static void test_passes_wait_for_the_network(void **state)
+{
+    struct world *w = *state;
+    struct hv_calibration hides = *hv_calibration_generic();
+    hides.v[HV_CAL_TP_HIDDEN] = 0.9;
+    hv_cluster_calibrate(w->cluster, &hides);
+    for (int slow = 0; slow < 2; slow++) {
+        w->cluster->groups[0].nic.bytes_per_s = slow ? 0.1e9 : 100e9;
+        struct hv_pass whole = pairs_pass(w, 1, 0);
+        w->p.stages[0].sequence_parallel = true;
+        struct hv_pass halves = pass_of(w, 0);
+        double forward_s = halves.network_forward_s, backward_s = halves.network_backward_s;
+        double took_s = halves.input_grad_s + halves.weight_grad_s + halves.recompute_s;
+        assert_true(halves.forward_s >= forward_s && took_s >= backward_s);
+        near(halves.compute_s + halves.tp_s, halves.forward_s + took_s);
+        if (slow) { /* bytes are the same, and count alone */
+            assert_true(fabs(forward_s - whole.network_forward_s) < 0.3 * forward_s);
+            assert_true(halves.forward_s < 1.1 * forward_s && took_s < 1.1 * backward_s);
+        } else {
+            assert_true(halves.tp_s < 0.2 * (forward_s + backward_s));
+        }
+    }
+    w->cluster->groups[0].nic.bytes_per_s = 100e9;
+    hv_cluster_calibrate(w->cluster, hv_calibration_generic());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_ranks_share_nics),
         cmocka_unit_test(test_only_those_that_meet_wait),
         cmocka_unit_test(test_gathers_share_nics),
+        cmocka_unit_test(test_passes_wait_for_the_network),
     };
     return cmocka_run_group_tests_name("cost together", tests, setup, teardown);
 }
