@@ -34,6 +34,7 @@ struct hv__rank {
     double sync_exposed_s;    /**< reductions it takes part in, after its last compute */
     struct hv_memory *memory; /**< [n_dp] static memory */
     double shares_sum;        /**< of the stage's shares */
+    bool near;                /**< all groups of each dp rank are on one node */
     size_t *like;             /**< [n_dp] first dp rank with equal prices */
     size_t *n_like;           /**< [n_dp] how many are like it; 0 where it is not the first */
     double hop_next_s;

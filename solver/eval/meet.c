@@ -33,8 +33,9 @@ bool hv__all_meet(struct hv__lowered *l, const struct hv__segment *s, const stru
         if (cuts != stride || cut->slices % cuts != 0) {
             return true; /* grids of 2.5d; slices that do not come out even */
         }
-        if (!blocks_are_near(hv_cost_cluster(l->k), st->devices, st->n_devices,
-                             stride * cut->shards)) {
+        bool near = s->holders[i].rank->near && stride * cut->shards <= s->holders[i].rank->width;
+        if (!near && !blocks_are_near(hv_cost_cluster(l->k), st->devices, st->n_devices,
+                                      stride * cut->shards)) {
             return false;
         }
     }

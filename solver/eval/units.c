@@ -230,6 +230,7 @@ static void find_like(const struct hv__lowered *l, struct hv__rank *rk, const st
         hash[d] = dp_hash(l, rk, s, d, &far[d]);
         any = any || far[d];
     }
+    rk->near = !any;
     if (any && rk->n_dp > 1) {
         add_others(l, rk, s, hash, far);
     }
