@@ -63,6 +63,20 @@ struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
                                              const struct hv_collective_query *q,
                                              struct hv_why *why);
 
+/** Groups that do the same at the same time: of `n` devices in rank order, each group has `size`
+ * that lie `stride` apart, and as many groups lie between them. */
+struct hv_family {
+    const uint32_t *devices;
+    size_t n, stride, size;
+};
+/**
+ * How many groups share the network with the one that holds devices[member] (itself too): what the
+ * slowest NIC or named link on its way carries alone over what it gets of the tightest, where each
+ * is divided among the groups that go over it. Groups within one node or link domain load none. 1:
+ * it meets nobody. O(n log n), O(n) where devices rise within groups.
+ */
+double hv_cost_together(const struct hv_cluster *c, const struct hv_family *f, size_t member);
+
 /** What transfers share, in one direction. Constant, words. */
 enum hv_wire {
     HV_WIRE_NODE_OUT, /**< all NICs of a node, sending; number: the node */

@@ -197,6 +197,19 @@ static uint64_t moe_signature(const struct hv_moe_knobs *m)
     return h ? h : 1;
 }
 
+/* Of how many groups share the network; 0: none do. */
+static uint64_t beside_signature(const struct hv_beside *b)
+{
+    const double counts[] = {b->tp, b->cp_heads, b->cp_ring, b->ep};
+    uint64_t h = 0;
+    for (size_t i = 0; i < HV_COUNT(counts); i++) {
+        uint64_t word;
+        memcpy(&word, &counts[i], sizeof word);
+        h = word || h ? mix(h + i + 1, word) : 0;
+    }
+    return h;
+}
+
 static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
                      const struct hv_part_query *q, struct key *key)
 {
@@ -205,6 +218,7 @@ static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
     bool grouped = q->tp * q->cp > 1;
     key->group = grouped ? hv__signature(k->cluster, q->group, (size_t)(q->tp * q->cp)) : 0;
     key->ep_group = q->ep > 1 ? hv__signature(k->cluster, q->ep_group, (size_t)q->ep) : 0;
+    key->group ^= beside_signature(&q->beside);
     key->sequences = q->sequences;
     key->tokens = q->tokens;
     key->context = q->context;

@@ -39,6 +39,12 @@ double hv_cost_tokens(const struct hv_cost *k);
  */
 enum hv_part { HV_PART_ATTENTION, HV_PART_FFN, HV_PART_EMBEDDING, HV_PART_HEAD, HV_PART_N };
 
+/** How many rank groups of each kind share the network with this one (hv_cost_together); 0: not
+ * looked at, as many as there are ranks between its members. */
+struct hv_beside {
+    double tp, cp_heads, cp_ring, ep;
+};
+
 /** How a part is run: everything its price depends on besides the block itself. */
 struct hv_part_query {
     const struct hv_device_kind *device; /**< the slowest kind of the tensor-parallel group */
@@ -66,6 +72,7 @@ struct hv_part_query {
                    collectives priced on the device's own link as if inside one node */
     const uint32_t *ep_group;       /**< devices of the expert-parallel group, or NULL (ep = 1) */
     const struct hv_moe_knobs *moe; /**< or NULL */
+    struct hv_beside beside;
 };
 
 /** Price of one part for one micro-batch on one rank. Seconds are compute unless named otherwise.
@@ -76,8 +83,11 @@ struct hv_part_cost {
                                            those of recompute */
     double cp_forward_s, cp_backward_s; /**< exposed context-parallel exchange */
     double ep_forward_s, ep_backward_s; /**< exposed expert all-to-all */
-    double flops_forward;               /**< model FLOPs on this rank, without recompute */
-    double parameters;                  /**< dense parameters on this rank (after tp) */
+    /** How long these keep their links busy, whether compute hides them or not. */
+    double tp_wire_forward_s, tp_wire_backward_s, cp_wire_forward_s, cp_wire_backward_s,
+        ep_wire_forward_s, ep_wire_backward_s;
+    double flops_forward;     /**< model FLOPs on this rank, without recompute */
+    double parameters;        /**< dense parameters on this rank (after tp) */
     double expert_parameters; /**< routed experts on this rank (after tp and ep), the most that one
                                  holds */
     double saved_bytes;       /**< activations kept from forward to weight gradient */
@@ -201,7 +211,7 @@ struct hv_pass {
     double tp_s, cp_s, ep_s;
     double zero_s; /**< gathers and scatters of sharded weights, copies of offloaded activations */
     /** How long exchanges between nodes keep the network of the rank's nodes busy, shown or hidden,
-     * in forward_s and in input_grad_s; of tp, cp and ep what shows. */
+     * in forward_s and in the backward pass, which are never shorter. */
     double network_forward_s, network_backward_s;
     double compute_s; /**< forward + backward compute without recompute and communication */
     double flops;     /**< model FLOPs forward and backward on this rank */

@@ -117,6 +117,12 @@ struct hv__exchange {
     double ep_hidden_forward_s, ep_hidden_backward_s; /**< experts' compute of one chunk */
     bool ep_again;                                    /**< recompute sends tokens once more */
 };
+/** How the context-parallel ranks fall into all-to-alls over heads and rings. */
+struct hv__cp_shape {
+    int heads, ring;
+    size_t heads_apart, ring_apart; /**< ranks between neighbours, in tensor-parallel groups */
+};
+struct hv__cp_shape hv__cp_shape_of(const struct hv_part_query *q);
 /** Adds the seconds of these exchanges to the price (part_exchange.c). */
 void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
                         struct hv_part_cost *out);
@@ -184,6 +190,14 @@ enum hv_status hv__find_rank(struct hv_cost *k, const struct hv_stage_query *q,
  * stage. */
 struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct hv__rank *r,
                                     size_t block, size_t i);
+/** Do every stride-th of n × stride devices lie in more than one link domain? */
+bool hv__is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_t stride);
+/** Which of its copy's groups share the network with a rank's tensor- and context-parallel ones;
+ * and with its expert-parallel one. As hv_cost_together. */
+struct hv_beside hv__beside_of(const struct hv_cluster *c, const struct hv__rank *r,
+                               const struct hv_part_query *q);
+double hv__beside_ep(const struct hv_cluster *c, const struct hv__rank *r,
+                     const struct hv_part_query *q);
 /** Holders of a rank's shard: every `stride`-th rank of all copies (tp: of what it cuts); returns
  * how many. The array lives on the heap (caller frees). `limit` > 0 cuts the group. */
 size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, size_t stride,

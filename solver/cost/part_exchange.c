@@ -56,7 +56,8 @@ static double tp_call_s(const struct hv__ask *a, enum hv_collective op, double b
 {
     const struct hv_part_query *q = a->q;
     int n = (int)(q->tp / hv__tp_depth(q));
-    struct call c = {.op = op, .bytes = bytes, .members = q->group, .n = n, .together = 1};
+    double together = q->beside.tp > 0 ? q->beside.tp : 1;
+    struct call c = {.op = op, .bytes = bytes, .members = q->group, .n = n, .together = together};
     double worst = call_s(a, &c);
     for (int i = 1; q->group && i < q->cp; i++) {
         c.members = q->group + (size_t)i * (size_t)q->tp;
@@ -80,15 +81,18 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
         double once = tp_call_s(a, HV_ALL_GATHER, x->grid_bytes);
         out->tp_forward_s = once;
         out->tp_backward_s = once * (x->tp_backward > x->tp_forward ? 3 : 2);
+        out->tp_wire_forward_s = out->tp_forward_s;
+        out->tp_wire_backward_s = out->tp_backward_s;
         return;
     }
     /* with sequence parallelism each all-reduce is its two halves, at different places, and runs
      * beside the products it feeds */
-    double hidden = hidden_frac(a->q);
-    double once = a->q->sequence_parallel
-                      ? (1 - hidden) * (tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
-                                        tp_call_s(a, HV_ALL_GATHER, x->tp_bytes))
-                      : tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
+    double wire_s = a->q->sequence_parallel ? tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
+                                                  tp_call_s(a, HV_ALL_GATHER, x->tp_bytes)
+                                            : tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
+    double once = (1 - hidden_frac(a->q)) * wire_s;
+    out->tp_wire_forward_s = wire_s * x->tp_forward;
+    out->tp_wire_backward_s = wire_s * x->tp_backward;
     out->tp_forward_s = once * x->tp_forward;
     out->tp_backward_s = once * x->tp_backward;
 }
@@ -100,16 +104,10 @@ static double shown_s(const struct hv__ask *a, struct hv_overlap o)
     return o.exposed_s + hv_device_calibration(a->q->device)->v[HV_CAL_OVERLAP] * o.hidden_s;
 }
 
-/* How the context-parallel ranks fall into all-to-alls over heads and rings. */
-struct cp_shape {
-    int heads, ring;
-    size_t heads_apart, ring_apart; /* ranks between neighbours, in tensor-parallel groups */
-};
-
-static struct cp_shape cp_shape_of(const struct hv_part_query *q)
+struct hv__cp_shape hv__cp_shape_of(const struct hv_part_query *q)
 {
     int heads = q->cp_scheme == HV_CP_ULYSSES ? q->cp : q->cp_heads > 1 ? q->cp_heads : 1;
-    struct cp_shape s = {heads, q->cp / heads, 1, 1};
+    struct hv__cp_shape s = {heads, q->cp / heads, 1, 1};
     if (q->cp_order == HV_CP_RING_INNER)
         s.heads_apart = (size_t)s.ring;
     else
@@ -124,6 +122,7 @@ struct cp_call {
     double bytes;
     int n;
     size_t apart;
+    double together; /* 0: as many as lie between */
 };
 
 static double cp_call_s(const struct hv__ask *a, const struct cp_call *x)
@@ -137,22 +136,24 @@ static double cp_call_s(const struct hv__ask *a, const struct cp_call *x)
         for (size_t i = 0; i < (size_t)x->n; i++)
             members[i] = a->q->group[i * stride];
     }
+    double together = x->together > 0 ? x->together : (double)stride;
     struct call c = {
-        .op = x->op, .bytes = x->bytes, .members = members, .n = x->n, .together = (double)stride};
+        .op = x->op, .bytes = x->bytes, .members = members, .n = x->n, .together = together};
     double time_s = call_s(a, &c);
     free(members);
     return time_s;
 }
 
 /* One hop of a ring: all of them pass everybody's share to everybody, like an all-gather. */
-static double hop_s(const struct hv__ask *a, const struct cp_shape *s, double bytes)
+static double hop_s(const struct hv__ask *a, const struct hv__cp_shape *s, double bytes)
 {
-    struct cp_call c = {HV_ALL_GATHER, bytes * s->ring, s->ring, s->ring_apart};
+    struct cp_call c = {HV_ALL_GATHER, bytes * s->ring, s->ring, s->ring_apart,
+                        a->q->beside.cp_ring};
     return cp_call_s(a, &c) / (s->ring - 1);
 }
 
 static void add_ring(const struct hv__ask *a, const struct hv__exchange *x,
-                     const struct cp_shape *s, struct hv_part_cost *out)
+                     const struct hv__cp_shape *s, struct hv_part_cost *out)
 {
     double keys_s = hop_s(a, s, x->cp_bytes), c = s->ring;
     bool queries = a->q->cp_backward == HV_CP_Q_DO;
@@ -164,7 +165,10 @@ static void add_ring(const struct hv__ask *a, const struct hv__exchange *x,
         backward.ahead_s = hop_s(a, s, x->cp_queries_bytes + x->cp_outputs_bytes);
         backward.behind_s = hop_s(a, s, x->cp_queries_bytes);
     }
-    double forward_s = shown_s(a, hv_overlap_ring(s->ring, forward));
+    double forward_s = shown_s(a, hv_overlap_ring(s->ring, forward)), hops = s->ring - 1;
+    double again = a->q->recompute & HV_RC_CORE ? hops * keys_s : 0;
+    out->cp_wire_forward_s += hops * keys_s;
+    out->cp_wire_backward_s += hops * (backward.ahead_s + backward.behind_s) + again;
     out->cp_forward_s += forward_s;
     out->cp_backward_s += shown_s(a, hv_overlap_ring(s->ring, backward));
     out->cp_backward_s += a->q->recompute & HV_RC_CORE ? forward_s : 0;
@@ -175,12 +179,15 @@ static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct
     const struct hv_part_query *q = a->q;
     if (q->cp < 2 || !(x->cp_bytes > 0))
         return;
-    struct cp_shape s = cp_shape_of(q);
+    struct hv__cp_shape s = hv__cp_shape_of(q);
     if (s.heads > 1) {
-        struct cp_call c = {HV_ALL_TO_ALL, x->cp_heads_bytes, s.heads, s.heads_apart};
+        struct cp_call c = {HV_ALL_TO_ALL, x->cp_heads_bytes, s.heads, s.heads_apart,
+                            q->beside.cp_heads};
         double once = cp_call_s(a, &c);
         out->cp_forward_s += once;
         out->cp_backward_s += once * (q->recompute & HV_RC_CORE ? 2 : 1);
+        out->cp_wire_forward_s = out->cp_forward_s;
+        out->cp_wire_backward_s = out->cp_backward_s;
     }
     if (s.ring > 1)
         add_ring(a, x, &s, out);
@@ -216,11 +223,12 @@ static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, 
     const struct hv_part_query *q = a->q;
     bool squeezed = q->moe && hv_known(q->moe->compress_ratio) && q->moe->compress_ratio > 1;
     bool whole = q->expert_tp > 0 && q->expert_tp < q->tp; /* groups of consecutive ranks */
+    double between = whole ? 1 : q->tp;
     struct call c = {.op = HV_ALL_TO_ALL,
                      .bytes = squeezed ? bytes / q->moe->compress_ratio : bytes,
                      .members = q->ep_group,
                      .n = q->ep,
-                     .together = whole ? 1 : (double)q->tp,
+                     .together = q->beside.ep > 0 ? q->beside.ep : between,
                      .algorithm = exchange_of(q->moe),
                      .copies = x->ep_copies};
     double once = call_s(a, &c);
@@ -229,11 +237,12 @@ static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, 
     return once;
 }
 
-/* Dispatch, experts, combine, in chunks. */
+/* Dispatch, experts, combine, in chunks; adds what they take of links. */
 static double round_trip_s(const struct hv__ask *a, const struct hv__exchange *x, int chunks,
-                           double compute_s)
+                           double compute_s, double *wire_s)
 {
     double once = dispatch_s(a, x, x->ep_bytes / chunks);
+    *wire_s = 2 * chunks * once;
     return shown_s(a,
                    hv_overlap_round_trips(chunks, (struct hv_round_trip){once, compute_s, once}));
 }
@@ -243,11 +252,15 @@ static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct
     if (a->q->ep < 2 || !(x->ep_bytes > 0))
         return;
     int forward = x->ep_chunks_forward, backward = x->ep_chunks_backward;
-    out->ep_forward_s = round_trip_s(a, x, forward, x->ep_hidden_forward_s);
-    out->ep_backward_s = backward == forward && forward < 2
-                             ? out->ep_forward_s
-                             : round_trip_s(a, x, backward, x->ep_hidden_backward_s);
+    out->ep_forward_s =
+        round_trip_s(a, x, forward, x->ep_hidden_forward_s, &out->ep_wire_forward_s);
+    out->ep_backward_s = out->ep_forward_s;
+    out->ep_wire_backward_s = out->ep_wire_forward_s;
+    if (backward != forward || forward > 1)
+        out->ep_backward_s =
+            round_trip_s(a, x, backward, x->ep_hidden_backward_s, &out->ep_wire_backward_s);
     out->ep_backward_s += x->ep_again ? out->ep_forward_s : 0;
+    out->ep_wire_backward_s += x->ep_again ? out->ep_wire_forward_s : 0;
     hv_why_add(a->why, "expert exchange", out->ep_forward_s, "s",
                "shows of dispatch and combine forward, %.4g bytes each over %d ranks in %d chunk%s "
                "beside %.4g s of experts; backward %.4g s in %d",

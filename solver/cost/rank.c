@@ -2,6 +2,7 @@
  * Which rank of which stage: its devices, its slowest kind, its share of the work, and how its
  * blocks fall into pieces that cost the same. Rules A-F of the plan format; no prices here.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,42 @@ size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, siz
     }
     *out = ids;
     return limit && limit < got ? limit : got;
+}
+
+bool hv__is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_t stride)
+{
+    for (size_t i = 1; i < n; i++) {
+        if (hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[i * stride])) !=
+            hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[0])))
+            return true;
+    }
+    return false;
+}
+
+struct hv_beside hv__beside_of(const struct hv_cluster *c, const struct hv__rank *r,
+                               const struct hv_part_query *q)
+{
+    size_t width = r->cp * r->tp, at = r->at * width;
+    struct hv_family f = {r->part, r->dp * width, 1, r->tp / (size_t)hv__tp_depth(q)};
+    struct hv_beside out = {.tp = 1};
+    for (size_t i = 0; r->tp > 1 && i < r->cp; i++)
+        out.tp = fmax(out.tp, hv_cost_together(c, &f, at + i * r->tp));
+    struct hv__cp_shape s = hv__cp_shape_of(q);
+    f.stride = r->tp * s.heads_apart;
+    f.size = (size_t)s.heads;
+    out.cp_heads = s.heads > 1 ? hv_cost_together(c, &f, at) : 0;
+    f.stride = r->tp * s.ring_apart;
+    f.size = (size_t)s.ring;
+    out.cp_ring = s.ring > 1 ? hv_cost_together(c, &f, at) : 0;
+    return out;
+}
+
+double hv__beside_ep(const struct hv_cluster *c, const struct hv__rank *r,
+                     const struct hv_part_query *q)
+{
+    size_t stride = (size_t)q->expert_tp, each = stride * (size_t)q->ep;
+    const struct hv_family f = {r->part, r->dp * r->cp * r->tp, stride, (size_t)q->ep};
+    return hv_cost_together(c, &f, r->at * r->cp * r->tp / each * each);
 }
 
 /* The run that holds a block, by halving. */

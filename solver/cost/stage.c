@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/base/rng.h"
 #include "solver/base/vec.h"
 #include "solver/cost/cost_int.h"
 
@@ -19,7 +18,8 @@ struct piece {
 /* Who shares a shard, for collectives. */
 struct holders {
     uint32_t *ids;
-    size_t n, stride; /* ranks between two of them: groups that run side by side */
+    size_t n;
+    double together; /* groups that share the network with them */
     uint64_t signature;
     int ep;
 };
@@ -38,6 +38,7 @@ struct build {
     HV_VEC(struct piece) pieces;
     bool sharded;                /* passes gather or scatter */
     bool far_tp, far_cp, far_ep; /* these groups go over the network; ep: of the part at hand */
+    struct hv_beside beside;     /* without ep */
     double weight_bytes;         /* of this pass, whole */
     struct holders dense, experts;
     HV_VEC(struct unit) units; /* of sharded weights, in model order */
@@ -46,17 +47,6 @@ struct build {
 static double exposed_backward_s(const struct hv_part_cost *c)
 {
     return c->tp_backward_s + c->cp_backward_s + c->ep_backward_s;
-}
-
-/* Do every stride-th of n × stride devices lie in more than one link domain? */
-static bool is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_t stride)
-{
-    for (size_t i = 1; i < n; i++) {
-        if (hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[i * stride])) !=
-            hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[0])))
-            return true;
-    }
-    return false;
 }
 
 static void add_part(struct build *b, const struct hv_part_cost *c, double times)
@@ -71,14 +61,12 @@ static void add_part(struct build *b, const struct hv_part_cost *c, double times
     o->tp_s += times * (c->tp_forward_s + c->tp_backward_s);
     o->cp_s += times * (c->cp_forward_s + c->cp_backward_s);
     o->ep_s += times * (c->ep_forward_s + c->ep_backward_s);
-    double far_forward = b->far_tp ? c->tp_forward_s : 0,
-           far_back = b->far_tp ? c->tp_backward_s : 0;
-    far_forward += b->far_cp ? c->cp_forward_s : 0;
-    far_back += b->far_cp ? c->cp_backward_s : 0;
-    far_forward += b->far_ep ? c->ep_forward_s : 0;
-    far_back += b->far_ep ? c->ep_backward_s : 0;
-    o->network_forward_s += times * far_forward;
-    o->network_backward_s += times * far_back;
+    o->network_forward_s +=
+        times * ((b->far_tp ? c->tp_wire_forward_s : 0) + (b->far_cp ? c->cp_wire_forward_s : 0) +
+                 (b->far_ep ? c->ep_wire_forward_s : 0));
+    o->network_backward_s +=
+        times * ((b->far_tp ? c->tp_wire_backward_s : 0) + (b->far_cp ? c->cp_wire_backward_s : 0) +
+                 (b->far_ep ? c->ep_wire_backward_s : 0));
     o->compute_s += times * (c->forward_s + c->input_grad_s + c->weight_grad_s);
     o->flops += times * 3 * c->flops_forward;
     o->activation_bytes += times * c->saved_bytes;
@@ -114,8 +102,11 @@ static void add_run(struct build *b, int from2, int to2, double time_s)
 static void find_holders(struct build *b, size_t stride, struct holders *h)
 {
     size_t limit = (size_t)b->rank.stage->zero.shard_group;
-    h->stride = stride;
     h->n = hv__holders(b->q, &b->rank, stride, limit, &h->ids);
+    size_t all = hv_stage_ranks(b->q->replica, b->rank.stage) * (size_t)b->q->replica->count;
+    const struct hv_family f = {b->rank.stage->devices, all, stride, h->n};
+    bool look = h->n * stride < all || hv__is_far(b->k->cluster, f.devices, stride, 1);
+    h->together = look ? hv_cost_together(b->k->cluster, &f, 0) : (double)stride;
     h->signature = hv__signature(b->k->cluster, h->ids, h->n);
 }
 
@@ -128,7 +119,7 @@ static double share_s(struct build *b, enum hv_collective op, const struct holde
                                     .devices = h->ids,
                                     .n = h->n,
                                     .algorithm = levels ? HV_ALGO_HIERARCHICAL : HV_ALGO_AUTO,
-                                    .together = (double)h->stride};
+                                    .together = h->together};
     return h->n > 1 && bytes > 0 ? hv__collective_s(b->k, &c, h->signature) : 0;
 }
 
@@ -225,7 +216,7 @@ static double backward_units_s(struct build *b, struct hv_units *runs, size_t wi
 /* How long gathers and scatters keep the network busy, whether compute hides them or not. */
 static void add_far_sharding(struct build *b, bool turns)
 {
-    if (!is_far(b->k->cluster, b->dense.ids, b->dense.n, 1))
+    if (!hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1))
         return;
     for (size_t i = 0; i < b->units.n; i++) {
         const struct unit *u = &b->units.items[i];
@@ -311,7 +302,10 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
     struct hv_part_query pq = hv__part_query(b->q, &b->rank, block, number);
     uint32_t *ep_group = ep_group_of(b, &pq);
     pq.ep_group = ep_group;
-    b->far_ep = ep_group && is_far(b->k->cluster, ep_group, (size_t)pq.ep, 1);
+    pq.beside = b->beside;
+    b->far_ep = ep_group && hv__is_far(b->k->cluster, ep_group, (size_t)pq.ep, 1);
+    if (b->far_ep)
+        pq.beside.ep = hv__beside_ep(b->k->cluster, &b->rank, &pq);
     struct hv_part_cost c[2];
     int n = 0;
     bool whole = to2 - from2 > 1;
@@ -369,6 +363,7 @@ static void add_end(struct build *b, enum hv_part part, int mark)
     struct hv_part_query pq = hv__part_query(b->q, &b->rank, 0, 0);
     hv_why_add(b->q->why, part == HV_PART_HEAD ? "head" : "embedding", 1, "x",
                "%s:", part == HV_PART_HEAD ? "final norm, logits and loss" : "look-up");
+    pq.beside = b->beside;
     struct hv_part_cost c = part_of(b, part, 0, &pq);
     add_part(b, &c, 1);
     note_units(b, &c, 1, 1, 1);
@@ -388,40 +383,20 @@ static void keep_output(struct build *b, const struct hv_part_query *q)
                "handed on and still held, as pipelines with unfused attention do");
 }
 
-/* Equal lists are handed out again, so that a search over many plans does not fill memory. */
-void hv__keep_milestones(struct hv_cost *k, const struct hv_milestone *items, size_t n,
-                         struct hv_pass *out)
+/* No pass is shorter than what it sends between nodes, whatever compute hides of that. */
+static void wait_for_network(struct build *b)
 {
-    uint64_t h = hv_hash(HV_HASH_START, items, n * sizeof *items);
-    out->n_milestones = n;
-    size_t cap = k->cap_milestones, at = cap ? (size_t)h & (cap - 1) : 0;
-    for (; cap && k->milestones[at].items; at = (at + 1) & (cap - 1)) {
-        const struct hv__milestones *m = &k->milestones[at];
-        if (m->hash == h && m->n == n && !memcmp(m->items, items, n * sizeof *items)) {
-            out->milestones = m->items;
-            return;
-        }
-    }
-    if (2 * (k->n_milestones + 1) > cap) {
-        size_t bigger = cap ? 2 * cap : 64;
-        struct hv__milestones *table = hv_xcalloc(bigger, sizeof *table);
-        for (size_t i = 0; i < cap; i++) {
-            size_t to = (size_t)k->milestones[i].hash & (bigger - 1);
-            while (k->milestones[i].items && table[to].items)
-                to = (to + 1) & (bigger - 1);
-            if (k->milestones[i].items)
-                table[to] = k->milestones[i];
-        }
-        free(k->milestones);
-        k->milestones = table;
-        k->cap_milestones = bigger;
-        at = (size_t)h & (bigger - 1);
-        while (table[at].items)
-            at = (at + 1) & (bigger - 1);
-    }
-    out->milestones = hv_arena_copy(&k->milestones_arena, items, n, sizeof *items);
-    k->milestones[at] = (struct hv__milestones){out->milestones, n, h};
-    k->n_milestones++;
+    struct hv_pass *o = b->out;
+    double forward_s = fmax(0, o->network_forward_s - o->forward_s);
+    double backward_s = o->input_grad_s + o->weight_grad_s + o->recompute_s;
+    backward_s = fmax(0, o->network_backward_s - backward_s);
+    double *shown = b->far_tp    ? &o->tp_s
+                    : b->far_cp  ? &o->cp_s
+                    : b->sharded ? &o->zero_s
+                                 : &o->ep_s;
+    o->forward_s += forward_s;
+    o->input_grad_s += backward_s;
+    *shown += forward_s + backward_s;
 }
 
 /* Host work that every pass costs once, whatever it computes. */
@@ -468,9 +443,11 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
     b.sharded = s->zero.stage >= 3 || (s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END);
     if (b.sharded)
         find_holders(&b, b.rank.tp, &b.dense);
-    b.far_tp = is_far(k->cluster, b.rank.group, b.rank.tp, 1);
-    b.far_cp = is_far(k->cluster, b.rank.group, b.rank.cp, b.rank.tp);
+    b.far_tp = hv__is_far(k->cluster, b.rank.group, b.rank.tp, 1);
+    b.far_cp = hv__is_far(k->cluster, b.rank.group, b.rank.cp, b.rank.tp);
     struct hv_part_query pq = hv__part_query(&full, &b.rank, 0, 0);
+    if (b.far_tp || b.far_cp)
+        b.beside = hv__beside_of(k->cluster, &b.rank, &pq);
     if (k->model->kind == HV_MODEL_TRANSFORMER)
         out->hop_bytes =
             hv_job_activation_bytes(&k->job) * pq.sequences * full.tokens * k->model->hidden;
@@ -487,6 +464,7 @@ enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, s
         size_t over = s->zero.stage >= 3 ? b.dense.n : 1;
         hv__price_offload(k, &full, &b.rank, b.weight_bytes / (double)(over > 0 ? over : 1), out);
     }
+    wait_for_network(&b);
     add_host_work(&b);
     add_milestones(&b);
     hv_vec_free(&b.pieces);

@@ -9,6 +9,9 @@
 
 #include <stdlib.h>
 
+/** Shares of an element that add up to this much more than all of it are rounding. */
+#define ROUNDING 1e-9
+
 /** What one sending asks of one element; sendings are numbered through all units. */
 struct use {
     uint64_t wire;
@@ -85,6 +88,52 @@ static struct uses list_uses(struct hv__lowered *l, const struct hv__asks *asks)
         qsort(u.items, u.n, sizeof *u.items, by_wire);
     }
     return u;
+}
+
+/** The unit of a sending, by halving. */
+static size_t unit_of(const struct uses *u, size_t n_units, size_t sending)
+{
+    size_t low = 0, high = n_units;
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+        *(u->first_sending[mid] <= sending ? &low : &high) = mid;
+    }
+    return low;
+}
+
+/** How much of an element is busy while a sending is under way or a rank exchanges most. */
+static double share_of(const struct hv__lowered *l, const struct uses *u, const struct use *x)
+{
+    size_t n_sendings = u->first_sending[l->n_units];
+    if (x->sending >= n_sendings) {
+        return x->busy_s * l->asks->peak[x->sending - n_sendings];
+    }
+    size_t unit = unit_of(u, l->n_units, x->sending);
+    const struct hv__sending *s = &l->units[unit].sendings[x->sending - u->first_sending[unit]];
+    return s->cost.bytes_s > 0 ? x->busy_s / s->cost.bytes_s : 0;
+}
+
+/** Leaves out exchanges on elements that have room for all that may be under way at once. Are any
+ * left? */
+static bool keep_tight(const struct hv__lowered *l, struct uses *u)
+{
+    size_t kept = 0, n_sendings = u->first_sending[l->n_units];
+    bool any = false;
+    for (size_t i = 0, last; i < u->n; i = last) {
+        double sum = 0;
+        for (last = i; last < u->n && u->items[last].wire == u->items[i].wire; last++) {
+            sum += share_of(l, u, &u->items[last]);
+        }
+        for (size_t k = i; k < last; k++) {
+            bool exchange = u->items[k].sending >= n_sendings;
+            if (!exchange || sum > 1 + ROUNDING) {
+                any = any || exchange;
+                u->items[kept++] = u->items[k];
+            }
+        }
+    }
+    u->n = kept;
+    return any;
 }
 
 /** Elements that are asked for in the same way say the same: one of them is kept. Returns how many
@@ -210,11 +259,17 @@ bool hv__contend(struct hv__lowered *l)
     for (size_t i = 0; i < l->n_units; i++) {
         sendings += l->units[i].n_sendings;
     }
-    const struct hv__asks *asks = hv__find_asks(l);
+    const struct hv__asks *asks = l->asks = hv__find_asks(l);
     if (sendings == 0 && asks == NULL) {
         return false;
     }
     struct uses u = list_uses(l, asks);
+    if (asks != NULL && !keep_tight(l, &u)) {
+        asks = NULL;
+    }
+    if (u.n == 0) {
+        return false;
+    }
     struct element *e = NULL;
     l->share = hv_arena_new(l->arena, struct hv_share, 1);
     l->share->n_links = find_elements(l, &u, &e);

@@ -8,9 +8,6 @@
 
 #include <stdlib.h>
 
-/** Shares of an element that add up to this much more than all of it are rounding. */
-#define ROUNDING 1e-9
-
 struct asks {
     struct hv__ask *items;
     size_t n, cap;
@@ -51,6 +48,7 @@ static double *list_fracs(struct hv__lowered *l, const struct hv__unit *u)
         double *x = frac + i * HV_OP_KIND_N, all_s = back_s + g->weight_grad_s[0];
         x[HV_OP_F] = g->forward_s[0] > 0 ? fmin(1, f / g->forward_s[0]) : 0;
         x[HV_OP_B] = back_s > 0 ? fmin(1, b / back_s) : 0;
+        x[HV_OP_W] = b > back_s && all_s > back_s ? fmin(1, (b - back_s) / (all_s - back_s)) : 0;
         x[HV_OP_BW] = all_s > 0 ? fmin(1, b / all_s) : 0;
     }
     return frac;
@@ -106,6 +104,35 @@ static void add_ring(const struct hv_cluster *c, const uint32_t *devices, size_t
     free(own.items);
 }
 
+/** Do devices lie in more than one link domain? */
+static bool is_far(const struct hv_cluster *c, const uint32_t *devices, size_t n)
+{
+    uint32_t first = hv_cluster_domain_of(c, hv_cluster_node_of(c, devices[0]));
+    for (size_t i = 1; i < n; i++) {
+        if (hv_cluster_domain_of(c, hv_cluster_node_of(c, devices[i])) != first) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Adds what the groups of one copy ask for: those of several data-parallel ranks on a NIC have
+ * their part of it each, as they are priced. */
+static void add_groups(struct hv__lowered *l, const struct hv__rank *rk, const uint32_t *devices,
+                       size_t flat, struct asks *out)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const struct hv_family f = {devices, rk->n_devices, 1, rk->width};
+    double *part = hv_arena_new(l->arena, double, rk->n_dp);
+    for (size_t d = 0; d < rk->n_dp; d++) {
+        if (!is_far(c, devices + d * rk->width, rk->width)) {
+            continue;
+        }
+        part[d] = rk->like[d] != d ? part[rk->like[d]] : 1 / hv_cost_together(c, &f, d * rk->width);
+        add_ring(c, devices + d * rk->width, rk->width, flat, part[d], out);
+    }
+}
+
 /** What a rank of a unit asks for. Each copy has a ring of its own; where states are sharded, all
  * copies of the entry hold shards of the same and form one, of which each unit has its part. */
 static void add_rank(struct hv__lowered *l, const struct hv__unit *u, size_t rank, size_t flat,
@@ -122,30 +149,29 @@ static void add_rank(struct hv__lowered *l, const struct hv__unit *u, size_t ran
         return;
     }
     for (int k = 0; k < u->multiplicity; k++) {
-        if (k == 0 || !u->apart[k]) {
-            add_ring(c, s->devices + (size_t)u->copies[k] * rk->n_devices, rk->n_devices, flat, 1,
-                     out);
+        const uint32_t *devices = s->devices + (size_t)u->copies[k] * rk->n_devices;
+        if (k > 0 && u->apart[k]) {
+            continue;
+        }
+        if (s->zero.stage < 3 && !scatters && s->ep < 2 && s->n_moe == 0) {
+            add_groups(l, rk, devices, flat, out);
+        } else {
+            add_ring(c, devices, rk->n_devices, flat, 1, out);
         }
     }
 }
 
-/** Keeps the elements of which ranks ask for more than there is; adds up what copies ask. */
-static void keep_crowded(struct asks *x, const double *peak)
+/** Adds up what the copies of a rank ask. */
+static void merge_copies(struct asks *x)
 {
     size_t kept = 0;
     qsort(x->items, x->n, sizeof *x->items, by_wire);
-    for (size_t i = 0, last; i < x->n; i = last) {
-        size_t from = kept;
-        double sum = 0;
-        for (last = i; last < x->n && x->items[last].wire == x->items[i].wire; last++) {
-            sum += x->items[last].busy_s * peak[x->items[last].rank];
-            if (kept > from && x->items[kept - 1].rank == x->items[last].rank) {
-                x->items[kept - 1].busy_s += x->items[last].busy_s;
-            } else {
-                x->items[kept++] = x->items[last];
-            }
+    for (size_t i = 0; i < x->n; i++) {
+        if (kept > 0 && by_wire(&x->items[kept - 1], &x->items[i]) == 0) {
+            x->items[kept - 1].busy_s += x->items[i].busy_s;
+        } else {
+            x->items[kept++] = x->items[i];
         }
-        kept = sum > 1 + ROUNDING ? kept : from;
     }
     x->n = kept;
 }
@@ -176,11 +202,13 @@ const struct hv__asks *hv__find_asks(struct hv__lowered *l)
             }
         }
     }
-    keep_crowded(&all, peak);
+    if (all.n > 1) {
+        merge_copies(&all);
+    }
     struct hv__asks *out = all.n > 0 ? hv_arena_new(l->arena, struct hv__asks, 1) : NULL;
     if (out != NULL) {
         *out = (struct hv__asks){hv_arena_copy(l->arena, all.items, all.n, sizeof *all.items),
-                                 all.n, frac};
+                                 all.n, frac, peak};
     }
     free(all.items);
     return out;

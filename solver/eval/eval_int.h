@@ -34,6 +34,7 @@ struct hv__rank {
     double sync_exposed_s;    /**< reductions it takes part in, after its last compute */
     struct hv_memory *memory; /**< [n_dp] static memory */
     double shares_sum;        /**< of the stage's shares */
+    bool near;                /**< all groups of each dp rank are on one node */
     size_t *like;             /**< [n_dp] first dp rank with equal prices */
     size_t *n_like;           /**< [n_dp] how many are like it; 0 where it is not the first */
     double hop_next_s;
@@ -112,10 +113,11 @@ struct hv__lowered {
     size_t *rank_at; /**< [n_units + 1] first flat rank number of each unit */
     struct hv__reduction *reductions;
     size_t n_reductions;
-    bool *serves;            /**< [nodes] a parameter server runs there; NULL: not looked for */
-    double *host_parameters; /**< [nodes] updated by the node's host; NULL: not counted yet */
-    bool *crowded_nodes;     /**< [nodes] two pipelines have devices there */
-    struct hv_share *share;  /**< links that transfers share; NULL: nothing is sent */
+    bool *serves;                /**< [nodes] a parameter server runs there; NULL: not looked for */
+    double *host_parameters;     /**< [nodes] updated by the node's host; NULL: not counted yet */
+    bool *crowded_nodes;         /**< [nodes] two pipelines have devices there */
+    struct hv_share *share;      /**< links that transfers share; NULL: nothing is sent */
+    const struct hv__asks *asks; /**< by hv__find_asks */
     double pipeline_s, iteration_s;
     double step_s; /**< of iteration_s: what happens around passes, reductions and optimizer */
     bool spans;    /**< every operation is wanted, to be drawn */
@@ -193,17 +195,17 @@ struct hv__ask {
     size_t rank;   /**< flat */
     double busy_s; /**< of a second of its exchanges, all copies in step together */
 };
-/** Exchanges that share elements; of all others passes take what they take. */
+/** Exchanges that go between nodes; of all others passes take what they take. */
 struct hv__asks {
     struct hv__ask *items; /**< by element and rank */
     size_t n;
     double **frac; /**< [n_units] share of each operation that exchanges take, alone: see
                       hv_share_pipe.frac */
+    double *peak;  /**< [flat ranks] the largest of these of a rank */
 };
 /**
- * Elements of which exchanges inside passes of different ranks together ask for more than there is
- * when they run at the same time. NULL: there are none. O(global stages), and where exchanges go
- * between nodes O(devices log devices).
+ * What exchanges inside passes ask of the network. NULL: none goes there. O(global stages), and
+ * where exchanges go between nodes O(devices log devices).
  */
 const struct hv__asks *hv__find_asks(struct hv__lowered *l);
 /**

@@ -168,14 +168,6 @@ struct group {
     size_t n;
 };
 
-/** Devices from one holder of a slice to the next: of what tensor parallelism cuts, or of routed
- * experts, which ep ranks (and the ranks that cut each) hold in turn. */
-static size_t holder_stride(const struct hv_stage *s, bool experts)
-{
-    int ep = hv_stage_experts_over(s);
-    return experts ? (size_t)hv_stage_expert_tp(s, ep) * (size_t)ep : (size_t)s->tp.degree;
-}
-
 /** Grids of 2.5d tensor parallelism, which hold the same weights; 1 otherwise. */
 static int grids_of(const struct hv_stage *s)
 {
@@ -201,11 +193,14 @@ static void pick_devices(const struct hv__holder *h, const struct hv_stage *st, 
     }
 }
 
-/** Devices that hold slice 0 of a segment, of its experts or of the rest, in every copy. A device
- * that holds it twice (tied embeddings in a V placement, both directions of a two-way schedule) is
- * one member: it adds up for itself. */
-static struct group slice_group(struct hv__lowered *l, const struct hv__segment *s, bool experts,
-                                struct pick pick)
+/** Which devices: all that hold a segment, or those with slice 0 of its experts or of the rest. */
+enum slice { SLICE_OF_DENSE, SLICE_OF_EXPERTS, SLICE_ANY };
+
+/** Devices that hold slice 0 of a segment, or any, in every copy. A device that holds it twice
+ * (tied embeddings in a V placement, both directions of a two-way schedule) is one member: it adds
+ * up for itself. */
+static struct group slice_group(struct hv__lowered *l, const struct hv__segment *s,
+                                enum slice slice, struct pick pick)
 {
     size_t most = 0;
     for (size_t i = 0; i < s->n_holders; i++) {
@@ -216,7 +211,8 @@ static struct group slice_group(struct hv__lowered *l, const struct hv__segment 
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv__unit *u = &l->units[s->holders[i].unit];
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
-        size_t stride = holder_stride(st, experts), ranks = s->holders[i].rank->n_devices;
+        size_t ranks = s->holders[i].rank->n_devices;
+        size_t stride = slice == SLICE_ANY ? 1 : hv__holder_stride(st, slice == SLICE_OF_EXPERTS);
         bool picked = pick.entry < 0 || (size_t)pick.entry == u->i_replica;
         for (int c = 0; c < u->multiplicity && picked; c++) {
             if (l->members != NULL && !l->members[s->holders[i].unit][c]) {
@@ -289,9 +285,11 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
     for (size_t i = 0; i < s->n_holders; i++) {
         all_shard = all_shard && hv__holder_stage(l, &s->holders[i])->zero.stage > 0;
     }
-    struct group across = slice_group(l, s, r->experts, everybody);
+    struct hv__cut cut = {r->experts, (size_t)r->slices, 1, 0};
+    struct group across =
+        slice_group(l, s, r->experts ? SLICE_OF_EXPERTS : SLICE_OF_DENSE, everybody);
     if (!all_shard) {
-        return collective_s(l, HV_ALL_REDUCE, across, r->bytes, r->slices);
+        return collective_s(l, HV_ALL_REDUCE, across, r->bytes, hv__together(l, s, &cut));
     }
     double scatter_s = 0;
     size_t least = 0, n_across = 0;
@@ -304,7 +302,8 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
         struct group g = {0};
         size_t width = 1;
         for (int grid = grids_of(st); grid-- > 0;) {
-            g = slice_group(l, s, r->experts, (struct pick){(int64_t)u->i_replica, grid});
+            g = slice_group(l, s, r->experts ? SLICE_OF_EXPERTS : SLICE_OF_DENSE,
+                            (struct pick){(int64_t)u->i_replica, grid});
             width = shard_width(&st->zero, g.n);
             width = width > 0 ? width : 1;
             for (size_t k = 0; k < g.n && n_across < across.n; k += width) {
@@ -313,11 +312,16 @@ static double reduce_s(struct hv__lowered *l, const struct reduce *r)
         }
         least = least == 0 || width < least ? width : least;
         g.n = reduced_in_pass(st) ? 0 : width;
-        scatter_s = fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes, r->slices));
+        cut.members = width;
+        scatter_s = fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes,
+                                                 g.n > 1 ? hv__together(l, s, &cut) : 1));
     }
     across.n = n_across;
-    double parts = least > 0 ? (double)least : 1;
-    return scatter_s + collective_s(l, HV_ALL_REDUCE, across, r->bytes / parts, r->slices * parts);
+    cut.shards = least > 0 ? least : 1;
+    cut.members = 0;
+    double together = across.n > 1 ? hv__together(l, s, &cut) : 1;
+    return scatter_s +
+           collective_s(l, HV_ALL_REDUCE, across, r->bytes / (double)cut.shards, together);
 }
 
 /** Tied embeddings at the ends of the pipelines: each end sums its copy over the replicas, then the
@@ -331,15 +335,24 @@ static double tied_s(struct hv__lowered *l, const struct reduce *r)
     return fmax(reduce_s(l, &a), reduce_s(l, &b)) + hv__pairs_s(l, r->s, r->bytes * r->slices);
 }
 
+/** Slices that a segment is reduced in, so that every holder has whole ones. */
+static int64_t slices_of(const struct hv__lowered *l, const struct hv__segment *s)
+{
+    int64_t slices = 1;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        slices = hv_lcm(slices, hv_tp_cuts(&hv__holder_stage(l, &s->holders[i])->tp));
+    }
+    return slices;
+}
+
 /** What one bucket of a segment costs on the wire. */
 double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
 {
-    int64_t slices = 1, expert_slices = 1;
+    int64_t slices = slices_of(l, s), expert_slices = 1;
     int ep = 1;
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         int over = hv_stage_experts_over(st);
-        slices = hv_lcm(slices, hv_tp_cuts(&st->tp));
         int expert_tp = hv_stage_expert_tp(st, over) / grids_of(st);
         expert_slices = hv_lcm(expert_slices, expert_tp > 1 ? expert_tp : 1);
         ep = over > ep ? over : ep;
@@ -386,7 +399,11 @@ static void add_link(const struct hv_cluster *c, uint32_t a, uint32_t b, struct 
 struct hv__lanes hv__segment_lanes(struct hv__lowered *l, const struct hv__segment *s)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    struct group g = slice_group(l, s, false, everybody);
+    const struct hv__cut cut = {false, (size_t)slices_of(l, s), 1, 0};
+    bool all = cut.slices > 1 && !hv__all_meet(l, s, &cut);
+    const struct pick each_once = {-1, 0};
+    struct group g = all ? slice_group(l, s, SLICE_ANY, each_once)
+                         : slice_group(l, s, SLICE_OF_DENSE, everybody);
     size_t most = g.n + c->n_links + 1, n_nodes = 0;
     struct hv__lanes w = {hv_arena_new(l->arena, uint32_t, most),
                           hv_arena_new(l->arena, double, most), 0};
@@ -439,14 +456,20 @@ double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struc
     const struct hv_memory *m = &rk->memory[0];
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
     double stages = stages_in_node(l, u, rk);
+    struct hv__cut cut = {false, (size_t)hv_tp_cuts(&s->tp), 1, 0};
     const struct pick one_grid = {-1, 0};
-    struct group dense = slice_group(l, &seg, false, one_grid),
-                 experts = slice_group(l, &seg, true, one_grid);
+    struct group dense = slice_group(l, &seg, SLICE_OF_DENSE, one_grid),
+                 experts = slice_group(l, &seg, SLICE_OF_EXPERTS, one_grid);
     dense.n = shard_width(&s->zero, dense.n);
     experts.n = shard_width(&s->zero, experts.n);
-    return collective_s(l, HV_ALL_GATHER, dense,
-                        (m->parameters - m->expert_parameters) * weight_bytes,
-                        hv_tp_cuts(&s->tp) * stages) +
-           collective_s(l, HV_ALL_GATHER, experts, m->expert_parameters * weight_bytes,
-                        (double)holder_stride(s, true) * stages);
+    cut.members = dense.n;
+    double gather_s =
+        collective_s(l, HV_ALL_GATHER, dense, (m->parameters - m->expert_parameters) * weight_bytes,
+                     hv__together(l, &seg, &cut) * stages);
+    if (!(m->expert_parameters > 0)) {
+        return gather_s;
+    }
+    cut = (struct hv__cut){true, hv__holder_stride(s, true), 1, experts.n};
+    return gather_s + collective_s(l, HV_ALL_GATHER, experts, m->expert_parameters * weight_bytes,
+                                   hv__together(l, &seg, &cut) * stages);
 }

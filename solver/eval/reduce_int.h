@@ -57,6 +57,27 @@ static inline const struct hv_stage *hv__holder_stage(const struct hv__lowered *
     return &l->units[h->unit].replica->stages[h->g->rank];
 }
 
+/** Devices from one holder of a slice to the next: of what tensor parallelism cuts, or of routed
+ * experts, which ep ranks (and the ranks that cut each) hold in turn. */
+static inline size_t hv__holder_stride(const struct hv_stage *s, bool experts)
+{
+    int ep = hv_stage_experts_over(s);
+    return experts ? (size_t)hv_stage_expert_tp(s, ep) * (size_t)ep : (size_t)s->tp.degree;
+}
+
+/** How what a segment holds, or its experts, is cut: every device has one of `slices`, or several
+ * where fewer devices hold them all, and of that one of `shards`. */
+struct hv__cut {
+    bool experts;
+    size_t slices, shards;
+    size_t members; /**< of a reduction; 0: all that hold the same */
+};
+/** Has every node of one of these reductions a part in all of them? O(devices). */
+bool hv__all_meet(struct hv__lowered *l, const struct hv__segment *s, const struct hv__cut *cut);
+/** Reductions of these that share the network with the first one (hv_cost_together). O(devices),
+ * O(devices · slices · log) where holders of one whole lie on several nodes. */
+double hv__together(struct hv__lowered *l, const struct hv__segment *s, const struct hv__cut *cut);
+
 /** Cuts the model into segments. O(operations + cuts × holders). */
 struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n);
 /** Gradient bytes of a segment's dense parameters on one tensor-parallel rank of its first holder.

@@ -1,6 +1,6 @@
 /**
- * What activations leave of a network to the reductions at the end of an iteration. They go first:
- * a pipeline waits for them, while gradients have the whole tail.
+ * What activations, and exchanges inside passes, leave of a network to the reductions at the end of
+ * an iteration. They go first: a pipeline waits for them, while gradients have the whole tail.
  */
 #include "solver/eval/reduce_int.h"
 
@@ -8,9 +8,10 @@
 
 #include <stdlib.h>
 
-/** A transfer on the network. */
+/** A transfer on the network, or the exchanges of a pass. */
 struct transfer {
     double start_s, end_s;
+    double times; /**< what its sending asks of lanes */
 };
 
 /** What a transfer takes of a lane while it is under way. */
@@ -20,7 +21,7 @@ struct part {
     double until_s; /**< latest end of the parts of its kind up to it */
 };
 
-/** What a sending asks of a kind of lanes. */
+/** What a sending asks of a kind of lanes; a rank, of a second of its exchanges. */
 struct ask {
     size_t kind;
     double busy_s;
@@ -44,7 +45,7 @@ struct hv__traffic {
     size_t n;
     size_t *kind_of; /**< [lanes] 0: nobody takes any of it */
     size_t n_kinds;
-    size_t *asks_at; /**< [sendings of all units + 1] into asks */
+    size_t *asks_at; /**< [sendings of all units, then flat ranks, + 1] into asks */
     struct ask *asks;
     size_t *at;         /**< [n_kinds + 2] into parts */
     struct part *parts; /**< by start within a kind */
@@ -98,6 +99,12 @@ static size_t *first_sendings(struct hv__lowered *l)
     return first;
 }
 
+static void add_to_hash(uint64_t *h, size_t number, double busy_s)
+{
+    *h = hv_hash(*h != 0 ? *h : HV_HASH_START, &number, sizeof number);
+    *h = hv_hash(*h, &busy_s, sizeof busy_s);
+}
+
 /** Tells lanes apart by what is asked of them. Returns the first lane of each kind. */
 static size_t *find_kinds(struct hv__lowered *l, const size_t *first, struct hv__traffic *t)
 {
@@ -111,11 +118,16 @@ static size_t *find_kinds(struct hv__lowered *l, const size_t *first, struct hv_
             for (size_t w = 0; w < s->n_loads; w++) {
                 int64_t lane = lane_of(c, s->loads[w].wire);
                 if (lane >= 0) {
-                    uint64_t *h = &lanes[lane].hash;
-                    *h = hv_hash(*h != 0 ? *h : HV_HASH_START, &number, sizeof number);
-                    *h = hv_hash(*h, &s->loads[w].busy_s, sizeof s->loads[w].busy_s);
+                    add_to_hash(&lanes[lane].hash, number, s->loads[w].busy_s);
                 }
             }
+        }
+    }
+    for (size_t i = 0; l->asks != NULL && i < l->asks->n; i++) {
+        const struct hv__ask *x = &l->asks->items[i];
+        int64_t lane = lane_of(c, x->wire);
+        if (lane >= 0) {
+            add_to_hash(&lanes[lane].hash, first[l->n_units] + x->rank, x->busy_s);
         }
     }
     for (size_t i = 0; i < n_lanes; i++) {
@@ -145,34 +157,72 @@ static bool is_listed(const struct ask *asks, size_t from, size_t to, size_t kin
     return false;
 }
 
-/** What every sending asks of the first lane of each kind; once, where a lane is a node's network
- * in both directions. */
+/** Adds what one sending, of which the asks begin at `from`, asks of an element: of the first lane
+ * of a kind only, and once where a lane is a node's network in both directions. */
+static size_t add_ask(const struct hv_cluster *c, struct hv__traffic *t, const size_t *first_lane,
+                      size_t from, size_t n, const struct hv_wire_use *use)
+{
+    int64_t lane = lane_of(c, use->wire);
+    size_t kind = lane < 0 ? 0 : t->kind_of[lane];
+    if (kind > 0 && first_lane[kind] == (size_t)lane && !is_listed(t->asks, from, n, kind)) {
+        t->asks[n++] = (struct ask){kind, use->busy_s};
+    }
+    return n;
+}
+
+/** Exchanges of all ranks, by rank: [at[rank], at[rank + 1]). */
+static struct hv_wire_use *by_rank(struct hv__lowered *l, size_t n_ranks, size_t *at)
+{
+    size_t n = l->asks != NULL ? l->asks->n : 0;
+    struct hv_wire_use *out = hv_arena_new(l->arena, struct hv_wire_use, n + 1);
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < n; i++) {
+            const struct hv__ask *x = &l->asks->items[i];
+            if (pass == 0) {
+                at[x->rank + 2]++;
+            } else {
+                out[at[x->rank + 1]++] = (struct hv_wire_use){x->wire, x->busy_s, NULL};
+            }
+        }
+        for (size_t r = 2; pass == 0 && r < n_ranks + 2; r++) {
+            at[r] += at[r - 1];
+        }
+    }
+    return out;
+}
+
+/** What every sending, and behind them every rank, asks of the first lane of each kind. */
 static void list_asks(struct hv__lowered *l, const size_t *first, struct hv__traffic *t)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     const size_t *first_lane = find_kinds(l, first, t);
-    size_t n = 0, most = 0;
+    size_t n = 0, most = l->asks != NULL ? l->asks->n : 0;
+    size_t n_ranks = l->asks != NULL ? l->rank_at[l->n_units] : 0;
     for (size_t i = 0; i < l->n_units; i++) {
         for (size_t k = 0; k < l->units[i].n_sendings; k++) {
             most += l->units[i].sendings[k].n_loads;
         }
     }
-    t->asks_at = hv_arena_new(l->arena, size_t, first[l->n_units] + 2);
+    t->asks_at = hv_arena_new(l->arena, size_t, first[l->n_units] + n_ranks + 2);
     t->asks = hv_arena_new(l->arena, struct ask, most + 1);
     for (size_t i = 0; i < l->n_units; i++) {
         for (size_t k = 0; k < l->units[i].n_sendings; k++) {
             const struct hv__sending *s = &l->units[i].sendings[k];
             size_t from = n;
             for (size_t w = 0; w < s->n_loads; w++) {
-                int64_t lane = lane_of(c, s->loads[w].wire);
-                size_t kind = lane < 0 ? 0 : t->kind_of[lane];
-                if (kind > 0 && first_lane[kind] == (size_t)lane &&
-                    !is_listed(t->asks, from, n, kind)) {
-                    t->asks[n++] = (struct ask){kind, s->loads[w].busy_s};
-                }
+                n = add_ask(c, t, first_lane, from, n, &s->loads[w]);
             }
             t->asks_at[first[i] + k + 1] = n;
         }
+    }
+    size_t *at = hv_arena_new(l->arena, size_t, n_ranks + 2);
+    const struct hv_wire_use *uses = by_rank(l, n_ranks, at);
+    for (size_t r = 0; r < n_ranks; r++) {
+        size_t from = n;
+        for (size_t k = at[r]; k < at[r + 1]; k++) {
+            n = add_ask(c, t, first_lane, from, n, &uses[k]);
+        }
+        t->asks_at[first[l->n_units] + r + 1] = n;
     }
 }
 
@@ -197,7 +247,7 @@ static void list_parts(struct hv__lowered *l, const size_t *sending_of, struct h
                 if (pass == 0) {
                     t->at[a->kind + 2]++;
                 } else {
-                    double share = fmin(1, a->busy_s / (x->end_s - x->start_s));
+                    double share = fmin(1, x->times * a->busy_s / (x->end_s - x->start_s));
                     t->parts[t->at[a->kind + 1]++] = (struct part){i, x->start_s, share, 0};
                 }
             }
@@ -220,30 +270,77 @@ static void list_parts(struct hv__lowered *l, const size_t *sending_of, struct h
     }
 }
 
-struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
+/** Is anything on a network? */
+static bool any_network(const struct hv__lowered *l)
 {
-    bool network = false;
+    bool network = l->asks != NULL;
     for (size_t i = 0; l->share != NULL && i < l->n_units; i++) {
         for (size_t k = 0; k < l->units[i].n_sendings; k++) {
             network = network || l->units[i].sendings[k].n_loads > 0;
         }
     }
-    if (!network) {
+    return network;
+}
+
+/** Nodes of a rank with exchanges that are not through before from_s: the last of it. */
+static size_t count_nodes(const struct hv__unit *u, size_t rank, double from_s)
+{
+    int32_t end = u->pipe.rank_node_at[rank + 1], n = end;
+    while (n > u->pipe.rank_node_at[rank] && u->run.node_end_s[n - 1] > from_s) {
+        n--;
+    }
+    return (size_t)(end - n);
+}
+
+/** Adds the exchanges of passes that are not through before from_s; out == NULL: counts them. */
+static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t first,
+                            struct hv__traffic *t, size_t *sending_of)
+{
+    size_t all = 0;
+    for (size_t i = 0; l->asks != NULL && i < l->n_units; i++) {
+        const struct hv__unit *u = &l->units[i];
+        for (size_t r = 0; l->asks->frac[i] != NULL && r < u->n_ranks; r++) {
+            size_t n = count_nodes(u, r, from_s), flat = first + l->rank_at[i] + r;
+            all += n;
+            if (t == NULL || t->asks_at[flat + 1] == t->asks_at[flat]) {
+                continue;
+            }
+            int32_t end = u->pipe.rank_node_at[r + 1];
+            for (int32_t k = end - (int32_t)n; k < end; k++) {
+                double frac = hv_share_node_frac(&u->pipe, l->asks->frac[i], k);
+                double s = hv_pipe_node_duration_s(&u->pipe, &u->cost, k);
+                struct transfer x = {u->run.node_start_s[k], u->run.node_end_s[k], frac * s};
+                if (x.times > 0 && x.end_s > x.start_s) {
+                    sending_of[t->n] = flat;
+                    t->transfers[t->n++] = x;
+                }
+            }
+        }
+    }
+    return all;
+}
+
+struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
+{
+    if (!any_network(l)) {
         return NULL;
     }
-    size_t n = 0, *first = first_sendings(l);
+    size_t n = 0, *first = first_sendings(l), n_sendings = first[l->n_units];
     struct hv__traffic *t = hv_arena_new(l->arena, struct hv__traffic, 1);
     list_asks(l, first, t);
-    const struct hv_share_transfer *x = hv_share_transfers(l->arena, l->share, from_s, &n);
-    size_t *sending_of = hv_arena_new(l->arena, size_t, n + 1);
-    t->transfers = hv_arena_new(l->arena, struct transfer, n + 1);
+    const struct hv_share_transfer *x =
+        l->share != NULL ? hv_share_transfers(l->arena, l->share, from_s, &n) : NULL;
+    size_t most = n + add_exchanges(l, from_s, n_sendings, NULL, NULL);
+    size_t *sending_of = hv_arena_new(l->arena, size_t, most + 1);
+    t->transfers = hv_arena_new(l->arena, struct transfer, most + 1);
     for (size_t i = 0; i < n; i++) {
         size_t s = first[x[i].pipe] + (size_t)l->units[x[i].pipe].sending_of_hop[x[i].hop];
         if (x[i].end_s > x[i].start_s && t->asks_at[s + 1] > t->asks_at[s]) {
             sending_of[t->n] = s;
-            t->transfers[t->n++] = (struct transfer){x[i].start_s, x[i].end_s};
+            t->transfers[t->n++] = (struct transfer){x[i].start_s, x[i].end_s, 1};
         }
     }
+    (void)add_exchanges(l, from_s, n_sendings, t, sending_of);
     list_parts(l, sending_of, t);
     t->active = hv_arena_new(l->arena, struct met, t->at[t->n_kinds + 1] + 1);
     t->streams = hv_arena_new(l->arena, struct stream, t->n_kinds + 1);

@@ -158,30 +158,64 @@ double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, d
     return rk->shares_sum > 0 ? sequences * s->shares[d] / rk->shares_sum : 0;
 }
 
-/** Fingerprint of a dp rank: equal ones take equally long and hold equally much. */
+/** Devices of the expert-parallel group of dp rank d, one after the other; NULL: no more. */
+static const uint32_t *ep_peer(const struct hv__rank *rk, const struct hv_stage *s, size_t d,
+                               size_t i)
+{
+    size_t ep = s->ep > 1 ? (size_t)s->ep : 0;
+    if (i >= ep) {
+        return NULL;
+    }
+    size_t tp = (size_t)hv_stage_expert_tp(s, s->ep), each = rk->n_devices / tp;
+    size_t first = d * (rk->width / tp) / ep * ep;
+    return rk->devices + (first + i) % each * tp;
+}
+
+/** Fingerprint of a dp rank: equal ones take equally long and hold equally much, when nobody else
+ * is on their networks. Are its groups on several nodes? */
 static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
-                        const struct hv_stage *s, size_t d)
+                        const struct hv_stage *s, size_t d, bool *far)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const uint32_t *own = rk->devices + d * rk->width;
+    const uint32_t *own = rk->devices + d * rk->width, *peer;
     double share = hv__rank_sequences(rk, s, 1, d);
     struct met met;
     met.n_nodes = met.n_domains = met.last = 0;
     uint64_t h = hv_hash(HV_HASH_START, &share, sizeof share);
     h = hash_devices(c, h, own, rk->width, &met);
     if (s->n_moe > 0) {
-        return hv_hash(h, &d, sizeof d); /* its experts may be spread by knobs of its own */
+        h = hv_hash(h, &d, sizeof d); /* its experts may be spread by knobs of its own */
     }
-    if (s->ep > 1) {
-        size_t tp = (size_t)hv_stage_expert_tp(s, s->ep), ep = (size_t)s->ep;
-        size_t each = rk->n_devices / tp;
-        size_t first = d * (rk->width / tp) / ep * ep;
-        for (size_t i = 0; i < ep; i++) {
-            const uint32_t *peer = rk->devices + (first + i) % each * tp;
-            h = hash_devices(c, h, peer, 1, &met);
+    for (size_t i = 0; s->n_moe == 0 && (peer = ep_peer(rk, s, d, i)) != NULL; i++) {
+        h = hash_devices(c, h, peer, 1, &met);
+    }
+    *far = met.n_nodes > 1;
+    return h;
+}
+
+/** Adds to the fingerprints of ranks on several nodes those of others on the same ones, whose
+ * groups share the network with theirs. */
+static void add_others(const struct hv__lowered *l, const struct hv__rank *rk,
+                       const struct hv_stage *s, uint64_t *hash, const bool *far)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    uint64_t *marks = hv_arena_new(l->arena, uint64_t, (size_t)c->n_nodes + 1);
+    const uint32_t *peer;
+    for (size_t d = 0; d < rk->n_dp; d++) {
+        for (size_t i = 0; far[d] && i < rk->width; i++) {
+            marks[hv_cluster_node_of(c, rk->devices[d * rk->width + i])] += hash[d];
         }
     }
-    return h;
+    for (size_t d = 0; d < rk->n_dp; d++) {
+        for (size_t i = 0; far[d] && i < rk->width; i++) {
+            uint64_t mark = marks[hv_cluster_node_of(c, rk->devices[d * rk->width + i])];
+            hash[d] = hv_hash(hash[d], &mark, sizeof mark);
+        }
+        for (size_t i = 0; far[d] && (peer = ep_peer(rk, s, d, i)) != NULL; i++) {
+            uint64_t mark = marks[hv_cluster_node_of(c, *peer)];
+            hash[d] = hv_hash(hash[d], &mark, sizeof mark);
+        }
+    }
 }
 
 /** Finds for every dp rank the first one like it. Looks back at the last few different ones only:
@@ -189,19 +223,27 @@ static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
 static void find_like(const struct hv__lowered *l, struct hv__rank *rk, const struct hv_stage *s)
 {
     enum { LOOK_BACK = 8 };
-    uint64_t recent[LOOK_BACK];
+    uint64_t recent[LOOK_BACK], *hash = hv_arena_new(l->arena, uint64_t, rk->n_dp);
+    bool *far = hv_arena_new(l->arena, bool, rk->n_dp), any = false;
     size_t at[LOOK_BACK], n = 0;
+    for (size_t d = 0; d < rk->n_dp; d++) {
+        hash[d] = dp_hash(l, rk, s, d, &far[d]);
+        any = any || far[d];
+    }
+    rk->near = !any;
+    if (any && rk->n_dp > 1) {
+        add_others(l, rk, s, hash, far);
+    }
     rk->like = hv_arena_new(l->arena, size_t, rk->n_dp);
     rk->n_like = hv_arena_new(l->arena, size_t, rk->n_dp);
     for (size_t d = 0; d < rk->n_dp; d++) {
-        uint64_t h = dp_hash(l, rk, s, d);
         size_t i = 0, known = n < LOOK_BACK ? n : LOOK_BACK;
-        while (i < known && recent[i] != h) {
+        while (i < known && recent[i] != hash[d]) {
             i++;
         }
         if (i == known) {
             i = n++ % LOOK_BACK;
-            recent[i] = h;
+            recent[i] = hash[d];
             at[i] = d;
         }
         rk->like[d] = at[i];

@@ -71,6 +71,10 @@ bool hv_share_crowded(const struct hv_share *s);
  */
 void hv_share_play(struct hv_arena *a, const struct hv_share *s);
 
+/** Share of a node's time that exchanges of its operations take: the largest of hv_share_pipe.frac.
+ * O(operations of the node). */
+double hv_share_node_frac(const struct hv_pipe *g, const double *frac, int32_t node);
+
 /** Every transfer of the runs as they are that ends after after_s, in the order of pipes, hops and
  * sending nodes, in `a`. O(hops + edges into nodes that start after after_s). */
 struct hv_share_transfer *hv_share_transfers(struct hv_arena *a, const struct hv_share *s,

@@ -300,18 +300,16 @@ static void end_node(struct play *y, struct played *x, int32_t node, double now_
     }
 }
 
-/* share of a node's time that exchanges take */
-static double exchange_frac(const struct played *x, int32_t node)
+double hv_share_node_frac(const struct hv_pipe *g, const double *frac, int32_t node)
 {
-    const struct hv_pipe *g = x->p->g;
-    double frac = 0;
+    double most = 0;
     for (size_t i = hv_pipe_first_op(g, node); i < hv_pipe_first_op(g, node + 1); i++) {
         const struct hv_op *op = &g->s.ops[i];
         size_t stage = (size_t)op->pipe * (size_t)g->s.n_stages + (size_t)op->stage;
-        double own = x->p->frac[stage * HV_OP_KIND_N + (size_t)op->kind];
-        frac = own > frac ? own : frac;
+        double own = frac[stage * HV_OP_KIND_N + (size_t)op->kind];
+        most = own > most ? own : most;
     }
-    return frac;
+    return most;
 }
 
 /* the next node of a rank that asks for links starts */
@@ -320,7 +318,8 @@ static void start_exchange(struct play *y, size_t exchange, double now_s)
     const struct hv__exchange *e = &y->sky.exchanges[exchange];
     struct played *x = &y->pipes[e->pipe];
     int32_t node = x->next[e->rank]++;
-    double frac = exchange_frac(x, node), s = hv_pipe_node_duration_s(x->p->g, x->p->c, node);
+    double frac = hv_share_node_frac(x->p->g, x->p->frac, node);
+    double s = hv_pipe_node_duration_s(x->p->g, x->p->c, node);
     if (frac > 0 && s > 0) {
         hv__sky_price(&y->sky, exchange, s, frac);
         take_off(y, y->n_hops + exchange, now_s);

@@ -294,6 +294,131 @@ static void node_by_node(void **state)
     assert_true(t[0] > 0 && fabs(t[0] - t[1]) < 1e-12 * t[0]);
 }
 
+/** Seconds of gradient exchange of two ranks of data parallelism with two of tensor parallelism, on
+ * nodes of so many devices with NICs of 1 GB/s. */
+static double exchange_s(int nodes, int devices, const char *where, const char *zero)
+{
+    struct world w;
+    struct hv_arena a = {0};
+    char text[1024];
+    (void)snprintf(text, sizeof text,
+                   "{\"format\":\"hetviz.cluster/1\",\"name\":\"nic\",\"nodes\":[{\"name\":\"a\","
+                   "\"count\":%d,\"device\":\"A100-SXM-80GB\",\"devices\":%d,\"nic\":{"
+                   "\"bandwidth_GBps\":1,\"latency_us\":0,\"count\":1}}],"
+                   "\"network\":{\"latency_us\":0}}",
+                   nodes, devices);
+    open_world(&w, text, model_text, job_text);
+    (void)snprintf(text, sizeof text,
+                   "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":32,\"stages\":[{"
+                   "\"devices\":\"%s\",\"layers\":[0,24],\"tp\":2,\"dp\":2%s}]}],"
+                   "\"sync\":{\"kind\":\"allreduce\",\"overlap\":false}",
+                   where, zero);
+    struct hv_verdict v = judge(&w, &a, false, text);
+    double t = v.metrics.breakdown_s[HV_TIME_DP];
+    hv_arena_free(&a);
+    close_world(&w);
+    return t;
+}
+
+/** Slices of gradients that are on one node share its NIC; those on nodes of their own do not, and
+ * take half as long. So do shards that are scattered and gathered again. */
+static void slices_share_the_nics_of_their_nodes(void **state)
+{
+    (void)state;
+    double apart = exchange_s(4, 1, "a[0-3].0", ""), beside = exchange_s(2, 2, "a[0-1].0-1", "");
+    double bytes = 4 * 24 * 12.0 * 2560 * 2560 / 2; /* of a slice of the blocks */
+    assert_true(fabs(beside - 2 * apart) < 1e-3 * beside);
+    assert_true(apart > bytes / 1e9 && apart < 1.4 * bytes / 1e9);
+    apart = exchange_s(4, 1, "a[0-3].0", ",\"zero\":1");
+    beside = exchange_s(2, 2, "a[0-1].0-1", ",\"zero\":1");
+    assert_true(fabs(beside - 2 * apart) < 1e-3 * beside);
+}
+
+/** Ranks that look alike are not where one shares its NICs with another: which comes first does not
+ * matter. */
+static void ranks_that_share_nics_are_told_apart(void **state)
+{
+    const char *devices[] = {"a[0-1].0,a[2-3].0,a[2-3].1", "a[2-3].0,a[0-1].0,a[2-3].1"};
+    struct world w;
+    struct hv_arena a = {0};
+    double t[2];
+    (void)state;
+    open_nics(&w, 4, 1);
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "\"micro_batch\":3,\"replicas\":[{\"micro_batches\":4,\"stages\":[{"
+                       "\"devices\":\"%s\",\"layers\":[0,24],\"tp\":2,\"dp\":3}]}],"
+                       "\"sync\":{\"kind\":\"none\"}",
+                       devices[i]);
+        t[i] = judge(&w, &a, false, text).metrics.pipeline_s;
+    }
+    assert_true(fabs(t[0] - t[1]) < 1e-9 * t[0]);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+/** Four nodes of one device with NICs of 1 GB/s. */
+static const char four_nics[] =
+    "{\"format\":\"hetviz.cluster/1\",\"name\":\"nic\",\"nodes\":[{\"name\":\"a\",\"count\":4,"
+    "\"device\":\"A100-SXM-80GB\",\"devices\":1,\"nic\":{\"bandwidth_GBps\":1,\"latency_us\":0,"
+    "\"count\":1}}],\"network\":{\"latency_us\":0}}";
+static const char two_blocks[] =
+    "{\"format\":\"hetviz.model/1\",\"name\":\"two\",\"kind\":\"transformer\",\"layers\":2,"
+    "\"hidden\":2560,\"heads\":32,\"kv_heads\":32,\"ffn\":10240,\"ffn_kind\":\"gelu\","
+    "\"vocab\":1024,\"max_sequence\":2048}";
+
+/** Gathers of one stage and what it sends to the next go over the same NIC: in the forward phase
+ * all activations and gathers of the first stage, in the backward phase all gradients, gathers and
+ * scatters of the last. Neither alone would take as long. */
+static void gathers_and_activations_share_nics(void **state)
+{
+    struct world w;
+    struct hv_arena a = {0};
+    (void)state;
+    open_world(&w, four_nics, two_blocks, job_text);
+    struct hv_verdict v = judge(
+        &w, &a, false,
+        "\"micro_batch\":32,\"replicas\":[{\"micro_batches\":32,\"stages\":[{\"devices\":"
+        "\"a[0-1].0\",\"layers\":[0,1],\"dp\":2,\"zero\":3},{\"devices\":\"a[2-3].0\",\"layers\":"
+        "[1,2],\"dp\":2,\"zero\":3}]}],\"schedule\":{\"name\":\"gpipe\"},\"sync\":{\"kind\":"
+        "\"none\"}");
+    double parameters = 12.0 * 2560 * 2560, half = 0.5; /* of a ring of two */
+    double forward = 16 * hop_bytes + half * 2 * parameters;
+    double backward = 16 * hop_bytes + half * (2 + 4) * parameters;
+    assert_true(v.metrics.pipeline_s > 32 * (forward + backward) / 1e9);
+    assert_true(v.metrics.pipeline_s < 64 * (forward + backward) / 1e9);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
+/** Sums of tensor parallelism that fill a NIC leave nothing of it to the gradients: these are not
+ * hidden behind passes that wait for the same wire. */
+static void passes_and_reductions_share_nics(void **state)
+{
+    struct world w;
+    struct hv_arena a = {0};
+    double t[2], tp_s = 0, dp_s = 0;
+    (void)state;
+    open_world(&w, four_nics, model_text, job_text);
+    for (int i = 0; i < 2; i++) {
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       "\"micro_batch\":2,\"replicas\":[{\"micro_batches\":1,\"stages\":[{"
+                       "\"devices\":\"a[0-3].0\",\"layers\":[0,24],\"tp\":2,\"dp\":2}]}],"
+                       "\"sync\":{\"kind\":\"allreduce\",\"overlap\":%s}",
+                       i ? "true" : "false");
+        struct hv_verdict v = judge(&w, &a, false, text);
+        t[i] = v.metrics.iteration_s;
+        tp_s = v.metrics.breakdown_s[HV_TIME_TP];
+        dp_s = i ? dp_s : v.metrics.breakdown_s[HV_TIME_DP];
+    }
+    assert_true(t[1] <= t[0] * (1 + 1e-9));
+    assert_true(t[1] > tp_s + dp_s);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +432,10 @@ int main(void)
         cmocka_unit_test(sums_of_stages_share_nics),
         cmocka_unit_test(copies_gather_together),
         cmocka_unit_test(node_by_node),
+        cmocka_unit_test(gathers_and_activations_share_nics),
+        cmocka_unit_test(passes_and_reductions_share_nics),
+        cmocka_unit_test(slices_share_the_nics_of_their_nodes),
+        cmocka_unit_test(ranks_that_share_nics_are_told_apart),
     };
     return cmocka_run_group_tests_name("eval contend", tests, setup_regions, teardown);
 }
