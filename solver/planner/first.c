@@ -58,6 +58,29 @@ static double price_of(const struct hv__search *s, const struct hv__sketch *k)
     return usd;
 }
 
+static double power_of(const struct hv__search *s, const struct hv__sketch *k)
+{
+    double w = 0;
+    for (int i = 0; i < k->n_teams; i++) {
+        for (int j = 0; j < k->teams[i].n_legs; j++) {
+            const struct hv__leg *leg = &k->teams[i].legs[j];
+            w += hv__leg_devices(leg) * s->pools[leg->pool].kind->tdp_w;
+        }
+    }
+    return w;
+}
+
+/* What the job minimises of sets of teams that take `t_s`: behind all others where it is not known.
+ */
+static double figure_of(const struct hv__search *s, const struct hv__sketch *k, double t_s)
+{
+    enum hv_minimize aim = s->job->objective.minimize;
+    double per_s = aim == HV_MIN_COST     ? price_of(s, k) / 3600
+                   : aim == HV_MIN_ENERGY ? power_of(s, k)
+                                          : 1;
+    return t_s * hv_or(per_s, HV_EVAL_NO_FIGURE);
+}
+
 static void add_set(struct hv__lister *l, const struct hv__sketch *k)
 {
     struct hv__search *s = l->s;
@@ -78,9 +101,8 @@ static void add_set(struct hv__lister *l, const struct hv__sketch *k)
     worst += hv__shared_sync_s(s, &dealt);
     if (!s->beyond && hv_known(o->deadline_s) && worst > LATE * o->deadline_s)
         return;
-    if (o->minimize == HV_MIN_COST && hv_known(usd))
-        worst *= usd;
-    struct hv__set x = {.estimate = worst, .number = (int)l->sets.n, .cut = l->n_cuts};
+    struct hv__set x = {
+        .estimate = figure_of(s, k, worst), .number = (int)l->sets.n, .cut = l->n_cuts};
     x.sketch = hv_arena_copy(&l->arena, &dealt, 1, sizeof dealt);
     hv_vec_push(&l->sets, x);
 }

@@ -489,6 +489,47 @@ static void comes_near_to_impossible_limits(void **state)
     hv_plan_unref(fastest.plan);
 }
 
+/** Plans whose price or power nobody knows come behind all whose figure is known, never by seconds
+ * among dollars or joules; where no figure is known, the fastest is first. */
+static void prefers_plans_whose_figure_is_known(void **state)
+{
+    (void)state;
+    static const char cluster[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"u\",\"nodes\":[{\"name\":\"t\","
+        "\"device\":\"TPU-v5e\",\"devices\":4},{\"name\":\"v\",\"device\":\"A100-SXM-80GB\","
+        "\"devices\":2,\"price_usd_per_hour\":30}]}";
+    static const char *const aims[] = {"cost", "energy"};
+    struct world w;
+    for (size_t i = 0; i < HV_COUNT(aims); i++) {
+        struct hv_arena a = {0};
+        struct hv_verdict v;
+        struct hv_eval_options o = {.no_bound = true};
+        char job[512];
+        (void)snprintf(job, sizeof job,
+                       "{\"format\":\"hetviz.job/1\",\"global_batch\":8,\"sequence\":2048,"
+                       "\"precision\":\"bf16\",\"objective\":{\"minimize\":\"%s\"}}",
+                       aims[i]);
+        open_world(&w, cluster, small_model, job);
+        struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+        assert_int_equal(hv_eval(w.cost, r.plan, &o, &a, &v, NULL), HV_OK);
+        const struct hv_objective *aim = &w.in.job.job.objective;
+        assert_true(hv_eval_has_figure(aim, &v.metrics));
+        struct hv_metrics other = v.metrics;
+        other.usd_per_mtoken = other.energy_j = HV_UNKNOWN;
+        other.iteration_s = 1e-6;
+        assert_true(hv_eval_worth(aim, &other) > hv_eval_worth(aim, &v.metrics));
+        struct hv_metrics slower = other, late = v.metrics;
+        slower.iteration_s = 1e6;
+        assert_true(hv_eval_worth(aim, &slower) > hv_eval_worth(aim, &other));
+        struct hv_objective limited = *aim;
+        limited.deadline_s = v.metrics.iteration_s / 2;
+        assert_true(hv_eval_worth(&limited, &late) > hv_eval_worth(aim, &slower));
+        hv_arena_free(&a);
+        hv_plan_unref(r.plan);
+        close_world(&w);
+    }
+}
+
 /** Over slow links the answer is in an order that no other of as many chunks beats, whatever memory
  * each is given. */
 static void beats_every_other_order_of_its_plan(void **state)
@@ -724,6 +765,7 @@ int main(void)
         cmocka_unit_test(keeps_to_the_price),
         cmocka_unit_test(keeps_to_the_deadline),
         cmocka_unit_test(comes_near_to_impossible_limits),
+        cmocka_unit_test(prefers_plans_whose_figure_is_known),
         cmocka_unit_test(beats_every_other_order_of_its_plan),
         cmocka_unit_test(leaves_to_the_host_what_does_not_fit),
         cmocka_unit_test(does_without_what_is_lost),

@@ -217,6 +217,16 @@ static enum row_class rank_class(const struct entry *e, bool allow_stale)
     return exact || allow_stale ? ROW_EXACT : ROW_STALE;
 }
 
+/** What a plan that trains is worth, from its figures. */
+static double training_worth(const struct entry *e, const struct hv_objective *o)
+{
+    const struct hv_metrics m = {.iteration_s = figure(e, "iteration_s"),
+                                 .usd_per_h = figure(e, "usd_per_hour"),
+                                 .usd_per_mtoken = figure(e, "usd_per_Mtoken"),
+                                 .energy_j = figure(e, "energy_J")};
+    return hv_or(hv_known(m.iteration_s) ? hv_eval_worth(o, &m) : HV_UNKNOWN, HUGE_VAL);
+}
+
 /** What ranks a row inside its class, the less the better. */
 static double worth_of(const struct entry *e, const struct hv_objective *o)
 {
@@ -225,10 +235,13 @@ static double worth_of(const struct entry *e, const struct hv_objective *o)
     if (serves && !broken && o->minimize != HV_MIN_COST) {
         return -hv_or(figure(e, "tokens_per_s"), 0);
     }
-    return broken ? HUGE_VAL : hv_or(figure(e, hv_eval_figure_key(o)), HUGE_VAL);
+    if (serves) {
+        return broken ? HUGE_VAL : hv_or(figure(e, hv_eval_figure_key(o)), HUGE_VAL);
+    }
+    return training_worth(e, o);
 }
 
-/** Stable insertion sort: by class, then by the objective's figure, then by the order given. */
+/** Stable insertion sort: by class, then by what the plan is worth, then by the order given. */
 static void rank(struct comparison *c)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;
@@ -404,7 +417,8 @@ static void add_notes(const struct comparison *c, struct hv_str *out)
     }
     if (over) {
         hv_str_adds(out, "over: misses the price or the deadline that the job's objective allows, "
-                         "so it is ranked behind plans within; eval says by how much\n");
+                         "so it is ranked behind plans within, the nearest first; eval says by how "
+                         "much\n");
     }
     if (broken) {
         hv_str_adds(out, "!: the plan breaks a rule; eval says which\n");

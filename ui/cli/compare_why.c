@@ -35,6 +35,16 @@ static void add_lead(const struct hv_objective *o, const struct hv_compare_side 
     bool cost = o->minimize == HV_MIN_COST, energy = o->minimize == HV_MIN_ENERGY;
     const char *key = hv_eval_figure_key(o);
     double own = figure(a->simulated, key), other = figure(b->simulated, key);
+    if (!hv_known(other) && hv_known(own)) {
+        hv_str_addf(out, "%s is first: what %s the plan of %s takes is not known.", a->strategy,
+                    cost ? "money" : "energy", b->strategy);
+        return;
+    }
+    if (!hv_known(own)) {
+        cost = energy = false;
+        own = figure(a->simulated, "iteration_s");
+        other = figure(b->simulated, "iteration_s");
+    }
     if (cost || energy) {
         (void)hv_fmt_fixed(x, sizeof x, own, cost ? 3 : 0);
         (void)hv_fmt_fixed(y, sizeof y, other, cost ? 3 : 0);
