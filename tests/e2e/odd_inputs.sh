@@ -59,6 +59,10 @@ cluster '{ "name": "a", "count": 3, "device": "A10-24GB", "devices": [ { "count"
 echo '{ "format": "hetviz.job/1", "global_batch": 13, "sequence": 128 }' >thirteen.json
 answers 'nodes that no degree divides' -c uneven.json -m gpt3-125m -j thirteen.json
 
+# ---- a batch of one sequence ---------------------------------------------------------------------
+echo '{ "format": "hetviz.job/1", "global_batch": 1, "sequence": 512, "precision": "fp16" }' >one.json
+answers 'one sequence' -c a.json -m gpt3-125m -j one.json
+
 # ---- spare nodes are kept back -------------------------------------------------------------------
 cluster '{ "name": "a", "device": "A100-SXM-80GB", "devices": 4 },
   { "name": "s", "device": "H100-SXM-80GB", "devices": 4, "state": "spare" }' spare.json
