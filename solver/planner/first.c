@@ -460,24 +460,37 @@ static bool has_nodes(const struct hv__search *s, double shrink)
     return some;
 }
 
+/* Quick plans on all of the pools, the best of them improved, and on smaller and smaller parts. */
+static void quick_parts(struct hv__search *s, struct starts *st)
+{
+    double limit = s->work_limit;
+    for (double shrink = 1; shrink >= LEAST_SHARE && has_nodes(s, shrink) && !hv__over(s);
+         shrink /= 2) {
+        struct hv__lister *l = open_lister(s, shrink, true);
+        quick_plans(l, st);
+        close_lister(l);
+        if (shrink >= 1) {
+            improve_soon(s, st);
+            s->work_limit = fmin(limit, s->work + PARTS_WORK);
+        }
+    }
+    s->work_limit = limit;
+}
+
 int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
 {
     const struct hv_objective *o = &s->job->objective;
     struct starts st = {.items = starts, .cap = cap};
     st.alike = s->n_pools == 1 || hv__are_few(s) ? STARTS_ONE : STARTS_ALIKE;
     bool dear = o->minimize == HV_MIN_COST || hv_known(o->max_usd_per_h);
-    double limit = s->work_limit;
-    for (double shrink = 1; shrink >= LEAST_SHARE && has_nodes(s, shrink) && !hv__over(s);
-         shrink /= 2) {
-        struct hv__lister *l = open_lister(s, shrink, true);
-        quick_plans(l, &st);
-        close_lister(l);
-        if (shrink >= 1) {
-            improve_soon(s, &st);
-            s->work_limit = fmin(limit, s->work + PARTS_WORK);
-        }
+    bool limits = hv_known(o->deadline_s) || hv_known(o->max_usd_per_h);
+    quick_parts(s, &st);
+    if (!(s->best_value < HUGE_VAL) && limits && !s->beyond) { /* soon one that misses them */
+        struct starts missing = st;
+        s->beyond = true;
+        quick_parts(s, &missing);
+        s->beyond = false;
     }
-    s->work_limit = limit;
     for (double shrink = 1; shrink >= LEAST_SHARE && !hv__over(s); shrink /= 2) {
         all_plans(s, &st, shrink);
         if (!dear)

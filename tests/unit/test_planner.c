@@ -687,6 +687,23 @@ static void ends_when_told_with_the_best_so_far(void **state)
     hv_plan_unref(r.plan);
 }
 
+/** The first plan is there soon also where no plan keeps to the limits. */
+static void is_soon_with_a_plan_that_misses_the_limits(void **state)
+{
+    (void)state;
+    static const char job[] =
+        "{\"format\":\"hetviz.job/1\",\"global_batch\":8,\"sequence\":2048,\"precision\":\"fp16\","
+        "\"objective\":{\"deadline_s\":0.0001}}";
+    struct world w;
+    open_world(&w, two_unlike, small_model, job);
+    struct listener l = {.until = 200};
+    struct hv_planner_options o = {.stop = stop_after, .ctx = &l};
+    struct hv_planner_result r = search(&w, &o);
+    assert_true(r.stopped && r.evaluations > 0 && r.plan != NULL);
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
 /* Searches from a plan given as text: what was found, and how long the start itself takes. */
 static enum hv_status search_from(struct world *w, const char *body, struct hv_planner_result *r,
                                   double *start_s, struct hv_err *err)
@@ -771,6 +788,7 @@ int main(void)
         cmocka_unit_test(does_without_what_is_lost),
         cmocka_unit_test(says_when_nothing_fits),
         cmocka_unit_test_setup_teardown(ends_when_told_with_the_best_so_far, setup, teardown),
+        cmocka_unit_test(is_soon_with_a_plan_that_misses_the_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
