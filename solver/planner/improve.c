@@ -263,6 +263,42 @@ static void try_more_pools(struct hv__climb *c, int t)
     }
 }
 
+/* The plan with n pipelines of a team as a team of their own, twice as wide (way 0), twice as deep
+ * (1), or with one more stage in a leg (2, 3, …). False where there are no devices for that. */
+static bool widened(const struct hv__climb *c, int t, int n, int way, struct hv__sketch *next)
+{
+    *next = c->k;
+    struct hv__team *rest = &next->teams[t], *wide = &next->teams[next->n_teams++];
+    int all = hv__pipelines(rest);
+    *wide = *rest;
+    wide->micro_batch = rest->micro_batch / all * n;
+    rest->micro_batch -= wide->micro_batch;
+    for (int l = 0; l < rest->n_legs; l++) {
+        struct hv__leg *x = &wide->legs[l];
+        x->dp = x->dp / all * n;
+        rest->legs[l].dp -= x->dp;
+        x->tp *= way == 0 ? 2 : 1;
+        x->n_stages = way == 1 ? 2 * x->n_stages : x->n_stages + (way == l + 2);
+        if (x->tp > c->s->pools[x->pool].per_node)
+            return false;
+    }
+    return hv__has_devices(c->s, next);
+}
+
+/* Devices to spare that are too few for one more pipeline of a team go to some of its pipelines. */
+static void try_widen(struct hv__climb *c, int t)
+{
+    int ways = 2 + c->k.teams[t].n_legs;
+    for (int way = 0; way < ways && c->k.n_teams < HV__TEAMS; way++) {
+        struct hv__sketch next;
+        int n = hv__pipelines(&c->k.teams[t]) - 1;
+        while (n > 0 && !widened(c, t, n, way, &next))
+            n--;
+        if (n > 0 && !hv__attempt(c, &next, true) && n > 1 && widened(c, t, 1, way, &next))
+            (void)hv__attempt(c, &next, true);
+    }
+}
+
 /* Pipelines of another depth: all legs at once, and as many sequences as keep the ranks' shares. */
 static void try_depths(struct hv__climb *c, int t)
 {
@@ -290,6 +326,7 @@ static void try_team(struct hv__climb *c, int t)
 {
     static const int batches[][2] = {{2, 1}, {1, 2}, {3, 2}, {3, 4}};
     try_more_pools(c, t);
+    try_widen(c, t);
     try_depths(c, t);
     for (size_t i = 0; i < HV_COUNT(batches); i++) {
         struct hv__team *now = &c->k.teams[t];

@@ -89,6 +89,8 @@ static void finish(struct hv__search *s, double whole)
     s->work_limit = whole;
     if (s->best_value < HUGE_VAL)
         (void)hv__improve(s, &k, s->best_value);
+    if (s->best_value < HUGE_VAL && !s->stopped)
+        hv__tidy(s);
 }
 
 static void search(struct hv__search *s)

@@ -176,6 +176,8 @@ bool hv__over(struct hv__search *s);
 int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap);
 /** Moves single blocks and micro-batches until none helps; returns the value then. */
 double hv__polish(struct hv__search *s, struct hv__sketch *k, double value);
+/** Takes back what the best plan leaves to the host, or computes twice, for nothing. */
+void hv__tidy(struct hv__search *s);
 /** Improves a start move by move until none helps; returns the value then. */
 double hv__improve(struct hv__search *s, struct hv__sketch *k, double value);
 

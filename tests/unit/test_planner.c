@@ -720,6 +720,35 @@ static enum hv_status search_from(struct world *w, const char *body, struct hv_p
     return s;
 }
 
+/** Ten devices and 13 sequences: three pipelines of two stages leave four devices, which are one that
+ * is twice as wide and twice as fast; equal pipelines leave some of them idle. */
+static void widens_some_pipelines_of_a_team(void **state)
+{
+    (void)state;
+    static const char ten[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"ten\",\"nodes\":[{\"name\":\"a\",\"device\":"
+        "\"H20-96GB\",\"devices\":10}]}";
+    static const char job[] =
+        "{\"format\":\"hetviz.job/1\",\"global_batch\":13,\"sequence\":2048,\"precision\":\"fp16\","
+        "\"optimizer\":\"adam\"}";
+    static const char unequal[] =
+        "\"micro_batch\":1,\"replicas\":[{\"count\":3,\"micro_batches\":3,\"stages\":[{\"devices\":"
+        "\"a[0].0-2\",\"layers\":[0,4]},{\"devices\":\"a[0].3-5\",\"layers\":[4,6]}]},"
+        "{\"micro_batch\":2,\"micro_batches\":2,\"stages\":[{\"devices\":\"a[0].6-9\",\"layers\":[0,6],"
+        "\"tp\":4,\"sequence_parallel\":true}]}],\"schedule\":{\"name\":\"zb-h2\"}";
+    struct world w;
+    struct hv_err err = {0};
+    struct hv_planner_result again;
+    double by_hand_s;
+    open_world(&w, ten, small_model, job);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    assert_int_equal(search_from(&w, unequal, &again, &by_hand_s, &err), HV_OK);
+    assert_true(r.iteration_s <= by_hand_s * (1 + 1e-9));
+    hv_plan_unref(again.plan);
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
 static void improves_a_plan_that_is_given(void **state)
 {
     static const char *const starts[] = {
@@ -789,6 +818,7 @@ int main(void)
         cmocka_unit_test(says_when_nothing_fits),
         cmocka_unit_test_setup_teardown(ends_when_told_with_the_best_so_far, setup, teardown),
         cmocka_unit_test(is_soon_with_a_plan_that_misses_the_limits),
+        cmocka_unit_test(widens_some_pipelines_of_a_team),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
