@@ -123,6 +123,14 @@ int hv__depth(const struct hv__team *t);
 int hv__pipelines(const struct hv__team *t);
 /** Does no pool lack devices for the sketch? */
 bool hv__has_devices(const struct hv__search *s, const struct hv__sketch *k);
+/** Experts of the first block that has some; 0: none has. */
+int hv__experts(const struct hv__search *s);
+/** Data-parallel ranks, at most `most` (>= 1), that share a micro-batch evenly. */
+int hv__even_ranks(int batch, int most);
+/** The same where ranks may differ by a sequence, as 17 sequences have no even ones: more than even
+ * ranks only where each then has clearly less to do. A power of two where there are experts, which
+ * go over them. */
+int hv__uneven_ranks(const struct hv__search *s, int batch, int most);
 /** Number of the first replica entry of a team. */
 size_t hv__first_replica(const struct hv__sketch *k, int team);
 /** Leg of a stage. */

@@ -720,8 +720,8 @@ static enum hv_status search_from(struct world *w, const char *body, struct hv_p
     return s;
 }
 
-/** Ten devices and 13 sequences: three pipelines of two stages leave four devices, which are one that
- * is twice as wide and twice as fast; equal pipelines leave some of them idle. */
+/** Ten devices and 13 sequences: three pipelines of two stages leave four devices, which are one
+ * that is twice as wide and twice as fast; equal pipelines leave some of them idle. */
 static void widens_some_pipelines_of_a_team(void **state)
 {
     (void)state;
@@ -734,7 +734,8 @@ static void widens_some_pipelines_of_a_team(void **state)
     static const char unequal[] =
         "\"micro_batch\":1,\"replicas\":[{\"count\":3,\"micro_batches\":3,\"stages\":[{\"devices\":"
         "\"a[0].0-2\",\"layers\":[0,4]},{\"devices\":\"a[0].3-5\",\"layers\":[4,6]}]},"
-        "{\"micro_batch\":2,\"micro_batches\":2,\"stages\":[{\"devices\":\"a[0].6-9\",\"layers\":[0,6],"
+        "{\"micro_batch\":2,\"micro_batches\":2,\"stages\":[{\"devices\":\"a[0].6-9\",\"layers\":["
+        "0,6],"
         "\"tp\":4,\"sequence_parallel\":true}]}],\"schedule\":{\"name\":\"zb-h2\"}";
     struct world w;
     struct hv_err err = {0};
@@ -744,6 +745,36 @@ static void widens_some_pipelines_of_a_team(void **state)
     struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
     assert_int_equal(search_from(&w, unequal, &again, &by_hand_s, &err), HV_OK);
     assert_true(r.iteration_s <= by_hand_s * (1 + 1e-9));
+    hv_plan_unref(again.plan);
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
+/** A prime batch has no even shares: experts still go over all ranks of a node, some of which have
+ * a sequence more. */
+static void spreads_experts_though_nothing_divides_the_batch(void **state)
+{
+    (void)state;
+    static const char nodes[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"n\",\"nodes\":[{\"name\":\"a\",\"count\":2,"
+        "\"device\":\"H100-SXM-80GB\",\"devices\":8}]}";
+    static const char experts[] =
+        "{\"format\":\"hetviz.model/1\",\"name\":\"m\",\"kind\":\"transformer\",\"layers\":6,"
+        "\"hidden\":2048,\"heads\":16,\"vocab\":51200,\"max_sequence\":2048,"
+        "\"moe\":{\"experts\":64,\"top_k\":2,\"ffn\":1024}}";
+    static const char job[] =
+        "{\"format\":\"hetviz.job/1\",\"global_batch\":17,\"sequence\":512,\"precision\":\"fp16\"}";
+    static const char by_hand[] =
+        "\"micro_batch\":17,\"replicas\":[{\"micro_batches\":1,\"stages\":[{\"devices\":\"a[0].*\","
+        "\"layers\":[0,6],\"dp\":8,\"ep\":8,\"shares\":[3,2,2,2,2,2,2,2],\"zero\":1}]}]";
+    struct world w;
+    struct hv_err err = {0};
+    struct hv_planner_result again;
+    double by_hand_s;
+    open_world(&w, nodes, experts, job);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    assert_int_equal(search_from(&w, by_hand, &again, &by_hand_s, &err), HV_OK);
+    assert_true(by_hand_s < HUGE_VAL && r.iteration_s <= by_hand_s * (1 + 1e-9));
     hv_plan_unref(again.plan);
     hv_plan_unref(r.plan);
     close_world(&w);
@@ -819,6 +850,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ends_when_told_with_the_best_so_far, setup, teardown),
         cmocka_unit_test(is_soon_with_a_plan_that_misses_the_limits),
         cmocka_unit_test(widens_some_pipelines_of_a_team),
+        cmocka_unit_test(spreads_experts_though_nothing_divides_the_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
