@@ -120,7 +120,7 @@ local function searched(ctx, devices, reserve)
   end
   local function stopping() return hv.stopping() and #all.list > 0 end
   for i, stages in ipairs(counts) do
-    for _, micro_batch in ipairs(stopping() and {} or { 1, 2 }) do
+    for _, micro_batch in ipairs(stopping() and {} or q.batch % 2 == 0 and { 1, 2 } or { 1 }) do
       local _, _, fitting = alleviate.run(q, { stages = stages, micro_batch = micro_batch, hops = ctx.options.hops,
         budget = budget, stopping = stopping })
       for _, e in ipairs(fitting or {}) do

@@ -266,6 +266,30 @@ static void by_checkpoint(const struct hv_failure_rules *r, bool waits, double m
     out->restore_s = waits ? r->replace_s + start_s : 2 * start_s;
 }
 
+static double usd_per_mtoken(double usd_per_h, double tokens_per_s)
+{
+    return tokens_per_s > 0 ? usd_per_h / HOUR_S / (tokens_per_s / 1e6) : HV_UNKNOWN;
+}
+
+/** Throughput and its price where such a share of all time is useful. */
+static void count_throughput(const struct hv_job *job, const struct hv_goodput_query *q,
+                             double share, struct hv_goodput *out)
+{
+    out->tokens_per_s = q->tokens_per_s * share;
+    out->sequences_per_s = (double)job->global_batch / q->iteration_s * share;
+    out->usd_per_mtoken = usd_per_mtoken(out->usd_per_h, out->tokens_per_s);
+}
+
+/** No node ever fails: nothing is lost but what the checkpoints take that are asked for. */
+static void count_whole(const struct hv_failure_rules *r, struct hv_goodput *out)
+{
+    bool writes = out->from == HV_RECOVER_CHECKPOINT && hv_known(r->interval_s);
+    out->interval_s = writes ? r->interval_s : HV_UNKNOWN;
+    out->best_interval_s = HV_UNKNOWN;
+    out->share.useful = writes ? r->interval_s / (r->interval_s + out->write_s) : 1;
+    out->share.write = 1 - out->share.useful;
+}
+
 void hv_eval_goodput(struct hv_cost *k, const struct hv_goodput_query *q, struct hv_arena *arena,
                      struct hv_goodput *out)
 {
@@ -281,26 +305,26 @@ void hv_eval_goodput(struct hv_cost *k, const struct hv_goodput_query *q, struct
         out->from = HV_RECOVER_CHECKPOINT;
     }
     add_nodes(&h, rules, out);
+    out->known = true;
+    out->detect_s = rules->detect_s;
+    if (!(out->failures_per_h > 0)) {
+        count_whole(rules, out);
+        count_throughput(job, q, out->share.useful, out);
+        return;
+    }
     double mtbf_s = HOUR_S / out->failures_per_h;
-    bool never = !isfinite(mtbf_s);
-    mtbf_s = never ? 1e18 : mtbf_s;
     if (out->from == HV_RECOVER_PEERS) {
         by_peers(rules, q->iteration_s, out);
     } else {
         by_checkpoint(rules, q->waits, mtbf_s, out);
     }
-    out->known = true;
-    out->detect_s = rules->detect_s;
     const struct hv_failure_run run = {.mtbf_s = mtbf_s,
                                        .segment_s = fmax(out->interval_s, 1e-3),
                                        .write_s = out->write_s,
                                        .recover_s = out->detect_s + out->restore_s};
     hv_failure_shares(&run, &out->share);
     out->rollback_s = out->share.rollback_s;
-    double left = out->share.useful * (1 - out->away_frac);
-    out->tokens_per_s = q->tokens_per_s * left;
-    out->sequences_per_s = (double)job->global_batch / q->iteration_s * left;
-    out->usd_per_mtoken = out->usd_per_h / HOUR_S / (out->tokens_per_s / 1e6);
+    count_throughput(job, q, out->share.useful * (1 - out->away_frac), out);
 }
 
 void hv_eval_elastic(struct hv_cost *k, const struct hv_plan *p, const struct hv_goodput *g,
@@ -337,6 +361,6 @@ void hv_eval_elastic(struct hv_cost *k, const struct hv_plan *p, const struct hv
     for (size_t i = 0; i < n; i++) {
         out->tokens_per_s += out->probability[i] * tokens_per_s[i] * useful[i];
     }
-    out->tokens_per_s *= g->interval_s / (g->interval_s + g->write_s);
-    out->usd_per_mtoken = out->usd_per_h / HOUR_S / (out->tokens_per_s / 1e6);
+    out->tokens_per_s *= hv_known(g->interval_s) ? g->interval_s / (g->interval_s + g->write_s) : 1;
+    out->usd_per_mtoken = usd_per_mtoken(out->usd_per_h, out->tokens_per_s);
 }

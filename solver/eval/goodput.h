@@ -24,7 +24,8 @@ struct hv_goodput {
     double checkpoint_bytes;
     double write_s;         /**< of a checkpoint, all nodes at once */
     double load_s;          /**< reading it, or copying the states of a node from its peers */
-    double best_interval_s; /**< useful work between checkpoints with the largest useful share */
+    double best_interval_s; /**< useful work between checkpoints with the largest useful share;
+                               HV_UNKNOWN where no node ever fails */
     double interval_s;      /**< the one counted with: the job's, or the best */
     double detect_s, rollback_s, restore_s; /**< lost by one failure; restore: replacement, start
                                                and states */

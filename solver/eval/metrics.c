@@ -21,6 +21,13 @@ static const char *const breakdown_helps[HV_BREAKDOWN_N] = {
 #undef X
 };
 
+bool hv_eval_has_figure(const struct hv_objective *o, const struct hv_metrics *m)
+{
+    return o->minimize == HV_MIN_COST     ? hv_known(m->usd_per_mtoken)
+           : o->minimize == HV_MIN_ENERGY ? hv_known(m->energy_j)
+                                          : hv_known(m->iteration_s);
+}
+
 double hv_eval_figure(const struct hv_objective *o, const struct hv_metrics *m)
 {
     bool cost = o->minimize == HV_MIN_COST && hv_known(m->usd_per_mtoken);
@@ -49,7 +56,10 @@ double hv_eval_excess(const struct hv_objective *o, const struct hv_metrics *m)
 
 double hv_eval_worth(const struct hv_objective *o, const struct hv_metrics *m)
 {
-    return hv_eval_within(o, m) ? hv_eval_figure(o, m) : HV_EVAL_OVER * hv_eval_excess(o, m);
+    if (!hv_eval_within(o, m)) {
+        return HV_EVAL_OVER * hv_eval_excess(o, m);
+    }
+    return hv_eval_has_figure(o, m) ? hv_eval_figure(o, m) : HV_EVAL_NO_FIGURE * m->iteration_s;
 }
 
 const char *hv_eval_figure_key(const struct hv_objective *o)

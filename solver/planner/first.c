@@ -59,6 +59,29 @@ static double price_of(const struct hv__search *s, const struct hv__sketch *k)
     return usd;
 }
 
+static double power_of(const struct hv__search *s, const struct hv__sketch *k)
+{
+    double w = 0;
+    for (int i = 0; i < k->n_teams; i++) {
+        for (int j = 0; j < k->teams[i].n_legs; j++) {
+            const struct hv__leg *leg = &k->teams[i].legs[j];
+            w += hv__leg_devices(leg) * s->pools[leg->pool].kind->tdp_w;
+        }
+    }
+    return w;
+}
+
+/* What the job minimises of sets of teams that take `t_s`: behind all others where it is not known.
+ */
+static double figure_of(const struct hv__search *s, const struct hv__sketch *k, double t_s)
+{
+    enum hv_minimize aim = s->job->objective.minimize;
+    double per_s = aim == HV_MIN_COST     ? price_of(s, k) / 3600
+                   : aim == HV_MIN_ENERGY ? power_of(s, k)
+                                          : 1;
+    return t_s * hv_or(per_s, HV_EVAL_NO_FIGURE);
+}
+
 static void add_set(struct hv__lister *l, const struct hv__sketch *k)
 {
     struct hv__search *s = l->s;
@@ -79,9 +102,8 @@ static void add_set(struct hv__lister *l, const struct hv__sketch *k)
     worst += hv__shared_sync_s(s, &dealt);
     if (!s->beyond && hv_known(o->deadline_s) && worst > LATE * o->deadline_s)
         return;
-    if (o->minimize == HV_MIN_COST && hv_known(usd))
-        worst *= usd;
-    struct hv__set x = {.estimate = worst, .number = (int)l->sets.n, .cut = l->n_cuts};
+    struct hv__set x = {
+        .estimate = figure_of(s, k, worst), .number = (int)l->sets.n, .cut = l->n_cuts};
     x.sketch = hv_arena_copy(&l->arena, &dealt, 1, sizeof dealt);
     hv_vec_push(&l->sets, x);
 }
@@ -444,24 +466,37 @@ static bool has_nodes(const struct hv__search *s, double shrink)
     return some;
 }
 
+/* Quick plans on all of the pools, the best of them improved, and on smaller and smaller parts. */
+static void quick_parts(struct hv__search *s, struct starts *st)
+{
+    double limit = s->work_limit;
+    for (double shrink = 1; shrink >= LEAST_SHARE && has_nodes(s, shrink) && !hv__over(s);
+         shrink /= 2) {
+        struct hv__lister *l = open_lister(s, shrink, true);
+        quick_plans(l, st);
+        close_lister(l);
+        if (shrink >= 1) {
+            improve_soon(s, st);
+            s->work_limit = fmin(limit, s->work + PARTS_WORK);
+        }
+    }
+    s->work_limit = limit;
+}
+
 int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
 {
     const struct hv_objective *o = &s->job->objective;
     struct starts st = {.items = starts, .cap = cap};
     st.alike = s->n_pools == 1 || hv__are_few(s) ? STARTS_ONE : STARTS_ALIKE;
     bool dear = o->minimize == HV_MIN_COST || hv_known(o->max_usd_per_h);
-    double limit = s->work_limit;
-    for (double shrink = 1; shrink >= LEAST_SHARE && has_nodes(s, shrink) && !hv__over(s);
-         shrink /= 2) {
-        struct hv__lister *l = open_lister(s, shrink, true);
-        quick_plans(l, &st);
-        close_lister(l);
-        if (shrink >= 1) {
-            improve_soon(s, &st);
-            s->work_limit = fmin(limit, s->work + PARTS_WORK);
-        }
+    bool limits = hv_known(o->deadline_s) || hv_known(o->max_usd_per_h);
+    quick_parts(s, &st);
+    if (!(s->best_value < HUGE_VAL) && limits && !s->beyond) { /* soon one that misses them */
+        struct starts missing = st;
+        s->beyond = true;
+        quick_parts(s, &missing);
+        s->beyond = false;
     }
-    s->work_limit = limit;
     for (double shrink = 1; shrink >= LEAST_SHARE && !hv__over(s); shrink /= 2) {
         all_plans(s, &st, shrink);
         if (!dear)

@@ -10,14 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-static int divisor_below(int n, int at_most)
-{
-    int d = at_most < n ? at_most : n;
-    while (d > 1 && n % d != 0)
-        d--;
-    return d;
-}
-
 /* Gives the leg new degrees on at most n devices. False where they do not go together. */
 static bool shape(const struct hv__climb *c, struct hv__team *t, struct hv__leg *l, int n)
 {
@@ -25,7 +17,9 @@ static bool shape(const struct hv__climb *c, struct hv__team *t, struct hv__leg 
     int width = l->n_stages * l->tp * l->cp;
     if (l->tp < 1 || l->cp < 1 || l->n_stages < 1 || l->tp > p->per_node || width > n)
         return false;
-    l->dp = divisor_below(t->micro_batch, n / width);
+    bool even = l->dp < 1 || t->micro_batch % l->dp == 0; /* a new leg has none yet */
+    l->dp = even ? hv__even_ranks(t->micro_batch, n / width)
+                 : hv__uneven_ranks(c->s, t->micro_batch, n / width);
     while (l->ep > 1 && l->dp % l->ep != 0)
         l->ep /= 2;
     return true;
@@ -92,12 +86,17 @@ static void try_nodes(struct hv__climb *c, int t, int leg)
         if (n > 0 && n <= most_devices(c, &l))
             reshape(c, t, leg, &l, n, c->k.teams[t].micro_batch);
     }
-    for (int by = -1; by <= 1; by += 2) {
+    for (int by = -1; by <= 1; by += 2) { /* a stage more or less, and all as wide as can be */
         struct hv__leg l = c->k.teams[t].legs[leg];
         int n = most_devices(c, &l);
         l.n_stages += by;
         reshape(c, t, leg, &l, n, c->k.teams[t].micro_batch);
     }
+    struct hv__leg l = c->k.teams[t].legs[leg]; /* a stage less, the others as they are */
+    int each = hv__leg_devices(&l) / l.n_stages;
+    l.n_stages--;
+    if (l.n_stages > 0)
+        reshape(c, t, leg, &l, each * l.n_stages, c->k.teams[t].micro_batch);
 }
 
 /* Sequences cut over more ranks or fewer, in place of data or of tensor parallelism. */
@@ -210,7 +209,7 @@ static void try_leg(struct hv__climb *c, int t, int leg)
         struct hv__leg *l = &next.teams[t].legs[leg];
         if (hv_cost_model(c->s->k)->blocks == NULL || (up == 0 && l->ep == 1))
             continue;
-        int experts = hv_cost_model(c->s->k)->blocks[0].experts;
+        int experts = hv__experts(c->s);
         l->ep = up ? 2 * l->ep : l->ep / 2;
         if (experts > 1 && experts % l->ep == 0 && l->dp % l->ep == 0)
             (void)hv__attempt(c, &next, true);
@@ -264,6 +263,42 @@ static void try_more_pools(struct hv__climb *c, int t)
     }
 }
 
+/* The plan with n pipelines of a team as a team of their own, twice as wide (way 0), twice as deep
+ * (1), or with one more stage in a leg (2, 3, …). False where there are no devices for that. */
+static bool widened(const struct hv__climb *c, int t, int n, int way, struct hv__sketch *next)
+{
+    *next = c->k;
+    struct hv__team *rest = &next->teams[t], *wide = &next->teams[next->n_teams++];
+    int all = hv__pipelines(rest);
+    *wide = *rest;
+    wide->micro_batch = rest->micro_batch / all * n;
+    rest->micro_batch -= wide->micro_batch;
+    for (int l = 0; l < rest->n_legs; l++) {
+        struct hv__leg *x = &wide->legs[l];
+        x->dp = x->dp / all * n;
+        rest->legs[l].dp -= x->dp;
+        x->tp *= way == 0 ? 2 : 1;
+        x->n_stages = way == 1 ? 2 * x->n_stages : x->n_stages + (way == l + 2);
+        if (x->tp > c->s->pools[x->pool].per_node)
+            return false;
+    }
+    return hv__has_devices(c->s, next);
+}
+
+/* Devices to spare that are too few for one more pipeline of a team go to some of its pipelines. */
+static void try_widen(struct hv__climb *c, int t)
+{
+    int ways = 2 + c->k.teams[t].n_legs;
+    for (int way = 0; way < ways && c->k.n_teams < HV__TEAMS; way++) {
+        struct hv__sketch next;
+        int n = hv__pipelines(&c->k.teams[t]) - 1;
+        while (n > 0 && !widened(c, t, n, way, &next))
+            n--;
+        if (n > 0 && !hv__attempt(c, &next, true) && n > 1 && widened(c, t, 1, way, &next))
+            (void)hv__attempt(c, &next, true);
+    }
+}
+
 /* Pipelines of another depth: all legs at once, and as many sequences as keep the ranks' shares. */
 static void try_depths(struct hv__climb *c, int t)
 {
@@ -292,6 +327,7 @@ static void try_team(struct hv__climb *c, int t)
     static const int batches[][2] = {{2, 1}, {1, 2}, {3, 2}, {3, 4}};
     try_depths(c, t);
     try_more_pools(c, t);
+    try_widen(c, t);
     for (size_t i = 0; i < HV_COUNT(batches); i++) {
         struct hv__team *now = &c->k.teams[t];
         if (now->micro_batch % batches[i][1] == 0)

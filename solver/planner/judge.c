@@ -85,22 +85,10 @@ static void grow_known(struct hv__search *s)
 /* What the job minimises; infinity where the plan is no answer. */
 static double value_of(const struct hv__search *s, const struct hv_verdict *v)
 {
-    const struct hv_objective *o = &s->job->objective;
     const struct hv_metrics *m = &v->metrics;
     if (hv_findings_of_rules(&v->findings) > 0 || !m->exact || !hv_known(m->iteration_s))
         return HUGE_VAL;
-    if (!hv_eval_within(o, m))
-        return hv_eval_worth(o, m);
-    switch (o->minimize) {
-    case HV_MIN_COST:
-        return hv_known(m->usd_per_h) ? m->usd_per_h * m->iteration_s / 3600 : m->iteration_s;
-    case HV_MIN_ENERGY:
-        return hv_or(m->energy_j, m->iteration_s);
-    case HV_MIN_TIME:
-    case HV_MINIMIZE_N:
-        break;
-    }
-    return m->iteration_s;
+    return hv_eval_worth(&s->job->objective, m);
 }
 
 bool hv__over(struct hv__search *s)

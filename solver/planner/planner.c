@@ -89,6 +89,8 @@ static void finish(struct hv__search *s, double whole)
     s->work_limit = whole;
     if (s->best_value < HUGE_VAL)
         (void)hv__improve(s, &k, s->best_value, false);
+    if (s->best_value < HUGE_VAL && !s->stopped)
+        hv__tidy(s);
 }
 
 static void search(struct hv__search *s)
@@ -142,7 +144,8 @@ static enum hv_status nothing_found(const struct hv__search *s, struct hv_err *e
     const char *limits = limits_of(&s->job->objective);
     bool measured = hv_cost_model(s->k)->kind == HV_MODEL_LAYERS;
     if (s->n_pools == 0)
-        return hv_err_set(err, HV_ENO, "no usable device of the cluster computes in %s%s",
+        return hv_err_set(err, HV_ENO, "no usable device %s computes in %s%s",
+                          s->o->lost != NULL ? "of those left" : "of the cluster",
                           hv_precision_name(s->job->precision),
                           measured ? " and has the measured times of every layer" : "");
     if (s->evaluations == 0 && !s->stopped)

@@ -123,6 +123,14 @@ int hv__depth(const struct hv__team *t);
 int hv__pipelines(const struct hv__team *t);
 /** Does no pool lack devices for the sketch? */
 bool hv__has_devices(const struct hv__search *s, const struct hv__sketch *k);
+/** Experts of the first block that has some; 0: none has. */
+int hv__experts(const struct hv__search *s);
+/** Data-parallel ranks, at most `most` (>= 1), that share a micro-batch evenly. */
+int hv__even_ranks(int batch, int most);
+/** The same where ranks may differ by a sequence, as 17 sequences have no even ones: more than even
+ * ranks only where each then has clearly less to do. A power of two where there are experts, which
+ * go over them. */
+int hv__uneven_ranks(const struct hv__search *s, int batch, int most);
 /** Number of the first replica entry of a team. */
 size_t hv__first_replica(const struct hv__sketch *k, int team);
 /** Leg of a stage. */
@@ -176,6 +184,8 @@ bool hv__over(struct hv__search *s);
 int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap);
 /** Moves single blocks and micro-batches until none helps; returns the value then. */
 double hv__polish(struct hv__search *s, struct hv__sketch *k, double value);
+/** Takes back what the best plan leaves to the host, or computes twice, for nothing. */
+void hv__tidy(struct hv__search *s);
 /** Improves a start move by move until none helps; returns the value then. `quick`: only by steps
  * that are soon judged, no orders of operations that take long to make. */
 double hv__improve(struct hv__search *s, struct hv__sketch *k, double value, bool quick);

@@ -1,6 +1,6 @@
 /*
  * The last of improvement: single blocks are moved between stages and single micro-batches between
- * teams, until none helps.
+ * teams, until none helps; what turned out to be for nothing is taken back.
  */
 #include "solver/base/whole.h"
 #include "solver/planner/improve_int.h"
@@ -114,4 +114,29 @@ double hv__polish(struct hv__search *s, struct hv__sketch *k, double value)
     hv__try_small(&c);
     *k = c.k;
     return c.value;
+}
+
+/* The sketch as the best, where it is worth as much. */
+static void take_as_good(struct hv__search *s, const struct hv__sketch *k)
+{
+    if (hv__judge_sketch(s, k) <= s->best_value * (1 + 1e-12))
+        s->best = *k;
+}
+
+void hv__tidy(struct hv__search *s)
+{
+    for (int t = 0; t < s->best.n_teams; t++) {
+        for (int l = 0; l < s->best.teams[t].n_legs; l++) {
+            for (int what = 0; what < hv_offload_what_N; what++) {
+                struct hv__sketch k = s->best;
+                k.teams[t].legs[l].offload &= ~HV__HOST(what);
+                if (k.teams[t].legs[l].offload != s->best.teams[t].legs[l].offload)
+                    take_as_good(s, &k);
+            }
+            struct hv__sketch k = s->best;
+            k.teams[t].legs[l].recompute = HV_RC_NONE;
+            if (s->best.teams[t].legs[l].recompute != HV_RC_NONE)
+                take_as_good(s, &k);
+        }
+    }
 }

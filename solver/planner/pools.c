@@ -219,3 +219,12 @@ void hv__find_pools(struct hv__search *s)
     }
     sort_pools(s);
 }
+
+int hv__experts(const struct hv__search *s)
+{
+    const struct hv_model *m = hv_cost_model(s->k);
+    int experts = 0;
+    for (size_t i = 0; m->blocks != NULL && i < m->n_blocks && experts == 0; i++)
+        experts = m->blocks[i].experts;
+    return experts;
+}

@@ -149,6 +149,27 @@ size_t hv__first_replica(const struct hv__sketch *k, int team)
     return n;
 }
 
+int hv__even_ranks(int batch, int most)
+{
+    int d = batch < most ? batch : most;
+    while (d > 1 && batch % d != 0)
+        d--;
+    return d;
+}
+
+int hv__uneven_ranks(const struct hv__search *s, int batch, int most)
+{
+    int even = hv__even_ranks(batch, most), top = batch < most ? batch : most, n = 1;
+    if (hv__experts(s) > 1) {
+        while (2 * n <= top)
+            n *= 2;
+    } else {
+        int each = (batch + top - 1) / top;
+        n = (batch + each - 1) / each;
+    }
+    return 4 * ((batch + n - 1) / n) <= 3 * (batch / even) ? n : even; /* a quarter less */
+}
+
 /* Sequences of every data-parallel rank, as even as can be; NULL: all have as many. */
 static int *shares_of(struct hv_arena *a, int micro_batch, int dp)
 {

@@ -29,25 +29,12 @@ int hv__pool_devices(const struct hv__lister *l, int pool)
     return nodes * p->node_devices;
 }
 
-static int largest_divisor(int n, int at_most)
-{
-    for (int d = at_most < n ? at_most : n; d > 1; d--) {
-        if (n % d == 0)
-            return d;
-    }
-    return 1;
-}
-
 /* Experts over as many data-parallel ranks of a node as divide both. */
 static int experts_over(const struct hv__search *s, int dp)
 {
-    const struct hv_model *m = hv_cost_model(s->k);
-    int experts = 0;
-    for (size_t i = 0; m->blocks != NULL && i < m->n_blocks && experts == 0; i++)
-        experts = m->blocks[i].experts;
+    int experts = hv__experts(s), ep = 1;
     if (experts <= 1)
         return 1;
-    int ep = 1;
     while (2 * ep <= 8 && experts % (2 * ep) == 0 && dp % (2 * ep) == 0)
         ep *= 2;
     return ep;
@@ -97,7 +84,7 @@ static bool is_listed(const struct leg_options *o, const struct hv__leg *leg)
     for (int i = 0; i < o->n; i++) {
         const struct hv__leg *x = &o->legs[i];
         if (x->n_stages == leg->n_stages && x->tp == leg->tp && x->cp == leg->cp &&
-            x->ep == leg->ep)
+            x->dp == leg->dp && x->ep == leg->ep)
             return true;
     }
     return false;
@@ -134,11 +121,14 @@ static void list_depths(struct hv__lister *l, const struct hv__team *t, struct h
 {
     int n = hv__pool_devices(l, leg.pool), width = leg.tp * leg.cp, batch = t->micro_batch;
     for (int stages = 1; stages * width <= n && stages <= l->s->n_blocks; stages++) {
+        int most = n / (stages * width), even = hv__even_ranks(batch, most);
+        int uneven = hv__uneven_ranks(l->s, batch, most);
         leg.n_stages = stages;
-        leg.dp = largest_divisor(batch, n / (stages * width));
-        if (is_depth(stages) && batch / leg.dp <= RANK_BATCH &&
-            4 * stages * width * leg.dp >= 3 * n)
-            add_legs(l, t, leg, fast, lean);
+        for (int i = 0; i < (uneven != even ? 2 : 1) && is_depth(stages); i++) {
+            leg.dp = i == 0 ? even : uneven;
+            if (batch <= RANK_BATCH * leg.dp && 4 * stages * width * leg.dp >= 3 * n)
+                add_legs(l, t, leg, fast, lean);
+        }
     }
 }
 

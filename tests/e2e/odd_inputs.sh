@@ -59,6 +59,10 @@ cluster '{ "name": "a", "count": 3, "device": "A10-24GB", "devices": [ { "count"
 echo '{ "format": "hetviz.job/1", "global_batch": 13, "sequence": 128 }' >thirteen.json
 answers 'nodes that no degree divides' -c uneven.json -m gpt3-125m -j thirteen.json
 
+# ---- a batch of one sequence ---------------------------------------------------------------------
+echo '{ "format": "hetviz.job/1", "global_batch": 1, "sequence": 512, "precision": "fp16" }' >one.json
+answers 'one sequence' -c a.json -m gpt3-125m -j one.json
+
 # ---- spare nodes are kept back -------------------------------------------------------------------
 cluster '{ "name": "a", "device": "A100-SXM-80GB", "devices": 4 },
   { "name": "s", "device": "H100-SXM-80GB", "devices": 4, "state": "spare" }' spare.json
@@ -80,5 +84,19 @@ expect 'replan of a plan for another cluster' 3 plan -c t.json -m gpt3-125m -s o
 says 'replan of a plan for another cluster' err 'p.json:[0-9]*:[0-9]*: .*no node group "a"'
 expect 'an option of no strategy' 2 compare -c a.json -m gpt3-125m -s uniform,manual -o tp=1 -o zz.k=1
 says 'an option of no strategy' err 'none of the strategies has "zz.k=1"'
+
+# ---- why the first is first ----------------------------------------------------------------------
+cluster '{ "name": "a", "device": "A100-SXM-80GB", "devices": 4, "price_usd_per_hour": 16 }' priced.json
+job() { echo "{ \"format\": \"hetviz.job/1\", \"global_batch\": 16, \"sequence\": 512, $1 }" >job.json; }
+job '"objective": { "deadline_s": 0.001, "max_usd_per_hour": 1 }'
+expect 'limits that none keeps' 0 compare -c priced.json -m gpt3-125m -j job.json -s uniform,crius
+says 'limits that none keeps: by how much' out 'limits; (uniform|crius) comes nearest: .* where 1 ms are allowed, 16.00 USD an hour where 1.00 are allowed\.$'
+job '"optimizer": "adamw"'
+expect 'stale plans beside one' 0 compare -c priced.json -m gpt3-125m -j job.json -s uniform,hexgen
+says 'stale plans beside one' out '^uniform is first: it is the only plan\.$'
+cluster '{ "name": "t", "count": 2, "device": "TPU-v5e", "devices": 4 }' tpu.json
+job '"objective": { "minimize": "energy" }'
+expect 'power that is not known' 0 compare -c tpu.json -m gpt3-125m -j job.json -s uniform,dtfm
+says 'power that is not known: by time' out '^uniform is first: .* ms against .* of dtfm, .* less\.'
 
 finish

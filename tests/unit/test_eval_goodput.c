@@ -172,9 +172,42 @@ static void mended_plans_do_what_a_simulation_does(void **state)
     assert_near(e.probability[3], 4 * pow(share, 3) * (1 - share) + pow(share, 4), 1e-9);
     assert_near(e.usd_per_h, 40 * (1 - share), 1e-9);
     assert_near(e.tokens_per_s, play(&g, tokens, 3, g.failures_per_h / 3600 / 4, 430), 0.03);
+    const double none[] = {0};
+    hv_eval_elastic(w.cost, doc.plan, &g, none, 1, &a, &e);
+    assert_true(e.tokens_per_s == 0 && !hv_known(e.usd_per_mtoken)); /* not a price without end */
     hv_plan_doc_free(&doc);
     close_world(&w);
     hv_arena_free(&a);
+}
+
+/* Rates of 0: nothing is lost, and no figure is a number without end; a checkpoint that the job
+ * asks for is still written. */
+static void nothing_is_lost_where_nothing_fails(void **state)
+{
+    static const char *const ends[] = {"0}}", "0,\"checkpoint_interval_s\":100}}"};
+    (void)state;
+    for (size_t i = 0; i < HV_COUNT(ends); i++) {
+        struct world w;
+        struct hv_arena a = {0};
+        char never[512], quiet[1024];
+        (void)snprintf(never, sizeof never,
+                       "{\"format\":\"hetviz.job/1\",\"global_batch\":64,\"sequence\":2048,"
+                       "\"precision\":\"fp16\",\"failures\":{\"per_device_hour\":%s",
+                       ends[i]);
+        (void)snprintf(quiet, sizeof quiet, "%s", spot);
+        char *rate = strstr(quiet, "0.5}");
+        rate[2] = '0';
+        open_world(&w, quiet, model_text, never);
+        struct hv_verdict v = judge(&w, &a, false, two_pipelines);
+        const struct hv_goodput *g = &v.goodput;
+        double useful = i == 0 ? 1 : 100 / (100 + g->write_s);
+        assert_true(g->known && g->failures_per_h == 0 && g->rollback_s == 0);
+        assert_near(g->tokens_per_s, useful * v.metrics.tokens_per_s, 1e-12);
+        assert_near(g->share.useful + g->share.write, 1, 1e-12);
+        assert_true(i == 0 ? !hv_known(g->interval_s) : g->interval_s == 100);
+        close_world(&w);
+        hv_arena_free(&a);
+    }
 }
 
 int main(void)
@@ -183,6 +216,7 @@ int main(void)
         cmocka_unit_test(figures_are_the_sums_by_hand),
         cmocka_unit_test(peers_help_where_every_state_outlives_any_node),
         cmocka_unit_test(who_says_nothing_of_failures_hears_nothing),
+        cmocka_unit_test(nothing_is_lost_where_nothing_fails),
         cmocka_unit_test(mended_plans_do_what_a_simulation_does),
     };
     return cmocka_run_group_tests_name("eval_goodput", tests, setup, teardown);

@@ -489,6 +489,47 @@ static void comes_near_to_impossible_limits(void **state)
     hv_plan_unref(fastest.plan);
 }
 
+/** Plans whose price or power nobody knows come behind all whose figure is known, never by seconds
+ * among dollars or joules; where no figure is known, the fastest is first. */
+static void prefers_plans_whose_figure_is_known(void **state)
+{
+    (void)state;
+    static const char cluster[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"u\",\"nodes\":[{\"name\":\"t\","
+        "\"device\":\"TPU-v5e\",\"devices\":4},{\"name\":\"v\",\"device\":\"A100-SXM-80GB\","
+        "\"devices\":2,\"price_usd_per_hour\":30}]}";
+    static const char *const aims[] = {"cost", "energy"};
+    struct world w;
+    for (size_t i = 0; i < HV_COUNT(aims); i++) {
+        struct hv_arena a = {0};
+        struct hv_verdict v;
+        struct hv_eval_options o = {.no_bound = true};
+        char job[512];
+        (void)snprintf(job, sizeof job,
+                       "{\"format\":\"hetviz.job/1\",\"global_batch\":8,\"sequence\":2048,"
+                       "\"precision\":\"bf16\",\"objective\":{\"minimize\":\"%s\"}}",
+                       aims[i]);
+        open_world(&w, cluster, small_model, job);
+        struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+        assert_int_equal(hv_eval(w.cost, r.plan, &o, &a, &v, NULL), HV_OK);
+        const struct hv_objective *aim = &w.in.job.job.objective;
+        assert_true(hv_eval_has_figure(aim, &v.metrics));
+        struct hv_metrics other = v.metrics;
+        other.usd_per_mtoken = other.energy_j = HV_UNKNOWN;
+        other.iteration_s = 1e-6;
+        assert_true(hv_eval_worth(aim, &other) > hv_eval_worth(aim, &v.metrics));
+        struct hv_metrics slower = other, late = v.metrics;
+        slower.iteration_s = 1e6;
+        assert_true(hv_eval_worth(aim, &slower) > hv_eval_worth(aim, &other));
+        struct hv_objective limited = *aim;
+        limited.deadline_s = v.metrics.iteration_s / 2;
+        assert_true(hv_eval_worth(&limited, &late) > hv_eval_worth(aim, &slower));
+        hv_arena_free(&a);
+        hv_plan_unref(r.plan);
+        close_world(&w);
+    }
+}
+
 /** Over slow links the answer is in an order that no other of as many chunks beats, whatever memory
  * each is given. */
 static void beats_every_other_order_of_its_plan(void **state)
@@ -646,6 +687,23 @@ static void ends_when_told_with_the_best_so_far(void **state)
     hv_plan_unref(r.plan);
 }
 
+/** The first plan is there soon also where no plan keeps to the limits. */
+static void is_soon_with_a_plan_that_misses_the_limits(void **state)
+{
+    (void)state;
+    static const char job[] =
+        "{\"format\":\"hetviz.job/1\",\"global_batch\":8,\"sequence\":2048,\"precision\":\"fp16\","
+        "\"objective\":{\"deadline_s\":0.0001}}";
+    struct world w;
+    open_world(&w, two_unlike, small_model, job);
+    struct listener l = {.until = 200};
+    struct hv_planner_options o = {.stop = stop_after, .ctx = &l};
+    struct hv_planner_result r = search(&w, &o);
+    assert_true(r.stopped && r.evaluations > 0 && r.plan != NULL);
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
 /* Searches from a plan given as text: what was found, and how long the start itself takes. */
 static enum hv_status search_from(struct world *w, const char *body, struct hv_planner_result *r,
                                   double *start_s, struct hv_err *err)
@@ -660,6 +718,66 @@ static enum hv_status search_from(struct world *w, const char *body, struct hv_p
         hv_planner_run(w->cost, &(struct hv_planner_options){.start = doc.plan}, r, err);
     hv_plan_doc_free(&doc);
     return s;
+}
+
+/** Ten devices and 13 sequences: three pipelines of two stages leave four devices, which are one
+ * that is twice as wide and twice as fast; equal pipelines leave some of them idle. */
+static void widens_some_pipelines_of_a_team(void **state)
+{
+    (void)state;
+    static const char ten[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"ten\",\"nodes\":[{\"name\":\"a\",\"device\":"
+        "\"H20-96GB\",\"devices\":10}]}";
+    static const char job[] =
+        "{\"format\":\"hetviz.job/1\",\"global_batch\":13,\"sequence\":2048,\"precision\":\"fp16\","
+        "\"optimizer\":\"adam\"}";
+    static const char unequal[] =
+        "\"micro_batch\":1,\"replicas\":[{\"count\":3,\"micro_batches\":3,\"stages\":[{\"devices\":"
+        "\"a[0].0-2\",\"layers\":[0,4]},{\"devices\":\"a[0].3-5\",\"layers\":[4,6]}]},"
+        "{\"micro_batch\":2,\"micro_batches\":2,\"stages\":[{\"devices\":\"a[0].6-9\",\"layers\":["
+        "0,6],"
+        "\"tp\":4,\"sequence_parallel\":true}]}],\"schedule\":{\"name\":\"zb-h2\"}";
+    struct world w;
+    struct hv_err err = {0};
+    struct hv_planner_result again;
+    double by_hand_s;
+    open_world(&w, ten, small_model, job);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    assert_int_equal(search_from(&w, unequal, &again, &by_hand_s, &err), HV_OK);
+    assert_true(r.iteration_s <= by_hand_s * (1 + 1e-9));
+    hv_plan_unref(again.plan);
+    hv_plan_unref(r.plan);
+    close_world(&w);
+}
+
+/** A prime batch has no even shares: experts still go over all ranks of a node, some of which have
+ * a sequence more. */
+static void spreads_experts_though_nothing_divides_the_batch(void **state)
+{
+    (void)state;
+    static const char nodes[] =
+        "{\"format\":\"hetviz.cluster/1\",\"name\":\"n\",\"nodes\":[{\"name\":\"a\",\"count\":2,"
+        "\"device\":\"H100-SXM-80GB\",\"devices\":8}]}";
+    static const char experts[] =
+        "{\"format\":\"hetviz.model/1\",\"name\":\"m\",\"kind\":\"transformer\",\"layers\":6,"
+        "\"hidden\":2048,\"heads\":16,\"vocab\":51200,\"max_sequence\":2048,"
+        "\"moe\":{\"experts\":64,\"top_k\":2,\"ffn\":1024}}";
+    static const char job[] =
+        "{\"format\":\"hetviz.job/1\",\"global_batch\":17,\"sequence\":512,\"precision\":\"fp16\"}";
+    static const char by_hand[] =
+        "\"micro_batch\":17,\"replicas\":[{\"micro_batches\":1,\"stages\":[{\"devices\":\"a[0].*\","
+        "\"layers\":[0,6],\"dp\":8,\"ep\":8,\"shares\":[3,2,2,2,2,2,2,2],\"zero\":1}]}]";
+    struct world w;
+    struct hv_err err = {0};
+    struct hv_planner_result again;
+    double by_hand_s;
+    open_world(&w, nodes, experts, job);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
+    assert_int_equal(search_from(&w, by_hand, &again, &by_hand_s, &err), HV_OK);
+    assert_true(by_hand_s < HUGE_VAL && r.iteration_s <= by_hand_s * (1 + 1e-9));
+    hv_plan_unref(again.plan);
+    hv_plan_unref(r.plan);
+    close_world(&w);
 }
 
 static void improves_a_plan_that_is_given(void **state)
@@ -724,11 +842,15 @@ int main(void)
         cmocka_unit_test(keeps_to_the_price),
         cmocka_unit_test(keeps_to_the_deadline),
         cmocka_unit_test(comes_near_to_impossible_limits),
+        cmocka_unit_test(prefers_plans_whose_figure_is_known),
         cmocka_unit_test(beats_every_other_order_of_its_plan),
         cmocka_unit_test(leaves_to_the_host_what_does_not_fit),
         cmocka_unit_test(does_without_what_is_lost),
         cmocka_unit_test(says_when_nothing_fits),
         cmocka_unit_test_setup_teardown(ends_when_told_with_the_best_so_far, setup, teardown),
+        cmocka_unit_test(is_soon_with_a_plan_that_misses_the_limits),
+        cmocka_unit_test(widens_some_pipelines_of_a_team),
+        cmocka_unit_test(spreads_experts_though_nothing_divides_the_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,15 +220,16 @@ static enum row_class rank_class(const struct entry *e, bool allow_stale)
 /** What ranks a row inside its class, the less the better. */
 static double worth_of(const struct entry *e, const struct hv_objective *o)
 {
-    bool serves = e->plan != NULL && strcmp(mode_of(e), "serve") == 0;
-    bool broken = serves && json_array_size(json_object_get(e->plan, "violations")) > 0;
-    if (serves && !broken && o->minimize != HV_MIN_COST) {
-        return -hv_or(figure(e, "tokens_per_s"), 0);
+    if (e->plan == NULL || strcmp(mode_of(e), "serve") != 0) {
+        return hv_cli_compare_worth(o, json_object_get(e->plan, "simulated"));
     }
-    return broken ? HUGE_VAL : hv_or(figure(e, hv_eval_figure_key(o)), HUGE_VAL);
+    bool broken = json_array_size(json_object_get(e->plan, "violations")) > 0;
+    return broken                       ? HUGE_VAL
+           : o->minimize == HV_MIN_COST ? hv_or(figure(e, hv_eval_figure_key(o)), HUGE_VAL)
+                                        : -hv_or(figure(e, "tokens_per_s"), 0);
 }
 
-/** Stable insertion sort: by class, then by the objective's figure, then by the order given. */
+/** Stable insertion sort: by class, then by what the plan is worth, then by the order given. */
 static void rank(struct comparison *c)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;
@@ -269,18 +270,26 @@ static void add_why_serving(const struct comparison *c, struct hv_str *out)
     }
 }
 
-/** Why the first row is first; empty where there are no two rows of the same class. */
+/** Why the first row is first: against the second, or that it has no match. */
 static void add_why(const struct comparison *c, struct hv_str *out)
 {
     const struct hv_objective *o = &c->inputs.job.job.objective;
-    if (c->n < 2 || rank_class(&c->entries[0], o->allow_stale) != ROW_EXACT ||
-        rank_class(&c->entries[1], o->allow_stale) != ROW_EXACT) {
-        return;
-    }
     struct hv_compare_side side[2];
-    for (size_t i = 0; i < 2; i++) {
+    enum row_class cls[2] = {ROW_NO_PLAN, ROW_NO_PLAN};
+    for (size_t i = 0; i < 2 && c->n >= 2; i++) {
+        cls[i] = rank_class(&c->entries[i], o->allow_stale);
         side[i] = (struct hv_compare_side){c->entries[i].strategy,
                                            json_object_get(c->entries[i].plan, "simulated")};
+    }
+    if (cls[0] != ROW_EXACT || cls[1] != ROW_EXACT) {
+        hv_cli_compare_alone(o, &side[0],
+                             cls[0] == ROW_OVER    ? HV_COMPARE_OVER
+                             : cls[0] != ROW_EXACT ? HV_COMPARE_NO_WORD
+                             : cls[1] == ROW_STALE ? HV_COMPARE_EXACT
+                             : cls[1] == ROW_OVER  ? HV_COMPARE_WITHIN
+                                                   : HV_COMPARE_ONLY,
+                             out);
+        return;
     }
     hv_cli_compare_why(o, &side[0], &side[1], out);
     if (o->minimize == HV_MIN_TIME) {
@@ -404,7 +413,8 @@ static void add_notes(const struct comparison *c, struct hv_str *out)
     }
     if (over) {
         hv_str_adds(out, "over: misses the price or the deadline that the job's objective allows, "
-                         "so it is ranked behind plans within; eval says by how much\n");
+                         "so it is ranked behind plans within, the nearest first; eval says by how "
+                         "much\n");
     }
     if (broken) {
         hv_str_adds(out, "!: the plan breaks a rule; eval says which\n");

@@ -12,6 +12,10 @@
 
 /** Differences below this share of the iteration are not worth a word. */
 #define WORTH_TELLING 0.01
+/** Plans closer than this share are equal in words. */
+#define SAME 5e-5
+/** USD per million tokens that take more digits to tell apart. */
+#define SMALL_PRICE 0.1
 /** Causes named on either side at most. */
 #define CAUSES 3
 
@@ -19,6 +23,15 @@ static double figure(const json_t *simulated, const char *key)
 {
     const json_t *v = json_object_get(simulated, key);
     return json_is_number(v) ? json_number_value(v) : HV_UNKNOWN;
+}
+
+double hv_cli_compare_worth(const struct hv_objective *o, const json_t *simulated)
+{
+    const struct hv_metrics m = {.iteration_s = figure(simulated, "iteration_s"),
+                                 .usd_per_h = figure(simulated, "usd_per_hour"),
+                                 .usd_per_mtoken = figure(simulated, "usd_per_Mtoken"),
+                                 .energy_j = figure(simulated, "energy_J")};
+    return hv_known(m.iteration_s) ? hv_eval_worth(o, &m) : HUGE_VAL;
 }
 
 static double cause_s(const struct hv_compare_side *s, int cause)
@@ -35,14 +48,30 @@ static void add_lead(const struct hv_objective *o, const struct hv_compare_side 
     bool cost = o->minimize == HV_MIN_COST, energy = o->minimize == HV_MIN_ENERGY;
     const char *key = hv_eval_figure_key(o);
     double own = figure(a->simulated, key), other = figure(b->simulated, key);
+    if (!hv_known(other) && hv_known(own)) {
+        hv_str_addf(out, "%s is first: what %s the plan of %s takes is not known.", a->strategy,
+                    cost ? "money" : "energy", b->strategy);
+        return;
+    }
+    if (!hv_known(own)) {
+        cost = energy = false;
+        own = figure(a->simulated, "iteration_s");
+        other = figure(b->simulated, "iteration_s");
+    }
     if (cost || energy) {
-        (void)hv_fmt_fixed(x, sizeof x, own, cost ? 3 : 0);
-        (void)hv_fmt_fixed(y, sizeof y, other, cost ? 3 : 0);
+        int digits = !cost ? 0 : own < SMALL_PRICE ? 6 : 3;
+        (void)hv_fmt_fixed(x, sizeof x, own, digits);
+        (void)hv_fmt_fixed(y, sizeof y, other, digits);
     } else {
         (void)hv_fmt_seconds(x, sizeof x, own);
         (void)hv_fmt_seconds(y, sizeof y, other);
     }
     const char *unit = cost ? " USD per million tokens" : energy ? " J" : "";
+    if (fabs(own / other - 1) < SAME) {
+        hv_str_addf(out, "%s is first with %s%s, no more than %s.", a->strategy, x, unit,
+                    b->strategy);
+        return;
+    }
     hv_str_addf(out, "%s is first: %s%s against %s of %s, %s less.", a->strategy, x, unit, y,
                 b->strategy, hv_fmt_percent(less, sizeof less, 1 - own / other));
 }
@@ -95,6 +124,43 @@ void hv_cli_compare_why(const struct hv_objective *o, const struct hv_compare_si
     double other = figure(second->simulated, "devices_used");
     if (own > 0 && other > 0 && own != other) {
         hv_str_addf(out, " It uses %.0f devices, %s %.0f.", own, second->strategy, other);
+    }
+}
+
+/** That no plan keeps to the limits, and by how much the nearest misses them. */
+static void add_over(const struct hv_objective *o, const struct hv_compare_side *first,
+                     struct hv_str *out)
+{
+    char x[HV_FMT_CAP], y[HV_FMT_CAP];
+    double own_s = figure(first->simulated, "iteration_s");
+    double usd_per_h = figure(first->simulated, "usd_per_hour");
+    const char *join = "";
+    hv_str_addf(out,
+                "No plan is within the objective's limits; %s comes nearest: ", first->strategy);
+    if (hv_known(o->deadline_s) && own_s > o->deadline_s) {
+        hv_str_addf(out, "an iteration of %s where %s are allowed",
+                    hv_fmt_seconds(x, sizeof x, own_s), hv_fmt_seconds(y, sizeof y, o->deadline_s));
+        join = ", ";
+    }
+    if (hv_known(o->max_usd_per_h) && !(usd_per_h <= o->max_usd_per_h)) {
+        hv_str_addf(out, "%s%s USD an hour where %s are allowed", join,
+                    hv_fmt_fixed(x, sizeof x, usd_per_h, 2),
+                    hv_fmt_fixed(y, sizeof y, o->max_usd_per_h, 2));
+    }
+    hv_str_adds(out, ".");
+}
+
+void hv_cli_compare_alone(const struct hv_objective *o, const struct hv_compare_side *first,
+                          enum hv_compare_alone why, struct hv_str *out)
+{
+    static const char *const only[] = {
+        [HV_COMPARE_EXACT] = "plan that computes with the newest weights",
+        [HV_COMPARE_WITHIN] = "plan within the price and the deadline of the objective",
+        [HV_COMPARE_ONLY] = "plan"};
+    if (why == HV_COMPARE_OVER) {
+        add_over(o, first, out);
+    } else if (why != HV_COMPARE_NO_WORD) {
+        hv_str_addf(out, "%s is first: it is the only %s.", first->strategy, only[why]);
     }
 }
 

@@ -11,6 +11,11 @@ void hv_cli_goodput_text(const struct hv_goodput *g, double tokens_per_s, struct
                 hv_fmt_percent(b, sizeof b, g->tokens_per_s / tokens_per_s));
     hv_str_addf(out, "  USD per Mtoken   %s (spot prices of nodes that are preempted)\n",
                 hv_fmt_fixed(a, sizeof a, g->usd_per_mtoken, 3));
+    if (!(g->failures_per_h > 0)) {
+        hv_str_addf(out, "  failures         none: no rate of its %zu nodes is above 0\n",
+                    g->n_nodes);
+        return;
+    }
     hv_str_addf(out, "  a failure every  %s, of %zu nodes; each costs\n",
                 hv_fmt_seconds(a, sizeof a, 3600 / g->failures_per_h), g->n_nodes);
     hv_str_addf(out, "    detection        %s\n", hv_fmt_seconds(a, sizeof a, g->detect_s));

@@ -22,6 +22,11 @@ void hv_explain_failures(struct hv_explain_data *d)
     if (!r->open) {
         return;
     }
+    if (!(g->failures_per_h > 0)) {
+        hv_explain_add(d, HV_ID_FAILURES + 2000000, 1, "no node fails or is taken away")->detail =
+            "The rates of the cluster and of the job's `failures` are 0.";
+        return;
+    }
     const char *const lines[] = {
         hv_arena_printf(&d->arena, "a failure every %s, of %zu nodes",
                         hv_fmt_seconds(a, sizeof a, 3600 / g->failures_per_h), g->n_nodes),
