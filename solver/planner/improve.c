@@ -376,6 +376,7 @@ double hv__improve(struct hv__search *s, struct hv__sketch *k, double value)
         try_orders(&c);
         for (int t = 0; t < c.k.n_teams; t++)
             try_team(&c, t);
+        hv__try_exchanges(&c);
         hv__try_small(&c);
     }
     *k = c.k;

@@ -14,6 +14,9 @@ struct hv__climb {
 
 /** Takes the step to *next when it is better; `refit`: with blocks and batch dealt out anew. */
 bool hv__attempt(struct hv__climb *c, struct hv__sketch *next, bool refit);
+/** How gradients are reduced, and how states are sharded: bucket sizes, shards inside of nodes,
+ * sums and weights that are kept. */
+void hv__try_exchanges(struct hv__climb *c);
 /** Moves single blocks and micro-batches until none helps. */
 void hv__try_small(struct hv__climb *c);
 

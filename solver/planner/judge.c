@@ -37,11 +37,13 @@ static void key_of(const struct hv__sketch *k, uint64_t *key)
 {
     key[0] = HV_HASH_START;
     key[1] = ~HV_HASH_START;
-    add_key(key, (const int[]){k->n_teams, k->order}, 2);
+    add_key(key, (const int[]){k->n_teams, k->order, k->bucket_mib}, 3);
     for (int i = 0; i < k->n_teams; i++) {
         const struct hv__team *t = &k->teams[i];
         const int head[] = {t->n_legs,
                             t->zero,
+                            t->group,
+                            2 * t->late + t->keeps,
                             t->micro_batch,
                             t->more,
                             (int)(t->micro_batches & INT32_MAX),

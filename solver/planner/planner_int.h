@@ -37,6 +37,9 @@ struct hv__team {
     int n_legs;
     struct hv__leg legs[HV__LEGS];
     int zero;
+    int group;              /**< ranks that share sharded states; 0: all that hold them */
+    bool late;              /**< gradients are scattered once, at the end */
+    bool keeps;             /**< weights, once gathered, stay */
     int micro_batch;        /**< sequences that enter all its pipelines at once */
     int64_t micro_batches;  /**< of every pipeline (hv__pipelines) */
     int more;               /**< pipelines that run one more */
@@ -59,6 +62,7 @@ struct hv__order {
 /** A plan before it is written out. */
 struct hv__sketch {
     int n_teams, order; /**< number in hv__orders */
+    int bucket_mib;     /**< of gradients that are reduced together; 0: as plans have it */
     struct hv__team teams[HV__TEAMS];
 };
 
@@ -137,8 +141,10 @@ const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__team
                                      const struct hv__leg *l);
 /** Ranks that hold the same parameters of a leg. */
 int hv__leg_holders(const struct hv__leg *l);
+/** Of these, ranks that share one sharded state. */
+int hv__leg_sharers(const struct hv__team *t, const struct hv__leg *l);
 /** Bytes of states of a block on one rank of the leg: experts are sharded over fewer ranks. */
-double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l,
+double hv__state_bytes(const struct hv_job *j, const struct hv__team *t, const struct hv__leg *l,
                        const struct hv__price *p);
 /** How blocks are dealt out: `room` scales the memory that may be filled; `fill`: with an eye to
  * the time that the pipeline takes to fill, not to the slowest stage alone. */

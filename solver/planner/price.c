@@ -24,7 +24,8 @@
 #define UNEVEN       0.995 /* of the time of whole rounds, at most, is worth two sorts of pipelines */
 
 /* `host`: what of it waits there. */
-static double state_bytes(const struct hv_job *j, int zero, int holders, unsigned host)
+static double state_bytes(const struct hv_job *j, const struct hv__team *t, int holders,
+                          unsigned host)
 {
     double weights = hv_job_weight_bytes(j), gradients = hv_job_grad_bytes(j);
     double rest = hv_job_master_bytes(j) + hv_job_optimizer_bytes(j);
@@ -33,21 +34,22 @@ static double state_bytes(const struct hv_job *j, int zero, int holders, unsigne
     if (host & HV__HOST(HV_OFFLOAD_OPTIMIZER))
         rest = 0;
     rest += hv_job_unscaled_bytes(j);
-    if (zero >= 1)
+    if (t->zero >= 1)
         rest /= holders;
-    if (zero >= 2)
+    if (t->zero >= 2 && !t->late)
         gradients /= holders;
-    if (zero >= 3)
+    if (t->zero >= 3 && !t->keeps)
         weights /= holders;
     return weights + gradients + rest;
 }
 
-double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l,
+double hv__state_bytes(const struct hv_job *j, const struct hv__team *t, const struct hv__leg *l,
                        const struct hv__price *p)
 {
-    int holders = hv__leg_holders(l);
-    return (p->parameters - p->expert_parameters) * state_bytes(j, zero, holders, l->offload) +
-           p->expert_parameters * state_bytes(j, zero, holders / l->ep, l->offload);
+    int sharers = hv__leg_sharers(t, l), experts = hv__leg_holders(l) / l->ep;
+    experts = experts < sharers ? experts : sharers;
+    return (p->parameters - p->expert_parameters) * state_bytes(j, t, sharers, l->offload) +
+           p->expert_parameters * state_bytes(j, t, experts, l->offload);
 }
 
 enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__leg *l)
@@ -170,7 +172,7 @@ const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__team
                                      const struct hv__leg *l)
 {
     bool sharded = t->zero >= 3 && hv__leg_holders(l) > 1 && s->pools[l->pool].shards_change;
-    int fetched = t->zero >= 3 ? hv__leg_holders(l) : 1;
+    int fetched = t->zero >= 3 ? hv__leg_sharers(t, l) : 1;
     struct hv__price want = {.pool = l->pool,
                              .tp = l->tp,
                              .cp = l->cp,
@@ -214,8 +216,8 @@ static double *memory_row(const struct hv__search *s, struct hv_arena *a, const 
 {
     size_t n = p->table.n_blocks;
     double *row = hv_arena_new(a, double, n + 3);
-    double plain = state_bytes(s->job, t->zero, hv__leg_holders(l), l->offload);
-    double each = hv__state_bytes(s->job, t->zero, l, p) / p->parameters;
+    double plain = state_bytes(s->job, t, hv__leg_sharers(t, l), l->offload);
+    double each = hv__state_bytes(s->job, t, l, p) / p->parameters;
     in_flight = l->offload & HV__HOST(HV_OFFLOAD_ACTIVATIONS) ? 0 : in_flight;
     row[1] = p->ends_parameters[0] * plain;
     for (size_t i = 1; i <= n; i++)

@@ -64,6 +64,12 @@ int hv__leg_holders(const struct hv__leg *l)
     return l->cp * l->dp;
 }
 
+int hv__leg_sharers(const struct hv__team *t, const struct hv__leg *l)
+{
+    int holders = hv__leg_holders(l);
+    return t->group > 0 && holders % t->group == 0 ? t->group : holders;
+}
+
 static void fill_ranges(struct hv_replica *r, const struct hv__team *t, const struct hv__order *o)
 {
     int depth = (int)r->n_stages, parts = depth * o->chunks, at = 0;
@@ -179,6 +185,19 @@ static void take_devices(const struct hv__search *s, const struct hv__leg *l, in
     *at += (int)(l->beside ? width : width * (size_t)l->dp);
 }
 
+/* A part of the team's pipelines may have fewer holders than the team: then all of them share. */
+static void draw_shards(const struct hv__team *t, struct hv_stage *st)
+{
+    int holders = (int)st->n_devices / st->tp.degree;
+    st->zero.stage = holders > 1 ? t->zero : 0;
+    if (st->zero.stage == 0)
+        return;
+    bool some = t->group > 0 && t->group < holders && holders % t->group == 0;
+    st->zero.shard_group = some ? t->group : 0;
+    st->zero.reduce = t->late ? HV_REDUCE_END : HV_REDUCE_EACH;
+    st->zero.reshard = !t->keeps;
+}
+
 static void draw_stage(const struct hv__search *s, struct hv_plan *p, const struct hv__team *t,
                        const struct hv__leg *l, struct hv_stage *st)
 {
@@ -187,7 +206,7 @@ static void draw_stage(const struct hv__search *s, struct hv_plan *p, const stru
     st->cp.degree = l->cp;
     st->cp.layout = hv__layout(s, l);
     st->ep = l->ep;
-    st->zero.stage = hv__leg_holders(l) > 1 ? t->zero : 0;
+    draw_shards(t, st);
     st->recompute = l->recompute;
     if (l->offload != 0)
         st->offload = hv_arena_new(&p->arena, struct hv_offload, hv_offload_what_N);
@@ -283,6 +302,8 @@ static void draw_schedule(const struct hv__sketch *k, struct hv_plan *p)
         depth = hv__depth(&k->teams[i]) > depth ? hv__depth(&k->teams[i]) : depth;
     p->schedule.name = hv_arena_strdup(&p->arena, o->name);
     p->schedule.slices = o->slices;
+    if (k->bucket_mib > 0)
+        p->sync.bucket_bytes[0] = k->bucket_mib * HV_MIB;
     if (group == 0 && o->memory == 0 && o->option[0] == NULL)
         return;
     int64_t number = group > 0 ? group : o->memory * depth;

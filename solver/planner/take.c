@@ -8,6 +8,8 @@
 
 #include "solver/base/units.h"
 
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 
 /* A plan on its way into a sketch. */
@@ -100,7 +102,12 @@ static enum hv_status take_replica(const struct taking *t, const struct hv_repli
             return s;
         if (st->micro_batch > 0 && st->micro_batch != hv_stage_micro_batch(t->plan, r, st))
             return refuse(t, "its stages differ in micro-batch");
-        team->zero = st->zero.stage > team->zero ? st->zero.stage : team->zero;
+        if (st->zero.stage > team->zero) {
+            team->zero = st->zero.stage;
+            team->group = st->zero.shard_group;
+            team->late = st->zero.reduce == HV_REDUCE_END;
+            team->keeps = !st->zero.reshard;
+        }
         team->micro_batch = r->count * hv_stage_micro_batch(t->plan, r, st);
         if (team->n_legs > 0 && same_leg(&team->legs[team->n_legs - 1], &leg))
             team->legs[team->n_legs - 1].n_stages++;
@@ -117,7 +124,8 @@ static enum hv_status take_replica(const struct taking *t, const struct hv_repli
 
 static bool same_team(const struct hv__team *a, const struct hv__team *b)
 {
-    if (a->n_legs != b->n_legs || a->zero != b->zero)
+    if (a->n_legs != b->n_legs || a->zero != b->zero || a->group != b->group ||
+        a->late != b->late || a->keeps != b->keeps)
         return false;
     for (int i = 0; i < a->n_legs; i++) {
         const struct hv__leg *x = &a->legs[i], *y = &b->legs[i];
@@ -158,6 +166,7 @@ enum hv_status hv__take_plan(struct hv__search *s, const struct hv_plan *p, stru
             pool_of[s->pools[i].ids[d]] = i;
     }
     *out = (struct hv__sketch){.order = order_of(p)};
+    out->bucket_mib = (int)fmin(INT_MAX, round(p->sync.bucket_bytes[0] / HV_MIB));
     if (p->mode != HV_MODE_TRAIN || p->n_jobs > 0 || p->n_replicas == 0)
         return refuse(&t, "it is no plan that trains one model");
     for (size_t i = 0; i < p->n_replicas; i++) {
