@@ -43,7 +43,7 @@ struct hv__team {
     int micro_batch;        /**< sequences that enter all its pipelines at once */
     int64_t micro_batches;  /**< of every pipeline (hv__pipelines) */
     int more;               /**< pipelines that run one more */
-    int counts[HV__CHUNKS]; /**< blocks per chunk in model order */
+    int counts[HV__CHUNKS]; /**< half blocks per chunk in model order */
 };
 
 /** How ranks take turns: a row of the table of schedules in use. */

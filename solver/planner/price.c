@@ -292,6 +292,7 @@ bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct
             t->counts[i]--;
         if (i == n_parts - 1)
             t->counts[i]--;
+        t->counts[i] *= 2;
     }
     hv_arena_free(&a);
     return ok;
@@ -299,7 +300,7 @@ bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct
 
 /* ---- batch over teams --------------------------------------------------------------------- */
 
-static int blocks_of(const struct hv__team *t, int order, int stage, int depth)
+static int halves_of(const struct hv__team *t, int order, int stage, int depth)
 {
     const struct hv__order *o = &hv__orders[order];
     int n = 0;
@@ -331,13 +332,13 @@ void hv__team_times(struct hv__search *s, const struct hv__team *t, int order, d
     double sum = 0, most = 0;
     for (int i = 0; i < depth; i++) {
         const struct hv__price *p = hv__price_of(s, t, hv__leg_at(t, i));
-        int n = blocks_of(t, order, i, depth);
-        double x = n * p->block_s + (i == 0 ? p->ends_s[0] : 0) + (i == last ? p->ends_s[1] : 0);
+        int n = halves_of(t, order, i, depth);
+        double x = n / 2.0 * p->block_s + (i == 0 ? p->ends_s[0] : 0) + (i == last ? p->ends_s[1] : 0);
         all += n;
         sum += x;
         most = fmax(most, x);
     }
-    if (all != s->n_blocks) {
+    if (all != 2 * s->n_blocks) {
         smooth_times(s, t, each, fill);
         return;
     }

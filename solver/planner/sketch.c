@@ -79,7 +79,7 @@ static void fill_ranges(struct hv_replica *r, const struct hv__team *t, const st
         if (o->folded && turn % 2 == 1)
             rank = depth - 1 - rank;
         struct hv_stage *st = &r->stages[rank];
-        st->ranges[turn] = (struct hv_range){2 * at, 2 * (at + t->counts[i])};
+        st->ranges[turn] = (struct hv_range){at, at + t->counts[i]};
         at += t->counts[i];
     }
     int last = o->folded && o->chunks % 2 == 0 ? 0 : depth - 1;

@@ -84,7 +84,7 @@ static void take_blocks(const struct taking *t, const struct hv_replica *r, stru
             rank = depth - 1 - rank;
         const struct hv_stage *st = &r->stages[rank];
         if ((size_t)turn < st->n_ranges)
-            team->counts[i] = (st->ranges[turn].to2 + 1) / 2 - (st->ranges[turn].from2 + 1) / 2;
+            team->counts[i] = st->ranges[turn].to2 - st->ranges[turn].from2;
     }
 }
 
