@@ -23,7 +23,7 @@ bool hv__attempt(struct hv__climb *c, struct hv__sketch *next, bool refit)
 }
 
 /* Stages of a team by what a micro-batch takes there, slowest first. */
-static int rank_stages(struct hv__climb *c, int t, int *stages)
+static void rank_stages(struct hv__climb *c, int t, int *stages)
 {
     int depth = hv__depth(&c->k.teams[t]), n = 0;
     double busy[HV__CHUNKS] = {0};
@@ -41,7 +41,6 @@ static int rank_stages(struct hv__climb *c, int t, int *stages)
             stages[at] = stages[at - 1];
         stages[at] = i;
     }
-    return depth;
 }
 
 /* Half blocks of a move from one stage to another, within a turn of chunks. */
@@ -68,18 +67,30 @@ static bool move_blocks(struct hv__climb *c, int t, const struct move *m)
     return hv__attempt(c, &next, false);
 }
 
-static void try_blocks(struct hv__climb *c, int t, int halves)
+/* The first move between the slowest stages and the fastest that helps. */
+static bool move_some(struct hv__climb *c, int t, const int *stages, int halves)
 {
-    int stages[HV__CHUNKS], depth = rank_stages(c, t, stages);
-    int n = depth < DONORS ? depth : DONORS;
+    int depth = hv__depth(&c->k.teams[t]), n = depth < DONORS ? depth : DONORS;
     for (int i = 0; i < n; i++) {
         for (int j = 0; j < n; j++) {
             struct move m = {.from = stages[i], .to = stages[depth - 1 - j], .halves = halves};
             for (; m.from != m.to && m.turn < hv__orders[c->k.order].chunks; m.turn++) {
                 if (move_blocks(c, t, &m))
-                    return;
+                    return true;
             }
         }
+    }
+    return false;
+}
+
+/* Whole blocks, then halves. */
+static void try_blocks(struct hv__climb *c, int t)
+{
+    int stages[HV__CHUNKS];
+    rank_stages(c, t, stages);
+    for (int halves = 2; halves >= (hv__cuts_blocks(c->s) ? 1 : 2); halves--) {
+        if (move_some(c, t, stages, halves))
+            return;
     }
 }
 
@@ -95,21 +106,13 @@ static void try_batch(struct hv__climb *c, int from, int to)
     (void)hv__attempt(c, &next, false);
 }
 
-/* May a block be cut between attention and feed-forward network? */
-static bool cuts_blocks(const struct hv__search *s)
-{
-    return hv_cost_model(s->k)->kind == HV_MODEL_TRANSFORMER;
-}
-
 void hv__try_small(struct hv__climb *c)
 {
     bool moved = true;
     while (moved && !hv__over(c->s)) {
         double before = c->value;
-        for (int halves = cuts_blocks(c->s) ? 1 : 2; halves <= 2; halves++) {
-            for (int t = 0; t < c->k.n_teams; t++)
-                try_blocks(c, t, halves);
-        }
+        for (int t = 0; t < c->k.n_teams; t++)
+            try_blocks(c, t);
         for (int a = 0; a < c->k.n_teams; a++) {
             for (int b = 0; b < c->k.n_teams; b++) {
                 if (a != b)

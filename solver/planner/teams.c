@@ -90,7 +90,8 @@ static double leanness(const struct hv__search *s, const struct hv__leg *leg,
                        const struct hv__price *c)
 {
     static const struct hv__team sharded = {.zero = 1};
-    return (hv__state_bytes(s->job, &sharded, leg, c) + leg->n_stages * c->saved_bytes) / leg->n_stages;
+    return (hv__state_bytes(s->job, &sharded, leg, c) + leg->n_stages * c->saved_bytes) /
+           leg->n_stages;
 }
 
 static bool is_listed(const struct leg_options *o, const struct hv__leg *leg)
