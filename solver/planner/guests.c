@@ -65,11 +65,12 @@ static void try_merge(struct hv__climb *c, int t, int leg)
     if (leg + 1 >= before.teams[t].n_legs || a->pool == b->pool || b->guests > 0 || b->ep > 1)
         return;
     for (int i = 0; i < 12; i++) {
-        int stages = i % 3 == 0 ? a->n_stages
+        int stages = i % 3 == 0   ? a->n_stages
                      : i % 3 == 1 ? b->n_stages
                                   : a->n_stages + b->n_stages;
         int tp = i / 3 % 2 == 0 ? a->tp : b->tp, n_legs = c->k.teams[t].n_legs;
-        bool again = (i % 3 == 1 && b->n_stages == a->n_stages) || (i / 3 % 2 == 1 && b->tp == a->tp);
+        bool again =
+            (i % 3 == 1 && b->n_stages == a->n_stages) || (i / 3 % 2 == 1 && b->tp == a->tp);
         if (!again && n_legs == before.teams[t].n_legs)
             merge(c, t, leg, stages, tp, i < 6 ? 1 : 2);
     }
@@ -107,5 +108,45 @@ void hv__try_guests(struct hv__climb *c, int t, int leg)
         if (leg < c->k.teams[t].n_legs && c->k.teams[t].legs[leg].guests == 0 &&
             c->k.teams[t].legs[leg].pool != pool)
             try_spare(c, t, leg, pool);
+    }
+}
+
+/* Team b as guests of team a, in its place. False where it is not better. */
+static bool unite(struct hv__climb *c, int a, int b, int zero, int by)
+{
+    struct hv__sketch next = c->k;
+    struct hv__team *team = &next.teams[a];
+    struct hv__leg *l = &team->legs[0];
+    const struct hv__leg *from = &c->k.teams[b].legs[0];
+    int own = hv__leg_devices(l);
+    l->guest_pool = from->pool;
+    l->guests = hv__leg_devices(from) / (l->n_stages * l->tp * l->cp);
+    team->micro_batch = by * (team->micro_batch + c->k.teams[b].micro_batch);
+    team->zero = zero;
+    if (l->guests == 0 || !hv__shape(c, team, l, own))
+        return false;
+    memmove(&next.teams[b], &next.teams[b + 1],
+            (size_t)(next.n_teams - b - 1) * sizeof *next.teams);
+    next.n_teams--;
+    return hv__attempt(c, &next, true);
+}
+
+static bool may_unite(const struct hv__team *a, const struct hv__team *b)
+{
+    const struct hv__leg *x = &a->legs[0], *y = &b->legs[0];
+    return a->n_legs == 1 && b->n_legs == 1 && x->pool != y->pool && x->guests == 0 &&
+           y->guests == 0 && x->ep == 1 && y->ep == 1;
+}
+
+void hv__try_united(struct hv__climb *c)
+{
+    static const int ways[][2] = {{1, 1}, {3, 1}, {1, 2}, {3, 2}}; /* zero, batch */
+    for (int a = 0; c->s->fine && a < c->k.n_teams; a++) {
+        for (int b = 0; b < c->k.n_teams; b++) {
+            for (size_t i = 0; i < HV_COUNT(ways) && a < c->k.n_teams && b < c->k.n_teams; i++) {
+                if (a != b && may_unite(&c->k.teams[a], &c->k.teams[b]))
+                    (void)unite(c, a, b, ways[i][0], ways[i][1]);
+            }
+        }
     }
 }

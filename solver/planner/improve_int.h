@@ -21,6 +21,9 @@ bool hv__shape(const struct hv__climb *c, struct hv__team *t, struct hv__leg *l,
 int hv__whole_nodes(const struct hv__climb *c, const struct hv__leg *l);
 /** Ranks of another pool in the stages of a leg, with a share of their own. */
 void hv__try_guests(struct hv__climb *c, int t, int leg);
+/** Two teams of different pools as one, whose stages hold devices of both: states may then be
+ * sharded over all of them. */
+void hv__try_united(struct hv__climb *c);
 /** How gradients are reduced, and how states are sharded: bucket sizes, shards inside of nodes,
  * sums and weights that are kept. */
 void hv__try_exchanges(struct hv__climb *c);
