@@ -11,12 +11,18 @@
 #include <string.h>
 
 /* Gives the leg new degrees on at most n devices. False where they do not go together. */
-static bool shape(const struct hv__climb *c, struct hv__team *t, struct hv__leg *l, int n)
+bool hv__shape(const struct hv__climb *c, struct hv__team *t, struct hv__leg *l, int n)
 {
     const struct hv__pool *p = &c->s->pools[l->pool];
     int width = l->n_stages * l->tp * l->cp;
     if (l->tp < 1 || l->cp < 1 || l->n_stages < 1 || l->tp > p->per_node || width > n)
         return false;
+    if (l->guests > 0) {
+        int most = t->micro_batch - l->guests;
+        l->dp = n / width < most ? n / width : most;
+        return l->dp > 0 && l->tp <= c->s->pools[l->guest_pool].per_node &&
+               hv__share_guests(c->s, t, l);
+    }
     bool even = l->dp < 1 || t->micro_batch % l->dp == 0; /* a new leg has none yet */
     l->dp = even ? hv__even_ranks(t->micro_batch, n / width)
                  : hv__uneven_ranks(c->s, t->micro_batch, n / width);
@@ -32,7 +38,7 @@ static int most_devices(const struct hv__climb *c, const struct hv__leg *l)
 }
 
 /* Devices of a leg of the plan, whole nodes where they are free. */
-static int whole_nodes(const struct hv__climb *c, const struct hv__leg *l)
+int hv__whole_nodes(const struct hv__climb *c, const struct hv__leg *l)
 {
     int node = c->s->pools[l->pool].node_devices, most = most_devices(c, l);
     int n = (hv__leg_devices(l) + node - 1) / node * node;
@@ -48,10 +54,10 @@ static void reshape(struct hv__climb *c, int t, int leg, const struct hv__leg *w
     team->micro_batch = batch;
     for (int i = 0; i < team->n_legs; i++) {
         struct hv__leg *l = &team->legs[i];
-        int have = i == leg ? n : whole_nodes(c, l);
+        int have = i == leg ? n : hv__whole_nodes(c, l);
         if (i == leg)
             *l = *want;
-        if (!shape(c, team, l, have))
+        if (!hv__shape(c, team, l, have))
             return;
     }
     (void)hv__attempt(c, &next, true);
@@ -70,7 +76,7 @@ static void try_degrees(struct hv__climb *c, int t, int leg)
         l.n_stages = l.n_stages / change[i][1] * change[i][0];
         l.tp = l.tp / change[i][3] * change[i][2];
         bool dear = c->s->job->objective.minimize == HV_MIN_COST;
-        int n = dear ? whole_nodes(c, &c->k.teams[t].legs[leg]) : pool;
+        int n = dear ? hv__whole_nodes(c, &c->k.teams[t].legs[leg]) : pool;
         reshape(c, t, leg, &l, n, batch);
         reshape(c, t, leg, &l, n, 2 * batch);
         if (batch % 2 == 0)
@@ -82,7 +88,7 @@ static void try_nodes(struct hv__climb *c, int t, int leg)
 {
     for (int by = -1; by <= 1; by += 2) {
         struct hv__leg l = c->k.teams[t].legs[leg];
-        int n = whole_nodes(c, &l) + by * c->s->pools[l.pool].node_devices;
+        int n = hv__whole_nodes(c, &l) + by * c->s->pools[l.pool].node_devices;
         if (n > 0 && n <= most_devices(c, &l))
             reshape(c, t, leg, &l, n, c->k.teams[t].micro_batch);
     }
@@ -103,7 +109,7 @@ static void try_nodes(struct hv__climb *c, int t, int leg)
 static void try_contexts(struct hv__climb *c, int t, int leg)
 {
     const struct hv__leg *now = &c->k.teams[t].legs[leg];
-    int batch = c->k.teams[t].micro_batch, n = whole_nodes(c, now);
+    int batch = c->k.teams[t].micro_batch, n = hv__whole_nodes(c, now);
     for (int way = 0; way < 4; way++) {
         struct hv__leg l = c->k.teams[t].legs[leg];
         bool more = way % 2 == 0, tensor = way >= 2;
@@ -136,7 +142,7 @@ static void try_uneven(struct hv__climb *c, int t, int leg)
     struct hv__leg *l = &next.teams[t].legs[leg];
     int dp = most_devices(c, l) / (l->n_stages * l->tp * l->cp);
     l->dp = dp < next.teams[t].micro_batch ? dp : next.teams[t].micro_batch;
-    if (l->dp > c->k.teams[t].legs[leg].dp && l->dp * l->cp % l->ep == 0)
+    if (l->guests == 0 && l->dp > c->k.teams[t].legs[leg].dp && l->dp * l->cp % l->ep == 0)
         (void)hv__attempt(c, &next, true);
 }
 
@@ -178,7 +184,10 @@ static void try_join(struct hv__climb *c, int t, int leg)
         thin->n_stages -= 2;
         for (int k = 0; k < team->n_legs && fits; k++) {
             struct hv__leg *x = &team->legs[k];
-            fits = shape(c, team, x, x == wide ? pair : x == thin ? rest : whole_nodes(c, x));
+            fits = hv__shape(c, team, x,
+                             x == wide   ? pair
+                             : x == thin ? rest
+                                         : hv__whole_nodes(c, x));
         }
         if (fits)
             (void)hv__attempt(c, &next, true);
@@ -211,7 +220,7 @@ static void try_leg(struct hv__climb *c, int t, int leg)
             continue;
         int experts = hv__experts(c->s);
         l->ep = up ? 2 * l->ep : l->ep / 2;
-        if (experts > 1 && experts % l->ep == 0 && l->dp % l->ep == 0)
+        if (experts > 1 && experts % l->ep == 0 && l->dp % l->ep == 0 && l->guests == 0)
             (void)hv__attempt(c, &next, true);
     }
     if (leg > 0) {
@@ -221,6 +230,7 @@ static void try_leg(struct hv__climb *c, int t, int leg)
         next.teams[t].legs[leg - 1] = l;
         (void)hv__attempt(c, &next, true);
     }
+    hv__try_guests(c, t, leg); /* the last, as it may leave fewer legs */
 }
 
 /* The team with the leg in front of its others or behind them, its micro-batches cut by `parts`. */
@@ -237,7 +247,7 @@ static void insert_leg(struct hv__climb *c, int t, const struct hv__leg *leg, bo
     team->legs[at] = *leg;
     for (int i = 0; i < team->n_legs; i++) {
         struct hv__leg *l = &team->legs[i];
-        if (!shape(c, team, l, i == at ? spare : whole_nodes(c, l)))
+        if (!hv__shape(c, team, l, i == at ? spare : hv__whole_nodes(c, l)))
             return;
     }
     (void)hv__attempt(c, &next, true);
@@ -312,10 +322,10 @@ static void try_depths(struct hv__climb *c, int t)
             team->micro_batch = batch / more;
         for (int l = 0; l < team->n_legs && fits; l++) {
             struct hv__leg *x = &team->legs[l];
-            int n = whole_nodes(c, x);
+            int n = hv__whole_nodes(c, x);
             fits = x->n_stages % less == 0;
             x->n_stages = x->n_stages / less * more;
-            fits = fits && shape(c, team, x, n);
+            fits = fits && hv__shape(c, team, x, n);
         }
         if (fits)
             (void)hv__attempt(c, &next, true);
@@ -331,7 +341,7 @@ static void try_team(struct hv__climb *c, int t)
     for (size_t i = 0; i < HV_COUNT(batches); i++) {
         struct hv__team *now = &c->k.teams[t];
         if (now->micro_batch % batches[i][1] == 0)
-            reshape(c, t, 0, &now->legs[0], whole_nodes(c, &now->legs[0]),
+            reshape(c, t, 0, &now->legs[0], hv__whole_nodes(c, &now->legs[0]),
                     now->micro_batch / batches[i][1] * batches[i][0]);
     }
     for (int zero = 0; zero <= 3; zero++) {
@@ -400,7 +410,7 @@ static void try_orders(struct hv__climb *c)
             fits = team->micro_batch % by[1] == 0;
             team->micro_batch = team->micro_batch / by[1] * by[0];
             for (int l = 0; l < team->n_legs && fits; l++)
-                fits = shape(c, team, &team->legs[l], whole_nodes(c, &team->legs[l]));
+                fits = hv__shape(c, team, &team->legs[l], hv__whole_nodes(c, &team->legs[l]));
         }
         if (fits)
             (void)hv__attempt(c, &next, true);
@@ -415,7 +425,10 @@ double hv__improve(struct hv__search *s, struct hv__sketch *k, double value, boo
         try_orders(&c);
         for (int t = 0; t < c.k.n_teams; t++)
             try_team(&c, t);
+        hv__try_united(&c);
         hv__try_small(&c);
+        if (!c.moved)
+            hv__try_exchanges(&c);
     }
     *k = c.k;
     return c.value;

@@ -16,7 +16,8 @@
 /* A plan whose slowest stage by prices alone takes more than this share of the time to beat is not
  * judged: prices are averages of blocks. */
 #define HOPELESS   1.05
-#define KNOWN_WORK 20 /* operations of a plan that is known, as it is counted */
+#define NEAR       1.03 /* times the best so far: worth cutting inside of blocks */
+#define KNOWN_WORK 20   /* operations of a plan that is known, as it is counted */
 
 /* ---- plans known -------------------------------------------------------------------------- */
 
@@ -37,11 +38,13 @@ static void key_of(const struct hv__sketch *k, uint64_t *key)
 {
     key[0] = HV_HASH_START;
     key[1] = ~HV_HASH_START;
-    add_key(key, (const int[]){k->n_teams, k->order}, 2);
+    add_key(key, (const int[]){k->n_teams, k->order, k->bucket_mib}, 3);
     for (int i = 0; i < k->n_teams; i++) {
         const struct hv__team *t = &k->teams[i];
         const int head[] = {t->n_legs,
                             t->zero,
+                            t->group,
+                            2 * t->late + t->keeps,
                             t->micro_batch,
                             t->more,
                             (int)(t->micro_batches & INT32_MAX),
@@ -49,8 +52,10 @@ static void key_of(const struct hv__sketch *k, uint64_t *key)
         add_key(key, head, HV_COUNT(head));
         for (int l = 0; l < t->n_legs; l++) {
             const struct hv__leg *x = &t->legs[l];
-            const int leg[] = {x->pool, x->n_stages,       x->tp,           x->cp,    x->dp,
-                               x->ep,   (int)x->recompute, (int)x->offload, x->beside};
+            const int leg[] = {
+                x->pool,         x->n_stages,   x->tp,     x->cp,          x->dp,
+                x->ep,           x->guest_pool, x->guests, x->guest_share, (int)x->recompute,
+                (int)x->offload, x->beside};
             add_key(key, leg, HV_COUNT(leg));
         }
         add_key(key, t->counts, (size_t)(hv__depth(t) * hv__orders[k->order].chunks));
@@ -109,7 +114,8 @@ double hv__work_of(const struct hv__search *s, const struct hv__sketch *k)
         ops += (double)t->micro_batches * hv__depth(t) * o->chunks * o->slices * 2 *
                (o->effort > 0 ? o->effort : 1);
         for (int l = 0; l < t->n_legs; l++)
-            ops += hv__leg_devices(&t->legs[l]) + 100 * t->legs[l].n_stages;
+            ops += hv__leg_devices(&t->legs[l]) + hv__guest_devices(&t->legs[l]) +
+                   100 * t->legs[l].n_stages;
     }
     return ops;
 }
@@ -229,7 +235,7 @@ static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__cut c
                     const struct hv__sketch *known, double most)
 {
     for (int i = 0; i < REFITS && !hv__over(s); i++) {
-        struct hv__cut roomy = {ROOMY, cut.fill};
+        struct hv__cut roomy = {ROOMY, cut.fill, cut.halves};
         if (!split_all(s, k, &cut) && (i > 0 || !split_all(s, k, &roomy)))
             return HUGE_VAL;
         if (known != NULL && same_counts(k, known))
@@ -248,10 +254,9 @@ static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__cut c
     return HUGE_VAL;
 }
 
-double hv__refit(struct hv__search *s, struct hv__sketch *k, double most)
+/* Whole blocks: with an eye to the slowest stage, and to the start. */
+static double refit_whole(struct hv__search *s, struct hv__sketch *k, double most, bool *filled)
 {
-    if (!hv__has_devices(s, k) || !hv__deal(s, k, false))
-        return HUGE_VAL;
     struct hv__sketch other = *k;
     double value = refit(s, k, (struct hv__cut){.room = 1}, NULL, most);
     bool fill = false;
@@ -259,8 +264,33 @@ double hv__refit(struct hv__search *s, struct hv__sketch *k, double most)
         fill = fill || hv__fill_matters(&k->teams[t], k->order);
     if (!fill)
         return value;
-    double filled = refit(s, &other, (struct hv__cut){.room = 1, .fill = true}, k, most);
-    if (filled < value)
+    double least = refit(s, &other, (struct hv__cut){.room = 1, .fill = true}, k, most);
+    *filled = least < value;
+    if (*filled)
         *k = other;
-    return fmin(filled, value);
+    return fmin(least, value);
+}
+
+/* More than one part to cut the blocks into? */
+static bool has_cuts(const struct hv__sketch *k)
+{
+    int most = hv__orders[k->order].chunks;
+    for (int t = 0; t < k->n_teams; t++)
+        most = hv__depth(&k->teams[t]) > most ? hv__depth(&k->teams[t]) : most;
+    return most > 1;
+}
+
+double hv__refit(struct hv__search *s, struct hv__sketch *k, double most)
+{
+    if (!hv__has_devices(s, k) || !hv__deal(s, k, false))
+        return HUGE_VAL;
+    struct hv__cut cut = {.room = 1, .halves = true};
+    double value = refit_whole(s, k, most, &cut.fill);
+    if (!s->fine || !(value < NEAR * s->best_value) || !hv__cuts_blocks(s) || !has_cuts(k))
+        return value;
+    struct hv__sketch other = *k;
+    double halves = refit(s, &other, cut, k, most);
+    if (halves < value)
+        *k = other;
+    return fmin(halves, value);
 }

@@ -10,10 +10,10 @@
 #define STARTS      24
 #define FIRST_SHARE 0.3  /* of the work left, for a few steps from every start */
 #define BEST_SHARE  0.3  /* of the work left, for the best start at a time */
-#define LAST_SHARE  0.04 /* of all work, for the best at last */
+#define LAST_SHARE  0.08 /* of all work, for the best at last */
 #define START_SHARE 0.2  /* of the work of a whole search, for the improvement of one plan */
 #define WORK_LIMIT                                                                                 \
-    1.2e7 /* operations of judgements without a limit from outside; about a second                 \
+    1.4e7 /* operations of judgements without a limit from outside; about a second                 \
            */
 
 static void report(const struct hv__search *s, double frac, const char *text)
@@ -72,6 +72,7 @@ static void improve_all(struct hv__search *s, struct field *f)
         report(s, 0.2 + 0.2 * i / f->n, "improvement");
         go_on(s, f, i, FIRST_SHARE / (f->n - FIRST_SHARE * i), whole);
     }
+    s->fine = true;
     for (int at = 0; at < f->n && !hv__over(s);) {
         report(s, 0.4 + 0.6 * at / f->n, "improvement");
         if (!f->done[at])
@@ -121,6 +122,7 @@ static enum hv_status improve_start(struct hv__search *s, struct hv_err *err)
     if (st != HV_OK)
         return st;
     s->work_limit *= START_SHARE;
+    s->fine = true;
     dealt = k;
     double value = hv__judge_sketch(s, &k), other = hv__refit(s, &dealt, HUGE_VAL);
     if (other < value)

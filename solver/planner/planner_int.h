@@ -24,9 +24,12 @@ struct hv__pool {
     bool shards_change, contexts_change; /**< kernels, where weights are sharded; with cp */
 };
 
-/** Consecutive stages on one pool, all alike. */
+/** Consecutive stages, all alike: data-parallel ranks of one pool, and after them, where there are
+ * guests, ranks of another that take a share of their own of every micro-batch. */
 struct hv__leg {
     int pool, n_stages, tp, cp, dp, ep;
+    int guest_pool, guests; /**< guests: ranks, beside the dp of the leg's own pool */
+    int guest_share;        /**< sequences of a micro-batch that all guests take */
     unsigned recompute;
     unsigned offload; /**< HV__HOST of what waits in host memory */
     bool beside; /**< stages of one data-parallel rank lie side by side, not those of one stage */
@@ -37,10 +40,13 @@ struct hv__team {
     int n_legs;
     struct hv__leg legs[HV__LEGS];
     int zero;
+    int group;              /**< ranks that share sharded states; 0: all that hold them */
+    bool late;              /**< gradients are scattered once, at the end */
+    bool keeps;             /**< weights, once gathered, stay */
     int micro_batch;        /**< sequences that enter all its pipelines at once */
     int64_t micro_batches;  /**< of every pipeline (hv__pipelines) */
     int more;               /**< pipelines that run one more */
-    int counts[HV__CHUNKS]; /**< blocks per chunk in model order */
+    int counts[HV__CHUNKS]; /**< half blocks per chunk in model order */
 };
 
 /** How ranks take turns: a row of the table of schedules in use. */
@@ -59,6 +65,7 @@ struct hv__order {
 /** A plan before it is written out. */
 struct hv__sketch {
     int n_teams, order; /**< number in hv__orders */
+    int bucket_mib;     /**< of gradients that are reduced together; 0: as plans have it */
     struct hv__team teams[HV__TEAMS];
 };
 
@@ -72,7 +79,8 @@ struct hv__price {
     double fetch_s;                       /**< of block_s: of weights, beyond what passes hide */
     double parameters, expert_parameters; /**< of a block on a rank: all; of these, of experts */
     double ends_parameters[2];
-    double saved_bytes, peak_bytes, head_bytes; /**< kept per block; live while one runs again */
+    double saved_bytes, peak_bytes, head_bytes;    /**< kept per block; live while one runs again */
+    double first_s, first_parameters, first_saved; /**< shares of a block that are its attention */
     struct hv_layer_table table;
 };
 
@@ -92,6 +100,7 @@ struct hv__search {
     int64_t evaluations;
     bool beyond;      /**< plans that miss the objective's limits are starts too */
     unsigned offload; /**< what the legs of first plans leave to the host */
+    bool fine;        /**< blocks are cut inside, where a plan is near the best */
     bool stopped;
     struct hv_verdict last; /**< of the latest judgement, in `scratch` */
     double room; /**< share of the memory that would do, of the latest plan; 0: it did, or that was
@@ -135,25 +144,39 @@ int hv__uneven_ranks(const struct hv__search *s, int batch, int most);
 size_t hv__first_replica(const struct hv__sketch *k, int team);
 /** Leg of a stage. */
 const struct hv__leg *hv__leg_at(const struct hv__team *t, int stage);
-/** Devices a leg takes. */
+/** Devices a leg takes of its own pool; of its guests'. */
 int hv__leg_devices(const struct hv__leg *l);
+int hv__guest_devices(const struct hv__leg *l);
+/** The leg as its guests see it: they are the owners, and its owners their guests. */
+struct hv__leg hv__leg_turned(const struct hv__team *t, const struct hv__leg *l);
+/** Shares the micro-batch between owners and guests so that the slower ends soonest. False where a
+ * rank would be left without a sequence. */
+bool hv__share_guests(struct hv__search *s, const struct hv__team *t, struct hv__leg *l);
 /** Devices of the pool that no leg of the sketch takes; below 0 where it takes more than there are.
  */
 int hv__spare_devices(const struct hv__search *s, const struct hv__sketch *k, int pool);
 /** Prices a block on a leg of the team; `known` is false where the cost model cannot. */
 const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__team *t,
                                      const struct hv__leg *l);
+/** The price of the slower of owners and guests. */
+const struct hv__price *hv__slower_of(struct hv__search *s, const struct hv__team *t,
+                                      const struct hv__leg *l);
 /** Ranks that hold the same parameters of a leg. */
 int hv__leg_holders(const struct hv__leg *l);
+/** Of these, ranks that share one sharded state. */
+int hv__leg_sharers(const struct hv__team *t, const struct hv__leg *l);
 /** Bytes of states of a block on one rank of the leg: experts are sharded over fewer ranks. */
-double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l,
+double hv__state_bytes(const struct hv_job *j, const struct hv__team *t, const struct hv__leg *l,
                        const struct hv__price *p);
 /** How blocks are dealt out: `room` scales the memory that may be filled; `fill`: with an eye to
- * the time that the pipeline takes to fill, not to the slowest stage alone. */
+ * the time that the pipeline takes to fill, not to the slowest stage alone; `halves`: attention and
+ * feed-forward network of a block by themselves. */
 struct hv__cut {
     double room;
-    bool fill;
+    bool fill, halves;
 };
+/** May a block be cut between attention and feed-forward network? */
+bool hv__cuts_blocks(const struct hv__search *s);
 /** Splits the blocks of a team over its chunks (solver/optim/partition.h). False when they do not
  * fit. */
 bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct hv__cut *cut);

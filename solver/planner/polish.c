@@ -1,6 +1,6 @@
 /*
- * The last of improvement: single blocks are moved between stages and single micro-batches between
- * teams, until none helps; what turned out to be for nothing is taken back.
+ * The last of improvement: single blocks and halves of them are moved between stages and single
+ * micro-batches between teams, until none helps; what turned out to be for nothing is taken back.
  */
 #include "solver/base/whole.h"
 #include "solver/planner/improve_int.h"
@@ -23,7 +23,7 @@ bool hv__attempt(struct hv__climb *c, struct hv__sketch *next, bool refit)
 }
 
 /* Stages of a team by what a micro-batch takes there, slowest first. */
-static int rank_stages(struct hv__climb *c, int t, int *stages)
+static void rank_stages(struct hv__climb *c, int t, int *stages)
 {
     int depth = hv__depth(&c->k.teams[t]), n = 0;
     double busy[HV__CHUNKS] = {0};
@@ -41,41 +41,56 @@ static int rank_stages(struct hv__climb *c, int t, int *stages)
             stages[at] = stages[at - 1];
         stages[at] = i;
     }
-    return depth;
 }
 
-/* Moves one block from stage `from` to stage `to` within every turn of chunks that allows it. */
-static bool move_block(struct hv__climb *c, int t, int from, int to, int turn)
+/* Half blocks of a move from one stage to another, within a turn of chunks. */
+struct move {
+    int from, to, turn, halves;
+};
+
+static bool move_blocks(struct hv__climb *c, int t, const struct move *m)
 {
     struct hv__sketch next = c->k;
     const struct hv__order *o = &hv__orders[next.order];
     int depth = hv__depth(&next.teams[t]);
-    int a = turn * depth + from, b = turn * depth + to;
-    if (o->folded && turn % 2 == 1) {
-        a = turn * depth + depth - 1 - from;
-        b = turn * depth + depth - 1 - to;
+    int a = m->turn * depth + m->from, b = m->turn * depth + m->to;
+    if (o->folded && m->turn % 2 == 1) {
+        a = m->turn * depth + depth - 1 - m->from;
+        b = m->turn * depth + depth - 1 - m->to;
     }
     int parts = depth * o->chunks;
     bool edge = a == 0 || a == parts - 1;
-    if (next.teams[t].counts[a] <= (edge ? 0 : 1))
+    if (next.teams[t].counts[a] < m->halves + (edge ? 0 : 1))
         return false;
-    next.teams[t].counts[a]--;
-    next.teams[t].counts[b]++;
+    next.teams[t].counts[a] -= m->halves;
+    next.teams[t].counts[b] += m->halves;
     return hv__attempt(c, &next, false);
 }
 
-static void try_blocks(struct hv__climb *c, int t)
+/* The first move between the slowest stages and the fastest that helps. */
+static bool move_some(struct hv__climb *c, int t, const int *stages, int halves)
 {
-    int stages[HV__CHUNKS], depth = rank_stages(c, t, stages);
-    int n = depth < DONORS ? depth : DONORS;
+    int depth = hv__depth(&c->k.teams[t]), n = depth < DONORS ? depth : DONORS;
     for (int i = 0; i < n; i++) {
         for (int j = 0; j < n; j++) {
-            int from = stages[i], to = stages[depth - 1 - j];
-            for (int turn = 0; from != to && turn < hv__orders[c->k.order].chunks; turn++) {
-                if (move_block(c, t, from, to, turn))
-                    return;
+            struct move m = {.from = stages[i], .to = stages[depth - 1 - j], .halves = halves};
+            for (; m.from != m.to && m.turn < hv__orders[c->k.order].chunks; m.turn++) {
+                if (move_blocks(c, t, &m))
+                    return true;
             }
         }
+    }
+    return false;
+}
+
+/* Whole blocks, then halves. */
+static void try_blocks(struct hv__climb *c, int t)
+{
+    int stages[HV__CHUNKS];
+    rank_stages(c, t, stages);
+    for (int halves = 2; halves >= (hv__cuts_blocks(c->s) ? 1 : 2); halves--) {
+        if (move_some(c, t, stages, halves))
+            return;
     }
 }
 

@@ -20,11 +20,13 @@
  * eye to its start */
 #define FILL_PARTS   16
 #define FILL_BATCHES 8
+#define GUEST_BATCH  64   /* sequences of a micro-batch that ranks of two pools share, at most */
 #define STEPS        4096 /* rounds of micro-batches, at most, that are dealt out exactly */
 #define UNEVEN       0.995 /* of the time of whole rounds, at most, is worth two sorts of pipelines */
 
 /* `host`: what of it waits there. */
-static double state_bytes(const struct hv_job *j, int zero, int holders, unsigned host)
+static double state_bytes(const struct hv_job *j, const struct hv__team *t, int holders,
+                          unsigned host)
 {
     double weights = hv_job_weight_bytes(j), gradients = hv_job_grad_bytes(j);
     double rest = hv_job_master_bytes(j) + hv_job_optimizer_bytes(j);
@@ -33,21 +35,22 @@ static double state_bytes(const struct hv_job *j, int zero, int holders, unsigne
     if (host & HV__HOST(HV_OFFLOAD_OPTIMIZER))
         rest = 0;
     rest += hv_job_unscaled_bytes(j);
-    if (zero >= 1)
+    if (t->zero >= 1)
         rest /= holders;
-    if (zero >= 2)
+    if (t->zero >= 2 && !t->late)
         gradients /= holders;
-    if (zero >= 3)
+    if (t->zero >= 3 && !t->keeps)
         weights /= holders;
     return weights + gradients + rest;
 }
 
-double hv__state_bytes(const struct hv_job *j, int zero, const struct hv__leg *l,
+double hv__state_bytes(const struct hv_job *j, const struct hv__team *t, const struct hv__leg *l,
                        const struct hv__price *p)
 {
-    int holders = hv__leg_holders(l);
-    return (p->parameters - p->expert_parameters) * state_bytes(j, zero, holders, l->offload) +
-           p->expert_parameters * state_bytes(j, zero, holders / l->ep, l->offload);
+    int sharers = hv__leg_sharers(t, l), experts = hv__leg_holders(l) / l->ep;
+    experts = experts < sharers ? experts : sharers;
+    return (p->parameters - p->expert_parameters) * state_bytes(j, t, sharers, l->offload) +
+           p->expert_parameters * state_bytes(j, t, experts, l->offload);
 }
 
 enum hv_cp_layout hv__layout(const struct hv__search *s, const struct hv__leg *l)
@@ -103,6 +106,21 @@ static double fetch_s(const struct hv__search *s, const struct hv__price *p)
            fmax(0, copy_s - p->table.backward_s[p->table.n_blocks] / n);
 }
 
+/* What of a block is its attention; a half where the model does not tell. */
+static void fill_halves(struct hv__search *s, const struct hv_part_query *q, struct hv__price *p)
+{
+    p->first_s = p->first_parameters = p->first_saved = 0.5;
+    if (!hv__cuts_blocks(s))
+        return;
+    struct hv_part_cost a = hv_cost_part(s->k, HV_PART_ATTENTION, 0, q, NULL);
+    struct hv_part_cost f = hv_cost_part(s->k, HV_PART_FFN, 0, q, NULL);
+    double parameters[] = {a.parameters + a.expert_parameters, f.parameters + f.expert_parameters};
+    p->first_s = part_s(&a) / (part_s(&a) + part_s(&f));
+    p->first_parameters = parameters[0] / (parameters[0] + parameters[1]);
+    if (a.saved_bytes + f.saved_bytes > 0)
+        p->first_saved = a.saved_bytes / (a.saved_bytes + f.saved_bytes);
+}
+
 static void fill_price(struct hv__search *s, struct hv__price *p)
 {
     struct hv_part_query q = query_of(s, p);
@@ -126,6 +144,7 @@ static void fill_price(struct hv__search *s, struct hv__price *p)
             experts = hv_cost_part(s->k, HV_PART_FFN, i, &q, NULL).expert_parameters;
         p->expert_parameters += experts / n;
     }
+    fill_halves(s, &q, p);
     p->head_bytes = t->head.transient_bytes + t->head.saved_bytes;
     if (p->recompute != HV_RC_NONE) {
         q.recompute = HV_RC_NONE;
@@ -170,12 +189,12 @@ const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__team
                                      const struct hv__leg *l)
 {
     bool sharded = t->zero >= 3 && hv__leg_holders(l) > 1 && s->pools[l->pool].shards_change;
-    int fetched = t->zero >= 3 ? hv__leg_holders(l) : 1;
+    int fetched = t->zero >= 3 ? hv__leg_sharers(t, l) : 1;
     struct hv__price want = {.pool = l->pool,
                              .tp = l->tp,
                              .cp = l->cp,
                              .ep = l->ep,
-                             .sequences = (t->micro_batch + l->dp - 1) / l->dp,
+                             .sequences = (t->micro_batch - l->guest_share + l->dp - 1) / l->dp,
                              .recompute = l->recompute,
                              .sharded = sharded,
                              .fetched = l->offload & HV__HOST(HV_OFFLOAD_WEIGHTS) ? fetched : 0};
@@ -194,34 +213,125 @@ const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__team
     return p;
 }
 
+const struct hv__price *hv__slower_of(struct hv__search *s, const struct hv__team *t,
+                                      const struct hv__leg *l)
+{
+    const struct hv__price *own = hv__price_of(s, t, l);
+    if (l->guests == 0 || !own->known)
+        return own;
+    struct hv__leg turned = hv__leg_turned(t, l);
+    const struct hv__price *guest = hv__price_of(s, t, &turned);
+    return guest->known && guest->block_s <= own->block_s ? own : guest;
+}
+
+/* Seconds of a block on ranks that share 1, 2, … sequences as evenly as can be, as a curve. */
+static bool fill_curve(struct hv__search *s, const struct hv__team *t, const struct hv__leg *l,
+                       struct hv_arena *a, struct hv_share *out)
+{
+    int most = t->micro_batch - l->guests;
+    struct hv__leg at = *l;
+    *out = (struct hv_share){.size = 1, .min = l->dp, .max = most};
+    struct hv_share_point *x = hv_arena_new(a, struct hv_share_point, (size_t)(most - l->dp + 1));
+    for (int n = l->dp; n <= most; n++) {
+        at.guest_share = t->micro_batch - n;
+        const struct hv__price *p = hv__price_of(s, t, &at);
+        double least_s = n > l->dp ? x[n - l->dp - 1].time : 0;
+        if (!p->known)
+            return false;
+        x[n - l->dp] = (struct hv_share_point){n, fmax(least_s, p->block_s)};
+    }
+    out->points = x;
+    out->n_points = (size_t)(most - l->dp + 1);
+    return true;
+}
+
+bool hv__share_guests(struct hv__search *s, const struct hv__team *t, struct hv__leg *l)
+{
+    struct hv_share shares[2];
+    struct hv_arena a = {0};
+    struct hv_distribution d = {0};
+    struct hv__leg turned = hv__leg_turned(t, l);
+    bool ok = t->micro_batch >= l->dp + l->guests && t->micro_batch <= GUEST_BATCH &&
+              fill_curve(s, t, l, &a, &shares[0]) && fill_curve(s, t, &turned, &a, &shares[1]) &&
+              hv_distribute_minmax(shares, 2, t->micro_batch, &a, &d, NULL) == HV_OK && d.feasible;
+    if (ok)
+        l->guest_share = (int)d.count[1];
+    hv_arena_free(&a);
+    return ok;
+}
+
 /* ---- blocks over chunks ------------------------------------------------------------------- */
 
-/* Prefix sums over embedding, blocks, head. */
-static double *time_row(struct hv_arena *a, const struct hv__price *p)
+/* A sum over the first i of `per` pieces of every block. */
+static double sum_to(const double *sums, size_t i, size_t per, double first)
 {
-    size_t n = p->table.n_blocks;
+    size_t whole = i / per;
+    return i % per == 0 ? sums[whole] : sums[whole] + first * (sums[whole + 1] - sums[whole]);
+}
+
+/* Prefix sums over embedding, `per` pieces of every block, head. */
+static double *time_row(struct hv_arena *a, const struct hv__price *p, size_t per)
+{
+    const struct hv_layer_table *t = &p->table;
+    size_t n = per * t->n_blocks;
     double *row = hv_arena_new(a, double, n + 3);
     row[1] = p->ends_s[0];
     for (size_t i = 1; i <= n; i++)
-        row[i + 1] =
-            row[1] + p->table.forward_s[i] + p->table.backward_s[i] + (double)i * p->fetch_s;
+        row[i + 1] = row[1] + sum_to(t->forward_s, i, per, p->first_s) +
+                     sum_to(t->backward_s, i, per, p->first_s) +
+                     (double)i / (double)per * p->fetch_s;
     row[n + 2] = row[n + 1] + p->ends_s[1];
     return row;
 }
 
+/* A part of a pipeline: where it is, and micro-batches it keeps. */
+struct in_part {
+    const struct hv__team *team;
+    const struct hv__leg *leg;
+    double in_flight;
+    size_t per; /* pieces of a block */
+};
+
 static double *memory_row(const struct hv__search *s, struct hv_arena *a, const struct hv__price *p,
-                          const struct hv__team *t, const struct hv__leg *l, double in_flight)
+                          const struct in_part *in)
 {
-    size_t n = p->table.n_blocks;
+    const struct hv__team *t = in->team;
+    const struct hv__leg *l = in->leg;
+    const struct hv_layer_table *table = &p->table;
+    size_t n = in->per * table->n_blocks;
     double *row = hv_arena_new(a, double, n + 3);
-    double plain = state_bytes(s->job, t->zero, hv__leg_holders(l), l->offload);
-    double each = hv__state_bytes(s->job, t->zero, l, p) / p->parameters;
-    in_flight = l->offload & HV__HOST(HV_OFFLOAD_ACTIVATIONS) ? 0 : in_flight;
+    double plain = state_bytes(s->job, t, hv__leg_sharers(t, l), l->offload);
+    double each = hv__state_bytes(s->job, t, l, p) / p->parameters;
+    double in_flight = l->offload & HV__HOST(HV_OFFLOAD_ACTIVATIONS) ? 0 : in->in_flight;
     row[1] = p->ends_parameters[0] * plain;
     for (size_t i = 1; i <= n; i++)
-        row[i + 1] = row[1] + p->table.parameters[i] * each + p->table.saved_bytes[i] * in_flight;
+        row[i + 1] = row[1] + sum_to(table->parameters, i, in->per, p->first_parameters) * each +
+                     sum_to(table->saved_bytes, i, in->per, p->first_saved) * in_flight;
     row[n + 2] = row[n + 1] + p->ends_parameters[1] * plain + p->head_bytes;
     return row;
+}
+
+/* Bytes that blocks may fill on a device of the leg's own pool. */
+static double room_of(const struct hv__search *s, const struct hv__leg *l,
+                      const struct hv__price *p)
+{
+    return fmax(0, FILL_FRAC * s->pools[l->pool].limit_bytes - HELD_BYTES - p->peak_bytes);
+}
+
+/* What fits owners and guests: the larger share of either's memory, in bytes of the owners. */
+static void add_guests(struct hv__search *s, struct hv_arena *a, const struct in_part *in,
+                       struct hv_part_stage *part, double room)
+{
+    struct hv__leg turned = hv__leg_turned(in->team, in->leg);
+    const struct hv__price *p = hv__price_of(s, in->team, &turned);
+    struct in_part guests = {in->team, &turned, in->in_flight, in->per};
+    double *own = hv_arena_new(a, double, in->per * p->table.n_blocks + 3);
+    const double *theirs = memory_row(s, a, p, &guests);
+    double by = part->capacity / fmax(1, room * room_of(s, &turned, p));
+    for (size_t i = 1; i < in->per * p->table.n_blocks + 3; i++)
+        own[i] = own[i - 1] +
+                 fmax(part->memory[i] - part->memory[i - 1], by * (theirs[i] - theirs[i - 1]));
+    part->memory = own;
 }
 
 static double in_flight(const struct hv__team *t, const struct hv__order *o, int depth, int rank)
@@ -233,29 +343,36 @@ static double in_flight(const struct hv__team *t, const struct hv__order *o, int
 }
 
 static bool fill_parts(struct hv__search *s, struct hv_arena *a, const struct hv__team *t,
-                       int order, double room, struct hv_part_stage *parts)
+                       int order, const struct hv__cut *cut, struct hv_part_stage *parts)
 {
     const struct hv__order *o = &hv__orders[order];
     int depth = hv__depth(t);
     const double *times[HV__LEGS] = {NULL};
+    size_t per = cut->halves ? 2 : 1;
     for (int i = 0; i < depth * o->chunks; i++) {
         int turn = i / depth, rank = i % depth;
         if (o->folded && turn % 2 == 1)
             rank = depth - 1 - rank;
         const struct hv__leg *l = hv__leg_at(t, rank);
         const struct hv__price *p = hv__price_of(s, t, l);
-        if (!p->known)
+        if (!p->known || !hv__slower_of(s, t, l)->known)
             return false;
         size_t leg = (size_t)(l - t->legs);
         if (times[leg] == NULL)
-            times[leg] = time_row(a, p);
-        double fill = FILL_FRAC * s->pools[l->pool].limit_bytes - HELD_BYTES - p->peak_bytes;
-        parts[i] = (struct hv_part_stage){
-            .time = times[leg],
-            .memory = memory_row(s, a, p, t, l, in_flight(t, o, depth, rank)),
-            .capacity = fmax(0, room * fill / o->chunks)};
+            times[leg] = time_row(a, hv__slower_of(s, t, l), per);
+        struct in_part in = {t, l, in_flight(t, o, depth, rank), per};
+        parts[i] = (struct hv_part_stage){.time = times[leg],
+                                          .memory = memory_row(s, a, p, &in),
+                                          .capacity = cut->room * room_of(s, l, p) / o->chunks};
+        if (l->guests > 0)
+            add_guests(s, a, &in, &parts[i], cut->room / o->chunks);
     }
     return true;
+}
+
+bool hv__cuts_blocks(const struct hv__search *s)
+{
+    return hv_cost_model(s->k)->kind == HV_MODEL_TRANSFORMER;
 }
 
 bool hv__fill_matters(const struct hv__team *t, int order)
@@ -268,12 +385,13 @@ bool hv__fill_matters(const struct hv__team *t, int order)
 bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct hv__cut *cut)
 {
     int n_parts = hv__depth(t) * hv__orders[order].chunks;
-    if (n_parts > HV__CHUNKS || n_parts > s->n_blocks + 2)
+    int per = cut->halves ? 2 : 1;
+    if (n_parts > HV__CHUNKS || n_parts > per * s->n_blocks + 2)
         return false;
     struct hv_arena a = {0};
     struct hv_part_stage *parts = hv_arena_new(&a, struct hv_part_stage, (size_t)n_parts);
     struct hv_partition_result r = {0};
-    struct hv_partition p = {.n_layers = (size_t)s->n_blocks + 2,
+    struct hv_partition p = {.n_layers = (size_t)(per * s->n_blocks) + 2,
                              .n_stages = (size_t)n_parts,
                              .stages = parts,
                              .min_layers = 1,
@@ -282,7 +400,7 @@ bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct
         p.sum_weight = 1;
         p.max_weight = (double)t->micro_batches - 1;
     }
-    bool ok = fill_parts(s, &a, t, order, cut->room, parts) &&
+    bool ok = fill_parts(s, &a, t, order, cut, parts) &&
               hv_partition_solve(&p, NULL, &a, &r, NULL) == HV_OK && r.feasible;
     for (int i = 0; ok && i < n_parts; i++) {
         t->counts[i] = (int)(r.cut[i] - (i > 0 ? r.cut[i - 1] : 0));
@@ -290,6 +408,7 @@ bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct
             t->counts[i]--;
         if (i == n_parts - 1)
             t->counts[i]--;
+        t->counts[i] *= 2 / per;
     }
     hv_arena_free(&a);
     return ok;
@@ -297,7 +416,7 @@ bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct
 
 /* ---- batch over teams --------------------------------------------------------------------- */
 
-static int blocks_of(const struct hv__team *t, int order, int stage, int depth)
+static int halves_of(const struct hv__team *t, int order, int stage, int depth)
 {
     const struct hv__order *o = &hv__orders[order];
     int n = 0;
@@ -313,7 +432,7 @@ static void smooth_times(struct hv__search *s, const struct hv__team *t, double 
 {
     double speed = 0, ends = 0;
     for (int i = 0; i < t->n_legs; i++) {
-        const struct hv__price *p = hv__price_of(s, t, &t->legs[i]);
+        const struct hv__price *p = hv__slower_of(s, t, &t->legs[i]);
         speed += t->legs[i].n_stages / p->block_s;
         ends = fmax(ends, p->ends_s[0] + p->ends_s[1]);
     }
@@ -328,14 +447,15 @@ void hv__team_times(struct hv__search *s, const struct hv__team *t, int order, d
     int last = hv__orders[order].folded && hv__orders[order].chunks % 2 == 0 ? 0 : depth - 1;
     double sum = 0, most = 0;
     for (int i = 0; i < depth; i++) {
-        const struct hv__price *p = hv__price_of(s, t, hv__leg_at(t, i));
-        int n = blocks_of(t, order, i, depth);
-        double x = n * p->block_s + (i == 0 ? p->ends_s[0] : 0) + (i == last ? p->ends_s[1] : 0);
+        const struct hv__price *p = hv__slower_of(s, t, hv__leg_at(t, i));
+        int n = halves_of(t, order, i, depth);
+        double x =
+            n / 2.0 * p->block_s + (i == 0 ? p->ends_s[0] : 0) + (i == last ? p->ends_s[1] : 0);
         all += n;
         sum += x;
         most = fmax(most, x);
     }
-    if (all != s->n_blocks) {
+    if (all != 2 * s->n_blocks) {
         smooth_times(s, t, each, fill);
         return;
     }

@@ -59,9 +59,31 @@ int hv__leg_devices(const struct hv__leg *l)
     return l->n_stages * l->tp * l->cp * l->dp;
 }
 
+int hv__guest_devices(const struct hv__leg *l)
+{
+    return l->n_stages * l->tp * l->cp * l->guests;
+}
+
 int hv__leg_holders(const struct hv__leg *l)
 {
-    return l->cp * l->dp;
+    return l->cp * (l->dp + l->guests);
+}
+
+struct hv__leg hv__leg_turned(const struct hv__team *t, const struct hv__leg *l)
+{
+    struct hv__leg turned = *l;
+    turned.pool = l->guest_pool;
+    turned.dp = l->guests;
+    turned.guest_pool = l->pool;
+    turned.guests = l->dp;
+    turned.guest_share = t->micro_batch - l->guest_share;
+    return turned;
+}
+
+int hv__leg_sharers(const struct hv__team *t, const struct hv__leg *l)
+{
+    int holders = hv__leg_holders(l);
+    return t->group > 0 && holders % t->group == 0 ? t->group : holders;
 }
 
 static void fill_ranges(struct hv_replica *r, const struct hv__team *t, const struct hv__order *o)
@@ -73,7 +95,7 @@ static void fill_ranges(struct hv_replica *r, const struct hv__team *t, const st
         if (o->folded && turn % 2 == 1)
             rank = depth - 1 - rank;
         struct hv_stage *st = &r->stages[rank];
-        st->ranges[turn] = (struct hv_range){2 * at, 2 * (at + t->counts[i])};
+        st->ranges[turn] = (struct hv_range){at, at + t->counts[i]};
         at += t->counts[i];
     }
     int last = o->folded && o->chunks % 2 == 0 ? 0 : depth - 1;
@@ -83,9 +105,14 @@ static void fill_ranges(struct hv_replica *r, const struct hv__team *t, const st
     }
 }
 
+/* Where the next devices of a leg and of its guests are in their pools. */
+struct place {
+    int own, guest;
+};
+
 /* Where the devices of every leg begin in its pool: wide groups of ranks first, so that they lie
  * inside their nodes. */
-static void place_legs(const struct hv__sketch *k, int first[HV__TEAMS][HV__LEGS])
+static void place_legs(const struct hv__sketch *k, struct place first[HV__TEAMS][HV__LEGS])
 {
     int used[HV__POOLS] = {0};
     for (int width = WIDTH; width > 0; width /= 2) {
@@ -95,8 +122,9 @@ static void place_legs(const struct hv__sketch *k, int first[HV__TEAMS][HV__LEGS
                 int ranks = leg->tp * leg->cp;
                 if (ranks < width || (ranks >= 2 * width && width < WIDTH))
                     continue;
-                first[t][l] = used[leg->pool];
+                first[t][l] = (struct place){used[leg->pool], used[leg->guest_pool]};
                 used[leg->pool] += hv__leg_devices(leg);
+                used[leg->guest_pool] += hv__guest_devices(leg);
             }
         }
     }
@@ -107,8 +135,9 @@ int hv__spare_devices(const struct hv__search *s, const struct hv__sketch *k, in
     int spare = s->pools[pool].n;
     for (int t = 0; t < k->n_teams; t++) {
         for (int l = 0; l < k->teams[t].n_legs; l++) {
-            if (k->teams[t].legs[l].pool == pool)
-                spare -= hv__leg_devices(&k->teams[t].legs[l]);
+            const struct hv__leg *leg = &k->teams[t].legs[l];
+            spare -= leg->pool == pool ? hv__leg_devices(leg) : 0;
+            spare -= leg->guest_pool == pool ? hv__guest_devices(leg) : 0;
         }
     }
     return spare;
@@ -137,7 +166,7 @@ int hv__pipelines(const struct hv__team *t)
 {
     int n = t->micro_batch;
     for (int i = 0; i < t->n_legs; i++)
-        n = t->legs[i].ep > 1 ? 1 : common_divisor(n, t->legs[i].dp);
+        n = t->legs[i].ep > 1 || t->legs[i].guests > 0 ? 1 : common_divisor(n, t->legs[i].dp);
     return n;
 }
 
@@ -170,14 +199,22 @@ int hv__uneven_ranks(const struct hv__search *s, int batch, int most)
     return 4 * ((batch + n - 1) / n) <= 3 * (batch / even) ? n : even; /* a quarter less */
 }
 
-/* Sequences of every data-parallel rank, as even as can be; NULL: all have as many. */
-static int *shares_of(struct hv_arena *a, int micro_batch, int dp)
+static void fill_even(int *shares, int sequences, int ranks)
 {
-    if (micro_batch % dp == 0)
+    for (int i = 0; i < ranks; i++)
+        shares[i] = sequences / ranks + (i < sequences % ranks);
+}
+
+/* Sequences of every data-parallel rank of a stage, as even among owners and among guests as can
+ * be; NULL: all have as many. */
+static int *shares_of(struct hv_arena *a, const struct hv__leg *l, int micro_batch, int dp)
+{
+    if (micro_batch % dp == 0 && (l->guests == 0 || micro_batch / dp * l->guests == l->guest_share))
         return NULL;
-    int *shares = hv_arena_new(a, int, (size_t)dp);
-    for (int i = 0; i < dp; i++)
-        shares[i] = micro_batch / dp + (i < micro_batch % dp);
+    int *shares = hv_arena_new(a, int, (size_t)dp), own = dp - l->guests;
+    fill_even(shares, micro_batch - l->guest_share, own);
+    if (l->guests > 0)
+        fill_even(shares + own, l->guest_share, l->guests);
     return shares;
 }
 
@@ -189,15 +226,28 @@ struct part {
 
 /* Devices of the part's ranks in the next stage of a leg, whose own begin at *at. */
 static void take_devices(const struct hv__search *s, const struct hv__leg *l, int *at,
-                         const struct part *part, struct hv_stage *st)
+                         const struct part *part, uint32_t *out)
 {
     const uint32_t *ids = s->pools[l->pool].ids + *at;
     size_t width = (size_t)(l->tp * l->cp), step = l->beside ? width * (size_t)l->n_stages : width;
     size_t each = (size_t)(l->dp / part->of), first = (size_t)part->from * each;
     size_t n = (size_t)part->n * each;
     for (size_t rank = 0; rank < n; rank++)
-        memcpy(st->devices + rank * width, ids + (first + rank) * step, width * sizeof *ids);
+        memcpy(out + rank * width, ids + (first + rank) * step, width * sizeof *ids);
     *at += (int)(l->beside ? width : width * (size_t)l->dp);
+}
+
+/* A part of the team's pipelines may have fewer holders than the team: then all of them share. */
+static void draw_shards(const struct hv__team *t, struct hv_stage *st)
+{
+    int holders = (int)st->n_devices / st->tp.degree;
+    st->zero.stage = holders > 1 ? t->zero : 0;
+    if (st->zero.stage == 0)
+        return;
+    bool some = t->group > 0 && t->group < holders && holders % t->group == 0;
+    st->zero.shard_group = some ? t->group : 0;
+    st->zero.reduce = t->late ? HV_REDUCE_END : HV_REDUCE_EACH;
+    st->zero.reshard = !t->keeps;
 }
 
 static void draw_stage(const struct hv__search *s, struct hv_plan *p, const struct hv__team *t,
@@ -208,7 +258,7 @@ static void draw_stage(const struct hv__search *s, struct hv_plan *p, const stru
     st->cp.degree = l->cp;
     st->cp.layout = hv__layout(s, l);
     st->ep = l->ep;
-    st->zero.stage = hv__leg_holders(l) > 1 ? t->zero : 0;
+    draw_shards(t, st);
     st->recompute = l->recompute;
     if (l->offload != 0)
         st->offload = hv_arena_new(&p->arena, struct hv_offload, hv_offload_what_N);
@@ -221,10 +271,10 @@ static void draw_stage(const struct hv__search *s, struct hv_plan *p, const stru
 
 /* `at`: where the devices of each leg begin. */
 static void draw_part(const struct hv__search *s, struct hv_plan *p, struct hv_replica *r,
-                      const struct hv__team *t, const struct hv__order *o, const int *at,
+                      const struct hv__team *t, const struct hv__order *o, const struct place *at,
                       const struct part *part)
 {
-    int next[HV__LEGS];
+    struct place next[HV__LEGS];
     memcpy(next, at, sizeof next);
     r->count = part->n;
     r->micro_batch = t->micro_batch / part->of;
@@ -235,11 +285,17 @@ static void draw_part(const struct hv__search *s, struct hv_plan *p, struct hv_r
         struct hv_stage *st = &r->stages[i];
         const struct hv__leg *l = hv__leg_at(t, (int)i);
         hv_stage_defaults(st);
-        st->dp = l->dp / part->of;
+        struct place *from = &next[l - t->legs];
+        st->dp = l->dp / part->of + l->guests;
         st->n_devices = (size_t)(l->tp * l->cp * st->dp * part->n);
         st->devices = hv_arena_new(&p->arena, uint32_t, st->n_devices);
-        take_devices(s, l, &next[l - t->legs], part, st);
-        st->shares = shares_of(&p->arena, r->micro_batch, st->dp);
+        take_devices(s, l, &from->own, part, st->devices);
+        if (l->guests > 0) {
+            struct hv__leg guests = hv__leg_turned(t, l);
+            take_devices(s, &guests, &from->guest, part,
+                         st->devices + st->n_devices - (size_t)(l->tp * l->cp * l->guests));
+        }
+        st->shares = shares_of(&p->arena, l, r->micro_batch, st->dp);
         draw_stage(s, p, t, l, st);
         st->n_ranges = (size_t)o->chunks;
         st->ranges = hv_arena_new(&p->arena, struct hv_range, st->n_ranges);
@@ -304,6 +360,8 @@ static void draw_schedule(const struct hv__sketch *k, struct hv_plan *p)
         depth = hv__depth(&k->teams[i]) > depth ? hv__depth(&k->teams[i]) : depth;
     p->schedule.name = hv_arena_strdup(&p->arena, o->name);
     p->schedule.slices = o->slices;
+    if (k->bucket_mib > 0)
+        p->sync.bucket_bytes[0] = k->bucket_mib * HV_MIB;
     if (group == 0 && o->memory == 0 && o->option[0] == NULL)
         return;
     int64_t number = group > 0 ? group : o->memory * depth;
@@ -319,7 +377,7 @@ struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k)
 {
     struct hv_plan *p = hv_plan_new((struct hv_cluster *)(uintptr_t)hv_cost_cluster(s->k));
     const struct hv__order *o = &hv__orders[k->order];
-    int first[HV__TEAMS][HV__LEGS] = {{0}};
+    struct place first[HV__TEAMS][HV__LEGS] = {{{0}}};
     place_legs(k, first);
     draw_schedule(k, p);
     p->n_replicas = hv__first_replica(k, k->n_teams);

@@ -1,6 +1,6 @@
 /*
  * From any plan back to a sketch, so that a plan found elsewhere can be improved. What a sketch
- * cannot say is either refused with the reason (devices of several kinds in one stage, graphs,
+ * cannot say is either refused with the reason (devices of three kinds in one stage, graphs,
  * modules) or left to the search (shares of a micro-batch, orders of operations it does not know):
  * the plan itself stays a candidate as it is.
  */
@@ -8,6 +8,8 @@
 
 #include "solver/base/units.h"
 
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 
 /* A plan on its way into a sketch. */
@@ -38,15 +40,38 @@ static int order_of(const struct hv_plan *p)
     return 0;
 }
 
+/* The data-parallel ranks of the second pool, whose devices begin at `own`. */
+static enum hv_status take_guests(const struct taking *t, const struct hv_replica *r,
+                                  const struct hv_stage *st, size_t own, struct hv__leg *leg)
+{
+    size_t width = (size_t)leg->tp * (size_t)leg->cp;
+    int batch = hv_stage_micro_batch(t->plan, r, st);
+    if (r->count > 1 || own % width != 0 || st->ep > 1)
+        return refuse(t, "a group of ranks holds devices of several kinds or nodes");
+    leg->dp = (int)(own / width);
+    leg->guests = st->dp - leg->dp;
+    leg->guest_pool = t->pool_of[st->devices[own]];
+    leg->guest_share = batch / st->dp * leg->guests;
+    for (int i = leg->dp; st->shares != NULL && i < st->dp; i++)
+        leg->guest_share = (i > leg->dp ? leg->guest_share : 0) + st->shares[i];
+    if (leg->guest_share < leg->guests || batch - leg->guest_share < leg->dp)
+        return refuse(t, "ranks of a stage have no share of a micro-batch");
+    return HV_OK;
+}
+
 static enum hv_status take_stage(const struct taking *t, const struct hv_replica *r,
                                  const struct hv_stage *st, struct hv__leg *leg)
 {
     int pool = st->n_devices > 0 ? t->pool_of[st->devices[0]] : -1;
-    for (size_t i = 0; i < st->n_devices; i++) {
-        if (t->pool_of[st->devices[i]] != pool)
-            return refuse(t, "a stage holds devices of several kinds or nodes");
+    size_t own = 0;
+    while (own < st->n_devices && t->pool_of[st->devices[own]] == pool)
+        own++;
+    int guests = own < st->n_devices ? t->pool_of[st->devices[own]] : pool;
+    for (size_t i = own; i < st->n_devices; i++) {
+        if (t->pool_of[st->devices[i]] != guests)
+            return refuse(t, "a stage holds devices of more than two kinds or nodes");
     }
-    if (pool < 0)
+    if (pool < 0 || guests < 0)
         return refuse(t, "it uses devices that the search leaves out");
     if (st->n_ops > 0 || st->module != NULL || st->n_after > 0 || st->mesh.n > 0)
         return refuse(t, "its stages are no plain chain of layers");
@@ -61,13 +86,15 @@ static enum hv_status take_stage(const struct taking *t, const struct hv_replica
         leg->recompute |= st->recompute_per[i];
     for (size_t i = 0; i < st->n_offload; i++)
         leg->offload |= HV__HOST(st->offload[i].what);
-    return HV_OK;
+    return own < st->n_devices ? take_guests(t, r, st, own, leg) : HV_OK;
 }
 
 static bool same_leg(const struct hv__leg *a, const struct hv__leg *b)
 {
     return a->pool == b->pool && a->tp == b->tp && a->cp == b->cp && a->dp == b->dp &&
-           a->ep == b->ep && a->recompute == b->recompute && a->offload == b->offload;
+           a->ep == b->ep && a->guests == b->guests && a->guest_pool == b->guest_pool &&
+           a->guest_share == b->guest_share && a->recompute == b->recompute &&
+           a->offload == b->offload;
 }
 
 /* Blocks of every chunk, where the plan has them as the order wants them; the search deals them out
@@ -82,7 +109,7 @@ static void take_blocks(const struct taking *t, const struct hv_replica *r, stru
             rank = depth - 1 - rank;
         const struct hv_stage *st = &r->stages[rank];
         if ((size_t)turn < st->n_ranges)
-            team->counts[i] = (st->ranges[turn].to2 + 1) / 2 - (st->ranges[turn].from2 + 1) / 2;
+            team->counts[i] = st->ranges[turn].to2 - st->ranges[turn].from2;
     }
 }
 
@@ -100,7 +127,12 @@ static enum hv_status take_replica(const struct taking *t, const struct hv_repli
             return s;
         if (st->micro_batch > 0 && st->micro_batch != hv_stage_micro_batch(t->plan, r, st))
             return refuse(t, "its stages differ in micro-batch");
-        team->zero = st->zero.stage > team->zero ? st->zero.stage : team->zero;
+        if (st->zero.stage > team->zero) {
+            team->zero = st->zero.stage;
+            team->group = st->zero.shard_group;
+            team->late = st->zero.reduce == HV_REDUCE_END;
+            team->keeps = !st->zero.reshard;
+        }
         team->micro_batch = r->count * hv_stage_micro_batch(t->plan, r, st);
         if (team->n_legs > 0 && same_leg(&team->legs[team->n_legs - 1], &leg))
             team->legs[team->n_legs - 1].n_stages++;
@@ -117,13 +149,14 @@ static enum hv_status take_replica(const struct taking *t, const struct hv_repli
 
 static bool same_team(const struct hv__team *a, const struct hv__team *b)
 {
-    if (a->n_legs != b->n_legs || a->zero != b->zero)
+    if (a->n_legs != b->n_legs || a->zero != b->zero || a->group != b->group ||
+        a->late != b->late || a->keeps != b->keeps)
         return false;
     for (int i = 0; i < a->n_legs; i++) {
         const struct hv__leg *x = &a->legs[i], *y = &b->legs[i];
         if (x->n_stages != y->n_stages || x->pool != y->pool || x->tp != y->tp || x->cp != y->cp ||
             x->ep != y->ep || x->recompute != y->recompute ||
-            x->dp * b->legs[0].dp != y->dp * a->legs[0].dp)
+            x->dp * b->legs[0].dp != y->dp * a->legs[0].dp || x->guests + y->guests > 0)
             return false;
     }
     return true;
@@ -158,6 +191,7 @@ enum hv_status hv__take_plan(struct hv__search *s, const struct hv_plan *p, stru
             pool_of[s->pools[i].ids[d]] = i;
     }
     *out = (struct hv__sketch){.order = order_of(p)};
+    out->bucket_mib = (int)fmin(INT_MAX, round(p->sync.bucket_bytes[0] / HV_MIB));
     if (p->mode != HV_MODE_TRAIN || p->n_jobs > 0 || p->n_replicas == 0)
         return refuse(&t, "it is no plan that trains one model");
     for (size_t i = 0; i < p->n_replicas; i++) {

@@ -76,7 +76,9 @@ static bool is_depth(int n)
 static double leanness(const struct hv__search *s, const struct hv__leg *leg,
                        const struct hv__price *c)
 {
-    return (hv__state_bytes(s->job, 1, leg, c) + leg->n_stages * c->saved_bytes) / leg->n_stages;
+    static const struct hv__team sharded = {.zero = 1};
+    return (hv__state_bytes(s->job, &sharded, leg, c) + leg->n_stages * c->saved_bytes) /
+           leg->n_stages;
 }
 
 static bool is_listed(const struct leg_options *o, const struct hv__leg *leg)
@@ -168,7 +170,7 @@ static double room_of(struct hv__search *s, const struct hv__team *t, const stru
                       double behind)
 {
     const struct hv__price *c = hv__price_of(s, t, leg);
-    double state = hv__state_bytes(s->job, t->zero, leg, c);
+    double state = hv__state_bytes(s->job, t, leg, c);
     bool keeps = (leg->offload & HV__HOST(HV_OFFLOAD_ACTIVATIONS)) == 0;
     double room = 0.95 * s->pools[leg->pool].limit_bytes - 1.5 * HV_GIB - c->peak_bytes;
     return room / (state + (keeps ? behind * c->saved_bytes : 0));

@@ -790,7 +790,11 @@ static void improves_a_plan_that_is_given(void **state)
         "\"layers\":[12,24],\"tp\":2,\"recompute\":\"full\"}]},{\"micro_batches\":16,\"stages\":[{"
         "\"devices\":\"v[0].*\","
         "\"layers\":[0,24],\"tp\":4,\"dp\":2,\"zero\":1,\"recompute\":\"full\"}]}],\"schedule\":{"
-        "\"name\":\"gpipe\"}"};
+        "\"name\":\"gpipe\"}",
+        /* unequal devices in a stage, with shares of their own */
+        "\"micro_batch\":8,\"replicas\":[{\"micro_batches\":8,\"stages\":[{\"devices\":["
+        "\"a[0].0-1\",\"v[0].0-1\"],\"layers\":[0,24],\"dp\":4,\"shares\":[3,2,2,1],\"zero\":3,"
+        "\"recompute\":\"full\"}]}]"};
     struct world *w = *state;
     for (size_t i = 0; i < HV_COUNT(starts); i++) {
         struct hv_planner_result r;
@@ -810,7 +814,7 @@ static void says_why_it_cannot_start_from_a_plan(void **state)
         const char *plan, *why;
     } refused[] = {
         {"\"micro_batch\":2,\"replicas\":[{\"micro_batches\":32,\"stages\":[{\"devices\":["
-         "\"a[0].0\",\"v[0].0\"],\"layers\":[0,24],\"dp\":2}]}]",
+         "\"a[0].0\",\"v[0].0\"],\"layers\":[0,24],\"tp\":2}]}]",
          "several kinds"},
         {"\"micro_batch\":1,\"replicas\":[{\"micro_batches\":[{\"sequences\":60},{"
          "\"sequences\":4}],\"stages\":[{\"devices\":\"a[0].*\",\"layers\":[0,24],"
