@@ -56,8 +56,10 @@ struct hv__ideal {
     double least; /**< smallest */
     bool exact;   /**< the query has the very degree: widths are cut as the real price has them */
     double sums_frac; /**< share of the query's weights that a rank may hold at the least */
-    double start_s, chain_start_s; /**< out: starts and sums of a pass; of these, F and B */
-    double tp_bytes, tp_times;     /**< out: bytes of an all-reduce, and how many of them */
+    double forward_start_s, back_start_s, weight_start_s; /**< out: starts and sums of a pass: of F,
+                                                             B and the weight gradient */
+    double tp_bytes, tp_forward, tp_backward; /**< out: bytes of an all-reduce, and how many of
+                                                 them either way */
 };
 
 /** A part to price. */

@@ -39,10 +39,11 @@ struct hv_gemm_shares hv__best_shares(const struct hv__sum *s, const struct hv__
     return hv_gemm_box_shares(&s->gemm, &b->box, p->m * ideal->more);
 }
 
-void hv__count_start(const struct hv__sum *s, double chain_s, double other_s)
+void hv__count_start(const struct hv__sum *s, double forward_s, double back_s, double weight_s)
 {
-    s->a->ideal->start_s += chain_s + other_s;
-    s->a->ideal->chain_start_s += chain_s;
+    s->a->ideal->forward_start_s += forward_s;
+    s->a->ideal->back_start_s += back_s;
+    s->a->ideal->weight_start_s += weight_s;
 }
 
 /* ---- unfused attention in slices

@@ -13,11 +13,12 @@
  *   cannot avoid.
  * - gradients of what a feed-forward makes on its way, and logits, are in memory at once: larger
  *   passes than fit are no valid plan's (floor_memory.c).
- * So a pass takes at least start_s + x work_s with work_s the price of a sequence times t where the
+ * So a pass takes at least start_s + x each_s with each_s the price of a sequence times t where the
  * cell's widest cut has t ranks: all of these either do not change or grow with more ranks, except
  * for sums, which are counted for the narrowest cut.
  */
 #include "solver/cost/cost_int.h"
+#include "solver/cost/floor_curve.h"
 #include "solver/cost/floor_exchange.h"
 
 #include <math.h>
@@ -36,9 +37,10 @@ struct ranks {
     const struct hv_device_kind *device;
     struct hv__reach reach;
     struct degrees t;
-    bool whole;                /* experts are not cut over them */
-    double most;               /* largest pass that fits into memory */
-    double bytes[2], times[2]; /* of a sequence's all-reduces, and of their halves */
+    bool whole;  /* experts are not cut over them */
+    double most; /* largest pass that fits into memory */
+    /* of a sequence's all-reduces, and of their halves: bytes, how many forward and backward */
+    double bytes[2], forward[2], backward[2];
 };
 
 static struct hv_part_query query_of(const struct hv__ask *ask, const struct ranks *r,
@@ -70,37 +72,52 @@ static void set_exchange(struct hv__ask *ask, struct ranks *r)
         ask->ideal = &of;
         (void)hv__price(ask);
         r->bytes[halves] = of.tp_bytes;
-        r->times[halves] = of.tp_times * (halves ? 2 * shown_frac(ask->k->cluster) : 1);
+        double shown = halves ? 2 * shown_frac(ask->k->cluster) : 1;
+        r->forward[halves] = of.tp_forward * shown;
+        r->backward[halves] = of.tp_backward * shown;
     }
+}
+
+/* Adds the least of what so many calls take, whole or in halves. */
+static void add_calls(const struct ranks *r, const struct hv__least_exchange least[2],
+                      const double times[2], struct hv_cost_line *to)
+{
+    double start = HUGE_VAL, moved = HUGE_VAL;
+    for (int halves = 0; halves < 2; halves++) {
+        start = fmin(start, times[halves] * least[halves].start_s);
+        moved = fmin(moved, times[halves] * r->bytes[halves] * least[halves].per_byte_s);
+    }
+    to->each_s += r->t.least * moved;
+    to->start_s += start;
 }
 
 /* Adds the least of what ranks exchange in a pass of at most `most`. */
 static void add_exchange(const struct hv__ask *ask, const struct ranks *r,
                          struct hv_cost_cell *cell)
 {
-    struct hv__least_exchange least[2];
-    double start_s = HUGE_VAL, moved_s = HUGE_VAL;
+    struct hv__least_exchange least[2], own[2];
+    double both[2];
     if (r->t.least < 2)
         return;
     for (int halves = 0; halves < 2; halves++) {
         const struct hv__exchange_query q = {r->device, &r->reach, r->t.least, r->t.most,
                                              r->bytes[halves] * cell->most * r->t.most};
-        hv__least_exchange(ask->k->cluster, &q, least);
-        start_s = fmin(start_s, r->times[halves] * least[halves].start_s);
-        moved_s = fmin(moved_s, r->times[halves] * r->bytes[halves] * least[halves].per_byte_s);
+        hv__least_exchange(ask->k->cluster, &q, own);
+        least[halves] = own[halves];
+        both[halves] = r->forward[halves] + r->backward[halves];
     }
-    cell->work_s += r->t.least * moved_s;
-    cell->chain_s += r->t.least * moved_s;
-    cell->start_s += start_s;
-    cell->chain_start_s += start_s;
+    add_calls(r, least, both, &cell->of[HV_COST_ALL]);
+    add_calls(r, least, both, &cell->of[HV_COST_CHAIN]);
+    add_calls(r, least, r->forward, &cell->of[HV_COST_FORWARD]);
+    add_calls(r, least, r->backward, &cell->of[HV_COST_LATER]);
 }
 
 static void take_least(struct hv_cost_cell *to, const struct hv_cost_cell *from)
 {
-    to->work_s = fmin(to->work_s, from->work_s);
-    to->chain_s = fmin(to->chain_s, from->chain_s);
-    to->start_s = fmin(to->start_s, from->start_s);
-    to->chain_start_s = fmin(to->chain_start_s, from->chain_start_s);
+    for (int of = 0; of < HV_COST_OF_N; of++) {
+        to->of[of].each_s = fmin(to->of[of].each_s, from->of[of].each_s);
+        to->of[of].start_s = fmin(to->of[of].start_s, from->of[of].start_s);
+    }
 }
 
 /* The cell of these ranks with those limits. */
@@ -109,7 +126,7 @@ static struct hv_cost_cell make_cell(struct hv__ask *ask, const struct ranks *r,
 {
     struct hv__way ways[HV__WAYS];
     size_t n = hv__different_ways(ask->k, r->device, ways);
-    struct hv_cost_cell best = {least, most, HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL};
+    struct hv_cost_cell best = {0};
     for (size_t i = 0; i < n; i++) {
         struct hv_part_query q = query_of(ask, r, ways[i]);
         struct hv__ideal ideal = {.more = most * r->t.most,
@@ -120,11 +137,20 @@ static struct hv_cost_cell make_cell(struct hv__ask *ask, const struct ranks *r,
         ask->ideal = &ideal;
         struct hv_part_cost p = hv__price(ask);
         double chain_s = p.forward_s + p.input_grad_s;
+        double chain_start_s = ideal.forward_start_s + ideal.back_start_s;
         struct hv_cost_cell own = {
-            least,          most,          q.tp * (chain_s + p.weight_grad_s),
-            q.tp * chain_s, ideal.start_s, ideal.chain_start_s};
+            least,
+            most,
+            {{q.tp * (chain_s + p.weight_grad_s), chain_start_s + ideal.weight_start_s},
+             {q.tp * chain_s, chain_start_s},
+             {q.tp * p.forward_s, ideal.forward_start_s},
+             {q.tp * (p.input_grad_s + p.weight_grad_s),
+              ideal.back_start_s + ideal.weight_start_s}}};
         add_exchange(ask, r, &own);
-        take_least(&best, &own);
+        if (i == 0)
+            best = own;
+        else
+            take_least(&best, &own);
     }
     return best;
 }
@@ -133,8 +159,11 @@ static struct hv_cost_cell make_cell(struct hv__ask *ask, const struct ranks *r,
 static bool is_covered(const struct hv_cost_cell *cells, size_t n, const struct hv_cost_cell *x)
 {
     for (size_t i = n; i-- > 0 && cells[i].most == x->most;) {
-        if (cells[i].work_s <= x->work_s && cells[i].chain_s <= x->chain_s &&
-            cells[i].start_s <= x->start_s && cells[i].chain_start_s <= x->chain_start_s)
+        bool under = true;
+        for (int of = 0; of < HV_COST_OF_N; of++)
+            under = under && cells[i].of[of].each_s <= x->of[of].each_s &&
+                    cells[i].of[of].start_s <= x->of[of].start_s;
+        if (under)
             return true;
     }
     return false;
@@ -213,7 +242,7 @@ static size_t all_cells(struct hv_cost *k, enum hv_part part, size_t block,
     struct ranks ranks[2 * DEGREES];
     double floor_s = hv_cost_floor_s(k, part, block, device), least = 0;
     if (k->model->kind != HV_MODEL_TRANSFORMER || !hv_known(floor_s)) {
-        out[0] = (struct hv_cost_cell){.most = HUGE_VAL, .work_s = floor_s};
+        out[0] = (struct hv_cost_cell){.most = HUGE_VAL, .of[HV_COST_ALL].each_s = floor_s};
         return 1;
     }
     size_t n_ranks = list_ranks(&ask, device, ranks), n = 0;
@@ -228,46 +257,6 @@ static size_t all_cells(struct hv_cost *k, enum hv_part part, size_t block,
         least = most;
     }
     return n;
-}
-
-/* ---- what is left to choose --------------------------------------------------------------------
- */
-
-/* Weight number i of the curve: 0, then a geometric row. */
-static double weight_at(int i)
-{
-    return i == 0 ? 0 : exp2((i - 1 - HV_COST_WEIGHTS / 2) / 2.0);
-}
-
-/* Least of work_s + start_s / x + weight (chain_start_s + x chain_s) over the sizes of a cell:
- * where the slopes of its two parts in x are equal, or at an end. */
-static double cell_value(const struct hv_cost_cell *c, double weight)
-{
-    double rises = weight * c->chain_s;
-    double x = rises > 0 ? sqrt(c->start_s / rises) : HUGE_VAL;
-    x = fmin(fmax(x, c->least), c->most);
-    double starts = c->start_s > 0 ? c->start_s / x : 0, length = rises > 0 ? rises * x : 0;
-    return c->work_s + starts + weight * c->chain_start_s + length;
-}
-
-static void fill_curve(struct hv_cost_by_size *c)
-{
-    for (int i = 0; i < HV_COST_WEIGHTS; i++) {
-        c->weighted_s[i] = HUGE_VAL;
-        for (size_t n = 0; n < c->n_cells; n++)
-            c->weighted_s[i] = fmin(c->weighted_s[i], cell_value(&c->cells[n], weight_at(i)));
-    }
-}
-
-double hv_cost_weighted_s(const struct hv_cost_by_size *c, double weight)
-{
-    /* a least of straight lines in the weight: concave, so above its chords, and it never falls */
-    double at = weight > 0 ? 2 * log2(weight) + HV_COST_WEIGHTS / 2 + 1 : 0;
-    int i = at < 1 ? 0 : at < HV_COST_WEIGHTS - 1 ? (int)at : HV_COST_WEIGHTS - 1;
-    int next = i + 1 < HV_COST_WEIGHTS ? i + 1 : i;
-    double from = weight_at(i), width = weight_at(next) - from;
-    double frac = width > 0 ? fmin(fmax((weight - from) / width, 0), 1) : 0;
-    return c->weighted_s[i] + frac * (c->weighted_s[next] - c->weighted_s[i]);
 }
 
 struct hv__by_size {
@@ -287,7 +276,7 @@ static struct hv__by_size *new_floor(struct hv_cost *k, enum hv_part part, size_
     c->floor.n_cells = all_cells(k, part, block, device, many);
     c->floor.cells = hv_arena_copy(&k->arena, many, c->floor.n_cells, sizeof *many);
     free(many);
-    fill_curve(&c->floor);
+    hv__fill_curve(&c->floor, &k->arena);
     k->by_size = c;
     return c;
 }

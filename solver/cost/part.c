@@ -68,7 +68,7 @@ void hv__add_product(struct hv__sum *s, const struct hv__product *p)
     if (t.forward_s > 0 && s->a->ideal) {
         /* of experts a rank may hold as little as it likes */
         double sums_s = p->unit & HV_RC_EXPERTS ? 0 : accumulate_s(s, p);
-        hv__count_start(s, 2 * s->e.gemm_start_s,
+        hv__count_start(s, s->e.gemm_start_s, s->e.gemm_start_s,
                         s->e.gemm_start_s + sums_s * s->a->ideal->sums_frac);
     }
     if (t.forward_s > 0) {
@@ -87,14 +87,14 @@ void hv__add_product(struct hv__sum *s, const struct hv__product *p)
     why_product(s, p, &t, share.forward);
 }
 
-static double stream_s(const struct hv__sum *s, double bytes)
+static double stream_s(const struct hv__sum *s, double bytes, bool backward)
 {
     if (!(bytes > 0))
         return 0;
     double eager = s->eager ? s->e.calibration->v[HV_CAL_EAGER] : 1;
     if (s->a->ideal) {
         double best = hv_stream_best_share(s->q->device, bytes * s->a->ideal->more);
-        hv__count_start(s, s->e.launch_s, 0);
+        hv__count_start(s, backward ? 0 : s->e.launch_s, backward ? s->e.launch_s : 0, 0);
         return eager * bytes / (s->e.bytes_per_s * best);
     }
     double share = hv_stream_share(s->q->device, bytes);
@@ -103,9 +103,9 @@ static double stream_s(const struct hv__sum *s, double bytes)
 
 void hv__add_stream(struct hv__sum *s, const struct hv__stream *p)
 {
-    double time_s = stream_s(s, p->bytes);
+    double time_s = stream_s(s, p->bytes, false);
     s->out.forward_s += time_s;
-    s->out.input_grad_s += stream_s(s, p->bytes * p->backward);
+    s->out.input_grad_s += stream_s(s, p->bytes * p->backward, true);
     if (s->q->recompute & p->unit)
         s->out.recompute_s += time_s;
     hv_why_add(s->a->why, p->name, time_s, "s",
@@ -394,7 +394,8 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
     s.out.output_bytes = s.elem * s.rows * s.m->hidden / s.t_norm;
     if (a->ideal) {
         a->ideal->tp_bytes = s.x.tp_bytes;
-        a->ideal->tp_times = s.x.tp_forward + s.x.tp_backward;
+        a->ideal->tp_forward = s.x.tp_forward;
+        a->ideal->tp_backward = s.x.tp_backward;
     } else {
         s.x.grid_bytes = q->tp_scheme != HV_TP_1D && q->tp > 1 ? grid_bytes(&s) : 0;
         hv__price_exchange(a, &s.x, &s.out);

@@ -70,7 +70,7 @@ static double unfused_s(const struct hv__sum *s, const struct hv__widths *w, boo
                       : s->e.scalar_flops_per_s;
     double pair_bytes = unfused_pair_bytes(s, backward) * w->heads;
     if (s->a->ideal) {
-        hv__count_start(s, (backward ? 7 : 4) * s->e.launch_s, 0);
+        hv__count_start(s, backward ? 0 : 4 * s->e.launch_s, backward ? 7 * s->e.launch_s : 0, 0);
         rate *= hv_efficiency_thin(HUGE_VAL, HUGE_VAL, w->qk);
         return q->sequences / s->depth *
                hv__slices_s(s->a->k, pair_flops / rate, pair_bytes / s->e.bytes_per_s, q->tokens);
@@ -101,7 +101,7 @@ static double fused_s(const struct hv__sum *s, const struct hv__widths *w, doubl
         rate *= s->e.calibration->v[HV_CAL_EAGER_CORE];
     double compute_s = ring_imbalance(s) * flops / rate;
     if (s->a->ideal && flops > 0)
-        hv__count_start(s, s->e.launch_s, 0);
+        hv__count_start(s, backward ? 0 : s->e.launch_s, backward ? s->e.launch_s : 0, 0);
     if (s->a->ideal || !(flops > 0))
         return compute_s;
     double bytes = (backward ? 2 : 1) * s->elem * s->rows * (w->projected + w->core_out);

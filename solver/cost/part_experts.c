@@ -185,7 +185,8 @@ void hv__add_experts(struct hv__sum *s, const struct hv_block *b)
     /* routing decides on the host how many rows each product gets, and the device waits for it */
     double host_s = s->e.calibration->v[HV_CAL_EXPERT_US] * HV_US;
     if (s->a->ideal) {
-        hv__count_start(s, 2 * host_s * (1 + 1 / HV_EFF_EXPERTS_A_HOST), 0);
+        double each_s = host_s * (1 + 1 / HV_EFF_EXPERTS_A_HOST);
+        hv__count_start(s, each_s, each_s, 0);
         host_s = 0;
     }
     host_s *= 1 + local / HV_EFF_EXPERTS_A_HOST; /* and starts products for each of its experts */

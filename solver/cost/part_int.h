@@ -54,7 +54,7 @@ void hv__add_product(struct hv__sum *s, const struct hv__product *p);
 /** Shares of a product under the floor's limit of rows (floor.c). O(boxes known). */
 struct hv_gemm_shares hv__best_shares(const struct hv__sum *s, const struct hv__product *p);
 /** In a floor: counts seconds that a pass costs whatever its size, `chain_s` of them in F and B. */
-void hv__count_start(const struct hv__sum *s, double chain_s, double other_s);
+void hv__count_start(const struct hv__sum *s, double forward_s, double back_s, double weight_s);
 
 /** Adds a memory-bound kernel. */
 void hv__add_stream(struct hv__sum *s, const struct hv__stream *p);

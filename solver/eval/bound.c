@@ -43,6 +43,7 @@ struct in_use {
     const bool *kinds;
     double step_s, jitter, pass_s;
     bool by_size; /**< passes are known to form a chain */
+    bool even;    /**< and to be alike: the optimizer is on both sides of a mix */
 };
 
 /** A number of devices in use, fastest first, and how fast they are together. */
@@ -61,10 +62,11 @@ struct least {
 static struct least time_of(const struct in_use *s, const struct hv__prices *p, size_t mix,
                             struct part_of_cluster x, double fewest)
 {
-    double share = s->by_size ? hv__mix(mix) : 1;
+    double share = s->by_size ? hv_cost_mix(mix) : 1;
     double passes = s->by_size ? p->mixed[mix] : p->pipeline;
     double speed = share * x.speed + (1 - share) * p->total;
-    struct least t = {.passes_s = passes / speed, .optimizer_s = share * p->optimizer / speed};
+    struct least t = {.passes_s = passes / speed,
+                      .optimizer_s = (s->even ? 1 : share) * p->optimizer / speed};
     t.waits_s = s->jitter * (log2(fmax(1, x.n)) * t.passes_s + log2(fmax(1, fewest)) * s->pass_s);
     t.around_s = s->step_s + s->pass_s;
     t.devices = x.n;
@@ -77,7 +79,7 @@ static struct least between(const struct in_use *s, const struct hv__prices *p,
                             struct part_of_cluster a, struct part_of_cluster b)
 {
     struct least best = {0};
-    for (size_t i = 0; i < (s->by_size ? HV__MIXES : 1); i++) {
+    for (size_t i = 0; i < (s->by_size ? HV_COST_MIXES : 1); i++) {
         struct least x = time_of(s, p, i, a, a.n), y = time_of(s, p, i, b, a.n);
         const struct least *lower = x.time_s < y.time_s ? &x : &y;
         best = i == 0 || lower->time_s > best.time_s ? *lower : best;
@@ -187,9 +189,12 @@ static struct least bound_of_set(const struct question *q, const struct in_use *
 /** Bound of plans that use any of these kinds, with the least host work and jitter of any. */
 static struct least bound_of_any(const struct question *q, const bool *kinds)
 {
-    const struct in_use s = {kinds, pick(q->w, kinds, q->w->step_s, false),
+    const struct in_use s = {kinds,
+                             pick(q->w, kinds, q->w->step_s, false),
                              pick(q->w, kinds, q->w->jitter, false),
-                             pick(q->w, kinds, q->w->pass_s, false), q->by_size};
+                             pick(q->w, kinds, q->w->pass_s, false),
+                             q->by_size,
+                             q->w->even};
     return bound_of_set(q, &s, HUGE_VAL);
 }
 
@@ -217,9 +222,12 @@ static struct least bound_of(const struct question *q)
         for (size_t i = 0; i < n; i++) {
             kinds[usable[i]] = set >> i & 1;
         }
-        const struct in_use s = {kinds, pick(w, kinds, w->step_s, true),
-                                 pick(w, kinds, w->jitter, true), pick(w, kinds, w->pass_s, false),
-                                 q->by_size};
+        const struct in_use s = {kinds,
+                                 pick(w, kinds, w->step_s, true),
+                                 pick(w, kinds, w->jitter, true),
+                                 pick(w, kinds, w->pass_s, false),
+                                 q->by_size,
+                                 w->even};
         struct least t = bound_of_set(q, &s, least.time_s);
         least = t.time_s < least.time_s ? t : least;
     }
@@ -412,5 +420,6 @@ void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *o
     out->any_why = any.why;
     out->spread_s = out->iteration_s;
     out->spread_why = out->why;
+    hv__bound_even(&w, arena, out);
     hv__bound_cuts(k, &w, arena, out);
 }

@@ -9,27 +9,19 @@
  *    through all of them back, on whichever ranks hold them: T' is at least the sum over all parts
  *    of the model of F and B of one pass. That holds for every choice of one rank per part, so also
  *    for their mean weighted by the sequences that each takes, and for the mean over passes.
- * A part in passes of size x (hv_cost_cell) costs work_s + start_s / x of device time per sequence
- * and at least chain_start_s + x chain_s of the chain: large passes are long, small ones cost many
+ * A part in passes of size x (hv_cost_cell) costs w + s / x of device time per sequence and at
+ * least s' + x w' of the chain, both by its cell: large passes are long, small ones cost many
  * starts and slow products. With θ between 0 and 1, κ > 0, N sequences of a batch and m parts of a
  * class, θ times 1 plus (1-θ) κ times 2, the latter weighted by the sequences of each replica:
  *
  *   T' (θ Σ λ + (1-θ) κ) ≥ Σ_classes m min over kinds, cells and x of
- *                          θ N λ (work_s + start_s/x) + (1-θ) κ (chain_start_s + x chain_s).
+ *                          θ N λ (w + s/x) + (1-θ) κ (s' + x w').
  *
  * The least over x of a cell is at sqrt of its two slopes, or an end. Nothing is assumed of what
  * size passes have: each part, rank and replica may choose its own. κ is the speed of all devices
  * in use, so that θ alone decides between the two.
  */
 #include "solver/eval/bound_int.h"
-
-double hv__mix(size_t i)
-{
-    static const double mixes[HV__MIXES] = {1,    0.985, 0.97, 0.955, 0.94, 0.92, 0.9,
-                                            0.87, 0.84,  0.8,  0.76,  0.72, 0.67, 0.62,
-                                            0.55, 0.48,  0.4,  0.3,   0.2,  0.1};
-    return mixes[i];
-}
 
 /** Most steps of one size in one direction. */
 #define TURNS 8
@@ -38,38 +30,40 @@ double hv__mix(size_t i)
 struct
 try {
     size_t a, b;
-    double times_a, times_b, share;
+    double times_a, times_b;
+    size_t mix;
 };
 
-/** What one mix makes of a part: θ N, and the weight of its chain. */
-struct weights {
-    double work, chain;
-};
+/** What one mix makes of a part of the whole batch on devices of a kind. */
+static double value_on(const struct hv__work *w, const struct hv__prices *p, size_t k, size_t item,
+                       size_t mix)
+{
+    double share = hv_cost_mix(mix), all = w->batch * p->speed[k], rest = (1 - share) * p->total;
+    size_t at = k * w->stride + item;
+    if (w->sizes[at] == NULL) {
+        return share * all * w->floor_s[at];
+    }
+    return w->even ? all * hv_cost_even_s(w->sizes[at], mix, rest / all)
+                   : share * all * hv_cost_weighted_s(w->sizes[at], rest / (share * all));
+}
 
 static double part_value(const struct hv__work *w, const bool *kinds, const struct hv__prices *p,
-                         size_t item, struct weights by)
+                         size_t item, size_t mix)
 {
     double least = HUGE_VAL;
     for (size_t k = 0; k < w->n_kinds; k++) {
-        size_t at = k * w->stride + item;
-        double work = by.work * p->speed[k];
-        if (kinds[k] && w->sizes[at] == NULL) {
-            least = fmin(least, work * w->floor_s[at]);
-        } else if (kinds[k]) {
-            least = fmin(least, work * hv_cost_weighted_s(w->sizes[at], by.chain / work));
-        }
+        least = kinds[k] ? fmin(least, value_on(w, p, k, item, mix)) : least;
     }
     return least;
 }
 
 static double mix_value(const struct hv__work *w, const bool *kinds, const struct hv__prices *p,
-                        double share)
+                        size_t mix)
 {
     double sum = 0, values[HV__ITEMS_BY_SIZE];
     for (size_t c = 0; c + 1 < w->n_items; c++) {
-        struct weights by = {share * w->batch, (1 - share) * p->total};
         double parts = w->units[c] / w->batch;
-        double value = parts > 0 ? parts * part_value(w, kinds, p, c, by) : 0;
+        double value = parts > 0 ? parts * part_value(w, kinds, p, c, mix) : 0;
         sum += value;
         if (w->beyond != NULL) {
             values[c] = value;
@@ -97,17 +91,17 @@ static void set_total(const struct hv__work *w, const bool *kinds, struct hv__pr
 void hv__mix_values(const struct hv__work *w, const bool *kinds, struct hv__prices *p)
 {
     set_total(w, kinds, p);
-    for (size_t i = 0; i < HV__MIXES; i++) {
-        p->mixed[i] = mix_value(w, kinds, p, hv__mix(i));
+    for (size_t i = 0; i < HV_COST_MIXES; i++) {
+        p->mixed[i] = mix_value(w, kinds, p, i);
     }
 }
 
 /** Bound by one mix. */
 static double mix_bound(const struct hv__work *w, const bool *kinds, struct hv__prices *p,
-                        double share)
+                        size_t mix)
 {
     set_total(w, kinds, p);
-    return mix_value(w, kinds, p, share) / p->total;
+    return mix_value(w, kinds, p, mix) / p->total;
 }
 
 /** Multiplies the speeds of two kinds, or of one where they are the same, and keeps that if it
@@ -118,7 +112,7 @@ static bool try_speeds(const struct hv__work *w, const bool *kinds, struct hv__p
     double before[] = {p->speed[x->a], p->speed[x->b]};
     p->speed[x->a] *= x->times_a;
     p->speed[x->b] *= x->a == x->b ? 1 : x->times_b;
-    double now = mix_bound(w, kinds, p, x->share);
+    double now = mix_bound(w, kinds, p, x->mix);
     if (now > *best) {
         *best = now;
         return true;
@@ -131,9 +125,9 @@ static bool try_speeds(const struct hv__work *w, const bool *kinds, struct hv__p
 /** The bound is concave in the logarithms only along some ways, so kinds are tried alone and in
  * pairs, in smaller and smaller steps. */
 static double improve_speeds(const struct hv__work *w, const bool *kinds, struct hv__prices *p,
-                             double share)
+                             size_t mix)
 {
-    double best = mix_bound(w, kinds, p, share);
+    double best = mix_bound(w, kinds, p, mix);
     for (double step = 1.3; step > 1.001; step = sqrt(step)) {
         for (size_t i = 0; i < w->n_kinds * w->n_kinds * 4; i++) {
             size_t pair = i / 4;
@@ -141,7 +135,7 @@ static double improve_speeds(const struct hv__work *w, const bool *kinds, struct
                                   .b = pair % w->n_kinds,
                                   .times_a = i & 1 ? step : 1 / step,
                                   .times_b = i & 2 ? step : 1 / step,
-                                  .share = share};
+                                  .mix = mix};
             for (int again = 0; kinds[x.a] && kinds[x.b] && x.a <= x.b && again < TURNS; again++) {
                 again = try_speeds(w, kinds, p, &x, &best) ? again : TURNS;
             }
@@ -155,15 +149,15 @@ void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__pri
 {
     hv__mix_values(w, kinds, p);
     size_t at = 0;
-    for (size_t i = 1; i < HV__MIXES; i++) {
+    for (size_t i = 1; i < HV_COST_MIXES; i++) {
         at = p->mixed[i] > p->mixed[at] ? i : at;
     }
     struct hv__prices best = *p;
     double most = 0;
-    for (size_t i = at > 0 ? at - 1 : 0; i < HV__MIXES && i <= at + 1; i++) {
+    for (size_t i = at > 0 ? at - 1 : 0; i < HV_COST_MIXES && i <= at + 1; i++) {
         struct hv__prices own = *p;
         own.speed = hv_arena_copy(arena, p->speed, w->n_kinds, sizeof *own.speed);
-        double now = improve_speeds(w, kinds, &own, hv__mix(i));
+        double now = improve_speeds(w, kinds, &own, i);
         best = now > most ? own : best;
         most = fmax(now, most);
     }

@@ -4,9 +4,6 @@
 
 #include "solver/eval/eval_int.h"
 
-/** Shares of the work side against the chain side that are tried. */
-#define HV__MIXES 20
-
 /** Models with more classes of blocks are looked at without regard to the size of passes. */
 #define HV__CLASSES_BY_SIZE 8
 /** Items of a model that is looked at by size. */
@@ -36,6 +33,8 @@ struct hv__work {
     double *step_s, *jitter, *pass_s; /**< [n_kinds] */
     bool transformer;
     const struct hv__beyond *beyond; /**< these are the devices before a cut; NULL: all there are */
+    bool even; /**< of even plans (bound_even.c): what counts beside work is the first forward pass
+                */
 };
 
 /** What a device of each kind in use earns per second, and what the work is worth by that. */
@@ -43,8 +42,8 @@ struct hv__prices {
     double *speed;        /**< [n_kinds]: λ */
     double all, pipeline; /**< floors of all items; without the optimizer's */
     double optimizer;
-    double total;            /**< speed of all devices in use */
-    double mixed[HV__MIXES]; /**< worth of the passes by size, and of the chain */
+    double total;                /**< speed of all devices in use */
+    double mixed[HV_COST_MIXES]; /**< worth of the passes by size, and of the chain */
 };
 
 /** What the work is to devices before a cut: without what those beyond take over, in the best of
@@ -63,8 +62,6 @@ double hv__spread_s(const struct hv__work *w, const bool *kinds, const struct hv
 struct hv__prices hv__prices_of(const struct hv__work *w, const bool *kinds,
                                 struct hv_arena *arena);
 
-/** Share of the work side of a mix. */
-double hv__mix(size_t i);
 /** Fills p->mixed for its speeds. O(mixes × items × kinds). */
 void hv__mix_values(const struct hv__work *w, const bool *kinds, struct hv__prices *p);
 /** Changes the speeds where that raises the best mix; fills p->mixed. */
@@ -74,6 +71,8 @@ void hv__improve_mix(const struct hv__work *w, const bool *kinds, struct hv__pri
 /** Bound of plans whose stages are chains, on the devices of `w`; HUGE_VAL: they do not hold the
  * gradients. O(2^kinds × kinds × classes). */
 double hv__bound_by_size(const struct hv__work *w, struct hv_arena *arena);
+/** Fills even_s and even_why where that is above what all plans whose stages are chains take. */
+void hv__bound_even(const struct hv__work *w, struct hv_arena *arena, struct hv_bound *out);
 /** What the slowest network of a cluster leaves of plans whose exchanges inside passes, and states
  * that are sharded, keep to one side of it: raises out->iteration_s from what it is without. */
 void hv__bound_cuts(struct hv_cost *k, const struct hv__work *w, struct hv_arena *arena,

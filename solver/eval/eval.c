@@ -148,6 +148,7 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
         hv_eval_bound(k, arena, &b);
         out->metrics.bound_s = b.iteration_s > 0 ? b.iteration_s : HV_UNKNOWN;
         out->bound_why = b.why;
+        out->bound_some = b.iteration_s > b.spread_s;
     }
     const struct hv_plan *flat = hv__flat_plan(p, hv_cost_model(k), arena);
     if (flat == NULL || !can_be_timed(flat, hv_cost_model(k), &out->findings)) {
@@ -190,6 +191,12 @@ enum hv_status hv_eval(struct hv_cost *k, const struct hv_plan *p, const struct 
         out->metrics.bound_s = b.spread_s;
         out->bound_why = b.spread_why;
     }
+    if (hv_known(out->metrics.bound_s) && b.even_s > out->metrics.bound_s && !l.stale &&
+        hv__bound_covers(&l) && hv__is_even(&l)) {
+        out->metrics.bound_s = b.even_s;
+        out->bound_why = hv_arena_printf(arena, "%s; %s", b.spread_why, b.even_why);
+    }
+    out->bound_some = out->metrics.bound_s > b.spread_s;
     out->metrics.gap_frac = out->metrics.iteration_s / out->metrics.bound_s - 1;
     if (out->metrics.gap_frac < 0 && out->findings.n > 0) {
         out->metrics.gap_frac = HV_UNKNOWN; /* what does not fit may be faster than what does */

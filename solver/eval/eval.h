@@ -279,7 +279,8 @@ struct hv_verdict {
     size_t n_memory;
     struct hv_stage_metrics *stages; /**< likewise */
     size_t n_stages;
-    const char *bound_why;     /**< one sentence */
+    const char *bound_why; /**< one sentence */
+    bool bound_some; /**< other plans than those like this may be below bound_s: why says which */
     struct hv_goodput goodput; /**< known where the job or the inventory speaks of failures */
     /** Knobs of the plan that the judge only approximates: "replicas[0].stages[1].deal: …". */
     const char **approximated;
@@ -344,6 +345,9 @@ struct hv_bound {
     double spread_s; /**< of plans that iteration_s is for, and of those that exchange inside
                         passes or shard states across the cut, or sum gradients on servers */
     const char *spread_why;
+    double even_s; /**< of those that spread_s is for which are copies of one pipeline with all
+                      passes of a stage alike: above spread_s, or 0 */
+    const char *even_why;
     const char *cut_why; /**< what cut_s is; NULL where no cut counts */
     const bool *beyond;  /**< [groups] the second side of the cut; NULL: none counts */
     /* what iteration_s is made of besides compute_s */
@@ -362,8 +366,9 @@ struct hv_bound {
  * its layers in turn before the iteration ends (fill and drain), the optimizer step of every
  * weight, and what an iteration costs around them, on devices enough to hold all gradients; and
  * between two sides of a slow network either little work is shared, or activations of all sequences
- * cross it, or gradients of all weights. Weak duality over block classes keeps it true for mixed
- * kinds (derivations: bound.c, bound_chain.c, bound_cut.c).
+ * cross it, or gradients of all weights; and where all passes of a stage are alike none goes
+ * backward before one has gone forward through all layers. Weak duality over block classes keeps it
+ * true for mixed kinds (derivations: bound.c, bound_chain.c, bound_cut.c, bound_even.c).
  * O(2^kinds × kinds × classes × cells), kinds up to 8; the cells are remembered by the context.
  */
 void hv_eval_bound(struct hv_cost *k, struct hv_arena *arena, struct hv_bound *out);

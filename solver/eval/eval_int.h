@@ -259,6 +259,9 @@ bool hv__bound_covers(const struct hv__lowered *l);
  * cut, and sum gradients without servers? Then that cut holds, else hv_bound.spread_s. O(devices ·
  * log groups + stages²). */
 bool hv__keeps_to_sides(const struct hv__lowered *l, const bool *beyond);
+/** Is the plan copies of one pipeline with all passes of a stage alike: of one size, on devices of
+ * one kind, and no two pipelines on the same? Then hv_bound.even_s holds too. O(devices). */
+bool hv__is_even(const struct hv__lowered *l);
 /** Lanes for drawing. */
 enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out,
                             struct hv_err *err) HV_NODISCARD;

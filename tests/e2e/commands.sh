@@ -369,6 +369,8 @@ expect 'bound' 0 bound -c a100-v100-t4 -m llama-3-8b
 says 'bound: why' out 'no plan can be faster than .*: .*devices'
 expect 'bound: two regions' 0 bound -c two-regions -m gpt3-1.3b -j small
 says 'bound: what a slow network adds is of most plans' out '^most plans take .* because of the link between east and west'
+expect 'bound: even plans' 0 bound -c thousand -m llama-2-13b -j small
+says 'bound: even plans' out '^even plans take .* because no backward pass runs before'
 expect 'bound: JSON' 0 bound -c a100-v100-t4 -m llama-3-8b -j small --json
 holds 'bound: JSON' is_json out
 for cluster in "$root"/samples/clusters/*.json; do

@@ -29,7 +29,7 @@ static void explain_says_why(void **state)
     settle(b);
     bench_script(b, "wait sets the pace\nwait largest loss is\nwait = step\n");
     bench_golden(b, "explain_80x24");
-    bench_script(b, "resize 160x48\nwait No plan can be faster than\nwait (all\n"
+    bench_script(b, "resize 160x48\nwait No plan like this can be faster than\nwait (all\n"
                     "wait buy\nkeys /What to<Enter><Left>\n"); /* ranks follow the calibration */
     bench_golden(b, "explain_160x48");
     bench_script(b, "resize 40x10\nwait <6 Why>\n");

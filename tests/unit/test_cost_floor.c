@@ -110,17 +110,21 @@ static double spent_s(const struct hv_part_cost *c)
            c->ep_backward_s;
 }
 
-/* Some cell with the size of the pass lies under what every rank spends in it and in its chain. */
+/* Some cell with the size of the pass lies under what every rank spends in it, in its chain, in its
+ * forward pass and behind that. */
 static bool above_a_cell(const struct hv_cost_cell *cells, size_t n, const struct hv_part_query *q,
                          const struct hv_part_cost *c)
 {
     double x = q->sequences / q->cp / q->tp;
     double chain = c->forward_s + c->tp_forward_s + c->input_grad_s + c->tp_backward_s;
-    double all = chain + c->weight_grad_s;
+    double all = chain + c->weight_grad_s, forward = c->forward_s + c->tp_forward_s;
+    const double spent[HV_COST_OF_N] = {all, chain, forward, all - forward};
     for (size_t i = 0; i < n; i++) {
         const struct hv_cost_cell *y = &cells[i];
-        if (x > y->least && x <= y->most && y->start_s + x * y->work_s <= all * (1 + 1e-12) &&
-            y->chain_start_s + x * y->chain_s <= chain * (1 + 1e-12))
+        bool under = x > y->least && x <= y->most;
+        for (int of = 0; of < HV_COST_OF_N; of++)
+            under = under && y->of[of].start_s + x * y->of[of].each_s <= spent[of] * (1 + 1e-12);
+        if (under)
             return true;
     }
     return false;
@@ -145,7 +149,8 @@ static void check_cells(struct hv_cost *k, enum hv_part part, const struct hv_pa
     size_t n = floor->n_cells;
     assert_in_range(n, 1, HV_COST_CELLS);
     for (size_t i = 0; i < n; i++)
-        assert_true(cells[i].work_s >= hv_cost_floor_s(k, part, 0, q->device) * (1 - 1e-12));
+        assert_true(cells[i].of[HV_COST_ALL].each_s >=
+                    hv_cost_floor_s(k, part, 0, q->device) * (1 - 1e-12));
     if (q->tp_scheme != HV_TP_1D || !even(&m->blocks[0], q->tp) || (q->tp > 1 && !q->group) ||
         c.transient_bytes > hv_cost_usable_bytes(k, q->device))
         return;

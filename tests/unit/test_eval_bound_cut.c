@@ -149,41 +149,43 @@ static void plans_that_do_not_keep_to_sides_have_their_own_bound(void **state)
     hv_eval_bound(w.cost, &a, &b);
     static const struct {
         const char *plan;
-        bool keeps;
+        bool keeps, even;
     } plans[] = {
         {"\"micro_batch\":4,\"replicas\":[{\"count\":4,\"micro_batches\":4,\"stages\":[{"
          "\"devices\":"
          "\"e.*,w.*\",\"layers\":[0,24],\"tp\":8}]}]",
-         true},
+         true, true},
         {"\"micro_batch\":4,\"replicas\":[{\"count\":4,\"micro_batches\":4,\"stages\":[{"
          "\"devices\":"
          "\"e.*,w.*\",\"layers\":[0,24],\"tp\":8,\"zero\":1}]}]",
-         false},
+         false, true},
         {"\"micro_batch\":16,\"replicas\":[{\"micro_batches\":4,\"stages\":[{\"devices\":"
          "\"e.*,w.*\",\"layers\":[0,24],\"dp\":4,\"tp\":8}]}]",
-         true},
+         true, true},
         {"\"micro_batch\":16,\"replicas\":[{\"micro_batches\":4,\"stages\":[{\"devices\":"
          "\"e.*,w.*\",\"layers\":[0,24],\"cp\":4,\"tp\":8}]}]",
-         false},
+         false, true},
         {"\"micro_batch\":16,\"replicas\":[{\"micro_batches\":4,\"stages\":[{\"devices\":"
          "\"e.*,w.*\",\"layers\":[0,24],\"dp\":4,\"tp\":8,\"shares\":[1,5,5,5]}]}]",
-         false},
+         false, false},
         {"\"micro_batch\":16,\"replicas\":[{\"micro_batches\":4,\"stages\":[{\"devices\":"
          "\"e.*,w[0].0-3\",\"layers\":[0,12],\"dp\":5,\"tp\":4,\"deal\":\"turns\"},{\"devices\":"
          "\"w[1].*\",\"layers\":[12,24],\"dp\":2,\"tp\":4}]}]",
-         false},
+         false, true},
         {"\"micro_batch\":4,\"replicas\":[{\"micro_batches\":16,\"stages\":[{\"devices\":"
          "\"e.*\",\"layers\":[0,12],\"dp\":2,\"tp\":8,\"zero\":1},{\"devices\":"
          "\"w.*\",\"layers\":[12,24],\"dp\":2,\"tp\":8,\"zero\":1}]}]",
-         true},
+         true, true},
     };
     for (size_t i = 0; i < HV_COUNT(plans); i++) {
         struct hv_verdict v = judge(&w, &a, false, plans[i].plan);
         if (v.findings.n > 0) {
             fail_msg("%s: %s", plans[i].plan, v.findings.items[0].text);
         }
-        assert_true(b.spread_s < b.iteration_s);
-        assert_true(v.metrics.bound_s == (plans[i].keeps ? b.iteration_s : b.spread_s));
+        assert_true(b.spread_s < b.even_s && b.even_s < b.iteration_s);
+        assert_true(v.metrics.bound_s == (plans[i].keeps  ? b.iteration_s
+                                          : plans[i].even ? b.even_s
+                                                          : b.spread_s));
         assert_true(v.metrics.iteration_s > v.metrics.bound_s);
     }
     close_world(&w);

@@ -1,4 +1,5 @@
 /** `hetviz eval`, `hetviz bound` and `hetviz explain`: judgements in figures and words. */
+#include <math.h>
 #include <string.h>
 
 #include "solver/base/units.h"
@@ -33,10 +34,15 @@ static void add_bound_parts(json_t *o, const struct hv_bound *b, bool any)
     const struct {
         const char *key;
         double time_s;
-    } parts[] = {{"compute_s", b->compute_s}, {"shapes_s", b->shapes_s},
-                 {"passes_s", b->passes_s},   {"optimizer_s", b->optimizer_s},
-                 {"host_s", b->host_s},       {"wait_s", b->wait_s},
-                 {"cut_s", b->cut_s},         {"kept_plans_s", b->iteration_s},
+    } parts[] = {{"compute_s", b->compute_s},
+                 {"shapes_s", b->shapes_s},
+                 {"passes_s", b->passes_s},
+                 {"optimizer_s", b->optimizer_s},
+                 {"host_s", b->host_s},
+                 {"wait_s", b->wait_s},
+                 {"cut_s", b->cut_s},
+                 {"kept_plans_s", b->iteration_s},
+                 {"even_plans_s", fmax(b->even_s, b->spread_s)},
                  {"other_plans_s", b->any_s}};
     for (size_t i = 0; i < HV_COUNT(parts); i++) {
         json_object_set_new(o, parts[i].key, hv_json_num(any ? parts[i].time_s : HV_UNKNOWN));
@@ -69,6 +75,10 @@ enum hv_status hv_cli_bound(struct hv_args *args, struct hv_err *err)
         struct hv_str text = {0};
         hv_str_addf(&text, "no plan can be faster than %s: %s\n",
                     hv_fmt_seconds(buf, sizeof buf, b.spread_s), b.spread_why);
+        if (b.even_why != NULL) {
+            hv_str_addf(&text, "even plans take %s or more: %s\n",
+                        hv_fmt_seconds(buf, sizeof buf, b.even_s), b.even_why);
+        }
         if (b.cut_why != NULL) {
             hv_str_addf(&text, "most plans take %s or more: %s\n",
                         hv_fmt_seconds(buf, sizeof buf, b.iteration_s), b.cut_why);
@@ -148,7 +158,8 @@ static void add_causes(const struct hv_judged *j, struct hv_str *out)
             hv_fmt_percent(b, sizeof b, v->metrics.breakdown_s[cause] / v->metrics.iteration_s));
     }
     if (v->bound_why != NULL) {
-        hv_str_addf(out, "3 no plan can be faster than %s: %s\n",
+        hv_str_addf(out, "3 no plan%s can be faster than %s: %s\n",
+                    v->bound_some ? " like this" : "",
                     hv_fmt_seconds(a, sizeof a, v->metrics.bound_s), v->bound_why);
     }
     if (v->goodput.known) {

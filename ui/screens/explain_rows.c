@@ -197,11 +197,12 @@ static void add_bound(struct hv_explain_data *d)
         return;
     }
     const char *bound = hv_fmt_seconds(a, sizeof a, v->metrics.bound_s);
+    const char *like = v->bound_some ? " like this" : "";
     const char *text =
         hv_known(v->metrics.gap_frac)
-            ? hv_arena_printf(&d->arena, "No plan can be faster than %s (this one is %s above)",
-                              bound, hv_fmt_percent(b, sizeof b, v->metrics.gap_frac))
-            : hv_arena_printf(&d->arena, "No plan can be faster than %s", bound);
+            ? hv_arena_printf(&d->arena, "No plan%s can be faster than %s (this one is %s above)",
+                              like, bound, hv_fmt_percent(b, sizeof b, v->metrics.gap_frac))
+            : hv_arena_printf(&d->arena, "No plan%s can be faster than %s", like, bound);
     struct hv_explain_row *r = hv_explain_add(d, HV_ID_BOUND, 0, text);
     r->detail = v->bound_why;
     r->style = HV_STYLE_TITLE;

@@ -165,7 +165,8 @@ static const struct hv_command command_rows[] = {
      "Prints a lower bound of the iteration time over all plans and what it is made of: work, shapes and exchanges of valid degrees, "
      "fill and drain, optimizer, host work, waiting, slow networks between parts of the cluster, and the devices that gradients need. "
      "With --json the parts have keys of their own; kept_plans_s, with the slow network's part (cut_s), is of plans that exchange nothing "
-     "across it inside passes, shard no states over it and have no parameter servers, bound_s of these too; other_plans_s is the lower one of plans whose stages branch, whose micro-batches come in parts or whose tensor parallelism is "
+     "across it inside passes, shard no states over it and have no parameter servers, bound_s of these too; even_plans_s is of copies of one pipeline "
+     "whose passes are all alike in a stage, because none goes backward before one has gone forward through all layers; other_plans_s is the lower one of plans whose stages branch, whose micro-batches come in parts or whose tensor parallelism is "
      "not 1d.\nExample: hetviz bound -c two-generations -m llama-3-8b",
      OPTIONS(bound_options), false},
     {HV_CMD_EXPLAIN, "explain", NULL, "PLAN", 1, 1, "where the time of a plan goes",
