@@ -335,6 +335,7 @@ static double tied_s(struct hv__lowered *l, const struct reduce *r)
 double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
 {
     int64_t slices = 1, expert_slices = 1;
+    double least = HUGE_VAL; /* of unequal shards, each side by side with its like: the largest */
     int ep = 1;
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
@@ -342,12 +343,14 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
         slices = hv_lcm(slices, hv_tp_cuts(&st->tp));
         int expert_tp = hv_stage_expert_tp(st, over) / grids_of(st);
         expert_slices = hv_lcm(expert_slices, expert_tp > 1 ? expert_tp : 1);
+        least = st->tp.shares != NULL ? fmin(least, 1 / hv_tp_largest_frac(&st->tp)) : least;
         ep = over > ep ? over : ep;
     }
     struct hv__parameters p = hv__segment_parameters(l, s);
     double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
-    double parts = (double)expert_slices * ep;
-    struct reduce dense = {s, p.dense * bytes / (double)slices, false, (double)slices};
+    double parts = fmin((double)expert_slices, expert_slices > 1 ? least : HUGE_VAL) * ep;
+    double pieces = fmin((double)slices, least);
+    struct reduce dense = {s, p.dense * bytes / pieces, false, pieces};
     struct reduce experts = {s, p.experts * bytes / parts, true, parts};
     bool tied = s->from2 < 0 && !hv__end_is_head(s->from2) &&
                 l->leaves[hv__end_leaf(s->from2)].model->tied_embeddings;
@@ -357,8 +360,8 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
 
 double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s)
 {
-    return hv__segment_parameters(l, s).dense /
-           hv_tp_cuts(&hv__holder_stage(l, &s->holders[0])->tp) *
+    return hv__segment_parameters(l, s).dense *
+           hv_tp_largest_frac(&hv__holder_stage(l, &s->holders[0])->tp) *
            hv_job_grad_bytes(hv_cost_job(l->k));
 }
 
@@ -437,6 +440,9 @@ double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struc
         }
     }
     const struct hv_memory *m = &rk->memory[0];
+    for (size_t d = 1; d < rk->cuts; d++) {
+        m = rk->memory[d].parameters > m->parameters ? &rk->memory[d] : m;
+    }
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
     double stages = stages_in_node(l, u, rk);
     const struct pick one_grid = {-1, 0};

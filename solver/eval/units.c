@@ -155,7 +155,7 @@ double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, d
     if (s->shares == NULL) {
         return sequences / (double)s->dp;
     }
-    return rk->shares_sum > 0 ? sequences * s->shares[d] / rk->shares_sum : 0;
+    return rk->shares_sum > 0 ? sequences * s->shares[d / rk->cuts] / rk->shares_sum : 0;
 }
 
 /** Fingerprint of a dp rank: equal ones take equally long and hold equally much. */
@@ -163,19 +163,24 @@ static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
                         const struct hv_stage *s, size_t d)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const uint32_t *own = rk->devices + d * rk->width;
+    size_t group = rk->width * rk->cuts;
+    const uint32_t *own = rk->devices + d / rk->cuts * group;
     double share = hv__rank_sequences(rk, s, 1, d);
     struct met met;
     met.n_nodes = met.n_domains = met.last = 0;
     uint64_t h = hv_hash(HV_HASH_START, &share, sizeof share);
-    h = hash_devices(c, h, own, rk->width, &met);
+    h = hash_devices(c, h, own, group, &met);
+    if (rk->cuts > 1) {
+        size_t at = d % rk->cuts;
+        h = hv_hash(h, &at, sizeof at);
+    }
     if (s->n_moe > 0) {
         return hv_hash(h, &d, sizeof d); /* its experts may be spread by knobs of its own */
     }
     if (s->ep > 1) {
         size_t tp = (size_t)hv_stage_expert_tp(s, s->ep), ep = (size_t)s->ep;
         size_t each = rk->n_devices / tp;
-        size_t first = d * (rk->width / tp) / ep * ep;
+        size_t first = d / rk->cuts * (group / tp) / ep * ep;
         for (size_t i = 0; i < ep; i++) {
             const uint32_t *peer = rk->devices + (first + i) % each * tp;
             h = hash_devices(c, h, peer, 1, &met);
@@ -216,9 +221,11 @@ void hv__fill_rank(struct hv__lowered *l, const struct hv_replica *r, size_t sta
     *out = (struct hv__rank){.stage = stage,
                              .n_devices = hv_stage_ranks(r, s),
                              .devices = copy_devices(r, s, copy),
-                             .n_dp = (size_t)s->dp};
+                             .n_dp = (size_t)s->dp,
+                             .cuts = s->tp.shares != NULL ? (size_t)s->tp.degree : 1};
+    out->n_dp *= out->cuts;
     out->width = out->n_devices / out->n_dp;
-    for (size_t d = 0; s->shares != NULL && d < out->n_dp; d++) {
+    for (size_t d = 0; s->shares != NULL && d < (size_t)s->dp; d++) {
         out->shares_sum += s->shares[d];
     }
     find_like(l, out, s);
