@@ -125,7 +125,7 @@ local function claim(made, ctx)
     longest = math.max(longest, chain.seconds(parts[r]))
     for _, stage in ipairs(replica.stages) do
       local ids = ctx.cluster:ids(stage.devices)
-      local own = prices.chain(ctx, kinds[ids[1]], { tp = stage.tp, micro_batch = 1 })
+      local own = prices.chain(ctx, kinds[ids[1]], { tp = prices.degree(stage), micro_batch = 1 })
       local bytes = prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2])
       local q, n = rates(ctx, ids)
       worst, ring = math.max(worst, (hfreduce_s(q, bytes, n))), math.max(ring, ring_s(q, bytes, n))

@@ -120,7 +120,7 @@ local function claim(made, ctx)
     return { formula = ("partial reduction; the controller is played for up to %d workers"):format(WORKERS_MOST) }
   end
   local first = made.replicas[1].stages[1]
-  local own = prices.chain(ctx, prices.kinds(ctx)[heads[1]], { tp = first.tp, micro_batch = 1 })
+  local own = prices.chain(ctx, prices.kinds(ctx)[heads[1]], { tp = prices.degree(first), micro_batch = 1 })
   q.reduce_s = prices.sync(ctx, own, first.layers[1] + 1, first.layers[2], heads)
   local groups, mean, stale = groupwise.play(q)
   local sequences, behind, members = 0, 0, 0
