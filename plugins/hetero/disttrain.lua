@@ -2,7 +2,7 @@
 -- own. Section 4: x, y and z GPUs with their own tensor and data degrees so that all three keep step: side modules'
 -- samples spread over all their GPUs, the backbone is a pipeline. Section 5: samples are dealt to groups by size, the
 -- largest first to the least loaded, and the order of micro-batches hides the encoder's varying time: the smallest
--- first, then what fits the next interval. Models of kind modules say which part is which; of others the ends are taken.
+-- first, then what fits the next interval. Models of modules say which part is which; of others the ends are taken.
 local chain = require "chain"
 local disaggregated = require "disaggregated"
 local layout = require "layout"

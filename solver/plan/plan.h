@@ -227,7 +227,9 @@ struct hv_sync {
     double cycle_s, chunk_bytes;
     enum hv_sync_priority priority;
     const char *servers; /**< "sharded", "local" or an address */
-    int staleness, group;
+    int staleness; /**< ps, wsp: clocks; partial reduce: steps that a worker may be ahead of the
+                      slowest, 0: any */
+    int group;
     enum hv_sync_weights weights;
     /** Partial reduce: a group goes on after wait_s, full or not (0: when it is full); the wait
      * doubles, to wait_most_s at most, after groups of fewer than `least`. */
