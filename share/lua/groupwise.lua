@@ -79,7 +79,8 @@ end
 -- keep groups from freezing into cliques, horizon = when to end; wait = how long a group waits, from its first member
 -- on, before it goes on without being full (nil: for ever), doubled by groups of fewer than `least`, to wait_most;
 -- bound = steps that a worker may have ended above the slowest when it begins the next (nil or 0: any)}
--- @treturn table list of {time, workers, how many steps each was behind}; then the mean group matrix, and how many members were how many steps
+-- @treturn table list of {time, workers, how many steps each was behind}; then the mean group matrix, and how many
+-- members were how many steps
 -- behind the foremost of their group
 -- @units seconds (or any unit of time, the same in and out)
 -- @raise none
