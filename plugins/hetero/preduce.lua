@@ -103,8 +103,8 @@ local function claim(made, ctx)
     return { formula = ("partial reduction; the controller is played for up to %d workers"):format(WORKERS_MOST) }
   end
   local first = made.replicas[1].stages[1]
-  local own = prices.chain(ctx, prices.kinds(ctx)[heads[1]], { tp = prices.degree(first), micro_batch = 1 })
-  q.reduce_s = prices.sync(ctx, own, first.layers[1] + 1, first.layers[2], heads)
+  local own, part = prices.shard(ctx, first, prices.kinds(ctx)[heads[1]])
+  q.reduce_s = part * prices.sync(ctx, own, first.layers[1] + 1, first.layers[2], heads)
   local groups, _, stale = groupwise.play(q)
   local sequences, behind, members = 0, 0, 0
   for _, g in ipairs(groups) do
