@@ -117,6 +117,13 @@ local function selftest(t)
   t.near("its cost", cost, 8.04, 1e-9, src)
   for i, s in ipairs((provisioning.stages(q, best))) do k[i] = s.k end
   t.equal("its devices", table.concat(k, " "), "3 6 36", src)
+  local rate = math.huge
+  for _, s in ipairs((provisioning.stages(q, best))) do
+    local compute = 0
+    for l = s.first, s.last do compute = compute + q.compute[s.type][l] end
+    rate = math.min(rate, 1 / (compute * (0.1 + 0.9 / s.k)), 1 / (q.exchange[s.type][1] * (0.2 + 0.8 / s.k)))
+  end
+  t.near("its rate, met exactly by two stages", rate, 2, 1e-9, src)
   t.near("the next", costs[2], 10.95, 5e-3, src)
   k = {}
   for i, s in ipairs((provisioning.stages(q, { 1, 2, 2, 2 }))) do k[i] = s.k end
