@@ -99,8 +99,8 @@ local function placed(ctx, nodes, size)
   end
   if #list > 0 then return layout.best(list, q.block and FEW or #list) end
   return nil, reason and "even layers on equal devices: " .. reason
-    or ("no number of stages divides %d units and gives replicas that divide the batch"):format(
-      #q.class * (q.block or 1))
+    or ("%s %d units into replicas that divide the batch"):format(ctx.options.stages == 0 and "no number of stages cuts"
+      or ctx.options.stages .. " stages do not cut", #q.class * (q.block or 1))
 end
 
 local function plan(ctx)

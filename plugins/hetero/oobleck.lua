@@ -55,6 +55,11 @@ local function plan(ctx)
     return found
   end)
   if all then return all.best(ctx.options.tries) end
+  local least = first and first.least or #sequence
+  if ctx.options.sizes > 0 and (ctx.options.faults + 1) * least <= #sequence then
+    return nil, ("no pipelines of %d to %d nodes, the sizes considered, use all %d; consider more (sizes)"):format(
+      least, least + ctx.options.sizes - 1, #sequence)
+  end
   return nil, templates.shortage(ctx, sequence, ctx.options.faults, first)
 end
 

@@ -4,7 +4,8 @@ local search = require "search"
 
 local bayes = {}
 
-local MOST = 120 -- points the process remembers: a factorisation of all is made row by row
+local MOST = 60 -- points the process remembers: a candidate costs their square
+local CANDIDATES = 16 -- looked at per evaluation, half of them near the best
 
 --- How alike two rows of choices are: falls with the share of them that differ.
 local function alike(a, b)
@@ -72,8 +73,8 @@ end
 --- Searches a row of choices.
 -- @function bayes.search
 -- @tparam table q {choices = list of how many values each decision has, cost = function(list of chosen numbers from 1),
--- penalty = cost where it is nil, budget = 100, first = 10 drawn before the process is asked, seed}
--- @treturn table {state, cost, evaluations}; at most 120 evaluations
+-- penalty = cost where it is nil, budget = 60, first = 10 drawn before the process is asked, seed}
+-- @treturn table {state, cost, evaluations}; at most 60 evaluations
 -- @units any, the caller's
 -- @raise errors of cost
 -- @usage local r = require("bayes").search { choices = { 3, 3, 3 }, penalty = 99, seed = 1, budget = 27,
@@ -88,7 +89,7 @@ function bayes.search(q)
     if cost and cost < out.cost then out.state, out.cost = point, cost end
     add_point(gp, point, cost or q.penalty)
   end
-  local budget = math.min(q.budget or 100, MOST)
+  local budget = math.min(q.budget or MOST, MOST)
   while out.evaluations < budget do
     local n, mean, spread, pick, most = #gp.y, 0, 0, nil, -1
     for _, y in ipairs(gp.y) do mean = mean + y / n end
@@ -97,8 +98,8 @@ function bayes.search(q)
     local scaled = {}
     for i, y in ipairs(gp.y) do scaled[i] = (y - mean) / spread end
     local a, best = solved(gp, scaled), math.min(out.cost, q.penalty)
-    for k = 1, 40 do
-      local point = candidate(random, q.choices, k > 20 and out.state or nil)
+    for k = 1, CANDIDATES do
+      local point = candidate(random, q.choices, k > CANDIDATES // 2 and out.state or nil)
       local fresh = not seen[table.concat(point, " ")]
       local gain = fresh and (n < (q.first or 10) and 0 or expected(gp, a, mean, spread, best, point)) or -1
       if fresh and gain > most then pick, most = point, gain end

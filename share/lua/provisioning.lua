@@ -155,12 +155,14 @@ function provisioning.reinforce(q, o)
   return r.state, r.cost, policy.likeliest(r.probabilities)
 end
 
---- What networks read of every layer: which one it is, and its features.
+local FEW = 16 -- layers up to which a network is told which one it reads by a number for each
+
+--- What networks read of every layer: which one it is (of many: where), and its features.
 local function inputs_of(q)
-  local rows = {}
-  for l in ipairs(q.choices) do
-    rows[l] = {}
-    for k in ipairs(q.choices) do rows[l][k] = k == l and 1 or 0 end
+  local rows, n = {}, #q.choices
+  for l = 1, n do
+    rows[l] = n > FEW and { l / n, math.cos(2 * math.pi * l / n), math.sin(2 * math.pi * l / n) } or {}
+    for k = 1, n <= FEW and n or 0 do rows[l][k] = k == l and 1 or 0 end
     for _, x in ipairs(q.features and q.features[l] or {}) do table.insert(rows[l], x) end
   end
   return rows
@@ -198,7 +200,7 @@ local function by_rule(q)
 end
 
 --- The paper's other searches: "greedy" changes one layer at a time from the best single type on, "genetic" is what its
--- name says, "bayes" is Bayesian optimisation with 100 plans at most, "heuristic" puts layers that exchange more than
+-- name says, "bayes" is Bayesian optimisation with 60 plans at most, "heuristic" puts layers that exchange more than
 -- they compute on the cheapest type and others on the fastest, "single" tries one type for all layers.
 -- @function provisioning.other
 -- @tparam table q instance, with the keys named at the top
@@ -240,7 +242,7 @@ function provisioning.other(q, o)
     r = search.coordinate { state = start, values = values, cost = cost, budget = 10 * o.rounds }
   elseif o.search == "bayes" then
     r = bayes.search { choices = q.choices, cost = cost, penalty = 2 * (best and least or 1),
-      budget = math.min(100, 10 * o.rounds), seed = o.seed }
+      budget = 10 * o.rounds, seed = o.seed }
   else
     r = search.ga { values = values, cost = cost, budget = 10 * o.rounds, seed = o.seed }
   end
