@@ -17,15 +17,6 @@ local function drawn(random, rows, columns)
   return out
 end
 
-local function zeros(like)
-  local out = {}
-  for i, row in ipairs(like) do
-    out[i] = {}
-    for k = 1, #row do out[i][k] = 0 end
-  end
-  return out
-end
-
 local function tanh(x)
   local e = math.exp(-2 * math.abs(x))
   return (x < 0 and -1 or 1) * (1 - e) / (1 + e)
@@ -100,7 +91,7 @@ end
 
 --- Gradients of the weights, from those of the logits of every layer.
 local function backward(net, steps, logits)
-  local cell, head, n_in = zeros(net.cell), zeros(net.head), #steps[1].seen - net.hidden - 1
+  local cell, head, n_in = policy.zeros(net.cell), policy.zeros(net.head), #steps[1].seen - net.hidden - 1
   local dh, dc = {}, {}
   for j = 1, net.hidden do dh[j], dc[j] = 0, 0 end
   for l = #steps, 1, -1 do
@@ -130,15 +121,6 @@ local function climb(rows, gradient, memory, rate, t)
       row[k] = row[k] + rate * m / (1 - 0.9 ^ t) / (math.sqrt(v / (1 - 0.999 ^ t)) + 1e-8)
     end
   end
-end
-
-local function draw(random, p)
-  local x = random()
-  for k, share in ipairs(p) do
-    x = x - share
-    if x < 0 then return k end
-  end
-  return #p
 end
 
 --- A network with weights drawn by a seed.
@@ -245,13 +227,14 @@ end
 function recurrent.reinforce(q)
   local net = recurrent.new { inputs = #q.inputs[1], choices = q.choices, cell = q.cell or "lstm",
     hidden = q.hidden or 8, seed = q.seed }
-  local memory = { { m = zeros(net.cell), v = zeros(net.cell) }, { m = zeros(net.head), v = zeros(net.head) } }
+  local memory = {}
+  for i, rows in ipairs { net.cell, net.head } do memory[i] = { m = policy.zeros(rows), v = policy.zeros(rows) } end
   local out, baseline, t = { cost = math.huge, evaluations = 0 }, nil, 0
   while out.evaluations < (q.budget or 500) do
     local p, rows, mean = recurrent.probabilities(net, q.inputs), {}, 0
     for b = 1, q.batch or 10 do
       local state = {}
-      for l, row in ipairs(p) do state[l] = draw(net.random, row) end
+      for l, row in ipairs(p) do state[l] = policy.draw(net.random, row) end
       local cost = q.cost(state)
       out.evaluations = out.evaluations + 1
       if cost and cost < out.cost then out.state, out.cost = state, cost end
