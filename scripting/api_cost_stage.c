@@ -119,7 +119,8 @@ static void set_ends(lua_State *L, size_t n_layers)
 }
 
 /** Keys of argument 1 that are not a stage's. */
-static const char *const own_keys[] = {"in_flight", "micro_batch", "count", "ranges", NULL};
+static const char *const own_keys[] = {"in_flight", "micro_batch", "count",
+                                       "ranges",    "tp_rank",     NULL};
 
 static bool is_own(const char *key)
 {
@@ -205,7 +206,8 @@ void hv__stage_set_range(struct hv_stage *s, struct hv_range range, size_t n_lay
 
 struct hv__plan *hv__stage_plan(lua_State *L, const char *fn, double *in_flight)
 {
-    static const char *const varying[] = {"in_flight", "micro_batch", "ranges", "layers", NULL};
+    static const char *const varying[] = {"in_flight", "micro_batch", "ranges",
+                                          "layers",    "tp_rank",     NULL};
     size_t n_layers = hv_cost_model(hv__run_of(L, fn)->cost)->n_blocks;
     struct hv_range range = {0, 0};
     struct key key = {.complete = true};
@@ -280,7 +282,10 @@ static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
     struct hv__run *r = hv__run_of(L, fn);
     const struct hv__plan *p = hv__stage_plan(L, fn, in_flight);
     struct hv_err err = {0};
-    const struct hv_stage_query q = {.plan = p->doc.plan, .replica = &p->doc.plan->replicas[0]};
+    const struct hv_replica *replica = &p->doc.plan->replicas[0];
+    int64_t rank = hv__int(L, 1, fn, "tp_rank", 1, 1, replica->stages[0].tp.degree);
+    const struct hv_stage_query q = {
+        .plan = p->doc.plan, .replica = replica, .tp_rank = (int)rank - 1};
 
     if (hv_cost_pass(r->cost, &q, pass, &err) != HV_OK ||
         hv_cost_memory(r->cost, &q, memory, &err) != HV_OK)
@@ -294,7 +299,7 @@ static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
 Prices one stage: what one micro-batch costs on its first data-parallel rank, and its memory.
 @function hv.cost.stage
 @tparam table q the stage's keys as in a plan file, and micro_batch, count (equal pipelines),
-in_flight (micro-batches alive)
+in_flight (micro-batches alive), tp_rank (from 1: whose memory, where tensor shards are unequal)
 @treturn table {forward_s, backward_s (with recompute), weight_s, recompute_s, exposed = {tp, cp,
 ep, zero}, optimizer_s (the step after the last micro-batch), hop_bytes, flops,
 memory = as hv.cost.memory}

@@ -124,6 +124,14 @@ local function selftest(t)
   text, value = cut_text({ 1, 2, 3, 4 }, 2, 3, { 0, 0, 5 })
   t.equal("with a cut of 5 behind layer 3", text, "2|2", src)
   t.near("its time", value, 31, 1e-9, src)
+  local times = { {}, {} }
+  for cut = 1, 3 do
+    for k, toll in ipairs { { 0, 0, 0 }, { 0, 0, 5 } } do
+      times[k][cut] = 10 + toll[cut] + 3 * math.max(cut * (cut + 1) // 2, 10 - cut * (cut + 1) // 2)
+    end
+  end
+  t.equal("all cuts, free and with that one: the best are unique", table.concat(times[1], " ") .. "; "
+    .. table.concat(times[2], " "), "37 31 28; 37 31 33", src)
   local random, equal = search.generator(7), true
   for _ = 1, 60 do
     local e, tolls, gas, parts = {}, {}, random(12), 1 + random(3)

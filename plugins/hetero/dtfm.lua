@@ -99,8 +99,8 @@ local function placed(ctx, nodes, size)
   end
   if #list > 0 then return layout.best(list, q.block and FEW or #list) end
   return nil, reason and "even layers on equal devices: " .. reason
-    or ("no number of stages divides %d units and gives replicas that divide the batch"):format(
-      #q.class * (q.block or 1))
+    or ("%s %d units into replicas that divide the batch"):format(ctx.options.stages == 0 and "no number of stages cuts"
+      or ctx.options.stages .. " stages do not cut", #q.class * (q.block or 1))
 end
 
 local function plan(ctx)
@@ -145,9 +145,12 @@ local function selftest(t)
     return placing.regions({ 2, 2 }, { { 1 }, { 50, 1 } }, { { 10 }, { 1, 10 } },
       { stages = 2, dp_bytes = dp_GB * 1e9, pp_bytes = 1e8, seed = 1 })
   end
-  for dp_GB, want in pairs { [0.5] = { 2.102, 4.262 }, [0.05] = { 0.662, 1.742 } } do
+  for dp_GB, want in pairs { [0.5] = { 2.102, 4.262, "0.402 1.700" }, [0.05] = { 0.662, 1.742, "0.500 0.162" } } do
     local q = two(dp_GB)
-    local inside, across = placing.score(q, { { 1, 2 }, { 3, 4 } }), placing.score(q, { { 1, 3 }, { 2, 4 } })
+    local inside, across = { placing.score(q, { { 1, 2 }, { 3, 4 } }) }, { placing.score(q, { { 1, 3 }, { 2, 4 } }) }
+    local best = inside[1] < across[1] and inside or across
+    t.equal("its DATAP and 2 PIPEP", ("%.3f %.3f"):format(best[2], 2 * best[3]), want[3], src)
+    inside, across = inside[1], across[1]
     t.near(("2 regions, %g GB of gradients: best"):format(dp_GB), math.min(inside, across), want[1], 1e-9, src)
     t.near("and the alternative", math.max(inside, across), want[2], 1e-9, src)
     t.near("found", select(2, placing.place(q))[1], want[1], 1e-9, src)

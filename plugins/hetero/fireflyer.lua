@@ -117,22 +117,27 @@ local function plan(ctx)
   return made, not made and why or nil
 end
 
---- Eq-P and HFReduce of the largest stage; beside it the ring over the same wires.
+--- Eq-P and what of HFReduce the last backward pass does not hide (it takes no compute of the GPUs); beside it the ring
+-- over the same wires.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local parts, longest, worst, ring, kinds = chain.parts(ctx, made), 0, 0, 0, prices.kinds(ctx)
+  local parts, longest, worst, shown, ring, kinds = chain.parts(ctx, made), 0, 0, 0, 0, prices.kinds(ctx)
+  local beside = not made.sync or made.sync.overlap ~= false
   for r, replica in ipairs(made.replicas) do
     longest = math.max(longest, chain.seconds(parts[r]))
-    for _, stage in ipairs(replica.stages) do
+    for s, stage in ipairs(replica.stages) do
       local ids = ctx.cluster:ids(stage.devices)
-      local own = prices.chain(ctx, kinds[ids[1]], { tp = stage.tp, micro_batch = 1 })
-      local bytes = prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2])
+      local own, part = prices.shard(ctx, stage, kinds[ids[1]])
+      local bytes = part * prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2])
       local q, n = rates(ctx, ids)
-      worst, ring = math.max(worst, (hfreduce_s(q, bytes, n))), math.max(ring, ring_s(q, bytes, n))
+      local reduce_s = (hfreduce_s(q, bytes, n))
+      worst, ring = math.max(worst, reduce_s), math.max(ring, ring_s(q, bytes, n))
+      shown = math.max(shown, reduce_s - (beside and prices.stage(ctx, made, r, s).backward_s or 0))
     end
   end
-  return { iteration_s = longest + worst, terms = { pipeline_s = longest, hfreduce_s = worst, ring_s = ring },
-    formula = "Eq-P + max of HFReduce's pipelined steps (Fire-Flyer, section IV; host rates are options)" }
+  return { iteration_s = longest + shown,
+    terms = { pipeline_s = longest, hfreduce_s = worst, shown_s = shown, ring_s = ring },
+    formula = "Eq-P + what shows of HFReduce, max of its pipelined steps (Fire-Flyer, section IV; rates are options)" }
 end
 
 local function selftest(t)

@@ -10,6 +10,7 @@ local layout = require "layout"
 local pipes = require "pipes"
 local prices = require "prices"
 local provisioning = require "provisioning"
+local recurrent = require "recurrent"
 local search = require "search"
 local type_runs = require "type_runs"
 
@@ -116,6 +117,13 @@ local function selftest(t)
   t.near("its cost", cost, 8.04, 1e-9, src)
   for i, s in ipairs((provisioning.stages(q, best))) do k[i] = s.k end
   t.equal("its devices", table.concat(k, " "), "3 6 36", src)
+  local rate = math.huge
+  for _, s in ipairs((provisioning.stages(q, best))) do
+    local compute = 0
+    for l = s.first, s.last do compute = compute + q.compute[s.type][l] end
+    rate = math.min(rate, 1 / (compute * (0.1 + 0.9 / s.k)), 1 / (q.exchange[s.type][1] * (0.2 + 0.8 / s.k)))
+  end
+  t.near("its rate, met exactly by two stages", rate, 2, 1e-9, src)
   t.near("the next", costs[2], 10.95, 5e-3, src)
   k = {}
   for i, s in ipairs((provisioning.stages(q, { 1, 2, 2, 2 }))) do k[i] = s.k end
@@ -128,6 +136,28 @@ local function selftest(t)
   end
   t.ok(("the likeliest plan in the end is the optimum in %d of 100, at least 85"):format(likeliest), likeliest >= 85,
     src .. ": 94")
+  local function seen_by(run, seeds, name)
+    local n = 0
+    for seed = 1, seeds do
+      local found = run(q, { rounds = 50, penalty = 100, seed = seed, cell = name, search = name })
+      n = n + (found and (select(2, provisioning.stages(q, found)) or math.huge) < 8.04 + 1e-9 and 1 or 0)
+    end
+    return n
+  end
+  for _, cell in ipairs { "lstm", "rnn" } do
+    local n = seen_by(provisioning.recurrent, 20, cell)
+    t.ok(("%s, 50 rounds of 10: optimum seen in %d of 20 seeds, at least 19"):format(cell, n), n >= 19, src)
+  end
+  for _, name in ipairs { "genetic", "bayes" } do
+    local n = seen_by(provisioning.other, 20, name)
+    t.ok(("%s: optimum seen in %d of 20 seeds, at least 19"):format(name, n), n >= 19, src .. ", brute force")
+  end
+  t.ok("all on CPUs: out of reach", provisioning.stages(q, { 1, 1, 1, 1 }) == nil, "by hand: 0.1 of 21 s is serial")
+  t.near("all on 81 GPUs, the best single type", select(2, provisioning.other(q, { search = "single" })), 98.01, 1e-9,
+    "by hand: 81 x 2.42 / 2")
+  local net = recurrent.new { inputs = 3, choices = 3, cell = "lstm", hidden = 4, seed = 5 }
+  t.near("gradient of the network: as by differences", recurrent.gradient_error(net, { { 1, 0, 0.5 }, { 0, 1, -1 },
+    { 0.3, 0.2, 2 } }, { { 0.7, { 2, 1, 3 } }, { -0.4, { 1, 1, 2 } } }), 0, 1e-6, "differences of 1e-5")
   t.ok(("REINFORCE, 50 rounds of 10: optimum seen in %d of 100 seeds, at least 95"):format(hits), hits >= 95, src)
 end
 
@@ -140,8 +170,9 @@ return {
   options = {
     { key = "rate", type = "number", default = 0, min = 0, max = 1e9,
       help = "sequences per second to reach for the least money; 0: shares of what all devices could do, the best" },
-    { key = "search", type = "choice", choices = { "reinforce", "enumerate", "greedy", "genetic", "single" },
-      default = "reinforce", help = "learn the types, try all where they are few, or what the paper compares with" },
+    { key = "search", type = "choice", default = "reinforce",
+      choices = { "reinforce", "lstm", "rnn", "enumerate", "bayes", "genetic", "greedy", "heuristic", "single" },
+      help = "learn the types (by a table or networks), try all where they are few, or what the paper compares with" },
     { key = "rounds", type = "integer", default = 50, min = 1, max = 10000, help = "rounds of ten plans" },
     { key = "hosts", type = "boolean", default = true, help = "CPUs that the job's precision runs on are a type too" },
     { key = "groups", type = "integer", default = 8, min = 1, max = 120,

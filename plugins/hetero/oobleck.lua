@@ -10,6 +10,7 @@ local mixes = require "mixes"
 local oracle = require "oracle"
 local prices = require "prices"
 local recovery = require "recovery"
+local sample = require "oobleck_sample"
 local templates = require "templates"
 
 --- Weights { c0, c1, tail } of T = sum t + (c0 + c1·k)·t_k + tail·sum over s >= k of t_s, with k
@@ -25,7 +26,7 @@ local function setting(ctx, micro_batch, recompute, reserve)
   local o = ctx.options
   return { micro_batch = micro_batch, recompute = recompute, faults = o.faults, most_sizes = o.sizes, reserve = reserve,
     layers = ctx.model:layers(), total = ctx.job.global_batch // micro_batch, memo = {}, weights = weights,
-    rule = o.coefficient }
+    rule = o.coefficient, deal = o.deal }
 end
 
 --- The best mixes, and the setting that needs the fewest nodes.
@@ -54,6 +55,11 @@ local function plan(ctx)
     return found
   end)
   if all then return all.best(ctx.options.tries) end
+  local least = first and first.least or #sequence
+  if ctx.options.sizes > 0 and (ctx.options.faults + 1) * least <= #sequence then
+    return nil, ("no pipelines of %d to %d nodes, the sizes considered, use all %d; consider more (sizes)"):format(
+      least, least + ctx.options.sizes - 1, #sequence)
+  end
   return nil, templates.shortage(ctx, sequence, ctx.options.faults, first)
 end
 
@@ -98,18 +104,6 @@ local function claim(made, ctx)
       .. "4.1.2), and the first layer's all-reduce" }
 end
 
--- Forward + backward of 34 layers in ms: the planner's own test generator, random seed 0, and the
--- T of its templates on nodes of one GPU (Oobleck 3b7a0c2, csrc/planning, run once).
-local dummy = {
-  3.11828506035, 0.746004075596, 1.42675588029, 0.956751123415, 1.97920126178, 0.987142802138, 1.64590877954,
-  1.14573985785, 2.12059880815, 3.61912684285, 1.15046490305, 1.37545527851, 1.52216382232, 1.6452504092,
-  2.63431609998, 0.485642425718, 1.11894728432, 2.36953983325, 0.74334596444, 2.64703735191, 1.51098622788,
-  3.01926502193, 2.75203355321, 1.69345291414, 1.7905427062, 0.864160806141, 3.25808199288, 1.59005920207,
-  2.12965769986, 3.04670856393, 2.15996095752, 0.616308150922, 0.256299537213, 2.79292433281,
-}
-local dummy_times = { [2] = 275.789441626341, [3] = 265.153028342426, [4] = 266.918920405485, [5] = 274.173092893116,
-  [6] = 267.424221438280, [7] = 262.738164684253, [8] = 278.476622516917 }
-
 local function template_value(times, n_stages)
   return hv.opt.partition { n = #times, parts = n_stages, load = times, weights = weights(n_stages, "code") }
 end
@@ -118,13 +112,15 @@ local function selftest_templates(t, src)
   local two, three = template_value({ 2, 4, 6 }, 2), template_value({ 1, 2, 3, 4, 5, 6 }, 3)
   t.near("T of layers 2 4 6 on 2 nodes", two.value, 54, 0, src)
   t.equal("its cut", two.stages[1][2], 2, src)
+  t.equal("its parts T1 T2 T3: sum, (2 S + k + 1) of the slowest, from it on", ("%g %g %g"):format(
+    two.values[1] + two.values[2], (2 * 2 + 1 + 1) * two.values[2], two.values[2]), "12 36 6", src)
   t.near("T of layers 1 to 6 on 3 nodes", three.value, 108, 0, src)
   t.equal("its stages", ("%g|%g|%g"):format(table.unpack(three.values)), "6|9|6", src)
   t.near("one stage: 4 t", template_value({ 1, 2 }, 1).value, 12, 0, src)
   t.near("34 layers, one node of 4 GPUs: 4 t of the published stage", 4 * (25.7160315068991 + 32.9095049523248),
     234.502145836896, 1e-9, "Oobleck's own planner")
   for n = 2, 8 do
-    t.near(("34 layers on %d nodes"):format(n), template_value(dummy, n).value, dummy_times[n], 1e-6,
+    t.near(("34 layers on %d nodes"):format(n), template_value(sample.times, n).value, sample.values[n], 1e-6,
       "Oobleck's own planner")
   end
   local times = { 3, 1, 4, 1, 5, 9, 2, 6 }
@@ -153,6 +149,7 @@ local function selftest(t)
   t.equal("sizes N=7 n0=2 f=1", table.concat(sizes, " "), "2 3 4 5", src)
   local options = recovery.options(7, sizes, 2, 1000)
   t.equal("options N=7", #options, 3, src)
+  t.equal("these", recovery.mixes_text(sizes, options), "2 2 3; 2 5; 3 4", src)
   local seven = { 2, 3, 4, 5, 6, 7 }
   t.equal("options N=13 without the filter", #recovery.options(13, seven, 0, 1000), 17, src)
   t.equal("options N=13 with f=3", #recovery.options(13, seven, 4, 1000), 10, src)
@@ -162,6 +159,9 @@ local function selftest(t)
   local b = mixes.deal_batch({ { steady_s = 6, count = 2 }, { steady_s = 4, count = 1 } }, 16)
   t.equal("batch 16 on (6, 4), two and one", table.concat(b.counts, ","), "5,6", src)
   t.near("its objective", b.value, 18, 1e-9, src)
+  local slowest = mixes.deal_batch({ { steady_s = 6, count = 2 }, { steady_s = 4, count = 1 } }, 16, "slowest")
+  t.near("the slowest instead, as whole numbers of a linear program", slowest.value,
+    oracle.slowest({ 6, 4 }, { 2, 1 }, 16), 1e-9, src .. ", linear alternative")
   t.near("4 equal stages, 10 micro-batches", pipeline_time({ 1, 1, 1, 1 }, 10), 13, 0, "Eq-P")
   t.equal("ways to split 1, 2, 4, 8 GPUs by halves", ("%d %d %d %d"):format(#templates.splits(1),
     #templates.splits(2), #templates.splits(4), #templates.splits(8)), "1 2 5 26",
@@ -186,6 +186,8 @@ return {
       help = "how many template sizes are considered, from the least n0 on; 0: all, beyond 32 nodes six" },
     { key = "coefficient", type = "choice", choices = { "code", "paper" }, default = "code",
       help = "weight of the slowest stage in T: the published code's or the paper's" },
+    { key = "deal", type = "choice", choices = { "variance", "slowest" }, default = "variance",
+      help = "micro-batches so that pipelines differ least in time (as in the paper), or that the slowest ends first" },
     { key = "damaged", type = "choice", choices = { "best", "leave", "use" }, default = "best",
       help = "replan: a node that lost some GPUs is left out (as in the paper), used with its rest, or the better" },
     { key = "tries", type = "integer", default = 2, min = 1, max = 100,

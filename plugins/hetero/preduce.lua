@@ -16,6 +16,7 @@ local WORKERS_MOST = 256 -- as many as the judge plays
 local function sync_of(options, n)
   local waits = options.wait_ms > 0
   return { kind = "partial_reduce", group = math.min(options.group, n), weights = options.weights,
+    staleness = options.bound > 0 and options.bound or nil,
     connect = not options.avoid_freezing and false or nil, wait_ms = waits and options.wait_ms or nil,
     wait_most_ms = waits and math.max(options.wait_ms, options.wait_most_ms) or nil,
     least = waits and math.min(options.least, n) or nil }
@@ -33,29 +34,10 @@ local function spread(made)
   return made
 end
 
---- Workers of a plan, one per pipeline: { seconds of a step, sequences of a step, first device }.
-local function workers_of(made, ctx)
-  local workers = {}
-  for r, replica in ipairs(made.replicas) do
-    local stage_s, count = {}, replica.count or 1
-    for s in ipairs(replica.stages) do
-      local pass = prices.stage(ctx, made, r, s)
-      stage_s[s] = pass.forward_s + pass.backward_s
-    end
-    local ids = ctx.cluster:ids(replica.stages[1].devices)
-    for k = 0, count - 1 do
-      workers[#workers + 1] = { seconds = layout.pipeline_s(stage_s, replica.micro_batches),
-        sequences = replica.micro_batches * (replica.micro_batch or made.micro_batch),
-        id = ids[k * (#ids // count) + 1] }
-    end
-  end
-  return workers
-end
-
 --- The plan with partial reductions.
 local function apply(made, ctx)
   made = spread(prices.table_of(made))
-  local n = #workers_of(made, ctx)
+  local n = #groupwise.workers(ctx, made)
   if n < 3 then
     return nil, ("at least 3 pipelines are needed, the plan has %d: more replicas, fewer stages"):format(n)
   end
@@ -108,8 +90,9 @@ end
 -- models mix, and how stale a group's members are on average.
 local function claim(made, ctx)
   made = prices.table_of(made)
-  local workers, sync, heads = workers_of(made, ctx), made.sync or {}, {}
-  local q = { times = {}, avoid = sync.connect ~= false, least = sync.least, wait = sync.wait_ms and sync.wait_ms / 1e3,
+  local workers, sync, heads = groupwise.workers(ctx, made), made.sync or {}, {}
+  local q = { times = {}, avoid = sync.connect ~= false, least = sync.least, bound = sync.staleness,
+    wait = sync.wait_ms and sync.wait_ms / 1e3,
     wait_most = (sync.wait_most_ms or sync.wait_ms or 0) / 1e3 }
   q.n, q.group, q.horizon = #workers, sync.group or #workers, 0
   for w, worker in ipairs(workers) do
@@ -120,9 +103,9 @@ local function claim(made, ctx)
     return { formula = ("partial reduction; the controller is played for up to %d workers"):format(WORKERS_MOST) }
   end
   local first = made.replicas[1].stages[1]
-  local own = prices.chain(ctx, prices.kinds(ctx)[heads[1]], { tp = first.tp, micro_batch = 1 })
-  q.reduce_s = prices.sync(ctx, own, first.layers[1] + 1, first.layers[2], heads)
-  local groups, mean, stale = groupwise.play(q)
+  local own, part = prices.shard(ctx, first, prices.kinds(ctx)[heads[1]])
+  q.reduce_s = part * prices.sync(ctx, own, first.layers[1] + 1, first.layers[2], heads)
+  local groups, _, stale = groupwise.play(q)
   local sequences, behind, members = 0, 0, 0
   for _, g in ipairs(groups) do
     for _, w in ipairs(g[2]) do sequences = sequences + workers[w].sequences end
@@ -130,7 +113,8 @@ local function claim(made, ctx)
   for by, count in pairs(stale) do behind, members = behind + by * count, members + count end
   return {
     iteration_s = ctx.job.global_batch * groups[#groups][1] / sequences,
-    terms = { rho_frac = groupwise.mixing(mean), staleness_steps = behind / members, reduce_s = q.reduce_s,
+    terms = { rho_frac = groupwise.agreeing(q.n, groups, sync.weights == "staleness" and ctx.options.decay or 1),
+      staleness_steps = behind / members, reduce_s = q.reduce_s,
       members = members / #groups },
     formula = "P / mean time between groups, by the controller's events (P-Reduce, section 4)",
   }
@@ -151,6 +135,7 @@ local function selftest(t)
   q.horizon = 6000
   local groups, mean = groupwise.play(q)
   t.near("gradients per second (all-reduce: 1.5)", 2 * #groups / groups[#groups][1], 2, 1e-3, src)
+  t.near("of all-reduce", #q.times / math.max(table.unpack(q.times)), 1.5, 1e-12, src)
   even = groupwise.mean(3, { { 2 / 3, { 1, 2 } }, { third, { 1, 3 } } })
   t.near("steady rho, p12 2/3 and p13 1/3", groupwise.mixing(even), (1 + math.sqrt(third)) / 2, 1e-9, src)
   t.near("as played", groupwise.mixing(mean), 0.7887, 1e-3, src)
@@ -165,6 +150,16 @@ local function selftest(t)
   t.equal("half a second for the third", groupwise.text(groupwise.play(q), 4), "12@1.5 3@2.45 12@2.905 12@4.2695", src)
   q.least = 2
   t.equal("doubled by less than 2", groupwise.text(groupwise.play(q), 4), "12@1.5 3@2.45 12@3.4 123@4.45", src)
+  src = "stale synchronous bound, by hand"
+  local b = { n = 3, times = { 1, 1, 4 }, group = 2, reduce_s = 0, horizon = 400, bound = 1 }
+  t.equal("1 1 4 s, one step ahead at most", groupwise.text(groupwise.play(b), 6),
+    "12@1 12@2 31@5 23@9 12@10 31@14", src)
+  src = "weights by staleness, by hand"
+  local w = groupwise.weights({ 0, 1, 1 }, 0.5)
+  t.equal("gaps of 0, 1 and 1 steps, a half each", ("%g %g %g"):format(w[1], w[2], w[3]), "0.5 0.25 0.25", src)
+  t.near("equal weights mix as the mean matrix says", groupwise.agreeing(3, { { 1, { 1, 2 }, { 0, 3 } },
+    { 1, { 1, 2 }, { 0, 0 } }, { 1, { 1, 3 }, { 0, 1 } } }, 1), (1 + math.sqrt(third)) / 2, 1e-9, "catalogue: preduce")
+  t.near("2/3 and 1/3 of two: agree at once", groupwise.agreeing(2, { { 1, { 1, 2 }, { 0, 1 } } }, 0.5), 0, 1e-9, src)
   local played = hv.sim.workers { kind = "partial_reduce", period_s = q.times, group = 3, wait_s = q.wait,
     wait_most_s = 10, least = 2, horizon_s = 40 }
   local list, members = groupwise.play(q), 0
@@ -182,6 +177,8 @@ return {
     { key = "group", type = "integer", default = 3, min = 2, max = 1024, help = "workers of a group, P" },
     { key = "weights", type = "choice", choices = { "constant", "staleness" }, default = "constant",
       help = "average with 1/P each, or less of members that are behind" },
+    { key = "decay", type = "number", default = 0.5, min = 0.001, max = 1,
+      help = "weights by staleness: factor per step that a member is behind (moving average)" },
     { key = "avoid_freezing", type = "boolean", default = true,
       help = "join components that no group has connected" },
     { key = "wait_ms", type = "number", default = 0, min = 0, max = 1e9,
@@ -190,6 +187,8 @@ return {
       help = "what that time may grow to, when groups are small (Hetu's cap)" },
     { key = "least", type = "integer", default = 2, min = 0, max = 1024,
       help = "fewer members double the wait, others make it a tenth shorter" },
+    { key = "bound", type = "integer", default = 0, min = 0, max = 1000000,
+      help = "steps that a worker may be ahead of the slowest before it waits (stale synchronous); 0: any" },
     { key = "tries", type = "integer", default = 12, min = 1, max = 1000,
       help = "how many plans that fit are simulated, best formula first" },
   },

@@ -1,40 +1,15 @@
 --- Whale (Jia et al., USENIX ATC'22): memory-constrained load balance on mixed GPUs.
 -- Section 3.3.1: shares follow FLOP/s, then load moves from devices that run out of memory (peaks)
--- to the least busy ones (valleys). Section 3.3.2: pipeline stages in order of falling memory,
+-- to the least busy ones (valleys): samples where a part of the model is replicated, heads of every layer where it is
+-- split. Section 3.3.2: pipeline stages in order of falling memory,
 -- layers in proportion to FLOP/s, with the same shift.
 local candidates = require "candidates"
 local layout = require "layout"
 local loads = require "loads"
 local oracle = require "oracle"
 local prices = require "prices"
+local shards = require "shards"
 local stages = require "stages"
-
--- Data parallelism ---------------------------------------------------------------------------
-
---- One TaskGraph replicated over groups of tp devices, batch shares by speed and memory.
-local function replicated(ctx, c, ranks)
-  local chain = prices.chain(ctx, ranks[1].kind, c)
-  local items, per_step = stages.rank_items(ctx, c, ranks), ctx.job.global_batch // c.micro_batches
-  local ok, short = loads.deal(items, per_step, 1)
-  if not ok then
-    return nil, stages.shortage(ctx, 1, short and items[short], ranks[short])
-  end
-  local slowest = 0
-  for i, d in ipairs(ranks) do
-    slowest = math.max(slowest, items[i].n * prices.time(prices.chain(ctx, d.kind, c), 1, chain.n))
-  end
-  local ids = stages.join(ranks)
-  return {
-    claim_s = c.micro_batches * slowest
-      + prices.sync(ctx, chain, 1, chain.n, stages.heads(ids, c.tp)),
-    build = function()
-      local stage = prices.stage_keys(c, { devices = ctx.cluster:address(ids),
-        layers = { 0, chain.n }, dp = #ranks, shares = loads.counts(items) })
-      return { micro_batch = per_step, schedule = { name = "1f1b" },
-        replicas = { { micro_batches = c.micro_batches, stages = { stage } } } }
-    end,
-  }
-end
 
 -- Pipeline -----------------------------------------------------------------------------------
 
@@ -75,10 +50,29 @@ local function add_replicated(ctx, all, nodes)
     for _, m in ipairs(layout.divisors(ctx.job.global_batch)) do
       if #ranks > 0 and ctx.job.global_batch // m >= #ranks and asked(ctx, m) then
         for _, recompute in ipairs(recomputes) do
-          all.add(replicated(ctx, {
+          all.add(shards.replicated(ctx, {
             tp = tp, micro_batch = 1, micro_batches = m, recompute = recompute,
             zero = ctx.options.zero, sequence_parallel = tp > 1,
           }, ranks))
+        end
+      end
+    end
+  end
+end
+
+--- The split annotation: every layer in shards by speed over groups of devices that have some of every kind.
+local function add_split(ctx, all, nodes)
+  local layers, tried = ctx.model:layers(), 0
+  for _, count in ipairs(shards.counts(nodes)) do
+    local groups = shards.groups(nodes, count)
+    local size = #groups[1]
+    local fits = size > 1 and size <= ctx.options.tp and size <= shards.units(layers)
+    for _, m in ipairs(fits and layout.divisors(ctx.job.global_batch) or {}) do
+      if ctx.job.global_batch // m >= count and asked(ctx, m) and not (tried > 0 and hv.stopping()) then
+        for _, recompute in ipairs(recomputes) do
+          tried = tried + 1
+          all.add(shards.split(ctx, { micro_batches = m, recompute = recompute, zero = ctx.options.zero,
+            sequence_parallel = ctx.job.sequence % size == 0 }, groups))
         end
       end
     end
@@ -117,12 +111,10 @@ local function plan(ctx)
   local nodes = layout.nodes(devices)
   if #nodes == 0 then return nil, why end
   local all = candidates.new()
-  if ctx.options.mode ~= "pipeline" then
-    add_replicated(ctx, all, nodes)
-  end
-  if ctx.options.mode ~= "replicate" then
-    add_pipelined(ctx, all, nodes)
-  end
+  local mode = ctx.options.mode
+  if mode == "auto" or mode == "replicate" then add_replicated(ctx, all, nodes) end
+  if mode == "auto" or mode == "split" then add_split(ctx, all, nodes) end
+  if mode == "auto" or mode == "pipeline" then add_pipelined(ctx, all, nodes) end
   return all.best(ctx.options.tries, ctx.options.micro_batches == 0
     and "no division of the devices gives every stage a layer and a sequence"
     or ("%d micro-batches do not divide the batch of %d so that every replica gets a sequence"):format(
@@ -148,9 +140,18 @@ local function selftest(t)
   t.equal("48 samples on speeds 2 2 1 1", table.concat(loads.counts(items), ","), "16,16,8,8", src)
   items = loads.items(speeds, 4, 1, { 32, 32, 10, 10 })
   t.near("8 samples need", 4 + 8 * 1, 12, 0, src)
+  t.near("busiest time before the shift, which does not fit", 16 / items[1].speed, 8, 0, src)
   t.ok("the shift succeeds", loads.deal(items, 48, 0), src)
   t.equal("after the shift", table.concat(loads.counts(items), ","), "18,18,6,6", src)
   t.near("busiest time", items[1].n / items[1].speed, 9, 0, src)
+  items = loads.items({ 3, 1 }, 2, 1, { 80, 80 })
+  loads.deal(items, 8, 1)
+  t.equal("8 heads split over speeds 3 1", table.concat(loads.counts(items), ","), "6,2", "section 3.3.1, by hand")
+  items = loads.items({ 3, 1 }, 2, 1, { 7, 80 })
+  t.ok("the fast device has room for 5: a head moves", loads.deal(items, 8, 1), "section 3.3.1, by hand")
+  t.equal("heads after the shift", table.concat(loads.counts(items), ","), "5,3", "section 3.3.1, by hand")
+  t.equal("heads and heads of keys and values are cut whole", shards.units { { heads = 32, kv_heads = 8 },
+    { heads = 24, kv_heads = 12 } }, 4, "by hand")
   items = loads.items(speeds, 4, 1, { 20, 20, 10, 10 })
   t.ok("48 samples do not fit 16 + 16 + 6 + 6", loads.deal(items, 48, 0) == nil, src)
   local random, kept, judged = require("search").generator(7), true, true
@@ -182,11 +183,10 @@ return {
   summary = "Loads follow FLOP/s, then move from full memories to idle ones; large memory first.",
   needs = { model = "layers" },
   options = {
-    { key = "mode", type = "choice", choices = { "auto", "replicate", "pipeline" },
-      default = "auto",
-      help = "replicate the model with unequal shares, pipeline it, or the better of both" },
+    { key = "mode", type = "choice", choices = { "auto", "replicate", "split", "pipeline" }, default = "auto",
+      help = "replicate the model with unequal shares of the batch, split layers into unequal shards, or pipeline" },
     { key = "tp", type = "integer", default = 8, min = 1, max = 64,
-      help = "most devices of a node that split a layer (split annotation)" },
+      help = "most devices that split a layer: of a node, of mode split any" },
     { key = "micro_batches", type = "integer", default = 0, min = 0, max = 1000000,
       help = "micro-batches of an iteration (pipeline annotation); 0: the best of all that divide the batch" },
     { key = "zero", type = "integer", default = 0, min = 0, max = 3,

@@ -1,5 +1,7 @@
 -- Modules of a model (encoder me, backbone lm, generator mg) on GPUs of their own, and the order of unequal samples
 -- (DistTrain, Zhang et al., arXiv 2408.04275).
+local layout = require "layout"
+
 local disaggregated = {}
 
 --- T_iter of section 4 for module times per sample C on one tensor group { me, lm, mg }, degrees tp, GPUs, depth,
@@ -85,6 +87,31 @@ function disaggregated.firsts(layers)
   return out
 end
 
+--- Stages of a choice in the order of the pipeline: encoder, backbone in `depth` even runs of layers, generator.
+-- @function disaggregated.rows
+-- @tparam table c {order = list of devices, ranges = {me, lm, mg}, gpus = {me, mg}, tp = {me, lm, mg}, dp, depth}
+-- @treturn table list of {devices, tp, dp, from, to}
+-- @units none
+-- @raise none
+-- @usage local rows = require("disaggregated").rows { order = { {}, {}, {} },
+--   ranges = { me = { 1, 2 }, lm = { 3, 8 } }, gpus = { me = 1 }, tp = { me = 1, lm = 1 }, dp = 1, depth = 2 }
+-- assert(#rows == 3 and rows[3].from == 6)
+function disaggregated.rows(c)
+  local rows, at = {}, 0
+  local function add(size, tp, from, to)
+    rows[#rows + 1] = { devices = layout.slice(c.order, at + 1, size), tp = tp, dp = size // tp, from = from, to = to }
+    at = at + size
+  end
+  if c.ranges.me then add(c.gpus.me, c.tp.me, c.ranges.me[1], c.ranges.me[2]) end
+  local first = c.ranges.lm[1]
+  for _, n in ipairs(layout.even(c.ranges.lm[2] - first + 1, c.depth)) do
+    add(c.tp.lm * c.dp, c.tp.lm, first, first + n - 1)
+    first = first + n
+  end
+  if c.ranges.mg then add(c.gpus.mg, c.tp.mg, c.ranges.mg[1], c.ranges.mg[2]) end
+  return rows
+end
+
 --- GPUs in proportion to work (the closed form of the steady part), in multiples of the tensor degrees.
 -- @function disaggregated.gpus
 -- @tparam integer n how many GPUs
@@ -118,6 +145,73 @@ function disaggregated.balanced(sizes, groups)
   for g = 1, groups do loads[g] = 0 end
   for i, g in ipairs(r.counts) do loads[g] = loads[g] + sizes[i] end
   return loads
+end
+
+--- Positions 1 to n dealt to groups in turns.
+local function in_turns(n, groups)
+  local out = {}
+  for i = 1, n do
+    local g = (i - 1) % groups + 1
+    out[g] = out[g] or {}
+    table.insert(out[g], i)
+  end
+  return out
+end
+
+--- The same with as many samples in every group (data-parallel ranks take steps together): largest first, each to the
+-- least loaded group that has room; the given deal, in turns, where its largest load is no more.
+-- @function disaggregated.dealt
+-- @tparam table sizes list of sizes of the samples, a multiple of the groups
+-- @tparam integer groups how many
+-- @treturn table list of lists of positions, each in the order of the samples; then the largest load as given and now
+-- @units any
+-- @raise none
+-- @usage local groups, given, now = require("disaggregated").dealt({ 4, 1, 3, 2 }, 2)
+-- assert(given == 7 and now == 5 and groups[1][1] == 1 and groups[1][2] == 2)
+function disaggregated.dealt(sizes, groups)
+  local order, out, loads, room = {}, {}, {}, #sizes // groups
+  for i in ipairs(sizes) do order[i] = i end
+  table.sort(order, function(a, b) return sizes[a] > sizes[b] or sizes[a] == sizes[b] and a < b end)
+  for g = 1, groups do out[g], loads[g] = {}, 0 end
+  for _, i in ipairs(order) do
+    local least
+    for g = 1, groups do
+      if #out[g] < room and (not least or loads[g] < loads[least]) then least = g end
+    end
+    table.insert(out[least], i)
+    loads[least] = loads[least] + sizes[i]
+  end
+  local given, before, now = in_turns(#sizes, groups), 0, math.max(table.unpack(loads))
+  for _, group in ipairs(given) do
+    local sum = 0
+    for _, i in ipairs(group) do sum = sum + sizes[i] end
+    before = math.max(before, sum)
+  end
+  for g = 1, groups do table.sort(out[g]) end
+  return before > now and out or given, before, math.min(before, now)
+end
+
+--- Micro-batches of one group: m samples each, as they come, or with `alike` those of like size together.
+-- @function disaggregated.packed
+-- @tparam table tokens list of tokens of all samples
+-- @tparam table group list of positions in it
+-- @tparam integer m samples of a micro-batch; divides those of the group
+-- @tparam boolean alike sort by size first
+-- @treturn table list of {sequences, tokens = of all of them}
+-- @units tokens
+-- @raise none
+-- @usage local list = require("disaggregated").packed({ 8, 2, 8, 4 }, { 1, 2, 3, 4 }, 2, true)
+-- assert(list[1].tokens == 6 and list[2].tokens == 16)
+function disaggregated.packed(tokens, group, m, alike)
+  local own, list = {}, {}
+  for k, i in ipairs(group) do own[k] = tokens[i] end
+  if alike then table.sort(own) end
+  for from = 1, #own, m do
+    local sum = 0
+    for k = from, from + m - 1 do sum = sum + own[k] end
+    list[#list + 1] = { sequences = m, tokens = sum }
+  end
+  return list
 end
 
 --- Section 5.2: an order of micro-batches with these encoder times before a backbone that takes `interval` for each:
@@ -189,21 +283,52 @@ end
 -- @tparam integer count how many
 -- @tparam integer sequences in each
 -- @tparam integer seed of the order
--- @treturn table list of {sequences, tokens}
--- @units tokens per sequence
+-- @treturn table list of {sequences, tokens = of all of them}
+-- @units tokens; those of the lengths are per sequence
 -- @raise none
 -- @usage assert(#require("disaggregated").batches({ { tokens = 8, frac = 1 } }, 3, 2, 1) == 3)
 function disaggregated.batches(lengths, count, sequences, seed)
   local weights, list, random = {}, {}, require("search").generator(seed)
   for i, row in ipairs(lengths) do weights[i] = row.frac end
   for i, n in ipairs(hv.opt.distribute({ total = count, time = weights, objective = "ratio" }).counts) do
-    for _ = 1, n do list[#list + 1] = { sequences = sequences, tokens = lengths[i].tokens } end
+    for _ = 1, n do list[#list + 1] = { sequences = sequences, tokens = sequences * lengths[i].tokens } end
   end
   for i = #list, 2, -1 do
     local j = random(i)
     list[i], list[j] = list[j], list[i]
   end
   return list
+end
+
+--- The micro-batches of a batch in one of the ways of section 5, by data-parallel group: "alike": all groups together
+-- in micro-batches of like length, "given": samples as they come, dealt to the groups in turns, "dealt": to the least
+-- loaded group (5.1), "ordered": of like size together, in the order of section 5.2, "alike ordered": that of "alike".
+-- @function disaggregated.lists
+-- @tparam string way one of these
+-- @tparam table q {lengths = list of {tokens, frac}, batch, dp = groups, m = samples of a micro-batch and group, seed,
+-- interval = time of the backbone over that of the encoder (nil: no order), depth = stages of the backbone}
+-- @treturn table list per group (or one for all) of {sequences, tokens}
+-- @units tokens per sequence
+-- @raise none
+-- @usage local q = { lengths = { { tokens = 4, frac = 0.5 }, { tokens = 8, frac = 0.5 } }, batch = 8, dp = 2, m = 2,
+--   seed = 1, depth = 1 }
+-- assert(#require("disaggregated").lists("dealt", q) == 2)
+function disaggregated.lists(way, q)
+  local lists, tokens, all = {}, {}, {}
+  for i, b in ipairs(disaggregated.batches(q.lengths, q.batch, 1, q.seed)) do tokens[i], all[i] = b.tokens, i end
+  local together = way:find "alike"
+  local groups = together and { all } or way == "given" and in_turns(#tokens, q.dp)
+    or disaggregated.dealt(tokens, q.dp)
+  for g, group in ipairs(groups) do
+    lists[g] = disaggregated.packed(tokens, group, together and q.dp * q.m or q.m, together or way == "ordered")
+  end
+  for g, list in ipairs(way:find "ordered" and q.interval and lists or {}) do
+    local times, mean, out = {}, 0, {}
+    for i, b in ipairs(list) do times[i], mean = b.tokens, mean + b.tokens / #list end
+    for k, i in ipairs(disaggregated.reordered(times, mean * q.interval, q.depth)) do out[k] = list[i] end
+    lists[g] = out
+  end
+  return lists
 end
 
 return disaggregated

@@ -3,6 +3,7 @@
 local events = require "events"
 local layout = require "layout"
 local matrix = require "matrix"
+local prices = require "prices"
 
 local groupwise = {}
 
@@ -76,8 +77,10 @@ end
 -- @function groupwise.play
 -- @tparam table q {n, times = seconds of a step per worker, group = P, reduce_s = of one average, avoid = true:
 -- keep groups from freezing into cliques, horizon = when to end; wait = how long a group waits, from its first member
--- on, before it goes on without being full (nil: for ever), doubled by groups of fewer than `least`, to wait_most}
--- @treturn table list of {time, workers}; then the mean group matrix, and how many members were how many steps
+-- on, before it goes on without being full (nil: for ever), doubled by groups of fewer than `least`, to wait_most;
+-- bound = steps that a worker may have ended above the slowest when it begins the next (nil or 0: any)}
+-- @treturn table list of {time, workers, how many steps each was behind}; then the mean group matrix, and how many
+-- members were how many steps
 -- behind the foremost of their group
 -- @units seconds (or any unit of time, the same in and out)
 -- @raise none
@@ -87,12 +90,31 @@ function groupwise.play(q)
   local ready, queue, groups, history, steps, stale = events.queue(), {}, {}, {}, {}, {}
   local together = {} -- ready at the same time: by number
   local wait, close = q.wait, nil
+  local ended, held, slowest, left = {}, {}, 0, q.n -- steps of their own; `left` have ended no more than the slowest
+  local function begin(now, w, at)
+    held[w] = (q.bound or 0) > 0 and ended[w] > slowest + q.bound and at or nil
+    if not held[w] then ready:push(math.max(now, at) + q.times[w], w) end
+  end
+  local function count(now, w)
+    ended[w] = ended[w] + 1
+    if ended[w] ~= slowest + 1 then return end
+    left = left - 1
+    if left > 0 then return end
+    slowest = slowest + 1
+    for v = 1, q.n do left = left + (ended[v] == slowest and 1 or 0) end
+    for v = 1, q.n do
+      if held[v] then begin(now, v, held[v]) end
+    end
+  end
   for w = 1, q.n do
     ready:push(q.times[w], w)
-    steps[w] = 1
+    steps[w], ended[w] = 1, 0
   end
   events.run(ready, function(now, w)
-    if w then together[#together + 1] = w end -- no number: the time of a group is up
+    if w then -- no number: the time of a group is up
+      together[#together + 1] = w
+      count(now, w)
+    end
     if ready:peek() == now then return end
     table.sort(together)
     close = close or #together > 0 and wait and now + wait
@@ -103,12 +125,14 @@ function groupwise.play(q)
     while group do
       wait = next_wait(q, wait, #group)
       queue, groups[#groups + 1], history[#history + 1] = rest, { now + q.reduce_s, group }, group
-      local most = 0
+      local most, gaps = 0, {}
+      groups[#groups][3] = gaps
       for _, m in ipairs(group) do most = math.max(most, steps[m]) end
       for _, m in ipairs(group) do
         local behind = most - steps[m]
+        gaps[#gaps + 1] = behind
         stale[behind], steps[m] = (stale[behind] or 0) + 1, most + 1
-        ready:push(now + q.reduce_s + q.times[m], m)
+        begin(now, m, now + q.reduce_s)
       end
       close = wait and #queue > 0 and now + wait or nil
       if close then ready:push(close) end
@@ -142,5 +166,80 @@ end
 -- @raise a matrix that is not symmetric
 -- @usage assert(math.abs(require("groupwise").mixing { { 0.5, 0.5 }, { 0.5, 0.5 } }) < 1e-9)
 function groupwise.mixing(mean) return (matrix.eigen(mean))[2] or 0 end
+
+--- Weights of a group's members by how many steps they are behind its foremost: a factor per step, as in a moving
+-- average (dynamic partial reduce); 1: equal ones.
+-- @function groupwise.weights
+-- @tparam table gaps list of steps behind
+-- @tparam number decay factor per step, above 0
+-- @treturn table list of weights that sum to 1
+-- @units shares
+-- @raise none
+-- @usage assert(require("groupwise").weights({ 0, 0 }, 0.5)[1] == 0.5)
+function groupwise.weights(gaps, decay)
+  local out, sum = {}, 0
+  for i, gap in ipairs(gaps) do
+    out[i] = decay ^ gap
+    sum = sum + out[i]
+  end
+  for i in ipairs(out) do out[i] = out[i] / sum end
+  return out
+end
+
+--- How fast models agree under groups with weights by staleness: the share of their squared distance from the mean that
+-- a group leaves in the mean, at worst. With equal weights it is groupwise.mixing of the mean matrix, whose W is a
+-- projection. For a group G with weights w, J = 1 - 11'/n and d = |G| w - 1 on G:
+-- J W'J W J = J (1 off G, |G| ww' - dd'/n on it) J.
+-- @function groupwise.agreeing
+-- @tparam integer n workers
+-- @tparam table groups list of {time, members, steps behind}, as groupwise.play gives them
+-- @tparam number decay factor per step behind, 1: equal weights
+-- @treturn number rho, 0 at once, 1 never
+-- @units a share
+-- @raise none
+-- @usage assert(require("groupwise").agreeing(2, { { 1, { 1, 2 }, { 0, 0 } } }, 1) < 1e-9)
+function groupwise.agreeing(n, groups, decay)
+  local m, mean, all = matrix.new(n, n, 1), {}, 0
+  for _, g in ipairs(groups) do
+    local size, w = #g[2], groupwise.weights(g[3], decay)
+    for i, a in ipairs(g[2]) do
+      m[a][a] = m[a][a] - 1 / #groups
+      for k, b in ipairs(g[2]) do
+        m[a][b] = m[a][b] + (size * w[i] * w[k] - (size * w[i] - 1) * (size * w[k] - 1) / n) / #groups
+      end
+    end
+  end
+  for i = 1, n do
+    mean[i] = 0
+    for k = 1, n do mean[i] = mean[i] + m[i][k] / n end
+    all = all + mean[i] / n
+  end
+  for i = 1, n do
+    for k = 1, n do m[i][k] = m[i][k] - mean[i] - mean[k] + all end
+  end
+  return math.max(0, (matrix.eigen(m))[1])
+end
+
+--- Workers of a plan, one per pipeline.
+-- @function groupwise.workers
+-- @tparam handle ctx the run's input
+-- @tparam table made plan with the keys of a plan file
+-- @treturn table list of {seconds = of a step, sequences = of a step, id = first device}
+-- @units seconds; sequences are a number
+-- @raise what hv.cost.stage raises
+-- @usage print(require("groupwise").workers(ctx, require("prices").table_of(hv.strategy("uniform")))[1].seconds)
+function groupwise.workers(ctx, made)
+  local workers = {}
+  for r, replica in ipairs(made.replicas) do
+    local stage_s, count = prices.stage_times(ctx, made, r), replica.count or 1
+    local ids = ctx.cluster:ids(replica.stages[1].devices)
+    for k = 0, count - 1 do
+      workers[#workers + 1] = { seconds = layout.pipeline_s(stage_s, replica.micro_batches),
+        sequences = replica.micro_batches * (replica.micro_batch or made.micro_batch),
+        id = ids[k * (#ids // count) + 1] }
+    end
+  end
+  return workers
+end
 
 return groupwise

@@ -15,22 +15,23 @@ local FEW_SIZES = 6       -- and how many beyond, where larger ones do not win a
 local KEPT = 24           -- partial mixes kept per node, and mixes whose batch is dealt exactly
 
 --- Micro-batches per template so that the variance of T_i / S_i · nb_i is least (section 4.2.2); with many
--- templates the largest instead of the variance.
+-- templates, or where it is asked for, the largest instead of the variance.
 -- @function mixes.deal_batch
 -- @tparam table used list of {steady_s, count}, a template each: seconds per micro-batch, how many pipelines have it
 -- @tparam integer total micro-batches of all pipelines
+-- @tparam[opt] string rule "slowest": the largest is to be least
 -- @treturn table {counts, value} as hv.opt.distribute gives it; nil where whole numbers do not add up
 -- @units seconds
 -- @raise none
 -- @usage local dealt = require("mixes").deal_batch({ { steady_s = 4, count = 1 }, { steady_s = 3, count = 1 } }, 14)
 -- assert(dealt.counts[1] == 6 and dealt.counts[2] == 8)
-function mixes.deal_batch(used, total)
+function mixes.deal_batch(used, total, rule)
   local time, sizes, min = {}, {}, {}
   for i, u in ipairs(used) do
     time[i], sizes[i], min[i] = u.steady_s, u.count, 1
   end
   return hv.opt.distribute { total = total, time = time, sizes = sizes, min = min,
-    objective = #used <= 8 and "minvar" or "minmax" }
+    objective = rule ~= "slowest" and #used <= 8 and "minvar" or "minmax" }
 end
 
 --- The batch for every pipeline: as many for all of a template (4.2.2); where no whole numbers do that, one by one
@@ -38,13 +39,14 @@ end
 -- @function mixes.deal
 -- @tparam table used list of {steady_s, count}, a template each: seconds per micro-batch, how many pipelines have it
 -- @tparam integer total micro-batches of all pipelines
+-- @tparam[opt] string rule as of mixes.deal_batch
 -- @treturn table per template the list of its pipelines' micro-batches; nil where there are fewer than pipelines
 -- @units seconds
 -- @raise none
 -- @usage local dealt = require("mixes").deal({ { steady_s = 1, count = 3 } }, 10)
 -- assert(dealt[1][1] == 4 and dealt[1][3] == 3)
-function mixes.deal(used, total)
-  local dealt, out = mixes.deal_batch(used, total), {}
+function mixes.deal(used, total, rule)
+  local dealt, out = mixes.deal_batch(used, total, rule), {}
   if dealt then
     for i, u in ipairs(used) do
       out[i] = {}
@@ -77,6 +79,7 @@ end
 -- @tparam handle ctx the run's input
 -- @tparam table pipelines list of {nodes, template}; micro_batches is set in them
 -- @tparam integer total micro-batches of all pipelines
+-- @tparam[opt] string rule as of mixes.deal_batch
 -- @treturn table {time_s, pipelines}; nil where there are fewer micro-batches than pipelines
 -- @units seconds
 -- @raise none
@@ -86,7 +89,7 @@ end
 -- local sequence = templates.sequence(ctx)
 -- local whole = { nodes = sequence, template = templates.of(ctx, sequence, c) }
 -- assert(mixes.price(ctx, { whole }, 64).pipelines[1].micro_batches == 64)
-function mixes.price(ctx, pipelines, total)
+function mixes.price(ctx, pipelines, total, rule)
   local used, by_key = {}, {}
   for _, p in ipairs(pipelines) do
     local u = by_key[p.template.key]
@@ -97,7 +100,7 @@ function mixes.price(ctx, pipelines, total)
     end
     u.count = u.count + 1
   end
-  local counts, slowest, heads = mixes.deal(used, total), 0, {}
+  local counts, slowest, heads = mixes.deal(used, total, rule), 0, {}
   if not counts then
     return nil
   end
@@ -252,7 +255,7 @@ function mixes.choose(ctx, sequence, c)
   local best
   for _, r in ipairs(rated) do
     for _, p in ipairs(r.pipelines) do p.template = templates.refined(ctx, p.nodes, c) end
-    local mix = mixes.price(ctx, r.pipelines, c.total)
+    local mix = mixes.price(ctx, r.pipelines, c.total, c.deal)
     if mix and (not best or mix.time_s < best.time_s) then
       best = mix
     end
@@ -336,7 +339,7 @@ function mixes.repaired(ctx, sequence, made, lost, c)
     local nodes = recovery.nodes(sequence, own)
     left[i] = { nodes = nodes, template = templates.refined(ctx, nodes, c) }
   end
-  local mix = mixes.price(ctx, left, c.total)
+  local mix = mixes.price(ctx, left, c.total, c.deal)
   if not mix then
     return nil, "the batch cannot be dealt out to the pipelines that are left"
   end

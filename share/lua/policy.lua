@@ -25,7 +25,14 @@ function policy.softmax(logits, temperature)
 end
 
 --- Index drawn with the given probabilities.
-local function draw(random, probabilities)
+-- @function policy.draw
+-- @tparam function random a generator of search.generator
+-- @tparam table probabilities list of shares that sum to 1
+-- @treturn integer index
+-- @units shares
+-- @raise none
+-- @usage assert(require("policy").draw(require("search").generator(1), { 0, 1 }) == 2)
+function policy.draw(random, probabilities)
   local x = random()
   for i, p in ipairs(probabilities) do
     x = x - p
@@ -86,7 +93,7 @@ local function train(problem, update)
     local probabilities, states, costs = all_softmax(logits), {}, {}
     for b = 1, math.min(batch, budget - out.evaluations) do
       local s = {}
-      for i, p in ipairs(probabilities) do s[i] = draw(random, p) end
+      for i, p in ipairs(probabilities) do s[i] = policy.draw(random, p) end
       local cost = problem.cost(s) or math.huge
       out.evaluations, states[b], costs[b] = out.evaluations + 1, s, cost
       if cost < out.cost then
@@ -100,7 +107,14 @@ local function train(problem, update)
   return out
 end
 
-local function zeros_like(rows)
+--- Zeros in the shape of rows.
+-- @function policy.zeros
+-- @tparam table rows list of lists of numbers
+-- @treturn table list of lists of 0
+-- @units none
+-- @raise none
+-- @usage assert(#require("policy").zeros({ { 1, 2 } })[1] == 2)
+function policy.zeros(rows)
   local out = {}
   for i, row in ipairs(rows) do
     out[i] = {}
@@ -144,7 +158,7 @@ end
 -- assert(r.cost == 0)
 function policy.reinforce(problem)
   return train(problem, function(logits, states, probabilities, advantage)
-    local gradient = zeros_like(logits)
+    local gradient = policy.zeros(logits)
     for b, s in ipairs(states) do
       add_gradient(gradient, s, probabilities, advantage[b] / #states)
     end
@@ -173,7 +187,7 @@ function policy.moving(problem)
     return cost
   end }, { __index = problem })
   return train(watched, function(logits, states, probabilities)
-    local mean, gradient = 0, zeros_like(logits)
+    local mean, gradient = 0, policy.zeros(logits)
     for _, r in ipairs(rewards) do mean = mean + r / #rewards end
     baseline = baseline or mean
     for b, s in ipairs(states) do add_gradient(gradient, s, probabilities, rewards[b] - baseline) end
@@ -197,7 +211,7 @@ function policy.ppo(problem)
   local clip = problem.clip or 0.2
   return train(problem, function(logits, states, before, advantage)
     for _ = 1, problem.epochs or 4 do
-      local now, gradient = all_softmax(logits), zeros_like(logits)
+      local now, gradient = all_softmax(logits), policy.zeros(logits)
       for b, s in ipairs(states) do
         local ratio = math.exp(log_ratio(s, now, before))
         local a = advantage[b]

@@ -212,15 +212,49 @@ function prices.kinds(ctx)
   return setmetatable({}, { __index = function(_, id) return devices.kind(ctx, id) end })
 end
 
+--- Tensor-parallel degree of a plan's stage, and what the rank with most has of a layer.
+-- @function prices.degree
+-- @tparam table stage a stage with the keys of a plan file
+-- @treturn integer the degree, then the largest share
+-- @units shares
+-- @raise none
+-- @usage local degree, most = require("prices").degree { tp = { shares = { 3, 1 } } }
+-- assert(degree == 2 and most == 0.75)
+function prices.degree(stage)
+  local tp = stage.tp or 1
+  if type(tp) ~= "table" then return tp, 1 / tp end
+  local n, sum, most = tp.degree or #(tp.shares or {}), 0, 0
+  for _, x in ipairs(tp.shares or {}) do sum, most = sum + x, math.max(most, x) end
+  n = math.max(1, n)
+  return n, sum > 0 and most / sum or 1 / n
+end
+
+--- The chain whose gradients those of a plan's stage are, and which part of them its largest tensor shard has: 1, but
+-- where shards are unequal the chain is whole, as their devices may be of several kinds.
+-- @function prices.shard
+-- @tparam handle ctx the run's input
+-- @tparam table stage {tp, …}, with the keys of a plan file
+-- @tparam string kind of its devices
+-- @treturn table {n, kind, …} as prices.chain gives it, then the part
+-- @units shares
+-- @raise a kind that the cluster has not
+-- @usage local kind = ctx.cluster:devices()[1].kind
+-- assert(select(2, require("prices").shard(ctx, { tp = { shares = { 3, 1 } } }, kind)) == 0.75)
+function prices.shard(ctx, stage, kind)
+  local tp, most = prices.degree(stage)
+  local uneven = type(stage.tp) == "table"
+  return prices.chain(ctx, kind, { tp = uneven and 1 or tp, micro_batch = 1 }), uneven and most or 1
+end
+
 --- Seconds of the all-reduce of a stage's gradients over its data-parallel ranks and copies, the
 -- stage being one of a plan table; kinds as from prices.kinds.
 function prices.stage_sync(ctx, stage, kinds)
   local ids, heads = ctx.cluster:ids(stage.devices), {}
-  for i = 1, #ids, stage.tp or 1 do
+  for i = 1, #ids, (prices.degree(stage)) do
     heads[#heads + 1] = ids[i]
   end
-  local chain = prices.chain(ctx, kinds[ids[1]], { tp = stage.tp, micro_batch = 1 })
-  return prices.sync(ctx, chain, stage.layers[1] + 1, stage.layers[2], heads)
+  local chain, part = prices.shard(ctx, stage, kinds[ids[1]])
+  return part * prices.sync(ctx, chain, stage.layers[1] + 1, stage.layers[2], heads)
 end
 
 --- The plan as a table, whether a handle or a table is given.

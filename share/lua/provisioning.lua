@@ -1,10 +1,14 @@
 -- Types of device for the layers of a model, and how many of each (HeterPS, Liu et al., FGCS 148, 2023, sections
 -- 4 and 5): runs of layers of one type are stages, k devices make one faster by Amdahl's law, and the least k that
 -- reaches the rate costs least. The types are searched. An instance q is { types = list of { price, available },
+-- features = of every layer as numbers for networks that learn (nil: which layer it is), tried = plans costed so far,
 -- compute[t][l] and exchange[t][l] = what `batch` units take on one device of type t, choices[l] = how many types,
--- alpha, beta = parallel shares of both, batch, rate, examples, short = function(stages) or nil }.
+-- alpha, beta = parallel shares of both, batch, rate, examples, short = function(stages) or nil, packed =
+-- function(runs) giving the least parts of every run that short may let pass, or nil where there are none }.
+local bayes = require "bayes"
 local layout = require "layout"
 local policy = require "policy"
+local recurrent = require "recurrent"
 local search = require "search"
 
 local provisioning = {}
@@ -79,6 +83,10 @@ function provisioning.stages(q, assign)
     if last and last.type == t then last.last = l else runs[#runs + 1] = { type = t, first = l, last = l } end
   end
   for i in ipairs(runs) do parts[i] = 1 end
+  if q.packed then
+    parts = q.packed(runs)
+    if not parts then return nil end
+  end
   while true do
     local stages = cut(runs, parts)
     local short, money = q.short and q.short(stages), nil -- with one device each, then with as many as it takes
@@ -103,7 +111,9 @@ end
 local function cost_of(q, assign)
   local key = table.concat(assign, " ")
   if q.known_rate ~= q.rate then q.known, q.known_rate = {}, q.rate end
-  if q.known[key] == nil then q.known[key] = select(2, provisioning.stages(q, assign)) or false end
+  if q.known[key] == nil then
+    q.known[key], q.tried = select(2, provisioning.stages(q, assign)) or false, (q.tried or 0) + 1
+  end
   return q.known[key] or nil
 end
 
@@ -145,11 +155,56 @@ function provisioning.reinforce(q, o)
   return r.state, r.cost, policy.likeliest(r.probabilities)
 end
 
+local FEW = 16 -- layers up to which a network is told which one it reads by a number for each
+
+--- What networks read of every layer: which one it is (of many: where), and its features.
+local function inputs_of(q)
+  local rows, n = {}, #q.choices
+  for l = 1, n do
+    rows[l] = n > FEW and { l / n, math.cos(2 * math.pi * l / n), math.sin(2 * math.pi * l / n) } or {}
+    for k = 1, n <= FEW and n or 0 do rows[l][k] = k == l and 1 or 0 end
+    for _, x in ipairs(q.features and q.features[l] or {}) do table.insert(rows[l], x) end
+  end
+  return rows
+end
+
+--- The same policy gradient on a recurrent network, the paper's LSTM or a plain one ("rnn"), in place of a table.
+-- @function provisioning.recurrent
+-- @tparam table q instance, with the keys named at the top
+-- @tparam table o {cell = "lstm" or "rnn", rounds = of ten plans, penalty, seed}
+-- @treturn table list of a type per layer, the best that was seen; its cost; the list that the policy thinks best in
+-- the end
+-- @units as provisioning.stages
+-- @raise errors of q.short
+-- @usage local q = { types = { { price = 3 } }, compute = { { 4 } }, exchange = { { 0 } }, alpha = 1, beta = 1,
+--   batch = 1, rate = 1, examples = 1, choices = { 1 } }
+-- local o = { cell = "lstm", rounds = 1, penalty = 99, seed = 1 }
+-- assert(select(2, require("provisioning").recurrent(q, o)) == 12)
+function provisioning.recurrent(q, o)
+  local r = recurrent.reinforce { inputs = inputs_of(q), choices = #q.types, cell = o.cell, penalty = o.penalty,
+    cost = function(s) return cost_of(q, s) end, budget = 10 * o.rounds, seed = o.seed }
+  return r.state, r.cost, r.likeliest
+end
+
+--- The type of every layer by a rule: the one that computes it soonest, but where it exchanges for longer than it
+-- computes there the cheapest (sparse layers on CPUs).
+local function by_rule(q)
+  local out, cheapest = {}, 1
+  for t in ipairs(q.types) do cheapest = q.types[t].price < q.types[cheapest].price and t or cheapest end
+  for l in ipairs(q.choices) do
+    local fastest = 1
+    for t in ipairs(q.types) do fastest = q.compute[t][l] < q.compute[fastest][l] and t or fastest end
+    out[l] = q.exchange[fastest][l] > q.compute[fastest][l] and cheapest or fastest
+  end
+  return out
+end
+
 --- The paper's other searches: "greedy" changes one layer at a time from the best single type on, "genetic" is what its
--- name says, "single" tries one type for all layers.
+-- name says, "bayes" is Bayesian optimisation with 60 plans at most, "heuristic" puts layers that exchange more than
+-- they compute on the cheapest type and others on the fastest, "single" tries one type for all layers.
 -- @function provisioning.other
 -- @tparam table q instance, with the keys named at the top
--- @tparam table o {search = "greedy", "genetic" or "single", rounds = of ten plans, seed}
+-- @tparam table o {search = "greedy", "genetic", "bayes", "heuristic" or "single", rounds = of ten plans, seed}
 -- @treturn table list of a type per layer, and its cost; nil when none reaches the rate
 -- @units as provisioning.stages
 -- @raise errors of q.short
@@ -170,6 +225,11 @@ function provisioning.other(q, o)
     if c and c < least then best, least = all, c end
   end
   if o.search == "single" then return best, best and least end
+  if o.search == "heuristic" then
+    local rule = by_rule(q)
+    local c = cost(rule)
+    return c and rule, c
+  end
   local r
   if o.search == "greedy" then
     local start = best
@@ -180,6 +240,9 @@ function provisioning.other(q, o)
       end
     end
     r = search.coordinate { state = start, values = values, cost = cost, budget = 10 * o.rounds }
+  elseif o.search == "bayes" then
+    r = bayes.search { choices = q.choices, cost = cost, penalty = 2 * (best and least or 1),
+      budget = 10 * o.rounds, seed = o.seed }
   else
     r = search.ga { values = values, cost = cost, budget = 10 * o.rounds, seed = o.seed }
   end
@@ -188,7 +251,8 @@ function provisioning.other(q, o)
 end
 
 --- The best types by name of a search: "enumerate" (where there are few enough, else as reinforce), "reinforce", whose
--- rate of learning follows the cost of one type for all or of a short greedy search, or one of provisioning.other.
+-- rate of learning follows the cost of one type for all or of a short greedy search, "lstm", "rnn", or one of
+-- provisioning.other.
 -- @function provisioning.search
 -- @tparam table q instance, with the keys named at the top
 -- @tparam table o {search, rounds = of ten plans, seed}
@@ -199,7 +263,8 @@ end
 --   alpha = 1, beta = 1, batch = 1, rate = 1, examples = 1, choices = { 2 } }
 -- assert(require("provisioning").search(q, { search = "enumerate", rounds = 5, seed = 1 })[1] == 2)
 function provisioning.search(q, o)
-  local known = o.search == "greedy" or o.search == "genetic" or o.search == "single"
+  local learned = o.search == "reinforce" or o.search == "lstm" or o.search == "rnn"
+  local known = not learned and o.search ~= "enumerate"
   if o.search == "enumerate" then
     local found, _, tried = provisioning.enumerate(q)
     if tried then return found end
@@ -209,6 +274,10 @@ function provisioning.search(q, o)
   if not best and not known then best, cost = provisioning.other(q, { search = "greedy", rounds = 10 }) end
   if known or #q.types == 1 or best and hv.stopping() then return best end
   local scale = cost or 1
+  if o.search == "lstm" or o.search == "rnn" then
+    return (provisioning.recurrent(q, { cell = o.search, rounds = o.rounds, penalty = 2 * scale, seed = o.seed }))
+      or best
+  end
   return (provisioning.reinforce(q, { rounds = o.rounds, learning = 0.2 / scale, penalty = 2 * scale,
     seed = o.seed })) or best
 end

@@ -159,4 +159,25 @@ function recovery.text(pipelines)
   return table.concat(words, " | ")
 end
 
+--- Mixes as text, "2 2 3; 2 5": the sizes of each, by rising size.
+-- @function recovery.mixes_text
+-- @tparam table sizes list of template sizes
+-- @tparam table options list of mixes, each a list of how many of every size
+-- @treturn string the text
+-- @units nodes
+-- @raise none
+-- @usage assert(require("recovery").mixes_text({ 2, 3 }, { { 2, 1 }, { 0, 1 } }) == "2 2 3; 3")
+function recovery.mixes_text(sizes, options)
+  local texts = {}
+  for i, mix in ipairs(options) do
+    local words = {}
+    for s, n in ipairs(mix) do
+      for _ = 1, n do words[#words + 1] = sizes[s] end
+    end
+    texts[i] = table.concat(words, " ")
+  end
+  table.sort(texts)
+  return table.concat(texts, "; ")
+end
+
 return recovery

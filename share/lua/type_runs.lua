@@ -54,6 +54,54 @@ local function fitting(ctx, types, ranges, c)
   end
 end
 
+--- The least parts of runs { type, first, last } so that all fit one device each with one sequence, from the last run
+-- on: a stage keeps as many micro-batches as there are stages from it on. Remembered.
+local function packing(fits)
+  local known, by_run = {}, {}
+  local function part_fits(run, n, tail)
+    local at = run.first
+    for j, size in ipairs(layout.even(run.last - run.first + 1, n)) do
+      if not fits({ type = run.type, first = at, last = at + size - 1 }, 1, tail + n - j + 1) then return false end
+      at = at + size
+    end
+    return true
+  end
+  return function(runs)
+    local parts, tail = {}, 0
+    for i = #runs, 1, -1 do
+      local run = runs[i]
+      local name = (run.type * 128 + run.first) * 128 + run.last
+      local key = name * 65536 + tail
+      if known[key] == nil then
+        local n, most = by_run[name] or 1, run.last - run.first + 1
+        while n <= most and not part_fits(run, n, tail) do n = n + 1 end
+        known[key] = n <= most and n
+        if tail == 0 then by_run[name] = n end
+      end
+      if not known[key] then return nil end
+      parts[i], tail = known[key], tail + known[key]
+    end
+    return parts
+  end
+end
+
+--- What is known of every group, in parts of the largest: parameters, experts, and what goes in (section 5).
+local function features(ctx, q)
+  local rows, most, layers = {}, {}, ctx.model:layers()
+  for g, range in ipairs(q.ranges) do
+    local parameters, experts = 0, 0
+    for l = range[1] + 1, range[2] do
+      parameters, experts = parameters + layers[l].parameters, experts + (layers[l].experts or 0)
+    end
+    rows[g] = { parameters, experts, q.exchange[1][g] }
+    for k, x in ipairs(rows[g]) do most[k] = math.max(most[k] or 1e-12, x) end
+  end
+  for _, row in ipairs(rows) do
+    for k, x in ipairs(row) do row[k] = x / most[k] end
+  end
+  return rows
+end
+
 --- The instance: groups of layers as its layers, one sequence as its batch, without a rate.
 -- @function type_runs.instance
 -- @tparam handle ctx the run's input
@@ -80,6 +128,7 @@ function type_runs.instance(ctx, types, c)
       q.exchange[t][g] = #type.devices > 1 and 2 * own.output_bytes / near.bandwidth_bytes_per_s or 1e-9
     end
   end
+  q.features = features(ctx, q)
   for g in ipairs(q.ranges) do q.choices[g] = #types end
   local fits = fitting(ctx, types, q.ranges, c)
   q.possible = true
@@ -88,6 +137,7 @@ function type_runs.instance(ctx, types, c)
     for t in ipairs(types) do some = some or fits({ type = t, first = g, last = g }, 1, 1) end
     q.possible = q.possible and some
   end
+  q.packed = packing(function(s, share, alive) return fits(s, share, math.min(alive, ctx.job.global_batch)) end)
   --- The first stage that does not fit with its devices, one before they are known.
   function q.short(stages)
     local batch = type_runs.entering(ctx, stages)

@@ -16,7 +16,7 @@ struct key {
     const struct hv_device_kind *device;
     uint64_t group, ep_group; /* signatures; 0: none */
     uint64_t moe;             /* of the knobs of experts; 0: none */
-    double sequences, tokens, context;
+    double sequences, tokens, context, tp_frac;
     int tp, cp, ep, expert_tp, tp_depth, cp_heads;
     unsigned part, cls, recompute, schemes;
     unsigned members; /* of a collective, or units of a pass */
@@ -222,6 +222,7 @@ static void fill_key(const struct hv_cost *k, enum hv_part part, unsigned cls,
     key->sequences = q->sequences;
     key->tokens = q->tokens;
     key->context = q->context;
+    key->tp_frac = q->tp_frac;
     key->moe = q->moe ? moe_signature(q->moe) : 0;
     key->tp = q->tp;
     key->cp = q->cp;

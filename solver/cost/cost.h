@@ -49,8 +49,10 @@ struct hv_beside {
 struct hv_part_query {
     const struct hv_device_kind *device; /**< the slowest kind of the tensor-parallel group */
     int tp, cp, ep;
-    int expert_tp; /**< ranks that cut one expert: 0 or tp as everything else, 1 whole experts on
-                      all tp ranks, each of which sends its own share of the tokens */
+    int expert_tp;  /**< ranks that cut one expert: 0 or tp as everything else, 1 whole experts on
+                       all tp ranks, each of which sends its own share of the tokens */
+    double tp_frac; /**< what this rank has of everything that tensor parallelism cuts; 0: equal
+                       shards, 1 / tp */
     enum hv_tp_scheme tp_scheme;
     int tp_depth;                /**< 2.5d: copies of the q × q grid; 0 or 1 otherwise */
     enum hv_cp_scheme cp_scheme; /**< ulysses; everything else is priced as a ring, with cp_heads
@@ -201,6 +203,7 @@ struct hv_stage_query {
     int copy;             /**< 0 … count-1: which of the equal pipelines */
     size_t chunk;         /**< range of the stage; 0 when it has one */
     int dp_rank;          /**< 0 … dp-1 */
+    int tp_rank;          /**< 0 … tp-1: whose bytes and FLOP, where tensor shards are unequal */
     double sequences;     /**< on this rank; ≤ 0: from micro_batch, shares and deal */
     double tokens;        /**< per sequence; ≤ 0: the job's */
     double context;       /**< see hv_part_query */

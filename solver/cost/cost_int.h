@@ -183,6 +183,7 @@ struct hv__rank {
     const struct hv_device_kind *others[HV__GROUP_KINDS]; /**< further kinds of the group */
     size_t n_others;
     size_t dp, cp, tp, at; /**< degrees; data-parallel rank */
+    size_t tp_at;          /**< tensor rank, where shards are unequal; else 0 */
     bool embedding, head;
 };
 /** Finds the rank; errors: HV_ENO when the stage's devices and degrees do not fit each other. */
@@ -214,6 +215,12 @@ double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what);
  * activations that leave. */
 void hv__price_offload(const struct hv_cost *k, const struct hv_stage_query *q,
                        const struct hv__rank *r, double weight_bytes, struct hv_pass *p);
+
+/** Parts of this rank's size that everything tensor-parallel would be cut into. */
+static inline double hv__tp_parts(const struct hv_part_query *q)
+{
+    return q->tp_frac > 0 ? 1 / q->tp_frac : q->tp;
+}
 
 /** 2.5d: grids that share the sequences and hold the same weights; 1 otherwise. */
 static inline double hv__tp_depth(const struct hv_part_query *q)

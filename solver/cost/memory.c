@@ -78,8 +78,8 @@ static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_q
     }
     struct hv_part_query pq = hv__part_query(q, r, 0, 0);
     const struct hv_model *m = k->model;
-    double cuts = hv_tp_cuts(&s->tp), table = (double)m->vocab * m->hidden / cuts;
-    double padding = hv__padded_vocab(m, (int)cuts) * m->hidden / cuts - table;
+    double frac = hv_tp_frac(&s->tp, r->tp_at), table = (double)m->vocab * m->hidden * frac;
+    double padding = hv__padded_vocab(m, hv_tp_cuts(&s->tp)) * m->hidden * frac - table;
     double embedding = hv_cost_part(k, HV_PART_EMBEDDING, 0, &pq, NULL).parameters + padding;
     double head = hv_cost_part(k, HV_PART_HEAD, 0, &pq, NULL).parameters;
     if (!m->tied_embeddings)
@@ -181,6 +181,19 @@ static bool corrects_errors(const struct hv_device_kind *d)
            strncmp(d->name, "RTX", 3) != 0 && strncmp(d->name, "Titan", 5) != 0;
 }
 
+/* The kind with least memory of a group that holds equal shards; of unequal ones the rank's own. */
+static const struct hv_device_kind *smallest_of(const struct hv_cost *k, const struct hv__rank *r)
+{
+    if (r->stage->tp.shares)
+        return hv_cluster_device(k->cluster, r->group[r->tp_at]).kind;
+    const struct hv_device_kind *least = r->device;
+    for (size_t i = 0; i < r->tp * r->cp; i++) {
+        const struct hv_device_kind *d = hv_cluster_device(k->cluster, r->group[i]).kind;
+        least = d->memory_bytes < least->memory_bytes ? d : least;
+    }
+    return least;
+}
+
 /* Rajbhandari et al. 2020: what is sharded at which stage. */
 static void explain_states(struct hv_why *why, const struct hv_job *j, const struct hv_zero *z,
                            const struct hv_memory *m)
@@ -243,11 +256,9 @@ enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
                n.dense, n.experts, z->stage, over, expert_over);
     explain_states(q->why, j, z, out);
     add_overhead(k, &full, &r, n.largest, out);
-    out->limit_bytes = r.device->memory_bytes;
-    for (size_t i = 0; i < r.tp * r.cp; i++)
-        out->limit_bytes =
-            fmin(out->limit_bytes, hv_cluster_device(k->cluster, r.group[i]).kind->memory_bytes);
-    double reserve_frac = HV_RESERVE_FRAC + (corrects_errors(r.device) ? HV_ECC_FRAC : 0);
+    const struct hv_device_kind *tightest = smallest_of(k, &r);
+    out->limit_bytes = tightest->memory_bytes;
+    double reserve_frac = HV_RESERVE_FRAC + (corrects_errors(tightest) ? HV_ECC_FRAC : 0);
     out->reserve_bytes = hv_or(j->memory_reserve_bytes, reserve_frac * out->limit_bytes);
     return HV_OK;
 }

@@ -188,7 +188,7 @@ static double ffn_gradients_bytes(const struct hv__sum *s, const struct hv_block
         f = fmax(f, b->expert_ffn);
         rows *= b->top_k;
     }
-    return s->elem * rows * hv_ffn_kind_matrices(b->ffn_kind) * ceil(f / s->t);
+    return s->elem * rows * hv_ffn_kind_matrices(b->ffn_kind) * ceil(f / s->t * (1 - 1e-12));
 }
 
 /* A byte per value of the residual stream; the unit in front of it makes it again. */
@@ -364,15 +364,17 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
 {
     const struct hv_part_query *q = a->q;
     bool spread = q->sequence_parallel || q->tp_scheme != HV_TP_1D;
-    double depth = hv__tp_depth(q), cuts = q->tp / depth;
+    double depth = hv__tp_depth(q), ranks = q->tp / depth, cuts = hv__tp_parts(q) / depth;
     struct hv__sum s = {.a = a,
                         .q = q,
                         .m = a->k->model,
                         .e = hv_efficiency_of(q->device, a->k->job.precision),
                         .gemm = hv_gemm_pricer_of(q->device, a->k->job.precision),
                         .t = cuts,
-                        .t_experts = q->expert_tp > 0 ? fmax(1, q->expert_tp / depth) : cuts,
-                        .t_norm = spread ? cuts : 1,
+                        .t_experts = q->expert_tp > 0 && q->expert_tp < q->tp
+                                         ? fmax(1, q->expert_tp / depth)
+                                         : cuts,
+                        .t_norm = spread ? ranks : 1,
                         .depth = depth,
                         .rows = q->sequences * q->tokens / q->cp / depth,
                         .elem = hv_job_activation_bytes(&a->k->job)};

@@ -146,7 +146,9 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     const struct hv_moe_knobs *m = s->q->moe;
     int shards = m && m->expert_shards > 1 && !s->a->ideal ? m->expert_shards : 1;
     struct hv__spread spread = hv__spread_of(s->a->ideal ? NULL : m, b->experts, s->q->ep);
-    double h = s->m->hidden, k = b->top_k, whole = s->t / s->t_experts;
+    double h = s->m->hidden, k = b->top_k, whole = 1;
+    if (s->t_experts < s->t)
+        whole = s->q->tp / s->depth / s->t_experts;
     double rows = s->rows / whole * k; /* each rank that holds whole experts sends its share */
     double copies = s->elem * s->rows * k * h / fmax(s->t_norm, whole);
     double pad = s->a->ideal ? 1 : padding(m, rows / b->experts);

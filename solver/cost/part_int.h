@@ -32,7 +32,8 @@ struct hv__sum {
 static inline double hv__cut(const struct hv__sum *s, double total, double ranks)
 {
     bool any = s->a->ideal && !s->a->ideal->exact;
-    return any ? total / ranks : ceil(total / ranks);
+    return any ? total / ranks : ceil(total / ranks * (1 - 1e-12)); /* 3/8 of it is no whole
+                                                                         number of ranks */
 }
 
 /** A product of `m` rows in all with `groups` weight matrices of k × n. */

@@ -89,7 +89,7 @@ static double by_degree(const struct hv_model *m, const double *grid, const stru
 {
     for (size_t i = m->n_grid_tp; i-- > 0;) {
         double s = by_batch(m, grid + i * m->n_grid_batch, q->sequences);
-        double more = (double)q->tp / m->grid_tp[i];
+        double more = hv__tp_parts(q) / m->grid_tp[i];
         if (hv_known(s) && more >= 1)
             return s * (frac / (more * q->cp) + 1 - frac);
     }
@@ -125,12 +125,12 @@ static struct hv_part_cost price_measured(const struct hv__ask *a)
     const struct hv_measured_layer *l = &a->k->model->measured[a->block];
     const struct hv_part_query *q = a->q;
     struct column c = column_of(a->k, l, q->device);
-    double frac = hv_or(l->parallel_frac, 1), ways = (double)q->tp * q->cp;
+    double frac = hv_or(l->parallel_frac, 1), ways = hv__tp_parts(q) * q->cp;
     double weight_bytes = hv_job_weight_bytes(&a->k->job);
     bool again = q->recompute != 0;
     struct hv_part_cost out = {.forward_s = measured_s(a, l, l->forward_s, &c),
-                               .parameters =
-                                   l->parameter_bytes / weight_bytes / (q->tp / hv__tp_depth(q)),
+                               .parameters = l->parameter_bytes / weight_bytes /
+                                             (hv__tp_parts(q) / hv__tp_depth(q)),
                                .output_bytes = l->output_bytes * q->sequences / q->cp};
     double backward_s = measured_s(a, l, l->backward_s, &c);
     double kept = l->activation_bytes * q->sequences / ways;
@@ -157,7 +157,7 @@ static struct hv_part_cost price_op(const struct hv__ask *a)
     const struct hv_graph_op *o = &a->k->model->ops[a->block];
     const struct hv_part_query *q = a->q;
     struct hv_efficiency e = hv_efficiency_of(q->device, a->k->job.precision);
-    double ways = (double)q->tp * q->cp, flops = hv_graph_op_flops(a->k->model, o);
+    double ways = hv__tp_parts(q) * q->cp, flops = hv_graph_op_flops(a->k->model, o);
     double once = hv_known(o->time_s) ? o->time_s
                                       : fmax(hv_or(flops, 0) / e.gemm_flops_per_s,
                                              hv_or(o->bytes, 0) / e.bytes_per_s);
@@ -167,7 +167,7 @@ static struct hv_part_cost price_op(const struct hv__ask *a)
                                .flops_forward = hv_or(flops, 0) * q->sequences / ways,
                                .parameters = hv_or(o->parameter_bytes, 0) /
                                              hv_job_weight_bytes(&a->k->job) /
-                                             (q->tp / hv__tp_depth(q)),
+                                             (hv__tp_parts(q) / hv__tp_depth(q)),
                                .output_bytes = out_bytes / q->cp,
                                .saved_bytes = out_bytes / ways};
     out.input_grad_s = out.weight_grad_s = out.forward_s;

@@ -30,6 +30,10 @@ enum hv_status hv__find_rank(struct hv_cost *k, const struct hv_stage_query *q,
             "stage %zu has %zu devices per copy, rank %zu of dp %zu x cp %zu x tp %zu is not "
             "among them",
             q->stage, ranks, out->at, out->dp, out->cp, out->tp);
+    out->tp_at = s->tp.shares && q->tp_rank > 0 ? (size_t)q->tp_rank : 0;
+    if (out->tp_at >= out->tp)
+        return hv_err_set(err, HV_ENO, "stage %zu has tp %zu, there is no tensor rank %zu",
+                          q->stage, out->tp, out->tp_at);
     out->part = s->devices + (size_t)q->copy * ranks;
     out->group = out->part + out->at * group;
     out->device = hv_cluster_device(k->cluster, out->group[0]).kind;
@@ -98,6 +102,7 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
                               .cp = (int)r->cp,
                               .ep = ep > 0 ? ep : 1,
                               .expert_tp = hv_stage_expert_tp(s, ep),
+                              .tp_frac = s->tp.shares ? hv_tp_frac(&s->tp, r->tp_at) : 0,
                               .tp_scheme = s->tp.scheme,
                               .tp_depth = s->tp.depth,
                               .cp_scheme = s->cp.scheme,

@@ -280,11 +280,34 @@ static void take_longer(struct hv_part_cost *c, const struct hv_part_cost *x)
     c->cp_backward_s = fmin(c->cp_backward_s, x->cp_backward_s);
 }
 
+/* Shards of unequal size: every rank waits for the slowest at each sum, and holds its own share. */
+static struct hv_part_cost uneven_part_of(struct build *b, enum hv_part part, size_t block,
+                                          const struct hv_part_query *q)
+{
+    const struct hv__rank *r = &b->rank;
+    struct hv_part_query own = *q;
+    own.device = hv_cluster_device(b->k->cluster, r->group[r->tp_at]).kind;
+    struct hv_part_cost c = hv_cost_part(b->k, part, block, &own, b->q->why);
+    for (size_t i = 0; i < r->tp; i++) {
+        own.device = hv_cluster_device(b->k->cluster, r->group[i]).kind;
+        own.tp_frac = hv_tp_frac(&r->stage->tp, i);
+        struct hv_part_cost x = hv_cost_part(b->k, part, block, &own, NULL);
+        take_longer(&c, &x);
+        c.tp_forward_s = fmax(c.tp_forward_s, x.tp_forward_s);
+        c.tp_backward_s = fmax(c.tp_backward_s, x.tp_backward_s);
+        c.ep_forward_s = fmax(c.ep_forward_s, x.ep_forward_s);
+        c.ep_backward_s = fmax(c.ep_backward_s, x.ep_backward_s);
+    }
+    return c;
+}
+
 /* A part on the rank's group: which of several kinds is the slowest depends on the part, and more
  * compute hides more of a ring. */
 static struct hv_part_cost part_of(struct build *b, enum hv_part part, size_t block,
                                    const struct hv_part_query *q)
 {
+    if (b->rank.stage->tp.shares)
+        return uneven_part_of(b, part, block, q);
     struct hv_part_cost c = hv_cost_part(b->k, part, block, q, b->q->why);
     struct hv_part_query other = *q;
     for (size_t i = 0; i < b->rank.n_others; i++) {

@@ -300,6 +300,7 @@ static enum hv_status in_groups(struct hv__lowered *l, const struct worker *work
                            .hop_s = pair_s,
                            .group = (size_t)a->group,
                            .connect = l->plan->sync.connect,
+                           .staleness = gossip ? -1 : l->plan->sync.staleness,
                            .wait_s = l->plan->sync.wait_s,
                            .wait_most_s = l->plan->sync.wait_most_s,
                            .least = least < a->n_workers ? least : a->n_workers,
@@ -388,6 +389,10 @@ static void add_groups(const struct hv_agreement *a, struct hv_str *out)
     if (a->kind == HV_SYNC_PARTIAL) {
         hv_str_addf(out, "%zu workers average in groups of %d as they are ready", a->n_workers,
                     a->group);
+        if (a->clock_distance > 0) {
+            hv_str_addf(out, ", none more than %d step%s of its own ahead of the slowest",
+                        a->clock_distance, a->clock_distance == 1 ? "" : "s");
+        }
         if (a->mean_group < a->group) {
             hv_str_addf(out, " or their time is up (%.2f in the mean)", a->mean_group);
         }
@@ -398,7 +403,7 @@ static void add_groups(const struct hv_agreement *a, struct hv_str *out)
                 ", %s each time, once every %s; members are %.2f steps apart on average; spectral "
                 "gap %.3f (rho %.3f: 0 all agree at once, 1 never)",
                 hv_fmt_seconds(x, sizeof x, a->exchange_s), hv_fmt_seconds(w, sizeof w, a->wave_s),
-                a->staleness_clocks, 1 - a->rho, a->rho);
+                a->staleness_clocks, fmax(0, 1 - a->rho), a->rho);
 }
 
 void hv_eval_agreement_text(const struct hv_agreement *a, struct hv_str *out)

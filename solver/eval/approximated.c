@@ -191,6 +191,9 @@ void hv__approximated(const struct hv_plan *p, struct hv_arena *arena, struct hv
             }
         }
     }
+    if (p->sync.kind == HV_SYNC_PARTIAL && p->sync.weights == HV_WEIGHTS_STALENESS) {
+        add_plan(&l, "sync.weights", "how fast models agree is told for equal weights");
+    }
     if (p->sync.kind == HV_SYNC_PARTIAL || p->sync.kind == HV_SYNC_GOSSIP) {
         add_plan(&l, "sync.kind", "groups that average at the same time do not slow each other");
     }

@@ -122,14 +122,16 @@ static void add_groups(struct hv__lowered *l, const struct hv__rank *rk, const u
                        size_t flat, struct asks *out)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const struct hv_family f = {devices, rk->n_devices, 1, rk->width};
+    size_t group = rk->width * rk->cuts; /* ranks with unequal shards are of one group */
+    const struct hv_family f = {devices, rk->n_devices, 1, group};
     double *part = hv_arena_new(l->arena, double, rk->n_dp);
-    for (size_t d = 0; d < rk->n_dp; d++) {
-        if (!is_far(c, devices + d * rk->width, rk->width)) {
+    for (size_t d = 0; d < rk->n_dp; d += rk->cuts) {
+        const uint32_t *own = devices + d * rk->width;
+        if (!is_far(c, own, group)) {
             continue;
         }
         part[d] = rk->like[d] != d ? part[rk->like[d]] : 1 / hv_cost_together(c, &f, d * rk->width);
-        add_ring(c, devices + d * rk->width, rk->width, flat, part[d], out);
+        add_ring(c, own, group, flat, part[d], out);
     }
 }
 

@@ -28,8 +28,10 @@ struct hv__gstage {
 /** One rank of a pipeline: a stage of the plan with all its devices. */
 struct hv__rank {
     size_t stage;
-    const uint32_t *devices;       /**< of this copy */
-    size_t n_devices, n_dp, width; /**< width = tp × cp ranks of one dp rank */
+    const uint32_t *devices; /**< of this copy */
+    /** width = tp × cp ranks of one dp rank. Where tensor shards are unequal, each of the `cuts`
+     * tensor ranks of a data-parallel rank counts as one: n_dp = dp × tp, width 1. */
+    size_t n_devices, n_dp, width, cuts;
     double compute_end_s, sync_end_s, optimizer_s, gather_s;
     double sync_exposed_s;    /**< reductions it takes part in, after its last compute */
     struct hv_memory *memory; /**< [n_dp] static memory */

@@ -88,10 +88,11 @@ static void add_stage(struct held *h, const struct hv_replica *r, size_t i, int 
 {
     const struct hv_stage *s = &r->stages[i];
     size_t ranks = hv_stage_ranks(r, s);
-    double shards = s->zero.stage > 0 ? (double)ranks : hv_tp_cuts(&s->tp);
+    size_t tp = s->tp.degree > 1 ? (size_t)s->tp.degree : 1;
     for (size_t d = 0; d < ranks; d++) {
         uint32_t node = hv_cluster_node_of(h->c, s->devices[(size_t)copy * ranks + d]);
-        h->state_bytes[node] = fmax(0, h->state_bytes[node]) + bytes / shards;
+        double frac = s->zero.stage > 0 ? 1 / (double)ranks : hv_tp_frac(&s->tp, d % tp);
+        h->state_bytes[node] = fmax(0, h->state_bytes[node]) + bytes * frac;
         h->write_bytes[node] += bytes / (double)ranks / copies;
     }
 }

@@ -13,9 +13,9 @@ static double hop_bytes(const struct hv__unit *u, const struct hv__gstage *g)
 {
     double bytes = 0;
     size_t n = (size_t)u->n_mb * (size_t)(u->n_slices > 1 ? u->n_slices : 1);
-    size_t n_dp = u->ranks[g->rank].n_dp;
+    size_t n_dp = u->ranks[g->rank].n_dp, cuts = u->ranks[g->rank].cuts;
     for (size_t i = 0; i < u->n_shapes; i++) {
-        for (size_t d = 0; d < n_dp; d++) {
+        for (size_t d = 0; d < n_dp; d += cuts) {
             bytes += u->n_of_shape[i] / (double)n * g->pass[i * n_dp + d].hop_bytes;
         }
     }

@@ -55,7 +55,8 @@ static enum hv_status price_passes(struct hv__lowered *l, const struct hv__unit 
                                        .replica = r,
                                        .stage = rk->stage,
                                        .copy = u->first_copy,
-                                       .dp_rank = (int)d,
+                                       .dp_rank = (int)(d / rk->cuts),
+                                       .tp_rank = (int)(d % rk->cuts),
                                        .sequences = n,
                                        .tokens = u->shapes[i].tokens,
                                        .context = u->shapes[i].context,
@@ -157,7 +158,8 @@ enum hv_status hv__price_memory(struct hv__lowered *l, struct hv__unit *u, struc
                                        .replica = placed,
                                        .stage = rk->stage,
                                        .copy = u->first_copy,
-                                       .dp_rank = (int)d};
+                                       .dp_rank = (int)(d / rk->cuts),
+                                       .tp_rank = (int)(d % rk->cuts)};
             enum hv_status st = hv_cost_memory(l->k, &q, m, err);
             if (st != HV_OK) {
                 return st;

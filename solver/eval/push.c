@@ -49,20 +49,21 @@ static void add_holder(struct hv__lowered *l, const struct hv__holder *h, struct
     const struct hv_stage *s = hv__holder_stage(l, h);
     const struct hv_job *j = hv_cost_job(l->k);
     int over = hv_stage_experts_over(s);
-    double n = p.dense / hv_tp_cuts(&s->tp) + p.experts / hv_stage_expert_tp(s, over) / over;
-    double push = n * hv_job_grad_bytes(j), pull = n * hv_job_weight_bytes(j);
-    size_t ranks = h->rank->n_devices;
+    double experts = p.experts / hv_stage_expert_tp(s, over) / over;
+    double each = hv_job_grad_bytes(j) + hv_job_weight_bytes(j);
+    size_t ranks = h->rank->n_devices, tp = s->tp.degree > 1 ? (size_t)s->tp.degree : 1;
     for (int k = 0; k < u->multiplicity; k++) {
         const uint32_t *d = s->devices + (size_t)u->copies[k] * ranks;
         double rate = hv_cost_host_bytes_per_s(x->c, d, ranks, d[0]);
-        x->host_s = fmax(x->host_s, (push + pull) / rate);
         for (size_t i = 0; i < ranks; i++) {
             uint32_t node = hv_cluster_node_of(x->c, d[i]);
-            x->push[node] += push;
-            x->pull[node] += pull;
+            double n = p.dense * hv_tp_frac(&s->tp, i % tp) + experts;
+            x->host_s = fmax(x->host_s, n * each / rate);
+            x->push[node] += n * hv_job_grad_bytes(j);
+            x->pull[node] += n * hv_job_weight_bytes(j);
+            x->all_push += n * hv_job_grad_bytes(j);
+            x->all_pull += n * hv_job_weight_bytes(j);
         }
-        x->all_push += push * (double)ranks;
-        x->all_pull += pull * (double)ranks;
     }
 }
 

@@ -268,9 +268,9 @@ static bool reduced_in_pass(const struct hv_stage *s)
 /** One reduction to price: what of a segment, cut how. */
 struct reduce {
     const struct hv__segment *s;
-    double bytes; /**< per slice */
+    double bytes; /**< per slice, of the largest one */
     bool experts; /**< over the ranks with the same experts only */
-    double slices;
+    double slices, all_bytes;
 };
 
 /**
@@ -332,7 +332,7 @@ static double tied_s(struct hv__lowered *l, const struct reduce *r)
     struct reduce a = *r, b = *r;
     a.s = &first;
     b.s = &last;
-    return fmax(reduce_s(l, &a), reduce_s(l, &b)) + hv__pairs_s(l, r->s, r->bytes * r->slices);
+    return fmax(reduce_s(l, &a), reduce_s(l, &b)) + hv__pairs_s(l, r->s, r->all_bytes);
 }
 
 /** Slices that a segment is reduced in, so that every holder has whole ones. */
@@ -349,19 +349,23 @@ static int64_t slices_of(const struct hv__lowered *l, const struct hv__segment *
 double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
 {
     int64_t slices = slices_of(l, s), expert_slices = 1;
+    double least = HUGE_VAL; /* of unequal shards, each side by side with its like: the largest */
     int ep = 1;
     for (size_t i = 0; i < s->n_holders; i++) {
         const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
         int over = hv_stage_experts_over(st);
         int expert_tp = hv_stage_expert_tp(st, over) / grids_of(st);
         expert_slices = hv_lcm(expert_slices, expert_tp > 1 ? expert_tp : 1);
+        least = st->tp.shares != NULL ? fmin(least, 1 / hv_tp_largest_frac(&st->tp)) : least;
         ep = over > ep ? over : ep;
     }
     struct hv__parameters p = hv__segment_parameters(l, s);
     double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
-    double parts = (double)expert_slices * ep;
-    struct reduce dense = {s, p.dense * bytes / (double)slices, false, (double)slices};
-    struct reduce experts = {s, p.experts * bytes / parts, true, parts};
+    double parts = fmin((double)expert_slices, expert_slices > 1 ? least : HUGE_VAL) * ep;
+    double pieces = fmin((double)slices, least);
+    struct reduce dense = {s, p.dense * bytes / pieces, false, (double)slices, p.dense * bytes};
+    struct reduce experts = {s, p.experts * bytes / parts, true, (double)(expert_slices * ep),
+                             p.experts * bytes};
     bool tied = s->from2 < 0 && !hv__end_is_head(s->from2) &&
                 l->leaves[hv__end_leaf(s->from2)].model->tied_embeddings;
     double t = tied && hv__ends_apart(l, s) ? tied_s(l, &dense) : reduce_s(l, &dense);
@@ -370,8 +374,8 @@ double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n
 
 double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s)
 {
-    return hv__segment_parameters(l, s).dense /
-           hv_tp_cuts(&hv__holder_stage(l, &s->holders[0])->tp) *
+    return hv__segment_parameters(l, s).dense *
+           hv_tp_largest_frac(&hv__holder_stage(l, &s->holders[0])->tp) *
            hv_job_grad_bytes(hv_cost_job(l->k));
 }
 
@@ -454,6 +458,9 @@ double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struc
         }
     }
     const struct hv_memory *m = &rk->memory[0];
+    for (size_t d = 1; d < rk->cuts; d++) {
+        m = rk->memory[d].parameters > m->parameters ? &rk->memory[d] : m;
+    }
     double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
     double stages = stages_in_node(l, u, rk);
     struct hv__cut cut = {false, (size_t)hv_tp_cuts(&s->tp), 1, 0};

@@ -89,10 +89,10 @@ static double busiest_pair_s(const struct hv__lowered *l, const struct ends *e,
             }
         }
     }
-    int tp = hv_tp_cuts(&hv__holder_stage(l, e->first)->tp),
-        other = hv_tp_cuts(&hv__holder_stage(l, e->last)->tp);
+    double frac = fmin(hv_tp_largest_frac(&hv__holder_stage(l, e->first)->tp),
+                       hv_tp_largest_frac(&hv__holder_stage(l, e->last)->tp));
     const struct hv_collective_query q = {.op = HV_ALL_REDUCE,
-                                          .bytes = bytes / (tp > other ? tp : other),
+                                          .bytes = bytes * frac,
                                           .devices = busiest.devices,
                                           .n = 2,
                                           .algorithm = l->plan->sync.algorithm,

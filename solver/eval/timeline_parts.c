@@ -93,7 +93,8 @@ static bool same_work(const struct hv__unit *u, size_t rank, size_t a, size_t b)
             }
         }
     }
-    return u->ranks[rank].memory[a].limit_bytes == u->ranks[rank].memory[b].limit_bytes;
+    const struct hv_memory *x = &u->ranks[rank].memory[a], *y = &u->ranks[rank].memory[b];
+    return x->limit_bytes == y->limit_bytes && x->parameters == y->parameters;
 }
 
 /** dp ranks that differ, each with how many are like it; returns how many. */

@@ -52,8 +52,7 @@ static uint64_t hash_devices(const struct hv_cluster *c, uint64_t start, const u
             slot++;
         }
         met->last = node;
-        uint32_t key[4] = {g->like, g->n_islands > 0 ? ref.slot : slot, named ? ref.node : node,
-                           0};
+        uint32_t key[4] = {g->like, g->n_islands > 0 ? ref.slot : slot, named ? ref.node : node, 0};
         if (g->domain_nodes > 1) {
             key[3] = number_of(met->domains, &met->n_domains, 0, hv_cluster_domain_of(c, ref.node));
         }
@@ -155,7 +154,7 @@ double hv__rank_sequences(const struct hv__rank *rk, const struct hv_stage *s, d
     if (s->shares == NULL) {
         return sequences / (double)s->dp;
     }
-    return rk->shares_sum > 0 ? sequences * s->shares[d] / rk->shares_sum : 0;
+    return rk->shares_sum > 0 ? sequences * s->shares[d / rk->cuts] / rk->shares_sum : 0;
 }
 
 /** Devices of the expert-parallel group of dp rank d, one after the other; NULL: no more. */
@@ -167,7 +166,7 @@ static const uint32_t *ep_peer(const struct hv__rank *rk, const struct hv_stage 
         return NULL;
     }
     size_t tp = (size_t)hv_stage_expert_tp(s, s->ep), each = rk->n_devices / tp;
-    size_t first = d * (rk->width / tp) / ep * ep;
+    size_t first = d / rk->cuts * (rk->width * rk->cuts / tp) / ep * ep;
     return rk->devices + (first + i) % each * tp;
 }
 
@@ -177,12 +176,17 @@ static uint64_t dp_hash(const struct hv__lowered *l, const struct hv__rank *rk,
                         const struct hv_stage *s, size_t d, bool *far)
 {
     const struct hv_cluster *c = hv_cost_cluster(l->k);
-    const uint32_t *own = rk->devices + d * rk->width, *peer;
+    size_t group = rk->width * rk->cuts;
+    const uint32_t *own = rk->devices + d / rk->cuts * group, *peer;
     double share = hv__rank_sequences(rk, s, 1, d);
     struct met met;
     met.n_nodes = met.n_domains = met.last = 0;
     uint64_t h = hv_hash(HV_HASH_START, &share, sizeof share);
-    h = hash_devices(c, h, own, rk->width, &met);
+    h = hash_devices(c, h, own, group, &met);
+    if (rk->cuts > 1) {
+        size_t at = d % rk->cuts;
+        h = hv_hash(h, &at, sizeof at);
+    }
     if (s->n_moe > 0) {
         h = hv_hash(h, &d, sizeof d); /* its experts may be spread by knobs of its own */
     }
@@ -201,14 +205,15 @@ static void add_others(const struct hv__lowered *l, const struct hv__rank *rk,
     const struct hv_cluster *c = hv_cost_cluster(l->k);
     uint64_t *marks = hv_arena_new(l->arena, uint64_t, (size_t)c->n_nodes + 1);
     const uint32_t *peer;
+    size_t group = rk->width * rk->cuts;
     for (size_t d = 0; d < rk->n_dp; d++) {
-        for (size_t i = 0; far[d] && i < rk->width; i++) {
-            marks[hv_cluster_node_of(c, rk->devices[d * rk->width + i])] += hash[d];
+        for (size_t i = 0; far[d] && i < group; i++) {
+            marks[hv_cluster_node_of(c, rk->devices[d / rk->cuts * group + i])] += hash[d];
         }
     }
     for (size_t d = 0; d < rk->n_dp; d++) {
-        for (size_t i = 0; far[d] && i < rk->width; i++) {
-            uint64_t mark = marks[hv_cluster_node_of(c, rk->devices[d * rk->width + i])];
+        for (size_t i = 0; far[d] && i < group; i++) {
+            uint64_t mark = marks[hv_cluster_node_of(c, rk->devices[d / rk->cuts * group + i])];
             hash[d] = hv_hash(hash[d], &mark, sizeof mark);
         }
         for (size_t i = 0; far[d] && (peer = ep_peer(rk, s, d, i)) != NULL; i++) {
@@ -258,9 +263,11 @@ void hv__fill_rank(struct hv__lowered *l, const struct hv_replica *r, size_t sta
     *out = (struct hv__rank){.stage = stage,
                              .n_devices = hv_stage_ranks(r, s),
                              .devices = copy_devices(r, s, copy),
-                             .n_dp = (size_t)s->dp};
+                             .n_dp = (size_t)s->dp,
+                             .cuts = s->tp.shares != NULL ? (size_t)s->tp.degree : 1};
+    out->n_dp *= out->cuts;
     out->width = out->n_devices / out->n_dp;
-    for (size_t d = 0; s->shares != NULL && d < out->n_dp; d++) {
+    for (size_t d = 0; s->shares != NULL && d < (size_t)s->dp; d++) {
         out->shares_sum += s->shares[d];
     }
     find_like(l, out, s);

@@ -44,6 +44,23 @@ static void check_tp_shape(const struct hv_check *c, const struct hv_check_stage
                            hv_tp_scheme_words[tp->scheme], tp->degree, tp->depth);
 }
 
+/* Shards of unequal size: each rank has whole heads, and no other dimension is cut with them. */
+static void check_tp_shares(const struct hv_check *c, const struct hv_check_stage *at)
+{
+    const struct hv_tp *tp = &at->s->tp;
+    if (tp->shares == NULL)
+        return;
+    if (tp->scheme != HV_TP_1D)
+        hv_check_stage_add(c, at, "tp.shares", HV_V_DIVISIBLE, HV_UNKNOWN,
+                           "tp scheme %s has equal shards only", hv_tp_scheme_words[tp->scheme]);
+    if (at->s->cp.degree > 1)
+        hv_check_stage_add(c, at, "tp.shares", HV_V_DIVISIBLE, HV_UNKNOWN,
+                           "unequal tensor shards do not go with cp %d", at->s->cp.degree);
+    if (c->p->mode == HV_MODE_SERVE)
+        hv_check_stage_add(c, at, "tp.shares", HV_V_DIVISIBLE, HV_UNKNOWN,
+                           "a plan that serves has equal tensor shards only");
+}
+
 static void check_product(const struct hv_check *c, const struct hv_check_stage *at)
 {
     const struct hv_stage *s = at->s;
@@ -105,12 +122,35 @@ static void check_shares(const struct hv_check *c, const struct hv_check_stage *
         check_split(c, at, at->r->list[i].sequences);
 }
 
+/* The shares cut the heads into whole ones, and key-value heads with them. */
+static void check_head_shares(const struct hv_check *c, const struct hv_check_stage *at,
+                              const struct block_shape *b)
+{
+    const struct hv_tp *tp = &at->s->tp;
+    int64_t sum = 0, kv = b->mla ? b->heads : b->kv_heads;
+    for (int i = 0; i < tp->degree; i++)
+        sum += tp->shares[i];
+    for (int i = 0; i < tp->degree; i++) {
+        if (divides(sum, (int64_t)b->heads * tp->shares[i]) && divides(sum, kv * tp->shares[i]))
+            continue;
+        hv_check_stage_add(c, at, "tp.shares", HV_V_HEADS, HV_UNKNOWN,
+                           "share %d of %lld cuts %d attention heads (%lld of keys and values) "
+                           "into parts that are not whole",
+                           tp->shares[i], (long long)sum, b->heads, (long long)kv);
+        return;
+    }
+}
+
 static void check_heads(const struct hv_check *c, const struct hv_check_stage *at,
                         const struct block_shape *b)
 {
     int tp = heads_degree(&at->s->tp), heads_cp = hv_cp_heads_degree(&at->s->cp);
     if (b->heads == 0 || tp == 0)
         return;
+    if (at->s->tp.shares != NULL) {
+        check_head_shares(c, at, b);
+        return;
+    }
     if (!divides(tp, b->heads)) {
         hv_check_stage_add(c, at, "tp", HV_V_HEADS, b->heads % tp,
                            "%d attention heads are not divisible by tp %d", b->heads, tp);
@@ -308,6 +348,7 @@ static void check_recompute(const struct hv_check *c, const struct hv_check_stag
 void hv_check_degrees(const struct hv_check *c, const struct hv_check_stage *at)
 {
     check_tp_shape(c, at);
+    check_tp_shares(c, at);
     check_product(c, at);
     check_shares(c, at);
     check_block_shapes(c, at);

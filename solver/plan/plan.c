@@ -286,6 +286,22 @@ int hv_tp_cuts(const struct hv_tp *tp)
     return tp->degree < 1 ? 1 : copies ? tp->degree / tp->depth : tp->degree;
 }
 
+double hv_tp_frac(const struct hv_tp *tp, size_t i)
+{
+    double sum = 0;
+    for (int r = 0; tp->shares != NULL && r < tp->degree; r++)
+        sum += tp->shares[r];
+    return sum > 0 && (int64_t)i < tp->degree ? tp->shares[i] / sum : 1.0 / hv_tp_cuts(tp);
+}
+
+double hv_tp_largest_frac(const struct hv_tp *tp)
+{
+    size_t most = 0;
+    for (int r = 1; tp->shares != NULL && r < tp->degree; r++)
+        most = tp->shares[r] > tp->shares[most] ? (size_t)r : most;
+    return hv_tp_frac(tp, most);
+}
+
 int hv_stage_expert_tp(const struct hv_stage *s, int ep)
 {
     int64_t ranks = (int64_t)(s->dp > 0 ? s->dp : 1) * (s->cp.degree > 0 ? s->cp.degree : 1);

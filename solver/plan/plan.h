@@ -69,6 +69,8 @@ struct hv_tp {
     enum hv_tp_scheme scheme;
     int degree, depth;
     bool regather;
+    int *shares; /**< 1d: [degree] what each rank has of everything that is cut, in proportion (of
+                    heads, widths and vocabulary); NULL: equal */
 };
 
 /** Context parallelism; `ulysses` = the heads part. */
@@ -225,7 +227,9 @@ struct hv_sync {
     double cycle_s, chunk_bytes;
     enum hv_sync_priority priority;
     const char *servers; /**< "sharded", "local" or an address */
-    int staleness, group;
+    int staleness; /**< ps, wsp: clocks; partial reduce: steps that a worker may be ahead of the
+                      slowest, 0: any */
+    int group;
     enum hv_sync_weights weights;
     /** Partial reduce: a group goes on after wait_s, full or not (0: when it is full); the wait
      * doubles, to wait_most_s at most, after groups of fewer than `least`. */
@@ -339,6 +343,10 @@ int hv_stage_experts_over(const struct hv_stage *s);
 /** Ranks of a tensor-parallel group that hold different weights: its degree, over the depth
  * of 2.5d, whose grids are copies (consecutive ranks are one grid). */
 int hv_tp_cuts(const struct hv_tp *tp);
+/** What rank `i` of a tensor-parallel group has of everything that it cuts, 0 to 1. O(degree). */
+double hv_tp_frac(const struct hv_tp *tp, size_t i);
+/** The same of the rank that has most. O(degree). */
+double hv_tp_largest_frac(const struct hv_tp *tp);
 /** Ranks that cut one expert of blocks with expert-parallel degree `ep`: tp where ep divides dp ×
  * cp; else 1: experts are whole and spread over consecutive ranks of tp × cp × dp, tensor ranks too
  * ("parallel folding", Liu et al. 2025, Megatron-Core). */

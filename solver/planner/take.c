@@ -75,6 +75,8 @@ static enum hv_status take_stage(const struct taking *t, const struct hv_replica
         return refuse(t, "it uses devices that the search leaves out");
     if (st->n_ops > 0 || st->module != NULL || st->n_after > 0 || st->mesh.n > 0)
         return refuse(t, "its stages are no plain chain of layers");
+    if (st->tp.shares != NULL)
+        return refuse(t, "its tensor shards are not equal");
     *leg = (struct hv__leg){.pool = pool,
                             .n_stages = 1,
                             .tp = st->tp.degree,

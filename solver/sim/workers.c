@@ -23,7 +23,7 @@ enum { ARRIVAL, END, TIME_UP };
 
 struct worker {
     int64_t clock;    /* the one it does or waits for */
-    int64_t n_pushed; /* clocks whose push has arrived */
+    int64_t n_pushed; /* clocks whose push has arrived; partial reduce: steps of its own */
     double free_s;    /* when it was through with the last */
     double ended_s;
     int64_t read_at; /* ps: updates that the server had when it read */
@@ -155,6 +155,36 @@ static void push(struct player *y, size_t i)
 /* ---- with each other
  * ---------------------------------------------------------------------------------- */
 
+/* begins the worker's next step if the slowest is not too far behind */
+static void begin_in_bound(struct player *y, size_t i, double waited_s)
+{
+    struct worker *k = &y->workers[i];
+    k->waits = y->w->staleness > 0 && k->n_pushed > y->slowest + y->w->staleness;
+    if (k->waits) {
+        y->out->wait_frac[i] += waited_s;
+    } else {
+        begin(y, i, fmax(y->now_s, k->free_s), waited_s);
+    }
+}
+
+/* a worker has ended a step of its own: if it was the last to be so far behind, others may go on */
+static void count_step(struct player *y, size_t i)
+{
+    bool was_slowest = y->workers[i].n_pushed++ == y->slowest;
+    if (y->w->staleness <= 0 || !was_slowest || --y->n_slowest > 0) {
+        return;
+    }
+    y->slowest++;
+    for (size_t j = 0; j < y->w->n; j++) {
+        y->n_slowest += y->workers[j].n_pushed == y->slowest;
+    }
+    for (size_t j = 0; j < y->w->n; j++) {
+        if (y->workers[j].waits) {
+            begin_in_bound(y, j, fmax(0, y->now_s - y->workers[j].free_s));
+        }
+    }
+}
+
 /* averages the members of a list: a row of the mixing matrix for each */
 static void mix(struct player *y, const size_t *list, size_t n)
 {
@@ -205,7 +235,8 @@ static void average_group(struct player *y, size_t n)
         struct worker *x = &y->workers[y->queue[k]];
         note_staleness(y, newest - x->clock);
         x->clock = newest + 1;
-        begin(y, y->queue[k], end_s, y->now_s - x->ended_s);
+        x->free_s = end_s;
+        begin_in_bound(y, y->queue[k], y->now_s - x->ended_s);
     }
     y->n_queue -= n;
     memmove(y->queue, y->queue + n, y->n_queue * sizeof *y->queue);
@@ -310,6 +341,7 @@ static void happen(struct player *y, int64_t id)
         push(y, i);
         break;
     case HV_WORKERS_PARTIAL:
+        count_step(y, i);
         join_group(y, i);
         break;
     case HV_WORKERS_GOSSIP:
@@ -360,7 +392,9 @@ static void finish(struct player *y)
         for (size_t k = 0; k < y->n_queue; k++) {
             is_left = is_left || y->queue[k] == i;
         }
-        double since_s = y->w->kind == HV_WORKERS_PS ? y->workers[i].free_s : y->workers[i].ended_s;
+        bool held = y->w->kind == HV_WORKERS_PARTIAL && y->workers[i].waits;
+        double since_s =
+            held || y->w->kind == HV_WORKERS_PS ? y->workers[i].free_s : y->workers[i].ended_s;
         out->wait_frac[i] += is_left ? fmax(0, y->w->horizon_s - since_s) : 0;
         out->wait_frac[i] = y->w->horizon_s > 0 ? out->wait_frac[i] / y->w->horizon_s : 0;
         out->rate_per_s[i] = y->w->horizon_s > 0 ? out->rate_per_s[i] / (y->w->horizon_s / 2) : 0;

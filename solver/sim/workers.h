@@ -36,8 +36,11 @@ struct hv_workers {
     size_t n;
     const double *period_s; /**< [n] work of a clock, > 0 */
     const double *hop_s;    /**< [n] one way to the server, or one exchange; NULL = 0 */
-    int64_t staleness;      /**< ps, wsp: D; -1 = nobody waits */
-    size_t group;           /**< partial reduce: 1 … n */
+    /** ps, wsp: D; -1 = nobody waits. Partial reduce: a worker begins a step when it has ended no
+     * more than so many above the slowest (stale synchronous parallel); 0 or less = nobody waits.
+     */
+    int64_t staleness;
+    size_t group; /**< partial reduce: 1 … n */
     bool connect; /**< partial reduce: keep groups from freezing into cliques (Miao et al.,
                      SIGMOD'21, section 4): where the last ⌈(n − 1)/(group − 1)⌉ groups do not
                      connect all workers, the next one joins two components, and waits where it

@@ -54,6 +54,23 @@ done
 expect 'eval: unequal replicas' 0 eval "$root/samples/plans/two-replicas.json"
 says 'eval: a line each' out '^ +1/0 +8 H100-SXM-80GB '
 
+# ---- shards by speed -------------------------------------------------------------------------------
+expect 'whale splits layers over unequal devices' 0 plan -c desktop -m gpt3-1.3b -j small -s whale -o mode=split --out split.json
+judged 'whale split' split.json
+expect 'eval: unequal shards' 0 eval split.json
+says 'eval: unequal shards are named' out ' 6 of 2 kinds +24 tp3 dp2 .* shards [0-9]+:[0-9]+:[0-9]+$'
+expect 'a strategy that changes plans takes such a plan' 0 plan -c desktop -m gpt3-1.3b -j small -s whale+fireflyer -o mode=split
+
+# ---- samples of unequal length ----------------------------------------------------------------------
+for way in given dealt; do
+    expect "disttrain: samples $way" 0 plan -c two-generations -m two-towers -j finetune -s disttrain -o lengths=true -o reorder=$way --out $way.json
+    expect "disttrain: samples $way: eval" 0 eval $way.json
+    # 32 of 512 tokens, 22 of 2048, 10 of 4096: all of them, in either way
+    tokens=$(sed -n 's/.*"sequences": [0-9]*, "tokens": \([0-9]*\).*/\1/p' $way.json | awk '{ sum += $1 } END { print sum }')
+    holds "disttrain: $way has all tokens" [ "$tokens" -eq 102400 ]
+done
+holds 'disttrain: dealt by size is no slower' least "$(number dealt.json iteration_s)" "$(number given.json iteration_s)"
+
 # ---- compare ------------------------------------------------------------------------------------
 for cluster in a100-v100-t4 two-generations; do
     expect "compare on $cluster" 0 compare -c $cluster -m llama-3-8b -j small -s all

@@ -52,7 +52,8 @@ static const char everything[] =
     "{'llm':0.5}},{'sequences':2}],'stages':["
     "{'devices':['a[0].0-1','v[0].2'],'module':'llm','layers':[[0,2.5],[3,4]],'embedding':true,"
     "'head':false,'after':[1],'micro_batch':5,"
-    "'tp':{'scheme':'2.5d','degree':8,'depth':2,'regather':true},'sequence_parallel':true,"
+    "'tp':{'scheme':'2.5d','degree':8,'depth':2,'regather':true,'shares':[3,1,1,1,1,1,1,1]},'"
+    "sequence_parallel':true,"
     "'cp':{'scheme':'dsp','degree':4,'ulysses':2,'inner':2,'layout':'striped','tile':64,"
     "'order':'ring_inner','backward':'q_do','dims':['s','t']},'dp':2,'shares':[3,2],'ep':4,"
     "'moe':[{'layers':[0,2],'ep':2,'capacity_factor':1.25,'min_capacity':4,'expert_shards':2,"
@@ -186,6 +187,8 @@ static void wrong_values(void **state)
         {"'tp':'2'", "", "stages[0].tp"},
         {"'tp':0", "", "stages[0].tp"},
         {"'tp':{'degree':2.5}", "", "tp.degree"},
+        {"'tp':{'degree':2,'shares':[1,2,3]}", "", "tp.shares"},
+        {"'tp':{'shares':[1,0]}", "", "tp.shares[1]"},
         {"'tp':{'scheme':'2e'}", "", "tp.scheme"},
         {"'sequence_parallel':1", "", "sequence_parallel"},
         {"'cp':[]", "", "stages[0].cp"},

@@ -253,6 +253,43 @@ static void partial_reduce_goes_on_without_the_late(void **state)
     hv_arena_free(&a);
 }
 
+/* Steps of 1, 1 and 4 s in pairs, nobody more than one step ahead of the slowest: by hand the first
+ * groups are ready at 1, 2, 5, 9, 10 and 14 s, the third of worker 2 and 0. Without a bound pairs
+ * of the fast ones never wait. */
+static void partial_reduce_waits_for_the_slowest(void **state)
+{
+    (void)state;
+    static const double period_s[] = {1, 1, 4}, want_s[] = {1, 2, 5, 9, 10, 14};
+    struct hv_arena a = {0};
+    struct hv_workers w = {.kind = HV_WORKERS_PARTIAL,
+                           .n = 3,
+                           .period_s = period_s,
+                           .group = 2,
+                           .keep = 6,
+                           .staleness = 1,
+                           .horizon_s = 400};
+    struct hv_workers_run run;
+    struct hv_err err = {0};
+    assert_int_equal(hv_workers_run(&a, &w, &run, &err), HV_OK);
+    for (size_t i = 0; i < 6; i++) {
+        assert_true(run.groups[i].start_s == want_s[i]);
+    }
+    assert_int_equal(run.groups[2].members[0], 2);
+    assert_int_equal(run.groups[2].members[1], 0);
+    int64_t most = run.clocks[0] > run.clocks[1] ? run.clocks[0] : run.clocks[1];
+    assert_true(most - run.clocks[2] <= 2); /* one ahead, and the step it does */
+    assert_true(run.wait_frac[0] > 0.5);
+    w.staleness = 0;
+    assert_int_equal(hv_workers_run(&a, &w, &run, &err), HV_OK);
+    assert_true(run.clocks[0] > 2 * run.clocks[2]);
+    /* the bound may be wide enough never to matter */
+    w.staleness = 1000;
+    struct hv_workers_run wide;
+    assert_int_equal(hv_workers_run(&a, &w, &wide, &err), HV_OK);
+    assert_int_equal(wide.clocks[0], run.clocks[0]);
+    hv_arena_free(&a);
+}
+
 /* 3 workers of 1, 1 and 2 seconds in pairs: {1,2}@1, {1,2}@2, {3,1}@3, {2,1}@4, …: two gradients a
  * second against 1.5 of all-reduce, and rho = (1 + sqrt(1/3)) / 2 in the long run */
 static void partial_reduce_mixes_as_its_eigenvalue_says(void **state)
@@ -327,6 +364,7 @@ int main(void)
         cmocka_unit_test(mixing),
         cmocka_unit_test(partial_reduce_keeps_workers_connected),
         cmocka_unit_test(partial_reduce_goes_on_without_the_late),
+        cmocka_unit_test(partial_reduce_waits_for_the_slowest),
         cmocka_unit_test(partial_reduce_mixes_as_its_eigenvalue_says),
         cmocka_unit_test(bad_numbers),
     };

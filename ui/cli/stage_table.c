@@ -8,6 +8,9 @@
 
 #include "solver/base/units.h"
 
+/* Tensor shards that a row names. */
+#define SHARDS 8
+
 /* Stages first … last of one replica that read the same. */
 struct run {
     size_t replica, first, last;
@@ -32,6 +35,17 @@ static void put_degrees(const struct hv_stage *s, struct hv_str *out)
     }
     if (out->n == before) {
         hv_str_addc(out, '-');
+    }
+}
+
+/* ", shards 5:4:7" where tensor parallelism cuts unevenly; of many the first. */
+static void put_shards(const struct hv_tp *tp, struct hv_str *out)
+{
+    for (int t = 0; tp->shares != NULL && t < tp->degree && t < SHARDS; t++) {
+        hv_str_addf(out, "%s%d", t == 0 ? ", shards " : ":", tp->shares[t]);
+    }
+    if (tp->shares != NULL && tp->degree > SHARDS) {
+        hv_str_adds(out, ":...");
     }
 }
 
@@ -81,23 +95,25 @@ static void put_row(const struct hv_plan *plan, const struct hv_verdict *v, size
     const struct hv_replica *r = &plan->replicas[mem->replica];
     const struct hv_stage *s = &r->stages[mem->stage];
     char f[HV_FMT_CAP], b[HV_FMT_CAP], busy[HV_FMT_CAP], peak[HV_FMT_CAP], limit[HV_FMT_CAP];
-    struct hv_str devices = {0}, blocks = {0}, degrees = {0};
+    struct hv_str devices = {0}, blocks = {0}, degrees = {0}, shards = {0};
+    put_shards(&s->tp, &shards);
     put_devices(plan, r, s, &devices);
     put_degrees(s, &degrees);
     put_blocks(s, mem->stage, &blocks);
-    (void)snprintf(row->text, sizeof row->text, "%-18.18s %6s %-11.11s %8s %8s %6s  %s of %s%s",
+    (void)snprintf(row->text, sizeof row->text, "%-18.18s %6s %-11.11s %8s %8s %6s  %s of %s%s%s",
                    hv_str_cstr(&devices), hv_str_cstr(&blocks), hv_str_cstr(&degrees),
                    hv_fmt_seconds(f, sizeof f, m->forward_s),
                    hv_fmt_seconds(b, sizeof b, m->backward_s),
                    hv_fmt_percent(busy, sizeof busy, m->busy_frac),
                    hv_fmt_bytes(peak, sizeof peak, mem->peak_bytes),
                    hv_fmt_bytes(limit, sizeof limit, mem->limit_bytes),
-                   mem->peak_bytes > mem->limit_bytes ? " !" : "");
+                   mem->peak_bytes > mem->limit_bytes ? " !" : "", hv_str_cstr(&shards));
     row->replica = mem->replica;
     row->first = row->last = mem->stage;
     hv_str_free(&devices);
     hv_str_free(&blocks);
     hv_str_free(&degrees);
+    hv_str_free(&shards);
 }
 
 /* The runs of every replica, in order; returns their number. */

@@ -4,7 +4,24 @@
 #include "solver/io/own/plan_read.h"
 #include <string.h>
 
-static enum hv_status read_tp(const struct hv_jp *stage, struct hv_tp *tp, struct hv_err *err)
+/* Shares of the tensor ranks; without a degree there are as many as shares. */
+static enum hv_status read_tp_shares(struct hv_plan_reader *rd, const struct hv_jp *o,
+                                     struct hv_tp *tp, struct hv_err *err)
+{
+    struct hv_jp p = hv_jp_get(o, "shares"), degree = hv_jp_get(o, "degree");
+    if (hv_jp_none(&p))
+        return HV_OK;
+    size_t n = 0;
+    HV_TRY(hv_plan_read_ints(rd, &p, 1, HV_PLAN_BATCH_MAX, &tp->shares, &n, err));
+    if (hv_jp_none(&degree) && n > 0 && n <= HV_PLAN_DEGREE_MAX)
+        tp->degree = (int)n;
+    if (n != (size_t)tp->degree)
+        return hv_jp_fail(&p, err, "expected %d shares, one per tp rank, found %zu", tp->degree, n);
+    return HV_OK;
+}
+
+static enum hv_status read_tp(struct hv_plan_reader *rd, const struct hv_jp *stage,
+                              struct hv_tp *tp, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "tp");
     if (hv_jp_none(&p))
@@ -17,7 +34,8 @@ static enum hv_status read_tp(const struct hv_jp *stage, struct hv_tp *tp, struc
     HV_TRY_WORD(&p, "scheme", hv_tp_scheme, tp->scheme);
     HV_TRY(hv_plan_read_int(&p, "degree", 1, HV_PLAN_DEGREE_MAX, &tp->degree, err));
     HV_TRY(hv_plan_read_int(&p, "depth", 1, HV_PLAN_DEGREE_MAX, &tp->depth, err));
-    return hv_jp_opt_bool(&p, "regather", &tp->regather, err);
+    HV_TRY(hv_jp_opt_bool(&p, "regather", &tp->regather, err));
+    return read_tp_shares(rd, &p, tp, err);
 }
 
 /* `zigzag` and `striped` as scheme are the ring with that layout. */
@@ -105,7 +123,7 @@ static enum hv_status read_zero(const struct hv_jp *stage, struct hv_zero *z, st
 enum hv_status hv_plan_read_parallel(struct hv_plan_reader *rd, const struct hv_jp *stage,
                                      struct hv_stage *s, struct hv_err *err)
 {
-    HV_TRY(read_tp(stage, &s->tp, err));
+    HV_TRY(read_tp(rd, stage, &s->tp, err));
     HV_TRY(hv_jp_opt_bool(stage, "sequence_parallel", &s->sequence_parallel, err));
     HV_TRY(read_cp(rd, stage, &s->cp, err));
     HV_TRY(hv_plan_read_int(stage, "dp", 1, HV_PLAN_DEGREE_MAX, &s->dp, err));

@@ -19,7 +19,7 @@
     X(job_entry, "name", "arrival_s", "start_s", "iterations", "continues", "plan") \
     X(stage, "devices", "module", "layers", "ops", "embedding", "head", "after", "micro_batch", "tp", "sequence_parallel", "cp", \
       "dp", "deal", "shares", "ep", "moe", "zero", "recompute", "offload", "in_flight", "mesh", "shard", "place", "fuse") \
-    X(tp, "scheme", "degree", "depth", "regather") \
+    X(tp, "scheme", "degree", "depth", "regather", "shares") \
     X(cp, "scheme", "degree", "ulysses", "inner", "layout", "tile", "order", "backward", "dims") \
     X(moe, "layers", "ep", "capacity_factor", "min_capacity", "expert_shards", "all_to_all", "kernel", "degree", "order", "move", \
       "owners", "copies", "copy_life", "off_node_frac", "target", "compress") \

@@ -100,7 +100,7 @@ static void put_blocks(json_t *o, const struct hv_stage *s)
 
 static void put_tp(json_t *o, const struct hv_tp *tp)
 {
-    if (tp->scheme == HV_TP_1D && tp->depth == 1 && !tp->regather) {
+    if (tp->scheme == HV_TP_1D && tp->depth == 1 && !tp->regather && tp->shares == NULL) {
         put_int(o, "tp", tp->degree, 1);
         return;
     }
@@ -109,6 +109,8 @@ static void put_tp(json_t *o, const struct hv_tp *tp)
     put_int(t, "degree", tp->degree, 1);
     put_int(t, "depth", tp->depth, 1);
     put_bool(t, "regather", tp->regather, false);
+    if (tp->shares != NULL)
+        json_object_set_new(t, "shares", ints(tp->shares, (size_t)tp->degree));
     json_object_set_new(o, "tp", t);
 }
 
