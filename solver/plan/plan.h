@@ -288,6 +288,8 @@ struct hv_plan {
     size_t n_flow;
     double cache_mark_frac; /**< serving: share of a stage's room for caches that requests may fill
                                (Helix' high-water mark); 1 */
+    bool partial_inference; /**< serving: tokens may enter a stage behind its first block, where the
+                               stage before ended; else only where it begins; true */
     struct hv_plan_schedule schedule;
     struct hv_sync sync;
     struct hv_claim claimed;

@@ -206,6 +206,8 @@ static void put_flow(json_t *o, const struct hv_plan *p)
         json_object_set_new(o, "flow", hv_flow_to_json(p->flow, p->n_flow));
     if (p->cache_mark_frac < 1)
         json_object_set_new(o, "cache_mark_frac", hv_json_num(p->cache_mark_frac));
+    if (!p->partial_inference)
+        json_object_set_new(o, "partial_inference", json_false());
 }
 
 static void put_job_times(json_t *e, const struct hv_plan_job *j)
