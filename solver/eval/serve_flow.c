@@ -19,8 +19,7 @@
 static bool follows(const struct hv__lowered *l, const struct hv__server *a,
                     const struct hv__server *b)
 {
-    return l->plan->partial_inference ? b->from2 <= a->to2 && a->to2 < b->to2
-                                      : b->from2 == a->to2;
+    return l->plan->partial_inference ? b->from2 <= a->to2 && a->to2 < b->to2 : b->from2 == a->to2;
 }
 
 /** Tokens per second that a link passes: its rate for long messages, latency apart. All copies of
