@@ -253,6 +253,8 @@ struct hv_claim {
     double *term_values;
     size_t n_terms;
     const char *formula;              /**< NULL: none */
+    const char *leaves_out;           /**< what of the time the formula does not count, in words;
+                                         NULL: not said */
     double iteration_s, tokens_per_s; /**< HV_UNKNOWN when not claimed */
 };
 
