@@ -225,8 +225,8 @@ local function best_of(q, order, from, size, entering, alive)
   return known[key]
 end
 
---- Work spread without rest over all stages, each with its best degree; infinite where the layers cannot fit, nil
--- where a stage can run at no degree.
+--- Work spread without rest over all stages, each with its best degree, and what every micro-batch costs; infinite
+-- where the layers cannot fit, nil where a stage can run at no degree.
 local function bound_of(q, x)
   local rate, share, from = 0, 0, 0
   for s, size in ipairs(x.sizes) do
@@ -234,7 +234,7 @@ local function bound_of(q, x)
     if best.rate == 0 then return nil end
     rate, share, from = rate + best.rate, share + best.share, from + size
   end
-  return share >= NEARLY and x.micro_batches / rate or math.huge
+  return share >= NEARLY and x.micro_batches * (1 / rate + q.every) or math.huge
 end
 
 --- The best pipelines, best first.

@@ -72,7 +72,8 @@ static const char everything[] =
     "'sync':{'kind':'ps','algorithm':'tree','bucket_MiB':[1,25],'overlap':false,'cycle_ms':5,"
     "'chunk_MiB':4,'priority':'after_all_to_all','servers':'m[0].0','staleness':3,'group':2,"
     "'weights':'staleness'},"
-    "'claimed':{'iteration_s':10.5,'tokens_per_s':7,'formula':'eq. 4','leaves_out':'servers','terms':{'warmup_s':2}},'partial_inference':false}";
+    "'claimed':{'iteration_s':10.5,'tokens_per_s':7,'formula':'eq. "
+    "4','leaves_out':'servers','terms':{'warmup_s':2}},'partial_inference':false}";
 
 /* Which fields hold what, for one representative of every group of knobs. */
 static void all_knobs(void **state)
