@@ -127,9 +127,8 @@ local function claim(made, ctx)
     sync = math.max(sync, prices.sync(ctx, own, first.layers[1] + 1, first.layers[2], heads))
   end
   local egress = pools.egress_usd(ctx, made, ctx.options.egress_usd, ctx.options.zone_usd)
-  local pipeline = (m - 1) * straggler + sum
-  return { iteration_s = pipeline + sync,
-    terms = { pipeline_s = pipeline, all_reduce_s = sync, egress_usd = egress > 0 and egress or nil },
+  return { iteration_s = (m - 1) * straggler + sum + sync,
+    terms = { pipeline_s = (m - 1) * straggler + sum, all_reduce_s = sync, egress_usd = egress > 0 and egress or nil },
     formula = "(B - 1) straggler + passes + hops + all-reduce (Sailor, section 4.3)" }
 end
 
@@ -164,8 +163,8 @@ local function selftest(t)
   function q.hop_bytes() return 1 end
   t.near("at 0.5 a byte the stages stay in one region", residual.search(q)[1].usd, 12.5, 1e-9,
     "by hand: 5 x 2.5 against 10 + 4 micro-batches x 2 ways x 0.5")
-  q.quota, q.depths, q.batch, q.goal, q.usd_per_s = { 1, 1, 0 }, { 1 }, 2, "time", { 1, 0.1, 9 }
-  q.region = { "x", "x", "x" }
+  q.quota, q.depths, q.batch, q.goal = { 1, 1, 0 }, { 1 }, 2, "time"
+  q.region, q.usd_per_s = { "x", "x", "x" }, { 1, 0.1, 9 }
   function q.fare(a, b) return a == b and 0 or 0.5 end
   function q.sync_bytes() return 3 end
   local both = residual.search(q)[1]

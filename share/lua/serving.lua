@@ -27,9 +27,37 @@ local function cache_bytes(ctx)
   return sum / #layers
 end
 
---- What a stage of tp devices of a kind does with one layer: its prompts and one more token of each sequence, in turn,
--- for which weights and caches pass the memory once; and the most layers it holds, with half of its memory for the
--- weights (the other half for caches).
+--- Seconds that layers of a stage of tp devices of a kind take for a batch: its prompts and one more token of each
+-- sequence, in turn, for which weights and caches pass the memory once, at the data sheet's rate. The model's head is
+-- with its last layer.
+-- @function serving.range_s
+-- @tparam table ctx {cluster, model, job, …} of plan(ctx)
+-- @tparam table stage {kind, tp, batch = sequences of a pass}
+-- @tparam integer from first layer
+-- @tparam integer to last layer
+-- @treturn number seconds, then bytes of the layers' weights, then bytes that leave a layer for all prompts
+-- @units seconds, bytes
+-- @raise a kind that the cluster has not
+-- @usage local stage = { kind = ctx.cluster:devices()[1].kind, tp = 1, batch = 4 }
+-- print(require("serving").range_s(ctx, stage, 1, ctx.model.n_layers))
+function serving.range_s(ctx, stage, from, to)
+  local job, kind, batch = ctx.job, stage.kind, stage.batch
+  local function forward(tokens)
+    local t = hv.cost.layers { kinds = { kind }, tp = stage.tp, micro_batch = batch, tokens = tokens,
+      recompute = "none" }
+    return t:time(from, to, kind, "forward"), t
+  end
+  local prompt_s, t = forward(job.sequence - job.output_tokens)
+  local bytes, token_s, rate = t:bytes(from, to, "parameters") * job.weight_bytes, 0, memory_rate(ctx, kind)
+  if job.output_tokens > 0 then
+    local seen = (job.sequence - job.output_tokens / 2) * (to - from + 1)
+    token_s = math.max((forward(1)), bytes / rate) + batch * seen * cache_bytes(ctx) / stage.tp / rate
+  end
+  return prompt_s + job.output_tokens * token_s, bytes, t:bytes(1, 1, "output")
+end
+
+--- What a stage of tp devices of a kind does with one layer, in the mean over the model; and the most layers it holds,
+-- with half of its memory for the weights (the other half for caches).
 -- @function serving.pace
 -- @tparam table ctx {cluster, model, job, …} of plan(ctx)
 -- @tparam string kind of device
@@ -42,20 +70,10 @@ end
 -- @usage local d = ctx.cluster:devices()[1]
 -- print(require("serving").pace(ctx, d.kind, d.memory_bytes, 1, 4))
 function serving.pace(ctx, kind, memory_bytes, tp, batch)
-  local n, job = ctx.model.n_layers, ctx.job
-  local function forward(tokens)
-    local t = hv.cost.layers { kinds = { kind }, tp = tp, micro_batch = batch, tokens = tokens, recompute = "none" }
-    return t:time(1, n, kind, "forward") / n, t
-  end
-  local prompt_s, t = forward(job.sequence - job.output_tokens)
-  local bytes = t:bytes(1, n, "parameters") * job.weight_bytes / n
-  local token_s, rate = 0, memory_rate(ctx, kind)
-  if job.output_tokens > 0 then
-    local seen = job.sequence - job.output_tokens / 2
-    token_s = math.max((forward(1)), bytes / rate) + batch * seen * cache_bytes(ctx) / tp / rate
-  end
-  local most = bytes > 0 and math.floor(memory_bytes / 2 / bytes) or n
-  return batch * job.sequence / (prompt_s + job.output_tokens * token_s), math.min(n, most), t:bytes(1, 1, "output")
+  local n = ctx.model.n_layers
+  local seconds, bytes, out = serving.range_s(ctx, { kind = kind, tp = tp, batch = batch }, 1, n)
+  local most = bytes > 0 and math.floor(memory_bytes / 2 / (bytes / n)) or n
+  return batch * ctx.job.sequence * n / seconds, math.min(n, most), out
 end
 
 --- Servers of tp devices each, inside nodes, as an instance for placement.
@@ -109,6 +127,9 @@ function serving.claim(ctx, made)
     local rate, _, bytes = serving.pace(ctx, d.kind, d.memory_bytes, stage.tp or 1, made.micro_batch)
     q.rates[s], runs[s], heads[s] = {}, stage.layers, d.id
     for k = 1, q.layers do q.rates[s][k] = rate / k end
+    local own = serving.range_s(ctx, { kind = d.kind, tp = stage.tp or 1, batch = made.micro_batch }, runs[s][1] + 1,
+      runs[s][2])
+    q.rates[s][runs[s][2] - runs[s][1]] = made.micro_batch * ctx.job.sequence / own
     out_bytes = bytes / (made.micro_batch * (ctx.job.sequence - ctx.job.output_tokens))
   end
   function q.link(i, j)
