@@ -118,7 +118,7 @@ local function searched(ctx, devices, reserve)
   for _, s in ipairs { 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128 } do
     counts[#counts + 1] = s <= math.min(ctx.options.stages, q.n, q.devices) and s or nil
   end
-  local function stopping() return hv.stopping() and #all.list > 0 end
+  local function stopping() return #all.list > 0 and hv.stopping(0.7) end
   for i, stages in ipairs(counts) do
     for _, micro_batch in ipairs(stopping() and {} or { 1, 2 }) do
       local _, _, fitting = alleviate.run(q, { stages = stages, micro_batch = micro_batch, hops = ctx.options.hops,

@@ -86,8 +86,8 @@ end
 -- assert(made == nil or #made.replicas == 1)
 function rate_stages.plan(ctx, devices, o)
   local list = {}
-  for v in search.product { layout.powers(64), { 1, 2, 4, 8 }, { "none", "selective", "full" },
-    layout.divisors(ctx.job.global_batch) } do
+  for v in layout.in_time(search.product { layout.powers(64), { 1, 2, 4, 8 }, { "none", "selective", "full" },
+    layout.divisors(ctx.job.global_batch) }) do
     local c = { tp = v[2], recompute = v[3], micro_batch = v[4], zero = o.zero }
     local nodes = nodes_of(ctx, devices, c)
     local stages = v[1] <= math.min(#nodes, ctx.model.n_layers) and dealt(nodes, v[1])

@@ -129,7 +129,8 @@ local function cases_of(q)
   local list, most = {}, 0
   for _, n in ipairs(q.quota) do most = most + n end
   for _, depth in ipairs(q.depths) do
-    for _, micro_batch in ipairs(q.sizes) do
+    local late = #list > 0 and q.stopping and q.stopping(0.4)
+    for _, micro_batch in ipairs(late and {} or q.sizes) do
       local c = { depth = depth, micro_batch = micro_batch, ranges = even_ranges(q.layers, depth), ways = {},
         messages = {}, hops = {} }
       local need, usd = 0, 0
@@ -321,9 +322,9 @@ end
 -- first, last) or nil, fits = function(pool, tp, micro_batch, first, last, stage, depth), hop = function(row, row,
 -- micro_batch, layer), sync = function(rows, first, last, dp), rows being {pool, tp, n}; goal = "time" or "cost",
 -- speedup = that is worth twice the degree, width = states kept per stage, budget = cases solved, keep = plans kept,
--- within = function(seconds, usd) that is true of what may be, or nil, stopping = function or nil; where bytes between
--- pools cost money: fare = function(pool, pool) giving USD per byte, hop_bytes = function(micro_batch, layer),
--- sync_bytes = function(rows, first, last)}
+-- within = function(seconds, usd) that is true of what may be, or nil, stopping = function(share of the time) or nil;
+-- where bytes between pools cost money: fare = function(pool, pool) giving USD per byte, hop_bytes =
+-- function(micro_batch, layer), sync_bytes = function(rows, first, last)}
 -- @treturn table list of {claim_s, usd, micro_batch, micro_batches, dp, depth, ranges, stages = list of rows {pool,
 -- tp, n}}, and how many cases were left out by the budget
 -- @units seconds, USD per second and per iteration; layers from 1, ranges inclusive
@@ -336,7 +337,7 @@ end
 function residual.search(q)
   local found, cases, limit, solved = {}, cases_of(q), math.huge, 0
   for i, x in ipairs(cases) do
-    local late = #found > 0 and q.stopping and q.stopping()
+    local late = #found > 0 and q.stopping and q.stopping(0.7)
     if x.bound >= limit then break end
     if solved >= q.budget or late then return found, #cases - i + 1 end
     local best = solve(q, x, limit)
