@@ -184,7 +184,8 @@ end
 -- moved and each node's run is changed while the flow grows.
 -- @function layer_flow.place
 -- @tparam table q instance, with the keys named at the top; nodes with the same list in rates are of one kind
--- @tparam[opt] table o {budget = 2000 flows, seed = 1, enough = 1: share of the bound at which it ends}
+-- @tparam[opt] table o {budget = 2000 flows, seed = 1, enough = 1: share of the bound at which it ends, stopping =
+-- function that says when to end}
 -- @treturn table list of runs, then their flow and how many flows were computed
 -- @units tokens per second
 -- @raise none
@@ -194,6 +195,10 @@ function layer_flow.place(q, o)
   local values, random, best, left = {}, search.generator(o and o.seed or 1), nil, o and o.budget or 2000
   local budget, enough = left, layer_flow.bound(q) * (o and o.enough or 1) * (1 - 1e-9)
   local function cost(runs)
+    if o and o.stopping and left < budget and o.stopping() then
+      left = 0
+      return 0 -- nothing flows through what nobody has time for
+    end
     left = left - 1
     return -(layer_flow.flow(q, runs))
   end

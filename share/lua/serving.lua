@@ -171,7 +171,8 @@ end
 
 --- A placement of an instance by local search, or by the integer program where that is asked for and finds more.
 local function searched(q, o)
-  local runs, most = layer_flow.place(q, o)
+  local runs, most = layer_flow.place(q, { budget = o.budget, seed = o.seed, enough = o.enough,
+    stopping = function() return hv.stopping(0.5) end })
   local limit_s = #q.rates <= PROGRAM_MOST and o.program_s or 0
   if limit_s > 0 and most < layer_flow.bound(q) * (o.enough or 1) * (1 - 1e-9) then
     local _, found = layer_flow.program(q, { time_limit_s = limit_s, neighbours = o.neighbours, above = most,
@@ -195,18 +196,23 @@ end
 -- @usage local made = require("serving").plan(ctx, ctx.cluster:devices(), { budget = 20, seed = 1 })
 -- assert(made == nil or made.mode == "serve")
 function serving.plan(ctx, devices, o)
-  local best, most, reason, most_held = nil, 0, nil, 0
-  for _, tp in ipairs(layout.powers(layout.node_size(layout.nodes(devices)))) do
+  local best, most, best_tp, reason, most_held = nil, 0, 0, nil, 0
+  local degrees = layout.powers(layout.node_size(layout.nodes(devices)))
+  for k = #degrees, 1, -1 do -- the fewest servers first: they are searched soonest
+    local tp = degrees[k]
     local whole = layout.node_size(layout.nodes(devices)) % tp == 0 and layout.tp_fits(ctx.model:layers(), tp)
     local q, servers = serving.instance(ctx, devices, tp, 8)
     q.strict = o.strict
     local held = 0
     for _, rates in ipairs(q.rates) do held = held + #rates end
     most_held, whole = whole and math.max(most_held, held) or most_held, whole and held >= q.layers
-    local runs = whole and #servers > 0 and not hv.stopping() and searched(q, o)
+    local runs = whole and #servers > 0 and not hv.stopping(0.6) and searched(q, o)
     for _, batch in ipairs(runs and BATCHES or {}) do
       local made, rate = placed(ctx, servers, runs, tp, batch, o)
-      if made and rate > most then best, most = made, rate end
+      if made and (rate > most or rate == most and tp < best_tp) then
+        best, most, best_tp = made, rate, tp
+        hv.incumbent(made)
+      end
       reason = not made and rate or reason
     end
   end
