@@ -150,17 +150,22 @@ static int api_bound(lua_State *L)
 
 /***
 Should the search end now? True near the time limit and when the budget of evaluations is spent.
+With a share, true when that part of the time is used: what only lists candidates ends then and
+leaves the rest to judging them.
 @function hv.stopping
+@tparam[opt] number share of the time until then, from 0 to 1 (1)
 @treturn boolean true when it should
-@units none
-@raise outside a run
-@usage while not hv.stopping() do break end
+@units share is a fraction
+@raise a share below 0 or above 1; outside a run
+@usage while not hv.stopping(0.5) do break end
 */
 static int api_stopping(lua_State *L)
 {
     struct hv__run *r = hv__run_of(L, "hv.stopping");
+    double share = luaL_optnumber(L, 1, 1);
 
-    lua_pushboolean(L, hv__run_is_late(r, 1) ||
+    luaL_argcheck(L, share >= 0 && share <= 1, 1, "expected a share from 0 to 1");
+    lua_pushboolean(L, hv__run_is_late(r, share) ||
                            (r->request->budget > 0 && r->evaluations >= r->request->budget));
     return 1;
 }

@@ -284,6 +284,22 @@ static enum hv_status cut_short(struct job *j, enum hv_status s, struct hv_err *
         j->run.best != NULL ? "; this is the best plan so far" : " before a plan was found", place);
 }
 
+/** A plan that breaks a rule is no answer of a run that was cut short: gives it up, with what it
+ * breaks as the reason. */
+static enum hv_status give_up_broken(struct job *j, enum hv_status s, struct hv_err *err)
+{
+    const json_t *first = json_array_get(json_object_get(j->run.best, "violations"), 0);
+    const char *text = json_string_value(json_object_get(first, "text"));
+    char why[sizeof err->text];
+
+    (void)snprintf(why, sizeof why, "%s", text != NULL ? text : "it breaks a rule");
+    json_decref(j->run.best);
+    j->run.best = j->out->plan = NULL;
+    s = cut_short(j, s, err);
+    return hv_err_set(err, s, "%s; the best one so far does not fit: %s", (const char *)err->text,
+                      why);
+}
+
 /** From the best plan to status and reason. */
 static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *err)
 {
@@ -294,6 +310,9 @@ static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *e
     out->plan = j->run.best;
     out->evaluations = j->run.evaluations;
     out->stopped = s == HV_ESTOPPED || (s == HV_OK && j->run.late);
+    if (out->stopped && j->run.best != NULL && j->run.best_rank == HV__PLAN_BROKEN &&
+        !is_allowed(j))
+        return give_up_broken(j, s, err);
     if (out->stopped)
         return cut_short(j, s, err);
     if (s != HV_OK)

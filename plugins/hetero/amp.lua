@@ -37,7 +37,7 @@ local function choices_of(ctx, nodes)
   for i, order in ipairs(orders) do at[order] = i end
   local outputs = hv.cost.layers { kinds = { nodes[1].kind }, micro_batch = 1 }:sizes "output"
   local sizes = layout.powers(ctx.options.micro_batch)
-  for v in search.product { tps, layout.divisors(n), sizes, orders, { "stages", "pipelines" } } do
+  for v in layout.in_time(search.product { tps, layout.divisors(n), sizes, orders, { "stages", "pipelines" } }) do
     local c = { tp = v[1], dp = v[2], pp = n // (v[1] * v[2]), micro_batch = v[3], order = v[4],
       together = v[5], zero = ctx.options.zero, at = v }
     if c.tp * c.dp * c.pp == n and c.pp <= #layers and global % (c.dp * c.micro_batch) == 0

@@ -44,7 +44,7 @@ end
 --- All choices of one order of the devices: tensor degrees, replicas, depth and samples; GPUs by the closed form.
 local function add_choices(ctx, list, order, ranges, tps, recompute)
   local n, global, kinds = #order, ctx.job.global_batch, pipes.kinds(order)
-  for v in search.product { tps, tps, layout.powers(n), layout.powers(64), layout.powers(8) } do
+  for v in layout.in_time(search.product { tps, tps, layout.powers(n), layout.powers(64), layout.powers(8) }) do
     local c = { tp = { me = v[1], lm = v[2], mg = v[1] }, dp = v[3], depth = v[4], m = v[5], batch = global,
       recompute = recompute, C = {} }
     local lm = c.tp.lm * c.dp * c.depth

@@ -152,6 +152,8 @@ local function selftest(t)
     (ragged.memory_bytes(q, eight) - ragged.memory_bytes(q, none) - 8 * 4096 * 4096 * 2) / 2 ^ 30, 12, 1e-9, src)
   t.near("GPipe's map of 1 2 3, M 4", ragged.map_s({ 1, 2, 3 }, 4), 15, 0, src)
   t.near("of 3 1 3", ragged.map_s({ 3, 1, 3 }, 4), 18, 0, src)
+  t.near("Eq-P of 1 2 3", layout.pipeline_s({ 1, 2, 3 }, 4), 15, 0, src)
+  t.near("of 3 1 3", layout.pipeline_s({ 3, 1, 3 }, 4), 16, 0, src)
   q = require("flashflex_sample")()
   local known = { { devices = { 4 }, layers = 4 }, { devices = { 5 }, layers = 4 }, { devices = { 6 }, layers = 1 },
     { devices = { 1, 2, 3 }, layers = 23 }, micro_batches = 24 }

@@ -4,125 +4,32 @@
 -- judge plays that). With mode = serve its plans do that; else, for a training job, the same graph chooses among
 -- placements that can be trained, where all nodes of a stage hold the same run and share each micro-batch in proportion
 -- to their rates.
-local chain = require "chain"
-local layout = require "layout"
+local layer_flow = require "layer_flow"
 local pipes = require "pipes"
 local prices = require "prices"
+local rate_stages = require "rate_stages"
 local search = require "search"
 local serving = require "serving"
-local wires = require "wires"
-
---- Nodes as the graph's: { kind, ids, rate of one layer in sequences per second }.
-local function nodes_of(ctx, devices, c)
-  local nodes = layout.nodes(devices)
-  for _, node in ipairs(nodes) do
-    local own = prices.chain(ctx, node.kind, { tp = 1, micro_batch = 1, recompute = c.recompute })
-    node.rate = #node.ids * own.n / prices.time(own, 1, own.n)
-  end
-  return nodes
-end
-
---- Nodes dealt to S stages: the fastest first, each to the stage with least rate so far.
-local function dealt(nodes, S)
-  local rates, stages = {}, {}
-  for i, node in ipairs(nodes) do rates[i] = node.rate end
-  local r = hv.opt.distribute { items = rates, slots = S, objective = "lpt" }
-  for s = 1, S do stages[s] = { nodes = {}, rate = 0, size = 0 } end
-  for i, s in ipairs(r.counts) do
-    table.insert(stages[s].nodes, nodes[i])
-    stages[s].rate, stages[s].size = stages[s].rate + nodes[i].rate, layout.gcd(stages[s].size, #nodes[i].ids)
-  end
-  return stages
-end
-
---- The graph of a division into stages with these counts of layers: tokens per second that pass.
-local function flow_of(ctx, stages, counts)
-  local q, runs, heads, at = { layers = ctx.model.n_layers, rates = {}, strict = true }, {}, {}, 0
-  local out = prices.chain(ctx, stages[1].nodes[1].kind, { tp = 1, micro_batch = 1 }).output_bytes / ctx.job.sequence
-  for s, stage in ipairs(stages) do
-    for _, node in ipairs(stage.nodes) do
-      local rates, k = {}, counts[s]
-      for n = 1, k do rates[n] = node.rate / n * ctx.job.sequence end
-      q.rates[#q.rates + 1], runs[#runs + 1], heads[#heads + 1] = rates, { at, at + k }, node.ids[1]
-    end
-    at = at + counts[s]
-  end
-  function q.link(i, j)
-    if i == 0 or j > #heads then return 1e15 end
-    return wires.bandwidth(ctx, heads[i], heads[j]) / out / 2 -- activations there, gradients back
-  end
-  return (serving.flow(q, runs))
-end
-
---- The plan of stages: one pipeline, ranks of tp devices, shares by rate; nil where a share would be nothing.
-local function built(ctx, stages, counts, c)
-  local rows, ranges = {}, layout.ranges(counts)
-  for s, stage in ipairs(stages) do
-    local ids, times, least, tp = {}, {}, {}, math.min(c.tp, stage.size)
-    for _, node in ipairs(stage.nodes) do
-      table.move(node.ids, 1, #node.ids, #ids + 1, ids)
-      for _ = 1, #node.ids // tp do times[#times + 1], least[#least + 1] = #node.ids / node.rate / tp, 1 end
-    end
-    local r = #times <= c.micro_batch and hv.opt.distribute { total = c.micro_batch, time = times, min = least }
-    if not r or not layout.tp_fits(ctx.model:layers(), tp) or #ids % tp ~= 0 then return nil end
-    local even = true
-    for _, n in ipairs(r.counts) do even = even and n == r.counts[1] end
-    rows[s] = prices.stage_keys({ tp = tp, recompute = c.recompute, zero = c.zero, sequence_parallel = tp > 1 }, {
-      devices = ctx.cluster:address(ids), layers = ranges[s], dp = #times > 1 and #times or nil,
-      shares = not even and r.counts or nil })
-  end
-  return { micro_batch = c.micro_batch, schedule = { name = "1f1b" },
-    replicas = { { micro_batches = ctx.job.global_batch // c.micro_batch, stages = rows } } }
-end
 
 local function plan(ctx)
   local devices, why = pipes.devices(ctx)
   if not devices then return nil, why end
-  if ctx.options.mode == "serve" then
-    local o = ctx.options
-    return serving.plan(ctx, devices, { budget = o.flows, seed = ctx.seed, enough = o.enough, program_s = o.program_s,
-      mark = o.high_water < 1 and o.high_water or nil })
-  end
-  local list = {}
-  for v in search.product { layout.powers(64), { 1, 2, 4, 8 }, { "none", "selective", "full" },
-    layout.divisors(ctx.job.global_batch) } do
-    local c = { tp = v[2], recompute = v[3], micro_batch = v[4], zero = ctx.options.zero }
-    local nodes = nodes_of(ctx, devices, c)
-    local stages = v[1] <= math.min(#nodes, ctx.model.n_layers) and dealt(nodes, v[1])
-    local time = {}
-    for s, stage in ipairs(stages or {}) do time[s] = 1 / stage.rate end
-    local cut = stages and hv.opt.distribute { total = ctx.model.n_layers, time = time, min = layout.even(v[1], v[1]) }
-    local made = cut and built(ctx, stages, cut.counts, c)
-    if made then
-      local rank, M = #list + 1, ctx.job.global_batch / c.micro_batch
-      local ideal = ctx.job.global_batch * ctx.job.sequence / flow_of(ctx, stages, cut.counts)
-      list[rank] = { claim_s = ideal * (1 + (v[1] - 1) / M), rank = rank, build = function() return made end }
-    end
-  end
-  local best, reason = layout.best(list, ctx.options.tries)
-  if best then return best end
-  return nil, reason or chain.too_small(ctx, devices, "no division of whole nodes into stages")
+  local o = ctx.options
+  if o.mode == "train" then return rate_stages.plan(ctx, devices, o) end
+  return serving.plan(ctx, devices, { budget = o.flows, seed = ctx.seed, enough = o.enough, program_s = o.program_s,
+    neighbours = o.neighbours, strict = not o.partial, mark = o.high_water < 1 and o.high_water or nil })
 end
 
 --- The flow of the plan's own stages.
 local function claim(made, ctx)
   made = prices.table_of(made)
+  local formula = "max flow over nodes and links (Helix, section 4.3)"
   if made.mode == "serve" then
     local rate, bound = serving.claim(ctx, made)
-    return { tokens_per_s = rate, terms = { bound_tokens_per_s = bound },
-      formula = "max flow over servers and links (Helix, section 4.3)" }
+    return { tokens_per_s = rate, terms = { bound_tokens_per_s = bound }, formula = formula }
   end
-  local of, stages, counts = {}, {}, {}
-  for _, d in ipairs(ctx.cluster:devices()) do of[d.id] = d end
-  for s, stage in ipairs(made.replicas[1].stages) do
-    local rows = {}
-    for i, id in ipairs(ctx.cluster:ids(stage.devices)) do rows[i] = of[id] end
-    stages[s] = { nodes = nodes_of(ctx, rows, { recompute = stage.recompute or "none" }) }
-    counts[s] = stage.layers[2] - stage.layers[1]
-  end
-  local rate = flow_of(ctx, stages, counts)
-  return { tokens_per_s = rate, iteration_s = ctx.job.global_batch * ctx.job.sequence / rate,
-    formula = "max flow over nodes and links (Helix, section 4.3)" }
+  local rate = rate_stages.flow(ctx, made)
+  return { tokens_per_s = rate, iteration_s = ctx.job.global_batch * ctx.job.sequence / rate, formula = formula }
 end
 
 --- The best flows of all placements of the small oracle, largest first.
@@ -130,8 +37,8 @@ local function oracle_flows(between, ends)
   local q = { layers = 2, rates = { { 10, 5 }, { 4, 2 }, { 4, 2 } },
     link = function(i, j) return (i == 0 or j == 4) and ends or between end }
   local flows = {}
-  for v in search.product { serving.runs(q, 1), serving.runs(q, 2), serving.runs(q, 3) } do
-    flows[#flows + 1] = serving.flow(q, v)
+  for v in search.product { layer_flow.runs(q, 1), layer_flow.runs(q, 2), layer_flow.runs(q, 3) } do
+    flows[#flows + 1] = layer_flow.flow(q, v)
   end
   table.sort(flows, function(a, b) return a > b end)
   return flows, q
@@ -139,32 +46,51 @@ end
 
 local function selftest(t)
   local src, q, runs = "Helix-ASPLOS25 148b733, README", require("helix_cluster")()
-  t.near("24 nodes: upper bound, tokens per second", serving.bound(q), 2803.860988272896, 1e-6, src)
-  t.near("24 nodes: max flow of its placement", serving.flow(q, runs), 1289.5557702751464, 1e-6, src)
+  t.near("24 nodes: upper bound, tokens per second", layer_flow.bound(q), 2803.860988272896, 1e-6, src)
+  t.near("24 nodes: max flow of its placement", layer_flow.flow(q, runs), 1289.5557702751464, 1e-6, src)
   for k, want in pairs { [1] = 952.107, [2] = 531.703, [3] = 757.853 } do
     local rates = q.rates[({ 7, 1, 2 })[k]]
     t.near(({ "Petals: an A100 with 12 layers", "homogeneous: an L4 with 7", "Swarm: a T4 with 4" })[k], rates[#rates],
       want, 6e-4, src)
   end
+  q.strict = true
+  t.near("24 nodes: its placement needs no partial inference", layer_flow.flow(q, runs), 1289.5557702751464, 1e-6, src)
+  q.strict = nil
   q.link = function(i, j) return (i == 0 or j == #q.rates + 1) and 1e9 / 2 or 1e9 / 16386 end
-  local found = select(2, serving.place(q, { budget = 300 }))
+  local found = select(2, layer_flow.place(q, { budget = 300 }))
   t.ok(("24 nodes, all links of 1 GB/s: local search, %.1f tokens per second, theirs 1289.6"):format(found),
     found >= 1289.5557702751464, src)
   local twins = { layers = 4, rates = { { 8, 4, 8 / 3 }, { 8, 4, 8 / 3 } }, link = function() return 1e9 end }
-  t.near("two nodes of 8/k, 4 layers: two each", select(2, serving.place(twins, { budget = 20 })), 4, 1e-9, "by hand")
+  found = select(2, layer_flow.place(twins, { budget = 20 }))
+  t.near("two nodes of 8/k, 4 layers: two each", found, 4, 1e-9, "by hand")
+  local links = 0
+  for _, row in ipairs(layer_flow.pruned(q, 12)) do
+    for _ in pairs(row) do links = links + 1 end
+  end
+  t.near("24 nodes: links of the program at 12 neighbours", links, 24 * 12, 0, "Helix, section 4.5: degree 12")
+  local fan = { layers = 2, rates = { { 10 }, { 4 }, { 4 } }, link = function() return 1e9 end }
+  t.near("a node of 10 before two of 4", layer_flow.program(fan), 8, 1e-6, "by hand")
+  t.near("pruned to one neighbour each", layer_flow.program(fan, { neighbours = 1 }), 4, 1e-6, "by hand")
+  t.ok("no more than 8, where 8 is known", not layer_flow.program(fan, { above = 8 }), "by hand: warm start")
+  local overlap = { layers = 3, rates = { { 9, 9 }, { 3, 3 } }, link = function() return 1e9 end }
+  local runs12 = { { 0, 2 }, { 1, 3 } }
+  t.near("runs 1-2 and 2-3 with partial inference", layer_flow.flow(overlap, runs12), 3, 1e-9, "by hand")
+  overlap.strict = true
+  t.near("and without", layer_flow.flow(overlap, runs12), 0, 0, "by hand")
+  t.near("without, by the program: 1-2 and 3", layer_flow.program(overlap), 3, 1e-6, "by hand")
   src = "catalogue: helix, oracle"
   local flows, small = oracle_flows(1e9, 1e9)
   t.equal("2 layers on 3 nodes, free links", ("%g %g %g %g"):format(table.unpack(flows)), "9 9 9 8", src)
-  t.near("bound", serving.bound(small), 9, 1e-9, src)
-  t.near("integer program", serving.program(small), 9, 1e-6, src)
-  t.near("local search", select(2, serving.place(small)), 9, 1e-9, src)
+  t.near("bound", layer_flow.bound(small), 9, 1e-9, src)
+  t.near("integer program", layer_flow.program(small), 9, 1e-6, src)
+  t.near("local search", select(2, layer_flow.place(small)), 9, 1e-9, src)
   flows, small = oracle_flows(1, 1e9)
   t.equal("1 token/s between nodes", ("%g %g"):format(table.unpack(flows)), "9 7", src)
-  t.near("integer program", serving.program(small), 9, 1e-6, src)
+  t.near("integer program", layer_flow.program(small), 9, 1e-6, src)
   flows, small = oracle_flows(1, 1)
   t.equal("1 token/s on all links", ("%g %g"):format(table.unpack(flows)), "3 2", src)
-  t.near("integer program", serving.program(small), 3, 1e-6, src)
-  t.equal("requests over flows of 3 and 1", table.concat(serving.deal({ 3, 1 }, 8), " "), "1 1 1 2 1 1 1 2",
+  t.near("integer program", layer_flow.program(small), 3, 1e-6, src)
+  t.equal("requests over flows of 3 and 1", table.concat(layer_flow.deal({ 3, 1 }, 8), " "), "1 1 1 2 1 1 1 2",
     "interleaved weighted round robin by hand")
 end
 
@@ -182,7 +108,11 @@ return {
     { key = "enough", type = "number", default = 0.98, min = 0.1, max = 1,
       help = "serve: share of the upper bound at which that search ends" },
     { key = "program_s", type = "number", default = 0, min = 0, max = 3600,
-      help = "serve: seconds of the paper's integer program, for 8 servers or fewer that are still below that share" },
+      help = "serve: seconds of the paper's integer program, for 24 servers or fewer that are still below that share" },
+    { key = "neighbours", type = "integer", default = 12, min = 1, max = 1000,
+      help = "serve: links out of a server that the integer program keeps, the widest" },
+    { key = "partial", type = "boolean", default = true,
+      help = "serve: partial inference: tokens may enter a server behind its first layer" },
     { key = "high_water", type = "number", default = 0.85, min = 0.01, max = 1,
       help = "serve: share of a node's room for caches above which it gets no request" },
     { key = "zero", type = "integer", default = 1, min = 0, max = 3,

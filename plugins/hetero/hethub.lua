@@ -64,7 +64,7 @@ local function choices_of(ctx, types, one_fabric)
   for _, order in ipairs(cross ~= "data" and oracle.permutations(math.min(#types, 5)) or {}) do
     local lists = { layout.divisors(common) }
     for k, i in ipairs(order) do lists[k + 1] = tps[i] end
-    for v in search.product(lists) do
+    for v in layout.in_time(search.product(lists)) do
       local own = layout.slice(v, 2, #order)
       local rows = shallow(ctx, types, own, order, v[1]) and across_pipeline(types, order, own, v[1])
       if rows then add(ctx, list, rows, v[1], outputs) end
@@ -72,7 +72,7 @@ local function choices_of(ctx, types, one_fabric)
   end
   local lists = { layout.powers(32) }
   for i in ipairs(types) do lists[i + 1] = tps[i] end
-  for v in search.product(one_fabric and cross ~= "pipeline" and lists or { {} }) do
+  for v in layout.in_time(search.product(one_fabric and cross ~= "pipeline" and lists or { {} })) do
     local own = layout.slice(v, 2, #types)
     local rows = #own == #types and fed(ctx, types, own, v[1]) and pipes.inside(types, own, v[1])
     if rows then add(ctx, list, rows, 1, outputs) end

@@ -69,7 +69,7 @@ local function add(ctx, all, choice, reserve)
   end
 end
 
---- The nodes. The list of all devices ends here: of a very large cluster it is most of what Lua may hold.
+--- The nodes. The list of all devices, most of what Lua may hold, ends here.
 local function nodes_of(ctx)
   local devices, none = layout.devices(ctx)
   return layout.nodes(devices), none
@@ -102,12 +102,12 @@ local function plan(ctx)
     short = short or found.reason
     return found
   end)
-  if all then return all.best(ctx.options.tries) end
-  return nil, short or "the global batch gives no minibatch to every virtual worker"
+  if not all then return nil, short or "the global batch gives no minibatch to every virtual worker" end
+  return all.best(ctx.options.tries)
 end
 
---- Section 5: everybody goes at the pace of the slowest worker's waves; a worker needs the time of
--- its slowest stage per minibatch, with activations and gradients in and out, or all stages for every Nm of them.
+--- Section 5: all go at the pace of the slowest worker's waves; it needs the time of its slowest stage per minibatch,
+-- with activations and gradients in and out, or all stages for every Nm of them.
 local function claim(made, ctx)
   made = prices.table_of(made)
   local nm, distance, slowest = made.schedule.in_flight, made.sync.staleness, 0
@@ -119,12 +119,12 @@ local function claim(made, ctx)
     slowest = math.max(slowest, made.replicas[r].micro_batches * math.max(longest, chain.seconds(
       { stage_s = part.stage_s, hop_s = part.hop_s, micro_batches = 1 }, 2) / nm))
   end
-  return {
-    iteration_s = slowest,
+  return { iteration_s = slowest,
     formula = "minibatches x max(P, sum / Nm) of the slowest worker, P = slowest stage (HetPipe, "
       .. "section 7); s_global = (D + 1)(s_local + 1) + s_local - 1 (section 5)",
-    terms = { s_local = nm - 1, s_global = workers.global_staleness(nm, distance) },
-  }
+    leaves_out = "pushes and pulls through the parameter servers, which hide behind the next wave and show where they "
+      .. "take longer, and the waiting of stages for each other where they are unequal",
+    terms = { s_local = nm - 1, s_global = workers.global_staleness(nm, distance) } }
 end
 
 --- Kinds of the GPUs of every worker, in words.

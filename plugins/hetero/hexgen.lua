@@ -150,16 +150,17 @@ local function claim(made, ctx)
   local of, sum = {}, 0
   for _, d in ipairs(ctx.cluster:devices()) do of[d.id] = d end
   for _, replica in ipairs(made.replicas) do
-    local slowest = 0
+    local slowest, batch = 0, replica.micro_batch or made.micro_batch
     for _, stage in ipairs(replica.stages) do
       local d = of[ctx.cluster:ids(stage.devices)[1]]
-      local rate = serving.pace(ctx, d.kind, d.memory_bytes, stage.tp or 1,
-        replica.micro_batch or made.micro_batch)
-      slowest = math.max(slowest, (stage.layers[2] - stage.layers[1]) / rate)
+      local seconds = serving.range_s(ctx, { kind = d.kind, tp = stage.tp or 1, batch = batch }, stage.layers[1] + 1,
+        stage.layers[2])
+      slowest = math.max(slowest, seconds)
     end
-    sum = sum + (replica.count or 1) / slowest
+    sum = sum + (replica.count or 1) * batch * ctx.job.sequence / slowest
   end
-  return { tokens_per_s = sum, formula = "sum over replicas of batch / slowest stage (HexGen, sections 3 and 4)" }
+  return { tokens_per_s = sum, formula = "sum over replicas of batch / slowest stage (HexGen, sections 3 and 4)",
+    leaves_out = "what memory does not reach of its data sheet's rate, the host's work for every pass" }
 end
 
 local function selftest(t)

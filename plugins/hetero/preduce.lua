@@ -77,7 +77,7 @@ local function plan(ctx)
     lists[i + 2] = #types > 1 and #tps > 2 and { tps[1], tps[#tps] } or tps
   end
   local outputs = hv.cost.layers { kinds = { types[1].kind }, micro_batch = 1 }:sizes "output"
-  for v in search.product(lists) do
+  for v in layout.in_time(search.product(lists)) do
     local rows = v[1] <= ctx.model.n_layers and pipes.inside(types, layout.slice(v, 3, #types), v[1])
     local made = rows and candidate(ctx, rows, v[2], outputs)
     if made then list[#list + 1], made.rank = made, #list + 1 end

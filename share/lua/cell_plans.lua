@@ -88,7 +88,7 @@ function cell_plans.all(ctx, types, asked)
       for _, S in ipairs(layout.powers(math.min(size, ctx.model.n_layers))) do
         for _, micro_batch in ipairs(layout.powers(ctx.options.micro_batch)) do
           local whole = ctx.job.global_batch % micro_batch == 0
-          if #list > 0 and hv.stopping() then return list end
+          if #list > 0 and hv.stopping(0.6) then return list end
           for _, recompute in ipairs(whole and { "none", "selective", "full" } or {}) do
             local q = cell_of(ctx, type, size, S,
               { micro_batch = micro_batch, recompute = recompute, splits = splits })

@@ -344,6 +344,20 @@ function layout.judge(plan)
   return nil, text or verdict.violations[1].text, text and by or math.huge
 end
 
+--- An iterator that ends early when a share of the run's time is used, so that what it listed can still be judged.
+-- @function layout.in_time
+-- @tparam function step gives the next item, nil at the end, as search.product does
+-- @tparam[opt] number share of the time limit (0.4)
+-- @treturn function the same, but for its end
+-- @units share is a fraction
+-- @raise outside a run
+-- @usage local n = 0
+-- for _ in require("layout").in_time(require("search").product { { 1, 2 }, { 3 } }) do n = n + 1 end
+-- assert(n <= 2)
+function layout.in_time(step, share)
+  return function() return not hv.stopping(share or 0.4) and step() or nil end
+end
+
 --- Ranks candidates { claim_s, build() } by claim_s and judges them in that order until `tries`
 -- plans without violation were seen (at most four times as many are looked at). Returns the one
 -- with the least simulated time and its time, or nil and the finding of the nearest miss. With

@@ -225,8 +225,8 @@ local function best_of(q, order, from, size, entering, alive)
   return known[key]
 end
 
---- Work spread without rest over all stages, each with its best degree; infinite where the layers cannot fit, nil
--- where a stage can run at no degree.
+--- Work spread without rest over all stages, each with its best degree, and what every micro-batch costs; infinite
+-- where the layers cannot fit, nil where a stage can run at no degree.
 local function bound_of(q, x)
   local rate, share, from = 0, 0, 0
   for s, size in ipairs(x.sizes) do
@@ -234,7 +234,7 @@ local function bound_of(q, x)
     if best.rate == 0 then return nil end
     rate, share, from = rate + best.rate, share + best.share, from + size
   end
-  return share >= NEARLY and x.micro_batches / rate or math.huge
+  return share >= NEARLY and x.micro_batches * (1 / rate + q.every) or math.huge
 end
 
 --- The best pipelines, best first.
@@ -244,8 +244,8 @@ end
 -- stages, max_tp, budget = cases solved, keep = plans kept, every = time per micro-batch on top, pace = function(kind,
 -- tp) giving the time of a sequence, split = function(entering, paces, same) giving shares, times = function(kind, tp,
 -- share) giving times by layer or nil, held = function(kind, tp, share, alive, dp) giving bytes by layer and the room,
--- sync, step = function(stage, first, last) giving times, hop = function(stage, stage, layer), stopping = function or
--- nil}; a stage is {order, from, size, tp, dp, shares, kinds = {kind, share}, times}
+-- sync, step = function(stage, first, last) giving times, hop = function(stage, stage, layer), stopping =
+-- function(share of the time) or nil}; a stage is {order, from, size, tp, dp, shares, kinds = {kind, share}, times}
 -- @treturn table list of {claim_s, stages, ranges, micro_batches, entering}, how many cases the budget left out, and
 -- how many could run, memory aside
 -- @units any unit of time, bytes, the caller's; layers from 1, ranges inclusive
@@ -264,7 +264,8 @@ function mixed.search(q)
     local lists = mixed.groups(#q.orders[1], stages, q.variance, q.length, q.most)
     for _, order in ipairs(q.orders) do
       for _, sizes in ipairs(lists) do
-        for _, m in ipairs(q.counts) do
+        local late = #cases > 0 and q.stopping and q.stopping(0.4)
+        for _, m in ipairs(late and {} or q.counts) do
           local x = { order = order, sizes = sizes, micro_batches = m, entering = q.batch // m, rank = #cases }
           x.bound = bound_of(q, x)
           staffed = staffed + (x.bound and 1 or 0)
@@ -275,7 +276,7 @@ function mixed.search(q)
   end
   table.sort(cases, function(a, b) return a.bound < b.bound or a.bound == b.bound and a.rank < b.rank end)
   for i, x in ipairs(cases) do
-    local late = #found > 0 and q.stopping and q.stopping()
+    local late = #found > 0 and q.stopping and q.stopping(0.7)
     if x.bound >= limit then break end
     if i > q.budget or late then return found, #cases - i + 1, staffed end
     local made = solve(q, x)

@@ -427,7 +427,7 @@ function pipes.within_bound(list, tries, evaluate)
   for i, c in ipairs(list) do c.rank = i end
   table.sort(list, function(a, b) return a.bound < b.bound or a.bound == b.bound and a.rank < b.rank end)
   for i, c in ipairs(list) do
-    if best[tries] and c.bound >= best[tries] or hv.stopping() then break end
+    if best[tries] and c.bound >= best[tries] or #fitting > 0 and hv.stopping(0.7) or hv.stopping() then break end
     hv.progress(i / #list, ("choice %d of %d"):format(i, #list))
     c.claim_s = evaluate(c)
     if c.claim_s then

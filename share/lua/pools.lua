@@ -1,15 +1,36 @@
 -- Pools of equal devices, one per kind and zone: what planners count in that treat devices of a pool alike, and
 -- the devices that replicas get in the end.
 local layout = require "layout"
+local prices = require "prices"
 local wires = require "wires"
 
 local pools = {}
 
+--- The region of a zone: its name without the letter of its part.
+local function region_of(zone)
+  return zone:match "^(.*%d)%-?%l$" or zone
+end
+
+--- What a byte costs from one zone to another.
+-- @function pools.fare
+-- @tparam string a zone
+-- @tparam string b zone
+-- @tparam number between USD per GB between regions
+-- @tparam number inside USD per GB between zones of one region
+-- @treturn number the price of a byte; 0 inside a zone
+-- @units USD per byte
+-- @raise none
+-- @usage local pools = require "pools"
+-- assert(pools.fare("us-1a", "us-1b", 0.1, 0.01) == 0.01 / 1e9 and pools.fare("us-1a", "eu-1a", 0.1, 0) == 0.1 / 1e9)
+function pools.fare(a, b, between, inside)
+  return (a == b and 0 or region_of(a) == region_of(b) and inside or between) / 1e9
+end
+
 --- Devices by kind and zone. The price is that of the file, or follows the FLOP/s where it has none.
 -- @function pools.of
 -- @tparam table devices list of rows of cluster:devices()
--- @treturn table list of {kind, region = zone without the letter of its part, nodes = lists of {id, kind}, n = devices,
--- size = common divisor of its nodes' devices, usd_per_s}
+-- @treturn table list of {kind, zone, region = zone without the letter of its part, nodes = lists of {id, kind},
+-- n = devices, size = common divisor of its nodes' devices, usd_per_s}
 -- @units USD per second and device
 -- @raise none
 -- @usage print(#require("pools").of(ctx.cluster:devices()))
@@ -19,8 +40,8 @@ function pools.of(devices)
     local key = d.kind .. "@" .. (d.zone or "")
     local p = by_key[key]
     if not p then
-      p = { kind = d.kind, region = (d.zone or ""):match "^(.*%d)%-?%l$" or d.zone or "", nodes = {}, n = 0,
-        size = 0, usd_per_s = (d.usd_per_h or d.flops_per_s / 1e14) / 3600 }
+      p = { kind = d.kind, zone = d.zone or "", region = region_of(d.zone or ""), nodes = {}, n = 0, size = 0,
+        usd_per_s = (d.usd_per_h or d.flops_per_s / 1e14) / 3600 }
       by_key[key], list[#list + 1] = p, p
     end
     if not p.last or p.last ~= d.node then p.nodes[#p.nodes + 1], p.last = {}, d.node end
@@ -82,6 +103,50 @@ function pools.place(list, found)
     end
   end
   return rows
+end
+
+--- Zones of the copies of a stage, by their first device.
+local function zones_of(ctx, zone, replica, stage)
+  local ids, list, count = ctx.cluster:ids(stage.devices), {}, replica.count or 1
+  for c = 1, count do list[c] = zone[ids[(c - 1) * (#ids // count) + 1]] end
+  return list
+end
+
+--- What an iteration of a plan pays for bytes between zones: activations and gradients of stages, and the all-reduce,
+-- whose ring passes every change of zone once.
+-- @function pools.egress_usd
+-- @tparam handle ctx the run's input
+-- @tparam table made plan with the keys of a plan file, its replicas of equally many stages
+-- @tparam number between USD per GB between regions
+-- @tparam number inside USD per GB between zones of one region
+-- @treturn number the money of an iteration
+-- @units USD
+-- @raise as hv.cost.layers
+-- @usage print(require("pools").egress_usd(ctx, { micro_batch = 1, replicas = {} }, 0.1, 0.01))
+function pools.egress_usd(ctx, made, between, inside)
+  if between == 0 and inside == 0 or #made.replicas == 0 then return 0 end
+  local zone, usd, rings, kinds = {}, 0, {}, prices.kinds(ctx)
+  for _, d in ipairs(ctx.cluster:devices()) do zone[d.id] = d.zone or "" end
+  local outputs = hv.cost.layers { kinds = { ctx.cluster:devices()[1].kind }, micro_batch = 1 }:sizes "output"
+  for _, replica in ipairs(made.replicas) do
+    local before
+    for s, stage in ipairs(replica.stages) do
+      local now, bytes = zones_of(ctx, zone, replica, stage), made.micro_batch * (outputs[stage.layers[1]] or 0)
+      for c, z in ipairs(before and now or {}) do
+        usd = usd + replica.micro_batches * 2 * bytes * pools.fare(before[c], z, between, inside)
+      end
+      rings[s] = rings[s] or {}
+      table.move(now, 1, #now, #rings[s] + 1, rings[s])
+      before = now
+    end
+  end
+  for s, ring in ipairs(rings) do
+    local stage, fare = made.replicas[1].stages[s], 0
+    for i, z in ipairs(ring) do fare = fare + pools.fare(z, ring[i % #ring + 1], between, inside) end
+    local own = prices.chain(ctx, kinds[ctx.cluster:ids(stage.devices)[1]], { tp = 1, micro_batch = 1 })
+    usd = usd + fare * 2 * (#ring - 1) / #ring * prices.gradient_bytes(ctx, own, stage.layers[1] + 1, stage.layers[2])
+  end
+  return usd
 end
 
 return pools

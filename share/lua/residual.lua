@@ -129,7 +129,8 @@ local function cases_of(q)
   local list, most = {}, 0
   for _, n in ipairs(q.quota) do most = most + n end
   for _, depth in ipairs(q.depths) do
-    for _, micro_batch in ipairs(q.sizes) do
+    local late = #list > 0 and q.stopping and q.stopping(0.4)
+    for _, micro_batch in ipairs(late and {} or q.sizes) do
       local c = { depth = depth, micro_batch = micro_batch, ranges = even_ranges(q.layers, depth), ways = {},
         messages = {}, hops = {} }
       local need, usd = 0, 0
@@ -234,6 +235,25 @@ local function sync_of(q, x, s, filling)
   return x.syncs[key]
 end
 
+--- USD per iteration for messages between two stages' replicas, the first of each side by side, and for the all-reduce
+-- of the later one, whose ring passes every change of pool once: what crosses zones has a fare per byte.
+local function fares(q, x, s, before, filling)
+  if not q.fare then return 0 end
+  local c, usd, at, b = x.case, 0, 0, 1
+  local first, last, rows, left = c.ranges[s][1], c.ranges[s][2], filling.rows, filling.rows[1].n
+  for _, a in ipairs(before and before.rows or {}) do
+    local n = a.n
+    while n > 0 do -- replicas of `a` that hand on to row b
+      local some = math.min(n, left)
+      usd = usd + some * x.micro_batches * 2 * q.hop_bytes(c.micro_batch, first - 1) * q.fare(a.pool, rows[b].pool)
+      n, left = n - some, left - some
+      if left == 0 and rows[b + 1] then b, left = b + 1, rows[b + 1].n end
+    end
+  end
+  for i, r in ipairs(#rows > 1 and rows or {}) do at = at + q.fare(r.pool, rows[i % #rows + 1].pool) end
+  return at > 0 and usd + at * 2 * (x.dp - 1) / x.dp * q.sync_bytes(rows, first, last) or usd
+end
+
 --- USD per second of what is taken from the pools, in whole units (nodes).
 local function price_of(q, left)
   local sum = 0
@@ -258,9 +278,10 @@ local function step(q, x, s, state, filling, limit)
   new.left = table.move(state.left, 1, #state.left, 1, {})
   for _, r in ipairs(filling.rows) do new.left[r.pool] = new.left[r.pool] - r.n * r.tp end
   if not is_room(x, s + 1, new.left) then return nil end
-  new.usd = math.max(x.usd, price_of(q, new.left))
-  if q.within and not q.within(new.seconds, new.seconds * new.usd) then return nil end
-  new.value = q.goal == "cost" and new.seconds * new.usd or new.seconds
+  new.usd, new.fares = math.max(x.usd, price_of(q, new.left)), state.fares + fares(q, x, s, before, filling)
+  local usd = new.seconds * new.usd + new.fares
+  if q.within and not q.within(new.seconds, usd) then return nil end
+  new.value = q.goal == "cost" and usd or new.seconds
   new.at = table.concat(new.left, " ")
   new.key = new.at .. "/" .. filling.set
   return new.value < limit and new or nil
@@ -268,7 +289,7 @@ end
 
 --- The best staffing of one case below `limit`; nil when there is none.
 local function solve(q, x, limit)
-  local states = { { left = q.quota, worst = 0, open = 0, sum = 0, sync = 0, at = "" } }
+  local states = { { left = q.quota, fares = 0, worst = 0, open = 0, sum = 0, sync = 0, at = "" } }
   if not set_live(q, x, limit) then return nil end
   for s = 1, x.case.depth do
     local by_key, list, known = {}, {}, {}
@@ -301,7 +322,9 @@ end
 -- first, last) or nil, fits = function(pool, tp, micro_batch, first, last, stage, depth), hop = function(row, row,
 -- micro_batch, layer), sync = function(rows, first, last, dp), rows being {pool, tp, n}; goal = "time" or "cost",
 -- speedup = that is worth twice the degree, width = states kept per stage, budget = cases solved, keep = plans kept,
--- within = function(seconds, usd) that is true of what may be, or nil, stopping = function or nil}
+-- within = function(seconds, usd) that is true of what may be, or nil, stopping = function(share of the time) or nil;
+-- where bytes between pools cost money: fare = function(pool, pool) giving USD per byte, hop_bytes =
+-- function(micro_batch, layer), sync_bytes = function(rows, first, last)}
 -- @treturn table list of {claim_s, usd, micro_batch, micro_batches, dp, depth, ranges, stages = list of rows {pool,
 -- tp, n}}, and how many cases were left out by the budget
 -- @units seconds, USD per second and per iteration; layers from 1, ranges inclusive
@@ -314,13 +337,13 @@ end
 function residual.search(q)
   local found, cases, limit, solved = {}, cases_of(q), math.huge, 0
   for i, x in ipairs(cases) do
-    local late = #found > 0 and q.stopping and q.stopping()
+    local late = #found > 0 and q.stopping and q.stopping(0.7)
     if x.bound >= limit then break end
     if solved >= q.budget or late then return found, #cases - i + 1 end
     local best = solve(q, x, limit)
     solved = solved + 1
     if best then
-      local made = { claim_s = best.seconds, usd = best.usd * best.seconds, value = best.value, dp = x.dp,
+      local made = { claim_s = best.seconds, usd = best.usd * best.seconds + best.fares, value = best.value, dp = x.dp,
         micro_batch = x.case.micro_batch, micro_batches = x.micro_batches, depth = x.case.depth,
         ranges = x.case.ranges, stages = {}, rank = i }
       for s = x.case.depth, 1, -1 do made.stages[s], best = best.filling.rows, best.from end

@@ -56,6 +56,21 @@ function workers.global_staleness(in_flight, distance)
   return (distance + 1) * (s_local + 1) + s_local - 1
 end
 
+--- The weight that a pipeline without stashing computes with instead of an old one (SpecTrain, Chen et al., arXiv
+-- 1809.02839): w - s · rate · velocity, s versions ahead along the momentum.
+-- @function workers.predicted
+-- @tparam number w weight now
+-- @tparam number rate learning rate
+-- @tparam number velocity of the momentum
+-- @tparam integer s versions that lie between
+-- @treturn number the prediction
+-- @units any, the caller's
+-- @raise none
+-- @usage assert(require("workers").predicted(1, 0.5, 1, 1) == 0.5)
+function workers.predicted(w, rate, velocity, s)
+  return w - s * rate * velocity
+end
+
 --- The first minibatch (from 0) that waits for wave `c` of every worker: (c + D + 2)·Nm - 1.
 -- @function workers.first_waiting
 -- @tparam integer in_flight Nm, minibatches of a worker that run at a time: a wave

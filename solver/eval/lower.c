@@ -10,6 +10,8 @@
 
 /** Micro-batches simulated of a schedule without flush, in multiples of its ranks. */
 #define STEADY_FILLS 3
+/** And at least, in micro-batches, where the order is played by times: it settles later. */
+#define STEADY_PLAYED 256
 /** And at most, in micro-batches, where there are no more than that in flight. */
 #define STEADY_MOST 4096
 /** Longer runs (micro-batches × global stages) are folded where nobody wants to see them. */
@@ -434,7 +436,9 @@ static enum hv_status lower_unit(struct hv__lowered *l, struct hv__unit *u, stru
     int64_t m = u->replica->micro_batches;
     if (l->stale && (l->row->flags & HV_SCHEDULE_ASYNC) && u->replica->list == NULL) {
         /* the steady state shows only after the pipeline has filled several times */
+        bool played = (l->row->flags & HV_SCHEDULE_BY_COST) != 0;
         int64_t want = STEADY_FILLS * (int64_t)u->n_ranks;
+        want = played && want < STEADY_PLAYED ? STEADY_PLAYED : want;
         m = m > STEADY_MOST ? STEADY_MOST : m;
         m = want > m ? want : m;
     } else if (lower_folded(l, u)) {

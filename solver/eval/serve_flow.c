@@ -14,10 +14,12 @@
 /** Flows that differ by less than this share are equal. */
 #define FLOW_REL 1e-6
 
-/** May tokens that `a` has done go on to `b`? It computes what of its blocks is missing. */
-static bool follows(const struct hv__server *a, const struct hv__server *b)
+/** May tokens that `a` has done go on to `b`? With partial inference it computes what of its blocks
+ * is missing. */
+static bool follows(const struct hv__lowered *l, const struct hv__server *a,
+                    const struct hv__server *b)
 {
-    return b->from2 <= a->to2 && a->to2 < b->to2;
+    return l->plan->partial_inference ? b->from2 <= a->to2 && a->to2 < b->to2 : b->from2 == a->to2;
 }
 
 /** Tokens per second that a link passes: its rate for long messages, latency apart. All copies of
@@ -99,7 +101,7 @@ static void add_server(const struct hv__lowered *l, const struct hv__servers *al
     struct hv_plan_flow inside = {.from = (int)i, .to = (int)i};
     double nic = nic_bytes_per_s(l, v), in = HUGE_VAL;
     for (size_t k = 0; k < all->n; k++) {
-        in = follows(&all->items[k], v) ? fmin(in, all->items[k].token_bytes) : in;
+        in = follows(l, &all->items[k], v) ? fmin(in, all->items[k].token_bytes) : in;
     }
     add_edge(g, corner_of(i, NIC_IN), corner_of(i, BEFORE),
              in > 0 && isfinite(in) ? nic / in : HUGE_VAL, inside);
@@ -122,7 +124,7 @@ static void add_links(const struct hv__lowered *l, const struct hv__servers *all
     const struct hv__server *v = &all->items[i];
     for (size_t k = 0; k < all->n; k++) {
         const struct hv__server *to = &all->items[k];
-        if (k == i || !follows(v, to)) {
+        if (k == i || !follows(l, v, to)) {
             continue;
         }
         bool near = side_by_side(l, v, to);
@@ -190,7 +192,12 @@ static void check_link(struct hv__lowered *l, const struct hv__servers *all, siz
         hv_finding_add(l->findings, HV_V_LAYERS_MISSING, (next2 - done2) / 2.0, where,
                        "tokens go from %s to %s without blocks [%g, %g)", x, y, done2 / 2.0,
                        next2 / 2.0);
-    } else if (a != NULL && b != NULL && !follows(a, b)) {
+    } else if (a != NULL && b != NULL && next2 < done2 && done2 < b->to2 && !follows(l, a, b)) {
+        hv_finding_add(l->findings, HV_V_CAPACITY, f->tokens_per_s, where,
+                       "%s ends at block %g, %s begins at block %g: without partial inference "
+                       "tokens enter a stage only where it begins",
+                       x, done2 / 2.0, y, next2 / 2.0);
+    } else if (a != NULL && b != NULL && !follows(l, a, b)) {
         hv_finding_add(l->findings, HV_V_CAPACITY, f->tokens_per_s, where,
                        "%s ends at block %g, and so does all that %s holds: nothing is left to do "
                        "there",

@@ -70,6 +70,7 @@ void hv_plan_defaults(struct hv_plan *p)
     p->schedule.name = "1f1b";
     p->schedule.slices = 1;
     p->cache_mark_frac = 1;
+    p->partial_inference = true;
     p->sync.overlap = true;
     p->sync.connect = true;
     p->sync.bucket_bytes = hv_arena_new(&p->arena, double, 1);

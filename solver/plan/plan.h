@@ -257,6 +257,8 @@ struct hv_claim {
     double *term_values;
     size_t n_terms;
     const char *formula;              /**< NULL: none */
+    const char *leaves_out;           /**< what of the time the formula does not count, in words;
+                                         NULL: not said */
     double iteration_s, tokens_per_s; /**< HV_UNKNOWN when not claimed */
 };
 
@@ -292,6 +294,8 @@ struct hv_plan {
     size_t n_flow;
     double cache_mark_frac; /**< serving: share of a stage's room for caches that requests may fill
                                (Helix' high-water mark); 1 */
+    bool partial_inference; /**< serving: tokens may enter a stage behind its first block, where the
+                               stage before ended; else only where it begins; true */
     struct hv_plan_schedule schedule;
     struct hv_sync sync;
     struct hv_claim claimed;

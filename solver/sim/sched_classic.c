@@ -171,24 +171,3 @@ enum hv_status hv__gen_2bw(const struct hv_schedule_input *in, struct hv_schedul
     }
     return hv__gen_1f1b(in, b, err);
 }
-
-/* HetPipe (ATC'20, section 4): a virtual worker keeps N_m minibatches in flight and never flushes;
- * rank r holds at most min(N_m, p − r) of them, each with the weights it began with */
-enum hv_status hv__gen_hetpipe(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
-                               struct hv_err *err)
-{
-    int64_t given = hv__option(in, "in_flight");
-    int32_t n_m = given > 0 ? (int32_t)given : in->ranks;
-    if (n_m > in->ranks) {
-        return hv_err_set(
-            err, HV_EUSAGE,
-            "schedule hetpipe: more minibatches in flight than ranks only wait, found "
-            "in_flight = %d, p = %d; use in_flight = %d",
-            n_m, in->ranks, in->ranks);
-    }
-    for (int32_t r = 0, keep = 0; r < in->ranks; r++) {
-        b->weight_versions[r] = keep = held(in, r, min32(n_m, in->ranks - r), keep);
-        add_1f1b(b, r, in->micro_batches, min32(in->micro_batches, keep) - 1);
-    }
-    return HV_OK;
-}

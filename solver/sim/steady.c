@@ -167,8 +167,9 @@ static size_t whole_forwards(const struct hv_pipe *g, size_t from, size_t to)
     return serve || (back == n[HV_OP_F] && n[HV_OP_W] == n[HV_OP_B]) ? n[HV_OP_F] : 0;
 }
 
-/* finds the window of rank r for steps of d micro-batches, from its node c on; 0 = none, else how
- * many micro-batches it runs */
+/* finds the window of rank r for steps of d micro-batches, from its node c on, which must repeat at
+ * least once and until three quarters of the order are over: an order that was played by times
+ * repeats itself by chance for a while; 0 = none, else how many micro-batches it runs */
 static int32_t window_from(struct repeat *x, int32_t r, int32_t d, int32_t c)
 {
     const struct hv_pipe *g = x->g;
@@ -179,7 +180,8 @@ static int32_t window_from(struct repeat *x, int32_t r, int32_t d, int32_t c)
     if (c + 2 * len > to) {
         return 0;
     }
-    for (int32_t i = 1; i < len; i++) {
+    int32_t from = g->rank_node_at[r], most = from + (to - from) / 4 * 3 - c - len;
+    for (int32_t i = 1; i < (most > len ? most : len); i++) {
         if (!hv__same_node(g, c + i, g, c + len + i, d)) {
             return 0;
         }

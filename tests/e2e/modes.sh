@@ -94,6 +94,7 @@ for s in hetpipe preduce; do
     expect "plan $s" 0 plan -c two-generations -m llama-3-8b -j small -s "$s" --out "$s.json"
     expect "eval $s" 0 eval "$s.json"
     has "eval $s: how its workers agree" "workers"
+    [ "$s" = hetpipe ] && has "eval $s: what its formula does not count" "leaves out   pushes"
     expect "gantt $s" 0 gantt "$s.json" --ascii --width 100
     has "gantt $s: exchanges have lines" "sync"
 done

@@ -85,6 +85,44 @@ static void partial_inference_takes_up_where_the_other_ended(void **state)
     close_world(&w);
 }
 
+static size_t count(const struct hv_verdict *v, enum hv_violation_code code)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->findings.n; i++) {
+        n += v->findings.items[i].code == code;
+    }
+    return n;
+}
+
+static void without_partial_inference_tokens_enter_where_a_stage_begins(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hv_arena a = {0};
+    open_world(&w, nodes_text, MEASURED(LAYER(1) "," LAYER(1) "," LAYER(1)), one_token);
+    /* the second of the three layers is on both: x passes 5 tokens/s with two layers, y 2 */
+    static const char overlap[] = SERVE(STAGE("x", 0, 2) "," STAGE("y[0]", 1, 3));
+    struct hv_verdict v = judge(&w, &a, false, overlap);
+    assert_near(v.metrics.tokens_per_s, 2, 1e-9);
+    char text[sizeof overlap + 128];
+    (void)snprintf(text, sizeof text, "%s,\"partial_inference\":false", overlap);
+    v = judge(&w, &a, false, text);
+    assert_true(v.serving->max_tokens_per_s == 0);
+    (void)snprintf(text, sizeof text,
+                   "%s,\"partial_inference\":false,\"flow\":[[\"source\",0,1],[0,1,1],[1,"
+                   "\"sink\",1]]",
+                   overlap);
+    v = judge(&w, &a, false, text);
+    assert_int_equal(count(&v, HV_V_CAPACITY), 1);
+    assert_non_null(strstr(v.findings.items[0].text, "without partial inference"));
+    /* where runs meet nothing changes */
+    v = judge(&w, &a, false,
+              SERVE(STAGE("x", 0, 1) "," STAGE("y[0]", 1, 3)) ",\"partial_inference\":false");
+    assert_near(v.metrics.tokens_per_s, 2, 1e-9);
+    hv_arena_free(&a);
+    close_world(&w);
+}
+
 static void links_and_nics_bound_the_flow(void **state)
 {
     (void)state;
@@ -161,15 +199,6 @@ static void flows_equal_the_least_cut_of_small_placements(void **state)
         hv_arena_free(&a);
     }
     close_world(&w);
-}
-
-static size_t count(const struct hv_verdict *v, enum hv_violation_code code)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < v->findings.n; i++) {
-        n += v->findings.items[i].code == code;
-    }
-    return n;
 }
 
 static void a_flow_that_does_not_hold_is_found(void **state)
@@ -281,6 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oracle_of_the_catalogue),
         cmocka_unit_test(partial_inference_takes_up_where_the_other_ended),
+        cmocka_unit_test(without_partial_inference_tokens_enter_where_a_stage_begins),
         cmocka_unit_test(links_and_nics_bound_the_flow),
         cmocka_unit_test(flows_equal_the_least_cut_of_small_placements),
         cmocka_unit_test(a_flow_that_does_not_hold_is_found),

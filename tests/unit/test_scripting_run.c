@@ -486,6 +486,34 @@ static void test_graphs_and_oracles(void **state)
     expect_run("return nil, #ctx.jobs .. ctx.jobs[1].model.name", HV_ENO, "1llama-3-8b");
 }
 
+/* a search may ask for a share of its time; a plan that breaks a rule is no answer when it is over
+ */
+static void test_runs_out_of_time(void **state)
+{
+    static const char wait[] = "while not hv.stopping(0.02) do end ";
+    struct hv_run_result out;
+    struct hv_err err;
+    struct hv_str text = {0};
+
+    (void)state;
+    hv_str_addf(&text, "assert(not hv.stopping()) %s assert(not hv.stopping()) %s", wait,
+                ONE_NODE(1, 256));
+    assert_int_equal(run_text(hv_str_cstr(&text), &out, &err), HV_ESTOPPED);
+    assert_non_null(out.plan);
+    hv_run_result_free(&out);
+    hv_str_clear(&text);
+    hv_str_addf(&text,
+                "hv.incumbent {micro_batch = 1, replicas = {{micro_batches = 256, stages = "
+                "{{devices = ctx.cluster:address{1}, layers = {0, 32}}}}}} %s return nil, 'no'",
+                wait);
+    assert_int_equal(run_text(hv_str_cstr(&text), &out, &err), HV_ESTOPPED);
+    assert_null(out.plan);
+    assert_non_null(strstr(err.text, "the best one so far does not fit: stage 0 needs"));
+    hv_run_result_free(&out);
+    hv_str_free(&text);
+    expect_run("hv.stopping(2)", HV_EPLUGIN, "expected a share from 0 to 1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,6 +527,7 @@ int main(void)
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_prices_do_not_remember),
         cmocka_unit_test(test_graphs_and_oracles),
+        cmocka_unit_test(test_runs_out_of_time),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

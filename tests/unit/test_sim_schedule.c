@@ -40,13 +40,14 @@ static const struct wanted orders[] = {
      1,
      {"F0.0 F0.1 F0.2 BW0.0 F0.3 BW0.1 BW0.2 BW0.3",
       "F1.0 BW1.0 F1.1 BW1.1 F1.2 BW1.2 F1.3 BW1.3"}},
-    /* HetPipe, ATC'20, section 4: at most N_m minibatches anywhere; the last rank alternates */
+    /* HetPipe, ATC'20, section 4: at most N_m minibatches anywhere; the last rank alternates, the
+     * middle one takes what comes first (f 1, backward 2: BW1 is there at 8, F2 at 10) */
     {"hetpipe",
      "in_flight=2",
      3,
      4,
      1,
-     {"F0.0 F0.1 BW0.0 F0.2 BW0.1 F0.3 BW0.2 BW0.3", "F1.0 F1.1 BW1.0 F1.2 BW1.1 F1.3 BW1.2 BW1.3",
+     {"F0.0 F0.1 BW0.0 F0.2 BW0.1 F0.3 BW0.2 BW0.3", "F1.0 F1.1 BW1.0 BW1.1 F1.2 F1.3 BW1.2 BW1.3",
       "F2.0 BW2.0 F2.1 BW2.1 F2.2 BW2.2 F2.3 BW2.3"}},
     /* AutoPipe, CLUSTER'22: the first micro-batch forward in halves */
     {"autopipe",

@@ -406,6 +406,65 @@ static void list_equals_zb_v(void **state)
     hv_arena_free(&x.a);
 }
 
+/* runs of unequal stages may end inside a period */
+#define SETTLED 2e-3
+
+/* a virtual worker of p ranks with n_m minibatches in flight, all ranks and hops alike where
+ * `equal` says so: seconds per minibatch by HetPipe's formula, max(P, round trip / n_m) with the
+ * slowest stage P, and by the run */
+static void hetpipe_pace(struct hv_rng *r, bool equal, double *formula_s, double *run_s)
+{
+    enum { FILL = 420, MORE = 840 }; /* a multiple of every n_m, after which runs repeat */
+    int32_t p = 2 + (int32_t)hv_rng_below(r, 7), n_m = 1 + (int32_t)hv_rng_below(r, (uint64_t)p);
+    struct unequal u;
+    struct fixture x;
+    struct hv_steady steady;
+    char in_flight[16];
+    double longest_s = 0, round_s = 0, end_s[2];
+    fill(&u, row_of("hetpipe"), p, FILL, r);
+    u.in.limits = NULL;
+    for (int32_t s = 0; s < p; s++) {
+        if (equal) {
+            u.costs[s] = u.costs[0];
+            u.hops_s[s] = u.hops_s[p - 1 + s] = u.hops_s[0];
+        }
+        double own_s = u.costs[s].f_s + u.costs[s].b_s + u.costs[s].w_s;
+        longest_s = fmax(longest_s, own_s);
+        round_s += own_s + (s + 1 < p ? u.hops_s[s] + u.hops_s[p - 1 + s] : 0);
+    }
+    *formula_s = fmax(longest_s, round_s / n_m);
+    snprintf(in_flight, sizeof in_flight, "%d", n_m);
+    assert_int_equal(hv_schedule_set_option(&u.in, "in_flight", in_flight, NULL), HV_OK);
+    for (int k = 0; k < 2; k++) {
+        u.in.micro_batches = FILL + k * MORE;
+        assert_int_equal(make_unequal(&x, &u, NULL), HV_OK);
+        end_s[k] = x.run.makespan_s;
+        if (k == 1 && hv_pipe_steady(&x.g, &x.cost, &steady, NULL) == HV_OK) {
+            double got_s = (end_s[1] - end_s[0]) / MORE;
+            assert_true(fabs(steady.per_micro_batch_s - got_s) <= SETTLED * got_s);
+        }
+        hv_arena_free(&x.a);
+    }
+    *run_s = (end_s[1] - end_s[0]) / MORE;
+}
+
+/* HetPipe, ATC'20, sections 4 and 7; with unequal stages it can be slower, never faster */
+static void hetpipe_goes_at_its_formula(void **state)
+{
+    (void)state;
+    struct hv_rng r;
+    hv_rng_seed(&r, 97);
+    for (int i = 0; i < 300; i++) {
+        bool equal = i % 2 == 0;
+        double formula_s, run_s;
+        hetpipe_pace(&r, equal, &formula_s, &run_s);
+        if (equal) {
+            NEAR(run_s, formula_s);
+        }
+        assert_true(run_s >= formula_s * (1 - SETTLED) && run_s <= 1.5 * formula_s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +477,7 @@ int main(void)
         cmocka_unit_test(list_keeps_the_slowest_busy),
         cmocka_unit_test(list_beats_1f1b),
         cmocka_unit_test(list_equals_zb_v),
+        cmocka_unit_test(hetpipe_goes_at_its_formula),
     };
     return cmocka_run_group_tests_name("sim/unequal", tests, NULL, NULL);
 }

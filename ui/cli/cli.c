@@ -1,5 +1,6 @@
 /** Dispatch, printing and the pieces that several commands share. */
 #include "ui/cli/cli.h"
+#include "ui/cli/claim_text.h"
 #include "ui/cli/goodput_text.h"
 #include "ui/cli/stage_table.h"
 
@@ -300,6 +301,7 @@ void hv_cli_verdict_text(const struct hv_plan *plan, const struct hv_verdict *v,
             hv_str_addc(out, '\n');
         }
     }
+    hv_cli_claim_text(&plan->claimed, out);
     if (v->n_stages > 0) {
         add_breakdown(&v->metrics, out);
         if (v->goodput.known) {

@@ -4,6 +4,7 @@
 
 #include "scripting/plugin.h"
 #include "solver/base/units.h"
+#include "ui/cli/claim_text.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/compare_try.h"
 #include "ui/cli/compare_why.h"
@@ -418,6 +419,9 @@ static void add_notes(const struct comparison *c, struct hv_str *out)
     }
     if (broken) {
         hv_str_adds(out, "!: the plan breaks a rule; eval says which\n");
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        hv_cli_claim_note(c->entries[i].strategy, c->entries[i].plan, out);
     }
 }
 

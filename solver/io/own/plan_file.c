@@ -287,6 +287,7 @@ static enum hv_status read_plan(struct hv_plan_reader *rd, const struct hv_jp *p
     HV_TRY(hv_plan_read_claimed(rd, p, err));
     HV_TRY(hv_jp_opt_number(p, "cache_mark_frac", HV_PLAN_CACHE_MARK_MIN, 1,
                             &rd->plan->cache_mark_frac, err));
+    HV_TRY(hv_jp_opt_bool(p, "partial_inference", &rd->plan->partial_inference, err));
     return hv_plan_read_flow(rd, p, err);
 }
 

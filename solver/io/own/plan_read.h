@@ -12,7 +12,7 @@
 /** Every object of a plan file: C name, name of its definition in the schema, and its keys in the order in which they are written. */
 #define HV_PLAN_OBJECT_MAP(X) \
     X(plan, "format", "name", "strategy", "cluster", "model", "job", "mode", "micro_batch", "replicas", "jobs", "flow", \
-      "cache_mark_frac", "schedule", "sync", "recovery", "claimed", "simulated", "violations", "stopped") \
+      "cache_mark_frac", "partial_inference", "schedule", "sync", "recovery", "claimed", "simulated", "violations", "stopped") \
     X(strategy, "name", "options") \
     X(replica, "count", "micro_batch", "micro_batches", "stages") \
     X(micro_batch_item, "sequences", "tokens", "scale") \

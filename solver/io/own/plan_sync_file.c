@@ -157,7 +157,7 @@ static enum hv_status read_figure(const struct hv_jp *p, double *out, struct hv_
     return HV_OK;
 }
 
-/* Figures of an object into parallel arrays, but `formula` and `terms`. */
+/* Figures of an object into parallel arrays, but not the words and `terms`. */
 static enum hv_status read_figures(struct hv_plan_reader *rd, const struct hv_jp *p,
                                    const char ***keys, double **values, size_t *n,
                                    struct hv_err *err)
@@ -170,7 +170,8 @@ static enum hv_status read_figures(struct hv_plan_reader *rd, const struct hv_jp
     json_t *v = NULL;
     json_object_foreach(p->v, key, v)
     {
-        if (strcmp(key, "formula") == 0 || strcmp(key, "terms") == 0 || strncmp(key, "x-", 2) == 0)
+        if (strcmp(key, "formula") == 0 || strcmp(key, "leaves_out") == 0 ||
+            strcmp(key, "terms") == 0 || strncmp(key, "x-", 2) == 0)
             continue;
         struct hv_jp e = hv_jp_get(p, key);
         HV_TRY(read_figure(&e, &(*values)[*n], err));
@@ -187,9 +188,11 @@ enum hv_status hv_plan_read_claimed(struct hv_plan_reader *rd, const struct hv_j
     if (hv_jp_none(&p))
         return HV_OK;
     HV_TRY(read_figures(rd, &p, &c->keys, &c->values, &c->n, err));
-    const char *formula = NULL;
+    const char *formula = NULL, *leaves_out = NULL;
     HV_TRY(hv_jp_opt_string(&p, "formula", &formula, err));
+    HV_TRY(hv_jp_opt_string(&p, "leaves_out", &leaves_out, err));
     c->formula = hv_arena_strdup(rd->arena, formula);
+    c->leaves_out = hv_arena_strdup(rd->arena, leaves_out);
     struct hv_jp terms = hv_jp_get(&p, "terms");
     if (!hv_jp_none(&terms))
         HV_TRY(read_figures(rd, &terms, &c->term_keys, &c->term_values, &c->n_terms, err));

@@ -166,13 +166,15 @@ static void put_sync(json_t *o, const struct hv_sync *s)
 
 static void put_claimed(json_t *o, const struct hv_claim *c)
 {
-    if (c->n == 0 && c->formula == NULL && c->n_terms == 0)
+    if (c->n == 0 && c->formula == NULL && c->leaves_out == NULL && c->n_terms == 0)
         return;
     json_t *t = json_object();
     for (size_t i = 0; i < c->n; i++)
         json_object_set_new(t, c->keys[i], hv_json_num(c->values[i]));
     if (c->formula != NULL)
         json_object_set_new(t, "formula", json_string(c->formula));
+    if (c->leaves_out != NULL)
+        json_object_set_new(t, "leaves_out", json_string(c->leaves_out));
     if (c->n_terms > 0) {
         json_t *terms = json_object();
         for (size_t i = 0; i < c->n_terms; i++)
@@ -206,6 +208,8 @@ static void put_flow(json_t *o, const struct hv_plan *p)
         json_object_set_new(o, "flow", hv_flow_to_json(p->flow, p->n_flow));
     if (p->cache_mark_frac < 1)
         json_object_set_new(o, "cache_mark_frac", hv_json_num(p->cache_mark_frac));
+    if (!p->partial_inference)
+        json_object_set_new(o, "partial_inference", json_false());
 }
 
 static void put_job_times(json_t *e, const struct hv_plan_job *j)
