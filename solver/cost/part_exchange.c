@@ -5,6 +5,7 @@
  * (all-to-all over heads).
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "solver/cost/cost_int.h"
@@ -72,6 +73,12 @@ static double hidden_frac(const struct hv_part_query *q)
     return beside ? hv_device_calibration(q->device)->v[HV_CAL_TP_HIDDEN] : 0;
 }
 
+/* Before an exchange: ranks whose host starts one kernel after the other are not there at once. */
+static double wait_s(const struct hv_part_query *q)
+{
+    return hv_device_calibration(q->device)->v[HV_CAL_EXCHANGE_US] * HV_US;
+}
+
 static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
 {
     if (a->q->tp < 2)
@@ -89,6 +96,7 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
                       ? (1 - hidden) * (tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
                                         tp_call_s(a, HV_ALL_GATHER, x->tp_bytes))
                       : tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
+    once += wait_s(a->q);
     out->tp_forward_s = once * x->tp_forward;
     out->tp_backward_s = once * x->tp_backward;
 }
@@ -261,10 +269,15 @@ void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
     add_tp(a, x, out);
     add_cp(a, x, out);
     add_ep(a, x, out);
-    if (a->q->tp > 1)
+    if (a->q->tp > 1) {
+        char wait[64] = "";
+        if (wait_s(a->q) > 0)
+            snprintf(wait, sizeof wait, ", after %.0f us of waiting for all ranks",
+                     wait_s(a->q) / HV_US);
         hv_why_add(
             a->why, "tensor exchange", out->tp_forward_s, "s",
-            "%.3g exchanges of %.4g bytes forward, %.3g backward; %.0f %% of each hidden behind "
+            "%.3g exchanges of %.4g bytes forward, %.3g backward%s; %.0f %% of each hidden behind "
             "products (calibrated)",
-            x->tp_forward, x->tp_bytes, x->tp_backward, 100 * hidden_frac(a->q));
+            x->tp_forward, x->tp_bytes, x->tp_backward, wait, 100 * hidden_frac(a->q));
+    }
 }
