@@ -76,7 +76,9 @@ struct hv_selftest_counts {
  * Runs the plugin's selftest(t), where t has near(name, got, want, tol, source), equal(name, got,
  * want, source) and ok(name, condition, source). Each check appends a line to `out`; an error
  * counts as one failure and is a line with file:line. A plugin without self-test adds nothing.
+ * `times`: lines end with the CPU seconds of this process since the check before, or the start.
  */
-void hv_selftest(const struct hv_plugin *p, struct hv_selftest_counts *counts, struct hv_str *out);
+void hv_selftest(const struct hv_plugin *p, bool times, struct hv_selftest_counts *counts,
+                 struct hv_str *out);
 
 #endif

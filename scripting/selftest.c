@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #define TEST_DEADLINE_S 60.0
 
@@ -16,6 +17,8 @@ struct selftest {
     const struct hv_plugin *plugin;
     struct hv_selftest_counts *counts;
     struct hv_str *out;
+    bool times;
+    clock_t since; /* when the check before was done */
 };
 
 static struct selftest *test_of(lua_State *L)
@@ -24,7 +27,7 @@ static struct selftest *test_of(lua_State *L)
     return hv__host(L)->limits.ctx;
 }
 
-/** Counts a check and writes its line: "ok    oobleck: name: got (source)". */
+/** Counts a check and writes its line: "ok    oobleck: name: got (source)", then what it took. */
 static void record(lua_State *L, bool ok, const char *name, const char *text, int source)
 {
     struct selftest *t = test_of(L);
@@ -34,6 +37,11 @@ static void record(lua_State *L, bool ok, const char *name, const char *text, in
     hv_str_addf(t->out, "%s %s: %s: %s", ok ? "ok    " : "FAILED", t->plugin->id, name, text);
     if (from[0] != '\0')
         hv_str_addf(t->out, " (%s)", from);
+    if (t->times) {
+        clock_t now = clock();
+        hv_str_addf(t->out, ", %.3f s of CPU", (double)(now - t->since) / CLOCKS_PER_SEC);
+        t->since = now;
+    }
     hv_str_addc(t->out, '\n');
 }
 
@@ -88,9 +96,10 @@ static int run_selftest(lua_State *L)
     return 0;
 }
 
-void hv_selftest(const struct hv_plugin *p, struct hv_selftest_counts *counts, struct hv_str *out)
+void hv_selftest(const struct hv_plugin *p, bool times, struct hv_selftest_counts *counts,
+                 struct hv_str *out)
 {
-    struct selftest t = {p, counts, out};
+    struct selftest t = {p, counts, out, times, clock()};
     const struct hv_host_limits limits = {.deadline_s = TEST_DEADLINE_S, .seed = 1, .ctx = &t};
     struct hv_host *h = NULL;
     struct hv_err err = {0};

@@ -162,7 +162,7 @@ local function selftest(t)
   local atoms = {}
   for d = 1, 8 do atoms[d] = { d } end
   local ours = asymmetric.run(q, atoms, { rounds = 12, budget = 400, seed = 1 })[1].claim_s
-  t.ok(("shipped sample, our search: %.4f s, not above 9.8659 (its own plan: 14.149)"):format(ours), ours <= 9.86595,
+  t.ok(("shipped sample: %.4f s, theirs 14.149 s in 1.6 s of CPU, the best known 9.8659"):format(ours), ours <= 9.86595,
     "FlashFlex 5ee1726, honest batch")
   q.flops, q.layers, q.batch = { 4, 4, 1, 1 }, 4, 4
   for d = 1, 4 do q.flops[d] = q.flops[d] * 1e14 end

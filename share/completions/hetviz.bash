@@ -13,7 +13,7 @@ _hetviz() {
   explain) words='--cluster --model --job --json --stage --replica --help --seed --budget --quiet --plain ';;
   failures) words='--cluster --model --job --json --lost --preempted --checkpoint --restart --regroup --time-limit --help --seed --budget --quiet --plain ';;
   strategies) words='--json --help --seed --budget --quiet --plain ';;
-  selftest) words='--help --seed --budget --quiet --plain ';;
+  selftest) words='--times --help --seed --budget --quiet --plain ';;
   validate) words='--json --data --shipped --fit --svg --help --seed --budget --quiet --plain ';;
   profile) words='--json --out --quick --fresh --device --as --show --svg --help --seed --budget --quiet --plain ';;
   check) words='--help --seed --budget --quiet --plain ';;

@@ -83,6 +83,7 @@ complete -c hetviz -n '__fish_seen_subcommand_from failures' -l time-limit -r -d
 complete -c hetviz -n __fish_use_subcommand -a strategies -d 'list strategies, or describe one'
 complete -c hetviz -n '__fish_seen_subcommand_from strategies' -l json -d 'print one JSON value instead of text'
 complete -c hetviz -n __fish_use_subcommand -a selftest -d 'acceptance numbers of the plugins'
+complete -c hetviz -n '__fish_seen_subcommand_from selftest' -l times -d 'end every line with the CPU time it took'
 complete -c hetviz -n __fish_use_subcommand -a validate -d 'predicted against published measurements'
 complete -c hetviz -n '__fish_seen_subcommand_from validate' -l json -d 'print one JSON value instead of text'
 complete -c hetviz -n '__fish_seen_subcommand_from validate' -l data -r -d 'rows of this folder or file instead of the shipped ones'

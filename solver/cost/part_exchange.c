@@ -5,6 +5,7 @@
  * (all-to-all over heads).
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "solver/cost/cost_int.h"
@@ -73,6 +74,12 @@ static double hidden_frac(const struct hv_part_query *q)
     return beside ? hv_device_calibration(q->device)->v[HV_CAL_TP_HIDDEN] : 0;
 }
 
+/* Before an exchange: ranks whose host starts one kernel after the other are not there at once. */
+static double wait_s(const struct hv_part_query *q)
+{
+    return hv_device_calibration(q->device)->v[HV_CAL_EXCHANGE_US] * HV_US;
+}
+
 static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
 {
     if (a->q->tp < 2)
@@ -90,7 +97,7 @@ static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct
     double wire_s = a->q->sequence_parallel ? tp_call_s(a, HV_REDUCE_SCATTER, x->tp_bytes) +
                                                   tp_call_s(a, HV_ALL_GATHER, x->tp_bytes)
                                             : tp_call_s(a, HV_ALL_REDUCE, x->tp_bytes);
-    double once = (1 - hidden_frac(a->q)) * wire_s;
+    double once = (1 - hidden_frac(a->q)) * wire_s + wait_s(a->q);
     out->tp_wire_forward_s = wire_s * x->tp_forward;
     out->tp_wire_backward_s = wire_s * x->tp_backward;
     out->tp_forward_s = once * x->tp_forward;
@@ -274,10 +281,15 @@ void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
     add_tp(a, x, out);
     add_cp(a, x, out);
     add_ep(a, x, out);
-    if (a->q->tp > 1)
+    if (a->q->tp > 1) {
+        char wait[64] = "";
+        if (wait_s(a->q) > 0)
+            snprintf(wait, sizeof wait, ", after %.0f us of waiting for all ranks",
+                     wait_s(a->q) / HV_US);
         hv_why_add(
             a->why, "tensor exchange", out->tp_forward_s, "s",
-            "%.3g exchanges of %.4g bytes forward, %.3g backward; %.0f %% of each hidden behind "
+            "%.3g exchanges of %.4g bytes forward, %.3g backward%s; %.0f %% of each hidden behind "
             "products (calibrated)",
-            x->tp_forward, x->tp_bytes, x->tp_backward, 100 * hidden_frac(a->q));
+            x->tp_forward, x->tp_bytes, x->tp_backward, wait, 100 * hidden_frac(a->q));
+    }
 }

@@ -34,6 +34,7 @@
     X(HV_CAL_PASS_US,        "pass_us",       0,    300,   0.8,  0.00, 5e4, "microseconds of host work per pass of a stage") \
     X(HV_CAL_EXPERT_US,      "expert_us",     0,    1200,  0.6,  0.00, 2e4, "microseconds of host work per layer of experts and pass") \
     X(HV_CAL_LAYER_US,       "layer_us",      0,    2500,  0.4,  0.00, 2e4, "microseconds of host work per layer and pass of DeepSpeed pipelines with checkpoints, before fused kernels") \
+    X(HV_CAL_EXCHANGE_US,    "exchange_us",   0,    20,    1.0,  0.00, 5e3, "microseconds that tensor-parallel ranks wait for each other before an exchange") \
     X(HV_CAL_STEP_MS,        "step_ms",       0,    20,    0.6,  0.00, 500, "milliseconds per iteration outside of passes, reductions and optimizer") \
     X(HV_CAL_JITTER,         "jitter",        0,    0.003, 0.4,  0.00, 0.02, "share of the pipeline's time lost per doubling of the devices that wait for each other") \
     X(HV_CAL_OVERLAP,        "overlap",       0,    0.1,   0.5,  0.00, 1.00, "seconds compute loses per second of communication under it")

@@ -381,6 +381,9 @@ for what in models jobs plans; do
         expect "check $(basename "$file")" 0 check "$file"
     done
 done
+for file in "$root"/samples/rivals/*/*.json; do
+    expect "check ${file#"$root"/samples/}" 0 check "$file"
+done
 for folder in "$root"/samples/workspaces/*; do
     expect "check $(basename "$folder")" 0 check "$folder"
 done

@@ -241,6 +241,33 @@ static void test_monotone(void **state)
     hv_cost_free(k);
 }
 
+/* Ranks wait for each other before every exchange of a block: one of each part. */
+static void test_exchange_waits(void **state)
+{
+    struct world *w = *state;
+    struct hv_job j = fixture_job(2048);
+    struct hv_cost *k = hv_cost_new(w->cluster, w->llama, &j);
+    struct hv_calibration slow = *hv_device_calibration(&kind_a100), prompt = slow;
+    struct hv_device_kind tardy = kind_a100, other = kind_a100;
+    slow.v[HV_CAL_EXCHANGE_US] = 500;
+    prompt.v[HV_CAL_EXCHANGE_US] = 0;
+    tardy.calibration = &slow;
+    other.calibration = &prompt;
+    for (int tp = 1; tp <= 8; tp *= 8) {
+        struct hv_part_query q = query(tp, 1);
+        for (int part = HV_PART_ATTENTION; part <= HV_PART_FFN; part++) {
+            q.device = &tardy;
+            struct hv_part_cost late = hv_cost_part(k, (enum hv_part)part, 0, &q, NULL);
+            q.device = &other;
+            struct hv_part_cost once = hv_cost_part(k, (enum hv_part)part, 0, &q, NULL);
+            double wait = tp > 1 ? 500e-6 : 0;
+            assert_true(fabs(late.tp_forward_s - once.tp_forward_s - wait) < 1e-12);
+            assert_true(fabs(late.tp_backward_s - once.tp_backward_s - wait) < 1e-12);
+        }
+    }
+    hv_cost_free(k);
+}
+
 /* A contiguous causal ring waits for its last rank: 2 - 1/c of the mean core work; zigzag does not.
  */
 static void test_ring_imbalance(void **state)
@@ -287,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_head_by_hand),
         cmocka_unit_test(test_why_adds_up),
         cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_exchange_waits),
         cmocka_unit_test(test_ring_imbalance),
         cmocka_unit_test(test_classes),
     };

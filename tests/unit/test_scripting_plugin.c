@@ -150,9 +150,13 @@ static void test_skeleton_runs(void **state)
     const struct hv_plugin *p = load(&list, hv_str_cstr(&text));
     assert_string_equal(p->id, "my-own");
     hv_str_clear(&text);
-    hv_selftest(p, &counts, &text);
+    hv_selftest(p, false, &counts, &text);
     assert_int_equal(counts.passed, 1);
     assert_int_equal(counts.failed, 0);
+    assert_null(strstr(hv_str_cstr(&text), "s of CPU"));
+    hv_selftest(p, true, &counts, &text);
+    assert_int_equal(counts.passed, 2);
+    assert_non_null(strstr(hv_str_cstr(&text), " s of CPU\n"));
     assert_int_equal(hv_plugin_skeleton(&text, "no/path", NULL), HV_EUSAGE);
     hv_plugins_free(&list);
     hv_str_free(&text);

@@ -194,7 +194,7 @@ enum hv_status hv_cli_plan(struct hv_args *args, struct hv_err *err)
 }
 
 /** Runs the self-test of one plugin; a broken plugin is a failure. */
-static void test_plugin(const struct hv_plugin *p, struct hv_selftest_counts *counts,
+static void test_plugin(const struct hv_plugin *p, bool times, struct hv_selftest_counts *counts,
                         struct hv_str *out)
 {
     if (p->error != NULL) {
@@ -202,10 +202,10 @@ static void test_plugin(const struct hv_plugin *p, struct hv_selftest_counts *co
         counts->failed++;
         return;
     }
-    hv_selftest(p, counts, out);
+    hv_selftest(p, times, counts, out);
 }
 
-static enum hv_status test_named(const struct hv_plugins *all, const char *name,
+static enum hv_status test_named(const struct hv_plugins *all, const char *name, bool times,
                                  struct hv_selftest_counts *counts, struct hv_str *out,
                                  struct hv_err *err)
 {
@@ -214,7 +214,7 @@ static enum hv_status test_named(const struct hv_plugins *all, const char *name,
         struct hv_plugins one = {0};
         enum hv_status st = hv_plugins_read_file(&one, name, err);
         for (size_t i = 0; st == HV_OK && i < one.n; i++) {
-            test_plugin(&one.items[i], counts, out);
+            test_plugin(&one.items[i], times, counts, out);
         }
         hv_plugins_free(&one);
         return st;
@@ -222,7 +222,7 @@ static enum hv_status test_named(const struct hv_plugins *all, const char *name,
     const struct hv_plugin *p = NULL;
     enum hv_status st = hv_plugins_get(all, name, &p, err);
     if (st == HV_OK) {
-        test_plugin(p, counts, out);
+        test_plugin(p, times, counts, out);
     }
     return st;
 }
@@ -232,12 +232,13 @@ enum hv_status hv_cli_selftest(struct hv_args *args, struct hv_err *err)
     struct hv_plugins all = {0};
     struct hv_selftest_counts counts = {0};
     struct hv_str out = {0};
+    bool times = hv_args_has(args, "times");
     enum hv_status st = hv_plugins_read(&all, err);
     for (size_t i = 0; st == HV_OK && i < args->n_positional; i++) {
-        st = test_named(&all, args->positional[i], &counts, &out, err);
+        st = test_named(&all, args->positional[i], times, &counts, &out, err);
     }
     for (size_t i = 0; st == HV_OK && args->n_positional == 0 && i < all.n; i++) {
-        test_plugin(&all.items[i], &counts, &out);
+        test_plugin(&all.items[i], times, &counts, &out);
     }
     if (st == HV_OK) {
         hv_str_addf(&out, "%zu passed, %zu failed\n", counts.passed, counts.failed);

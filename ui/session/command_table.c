@@ -81,6 +81,9 @@ static const struct hv_opt failures_options[] = {
     {"time-limit", 0, HV_ARG_DURATION, "S", "give every new plan this time (default 10)", 1e-3, 1e7, NULL, false},
 };
 static const struct hv_opt json_options[] = {JSON_OPTION};
+static const struct hv_opt selftest_options[] = {
+    {"times", 0, HV_ARG_FLAG, NULL, "end every line with the CPU time it took", 0, 0, NULL, false},
+};
 static const struct hv_opt validate_options[] = {
     JSON_OPTION,
     {"data", 0, HV_ARG_FILE, "DIR", "rows of this folder or file instead of the shipped ones", 0, 0, NULL, false},
@@ -186,7 +189,7 @@ static const struct hv_command command_rows[] = {
      OPTIONS(json_options), false},
     {HV_CMD_SELFTEST, "selftest", NULL, "[STRATEGY|FILE...]", 0, -1, "acceptance numbers of the plugins",
      "Runs every plugin's own tests and ends with `N passed, N failed`.\nExample: hetviz selftest oobleck",
-     NO_OPTIONS, false},
+     OPTIONS(selftest_options), false},
     {HV_CMD_VALIDATE, "validate", NULL, "", 0, 0, "predicted against published measurements",
      "Predicts published iteration times and peak memory row by row, and prints per group the mean absolute error, the bias and the rank "
      "correlation beside a one-parameter baseline and Calculon.\nExample: hetviz validate --data my-rows",
