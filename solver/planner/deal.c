@@ -1,15 +1,15 @@
 /*
- * The batch over teams, and a micro-batch over the unequal ranks of a stage: exact, by the prices of
- * blocks.
+ * The batch over teams, and a micro-batch over the unequal ranks of a stage: exact, by the prices
+ * of blocks.
  */
 #include "solver/optim/distribute.h"
 #include "solver/planner/planner_int.h"
 
 #include <math.h>
 
-#define STEPS        4096 /* rounds of micro-batches, at most, that are dealt out exactly */
-#define UNEVEN       0.995 /* of the time of whole rounds, at most, is worth two sorts of pipelines */
-#define GUEST_BATCH  64   /* sequences of a micro-batch that ranks of two pools share, at most */
+#define STEPS       4096  /* rounds of micro-batches, at most, that are dealt out exactly */
+#define UNEVEN      0.995 /* of the time of whole rounds, at most, is worth two sorts of pipelines */
+#define GUEST_BATCH 64    /* sequences of a micro-batch that ranks of two pools share, at most */
 
 /* Seconds of a block on ranks that share 1, 2, … sequences as evenly as can be, as a curve. */
 static bool fill_curve(struct hv__search *s, const struct hv__team *t, const struct hv__leg *l,
