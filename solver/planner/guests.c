@@ -111,6 +111,15 @@ void hv__try_guests(struct hv__climb *c, int t, int leg)
     }
 }
 
+/* The least divisor that is no less than `least`: such micro-batches suit one team alone. */
+static int divisor_from(int64_t total, int least)
+{
+    int n = least;
+    while (n < total && total % n != 0)
+        n++;
+    return n;
+}
+
 /* Team b as guests of team a, in its place. False where it is not better. */
 static bool unite(struct hv__climb *c, int a, int b, int zero, int by)
 {
@@ -121,9 +130,11 @@ static bool unite(struct hv__climb *c, int a, int b, int zero, int by)
     int own = hv__leg_devices(l);
     l->guest_pool = from->pool;
     l->guests = hv__leg_devices(from) / (l->n_stages * l->tp * l->cp);
-    team->micro_batch = by * (team->micro_batch + c->k.teams[b].micro_batch);
+    team->micro_batch =
+        divisor_from(c->s->job->global_batch, by * (team->micro_batch + c->k.teams[b].micro_batch));
     team->zero = zero;
-    if (l->guests == 0 || !hv__shape(c, team, l, own))
+    if (l->guests == 0 || team->micro_batch > c->s->job->global_batch ||
+        !hv__shape(c, team, l, own))
         return false;
     memmove(&next.teams[b], &next.teams[b + 1],
             (size_t)(next.n_teams - b - 1) * sizeof *next.teams);

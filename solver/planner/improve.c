@@ -426,9 +426,8 @@ double hv__improve(struct hv__search *s, struct hv__sketch *k, double value, boo
         for (int t = 0; t < c.k.n_teams; t++)
             try_team(&c, t);
         hv__try_united(&c);
+        hv__try_exchanges(&c);
         hv__try_small(&c);
-        if (!c.moved)
-            hv__try_exchanges(&c);
     }
     *k = c.k;
     return c.value;

@@ -7,11 +7,12 @@
 
 #include <math.h>
 
-#define STARTS      24
-#define FIRST_SHARE 0.3  /* of the work left, for a few steps from every start */
-#define BEST_SHARE  0.3  /* of the work left, for the best start at a time */
-#define LAST_SHARE  0.08 /* of all work, for the best at last */
-#define START_SHARE 0.2  /* of the work of a whole search, for the improvement of one plan */
+#define STARTS       24
+#define FIRST_SHARE  0.3     /* of the work left, for a few steps from every start */
+#define BEST_SHARE   0.3     /* of the work left, for the best start at a time */
+#define LAST_SHARE   0.08    /* of all work, for the best at last */
+#define START_SHARE  0.2     /* of the work of a whole search, for the improvement of one plan */
+#define MANY_DEVICES 16384.0 /* twice the work of a search: judging one plan takes longer */
 #define WORK_LIMIT                                                                                 \
     1.4e7 /* operations of judgements without a limit from outside; about a second                 \
            */
@@ -189,6 +190,7 @@ enum hv_status hv_planner_run(struct hv_cost *k, const struct hv_planner_options
                            .work_limit = WORK_LIMIT};
     *out = (struct hv_planner_result){.value = HV_UNKNOWN, .iteration_s = HV_UNKNOWN};
     hv__find_pools(&s);
+    s.work_limit *= 1 + hv_cost_cluster(k)->n_devices / MANY_DEVICES;
     enum hv_status st = HV_OK;
     if (s.n_pools > 0 && o->start != NULL)
         st = improve_start(&s, err);

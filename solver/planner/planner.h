@@ -3,9 +3,10 @@
  *
  * Usable devices form pools (equal devices of equal nodes). A plan is a set of disjoint teams of
  * pools, each a replica entry whose stages are whole runs of devices of one pool with their own
- * tensor- and data-parallel degree; pools may be left out. The search lists teams by estimates from
- * the prices of hv_cost, judges the most promising sets, and improves the best ones move by move.
- * Everything is deterministic: the default budget counts work, not seconds.
+ * tensor- and data-parallel degree, or data-parallel ranks of two pools that share micro-batches by
+ * their speed; stages may be cut inside of blocks, pools may be left out. The search lists teams by
+ * estimates from the prices of hv_cost, judges the most promising sets, and improves the best ones
+ * move by move. Everything is deterministic: the default budget counts work, not seconds.
  */
 #ifndef HV_SOLVER_PLANNER_PLANNER_H
 #define HV_SOLVER_PLANNER_PLANNER_H

@@ -1,5 +1,5 @@
-/* The planner's finer moves: buckets, shards, cuts inside of blocks, unequal devices in a stage. Each
- * answer is set beside its neighbours, judged one by one. */
+/* The planner's finer moves: buckets, shards, cuts inside of blocks, unequal devices in a stage.
+ * Each answer is set beside its neighbours, judged one by one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
