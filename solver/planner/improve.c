@@ -337,7 +337,8 @@ static void try_team(struct hv__climb *c, int t)
     static const int batches[][2] = {{2, 1}, {1, 2}, {3, 2}, {3, 4}};
     try_depths(c, t);
     try_more_pools(c, t);
-    try_widen(c, t);
+    if (!c->quick)
+        try_widen(c, t);
     for (size_t i = 0; i < HV_COUNT(batches); i++) {
         struct hv__team *now = &c->k.teams[t];
         if (now->micro_batch % batches[i][1] == 0)
@@ -425,8 +426,10 @@ double hv__improve(struct hv__search *s, struct hv__sketch *k, double value, boo
         try_orders(&c);
         for (int t = 0; t < c.k.n_teams; t++)
             try_team(&c, t);
-        hv__try_united(&c);
-        hv__try_exchanges(&c);
+        if (!quick) {
+            hv__try_united(&c);
+            hv__try_exchanges(&c);
+        }
         hv__try_small(&c);
     }
     *k = c.k;
