@@ -24,7 +24,8 @@
  * passes than the chain of a sequence, which may fill all of T'.
  *
  * Plans outside (hv__is_even): several replicas, micro-batches of several sizes or in slices,
- * uneven shares, stages of several kinds, two pipelines on the same devices.
+ * uneven shares (of samples or of tensors), stages of several kinds, two pipelines on the same
+ * devices.
  */
 #include "solver/eval/bound_int.h"
 
@@ -51,7 +52,8 @@ void hv__bound_even(const struct hv__work *w, struct hv_arena *arena, struct hv_
 static bool even_stage(const struct hv_cluster *c, const struct hv_replica *r,
                        const struct hv_stage *st)
 {
-    if (st->shares != NULL || (st->micro_batch > 0 && st->micro_batch != r->micro_batch)) {
+    if (st->shares != NULL || st->tp.shares != NULL ||
+        (st->micro_batch > 0 && st->micro_batch != r->micro_batch)) {
         return false;
     }
     for (size_t i = 1; i < st->n_devices; i++) {
@@ -66,8 +68,9 @@ static bool even_stage(const struct hv_cluster *c, const struct hv_replica *r,
 bool hv__is_even(const struct hv__lowered *l)
 {
     const struct hv_plan *p = l->plan;
-    if (hv_cost_model(l->k)->kind != HV_MODEL_TRANSFORMER || p->n_replicas != 1 ||
-        p->replicas[0].list != NULL || p->schedule.slices > 1 || p->schedule.slice_tokens != NULL) {
+    if (l->n_leaves != 1 || l->leaves[0].model->kind != HV_MODEL_TRANSFORMER ||
+        p->n_replicas != 1 || p->replicas[0].list != NULL || p->schedule.slices > 1 ||
+        p->schedule.slice_tokens != NULL) {
         return false;
     }
     for (size_t i = 0; i < l->n_units; i++) {

@@ -58,7 +58,7 @@ static void a_plan_is_explained_and_a_lever_tried(void **state)
     wait_for(p, "tried)");
     resize(p, 160, 48);
     wait_for(p, "<6 Explain>");
-    wait_for(p, "No plan can be faster");
+    wait_for(p, "No plan like this can be faster");
     type(p, "7");
     wait_for(p, "<7 What-if>");
     type(p, "/network\rl");
