@@ -125,21 +125,28 @@ static unsigned char *alloc_slow(struct hv_arena *a, size_t bytes, bool *clean)
     return b->data;
 }
 
-void *hv_arena_alloc(struct hv_arena *a, size_t n, size_t size)
+/* Room for `asked` bytes; *clean: all zero. */
+static unsigned char *make_room(struct hv_arena *a, size_t asked, bool *clean)
 {
-    size_t asked = checked_bytes(n, size);
     size_t bytes = asked ? (asked + ALIGN - 1) / ALIGN * ALIGN : ALIGN;
     unsigned char *p;
-    bool clean = false;
     struct hv_arena_block *b = a->head;
     if (b && b->cap - b->used >= bytes + GAP_BYTES) {
         p = b->data + b->used;
         b->used += bytes + GAP_BYTES;
     } else {
-        p = alloc_slow(a, bytes, &clean);
+        p = alloc_slow(a, bytes, clean);
     }
     a->used_bytes += bytes;
     reveal(p, asked);
+    return p;
+}
+
+void *hv_arena_alloc(struct hv_arena *a, size_t n, size_t size)
+{
+    size_t asked = checked_bytes(n, size);
+    bool clean = false;
+    unsigned char *p = make_room(a, asked, &clean);
     if (!clean)
         memset(p, 0, asked);
     return p;
@@ -176,9 +183,11 @@ char *hv_arena_printf(struct hv_arena *a, const char *fmt, ...)
 
 void *hv_arena_copy(struct hv_arena *a, const void *src, size_t n, size_t size)
 {
-    void *p = hv_arena_alloc(a, n, size);
-    if (n && size)
-        memcpy(p, src, n * size);
+    size_t asked = checked_bytes(n, size);
+    bool clean = false;
+    unsigned char *p = make_room(a, asked, &clean);
+    if (asked > 0)
+        memcpy(p, src, asked);
     return p;
 }
 

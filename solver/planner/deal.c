@@ -170,10 +170,10 @@ static bool deal(struct hv__search *s, struct hv__sketch *k, bool whole, bool st
 
 bool hv__deal(struct hv__search *s, struct hv__sketch *k, bool rough)
 {
-    struct hv__sketch uneven = *k;
     double whole_s, uneven_s;
     if (rough)
         return deal(s, k, false, false, &uneven_s);
+    struct hv__sketch uneven = *k;
     bool ok = deal(s, k, true, false, &whole_s);
     if (ok && k->n_teams == 1)
         return true;

@@ -82,29 +82,32 @@ static double figure_of(const struct hv__search *s, const struct hv__sketch *k, 
     return t_s * hv_or(per_s, HV_EVAL_NO_FIGURE);
 }
 
-static void add_set(struct hv__lister *l, const struct hv__sketch *k)
+/* Lists a set of teams; deals the batch out to them. A sketch has room for many teams: here only
+ * those that there are get copied. */
+static void add_set(struct hv__lister *l, struct hv__sketch *k)
 {
     struct hv__search *s = l->s;
-    struct hv__sketch dealt = *k;
     const struct hv_objective *o = &s->job->objective;
     double usd = price_of(s, k), worst = 0;
     if (!s->beyond && hv_known(o->max_usd_per_h) && usd > o->max_usd_per_h)
         return;
-    if (!hv__deal(s, &dealt, true))
+    if (!hv__deal(s, k, true))
         return;
     for (int i = 0; i < k->n_teams; i++) {
+        const struct hv__team *t = &k->teams[i];
         double each, fill;
-        hv__team_times(s, &dealt.teams[i], dealt.order, &each, &fill);
-        worst =
-            fmax(worst,
-                 each * (double)(dealt.teams[i].micro_batches + (dealt.teams[i].more > 0)) + fill);
+        hv__team_times(s, t, k->order, &each, &fill);
+        worst = fmax(worst, each * (double)(t->micro_batches + (t->more > 0)) + fill);
     }
-    worst += hv__shared_sync_s(s, &dealt);
+    worst += hv__shared_sync_s(s, k);
     if (!s->beyond && hv_known(o->deadline_s) && worst > LATE * o->deadline_s)
         return;
     struct hv__set x = {
-        .estimate = figure_of(s, k, worst), .number = (int)l->sets.n, .cut = l->n_cuts};
-    x.sketch = hv_arena_copy(&l->arena, &dealt, 1, sizeof dealt);
+        .n = k->n_teams,
+        .teams = hv_arena_copy(&l->arena, k->teams, (size_t)k->n_teams, sizeof *k->teams),
+        .estimate = figure_of(s, k, worst),
+        .number = (int)l->sets.n,
+        .cut = l->n_cuts};
     hv_vec_push(&l->sets, x);
 }
 
@@ -139,8 +142,8 @@ void hv__add_teams(struct hv__lister *l, const struct hv__subset *const *subs, i
     double used = 0;
     for (int t = 0; t < n; t++)
         used += subs[t]->share;
+    struct hv__sketch k = {.n_teams = n};
     for (int nth = 0; nth < VARIANTS; nth++) {
-        struct hv__sketch k = {.n_teams = n};
         bool some = true;
         for (int t = 0; t < n && some; t++) {
             const struct hv__rough *r = fitting(l, subs[t], subs[t]->share / used, nth);
@@ -155,8 +158,8 @@ void hv__add_teams(struct hv__lister *l, const struct hv__subset *const *subs, i
 
 void hv__add_alone(struct hv__lister *l, const struct hv__subset *sub)
 {
+    struct hv__sketch k = {.n_teams = 1};
     for (int t = 0; t < sub->n; t++) {
-        struct hv__sketch k = {.n_teams = 1};
         k.teams[0] = sub->kept[t].team;
         add_set(l, &k);
     }
@@ -305,9 +308,13 @@ static void judge_sets(struct hv__lister *l, struct starts *st, const struct lim
         qsort(l->sets.items, l->sets.n, sizeof *l->sets.items, by_estimate);
     int judged = 0, *of_cut = hv_arena_new(&l->arena, int, (size_t)l->n_cuts + 1);
     for (size_t i = 0; i < l->sets.n && judged < most->sets && !hv__over(s); i++) {
-        struct hv__sketch k = *l->sets.items[i].sketch;
-        int *alike = &of_cut[l->sets.items[i].cut];
-        if (*alike >= most->alike || hv__work_of(s, &k) > most->work)
+        const struct hv__set *x = &l->sets.items[i];
+        int *alike = &of_cut[x->cut];
+        if (*alike >= most->alike)
+            continue;
+        struct hv__sketch k = {.n_teams = x->n};
+        memcpy(k.teams, x->teams, (size_t)x->n * sizeof *k.teams);
+        if (hv__work_of(s, &k) > most->work)
             continue;
         double value = try_set(s, st, &k, 0);
         bool counts = value < HUGE_VAL || i % 4 == 3;

@@ -24,7 +24,8 @@ struct hv__subset {
 
 /** A set of disjoint teams. */
 struct hv__set {
-    struct hv__sketch *sketch;
+    const struct hv__team *teams;
+    int n;
     double estimate;
     int number, cut; /* cut: which way to cut the pools */
 };
