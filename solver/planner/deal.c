@@ -38,6 +38,9 @@ bool hv__share_guests(struct hv__search *s, const struct hv__team *t, struct hv_
     struct hv_arena a = {0};
     struct hv_distribution d = {0};
     struct hv__leg turned = hv__leg_turned(t, l);
+    const struct hv__pool *guest = &s->pools[l->guest_pool];
+    if (l->tp > guest->per_node || hv__guest_devices(l) > guest->n)
+        return false;
     bool ok = t->micro_batch >= l->dp + l->guests && t->micro_batch <= GUEST_BATCH &&
               fill_curve(s, t, l, &a, &shares[0]) && fill_curve(s, t, &turned, &a, &shares[1]) &&
               hv_distribute_minmax(shares, 2, t->micro_batch, &a, &d, NULL) == HV_OK && d.feasible;

@@ -20,8 +20,7 @@ bool hv__shape(const struct hv__climb *c, struct hv__team *t, struct hv__leg *l,
     if (l->guests > 0) {
         int most = t->micro_batch - l->guests;
         l->dp = n / width < most ? n / width : most;
-        return l->dp > 0 && l->tp <= c->s->pools[l->guest_pool].per_node &&
-               hv__share_guests(c->s, t, l);
+        return l->dp > 0 && hv__share_guests(c->s, t, l);
     }
     bool even = l->dp < 1 || t->micro_batch % l->dp == 0; /* a new leg has none yet */
     l->dp = even ? hv__even_ranks(t->micro_batch, n / width)

@@ -150,7 +150,7 @@ int hv__guest_devices(const struct hv__leg *l);
 /** The leg as its guests see it: they are the owners, and its owners their guests. */
 struct hv__leg hv__leg_turned(const struct hv__team *t, const struct hv__leg *l);
 /** Shares the micro-batch between owners and guests so that the slower ends soonest. False where a
- * rank would be left without a sequence. */
+ * rank would be left without a sequence, or the guests are more than their pool has. */
 bool hv__share_guests(struct hv__search *s, const struct hv__team *t, struct hv__leg *l);
 /** Devices of the pool that no leg of the sketch takes; below 0 where it takes more than there are.
  */
