@@ -10,10 +10,8 @@
 #include "solver/base/units.h"
 #include "solver/io/own/plan_write.h"
 #include "solver/plan/grid.h"
-#include "solver/planner/planner.h"
-#include "tests/eval_fixture.h"
+#include "tests/planner_fixture.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 static const char small_model[] =
@@ -31,28 +29,6 @@ static const char two_unlike[] =
     "\"device\":\"A100-SXM-80GB\",\"devices\":1,\"nic\":{\"bandwidth_GBps\":12.5}},{\"name\":\"v\","
     "\"count\":1,\"device\":\"V100-SXM2-32GB\",\"devices\":1,\"nic\":{\"bandwidth_GBps\":12.5}}],"
     "\"network\":{\"bandwidth_GBps\":12.5,\"latency_us\":10}}";
-
-static struct hv_planner_result search(struct world *w, const struct hv_planner_options *o)
-{
-    struct hv_planner_result r;
-    struct hv_err err = {0};
-    if (hv_planner_run(w->cost, o, &r, &err) != HV_OK)
-        fail_msg("planner: %s", err.text);
-    return r;
-}
-
-/* Iteration time of a plan that breaks no rule, else infinity. */
-static double time_of(struct world *w, const struct hv_plan *p)
-{
-    struct hv_arena a = {0};
-    struct hv_verdict v;
-    struct hv_eval_options o = {.no_bound = true};
-    double t = HUGE_VAL;
-    if (hv_eval(w->cost, p, &o, &a, &v, NULL) == HV_OK && v.findings.n == 0)
-        t = v.metrics.iteration_s;
-    hv_arena_free(&a);
-    return t;
-}
 
 static const char *const orders[] = {"1f1b", "zb-h1", "zb-h2", "zb-2p"};
 static const unsigned recomputes[] = {HV_RC_NONE, HV_RC_CORE, HV_RC_FULL};

@@ -8,10 +8,7 @@
 #include <cmocka.h>
 
 #include "solver/base/units.h"
-#include "solver/planner/planner.h"
-#include "tests/eval_fixture.h"
-
-#include <math.h>
+#include "tests/planner_fixture.h"
 
 /* Devlin et al. 2019 */
 static const char bert[] =
@@ -34,27 +31,6 @@ static void open_case(struct world *w, const char *nodes, const char *model, int
     open_world(w, cluster, model, work);
 }
 
-static double time_of(struct world *w, const struct hv_plan *p)
-{
-    struct hv_arena a = {0};
-    struct hv_verdict v;
-    struct hv_eval_options o = {.no_bound = true};
-    double t = HUGE_VAL;
-    if (hv_eval(w->cost, p, &o, &a, &v, NULL) == HV_OK && v.findings.n == 0)
-        t = v.metrics.iteration_s;
-    hv_arena_free(&a);
-    return t;
-}
-
-static struct hv_planner_result search(struct world *w)
-{
-    struct hv_planner_result r;
-    struct hv_err err = {0};
-    if (hv_planner_run(w->cost, &(struct hv_planner_options){0}, &r, &err) != HV_OK)
-        fail_msg("planner: %s", err.text);
-    return r;
-}
-
 /* Gradients that the NICs hold up: the default bucket is none of the best. */
 static void no_other_bucket_is_better(void **state)
 {
@@ -65,7 +41,7 @@ static void no_other_bucket_is_better(void **state)
               "{\"name\":\"h\",\"count\":8,\"device\":\"H100-SXM-80GB\",\"devices\":8,\"nic\":{"
               "\"bandwidth_GBps\":25}}",
               bert, 16);
-    struct hv_planner_result r = search(&w);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
     assert_true(r.plan->sync.bucket_bytes[0] != 25 * HV_MIB);
     for (size_t i = 0; i < HV_COUNT(mib); i++) {
         r.plan->sync.bucket_bytes[0] = mib[i] * HV_MIB;
@@ -99,7 +75,7 @@ static void cuts_inside_of_blocks(void **state)
               "\"hidden\":5120,\"heads\":40,\"ffn\":20480,\"ffn_kind\":\"gelu\",\"vocab\":8000,"
               "\"max_sequence\":2048}",
               32);
-    struct hv_planner_result r = search(&w);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
     assert_true(odd_cuts(r.plan) > 0);
     assert_true(r.iteration_s == time_of(&w, r.plan));
     hv_plan_unref(r.plan);
@@ -133,7 +109,7 @@ static void unlike_devices_share_a_stage(void **state)
               "\"micro_batch\":16,\"replicas\":[{\"micro_batches\":4,\"stages\":[{\"devices\":["
               "\"g[0-1].0\",\"a[0].0\"],\"layers\":[0,24],\"dp\":3,\"shares\":[2,2,12],\"zero\":3}"
               "]}]");
-    struct hv_planner_result r = search(&w);
+    struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
     assert_int_equal(by_hand.findings.n, 0);
     assert_true(r.iteration_s <= by_hand.metrics.iteration_s);
     assert_int_equal(r.plan->n_replicas, 1);
