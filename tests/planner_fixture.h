@@ -7,6 +7,15 @@
 #include "solver/planner/planner.h"
 #include "tests/eval_fixture.h"
 
+/** Six blocks; a batch of eight. */
+static const char small_model[] =
+    "{\"format\":\"hetviz.model/1\",\"name\":\"gpt-s\",\"kind\":\"transformer\",\"layers\":6,"
+    "\"hidden\":2048,\"heads\":16,\"kv_heads\":16,\"ffn\":8192,\"ffn_kind\":\"gelu\","
+    "\"vocab\":51200,\"max_sequence\":2048}";
+static const char small_job[] =
+    "{\"format\":\"hetviz.job/1\",\"global_batch\":8,\"sequence\":2048,\"precision\":\"fp16\","
+    "\"optimizer\":\"adam\"}";
+
 /** The planner's answer; its plan is the caller's. */
 static inline struct hv_planner_result search(struct world *w, const struct hv_planner_options *o)
 {
