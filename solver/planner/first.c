@@ -301,6 +301,16 @@ static void try_orders(struct hv__search *s, struct starts *st, const struct hv_
     }
 }
 
+/* One team without copies of anything, listed once more with sharded weights: the plan before it.
+ */
+static bool shards_nothing(const struct hv__set *x)
+{
+    bool copies = x->n > 1 || x->teams[0].zero < 3;
+    for (int i = 0; i < x->teams[0].n_legs; i++)
+        copies = copies || hv__leg_holders(&x->teams[0].legs[i]) > 1;
+    return !copies;
+}
+
 static void judge_sets(struct hv__lister *l, struct starts *st, const struct limits *most)
 {
     struct hv__search *s = l->s;
@@ -316,10 +326,12 @@ static void judge_sets(struct hv__lister *l, struct starts *st, const struct lim
         memcpy(k.teams, x->teams, (size_t)x->n * sizeof *k.teams);
         if (hv__work_of(s, &k) > most->work)
             continue;
-        double value = try_set(s, st, &k, 0);
-        bool counts = value < HUGE_VAL || i % 4 == 3;
+        bool known = shards_nothing(x);
+        bool counts = known || try_set(s, st, &k, 0) < HUGE_VAL || i % 4 == 3;
         judged += counts;
         *alike += counts;
+        if (known)
+            continue;
         if (most->all_orders)
             try_orders(s, st, &k);
         if (k.n_teams == 1 && k.teams[0].n_legs > 1 && *alike <= most->alike / 4) {
