@@ -29,7 +29,6 @@
 #define VARIANTS     4          /* of a set of several teams */
 #define STARTS_ALIKE 3          /* with the pools cut in the same way, where there are several */
 #define STARTS_ONE   12         /* the same with one pool, or few devices */
-#define STARTS_MAX   32         /* hv__first_plans: cap at most */
 
 static void share_subsets(struct hv__lister *l)
 {
@@ -197,68 +196,6 @@ static int by_estimate(const void *a, const void *b)
     return x->number - y->number;
 }
 
-/* How alike are two plans? 0: other teams of pools; 1: the same; 2: also cut into as many stages
- * and micro-batches of the same size. */
-static int likeness(const struct hv__sketch *a, const struct hv__sketch *b)
-{
-    int like = 2;
-    if (a->n_teams != b->n_teams)
-        return 0;
-    for (int i = 0; i < a->n_teams; i++) {
-        const struct hv__team *x = &a->teams[i], *y = &b->teams[i];
-        if (x->n_legs != y->n_legs)
-            return 0;
-        for (int j = 0; j < x->n_legs; j++) {
-            if (x->legs[j].pool != y->legs[j].pool)
-                return 0;
-        }
-        if (x->micro_batch != y->micro_batch || hv__depth(x) != hv__depth(y))
-            like = 1;
-    }
-    return like;
-}
-
-/* Good plans of different sorts, best first. */
-struct starts {
-    struct hv__sketch *items;
-    double value[STARTS_MAX];
-    int n, cap;
-    int alike; /* with the pools cut in the same way */
-};
-
-/* Where a plan of this value may stand, so that no sort of plan takes all places; -1: nowhere. */
-static int place_of(const struct starts *st, const struct hv__sketch *k)
-{
-    int alike = 0, worst = -1;
-    for (int i = 0; i < st->n; i++) {
-        int like = likeness(&st->items[i], k);
-        if (like == 2)
-            return i;
-        if (like == 1) {
-            alike++;
-            worst = i;
-        }
-    }
-    if (alike >= st->alike)
-        return worst;
-    return st->n < st->cap ? st->n : st->n - 1;
-}
-
-static void keep_start(struct starts *st, const struct hv__sketch *k, double value)
-{
-    int at = place_of(st, k);
-    if (at < st->n && st->value[at] <= value)
-        return;
-    if (at == st->n)
-        st->n++;
-    for (; at > 0 && st->value[at - 1] > value; at--) {
-        st->items[at] = st->items[at - 1];
-        st->value[at] = st->value[at - 1];
-    }
-    st->items[at] = *k;
-    st->value[at] = value;
-}
-
 /* The legs of a team in the opposite order. */
 static void turn_round(struct hv__team *t)
 {
@@ -278,18 +215,18 @@ struct limits {
 };
 
 /* Judges a set of teams, the batch and the blocks dealt out anew; kept when it is good. */
-static double try_set(struct hv__search *s, struct starts *st, struct hv__sketch *k, int order)
+static double try_set(struct hv__search *s, struct hv__starts *st, struct hv__sketch *k, int order)
 {
     k->order = order;
     double value = hv__refit(s, k, START_WORSE * s->best_value);
     if (hv__are_few(s) && value < POLISHED * s->best_value)
         value = hv__polish(s, k, value);
     if (value < HUGE_VAL)
-        keep_start(st, k, value);
+        hv__keep_start(st, k, value);
     return value;
 }
 
-static void try_orders(struct hv__search *s, struct starts *st, const struct hv__sketch *k)
+static void try_orders(struct hv__search *s, struct hv__starts *st, const struct hv__sketch *k)
 {
     int depth = 1;
     for (int t = 0; t < k->n_teams; t++)
@@ -311,7 +248,7 @@ static bool shards_nothing(const struct hv__set *x)
     return !copies;
 }
 
-static void judge_sets(struct hv__lister *l, struct starts *st, const struct limits *most)
+static void judge_sets(struct hv__lister *l, struct hv__starts *st, const struct limits *most)
 {
     struct hv__search *s = l->s;
     if (l->sets.n > 0)
@@ -361,7 +298,7 @@ static int fastest_pools(const struct hv__lister *l, unsigned *masks)
 }
 
 /* Judges the sets listed, best estimate first, within `work` operations; forgets them. */
-static void judge_soon(struct hv__lister *l, struct starts *st, const struct limits *most,
+static void judge_soon(struct hv__lister *l, struct hv__starts *st, const struct limits *most,
                        double work)
 {
     double limit = l->s->work_limit;
@@ -384,7 +321,7 @@ static void by_share(const struct hv__lister *l, int *pools)
 
 /* A good plan soon: every pool alone, the fastest together, and all ways to have several of these;
  * the best of them improved for a short while. */
-static void quick_plans(struct hv__lister *l, struct starts *st)
+static void quick_plans(struct hv__lister *l, struct hv__starts *st)
 {
     struct hv__search *s = l->s;
     unsigned masks[HV__POOLS + 1] = {0};
@@ -407,24 +344,14 @@ static void quick_plans(struct hv__lister *l, struct starts *st)
                QUICK_WORK);
 }
 
-/* Is one of the first n starts a plan of other pools, or of as many teams, than number n? */
-static bool is_new_sort(const struct starts *st, int n)
-{
-    for (int i = 0; i < n; i++) {
-        if (likeness(&st->items[i], &st->items[n]) > 0)
-            return false;
-    }
-    return true;
-}
-
 /* The best start of every sort, each improved for a short while; then what is best for longer. */
-static void improve_soon(struct hv__search *s, const struct starts *st)
+static void improve_soon(struct hv__search *s, const struct hv__starts *st)
 {
     double limit = s->work_limit;
     int n = 0;
     for (int i = 0; i < st->n && n < QUICK_SORTS && !hv__over(s); i++) {
         struct hv__sketch k = st->items[i];
-        if (!is_new_sort(st, i))
+        if (!hv__is_new_sort(st, i))
             continue;
         double work = fmax(QUICK_WORK, QUICK_TRIES * hv__work_of(s, &k));
         s->work_limit = s->work + fmin(work, SETS_SHARE / 4 * (limit - s->work));
@@ -457,7 +384,7 @@ static void close_lister(struct hv__lister *l)
 }
 
 /* Every set of teams on a part of every pool. */
-static void all_plans(struct hv__search *s, struct starts *st, double shrink)
+static void all_plans(struct hv__search *s, struct hv__starts *st, double shrink)
 {
     struct hv__lister *l = open_lister(s, shrink, false);
     unsigned masks[HV__POOLS + 1] = {0};
@@ -486,7 +413,7 @@ static bool has_nodes(const struct hv__search *s, double shrink)
 }
 
 /* Quick plans on all of the pools, the best of them improved, and on smaller and smaller parts. */
-static void quick_parts(struct hv__search *s, struct starts *st)
+static void quick_parts(struct hv__search *s, struct hv__starts *st)
 {
     double limit = s->work_limit;
     for (double shrink = 1; shrink >= LEAST_SHARE && has_nodes(s, shrink) && !hv__over(s);
@@ -505,13 +432,13 @@ static void quick_parts(struct hv__search *s, struct starts *st)
 int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
 {
     const struct hv_objective *o = &s->job->objective;
-    struct starts st = {.items = starts, .cap = cap};
+    struct hv__starts st = {.items = starts, .cap = cap};
     st.alike = s->n_pools == 1 || hv__are_few(s) ? STARTS_ONE : STARTS_ALIKE;
     bool dear = o->minimize == HV_MIN_COST || hv_known(o->max_usd_per_h);
     bool limits = hv_known(o->deadline_s) || hv_known(o->max_usd_per_h);
     quick_parts(s, &st);
     if (!(s->best_value < HUGE_VAL) && limits && !s->beyond) { /* soon one that misses them */
-        struct starts missing = st;
+        struct hv__starts missing = st;
         s->beyond = true;
         quick_parts(s, &missing);
         s->beyond = false;

@@ -41,6 +41,20 @@ struct hv__lister {
     int n_cuts;
 };
 
+#define HV__STARTS 32 /**< of one listing, at most */
+
+/** Good plans of different sorts, best first. */
+struct hv__starts {
+    struct hv__sketch *items;
+    double value[HV__STARTS];
+    int n, cap;
+    int alike; /**< with the pools cut in the same way */
+};
+
+/** Keeps a plan of this value where it is among the best of its sort. O(starts). */
+void hv__keep_start(struct hv__starts *st, const struct hv__sketch *k, double value);
+/** Are the pools of start n cut otherwise than those of all starts before it? O(starts). */
+bool hv__is_new_sort(const struct hv__starts *st, int n);
 /** Devices of the pool that plans may use: whole nodes. */
 int hv__pool_devices(const struct hv__lister *l, int pool);
 /** Seconds that the teams of a set show of reducing their gradients with each other, over the
