@@ -59,11 +59,12 @@ ALL_CFLAGS   = -std=c11 -fno-common $(CFLAGS_$(MODE)) $(WARN) $(WARN_$(CC_KIND))
 ALL_LDFLAGS  = $(LDFLAGS_$(MODE)) $(LDFLAGS)
 
 # ---- sources by layer: the order is the order of dependence -----------------------------------
-SOLVER_ROOMS  := base optim sim inventory workload plan cost eval planner io io/own io/import io/export
-SRC_SOLVER    := $(sort $(foreach r,$(SOLVER_ROOMS),$(wildcard solver/$(r)/*.c)))
-SRC_SCRIPTING := $(sort $(wildcard scripting/*.c))
-SRC_SESSION   := $(sort $(wildcard ui/session/*.c))
-SRC_VIEW      := $(sort $(wildcard ui/view/*.c ui/screens/*.c))
+# a room is a folder with all that lies below it
+sources        = $(sort $(shell find $(1) -name '*.c'))
+SRC_SOLVER    := $(call sources,$(filter-out solver/profiler,$(wildcard solver/*)))
+SRC_SCRIPTING := $(call sources,scripting)
+SRC_SESSION   := $(call sources,ui/process ui/command ui/lever ui/session)
+SRC_VIEW      := $(call sources,ui/view ui/screens)
 SRC_CLI       := $(sort $(wildcard ui/cli/*.c))
 SRC_TERM      := $(sort $(wildcard ui/term/*.c))
 # the profiler is a program of its own; all of it but cuda/ builds and is tested everywhere
@@ -119,12 +120,12 @@ $(O)/solver/base/file.o: ALL_CPPFLAGS += -DHV_PREFIX='"$(PREFIX)"'
 $(O)/solver/base/file.o: $(O)/prefix
 
 # the reference of the plugin API is written from the comments above its functions
-API_TEXT := $(sort $(wildcard scripting/api_*.c)) $(sort $(wildcard share/lua/*.lua))
-$(O)/scripting/api_docs.inc: scripting/reference.awk $(API_TEXT)
+API_TEXT := $(sort $(wildcard scripting/api/api_*.c)) $(sort $(wildcard share/lua/*.lua))
+$(O)/scripting/plugin/api_docs.inc: scripting/plugin/reference.awk $(API_TEXT)
 	@mkdir -p $(@D)
-	$(Q)awk -f scripting/reference.awk $(API_TEXT) >$@.new && mv $@.new $@
-$(O)/scripting/reference.o: ALL_CPPFLAGS += -I$(O)
-$(O)/scripting/reference.o: $(O)/scripting/api_docs.inc
+	$(Q)awk -f scripting/plugin/reference.awk $(API_TEXT) >$@.new && mv $@.new $@
+$(O)/scripting/plugin/reference.o: ALL_CPPFLAGS += -I$(O)
+$(O)/scripting/plugin/reference.o: $(O)/scripting/plugin/api_docs.inc
 
 # the list of members is a prerequisite: a deleted source leaves the archive too
 $(O)/members: FORCE
@@ -225,7 +226,7 @@ lint: compile_commands.json layers headers format-check ## clang-tidy, cppcheck,
 	@clang-tidy -p . --quiet $(SRC_LIB) $(SRC_PROGRAM)
 	@cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -I. solver scripting ui
 compdb: compile_commands.json ## compilation database for editors
-compile_commands.json: Makefile $(O)/flags $(O)/scripting/api_docs.inc
+compile_commands.json: Makefile $(O)/flags $(O)/scripting/plugin/api_docs.inc
 	@{ echo '['; sep=; for s in $(SRC_LIB) $(SRC_PROGRAM) $(SRC_TESTS); do \
 	   printf '%s{"directory":"%s","file":"%s","command":"%s"}\n' "$$sep" '$(CURDIR)' "$$s" \
 	     '$(subst ",\\\",$(CC) $(ALL_CPPFLAGS) -I$(O) $(ALL_CFLAGS))'" -c $$s"; sep=,; done; echo ']'; } > $@

@@ -7,7 +7,7 @@
 
 #include "solver/base/units.h"
 #include "solver/cost/cost.h"
-#include "solver/cost/efficiency.h"
+#include "solver/cost/device/efficiency.h"
 
 /* Vendor figures: NVIDIA A100, H100, V100 data sheets (dense). */
 static const struct hv_device_kind kind_a100 = {

@@ -6,8 +6,8 @@
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
-#include "solver/optim/lp.h"
-#include "solver/optim/partition.h"
+#include "solver/optim/chain/partition.h"
+#include "solver/optim/lp/lp.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -5,10 +5,10 @@
 #ifndef HV_TESTS_PLUGIN_FIXTURE_H
 #define HV_TESTS_PLUGIN_FIXTURE_H
 
-#include "scripting/plugin.h"
-#include "scripting/run.h"
+#include "scripting/plugin/plugin.h"
+#include "scripting/worker/run.h"
 #include "solver/base/file.h"
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

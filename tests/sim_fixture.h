@@ -7,7 +7,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/sim/closed.h"
-#include "solver/sim/pipeline.h"
+#include "solver/sim/pipeline/pipeline.h"
 
 static inline bool is_near(double a, double b)
 {

@@ -1,6 +1,6 @@
 /** Whole numbers: divisors and multiples. */
-#ifndef HV_BASE_WHOLE_H
-#define HV_BASE_WHOLE_H
+#ifndef HV_SOLVER_BASE_WHOLE_H
+#define HV_SOLVER_BASE_WHOLE_H
 
 #include <stdint.h>
 

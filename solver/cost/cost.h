@@ -6,8 +6,8 @@
  * remembered per query, so pricing a stage costs O(classes), not O(layers). Every figure can say
  * why (hv_cost_part with `why`).
  *
- * Efficiencies are estimates unless a figure says otherwise; see solver/cost/efficiency.h for the
- * constants and their sources.
+ * Efficiencies are estimates unless a figure says otherwise; see solver/cost/device/efficiency.h
+ * for the constants and their sources.
  *
  * A model of modules is priced as its leaves (hv_model_leaves) one after the other: blocks count
  * through all of them, every leaf has its embedding in front, and a head unless another module
@@ -16,8 +16,8 @@
 #ifndef HV_SOLVER_COST_COST_H
 #define HV_SOLVER_COST_COST_H
 
-#include "solver/cost/collective.h"
-#include "solver/cost/why.h"
+#include "solver/base/why.h"
+#include "solver/cost/network/collective.h"
 #include "solver/inventory/cluster.h"
 #include "solver/plan/plan.h"
 #include "solver/workload/job.h"

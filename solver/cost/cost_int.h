@@ -3,8 +3,8 @@
 #define HV_SOLVER_COST_COST_INT_H
 
 #include "solver/cost/cost.h"
-#include "solver/cost/efficiency.h"
-#include "solver/cost/overlap.h"
+#include "solver/cost/device/efficiency.h"
+#include "solver/cost/network/overlap.h"
 
 /** Blocks [from, to) of one class. */
 struct hv__run {

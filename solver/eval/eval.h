@@ -9,8 +9,8 @@
 #include "solver/eval/goodput.h"
 #include "solver/plan/check.h"
 #include "solver/plan/plan.h"
-#include "solver/sim/lanes.h"
-#include "solver/sim/requests.h"
+#include "solver/sim/events/requests.h"
+#include "solver/sim/lanes/lanes.h"
 
 #include <stdatomic.h>
 

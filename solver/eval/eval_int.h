@@ -3,10 +3,10 @@
 #define HV_SOLVER_EVAL_EVAL_INT_H
 
 #include "solver/base/units.h"
-#include "solver/cost/collective.h"
+#include "solver/cost/network/collective.h"
 #include "solver/eval/eval.h"
-#include "solver/sim/pipeline.h"
-#include "solver/sim/share.h"
+#include "solver/sim/links/links.h"
+#include "solver/sim/pipeline/pipeline.h"
 
 /** A global stage as one rank runs it: its passes per shape of micro-batch (or slice). */
 struct hv__gstage {

@@ -5,7 +5,7 @@
  */
 #include "solver/eval/goodput.h"
 
-#include "solver/eval/reduce_int.h"
+#include "solver/eval/train/reduce_int.h"
 #include <math.h>
 #include <stdlib.h>
 

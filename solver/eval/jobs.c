@@ -3,7 +3,7 @@
  * at the same time share none. Waiting and completion times as schedulers of jobs count them
  * (Crius, Xue et al., arXiv 2403.16125, section 6): from the arrival on.
  */
-#include "solver/eval/timeline_int.h"
+#include "solver/eval/timeline/timeline_int.h"
 
 #include <stdio.h>
 

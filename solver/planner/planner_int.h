@@ -177,15 +177,15 @@ struct hv__cut {
 };
 /** May a block be cut between attention and feed-forward network? */
 bool hv__cuts_blocks(const struct hv__search *s);
-/** Splits the blocks of a team over its chunks (solver/optim/partition.h). False when they do not
- * fit. */
+/** Splits the blocks of a team over its chunks (solver/optim/chain/partition.h). False when they do
+ * not fit. */
 bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct hv__cut *cut);
 /** Is the time to fill the pipeline worth counting? Where stages differ and there are few
  * micro-batches: then blocks on fast stages pay twice. */
 bool hv__fill_matters(const struct hv__team *t, int order);
-/** Deals the batch out to the teams (solver/optim/distribute.h): whole rounds of all pipelines of a
- * team, or, where that is faster, one more to some of them. `rough`: as if pipelines could be cut
- * at will, for estimates. False when it cannot. */
+/** Deals the batch out to the teams (solver/optim/batch/distribute.h): whole rounds of all
+ * pipelines of a team, or, where that is faster, one more to some of them. `rough`: as if pipelines
+ * could be cut at will, for estimates. False when it cannot. */
 bool hv__deal(struct hv__search *s, struct hv__sketch *k, bool rough);
 /** Seconds of a micro-batch in the slowest stage, and of filling the pipeline, by prices. */
 void hv__team_times(struct hv__search *s, const struct hv__team *t, int order, double *each,

@@ -6,7 +6,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
-#include "solver/optim/partition.h"
+#include "solver/optim/chain/partition.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #include "solver/profiler/journal.h"
 
 #include "solver/base/file.h"
-#include "solver/base/json.h"
-#include "solver/io/own/probe_file.h"
+#include "solver/base/json/json.h"
+#include "solver/io/own/cluster/probe_file.h"
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

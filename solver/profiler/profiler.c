@@ -5,7 +5,7 @@
 #include "solver/profiler/profiler.h"
 
 #include "solver/base/file.h"
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/base/units.h"
 #include "solver/profiler/journal.h"
 #include "solver/profiler/table_file.h"

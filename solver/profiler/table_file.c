@@ -4,9 +4,9 @@
  */
 #include "solver/profiler/table_file.h"
 
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/base/units.h"
-#include "solver/io/own/probe_file.h"
+#include "solver/io/own/cluster/probe_file.h"
 #include <math.h>
 #include <stdlib.h>
 

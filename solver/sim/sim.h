@@ -6,15 +6,15 @@
 #define HV_SOLVER_SIM_SIM_H
 
 #include "solver/sim/closed.h"
-#include "solver/sim/events.h"
-#include "solver/sim/fold.h"
-#include "solver/sim/lanes.h"
-#include "solver/sim/pipeline.h"
-#include "solver/sim/pipeline_play.h"
-#include "solver/sim/schedule.h"
-#include "solver/sim/steady.h"
-#include "solver/sim/tasks.h"
-#include "solver/sim/tessel.h"
-#include "solver/sim/workers.h"
+#include "solver/sim/events/events.h"
+#include "solver/sim/events/tasks.h"
+#include "solver/sim/events/workers.h"
+#include "solver/sim/lanes/lanes.h"
+#include "solver/sim/pipeline/fold.h"
+#include "solver/sim/pipeline/pipeline.h"
+#include "solver/sim/pipeline/play.h"
+#include "solver/sim/pipeline/steady.h"
+#include "solver/sim/schedule/schedule.h"
+#include "solver/sim/schedule/tessel.h"
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "solver/cost/gemm.h"
+#include "solver/cost/device/gemm.h"
 #include "solver/io/own/docs.h"
 #include "tests/cost_fixture.h"
 

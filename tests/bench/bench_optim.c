@@ -5,10 +5,10 @@
  */
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "solver/optim/certify.h"
-#include "solver/optim/distribute.h"
-#include "solver/optim/joint.h"
-#include "solver/optim/partition.h"
+#include "solver/optim/batch/distribute.h"
+#include "solver/optim/batch/with_layers.h"
+#include "solver/optim/chain/certify.h"
+#include "solver/optim/chain/partition.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,10 +6,10 @@
  * when a published value is better than ours.
  */
 #include "solver/base/file.h"
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/base/str.h"
 #include "solver/base/units.h"
-#include "solver/optim/replicas.h"
+#include "solver/optim/chain/replicas.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,10 +5,10 @@
  * when a published objective is better than ours.
  */
 #include "solver/base/file.h"
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/base/str.h"
 #include "solver/base/units.h"
-#include "solver/io/own/partition_file.h"
+#include "solver/io/own/instance/partition_file.h"
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>

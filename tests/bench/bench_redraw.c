@@ -6,8 +6,8 @@
  */
 #include "solver/base/rng.h"
 #include "solver/io/export/gantt.h"
-#include "solver/sim/pipeline.h"
-#include "ui/view/gantt_timeline.h"
+#include "solver/sim/pipeline/pipeline.h"
+#include "ui/view/gantt/timeline.h"
 #include <math.h>
 #include <stdio.h>
 #include <time.h>

@@ -3,8 +3,8 @@
  * metadata of 100 plugins with and without the cache. Judges nothing.
  */
 #define _DEFAULT_SOURCE /* mkdtemp */
-#include "scripting/plugin.h"
-#include "scripting/run.h"
+#include "scripting/plugin/plugin.h"
+#include "scripting/worker/run.h"
 #include "solver/base/file.h"
 #include <stdio.h>
 #include <stdlib.h>

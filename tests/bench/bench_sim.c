@@ -3,7 +3,7 @@
  * the best of several, so that what else the machine does matters little. Drawing is measured by
  * bench_redraw.c.
  */
-#include "solver/sim/pipeline_play.h"
+#include "solver/sim/pipeline/play.h"
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "solver/io/own/device_file.h"
+#include "solver/io/own/cluster/device_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

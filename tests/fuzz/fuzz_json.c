@@ -3,8 +3,8 @@
  * a text that is refused must have a position inside it; what is read fast is what jansson reads.
  */
 #include "solver/base/arena.h"
-#include "solver/base/json.h"
-#include "solver/base/json_int.h"
+#include "solver/base/json/json.h"
+#include "solver/base/json/json_int.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

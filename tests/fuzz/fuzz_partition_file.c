@@ -2,8 +2,8 @@
  * Any bytes as an instance file: reading never crashes, a refusal has a text, and small instances
  * that are accepted are solved to values that their own judge confirms.
  */
-#include "solver/base/json.h"
-#include "solver/io/own/partition_file.h"
+#include "solver/base/json/json.h"
+#include "solver/io/own/instance/partition_file.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

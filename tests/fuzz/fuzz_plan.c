@@ -4,7 +4,7 @@
  * has a message.
  */
 #include "solver/io/own/docs.h"
-#include "solver/io/own/plan_write.h"
+#include "solver/io/own/plan/write.h"
 #include "tests/plan_fixture.h"
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "solver/io/own/profile_file.h"
+#include "solver/io/own/cluster/profile_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

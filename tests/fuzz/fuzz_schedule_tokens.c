@@ -2,7 +2,7 @@
  * Fuzz target: any bytes as an explicit order (one rank per line, tokens between blanks), read,
  * checked, compiled and priced. What compiles must run with finite times.
  */
-#include "solver/sim/pipeline.h"
+#include "solver/sim/pipeline/pipeline.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

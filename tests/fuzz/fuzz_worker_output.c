@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "ui/session/pool_int.h"
+#include "ui/process/pool_int.h"
 
 /* A process number that no system gives out, so that signals go nowhere. */
 #define NOBODY 0x7ffffffe

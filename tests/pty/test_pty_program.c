@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-#include "scripting/plugin.h"
+#include "scripting/plugin/plugin.h"
 #include "tests/pty/pty.h"
 
 static void the_first_screen_shows_the_sample_and_keys_switch(void **state)

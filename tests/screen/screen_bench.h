@@ -5,7 +5,7 @@
 
 #include "tests/unit/session_bench.h"
 #include "ui/screens/screens.h"
-#include "ui/view/script.h"
+#include "ui/view/app/script.h"
 
 /** An application over `ws` of the bench. */
 struct screen {

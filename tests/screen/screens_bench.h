@@ -9,7 +9,7 @@
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
 #include "ui/screens/screens.h"
-#include "ui/view/script.h"
+#include "ui/view/app/script.h"
 
 #include <ctype.h>
 #include <stdio.h>

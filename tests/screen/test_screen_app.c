@@ -8,7 +8,7 @@
 
 #include "tests/screen/toy_view.h"
 #include "ui/term/term.h"
-#include "ui/view/script.h"
+#include "ui/view/app/script.h"
 
 /* Runs a script in ASCII at 80x24; the screens it saved to `-` go to out. */
 static enum hv_status run_script(const char *text, struct toy_model *m, struct hv_str *out)

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "tests/screen/screens_bench.h"
-#include "ui/screens/explain_int.h"
-#include "ui/screens/what_if_int.h"
+#include "ui/screens/explain/explain_int.h"
+#include "ui/screens/what_if/what_if_int.h"
 #include "ui/view/layout.h"
 
 /* What a screen works out bit by bit is done; fails when it has no end. */

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/screen/screens_bench.h"
-#include "ui/screens/gantt_int.h"
+#include "ui/screens/gantt/gantt_int.h"
 
 /* fontconfig keeps what it read for the letters of a PNG until the program ends */
 const char *__lsan_default_suppressions(void);

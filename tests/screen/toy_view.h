@@ -2,7 +2,7 @@
 #ifndef HV_TESTS_SCREEN_TOY_VIEW_H
 #define HV_TESTS_SCREEN_TOY_VIEW_H
 
-#include "ui/view/app.h"
+#include "ui/view/app/app.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "solver/base/arena.h"
-#include "solver/base/json.h"
-#include "solver/base/json_int.h"
+#include "solver/base/json/json.h"
+#include "solver/base/json/json_int.h"
 #include "solver/base/rng.h"
 #include <float.h>
 #include <math.h>

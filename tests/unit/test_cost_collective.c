@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "solver/base/rng.h"
-#include "solver/cost/link_curve.h"
+#include "solver/cost/device/link_curve.h"
 #include "tests/cost_fixture.h"
 
 static double house_rate(enum hv_link_use use, double bytes)

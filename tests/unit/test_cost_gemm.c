@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "solver/base/rng.h"
-#include "solver/cost/gemm.h"
+#include "solver/cost/device/gemm.h"
 #include "solver/io/own/docs.h"
 #include "tests/cost_fixture.h"
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "solver/cost/link_curve.h"
+#include "solver/cost/device/link_curve.h"
 #include "tests/cost_fixture.h"
 
 /* One measured operation. */

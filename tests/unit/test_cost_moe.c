@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "solver/cost/part_int.h"
+#include "solver/cost/part/part_int.h"
 #include "tests/cost_fixture.h"
 
 struct world {

@@ -12,7 +12,7 @@
 
 #include "solver/base/attr.h"
 #include "solver/base/rng.h"
-#include "solver/cost/overlap.h"
+#include "solver/cost/network/overlap.h"
 
 static void near(double got, double want)
 {

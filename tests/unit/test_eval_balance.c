@@ -11,8 +11,8 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
-#include "solver/eval/balance.h"
-#include "solver/optim/lp.h"
+#include "solver/bound/balance.h"
+#include "solver/optim/lp/lp.h"
 #include "tests/eval_fixture.h"
 
 enum { MOST = 5 };

@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "solver/cost/floor_curve.h"
-#include "solver/eval/bound_int.h"
+#include "solver/bound/bound_int.h"
+#include "solver/cost/floor/curve.h"
 #include "tests/eval_fixture.h"
 
 /** Best mix of a world of one kind. */

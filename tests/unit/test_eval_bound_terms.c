@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "solver/base/rng.h"
-#include "solver/cost/floor_exchange.h"
+#include "solver/cost/floor/exchange.h"
 #include "tests/eval_fixture.h"
 
 #define CLUSTER(nodes)                                                                             \

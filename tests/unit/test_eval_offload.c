@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "solver/cost/efficiency.h"
+#include "solver/cost/device/efficiency.h"
 #include "tests/eval_fixture.h"
 
 static const double pcie_bytes_per_s = 31.5e9; /* PCIe 4.0 x16, as the catalogue has it for A100 */

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "solver/eval/reduce_int.h"
+#include "solver/eval/train/reduce_int.h"
 #include "tests/eval_fixture.h"
 #include "tests/sim_fixture.h"
 

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "solver/base/units.h"
-#include "solver/eval/validate_fit.h"
 #include "solver/io/own/docs.h"
-#include "solver/io/own/validation_file.h"
+#include "solver/io/own/validation/validation_file.h"
+#include "solver/validate/fit.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

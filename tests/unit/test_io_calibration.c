@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "solver/io/own/calibration_file.h"
+#include "solver/io/own/cluster/calibration_file.h"
 #include "solver/io/own/docs.h"
 
 static enum hv_status add(struct hv_device_catalogue *c, const char *classes, struct hv_err *err)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "solver/io/own/partition_file.h"
+#include "solver/io/own/instance/partition_file.h"
 
 static enum hv_status read_text(const char *text, struct hv_instance *in, struct hv_err *err)
 {

@@ -9,8 +9,8 @@
 
 #include "solver/base/file.h"
 #include "solver/io/own/docs.h"
-#include "solver/io/own/plan_read.h"
-#include "solver/io/own/plan_write.h"
+#include "solver/io/own/plan/read.h"
+#include "solver/io/own/plan/write.h"
 #include "tests/plan_fixture.h"
 #include <stdio.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "solver/base/units.h"
+#include "solver/io/own/cluster/profile_file.h"
 #include "solver/io/own/docs.h"
-#include "solver/io/own/profile_file.h"
 
 #define AXIS "{\"from\": 3, \"step\": 1, \"count\": 2}"
 #define HEAD                                                                                       \

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "solver/base/file.h"
-#include "solver/io/own/keys.h"
+#include "solver/io/own/doc/keys.h"
 #include <dirent.h>
 #include <regex.h>
 #include <stdio.h>

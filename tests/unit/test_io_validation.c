@@ -9,7 +9,7 @@
 
 #include "solver/base/units.h"
 #include "solver/io/own/docs.h"
-#include "solver/io/own/validation_file.h"
+#include "solver/io/own/validation/validation_file.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

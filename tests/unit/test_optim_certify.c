@@ -10,7 +10,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "solver/optim/certify.h"
+#include "solver/optim/chain/certify.h"
 
 enum { L = 14, S = 4 };
 

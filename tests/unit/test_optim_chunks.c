@@ -10,7 +10,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "solver/optim/partition_chunks.h"
+#include "solver/optim/chain/chunks.h"
 
 enum { MAX_L = 9, MAX_S = 6, MAX_R = 3, BIG_L = 64 };
 

@@ -11,10 +11,10 @@
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
-#include "solver/optim/assign.h"
-#include "solver/optim/flow.h"
-#include "solver/optim/knapsack.h"
-#include "solver/optim/path.h"
+#include "solver/optim/choice/assign.h"
+#include "solver/optim/choice/knapsack.h"
+#include "solver/optim/graph/flow.h"
+#include "solver/optim/graph/path.h"
 
 enum { CASES = 1500, MAX_N = 6 };
 

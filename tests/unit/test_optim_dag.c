@@ -10,7 +10,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "solver/optim/dag.h"
+#include "solver/optim/dag/dag.h"
 
 /* a feeds b and c: a's output (2) is paid once by every device that sends or takes it. */
 static void transfers_are_paid_once_per_device(void **state)

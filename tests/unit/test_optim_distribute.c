@@ -10,7 +10,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "solver/optim/distribute.h"
+#include "solver/optim/batch/distribute.h"
 
 enum { MAX_N = 5 };
 

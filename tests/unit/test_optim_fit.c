@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "solver/optim/fit.h"
+#include "solver/optim/choice/fit.h"
 
 enum { MOST = 16 };
 

@@ -10,8 +10,8 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "solver/optim/cut.h"
-#include "solver/optim/graph_dp.h"
+#include "solver/optim/graph/graph_dp.h"
+#include "solver/optim/graph/partition.h"
 
 enum { N = 5, K = 3, MAX_E = 10 };
 

@@ -10,7 +10,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "solver/optim/group.h"
+#include "solver/optim/chain/group.h"
 
 enum { L = 4, KINDS = 2, STAGES = 3 };
 

@@ -9,7 +9,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "solver/optim/joint.h"
+#include "solver/optim/batch/with_layers.h"
 
 enum { L = 6, S = 3, P = 3, MAX_N = 9 };
 

@@ -10,7 +10,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
-#include "solver/optim/lp.h"
+#include "solver/optim/lp/lp.h"
 #include "tests/lp_fixture.h"
 
 static size_t add_var(struct hv_lp *lp, double lo, double hi, bool integer)

@@ -10,7 +10,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "solver/optim/partition.h"
+#include "solver/optim/chain/partition.h"
 
 enum { MAX_L = 9, MAX_S = 5 };
 

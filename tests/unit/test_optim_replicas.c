@@ -9,7 +9,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "solver/optim/replicas.h"
+#include "solver/optim/chain/replicas.h"
 
 enum { MAX_L = 4, MAX_K = 5, OPTIONS = 2, WIDTHS = 2 };
 

@@ -11,7 +11,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "solver/optim/series.h"
+#include "solver/optim/graph/series_parallel.h"
 
 enum { MAX_E = 7, MAX_V = 8, WAYS = 2 };
 

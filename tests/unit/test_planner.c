@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "solver/base/units.h"
-#include "solver/io/own/plan_write.h"
+#include "solver/io/own/plan/write.h"
 #include "solver/plan/grid.h"
 #include "tests/planner_fixture.h"
 

@@ -15,7 +15,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/units.h"
-#include "solver/io/own/plan_write.h"
+#include "solver/io/own/plan/write.h"
 #include "solver/planner/planner.h"
 #include "tests/eval_fixture.h"
 

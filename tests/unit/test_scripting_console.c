@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "scripting/console.h"
+#include "scripting/worker/console.h"
 #include "tests/plugin_fixture.h"
 
 /** A console on a sample. */

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "scripting/run.h"
-#include "solver/io/own/plan_write.h"
+#include "scripting/worker/run.h"
+#include "solver/io/own/plan/write.h"
 #include "solver/plan/grid.h"
 #include <stdio.h>
 #include <string.h>

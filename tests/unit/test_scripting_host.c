@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "scripting/host.h"
+#include "scripting/host/host.h"
 #include "solver/base/str.h"
 #include <cmocka.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "scripting/lock.h"
+#include "scripting/host/jail.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

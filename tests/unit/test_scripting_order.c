@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "scripting/order.h"
+#include "scripting/api/order.h"
 #include "solver/base/file.h"
-#include "solver/sim/pipeline.h"
+#include "solver/sim/pipeline/pipeline.h"
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "scripting/plugin.h"
-#include "scripting/reference.h"
-#include "scripting/run.h"
+#include "scripting/plugin/plugin.h"
+#include "scripting/plugin/reference.h"
+#include "scripting/worker/run.h"
 #include "solver/base/file.h"
 #include <cmocka.h>
 #include <stdio.h>

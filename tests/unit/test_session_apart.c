@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "ui/session/apart.h"
+#include "ui/process/fork.h"
 
 static void answer(void *ctx, struct hv_str *out)
 {

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ui/session/command.h"
+#include "ui/command/command.h"
 #include <cmocka.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/screen/screens_bench.h"
-#include "ui/session/lever.h"
+#include "ui/lever/lever.h"
 
 /* The first row's plan: two stages on a[0] and v[0-1]. */
 static uint32_t first_row(struct bench *b, struct hv_levers *l)

@@ -7,11 +7,11 @@
 #include <cmocka.h>
 
 #include "solver/base/file.h"
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/base/str.h"
 #include "solver/base/units.h"
 #include "solver/base/vec.h"
-#include "ui/session/pool.h"
+#include "ui/process/pool.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

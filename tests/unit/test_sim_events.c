@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "solver/sim/events.h"
-#include "solver/sim/pipeline_play.h"
-#include "solver/sim/tasks.h"
+#include "solver/sim/events/events.h"
+#include "solver/sim/events/tasks.h"
+#include "solver/sim/pipeline/play.h"
 #include "tests/sim_fixture.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "solver/base/rng.h"
-#include "solver/sim/events.h"
+#include "solver/sim/events/events.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "solver/sim/fold.h"
+#include "solver/sim/pipeline/fold.h"
 #include "tests/sim_fixture.h"
 
 enum { RANKS = 8, STAGES = 4 * RANKS };

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "solver/base/rng.h"
-#include "solver/sim/lanes.h"
+#include "solver/sim/lanes/lanes.h"
 #include <math.h>
 #include <string.h>
 

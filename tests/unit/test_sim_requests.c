@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "solver/base/units.h"
-#include "solver/sim/requests.h"
+#include "solver/sim/events/requests.h"
 
 static void assert_near(double got, double want, double rel)
 {

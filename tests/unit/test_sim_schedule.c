@@ -8,7 +8,7 @@
 
 #include "solver/base/rng.h"
 #include "solver/base/str.h"
-#include "solver/sim/pipeline.h"
+#include "solver/sim/pipeline/pipeline.h"
 #include <stdio.h>
 #include <string.h>
 

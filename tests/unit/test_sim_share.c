@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "solver/base/units.h"
-#include "solver/sim/share.h"
+#include "solver/sim/links/links.h"
 #include "tests/sim_fixture.h"
 
 #define PIPES_MOST 3

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "solver/sim/schedule.h"
+#include "solver/sim/schedule/schedule.h"
 #include <string.h>
 
 static void tokens_round_trip(void **state)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "solver/base/rng.h"
-#include "solver/sim/tasks.h"
+#include "solver/sim/events/tasks.h"
 #include <math.h>
 #include <string.h>
 

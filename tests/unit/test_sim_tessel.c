@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "solver/sim/tessel.h"
+#include "solver/sim/schedule/tessel.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

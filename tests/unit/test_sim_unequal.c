@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "solver/sim/steady.h"
+#include "solver/sim/pipeline/steady.h"
 #include "tests/sim_fixture.h"
 #include <stdio.h>
 #include <string.h>

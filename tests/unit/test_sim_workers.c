@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "solver/base/rng.h"
-#include "solver/sim/workers.h"
+#include "solver/sim/events/workers.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 
 #include "solver/base/arena.h"
 #include "solver/base/rng.h"
-#include "ui/view/gantt_timeline.h"
+#include "ui/view/gantt/timeline.h"
 
 /* Two stages, two micro-batches, GPipe order: F = 1 s, B = 2 s; makespan (m + p - 1)(F + B) = 9 s.
  */

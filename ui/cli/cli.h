@@ -1,5 +1,5 @@
 /**
- * The command line: one function per command, found by its id in the table of ui/session/command.h.
+ * The command line: one function per command, found by its id in the table of ui/command/command.h.
  *
  * Results go to standard output, everything else to standard error. A command returns a status;
  * main turns it into the exit code. HV_ENO without text means that the answer has been printed
@@ -8,10 +8,10 @@
 #ifndef HV_UI_CLI_CLI_H
 #define HV_UI_CLI_CLI_H
 
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/eval/eval.h"
 #include "solver/io/own/docs.h"
-#include "ui/session/command.h"
+#include "ui/command/command.h"
 
 #define X(id, name) enum hv_status hv_cli_##name(struct hv_args *args, struct hv_err *err);
 /** One entry per command: parses nothing, prints its result. */

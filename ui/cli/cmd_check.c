@@ -2,14 +2,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "scripting/plugin.h"
+#include "scripting/plugin/plugin.h"
 #include "solver/base/file.h"
-#include "solver/io/own/calibration_file.h"
-#include "solver/io/own/partition_file.h"
-#include "solver/io/own/probe_file.h"
-#include "solver/io/own/profile_file.h"
+#include "solver/io/own/cluster/calibration_file.h"
+#include "solver/io/own/cluster/probe_file.h"
+#include "solver/io/own/cluster/profile_file.h"
+#include "solver/io/own/instance/partition_file.h"
 #include "solver/io/own/trace_file.h"
-#include "solver/io/own/validation_file.h"
+#include "solver/io/own/validation/validation_file.h"
 #include "solver/io/own/workspace.h"
 #include "ui/cli/cli.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scripting/plugin.h"
+#include "scripting/plugin/plugin.h"
 #include "solver/base/units.h"
 #include "ui/cli/claim_text.h"
 #include "ui/cli/cli.h"
@@ -10,7 +10,7 @@
 #include "ui/cli/compare_why.h"
 #include "ui/cli/interrupt.h"
 #include "ui/cli/run_options.h"
-#include "ui/session/pool.h"
+#include "ui/process/pool.h"
 
 enum { POLL_MS = 100, REASON_MAX = 300 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "solver/base/units.h"
-#include "solver/eval/balance.h"
+#include "solver/bound/balance.h"
 #include "solver/eval/explain.h"
 #include "solver/io/own/verdict_file.h"
 #include "ui/cli/cli.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scripting/run.h"
+#include "scripting/worker/run.h"
 #include "solver/base/units.h"
 #include "solver/io/own/verdict_file.h"
 #include "ui/cli/cli.h"

@@ -7,7 +7,7 @@
 #include "solver/base/units.h"
 #include "solver/io/export/gantt.h"
 #include "ui/cli/cli.h"
-#include "ui/view/gantt_timeline.h"
+#include "ui/view/gantt/timeline.h"
 
 enum { DEFAULT_COLUMNS = 100, PICTURE_WIDTH_PX = 1400 };
 

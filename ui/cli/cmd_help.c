@@ -1,9 +1,9 @@
 /** `hetviz help` and `hetviz completion`: printed from the tables. */
 #include <string.h>
 
-#include "scripting/plugin.h"
-#include "scripting/reference.h"
-#include "solver/sim/schedule.h"
+#include "scripting/plugin/plugin.h"
+#include "scripting/plugin/reference.h"
+#include "solver/sim/schedule/schedule.h"
 #include "ui/cli/cli.h"
 
 /** `help api` lists, `help api NAME` explains; `help man plugin` is the manual page of both. */

@@ -6,7 +6,7 @@
 #include "solver/base/file.h"
 #include "solver/io/import/import.h"
 #include "ui/cli/cli.h"
-#include "ui/session/import_local.h"
+#include "ui/session/import/local.h"
 
 static enum hv_status unknown_format(const char *name, struct hv_err *err)
 {

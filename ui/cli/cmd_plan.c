@@ -3,10 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scripting/run.h"
-#include "scripting/worker.h"
+#include "scripting/worker/run.h"
+#include "scripting/worker/worker.h"
 #include "solver/base/file.h"
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/interrupt.h"

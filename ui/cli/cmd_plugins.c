@@ -1,7 +1,7 @@
 /** `hetviz strategies` and `hetviz new-plugin`: what there is, and how to begin another. */
 #include <string.h>
 
-#include "scripting/plugin.h"
+#include "scripting/plugin/plugin.h"
 #include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "ui/cli/cli.h"

@@ -2,9 +2,9 @@
  * `hetviz schedule`: reads the arguments, has the schedule made and timed. Schedules and timing are
  * solver/sim's, printing schedule_show.c's.
  */
-#include "scripting/order.h"
-#include "solver/base/json.h"
-#include "solver/sim/pipeline_play.h"
+#include "scripting/api/order.h"
+#include "solver/base/json/json.h"
+#include "solver/sim/pipeline/play.h"
 #include "ui/cli/cli.h"
 #include "ui/cli/schedule_show.h"
 #include <string.h>

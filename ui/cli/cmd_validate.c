@@ -7,11 +7,11 @@
 
 #include "solver/base/file.h"
 #include "solver/base/units.h"
-#include "solver/eval/validate_fit.h"
 #include "solver/io/export/scatter.h"
-#include "solver/io/own/calibration_file.h"
-#include "solver/io/own/plan_write.h"
-#include "solver/io/own/validation_file.h"
+#include "solver/io/own/cluster/calibration_file.h"
+#include "solver/io/own/plan/write.h"
+#include "solver/io/own/validation/validation_file.h"
+#include "solver/validate/fit.h"
 #include "ui/cli/cli.h"
 
 /** Everything the command prints. Owner: free_job. */

@@ -2,7 +2,7 @@
 #ifndef HV_UI_CLI_COMPARE_WHY_H
 #define HV_UI_CLI_COMPARE_WHY_H
 
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/base/str.h"
 #include "solver/workload/job.h"
 

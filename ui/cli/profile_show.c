@@ -7,9 +7,9 @@
 #include "solver/base/file.h"
 #include "solver/base/units.h"
 #include "solver/io/export/scatter.h"
+#include "solver/io/own/cluster/probe_file.h"
+#include "solver/io/own/cluster/profile_file.h"
 #include "solver/io/own/docs.h"
-#include "solver/io/own/probe_file.h"
-#include "solver/io/own/profile_file.h"
 #include "ui/cli/cli.h"
 
 enum { CHART_W = 64, CHART_H = 16 };

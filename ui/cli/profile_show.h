@@ -2,7 +2,7 @@
 #ifndef HV_UI_CLI_PROFILE_SHOW_H
 #define HV_UI_CLI_PROFILE_SHOW_H
 
-#include "ui/session/command.h"
+#include "ui/command/command.h"
 
 /** Reads the profile, prints it (or, with --json, its figures), writes --svg where given. Errors:
  * those of reading; HV_EIO. */

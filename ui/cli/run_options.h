@@ -2,8 +2,8 @@
 #ifndef HV_UI_CLI_RUN_OPTIONS_H
 #define HV_UI_CLI_RUN_OPTIONS_H
 
-#include "scripting/plugin.h"
-#include "ui/session/command.h"
+#include "scripting/plugin/plugin.h"
+#include "ui/command/command.h"
 
 /**
  * Options for one strategy or composition: {"id": {key: value}} for every part. A text without NAME

@@ -5,7 +5,7 @@
 #include "ui/cli/schedule_show.h"
 
 #include "solver/base/file.h"
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/base/units.h"
 #include "solver/io/export/gantt.h"
 #include "ui/cli/cli.h"

@@ -5,9 +5,9 @@
 #ifndef HV_UI_CLI_SCHEDULE_SHOW_H
 #define HV_UI_CLI_SCHEDULE_SHOW_H
 
-#include "solver/sim/pipeline.h"
-#include "solver/sim/steady.h"
-#include "ui/session/command.h"
+#include "solver/sim/pipeline/pipeline.h"
+#include "solver/sim/pipeline/steady.h"
+#include "ui/command/command.h"
 
 /** Durations of one stage and of a hop, as `--times` gives them. */
 struct hv_schedule_times {

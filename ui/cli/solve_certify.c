@@ -1,11 +1,11 @@
 /*
  * lp_solve's second opinion for `hetviz solve`, where its crash or hang cannot hurt.
- * Not here: the question itself (solver/optim/certify.c).
+ * Not here: the question itself (solver/optim/chain/certify.c).
  */
-#include "solver/optim/certify.h"
+#include "solver/optim/chain/certify.h"
 #include "ui/cli/interrupt.h"
 #include "ui/cli/solve_int.h"
-#include "ui/session/apart.h"
+#include "ui/process/fork.h"
 
 #include <math.h>
 

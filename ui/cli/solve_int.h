@@ -2,8 +2,8 @@
 #ifndef HV_UI_CLI_SOLVE_INT_H
 #define HV_UI_CLI_SOLVE_INT_H
 
-#include "solver/base/json.h"
-#include "solver/io/own/partition_file.h"
+#include "solver/base/json/json.h"
+#include "solver/io/own/instance/partition_file.h"
 
 /** What the user asked for. */
 struct hv__solve_ask {

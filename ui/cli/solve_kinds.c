@@ -4,7 +4,7 @@
  */
 #include "solver/base/file.h"
 #include "solver/base/units.h"
-#include "solver/optim/certify.h"
+#include "solver/optim/chain/certify.h"
 #include "ui/cli/interrupt.h"
 #include "ui/cli/solve_int.h"
 

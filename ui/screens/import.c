@@ -1,6 +1,6 @@
 /** What an import comes to, before anything changes: understood, guessed, ignored. On top of the
  * other screens; Enter takes it over as one step, Esc leaves everything as it was. */
-#include "ui/session/import.h"
+#include "ui/session/import/import.h"
 
 #include <stdio.h>
 #include <string.h>

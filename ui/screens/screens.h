@@ -5,9 +5,9 @@
 #ifndef HV_UI_SCREENS_SCREENS_H
 #define HV_UI_SCREENS_SCREENS_H
 
-#include "ui/screens/plan_facts.h"
+#include "ui/screens/facts/plan_facts.h"
 #include "ui/session/session.h"
-#include "ui/view/app.h"
+#include "ui/view/app/app.h"
 
 /** A place in a plan's Gantt that another screen points at; taken when the Gantt moves on. */
 struct hv_ui_place {

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "ui/session/prompt.h"
-#include "ui/view/grid_picture.h"
+#include "ui/command/prompt.h"
+#include "ui/view/grid/picture.h"
 
 static const struct hv_view_ops *const screens[] = {
     &hv_screen_cluster, &hv_screen_model,   &hv_screen_strategies, &hv_screen_plans,

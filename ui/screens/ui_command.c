@@ -1,11 +1,11 @@
 /** `:` lines about screens: actions by their names, drawing in ASCII, the mouse, and the completion
- * of all. What changes the workspace is the session's (ui/session/prompt.c). */
+ * of all. What changes the workspace is the session's (ui/command/prompt.c). */
 #include <stdio.h>
 #include <string.h>
 
+#include "ui/command/command.h"
+#include "ui/command/prompt.h"
 #include "ui/screens/screens.h"
-#include "ui/session/command.h"
-#include "ui/session/prompt.h"
 
 static void set_ascii(struct hv_app *app, bool on)
 {

@@ -8,8 +8,8 @@
 #ifndef HV_UI_SESSION_SESSION_H
 #define HV_UI_SESSION_SESSION_H
 
-#include "scripting/plugin.h"
-#include "solver/base/json.h"
+#include "scripting/plugin/plugin.h"
+#include "solver/base/json/json.h"
 #include "solver/base/log.h"
 #include "solver/eval/eval.h"
 #include "solver/io/own/docs.h"

@@ -1,6 +1,6 @@
 /*
  * Commands that a console gives back, carried out: each is an edit that can be undone. Not for
- * where they come from (scripting/console.h).
+ * where they come from (scripting/worker/console.h).
  */
 #include "ui/session/session_int.h"
 

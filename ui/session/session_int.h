@@ -5,7 +5,7 @@
 #include "solver/base/arena.h"
 #include "solver/base/vec.h"
 #include "solver/io/own/workspace.h"
-#include "ui/session/pool.h"
+#include "ui/process/pool.h"
 #include "ui/session/session.h"
 
 /** Documents that are inputs of plans: the first of enum hv_doc. */
@@ -202,7 +202,7 @@ void hv__session_group_drop(struct hv_session *s);
 /** The strategies that the environment gives, or leaves for later. Owner: the session. */
 struct hv__strategies *hv__strategies_new(const struct hv_session_env *env);
 void hv__strategies_free(struct hv__strategies *l);
-/** The strategies as a list for the functions of scripting/plugin.h, which only read it. */
+/** The strategies as a list for the functions of scripting/plugin/plugin.h, which only read it. */
 struct hv_plugins hv__session_plugins(const struct hv_session *s);
 /** Options object set for a strategy, borrowed; NULL = none. */
 json_t *hv__session_options_of(const struct hv_session *s, const char *strategy);

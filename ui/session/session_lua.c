@@ -1,7 +1,7 @@
 /*
  * The console's Lua: a worker with a copy of the workspace that lives from line to line. What a
  * line says goes to the log, what it changes comes back as commands and becomes steps of the
- * journal. Not for Lua itself (scripting/console.h).
+ * journal. Not for Lua itself (scripting/worker/console.h).
  */
 #include "ui/session/session_int.h"
 

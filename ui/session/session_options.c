@@ -2,7 +2,7 @@
  * Strategies and the options set for them: the `strategies` list of the workspace seen through the
  * plugins' own rows. Not for running them (session_runs.c).
  */
-#include "solver/sim/schedule.h"
+#include "solver/sim/schedule/schedule.h"
 #include "ui/session/session_int.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
  * The strategies of a session: read when first asked for, and read again when their files changed
- * while it is open. Not for finding plugins (scripting/plugin.c) nor for their options
+ * while it is open. Not for finding plugins (scripting/plugin/plugin.c) nor for their options
  * (session_options.c).
  */
 #include "ui/session/session_int.h"

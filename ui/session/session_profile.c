@@ -5,7 +5,7 @@
 #include "ui/session/session_int.h"
 
 #include "solver/base/file.h"
-#include "solver/io/own/profile_file.h"
+#include "solver/io/own/cluster/profile_file.h"
 #include <string.h>
 
 /* The kinds have other tables now: everything is built and judged anew. */

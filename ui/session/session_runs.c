@@ -4,7 +4,7 @@
  */
 #include "ui/session/session_int.h"
 
-#include "scripting/run.h"
+#include "scripting/worker/run.h"
 #include "solver/base/units.h"
 #include <math.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "solver/base/units.h"
-#include "ui/session/command.h"
+#include "ui/command/command.h"
 
 /* The size that screens are drawn at: every panel and column has room. */
 #define SHEET_W 480

@@ -7,7 +7,7 @@
 #define HV_UI_TERM_PLAIN_H
 
 #include "ui/session/session.h"
-#include "ui/view/app.h"
+#include "ui/view/app/app.h"
 
 /** What it runs on. */
 struct hv_plain_config {

@@ -8,8 +8,8 @@
 #define HV_UI_TERM_TERM_H
 
 #include "solver/base/status.h"
-#include "ui/view/app.h"
-#include "ui/view/grid.h"
+#include "ui/view/app/app.h"
+#include "ui/view/grid/grid.h"
 #include "ui/view/keys.h"
 #include "ui/view/theme.h"
 

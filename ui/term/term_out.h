@@ -7,7 +7,7 @@
 #ifndef HV_UI_TERM_TERM_OUT_H
 #define HV_UI_TERM_TERM_OUT_H
 
-#include "ui/view/grid.h"
+#include "ui/view/grid/grid.h"
 #include "ui/view/theme.h"
 
 /** How text looks: HV_ATTR_* bits and colour numbers, −1 = the terminal's own. */

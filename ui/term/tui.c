@@ -12,12 +12,12 @@
 
 #include "solver/base/file.h"
 #include "solver/base/log.h"
+#include "ui/command/command.h"
 #include "ui/screens/screens.h"
-#include "ui/session/command.h"
 #include "ui/term/plain.h"
 #include "ui/term/term.h"
-#include "ui/view/grid_picture.h"
-#include "ui/view/script.h"
+#include "ui/view/app/script.h"
+#include "ui/view/grid/picture.h"
 
 /* Operations from which on a timeline is drawn while keys are answered: some milliseconds of work.
  */

@@ -9,7 +9,7 @@
 #include <utf8proc.h>
 
 #include "solver/base/file.h"
-#include "ui/view/grid.h"
+#include "ui/view/grid/grid.h"
 #include "ui/view/lines.h"
 
 static const char *const code_names[] = {

@@ -5,7 +5,7 @@
 #ifndef HV_UI_VIEW_LAYOUT_H
 #define HV_UI_VIEW_LAYOUT_H
 
-#include "ui/view/grid.h"
+#include "ui/view/grid/grid.h"
 #include <stddef.h>
 
 /** Size from which everything is shown at once; below, panels stack and one shows at a time. */

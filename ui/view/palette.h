@@ -2,7 +2,7 @@
 #ifndef HV_UI_VIEW_PALETTE_H
 #define HV_UI_VIEW_PALETTE_H
 
-#include "ui/view/app.h"
+#include "ui/view/app/app.h"
 
 /**
  * Draws the list over the bottom of the body, the completion that Tab has put into the line

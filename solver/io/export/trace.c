@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/base/units.h"
-#include "solver/sim/pipeline.h"
+#include "solver/sim/pipeline/pipeline.h"
 
 static void add_number(struct hv_str *out, double x)
 {

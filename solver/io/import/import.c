@@ -4,7 +4,7 @@
  */
 #include "solver/base/file.h"
 #include "solver/io/import/import_int.h"
-#include "solver/io/import/words.h"
+#include "solver/io/import/text/words.h"
 #include "solver/io/own/docs.h"
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #ifndef HV_SOLVER_IO_IMPORT_IMPORT_H
 #define HV_SOLVER_IO_IMPORT_IMPORT_H
 
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/inventory/device.h"
 
 /** Most bytes of one file, before and after it is unpacked. */

@@ -6,7 +6,7 @@
 #include "solver/base/vec.h"
 #include "solver/inventory/cluster.h"
 #include "solver/io/import/import.h"
-#include "solver/io/import/xml.h"
+#include "solver/io/import/text/xml.h"
 #include "solver/workload/model.h"
 
 #define HV__MAX_NOTES 400     /**< distinct notes; what is more is only counted */

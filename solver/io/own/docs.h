@@ -8,7 +8,7 @@
 #ifndef HV_SOLVER_IO_OWN_DOCS_H
 #define HV_SOLVER_IO_OWN_DOCS_H
 
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/cost/cost.h"
 #include "solver/inventory/cluster.h"
 #include "solver/plan/check.h"

@@ -2,9 +2,9 @@
 #ifndef HV_SOLVER_IO_OWN_DOCS_INT_H
 #define HV_SOLVER_IO_OWN_DOCS_INT_H
 
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
+#include "solver/io/own/doc/keys.h"
 #include "solver/io/own/docs.h"
-#include "solver/io/own/keys.h"
 
 /**
  * Parses the file `path_or_name`, or FOLDER/NAME.json of hetviz's own data when there is no such

@@ -1,8 +1,8 @@
 /* Job files (hetviz.job/1). */
 #include "solver/base/units.h"
+#include "solver/io/own/doc/keys.h"
 #include "solver/io/own/docs.h"
 #include "solver/io/own/docs_int.h"
-#include "solver/io/own/keys.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "solver/base/file.h"
 #include "solver/io/own/docs.h"
 #include "solver/io/own/docs_int.h"
-#include "solver/io/own/plan_read.h"
+#include "solver/io/own/plan/read.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* Summaries of measured traces (hetviz.trace/1): checked, since nothing is built of them. */
 #include "solver/io/own/trace_file.h"
-#include "solver/io/own/keys.h"
+#include "solver/io/own/doc/keys.h"
 #include <string.h>
 
 #define MOST 1e18

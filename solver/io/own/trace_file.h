@@ -2,7 +2,7 @@
 #ifndef HV_SOLVER_IO_OWN_TRACE_FILE_H
 #define HV_SOLVER_IO_OWN_TRACE_FILE_H
 
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 
 /** Is it a whole summary: known members, times that are no less than 0? Errors: HV_EINPUT with
  * position. */

@@ -2,7 +2,7 @@
 #include "solver/io/own/verdict_file.h"
 
 #include "solver/base/units.h"
-#include "solver/io/own/plan_write.h"
+#include "solver/io/own/plan/write.h"
 
 static json_t *numbers(const struct hv_verdict *v)
 {

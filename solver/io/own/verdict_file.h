@@ -2,7 +2,7 @@
 #ifndef HV_SOLVER_IO_OWN_VERDICT_FILE_H
 #define HV_SOLVER_IO_OWN_VERDICT_FILE_H
 
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/eval/eval.h"
 
 /** What failures leave of a plan. Owner: caller. */

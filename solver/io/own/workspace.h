@@ -10,7 +10,7 @@
 #define HV_SOLVER_IO_OWN_WORKSPACE_H
 
 #include "solver/base/arena.h"
-#include "solver/base/json.h"
+#include "solver/base/json/json.h"
 #include "solver/io/own/docs.h"
 
 /** A document named (path or shipped name) or held inline; both NULL: not given. */

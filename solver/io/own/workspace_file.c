@@ -1,8 +1,8 @@
 /* Workspace files; what a workspace means while it is open is the business of ui/session. */
 #include "solver/base/file.h"
 #include "solver/base/units.h"
+#include "solver/io/own/doc/keys.h"
 #include "solver/io/own/docs_int.h"
-#include "solver/io/own/keys.h"
 #include "solver/io/own/workspace.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,174 @@
+/*
+ * hv.cost: arguments that its calls share, and collectives. Layer tables are api_cost_layers.c, one
+ * stage api_cost_stage.c, many ranges of a stage api_cost_stages.c. Every number comes from
+ * solver/cost.
+ */
+#include "scripting/worker/run_int.h"
+#include "solver/base/units.h"
+
+#include <string.h>
+
+#define BYTES_MAX 1e15
+
+const struct hv_device_kind *hv__kind_by_name(const struct hv_cluster *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_kinds; i++)
+        if (strcmp(c->kinds[i]->name, name) == 0)
+            return c->kinds[i];
+    return NULL;
+}
+
+/** Recompute word or units joined by +. */
+static unsigned recompute_of(lua_State *L, int i, const char *fn)
+{
+    const char *text = hv__text(L, i, fn, "recompute", "none");
+    unsigned mask = HV_RC_NONE;
+
+    if (strcmp(text, "none") == 0)
+        return HV_RC_NONE;
+    if (strcmp(text, "full") == 0)
+        return HV_RC_FULL;
+    if (strcmp(text, "selective") == 0)
+        return HV_RC_CORE;
+    while (text != NULL) {
+        size_t len = strcspn(text, "+"), bit = 0;
+        while (bit < hv_recompute_N && (strlen(hv_recompute_words[bit]) != len ||
+                                        strncmp(hv_recompute_words[bit], text, len) != 0))
+            bit++;
+        if (bit == hv_recompute_N)
+            luaL_error(L, "%s: recompute: expected none, selective, full or units joined by +", fn);
+        mask |= 1U << bit;
+        text = text[len] == '+' ? text + len + 1 : NULL;
+    }
+    return mask;
+}
+
+struct hv_part_query hv__part_args(lua_State *L, const char *fn, const struct hv_job *job)
+{
+    return (struct hv_part_query){
+        .tp = (int)hv__int(L, 1, fn, "tp", 1, 1, 4096),
+        .cp = (int)hv__int(L, 1, fn, "cp", 1, 1, 4096),
+        .ep = (int)hv__int(L, 1, fn, "ep", 1, 1, 4096),
+        .sequence_parallel = hv__bool(L, 1, fn, "sequence_parallel", false),
+        .sequences = hv__num(L, 1, fn, "micro_batch", 1, 1e-9, 1e9),
+        .tokens = hv__num(L, 1, fn, "tokens", (double)job->sequence, 1, 1e9),
+        .context = hv__num(L, 1, fn, "context", 0, 0, 1e9),
+        .recompute = recompute_of(L, 1, fn)};
+}
+
+/** Send buffer of an all-to-all that its busiest member fills or drains as much as that of `matrix`
+ * (rows of bytes from member to member; what stays on a member does not count), of n members. */
+static double matrix_bytes(lua_State *L, const char *fn, size_t n)
+{
+    double *in = hv_arena_new(&hv__host(L)->arena, double, n + 1), busiest = 0;
+
+    if (lua_getfield(L, 1, "matrix") != LUA_TTABLE || lua_rawlen(L, -1) != n)
+        hv__bad(L, fn, "matrix", "one row of bytes per device", -1);
+    for (size_t i = 0; i < n; i++) {
+        size_t width = 0;
+        double out = 0;
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        const double *row = hv__numbers(L, lua_gettop(L), fn, NULL, &width);
+        for (size_t j = 0; j < width; j++) {
+            if (width != n || !(row[j] >= 0 && row[j] <= BYTES_MAX))
+                luaL_error(L, "%s: matrix: row %d: expected %d numbers from 0 on", fn, (int)i + 1,
+                           (int)n);
+            out += j != i ? row[j] : 0;
+            in[j] += j != i ? row[j] : 0;
+        }
+        busiest = out > busiest ? out : busiest;
+        lua_pop(L, 1);
+    }
+    for (size_t j = 0; j < n; j++)
+        busiest = in[j] > busiest ? in[j] : busiest;
+    lua_pop(L, 1);
+    return n > 1 ? busiest * (double)n / (double)(n - 1) : 0;
+}
+
+/** The field `bytes`, or what stands for it under a `matrix`. */
+static double collective_bytes(lua_State *L, const char *fn, size_t n, int op)
+{
+    bool given = lua_getfield(L, 1, "matrix") != LUA_TNIL;
+
+    lua_pop(L, 1);
+    if (!given)
+        return hv__num(L, 1, fn, "bytes", -1, 0, BYTES_MAX);
+    if (op != HV_ALL_TO_ALL)
+        luaL_error(L, "%s: matrix: expected only for all_to_all", fn);
+    return matrix_bytes(L, fn, n);
+}
+
+/***
+Prices a collective on the real topology.
+@function hv.cost.collective
+@tparam table q {op = "all_reduce|all_gather|reduce_scatter|all_to_all|broadcast|reduce|p2p", bytes,
+devices = list of numbers, algorithm, together, matrix}; bytes is the full gathered or reduced
+tensor, for all_to_all the local send buffer, or instead of it matrix = for every device the list of
+bytes it sends to each (priced by the busiest one)
+@treturn table {time_s, messages, bytes_by_level = {node, network}}; nil and the reason where
+members are not connected
+@units seconds and bytes; together = how many equal groups run at the same time
+@raise unknown operation, algorithm or device, too few devices
+@usage local c = hv.cost.collective{op = "all_reduce", bytes = 1e9, devices = {1, 2}}
+print(c and c.time_s)
+*/
+static int cost_collective(lua_State *L)
+{
+    static const char *const keys[] = {"op",       "bytes",  "devices", "algorithm",
+                                       "together", "matrix", NULL};
+    static const char fn[] = "hv.cost.collective";
+    struct hv__run *r = hv__run_of(L, fn);
+    const struct hv_cluster *c = hv_cost_cluster(r->cost);
+    const char *ops[HV_COLLECTIVE_N];
+    size_t n = 0;
+
+    hv__check_keys(L, 1, fn, keys);
+    for (int i = 0; i < HV_COLLECTIVE_N; i++)
+        ops[i] = hv_collective_name((enum hv_collective)i);
+    double *ids = hv__numbers(L, 1, fn, "devices", &n);
+    uint32_t *devices = hv_arena_new(&hv__host(L)->arena, uint32_t, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (!(ids[i] >= 1 && ids[i] <= c->n_devices))
+            luaL_error(L, "%s: devices: no device has number %f", fn, ids[i]);
+        devices[i] = (uint32_t)ids[i] - 1;
+    }
+    int op = hv__word(L, 1, fn, "op", ops, HV_COLLECTIVE_N, -1);
+    const struct hv_collective_query q = {
+        .op = (enum hv_collective)op,
+        .bytes = collective_bytes(L, fn, n, op),
+        .devices = devices,
+        .n = n,
+        .algorithm = (enum hv_sync_algorithm)hv__word(
+            L, 1, fn, "algorithm", hv_sync_algorithm_words, hv_sync_algorithm_N, HV_ALGO_AUTO),
+        .together = hv__num(L, 1, fn, "together", 1, 1, 1e9)};
+    if (n < (q.op == HV_P2P ? 2 : 1))
+        luaL_error(L, "%s: devices: expected at least %d", fn, q.op == HV_P2P ? 2 : 1);
+    struct hv_collective_cost cost = hv_cost_collective(c, &q, NULL);
+    if (!hv_known(cost.time_s)) {
+        lua_pushnil(L);
+        lua_pushliteral(L, "the devices are not all connected");
+        return 2;
+    }
+    lua_createtable(L, 0, 3);
+    hv__set_num(L, "time_s", cost.time_s);
+    hv__set_num(L, "messages", cost.messages);
+    lua_createtable(L, 0, 2);
+    hv__set_num(L, "node", cost.node_bytes);
+    hv__set_num(L, "network", cost.network_bytes);
+    lua_setfield(L, -2, "bytes_by_level");
+    return 1;
+}
+
+void hv__api_cost(lua_State *L)
+{
+    static const luaL_Reg rows[] = {{"layers", hv__cost_layers},
+                                    {"stage", hv__cost_stage},
+                                    {"memory", hv__cost_memory},
+                                    {"collective", cost_collective},
+                                    {"stages", hv__cost_stages},
+                                    {"op", hv__cost_op},
+                                    {NULL, NULL}};
+
+    hv__api_layer_table(L);
+    hv__api_add(L, "cost", rows);
+}

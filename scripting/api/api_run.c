@@ -1,0 +1,244 @@
+/*
+ * hv.log, hv.random, hv.stopping, hv.progress, hv.incumbent, hv.bound, hv.strategy: the run itself.
+ * What belongs to a run only does nothing while a plugin is merely looked at.
+ */
+#include "scripting/worker/run_int.h"
+#include "solver/base/json/json.h"
+#include "solver/base/units.h"
+
+#include <math.h>
+#include <string.h>
+
+#define STRATEGY_DEPTH 4
+#define TEXT_MAX       200
+
+/***
+Writes a line to the log of the run; arguments are joined by spaces.
+@function hv.log
+@tparam[opt] any ... values of any type
+@treturn nil nothing
+@units none
+@raise none
+@usage hv.log("nodes", ctx.cluster.n_nodes)
+*/
+static int api_log(lua_State *L)
+{
+    return hv__print(L);
+}
+
+/***
+A seeded random number: without argument in [0, 1), with n a whole number from 1 to n.
+@function hv.random
+@tparam[opt] integer n upper end
+@treturn number the random number
+@units none
+@raise n below 1
+@usage assert(hv.random(6) <= 6 and hv.random() < 1)
+*/
+static int api_random(lua_State *L)
+{
+    struct hv_host *h = hv__host(L);
+
+    if (lua_isnoneornil(L, 1)) {
+        lua_pushnumber(L, hv_rng_double(&h->rng));
+        return 1;
+    }
+    lua_Integer n = luaL_checkinteger(L, 1);
+    luaL_argcheck(L, n >= 1, 1, "expected a whole number of at least 1");
+    lua_pushinteger(L, 1 + (lua_Integer)hv_rng_below(&h->rng, (uint64_t)n));
+    return 1;
+}
+
+static json_t *new_event(const char *name)
+{
+    json_t *e = json_object();
+    json_object_set_new(e, "event", json_string(name));
+    return e;
+}
+
+/***
+Says how far the run is.
+@function hv.progress
+@tparam number frac from 0 to 1
+@tparam[opt] string text what is being done
+@treturn nil nothing
+@units frac is a share
+@raise a share below 0 or above 1; outside a run
+@usage hv.progress(0.5, "second half")
+*/
+static int api_progress(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.progress");
+    double frac = luaL_checknumber(L, 1);
+    const char *text = luaL_optstring(L, 2, NULL);
+
+    luaL_argcheck(L, frac >= 0 && frac <= 1, 1, "expected a number from 0 to 1");
+    json_t *e = new_event("progress");
+    json_object_set_new(e, "frac", hv_json_num(frac));
+    json_t *s = text != NULL ? json_stringn(text, strnlen(text, TEXT_MAX)) : NULL;
+    if (s != NULL)
+        json_object_set_new(e, "text", s);
+    hv__emit(r, e);
+    return 0;
+}
+
+/***
+Hands over a plan that is good already: it is judged, shown, and kept if the run is cut short.
+@function hv.incumbent
+@tparam handle|table plan handle, or table as hv.plan.new takes {micro_batch, replicas, …}
+@treturn boolean true when it is the best so far; false and the reason when it cannot be judged
+@units none
+@raise a table that is no plan; outside a run
+@usage assert(hv.incumbent(hv.strategy("uniform")))
+*/
+static int api_incumbent(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.incumbent");
+    struct hv_err err = {0};
+    const json_t *before = r->best;
+
+    lua_settop(L, 1);
+    if (r->i_job > 0) { /* of one job, not of the run */
+        lua_pushboolean(L, 0);
+        lua_pushliteral(L, "inside hv.for_job nothing is kept");
+        return 2;
+    }
+    hv__compose(L, r);
+    if (lua_isnil(L, 1)) {
+        lua_pushboolean(L, 0);
+        lua_pushliteral(L, "the composition refuses it");
+        return 2;
+    }
+    const struct hv__plan *p = hv__plan_make(L, 1);
+    const char *lost = hv__uses_lost(r, p->doc.plan, &r->host->arena);
+    if (lost != NULL) {
+        lua_pushboolean(L, 0);
+        lua_pushstring(L, lost);
+        return 2;
+    }
+    if (hv__offer(r, p->doc.json.root, &err) != HV_OK) {
+        lua_pushboolean(L, 0);
+        lua_pushstring(L, err.text);
+        return 2;
+    }
+    lua_pushboolean(L, r->best != before);
+    return 1;
+}
+
+/***
+Says that no plan of this search can be faster.
+@function hv.bound
+@tparam number seconds least iteration time, in seconds
+@treturn nil nothing
+@units seconds
+@raise a negative or unknown number; outside a run
+@usage hv.bound(0.5)
+*/
+static int api_bound(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.bound");
+    double s = luaL_checknumber(L, 1);
+
+    luaL_argcheck(L, s >= 0 && isfinite(s), 1, "expected seconds");
+    if (r->i_job > 0)
+        return 0;
+    json_t *e = new_event("bound");
+    json_object_set_new(e, "iteration_s", hv_json_num(s));
+    hv__emit(r, e);
+    return 0;
+}
+
+/***
+Should the search end now? True near the time limit and when the budget of evaluations is spent.
+With a share, true when that part of the time is used: what only lists candidates ends then and
+leaves the rest to judging them.
+@function hv.stopping
+@tparam[opt] number share of the time until then, from 0 to 1 (1)
+@treturn boolean true when it should
+@units share is a fraction
+@raise a share below 0 or above 1; outside a run
+@usage while not hv.stopping(0.5) do break end
+*/
+static int api_stopping(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.stopping");
+    double share = luaL_optnumber(L, 1, 1);
+
+    luaL_argcheck(L, share >= 0 && share <= 1, 1, "expected a share from 0 to 1");
+    lua_pushboolean(L, hv__run_is_late(r, share) ||
+                           (r->request->budget > 0 && r->evaluations >= r->request->budget));
+    return 1;
+}
+
+/***
+Another strategy's plan for the same input, inside this run's budget.
+@function hv.strategy
+@tparam string id name of the strategy
+@tparam[opt] table options {key = value} as its rows allow
+@treturn handle plan: with check, eval and table; nil and the reason where it has none
+@units none
+@raise unknown strategy or option, strategies that call each other more than 4 deep, errors of the
+other strategy
+@usage local start = hv.strategy("manual", {tp = 4})
+print(start and start:eval().iteration_s)
+*/
+static int api_strategy(lua_State *L)
+{
+    struct hv__run *r = hv__run_of(L, "hv.strategy");
+    const struct hv_plugin *p = NULL;
+    struct hv_err err = {0};
+    json_t *given = NULL, *options = NULL;
+
+    if (r->depth >= STRATEGY_DEPTH)
+        return luaL_error(L, "hv.strategy: strategies call each other more than %d deep",
+                          STRATEGY_DEPTH);
+    if (hv_plugins_get(r->request->plugins, luaL_checkstring(L, 1), &p, &err) != HV_OK)
+        return hv__raise(L, &err);
+    if (!p->has[HV_PLUGIN_PLAN])
+        return luaL_error(L, "hv.strategy: '%s' has no plan()", p->id);
+    if (lua_istable(L, 2)) {
+        given = hv__to_json(L, 2, &err);
+        if (given == NULL)
+            return hv__raise(L, &err);
+    }
+    enum hv_status s = hv_options_check(p, json_is_object(given) ? given : NULL, &options, &err);
+    json_decref(given);
+    if (s != HV_OK)
+        return hv__raise(L, &err);
+    struct hv_str reason = {0};
+    bool applies = hv__applies(r, p, &reason);
+    const char *why = hv_arena_strdup(&r->host->arena, hv_str_cstr(&reason));
+    hv_str_free(&reason);
+    json_t **guard = lua_newuserdatauv(L, sizeof *guard, 0);
+    *guard = options;
+    luaL_setmetatable(L, "hv.tree");
+    if (!applies) {
+        lua_pushnil(L);
+        lua_pushstring(L, why);
+        return 2;
+    }
+    r->depth++;
+    hv__call_plan(L, p, options);
+    r->depth--;
+    if (lua_isnil(L, -2))
+        return 2;
+    lua_pop(L, 1);
+    if (lua_istable(L, -1) && lua_rawlen(L, -1) > 0)
+        lua_rawgeti(L, -1, 1);
+    hv__plan_make(L, -1);
+    return 1;
+}
+
+void hv__api_run(lua_State *L)
+{
+    static const luaL_Reg rows[] = {{"log", api_log},
+                                    {"random", api_random},
+                                    {"progress", api_progress},
+                                    {"incumbent", api_incumbent},
+                                    {"bound", api_bound},
+                                    {"stopping", api_stopping},
+                                    {"strategy", api_strategy},
+                                    {"for_job", hv__for_job},
+                                    {NULL, NULL}};
+    hv__api_add(L, NULL, rows);
+}

@@ -1,0 +1,27 @@
+/** Inside of the views on the inputs: what their files share. Includes Lua. */
+#ifndef HV_SCRIPTING_API_INPUT_INT_H
+#define HV_SCRIPTING_API_INPUT_INT_H
+
+#include "scripting/worker/run_int.h"
+
+#define HV__CLUSTER "hv.cluster"
+#define HV__MODEL   "hv.model"
+
+/** The inputs behind the view of that type at argument 1; a view of a run that has ended raises an
+ * error. */
+const struct hv_inputs *hv__inputs_at(lua_State *L, const char *type);
+/** The cluster behind the view at argument 1. */
+const struct hv_cluster *hv__cluster_at(lua_State *L);
+/** Dense peak in the job's precision; HV_UNKNOWN where the kind has none. */
+double hv__peak_of(lua_State *L, const struct hv_device_kind *k);
+/** Is the device's node in use, and is the device not one that a replan has to do without? */
+bool hv__is_usable(lua_State *L, const struct hv_cluster *c, uint32_t device);
+
+/** cluster:pick, model:layers and model:graph of the Lua API. */
+int hv__cluster_pick(lua_State *L);
+/** See hv__cluster_pick. */
+int hv__model_layers(lua_State *L);
+/** See hv__cluster_pick. */
+int hv__model_graph(lua_State *L);
+
+#endif

@@ -1,0 +1,175 @@
+/*
+ * What becomes of the plans of a run: judged, ranked, the best kept and told. Not for the calls
+ * that make them (run.c).
+ */
+#include "scripting/worker/run_int.h"
+#include "solver/base/units.h"
+#include "solver/io/own/verdict_file.h"
+
+#include <string.h>
+
+void hv__emit(struct hv__run *r, json_t *line)
+{
+    if (r->request->event != NULL)
+        r->request->event(r->request->ctx, line);
+    json_decref(line);
+}
+
+/** Can the plugin work on this model? Else the reason. */
+static bool model_fits(const struct hv_plugin *p, const struct hv_model *m, struct hv_str *reason)
+{
+    enum hv_model_kind kind = m->kind;
+    const char *need = p->needs_model;
+    bool fits =
+        need == NULL || strcmp(need, hv_model_kind_name(kind)) == 0 ||
+        (kind == HV_MODEL_TRANSFORMER &&
+         (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0)) ||
+        (kind == HV_MODEL_MODULES && strcmp(need, "layers") == 0 && hv__model_has_layers(m));
+    if (!fits)
+        hv_str_addf(reason, "%s needs a model of kind %s, %s is of kind %s", p->id, need, m->name,
+                    hv_model_kind_name(kind));
+    return fits;
+}
+
+bool hv__applies(const struct hv__run *r, const struct hv_plugin *p, struct hv_str *reason)
+{
+    const struct hv_model *m = r->request->inputs->model.model;
+    const char *jobs = p->needs_jobs;
+    bool many = r->n_queue > 0 && r->i_job == 0;
+
+    if (p->needs_mode != NULL || (!many && jobs != NULL && strcmp(jobs, "many") == 0)) {
+        hv_str_addf(reason, "%s needs %s", p->id,
+                    p->needs_mode == NULL ? "a job file with a queue (\"jobs\")"
+                                          : "a serving workload");
+        return false;
+    }
+    if (many && jobs == NULL) {
+        hv_str_addf(reason, "%s plans one job; the job file holds a queue of %zu", p->id,
+                    r->n_queue);
+        return false;
+    }
+    bool fits = many || model_fits(p, m, reason);
+    for (size_t i = 0; many && fits && i < r->n_queue; i++) {
+        const struct hv_model *own = r->queue[i].own.model.model;
+        fits = model_fits(p, own != NULL ? own : m, reason);
+    }
+    return fits;
+}
+
+/** Contexts of a plan's jobs, those of the queue by name; NULL entries: the run's own. */
+static struct hv_cost **costs_of(struct hv__run *r, const struct hv_plan *p, struct hv_arena *arena)
+{
+    struct hv_cost **costs = hv_arena_new(arena, struct hv_cost *, p->n_jobs + 1);
+
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        int before = p->jobs[i].continues;
+        size_t at = before < 0 ? hv__queue_find(r, p->jobs[i].name) : r->n_queue;
+        costs[i] = before >= 0 ? costs[before] : at < r->n_queue ? hv__queue_cost(r, at) : NULL;
+    }
+    return costs;
+}
+
+enum hv_status hv__judge(struct hv__run *r, const struct hv_plan *p, bool bound,
+                         struct hv_arena *arena, struct hv_verdict *out, struct hv_err *err)
+{
+    const struct hv_eval_options o = {.no_bound = !bound,
+                                      .jobs = p->n_jobs > 0 ? costs_of(r, p, arena) : NULL};
+
+    r->evaluations++;
+    return hv_eval(r->cost, p, &o, arena, out, err);
+}
+
+enum hv__plan_rank hv__plan_rank(const struct hv_verdict *v)
+{
+    return hv_findings_of_rules(&v->findings) > 0 ? HV__PLAN_BROKEN
+           : v->findings.n > 0                    ? HV__PLAN_OVER
+           : v->metrics.exact                     ? HV__PLAN_EXACT
+                                                  : HV__PLAN_STALE;
+}
+
+/** What of a judged plan is to be small: the job's objective; over its price or after its deadline,
+ * worse than any within. */
+static double figure_of(const struct hv__run *r, const struct hv_metrics *m)
+{
+    const struct hv_objective *o = &r->request->inputs->job.job.objective;
+    /* what serves has no iteration: the most tokens win */
+    return hv_known(m->iteration_s) ? hv_eval_worth(o, m)
+           : m->tokens_per_s > 0    ? 1 / m->tokens_per_s
+                                    : HUGE_VAL;
+}
+
+json_t *hv__reference(const char *path, const struct hv_json *json)
+{
+    bool again = path != NULL && strcmp(path, "-") != 0 && strncmp(path, "/dev/", 5) != 0 &&
+                 strncmp(path, "/proc/", 6) != 0;
+    return again ? json_string(path) : json_incref(json->root);
+}
+
+/** The plan with format, strategy and inputs in front, in the usual order. */
+static json_t *complete_plan(const struct hv__run *r, json_t *plan)
+{
+    const struct hv_inputs *in = r->request->inputs;
+    json_t *full = json_object();
+
+    json_object_set_new(full, "format", json_string("hetviz.plan/1"));
+    json_object_set(full, "strategy", json_object_get(plan, "strategy"));
+    json_object_set_new(full, "cluster", hv__reference(in->cluster.path, &in->cluster.json));
+    json_object_set_new(full, "model", hv__reference(in->model.path, &in->model.json));
+    json_object_set(full, "job", in->job.json.root);
+    json_object_update_missing(full, plan);
+    hv__queue_complete(r, full);
+    return full;
+}
+
+enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
+{
+    struct hv_arena arena = {0};
+    struct hv_verdict v = {0};
+    struct hv_plan_doc doc = {0};
+    struct hv_json json = {0};
+    json_t *full = complete_plan(r, plan);
+
+    hv_json_wrap(&json, json_incref(full), "plan");
+    enum hv_status s = hv_plan_doc_build(&doc, json, r->request->inputs->cluster.cluster, err);
+    const char *lost = s == HV_OK ? hv__uses_lost(r, doc.plan, &arena) : NULL;
+    if (lost != NULL)
+        s = hv_err_set(err, HV_ENO, "%s", lost);
+    if (s == HV_OK)
+        s = hv__judge(r, doc.plan, true, &arena, &v, err);
+    if (s == HV_OK) {
+        enum hv__plan_rank rank = hv__plan_rank(&v);
+        double t = figure_of(r, &v.metrics);
+        /* what a search has shown on its way gives way to the same plan with its signature */
+        bool signs = r->best != NULL && json_object_get(r->best, "strategy") == NULL;
+        bool faster =
+            rank == r->best_rank && (t < r->best_figure || (t <= r->best_figure && signs));
+        if (r->best == NULL || rank < r->best_rank || faster) {
+            json_decref(r->best);
+            r->best = hv_plan_with_verdict(full, &v, v.findings.n > 0);
+            r->best_figure = t;
+            r->best_rank = rank;
+            json_t *e = json_object();
+            json_object_set_new(e, "event", json_string("incumbent"));
+            json_object_set_new(e, "iteration_s", hv_json_num(v.metrics.iteration_s));
+            json_object_set(e, "plan", r->best);
+            hv__emit(r, e);
+        }
+    }
+    hv_plan_doc_free(&doc);
+    hv_arena_free(&arena);
+    json_decref(full);
+    return s;
+}
+
+const char *hv__uses_lost(const struct hv__run *r, const struct hv_plan *p, struct hv_arena *a)
+{
+    for (size_t i = 0; r->lost != NULL && i < p->n_replicas; i++)
+        for (size_t s = 0; s < p->replicas[i].n_stages; s++) {
+            const struct hv_stage *stage = &p->replicas[i].stages[s];
+            for (size_t d = 0; d < stage->n_devices; d++)
+                if (r->lost[stage->devices[d]])
+                    return hv_arena_printf(
+                        a, "replicas[%zu].stages[%zu] uses a device that is lost", i, s);
+        }
+    return NULL;
+}

@@ -1,0 +1,293 @@
+/*
+ * What a plugin says about itself: from the table its chunk returns to a checked tree, and from the
+ * tree to a row. Not for finding files (plugin.c) and not for values of options (option.c).
+ */
+#include "scripting/plugin/plugin_int.h"
+#include "solver/base/file.h"
+#include "solver/base/json/json.h"
+#include "solver/base/units.h"
+
+#include <string.h>
+
+#define FILE_LIMIT ((size_t)1 << 20)
+
+static const char *const type_names[] = {
+#define X(c, name) name,
+    HV_OPTION_TYPE_MAP(X)
+#undef X
+};
+static const char *const function_names[] = {
+#define X(c, name) name,
+    HV_PLUGIN_FUNCTION_MAP(X)
+#undef X
+};
+
+const char *hv_option_type_name(enum hv_option_type t)
+{
+    return type_names[t];
+}
+
+const char *hv_plugin_function_name(enum hv_plugin_function f)
+{
+    return function_names[f];
+}
+
+enum hv_status hv__plugin_push(struct hv_host *h, const char *path, const char *name,
+                               struct hv_err *err)
+{
+    struct hv_str text = {0}, folder = {0};
+    enum hv_status s = hv_file_read(path, &text, err);
+
+    if (s == HV_OK && text.n > FILE_LIMIT)
+        s = hv_err_at(err, HV_EPLUGIN, name, 1, 0, "the file is larger than 1 MiB");
+    const char *slash = strrchr(path, '/');
+    hv_str_add(&folder, path, slash != NULL ? (size_t)(slash - path) : 0);
+    if (s == HV_OK)
+        s = hv__env(h, slash != NULL ? hv_str_cstr(&folder) : ".", err);
+    if (s == HV_OK) {
+        s = hv__load(h, hv_str_cstr(&text), text.n, name, -1, err);
+        lua_remove(h->L, s == HV_OK ? -2 : -1);
+    }
+    if (s == HV_OK && !lua_istable(h->L, -1)) {
+        s = hv_err_at(err, HV_EPLUGIN, name, 1, 0,
+                      "a plugin returns a table, this one returns a %s", luaL_typename(h->L, -1));
+        lua_pop(h->L, 1);
+    }
+    hv_str_free(&text);
+    hv_str_free(&folder);
+    return s;
+}
+
+/** Replaces the functions of the table at 1 by a list of their names; returns the table without
+ * them. */
+static int strip_functions(lua_State *L)
+{
+    lua_newtable(L); /* 2: copy */
+    lua_newtable(L); /* 3: names of functions */
+    for (lua_pushnil(L); lua_next(L, 1) != 0;) {
+        bool is_function = lua_isfunction(L, -1);
+        for (size_t i = 0; i < HV_COUNT(function_names) && lua_type(L, -2) == LUA_TSTRING; i++) {
+            if (strcmp(function_names[i], lua_tostring(L, -2)) != 0)
+                continue;
+            if (!is_function)
+                return luaL_error(L, "%s: expected a function, found %s", function_names[i],
+                                  luaL_typename(L, -1));
+            lua_pushvalue(L, -2);
+            lua_rawseti(L, 3, (lua_Integer)lua_rawlen(L, 3) + 1);
+            is_function = false;
+            lua_pushnil(L);
+            lua_replace(L, -2);
+        }
+        if (is_function)
+            return luaL_error(L,
+                              "unknown function '%s' (a plugin has plan, apply, order, replan, "
+                              "claim and selftest)",
+                              hv__tolstring(L, -2, NULL));
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, 2);
+    }
+    lua_setfield(L, 2, "functions");
+    return 1;
+}
+
+enum hv_status hv__plugin_meta(struct hv_host *h, json_t **out, struct hv_err *err)
+{
+    *out = NULL;
+    lua_pushcfunction(h->L, strip_functions);
+    lua_pushvalue(h->L, -2);
+    enum hv_status s = hv__call(h, 1, 1, err);
+    if (s != HV_OK)
+        return s;
+    *out = hv__to_json(h->L, -1, err);
+    lua_pop(h->L, 1);
+    return *out != NULL ? HV_OK : HV_EPLUGIN;
+}
+
+static enum hv_status need_text(const struct hv_jp *p, const char *key, struct hv_arena *a,
+                                const char **out, struct hv_err *err)
+{
+    struct hv_jp at;
+    const char *text = NULL;
+    enum hv_status s = hv_jp_need(p, key, "a text", &at, err);
+
+    if (s == HV_OK)
+        s = hv_jp_string(&at, &text, err);
+    *out = hv_arena_strdup(a, text);
+    return s;
+}
+
+static enum hv_status fill_choices(struct hv_option_row *o, const struct hv_jp *p,
+                                   struct hv_arena *a, struct hv_err *err)
+{
+    struct hv_jp list = hv_jp_get(p, "choices");
+
+    if (hv_jp_none(&list))
+        return o->type == HV_OPTION_CHOICE ? hv_jp_fail(p, err, "a choice needs `choices`") : HV_OK;
+    enum hv_status s = hv_jp_array(&list, &o->n_choices, err);
+    o->choices = hv_arena_new(a, const char *, o->n_choices + 1);
+    for (size_t i = 0; s == HV_OK && i < o->n_choices; i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        const char *text = NULL;
+        s = hv_jp_string(&at, &text, err);
+        o->choices[i] = hv_arena_strdup(a, text);
+    }
+    return s;
+}
+
+static enum hv_status fill_option(struct hv_option_row *o, const struct hv_jp *p,
+                                  struct hv_arena *a, struct hv_err *err)
+{
+    static const char *const keys[] = {"key", "type", "default", "min", "max", "choices", "help"};
+    int type = HV_OPTION_STRING;
+    enum hv_status s = hv_jp_object(p, keys, HV_COUNT(keys), err);
+
+    o->min = o->max = HV_UNKNOWN;
+    if (s == HV_OK)
+        s = need_text(p, "key", a, &o->key, err);
+    if (s == HV_OK)
+        s = need_text(p, "help", a, &o->help, err);
+    struct hv_jp at = {0};
+    if (s == HV_OK)
+        s = hv_jp_need(p, "type", "integer, number, boolean, string, choice or schedule", &at, err);
+    if (s == HV_OK)
+        s = hv_jp_word(&at, type_names, HV_OPTION_TYPE_N, &type, err);
+    o->type = (enum hv_option_type)type;
+    if (s == HV_OK)
+        s = hv_jp_opt_number(p, "min", -1e15, 1e15, &o->min, err);
+    if (s == HV_OK)
+        s = hv_jp_opt_number(p, "max", -1e15, 1e15, &o->max, err);
+    if (s == HV_OK)
+        s = fill_choices(o, p, a, err);
+    struct hv_jp def = hv_jp_get(p, "default");
+    o->def = hv_jp_none(&def) ? NULL : def.v;
+    return s;
+}
+
+static enum hv_status fill_needs(struct hv_plugin *p, const struct hv_jp *root, struct hv_arena *a,
+                                 struct hv_err *err)
+{
+    static const char *const keys[] = {"model", "jobs", "mode"};
+    static const char *const models[] = {"transformer", "layers", "graph", "modules"};
+    struct hv_jp needs = hv_jp_get(root, "needs");
+    int word = -1;
+    const char *jobs = NULL, *mode = NULL;
+
+    if (hv_jp_none(&needs) || (json_is_array(needs.v) && json_array_size(needs.v) == 0))
+        return HV_OK;
+    enum hv_status s = hv_jp_object(&needs, keys, HV_COUNT(keys), err);
+    if (s == HV_OK)
+        s = hv_jp_opt_word(&needs, "model", models, HV_COUNT(models), &word, err);
+    if (s == HV_OK)
+        s = hv_jp_opt_string(&needs, "jobs", &jobs, err);
+    if (s == HV_OK)
+        s = hv_jp_opt_string(&needs, "mode", &mode, err);
+    p->needs_model = word >= 0 ? models[word] : NULL;
+    p->needs_jobs = hv_arena_strdup(a, jobs);
+    p->needs_mode = hv_arena_strdup(a, mode);
+    return s;
+}
+
+static enum hv_status fill_functions(struct hv_plugin *p, const struct hv_jp *root,
+                                     struct hv_err *err)
+{
+    struct hv_jp list = hv_jp_get(root, "functions");
+    size_t n = 0;
+    enum hv_status s = hv_jp_array(&list, &n, err);
+
+    for (size_t i = 0; s == HV_OK && i < n; i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        int f = 0;
+        s = hv_jp_word(&at, function_names, HV_PLUGIN_FUNCTION_N, &f, err);
+        p->has[f] = true;
+    }
+    if (s == HV_OK && !p->has[HV_PLUGIN_PLAN] && !p->has[HV_PLUGIN_APPLY] &&
+        !p->has[HV_PLUGIN_ORDER])
+        s = hv_jp_fail(root, err, "a plugin needs plan, apply or order");
+    return s;
+}
+
+static bool is_id(const char *id)
+{
+    size_t n = strlen(id);
+    return n > 0 && n <= 40 && strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-_") == n;
+}
+
+static enum hv_status fill_texts(struct hv_plugin *p, const struct hv_jp *root, struct hv_arena *a,
+                                 struct hv_err *err)
+{
+    const struct {
+        const char *key;
+        const char **to;
+        bool optional; /* a rule of the user's own has no paper */
+    } texts[] = {{"id", &p->id, false},        {"title", &p->title, false},
+                 {"kind", &p->kind, false},    {"summary", &p->summary, false},
+                 {"system", &p->system, true}, {"reference", &p->reference, true}};
+    struct hv_jp at;
+    int64_t api = 0;
+    enum hv_status s = hv_jp_need(root, "api", "1", &at, err);
+
+    if (s == HV_OK)
+        s = hv_jp_int(&at, HV_PLUGIN_API, HV_PLUGIN_API, &api, err);
+    for (size_t i = 0; s == HV_OK && i < HV_COUNT(texts); i++) {
+        at = hv_jp_get(root, texts[i].key);
+        if (texts[i].optional && hv_jp_none(&at))
+            continue;
+        s = need_text(root, texts[i].key, a, texts[i].to, err);
+    }
+    if (s == HV_OK && !is_id(p->id)) {
+        at = hv_jp_get(root, "id");
+        s = hv_jp_expected(&at, err, "a name of a-z, 0-9, - and _");
+    }
+    return s;
+}
+
+static enum hv_status fill_options(struct hv_plugin *p, const struct hv_jp *root,
+                                   struct hv_arena *a, struct hv_err *err)
+{
+    struct hv_jp list = hv_jp_get(root, "options");
+    enum hv_status s = hv_jp_none(&list) ? HV_OK : hv_jp_array(&list, &p->n_options, err);
+
+    p->options = hv_arena_new(a, struct hv_option_row, p->n_options + 1);
+    for (size_t i = 0; s == HV_OK && i < p->n_options; i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        s = fill_option(&p->options[i], &at, a, err);
+        for (size_t j = 0; s == HV_OK && j < i; j++)
+            if (strcmp(p->options[i].key, p->options[j].key) == 0)
+                s = hv_jp_fail(&at, err, "option '%s' is there twice", p->options[i].key);
+    }
+    return s;
+}
+
+enum hv_status hv__plugin_fill(struct hv_plugin *p, json_t *meta, struct hv_arena *arena,
+                               struct hv_err *err)
+{
+    static const char *const keys[] = {"api",       "id",      "title", "kind",    "system",
+                                       "reference", "summary", "needs", "options", "functions"};
+    char name[256];
+    snprintf(name, sizeof name, "%s", p->name);
+    struct hv_json doc = {.root = meta, .name = name};
+    struct hv_jp root = hv_jp_root(&doc);
+    enum hv_status s = hv_jp_object(&root, keys, HV_COUNT(keys), err);
+
+    if (s == HV_OK)
+        s = fill_texts(p, &root, arena, err);
+    if (s == HV_OK)
+        s = fill_needs(p, &root, arena, err);
+    if (s == HV_OK)
+        s = fill_functions(p, &root, err);
+    if (s == HV_OK)
+        s = fill_options(p, &root, arena, err);
+    json_t *checked = NULL;
+    if (s == HV_OK) /* defaults must be values that the rows allow */
+        s = hv_options_check(p, NULL, &checked, err);
+    json_decref(checked);
+    if (s != HV_OK && err != NULL) {
+        err->status = HV_EPLUGIN;
+        if (err->file[0] == '\0')
+            snprintf(err->file, sizeof err->file, "%s", p->name);
+        if (err->line == 0)
+            err->line = 1;
+    }
+    return s == HV_OK ? HV_OK : HV_EPLUGIN;
+}

@@ -1,0 +1,128 @@
+/**
+ * Plugins: where they are, what they say about themselves, and their options.
+ *
+ * Metadata is read once by running the plugin's chunk in a sandbox of its own and then kept in a
+ * cache by hash of the file: with a warm cache nothing of Lua runs. A broken plugin stays in the
+ * list with its error.
+ */
+#ifndef HV_SCRIPTING_PLUGIN_PLUGIN_H
+#define HV_SCRIPTING_PLUGIN_PLUGIN_H
+
+#include "solver/base/arena.h"
+#include "solver/base/status.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** The version of the contract that this program speaks (`api = 1`). */
+#define HV_PLUGIN_API 1
+
+/* clang-format off */
+/** Types of options: constant, name in plugins. */
+#define HV_OPTION_TYPE_MAP(X)          \
+    X(HV_OPTION_INTEGER, "integer")    \
+    X(HV_OPTION_NUMBER,  "number")     \
+    X(HV_OPTION_BOOLEAN, "boolean")    \
+    X(HV_OPTION_STRING,  "string")     \
+    X(HV_OPTION_CHOICE,  "choice")     \
+    X(HV_OPTION_SCHEDULE,"schedule")
+/** What a plugin can do: constant, member of the returned table. */
+#define HV_PLUGIN_FUNCTION_MAP(X)      \
+    X(HV_PLUGIN_PLAN,     "plan")      \
+    X(HV_PLUGIN_APPLY,    "apply")     \
+    X(HV_PLUGIN_ORDER,    "order")     \
+    X(HV_PLUGIN_REPLAN,   "replan")    \
+    X(HV_PLUGIN_CLAIM,    "claim")     \
+    X(HV_PLUGIN_SELFTEST, "selftest")
+/* clang-format on */
+enum hv_option_type {
+#define X(c, name) c,
+    HV_OPTION_TYPE_MAP(X)
+#undef X
+        HV_OPTION_TYPE_N
+};
+/** Functions that the table a plugin returns may hold. */
+enum hv_plugin_function {
+#define X(c, name) c,
+    HV_PLUGIN_FUNCTION_MAP(X)
+#undef X
+        HV_PLUGIN_FUNCTION_N
+};
+/** Name in plugins. */
+const char *hv_option_type_name(enum hv_option_type t);
+const char *hv_plugin_function_name(enum hv_plugin_function f);
+
+/** One option of a plugin. */
+struct hv_option_row {
+    const char *key, *help;
+    enum hv_option_type type;
+    const json_t *def; /**< default value, or NULL: none */
+    double min, max;   /**< HV_UNKNOWN: no limit */
+    const char **choices;
+    size_t n_choices;
+};
+
+/** What is known of a plugin. */
+struct hv_plugin {
+    const char *path;  /**< the file */
+    const char *name;  /**< for messages: "plugins/hetero/oobleck.lua" */
+    const char *error; /**< why it cannot be used ("file:line: …"), or NULL */
+    const char *id, *title, *kind, *system, *reference, *summary;
+    const char *needs_model, *needs_jobs, *needs_mode; /**< NULL: any */
+    struct hv_option_row *options;
+    size_t n_options;
+    bool has[HV_PLUGIN_FUNCTION_N];
+    uint64_t hash; /**< of the file's bytes */
+};
+
+/** All plugins, sorted by id; of two with the same id the one found later wins. Owner:
+ * hv_plugins_free. */
+struct hv_plugins {
+    struct hv_arena arena;
+    json_t *meta; /**< keeps the option defaults alive */
+    struct hv_plugin *items;
+    size_t n;
+    size_t n_run; /**< plugins whose chunk had to be run because the cache did not know them */
+};
+
+/**
+ * Finds plugins in the shipped `plugins/` folder, $XDG_DATA_HOME/hetviz/plugins and the folders of
+ * $HETVIZ_PLUGINS (separated by colons), each with its subfolders, and reads their metadata. A
+ * plugin that cannot be read is an item with `error`. Errors: HV_EIO when the shipped folder is
+ * missing.
+ */
+enum hv_status hv_plugins_read(struct hv_plugins *out, struct hv_err *err) HV_NODISCARD;
+/** Reads one file, without the cache. Errors: HV_EPLUGIN with file:line and what is wrong; HV_EIO.
+ */
+enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path,
+                                    struct hv_err *err) HV_NODISCARD;
+/** Frees it. */
+void hv_plugins_free(struct hv_plugins *p);
+/** The plugin of that id, or NULL. */
+const struct hv_plugin *hv_plugins_find(const struct hv_plugins *p, const char *id);
+/** As hv_plugins_find; errors (HV_EUSAGE) name the nearest; a broken plugin is HV_EPLUGIN with its
+ * error. */
+enum hv_status hv_plugins_get(const struct hv_plugins *p, const char *id,
+                              const struct hv_plugin **out, struct hv_err *err) HV_NODISCARD;
+
+/**
+ * Options from KEY=VALUE texts: checked against the rows, defaults filled in. *out is a new JSON
+ * object (owner: caller). Errors: HV_EUSAGE naming option, expectation and the nearest key.
+ */
+enum hv_status hv_options_parse(const struct hv_plugin *p, const char *const *texts, size_t n,
+                                json_t **out, struct hv_err *err) HV_NODISCARD;
+/** The same from a JSON object of given values (`given` NULL = none). */
+enum hv_status hv_options_check(const struct hv_plugin *p, const json_t *given, json_t **out,
+                                struct hv_err *err) HV_NODISCARD;
+/** Value of one option as it is written in KEY=VALUE, into buf ("" when there is none). Returns
+ * buf. */
+const char *hv_option_text(const json_t *value, char *buf, size_t cap);
+
+/** A commented plugin that runs, as `hetviz new-plugin` writes it. `id` must be a-z, 0-9, - or _.
+ */
+struct hv_str;
+enum hv_status hv_plugin_skeleton(struct hv_str *out, const char *id,
+                                  struct hv_err *err) HV_NODISCARD;
+
+#endif

@@ -1,0 +1,426 @@
+/*
+ * A strategy run from request to result: host, plan(), apply(), claim(). Who takes part is
+ * run_parts.c, what becomes of a plan run_offer.c; the process around it is worker.c.
+ */
+#include "scripting/worker/run_int.h"
+#include "solver/base/units.h"
+#include "solver/io/own/verdict_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOG_LINE_MAX  4096
+#define SOFT_FRACTION 0.85
+#define HARD_FRACTION 0.97
+
+/** Everything the protected part of a run needs. */
+struct job {
+    struct hv__run run;
+    struct hv__part parts[HV__PARTS_MAX];
+    size_t n_parts;
+    struct hv_run_result *out;
+    struct hv_err *err;
+    enum hv_status status;
+};
+
+void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *options)
+{
+    struct hv_err err = {0};
+
+    if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK)
+        hv__raise(L, &err);
+    lua_getfield(L, -1, "plan");
+    hv__blame(L);
+    lua_remove(L, -2);
+    hv__push_ctx(L, options);
+    lua_call(L, 1, 2);
+}
+
+/** Sets strategy and claim in the tree of the handle at the top; pops nothing. */
+static void sign_plan(const struct job *j, json_t *tree)
+{
+    json_t *s = json_object();
+    struct hv_str name = {0};
+
+    for (size_t i = 0; i < j->n_parts; i++)
+        hv_str_addf(&name, "%s%s", i > 0 ? "+" : "", j->parts[i].plugin->id);
+    json_object_set_new(s, "name", json_string(hv_str_cstr(&name)));
+    json_t *options = json_object();
+    for (size_t i = 0; i < j->n_parts; i++)
+        json_object_update(options, j->parts[i].options);
+    json_object_set_new(s, "options", options);
+    json_object_set_new(tree, "strategy", s);
+    hv_str_free(&name);
+}
+
+/** Calls claim(plan table, ctx) of the first part and stores what it says; the handle is at `plan`.
+ */
+static void add_claim(lua_State *L, struct job *j, int plan, json_t *tree)
+{
+    const struct hv_plugin *p = j->parts[0].plugin;
+    struct hv_err err = {0};
+
+    if (!p->has[HV_PLUGIN_CLAIM])
+        return;
+    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
+        hv__raise(L, &err);
+    lua_getfield(L, -1, "claim");
+    lua_pushvalue(L, plan);
+    hv__push_ctx(L, j->parts[0].options);
+    lua_call(L, 2, 1);
+    if (lua_istable(L, -1)) {
+        json_t *claim = hv__to_json(L, -1, &err);
+        if (claim == NULL)
+            hv__raise(L, &err);
+        json_object_set_new(tree, "claimed", claim);
+    }
+    lua_pop(L, 2);
+}
+
+/** Calls apply or order of the part on the plan at the top: leaves two results above it. */
+static void apply_part(lua_State *L, struct job *j, const struct hv__part *part)
+{
+    const struct hv_plugin *p = part->plugin;
+    struct hv_err err = {0};
+
+    if (!p->has[HV_PLUGIN_APPLY]) {
+        hv__apply_order(L, p, part->options);
+        return;
+    }
+    int plan = lua_gettop(L);
+    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
+        hv__raise(L, &err);
+    lua_getfield(L, -1, "apply");
+    hv__blame(L);
+    lua_remove(L, -2);
+    lua_pushvalue(L, plan);
+    hv__push_ctx(L, part->options);
+    lua_call(L, 2, 2);
+}
+
+void hv__compose(lua_State *L, struct hv__run *r)
+{
+    struct job *j = (struct job *)r;
+    int plan = lua_gettop(L);
+
+    for (size_t i = 1; r->is_job && i < j->n_parts && !lua_isnil(L, plan); i++) {
+        apply_part(L, j, &j->parts[i]);
+        if (lua_isnil(L, -2)) {
+            hv_str_clear(&j->out->reason);
+            hv_str_adds(&j->out->reason,
+                        lua_isstring(L, -1) ? lua_tostring(L, -1) : "no reason given");
+        }
+        lua_pop(L, 1);
+        lua_replace(L, plan);
+        lua_settop(L, plan);
+    }
+}
+
+/** Judges the plan at the top (a handle or a plan table) and pops it. */
+static void take_plan(lua_State *L, struct job *j)
+{
+    struct hv_err err = {0};
+
+    hv__compose(L, &j->run);
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        return;
+    }
+    if (!lua_istable(L, -1) && !lua_isuserdata(L, -1))
+        luaL_error(L, "plan() returned a %s, expected a plan or nil and a reason",
+                   luaL_typename(L, -1));
+    struct hv__plan *p = hv__plan_make(L, -1);
+    const char *lost = hv__uses_lost(&j->run, p->doc.plan, &j->run.host->arena);
+    if (lost != NULL) {
+        hv_str_clear(&j->out->reason);
+        hv_str_adds(&j->out->reason, lost);
+        lua_pop(L, 2);
+        return;
+    }
+    json_t *tree = json_copy(p->doc.json.root);
+    /* the tree hangs on a userdata while Lua may raise errors */
+    json_t **guard = lua_newuserdatauv(L, sizeof *guard, 0);
+    *guard = tree;
+    luaL_setmetatable(L, "hv.tree");
+    sign_plan(j, tree);
+    add_claim(L, j, lua_absindex(L, -2), tree);
+    j->status = hv__offer(&j->run, tree, &err);
+    if (j->status != HV_OK && j->out->reason.n == 0)
+        hv_str_adds(&j->out->reason, err.text);
+    lua_pop(L, 3);
+}
+
+/** Calls replan(ctx, plan, lost): leaves two results. */
+static void call_replan(lua_State *L, struct job *j)
+{
+    const struct hv_plugin *p = j->parts[0].plugin;
+    const struct hv_cluster *c = hv_cost_cluster(j->run.cost);
+    struct hv_err err = {0};
+    lua_Integer n = 0;
+
+    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
+        hv__raise(L, &err);
+    lua_getfield(L, -1, "replan");
+    hv__blame(L);
+    lua_remove(L, -2);
+    hv__push_ctx(L, j->parts[0].options);
+    hv__push_json(L, j->run.request->replan);
+    lua_newtable(L);
+    for (uint32_t d = 0; d < c->n_devices; d++) {
+        if (!j->run.lost[d])
+            continue;
+        lua_pushinteger(L, (lua_Integer)d + 1);
+        lua_rawseti(L, -2, ++n);
+    }
+    lua_call(L, 3, 2);
+}
+
+/** The run inside one protected call. */
+static int run_protected(lua_State *L)
+{
+    struct job *j = lua_touserdata(L, 1);
+
+    lua_settop(L, 0);
+    if (j->run.request->replan != NULL && j->parts[0].plugin->has[HV_PLUGIN_REPLAN])
+        call_replan(L, j);
+    else
+        hv__call_plan(L, j->parts[0].plugin, j->parts[0].options);
+    if (lua_isnil(L, 1)) {
+        hv_str_adds(&j->out->reason,
+                    lua_isstring(L, 2)
+                        ? lua_tostring(L, 2)
+                        : "plan() returned nothing and no reason (return a plan, or nil and why)");
+        return 0;
+    }
+    lua_settop(L, 1);
+    bool is_list = lua_istable(L, 1) && lua_rawlen(L, 1) > 0;
+    lua_Integer n = is_list ? (lua_Integer)lua_rawlen(L, 1) : 1;
+    for (lua_Integer i = 1; i <= n; i++) {
+        if (is_list)
+            lua_rawgeti(L, 1, i);
+        else
+            lua_pushvalue(L, 1);
+        take_plan(L, j);
+    }
+    return 0;
+}
+
+static void forward_log(void *ctx, const char *text)
+{
+    const struct hv__run *r = ctx;
+    json_t *e = json_object();
+    json_t *s = json_stringn(text, strnlen(text, LOG_LINE_MAX));
+
+    json_object_set_new(e, "event", json_string("log"));
+    json_object_set_new(e, "text", s != NULL ? s : json_string("(not UTF-8)"));
+    if (r->request->event != NULL)
+        r->request->event(r->request->ctx, e);
+    json_decref(e);
+}
+
+static bool forward_cancel(void *ctx)
+{
+    const struct hv__run *r = ctx;
+    return r->request->cancel != NULL && r->request->cancel(r->request->ctx);
+}
+
+bool hv__run_is_late(struct hv__run *r, double share)
+{
+    bool late = r->soft_limit_s > 0 && hv__elapsed_s(r->host) > share * r->soft_limit_s;
+    r->late = r->late || late;
+    return late;
+}
+
+/** Runs the job on a fresh host. */
+static enum hv_status run_on_host(struct job *j, struct hv_err *err)
+{
+    const struct hv_run_request *q = j->run.request;
+    struct hv_host_limits limits = {
+        .seed = q->seed, .log = forward_log, .cancel = forward_cancel, .ctx = &j->run};
+    if (q->time_limit_s > 0) {
+        limits.deadline_s = HARD_FRACTION * q->time_limit_s;
+        j->run.soft_limit_s = SOFT_FRACTION * q->time_limit_s;
+    }
+    enum hv_status s = hv_host_new(&j->run.host, &limits, err);
+    if (s != HV_OK)
+        return s;
+    j->run.host->run = &j->run;
+    s = hv__guard(j->run.host, run_protected, j, err);
+    if (s != HV_OK && err != NULL && err->file[0] == '\0') /* out of memory: no line is known */
+        hv_err_at(err, s, j->parts[0].plugin->name, 0, 0, "%s", (const char *)err->text);
+    if (s == HV_EPLUGIN)
+        hv_str_adds(&j->out->traceback, hv_host_traceback(j->run.host));
+    hv_host_free(j->run.host);
+    return s;
+}
+
+/** Was the plan asked for although it does not fit (option allow_oom of `manual`), and is memory
+ * its only fault? */
+static bool is_allowed(const struct job *j)
+{
+    const json_t *found = json_object_get(j->run.best, "violations");
+
+    if (!json_is_true(json_object_get(j->parts[0].options, "allow_oom")))
+        return false;
+    for (size_t i = 0; i < json_array_size(found); i++) {
+        const char *code = json_string_value(json_object_get(json_array_get(found, i), "code"));
+        if (code == NULL || strcmp(code, hv_violation_name(HV_V_MEMORY)) != 0)
+            return false;
+    }
+    return true;
+}
+
+/** Says what ended the run, and what is left of it; of a plugin that had to be killed at the limit
+ * because it never looked at the clock, also where it was. */
+static enum hv_status cut_short(struct job *j, enum hv_status s, struct hv_err *err)
+{
+    bool asked = forward_cancel(&j->run);
+    char place[sizeof err->file + 32] = "";
+    if (s != HV_OK && !asked && err != NULL && err->file[0] != '\0')
+        (void)snprintf(place, sizeof place, " (stopped in %s:%u)", err->file, err->line);
+    return hv_err_set(
+        err, HV_ESTOPPED, "%s: %s%s%s", j->run.request->strategy,
+        asked ? "interrupted" : "the time limit is reached",
+        j->run.best != NULL ? "; this is the best plan so far" : " before a plan was found", place);
+}
+
+/** A plan that breaks a rule is no answer of a run that was cut short: gives it up, with what it
+ * breaks as the reason. */
+static enum hv_status give_up_broken(struct job *j, enum hv_status s, struct hv_err *err)
+{
+    const json_t *first = json_array_get(json_object_get(j->run.best, "violations"), 0);
+    const char *text = json_string_value(json_object_get(first, "text"));
+    char why[sizeof err->text];
+
+    (void)snprintf(why, sizeof why, "%s", text != NULL ? text : "it breaks a rule");
+    json_decref(j->run.best);
+    j->run.best = j->out->plan = NULL;
+    s = cut_short(j, s, err);
+    return hv_err_set(err, s, "%s; the best one so far does not fit: %s", (const char *)err->text,
+                      why);
+}
+
+/** From the best plan to status and reason. */
+static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *err)
+{
+    struct hv_run_result *out = j->out;
+
+    if (j->run.best != NULL && json_object_get(j->run.best, "strategy") == NULL)
+        sign_plan(j, j->run.best);
+    out->plan = j->run.best;
+    out->evaluations = j->run.evaluations;
+    out->stopped = s == HV_ESTOPPED || (s == HV_OK && j->run.late);
+    if (out->stopped && j->run.best != NULL && j->run.best_rank == HV__PLAN_BROKEN &&
+        !is_allowed(j))
+        return give_up_broken(j, s, err);
+    if (out->stopped)
+        return cut_short(j, s, err);
+    if (s != HV_OK)
+        return s;
+    if (out->plan == NULL)
+        return hv_err_set(err, HV_ENO, "%s: %s", j->run.request->strategy,
+                          hv_str_cstr(&out->reason));
+    out->over_limits = j->run.best_rank == HV__PLAN_OVER;
+    if (j->run.best_rank >= HV__PLAN_OVER && !is_allowed(j)) {
+        const json_t *first = json_array_get(json_object_get(out->plan, "violations"), 0);
+        const char *text = json_string_value(json_object_get(first, "text"));
+        hv_str_clear(&out->reason);
+        hv_str_adds(&out->reason, text != NULL ? text : "the plan breaks a rule");
+        return hv_err_set(err, HV_ENO, "%s: %s", j->run.request->strategy,
+                          hv_str_cstr(&out->reason));
+    }
+    return HV_OK;
+}
+
+/** Marks the devices of the request's addresses as lost. */
+static enum hv_status mark_lost(struct job *j, bool **lost, struct hv_err *err)
+{
+    const struct hv_run_request *q = j->run.request;
+    const struct hv_cluster *c = q->inputs->cluster.cluster;
+    struct hv_arena arena = {0};
+    enum hv_status s = HV_OK;
+
+    if (q->replan == NULL && q->n_lost == 0)
+        return HV_OK;
+    *lost = hv_xcalloc(c->n_devices + 1, sizeof **lost);
+    for (size_t i = 0; i < q->n_lost && s == HV_OK; i++) {
+        uint32_t *ids = NULL;
+        size_t n = 0;
+        s = hv_address_resolve(c, q->lost[i], &arena, &ids, &n, err);
+        for (size_t k = 0; s == HV_OK && k < n; k++)
+            (*lost)[ids[k]] = true;
+    }
+    hv_arena_free(&arena);
+    j->run.lost = *lost;
+    return s;
+}
+
+enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_result *out,
+                               struct hv_err *err)
+{
+    struct job j = {.run = {.request = r, .is_job = true}, .out = out, .err = err};
+    bool *lost = NULL;
+
+    *out = (struct hv_run_result){.applies = true};
+    enum hv_status s = hv__find_parts(r->plugins, r->strategy, j.parts, &j.n_parts, err);
+    if (s == HV_OK)
+        s = hv__deal_options(j.parts, j.n_parts, r->options, err);
+    if (s == HV_OK)
+        s = hv__queue_open(&j.run, err);
+    for (size_t i = 0; s == HV_OK && i < j.n_parts; i++)
+        if (!hv__applies(&j.run, j.parts[i].plugin, &out->reason)) {
+            out->applies = false;
+            s = hv_err_set(err, HV_ENO, "does not apply: %s", hv_str_cstr(&out->reason));
+        }
+    if (s == HV_OK)
+        s = mark_lost(&j, &lost, err);
+    if (s == HV_OK) {
+        json_t *start = json_object();
+        json_object_set_new(start, "event", json_string("start"));
+        hv__emit(&j.run, start);
+        j.run.cost =
+            hv_cost_new(r->inputs->cluster.cluster, r->inputs->model.model, &r->inputs->job.job);
+        s = run_on_host(&j, err);
+        s = conclude(&j, s, err);
+        hv_cost_free(j.run.cost);
+    }
+    free(lost);
+    hv__queue_close(&j.run);
+    hv__free_parts(j.parts, j.n_parts);
+    return s;
+}
+
+void hv_run_result_free(struct hv_run_result *r)
+{
+    json_decref(r->plan);
+    hv_str_free(&r->reason);
+    hv_str_free(&r->traceback);
+    *r = (struct hv_run_result){0};
+}
+
+json_t *hv_run_result_event(const struct hv_run_result *r, enum hv_status s,
+                            const struct hv_err *err)
+{
+    json_t *e = json_object();
+    char text[1400];
+
+    if (s != HV_OK && s != HV_ENO && s != HV_ESTOPPED) {
+        json_object_set_new(e, "event", json_string("error"));
+        json_object_set_new(e, "status", json_string(hv_status_name(s)));
+        json_object_set_new(e, "text", json_string(hv_err_format(err, text, sizeof text)));
+        if (r->traceback.n > 0)
+            json_object_set_new(e, "traceback", json_string(hv_str_cstr(&r->traceback)));
+        return e;
+    }
+    json_object_set_new(e, "event", json_string("result"));
+    json_object_set_new(e, "applies", json_boolean(r->applies));
+    if (r->stopped)
+        json_object_set_new(e, "stopped", json_true());
+    if (s != HV_OK)
+        json_object_set_new(e, "reason",
+                            json_string(r->reason.n > 0 ? hv_str_cstr(&r->reason)
+                                                        : hv_err_format(err, text, sizeof text)));
+    json_object_set_new(e, "plan", r->plan != NULL ? json_incref(r->plan) : json_null());
+    json_object_set_new(e, "evaluations", json_integer(r->evaluations));
+    return e;
+}

@@ -1,0 +1,84 @@
+/**
+ * Runs strategies: one path for the command line, the worker process and the tests. A run makes a
+ * host, loads the plugin, calls plan() (and apply() of what is composed with it), judges every plan
+ * and keeps the best.
+ */
+#ifndef HV_SCRIPTING_WORKER_RUN_H
+#define HV_SCRIPTING_WORKER_RUN_H
+
+#include "scripting/plugin/plugin.h"
+#include "solver/base/str.h"
+#include "solver/io/own/docs.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** What to run. Everything is borrowed. */
+struct hv_run_request {
+    const struct hv_inputs *inputs;
+    const struct hv_plugins *plugins;
+    const char *strategy; /**< id, or a composition "uniform+fireflyer": plan() of the first,
+                             apply() or order() of the others */
+    /** Values by key; with a composition also {"id": {key: value}}. Keys without id go to every
+     * part that has them. */
+    const json_t *options;
+    /** A plan (as in its file) that has lost devices: replan(ctx, plan, lost) where the strategy
+     * has it, else plan() again without them. May be NULL. */
+    const json_t *replan;
+    const char *const *lost; /**< addresses of devices that may not be used any more */
+    size_t n_lost;
+    uint64_t seed;
+    int64_t budget;      /**< evaluations; 0 = no limit */
+    double time_limit_s; /**< wall clock; ≤ 0 = no limit */
+    /** Receives each event as in ui/process/pool.h (start, progress, incumbent, bound, log);
+     * borrowed. May be NULL. */
+    void (*event)(void *ctx, const json_t *line);
+    bool (*cancel)(void *ctx); /**< may be NULL */
+    void *ctx;
+};
+
+/** What came out. Owner: hv_run_result_free. */
+struct hv_run_result {
+    bool applies; /**< false: the strategy does not fit these inputs, `reason` says what it needs */
+    bool stopped; /**< a limit or cancel ended it; `plan` is the best until then */
+    json_t *plan; /**< with strategy, inputs, claimed, simulated and, where there are any,
+                     violations; or NULL */
+    bool over_limits;        /**< HV_ENO: `plan` can be run, but misses the objective's limits */
+    struct hv_str reason;    /**< why there is no plan, or what it misses */
+    struct hv_str traceback; /**< of a plugin error */
+    int64_t evaluations;
+};
+
+/**
+ * Runs a strategy.
+ * Returns HV_OK with a plan; HV_ENO when the answer is no (err says why and by how much);
+ * HV_ESTOPPED when cut short (with a plan where one was found); HV_EPLUGIN with file:line;
+ * HV_EUSAGE for an unknown strategy or option.
+ */
+enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_result *out,
+                               struct hv_err *err) HV_NODISCARD;
+/** Frees it. */
+void hv_run_result_free(struct hv_run_result *r);
+/** The `result` event of a run that ended with this status. Owner: caller. */
+json_t *hv_run_result_event(const struct hv_run_result *r, enum hv_status s,
+                            const struct hv_err *err);
+
+/** Checks options of a strategy or composition without running anything. Errors: HV_EUSAGE. */
+enum hv_status hv_run_check(const struct hv_plugins *plugins, const char *strategy,
+                            const json_t *options, struct hv_err *err) HV_NODISCARD;
+
+/** Counts of a self-test. */
+struct hv_selftest_counts {
+    size_t passed, failed;
+};
+/**
+ * Runs the plugin's selftest(t), where t has near(name, got, want, tol, source), equal(name, got,
+ * want, source) and ok(name, condition, source). Each check appends a line to `out`; an error
+ * counts as one failure and is a line with file:line. A plugin without self-test adds nothing.
+ * `times`: lines end with the CPU seconds of this process since the check before, or the start.
+ */
+void hv_selftest(const struct hv_plugin *p, bool times, struct hv_selftest_counts *counts,
+                 struct hv_str *out);
+
+#endif

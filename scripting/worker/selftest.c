@@ -1,0 +1,123 @@
+/*
+ * The self-tests of plugins: `t` with near, equal and ok, one line per check. Not for our own unit
+ * tests.
+ */
+#include "scripting/worker/run.h"
+#include "scripting/worker/run_int.h"
+#include "solver/base/units.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#define TEST_DEADLINE_S 60.0
+
+/** A self-test in progress; the host's limits.ctx points to it. */
+struct selftest {
+    const struct hv_plugin *plugin;
+    struct hv_selftest_counts *counts;
+    struct hv_str *out;
+    bool times;
+    clock_t since; /* when the check before was done */
+};
+
+static struct selftest *test_of(lua_State *L)
+{
+    hv__check_stop(L);
+    return hv__host(L)->limits.ctx;
+}
+
+/** Counts a check and writes its line: "ok    oobleck: name: got (source)", then what it took. */
+static void record(lua_State *L, bool ok, const char *name, const char *text, int source)
+{
+    struct selftest *t = test_of(L);
+    const char *from = luaL_optstring(L, source, "");
+
+    *(ok ? &t->counts->passed : &t->counts->failed) += 1;
+    hv_str_addf(t->out, "%s %s: %s: %s", ok ? "ok    " : "FAILED", t->plugin->id, name, text);
+    if (from[0] != '\0')
+        hv_str_addf(t->out, " (%s)", from);
+    if (t->times) {
+        clock_t now = clock();
+        hv_str_addf(t->out, ", %.3f s of CPU", (double)(now - t->since) / CLOCKS_PER_SEC);
+        t->since = now;
+    }
+    hv_str_addc(t->out, '\n');
+}
+
+static int test_near(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    double got = lua_type(L, 2) == LUA_TNUMBER ? lua_tonumber(L, 2) : HV_UNKNOWN;
+    double want = luaL_checknumber(L, 3), tolerance = luaL_checknumber(L, 4);
+    bool ok = fabs(got - want) <= tolerance;
+    char text[160];
+
+    if (ok)
+        snprintf(text, sizeof text, "%.12g", got);
+    else
+        snprintf(text, sizeof text, "got %.12g, expected %.12g within %g", got, want, tolerance);
+    record(L, ok, name, text, 5);
+    return 0;
+}
+
+static int test_equal(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    bool ok = lua_compare(L, 2, 3, LUA_OPEQ) != 0;
+    const char *got = hv__tolstring(L, 2, NULL), *want = hv__tolstring(L, 3, NULL);
+    const char *text = ok ? got : lua_pushfstring(L, "got %s, expected %s", got, want);
+
+    record(L, ok, name, text, 4);
+    return 0;
+}
+
+static int test_ok(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    bool ok = lua_toboolean(L, 2) != 0;
+
+    record(L, ok, name, ok ? "holds" : "does not hold", 3);
+    return 0;
+}
+
+static int run_selftest(lua_State *L)
+{
+    static const luaL_Reg methods[] = {
+        {"near", test_near}, {"equal", test_equal}, {"ok", test_ok}, {NULL, NULL}};
+    const struct hv_plugin *p = ((struct selftest *)lua_touserdata(L, 1))->plugin;
+    struct hv_err err = {0};
+
+    if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK)
+        hv__raise(L, &err);
+    lua_getfield(L, -1, "selftest");
+    luaL_newlib(L, methods);
+    lua_call(L, 1, 0);
+    return 0;
+}
+
+void hv_selftest(const struct hv_plugin *p, bool times, struct hv_selftest_counts *counts,
+                 struct hv_str *out)
+{
+    struct selftest t = {p, counts, out, times, clock()};
+    const struct hv_host_limits limits = {.deadline_s = TEST_DEADLINE_S, .seed = 1, .ctx = &t};
+    struct hv_host *h = NULL;
+    struct hv_err err = {0};
+    char text[1400];
+
+    if (p->error != NULL) {
+        counts->failed++;
+        hv_str_addf(out, "FAILED %s: %s\n", p->id, p->error);
+        return;
+    }
+    if (!p->has[HV_PLUGIN_SELFTEST])
+        return;
+    enum hv_status s = hv_host_new(&h, &limits, &err);
+    if (s == HV_OK)
+        s = hv__guard(h, run_selftest, &t, &err);
+    if (s != HV_OK) {
+        counts->failed++;
+        hv_str_addf(out, "FAILED %s: %s\n", p->id, hv_err_format(&err, text, sizeof text));
+    }
+    hv_host_free(h);
+}

@@ -1,0 +1,254 @@
+/* One job from a pipe, events to a pipe. The run itself is run.c; the parent's side is
+ * ui/session/pool. */
+#include "scripting/worker/worker.h"
+#include "scripting/host/jail.h"
+#include "scripting/worker/worker_int.h"
+#include "solver/base/units.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <signal.h>
+#include <sys/prctl.h>
+#endif
+
+#define MEMORY_LIMIT ((rlim_t)4 << 30)
+#define CPU_GRACE_S  30.0
+#define JOB_LIMIT    ((size_t)64 << 20)
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+/** A job as read. */
+struct worker_job {
+    struct hv_json json;
+    struct hv_inputs inputs;
+    struct hv_plugins plugins;
+    struct hv_run_request request;
+    const char **lost; /**< on the heap */
+    int out_fd;
+    bool is_console; /**< kind `lua` */
+};
+
+void hv__write_line(int fd, const json_t *line)
+{
+    struct hv_str text = {0};
+
+    hv_json_write(&text, line, false);
+    hv_str_addc(&text, '\n');
+    for (size_t at = 0; at < text.n;) {
+        ssize_t n = write(fd, text.p + at, text.n - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break; /* the parent is gone; SIGPIPE or the next look at the pipe ends us */
+        at += (size_t)n;
+    }
+    hv_str_free(&text);
+}
+
+static void write_event(void *ctx, const json_t *line)
+{
+    const struct worker_job *w = ctx;
+    hv__write_line(w->out_fd, line);
+}
+
+enum hv_status hv__lines_next(struct hv__lines *l, const char **out, size_t *n, struct hv_err *err)
+{
+    struct hv_str *t = &l->text;
+    const char *end = NULL;
+    char buf[65536];
+
+    while (t->n == l->at || (end = memchr(t->p + l->at, '\n', t->n - l->at)) == NULL) {
+        ssize_t got = read(l->fd, buf, sizeof buf);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return hv_err_set(err, HV_EIO, "cannot read the job: %s", strerror(errno));
+        if (got == 0)
+            break;
+        if (l->at > 0) /* nothing was read yet: there is no memory */
+            memmove(t->p, t->p + l->at, t->n - l->at);
+        t->n -= l->at;
+        l->at = 0;
+        hv_str_add(t, buf, (size_t)got);
+        if (t->n > JOB_LIMIT)
+            return hv_err_set(err, HV_ELIMIT, "the job is larger than 64 MiB");
+    }
+    *out = t->n > l->at ? t->p + l->at : NULL;
+    *n = end != NULL ? (size_t)(end - *out) : t->n - l->at;
+    l->at += *n + (end != NULL);
+    return HV_OK;
+}
+
+static void limit_process(double time_limit_s)
+{
+    const struct rlimit none = {0, 0}, memory = {MEMORY_LIMIT, MEMORY_LIMIT};
+
+    (void)setrlimit(RLIMIT_CORE, &none);
+    if (!SANITIZED)
+        (void)setrlimit(RLIMIT_AS, &memory);
+    if (time_limit_s > 0 && time_limit_s < 1e6) {
+        rlim_t s = (rlim_t)(time_limit_s + CPU_GRACE_S);
+        const struct rlimit cpu = {s, s + 1};
+        (void)setrlimit(RLIMIT_CPU, &cpu);
+    }
+}
+
+/** A parent that is killed takes its workers along, also those inside one long call of C. */
+static void end_with_parent(void)
+{
+#ifdef __linux__
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+}
+
+/** A member that is a document (object) as text of its own, or a name. */
+static struct hv_json document(const json_t *v, const char *name)
+{
+    struct hv_json j = {0};
+    hv_json_wrap(&j, json_deep_copy(v), name);
+    return j;
+}
+
+static enum hv_status read_inputs(const struct hv_jp *root, struct hv_inputs *in,
+                                  struct hv_err *err)
+{
+    struct hv_jp c, m, j = hv_jp_get(root, "job");
+    enum hv_status s = hv_device_catalogue_read(&in->devices, err);
+
+    if (s == HV_OK)
+        s = hv_jp_need(root, "cluster", "a cluster or its name", &c, err);
+    if (s == HV_OK)
+        s = hv_jp_need(root, "model", "a model or its name", &m, err);
+    if (s == HV_OK)
+        s = json_is_string(c.v)
+                ? hv_cluster_doc_read(&in->cluster, json_string_value(c.v), &in->devices, err)
+                : hv_cluster_doc_build(&in->cluster, document(c.v, "cluster"), &in->devices, err);
+    if (s == HV_OK)
+        s = json_is_string(m.v) ? hv_model_doc_read(&in->model, json_string_value(m.v), err)
+                                : hv_model_doc_build(&in->model, document(m.v, "model"), err);
+    if (s != HV_OK)
+        return s;
+    int longest = in->model.model->max_sequence;
+    if (json_is_object(j.v))
+        return hv_job_doc_build(&in->job, document(j.v, "job"), longest, err);
+    return hv_job_doc_read(&in->job, json_string_value(j.v), longest, err);
+}
+
+/** The addresses of lost devices. */
+static enum hv_status read_lost(struct worker_job *w, const struct hv_jp *list, struct hv_err *err)
+{
+    enum hv_status s = hv_jp_array(list, &w->request.n_lost, err);
+
+    if (s != HV_OK)
+        return s;
+    w->lost = hv_xcalloc(w->request.n_lost + 1, sizeof *w->lost);
+    for (size_t i = 0; s == HV_OK && i < w->request.n_lost; i++) {
+        struct hv_jp at = hv_jp_at(list, i);
+        s = hv_jp_string(&at, &w->lost[i], err);
+    }
+    w->request.lost = w->lost;
+    return s;
+}
+
+static enum hv_status read_job(struct worker_job *w, const char *line, size_t n, struct hv_err *err)
+{
+    static const char *const keys[] = {"cluster", "model", "job",    "strategy",
+                                       "options", "seed",  "budget", "time_limit_s",
+                                       "replan",  "lost",  "kind"};
+    static const char *const kinds[] = {"plan", "lua"};
+    int kind = 0;
+    int64_t seed = 1, budget = 0;
+    double limit = 0;
+    struct hv_jp at;
+    enum hv_status s = hv_json_parse(&w->json, line, n, "job", err);
+    if (s != HV_OK)
+        return s;
+    struct hv_jp root = hv_jp_root(&w->json);
+    s = hv_jp_object(&root, keys, HV_COUNT(keys), err);
+    if (s == HV_OK)
+        s = hv_jp_opt_word(&root, "kind", kinds, HV_COUNT(kinds), &kind, err);
+    w->is_console = kind == 1;
+    if (s == HV_OK && !w->is_console)
+        s = hv_jp_need(&root, "strategy", "the name of a strategy", &at, err);
+    if (s == HV_OK && !w->is_console)
+        s = hv_jp_string(&at, &w->request.strategy, err);
+    if (s == HV_OK)
+        s = hv_jp_opt_int(&root, "seed", 0, INT64_C(9007199254740991), &seed, err);
+    if (s == HV_OK)
+        s = hv_jp_opt_int(&root, "budget", 0, INT64_C(9007199254740991), &budget, err);
+    if (s == HV_OK)
+        s = hv_jp_opt_number(&root, "time_limit_s", 0, 1e9, &limit, err);
+    at = hv_jp_get(&root, "options");
+    if (s == HV_OK && !hv_jp_none(&at) && !json_is_object(at.v))
+        s = hv_jp_expected(&at, err, "an object of options");
+    w->request.options = hv_jp_none(&at) ? NULL : at.v;
+    at = hv_jp_get(&root, "replan");
+    w->request.replan = json_is_object(at.v) ? at.v : NULL;
+    at = hv_jp_get(&root, "lost");
+    if (s == HV_OK && !hv_jp_none(&at))
+        s = read_lost(w, &at, err);
+    w->request.seed = (uint64_t)seed;
+    w->request.budget = budget;
+    w->request.time_limit_s = limit;
+    return s == HV_OK ? read_inputs(&root, &w->inputs, err) : s;
+}
+
+/** Runs the job behind the walls. */
+static enum hv_status run_job(struct worker_job *w, struct hv__lines *in,
+                              struct hv_run_result *result, struct hv_err *err)
+{
+    limit_process(w->request.time_limit_s);
+    /* where the kernel has neither, the sandbox is the only wall */
+    (void)hv_lock_files();
+    if (!SANITIZED)
+        (void)hv_lock_calls();
+    w->request.inputs = &w->inputs;
+    w->request.plugins = &w->plugins;
+    w->request.event = write_event;
+    w->request.ctx = w;
+    if (w->is_console)
+        return hv__worker_console(in, w->out_fd, &w->request, err);
+    return hv_run_strategy(&w->request, result, err);
+}
+
+int hv_worker_main(int in_fd, int out_fd)
+{
+    struct worker_job w = {.out_fd = out_fd};
+    struct hv_run_result result = {0};
+    struct hv__lines in = {.fd = in_fd};
+    struct hv_err err = {0};
+    const char *line = NULL;
+    size_t n = 0;
+
+    end_with_parent();
+    enum hv_status s = hv__lines_next(&in, &line, &n, &err);
+    if (s == HV_OK)
+        s = read_job(&w, line != NULL ? line : "", n, &err);
+    if (s == HV_OK)
+        s = hv_plugins_read(&w.plugins, &err);
+    if (s == HV_OK)
+        s = run_job(&w, &in, &result, &err);
+    json_t *last = hv_run_result_event(&result, s, &err);
+    hv__write_line(out_fd, last);
+    json_decref(last);
+    hv_run_result_free(&result);
+    free(w.lost);
+    hv_plugins_free(&w.plugins);
+    hv_inputs_free(&w.inputs);
+    hv_json_free(&w.json);
+    hv_str_free(&in.text);
+    return 0;
+}

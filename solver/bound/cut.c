@@ -1,0 +1,273 @@
+/**
+ * Slow networks: what it costs that a plan uses devices on both sides of a cut.
+ *
+ * Take a cut of the cluster (hv_cost_cuts): zones or groups of nodes against all others, and
+ * between them a network that carries little. Let H be the time that activations of the whole batch
+ * take over it in one direction, R(Q) that of gradients of parts Q of the model, T' the time up to
+ * the end of the reductions. Let every data-parallel rank of a plan keep to one side (the ranks of
+ * a stage and its copies may be on different ones). A part may be on both sides, then its gradients
+ * are summed over the cut; or on the first only; or on the second only. Either
+ * A. all parts are on both: T' ≥ R(all);
+ * B. one is on the first side only and one on the second only: every sequence goes over the cut
+ *    between them, forward one way and backward the other, so that each direction carries all of
+ *    them: T' ≥ H and the latency of the last message;
+ * C. or some are on one side only, "before" the cut, and the others, Q, on both. Of n sequences
+ *    through a copy of the pipeline let the stage with most of its ranks beyond have the share f of
+ *    them there. Stages send each other equal flows from and to each of their ranks, so f n
+ *    sequences cross on the way between it and the part that is before the cut: ν N in all, one way
+ *    forwards and the other way backwards. No reduction starts before every copy has begun the last
+ *    backward pass of its part, so not before all activations have crossed forwards; what still
+ *    crosses backwards goes first. So ν H + R(Q) ≤ T', and devices beyond do no more than ν of the
+ *    passes through Q: those before the cut have the rest, and for them the inequality of
+ *    bound_chain.c holds with as much less work.
+ * A and B are numbers. In C what is taken over grows with T': let E(t) be the bound of the devices
+ * before the cut where T' ≤ t; it falls. The least time of a plan is no less than min(t, E(t)), for
+ * every t; the best t is found by halving. The most that can be taken over is a knapsack of parts
+ * by value over R, over ν: on each of its straight pieces ν K(T' - ν H) is a parabola.
+ *
+ * Plans outside (hv__keeps_to_sides): exchanges inside passes cross the cut (tensor, context or
+ * expert parallelism), or states are sharded over it; ranks of a stage on both sides have shares of
+ * their own, or do not come out even with another stage's; gradients are summed on servers.
+ */
+#include "solver/bound/bound_int.h"
+#include "solver/eval/train/reduce_int.h"
+
+/** Times that E is asked. */
+#define TURNS 6
+
+/** A piece of the knapsack: what is worth most per second comes first. */
+struct piece {
+    double value, sum_s;
+};
+
+/** Most of ν K over the budgets of one piece, of which `k0` and `b0` are value and seconds of those
+ * before it. */
+static double most_of_piece(const struct hv__beyond *x, struct piece p, double k0, double b0)
+{
+    double to = fmin(b0 + p.sum_s, x->window_s), best = 0;
+    double slope = p.sum_s > 0 ? p.value / p.sum_s : 0;
+    double whole = x->window_s - x->hop_s; /* as much leaves time for the whole batch */
+    double top = slope > 0 ? (x->window_s + b0 - k0 / slope) / 2 : to;
+    const double tries[] = {b0, to, fmin(fmax(fmax(top, whole), b0), to)};
+    for (size_t i = 0; i < HV_COUNT(tries) && b0 <= to; i++) {
+        double share = x->hop_s > 0 ? fmin(1, (x->window_s - tries[i]) / x->hop_s) : 1;
+        double value = tries[i] >= b0 + p.sum_s ? k0 + p.value : k0 + slope * (tries[i] - b0);
+        best = fmax(best, share * value);
+    }
+    return best;
+}
+
+double hv__taken_over(const struct hv__work *w, const double *values)
+{
+    struct piece sorted[HV__ITEMS_BY_SIZE];
+    size_t n = 0;
+    for (size_t c = 0; c + 1 < w->n_items; c++) {
+        struct piece p = {values[c], w->units[c] / w->batch * w->beyond->sum_s[c]};
+        size_t at = n++;
+        for (; at > 0 && sorted[at - 1].value * p.sum_s < p.value * sorted[at - 1].sum_s; at--) {
+            sorted[at] = sorted[at - 1];
+        }
+        sorted[at] = p;
+    }
+    double best = 0, k0 = 0, b0 = 0;
+    for (size_t i = 0; i < n; i++) {
+        best = fmax(best, most_of_piece(w->beyond, sorted[i], k0, b0));
+        k0 += sorted[i].value;
+        b0 += sorted[i].sum_s;
+    }
+    return best;
+}
+
+/** One cut as the bound sees it. */
+struct sides {
+    struct hv_cost *k;
+    const struct hv__work *w;
+    const struct hv_cost_cut *cut;
+    struct hv_arena *arena;
+    double *sum_s; /**< [n_items] */
+    double all_s;  /**< of all parts */
+    double step_s; /**< least of any kind, as are the next two */
+    double jitter, pass_s;
+};
+
+/** Seconds that the gradients of one part take over the cut. */
+static double part_s(const struct sides *s, size_t item)
+{
+    size_t classes = hv_cost_n_classes(s->k), block = 0;
+    enum hv_part part = HV_PART_EMBEDDING;
+    if (item < 2 * classes) {
+        block = hv_cost_class_block(s->k, (unsigned)(item / 2));
+        part = item % 2 == 0 ? HV_PART_ATTENTION : HV_PART_FFN;
+    } else if (item == 2 * classes + 1) {
+        part = HV_PART_HEAD;
+    }
+    return hv_cost_gradient_bytes(s->k, part, block) * s->cut->byte_s;
+}
+
+static struct sides sides_of(struct hv_cost *k, const struct hv__work *w,
+                             const struct hv_cost_cut *cut, struct hv_arena *arena)
+{
+    struct sides s = {.k = k, .w = w, .cut = cut, .arena = arena};
+    s.sum_s = hv_arena_new(arena, double, w->n_items);
+    for (size_t i = 0; i + 1 < w->n_items; i++) {
+        s.sum_s[i] = part_s(&s, i);
+        s.all_s += w->units[i] / w->batch * s.sum_s[i];
+    }
+    s.step_s = s.jitter = s.pass_s = HUGE_VAL;
+    for (size_t i = 0; i < w->n_kinds; i++) {
+        if (w->devices[i] > 0) {
+            s.step_s = fmin(s.step_s, w->step_s[i]);
+            s.jitter = fmin(s.jitter, w->jitter[i]);
+            s.pass_s = fmin(s.pass_s, w->pass_s[i]);
+        }
+    }
+    return s;
+}
+
+/** E(t) of one side; t = 0: that side alone. */
+static double before_s(const struct sides *s, bool side, double t)
+{
+    struct hv__work w = *s->w;
+    struct hv__beyond x = {fmax(0, t - s->step_s), s->cut->hop_s, s->sum_s};
+    w.beyond = &x;
+    hv__keep_side(s->k, &w, s->cut->beyond, side, s->arena);
+    return hv__bound_by_size(&w, s->arena);
+}
+
+/** Case C before the cut on that side, where that is under `most`; of use from `least` on. */
+static double mostly_s(const struct sides *s, bool side, double least, double most)
+{
+    double from = least, to = most, best = 0;
+    for (int i = 0; i < TURNS && from < to; i++) {
+        double t = i == 0 ? to : (from + to) / 2, e = before_s(s, side, t);
+        best = fmax(best, fmin(t, e));
+        if (e >= t) {
+            from = t;
+        } else {
+            from = fmax(from, e);
+            to = t;
+        }
+    }
+    return fmax(best, least);
+}
+
+/** Words for a cut that counts; `alone_s`: of the faster side. */
+static const char *say_cut(const struct sides *s, const struct hv_bound *b, double more_s,
+                           double alone_s)
+{
+    char more[HV_FMT_CAP], hops[HV_FMT_CAP], sums[HV_FMT_CAP], alone[HV_FMT_CAP], rest[HV_FMT_CAP];
+    const char *side = isfinite(alone_s)
+                           ? hv_arena_printf(s->arena, "either side alone takes %s or more",
+                                             hv_fmt_seconds(alone, sizeof alone, alone_s))
+                           : "neither side alone has room for the gradients";
+    return hv_arena_printf(s->arena,
+                           "%s because of %s: over it activations of all sequences take %s, "
+                           "gradients of all weights %s, and %s (only plans that exchange across "
+                           "it inside passes, shard states over it or sum gradients on servers may "
+                           "take less, down to %s)",
+                           hv_fmt_seconds(more, sizeof more, more_s), s->cut->words,
+                           hv_fmt_seconds(hops, sizeof hops, s->cut->hop_s),
+                           hv_fmt_seconds(sums, sizeof sums, s->all_s), side,
+                           hv_fmt_seconds(rest, sizeof rest, b->spread_s));
+}
+
+static void try_cut(const struct sides *s, struct hv_bound *out)
+{
+    double across_s = s->cut->hop_s + s->cut->latency_s + s->pass_s / 2;
+    double most = fmin(s->step_s + s->all_s, s->step_s + (1 + s->jitter) * across_s);
+    double least = out->iteration_s;
+    if (!(most > least)) {
+        return;
+    }
+    double alone[] = {before_s(s, false, 0), before_s(s, true, 0)};
+    for (int side = 0; side < 2; side++) {
+        most = mostly_s(s, side, least, fmin(most, alone[side]));
+    }
+    if (most > least) {
+        out->cut_why = say_cut(s, out, most - out->spread_s, fmin(alone[0], alone[1]));
+        out->why = hv_arena_printf(s->arena, "%s; %s", out->spread_why, out->cut_why);
+        out->iteration_s = most;
+        out->cut_s = most - out->spread_s;
+        out->beyond = s->cut->beyond;
+    }
+}
+
+void hv__bound_cuts(struct hv_cost *k, const struct hv__work *w, struct hv_arena *arena,
+                    struct hv_bound *out)
+{
+    struct hv_cost_cut *cuts = NULL;
+    size_t n = hv_cost_n_classes(k) <= HV__CLASSES_BY_SIZE ? hv_cost_cuts(k, arena, &cuts) : 0;
+    struct hv_bound best = *out;
+    for (size_t i = 0; i < n; i++) {
+        struct hv_bound own = *out;
+        const struct sides s = sides_of(k, w, &cuts[i], arena);
+        try_cut(&s, &own);
+        best = own.iteration_s > best.iteration_s ? own : best;
+    }
+    *out = best;
+}
+
+/** Are the devices on both sides? */
+static bool is_across(const struct hv_cluster *c, const bool *beyond, const uint32_t *devices,
+                      size_t n)
+{
+    bool first = n > 0 && beyond[hv_cluster_device(c, devices[0]).group];
+    for (size_t i = 1; i < n; i++) {
+        if (beyond[hv_cluster_device(c, devices[i]).group] != first) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** May a copy of the stage have devices on both sides? Only whole data-parallel ranks that work
+ * alike, without exchanges between them, and with equal flows from and to all other stages. */
+static bool may_be_across(const struct hv_cluster *c, const struct hv_replica *r,
+                          const struct hv_stage *st, const uint32_t *devices, const bool *beyond)
+{
+    size_t each = hv_stage_ranks(r, st), n = st->dp > 0 ? (size_t)st->dp : 1, width = each / n;
+    if (st->zero.stage > 0 || st->shares != NULL || hv_stage_experts_over(st) > 1) {
+        return false;
+    }
+    for (size_t d = 0; d < n; d++) {
+        if (is_across(c, beyond, devices + d * width, width)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < r->n_stages; i++) {
+        size_t other = hv_stage_ranks(r, &r->stages[i]);
+        if (other == 0 || (other % each != 0 && each % other != 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool stage_keeps(const struct hv_cluster *c, const struct hv_replica *r,
+                        const struct hv_stage *st, const bool *beyond)
+{
+    size_t each = hv_stage_ranks(r, st);
+    if (st->zero.stage > 0) { /* all copies may share the states */
+        return !is_across(c, beyond, st->devices, st->n_devices);
+    }
+    for (size_t at = 0; each > 0 && at + each <= st->n_devices; at += each) {
+        if (is_across(c, beyond, st->devices + at, each) &&
+            !may_be_across(c, r, st, st->devices + at, beyond)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool hv__keeps_to_sides(const struct hv__lowered *l, const bool *beyond)
+{
+    for (size_t i = 0; i < l->plan->n_replicas; i++) {
+        const struct hv_replica *r = &l->plan->replicas[i];
+        for (size_t k = 0; k < r->n_stages; k++) {
+            if (!stage_keeps(hv_cost_cluster(l->k), r, &r->stages[k], beyond)) {
+                return false;
+            }
+        }
+    }
+    return !hv__by_servers(l);
+}

@@ -1,0 +1,141 @@
+/**
+ * Seconds of collectives and transfers on the real topology.
+ *
+ * Ring, tree, in-switch, hierarchical and two-hop forms with the slowest link of each level at the
+ * share of its rate that messages of that size get (link_curve.h), NIC bandwidth shared among the
+ * groups that run together. A link domain of several nodes (an NVL72 rack) counts as one large
+ * node. Formulae: Thakur et al. 2005 for ring and tree, DeepEP for two hops. Thread: any. Errors:
+ * none; HV_UNKNOWN where two members are not connected.
+ */
+#ifndef HV_SOLVER_COST_NETWORK_COLLECTIVE_H
+#define HV_SOLVER_COST_NETWORK_COLLECTIVE_H
+
+#include "solver/base/why.h"
+#include "solver/inventory/cluster.h"
+#include "solver/plan/plan.h"
+#include <stdint.h>
+
+/** What a group of devices does with a buffer; HV_P2P moves it from one device to one other. */
+enum hv_collective {
+    HV_ALL_REDUCE,
+    HV_ALL_GATHER,
+    HV_REDUCE_SCATTER,
+    HV_ALL_TO_ALL,
+    HV_BROADCAST,
+    HV_REDUCE,
+    HV_P2P,
+    HV_COLLECTIVE_N
+};
+/** "all_reduce", "all_gather", …. */
+const char *hv_collective_name(enum hv_collective c);
+
+/** What is asked. */
+struct hv_collective_query {
+    enum hv_collective op;
+    /** Full gathered or reduced tensor; for all_to_all the local send buffer; for p2p the message.
+     */
+    double bytes;
+    const uint32_t *devices; /**< members in rank order; p2p: sender, receiver */
+    size_t n;
+    /** HV_ALGO_AUTO = the fastest that applies; all_to_all: ring = direct, hierarchical = two
+     * hops at once (DeepEP), tree = in turn, with every copy (2DH, Hwang et al. 2023).
+     */
+    enum hv_sync_algorithm algorithm;
+    double
+        together; /**< groups of this shape that share each node's network at the same time, ≥ 1 */
+    double copies; /**< all_to_all: members that every item of `bytes` goes to (top-k experts);
+                      two hops carry an item to each node once. 0 or 1: one */
+};
+
+/** What it costs. */
+struct hv_collective_cost {
+    double time_s;
+    double alpha_s;                   /**< part of it that bytes do not change */
+    double messages;                  /**< per member */
+    double node_bytes;                /**< sent per member inside nodes and link domains */
+    double network_bytes;             /**< sent per node between them, all `together` groups */
+    enum hv_sync_algorithm algorithm; /**< the one used */
+};
+
+/** Prices one collective. `why` may be NULL. O(n log groups), and O(n log n) where members do not
+ * come in rising order. */
+struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
+                                             const struct hv_collective_query *q,
+                                             struct hv_why *why);
+
+/** Groups that do the same at the same time: of `n` devices in rank order, each group has `size`
+ * that lie `stride` apart, and as many groups lie between them. */
+struct hv_family {
+    const uint32_t *devices;
+    size_t n, stride, size;
+};
+/**
+ * How many groups share the network with the one that holds devices[member] (itself too): what the
+ * slowest NIC or named link on its way carries alone over what it gets of the tightest, where each
+ * is divided among the groups that go over it. Groups within one node or link domain load none. 1:
+ * it meets nobody. O(n log n), O(n) where devices rise within groups.
+ */
+double hv_cost_together(const struct hv_cluster *c, const struct hv_family *f, size_t member);
+
+/** What transfers share, in one direction. Constant, words. */
+enum hv_wire {
+    HV_WIRE_NODE_OUT, /**< all NICs of a node, sending; number: the node */
+    HV_WIRE_NODE_IN,  /**< the same, receiving */
+    HV_WIRE_PAIR,     /**< what the network has between two nodes; from × nodes + to */
+    HV_WIRE_LINK,     /**< a named link of the network; 2 × its number, + 1 backwards */
+    HV_WIRE_OWN,      /**< what joins two ranks of a plan alone; numbered by who asks */
+    HV_WIRE_N
+};
+/** One element in one direction, of all there are. */
+static inline uint64_t hv_wire_id(enum hv_wire kind, uint64_t number)
+{
+    return number * HV_WIRE_N + (uint64_t)kind;
+}
+
+/** How long a transfer keeps an element busy that it has to itself. */
+struct hv_wire_use {
+    uint64_t wire; /**< hv_wire_id */
+    double busy_s;
+    const char *why; /**< the element in words */
+};
+
+/** Activations from the ranks of one stage to those of another: `bytes` in all, spread evenly over
+ * as many flows as the larger side has ranks. */
+struct hv_hop_query {
+    const uint32_t *from, *to;
+    size_t n_from, n_to;
+    double bytes;
+};
+
+/** A hop in parts. */
+struct hv_hop_cost {
+    double latency_s;  /**< whatever the bytes */
+    double alone_s;    /**< bytes of the slowest flow that has its path to itself */
+    double bytes_s;    /**< bytes of all flows, which share elements: at least alone_s */
+    double flow_bytes; /**< of one flow */
+};
+
+/** The parts of hv_cost_hop, and what hv_cost_hop_uses lists, into `uses`. O(flows, · log where
+ * devices do not rise, + links). */
+struct hv_hop_cost hv_cost_hop_parts(const struct hv_cluster *c, const struct hv_hop_query *q,
+                                     struct hv_wire_use *uses, size_t *n_uses, struct hv_why *why);
+/**
+ * What of the network (of no link inside nodes and link domains) a hop keeps busy; returns how
+ * many. `out` has room for 4 × the flows + 2 × the named links. O(flows log flows + links).
+ */
+size_t hv_cost_hop_uses(const struct hv_cluster *c, const struct hv_hop_query *q,
+                        struct hv_wire_use *out);
+
+/** Seconds that all NICs of a node take to send (or to receive) so many bytes of many flows to (or
+ * from) others. O(log groups). */
+double hv_cost_node_s(const struct hv_cluster *c, uint32_t node, double bytes);
+
+/**
+ * Seconds until `bytes` (all data-parallel shares of one micro-batch together) have moved from the
+ * ranks of one stage to those of the next; flows are spread evenly over the ranks and bounded by
+ * links, NICs of both sides, the network and its named links, which all flows over them share.
+ */
+double hv_cost_hop(const struct hv_cluster *c, const uint32_t *from, size_t n_from,
+                   const uint32_t *to, size_t n_to, double bytes, struct hv_why *why);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * Groups that do the same at the same time and meet on the network: how many of them share what
+ * one of them goes over.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "solver/base/units.h"
+#include "solver/cost/network/collective.h"
+
+/* A member and its group. */
+struct seat {
+    size_t group;
+    uint32_t device;
+};
+
+/* Something of the network that a ring goes over, and how many rings do. */
+struct element {
+    uint64_t wire;
+    double bytes_per_s, rings;
+};
+
+struct elements {
+    struct element *items;
+    size_t n;
+};
+
+static int by_group(const void *x, const void *y)
+{
+    const struct seat *a = x, *b = y;
+    if (a->group != b->group)
+        return a->group < b->group ? -1 : 1;
+    return (a->device > b->device) - (a->device < b->device);
+}
+
+static int by_wire(const void *x, const void *y)
+{
+    const struct element *a = x, *b = y;
+    return (a->wire > b->wire) - (a->wire < b->wire);
+}
+
+static size_t group_of(const struct hv_family *f, size_t i)
+{
+    return i / (f->stride * f->size) * f->stride + i % f->stride;
+}
+
+/* Members by group and, as rings go, by number. */
+static struct seat *sorted_seats(const struct hv_family *f)
+{
+    struct seat *s = hv_xmalloc(f->n * sizeof *s);
+    bool sorted = true;
+    for (size_t i = 0; i < f->n; i++) {
+        s[i] = (struct seat){group_of(f, i), f->devices[i]};
+        sorted = sorted && (i == 0 || by_group(&s[i - 1], &s[i]) < 0);
+    }
+    if (!sorted)
+        qsort(s, f->n, sizeof *s, by_group);
+    return s;
+}
+
+/* Adds what is between two neighbours of a ring, beside their NICs. */
+static void add_between(const struct hv_cluster *c, uint32_t a, uint32_t b, struct elements *out)
+{
+    const struct hv_network_link *x = c->n_links > 0 ? hv_cluster_link(c, a, b) : NULL;
+    if (x && hv_known(x->bytes_per_s))
+        out->items[out->n++] =
+            (struct element){hv_wire_id(HV_WIRE_LINK, (uint64_t)(x - c->links)), x->bytes_per_s, 0};
+    else if (c->matrix_bytes_per_s)
+        out->items[out->n++] =
+            (struct element){hv_wire_id(HV_WIRE_PAIR, (uint64_t)a * c->n_nodes + b),
+                             hv_cluster_node_path(c, a, b).bytes_per_s, 0};
+}
+
+/* What a ring through these members goes over, each once and in order; nothing where they share a
+ * link domain. */
+static void list_elements(const struct hv_cluster *c, const struct seat *s, size_t n,
+                          struct elements *out)
+{
+    bool far = false, plain = c->n_links == 0 && !c->matrix_bytes_per_s;
+    double most = plain ? hv_or(c->network_bytes_per_s, HUGE_VAL) : HUGE_VAL;
+    uint32_t before = hv_cluster_node_of(c, s[n - 1].device);
+    uint32_t domain = hv_cluster_domain_of(c, before);
+    out->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t node = hv_cluster_node_of(c, s[i].device);
+        if (node == before && i > 0)
+            continue;
+        far = far || hv_cluster_domain_of(c, node) != domain;
+        out->items[out->n++] =
+            (struct element){hv_wire_id(HV_WIRE_NODE_OUT, node),
+                             fmin(hv_cluster_group_of_node(c, node)->nic.bytes_per_s, most), 0};
+        if (node != before)
+            add_between(c, before, node, out);
+        before = node;
+    }
+    out->n = far ? out->n : 0;
+    if (!plain && out->n > 1)
+        qsort(out->items, out->n, sizeof *out->items, by_wire);
+    size_t kept = out->n > 0;
+    for (size_t i = 1; i < out->n; i++) {
+        if (out->items[i].wire != out->items[kept - 1].wire)
+            out->items[kept++] = out->items[i];
+    }
+    out->n = kept;
+}
+
+/* Counts a ring on those elements of `own` that it goes over too. */
+static void count(struct elements *own, const struct elements *ring)
+{
+    for (size_t i = 0, k = 0; i < ring->n && k < own->n;) {
+        uint64_t a = ring->items[i].wire, b = own->items[k].wire;
+        own->items[k].rings += a == b;
+        i += a <= b;
+        k += b <= a;
+    }
+}
+
+/* The rate of the slowest element over the least that the ring gets where it meets others. */
+static double worst(const struct elements *own)
+{
+    double slowest = HUGE_VAL, least = HUGE_VAL;
+    for (size_t i = 0; i < own->n; i++) {
+        slowest = fmin(slowest, own->items[i].bytes_per_s);
+        least = fmin(least, own->items[i].bytes_per_s / own->items[i].rings);
+    }
+    return own->n > 0 && least > 0 ? fmax(1, slowest / least) : 1;
+}
+
+double hv_cost_together(const struct hv_cluster *c, const struct hv_family *f, size_t member)
+{
+    if (f->size < 2 || f->stride == 0 || member >= f->n || f->n <= f->size)
+        return 1;
+    struct seat *s = sorted_seats(f);
+    size_t most = 0, group = group_of(f, member), from = 0, to = 0;
+    for (size_t i = 0, last; i < f->n; i = last) {
+        for (last = i; last < f->n && s[last].group == s[i].group; last++)
+            ;
+        most = last - i > most ? last - i : most;
+        from = s[i].group == group ? i : from;
+        to = s[i].group == group ? last : to;
+    }
+    struct elements own = {hv_xmalloc(2 * most * sizeof *own.items), 0};
+    struct elements ring = {hv_xmalloc(2 * most * sizeof *ring.items), 0};
+    list_elements(c, s + from, to - from, &own);
+    for (size_t i = 0, last; own.n > 0 && i < f->n; i = last) {
+        for (last = i; last < f->n && s[last].group == s[i].group; last++)
+            ;
+        list_elements(c, s + i, last - i, &ring);
+        count(&own, &ring);
+    }
+    double out = worst(&own);
+    free(ring.items);
+    free(own.items);
+    free(s);
+    return out;
+}

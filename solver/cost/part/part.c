@@ -1,0 +1,406 @@
+/*
+ * Compute time, parameters and kept bytes of the parts of a transformer. FLOPs and activation bytes
+ * follow Narayanan et al. (SC'21) and Korthikanti et al. (2022) with fused attention, grouped
+ * queries, gated feed-forwards, latent attention and experts. Exchanges between ranks are in
+ * part_exchange.c.
+ */
+#include <math.h>
+
+#include "solver/cost/part/part_int.h"
+
+/* The rate that training sustains in large products times the share of it that this shape reaches.
+ */
+static double product_s(const struct hv__sum *s, const struct hv__product *p, double share)
+{
+    double flops = 2 * p->m * p->n * p->k;
+    if (!(flops > 0))
+        return 0;
+    double start_s = s->a->ideal ? 0 : s->e.gemm_start_s;
+    return start_s + flops / (s->e.gemm_flops_per_s * share);
+}
+
+/* Sums of gradients are read and written whole in every weight-gradient pass; the epilogue of the
+ * product hides a part of it (calibrated). */
+static double accumulate_s(const struct hv__sum *s, const struct hv__product *p)
+{
+    double bytes = 2 * hv_job_grad_bytes(&s->a->k->job) * p->groups * p->k * p->n;
+    return s->e.calibration->v[HV_CAL_ACCUMULATE] * bytes / s->e.bytes_per_s;
+}
+
+/* Narrow formats: an operand of `values` is read in 16 bit and written twice, straight and
+ * transposed, in 8. */
+static double cast_s(const struct hv__sum *s, double values)
+{
+    bool narrow = hv_precision_bytes(s->a->k->job.precision) <= 1;
+    return narrow ? s->e.calibration->v[HV_CAL_CAST] * 4 * values / s->e.bytes_per_s : 0;
+}
+
+/* Seconds of one product: forward, gradients of the input and of the weights, and what is in them
+ * besides the product itself. */
+struct product_times {
+    double forward_s, input_grad_s, weight_grad_s, cast_s, sums_s;
+};
+
+static void why_product(const struct hv__sum *s, const struct hv__product *p,
+                        const struct product_times *t, double share)
+{
+    if (!s->a->why)
+        return;
+    const struct hv_gemm_pricer *g = &s->gemm;
+    hv_why_add(s->a->why, p->name, t->forward_s, "s",
+               "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), of which this shape reaches "
+               "%.3g (%s%s%s%s%s, error band %.0f %%), casts %.3g s; input gradient %.4g s, weight "
+               "gradient %.4g s with %.3g s of sums in memory",
+               p->m, p->n, p->k, s->e.gemm_frac, s->e.peak_flops_per_s / HV_TFLOPS, s->e.source,
+               share, hv_gemm_basis_name(g->basis), g->device ? " of " : "",
+               g->device ? g->device : "", g->device ? ", " : "", g->device ? g->source : "",
+               100 * g->error_frac, t->cast_s, t->input_grad_s, t->weight_grad_s, t->sums_s);
+}
+
+/* The gradients of the input and of the weights are products of shapes of their own. */
+void hv__add_product(struct hv__sum *s, const struct hv__product *p)
+{
+    struct hv_gemm_shares share =
+        s->a->ideal ? hv__best_shares(s, p) : hv_gemm_shares(&s->gemm, p->m, p->n, p->k, p->groups);
+    struct product_times t = {.forward_s = product_s(s, p, share.forward),
+                              .input_grad_s = product_s(s, p, share.input_grad),
+                              .weight_grad_s = product_s(s, p, share.weight_grad)};
+    if (t.forward_s > 0 && s->a->ideal) {
+        /* of experts a rank may hold as little as it likes */
+        double sums_s = p->unit & HV_RC_EXPERTS ? 0 : accumulate_s(s, p);
+        hv__count_start(s, s->e.gemm_start_s, s->e.gemm_start_s,
+                        s->e.gemm_start_s + sums_s * s->a->ideal->sums_frac);
+    }
+    if (t.forward_s > 0) {
+        t.sums_s = s->a->ideal ? 0 : accumulate_s(s, p);
+        t.cast_s = cast_s(s, p->m * p->k);
+        t.forward_s += t.cast_s;
+        t.input_grad_s += cast_s(s, p->m * p->n);
+        t.weight_grad_s += t.sums_s;
+    }
+    s->out.forward_s += t.forward_s;
+    s->out.input_grad_s += t.input_grad_s;
+    s->out.weight_grad_s += t.weight_grad_s;
+    if (s->q->recompute & p->unit)
+        s->out.recompute_s += t.forward_s;
+    s->out.flops_forward += 2 * p->m * p->n * p->k;
+    why_product(s, p, &t, share.forward);
+}
+
+static double stream_s(const struct hv__sum *s, double bytes, bool backward)
+{
+    if (!(bytes > 0))
+        return 0;
+    double eager = s->eager ? s->e.calibration->v[HV_CAL_EAGER] : 1;
+    if (s->a->ideal) {
+        double best = hv_stream_best_share(s->q->device, bytes * s->a->ideal->more);
+        hv__count_start(s, backward ? 0 : s->e.launch_s, backward ? s->e.launch_s : 0, 0);
+        return eager * bytes / (s->e.bytes_per_s * best);
+    }
+    double share = hv_stream_share(s->q->device, bytes);
+    return s->e.launch_s + eager * bytes / (s->e.bytes_per_s * share);
+}
+
+void hv__add_stream(struct hv__sum *s, const struct hv__stream *p)
+{
+    double time_s = stream_s(s, p->bytes, false);
+    s->out.forward_s += time_s;
+    s->out.input_grad_s += stream_s(s, p->bytes * p->backward, true);
+    if (s->q->recompute & p->unit)
+        s->out.recompute_s += time_s;
+    hv_why_add(s->a->why, p->name, time_s, "s",
+               "%.4g bytes at %.4g GB/s, of which this size reaches %.3g (%s); backward %.3g times "
+               "as many",
+               p->bytes, s->e.bytes_per_s / HV_GBPS,
+               p->bytes > 0 ? hv_stream_share(s->q->device, p->bytes) : 1.0,
+               hv_stream_source(s->q->device), p->backward);
+}
+
+/* A tensor of `values` per token, produced by `unit`, dropped when `dropped_by` are all recomputed.
+ */
+void hv__keep(struct hv__sum *s, double bytes, unsigned dropped_by)
+{
+    s->full_bytes += bytes;
+    if (!dropped_by || (s->q->recompute & dropped_by) != dropped_by)
+        s->kept_bytes += bytes;
+}
+
+static double norm_values(const struct hv_model *m)
+{
+    return (m->norm == HV_NORM_LAYERNORM ? 2.0 : 1.0) * m->hidden;
+}
+
+/* `total` parameters of which `whole` sit on every rank of a 1d group; grids cut everything. */
+static double on_rank(const struct hv__sum *s, double total, double whole)
+{
+    if (s->q->tp_scheme != HV_TP_1D)
+        return total / s->t;
+    whole = fmin(whole, total);
+    return (total - whole) / s->t + whole;
+}
+
+/* Norm in front, residual behind; kept: the input (unless the part before is computed again) and
+ * the norm. */
+static void add_norm_and_residual(struct hv__sum *s, unsigned input_dropped_by)
+{
+    double h = s->m->hidden / s->t_norm * s->rows * s->elem;
+    hv__add_stream(s, &(struct hv__stream){"norm", HV_RC_NORM, 2 * h, 1.5});
+    double mask = s->dropout ? h / s->elem : 0;
+    hv__add_stream(s, &(struct hv__stream){"residual", 0, 3 * h + mask, 1.0 / 3});
+    hv__keep(s, h, input_dropped_by);
+    hv__keep(s, h, HV_RC_NORM);
+    s->weight_only_bytes += 2 * h;
+}
+
+static void add_latent_projections(struct hv__sum *s, const struct hv_block *b,
+                                   const struct hv__widths *w)
+{
+    const struct hv_mla *x = &b->mla;
+    double h = s->m->hidden, r = s->rows;
+    if (x->q_rank) {
+        hv__add_product(s, &(struct hv__product){"query down gemm", HV_RC_QKV, r, x->q_rank, h, 1});
+        hv__add_product(s, &(struct hv__product){"query up gemm", HV_RC_QKV, r, w->heads * w->qk,
+                                                 x->q_rank, 1});
+    } else {
+        hv__add_product(s,
+                        &(struct hv__product){"query gemm", HV_RC_QKV, r, w->heads * w->qk, h, 1});
+    }
+    hv__add_product(
+        s, &(struct hv__product){"kv down gemm", HV_RC_QKV, r, x->kv_rank + x->rope_dim, h, 1});
+    hv__add_product(s, &(struct hv__product){"kv up gemm", HV_RC_QKV, r,
+                                             w->heads * (x->nope_dim + w->v), x->kv_rank, 1});
+    hv__keep(s, s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim), HV_RC_QKV);
+    s->weight_only_bytes += s->elem * r * (x->q_rank + x->kv_rank + x->rope_dim);
+}
+
+/* Bytes that a backward pass needs besides what was kept: gradients of what the feed-forward made
+ * on its way, and with sequence parallelism its input, whole again, and the gradient of that. */
+static double gathered_bytes(const struct hv__sum *s)
+{
+    bool split = s->q->sequence_parallel && s->q->tp > 1 && s->q->tp_scheme == HV_TP_1D;
+    return split ? 2 * s->elem * s->rows * s->m->hidden : 0;
+}
+
+static double ffn_gradients_bytes(const struct hv__sum *s, const struct hv_block *b)
+{
+    double f = b->ffn, rows = s->rows;
+    if (b->experts) {
+        f = fmax(f, b->expert_ffn);
+        rows *= b->top_k;
+    }
+    return s->elem * rows * hv_ffn_kind_matrices(b->ffn_kind) * ceil(f / s->t * (1 - 1e-12));
+}
+
+/* A byte per value of the residual stream; the unit in front of it makes it again. */
+static void keep_dropout_mask(struct hv__sum *s, unsigned dropped_by)
+{
+    double bytes = s->dropout ? s->m->hidden / s->t_norm * s->rows : 0;
+    hv__keep(s, bytes, dropped_by);
+    if (bytes > 0)
+        hv_why_add(s->a->why, "dropout mask", bytes, "bytes",
+                   "1 byte per value (Korthikanti et al. 2022, section 4.1)");
+}
+
+/* What the core keeps besides its inputs and its output: fp32 row statistics, or the softmax of
+ * every pair, and with dropout its mask and the masked scores. */
+static void keep_core(struct hv__sum *s, const struct hv__widths *w)
+{
+    double pairs = w->heads * s->rows * (s->q->tokens + s->q->context);
+    double bytes = s->flash     ? 4 * s->rows * w->heads
+                   : s->dropout ? (2 * s->elem + 1) * pairs
+                                : s->elem * pairs;
+    hv__keep(s, bytes, HV_RC_CORE);
+    hv_why_add(s->a->why, "attention core keeps", bytes, "bytes", "%s",
+               s->flash     ? "fused: 4 bytes per token and head (row statistics)"
+               : s->dropout ? "unfused: softmax, its dropout mask and their product, "
+                              "5*a*s*s*b in 16 bit (Korthikanti et al. 2022, section 4.1)"
+                            : "unfused: the softmax, 2*a*s*s*b in 16 bit");
+}
+
+/* Activation checkpoints of DeepSpeed's pipelines, in the years before fused kernels: every layer
+ * saves and restores random states from the host and waits for the device. Seen as time per layer
+ * and pass that does not depend on the layer's size in BigScience's A100 sweep; Megatron's own
+ * pipelines of that time show none, and a job whose `kernels` are "fused" has none. */
+static void add_layer_host(struct hv__sum *s)
+{
+    bool told = s->a->k->job.kernels == HV_KERNELS_FUSED;
+    bool checkpoints = (s->q->recompute & HV_RC_FULL) == HV_RC_FULL;
+    if (s->a->ideal || told || !checkpoints || !s->q->sharded_pipeline ||
+        !hv__older_stack(s->a->k, s->q))
+        return;
+    double host_s = s->e.calibration->v[HV_CAL_LAYER_US] * HV_US;
+    s->out.forward_s += host_s;
+    s->out.input_grad_s += host_s;
+    s->out.recompute_s += host_s;
+    hv_why_add(s->a->why, "layer host work", host_s, "s",
+               "per layer and pass of a DeepSpeed pipeline with checkpoints (%s)",
+               s->e.calibration->source);
+}
+
+static void price_attention(struct hv__sum *s, const struct hv_block *b)
+{
+    if (!b->heads)
+        return;
+    add_layer_host(s);
+    struct hv__widths w = hv__widths_of(s, b);
+    double h = s->m->hidden, r = s->rows, rope = s->m->position == HV_POSITION_ROPE;
+    add_norm_and_residual(s, 0);
+    if (b->mla.kv_rank)
+        add_latent_projections(s, b, &w);
+    else
+        hv__add_product(s, &(struct hv__product){"qkv gemm", HV_RC_QKV, r, w.projected, h, 1});
+    hv__add_stream(s,
+                   &(struct hv__stream){"rope", HV_RC_QKV,
+                                        rope * 2 * s->elem * r * (w.heads + w.kv_heads) * w.qk, 1});
+    hv__add_core(s, b, &w);
+    hv__add_product(s, &(struct hv__product){"out gemm", HV_RC_OUT, r, h, w.core_out, 1});
+    hv__keep(s, s->elem * r * w.projected, HV_RC_QKV);
+    keep_core(s, &w);
+    keep_dropout_mask(s, HV_RC_OUT);
+    double scores = s->flash ? 0 : 2 * s->elem * w.heads * r * (s->q->tokens + s->q->context);
+    s->out.transient_bytes += fmax(0, scores - ffn_gradients_bytes(s, b));
+    hv__keep(s, s->elem * r * w.core_out, HV_RC_CORE | HV_RC_OUT);
+    s->weight_only_bytes += s->elem * r * (w.projected + w.core_out);
+    const struct hv_mla *x = &b->mla;
+    double latent = x->kv_rank ? h * (x->q_rank + x->kv_rank + x->rope_dim) : 0;
+    double total = hv_block_attention_parameters(s->m, b);
+    s->out.parameters = on_rank(s, total, norm_values(s->m) + latent);
+    s->a_full = h + w.core_out * s->t;
+    s->c_full = w.projected * s->t + h;
+    s->x.tp_bytes = s->elem * r * h;
+    s->x.tp_forward = 1;
+    s->x.tp_backward =
+        1 + (s->q->sequence_parallel ? 0.5 : 0) + (s->q->recompute & HV_RC_OUT ? 1 : 0);
+    s->x.cp_bytes = s->elem * r * w.kv_heads * (w.qk + w.v);
+    s->x.cp_heads_bytes = s->elem * r * (w.projected + w.core_out);
+    s->x.cp_queries_bytes = s->elem * r * w.heads * w.qk;
+    s->x.cp_outputs_bytes = s->elem * r * w.core_out;
+}
+
+static void price_ffn(struct hv__sum *s, const struct hv_block *b)
+{
+    if (!b->ffn && !b->experts)
+        return;
+    add_norm_and_residual(s, b->heads ? HV_RC_OUT : 0);
+    if (b->ffn)
+        hv__add_ffn(s, b, &(struct hv__ffn){hv__cut(s, b->ffn, s->t), s->rows, 0});
+    if (b->experts)
+        hv__add_experts(s, b);
+    keep_dropout_mask(s, b->experts ? HV_RC_EXPERTS : HV_RC_DOWN);
+    s->out.transient_bytes += ffn_gradients_bytes(s, b) + gathered_bytes(s);
+    double router = b->experts ? (double)s->m->hidden * b->experts : 0;
+    s->out.parameters = on_rank(s, hv_block_ffn_parameters(s->m, b), norm_values(s->m) + router);
+    unsigned last = b->experts ? HV_RC_EXPERTS : HV_RC_DOWN;
+    s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
+    s->x.tp_forward = 1;
+    s->x.tp_backward = 1 + (s->q->sequence_parallel ? 0.5 : 0) + (s->q->recompute & last ? 1 : 0);
+    if (b->ffn || b->shared_experts || s->t_experts >= s->t)
+        return;
+    /* nothing is cut by tensor parallelism: tokens stay where sequence parallelism has them, or
+     * each rank sends its share of them and gathers the sums */
+    s->x.tp_forward = s->q->sequence_parallel ? 0 : 0.5;
+    s->x.tp_backward = s->x.tp_forward * (s->q->recompute & last ? 2 : 1);
+}
+
+static void price_embedding(struct hv__sum *s)
+{
+    double h = s->elem * s->rows * s->m->hidden / s->t_norm;
+    if (!s->m->vocab)
+        return;
+    hv__add_stream(s, &(struct hv__stream){"embedding", 0, 2 * h, 2});
+    keep_dropout_mask(s, 0);
+    s->out.parameters = hv_model_embedding_parameters(s->m) / s->t;
+    s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
+    s->x.tp_forward = 1;
+    s->x.tp_backward = s->q->sequence_parallel ? 0.5 : 0;
+}
+
+static void price_head(struct hv__sum *s)
+{
+    double h = s->elem * s->rows * s->m->hidden / s->t_norm, v = hv__cut(s, s->m->vocab, s->t);
+    if (!s->m->vocab)
+        return;
+    hv__add_stream(s, &(struct hv__stream){"final norm", 0, 2 * h, 1.5});
+    hv__add_product(s, &(struct hv__product){"head gemm", 0, s->rows, v, s->m->hidden, 1});
+    hv__add_stream(s, &(struct hv__stream){"loss", 0, (4 + s->elem) * s->rows * v, 1});
+    hv__keep(s, 2 * h, 0);
+    s->weight_only_bytes += 2 * h;
+    double padded = hv__padded_vocab(s->m, s->q->tp) / s->t;
+    double each = s->q->sharded_weights                     ? HV_LOGIT_BYTES_TORCH
+                  : hv__before_fused(s->a->k, s->q->device) ? HV_LOGIT_BYTES_OLDER
+                                                            : HV_LOGIT_BYTES;
+    double logits = each / 2 * s->elem * s->rows * padded;
+    s->out.transient_bytes = logits + gathered_bytes(s);
+    s->out.parameters = on_rank(s, hv_model_head_parameters(s->m), norm_values(s->m));
+    s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
+    s->x.tp_forward = s->q->sequence_parallel ? 0.5 : 0;
+    s->x.tp_backward = 1;
+    s->a_full = s->m->hidden;
+    s->c_full = v * s->t;
+    hv_why_add(s->a->why, "logits", logits, "bytes",
+               "%.0f tokens x %.0f entries of the padded vocabulary x %.3g bytes: %s", s->rows,
+               padded, each / 2 * s->elem,
+               s->q->sharded_weights   ? "product, fp32 copy, log-softmax and its gradient"
+               : each > HV_LOGIT_BYTES ? "product, fp32 copy and exponentials"
+                                       : "product and fp32 copy, softmax in place");
+}
+
+/* SUMMA on a q × q grid (2d; 2.5d: each of `depth` grids has its part of the sequences and a copy
+ * of the weights, whose gradients are summed once per iteration like those of data parallelism) or
+ * a q³ cube: what a rank receives. Source: Xu et al. 2021 (Optimus), Wang et al. 2021 (Tesseract),
+ * Bian et al. 2021 (3d); weights are `b` values. */
+static double grid_bytes(const struct hv__sum *s)
+{
+    double a = s->rows * s->a_full, c = s->rows * s->c_full;
+    double b = (s->out.parameters + s->out.expert_parameters) * s->t;
+    double q = s->q->tp_scheme == HV_TP_3D ? cbrt(s->t) : sqrt(s->t);
+    double share = (1 - 1 / fmax(q, 1)) / q;
+    if (s->q->tp_scheme == HV_TP_3D)
+        return s->elem * share / q * (a + b + c);
+    return s->elem * share * (a + b);
+}
+
+struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
+{
+    const struct hv_part_query *q = a->q;
+    bool spread = q->sequence_parallel || q->tp_scheme != HV_TP_1D;
+    double depth = hv__tp_depth(q), ranks = q->tp / depth, cuts = hv__tp_parts(q) / depth;
+    struct hv__sum s = {.a = a,
+                        .q = q,
+                        .m = a->k->model,
+                        .e = hv_efficiency_of(q->device, a->k->job.precision),
+                        .gemm = hv_gemm_pricer_of(q->device, a->k->job.precision),
+                        .t = cuts,
+                        .t_experts = q->expert_tp > 0 && q->expert_tp < q->tp
+                                         ? fmax(1, q->expert_tp / depth)
+                                         : cuts,
+                        .t_norm = spread ? ranks : 1,
+                        .depth = depth,
+                        .rows = q->sequences * q->tokens / q->cp / depth,
+                        .elem = hv_job_activation_bytes(&a->k->job)};
+    struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
+    s.flash = hv_job_flash_attention(&a->k->job, s.m, &kq);
+    s.dropout = hv_job_dropout(&a->k->job, s.m, &kq);
+    s.eager = hv_job_eager_kernels(&a->k->job, s.m, &kq);
+    if (a->part == HV_PART_ATTENTION)
+        price_attention(&s, &s.m->blocks[a->block]);
+    else if (a->part == HV_PART_FFN)
+        price_ffn(&s, &s.m->blocks[a->block]);
+    else if (a->part == HV_PART_EMBEDDING)
+        price_embedding(&s);
+    else
+        price_head(&s);
+    s.out.saved_bytes = s.kept_bytes;
+    s.out.saved_input_bytes = fmin(s.weight_only_bytes, s.kept_bytes);
+    s.out.transient_bytes += s.full_bytes - s.kept_bytes;
+    s.out.output_bytes = s.elem * s.rows * s.m->hidden / s.t_norm;
+    if (a->ideal) {
+        a->ideal->tp_bytes = s.x.tp_bytes;
+        a->ideal->tp_forward = s.x.tp_forward;
+        a->ideal->tp_backward = s.x.tp_backward;
+    } else {
+        s.x.grid_bytes = q->tp_scheme != HV_TP_1D && q->tp > 1 ? grid_bytes(&s) : 0;
+        hv__price_exchange(a, &s.x, &s.out);
+    }
+    return s.out;
+}

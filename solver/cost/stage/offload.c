@@ -1,0 +1,165 @@
+/*
+ * What leaves the device memory and comes back: copies over the host link beside compute, and the
+ * optimizer step on the host (Ren et al. 2021, ZeRO-Offload; Rajbhandari et al. 2021, ZeRO-Infinity
+ * for weights). What it saves is in memory.c.
+ */
+#include <math.h>
+
+#include "solver/base/units.h"
+#include "solver/cost/cost_int.h"
+#include "solver/cost/device/efficiency.h"
+
+double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what)
+{
+    double frac = 1;
+    for (size_t i = 0; i < s->n_offload; i++) {
+        if (s->offload[i].what == what)
+            frac *= 1 - s->offload[i].frac;
+    }
+    return frac;
+}
+
+/* Share of the optimizer's states that item `at` takes of what those before it left. */
+static double optimizer_part(const struct hv_stage *s, size_t at)
+{
+    double left = 1;
+    if (s->offload[at].what != HV_OFFLOAD_OPTIMIZER)
+        return 0;
+    for (size_t i = 0; i < at; i++)
+        left *= s->offload[i].what == HV_OFFLOAD_OPTIMIZER ? 1 - s->offload[i].frac : 1;
+    return left * s->offload[at].frac;
+}
+
+double hv_stage_host_frac(const struct hv_stage *s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->n_offload; i++)
+        sum += s->offload[i].to_host ? optimizer_part(s, i) : 0;
+    return sum;
+}
+
+double hv_stage_peer_frac(const struct hv_stage *s)
+{
+    return 1 - hv__offload_stays(s, HV_OFFLOAD_OPTIMIZER) - hv_stage_host_frac(s);
+}
+
+/* Devices of the stage in this device's node: they share its host's memory. */
+static double neighbours(const struct hv_cluster *c, const uint32_t *devices, size_t n,
+                         uint32_t device)
+{
+    uint32_t node = hv_cluster_node_of(c, device);
+    double many = 0;
+    for (size_t i = 0; i < n; i++)
+        many += hv_cluster_node_of(c, devices[i]) == node;
+    return fmax(many, 1);
+}
+
+double hv_cost_host_bytes_per_s(const struct hv_cluster *c, const uint32_t *devices, size_t n,
+                                uint32_t device)
+{
+    const struct hv_node_group *g = hv_cluster_group_of_node(c, hv_cluster_node_of(c, device));
+    double link = hv_or(hv_cluster_device(c, device).kind->pcie_bytes_per_s, HV_PCIE_BYTES_PER_S);
+    double memory = hv_or(g->host_memory_bytes_per_s, HV_HOST_MEMORY_BYTES_PER_S);
+    return HV_EFF_HOST * fmin(link, memory / neighbours(c, devices, n, device));
+}
+
+/* Rate to where an offload goes: the host, or the nearest of other devices. */
+static double rate_of(const struct hv_cost *k, const struct hv_stage_query *q,
+                      const struct hv__rank *r, const struct hv_offload *o)
+{
+    double best = 0;
+    for (size_t i = 0; !o->to_host && i < o->n_devices; i++)
+        best = fmax(best, hv_cluster_path(k->cluster, r->group[0], o->devices[i]).bytes_per_s);
+    return best > 0 ? best * HV_EFF_HOST
+                    : hv_cost_host_bytes_per_s(k->cluster, r->part,
+                                               hv_stage_ranks(q->replica, r->stage), r->group[0]);
+}
+
+/* Seconds of copies in each direction. */
+struct copies {
+    double out_s, in_s, weights_s, bytes;
+};
+
+static struct copies copies_of(const struct hv_cost *k, const struct hv_stage_query *q,
+                               const struct hv__rank *r, double weight_bytes, struct hv_pass *p)
+{
+    struct copies c = {0};
+    for (size_t i = 0; i < r->stage->n_offload; i++) {
+        const struct hv_offload *o = &r->stage->offload[i];
+        double rate = rate_of(k, q, r, o);
+        if (o->what == HV_OFFLOAD_ACTIVATIONS) {
+            double bytes = o->frac * p->activation_bytes;
+            p->activation_bytes -= bytes;
+            p->weight_only_bytes *= 1 - o->frac;
+            c.out_s += bytes / rate;
+            c.in_s += bytes / rate;
+            c.bytes += bytes;
+        } else if (o->what == HV_OFFLOAD_WEIGHTS) {
+            c.weights_s += o->frac * weight_bytes / rate;
+            c.bytes += o->frac * weight_bytes;
+        }
+    }
+    return c;
+}
+
+void hv__price_offload(const struct hv_cost *k, const struct hv_stage_query *q,
+                       const struct hv__rank *r, double weight_bytes, struct hv_pass *p)
+{
+    struct copies c = copies_of(k, q, r, weight_bytes, p);
+    if (!(c.bytes > 0))
+        return;
+    /* both directions of the link work at once */
+    double forward = fmax(0, fmax(c.out_s, c.weights_s) - p->forward_s);
+    double backward_s = p->input_grad_s + p->weight_grad_s + p->recompute_s;
+    double backward = fmax(0, c.in_s + c.weights_s - backward_s);
+    p->forward_s += forward;
+    p->input_grad_s += backward;
+    p->zero_s += forward + backward;
+    hv_why_add(q->why, "offload", forward + backward, "s",
+               "copies of %.4g bytes take %.4g s forward and %.4g s backward, hidden by the pass "
+               "where it is longer",
+               c.bytes, fmax(c.out_s, c.weights_s), c.in_s + c.weights_s);
+}
+
+/* Seconds of the step of all that a node's host updates: bound by its memory. */
+static double host_step_s(const struct hv_cost *k, uint32_t node, double parameters)
+{
+    const struct hv_job *j = &k->job;
+    const struct hv_cluster *c = k->cluster;
+    double memory = hv_or(hv_cluster_group_of_node(c, node)->host_memory_bytes_per_s,
+                          HV_HOST_MEMORY_BYTES_PER_S);
+    double bytes =
+        2 * hv_job_weight_bytes(j) + 2 * (hv_job_master_bytes(j) + hv_job_optimizer_bytes(j));
+    return parameters * bytes / (HV_EFF_HOST_UPDATE * memory);
+}
+
+double hv_cost_peer_optimizer_s(const struct hv_cost *k, const struct hv_stage *s,
+                                const struct hv_peer_update *u)
+{
+    double copy_s = 0, step_s = 0;
+    for (size_t i = 0; i < s->n_offload; i++) {
+        const struct hv_offload *o = &s->offload[i];
+        double n = o->to_host ? 0 : u->parameters * optimizer_part(s, i) / (double)o->n_devices;
+        for (size_t d = 0; n > 0 && d < o->n_devices; d++) {
+            double rate = hv_cluster_path(k->cluster, u->device, o->devices[d]).bytes_per_s;
+            copy_s += o->devices[d] != u->device && rate > 0
+                          ? n * hv_job_weight_bytes(&k->job) / (HV_EFF_HOST * rate)
+                          : 0;
+            const struct hv_device_kind *kind = hv_cluster_device(k->cluster, o->devices[d]).kind;
+            step_s = fmax(step_s, hv_cost_optimizer_s(k, kind, n));
+        }
+    }
+    return fmax(0, copy_s - u->backward_s) + fmax(step_s, copy_s);
+}
+
+double hv_cost_offload_optimizer_s(const struct hv_cost *k, const struct hv_host_update *u)
+{
+    const struct hv_cluster *c = k->cluster;
+    double rate = hv_cost_host_bytes_per_s(c, u->devices, u->n_devices, u->device);
+    double copy_s = u->parameters * hv_job_weight_bytes(&k->job) / rate;
+    uint32_t node = hv_cluster_node_of(c, u->device);
+    double step_s = host_step_s(k, node, u->node_parameters);
+    return k->job.optimizer == HV_OPT_NONE || !(u->parameters > 0)
+               ? 0
+               : fmax(0, copy_s - u->backward_s) + fmax(step_s, copy_s);
+}

@@ -1,0 +1,53 @@
+/** Inside of the judge of serving plans: stages as servers, and the flow through them. */
+#ifndef HV_SOLVER_EVAL_SERVE_SERVE_INT_H
+#define HV_SOLVER_EVAL_SERVE_SERVE_INT_H
+
+#include "solver/eval/eval_int.h"
+
+/** A stage, all its copies together; seconds are those of one copy. */
+struct hv__server {
+    const struct hv_replica *entry; /**< with ends and states as serving has them */
+    struct hv_stage *stage;         /**< in it */
+    size_t i_replica, number;
+    int from2, to2;          /**< half blocks that it computes, outermost */
+    double batch;            /**< sequences of a pass */
+    struct hv__rank rank;    /**< its first copy */
+    struct hv_memory memory; /**< without requests */
+    double cache_bytes;      /**< of one whole sequence on one device */
+    double prompt_s, token_s, capacity_tokens_per_s;
+    double own_token_s; /**< token_s without what the memory takes at least */
+    double token_bytes; /**< handed on per token */
+    double flow_tokens_per_s;
+};
+
+/** All stages that serve, with what flows through them. */
+struct hv__servers {
+    struct hv__server *items;
+    size_t n;
+    int n_halves;                    /**< of the model */
+    double output;                   /**< tokens of a request that are generated */
+    double most;                     /**< max flow */
+    double total;                    /**< of the flow in use */
+    const struct hv_plan_flow *flow; /**< the plan's, else the max flow */
+    size_t n_flow;
+    bool given;  /**< the plan has a flow of its own */
+    bool scaled; /**< the max flow asked too much of the NICs of a node */
+};
+
+/** Seconds of a message with so many tokens of every sequence of a batch between two stages. */
+double hv__hop_s(const struct hv__lowered *l, const struct hv__server *a,
+                 const struct hv__server *b, double tokens);
+/** Do any tokens enter a stage behind its first block? */
+bool hv__enters_half_way(const struct hv__servers *all);
+/** Max flow through the placement, and the flow in use with all findings about it. O(stages²)
+ * links, then Dinic. */
+enum hv_status hv__serve_flow(struct hv__lowered *l, struct hv__servers *all,
+                              struct hv_err *err) HV_NODISCARD;
+
+/** How long requests wait for slots and for room in the caches: s->slots, arrivals and queue. */
+void hv__serve_queue(struct hv__lowered *l, const struct hv__servers *all, struct hv_serving *s);
+/** Memory of every stage with the cache of the sequences that are in flight there: as many as the
+ * flow through it and the time of a request make, at least one batch of each copy. */
+void hv__serve_memory(struct hv__lowered *l, const struct hv__servers *all, struct hv_verdict *out);
+
+#endif

@@ -1,0 +1,257 @@
+/** Lanes for painters: a compute lane and a link lane per pipeline rank, with memory over time. */
+#include "solver/eval/timeline/timeline_int.h"
+
+static const char *const span_letters[HV_SPAN_KIND_N] = {
+#define X(c, letter, text) letter,
+    HV_SPAN_MAP(X)
+#undef X
+};
+static const char *const span_texts[HV_SPAN_KIND_N] = {
+#define X(c, letter, text) text,
+    HV_SPAN_MAP(X)
+#undef X
+};
+
+const char *hv_span_kind_letter(enum hv_span_kind k)
+{
+    return span_letters[k];
+}
+
+const char *hv_span_kind_text(enum hv_span_kind k)
+{
+    return span_texts[k];
+}
+
+static uint8_t span_kind(uint8_t op_kind)
+{
+    static const uint8_t map[HV_OP_KIND_N] = {HV_SPAN_F, HV_SPAN_B, HV_SPAN_W, HV_SPAN_BW,
+                                              HV_SPAN_R};
+    return map[op_kind];
+}
+
+int32_t hv__paint_op(struct hv__painter *p, struct hv_timeline_op op)
+{
+    p->t->ops[p->t->n_ops] = op;
+    return (int32_t)p->t->n_ops++;
+}
+
+void hv__paint_span(struct hv__painter *p, double start_s, double end_s, int32_t id)
+{
+    const struct hv_timeline_op *op = &p->t->ops[id];
+    p->spans[p->n_spans++] = (struct hv_span){.start_s = start_s,
+                                              .end_s = end_s,
+                                              .id = id,
+                                              .item = op->micro_batch,
+                                              .group = op->stage,
+                                              .kind = op->kind,
+                                              .flags = op->critical ? HV_SPAN_CRITICAL : 0};
+}
+
+/** Compute spans of one rank: its operations, then the optimizer. */
+static void paint_compute(struct hv__painter *p, const struct hv__unit *u, size_t rank,
+                          const bool *critical, const double *slack)
+{
+    p->n_spans = 0;
+    for (int32_t n = u->pipe.rank_node_at[rank]; n < u->pipe.rank_node_at[rank + 1]; n++) {
+        size_t first = hv_pipe_first_op(&u->pipe, n), next = hv_pipe_first_op(&u->pipe, n + 1);
+        const struct hv_op *op = &u->schedule.ops[first];
+        uint8_t kind = next - first > 1 ? (uint8_t)HV_SPAN_PAIR : span_kind(op->kind);
+        int32_t id =
+            hv__paint_op(p, (struct hv_timeline_op){.stage = op->stage,
+                                                    .micro_batch = op->mb,
+                                                    .slice = op->slice,
+                                                    .paired = next - first > 1 ? op[1].mb : -1,
+                                                    .kind = kind,
+                                                    .critical = critical[n],
+                                                    .slack_s = slack[n]});
+        hv__paint_span(p, u->run.node_start_s[n], u->run.node_end_s[n], id);
+    }
+    const struct hv__rank *rk = &u->ranks[rank];
+    if (!p->l->stale && rk->optimizer_s > 0) {
+        int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                             .micro_batch = -1,
+                                                             .slice = -1,
+                                                             .kind = HV_SPAN_OPT});
+        hv__paint_span(p, rk->sync_end_s, rk->sync_end_s + rk->optimizer_s, id);
+    }
+    if (!p->l->stale && p->l->step_s > 0) {
+        int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                             .micro_batch = -1,
+                                                             .slice = -1,
+                                                             .kind = HV_SPAN_STEP});
+        double before = fmax(p->l->iteration_s - p->l->step_s, rk->sync_end_s + rk->optimizer_s);
+        hv__paint_span(p, before, p->l->iteration_s, id);
+    }
+}
+
+/** Link spans of one rank: reductions it takes part in, then its gather. */
+static void paint_link(struct hv__painter *p, const struct hv__unit *u, size_t i_unit, size_t rank)
+{
+    p->n_spans = 0;
+    const struct hv__rank *rk = &u->ranks[rank];
+    size_t flat = p->l->rank_at[i_unit] + rank;
+    for (size_t i = 0; i < p->l->n_reductions; i++) {
+        const struct hv__reduction *r = &p->l->reductions[i];
+        for (size_t k = 0; k < r->n_ranks; k++) {
+            if (r->ranks[k] == flat) {
+                int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                                     .micro_batch = -1,
+                                                                     .slice = -1,
+                                                                     .kind = HV_SPAN_SYNC});
+                hv__paint_span(p, r->start_s, r->end_s, id);
+                break;
+            }
+        }
+    }
+    for (size_t i = 0; i < u->n_exchanges; i++) {
+        const struct hv_span *s = &u->exchanges[i * u->n_ranks + rank];
+        if (s->end_s > s->start_s) {
+            int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                                 .micro_batch = -1,
+                                                                 .slice = -1,
+                                                                 .kind = HV_SPAN_SYNC});
+            hv__paint_span(p, s->start_s, s->end_s, id);
+        }
+    }
+    if (!p->l->stale && rk->gather_s > 0) {
+        double at = rk->sync_end_s + rk->optimizer_s;
+        int32_t id = hv__paint_op(p, (struct hv_timeline_op){.stage = (int32_t)rk->stage,
+                                                             .micro_batch = -1,
+                                                             .slice = -1,
+                                                             .kind = HV_SPAN_GATHER});
+        hv__paint_span(p, at, at + rk->gather_s, id);
+    }
+}
+
+static const char *layers_text(struct hv_arena *a, const struct hv_stage *s)
+{
+    int halves = 0;
+    for (size_t i = 0; i < s->n_ranges; i++) {
+        halves += s->ranges[i].to2 - s->ranges[i].from2;
+    }
+    return hv_arena_printf(a, halves % 2 ? "%d.5 L" : "%d L", halves / 2);
+}
+
+static const char *row_name(const struct hv__lowered *l, const struct hv__unit *u, size_t rank)
+{
+    struct hv_str s = {0};
+    const struct hv__rank *rk = &u->ranks[rank];
+    if (l->plan->n_replicas > 1 || l->n_units > 1) {
+        hv_str_addf(&s, "r%zu ", u->i_replica);
+    }
+    const char *modules = hv__modules_of(l, &u->replica->stages[rk->stage]);
+    hv_str_addf(&s, "s%zu ", rk->stage);
+    if (modules != NULL) {
+        hv_str_addf(&s, "%s ", modules);
+    }
+    hv_address_format(hv_cost_cluster(l->k), rk->devices, rk->n_devices, ",", &s);
+    const char *name = hv_arena_strdup(l->arena, hv_str_cstr(&s));
+    hv_str_free(&s);
+    return name;
+}
+
+enum hv_status hv__paint_lane(struct hv__painter *p, const char *name, enum hv_resource_kind kind,
+                              size_t *out, struct hv_err *err)
+{
+    struct hv_lane lane = {
+        .name = name, .resource = kind, .spans = p->spans, .n_spans = p->n_spans};
+    *out = p->t->lanes.n;
+    return hv_lanes_add(p->l->arena, &p->t->lanes, &lane, err);
+}
+
+static enum hv_status paint_rank(struct hv__painter *p, size_t i_unit, size_t rank,
+                                 const bool *critical, const double *slack,
+                                 const struct hv_pipe_memory *mem, struct hv_err *err)
+{
+    const struct hv__unit *u = &p->l->units[i_unit];
+    struct hv_timeline_row *row = &p->t->rows[p->t->n_rows++];
+    const struct hv__rank *rk = &u->ranks[rank];
+    const struct hv_memory *m = &rk->memory[0];
+    *row =
+        (struct hv_timeline_row){.replica = u->i_replica,
+                                 .stage = rk->stage,
+                                 .multiplicity = u->multiplicity,
+                                 .name = row_name(p->l, u, rank),
+                                 .layers = layers_text(p->l->arena, &u->replica->stages[rk->stage]),
+                                 .busy_frac = u->idle[rank].busy_s / p->t->end_s,
+                                 .memory_limit_bytes = m->limit_bytes - m->reserve_bytes};
+    paint_compute(p, u, rank, critical, slack);
+    enum hv_status st = hv__paint_lane(p, row->name, HV_RESOURCE_COMPUTE, &row->compute_lane, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    paint_link(p, u, i_unit, rank);
+    st = hv__paint_lane(p, row->name, HV_RESOURCE_LINK, &row->link_lane, err);
+    if (st != HV_OK) {
+        return st;
+    }
+    size_t n = hv_pipe_trace(&u->pipe, &u->run, mem, (int32_t)rank, NULL);
+    struct hv_memory_step *steps = hv_arena_new(p->l->arena, struct hv_memory_step, n + 1);
+    n = hv_pipe_trace(&u->pipe, &u->run, mem, (int32_t)rank, steps);
+    return hv_steps_make(p->l->arena, steps, n, &row->memory, err);
+}
+
+static enum hv_status paint_unit(struct hv__painter *p, size_t i_unit, struct hv_err *err)
+{
+    struct hv__unit *u = &p->l->units[i_unit];
+    struct hv_arena *a = p->l->arena;
+    const struct hv_pipe_link *path = NULL;
+    size_t n_path = 0;
+    hv_pipe_critical(a, &u->pipe, &u->cost, &u->run, &path, &n_path);
+    bool *critical = hv_arena_new(a, bool, (size_t)u->pipe.n_nodes + 1);
+    for (size_t i = 0; i < n_path; i++) {
+        critical[path[i].node] = true;
+    }
+    double *slack = hv_arena_new(a, double, (size_t)u->pipe.n_nodes + 1);
+    hv_pipe_slack(&u->pipe, &u->cost, &u->run, slack);
+    struct hv_pipe_memory mem = hv__memory_tables(p->l, u, 0);
+    for (size_t r = 0; r < u->n_ranks; r++) {
+        enum hv_status st = paint_rank(p, i_unit, r, critical, slack, &mem, err);
+        if (st == HV_OK) {
+            st = hv__paint_parts(p, i_unit, r, err);
+        }
+        if (st == HV_OK) {
+            size_t done = HV__AT_RANKS - HV__AT_JUDGED;
+            done = done * (p->l->rank_at[i_unit] + r + 1) / p->l->rank_at[p->l->n_units];
+            st = hv__went_on(p->l, HV__AT_JUDGED + (unsigned)done, err);
+        }
+        if (st != HV_OK) {
+            return st;
+        }
+    }
+    return hv__paint_hops(p, i_unit, &(struct hv__node_facts){critical, slack}, err);
+}
+
+enum hv_status hv__timeline(struct hv__lowered *l, struct hv_verdict *out, struct hv_err *err)
+{
+    struct hv_timeline *t = hv_arena_new(l->arena, struct hv_timeline, 1);
+    struct hv__painter p = {.l = l, .t = t};
+    size_t n = 0, n_hops = 0;
+    for (size_t i = 0; i < l->n_reductions; i++) {
+        n += l->reductions[i].n_ranks;
+    }
+    t->end_s = l->stale ? l->pipeline_s : l->iteration_s;
+    for (size_t i = 0; i < l->n_units; i++) {
+        /* operations; and per rank optimizer, gather and host work */
+        n += (size_t)l->units[i].pipe.n_nodes + (3 + l->units[i].n_exchanges) * l->units[i].n_ranks;
+        for (size_t k = 0; k < l->units[i].n_exchanges * l->units[i].n_ranks; k++) {
+            t->end_s = fmax(t->end_s, l->units[i].exchanges[k].end_s);
+        }
+        n += hv__count_hops(&l->units[i]);
+        n_hops += (size_t)l->units[i].pipe.n_hops;
+    }
+    t->rows = hv_arena_new(l->arena, struct hv_timeline_row, l->rank_at[l->n_units]);
+    t->ops = hv_arena_new(l->arena, struct hv_timeline_op, n + 1);
+    t->hops = hv_arena_new(l->arena, struct hv_timeline_hop, n_hops + 1);
+    t->links = hv_arena_new(l->arena, struct hv_timeline_link, n_hops + 1);
+    p.spans = hv_arena_new(l->arena, struct hv_span, n + 1);
+    for (size_t i = 0; i < l->n_units; i++) {
+        enum hv_status st = paint_unit(&p, i, err);
+        if (st != HV_OK) {
+            return st;
+        }
+    }
+    hv__paint_tracks(&p);
+    out->timeline = t;
+    return HV_OK;
+}

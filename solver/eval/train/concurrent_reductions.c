@@ -1,0 +1,71 @@
+/** Reductions of slices and shards that run at the same time: how many of them meet on the network
+ * of a node. */
+#include "solver/eval/train/reduce_int.h"
+
+/** Devices over which a stage cuts what it holds into slices. */
+static size_t cuts_of(const struct hv_stage *st, bool experts)
+{
+    return hv__holder_stride(st, experts) / (size_t)(st->tp.degree / hv_tp_cuts(&st->tp));
+}
+
+/** Is every block of so many consecutive devices on one node? Numbers rise node by node. */
+static bool blocks_are_near(const struct hv_cluster *c, const uint32_t *d, size_t n, size_t block)
+{
+    for (size_t i = 0; block > 1 && i < n; i += block) {
+        size_t end = i + block < n ? i + block : n;
+        for (size_t k = i + 1; k < end; k++) {
+            if (d[k] < d[k - 1]) {
+                return false;
+            }
+        }
+        if (hv_cluster_node_of(c, d[i]) != hv_cluster_node_of(c, d[end - 1])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool hv__all_meet(struct hv__lowered *l, const struct hv__segment *s, const struct hv__cut *cut)
+{
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
+        size_t stride = hv__holder_stride(st, cut->experts), cuts = cuts_of(st, cut->experts);
+        if (cuts != stride || cut->slices % cuts != 0) {
+            return true; /* grids of 2.5d; slices that do not come out even */
+        }
+        bool near = s->holders[i].rank->near && stride * cut->shards <= s->holders[i].rank->width;
+        if (!near && !blocks_are_near(hv_cost_cluster(l->k), st->devices, st->n_devices,
+                                      stride * cut->shards)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+double hv__together(struct hv__lowered *l, const struct hv__segment *s, const struct hv__cut *cut)
+{
+    size_t most = 0, n = 0, stride = cut->slices * cut->shards;
+    if (stride == 1 || hv__all_meet(l, s, cut)) {
+        return (double)stride;
+    }
+    for (size_t i = 0; i < s->n_holders; i++) {
+        most += hv__holder_stage(l, &s->holders[i])->n_devices * cut->slices;
+    }
+    uint32_t *d = hv_arena_new(l->arena, uint32_t, most);
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv__unit *u = &l->units[s->holders[i].unit];
+        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
+        size_t each = s->holders[i].rank->n_devices,
+               times = cut->slices / cuts_of(st, cut->experts);
+        for (int c = 0; c < u->multiplicity; c++) {
+            if (l->members != NULL && !l->members[s->holders[i].unit][c]) {
+                continue;
+            }
+            for (size_t k = 0; k < each * times; k++) {
+                d[n++] = st->devices[(size_t)u->copies[c] * each + k / times];
+            }
+        }
+    }
+    const struct hv_family f = {d, n, stride, cut->members > 0 ? cut->members : n / stride};
+    return hv_cost_together(hv_cost_cluster(l->k), &f, 0);
+}

@@ -1,0 +1,451 @@
+/**
+ * What activations, and exchanges inside passes, leave of a network to the reductions at the end of
+ * an iteration. They go first: a pipeline waits for them, while gradients have the whole tail.
+ */
+#include "solver/eval/train/reduce_int.h"
+
+#include "solver/base/rng.h"
+
+#include <stdlib.h>
+
+/** A transfer on the network, or the exchanges of a pass. */
+struct transfer {
+    double start_s, end_s;
+    double times; /**< what its sending asks of lanes */
+};
+
+/** What a transfer takes of a lane while it is under way. */
+struct part {
+    size_t transfer;
+    double start_s, share;
+    double until_s; /**< latest end of the parts of its kind up to it */
+};
+
+/** What a sending asks of a kind of lanes; a rank, of a second of its exchanges. */
+struct ask {
+    size_t kind;
+    double busy_s;
+};
+
+/** Parts of a kind that the reduction at hand may still meet, and what of it is taken now. */
+struct stream {
+    const struct part *next, *end;
+    double taken;
+};
+
+/** What a reduction meets on one kind of its lanes. */
+struct met {
+    double start_s, end_s, share;
+    size_t stream;
+};
+
+/** Lanes of which all transfers take the same are one kind: a stage on many nodes has but one. */
+struct hv__traffic {
+    struct transfer *transfers;
+    size_t n;
+    size_t *kind_of; /**< [lanes] 0: nobody takes any of it */
+    size_t n_kinds;
+    size_t *asks_at; /**< [sendings of all units, then flat ranks, + 1] into asks */
+    struct ask *asks;
+    size_t *at;         /**< [n_kinds + 2] into parts */
+    struct part *parts; /**< by start within a kind */
+    /* of the reduction at hand */
+    struct met *active; /**< [parts] */
+    struct stream *streams;
+    size_t *seen; /**< [n_kinds + 1] mark */
+    size_t n_streams, mark;
+};
+
+/** A lane, with a hash of what asks how much of it. */
+struct lane {
+    uint64_t hash;
+    size_t number;
+};
+
+/** The lane of an element; −1: it is none. */
+static int64_t lane_of(const struct hv_cluster *c, uint64_t wire)
+{
+    uint64_t number = wire / HV_WIRE_N;
+    switch ((enum hv_wire)(wire % HV_WIRE_N)) {
+    case HV_WIRE_NODE_OUT:
+    case HV_WIRE_NODE_IN:
+        return (int64_t)number;
+    case HV_WIRE_LINK:
+        return (int64_t)(c->n_nodes + number / 2);
+    case HV_WIRE_PAIR:
+    case HV_WIRE_OWN:
+    case HV_WIRE_N:
+        break;
+    }
+    return -1;
+}
+
+static int by_hash(const void *x, const void *y)
+{
+    const struct lane *a = x, *b = y;
+    if (a->hash != b->hash) {
+        return a->hash < b->hash ? -1 : 1;
+    }
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/** Number of a unit's first sending among all. */
+static size_t *first_sendings(struct hv__lowered *l)
+{
+    size_t *first = hv_arena_new(l->arena, size_t, l->n_units + 1);
+    for (size_t i = 0; i < l->n_units; i++) {
+        first[i + 1] = first[i] + l->units[i].n_sendings;
+    }
+    return first;
+}
+
+static void add_to_hash(uint64_t *h, size_t number, double busy_s)
+{
+    *h = hv_hash(*h != 0 ? *h : HV_HASH_START, &number, sizeof number);
+    *h = hv_hash(*h, &busy_s, sizeof busy_s);
+}
+
+/** Tells lanes apart by what is asked of them. Returns the first lane of each kind. */
+static size_t *find_kinds(struct hv__lowered *l, const size_t *first, struct hv__traffic *t)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    size_t n_lanes = c->n_nodes + c->n_links, n = 0;
+    struct lane *lanes = hv_arena_new(l->arena, struct lane, n_lanes + 1);
+    for (size_t i = 0; i < l->n_units; i++) {
+        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
+            const struct hv__sending *s = &l->units[i].sendings[k];
+            size_t number = first[i] + k;
+            for (size_t w = 0; w < s->n_loads; w++) {
+                int64_t lane = lane_of(c, s->loads[w].wire);
+                if (lane >= 0) {
+                    add_to_hash(&lanes[lane].hash, number, s->loads[w].busy_s);
+                }
+            }
+        }
+    }
+    for (size_t i = 0; l->asks != NULL && i < l->asks->n; i++) {
+        const struct hv__ask *x = &l->asks->items[i];
+        int64_t lane = lane_of(c, x->wire);
+        if (lane >= 0) {
+            add_to_hash(&lanes[lane].hash, first[l->n_units] + x->rank, x->busy_s);
+        }
+    }
+    for (size_t i = 0; i < n_lanes; i++) {
+        if (lanes[i].hash != 0) {
+            lanes[n++] = (struct lane){lanes[i].hash, i};
+        }
+    }
+    qsort(lanes, n, sizeof *lanes, by_hash);
+    size_t *first_lane = hv_arena_new(l->arena, size_t, n + 1);
+    t->kind_of = hv_arena_new(l->arena, size_t, n_lanes + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || lanes[i].hash != lanes[i - 1].hash) {
+            first_lane[++t->n_kinds] = lanes[i].number;
+        }
+        t->kind_of[lanes[i].number] = t->n_kinds;
+    }
+    return first_lane;
+}
+
+static bool is_listed(const struct ask *asks, size_t from, size_t to, size_t kind)
+{
+    for (size_t i = from; i < to; i++) {
+        if (asks[i].kind == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Adds what one sending, of which the asks begin at `from`, asks of an element: of the first lane
+ * of a kind only, and once where a lane is a node's network in both directions. */
+static size_t add_ask(const struct hv_cluster *c, struct hv__traffic *t, const size_t *first_lane,
+                      size_t from, size_t n, const struct hv_wire_use *use)
+{
+    int64_t lane = lane_of(c, use->wire);
+    size_t kind = lane < 0 ? 0 : t->kind_of[lane];
+    if (kind > 0 && first_lane[kind] == (size_t)lane && !is_listed(t->asks, from, n, kind)) {
+        t->asks[n++] = (struct ask){kind, use->busy_s};
+    }
+    return n;
+}
+
+/** Exchanges of all ranks, by rank: [at[rank], at[rank + 1]). */
+static struct hv_wire_use *by_rank(struct hv__lowered *l, size_t n_ranks, size_t *at)
+{
+    size_t n = l->asks != NULL ? l->asks->n : 0;
+    struct hv_wire_use *out = hv_arena_new(l->arena, struct hv_wire_use, n + 1);
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < n; i++) {
+            const struct hv__ask *x = &l->asks->items[i];
+            if (pass == 0) {
+                at[x->rank + 2]++;
+            } else {
+                out[at[x->rank + 1]++] = (struct hv_wire_use){x->wire, x->busy_s, NULL};
+            }
+        }
+        for (size_t r = 2; pass == 0 && r < n_ranks + 2; r++) {
+            at[r] += at[r - 1];
+        }
+    }
+    return out;
+}
+
+/** What every sending, and behind them every rank, asks of the first lane of each kind. */
+static void list_asks(struct hv__lowered *l, const size_t *first, struct hv__traffic *t)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const size_t *first_lane = find_kinds(l, first, t);
+    size_t n = 0, most = l->asks != NULL ? l->asks->n : 0;
+    size_t n_ranks = l->asks != NULL ? l->rank_at[l->n_units] : 0;
+    for (size_t i = 0; i < l->n_units; i++) {
+        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
+            most += l->units[i].sendings[k].n_loads;
+        }
+    }
+    t->asks_at = hv_arena_new(l->arena, size_t, first[l->n_units] + n_ranks + 2);
+    t->asks = hv_arena_new(l->arena, struct ask, most + 1);
+    for (size_t i = 0; i < l->n_units; i++) {
+        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
+            const struct hv__sending *s = &l->units[i].sendings[k];
+            size_t from = n;
+            for (size_t w = 0; w < s->n_loads; w++) {
+                n = add_ask(c, t, first_lane, from, n, &s->loads[w]);
+            }
+            t->asks_at[first[i] + k + 1] = n;
+        }
+    }
+    size_t *at = hv_arena_new(l->arena, size_t, n_ranks + 2);
+    const struct hv_wire_use *uses = by_rank(l, n_ranks, at);
+    for (size_t r = 0; r < n_ranks; r++) {
+        size_t from = n;
+        for (size_t k = at[r]; k < at[r + 1]; k++) {
+            n = add_ask(c, t, first_lane, from, n, &uses[k]);
+        }
+        t->asks_at[first[l->n_units] + r + 1] = n;
+    }
+}
+
+static int by_start(const void *x, const void *y)
+{
+    const struct part *a = x, *b = y;
+    if (a->start_s != b->start_s) {
+        return a->start_s < b->start_s ? -1 : 1;
+    }
+    return (a->transfer > b->transfer) - (a->transfer < b->transfer);
+}
+
+/** Parts of all transfers by kind and start. */
+static void list_parts(struct hv__lowered *l, const size_t *sending_of, struct hv__traffic *t)
+{
+    t->at = hv_arena_new(l->arena, size_t, t->n_kinds + 3);
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < t->n; i++) {
+            const struct transfer *x = &t->transfers[i];
+            for (size_t k = t->asks_at[sending_of[i]]; k < t->asks_at[sending_of[i] + 1]; k++) {
+                const struct ask *a = &t->asks[k];
+                if (pass == 0) {
+                    t->at[a->kind + 2]++;
+                } else {
+                    double share = fmin(1, x->times * a->busy_s / (x->end_s - x->start_s));
+                    t->parts[t->at[a->kind + 1]++] = (struct part){i, x->start_s, share, 0};
+                }
+            }
+        }
+        for (size_t i = 1; pass == 0 && i < t->n_kinds + 3; i++) {
+            t->at[i] += t->at[i - 1];
+        }
+        t->parts =
+            pass == 0 ? hv_arena_new(l->arena, struct part, t->at[t->n_kinds + 2] + 1) : t->parts;
+    }
+    for (size_t kind = 1; kind <= t->n_kinds; kind++) {
+        struct part *p = t->parts + t->at[kind];
+        size_t n = t->at[kind + 1] - t->at[kind];
+        qsort(p, n, sizeof *p, by_start);
+        double until_s = 0;
+        for (size_t i = 0; i < n; i++) {
+            until_s = fmax(until_s, t->transfers[p[i].transfer].end_s);
+            p[i].until_s = until_s;
+        }
+    }
+}
+
+/** Is anything on a network? */
+static bool any_network(const struct hv__lowered *l)
+{
+    bool network = l->asks != NULL;
+    for (size_t i = 0; l->share != NULL && i < l->n_units; i++) {
+        for (size_t k = 0; k < l->units[i].n_sendings; k++) {
+            network = network || l->units[i].sendings[k].n_loads > 0;
+        }
+    }
+    return network;
+}
+
+/** Nodes of a rank with exchanges that are not through before from_s: the last of it. */
+static size_t count_nodes(const struct hv__unit *u, size_t rank, double from_s)
+{
+    int32_t end = u->pipe.rank_node_at[rank + 1], n = end;
+    while (n > u->pipe.rank_node_at[rank] && u->run.node_end_s[n - 1] > from_s) {
+        n--;
+    }
+    return (size_t)(end - n);
+}
+
+/** Adds the exchanges of passes that are not through before from_s; out == NULL: counts them. */
+static size_t add_exchanges(const struct hv__lowered *l, double from_s, size_t first,
+                            struct hv__traffic *t, size_t *sending_of)
+{
+    size_t all = 0;
+    for (size_t i = 0; l->asks != NULL && i < l->n_units; i++) {
+        const struct hv__unit *u = &l->units[i];
+        for (size_t r = 0; l->asks->frac[i] != NULL && r < u->n_ranks; r++) {
+            size_t n = count_nodes(u, r, from_s), flat = first + l->rank_at[i] + r;
+            all += n;
+            if (t == NULL || t->asks_at[flat + 1] == t->asks_at[flat]) {
+                continue;
+            }
+            int32_t end = u->pipe.rank_node_at[r + 1];
+            for (int32_t k = end - (int32_t)n; k < end; k++) {
+                double frac = hv_share_node_frac(&u->pipe, l->asks->frac[i], k);
+                double s = hv_pipe_node_duration_s(&u->pipe, &u->cost, k);
+                struct transfer x = {u->run.node_start_s[k], u->run.node_end_s[k], frac * s};
+                if (x.times > 0 && x.end_s > x.start_s) {
+                    sending_of[t->n] = flat;
+                    t->transfers[t->n++] = x;
+                }
+            }
+        }
+    }
+    return all;
+}
+
+struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s)
+{
+    if (!any_network(l)) {
+        return NULL;
+    }
+    size_t n = 0, *first = first_sendings(l), n_sendings = first[l->n_units];
+    struct hv__traffic *t = hv_arena_new(l->arena, struct hv__traffic, 1);
+    list_asks(l, first, t);
+    const struct hv_share_transfer *x =
+        l->share != NULL ? hv_share_transfers(l->arena, l->share, from_s, &n) : NULL;
+    size_t most = n + add_exchanges(l, from_s, n_sendings, NULL, NULL);
+    size_t *sending_of = hv_arena_new(l->arena, size_t, most + 1);
+    t->transfers = hv_arena_new(l->arena, struct transfer, most + 1);
+    for (size_t i = 0; i < n; i++) {
+        size_t s = first[x[i].pipe] + (size_t)l->units[x[i].pipe].sending_of_hop[x[i].hop];
+        if (x[i].end_s > x[i].start_s && t->asks_at[s + 1] > t->asks_at[s]) {
+            sending_of[t->n] = s;
+            t->transfers[t->n++] = (struct transfer){x[i].start_s, x[i].end_s, 1};
+        }
+    }
+    (void)add_exchanges(l, from_s, n_sendings, t, sending_of);
+    list_parts(l, sending_of, t);
+    t->active = hv_arena_new(l->arena, struct met, t->at[t->n_kinds + 1] + 1);
+    t->streams = hv_arena_new(l->arena, struct stream, t->n_kinds + 1);
+    t->seen = hv_arena_new(l->arena, size_t, t->n_kinds + 1);
+    return t;
+}
+
+/** The first of the parts of a kind that may not be through before start_s. */
+static const struct part *first_after(const struct hv__traffic *t, size_t kind, double start_s)
+{
+    size_t lo = t->at[kind], hi = t->at[kind + 1];
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (t->parts[mid].until_s > start_s) {
+            hi = mid;
+        } else {
+            lo = mid + 1;
+        }
+    }
+    return t->parts + lo;
+}
+
+/** The parts of these lanes, kind by kind. */
+static void open_streams(struct hv__traffic *t, const struct hv__lanes *w, double start_s)
+{
+    t->mark++;
+    t->n_streams = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        size_t kind = t->kind_of[w->ids[i]];
+        if (kind > 0 && t->seen[kind] != t->mark) {
+            t->seen[kind] = t->mark;
+            t->streams[t->n_streams++] =
+                (struct stream){first_after(t, kind, start_s), t->parts + t->at[kind + 1], 0};
+        }
+    }
+}
+
+/** The next part on any of the lanes that is not through before start_s, by start. */
+static bool next_met(const struct hv__traffic *t, double start_s, struct met *out)
+{
+    struct stream *best = NULL;
+    for (size_t i = 0; i < t->n_streams; i++) {
+        struct stream *s = &t->streams[i];
+        while (s->next < s->end && t->transfers[s->next->transfer].end_s <= start_s) {
+            s->next++;
+        }
+        if (s->next < s->end && (best == NULL || s->next->start_s < best->next->start_s)) {
+            best = s;
+        }
+    }
+    if (best == NULL) {
+        return false;
+    }
+    const struct part *p = best->next++;
+    const struct transfer *x = &t->transfers[p->transfer];
+    *out = (struct met){x->start_s, x->end_s, p->share, (size_t)(best - t->streams)};
+    return true;
+}
+
+/** Drops what is through. What the fullest lane leaves from now on: a ring goes as fast as its
+ * slowest link. *until_s: lowered to when that changes. */
+static double left_over(const struct hv__traffic *t, size_t *n_active, double now_s,
+                        double *until_s)
+{
+    double most = 0;
+    for (size_t i = 0; i < t->n_streams; i++) {
+        t->streams[i].taken = 0;
+    }
+    for (size_t i = 0; i < *n_active;) {
+        const struct met *m = &t->active[i];
+        if (m->end_s <= now_s) {
+            t->active[i] = t->active[--*n_active];
+            continue;
+        }
+        t->streams[m->stream].taken += m->share;
+        most = fmax(most, t->streams[m->stream].taken);
+        *until_s = fmin(*until_s, m->end_s);
+        i++;
+    }
+    return fmax(0, 1 - most);
+}
+
+double hv__end_beside(struct hv__traffic *t, const struct hv__lanes *w, double start_s,
+                      double work_s)
+{
+    if (t == NULL || w->n == 0) {
+        return start_s + work_s;
+    }
+    struct met next = {0};
+    size_t n_active = 0;
+    open_streams(t, w, start_s);
+    bool more = next_met(t, start_s, &next);
+    double now = start_s, left = work_s;
+    while (left > 0 && (more || n_active > 0)) {
+        double until = more ? fmax(now, next.start_s) : HUGE_VAL;
+        double rate = left_over(t, &n_active, now, &until);
+        if (left <= rate * (until - now)) {
+            return now + left / rate;
+        }
+        left -= isinf(until) ? 0 : rate * (until - now);
+        now = isinf(until) ? now : until;
+        while (more && next.start_s <= now) {
+            t->active[n_active++] = next;
+            more = next_met(t, start_s, &next);
+        }
+    }
+    return now + fmax(0, left);
+}

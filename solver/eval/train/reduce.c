@@ -1,0 +1,482 @@
+/**
+ * Who reduces what with whom, and what that costs on the wire (not when: tail.c).
+ *
+ * It follows from the layers (rule E): blocks are cut into segments with equal holders; where
+ * tensor-parallel degrees differ, a segment is reduced in lcm(tp) slices at once; where states are
+ * sharded, sums are scattered inside a shard group and all-reduced between groups.
+ */
+#include "solver/base/whole.h"
+#include "solver/eval/train/reduce_int.h"
+
+#include <stdlib.h>
+
+static int compare_int(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
+                                           size_t n_leaves, struct hv_range r)
+{
+    double weight_bytes = hv_job_weight_bytes(hv_cost_job(k));
+    struct hv__parameters p = {0};
+    size_t leaf = 0;
+    for (int h = r.from2; h < r.to2; h++) {
+        while (leaf + 1 < n_leaves && (size_t)h / 2 >= leaves[leaf + 1].first) {
+            leaf++;
+        }
+        const struct hv_model *m = leaves[leaf].model;
+        size_t i = (size_t)h / 2 - leaves[leaf].first;
+        if (m->kind == HV_MODEL_LAYERS) {
+            p.dense += m->measured[i].parameter_bytes / weight_bytes / 2;
+        } else if (m->kind == HV_MODEL_GRAPH) {
+            p.dense += hv_or(m->ops[i].parameter_bytes, 0) / weight_bytes / 2;
+        } else if (h % 2 == 0) {
+            p.dense += hv_block_attention_parameters(m, &m->blocks[i]);
+        } else {
+            p.dense += hv_block_ffn_parameters(m, &m->blocks[i]);
+            p.experts += hv_block_expert_parameters(m, &m->blocks[i]);
+        }
+    }
+    return p;
+}
+
+struct hv__parameters hv__segment_parameters(const struct hv__lowered *l,
+                                             const struct hv__segment *s)
+{
+    if (s->from2 < 0) {
+        const struct hv_model *m = l->leaves[hv__end_leaf(s->from2)].model;
+        return (struct hv__parameters){hv__end_is_head(s->from2) ? hv_model_head_parameters(m)
+                                                                 : hv_model_embedding_parameters(m),
+                                       0};
+    }
+    return hv__range_parameters(l->k, l->leaves, l->n_leaves, (struct hv_range){s->from2, s->to2});
+}
+
+/** Fills ready and duration of a unit's holders from the last weight gradient of each stage: one
+ * pass over the operations. */
+static void last_backwards(const struct hv__unit *u, struct hv__holder *h)
+{
+    size_t n = hv_schedule_n_ops(&u->schedule);
+    for (size_t i = 0; i < n; i++) {
+        const struct hv_op *op = &u->schedule.ops[i];
+        if (op->kind != HV_OP_W && op->kind != HV_OP_BW) {
+            continue;
+        }
+        struct hv__holder *x = &h[(size_t)op->pipe * u->n_gstages + (size_t)op->stage];
+        double end = hv_pipe_op_end_s(&u->pipe, &u->run, i);
+        if (end >= x->ready_s) {
+            x->ready_s = end;
+            x->duration_s = end - hv_pipe_op_start_s(&u->pipe, &u->run, i);
+        }
+    }
+}
+
+/** All holders of all stages. */
+static struct hv__holder *all_holders(struct hv__lowered *l, size_t *out_n)
+{
+    size_t n = 0;
+    for (size_t u = 0; u < l->n_units; u++) {
+        n += l->units[u].n_pipes * l->units[u].n_gstages;
+    }
+    struct hv__holder *h = hv_arena_new(l->arena, struct hv__holder, n);
+    n = 0;
+    for (size_t i = 0; i < l->n_units; i++) {
+        struct hv__unit *u = &l->units[i];
+        for (size_t x = 0; x < u->n_pipes * u->n_gstages; x++) {
+            struct hv__gstage *g = &u->gstages[x];
+            h[n + x] = (struct hv__holder){.unit = i,
+                                           .flat_rank = l->rank_at[i] + g->rank,
+                                           .rank = &u->ranks[g->rank],
+                                           .g = g};
+        }
+        if (!l->stale) {
+            last_backwards(u, &h[n]);
+        }
+        n += u->n_pipes * u->n_gstages;
+    }
+    *out_n = n;
+    return h;
+}
+
+static bool holds(const struct hv__lowered *l, const struct hv__holder *h, int from2, int to2)
+{
+    if (from2 >= 0) {
+        return h->g->range.from2 <= from2 && to2 <= h->g->range.to2;
+    }
+    size_t leaf = hv__end_leaf(from2);
+    bool head = hv__end_is_head(from2), tied = l->leaves[leaf].model->tied_embeddings;
+    return hv__holds_end(l, h->g, leaf, head) ||
+           (!head && tied && hv__holds_end(l, h->g, leaf, true));
+}
+
+static void add_segment(struct hv__lowered *l, struct hv__segment *s, const struct hv__holder *all,
+                        size_t n)
+{
+    size_t many = 0;
+    for (size_t i = 0; i < n; i++) {
+        many += holds(l, &all[i], s->from2, s->to2);
+    }
+    s->holders = hv_arena_new(l->arena, struct hv__holder, many + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (holds(l, &all[i], s->from2, s->to2)) {
+            s->holders[s->n_holders++] = all[i];
+        }
+    }
+}
+
+struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n)
+{
+    size_t n_all = 0, n = 0;
+    struct hv__holder *all = all_holders(l, &n_all);
+    int *cuts = hv_arena_new(l->arena, int, 2 * n_all + 1);
+    for (size_t i = 0; i < n_all; i++) {
+        cuts[2 * i] = all[i].g->range.from2;
+        cuts[2 * i + 1] = all[i].g->range.to2;
+    }
+    qsort(cuts, 2 * n_all, sizeof *cuts, compare_int);
+    struct hv__segment *s = hv_arena_new(l->arena, struct hv__segment, 2 * n_all + 2 * l->n_leaves);
+    for (size_t i = 0; i + 1 < 2 * n_all; i++) {
+        if (cuts[i] < cuts[i + 1]) {
+            s[n] = (struct hv__segment){.from2 = cuts[i], .to2 = cuts[i + 1]};
+            add_segment(l, &s[n], all, n_all);
+            n += s[n].n_holders > 0;
+        }
+    }
+    for (size_t i = 0; i < 2 * l->n_leaves; i++) {
+        int special = hv__end_of(i / 2, i % 2 == 1);
+        if (l->leaves[i / 2].model->kind == HV_MODEL_TRANSFORMER) {
+            s[n] = (struct hv__segment){.from2 = special, .to2 = special};
+            add_segment(l, &s[n], all, n_all);
+            n += s[n].n_holders > 0;
+        }
+    }
+    *out_n = n;
+    return s;
+}
+
+static int compare_device(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/** A set of devices, ascending, each once. */
+struct group {
+    uint32_t *devices;
+    size_t n;
+};
+
+/** Grids of 2.5d tensor parallelism, which hold the same weights; 1 otherwise. */
+static int grids_of(const struct hv_stage *s)
+{
+    return s->tp.degree / hv_tp_cuts(&s->tp);
+}
+
+/** Which holders: of all replica entries (−1) or of one; of all grids (−1) or of one. */
+struct pick {
+    int64_t entry;
+    int grid;
+};
+static const struct pick everybody = {-1, -1};
+
+/** Appends those of one copy of a stage: every stride-th device of the grids that are picked. */
+static void pick_devices(const struct hv__holder *h, const struct hv_stage *st, const uint32_t *d,
+                         size_t stride, int grid, struct group *g)
+{
+    int from = grid < 0 ? 0 : grid, to = grid < 0 ? grids_of(st) : grid + 1;
+    for (size_t j = 0; j < h->rank->n_devices; j += stride) {
+        for (int k = from; k < to && k < grids_of(st); k++) {
+            g->devices[g->n++] = d[j + (size_t)k * (size_t)hv_tp_cuts(&st->tp)];
+        }
+    }
+}
+
+/** Which devices: all that hold a segment, or those with slice 0 of its experts or of the rest. */
+enum slice { SLICE_OF_DENSE, SLICE_OF_EXPERTS, SLICE_ANY };
+
+/** Devices that hold slice 0 of a segment, or any, in every copy. A device that holds it twice
+ * (tied embeddings in a V placement, both directions of a two-way schedule) is one member: it adds
+ * up for itself. */
+static struct group slice_group(struct hv__lowered *l, const struct hv__segment *s,
+                                enum slice slice, struct pick pick)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv__unit *u = &l->units[s->holders[i].unit];
+        most += (size_t)u->multiplicity * s->holders[i].rank->n_devices;
+    }
+    struct group g = {hv_arena_new(l->arena, uint32_t, most + 1), 0};
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv__unit *u = &l->units[s->holders[i].unit];
+        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
+        size_t ranks = s->holders[i].rank->n_devices;
+        size_t stride = slice == SLICE_ANY ? 1 : hv__holder_stride(st, slice == SLICE_OF_EXPERTS);
+        bool picked = pick.entry < 0 || (size_t)pick.entry == u->i_replica;
+        for (int c = 0; c < u->multiplicity && picked; c++) {
+            if (l->members != NULL && !l->members[s->holders[i].unit][c]) {
+                continue;
+            }
+            const uint32_t *d = st->devices + (size_t)u->copies[c] * ranks;
+            pick_devices(&s->holders[i], st, d, stride, pick.grid, &g);
+        }
+    }
+    bool ascending = true;
+    for (size_t i = 1; i < g.n; i++) {
+        ascending = ascending && g.devices[i - 1] < g.devices[i];
+    }
+    if (ascending) {
+        return g;
+    }
+    qsort(g.devices, g.n, sizeof *g.devices, compare_device);
+    size_t kept = 0;
+    for (size_t i = 0; i < g.n; i++) {
+        if (i == 0 || g.devices[i] != g.devices[i - 1]) {
+            g.devices[kept++] = g.devices[i];
+        }
+    }
+    g.n = kept;
+    return g;
+}
+
+static double collective_s(const struct hv__lowered *l, enum hv_collective op, struct group g,
+                           double bytes, double together)
+{
+    struct hv_collective_query q = {.op = op,
+                                    .bytes = bytes,
+                                    .devices = g.devices,
+                                    .n = g.n,
+                                    .algorithm = l->plan->sync.algorithm,
+                                    .together = together};
+    return g.n > 1 && bytes > 0 ? hv_cost_collective(hv_cost_cluster(l->k), &q, NULL).time_s : 0;
+}
+
+/** How many of `n` holders share one set of states. */
+static size_t shard_width(const struct hv_zero *z, size_t n)
+{
+    size_t limit = z->shard_group > 0 ? (size_t)z->shard_group : n;
+    return z->stage == 0 ? 1 : limit < n ? limit : n;
+}
+
+/** Are the gradients of this stage summed over its shard group in every backward pass already? */
+static bool reduced_in_pass(const struct hv_stage *s)
+{
+    return s->zero.stage >= 2 && s->zero.reduce != HV_REDUCE_END;
+}
+
+/** One reduction to price: what of a segment, cut how. */
+struct reduce {
+    const struct hv__segment *s;
+    double bytes; /**< per slice, of the largest one */
+    bool experts; /**< over the ranks with the same experts only */
+    double slices, all_bytes;
+};
+
+/**
+ * Where nobody shards: one all-reduce over all holders. Where states are sharded: every replica
+ * entry scatters the sum over its shard group, unless its passes did so already, and the shards are
+ * then all-reduced over what is left: other shard groups, other entries, other grids (2.5d).
+ */
+static double reduce_s(struct hv__lowered *l, const struct reduce *r)
+{
+    const struct hv__segment *s = r->s;
+    bool all_shard = true;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        all_shard = all_shard && hv__holder_stage(l, &s->holders[i])->zero.stage > 0;
+    }
+    struct hv__cut cut = {r->experts, (size_t)r->slices, 1, 0};
+    struct group across =
+        slice_group(l, s, r->experts ? SLICE_OF_EXPERTS : SLICE_OF_DENSE, everybody);
+    if (!all_shard) {
+        return collective_s(l, HV_ALL_REDUCE, across, r->bytes, hv__together(l, s, &cut));
+    }
+    double scatter_s = 0;
+    size_t least = 0, n_across = 0;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv__unit *u = &l->units[s->holders[i].unit];
+        if (i > 0 && u->i_replica == l->units[s->holders[i - 1].unit].i_replica) {
+            continue;
+        }
+        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
+        struct group g = {0};
+        size_t width = 1;
+        for (int grid = grids_of(st); grid-- > 0;) {
+            g = slice_group(l, s, r->experts ? SLICE_OF_EXPERTS : SLICE_OF_DENSE,
+                            (struct pick){(int64_t)u->i_replica, grid});
+            width = shard_width(&st->zero, g.n);
+            width = width > 0 ? width : 1;
+            for (size_t k = 0; k < g.n && n_across < across.n; k += width) {
+                across.devices[n_across++] = g.devices[k];
+            }
+        }
+        least = least == 0 || width < least ? width : least;
+        g.n = reduced_in_pass(st) ? 0 : width;
+        cut.members = width;
+        scatter_s = fmax(scatter_s, collective_s(l, HV_REDUCE_SCATTER, g, r->bytes,
+                                                 g.n > 1 ? hv__together(l, s, &cut) : 1));
+    }
+    across.n = n_across;
+    cut.shards = least > 0 ? least : 1;
+    cut.members = 0;
+    double together = across.n > 1 ? hv__together(l, s, &cut) : 1;
+    return scatter_s +
+           collective_s(l, HV_ALL_REDUCE, across, r->bytes / (double)cut.shards, together);
+}
+
+/** Tied embeddings at the ends of the pipelines: each end sums its copy over the replicas, then the
+ * pairs of mirroring devices do. */
+static double tied_s(struct hv__lowered *l, const struct reduce *r)
+{
+    struct hv__segment first = hv__one_end(l, r->s, 0), last = hv__one_end(l, r->s, 1);
+    struct reduce a = *r, b = *r;
+    a.s = &first;
+    b.s = &last;
+    return fmax(reduce_s(l, &a), reduce_s(l, &b)) + hv__pairs_s(l, r->s, r->all_bytes);
+}
+
+/** Slices that a segment is reduced in, so that every holder has whole ones. */
+static int64_t slices_of(const struct hv__lowered *l, const struct hv__segment *s)
+{
+    int64_t slices = 1;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        slices = hv_lcm(slices, hv_tp_cuts(&hv__holder_stage(l, &s->holders[i])->tp));
+    }
+    return slices;
+}
+
+/** What one bucket of a segment costs on the wire. */
+double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets)
+{
+    int64_t slices = slices_of(l, s), expert_slices = 1;
+    double least = HUGE_VAL; /* of unequal shards, each side by side with its like: the largest */
+    int ep = 1;
+    for (size_t i = 0; i < s->n_holders; i++) {
+        const struct hv_stage *st = hv__holder_stage(l, &s->holders[i]);
+        int over = hv_stage_experts_over(st);
+        int expert_tp = hv_stage_expert_tp(st, over) / grids_of(st);
+        expert_slices = hv_lcm(expert_slices, expert_tp > 1 ? expert_tp : 1);
+        least = st->tp.shares != NULL ? fmin(least, 1 / hv_tp_largest_frac(&st->tp)) : least;
+        ep = over > ep ? over : ep;
+    }
+    struct hv__parameters p = hv__segment_parameters(l, s);
+    double bytes = hv_job_grad_bytes(hv_cost_job(l->k)) / n_buckets;
+    double parts = fmin((double)expert_slices, expert_slices > 1 ? least : HUGE_VAL) * ep;
+    double pieces = fmin((double)slices, least);
+    struct reduce dense = {s, p.dense * bytes / pieces, false, (double)slices, p.dense * bytes};
+    struct reduce experts = {s, p.experts * bytes / parts, true, (double)(expert_slices * ep),
+                             p.experts * bytes};
+    bool tied = s->from2 < 0 && !hv__end_is_head(s->from2) &&
+                l->leaves[hv__end_leaf(s->from2)].model->tied_embeddings;
+    double t = tied && hv__ends_apart(l, s) ? tied_s(l, &dense) : reduce_s(l, &dense);
+    return p.experts > 0 ? t + reduce_s(l, &experts) : t;
+}
+
+double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s)
+{
+    return hv__segment_parameters(l, s).dense *
+           hv_tp_largest_frac(&hv__holder_stage(l, &s->holders[0])->tp) *
+           hv_job_grad_bytes(hv_cost_job(l->k));
+}
+
+/** Adds the named link between two nodes, once. */
+static void add_link(const struct hv_cluster *c, uint32_t a, uint32_t b, struct hv__lanes *w)
+{
+    const struct hv_network_link *x = a == b ? NULL : hv_cluster_link(c, a, b);
+    if (x == NULL || !hv_known(x->bytes_per_s)) {
+        return;
+    }
+    uint32_t id = c->n_nodes + (uint32_t)(x - c->links);
+    double nic = fmin(hv_cluster_group_of_node(c, a)->nic.bytes_per_s,
+                      hv_cluster_group_of_node(c, b)->nic.bytes_per_s);
+    double share = fmin(1, nic / x->bytes_per_s);
+    for (size_t i = w->n; i-- > 0 && w->ids[i] >= c->n_nodes;) {
+        if (w->ids[i] == id) {
+            w->shares[i] = fmax(w->shares[i], share);
+            return;
+        }
+    }
+    w->ids[w->n] = id;
+    w->shares[w->n++] = share;
+}
+
+struct hv__lanes hv__segment_lanes(struct hv__lowered *l, const struct hv__segment *s)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    const struct hv__cut cut = {false, (size_t)slices_of(l, s), 1, 0};
+    bool all = cut.slices > 1 && !hv__all_meet(l, s, &cut);
+    const struct pick each_once = {-1, 0};
+    struct group g = all ? slice_group(l, s, SLICE_ANY, each_once)
+                         : slice_group(l, s, SLICE_OF_DENSE, everybody);
+    size_t most = g.n + c->n_links + 1, n_nodes = 0;
+    struct hv__lanes w = {hv_arena_new(l->arena, uint32_t, most),
+                          hv_arena_new(l->arena, double, most), 0};
+    bool network = false;
+    for (size_t i = 0; i < g.n; i++) { /* devices are numbered node by node */
+        uint32_t node = hv_cluster_node_of(c, g.devices[i]);
+        if (w.n == 0 || w.ids[w.n - 1] != node) {
+            w.shares[w.n] = 1;
+            w.ids[w.n++] = node;
+            network = network || hv_cluster_domain_of(c, node) != hv_cluster_domain_of(c, w.ids[0]);
+        }
+    }
+    w.n = network ? w.n : 0;
+    n_nodes = w.n;
+    for (size_t i = 0; c->n_links > 0 && i < n_nodes; i++) {
+        add_link(c, w.ids[i], w.ids[i + 1 < n_nodes ? i + 1 : 0], &w);
+    }
+    return w;
+}
+
+/** Stages of a pipeline that gather over the network of this rank's node at the same time. */
+static double stages_in_node(const struct hv__lowered *l, const struct hv__unit *u,
+                             const struct hv__rank *rk)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    uint32_t node = hv_cluster_node_of(c, rk->devices[0]);
+    double n = 0;
+    for (size_t i = 0; i < u->n_ranks; i++) {
+        int zero = u->replica->stages[u->ranks[i].stage].zero.stage;
+        n += (zero == 1 || zero == 2) && hv_cluster_node_of(c, u->ranks[i].devices[0]) == node;
+    }
+    return n;
+}
+
+/** Gather of updated weights over the shard group of a stage; all copies of an entry take part. */
+double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struct hv__rank *rk)
+{
+    const struct hv_stage *s = &u->replica->stages[rk->stage];
+    if (s->zero.stage != 1 && s->zero.stage != 2) {
+        return 0;
+    }
+    struct hv__gstage here = {.rank = rk->stage};
+    struct hv__segment seg = {.holders = hv_arena_new(l->arena, struct hv__holder, l->n_units)};
+    for (size_t i = 0; i < l->n_units; i++) {
+        if (l->units[i].i_replica == u->i_replica) {
+            seg.holders[seg.n_holders++] =
+                (struct hv__holder){.unit = i, .rank = &l->units[i].ranks[rk->stage], .g = &here};
+        }
+    }
+    const struct hv_memory *m = &rk->memory[0];
+    for (size_t d = 1; d < rk->cuts; d++) {
+        m = rk->memory[d].parameters > m->parameters ? &rk->memory[d] : m;
+    }
+    double weight_bytes = hv_job_weight_bytes(hv_cost_job(l->k));
+    double stages = stages_in_node(l, u, rk);
+    struct hv__cut cut = {false, (size_t)hv_tp_cuts(&s->tp), 1, 0};
+    const struct pick one_grid = {-1, 0};
+    struct group dense = slice_group(l, &seg, SLICE_OF_DENSE, one_grid),
+                 experts = slice_group(l, &seg, SLICE_OF_EXPERTS, one_grid);
+    dense.n = shard_width(&s->zero, dense.n);
+    experts.n = shard_width(&s->zero, experts.n);
+    cut.members = dense.n;
+    double gather_s =
+        collective_s(l, HV_ALL_GATHER, dense, (m->parameters - m->expert_parameters) * weight_bytes,
+                     hv__together(l, &seg, &cut) * stages);
+    if (!(m->expert_parameters > 0)) {
+        return gather_s;
+    }
+    cut = (struct hv__cut){true, hv__holder_stride(s, true), 1, experts.n};
+    return gather_s + collective_s(l, HV_ALL_GATHER, experts, m->expert_parameters * weight_bytes,
+                                   hv__together(l, &seg, &cut) * stages);
+}

@@ -1,0 +1,131 @@
+/** Inside eval: which devices reduce what with whom. */
+#ifndef HV_SOLVER_EVAL_TRAIN_REDUCE_INT_H
+#define HV_SOLVER_EVAL_TRAIN_REDUCE_INT_H
+
+#include "solver/eval/eval_int.h"
+
+/** What a segment holds that is not half blocks, in from2: the embedding or the head of a leaf of
+ * the model, below 0. */
+static inline int hv__end_of(size_t leaf, bool head)
+{
+    return -1 - 2 * (int)leaf - (head ? 1 : 0);
+}
+static inline size_t hv__end_leaf(int from2)
+{
+    return (size_t)(-1 - from2) / 2;
+}
+static inline bool hv__end_is_head(int from2)
+{
+    return (-1 - from2) % 2 == 1;
+}
+
+/** A global stage that holds a segment. */
+struct hv__holder {
+    size_t unit, flat_rank;
+    struct hv__rank *rank;
+    const struct hv__gstage *g;
+    double ready_s, duration_s; /**< end and length of its last backward */
+};
+
+/** Half blocks with equal holders. */
+struct hv__segment {
+    int from2, to2; /**< or hv__end_of(…) in both */
+    struct hv__holder *holders;
+    size_t n_holders;
+};
+
+/** Networks of nodes, by their number, and named links of the network, numbered behind the nodes,
+ * that a reduction uses; none when it stays inside one node or one link domain. */
+struct hv__lanes {
+    uint32_t *ids;
+    double *shares; /**< of each that it can keep busy: 1, less on a link wider than the NICs */
+    size_t n;
+};
+
+/** Dense and routed parameters, all ranks together. */
+struct hv__parameters {
+    double dense, experts;
+};
+/** Those of half blocks of a model of these leaves (hv_model_leaves). O(half blocks + leaves). */
+struct hv__parameters hv__range_parameters(struct hv_cost *k, const struct hv_model_leaf *leaves,
+                                           size_t n_leaves, struct hv_range r);
+
+/** The stage of the plan that a holder runs. */
+static inline const struct hv_stage *hv__holder_stage(const struct hv__lowered *l,
+                                                      const struct hv__holder *h)
+{
+    return &l->units[h->unit].replica->stages[h->g->rank];
+}
+
+/** Devices from one holder of a slice to the next: of what tensor parallelism cuts, or of routed
+ * experts, which ep ranks (and the ranks that cut each) hold in turn. */
+static inline size_t hv__holder_stride(const struct hv_stage *s, bool experts)
+{
+    int ep = hv_stage_experts_over(s);
+    return experts ? (size_t)hv_stage_expert_tp(s, ep) * (size_t)ep : (size_t)s->tp.degree;
+}
+
+/** How what a segment holds, or its experts, is cut: every device has one of `slices`, or several
+ * where fewer devices hold them all, and of that one of `shards`. */
+struct hv__cut {
+    bool experts;
+    size_t slices, shards;
+    size_t members; /**< of a reduction; 0: all that hold the same */
+};
+/** Has every node of one of these reductions a part in all of them? O(devices). */
+bool hv__all_meet(struct hv__lowered *l, const struct hv__segment *s, const struct hv__cut *cut);
+/** Reductions of these that share the network with the first one (hv_cost_together). O(devices),
+ * O(devices · slices · log) where holders of one whole lie on several nodes. */
+double hv__together(struct hv__lowered *l, const struct hv__segment *s, const struct hv__cut *cut);
+
+/** Cuts the model into segments. O(operations + cuts × holders). */
+struct hv__segment *hv__segments(struct hv__lowered *l, size_t *out_n);
+/** Gradient bytes of a segment's dense parameters on one tensor-parallel rank of its first holder.
+ */
+double hv__segment_bytes(const struct hv__lowered *l, const struct hv__segment *s);
+/** Seconds on the wire of one of `n_buckets` equal parts of a segment. O(devices log devices). */
+double hv__bucket_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets);
+/**
+ * Does every pipeline hold tied embeddings twice, on different ranks? Not where one rank has both:
+ * one stage, V placements, two directions; nor where ranks hold shards of the weights. O(holders).
+ */
+bool hv__ends_apart(const struct hv__lowered *l, const struct hv__segment *s);
+/** The holders at the first (0) or the last (1) end, where hv__ends_apart. */
+struct hv__segment hv__one_end(struct hv__lowered *l, const struct hv__segment *s, size_t end);
+/**
+ * Seconds until every device of the first stage has summed `bytes` (whole, all tp ranks together)
+ * with its mirror in the last one, all pairs at once over the networks of their nodes (Megatron-LM,
+ * embedding groups; DeepSpeed's pipeline engine, ReduceTiedGrads). O(devices of both stages).
+ */
+double hv__pairs_s(struct hv__lowered *l, const struct hv__segment *s, double bytes);
+/** What the ring through the nodes of a segment goes over. O(devices + nodes · links). */
+struct hv__lanes hv__segment_lanes(struct hv__lowered *l, const struct hv__segment *s);
+
+/** Parameters of a segment. O(half blocks + leaves). */
+struct hv__parameters hv__segment_parameters(const struct hv__lowered *l,
+                                             const struct hv__segment *s);
+/** Does the plan sum gradients on servers? */
+static inline bool hv__by_servers(const struct hv__lowered *l)
+{
+    return l->plan->sync.kind == HV_SYNC_PS || l->plan->sync.kind == HV_SYNC_WSP;
+}
+/**
+ * Seconds until all holders of one of `n_buckets` equal parts of a segment have pushed its
+ * gradients to the servers and pulled its weights; what that takes of networks of nodes and named
+ * links into `lanes`. O(devices + nodes; nodes² · links where there are named links).
+ */
+double hv__push_pull_s(struct hv__lowered *l, const struct hv__segment *s, double n_buckets,
+                       struct hv__lanes *lanes);
+
+/** What activations and their gradients still keep busy from some time on. */
+struct hv__traffic;
+/** Transfers that are not through before from_s. NULL: none is on a network. O(transfers). */
+struct hv__traffic *hv__traffic_after(struct hv__lowered *l, double from_s);
+/** End of work of so many seconds over lanes that it has but for that traffic, which goes first.
+ * O(traffic of the lanes after start_s · how much of it at once). */
+double hv__end_beside(struct hv__traffic *t, const struct hv__lanes *w, double start_s,
+                      double work_s);
+/** Seconds of the gather of updated weights on a rank, after zero 1 and 2. */
+double hv__gather_s(struct hv__lowered *l, const struct hv__unit *u, const struct hv__rank *rk);
+
+#endif

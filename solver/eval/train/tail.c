@@ -1,0 +1,220 @@
+/**
+ * The tail of an iteration: gradient reductions in buckets on the link lanes, optimizer, gathers.
+ * Who reduces with whom is in reduce.c.
+ */
+#include "solver/eval/train/reduce_int.h"
+
+#include <stdlib.h>
+
+/** Buckets one segment is cut into at most; more change the figure by latencies only. */
+#define BUCKETS_MAX 8
+
+static size_t n_buckets_of(const struct hv__lowered *l, const struct hv__segment *s)
+{
+    if (s->from2 < 0 || !l->plan->sync.overlap || l->stale) {
+        return 1;
+    }
+    double n = ceil(hv__segment_bytes(l, s) / l->plan->sync.bucket_bytes[0]);
+    return n < 1 ? 1 : n > BUCKETS_MAX ? BUCKETS_MAX : (size_t)n;
+}
+
+/** When a holder has the gradients of everything from half block `down_to2` upwards. */
+static double ready_s(const struct hv__lowered *l, const struct hv__holder *h,
+                      const struct hv__segment *s, double down_to2)
+{
+    if (!l->plan->sync.overlap) {
+        return h->rank->compute_end_s;
+    }
+    double span = (double)(h->g->range.to2 - h->g->range.from2);
+    if (s->from2 < 0 && hv__end_is_head(s->from2)) {
+        return h->ready_s - h->duration_s;
+    }
+    if (s->from2 < 0 || span <= 0) {
+        return h->ready_s;
+    }
+    return h->ready_s - h->duration_s * (down_to2 - h->g->range.from2) / span;
+}
+
+/** A bucket that waits for its turn. It takes the link lanes of its holders and, where it leaves a
+ * node, that node's network and the named links between nodes: what goes over one of them is
+ * reduced one after the other, and beside activations that are still on their way. */
+struct pending {
+    double ready_s, duration_s;
+    const struct hv__segment *s;
+    struct hv__lanes lanes;
+    size_t order;
+};
+
+static int compare_pending(const void *a, const void *b)
+{
+    const struct pending *x = a, *y = b;
+    if (x->ready_s != y->ready_s) {
+        return x->ready_s < y->ready_s ? -1 : 1;
+    }
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+static struct pending *list_pending(struct hv__lowered *l, size_t *out_n)
+{
+    size_t n_segments = 0, n = 0;
+    struct hv__segment *s = hv__segments(l, &n_segments);
+    struct pending *p = hv_arena_new(l->arena, struct pending, n_segments * BUCKETS_MAX + 1);
+    for (size_t i = 0; i < n_segments; i++) {
+        size_t buckets = n_buckets_of(l, &s[i]);
+        struct hv__lanes lanes = {0};
+        double duration = hv__by_servers(l) ? hv__push_pull_s(l, &s[i], (double)buckets, &lanes)
+                                            : hv__bucket_s(l, &s[i], (double)buckets);
+        if (duration > 0 && !hv__by_servers(l)) {
+            lanes = hv__segment_lanes(l, &s[i]);
+        }
+        for (size_t b = 0; duration > 0 && b < buckets; b++) {
+            double down_to2 =
+                s[i].to2 - (double)(s[i].to2 - s[i].from2) * (double)(b + 1) / (double)buckets;
+            double ready = 0;
+            for (size_t h = 0; h < s[i].n_holders; h++) {
+                ready = fmax(ready, ready_s(l, &s[i].holders[h], &s[i], down_to2));
+            }
+            p[n] = (struct pending){ready, duration, &s[i], lanes, n};
+            n++;
+        }
+    }
+    *out_n = n;
+    return p;
+}
+
+/** Until when lanes are taken. */
+struct taken {
+    double *rank_s; /**< by flat rank */
+    double *lane_s; /**< by node, then by named link */
+    struct hv__traffic *traffic;
+};
+
+/** Number of lanes of the network: nodes and named links. */
+static size_t n_lanes(const struct hv__lowered *l)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    return c->n_nodes + c->n_links;
+}
+
+/** Runs one reduction as soon as all its lanes are free. */
+static void run_one(struct hv__lowered *l, const struct pending *p, struct taken *t,
+                    struct hv__reduction *r)
+{
+    const struct hv__segment *s = p->s;
+    *r = (struct hv__reduction){.from2 = s->from2, .to2 = s->to2, .n_ranks = s->n_holders};
+    r->ranks = hv_arena_new(l->arena, size_t, s->n_holders);
+    r->start_s = p->ready_s;
+    for (size_t h = 0; h < s->n_holders; h++) {
+        r->ranks[h] = s->holders[h].flat_rank;
+        r->start_s = fmax(r->start_s, t->rank_s[r->ranks[h]]);
+    }
+    for (size_t k = 0; k < p->lanes.n; k++) {
+        r->start_s = fmax(r->start_s, t->lane_s[p->lanes.ids[k]]);
+    }
+    r->end_s = hv__end_beside(t->traffic, &p->lanes, r->start_s, p->duration_s);
+    for (size_t k = 0; k < p->lanes.n; k++) {
+        t->lane_s[p->lanes.ids[k]] = r->start_s + p->lanes.shares[k] * (r->end_s - r->start_s);
+    }
+    for (size_t h = 0; h < s->n_holders; h++) {
+        t->rank_s[r->ranks[h]] = r->end_s;
+    }
+}
+
+/** Runs the reductions in order of readiness; each occupies the link lane of all its holders. */
+static void run_reductions(struct hv__lowered *l)
+{
+    size_t n = 0;
+    struct pending *p = list_pending(l, &n);
+    qsort(p, n, sizeof *p, compare_pending);
+    struct taken t = {.rank_s = hv_arena_new(l->arena, double, l->rank_at[l->n_units]),
+                      .lane_s = hv_arena_new(l->arena, double, n_lanes(l) + 1),
+                      .traffic = n > 0 ? hv__traffic_after(l, p[0].ready_s) : NULL};
+    size_t *counted = hv_arena_new(l->arena, size_t, l->rank_at[l->n_units]);
+    l->reductions = hv_arena_new(l->arena, struct hv__reduction, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const struct hv__segment *s = p[i].s;
+        struct hv__reduction *r = &l->reductions[l->n_reductions++];
+        run_one(l, &p[i], &t, r);
+        for (size_t h = 0; h < s->n_holders; h++) {
+            struct hv__rank *rk = s->holders[h].rank;
+            rk->sync_end_s = fmax(rk->sync_end_s, r->end_s);
+            if (counted[r->ranks[h]] != i + 1) { /* tied embeddings may sit twice on one rank */
+                counted[r->ranks[h]] = i + 1;
+                rk->sync_exposed_s += fmax(0, r->end_s - fmax(r->start_s, rk->compute_end_s));
+            }
+        }
+    }
+}
+
+/**
+ * Around the passes of an iteration: data, logging, clipping, and the wait for the slowest of many
+ * devices that jitter. Both are calibrated per class of devices; the slowest class counts. Measured
+ * layers hold whatever was measured with them.
+ */
+double hv__step_s(const struct hv__lowered *l)
+{
+    const struct hv_cluster *c = hv_cost_cluster(l->k);
+    if (!hv_model_has_transformer(hv_cost_model(l->k))) {
+        return 0;
+    }
+    double fixed_s = 0, jitter = 0, devices = 0;
+    for (size_t i = 0; i < l->n_units; i++) {
+        const struct hv__unit *u = &l->units[i];
+        for (size_t r = 0; r < u->n_ranks; r++) {
+            const struct hv__rank *rk = &u->ranks[r];
+            for (size_t d = 0; d < rk->n_devices; d++) {
+                if (rk->like[d / rk->width] != d / rk->width) {
+                    continue;
+                }
+                const struct hv_calibration *cal =
+                    hv_device_calibration(hv_cluster_device(c, rk->devices[d]).kind);
+                fixed_s = fmax(fixed_s, cal->v[HV_CAL_STEP_MS] * 1e-3);
+                jitter = fmax(jitter, cal->v[HV_CAL_JITTER]);
+            }
+            devices += (double)(rk->n_devices * (size_t)u->multiplicity);
+        }
+    }
+    /* stale plans have no barrier to wait at */
+    return fixed_s + (l->stale ? 0 : jitter * log2(fmax(1, devices)) * l->pipeline_s);
+}
+
+void hv__tail(struct hv__lowered *l)
+{
+    l->step_s = hv__step_s(l);
+    if (l->plan->sync.kind != HV_SYNC_NONE) {
+        run_reductions(l);
+    }
+    for (size_t i = 0; i < l->n_units; i++) {
+        struct hv__unit *u = &l->units[i];
+        for (size_t r = 0; r < u->n_ranks; r++) {
+            struct hv__rank *rk = &u->ranks[r];
+            hv__finish_rank(l, u, rk);
+            l->iteration_s = fmax(l->iteration_s, rk->sync_end_s + rk->optimizer_s + rk->gather_s);
+        }
+    }
+    l->iteration_s += l->step_s;
+}
+
+double hv__exchange_s(struct hv__lowered *l, double *busy_s)
+{
+    size_t n = 0;
+    struct pending *p = list_pending(l, &n);
+    double *busy = hv_arena_new(l->arena, double, l->rank_at[l->n_units]), most = 0;
+    double *lane_busy = hv_arena_new(l->arena, double, n_lanes(l) + 1);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < p[i].lanes.n; k++) {
+            double *b = &lane_busy[p[i].lanes.ids[k]];
+            *b += p[i].lanes.shares[k] * p[i].duration_s;
+            most = fmax(most, *b);
+        }
+        for (size_t h = 0; h < p[i].s->n_holders; h++) {
+            double *b = &busy[p[i].s->holders[h].flat_rank];
+            *b += p[i].duration_s;
+            most = fmax(most, *b);
+        }
+    }
+    for (size_t i = 0; busy_s != NULL && i < l->rank_at[l->n_units]; i++) {
+        busy_s[i] = busy[i];
+    }
+    return most;
+}

@@ -1,0 +1,309 @@
+/*
+ * From bytes to UTF-8 text and, where it looks like JSON, XML or YAML, to a tree. Not for what the
+ * text means.
+ */
+#include "solver/io/import/import_int.h"
+#include "solver/io/import/text/words.h"
+#include <ctype.h>
+#include <string.h>
+#include <zlib.h>
+
+static bool starts(const char *bytes, size_t n, const char *with, size_t len)
+{
+    return n >= len && memcmp(bytes, with, len) == 0;
+}
+
+/* Programs' binary files that people try, and the way to a text. */
+static enum hv_status refuse_binary(const char *name, const char *bytes, size_t n,
+                                    struct hv_err *err)
+{
+    static const struct {
+        const char *magic;
+        size_t len;
+        const char *what;
+    } kinds[] = {
+        {"SQLite format 3", 15,
+         "an SQLite file (nsys export --type=sqlite), which is not read; export the trace as "
+         "Chrome JSON from PyTorch's profiler instead"},
+        {"PK\003\004", 4, "a zip archive; unpack it and import the file inside"},
+        {"\x28\xB5\x2F\xFD", 4, "packed with zstd; unpack it first (zstd -d FILE)"},
+        {"BZh", 3, "packed with bzip2; unpack it first (bunzip2 FILE)"},
+        {"\xFD"
+         "7zXZ",
+         5, "packed with xz; unpack it first (unxz FILE)"},
+        {"\x7F"
+         "ELF",
+         4, "a program"},
+        {"%PDF", 4, "a PDF document"},
+    };
+    for (size_t i = 0; i < HV_COUNT(kinds); i++) {
+        if (starts(bytes, n, kinds[i].magic, kinds[i].len)) {
+            return hv_err_at(err, HV_EINPUT, name, 0, 0, "this is %s", kinds[i].what);
+        }
+    }
+    return HV_OK;
+}
+
+static enum hv_status inflate_gzip(const char *name, const char *bytes, size_t n,
+                                   struct hv_str *out, struct hv_err *err)
+{
+    unsigned char buf[65536];
+    z_stream z = {0};
+    union {
+        const char *in;
+        unsigned char *out;
+    } cast = {.in = bytes}; /* zlib's input is not const, and is not written to */
+    if (inflateInit2(&z, 15 + 16) != Z_OK) {
+        return hv_err_at(err, HV_EINTERNAL, name, 0, 0, "zlib does not start");
+    }
+    z.next_in = cast.out;
+    z.avail_in = (uInt)n;
+    int rc = Z_OK;
+    while (rc == Z_OK && out->n <= HV_IMPORT_MAX_BYTES) {
+        z.next_out = buf;
+        z.avail_out = sizeof buf;
+        rc = inflate(&z, Z_NO_FLUSH);
+        hv_str_add(out, (const char *)buf, sizeof buf - z.avail_out);
+        if (rc == Z_STREAM_END && z.avail_in > 0 && inflateReset(&z) == Z_OK) {
+            rc = Z_OK; /* members one after the other are one file */
+        }
+    }
+    (void)inflateEnd(&z);
+    if (out->n > HV_IMPORT_MAX_BYTES) {
+        return hv_err_at(err, HV_ELIMIT, name, 0, 0,
+                         "unpacked it is larger than the %zu MiB that an import may have",
+                         HV_IMPORT_MAX_BYTES >> 20);
+    }
+    return rc == Z_STREAM_END ? HV_OK
+                              : hv_err_at(err, HV_EINPUT, name, 0, 0,
+                                          "the gzip file is cut short or damaged; fetch it again");
+}
+
+static void add_character(struct hv_str *out, unsigned c)
+{
+    if (c < 0x80) {
+        hv_str_addc(out, (char)c);
+    } else if (c < 0x800) {
+        hv_str_addc(out, (char)(0xC0 | c >> 6));
+        hv_str_addc(out, (char)(0x80 | (c & 63)));
+    } else {
+        if (c >= 0x10000) {
+            hv_str_addc(out, (char)(0xF0 | c >> 18));
+            hv_str_addc(out, (char)(0x80 | (c >> 12 & 63)));
+        } else {
+            hv_str_addc(out, (char)(0xE0 | c >> 12));
+        }
+        hv_str_addc(out, (char)(0x80 | (c >> 6 & 63)));
+        hv_str_addc(out, (char)(0x80 | (c & 63)));
+    }
+}
+
+/* What PowerShell's `>` writes. */
+static void from_utf16(const char *bytes, size_t n, bool big, struct hv_str *out)
+{
+    unsigned high = 0;
+    for (size_t i = 2; i + 1 < n; i += 2) {
+        unsigned a = (unsigned char)bytes[i], b = (unsigned char)bytes[i + 1];
+        unsigned c = big ? a << 8 | b : b << 8 | a;
+        if (c >= 0xD800 && c < 0xDC00) {
+            high = c;
+        } else if (c >= 0xDC00 && c < 0xE000) {
+            add_character(out, high ? 0x10000 + ((high - 0xD800) << 10) + (c - 0xDC00) : '?');
+            high = 0;
+        } else {
+            add_character(out, c);
+            high = 0;
+        }
+    }
+}
+
+static bool is_control(char c)
+{
+    return c == '\0' || ((unsigned char)c < 0x20 && !strchr("\t\n\r\f\v", c));
+}
+
+/* Takes colour codes out (ESC [ … letter), as nvidia-smi and log viewers write them, and the
+ * control characters that some sites put into names for sorting. Binary files (with NUL) stay as
+ * they are. */
+static void drop_controls(struct hv_str *s)
+{
+    size_t to = 0;
+    if (s->n == 0) {
+        return;
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->p[i] != 0x1B) {
+            s->p[to] = s->p[i];
+            to += !is_control(s->p[i]);
+            continue;
+        }
+        size_t j = i + 1;
+        if (j < s->n && s->p[j] == '[') {
+            do {
+                j++;
+            } while (j < s->n && s->p[j] >= 0x20 && s->p[j] < 0x40);
+        }
+        i = j < s->n ? j : s->n - 1;
+    }
+    s->n = to;
+    s->p[to] = '\0';
+}
+
+/* Length of the UTF-8 character at s, 0 when there is none. */
+static size_t utf8_length(const unsigned char *s, size_t n)
+{
+    size_t len = s[0] < 0x80                   ? 1
+                 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+                 : (s[0] & 0xF0) == 0xE0       ? 3
+                 : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
+                                               : 0;
+    for (size_t i = 1; i < len; i++) {
+        if (i >= n || (s[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    bool bad = len == 3 && ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] >= 0xA0));
+    bad = bad || (len == 4 && ((s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] >= 0x90)));
+    return bad ? 0 : len;
+}
+
+/* Bytes that are no UTF-8 are taken for Latin-1: the same name is the same text then. */
+static void make_utf8(struct hv_str *s)
+{
+    struct hv_str out = {0};
+    bool changed = false;
+    for (size_t i = 0; i < s->n;) {
+        size_t len = utf8_length((const unsigned char *)s->p + i, s->n - i);
+        if (len > 0) {
+            hv_str_add(&out, s->p + i, len);
+        } else {
+            add_character(&out, (unsigned char)s->p[i]);
+            changed = true;
+        }
+        i += len > 0 ? len : 1;
+    }
+    if (changed) {
+        hv_str_clear(s);
+        hv_str_add(s, hv_str_cstr(&out), out.n);
+    }
+    hv_str_free(&out);
+}
+
+bool hv__is_binary(const char *text, size_t n)
+{
+    /* a protocol buffer whose first field is a small number: ONNX begins so */
+    return n > 8 && text[0] == 0x08 && (unsigned char)text[1] < 32 &&
+           memchr(text, '\0', n < 4096 ? n : 4096) != NULL;
+}
+
+enum hv_status hv__decode(const char *name, const char *bytes, size_t n, struct hv_str *out,
+                          struct hv_err *err)
+{
+    struct hv_str unpacked = {0};
+    enum hv_status st = HV_OK;
+    if (n > HV_IMPORT_MAX_BYTES) {
+        return hv_err_at(err, HV_ELIMIT, name, 0, 0,
+                         "%zu MiB; an import may have %zu MiB: cut the file down", n >> 20,
+                         HV_IMPORT_MAX_BYTES >> 20);
+    }
+    if (starts(bytes, n, "\x1F\x8B", 2)) {
+        st = inflate_gzip(name, bytes, n, &unpacked, err);
+        bytes = hv_str_cstr(&unpacked);
+        n = unpacked.n;
+    }
+    st = st ? st : refuse_binary(name, bytes, n, err);
+    if (st == HV_OK && (starts(bytes, n, "\xFF\xFE", 2) || starts(bytes, n, "\xFE\xFF", 2))) {
+        from_utf16(bytes, n, bytes[0] == '\xFE', out);
+    } else if (st == HV_OK) {
+        size_t skip = starts(bytes, n, "\xEF\xBB\xBF", 3) ? 3 : 0;
+        hv_str_add(out, bytes + skip, n - skip);
+    }
+    hv_str_free(&unpacked);
+    if (st == HV_OK && !hv__is_binary(hv_str_cstr(out), out->n)) {
+        drop_controls(out);
+        make_utf8(out);
+    }
+    return st;
+}
+
+/* ---- trees ------------------------------------------------------------------------------------
+ */
+
+/* The first character that is no blank. */
+static char first_of(const struct hv__in *in)
+{
+    size_t i = strspn(in->text, " \t\r\n\f\v");
+    return i < in->n ? in->text[i] : '\0';
+}
+
+static void parse_json(struct hv__in *in)
+{
+    in->is_json = true;
+    if (hv_json_parse(&in->json, in->text, in->n, in->name, &in->broken) == HV_OK) {
+        in->tree = in->json.root;
+        in->broken = (struct hv_err){0};
+        return;
+    }
+    /* programs write NaN, keys twice and files without an end */
+    json_error_t why;
+    struct hv_str mended = {0};
+    size_t places = hv__json_mend(in->text, in->n, &mended);
+    json_t *tree = json_loadb(hv_str_cstr(&mended), mended.n, JSON_ALLOW_NUL, &why);
+    if (tree) {
+        in->tree = tree;
+        in->broken = (struct hv_err){0};
+        if (places > 0) {
+            hv__guessed(in, 0, "the JSON is not whole or not strict: mended in %zu places", places);
+        } else {
+            hv__guessed(in, 0, "the JSON has a key twice: the last one counts");
+        }
+    }
+    hv_str_free(&mended);
+}
+
+/* Does some line begin with a word and a colon, as mappings do? */
+static bool looks_like_yaml(const struct hv__in *in)
+{
+    struct hv__lines l = {.rest = in->text, .left = in->n};
+    while (hv__next_line(&l) && l.line < 200) {
+        size_t i = 0;
+        while (i < l.piece.n &&
+               (isalnum((unsigned char)l.piece.p[i]) || strchr("_-.", l.piece.p[i]) != NULL)) {
+            i++;
+        }
+        if (i > 0 && i < l.piece.n && l.piece.p[i] == ':' &&
+            (i + 1 == l.piece.n || l.piece.p[i + 1] == ' ')) {
+            return true;
+        }
+        if (l.piece.n > 0 && !strchr("# \t-%", l.piece.p[0])) {
+            return false; /* the first line of weight decides */
+        }
+    }
+    return false;
+}
+
+void hv__parse(struct hv__in *in)
+{
+    char c = first_of(in);
+    if (c == '<') {
+        if (hv__xml_parse(&in->im->arena, in->name, in->text, in->n, &in->xml, &in->broken) !=
+            HV_OK) {
+            in->xml = NULL;
+        }
+    } else if (c == '{' || c == '[') {
+        parse_json(in);
+    } else if (looks_like_yaml(in)) {
+        in->is_yaml = true;
+        in->tree = hv__yaml(in, &in->broken);
+    }
+}
+
+void hv__parse_free(struct hv__in *in)
+{
+    if (in->tree != in->json.root) {
+        json_decref(in->tree);
+    }
+    hv_json_free(&in->json);
+    hv_vec_free(&in->lines);
+    in->tree = NULL;
+}

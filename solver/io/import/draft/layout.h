@@ -1,0 +1,30 @@
+/** What the readers of launch configurations share: they fill a job and the options of the strategy
+ * `manual` (formats.md §6), the layout that a user has today. */
+#ifndef HV_SOLVER_IO_IMPORT_DRAFT_LAYOUT_H
+#define HV_SOLVER_IO_IMPORT_DRAFT_LAYOUT_H
+
+#include "solver/io/import/import_int.h"
+#include "solver/io/import/text/words.h"
+
+/** Figures of a launch, as the source has them; HV_UNKNOWN where it does not. */
+struct hv__launch {
+    double tp, pp, dp, cp, ep, chunks, zero;
+    double micro_batch, accumulation, global_batch; /**< micro_batch: per data-parallel rank */
+    double sequence, ranks;
+    const char *precision, *optimizer, *recompute, *schedule; /**< our words, or NULL */
+    const char *stages; /**< layers of each stage, "20,20,24"; NULL: equal */
+    bool sequence_parallel;
+    unsigned line; /**< of what is noted last */
+};
+
+/** Everything unknown. */
+struct hv__launch hv__launch_unknown(void);
+/** Completes what follows (ranks = dp · tp · pp · cp, batch = micro · steps · dp), notes it, and
+ * fills job and layout. */
+void hv__launch_take(struct hv__in *in, struct hv__launch *l);
+/** Our word for a precision ("bf16-mixed", "fp16", "no"), or NULL. */
+const char *hv__precision_word(const char *text);
+/** Our word for an optimizer ("AdamW", "FusedAdam", "lion"), or NULL. */
+const char *hv__optimizer_word(const char *text);
+
+#endif

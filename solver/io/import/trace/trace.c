@@ -1,0 +1,296 @@
+/*
+ * Chrome traces: PyTorch's profiler (Kineto), Perfetto JSON and whatever else writes the Trace
+ * Event Format. What comes of one is a summary (hetviz.trace/1): how long each stream was busy and
+ * with what, the kernels by time, collectives, and the steps. Events of phases that are not spans
+ * are counted and left out. Source: Trace Event Format; kineto's output_json.cpp.
+ */
+#include "solver/io/import/trace/trace.h"
+#include "solver/io/import/text/words.h"
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *events_of(const struct hv__in *in)
+{
+    return json_is_array(in->tree) ? in->tree : json_object_get(in->tree, "traceEvents");
+}
+
+bool hv__is_chrome_trace(const struct hv__in *in)
+{
+    json_t *events = events_of(in), *first = json_array_get(events, 0);
+    if (!in->is_json || !json_is_array(events)) {
+        return false;
+    }
+    return !json_is_array(in->tree) ||
+           (json_object_get(first, "ph") && json_object_get(first, "ts")) ||
+           json_object_get(json_array_get(events, 1), "ph");
+}
+
+static double number(json_t *v)
+{
+    return json_is_number(v)   ? json_number_value(v)
+           : json_is_string(v) ? hv__plain_number(hv__piece_of(json_string_value(v)))
+                               : HV_UNKNOWN;
+}
+
+static const char *text(json_t *v, const char *otherwise)
+{
+    return json_is_string(v) ? json_string_value(v) : otherwise;
+}
+
+/* A pid, tid or id as text: numbers and strings alike. */
+static void add_id(struct hv_str *out, json_t *v)
+{
+    char buf[HV_FMT_CAP];
+    if (json_is_string(v)) {
+        hv_str_adds(out, json_string_value(v));
+    } else if (json_is_number(v)) {
+        hv_str_adds(out, hv_fmt_double(buf, sizeof buf, json_number_value(v)));
+    }
+}
+
+/* The number behind a key in a map of numbers; `next` when the key is new (and then added). */
+static size_t index_of(json_t *map, const char *key, size_t next)
+{
+    json_t *at = json_object_get(map, key);
+    if (!at) {
+        json_object_set_new(map, key, json_integer((json_int_t)next));
+        return next;
+    }
+    return (size_t)json_integer_value(at);
+}
+
+static size_t track_of(struct hv__trace *t, json_t *e, const char *async)
+{
+    struct hv_str key = {0};
+    add_id(&key, json_object_get(e, "pid"));
+    size_t pid_end = key.n;
+    hv_str_addc(&key, '/');
+    if (async) {
+        hv_str_adds(&key, async);
+    } else {
+        add_id(&key, json_object_get(e, "tid"));
+    }
+    size_t i = index_of(t->track_index, hv_str_cstr(&key), t->tracks.n);
+    if (i == t->tracks.n) {
+        struct hv__track x = {.pid = hv_arena_strndup(t->arena, key.p, pid_end),
+                              .tid = hv_arena_strdup(t->arena, key.p + pid_end + 1)};
+        hv_vec_push(&t->tracks, x);
+    }
+    hv_str_free(&key);
+    return i;
+}
+
+enum hv__span_kind hv__span_kind_of(const char *cat, const char *name)
+{
+    static const char *const talk[] = {"nccl",       "rccl",      "all_reduce",     "allreduce",
+                                       "all_gather", "allgather", "reduce_scatter", "all_to_all",
+                                       "alltoall",   "sendrecv",  "c10d::"};
+    struct hv__piece c = hv__piece_of(cat), n = hv__piece_of(name);
+    bool device = hv__like(c, "kernel") || hv__find_like(c, "gpu_");
+    if (hv__find_like(c, "memcpy") || hv__find_like(c, "memset")) {
+        return HV__SPAN_COPY;
+    }
+    for (size_t i = 0; device && i < HV_COUNT(talk); i++) {
+        if (hv__find_like(n, talk[i])) {
+            return HV__SPAN_COMMUNICATION;
+        }
+    }
+    return hv__like(c, "kernel")            ? HV__SPAN_COMPUTE
+           : hv__find_like(c, "annotation") ? HV__SPAN_LABEL
+                                            : HV__SPAN_HOST;
+}
+
+static void add_span(struct hv__trace *t, json_t *e, size_t track, double start, double end)
+{
+    const char *name = text(json_object_get(e, "name"), "");
+    const char *cat = text(json_object_get(e, "cat"), "");
+    if (!(end >= start) || t->spans.n >= HV__MAX_ITEMS) {
+        t->bad++;
+        return;
+    }
+    struct hv__span s = {.track = track,
+                         .start_us = start,
+                         .end_us = end,
+                         .kind = hv__span_kind_of(cat, name),
+                         .name = name,
+                         .args = json_object_get(e, "args")};
+    t->tracks.items[track].device = t->tracks.items[track].device || s.kind == HV__SPAN_COMPUTE ||
+                                    s.kind == HV__SPAN_COPY || s.kind == HV__SPAN_COMMUNICATION;
+    t->tracks.items[track].events++;
+    hv_vec_push(&t->spans, s);
+}
+
+/* An event whose end comes later: B … E on a thread, b … e by id. */
+static void open_span(struct hv__trace *t, json_t *e, size_t track, double ts)
+{
+    hv_vec_push(&t->open, (struct hv__open){e, track, ts, t->tracks.items[track].last_open});
+    t->tracks.items[track].last_open = t->open.n; /* number + 1; 0: none */
+}
+
+static void close_span(struct hv__trace *t, size_t track, double ts)
+{
+    size_t at = t->tracks.items[track].last_open;
+    if (at == 0) {
+        t->bad++;
+        return;
+    }
+    struct hv__open o = t->open.items[at - 1];
+    t->tracks.items[track].last_open = o.below;
+    t->unclosed--;
+    add_span(t, o.event, track, o.start_us, ts);
+}
+
+/* Track of an async event: its category and id. */
+static size_t async_track(struct hv__trace *t, json_t *e)
+{
+    struct hv_str key = {0};
+    json_t *id = json_object_get(e, "id");
+    id = id ? id : json_object_get(json_object_get(e, "id2"), "local");
+    hv_str_addf(&key, "async %s ", text(json_object_get(e, "cat"), ""));
+    add_id(&key, id);
+    size_t i = track_of(t, e, hv_str_cstr(&key));
+    hv_str_free(&key);
+    return i;
+}
+
+static void take_meta(struct hv__trace *t, json_t *e)
+{
+    const char *what = text(json_object_get(e, "name"), "");
+    json_t *args = json_object_get(e, "args");
+    const char *name = text(json_object_get(args, "name"), NULL);
+    if (!name) {
+        name = text(json_object_get(args, "labels"), NULL);
+    }
+    struct hv_str key = {0};
+    add_id(&key, json_object_get(e, "pid"));
+    if (strcmp(what, "thread_name") == 0) {
+        hv_str_addc(&key, '/');
+        add_id(&key, json_object_get(e, "tid"));
+    }
+    if (name &&
+        (strcmp(what, "thread_name") == 0 || strcmp(what, "process_labels") == 0 ||
+         (strcmp(what, "process_name") == 0 && !json_object_get(t->names, hv_str_cstr(&key))))) {
+        json_object_set_new(t->names, hv_str_cstr(&key), json_string(name));
+    }
+    hv_str_free(&key);
+}
+
+static void take_event(struct hv__trace *t, json_t *e)
+{
+    const char *ph = text(json_object_get(e, "ph"), "");
+    double ts = number(json_object_get(e, "ts")), dur = number(json_object_get(e, "dur"));
+    if (strcmp(ph, "M") == 0) {
+        take_meta(t, e);
+        return;
+    }
+    if (!hv_known(ts) || !*ph || fabs(ts) > 1e18) {
+        t->bad++;
+        return;
+    }
+    t->first_us = fmin(hv_or(t->first_us, ts), ts);
+    t->last_us = fmax(hv_or(t->last_us, ts), ts + fmax(hv_or(dur, 0), 0));
+    switch (ph[0]) {
+    case 'X':
+        add_span(t, e, track_of(t, e, NULL), ts, ts + hv_or(dur, 0));
+        break;
+    case 'B':
+        t->unclosed++;
+        open_span(t, e, track_of(t, e, NULL), ts);
+        break;
+    case 'E':
+        close_span(t, track_of(t, e, NULL), ts);
+        break;
+    case 'b':
+    case 'S':
+        t->unclosed++;
+        open_span(t, e, async_track(t, e), ts);
+        break;
+    case 'e':
+    case 'F':
+        close_span(t, async_track(t, e), ts);
+        break;
+    default: /* flows, counters, instants, samples, objects, and what is still to be invented */
+        t->other++;
+        break;
+    }
+}
+
+static void read_head(struct hv__in *in, json_t *doc)
+{
+    json_t *devices = json_object_get(in->tree, "deviceProperties"), *d, *list = json_array();
+    json_t *dist = json_object_get(in->tree, "distributedInfo");
+    size_t i;
+    json_array_foreach(devices, i, d)
+    {
+        json_t *o = json_pack("{s:s}", "name", text(json_object_get(d, "name"), "device"));
+        double bytes = number(json_object_get(d, "totalGlobalMem"));
+        if (hv_known(bytes) && bytes > 0) {
+            json_object_set_new(o, "memory_GiB", hv_json_num(round(bytes / HV_GIB * 100) / 100));
+        }
+        json_array_append_new(list, o);
+    }
+    if (i > 0 && json_is_array(devices)) {
+        hv__understood(in, 0, "%zu devices, the first: %s", i,
+                       text(json_object_get(json_array_get(devices, 0), "name"), "?"));
+        json_object_set(doc, "devices", list);
+    }
+    json_decref(list);
+    double rank = number(json_object_get(dist, "rank")),
+           world = number(json_object_get(dist, "world_size"));
+    if (hv_known(rank) && rank >= 0) {
+        json_object_set_new(doc, "rank", hv_json_num(rank));
+        hv__understood(in, 0, "rank %.0f of %.0f", rank, hv_or(world, 1));
+    }
+    if (hv_known(world) && world >= 1) {
+        json_object_set_new(doc, "world_size", hv_json_num(world));
+    }
+    const char *name = text(json_object_get(in->tree, "traceName"), NULL);
+    const char *slash = name ? strrchr(name, '/') : NULL;
+    json_object_set_new(doc, "name", json_string(slash ? slash + 1 : name ? name : "trace"));
+}
+
+static void free_trace(struct hv__trace *t)
+{
+    hv_vec_free(&t->tracks);
+    hv_vec_free(&t->spans);
+    hv_vec_free(&t->open);
+    json_decref(t->track_index);
+    json_decref(t->names);
+}
+
+enum hv_status hv__read_chrome_trace(struct hv__in *in, struct hv_err *err)
+{
+    struct hv__trace t = {.arena = &in->im->arena,
+                          .track_index = json_object(),
+                          .names = json_object(),
+                          .first_us = HV_UNKNOWN,
+                          .last_us = HV_UNKNOWN};
+    json_t *events = events_of(in), *e;
+    size_t i;
+    if (!json_is_array(events)) {
+        free_trace(&t);
+        return hv_err_at(err, HV_EINPUT, in->name, in->broken.line, in->broken.col, "%s",
+                         in->broken.text[0] ? in->broken.text
+                                            : "expected traceEvents, or a list of events");
+    }
+    json_array_foreach(events, i, e)
+    {
+        take_event(&t, e);
+    }
+    if (!hv_known(t.first_us)) {
+        free_trace(&t);
+        return hv_err_at(
+            err, HV_ENO, in->name, 0, 0,
+            "there is no event with a time in it: was the profiler stopped too early?");
+    }
+    json_t *doc = json_pack("{s:s}", "format", "hetviz.trace/1");
+    read_head(in, doc);
+    hv__trace_summary(in, &t, doc);
+    if (in->im->trace) {
+        hv__ignored(in, 0, "an earlier trace: one trace at a time");
+        json_decref(in->im->trace);
+    }
+    in->im->trace = doc;
+    free_trace(&t);
+    return HV_OK;
+}

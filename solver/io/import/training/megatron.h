@@ -1,0 +1,40 @@
+/** Settings of Megatron-LM: collected by the readers of its arguments and YAML, used by one code.
+ */
+#ifndef HV_SOLVER_IO_IMPORT_TRAINING_MEGATRON_H
+#define HV_SOLVER_IO_IMPORT_TRAINING_MEGATRON_H
+
+#include "solver/io/import/draft/layout.h"
+
+/** One setting; the last one of a name counts. */
+struct hv__setting {
+    const char *name;  /**< without leading dashes, words joined by '-' */
+    const char *value; /**< "" for a flag, "false" for one that is off */
+    unsigned line;
+    bool used;
+};
+
+/** All of them. Owner: hv_vec_free(&s.items) through hv__settings_free. */
+struct hv__settings {
+    struct hv__setting *items;
+    size_t n, cap;
+};
+
+/** Adds one; name and value are copied into the arena, the name made uniform. */
+void hv__settings_add(struct hv_arena *a, struct hv__settings *s, struct hv__piece name,
+                      struct hv__piece value, unsigned line);
+void hv__settings_free(struct hv__settings *s);
+/** Is any of these names that only Megatron has among them? */
+bool hv__settings_are_megatron(const struct hv__settings *s);
+/** Makes model, job and layout of them. */
+enum hv_status hv__megatron_take(struct hv__in *in, struct hv__settings *s,
+                                 struct hv_err *err) HV_NODISCARD;
+/** Model of the settings, or NULL when they do not say enough (noted). Owner: caller. */
+json_t *hv__megatron_model(struct hv__in *in, struct hv__settings *s);
+/** Looks a setting up and marks it used; NULL when it is not there or has no value that says
+ * anything ("?", "$X"). */
+const struct hv__setting *hv__setting(struct hv__settings *s, const char *name);
+/** Its number, or HV_UNKNOWN; is the flag on? */
+double hv__setting_number(struct hv__settings *s, const char *name);
+bool hv__setting_on(struct hv__settings *s, const char *name);
+
+#endif

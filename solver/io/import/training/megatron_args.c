@@ -1,0 +1,298 @@
+/*
+ * Megatron-LM's settings as people keep them: arguments one after the other or a line each, inside
+ * a shell script with variables and arrays, or as YAML (MODEL_ARGS of the functional tests,
+ * overrides of Megatron-Bridge). Scripts are read, never run. Source: Megatron-LM,
+ * training/arguments.py.
+ */
+#include "solver/io/import/training/megatron.h"
+#include <ctype.h>
+#include <string.h>
+
+#define MAX_SETTINGS 5000
+
+void hv__settings_add(struct hv_arena *a, struct hv__settings *s, struct hv__piece name,
+                      struct hv__piece value, unsigned line)
+{
+    while (name.n > 0 && name.p[0] == '-') {
+        name.p++;
+        name.n--;
+    }
+    char *copy = hv__copy(a, name);
+    for (char *c = copy; *c; c++) {
+        *c = *c == '_' ? '-' : *c;
+    }
+    if (s->n < MAX_SETTINGS && *copy) {
+        hv_vec_push(s, (struct hv__setting){copy, hv__copy(a, hv__unquote(value)), line, false});
+    }
+}
+
+void hv__settings_free(struct hv__settings *s)
+{
+    hv_vec_free(s);
+}
+
+bool hv__settings_are_megatron(const struct hv__settings *s)
+{
+    static const char *const signs[] = {"tensor-model-parallel-size",
+                                        "pipeline-model-parallel-size",
+                                        "num-layers",
+                                        "micro-batch-size",
+                                        "global-batch-size",
+                                        "hidden-size",
+                                        "hybrid-layer-pattern"};
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        for (size_t k = 0; k < HV_COUNT(signs); k++) {
+            n += strcmp(s->items[i].name, signs[k]) == 0;
+        }
+    }
+    return n >= 2;
+}
+
+/* ---- scripts ----------------------------------------------------------------------------------
+ */
+
+/* NAME=value lines of a script. */
+struct variable {
+    struct hv__piece name, value;
+};
+
+struct script {
+    struct hv_arena *arena;
+    HV_VEC(struct variable) variables;
+    struct hv__settings *out;
+};
+
+static bool is_name(struct hv__piece s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!isalnum((unsigned char)s.p[i]) && s.p[i] != '_') {
+            return false;
+        }
+    }
+    return s.n > 0 && !isdigit((unsigned char)s.p[0]);
+}
+
+/* "$X", "${X}", "${X:-8}": what X was set to, or the default. Other texts are themselves. */
+static struct hv__piece resolve(const struct script *x, struct hv__piece v, int depth)
+{
+    v = hv__unquote(v);
+    struct hv__piece name = v, other = {v.p, 0};
+    if (v.n < 2 || v.p[0] != '$' || depth > 8) {
+        return v;
+    }
+    name = (struct hv__piece){v.p + 1, v.n - 1};
+    if (name.p[0] == '{' && name.p[name.n - 1] == '}') {
+        other = (struct hv__piece){name.p + 1, name.n - 2};
+        name = hv__before(&other, ':');
+        if (other.n > 0 && (other.p[0] == '-' || other.p[0] == '=')) {
+            other.p++;
+            other.n--;
+        }
+    }
+    for (size_t i = x->variables.n; i > 0; i--) {
+        const struct variable *w = &x->variables.items[i - 1];
+        if (w->name.n == name.n && memcmp(w->name.p, name.p, name.n) == 0) {
+            return resolve(x, w->value, depth + 1);
+        }
+    }
+    return other.n > 0 ? resolve(x, other, depth + 1) : v;
+}
+
+static void read_variable(struct script *x, struct hv__piece line)
+{
+    struct hv__piece value = hv__strip(line);
+    if (hv__starts(value, "export ")) {
+        value.p += 7;
+        value.n -= 7;
+    }
+    struct hv__piece name = hv__before(&value, '=');
+    if (is_name(name) && value.n > 0 && value.p[0] != '(' && x->variables.n < MAX_SETTINGS) {
+        /* what follows the value on the line is a comment or another command */
+        if (value.p[0] != '"' && value.p[0] != '\'') {
+            value = hv__next_word(&value);
+            value = hv__before(&value, ';');
+        } else {
+            const char *end = memchr(value.p + 1, value.p[0], value.n - 1);
+            value.n = end ? (size_t)(end - value.p) + 1 : value.n;
+        }
+        hv_vec_push(&x->variables, (struct variable){name, value});
+    }
+}
+
+/* The next word of a script's line; quotation marks hold words together. */
+static struct hv__piece script_word(struct hv__piece *rest)
+{
+    *rest = hv__strip(*rest);
+    size_t n = 0;
+    char quote = '\0';
+    while (n < rest->n && (quote || !isspace((unsigned char)rest->p[n]))) {
+        char c = rest->p[n];
+        quote = quote ? (c == quote ? '\0' : quote) : (c == '"' || c == '\'') ? c : '\0';
+        n++;
+    }
+    struct hv__piece w = {rest->p, n};
+    rest->p += n;
+    rest->n -= n;
+    return w;
+}
+
+static bool is_flag(struct hv__piece w)
+{
+    return w.n > 2 && w.p[0] == '-' && w.p[1] == '-' && isalpha((unsigned char)w.p[2]);
+}
+
+/* Brackets and ends of lines around words of scripts. */
+static struct hv__piece bare(struct hv__piece w)
+{
+    while (w.n > 0 && strchr("()\\;\"'", w.p[w.n - 1])) {
+        bool pair =
+            (w.p[w.n - 1] == '"' || w.p[w.n - 1] == '\'') && w.n > 1 && w.p[0] == w.p[w.n - 1];
+        if (pair) {
+            break;
+        }
+        w.n--;
+    }
+    while (w.n > 0 && (w.p[0] == '(' ||
+                       ((w.p[0] == '"' || w.p[0] == '\'') && w.n > 1 && w.p[w.n - 1] != w.p[0]))) {
+        w.p++;
+        w.n--;
+    }
+    return w;
+}
+
+/* One word: a flag begins a setting, what follows it until the next flag is its value. */
+static void take_word(struct script *x, struct hv__piece w, unsigned line, bool *waits)
+{
+    w = bare(w);
+    if (w.n == 0) {
+        return;
+    }
+    if (is_flag(w)) {
+        struct hv__piece value = w, name = hv__before(&value, '=');
+        bool has = name.n < w.n;
+        hv__settings_add(x->arena, x->out, name,
+                         has ? resolve(x, value, 0) : (struct hv__piece){"", 0}, line);
+        *waits = !has;
+    } else if (*waits && x->out->n > 0) {
+        x->out->items[x->out->n - 1].value = hv__copy(x->arena, hv__unquote(resolve(x, w, 0)));
+        *waits = false;
+    }
+}
+
+static void read_script(const struct hv__in *in, struct hv__settings *out)
+{
+    struct script x = {.arena = &in->im->arena, .out = out};
+    struct hv__lines l = {.rest = in->text, .left = in->n};
+    while (hv__next_line(&l)) {
+        read_variable(&x, l.piece);
+    }
+    bool waits = false;
+    l = (struct hv__lines){.rest = in->text, .left = in->n};
+    while (hv__next_line(&l)) {
+        struct hv__piece rest = hv__strip(l.piece);
+        if (rest.n > 0 && rest.p[0] == '#') {
+            continue;
+        }
+        for (struct hv__piece w = script_word(&rest); w.n > 0; w = script_word(&rest)) {
+            if (w.p[0] == '#') {
+                break;
+            }
+            /* GPT_ARGS="--num-layers 32 …": the words inside */
+            const char *inner = hv__find(w, "\"--");
+            if (inner) {
+                struct hv__piece list = {inner + 1, (size_t)(w.p + w.n - inner - 1)};
+                for (struct hv__piece v = script_word(&list); v.n > 0; v = script_word(&list)) {
+                    take_word(&x, v, l.line, &waits);
+                }
+            } else {
+                take_word(&x, w, l.line, &waits);
+            }
+        }
+    }
+    hv_vec_free(&x.variables);
+}
+
+bool hv__is_megatron_args(const struct hv__in *in)
+{
+    struct hv__settings s = {0};
+    if (in->tree || in->xml || !hv__find((struct hv__piece){in->text, in->n}, "--")) {
+        return false;
+    }
+    read_script(in, &s);
+    bool yes = hv__settings_are_megatron(&s);
+    hv__settings_free(&s);
+    return yes;
+}
+
+enum hv_status hv__read_megatron_args(struct hv__in *in, struct hv_err *err)
+{
+    struct hv__settings s = {0};
+    read_script(in, &s);
+    enum hv_status st = s.n > 0 ? hv__megatron_take(in, &s, err)
+                                : hv_err_at(err, HV_EINPUT, in->name, 0, 0,
+                                            "no argument such as --num-layers in it");
+    hv__settings_free(&s);
+    return st;
+}
+
+/* ---- YAML -------------------------------------------------------------------------------------
+ */
+
+static void add_value(struct hv__in *in, struct hv__settings *out, const char *key, json_t *v)
+{
+    char number[HV_FMT_CAP];
+    const char *text = json_is_string(v)  ? json_string_value(v)
+                       : json_is_true(v)  ? ""
+                       : json_is_false(v) ? "false"
+                                          : NULL;
+    if (json_is_number(v)) {
+        text = hv_fmt_double(number, sizeof number, json_number_value(v));
+    }
+    if (text) {
+        hv__settings_add(&in->im->arena, out, hv__piece_of(key), hv__piece_of(text),
+                         hv__line_of(in, v));
+    }
+}
+
+/* MODEL_ARGS, or tables such as model: and train: one level down. */
+static void read_yaml(struct hv__in *in, struct hv__settings *out)
+{
+    json_t *args = json_object_get(in->tree, "MODEL_ARGS");
+    json_t *top = json_is_object(args) ? args : in->tree;
+    for (void *it = json_object_iter(top); it; it = json_object_iter_next(top, it)) {
+        json_t *v = json_object_iter_value(it);
+        add_value(in, out, json_object_iter_key(it), v);
+        if (json_is_object(v)) {
+            for (void *k = json_object_iter(v); k; k = json_object_iter_next(v, k)) {
+                add_value(in, out, json_object_iter_key(k), json_object_iter_value(k));
+            }
+        }
+    }
+}
+
+bool hv__is_megatron_yaml(const struct hv__in *in)
+{
+    struct hv__settings s = {0};
+    if (!json_is_object(in->tree) || !in->is_yaml) {
+        return false;
+    }
+    struct hv__in aside = *in;
+    read_yaml(&aside, &s);
+    bool yes = json_object_get(in->tree, "MODEL_ARGS") != NULL || hv__settings_are_megatron(&s);
+    hv__settings_free(&s);
+    return yes;
+}
+
+enum hv_status hv__read_megatron_yaml(struct hv__in *in, struct hv_err *err)
+{
+    struct hv__settings s = {0};
+    if (!json_is_object(in->tree)) {
+        return hv_err_at(err, HV_EINPUT, in->name, in->broken.line, in->broken.col, "%s",
+                         in->broken.text[0] ? in->broken.text : "expected a mapping");
+    }
+    read_yaml(in, &s);
+    enum hv_status st = hv__megatron_take(in, &s, err);
+    hv__settings_free(&s);
+    return st;
+}

@@ -1,0 +1,221 @@
+/*
+ * Schedules of torch.distributed.pipelining as CSV: one line per rank, cells such as 0F3 (stage,
+ * operation, micro-batch), empty cells for idle steps. The order is all there is: the plan that
+ * comes of it has a made-up cluster and model of equal stages, so that it can be drawn and timed.
+ * Source: torch.distributed.pipelining, schedules.py (_Action, _load_csv).
+ */
+#include "solver/io/import/import_int.h"
+#include "solver/io/import/text/words.h"
+#include <ctype.h>
+#include <string.h>
+
+#define MAX_RANKS  1024
+#define MAX_STAGES 4096
+#define MAX_CELLS  1000000
+
+struct action {
+    int stage, micro;
+    char op; /* F, B (full), I (input gradient), W; 0: nothing that takes time */
+};
+
+/* "12F3", "0SEND_F1", "1UNSHARD", "" */
+static bool read_cell(struct hv__piece s, struct action *out)
+{
+    static const char *const silent[] = {"SEND_F",  "RECV_F",  "SEND_B",     "RECV_B",
+                                         "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+    size_t digits = 0;
+    double stage = 0;
+    *out = (struct action){.op = 0};
+    while (digits < s.n && digits < 6 && isdigit((unsigned char)s.p[digits])) {
+        stage = stage * 10 + (s.p[digits++] - '0');
+    }
+    struct hv__piece rest = {s.p + digits, s.n - digits};
+    if (digits == 0 || rest.n == 0 || stage >= MAX_STAGES) {
+        return false;
+    }
+    for (size_t i = 0; i < HV_COUNT(silent); i++) {
+        if (hv__starts(rest, silent[i])) {
+            return true;
+        }
+    }
+    double micro = hv__plain_number((struct hv__piece){rest.p + 1, rest.n - 1});
+    if (!strchr("FBIW", rest.p[0]) || !(micro >= 0 && micro < 1e6)) {
+        return false;
+    }
+    *out = (struct action){(int)stage, (int)micro, rest.p[0]};
+    return true;
+}
+
+static struct hv__csv open_csv(const struct hv__in *in)
+{
+    return (struct hv__csv){
+        .arena = &in->im->arena, .rest = in->text, .left = in->n, .separator = ','};
+}
+
+bool hv__is_pipelining_csv(const struct hv__in *in)
+{
+    struct hv__csv c = open_csv(in);
+    struct hv__row r = {0};
+    struct action a;
+    size_t good = 0;
+    if (in->tree || in->xml || !hv__csv_next(&c, &r)) {
+        return false;
+    }
+    for (size_t i = 0; i < r.n; i++) {
+        if (r.fields[i].n > 0 && !read_cell(r.fields[i], &a)) {
+            return false;
+        }
+        good += r.fields[i].n > 0;
+    }
+    return good > 0;
+}
+
+/* What the file says: the order of each rank, which rank has which stage. */
+struct order {
+    json_t *ranks;
+    int rank_of[MAX_STAGES];
+    int stages, micros;
+    size_t n_ranks, cells;
+    bool split; /* I and W apart somewhere */
+};
+
+static enum hv_status add_action(struct hv__in *in, struct order *o, json_t *list,
+                                 const struct action *a, unsigned line, struct hv_err *err)
+{
+    static const struct {
+        char op;
+        const char *token;
+    } tokens[] = {{'F', "F"}, {'B', "BW"}, {'I', "B"}, {'W', "W"}};
+    int *owner = &o->rank_of[a->stage];
+    if (*owner >= 0 && *owner != (int)o->n_ranks) {
+        return hv_err_at(err, HV_EINPUT, in->name, line, 0,
+                         "stage %d is on rank %d already: a stage lives on one rank", a->stage,
+                         *owner);
+    }
+    *owner = (int)o->n_ranks;
+    o->stages = a->stage >= o->stages ? a->stage + 1 : o->stages;
+    o->micros = a->micro >= o->micros ? a->micro + 1 : o->micros;
+    o->split = o->split || a->op == 'I';
+    for (size_t i = 0; i < HV_COUNT(tokens); i++) {
+        if (tokens[i].op == a->op) {
+            json_array_append_new(list,
+                                  json_sprintf("%s%d.%d", tokens[i].token, a->stage, a->micro));
+        }
+    }
+    o->cells++;
+    return HV_OK;
+}
+
+static enum hv_status read_order(struct hv__in *in, struct order *o, struct hv_err *err)
+{
+    struct hv__csv csv = open_csv(in);
+    struct hv__row r = {0};
+    size_t silent = 0, idle = 0;
+    while (hv__csv_next(&csv, &r)) {
+        json_t *list = json_array();
+        json_array_append_new(o->ranks, list);
+        for (size_t i = 0; i < r.n; i++) {
+            struct action a;
+            if (r.fields[i].n == 0) {
+                idle++;
+                continue;
+            }
+            if (!read_cell(r.fields[i], &a)) {
+                return hv_err_at(err, HV_EINPUT, in->name, r.line, 0,
+                                 "cell %zu: expected such as 0F3, found \"%.*s\"", i + 1,
+                                 (int)(r.fields[i].n < 30 ? r.fields[i].n : 30), r.fields[i].p);
+            }
+            silent += a.op == 0;
+            enum hv_status st = a.op ? add_action(in, o, list, &a, r.line, err) : HV_OK;
+            if (st != HV_OK || o->cells > MAX_CELLS) {
+                return st ? st : hv_err_at(err, HV_ELIMIT, in->name, r.line, 0, "too many cells");
+            }
+        }
+        if (json_array_size(list) == 0) {
+            json_array_remove(o->ranks, json_array_size(o->ranks) - 1);
+        } else if (++o->n_ranks > MAX_RANKS) {
+            return hv_err_at(err, HV_ELIMIT, in->name, r.line, 0, "more than %d ranks", MAX_RANKS);
+        }
+    }
+    if (silent + idle > 0) {
+        hv__ignored(in, 0, "%zu idle cells, %zu sends, receives and shardings: they follow", idle,
+                    silent);
+    }
+    return HV_OK;
+}
+
+static json_t *stages_json(const struct order *o)
+{
+    json_t *stages = json_array();
+    for (int rank = 0; rank < (int)o->n_ranks; rank++) {
+        json_t *layers = json_array();
+        for (int s = 0; s < o->stages; s++) {
+            if (o->rank_of[s] == rank) {
+                json_array_append_new(layers, json_pack("[i, i]", s, s + 1));
+            }
+        }
+        bool one = json_array_size(layers) == 1;
+        json_array_append_new(stages,
+                              json_pack("{s:o, s:O}", "devices", json_sprintf("rank[%d].0", rank),
+                                        "layers", one ? json_array_get(layers, 0) : layers));
+        json_decref(layers);
+    }
+    return stages;
+}
+
+static json_t *plan_json(const struct order *o)
+{
+    static const char device[] = "H100-SXM-80GB";
+    json_t *layers = json_array();
+    for (int i = 0; i < o->stages; i++) {
+        json_array_append_new(layers, json_pack("{s:o, s:{s:f}, s:{s:f}, s:i, s:i, s:i}", "name",
+                                                json_sprintf("stage-%d", i), "forward_ms", device,
+                                                1.0, "backward_ms", device, 2.0, "parameter_bytes",
+                                                0, "activation_bytes", 0, "output_bytes", 0));
+    }
+    json_t *cluster = json_pack("{s:s, s:s, s:[{s:s, s:i, s:s, s:i}]}", "format",
+                                "hetviz.cluster/1", "name", "ranks", "nodes", "name", "rank",
+                                "count", (int)o->n_ranks, "device", device, "devices", 1);
+    json_t *model = json_pack("{s:s, s:s, s:s, s:o}", "format", "hetviz.model/1", "name",
+                              "equal-stages", "kind", "layers", "layers", layers);
+    json_t *p = json_pack("{s:s, s:o, s:o, s:{s:i}}", "format", "hetviz.plan/1", "cluster", cluster,
+                          "model", model, "job", "global_batch", o->micros);
+    json_object_set_new(p, "micro_batch", json_integer(1));
+    json_object_set_new(p, "replicas",
+                        json_pack("[{s:i, s:i, s:o}]", "count", 1, "micro_batches", o->micros,
+                                  "stages", stages_json(o)));
+    json_object_set_new(p, "schedule",
+                        json_pack("{s:s, s:O}", "name", "explicit", "order", o->ranks));
+    return p;
+}
+
+enum hv_status hv__read_pipelining_csv(struct hv__in *in, struct hv_err *err)
+{
+    struct order *o = hv_arena_new(&in->im->arena, struct order, 1);
+    o->ranks = json_array();
+    for (int i = 0; i < MAX_STAGES; i++) {
+        o->rank_of[i] = -1;
+    }
+    enum hv_status st = read_order(in, o, err);
+    for (int s = 0; st == HV_OK && s < o->stages; s++) {
+        if (o->rank_of[s] < 0) {
+            st = hv_err_at(err, HV_EINPUT, in->name, 0, 0,
+                           "stage %d is on no rank, though stage %d is: is the file whole?", s,
+                           o->stages - 1);
+        }
+    }
+    if (st == HV_OK && o->cells == 0) {
+        st = hv_err_at(err, HV_ENO, in->name, 0, 0, "there is no operation in it");
+    }
+    if (st == HV_OK) {
+        hv__understood(in, 0, "%zu ranks, %d stages, %d micro-batches, %zu operations", o->n_ranks,
+                       o->stages, o->micros, o->cells);
+        hv__guessed(in, 0,
+                    "the file has no times: every stage takes 1 ms forward and 2 ms backward, "
+                    "on devices that stand in");
+        json_decref(in->im->plan);
+        in->im->plan = plan_json(o);
+    }
+    json_decref(o->ranks);
+    return st;
+}

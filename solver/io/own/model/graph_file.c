@@ -1,0 +1,490 @@
+/* Models that are not transformers: measured layers, operator graphs, modules. */
+#include "solver/base/units.h"
+#include "solver/base/vec.h"
+#include "solver/io/own/doc/keys.h"
+#include "solver/io/own/model/model_int.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_MS      1e12
+#define MAX_DEVICES 64
+#define MAX_AXIS    16
+#define MAX_DIMS    10000
+
+static enum hv_status read_bytes(const struct hv_jp *p, const char *key, double *io,
+                                 struct hv_err *err)
+{
+    return hv_jp_opt_number(p, key, 0, HV_MAX_BYTES, io, err);
+}
+
+/* ---- layers ---------------------------------------------------------------------------------- */
+
+static enum hv_status collect_devices(const struct hv_jp *times, struct hv_model *m,
+                                      struct hv_err *err)
+{
+    const char *key;
+    json_t *v;
+    if (hv_jp_none(times)) {
+        return HV_OK;
+    }
+    if (!json_is_object(times->v)) {
+        return hv_jp_expected(times, err, "an object of times by device name");
+    }
+    json_object_foreach(times->v, key, v)
+    {
+        size_t i = 0;
+        while (i < m->n_devices && strcmp(m->devices[i], key) != 0) {
+            i++;
+        }
+        if (i == MAX_DEVICES) {
+            return hv_jp_fail(times, err, "more than %d devices", MAX_DEVICES);
+        }
+        if (i == m->n_devices) {
+            m->devices[m->n_devices++] = hv_arena_strdup(&m->arena, key);
+        }
+    }
+    return HV_OK;
+}
+
+/* One measured time, or a row per tensor-parallel degree with one per micro-batch. */
+static enum hv_status read_grid(const struct hv_jp *p, const struct hv_model *m, double *out,
+                                struct hv_err *err)
+{
+    size_t n_rows = 0, n = 0;
+    enum hv_status st;
+    if (!json_is_array(p->v)) {
+        double ms = HV_UNKNOWN;
+        st = hv_jp_none(p) ? HV_OK : hv_jp_number(p, 0, MAX_MS, &ms, err);
+        out[0] = ms * HV_MS;
+        return st;
+    }
+    if ((st = hv_jp_array(p, &n_rows, err))) {
+        return st;
+    }
+    for (size_t t = 0; t < n_rows && n_rows == m->n_grid_tp; t++) {
+        struct hv_jp row = hv_jp_at(p, t);
+        if ((st = hv_jp_array(&row, &n, err))) {
+            return st;
+        }
+        for (size_t b = 0; b < n && n == m->n_grid_batch; b++) {
+            struct hv_jp at = hv_jp_at(&row, b);
+            double ms = HV_UNKNOWN;
+            if (!hv_jp_none(&at) && (st = hv_jp_number(&at, 0, MAX_MS, &ms, err))) {
+                return st;
+            }
+            out[t * n + b] = ms * HV_MS;
+        }
+        if (n != m->n_grid_batch) {
+            return hv_jp_fail(&row, err,
+                              "expected one time per micro_batch of the model, %zu, found %zu",
+                              m->n_grid_batch, n);
+        }
+    }
+    return n_rows == m->n_grid_tp
+               ? HV_OK
+               : hv_jp_fail(p, err, "expected one row per tp of the model, %zu, found %zu",
+                            m->n_grid_tp, n_rows);
+}
+
+/* Times by device, `each` of them for one device. */
+static enum hv_status read_times(const struct hv_jp *layer, const char *key, struct hv_model *m,
+                                 size_t each, double **out, struct hv_err *err)
+{
+    struct hv_jp times = hv_jp_get(layer, key);
+    *out = hv_arena_new(&m->arena, double, m->n_devices *each + 1);
+    for (size_t d = 0; d < m->n_devices; d++) {
+        enum hv_status st = HV_OK;
+        double *own = *out + d * each, ms = HV_UNKNOWN;
+        for (size_t i = 0; i < each; i++) {
+            own[i] = HV_UNKNOWN;
+        }
+        if (hv_jp_none(&times)) {
+            continue;
+        }
+        if (each > 1) {
+            struct hv_jp at = hv_jp_get(&times, m->devices[d]);
+            st = read_grid(&at, m, own, err);
+        } else {
+            st = hv_jp_opt_number(&times, m->devices[d], 0, MAX_MS, &ms, err);
+            own[0] = ms * HV_MS;
+        }
+        if (st) {
+            return st;
+        }
+    }
+    return HV_OK;
+}
+
+/* The rising numbers that the model was measured at; {1} where the key is left out. */
+static enum hv_status read_axis(const struct hv_jp *p, const char *key, struct hv_model *m,
+                                int **out, struct hv_err *err)
+{
+    struct hv_jp list = hv_jp_get(p, key);
+    size_t n = 1;
+    enum hv_status st = hv_jp_none(&list) ? HV_OK : hv_jp_array(&list, &n, err);
+    if (st) {
+        return st;
+    }
+    if (n == 0 || n > MAX_AXIS) {
+        return hv_jp_fail(&list, err, "expected 1 to %d numbers, found %zu", MAX_AXIS, n);
+    }
+    *out = hv_arena_new(&m->arena, int, n);
+    (*out)[0] = 1;
+    for (size_t i = 0; i < n && !hv_jp_none(&list); i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        int64_t x = 0, least = i > 0 ? (*out)[i - 1] + 1 : 1;
+        if ((st = hv_jp_int(&at, least, HV_MAX_WIDTH, &x, err))) {
+            return st;
+        }
+        (*out)[i] = (int)x;
+    }
+    *(out == &m->grid_tp ? &m->n_grid_tp : &m->n_grid_batch) = n;
+    return HV_OK;
+}
+
+static enum hv_status read_layer(const struct hv_jp *p, struct hv_model *m,
+                                 struct hv_measured_layer *l, struct hv_err *err)
+{
+    const char *name = NULL;
+    double transfer_ms = HV_UNKNOWN;
+    size_t each = m->n_grid_tp * m->n_grid_batch;
+    l->parallel_frac = 1;
+    enum hv_status st;
+    if ((st = hv_keys_check(p, HV_KEYS_LAYER, err)) ||
+        (st = hv_jp_opt_string(p, "name", &name, err)) ||
+        (st = read_times(p, "forward_ms", m, each, &l->forward_s, err)) ||
+        (st = read_times(p, "backward_ms", m, each, &l->backward_s, err)) ||
+        (st = read_times(p, "update_ms", m, 1, &l->update_s, err)) ||
+        (st = read_bytes(p, "parameter_bytes", &l->parameter_bytes, err)) ||
+        (st = read_bytes(p, "activation_bytes", &l->activation_bytes, err)) ||
+        (st = read_bytes(p, "output_bytes", &l->output_bytes, err)) ||
+        (st = hv_jp_opt_number(p, "transfer_ms", 0, MAX_MS, &transfer_ms, err)) ||
+        (st = hv_jp_opt_number(p, "parallel_frac", 0, 1, &l->parallel_frac, err))) {
+        return st;
+    }
+    l->transfer_s = transfer_ms * HV_MS;
+    l->name = name ? hv_arena_strdup(&m->arena, name)
+                   : hv_arena_printf(&m->arena, "layer%td", l - m->measured);
+    return HV_OK;
+}
+
+enum hv_status hv__layers_read(const struct hv_jp *p, struct hv_model *m, struct hv_err *err)
+{
+    struct hv_jp list = {0};
+    size_t n = 0;
+    enum hv_status st;
+    m->max_sequence = 1;
+    if ((st = hv_keys_check(p, HV_KEYS_LAYERS, err)) ||
+        (st = hv__read_int(p, "max_sequence", 1, HV_MAX_WIDTH, &m->max_sequence, err)) ||
+        (st = read_axis(p, "tp", m, &m->grid_tp, err)) ||
+        (st = read_axis(p, "micro_batch", m, &m->grid_batch, err)) ||
+        (st = hv_jp_need(p, "layers", "a list of measured layers", &list, err)) ||
+        (st = hv_jp_array(&list, &n, err))) {
+        return st;
+    }
+    if (n == 0 || n > HV_MAX_LAYERS) {
+        return hv_jp_fail(&list, err, "expected 1 to %d layers, found %zu", HV_MAX_LAYERS, n);
+    }
+    m->devices = hv_arena_new(&m->arena, const char *, MAX_DEVICES);
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        struct hv_jp at = hv_jp_at(&list, i), f = {0}, b;
+        if (!(st = hv_jp_need(&at, "forward_ms", "times by device", &f, err))) {
+            b = hv_jp_get(&at, "backward_ms");
+            st = collect_devices(&f, m, err);
+            st = st ? st : collect_devices(&b, m, err);
+        }
+    }
+    m->measured = hv_arena_new(&m->arena, struct hv_measured_layer, n);
+    m->n_blocks = st ? 0 : n;
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        st = read_layer(&at, m, &m->measured[i], err);
+    }
+    return st;
+}
+
+/* ---- names and edges ------------------------------------------------------------------------- */
+
+/* Names with their numbers, sorted for look-up. */
+struct name_index {
+    const char *name;
+    uint32_t at;
+};
+
+static int compare_index(const void *a, const void *b)
+{
+    return strcmp(((const struct name_index *)a)->name, ((const struct name_index *)b)->name);
+}
+
+static enum hv_status find_name(const struct hv_jp *p, const struct name_index *names, size_t n,
+                                uint32_t *out, struct hv_err *err)
+{
+    struct name_index want = {0};
+    enum hv_status st = hv_jp_string(p, &want.name, err);
+    if (st) {
+        return st;
+    }
+    const struct name_index *hit = bsearch(&want, names, n, sizeof *names, compare_index);
+    if (hit) {
+        *out = hit->at;
+        return HV_OK;
+    }
+    const char **words = hv_xcalloc(n + 1, sizeof *words);
+    for (size_t i = 0; i < n; i++) {
+        words[i] = names[i].name;
+    }
+    const char *near = hv_suggest(want.name, words, n);
+    hv_jp_fail(p, err, "expected the name of a node of the graph, found \"%.80s\"%s%s%s", want.name,
+               near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    free(words);
+    return HV_EINPUT;
+}
+
+/* Kahn's count: every node leaves once when the edges have no circle. O(nodes + edges). */
+static bool has_cycle(const struct hv_model *m, size_t n)
+{
+    uint32_t *missing = hv_xcalloc(n + 1, sizeof *missing);
+    uint32_t *first = hv_xcalloc(n + 2, sizeof *first);
+    uint32_t *next = hv_xcalloc(m->n_edges + 1, sizeof *next);
+    uint32_t *queue = hv_xcalloc(n + 1, sizeof *queue);
+    size_t head = 0, tail = 0;
+    for (size_t e = 0; e < m->n_edges; e++) {
+        missing[m->edges[e].to]++;
+        next[e] = first[m->edges[e].from];
+        first[m->edges[e].from] = (uint32_t)e + 1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (missing[i] == 0) {
+            queue[tail++] = (uint32_t)i;
+        }
+    }
+    while (head < tail) {
+        for (uint32_t e = first[queue[head++]]; e; e = next[e - 1]) {
+            if (--missing[m->edges[e - 1].to] == 0) {
+                queue[tail++] = m->edges[e - 1].to;
+            }
+        }
+    }
+    free(missing);
+    free(first);
+    free(next);
+    free(queue);
+    return tail < n;
+}
+
+static enum hv_status read_edges(const struct hv_jp *root, struct hv_model *m,
+                                 const struct name_index *names, size_t n, struct hv_err *err)
+{
+    struct hv_jp list = hv_jp_get(root, "edges");
+    size_t n_edges = 0, two = 0;
+    if (hv_jp_none(&list)) {
+        return HV_OK;
+    }
+    enum hv_status st = hv_jp_array(&list, &n_edges, err);
+    m->edges = hv_arena_new(&m->arena, struct hv_model_edge, n_edges + 1);
+    for (size_t i = 0; st == HV_OK && i < n_edges; i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        st = hv_jp_array(&at, &two, err);
+        if (st == HV_OK && two != 2) {
+            return hv_jp_fail(&at, err, "expected two names, found %zu", two);
+        }
+        struct hv_jp from = hv_jp_at(&at, 0), to = hv_jp_at(&at, 1);
+        if (st || (st = find_name(&from, names, n, &m->edges[i].from, err)) ||
+            (st = find_name(&to, names, n, &m->edges[i].to, err))) {
+            return st;
+        }
+        m->n_edges = i + 1;
+    }
+    return st == HV_OK && has_cycle(m, n) ? hv_jp_fail(&list, err, "the edges run in a circle")
+                                          : st;
+}
+
+/* ---- graph ----------------------------------------------------------------------------------- */
+
+static enum hv_status read_dims(const struct hv_jp *root, struct hv_model *m, struct hv_err *err)
+{
+    struct hv_jp dims = hv_jp_get(root, "dims");
+    const char *key;
+    json_t *v;
+    if (hv_jp_none(&dims)) {
+        return HV_OK;
+    }
+    if (!json_is_object(dims.v) || json_object_size(dims.v) > MAX_DIMS) {
+        return hv_jp_expected(&dims, err, "an object of at most 10000 sizes by name");
+    }
+    m->dims = hv_arena_new(&m->arena, struct hv_graph_dim, json_object_size(dims.v) + 1);
+    json_object_foreach(dims.v, key, v)
+    {
+        struct hv_jp at = hv_jp_get(&dims, key);
+        struct hv_graph_dim *d = &m->dims[m->n_dims++];
+        d->name = hv_arena_strdup(&m->arena, key);
+        enum hv_status st = hv_jp_int(&at, 1, (int64_t)1 << 40, &d->size, err);
+        if (st) {
+            return st;
+        }
+    }
+    return HV_OK;
+}
+
+static enum hv_status read_dim_list(const struct hv_jp *op, const char *key, struct hv_model *m,
+                                    const char ***out, size_t *n_out, struct hv_err *err)
+{
+    struct hv_jp list = hv_jp_get(op, key);
+    size_t n = 0;
+    if (hv_jp_none(&list)) {
+        return HV_OK;
+    }
+    enum hv_status st = hv_jp_array(&list, &n, err);
+    if (st) {
+        return st;
+    }
+    *out = hv_arena_new(&m->arena, const char *, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        const char *s = NULL;
+        if ((st = hv_jp_string(&at, &s, err))) {
+            return st;
+        }
+        size_t d = 0;
+        while (d < m->n_dims && strcmp(m->dims[d].name, s) != 0) {
+            d++;
+        }
+        if (d == m->n_dims) {
+            return hv_jp_fail(&at, err, "expected a name of \"dims\", found \"%.80s\"", s);
+        }
+        (*out)[i] = m->dims[d].name;
+    }
+    *n_out = n;
+    return HV_OK;
+}
+
+static enum hv_status read_op(const struct hv_jp *p, struct hv_model *m, struct hv_graph_op *o,
+                              struct hv_err *err)
+{
+    struct hv_jp id = {0};
+    const char *op = NULL, *group = NULL, *cls = NULL;
+    double ms = HV_UNKNOWN;
+    o->flops = o->parameter_bytes = o->bytes = HV_UNKNOWN;
+    enum hv_status st;
+    if ((st = hv_keys_check(p, HV_KEYS_OP, err)) ||
+        (st = hv_jp_need(p, "id", "the name of the operator", &id, err)) ||
+        (st = hv_jp_string(&id, &o->id, err)) || (st = hv_jp_opt_string(p, "op", &op, err)) ||
+        (st = hv_jp_opt_string(p, "group", &group, err)) ||
+        (st = hv_jp_opt_string(p, "device_class", &cls, err)) ||
+        (st = read_dim_list(p, "out", m, &o->out_dims, &o->n_out_dims, err)) ||
+        (st = read_dim_list(p, "contract", m, &o->contract_dims, &o->n_contract_dims, err)) ||
+        (st = hv_jp_opt_number(p, "flops", 0, HV_MAX_BYTES * HV_MAX_BYTES, &o->flops, err)) ||
+        (st = read_bytes(p, "parameter_bytes", &o->parameter_bytes, err)) ||
+        (st = read_bytes(p, "bytes", &o->bytes, err)) ||
+        (st = hv_jp_opt_number(p, "time_ms", 0, MAX_MS, &ms, err))) {
+        return st;
+    }
+    o->id = hv_arena_strdup(&m->arena, o->id);
+    o->op = hv_arena_strdup(&m->arena, op ? op : "op");
+    o->group = hv_arena_strdup(&m->arena, group);
+    o->device_class = hv_arena_strdup(&m->arena, cls);
+    o->time_s = ms * HV_MS;
+    return HV_OK;
+}
+
+static enum hv_status index_names(const struct hv_jp *list, struct name_index *names, size_t n,
+                                  struct hv_err *err)
+{
+    qsort(names, n, sizeof *names, compare_index);
+    for (size_t i = 1; i < n; i++) {
+        if (strcmp(names[i - 1].name, names[i].name) == 0) {
+            struct hv_jp at = hv_jp_at(list, names[i].at);
+            return hv_jp_fail(&at, err, "the name \"%.80s\" is taken already", names[i].name);
+        }
+    }
+    return HV_OK;
+}
+
+enum hv_status hv__graph_read(const struct hv_jp *p, struct hv_model *m, struct hv_err *err)
+{
+    struct hv_jp list = {0};
+    size_t n = 0;
+    enum hv_status st;
+    m->max_sequence = 1;
+    if ((st = hv_keys_check(p, HV_KEYS_GRAPH, err)) ||
+        (st = hv__read_int(p, "max_sequence", 1, HV_MAX_WIDTH, &m->max_sequence, err)) ||
+        (st = read_dims(p, m, err)) ||
+        (st = hv_jp_need(p, "ops", "a list of operators", &list, err)) ||
+        (st = hv_jp_array(&list, &n, err))) {
+        return st;
+    }
+    if (n == 0 || n > HV_MAX_OPS) {
+        return hv_jp_fail(&list, err, "expected 1 to %d operators, found %zu", HV_MAX_OPS, n);
+    }
+    m->ops = hv_arena_new(&m->arena, struct hv_graph_op, n);
+    m->n_ops = m->n_blocks = n;
+    struct name_index *names = hv_xcalloc(n, sizeof *names);
+    for (size_t i = 0; st == HV_OK && i < n; i++) {
+        struct hv_jp at = hv_jp_at(&list, i);
+        st = read_op(&at, m, &m->ops[i], err);
+        names[i] = (struct name_index){m->ops[i].id, (uint32_t)i};
+    }
+    if (st == HV_OK && (st = index_names(&list, names, n, err)) == HV_OK) {
+        st = read_edges(p, m, names, n, err);
+    }
+    free(names);
+    return st;
+}
+
+/* ---- modules --------------------------------------------------------------------------------- */
+
+static enum hv_status read_module(const struct hv_jp *p, struct hv_model *m, int depth,
+                                  struct hv_err *err)
+{
+    struct hv_module *x = &m->modules[m->n_modules++];
+    x->name = hv_arena_strdup(&m->arena, p->key);
+    x->model = hv_xcalloc(1, sizeof *x->model);
+    x->model->refs = 1;
+    enum hv_status st = hv__model_read(p, x->model, depth + 1, err);
+    m->n_blocks += x->model->n_blocks;
+    if (x->model->max_sequence > m->max_sequence) {
+        m->max_sequence = x->model->max_sequence;
+    }
+    if (st == HV_OK && m->n_blocks > HV_MAX_LAYERS) {
+        return hv_jp_fail(p, err, "the modules have more than %d layers together", HV_MAX_LAYERS);
+    }
+    return st;
+}
+
+enum hv_status hv__modules_read(const struct hv_jp *p, struct hv_model *m, int depth,
+                                struct hv_err *err)
+{
+    struct hv_jp list = {0};
+    enum hv_status st;
+    if ((st = hv_keys_check(p, HV_KEYS_MODULES, err)) ||
+        (st = hv_jp_need(p, "modules", "an object of models by name", &list, err))) {
+        return st;
+    }
+    size_t n = json_object_size(list.v), i = 0;
+    if (n == 0 || n > HV_MAX_MODULES) {
+        return hv_jp_expected(&list, err, "an object of 1 to 1000 models by name");
+    }
+    if (depth >= HV_MODULE_DEPTH) {
+        return hv_jp_fail(&list, err, "modules lie more than %d deep", HV_MODULE_DEPTH);
+    }
+    m->modules = hv_arena_new(&m->arena, struct hv_module, n);
+    struct name_index *names = hv_xcalloc(n, sizeof *names);
+    const char *key;
+    json_t *v;
+    json_object_foreach(list.v, key, v)
+    {
+        struct hv_jp at = hv_jp_get(&list, key);
+        names[i] = (struct name_index){key, (uint32_t)i};
+        i++;
+        if (st == HV_OK) {
+            st = read_module(&at, m, depth, err);
+        }
+    }
+    if (st == HV_OK) {
+        qsort(names, n, sizeof *names, compare_index);
+        st = read_edges(p, m, names, n, err);
+    }
+    free(names);
+    return st == HV_OK ? hv__read_int(p, "max_sequence", 1, HV_MAX_WIDTH, &m->max_sequence, err)
+                       : st;
+}

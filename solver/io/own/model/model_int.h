@@ -1,0 +1,43 @@
+/** Shared by the files that read models; not for others. */
+#ifndef HV_SOLVER_IO_OWN_MODEL_MODEL_INT_H
+#define HV_SOLVER_IO_OWN_MODEL_MODEL_INT_H
+
+#include "solver/base/json/json.h"
+#include "solver/workload/model.h"
+
+#define HV_MAX_LAYERS   100000
+#define HV_MAX_WIDTH    100000000 /**< hidden, ffn, vocab, sequence */
+#define HV_MAX_HEADS    1000000
+#define HV_MAX_EXPERTS  1000000
+#define HV_MAX_OPS      1000000
+#define HV_MAX_MODULES  1000
+#define HV_MODULE_DEPTH 8
+#define HV_MAX_BYTES    1e18
+
+/** Reads a model object of any kind, or a Hugging Face config. `depth` counts modules inside
+ * modules. */
+enum hv_status hv__model_read(const struct hv_jp *p, struct hv_model *m, int depth,
+                              struct hv_err *err) HV_NODISCARD;
+/** `kind: layers`. */
+enum hv_status hv__layers_read(const struct hv_jp *p, struct hv_model *m,
+                               struct hv_err *err) HV_NODISCARD;
+/** `kind: graph`. */
+enum hv_status hv__graph_read(const struct hv_jp *p, struct hv_model *m,
+                              struct hv_err *err) HV_NODISCARD;
+/** `kind: modules`. */
+enum hv_status hv__modules_read(const struct hv_jp *p, struct hv_model *m, int depth,
+                                struct hv_err *err) HV_NODISCARD;
+/** Does this object look like a Hugging Face config.json? */
+bool hv__hf_looks_like(const struct hv_jp *p);
+/** Reads a Hugging Face config.json. */
+enum hv_status hv__hf_read(const struct hv_jp *p, struct hv_model *m,
+                           struct hv_err *err) HV_NODISCARD;
+/** A whole number over what `io` holds; absent or null leaves it. */
+enum hv_status hv__read_int(const struct hv_jp *p, const char *key, int64_t lo, int64_t hi, int *io,
+                            struct hv_err *err) HV_NODISCARD;
+/** Shape rules of one block: kv_heads divide heads, top_k within experts. `p` is the place to
+ * blame. */
+enum hv_status hv__block_check(const struct hv_jp *p, const struct hv_block *b,
+                               struct hv_err *err) HV_NODISCARD;
+
+#endif

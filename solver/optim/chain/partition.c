@@ -1,0 +1,482 @@
+/*
+ * Contiguous partition in fixed order: windows, the dynamic program, the greedy upper bound, the
+ * branch and bound for objectives with a sum, and the choice of method.
+ * Not here: inner loops (partition_step.c), free order (partition_order.c), other objectives
+ * (partition_weighted.c).
+ */
+#include "solver/optim/chain/partition.h"
+#include "solver/base/units.h"
+#include "solver/base/vec.h"
+#include "solver/optim/chain/partition_int.h"
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum hv_status check_prefix(const double *x, size_t n, const char *what, size_t stage,
+                                   struct hv_err *err)
+{
+    for (size_t j = 0; j < n; j++)
+        if (!isfinite(x[j]) || (j && x[j] < x[j - 1]))
+            return hv_err_set(err, HV_EINPUT,
+                              "stage %zu: %s of layer %zu: expected a finite number that is not "
+                              "negative",
+                              stage + 1, what, j);
+    return HV_OK;
+}
+
+static enum hv_status check_stage(const struct hv_partition *p, size_t s, struct hv_err *err)
+{
+    const struct hv_part_stage *st = &p->stages[s];
+    size_t n = p->n_layers + 1;
+    if (isnan(st->capacity) || st->capacity < 0)
+        return hv_err_set(err, HV_EINPUT, "stage %zu: expected a capacity that is not negative",
+                          s + 1);
+    if (!st->table && !st->time)
+        return hv_err_set(err, HV_EINPUT, "stage %zu has no times", s + 1);
+    if (st->memory && check_prefix(st->memory, n, "memory", s, err) != HV_OK)
+        return HV_EINPUT;
+    if (!st->table)
+        return check_prefix(st->time, n, "time", s, err);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n; j++)
+            if (isnan(st->table[i * n + j]) || st->table[i * n + j] < 0)
+                return hv_err_set(err, HV_EINPUT,
+                                  "stage %zu: value of layers %zu to %zu: expected a number that "
+                                  "is not negative",
+                                  s + 1, i + 1, j);
+    return HV_OK;
+}
+
+static enum hv_status check_cuts(const struct hv_partition *p, const double *const *rows,
+                                 const char *what, struct hv_err *err)
+{
+    for (size_t s = 0; rows && s + 1 < p->n_stages; s++)
+        for (size_t j = 0; j <= p->n_layers; j++)
+            if (!isfinite(rows[s][j]) || rows[s][j] < 0)
+                return hv_err_set(err, HV_EINPUT,
+                                  "%s %zu after layer %zu: expected a finite number that is not "
+                                  "negative",
+                                  what, s + 1, j);
+    return HV_OK;
+}
+
+enum hv_status hv_partition_check(const struct hv_partition *p, struct hv_err *err)
+{
+    if (p->n_layers == 0 || p->n_stages == 0)
+        return hv_err_set(err, HV_EINPUT, "a partition needs at least one layer and one stage");
+    if (p->n_layers > HV_PARTITION_MAX_LAYERS || p->n_stages > HV_PARTITION_MAX_STAGES)
+        return hv_err_set(err, HV_ELIMIT, "a partition may have at most %zu layers and %zu stages",
+                          HV_PARTITION_MAX_LAYERS, HV_PARTITION_MAX_STAGES);
+    if (!(p->sum_weight >= 0) || !(p->max_weight >= 0) || !isfinite(p->sum_weight + p->max_weight))
+        return hv_err_set(err, HV_EINPUT, "weights must be finite and not negative");
+    for (size_t s = 0; s < p->n_stages; s++) {
+        enum hv_status st = check_stage(p, s, err);
+        if (st != HV_OK)
+            return st;
+    }
+    if (p->tolls && p->free_order)
+        return hv_err_set(err, HV_EINPUT, "tolls are for a fixed order");
+    enum hv_status st = check_cuts(p, p->cuts, "cut", err);
+    return st == HV_OK ? check_cuts(p, p->tolls, "toll", err) : st;
+}
+
+/* What is paid once for a cut behind stage s at j. */
+static double toll_at(const struct hv_partition *p, size_t s, size_t j)
+{
+    bool paid = p->tolls && s + 1 < p->n_stages && j > 0 && j < p->n_layers;
+    return paid ? p->tolls[s][j] : 0;
+}
+
+void hv__finish(const struct hv_partition *p, struct hv_arena *arena,
+                struct hv_partition_result *out)
+{
+    out->value = hv_arena_new(arena, double, out->n_stages);
+    out->sum = out->max = 0;
+    for (size_t s = 0, i = 0; s < out->n_stages; i = out->cut[s++]) {
+        out->value[s] = hv_partition_value(p, s, out->order[s], i, out->cut[s]);
+        out->sum += out->value[s] + toll_at(p, s, out->cut[s]);
+        out->max = fmax(out->max, out->value[s]);
+    }
+    out->objective = p->sum_weight * out->sum + p->max_weight * out->max;
+    out->feasible = true;
+}
+
+bool hv__windows(const struct hv_partition *p, double limit, struct hv__row *rows)
+{
+    size_t L = p->n_layers, S = p->n_stages, m = p->min_layers, at = 0;
+    if (m * S > L && !p->any_stages)
+        return false;
+    for (size_t s = 0; s < S; s++) {
+        at = hv__furthest(p, s, s, at, limit);
+        size_t most = p->any_stages ? L : L - (S - 1 - s) * m;
+        rows[s].lo = (s + 1) * m < L ? (s + 1) * m : L;
+        rows[s].hi = at < most ? at : most;
+    }
+    if (p->any_stages)
+        return true;
+    rows[S - 1].lo = at = L;
+    for (size_t s = S; s-- > 1;) {
+        if (rows[s].hi < rows[s].lo)
+            return false;
+        at = hv__nearest(p, s, s, at, limit);
+        if (at > rows[s - 1].lo)
+            rows[s - 1].lo = at;
+    }
+    return rows[0].hi >= rows[0].lo;
+}
+
+/* Row s as stage s starts from it: sums with the tolls of the cuts behind stage s - 1. */
+static struct hv__row starts_of(const struct hv_partition *p, const struct hv__step *step,
+                                const struct hv__row *row, struct hv_arena *arena)
+{
+    if (!p->tolls || step->goal == HV__MAX || step->pos == 0 || row->lo > row->hi)
+        return *row;
+    struct hv__row out = hv__row_new(arena, row->lo, row->hi);
+    for (size_t j = row->lo; j <= row->hi; j++)
+        out.v[j - row->lo] = row->v[j - row->lo] + toll_at(p, step->pos - 1, j);
+    return out;
+}
+
+static void trace_fixed(const struct hv_partition *p, const struct hv__step *step,
+                        const struct hv__row *rows, size_t used, struct hv_arena *arena,
+                        struct hv_partition_result *out)
+{
+    struct hv__step s = *step;
+    size_t j = p->n_layers;
+    double want = rows[used].v[j - rows[used].lo];
+    for (size_t k = used; k-- > 0;) {
+        s.pos = s.dev = k;
+        out->cut[k] = j;
+        out->order[k] = k;
+        struct hv__row from = starts_of(p, &s, &rows[k], arena);
+        j = hv__trace(p, &s, &from, j, want);
+        if (s.goal == HV__SUM)
+            want = rows[k].v[j - rows[k].lo];
+    }
+}
+
+bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double limit,
+                     struct hv_arena *arena, struct hv_partition_result *out)
+{
+    size_t L = p->n_layers, S = p->n_stages, used = SIZE_MAX;
+    struct hv__row *rows = hv_arena_new(arena, struct hv__row, S + 1);
+    double *scratch = hv_arena_new(arena, double, L + 1);
+    struct hv__step step = {goal, 0, 0, limit};
+    double best = HUGE_VAL;
+    out->n_probes++;
+    if (!hv__windows(p, limit, rows + 1))
+        return false;
+    rows[0] = hv__row_new(arena, 0, 0);
+    rows[0].v[0] = 0;
+    for (size_t s = 0; s < S; s++) {
+        step.pos = step.dev = s;
+        rows[s + 1] = hv__row_new(arena, rows[s + 1].lo, rows[s + 1].hi);
+        struct hv__row from = starts_of(p, &step, &rows[s], arena);
+        hv__relax(p, &step, &from, &rows[s + 1], scratch);
+        hv__trim(&rows[s + 1], goal == HV__MAX ? limit : DBL_MAX);
+        const struct hv__row *r = &rows[s + 1];
+        bool ends = r->lo <= L && r->hi == L && (p->any_stages || s + 1 == S);
+        if (ends && r->v[L - r->lo] < best && (goal == HV__SUM || r->v[L - r->lo] <= limit)) {
+            best = r->v[L - r->lo];
+            used = s + 1;
+        }
+    }
+    if (used == SIZE_MAX)
+        return false;
+    out->n_stages = used;
+    out->cut = hv_arena_new(arena, size_t, S);
+    out->order = hv_arena_new(arena, size_t, S);
+    trace_fixed(p, &step, rows, used, arena, out);
+    hv__finish(p, arena, out);
+    return true;
+}
+
+/* Furthest-reaching cut with true values ≤ limit; *worst = its largest value. */
+static bool greedy_reaches(const struct hv_partition *p, double limit, double *worst)
+{
+    size_t L = p->n_layers, S = p->n_stages, i = 0;
+    *worst = 0;
+    for (size_t s = 0; s < S; s++) {
+        size_t most = L - (S - 1 - s) * p->min_layers;
+        size_t j = hv__furthest(p, s, s, i, limit);
+        j = j < most ? j : most;
+        if (s + 1 == S && j < L)
+            return false;
+        double v = hv_partition_value(p, s, s, i, j);
+        while (v > limit && j > i + p->min_layers) {
+            j--;
+            v = hv_partition_value(p, s, s, i, j);
+        }
+        if (v > limit)
+            return false;
+        *worst = fmax(*worst, v);
+        i = j;
+    }
+    return i == L;
+}
+
+/* Time of all layers when every stage runs at full speed all the time. */
+static double ideal_time(const struct hv_partition *p, double *longest)
+{
+    double rate = 0;
+    *longest = 0;
+    for (size_t s = 0; s < p->n_stages; s++) {
+        double total = p->stages[s].time[p->n_layers];
+        *longest = fmax(*longest, total);
+        if (total <= 0)
+            return 0;
+        rate += 1 / total;
+    }
+    return 1 / rate;
+}
+
+double hv__greedy_max(const struct hv_partition *p)
+{
+    double longest, best = HUGE_VAL, worst;
+    if (p->any_stages || p->min_layers * p->n_stages > p->n_layers)
+        return HUGE_VAL;
+    for (size_t s = 0; s < p->n_stages; s++)
+        if (p->stages[s].table)
+            return HUGE_VAL;
+    double low = ideal_time(p, &longest), high = low > 0 ? low * 1.02 : longest;
+    for (double grow = 1.06; !greedy_reaches(p, high, &worst); grow = grow * grow) {
+        if (high > 4 * longest || longest <= 0)
+            return HUGE_VAL;
+        low = high;
+        high *= grow;
+    }
+    best = worst;
+    for (int k = 0; k < 4 && best - low > 0.002 * best; k++) {
+        double mid = 0.5 * (low + best);
+        if (greedy_reaches(p, mid, &worst))
+            best = worst;
+        else
+            low = mid;
+    }
+    return best;
+}
+
+static bool inner(const struct hv_partition *p, enum hv__goal goal, double limit,
+                  struct hv__watch *watch, struct hv_arena *arena, struct hv_partition_result *out)
+{
+    if (p->free_order && goal == HV__MAX)
+        return hv__reach_free(p, watch, arena, out);
+    if (p->free_order)
+        return hv__solve_free(p, limit, watch, arena, out);
+    return hv__solve_fixed(p, goal, limit, arena, out);
+}
+
+/* A part of the search over the maximum: maxima in (lo, hi], whose sums are at least `sum`. */
+struct span {
+    double lo, hi, sum;
+};
+
+/* Keeps a copy of the better result; the arena is rewound around inner programs. */
+struct best {
+    struct hv_partition_result r;
+    size_t *cut, *order;
+};
+
+static void keep(struct best *b, const struct hv_partition_result *r)
+{
+    if (b->r.feasible && r->objective >= b->r.objective)
+        return;
+    memcpy(b->cut, r->cut, r->n_stages * sizeof *b->cut);
+    memcpy(b->order, r->order, r->n_stages * sizeof *b->order);
+    b->r = *r;
+}
+
+/* No partition is better: the least over what is still open, and the best so far. */
+static double open_bound(const struct hv_partition *p, const struct hv_partition_result *best,
+                         const struct span *todo, size_t n)
+{
+    double bound = best->feasible ? best->objective : HUGE_VAL;
+    for (size_t k = 0; k < n; k++)
+        bound = fmin(bound, p->sum_weight * todo[k].sum + p->max_weight * todo[k].lo);
+    return bound;
+}
+
+/*
+ * Free order: the least maximum is found quickly, and what it leaves is narrow. No maximum is less,
+ * and none so large that it alone beats the partition found is looked at. False when nothing fits.
+ */
+static bool start_free(const struct hv_partition *p, struct hv__watch *watch,
+                       struct hv_arena *arena, struct best *best, struct span *all)
+{
+    struct hv_arena_mark mark = hv_arena_mark(arena);
+    struct hv_partition_result r = {0};
+    bool found = hv__reach_free(p, watch, arena, &r);
+    all->sum = hv__relaxed_bound(p, 1, 0) * (1 - 1e-12);
+    if (found) {
+        keep(best, &r);
+        all->lo = nextafter(r.bound / p->max_weight * (1 - 1e-12), 0);
+        all->hi = (r.objective - p->sum_weight * all->sum) / p->max_weight * (1 + 1e-12);
+        all->hi = fmax(all->hi, r.max);
+    }
+    hv_arena_rewind(arena, mark);
+    return found || watch->stopped;
+}
+
+bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, struct hv_arena *arena,
+                     struct hv_partition_result *out)
+{
+    struct best best = {.cut = hv_arena_new(arena, size_t, p->n_stages),
+                        .order = hv_arena_new(arena, size_t, p->n_stages)};
+    HV_VEC(struct span) todo = {0};
+    double bound = HUGE_VAL;
+    int64_t probes = 0;
+    struct span all = {0, HUGE_VAL, 0};
+    if (!p->free_order || p->max_weight <= 0 || start_free(p, watch, arena, &best, &all))
+        hv_vec_push(&todo, all);
+    while (todo.n && !watch->too_big) {
+        if (hv__watch_due(watch))
+            hv__watch_tell(watch, best.r.feasible ? best.r.objective : HUGE_VAL,
+                           open_bound(p, &best.r, todo.items, todo.n));
+        struct span s = todo.items[--todo.n];
+        double low = p->sum_weight * s.sum + p->max_weight * s.lo;
+        if (best.r.feasible && low >= best.r.objective * (1 - 1e-12))
+            continue;
+        if ((probes > 0 || p->free_order) && hv__watch_over(watch)) {
+            bound = fmin(bound, low);
+            continue;
+        }
+        struct hv_arena_mark mark = hv_arena_mark(arena);
+        struct hv_partition_result r = {0};
+        bool found = inner(p, HV__SUM, s.hi, watch, arena, &r);
+        probes++;
+        if (watch->too_big && watch->stopped && best.r.feasible) {
+            watch->too_big = false; /* keeps what was found before */
+            bound = fmin(bound, low);
+        }
+        if (found)
+            keep(&best, &r);
+        hv_arena_rewind(arena, mark);
+        if (!found || r.max <= s.lo)
+            continue;
+        double below = nextafter(r.max, 0), mid = 0.5 * (s.lo + below);
+        if (p->max_weight <= 0 || below <= s.lo)
+            continue;
+        hv_vec_push(&todo, (struct span){s.lo, mid, r.sum});
+        if (mid > s.lo && mid < below)
+            hv_vec_push(&todo, (struct span){mid, below, r.sum});
+        else
+            todo.items[todo.n - 1].hi = below;
+    }
+    hv_vec_free(&todo);
+    *out = best.r;
+    out->n_probes = probes;
+    out->stopped = watch->stopped;
+    if (!best.r.feasible)
+        return false;
+    out->cut = best.cut;
+    out->order = best.order;
+    hv__finish(p, arena, out);
+    out->bound = fmin(out->objective, bound);
+    return true;
+}
+
+static void describe(const struct hv_partition *p, struct hv_arena *arena,
+                     struct hv_partition_result *out)
+{
+    bool mixed = p->sum_weight > 0;
+    out->proven = !out->stopped;
+    out->method = mixed ? "dp-sum-max" : "dp-minmax";
+    if (p->free_order)
+        out->method = mixed ? "dp-orders-sum-max" : "dp-orders-minmax";
+    if (!out->feasible) {
+        out->objective = HV_UNKNOWN;
+        out->bound = HV_UNKNOWN;
+        out->proof =
+            out->stopped ? "stopped before a partition was found" : hv__why_infeasible(p, arena);
+    } else if (out->stopped) {
+        out->proof = "stopped; the bound covers the part that was not searched";
+    } else {
+        out->bound = out->objective;
+        out->proof = mixed ? "branch and bound over the maximum, least sum by dynamic program"
+                           : "dynamic program over every cut within the greedy upper bound";
+    }
+}
+
+enum hv_status hv_partition_solve(const struct hv_partition *p, const struct hv_part_limits *limits,
+                                  struct hv_arena *arena, struct hv_partition_result *out,
+                                  struct hv_err *err)
+{
+    struct hv__watch watch;
+    memset(out, 0, sizeof *out);
+    hv__watch_start(&watch, limits);
+    bool even = p->sum_weight > 0 && hv__solve_even(p, arena, out);
+    if (even) {
+        out->bound = out->objective;
+    } else if (p->sum_weight > 0) {
+        hv__solve_mixed(p, &watch, arena, out);
+    } else {
+        double limit = p->free_order ? HUGE_VAL : hv__greedy_max(p);
+        inner(p, HV__MAX, limit, &watch, arena, out);
+    }
+    if (watch.too_big || (p->free_order && watch.stopped && !out->feasible))
+        return hv__search_order(p, &watch, arena, out, err);
+    describe(p, arena, out);
+    if (even) {
+        out->method = "identical-layers";
+        out->proof = "sweep over the maximum, layers on the fastest stages below it";
+    }
+    return HV_OK;
+}
+
+enum hv_status hv_partition_min_sum(const struct hv_partition *p, double limit,
+                                    struct hv_arena *arena, struct hv_partition_result *out,
+                                    struct hv_err *err)
+{
+    memset(out, 0, sizeof *out);
+    if (p->free_order || isnan(limit))
+        return hv_err_set(err, HV_EINPUT, "the least sum under a limit is for a fixed order");
+    hv__solve_fixed(p, HV__SUM, limit, arena, out);
+    if (!out->feasible && !isinf(limit)) {
+        out->proven = true;
+        out->objective = out->bound = HV_UNKNOWN;
+        out->proof = "no partition keeps all values within the limit";
+    } else {
+        describe(p, arena, out);
+    }
+    out->method = "dp-sum";
+    if (out->feasible)
+        out->objective = out->bound = out->sum;
+    return HV_OK;
+}
+
+static int by_value(const void *pa, const void *pb)
+{
+    double a = *(const double *)pa, b = *(const double *)pb;
+    return (a > b) - (a < b);
+}
+
+enum hv_status hv_partition_candidates(const struct hv_partition *p, double lo, double hi,
+                                       struct hv_arena *arena, double **out, size_t *n,
+                                       struct hv_err *err)
+{
+    HV_VEC(double) all = {0};
+    enum hv_status st = HV_OK;
+    for (size_t s = 0; s < p->n_stages && st == HV_OK; s++)
+        for (size_t i = 0; i <= p->n_layers && st == HV_OK; i++)
+            for (size_t j = i; j <= p->n_layers; j++) {
+                double v = hv_partition_value(p, s, s, i, j);
+                if (!(v >= lo && v <= hi) || isinf(v))
+                    continue;
+                if (all.n >= (size_t)16 << 20) {
+                    st = hv_err_set(err, HV_ELIMIT, "too many candidate runs");
+                    break;
+                }
+                hv_vec_push(&all, v);
+            }
+    size_t kept = 0;
+    if (all.n)
+        qsort(all.items, all.n, sizeof *all.items, by_value);
+    for (size_t k = 0; k < all.n; k++)
+        if (kept == 0 || all.items[k] != all.items[kept - 1])
+            all.items[kept++] = all.items[k];
+    *n = kept;
+    *out = hv_arena_copy(arena, all.items, kept, sizeof *all.items);
+    hv_vec_free(&all);
+    return st;
+}

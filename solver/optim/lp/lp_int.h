@@ -1,0 +1,60 @@
+/** Inside of the LP model, shared by the builder and the solver; not for other modules. */
+#ifndef HV_SOLVER_OPTIM_LP_LP_INT_H
+#define HV_SOLVER_OPTIM_LP_LP_INT_H
+
+#include "solver/base/vec.h"
+#include "solver/optim/lp/lp.h"
+
+/** One variable. */
+struct hv__lp_var {
+    double lower, upper, cost;
+    bool integer;
+};
+
+/** One row: terms [first, first + n) of the model's pool. */
+struct hv__lp_row {
+    size_t first, n;
+    enum hv_lp_op op;
+    double rhs;
+};
+
+/** A model as it was built: columns, rows, and the terms of all rows in one pool. */
+struct hv_lp {
+    enum hv_lp_sense sense;
+    bool has_integers;
+    HV_VEC(struct hv__lp_var) vars;
+    HV_VEC(struct hv__lp_row) rows;
+    HV_VEC(struct hv_lp_term) terms;
+};
+
+/** Powers of two that bring a model's numbers near 1: row i is multiplied by row[i], x_j =
+ * col[j]·x'_j. */
+struct hv__lp_scale {
+    double *row, *col, objective;
+};
+
+/** Fills a scaling (owner: caller frees row and col); all ones when the numbers are fine already.
+ */
+void hv__lp_scaling(const struct hv_lp *lp, struct hv__lp_scale *out);
+/** True when bounds or empty rows alone make the model infeasible. */
+bool hv__lp_is_hopeless(const struct hv_lp *lp);
+/** An entry of a column. */
+struct hv__lp_entry {
+    size_t row;
+    double coef;
+};
+/** Columns from rows: column j is out[at[j]] … out[at[j + 1] - 1]; `at` has n_vars + 3 zeros.
+ * Owner: caller frees. */
+struct hv__lp_entry *hv__lp_columns(const struct hv_lp *lp, size_t *at);
+/** Objective of a point. */
+double hv__lp_value(const struct hv_lp *lp, const double *x);
+/** True when the point keeps all bounds, rows and integrality within a relative 1e-6. */
+bool hv__lp_holds(const struct hv_lp *lp, const double *x);
+/**
+ * Reduced costs from duals (out: n_vars), and whether they prove that no point is better than
+ * `value`; *bound = the dual objective (HV_UNKNOWN when the duals are not feasible).
+ */
+bool hv__lp_duals_prove(const struct hv_lp *lp, const double *duals, double value, double *reduced,
+                        double *bound);
+
+#endif

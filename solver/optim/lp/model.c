@@ -1,0 +1,322 @@
+/*
+ * The LP model: building it with checks, evaluating points and duals, scaling.
+ * Not here: anything that calls lp_solve (lp.c), writing as text (lp_write.c).
+ */
+#include "solver/base/units.h"
+#include "solver/optim/lp/lp.h"
+#include "solver/optim/lp/lp_int.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define LIMIT_VARS  ((size_t)4 << 20)
+#define LIMIT_TERMS ((size_t)64 << 20)
+#define TOLERANCE   1e-6
+
+struct hv_lp *hv_lp_new(enum hv_lp_sense sense)
+{
+    struct hv_lp *lp = hv_xcalloc(1, sizeof *lp);
+    lp->sense = sense;
+    return lp;
+}
+
+void hv_lp_free(struct hv_lp *lp)
+{
+    if (!lp)
+        return;
+    hv_vec_free(&lp->vars);
+    hv_vec_free(&lp->rows);
+    hv_vec_free(&lp->terms);
+    free(lp);
+}
+
+enum hv_status hv_lp_add_var(struct hv_lp *lp, double lower, double upper, bool integer,
+                             size_t *out, struct hv_err *err)
+{
+    size_t id = lp->vars.n;
+    if (isnan(lower) || isnan(upper))
+        return hv_err_set(err, HV_EINPUT, "variable %zu: expected bounds, found NaN", id + 1);
+    if ((isinf(lower) && lower > 0) || (isinf(upper) && upper < 0))
+        return hv_err_set(err, HV_EINPUT,
+                          "variable %zu: a lower bound of +inf or an upper bound of -inf leaves no "
+                          "value",
+                          id + 1);
+    if (id >= LIMIT_VARS)
+        return hv_err_set(err, HV_ELIMIT, "a model may have at most %zu variables", LIMIT_VARS);
+    if (integer) {
+        lower = ceil(lower - TOLERANCE);
+        upper = floor(upper + TOLERANCE);
+        lp->has_integers = true;
+    }
+    hv_vec_push(&lp->vars, (struct hv__lp_var){lower, upper, 0, integer});
+    if (out)
+        *out = id;
+    return HV_OK;
+}
+
+static int by_var(const void *pa, const void *pb)
+{
+    const struct hv_lp_term *a = pa, *b = pb;
+    return (a->var > b->var) - (a->var < b->var);
+}
+
+static enum hv_status check_terms(const struct hv_lp *lp, const struct hv_lp_term *terms, size_t n,
+                                  struct hv_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (terms[i].var >= lp->vars.n)
+            return hv_err_set(err, HV_EINPUT,
+                              "term %zu names variable %zu, but the model has %zu variables", i + 1,
+                              terms[i].var + 1, lp->vars.n);
+        if (!isfinite(terms[i].coef))
+            return hv_err_set(err, HV_EINPUT, "term %zu: expected a finite coefficient, found %g",
+                              i + 1, terms[i].coef);
+    }
+    if (n > LIMIT_TERMS - lp->terms.n)
+        return hv_err_set(err, HV_ELIMIT, "a model may have at most %zu terms", LIMIT_TERMS);
+    return HV_OK;
+}
+
+/* Sorts the terms from `first` on by variable, adds up duplicates and drops zeros. */
+static void merge_terms(struct hv_lp *lp, size_t first)
+{
+    struct hv_lp_term *t = lp->terms.items + first;
+    size_t n = lp->terms.n - first, kept = 0;
+    qsort(t, n, sizeof *t, by_var);
+    for (size_t i = 0; i < n;) {
+        struct hv_lp_term sum = t[i];
+        for (i++; i < n && t[i].var == sum.var; i++)
+            sum.coef += t[i].coef;
+        if (sum.coef != 0)
+            t[kept++] = sum;
+    }
+    lp->terms.n = first + kept;
+}
+
+enum hv_status hv_lp_add_row(struct hv_lp *lp, const struct hv_lp_term *terms, size_t n,
+                             enum hv_lp_op op, double rhs, struct hv_err *err)
+{
+    enum hv_status st = check_terms(lp, terms, n, err);
+    if (st != HV_OK)
+        return st;
+    if (!isfinite(rhs))
+        return hv_err_set(err, HV_EINPUT, "row %zu: expected a finite right-hand side, found %g",
+                          lp->rows.n + 1, rhs);
+    size_t first = lp->terms.n;
+    for (size_t i = 0; i < n; i++)
+        hv_vec_push(&lp->terms, terms[i]);
+    if (n)
+        merge_terms(lp, first);
+    for (size_t i = first; i < lp->terms.n; i++) {
+        if (isfinite(lp->terms.items[i].coef))
+            continue;
+        lp->terms.n = first;
+        return hv_err_set(err, HV_EINPUT, "row %zu: the sum of equal terms is not finite",
+                          lp->rows.n + 1);
+    }
+    hv_vec_push(&lp->rows, (struct hv__lp_row){first, lp->terms.n - first, op, rhs});
+    return HV_OK;
+}
+
+enum hv_status hv_lp_add_max_row(struct hv_lp *lp, size_t top, const struct hv_lp_term *terms,
+                                 size_t n, double constant, struct hv_err *err)
+{
+    struct hv_lp_term *all = hv_xcalloc(n + 1, sizeof *all);
+    all[0] = (struct hv_lp_term){top, 1};
+    for (size_t i = 0; i < n; i++)
+        all[i + 1] = (struct hv_lp_term){terms[i].var, -terms[i].coef};
+    enum hv_status st = hv_lp_add_row(lp, all, n + 1, HV_LP_GE, constant, err);
+    free(all);
+    return st;
+}
+
+enum hv_status hv_lp_set_objective(struct hv_lp *lp, const struct hv_lp_term *terms, size_t n,
+                                   struct hv_err *err)
+{
+    enum hv_status st = check_terms(lp, terms, n, err);
+    if (st != HV_OK)
+        return st;
+    for (size_t j = 0; j < lp->vars.n; j++)
+        lp->vars.items[j].cost = 0;
+    for (size_t i = 0; i < n; i++)
+        lp->vars.items[terms[i].var].cost += terms[i].coef;
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(lp->vars.items[terms[i].var].cost))
+            return hv_err_set(err, HV_EINPUT, "objective: the sum of equal terms is not finite");
+    return HV_OK;
+}
+
+size_t hv_lp_n_vars(const struct hv_lp *lp)
+{
+    return lp->vars.n;
+}
+
+size_t hv_lp_n_rows(const struct hv_lp *lp)
+{
+    return lp->rows.n;
+}
+
+static bool relation_holds(double left, enum hv_lp_op op, double rhs, double tolerance)
+{
+    switch (op) {
+    case HV_LP_LE:
+        return left <= rhs + tolerance;
+    case HV_LP_GE:
+        return left >= rhs - tolerance;
+    case HV_LP_EQ:
+        return fabs(left - rhs) <= tolerance;
+    }
+    return false;
+}
+
+bool hv__lp_is_hopeless(const struct hv_lp *lp)
+{
+    for (size_t j = 0; j < lp->vars.n; j++)
+        if (lp->vars.items[j].lower > lp->vars.items[j].upper)
+            return true;
+    for (size_t i = 0; i < lp->rows.n; i++) {
+        const struct hv__lp_row *r = &lp->rows.items[i];
+        if (r->n == 0 && !relation_holds(0, r->op, r->rhs, 0))
+            return true;
+    }
+    return false;
+}
+
+double hv__lp_value(const struct hv_lp *lp, const double *x)
+{
+    double v = 0;
+    for (size_t j = 0; j < lp->vars.n; j++)
+        v += lp->vars.items[j].cost * x[j];
+    return v;
+}
+
+bool hv__lp_holds(const struct hv_lp *lp, const double *x)
+{
+    for (size_t j = 0; j < lp->vars.n; j++) {
+        const struct hv__lp_var *v = &lp->vars.items[j];
+        double tolerance = TOLERANCE * (1 + fabs(x[j]));
+        if (!isfinite(x[j]) || x[j] < v->lower - tolerance || x[j] > v->upper + tolerance)
+            return false;
+        if (v->integer && fabs(x[j] - nearbyint(x[j])) > TOLERANCE)
+            return false;
+    }
+    for (size_t i = 0; i < lp->rows.n; i++) {
+        const struct hv__lp_row *r = &lp->rows.items[i];
+        double left = 0, size = fabs(r->rhs);
+        for (size_t k = r->first; k < r->first + r->n; k++) {
+            double part = lp->terms.items[k].coef * x[lp->terms.items[k].var];
+            left += part;
+            size = fmax(size, fabs(part));
+        }
+        if (!relation_holds(left, r->op, r->rhs, TOLERANCE * fmax(size, TOLERANCE)))
+            return false;
+    }
+    return true;
+}
+
+bool hv__lp_duals_prove(const struct hv_lp *lp, const double *duals, double value, double *reduced,
+                        double *bound)
+{
+    double sign = lp->sense == HV_LP_MIN ? 1 : -1, dual_value = 0, size = fabs(value);
+    bool feasible = true;
+    for (size_t j = 0; j < lp->vars.n; j++)
+        reduced[j] = lp->vars.items[j].cost;
+    for (size_t i = 0; i < lp->rows.n; i++) {
+        const struct hv__lp_row *r = &lp->rows.items[i];
+        double y = duals[i] * sign, biggest = 1;
+        for (size_t k = r->first; k < r->first + r->n; k++) {
+            reduced[lp->terms.items[k].var] -= duals[i] * lp->terms.items[k].coef;
+            biggest = fmax(biggest, fabs(lp->terms.items[k].coef));
+        }
+        if ((r->op == HV_LP_LE && y > TOLERANCE / biggest) ||
+            (r->op == HV_LP_GE && y < -TOLERANCE / biggest))
+            feasible = false;
+        dual_value += duals[i] * r->rhs;
+        size = fmax(size, fabs(duals[i] * r->rhs));
+    }
+    for (size_t j = 0; j < lp->vars.n; j++) {
+        const struct hv__lp_var *v = &lp->vars.items[j];
+        double d = reduced[j] * sign, at = d > 0 ? v->lower : v->upper;
+        if (fabs(d) <= 1e-9 * (1 + fabs(v->cost)))
+            continue;
+        if (isinf(at))
+            feasible = feasible && fabs(d) <= TOLERANCE * (1 + fabs(v->cost));
+        else
+            dual_value += reduced[j] * at;
+    }
+    *bound = feasible ? dual_value : HV_UNKNOWN;
+    return feasible && fabs(dual_value - value) <= TOLERANCE * fmax(size, TOLERANCE);
+}
+
+/* The power of two nearest to 1 / x in the logarithm. */
+static double inverse_power(double x)
+{
+    return x > 0 ? exp2(-nearbyint(log2(x))) : 1;
+}
+
+static bool needs_scaling(const struct hv_lp *lp)
+{
+    double lo = HUGE_VAL, hi = 0;
+    for (size_t k = 0; k < lp->terms.n; k++) {
+        double c = fabs(lp->terms.items[k].coef);
+        lo = fmin(lo, c);
+        hi = fmax(hi, c);
+    }
+    for (size_t j = 0; j < lp->vars.n; j++) {
+        double c = fabs(lp->vars.items[j].cost);
+        if (c > 0) {
+            lo = fmin(lo, c);
+            hi = fmax(hi, c);
+        }
+    }
+    return hi > 1e4 || lo < 1e-4;
+}
+
+/* One round: every row's geometric middle to 1, then every continuous column's. */
+static void scale_once(const struct hv_lp *lp, struct hv__lp_scale *s, double *lo, double *hi)
+{
+    for (size_t j = 0; j < lp->vars.n; j++) {
+        lo[j] = HUGE_VAL;
+        hi[j] = 0;
+    }
+    for (size_t i = 0; i < lp->rows.n; i++) {
+        const struct hv__lp_row *r = &lp->rows.items[i];
+        const struct hv_lp_term *t = lp->terms.items + r->first;
+        double small = HUGE_VAL, big = 0;
+        for (size_t k = 0; k < r->n; k++) {
+            double c = fabs(t[k].coef) * s->col[t[k].var];
+            small = fmin(small, c);
+            big = fmax(big, c);
+        }
+        s->row[i] = r->n ? inverse_power(sqrt(small) * sqrt(big)) : 1;
+        for (size_t k = 0; k < r->n; k++) {
+            double c = fabs(t[k].coef) * s->row[i];
+            lo[t[k].var] = fmin(lo[t[k].var], c);
+            hi[t[k].var] = fmax(hi[t[k].var], c);
+        }
+    }
+    for (size_t j = 0; j < lp->vars.n; j++)
+        if (!lp->vars.items[j].integer && hi[j] > 0)
+            s->col[j] = inverse_power(sqrt(lo[j]) * sqrt(hi[j]));
+}
+
+void hv__lp_scaling(const struct hv_lp *lp, struct hv__lp_scale *out)
+{
+    size_t n = lp->vars.n, m = lp->rows.n;
+    out->row = hv_xcalloc(m + 1, sizeof *out->row);
+    out->col = hv_xcalloc(n + 1, sizeof *out->col);
+    out->objective = 1;
+    for (size_t i = 0; i < m; i++)
+        out->row[i] = 1;
+    for (size_t j = 0; j < n; j++)
+        out->col[j] = 1;
+    if (!needs_scaling(lp))
+        return;
+    double *lo = hv_xcalloc(n + 1, sizeof *lo), *hi = hv_xcalloc(n + 1, sizeof *hi), big = 0;
+    for (int round = 0; round < 4; round++)
+        scale_once(lp, out, lo, hi);
+    for (size_t j = 0; j < n; j++)
+        big = fmax(big, fabs(lp->vars.items[j].cost) * out->col[j]);
+    out->objective = inverse_power(big);
+    free(lo);
+    free(hi);
+}

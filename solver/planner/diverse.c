@@ -1,0 +1,67 @@
+/*
+ * Starts of improvement: the best of every sort of plan, so that none takes all places.
+ */
+#include "solver/planner/replicas_int.h"
+
+/* How alike are two plans? 0: other teams of pools; 1: the same; 2: also cut into as many stages
+ * and micro-batches of the same size. */
+static int likeness(const struct hv__sketch *a, const struct hv__sketch *b)
+{
+    int like = 2;
+    if (a->n_teams != b->n_teams)
+        return 0;
+    for (int i = 0; i < a->n_teams; i++) {
+        const struct hv__team *x = &a->teams[i], *y = &b->teams[i];
+        if (x->n_legs != y->n_legs)
+            return 0;
+        for (int j = 0; j < x->n_legs; j++) {
+            if (x->legs[j].pool != y->legs[j].pool)
+                return 0;
+        }
+        if (x->micro_batch != y->micro_batch || hv__depth(x) != hv__depth(y))
+            like = 1;
+    }
+    return like;
+}
+
+/* The place that a plan may take, so that no sort of plan takes all places. */
+static int place_of(const struct hv__starts *st, const struct hv__sketch *k)
+{
+    int alike = 0, worst = -1;
+    for (int i = 0; i < st->n; i++) {
+        int like = likeness(&st->items[i], k);
+        if (like == 2)
+            return i;
+        if (like == 1) {
+            alike++;
+            worst = i;
+        }
+    }
+    if (alike >= st->alike)
+        return worst;
+    return st->n < st->cap ? st->n : st->n - 1;
+}
+
+void hv__keep_start(struct hv__starts *st, const struct hv__sketch *k, double value)
+{
+    int at = place_of(st, k);
+    if (at < st->n && st->value[at] <= value)
+        return;
+    if (at == st->n)
+        st->n++;
+    for (; at > 0 && st->value[at - 1] > value; at--) {
+        st->items[at] = st->items[at - 1];
+        st->value[at] = st->value[at - 1];
+    }
+    st->items[at] = *k;
+    st->value[at] = value;
+}
+
+bool hv__is_new_sort(const struct hv__starts *st, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (likeness(&st->items[i], &st->items[n]) > 0)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,455 @@
+/*
+ * Teams: every way to run the model on a subset of pools, ranked by an estimate from the prices of
+ * blocks. Not for what a plan is worth; the judge says that.
+ */
+#include "solver/planner/replicas_int.h"
+
+#include "solver/base/units.h"
+
+#include <math.h>
+#include <string.h>
+
+#define RANK_BATCH    16 /* sequences per rank and micro-batch at most */
+#define LEG_OPTIONS   64
+#define SMALL_BATCH   48    /* sequences */
+#define CONTEXTS      2     /* ranks that cut a sequence, in first plans */
+#define LONG_SEQUENCE 16384 /* tokens */
+
+/* Degrees that a leg may have for a micro-batch, least score first. */
+struct leg_options {
+    struct hv__leg legs[LEG_OPTIONS];
+    double score[LEG_OPTIONS], pace[LEG_OPTIONS]; /* pace: seconds per block over all stages */
+    int n, cap, pool;
+};
+
+int hv__pool_devices(const struct hv__lister *l, int pool)
+{
+    const struct hv__pool *p = &l->s->pools[pool];
+    int nodes = (int)ceil(l->shrink * p->n / p->node_devices);
+    return nodes * p->node_devices;
+}
+
+/* Experts over as many data-parallel ranks of a node as divide both. */
+static int experts_over(const struct hv__search *s, int dp)
+{
+    int experts = hv__experts(s), ep = 1;
+    if (experts <= 1)
+        return 1;
+    while (2 * ep <= 8 && experts % (2 * ep) == 0 && dp % (2 * ep) == 0)
+        ep *= 2;
+    return ep;
+}
+
+bool hv__heads_allow(const struct hv__search *s, int tp)
+{
+    const struct hv_model *m = hv_cost_model(s->k);
+    for (size_t i = 0; m->blocks != NULL && i < m->n_blocks; i++) {
+        if (m->blocks[i].heads > 0 && m->blocks[i].heads % tp != 0)
+            return false;
+    }
+    return true;
+}
+
+static void add_option(struct leg_options *o, const struct hv__leg *leg, double score, double pace)
+{
+    int at = o->n;
+    while (at > 0 && o->score[at - 1] > score)
+        at--;
+    if (at >= o->cap)
+        return;
+    int last = o->n < o->cap ? o->n : o->cap - 1;
+    memmove(&o->legs[at + 1], &o->legs[at], (size_t)(last - at) * sizeof *o->legs);
+    memmove(&o->score[at + 1], &o->score[at], (size_t)(last - at) * sizeof *o->score);
+    memmove(&o->pace[at + 1], &o->pace[at], (size_t)(last - at) * sizeof *o->pace);
+    o->legs[at] = *leg;
+    o->score[at] = score;
+    o->pace[at] = pace;
+    o->n = last + 1;
+}
+
+static bool is_depth(int n)
+{
+    return n <= 4 || (n % 2 == 0 && n <= 12) || n % 8 == 0;
+}
+
+/* Bytes of all blocks on one rank, if this leg held them all: the smaller, the more fits. */
+static double leanness(const struct hv__search *s, const struct hv__leg *leg,
+                       const struct hv__price *c)
+{
+    static const struct hv__team sharded = {.zero = 1};
+    return (hv__state_bytes(s->job, &sharded, leg, c) + leg->n_stages * c->saved_bytes) /
+           leg->n_stages;
+}
+
+static bool is_listed(const struct leg_options *o, const struct hv__leg *leg)
+{
+    for (int i = 0; i < o->n; i++) {
+        const struct hv__leg *x = &o->legs[i];
+        if (x->n_stages == leg->n_stages && x->tp == leg->tp && x->cp == leg->cp &&
+            x->dp == leg->dp && x->ep == leg->ep)
+            return true;
+    }
+    return false;
+}
+
+/* One shape of a leg, with experts spread and whole. */
+static void add_legs(struct hv__lister *l, const struct hv__team *t, struct hv__leg leg,
+                     struct leg_options *fast, struct leg_options *lean)
+{
+    int most = experts_over(l->s, leg.dp);
+    for (int i = 0; i < (most > 1 ? 2 : 1); i++) {
+        leg.ep = i == 0 ? most : 1;
+        const struct hv__price *c = hv__price_of(l->s, t, &leg);
+        if (!c->known)
+            continue;
+        double pace = c->block_s / leg.n_stages;
+        add_option(fast, &leg, pace, pace);
+        add_option(lean, &leg, leanness(l->s, &leg, c), pace);
+    }
+}
+
+/* Does cutting sequences pay on n devices with micro-batches of `batch`? It does where it brings
+ * other kernels, where there are fewer sequences than devices, and where each is long. */
+static bool cuts_sequences(const struct hv__search *s, const struct hv__pool *p, int n, int batch)
+{
+    double tokens = hv_cost_tokens(s->k);
+    return hv_cost_model(s->k)->kind == HV_MODEL_TRANSFORMER && fmod(tokens, 2 * CONTEXTS) == 0 &&
+           (p->contexts_change || batch < n || tokens >= LONG_SEQUENCE);
+}
+
+/* Stage counts of a pool for one tensor and context degree. */
+static void list_depths(struct hv__lister *l, const struct hv__team *t, struct hv__leg leg,
+                        struct leg_options *fast, struct leg_options *lean)
+{
+    int n = hv__pool_devices(l, leg.pool), width = leg.tp * leg.cp, batch = t->micro_batch;
+    for (int stages = 1; stages * width <= n && stages <= l->s->n_blocks; stages++) {
+        int most = n / (stages * width), even = hv__even_ranks(batch, most);
+        int uneven = hv__uneven_ranks(l->s, batch, most);
+        leg.n_stages = stages;
+        for (int i = 0; i < (uneven != even ? 2 : 1) && is_depth(stages); i++) {
+            leg.dp = i == 0 ? even : uneven;
+            if (batch <= RANK_BATCH * leg.dp && 4 * stages * width * leg.dp >= 3 * n)
+                add_legs(l, t, leg, fast, lean);
+        }
+    }
+}
+
+/* Stage counts, tensor and context degrees of a pool for the team's micro-batches: `cap` of them,
+ * the fastest and some that need little memory. */
+static void list_legs(struct hv__lister *l, const struct hv__team *t, const struct hv__leg *leg,
+                      int cap, struct leg_options *out)
+{
+    const struct hv__pool *p = &l->s->pools[leg->pool];
+    bool cuts = cuts_sequences(l->s, p, hv__pool_devices(l, leg->pool), t->micro_batch);
+    struct leg_options lean = {.cap = (cap + 2) / 3};
+    *out = (struct leg_options){.cap = cap, .pool = leg->pool};
+    for (int tp = 1; tp <= p->per_node && tp <= 16; tp *= 2) {
+        if (p->per_node % tp != 0 || !hv__heads_allow(l->s, tp))
+            continue;
+        for (int cp = 1; cp <= (cuts ? CONTEXTS : 1) && p->per_node % (tp * cp) == 0; cp *= 2) {
+            struct hv__leg x = *leg;
+            x.tp = tp;
+            x.cp = cp;
+            list_depths(l, t, x, out, &lean);
+        }
+    }
+    int more = lean.n;
+    for (int i = 0; i < more; i++) {
+        if (is_listed(out, &lean.legs[i]))
+            continue;
+        int at = out->n < cap ? out->n++ : cap - 1 - i;
+        if (at > 0) {
+            out->legs[at] = lean.legs[i];
+            out->pace[at] = lean.pace[i];
+        }
+    }
+}
+
+/* Blocks that one stage of the leg can hold `behind` stages before the end. */
+static double room_of(struct hv__search *s, const struct hv__team *t, const struct hv__leg *leg,
+                      double behind)
+{
+    const struct hv__price *c = hv__price_of(s, t, leg);
+    double state = hv__state_bytes(s->job, t, leg, c);
+    bool keeps = (leg->offload & HV__HOST(HV_OFFLOAD_ACTIVATIONS)) == 0;
+    double room = 0.95 * s->pools[leg->pool].limit_bytes - 1.5 * HV_GIB - c->peak_bytes;
+    return room / (state + (keeps ? behind * c->saved_bytes : 0));
+}
+
+/* Seconds to reduce the gradients of a leg's stages, when nothing hides it. */
+static double sync_of(struct hv__search *s, const struct hv__team *t, const struct hv__leg *leg,
+                      double blocks)
+{
+    const struct hv__pool *p = &s->pools[leg->pool];
+    const struct hv__price *c = hv__price_of(s, t, leg);
+    if (hv__leg_holders(leg) == 1)
+        return 0;
+    double bytes = 2 * blocks * c->parameters * hv_job_grad_bytes(s->job);
+    bool inside = leg->tp * hv__leg_holders(leg) <= p->per_node;
+    double rate = inside ? hv_or(p->kind->link_bytes_per_s, 1e10) : p->flow_bytes_per_s;
+    return bytes / rate;
+}
+
+/* Part of a reduction that shows: what the last backward pass of a stage does not cover, and its
+ * last bucket in any case. */
+static double shown_of(double sync_s, double each_s)
+{
+    return fmax(0.2 * sync_s, sync_s - 0.6 * each_s);
+}
+
+/* Bytes of gradients that the stages of a leg on one node hold, of `blocks` blocks in its stages.
+ */
+static double node_bytes(struct hv__search *s, const struct hv__team *t, const struct hv__leg *leg,
+                         double blocks)
+{
+    const struct hv__price *c = hv__price_of(s, t, leg);
+    double width = leg->tp * hv__leg_holders(leg);
+    double stages = fmax(1, fmin(leg->n_stages, s->pools[leg->pool].node_devices / width));
+    return blocks / leg->n_stages * stages * c->parameters * leg->tp * hv_job_grad_bytes(s->job);
+}
+
+double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k)
+{
+    double bytes = 0, rate = HUGE_VAL, each_s = 0;
+    for (int i = 0; i < k->n_teams && k->n_teams > 1; i++) {
+        const struct hv__team *t = &k->teams[i];
+        double speed = 0, each, fill;
+        for (int j = 0; j < t->n_legs; j++)
+            speed += t->legs[j].n_stages / hv__price_of(s, t, &t->legs[j])->block_s;
+        for (int j = 0; j < t->n_legs; j++) {
+            const struct hv__leg *leg = &t->legs[j];
+            const struct hv__pool *p = &s->pools[leg->pool];
+            double share = leg->n_stages / hv__price_of(s, t, leg)->block_s / speed;
+            bytes = fmax(bytes, node_bytes(s, t, leg, share * s->n_blocks));
+            rate = fmin(rate, p->flow_bytes_per_s * p->node_devices);
+        }
+        hv__team_times(s, t, k->order, &each, &fill);
+        each_s = fmax(each_s, each);
+    }
+    double rounds = 2.0 * (k->n_teams - 1) / k->n_teams;
+    return bytes > 0 ? shown_of(rounds * bytes / rate, each_s) : 0;
+}
+
+/* Adds what it takes to pass from pool to pool: twice in filling, and, as 1F1B keeps only so many
+ * micro-batches ahead as there are stages to come, a wait per micro-batch. */
+static void add_hops(struct hv__search *s, struct hv__rough *r)
+{
+    const struct hv__team *t = &r->team;
+    int behind = hv__depth(t);
+    double stall = 0, sum = 0;
+    for (int i = 1; i < t->n_legs; i++) {
+        const struct hv__leg *a = &t->legs[i - 1], *b = &t->legs[i];
+        const struct hv__price *c = hv__price_of(s, t, a);
+        double hop =
+            hv_cost_hop(hv_cost_cluster(s->k), s->pools[a->pool].ids,
+                        (size_t)(a->tp * a->cp * a->dp), s->pools[b->pool].ids,
+                        (size_t)(b->tp * b->cp * b->dp), c->table.output_bytes * a->dp, NULL);
+        behind -= a->n_stages;
+        stall += 2 * hop / (behind + 1);
+        sum += 2 * hop;
+    }
+    r->each_s += 0.5 * stall;
+    r->fill_s += sum;
+}
+
+/* Balanced time of a stage when blocks could be cut at will, memory kept: legs that are full are
+ * taken out one by one. False when the blocks do not fit. */
+static bool estimate(struct hv__search *s, struct hv__rough *r)
+{
+    struct hv__team *t = &r->team;
+    double room[HV__LEGS], pace[HV__LEGS], left = s->n_blocks, ends = 0;
+    int depth = hv__depth(t), behind = depth;
+    bool full[HV__LEGS] = {false};
+    for (int i = 0; i < t->n_legs; i++) {
+        struct hv__leg *leg = &t->legs[i];
+        const struct hv__price *c = hv__price_of(s, t, leg);
+        double flight = behind - (leg->n_stages - 1) / 2.0;
+        room[i] = leg->n_stages * floor(room_of(s, t, leg, flight));
+        pace[i] = c->block_s / leg->n_stages;
+        ends += (c->ends_s[0] + c->ends_s[1]) / t->n_legs;
+        behind -= leg->n_stages;
+    }
+    double each = 0, sync = 0;
+    for (int round = 0; round <= t->n_legs; round++) {
+        double speed = 0;
+        for (int i = 0; i < t->n_legs; i++)
+            speed += full[i] ? 0 : 1 / pace[i];
+        if (left > 1e-9 && !(speed > 0))
+            return false;
+        each = speed > 0 ? left / speed : each;
+        bool again = false;
+        for (int i = 0; i < t->n_legs; i++) {
+            if (!full[i] && each / pace[i] > room[i]) {
+                full[i] = again = true;
+                left -= fmax(0, room[i]);
+            }
+        }
+        if (!again)
+            break;
+    }
+    for (int i = 0; i < t->n_legs; i++)
+        sync = fmax(sync, sync_of(s, t, &t->legs[i], s->n_blocks / (double)depth));
+    each += ends / depth;
+    double whole = ceil((double)s->n_blocks / depth) / ((double)s->n_blocks / depth);
+    r->each_s = t->n_legs == 1 ? each * whole : each;
+    r->fill_s = r->each_s * (depth - 1) + shown_of(sync, r->each_s);
+    return isfinite(r->each_s);
+}
+
+static void keep(struct hv__lister *l, struct hv__subset *sub, const struct hv__rough *r)
+{
+    if (sub->kept == NULL)
+        sub->kept = hv_arena_new(&l->arena, struct hv__rough, HV__TEAMS_KEPT);
+    int at = sub->n;
+    while (at > 0 && sub->kept[at - 1].score > r->score)
+        at--;
+    if (at >= HV__TEAMS_KEPT)
+        return;
+    int last = sub->n < HV__TEAMS_KEPT ? sub->n : HV__TEAMS_KEPT - 1;
+    memmove(&sub->kept[at + 1], &sub->kept[at], (size_t)(last - at) * sizeof *sub->kept);
+    sub->kept[at] = *r;
+    sub->n = last + 1;
+}
+
+static void score(const struct hv__lister *l, const struct hv__subset *sub, struct hv__rough *r)
+{
+    double total = (double)l->s->job->global_batch;
+    double m = fmax(1, sub->share * total / r->team.micro_batch);
+    r->score = (m * r->each_s + r->fill_s) / (m * r->team.micro_batch);
+}
+
+/* Would it be kept? */
+static bool beats(const struct hv__lister *l, const struct hv__subset *sub, struct hv__rough *r)
+{
+    score(l, sub, r);
+    return sub->n < HV__TEAMS_KEPT || r->score < sub->kept[sub->n - 1].score;
+}
+
+void hv__rate_team(struct hv__lister *l, struct hv__subset *sub, struct hv__rough *r)
+{
+    if (!estimate(l->s, r) || !beats(l, sub, r))
+        return;
+    add_hops(l->s, r);
+    score(l, sub, r);
+    keep(l, sub, r);
+}
+
+/* Could any team of these legs still be kept? `speed` is in blocks per second, memory and
+ * communication left out. */
+static bool may_beat(const struct hv__lister *l, const struct hv__subset *sub,
+                     const struct hv__rough *r, double speed, int depth)
+{
+    double m = fmax(1, sub->share * (double)l->s->job->global_batch / r->team.micro_batch);
+    double each = l->s->n_blocks / speed;
+    double score = each * (m + depth - 1) / (m * r->team.micro_batch);
+    return sub->n < HV__TEAMS_KEPT || score < sub->kept[sub->n - 1].score;
+}
+
+/* All products of the legs' options. */
+static void cross(struct hv__lister *l, struct hv__subset *sub, const struct leg_options *options,
+                  struct hv__rough *r, int leg)
+{
+    if (leg == r->team.n_legs) {
+        hv__rate_team(l, sub, r);
+        return;
+    }
+    double speed = r->speed;
+    int depth = r->depth;
+    for (int i = 0; i < options[leg].n; i++) {
+        r->team.legs[leg] = options[leg].legs[i];
+        r->speed = speed + 1 / options[leg].pace[i];
+        r->depth = depth + r->team.legs[leg].n_stages;
+        if (leg + 1 < r->team.n_legs || may_beat(l, sub, r, r->speed, r->depth))
+            cross(l, sub, options, r, leg + 1);
+    }
+    r->speed = speed;
+    r->depth = depth;
+}
+
+/* Pools in the order of their stages: most memory first, where most is in flight. */
+static int order_pools(const struct hv__search *s, unsigned mask, int *pools)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_pools; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        int at = n++;
+        while (at > 0 && s->pools[pools[at - 1]].limit_bytes < s->pools[i].limit_bytes) {
+            pools[at] = pools[at - 1];
+            at--;
+        }
+        pools[at] = i;
+    }
+    return n;
+}
+
+/* Closer together where they are small, and those that cut the whole batch evenly. */
+bool hv__is_batch(int64_t b, int64_t total)
+{
+    int64_t odd = b;
+    while (odd % 2 == 0)
+        odd /= 2;
+    return odd <= 3 || (odd <= 9 && b <= SMALL_BATCH) || total % b == 0;
+}
+
+/* Is it a size of micro-batches to list? Also those that keep all devices of a pool busy in
+ * pipelines of so many devices. */
+static bool is_listed_batch(const struct hv__lister *l, const int *pools, int n, int64_t b)
+{
+    bool power = (b & (b - 1)) == 0, yes = !l->quick && hv__is_batch(b, l->s->job->global_batch);
+    for (int i = 0; i < n && !yes; i++) {
+        int devices = hv__pool_devices(l, pools[i]);
+        for (int w = 1; w <= (l->quick ? 2 : 8) && !yes; w++)
+            yes = devices / w > 1 && (b == devices / w || b == 2 * (devices / w));
+    }
+    return yes || power;
+}
+
+/* All teams of one size of micro-batches, one way to recompute and shard. Options still hold those
+ * of the way before, which are the same where sharding does not change the kernels. */
+static void list_way(struct hv__lister *l, struct hv__subset *sub, struct leg_options *options,
+                     int cap, struct hv__rough *r)
+{
+    unsigned recompute = r->team.legs[0].recompute;
+    bool some = true;
+    for (int p = 0; p < r->team.n_legs && some; p++) {
+        struct hv__leg leg = {
+            .pool = options[p].pool, .recompute = recompute, .offload = l->s->offload};
+        if (r->team.zero == 1 || l->s->offload != 0 || l->s->pools[leg.pool].shards_change)
+            list_legs(l, &r->team, &leg, cap, &options[p]);
+        some = options[p].n > 0;
+    }
+    if (some)
+        cross(l, sub, options, r, 0);
+}
+
+void hv__list_teams(struct hv__lister *l, unsigned mask)
+{
+    static const struct {
+        unsigned recompute;
+        int zero;
+        bool quick;
+    } ways[] = {{HV_RC_NONE, 1, true},  {HV_RC_NONE, 3, true}, {HV_RC_CORE, 1, false},
+                {HV_RC_CORE, 3, false}, {HV_RC_FULL, 1, true}, {HV_RC_FULL, 3, false}};
+    static const int caps[] = {0, 48, 16, 8, 5, 3, 2}, quick_caps[] = {0, 24, 6, 3, 2, 2, 1};
+    struct hv__subset *sub = &l->subsets[mask];
+    int pools[HV__POOLS];
+    int n = order_pools(l->s, mask, pools);
+    int64_t most = l->s->job->global_batch;
+    most = most < 4096 ? most : 4096;
+    sub->n = 0;
+    struct leg_options options[HV__POOLS];
+    for (int p = 0; p < n; p++)
+        options[p].pool = pools[p];
+    for (int64_t b = 1; b <= most && !hv__over(l->s); b++) {
+        if (!is_listed_batch(l, pools, n, b))
+            continue;
+        for (size_t i = 0; i < HV_COUNT(ways); i++) {
+            struct hv__rough r = {
+                .team = {.n_legs = n, .zero = ways[i].zero, .micro_batch = (int)b}};
+            r.team.legs[0].recompute = ways[i].recompute;
+            if (ways[i].quick || !l->quick)
+                list_way(l, sub, options, (l->quick ? quick_caps : caps)[n], &r);
+        }
+    }
+}

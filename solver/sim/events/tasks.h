@@ -1,0 +1,72 @@
+/**
+ * Small task graphs on resources: the inside of a pass (operators, collectives, prefetches), the
+ * tail of an iteration, placed operators.
+ */
+#ifndef HV_SOLVER_SIM_EVENTS_TASKS_H
+#define HV_SOLVER_SIM_EVENTS_TASKS_H
+
+#include "solver/base/arena.h"
+#include "solver/base/status.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/** What a resource stands for. */
+enum hv_resource_kind {
+    HV_RESOURCE_COMPUTE,
+    HV_RESOURCE_LINK,
+    HV_RESOURCE_COPY,
+    HV_RESOURCE_KIND_N
+};
+
+/** Most different causes a caller can tell apart. */
+#define HV_TASK_CAUSES 16
+
+/** One task. */
+struct hv_task {
+    double duration_s;
+    double start_bytes, end_bytes; /**< added at its start and at its end (negative = given back) */
+    int32_t resource;
+    int32_t priority; /**< hv_tasks_run_by_priority: larger goes first; ties by index */
+    uint8_t cause;    /**< the caller's own mark, < HV_TASK_CAUSES; exposed time is told by it */
+};
+
+/** Tasks and what they wait for. Borrowed by every call. */
+struct hv_task_graph {
+    size_t n_tasks, n_resources;
+    const struct hv_task *tasks;
+    const enum hv_resource_kind *resources; /**< [n_resources] */
+    const int32_t *dep_at;                  /**< [n_tasks + 1] */
+    const int32_t *dep;                     /**< tasks that must have ended */
+};
+
+/** What came out. Allocate with hv_tasks_run_new. */
+struct hv_task_run {
+    double *start_s, *end_s; /**< [n_tasks] */
+    double *busy_s;          /**< [n_resources] */
+    double makespan_s;
+    double compute_s; /**< time during which some compute resource is busy */
+    double exposed_s; /**< makespan − compute_s */
+    double exposed_by_cause_s[HV_TASK_CAUSES]; /**< exposed time shared out, per moment, to the
+                                                  running task of lowest index; its sum may miss
+                                                  pure waiting */
+    double peak_bytes, peak_at_s;
+};
+
+/** Arrays for a run of g. */
+void hv_tasks_run_new(struct hv_arena *a, const struct hv_task_graph *g, struct hv_task_run *out);
+/**
+ * Streams: every resource runs its tasks in index order; a task starts when the one before it on
+ * the resource and all it waits for have ended. Tasks may wait only for tasks of lower index
+ * (HV_EUSAGE). O(tasks + deps) and a sort of the spans for exposed time and memory.
+ */
+enum hv_status hv_tasks_run(struct hv_arena *scratch, const struct hv_task_graph *g,
+                            struct hv_task_run *run, struct hv_err *err) HV_NODISCARD;
+/**
+ * Event mode: a free resource takes the ready task of highest priority (ties: lowest index);
+ * indexes need not be topological. Errors: HV_ENO on a cycle, naming a task in it. O((tasks + deps)
+ * log tasks).
+ */
+enum hv_status hv_tasks_run_by_priority(struct hv_arena *scratch, const struct hv_task_graph *g,
+                                        struct hv_task_run *run, struct hv_err *err) HV_NODISCARD;
+
+#endif

@@ -1,0 +1,67 @@
+/** Between the files of shared links: rates of what is under way. */
+#ifndef HV_SOLVER_SIM_LINKS_LINKS_INT_H
+#define HV_SOLVER_SIM_LINKS_LINKS_INT_H
+
+#include "solver/sim/links/links.h"
+
+/** A hop, with the transfer of it that is under way. */
+struct hv__flight {
+    const struct hv_share_hop *hop;
+    double flow_per_s;      /**< most of a flow, whatever links give it */
+    double alone_per_s;     /**< as per_s, while nothing else is on its links */
+    const double *per_flow; /**< [n_loads] share of the link per unit of flow rate */
+    double left;            /**< share of its bytes that had not gone at since_s */
+    double since_s;
+    double per_s;   /**< share of its bytes per second, until rates change */
+    int32_t change; /**< how often its rate has changed */
+    int32_t told;   /**< change that its landing was announced with */
+    bool alone;     /**< no other is ever on its links */
+    bool under_way;
+    size_t mark; /**< of the last search that found it */
+};
+
+/** A link: hops over it, and what they ask of it. */
+struct hv__on_link {
+    const int32_t *hops;
+    size_t n, mark;
+    size_t n_up; /**< hops under way */
+    double used; /**< share of it that is given away */
+    double sum;  /**< share of it that the others ask for per unit of flow rate */
+};
+
+/** A rank whose operations ask for links: what its flight asks of them at the moment. */
+struct hv__exchange {
+    size_t pipe;
+    int32_t rank;
+    const struct hv_share_rank *asks;
+    struct hv_share_hop hop;
+    struct hv_share_load *loads;
+    double *per_flow;
+};
+
+/** All flights, and which are on which link. Hops are numbered through all pipes; the ranks whose
+ * operations ask for links come behind them. */
+struct hv__sky {
+    struct hv__flight *flights;
+    size_t n_hops, n_exchanges;
+    struct hv__exchange *exchanges;
+    struct hv__on_link *links;
+    int32_t *found_links, *found; /**< by the last search: links; hops under way */
+    size_t n_found_links, n_found, mark;
+};
+
+/** Lists the hops of each link; none is under way. O(loads). */
+void hv__sky_open(struct hv__sky *s, struct hv_arena *a, const struct hv_share *share);
+/** Makes the flight of a rank an operation of so many seconds, of which exchanges take `frac`. */
+void hv__sky_price(struct hv__sky *s, size_t exchange, double seconds, double frac);
+/** A hop's transfer begins (all of it is left) or is through. O(loads). */
+void hv__sky_set(struct hv__sky *s, size_t flight, bool under_way, double now_s);
+/**
+ * Max-min fair rates of everything that shares links with a hop, directly or through others, from
+ * now on: raises the rate of all flows alike, and fixes those that meet a full link or their own
+ * limit, until all are fixed. found, n_found: those under way. O(rounds · loads), and O(its loads)
+ * where it is alone.
+ */
+void hv__sky_balance(struct hv__sky *s, size_t around, double now_s);
+
+#endif

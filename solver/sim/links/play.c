@@ -1,0 +1,409 @@
+/*
+ * Plays pipelines whose transfers share links, event by event: an operation ends and what it has
+ * made is sent; a transfer lands, others get its rate, and who waited for it may start. Transfers
+ * of one hop go one after the other, as sends on one channel do.
+ */
+#include "solver/sim/events/heap.h"
+#include "solver/sim/links/links_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An edge, at its sender. */
+struct sent {
+    int32_t to, hop;
+    size_t edge; /* hv_pipe_edge_number */
+};
+
+/* What a transfer serves: edges of one sender and one hop, next to each other. */
+struct parcel {
+    size_t from, to;
+    double ready_s;
+};
+
+/* Transfers of one hop, in order. */
+struct lane {
+    size_t pipe;
+    struct parcel *parcels; /* those that are ready */
+    size_t n, n_gone;
+    double free_s; /* of a hop that shares with none: its last transfer is through */
+};
+
+/* One pipe being played. */
+struct played {
+    const struct hv_share_pipe *p;
+    size_t *at; /* [n_nodes + 1] into sent: edges by sender */
+    struct sent *sent;
+    int32_t *open; /* [n_nodes] edges that have not arrived */
+    int32_t *rank; /* [n_nodes] */
+    int32_t *next; /* [n_ranks] first node that has not started */
+    int32_t *told; /* [n_ranks] first node whose end is no event yet, nor ever will be */
+    bool *waits;   /* [n_ranks] an end of its is an event: the others come after it. Of a rank that
+                      asks for links: it runs, or its start is an event */
+    int32_t *exchange; /* [n_ranks] number among the ranks that ask for links, or -1 */
+    double *ready_s;   /* [n_nodes] the latest arrival so far */
+    double *edge_s;
+    size_t first_hop, first_node; /* numbers through all pipes */
+};
+
+struct play {
+    struct hv_arena scratch;
+    struct played *pipes;
+    size_t n_pipes, n_hops, n_nodes;
+    struct hv__sky sky;
+    struct lane *lanes; /* by hop through all pipes */
+    struct hv__heap heap;
+    size_t cap;
+};
+
+/* ---- edges by sender ---- */
+
+/* keeps the few edges of one sender sorted by hop; order of arrival within a hop */
+static void insert(struct sent *list, size_t n, struct sent x)
+{
+    for (; n > 0 && list[n - 1].hop > x.hop; n--) {
+        list[n] = list[n - 1];
+    }
+    list[n] = x;
+}
+
+static void sort_edges(struct hv_arena *a, struct played *x)
+{
+    const struct hv_pipe *g = x->p->g;
+    size_t n = (size_t)g->n_nodes;
+    x->at = hv_arena_new(a, size_t, n + 2);
+    x->open = hv_arena_new(a, int32_t, n + 1);
+    for (int32_t k = 0; k < g->n_nodes; k++) {
+        x->open[k] = hv_pipe_n_edges(g, k);
+        for (int32_t e = 0; e < x->open[k]; e++) {
+            x->at[hv_pipe_edge_of(g, k, e).node + 1]++;
+        }
+    }
+    for (size_t k = 1; k <= n; k++) {
+        x->at[k] += x->at[k - 1];
+    }
+    uint32_t *count = hv_arena_new(a, uint32_t, n + 1);
+    x->sent = hv_arena_new(a, struct sent, x->at[n] + 1);
+    for (int32_t k = 0; k < g->n_nodes; k++) {
+        for (int32_t e = 0; e < x->open[k]; e++) {
+            struct hv_pipe_edge d = hv_pipe_edge_of(g, k, e);
+            insert(x->sent + x->at[d.node], count[d.node]++,
+                   (struct sent){k, d.hop, hv_pipe_edge_number(g, k, e)});
+        }
+    }
+}
+
+/* room for all parcels of each hop */
+static void open_lanes(struct play *y, size_t i)
+{
+    const struct played *x = &y->pipes[i];
+    const struct hv_pipe *g = x->p->g;
+    size_t *most = hv_arena_new(&y->scratch, size_t, (size_t)g->n_hops + 1), all = 0;
+    for (size_t k = 0; k < x->at[g->n_nodes]; k++) {
+        if (x->sent[k].hop >= 0) {
+            most[x->sent[k].hop]++;
+            all++;
+        }
+    }
+    struct parcel *parcels = hv_arena_new(&y->scratch, struct parcel, all + 1);
+    for (int32_t h = 0; h < g->n_hops; h++) {
+        y->lanes[x->first_hop + (size_t)h] = (struct lane){.pipe = i, .parcels = parcels};
+        parcels += most[h];
+    }
+}
+
+static void open_play(struct play *y, struct hv_arena *a, const struct hv_share *s)
+{
+    y->n_pipes = s->n_pipes;
+    y->pipes = hv_arena_new(&y->scratch, struct played, s->n_pipes + 1);
+    for (size_t i = 0; i < s->n_pipes; i++) {
+        struct played *x = &y->pipes[i];
+        const struct hv_pipe *g = s->pipes[i].g;
+        *x = (struct played){.p = &s->pipes[i], .first_hop = y->n_hops, .first_node = y->n_nodes};
+        x->next = hv_arena_new(&y->scratch, int32_t, (size_t)g->s.n_ranks);
+        memcpy(x->next, g->rank_node_at, (size_t)g->s.n_ranks * sizeof *x->next);
+        x->told = hv_arena_copy(&y->scratch, x->next, (size_t)g->s.n_ranks, sizeof *x->told);
+        x->waits = hv_arena_new(&y->scratch, bool, (size_t)g->s.n_ranks);
+        x->rank = hv_arena_new(&y->scratch, int32_t, (size_t)g->n_nodes + 1);
+        for (int32_t r = 0; r < g->s.n_ranks; r++) {
+            for (int32_t n = g->rank_node_at[r]; n < g->rank_node_at[r + 1]; n++) {
+                x->rank[n] = r;
+            }
+        }
+        x->exchange = hv_arena_new(&y->scratch, int32_t, (size_t)g->s.n_ranks);
+        for (int32_t r = 0; r < g->s.n_ranks; r++) {
+            x->exchange[r] = -1;
+        }
+        x->ready_s = hv_arena_new(&y->scratch, double, (size_t)g->n_nodes + 1);
+        x->edge_s = hv_arena_new(a, double, hv_pipe_n_all_edges(g) + 1);
+        sort_edges(&y->scratch, x);
+        y->n_hops += (size_t)g->n_hops;
+        y->n_nodes += (size_t)g->n_nodes;
+    }
+    y->lanes = hv_arena_new(&y->scratch, struct lane, y->n_hops + 1);
+    for (size_t i = 0; i < s->n_pipes; i++) {
+        open_lanes(y, i);
+    }
+    hv__sky_open(&y->sky, &y->scratch, s);
+    for (size_t k = 0; k < y->sky.n_exchanges; k++) {
+        const struct hv__exchange *e = &y->sky.exchanges[k];
+        y->pipes[e->pipe].exchange[e->rank] = (int32_t)k;
+    }
+}
+
+/* ---- events ---- */
+
+/* An event is the end of a node, the landing of a flight at the rate of its latest change, or
+ * (below 0) the start of a node on a rank that asks for links. */
+static void push(struct play *y, double at_s, int64_t id)
+{
+    if (y->heap.n == y->cap) {
+        y->cap = y->cap > 0 ? 2 * y->cap : 256;
+        y->heap.items = hv_xrealloc(y->heap.items, y->cap, sizeof *y->heap.items);
+    }
+    hv__heap_push(&y->heap, at_s, id);
+}
+
+static int64_t landing_id(const struct play *y, size_t hop)
+{
+    int64_t n = (int64_t)(y->n_hops + y->sky.n_exchanges);
+    return (int64_t)y->n_nodes + (int64_t)hop + n * (int64_t)y->sky.flights[hop].change;
+}
+
+/* the next end on a rank at which something is sent, once it is known */
+static void tell_end(struct play *y, struct played *x, int32_t rank)
+{
+    int32_t n = x->told[rank];
+    while (n < x->next[rank] && x->at[n] == x->at[n + 1]) {
+        n++;
+    }
+    x->waits[rank] = n < x->next[rank];
+    x->told[rank] = x->waits[rank] ? n + 1 : n;
+    if (x->waits[rank]) {
+        push(y, x->p->run->node_end_s[n], (int64_t)(x->first_node + (size_t)n));
+    }
+}
+
+/* when the next node of a rank that asks for links starts, once that is known */
+static void tell_start(struct play *y, struct played *x, int32_t rank)
+{
+    const struct hv_pipe *g = x->p->g;
+    int32_t n = x->next[rank];
+    if (x->waits[rank] || n == g->rank_node_at[rank + 1] || x->open[n] > 0) {
+        return;
+    }
+    double before = hv_pipe_is_first(g, n) ? 0 : x->p->run->node_end_s[n - 1];
+    x->waits[rank] = true;
+    x->p->run->node_start_s[n] = before < x->ready_s[n] ? x->ready_s[n] : before;
+    push(y, x->p->run->node_start_s[n], -1 - (int64_t)x->exchange[rank]);
+}
+
+/* starts what a rank can: its next node has all it waits for, and the one before has its end */
+static void start_rank(struct play *y, struct played *x, int32_t rank)
+{
+    const struct hv_pipe *g = x->p->g;
+    struct hv_pipe_run *run = x->p->run;
+    if (x->exchange[rank] >= 0) {
+        tell_start(y, x, rank);
+        return;
+    }
+    for (int32_t n = x->next[rank]; n < g->rank_node_at[rank + 1] && x->open[n] == 0; n++) {
+        double before = hv_pipe_is_first(g, n) ? 0 : run->node_end_s[n - 1];
+        run->node_start_s[n] = before < x->ready_s[n] ? x->ready_s[n] : before;
+        run->node_end_s[n] = run->node_start_s[n] + hv_pipe_node_duration_s(g, x->p->c, n);
+        x->next[rank] = n + 1;
+    }
+    if (!x->waits[rank]) {
+        tell_end(y, x, rank);
+    }
+}
+
+static void arrive(struct play *y, struct played *x, const struct sent *e, double sent_s,
+                   double at_s)
+{
+    x->edge_s[e->edge] = at_s - sent_s;
+    x->ready_s[e->to] = x->ready_s[e->to] < at_s ? at_s : x->ready_s[e->to];
+    int32_t rank = x->rank[e->to];
+    if (--x->open[e->to] == 0 && x->next[rank] == e->to) {
+        start_rank(y, x, rank);
+    }
+}
+
+/* new rates around a hop, and when the transfers land that have them */
+static void balance(struct play *y, size_t hop, double now_s)
+{
+    struct hv__sky *s = &y->sky;
+    hv__sky_balance(s, hop, now_s);
+    for (size_t i = 0; i < s->n_found; i++) {
+        struct hv__flight *f = &s->flights[s->found[i]];
+        if (f->told != f->change) {
+            f->told = f->change;
+            push(y, now_s + f->left / f->per_s, landing_id(y, (size_t)s->found[i]));
+        }
+    }
+}
+
+static void take_off(struct play *y, size_t hop, double now_s)
+{
+    hv__sky_set(&y->sky, hop, true, now_s);
+    balance(y, hop, now_s);
+}
+
+static void land(struct play *y, size_t hop, double now_s)
+{
+    struct lane *l = &y->lanes[hop];
+    struct hv__flight *f = &y->sky.flights[hop];
+    struct played *x = &y->pipes[l->pipe];
+    struct parcel *p = &l->parcels[l->n_gone++];
+    hv__sky_set(&y->sky, hop, false, now_s);
+    if (l->n_gone < l->n) {
+        take_off(y, hop, now_s);
+    } else {
+        balance(y, hop, now_s);
+    }
+    for (size_t k = p->from; k < p->to; k++) {
+        arrive(y, x, &x->sent[k], p->ready_s, now_s + f->hop->latency_s);
+    }
+}
+
+/* sends over links that nobody else is ever on: nothing can change when it lands */
+static double land_alone(struct lane *l, const struct hv__flight *f, double now_s)
+{
+    double start_s = now_s > l->free_s ? now_s : l->free_s;
+    l->free_s = start_s + 1 / f->alone_per_s;
+    return l->free_s + f->hop->latency_s;
+}
+
+/* a node has ended: what is on no link arrives by itself, the rest is sent */
+static void end_node(struct play *y, struct played *x, int32_t node, double now_s)
+{
+    for (size_t k = x->at[node], to; k < x->at[node + 1]; k = to) {
+        int32_t h = x->sent[k].hop;
+        for (to = k; to < x->at[node + 1] && x->sent[to].hop == h; to++) {
+        }
+        size_t hop = x->first_hop + (size_t)(h < 0 ? 0 : h);
+        bool linked = h >= 0 && y->sky.flights[hop].hop->n_loads > 0;
+        if (linked && !y->sky.flights[hop].alone) {
+            struct lane *l = &y->lanes[hop];
+            l->parcels[l->n++] = (struct parcel){k, to, now_s};
+            if (!y->sky.flights[hop].under_way) {
+                take_off(y, hop, now_s);
+            }
+            continue;
+        }
+        double at_s = linked ? land_alone(&y->lanes[hop], &y->sky.flights[hop], now_s)
+                             : now_s + hv_pipe_hop_s(x->p->c, h);
+        for (size_t e = k; e < to; e++) {
+            arrive(y, x, &x->sent[e], now_s, at_s);
+        }
+    }
+}
+
+double hv_share_node_frac(const struct hv_pipe *g, const double *frac, int32_t node)
+{
+    double most = 0;
+    for (size_t i = hv_pipe_first_op(g, node); i < hv_pipe_first_op(g, node + 1); i++) {
+        const struct hv_op *op = &g->s.ops[i];
+        size_t stage = (size_t)op->pipe * (size_t)g->s.n_stages + (size_t)op->stage;
+        double own = frac[stage * HV_OP_KIND_N + (size_t)op->kind];
+        most = own > most ? own : most;
+    }
+    return most;
+}
+
+/* the next node of a rank that asks for links starts */
+static void start_exchange(struct play *y, size_t exchange, double now_s)
+{
+    const struct hv__exchange *e = &y->sky.exchanges[exchange];
+    struct played *x = &y->pipes[e->pipe];
+    int32_t node = x->next[e->rank]++;
+    double frac = hv_share_node_frac(x->p->g, x->p->frac, node);
+    double s = hv_pipe_node_duration_s(x->p->g, x->p->c, node);
+    if (frac > 0 && s > 0) {
+        hv__sky_price(&y->sky, exchange, s, frac);
+        take_off(y, y->n_hops + exchange, now_s);
+    } else {
+        push(y, now_s + s, (int64_t)(x->first_node + (size_t)node));
+    }
+}
+
+/* the node that runs on a rank that asks for links has ended */
+static void end_exchange(struct play *y, struct played *x, int32_t rank, double now_s)
+{
+    int32_t node = x->next[rank] - 1;
+    x->p->run->node_end_s[node] = now_s;
+    x->waits[rank] = false;
+    tell_start(y, x, rank);
+    end_node(y, x, node, now_s);
+}
+
+static struct played *pipe_of_node(struct play *y, size_t node)
+{
+    size_t lo = 0, hi = y->n_pipes;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        *(y->pipes[mid].first_node <= node ? &lo : &hi) = mid;
+    }
+    return &y->pipes[lo];
+}
+
+static void node_ends(struct play *y, size_t id, double now_s)
+{
+    struct played *x = pipe_of_node(y, id);
+    int32_t node = (int32_t)(id - x->first_node), rank = x->rank[node];
+    if (x->exchange[rank] >= 0) {
+        end_exchange(y, x, rank, now_s);
+        return;
+    }
+    tell_end(y, x, rank);
+    end_node(y, x, node, now_s);
+}
+
+static void flight_lands(struct play *y, size_t flight, double now_s)
+{
+    if (flight < y->n_hops) {
+        land(y, flight, now_s);
+        return;
+    }
+    const struct hv__exchange *e = &y->sky.exchanges[flight - y->n_hops];
+    hv__sky_set(&y->sky, flight, false, now_s);
+    balance(y, flight, now_s);
+    end_exchange(y, &y->pipes[e->pipe], e->rank, now_s);
+}
+
+static void run_events(struct play *y)
+{
+    int64_t n_flights = (int64_t)(y->n_hops + y->sky.n_exchanges);
+    while (y->heap.n > 0) {
+        struct hv__entry e = hv__heap_pop(&y->heap);
+        if (e.id < 0) {
+            start_exchange(y, (size_t)(-1 - e.id), e.key);
+        } else if (e.id < (int64_t)y->n_nodes) {
+            node_ends(y, (size_t)e.id, e.key);
+        } else {
+            size_t flight = (size_t)((e.id - (int64_t)y->n_nodes) % n_flights);
+            if (y->sky.flights[flight].under_way && e.id == landing_id(y, flight)) {
+                flight_lands(y, flight, e.key);
+            }
+        }
+    }
+}
+
+void hv_share_play(struct hv_arena *a, const struct hv_share *s)
+{
+    struct play y = {0};
+    open_play(&y, a, s);
+    for (size_t i = 0; i < s->n_pipes; i++) {
+        for (int32_t r = 0; r < s->pipes[i].g->s.n_ranks; r++) {
+            start_rank(&y, &y.pipes[i], r);
+        }
+    }
+    run_events(&y);
+    for (size_t i = 0; i < s->n_pipes; i++) {
+        hv_pipe_summarise(s->pipes[i].g, s->pipes[i].run);
+        s->pipes[i].run->edge_s = y.pipes[i].edge_s;
+    }
+    free(y.heap.items);
+    hv_arena_free(&y.scratch);
+}

@@ -1,0 +1,11 @@
+/** What the files about priced pipelines share. Not for other rooms. */
+#ifndef HV_SOLVER_SIM_PIPELINE_PIPELINE_INT_H
+#define HV_SOLVER_SIM_PIPELINE_PIPELINE_INT_H
+
+#include "solver/sim/pipeline/pipeline.h"
+
+/** Is node y of h what node x of g is, d micro-batches later? */
+bool hv__same_node(const struct hv_pipe *g, int32_t x, const struct hv_pipe *h, int32_t y,
+                   int32_t d);
+
+#endif

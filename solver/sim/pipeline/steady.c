@@ -1,0 +1,471 @@
+/*
+ * Steady states: the period of a repeating order by the largest circle ratio, and extrapolation
+ * from it. Orders that end are timed by pipeline.c.
+ */
+#include "solver/sim/pipeline/steady.h"
+#include "solver/base/whole.h"
+
+#include "solver/sim/pipeline/fold.h"
+#include "solver/sim/pipeline/pipeline_int.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- largest circle ratio
+ * ------------------------------------------------------------------------------------- */
+
+struct ratio {
+    const struct hv_cycle_edge *edges;
+    size_t n_edges;
+    int32_t n;
+    double lambda;
+    double *far;   /* longest way to each node at this lambda */
+    int32_t *into; /* its last edge, -1 = none */
+    int32_t *mark;
+};
+
+/* an edge of a circle among the last edges, -1 = none. O(nodes) */
+static int32_t find_circle(struct ratio *r)
+{
+    memset(r->mark, 0, (size_t)r->n * sizeof *r->mark);
+    for (int32_t s = 0; s < r->n; s++) {
+        int32_t v = s;
+        while (r->mark[v] == 0 && r->into[v] >= 0) {
+            r->mark[v] = s + 1;
+            v = r->edges[r->into[v]].from;
+        }
+        if (r->mark[v] == s + 1) {
+            return r->into[v];
+        }
+        r->mark[v] = r->mark[v] ? r->mark[v] : s + 1;
+    }
+    return -1;
+}
+
+/* lengthens ways until nothing changes (-1) or they bite their tail (an edge of that circle) */
+static int32_t relax(struct ratio *r)
+{
+    double scale = 0;
+    memset(r->far, 0, (size_t)r->n * sizeof *r->far);
+    for (int32_t v = 0; v < r->n; v++) {
+        r->into[v] = -1;
+    }
+    for (size_t e = 0; e < r->n_edges; e++) {
+        scale = fmax(scale, fabs(r->edges[e].weight_s));
+    }
+    double eps = 1e-12 * (scale + r->lambda);
+    for (int32_t round = 0; round <= r->n; round++) {
+        bool changed = false;
+        for (size_t e = 0; e < r->n_edges; e++) {
+            const struct hv_cycle_edge *x = &r->edges[e];
+            double to = r->far[x->from] + x->weight_s - r->lambda * x->tokens;
+            if (to > r->far[x->to] + eps) {
+                r->far[x->to] = to;
+                r->into[x->to] = (int32_t)e;
+                changed = true;
+            }
+        }
+        int32_t edge = changed ? find_circle(r) : -1;
+        if (!changed || edge >= 0) {
+            return edge;
+        }
+    }
+    return -1;
+}
+
+enum hv_status hv_cycle_ratio(struct hv_arena *a, const struct hv_cycle_edge *edges, size_t n_edges,
+                              int32_t n_nodes, double *out_s, const int32_t **path, size_t *n_path,
+                              struct hv_err *err)
+{
+    size_t n = (size_t)n_nodes;
+    struct ratio r = {.edges = edges, .n_edges = n_edges, .n = n_nodes};
+    int32_t *circle = hv_arena_new(a, int32_t, n + 1);
+    size_t len = 0;
+    r.far = hv_xcalloc(n + 1, sizeof *r.far);
+    r.into = hv_xcalloc(2 * n + 2, sizeof *r.into);
+    r.mark = r.into + n + 1;
+    enum hv_status st = HV_OK;
+    for (int32_t edge = relax(&r); edge >= 0 && st == HV_OK; edge = st ? -1 : relax(&r)) {
+        double weight = 0;
+        int64_t tokens = 0;
+        int32_t e = edge;
+        len = 0;
+        do {
+            weight += edges[e].weight_s;
+            tokens += edges[e].tokens;
+            circle[len++] = e;
+            e = r.into[edges[e].from];
+        } while (e != edge);
+        if (tokens <= 0) {
+            st = hv_err_set(err, HV_ENO, "a circle of %zu steps waits for itself", len);
+        } else {
+            r.lambda = weight / (double)tokens;
+        }
+    }
+    if (st == HV_OK && len == 0) {
+        st = hv_err_set(err, HV_ENO, "nothing repeats: there is no circle with weight");
+    }
+    for (size_t i = 0; i < len / 2; i++) { /* found from its end */
+        int32_t t = circle[i];
+        circle[i] = circle[len - 1 - i];
+        circle[len - 1 - i] = t;
+    }
+    *out_s = r.lambda;
+    if (path) {
+        *path = circle;
+        *n_path = len;
+    }
+    free(r.far);
+    free(r.into);
+    return st;
+}
+
+/* ---- the repeating middle of an order
+ * --------------------------------------------------------------------------------- */
+
+/* the window of each rank that repeats: nodes [at, at + len) */
+struct repeat {
+    const struct hv_pipe *g;
+    const struct hv_pipe_cost *c;
+    int32_t d;    /* by how much micro-batches of the next window are higher */
+    int32_t n_mb; /* how many a window runs: d of each flow where flows number their own */
+    int32_t *at, *len;
+    int32_t *id_at; /* [ranks + 1] node of the graph of circles */
+    struct hv_arena a;
+};
+
+static bool same_op(const struct hv_op *x, const struct hv_op *y, int32_t d)
+{
+    return x->kind == y->kind && x->stage == y->stage && x->slice == y->slice &&
+           x->pipe == y->pipe && x->mb + d == y->mb;
+}
+
+bool hv__same_node(const struct hv_pipe *g, int32_t x, const struct hv_pipe *h, int32_t y,
+                   int32_t d)
+{
+    size_t i = hv_pipe_first_op(g, x), j = hv_pipe_first_op(h, y);
+    size_t n = hv_pipe_first_op(g, x + 1) - i;
+    bool same = hv_pipe_first_op(h, y + 1) - j == n;
+    for (size_t k = 0; k < n && same; k++) {
+        same = same_op(&g->s.ops[i + k], &h->s.ops[j + k], d);
+    }
+    return same;
+}
+
+/* forwards among the ops [from, to); 0 where there are not as many backwards, unless there are none
+ * at all */
+static size_t whole_forwards(const struct hv_pipe *g, size_t from, size_t to)
+{
+    size_t n[HV_OP_KIND_N] = {0};
+    for (size_t i = from; i < to; i++) {
+        n[g->s.ops[i].kind]++;
+    }
+    size_t back = n[HV_OP_B] + n[HV_OP_BW];
+    bool serve = back == 0 && hv_schedule_n_ops(&g->s) == (size_t)g->s.n_stages *
+                                                              (size_t)g->s.n_micro_batches *
+                                                              (size_t)g->s.n_slices;
+    return serve || (back == n[HV_OP_F] && n[HV_OP_W] == n[HV_OP_B]) ? n[HV_OP_F] : 0;
+}
+
+/* finds the window of rank r for steps of d micro-batches, from its node c on, which must repeat at
+ * least once and until three quarters of the order are over: an order that was played by times
+ * repeats itself by chance for a while; 0 = none, else how many micro-batches it runs */
+static int32_t window_from(struct repeat *x, int32_t r, int32_t d, int32_t c)
+{
+    const struct hv_pipe *g = x->g;
+    int32_t to = g->rank_node_at[r + 1], len = 1;
+    while (c + len < to && !hv__same_node(g, c, g, c + len, d)) {
+        len++;
+    }
+    if (c + 2 * len > to) {
+        return 0;
+    }
+    int32_t from = g->rank_node_at[r], most = from + (to - from) / 4 * 3 - c - len;
+    for (int32_t i = 1; i < (most > len ? most : len); i++) {
+        if (!hv__same_node(g, c + i, g, c + len + i, d)) {
+            return 0;
+        }
+    }
+    size_t n_f = whole_forwards(g, hv_pipe_first_op(g, c), hv_pipe_first_op(g, c + len));
+    size_t all_f = whole_forwards(g, g->s.rank_at[r], g->s.rank_at[r + 1]);
+    size_t runs = n_f * (size_t)g->s.n_micro_batches;
+    x->at[r] = c;
+    x->len[r] = len;
+    return all_f > 0 && runs % all_f == 0 ? (int32_t)(runs / all_f) : 0;
+}
+
+/* tries the middle of the order, then the two thirds before it */
+static bool find_window(struct repeat *x, int32_t r, int32_t d)
+{
+    int32_t from = x->g->rank_node_at[r], n = x->g->rank_node_at[r + 1] - from;
+    for (int32_t k = 6; k >= 3 && n > 0; k--) {
+        int32_t runs = window_from(x, r, d, from + n / 12 * k);
+        if (runs > 0 && (r == 0 || runs == x->n_mb)) {
+            x->n_mb = runs;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_windows(struct repeat *x)
+{
+    for (x->d = 1; x->d <= x->g->s.n_micro_batches / 2; x->d++) {
+        int32_t r = 0;
+        while (r < x->g->s.n_ranks && find_window(x, r, x->d)) {
+            r++;
+        }
+        if (r == x->g->s.n_ranks) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* where in the windows the op of `other` stands, or one a number of periods away; *periods: how
+ * many earlier than its window. -1 = nowhere */
+static int32_t class_of(const struct repeat *x, int32_t other, int32_t *periods)
+{
+    const struct hv_pipe *g = x->g;
+    const struct hv_op *op = &g->s.ops[hv_pipe_first_op(g, other)];
+    int32_t r = hv_schedule_rank_of(&g->s, hv_pipe_first_op(g, other));
+    for (int32_t i = 0; i < x->len[r]; i++) {
+        const struct hv_op *w = &g->s.ops[hv_pipe_first_op(g, x->at[r] + i)];
+        int32_t apart = w->mb - op->mb;
+        if (apart % x->d == 0 && same_op(w, op, -apart)) {
+            *periods = apart / x->d;
+            return x->id_at[r] + i;
+        }
+    }
+    return -1;
+}
+
+/* all edges between the nodes of the windows */
+static size_t window_edges(const struct repeat *x, struct hv_cycle_edge *out)
+{
+    const struct hv_pipe *g = x->g;
+    size_t n = 0;
+    for (int32_t r = 0; r < g->s.n_ranks; r++) {
+        for (int32_t i = 0; i < x->len[r]; i++) {
+            int32_t node = x->at[r] + i, id = x->id_at[r] + i;
+            bool last = i + 1 == x->len[r];
+            out[n++] = (struct hv_cycle_edge){.from = id,
+                                              .to = last ? x->id_at[r] : id + 1,
+                                              .tokens = last,
+                                              .weight_s = hv_pipe_node_duration_s(g, x->c, node)};
+            for (int32_t k = 0; k < hv_pipe_n_edges(g, node); k++) {
+                struct hv_pipe_edge e = hv_pipe_edge_of(g, node, k);
+                int32_t periods = 0, from = class_of(x, e.node, &periods);
+                if (from >= 0) {
+                    double w =
+                        hv_pipe_node_duration_s(g, x->c, e.node) + hv_pipe_hop_s(x->c, e.hop);
+                    out[n++] = (struct hv_cycle_edge){from, id, periods, w};
+                }
+            }
+        }
+    }
+    return n;
+}
+
+/* does rank r work all the period? */
+static bool is_always_busy(const struct repeat *x, int32_t r, double period_s)
+{
+    double busy = 0;
+    for (int32_t i = x->at[r]; i < x->at[r] + x->len[r]; i++) {
+        busy += hv_pipe_node_duration_s(x->g, x->c, i);
+    }
+    return busy >= period_s * (1 - 1e-12);
+}
+
+/* which ranks the circle touches; of several that set the pace, a rank that is always busy is told
+ */
+static void tell_ranks(const struct repeat *x, const struct hv_cycle_edge *edges,
+                       const int32_t *path, size_t n_path, struct hv_steady *out)
+{
+    for (int32_t r = 0; r < x->g->s.n_ranks; r++) {
+        if (is_always_busy(x, r, out->period_s)) {
+            out->n_ranks = 1;
+            out->rank = r;
+            return;
+        }
+    }
+    bool *on = hv_xcalloc((size_t)x->g->s.n_ranks, sizeof *on);
+    out->rank = -1;
+    for (size_t i = 0; i < n_path; i++) {
+        int32_t r = 0;
+        while (edges[path[i]].from >= x->id_at[r + 1]) {
+            r++;
+        }
+        out->n_ranks += !on[r];
+        on[r] = true;
+        out->rank = out->rank < 0 || r < out->rank ? r : out->rank;
+    }
+    free(on);
+}
+
+static enum hv_status measure(struct repeat *x, struct hv_steady *out, struct hv_err *err)
+{
+    const struct hv_pipe *g = x->g;
+    size_t most = 0;
+    for (int32_t r = 0; r < g->s.n_ranks; r++) {
+        x->id_at[r + 1] = x->id_at[r] + x->len[r];
+        for (int32_t i = x->at[r]; i < x->at[r] + x->len[r]; i++) {
+            most += 1 + (size_t)hv_pipe_n_edges(g, i);
+        }
+    }
+    struct hv_cycle_edge *edges = hv_arena_new(&x->a, struct hv_cycle_edge, most + 1);
+    size_t n = window_edges(x, edges), n_path = 0;
+    const int32_t *path = NULL;
+    enum hv_status st = hv_cycle_ratio(&x->a, edges, n, x->id_at[g->s.n_ranks], &out->period_s,
+                                       &path, &n_path, err);
+    if (st == HV_OK) {
+        out->micro_batches = x->n_mb;
+        out->per_micro_batch_s = out->period_s / x->n_mb;
+        tell_ranks(x, edges, path, n_path, out);
+    }
+    return st;
+}
+
+enum hv_status hv_pipe_steady(const struct hv_pipe *g, const struct hv_pipe_cost *c,
+                              struct hv_steady *out, struct hv_err *err)
+{
+    struct repeat x = {.g = g, .c = c};
+    size_t p = (size_t)g->s.n_ranks;
+    *out = (struct hv_steady){0};
+    if (c->op_s || c->mb_scale) {
+        return hv_err_set(err, HV_ENO, "micro-batches of their own lengths have no steady state");
+    }
+    x.at = hv_arena_new(&x.a, int32_t, p);
+    x.len = hv_arena_new(&x.a, int32_t, p);
+    x.id_at = hv_arena_new(&x.a, int32_t, p + 1);
+    enum hv_status st = HV_OK;
+    if (find_windows(&x)) {
+        st = measure(&x, out, err);
+    } else {
+        st = hv_err_set(err, HV_ENO,
+                        "the middle of the order does not repeat with m = %d; a steady state shows "
+                        "with several times as many micro-batches as ranks, if there is one",
+                        g->s.n_micro_batches);
+    }
+    hv_arena_free(&x.a);
+    return st;
+}
+
+/* Stages × micro-batches up to which larger and larger numbers are laid out: some hundredths of a
+ * second. */
+#define EXTRAPOLATE_CELLS 100000
+
+/* ---- extrapolation
+ * --------------------------------------------------------------------------------------------- */
+
+static enum hv_status makespan_of(struct hv_schedule_input in, const struct hv_pipe_cost *c,
+                                  int64_t m, double *out_s, struct hv_steady *steady,
+                                  struct hv_err *err)
+{
+    struct hv_arena a = {0};
+    struct hv_schedule s;
+    struct hv_pipe g;
+    struct hv_pipe_run run;
+    in.micro_batches = (int32_t)m;
+    enum hv_status st = hv_schedule_make(&a, &in, &s, err);
+    st = st == HV_OK ? hv_pipe_compile(&a, &s, &g, err) : st;
+    if (st == HV_OK) {
+        hv_pipe_run_new(&a, &g, &run);
+        hv_pipe_time(&g, c, &run);
+        *out_s = run.makespan_s;
+        st = steady ? hv_pipe_steady(&g, c, steady, err) : st;
+    }
+    hv_arena_free(&a);
+    return st;
+}
+
+/* does the makespan grow by the period from m on, three times in a row? Steps of multiples of p and
+ * of the period suit schedules that want micro-batches in groups */
+static enum hv_status is_settled(const struct hv_schedule_input *in, const struct hv_pipe_cost *c,
+                                 int64_t m, int64_t step, struct hv_extrapolated *x,
+                                 struct hv_err *err)
+{
+    enum hv_status st = makespan_of(*in, c, m, &x->makespan_s, NULL, err);
+    x->exact = true;
+    for (int k = 1; k <= 3 && st == HV_OK && x->exact; k++) {
+        double t = 0;
+        st = makespan_of(*in, c, m + k * step, &t, NULL, err);
+        double want = x->makespan_s + (double)(k * step) * x->steady.per_micro_batch_s;
+        x->exact = fabs(t - want) <= 1e-9 * want;
+    }
+    return st;
+}
+
+/* what p more micro-batches cost from m on */
+static enum hv_status growth_of(const struct hv_schedule_input *in, const struct hv_pipe_cost *c,
+                                int64_t m, struct hv_steady *out, struct hv_err *err)
+{
+    double t[2] = {0};
+    enum hv_status st = HV_OK;
+    for (int k = 0; k < 2 && st == HV_OK; k++) {
+        st = makespan_of(*in, c, m + k * in->ranks, &t[k], NULL, err);
+    }
+    *out = (struct hv_steady){.micro_batches = in->ranks, .rank = -1};
+    out->period_s = t[1] - t[0];
+    out->per_micro_batch_s = out->period_s / in->ranks;
+    return st;
+}
+
+/* the proof, where there is one */
+static bool fold(const struct hv_schedule_input *in, const struct hv_pipe_cost *c, int64_t m,
+                 struct hv_extrapolated *out)
+{
+    struct hv_arena a = {0};
+    struct hv_fold f;
+    bool ok = hv_schedule_fold(&a, in, c, m, &f, NULL) == HV_OK;
+    if (ok) {
+        *out = (struct hv_extrapolated){.makespan_s = f.run.makespan_s, .exact = true};
+        out->from_micro_batches = f.s.n_micro_batches;
+        if (hv_pipe_steady(&f.g, c, &out->steady, NULL) != HV_OK) {
+            out->steady = (struct hv_steady){.micro_batches = f.step, .rank = -1};
+            out->steady.period_s = f.period_s;
+            out->steady.per_micro_batch_s = f.period_s / f.step;
+        }
+    }
+    hv_arena_free(&a);
+    return ok;
+}
+
+enum hv_status hv_schedule_extrapolate(const struct hv_schedule_input *in,
+                                       const struct hv_pipe_cost *c, int64_t micro_batches,
+                                       struct hv_extrapolated *out, struct hv_err *err)
+{
+    int64_t p = in->ranks, m = 8 * p * (in->chunks > 0 ? in->chunks : 1);
+    double unused;
+    *out = (struct hv_extrapolated){0};
+    if (micro_batches <= 2 * m) {
+        out->exact = true;
+        out->from_micro_batches = (int32_t)micro_batches;
+        return makespan_of(*in, c, micro_batches, &out->makespan_s, NULL, err);
+    }
+    if (fold(in, c, micro_batches, out)) {
+        return HV_OK;
+    }
+    m += micro_batches % p; /* as many left over as at the end, for those that come in groups */
+    enum hv_status st = makespan_of(*in, c, m, &unused, &out->steady, err);
+    if (st == HV_ENO) { /* its middle does not repeat, its makespan may still grow by equal steps */
+        st = growth_of(in, c, m, &out->steady, err);
+    }
+    for (bool more = true; more && st == HV_OK && !out->exact;) {
+        int64_t step = hv_lcm(p, out->steady.micro_batches);
+        m += (micro_batches - m) % step;
+        if (m + 3 * step >= micro_batches) {
+            out->exact = true;
+            out->from_micro_batches = (int32_t)micro_batches;
+            return makespan_of(*in, c, micro_batches, &out->makespan_s, NULL, err);
+        }
+        out->from_micro_batches = (int32_t)(m + 3 * step);
+        st = is_settled(in, c, m, step, out, err);
+        more = m * p * in->chunks < EXTRAPOLATE_CELLS;
+        if (st == HV_OK && (out->exact || !more)) {
+            out->makespan_s += (double)(micro_batches - m) * out->steady.per_micro_batch_s;
+        }
+        m = out->exact ? m : 2 * m;
+    }
+    return st;
+}

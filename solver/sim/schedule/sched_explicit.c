@@ -1,0 +1,102 @@
+/*
+ * The schedule `explicit`: an order written as tokens. Reads it and finds out sizes and placement;
+ * what the order must satisfy besides is checked by hv_schedule_check.
+ */
+#include "solver/sim/schedule/schedule_int.h"
+
+static enum hv_status bad_op(const struct hv_op *op, int32_t rank, const char *why, int32_t limit,
+                             struct hv_err *err)
+{
+    char token[HV_OP_TOKEN_CAP];
+    hv_op_format(op, token, sizeof token);
+    return hv_err_set(err, HV_EINPUT, "explicit order, rank %d, %s: %s (%d)", rank, token, why,
+                      limit);
+}
+
+/* notes which rank a stage is on; a stage on two ranks makes a second direction */
+static void place(const struct hv_op *op, int32_t rank, int32_t *of, int32_t *other)
+{
+    if (of[op->stage] < 0) {
+        of[op->stage] = rank;
+    } else if (of[op->stage] != rank) {
+        other[op->stage] = rank;
+    }
+}
+
+static enum hv_status read_rank(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
+                                int32_t rank, struct hv_err *err)
+{
+    for (size_t i = 0; i < in->order[rank].n; i++) {
+        struct hv_op ops[2];
+        size_t n;
+        enum hv_status st = hv_op_parse(in->order[rank].tokens[i], b->n_groups, ops, &n, err);
+        if (st != HV_OK) {
+            hv_err_context(err, "in the explicit order of rank %d, token %zu", rank, i + 1);
+            return st;
+        }
+        for (size_t k = 0; k < n; k++) {
+            if (ops[k].stage >= b->n_stages) {
+                return bad_op(&ops[k], rank, "there are not that many stages", b->n_stages, err);
+            }
+            if (ops[k].mb >= in->micro_batches) {
+                return bad_op(&ops[k], rank, "there are not that many micro-batches",
+                              in->micro_batches, err);
+            }
+            b->n_slices = ops[k].slice >= b->n_slices ? ops[k].slice + 1 : b->n_slices;
+            hv_vec_push(&b->ops, ops[k]);
+        }
+        b->n_groups += n == 2;
+    }
+    hv__rank_done(b);
+    return HV_OK;
+}
+
+/* directions: a stage may be on two ranks, each micro-batch staying with one */
+static void place_all(struct hv_schedule_builder *b)
+{
+    size_t n_stages = (size_t)b->n_stages, i = 0;
+    int32_t *of = hv_xcalloc(2 * n_stages, sizeof *of), *other = of + n_stages;
+    bool two = false;
+    for (size_t s = 0; s < 2 * n_stages; s++) {
+        of[s] = -1;
+    }
+    for (int32_t r = 0; r < b->n_ranks; r++) {
+        for (; i < b->rank_end.items[r]; i++) {
+            place(&b->ops.items[i], r, of, other);
+        }
+    }
+    for (size_t s = 0; s < n_stages; s++) {
+        two = two || other[s] >= 0;
+        of[s] = of[s] < 0 ? 0 : of[s];
+        other[s] = other[s] < 0 ? of[s] : other[s];
+    }
+    hv__set_pipes(b, two ? 2 : 1);
+    for (size_t s = 0; s < n_stages * (size_t)b->n_pipes; s++) {
+        b->stage_to_rank[s] = of[s];
+    }
+    i = 0;
+    for (int32_t r = 0; r < b->n_ranks; r++) {
+        for (; i < b->rank_end.items[r]; i++) {
+            b->ops.items[i].pipe = two && of[b->ops.items[i].stage] != r;
+        }
+        b->weight_versions[r] = two ? 2 : 1;
+    }
+    free(of);
+}
+
+enum hv_status hv__gen_explicit(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
+                                struct hv_err *err)
+{
+    if (!in->order) {
+        return hv_err_set(err, HV_EUSAGE,
+                          "schedule explicit needs an order: one list of tokens per rank");
+    }
+    for (int32_t r = 0; r < in->ranks; r++) {
+        enum hv_status st = read_rank(in, b, r, err);
+        if (st != HV_OK) {
+            return st;
+        }
+    }
+    place_all(b);
+    return HV_OK;
+}

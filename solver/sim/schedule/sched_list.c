@@ -1,0 +1,220 @@
+/*
+ * Zero bubbles for stages that differ: list scheduling (R. L. Graham, Bell System Technical Journal
+ * 45, 1966) of forwards, input gradients and weight gradients by their real times, on one chunk per
+ * rank or on chunks that run over the ranks and back. The rank that can begin first takes, of what
+ * is ready, a backward, else a forward that its memory allows, else a weight gradient. A forward of
+ * the first chunk asks for room for all chunks of its rank, so nothing that has begun is ever
+ * stuck. Twice, with ties for the older micro-batch and for the later stage; the shorter one wins.
+ * O(ops · (ranks + chunks)).
+ */
+#include "solver/sim/schedule/schedule_int.h"
+#include <math.h>
+#include <string.h>
+
+enum kind { F, B, W, N_KINDS };
+
+/* what a rank would do next, and from when on */
+struct next {
+    double at;
+    int32_t stage; /* -1: nothing is ready or will be by itself */
+    enum kind kind;
+};
+
+struct rank {
+    double free_at;
+    int32_t held, limit; /* chunks whose activations it keeps or has promised room for */
+    struct next next;
+    size_t n_ops;
+};
+
+struct list {
+    const struct hv_schedule_input *in;
+    int32_t p, v, m, n_stages;
+    bool late_first;
+    struct rank *ranks;
+    int32_t *done[N_KINDS]; /* [n_stages] micro-batches */
+    double *end[2];         /* [n_stages × m] of F and B */
+    struct hv_op *ops;      /* [p × 3vm] */
+};
+
+static int32_t stage_of(const struct list *l, int32_t chunk, int32_t rank)
+{
+    return chunk * l->p + (chunk % 2 == 0 ? rank : l->p - 1 - rank);
+}
+
+static int32_t rank_of(const struct list *l, int32_t stage)
+{
+    int32_t turn = stage / l->p, at = stage % l->p;
+    return turn % 2 == 0 ? at : l->p - 1 - at;
+}
+
+static double *end_of(const struct list *l, enum kind k, int32_t stage, int32_t mb)
+{
+    return &l->end[k][(size_t)stage * (size_t)l->m + (size_t)mb];
+}
+
+/* what comes over from stage `from` to stage `to`; infinity while it is not there */
+static double arrival(const struct list *l, enum kind k, int32_t from, int32_t to, int32_t mb)
+{
+    if (mb >= l->done[k][from]) {
+        return HUGE_VAL;
+    }
+    bool same = rank_of(l, from) == rank_of(l, to);
+    double hop = same ? 0 : hv__hop(l->in, from < to ? from : to, from > to);
+    return *end_of(l, k, from, mb) + hop;
+}
+
+/* when the next op of a kind on a stage could begin, the rank being free */
+static double ready(const struct list *l, enum kind k, int32_t s)
+{
+    int32_t mb = l->done[k][s];
+    if (mb >= l->m) {
+        return HUGE_VAL;
+    }
+    switch (k) {
+    case F:
+        return s == 0 ? 0 : arrival(l, F, s - 1, s, mb);
+    case B:
+        if (mb >= l->done[F][s]) {
+            return HUGE_VAL;
+        }
+        return s + 1 < l->n_stages ? arrival(l, B, s + 1, s, mb) : *end_of(l, F, s, mb);
+    case W:
+    case N_KINDS:
+        break;
+    }
+    return mb < l->done[B][s] ? *end_of(l, B, s, mb) : HUGE_VAL;
+}
+
+/* is (k, s) to be taken before `than`, both ready? */
+static bool goes_first(const struct list *l, enum kind k, int32_t s, const struct next *than)
+{
+    if (than->stage < 0 || k != than->kind) {
+        return than->stage < 0 || k < than->kind;
+    }
+    int32_t a = l->done[k][s], b = l->done[k][than->stage];
+    return l->late_first || a == b ? s > than->stage : a < b;
+}
+
+static void look(struct list *l, int32_t r)
+{
+    struct rank *rank = &l->ranks[r];
+    bool room = rank->held + l->v <= rank->limit;
+    double first = HUGE_VAL;
+    for (int32_t c = 0; c < l->v; c++) {
+        for (enum kind k = F; k < N_KINDS; k++) {
+            if (k != F || c > 0 || room) {
+                first = fmin(first, ready(l, k, stage_of(l, c, r)));
+            }
+        }
+    }
+    rank->next = (struct next){.at = fmax(first, rank->free_at), .stage = -1};
+    static const enum kind order[] = {B, F, W};
+    for (int i = 0; i < N_KINDS && first < HUGE_VAL && rank->next.stage < 0; i++) {
+        struct next best = {.at = rank->next.at, .stage = -1};
+        for (int32_t c = 0; c < l->v; c++) {
+            int32_t s = stage_of(l, c, r);
+            bool may = order[i] != F || c > 0 || room;
+            if (may && ready(l, order[i], s) <= best.at && goes_first(l, order[i], s, &best)) {
+                best.stage = s;
+                best.kind = order[i];
+            }
+        }
+        rank->next = best;
+    }
+}
+
+/* does what the rank would do next, and looks again at whom that concerns */
+static void take(struct list *l, int32_t r)
+{
+    static const enum hv_op_kind word[] = {HV_OP_F, HV_OP_B, HV_OP_W};
+    struct rank *rank = &l->ranks[r];
+    struct next x = rank->next;
+    struct hv_stage_cost c = hv__cost(l->in, x.stage);
+    int32_t mb = l->done[x.kind][x.stage]++;
+    rank->free_at = x.at + (x.kind == F ? c.f_s : x.kind == B ? c.b_s : c.w_s);
+    size_t width = (size_t)N_KINDS * (size_t)l->v * (size_t)l->m;
+    struct hv_op *op = &l->ops[(size_t)r * width + rank->n_ops++];
+    op->kind = (uint8_t)word[x.kind];
+    op->stage = x.stage;
+    op->mb = mb;
+    if (x.kind != W) {
+        *end_of(l, x.kind, x.stage, mb) = rank->free_at;
+    }
+    rank->held += x.kind == F && x.stage < l->p ? l->v : x.kind == W ? -1 : 0;
+    look(l, r);
+    if (x.kind == F && x.stage + 1 < l->n_stages) {
+        look(l, rank_of(l, x.stage + 1));
+    } else if (x.kind == B && x.stage > 0) {
+        look(l, rank_of(l, x.stage - 1));
+    }
+}
+
+/* one run; returns its end */
+static double play(struct list *l)
+{
+    int64_t room = hv__option(l->in, "memory");
+    double end = 0;
+    for (int k = 0; k < N_KINDS; k++) {
+        memset(l->done[k], 0, (size_t)l->n_stages * sizeof *l->done[k]);
+    }
+    for (int32_t r = 0; r < l->p; r++) {
+        double limit = hv__limit(l->in, r, room > 0 ? (double)room : (double)l->p);
+        limit = fmax(1, fmin(floor(limit), l->m));
+        l->ranks[r] = (struct rank){.limit = l->v * (int32_t)limit};
+        look(l, r);
+    }
+    for (size_t left = (size_t)N_KINDS * (size_t)l->n_stages * (size_t)l->m; left > 0; left--) {
+        int32_t r = 0;
+        for (int32_t i = 1; i < l->p; i++) {
+            r = l->ranks[i].next.at < l->ranks[r].next.at ? i : r;
+        }
+        take(l, r);
+        end = fmax(end, l->ranks[r].free_at);
+    }
+    return end;
+}
+
+static void add_orders(const struct list *l, const struct hv_op *ops, struct hv_schedule_builder *b)
+{
+    size_t width = (size_t)N_KINDS * (size_t)l->v * (size_t)l->m;
+    for (size_t r = 0; r < (size_t)l->p; r++) {
+        for (size_t i = 0; i < width; i++) {
+            const struct hv_op *op = &ops[r * width + i];
+            hv__add(b, (enum hv_op_kind)op->kind, op->stage, op->mb);
+        }
+        hv__rank_done(b);
+    }
+}
+
+enum hv_status hv__gen_zb_list(const struct hv_schedule_input *in, struct hv_schedule_builder *b,
+                               struct hv_err *err)
+{
+    struct list l = {.in = in, .p = in->ranks, .v = in->chunks, .m = in->micro_batches};
+    l.n_stages = l.p * l.v;
+    size_t cells = (size_t)l.n_stages * (size_t)l.m, n_ops = (size_t)N_KINDS * cells;
+    enum hv_status st = hv__check_work(in, 2.0 * (double)n_ops * (l.p + 9.0 * l.v), err);
+    if (st != HV_OK) {
+        return st;
+    }
+    hv__place_zigzag(b);
+    struct hv_op *both = hv_xcalloc(2 * n_ops, sizeof *both);
+    int32_t *done = hv_xcalloc((size_t)N_KINDS * (size_t)l.n_stages, sizeof *done);
+    l.ranks = hv_xcalloc((size_t)l.p, sizeof *l.ranks);
+    l.end[F] = hv_xcalloc(2 * cells, sizeof *l.end[F]);
+    l.end[B] = l.end[F] + cells;
+    for (int k = 0; k < N_KINDS; k++) {
+        l.done[k] = done + k * l.n_stages;
+    }
+    l.ops = both;
+    double early = play(&l);
+    l.ops = both + n_ops;
+    l.late_first = true;
+    double late = play(&l);
+    add_orders(&l, late < early ? both + n_ops : both, b);
+    free(l.end[F]);
+    free(l.ranks);
+    free(done);
+    free(both);
+    return HV_OK;
+}

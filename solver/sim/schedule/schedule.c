@@ -1,0 +1,497 @@
+/*
+ * Making, checking and measuring schedules. The orders themselves come from sched_*.c, the table of
+ * names from schedule_table.c; durations belong to pipeline.c.
+ */
+#include "solver/sim/schedule/schedule.h"
+
+#include "solver/sim/schedule/schedule_int.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* more room; what began in the arena goes on on the heap */
+static void grow(struct hv_schedule_builder *b)
+{
+    if (b->reserved && b->ops.items == b->reserved) {
+        size_t n = b->ops.n;
+        b->ops.items = NULL;
+        b->ops.cap = 0;
+        hv_vec_reserve(&b->ops, 2 * n + 1);
+        memcpy(b->ops.items, b->reserved, n * sizeof *b->reserved);
+    }
+    hv_vec_reserve(&b->ops, b->ops.n + 1);
+}
+
+void hv__add(struct hv_schedule_builder *b, enum hv_op_kind kind, int32_t stage, int32_t mb)
+{
+    struct hv_op op = {.kind = (uint8_t)kind,
+                       .pipe = b->pipe,
+                       .slice = b->slice,
+                       .stage = stage,
+                       .mb = mb,
+                       .group = b->pairing ? b->n_groups : -1};
+    if (b->ops.n == b->ops.cap) {
+        grow(b);
+    }
+    b->ops.items[b->ops.n++] = op;
+}
+
+void hv__pair_begin(struct hv_schedule_builder *b)
+{
+    b->pairing = true;
+}
+
+void hv__pair_end(struct hv_schedule_builder *b)
+{
+    b->pairing = false;
+    b->n_groups++;
+}
+
+void hv__rank_done(struct hv_schedule_builder *b)
+{
+    hv_vec_push(&b->rank_end, b->ops.n);
+}
+
+void hv__place_looped(struct hv_schedule_builder *b)
+{
+    for (int32_t s = 0; s < b->n_stages; s++) {
+        b->stage_to_rank[s] = s % b->n_ranks;
+    }
+}
+
+void hv__place_zigzag(struct hv_schedule_builder *b)
+{
+    for (int32_t s = 0; s < b->n_stages; s++) {
+        int32_t pass = s / b->n_ranks, r = s % b->n_ranks;
+        b->stage_to_rank[s] = pass % 2 ? b->n_ranks - 1 - r : r;
+    }
+}
+
+void hv__set_pipes(struct hv_schedule_builder *b, int32_t n_pipes)
+{
+    b->n_pipes = n_pipes;
+    b->stage_to_rank = hv_xrealloc(b->stage_to_rank, (size_t)n_pipes * (size_t)b->n_stages,
+                                   sizeof *b->stage_to_rank);
+    memset(b->stage_to_rank, 0, (size_t)n_pipes * (size_t)b->n_stages * sizeof *b->stage_to_rank);
+}
+
+static int find_option(const struct hv_schedule_row *row, const char *key)
+{
+    for (size_t i = 0; i < row->n_options; i++) {
+        if (strcmp(row->options[i].key, key) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+int64_t hv__option(const struct hv_schedule_input *in, const char *key)
+{
+    int i = find_option(in->row, key);
+    if (i < 0) {
+        HV_BUG("schedule %s has no option %s", in->row->name, key);
+    }
+    // cppcheck-suppress negativeIndex ; HV_BUG does not return
+    return in->options[i];
+}
+
+struct hv_stage_cost hv__cost(const struct hv_schedule_input *in, int32_t stage)
+{
+    return in->costs ? in->costs[stage] : in->cost;
+}
+
+double hv__hop(const struct hv_schedule_input *in, int32_t stage, bool back)
+{
+    int32_t n_edges = in->ranks * in->chunks - 1;
+    return in->hops_s ? in->hops_s[back ? n_edges + stage : stage] : in->hop_s;
+}
+
+double hv__limit(const struct hv_schedule_input *in, int32_t rank, double own)
+{
+    return in->limits && in->limits[rank] < own ? in->limits[rank] : own;
+}
+
+enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps, struct hv_err *err)
+{
+    if (steps <= HV_SCHEDULE_STEPS_MAX) {
+        return HV_OK;
+    }
+    return hv_err_set(err, HV_ELIMIT,
+                      "schedule %s: p = %d, m = %d would take about %.0g steps to lay out, the "
+                      "limit is %.0g; use fewer ranks or micro-batches",
+                      in->row->name, in->ranks, in->micro_batches, steps, HV_SCHEDULE_STEPS_MAX);
+}
+
+enum hv_status hv__check_even_ranks(const struct hv_schedule_input *in, const char *why,
+                                    struct hv_err *err)
+{
+    int32_t p = in->ranks;
+    if (p % 2 == 0) {
+        return HV_OK;
+    }
+    char below[32] = "";
+    if (p > 1) {
+        snprintf(below, sizeof below, "p = %d or ", p - 1);
+    }
+    return hv_err_set(err, HV_EUSAGE,
+                      "schedule %s %s, so their number must be even, found p = %d; use %sp = %d",
+                      in->row->name, why, p, below, p + 1);
+}
+
+void hv_schedule_input_init(struct hv_schedule_input *in, const struct hv_schedule_row *row,
+                            int32_t ranks, int32_t micro_batches)
+{
+    *in = (struct hv_schedule_input){.row = row,
+                                     .ranks = ranks,
+                                     .micro_batches = micro_batches,
+                                     .chunks = row->chunks,
+                                     .cost = {1, 1, 1}};
+    for (size_t i = 0; i < row->n_options; i++) {
+        in->options[i] = row->options[i].def;
+    }
+}
+
+static enum hv_status unknown_option(const struct hv_schedule_row *row, const char *key,
+                                     struct hv_err *err)
+{
+    const char *keys[HV_SCHEDULE_OPTIONS_MAX];
+    struct hv_str list = {0};
+    for (size_t i = 0; i < row->n_options; i++) {
+        keys[i] = row->options[i].key;
+        hv_str_addf(&list, "%s%s", i ? ", " : "", keys[i]);
+    }
+    const char *near = hv_suggest(key, keys, row->n_options);
+    if (near) {
+        hv_err_set(err, HV_EUSAGE, "schedule %s has no option \"%s\"; did you mean \"%s\"?",
+                   row->name, key, near);
+    } else if (row->n_options == 0) {
+        hv_err_set(err, HV_EUSAGE, "schedule %s takes no options, found \"%s\"", row->name, key);
+    } else {
+        hv_err_set(err, HV_EUSAGE, "schedule %s has no option \"%s\"; it takes: %s", row->name, key,
+                   hv_str_cstr(&list));
+    }
+    hv_str_free(&list);
+    return HV_EUSAGE;
+}
+
+static enum hv_status bad_choice(const struct hv_schedule_row *row,
+                                 const struct hv_schedule_option *o, const char *value,
+                                 struct hv_err *err)
+{
+    struct hv_str list = {0};
+    size_t n = 0;
+    for (; o->choices[n]; n++) {
+        hv_str_addf(&list, "%s%s", n ? ", " : "", o->choices[n]);
+    }
+    const char *near = hv_suggest(value, o->choices, n);
+    hv_err_set(err, HV_EUSAGE, "schedule %s, option %s: expected one of %s, found \"%s\"%s%s%s",
+               row->name, o->key, hv_str_cstr(&list), value, near ? "; did you mean \"" : "",
+               near ? near : "", near ? "\"?" : "");
+    hv_str_free(&list);
+    return HV_EUSAGE;
+}
+
+enum hv_status hv_schedule_set_int(struct hv_schedule_input *in, const char *key, int64_t value,
+                                   struct hv_err *err)
+{
+    int i = find_option(in->row, key);
+    if (i < 0) {
+        return unknown_option(in->row, key, err);
+    }
+    const struct hv_schedule_option *o = &in->row->options[i];
+    if (value < o->min || value > o->max) {
+        return hv_err_set(err, HV_EUSAGE,
+                          "schedule %s, option %s: expected a number from %lld to %lld, found %lld",
+                          in->row->name, key, (long long)o->min, (long long)o->max,
+                          (long long)value);
+    }
+    in->options[i] = value;
+    return HV_OK;
+}
+
+enum hv_status hv_schedule_set_option(struct hv_schedule_input *in, const char *key,
+                                      const char *value, struct hv_err *err)
+{
+    int i = find_option(in->row, key);
+    if (i < 0) {
+        return unknown_option(in->row, key, err);
+    }
+    const struct hv_schedule_option *o = &in->row->options[i];
+    if (o->type == HV_SCHEDULE_CHOICE) {
+        for (int c = 0; o->choices[c]; c++) {
+            if (strcmp(o->choices[c], value) == 0) {
+                in->options[i] = c;
+                return HV_OK;
+            }
+        }
+        return bad_choice(in->row, o, value, err);
+    }
+    char *end = NULL;
+    errno = 0;
+    long long x = strtoll(value, &end, 10);
+    if (end == value || *end != '\0' || errno != 0) {
+        return hv_err_set(err, HV_EUSAGE,
+                          "schedule %s, option %s: expected a whole number, found \"%s\"",
+                          in->row->name, key, value);
+    }
+    return hv_schedule_set_int(in, key, x, err);
+}
+
+int32_t hv_schedule_usual_chunks(const struct hv_schedule_input *in)
+{
+    int i = find_option(in->row, "waves");
+    return i >= 0 && in->options[i] > 0 ? 2 * (int32_t)in->options[i] : in->row->chunks;
+}
+
+static enum hv_status check_sizes(const struct hv_schedule_input *in, struct hv_err *err)
+{
+    const struct hv_schedule_row *row = in->row;
+    if (in->ranks < 1 || in->micro_batches < 1 || in->chunks < 1) {
+        return hv_err_set(err, HV_EUSAGE,
+                          "schedule %s: ranks, micro-batches and chunks must be at least 1, found "
+                          "p = %d, m = %d, v = %d",
+                          row->name, in->ranks, in->micro_batches, in->chunks);
+    }
+    if (in->ranks > HV_SCHEDULE_RANKS_MAX || in->micro_batches > HV_SCHEDULE_MB_MAX ||
+        in->chunks > HV_SCHEDULE_CHUNKS_MAX) {
+        return hv_err_set(err, HV_ELIMIT,
+                          "schedule %s: at most %d ranks, %d micro-batches and %d chunks, found "
+                          "p = %d, m = %d, v = %d",
+                          row->name, HV_SCHEDULE_RANKS_MAX, HV_SCHEDULE_MB_MAX,
+                          HV_SCHEDULE_CHUNKS_MAX, in->ranks, in->micro_batches, in->chunks);
+    }
+    if (!(row->flags & HV_SCHEDULE_CHUNKS) && in->chunks != row->chunks) {
+        return hv_err_set(
+            err, HV_EUSAGE,
+            "schedule %s works with exactly %d chunk%s per rank, found v = %d; use v = %d",
+            row->name, row->chunks, row->chunks == 1 ? "" : "s", in->chunks, row->chunks);
+    }
+    if ((row->flags & HV_SCHEDULE_NEEDS_CHUNKS) && in->chunks < 2) {
+        return hv_err_set(err, HV_EUSAGE,
+                          "schedule %s needs at least 2 chunks; use v = 2 (found v = %d)",
+                          row->name, in->chunks);
+    }
+    double slices = 1;
+    if (row->flags & HV_SCHEDULE_SLICES && find_option(row, "slices") >= 0) {
+        slices = (double)hv__option(in, "slices");
+    }
+    double ops = (double)in->ranks * in->chunks * in->micro_batches * slices *
+                 (row->flags & (HV_SCHEDULE_SPLIT | HV_SCHEDULE_RECOMPUTE) ? 3 : 2);
+    if (ops > (double)HV_SCHEDULE_OPS_MAX) {
+        return hv_err_set(err, HV_ELIMIT,
+                          "schedule %s would have %.0f operations, the limit is %zu", row->name,
+                          ops, HV_SCHEDULE_OPS_MAX);
+    }
+    return HV_OK;
+}
+
+/* rows whose number of ops is known fill the arena directly, without a copy */
+static void reserve(struct hv_arena *a, const struct hv_schedule_input *in,
+                    struct hv_schedule_builder *b)
+{
+    const unsigned unknown = HV_SCHEDULE_RECOMPUTE | HV_SCHEDULE_SLICES | HV_SCHEDULE_OVERLAP |
+                             HV_SCHEDULE_ORDER | HV_SCHEDULE_TWO_WAY | HV_SCHEDULE_PARTS;
+    if (in->row->flags & unknown) {
+        return;
+    }
+    size_t kinds = in->row->flags & HV_SCHEDULE_SPLIT ? 3 : 2;
+    b->ops.cap = (size_t)b->n_stages * (size_t)in->micro_batches * kinds;
+    b->ops.items = b->reserved = hv_arena_new(a, struct hv_op, b->ops.cap);
+}
+
+static void chain_graph(struct hv_arena *a, int32_t n_stages, struct hv_stage_graph *out)
+{
+    int32_t n = n_stages - 1;
+    int32_t *from = hv_arena_new(a, int32_t, (size_t)n + 1);
+    int32_t *to = hv_arena_new(a, int32_t, (size_t)n + 1);
+    for (int32_t i = 0; i < n; i++) {
+        from[i] = i;
+        to[i] = i + 1;
+    }
+    *out = (struct hv_stage_graph){.n_edges = n, .from = from, .to = to};
+}
+
+static enum hv_status copy_graph(struct hv_arena *a, const struct hv_stage_graph *g,
+                                 int32_t n_stages, struct hv_stage_graph *out, struct hv_err *err)
+{
+    for (int32_t e = 0; e < g->n_edges; e++) {
+        if (g->from[e] < 0 || g->from[e] >= g->to[e] || g->to[e] >= n_stages) {
+            return hv_err_set(err, HV_EUSAGE,
+                              "stage edge %d → %d: stages run from 0 to %d and feed later ones",
+                              g->from[e], g->to[e], n_stages - 1);
+        }
+    }
+    size_t n = (size_t)g->n_edges;
+    out->n_edges = g->n_edges;
+    out->from = hv_arena_copy(a, g->from, n, sizeof *g->from);
+    out->to = hv_arena_copy(a, g->to, n, sizeof *g->to);
+    return HV_OK;
+}
+
+static enum hv_status finish(struct hv_arena *a, const struct hv_schedule_input *in,
+                             struct hv_schedule_builder *b, struct hv_schedule *out,
+                             struct hv_err *err)
+{
+    size_t *rank_at = hv_arena_new(a, size_t, (size_t)b->n_ranks + 1);
+    bool stashes = false;
+    for (int32_t r = 0; r < b->n_ranks; r++) {
+        stashes |= b->stash[r] > 0;
+    }
+    for (size_t r = 0; r < b->rank_end.n; r++) {
+        rank_at[r + 1] = b->rank_end.items[r];
+    }
+    *out = (struct hv_schedule){
+        .n_ranks = b->n_ranks,
+        .n_stages = b->n_stages,
+        .n_micro_batches = in->micro_batches,
+        .n_slices = b->n_slices,
+        .n_pipes = b->n_pipes,
+        .n_groups = b->n_groups,
+        .rank_at = rank_at,
+        .stage_to_rank =
+            hv_arena_copy(a, b->stage_to_rank, (size_t)b->n_pipes * (size_t)b->n_stages,
+                          sizeof *b->stage_to_rank),
+        .ops = b->ops.items == b->reserved && b->reserved
+                   ? b->reserved
+                   : hv_arena_copy(a, b->ops.items, b->ops.n, sizeof *b->ops.items),
+        .weight_versions =
+            hv_arena_copy(a, b->weight_versions, (size_t)b->n_ranks, sizeof *b->weight_versions),
+        .stash = stashes ? hv_arena_copy(a, b->stash, (size_t)b->n_ranks, sizeof *b->stash) : NULL,
+        .parts = b->parts,
+        .free_adjacent_recompute = b->free_adjacent_recompute,
+        .recompute_waits = b->recompute_waits,
+        .async = (in->row->flags & HV_SCHEDULE_ASYNC) != 0,
+    };
+    if (!in->graph) {
+        chain_graph(a, b->n_stages, &out->graph);
+        return HV_OK;
+    }
+    return copy_graph(a, in->graph, b->n_stages, &out->graph, err);
+}
+
+/* most micro-batches a rank holds, in the way its schedule counts: a scheduler that places B and W
+ * by itself takes back half an activation with each */
+static double most_held(const struct hv_schedule_input *in, const struct hv_schedule *s, int32_t r,
+                        int32_t counted)
+{
+    double unit = (double)in->chunks * (s->parts ? 1 : s->n_slices);
+    const unsigned halves = HV_SCHEDULE_SPLIT | HV_SCHEDULE_BY_COST;
+    if ((in->row->flags & halves) != halves) {
+        return counted / unit;
+    }
+    static const int takes[HV_OP_KIND_N] = {
+        [HV_OP_F] = 2, [HV_OP_B] = -1, [HV_OP_W] = -1, [HV_OP_BW] = -2};
+    int now = 0, most = 0;
+    for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1]; i++) {
+        now += takes[s->ops[i].kind];
+        most = now > most ? now : most;
+    }
+    return most / (2 * unit);
+}
+
+/* limits given per rank hold for every schedule, whether it decides by them or not */
+static enum hv_status check_limits(const struct hv_schedule_input *in, const struct hv_schedule *s,
+                                   struct hv_err *err)
+{
+    int32_t *counted = in->limits ? hv_xcalloc((size_t)in->ranks, sizeof *counted) : NULL;
+    enum hv_status st = HV_OK;
+    if (counted) {
+        hv_schedule_peak_inflight(s, counted);
+    }
+    for (int32_t r = 0; counted && r < in->ranks && st == HV_OK; r++) {
+        double most = most_held(in, s, r, counted[r]);
+        if (most > in->limits[r] + 1e-9) {
+            st = hv_err_set(err, HV_ENO,
+                            "schedule %s keeps %g micro-batches on rank %d, its limit is %g; allow "
+                            "%g there, or take a schedule that decides by memory, such as zb-1p",
+                            in->row->name, most, r, in->limits[r], most);
+        }
+    }
+    free(counted);
+    return st;
+}
+
+/* a limit below one micro-batch leaves nothing to run */
+static enum hv_status check_room(const struct hv_schedule_input *in, struct hv_err *err)
+{
+    for (int32_t r = 0; in->limits && r < in->ranks; r++) {
+        if (!(in->limits[r] >= 1)) {
+            return hv_err_set(err, HV_ENO,
+                              "schedule %s: rank %d may hold %g micro-batches, it needs room for 1 "
+                              "at least",
+                              in->row->name, r, in->limits[r]);
+        }
+    }
+    return HV_OK;
+}
+
+enum hv_status hv_schedule_make(struct hv_arena *a, const struct hv_schedule_input *in,
+                                struct hv_schedule *out, struct hv_err *err)
+{
+    enum hv_status st = check_sizes(in, err);
+    st = st == HV_OK ? check_room(in, err) : st;
+    if (st != HV_OK) {
+        return st;
+    }
+    struct hv_schedule_builder b = {
+        .n_ranks = in->ranks, .n_stages = in->ranks * in->chunks, .n_slices = 1, .slice = -1};
+    b.weight_versions = hv_xcalloc(2 * (size_t)in->ranks, sizeof *b.weight_versions);
+    b.stash = b.weight_versions + in->ranks;
+    for (int32_t r = 0; r < in->ranks; r++) {
+        b.weight_versions[r] = 1;
+    }
+    hv__set_pipes(&b, 1);
+    hv__place_looped(&b);
+    reserve(a, in, &b);
+    st = in->row->generate(in, &b, err);
+    if (st == HV_OK && b.rank_end.n != (size_t)in->ranks) {
+        HV_BUG("schedule %s filled %zu of %d ranks", in->row->name, b.rank_end.n, in->ranks);
+    }
+    if (st == HV_OK) {
+        st = finish(a, in, &b, out, err);
+    }
+    st = st == HV_OK ? check_limits(in, out, err) : st;
+    if (b.ops.items != b.reserved) {
+        hv_vec_free(&b.ops);
+    }
+    hv_vec_free(&b.rank_end);
+    free(b.stage_to_rank);
+    free(b.weight_versions);
+    return st;
+}
+
+int32_t hv_schedule_rank_of(const struct hv_schedule *s, size_t i_op)
+{
+    int32_t lo = 0, hi = s->n_ranks - 1;
+    while (lo < hi) {
+        int32_t mid = lo + (hi - lo + 1) / 2;
+        if (s->rank_at[mid] <= i_op) {
+            lo = mid;
+        } else {
+            hi = mid - 1;
+        }
+    }
+    return lo;
+}
+
+void hv_schedule_peak_inflight(const struct hv_schedule *s, int32_t *out_per_rank)
+{
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        int32_t now = 0, most = 0;
+        for (size_t i = s->rank_at[r]; i < s->rank_at[r + 1]; i++) {
+            enum hv_op_kind k = (enum hv_op_kind)s->ops[i].kind;
+            bool again = s->parts && s->ops[i].slice > 0; /* the rest of what has been counted */
+            now += k == HV_OP_F && !again ? 1 : k == HV_OP_W || k == HV_OP_BW ? -1 : 0;
+            most = now > most ? now : most;
+        }
+        out_per_rank[r] = most;
+    }
+    for (int32_t r = 0; r < s->n_ranks && s->stash; r++) {
+        int32_t over = s->stash[r] > 0 ? out_per_rank[r] - s->stash[r] : 0;
+        if (over > 0) {
+            out_per_rank[r] -= over;
+            out_per_rank[s->n_ranks - 1 - r] += over;
+        }
+    }
+}

@@ -1,0 +1,76 @@
+/** Between the generators and schedule.c: the builder they fill. Not for other rooms. */
+#ifndef HV_SOLVER_SIM_SCHEDULE_SCHEDULE_INT_H
+#define HV_SOLVER_SIM_SCHEDULE_SCHEDULE_INT_H
+
+#include "solver/base/vec.h"
+#include "solver/sim/schedule/schedule.h"
+#include <stdlib.h>
+
+/**
+ * A schedule in the making: ops rank by rank, in order. On the heap, freed by hv_schedule_make,
+ * except `ops`, which begin in the arena of the schedule where their number is known before.
+ */
+struct hv_schedule_builder {
+    HV_VEC(struct hv_op) ops;
+    struct hv_op *reserved; /**< where ops began in the arena, or NULL */
+    HV_VEC(size_t) rank_end;
+    int32_t n_ranks, n_stages, n_pipes, n_slices, n_groups;
+    int32_t *stage_to_rank;   /**< [n_pipes × n_stages]; hv__place_* fill it */
+    int32_t *weight_versions; /**< [n_ranks], 1 to begin with */
+    int32_t *stash;           /**< [n_ranks], 0 = keeps all itself, as to begin with */
+    bool free_adjacent_recompute, recompute_waits, parts;
+    int16_t slice; /**< slice of the ops added next, -1 = whole */
+    uint8_t pipe;  /**< direction of the ops added next */
+    bool pairing;  /**< the ops added next belong to pair n_groups */
+};
+
+/** Adds one op to the rank being filled. */
+void hv__add(struct hv_schedule_builder *b, enum hv_op_kind kind, int32_t stage, int32_t mb);
+/** Adds an overlapped pair: the next two ops added by hv__add belong together. */
+void hv__pair_begin(struct hv_schedule_builder *b);
+/** Ends the pair. */
+void hv__pair_end(struct hv_schedule_builder *b);
+/** The rank is complete; the next op belongs to the next rank. */
+void hv__rank_done(struct hv_schedule_builder *b);
+/** Sets the number of directions (1 to begin with); before any placing. */
+void hv__set_pipes(struct hv_schedule_builder *b, int32_t n_pipes);
+/** Placement s → s mod p (what a builder begins with). */
+void hv__place_looped(struct hv_schedule_builder *b);
+/** Zig-zag: every second pass over the ranks runs backwards (V shape for two chunks). */
+void hv__place_zigzag(struct hv_schedule_builder *b);
+/** Value of an option by key (the key must be in the row). */
+int64_t hv__option(const struct hv_schedule_input *in, const char *key);
+/** Cost of a stage for schedulers that decide by cost. */
+struct hv_stage_cost hv__cost(const struct hv_schedule_input *in, int32_t stage);
+
+/** One hop between neighbouring stages: from `stage` to the next, or back to it. */
+double hv__hop(const struct hv_schedule_input *in, int32_t stage, bool back);
+/** Micro-batches that a rank may hold, at most `own` (what the schedule allows itself). */
+double hv__limit(const struct hv_schedule_input *in, int32_t rank, double own);
+
+/** Refuses (HV_ELIMIT) what would take far too many steps to lay out. */
+enum hv_status hv__check_work(const struct hv_schedule_input *in, double steps,
+                              struct hv_err *err) HV_NODISCARD;
+
+/** Refuses (HV_EUSAGE) an odd number of ranks with the even ones next to it; `why` is the verb
+ * phrase after the schedule's name ("pairs ranks"). */
+enum hv_status hv__check_even_ranks(const struct hv_schedule_input *in, const char *why,
+                                    struct hv_err *err) HV_NODISCARD;
+
+/** Signature of a generator. */
+typedef enum hv_status hv__generator(const struct hv_schedule_input *in,
+                                     struct hv_schedule_builder *b, struct hv_err *err);
+hv__generator hv__gen_gpipe, hv__gen_1f1b, hv__gen_dapple, hv__gen_pipedream, hv__gen_2bw,
+    hv__gen_hetpipe, hv__gen_bpipe, hv__gen_autopipe;
+hv__generator hv__gen_interleaved, hv__gen_breadth_first, hv__gen_group_interleaved;
+hv__generator hv__gen_zb_h1, hv__gen_zb_h2;
+hv__generator hv__gen_terapipe, hv__gen_seq1f1b;
+hv__generator hv__gen_zb_1p, hv__gen_zb_15p, hv__gen_zb_2p, hv__gen_zb_v, hv__gen_zb_v_greedy;
+hv__generator hv__gen_chimera, hv__gen_hanayo, hv__gen_dynapipe;
+hv__generator hv__gen_tessel, hv__gen_graphpipe, hv__gen_distmm;
+hv__generator hv__gen_dualpipe, hv__gen_dualpipev, hv__gen_varuna;
+hv__generator hv__gen_v_min, hv__gen_v_half, hv__gen_v_adaptive, hv__gen_1f1b_v;
+hv__generator hv__gen_zb_list;
+hv__generator hv__gen_explicit;
+
+#endif

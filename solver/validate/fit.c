@@ -1,0 +1,386 @@
+/* Fitting of device classes on published rows. Which rows, which weights, which numbers; the
+ * least squares are optim/fit's and the times the judge's. */
+#include "solver/validate/fit_int.h"
+
+#include "solver/base/units.h"
+#include "solver/optim/choice/fit.h"
+#include "solver/validate/memo.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Residuals are logarithms: beyond 3 % they count as absolute values. */
+#define HUBER 0.03
+/* Difference of a Jacobian, in units of a number's spread. */
+#define DIFFERENCE 0.05
+/* Ridge: a number one spread from its typical value costs 0.2 % of mean error. */
+#define RIDGE 2e-3
+#define STEPS 24
+/* Jacobians after the first; a second one changes no group by more than 0.4 %. */
+#define JACOBIANS 1
+#define TOLERANCE 2e-3
+
+enum { N = HV_CALIBRATED_N };
+
+/* ---- rows of one class ----------------------------------------------------------------------- */
+
+/* Everything one class is fitted with. Arrays have one entry per row of the class. */
+struct work {
+    struct hv_validation *v;
+    struct hv_arena scratch;
+    struct hv_calibration *numbers; /* what the clusters of the class point at */
+    size_t *rows, n;                /* numbers in v->rows */
+    size_t *same;                   /* first entry of the same configuration */
+    struct hv_plan **plans;         /* of the first entries; NULL elsewhere */
+    double *log_measured, *weights;
+    struct hv__memo memo;        /* predicted seconds of the first entries */
+    struct hv__memo_point aside; /* the same where x is a step of a derivative */
+    double *jacobian, *r;        /* n × N, n */
+    double prior[N];             /* what the ridge pulls to */
+};
+
+/* Times of the first entries at x, as far as weights ask for them; `at` is new, or x itself. */
+static void evaluate(struct work *w, const double *x, struct hv__memo_point *at,
+                     const struct hv__memo_point *near, int param)
+{
+    for (int k = 0; k < N; k++) {
+        w->numbers->v[k] = hv__fit_to_v(k, x[k]);
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        size_t s = w->same[i];
+        if (w->weights[i] <= 0 || at->known[s]) {
+            continue;
+        }
+        bool held = near != NULL && hv__memo_holds(&w->memo, near, param, s);
+        at->value[s] =
+            held ? near->value[s]
+                 : hv_validation_time_s(&w->v->rows[w->rows[s]], w->plans[s], &w->scratch);
+        at->known[s] = true;
+    }
+}
+
+/* Residuals: log(predicted / measured). Rows of weight 0 are not evaluated; next to a point that
+ * is known, only rows that react to the number that differs. */
+static enum hv_status residuals(void *ctx, const double *x, double *r, struct hv_err *err)
+{
+    struct work *w = ctx;
+    struct hv__memo_point *at = &w->aside;
+    int param = -1;
+    struct hv__memo_point *near = hv__memo_near(&w->memo, x, &param);
+    (void)err;
+    if (near == NULL) {
+        at = hv__memo_add(&w->memo, x);
+    } else if (param < 0) {
+        at = near;
+    } else {
+        memset(at->known, 0, w->n * sizeof *at->known);
+    }
+    evaluate(w, x, at, param < 0 ? NULL : near, param);
+    for (size_t i = 0; i < w->n; i++) {
+        r[i] = w->weights[i] > 0 ? log(at->value[w->same[i]]) - w->log_measured[i] : HV_UNKNOWN;
+    }
+    return HV_OK;
+}
+
+static bool same_group(const struct hv_validation_row *a, const struct hv_validation_row *b)
+{
+    return a->low_bits == b->low_bits && a->experts == b->experts &&
+           strcmp(a->device, b->device) == 0;
+}
+
+/* Weights: each source the same, inside it each group, inside that each row; 0 for `without`. They
+ * sum up to 1 / HUBER, so that the objective is about the mean error. */
+static void weigh(struct work *w, const char *without)
+{
+    double total = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct hv_validation_row *a = &w->v->rows[w->rows[i]];
+        size_t group = 0, groups = 0;
+        for (size_t k = 0; k < w->n; k++) {
+            const struct hv_validation_row *b = &w->v->rows[w->rows[k]];
+            if (strcmp(a->source, b->source) != 0) {
+                continue;
+            }
+            group += same_group(a, b);
+            bool first = true;
+            for (size_t j = 0; first && j < k; j++) {
+                const struct hv_validation_row *c = &w->v->rows[w->rows[j]];
+                first = strcmp(c->source, b->source) != 0 || !same_group(c, b);
+            }
+            groups += first;
+        }
+        bool counts = without == NULL || strcmp(a->source, without) != 0;
+        w->weights[i] = counts ? 1.0 / ((double)group * (double)groups) : 0;
+        total += w->weights[i];
+    }
+    for (size_t i = 0; i < w->n && total > 0; i++) {
+        w->weights[i] /= total * HUBER;
+    }
+}
+
+/* Mean error of the objective at residuals r. */
+static double mean_error(const struct work *w, const double *r)
+{
+    double sum = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        sum += w->weights[i] > 0 ? w->weights[i] * HUBER * fabs(r[i]) : 0;
+    }
+    return sum;
+}
+
+/* Collects the class's timed rows and builds their plans. */
+static enum hv_status open_class(struct work *w, struct hv_validation *v,
+                                 const struct hv_prediction *shipped, const char *name,
+                                 struct hv_arena *arena, struct hv_err *err)
+{
+    *w = (struct work){.v = v};
+    w->rows = hv_arena_new(arena, size_t, v->n_rows + 1);
+    for (size_t i = 0; i < v->n_rows; i++) {
+        bool timed = hv_known(v->rows[i].measured_s) && hv_known(shipped[i].iteration_s);
+        if (timed && !v->rows[i].mixed && strcmp(hv__fit_class_of(&v->rows[i])->name, name) == 0) {
+            w->rows[w->n++] = i;
+        }
+    }
+    w->same = hv_arena_new(arena, size_t, w->n + 1);
+    w->plans = hv_arena_new(arena, struct hv_plan *, w->n + 1);
+    w->log_measured = hv_arena_new(arena, double, w->n + 1);
+    w->weights = hv_arena_new(arena, double, w->n + 1);
+    w->aside.value = hv_arena_new(arena, double, w->n + 1);
+    w->aside.known = hv_arena_new(arena, bool, w->n + 1);
+    hv__memo_init(&w->memo, N, w->n, arena);
+    w->jacobian = hv_arena_new(arena, double, 2 * w->n * N + N);
+    w->r = hv_arena_new(arena, double, w->n + 1);
+    enum hv_status st = HV_OK;
+    for (size_t i = 0; st == HV_OK && i < w->n; i++) {
+        const struct hv_validation_row *row = &v->rows[w->rows[i]];
+        w->log_measured[i] = log(row->measured_s);
+        while (!hv_validation_same(&v->rows[w->rows[w->same[i]]], row)) {
+            w->same[i]++;
+        }
+        if (w->same[i] == i) {
+            st = hv__fit_plan(row, &shipped[w->rows[i]], &w->plans[i], err);
+        }
+    }
+    return st;
+}
+
+static void close_class(struct work *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        hv_plan_unref(w->plans[i]);
+    }
+    hv_arena_free(&w->scratch);
+}
+
+/* Points the clusters of the class at numbers that may change. */
+static void borrow_clusters(struct work *w, struct hv_calibration *numbers)
+{
+    w->numbers = numbers;
+    for (size_t i = 0; i < w->n; i++) {
+        struct hv_cluster *c = w->v->rows[w->rows[i]].cluster;
+        if (hv_device_calibration(hv_cluster_device(c, 0).kind) != numbers) {
+            hv_cluster_calibrate(c, numbers);
+        }
+    }
+}
+
+/* ---- fits ------------------------------------------------------------------------------------ */
+
+static void fill_sources(const struct work *w, struct hv_class_fit *out, struct hv_arena *arena)
+{
+    out->n_rows = w->n;
+    out->sources = hv_arena_new(arena, const char *, w->n + 1);
+    for (size_t i = 0; i < w->n; i++) {
+        const char *s = w->v->rows[w->rows[i]].source;
+        size_t k = 0;
+        while (k < out->n_sources && strcmp(out->sources[k], s) != 0) {
+            k++;
+        }
+        if (k == out->n_sources) {
+            out->sources[out->n_sources++] = s;
+        }
+    }
+}
+
+/* The class being fitted, and the fits there are of others. */
+struct others {
+    const struct hv_calibration *self;
+    const struct hv_class_fit *fits;
+    size_t n;
+};
+
+/* Fits with the weights of w from `start`; the Jacobian in w->jacobian is used where known. */
+static enum hv_status solve(struct work *w, const double *start, double *jacobian, bool known,
+                            struct hv_fit_result *out, struct hv_err *err)
+{
+    double least[N], most[N], ridge[N];
+    for (int k = 0; k < N; k++) {
+        least[k] = hv__fit_to_x(k, hv_calibrated_rows[k].least);
+        most[k] = hv__fit_to_x(k, hv_calibrated_rows[k].most);
+        ridge[k] = RIDGE;
+    }
+    const struct hv_fit f = {.n_params = N,
+                             .n_residuals = w->n,
+                             .start = start,
+                             .least = least,
+                             .most = most,
+                             .prior = w->prior,
+                             .ridge = ridge,
+                             .weights = w->weights,
+                             .huber = HUBER,
+                             .step = DIFFERENCE,
+                             .max_jacobians = JACOBIANS,
+                             .max_steps = STEPS,
+                             .tolerance = TOLERANCE,
+                             .residuals = residuals,
+                             .ctx = w};
+    out->jacobian = jacobian;
+    out->residuals = w->r;
+    out->known_jacobian = known;
+    return hv_fit_solve(&f, out, err);
+}
+
+static void take_numbers(struct hv_calibration *c, const double *x)
+{
+    for (int k = 0; k < N; k++) {
+        c->v[k] = hv__fit_to_v(k, x[k]);
+    }
+}
+
+/* What is known before a class is fitted: the class it is like, else the typical values. */
+static void set_prior(struct work *w, const struct others *o, const char *source)
+{
+    struct hv_calibration known;
+    bool some = hv__fit_relative(w->v, o->self, source, o->fits, o->n, &known);
+    for (int k = 0; k < N; k++) {
+        w->prior[k] = some ? hv__fit_to_x(k, known.v[k]) : 0;
+    }
+}
+
+/* The class without each of its sources: from the typical values and the Jacobian there, so that
+ * nothing of the source gets in. */
+static enum hv_status fit_left_out(struct work *w, const struct others *o, struct hv_class_fit *out,
+                                   struct hv_arena *arena, struct hv_err *err)
+{
+    enum hv_status st = HV_OK;
+    size_t size = w->n * N;
+    double x[N], start[N] = {0}, *carried = w->jacobian + size;
+    out->without = hv_arena_new(arena, struct hv_class_without, out->n_sources);
+    for (size_t s = 0; st == HV_OK && s < out->n_sources; s++) {
+        struct hv_fit_result r = {.x = x};
+        weigh(w, out->sources[s]);
+        set_prior(w, o, out->sources[s]);
+        memcpy(carried, w->jacobian, size * sizeof *carried);
+        st = solve(w, start, carried, true, &r, err);
+        out->without[s] = (struct hv_class_without){out->sources[s], out->all};
+        take_numbers(&out->without[s].fit, x);
+        out->n_calls += (size_t)r.n_calls;
+        out->n_without++;
+    }
+    return st;
+}
+
+/* The error of the shipped numbers. */
+static enum hv_status before(struct work *w, const struct hv_calibration *c,
+                             struct hv_class_fit *out, struct hv_err *err)
+{
+    double x[N];
+    for (int k = 0; k < N; k++) {
+        x[k] = hv__fit_to_x(k, c->v[k]);
+    }
+    enum hv_status st = residuals(w, x, w->r, err);
+    out->error_before = mean_error(w, w->r);
+    return st;
+}
+
+/* Derivatives of all residuals at the typical values, into w->jacobian. From then on a row counts
+ * as blind to the numbers that did not move it at all. */
+static enum hv_status first_jacobian(struct work *w, struct hv_arena *arena, struct hv_err *err)
+{
+    double x[N] = {0}, *moved = w->jacobian + w->n * N;
+    bool *moves = hv_arena_new(arena, bool, w->n *N + 1);
+    enum hv_status st = residuals(w, x, w->r, err);
+    for (int k = 0; st == HV_OK && k < N; k++) {
+        x[k] = DIFFERENCE;
+        st = residuals(w, x, moved, err);
+        x[k] = 0;
+        for (size_t i = 0; i < w->n; i++) {
+            w->jacobian[i * N + (size_t)k] = (moved[i] - w->r[i]) / DIFFERENCE;
+            if (moved[i] != w->r[i]) {
+                moves[w->same[i] * N + (size_t)k] = true;
+            }
+        }
+    }
+    w->memo.moves = moves;
+    return st;
+}
+
+static enum hv_status fit_class(struct hv_validation *v, const struct hv_prediction *shipped,
+                                const struct hv_fit_request *what, size_t i, struct hv_arena *arena,
+                                struct hv_class_fit *all, struct hv_err *err)
+{
+    const struct hv_calibration *c = &what->classes[i];
+    const struct others others = {c, all, what->n_classes};
+    struct hv_class_fit *out = &all[i];
+    struct work w;
+    double start[N] = {0}, x[N];
+    *out = (struct hv_class_fit){.all = *c};
+    enum hv_status st = open_class(&w, v, shipped, c->name, arena, err);
+    if (st == HV_OK && w.n > 0) {
+        struct hv_fit_result r = {.x = x};
+        struct hv_calibration *numbers = hv_arena_copy(arena, c, 1, sizeof *numbers);
+        borrow_clusters(&w, numbers);
+        fill_sources(&w, out, arena);
+        weigh(&w, NULL);
+        set_prior(&w, &others, NULL);
+        st = first_jacobian(&w, arena, err);
+        st = st ? st : before(&w, c, out, err);
+        size_t size = w.n * N;
+        memcpy(w.jacobian + size, w.jacobian, size * sizeof *w.jacobian);
+        st = st ? st : solve(&w, start, w.jacobian + size, true, &r, err);
+        out->error_after = mean_error(&w, w.r);
+        out->n_calls = (size_t)r.n_calls;
+        take_numbers(&out->all, x);
+        if (st == HV_OK && what->leave_out && out->n_sources > 1) {
+            st = fit_left_out(&w, &others, out, arena, err);
+        }
+        *numbers = out->all;
+    }
+    close_class(&w);
+    return st;
+}
+
+/* Is class i like one that is not fitted yet? */
+static bool waits(const struct hv_fit_request *what, size_t i, const bool *done)
+{
+    const char *like = what->classes[i].like;
+    for (size_t k = 0; like != NULL && k < what->n_classes; k++) {
+        if (k != i && !done[k] && strcmp(what->classes[k].name, like) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum hv_status hv_validation_fit(struct hv_validation *v, const struct hv_prediction *shipped,
+                                 const struct hv_fit_request *what, struct hv_arena *arena,
+                                 struct hv_class_fit *out, struct hv_err *err)
+{
+    enum hv_status st = HV_OK;
+    bool *done = hv_arena_new(arena, bool, what->n_classes + 1);
+    for (size_t i = 0; i < what->n_classes; i++) {
+        out[i] = (struct hv_class_fit){.all = what->classes[i]};
+    }
+    /* relatives first; classes that are like each other in a circle come as they stand */
+    for (size_t left = what->n_classes, i = 0, passed = 0; st == HV_OK && left > 0;
+         i = (i + 1) % what->n_classes) {
+        if (done[i] || (waits(what, i, done) && passed++ < what->n_classes)) {
+            continue;
+        }
+        st = fit_class(v, shipped, what, i, arena, out, err);
+        done[i] = true;
+        passed = 0;
+        left--;
+    }
+    return st;
+}

@@ -1,0 +1,40 @@
+/** Times of rows at points of a fit that were evaluated before; only for validate_fit.c. */
+#ifndef HV_SOLVER_VALIDATE_MEMO_H
+#define HV_SOLVER_VALIDATE_MEMO_H
+
+#include "solver/base/arena.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+/** Points that are kept; the first one for good, the others in turn. */
+#define HV__MEMO_POINTS 4
+
+/** Times at one point. */
+struct hv__memo_point {
+    double *x;     /**< n_params */
+    double *value; /**< n_rows */
+    bool *known;   /**< n_rows: which of them were evaluated */
+};
+
+/**
+ * A difference of one number leaves the time of most rows alone: who trains in 16 bits does not see
+ * the 8-bit efficiency. `moves` says which rows react to which number; while it is NULL all do.
+ */
+struct hv__memo {
+    size_t n_params, n_rows, n_points, next;
+    struct hv__memo_point points[HV__MEMO_POINTS];
+    const bool *moves; /**< n_rows × n_params, or NULL */
+};
+
+/** Makes room in `arena`. */
+void hv__memo_init(struct hv__memo *m, size_t n_params, size_t n_rows, struct hv_arena *arena);
+/** A kept point that differs from x in at most one number, or NULL; *param = that number, −1: none.
+ * O(points · params). */
+struct hv__memo_point *hv__memo_near(struct hv__memo *m, const double *x, int *param);
+/** A point for x at which nothing is known yet; an old one gives way. */
+struct hv__memo_point *hv__memo_add(struct hv__memo *m, const double *x);
+/** Is the time of a row at a near point also that at the point that differs in `param`? */
+bool hv__memo_holds(const struct hv__memo *m, const struct hv__memo_point *near, int param,
+                    size_t row);
+
+#endif

@@ -1,0 +1,44 @@
+/** Shared by the files of levers; not for others. */
+#ifndef HV_UI_LEVER_LEVER_INT_H
+#define HV_UI_LEVER_LEVER_INT_H
+
+#include "ui/lever/lever.h"
+#include "ui/session/session_int.h"
+
+/** Documents and plan of a trial, each shared with the session until it is changed. */
+struct hv__trial {
+    struct hv_session *s;
+    const struct hv_levers *levers;
+    const struct hv_plan *base; /**< the plan as it is now */
+    json_t *tree[HV__INPUTS];   /**< owned */
+    json_t *plan;               /**< owned */
+    bool plan_changed;
+    struct hv_err *err;
+};
+
+/** Seconds between checkpoints by position of the lever; position 0 stands for the best one. */
+enum { HV__LEVER_INTERVALS = 13 };
+extern const double hv__lever_intervals_s[HV__LEVER_INTERVALS];
+
+/** Turns one lever of a trial. */
+enum hv_status hv__trial_turn(struct hv__trial *t, const struct hv_lever *l,
+                              double value) HV_NODISCARD;
+/** Turns a lever of the plan; t->plan is a tree of its own by then. */
+enum hv_status hv__trial_turn_plan(struct hv__trial *t, const struct hv_lever *l,
+                                   double value) HV_NODISCARD;
+/** Chunks that every rank of the plan holds, 0 when they differ or cannot be cut again; *most =
+ * blocks of the rank with the fewest. */
+int hv__plan_chunks(const struct hv_plan *p, int *most);
+/** Sets the schedule and cuts the pipelines into the chunks it wants. Errors: HV_ENO in words. */
+enum hv_status hv__trial_set_schedule(struct hv__trial *t, const char *name) HV_NODISCARD;
+/** Cuts the pipelines into v chunks per rank; a schedule that cannot have them gives way to the
+ * nearest. */
+enum hv_status hv__trial_set_chunks(struct hv__trial *t, int v) HV_NODISCARD;
+/** Leaves node number `node` out of the plan. */
+enum hv_status hv__trial_lose_node(struct hv__trial *t, uint32_t node) HV_NODISCARD;
+/** Sets a value in a document of the trial. Takes over `value`. */
+enum hv_status hv__trial_set(struct hv__trial *t, const char *path, json_t *value) HV_NODISCARD;
+/** Numbers of the nodes a plan uses, ascending, in `arena`. */
+uint32_t *hv__plan_nodes(const struct hv_plan *p, struct hv_arena *arena, size_t *n);
+
+#endif

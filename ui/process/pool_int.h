@@ -1,0 +1,84 @@
+/** Shared by the files of the pool; not for others. */
+#ifndef HV_UI_PROCESS_POOL_INT_H
+#define HV_UI_PROCESS_POOL_INT_H
+
+#include "solver/base/json/json.h"
+#include "solver/base/vec.h"
+#include "ui/process/pool.h"
+#include <sys/types.h>
+
+/** A worker process and what it said so far. */
+struct hv__worker {
+    uint32_t id;
+    pid_t pid;
+    int in_fd, out_fd, err_fd; /**< −1 when closed */
+    char *job;                 /**< the line to write */
+    size_t job_n, job_at;
+    bool talks;         /**< its input stays open for more lines */
+    struct hv_str line; /**< bytes read that are no whole line yet */
+    char tail[HV_POOL_STDERR_KEPT + 1];
+    size_t tail_n;
+    double started_s, limit_s; /**< limit_s: clock time of the end; HV_UNKNOWN = none */
+    double kill_s; /**< clock time of SIGKILL once SIGTERM was sent; HV_UNKNOWN before */
+    bool cancelled, timed_out;
+    bool killed;          /**< by SIGKILL of ours */
+    struct hv_str broken; /**< why its output is not to be believed; empty while it is */
+    json_t *result;       /**< last result event, or NULL */
+    json_t *error;        /**< last error event, or NULL */
+};
+
+/** A job that waits. */
+struct hv__pending {
+    uint32_t id;
+    char *text;
+    size_t n;
+    double time_limit_s;
+    bool talks;
+};
+
+/** A pool. */
+struct hv_pool {
+    char **argv;
+    size_t n_max; /**< workers at a time; 0: not known before the first job */
+    hv_pool_fn *on_event;
+    void *ctx;
+    double (*now_s)(void *ctx);
+    HV_VEC(struct hv__worker *) workers;
+    HV_VEC(struct hv__pending) queue;
+    uint32_t last_id;
+};
+
+/** Clock of the pool. */
+double hv__pool_now(const struct hv_pool *p);
+/** Calls the callback; fills id and elapsed time. */
+void hv__pool_tell(struct hv_pool *p, const struct hv__worker *w, struct hv_pool_event ev);
+
+/* ---- processes (pool_process.c) -------------------------------------------------------------- */
+
+/** Starts a process for the job with three pipes; the job's text is taken over on success. */
+enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
+                                     struct hv__worker **out, struct hv_err *err) HV_NODISCARD;
+/** Signals the worker and everything it started. */
+void hv__pool_worker_signal(const struct hv__worker *w, int signal);
+/** Has it ended? The process stays a zombie, so its number cannot be somebody else's. */
+bool hv__pool_worker_has_ended(const struct hv__worker *w);
+/** Waits for it and returns the status of waitpid(2). */
+int hv__pool_worker_reap(const struct hv__worker *w);
+/** Closes everything and frees; the process must have been reaped. */
+void hv__pool_worker_free(struct hv__worker *w);
+/** Closes a descriptor once. */
+void hv__pool_close(int *fd);
+
+/* ---- what it says (pool_line.c) ----------------------------------------------------------------
+ */
+
+/** Takes bytes of its standard output, reports the whole lines in them. */
+void hv__pool_worker_take(struct hv_pool *p, struct hv__worker *w, const char *bytes, size_t n);
+/** Takes what is left without a line feed after its end. */
+void hv__pool_worker_take_rest(struct hv_pool *p, struct hv__worker *w);
+/** Takes bytes of its standard error. */
+void hv__pool_worker_take_stderr(struct hv__worker *w, const char *bytes, size_t n);
+/** Reports its end: result, failed or cancelled. `status` is that of waitpid(2). */
+void hv__pool_worker_conclude(struct hv_pool *p, struct hv__worker *w, int status);
+
+#endif

@@ -1,0 +1,276 @@
+/** Why a plan takes as long as it does, or does not fit: sentences, each computed and with what it
+ * rests on. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver/base/units.h"
+#include "ui/screens/explain/explain_int.h"
+
+/** Violations and groups named one by one. */
+#define MOST_NAMED 8
+
+/** The sentences are numbered as they come. */
+static struct hv_explain_row *say(struct hv_explain_data *d, uint64_t what, const char *text)
+{
+    return hv_explain_add(d, HV_ID_CAUSES + 100 + what, 1, text);
+}
+
+static void say_violations(struct hv_explain_data *d)
+{
+    const struct hv_findings *f = &d->facts.verdict->findings;
+    for (size_t i = 0; i < f->n && i < MOST_NAMED; i++) {
+        struct hv_explain_row *r =
+            say(d, 50 + i, hv_arena_printf(&d->arena, "! %s", f->items[i].text));
+        r->detail = hv_arena_printf(&d->arena,
+                                    "Rule broken: %s, at %s. The plan stays in the list "
+                                    "and its other figures hold.",
+                                    hv_violation_meaning(f->items[i].code), f->items[i].where);
+        r->style = HV_STYLE_WARNING;
+        r->evidence.kind = HV_EVIDENCE_MODEL;
+        size_t replica = 0, stage = 0;
+        if (sscanf(f->items[i].where, "replicas[%zu].stages[%zu]", &replica, &stage) == 2) {
+            r->evidence = hv_explain_on_lane(replica, stage, 0);
+        }
+    }
+    if (f->n > MOST_NAMED) {
+        say(d, 60, hv_arena_printf(&d->arena, "! and %zu more rules broken", f->n - MOST_NAMED))
+            ->style = HV_STYLE_WARNING;
+    }
+}
+
+/** The stage that is busy longest, and the one that waits most. */
+static void say_pace(struct hv_explain_data *d)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
+    const struct hv_verdict *v = d->facts.verdict;
+    const struct hv_stage_metrics *slow = NULL, *idle = NULL;
+    double sum = 0;
+    for (size_t i = 0; i < v->n_stages; i++) {
+        const struct hv_stage_metrics *m = &v->stages[i];
+        slow = slow == NULL || m->busy_frac > slow->busy_frac ? m : slow;
+        idle = idle == NULL || m->busy_frac < idle->busy_frac ? m : idle;
+        sum += m->forward_s + m->backward_s;
+    }
+    if (slow == NULL || !hv_known(slow->busy_frac)) {
+        return;
+    }
+    double each = slow->forward_s + slow->backward_s, mean = sum / (double)v->n_stages;
+    struct hv_explain_row *r =
+        say(d, 1,
+            hv_arena_printf(&d->arena, "%s sets the pace: busy %s of the step, %s per micro-batch",
+                            hv_explain_stage_name(d, slow->replica, slow->stage),
+                            hv_fmt_percent(a, sizeof a, slow->busy_frac),
+                            hv_fmt_seconds(b, sizeof b, each)));
+    r->evidence = hv_explain_on_lane(slow->replica, slow->stage, v->metrics.pipeline_s / 2);
+    r->detail = "Enter shows its lane in the Gantt; its terms are below, under its stage.";
+    if (v->n_stages < 2) {
+        return;
+    }
+    r = say(d, 2,
+            hv_arena_printf(&d->arena,
+                            "%s waits most, idle %s of the step; with equal stages the pace "
+                            "would be %s (%+.1f%%)",
+                            hv_explain_stage_name(d, idle->replica, idle->stage),
+                            hv_fmt_percent(a, sizeof a, 1 - idle->busy_frac),
+                            hv_fmt_seconds(c, sizeof c, mean), (mean / each - 1) * 100));
+    r->evidence = hv_explain_on_lane(idle->replica, idle->stage, v->metrics.pipeline_s / 2);
+    r->detail = "Equal stages are the ideal of moving work without loss: the mean over the stages "
+                "of forward and backward of one micro-batch.";
+}
+
+/** Where a kind of loss is seen best. */
+static double loss_time_s(const struct hv_metrics *m, int cause)
+{
+    bool at_end = cause == HV_TIME_DP || cause == HV_TIME_OPTIMIZER || cause == HV_TIME_STEP;
+    return at_end ? m->pipeline_s : cause == HV_TIME_BUBBLE ? 0 : m->pipeline_s / 2;
+}
+
+static void say_loss(struct hv_explain_data *d)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP];
+    const struct hv_verdict *v = d->facts.verdict;
+    const struct hv_metrics *m = &v->metrics;
+    int cause = HV_TIME_RECOMPUTE;
+    size_t last = v->n_stages > 0 ? v->n_stages - 1 : 0;
+    for (int i = cause + 1; i < HV_BREAKDOWN_N; i++) {
+        cause = m->breakdown_s[i] > m->breakdown_s[cause] ? i : cause;
+    }
+    if (!(m->breakdown_s[cause] > 0)) {
+        return;
+    }
+    struct hv_explain_row *r =
+        say(d, 3,
+            hv_arena_printf(&d->arena, "largest loss is %s: %s of the step, %s",
+                            hv_breakdown_name((enum hv_breakdown)cause),
+                            hv_fmt_percent(b, sizeof b, m->breakdown_s[cause] / m->iteration_s),
+                            hv_fmt_seconds(a, sizeof a, m->breakdown_s[cause])));
+    r->detail = hv_arena_printf(&d->arena, "%s: %s. Averaged over the devices used.",
+                                hv_breakdown_name((enum hv_breakdown)cause),
+                                hv_breakdown_help((enum hv_breakdown)cause));
+    if (v->n_stages > 0) {
+        r->evidence = hv_explain_on_lane(v->stages[last].replica, v->stages[last].stage,
+                                         loss_time_s(m, cause));
+    }
+}
+
+static void say_memory(struct hv_explain_data *d)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP], e[HV_FMT_CAP];
+    const struct hv_verdict *v = d->facts.verdict;
+    const struct hv_stage_memory *full = NULL;
+    for (size_t i = 0; i < v->n_memory; i++) {
+        const struct hv_stage_memory *m = &v->memory[i];
+        double frac = m->peak_bytes / m->limit_bytes;
+        full = hv_known(frac) && (full == NULL || frac > full->peak_bytes / full->limit_bytes)
+                   ? m
+                   : full;
+    }
+    if (full == NULL) {
+        return;
+    }
+    struct hv_explain_row *r =
+        say(d, 4,
+            hv_arena_printf(&d->arena,
+                            "%s is fullest: %s of %s (%s), of it activations %s, %d in flight",
+                            hv_explain_stage_name(d, full->replica, full->stage),
+                            hv_fmt_bytes(a, sizeof a, full->peak_bytes),
+                            hv_fmt_bytes(b, sizeof b, full->limit_bytes),
+                            hv_fmt_percent(c, sizeof c, full->peak_bytes / full->limit_bytes),
+                            hv_fmt_bytes(e, sizeof e, full->activations_bytes), full->in_flight));
+    r->style = full->peak_bytes > full->limit_bytes ? HV_STYLE_WARNING : HV_STYLE_TEXT;
+    r->evidence = hv_explain_on_lane(full->replica, full->stage, full->peak_at_s);
+    r->detail = "On its worst device, at the moment of its peak; the limit is what the device has, "
+                "less the reserve.";
+}
+
+/** The transfer that takes longest, and what bounds it. */
+static void say_hop(struct hv_explain_data *d)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP];
+    const struct hv_verdict *v = d->facts.verdict;
+    const struct hv_plan *p = d->facts.plan;
+    const struct hv_stage_metrics *m = NULL;
+    for (size_t i = 0; i < v->n_stages; i++) {
+        m = v->stages[i].hop_s > 0 && (m == NULL || v->stages[i].hop_s > m->hop_s) ? &v->stages[i]
+                                                                                   : m;
+    }
+    if (m == NULL || m->stage + 1 >= p->replicas[m->replica].n_stages) {
+        return;
+    }
+    const struct hv_stage *from = &p->replicas[m->replica].stages[m->stage], *to = from + 1;
+    struct hv_path path = hv_cluster_path(p->cluster, from->devices[0], to->devices[0]);
+    struct hv_device_ref x = hv_cluster_device(p->cluster, from->devices[0]);
+    struct hv_device_ref y = hv_cluster_device(p->cluster, to->devices[0]);
+    const char *one = p->cluster->groups[x.group].name, *other = p->cluster->groups[y.group].name;
+    struct hv_explain_row *r = say(
+        d, 5,
+        hv_arena_printf(&d->arena, "slowest transfer %s: %s per micro-batch, %s to %s over %s (%s)",
+                        hv_explain_stage_name(d, m->replica, m->stage),
+                        hv_fmt_seconds(a, sizeof a, m->hop_s), one, other, path.why,
+                        hv_fmt_si(b, sizeof b, path.bytes_per_s, "B/s")));
+    r->detail = v->metrics.breakdown_s[HV_TIME_PP] > 0.001 * v->metrics.iteration_s
+                    ? "Part of it is waited for (pp in the breakdown). Enter opens the group whose "
+                      "link it is."
+                    : "It is hidden behind compute. Enter opens the group whose link it is.";
+    r->evidence = (struct hv_evidence){.kind = HV_EVIDENCE_CLUSTER, .name = one};
+}
+
+/** How many devices of each group the plan uses. Owner: the caller. O(devices of the plan). */
+static uint32_t *count_used(const struct hv_plan *p)
+{
+    uint32_t *used = hv_xcalloc(p->cluster->n_groups + 1, sizeof *used);
+    for (size_t i = 0; i < p->n_replicas; i++) {
+        for (size_t k = 0; k < p->replicas[i].n_stages; k++) {
+            const struct hv_stage *s = &p->replicas[i].stages[k];
+            for (size_t x = 0; x < s->n_devices; x++) {
+                used[hv_cluster_device(p->cluster, s->devices[x]).group]++;
+            }
+        }
+    }
+    return used;
+}
+
+static void say_unused(struct hv_explain_data *d, struct hv_session *s)
+{
+    const struct hv_plan *p = d->facts.plan;
+    enum hv_precision precision = hv_session_job(s)->job.precision;
+    uint32_t *counts = count_used(p);
+    for (size_t i = 0, n = 0; i < p->cluster->n_groups && n < MOST_NAMED; i++) {
+        const struct hv_node_group *g = &p->cluster->groups[i];
+        uint32_t all = g->count * g->n_devices, used = counts[i];
+        if (used >= all) {
+            continue;
+        }
+        const struct hv_device_kind *k = hv_node_kind_at(g, 0);
+        const char *why = g->state == HV_NODE_DRAIN      ? "its nodes are drained"
+                          : !hv_device_has(k, precision) ? "cannot compute in the job's precision"
+                          : used > 0                     ? "the rest is spare"
+                                                         : "no rule forbids it";
+        struct hv_explain_row *r =
+            say(d, 10 + i,
+                hv_arena_printf(&d->arena, "%u of %u devices of %s (%s) are not used: %s",
+                                all - used, all, g->name, k->name, why));
+        r->evidence = (struct hv_evidence){.kind = HV_EVIDENCE_CLUSTER, .name = g->name};
+        r->detail =
+            "They count in the bound and in the price of the cluster only where a plan uses "
+            "them. Screen 3 searches for plans that do.";
+        n++;
+    }
+    free(counts);
+}
+
+/** A plan that serves has no step: what it passes, and why not more. */
+static void say_serving(struct hv_explain_data *d)
+{
+    char a[HV_FMT_CAP], b[HV_FMT_CAP], c[HV_FMT_CAP];
+    const struct hv_serving *s = d->facts.verdict->serving;
+    if (s == NULL) {
+        return;
+    }
+    say(d, 7,
+        hv_arena_printf(&d->arena,
+                        "it serves, so no step is timed: up to %s tokens/s, first token "
+                        "after %s, then one per %s",
+                        hv_fmt_count(a, sizeof a, s->max_tokens_per_s),
+                        hv_fmt_seconds(b, sizeof b, s->first_token_s),
+                        hv_fmt_seconds(c, sizeof c, s->next_token_s)));
+    say(d, 8,
+        hv_arena_printf(&d->arena, "no placement on these devices passes more than %s tokens/s: %s",
+                        hv_fmt_count(a, sizeof a, s->bound_tokens_per_s), s->bound_why));
+}
+
+void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s)
+{
+    char a[HV_FMT_CAP];
+    const struct hv_metrics *m = &d->facts.verdict->metrics;
+    const struct hv_verdict *v = d->facts.verdict;
+    bool runs = hv_known(m->iteration_s) || v->serving != NULL || v->jobs != NULL;
+    bool open = hv_explain_heading(d, HV_ID_CAUSES, 0,
+                                   runs ? "Why this plan takes as long as it does"
+                                        : "Why this plan does not fit");
+    d->rows.items[d->rows.n - 1].detail =
+        "Each line is worked out from the judged plan; Enter opens what it rests on: the operation "
+        "in the Gantt, the node group, model and job.";
+    if (!open) {
+        return;
+    }
+    say_violations(d);
+    if (!m->exact && m->dropped_frac > 0) {
+        say(d, 6,
+            hv_arena_printf(&d->arena, "~ not exact: drops %s of the tokens",
+                            hv_fmt_percent(a, sizeof a, m->dropped_frac)))
+            ->style = HV_STYLE_WARNING;
+    } else if (!m->exact) {
+        say(d, 6,
+            hv_arena_printf(&d->arena, "~ not exact: weights up to %d updates old", m->staleness))
+            ->style = HV_STYLE_WARNING;
+    }
+    say_serving(d);
+    say_pace(d);
+    say_loss(d);
+    say_memory(d);
+    say_hop(d);
+    say_unused(d, s);
+}

@@ -1,0 +1,154 @@
+/** Inside of the Explain screen: what is known of one plan, its rows, where its panels are. */
+#ifndef HV_UI_SCREENS_EXPLAIN_EXPLAIN_INT_H
+#define HV_UI_SCREENS_EXPLAIN_EXPLAIN_INT_H
+
+#include "solver/base/vec.h"
+#include "solver/bound/balance.h"
+#include "ui/lever/lever.h"
+#include "ui/screens/facts/plan_facts.h"
+#include "ui/screens/screens.h"
+
+/** Panels in the order of Tab. */
+enum hv_explain_panel { HV_EXPLAIN_TREE, HV_EXPLAIN_BARS, HV_EXPLAIN_TEXT, HV_EXPLAIN_PANEL_N };
+
+/** Where the evidence of a row is. */
+enum hv_evidence_kind {
+    HV_EVIDENCE_NONE,
+    HV_EVIDENCE_GANTT,   /**< lane and time */
+    HV_EVIDENCE_CLUSTER, /**< a node group by name */
+    HV_EVIDENCE_MODEL,   /**< model and job */
+    HV_EVIDENCE_LEVER,   /**< What-if with a lever turned */
+};
+/** Evidence: what Enter opens. */
+struct hv_evidence {
+    enum hv_evidence_kind kind;
+    size_t replica, stage; /**< GANTT: the lane */
+    double at_s;           /**< GANTT */
+    const char *name;      /**< CLUSTER */
+    size_t lever;          /**< LEVER: number in the list */
+    double value;
+};
+
+/** One row of the tree. Texts live with the data. */
+struct hv_explain_row {
+    uint64_t id; /**< the same for the same thing */
+    int depth;
+    bool folds, open;   /**< it has rows below; they are shown */
+    const char *name;   /**< column of its own below a chapter, else NULL */
+    const char *value;  /**< right of the name */
+    const char *text;   /**< the sentence, or formula and source */
+    double frac;        /**< drawn as a bar where known */
+    const char *detail; /**< more for the text panel, or NULL */
+    unsigned style;
+    struct hv_evidence evidence;
+};
+
+/** A trial of one lever: what it is turned to and what came out. */
+struct hv_explain_try {
+    size_t lever;
+    double value;
+    bool done, failed;
+    struct hv_figures figures;
+    char reason[160]; /**< why it failed */
+};
+
+/** The layers of the slowest replica entry shared out freely, and what the judge says to it. */
+struct hv_explain_share {
+    bool done, ok;         /**< was worked out; there is something to share */
+    struct hv_arena arena; /**< of all below */
+    struct hv_balance balance;
+    int *whole;        /**< [n] the best whole layers */
+    double whole_s;    /**< step with them, HV_UNKNOWN: cannot be judged (err) */
+    double *checked_s; /**< [n] change of that step with room for one layer more there */
+    bool *tried;       /**< [n] */
+    struct hv_err err;
+};
+
+/** What is known of one plan. */
+struct hv_explain_data {
+    uint32_t row;
+    const json_t *plan; /**< tree it was made from */
+    uint64_t generation[HV_DOC_N];
+    struct hv_plan_facts facts; /**< borrowed from the session */
+    struct hv_err err;          /**< why there is no verdict */
+    struct hv_levers levers;
+    struct hv_figures base;
+    HV_VEC(struct hv_explain_try) tries;
+    size_t n_done;
+    HV_VEC(size_t) ranked; /**< finished tries, best first */
+    struct hv_explain_share share;
+    struct hv_arena arena; /**< texts of the rows */
+    HV_VEC(struct hv_explain_row) rows;
+    HV_VEC(uint64_t) open; /**< ids of rows unfolded */
+    int64_t drawn_ms;
+};
+
+/** State of the screen. */
+struct hv_explain {
+    struct hv_explain_data *data; /**< refreshed also while drawing */
+    struct hv_table table;
+    enum hv_explain_panel focus;
+    size_t bars_top, text_top;
+};
+
+/** Rows that are always there have these ids; chapters and terms count on from their stage's. */
+enum {
+    HV_ID_CAUSES = 1,
+    HV_ID_ADVICE,
+    HV_ID_OTHERS,
+    HV_ID_BOUND,
+    HV_ID_ROUGH,
+    HV_ID_FAILURES,
+    HV_ID_STAGE = 1000,
+    HV_ID_SHARE = 1 << 30
+};
+
+/** Brings the data to the row selected and the documents as they are now; true when it is another
+ * plan or another state of it. */
+bool hv_explain_sync(struct hv_explain_data *d, struct hv_session *s);
+/** Frees everything. */
+void hv_explain_free(struct hv_explain_data *d);
+/** Builds the rows anew. O(rows). */
+void hv_explain_build(struct hv_explain_data *d, struct hv_session *s);
+/** Adds a row below the last one. */
+struct hv_explain_row *hv_explain_add(struct hv_explain_data *d, uint64_t id, int depth,
+                                      const char *text);
+/** Adds a heading that folds; true when what is below it is to be added. */
+bool hv_explain_heading(struct hv_explain_data *d, uint64_t id, int depth, const char *text);
+/** "s1", or "r0 s1" where there are several replica entries; lives with the data. */
+const char *hv_explain_stage_name(struct hv_explain_data *d, size_t replica, size_t stage);
+/** The lane of a stage at a time as evidence. */
+struct hv_evidence hv_explain_on_lane(size_t replica, size_t stage, double at_s);
+/** Is the row with that id unfolded? */
+bool hv_explain_is_open(const struct hv_explain_data *d, uint64_t id);
+/** Folds or unfolds. */
+void hv_explain_fold(struct hv_explain_data *d, uint64_t id, bool open);
+/** The sentences: pace, loss, balance, memory, links, what is not used, what is wrong. */
+void hv_explain_causes(struct hv_explain_data *d, struct hv_session *s);
+/** A stage with its chapters and terms. */
+void hv_explain_stages(struct hv_explain_data *d, struct hv_session *s);
+
+/** Lists what is to be tried. */
+void hv_explain_plan_tries(struct hv_explain_data *d);
+/** Tries until `budget_s` is spent (one at least); true while some are left. */
+bool hv_explain_try_some(struct hv_explain_data *d, struct hv_session *s, double budget_s);
+/** Works the share of the layers out; some trials. */
+void hv_explain_share_try(struct hv_explain_data *d, struct hv_session *s);
+/** Its rows: the optimum, then times and memory of the stages with their duals, tightest first. */
+void hv_explain_share_rows(struct hv_explain_data *d);
+/** Is there something left to be tried? */
+bool hv_explain_is_busy(const struct hv_explain_data *d);
+/** Adds what failures and preemptions leave, where that is known. */
+void hv_explain_failures(struct hv_explain_data *d);
+/** Rows of what was tried, best first. */
+void hv_explain_advice(struct hv_explain_data *d);
+
+/** Panels for a body; empty ones are not shown. */
+void hv_explain_place(const struct hv_explain *st, struct hv_rect body,
+                      struct hv_rect out[HV_EXPLAIN_PANEL_N]);
+/** Draws everything. */
+void hv_explain_draw(const void *state, const void *model, const struct hv_view_ctx *ctx);
+/** Table source over the rows, for moves and find. */
+struct hv_table_source hv_explain_source(const struct hv_explain_data *d);
+
+#endif

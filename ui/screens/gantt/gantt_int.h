@@ -1,0 +1,72 @@
+/** Inside of the Gantt screen: what it shows of a plan, of a trial of it, and of a second plan. */
+#ifndef HV_UI_SCREENS_GANTT_GANTT_INT_H
+#define HV_UI_SCREENS_GANTT_GANTT_INT_H
+
+#include "ui/lever/lever.h"
+#include "ui/screens/gantt/panel.h"
+#include "ui/screens/screens.h"
+
+/** A plan with its schedule, micro-batch or chunks switched, to be looked at. */
+struct hv_gantt_try {
+    uint32_t row;       /**< 0 = none */
+    const json_t *plan; /**< tree it was made from */
+    uint64_t generation[HV_DOC_N];
+    struct hv_levers levers;
+    double *values;
+    struct hv_trial *trial; /**< NULL = everything stands as it was */
+};
+
+/** State of the screen. */
+struct hv_gantt_screen {
+    struct hv_gantt_state view;
+    uint32_t row;    /**< the window belongs to this row, 0 = none yet */
+    double end_s;    /**< and to a timeline of this length */
+    bool flip;       /**< details hidden (full screen) or shown (small screen) */
+    unsigned tracks; /**< HV_TRACKS_PARTS, HV_TRACKS_LINKS: what has lanes of its own */
+    bool split;      /**< a second plan below, on the same axis */
+    uint32_t other;  /**< that plan's row, 0 = the next one */
+    bool dragging;
+    int drag_x;
+    struct hv_gantt_try attempt;
+};
+
+/** The row to draw: the one asked for, else that of every screen about one plan. */
+const struct hv_row *hv_gantt_row(const struct hv_ui *ui);
+/** What is drawn, with the state's window fitted to it; false when there is no timeline. */
+bool hv_gantt_subject_get(const struct hv_gantt_screen *st, const struct hv_ui *ui,
+                          struct hv_gantt_state *view, struct hv_gantt_subject *out,
+                          struct hv_err *err);
+/** The second plan of the split view, false when there is none. `axis_end_s` gets the longer end.
+ */
+bool hv_gantt_lower_get(const struct hv_gantt_screen *st, const struct hv_ui *ui,
+                        struct hv_gantt_subject *out);
+/** The line that shows a row of the timeline. */
+size_t hv_gantt_lane_of_row(const struct hv_timeline_tracks *tracks, size_t row);
+/** The row that is shown below, the next with a timeline when the one chosen is gone; 0 = none. */
+uint32_t hv_gantt_other(const struct hv_gantt_screen *st, const struct hv_ui *ui, int step);
+
+/** Draws how far the timeline of the row is, while it is made or after it was stopped; false when
+ * it waits for nothing. */
+bool hv_gantt_wait_draw(const struct hv_ui *ui, struct hv_grid *g, struct hv_rect body);
+/** Keys that do something meanwhile, or where there is no plan at all; NULL = those of the chart.
+ */
+const enum hv_action *hv_gantt_wait_keybar(const struct hv_ui *ui);
+/** Stops it, begins it again or goes to another plan; false when the action is none of these. */
+bool hv_gantt_wait_action(struct hv_ui *ui, struct hv_app *app, enum hv_action a);
+/** Answer to where the window goes: a picture, a trace or text by the name's ending. ctx: the
+ * screen.
+ */
+unsigned hv_gantt_answer_export(void *ctx, struct hv_app *app, const char *path);
+
+/** Is a trial of this row, as it is now, shown? */
+bool hv_gantt_try_is_on(const struct hv_gantt_try *t, const struct hv_session *s,
+                        const struct hv_row *row);
+/** Actions that switch, keep and drop; false when it is none. */
+bool hv_gantt_try_action(struct hv_gantt_screen *st, struct hv_app *app, enum hv_action a);
+/** Appends what is switched and what came of it. */
+void hv_gantt_try_status(const struct hv_gantt_screen *st, const struct hv_gantt_subject *s,
+                         struct hv_str *out);
+/** Drops the trial and frees. */
+void hv_gantt_try_free(struct hv_gantt_try *t);
+
+#endif

@@ -1,0 +1,41 @@
+/**
+ * Importing into an open workspace: files of other programs are read aside, looked at, and taken
+ * over as one step that undo takes back.
+ */
+#ifndef HV_UI_SESSION_IMPORT_IMPORT_H
+#define HV_UI_SESSION_IMPORT_IMPORT_H
+
+#include "solver/io/import/import.h"
+#include "ui/session/session.h"
+
+/** What becomes of the cluster that is there. */
+enum hv_import_way {
+    HV_IMPORT_REPLACE, /**< the imported one takes its place */
+    HV_IMPORT_APPEND,  /**< its nodes are added */
+    HV_IMPORT_UPDATE,  /**< links and prices go to nodes with the same devices */
+    HV_IMPORT_WAY_N
+};
+/** "replace the cluster", "add its nodes", "update equal nodes". */
+const char *hv_import_way_text(enum hv_import_way w);
+/** What fits what was read: measured links and prices update, everything else replaces. */
+enum hv_import_way hv_import_way_usual(const struct hv_import *im);
+
+/** Is this file (or name) one of ours, to be opened as it is? Nothing else is said of it. */
+bool hv_import_is_own(const char *text);
+/** Reads what the words name: files, or `local` for this machine. Owner of *out: hv_import_free.
+ * Errors: as hv_import_file. */
+enum hv_status hv_session_import_read(const struct hv_session *s, const char *words,
+                                      struct hv_import **out, struct hv_err *err) HV_NODISCARD;
+/** Does the import hold anything that a workspace takes: a cluster, a model, a job or a layout? */
+bool hv_session_import_fits(const struct hv_import *im);
+/**
+ * Takes over what was read, as one step of undo named `label`; nothing is changed when any part is
+ * refused. Errors: as hv_session_replace; HV_ENO when there is nothing to take over.
+ */
+enum hv_status hv_session_import(struct hv_session *s, const struct hv_import *im,
+                                 enum hv_import_way way, const char *label,
+                                 struct hv_err *err) HV_NODISCARD;
+/** Appends what would be taken over, one line per part. */
+void hv_session_import_parts(const struct hv_import *im, struct hv_str *out);
+
+#endif

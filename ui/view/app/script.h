@@ -1,0 +1,33 @@
+/**
+ * Scripts: keys and checks as a text file, for tests and `hetviz --script FILE`.
+ *
+ * Lines: `keys jj<Enter>`, `resize 80x24`, `wait TEXT [MS]` (until TEXT is on screen, 5000 ms),
+ * `settle [MS]` (until nothing runs, 600000 ms), `:save-screen FILE` (`-` = into the output),
+ * `:anything` (a command of any length), `# comment`.
+ */
+#ifndef HV_UI_VIEW_APP_SCRIPT_H
+#define HV_UI_VIEW_APP_SCRIPT_H
+
+#include "solver/base/status.h"
+#include "ui/view/app/app.h"
+
+/** How a script waits: lets at most `ms` milliseconds pass, feeding what comes in; NULL = `wait`
+ * only looks. */
+typedef void hv_script_idle(void *ctx, struct hv_app *app, int ms);
+
+/** What a script runs on. */
+struct hv_script {
+    struct hv_app *app;
+    struct hv_grid *grid;
+    hv_script_idle *idle;
+    void *idle_ctx;
+    bool (*busy)(void *ctx); /**< does something run? gets idle_ctx; NULL = nothing ever does */
+    struct hv_str *out;      /**< gets screens saved to `-`; may be NULL */
+};
+
+/** Runs a script's text. Errors: HV_EINPUT with file:line; HV_ENO when a `wait` was in vain;
+ * HV_EIO. */
+enum hv_status hv_script_run(struct hv_script *s, const char *text, size_t n, const char *name,
+                             struct hv_err *err) HV_NODISCARD;
+
+#endif

@@ -1,0 +1,14 @@
+/** Shared by the files of the Gantt painter. */
+#ifndef HV_UI_VIEW_GANTT_GANTT_INT_H
+#define HV_UI_VIEW_GANTT_GANTT_INT_H
+
+#include "ui/view/gantt/view.h"
+
+/** Time at the left edge of column i of the chart. */
+static inline double hv__gantt_edge(const struct hv_gantt_state *st, const struct hv_rect *chart,
+                                    int i)
+{
+    return st->t0_s + (st->t1_s - st->t0_s) * (double)i / (double)chart->w;
+}
+
+#endif

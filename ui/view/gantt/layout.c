@@ -1,0 +1,89 @@
+/* Where the parts of a Gantt chart lie, and which lane and time a cell is. Paints nothing. */
+#include "ui/view/gantt/gantt_int.h"
+
+size_t hv_gantt_lane_at(const struct hv_gantt_state *st, const struct hv_gantt_places *p,
+                        size_t slot)
+{
+    return p->pinned && slot == 0 ? st->pin_lane : p->top_lane + slot;
+}
+
+int hv_gantt_label_width(const struct hv_gantt_source *src, int w)
+{
+    int need = 6, most = w / 4;
+    size_t n = src->n_lanes < 256 ? src->n_lanes : 256;
+    for (size_t i = 0; i < n; i++) {
+        struct hv_gantt_lane lane = {0};
+        src->lane(src->ctx, i, &lane);
+        int a = hv_text_width(lane.name ? lane.name : "");
+        int b = lane.sublabel ? hv_text_width(lane.sublabel) + 1 : 0;
+        need = a > need ? a : need;
+        need = b > need ? b : need;
+    }
+    return (need < most ? need : most) + 2;
+}
+
+struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
+                                       const struct hv_gantt_source *src, struct hv_rect r)
+{
+    struct hv_gantt_places p = {.rows_per_lane = 1};
+    int lw = hv_gantt_label_width(src, r.w), h = r.h - 1;
+    lw = st->label_w > lw && st->label_w < r.w / 2 ? st->label_w : lw;
+    int x = r.x + lw, w = r.w - lw;
+    if (w < 4 || h < 1 || src->n_lanes == 0)
+        return p;
+    int lanes = src->n_lanes < 1000 ? (int)src->n_lanes : 1000;
+    int want_memory = st->show_memory && src->memory_max_bytes ? 4 : 0;
+    int want_critical = st->show_critical ? 1 : 0, want_map = st->show_minimap ? 1 : 0;
+    int floor_h = lanes < 3 ? lanes : 3;
+    want_map = h - want_map >= floor_h ? want_map : 0;
+    want_critical = h - want_map - want_critical >= floor_h ? want_critical : 0;
+    want_memory = h - want_map - want_critical - want_memory >= floor_h ? want_memory : 0;
+    int room = h - want_map - want_critical - want_memory;
+    p.rows_per_lane = room / lanes < 1 ? 1 : room / lanes > 3 ? 3 : room / lanes;
+    int used = lanes * p.rows_per_lane < room ? lanes * p.rows_per_lane : room;
+    if (want_memory && room - used > 0)
+        want_memory += room - used < 4 ? room - used : 4;
+    p.n_shown = (size_t)(used / p.rows_per_lane);
+    size_t lane = st->lane < src->n_lanes ? st->lane : src->n_lanes - 1;
+    p.top_lane = st->top_lane < lane ? st->top_lane : lane;
+    if (lane >= p.top_lane + p.n_shown)
+        p.top_lane = lane - p.n_shown + 1;
+    if (p.top_lane + p.n_shown > src->n_lanes)
+        p.top_lane = src->n_lanes - p.n_shown;
+    p.pinned = st->has_pin && p.n_shown > 1 && st->pin_lane < p.top_lane;
+    if (p.pinned && lane == p.top_lane) /* the pinned lane is in its place */
+        p.top_lane--;
+    p.pinned = p.pinned && st->pin_lane < p.top_lane;
+    int y = r.y;
+    p.axis = (struct hv_rect){x, y++, w, 1};
+    p.labels = (struct hv_rect){r.x, y, lw, used};
+    p.chart = (struct hv_rect){x, y, w, used};
+    y += used;
+    p.memory = (struct hv_rect){x, y, w, want_memory};
+    y += want_memory;
+    p.critical = (struct hv_rect){x, y, w, want_critical};
+    y += want_critical;
+    p.minimap = (struct hv_rect){r.x, y, r.w, want_map};
+    return p;
+}
+
+double hv_gantt_time_at(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x)
+{
+    if (p->chart.w <= 0)
+        return st->t0_s;
+    int i = x - p->chart.x;
+    i = i < 0 ? 0 : i > p->chart.w ? p->chart.w : i;
+    return hv__gantt_edge(st, &p->chart, i);
+}
+
+bool hv_gantt_hit(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x, int y,
+                  size_t *lane, double *t_s)
+{
+    if (!hv_rect_has(p->chart, x, y))
+        return false;
+    *lane = hv_gantt_lane_at(st, p, (size_t)((y - p->chart.y) / p->rows_per_lane));
+    *t_s = (hv__gantt_edge(st, &p->chart, x - p->chart.x) +
+            hv__gantt_edge(st, &p->chart, x - p->chart.x + 1)) /
+           2;
+    return true;
+}

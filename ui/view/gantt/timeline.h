@@ -1,0 +1,20 @@
+/** A judged plan's timeline as a source for the Gantt painter. */
+#ifndef HV_UI_VIEW_GANTT_TIMELINE_H
+#define HV_UI_VIEW_GANTT_TIMELINE_H
+
+#include "solver/eval/eval.h"
+#include "ui/view/gantt/view.h"
+
+/**
+ * One lane per pipeline rank: its operations, and where those leave it idle the reductions and
+ * gathers it takes part in. Borrows the timeline. Queries are O(log spans).
+ */
+struct hv_gantt_source hv_gantt_timeline_source(const struct hv_timeline *t);
+/** The lines of one of the timeline's `tracks`: rows, and below each the dp ranks that differ, its
+ * reductions and what it sends. Queries are O(log spans + dp). Borrows the timeline. */
+struct hv_gantt_source hv_gantt_tracks_source(const struct hv_timeline_tracks *tracks);
+/** The timeline's own record of a span the source gave out. */
+const struct hv_timeline_op *hv_gantt_timeline_op(const struct hv_timeline *t,
+                                                  const struct hv_gantt_span *s);
+
+#endif
