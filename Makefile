@@ -216,10 +216,12 @@ headers: ## every header compiles on its own
 	@for h in $$(find solver scripting ui -name '*.h' 2>/dev/null); do \
 	  printf '#include "%s"\nextern int hv_not_empty;\n' "$$h" | $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Werror -x c -fsyntax-only - || { echo "not self-contained: $$h" >&2; exit 1; }; done
 ALL_TEXT = $(shell git ls-files '*.c' '*.h')
+# braces are inserted since clang-format 15
+CLANG_FORMAT ?= $(or $(firstword $(foreach v,20 19 18 17 16 15,$(shell command -v clang-format-$(v)))),clang-format)
 format: ## clang-format everything in place
-	@clang-format -i $(ALL_TEXT)
+	@$(CLANG_FORMAT) -i $(ALL_TEXT)
 format-check: ## is everything formatted?
-	@clang-format --dry-run -Werror $(ALL_TEXT)
+	@$(CLANG_FORMAT) --dry-run -Werror $(ALL_TEXT)
 lint: compile_commands.json layers headers format-check ## clang-tidy, cppcheck, luacheck, docs
 	@tests/lint/docs
 	@luacheck -q share/lua plugins tests/lua

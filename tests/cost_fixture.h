@@ -81,8 +81,9 @@ static inline struct hv_cluster *fixture_cost_cluster(void)
     fixture_group(c, "v", 8, &kind_v100);
     fixture_group(c, "m", 1, &kind_mi300);
     struct hv_err err;
-    if (hv_cluster_finish(c, &err) != HV_OK)
+    if (hv_cluster_finish(c, &err) != HV_OK) {
         abort();
+    }
     return c;
 }
 
@@ -94,8 +95,9 @@ static inline struct hv_model *fixture_blocks(size_t n, struct hv_block b)
     m->causal = true;
     m->n_blocks = n;
     m->blocks = hv_arena_new(&m->arena, struct hv_block, n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         m->blocks[i] = b;
+    }
     return m;
 }
 
@@ -175,8 +177,9 @@ static inline void fixture_stages(struct fixture_plan *p, struct hv_cluster *c, 
 {
     *p = (struct fixture_plan){.plan = {.cluster = c, .micro_batch = dp, .n_replicas = 1},
                                .replica = {.count = 1, .micro_batches = 8}};
-    for (uint32_t i = 0; i < 1024; i++)
+    for (uint32_t i = 0; i < 1024; i++) {
         p->devices[i] = i % c->n_devices;
+    }
     for (int i = 0; i < n; i++) {
         struct hv_stage *s = &p->stages[i];
         hv_stage_defaults(s);

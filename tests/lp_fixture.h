@@ -52,42 +52,57 @@ static inline struct hv_lp *fix_model(const struct fix_chain *c, double unit, do
     struct hv_lp_term row[FIX_S * (FIX_L + 1) * (FIX_L + 1)];
     struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
     bool ok = hv_lp_add_var(lp, 0, top * unit, false, &t, NULL) == HV_OK;
-    for (size_t s = 0; s < S; s++)
-        for (size_t i = 0; i <= L; i++)
+    for (size_t s = 0; s < S; s++) {
+        for (size_t i = 0; i <= L; i++) {
             for (size_t j = i; j <= L; j++) {
                 bool allowed = !isinf(hv_partition_value(&c->p, s, s, i, j));
                 at[s][i][j] = SIZE_MAX;
-                if (allowed && (s > 0 || i == 0) && (s + 1 < S || j == L))
+                if (allowed && (s > 0 || i == 0) && (s + 1 < S || j == L)) {
                     ok = ok && hv_lp_add_var(lp, 0, 1, true, &at[s][i][j], NULL) == HV_OK;
+                }
             }
+        }
+    }
     for (size_t s = 0; s < S; s++) { /* T >= value of the stage's run; one run starts at 0 */
         size_t n = 0;
-        for (size_t i = 0; i <= L; i++)
-            for (size_t j = i; j <= L; j++)
-                if (at[s][i][j] != SIZE_MAX)
+        for (size_t i = 0; i <= L; i++) {
+            for (size_t j = i; j <= L; j++) {
+                if (at[s][i][j] != SIZE_MAX) {
                     row[n++] = (struct hv_lp_term){at[s][i][j],
                                                    unit * hv_partition_value(&c->p, s, s, i, j)};
+                }
+            }
+        }
         ok = ok && hv_lp_add_max_row(lp, t, row, n, 0, NULL) == HV_OK;
-        for (size_t k = 0; k < n; k++)
+        for (size_t k = 0; k < n; k++) {
             row[k].coef = 1;
-        if (s == 0)
+        }
+        if (s == 0) {
             ok = ok && hv_lp_add_row(lp, row, n, HV_LP_EQ, 1, NULL) == HV_OK;
+        }
     }
-    for (size_t s = 0; s + 1 < S; s++) /* a run that ends at j is followed by one from j */
+    for (size_t s = 0; s + 1 < S; s++) { /* a run that ends at j is followed by one from j */
         for (size_t j = 0; j <= L; j++) {
             size_t n = 0;
-            for (size_t i = 0; i <= j; i++)
-                if (at[s][i][j] != SIZE_MAX)
+            for (size_t i = 0; i <= j; i++) {
+                if (at[s][i][j] != SIZE_MAX) {
                     row[n++] = (struct hv_lp_term){at[s][i][j], 1};
-            for (size_t k = j; k <= L; k++)
-                if (at[s + 1][j][k] != SIZE_MAX)
+                }
+            }
+            for (size_t k = j; k <= L; k++) {
+                if (at[s + 1][j][k] != SIZE_MAX) {
                     row[n++] = (struct hv_lp_term){at[s + 1][j][k], -1};
-            if (n)
+                }
+            }
+            if (n) {
                 ok = ok && hv_lp_add_row(lp, row, n, HV_LP_EQ, 0, NULL) == HV_OK;
+            }
         }
+    }
     ok = ok && hv_lp_set_objective(lp, (struct hv_lp_term[]){{t, 1}}, 1, NULL) == HV_OK;
-    if (!ok)
+    if (!ok) {
         abort();
+    }
     return lp;
 }
 
@@ -106,12 +121,14 @@ static inline void fix_run(struct hv_rng *rng, struct fix_tally *n)
     struct hv_lp_result r;
     fix_make(rng, &c);
     double unit = units[hv_rng_below(rng, 6)], top = tops[hv_rng_below(rng, 3)];
-    if (hv_partition_solve(&c.p, NULL, &arena, &want, NULL) != HV_OK)
+    if (hv_partition_solve(&c.p, NULL, &arena, &want, NULL) != HV_OK) {
         abort();
+    }
     struct hv_lp *lp = fix_model(&c, unit, want.feasible ? top * want.max : HUGE_VAL);
     const struct hv_lp_limits limits = {.max_nodes = 20000};
-    if (hv_lp_solve(lp, &limits, &r, NULL) != HV_OK)
+    if (hv_lp_solve(lp, &limits, &r, NULL) != HV_OK) {
         abort();
+    }
     bool equal = want.feasible && hv_known(r.objective) &&
                  fabs(r.objective - want.objective * unit) <= 1e-6 * want.objective * unit;
     n->runs++;

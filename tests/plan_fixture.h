@@ -20,8 +20,9 @@ static inline struct hv_device_kind *fixture_kind(struct hv_arena *a, const char
     k->name = name;
     k->vendor = k->fabric = fabric;
     k->memory_bytes = 16 * HV_GIB;
-    for (int p = 0; p < HV_PRECISION_N; p++)
+    for (int p = 0; p < HV_PRECISION_N; p++) {
         k->flops_per_s[p] = HV_UNKNOWN;
+    }
     k->flops_per_s[HV_FP32] = 1e13;
     k->flops_per_s[HV_FP16] = 1e14;
     k->flops_per_s[HV_BF16] = bf16 ? 1e14 : HV_UNKNOWN;
@@ -65,8 +66,9 @@ static inline struct hv_cluster *fixture_cluster(void)
     fixture_group(c, 3, "d", 1, fast);
     c->groups[3].state = HV_NODE_DRAIN;
     struct hv_err err;
-    if (hv_cluster_finish(c, &err) != HV_OK)
+    if (hv_cluster_finish(c, &err) != HV_OK) {
         HV_BUG("%s", err.text);
+    }
     return c;
 }
 
@@ -83,7 +85,7 @@ static inline struct hv_model *fixture_model(int experts)
     m->max_sequence = 64;
     m->n_blocks = 8;
     m->blocks = hv_arena_new(&m->arena, struct hv_block, m->n_blocks);
-    for (size_t i = 0; i < m->n_blocks; i++)
+    for (size_t i = 0; i < m->n_blocks; i++) {
         m->blocks[i] = (struct hv_block){.heads = 8,
                                          .kv_heads = 4,
                                          .head_dim = 8,
@@ -91,6 +93,7 @@ static inline struct hv_model *fixture_model(int experts)
                                          .experts = experts,
                                          .top_k = 2,
                                          .expert_ffn = 64};
+    }
     return m;
 }
 
@@ -103,8 +106,9 @@ static inline struct hv_model *fixture_graph(void)
     m->kind = HV_MODEL_GRAPH;
     m->n_ops = m->n_blocks = 8;
     m->ops = hv_arena_new(&m->arena, struct hv_graph_op, m->n_ops);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         m->ops[i].id = hv_arena_printf(&m->arena, "%c%d", i < 4 ? 'x' : 'y', i % 4);
+    }
     return m;
 }
 

@@ -21,8 +21,9 @@ static inline struct hv_planner_result search(struct world *w, const struct hv_p
 {
     struct hv_planner_result r;
     struct hv_err err = {0};
-    if (hv_planner_run(w->cost, o, &r, &err) != HV_OK)
+    if (hv_planner_run(w->cost, o, &r, &err) != HV_OK) {
         fail_msg("planner: %s", err.text);
+    }
     return r;
 }
 
@@ -33,8 +34,9 @@ static inline double time_of(struct world *w, const struct hv_plan *p)
     struct hv_verdict v;
     struct hv_eval_options o = {.no_bound = true};
     double t = HUGE_VAL;
-    if (hv_eval(w->cost, p, &o, &a, &v, NULL) == HV_OK && v.findings.n == 0)
+    if (hv_eval(w->cost, p, &o, &a, &v, NULL) == HV_OK && v.findings.n == 0) {
         t = v.metrics.iteration_s;
+    }
     hv_arena_free(&a);
     return t;
 }

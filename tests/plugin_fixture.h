@@ -34,8 +34,9 @@ static inline const struct hv_plugin *load(struct hv_plugins *p, const char *tex
 {
     struct hv_err err = {0};
     enum hv_status s = hv_plugins_read_file(p, write_plugin("good.lua", text), &err);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         print_error("%s\n", err.text);
+    }
     assert_int_equal(s, HV_OK);
     return &p->items[0];
 }
@@ -70,8 +71,9 @@ static inline void expect_run(const char *body, enum hv_status want, const char 
     struct hv_run_result result;
     struct hv_err err;
     enum hv_status s = run_text(body, &result, &err);
-    if (s != want || strstr(err.text, part) == NULL)
+    if (s != want || strstr(err.text, part) == NULL) {
         print_error("status %s, '%s' is not in '%s'\n", hv_status_name(s), part, err.text);
+    }
     assert_int_equal(s, want);
     assert_non_null(strstr(err.text, part));
     hv_run_result_free(&result);

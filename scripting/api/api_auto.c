@@ -54,17 +54,19 @@ static void emit_bound(struct hv__run *r, double bound_s)
 static const struct hv_plan *read_options(lua_State *L, double *share)
 {
     const struct hv_plan *start = NULL;
-    if (lua_isnoneornil(L, 1))
+    if (lua_isnoneornil(L, 1)) {
         return NULL;
+    }
     luaL_checktype(L, 1, LUA_TTABLE);
     for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
         const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-        if (strcmp(key, "start") == 0)
+        if (strcmp(key, "start") == 0) {
             start = hv__plan_at(L, lua_gettop(L))->doc.plan;
-        else if (strcmp(key, "share") == 0)
+        } else if (strcmp(key, "share") == 0) {
             *share = luaL_checknumber(L, -1);
-        else
+        } else {
             luaL_error(L, "hv.plan.auto: unknown key '%s', expected start or share", key);
+        }
     }
     luaL_argcheck(L, *share > 0 && *share <= 1, 1, "expected a share above 0 and up to 1");
     return start;
@@ -104,8 +106,9 @@ static int plan_auto(lua_State *L)
     } else {
         o.progress = NULL; /* its parts say nothing of the whole */
     }
-    if (q->budget > 0)
+    if (q->budget > 0) {
         o.budget = q->budget > r->evaluations ? q->budget - r->evaluations : 1;
+    }
     enum hv_status s = hv_planner_run(r->cost, &o, &found, &err);
     r->evaluations += found.evaluations;
     if (s != HV_OK) {

@@ -12,9 +12,11 @@
 
 const struct hv_device_kind *hv__kind_by_name(const struct hv_cluster *c, const char *name)
 {
-    for (size_t i = 0; i < c->n_kinds; i++)
-        if (strcmp(c->kinds[i]->name, name) == 0)
+    for (size_t i = 0; i < c->n_kinds; i++) {
+        if (strcmp(c->kinds[i]->name, name) == 0) {
             return c->kinds[i];
+        }
+    }
     return NULL;
 }
 
@@ -24,19 +26,24 @@ static unsigned recompute_of(lua_State *L, int i, const char *fn)
     const char *text = hv__text(L, i, fn, "recompute", "none");
     unsigned mask = HV_RC_NONE;
 
-    if (strcmp(text, "none") == 0)
+    if (strcmp(text, "none") == 0) {
         return HV_RC_NONE;
-    if (strcmp(text, "full") == 0)
+    }
+    if (strcmp(text, "full") == 0) {
         return HV_RC_FULL;
-    if (strcmp(text, "selective") == 0)
+    }
+    if (strcmp(text, "selective") == 0) {
         return HV_RC_CORE;
+    }
     while (text != NULL) {
         size_t len = strcspn(text, "+"), bit = 0;
         while (bit < hv_recompute_N && (strlen(hv_recompute_words[bit]) != len ||
-                                        strncmp(hv_recompute_words[bit], text, len) != 0))
+                                        strncmp(hv_recompute_words[bit], text, len) != 0)) {
             bit++;
-        if (bit == hv_recompute_N)
+        }
+        if (bit == hv_recompute_N) {
             luaL_error(L, "%s: recompute: expected none, selective, full or units joined by +", fn);
+        }
         mask |= 1U << bit;
         text = text[len] == '+' ? text + len + 1 : NULL;
     }
@@ -62,25 +69,28 @@ static double matrix_bytes(lua_State *L, const char *fn, size_t n)
 {
     double *in = hv_arena_new(&hv__host(L)->arena, double, n + 1), busiest = 0;
 
-    if (lua_getfield(L, 1, "matrix") != LUA_TTABLE || lua_rawlen(L, -1) != n)
+    if (lua_getfield(L, 1, "matrix") != LUA_TTABLE || lua_rawlen(L, -1) != n) {
         hv__bad(L, fn, "matrix", "one row of bytes per device", -1);
+    }
     for (size_t i = 0; i < n; i++) {
         size_t width = 0;
         double out = 0;
         lua_rawgeti(L, -1, (lua_Integer)i + 1);
         const double *row = hv__numbers(L, lua_gettop(L), fn, NULL, &width);
         for (size_t j = 0; j < width; j++) {
-            if (width != n || !(row[j] >= 0 && row[j] <= BYTES_MAX))
+            if (width != n || !(row[j] >= 0 && row[j] <= BYTES_MAX)) {
                 luaL_error(L, "%s: matrix: row %d: expected %d numbers from 0 on", fn, (int)i + 1,
                            (int)n);
+            }
             out += j != i ? row[j] : 0;
             in[j] += j != i ? row[j] : 0;
         }
         busiest = out > busiest ? out : busiest;
         lua_pop(L, 1);
     }
-    for (size_t j = 0; j < n; j++)
+    for (size_t j = 0; j < n; j++) {
         busiest = in[j] > busiest ? in[j] : busiest;
+    }
     lua_pop(L, 1);
     return n > 1 ? busiest * (double)n / (double)(n - 1) : 0;
 }
@@ -91,10 +101,12 @@ static double collective_bytes(lua_State *L, const char *fn, size_t n, int op)
     bool given = lua_getfield(L, 1, "matrix") != LUA_TNIL;
 
     lua_pop(L, 1);
-    if (!given)
+    if (!given) {
         return hv__num(L, 1, fn, "bytes", -1, 0, BYTES_MAX);
-    if (op != HV_ALL_TO_ALL)
+    }
+    if (op != HV_ALL_TO_ALL) {
         luaL_error(L, "%s: matrix: expected only for all_to_all", fn);
+    }
     return matrix_bytes(L, fn, n);
 }
 
@@ -123,13 +135,15 @@ static int cost_collective(lua_State *L)
     size_t n = 0;
 
     hv__check_keys(L, 1, fn, keys);
-    for (int i = 0; i < HV_COLLECTIVE_N; i++)
+    for (int i = 0; i < HV_COLLECTIVE_N; i++) {
         ops[i] = hv_collective_name((enum hv_collective)i);
+    }
     double *ids = hv__numbers(L, 1, fn, "devices", &n);
     uint32_t *devices = hv_arena_new(&hv__host(L)->arena, uint32_t, n + 1);
     for (size_t i = 0; i < n; i++) {
-        if (!(ids[i] >= 1 && ids[i] <= c->n_devices))
+        if (!(ids[i] >= 1 && ids[i] <= c->n_devices)) {
             luaL_error(L, "%s: devices: no device has number %f", fn, ids[i]);
+        }
         devices[i] = (uint32_t)ids[i] - 1;
     }
     int op = hv__word(L, 1, fn, "op", ops, HV_COLLECTIVE_N, -1);
@@ -141,8 +155,9 @@ static int cost_collective(lua_State *L)
         .algorithm = (enum hv_sync_algorithm)hv__word(
             L, 1, fn, "algorithm", hv_sync_algorithm_words, hv_sync_algorithm_N, HV_ALGO_AUTO),
         .together = hv__num(L, 1, fn, "together", 1, 1, 1e9)};
-    if (n < (q.op == HV_P2P ? 2 : 1))
+    if (n < (q.op == HV_P2P ? 2 : 1)) {
         luaL_error(L, "%s: devices: expected at least %d", fn, q.op == HV_P2P ? 2 : 1);
+    }
     struct hv_collective_cost cost = hv_cost_collective(c, &q, NULL);
     if (!hv_known(cost.time_s)) {
         lua_pushnil(L);

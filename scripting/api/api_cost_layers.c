@@ -33,19 +33,23 @@ static size_t push_kinds(lua_State *L, int i, const struct hv_cluster *c, enum h
 
     if (lua_getfield(L, i, "kinds") == LUA_TNIL) {
         lua_pop(L, 1);
-        for (size_t k = 0; k < c->n_kinds && n < 64; k++)
-            if (hv_device_has(c->kinds[k], p))
+        for (size_t k = 0; k < c->n_kinds && n < 64; k++) {
+            if (hv_device_has(c->kinds[k], p)) {
                 out[n++] = c->kinds[k];
+            }
+        }
         return n;
     }
-    if (!lua_istable(L, -1) || lua_rawlen(L, -1) < 1 || lua_rawlen(L, -1) > 64)
+    if (!lua_istable(L, -1) || lua_rawlen(L, -1) < 1 || lua_rawlen(L, -1) > 64) {
         hv__bad(L, "hv.cost.layers", "kinds", "a list of 1 to 64 device kinds", -1);
+    }
     for (lua_Unsigned k = 1; k <= lua_rawlen(L, -1); k++) {
         lua_rawgeti(L, -1, (lua_Integer)k);
         const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
         out[n] = hv__kind_by_name(c, name);
-        if (out[n++] == NULL)
+        if (out[n++] == NULL) {
             hv__bad(L, "hv.cost.layers", "kinds", "names of device kinds in the cluster", -1);
+        }
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -92,8 +96,9 @@ int hv__cost_layers(lua_State *L)
     for (size_t k = 0; k < n_kinds; k++) {
         struct hv_layer_table lt = {0};
         q.device = kinds[k];
-        if (hv_cost_layers(r->cost, &q, arena, &lt, &err) != HV_OK)
+        if (hv_cost_layers(r->cost, &q, arena, &lt, &err) != HV_OK) {
             return hv__raise(L, &err);
+        }
         memcpy(t->x + 2 * k * row, lt.forward_s, row * sizeof(double));
         memcpy(t->x + (2 * k + 1) * row, lt.backward_s, row * sizeof(double));
         memcpy(t->x + 2 * n_kinds * row, lt.parameters, row * sizeof(double));
@@ -120,10 +125,12 @@ static double range_s(const struct table *t, size_t k, int phase, size_t i, size
     double s = (phase != 1 ? f[j] - f[i] : 0) + (phase != 0 ? b[j] - b[i] : 0);
     double share = phase == 2 ? 1 : phase == 0 ? 1.0 / 3 : 2.0 / 3;
 
-    if (i == 0 && j > i)
+    if (i == 0 && j > i) {
         s += share * hv_or(t->ends[k][0], 0);
-    if (j == t->n && j > i)
+    }
+    if (j == t->n && j > i) {
         s += share * hv_or(t->ends[k][1], 0);
+    }
     return s;
 }
 
@@ -131,9 +138,10 @@ static double range_s(const struct table *t, size_t k, int phase, size_t i, size
 static void check_range(lua_State *L, const struct table *t, size_t *from, size_t *to)
 {
     lua_Integer i = luaL_checkinteger(L, 2), j = luaL_checkinteger(L, 3);
-    if (i < 1 || i > (lua_Integer)t->n + 1 || j < i - 1 || j > (lua_Integer)t->n)
+    if (i < 1 || i > (lua_Integer)t->n + 1 || j < i - 1 || j > (lua_Integer)t->n) {
         luaL_error(L, "layers %I to %I: expected a range from 1 to %d, both ends included",
                    (LUAI_UACINT)i, (LUAI_UACINT)j, (int)t->n);
+    }
     *from = (size_t)(i - 1);
     *to = (size_t)j;
 }
@@ -150,8 +158,9 @@ static const char *kinds_text(lua_State *L, int i)
         found = false;
         for (lua_pushnil(L); !found && lua_next(L, i) != 0; lua_pop(L, 1)) {
             found = (size_t)lua_tointeger(L, -1) == n;
-            if (found)
+            if (found) {
                 hv_str_addf(&text, "%s%s", n > 0 ? ", " : "", lua_tostring(L, -2));
+            }
         }
         lua_settop(L, top);
     }
@@ -167,8 +176,9 @@ static size_t kind_at(lua_State *L, int arg)
     const char *kind = luaL_checkstring(L, arg);
 
     lua_getiuservalue(L, 1, 1);
-    if (lua_getfield(L, -1, kind) != LUA_TNUMBER)
+    if (lua_getfield(L, -1, kind) != LUA_TNUMBER) {
         luaL_error(L, "device kind: expected one of %s, found '%s'", kinds_text(L, -2), kind);
+    }
     size_t k = (size_t)lua_tointeger(L, -1);
     lua_pop(L, 2);
     return k;

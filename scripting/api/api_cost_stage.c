@@ -25,8 +25,9 @@ struct key {
 static void add_bytes(struct key *k, const void *bytes, size_t n)
 {
     k->complete = k->complete && n <= KEY_MAX - k->n;
-    if (!k->complete)
+    if (!k->complete) {
         return;
+    }
     memcpy(k->text + k->n, bytes, n);
     k->n += n;
 }
@@ -39,10 +40,12 @@ static void add_members(lua_State *L, int t, struct key *k, int depth, const cha
 {
     for (lua_pushnil(L); k->complete && lua_next(L, t) != 0; lua_pop(L, 1)) {
         bool skipped = false;
-        for (size_t i = 0; but != NULL && but[i] != NULL && !skipped; i++)
+        for (size_t i = 0; but != NULL && but[i] != NULL && !skipped; i++) {
             skipped = lua_type(L, -2) == LUA_TSTRING && strcmp(lua_tostring(L, -2), but[i]) == 0;
-        if (skipped)
+        }
+        if (skipped) {
             continue;
+        }
         add_value(L, lua_gettop(L) - 1, k, depth);
         add_value(L, lua_gettop(L), k, depth);
     }
@@ -85,8 +88,9 @@ static bool read_range(lua_State *L, size_t n_layers, struct hv_range *out)
         double from = 2 * lua_tonumber(L, -2), to = 2 * lua_tonumber(L, -1);
         ok = lua_type(L, -2) == LUA_TNUMBER && lua_type(L, -1) == LUA_TNUMBER && from >= 0 &&
              to >= from && to <= 2 * (double)n_layers && from == floor(from) && to == floor(to);
-        if (ok)
+        if (ok) {
             *out = (struct hv_range){(int)from, (int)to};
+        }
         lua_pop(L, 2);
     }
     lua_pop(L, 1);
@@ -124,9 +128,11 @@ static const char *const own_keys[] = {"in_flight", "micro_batch", "count",
 
 static bool is_own(const char *key)
 {
-    for (size_t i = 0; own_keys[i] != NULL; i++)
-        if (strcmp(key, own_keys[i]) == 0)
+    for (size_t i = 0; own_keys[i] != NULL; i++) {
+        if (strcmp(key, own_keys[i]) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -135,10 +141,11 @@ static void wrap(lua_State *L, const char *key)
 {
     lua_newtable(L);
     lua_insert(L, -2);
-    if (key != NULL)
+    if (key != NULL) {
         lua_setfield(L, -2, key);
-    else
+    } else {
         lua_rawseti(L, -2, 1);
+    }
 }
 
 /** Builds the plan and pushes its handle. */
@@ -150,10 +157,11 @@ static struct hv__plan *build_plan(lua_State *L, int64_t micro_batch, int64_t co
         bool ours = is_own(lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "");
         lua_pushvalue(L, -2);
         lua_insert(L, -2);
-        if (ours)
+        if (ours) {
             lua_pop(L, 2);
-        else
+        } else {
             lua_rawset(L, -4);
+        }
     }
     set_ends(L, n_layers);
     wrap(L, NULL); /* stages */
@@ -175,8 +183,9 @@ static void push_cache(lua_State *L)
         lua_rawgeti(L, -1, 0);
         bool full = lua_tointeger(L, -1) >= CACHE_MAX;
         lua_pop(L, 1);
-        if (!full)
+        if (!full) {
             return;
+        }
     }
     lua_pop(L, 1);
     lua_newtable(L);
@@ -212,21 +221,24 @@ struct hv__plan *hv__stage_plan(lua_State *L, const char *fn, double *in_flight)
     struct hv_range range = {0, 0};
     struct key key = {.complete = true};
 
-    if (!lua_istable(L, 1))
+    if (!lua_istable(L, 1)) {
         luaL_error(L, "%s: expected a table with the keys of a stage, found %s", fn,
                    luaL_typename(L, 1));
+    }
     luaL_checkstack(L, 40, NULL);
     *in_flight = hv__num(L, 1, fn, "in_flight", 1, 0, 1e9);
     int64_t mb = hv__int(L, 1, fn, "micro_batch", 1, 1, BATCH_MAX);
     int64_t count = hv__int(L, 1, fn, "count", 1, 1, 1 << 30);
     int top = lua_gettop(L);
-    if (read_range(L, n_layers, &range))
+    if (read_range(L, n_layers, &range)) {
         add_members(L, 1, &key, 0, varying);
-    else
+    } else {
         key.complete = false;
+    }
     lua_settop(L, top);
-    if (!key.complete)
+    if (!key.complete) {
         return build_plan(L, mb, count, n_layers);
+    }
     push_cache(L);
     lua_pushlstring(L, key.text, key.n);
     lua_pushvalue(L, -1);
@@ -288,8 +300,9 @@ static double price_stage(lua_State *L, const char *fn, struct hv_pass *pass,
         .plan = p->doc.plan, .replica = replica, .tp_rank = (int)rank - 1};
 
     if (hv_cost_pass(r->cost, &q, pass, &err) != HV_OK ||
-        hv_cost_memory(r->cost, &q, memory, &err) != HV_OK)
+        hv_cost_memory(r->cost, &q, memory, &err) != HV_OK) {
         hv__raise(L, &err);
+    }
     uint32_t first = q.replica->stages[0].devices[0];
     const struct hv_device_kind *kind = hv_cluster_device(hv_cost_cluster(r->cost), first).kind;
     return hv_cost_optimizer_s(r->cost, kind, memory->updated_parameters);

@@ -24,9 +24,10 @@ static const double *in_flight_of(lua_State *L, const char *fn, size_t n, double
     *one = 1;
     if (lua_getfield(L, 1, "in_flight") == LUA_TTABLE) {
         list = hv__numbers(L, lua_gettop(L), fn, NULL, &given);
-        if (given != n)
+        if (given != n) {
             luaL_error(L, "%s: in_flight: expected %d numbers, one per range, found %d", fn, (int)n,
                        (int)given);
+        }
         lua_pushnil(L); /* hv__stage_plan reads a number */
         lua_setfield(L, 1, "in_flight");
     }
@@ -41,9 +42,10 @@ static void check_ranges(lua_State *L, const char *fn, const double *ranges, siz
 
     for (size_t i = 0; i < n; i++) {
         double a = ranges[2 * i], b = ranges[2 * i + 1];
-        if (!(a >= 1 && b >= a && b <= n_layers) || a != floor(a) || b != floor(b))
+        if (!(a >= 1 && b >= a && b <= n_layers) || a != floor(a) || b != floor(b)) {
             luaL_error(L, "%s: ranges: expected first and last layer from 1 to %d, found %f, %f",
                        fn, n_layers, a, b);
+        }
     }
 }
 
@@ -62,8 +64,9 @@ static void price_ranges(lua_State *L, const char *fn, const struct hv__plan *p,
         const struct hv_range range = {2 * ((int)ranges[2 * i] - 1), 2 * (int)ranges[2 * i + 1]};
         hv__stage_set_range(stage, range, n_layers);
         if (hv_cost_pass(r->cost, &q, &pass, &err) != HV_OK ||
-            hv_cost_memory(r->cost, &q, &m, &err) != HV_OK)
+            hv_cost_memory(r->cost, &q, &m, &err) != HV_OK) {
             hv__raise(L, &err);
+        }
         f->forward[i] = pass.forward_s;
         f->backward[i] = pass.input_grad_s + pass.weight_grad_s + pass.recompute_s;
         f->weight[i] = pass.weight_grad_s;
@@ -71,8 +74,9 @@ static void price_ranges(lua_State *L, const char *fn, const struct hv__plan *p,
         f->hop[i] = pass.hop_bytes;
         f->peak[i] = hv__stage_peak_bytes(&m, &pass, f->peak[i]);
         f->limit = m.limit_bytes - hv_or(m.reserve_bytes, 0);
-        if (i % 1024 == 1023)
+        if (i % 1024 == 1023) {
             hv__check_stop(L);
+        }
     }
 }
 
@@ -108,8 +112,9 @@ int hv__cost_stages(lua_State *L)
     hv__run_of(L, fn);
     luaL_checktype(L, 1, LUA_TTABLE);
     const double *ranges = hv__numbers(L, 1, fn, "ranges", &n);
-    if (n < 2 || n % 2 != 0)
+    if (n < 2 || n % 2 != 0) {
         return luaL_error(L, "%s: ranges: expected {first, last, first, last, …}", fn);
+    }
     struct figures f = {.n = n / 2};
     check_ranges(L, fn, ranges, f.n);
     double *x = hv_arena_new(a, double, 6 * f.n);
@@ -134,8 +139,9 @@ int hv__cost_stages(lua_State *L)
     f.activation = x + 3 * f.n;
     f.hop = x + 4 * f.n;
     f.peak = x + 5 * f.n;
-    for (size_t i = 0; i < f.n; i++)
+    for (size_t i = 0; i < f.n; i++) {
         f.peak[i] = in_flight != NULL ? in_flight[i] : one;
+    }
     price_ranges(L, fn, p, ranges, &f);
     lua_createtable(L, 0, 7);
     set_list(L, "forward_s", f.forward, f.n);
@@ -196,10 +202,11 @@ int hv__cost_op(lua_State *L)
     struct hv_part_query q = hv__part_args(L, fn, job);
     const char *kind = hv__text(L, 1, fn, "device", "");
     q.device = hv__kind_by_name(hv_cost_cluster(r->cost), kind);
-    if (q.device == NULL || !hv_device_has(q.device, job->precision) || n == 0)
+    if (q.device == NULL || !hv_device_has(q.device, job->precision) || n == 0) {
         return luaL_error(
             L, "%s: device: expected a kind of the cluster that computes in %s, found '%s'", fn,
             hv_precision_name(job->precision), kind);
+    }
     struct hv_part_cost c = hv_cost_part(r->cost, (enum hv_part)op, layer - 1, &q, &why);
     double forward = c.forward_s + c.tp_forward_s + c.cp_forward_s + c.ep_forward_s;
     double backward = c.input_grad_s + c.weight_grad_s + c.recompute_s + c.tp_backward_s +

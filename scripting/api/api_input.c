@@ -19,8 +19,9 @@ struct hv__run *hv__run_of(lua_State *L, const char *fn)
     struct hv_host *h = hv__host(L);
 
     hv__check_stop(L);
-    if (h->run == NULL)
+    if (h->run == NULL) {
         luaL_error(L, "%s: there is no run here (inside plan, apply and claim there is)", fn);
+    }
     return h->run;
 }
 
@@ -30,8 +31,9 @@ const struct hv_inputs *hv__inputs_at(lua_State *L, const char *type)
     struct hv_host *h = hv__host(L);
 
     hv__check_stop(L);
-    if (h->run == NULL || v->generation != h->generation)
+    if (h->run == NULL || v->generation != h->generation) {
         luaL_error(L, "this %s belongs to a run that has ended", type);
+    }
     return h->run->request->inputs;
 }
 
@@ -84,8 +86,9 @@ static int cluster_devices(lua_State *L)
     for (uint32_t i = 0; i < c->n_devices; i++) {
         struct hv_device_ref r = hv_cluster_device(c, i);
         const struct hv_node_group *g = &c->groups[r.group];
-        if (!hv__is_usable(L, c, i))
+        if (!hv__is_usable(L, c, i)) {
             continue;
+        }
         lua_createtable(L, 0, 13);
         hv__set_num(L, "id", (double)i + 1);
         set_kind(L, r.kind);
@@ -108,10 +111,12 @@ static uint32_t whole_run(lua_State *L, const struct hv_cluster *c, const struct
 
     for (bool whole = true; whole && to < (uint32_t)g->count; to += whole) {
         uint32_t first = g->first_device + to * (uint32_t)g->n_devices;
-        if (hv__host(L)->run->lost == NULL)
+        if (hv__host(L)->run->lost == NULL) {
             return (uint32_t)g->count;
-        for (uint32_t i = 0; i < (uint32_t)g->n_devices && whole; i++)
+        }
+        for (uint32_t i = 0; i < (uint32_t)g->n_devices && whole; i++) {
             whole = hv__is_usable(L, c, first + i);
+        }
     }
     return to;
 }
@@ -267,15 +272,17 @@ static int cluster_ids(lua_State *L)
     for (lua_Unsigned i = 1; i <= n_items; i++) {
         uint32_t *ids = NULL;
         size_t n = 0;
-        if (is_list)
+        if (is_list) {
             lua_rawgeti(L, 2, (lua_Integer)i);
-        else
+        } else {
             lua_pushvalue(L, 2);
+        }
         luaL_argcheck(L, lua_type(L, -1) == LUA_TSTRING, 2,
                       "expected an address or a list of addresses");
         if (hv_address_resolve(c, lua_tostring(L, -1), &hv__host(L)->arena, &ids, &n, &err) !=
-            HV_OK)
+            HV_OK) {
             return hv__raise(L, &err);
+        }
         lua_pop(L, 1);
         for (size_t k = 0; k < n; k++) {
             lua_pushinteger(L, (lua_Integer)ids[k] + 1);
@@ -404,8 +411,9 @@ void hv__push_ctx(lua_State *L, const json_t *options)
 {
     const struct hv__run *r = hv__run_of(L, "ctx");
 
-    if (luaL_getmetatable(L, HV__CLUSTER) != LUA_TTABLE)
+    if (luaL_getmetatable(L, HV__CLUSTER) != LUA_TTABLE) {
         open_views(L, r->request->inputs);
+    }
     lua_pop(L, 1);
     lua_createtable(L, 0, 6);
     push_view(L, HV__CLUSTER);
@@ -414,10 +422,11 @@ void hv__push_ctx(lua_State *L, const json_t *options)
     lua_setfield(L, -2, "model");
     hv__push_job(L, &r->request->inputs->job.job);
     lua_setfield(L, -2, "job");
-    if (r->n_queue > 0 && r->i_job == 0)
+    if (r->n_queue > 0 && r->i_job == 0) {
         hv__push_queue(L, r);
-    else
+    } else {
         push_jobs(L);
+    }
     lua_setfield(L, -2, "jobs");
     hv__push_json(L, options);
     lua_setfield(L, -2, "options");

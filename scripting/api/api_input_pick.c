@@ -62,16 +62,19 @@ static struct candidate *candidates_of(lua_State *L, const struct hv_cluster *c,
     uint32_t *seen = hv_arena_new(&hv__host(L)->arena, uint32_t, c->n_nodes + 1);
 
     *n = 0;
-    for (uint32_t i = 0; i < c->n_devices; i++)
-        if (used[i])
+    for (uint32_t i = 0; i < c->n_devices; i++) {
+        if (used[i]) {
             busy[hv_cluster_device(c, i).node] = true;
+        }
+    }
     for (uint32_t i = 0; i < c->n_devices; i++) {
         struct hv_device_ref r = hv_cluster_device(c, i);
         uint32_t node = r.node;
         double flops = hv__peak_of(L, r.kind);
         if (used[i] || !hv__is_usable(L, c, i) || !hv_known(flops) || r.kind->cls == HV_CLASS_CPU ||
-            (kind != NULL && strcmp(kind, r.kind->name) != 0))
+            (kind != NULL && strcmp(kind, r.kind->name) != 0)) {
             continue;
+        }
         list[(*n)++] =
             (struct candidate){i, node, flops, r.kind->memory_bytes, seen[node]++, !busy[node]};
     }
@@ -108,8 +111,9 @@ int hv__cluster_pick(lua_State *L)
     if (lua_getfield(L, 2, "used") != LUA_TNIL) {
         const double *ids = hv__numbers(L, 2, fn, "used", &n_used);
         for (size_t i = 0; i < n_used; i++) {
-            if (!(ids[i] >= 1 && ids[i] <= c->n_devices))
+            if (!(ids[i] >= 1 && ids[i] <= c->n_devices)) {
                 return luaL_error(L, "%s: used: no device has number %f", fn, ids[i]);
+            }
             used[(uint32_t)ids[i] - 1] = true;
         }
     }

@@ -10,16 +10,18 @@
 bool hv__model_has_layers(const struct hv_model *m)
 {
     for (size_t i = 0; i < m->n_modules; i++) {
-        if (!hv__model_has_layers(m->modules[i].model))
+        if (!hv__model_has_layers(m->modules[i].model)) {
             return false;
+        }
     }
     return m->kind != HV_MODEL_GRAPH;
 }
 
 static double block_parameters(const struct hv_model *m, size_t i)
 {
-    if (m->kind == HV_MODEL_LAYERS)
+    if (m->kind == HV_MODEL_LAYERS) {
         return m->measured[i].parameter_bytes / 2;
+    }
     const struct hv_block *b = &m->blocks[i];
     return hv_block_attention_parameters(m, b) + hv_block_ffn_parameters(m, b) +
            hv_block_expert_parameters(m, b);
@@ -33,8 +35,9 @@ static void add_layers(lua_State *L, const struct hv_model_leaf *leaf)
     for (size_t i = 0; i < m->n_blocks; i++) {
         lua_createtable(L, 0, 6);
         hv__set_num(L, "parameters", block_parameters(m, i));
-        if (leaf->name != NULL)
+        if (leaf->name != NULL) {
             hv__set_text(L, "module", leaf->name);
+        }
         if (m->kind == HV_MODEL_LAYERS) {
             hv__set_text(L, "name", m->measured[i].name);
         } else {
@@ -63,13 +66,15 @@ int hv__model_layers(lua_State *L)
     size_t n = hv_model_n_leaves(m);
     struct hv_model_leaf *leaves = lua_newuserdatauv(L, n * sizeof *leaves, 0);
 
-    if (!hv__model_has_layers(m))
+    if (!hv__model_has_layers(m)) {
         return luaL_error(L, "model:layers: a model of kind %s has no layers",
                           hv_model_kind_name(m->kind));
+    }
     hv_model_leaves(m, leaves);
     lua_createtable(L, (int)m->n_blocks, 0);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         add_layers(L, &leaves[i]);
+    }
     return 1;
 }
 
@@ -86,8 +91,9 @@ static void add_op(lua_State *L, int ops, const struct op *o)
     lua_createtable(L, 0, 6);
     hv__set_text(L, "id", o->id);
     hv__set_text(L, "op", o->name);
-    if (o->layer > 0)
+    if (o->layer > 0) {
         hv__set_num(L, "layer", (double)o->layer);
+    }
     hv__set_num(L, "flops", o->flops);
     hv__set_num(L, "parameters", o->parameters);
     hv__set_num(L, "output_bytes", o->output_bytes);
@@ -152,23 +158,26 @@ static void add_chain(lua_State *L, int ops, int edges, const struct asked *a)
     double tokens = m->patch_tokens > 0 ? m->patch_tokens : (double)a->job->sequence;
     double hand_on = hv_job_activation_bytes(a->job) * tokens * m->hidden;
 
-    if (!measured && a->first == 0)
+    if (!measured && a->first == 0) {
         add_op(L, ops,
                &(struct op){"embedding", "embedding", 0, 0, hv_model_embedding_parameters(m),
                             hand_on});
+    }
     for (size_t i = a->first; i < a->last; i++) {
         const struct hv_measured_layer *l = measured ? &m->measured[i] : NULL;
-        if (measured)
+        if (measured) {
             add_op(L, ops,
                    &(struct op){l->name, "layer", i + 1, HV_UNKNOWN, l->parameter_bytes / 2,
                                 l->output_bytes});
-        else
+        } else {
             add_block(L, ops, a, i, hand_on);
+        }
     }
-    if (!measured && a->last == m->n_blocks)
+    if (!measured && a->last == m->n_blocks) {
         add_op(L, ops,
                &(struct op){"head", "head", 0, 2 * tokens * m->hidden * m->vocab,
                             hv_model_head_parameters(m), HV_UNKNOWN});
+    }
     for (size_t i = 1; i < lua_rawlen(L, ops); i++) {
         lua_rawgeti(L, ops, (lua_Integer)i);
         lua_getfield(L, -1, "output_bytes");
@@ -205,9 +214,10 @@ static void add_graph(lua_State *L, int ops, int edges, const struct hv_model *m
         lua_setfield(L, -2, "contract");
         lua_pop(L, 1);
     }
-    for (size_t i = 0; i < m->n_edges; i++)
+    for (size_t i = 0; i < m->n_edges; i++) {
         add_edge(L, edges, m->edges[i].from + 1, m->edges[i].to + 1,
                  m->ops[m->edges[i].from].bytes);
+    }
 }
 
 static void add_modules(lua_State *L, int ops, int edges, const struct asked *a)
@@ -221,8 +231,9 @@ static void add_modules(lua_State *L, int ops, int edges, const struct asked *a)
                &(struct op){m->modules[i].name, "module", 0, flops, hv_model_parameters(inner),
                             HV_UNKNOWN});
     }
-    for (size_t i = 0; i < m->n_edges; i++)
+    for (size_t i = 0; i < m->n_edges; i++) {
         add_edge(L, edges, m->edges[i].from + 1, m->edges[i].to + 1, 0);
+    }
 }
 
 /** The field `stage` of the table at 2 as a range of layers. */
@@ -232,8 +243,9 @@ static void read_stage(lua_State *L, struct asked *a)
 
     if (lua_getfield(L, 2, "stage") != LUA_TNIL) {
         const double *r = hv__numbers(L, 2, "model:graph", "stage", &n);
-        if (n != 2 || !(r[0] >= 1 && r[1] >= r[0] && r[1] <= (double)a->last))
+        if (n != 2 || !(r[0] >= 1 && r[1] >= r[0] && r[1] <= (double)a->last)) {
             luaL_error(L, "model:graph: stage: expected {first, last} from 1 to %d", (int)a->last);
+        }
         a->first = (size_t)r[0] - 1;
         a->last = (size_t)r[1];
     }
@@ -276,17 +288,19 @@ int hv__model_graph(lua_State *L)
     lua_newtable(L);
     int ops = lua_gettop(L);
     lua_newtable(L);
-    if (layers)
+    if (layers) {
         add_chain(L, ops, ops + 1, &a);
-    else if (a.m->kind == HV_MODEL_GRAPH)
+    } else if (a.m->kind == HV_MODEL_GRAPH) {
         add_graph(L, ops, ops + 1, a.m);
-    else
+    } else {
         add_modules(L, ops, ops + 1, &a);
+    }
     lua_setfield(L, ops - 1, "edges");
     lua_setfield(L, ops - 1, "ops");
     lua_createtable(L, 0, (int)a.m->n_dims);
-    for (size_t i = 0; i < a.m->n_dims; i++)
+    for (size_t i = 0; i < a.m->n_dims; i++) {
         hv__set_num(L, a.m->dims[i].name, (double)a.m->dims[i].size);
+    }
     lua_setfield(L, -2, "dims");
     return 1;
 }

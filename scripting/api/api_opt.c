@@ -42,19 +42,22 @@ static const double *optional_numbers(lua_State *L, const char *fn, const char *
     bool there = lua_getfield(L, 1, key) != LUA_TNIL;
 
     lua_pop(L, 1);
-    if (!there)
+    if (!there) {
         return NULL;
+    }
     const double *x = hv__numbers(L, 1, fn, key, &len);
-    if (len != n)
+    if (len != n) {
         luaL_error(L, "%s: %s: expected %d numbers, found %d", fn, key, (int)n, (int)len);
+    }
     return x;
 }
 
 /** A whole number out of a list. */
 static int64_t whole(lua_State *L, const char *fn, const char *key, double x)
 {
-    if (!(fabs(x) <= 1e15) || x != floor(x))
+    if (!(fabs(x) <= 1e15) || x != floor(x)) {
         luaL_error(L, "%s: %s: expected whole numbers", fn, key);
+    }
     return (int64_t)x;
 }
 
@@ -67,9 +70,10 @@ static void read_points(lua_State *L, const char *fn, size_t i, struct hv_share 
     for (size_t k = 0; k < n; k++) {
         bool pair = lua_rawgeti(L, -1, (lua_Integer)k + 1) == LUA_TTABLE &&
                     lua_rawgeti(L, -1, 1) == LUA_TNUMBER && lua_rawgeti(L, -2, 2) == LUA_TNUMBER;
-        if (!pair)
+        if (!pair) {
             luaL_error(L, "%s: time: share %d, point %d: expected {count, time}", fn, (int)i + 1,
                        (int)k + 1);
+        }
         p[k] =
             (struct hv_share_point){whole(L, fn, "time", lua_tonumber(L, -2)), lua_tonumber(L, -1)};
         lua_pop(L, 3);
@@ -87,19 +91,22 @@ static void call_for_points(lua_State *L, const char *fn, size_t i, int64_t tota
     struct hv_err err = {0};
 
     *calls += (int64_t)n;
-    if (*calls > CALLS_MAX)
+    if (*calls > CALLS_MAX) {
         luaL_error(L, "%s: time: a function for %d shares and a total of %d has too many values",
                    fn, (int)i + 1, (int)total);
+    }
     struct hv_share_point *p = hv_arena_new(&hv__host(L)->arena, struct hv_share_point, n);
     for (size_t k = 0; k < n; k++) {
         const double x[] = {(double)i + 1, (double)(s->min + (int64_t)k)};
         p[k].count = s->min + (int64_t)k;
-        if (hv__call_number(L, x, 2, false, &p[k].time, &err) != HV_OK)
+        if (hv__call_number(L, x, 2, false, &p[k].time, &err) != HV_OK) {
             hv__raise(L, &err);
+        }
         if (isinf(p[k].time)) { /* nil: no more than this */
-            if (k == 0)
+            if (k == 0) {
                 luaL_error(L, "%s: time: share %d: expected a time for its least count", fn,
                            (int)i + 1);
+            }
             n = k;
         }
     }
@@ -110,10 +117,12 @@ static void call_for_points(lua_State *L, const char *fn, size_t i, int64_t tota
 /** Number of shares: the length of `time`, with a function `shares`. */
 static size_t count_shares(lua_State *L, const char *fn, int kind)
 {
-    if (kind == LUA_TFUNCTION)
+    if (kind == LUA_TFUNCTION) {
         return (size_t)hv__int(L, 1, fn, "shares", -1, 1, CALLS_MAX);
-    if (kind != LUA_TTABLE)
+    }
+    if (kind != LUA_TTABLE) {
         hv__bad(L, fn, "time", "a list or a function", -1);
+    }
     return (size_t)lua_rawlen(L, -1);
 }
 
@@ -136,18 +145,20 @@ static struct hv_share *read_shares(lua_State *L, const char *fn, int64_t total,
                                .max = caps != NULL ? whole(L, fn, "caps", caps[i]) : total};
         if (kind == LUA_TFUNCTION) {
             struct hv_err err = {0};
-            if (hv_distribute_check(s, 1, total, &err) != HV_OK)
+            if (hv_distribute_check(s, 1, total, &err) != HV_OK) {
                 hv__raise(L, &err);
+            }
             call_for_points(L, fn, i, total, s, &calls);
             continue;
         }
         int entry = lua_rawgeti(L, -1, (lua_Integer)i + 1);
-        if (entry == LUA_TTABLE)
+        if (entry == LUA_TTABLE) {
             read_points(L, fn, i, s);
-        else if (entry == LUA_TNUMBER)
+        } else if (entry == LUA_TNUMBER) {
             s->rate = lua_tonumber(L, -1);
-        else
+        } else {
             hv__bad(L, fn, "time", "numbers or lists of {count, time}", -1);
+        }
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -176,8 +187,9 @@ static int longest_first(lua_State *L, const char *fn)
     size_t slots = (size_t)hv__int(L, 1, fn, "slots", -1, 1, 1 << 20);
     size_t most = (size_t)hv__int(L, 1, fn, "most", 0, 0, 1 << 20);
 
-    if (hv_distribute_lpt(items, n, slots, most, &hv__host(L)->arena, &d, &err) != HV_OK)
+    if (hv_distribute_lpt(items, n, slots, most, &hv__host(L)->arena, &d, &err) != HV_OK) {
         return hv__raise(L, &err);
+    }
     return push_answer(L, &d, n, 1);
 }
 
@@ -217,15 +229,18 @@ static int opt_distribute(lua_State *L)
     hv__check_stop(L);
     hv__check_keys(L, 1, fn, keys);
     int objective = hv__word(L, 1, fn, "objective", objectives, HV_COUNT(objectives), 0);
-    if (objective == HV_COUNT(objectives) - 1)
+    if (objective == HV_COUNT(objectives) - 1) {
         return longest_first(L, fn);
+    }
     int64_t total = hv__int(L, 1, fn, "total", -1, 0, HV_DISTRIBUTE_MAX_TOTAL);
     const struct hv_share *shares = read_shares(L, fn, total, &n);
     s = hv_distribute_check(shares, n, total, &err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = solvers[objective](shares, n, total, &h->arena, &d, &err);
-    if (s != HV_OK)
+    }
+    if (s != HV_OK) {
         return hv__raise(L, &err);
+    }
     return push_answer(L, &d, n, 0);
 }
 

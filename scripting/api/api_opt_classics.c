@@ -24,11 +24,13 @@ static struct hv_arena *arena_of(lua_State *L)
 /** Pushes the list at field `key` of argument 1 and returns its length. */
 static size_t push_list(lua_State *L, const char *fn, const char *key)
 {
-    if (lua_getfield(L, 1, key) != LUA_TTABLE)
+    if (lua_getfield(L, 1, key) != LUA_TTABLE) {
         hv__bad(L, fn, key, "a list", -1);
+    }
     size_t n = (size_t)lua_rawlen(L, -1);
-    if (n > MAX_LIST)
+    if (n > MAX_LIST) {
         luaL_error(L, "%s: %s: the list is too long", fn, key);
+    }
     return n;
 }
 
@@ -37,13 +39,15 @@ static const double *row_at(lua_State *L, const char *fn, const char *key, size_
 {
     size_t len = 0;
 
-    if (lua_rawgeti(L, -1, (lua_Integer)k + 1) != LUA_TTABLE)
+    if (lua_rawgeti(L, -1, (lua_Integer)k + 1) != LUA_TTABLE) {
         luaL_error(L, "%s: %s: expected a list at %d", fn, key, (int)k + 1);
+    }
     const double *x = hv__numbers(L, lua_gettop(L), fn, NULL, &len);
     lua_pop(L, 1);
-    if (*n != 0 && len != *n)
+    if (*n != 0 && len != *n) {
         luaL_error(L, "%s: %s: expected %d numbers at %d, found %d", fn, key, (int)*n, (int)k + 1,
                    (int)len);
+    }
     *n = len;
     return x;
 }
@@ -51,9 +55,10 @@ static const double *row_at(lua_State *L, const char *fn, const char *key, size_
 /** A number from 1 to n out of a row, counted from 0. */
 static size_t index_at(lua_State *L, const char *fn, const char *key, double x, size_t n)
 {
-    if (!(x >= 1 && x <= (double)n) || x != floor(x))
+    if (!(x >= 1 && x <= (double)n) || x != floor(x)) {
         luaL_error(L, "%s: %s: expected a whole number from 1 to %d, found %f", fn, key, (int)n,
                    (lua_Number)x);
+    }
     return (size_t)x - 1;
 }
 
@@ -111,21 +116,24 @@ static int opt_knapsack(lua_State *L)
 
     hv__check_stop(L);
     hv__check_keys(L, 1, fn, keys);
-    if (lua_getfield(L, 1, "cap") == LUA_TNIL)
+    if (lua_getfield(L, 1, "cap") == LUA_TNIL) {
         luaL_error(L, "%s: cap: expected a number", fn);
+    }
     double cap = hv__num(L, 1, fn, "cap", 0, -1e300, HUGE_VAL);
     size_t n_groups = push_list(L, fn, "items"), n = 0;
     size_t *first = hv_arena_new(arena_of(L), size_t, n_groups + 1);
     for (size_t g = 0; g < n_groups; g++) {
-        if (lua_rawgeti(L, -1, (lua_Integer)g + 1) != LUA_TTABLE)
+        if (lua_rawgeti(L, -1, (lua_Integer)g + 1) != LUA_TTABLE) {
             luaL_error(L, "%s: items: group %d: expected a list of {value, weight}", fn,
                        (int)g + 1);
+        }
         n += (size_t)lua_rawlen(L, -1);
         first[g + 1] = n;
         lua_pop(L, 1);
     }
-    if (n > HV_KNAPSACK_MAX_OPTIONS)
+    if (n > HV_KNAPSACK_MAX_OPTIONS) {
         luaL_error(L, "%s: items: too many options", fn);
+    }
     struct hv_knapsack_option *o = hv_arena_new(arena_of(L), struct hv_knapsack_option, n + 1);
     for (size_t g = 0; g < n_groups; g++) {
         lua_rawgeti(L, -1, (lua_Integer)g + 1);
@@ -136,8 +144,9 @@ static int opt_knapsack(lua_State *L)
         }
         lua_pop(L, 1);
     }
-    if (hv_knapsack_solve(o, first, n_groups, cap, arena_of(L), &r, &err) != HV_OK)
+    if (hv_knapsack_solve(o, first, n_groups, cap, arena_of(L), &r, &err) != HV_OK) {
         return hv__raise(L, &err);
+    }
     if (!r.feasible) {
         lua_pushnil(L);
         lua_pushfstring(L, "the lightest options weigh %f more than the capacity",
@@ -197,12 +206,15 @@ static int opt_maxflow(lua_State *L)
     size_t n_nodes = read_edges(L, fn, &e, &n);
     n_nodes = source >= n_nodes ? source + 1 : n_nodes;
     n_nodes = sink >= n_nodes ? sink + 1 : n_nodes;
-    if (hv_flow_max(e, n, n_nodes, source, sink, arena_of(L), &r, &err) != HV_OK)
+    if (hv_flow_max(e, n, n_nodes, source, sink, arena_of(L), &r, &err) != HV_OK) {
         return hv__raise(L, &err);
+    }
     size_t *side = hv_arena_new(arena_of(L), size_t, n_nodes);
-    for (size_t v = 0; v < n_nodes; v++)
-        if (r.source_side[v])
+    for (size_t v = 0; v < n_nodes; v++) {
+        if (r.source_side[v]) {
             side[n_side++] = v;
+        }
+    }
     lua_createtable(L, 0, 4);
     hv__set_num(L, "value", r.value);
     set_numbers(L, "flows", r.flow, n);
@@ -220,10 +232,12 @@ static const double *read_matrix(lua_State *L, const char *fn, size_t *rows, siz
     *columns = 0;
     for (size_t r = 0; r < *rows; r++) {
         const double *x = row_at(L, fn, "cost", r, columns);
-        if (all == NULL && *rows * *columns > MAX_LIST)
+        if (all == NULL && *rows * *columns > MAX_LIST) {
             luaL_error(L, "%s: cost: the matrix is too large", fn);
-        if (all == NULL)
+        }
+        if (all == NULL) {
             all = hv_arena_new(arena_of(L), double, *rows **columns + 1);
+        }
         memcpy(all + r * *columns, x, *columns * sizeof *all);
     }
     lua_pop(L, 1);
@@ -254,8 +268,9 @@ static int opt_assign(lua_State *L)
     int goal = hv__word(L, 1, fn, "objective", goals, HV_COUNT(goals), 0);
     const double *cost = read_matrix(L, fn, &rows, &columns);
     if (hv_assign_solve(cost, rows, columns, (enum hv_assign_goal)goal, arena_of(L), &r, &err) !=
-        HV_OK)
+        HV_OK) {
         return hv__raise(L, &err);
+    }
     if (!r.feasible) {
         lua_pushnil(L);
         lua_pushfstring(L, "%d rows at least find no allowed column", (int)r.unmatched);
@@ -295,9 +310,10 @@ static int opt_path(lua_State *L)
     hv__check_keys(L, 1, fn, keys);
     int kind = hv__word(L, 1, fn, "kind", kinds, HV_COUNT(kinds), 0);
     const double *cost = read_matrix(L, fn, &rows, &columns);
-    if (rows == 0 || rows != columns)
+    if (rows == 0 || rows != columns) {
         luaL_error(L, "%s: cost: expected a square matrix, found %d rows of %d", fn, (int)rows,
                    (int)columns);
+    }
     if (kind == 0) {
         size_t from = (size_t)hv__int(L, 1, fn, "from", 0, 1, (int64_t)rows) - 1;
         size_t to = (size_t)hv__int(L, 1, fn, "to", 0, 1, (int64_t)rows) - 1;
@@ -305,10 +321,12 @@ static int opt_path(lua_State *L)
     } else {
         s = hv_path_through_all(cost, rows, kind == 2, arena_of(L), &r, &err);
     }
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return hv__raise(L, &err);
-    if (!r.feasible)
+    }
+    if (!r.feasible) {
         return no(L, kind == 0 ? "no path joins the two nodes" : "no path through all nodes found");
+    }
     lua_createtable(L, 0, 4);
     set_indices(L, "order", r.order, r.n);
     hv__set_num(L, "value", r.value);
@@ -324,11 +342,13 @@ static const double *numbers_or_null(lua_State *L, const char *fn, const char *k
     bool there = lua_getfield(L, 1, key) != LUA_TNIL;
 
     lua_pop(L, 1);
-    if (!there)
+    if (!there) {
         return NULL;
+    }
     const double *x = hv__numbers(L, 1, fn, key, &len);
-    if (len != n)
+    if (len != n) {
         luaL_error(L, "%s: %s: expected %d numbers, found %d", fn, key, (int)n, (int)len);
+    }
     return x;
 }
 
@@ -362,14 +382,17 @@ static int opt_cut(lua_State *L)
     g.tolerance = hv__num(L, 1, fn, "tolerance", 0.05, 0, 1e6);
     g.seed = (uint64_t)hv__int(L, 1, fn, "seed", 1, 0, INT64_MAX);
     size_t n_nodes = read_edges(L, fn, &rows, &g.n_edges);
-    if (n_nodes > g.n_nodes)
+    if (n_nodes > g.n_nodes) {
         luaL_error(L, "%s: edges: node %d has no weight", fn, (int)n_nodes);
+    }
     struct hv_cut_edge *e = hv_arena_new(arena_of(L), struct hv_cut_edge, g.n_edges + 1);
-    for (size_t k = 0; k < g.n_edges; k++)
+    for (size_t k = 0; k < g.n_edges; k++) {
         e[k] = (struct hv_cut_edge){rows[k].from, rows[k].to, rows[k].capacity};
+    }
     g.edges = e;
-    if (hv_cut_solve(&g, arena_of(L), &r, &err) != HV_OK)
+    if (hv_cut_solve(&g, arena_of(L), &r, &err) != HV_OK) {
         return hv__raise(L, &err);
+    }
     lua_createtable(L, 0, 4);
     set_indices(L, "parts", r.part, g.n_nodes);
     set_numbers(L, "loads", r.load, g.n_parts);
@@ -404,8 +427,9 @@ static const struct hv_graph_node *read_choices(lua_State *L, const char *fn, si
     *n = push_list(L, fn, "nodes");
     struct hv_graph_node *nodes = hv_arena_new(arena_of(L), struct hv_graph_node, *n + 1);
     for (size_t v = 0; v < *n; v++) {
-        if (lua_rawgeti(L, -1, (lua_Integer)v + 1) != LUA_TTABLE)
+        if (lua_rawgeti(L, -1, (lua_Integer)v + 1) != LUA_TTABLE) {
             luaL_error(L, "%s: nodes: expected a list of costs at %d", fn, (int)v + 1);
+        }
         nodes[v].cost = costs_at_top(L, fn, "nodes", &nodes[v].n_choices);
         lua_pop(L, 1);
     }
@@ -424,18 +448,21 @@ static struct hv_graph_edge edge_at_top(lua_State *L, const char *fn, const stru
     e.v = index_at(L, fn, "edges", lua_tonumber(L, -1), g->n_nodes);
     lua_pop(L, 2);
     size_t rows = g->nodes[e.u].n_choices, columns = g->nodes[e.v].n_choices;
-    if (lua_rawgeti(L, -1, 3) != LUA_TTABLE || (size_t)lua_rawlen(L, -1) != rows)
+    if (lua_rawgeti(L, -1, 3) != LUA_TTABLE || (size_t)lua_rawlen(L, -1) != rows) {
         luaL_error(L, "%s: edges: expected %d rows of costs between nodes %d and %d", fn, (int)rows,
                    (int)e.u + 1, (int)e.v + 1);
+    }
     struct hv_graph_cost *all = hv_arena_new(arena_of(L), struct hv_graph_cost, rows * columns + 1);
     for (size_t r = 0; r < rows; r++) {
         size_t n = 0;
-        if (lua_rawgeti(L, -1, (lua_Integer)r + 1) != LUA_TTABLE)
+        if (lua_rawgeti(L, -1, (lua_Integer)r + 1) != LUA_TTABLE) {
             luaL_error(L, "%s: edges: expected a list of costs", fn);
+        }
         const struct hv_graph_cost *c = costs_at_top(L, fn, "edges", &n);
-        if (n != columns)
+        if (n != columns) {
             luaL_error(L, "%s: edges: expected %d costs in a row between nodes %d and %d, found %d",
                        fn, (int)columns, (int)e.u + 1, (int)e.v + 1, (int)n);
+        }
         memcpy(all + r * columns, c, columns * sizeof *all);
         lua_pop(L, 1);
     }
@@ -449,8 +476,9 @@ static void push_point(lua_State *L, const struct hv_graph_point *p, size_t n_no
     lua_createtable(L, 0, 4);
     set_indices(L, "choices", p->choice, n_nodes);
     hv__set_num(L, "value", p->a);
-    if (pareto)
+    if (pareto) {
         hv__set_num(L, "memory", p->b);
+    }
 }
 
 /***
@@ -486,17 +514,20 @@ static int opt_graph_dp(lua_State *L)
     g.n_edges = push_list(L, fn, "edges");
     struct hv_graph_edge *edges = hv_arena_new(arena_of(L), struct hv_graph_edge, g.n_edges + 1);
     for (size_t e = 0; e < g.n_edges; e++) {
-        if (lua_rawgeti(L, -1, (lua_Integer)e + 1) != LUA_TTABLE)
+        if (lua_rawgeti(L, -1, (lua_Integer)e + 1) != LUA_TTABLE) {
             luaL_error(L, "%s: edges: expected {u, v, costs} at %d", fn, (int)e + 1);
+        }
         edges[e] = edge_at_top(L, fn, &g);
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
     g.edges = edges;
-    if (hv_graph_dp_solve(&g, arena_of(L), &r, &err) != HV_OK)
+    if (hv_graph_dp_solve(&g, arena_of(L), &r, &err) != HV_OK) {
         return hv__raise(L, &err);
-    if (!r.feasible)
+    }
+    if (!r.feasible) {
         return no(L, "no combination of choices is allowed");
+    }
     if (g.pareto) {
         lua_createtable(L, 0, 3);
         lua_createtable(L, (int)r.n_points, 0);

@@ -69,16 +69,19 @@ static int lp_var(lua_State *L)
     size_t index = 0;
 
     lua_remove(L, 1);
-    if (lua_gettop(L) == 0)
+    if (lua_gettop(L) == 0) {
         lua_newtable(L);
+    }
     hv__check_keys(L, 1, "lp:var", keys);
     double lower = hv__num(L, 1, "lp:var", "lower", 0, -HUGE_VAL, HUGE_VAL);
     double upper = hv__num(L, 1, "lp:var", "upper", HUGE_VAL, -HUGE_VAL, HUGE_VAL);
     bool integer = hv__bool(L, 1, "lp:var", "integer", false);
-    if (hv_lp_n_vars(lp) >= LP_VARS_MAX)
+    if (hv_lp_n_vars(lp) >= LP_VARS_MAX) {
         return luaL_error(L, "lp:var: expected at most %d variables", LP_VARS_MAX);
-    if (hv_lp_add_var(lp, lower, upper, integer, &index, &err) != HV_OK)
+    }
+    if (hv_lp_add_var(lp, lower, upper, integer, &index, &err) != HV_OK) {
         return hv__raise(L, &err);
+    }
     lua_pushinteger(L, (lua_Integer)index + 1);
     return 1;
 }
@@ -98,8 +101,9 @@ static struct hv_lp_term *terms_at(lua_State *L, int i, const struct hv_lp *lp, 
     }
     struct hv_lp_term *terms = hv_arena_new(&hv__host(L)->arena, struct hv_lp_term, *n + 1);
     for (size_t v = 0; v < n_vars && at < *n; v++) {
-        if (lua_rawgeti(L, i, (lua_Integer)v + 1) != LUA_TNIL)
+        if (lua_rawgeti(L, i, (lua_Integer)v + 1) != LUA_TNIL) {
             terms[at++] = (struct hv_lp_term){v, lua_tonumber(L, -1)};
+        }
         lua_pop(L, 1);
     }
     return terms;
@@ -126,8 +130,9 @@ static int lp_row(lua_State *L)
     const struct hv_lp_term *terms = terms_at(L, 2, lp, &n);
     enum hv_lp_op op = (enum hv_lp_op)luaL_checkoption(L, 3, NULL, ops);
 
-    if (hv_lp_add_row(lp, terms, n, op, luaL_checknumber(L, 4), &err) != HV_OK)
+    if (hv_lp_add_row(lp, terms, n, op, luaL_checknumber(L, 4), &err) != HV_OK) {
         return hv__raise(L, &err);
+    }
     return 0;
 }
 
@@ -148,8 +153,9 @@ static int lp_objective(lua_State *L)
     size_t n = 0;
     const struct hv_lp_term *terms = terms_at(L, 2, lp, &n);
 
-    if (hv_lp_set_objective(lp, terms, n, &err) != HV_OK)
+    if (hv_lp_set_objective(lp, terms, n, &err) != HV_OK) {
         return hv__raise(L, &err);
+    }
     return 0;
 }
 
@@ -248,17 +254,20 @@ static int lp_solve(lua_State *L)
         ranges = hv__bool(L, 2, "lp:solve", "ranges", false);
     }
     enum hv_status s = hv_lp_solve(lp, &limits, &r, &err);
-    if (limits.deadline_s > 0) /* the ranges share the time; the least that is left is a little */
+    if (limits.deadline_s > 0) { /* the ranges share the time; the least that is left is a little */
         limits.deadline_s = fmax(limits.deadline_s - r.seconds, 1e-6);
-    if (s == HV_OK && ranges && (r.proven || (r.x != NULL && r.duals == NULL)))
+    }
+    if (s == HV_OK && ranges && (r.proven || (r.x != NULL && r.duals == NULL))) {
         s = hv_lp_ranges(lp, &r, &limits, &g, &err);
+    }
     /* into the arena first: pushing to Lua may raise, and the results are on the heap */
     const struct hv_lp_result kept = kept_result(a, &r);
     const struct hv_lp_ranges kept_ranges = kept_range_lists(a, &g);
     hv_lp_result_free(&r);
     hv_lp_ranges_free(&g);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return hv__raise(L, &err);
+    }
     push_result(L, &kept);
     if (kept_ranges.cost != NULL) {
         lua_createtable(L, 0, 2);
@@ -302,8 +311,9 @@ static int lp_sos(lua_State *L)
     }
     lua_Integer type = luaL_optinteger(L, 3, 1);
     luaL_argcheck(L, type == 1 || type == 2, 3, "expected type 1 or 2");
-    if (hv_lp_add_sos(lp, (int)type, vars, n, &err) != HV_OK)
+    if (hv_lp_add_sos(lp, (int)type, vars, n, &err) != HV_OK) {
         return hv__raise(L, &err);
+    }
     return 0;
 }
 
@@ -324,10 +334,11 @@ static int lp_text(lua_State *L)
     const struct hv_lp *lp = lp_at(L);
     struct hv_str text = {0};
 
-    if (luaL_checkoption(L, 2, "lp", formats) == 0)
+    if (luaL_checkoption(L, 2, "lp", formats) == 0) {
         hv_lp_write(lp, &text);
-    else
+    } else {
         hv_lp_write_mps(lp, &text);
+    }
     const char *kept = hv_arena_strdup(&hv__host(L)->arena, hv_str_cstr(&text));
     hv_str_free(&text);
     lua_pushstring(L, kept);

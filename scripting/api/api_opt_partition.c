@@ -13,8 +13,9 @@
 static double *prefix(struct hv_arena *a, const double *x, size_t n)
 {
     double *p = hv_arena_new(a, double, n + 1);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         p[i + 1] = p[i] + x[i];
+    }
     return p;
 }
 
@@ -33,32 +34,39 @@ static bool rows_of(lua_State *L, const char *fn, const char *key, size_t n, siz
         lua_pop(L, 1);
         return false;
     }
-    if (!lua_istable(L, -1))
+    if (!lua_istable(L, -1)) {
         hv__bad(L, fn, key, "a list", -1);
+    }
     bool each = lua_rawgeti(L, -1, 1) == LUA_TTABLE;
     lua_pop(L, 1);
     for (size_t s = 0; s < parts; s++) {
         const void *self = NULL;
-        if (each && lua_rawgeti(L, -1, (lua_Integer)s + 1) != LUA_TTABLE)
+        if (each && lua_rawgeti(L, -1, (lua_Integer)s + 1) != LUA_TTABLE) {
             luaL_error(L, "%s: %s: expected one list per part, part %d has none", fn, key,
                        (int)s + 1);
+        }
         self = lua_topointer(L, -1);
         for (size_t t = 0; t < s && rows[s] == NULL; t++) {
-            if (each)
+            if (each) {
                 lua_rawgeti(L, -2, (lua_Integer)t + 1);
-            if (!each || lua_topointer(L, -1) == self)
+            }
+            if (!each || lua_topointer(L, -1) == self) {
                 rows[s] = rows[t];
-            if (each)
+            }
+            if (each) {
                 lua_pop(L, 1);
+            }
         }
         if (rows[s] == NULL) {
             const double *x = hv__numbers(L, lua_gettop(L), fn, NULL, &len);
-            if (len != n)
+            if (len != n) {
                 luaL_error(L, "%s: %s: expected %d numbers, found %d", fn, key, (int)n, (int)len);
+            }
             rows[s] = prefix(a, x, n);
         }
-        if (each)
+        if (each) {
             lua_pop(L, 1);
+        }
     }
     lua_pop(L, 1);
     return true;
@@ -117,15 +125,19 @@ enum hv_status hv__call_number(lua_State *L, const double *x, size_t n, bool as_
     enum hv_status s = HV_OK;
     int function = lua_gettop(L);
 
-    if (!lua_checkstack(L, (int)n + 4))
+    if (!lua_checkstack(L, (int)n + 4)) {
         return hv_err_set(err, HV_EPLUGIN, "a callback finds no room on the stack");
-    if (as_list)
+    }
+    if (as_list) {
         lua_pushcfunction(L, call_with_list);
+    }
     lua_pushvalue(L, function);
-    if (as_list)
+    if (as_list) {
         lua_pushlightuserdata(L, &v);
-    for (size_t k = 0; !as_list && k < n; k++)
+    }
+    for (size_t k = 0; !as_list && k < n; k++) {
         lua_pushinteger(L, (lua_Integer)x[k]);
+    }
     if (lua_pcall(L, as_list ? 2 : (int)n, 1, 0) != LUA_OK) {
         /* a number as error value would have to be turned into a text, which takes memory */
         const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
@@ -149,19 +161,22 @@ static const double **load_tables(lua_State *L, const char *fn, const struct hv_
     struct hv_arena *a = &hv__host(L)->arena;
     struct hv_err err = {0};
 
-    if (n * n * p->n_stages > (size_t)1 << 23)
+    if (n * n * p->n_stages > (size_t)1 << 23) {
         luaL_error(L, "%s: load: a function for %d layers and %d parts has too many runs", fn,
                    (int)p->n_layers, (int)p->n_stages);
+    }
     const double **tables = hv_arena_new(a, const double *, p->n_stages);
     for (size_t s = 0; s < p->n_stages; s++) {
         double *t = hv_arena_new(a, double, n *n);
         tables[s] = t;
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             for (size_t j = i + 1; j < n; j++) {
                 const double x[] = {(double)i + 1, (double)j, (double)s + 1};
-                if (hv__call_number(L, x, 3, false, &t[i * n + j], &err) != HV_OK)
+                if (hv__call_number(L, x, 3, false, &t[i * n + j], &err) != HV_OK) {
                     hv__raise(L, &err);
+                }
             }
+        }
     }
     return tables;
 }
@@ -186,26 +201,30 @@ static const double *const *between(lua_State *L, const char *fn, const char *ke
         lua_pop(L, 1);
         return NULL;
     }
-    if (!lua_istable(L, -1))
+    if (!lua_istable(L, -1)) {
         hv__bad(L, fn, key, "a list", -1);
+    }
     bool each = lua_rawgeti(L, -1, 1) == LUA_TTABLE;
     lua_pop(L, 1);
     for (size_t s = 0; s + 1 < p->n_stages; s++) {
-        if (each)
+        if (each) {
             lua_rawgeti(L, -1, (lua_Integer)s + 1);
+        }
         if (each || s == 0) {
             const double *x = hv__numbers(L, lua_gettop(L), fn, NULL, &n);
-            if (n + 1 != p->n_layers)
+            if (n + 1 != p->n_layers) {
                 luaL_error(L, "%s: %s: expected %d numbers, one per place between layers", fn, key,
                            (int)p->n_layers - 1);
+            }
             double *row = hv_arena_new(a, double, p->n_layers + 1);
             memcpy(row + 1, x, n * sizeof *row);
             rows[s] = row;
         } else {
             rows[s] = rows[0];
         }
-        if (each)
+        if (each) {
             lua_pop(L, 1);
+        }
     }
     lua_pop(L, 1);
     return rows;
@@ -221,23 +240,28 @@ static void read_partition(lua_State *L, const char *fn, struct hv_partition *p)
     size_t n = 0;
 
     const double **tables = NULL;
-    if (lua_getfield(L, 1, "load") == LUA_TFUNCTION)
+    if (lua_getfield(L, 1, "load") == LUA_TFUNCTION) {
         tables = load_tables(L, fn, p);
+    }
     lua_pop(L, 1);
-    if (tables == NULL && !rows_of(L, fn, "load", p->n_layers, p->n_stages, time))
+    if (tables == NULL && !rows_of(L, fn, "load", p->n_layers, p->n_stages, time)) {
         luaL_error(L, "%s: load: expected a list of times, one per part, or a function", fn);
+    }
     rows_of(L, fn, "memory", p->n_layers, p->n_stages, memory);
     double *caps = NULL;
-    if (lua_getfield(L, 1, "capacity") != LUA_TNIL)
+    if (lua_getfield(L, 1, "capacity") != LUA_TNIL) {
         caps = hv__numbers(L, 1, fn, "capacity", &n);
+    }
     lua_pop(L, 1);
-    if (caps != NULL && n != p->n_stages)
+    if (caps != NULL && n != p->n_stages) {
         luaL_error(L, "%s: capacity: expected %d numbers, found %d", fn, (int)p->n_stages, (int)n);
-    for (size_t s = 0; s < p->n_stages; s++)
+    }
+    for (size_t s = 0; s < p->n_stages; s++) {
         stages[s] = (struct hv_part_stage){.time = time[s],
                                            .table = tables != NULL ? tables[s] : NULL,
                                            .memory = memory[s],
                                            .capacity = caps != NULL ? caps[s] : HUGE_VAL};
+    }
     p->stages = stages;
     p->cuts = between(L, fn, "cut", p);
     p->tolls = between(L, fn, "toll", p);
@@ -254,24 +278,28 @@ static int solve_plain(lua_State *L, const char *fn, const struct hv_partition *
     enum hv_status s;
 
     if (own) {
-        if (lua_getfield(L, 1, "combine") != LUA_TFUNCTION)
+        if (lua_getfield(L, 1, "combine") != LUA_TFUNCTION) {
             hv__bad(L, fn, "combine", "a function", -1);
+        }
         s = hv_partition_combine(p, combine, L, &h->arena, &r, &err);
     } else if (weighted) {
         size_t n = 0;
         const double *w = hv__numbers(L, 1, fn, "weights", &n);
-        if (n != 3)
+        if (n != 3) {
             return luaL_error(L, "%s: weights: expected {c0, c1, tail}", fn);
+        }
         const struct hv_part_weights pw = {w[0], w[1], w[2]};
         s = hv_partition_weighted(p, &pw, &limits, &h->arena, &r, &err);
     } else {
         s = hv_partition_solve(p, &limits, &h->arena, &r, &err);
     }
     hv__check_stop(L);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return hv__raise(L, &err);
-    if (!r.feasible)
+    }
+    if (!r.feasible) {
         return hv__push_no(L, r.proof);
+    }
     hv__push_partition(L, &r);
     return 1;
 }
@@ -283,12 +311,14 @@ static size_t count_parts(lua_State *L, const char *fn, size_t n_layers, bool *a
 
     *any = lua_getfield(L, 1, "parts") == LUA_TSTRING;
     lua_pop(L, 1);
-    if (!*any)
+    if (!*any) {
         return (size_t)hv__int(L, 1, fn, "parts", -1, 1, HV_PARTITION_MAX_STAGES);
+    }
     static const char *const words[] = {"any"};
     (void)hv__word(L, 1, fn, "parts", words, 1, 0);
-    if (lua_getfield(L, 1, "load") == LUA_TTABLE && lua_rawgeti(L, -1, 1) == LUA_TTABLE)
+    if (lua_getfield(L, 1, "load") == LUA_TTABLE && lua_rawgeti(L, -1, 1) == LUA_TTABLE) {
         n = (size_t)lua_rawlen(L, -2);
+    }
     lua_settop(L, 1);
     return n;
 }
@@ -335,8 +365,9 @@ static int opt_partition(lua_State *L)
     hv__check_keys(L, 1, fn, keys);
     bool copies = lua_getfield(L, 1, "replicas") != LUA_TNIL;
     lua_settop(L, 1);
-    if (copies)
+    if (copies) {
         return hv__opt_replicas(L);
+    }
     struct hv_partition p = {
         .n_layers = (size_t)hv__int(L, 1, fn, "n", -1, 1, HV_PARTITION_MAX_LAYERS),
         .min_layers = (size_t)hv__int(L, 1, fn, "min", 1, 0, HV_PARTITION_MAX_LAYERS),
@@ -351,10 +382,12 @@ static int opt_partition(lua_State *L)
     bool own = lua_getfield(L, 1, "combine") != LUA_TNIL;
     bool chunks = lua_getfield(L, 1, "ranks") != LUA_TNIL;
     lua_settop(L, 1);
-    if (weighted + own + chunks > 1)
+    if (weighted + own + chunks > 1) {
         return luaL_error(L, "%s: combine, weights and ranks exclude each other", fn);
-    if (s != HV_OK)
+    }
+    if (s != HV_OK) {
         return hv__raise(L, &err);
+    }
     return chunks ? hv__opt_chunks(L, &p) : solve_plain(L, fn, &p, own, weighted);
 }
 

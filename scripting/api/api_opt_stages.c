@@ -40,19 +40,22 @@ static const size_t *read_ranks(lua_State *L, const struct hv_partition *p, size
     lua_pop(L, 1);
     if (given) {
         const double *x = hv__numbers(L, 1, fn, "rank", &n);
-        if (n != p->n_stages)
+        if (n != p->n_stages) {
             luaL_error(L, "%s: rank: expected %d numbers, one per part, found %d", fn,
                        (int)p->n_stages, (int)n);
+        }
         for (size_t s = 0; s < n; s++) {
-            if (!(x[s] >= 1 && x[s] <= (double)n_ranks) || x[s] != floor(x[s]))
+            if (!(x[s] >= 1 && x[s] <= (double)n_ranks) || x[s] != floor(x[s])) {
                 luaL_error(L, "%s: rank: expected ranks from 1 to %d", fn, (int)n_ranks);
+            }
             rank[s] = (size_t)x[s] - 1;
         }
         return rank;
     }
-    if (p->n_stages % n_ranks != 0)
+    if (p->n_stages % n_ranks != 0) {
         luaL_error(L, "%s: parts: expected a multiple of the %d ranks, found %d", fn, (int)n_ranks,
                    (int)p->n_stages);
+    }
     int place = hv__word(L, 1, fn, "placement", places, HV_COUNT(places), 0);
     hv_partition_place((enum hv_part_placement)place, n_ranks, p->n_stages / n_ranks, rank);
     return rank;
@@ -68,14 +71,17 @@ int hv__opt_chunks(lua_State *L, const struct hv_partition *p)
 
     c.n_ranks = (size_t)hv__int(L, 1, fn, "ranks", -1, 1, HV_PARTITION_MAX_STAGES);
     c.rank = read_ranks(L, p, c.n_ranks);
-    if (p->sum_weight > 0 || p->max_weight != 1)
+    if (p->sum_weight > 0 || p->max_weight != 1) {
         return luaL_error(L, "%s: with ranks the busiest rank is what counts: no sum or max", fn);
+    }
     enum hv_status s = hv_partition_chunks_solve(&c, &limits, &h->arena, &r, &err);
     hv__check_stop(L);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return hv__raise(L, &err);
-    if (!r.chain.feasible)
+    }
+    if (!r.chain.feasible) {
         return hv__push_no(L, r.chain.proof);
+    }
     hv__push_partition(L, &r.chain);
     hv__push_numbers(L, r.load, c.n_ranks);
     lua_setfield(L, -2, "loads");
@@ -90,11 +96,13 @@ static const double *width_numbers(lua_State *L, const char *key, size_t n)
     bool there = lua_getfield(L, -1, key) != LUA_TNIL;
 
     lua_pop(L, 1);
-    if (!there)
+    if (!there) {
         return hv_arena_new(&hv__host(L)->arena, double, n + 1);
+    }
     const double *x = hv__numbers(L, lua_gettop(L), fn, key, &len);
-    if (len != n)
+    if (len != n) {
         luaL_error(L, "%s: widths: %s: expected %d numbers, found %d", fn, key, (int)n, (int)len);
+    }
     return x;
 }
 
@@ -107,17 +115,20 @@ static const double *option_row(lua_State *L, const char *key, size_t k, size_t 
         lua_pop(L, 1);
         return hv_arena_new(&hv__host(L)->arena, double, n + 1);
     }
-    if (!lua_istable(L, -1))
+    if (!lua_istable(L, -1)) {
         hv__bad(L, fn, key, "a list", -1);
+    }
     if (lua_rawgeti(L, -1, (lua_Integer)k + 1) != LUA_TTABLE) {
-        if (k > 0)
+        if (k > 0) {
             luaL_error(L, "%s: widths: %s: expected one list per way to run a layer", fn, key);
+        }
         lua_pop(L, 1);
         lua_pushvalue(L, -1);
     }
     const double *x = hv__numbers(L, lua_gettop(L), fn, NULL, &len);
-    if (len != n)
+    if (len != n) {
         luaL_error(L, "%s: widths: %s: expected %d numbers, found %d", fn, key, (int)n, (int)len);
+    }
     lua_pop(L, 2);
     return x;
 }
@@ -127,10 +138,12 @@ static size_t count_options(lua_State *L)
 {
     size_t n = 1;
 
-    if (lua_getfield(L, -1, "load") != LUA_TTABLE)
+    if (lua_getfield(L, -1, "load") != LUA_TTABLE) {
         hv__bad(L, fn, "widths: load", "a list of times, or of such lists", -1);
-    if (lua_rawgeti(L, -1, 1) == LUA_TTABLE)
+    }
+    if (lua_rawgeti(L, -1, 1) == LUA_TTABLE) {
         n = (size_t)lua_rawlen(L, -2);
+    }
     lua_pop(L, 2);
     return n;
 }
@@ -144,19 +157,22 @@ static void read_width(lua_State *L, size_t n, struct hv_replica_width *w)
     hv__check_keys(L, top, fn, keys);
     w->width = (size_t)hv__int(L, top, fn, "width", 1, 1, 1 << 20);
     size_t n_options = count_options(L);
-    if (n_options * n > (size_t)1 << 22)
+    if (n_options * n > (size_t)1 << 22) {
         luaL_error(L, "%s: widths: too many ways to run the layers", fn);
+    }
     struct hv_replica_option *options = hv_arena_new(a, struct hv_replica_option, n * n_options);
     struct hv_replica_layer *layers = hv_arena_new(a, struct hv_replica_layer, n);
     for (size_t k = 0; k < n_options; k++) {
         const double *time = option_row(L, "load", k, n), *fixed = option_row(L, "fixed", k, n);
         const double *held = option_row(L, "held", k, n);
-        for (size_t l = 0; l < n; l++)
+        for (size_t l = 0; l < n; l++) {
             options[l * n_options + k] = (struct hv_replica_option){time[l], fixed[l], held[l]};
+        }
     }
     const double *sync = width_numbers(L, "sync", n), *cut = width_numbers(L, "cut", n - 1);
-    for (size_t l = 0; l < n; l++)
+    for (size_t l = 0; l < n; l++) {
         layers[l] = (struct hv_replica_layer){options + l * n_options, n_options, sync[l]};
+    }
     double *cuts = hv_arena_new(a, double, n + 1);
     memcpy(cuts + 1, cut, (n - 1) * sizeof *cuts);
     w->layers = layers;
@@ -199,30 +215,36 @@ int hv__opt_replicas(lua_State *L)
     hv__check_keys(L, 1, fn, outer);
     struct hv_replicas p = {.n_layers =
                                 (size_t)hv__int(L, 1, fn, "n", -1, 1, HV_PARTITION_MAX_LAYERS)};
-    if (lua_getfield(L, 1, "replicas") != LUA_TTABLE)
+    if (lua_getfield(L, 1, "replicas") != LUA_TTABLE) {
         hv__bad(L, fn, "replicas", "a table", -1);
+    }
     hv__check_keys(L, 2, fn, keys);
     p.n_devices = (size_t)hv__int(L, 2, fn, "devices", -1, 1, 1 << 16);
     p.memory = hv__num(L, 2, fn, "memory", HUGE_VAL, 0, HUGE_VAL);
-    if (lua_getfield(L, 2, "widths") != LUA_TTABLE)
+    if (lua_getfield(L, 2, "widths") != LUA_TTABLE) {
         hv__bad(L, fn, "widths", "a list of tables", -1);
+    }
     p.n_widths = (size_t)lua_rawlen(L, -1);
-    if (p.n_widths == 0 || p.n_widths > 64)
+    if (p.n_widths == 0 || p.n_widths > 64) {
         return luaL_error(L, "%s: widths: expected 1 to 64 widths", fn);
+    }
     struct hv_replica_width *widths = hv_arena_new(&h->arena, struct hv_replica_width, p.n_widths);
     p.widths = widths;
     for (size_t w = 0; w < p.n_widths; w++) {
-        if (lua_rawgeti(L, -1, (lua_Integer)w + 1) != LUA_TTABLE)
+        if (lua_rawgeti(L, -1, (lua_Integer)w + 1) != LUA_TTABLE) {
             hv__bad(L, fn, "widths", "a list of tables", -1);
+        }
         read_width(L, p.n_layers, &widths[w]);
         lua_pop(L, 1);
     }
     enum hv_status s = hv_replicas_solve(&p, &limits, &h->arena, &r, &err);
     hv__check_stop(L);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return hv__raise(L, &err);
-    if (!r.feasible)
+    }
+    if (!r.feasible) {
         return hv__push_no(L, r.proof);
+    }
     push_stages(L, &p, &r);
     return 1;
 }

@@ -31,8 +31,9 @@ struct hv__plan *hv__plan_at(lua_State *L, int i)
     struct hv__plan *p = luaL_checkudata(L, i, HV__PLAN);
 
     hv__check_stop(L);
-    if (p->doc.plan == NULL || p->generation != hv__host(L)->generation)
+    if (p->doc.plan == NULL || p->generation != hv__host(L)->generation) {
         luaL_error(L, "plan handle is stale: its run has ended");
+    }
     return p;
 }
 
@@ -55,8 +56,9 @@ struct hv__plan *hv__plan_make(lua_State *L, int i)
     p->generation = hv__host(L)->generation;
     luaL_setmetatable(L, HV__PLAN);
     json_t *tree = hv__to_json(L, i, &err);
-    if (tree == NULL)
+    if (tree == NULL) {
         hv__raise(L, &err);
+    }
     json_t *full = json_object();
     json_object_set_new(full, "format", json_string("hetviz.plan/1"));
     json_object_update_missing(full, tree);
@@ -95,8 +97,9 @@ static void push_findings(lua_State *L, const struct hv_findings *f)
     lua_Integer n = 0;
     lua_createtable(L, (int)f->n, 0);
     for (size_t k = 0; k < f->n; k++) {
-        if (hv_violation_is_limit(f->items[k].code))
+        if (hv_violation_is_limit(f->items[k].code)) {
             continue;
+        }
         lua_createtable(L, 0, 4);
         hv__set_text(L, "code", hv_violation_name(f->items[k].code));
         hv__set_text(L, "where", f->items[k].where);
@@ -194,8 +197,9 @@ static int plan_eval(lua_State *L)
     lua_setfield(L, -2, "violations");
     push_stage_memory(L, &v);
     lua_setfield(L, -2, "memory");
-    if (v.serving != NULL)
+    if (v.serving != NULL) {
         push_flow(L, v.serving);
+    }
     hv_arena_rewind(arena, mark);
     return 1;
 }

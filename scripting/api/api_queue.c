@@ -28,8 +28,9 @@ void hv__queue_close(struct hv__run *r)
 
 struct hv_cost *hv__queue_cost(struct hv__run *r, size_t i)
 {
-    if (r->queue_costs[i] == NULL)
+    if (r->queue_costs[i] == NULL) {
         r->queue_costs[i] = hv_job_cost_new(r->request->inputs, &r->queue[i].own);
+    }
     return r->queue_costs[i];
 }
 
@@ -37,8 +38,9 @@ size_t hv__queue_find(const struct hv__run *r, const char *name)
 {
     size_t i = 0;
 
-    while (i < r->n_queue && strcmp(r->queue[i].name, name) != 0)
+    while (i < r->n_queue && strcmp(r->queue[i].name, name) != 0) {
         i++;
+    }
     return i;
 }
 
@@ -52,8 +54,9 @@ static size_t entry_of(const struct hv__run *r, const json_t *jobs, size_t at)
         const json_t *e = json_array_get(jobs, i);
         const char *own = json_string_value(json_object_get(e, "name"));
         const char *before = json_string_value(json_object_get(e, "continues"));
-        if (own != NULL && first != NULL && strcmp(own, first) == 0 && before != NULL)
+        if (own != NULL && first != NULL && strcmp(own, first) == 0 && before != NULL) {
             first = before;
+        }
     }
     return first != NULL ? hv__queue_find(r, first) : r->n_queue;
 }
@@ -67,16 +70,20 @@ void hv__queue_complete(const struct hv__run *r, json_t *plan)
         json_t *own = json_copy(json_object_get(e, "plan"));
         size_t at = entry_of(r, jobs, i);
         const struct hv_job_inputs *in = at < r->n_queue ? &r->queue[at].own : NULL;
-        if (in != NULL && in->model.model != NULL)
+        if (in != NULL && in->model.model != NULL) {
             json_object_set_new(own, "model", hv__reference(in->model.path, &in->model.json));
-        if (in != NULL && in->has_job)
+        }
+        if (in != NULL && in->has_job) {
             json_object_set(own, "job", in->job.json.root);
-        if (own != NULL)
+        }
+        if (own != NULL) {
             json_object_set_new(e, "plan", own);
+        }
         json_array_append_new(full, e);
     }
-    if (json_array_size(jobs) > 0)
+    if (json_array_size(jobs) > 0) {
         json_object_set(plan, "jobs", full);
+    }
     json_decref(full);
 }
 
@@ -126,10 +133,12 @@ static int call_inside(lua_State *L)
     lua_settop(L, 2);
     v->inputs = *r->request->inputs;
     v->request = *r->request;
-    if (own->model.model != NULL)
+    if (own->model.model != NULL) {
         v->inputs.model = own->model;
-    if (own->has_job)
+    }
+    if (own->has_job) {
         v->inputs.job = own->job;
+    }
     v->request.inputs = &v->inputs;
     r->cost = hv__queue_cost(r, v->i);
     r->request = &v->request;
@@ -163,8 +172,9 @@ int hv__for_job(lua_State *L)
 
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checktype(L, 3, LUA_TFUNCTION);
-    if (r->i_job > 0)
+    if (r->i_job > 0) {
         return luaL_error(L, "hv.for_job: another one is at work (end it first)");
+    }
     bool alone = r->n_queue == 0 && i == 1; /* the run's own job is the queue */
     luaL_argcheck(L, alone || (i >= 1 && (size_t)i <= r->n_queue), 2,
                   "expected the number of a job in ctx.jobs");

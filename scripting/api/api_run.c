@@ -76,8 +76,9 @@ static int api_progress(lua_State *L)
     json_t *e = new_event("progress");
     json_object_set_new(e, "frac", hv_json_num(frac));
     json_t *s = text != NULL ? json_stringn(text, strnlen(text, TEXT_MAX)) : NULL;
-    if (s != NULL)
+    if (s != NULL) {
         json_object_set_new(e, "text", s);
+    }
     hv__emit(r, e);
     return 0;
 }
@@ -140,8 +141,9 @@ static int api_bound(lua_State *L)
     double s = luaL_checknumber(L, 1);
 
     luaL_argcheck(L, s >= 0 && isfinite(s), 1, "expected seconds");
-    if (r->i_job > 0)
+    if (r->i_job > 0) {
         return 0;
+    }
     json_t *e = new_event("bound");
     json_object_set_new(e, "iteration_s", hv_json_num(s));
     hv__emit(r, e);
@@ -189,22 +191,27 @@ static int api_strategy(lua_State *L)
     struct hv_err err = {0};
     json_t *given = NULL, *options = NULL;
 
-    if (r->depth >= STRATEGY_DEPTH)
+    if (r->depth >= STRATEGY_DEPTH) {
         return luaL_error(L, "hv.strategy: strategies call each other more than %d deep",
                           STRATEGY_DEPTH);
-    if (hv_plugins_get(r->request->plugins, luaL_checkstring(L, 1), &p, &err) != HV_OK)
+    }
+    if (hv_plugins_get(r->request->plugins, luaL_checkstring(L, 1), &p, &err) != HV_OK) {
         return hv__raise(L, &err);
-    if (!p->has[HV_PLUGIN_PLAN])
+    }
+    if (!p->has[HV_PLUGIN_PLAN]) {
         return luaL_error(L, "hv.strategy: '%s' has no plan()", p->id);
+    }
     if (lua_istable(L, 2)) {
         given = hv__to_json(L, 2, &err);
-        if (given == NULL)
+        if (given == NULL) {
             return hv__raise(L, &err);
+        }
     }
     enum hv_status s = hv_options_check(p, json_is_object(given) ? given : NULL, &options, &err);
     json_decref(given);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return hv__raise(L, &err);
+    }
     struct hv_str reason = {0};
     bool applies = hv__applies(r, p, &reason);
     const char *why = hv_arena_strdup(&r->host->arena, hv_str_cstr(&reason));
@@ -220,11 +227,13 @@ static int api_strategy(lua_State *L)
     r->depth++;
     hv__call_plan(L, p, options);
     r->depth--;
-    if (lua_isnil(L, -2))
+    if (lua_isnil(L, -2)) {
         return 2;
+    }
     lua_pop(L, 1);
-    if (lua_istable(L, -1) && lua_rawlen(L, -1) > 0)
+    if (lua_istable(L, -1) && lua_rawlen(L, -1) > 0) {
         lua_rawgeti(L, -1, 1);
+    }
     hv__plan_make(L, -1);
     return 1;
 }

@@ -30,8 +30,9 @@ struct ask {
 
 static void check(lua_State *L, enum hv_status s, const struct hv_err *err)
 {
-    if (s != HV_OK)
+    if (s != HV_OK) {
         hv__raise(L, err);
+    }
 }
 
 /** Options of a built-in schedule from the table at the top of the stack: numbers or texts. */
@@ -40,8 +41,9 @@ static void read_options(lua_State *L, struct hv_schedule_input *in)
     struct hv_err err = {0};
 
     for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
-        if (lua_type(L, -2) != LUA_TSTRING || !lua_isstring(L, -1))
+        if (lua_type(L, -2) != LUA_TSTRING || !lua_isstring(L, -1)) {
             luaL_error(L, FN ": options: expected names with numbers or texts");
+        }
         lua_pushvalue(L, -1); /* a copy to turn into text */
         check(L, hv_schedule_set_option(in, lua_tostring(L, -3), lua_tostring(L, -1), &err), &err);
         lua_pop(L, 1);
@@ -57,13 +59,16 @@ static void read_time(lua_State *L, int at, const char *key, double *all, struct
 
     lua_pop(L, 1);
     *all = list ? 0 : hv__num(L, at, FN, key, 1, 0, 1e12);
-    if (!list)
+    if (!list) {
         return;
-    if (n == 0 || (t->n_lists > 0 && n != t->n))
+    }
+    if (n == 0 || (t->n_lists > 0 && n != t->n)) {
         luaL_error(L, FN ": times.%s: expected one number per stage", key);
+    }
     for (size_t i = 0; i < n; i++) {
-        if (!(x[i] >= 0 && x[i] <= 1e12))
+        if (!(x[i] >= 0 && x[i] <= 1e12)) {
             luaL_error(L, FN ": times.%s: expected numbers of at least 0", key);
+        }
         *all = x[i] > *all ? x[i] : *all;
     }
     t->n = n;
@@ -81,8 +86,9 @@ static void read_hop(lua_State *L, int at, struct hv_schedule_input *in, struct 
     lua_pop(L, 1);
     in->hop_s = list ? 0 : hv__num(L, at, FN, "hop", 0, 0, 1e12);
     for (size_t i = 0; list && i < t->n_hops; i++) {
-        if (!(t->hop[i] >= 0 && t->hop[i] <= 1e12))
+        if (!(t->hop[i] >= 0 && t->hop[i] <= 1e12)) {
             luaL_error(L, FN ": times.hop: expected numbers of at least 0");
+        }
         in->hop_s = t->hop[i] > in->hop_s ? t->hop[i] : in->hop_s;
     }
 }
@@ -94,8 +100,9 @@ static void read_times(lua_State *L, struct hv_schedule_input *in, struct times 
 
     if (lua_getfield(L, 2, "times") != LUA_TNIL) {
         int at = lua_gettop(L);
-        if (!lua_istable(L, at))
+        if (!lua_istable(L, at)) {
             hv__bad(L, FN, "times", "a table {f, b, w, hop}", at);
+        }
         hv__check_keys(L, at, FN, keys);
         read_time(L, at, "f", &in->cost.f_s, t);
         read_time(L, at, "b", &in->cost.b_s, t);
@@ -111,16 +118,19 @@ static void spread_times(lua_State *L, struct ask *x, struct hv_arena *a)
     const struct times *t = &x->times;
     size_t n = (size_t)x->in.ranks * (size_t)x->in.chunks;
 
-    if (t->n_lists == 0)
+    if (t->n_lists == 0) {
         return;
-    if (t->n != n)
+    }
+    if (t->n != n) {
         luaL_error(L, FN ": times: expected lists of %d numbers, one per stage, found %d", (int)n,
                    (int)t->n);
+    }
     struct hv_stage_cost *c = hv_arena_new(a, struct hv_stage_cost, n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         c[i] = (struct hv_stage_cost){t->f != NULL ? t->f[i] : x->in.cost.f_s,
                                       t->b != NULL ? t->b[i] : x->in.cost.b_s,
                                       t->w != NULL ? t->w[i] : x->in.cost.w_s};
+    }
     x->in.costs = c;
 }
 
@@ -129,16 +139,20 @@ static void spread_hops(lua_State *L, struct ask *x, struct hv_arena *a)
 {
     size_t n = x->times.n_hops;
 
-    if (x->times.hop == NULL)
+    if (x->times.hop == NULL) {
         return;
-    if (x->in.chunks != 1 || (x->in.row->flags & HV_SCHEDULE_TWO_WAY))
+    }
+    if (x->in.chunks != 1 || (x->in.row->flags & HV_SCHEDULE_TWO_WAY)) {
         luaL_error(L, FN ": times.hop: a list needs a schedule of one way and one chunk per rank");
-    if (n + 1 != (size_t)x->in.ranks)
+    }
+    if (n + 1 != (size_t)x->in.ranks) {
         luaL_error(L, FN ": times.hop: expected %d numbers, one per pair of neighbours, found %d",
                    (int)x->in.ranks - 1, (int)n);
+    }
     double *both = hv_arena_new(a, double, 2 * n + 1);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         both[i] = both[n + i] = x->times.hop[i];
+    }
     x->in.hops_s = both;
 }
 
@@ -162,8 +176,9 @@ static void order_of_plugin(lua_State *L, struct ask *x, const struct hv_plugin 
                                        .cost = x->in.cost,
                                        .costs = x->in.costs,
                                        .hop_s = x->in.hop_s};
-    if (!hv__call_order(L, &r))
+    if (!hv__call_order(L, &r)) {
         luaL_error(L, FN ": schedule %s says no: %s", p->id, hv__tolstring(L, -1, NULL));
+    }
     x->in.order = hv__take_order(L, lua_gettop(L) - 1, FN, x->in.ranks, a);
     lua_pop(L, 2);
 }
@@ -184,8 +199,9 @@ static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
     if (hv_schedule_find(name, &row, &err) != HV_OK) {
         struct hv_err other;
         plugin = hv_plugins_find(hv__run_of(L, FN)->request->plugins, name);
-        if (plugin == NULL || !plugin->has[HV_PLUGIN_ORDER])
+        if (plugin == NULL || !plugin->has[HV_PLUGIN_ORDER]) {
             hv__raise(L, &err);
+        }
         check(L, hv_schedule_find("explicit", &row, &other), &other);
     }
     int32_t p = (int32_t)hv__int(L, 2, FN, "ranks", 0, 1, HV_SCHEDULE_RANKS_MAX);
@@ -196,15 +212,18 @@ static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
         lua_pop(L, 1);
         lua_newtable(L);
     }
-    if (!lua_istable(L, -1))
+    if (!lua_istable(L, -1)) {
         hv__bad(L, FN, "options", "a table", lua_gettop(L));
-    if (plugin == NULL)
+    }
+    if (plugin == NULL) {
         read_options(L, &x->in);
+    }
     x->in.chunks = (int32_t)hv__int(L, 2, FN, "chunks", hv_schedule_usual_chunks(&x->in), 1,
                                     HV_SCHEDULE_CHUNKS_MAX);
-    if ((int64_t)p * m * x->in.chunks > OPS_MAX)
+    if ((int64_t)p * m * x->in.chunks > OPS_MAX) {
         luaL_error(L, FN ": ranks times micro_batches times chunks: expected at most %d",
                    (int)OPS_MAX);
+    }
     spread_times(L, x, a);
     spread_hops(L, x, a);
     if (plugin != NULL) {
@@ -212,8 +231,9 @@ static void read_request(lua_State *L, struct ask *x, struct hv_arena *a)
         return;
     }
     lua_pop(L, 1);
-    if (written)
+    if (written) {
         x->in.order = hv__take_order(L, 1, FN, p, a);
+    }
 }
 
 /** Cost of every hop of the compiled pipeline from the list of one per pair of neighbours. */
@@ -221,11 +241,13 @@ static const double *price_hops(const struct ask *x, struct hv_arena *a)
 {
     const double *given = x->times.hop;
 
-    if (given == NULL || x->g.n_hops == 0)
+    if (given == NULL || x->g.n_hops == 0) {
         return NULL;
+    }
     double *hop_s = hv_arena_new(a, double, (size_t)x->g.n_hops);
-    for (int32_t i = 0; i < x->g.n_hops; i++)
+    for (int32_t i = 0; i < x->g.n_hops; i++) {
         hop_s[i] = given[(size_t)i % x->times.n_hops];
+    }
     return hop_s;
 }
 
@@ -340,14 +362,17 @@ static int sim_schedule(lua_State *L)
     hv__set_num(L, "longest_span", x.run.longest_span_s);
     hv__set_num(L, "bubble", x.run.span_bubble_frac);
     hv__set_num(L, "idle_share", x.run.bubble_frac);
-    if (hv_pipe_steady(&x.g, &x.cost, &steady, &err) == HV_OK)
+    if (hv_pipe_steady(&x.g, &x.cost, &steady, &err) == HV_OK) {
         hv__set_num(L, "per_micro_batch", steady.per_micro_batch_s);
+    }
     push_ints(L, "peak", peak, x.s.n_ranks);
     push_ints(L, "weight_versions", x.s.weight_versions, x.s.n_ranks);
-    if (hv__bool(L, 2, FN, "order", true))
+    if (hv__bool(L, 2, FN, "order", true)) {
         push_order(L, &x.s);
-    if (hv__bool(L, 2, FN, "spans", false))
+    }
+    if (hv__bool(L, 2, FN, "spans", false)) {
         push_spans(L, &x);
+    }
     hv_arena_rewind(a, mark);
     return 1;
 }
@@ -379,12 +404,14 @@ static int sim_schedules(lua_State *L)
     const struct hv_schedule_row *rows = hv_schedules(&n);
 
     lua_newtable(L);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         push_row(L, rows[i].name, rows[i].summary, false);
+    }
     for (size_t i = 0; run != NULL && i < run->request->plugins->n; i++) {
         const struct hv_plugin *p = &run->request->plugins->items[i];
-        if (p->error == NULL && p->has[HV_PLUGIN_ORDER])
+        if (p->error == NULL && p->has[HV_PLUGIN_ORDER]) {
             push_row(L, p->id, p->summary, true);
+        }
     }
     return 1;
 }

@@ -26,11 +26,13 @@ struct tasks {
 /* Length of the list at the top of the stack, which must be one. */
 static size_t list_length(lua_State *L, const char *key, size_t most)
 {
-    if (!lua_istable(L, -1))
+    if (!lua_istable(L, -1)) {
         hv__bad(L, FN, key, "a list", -1);
+    }
     size_t n = (size_t)lua_rawlen(L, -1);
-    if (n > most)
+    if (n > most) {
         luaL_error(L, FN ": %s: more than %I", key, (LUAI_UACINT)most);
+    }
     return n;
 }
 
@@ -44,11 +46,13 @@ static void read_resources(lua_State *L, struct tasks *x)
     }
     x->g.n_resources = list_length(L, "resources", RESOURCES_MAX);
     for (size_t i = 1; i <= x->g.n_resources; i++, lua_pop(L, 1)) {
-        if (lua_rawgeti(L, -1, (lua_Integer)i) != LUA_TSTRING)
+        if (lua_rawgeti(L, -1, (lua_Integer)i) != LUA_TSTRING) {
             hv__bad(L, FN, "resources", "a number of them, or a list of names", -1);
+        }
         lua_pushvalue(L, -1);
-        if (lua_rawget(L, 3) != LUA_TNIL)
+        if (lua_rawget(L, 3) != LUA_TNIL) {
             luaL_error(L, FN ": resources: %s is there twice", lua_tostring(L, -2));
+        }
         lua_pop(L, 1);
         lua_pushvalue(L, -1);
         lua_pushinteger(L, (lua_Integer)i);
@@ -61,12 +65,14 @@ static void read_resources(lua_State *L, struct tasks *x)
 static int32_t read_resource(lua_State *L, const struct tasks *x)
 {
     lua_pushvalue(L, -1);
-    if (lua_type(L, -1) == LUA_TSTRING)
+    if (lua_type(L, -1) == LUA_TSTRING) {
         lua_rawget(L, 3);
+    }
     lua_Integer k = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
     lua_pop(L, 1);
-    if (k < 1 || k > (lua_Integer)x->g.n_resources)
+    if (k < 1 || k > (lua_Integer)x->g.n_resources) {
         hv__bad(L, FN, "resource", "the name or the number of a resource, or a list of them", -1);
+    }
     return (int32_t)k - 1;
 }
 
@@ -74,8 +80,9 @@ static void add_resource(lua_State *L, struct tasks *x, size_t i)
 {
     int32_t r = read_resource(L, x), at = x->res_at[i + 1]++;
     for (; at > x->res_at[i] && x->res[at - 1] >= r; at--) { /* ascending */
-        if (x->res[at - 1] == r)
+        if (x->res[at - 1] == r) {
             luaL_error(L, FN ": task %I: holds a resource twice", (LUAI_UACINT)i + 1);
+        }
         x->res[at] = x->res[at - 1];
     }
     x->res[at] = r;
@@ -92,8 +99,9 @@ static void read_links(lua_State *L, struct tasks *x, size_t i)
             lua_rawgeti(L, -1, (lua_Integer)k);
             add_resource(L, x, i);
         }
-        if (n == 0)
+        if (n == 0) {
             hv__bad(L, FN, "resource", "at least one", -1);
+        }
     } else {
         add_resource(L, x, i);
     }
@@ -103,8 +111,9 @@ static void read_links(lua_State *L, struct tasks *x, size_t i)
         for (size_t k = 1; k <= n; k++, lua_pop(L, 1)) {
             lua_rawgeti(L, -1, (lua_Integer)k);
             lua_Integer task = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
-            if (task < 1 || task > (lua_Integer)x->g.n_tasks)
+            if (task < 1 || task > (lua_Integer)x->g.n_tasks) {
                 hv__bad(L, FN, "after", "numbers of tasks", -1);
+            }
             x->dep[x->dep_at[i + 1]++] = (int32_t)task - 1;
         }
     }
@@ -136,12 +145,14 @@ static size_t count_links(lua_State *L, size_t n, const char *key)
 {
     size_t sum = 0;
     for (size_t i = 1; i <= n; i++) {
-        if (lua_rawgeti(L, 2, (lua_Integer)i) != LUA_TTABLE)
+        if (lua_rawgeti(L, 2, (lua_Integer)i) != LUA_TTABLE) {
             hv__bad(L, FN, "tasks", "a list of tables", -1);
+        }
         sum += lua_getfield(L, -1, key) == LUA_TTABLE ? (size_t)lua_rawlen(L, -1) : 1;
         lua_pop(L, 2);
-        if (sum > LINKS_MAX)
+        if (sum > LINKS_MAX) {
             luaL_error(L, FN ": %s: more than %d in all", key, LINKS_MAX);
+        }
     }
     return sum;
 }
@@ -154,16 +165,18 @@ static void read_caps(lua_State *L, struct tasks *x, struct hv_arena *a)
     double *capacity = hv_arena_new(a, double, n);
     int32_t *credits = hv_arena_new(a, int32_t, 1);
 
-    for (size_t r = 0; r < n; r++)
+    for (size_t r = 0; r < n; r++) {
         capacity[r] = HUGE_VAL;
+    }
     if (lua_getfield(L, 1, "caps") != LUA_TNIL) {
         int at = lua_gettop(L);
         hv__check_keys(L, at, FN, keys);
         if (lua_getfield(L, at, "memory_bytes") == LUA_TTABLE) {
             for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
                 double bytes = lua_tonumber(L, -1);
-                if (lua_type(L, -1) != LUA_TNUMBER || !(bytes >= 0))
+                if (lua_type(L, -1) != LUA_TNUMBER || !(bytes >= 0)) {
                     hv__bad(L, FN, "memory_bytes", "bytes by resource", -1);
+                }
                 lua_pushvalue(L, -2);
                 capacity[read_resource(L, x)] = bytes;
                 lua_pop(L, 1);
@@ -172,8 +185,9 @@ static void read_caps(lua_State *L, struct tasks *x, struct hv_arena *a)
         } else {
             lua_pop(L, 1);
             double bytes = hv__num(L, at, FN, "memory_bytes", HV_UNKNOWN, 0, 1e18);
-            for (size_t r = 0; r < n && !isnan(bytes); r++)
+            for (size_t r = 0; r < n && !isnan(bytes); r++) {
                 capacity[r] = bytes;
+            }
         }
         *credits = (int32_t)hv__int(L, at, FN, "credits", 0, 0, INT32_MAX);
     }
@@ -237,10 +251,13 @@ static int by_end(const void *x, const void *y)
 
 static bool shares_resource(const struct tasks *x, int32_t a, int32_t b)
 {
-    for (int32_t i = x->res_at[a]; i < x->res_at[a + 1]; i++)
-        for (int32_t k = x->res_at[b]; k < x->res_at[b + 1]; k++)
-            if (x->res[i] == x->res[k])
+    for (int32_t i = x->res_at[a]; i < x->res_at[a + 1]; i++) {
+        for (int32_t k = x->res_at[b]; k < x->res_at[b + 1]; k++) {
+            if (x->res[i] == x->res[k]) {
                 return true;
+            }
+        }
+    }
     return false;
 }
 
@@ -251,24 +268,29 @@ static int32_t blocker(const struct tasks *x, const struct ending *by, const boo
                        int32_t t)
 {
     const double *end = x->run.end_s, start_s = x->run.start_s[t];
-    for (int32_t k = x->dep_at[t]; k < x->dep_at[t + 1]; k++)
-        if (end[x->dep[k]] >= start_s && !on_path[x->dep[k]])
+    for (int32_t k = x->dep_at[t]; k < x->dep_at[t + 1]; k++) {
+        if (end[x->dep[k]] >= start_s && !on_path[x->dep[k]]) {
             return x->dep[k];
+        }
+    }
     size_t lo = 0, hi = x->g.n_tasks;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (by[mid].end_s < start_s)
+        if (by[mid].end_s < start_s) {
             lo = mid + 1;
-        else
+        } else {
             hi = mid;
+        }
     }
     int32_t other = -1;
     for (; lo < x->g.n_tasks && by[lo].end_s <= start_s; lo++) {
         int32_t u = by[lo].task;
-        if (on_path[u] || x->run.start_s[u] >= start_s)
+        if (on_path[u] || x->run.start_s[u] >= start_s) {
             continue;
-        if (shares_resource(x, t, u))
+        }
+        if (shares_resource(x, t, u)) {
             return u;
+        }
         other = other < 0 ? u : other;
     }
     return start_s > 0 ? other : -1;
@@ -282,8 +304,9 @@ static void push_critical(lua_State *L, const struct tasks *x, struct hv_arena *
     int32_t *path = hv_arena_new(a, int32_t, n + 1);
     bool *on_path = hv_arena_new(a, bool, n + 1);
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         by[i] = (struct ending){x->run.end_s[i], (int32_t)i};
+    }
     qsort(by, n, sizeof *by, by_end);
     for (int32_t t = n > 0 ? by[n - 1].task : -1; t >= 0; t = blocker(x, by, on_path, t)) {
         path[len++] = t;
@@ -336,8 +359,9 @@ static int sim_tasks(lua_State *L)
 
     read_graph(L, &x, a);
     hv_events_run_new(a, &x.g, &x.run);
-    if (hv_events_run(&x.g, &rules, &x.run, &err) != HV_OK)
+    if (hv_events_run(&x.g, &rules, &x.run, &err) != HV_OK) {
         return luaL_error(L, FN ": %s", err.text);
+    }
     lua_newtable(L);
     hv__set_num(L, "makespan", x.run.makespan_s);
     hv__push_numbers(L, x.run.peak_bytes, x.g.n_memories);

@@ -15,20 +15,23 @@ static const double *read_each(lua_State *L, struct hv_arena *a, const char *key
 {
     int type = lua_getfield(L, 1, key);
     lua_pop(L, 1);
-    if (type == LUA_TNIL)
+    if (type == LUA_TNIL) {
         return NULL;
+    }
     if (type == LUA_TTABLE) {
         size_t found = 0;
         const double *x = hv__numbers(L, 1, FN, key, &found);
-        if (found != n)
+        if (found != n) {
             luaL_error(L, FN ": %s: expected %d numbers, one per worker, found %d", key, (int)n,
                        (int)found);
+        }
         return x;
     }
     double one = hv__num(L, 1, FN, key, 0, 0, 1e12);
     double *x = hv_arena_new(a, double, n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         x[i] = one;
+    }
     return x;
 }
 
@@ -40,18 +43,22 @@ static const double *read_weights(lua_State *L, struct hv_arena *a, size_t n)
         return NULL;
     }
     double *out = hv_arena_new(a, double, n *n);
-    if (!lua_istable(L, -1) || lua_rawlen(L, -1) != n)
+    if (!lua_istable(L, -1) || lua_rawlen(L, -1) != n) {
         hv__bad(L, FN, "weights", "a list of lists, one per worker", -1);
+    }
     for (size_t i = 0; i < n; i++, lua_pop(L, 1)) {
         size_t found = 0;
         lua_rawgeti(L, -1, (lua_Integer)i + 1);
-        if (!lua_istable(L, -1))
+        if (!lua_istable(L, -1)) {
             hv__bad(L, FN, "weights", "a list of lists, one per worker", -1);
+        }
         const double *row = hv__numbers(L, lua_gettop(L), FN, NULL, &found);
-        if (found != n)
+        if (found != n) {
             hv__bad(L, FN, "weights", "as many numbers in every list as workers", -1);
-        for (size_t k = 0; k < n; k++)
+        }
+        for (size_t k = 0; k < n; k++) {
             out[i * n + k] = row[k];
+        }
     }
     lua_pop(L, 1);
     return out;
@@ -78,8 +85,9 @@ static void read_workers(lua_State *L, struct hv_workers *w, struct hv_arena *a)
     hv__check_keys(L, 1, FN, keys);
     lua_settop(L, 1);
     w->period_s = hv__numbers(L, 1, FN, "period_s", &w->n);
-    if (w->n < 1 || w->n > WORKERS_MAX)
+    if (w->n < 1 || w->n > WORKERS_MAX) {
         luaL_error(L, FN ": period_s: expected 1 to %d numbers, one per worker", WORKERS_MAX);
+    }
     w->kind = (enum hv_workers_kind)hv__word(L, 1, FN, "kind", hv_workers_words, HV_WORKERS_KIND_N,
                                              HV_WORKERS_PS);
     w->hop_s = read_each(L, a, "hop_s", w->n);
@@ -93,16 +101,18 @@ static void read_workers(lua_State *L, struct hv_workers *w, struct hv_arena *a)
     w->wait_most_s = hv__num(L, 1, FN, "wait_most_s", w->wait_s, w->wait_s, 1e12);
     w->least = (size_t)hv__int(L, 1, FN, "least", 0, 0, (int64_t)w->n);
     w->seed = (uint64_t)hv__int(L, 1, FN, "seed", 0, 0, INT64_MAX);
-    if (!hv_known(w->horizon_s))
+    if (!hv_known(w->horizon_s)) {
         w->horizon_s = usual_horizon(w);
+    }
 }
 
 /* Sets t.staleness: how many clocks had 0, 1, 2, … up to the last that any had. */
 static void push_staleness(lua_State *L, const struct hv_workers_run *run)
 {
     size_t n = HV_WORKERS_STALENESS;
-    while (n > 0 && run->staleness[n - 1] == 0)
+    while (n > 0 && run->staleness[n - 1] == 0) {
         n--;
+    }
     lua_createtable(L, (int)n, 0);
     for (size_t i = 0; i < n; i++) {
         lua_pushinteger(L, (lua_Integer)run->staleness[i]);
@@ -144,8 +154,9 @@ static int sim_workers(lua_State *L)
     struct hv_err err = {0};
 
     read_workers(L, &w, a);
-    if (hv_workers_run(a, &w, &run, &err) != HV_OK)
+    if (hv_workers_run(a, &w, &run, &err) != HV_OK) {
         return luaL_error(L, FN ": %s", err.text);
+    }
     lua_newtable(L);
     hv__set_num(L, "rate", run.sum_per_s);
     hv__set_num(L, "mean_staleness", run.mean_staleness);

@@ -23,15 +23,17 @@ static void read_matrix(lua_State *L, const char *fn, const char *key, double *x
                         size_t columns)
 {
     lua_getfield(L, 1, key);
-    if (!lua_istable(L, -1) || lua_rawlen(L, -1) != rows)
+    if (!lua_istable(L, -1) || lua_rawlen(L, -1) != rows) {
         hv__bad(L, fn, key, lua_pushfstring(L, "%d lists, one per source", (int)rows), -2);
+    }
     for (size_t r = 0; r < rows; r++) {
         size_t n = 0;
         lua_rawgeti(L, -1, (lua_Integer)r + 1);
         const double *row = hv__numbers(L, lua_gettop(L), fn, NULL, &n);
-        if (n != columns)
+        if (n != columns) {
             luaL_error(L, "%s: %s: expected %d numbers per source, found %d", fn, key, (int)columns,
                        (int)n);
+        }
         memcpy(x + r * columns, row, columns * sizeof *x);
         lua_pop(L, 1);
     }
@@ -62,8 +64,9 @@ static int api_routing(lua_State *L)
     size_t sources = (size_t)hv__int(L, 1, fn, "sources", -1, 1, 1 << 16);
     size_t experts = (size_t)hv__int(L, 1, fn, "experts", -1, 1, 1 << 16),
            cells = sources * experts;
-    if (cells > CELLS_MAX)
+    if (cells > CELLS_MAX) {
         return luaL_error(L, "%s: expected at most %d sources times experts", fn, (int)CELLS_MAX);
+    }
     struct routing *r = lua_newuserdatauv(L, sizeof *r + cells * sizeof(double), 0);
     r->sources = sources;
     r->experts = experts;
@@ -80,17 +83,22 @@ static int api_routing(lua_State *L)
         size_t n = experts;
         const double *w = weighted ? hv__numbers(L, 1, fn, "dist", &n) : NULL;
         double sum = 0;
-        if (n != experts)
+        if (n != experts) {
             return luaL_error(L, "%s: dist: expected %d numbers, found %d", fn, (int)experts,
                               (int)n);
-        for (size_t e = 0; e < experts; e++)
+        }
+        for (size_t e = 0; e < experts; e++) {
             sum += w != NULL ? w[e] : 1;
-        for (size_t i = 0; i < cells; i++)
+        }
+        for (size_t i = 0; i < cells; i++) {
             r->tokens[i] = all * (w != NULL ? w[i % experts] : 1) / sum;
+        }
     }
-    for (size_t i = 0; i < cells; i++)
-        if (!(r->tokens[i] >= 0 && r->tokens[i] <= 1e15))
+    for (size_t i = 0; i < cells; i++) {
+        if (!(r->tokens[i] >= 0 && r->tokens[i] <= 1e15)) {
             return luaL_error(L, "%s: expected numbers of tokens of at least 0", fn);
+        }
+    }
     return 1;
 }
 
@@ -99,8 +107,9 @@ static uint32_t rank_at(lua_State *L, const char *fn, const char *key, size_t ra
 {
     lua_Integer v = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
 
-    if (v < 1 || v > (lua_Integer)ranks)
+    if (v < 1 || v > (lua_Integer)ranks) {
         hv__bad(L, fn, key, lua_pushfstring(L, "ranks from 1 to %d", (int)ranks), -2);
+    }
     lua_pop(L, 1);
     return (uint32_t)(v - 1);
 }
@@ -114,15 +123,18 @@ static void read_holders(lua_State *L, const char *fn, size_t experts,
     int copies = lua_gettop(L) + 1;
 
     lua_getfield(L, 2, "copies");
-    if (lua_getfield(L, 2, "owners") != LUA_TTABLE || lua_rawlen(L, -1) != experts)
+    if (lua_getfield(L, 2, "owners") != LUA_TTABLE || lua_rawlen(L, -1) != experts) {
         hv__bad(L, fn, "owners", lua_pushfstring(L, "%d ranks, one per expert", (int)experts), -2);
+    }
     for (size_t e = 0; e < experts && lua_istable(L, copies); e++) {
-        if (lua_rawgeti(L, copies, (lua_Integer)e + 1) == LUA_TTABLE)
+        if (lua_rawgeti(L, copies, (lua_Integer)e + 1) == LUA_TTABLE) {
             cap += (size_t)lua_rawlen(L, -1);
+        }
         lua_pop(L, 1);
     }
-    if (cap > CELLS_MAX)
+    if (cap > CELLS_MAX) {
         luaL_error(L, "%s: copies: too many", fn);
+    }
     uint32_t *holders = hv_arena_new(a, uint32_t, cap);
     for (size_t e = 0; e < experts; e++) {
         at[e] = n;
@@ -133,8 +145,9 @@ static void read_holders(lua_State *L, const char *fn, size_t experts,
         for (lua_Unsigned k = 1; more && k <= lua_rawlen(L, copies + 2); k++) {
             lua_rawgeti(L, copies + 2, (lua_Integer)k);
             uint32_t rank = rank_at(L, fn, "copies", p->ranks);
-            if (rank != holders[at[e]])
+            if (rank != holders[at[e]]) {
                 holders[n++] = rank;
+            }
         }
         lua_settop(L, copies + 1);
     }
@@ -177,11 +190,13 @@ static int routing_apply(lua_State *L)
         .capacity_factor = hv__num(L, 2, fn, "capacity_factor", 0, 0, 1e6),
         .tile = hv__num(L, 2, fn, "tile", 0, 0, 1e9)};
     double bytes = hv__num(L, 2, fn, "token_bytes", 1, 0, 1e12);
-    if (p.ranks * r->sources > CELLS_MAX)
+    if (p.ranks * r->sources > CELLS_MAX) {
         return luaL_error(L, "%s: ranks: too many", fn);
+    }
     read_holders(L, fn, r->experts, &p);
-    if (hv_route(&hv__host(L)->arena, &q, &p, &out, &err) != HV_OK)
+    if (hv_route(&hv__host(L)->arena, &q, &p, &out, &err) != HV_OK) {
         return hv__raise(L, &err);
+    }
     lua_createtable(L, 0, 5);
     hv__push_numbers(L, out.loads, p.ranks);
     lua_setfield(L, -2, "loads");
@@ -189,8 +204,9 @@ static int routing_apply(lua_State *L)
     lua_setfield(L, -2, "experts");
     lua_createtable(L, (int)r->sources, 0);
     for (size_t s = 0; s < r->sources; s++) {
-        for (size_t k = 0; k < p.ranks; k++)
+        for (size_t k = 0; k < p.ranks; k++) {
             out.sent[s * p.ranks + k] *= bytes;
+        }
         hv__push_numbers(L, out.sent + s * p.ranks, p.ranks);
         lua_rawseti(L, -2, (lua_Integer)s + 1);
     }
@@ -231,8 +247,9 @@ static int api_attention_work(lua_State *L)
         .causal = hv__bool(L, 1, fn, "causal", true),
         .tile = hv__int(L, 1, fn, "tile", 128, 1, 1 << 30),
         .tokens = hv__int(L, 1, fn, "tokens", usual, 1, INT64_C(1) << 40)};
-    if (hv_attention_work(&h->arena, &ring, &work, &err) != HV_OK)
+    if (hv_attention_work(&h->arena, &ring, &work, &err) != HV_OK) {
         return hv__raise(L, &err);
+    }
     size_t n = (size_t)ring.ranks;
     double *ranks = hv_arena_new(&h->arena, double, n), *steps = hv_arena_new(&h->arena, double, n);
     lua_createtable(L, 0, 5);
@@ -247,8 +264,9 @@ static int api_attention_work(lua_State *L)
         lua_rawseti(L, -2, (lua_Integer)r + 1);
     }
     lua_setfield(L, -2, "work");
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         longest += steps[k];
+    }
     hv__push_numbers(L, ranks, n);
     lua_setfield(L, -2, "per_rank");
     hv__push_numbers(L, steps, n);

@@ -29,8 +29,9 @@ static void push_stages(lua_State *L, const struct hv_order_request *r)
         hv__set_num(L, "f", c->f_s);
         hv__set_num(L, "b", c->b_s);
         hv__set_num(L, "w", c->w_s);
-        if (r->activation_bytes != NULL)
+        if (r->activation_bytes != NULL) {
             hv__set_num(L, "memory_bytes", r->activation_bytes[i]);
+        }
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
 }
@@ -65,21 +66,24 @@ struct hv_order_text *hv__take_order(lua_State *L, int at, const char *fn, int32
 {
     struct hv_order_text *out = hv_arena_new(a, struct hv_order_text, (size_t)ranks + 1);
 
-    if (!lua_istable(L, at) || lua_rawlen(L, at) != (size_t)ranks)
+    if (!lua_istable(L, at) || lua_rawlen(L, at) != (size_t)ranks) {
         luaL_error(
             L, "%s: expected a list of %d lists of operations, one per rank, found %s with %d", fn,
             (int)ranks, luaL_typename(L, at), lua_istable(L, at) ? (int)lua_rawlen(L, at) : 0);
+    }
     for (int32_t r = 0; r < ranks; r++) {
-        if (lua_rawgeti(L, at, r + 1) != LUA_TTABLE)
+        if (lua_rawgeti(L, at, r + 1) != LUA_TTABLE) {
             luaL_error(L, "%s: rank %d: expected a list of operations, found a %s", fn, (int)r + 1,
                        luaL_typename(L, -1));
+        }
         size_t n = lua_rawlen(L, -1);
         const char **tokens = hv_arena_new(a, const char *, n + 1);
         for (size_t i = 0; i < n; i++) {
-            if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TSTRING)
+            if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TSTRING) {
                 luaL_error(
                     L, "%s: rank %d, operation %d: expected a text such as \"F0.0\", found a %s",
                     fn, (int)r + 1, (int)i + 1, luaL_typename(L, -1));
+            }
             tokens[i] = hv_arena_strdup(a, lua_tostring(L, -1));
             lua_pop(L, 1);
         }
@@ -94,10 +98,12 @@ bool hv__call_order(lua_State *L, const struct hv_order_request *r)
     struct hv_err err = {0};
     int options = lua_gettop(L);
 
-    if (!r->plugin->has[HV_PLUGIN_ORDER])
+    if (!r->plugin->has[HV_PLUGIN_ORDER]) {
         luaL_error(L, "strategy %s has no order(p): it is no schedule", r->plugin->id);
-    if (hv__plugin_push(hv__host(L), r->plugin->path, r->plugin->name, &err) != HV_OK)
+    }
+    if (hv__plugin_push(hv__host(L), r->plugin->path, r->plugin->name, &err) != HV_OK) {
         hv__raise(L, &err);
+    }
     lua_getfield(L, -1, "order");
     lua_remove(L, -2);
     push_argument(L, r, options);
@@ -110,14 +116,16 @@ static int run_order(lua_State *L)
 {
     struct call *c = lua_touserdata(L, 1);
 
-    if (c->request->options != NULL)
+    if (c->request->options != NULL) {
         hv__push_json(L, c->request->options);
-    else
+    } else {
         lua_newtable(L);
-    if (!hv__call_order(L, c->request))
+    }
+    if (!hv__call_order(L, c->request)) {
         hv_str_adds(&c->reason, lua_isstring(L, -1) ? lua_tostring(L, -1) : "it gave no reason");
-    else
+    } else {
         c->out = hv__take_order(L, lua_gettop(L) - 1, "order", c->request->ranks, c->arena);
+    }
     return 0;
 }
 
@@ -128,15 +136,18 @@ enum hv_status hv_run_order(struct hv_arena *a, const struct hv_order_request *r
     struct call c = {.request = r, .arena = a};
     struct hv_host *h = NULL;
 
-    if (r->plugin->error != NULL)
+    if (r->plugin->error != NULL) {
         return hv_err_set(err, HV_EPLUGIN, "%s", r->plugin->error);
+    }
     enum hv_status s = hv_host_new(&h, &limits, err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv__guard(h, run_order, &c, err);
-    if (s == HV_OK && c.out == NULL)
+    }
+    if (s == HV_OK && c.out == NULL) {
         s = hv_err_set(err, HV_ENO, "schedule %s says no for p = %d, m = %d, v = %d: %s",
                        r->plugin->id, r->ranks, r->micro_batches, r->chunks,
                        hv_str_cstr(&c.reason));
+    }
     *out = c.out;
     hv_str_free(&c.reason);
     hv_host_free(h);

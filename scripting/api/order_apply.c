@@ -22,8 +22,9 @@ static void price_stages(lua_State *L, const struct hv_plan *plan, const struct 
         const struct hv_stage_query sq = {
             .plan = plan, .replica = r, .stage = i % r->n_stages, .chunk = i / r->n_stages};
         struct hv_pass pass;
-        if (hv_cost_pass(run->cost, &sq, &pass, &err) != HV_OK)
+        if (hv_cost_pass(run->cost, &sq, &pass, &err) != HV_OK) {
             hv__raise(L, &err);
+        }
         costs[i] = (struct hv_stage_cost){pass.forward_s, pass.input_grad_s + pass.recompute_s,
                                           pass.weight_grad_s};
         bytes[i] = pass.activation_bytes;
@@ -40,14 +41,19 @@ static const char *order_misfit(const struct hv_plan *plan)
 {
     const struct hv_replica *r = plan->replicas;
 
-    if (plan->n_replicas == 0)
+    if (plan->n_replicas == 0) {
         return "the plan has no pipeline";
-    for (size_t i = 1; i < plan->n_replicas; i++)
-        if (r[i].n_stages != r->n_stages || r[i].micro_batches != r->micro_batches)
+    }
+    for (size_t i = 1; i < plan->n_replicas; i++) {
+        if (r[i].n_stages != r->n_stages || r[i].micro_batches != r->micro_batches) {
             return "its pipelines differ in stages or micro-batches, and an order fits one shape";
-    for (size_t s = 1; s < r->n_stages; s++)
-        if (r->stages[s].n_ranges != r->stages[0].n_ranges)
+        }
+    }
+    for (size_t s = 1; s < r->n_stages; s++) {
+        if (r->stages[s].n_ranges != r->stages[0].n_ranges) {
             return "its stages differ in the number of layer ranges";
+        }
+    }
     return NULL;
 }
 
@@ -71,8 +77,9 @@ void hv__apply_order(lua_State *L, const struct hv_plugin *p, const json_t *opti
     price_stages(L, plan, r, &q);
     hv__push_json(L, handle->doc.json.root); /* the plan as a table, to be given another schedule */
     hv__push_json(L, options);
-    if (!hv__call_order(L, &q))
+    if (!hv__call_order(L, &q)) {
         return;
+    }
     lua_pop(L, 1);
     (void)hv__take_order(L, lua_gettop(L), "order", q.ranks, &hv__host(L)->arena);
     lua_createtable(L, 0, 2);

@@ -10,8 +10,9 @@
 
 void hv__emit(struct hv__run *r, json_t *line)
 {
-    if (r->request->event != NULL)
+    if (r->request->event != NULL) {
         r->request->event(r->request->ctx, line);
+    }
     json_decref(line);
 }
 
@@ -25,9 +26,10 @@ static bool model_fits(const struct hv_plugin *p, const struct hv_model *m, stru
         (kind == HV_MODEL_TRANSFORMER &&
          (strcmp(need, "layers") == 0 || strcmp(need, "graph") == 0)) ||
         (kind == HV_MODEL_MODULES && strcmp(need, "layers") == 0 && hv__model_has_layers(m));
-    if (!fits)
+    if (!fits) {
         hv_str_addf(reason, "%s needs a model of kind %s, %s is of kind %s", p->id, need, m->name,
                     hv_model_kind_name(kind));
+    }
     return fits;
 }
 
@@ -132,10 +134,12 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
     hv_json_wrap(&json, json_incref(full), "plan");
     enum hv_status s = hv_plan_doc_build(&doc, json, r->request->inputs->cluster.cluster, err);
     const char *lost = s == HV_OK ? hv__uses_lost(r, doc.plan, &arena) : NULL;
-    if (lost != NULL)
+    if (lost != NULL) {
         s = hv_err_set(err, HV_ENO, "%s", lost);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = hv__judge(r, doc.plan, true, &arena, &v, err);
+    }
     if (s == HV_OK) {
         enum hv__plan_rank rank = hv__plan_rank(&v);
         double t = figure_of(r, &v.metrics);
@@ -163,13 +167,16 @@ enum hv_status hv__offer(struct hv__run *r, json_t *plan, struct hv_err *err)
 
 const char *hv__uses_lost(const struct hv__run *r, const struct hv_plan *p, struct hv_arena *a)
 {
-    for (size_t i = 0; r->lost != NULL && i < p->n_replicas; i++)
+    for (size_t i = 0; r->lost != NULL && i < p->n_replicas; i++) {
         for (size_t s = 0; s < p->replicas[i].n_stages; s++) {
             const struct hv_stage *stage = &p->replicas[i].stages[s];
-            for (size_t d = 0; d < stage->n_devices; d++)
-                if (r->lost[stage->devices[d]])
+            for (size_t d = 0; d < stage->n_devices; d++) {
+                if (r->lost[stage->devices[d]]) {
                     return hv_arena_printf(
                         a, "replicas[%zu].stages[%zu] uses a device that is lost", i, s);
+                }
+            }
         }
+    }
     return NULL;
 }

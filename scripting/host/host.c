@@ -46,8 +46,9 @@ static void *limited_alloc(void *ud, void *p, size_t old_size, size_t new_size)
 {
     struct hv_host *h = ud;
 
-    if (p == NULL)
+    if (p == NULL) {
         old_size = 0;
+    }
     if (new_size == 0) {
         free(p);
         h->used_bytes -= old_size;
@@ -61,16 +62,18 @@ static void *limited_alloc(void *ud, void *p, size_t old_size, size_t new_size)
         }
     }
     void *q = realloc(p, new_size);
-    if (q != NULL)
+    if (q != NULL) {
         h->used_bytes = h->used_bytes - old_size + new_size;
+    }
     return q;
 }
 
 /** Decides whether the run has to end; sets the reason once. */
 static void look_for_stop(struct hv_host *h)
 {
-    if (h->killed != NULL)
+    if (h->killed != NULL) {
         return;
+    }
     if (h->instructions_left <= 0) {
         h->killed = "the instruction budget is used up (endless loop?)";
     } else if (h->limits.cancel != NULL && h->limits.cancel(h->limits.ctx)) {
@@ -95,13 +98,15 @@ static void count_hook(lua_State *L, lua_Debug *ar)
         h->instructions_left -= HOOK_EVERY;
         look_for_stop(h);
     }
-    if (h->killed == NULL)
+    if (h->killed == NULL) {
         return;
+    }
     lua_sethook(L, count_hook, LUA_MASKCOUNT, 1);
-    if (lua_getinfo(L, "Sl", ar) != 0 && ar->currentline > 0)
+    if (lua_getinfo(L, "Sl", ar) != 0 && ar->currentline > 0) {
         lua_pushfstring(L, "%s:%d: %s", ar->short_src, ar->currentline, h->killed);
-    else
+    } else {
         lua_pushstring(L, h->killed);
+    }
     lua_error(L);
 }
 
@@ -130,8 +135,9 @@ static void keep_traceback(struct hv_host *h, const char *text)
         }
         line += n + (line[n] == '\n');
     }
-    if (levels == 0)
+    if (levels == 0) {
         hv_str_clear(&h->traceback);
+    }
 }
 
 /** Message handler: keeps text and traceback in the host, outside Lua's memory. */
@@ -162,8 +168,9 @@ static bool find_position(const char *text, char *file, size_t cap, unsigned *li
     for (const char *colon = strchr(text, ':'); colon != NULL && colon < text + end;
          colon = strchr(colon + 1, ':')) {
         size_t digits = strspn(colon + 1, "0123456789"), n = (size_t)(colon - text);
-        if (digits == 0 || colon[1 + digits] != ':' || n >= cap)
+        if (digits == 0 || colon[1 + digits] != ':' || n >= cap) {
             continue;
+        }
         memcpy(file, text, n);
         file[n] = '\0';
         *line = (unsigned)strtoul(colon + 1, NULL, 10);
@@ -186,12 +193,13 @@ static void fill_err(const struct hv_host *h, struct hv_err *err, enum hv_status
         trace += 1 + strspn(trace + 1, "\t");
         found = find_position(trace, file, sizeof file, &line, &ignored);
     }
-    if (found)
+    if (found) {
         hv_err_at(err, s, file, line, 0, "%s", text);
-    else if (h->origin_file[0] != '\0')
+    } else if (h->origin_file[0] != '\0') {
         hv_err_at(err, s, h->origin_file, h->origin_line, 0, "%s", text);
-    else
+    } else {
         hv_err_set(err, s, "%s", text);
+    }
 }
 
 static enum hv_status report(struct hv_host *h, int code, struct hv_err *err)
@@ -203,12 +211,14 @@ static enum hv_status report(struct hv_host *h, int code, struct hv_err *err)
         return hv_err_set(err, s, "the plugin needs more than the %zu MiB of memory it may use",
                           h->limits.memory_bytes >> 20);
     }
-    if (h->message.n == 0)
+    if (h->message.n == 0) {
         hv_str_adds(&h->message, "error in the error handler");
+    }
     struct hv_str hint = {0};
     hv__hint(h, hv_str_cstr(&h->message), &hint);
-    if (hint.n > 0)
+    if (hint.n > 0) {
         hv_str_addf(&h->message, "; %s", hv_str_cstr(&hint));
+    }
     hv_str_free(&hint);
     fill_err(h, err, s);
     return s;
@@ -225,8 +235,9 @@ enum hv_status hv__call(struct hv_host *h, int n_args, int n_results, struct hv_
     lua_sethook(L, count_hook, LUA_MASKCOUNT, h->killed != NULL ? 1 : HOOK_EVERY);
     int code = lua_pcall(L, n_args, n_results, handler);
     lua_remove(L, handler);
-    if (code == LUA_OK)
+    if (code == LUA_OK) {
         return HV_OK;
+    }
     lua_pop(L, 1);
     return report(h, code, err);
 }
@@ -236,8 +247,9 @@ void hv__blame(lua_State *L)
     struct hv_host *h = hv__host(L);
     lua_Debug ar;
 
-    if (!lua_isfunction(L, -1) || lua_iscfunction(L, -1))
+    if (!lua_isfunction(L, -1) || lua_iscfunction(L, -1)) {
         return;
+    }
     lua_pushvalue(L, -1);
     if (lua_getinfo(L, ">S", &ar) != 0 && ar.linedefined > 0) {
         (void)snprintf(h->origin_file, sizeof h->origin_file, "%s",
@@ -295,8 +307,9 @@ enum hv_status hv_host_new(struct hv_host **out, const struct hv_host_limits *li
 
     *out = NULL;
     h->limits = *limits;
-    if (h->limits.memory_bytes == 0)
+    if (h->limits.memory_bytes == 0) {
         h->limits.memory_bytes = DEFAULT_MEMORY_BYTES;
+    }
     h->generation = 1;
     hv__host_rearm(h);
     h->L = lua_newstate(limited_alloc, h);
@@ -325,10 +338,12 @@ void hv__host_rearm(struct hv_host *h)
 
 void hv_host_free(struct hv_host *h)
 {
-    if (h == NULL)
+    if (h == NULL) {
         return;
-    if (h->L != NULL)
+    }
+    if (h->L != NULL) {
         lua_close(h->L);
+    }
     hv_arena_free(&h->arena);
     hv_str_free(&h->message);
     hv_str_free(&h->traceback);

@@ -27,8 +27,9 @@ bool hv_lock_files(void)
     /* the first version of the interface knows this one member only */
     long fd = syscall(SYS_landlock_create_ruleset, &all, sizeof all.handled_access_fs, 0);
 
-    if (fd < 0)
+    if (fd < 0) {
         return false;
+    }
     bool ok = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
               syscall(SYS_landlock_restrict_self, (int)fd, 0) == 0;
     (void)close((int)fd);

@@ -127,8 +127,9 @@ bool hv_lock_calls(void)
     f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, REFUSE);
     f[n++] =
         (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < HV_COUNT(allowed); i++)
+    for (size_t i = 0; i < HV_COUNT(allowed); i++) {
         n += add_rule(f + n, (uint32_t)allowed[i], SECCOMP_RET_ALLOW);
+    }
     n += add_checked(f + n, SYS_openat, 2, write_bits, true);
 #ifdef SYS_open
     n += add_checked(f + n, SYS_open, 1, write_bits, true);

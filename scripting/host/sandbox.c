@@ -21,15 +21,18 @@ const char *hv__tolstring(lua_State *L, int i, size_t *n)
 {
     i = lua_absindex(L, i);
     if (luaL_callmeta(L, i, "__tostring")) {
-        if (lua_type(L, -1) != LUA_TSTRING)
+        if (lua_type(L, -1) != LUA_TSTRING) {
             luaL_error(L, "'__tostring' must return a string");
+        }
         return lua_tolstring(L, -1, n);
     }
     int t = lua_type(L, i);
-    if (t == LUA_TSTRING || t == LUA_TNUMBER || t == LUA_TBOOLEAN || t == LUA_TNIL)
+    if (t == LUA_TSTRING || t == LUA_TNUMBER || t == LUA_TBOOLEAN || t == LUA_TNIL) {
         return luaL_tolstring(L, i, n);
-    if (luaL_getmetafield(L, i, "__name") != LUA_TSTRING)
+    }
+    if (luaL_getmetafield(L, i, "__name") != LUA_TSTRING) {
         lua_pushstring(L, lua_typename(L, t));
+    }
     return lua_tolstring(L, -1, n);
 }
 
@@ -49,14 +52,16 @@ int hv__print(lua_State *L)
     hv__check_stop(L);
     luaL_buffinit(L, &b);
     for (int i = 1; i <= n; i++) {
-        if (i > 1)
+        if (i > 1) {
             luaL_addchar(&b, ' ');
+        }
         hv__tolstring(L, i, NULL);
         luaL_addvalue(&b);
     }
     luaL_pushresult(&b);
-    if (h->limits.log != NULL)
+    if (h->limits.log != NULL) {
         h->limits.log(h->limits.ctx, lua_tostring(L, -1));
+    }
     return 0;
 }
 
@@ -67,19 +72,23 @@ static int safe_format(lua_State *L)
     int n = lua_gettop(L);
 
     for (; *f != '\0'; f++) {
-        if (*f != '%')
+        if (*f != '%') {
             continue;
+        }
         f += 1 + strspn(f + 1, "-+ #0123456789.");
-        if (*f == 'p')
+        if (*f == 'p') {
             return luaL_error(L, "format '%%p' would show an address and is not available");
-        if (*f == '\0')
+        }
+        if (*f == '\0') {
             break;
+        }
     }
-    for (int i = 2; i <= n; i++)
+    for (int i = 2; i <= n; i++) {
         if (lua_type(L, i) > LUA_TSTRING || lua_type(L, i) == LUA_TLIGHTUSERDATA) {
             hv__tolstring(L, i, NULL);
             lua_replace(L, i);
         }
+    }
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     lua_call(L, n, 1);
@@ -121,12 +130,14 @@ static int safe_setmetatable(lua_State *L)
     luaL_argexpected(L, lua_isnil(L, 2) || lua_istable(L, 2), 2, "nil or table");
     for (size_t i = 0; lua_istable(L, 2) && i < HV_COUNT(refused); i++) {
         lua_pushstring(L, refused[i]);
-        if (lua_rawget(L, 2) != LUA_TNIL)
+        if (lua_rawget(L, 2) != LUA_TNIL) {
             return luaL_error(L, "metatables with %s are not available", refused[i]);
+        }
         lua_pop(L, 1);
     }
-    if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL)
+    if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL) {
         return luaL_error(L, "cannot change a protected metatable");
+    }
     lua_settop(L, 2);
     lua_setmetatable(L, 1);
     return 1;
@@ -139,8 +150,9 @@ static int safe_setmetatable(lua_State *L)
  */
 static int guarded_handler(lua_State *L)
 {
-    if (hv__host(L)->killed != NULL)
+    if (hv__host(L)->killed != NULL) {
         return 1;
+    }
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     lua_call(L, lua_gettop(L) - 1, 1);
@@ -176,8 +188,9 @@ static int wrapped_step(lua_State *L)
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 2);
     lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-    if (lua_toboolean(L, 1))
+    if (lua_toboolean(L, 1)) {
         return lua_gettop(L) - 1;
+    }
     hv__check_stop(L);
     lua_settop(L, 2);
     return lua_error(L);

@@ -46,11 +46,13 @@ static int compare_keys(const void *pa, const void *pb)
 {
     const struct key *a = pa, *b = pb;
 
-    if (a->type != b->type)
+    if (a->type != b->type) {
         return a->type < b->type ? -1 : 1;
+    }
     if (a->type == KEY_NUMBER) {
-        if (a->integer && b->integer)
+        if (a->integer && b->integer) {
             return (a->i > b->i) - (a->i < b->i);
+        }
         return (a->x > b->x) - (a->x < b->x);
     }
     if (a->type == KEY_TEXT) {
@@ -66,23 +68,26 @@ static void push_sorted_keys(lua_State *L, int t)
 {
     size_t n = 0, i = 0;
 
-    for (lua_pushnil(L); lua_next(L, t) != 0; lua_pop(L, 1))
+    for (lua_pushnil(L); lua_next(L, t) != 0; lua_pop(L, 1)) {
         n++;
+    }
     struct key *keys = lua_newuserdatauv(L, (n + 1) * sizeof *keys, 0);
-    for (lua_pushnil(L); lua_next(L, t) != 0; lua_pop(L, 1))
+    for (lua_pushnil(L); lua_next(L, t) != 0; lua_pop(L, 1)) {
         keys[i++] = read_key(L, -2);
+    }
     qsort(keys, n, sizeof *keys, compare_keys);
     lua_createtable(L, (int)n, 0);
     for (i = 0; i < n; i++) {
         const struct key *k = &keys[i];
-        if (k->type == KEY_TEXT)
+        if (k->type == KEY_TEXT) {
             lua_pushlstring(L, k->text, k->n);
-        else if (k->type != KEY_NUMBER)
+        } else if (k->type != KEY_NUMBER) {
             lua_pushboolean(L, k->type == KEY_TRUE);
-        else if (k->integer)
+        } else if (k->integer) {
             lua_pushinteger(L, k->i);
-        else
+        } else {
             lua_pushnumber(L, k->x);
+        }
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     lua_remove(L, -2);
@@ -94,11 +99,13 @@ static int pairs_step(lua_State *L)
     lua_Integer i = lua_tointeger(L, lua_upvalueindex(3));
 
     while (true) {
-        if (lua_rawgeti(L, lua_upvalueindex(2), ++i) == LUA_TNIL)
+        if (lua_rawgeti(L, lua_upvalueindex(2), ++i) == LUA_TNIL) {
             return 1;
+        }
         lua_pushvalue(L, -1);
-        if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
+        if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) {
             break;
+        }
         lua_pop(L, 2);
     }
     lua_pushinteger(L, i);
@@ -131,20 +138,23 @@ int hv__sorted_next(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 2);
     bool first = lua_isnil(L, 2);
-    if (!first)
+    if (!first) {
         after = read_key(L, 2);
+    }
     lua_pushnil(L); /* 3: best key */
     for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
         struct key k = read_key(L, -2);
-        if ((!first && compare_keys(&k, &after) <= 0) || (found && compare_keys(&k, &best) >= 0))
+        if ((!first && compare_keys(&k, &after) <= 0) || (found && compare_keys(&k, &best) >= 0)) {
             continue;
+        }
         best = k;
         found = true;
         lua_pushvalue(L, -2);
         lua_replace(L, 3);
     }
-    if (!found)
+    if (!found) {
         return 1;
+    }
     lua_pushvalue(L, 3);
     lua_rawget(L, 1);
     return 2;
@@ -190,8 +200,9 @@ int hv__stable_sort(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_Integer n = luaL_len(L, 1);
-    if (!lua_isnoneornil(L, 2))
+    if (!lua_isnoneornil(L, 2)) {
         luaL_checktype(L, 2, LUA_TFUNCTION);
+    }
     lua_settop(L, 2);
     lua_createtable(L, (int)(n < 1 << 24 ? n : 0), 0); /* 3 and 4: the two halves of the game */
     lua_createtable(L, (int)(n < 1 << 24 ? n : 0), 0);

@@ -34,8 +34,9 @@ static bool push_module_text(lua_State *L, const char *folder, const char *name)
         hv_str_clear(&path);
         hv_str_clear(&text);
         s = hv_data_path(&path, hv_str_cstr(&inside), NULL);
-        if (s == HV_OK)
+        if (s == HV_OK) {
             s = hv_file_read(hv_str_cstr(&path), &text, NULL);
+        }
         hv_str_free(&inside);
     }
     bool ok = s == HV_OK && text.n <= MODULE_LIMIT;
@@ -44,8 +45,9 @@ static bool push_module_text(lua_State *L, const char *folder, const char *name)
     size_t n = text.n;
     hv_str_free(&path);
     hv_str_free(&text);
-    if (ok)
+    if (ok) {
         lua_pushlstring(L, kept, n);
+    }
     return ok;
 }
 
@@ -73,8 +75,9 @@ static void push_binary(lua_State *L)
  * binary form. */
 static void push_compiled(lua_State *L)
 {
-    if (lua_getfield(L, LUA_REGISTRYINDEX, COMPILED) == LUA_TTABLE)
+    if (lua_getfield(L, LUA_REGISTRYINDEX, COMPILED) == LUA_TTABLE) {
         return;
+    }
     lua_pop(L, 1);
     lua_newtable(L);
     lua_pushvalue(L, -1);
@@ -98,8 +101,9 @@ static void compile(lua_State *L, const char *name)
     lua_pushvalue(L, key);
     bool known = lua_rawget(L, table) == LUA_TSTRING;
     const char *source = lua_tolstring(L, known ? -1 : text, &n);
-    if (luaL_loadbufferx(L, source, n, chunk, known ? "b" : "t") != LUA_OK)
+    if (luaL_loadbufferx(L, source, n, chunk, known ? "b" : "t") != LUA_OK) {
         lua_error(L);
+    }
     if (!known) {
         lua_pushvalue(L, key);
         lua_pushvalue(L, -2);
@@ -115,10 +119,11 @@ static void compile(lua_State *L, const char *name)
  * its own. */
 static void push_key(lua_State *L, const char *name, size_t i_job)
 {
-    if (i_job > 0)
+    if (i_job > 0) {
         lua_pushfstring(L, "%s@%d", name, (int)i_job);
-    else
+    } else {
         lua_pushstring(L, name);
+    }
 }
 
 int hv__require(lua_State *L)
@@ -129,11 +134,13 @@ int hv__require(lua_State *L)
 
     lua_settop(L, 1);
     push_key(L, name, run != NULL ? run->i_job : 0);
-    if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL)
+    if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL) {
         return 1;
-    if (!is_module_name(name) || !push_module_text(L, folder, name))
+    }
+    if (!is_module_name(name) || !push_module_text(L, folder, name)) {
         return luaL_error(L, "module '%s' is neither in the plugin's folder nor in share/lua",
                           name);
+    }
     compile(L, name);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_setupvalue(L, -2, 1);

@@ -38,9 +38,11 @@ static const char *const usual_order[] = {"format",      "strategy",
 
 static size_t usual_rank(const char *key)
 {
-    for (size_t i = 0; i < HV_COUNT(usual_order); i++)
-        if (strcmp(usual_order[i], key) == 0)
+    for (size_t i = 0; i < HV_COUNT(usual_order); i++) {
+        if (strcmp(usual_order[i], key) == 0) {
             return i;
+        }
+    }
     return HV_COUNT(usual_order);
 }
 
@@ -89,8 +91,9 @@ static const char **member_names(lua_State *L, int t, size_t *n, struct hv_err *
         ++*n;
     }
     const char **names = hv_xcalloc(*n + 1, sizeof *names);
-    for (lua_pushnil(L); lua_next(L, t) != 0; lua_pop(L, 1))
+    for (lua_pushnil(L); lua_next(L, t) != 0; lua_pop(L, 1)) {
         names[i++] = lua_tostring(L, -2);
+    }
     qsort(names, *n, sizeof *names, compare_members);
     return names;
 }
@@ -100,13 +103,15 @@ static json_t *object_of(lua_State *L, int t, int depth, struct hv_err *err)
     size_t n = 0;
     const char **names = member_names(L, t, &n, err);
 
-    if (names == NULL)
+    if (names == NULL) {
         return NULL;
+    }
     json_t *o = json_object();
     for (size_t i = 0; i < n && o != NULL; i++) {
         /* lua_getfield may allocate a string; walking the members again does not */
-        for (lua_pushnil(L); lua_next(L, t) != 0 && lua_tostring(L, -2) != names[i];)
+        for (lua_pushnil(L); lua_next(L, t) != 0 && lua_tostring(L, -2) != names[i];) {
             lua_pop(L, 1);
+        }
         json_t *v = tree_of(L, lua_gettop(L), depth + 1, err);
         lua_pop(L, 2);
         if (v == NULL || json_object_set_new(o, names[i], v) != 0) {
@@ -135,8 +140,9 @@ static json_t *tree_of(lua_State *L, int i, int depth, struct hv_err *err)
     case LUA_TSTRING: {
         const char *text = lua_tolstring(L, i, &n);
         json_t *s = strlen(text) == n ? json_stringn(text, n) : NULL;
-        if (s == NULL)
+        if (s == NULL) {
             hv_err_set(err, HV_EPLUGIN, "expected UTF-8 text without NUL");
+        }
         return s;
     }
     case LUA_TTABLE: {
@@ -147,8 +153,9 @@ static json_t *tree_of(lua_State *L, int i, int depth, struct hv_err *err)
         }
         lua_pushnil(L);
         bool empty = lua_next(L, i) == 0;
-        if (!empty)
+        if (!empty) {
             lua_pop(L, 2);
+        }
         return empty || len > 0 ? array_of(L, i, len, depth, err) : object_of(L, i, depth, err);
     }
     default:
@@ -224,17 +231,21 @@ void hv__check_keys(lua_State *L, int i, const char *fn, const char *const *keys
 {
     size_t n = 0;
 
-    if (!lua_istable(L, i))
+    if (!lua_istable(L, i)) {
         luaL_error(L, "%s: expected a table of named arguments, found %s", fn, luaL_typename(L, i));
-    while (keys[n] != NULL)
+    }
+    while (keys[n] != NULL) {
         n++;
+    }
     for (lua_pushnil(L); lua_next(L, i) != 0; lua_pop(L, 1)) {
         bool known = false;
         const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
-        for (size_t k = 0; k < n && key != NULL; k++)
+        for (size_t k = 0; k < n && key != NULL; k++) {
             known = known || strcmp(keys[k], key) == 0;
-        if (known)
+        }
+        if (known) {
             continue;
+        }
         const char *near = key != NULL ? hv_suggest(key, keys, n) : NULL;
         luaL_error(L, "%s: unknown argument '%s'%s%s%s", fn, key != NULL ? key : "(not a name)",
                    near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
@@ -281,8 +292,9 @@ bool hv__bool(lua_State *L, int i, const char *fn, const char *key, bool otherwi
     bool x = otherwise;
 
     if (lua_getfield(L, i, key) != LUA_TNIL) {
-        if (!lua_isboolean(L, -1))
+        if (!lua_isboolean(L, -1)) {
             hv__bad(L, fn, key, "true or false", -1);
+        }
         x = lua_toboolean(L, -1) != 0;
     }
     lua_pop(L, 1);
@@ -294,8 +306,9 @@ const char *hv__text(lua_State *L, int i, const char *fn, const char *key, const
     const char *x = otherwise;
 
     if (lua_getfield(L, i, key) != LUA_TNIL) {
-        if (lua_type(L, -1) != LUA_TSTRING)
+        if (lua_type(L, -1) != LUA_TSTRING) {
             hv__bad(L, fn, key, "a text", -1);
+        }
         x = lua_tostring(L, -1);
     }
     lua_pop(L, 1);
@@ -307,11 +320,14 @@ int hv__word(lua_State *L, int i, const char *fn, const char *key, const char *c
 {
     const char *text = hv__text(L, i, fn, key, NULL);
 
-    if (text == NULL && otherwise >= 0)
+    if (text == NULL && otherwise >= 0) {
         return otherwise;
-    for (size_t k = 0; k < n && text != NULL; k++)
-        if (strcmp(words[k], text) == 0)
+    }
+    for (size_t k = 0; k < n && text != NULL; k++) {
+        if (strcmp(words[k], text) == 0) {
             return (int)k;
+        }
+    }
     luaL_Buffer b;
     luaL_buffinit(L, &b);
     luaL_addstring(&b, "one of");
@@ -326,20 +342,24 @@ int hv__word(lua_State *L, int i, const char *fn, const char *key, const char *c
 
 double *hv__numbers(lua_State *L, int i, const char *fn, const char *key, size_t *n)
 {
-    if (key != NULL)
+    if (key != NULL) {
         lua_getfield(L, i, key);
-    else
+    } else {
         lua_pushvalue(L, i);
-    if (!lua_istable(L, -1))
+    }
+    if (!lua_istable(L, -1)) {
         hv__bad(L, fn, key != NULL ? key : "argument", "a list of numbers", -1);
+    }
     lua_Unsigned len = lua_rawlen(L, -1);
-    if (len > LENGTH_MAX)
+    if (len > LENGTH_MAX) {
         luaL_error(L, "%s: %s: the list is too long", fn, key != NULL ? key : "argument");
+    }
     *n = (size_t)len;
     double *x = hv_arena_new(&hv__host(L)->arena, double, *n + 1);
     for (size_t k = 0; k < *n; k++) {
-        if (lua_rawgeti(L, -1, (lua_Integer)k + 1) != LUA_TNUMBER || isnan(lua_tonumber(L, -1)))
+        if (lua_rawgeti(L, -1, (lua_Integer)k + 1) != LUA_TNUMBER || isnan(lua_tonumber(L, -1))) {
             hv__bad(L, fn, key != NULL ? key : "argument", "a list of numbers", -1);
+        }
         x[k] = lua_tonumber(L, -1);
         lua_pop(L, 1);
     }
@@ -358,19 +378,22 @@ void hv__push_numbers(lua_State *L, const double *x, size_t n)
 
 void hv__set_num(lua_State *L, const char *key, double x)
 {
-    if (!hv_known(x))
+    if (!hv_known(x)) {
         return;
-    if (x == floor(x) && fabs(x) < 9007199254740992.0)
+    }
+    if (x == floor(x) && fabs(x) < 9007199254740992.0) {
         lua_pushinteger(L, (lua_Integer)x);
-    else
+    } else {
         lua_pushnumber(L, x);
+    }
     lua_setfield(L, -2, key);
 }
 
 void hv__set_text(lua_State *L, const char *key, const char *text)
 {
-    if (text == NULL)
+    if (text == NULL) {
         return;
+    }
     lua_pushstring(L, text);
     lua_setfield(L, -2, key);
 }

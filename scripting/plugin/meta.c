@@ -38,12 +38,14 @@ enum hv_status hv__plugin_push(struct hv_host *h, const char *path, const char *
     struct hv_str text = {0}, folder = {0};
     enum hv_status s = hv_file_read(path, &text, err);
 
-    if (s == HV_OK && text.n > FILE_LIMIT)
+    if (s == HV_OK && text.n > FILE_LIMIT) {
         s = hv_err_at(err, HV_EPLUGIN, name, 1, 0, "the file is larger than 1 MiB");
+    }
     const char *slash = strrchr(path, '/');
     hv_str_add(&folder, path, slash != NULL ? (size_t)(slash - path) : 0);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv__env(h, slash != NULL ? hv_str_cstr(&folder) : ".", err);
+    }
     if (s == HV_OK) {
         s = hv__load(h, hv_str_cstr(&text), text.n, name, -1, err);
         lua_remove(h->L, s == HV_OK ? -2 : -1);
@@ -67,22 +69,25 @@ static int strip_functions(lua_State *L)
     for (lua_pushnil(L); lua_next(L, 1) != 0;) {
         bool is_function = lua_isfunction(L, -1);
         for (size_t i = 0; i < HV_COUNT(function_names) && lua_type(L, -2) == LUA_TSTRING; i++) {
-            if (strcmp(function_names[i], lua_tostring(L, -2)) != 0)
+            if (strcmp(function_names[i], lua_tostring(L, -2)) != 0) {
                 continue;
-            if (!is_function)
+            }
+            if (!is_function) {
                 return luaL_error(L, "%s: expected a function, found %s", function_names[i],
                                   luaL_typename(L, -1));
+            }
             lua_pushvalue(L, -2);
             lua_rawseti(L, 3, (lua_Integer)lua_rawlen(L, 3) + 1);
             is_function = false;
             lua_pushnil(L);
             lua_replace(L, -2);
         }
-        if (is_function)
+        if (is_function) {
             return luaL_error(L,
                               "unknown function '%s' (a plugin has plan, apply, order, replan, "
                               "claim and selftest)",
                               hv__tolstring(L, -2, NULL));
+        }
         lua_pushvalue(L, -2);
         lua_insert(L, -2);
         lua_rawset(L, 2);
@@ -97,8 +102,9 @@ enum hv_status hv__plugin_meta(struct hv_host *h, json_t **out, struct hv_err *e
     lua_pushcfunction(h->L, strip_functions);
     lua_pushvalue(h->L, -2);
     enum hv_status s = hv__call(h, 1, 1, err);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return s;
+    }
     *out = hv__to_json(h->L, -1, err);
     lua_pop(h->L, 1);
     return *out != NULL ? HV_OK : HV_EPLUGIN;
@@ -111,8 +117,9 @@ static enum hv_status need_text(const struct hv_jp *p, const char *key, struct h
     const char *text = NULL;
     enum hv_status s = hv_jp_need(p, key, "a text", &at, err);
 
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_jp_string(&at, &text, err);
+    }
     *out = hv_arena_strdup(a, text);
     return s;
 }
@@ -122,8 +129,9 @@ static enum hv_status fill_choices(struct hv_option_row *o, const struct hv_jp *
 {
     struct hv_jp list = hv_jp_get(p, "choices");
 
-    if (hv_jp_none(&list))
+    if (hv_jp_none(&list)) {
         return o->type == HV_OPTION_CHOICE ? hv_jp_fail(p, err, "a choice needs `choices`") : HV_OK;
+    }
     enum hv_status s = hv_jp_array(&list, &o->n_choices, err);
     o->choices = hv_arena_new(a, const char *, o->n_choices + 1);
     for (size_t i = 0; s == HV_OK && i < o->n_choices; i++) {
@@ -143,22 +151,29 @@ static enum hv_status fill_option(struct hv_option_row *o, const struct hv_jp *p
     enum hv_status s = hv_jp_object(p, keys, HV_COUNT(keys), err);
 
     o->min = o->max = HV_UNKNOWN;
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = need_text(p, "key", a, &o->key, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = need_text(p, "help", a, &o->help, err);
+    }
     struct hv_jp at = {0};
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_jp_need(p, "type", "integer, number, boolean, string, choice or schedule", &at, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = hv_jp_word(&at, type_names, HV_OPTION_TYPE_N, &type, err);
+    }
     o->type = (enum hv_option_type)type;
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_jp_opt_number(p, "min", -1e15, 1e15, &o->min, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = hv_jp_opt_number(p, "max", -1e15, 1e15, &o->max, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = fill_choices(o, p, a, err);
+    }
     struct hv_jp def = hv_jp_get(p, "default");
     o->def = hv_jp_none(&def) ? NULL : def.v;
     return s;
@@ -173,15 +188,19 @@ static enum hv_status fill_needs(struct hv_plugin *p, const struct hv_jp *root, 
     int word = -1;
     const char *jobs = NULL, *mode = NULL;
 
-    if (hv_jp_none(&needs) || (json_is_array(needs.v) && json_array_size(needs.v) == 0))
+    if (hv_jp_none(&needs) || (json_is_array(needs.v) && json_array_size(needs.v) == 0)) {
         return HV_OK;
+    }
     enum hv_status s = hv_jp_object(&needs, keys, HV_COUNT(keys), err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_jp_opt_word(&needs, "model", models, HV_COUNT(models), &word, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = hv_jp_opt_string(&needs, "jobs", &jobs, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = hv_jp_opt_string(&needs, "mode", &mode, err);
+    }
     p->needs_model = word >= 0 ? models[word] : NULL;
     p->needs_jobs = hv_arena_strdup(a, jobs);
     p->needs_mode = hv_arena_strdup(a, mode);
@@ -202,8 +221,9 @@ static enum hv_status fill_functions(struct hv_plugin *p, const struct hv_jp *ro
         p->has[f] = true;
     }
     if (s == HV_OK && !p->has[HV_PLUGIN_PLAN] && !p->has[HV_PLUGIN_APPLY] &&
-        !p->has[HV_PLUGIN_ORDER])
+        !p->has[HV_PLUGIN_ORDER]) {
         s = hv_jp_fail(root, err, "a plugin needs plan, apply or order");
+    }
     return s;
 }
 
@@ -227,12 +247,14 @@ static enum hv_status fill_texts(struct hv_plugin *p, const struct hv_jp *root, 
     int64_t api = 0;
     enum hv_status s = hv_jp_need(root, "api", "1", &at, err);
 
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_jp_int(&at, HV_PLUGIN_API, HV_PLUGIN_API, &api, err);
+    }
     for (size_t i = 0; s == HV_OK && i < HV_COUNT(texts); i++) {
         at = hv_jp_get(root, texts[i].key);
-        if (texts[i].optional && hv_jp_none(&at))
+        if (texts[i].optional && hv_jp_none(&at)) {
             continue;
+        }
         s = need_text(root, texts[i].key, a, texts[i].to, err);
     }
     if (s == HV_OK && !is_id(p->id)) {
@@ -252,9 +274,11 @@ static enum hv_status fill_options(struct hv_plugin *p, const struct hv_jp *root
     for (size_t i = 0; s == HV_OK && i < p->n_options; i++) {
         struct hv_jp at = hv_jp_at(&list, i);
         s = fill_option(&p->options[i], &at, a, err);
-        for (size_t j = 0; s == HV_OK && j < i; j++)
-            if (strcmp(p->options[i].key, p->options[j].key) == 0)
+        for (size_t j = 0; s == HV_OK && j < i; j++) {
+            if (strcmp(p->options[i].key, p->options[j].key) == 0) {
                 s = hv_jp_fail(&at, err, "option '%s' is there twice", p->options[i].key);
+            }
+        }
     }
     return s;
 }
@@ -270,24 +294,31 @@ enum hv_status hv__plugin_fill(struct hv_plugin *p, json_t *meta, struct hv_aren
     struct hv_jp root = hv_jp_root(&doc);
     enum hv_status s = hv_jp_object(&root, keys, HV_COUNT(keys), err);
 
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = fill_texts(p, &root, arena, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = fill_needs(p, &root, arena, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = fill_functions(p, &root, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = fill_options(p, &root, arena, err);
+    }
     json_t *checked = NULL;
-    if (s == HV_OK) /* defaults must be values that the rows allow */
+    if (s == HV_OK) { /* defaults must be values that the rows allow */
         s = hv_options_check(p, NULL, &checked, err);
+    }
     json_decref(checked);
     if (s != HV_OK && err != NULL) {
         err->status = HV_EPLUGIN;
-        if (err->file[0] == '\0')
+        if (err->file[0] == '\0') {
             snprintf(err->file, sizeof err->file, "%s", p->name);
-        if (err->line == 0)
+        }
+        if (err->line == 0) {
             err->line = 1;
+        }
     }
     return s == HV_OK ? HV_OK : HV_EPLUGIN;
 }

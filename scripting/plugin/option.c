@@ -19,17 +19,20 @@ static const struct hv_option_row *find_row(const struct hv_plugin *p, const cha
     size_t n = 0;
 
     for (size_t i = 0; i < p->n_options; i++) {
-        if (strcmp(p->options[i].key, key) == 0)
+        if (strcmp(p->options[i].key, key) == 0) {
             return &p->options[i];
-        if (n < HV_COUNT(names))
+        }
+        if (n < HV_COUNT(names)) {
             names[n++] = p->options[i].key;
+        }
     }
     const char *near = hv_suggest(key, names, n);
-    if (near != NULL)
+    if (near != NULL) {
         hv_err_set(err, HV_EUSAGE, "%s: unknown option '%s', did you mean '%s'?", p->id, key, near);
-    else
+    } else {
         hv_err_set(err, HV_EUSAGE, "%s: unknown option '%s' (see `hetviz strategies %s`)", p->id,
                    key, p->id);
+    }
     return NULL;
 }
 
@@ -41,20 +44,22 @@ static enum hv_status bad_value(const struct hv_plugin *p, const struct hv_optio
 
     if (o->type == HV_OPTION_CHOICE) {
         hv_str_adds(&all, "one of ");
-        for (size_t i = 0; i < o->n_choices; i++)
+        for (size_t i = 0; i < o->n_choices; i++) {
             hv_str_addf(&all, "%s%s", i > 0 ? ", " : "", o->choices[i]);
+        }
     } else {
         hv_str_adds(&all, o->type == HV_OPTION_INTEGER   ? "a whole number"
                           : o->type == HV_OPTION_NUMBER  ? "a number"
                           : o->type == HV_OPTION_BOOLEAN ? "true or false"
                                                          : "a text");
     }
-    if (hv_known(o->min) && hv_known(o->max))
+    if (hv_known(o->min) && hv_known(o->max)) {
         snprintf(range, sizeof range, " from %.17g to %.17g", o->min, o->max);
-    else if (hv_known(o->min))
+    } else if (hv_known(o->min)) {
         snprintf(range, sizeof range, " of at least %.17g", o->min);
-    else if (hv_known(o->max))
+    } else if (hv_known(o->max)) {
         snprintf(range, sizeof range, " of at most %.17g", o->max);
+    }
     enum hv_status s =
         hv_err_set(err, HV_EUSAGE, "%s: option %s: expected %s%s, found '%s'", p->id, o->key,
                    hv_str_cstr(&all), range, hv_option_text(v, found, sizeof found));
@@ -81,9 +86,11 @@ static bool fits(const struct hv_option_row *o, const json_t *v)
     case HV_OPTION_SCHEDULE: /* a name that the run knows better than we do here */
         return json_is_string(v);
     case HV_OPTION_CHOICE:
-        for (size_t i = 0; json_is_string(v) && i < o->n_choices; i++)
-            if (strcmp(o->choices[i], json_string_value(v)) == 0)
+        for (size_t i = 0; json_is_string(v) && i < o->n_choices; i++) {
+            if (strcmp(o->choices[i], json_string_value(v)) == 0) {
                 return true;
+            }
+        }
         return false;
     case HV_OPTION_TYPE_N:
         break;
@@ -98,18 +105,21 @@ enum hv_status hv_options_check(const struct hv_plugin *p, const json_t *given, 
 
     *out = NULL;
     for (void *it = json_object_iter((json_t *)(uintptr_t)given); it != NULL;
-         it = json_object_iter_next((json_t *)(uintptr_t)given, it))
+         it = json_object_iter_next((json_t *)(uintptr_t)given, it)) {
         if (find_row(p, json_object_iter_key(it), err) == NULL) {
             json_decref(o);
             return HV_EUSAGE;
         }
+    }
     for (size_t i = 0; i < p->n_options; i++) {
         const struct hv_option_row *row = &p->options[i];
         const json_t *v = json_object_get(given, row->key);
-        if (v == NULL || json_is_null(v))
+        if (v == NULL || json_is_null(v)) {
             v = row->def;
-        if (v == NULL)
+        }
+        if (v == NULL) {
             continue;
+        }
         if (!fits(row, v)) {
             json_decref(o);
             return bad_value(p, row, v, err);
@@ -129,14 +139,17 @@ static json_t *typed(const struct hv_option_row *o, const char *text)
     if (o->type == HV_OPTION_INTEGER || o->type == HV_OPTION_NUMBER) {
         errno = 0;
         double x = strtod(text, &end);
-        if (end != text && *end == '\0' && isfinite(x) && strpbrk(text, "xX ") == NULL)
+        if (end != text && *end == '\0' && isfinite(x) && strpbrk(text, "xX ") == NULL) {
             return hv_json_num(x);
+        }
     }
     if (o->type == HV_OPTION_BOOLEAN) {
-        if (strcmp(text, "true") == 0 || strcmp(text, "1") == 0 || strcmp(text, "yes") == 0)
+        if (strcmp(text, "true") == 0 || strcmp(text, "1") == 0 || strcmp(text, "yes") == 0) {
             return json_true();
-        if (strcmp(text, "false") == 0 || strcmp(text, "0") == 0 || strcmp(text, "no") == 0)
+        }
+        if (strcmp(text, "false") == 0 || strcmp(text, "0") == 0 || strcmp(text, "no") == 0) {
             return json_false();
+        }
     }
     json_t *s = json_string(text);
     return s != NULL ? s : json_null();
@@ -159,26 +172,29 @@ enum hv_status hv_options_parse(const struct hv_plugin *p, const char *const *te
         memcpy(key, texts[i], len);
         key[len] = '\0';
         const struct hv_option_row *row = find_row(p, key, err);
-        if (row == NULL)
+        if (row == NULL) {
             s = HV_EUSAGE;
-        else
+        } else {
             json_object_set_new(given, key, typed(row, texts[i] + len + 1));
+        }
     }
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_options_check(p, given, out, err);
+    }
     json_decref(given);
     return s;
 }
 
 const char *hv_option_text(const json_t *value, char *buf, size_t cap)
 {
-    if (json_is_string(value))
+    if (json_is_string(value)) {
         snprintf(buf, cap, "%s", json_string_value(value));
-    else if (json_is_boolean(value))
+    } else if (json_is_boolean(value)) {
         snprintf(buf, cap, "%s", json_is_true(value) ? "true" : "false");
-    else if (json_is_number(value))
+    } else if (json_is_number(value)) {
         hv_fmt_double(buf, cap, json_number_value(value));
-    else
+    } else {
         snprintf(buf, cap, "%s", "");
+    }
     return buf;
 }

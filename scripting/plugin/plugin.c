@@ -48,13 +48,17 @@ static char **folder_names(const char *folder, size_t *n)
     HV_VEC(char *) names = {0};
     DIR *d = opendir(folder);
 
-    for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL; e = readdir(d))
-        if (e->d_name[0] != '.' && names.n < FILES_MAX)
+    for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL; e = readdir(d)) {
+        if (e->d_name[0] != '.' && names.n < FILES_MAX) {
             hv_vec_push(&names, hv_xstrdup(e->d_name));
-    if (d != NULL)
+        }
+    }
+    if (d != NULL) {
         closedir(d);
-    if (names.n > 0)
+    }
+    if (names.n > 0) {
         qsort(names.items, names.n, sizeof *names.items, compare_names);
+    }
     *n = names.n;
     return names.items;
 }
@@ -71,12 +75,13 @@ static void scan_folder(struct scan *s, const char *folder, const char *label, i
         hv_str_addf(&path, "%s/%s", folder, names[i]);
         hv_str_addf(&name, "%s/%s", label, names[i]);
         bool there = stat(hv_str_cstr(&path), &st) == 0;
-        if (there && S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
+        if (there && S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
             scan_folder(s, hv_str_cstr(&path), hv_str_cstr(&name), depth + 1);
-        else if (there && S_ISREG(st.st_mode) && hv_text_ends_with(names[i], ".lua") &&
-                 s->files.n < FILES_MAX)
+        } else if (there && S_ISREG(st.st_mode) && hv_text_ends_with(names[i], ".lua") &&
+                   s->files.n < FILES_MAX) {
             hv_vec_push(&s->files, (struct found){.path = hv_xstrdup(hv_str_cstr(&path)),
                                                   .name = hv_xstrdup(hv_str_cstr(&name))});
+        }
         hv_str_free(&path);
         hv_str_free(&name);
         free(names[i]);
@@ -97,8 +102,9 @@ static void scan_user_folders(struct scan *s)
         size_t n = strcspn(more, ":");
         hv_str_clear(&user);
         hv_str_add(&user, more, n);
-        if (n > 0)
+        if (n > 0) {
             scan_folder(s, hv_str_cstr(&user), hv_str_cstr(&user), 0);
+        }
         more += n + (more[n] == ':');
     }
     hv_str_free(&user);
@@ -106,8 +112,9 @@ static void scan_user_folders(struct scan *s)
 
 static bool cache_path(struct hv_str *out)
 {
-    if (hv_user_dir(out, HV_DIR_CACHE, NULL) != HV_OK)
+    if (hv_user_dir(out, HV_DIR_CACHE, NULL) != HV_OK) {
         return false;
+    }
     hv_str_adds(out, "/plugins.json");
     return true;
 }
@@ -124,8 +131,9 @@ static json_t *read_cache(void)
         const char *format = json_string_value(json_object_get(j.root, "format"));
         const char *version = json_string_value(json_object_get(j.root, "version"));
         if (format != NULL && strcmp(format, CACHE_FORMAT) == 0 && version != NULL &&
-            strcmp(version, HV_VERSION) == 0)
+            strcmp(version, HV_VERSION) == 0) {
             entries = json_incref(json_object_get(j.root, "plugins"));
+        }
     }
     hv_json_free(&j);
     hv_str_free(&text);
@@ -150,8 +158,9 @@ static void write_cache(json_t *entries)
     bool ok = hv_user_dir(&path, HV_DIR_CACHE, NULL) == HV_OK &&
               hv_file_mkdirs(hv_str_cstr(&path), NULL) == HV_OK;
     hv_str_clear(&path);
-    if (ok && cache_path(&path))
+    if (ok && cache_path(&path)) {
         ok = hv_file_write_soon(hv_str_cstr(&path), hv_str_cstr(&text), text.n, NULL) == HV_OK;
+    }
     (void)ok;
     json_decref(root);
     hv_str_free(&path);
@@ -183,14 +192,16 @@ static void look_up(struct scan *scan, struct found *f)
     (void)snprintf(f->key, sizeof f->key, "%016llx", (unsigned long long)both);
     json_t *entry = json_object_get(scan->old_cache, f->key);
     f->run = entry == NULL;
-    if (entry == NULL)
+    if (entry == NULL) {
         return;
+    }
     json_object_set(scan->new_cache, f->key, entry);
     const char *why = json_string_value(json_object_get(entry, "broken"));
-    if (why != NULL)
+    if (why != NULL) {
         f->error = hv_xstrdup(why);
-    else
+    } else {
         f->meta = json_incref(entry);
+    }
 }
 
 /**
@@ -206,11 +217,13 @@ static void take_probe(struct scan *scan, struct found *f, const struct hv__prob
         entry = json_incref(p->meta);
     } else {
         f->error = error_text(&p->err);
-        if (p->status == HV_EPLUGIN && f->alone)
+        if (p->status == HV_EPLUGIN && f->alone) {
             entry = json_pack("{s:s}", "broken", f->error); /* NULL where it is not UTF-8 */
+        }
     }
-    if (entry == NULL)
+    if (entry == NULL) {
         return;
+    }
     json_object_set_new(scan->new_cache, f->key, entry);
     scan->changed = true;
 }
@@ -221,16 +234,20 @@ static void run_unknown(struct scan *scan, struct hv_plugins *list)
     struct hv__probe *probes = hv_xcalloc(scan->files.n + 1, sizeof *probes);
     size_t n = 0;
 
-    for (size_t i = 0; i < scan->files.n; i++)
-        if (scan->files.items[i].run)
+    for (size_t i = 0; i < scan->files.n; i++) {
+        if (scan->files.items[i].run) {
             probes[n++] = (struct hv__probe){.path = scan->files.items[i].path,
                                              .name = scan->files.items[i].name};
+        }
+    }
     hv__plugin_probe(probes, n);
     list->n_run += n;
     n = 0;
-    for (size_t i = 0; i < scan->files.n; i++)
-        if (scan->files.items[i].run)
+    for (size_t i = 0; i < scan->files.n; i++) {
+        if (scan->files.items[i].run) {
             take_probe(scan, &scan->files.items[i], &probes[n++]);
+        }
+    }
     free(probes);
 }
 
@@ -251,8 +268,9 @@ static struct hv_plugin row_of(struct hv_plugins *list, struct found *f)
 
     if (f->meta != NULL) {
         json_array_append(list->meta, f->meta);
-        if (hv__plugin_fill(&p, f->meta, &list->arena, &err) != HV_OK)
+        if (hv__plugin_fill(&p, f->meta, &list->arena, &err) != HV_OK) {
             f->error = error_text(&err);
+        }
     }
     if (f->error != NULL) {
         p.error = hv_arena_strdup(&list->arena, f->error);
@@ -275,14 +293,16 @@ static int compare_plugins(const void *pa, const void *pb)
 static void read_all(struct scan *scan, struct hv_plugins *list)
 {
     list->items = hv_arena_new(&list->arena, struct hv_plugin, scan->files.n + 1);
-    for (size_t i = 0; i < scan->files.n; i++)
+    for (size_t i = 0; i < scan->files.n; i++) {
         look_up(scan, &scan->files.items[i]);
+    }
     run_unknown(scan, list);
     for (size_t i = 0; i < scan->files.n; i++) {
         struct hv_plugin p = row_of(list, &scan->files.items[i]);
         size_t at = 0;
-        while (at < list->n && strcmp(list->items[at].id, p.id) != 0)
+        while (at < list->n && strcmp(list->items[at].id, p.id) != 0) {
             at++;
+        }
         list->items[at] = p;
         list->n += at == list->n;
     }
@@ -315,8 +335,9 @@ enum hv_status hv_plugins_read(struct hv_plugins *out, struct hv_err *err)
         scan.old_cache = read_cache();
         scan.new_cache = json_object();
         read_all(&scan, out);
-        if (scan.changed)
+        if (scan.changed) {
             write_cache(scan.new_cache);
+        }
     }
     hv_str_free(&shipped);
     free_scan(&scan);
@@ -333,8 +354,9 @@ enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path, st
     hv__plugin_probe(&probe, 1);
     enum hv_status s = probe.status;
     struct hv_str text = {0};
-    if (s == HV_OK && hv_file_read(path, &text, NULL) == HV_OK)
+    if (s == HV_OK && hv_file_read(path, &text, NULL) == HV_OK) {
         p.hash = hv_hash(HV_HASH_START, hv_str_cstr(&text), text.n);
+    }
     hv_str_free(&text);
     if (s == HV_OK) {
         json_array_append_new(out->meta, probe.meta);
@@ -342,8 +364,9 @@ enum hv_status hv_plugins_read_file(struct hv_plugins *out, const char *path, st
     } else if (err != NULL) {
         *err = probe.err;
     }
-    if (s == HV_OK)
+    if (s == HV_OK) {
         out->items = hv_arena_copy(&out->arena, &p, 1, sizeof p);
+    }
     out->n = s == HV_OK;
     return s;
 }
@@ -357,9 +380,11 @@ void hv_plugins_free(struct hv_plugins *p)
 
 const struct hv_plugin *hv_plugins_find(const struct hv_plugins *p, const char *id)
 {
-    for (size_t i = 0; i < p->n; i++)
-        if (strcmp(p->items[i].id, id) == 0)
+    for (size_t i = 0; i < p->n; i++) {
+        if (strcmp(p->items[i].id, id) == 0) {
             return &p->items[i];
+        }
+    }
     return NULL;
 }
 
@@ -367,16 +392,20 @@ enum hv_status hv_plugins_get(const struct hv_plugins *p, const char *id,
                               const struct hv_plugin **out, struct hv_err *err)
 {
     *out = hv_plugins_find(p, id);
-    if (*out != NULL && (*out)->error == NULL)
+    if (*out != NULL && (*out)->error == NULL) {
         return HV_OK;
-    if (*out != NULL)
+    }
+    if (*out != NULL) {
         return hv_err_set(err, HV_EPLUGIN, "%s", (*out)->error);
+    }
     const char **names = hv_xcalloc(p->n + 1, sizeof *names);
-    for (size_t i = 0; i < p->n; i++)
+    for (size_t i = 0; i < p->n; i++) {
         names[i] = p->items[i].id;
+    }
     const char *near = hv_suggest(id, names, p->n);
     free(names);
-    if (near != NULL)
+    if (near != NULL) {
         return hv_err_set(err, HV_EUSAGE, "unknown strategy '%s', did you mean '%s'?", id, near);
+    }
     return hv_err_set(err, HV_EUSAGE, "unknown strategy '%s' (see `hetviz strategies`)", id);
 }

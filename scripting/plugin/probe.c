@@ -39,8 +39,9 @@ static enum hv_status run_chunk(struct hv_host *h, const struct hv__probe *p, js
     enum hv_status s = hv__plugin_push(h, p->path, p->name, err);
 
     *out = NULL;
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv__plugin_meta(h, out, err);
+    }
     lua_settop(h->L, 0);
     return s;
 }
@@ -59,12 +60,14 @@ static enum hv_status run_for_meta(struct hv_host **h, const struct hv__probe *p
     bool used = *h != NULL, killed = false;
     enum hv_status s = HV_OK;
 
-    if (used)
+    if (used) {
         hv__host_rearm(*h);
-    else
+    } else {
         s = hv_host_new(h, &limits, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = run_chunk(*h, p, out, err);
+    }
     if (*h != NULL && (s != HV_OK || hv_host_used_bytes(*h) > META_MEMORY / 8)) {
         killed = (*h)->killed != NULL;
         hv_host_free(*h);
@@ -77,8 +80,9 @@ static void write_all(int fd, const struct hv_str *text)
 {
     for (size_t at = 0; at < text->n;) {
         ssize_t n = write(fd, text->p + at, text->n - at);
-        if (n < 0 && errno != EINTR)
+        if (n < 0 && errno != EINTR) {
             break;
+        }
         at += n > 0 ? (size_t)n : 0;
     }
 }
@@ -123,14 +127,16 @@ static enum hv_status start_child(struct child *c, const struct hv__probe *probe
     int fd[2];
 
     *c = (struct child){.fd = -1};
-    if (pipe(fd) != 0)
+    if (pipe(fd) != 0) {
         return hv_err_set(err, HV_EIO, "cannot make a pipe: %s", strerror(errno));
+    }
     c->pid = fork();
     if (c->pid == 0) {
         struct hv_host *h = NULL;
         (void)close(fd[0]);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             answer(fd[1], &h, &probes[i]);
+        }
         _exit(0);
     }
     (void)close(fd[1]);
@@ -147,8 +153,9 @@ static void end_child(struct child *c)
 {
     (void)close(c->fd);
     (void)kill(c->pid, SIGKILL);
-    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) {
         continue;
+    }
     hv_str_free(&c->text);
     c->fd = -1;
 }
@@ -165,15 +172,19 @@ static enum heard listen_to(struct child *c)
         struct pollfd p = {.fd = c->fd, .events = POLLIN};
         double left_s = end_s - now_s();
         int ready = left_s > 0 ? poll(&p, 1, (int)(left_s * 1000) + 1) : 0;
-        if (ready < 0 && errno == EINTR)
+        if (ready < 0 && errno == EINTR) {
             continue;
-        if (ready <= 0 || c->text.n > ANSWER_LIMIT)
+        }
+        if (ready <= 0 || c->text.n > ANSWER_LIMIT) {
             return HEARD_NOTHING;
+        }
         ssize_t n = read(c->fd, buf, sizeof buf);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && errno == EINTR) {
             continue;
-        if (n <= 0)
+        }
+        if (n <= 0) {
             return HEARD_END;
+        }
         hv_str_add(&c->text, buf, (size_t)n);
     }
     return HEARD_LINE;
@@ -185,8 +196,9 @@ static enum hv_status understand(const char *answer_text, size_t n, const char *
 {
     struct hv_json j = {0};
 
-    if (hv_json_parse(&j, answer_text, n, name, NULL) != HV_OK)
+    if (hv_json_parse(&j, answer_text, n, name, NULL) != HV_OK) {
         return hv_err_at(err, HV_EPLUGIN, name, 0, 0, "reading the plugin crashes");
+    }
     *out = json_incref(json_object_get(j.root, "meta"));
     enum hv_status s = HV_OK;
     if (*out == NULL) {
@@ -226,13 +238,16 @@ static bool take_answer(struct child *c, struct hv__probe *p)
 static void take_answers(struct child *c, struct hv__probe *probes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (c->fd < 0)
+        if (c->fd < 0) {
             probes[i].status = start_child(c, probes + i, n - i, &probes[i].err);
-        if (c->fd >= 0 && !take_answer(c, &probes[i]))
+        }
+        if (c->fd >= 0 && !take_answer(c, &probes[i])) {
             end_child(c);
+        }
     }
-    if (c->fd >= 0)
+    if (c->fd >= 0) {
         end_child(c);
+    }
 }
 
 /** How many children share so many files. */
@@ -250,8 +265,9 @@ void hv__plugin_probe(struct hv__probe *probes, size_t n)
     struct child children[CHILDREN_MAX];
     size_t n_children = children_for(n);
 
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         probes[k].meta = NULL;
+    }
     for (size_t c = 0; c < n_children && n > 0; c++) {
         size_t from = n * c / n_children, to = n * (c + 1) / n_children;
         probes[from].status =

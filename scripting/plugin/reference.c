@@ -79,8 +79,9 @@ enum hv_status hv_api_registered(struct hv_str *out, struct hv_err *err)
     struct hv_host *h = NULL;
     enum hv_status s = hv_host_new(&h, &limits, err);
 
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv__guard(h, list_names, out, err);
+    }
     hv_host_free(h);
     return s;
 }
@@ -113,8 +114,9 @@ static void add_wrapped(struct hv_str *out, const char *text, int indent)
         size_t line = strcspn(text, "\n"), n = line;
         if (n > (size_t)(COLUMNS - indent)) {
             n = (size_t)(COLUMNS - indent);
-            while (n > 0 && text[n] != ' ')
+            while (n > 0 && text[n] != ' ') {
                 n--;
+            }
             n = n == 0 ? line : n;
         }
         hv_str_addf(out, "%*s%.*s\n", indent, "", (int)n, text);
@@ -125,8 +127,9 @@ static void add_wrapped(struct hv_str *out, const char *text, int indent)
 
 static void add_part(struct hv_str *out, const char *title, const char *text)
 {
-    if (text[0] == '\0')
+    if (text[0] == '\0') {
         return;
+    }
     hv_str_addf(out, "  %s\n", title);
     add_wrapped(out, text, 4);
 }
@@ -161,14 +164,16 @@ enum hv_status hv_api_describe(const char *name, struct hv_str *out, struct hv_e
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         names[i] = rows[i].name;
         const char *bare = strncmp(names[i], "hv.", 3) == 0 ? names[i] + 3 : names[i];
-        if (!is_inside(names[i], name) && !is_inside(bare, name))
+        if (!is_inside(names[i], name) && !is_inside(bare, name)) {
             continue;
+        }
         hv_str_adds(out, found ? "\n" : "");
         add_row(out, &rows[i]);
         found = true;
     }
-    if (found)
+    if (found) {
         return HV_OK;
+    }
     const char *near = hv_suggest(name, names, HV_COUNT(rows));
     return hv_err_set(err, HV_EUSAGE, "no function \"%s\"%s%s%s; `hetviz help api` lists all", name,
                       near != NULL ? ", did you mean " : "", near != NULL ? near : "",
@@ -181,17 +186,20 @@ static void add_roff(struct hv_str *out, const char *text)
     bool line_start = true;
 
     for (; *text != '\0'; text++) {
-        if (line_start && (*text == '.' || *text == '\''))
+        if (line_start && (*text == '.' || *text == '\'')) {
             hv_str_adds(out, "\\&");
-        if (*text == '\\')
+        }
+        if (*text == '\\') {
             hv_str_adds(out, "\\e");
-        else if (*text == '-')
+        } else if (*text == '-') {
             hv_str_adds(out, "\\-");
-        else
+        } else {
             hv_str_addc(out, *text);
+        }
         line_start = *text == '\n';
-        if (line_start)
+        if (line_start) {
             hv_str_adds(out, ".br\n");
+        }
     }
     hv_str_addc(out, '\n');
 }
@@ -208,8 +216,9 @@ static void add_roff_row(struct hv_str *out, const struct hv_api_doc *d)
     add_roff(out, d->name);
     add_roff(out, d->text);
     for (size_t i = 0; i < HV_COUNT(parts); i++) {
-        if (parts[i].text[0] == '\0')
+        if (parts[i].text[0] == '\0') {
             continue;
+        }
         hv_str_addf(out, ".TP\n.I %s\n", parts[i].name);
         add_roff(out, parts[i].text);
     }
@@ -232,9 +241,11 @@ void hv_api_man(struct hv_str *out)
     }
     for (int library = 0; library < 2; library++) {
         hv_str_adds(out, library == 0 ? ".SH FUNCTIONS\n" : ".SH LIBRARIES\nLua, after require.\n");
-        for (size_t i = 0; i < HV_COUNT(rows); i++)
-            if (hv_api_is_core(&rows[i]) == (library == 0))
+        for (size_t i = 0; i < HV_COUNT(rows); i++) {
+            if (hv_api_is_core(&rows[i]) == (library == 0)) {
                 add_roff_row(out, &rows[i]);
+            }
+        }
     }
     hv_str_adds(out, ".SH SEE ALSO\nhetviz(1)\n");
 }

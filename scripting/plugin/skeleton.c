@@ -53,8 +53,9 @@ enum hv_status hv_plugin_skeleton(struct hv_str *out, const char *id, struct hv_
 {
     size_t n = strlen(id);
 
-    if (n == 0 || n > 40 || strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-_") != n)
+    if (n == 0 || n > 40 || strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-_") != n) {
         return hv_err_set(err, HV_EUSAGE, "expected a name of a-z, 0-9, - and _, found '%s'", id);
+    }
     for (const char *s = skeleton, *at; *s != '\0'; s = at + strlen("@ID@")) {
         at = strstr(s, "@ID@");
         if (at == NULL) {

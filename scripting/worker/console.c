@@ -26,8 +26,9 @@ struct hv_console {
 static void take_log(void *ctx, const char *text)
 {
     const struct hv_console *c = ctx;
-    if (c->out != NULL)
+    if (c->out != NULL) {
         hv_str_addf(c->out, "%s\n", text);
+    }
 }
 
 static bool is_cancelled(void *ctx)
@@ -80,8 +81,9 @@ static enum hv_status open_host(struct hv_console *c, struct hv_err *err)
                                           .ctx = c};
     enum hv_status s = hv_host_new(&c->run.host, &limits, err);
 
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return s;
+    }
     c->run.host->run = &c->run;
     return hv__guard(c->run.host, open_environment, c, err);
 }
@@ -110,8 +112,9 @@ enum hv_status hv_console_new(struct hv_console **out, const struct hv_console_c
 
 void hv_console_free(struct hv_console *c)
 {
-    if (c == NULL)
+    if (c == NULL) {
         return;
+    }
     hv_host_free(c->run.host);
     hv_cost_free(c->run.cost);
     json_decref(c->run.best);
@@ -151,16 +154,19 @@ static bool compile(lua_State *L, struct line *line)
     hv_str_addf(&text, "return %s", line->text);
     int code = luaL_loadbufferx(L, hv_str_cstr(&text), text.n, "=console", "t");
     hv_str_free(&text);
-    if (code == LUA_OK)
+    if (code == LUA_OK) {
         return true;
+    }
     lua_pop(L, 1);
-    if (luaL_loadbufferx(L, line->text, strlen(line->text), "=console", "t") == LUA_OK)
+    if (luaL_loadbufferx(L, line->text, strlen(line->text), "=console", "t") == LUA_OK) {
         return true;
+    }
     const char *why = lua_tostring(L, -1);
     size_t n = why != NULL ? strlen(why) : 0;
     line->more = n > 5 && strcmp(why + n - 5, "<eof>") == 0;
-    if (!line->more)
+    if (!line->more) {
         lua_error(L);
+    }
     return false;
 }
 
@@ -169,8 +175,9 @@ static int run_line(lua_State *L)
     struct line *line = lua_touserdata(L, 1);
 
     lua_settop(L, 0);
-    if (!compile(L, line))
+    if (!compile(L, line)) {
         return 0;
+    }
     lua_getfield(L, LUA_REGISTRYINDEX, ENVIRONMENT);
     lua_setupvalue(L, -2, 1);
     lua_call(L, 0, LUA_MULTRET);
@@ -198,16 +205,19 @@ static enum hv_status build_changed(struct hv_console *c, struct hv_inputs *fres
     json_t *const *trees = c->workspace.changed;
     enum hv_status s = HV_OK;
 
-    if (trees[0] != NULL)
+    if (trees[0] != NULL) {
         s = hv_cluster_doc_build(&fresh->cluster, text_of(trees[0], "workspace.cluster"),
                                  &c->config.inputs->devices, err);
-    if (s == HV_OK && trees[1] != NULL)
+    }
+    if (s == HV_OK && trees[1] != NULL) {
         s = hv_model_doc_build(&fresh->model, text_of(trees[1], "workspace.model"), err);
+    }
     const struct hv_model *m = trees[1] != NULL ? fresh->model.model : c->now.model.model;
     json_t *job = trees[2] != NULL ? trees[2] : c->workspace.trees[2];
     bool job_changed = trees[2] != NULL || (trees[1] != NULL && job != NULL);
-    if (s == HV_OK && job_changed)
+    if (s == HV_OK && job_changed) {
         s = hv_job_doc_build(&fresh->job, text_of(job, "workspace.job"), m->max_sequence, err);
+    }
     return s;
 }
 
@@ -276,16 +286,20 @@ static enum hv_status take_changes(struct hv_console *c, json_t *commands, struc
     bool any = false;
     enum hv_status s = hv__guard(c->run.host, take_protected, &t, err);
 
-    if (s == HV_OK && !t.ok)
+    if (s == HV_OK && !t.ok) {
         s = HV_EPLUGIN;
-    for (int d = 0; d < HV__CONSOLE_DOCS; d++)
+    }
+    for (int d = 0; d < HV__CONSOLE_DOCS; d++) {
         any = any || c->workspace.changed[d] != NULL;
-    if (s == HV_OK && any)
+    }
+    if (s == HV_OK && any) {
         s = rebuild(c, err);
+    }
     t.ok = s == HV_OK;
     enum hv_status settled = hv__guard(c->run.host, settle_protected, &t, t.ok ? err : &ignored);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = settled;
+    }
     return s == HV_OK && any ? hv__guard(c->run.host, renew_ctx, NULL, err) : s;
 }
 
@@ -299,10 +313,12 @@ json_t *hv_console_commands(struct hv_console *c)
 /** Appends the commands of a line that went well. */
 static void keep_commands(struct hv_console *c, json_t *commands)
 {
-    if (c->commands == NULL && json_array_size(commands) > 0)
+    if (c->commands == NULL && json_array_size(commands) > 0) {
         c->commands = json_array();
-    if (c->commands != NULL)
+    }
+    if (c->commands != NULL) {
         json_array_extend(c->commands, commands);
+    }
 }
 
 /** After a kill nothing of Lua runs any more: another host takes the place. */
@@ -324,8 +340,9 @@ enum hv_console_state hv_console_eval(struct hv_console *c, const char *text, st
     struct line line = {.console = c, .text = text};
 
     *err = (struct hv_err){0};
-    if (c->run.host == NULL && open_host(c, err) != HV_OK)
+    if (c->run.host == NULL && open_host(c, err) != HV_OK) {
         return HV_CONSOLE_ERROR;
+    }
     c->out = out;
     c->run.host->instructions_left = LINE_INSTRUCTIONS;
     enum hv_status s = hv__guard(c->run.host, run_line, &line, err);
@@ -333,12 +350,14 @@ enum hv_console_state hv_console_eval(struct hv_console *c, const char *text, st
     if (s == HV_OK && !line.more) {
         json_t *commands = json_array();
         s = take_changes(c, commands, err);
-        if (s == HV_OK)
+        if (s == HV_OK) {
             keep_commands(c, commands);
+        }
         json_decref(commands);
     }
     hv_arena_free(&c->run.host->arena);
-    if (s != HV_OK && c->run.host->killed != NULL)
+    if (s != HV_OK && c->run.host->killed != NULL) {
         start_again(c, err);
+    }
     return s != HV_OK ? HV_CONSOLE_ERROR : line.more ? HV_CONSOLE_MORE : HV_CONSOLE_DONE;
 }

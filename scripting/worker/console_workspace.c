@@ -21,8 +21,9 @@ static void add_command(json_t *out, const char *what, const struct hv_str *path
 
     json_object_set_new(c, "do", json_string(what));
     json_object_set_new(c, "path", json_string(hv_str_cstr(path)));
-    if (value != NULL)
+    if (value != NULL) {
         json_object_set(c, "value", value);
+    }
     json_array_append_new(out, c);
 }
 
@@ -42,8 +43,9 @@ static void add_key(struct hv_str *path, const char *key)
     }
     hv_str_adds(path, "[\"");
     for (; *key != '\0'; key++) {
-        if (*key == '"' || *key == '\\')
+        if (*key == '"' || *key == '\\') {
             hv_str_addc(path, '\\');
+        }
         hv_str_addc(path, *key);
     }
     hv_str_adds(path, "\"]");
@@ -67,16 +69,18 @@ static void diff_objects(json_t *out, struct hv_str *path, json_t *a, json_t *b,
     {
         json_t *old = json_object_get(a, key);
         add_key(path, key);
-        if (old != NULL)
+        if (old != NULL) {
             diff(out, path, old, value, depth);
-        else
+        } else {
             add_command(out, "set", path, value);
+        }
         shorten(path, n);
     }
     json_object_foreach(a, key, value)
     {
-        if (json_object_get(b, key) != NULL)
+        if (json_object_get(b, key) != NULL) {
             continue;
+        }
         add_key(path, key);
         add_command(out, "remove", path, NULL);
         shorten(path, n);
@@ -89,11 +93,13 @@ static void diff_lists(json_t *out, struct hv_str *path, json_t *a, json_t *b, i
     size_t na = json_array_size(a), nb = json_array_size(b), head = 0, tail = 0;
     const size_t n = path->n;
 
-    while (head < na && head < nb && json_equal(json_array_get(a, head), json_array_get(b, head)))
+    while (head < na && head < nb && json_equal(json_array_get(a, head), json_array_get(b, head))) {
         head++;
+    }
     while (tail < na - head && tail < nb - head &&
-           json_equal(json_array_get(a, na - 1 - tail), json_array_get(b, nb - 1 - tail)))
+           json_equal(json_array_get(a, na - 1 - tail), json_array_get(b, nb - 1 - tail))) {
         tail++;
+    }
     size_t common = (na < nb ? na : nb) - tail;
     for (size_t i = head; i < common; i++) {
         hv_str_addf(path, "[%zu]", i);
@@ -115,15 +121,17 @@ static void diff_lists(json_t *out, struct hv_str *path, json_t *a, json_t *b, i
 /* Recursion is bounded by DEPTH_MAX; trees made from Lua are less deep. */
 static void diff(json_t *out, struct hv_str *path, json_t *a, json_t *b, int depth)
 {
-    if (json_equal(a, b))
+    if (json_equal(a, b)) {
         return;
-    if (depth < DEPTH_MAX && json_is_object(a) && json_is_object(b))
+    }
+    if (depth < DEPTH_MAX && json_is_object(a) && json_is_object(b)) {
         diff_objects(out, path, a, b, depth + 1);
-    else if (depth < DEPTH_MAX && json_is_array(a) && json_is_array(b) && holds_tables(a) &&
-             holds_tables(b))
+    } else if (depth < DEPTH_MAX && json_is_array(a) && json_is_array(b) && holds_tables(a) &&
+               holds_tables(b)) {
         diff_lists(out, path, a, b, depth + 1);
-    else
+    } else {
         add_command(out, "set", path, b);
+    }
 }
 
 /* The tables */
@@ -143,8 +151,9 @@ static json_t *settle(lua_State *L, const json_t *tree)
 static void put_documents(lua_State *L, struct hv__workspace *w)
 {
     for (int d = 0; d < HV__CONSOLE_DOCS; d++) {
-        if (w->trees[d] == NULL)
+        if (w->trees[d] == NULL) {
             continue;
+        }
         hv__push_json(L, w->trees[d]);
         lua_setfield(L, -2, doc_names[d]);
     }
@@ -155,9 +164,11 @@ void hv__workspace_open(lua_State *L, struct hv__workspace *w, const struct hv_i
     const json_t *roots[HV__CONSOLE_DOCS] = {in->cluster.json.root, in->model.json.root,
                                              in->job.json.root};
 
-    for (int d = 0; d < HV__CONSOLE_DOCS; d++)
-        if (w->trees[d] == NULL && json_is_object(roots[d]))
+    for (int d = 0; d < HV__CONSOLE_DOCS; d++) {
+        if (w->trees[d] == NULL && json_is_object(roots[d])) {
             w->trees[d] = settle(L, roots[d]);
+        }
+    }
     lua_newtable(L);
     put_documents(L, w);
     lua_newtable(L);
@@ -226,19 +237,23 @@ bool hv__workspace_take(lua_State *L, struct hv__workspace *w, json_t *out, stru
 
     for (int d = 0; ok && d < HV__CONSOLE_DOCS; d++) {
         struct hv_str path = {0};
-        if (w->trees[d] == NULL)
+        if (w->trees[d] == NULL) {
             continue;
+        }
         lua_getfield(L, -1, doc_names[d]);
         json_t *now = hv__to_json(L, -1, err);
         lua_pop(L, 1);
         ok = json_is_object(now);
-        if (now != NULL && !ok)
+        if (now != NULL && !ok) {
             hv_err_set(err, HV_EPLUGIN, "expected a table");
-        if (!ok)
+        }
+        if (!ok) {
             hv_err_context(err, "workspace.%s", doc_names[d]);
+        }
         hv_str_adds(&path, doc_names[d]);
-        if (ok)
+        if (ok) {
             diff(out, &path, w->trees[d], now, 0);
+        }
         hv_str_free(&path);
         json_decref(w->changed[d]);
         w->changed[d] = ok && !json_equal(now, w->trees[d]) ? json_incref(now) : NULL;
@@ -259,8 +274,9 @@ void hv__workspace_settle(lua_State *L, struct hv__workspace *w, bool keep)
         json_decref(w->changed[d]);
         w->changed[d] = NULL;
     }
-    if (keep)
+    if (keep) {
         return;
+    }
     lua_getfield(L, LUA_REGISTRYINDEX, WORKSPACE);
     put_documents(L, w);
     lua_pop(L, 1);

@@ -27,8 +27,9 @@ void hv__call_plan(lua_State *L, const struct hv_plugin *p, const json_t *option
 {
     struct hv_err err = {0};
 
-    if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK)
+    if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK) {
         hv__raise(L, &err);
+    }
     lua_getfield(L, -1, "plan");
     hv__blame(L);
     lua_remove(L, -2);
@@ -42,12 +43,14 @@ static void sign_plan(const struct job *j, json_t *tree)
     json_t *s = json_object();
     struct hv_str name = {0};
 
-    for (size_t i = 0; i < j->n_parts; i++)
+    for (size_t i = 0; i < j->n_parts; i++) {
         hv_str_addf(&name, "%s%s", i > 0 ? "+" : "", j->parts[i].plugin->id);
+    }
     json_object_set_new(s, "name", json_string(hv_str_cstr(&name)));
     json_t *options = json_object();
-    for (size_t i = 0; i < j->n_parts; i++)
+    for (size_t i = 0; i < j->n_parts; i++) {
         json_object_update(options, j->parts[i].options);
+    }
     json_object_set_new(s, "options", options);
     json_object_set_new(tree, "strategy", s);
     hv_str_free(&name);
@@ -60,18 +63,21 @@ static void add_claim(lua_State *L, struct job *j, int plan, json_t *tree)
     const struct hv_plugin *p = j->parts[0].plugin;
     struct hv_err err = {0};
 
-    if (!p->has[HV_PLUGIN_CLAIM])
+    if (!p->has[HV_PLUGIN_CLAIM]) {
         return;
-    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
+    }
+    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK) {
         hv__raise(L, &err);
+    }
     lua_getfield(L, -1, "claim");
     lua_pushvalue(L, plan);
     hv__push_ctx(L, j->parts[0].options);
     lua_call(L, 2, 1);
     if (lua_istable(L, -1)) {
         json_t *claim = hv__to_json(L, -1, &err);
-        if (claim == NULL)
+        if (claim == NULL) {
             hv__raise(L, &err);
+        }
         json_object_set_new(tree, "claimed", claim);
     }
     lua_pop(L, 2);
@@ -88,8 +94,9 @@ static void apply_part(lua_State *L, struct job *j, const struct hv__part *part)
         return;
     }
     int plan = lua_gettop(L);
-    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
+    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK) {
         hv__raise(L, &err);
+    }
     lua_getfield(L, -1, "apply");
     hv__blame(L);
     lua_remove(L, -2);
@@ -126,9 +133,10 @@ static void take_plan(lua_State *L, struct job *j)
         lua_pop(L, 1);
         return;
     }
-    if (!lua_istable(L, -1) && !lua_isuserdata(L, -1))
+    if (!lua_istable(L, -1) && !lua_isuserdata(L, -1)) {
         luaL_error(L, "plan() returned a %s, expected a plan or nil and a reason",
                    luaL_typename(L, -1));
+    }
     struct hv__plan *p = hv__plan_make(L, -1);
     const char *lost = hv__uses_lost(&j->run, p->doc.plan, &j->run.host->arena);
     if (lost != NULL) {
@@ -145,8 +153,9 @@ static void take_plan(lua_State *L, struct job *j)
     sign_plan(j, tree);
     add_claim(L, j, lua_absindex(L, -2), tree);
     j->status = hv__offer(&j->run, tree, &err);
-    if (j->status != HV_OK && j->out->reason.n == 0)
+    if (j->status != HV_OK && j->out->reason.n == 0) {
         hv_str_adds(&j->out->reason, err.text);
+    }
     lua_pop(L, 3);
 }
 
@@ -158,8 +167,9 @@ static void call_replan(lua_State *L, struct job *j)
     struct hv_err err = {0};
     lua_Integer n = 0;
 
-    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK)
+    if (hv__plugin_push(j->run.host, p->path, p->name, &err) != HV_OK) {
         hv__raise(L, &err);
+    }
     lua_getfield(L, -1, "replan");
     hv__blame(L);
     lua_remove(L, -2);
@@ -167,8 +177,9 @@ static void call_replan(lua_State *L, struct job *j)
     hv__push_json(L, j->run.request->replan);
     lua_newtable(L);
     for (uint32_t d = 0; d < c->n_devices; d++) {
-        if (!j->run.lost[d])
+        if (!j->run.lost[d]) {
             continue;
+        }
         lua_pushinteger(L, (lua_Integer)d + 1);
         lua_rawseti(L, -2, ++n);
     }
@@ -181,10 +192,11 @@ static int run_protected(lua_State *L)
     struct job *j = lua_touserdata(L, 1);
 
     lua_settop(L, 0);
-    if (j->run.request->replan != NULL && j->parts[0].plugin->has[HV_PLUGIN_REPLAN])
+    if (j->run.request->replan != NULL && j->parts[0].plugin->has[HV_PLUGIN_REPLAN]) {
         call_replan(L, j);
-    else
+    } else {
         hv__call_plan(L, j->parts[0].plugin, j->parts[0].options);
+    }
     if (lua_isnil(L, 1)) {
         hv_str_adds(&j->out->reason,
                     lua_isstring(L, 2)
@@ -196,10 +208,11 @@ static int run_protected(lua_State *L)
     bool is_list = lua_istable(L, 1) && lua_rawlen(L, 1) > 0;
     lua_Integer n = is_list ? (lua_Integer)lua_rawlen(L, 1) : 1;
     for (lua_Integer i = 1; i <= n; i++) {
-        if (is_list)
+        if (is_list) {
             lua_rawgeti(L, 1, i);
-        else
+        } else {
             lua_pushvalue(L, 1);
+        }
         take_plan(L, j);
     }
     return 0;
@@ -213,8 +226,9 @@ static void forward_log(void *ctx, const char *text)
 
     json_object_set_new(e, "event", json_string("log"));
     json_object_set_new(e, "text", s != NULL ? s : json_string("(not UTF-8)"));
-    if (r->request->event != NULL)
+    if (r->request->event != NULL) {
         r->request->event(r->request->ctx, e);
+    }
     json_decref(e);
 }
 
@@ -242,14 +256,17 @@ static enum hv_status run_on_host(struct job *j, struct hv_err *err)
         j->run.soft_limit_s = SOFT_FRACTION * q->time_limit_s;
     }
     enum hv_status s = hv_host_new(&j->run.host, &limits, err);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return s;
+    }
     j->run.host->run = &j->run;
     s = hv__guard(j->run.host, run_protected, j, err);
-    if (s != HV_OK && err != NULL && err->file[0] == '\0') /* out of memory: no line is known */
+    if (s != HV_OK && err != NULL && err->file[0] == '\0') { /* out of memory: no line is known */
         hv_err_at(err, s, j->parts[0].plugin->name, 0, 0, "%s", (const char *)err->text);
-    if (s == HV_EPLUGIN)
+    }
+    if (s == HV_EPLUGIN) {
         hv_str_adds(&j->out->traceback, hv_host_traceback(j->run.host));
+    }
     hv_host_free(j->run.host);
     return s;
 }
@@ -260,12 +277,14 @@ static bool is_allowed(const struct job *j)
 {
     const json_t *found = json_object_get(j->run.best, "violations");
 
-    if (!json_is_true(json_object_get(j->parts[0].options, "allow_oom")))
+    if (!json_is_true(json_object_get(j->parts[0].options, "allow_oom"))) {
         return false;
+    }
     for (size_t i = 0; i < json_array_size(found); i++) {
         const char *code = json_string_value(json_object_get(json_array_get(found, i), "code"));
-        if (code == NULL || strcmp(code, hv_violation_name(HV_V_MEMORY)) != 0)
+        if (code == NULL || strcmp(code, hv_violation_name(HV_V_MEMORY)) != 0) {
             return false;
+        }
     }
     return true;
 }
@@ -276,8 +295,9 @@ static enum hv_status cut_short(struct job *j, enum hv_status s, struct hv_err *
 {
     bool asked = forward_cancel(&j->run);
     char place[sizeof err->file + 32] = "";
-    if (s != HV_OK && !asked && err != NULL && err->file[0] != '\0')
+    if (s != HV_OK && !asked && err != NULL && err->file[0] != '\0') {
         (void)snprintf(place, sizeof place, " (stopped in %s:%u)", err->file, err->line);
+    }
     return hv_err_set(
         err, HV_ESTOPPED, "%s: %s%s%s", j->run.request->strategy,
         asked ? "interrupted" : "the time limit is reached",
@@ -305,21 +325,26 @@ static enum hv_status conclude(struct job *j, enum hv_status s, struct hv_err *e
 {
     struct hv_run_result *out = j->out;
 
-    if (j->run.best != NULL && json_object_get(j->run.best, "strategy") == NULL)
+    if (j->run.best != NULL && json_object_get(j->run.best, "strategy") == NULL) {
         sign_plan(j, j->run.best);
+    }
     out->plan = j->run.best;
     out->evaluations = j->run.evaluations;
     out->stopped = s == HV_ESTOPPED || (s == HV_OK && j->run.late);
     if (out->stopped && j->run.best != NULL && j->run.best_rank == HV__PLAN_BROKEN &&
-        !is_allowed(j))
+        !is_allowed(j)) {
         return give_up_broken(j, s, err);
-    if (out->stopped)
+    }
+    if (out->stopped) {
         return cut_short(j, s, err);
-    if (s != HV_OK)
+    }
+    if (s != HV_OK) {
         return s;
-    if (out->plan == NULL)
+    }
+    if (out->plan == NULL) {
         return hv_err_set(err, HV_ENO, "%s: %s", j->run.request->strategy,
                           hv_str_cstr(&out->reason));
+    }
     out->over_limits = j->run.best_rank == HV__PLAN_OVER;
     if (j->run.best_rank >= HV__PLAN_OVER && !is_allowed(j)) {
         const json_t *first = json_array_get(json_object_get(out->plan, "violations"), 0);
@@ -340,15 +365,17 @@ static enum hv_status mark_lost(struct job *j, bool **lost, struct hv_err *err)
     struct hv_arena arena = {0};
     enum hv_status s = HV_OK;
 
-    if (q->replan == NULL && q->n_lost == 0)
+    if (q->replan == NULL && q->n_lost == 0) {
         return HV_OK;
+    }
     *lost = hv_xcalloc(c->n_devices + 1, sizeof **lost);
     for (size_t i = 0; i < q->n_lost && s == HV_OK; i++) {
         uint32_t *ids = NULL;
         size_t n = 0;
         s = hv_address_resolve(c, q->lost[i], &arena, &ids, &n, err);
-        for (size_t k = 0; s == HV_OK && k < n; k++)
+        for (size_t k = 0; s == HV_OK && k < n; k++) {
             (*lost)[ids[k]] = true;
+        }
     }
     hv_arena_free(&arena);
     j->run.lost = *lost;
@@ -363,17 +390,21 @@ enum hv_status hv_run_strategy(const struct hv_run_request *r, struct hv_run_res
 
     *out = (struct hv_run_result){.applies = true};
     enum hv_status s = hv__find_parts(r->plugins, r->strategy, j.parts, &j.n_parts, err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv__deal_options(j.parts, j.n_parts, r->options, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = hv__queue_open(&j.run, err);
-    for (size_t i = 0; s == HV_OK && i < j.n_parts; i++)
+    }
+    for (size_t i = 0; s == HV_OK && i < j.n_parts; i++) {
         if (!hv__applies(&j.run, j.parts[i].plugin, &out->reason)) {
             out->applies = false;
             s = hv_err_set(err, HV_ENO, "does not apply: %s", hv_str_cstr(&out->reason));
         }
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = mark_lost(&j, &lost, err);
+    }
     if (s == HV_OK) {
         json_t *start = json_object();
         json_object_set_new(start, "event", json_string("start"));
@@ -408,18 +439,21 @@ json_t *hv_run_result_event(const struct hv_run_result *r, enum hv_status s,
         json_object_set_new(e, "event", json_string("error"));
         json_object_set_new(e, "status", json_string(hv_status_name(s)));
         json_object_set_new(e, "text", json_string(hv_err_format(err, text, sizeof text)));
-        if (r->traceback.n > 0)
+        if (r->traceback.n > 0) {
             json_object_set_new(e, "traceback", json_string(hv_str_cstr(&r->traceback)));
+        }
         return e;
     }
     json_object_set_new(e, "event", json_string("result"));
     json_object_set_new(e, "applies", json_boolean(r->applies));
-    if (r->stopped)
+    if (r->stopped) {
         json_object_set_new(e, "stopped", json_true());
-    if (s != HV_OK)
+    }
+    if (s != HV_OK) {
         json_object_set_new(e, "reason",
                             json_string(r->reason.n > 0 ? hv_str_cstr(&r->reason)
                                                         : hv_err_format(err, text, sizeof text)));
+    }
     json_object_set_new(e, "plan", r->plan != NULL ? json_incref(r->plan) : json_null());
     json_object_set_new(e, "evaluations", json_integer(r->evaluations));
     return e;

@@ -35,8 +35,9 @@ static void record(lua_State *L, bool ok, const char *name, const char *text, in
 
     *(ok ? &t->counts->passed : &t->counts->failed) += 1;
     hv_str_addf(t->out, "%s %s: %s: %s", ok ? "ok    " : "FAILED", t->plugin->id, name, text);
-    if (from[0] != '\0')
+    if (from[0] != '\0') {
         hv_str_addf(t->out, " (%s)", from);
+    }
     if (t->times) {
         clock_t now = clock();
         hv_str_addf(t->out, ", %.3f s of CPU", (double)(now - t->since) / CLOCKS_PER_SEC);
@@ -53,10 +54,11 @@ static int test_near(lua_State *L)
     bool ok = fabs(got - want) <= tolerance;
     char text[160];
 
-    if (ok)
+    if (ok) {
         snprintf(text, sizeof text, "%.12g", got);
-    else
+    } else {
         snprintf(text, sizeof text, "got %.12g, expected %.12g within %g", got, want, tolerance);
+    }
     record(L, ok, name, text, 5);
     return 0;
 }
@@ -88,8 +90,9 @@ static int run_selftest(lua_State *L)
     const struct hv_plugin *p = ((struct selftest *)lua_touserdata(L, 1))->plugin;
     struct hv_err err = {0};
 
-    if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK)
+    if (hv__plugin_push(hv__host(L), p->path, p->name, &err) != HV_OK) {
         hv__raise(L, &err);
+    }
     lua_getfield(L, -1, "selftest");
     luaL_newlib(L, methods);
     lua_call(L, 1, 0);
@@ -110,11 +113,13 @@ void hv_selftest(const struct hv_plugin *p, bool times, struct hv_selftest_count
         hv_str_addf(out, "FAILED %s: %s\n", p->id, p->error);
         return;
     }
-    if (!p->has[HV_PLUGIN_SELFTEST])
+    if (!p->has[HV_PLUGIN_SELFTEST]) {
         return;
+    }
     enum hv_status s = hv_host_new(&h, &limits, &err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv__guard(h, run_selftest, &t, &err);
+    }
     if (s != HV_OK) {
         counts->failed++;
         hv_str_addf(out, "FAILED %s: %s\n", p->id, hv_err_format(&err, text, sizeof text));

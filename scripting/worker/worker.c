@@ -49,10 +49,12 @@ void hv__write_line(int fd, const json_t *line)
     hv_str_addc(&text, '\n');
     for (size_t at = 0; at < text.n;) {
         ssize_t n = write(fd, text.p + at, text.n - at);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && errno == EINTR) {
             continue;
-        if (n <= 0)
+        }
+        if (n <= 0) {
             break; /* the parent is gone; SIGPIPE or the next look at the pipe ends us */
+        }
         at += (size_t)n;
     }
     hv_str_free(&text);
@@ -72,19 +74,24 @@ enum hv_status hv__lines_next(struct hv__lines *l, const char **out, size_t *n, 
 
     while (t->n == l->at || (end = memchr(t->p + l->at, '\n', t->n - l->at)) == NULL) {
         ssize_t got = read(l->fd, buf, sizeof buf);
-        if (got < 0 && errno == EINTR)
+        if (got < 0 && errno == EINTR) {
             continue;
-        if (got < 0)
+        }
+        if (got < 0) {
             return hv_err_set(err, HV_EIO, "cannot read the job: %s", strerror(errno));
-        if (got == 0)
+        }
+        if (got == 0) {
             break;
-        if (l->at > 0) /* nothing was read yet: there is no memory */
+        }
+        if (l->at > 0) { /* nothing was read yet: there is no memory */
             memmove(t->p, t->p + l->at, t->n - l->at);
+        }
         t->n -= l->at;
         l->at = 0;
         hv_str_add(t, buf, (size_t)got);
-        if (t->n > JOB_LIMIT)
+        if (t->n > JOB_LIMIT) {
             return hv_err_set(err, HV_ELIMIT, "the job is larger than 64 MiB");
+        }
     }
     *out = t->n > l->at ? t->p + l->at : NULL;
     *n = end != NULL ? (size_t)(end - *out) : t->n - l->at;
@@ -97,8 +104,9 @@ static void limit_process(double time_limit_s)
     const struct rlimit none = {0, 0}, memory = {MEMORY_LIMIT, MEMORY_LIMIT};
 
     (void)setrlimit(RLIMIT_CORE, &none);
-    if (!SANITIZED)
+    if (!SANITIZED) {
         (void)setrlimit(RLIMIT_AS, &memory);
+    }
     if (time_limit_s > 0 && time_limit_s < 1e6) {
         rlim_t s = (rlim_t)(time_limit_s + CPU_GRACE_S);
         const struct rlimit cpu = {s, s + 1};
@@ -128,22 +136,28 @@ static enum hv_status read_inputs(const struct hv_jp *root, struct hv_inputs *in
     struct hv_jp c, m, j = hv_jp_get(root, "job");
     enum hv_status s = hv_device_catalogue_read(&in->devices, err);
 
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_jp_need(root, "cluster", "a cluster or its name", &c, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = hv_jp_need(root, "model", "a model or its name", &m, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = json_is_string(c.v)
                 ? hv_cluster_doc_read(&in->cluster, json_string_value(c.v), &in->devices, err)
                 : hv_cluster_doc_build(&in->cluster, document(c.v, "cluster"), &in->devices, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = json_is_string(m.v) ? hv_model_doc_read(&in->model, json_string_value(m.v), err)
                                 : hv_model_doc_build(&in->model, document(m.v, "model"), err);
-    if (s != HV_OK)
+    }
+    if (s != HV_OK) {
         return s;
+    }
     int longest = in->model.model->max_sequence;
-    if (json_is_object(j.v))
+    if (json_is_object(j.v)) {
         return hv_job_doc_build(&in->job, document(j.v, "job"), longest, err);
+    }
     return hv_job_doc_read(&in->job, json_string_value(j.v), longest, err);
 }
 
@@ -152,8 +166,9 @@ static enum hv_status read_lost(struct worker_job *w, const struct hv_jp *list, 
 {
     enum hv_status s = hv_jp_array(list, &w->request.n_lost, err);
 
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return s;
+    }
     w->lost = hv_xcalloc(w->request.n_lost + 1, sizeof *w->lost);
     for (size_t i = 0; s == HV_OK && i < w->request.n_lost; i++) {
         struct hv_jp at = hv_jp_at(list, i);
@@ -174,32 +189,41 @@ static enum hv_status read_job(struct worker_job *w, const char *line, size_t n,
     double limit = 0;
     struct hv_jp at;
     enum hv_status s = hv_json_parse(&w->json, line, n, "job", err);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return s;
+    }
     struct hv_jp root = hv_jp_root(&w->json);
     s = hv_jp_object(&root, keys, HV_COUNT(keys), err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_jp_opt_word(&root, "kind", kinds, HV_COUNT(kinds), &kind, err);
+    }
     w->is_console = kind == 1;
-    if (s == HV_OK && !w->is_console)
+    if (s == HV_OK && !w->is_console) {
         s = hv_jp_need(&root, "strategy", "the name of a strategy", &at, err);
-    if (s == HV_OK && !w->is_console)
+    }
+    if (s == HV_OK && !w->is_console) {
         s = hv_jp_string(&at, &w->request.strategy, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = hv_jp_opt_int(&root, "seed", 0, INT64_C(9007199254740991), &seed, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = hv_jp_opt_int(&root, "budget", 0, INT64_C(9007199254740991), &budget, err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = hv_jp_opt_number(&root, "time_limit_s", 0, 1e9, &limit, err);
+    }
     at = hv_jp_get(&root, "options");
-    if (s == HV_OK && !hv_jp_none(&at) && !json_is_object(at.v))
+    if (s == HV_OK && !hv_jp_none(&at) && !json_is_object(at.v)) {
         s = hv_jp_expected(&at, err, "an object of options");
+    }
     w->request.options = hv_jp_none(&at) ? NULL : at.v;
     at = hv_jp_get(&root, "replan");
     w->request.replan = json_is_object(at.v) ? at.v : NULL;
     at = hv_jp_get(&root, "lost");
-    if (s == HV_OK && !hv_jp_none(&at))
+    if (s == HV_OK && !hv_jp_none(&at)) {
         s = read_lost(w, &at, err);
+    }
     w->request.seed = (uint64_t)seed;
     w->request.budget = budget;
     w->request.time_limit_s = limit;
@@ -213,14 +237,16 @@ static enum hv_status run_job(struct worker_job *w, struct hv__lines *in,
     limit_process(w->request.time_limit_s);
     /* where the kernel has neither, the sandbox is the only wall */
     (void)hv_lock_files();
-    if (!SANITIZED)
+    if (!SANITIZED) {
         (void)hv_lock_calls();
+    }
     w->request.inputs = &w->inputs;
     w->request.plugins = &w->plugins;
     w->request.event = write_event;
     w->request.ctx = w;
-    if (w->is_console)
+    if (w->is_console) {
         return hv__worker_console(in, w->out_fd, &w->request, err);
+    }
     return hv_run_strategy(&w->request, result, err);
 }
 
@@ -235,12 +261,15 @@ int hv_worker_main(int in_fd, int out_fd)
 
     end_with_parent();
     enum hv_status s = hv__lines_next(&in, &line, &n, &err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = read_job(&w, line != NULL ? line : "", n, &err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = hv_plugins_read(&w.plugins, &err);
-    if (s == HV_OK)
+    }
+    if (s == HV_OK) {
         s = run_job(&w, &in, &result, &err);
+    }
     json_t *last = hv_run_result_event(&result, s, &err);
     hv__write_line(out_fd, last);
     json_decref(last);

@@ -22,15 +22,18 @@ static json_t *answer(struct hv_console *c, const char *text)
         json_t *why = json_object();
         hv_text_clean(&clean, err.text, strlen(err.text));
         json_object_set_new(why, "text", json_string(hv_str_cstr(&clean)));
-        if (err.file[0] != '\0')
+        if (err.file[0] != '\0') {
             json_object_set_new(why, "file", json_string(err.file));
-        if (err.line > 0)
+        }
+        if (err.line > 0) {
             json_object_set_new(why, "line", json_integer((json_int_t)err.line));
+        }
         json_object_set_new(e, "error", why);
     }
     json_t *commands = hv_console_commands(c);
-    if (commands != NULL)
+    if (commands != NULL) {
         json_object_set_new(e, "commands", commands);
+    }
     hv_str_free(&out);
     hv_str_free(&clean);
     return e;
@@ -44,12 +47,14 @@ static enum hv_status read_chunk(struct hv_json *json, const char *line, size_t 
     struct hv_jp at;
     enum hv_status s = hv_json_parse(json, line, n, "console", err);
 
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return s;
+    }
     struct hv_jp root = hv_jp_root(json);
     s = hv_jp_object(&root, keys, 1, err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_jp_need(&root, "eval", "a text", &at, err);
+    }
     return s == HV_OK ? hv_jp_string(&at, text, err) : s;
 }
 

@@ -66,8 +66,9 @@ struct hv_arena_block {
 
 static size_t checked_bytes(size_t n, size_t size)
 {
-    if (size && n > (SIZE_MAX / 4) / size)
+    if (size && n > (SIZE_MAX / 4) / size) {
         hv_oom(SIZE_MAX);
+    }
     return n * size;
 }
 
@@ -75,8 +76,9 @@ static struct hv_arena_block *map_block(size_t bytes)
 {
 #if defined(MAP_ANONYMOUS) && defined(MADV_HUGEPAGE)
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
+    if (p == MAP_FAILED) {
         hv_oom(bytes);
+    }
     (void)madvise(p, bytes, MADV_HUGEPAGE); /* only advice: without it pages stay small */
     return p;
 #else
@@ -96,10 +98,11 @@ static struct hv_arena_block *make_block(const struct hv_arena *a, size_t cap)
 static void free_block(struct hv_arena_block *b)
 {
     reveal(b->data, b->cap);
-    if (b->mapped)
+    if (b->mapped) {
         munmap(b, sizeof *b + b->cap);
-    else
+    } else {
         free(b);
+    }
 }
 
 /* Room for `bytes` (a multiple of ALIGN) that does not fit into the head. *clean: all zero. */
@@ -147,18 +150,21 @@ void *hv_arena_alloc(struct hv_arena *a, size_t n, size_t size)
     size_t asked = checked_bytes(n, size);
     bool clean = false;
     unsigned char *p = make_room(a, asked, &clean);
-    if (!clean)
+    if (!clean) {
         memset(p, 0, asked);
+    }
     return p;
 }
 
 char *hv_arena_strndup(struct hv_arena *a, const char *s, size_t n)
 {
-    if (n == SIZE_MAX)
+    if (n == SIZE_MAX) {
         hv_oom(n);
+    }
     char *p = hv_arena_alloc(a, n + 1, 1);
-    if (n)
+    if (n) {
         memcpy(p, s, n);
+    }
     return p;
 }
 
@@ -175,8 +181,9 @@ char *hv_arena_printf(struct hv_arena *a, const char *fmt, ...)
     int n = vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
     char *p = hv_arena_alloc(a, n < 0 ? 1 : (size_t)n + 1, 1);
-    if (n > 0)
+    if (n > 0) {
         vsnprintf(p, (size_t)n + 1, fmt, again);
+    }
     va_end(again);
     return p;
 }
@@ -186,8 +193,9 @@ void *hv_arena_copy(struct hv_arena *a, const void *src, size_t n, size_t size)
     size_t asked = checked_bytes(n, size);
     bool clean = false;
     unsigned char *p = make_room(a, asked, &clean);
-    if (asked > 0)
+    if (asked > 0) {
         memcpy(p, src, asked);
+    }
     return p;
 }
 
@@ -228,8 +236,9 @@ void hv_arena_free(struct hv_arena *a)
 void *hv_xmalloc(size_t n)
 {
     void *p = malloc(n ? n : 1);
-    if (!p)
+    if (!p) {
         hv_oom(n);
+    }
     return p;
 }
 
@@ -237,8 +246,9 @@ void *hv_xcalloc(size_t n, size_t size)
 {
     size_t bytes = checked_bytes(n, size);
     void *p = calloc(bytes ? bytes : 1, 1);
-    if (!p)
+    if (!p) {
         hv_oom(bytes);
+    }
     return p;
 }
 
@@ -246,8 +256,9 @@ void *hv_xrealloc(void *p, size_t n, size_t size)
 {
     size_t bytes = checked_bytes(n, size);
     void *q = realloc(p, bytes ? bytes : 1);
-    if (!q)
+    if (!q) {
         hv_oom(bytes);
+    }
     return q;
 }
 

@@ -39,12 +39,15 @@ static enum hv_status over_limit(const char *path, struct hv_err *err)
 static enum hv_status read_all(int fd, const char *path, struct hv_str *out, struct hv_err *err)
 {
     struct stat st;
-    if (fstat(fd, &st) != 0)
+    if (fstat(fd, &st) != 0) {
         return io_error(err, path, "read");
-    if (S_ISDIR(st.st_mode))
+    }
+    if (S_ISDIR(st.st_mode)) {
         return hv_err_at(err, HV_EIO, path, 0, 0, "cannot read: it is a directory");
-    if (S_ISREG(st.st_mode) && (uintmax_t)st.st_size > HV_FILE_LIMIT)
+    }
+    if (S_ISREG(st.st_mode) && (uintmax_t)st.st_size > HV_FILE_LIMIT) {
         return over_limit(path, err);
+    }
     /* one byte more than there is shows the end of the file */
     size_t expected = S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size + 1 : 0;
     size_t start = out->n;
@@ -53,14 +56,17 @@ static enum hv_status read_all(int fd, const char *path, struct hv_str *out, str
         size_t got = out->n - start, chunk = got < expected ? expected - got : 65536;
         hv_str_reserve(out, chunk);
         ssize_t n = read(fd, out->p + out->n, chunk);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && errno == EINTR) {
             continue;
-        if (n < 0)
+        }
+        if (n < 0) {
             s = io_error(err, path, "read");
-        else if (got + (size_t)n > HV_FILE_LIMIT)
+        } else if (got + (size_t)n > HV_FILE_LIMIT) {
             s = over_limit(path, err);
-        if (n <= 0 || s != HV_OK)
+        }
+        if (n <= 0 || s != HV_OK) {
             break;
+        }
         out->n += (size_t)n;
     }
     out->n = s == HV_OK ? out->n : start;
@@ -70,11 +76,13 @@ static enum hv_status read_all(int fd, const char *path, struct hv_str *out, str
 
 enum hv_status hv_file_read(const char *path, struct hv_str *out, struct hv_err *err)
 {
-    if (is_dash(path))
+    if (is_dash(path)) {
         return read_all(STDIN_FILENO, "(standard input)", out, err);
+    }
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
+    if (fd < 0) {
         return io_error(err, path, "read");
+    }
     enum hv_status s = read_all(fd, path, out, err);
     close(fd);
     return s;
@@ -98,8 +106,9 @@ static bool write_all(int fd, const char *bytes, size_t n)
         }
     }
     int why = errno;
-    if (saved)
+    if (saved) {
         sigaction(SIGPIPE, &old, NULL);
+    }
     errno = why;
     return ok;
 }
@@ -108,8 +117,9 @@ static enum hv_status write_direct(const char *path, const char *bytes, size_t n
                                    struct hv_err *err)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
+    if (fd < 0) {
         return io_error(err, path, "write");
+    }
     bool ok = write_all(fd, bytes, n);
     int why = errno;
     if (close(fd) != 0 && ok) {
@@ -123,12 +133,13 @@ static enum hv_status write_direct(const char *path, const char *bytes, size_t n
 static void add_folder(struct hv_str *out, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    if (!slash)
+    if (!slash) {
         hv_str_addc(out, '.');
-    else if (slash == path)
+    } else if (slash == path) {
         hv_str_addc(out, '/');
-    else
+    } else {
         hv_str_add(out, path, (size_t)(slash - path));
+    }
 }
 
 /* The name behind a chain of symbolic links, the last of which may dangle. */
@@ -138,8 +149,9 @@ static bool follow_links(const char *path, struct hv_str *out)
     for (int hops = 0; hops < 40; hops++) {
         char to[PATH_MAX];
         ssize_t n = readlink(hv_str_cstr(out), to, sizeof to - 1);
-        if (n < 0)
+        if (n < 0) {
             return errno == EINVAL || errno == ENOENT; /* not a link, or nothing there yet */
+        }
         to[n] = '\0';
         struct hv_str next = {0};
         if (to[0] != '/') {
@@ -176,10 +188,12 @@ struct content {
 /* Fills and names the temporary file; `old` is NULL when the target is new. */
 static bool fill_temp(int fd, const struct stat *old, const struct content *c)
 {
-    if (!write_all(fd, c->bytes, c->n))
+    if (!write_all(fd, c->bytes, c->n)) {
         return false;
-    if (old && old->st_uid != geteuid() && fchown(fd, old->st_uid, old->st_gid) != 0)
+    }
+    if (old && old->st_uid != geteuid() && fchown(fd, old->st_uid, old->st_gid) != 0) {
         errno = 0; /* only root may give files away; then the file is ours from now on */
+    }
     return fchmod(fd, old ? old->st_mode & 07777 : new_file_mode()) == 0 &&
            (!c->durable || sync_fd(fd));
 }
@@ -187,8 +201,9 @@ static bool fill_temp(int fd, const struct stat *old, const struct content *c)
 static void sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
         return;
+    }
     (void)sync_fd(fd); /* the data is safe already; not every file system can do this */
     close(fd);
 }
@@ -211,10 +226,11 @@ static enum hv_status replace_file(const char *path, const char *target, const s
         ok = false;
         why = errno;
     }
-    if (ok && content->durable)
+    if (ok && content->durable) {
         sync_folder(hv_str_cstr(&folder));
-    else if (!ok && fd >= 0)
+    } else if (!ok && fd >= 0) {
         unlink(temp.p);
+    }
     hv_str_free(&temp);
     hv_str_free(&folder);
     errno = why;
@@ -226,15 +242,19 @@ static enum hv_status write_file(const char *path, const struct content *content
 {
     struct stat st;
     bool exists = stat(path, &st) == 0;
-    if (!exists && errno != ENOENT)
+    if (!exists && errno != ENOENT) {
         return io_error(err, path, "write");
-    if (exists && S_ISDIR(st.st_mode))
+    }
+    if (exists && S_ISDIR(st.st_mode)) {
         return hv_err_at(err, HV_EIO, path, 0, 0, "cannot write: it is a directory");
-    if (exists && !S_ISREG(st.st_mode))
+    }
+    if (exists && !S_ISREG(st.st_mode)) {
         return write_direct(path, content->bytes, content->n, err);
+    }
     /* a rename would get around the write protection of an existing file */
-    if (exists && access(path, W_OK) != 0)
+    if (exists && access(path, W_OK) != 0) {
         return io_error(err, path, "write");
+    }
     struct hv_str target = {0};
     enum hv_status s = follow_links(path, &target) ? replace_file(path, hv_str_cstr(&target),
                                                                   exists ? &st : NULL, content, err)
@@ -245,9 +265,10 @@ static enum hv_status write_file(const char *path, const struct content *content
 
 enum hv_status hv_file_write(const char *path, const char *bytes, size_t n, struct hv_err *err)
 {
-    if (is_dash(path))
+    if (is_dash(path)) {
         return write_all(STDOUT_FILENO, bytes, n) ? HV_OK
                                                   : io_error(err, "(standard output)", "write");
+    }
     return write_file(path, &(struct content){bytes, n, true}, err);
 }
 
@@ -262,8 +283,9 @@ enum hv_status hv_file_mkdirs(const char *path, struct hv_err *err)
     size_t n = strlen(p);
     enum hv_status s = HV_OK;
     for (size_t i = 1; i <= n && s == HV_OK; i++) {
-        if ((p[i] != '/' && p[i] != '\0') || p[i - 1] == '/')
+        if ((p[i] != '/' && p[i] != '\0') || p[i - 1] == '/') {
             continue;
+        }
         p[i] = '\0';
         struct stat st;
         if (mkdir(p, 0700) != 0) {
@@ -285,8 +307,9 @@ static bool try_path(struct hv_str *out, const char *folder, const char *name)
     struct hv_str p = {0};
     hv_str_addf(&p, "%s/%s", folder, name);
     bool there = access(p.p, F_OK) == 0;
-    if (there)
+    if (there) {
         hv_str_add(out, p.p, p.n);
+    }
     hv_str_free(&p);
     return there;
 }
@@ -309,21 +332,25 @@ static bool try_beside_program(struct hv_str *out, const char *name, const char 
 {
     char dir[PATH_MAX], share[PATH_MAX + 32];
     ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 1);
-    if (n <= 0)
+    if (n <= 0) {
         return false;
+    }
     dir[n] = '\0';
     /* the program's folder and three above it: <root>/build/asan/tests/x is the deepest */
     for (int up = 0; up < 4; up++) {
         char *slash = strrchr(dir, '/');
-        if (!slash || slash == dir)
+        if (!slash || slash == dir) {
             return false;
+        }
         *slash = '\0';
-        if (is_source_tree(dir) && try_path(out, dir, name))
+        if (is_source_tree(dir) && try_path(out, dir, name)) {
             return true;
+        }
         if (up == 1) {
             snprintf(share, sizeof share, "%s/share/hetviz", dir);
-            if (try_path(out, share, installed_name))
+            if (try_path(out, share, installed_name)) {
                 return true;
+            }
         }
     }
     return false;
@@ -333,11 +360,13 @@ enum hv_status hv_data_path(struct hv_str *out, const char *name, struct hv_err 
 {
     const char *installed_name = strncmp(name, "share/", 6) == 0 ? name + 6 : name;
     const char *root = getenv("HETVIZ_ROOT");
-    if (root && root[0] && try_path(out, root, name))
+    if (root && root[0] && try_path(out, root, name)) {
         return HV_OK;
+    }
     if (try_beside_program(out, name, installed_name) ||
-        try_path(out, HV_PREFIX "/share/hetviz", installed_name))
+        try_path(out, HV_PREFIX "/share/hetviz", installed_name)) {
         return HV_OK;
+    }
     return hv_err_set(err, HV_EIO,
                       "cannot find hetviz's own file %s beside the program or in %s; "
                       "set HETVIZ_ROOT to the folder that holds it",
@@ -348,12 +377,14 @@ bool hv_program_beside(struct hv_str *out, const char *name)
 {
     char dir[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 1);
-    if (n <= 0)
+    if (n <= 0) {
         return false;
+    }
     dir[n] = '\0';
     char *slash = strrchr(dir, '/');
-    if (slash == NULL)
+    if (slash == NULL) {
         return false;
+    }
     *slash = '\0';
     return try_path(out, dir, name);
 }
@@ -369,11 +400,12 @@ enum hv_status hv_user_dir(struct hv_str *out, enum hv_user_dir which, struct hv
     };
     /* the XDG base directory specification: relative paths are to be ignored */
     const char *base = getenv(dirs[which].variable), *home = getenv("HOME");
-    if (base && base[0] == '/')
+    if (base && base[0] == '/') {
         hv_str_addf(out, "%s/hetviz", base);
-    else if (home && home[0])
+    } else if (home && home[0]) {
         hv_str_addf(out, "%s/%s/hetviz", home, dirs[which].in_home);
-    else
+    } else {
         return hv_err_set(err, HV_EIO, "neither %s nor HOME is set", dirs[which].variable);
+    }
     return HV_OK;
 }

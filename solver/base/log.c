@@ -30,8 +30,9 @@ void hv_log_stderr(void *ctx, enum hv_log_level level, const char *area, const c
 
 void hv_log(enum hv_log_level level, const char *area, const char *fmt, ...)
 {
-    if (!log_state.sink || level > log_state.most)
+    if (!log_state.sink || level > log_state.most) {
         return;
+    }
     struct hv_str raw = {0}, clean = {0};
     va_list ap;
     va_start(ap, fmt);

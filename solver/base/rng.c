@@ -42,16 +42,17 @@ uint64_t hv_rng_below(struct hv_rng *r, uint64_t n)
 {
     /* the lowest 2^64 mod n values are refused, so that every remainder is equally frequent */
     uint64_t refuse = (0 - n) % n, x;
-    do
+    do {
         x = hv_rng_u64(r);
-    while (x < refuse);
+    } while (x < refuse);
     return x % n;
 }
 
 uint64_t hv_hash(uint64_t h, const void *bytes, uint64_t n)
 {
     const unsigned char *p = bytes;
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++) {
         h = (h ^ p[i]) * 0x100000001B3ULL;
+    }
     return h;
 }

@@ -44,14 +44,17 @@ int hv_status_exit_code(enum hv_status s)
 static void mend_tail(char *s)
 {
     size_t n = strlen(s), i = n;
-    while (i > 0 && n - i < 3 && ((unsigned char)s[i - 1] & 0xC0) == 0x80)
+    while (i > 0 && n - i < 3 && ((unsigned char)s[i - 1] & 0xC0) == 0x80) {
         i--;
-    if (i == 0)
+    }
+    if (i == 0) {
         return;
+    }
     unsigned char lead = (unsigned char)s[i - 1];
     size_t want = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
-    if (want > n - i + 1)
+    if (want > n - i + 1) {
         s[i - 1] = '\0';
+    }
 }
 
 /* The end of a path says more than its start, so a long one loses its start. */
@@ -63,15 +66,17 @@ static void set_file(struct hv_err *err, const char *file)
         return;
     }
     const char *tail = file + n - (cap - 4);
-    while (((unsigned char)*tail & 0xC0) == 0x80)
+    while (((unsigned char)*tail & 0xC0) == 0x80) {
         tail++;
+    }
     snprintf(err->file, cap, "...%s", tail);
 }
 
 enum hv_status hv_err_set(struct hv_err *err, enum hv_status s, const char *fmt, ...)
 {
-    if (!err)
+    if (!err) {
         return s;
+    }
     char text[sizeof err->text];
     va_list ap;
     va_start(ap, fmt);
@@ -86,8 +91,9 @@ enum hv_status hv_err_set(struct hv_err *err, enum hv_status s, const char *fmt,
 enum hv_status hv_err_at(struct hv_err *err, enum hv_status s, const char *file, unsigned line,
                          unsigned col, const char *fmt, ...)
 {
-    if (!err)
+    if (!err) {
         return s;
+    }
     struct hv_err made = {.status = s, .line = line, .col = col};
     va_list ap;
     va_start(ap, fmt);
@@ -101,8 +107,9 @@ enum hv_status hv_err_at(struct hv_err *err, enum hv_status s, const char *file,
 
 enum hv_status hv_err_context(struct hv_err *err, const char *fmt, ...)
 {
-    if (!err)
+    if (!err) {
         return HV_EINTERNAL;
+    }
     char what[512], old[sizeof err->text];
     va_list ap;
     va_start(ap, fmt);
@@ -122,16 +129,18 @@ enum hv_status hv_err_context(struct hv_err *err, const char *fmt, ...)
 
 const char *hv_err_format(const struct hv_err *err, char *buf, unsigned long cap)
 {
-    if (cap == 0)
+    if (cap == 0) {
         return buf;
-    if (err->file[0] && err->line && err->col)
+    }
+    if (err->file[0] && err->line && err->col) {
         snprintf(buf, cap, "%s:%u:%u: %s", err->file, err->line, err->col, err->text);
-    else if (err->file[0] && err->line)
+    } else if (err->file[0] && err->line) {
         snprintf(buf, cap, "%s:%u: %s", err->file, err->line, err->text);
-    else if (err->file[0])
+    } else if (err->file[0]) {
         snprintf(buf, cap, "%s: %s", err->file, err->text);
-    else
+    } else {
         snprintf(buf, cap, "%s", err->text);
+    }
     mend_tail(buf);
     return buf;
 }
@@ -145,8 +154,9 @@ static void run_die_hook(void)
 {
     void (*restore)(void) = die_restore;
     die_restore = NULL; /* once: the hook itself may fail */
-    if (restore)
+    if (restore) {
         restore();
+    }
 }
 
 void hv_bug(const char *file, int line, const char *fmt, ...)

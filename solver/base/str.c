@@ -11,11 +11,13 @@
 
 void hv_str_reserve(struct hv_str *s, size_t more)
 {
-    if (more > SIZE_MAX / 4 - s->n)
+    if (more > SIZE_MAX / 4 - s->n) {
         hv_oom(more);
+    }
     size_t want = s->n + more + 1;
-    if (want <= s->cap)
+    if (want <= s->cap) {
         return;
+    }
     size_t cap = s->cap * 2 > 32 ? s->cap * 2 : 32;
     s->cap = cap > want ? cap : want;
     s->p = hv_xrealloc(s->p, s->cap, 1);
@@ -24,8 +26,9 @@ void hv_str_reserve(struct hv_str *s, size_t more)
 void hv_str_add(struct hv_str *s, const char *bytes, size_t n)
 {
     hv_str_reserve(s, n);
-    if (n)
+    if (n) {
         memcpy(s->p + s->n, bytes, n);
+    }
     s->n += n;
     s->p[s->n] = '\0';
 }
@@ -38,9 +41,9 @@ void hv_str_adds(struct hv_str *s, const char *text)
 void hv_str_addu(struct hv_str *s, unsigned long x)
 {
     char digits[3 * sizeof x], *end = digits + sizeof digits, *at = end;
-    do
+    do {
         *--at = (char)('0' + x % 10);
-    while ((x /= 10) > 0);
+    } while ((x /= 10) > 0);
     hv_str_add(s, at, (size_t)(end - at));
 }
 
@@ -71,8 +74,9 @@ void hv_str_addf(struct hv_str *s, const char *fmt, ...)
 void hv_str_clear(struct hv_str *s)
 {
     s->n = 0;
-    if (s->p)
+    if (s->p) {
         s->p[0] = '\0';
+    }
 }
 
 void hv_str_free(struct hv_str *s)

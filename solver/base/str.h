@@ -29,8 +29,9 @@ void hv_str_reserve(struct hv_str *s, size_t more);
 /** Appends one byte. */
 static inline void hv_str_addc(struct hv_str *s, char c)
 {
-    if (s->n + 1 >= s->cap)
+    if (s->n + 1 >= s->cap) {
         hv_str_reserve(s, 1);
+    }
     s->p[s->n++] = c;
     s->p[s->n] = '\0';
 }

@@ -29,19 +29,22 @@ void hv_text_clean(struct hv_str *out, const char *text, size_t n)
             i += (size_t)len;
             continue;
         }
-        if (i > clean)
+        if (i > clean) {
             hv_str_add(out, text + clean, i - clean);
-        if (len <= 0)
+        }
+        if (len <= 0) {
             hv_str_addf(out, "<0x%02X>", (unsigned)s[i]);
-        else if (c == '\n' || c == '\t')
+        } else if (c == '\n' || c == '\t') {
             hv_str_addc(out, ' ');
-        else if (c != '\r' || i + 1 >= n || s[i + 1] != '\n') /* CR LF is one line end */
+        } else if (c != '\r' || i + 1 >= n || s[i + 1] != '\n') { /* CR LF is one line end */
             hv_str_addf(out, "<U+%04X>", (unsigned)c);
+        }
         i += len > 0 ? (size_t)len : 1;
         clean = i;
     }
-    if (i > clean)
+    if (i > clean) {
         hv_str_add(out, text + clean, i - clean);
+    }
 }
 
 #define WORD_CAP 128 /* candidates are names in our own tables; longer ones are never near */
@@ -62,16 +65,18 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 {
     size_t rows[3][WORD_CAP + 1];
     size_t *before = rows[0], *last = rows[1], *row = rows[2];
-    for (size_t j = 0; j <= nb; j++)
+    for (size_t j = 0; j <= nb; j++) {
         last[j] = j, before[j] = 0;
+    }
     for (size_t i = 1; i <= na; i++) {
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
             size_t cost = lower(a[i - 1]) != lower(b[j - 1]);
             row[j] = min3(last[j] + 1, row[j - 1] + 1, last[j - 1] + cost);
             if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
-                lower(a[i - 2]) == lower(b[j - 1]) && before[j - 2] + 1 < row[j])
+                lower(a[i - 2]) == lower(b[j - 1]) && before[j - 2] + 1 < row[j]) {
                 row[j] = before[j - 2] + 1;
+            }
         }
         size_t *spare = before;
         before = last;
@@ -88,8 +93,9 @@ const char *hv_suggest(const char *word, const char *const *candidates, size_t n
     size_t best_d = limit + 1;
     for (size_t i = 0; i < n; i++) {
         size_t c = strlen(candidates[i]), gap = c > len ? c - len : len - c;
-        if (gap > limit || c > WORD_CAP)
+        if (gap > limit || c > WORD_CAP) {
             continue;
+        }
         size_t d = distance(word, len, candidates[i], c);
         /* as many edits as letters: nothing in common */
         if (d < best_d && d < (c > len ? c : len)) {

@@ -15,8 +15,9 @@
 static const char *put(char *buf, size_t cap, const char *text)
 {
     size_t n = strlen(text);
-    if (cap == 0)
+    if (cap == 0) {
         return buf;
+    }
     n = n < cap ? n : cap - 1;
     memcpy(buf, text, n);
     buf[n] = '\0';
@@ -39,12 +40,14 @@ static void put_decimals(char *buf, size_t cap, double x, int decimals)
     unsigned long n = (unsigned long)whole + (rest > 0.5);
     *--at = '\0';
     for (int i = 0; i <= decimals || n > 0; i++, n /= 10) {
-        if (decimals > 0 && i == decimals)
+        if (decimals > 0 && i == decimals) {
             *--at = '.';
+        }
         *--at = (char)('0' + n % 10);
     }
-    if (signbit(x))
+    if (signbit(x)) {
         *--at = '-';
+    }
     put(buf, cap, at);
 }
 
@@ -52,10 +55,12 @@ static void put_decimals(char *buf, size_t cap, double x, int decimals)
 static void trim_zeros(char *buf)
 {
     size_t n = strlen(buf);
-    while (n > 0 && buf[n - 1] == '0')
+    while (n > 0 && buf[n - 1] == '0') {
         buf[--n] = '\0';
-    if (n > 0 && buf[n - 1] == '.')
+    }
+    if (n > 0 && buf[n - 1] == '.') {
         buf[n - 1] = '\0';
+    }
 }
 
 /* Three significant digits of x ≥ 0 without trailing zeros; whole numbers keep all their digits. */
@@ -67,8 +72,9 @@ static void digits3(char *buf, size_t cap, double x)
     }
     int decimals = x >= 99.95 ? 0 : x >= 9.995 ? 1 : x >= 0.9995 ? 2 : 3;
     put_decimals(buf, cap, x, decimals);
-    if (decimals)
+    if (decimals) {
         trim_zeros(buf);
+    }
 }
 
 struct step {
@@ -82,15 +88,17 @@ static const char *fmt_steps(char *buf, size_t cap, double x, const struct step 
                              const char *unit)
 {
     char d[HV_FMT_CAP];
-    if (isnan(x))
+    if (isnan(x)) {
         return put(buf, cap, UNKNOWN_TEXT);
+    }
     double size = fabs(x);
     if (isinf(x)) {
         snprintf(buf, cap, "%sinf %s", x < 0 ? "-" : "", unit[0] ? unit : steps[0].name);
         return buf;
     }
-    while (steps[1].name && size / steps->size >= steps->up_to)
+    while (steps[1].name && size / steps->size >= steps->up_to) {
         steps++;
+    }
     digits3(d, sizeof d, size / steps->size);
     const char *all[] = {x < 0 ? "-" : "", d, " ", steps->name, unit};
     size_t n = 0;
@@ -123,10 +131,12 @@ const char *hv_fmt_seconds(char *buf, size_t cap, double s)
         {1e-9, 999.5, "ns"}, {HV_US, 999.5, "us"}, {HV_MS, 999.5, "ms"}, {1, 119.5, "s"},
         {60, 119.5, "min"},  {3600, 47.95, "h"},   {86400, 0, "d"},      {0, 0, NULL},
     };
-    if (fabs(s) < 1e-15) /* what sums of doubles leave */
+    if (fabs(s) < 1e-15) { /* what sums of doubles leave */
         return put(buf, cap, "0 s");
-    if (isinf(s))
+    }
+    if (isinf(s)) {
         return put(buf, cap, s < 0 ? "-inf s" : "inf s");
+    }
     return fmt_steps(buf, cap, s, steps, "");
 }
 
@@ -149,16 +159,19 @@ const char *hv_fmt_percent(char *buf, size_t cap, double frac)
 
 const char *hv_fmt_fixed(char *buf, size_t cap, double x, int decimals)
 {
-    if (isnan(x))
+    if (isnan(x)) {
         return put(buf, cap, UNKNOWN_TEXT);
-    if (isinf(x))
+    }
+    if (isinf(x)) {
         return put(buf, cap, x < 0 ? "-inf" : "inf");
+    }
     char d[HV_FMT_CAP];
     decimals = decimals < 0 ? 0 : decimals > 17 ? 17 : decimals;
-    if (fabs(x) >= 1e18)
+    if (fabs(x) >= 1e18) {
         snprintf(d, sizeof d, "%.3g", x);
-    else
+    } else {
         put_decimals(d, sizeof d, x, decimals);
+    }
     /* no "-0.0" for something that rounds to nothing */
     bool zero = d[0] == '-' && strspn(d + 1, "0.") == strlen(d + 1);
     return put(buf, cap, zero ? d + 1 : d);
@@ -168,22 +181,26 @@ const char *hv_fmt_general(char *buf, size_t cap, double x, int digits)
 {
     double size = fabs(x);
     int decimals = digits - 1;
-    if (isnan(x))
+    if (isnan(x)) {
         return put(buf, cap, UNKNOWN_TEXT);
-    for (; decimals > 0 && size >= powers[digits - decimals]; decimals--)
+    }
+    for (; decimals > 0 && size >= powers[digits - decimals]; decimals--) {
         continue;
+    }
     /* small ones have more decimals, and with too large or too small ones there is an exponent */
     if (digits > 9 || size < 0.1 || size >= powers[digits] - 0.5) {
-        if (x == 0)
+        if (x == 0) {
             return put(buf, cap, signbit(x) ? "-0" : "0");
+        }
         snprintf(buf, cap, "%.*g", digits, x);
         return buf;
     }
     char d[HV_FMT_CAP];
     decimals += size < 1;
     put_decimals(d, sizeof d, x, decimals);
-    if (decimals > 0)
+    if (decimals > 0) {
         trim_zeros(d);
+    }
     return put(buf, cap, d);
 }
 
@@ -191,12 +208,14 @@ const char *hv_fmt_count(char *buf, size_t cap, double x)
 {
     char d[HV_FMT_CAP], out[HV_FMT_CAP];
     hv_fmt_fixed(d, sizeof d, x, 0);
-    if (isnan(x) || isinf(x) || fabs(x) >= 1e18)
+    if (isnan(x) || isinf(x) || fabs(x) >= 1e18) {
         return put(buf, cap, d);
+    }
     size_t n = strlen(d), k = 0, sign = d[0] == '-';
     for (size_t i = 0; i < n; i++) {
-        if (i > sign && (n - i) % 3 == 0)
+        if (i > sign && (n - i) % 3 == 0) {
             out[k++] = ',';
+        }
         out[k++] = d[i];
     }
     out[k] = '\0';
@@ -208,36 +227,43 @@ const char *hv_fmt_count(char *buf, size_t cap, double x)
 static void tidy_exponent(char *d)
 {
     char *comma = strchr(d, ',');
-    if (comma)
+    if (comma) {
         *comma = '.';
+    }
     char *e = strchr(d, 'e');
-    if (!e)
+    if (!e) {
         return;
+    }
     char *to = e + 1, *from = e + 1;
-    if (*from == '-')
+    if (*from == '-') {
         to++, from++;
-    else if (*from == '+')
+    } else if (*from == '+') {
         from++;
-    while (*from == '0' && from[1])
+    }
+    while (*from == '0' && from[1]) {
         from++;
+    }
     memmove(to, from, strlen(from) + 1);
 }
 
 const char *hv_fmt_double(char *buf, size_t cap, double x)
 {
     char d[HV_FMT_CAP];
-    if (isnan(x))
+    if (isnan(x)) {
         return put(buf, cap, "nan");
-    if (isinf(x))
+    }
+    if (isinf(x)) {
         return put(buf, cap, x < 0 ? "-inf" : "inf");
+    }
     if (x == floor(x) && fabs(x) < 9007199254740992.0) {
         snprintf(d, sizeof d, "%.0f", x);
         return put(buf, cap, d);
     }
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(d, sizeof d, "%.*g", digits, x);
-        if (strtod(d, NULL) == x)
+        if (strtod(d, NULL) == x) {
             break;
+        }
     }
     tidy_exponent(d);
     return put(buf, cap, d);

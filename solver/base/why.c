@@ -8,13 +8,15 @@
 void hv_why_add(struct hv_why *w, const char *name, double value, const char *unit, const char *fmt,
                 ...)
 {
-    if (!w)
+    if (!w) {
         return;
+    }
     if (w->n == w->cap) {
         size_t cap = w->cap ? w->cap * 2 : 16;
         struct hv_why_term *grown = hv_arena_new(w->arena, struct hv_why_term, cap);
-        if (w->n)
+        if (w->n) {
             memcpy(grown, w->terms, w->n * sizeof *grown);
+        }
         w->terms = grown;
         w->cap = cap;
     }

@@ -66,8 +66,9 @@ static void find_runs(struct hv_cost *k)
     size_t n = k->model->n_blocks;
     k->runs = hv_arena_new(&k->arena, struct hv__run, n ? n : 1);
     for (size_t i = 0; i < n; i++) {
-        if (!k->n_runs || k->runs[k->n_runs - 1].cls != k->cls[i])
+        if (!k->n_runs || k->runs[k->n_runs - 1].cls != k->cls[i]) {
             k->runs[k->n_runs++] = (struct hv__run){(int)i, (int)i, k->cls[i]};
+        }
         k->runs[k->n_runs - 1].to = (int)i + 1;
     }
 }
@@ -82,18 +83,21 @@ struct hv_cost *hv_cost_new(struct hv_cluster *c, struct hv_model *m, const stru
     size_t n = m->n_blocks ? m->n_blocks : 1;
     k->cls = hv_arena_new(&k->arena, unsigned, n);
     k->representative = hv_arena_new(&k->arena, size_t, n);
-    if (m->kind == HV_MODEL_MODULES)
+    if (m->kind == HV_MODEL_MODULES) {
         hv__modules_open(k);
-    for (size_t i = 0; i < m->n_blocks && !k->subs; i++)
+    }
+    for (size_t i = 0; i < m->n_blocks && !k->subs; i++) {
         same_class(k, i);
+    }
     find_runs(k);
     return k;
 }
 
 void hv_cost_free(struct hv_cost *k)
 {
-    if (!k)
+    if (!k) {
         return;
+    }
     hv__modules_close(k);
     hv_cluster_unref(k->cluster);
     hv_model_unref(k->model);
@@ -154,8 +158,9 @@ static uint64_t mix(uint64_t h, uint64_t word)
  */
 uint64_t hv__signature(const struct hv_cluster *c, const uint32_t *devices, size_t n)
 {
-    if (!devices || !n)
+    if (!devices || !n) {
         return 0;
+    }
     bool named = c->n_links || c->matrix_bytes_per_s || c->matrix_latency_s;
     uint64_t h = HV_HASH_START;
     uint32_t first = hv_cluster_device(c, devices[0]).node;
@@ -184,15 +189,18 @@ static uint64_t moe_signature(const struct hv_moe_knobs *m)
         memcpy(&word, &shares[i], sizeof word);
         h = mix(h, word);
     }
-    for (size_t i = 0; i < HV_COUNT(counts); i++)
+    for (size_t i = 0; i < HV_COUNT(counts); i++) {
         h = mix(h, (uint64_t)(int64_t)counts[i]);
-    for (size_t i = 0; i < m->n_owners; i++)
+    }
+    for (size_t i = 0; i < m->n_owners; i++) {
         h = mix(h, (uint64_t)(int64_t)m->owners[i]);
+    }
     for (size_t i = 0; i < m->n_copies; i++) {
         const struct hv_expert_copies *c = &m->copies[i];
         h = mix(mix(h, (uint64_t)(int64_t)c->expert), c->everywhere ? UINT64_MAX : c->n_ranks);
-        for (size_t r = 0; r < c->n_ranks; r++)
+        for (size_t r = 0; r < c->n_ranks; r++) {
             h = mix(h, (uint64_t)(int64_t)c->ranks[r]);
+        }
     }
     return h ? h : 1;
 }
@@ -243,16 +251,18 @@ static uint64_t hash_key(const struct key *key)
 {
     uint64_t words[sizeof *key / sizeof(uint64_t)], h = HV_HASH_START;
     memcpy(words, key, sizeof words);
-    for (size_t i = 0; i < HV_COUNT(words); i++)
+    for (size_t i = 0; i < HV_COUNT(words); i++) {
         h = mix(h, words[i]);
+    }
     return h ^ (h >> 32);
 }
 
 static struct entry *slot_of(const struct hv__memo *memo, const struct key *key)
 {
     size_t i = (size_t)hash_key(key) & (memo->cap - 1);
-    while (memo->entries[i].used && memcmp(&memo->entries[i].key, key, sizeof *key))
+    while (memo->entries[i].used && memcmp(&memo->entries[i].key, key, sizeof *key)) {
         i = (i + 1) & (memo->cap - 1);
+    }
     return &memo->entries[i];
 }
 
@@ -260,8 +270,9 @@ static void grow(struct hv__memo *memo)
 {
     struct hv__memo bigger = {.cap = memo->cap ? memo->cap * 2 : 256};
     bool fresh = bigger.cap > MEMO_LIMIT;
-    if (fresh)
+    if (fresh) {
         bigger.cap = MEMO_LIMIT;
+    }
     bigger.entries = hv_xcalloc(bigger.cap, sizeof *bigger.entries);
     for (size_t i = 0; i < memo->cap && !fresh; i++) {
         if (memo->entries[i].used) {
@@ -292,18 +303,22 @@ struct hv_part_cost hv_cost_part(struct hv_cost *k, enum hv_part part, size_t bl
                                  const struct hv_part_query *q, struct hv_why *why)
 {
     bool in_block = part == HV_PART_ATTENTION || part == HV_PART_FFN;
-    if (in_block && block >= k->model->n_blocks)
+    if (in_block && block >= k->model->n_blocks) {
         return (struct hv_part_cost){0};
-    if (k->subs)
+    }
+    if (k->subs) {
         return hv__modules_part(k, part, block, q, why);
+    }
     unsigned cls = in_block ? k->cls[block] : 0;
     struct hv__ask ask = {
         k, part, in_block ? k->representative[cls] : 0, q, why, NULL,
     };
-    if (why)
+    if (why) {
         return hv__price(&ask);
-    if (2 * (k->memo->n + 1) > k->memo->cap)
+    }
+    if (2 * (k->memo->n + 1) > k->memo->cap) {
         grow(k->memo);
+    }
     struct key key;
     fill_key(k, part, cls, q, &key);
     struct entry *e = slot_of(k->memo, &key);
@@ -316,8 +331,9 @@ struct hv_part_cost hv_cost_part(struct hv_cost *k, enum hv_part part, size_t bl
 
 double hv__collective_s(struct hv_cost *k, const struct hv_collective_query *q, uint64_t signature)
 {
-    if (2 * (k->memo->n + 1) > k->memo->cap)
+    if (2 * (k->memo->n + 1) > k->memo->cap) {
         grow(k->memo);
+    }
     struct key key;
     memset(&key, 0, sizeof key);
     key.group = signature;
@@ -338,16 +354,18 @@ double hv__collective_s(struct hv_cost *k, const struct hv_collective_query *q, 
 struct hv_overlap hv__units(struct hv_cost *k, const struct hv_units *runs, size_t n_runs,
                             size_t window)
 {
-    if (2 * (k->memo->n + 1) > k->memo->cap)
+    if (2 * (k->memo->n + 1) > k->memo->cap) {
         grow(k->memo);
+    }
     struct key key;
     memset(&key, 0, sizeof key);
     key.group = HV_HASH_START;
     for (size_t i = 0; i < n_runs; i++) {
         uint64_t words[sizeof *runs / sizeof(uint64_t)];
         memcpy(words, &runs[i], sizeof words);
-        for (size_t w = 0; w < HV_COUNT(words); w++)
+        for (size_t w = 0; w < HV_COUNT(words); w++) {
             key.group = mix(key.group, words[w]);
+        }
     }
     key.members = (unsigned)n_runs;
     key.window = (unsigned)window;
@@ -364,12 +382,14 @@ struct hv_overlap hv__units(struct hv_cost *k, const struct hv_units *runs, size
 const struct hv_device_kind *hv__slower(const struct hv_cost *k, const struct hv_device_kind *a,
                                         const struct hv_device_kind *b)
 {
-    if (a == b)
+    if (a == b) {
         return a; /* the devices of a group are mostly of one kind */
+    }
     double x = hv_efficiency_of(a, k->job.precision).gemm_flops_per_s;
     double y = hv_efficiency_of(b, k->job.precision).gemm_flops_per_s;
-    if (!hv_known(x) || !hv_known(y))
+    if (!hv_known(x) || !hv_known(y)) {
         return hv_known(y) ? a : b;
+    }
     return y < x ? b : a;
 }
 
@@ -379,15 +399,17 @@ static enum hv_status check_measured(struct hv_cost *k, const struct hv_device_k
     double all_s = 0;
     for (size_t i = 0; i < k->model->n_blocks; i++) {
         double own_s = hv_cost_floor_s(k, HV_PART_ATTENTION, i, d);
-        if (!hv_known(own_s))
+        if (!hv_known(own_s)) {
             return hv_err_set(err, HV_ENO,
                               "layer %zu was measured neither on %s nor on another device of this "
                               "cluster: add its forward_ms and backward_ms",
                               i, d->name);
+        }
         all_s += own_s;
     }
-    if (all_s > 0)
+    if (all_s > 0) {
         return HV_OK;
+    }
     return hv_err_set(err, HV_ENO,
                       "no layer of the model takes any time on %s: there is nothing "
                       "to plan",
@@ -400,8 +422,9 @@ enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *
     switch (k->model->kind) {
     case HV_MODEL_TRANSFORMER:
     case HV_MODEL_GRAPH:
-        if (hv_device_has(d, k->job.precision) && hv_known(d->memory_bytes_per_s))
+        if (hv_device_has(d, k->job.precision) && hv_known(d->memory_bytes_per_s)) {
             return HV_OK;
+        }
         return hv_err_set(err, HV_ENO, "%s has no %s: choose another precision or another device",
                           d->name,
                           hv_known(d->memory_bytes_per_s) ? hv_precision_name(k->job.precision)
@@ -411,8 +434,9 @@ enum hv_status hv__check_device(struct hv_cost *k, const struct hv_device_kind *
     case HV_MODEL_MODULES:
         for (size_t i = 0; i < k->n_subs; i++) {
             enum hv_status st = hv__check_device(k->subs[i], d, err);
-            if (st != HV_OK)
+            if (st != HV_OK) {
                 return st;
+            }
         }
         return HV_OK;
     case HV_MODEL_KIND_N:
@@ -426,10 +450,12 @@ enum hv_status hv_cost_layers(struct hv_cost *k, const struct hv_part_query *q,
                               struct hv_err *err)
 {
     enum hv_status st = hv__check_device(k, q->device, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
-    if (k->subs)
+    }
+    if (k->subs) {
         return hv__modules_layers(k, q, arena, out, err);
+    }
     size_t n = k->model->n_blocks;
     *out = (struct hv_layer_table){.n_blocks = n,
                                    .forward_s = hv_arena_new(arena, double, n + 1),
@@ -442,8 +468,9 @@ enum hv_status hv_cost_layers(struct hv_cost *k, const struct hv_part_query *q,
         double saved = out->saved_bytes[i];
         for (int half = 0; half < 2; half++) {
             struct hv_part_cost *c = &halves[half];
-            if (i == 0 || k->cls[i] != k->cls[i - 1])
+            if (i == 0 || k->cls[i] != k->cls[i - 1]) {
                 *c = hv_cost_part(k, half ? HV_PART_FFN : HV_PART_ATTENTION, i, q, NULL);
+            }
             f += c->forward_s + c->tp_forward_s + c->cp_forward_s + c->ep_forward_s;
             b += c->input_grad_s + c->weight_grad_s + c->recompute_s + c->tp_backward_s +
                  c->cp_backward_s + c->ep_backward_s;

@@ -19,26 +19,30 @@ void hv__modules_open(struct hv_cost *k)
         struct hv_model *leaf = NULL;
         memcpy(&leaf, &k->leaves[i].model, sizeof leaf); /* a reference of our own is taken */
         struct hv_cost *s = k->subs[i] = hv_cost_new(k->cluster, leaf, &k->job);
-        for (size_t b = 0; b < leaf->n_blocks; b++)
+        for (size_t b = 0; b < leaf->n_blocks; b++) {
             k->cls[k->leaves[i].first + b] = k->n_classes + s->cls[b];
-        for (unsigned c = 0; c < s->n_classes; c++)
+        }
+        for (unsigned c = 0; c < s->n_classes; c++) {
             k->representative[k->n_classes + c] = k->leaves[i].first + s->representative[c];
+        }
         k->n_classes += s->n_classes;
     }
 }
 
 void hv__modules_close(struct hv_cost *k)
 {
-    for (size_t i = 0; i < k->n_subs; i++)
+    for (size_t i = 0; i < k->n_subs; i++) {
         hv_cost_free(k->subs[i]);
+    }
 }
 
 /* The leaf that holds a block; the last one for blocks beyond. */
 static size_t leaf_of(const struct hv_cost *k, size_t block)
 {
     size_t i = 0;
-    while (i + 1 < k->n_subs && block >= k->leaves[i + 1].first)
+    while (i + 1 < k->n_subs && block >= k->leaves[i + 1].first) {
         i++;
+    }
     return i;
 }
 
@@ -68,8 +72,9 @@ struct hv_part_cost hv__modules_part(struct hv_cost *k, enum hv_part part, size_
     size_t i = leaf_of(k, block), last = k->n_subs - 1;
     if (part == HV_PART_EMBEDDING || part == HV_PART_HEAD) {
         i = part == HV_PART_HEAD ? last : 0;
-        if (part == HV_PART_HEAD && k->leaves[i].feeds)
+        if (part == HV_PART_HEAD && k->leaves[i].feeds) {
             return (struct hv_part_cost){0};
+        }
         struct hv_part_query end = query_of(k, i, q);
         return hv_cost_part(k->subs[i], part, 0, &end, why);
     }
@@ -86,8 +91,9 @@ double hv__modules_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
         return hv_cost_floor_s(k->subs[i], part, block - k->leaves[i].first, device);
     }
     for (size_t i = 0; i < k->n_subs; i++) {
-        if (part == HV_PART_EMBEDDING || !k->leaves[i].feeds)
+        if (part == HV_PART_EMBEDDING || !k->leaves[i].feeds) {
             sum += hv_cost_floor_s(k->subs[i], part, 0, device);
+        }
     }
     return sum;
 }
@@ -119,16 +125,19 @@ static void add_table(const struct hv_cost *k, size_t leaf, const struct hv_laye
     }
     out->output_bytes = fmax(out->output_bytes, own->output_bytes);
     size_t end = at + own->n_blocks;
-    if (leaf == 0)
+    if (leaf == 0) {
         out->embedding = own->embedding;
-    else if (own->n_blocks > 0)
+    } else if (own->n_blocks > 0) {
         fold_end(&own->embedding, out, at + 1, end);
-    if (k->leaves[leaf].feeds)
+    }
+    if (k->leaves[leaf].feeds) {
         return;
-    if (leaf + 1 == k->n_subs)
+    }
+    if (leaf + 1 == k->n_subs) {
         out->head = own->head;
-    else if (own->n_blocks > 0)
+    } else if (own->n_blocks > 0) {
         fold_end(&own->head, out, end, end);
+    }
 }
 
 enum hv_status hv__modules_layers(struct hv_cost *k, const struct hv_part_query *q,
@@ -145,8 +154,9 @@ enum hv_status hv__modules_layers(struct hv_cost *k, const struct hv_part_query 
         struct hv_layer_table own;
         struct hv_part_query leaf = query_of(k, i, q);
         enum hv_status st = hv_cost_layers(k->subs[i], &leaf, arena, &own, err);
-        if (st != HV_OK)
+        if (st != HV_OK) {
             return st;
+        }
         add_table(k, i, &own, out);
     }
     return HV_OK;
@@ -181,8 +191,9 @@ static bool part_of_range(const struct hv_cost *k, const struct hv_stage *s, siz
     int first2 = 2 * (int)k->leaves[leaf].first, shift = (int)base2 - first2;
     int end2 = 2 * (int)k->leaves[leaf].model->n_blocks;
     int from2 = s->ranges[chunk].from2 + shift, to2 = s->ranges[chunk].to2 + shift;
-    if (from2 == to2 && leaf_of(k, (size_t)(from2 + first2) / 2) != leaf)
+    if (from2 == to2 && leaf_of(k, (size_t)(from2 + first2) / 2) != leaf) {
         return false;
+    }
     out->from2 = from2 > 0 ? from2 : 0;
     out->to2 = to2 < end2 ? to2 : end2;
     return from2 == to2 || out->from2 < out->to2;
@@ -191,11 +202,13 @@ static bool part_of_range(const struct hv_cost *k, const struct hv_stage *s, siz
 /* Does the stage hold this end of the leaf: as it says, or because it holds the block beside it? */
 static int has_end(int told, const struct hv_range *ranges, size_t n, int at2, bool last)
 {
-    if (told >= 0)
+    if (told >= 0) {
         return told;
+    }
     for (size_t i = 0; i < n; i++) {
-        if ((last ? ranges[i].to2 : ranges[i].from2) == at2)
+        if ((last ? ranges[i].to2 : ranges[i].from2) == at2) {
             return 1;
+        }
     }
     return 0;
 }
@@ -203,8 +216,9 @@ static int has_end(int told, const struct hv_range *ranges, size_t n, int at2, b
 /* Knobs of experts name blocks of the module; the leaf counts its own. */
 static void shift_moe(struct piece *p, struct hv_stage *s, int by)
 {
-    if (s->n_moe == 0 || by == 0)
+    if (s->n_moe == 0 || by == 0) {
         return;
+    }
     p->moe = hv_xmalloc(s->n_moe * sizeof *p->moe);
     memcpy(p->moe, s->moe, s->n_moe * sizeof *p->moe);
     for (size_t i = 0; i < s->n_moe; i++) {
@@ -224,8 +238,9 @@ static size_t blocks_before(const struct hv_cost *k, const struct hv_stage *s, s
     struct hv_range r;
     for (size_t c = 0; c <= chunk; c++) {
         for (size_t i = 0; i < (c == chunk ? leaf : k->n_subs); i++) {
-            if (part_of_range(k, s, c, i, &r))
+            if (part_of_range(k, s, c, i, &r)) {
                 n += (size_t)(r.to2 + 1) / 2 - (size_t)r.from2 / 2;
+            }
         }
     }
     return n;
@@ -243,8 +258,9 @@ static bool make_piece(const struct hv_cost *k, const struct hv_stage_query *q, 
         begun = n == 0 ? c : begun;
         n += part_of_range(k, from, c, p->leaf, &p->ranges[n]);
     }
-    if (n == 0)
+    if (n == 0) {
         return false;
+    }
     p->stages = hv_xmalloc(q->replica->n_stages * sizeof *p->stages);
     memcpy(p->stages, q->replica->stages, q->replica->n_stages * sizeof *p->stages);
     struct hv_stage *s = &p->stages[q->stage];
@@ -271,8 +287,9 @@ static bool make_piece(const struct hv_cost *k, const struct hv_stage_query *q, 
         p->q.tokens = leaf->model->patch_tokens;
         p->q.context = 0;
     }
-    if (q->scales && q->sequences > 0)
+    if (q->scales && q->sequences > 0) {
         p->q.sequences = q->sequences * q->scales[p->leaf];
+    }
     return true;
 }
 
@@ -331,18 +348,21 @@ enum hv_status hv__modules_pass(struct hv_cost *k, const struct hv_stage_query *
     for (size_t i = 0; st == HV_OK && i < k->n_subs && q->chunk < s->n_ranges; i++) {
         struct piece p = {.leaf = i};
         struct hv_pass own;
-        if (make_piece(k, q, q->chunk, q->chunk + 1, &p) && (q->scales == NULL || q->scales[i] > 0))
+        if (make_piece(k, q, q->chunk, q->chunk + 1, &p) &&
+            (q->scales == NULL || q->scales[i] > 0)) {
             st = hv_cost_pass(k->subs[i], &p.q, &own, err);
-        else
+        } else {
             own = (struct hv_pass){.hop_bytes = out->hop_bytes};
+        }
         if (st == HV_OK) {
             add_milestones(&own, backward_s(out), 2 * (int)k->leaves[i].first, &list);
             add_pass(&own, out);
         }
         free_piece(&p);
     }
-    if (list.n > 0)
+    if (list.n > 0) {
         hv__keep_milestones(k, list.items, list.n, out);
+    }
     hv_vec_free(&list);
     return st;
 }
@@ -379,8 +399,9 @@ enum hv_status hv__modules_memory(struct hv_cost *k, const struct hv_stage_query
         struct hv_memory own;
         if (make_piece(k, q, 0, s->n_ranges, &p)) {
             st = hv_cost_memory(k->subs[i], &p.q, &own, err);
-            if (st == HV_OK)
+            if (st == HV_OK) {
                 add_memory(&own, any, out);
+            }
             any = true;
         }
         free_piece(&p);

@@ -129,8 +129,9 @@ static void add_sums(const struct hv_plan *p, struct hv_arena *arena, struct hv_
 static bool goes_on(const struct hv_plan *p, size_t i)
 {
     for (size_t k = i + 1; k < p->n_jobs; k++) {
-        if (p->jobs[k].continues == (int)i)
+        if (p->jobs[k].continues == (int)i) {
             return true;
+        }
     }
     return false;
 }

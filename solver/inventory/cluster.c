@@ -315,8 +315,9 @@ double hv_node_flow_bytes_per_s(const struct hv_node_group *g)
 {
     double most = fmax(1, floor(g->nic.bytes_per_s / NIC_LEAST_BYTES_PER_S));
     uint32_t nics = g->n_nics > 1 ? g->n_nics : 1;
-    if (most < nics)
+    if (most < nics) {
         nics = (uint32_t)most;
+    }
     uint32_t each = nics > g->n_devices && g->n_devices > 0 ? nics / g->n_devices : 1;
     return g->nic.bytes_per_s * each / nics;
 }

@@ -39,8 +39,9 @@ static void finding_put(struct hv_findings *f, enum hv_violation_code code, doub
     if (f->n == f->cap) {
         size_t cap = f->cap > 0 ? 2 * f->cap : 8;
         struct hv_violation *items = hv_arena_new(f->arena, struct hv_violation, cap);
-        for (size_t i = 0; i < f->n; i++)
+        for (size_t i = 0; i < f->n; i++) {
             items[i] = f->items[i];
+        }
         f->items = items;
         f->cap = cap;
     }
@@ -53,8 +54,9 @@ static void finding_put(struct hv_findings *f, enum hv_violation_code code, doub
 size_t hv_findings_of_rules(const struct hv_findings *f)
 {
     size_t n = 0;
-    for (size_t i = 0; i < f->n; i++)
+    for (size_t i = 0; i < f->n; i++) {
         n += !hv_violation_is_limit(f->items[i].code);
+    }
     return n;
 }
 
@@ -75,8 +77,9 @@ void hv_check_stage_add(const struct hv_check *c, const struct hv_check_stage *a
 {
     struct hv_str where = {0}, text = {0};
     hv_str_addf(&where, "replicas[%zu].stages[%zu]", at->replica, at->stage);
-    if (key != NULL)
+    if (key != NULL) {
         hv_str_addf(&where, ".%s", key);
+    }
     va_list ap;
     va_start(ap, fmt);
     hv_str_addv(&text, fmt, ap);
@@ -109,35 +112,39 @@ static void check_batch_sum(const struct hv_check *c)
         sum += (double)r->count * (double)hv_replica_sequences(c->p, r);
     }
     double missing = (double)c->j->global_batch - sum;
-    if (missing != 0)
+    if (missing != 0) {
         hv_finding_add(c->out, HV_V_BATCH_SUM, missing, "replicas",
                        "the replicas run %.0f sequences per iteration, the global batch is %lld: "
                        "%.0f %s",
                        sum, (long long)c->j->global_batch, fabs(missing),
                        missing > 0 ? "are missing" : "too many");
+    }
 }
 
 static void check_exactness(const struct hv_check *c)
 {
     const struct hv_objective *o = &c->j->objective;
     const struct hv_plan *p = c->p;
-    if (o->allow_stale_given && !o->allow_stale && hv_plan_is_stale(p))
+    if (o->allow_stale_given && !o->allow_stale && hv_plan_is_stale(p)) {
         hv_finding_add(c->out, HV_V_STALE, HV_UNKNOWN, "schedule.name",
                        "schedule %s with sync %s trains on stale weights and the objective says "
                        "allow_stale false",
                        p->schedule.name, hv_sync_kind_words[p->sync.kind]);
-    if (!o->allow_drop_given || o->allow_drop)
+    }
+    if (!o->allow_drop_given || o->allow_drop) {
         return;
+    }
     for (size_t i = 0; i < p->n_replicas; i++) {
         for (size_t k = 0; k < p->replicas[i].n_stages; k++) {
             const struct hv_stage *s = &p->replicas[i].stages[k];
             struct hv_check_stage at = {i, k, &p->replicas[i], s};
             for (size_t e = 0; e < s->n_moe; e++) {
-                if (s->moe[e].capacity_factor > 0)
+                if (s->moe[e].capacity_factor > 0) {
                     hv_check_stage_add(c, &at, "moe", HV_V_DROP, s->moe[e].capacity_factor,
                                        "capacity_factor %g drops tokens above it and the objective "
                                        "says allow_drop false; 0 is dropless",
                                        s->moe[e].capacity_factor);
+                }
             }
         }
     }
@@ -147,26 +154,30 @@ static void check_slices(const struct hv_check *c)
 {
     const struct hv_plan_schedule *s = &c->p->schedule;
     int64_t sum = 0;
-    for (size_t i = 0; i < s->n_slice_tokens; i++)
+    for (size_t i = 0; i < s->n_slice_tokens; i++) {
         sum += s->slice_tokens[i];
-    if (s->n_slice_tokens > 0 && sum != c->j->sequence)
+    }
+    if (s->n_slice_tokens > 0 && sum != c->j->sequence) {
         hv_finding_add(c->out, HV_V_DIVISIBLE, (double)(c->j->sequence - sum), "schedule.slices",
                        "the slices hold %lld tokens, a sequence has %lld", (long long)sum,
                        (long long)c->j->sequence);
-    else if (s->slices > c->j->sequence)
+    } else if (s->slices > c->j->sequence) {
         hv_finding_add(c->out, HV_V_DIVISIBLE, (double)(s->slices - c->j->sequence),
                        "schedule.slices", "a sequence of %lld tokens has no %d slices",
                        (long long)c->j->sequence, s->slices);
+    }
 }
 
 void hv_plan_check(const struct hv_plan *p, const struct hv_model *m, const struct hv_job *j,
                    struct hv_findings *out)
 {
     struct hv_check c = {.p = p, .m = m, .j = j, .out = out, .n_halves = 2 * m->n_blocks};
-    if (p->n_replicas == 0)
+    if (p->n_replicas == 0) {
         return;
-    if (p->mode == HV_MODE_TRAIN && !hv_plan_is_stale(p))
+    }
+    if (p->mode == HV_MODE_TRAIN && !hv_plan_is_stale(p)) {
         check_batch_sum(&c);
+    }
     hv_check_devices(&c);
     hv_check_blocks(&c);
     for (size_t i = 0; i < p->n_replicas; i++) {

@@ -20,12 +20,14 @@ static bool divides(int64_t part, int64_t whole)
 /* q with q² × depth = degree (2d, 2.5d) or q³ = degree (3d); 1d: the degree; 0: there is none. */
 static int heads_degree(const struct hv_tp *tp)
 {
-    if (tp->scheme == HV_TP_1D)
+    if (tp->scheme == HV_TP_1D) {
         return tp->degree;
+    }
     for (int64_t q = 1; q * q <= tp->degree; q++) {
         int64_t made = tp->scheme == HV_TP_3D ? q * q * q : q * q * tp->depth;
-        if (made == tp->degree)
+        if (made == tp->degree) {
             return (int)q;
+        }
     }
     return 0;
 }
@@ -33,32 +35,38 @@ static int heads_degree(const struct hv_tp *tp)
 static void check_tp_shape(const struct hv_check *c, const struct hv_check_stage *at)
 {
     const struct hv_tp *tp = &at->s->tp;
-    if (heads_degree(tp) != 0)
+    if (heads_degree(tp) != 0) {
         return;
-    if (tp->scheme == HV_TP_3D)
+    }
+    if (tp->scheme == HV_TP_3D) {
         hv_check_stage_add(c, at, "tp", HV_V_DIVISIBLE, HV_UNKNOWN,
                            "tp scheme 3d needs a degree that is a cube, %d is none", tp->degree);
-    else
+    } else {
         hv_check_stage_add(c, at, "tp", HV_V_DIVISIBLE, HV_UNKNOWN,
                            "tp scheme %s needs degree = depth x q x q, %d with depth %d is none",
                            hv_tp_scheme_words[tp->scheme], tp->degree, tp->depth);
+    }
 }
 
 /* Shards of unequal size: each rank has whole heads, and no other dimension is cut with them. */
 static void check_tp_shares(const struct hv_check *c, const struct hv_check_stage *at)
 {
     const struct hv_tp *tp = &at->s->tp;
-    if (tp->shares == NULL)
+    if (tp->shares == NULL) {
         return;
-    if (tp->scheme != HV_TP_1D)
+    }
+    if (tp->scheme != HV_TP_1D) {
         hv_check_stage_add(c, at, "tp.shares", HV_V_DIVISIBLE, HV_UNKNOWN,
                            "tp scheme %s has equal shards only", hv_tp_scheme_words[tp->scheme]);
-    if (at->s->cp.degree > 1)
+    }
+    if (at->s->cp.degree > 1) {
         hv_check_stage_add(c, at, "tp.shares", HV_V_DIVISIBLE, HV_UNKNOWN,
                            "unequal tensor shards do not go with cp %d", at->s->cp.degree);
-    if (c->p->mode == HV_MODE_SERVE)
+    }
+    if (c->p->mode == HV_MODE_SERVE) {
         hv_check_stage_add(c, at, "tp.shares", HV_V_DIVISIBLE, HV_UNKNOWN,
                            "a plan that serves has equal tensor shards only");
+    }
 }
 
 static void check_product(const struct hv_check *c, const struct hv_check_stage *at)
@@ -71,21 +79,26 @@ static void check_product(const struct hv_check *c, const struct hv_check_stage 
         return;
     }
     double ranks = (double)(s->n_devices / count), product = 1;
-    if (s->place.n > 0)
+    if (s->place.n > 0) {
         return;
-    for (size_t i = 0; i < s->mesh.n; i++)
+    }
+    for (size_t i = 0; i < s->mesh.n; i++) {
         product *= strtod(s->mesh.values[i], NULL);
-    if (s->mesh.n == 0)
+    }
+    if (s->mesh.n == 0) {
         product = (double)s->dp * s->cp.degree * s->tp.degree;
-    if (product == ranks)
+    }
+    if (product == ranks) {
         return;
-    if (s->mesh.n > 0)
+    }
+    if (s->mesh.n > 0) {
         hv_check_stage_add(c, at, "mesh", HV_V_DEGREE_PRODUCT, ranks - product,
                            "the mesh has %.0f places, the stage has %.0f devices", product, ranks);
-    else
+    } else {
         hv_check_stage_add(c, at, "tp", HV_V_DEGREE_PRODUCT, ranks - product,
                            "dp %d x cp %d x tp %d = %.0f, the stage has %.0f devices", s->dp,
                            s->cp.degree, s->tp.degree, product, ranks);
+    }
 }
 
 /* Rule D: how dp ranks share a micro-batch. */
@@ -93,33 +106,38 @@ static void check_split(const struct hv_check *c, const struct hv_check_stage *a
 {
     const struct hv_stage *s = at->s;
     if (s->shares == NULL) {
-        if (!divides(s->dp, size))
+        if (!divides(s->dp, size)) {
             hv_check_stage_add(c, at, "dp", HV_V_DIVISIBLE, (double)(size % s->dp),
                                "a micro-batch of %lld sequences does not divide into %d equal "
                                "shares; give shares",
                                (long long)size, s->dp);
+        }
         return;
     }
     int64_t sum = 0;
-    for (int i = 0; i < s->dp; i++)
+    for (int i = 0; i < s->dp; i++) {
         sum += s->shares[i];
-    if (sum != size)
+    }
+    if (sum != size) {
         hv_check_stage_add(c, at, "shares", HV_V_DIVISIBLE, (double)(size - sum),
                            "the shares hold %lld sequences, the micro-batch has %lld",
                            (long long)sum, (long long)size);
+    }
 }
 
 static void check_shares(const struct hv_check *c, const struct hv_check_stage *at)
 {
-    if (at->s->deal != HV_DEAL_SPLIT || at->s->dp == 1 || c->p->mode == HV_MODE_SERVE)
+    if (at->s->deal != HV_DEAL_SPLIT || at->s->dp == 1 || c->p->mode == HV_MODE_SERVE) {
         return;
+    }
     if (at->r->list == NULL) {
         check_split(c, at, hv_stage_micro_batch(c->p, at->r, at->s));
         return;
     }
     size_t before = c->out->n; /* one wrong entry of the list is enough to say it */
-    for (int64_t i = 0; i < at->r->micro_batches && c->out->n == before; i++)
+    for (int64_t i = 0; i < at->r->micro_batches && c->out->n == before; i++) {
         check_split(c, at, at->r->list[i].sequences);
+    }
 }
 
 /* The shares cut the heads into whole ones, and key-value heads with them. */
@@ -128,11 +146,13 @@ static void check_head_shares(const struct hv_check *c, const struct hv_check_st
 {
     const struct hv_tp *tp = &at->s->tp;
     int64_t sum = 0, kv = b->mla ? b->heads : b->kv_heads;
-    for (int i = 0; i < tp->degree; i++)
-        sum += tp->shares[i];
     for (int i = 0; i < tp->degree; i++) {
-        if (divides(sum, (int64_t)b->heads * tp->shares[i]) && divides(sum, kv * tp->shares[i]))
+        sum += tp->shares[i];
+    }
+    for (int i = 0; i < tp->degree; i++) {
+        if (divides(sum, (int64_t)b->heads * tp->shares[i]) && divides(sum, kv * tp->shares[i])) {
             continue;
+        }
         hv_check_stage_add(c, at, "tp.shares", HV_V_HEADS, HV_UNKNOWN,
                            "share %d of %lld cuts %d attention heads (%lld of keys and values) "
                            "into parts that are not whole",
@@ -145,8 +165,9 @@ static void check_heads(const struct hv_check *c, const struct hv_check_stage *a
                         const struct block_shape *b)
 {
     int tp = heads_degree(&at->s->tp), heads_cp = hv_cp_heads_degree(&at->s->cp);
-    if (b->heads == 0 || tp == 0)
+    if (b->heads == 0 || tp == 0) {
         return;
+    }
     if (at->s->tp.shares != NULL) {
         check_head_shares(c, at, b);
         return;
@@ -156,14 +177,16 @@ static void check_heads(const struct hv_check *c, const struct hv_check_stage *a
                            "%d attention heads are not divisible by tp %d", b->heads, tp);
         return;
     }
-    if (!b->mla && !divides(tp, b->kv_heads) && !divides(b->kv_heads, tp))
+    if (!b->mla && !divides(tp, b->kv_heads) && !divides(b->kv_heads, tp)) {
         hv_check_stage_add(c, at, "tp", HV_V_HEADS, HV_UNKNOWN,
                            "%d key-value heads can be neither split over tp %d nor copied evenly",
                            b->kv_heads, tp);
-    if (!divides(heads_cp, b->heads / tp))
+    }
+    if (!divides(heads_cp, b->heads / tp)) {
         hv_check_stage_add(c, at, "cp", HV_V_HEADS, b->heads / tp % heads_cp,
                            "%d attention heads per tp rank are not divisible by the heads part %d",
                            b->heads / tp, heads_cp);
+    }
 }
 
 static int experts_degree(const struct hv_stage *s, const struct hv_moe_knobs *k)
@@ -174,10 +197,11 @@ static int experts_degree(const struct hv_stage *s, const struct hv_moe_knobs *k
 static void check_owners(const struct hv_check *c, const struct hv_check_stage *at,
                          const struct hv_moe_knobs *k, int ep, int experts)
 {
-    if (k->n_owners > 0 && k->n_owners != (size_t)experts)
+    if (k->n_owners > 0 && k->n_owners != (size_t)experts) {
         hv_check_stage_add(
             c, at, "moe.owners", HV_V_DIVISIBLE, (double)experts - (double)k->n_owners,
             "owners has %zu entries, the block has %d experts", k->n_owners, experts);
+    }
     for (size_t i = 0; i < k->n_owners; i++) {
         if (k->owners[i] >= ep) {
             hv_check_stage_add(c, at, "moe.owners", HV_V_DIVISIBLE, k->owners[i] - ep + 1,
@@ -188,8 +212,9 @@ static void check_owners(const struct hv_check *c, const struct hv_check_stage *
     }
     for (size_t i = 0; i < k->n_copies; i++) {
         bool bad = k->copies[i].expert >= experts;
-        for (size_t r = 0; r < k->copies[i].n_ranks && !bad; r++)
+        for (size_t r = 0; r < k->copies[i].n_ranks && !bad; r++) {
             bad = k->copies[i].ranks[r] >= ep;
+        }
         if (bad) {
             hv_check_stage_add(
                 c, at, "moe.copies", HV_V_DIVISIBLE, HV_UNKNOWN,
@@ -207,17 +232,21 @@ static void check_experts(const struct hv_check *c, const struct hv_check_stage 
 {
     int ep = experts_degree(at->s, k);
     int shards = k != NULL ? k->expert_shards : 1;
-    if (!divides(shards, ep))
+    if (!divides(shards, ep)) {
         hv_check_stage_add(c, at, "moe.expert_shards", HV_V_DIVISIBLE, ep % shards,
                            "ep %d is not divisible by expert_shards %d", ep, shards);
-    if (experts == 0)
+    }
+    if (experts == 0) {
         return;
-    if ((k == NULL || k->n_owners == 0) && !divides(ep, (int64_t)experts * shards))
+    }
+    if ((k == NULL || k->n_owners == 0) && !divides(ep, (int64_t)experts * shards)) {
         hv_check_stage_add(c, at, "ep", HV_V_DIVISIBLE, (double)((int64_t)experts * shards % ep),
                            "%d experts in %d shards each are not divisible by ep %d", experts,
                            shards, ep);
-    if (k != NULL)
+    }
+    if (k != NULL) {
         check_owners(c, at, k, ep, experts);
+    }
 }
 
 /* Experts cut by tensor parallelism are spread over dp × cp; whole ones over all ranks. */
@@ -228,8 +257,9 @@ static void check_ep_ranks(const struct hv_check *c, const struct hv_check_stage
     int64_t all = folds ? ranks * at->s->tp.degree : ranks;
     for (size_t i = 0; i <= at->s->n_moe; i++) {
         int ep = i == 0 ? at->s->ep : at->s->moe[i - 1].ep;
-        if (ep == 0 || divides(ep, ranks) || divides(ep, all))
+        if (ep == 0 || divides(ep, ranks) || divides(ep, all)) {
             continue;
+        }
         hv_check_stage_add(c, at, i == 0 ? "ep" : "moe.ep", HV_V_DIVISIBLE, (double)(all % ep),
                            "%s = %lld is not divisible by ep %d",
                            folds ? "dp x cp x tp" : "dp x cp", (long long)all, ep);
@@ -242,8 +272,9 @@ static const struct hv_moe_knobs *knobs_of(const struct hv_stage *s, size_t bloc
     const struct hv_moe_knobs *found = NULL;
     for (size_t i = 0; i < s->n_moe; i++) {
         const struct hv_moe_knobs *k = &s->moe[i];
-        if (k->from < 0 || ((size_t)k->from <= block && block < (size_t)k->to))
+        if (k->from < 0 || ((size_t)k->from <= block && block < (size_t)k->to)) {
             found = k;
+        }
     }
     return found;
 }
@@ -261,24 +292,28 @@ static void check_block_shapes(const struct hv_check *c, const struct hv_check_s
     size_t first = 0, n = 0, before = c->out->n;
     struct block_shape seen = {.heads = -1};
     const struct hv_moe_knobs *seen_knobs = NULL;
-    if (!hv_check_module(c, at->s, &first, &n))
+    if (!hv_check_module(c, at->s, &first, &n)) {
         return;
+    }
     for (size_t k = 0; k < at->s->n_ranges; k++) {
         for (size_t h = (size_t)at->s->ranges[k].from2 / 2 * 2;
              h < (size_t)at->s->ranges[k].to2 && h < n; h += 2) {
             const struct hv_block *b = hv_check_block(c, first + h);
-            if (b == NULL)
+            if (b == NULL) {
                 return;
+            }
             struct block_shape shape = {b->heads, b->kv_heads, b->experts, b->mla.kv_rank > 0};
             const struct hv_moe_knobs *knobs = knobs_of(at->s, h / 2);
-            if (same_shape(&shape, &seen) && knobs == seen_knobs)
+            if (same_shape(&shape, &seen) && knobs == seen_knobs) {
                 continue;
+            }
             check_heads(c, at, &shape);
             check_experts(c, at, knobs, shape.experts);
             seen = shape;
             seen_knobs = knobs;
-            if (c->out->n > before)
+            if (c->out->n > before) {
                 return;
+            }
         }
     }
 }
@@ -296,37 +331,41 @@ static void check_sequence(const struct hv_check *c, const struct hv_check_stage
     const struct hv_model *m = c->m;
     bool lengths = at->r->list != NULL && at->r->list[0].tokens > 0;
     int64_t parts = scale_of_sequence(s);
-    if (s->cp.degree % hv_cp_heads_degree(&s->cp) != 0)
+    if (s->cp.degree % hv_cp_heads_degree(&s->cp) != 0) {
         hv_check_stage_add(c, at, "cp", HV_V_DIVISIBLE, s->cp.degree % hv_cp_heads_degree(&s->cp),
                            "cp degree %d is not divisible by its heads part %d", s->cp.degree,
                            hv_cp_heads_degree(&s->cp));
-    else if (s->cp.degree / hv_cp_heads_degree(&s->cp) % s->cp.inner != 0)
+    } else if (s->cp.degree / hv_cp_heads_degree(&s->cp) % s->cp.inner != 0) {
         hv_check_stage_add(c, at, "cp", HV_V_DIVISIBLE, HV_UNKNOWN,
                            "the ring of %d ranks is not divisible by inner %d",
                            s->cp.degree / hv_cp_heads_degree(&s->cp), s->cp.inner);
-    if (lengths || m->kind != HV_MODEL_TRANSFORMER)
+    }
+    if (lengths || m->kind != HV_MODEL_TRANSFORMER) {
         return;
-    if (!divides(parts, c->j->sequence))
+    }
+    if (!divides(parts, c->j->sequence)) {
         hv_check_stage_add(c, at, "cp", HV_V_DIVISIBLE, (double)(c->j->sequence % parts),
                            "a sequence of %lld tokens is not divisible into %lld parts (cp %d, "
                            "layout %s)",
                            (long long)c->j->sequence, (long long)parts, s->cp.degree,
                            hv_cp_layout_words[s->cp.layout]);
-    else if (s->sequence_parallel && !divides(s->tp.degree, c->j->sequence / s->cp.degree))
+    } else if (s->sequence_parallel && !divides(s->tp.degree, c->j->sequence / s->cp.degree)) {
         hv_check_stage_add(c, at, "sequence_parallel", HV_V_DIVISIBLE,
                            (double)(c->j->sequence / s->cp.degree % s->tp.degree),
                            "%lld tokens per cp rank are not divisible by tp %d",
                            (long long)(c->j->sequence / s->cp.degree), s->tp.degree);
+    }
 }
 
 static void check_zero(const struct hv_check *c, const struct hv_check_stage *at)
 {
     const struct hv_stage *s = at->s;
     int64_t holders = (int64_t)s->dp * s->cp.degree * at->r->count;
-    if (s->zero.shard_group > 0 && !divides(s->zero.shard_group, holders))
+    if (s->zero.shard_group > 0 && !divides(s->zero.shard_group, holders)) {
         hv_check_stage_add(c, at, "zero", HV_V_DIVISIBLE, (double)(holders % s->zero.shard_group),
                            "%lld holders (dp x cp x count) are not divisible by shard_group %d",
                            (long long)holders, s->zero.shard_group);
+    }
 }
 
 /* A list of recompute choices has one entry per block that the stage touches. */
@@ -335,14 +374,16 @@ static void check_recompute(const struct hv_check *c, const struct hv_check_stag
     size_t blocks = 0;
     for (size_t k = 0; k < at->s->n_ranges; k++) {
         struct hv_range r = at->s->ranges[k];
-        if (r.to2 > r.from2)
+        if (r.to2 > r.from2) {
             blocks += (size_t)((r.to2 + 1) / 2 - r.from2 / 2);
+        }
     }
-    if (at->s->n_recompute_per > 0 && at->s->n_ranges > 0 && at->s->n_recompute_per != blocks)
+    if (at->s->n_recompute_per > 0 && at->s->n_ranges > 0 && at->s->n_recompute_per != blocks) {
         hv_check_stage_add(c, at, "recompute", HV_V_DIVISIBLE,
                            (double)blocks - (double)at->s->n_recompute_per,
                            "recompute lists %zu entries, the stage has %zu blocks",
                            at->s->n_recompute_per, blocks);
+    }
 }
 
 void hv_check_degrees(const struct hv_check *c, const struct hv_check_stage *at)

@@ -24,8 +24,9 @@ static const char *address_of(const struct hv_check *c, uint32_t id, struct hv_s
 static const char *fabric_of(const struct hv_check *c, uint32_t id)
 {
     const struct hv_device_kind *k = hv_cluster_device(c->p->cluster, id).kind;
-    if (k->fabric != NULL)
+    if (k->fabric != NULL) {
         return k->fabric;
+    }
     return k->vendor != NULL ? k->vendor : "";
 }
 
@@ -48,8 +49,9 @@ static void check_overlap(const struct hv_check *c, const struct hv_check_stage 
         }
         *was = (struct seen){(uint32_t)at->replica + 1, (uint32_t)at->stage + 1};
     }
-    if (taken == 0)
+    if (taken == 0) {
         return;
+    }
     struct hv_str text = {0};
     hv_check_stage_add(c, at, "devices", HV_V_DEVICES_OVERLAP, (double)taken,
                        "%zu of its devices are in use already: %s is in replicas[%u].stages[%u]",
@@ -64,21 +66,25 @@ static void check_present_and_able(const struct hv_check *c, const struct hv_che
     uint32_t drain_example = 0, unable_example = 0;
     for (size_t i = 0; i < at->s->n_devices; i++) {
         struct hv_device_ref d = hv_cluster_device(cl, at->s->devices[i]);
-        if (cl->groups[d.group].state == HV_NODE_DRAIN && draining++ == 0)
+        if (cl->groups[d.group].state == HV_NODE_DRAIN && draining++ == 0) {
             drain_example = at->s->devices[i];
-        if (!hv_device_has(d.kind, c->j->precision) && unable++ == 0)
+        }
+        if (!hv_device_has(d.kind, c->j->precision) && unable++ == 0) {
             unable_example = at->s->devices[i];
+        }
     }
     struct hv_str text = {0};
-    if (draining > 0)
+    if (draining > 0) {
         hv_check_stage_add(c, at, "devices", HV_V_UNKNOWN_DEVICE, (double)draining,
                            "%zu of its devices are on nodes in state drain, such as %s", draining,
                            address_of(c, drain_example, &text));
-    if (unable > 0)
+    }
+    if (unable > 0) {
         hv_check_stage_add(c, at, "devices", HV_V_PRECISION, (double)unable,
                            "%zu of its devices cannot compute in %s, such as %s (%s)", unable,
                            hv_precision_name(c->j->precision), address_of(c, unable_example, &text),
                            hv_cluster_device(cl, unable_example).kind->name);
+    }
     hv_str_free(&text);
 }
 
@@ -87,8 +93,9 @@ static bool one_fabric(const struct hv_check *c, const uint32_t *ids, size_t n, 
 {
     const char *fabric = fabric_of(c, ids[0]);
     for (size_t i = 1; i < n; i++) {
-        if (strcmp(fabric_of(c, ids[i * stride]), fabric) != 0)
+        if (strcmp(fabric_of(c, ids[i * stride]), fabric) != 0) {
             return false;
+        }
     }
     return true;
 }
@@ -99,8 +106,9 @@ static bool groups_fit(const struct hv_check *c, const uint32_t *copy, size_t ra
 {
     for (size_t at = 0; n > 1 && at + n * stride <= ranks; at += n * stride) {
         for (size_t k = 0; k < stride; k++) {
-            if (!one_fabric(c, copy + at + k, n, stride))
+            if (!one_fabric(c, copy + at + k, n, stride)) {
                 return false;
+            }
         }
     }
     return true;
@@ -116,18 +124,21 @@ static void check_stage_fabric(const struct hv_check *c, const struct hv_check_s
         const char *key;
         size_t n, stride;
     } kinds[] = {{mesh ? "mesh" : "tp", mesh ? ranks : tp, 1}, {"cp", cp, tp}, {"dp", dp, tp * cp}};
-    if (s->place.n > 0 || ranks == 0 || one_fabric(c, s->devices, s->n_devices, 1))
+    if (s->place.n > 0 || ranks == 0 || one_fabric(c, s->devices, s->n_devices, 1)) {
         return;
+    }
     for (size_t k = 0; k < (mesh ? 1 : HV_COUNT(kinds)); k++) {
         bool fit = true;
-        for (size_t copy = 0; copy < (size_t)at->r->count && fit; copy++)
+        for (size_t copy = 0; copy < (size_t)at->r->count && fit; copy++) {
             fit = groups_fit(c, s->devices + copy * ranks, ranks, kinds[k].n, kinds[k].stride);
-        if (!fit && (k < 2 || c->p->mode == HV_MODE_TRAIN))
+        }
+        if (!fit && (k < 2 || c->p->mode == HV_MODE_TRAIN)) {
             hv_check_stage_add(c, at, kinds[k].key, HV_V_FABRIC, HV_UNKNOWN,
                                "a %s group of %zu devices has more than one fabric, such as %s and "
                                "%s devices; collectives need one",
                                kinds[k].key, kinds[k].n, fabric_of(c, s->devices[0]),
                                fabric_of(c, s->devices[s->n_devices - 1]));
+        }
     }
 }
 
@@ -144,14 +155,17 @@ static void check_reduction_fabric(const struct hv_check *c, const struct hv_che
     hv_check_mark(c, s, held);
     size_t ranks = hv_stage_ranks(at->r, s);
     for (size_t h = 0; h < c->n_halves; h++) {
-        if (held[h] == 0)
+        if (held[h] == 0) {
             continue;
-        if (fabrics[h] == NULL)
+        }
+        if (fabrics[h] == NULL) {
             fabrics[h] = fabric_of(c, s->devices[0]);
+        }
         for (size_t copy = 0; copy < (size_t)at->r->count; copy++) {
             const char *own = fabric_of(c, s->devices[copy * ranks]);
-            if (strcmp(own, fabrics[h]) == 0)
+            if (strcmp(own, fabrics[h]) == 0) {
                 continue;
+            }
             hv_check_stage_add(
                 c, at, "devices", HV_V_FABRIC, HV_UNKNOWN,
                 "block %zu is reduced with all-reduce between %s and %s devices; use "
@@ -181,8 +195,9 @@ void hv_check_devices(const struct hv_check *c)
             check_overlap(c, &at, seen);
             check_present_and_able(c, &at);
             check_stage_fabric(c, &at);
-            if (reduces)
+            if (reduces) {
                 check_reduction_fabric(c, &at, fabrics, held);
+            }
         }
     }
     hv_arena_free(&scratch);

@@ -23,8 +23,9 @@ static struct hv_grid with_defaults(const struct hv_grid *given)
     g.ep = at_least_one(g.ep);
     g.chunks = at_least_one(g.chunks);
     g.micro_batch = at_least_one(g.micro_batch);
-    if (g.schedule == NULL)
+    if (g.schedule == NULL) {
         g.schedule = g.chunks > 1 ? "interleaved" : "1f1b";
+    }
     return g;
 }
 
@@ -35,8 +36,9 @@ int64_t hv_grid_devices(const struct hv_grid *given)
     int64_t n = 1;
     for (size_t i = 0; i < HV_COUNT(degrees); i++) {
         n *= degrees[i];
-        if (n > HV_CLUSTER_MAX_DEVICES)
+        if (n > HV_CLUSTER_MAX_DEVICES) {
             return (int64_t)HV_CLUSTER_MAX_DEVICES + 1;
+        }
     }
     return n;
 }
@@ -44,8 +46,9 @@ int64_t hv_grid_devices(const struct hv_grid *given)
 static void spread_evenly(size_t n, int parts, int *counts)
 {
     int each = (int)(n / (size_t)parts), more = (int)(n % (size_t)parts);
-    for (int i = 0; i < parts; i++)
+    for (int i = 0; i < parts; i++) {
         counts[i] = each + (i < more ? 1 : 0);
+    }
 }
 
 enum hv_status hv_grid_counts(size_t n_blocks, int parts, int *counts, struct hv_err *err)
@@ -57,9 +60,10 @@ enum hv_status hv_grid_counts(size_t n_blocks, int parts, int *counts, struct hv
         counts[parts - 1]--;
         return HV_OK;
     }
-    if (p > n_blocks)
+    if (p > n_blocks) {
         return hv_err_set(err, HV_ENO, "%d chunks are more than the %zu layers of the model", parts,
                           n_blocks);
+    }
     spread_evenly(n_blocks, parts, counts);
     return HV_OK;
 }
@@ -85,8 +89,9 @@ static uint64_t fabric_size(const struct hv_cluster *c, const struct hv_device_k
         const struct hv_node_group *g = &c->groups[i];
         for (size_t s = 0; s < g->n_slots; s++) {
             const struct hv_device_kind *k = g->slots[s].kind;
-            if (takes_part(g, k, precision) && same_fabric(a, k))
+            if (takes_part(g, k, precision) && same_fabric(a, k)) {
                 n += (uint64_t)g->count * g->slots[s].count;
+            }
         }
     }
     return n;
@@ -120,10 +125,12 @@ static void take_node(struct taker *t, const struct hv_node_group *g, uint32_t f
 {
     for (size_t s = 0; s < g->n_slots; s++) {
         const struct hv_slots *slots = &g->slots[s];
-        if (!takes_part(g, slots->kind, t->precision) || !same_fabric(t->like, slots->kind))
+        if (!takes_part(g, slots->kind, t->precision) || !same_fabric(t->like, slots->kind)) {
             continue;
-        for (uint32_t d = 0; d < slots->count && t->left > 0; d++, t->left--)
+        }
+        for (uint32_t d = 0; d < slots->count && t->left > 0; d++, t->left--) {
             *t->ids++ = first + slots->first + d;
+        }
     }
 }
 
@@ -133,8 +140,9 @@ static uint32_t *take_devices(const struct hv_cluster *c, struct hv_arena *arena
     uint32_t *ids = t.ids = hv_arena_new(arena, uint32_t, t.left);
     for (size_t i = 0; i < c->n_groups && t.left > 0; i++) {
         const struct hv_node_group *g = &c->groups[i];
-        for (uint32_t node = 0; node < g->count && t.left > 0; node++)
+        for (uint32_t node = 0; node < g->count && t.left > 0; node++) {
             take_node(&t, g, g->first_device + node * g->n_devices);
+        }
     }
     return ids;
 }
@@ -184,8 +192,9 @@ static struct hv_plan *build(struct hv_cluster *cluster, const struct hv_grid *g
     r->micro_batches = g->global_batch / p->micro_batch;
     r->stages = hv_arena_new(&p->arena, struct hv_stage, (size_t)g->pp);
     r->n_stages = (size_t)g->pp;
-    for (int i = 0; i < g->pp; i++)
+    for (int i = 0; i < g->pp; i++) {
         fill_stage(p, &r->stages[i], g);
+    }
     fill_ranges(r, g, counts);
     return p;
 }
@@ -200,26 +209,30 @@ enum hv_status hv_plan_grid(struct hv_cluster *cluster, enum hv_precision precis
     const struct hv_device_kind *like = largest_fabric(cluster, precision, &have);
     int64_t need = hv_grid_devices(&g), per_step = (int64_t)g.dp * g.micro_batch;
     *out = NULL;
-    if (like == NULL || (uint64_t)need > have)
+    if (like == NULL || (uint64_t)need > have) {
         return hv_err_set(err, HV_ENO,
                           "tp %d x pp %d x cp %d x dp %d = %lld devices, the cluster has %llu that "
                           "can compute in %s",
                           g.tp, g.pp, g.cp, g.dp, (long long)need, (unsigned long long)have,
                           hv_precision_name(precision));
-    if (g.global_batch < per_step || g.global_batch % per_step != 0)
+    }
+    if (g.global_batch < per_step || g.global_batch % per_step != 0) {
         return hv_err_set(err, HV_ENO,
                           "a global batch of %lld is not dp %d x micro_batch %d x a whole number",
                           (long long)g.global_batch, g.dp, g.micro_batch);
-    if ((int64_t)g.pp * g.chunks > (int64_t)n_blocks + 2)
+    }
+    if ((int64_t)g.pp * g.chunks > (int64_t)n_blocks + 2) {
         return hv_err_set(err, HV_ENO, "%d stages x %d chunks are more than the %zu layers", g.pp,
                           g.chunks, n_blocks);
+    }
     int parts = g.pp * g.chunks;
     int *counts = hv_arena_new(&scratch, int, (size_t)parts);
     enum hv_status st = HV_OK;
-    if (g.counts != NULL)
+    if (g.counts != NULL) {
         memcpy(counts, g.counts, (size_t)parts * sizeof *counts);
-    else
+    } else {
         st = hv_grid_counts(n_blocks, parts, counts, err);
+    }
     if (st == HV_OK) {
         *out = build(cluster, &g, counts);
         struct taker t = {.like = like, .precision = precision, .left = (size_t)need};

@@ -28,10 +28,12 @@ struct hv_plan *hv_plan_ref(struct hv_plan *p)
 
 void hv_plan_unref(struct hv_plan *p)
 {
-    if (p == NULL || --p->refs > 0)
+    if (p == NULL || --p->refs > 0) {
         return;
-    for (size_t i = 0; i < p->n_jobs; i++)
+    }
+    for (size_t i = 0; i < p->n_jobs; i++) {
         hv_plan_unref(p->jobs[i].plan);
+    }
     hv_cluster_unref(p->cluster);
     hv_arena_free(&p->arena);
     free(p);
@@ -88,8 +90,9 @@ size_t hv_stage_ranks(const struct hv_replica *r, const struct hv_stage *s)
 int hv_stage_micro_batch(const struct hv_plan *p, const struct hv_replica *r,
                          const struct hv_stage *s)
 {
-    if (s->micro_batch > 0)
+    if (s->micro_batch > 0) {
         return s->micro_batch;
+    }
     return r->micro_batch > 0 ? r->micro_batch : p->micro_batch;
 }
 
@@ -97,12 +100,14 @@ bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t 
 {
     *first2 = 0;
     *n2 = 2 * m->n_blocks;
-    if (s->module == NULL)
+    if (s->module == NULL) {
         return true;
+    }
     for (size_t i = 0; i < m->n_modules; i++) {
         *n2 = 2 * m->modules[i].model->n_blocks;
-        if (strcmp(m->modules[i].name, s->module) == 0)
+        if (strcmp(m->modules[i].name, s->module) == 0) {
             return true;
+        }
         *first2 += *n2;
     }
     return false;
@@ -110,8 +115,9 @@ bool hv_stage_module(const struct hv_model *m, const struct hv_stage *s, size_t 
 
 static bool same_module(const struct hv_stage *a, const struct hv_stage *b)
 {
-    if (a->module == NULL || b->module == NULL)
+    if (a->module == NULL || b->module == NULL) {
         return a->module == b->module;
+    }
     return strcmp(a->module, b->module) == 0;
 }
 
@@ -130,8 +136,9 @@ static int outer_edge(const struct hv_stage *s, bool last)
 static bool holds_nothing(const struct hv_stage *s)
 {
     for (size_t i = 0; i < s->n_ranges; i++) {
-        if (s->ranges[i].from2 != s->ranges[i].to2)
+        if (s->ranges[i].from2 != s->ranges[i].to2) {
             return false;
+        }
     }
     return true;
 }
@@ -143,19 +150,23 @@ static bool holds_nothing(const struct hv_stage *s)
 static bool is_outermost(const struct hv_replica *r, size_t i, bool last)
 {
     const struct hv_stage *s = &r->stages[i];
-    if (s->n_ranges == 0)
+    if (s->n_ranges == 0) {
         return last ? i + 1 == r->n_stages : i == 0;
+    }
     int edge = outer_edge(s, last);
     for (size_t k = 0; k < r->n_stages; k++) {
         const struct hv_stage *o = &r->stages[k];
-        if (k == i || o->n_ranges == 0 || !same_module(o, s))
+        if (k == i || o->n_ranges == 0 || !same_module(o, s)) {
             continue;
+        }
         int e = outer_edge(o, last);
         bool outside = last ? k > i : k < i;
-        if (e < edge || (e == edge && outside && holds_nothing(o)))
+        if (e < edge || (e == edge && outside && holds_nothing(o))) {
             return false;
-        if (e == edge && !outside && holds_nothing(s) && !holds_nothing(o))
+        }
+        if (e == edge && !outside && holds_nothing(s) && !holds_nothing(o)) {
             return true;
+        }
     }
     return true;
 }
@@ -164,12 +175,14 @@ static bool owns_end(const struct hv_replica *r, size_t i, bool last)
 {
     const struct hv_stage *s = &r->stages[i];
     int own = last ? s->head : s->embedding;
-    if (own >= 0)
+    if (own >= 0) {
         return own == 1;
+    }
     for (size_t k = 0; k < r->n_stages; k++) {
         const struct hv_stage *o = &r->stages[k];
-        if ((last ? o->head : o->embedding) == 1 && same_module(o, s))
+        if ((last ? o->head : o->embedding) == 1 && same_module(o, s)) {
             return false;
+        }
     }
     return is_outermost(r, i, last);
 }
@@ -186,19 +199,22 @@ bool hv_stage_has_head(const struct hv_replica *r, size_t i)
 
 int64_t hv_replica_sequences(const struct hv_plan *p, const struct hv_replica *r)
 {
-    if (r->list == NULL)
+    if (r->list == NULL) {
         return r->micro_batches * (r->micro_batch > 0 ? r->micro_batch : p->micro_batch);
+    }
     int64_t sum = 0;
-    for (int64_t i = 0; i < r->micro_batches; i++)
+    for (int64_t i = 0; i < r->micro_batches; i++) {
         sum += r->list[i].sequences;
+    }
     return sum;
 }
 
 const char *hv_plan_schedule_option(const struct hv_plan *p, const char *key)
 {
     for (size_t i = 0; i < p->schedule.n_options; i++) {
-        if (strcmp(p->schedule.options[i].key, key) == 0)
+        if (strcmp(p->schedule.options[i].key, key) == 0) {
             return p->schedule.options[i].value;
+        }
     }
     return NULL;
 }
@@ -208,11 +224,13 @@ static bool has_copies(const struct hv_plan *p)
 {
     for (size_t i = 0; i < p->n_replicas; i++) {
         const struct hv_replica *r = &p->replicas[i];
-        if (i > 0 || r->count > 1)
+        if (i > 0 || r->count > 1) {
             return true;
+        }
         for (size_t s = 0; s < r->n_stages; s++) {
-            if (r->stages[s].dp > 1 || r->stages[s].cp.degree > 1)
+            if (r->stages[s].dp > 1 || r->stages[s].cp.degree > 1) {
                 return true;
+            }
         }
     }
     return false;
@@ -222,8 +240,9 @@ bool hv_plan_is_stale(const struct hv_plan *p)
 {
     static const char family[] = "pipedream";
     if (strncmp(p->schedule.name, family, sizeof family - 1) == 0 ||
-        strcmp(p->schedule.name, "hetpipe") == 0)
+        strcmp(p->schedule.name, "hetpipe") == 0) {
         return true;
+    }
     switch (p->sync.kind) {
     case HV_SYNC_WSP:
     case HV_SYNC_PARTIAL:
@@ -243,8 +262,9 @@ bool hv_plan_is_stale(const struct hv_plan *p)
 bool hv_plan_schedule_shares_devices(const char *schedule)
 {
     for (size_t i = 0; i < HV_COUNT(sharing_schedules); i++) {
-        if (strcmp(sharing_schedules[i], schedule) == 0)
+        if (strcmp(sharing_schedules[i], schedule) == 0) {
             return true;
+        }
     }
     return false;
 }
@@ -252,8 +272,9 @@ bool hv_plan_schedule_shares_devices(const char *schedule)
 bool hv_plan_shares_devices(const struct hv_plan *p)
 {
     bool shared = false;
-    if (!hv_plan_schedule_shares_devices(p->schedule.name))
+    if (!hv_plan_schedule_shares_devices(p->schedule.name)) {
         return false;
+    }
     size_t *seen = hv_xcalloc(p->cluster->n_devices + 1, sizeof *seen); /* entry + 1 */
     for (size_t i = 0; i < p->n_replicas && !shared; i++) {
         for (size_t s = 0; s < p->replicas[i].n_stages; s++) {
@@ -276,8 +297,9 @@ int hv_cp_heads_degree(const struct hv_cp *cp)
 int hv_stage_experts_over(const struct hv_stage *s)
 {
     int ep = s->ep > 1 ? s->ep : 1;
-    for (size_t i = 0; i < s->n_moe; i++)
+    for (size_t i = 0; i < s->n_moe; i++) {
         ep = s->moe[i].ep > ep ? s->moe[i].ep : ep;
+    }
     return ep;
 }
 
@@ -290,16 +312,18 @@ int hv_tp_cuts(const struct hv_tp *tp)
 double hv_tp_frac(const struct hv_tp *tp, size_t i)
 {
     double sum = 0;
-    for (int r = 0; tp->shares != NULL && r < tp->degree; r++)
+    for (int r = 0; tp->shares != NULL && r < tp->degree; r++) {
         sum += tp->shares[r];
+    }
     return sum > 0 && (int64_t)i < tp->degree ? tp->shares[i] / sum : 1.0 / hv_tp_cuts(tp);
 }
 
 double hv_tp_largest_frac(const struct hv_tp *tp)
 {
     size_t most = 0;
-    for (int r = 1; tp->shares != NULL && r < tp->degree; r++)
+    for (int r = 1; tp->shares != NULL && r < tp->degree; r++) {
         most = tp->shares[r] > tp->shares[most] ? (size_t)r : most;
+    }
     return hv_tp_frac(tp, most);
 }
 
@@ -327,7 +351,8 @@ bool hv_name_match(const char *pattern, const char *text)
             return false;
         }
     }
-    while (*pattern == '*')
+    while (*pattern == '*') {
         pattern++;
+    }
     return *pattern == '\0';
 }

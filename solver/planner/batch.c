@@ -23,8 +23,9 @@ static bool fill_curve(struct hv__search *s, const struct hv__team *t, const str
         at.guest_share = t->micro_batch - n;
         const struct hv__price *p = hv__price_of(s, t, &at);
         double least_s = n > l->dp ? x[n - l->dp - 1].time : 0;
-        if (!p->known)
+        if (!p->known) {
             return false;
+        }
         x[n - l->dp] = (struct hv_share_point){n, fmax(least_s, p->block_s)};
     }
     out->points = x;
@@ -39,13 +40,15 @@ bool hv__share_guests(struct hv__search *s, const struct hv__team *t, struct hv_
     struct hv_distribution d = {0};
     struct hv__leg turned = hv__leg_turned(t, l);
     const struct hv__pool *guest = &s->pools[l->guest_pool];
-    if (l->tp > guest->per_node || hv__guest_devices(l) > guest->n)
+    if (l->tp > guest->per_node || hv__guest_devices(l) > guest->n) {
         return false;
+    }
     bool ok = t->micro_batch >= l->dp + l->guests && t->micro_batch <= GUEST_BATCH &&
               fill_curve(s, t, l, &a, &shares[0]) && fill_curve(s, t, &turned, &a, &shares[1]) &&
               hv_distribute_minmax(shares, 2, t->micro_batch, &a, &d, NULL) == HV_OK && d.feasible;
-    if (ok)
+    if (ok) {
         l->guest_share = (int)d.count[1];
+    }
     hv_arena_free(&a);
     return ok;
 }
@@ -117,17 +120,20 @@ static bool fill_share(struct hv__search *s, const struct hv__team *t, int order
 static void fill_steps(const struct hv__team *t, struct hv_arena *a, struct hv_share *out)
 {
     int64_t n = hv__pipelines(t), rounds = (out->max + n - 1) / n;
-    if (n == 1 || rounds > STEPS)
+    if (n == 1 || rounds > STEPS) {
         return;
+    }
     struct hv_share_point *x = hv_arena_new(a, struct hv_share_point, (size_t)(2 * rounds));
     for (int64_t i = 1; i <= rounds; i++) {
         double time = out->fixed + (double)(i * n) * out->rate;
-        if (i > 1)
+        if (i > 1) {
             x[out->n_points++] = (struct hv_share_point){(i - 1) * n + 1, time};
-        if (i < rounds || out->max == i * n)
+        }
+        if (i < rounds || out->max == i * n) {
             x[out->n_points++] = (struct hv_share_point){i * n, time};
-        else if (x[out->n_points - 1].count < out->max)
+        } else if (x[out->n_points - 1].count < out->max) {
             x[out->n_points++] = (struct hv_share_point){out->max, time};
+        }
     }
     out->points = x;
 }
@@ -153,8 +159,9 @@ static bool deal(struct hv__search *s, struct hv__sketch *k, bool whole, bool st
     bool ok = true;
     for (int i = 0; i < k->n_teams && ok; i++) {
         ok = fill_share(s, &k->teams[i], k->order, whole, &shares[i]);
-        if (ok && steps)
+        if (ok && steps) {
             fill_steps(&k->teams[i], &a, &shares[i]);
+        }
     }
     ok = ok &&
          hv_distribute_minmax(shares, (size_t)k->n_teams, s->job->global_batch, &a, &d, NULL) ==
@@ -174,12 +181,14 @@ static bool deal(struct hv__search *s, struct hv__sketch *k, bool whole, bool st
 bool hv__deal(struct hv__search *s, struct hv__sketch *k, bool rough)
 {
     double whole_s, uneven_s;
-    if (rough)
+    if (rough) {
         return deal(s, k, false, false, &uneven_s);
+    }
     struct hv__sketch uneven = *k;
     bool ok = deal(s, k, true, false, &whole_s);
-    if (ok && k->n_teams == 1)
+    if (ok && k->n_teams == 1) {
         return true;
+    }
     if (deal(s, &uneven, false, true, &uneven_s) && uneven_s < UNEVEN * whole_s) {
         *k = uneven;
         return true;

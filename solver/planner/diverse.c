@@ -8,18 +8,22 @@
 static int likeness(const struct hv__sketch *a, const struct hv__sketch *b)
 {
     int like = 2;
-    if (a->n_teams != b->n_teams)
+    if (a->n_teams != b->n_teams) {
         return 0;
+    }
     for (int i = 0; i < a->n_teams; i++) {
         const struct hv__team *x = &a->teams[i], *y = &b->teams[i];
-        if (x->n_legs != y->n_legs)
+        if (x->n_legs != y->n_legs) {
             return 0;
-        for (int j = 0; j < x->n_legs; j++) {
-            if (x->legs[j].pool != y->legs[j].pool)
-                return 0;
         }
-        if (x->micro_batch != y->micro_batch || hv__depth(x) != hv__depth(y))
+        for (int j = 0; j < x->n_legs; j++) {
+            if (x->legs[j].pool != y->legs[j].pool) {
+                return 0;
+            }
+        }
+        if (x->micro_batch != y->micro_batch || hv__depth(x) != hv__depth(y)) {
             like = 1;
+        }
     }
     return like;
 }
@@ -30,25 +34,29 @@ static int place_of(const struct hv__starts *st, const struct hv__sketch *k)
     int alike = 0, worst = -1;
     for (int i = 0; i < st->n; i++) {
         int like = likeness(&st->items[i], k);
-        if (like == 2)
+        if (like == 2) {
             return i;
+        }
         if (like == 1) {
             alike++;
             worst = i;
         }
     }
-    if (alike >= st->alike)
+    if (alike >= st->alike) {
         return worst;
+    }
     return st->n < st->cap ? st->n : st->n - 1;
 }
 
 void hv__keep_start(struct hv__starts *st, const struct hv__sketch *k, double value)
 {
     int at = place_of(st, k);
-    if (at < st->n && st->value[at] <= value)
+    if (at < st->n && st->value[at] <= value) {
         return;
-    if (at == st->n)
+    }
+    if (at == st->n) {
         st->n++;
+    }
     for (; at > 0 && st->value[at - 1] > value; at--) {
         st->items[at] = st->items[at - 1];
         st->value[at] = st->value[at - 1];
@@ -60,8 +68,9 @@ void hv__keep_start(struct hv__starts *st, const struct hv__sketch *k, double va
 bool hv__is_new_sort(const struct hv__starts *st, int n)
 {
     for (int i = 0; i < n; i++) {
-        if (likeness(&st->items[i], &st->items[n]) > 0)
+        if (likeness(&st->items[i], &st->items[n]) > 0) {
             return false;
+        }
     }
     return true;
 }

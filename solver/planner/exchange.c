@@ -10,8 +10,9 @@ static bool reduces(const struct hv__sketch *k)
 {
     bool some = k->n_teams > 1;
     for (int t = 0; t < k->n_teams; t++) {
-        for (int l = 0; l < k->teams[t].n_legs; l++)
+        for (int l = 0; l < k->teams[t].n_legs; l++) {
             some = some || hv__leg_holders(&k->teams[t].legs[l]) > 1;
+        }
     }
     return some;
 }
@@ -23,8 +24,9 @@ static void try_buckets(struct hv__climb *c)
     for (size_t i = 0; i < HV_COUNT(mib); i++) {
         struct hv__sketch next = c->k;
         next.bucket_mib = mib[i];
-        if (c->k.bucket_mib != mib[i])
+        if (c->k.bucket_mib != mib[i]) {
             (void)hv__attempt(c, &next, false);
+        }
     }
 }
 
@@ -48,18 +50,22 @@ static void try_shards(struct hv__climb *c, int t, int group)
 
 void hv__try_exchanges(struct hv__climb *c)
 {
-    if (!reduces(&c->k))
+    if (!reduces(&c->k)) {
         return;
+    }
     try_buckets(c);
     for (int t = 0; t < c->k.n_teams; t++) {
         const struct hv__leg *l = &c->k.teams[t].legs[0];
         int inside = c->s->pools[l->pool].node_devices / l->tp, holders = hv__leg_holders(l);
-        if (holders == 1)
+        if (holders == 1) {
             continue;
+        }
         try_shards(c, t, 0);
-        if (holders > 2)
+        if (holders > 2) {
             try_shards(c, t, 2);
-        if (inside > 2 && holders > inside && holders % inside == 0)
+        }
+        if (inside > 2 && holders > inside && holders % inside == 0) {
             try_shards(c, t, inside);
+        }
     }
 }

@@ -22,16 +22,18 @@ struct few {
 bool hv__are_few(const struct hv__search *s)
 {
     int n = 0;
-    for (int i = 0; i < s->n_pools; i++)
+    for (int i = 0; i < s->n_pools; i++) {
         n += s->pools[i].n;
+    }
     return n <= FEW_DEVICES;
 }
 
 static int code_of(const struct few *f)
 {
     int code = 0;
-    for (int i = 0; i < f->l->s->n_pools; i++)
+    for (int i = 0; i < f->l->s->n_pools; i++) {
         code = code * (f->most[i] + 1) + f->most[i] - f->left[i];
+    }
     return code;
 }
 
@@ -43,11 +45,13 @@ static bool take(struct few *f, int code, int by)
     for (int i = f->l->s->n_pools - 1; i >= 0; i--) {
         left[i] = f->left[i] - by * (code % (f->most[i] + 1));
         code /= f->most[i] + 1;
-        if (left[i] < 0)
+        if (left[i] < 0) {
             return false;
+        }
     }
-    for (int i = 0; i < f->l->s->n_pools; i++)
+    for (int i = 0; i < f->l->s->n_pools; i++) {
         f->left[i] = left[i];
+    }
     return true;
 }
 
@@ -58,8 +62,9 @@ static void rate(struct few *f)
     s->work += 10;
     f->rated++;
     for (int i = 0; i < r.team.n_legs; i++) {
-        if (!hv__price_of(s, &r.team, &r.team.legs[i])->known)
+        if (!hv__price_of(s, &r.team, &r.team.legs[i])->known) {
             return;
+        }
     }
     hv__rate_team(f->l, &f->subsets[code_of(f)], &r);
 }
@@ -73,19 +78,22 @@ static void add_leg(struct few *f, const struct hv__leg *leg)
     struct hv__leg *last = t->n_legs > 0 ? &t->legs[t->n_legs - 1] : NULL;
     bool same =
         last != NULL && last->pool == leg->pool && last->tp == leg->tp && last->dp == leg->dp;
-    if (!same && t->n_legs == HV__LEGS)
+    if (!same && t->n_legs == HV__LEGS) {
         return;
-    if (same)
+    }
+    if (same) {
         last->n_stages++;
-    else
+    } else {
         t->legs[t->n_legs++] = *leg;
+    }
     f->left[leg->pool] -= leg->tp * leg->dp;
     add_stage(f);
     f->left[leg->pool] += leg->tp * leg->dp;
-    if (same)
+    if (same) {
         last->n_stages--;
-    else
+    } else {
         t->n_legs--;
+    }
 }
 
 /* Rates the team as it is, and with every stage more. */
@@ -93,10 +101,12 @@ static void add_stage(struct few *f)
 {
     struct hv__search *s = f->l->s;
     struct hv__team *t = &f->rough.team;
-    if (t->n_legs > 0)
+    if (t->n_legs > 0) {
         rate(f);
-    if (hv__depth(t) > s->n_blocks)
+    }
+    if (hv__depth(t) > s->n_blocks) {
         return;
+    }
     for (int p = 0; p < s->n_pools; p++) {
         for (int tp = 1; tp <= f->left[p] && tp <= s->pools[p].per_node; tp *= 2) {
             for (int dp = 1; dp * tp <= f->left[p] && hv__heads_allow(s, tp); dp++) {
@@ -104,8 +114,9 @@ static void add_stage(struct few *f)
                 leg.ep = 1;
                 leg.recompute = f->rough.team.legs[0].recompute;
                 leg.offload = s->offload;
-                if (t->micro_batch >= dp && f->rated < FEW_ROUGH)
+                if (t->micro_batch >= dp && f->rated < FEW_ROUGH) {
                     add_leg(f, &leg);
+                }
             }
         }
     }
@@ -115,14 +126,16 @@ static void add_stage(struct few *f)
 static void list_sets(struct few *f, const struct hv__subset **subs, int n, int code)
 {
     for (; code > 0 && n < HV__TEAMS; code--) {
-        if (f->subsets[code].n == 0 || !take(f, code, 1))
+        if (f->subsets[code].n == 0 || !take(f, code, 1)) {
             continue;
+        }
         subs[n] = &f->subsets[code];
         f->l->n_cuts++;
-        if (n > 0)
+        if (n > 0) {
             hv__add_teams(f->l, subs, n + 1);
-        else
+        } else {
             hv__add_alone(f->l, subs[0]);
+        }
         list_sets(f, subs, n + 1, code);
         (void)take(f, code, -1);
     }
@@ -132,9 +145,10 @@ static void share_codes(struct few *f)
 {
     struct hv__search *s = f->l->s;
     double all = 0;
-    for (int i = 0; i < s->n_pools; i++)
+    for (int i = 0; i < s->n_pools; i++) {
         all += s->pools[i].n *
                hv_or(hv_device_peak_flops_per_s(s->pools[i].kind, s->job->precision), 1e12);
+    }
     for (int code = 0; code < f->n_codes; code++) {
         for (int i = s->n_pools - 1, rest = code; i >= 0; i--) {
             f->subsets[code].share +=

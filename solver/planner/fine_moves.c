@@ -11,11 +11,13 @@
 
 bool hv__attempt(struct hv__climb *c, struct hv__sketch *next, bool refit)
 {
-    if (hv__over(c->s))
+    if (hv__over(c->s)) {
         return false;
+    }
     double value = refit ? hv__refit(c->s, next, c->value) : hv__judge_sketch(c->s, next);
-    if (!(value < c->value * (1 - 1e-9)))
+    if (!(value < c->value * (1 - 1e-9))) {
         return false;
+    }
     c->k = *next;
     c->value = value;
     c->moved = true;
@@ -32,13 +34,15 @@ static void rank_stages(struct hv__climb *c, int t, int *stages)
     const struct hv_verdict *v = &c->s->last;
     for (size_t i = 0; i < v->n_stages; i++) {
         if (v->stages[i].replica == hv__first_replica(&c->k, t) &&
-            v->stages[i].stage < (size_t)depth)
+            v->stages[i].stage < (size_t)depth) {
             busy[v->stages[i].stage] = v->stages[i].forward_s + v->stages[i].backward_s;
+        }
     }
     for (int i = 0; i < depth; i++) {
         int at = n++;
-        for (; at > 0 && busy[stages[at - 1]] < busy[i]; at--)
+        for (; at > 0 && busy[stages[at - 1]] < busy[i]; at--) {
             stages[at] = stages[at - 1];
+        }
         stages[at] = i;
     }
 }
@@ -60,8 +64,9 @@ static bool move_blocks(struct hv__climb *c, int t, const struct move *m)
     }
     int parts = depth * o->chunks;
     bool edge = a == 0 || a == parts - 1;
-    if (next.teams[t].counts[a] < m->halves + (edge ? 0 : 1))
+    if (next.teams[t].counts[a] < m->halves + (edge ? 0 : 1)) {
         return false;
+    }
     next.teams[t].counts[a] -= m->halves;
     next.teams[t].counts[b] += m->halves;
     return hv__attempt(c, &next, false);
@@ -75,8 +80,9 @@ static bool move_some(struct hv__climb *c, int t, const int *stages, int halves)
         for (int j = 0; j < n; j++) {
             struct move m = {.from = stages[i], .to = stages[depth - 1 - j], .halves = halves};
             for (; m.from != m.to && m.turn < hv__orders[c->k.order].chunks; m.turn++) {
-                if (move_blocks(c, t, &m))
+                if (move_blocks(c, t, &m)) {
                     return true;
+                }
             }
         }
     }
@@ -89,8 +95,9 @@ static void try_blocks(struct hv__climb *c, int t)
     int stages[HV__CHUNKS];
     rank_stages(c, t, stages);
     for (int halves = 2; halves >= (hv__cuts_blocks(c->s) ? 1 : 2); halves--) {
-        if (move_some(c, t, stages, halves))
+        if (move_some(c, t, stages, halves)) {
             return;
+        }
     }
 }
 
@@ -99,8 +106,9 @@ static void try_batch(struct hv__climb *c, int from, int to)
     struct hv__sketch next = c->k;
     struct hv__team *a = &next.teams[from], *b = &next.teams[to];
     int64_t unit = hv_lcm(a->micro_batch, b->micro_batch);
-    if (a->micro_batches * a->micro_batch <= unit)
+    if (a->micro_batches * a->micro_batch <= unit) {
         return;
+    }
     a->micro_batches -= unit / a->micro_batch;
     b->micro_batches += unit / b->micro_batch;
     (void)hv__attempt(c, &next, false);
@@ -111,12 +119,14 @@ void hv__try_small(struct hv__climb *c)
     bool moved = true;
     while (moved && !hv__over(c->s)) {
         double before = c->value;
-        for (int t = 0; t < c->k.n_teams; t++)
+        for (int t = 0; t < c->k.n_teams; t++) {
             try_blocks(c, t);
+        }
         for (int a = 0; a < c->k.n_teams; a++) {
             for (int b = 0; b < c->k.n_teams; b++) {
-                if (a != b)
+                if (a != b) {
                     try_batch(c, a, b);
+                }
             }
         }
         moved = c->value < before;
@@ -134,8 +144,9 @@ double hv__polish(struct hv__search *s, struct hv__sketch *k, double value)
 /* The sketch as the best, where it is worth as much. */
 static void take_as_good(struct hv__search *s, const struct hv__sketch *k)
 {
-    if (hv__judge_sketch(s, k) <= s->best_value * (1 + 1e-12))
+    if (hv__judge_sketch(s, k) <= s->best_value * (1 + 1e-12)) {
         s->best = *k;
+    }
 }
 
 void hv__tidy(struct hv__search *s)
@@ -145,13 +156,15 @@ void hv__tidy(struct hv__search *s)
             for (int what = 0; what < hv_offload_what_N; what++) {
                 struct hv__sketch k = s->best;
                 k.teams[t].legs[l].offload &= ~HV__HOST(what);
-                if (k.teams[t].legs[l].offload != s->best.teams[t].legs[l].offload)
+                if (k.teams[t].legs[l].offload != s->best.teams[t].legs[l].offload) {
                     take_as_good(s, &k);
+                }
             }
             struct hv__sketch k = s->best;
             k.teams[t].legs[l].recompute = HV_RC_NONE;
-            if (s->best.teams[t].legs[l].recompute != HV_RC_NONE)
+            if (s->best.teams[t].legs[l].recompute != HV_RC_NONE) {
                 take_as_good(s, &k);
+            }
         }
     }
 }

@@ -40,8 +40,9 @@ static void share_subsets(struct hv__lister *l)
         all += speed[i];
     }
     for (unsigned mask = 1; mask < 1U << l->s->n_pools; mask++) {
-        for (int i = 0; i < l->s->n_pools; i++)
+        for (int i = 0; i < l->s->n_pools; i++) {
             l->subsets[mask].share += mask >> i & 1 ? speed[i] / all : 0;
+        }
     }
 }
 
@@ -88,10 +89,12 @@ static void add_set(struct hv__lister *l, struct hv__sketch *k)
     struct hv__search *s = l->s;
     const struct hv_objective *o = &s->job->objective;
     double usd = price_of(s, k), worst = 0;
-    if (!s->beyond && hv_known(o->max_usd_per_h) && usd > o->max_usd_per_h)
+    if (!s->beyond && hv_known(o->max_usd_per_h) && usd > o->max_usd_per_h) {
         return;
-    if (!hv__deal(s, k, true))
+    }
+    if (!hv__deal(s, k, true)) {
         return;
+    }
     for (int i = 0; i < k->n_teams; i++) {
         const struct hv__team *t = &k->teams[i];
         double each, fill;
@@ -99,8 +102,9 @@ static void add_set(struct hv__lister *l, struct hv__sketch *k)
         worst = fmax(worst, each * (double)(t->micro_batches + (t->more > 0)) + fill);
     }
     worst += hv__shared_sync_s(s, k);
-    if (!s->beyond && hv_known(o->deadline_s) && worst > LATE * o->deadline_s)
+    if (!s->beyond && hv_known(o->deadline_s) && worst > LATE * o->deadline_s) {
         return;
+    }
     struct hv__set x = {
         .n = k->n_teams,
         .teams = hv_arena_copy(&l->arena, k->teams, (size_t)k->n_teams, sizeof *k->teams),
@@ -129,8 +133,9 @@ static const struct hv__rough *fitting(const struct hv__lister *l, const struct 
                 best = r;
             }
         }
-        if (best == NULL)
+        if (best == NULL) {
             return NULL;
+        }
         passed[best - sub->kept] = true;
     }
     return best;
@@ -139,19 +144,22 @@ static const struct hv__rough *fitting(const struct hv__lister *l, const struct 
 void hv__add_teams(struct hv__lister *l, const struct hv__subset *const *subs, int n)
 {
     double used = 0;
-    for (int t = 0; t < n; t++)
+    for (int t = 0; t < n; t++) {
         used += subs[t]->share;
+    }
     struct hv__sketch k = {.n_teams = n};
     for (int nth = 0; nth < VARIANTS; nth++) {
         bool some = true;
         for (int t = 0; t < n && some; t++) {
             const struct hv__rough *r = fitting(l, subs[t], subs[t]->share / used, nth);
             some = r != NULL;
-            if (some)
+            if (some) {
                 k.teams[t] = r->team;
+            }
         }
-        if (some)
+        if (some) {
             add_set(l, &k);
+        }
     }
 }
 
@@ -179,20 +187,23 @@ static void cut_pools(struct hv__lister *l, unsigned *masks, int n, int i)
         return;
     }
     const struct hv__subset *subs[HV__POOLS];
-    for (int t = 0; t < n; t++)
+    for (int t = 0; t < n; t++) {
         subs[t] = &l->subsets[masks[t]];
+    }
     l->n_cuts++;
-    if (n > 1)
+    if (n > 1) {
         hv__add_teams(l, subs, n);
-    else if (n == 1)
+    } else if (n == 1) {
         hv__add_alone(l, subs[0]);
+    }
 }
 
 static int by_estimate(const void *a, const void *b)
 {
     const struct hv__set *x = a, *y = b;
-    if (x->estimate != y->estimate)
+    if (x->estimate != y->estimate) {
         return x->estimate < y->estimate ? -1 : 1;
+    }
     return x->number - y->number;
 }
 
@@ -219,22 +230,26 @@ static double try_set(struct hv__search *s, struct hv__starts *st, struct hv__sk
 {
     k->order = order;
     double value = hv__refit(s, k, START_WORSE * s->best_value);
-    if (hv__are_few(s) && value < POLISHED * s->best_value)
+    if (hv__are_few(s) && value < POLISHED * s->best_value) {
         value = hv__polish(s, k, value);
-    if (value < HUGE_VAL)
+    }
+    if (value < HUGE_VAL) {
         hv__keep_start(st, k, value);
+    }
     return value;
 }
 
 static void try_orders(struct hv__search *s, struct hv__starts *st, const struct hv__sketch *k)
 {
     int depth = 1;
-    for (int t = 0; t < k->n_teams; t++)
+    for (int t = 0; t < k->n_teams; t++) {
         depth = hv__depth(&k->teams[t]) > depth ? hv__depth(&k->teams[t]) : depth;
+    }
     for (int i = 1; i < hv__n_orders && depth > 1; i++) {
         struct hv__sketch other = *k;
-        if (hv__orders[i].chunks == 1 && hv__orders[i].slices == 1)
+        if (hv__orders[i].chunks == 1 && hv__orders[i].slices == 1) {
             (void)try_set(s, st, &other, i);
+        }
     }
 }
 
@@ -243,34 +258,40 @@ static void try_orders(struct hv__search *s, struct hv__starts *st, const struct
 static bool shards_nothing(const struct hv__set *x)
 {
     bool copies = x->n > 1 || x->teams[0].zero < 3;
-    for (int i = 0; i < x->teams[0].n_legs; i++)
+    for (int i = 0; i < x->teams[0].n_legs; i++) {
         copies = copies || hv__leg_holders(&x->teams[0].legs[i]) > 1;
+    }
     return !copies;
 }
 
 static void judge_sets(struct hv__lister *l, struct hv__starts *st, const struct limits *most)
 {
     struct hv__search *s = l->s;
-    if (l->sets.n > 0)
+    if (l->sets.n > 0) {
         qsort(l->sets.items, l->sets.n, sizeof *l->sets.items, by_estimate);
+    }
     int judged = 0, *of_cut = hv_arena_new(&l->arena, int, (size_t)l->n_cuts + 1);
     for (size_t i = 0; i < l->sets.n && judged < most->sets && !hv__over(s); i++) {
         const struct hv__set *x = &l->sets.items[i];
         int *alike = &of_cut[x->cut];
-        if (*alike >= most->alike)
+        if (*alike >= most->alike) {
             continue;
+        }
         struct hv__sketch k = {.n_teams = x->n};
         memcpy(k.teams, x->teams, (size_t)x->n * sizeof *k.teams);
-        if (hv__work_of(s, &k) > most->work)
+        if (hv__work_of(s, &k) > most->work) {
             continue;
+        }
         bool known = shards_nothing(x);
         bool counts = known || try_set(s, st, &k, 0) < HUGE_VAL || i % 4 == 3;
         judged += counts;
         *alike += counts;
-        if (known)
+        if (known) {
             continue;
-        if (most->all_orders)
+        }
+        if (most->all_orders) {
             try_orders(s, st, &k);
+        }
         if (k.n_teams == 1 && k.teams[0].n_legs > 1 && *alike <= most->alike / 4) {
             turn_round(&k.teams[0]);
             (void)try_set(s, st, &k, 0);
@@ -287,12 +308,14 @@ static int fastest_pools(const struct hv__lister *l, unsigned *masks)
         int best = -1;
         for (int i = 0; i < l->s->n_pools; i++) {
             bool taken = mask >> i & 1;
-            if (!taken && (best < 0 || l->subsets[1U << i].share > l->subsets[1U << best].share))
+            if (!taken && (best < 0 || l->subsets[1U << i].share > l->subsets[1U << best].share)) {
                 best = i;
+            }
         }
         mask |= 1U << best;
-        if (left < l->s->n_pools)
+        if (left < l->s->n_pools) {
             masks[n++] = mask;
+        }
     }
     return n;
 }
@@ -313,8 +336,9 @@ static void by_share(const struct hv__lister *l, int *pools)
 {
     for (int i = 0; i < l->s->n_pools; i++) {
         int at = i;
-        for (; at > 0 && l->subsets[1U << pools[at - 1]].share < l->subsets[1U << i].share; at--)
+        for (; at > 0 && l->subsets[1U << pools[at - 1]].share < l->subsets[1U << i].share; at--) {
             pools[at] = pools[at - 1];
+        }
         pools[at] = i;
     }
 }
@@ -351,8 +375,9 @@ static void improve_soon(struct hv__search *s, const struct hv__starts *st)
     int n = 0;
     for (int i = 0; i < st->n && n < QUICK_SORTS && !hv__over(s); i++) {
         struct hv__sketch k = st->items[i];
-        if (!hv__is_new_sort(st, i))
+        if (!hv__is_new_sort(st, i)) {
             continue;
+        }
         double work = fmax(QUICK_WORK, QUICK_TRIES * hv__work_of(s, &k));
         s->work_limit = s->work + fmin(work, SETS_SHARE / 4 * (limit - s->work));
         (void)hv__improve(s, &k, st->value[i], true);
@@ -361,8 +386,9 @@ static void improve_soon(struct hv__search *s, const struct hv__starts *st)
     }
     struct hv__sketch k = s->best;
     s->work_limit = s->work + fmin(BEST_WORK, SETS_SHARE / 4 * (limit - s->work));
-    if (s->best_value < HUGE_VAL)
+    if (s->best_value < HUGE_VAL) {
         (void)hv__improve(s, &k, s->best_value, true);
+    }
     s->work_limit = limit;
 }
 
@@ -389,8 +415,9 @@ static void all_plans(struct hv__search *s, struct hv__starts *st, double shrink
     struct hv__lister *l = open_lister(s, shrink, false);
     unsigned masks[HV__POOLS + 1] = {0};
     double limit = s->work_limit;
-    for (unsigned mask = 1; mask < 1U << s->n_pools; mask++)
+    for (unsigned mask = 1; mask < 1U << s->n_pools; mask++) {
         hv__list_teams(l, mask);
+    }
     cut_pools(l, masks, 0, 0);
     s->work_limit = s->work + SETS_SHARE * (limit - s->work);
     judge_sets(l, st, &(struct limits){SETS_JUDGED, CUT_JUDGED, HUGE_VAL, false});
@@ -407,8 +434,9 @@ static void all_plans(struct hv__search *s, struct hv__starts *st, double shrink
 static bool has_nodes(const struct hv__search *s, double shrink)
 {
     bool some = false;
-    for (int i = 0; i < s->n_pools; i++)
+    for (int i = 0; i < s->n_pools; i++) {
         some = some || 2 * shrink * s->pools[i].n / s->pools[i].node_devices > 1;
+    }
     return some;
 }
 
@@ -445,8 +473,9 @@ int hv__first_plans(struct hv__search *s, struct hv__sketch *starts, int cap)
     }
     for (double shrink = 1; shrink >= LEAST_SHARE && !hv__over(s); shrink /= 2) {
         all_plans(s, &st, shrink);
-        if (!dear)
+        if (!dear) {
             break;
+        }
     }
     return st.n;
 }

@@ -29,8 +29,9 @@ struct hv__known {
 
 static void add_key(uint64_t *key, const int *words, size_t n)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         key[i] = hv_hash(key[i], words, n * sizeof *words);
+    }
 }
 
 /* Two hashes of all that the plan of a sketch depends on. */
@@ -67,8 +68,9 @@ static struct hv__known *place_of(struct hv__known *table, size_t cap, const uin
 {
     size_t at = key[0] & (cap - 1);
     while ((table[at].key[0] | table[at].key[1]) != 0 &&
-           (table[at].key[0] != key[0] || table[at].key[1] != key[1]))
+           (table[at].key[0] != key[0] || table[at].key[1] != key[1])) {
         at = (at + 1) & (cap - 1);
+    }
     return &table[at];
 }
 
@@ -78,8 +80,9 @@ static void grow_known(struct hv__search *s)
     struct hv__known *table = hv_arena_new(&s->arena, struct hv__known, cap);
     for (size_t i = 0; i < s->cap_known; i++) {
         const struct hv__known *x = &s->known[i];
-        if ((x->key[0] | x->key[1]) != 0)
+        if ((x->key[0] | x->key[1]) != 0) {
             *place_of(table, cap, x->key) = *x;
+        }
     }
     s->known = table;
     s->cap_known = cap;
@@ -91,17 +94,20 @@ static void grow_known(struct hv__search *s)
 static double value_of(const struct hv__search *s, const struct hv_verdict *v)
 {
     const struct hv_metrics *m = &v->metrics;
-    if (hv_findings_of_rules(&v->findings) > 0 || !m->exact || !hv_known(m->iteration_s))
+    if (hv_findings_of_rules(&v->findings) > 0 || !m->exact || !hv_known(m->iteration_s)) {
         return HUGE_VAL;
+    }
     return hv_eval_worth(&s->job->objective, m);
 }
 
 bool hv__over(struct hv__search *s)
 {
-    if (s->o->stop != NULL && s->o->stop(s->o->ctx))
+    if (s->o->stop != NULL && s->o->stop(s->o->ctx)) {
         s->stopped = true;
-    if (s->o->budget > 0 && s->evaluations >= s->o->budget)
+    }
+    if (s->o->budget > 0 && s->evaluations >= s->o->budget) {
         s->stopped = true;
+    }
     return s->stopped || s->work >= s->work_limit;
 }
 
@@ -113,9 +119,10 @@ double hv__work_of(const struct hv__search *s, const struct hv__sketch *k)
         const struct hv__order *o = &hv__orders[k->order];
         ops += (double)t->micro_batches * hv__depth(t) * o->chunks * o->slices * 2 *
                (o->effort > 0 ? o->effort : 1);
-        for (int l = 0; l < t->n_legs; l++)
+        for (int l = 0; l < t->n_legs; l++) {
             ops += hv__leg_devices(&t->legs[l]) + hv__guest_devices(&t->legs[l]) +
                    100 * t->legs[l].n_stages;
+        }
     }
     return ops;
 }
@@ -132,8 +139,9 @@ static bool lacks_memory(const struct hv_verdict *v)
 {
     for (size_t i = 0; i < v->findings.n; i++) {
         enum hv_violation_code code = v->findings.items[i].code;
-        if (code != HV_V_MEMORY && !hv_violation_is_limit(code))
+        if (code != HV_V_MEMORY && !hv_violation_is_limit(code)) {
             return false;
+        }
     }
     return hv_findings_of_rules(&v->findings) > 0;
 }
@@ -143,8 +151,9 @@ static double smaller_room(const struct hv_verdict *v)
 {
     double least = 1;
     for (size_t i = 0; i < v->n_memory; i++) {
-        if (v->memory[i].peak_bytes > 0)
+        if (v->memory[i].peak_bytes > 0) {
             least = fmin(least, v->memory[i].limit_bytes / v->memory[i].peak_bytes);
+        }
     }
     return fmin(0.98, least);
 }
@@ -157,10 +166,11 @@ double hv__judge_again(struct hv__search *s, const struct hv__sketch *k)
     hv_arena_free(&s->scratch);
     s->evaluations++;
     s->work += hv__work_of(s, k);
-    if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) == HV_OK)
+    if (hv_eval(s->k, p, &eval, &s->scratch, &s->last, NULL) == HV_OK) {
         value = value_of(s, &s->last);
-    else
+    } else {
         s->last = (struct hv_verdict){0};
+    }
     if (value < s->best_value) {
         s->best = *k;
         s->best_value = value;
@@ -176,10 +186,12 @@ double hv__judge_sketch(struct hv__search *s, const struct hv__sketch *k)
 {
     uint64_t key[2];
     s->room = 0;
-    if (!hv__has_devices(s, k))
+    if (!hv__has_devices(s, k)) {
         return HUGE_VAL;
-    if (2 * (s->n_known + 1) > s->cap_known)
+    }
+    if (2 * (s->n_known + 1) > s->cap_known) {
         grow_known(s);
+    }
     key_of(k, key);
     struct hv__known *x = place_of(s->known, s->cap_known, key);
     if ((x->key[0] | x->key[1]) != 0) {
@@ -200,8 +212,9 @@ static bool split_all(struct hv__search *s, struct hv__sketch *k, const struct h
     for (int t = 0; t < k->n_teams; t++) {
         struct hv__cut own = *cut;
         own.fill = cut->fill && hv__fill_matters(&k->teams[t], k->order);
-        if (!hv__split(s, &k->teams[t], k->order, &own))
+        if (!hv__split(s, &k->teams[t], k->order, &own)) {
             return false;
+        }
     }
     return true;
 }
@@ -209,8 +222,9 @@ static bool split_all(struct hv__search *s, struct hv__sketch *k, const struct h
 static bool same_counts(const struct hv__sketch *a, const struct hv__sketch *b)
 {
     for (int t = 0; t < a->n_teams; t++) {
-        if (memcmp(a->teams[t].counts, b->teams[t].counts, sizeof a->teams[t].counts) != 0)
+        if (memcmp(a->teams[t].counts, b->teams[t].counts, sizeof a->teams[t].counts) != 0) {
             return false;
+        }
     }
     return true;
 }
@@ -218,14 +232,16 @@ static bool same_counts(const struct hv__sketch *a, const struct hv__sketch *b)
 /* Do prices alone say that the plan is slower than `most`? */
 static bool is_hopeless(struct hv__search *s, const struct hv__sketch *k, double most)
 {
-    if (s->job->objective.minimize != HV_MIN_TIME || s->beyond)
+    if (s->job->objective.minimize != HV_MIN_TIME || s->beyond) {
         return false;
+    }
     for (int i = 0; i < k->n_teams; i++) {
         const struct hv__team *t = &k->teams[i];
         double each_s, fill_s;
         hv__team_times(s, t, k->order, &each_s, &fill_s);
-        if (each_s * (double)(t->micro_batches + (t->more > 0)) > HOPELESS * most)
+        if (each_s * (double)(t->micro_batches + (t->more > 0)) > HOPELESS * most) {
             return true;
+        }
     }
     return false;
 }
@@ -236,20 +252,26 @@ static double refit(struct hv__search *s, struct hv__sketch *k, struct hv__cut c
 {
     for (int i = 0; i < REFITS && !hv__over(s); i++) {
         struct hv__cut roomy = {ROOMY, cut.fill, cut.halves};
-        if (!split_all(s, k, &cut) && (i > 0 || !split_all(s, k, &roomy)))
+        if (!split_all(s, k, &cut) && (i > 0 || !split_all(s, k, &roomy))) {
             return HUGE_VAL;
-        if (known != NULL && same_counts(k, known))
+        }
+        if (known != NULL && same_counts(k, known)) {
             return HUGE_VAL;
-        if (i == 0 && !hv__deal(s, k, false))
+        }
+        if (i == 0 && !hv__deal(s, k, false)) {
             return HUGE_VAL;
-        if (is_hopeless(s, k, most))
+        }
+        if (is_hopeless(s, k, most)) {
             return HUGE_VAL;
+        }
         double value = hv__judge_sketch(s, k);
-        if (s->room == 0)
+        if (s->room == 0) {
             return value;
+        }
         cut.room *= s->room;
-        if (cut.room < 0.5)
+        if (cut.room < 0.5) {
             return HUGE_VAL;
+        }
     }
     return HUGE_VAL;
 }
@@ -260,14 +282,17 @@ static double refit_whole(struct hv__search *s, struct hv__sketch *k, double mos
     struct hv__sketch other = *k;
     double value = refit(s, k, (struct hv__cut){.room = 1}, NULL, most);
     bool fill = false;
-    for (int t = 0; t < k->n_teams; t++)
+    for (int t = 0; t < k->n_teams; t++) {
         fill = fill || hv__fill_matters(&k->teams[t], k->order);
-    if (!fill)
+    }
+    if (!fill) {
         return value;
+    }
     double least = refit(s, &other, (struct hv__cut){.room = 1, .fill = true}, k, most);
     *filled = least < value;
-    if (*filled)
+    if (*filled) {
         *k = other;
+    }
     return fmin(least, value);
 }
 
@@ -275,22 +300,26 @@ static double refit_whole(struct hv__search *s, struct hv__sketch *k, double mos
 static bool has_cuts(const struct hv__sketch *k)
 {
     int most = hv__orders[k->order].chunks;
-    for (int t = 0; t < k->n_teams; t++)
+    for (int t = 0; t < k->n_teams; t++) {
         most = hv__depth(&k->teams[t]) > most ? hv__depth(&k->teams[t]) : most;
+    }
     return most > 1;
 }
 
 double hv__refit(struct hv__search *s, struct hv__sketch *k, double most)
 {
-    if (!hv__has_devices(s, k) || !hv__deal(s, k, false))
+    if (!hv__has_devices(s, k) || !hv__deal(s, k, false)) {
         return HUGE_VAL;
+    }
     struct hv__cut cut = {.room = 1, .halves = true};
     double value = refit_whole(s, k, most, &cut.fill);
-    if (!s->fine || !(value < NEAR * s->best_value) || !hv__cuts_blocks(s) || !has_cuts(k))
+    if (!s->fine || !(value < NEAR * s->best_value) || !hv__cuts_blocks(s) || !has_cuts(k)) {
         return value;
+    }
     struct hv__sketch other = *k;
     double halves = refit(s, &other, cut, k, most);
-    if (halves < value)
+    if (halves < value) {
         *k = other;
+    }
     return fmin(halves, value);
 }

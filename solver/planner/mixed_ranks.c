@@ -15,8 +15,9 @@ static void attempt_leg(struct hv__climb *c, struct hv__sketch *next, int t, int
     struct hv__team *team = &next->teams[t];
     for (int i = 0; i < team->n_legs; i++) {
         struct hv__leg *l = &team->legs[i];
-        if (!hv__shape(c, team, l, i == leg ? n : hv__leg_devices(l)))
+        if (!hv__shape(c, team, l, i == leg ? n : hv__leg_devices(l))) {
             return;
+        }
     }
     (void)hv__attempt(c, next, true);
 }
@@ -30,8 +31,9 @@ static void try_spare(struct hv__climb *c, int t, int leg, int pool)
         struct hv__sketch next = c->k;
         struct hv__team *team = &next.teams[t];
         struct hv__leg *l = &team->legs[leg];
-        if (i % 2 == 1 && most == 1)
+        if (i % 2 == 1 && most == 1) {
             continue;
+        }
         team->micro_batch *= i < 2 ? 1 : 2;
         l->guest_pool = pool;
         l->guests = i % 2 == 1 ? 1 : most;
@@ -54,16 +56,18 @@ static void merge(struct hv__climb *c, int t, int leg, int stages, int tp, int b
     l->guests = guests / (stages * tp * l->cp);
     memmove(l + 1, l + 2, (size_t)(team->n_legs - leg - 2) * sizeof *l);
     team->n_legs--;
-    if (l->guests > 0)
+    if (l->guests > 0) {
         attempt_leg(c, &next, t, leg, own);
+    }
 }
 
 static void try_merge(struct hv__climb *c, int t, int leg)
 {
     const struct hv__sketch before = c->k;
     const struct hv__leg *a = &before.teams[t].legs[leg], *b = a + 1;
-    if (leg + 1 >= before.teams[t].n_legs || a->pool == b->pool || b->guests > 0 || b->ep > 1)
+    if (leg + 1 >= before.teams[t].n_legs || a->pool == b->pool || b->guests > 0 || b->ep > 1) {
         return;
+    }
     for (int i = 0; i < 12; i++) {
         int stages = i % 3 == 0   ? a->n_stages
                      : i % 3 == 1 ? b->n_stages
@@ -71,8 +75,9 @@ static void try_merge(struct hv__climb *c, int t, int leg)
         int tp = i / 3 % 2 == 0 ? a->tp : b->tp, n_legs = c->k.teams[t].n_legs;
         bool again =
             (i % 3 == 1 && b->n_stages == a->n_stages) || (i / 3 % 2 == 1 && b->tp == a->tp);
-        if (!again && n_legs == before.teams[t].n_legs)
+        if (!again && n_legs == before.teams[t].n_legs) {
             merge(c, t, leg, stages, tp, i < 6 ? 1 : 2);
+        }
     }
 }
 
@@ -84,8 +89,9 @@ static void try_shares(struct hv__climb *c, int t, int leg)
         struct hv__leg *l = &next.teams[t].legs[leg];
         l->guest_share += by;
         int own = next.teams[t].micro_batch - l->guest_share;
-        if (l->guest_share >= l->guests && own >= l->dp)
+        if (l->guest_share >= l->guests && own >= l->dp) {
             (void)hv__attempt(c, &next, true);
+        }
     }
     struct hv__sketch next = c->k;
     struct hv__leg *l = &next.teams[t].legs[leg];
@@ -97,8 +103,9 @@ static void try_shares(struct hv__climb *c, int t, int leg)
 void hv__try_guests(struct hv__climb *c, int t, int leg)
 {
     const struct hv__leg *l = &c->k.teams[t].legs[leg];
-    if (!c->s->fine || l->ep > 1)
+    if (!c->s->fine || l->ep > 1) {
         return;
+    }
     if (l->guests > 0) {
         try_shares(c, t, leg);
         return;
@@ -106,8 +113,9 @@ void hv__try_guests(struct hv__climb *c, int t, int leg)
     try_merge(c, t, leg);
     for (int pool = 0; pool < c->s->n_pools; pool++) {
         if (leg < c->k.teams[t].n_legs && c->k.teams[t].legs[leg].guests == 0 &&
-            c->k.teams[t].legs[leg].pool != pool)
+            c->k.teams[t].legs[leg].pool != pool) {
             try_spare(c, t, leg, pool);
+        }
     }
 }
 
@@ -115,8 +123,9 @@ void hv__try_guests(struct hv__climb *c, int t, int leg)
 static int divisor_from(int64_t total, int least)
 {
     int n = least;
-    while (n < total && total % n != 0)
+    while (n < total && total % n != 0) {
         n++;
+    }
     return n;
 }
 
@@ -134,8 +143,9 @@ static bool unite(struct hv__climb *c, int a, int b, int zero, int by)
         divisor_from(c->s->job->global_batch, by * (team->micro_batch + c->k.teams[b].micro_batch));
     team->zero = zero;
     if (l->guests == 0 || team->micro_batch > c->s->job->global_batch ||
-        !hv__shape(c, team, l, own))
+        !hv__shape(c, team, l, own)) {
         return false;
+    }
     memmove(&next.teams[b], &next.teams[b + 1],
             (size_t)(next.n_teams - b - 1) * sizeof *next.teams);
     next.n_teams--;
@@ -155,8 +165,9 @@ void hv__try_united(struct hv__climb *c)
     for (int a = 0; c->s->fine && a < c->k.n_teams; a++) {
         for (int b = 0; b < c->k.n_teams; b++) {
             for (size_t i = 0; i < HV_COUNT(ways) && a < c->k.n_teams && b < c->k.n_teams; i++) {
-                if (a != b && may_unite(&c->k.teams[a], &c->k.teams[b]))
+                if (a != b && may_unite(&c->k.teams[a], &c->k.teams[b])) {
                     (void)unite(c, a, b, ways[i][0], ways[i][1]);
+                }
             }
         }
     }

@@ -19,8 +19,9 @@
 
 static void report(const struct hv__search *s, double frac, const char *text)
 {
-    if (s->o->progress != NULL)
+    if (s->o->progress != NULL) {
         s->o->progress(s->o->ctx, frac, text);
+    }
 }
 
 /* First plans that fit: as much as must be waits in host memory. */
@@ -76,10 +77,12 @@ static void improve_all(struct hv__search *s, struct field *f)
     s->fine = true;
     for (int at = 0; at < f->n && !hv__over(s);) {
         report(s, 0.4 + 0.6 * at / f->n, "improvement");
-        if (!f->done[at])
+        if (!f->done[at]) {
             go_on(s, f, at, at + 1 < f->n ? BEST_SHARE : 1, whole);
-        for (at = 0; at < f->n && f->done[at];)
+        }
+        for (at = 0; at < f->n && f->done[at];) {
             at++;
+        }
     }
 }
 
@@ -89,10 +92,12 @@ static void finish(struct hv__search *s, double whole)
 {
     struct hv__sketch k = s->best;
     s->work_limit = whole;
-    if (s->best_value < HUGE_VAL)
+    if (s->best_value < HUGE_VAL) {
         (void)hv__improve(s, &k, s->best_value, false);
-    if (s->best_value < HUGE_VAL && !s->stopped)
+    }
+    if (s->best_value < HUGE_VAL && !s->stopped) {
         hv__tidy(s);
+    }
 }
 
 static void search(struct hv__search *s)
@@ -108,8 +113,9 @@ static void search(struct hv__search *s)
         n = first_plans(s, f->k);
     }
     f->n = n;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         f->value[i] = hv__judge_sketch(s, &f->k[i]);
+    }
     improve_all(s, f);
     finish(s, whole);
     report(s, 1, "done");
@@ -120,14 +126,16 @@ static enum hv_status improve_start(struct hv__search *s, struct hv_err *err)
 {
     struct hv__sketch k, dealt;
     enum hv_status st = hv__take_plan(s, s->o->start, &k, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     s->work_limit *= START_SHARE;
     s->fine = true;
     dealt = k;
     double value = hv__judge_sketch(s, &k), other = hv__refit(s, &dealt, HUGE_VAL);
-    if (other < value)
+    if (other < value) {
         k = dealt;
+    }
     (void)hv__improve(s, &k, fmin(value, other), false);
     return HV_OK;
 }
@@ -146,16 +154,18 @@ static enum hv_status nothing_found(const struct hv__search *s, struct hv_err *e
 {
     const char *limits = limits_of(&s->job->objective);
     bool measured = hv_cost_model(s->k)->kind == HV_MODEL_LAYERS;
-    if (s->n_pools == 0)
+    if (s->n_pools == 0) {
         return hv_err_set(err, HV_ENO, "no usable device %s computes in %s%s",
                           s->o->lost != NULL ? "of those left" : "of the cluster",
                           hv_precision_name(s->job->precision),
                           measured ? " and has the measured times of every layer" : "");
-    if (s->evaluations == 0 && !s->stopped)
+    }
+    if (s->evaluations == 0 && !s->stopped) {
         return hv_err_set(err, HV_ENO,
                           "no plan that fits was found: by prices, no group of devices holds "
                           "the model's states%s",
                           limits);
+    }
     return hv_err_set(err, HV_ENO, "no plan that fits was found among %lld%s%s",
                       (long long)s->evaluations, limits,
                       s->stopped ? ", before the search was ended" : "");
@@ -192,10 +202,11 @@ enum hv_status hv_planner_run(struct hv_cost *k, const struct hv_planner_options
     hv__find_pools(&s);
     s.work_limit *= 1 + hv_cost_cluster(k)->n_devices / MANY_DEVICES;
     enum hv_status st = HV_OK;
-    if (s.n_pools > 0 && o->start != NULL)
+    if (s.n_pools > 0 && o->start != NULL) {
         st = improve_start(&s, err);
-    else if (s.n_pools > 0)
+    } else if (s.n_pools > 0) {
         search(&s);
+    }
     st = st == HV_OK ? answer(&s, out, err) : st;
     hv_arena_free(&s.scratch);
     hv_arena_free(&s.arena);

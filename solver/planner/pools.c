@@ -12,8 +12,9 @@
 static bool is_priced(const struct hv__search *s, const struct hv_device_kind *k)
 {
     double all_s = 0;
-    for (unsigned i = 0; i < hv_cost_n_classes(s->k); i++)
+    for (unsigned i = 0; i < hv_cost_n_classes(s->k); i++) {
         all_s += hv_cost_floor_s(s->k, HV_PART_ATTENTION, hv_cost_class_block(s->k, i), k);
+    }
     return all_s > 0; /* false too when one is unknown */
 }
 
@@ -80,11 +81,13 @@ static void add_pool(struct hv__search *s, const struct hv__pool *q)
             p->flow_bytes_per_s = fmin(p->flow_bytes_per_s, q->flow_bytes_per_s);
             return;
         }
-        if (pool_speed(s, p) < pool_speed(s, &s->pools[weakest]))
+        if (pool_speed(s, p) < pool_speed(s, &s->pools[weakest])) {
             weakest = i;
+        }
     }
-    if (pool_speed(s, q) > pool_speed(s, &s->pools[weakest]))
+    if (pool_speed(s, q) > pool_speed(s, &s->pools[weakest])) {
         s->pools[weakest] = *q;
+    }
 }
 
 static double reserve_bytes(const struct hv__search *s, const struct hv_device_kind *k)
@@ -117,10 +120,12 @@ static int left_of(const struct hv__search *s, const struct hv_node_group *g,
     uint32_t first = g->first_device + node * g->n_devices + slots->first;
     int n = 0;
     for (uint32_t d = first; d < first + slots->count; d++) {
-        if (s->o->lost != NULL && s->o->lost[d])
+        if (s->o->lost != NULL && s->o->lost[d]) {
             continue;
-        if (ids != NULL)
+        }
+        if (ids != NULL) {
             ids[n] = d;
+        }
         n++;
     }
     return n;
@@ -135,11 +140,13 @@ static void add_slots_with(struct hv__search *s, const struct hv_node_group *g,
     p.room = (int)(g->count * slots->count);
     p.ids = hv_arena_new(&s->arena, uint32_t, (size_t)p.room);
     for (uint32_t node = 0; node < g->count; node++) {
-        if (left_of(s, g, slots, node, NULL) == left)
+        if (left_of(s, g, slots, node, NULL) == left) {
             p.n += left_of(s, g, slots, node, p.ids + p.n);
+        }
     }
-    if (p.n == 0)
+    if (p.n == 0) {
         return;
+    }
     uint32_t joined = g->domain_nodes > 1 && p.n == p.room ? g->domain_nodes : 1;
     p.per_node = left * (int)(joined < g->count ? joined : g->count);
     p.node_usd_h = hv_node_price_usd_per_h(g, false);
@@ -155,8 +162,9 @@ static void add_slots(struct hv__search *s, const struct hv_node_group *g,
                       const struct hv_slots *slots)
 {
     int least = s->o->lost != NULL ? 1 : (int)slots->count;
-    for (int left = (int)slots->count; left >= least; left--)
+    for (int left = (int)slots->count; left >= least; left--) {
         add_slots_with(s, g, slots, left);
+    }
 }
 
 static int by_number(double a, double b)
@@ -191,8 +199,9 @@ static int order_of(const struct hv__search *s, const struct hv__pool *p, const 
                         q->flow_bytes_per_s,
                         q->node_usd_h};
     int way = 0;
-    for (size_t i = 0; i < HV_COUNT(a) && way == 0; i++)
+    for (size_t i = 0; i < HV_COUNT(a) && way == 0; i++) {
         way = by_number(a[i], b[i]);
+    }
     return way != 0 ? way : strcmp(p->kind->name, q->kind->name);
 }
 
@@ -201,8 +210,9 @@ static void sort_pools(struct hv__search *s)
     for (int i = 1; i < s->n_pools; i++) {
         struct hv__pool p = s->pools[i];
         int at = i;
-        for (; at > 0 && order_of(s, &s->pools[at - 1], &p) > 0; at--)
+        for (; at > 0 && order_of(s, &s->pools[at - 1], &p) > 0; at--) {
             s->pools[at] = s->pools[at - 1];
+        }
         s->pools[at] = p;
     }
 }
@@ -213,8 +223,9 @@ void hv__find_pools(struct hv__search *s)
     for (size_t i = 0; i < c->n_groups; i++) {
         const struct hv_node_group *g = &c->groups[i];
         for (size_t k = 0; k < g->n_slots; k++) {
-            if (takes_part(s, g, g->slots[k].kind) && g->slots[k].count > 0 && g->count > 0)
+            if (takes_part(s, g, g->slots[k].kind) && g->slots[k].count > 0 && g->count > 0) {
                 add_slots(s, g, &g->slots[k]);
+            }
         }
     }
     sort_pools(s);
@@ -224,7 +235,8 @@ int hv__experts(const struct hv__search *s)
 {
     const struct hv_model *m = hv_cost_model(s->k);
     int experts = 0;
-    for (size_t i = 0; m->blocks != NULL && i < m->n_blocks && experts == 0; i++)
+    for (size_t i = 0; m->blocks != NULL && i < m->n_blocks && experts == 0; i++) {
         experts = m->blocks[i].experts;
+    }
     return experts;
 }

@@ -26,17 +26,22 @@ static double state_bytes(const struct hv_job *j, const struct hv__team *t, int 
 {
     double weights = hv_job_weight_bytes(j), gradients = hv_job_grad_bytes(j);
     double rest = hv_job_master_bytes(j) + hv_job_optimizer_bytes(j);
-    if (host & HV__HOST(HV_OFFLOAD_WEIGHTS))
+    if (host & HV__HOST(HV_OFFLOAD_WEIGHTS)) {
         weights = 0;
-    if (host & HV__HOST(HV_OFFLOAD_OPTIMIZER))
+    }
+    if (host & HV__HOST(HV_OFFLOAD_OPTIMIZER)) {
         rest = 0;
+    }
     rest += hv_job_unscaled_bytes(j);
-    if (t->zero >= 1)
+    if (t->zero >= 1) {
         rest /= holders;
-    if (t->zero >= 2 && !t->late)
+    }
+    if (t->zero >= 2 && !t->late) {
         gradients /= holders;
-    if (t->zero >= 3 && !t->keeps)
+    }
+    if (t->zero >= 3 && !t->keeps) {
         weights /= holders;
+    }
     return weights + gradients + rest;
 }
 
@@ -72,12 +77,14 @@ static struct hv_part_query query_of(struct hv__search *s, const struct hv__pric
                               .sequences = p->sequences,
                               .tokens = hv_cost_tokens(s->k),
                               .recompute = p->recompute};
-    if (p->tp * p->cp > 1)
+    if (p->tp * p->cp > 1) {
         q.group = pool->ids;
+    }
     if (p->ep > 1 && p->ep * p->tp <= pool->n) {
         uint32_t *ids = hv_arena_new(&s->arena, uint32_t, (size_t)p->ep);
-        for (int i = 0; i < p->ep; i++)
+        for (int i = 0; i < p->ep; i++) {
             ids[i] = pool->ids[i * p->tp];
+        }
         q.ep_group = ids;
     }
     return q;
@@ -106,28 +113,32 @@ static double fetch_s(const struct hv__search *s, const struct hv__price *p)
 static void fill_halves(struct hv__search *s, const struct hv_part_query *q, struct hv__price *p)
 {
     p->first_s = p->first_parameters = p->first_saved = 0.5;
-    if (!hv__cuts_blocks(s))
+    if (!hv__cuts_blocks(s)) {
         return;
+    }
     struct hv_part_cost a = hv_cost_part(s->k, HV_PART_ATTENTION, 0, q, NULL);
     struct hv_part_cost f = hv_cost_part(s->k, HV_PART_FFN, 0, q, NULL);
     double parameters[] = {a.parameters + a.expert_parameters, f.parameters + f.expert_parameters};
     p->first_s = part_s(&a) / (part_s(&a) + part_s(&f));
     p->first_parameters = parameters[0] / (parameters[0] + parameters[1]);
-    if (a.saved_bytes + f.saved_bytes > 0)
+    if (a.saved_bytes + f.saved_bytes > 0) {
         p->first_saved = a.saved_bytes / (a.saved_bytes + f.saved_bytes);
+    }
 }
 
 static void fill_price(struct hv__search *s, struct hv__price *p)
 {
     struct hv_part_query q = query_of(s, p);
-    if (hv_cost_layers(s->k, &q, &s->arena, &p->table, NULL) != HV_OK || p->table.n_blocks == 0)
+    if (hv_cost_layers(s->k, &q, &s->arena, &p->table, NULL) != HV_OK || p->table.n_blocks == 0) {
         return;
+    }
     const struct hv_layer_table *t = &p->table;
     double n = (double)t->n_blocks;
     p->block_s = (t->forward_s[t->n_blocks] + t->backward_s[t->n_blocks]) / n;
     p->parameters = t->parameters[t->n_blocks] / n;
-    if (p->fetched > 0)
+    if (p->fetched > 0) {
         p->fetch_s = fetch_s(s, p);
+    }
     p->block_s += p->fetch_s;
     p->saved_bytes = t->saved_bytes[t->n_blocks] / n;
     p->ends_s[0] = part_s(&t->embedding);
@@ -136,8 +147,9 @@ static void fill_price(struct hv__search *s, struct hv__price *p)
     p->ends_parameters[1] = t->head.parameters;
     double experts = 0;
     for (size_t i = 0; i < t->n_blocks; i++) {
-        if (i == 0 || hv_cost_block_class(s->k, i) != hv_cost_block_class(s->k, i - 1))
+        if (i == 0 || hv_cost_block_class(s->k, i) != hv_cost_block_class(s->k, i - 1)) {
             experts = hv_cost_part(s->k, HV_PART_FFN, i, &q, NULL).expert_parameters;
+        }
         p->expert_parameters += experts / n;
     }
     fill_halves(s, &q, p);
@@ -170,11 +182,13 @@ static void grow_prices(struct hv__search *s)
     size_t cap = s->cap_prices > 0 ? 2 * s->cap_prices : 256;
     struct hv__price **table = hv_arena_new(&s->arena, struct hv__price *, cap);
     for (size_t i = 0; i < s->cap_prices; i++) {
-        if (s->prices[i] == NULL)
+        if (s->prices[i] == NULL) {
             continue;
+        }
         size_t at = price_hash(s->prices[i]) & (cap - 1);
-        while (table[at] != NULL)
+        while (table[at] != NULL) {
             at = (at + 1) & (cap - 1);
+        }
         table[at] = s->prices[i];
     }
     s->prices = table;
@@ -194,12 +208,14 @@ const struct hv__price *hv__price_of(struct hv__search *s, const struct hv__team
                              .recompute = l->recompute,
                              .sharded = sharded,
                              .fetched = l->offload & HV__HOST(HV_OFFLOAD_WEIGHTS) ? fetched : 0};
-    if (2 * (s->n_prices + 1) > s->cap_prices)
+    if (2 * (s->n_prices + 1) > s->cap_prices) {
         grow_prices(s);
+    }
     size_t at = price_hash(&want) & (s->cap_prices - 1);
     while (s->prices[at] != NULL) {
-        if (same_price(s->prices[at], &want))
+        if (same_price(s->prices[at], &want)) {
             return s->prices[at];
+        }
         at = (at + 1) & (s->cap_prices - 1);
     }
     struct hv__price *p = hv_arena_copy(&s->arena, &want, 1, sizeof want);
@@ -213,8 +229,9 @@ const struct hv__price *hv__slower_of(struct hv__search *s, const struct hv__tea
                                       const struct hv__leg *l)
 {
     const struct hv__price *own = hv__price_of(s, t, l);
-    if (l->guests == 0 || !own->known)
+    if (l->guests == 0 || !own->known) {
         return own;
+    }
     struct hv__leg turned = hv__leg_turned(t, l);
     const struct hv__price *guest = hv__price_of(s, t, &turned);
     return guest->known && guest->block_s <= own->block_s ? own : guest;
@@ -236,10 +253,11 @@ static double *time_row(struct hv_arena *a, const struct hv__price *p, size_t pe
     size_t n = per * t->n_blocks;
     double *row = hv_arena_new(a, double, n + 3);
     row[1] = p->ends_s[0];
-    for (size_t i = 1; i <= n; i++)
+    for (size_t i = 1; i <= n; i++) {
         row[i + 1] = row[1] + sum_to(t->forward_s, i, per, p->first_s) +
                      sum_to(t->backward_s, i, per, p->first_s) +
                      (double)i / (double)per * p->fetch_s;
+    }
     row[n + 2] = row[n + 1] + p->ends_s[1];
     return row;
 }
@@ -264,9 +282,10 @@ static double *memory_row(const struct hv__search *s, struct hv_arena *a, const 
     double each = hv__state_bytes(s->job, t, l, p) / p->parameters;
     double in_flight = l->offload & HV__HOST(HV_OFFLOAD_ACTIVATIONS) ? 0 : in->in_flight;
     row[1] = p->ends_parameters[0] * plain;
-    for (size_t i = 1; i <= n; i++)
+    for (size_t i = 1; i <= n; i++) {
         row[i + 1] = row[1] + sum_to(table->parameters, i, in->per, p->first_parameters) * each +
                      sum_to(table->saved_bytes, i, in->per, p->first_saved) * in_flight;
+    }
     row[n + 2] = row[n + 1] + p->ends_parameters[1] * plain + p->head_bytes;
     return row;
 }
@@ -288,17 +307,19 @@ static void add_guests(struct hv__search *s, struct hv_arena *a, const struct in
     double *own = hv_arena_new(a, double, in->per * p->table.n_blocks + 3);
     const double *theirs = memory_row(s, a, p, &guests);
     double by = part->capacity / fmax(1, room * room_of(s, &turned, p));
-    for (size_t i = 1; i < in->per * p->table.n_blocks + 3; i++)
+    for (size_t i = 1; i < in->per * p->table.n_blocks + 3; i++) {
         own[i] = own[i - 1] +
                  fmax(part->memory[i] - part->memory[i - 1], by * (theirs[i] - theirs[i - 1]));
+    }
     part->memory = own;
 }
 
 static double in_flight(const struct hv__team *t, const struct hv__order *o, int depth, int rank)
 {
     double n = o->folded ? depth : depth - rank;
-    if (o->rounds > 0)
+    if (o->rounds > 0) {
         n = (2.0 * (depth - 1 - rank) + (o->chunks - 1) * o->rounds * depth + 1) / o->chunks;
+    }
     return fmin((double)t->micro_batches, n + o->in_flight_more * depth);
 }
 
@@ -311,21 +332,25 @@ static bool fill_parts(struct hv__search *s, struct hv_arena *a, const struct hv
     size_t per = cut->halves ? 2 : 1;
     for (int i = 0; i < depth * o->chunks; i++) {
         int turn = i / depth, rank = i % depth;
-        if (o->folded && turn % 2 == 1)
+        if (o->folded && turn % 2 == 1) {
             rank = depth - 1 - rank;
+        }
         const struct hv__leg *l = hv__leg_at(t, rank);
         const struct hv__price *p = hv__price_of(s, t, l);
-        if (!p->known || !hv__slower_of(s, t, l)->known)
+        if (!p->known || !hv__slower_of(s, t, l)->known) {
             return false;
+        }
         size_t leg = (size_t)(l - t->legs);
-        if (times[leg] == NULL)
+        if (times[leg] == NULL) {
             times[leg] = time_row(a, hv__slower_of(s, t, l), per);
+        }
         struct in_part in = {t, l, in_flight(t, o, depth, rank), per};
         parts[i] = (struct hv_part_stage){.time = times[leg],
                                           .memory = memory_row(s, a, p, &in),
                                           .capacity = cut->room * room_of(s, l, p) / o->chunks};
-        if (l->guests > 0)
+        if (l->guests > 0) {
             add_guests(s, a, &in, &parts[i], cut->room / o->chunks);
+        }
     }
     return true;
 }
@@ -346,8 +371,9 @@ bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct
 {
     int n_parts = hv__depth(t) * hv__orders[order].chunks;
     int per = cut->halves ? 2 : 1;
-    if (n_parts > HV__CHUNKS || n_parts > per * s->n_blocks + 2)
+    if (n_parts > HV__CHUNKS || n_parts > per * s->n_blocks + 2) {
         return false;
+    }
     struct hv_arena a = {0};
     struct hv_part_stage *parts = hv_arena_new(&a, struct hv_part_stage, (size_t)n_parts);
     struct hv_partition_result r = {0};
@@ -364,10 +390,12 @@ bool hv__split(struct hv__search *s, struct hv__team *t, int order, const struct
               hv_partition_solve(&p, NULL, &a, &r, NULL) == HV_OK && r.feasible;
     for (int i = 0; ok && i < n_parts; i++) {
         t->counts[i] = (int)(r.cut[i] - (i > 0 ? r.cut[i - 1] : 0));
-        if (i == 0)
+        if (i == 0) {
             t->counts[i]--;
-        if (i == n_parts - 1)
+        }
+        if (i == n_parts - 1) {
             t->counts[i]--;
+        }
         t->counts[i] *= 2 / per;
     }
     hv_arena_free(&a);

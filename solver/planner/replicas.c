@@ -33,10 +33,12 @@ int hv__pool_devices(const struct hv__lister *l, int pool)
 static int experts_over(const struct hv__search *s, int dp)
 {
     int experts = hv__experts(s), ep = 1;
-    if (experts <= 1)
+    if (experts <= 1) {
         return 1;
-    while (2 * ep <= 8 && experts % (2 * ep) == 0 && dp % (2 * ep) == 0)
+    }
+    while (2 * ep <= 8 && experts % (2 * ep) == 0 && dp % (2 * ep) == 0) {
         ep *= 2;
+    }
     return ep;
 }
 
@@ -44,8 +46,9 @@ bool hv__heads_allow(const struct hv__search *s, int tp)
 {
     const struct hv_model *m = hv_cost_model(s->k);
     for (size_t i = 0; m->blocks != NULL && i < m->n_blocks; i++) {
-        if (m->blocks[i].heads > 0 && m->blocks[i].heads % tp != 0)
+        if (m->blocks[i].heads > 0 && m->blocks[i].heads % tp != 0) {
             return false;
+        }
     }
     return true;
 }
@@ -53,10 +56,12 @@ bool hv__heads_allow(const struct hv__search *s, int tp)
 static void add_option(struct leg_options *o, const struct hv__leg *leg, double score, double pace)
 {
     int at = o->n;
-    while (at > 0 && o->score[at - 1] > score)
+    while (at > 0 && o->score[at - 1] > score) {
         at--;
-    if (at >= o->cap)
+    }
+    if (at >= o->cap) {
         return;
+    }
     int last = o->n < o->cap ? o->n : o->cap - 1;
     memmove(&o->legs[at + 1], &o->legs[at], (size_t)(last - at) * sizeof *o->legs);
     memmove(&o->score[at + 1], &o->score[at], (size_t)(last - at) * sizeof *o->score);
@@ -86,8 +91,9 @@ static bool is_listed(const struct leg_options *o, const struct hv__leg *leg)
     for (int i = 0; i < o->n; i++) {
         const struct hv__leg *x = &o->legs[i];
         if (x->n_stages == leg->n_stages && x->tp == leg->tp && x->cp == leg->cp &&
-            x->dp == leg->dp && x->ep == leg->ep)
+            x->dp == leg->dp && x->ep == leg->ep) {
             return true;
+        }
     }
     return false;
 }
@@ -100,8 +106,9 @@ static void add_legs(struct hv__lister *l, const struct hv__team *t, struct hv__
     for (int i = 0; i < (most > 1 ? 2 : 1); i++) {
         leg.ep = i == 0 ? most : 1;
         const struct hv__price *c = hv__price_of(l->s, t, &leg);
-        if (!c->known)
+        if (!c->known) {
             continue;
+        }
         double pace = c->block_s / leg.n_stages;
         add_option(fast, &leg, pace, pace);
         add_option(lean, &leg, leanness(l->s, &leg, c), pace);
@@ -128,8 +135,9 @@ static void list_depths(struct hv__lister *l, const struct hv__team *t, struct h
         leg.n_stages = stages;
         for (int i = 0; i < (uneven != even ? 2 : 1) && is_depth(stages); i++) {
             leg.dp = i == 0 ? even : uneven;
-            if (batch <= RANK_BATCH * leg.dp && 4 * stages * width * leg.dp >= 3 * n)
+            if (batch <= RANK_BATCH * leg.dp && 4 * stages * width * leg.dp >= 3 * n) {
                 add_legs(l, t, leg, fast, lean);
+            }
         }
     }
 }
@@ -144,8 +152,9 @@ static void list_legs(struct hv__lister *l, const struct hv__team *t, const stru
     struct leg_options lean = {.cap = (cap + 2) / 3};
     *out = (struct leg_options){.cap = cap, .pool = leg->pool};
     for (int tp = 1; tp <= p->per_node && tp <= 16; tp *= 2) {
-        if (p->per_node % tp != 0 || !hv__heads_allow(l->s, tp))
+        if (p->per_node % tp != 0 || !hv__heads_allow(l->s, tp)) {
             continue;
+        }
         for (int cp = 1; cp <= (cuts ? CONTEXTS : 1) && p->per_node % (tp * cp) == 0; cp *= 2) {
             struct hv__leg x = *leg;
             x.tp = tp;
@@ -155,8 +164,9 @@ static void list_legs(struct hv__lister *l, const struct hv__team *t, const stru
     }
     int more = lean.n;
     for (int i = 0; i < more; i++) {
-        if (is_listed(out, &lean.legs[i]))
+        if (is_listed(out, &lean.legs[i])) {
             continue;
+        }
         int at = out->n < cap ? out->n++ : cap - 1 - i;
         if (at > 0) {
             out->legs[at] = lean.legs[i];
@@ -182,8 +192,9 @@ static double sync_of(struct hv__search *s, const struct hv__team *t, const stru
 {
     const struct hv__pool *p = &s->pools[leg->pool];
     const struct hv__price *c = hv__price_of(s, t, leg);
-    if (hv__leg_holders(leg) == 1)
+    if (hv__leg_holders(leg) == 1) {
         return 0;
+    }
     double bytes = 2 * blocks * c->parameters * hv_job_grad_bytes(s->job);
     bool inside = leg->tp * hv__leg_holders(leg) <= p->per_node;
     double rate = inside ? hv_or(p->kind->link_bytes_per_s, 1e10) : p->flow_bytes_per_s;
@@ -214,8 +225,9 @@ double hv__shared_sync_s(struct hv__search *s, const struct hv__sketch *k)
     for (int i = 0; i < k->n_teams && k->n_teams > 1; i++) {
         const struct hv__team *t = &k->teams[i];
         double speed = 0, each, fill;
-        for (int j = 0; j < t->n_legs; j++)
+        for (int j = 0; j < t->n_legs; j++) {
             speed += t->legs[j].n_stages / hv__price_of(s, t, &t->legs[j])->block_s;
+        }
         for (int j = 0; j < t->n_legs; j++) {
             const struct hv__leg *leg = &t->legs[j];
             const struct hv__pool *p = &s->pools[leg->pool];
@@ -272,10 +284,12 @@ static bool estimate(struct hv__search *s, struct hv__rough *r)
     double each = 0, sync = 0;
     for (int round = 0; round <= t->n_legs; round++) {
         double speed = 0;
-        for (int i = 0; i < t->n_legs; i++)
+        for (int i = 0; i < t->n_legs; i++) {
             speed += full[i] ? 0 : 1 / pace[i];
-        if (left > 1e-9 && !(speed > 0))
+        }
+        if (left > 1e-9 && !(speed > 0)) {
             return false;
+        }
         each = speed > 0 ? left / speed : each;
         bool again = false;
         for (int i = 0; i < t->n_legs; i++) {
@@ -284,11 +298,13 @@ static bool estimate(struct hv__search *s, struct hv__rough *r)
                 left -= fmax(0, room[i]);
             }
         }
-        if (!again)
+        if (!again) {
             break;
+        }
     }
-    for (int i = 0; i < t->n_legs; i++)
+    for (int i = 0; i < t->n_legs; i++) {
         sync = fmax(sync, sync_of(s, t, &t->legs[i], s->n_blocks / (double)depth));
+    }
     each += ends / depth;
     double whole = ceil((double)s->n_blocks / depth) / ((double)s->n_blocks / depth);
     r->each_s = t->n_legs == 1 ? each * whole : each;
@@ -298,13 +314,16 @@ static bool estimate(struct hv__search *s, struct hv__rough *r)
 
 static void keep(struct hv__lister *l, struct hv__subset *sub, const struct hv__rough *r)
 {
-    if (sub->kept == NULL)
+    if (sub->kept == NULL) {
         sub->kept = hv_arena_new(&l->arena, struct hv__rough, HV__TEAMS_KEPT);
+    }
     int at = sub->n;
-    while (at > 0 && sub->kept[at - 1].score > r->score)
+    while (at > 0 && sub->kept[at - 1].score > r->score) {
         at--;
-    if (at >= HV__TEAMS_KEPT)
+    }
+    if (at >= HV__TEAMS_KEPT) {
         return;
+    }
     int last = sub->n < HV__TEAMS_KEPT ? sub->n : HV__TEAMS_KEPT - 1;
     memmove(&sub->kept[at + 1], &sub->kept[at], (size_t)(last - at) * sizeof *sub->kept);
     sub->kept[at] = *r;
@@ -327,8 +346,9 @@ static bool beats(const struct hv__lister *l, const struct hv__subset *sub, stru
 
 void hv__rate_team(struct hv__lister *l, struct hv__subset *sub, struct hv__rough *r)
 {
-    if (!estimate(l->s, r) || !beats(l, sub, r))
+    if (!estimate(l->s, r) || !beats(l, sub, r)) {
         return;
+    }
     add_hops(l->s, r);
     score(l, sub, r);
     keep(l, sub, r);
@@ -359,8 +379,9 @@ static void cross(struct hv__lister *l, struct hv__subset *sub, const struct leg
         r->team.legs[leg] = options[leg].legs[i];
         r->speed = speed + 1 / options[leg].pace[i];
         r->depth = depth + r->team.legs[leg].n_stages;
-        if (leg + 1 < r->team.n_legs || may_beat(l, sub, r, r->speed, r->depth))
+        if (leg + 1 < r->team.n_legs || may_beat(l, sub, r, r->speed, r->depth)) {
             cross(l, sub, options, r, leg + 1);
+        }
     }
     r->speed = speed;
     r->depth = depth;
@@ -371,8 +392,9 @@ static int order_pools(const struct hv__search *s, unsigned mask, int *pools)
 {
     int n = 0;
     for (int i = 0; i < s->n_pools; i++) {
-        if (!(mask >> i & 1))
+        if (!(mask >> i & 1)) {
             continue;
+        }
         int at = n++;
         while (at > 0 && s->pools[pools[at - 1]].limit_bytes < s->pools[i].limit_bytes) {
             pools[at] = pools[at - 1];
@@ -387,8 +409,9 @@ static int order_pools(const struct hv__search *s, unsigned mask, int *pools)
 bool hv__is_batch(int64_t b, int64_t total)
 {
     int64_t odd = b;
-    while (odd % 2 == 0)
+    while (odd % 2 == 0) {
         odd /= 2;
+    }
     return odd <= 3 || (odd <= 9 && b <= SMALL_BATCH) || total % b == 0;
 }
 
@@ -399,8 +422,9 @@ static bool is_listed_batch(const struct hv__lister *l, const int *pools, int n,
     bool power = (b & (b - 1)) == 0, yes = !l->quick && hv__is_batch(b, l->s->job->global_batch);
     for (int i = 0; i < n && !yes; i++) {
         int devices = hv__pool_devices(l, pools[i]);
-        for (int w = 1; w <= (l->quick ? 2 : 8) && !yes; w++)
+        for (int w = 1; w <= (l->quick ? 2 : 8) && !yes; w++) {
             yes = devices / w > 1 && (b == devices / w || b == 2 * (devices / w));
+        }
     }
     return yes || power;
 }
@@ -415,12 +439,14 @@ static void list_way(struct hv__lister *l, struct hv__subset *sub, struct leg_op
     for (int p = 0; p < r->team.n_legs && some; p++) {
         struct hv__leg leg = {
             .pool = options[p].pool, .recompute = recompute, .offload = l->s->offload};
-        if (r->team.zero == 1 || l->s->offload != 0 || l->s->pools[leg.pool].shards_change)
+        if (r->team.zero == 1 || l->s->offload != 0 || l->s->pools[leg.pool].shards_change) {
             list_legs(l, &r->team, &leg, cap, &options[p]);
+        }
         some = options[p].n > 0;
     }
-    if (some)
+    if (some) {
         cross(l, sub, options, r, 0);
+    }
 }
 
 void hv__list_teams(struct hv__lister *l, unsigned mask)
@@ -439,17 +465,20 @@ void hv__list_teams(struct hv__lister *l, unsigned mask)
     most = most < 4096 ? most : 4096;
     sub->n = 0;
     struct leg_options options[HV__POOLS];
-    for (int p = 0; p < n; p++)
+    for (int p = 0; p < n; p++) {
         options[p].pool = pools[p];
+    }
     for (int64_t b = 1; b <= most && !hv__over(l->s); b++) {
-        if (!is_listed_batch(l, pools, n, b))
+        if (!is_listed_batch(l, pools, n, b)) {
             continue;
+        }
         for (size_t i = 0; i < HV_COUNT(ways); i++) {
             struct hv__rough r = {
                 .team = {.n_legs = n, .zero = ways[i].zero, .micro_batch = (int)b}};
             r.team.legs[0].recompute = ways[i].recompute;
-            if (ways[i].quick || !l->quick)
+            if (ways[i].quick || !l->quick) {
                 list_way(l, sub, options, (l->quick ? quick_caps : caps)[n], &r);
+            }
         }
     }
 }

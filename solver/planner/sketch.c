@@ -41,16 +41,18 @@ const int hv__n_orders = (int)HV_COUNT(hv__orders);
 int hv__depth(const struct hv__team *t)
 {
     int n = 0;
-    for (int i = 0; i < t->n_legs; i++)
+    for (int i = 0; i < t->n_legs; i++) {
         n += t->legs[i].n_stages;
+    }
     return n;
 }
 
 const struct hv__leg *hv__leg_at(const struct hv__team *t, int stage)
 {
     int i = 0;
-    while (i + 1 < t->n_legs && stage >= t->legs[i].n_stages)
+    while (i + 1 < t->n_legs && stage >= t->legs[i].n_stages) {
         stage -= t->legs[i++].n_stages;
+    }
     return &t->legs[i];
 }
 
@@ -92,8 +94,9 @@ static void fill_ranges(struct hv_replica *r, const struct hv__team *t, const st
     bool hollow = t->counts[0] == 0 || t->counts[parts - 1] == 0;
     for (int i = 0; i < parts; i++) {
         int turn = i / depth, rank = i % depth;
-        if (o->folded && turn % 2 == 1)
+        if (o->folded && turn % 2 == 1) {
             rank = depth - 1 - rank;
+        }
         struct hv_stage *st = &r->stages[rank];
         st->ranges[turn] = (struct hv_range){at, at + t->counts[i]};
         at += t->counts[i];
@@ -120,8 +123,9 @@ static void place_legs(const struct hv__sketch *k, struct place first[HV__TEAMS]
             for (int l = 0; l < k->teams[t].n_legs; l++) {
                 const struct hv__leg *leg = &k->teams[t].legs[l];
                 int ranks = leg->tp * leg->cp;
-                if (ranks < width || (ranks >= 2 * width && width < WIDTH))
+                if (ranks < width || (ranks >= 2 * width && width < WIDTH)) {
                     continue;
+                }
                 first[t][l] = (struct place){used[leg->pool], used[leg->guest_pool]};
                 used[leg->pool] += hv__leg_devices(leg);
                 used[leg->guest_pool] += hv__guest_devices(leg);
@@ -146,8 +150,9 @@ int hv__spare_devices(const struct hv__search *s, const struct hv__sketch *k, in
 bool hv__has_devices(const struct hv__search *s, const struct hv__sketch *k)
 {
     for (int i = 0; i < s->n_pools; i++) {
-        if (hv__spare_devices(s, k, i) < 0)
+        if (hv__spare_devices(s, k, i) < 0) {
             return false;
+        }
     }
     return true;
 }
@@ -165,24 +170,27 @@ static int common_divisor(int a, int b)
 int hv__pipelines(const struct hv__team *t)
 {
     int n = t->micro_batch;
-    for (int i = 0; i < t->n_legs; i++)
+    for (int i = 0; i < t->n_legs; i++) {
         n = t->legs[i].ep > 1 || t->legs[i].guests > 0 ? 1 : common_divisor(n, t->legs[i].dp);
+    }
     return n;
 }
 
 size_t hv__first_replica(const struct hv__sketch *k, int team)
 {
     size_t n = 0;
-    for (int i = 0; i < team; i++)
+    for (int i = 0; i < team; i++) {
         n += k->teams[i].more > 0 ? 2 : 1;
+    }
     return n;
 }
 
 int hv__even_ranks(int batch, int most)
 {
     int d = batch < most ? batch : most;
-    while (d > 1 && batch % d != 0)
+    while (d > 1 && batch % d != 0) {
         d--;
+    }
     return d;
 }
 
@@ -190,8 +198,9 @@ int hv__uneven_ranks(const struct hv__search *s, int batch, int most)
 {
     int even = hv__even_ranks(batch, most), top = batch < most ? batch : most, n = 1;
     if (hv__experts(s) > 1) {
-        while (2 * n <= top)
+        while (2 * n <= top) {
             n *= 2;
+        }
     } else {
         int each = (batch + top - 1) / top;
         n = (batch + each - 1) / each;
@@ -201,20 +210,24 @@ int hv__uneven_ranks(const struct hv__search *s, int batch, int most)
 
 static void fill_even(int *shares, int sequences, int ranks)
 {
-    for (int i = 0; i < ranks; i++)
+    for (int i = 0; i < ranks; i++) {
         shares[i] = sequences / ranks + (i < sequences % ranks);
+    }
 }
 
 /* Sequences of every data-parallel rank of a stage, as even among owners and among guests as can
  * be; NULL: all have as many. */
 static int *shares_of(struct hv_arena *a, const struct hv__leg *l, int micro_batch, int dp)
 {
-    if (micro_batch % dp == 0 && (l->guests == 0 || micro_batch / dp * l->guests == l->guest_share))
+    if (micro_batch % dp == 0 &&
+        (l->guests == 0 || micro_batch / dp * l->guests == l->guest_share)) {
         return NULL;
+    }
     int *shares = hv_arena_new(a, int, (size_t)dp), own = dp - l->guests;
     fill_even(shares, micro_batch - l->guest_share, own);
-    if (l->guests > 0)
+    if (l->guests > 0) {
         fill_even(shares + own, l->guest_share, l->guests);
+    }
     return shares;
 }
 
@@ -232,8 +245,9 @@ static void take_devices(const struct hv__search *s, const struct hv__leg *l, in
     size_t width = (size_t)(l->tp * l->cp), step = l->beside ? width * (size_t)l->n_stages : width;
     size_t each = (size_t)(l->dp / part->of), first = (size_t)part->from * each;
     size_t n = (size_t)part->n * each;
-    for (size_t rank = 0; rank < n; rank++)
+    for (size_t rank = 0; rank < n; rank++) {
         memcpy(out + rank * width, ids + (first + rank) * step, width * sizeof *ids);
+    }
     *at += (int)(l->beside ? width : width * (size_t)l->dp);
 }
 
@@ -242,8 +256,9 @@ static void draw_shards(const struct hv__team *t, struct hv_stage *st)
 {
     int holders = (int)st->n_devices / st->tp.degree;
     st->zero.stage = holders > 1 ? t->zero : 0;
-    if (st->zero.stage == 0)
+    if (st->zero.stage == 0) {
         return;
+    }
     bool some = t->group > 0 && t->group < holders && holders % t->group == 0;
     st->zero.shard_group = some ? t->group : 0;
     st->zero.reduce = t->late ? HV_REDUCE_END : HV_REDUCE_EACH;
@@ -260,12 +275,14 @@ static void draw_stage(const struct hv__search *s, struct hv_plan *p, const stru
     st->ep = l->ep;
     draw_shards(t, st);
     st->recompute = l->recompute;
-    if (l->offload != 0)
+    if (l->offload != 0) {
         st->offload = hv_arena_new(&p->arena, struct hv_offload, hv_offload_what_N);
+    }
     for (int what = 0; what < hv_offload_what_N; what++) {
-        if (l->offload & HV__HOST(what))
+        if (l->offload & HV__HOST(what)) {
             st->offload[st->n_offload++] =
                 (struct hv_offload){.what = (enum hv_offload_what)what, .frac = 1, .to_host = true};
+        }
     }
 }
 
@@ -311,8 +328,9 @@ static bool suits(const struct hv__sketch *k, int64_t g)
         int depth = hv__depth(t);
         for (int64_t m = t->micro_batches; m <= t->micro_batches + (t->more > 0); m++) {
             int64_t rest = m % g, least = m < depth ? m : depth;
-            if (g < least || g > m || (rest > 0 && rest < depth))
+            if (g < least || g > m || (rest > 0 && rest < depth)) {
                 return false;
+            }
         }
     }
     return true;
@@ -325,8 +343,9 @@ static bool needs_no_group(const struct hv__sketch *k)
         const struct hv__team *t = &k->teams[i];
         int depth = hv__depth(t);
         for (int64_t m = t->micro_batches; m <= t->micro_batches + (t->more > 0); m++) {
-            if (m >= depth && m % (m / depth) != 0)
+            if (m >= depth && m % (m / depth) != 0) {
                 return false;
+            }
         }
     }
     return true;
@@ -335,8 +354,9 @@ static bool needs_no_group(const struct hv__sketch *k)
 int64_t hv__group(const struct hv__sketch *k)
 {
     const struct hv__order *o = &hv__orders[k->order];
-    if (o->rounds == 0 || (o->rounds == 1 && needs_no_group(k)))
+    if (o->rounds == 0 || (o->rounds == 1 && needs_no_group(k))) {
         return 0;
+    }
     int64_t first = 1, last = INT64_MAX;
     for (int i = 0; i < k->n_teams; i++) {
         const struct hv__team *t = &k->teams[i];
@@ -346,8 +366,9 @@ int64_t hv__group(const struct hv__sketch *k)
     }
     first = first < last ? first : last;
     for (int64_t g = first; g <= last && g < first + GROUPS; g++) {
-        if (suits(k, g))
+        if (suits(k, g)) {
             return g;
+        }
     }
     return 0;
 }
@@ -356,14 +377,17 @@ static void draw_schedule(const struct hv__sketch *k, struct hv_plan *p)
 {
     const struct hv__order *o = &hv__orders[k->order];
     int64_t group = hv__group(k), depth = 0;
-    for (int i = 0; i < k->n_teams; i++)
+    for (int i = 0; i < k->n_teams; i++) {
         depth = hv__depth(&k->teams[i]) > depth ? hv__depth(&k->teams[i]) : depth;
+    }
     p->schedule.name = hv_arena_strdup(&p->arena, o->name);
     p->schedule.slices = o->slices;
-    if (k->bucket_mib > 0)
+    if (k->bucket_mib > 0) {
         p->sync.bucket_bytes[0] = k->bucket_mib * HV_MIB;
-    if (group == 0 && o->memory == 0 && o->option[0] == NULL)
+    }
+    if (group == 0 && o->memory == 0 && o->option[0] == NULL) {
         return;
+    }
     int64_t number = group > 0 ? group : o->memory * depth;
     p->schedule.n_options = 1;
     p->schedule.options = hv_arena_new(&p->arena, struct hv_option, 1);
@@ -386,8 +410,9 @@ struct hv_plan *hv__draw(const struct hv__search *s, const struct hv__sketch *k)
     for (int i = 0; i < k->n_teams; i++) {
         const struct hv__team *t = &k->teams[i];
         struct part part = {0, t->more, hv__pipelines(t), t->micro_batches + 1};
-        if (t->more > 0)
+        if (t->more > 0) {
             draw_part(s, p, r++, t, o, first[i], &part);
+        }
         part = (struct part){t->more, part.of - t->more, part.of, t->micro_batches};
         draw_part(s, p, r++, t, o, first[i], &part);
     }

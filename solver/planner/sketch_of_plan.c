@@ -34,8 +34,9 @@ static int order_of(const struct hv_plan *p)
     for (int i = 0; i < hv__n_orders; i++) {
         const struct hv__order *o = &hv__orders[i];
         if (strcmp(o->name, p->schedule.name) == 0 && (size_t)o->chunks == chunks &&
-            o->slices == p->schedule.slices)
+            o->slices == p->schedule.slices) {
             return i;
+        }
     }
     return 0;
 }
@@ -46,16 +47,19 @@ static enum hv_status take_guests(const struct taking *t, const struct hv_replic
 {
     size_t width = (size_t)leg->tp * (size_t)leg->cp;
     int batch = hv_stage_micro_batch(t->plan, r, st);
-    if (r->count > 1 || own % width != 0 || st->ep > 1)
+    if (r->count > 1 || own % width != 0 || st->ep > 1) {
         return refuse(t, "a group of ranks holds devices of several kinds or nodes");
+    }
     leg->dp = (int)(own / width);
     leg->guests = st->dp - leg->dp;
     leg->guest_pool = t->pool_of[st->devices[own]];
     leg->guest_share = batch / st->dp * leg->guests;
-    for (int i = leg->dp; st->shares != NULL && i < st->dp; i++)
+    for (int i = leg->dp; st->shares != NULL && i < st->dp; i++) {
         leg->guest_share = (i > leg->dp ? leg->guest_share : 0) + st->shares[i];
-    if (leg->guest_share < leg->guests || batch - leg->guest_share < leg->dp)
+    }
+    if (leg->guest_share < leg->guests || batch - leg->guest_share < leg->dp) {
         return refuse(t, "ranks of a stage have no share of a micro-batch");
+    }
     return HV_OK;
 }
 
@@ -64,19 +68,24 @@ static enum hv_status take_stage(const struct taking *t, const struct hv_replica
 {
     int pool = st->n_devices > 0 ? t->pool_of[st->devices[0]] : -1;
     size_t own = 0;
-    while (own < st->n_devices && t->pool_of[st->devices[own]] == pool)
+    while (own < st->n_devices && t->pool_of[st->devices[own]] == pool) {
         own++;
+    }
     int guests = own < st->n_devices ? t->pool_of[st->devices[own]] : pool;
     for (size_t i = own; i < st->n_devices; i++) {
-        if (t->pool_of[st->devices[i]] != guests)
+        if (t->pool_of[st->devices[i]] != guests) {
             return refuse(t, "a stage holds devices of more than two kinds or nodes");
+        }
     }
-    if (pool < 0 || guests < 0)
+    if (pool < 0 || guests < 0) {
         return refuse(t, "it uses devices that the search leaves out");
-    if (st->n_ops > 0 || st->module != NULL || st->n_after > 0 || st->mesh.n > 0)
+    }
+    if (st->n_ops > 0 || st->module != NULL || st->n_after > 0 || st->mesh.n > 0) {
         return refuse(t, "its stages are no plain chain of layers");
-    if (st->tp.shares != NULL)
+    }
+    if (st->tp.shares != NULL) {
         return refuse(t, "its tensor shards are not equal");
+    }
     *leg = (struct hv__leg){.pool = pool,
                             .n_stages = 1,
                             .tp = st->tp.degree,
@@ -84,10 +93,12 @@ static enum hv_status take_stage(const struct taking *t, const struct hv_replica
                             .dp = st->dp * r->count,
                             .ep = st->ep,
                             .recompute = st->recompute};
-    for (size_t i = 0; i < st->n_recompute_per; i++)
+    for (size_t i = 0; i < st->n_recompute_per; i++) {
         leg->recompute |= st->recompute_per[i];
-    for (size_t i = 0; i < st->n_offload; i++)
+    }
+    for (size_t i = 0; i < st->n_offload; i++) {
         leg->offload |= HV__HOST(st->offload[i].what);
+    }
     return own < st->n_devices ? take_guests(t, r, st, own, leg) : HV_OK;
 }
 
@@ -107,11 +118,13 @@ static void take_blocks(const struct taking *t, const struct hv_replica *r, stru
     int depth = (int)r->n_stages;
     for (int i = 0; i < depth * o->chunks && i < HV__CHUNKS; i++) {
         int turn = i / depth, rank = i % depth;
-        if (o->folded && turn % 2 == 1)
+        if (o->folded && turn % 2 == 1) {
             rank = depth - 1 - rank;
+        }
         const struct hv_stage *st = &r->stages[rank];
-        if ((size_t)turn < st->n_ranges)
+        if ((size_t)turn < st->n_ranges) {
             team->counts[i] = st->ranges[turn].to2 - st->ranges[turn].from2;
+        }
     }
 }
 
@@ -119,16 +132,19 @@ static enum hv_status take_replica(const struct taking *t, const struct hv_repli
                                    struct hv__team *team)
 {
     *team = (struct hv__team){.micro_batches = r->micro_batches};
-    if (r->list != NULL)
+    if (r->list != NULL) {
         return refuse(t, "its micro-batches differ in size");
+    }
     for (size_t i = 0; i < r->n_stages; i++) {
         const struct hv_stage *st = &r->stages[i];
         struct hv__leg leg;
         enum hv_status s = take_stage(t, r, st, &leg);
-        if (s != HV_OK)
+        if (s != HV_OK) {
             return s;
-        if (st->micro_batch > 0 && st->micro_batch != hv_stage_micro_batch(t->plan, r, st))
+        }
+        if (st->micro_batch > 0 && st->micro_batch != hv_stage_micro_batch(t->plan, r, st)) {
             return refuse(t, "its stages differ in micro-batch");
+        }
         if (st->zero.stage > team->zero) {
             team->zero = st->zero.stage;
             team->group = st->zero.shard_group;
@@ -136,15 +152,17 @@ static enum hv_status take_replica(const struct taking *t, const struct hv_repli
             team->keeps = !st->zero.reshard;
         }
         team->micro_batch = r->count * hv_stage_micro_batch(t->plan, r, st);
-        if (team->n_legs > 0 && same_leg(&team->legs[team->n_legs - 1], &leg))
+        if (team->n_legs > 0 && same_leg(&team->legs[team->n_legs - 1], &leg)) {
             team->legs[team->n_legs - 1].n_stages++;
-        else if (team->n_legs < HV__LEGS)
+        } else if (team->n_legs < HV__LEGS) {
             team->legs[team->n_legs++] = leg;
-        else
+        } else {
             return refuse(t, "its stages differ too often");
+        }
     }
-    if (team->n_legs == 0 || hv__depth(team) * hv__orders[t->k->order].chunks > HV__CHUNKS)
+    if (team->n_legs == 0 || hv__depth(team) * hv__orders[t->k->order].chunks > HV__CHUNKS) {
         return refuse(t, "it has no stages, or too many");
+    }
     take_blocks(t, r, team);
     return HV_OK;
 }
@@ -152,14 +170,16 @@ static enum hv_status take_replica(const struct taking *t, const struct hv_repli
 static bool same_team(const struct hv__team *a, const struct hv__team *b)
 {
     if (a->n_legs != b->n_legs || a->zero != b->zero || a->group != b->group ||
-        a->late != b->late || a->keeps != b->keeps)
+        a->late != b->late || a->keeps != b->keeps) {
         return false;
+    }
     for (int i = 0; i < a->n_legs; i++) {
         const struct hv__leg *x = &a->legs[i], *y = &b->legs[i];
         if (x->n_stages != y->n_stages || x->pool != y->pool || x->tp != y->tp || x->cp != y->cp ||
             x->ep != y->ep || x->recompute != y->recompute ||
-            x->dp * b->legs[0].dp != y->dp * a->legs[0].dp || x->guests + y->guests > 0)
+            x->dp * b->legs[0].dp != y->dp * a->legs[0].dp || x->guests + y->guests > 0) {
             return false;
+        }
     }
     return true;
 }
@@ -170,10 +190,12 @@ static bool join(struct hv__sketch *k, const struct hv__team *more)
     for (int i = 0; i < k->n_teams; i++) {
         struct hv__team *t = &k->teams[i];
         if (!same_team(t, more) ||
-            t->micro_batch / t->legs[0].dp != more->micro_batch / more->legs[0].dp)
+            t->micro_batch / t->legs[0].dp != more->micro_batch / more->legs[0].dp) {
             continue;
-        for (int l = 0; l < t->n_legs; l++)
+        }
+        for (int l = 0; l < t->n_legs; l++) {
             t->legs[l].dp += more->legs[l].dp;
+        }
         t->micro_batch += more->micro_batch;
         return true;
     }
@@ -186,25 +208,31 @@ enum hv_status hv__take_plan(struct hv__search *s, const struct hv_plan *p, stru
     const struct hv_cluster *c = hv_cost_cluster(s->k);
     int *pool_of = hv_arena_new(&s->arena, int, c->n_devices + 1);
     struct taking t = {.s = s, .plan = p, .pool_of = pool_of, .k = out, .err = err};
-    for (uint32_t d = 0; d < c->n_devices; d++)
+    for (uint32_t d = 0; d < c->n_devices; d++) {
         pool_of[d] = -1;
+    }
     for (int i = 0; i < s->n_pools; i++) {
-        for (int d = 0; d < s->pools[i].n; d++)
+        for (int d = 0; d < s->pools[i].n; d++) {
             pool_of[s->pools[i].ids[d]] = i;
+        }
     }
     *out = (struct hv__sketch){.order = order_of(p)};
     out->bucket_mib = (int)fmin(INT_MAX, round(p->sync.bucket_bytes[0] / HV_MIB));
-    if (p->mode != HV_MODE_TRAIN || p->n_jobs > 0 || p->n_replicas == 0)
+    if (p->mode != HV_MODE_TRAIN || p->n_jobs > 0 || p->n_replicas == 0) {
         return refuse(&t, "it is no plan that trains one model");
+    }
     for (size_t i = 0; i < p->n_replicas; i++) {
         struct hv__team team;
         enum hv_status st = take_replica(&t, &p->replicas[i], &team);
-        if (st != HV_OK)
+        if (st != HV_OK) {
             return st;
-        if (out->n_teams == HV__TEAMS && !join(out, &team))
+        }
+        if (out->n_teams == HV__TEAMS && !join(out, &team)) {
             return refuse(&t, "it has too many replicas of different shapes");
-        if (out->n_teams < HV__TEAMS)
+        }
+        if (out->n_teams < HV__TEAMS) {
             out->teams[out->n_teams++] = team;
+        }
     }
     return HV_OK;
 }

@@ -12,10 +12,12 @@
 
 void hv_validation_free(struct hv_validation *v)
 {
-    for (size_t i = 0; i < v->n_clusters; i++)
+    for (size_t i = 0; i < v->n_clusters; i++) {
         hv_cluster_unref(v->clusters[i]);
-    for (size_t i = 0; i < v->n_models; i++)
+    }
+    for (size_t i = 0; i < v->n_models; i++) {
         hv_model_unref(v->models[i]);
+    }
     free(v->clusters);
     free(v->models);
     free(v->rows);
@@ -55,8 +57,9 @@ static double peak_of(const struct hv_verdict *v, enum hv_memory_meter meter)
         const struct hv_stage_memory *m = &v->memory[i];
         double unseen = meter == HV_METER_ALLOCATED ? m->overhead_bytes - m->buffers_bytes : 0;
         double bytes = m->peak_bytes - unseen;
-        if (!hv_known(peak) || bytes > peak)
+        if (!hv_known(peak) || bytes > peak) {
             peak = bytes;
+        }
     }
     return peak;
 }
@@ -64,8 +67,9 @@ static double peak_of(const struct hv_verdict *v, enum hv_memory_meter meter)
 static bool fits(const struct hv_verdict *v)
 {
     for (size_t i = 0; i < v->findings.n; i++) {
-        if (v->findings.items[i].code == HV_V_MEMORY)
+        if (v->findings.items[i].code == HV_V_MEMORY) {
             return false;
+        }
     }
     return true;
 }
@@ -83,11 +87,13 @@ static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, uns
     struct hv_arena_mark mark = hv_arena_mark(scratch);
     enum hv_status st =
         hv_plan_grid(row->cluster, row->job.precision, row->model->n_blocks, &g, &plan, &err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_eval(cost, plan, &options, scratch, &verdict, &err);
-    if (st == HV_OK && !hv_known(verdict.metrics.iteration_s))
+    }
+    if (st == HV_OK && !hv_known(verdict.metrics.iteration_s)) {
         st = hv_err_set(&err, HV_ENO, "%s",
                         verdict.findings.n > 0 ? verdict.findings.items[0].text : "no time");
+    }
     *out = (struct hv_prediction){.iteration_s = HV_UNKNOWN, .peak_bytes = HV_UNKNOWN};
     if (st == HV_OK) {
         out->iteration_s = verdict.metrics.iteration_s;
@@ -97,8 +103,9 @@ static bool judge(const struct hv_validation_row *row, struct hv_cost *cost, uns
     }
     hv_plan_unref(plan);
     hv_arena_rewind(scratch, mark);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         out->failure = hv_arena_strdup(scratch, err.text);
+    }
     return st == HV_OK;
 }
 
@@ -155,12 +162,14 @@ void hv_validation_predict_all(const struct hv_validation *v, struct hv_arena *a
 {
     for (size_t i = 0; i < v->n_rows; i++) {
         size_t same = 0;
-        while (same < i && !hv_validation_same(&v->rows[same], &v->rows[i]))
+        while (same < i && !hv_validation_same(&v->rows[same], &v->rows[i])) {
             same++;
-        if (same < i)
+        }
+        if (same < i) {
             out[i] = out[same];
-        else
+        } else {
             hv_validation_predict(&v->rows[i], arena, &out[i]);
+        }
     }
 }
 
@@ -174,8 +183,9 @@ struct ranked {
 static int by_value(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    if (x->value != y->value)
+    if (x->value != y->value) {
         return x->value < y->value ? -1 : 1;
+    }
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
@@ -183,15 +193,18 @@ static int by_value(const void *a, const void *b)
 static void rank(const double *values, size_t n, double *ranks)
 {
     struct ranked *list = hv_xcalloc(n + 1, sizeof *list);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         list[i] = (struct ranked){values[i], i};
+    }
     qsort(list, n, sizeof *list, by_value);
     for (size_t i = 0, end; i < n; i = end) {
         end = i + 1;
-        while (end < n && list[end].value == list[i].value)
+        while (end < n && list[end].value == list[i].value) {
             end++;
-        for (size_t k = i; k < end; k++)
+        }
+        for (size_t k = i; k < end; k++) {
             ranks[list[k].at] = (double)(i + end - 1) / 2;
+        }
     }
     free(list);
 }
@@ -213,8 +226,9 @@ static double correlation(const double *a, const double *b, size_t n)
 
 static double spearman(const double *a, const double *b, size_t n)
 {
-    if (n < 3)
+    if (n < 3) {
         return HV_UNKNOWN;
+    }
     double *ranks = hv_xcalloc(2 * n, sizeof *ranks);
     rank(a, n, ranks);
     rank(b, n, ranks + n);
@@ -230,8 +244,9 @@ void hv_error_stats(const double *predicted, const double *measured, size_t n,
     double sum = 0, sum_abs = 0;
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!hv_known(predicted[i]) || !hv_known(measured[i]))
+        if (!hv_known(predicted[i]) || !hv_known(measured[i])) {
             continue;
+        }
         p[k] = predicted[i];
         m[k] = measured[i];
         sum += p[k] / m[k] - 1;
@@ -239,7 +254,8 @@ void hv_error_stats(const double *predicted, const double *measured, size_t n,
         k++;
     }
     *out = (struct hv_error_stats){0, HV_UNKNOWN, HV_UNKNOWN, HV_UNKNOWN};
-    if (k > 0)
+    if (k > 0) {
         *out = (struct hv_error_stats){k, sum_abs / (double)k, sum / (double)k, spearman(p, m, k)};
+    }
     free(p);
 }

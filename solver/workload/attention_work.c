@@ -26,13 +26,15 @@ static double pairs_of(const struct hv_attention_ring *g, int64_t rank, int64_t 
     int64_t own = g->tokens / g->ranks, reach = 0;
     double pairs = 0;
 
-    if (!g->causal)
+    if (!g->causal) {
         return (double)own * (double)own;
+    }
     for (int64_t q = 0; q < own; q += g->tile) {
         int64_t end = q + g->tile < own ? q + g->tile : own;
         int64_t last = position(g, rank, end - 1);
-        while (reach < own && position(g, from, reach) <= last)
+        while (reach < own && position(g, from, reach) <= last) {
             reach = reach + g->tile < own ? reach + g->tile : own;
+        }
         pairs += (double)(end - q) * (double)reach;
     }
     return pairs;
@@ -43,16 +45,20 @@ enum hv_status hv_attention_work(struct hv_arena *a, const struct hv_attention_r
 {
     int64_t parts = ring->layout == HV_TOKENS_ZIGZAG ? 2 * ring->ranks : ring->ranks;
 
-    if (ring->ranks < 1 || ring->tile < 1 || ring->tokens < 1 || ring->tokens % parts != 0)
+    if (ring->ranks < 1 || ring->tile < 1 || ring->tokens < 1 || ring->tokens % parts != 0) {
         return hv_err_set(err, HV_EUSAGE, "%lld tokens do not split into %lld equal parts",
                           (long long)ring->tokens, (long long)parts);
+    }
     if ((double)ring->ranks * (double)ring->tokens / (double)ring->tile +
             (double)ring->ranks * (double)ring->ranks >
-        WORK_MAX)
+        WORK_MAX) {
         return hv_err_set(err, HV_ELIMIT, "too many tiles; take a larger tile");
+    }
     *out = hv_arena_new(a, double, (size_t)(ring->ranks * ring->ranks));
-    for (int64_t r = 0; r < ring->ranks; r++)
-        for (int64_t k = 0; k < ring->ranks; k++)
+    for (int64_t r = 0; r < ring->ranks; r++) {
+        for (int64_t k = 0; k < ring->ranks; k++) {
             (*out)[r * ring->ranks + k] = pairs_of(ring, r, (r - k + ring->ranks) % ring->ranks);
+        }
+    }
     return HV_OK;
 }

@@ -131,8 +131,9 @@ static enum era era_of(const struct hv_device_kind *d)
 {
     static const char *const old[] = {"Kepler", "Maxwell", "Pascal", "Volta", "Turing"};
     for (size_t i = 0; d->arch && i < HV_COUNT(old); i++) {
-        if (strcmp(d->arch, old[i]) == 0)
+        if (strcmp(d->arch, old[i]) == 0) {
             return BEFORE_AMPERE;
+        }
     }
     return d->arch && strcmp(d->arch, "Ampere") == 0 ? AMPERE : LATER;
 }
@@ -140,8 +141,9 @@ static enum era era_of(const struct hv_device_kind *d)
 /* LayerNorm, plain feed-forward, a key for every query head, positions added or biased. */
 static bool gpt_style(const struct hv_model *m)
 {
-    if (m->kind != HV_MODEL_TRANSFORMER || !m->n_blocks)
+    if (m->kind != HV_MODEL_TRANSFORMER || !m->n_blocks) {
         return false;
+    }
     const struct hv_block *b = &m->blocks[0];
     return m->norm == HV_NORM_LAYERNORM && m->position != HV_POSITION_ROPE &&
            hv_ffn_kind_matrices(b->ffn_kind) == 2 && b->kv_heads == b->heads && !b->mla.kv_rank;
@@ -150,8 +152,9 @@ static bool gpt_style(const struct hv_model *m)
 bool hv_job_flash_attention(const struct hv_job *j, const struct hv_model *m,
                             const struct hv_kernel_query *q)
 {
-    if (j->attention != HV_ATTENTION_AUTO)
+    if (j->attention != HV_ATTENTION_AUTO) {
         return j->attention == HV_ATTENTION_FLASH;
+    }
     switch (era_of(q->device)) {
     case BEFORE_AMPERE:
         return false;
@@ -167,15 +170,17 @@ bool hv_job_flash_attention(const struct hv_job *j, const struct hv_model *m,
 bool hv_job_dropout(const struct hv_job *j, const struct hv_model *m,
                     const struct hv_kernel_query *q)
 {
-    if (j->dropout != HV_DROPOUT_AUTO)
+    if (j->dropout != HV_DROPOUT_AUTO) {
         return j->dropout == HV_DROPOUT_ON;
+    }
     return gpt_style(m) && !q->sharded_weights && era_of(q->device) != LATER;
 }
 
 bool hv_job_eager_kernels(const struct hv_job *j, const struct hv_model *m,
                           const struct hv_kernel_query *q)
 {
-    if (j->kernels != HV_KERNELS_AUTO)
+    if (j->kernels != HV_KERNELS_AUTO) {
         return j->kernels == HV_KERNELS_EAGER;
+    }
     return gpt_style(m) && q->sharded_weights;
 }

@@ -7,8 +7,9 @@
 static double wanted(const struct hv_routing *r, size_t e)
 {
     double sum = 0;
-    for (size_t s = 0; s < r->sources; s++)
+    for (size_t s = 0; s < r->sources; s++) {
         sum += r->tokens[s * r->experts + e];
+    }
     return sum;
 }
 
@@ -21,8 +22,9 @@ static void deal(const struct hv_routing *r, const struct hv_expert_placement *p
     for (size_t s = 0; s < r->sources; s++) {
         double t = kept * r->tokens[s * r->experts + e];
         size_t own = 0;
-        while (own < n && p->holders[from + own] != s)
+        while (own < n && p->holders[from + own] != s) {
             own++;
+        }
         for (size_t h = own < n ? own : 0; h < (own < n ? own + 1 : n); h++) {
             double part = own < n ? t : t / (double)n;
             out->sent[s * p->ranks + p->holders[from + h]] += part;
@@ -41,8 +43,9 @@ static double padding(const struct hv_routing *r, const struct hv_expert_placeme
         double load = 0;
         for (size_t s = 0; s < r->sources; s++) {
             size_t own = 0;
-            while (own < n && p->holders[from + own] != s)
+            while (own < n && p->holders[from + own] != s) {
                 own++;
+            }
             double t = kept * r->tokens[s * r->experts + e];
             load += own == n ? t / (double)n : own == h ? t : 0;
         }
@@ -58,17 +61,21 @@ enum hv_status hv_route(struct hv_arena *a, const struct hv_routing *r,
     double total = 0;
 
     for (size_t e = 0; e < r->experts; e++) {
-        if (p->holder_at[e + 1] <= p->holder_at[e])
+        if (p->holder_at[e + 1] <= p->holder_at[e]) {
             return hv_err_set(err, HV_EUSAGE, "expert %zu is on no rank", e + 1);
-        for (size_t h = p->holder_at[e]; h < p->holder_at[e + 1]; h++)
-            if (p->holders[h] >= p->ranks)
+        }
+        for (size_t h = p->holder_at[e]; h < p->holder_at[e + 1]; h++) {
+            if (p->holders[h] >= p->ranks) {
                 return hv_err_set(err, HV_EUSAGE, "expert %zu: there is no rank %u", e + 1,
                                   p->holders[h] + 1);
+            }
+        }
         total += wanted(r, e);
     }
-    if (p->ranks < r->sources)
+    if (p->ranks < r->sources) {
         return hv_err_set(err, HV_EUSAGE, "expected at least as many ranks as sources (%zu)",
                           r->sources);
+    }
     *out = (struct hv_routed){.loads = hv_arena_new(a, double, p->ranks),
                               .experts = hv_arena_new(a, double, r->experts),
                               .sent = hv_arena_new(a, double, r->sources * p->ranks)};
@@ -82,8 +89,10 @@ enum hv_status hv_route(struct hv_arena *a, const struct hv_routing *r,
         deal(r, p, e, kept, out);
         out->padded += padding(r, p, e, kept);
     }
-    for (size_t s = 0; s < r->sources; s++)
-        for (size_t k = 0; k < p->ranks; k++)
+    for (size_t s = 0; s < r->sources; s++) {
+        for (size_t k = 0; k < p->ranks; k++) {
             out->loads[k] += out->sent[s * p->ranks + k];
+        }
+    }
     return HV_OK;
 }

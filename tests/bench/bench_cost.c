@@ -62,8 +62,9 @@ static void bench_plan(const char *name, struct hv_cluster *c, struct hv_model *
     char label[64];
     struct hv_job j = fixture_job(2048);
     fixture_stages(&p, c, (int)m->n_blocks, 16, 8, 8);
-    for (size_t i = 0; i < 16; i++)
+    for (size_t i = 0; i < 16; i++) {
         p.stages[i].zero.stage = zero;
+    }
     for (int r = 0; r < REPEATS; r++) {
         double start = now_s();
         struct hv_cost *k = hv_cost_new(c, m, &j);
@@ -84,13 +85,15 @@ static void bench_collective(struct hv_cluster *c, size_t n)
 {
     double seconds[REPEATS];
     uint32_t *ids = hv_xmalloc(n * sizeof *ids);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         ids[i] = (uint32_t)i;
+    }
     struct hv_collective_query q = {HV_ALL_REDUCE, 1e9, ids, n, HV_ALGO_AUTO, 1, 1};
     for (int r = 0; r < REPEATS; r++) {
         double start = now_s();
-        if (!(hv_cost_collective(c, &q, NULL).time_s > 0))
+        if (!(hv_cost_collective(c, &q, NULL).time_s > 0)) {
             exit(1);
+        }
         seconds[r] = now_s() - start;
     }
     char label[64];
@@ -117,8 +120,9 @@ static void bench_products(const struct hv_device_kind *d)
     double seconds[REPEATS], sum = 0;
     for (int r = 0; r < REPEATS; r++) {
         double start = now_s();
-        for (int i = 0; i < 5000; i++)
+        for (int i = 0; i < 5000; i++) {
             sum += hv_gemm(d, HV_FP16, 1 + i, 1024 + (i & 1023), 4096 + (i & 511), 1).time_s;
+        }
         seconds[r] = now_s() - start;
     }
     char label[64];
@@ -134,8 +138,9 @@ static int count_operators(struct hv_cost *k, const struct hv_part_query *q)
     int n = 0;
     hv_cost_part(k, HV_PART_ATTENTION, 0, q, &why);
     hv_cost_part(k, HV_PART_FFN, 0, q, &why);
-    for (size_t i = 0; i < why.n; i++)
+    for (size_t i = 0; i < why.n; i++) {
         n += !strcmp(why.terms[i].unit, "s");
+    }
     hv_arena_free(&arena);
     return n;
 }
@@ -190,8 +195,9 @@ static void bench_ready(struct hv_cluster *c, const struct hv_device_kind *const
             struct hv_part_query q = {
                 .device = kinds[i], .tp = 1, .cp = 1, .ep = 1, .sequences = 1, .tokens = 2048};
             struct hv_layer_table t;
-            if (hv_cost_layers(k, &q, &arena, &t, NULL) != HV_OK)
+            if (hv_cost_layers(k, &q, &arena, &t, NULL) != HV_OK) {
                 exit(1);
+            }
             sum += t.forward_s[128];
         }
         seconds[r] = now_s() - start;
@@ -232,13 +238,15 @@ int main(void)
     c->groups = hv_arena_new(&c->arena, struct hv_node_group, 1);
     c->network_bytes_per_s = c->network_latency_s = HV_UNKNOWN;
     fixture_group(c, "h", 128, &kind_h100);
-    if (hv_cluster_finish(c, NULL) != HV_OK)
+    if (hv_cluster_finish(c, NULL) != HV_OK) {
         return 1;
+    }
     struct hv_model *llama = fixture_llama(), *mixtral = fixture_mixtral();
     bench_plan("1024 devices dense", c, llama, 1);
     bench_plan("1024 devices zero-3", c, llama, 3);
-    for (size_t i = 0; i < mixtral->n_blocks; i += 2)
+    for (size_t i = 0; i < mixtral->n_blocks; i += 2) {
         mixtral->blocks[i].window = 4096; /* no two neighbours alike */
+    }
     bench_plan("1024 devices alternating", c, mixtral, 1);
     bench_collective(c, 8);
     bench_collective(c, 1024);

@@ -44,8 +44,9 @@ static double judge(struct hv_cost *k, const struct hv_plan *plan, bool timeline
     enum hv_status st = hv_eval(k, plan, &o, &arena, &v, NULL);
     double seconds = now_s() - start;
     hv_arena_free(&arena);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         exit(1);
+    }
     return seconds;
 }
 
@@ -93,8 +94,9 @@ static int by_name(const void *a, const void *b)
 int main(int argc, char **argv)
 {
     int bad = 0;
-    for (int i = 1; i < argc; i++)
+    for (int i = 1; i < argc; i++) {
         bad |= bench_plan(argv[i]);
+    }
     struct hv_str folder = {0};
     DIR *d = argc < 2 && hv_data_path(&folder, "samples/plans", NULL) == HV_OK
                  ? opendir(hv_str_cstr(&folder))
@@ -108,10 +110,12 @@ int main(int argc, char **argv)
             names[n++] = hv_xstrdup(e->d_name);
         }
     }
-    if (d)
+    if (d) {
         closedir(d);
-    if (n > 1)
+    }
+    if (n > 1) {
         qsort(names, n, sizeof *names, by_name);
+    }
     for (size_t i = 0; i < n; i++) {
         bad |= bench_plan(names[i]);
         free(names[i]);

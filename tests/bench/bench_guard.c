@@ -15,8 +15,9 @@ int main(int argc, char **argv)
     struct hv_rng rng;
     clock_t begin = clock();
     hv_rng_seed(&rng, seed);
-    while (n.runs < runs)
+    while (n.runs < runs) {
         fix_run(&rng, &n);
+    }
     printf("guarded solves %ld (seed %lu): wrong proven %ld, wrong infeasible %ld\n", n.runs, seed,
            n.wrong_proven, n.wrong_infeasible);
     printf("proven %ld, unproven and not the best %ld, infeasible %ld, without "

@@ -36,9 +36,10 @@ static void report(const char *name, double *seconds, int n, double target_us)
     qsort(seconds, (size_t)n, sizeof *seconds, by_value);
     printf("%-34s median %10.2f us   worst %10.2f us", name, seconds[n / 2] * 1e6,
            seconds[n - 1] * 1e6);
-    if (target_us > 0)
+    if (target_us > 0) {
         printf("   target %8.0f us %s", target_us,
                seconds[n / 2] * 1e6 <= target_us ? "met" : "MISSED");
+    }
     putchar('\n');
 }
 
@@ -57,21 +58,25 @@ static void make_chain(struct hv_arena *a, struct hv_rng *rng, const struct fami
     double *time[4], *layer = hv_arena_new(a, double, f->L);
     struct hv_part_stage *stage = hv_arena_new(a, struct hv_part_stage, f->S);
     const double **cuts = hv_arena_new(a, const double *, f->S);
-    for (size_t l = 0; l < f->L; l++)
+    for (size_t l = 0; l < f->L; l++) {
         layer[l] = 0.5 + hv_rng_double(rng);
+    }
     for (size_t k = 0; k < 4; k++) {
         time[k] = hv_arena_new(a, double, f->L + 1);
-        for (size_t l = 0; l < f->L; l++)
+        for (size_t l = 0; l < f->L; l++) {
             time[k][l + 1] = time[k][l] + 9650 * layer[l] / speed[k];
+        }
     }
     double *memory = hv_arena_new(a, double, f->L + 1);
-    for (size_t l = 0; l < f->L; l++)
+    for (size_t l = 0; l < f->L; l++) {
         memory[l + 1] = memory[l] + 1.3 * layer[l];
+    }
     for (size_t s = 0; s < f->S; s++) {
         size_t k = f->free_order ? s % f->n_kinds : hv_rng_below(rng, f->n_kinds);
         double *cut = hv_arena_new(a, double, f->L + 1);
-        for (size_t l = 0; l <= f->L; l++)
+        for (size_t l = 0; l <= f->L; l++) {
             cut[l] = f->cuts ? 6 * hv_rng_double(rng) : 3;
+        }
         cuts[s] = cut;
         stage[s] = (struct hv_part_stage){time[k], NULL, memory, memory_gib[k]};
     }
@@ -100,8 +105,9 @@ static void bench_chain(const struct family *f)
         for (int k = 0; k < REPEATS; k++) {
             struct hv_arena scratch = {0};
             double start = now_s();
-            if (hv_partition_solve(&p, NULL, &scratch, &r, NULL) != HV_OK)
+            if (hv_partition_solve(&p, NULL, &scratch, &r, NULL) != HV_OK) {
                 abort();
+            }
             seconds[seed] = fmin(seconds[seed], now_s() - start);
             hv_arena_free(&scratch);
         }
@@ -120,19 +126,21 @@ static void bench_split(const char *name, bool mixed, double target_us)
         struct hv_rng rng;
         struct hv_share s[P];
         hv_rng_seed(&rng, (uint64_t)seed + 1);
-        for (int i = 0; i < P; i++)
+        for (int i = 0; i < P; i++) {
             s[i] = (struct hv_share){.fixed = 20 + 30 * hv_rng_double(&rng),
                                      .rate = 1 + 9 * hv_rng_double(&rng),
                                      .size = mixed ? (int64_t)1 << hv_rng_below(&rng, 4) : 1,
                                      .min = 1,
                                      .max = B};
+        }
         seconds[seed] = HUGE_VAL;
         for (int k = 0; k < REPEATS; k++) {
             struct hv_arena a = {0};
             struct hv_distribution d;
             double start = now_s();
-            if (hv_distribute_minmax(s, P, B, &a, &d, NULL) != HV_OK || !d.proven)
+            if (hv_distribute_minmax(s, P, B, &a, &d, NULL) != HV_OK || !d.proven) {
                 abort();
+            }
             seconds[seed] = fmin(seconds[seed], now_s() - start);
             hv_arena_free(&a);
         }
@@ -153,15 +161,17 @@ static void bench_joint(const char *name, size_t n_pipelines, const size_t *S_L,
         struct hv_joint_result r;
         struct hv_partition *p = hv_arena_new(&a, struct hv_partition, n_pipelines);
         hv_rng_seed(&rng, (uint64_t)seed + 1);
-        for (size_t k = 0; k < n_pipelines; k++)
+        for (size_t k = 0; k < n_pipelines; k++) {
             make_chain(&a, &rng, &f, &p[k]);
+        }
         const struct hv_joint j = {n_pipelines, p, total, NULL, NULL};
         seconds[seed] = HUGE_VAL;
         for (int k = 0; k < REPEATS; k++) {
             struct hv_arena scratch = {0};
             double begin = now_s();
-            if (hv_joint_solve(&j, NULL, &scratch, &r, NULL) != HV_OK)
+            if (hv_joint_solve(&j, NULL, &scratch, &r, NULL) != HV_OK) {
                 abort();
+            }
             seconds[seed] = fmin(seconds[seed], now_s() - begin);
             hv_arena_free(&scratch);
         }
@@ -187,8 +197,9 @@ static void bench_certificate(const char *name, size_t L, size_t S)
         struct hv_str text = {0};
         hv_rng_seed(&rng, (uint64_t)seed + 1);
         make_chain(&a, &rng, &f, &p);
-        if (hv_partition_solve(&p, NULL, &a, &r, NULL) != HV_OK || !r.feasible)
+        if (hv_partition_solve(&p, NULL, &a, &r, NULL) != HV_OK || !r.feasible) {
             abort();
+        }
         double begin = now_s();
         enum hv_certify_outcome o = hv_certify_chain(&p, &r, 1, &text);
         seconds[seed] = now_s() - begin;
@@ -215,8 +226,9 @@ int main(void)
         {"free order, 4 kinds, 64 devices", 128, 64, 4, false, true, 0, 1, 100000},
         {"the same, unequal cuts", 128, 64, 4, true, true, 0, 1, 100000},
     };
-    for (size_t k = 0; k < sizeof families / sizeof *families; k++)
+    for (size_t k = 0; k < sizeof families / sizeof *families; k++) {
         bench_chain(&families[k]);
+    }
     bench_split("split P=64 B=8192, unit sizes", false, 10);
     bench_split("split P=64 B=8192, mixed sizes", true, 1000);
     bench_joint("joint P=8 S=8 L=96 B=512", 8, (size_t[]){8, 96}, 512, 0);

@@ -66,12 +66,14 @@ static bool read_nodes(struct graph *g, json_t *nodes)
     const char *key;
     json_t *list;
     g->n_nodes = json_array_size(nodes);
-    if (g->n_nodes == 0 || g->n_nodes > MAX_NODES)
+    if (g->n_nodes == 0 || g->n_nodes > MAX_NODES) {
         return false;
+    }
     json_object_foreach(json_object_get(json_array_get(nodes, 0), "TMPCs"), key, list)
     {
-        if (g->n_widths == MAX_WIDTHS)
+        if (g->n_widths == MAX_WIDTHS) {
             return false;
+        }
         g->width[g->n_widths++] = (size_t)strtoul(key, NULL, 10);
     }
     for (size_t v = 0; v < g->n_nodes; v++) {
@@ -81,8 +83,9 @@ static bool read_nodes(struct graph *g, json_t *nodes)
             char name[32];
             snprintf(name, sizeof name, "%zu", g->width[w]);
             g->variants[v][w] = json_object_get(json_object_get(node, "TMPCs"), name);
-            if (size_at(node, "id") != v || json_array_size(g->variants[v][w]) == 0)
+            if (size_at(node, "id") != v || json_array_size(g->variants[v][w]) == 0) {
                 return false;
+            }
         }
     }
     return true;
@@ -92,16 +95,18 @@ static bool read_edges(struct graph *g, json_t *edges)
 {
     size_t k;
     json_t *e;
-    if (json_array_size(edges) > MAX_EDGES)
+    if (json_array_size(edges) > MAX_EDGES) {
         return false;
+    }
     json_array_foreach(edges, k, e)
     {
         struct edge *x = &g->edges[g->n_edges++];
         x->from = size_at(e, "sourceId");
         x->to = size_at(e, "destId");
         x->bytes = number_at(e, "communicationCost");
-        if (x->from >= g->n_nodes || x->to >= g->n_nodes)
+        if (x->from >= g->n_nodes || x->to >= g->n_nodes) {
             return false;
+        }
         for (size_t w = 0; w < g->n_widths; w++) {
             json_t *from = json_array_get(g->variants[x->from][w], 0);
             json_t *to = json_array_get(g->variants[x->to][w], 0);
@@ -116,13 +121,15 @@ static bool read_edges(struct graph *g, json_t *edges)
  * `reverse`. The graphs are shallow enough to recur. */
 static void place_node(struct graph *g, size_t v, bool reverse, size_t *n)
 {
-    if (g->placed[v])
+    if (g->placed[v]) {
         return;
+    }
     g->placed[v] = true;
     for (size_t k = 0; k < g->n_edges; k++) {
         size_t e = reverse ? g->n_edges - 1 - k : k;
-        if (g->edges[e].to == v)
+        if (g->edges[e].to == v) {
             place_node(g, g->edges[e].from, reverse, n);
+        }
     }
     g->place[v] = *n;
     g->order[(*n)++] = v;
@@ -136,14 +143,17 @@ static bool lengthen(struct graph *g, size_t n_more)
     for (size_t e = 0; e < g->n_edges; e++) {
         const struct edge *x = &g->edges[e];
         if (g->name[x->from] && g->name[x->to] && strcmp(g->name[x->from], g->name[x->to]) == 0 &&
-            (between == g->n_edges || x->to > g->edges[between].to))
+            (between == g->n_edges || x->to > g->edges[between].to)) {
             between = e;
+        }
     }
-    if (between == g->n_edges)
+    if (between == g->n_edges) {
         return false;
+    }
     for (; n_more > 0; n_more--) {
-        if (g->n_nodes == MAX_NODES || g->n_edges == MAX_EDGES)
+        if (g->n_nodes == MAX_NODES || g->n_edges == MAX_EDGES) {
             return false;
+        }
         size_t fresh = g->n_nodes++;
         memcpy(g->variants[fresh], g->variants[g->edges[between].from], sizeof g->variants[fresh]);
         struct edge copy = g->edges[between];
@@ -165,18 +175,22 @@ static void prefixes(const struct graph *g, struct hv_arena *a, struct cuts *out
 {
     out->n = g->n_nodes + 1;
     out->rows = hv_arena_new(a, unsigned char, out->n * g->n_nodes);
-    for (size_t j = 0; j < out->n; j++)
+    for (size_t j = 0; j < out->n; j++) {
         memset(out->rows + j * g->n_nodes, 1, j);
+    }
 }
 
 /* True when node v (a place) can be added to a down-set. */
 static bool may_follow(const struct graph *g, const unsigned char *set, size_t v)
 {
-    if (set[v])
+    if (set[v]) {
         return false;
-    for (size_t e = 0; e < g->n_edges; e++)
-        if (g->place[g->edges[e].to] == v && !set[g->place[g->edges[e].from]])
+    }
+    for (size_t e = 0; e < g->n_edges; e++) {
+        if (g->place[g->edges[e].to] == v && !set[g->place[g->edges[e].from]]) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -186,19 +200,23 @@ static bool down_sets(const struct graph *g, struct hv_arena *a, struct cuts *ou
     size_t L = g->n_nodes;
     out->rows = hv_arena_new(a, unsigned char, (MAX_SETS + 1) * L);
     out->n = 1;
-    for (size_t at = 0; at < out->n; at++)
+    for (size_t at = 0; at < out->n; at++) {
         for (size_t v = 0; v < L; v++) {
             unsigned char *fresh = out->rows + out->n * L;
             bool known = false;
-            if (!may_follow(g, out->rows + at * L, v))
+            if (!may_follow(g, out->rows + at * L, v)) {
                 continue;
+            }
             memcpy(fresh, out->rows + at * L, L);
             fresh[v] = 1;
-            for (size_t k = at + 1; k < out->n && !known; k++)
+            for (size_t k = at + 1; k < out->n && !known; k++) {
                 known = memcmp(out->rows + k * L, fresh, L) == 0;
-            if (!known && ++out->n > MAX_SETS)
+            }
+            if (!known && ++out->n > MAX_SETS) {
                 return false;
+            }
         }
+    }
     return true;
 }
 
@@ -213,12 +231,14 @@ static double *fill_runs(const struct graph *g, const struct cuts *c, size_t w, 
         const unsigned char *from = c->rows + g->place[x->from], *to = c->rows + g->place[x->to];
         double send = 2 * (x->bytes + x->send[w]) / bytes_per_s;
         double fetch = 2 * (x->bytes + x->fetch[w]) / bytes_per_s;
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             for (size_t j = i + 1; j < n; j++) {
                 bool has_from = from[j * L] > from[i * L], has_to = to[j * L] > to[i * L];
-                if (has_from != has_to)
+                if (has_from != has_to) {
                     runs[i * n + j] += has_from ? send : fetch;
+                }
             }
+        }
     }
     return runs;
 }
@@ -247,8 +267,9 @@ static void fill_width(const struct graph *g, const struct cuts *c, size_t w, co
 
 static const char *word(double ours, double theirs)
 {
-    if (fabs(ours - theirs) <= 1e-6 * theirs)
+    if (fabs(ours - theirs) <= 1e-6 * theirs) {
         return "equal";
+    }
     return ours < theirs ? "better" : "WORSE";
 }
 
@@ -264,14 +285,17 @@ static bool solve(struct graph *g, const json_t *run, bool all, bool reverse,
     size_t n = 0;
     bool ok = true;
     memset(g->placed, 0, sizeof g->placed);
-    for (size_t v = 0; v < g->n_nodes; v++)
+    for (size_t v = 0; v < g->n_nodes; v++) {
         place_node(g, v, reverse, &n);
-    if (all)
+    }
+    if (all) {
         ok = down_sets(g, &a, &cuts);
-    else
+    } else {
         prefixes(g, &a, &cuts);
-    for (size_t w = 0; ok && w < g->n_widths; w++)
+    }
+    for (size_t w = 0; ok && w < g->n_widths; w++) {
         fill_width(g, &cuts, w, run, &a, &widths[w]);
+    }
     const struct hv_replicas p = {.n_layers = g->n_nodes,
                                   .n_devices = size_at(run, "k"),
                                   .n_widths = g->n_widths,
@@ -280,8 +304,9 @@ static bool solve(struct graph *g, const json_t *run, bool all, bool reverse,
                                   .widths = widths,
                                   .memory = number_at(run, "memGB") * HV_GIB,
                                   .batch = size_at(run, "mbsInBatch")};
-    if (ok && hv_replicas_solve(&p, &limits, &a, out, NULL) != HV_OK)
+    if (ok && hv_replicas_solve(&p, &limits, &a, out, NULL) != HV_OK) {
         abort();
+    }
     hv_arena_free(&a);
     return ok;
 }
@@ -296,14 +321,16 @@ static bool compare(struct graph *g, json_t *run)
     if (!all) {
         (void)solve(g, run, false, false, &r);
         (void)solve(g, run, false, true, &other);
-        if (other.feasible && !(r.objective <= other.objective))
+        if (other.feasible && !(r.objective <= other.objective)) {
             r = other;
+        }
         r.proven = false;
     }
     own_s = cpu_now_s() - begin;
     const char *verdict = r.feasible && !(theirs > 0) ? "new" : "none";
-    if (theirs > 0)
+    if (theirs > 0) {
         verdict = r.feasible ? word(r.objective, theirs) : "WORSE";
+    }
     printf("%-7s %4zu nodes %6.2f GiB k %4zu N %4zu  theirs %12.7g %8.3f s  ours %12.7g%s %8.4f s  "
            "%-6s CPU %7.1fx\n",
            json_string_value(json_object_get(run, "model")), g->n_nodes, number_at(run, "memGB"),
@@ -319,8 +346,9 @@ static json_t *instance_of(json_t *root, const char *model)
     json_array_foreach(json_object_get(root, "instances"), k, x)
     {
         const char *name = json_string_value(json_object_get(x, "name"));
-        if (name && model && strncmp(name, model, strlen(model)) == 0)
+        if (name && model && strncmp(name, model, strlen(model)) == 0) {
             return x;
+        }
     }
     return NULL;
 }
@@ -338,8 +366,9 @@ static int bench_runs(json_t *root)
         bool known = hv_known(number_at(run, "bandwidth_GiBps")) && in;
         if (known && read_nodes(g, json_object_get(in, "nodes")) &&
             read_edges(g, json_object_get(in, "edges")) &&
-            (nodes <= g->n_nodes || lengthen(g, nodes - g->n_nodes)))
+            (nodes <= g->n_nodes || lengthen(g, nodes - g->n_nodes))) {
             worse += compare(g, run);
+        }
         free(g);
     }
     return worse;
@@ -349,8 +378,9 @@ static enum hv_status read_file(const char *path, struct hv_json *json, struct h
 {
     struct hv_str text = {0};
     enum hv_status st = hv_file_read(path, &text, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_json_parse(json, hv_str_cstr(&text), text.n, path, err);
+    }
     hv_str_free(&text);
     return st;
 }

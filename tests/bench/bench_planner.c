@@ -65,8 +65,9 @@ static void hear(void *ctx, const struct hv_plan *p)
 static struct hv_json parsed(const char *text)
 {
     struct hv_json j;
-    if (hv_json_parse(&j, text, strlen(text), "bench", NULL) != HV_OK)
+    if (hv_json_parse(&j, text, strlen(text), "bench", NULL) != HV_OK) {
         abort();
+    }
     return j;
 }
 
@@ -76,8 +77,9 @@ static void print_curve(const char *name, const struct curve *c, const struct hv
     char a[HV_FMT_CAP], b[HV_FMT_CAP], d[HV_FMT_CAP], e[HV_FMT_CAP];
     struct rusage use;
     int near = 0;
-    while (near + 1 < c->n && c->value_s[near] > 1.1 * r->iteration_s)
+    while (near + 1 < c->n && c->value_s[near] > 1.1 * r->iteration_s) {
         near++;
+    }
     getrusage(RUSAGE_SELF, &use);
     printf("  %-40s first %-8s within 10 %% %-8s end %-8s plan %-8s gap %3.0f %%, %lld judged, "
            "%ld MB\n",
@@ -91,11 +93,12 @@ static void print_curve(const char *name, const struct curve *c, const struct hv
 static void add_nodes(char *text, const char *device, int count, const char *rate)
 {
     size_t n = strlen(text);
-    if (count > 0)
+    if (count > 0) {
         (void)snprintf(text + n, TEXT - n,
                        "%s{\"name\":\"n%zu\",\"device\":\"%s\",\"count\":%d,\"devices\":8,\"nic\":{"
                        "\"bandwidth_GBps\":%s}}",
                        text[n - 1] == '[' ? "" : ",", n, device, count, rate);
+    }
 }
 
 static void bench(size_t i)
@@ -116,14 +119,16 @@ static void bench(size_t i)
     if (hv_device_catalogue_read(&in.devices, NULL) != HV_OK ||
         hv_cluster_doc_build(&in.cluster, parsed(cluster), &in.devices, NULL) != HV_OK ||
         hv_model_doc_build(&in.model, parsed(model_text), NULL) != HV_OK ||
-        hv_job_doc_build(&in.job, parsed(job), 2048, NULL) != HV_OK)
+        hv_job_doc_build(&in.job, parsed(job), 2048, NULL) != HV_OK) {
         abort();
+    }
     struct curve c = {.start_s = now_s()};
     c.k = hv_cost_new(in.cluster.cluster, in.model.model, &in.job.job);
     struct hv_planner_options o = {.incumbent = hear, .ctx = &c};
     struct hv_planner_result r;
-    if (hv_planner_run(c.k, &o, &r, NULL) == HV_OK)
+    if (hv_planner_run(c.k, &o, &r, NULL) == HV_OK) {
         print_curve(cases[i].name, &c, &r, now_s() - c.start_s);
+    }
     hv_plan_unref(r.plan);
     hv_cost_free(c.k);
     hv_inputs_free(&in);
@@ -133,8 +138,9 @@ int main(int argc, char **argv)
 {
     printf("anytime: llama-2-13b, sequences of 2,048 tokens, fp16\n");
     for (size_t i = 0; i < HV_COUNT(cases); i++) {
-        if (argc < 2 || (size_t)atoi(argv[1]) == i)
+        if (argc < 2 || (size_t)atoi(argv[1]) == i) {
             bench(i);
+        }
     }
     return 0;
 }

@@ -50,8 +50,9 @@ static struct world random_world(struct hv_rng *r)
         while (again) {
             w.kind[i] = (int)hv_rng_below(r, HV_COUNT(kinds));
             again = false;
-            for (int k = 0; k < i; k++)
+            for (int k = 0; k < i; k++) {
                 again = again || w.kind[k] == w.kind[i];
+            }
         }
         w.nodes[i] = 1 + (int)hv_rng_below(r, 4);
         w.devices[i] = 2 << hv_rng_below(r, 3);
@@ -68,9 +69,10 @@ static void write_cluster(const struct world *w, struct hv_str *out)
 {
     static const double memory[] = {80, 80, 40, 32, 48, 24, 16, 16};
     hv_str_addf(out, "{\"format\":\"hetviz.cluster/1\",\"name\":\"meta\",\"devices\":{");
-    for (int i = 0; i < w->n_groups; i++)
+    for (int i = 0; i < w->n_groups; i++) {
         hv_str_addf(out, "%s\"K%d\":{\"base\":\"%s\",\"memory_GiB\":%g}", i > 0 ? "," : "",
                     w->kind[i], kinds[w->kind[i]], w->memory * memory[w->kind[i]]);
+    }
     hv_str_addf(out, "},\"nodes\":[");
     for (int i = 0; i < w->n_groups; i++) {
         int g = w->order[i];
@@ -85,8 +87,9 @@ static void write_cluster(const struct world *w, struct hv_str *out)
 static struct hv_json parsed(const char *text)
 {
     struct hv_json j;
-    if (hv_json_parse(&j, text, strlen(text), "bench", NULL) != HV_OK)
+    if (hv_json_parse(&j, text, strlen(text), "bench", NULL) != HV_OK) {
         abort();
+    }
     return j;
 }
 
@@ -118,8 +121,9 @@ static double plan_s(const struct world *w)
     struct hv_planner_options o = {0};
     struct hv_planner_result r = {0};
     double s = HUGE_VAL;
-    if (hv_planner_run(k, &o, &r, NULL) == HV_OK)
+    if (hv_planner_run(k, &o, &r, NULL) == HV_OK) {
         s = r.iteration_s;
+    }
     hv_plan_unref(r.plan);
     hv_cost_free(k);
     hv_inputs_free(&in);
@@ -131,9 +135,10 @@ static double plan_s(const struct world *w)
 static int judge(unsigned seed, const char *change, double before_s, double after_s, double most)
 {
     if (!(after_s > before_s * (1 + most)) && (most > 1e-9 || after_s >= before_s * (1 - 1e-9))) {
-        if (after_s > before_s * (1 + 1e-9))
+        if (after_s > before_s * (1 + 1e-9)) {
             printf("  seed %u, %s: %.4g -> %.4g s (%+.2f %%)\n", seed, change, before_s, after_s,
                    100 * (after_s / before_s - 1));
+        }
         return 0;
     }
     printf("  seed %u, %s: %.6g -> %.6g s (%+.2f %%)  SLOWER\n", seed, change, before_s, after_s,
@@ -148,15 +153,17 @@ static int try_seed(unsigned seed)
     struct world w = random_world(&r), other = w;
     double base_s = plan_s(&w);
     int wrong = 0;
-    for (int i = 0; i < w.n_groups; i++)
+    for (int i = 0; i < w.n_groups; i++) {
         other.order[i] = w.n_groups - 1 - i;
+    }
     wrong += judge(seed, "groups in another order", base_s, plan_s(&other), 1e-9);
     other = w;
     other.nodes[hv_rng_below(&r, (uint64_t)w.n_groups)]++;
     wrong += judge(seed, "a node more", base_s, plan_s(&other), TOLERANCE);
     other = w;
-    for (int i = 0; i < w.n_groups; i++)
+    for (int i = 0; i < w.n_groups; i++) {
         other.nic[i] *= 2;
+    }
     other.network *= 2;
     wrong += judge(seed, "networks twice as fast", base_s, plan_s(&other), TOLERANCE);
     other = w;
@@ -171,8 +178,9 @@ int main(int argc, char **argv)
     int n = argc > 2 ? atoi(argv[2]) : SEEDS, wrong = 0;
     double begin = cpu_s();
     printf("changes that must not cost time, seeds %u to %u\n", first, first + (unsigned)n - 1);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         wrong += try_seed(first + (unsigned)i);
+    }
     printf("%d of %d changes cost time; %.1f s CPU\n", wrong, 4 * n, cpu_s() - begin);
     return wrong > 0;
 }

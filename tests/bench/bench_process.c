@@ -78,13 +78,15 @@ static struct sample run_on_screen(char **argv, const char *text)
     int master = -1, status = 0;
     double start = now_s();
     pid_t pid = forkpty(&master, NULL, NULL, &size);
-    if (pid == 0)
+    if (pid == 0) {
         run_child(argv);
+    }
     struct pollfd p = {.fd = master, .events = POLLIN};
     while (n + 1 < sizeof seen && poll(&p, 1, SCREEN_LIMIT_MS) > 0) {
         ssize_t got = read(master, seen + n, sizeof seen - 1 - n);
-        if (got <= 0)
+        if (got <= 0) {
             break;
+        }
         n += (size_t)got;
         seen[n] = '\0';
         if (strstr(seen, text)) {
@@ -126,8 +128,9 @@ int main(int argc, char **argv)
     qsort(samples, (size_t)runs, sizeof *samples, by_wall);
     printf("  %-48s %9.1f ms %8.1f MB", argv[2], samples[runs / 2].wall_s * 1e3,
            (double)rss_kib * 1024 / 1e6);
-    if (code != 0)
+    if (code != 0) {
         printf("   (exit %d)", code);
+    }
     printf("\n");
     return 0;
 }

@@ -39,8 +39,9 @@ static struct ours solve(const struct hv_dag *g)
     for (int k = 0; k < 5 && g->objective == HV_DAG_MAX_LOAD; k++) {
         struct hv_arena a = {0};
         double begin = cpu_now_s();
-        if (hv_dag_split(g, NULL, &a, &r, NULL) != HV_OK)
+        if (hv_dag_split(g, NULL, &a, &r, NULL) != HV_OK) {
             abort();
+        }
         o.split_s = fmin(o.split_s, cpu_now_s() - begin);
         o.split = r.objective;
         o.split_proven = r.contiguous_proven;
@@ -48,8 +49,9 @@ static struct ours solve(const struct hv_dag *g)
     }
     struct hv_arena a = {0};
     double begin = cpu_now_s();
-    if (hv_dag_solve(g, &limits, &a, &r, NULL) != HV_OK)
+    if (hv_dag_solve(g, &limits, &a, &r, NULL) != HV_OK) {
         abort();
+    }
     o.full_s = cpu_now_s() - begin;
     o.full = r.objective;
     o.proven = r.proven;
@@ -59,8 +61,9 @@ static struct ours solve(const struct hv_dag *g)
 
 static const char *word(double ours, double theirs)
 {
-    if (fabs(ours - theirs) <= 1e-5 * theirs)
+    if (fabs(ours - theirs) <= 1e-5 * theirs) {
         return "equal";
+    }
     return ours < theirs ? "better" : "WORSE";
 }
 
@@ -77,8 +80,9 @@ static int compare(const struct ours *o, json_t *expected)
         printf("  %-16s %12.4f", name, theirs);
         if (hv_known(theirs)) {
             printf("  ours %-6s", word(o->full, theirs));
-            if (hv_known(o->split))
+            if (hv_known(o->split)) {
                 printf("  our split %-6s", word(o->split, theirs));
+            }
             worse += strcmp(word(o->full, theirs), "WORSE") == 0;
         }
         if (json_is_number(cpu)) {
@@ -99,18 +103,22 @@ static int bench_file(const char *path)
     struct hv_instance in = {.name = ""};
     int worse = 0;
     enum hv_status st = hv_file_read(path, &text, &err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_json_parse(&json, hv_str_cstr(&text), text.n, path, &err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_instance_read(&in, &json, &err);
-    if (st != HV_OK)
+    }
+    if (st != HV_OK) {
         fprintf(stderr, "%s\n", err.text);
+    }
     if (st == HV_OK && in.kind == HV_INSTANCE_DAG) {
         struct ours o = solve(&in.dag);
         printf("%s\n", in.name);
-        if (hv_known(o.split))
+        if (hv_known(o.split)) {
             printf("  %-16s %12.4f%s CPU %10.6f s\n", "our split", o.split,
                    o.split_proven ? "*" : " ", o.split_s);
+        }
         printf("  %-16s %12.4f%s CPU %10.6f s\n", "ours", o.full, o.proven ? "*" : " ", o.full_s);
         worse = compare(&o, json_object_get(json.root, "expected"));
     }
@@ -136,12 +144,15 @@ int main(int argc, char **argv)
         puts("no instances: HETVIZ_INSTANCES names a folder of operator graphs");
         return 0;
     }
-    for (struct dirent *e = readdir(d); e && n < MAX_FILES; e = readdir(d))
-        if (strstr(e->d_name, ".json"))
+    for (struct dirent *e = readdir(d); e && n < MAX_FILES; e = readdir(d)) {
+        if (strstr(e->d_name, ".json")) {
             names[n++] = hv_xstrdup(e->d_name);
+        }
+    }
     closedir(d);
-    if (n > 1)
+    if (n > 1) {
         qsort(names, n, sizeof *names, by_name);
+    }
     puts("* = proven optimal, a split among contiguous ones, which the program dp looks for too");
     for (size_t i = 0; i < n; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);

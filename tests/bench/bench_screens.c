@@ -77,14 +77,16 @@ static const struct place {
 
 static void go(struct bench *b, const struct place *p)
 {
-    for (const char *c = p->keys; *c; c++)
+    for (const char *c = p->keys; *c; c++) {
         press(b, *c == '\t' ? HV_KEY_TAB : HV_KEY_CHAR, (uint32_t)(unsigned char)*c);
+    }
 }
 
 static void leave(struct bench *b, const struct place *p)
 {
-    for (const char *c = p->keys + 1; *c; c++)
+    for (const char *c = p->keys + 1; *c; c++) {
         press(b, HV_KEY_ESC, 0);
+    }
 }
 
 /* Time and bytes of a key that goes so many times down, and as often up. */
@@ -93,8 +95,9 @@ __attribute__((noinline)) static void measure_keys(struct bench *b, int n, enum 
 {
     b->n_bytes = 0;
     double at = now_us();
-    for (int i = 0; i < 2 * n; i++)
+    for (int i = 0; i < 2 * n; i++) {
         press(b, i < n ? down : up, 0);
+    }
     printf(" %8.1f %7.0f", (now_us() - at) / (2 * n), (double)b->n_bytes / (2 * n));
 }
 
@@ -102,8 +105,9 @@ __attribute__((noinline)) static void measure_keys(struct bench *b, int n, enum 
 __attribute__((noinline)) static void measure_sizes(struct bench *b, int n)
 {
     double at = now_us();
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         resize(b, 20 + 280 * (i * 37 % n) / n, 5 + 95 * (i * 53 % n) / n);
+    }
     printf(" %8.1f", (now_us() - at) / n);
 }
 
@@ -170,10 +174,11 @@ static int bench(const char *workspace, const struct place *only, int keys)
     hv__out_open(&b.out, &theme, true);
     b.ui.session = b.session;
     b.app = hv_ui_app(&b.ui, &b.keys, false);
-    if (only)
+    if (only) {
         measure_one(&b, only, keys);
-    else
+    } else {
         measure(&b, keys, workspace);
+    }
     hv_app_free(b.app);
     hv_keymap_free(&b.keys);
     hv_grid_free(&b.grid);
@@ -185,8 +190,9 @@ static int bench(const char *workspace, const struct place *only, int keys)
 int main(int argc, char **argv)
 {
     const struct place *only = NULL;
-    for (size_t i = 0; argc > 3 && i < HV_COUNT(places); i++)
+    for (size_t i = 0; argc > 3 && i < HV_COUNT(places); i++) {
         only = strcmp(argv[1], places[i].name) == 0 ? &places[i] : only;
+    }
     argc -= only != NULL;
     argv += only != NULL;
     int keys = argc > 2 ? atoi(argv[1]) : 0, rc = 0;
@@ -195,11 +201,13 @@ int main(int argc, char **argv)
         return 2;
     }
     setlocale(LC_CTYPE, "C.UTF-8");
-    if (setupterm("xterm-256color", STDOUT_FILENO, &rc) != OK)
+    if (setupterm("xterm-256color", STDOUT_FILENO, &rc) != OK) {
         return 1;
+    }
     rc = 0;
-    for (int i = 2; i < argc && rc == 0; i++)
+    for (int i = 2; i < argc && rc == 0; i++) {
         rc = bench(argv[i], only, keys);
+    }
     (void)del_curterm(cur_term);
     return rc;
 }

@@ -62,8 +62,9 @@ static void write_plugin(const char *folder, const char *id, const char *rest)
     hv_str_addf(&path, "%s/%s.lua", folder, id);
     hv_str_addf(&text, HEAD, id);
     hv_str_adds(&text, rest);
-    if (hv_file_write(hv_str_cstr(&path), hv_str_cstr(&text), text.n, NULL) != HV_OK)
+    if (hv_file_write(hv_str_cstr(&path), hv_str_cstr(&text), text.n, NULL) != HV_OK) {
         exit(1);
+    }
     hv_str_free(&path);
     hv_str_free(&text);
 }
@@ -78,15 +79,17 @@ static void time_prices(const char *folder, const struct hv_inputs *in)
         hv_str_addf(&body, "plan = function(ctx)\n%s\nreturn nil, 'done' end }", ways[w].body);
         write_plugin(folder, "price", hv_str_cstr(&body));
         hv_str_addf(&path, "%s/price.lua", folder);
-        if (hv_plugins_read_file(&list, hv_str_cstr(&path), &err) != HV_OK)
+        if (hv_plugins_read_file(&list, hv_str_cstr(&path), &err) != HV_OK) {
             exit(1);
+        }
         for (int i = 0; i < RUNS; i++) {
             const struct hv_run_request r = {
                 .inputs = in, .plugins = &list, .strategy = "price", .seed = 1};
             struct hv_run_result out;
             double start = now_s();
-            if (hv_run_strategy(&r, &out, &err) != HV_ENO)
+            if (hv_run_strategy(&r, &out, &err) != HV_ENO) {
                 printf("  %s\n", err.text);
+            }
             seconds[i] = now_s() - start;
             hv_run_result_free(&out);
         }
@@ -114,13 +117,15 @@ static void time_metadata(const char *folder, const char *cache)
         struct hv_plugins list;
         (void)remove(cache);
         double start = now_s();
-        if (hv_plugins_read(&list, NULL) != HV_OK)
+        if (hv_plugins_read(&list, NULL) != HV_OK) {
             exit(1);
+        }
         cold[i] = now_s() - start;
         hv_plugins_free(&list);
         start = now_s();
-        if (hv_plugins_read(&list, NULL) != HV_OK)
+        if (hv_plugins_read(&list, NULL) != HV_OK) {
             exit(1);
+        }
         warm[i] = now_s() - start;
         hv_plugins_free(&list);
     }
@@ -134,8 +139,9 @@ int main(void)
     struct hv_inputs in = {0};
     struct hv_err err = {0};
 
-    if (mkdtemp(folder) == NULL)
+    if (mkdtemp(folder) == NULL) {
         return 1;
+    }
     (void)snprintf(cache, sizeof cache, "%s/hetviz/plugins.json", folder);
     setenv("XDG_CACHE_HOME", folder, 1);
     setenv("XDG_DATA_HOME", folder, 1);

@@ -71,10 +71,12 @@ static long wakeups_of(pid_t pid)
     long n = 0;
     snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
     FILE *f = fopen(path, "r");
-    while (f && fgets(line, sizeof line, f))
+    while (f && fgets(line, sizeof line, f)) {
         (void)sscanf(line, "voluntary_ctxt_switches: %ld", &n);
-    if (f)
+    }
+    if (f) {
         fclose(f);
+    }
     return n;
 }
 
@@ -86,8 +88,9 @@ static double read_all(struct session *s, int first_ms, int quiet_ms, double fro
     double last = from_ms;
     for (int wait = first_ms; poll(&p, 1, wait) > 0; wait = quiet_ms) {
         ssize_t n = read(s->master, buf, sizeof buf - 1);
-        if (n <= 0)
+        if (n <= 0) {
             break;
+        }
         last = now_ms();
         *bytes += (size_t)n;
         buf[n] = '\0';
@@ -102,8 +105,9 @@ static struct session begin(char **argv, struct winsize size)
     struct session s = {0};
     int go[2];
     char byte = 0;
-    if (pipe(go) != 0)
+    if (pipe(go) != 0) {
         exit(1);
+    }
     s.pid = forkpty(&s.master, NULL, NULL, &size);
     if (s.pid == 0) {
         close(go[1]);
@@ -129,8 +133,9 @@ static void press_keys(struct subject *u, struct session *s)
         double at = now_ms();
         (void)!write(s->master, key, sizeof key);
         double last = read_all(s, 200, KEY_QUIET_MS, at, &bytes);
-        if (bytes > 0)
+        if (bytes > 0) {
             u->key_ms[u->n_keys++] = last - at;
+        }
         u->key_bytes += bytes;
     }
     u->key_cpu_ms += (cpu_ms(s->pid) - before) / KEYS;
@@ -139,18 +144,21 @@ static void press_keys(struct subject *u, struct session *s)
 static double flood(struct subject *u, struct session *s)
 {
     char keys[3 * FLOOD];
-    for (int i = 0; i < FLOOD; i++)
+    for (int i = 0; i < FLOOD; i++) {
         memcpy(keys + 3 * i, s->cursor_keys ? "\033OB" : "\033[B", 3);
+    }
     double at = now_ms(), last = at;
     for (size_t sent = 0; sent < sizeof keys;) { /* more than a terminal takes at once */
         struct pollfd p = {.fd = s->master, .events = POLLIN | POLLOUT};
-        if (poll(&p, 1, LIMIT_MS) <= 0)
+        if (poll(&p, 1, LIMIT_MS) <= 0) {
             break;
+        }
         size_t left = sizeof keys - sent;
         ssize_t n =
             p.revents & POLLOUT ? write(s->master, keys + sent, left < 1024 ? left : 1024) : 0;
-        if (n < 0)
+        if (n < 0) {
             break;
+        }
         sent += (size_t)n;
         last = read_all(s, 0, 0, last, &u->flood_bytes);
     }
@@ -170,8 +178,9 @@ static void run_once(struct subject *u)
     u->wakeups += wakeups_of(s.pid) - before;
     double at = now_ms();
     (void)!write(s.master, "q", 1);
-    while (waitpid(s.pid, NULL, WNOHANG) == 0 && now_ms() - at < LIMIT_MS)
+    while (waitpid(s.pid, NULL, WNOHANG) == 0 && now_ms() - at < LIMIT_MS) {
         (void)read_all(&s, 1, 0, 0, &bytes);
+    }
     u->quit_ms[r] = now_ms() - at;
     (void)kill(s.pid, SIGKILL);
     close(s.master);
@@ -228,16 +237,19 @@ static void open_gantt(struct opening *o, char **argv)
     (void)read_all(&s, LIMIT_MS, FRAME_QUIET_MS, 0, &bytes);
     double at = now_ms();
     o->first_ms[o->n_runs] = press(&s, "5", &bytes);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         o->loading_ms[o->n_loading++] = press(&s, i % 2 ? "5" : "8", &bytes);
+    }
     o->drawn_ms[o->n_runs++] =
         read_all(&s, FLOOD_QUIET_MS, 2 * FLOOD_QUIET_MS, now_ms(), &bytes) - at;
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 12; i++) {
         (void)press(&s, "+", &bytes);
+    }
     for (int i = 0; i < PANS; i++) {
         double ms = press(&s, i < PANS / 2 ? "L" : "H", &bytes);
-        if (ms >= 0)
+        if (ms >= 0) {
             o->pan_ms[o->n_pans++] = ms;
+        }
     }
     (void)kill(s.pid, SIGKILL);
     (void)waitpid(s.pid, NULL, 0);
@@ -247,8 +259,9 @@ static void open_gantt(struct opening *o, char **argv)
 static int bench_gantt(int runs, char **argv)
 {
     static struct opening o;
-    for (int r = 0; r < runs; r++)
+    for (int r = 0; r < runs; r++) {
         open_gantt(&o, argv);
+    }
     printf("  opening, ms: first content %.2f, all drawn %.0f (medians of %zu)\n",
            share(o.first_ms, o.n_runs, 0.5), share(o.drawn_ms, o.n_runs, 0.5), o.n_runs);
     printf("  keys while it is drawn, ms: p50 %.2f, worst %.2f\n",
@@ -272,22 +285,27 @@ int main(int argc, char **argv)
                 "usage: bench_terminal [gantt] RUNS PROGRAM ARG... [-- PROGRAM ARG...]...\n");
         return 2;
     }
-    if (gantt)
+    if (gantt) {
         return bench_gantt(runs, argv + 2);
+    }
     subjects[n++].argv = argv + 2;
-    for (int i = 2; i < argc && n < PROGRAMS; i++)
+    for (int i = 2; i < argc && n < PROGRAMS; i++) {
         if (strcmp(argv[i], "--") == 0) {
             argv[i] = NULL;
             subjects[n++].argv = argv + i + 1;
         }
-    for (int r = 0; r < runs; r++)
-        for (size_t i = 0; i < n; i++)
+    }
+    for (int r = 0; r < runs; r++) {
+        for (size_t i = 0; i < n; i++) {
             run_once(&subjects[i]);
+        }
+    }
     printf(
         "  ms       first: least, median, cpu | key: p50    p99    cpu  bytes | flood %5d  bytes "
         "| wakes |   quit\n",
         FLOOD);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         report(&subjects[i]);
+    }
     return 0;
 }

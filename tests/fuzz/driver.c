@@ -65,10 +65,11 @@ int main(int argc, char **argv)
     struct totals t = {0};
     for (int i = 1; i < argc; i++) {
         struct stat st;
-        if (stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode))
+        if (stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode)) {
             run_folder(argv[i], &t);
-        else
+        } else {
             run_file(argv[i], &t);
+        }
     }
     printf("%u passed, %u failed\n", t.passed, t.failed);
     return t.failed > 0 || t.passed == 0;

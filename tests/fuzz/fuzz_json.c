@@ -20,8 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void walk(const struct hv_jp *p, unsigned *budget)
 {
     unsigned line, col;
-    if (*budget == 0)
+    if (*budget == 0) {
         return;
+    }
     --*budget; /* locating is O(text): the walk must not become quadratic */
     hv_jp_where(p, &line, &col);
     REQUIRE(line > 0 && col > 0);
@@ -63,8 +64,9 @@ static void check_writing(const struct hv_json *j, bool pretty)
 static void compare_with_jansson(const uint8_t *data, size_t size)
 {
     char *text = hv_xmalloc(size + 1);
-    if (size > 0)
+    if (size > 0) {
         memcpy(text, data, size);
+    }
     text[size] = '\0';
     json_t *fast = hv__json_fast(text, size);
     if (fast) {

@@ -37,8 +37,9 @@ static enum hv_status talk(struct bench *b, const char *lines, bool *abandoned)
 
 static void says(const struct bench *b, const char *text)
 {
-    if (strstr(hv_str_cstr(&b->out), text) == NULL)
+    if (strstr(hv_str_cstr(&b->out), text) == NULL) {
         fail_msg("it does not say '%s':\n%s", text, hv_str_cstr(&b->out));
+    }
 }
 
 /* As bench_golden for what was written. */
@@ -46,14 +47,16 @@ static void golden(struct bench *b, const char *name)
 {
     struct hv_str path = {0}, then = {0}, x = {0}, y = {0};
     hv_str_addf(&path, "%s/tests/golden/screens/%s.txt", b->root, name);
-    if (getenv("GENERATE") != NULL)
+    if (getenv("GENERATE") != NULL) {
         assert_int_equal(hv_file_write(hv_str_cstr(&path), hv_str_cstr(&b->out), b->out.n, NULL),
                          HV_OK);
+    }
     assert_int_equal(hv_file_read(hv_str_cstr(&path), &then, NULL), HV_OK);
     bench_skeleton(hv_str_cstr(&b->out), &x);
     bench_skeleton(hv_str_cstr(&then), &y);
-    if (strcmp(hv_str_cstr(&x), hv_str_cstr(&y)) != 0)
+    if (strcmp(hv_str_cstr(&x), hv_str_cstr(&y)) != 0) {
         fail_msg("%s is not what is said:\n%s", hv_str_cstr(&path), hv_str_cstr(&b->out));
+    }
     hv_str_free(&path);
     hv_str_free(&then);
     hv_str_free(&x);
@@ -181,8 +184,9 @@ static void nothing_breaks_it(void **state)
     struct hv_rng rng;
     struct hv_str lines = {0};
     hv_rng_seed(&rng, 5);
-    for (int i = 0; i < 400; i++)
+    for (int i = 0; i < 400; i++) {
         hv_str_addf(&lines, "%s\n", words[hv_rng_below(&rng, HV_COUNT(words))]);
+    }
     bool abandoned = false;
     assert_int_equal(talk(b, hv_str_cstr(&lines), &abandoned), HV_OK);
     hv_str_free(&lines);

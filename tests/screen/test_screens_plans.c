@@ -153,8 +153,9 @@ static void a_gantt_in_the_making_says_so(void **state)
                     "wait is being drawn\n");
     const uint32_t id = hv_gantt_row(&b->ui)->id;
     for (int i = 0; i < 1000 && hv_session_drawing(b->session, id, NULL) == HV_DRAWING_RUNS; i++) {
-        if (hv_session_fds(b->session, &row, 1) == 1)
+        if (hv_session_fds(b->session, &row, 1) == 1) {
             (void)poll(&row, 1, 1000);
+        }
         hv_app_tick(b->app, i);
         hv_app_draw(b->app, &b->grid);
     }

@@ -29,19 +29,21 @@ static void tell(struct hv_str *out, const struct hv_event *ev)
     static const char *const mouse[] = {"press", "release", "drag", "wheel-up", "wheel-down"};
     char name[32];
     hv_str_adds(out, out->n > 0 ? " " : "");
-    if (ev->type == HV_EV_MOUSE)
+    if (ev->type == HV_EV_MOUSE) {
         hv_str_addf(out, "%s(%d,%d)%s", mouse[ev->mouse], ev->x, ev->y,
                     ev->key.mods & HV_MOD_SHIFT ? "+shift" : "");
-    else
+    } else {
         hv_str_adds(out, hv_key_name(ev->key, name, sizeof name));
+    }
 }
 
 static void take_all(struct hv_key_input *in, bool late, struct hv_str *out)
 {
     for (;;) {
         struct hv_event ev = hv__keys_next(in, late);
-        if (ev.type == HV_EV_NONE)
+        if (ev.type == HV_EV_NONE) {
             return;
+        }
         tell(out, &ev);
     }
 }
@@ -62,8 +64,9 @@ static void gives(const char *bytes, size_t n, const char *want)
         struct hv_key_input in = {.mouse = true};
         struct hv_str out = {0};
         decode(&in, bytes, n, piece, &out);
-        if (strcmp(hv_str_cstr(&out), want) != 0)
+        if (strcmp(hv_str_cstr(&out), want) != 0) {
             fail_msg("in pieces of %zu: '%s', not '%s'", piece, hv_str_cstr(&out), want);
+        }
         assert_false(hv__keys_waiting(&in));
         hv_str_free(&out);
     }
@@ -149,14 +152,16 @@ static void a_flood_is_decoded_to_the_last_key(void **state)
     for (size_t sent = 0; sent < 2000 * 3;) {
         unsigned char *to = hv__keys_room(&in, &room);
         size_t k = room < 2000 * 3 - sent ? room : 2000 * 3 - sent;
-        for (size_t i = 0; i < k; i++)
+        for (size_t i = 0; i < k; i++) {
             to[i] = (unsigned char)"\033[B"[(sent + i) % 3];
+        }
         hv__keys_took(&in, k);
         sent += k;
         for (;;) {
             struct hv_event ev = hv__keys_next(&in, false);
-            if (ev.type == HV_EV_NONE)
+            if (ev.type == HV_EV_NONE) {
                 break;
+            }
             got += ev.key.code == HV_KEY_DOWN;
             n++;
         }
@@ -176,14 +181,17 @@ static void any_bytes_come_to_an_end(void **state)
         struct hv_key_input in = {.mouse = round % 2 == 0};
         char bytes[64];
         size_t n = 1 + hv_rng_below(&rng, sizeof bytes - 1), events = 0;
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             bytes[i] = round % 3 == 0 ? (char)hv_rng_below(&rng, 256)
                                       : likely[hv_rng_below(&rng, sizeof likely - 1)];
+        }
         put(&in, bytes, n);
-        while (hv__keys_next(&in, false).type != HV_EV_NONE)
+        while (hv__keys_next(&in, false).type != HV_EV_NONE) {
             events++;
-        while (hv__keys_next(&in, true).type != HV_EV_NONE)
+        }
+        while (hv__keys_next(&in, true).type != HV_EV_NONE) {
             events++;
+        }
         assert_true(events <= n);
         assert_false(hv__keys_waiting(&in));
     }
@@ -216,7 +224,8 @@ int main(void)
         cmocka_unit_test(any_bytes_come_to_an_end),
         cmocka_unit_test(a_sequence_without_an_end_does_not_fill_the_room_for_good),
     };
-    if (setlocale(LC_CTYPE, "C.UTF-8") == NULL)
+    if (setlocale(LC_CTYPE, "C.UTF-8") == NULL) {
         return 1;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,9 @@ static void show(struct bench *b, const struct hv_grid *g)
 {
     hv__out_draw(&b->out, g);
     b->n_bytes = b->out.bytes.n;
-    if (b->n_bytes > 0)
+    if (b->n_bytes > 0) {
         (void)vterm_input_write(b->vt, b->out.bytes.p, b->n_bytes);
+    }
     vterm_screen_flush_damage(b->screen);
     hv_str_clear(&b->out.bytes);
 }
@@ -62,8 +63,9 @@ static void show(struct bench *b, const struct hv_grid *g)
 /* Colour number on the terminal, −1 = its own. */
 static int colour_of(const VTermColor *c)
 {
-    if (VTERM_COLOR_IS_DEFAULT_FG(c) || VTERM_COLOR_IS_DEFAULT_BG(c))
+    if (VTERM_COLOR_IS_DEFAULT_FG(c) || VTERM_COLOR_IS_DEFAULT_BG(c)) {
         return -1;
+    }
     return VTERM_COLOR_IS_INDEXED(c) ? c->indexed.idx : -2;
 }
 
@@ -75,8 +77,9 @@ static void assert_cell(struct bench *b, const struct hv_cell *want, int x, int 
     assert_int_equal(vterm_screen_get_cell(b->screen, (VTermPos){y, x}, &got), 1);
     size_t n = vterm_screen_get_text(b->screen, text, sizeof text - 1, at);
     text[n] = '\0';
-    if (strcmp(n == 0 ? " " : text, want->utf8) != 0)
+    if (strcmp(n == 0 ? " " : text, want->utf8) != 0) {
         fail_msg("'%s' at %d,%d instead of '%s'", text, x, y, want->utf8);
+    }
     struct hv_pen p = b->out.pens[want->style & HV_STYLE_ID_MASK];
     bool reverse = ((p.attrs & HV_ATTR_REVERSE) != 0) != ((want->style & HV_STYLE_REVERSE) != 0);
     assert_int_equal(got.attrs.reverse, reverse);
@@ -91,10 +94,13 @@ static void assert_cell(struct bench *b, const struct hv_cell *want, int x, int 
 
 static void assert_shown(struct bench *b, const struct hv_grid *g)
 {
-    for (int y = 0; y < g->h; y++)
-        for (int x = 0; x < g->w; x++)
-            if (g->cells[y * g->w + x].width > 0)
+    for (int y = 0; y < g->h; y++) {
+        for (int x = 0; x < g->w; x++) {
+            if (g->cells[y * g->w + x].width > 0) {
                 assert_cell(b, &g->cells[y * g->w + x], x, y);
+            }
+        }
+    }
 }
 
 /* Changes some of the grid: words, lines, wide characters, blanks up to the edge, styles. */
@@ -106,13 +112,15 @@ static void scribble(struct hv_grid *g, struct hv_rng *rng)
     for (size_t k = hv_rng_below(rng, 12); k > 0; k--) {
         unsigned style = (unsigned)hv_rng_below(rng, HV_STYLE_N);
         int x = (int)hv_rng_below(rng, (uint64_t)g->w), y = (int)hv_rng_below(rng, (uint64_t)g->h);
-        if (hv_rng_below(rng, 4) == 0)
+        if (hv_rng_below(rng, 4) == 0) {
             style |= hv_rng_below(rng, 2) ? HV_STYLE_REVERSE : HV_STYLE_BOLD | HV_STYLE_UNDERLINE;
-        if (hv_rng_below(rng, 5) == 0)
+        }
+        if (hv_rng_below(rng, 5) == 0) {
             hv_grid_fill(g, (struct hv_rect){x, y, g->w - x, 1}, ' ',
                          hv_rng_below(rng, 2) ? HV_STYLE_TEXT : style);
-        else if (x + 1 < g->w) /* libvterm loses a combining mark in the last column */
+        } else if (x + 1 < g->w) { /* libvterm loses a combining mark in the last column */
             (void)hv_grid_put(g, x, y, -1, words[hv_rng_below(rng, HV_COUNT(words))], style);
+        }
     }
 }
 
@@ -170,8 +178,9 @@ static void terminals_of_another_kind(void **state)
 static size_t count(const struct hv_str *s, const char *what)
 {
     size_t n = 0;
-    for (const char *at = hv_str_cstr(s); (at = strstr(at, what)) != NULL; at++)
+    for (const char *at = hv_str_cstr(s); (at = strstr(at, what)) != NULL; at++) {
         n++;
+    }
     return n;
 }
 
@@ -182,8 +191,9 @@ static void without_colours_none_is_asked_for(void **state)
     struct hv_grid g = {0};
     open_bench(&b, "xterm-256color", false, 40, 3);
     hv_grid_resize(&g, 40, 3);
-    for (unsigned i = 0; i < HV_STYLE_N; i++)
+    for (unsigned i = 0; i < HV_STYLE_N; i++) {
         (void)hv_grid_put(&g, (int)i % 40, (int)i / 40, 1, "x", i);
+    }
     hv__out_draw(&b.out, &g);
     assert_int_equal(count(&b.out.bytes, "38;5"), 0);
     assert_int_equal(count(&b.out.bytes, "[3"), 0);
@@ -203,9 +213,10 @@ static void a_bar_that_moves_costs_few_bytes(void **state)
     open_bench(&b, "xterm-256color", true, 120, 40);
     hv_grid_resize(&g, 120, 40);
     for (int step = 0; step < 20; step++) {
-        for (int y = 0; y < 40; y++)
+        for (int y = 0; y < 40; y++) {
             hv_grid_put_field(&g, (struct hv_rect){0, y, 100, 1}, HV_LEFT, "name 12.5 GB/s  ok",
                               y == step ? HV_STYLE_SELECTED : HV_STYLE_TEXT);
+        }
         show(&b, &g);
         assert_true(step == 0 || b.n_bytes < 250);
     }
@@ -223,7 +234,8 @@ int main(void)
         cmocka_unit_test(without_colours_none_is_asked_for),
         cmocka_unit_test(a_bar_that_moves_costs_few_bytes),
     };
-    if (setlocale(LC_CTYPE, "C.UTF-8") == NULL)
+    if (setlocale(LC_CTYPE, "C.UTF-8") == NULL) {
         return 1;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,10 +21,11 @@ struct toy_state {
 static void toy_cell(const void *ctx, size_t row, size_t column, struct hv_str *out)
 {
     (void)ctx;
-    if (column == 0)
+    if (column == 0) {
         hv_str_addf(out, "row-%zu", row);
-    else
+    } else {
         hv_str_addf(out, "%zu", row * row);
+    }
 }
 
 static const struct hv_column toy_columns[] = {{"NAME", HV_LEFT, 10, 1}, {"VALUE", HV_RIGHT, 8, 0}};
@@ -55,8 +56,9 @@ static unsigned toy_action(void *state, struct hv_app *app, enum hv_action a)
     struct toy_state *st = state;
     struct hv_table_source s = toy_source(hv_app_model(app));
     struct hv_err err;
-    if (a == HV_ACT_OPEN)
+    if (a == HV_ACT_OPEN) {
         return hv_app_open(app, "detail", &err) == HV_OK ? HV_APP_HANDLED | HV_APP_REDRAW : 0;
+    }
     return hv_table_action(&st->table, &s, a, hv_app_body(app).h - 3)
                ? HV_APP_HANDLED | HV_APP_REDRAW
                : 0;

@@ -87,8 +87,9 @@ static inline int bench_setup(void **state)
     struct hv_str p = {0};
     struct bench *b = hv_xcalloc(1, sizeof *b);
     hv_str_addf(&p, "%s/hv_test_XXXXXX", tmp && tmp[0] ? tmp : P_tmpdir);
-    if (!mkdtemp(p.p) || chdir(p.p) != 0 || hv_file_mkdirs("ws", NULL) != HV_OK)
+    if (!mkdtemp(p.p) || chdir(p.p) != 0 || hv_file_mkdirs("ws", NULL) != HV_OK) {
         return -1;
+    }
     b->folder = p.p;
     b->clock_s = 1000;
     bench_default_faults = json_integer(1);
@@ -117,8 +118,9 @@ static inline int bench_teardown(void **state)
     struct bench *b = *state;
     char command[512];
     json_decref(bench_default_faults);
-    if (chdir("/") != 0)
+    if (chdir("/") != 0) {
         return -1;
+    }
     snprintf(command, sizeof command, "chmod -R u+w '%s'; rm -rf '%s'", b->folder, b->folder);
     free(b->folder);
     free(b);
@@ -129,8 +131,9 @@ static inline struct hv_session *bench_open(struct bench *b, const char *path)
 {
     struct hv_session *s = NULL;
     struct hv_err err = {0};
-    if (hv_session_open(&s, path, &b->env, &err) != HV_OK)
+    if (hv_session_open(&s, path, &b->env, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     return s;
 }
 
@@ -138,8 +141,9 @@ static inline struct hv_session *bench_open(struct bench *b, const char *path)
 static inline struct hv_str bench_bytes(const struct hv_session *s)
 {
     struct hv_str out = {0};
-    for (int d = 0; d < HV_DOC_N; d++)
+    for (int d = 0; d < HV_DOC_N; d++) {
         hv_json_write(&out, hv_session_tree(s, (enum hv_doc)d), true);
+    }
     return out;
 }
 
@@ -148,8 +152,9 @@ static inline uint32_t bench_add_plan(struct hv_session *s, const char *name)
 {
     struct hv_err err = {0};
     uint32_t id = 0;
-    if (hv_session_row_add(s, name, json_loads(BENCH_PLAN, 0, NULL), &id, &err) != HV_OK)
+    if (hv_session_row_add(s, name, json_loads(BENCH_PLAN, 0, NULL), &id, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     return id;
 }
 

@@ -27,14 +27,18 @@ static void memory_is_zeroed_aligned_and_apart(void **state)
             n[i] = (size_t)hv_rng_below(&r, 90);
             p[i] = hv_arena_alloc(&a, n[i], 1);
             assert_int_equal((uintptr_t)p[i] % alignof(max_align_t), 0);
-            for (size_t k = 0; k < n[i]; k++)
+            for (size_t k = 0; k < n[i]; k++) {
                 assert_int_equal(p[i][k], 0);
-            if (n[i])
+            }
+            if (n[i]) {
                 memset(p[i], (int)(i & 0xFF), n[i]);
+            }
         }
-        for (size_t i = 0; i < HV_COUNT(p); i++)
-            for (size_t k = 0; k < n[i]; k++)
+        for (size_t i = 0; i < HV_COUNT(p); i++) {
+            for (size_t k = 0; k < n[i]; k++) {
                 assert_int_equal(p[i][k], i & 0xFF);
+            }
+        }
         hv_arena_rewind(&a, start);
     }
     assert_int_equal(a.used_bytes, 0);
@@ -45,8 +49,9 @@ static void memory_is_zeroed_aligned_and_apart(void **state)
 static size_t n_blocks(const struct hv_arena *a)
 {
     size_t n = 0;
-    for (const struct hv_arena_block *b = a->head; b; b = b->prev)
+    for (const struct hv_arena_block *b = a->head; b; b = b->prev) {
         n++;
+    }
     return n;
 }
 
@@ -67,8 +72,9 @@ static void rewinding_keeps_what_was_before(void **state)
             level[i].text = hv_arena_printf(&a, "%d/%zu", round, i);
             level[i].m = hv_arena_mark(&a);
             level[i].blocks = n_blocks(&a);
-            for (size_t k = hv_rng_below(&r, 4); k > 0; k--)
+            for (size_t k = hv_rng_below(&r, 4); k > 0; k--) {
                 hv_arena_alloc(&a, (size_t)hv_rng_below(&r, 300), 1);
+            }
         }
         for (size_t i = depth; i-- > 0;) {
             char want[64];
@@ -89,8 +95,9 @@ static void large_pieces_leave_the_head_in_use(void **state)
     struct hv_arena a = {0};
     hv_arena_alloc(&a, 1, 1);
     struct hv_arena_block *head = a.head;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         hv_arena_alloc(&a, 1000, 1);
+    }
     assert_ptr_equal(a.head, head);
     assert_int_equal(n_blocks(&a), 6);
     hv_arena_free(&a);
@@ -120,8 +127,9 @@ static void vectors_grow(void **state)
         hv_vec_push(&v, (struct pair){i, -i});
         assert_true(v.n <= v.cap);
     }
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         assert_true(v.items[i].a == i && v.items[i].b == -i);
+    }
     hv_vec_free(&v);
     assert_true(!v.items && !v.n && !v.cap);
 }

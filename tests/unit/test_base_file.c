@@ -22,8 +22,9 @@ static int make_folder(void **state)
     const char *tmp = getenv("TMPDIR");
     struct hv_str p = {0};
     hv_str_addf(&p, "%s/hv_test_XXXXXX", tmp && tmp[0] ? tmp : P_tmpdir);
-    if (!mkdtemp(p.p) || chdir(p.p) != 0)
+    if (!mkdtemp(p.p) || chdir(p.p) != 0) {
         return -1;
+    }
     *state = p.p;
     return 0;
 }
@@ -31,8 +32,9 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     char *path = *state, command[512];
-    if (chdir("/") != 0)
+    if (chdir("/") != 0) {
         return -1;
+    }
     snprintf(command, sizeof command, "rm -rf '%s'", path);
     free(path);
     return system(command);
@@ -42,8 +44,9 @@ static int n_files(void)
 {
     int n = 0;
     DIR *d = opendir(".");
-    for (struct dirent *e; (e = readdir(d));)
+    for (struct dirent *e; (e = readdir(d));) {
         n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    }
     closedir(d);
     return n;
 }
@@ -61,8 +64,9 @@ static void put(const char *path, const char *text)
 {
     struct hv_err e;
     e.text[0] = '\0';
-    if (hv_file_write(path, text, strlen(text), &e) != HV_OK)
+    if (hv_file_write(path, text, strlen(text), &e) != HV_OK) {
         fail_msg("%s: %s", e.file, e.text);
+    }
 }
 
 static unsigned mode_of(const char *path)
@@ -144,8 +148,9 @@ static void in_child(int (*body)(void))
     int status;
     pid_t pid = fork();
     assert_true(pid >= 0);
-    if (pid == 0)
+    if (pid == 0) {
         _exit(body());
+    }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
@@ -156,8 +161,9 @@ static int write_to_closed_pipe(void)
 {
     int fds[2];
     struct hv_err e;
-    if (pipe(fds) != 0 || dup2(fds[1], STDOUT_FILENO) < 0)
+    if (pipe(fds) != 0 || dup2(fds[1], STDOUT_FILENO) < 0) {
         return 1;
+    }
     close(fds[0]);
     close(fds[1]);
     return hv_file_write("-", "x", 1, &e) == HV_EIO && strstr(e.text, "Broken pipe") ? 0 : 2;
@@ -168,8 +174,9 @@ static int read_from_pipe(void)
     int fds[2];
     struct hv_str s = {0};
     struct hv_err e;
-    if (pipe(fds) != 0 || dup2(fds[0], STDIN_FILENO) < 0 || write(fds[1], "hello", 5) != 5)
+    if (pipe(fds) != 0 || dup2(fds[0], STDIN_FILENO) < 0 || write(fds[1], "hello", 5) != 5) {
         return 1;
+    }
     close(fds[1]);
     enum hv_status st = hv_file_read("-", &s, &e);
     int bad = st != HV_OK || strcmp(hv_str_cstr(&s), "hello") != 0;
@@ -188,12 +195,15 @@ static void pipes(void **state)
 static int write_without_permission(void)
 {
     struct hv_err e;
-    if (geteuid() == 0 && setuid(65534) != 0)
+    if (geteuid() == 0 && setuid(65534) != 0) {
         return 0;
-    if (hv_file_write("locked/old", "new", 3, &e) != HV_EIO || !strstr(e.text, "Permission"))
+    }
+    if (hv_file_write("locked/old", "new", 3, &e) != HV_EIO || !strstr(e.text, "Permission")) {
         return 1;
-    if (hv_file_write("read_only", "new", 3, &e) != HV_EIO)
+    }
+    if (hv_file_write("read_only", "new", 3, &e) != HV_EIO) {
         return 2;
+    }
     return 0;
 }
 

@@ -31,8 +31,9 @@ static void refused(const char *text, size_t n, const char *want)
     assert_int_equal(hv_json_parse(&j, text, n, "c.json", &e), HV_EINPUT);
     assert_null(j.root);
     hv_err_format(&e, b, sizeof b);
-    if (strncmp(b, want, strlen(want)) != 0)
+    if (strncmp(b, want, strlen(want)) != 0) {
         fail_msg("want: %s\n found: %s", want, b);
+    }
 }
 
 static void syntax_errors_have_positions(void **state)
@@ -72,8 +73,9 @@ static void syntax_errors_have_positions(void **state)
         {"\xef\xbb\xbf{}", "c.json:1:1: starts with a byte order mark"},
         {"[1}", "c.json:1:3: expected ',' or ']', found '}'"},
     };
-    for (size_t i = 0; i < HV_COUNT(rows); i++)
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
         refused(rows[i][0], strlen(rows[i][0]), rows[i][1]);
+    }
     refused("[\"a\0b\"]", 7, "c.json:1:4: raw control character");
 }
 
@@ -81,13 +83,15 @@ static void depth_is_limited(void **state)
 {
     (void)state;
     struct hv_str s = {0};
-    for (int i = 0; i < 100000; i++)
+    for (int i = 0; i < 100000; i++) {
         hv_str_addc(&s, '[');
+    }
     refused(s.p, s.n, "c.json:1:201: nested more than 200 levels deep");
     for (size_t depth = 200; depth <= 201; depth++) {
         hv_str_clear(&s);
-        for (size_t i = 0; i < 2 * depth; i++)
+        for (size_t i = 0; i < 2 * depth; i++) {
             hv_str_addc(&s, i < depth ? '[' : ']');
+        }
         struct hv_json j;
         struct hv_err e;
         enum hv_status want = depth == 200 ? HV_OK : HV_EINPUT;
@@ -106,8 +110,9 @@ static void every_truncation_is_an_error_at_the_end(void **state)
         assert_int_equal(hv_json_parse(&j, sample, n, "c.json", &e), HV_EINPUT);
         assert_true(e.line >= 1 && e.col >= 1);
         unsigned line = 1;
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             line += sample[i] == '\n';
+        }
         assert_int_equal(e.line, n == 0 ? 1 : line);
         bool torn = ((unsigned char)sample[n] & 0xC0) == 0x80; /* inside a UTF-8 character */
         assert_true(n == 0 || torn || strstr(e.text, "is the file cut off?"));
@@ -119,8 +124,9 @@ static struct hv_json parse(const char *text)
     struct hv_json j;
     struct hv_err e;
     char b[1400];
-    if (hv_json_parse(&j, text, strlen(text), "c.json", &e) != HV_OK)
+    if (hv_json_parse(&j, text, strlen(text), "c.json", &e) != HV_OK) {
         fail_msg("%s", hv_err_format(&e, b, sizeof b));
+    }
     return j;
 }
 
@@ -204,8 +210,9 @@ static void positions_survive_odd_keys(void **state)
 
     struct hv_str big = {0}, path = {0};
     hv_str_adds(&big, "{\"");
-    for (int i = 0; i < 1000000; i++)
+    for (int i = 0; i < 1000000; i++) {
         hv_str_addc(&big, 'k');
+    }
     hv_str_adds(&big, "\": 1, \"z\": [2]}");
     j = parse(big.p);
     root = hv_jp_root(&j);
@@ -293,13 +300,15 @@ static json_t *random_tree(struct hv_rng *r, int depth)
         return json_null();
     case 6:
         v = json_array();
-        for (uint64_t n = hv_rng_below(r, 40); n > 0; n--)
+        for (uint64_t n = hv_rng_below(r, 40); n > 0; n--) {
             json_array_append_new(v, random_tree(r, 0));
+        }
         return v;
     case 7:
         v = json_array();
-        for (uint64_t n = hv_rng_below(r, 6); n > 0; n--)
+        for (uint64_t n = hv_rng_below(r, 6); n > 0; n--) {
             json_array_append_new(v, random_tree(r, depth - 1));
+        }
         return v;
     default:
         v = json_object();
@@ -348,8 +357,9 @@ static void strings_have_limits(void **state)
     (void)state;
     struct hv_str text = {0};
     hv_str_adds(&text, "[\"\", \"");
-    for (int i = 0; i < 4097; i++)
+    for (int i = 0; i < 4097; i++) {
         hv_str_addc(&text, 'x');
+    }
     hv_str_adds(&text, "\", 1e300]");
     struct hv_json j = parse(text.p);
     struct hv_jp root = hv_jp_root(&j), a = hv_jp_at(&root, 0), b2 = hv_jp_at(&root, 1);
@@ -376,8 +386,9 @@ static void assert_same_tree(const char *text, const json_t *a, const json_t *b)
 {
     char *one = json_dumps(a, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
     char *two = json_dumps(b, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-    if (one == NULL || two == NULL || strcmp(one, two) != 0)
+    if (one == NULL || two == NULL || strcmp(one, two) != 0) {
         fail_msg("'%s' is '%s', jansson says '%s'", text, one ? one : "-", two ? two : "-");
+    }
     free(one);
     free(two);
 }
@@ -386,11 +397,13 @@ static void assert_same_tree(const char *text, const json_t *a, const json_t *b)
 static void same_as_jansson(const char *text, size_t n, bool must)
 {
     json_t *fast = hv__json_fast(text, n), *slow = NULL;
-    if (fast == NULL && !must)
+    if (fast == NULL && !must) {
         return;
+    }
     slow = by_jansson(text, n);
-    if (fast == NULL || slow == NULL)
+    if (fast == NULL || slow == NULL) {
         fail_msg("'%s': read fast: %d, by jansson: %d", text, fast != NULL, slow != NULL);
+    }
     assert_same_tree(text, fast, slow);
     json_decref(fast);
     json_decref(slow);
@@ -448,10 +461,12 @@ static void what_is_read_fast_is_what_jansson_reads(void **state)
                                       "1 1",
                                       "\"a",
                                       "{\"\\u0061\":1}"};
-    for (size_t i = 0; i < HV_COUNT(usual); i++)
+    for (size_t i = 0; i < HV_COUNT(usual); i++) {
         same_as_jansson(usual[i], strlen(usual[i]), true);
-    for (size_t i = 0; i < HV_COUNT(odd); i++)
+    }
+    for (size_t i = 0; i < HV_COUNT(odd); i++) {
         assert_null(hv__json_fast(odd[i], strlen(odd[i])));
+    }
     assert_null(hv__json_fast("1\0", 2));
 }
 
@@ -465,11 +480,13 @@ static void numbers_are_read_to_the_last_bit(void **state)
         uint64_t bits = hv_rng_u64(&rng);
         double x = 0;
         memcpy(&x, &bits, sizeof x);
-        if (!isfinite(x))
+        if (!isfinite(x)) {
             continue;
+        }
         int digits = 1 + (int)hv_rng_below(&rng, 17);
-        if (i % 2 == 0) /* of the size that files hold */
+        if (i % 2 == 0) { /* of the size that files hold */
             x = ldexp((double)(bits >> 12), -(int)hv_rng_below(&rng, 60));
+        }
         (void)snprintf(text, sizeof text, "%.*g", digits, x);
         same_as_jansson(text, strlen(text), strspn(text, "-0123456789") < strlen(text));
     }
@@ -485,8 +502,9 @@ static void changed_texts_are_read_alike_or_left_alone(void **state)
     for (int i = 0; i < 50000; i++) {
         memcpy(text, sample, sizeof text);
         size_t n = sizeof text - 1;
-        for (size_t k = hv_rng_below(&rng, 4); k > 0; k--)
+        for (size_t k = hv_rng_below(&rng, 4); k > 0; k--) {
             text[hv_rng_below(&rng, n)] = bytes[hv_rng_below(&rng, sizeof bytes - 1)];
+        }
         same_as_jansson(text, n, false);
     }
 }

@@ -45,8 +45,9 @@ static void ranges(void **state)
         assert_true(d >= 0 && d < 1);
         sum += d;
     }
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 7; i++) {
         assert_in_range(seen[i], 9500, 10500); /* 5 standard deviations */
+    }
     assert_true(sum > 34500 && sum < 35500);
     assert_true(hv_rng_below(&r, 1) == 0);
     assert_true(hv_rng_below(&r, UINT64_MAX) < UINT64_MAX);

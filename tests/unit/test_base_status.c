@@ -21,8 +21,9 @@ static void exit_codes_are_the_public_ones(void **state)
     (void)state;
     static const int codes[] = {0, 1, 2, 3, 3, 3, 4, 5, 70}; /* in the order of the enum */
     assert_int_equal(HV_COUNT(codes), HV_STATUS_N);
-    for (int i = 0; i < HV_STATUS_N; i++)
+    for (int i = 0; i < HV_STATUS_N; i++) {
         assert_int_equal(hv_status_exit_code((enum hv_status)i), codes[i]);
+    }
     assert_string_equal(hv_status_name(HV_EINPUT), "HV_EINPUT");
     assert_string_equal(hv_status_text(HV_EPLUGIN), "plugin error");
     assert_int_equal(hv_status_exit_code(HV_STATUS_N), 70);
@@ -64,8 +65,9 @@ static void long_texts_are_cut_between_characters(void **state)
     (void)state;
     struct hv_err e;
     char text[3001], path[1001], b[64];
-    for (size_t i = 0; i < 3000; i += 3)
+    for (size_t i = 0; i < 3000; i += 3) {
         memcpy(text + i, "\u2013", 3);
+    }
     text[3000] = '\0';
     hv_err_set(&e, HV_EINPUT, "%s", text);
     assert_int_equal(strlen(e.text), 1023 / 3 * 3);
@@ -105,8 +107,9 @@ static int child(void (*die)(void), char *out, size_t cap)
     close(fds[1]);
     size_t n = 0;
     ssize_t k;
-    while ((k = read(fds[0], out + n, cap - 1 - n)) > 0)
+    while ((k = read(fds[0], out + n, cap - 1 - n)) > 0) {
         n += (size_t)k;
+    }
     out[n] = '\0';
     close(fds[0]);
     assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -86,8 +86,9 @@ static void nearest_word(void **state)
     assert_string_equal(hv_suggest("ab", twins, 2), "ab1");
     assert_null(hv_suggest("ab", twins, 0));
     struct hv_str huge = {0};
-    for (int i = 0; i < 1000000; i++)
+    for (int i = 0; i < 1000000; i++) {
         hv_str_addc(&huge, 'c');
+    }
     near(hv_str_cstr(&huge), "(none)");
     hv_str_free(&huge);
 }

@@ -152,10 +152,11 @@ static void general_digits_are_those_of_printf(void **state)
     for (int i = 0; i < 200000; i++) {
         int digits = 1 + (int)hv_rng_below(&rng, 9);
         double x = pow(10, (double)hv_rng_below(&rng, 16) - 5) * (hv_rng_double(&rng) * 2 - 1);
-        if (i % 3 == 0) /* halves of the last digit */
+        if (i % 3 == 0) { /* halves of the last digit */
             x = floor(x * 64) / 64 + 0.5;
-        else if (i % 3 == 1)
+        } else if (i % 3 == 1) {
             x = odd[hv_rng_below(&rng, HV_COUNT(odd))];
+        }
         (void)snprintf(want, sizeof want, "%.*g", digits, x);
         assert_string_equal(hv_fmt_general(b, sizeof b, x, digits), want);
     }

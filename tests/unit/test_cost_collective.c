@@ -44,16 +44,18 @@ static double price(struct hv_cluster *c, enum hv_collective op, enum hv_sync_al
                     double bytes, uint32_t first, uint32_t n, uint32_t step)
 {
     uint32_t ids[256];
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         ids[i] = first + i * step;
+    }
     struct hv_collective_query q = {op, bytes, ids, n, a, 1, 1};
     return hv_cost_collective(c, &q, NULL).time_s;
 }
 
 static void near(double got, double want)
 {
-    if (!(fabs(got - want) <= 1e-9 * want))
+    if (!(fabs(got - want) <= 1e-9 * want)) {
         fail_msg("got %.17g, want %.17g", got, want);
+    }
 }
 
 /* Steps inside a node cost a fifth of the link's latency, see collective.c. */
@@ -111,8 +113,9 @@ static void test_in_host_memory(void **state)
 static void test_choice(void **state)
 {
     uint32_t ids[128];
-    for (uint32_t i = 0; i < 128; i++)
+    for (uint32_t i = 0; i < 128; i++) {
         ids[i] = i;
+    }
     struct hv_collective_query q = {HV_ALL_REDUCE, 1e3, ids, 128, HV_ALGO_AUTO, 1, 1};
     assert_int_equal(hv_cost_collective(*state, &q, NULL).algorithm, HV_ALGO_TREE);
     for (double bytes = 1e3; bytes < 1e11; bytes *= 10) {
@@ -134,8 +137,9 @@ static void test_in_switch(void **state)
     struct hv_device_kind hopper = kind_h100;
     struct hv_cluster *c = *state;
     uint32_t ids[16];
-    for (uint32_t i = 0; i < 16; i++)
+    for (uint32_t i = 0; i < 16; i++) {
         ids[i] = 128 + i;
+    }
     hopper.link_kind = "NVLink4";
     struct hv_slots *slots = c->groups[1].slots;
     const struct hv_device_kind *before = slots->kind;
@@ -199,8 +203,9 @@ static struct hv_collective_cost cost(struct hv_cluster *c, enum hv_collective o
                                       enum hv_sync_algorithm a, double bytes, uint32_t n)
 {
     uint32_t ids[64];
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         ids[i] = i;
+    }
     struct hv_collective_query q = {op, bytes, ids, n, a, 1, 1};
     return hv_cost_collective(c, &q, NULL);
 }
@@ -243,8 +248,9 @@ static void test_volumes(void **state)
 static void test_copies(void **state)
 {
     uint32_t ids[32];
-    for (uint32_t i = 0; i < 32; i++)
+    for (uint32_t i = 0; i < 32; i++) {
         ids[i] = i;
+    }
     struct hv_collective_query q = {HV_ALL_TO_ALL, 1e9, ids, 32, HV_ALGO_HIERARCHICAL, 1, 8};
     double all = 8 * 24.0 / 32 * 1e9, met = 4 * (1 - pow(0.75, 8));
     near(hv_cost_collective(*state, &q, NULL).network_bytes, all * met / 8);
@@ -309,8 +315,9 @@ static void test_why(void **state)
 static void test_hop(void **state)
 {
     uint32_t ids[24];
-    for (uint32_t i = 0; i < 24; i++)
+    for (uint32_t i = 0; i < 24; i++) {
         ids[i] = i;
+    }
     double net = start_s(HV_CURVE_NETWORK, HV_USE_P2P) + 5e-6;
     near(hv_cost_hop(*state, ids, 8, ids + 8, 8, 80e6, NULL),
          net + 10e6 / (net_rate(HV_USE_P2P, 10e6) / 8));

@@ -46,16 +46,18 @@ static struct hv_collective_cost cost(const struct hv_cluster *c, enum hv_collec
                                       enum hv_sync_algorithm a, uint32_t first, uint32_t n)
 {
     uint32_t ids[180];
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         ids[i] = first + i;
+    }
     struct hv_collective_query q = {op, 1e9, ids, n, a, 1, 1};
     return hv_cost_collective(c, &q, NULL);
 }
 
 static void near(double got, double want)
 {
-    if (!(fabs(got - want) <= 1e-9 * want))
+    if (!(fabs(got - want) <= 1e-9 * want)) {
         fail_msg("got %.17g, want %.17g", got, want);
+    }
 }
 
 /* Inside a rack nothing goes over the NICs, and 64 GPUs exchange at the rate of the link. */
@@ -84,13 +86,15 @@ static void all_reduce_of_a_rack(void **state)
     struct hv_cluster *c = racks(18);
     uint32_t ids[72];
     (void)state;
-    for (uint32_t i = 0; i < 72; i++)
+    for (uint32_t i = 0; i < 72; i++) {
         ids[i] = i;
+    }
     for (size_t i = 0; i < HV_COUNT(measured); i++) {
         struct hv_collective_query q = {HV_ALL_REDUCE, measured[i][0], ids, 72, HV_ALGO_NVLS, 1, 1};
         double us = 1e6 * hv_cost_collective(c, &q, NULL).time_s;
-        if (!(fabs(us / measured[i][1] - 1) < 0.03))
+        if (!(fabs(us / measured[i][1] - 1) < 0.03)) {
             fail_msg("%.0f bytes: %.0f us, measured %.0f", measured[i][0], us, measured[i][1]);
+        }
     }
     hv_cluster_unref(c);
 }

@@ -25,8 +25,9 @@ static struct hv_block random_block(struct hv_rng *r)
     struct hv_block b = {.heads = 1 << pick(r, 6), .head_dim = 8 << pick(r, 5)};
     b.kv_heads = b.heads >> pick(r, 3);
     b.kv_heads = b.kv_heads ? b.kv_heads : 1;
-    if (pick(r, 4) == 0)
+    if (pick(r, 4) == 0) {
         b.mla = (struct hv_mla){pick(r, 2) * 1536, 512, 64, 128, 128};
+    }
     b.window = pick(r, 3) ? 0 : 1 + pick(r, 4096);
     b.ffn_kind = (enum hv_ffn_kind)pick(r, HV_FFN_KIND_N);
     b.ffn = 1 + pick(r, 20000);
@@ -93,8 +94,9 @@ static void random_knobs(struct hv_rng *r, const struct hv_block *b, int ep, int
     m->degree_forward = 1 + pick(r, 4);
     m->degree_backward = 1 + pick(r, 4);
     m->all_to_all = (enum hv_a2a)pick(r, hv_a2a_N);
-    for (int i = 0; i < b->experts; i++)
+    for (int i = 0; i < b->experts; i++) {
         owners[i] = pick(r, ep);
+    }
     m->owners = owners;
     m->n_owners = pick(r, 2) ? (size_t)b->experts : 0;
     m->n_copies = b->experts ? (size_t)pick(r, 2) : 0;
@@ -122,10 +124,12 @@ static bool above_a_cell(const struct hv_cost_cell *cells, size_t n, const struc
     for (size_t i = 0; i < n; i++) {
         const struct hv_cost_cell *y = &cells[i];
         bool under = x > y->least && x <= y->most;
-        for (int of = 0; of < HV_COST_OF_N; of++)
+        for (int of = 0; of < HV_COST_OF_N; of++) {
             under = under && y->of[of].start_s + x * y->of[of].each_s <= spent[of] * (1 + 1e-12);
-        if (under)
+        }
+        if (under) {
             return true;
+        }
     }
     return false;
 }
@@ -148,15 +152,18 @@ static void check_cells(struct hv_cost *k, enum hv_part part, const struct hv_pa
     const struct hv_cost_cell *cells = floor->cells;
     size_t n = floor->n_cells;
     assert_in_range(n, 1, HV_COST_CELLS);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         assert_true(cells[i].of[HV_COST_ALL].each_s >=
                     hv_cost_floor_s(k, part, 0, q->device) * (1 - 1e-12));
+    }
     if (q->tp_scheme != HV_TP_1D || !even(&m->blocks[0], q->tp) || (q->tp > 1 && !q->group) ||
-        c.transient_bytes > hv_cost_usable_bytes(k, q->device))
+        c.transient_bytes > hv_cost_usable_bytes(k, q->device)) {
         return;
-    if (!above_a_cell(cells, n, &own, &c))
+    }
+    if (!above_a_cell(cells, n, &own, &c)) {
         fail_msg("part %d on %s, tp %d, %g sequences of %g tokens: no cell is under it", part,
                  q->device->name, q->tp, own.sequences, q->tokens);
+    }
 }
 
 static void check_one(struct hv_rng *r, struct hv_cluster *c, bool cells)
@@ -174,8 +181,9 @@ static void check_one(struct hv_rng *r, struct hv_cluster *c, bool cells)
     struct hv_moe_knobs moe = {.copies = &copies};
     random_knobs(r, m->blocks, q.ep, owners, &moe);
     q.moe = pick(r, 2) ? &moe : NULL;
-    for (uint32_t i = 0; i < HV_COUNT(ids); i++)
+    for (uint32_t i = 0; i < HV_COUNT(ids); i++) {
         ids[i] = first_device[kind] + (kind == 3 ? i % 8 : i);
+    }
     q.group = pick(r, 2) ? ids : NULL;
     for (int part = 0; part < HV_PART_N; part++) {
         double floor_s = hv_cost_floor_s(k, (enum hv_part)part, 0, kinds[kind]);
@@ -186,11 +194,13 @@ static void check_one(struct hv_rng *r, struct hv_cluster *c, bool cells)
             continue;
         }
         assert_true(floor_s >= 0);
-        if (!(floor_s <= each * (1 + 1e-12)))
+        if (!(floor_s <= each * (1 + 1e-12))) {
             fail_msg("part %d on %s: floor %.17g s above %.17g s", part, kinds[kind]->name, floor_s,
                      each);
-        if (cells)
+        }
+        if (cells) {
             check_cells(k, (enum hv_part)part, &q);
+        }
     }
     hv_cost_free(k);
     hv_model_unref(m);
@@ -202,8 +212,9 @@ static void test_floor_is_under_every_price(void **state)
     struct hv_cluster *c = fixture_cost_cluster();
     struct hv_rng r;
     hv_rng_seed(&r, 2);
-    for (int i = 0; i < 20000; i++)
+    for (int i = 0; i < 20000; i++) {
         check_one(&r, c, i % 8 == 0);
+    }
     hv_cluster_unref(c);
 }
 

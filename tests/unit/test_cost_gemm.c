@@ -128,8 +128,9 @@ static void check_points(const struct hv_device_kind *d, const struct point *p, 
         mean += error / (double)n;
         worst = fmax(worst, error);
     }
-    if (!(mean < 0.09) || !(worst < 0.45))
+    if (!(mean < 0.09) || !(worst < 0.45)) {
         fail_msg("%s: mean error %.3f, worst %.3f", d->name, mean, worst);
+    }
 }
 
 static void test_timings(void **state)
@@ -152,8 +153,9 @@ static void test_fp8_and_groups(void **state)
         bias += e / n;
         assert_int_equal(x.basis, HV_GEMM_SCALED);
     }
-    if (!(error < 0.14) || !(fabs(bias) < 0.03))
+    if (!(error < 0.14) || !(fabs(bias) < 0.03)) {
         fail_msg("mean error %.3f, bias %.3f", error, bias);
+    }
 }
 
 static void test_additions(void **state)
@@ -161,8 +163,9 @@ static void test_additions(void **state)
     for (size_t i = 0; i < HV_COUNT(additions); i++) {
         const struct hv_device_kind *d = kind(state, additions[i].device);
         double us = hv_stream_s(d, additions[i].bytes) * 1e6;
-        if (!(fabs(us - additions[i].us) <= 0.75 + 0.15 * additions[i].us))
+        if (!(fabs(us - additions[i].us) <= 0.75 + 0.15 * additions[i].us)) {
             fail_msg("%s %g bytes: %g us", d->name, additions[i].bytes, us);
+        }
     }
 }
 
@@ -189,19 +192,22 @@ static void check_growth(const struct hv_device_kind *d, enum hv_precision p, st
 {
     struct hv_gemm_pricer g = hv_gemm_pricer_of(d, p);
     double x[3], last = 0, groups = hv_rng_below(r, 3) ? 1 : (double)(2 << hv_rng_below(r, 5));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         x[i] = exp2(18 * hv_rng_double(r));
+    }
     x[0] *= groups;
     size_t axis = (size_t)hv_rng_below(r, 3);
     for (int step = 0; step < 24; step++) {
         double share = hv_gemm_share(&g, x[0], x[1], x[2], groups);
         double flops = 2 * x[0] * x[1] * x[2];
         double time_s = flops / (g.best_flops_per_s * share);
-        if (!(share > 0 && share <= 1) || !(time_s >= last * (1 - 1e-9)))
+        if (!(share > 0 && share <= 1) || !(time_s >= last * (1 - 1e-9))) {
             fail_msg("%s %s %g x %g x %g: share %g, %.9g s after %.9g s", d->name,
                      hv_precision_name(p), x[0], x[1], x[2], share, time_s, last);
-        if (!(g.best_flops_per_s <= hv_device_peak_flops_per_s(d, p)))
+        }
+        if (!(g.best_flops_per_s <= hv_device_peak_flops_per_s(d, p))) {
             fail_msg("%s %s above its peak", d->name, hv_precision_name(p));
+        }
         last = time_s;
         x[axis] *= 1 + hv_rng_double(r);
     }
@@ -217,8 +223,9 @@ static void test_time_never_falls(void **state)
         for (size_t f = 0; f < HV_COUNT(formats); f++) {
             bool able =
                 hv_device_has(&c->kinds[i], formats[f]) && hv_known(c->kinds[i].memory_bytes_per_s);
-            for (int n = 0; able && n < (c->kinds[i].profile ? 150 : 5); n++)
+            for (int n = 0; able && n < (c->kinds[i].profile ? 150 : 5); n++) {
                 check_growth(&c->kinds[i], formats[f], &r);
+            }
         }
     }
 }
@@ -288,9 +295,10 @@ static void check_floor(struct hv_cost *k, const struct hv_device_kind *d, doubl
         struct hv_part_cost c = hv_cost_part(k, (enum hv_part)part, 0, &q, NULL);
         double spent = c.forward_s + c.input_grad_s + c.weight_grad_s;
         double floor_s = hv_cost_floor_s(k, (enum hv_part)part, 0, d);
-        if (!(spent * tp >= floor_s * sequences * (1 - 1e-9)))
+        if (!(spent * tp >= floor_s * sequences * (1 - 1e-9))) {
             fail_msg("%s part %d: %g s for a floor of %g s", d->name, part, spent * tp,
                      floor_s * sequences);
+        }
     }
 }
 
@@ -335,8 +343,9 @@ static void test_floor_and_words(void **state)
     why = (struct hv_why){.arena = &arena};
     hv_cost_part(k, HV_PART_FFN, 0, &q, &why);
     bool roofline = false;
-    for (size_t i = 0; i < why.n; i++)
+    for (size_t i = 0; i < why.n; i++) {
         roofline |= strstr(why.terms[i].text, "(roofline, error band 13 %)") != NULL;
+    }
     assert_true(roofline);
     hv_cost_free(k);
     hv_arena_free(&arena);

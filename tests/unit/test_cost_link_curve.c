@@ -167,8 +167,9 @@ static struct hv_cluster *machine(const struct series *s)
 static double predicted_us(const struct hv_cluster *c, const struct series *s, double bytes)
 {
     uint32_t ids[8];
-    for (uint32_t i = 0; i < s->n; i++)
+    for (uint32_t i = 0; i < s->n; i++) {
         ids[i] = i * (s->far ? 8 : 1);
+    }
     struct hv_collective_query q = {s->op, bytes, ids, s->n, HV_ALGO_AUTO, 1, 1};
     return 1e6 * hv_cost_collective(c, &q, NULL).time_s;
 }
@@ -186,18 +187,21 @@ static void against_timings(void **state)
         for (int k = 0; k < 5; k++) {
             double got = predicted_us(c, s, s->points[k].bytes), want = s->points[k].us;
             error += k ? fabs(got / want - 1) / 4 : 0;
-            if (!(got < 2 * want && want < 2 * got))
+            if (!(got < 2 * want && want < 2 * got)) {
                 fail_msg("%s, %.0f bytes: %.1f us, measured %.1f", s->name, s->points[k].bytes, got,
                          want);
+            }
         }
-        if (!(error <= s->limit))
+        if (!(error <= s->limit)) {
             fail_msg("%s: mean error %.1f %%", s->name, 100 * error);
+        }
         sum += error;
         n++;
         hv_cluster_unref(c);
     }
-    if (!(sum / n <= 0.12))
+    if (!(sum / n <= 0.12)) {
         fail_msg("mean error %.1f %%", 100 * sum / n);
+    }
 }
 
 static void bus_near(const struct hv_device_kind *kind, double link, enum hv_sync_algorithm a,
@@ -209,8 +213,9 @@ static void bus_near(const struct hv_device_kind *kind, double link, enum hv_syn
     struct hv_collective_query q = {HV_ALL_REDUCE, bytes, ids, 8, a, 1, 1};
     struct hv_collective_cost r = hv_cost_collective(c, &q, NULL);
     double bus = 2 * 7.0 / 8 * bytes / r.time_s / 1e9;
-    if (!(fabs(bus / want_gbps - 1) <= 0.04))
+    if (!(fabs(bus / want_gbps - 1) <= 0.04)) {
         fail_msg("bus bandwidth %.0f GB/s, measured %.0f", bus, want_gbps);
+    }
     assert_true(a == HV_ALGO_AUTO || r.algorithm == a);
     hv_cluster_unref(c);
 }

@@ -21,8 +21,9 @@ static const char measured_model[] =
 
 static void near(double got, double want)
 {
-    if (!(fabs(got - want) <= 1e-9 * fabs(want)))
+    if (!(fabs(got - want) <= 1e-9 * fabs(want))) {
         fail_msg("%.12g, expected %.12g", got, want);
+    }
 }
 
 static double forward_ms(struct world *w, int tp, double sequences)

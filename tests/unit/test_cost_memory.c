@@ -41,8 +41,9 @@ static int teardown(void **state)
 
 static void near(double got, double want)
 {
-    if (!(fabs(got - want) <= 1e-12 * fmax(fabs(want), 1e-30)))
+    if (!(fabs(got - want) <= 1e-12 * fmax(fabs(want), 1e-30))) {
         fail_msg("got %.17g, want %.17g", got, want);
+    }
 }
 
 static struct hv_part_query query(int tp, double sequences)
@@ -180,13 +181,14 @@ static struct hv_model *layers_7_5b(void)
     double *times = hv_arena_new(&m->arena, double, 3);
     times[0] = times[1] = 1e-3;
     times[2] = HV_UNKNOWN;
-    for (size_t i = 0; i < m->n_blocks; i++)
+    for (size_t i = 0; i < m->n_blocks; i++) {
         m->measured[i] = (struct hv_measured_layer){.forward_s = &times[0],
                                                     .backward_s = &times[1],
                                                     .update_s = &times[2],
                                                     .parameter_bytes = 2e6,
                                                     .transfer_s = HV_UNKNOWN,
                                                     .parallel_frac = 1};
+    }
     return m;
 }
 
@@ -210,8 +212,9 @@ static void test_zero_figure_1(void **state)
         struct hv_stage_query q = {.plan = &p.plan, .replica = &p.replica};
         struct hv_memory mem = {0};
         struct hv_err err = {0};
-        if (hv_cost_memory(k, &q, &mem, &err) != HV_OK)
+        if (hv_cost_memory(k, &q, &mem, &err) != HV_OK) {
             fail_msg("%s", err.text);
+        }
         double sum = mem.weights_bytes + mem.gradients_bytes + mem.master_bytes +
                      mem.optimizer_bytes - (z == 3 ? 2e6 : 0);
         near(sum, 7.5e9 * bytes[z]);
@@ -244,8 +247,9 @@ static void test_distributed_optimizer(void **state)
             struct hv_stage_query q = {.plan = &p.plan, .replica = &p.replica};
             struct hv_memory mem = {0};
             struct hv_err err = {0};
-            if (hv_cost_memory(k, &q, &mem, &err) != HV_OK)
+            if (hv_cost_memory(k, &q, &mem, &err) != HV_OK) {
                 fail_msg("%s", err.text);
+            }
             double sum = mem.weights_bytes + mem.gradients_bytes + mem.master_bytes +
                          mem.optimizer_bytes + mem.buffers_bytes - HV_WORKSPACE_BYTES;
             near(sum, mem.parameters * (z ? rows[i].kept + rows[i].cut / 8 : rows[i].whole));
@@ -285,8 +289,9 @@ static void test_outside(void **state)
         struct hv_stage_query q = {.plan = &p.plan, .replica = &p.replica, .stage = i};
         struct hv_memory mem = {0};
         struct hv_err err = {0};
-        if (hv_cost_memory(k, &q, &mem, &err) != HV_OK)
+        if (hv_cost_memory(k, &q, &mem, &err) != HV_OK) {
             fail_msg("%s", err.text);
+        }
         near(mem.outside_bytes, HV_CONTEXT_BYTES + n[i] * HV_COMMUNICATOR_BYTES);
         double held = mem.weights_bytes + mem.gradients_bytes + mem.master_bytes +
                       mem.optimizer_bytes + mem.buffers_bytes;
@@ -310,11 +315,13 @@ static void test_why(void **state)
     struct hv_stage_query q = {.plan = &p.plan, .replica = &p.replica, .stage = 1, .why = &why};
     struct hv_memory mem = {0};
     struct hv_err err = {0};
-    if (hv_cost_memory(k, &q, &mem, &err) != HV_OK)
+    if (hv_cost_memory(k, &q, &mem, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     double sum = 0;
-    for (size_t i = 0; i < why.n; i++)
+    for (size_t i = 0; i < why.n; i++) {
         sum += strcmp(why.terms[i].unit, "bytes") ? 0 : why.terms[i].value;
+    }
     near(sum, mem.weights_bytes + mem.gradients_bytes + mem.master_bytes + mem.optimizer_bytes +
                   mem.overhead_bytes);
     hv_cost_free(k);
@@ -344,12 +351,14 @@ static void test_older_stack(void **state)
         struct hv_memory mem = {0};
         struct hv_pass pass = {0};
         struct hv_err err = {0};
-        if (hv_cost_memory(k, &q, &mem, &err) || hv_cost_pass(k, &q, &pass, &err))
+        if (hv_cost_memory(k, &q, &mem, &err) || hv_cost_pass(k, &q, &pass, &err)) {
             fail_msg("%s", err.text);
+        }
         activation[older] = pass.activation_bytes;
         buffers[older] = mem.buffers_bytes;
-        if (older)
+        if (older) {
             near(buffers[1] - buffers[0], 2 * mem.parameters + 4 * fmin(mem.parameters, 5e8));
+        }
         hv_cost_free(k);
     }
     near(activation[1] - activation[0], 2.0 * 2048 * 2304);

@@ -116,8 +116,9 @@ static double predicted_bytes(struct hv_cluster *cluster, const struct row *r)
     struct hv_memory mem = {0};
     struct hv_pass pass = {0};
     struct hv_err err = {0};
-    if (hv_cost_memory(k, &q, &mem, &err) || hv_cost_pass(k, &q, &pass, &err))
+    if (hv_cost_memory(k, &q, &mem, &err) || hv_cost_pass(k, &q, &pass, &err)) {
         fail_msg("%s: %s", r->name, err.text);
+    }
     hv_cost_free(k);
     hv_model_unref(m);
     return mem.weights_bytes + mem.gradients_bytes + mem.master_bytes + mem.optimizer_bytes +
@@ -134,14 +135,16 @@ static void test_megatron_core(void **state)
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         double error = fabs(predicted_bytes(c, &rows[i]) / rows[i].bytes - 1);
         int moe = rows[i].experts > 0;
-        if (error > (moe ? 0.14 : 0.09))
+        if (error > (moe ? 0.14 : 0.09)) {
             fail_msg("%s: off by %.1f %%", rows[i].name, 100 * error);
+        }
         sum[moe] += error;
         n[moe] += 1;
     }
-    if (sum[0] > 0.03 * n[0] || sum[1] > 0.07 * n[1])
+    if (sum[0] > 0.03 * n[0] || sum[1] > 0.07 * n[1]) {
         fail_msg("mean error %.2f %% dense, %.2f %% with experts", 100 * sum[0] / n[0],
                  100 * sum[1] / n[1]);
+    }
     hv_cluster_unref(c);
 }
 

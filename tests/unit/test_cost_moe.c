@@ -44,8 +44,9 @@ static int teardown(void **state)
 
 static void near(double got, double want)
 {
-    if (!(fabs(got - want) <= 1e-9 * fmax(fabs(want), 1e-30)))
+    if (!(fabs(got - want) <= 1e-9 * fmax(fabs(want), 1e-30))) {
         fail_msg("got %.17g, want %.17g", got, want);
+    }
 }
 
 static const uint32_t first_ranks[64] = {
@@ -145,8 +146,9 @@ static struct hv_memory memory_of(struct world *w)
     struct hv_stage_query q = {.plan = &w->p.plan, .replica = &w->p.replica};
     struct hv_memory out;
     struct hv_err err = {0};
-    if (hv_cost_memory(w->k, &q, &out, &err) != HV_OK)
+    if (hv_cost_memory(w->k, &q, &out, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     return out;
 }
 

@@ -16,8 +16,9 @@
 
 static void near(double got, double want)
 {
-    if (!(fabs(got - want) <= 1e-9 * fmax(fabs(want), 1e-12)))
+    if (!(fabs(got - want) <= 1e-9 * fmax(fabs(want), 1e-12))) {
         fail_msg("got %.17g, want %.17g", got, want);
+    }
 }
 
 /* Zero now and then, else up to 10. */
@@ -116,14 +117,17 @@ enum { MOST_UNITS = 40 };
 static double units_s(const struct hv_units *u, size_t n, size_t window)
 {
     double link = 0, computed = 0, arrived[MOST_UNITS];
-    for (size_t i = 0; i < n && i < window; i++)
+    for (size_t i = 0; i < n && i < window; i++) {
         arrived[i] = link += u[i].gather_s;
+    }
     for (size_t i = 0; i < n; i++) {
         computed = fmax(computed, arrived[i]) + u[i].compute_s;
-        if (u[i].scatter_s > 0)
+        if (u[i].scatter_s > 0) {
             link = fmax(link, computed) + u[i].scatter_s;
-        if (i + window < n)
+        }
+        if (i + window < n) {
             arrived[i + window] = link = fmax(link, computed) + u[i + window].gather_s;
+        }
     }
     return fmax(link, computed);
 }
@@ -161,9 +165,10 @@ static void test_runs_are_units(void **state)
     (void)state;
     struct hv_units runs[] = {{2, 1, 1, 3}, {0, 4, 0, 0}, {1, 3, 2, 2}};
     struct hv_units each[] = {{2, 1, 1, 1}, {2, 1, 1, 1}, {2, 1, 1, 1}, {1, 3, 2, 1}, {1, 3, 2, 1}};
-    for (size_t window = 1; window < 8; window++)
+    for (size_t window = 1; window < 8; window++) {
         near(hv_overlap_units(runs, HV_COUNT(runs), window).exposed_s,
              hv_overlap_units(each, HV_COUNT(each), window).exposed_s);
+    }
 }
 
 int main(void)

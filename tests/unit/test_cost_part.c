@@ -47,8 +47,9 @@ static struct hv_part_query query(int tp, double sequences)
 
 static void near(double got, double want)
 {
-    if (!(fabs(got - want) <= 1e-9 * fmax(fabs(want), 1e-30)))
+    if (!(fabs(got - want) <= 1e-9 * fmax(fabs(want), 1e-30))) {
         fail_msg("got %.17g, want %.17g", got, want);
+    }
 }
 
 static struct hv_part_cost block_of(struct hv_cost *k, const struct hv_part_query *q)
@@ -104,19 +105,22 @@ static void test_slices_add_up(void **state)
     struct hv_job j = fixture_job(2048);
     struct hv_block kept = w->llama->blocks[0];
     for (int window = 0; window <= 700; window += 700) {
-        for (size_t i = 0; i < w->llama->n_blocks; i++)
+        for (size_t i = 0; i < w->llama->n_blocks; i++) {
             w->llama->blocks[i].window = window;
+        }
         struct hv_cost *k = hv_cost_new(w->cluster, w->llama, &j);
         struct hv_part_query q = query(1, 1);
         double whole = block_of(k, &q).flops_forward, sum = 0;
         q.tokens = 512;
-        for (q.context = 0; q.context < 2048; q.context += 512)
+        for (q.context = 0; q.context < 2048; q.context += 512) {
             sum += block_of(k, &q).flops_forward;
+        }
         near(sum, whole);
         hv_cost_free(k);
     }
-    for (size_t i = 0; i < w->llama->n_blocks; i++)
+    for (size_t i = 0; i < w->llama->n_blocks; i++) {
         w->llama->blocks[i] = kept;
+    }
 }
 
 /*
@@ -209,8 +213,9 @@ static void test_why_adds_up(void **state)
             struct hv_part_query q = query(1, 2);
             struct hv_part_cost c = hv_cost_part(k, (enum hv_part)part, 0, &q, &why);
             double sum = 0;
-            for (size_t t = 0; t < why.n; t++)
+            for (size_t t = 0; t < why.n; t++) {
                 sum += strcmp(why.terms[t].unit, "s") ? 0 : why.terms[t].value;
+            }
             near(sum, c.forward_s);
             near(c.forward_s, hv_cost_part(k, (enum hv_part)part, 0, &q, NULL).forward_s);
             hv_arena_free(&arena);

@@ -47,16 +47,18 @@ static struct hv_stage_query ask(struct fixture_plan *p, size_t stage)
 
 static void near(double got, double want)
 {
-    if (!(fabs(got - want) <= 1e-9 * fmax(fabs(want), 1e-30)))
+    if (!(fabs(got - want) <= 1e-9 * fmax(fabs(want), 1e-30))) {
         fail_msg("got %.17g, want %.17g", got, want);
+    }
 }
 
 static struct hv_pass pass_of(struct hv_cost *k, const struct hv_stage_query *q)
 {
     struct hv_pass out;
     struct hv_err err = {0};
-    if (hv_cost_pass(k, q, &out, &err) != HV_OK)
+    if (hv_cost_pass(k, q, &out, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     return out;
 }
 
@@ -64,8 +66,9 @@ static struct hv_memory memory_of(struct hv_cost *k, const struct hv_stage_query
 {
     struct hv_memory out;
     struct hv_err err = {0};
-    if (hv_cost_memory(k, q, &out, &err) != HV_OK)
+    if (hv_cost_memory(k, q, &out, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     return out;
 }
 
@@ -281,8 +284,9 @@ static void test_shares_and_recompute_lists(void **state)
     near(big.hop_bytes, 3 * small.hop_bytes);
     assert_true(big.forward_s > 2 * small.forward_s);
     unsigned masks[32] = {0};
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
         masks[i] = HV_RC_FULL;
+    }
     w->p.stages[0].recompute_per = masks;
     w->p.stages[0].n_recompute_per = 32;
     struct hv_pass half = pass_of(k, &q);

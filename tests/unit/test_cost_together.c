@@ -44,8 +44,9 @@ static int teardown(void **state)
 
 static void near(double got, double want)
 {
-    if (!(fabs(got - want) <= 1e-9 * want))
+    if (!(fabs(got - want) <= 1e-9 * want)) {
         fail_msg("got %.17g, want %.17g", got, want);
+    }
 }
 
 static double together(const struct world *w, const uint32_t *d, size_t n, size_t stride,
@@ -60,10 +61,12 @@ static void test_groups_on_one_nic(void **state)
 {
     struct world *w = *state;
     uint32_t rising[24], dealt[16];
-    for (uint32_t i = 0; i < 24; i++)
+    for (uint32_t i = 0; i < 24; i++) {
         rising[i] = i;
-    for (uint32_t i = 0; i < 16; i++)
+    }
+    for (uint32_t i = 0; i < 16; i++) {
         dealt[i] = i / 2 + i % 2 * 8;
+    }
     near(together(w, rising, 16, 1, 8, 0), 1);  /* a node each */
     near(together(w, rising, 24, 1, 12, 0), 2); /* both on the second node */
     near(together(w, rising, 24, 1, 24, 5), 1); /* there is but one */
@@ -109,8 +112,9 @@ static struct hv_pass pass_of(struct world *w, int dp_rank)
         .plan = &w->p.plan, .replica = &w->p.replica, .dp_rank = dp_rank, .sequences = 1};
     struct hv_pass out;
     struct hv_err err = {0};
-    if (hv_cost_pass(k, &q, &out, &err) != HV_OK)
+    if (hv_cost_pass(k, &q, &out, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     hv_cost_free(k);
     return out;
 }

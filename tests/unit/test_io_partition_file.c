@@ -16,8 +16,9 @@ static enum hv_status read_text(const char *text, struct hv_instance *in, struct
     struct hv_json json = {0};
     *in = (struct hv_instance){.name = ""};
     enum hv_status st = hv_json_parse(&json, text, strlen(text), "f.json", err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_instance_read(in, &json, err);
+    }
     hv_json_free(&json);
     return st;
 }
@@ -168,8 +169,9 @@ static void goals_check_their_replicas(void **state)
                        rows[k][0], rows[k][1]);
         assert_int_equal(read_text(text, &in, &err), HV_EINPUT);
         assert_int_equal(err.line, 2);
-        if (!strstr(err.text, rows[k][2]))
+        if (!strstr(err.text, rows[k][2])) {
             fail_msg("row %zu: %s", k, err.text);
+        }
         hv_instance_free(&in);
     }
 }

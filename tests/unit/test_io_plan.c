@@ -33,12 +33,14 @@ static enum hv_status build(struct hv_cluster *c, const char *quoted, struct hv_
 {
     struct hv_str text = {0};
     hv_str_adds(&text, quoted);
-    for (size_t i = 0; i < text.n; i++)
+    for (size_t i = 0; i < text.n; i++) {
         text.p[i] = text.p[i] == '\'' ? '"' : text.p[i];
+    }
     struct hv_json json;
     enum hv_status s = hv_json_parse(&json, text.p, text.n, "p.json", err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_plan_doc_build(doc, json, c, err);
+    }
     hv_str_free(&text);
     return s;
 }
@@ -81,8 +83,9 @@ static void all_knobs(void **state)
 {
     struct hv_plan_doc doc;
     struct hv_err err = {0};
-    if (build(*state, everything, &doc, &err) != HV_OK)
+    if (build(*state, everything, &doc, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     const struct hv_plan *p = doc.plan;
     const struct hv_replica *r = &p->replicas[0];
     const struct hv_stage *s = &r->stages[0];
@@ -258,10 +261,12 @@ static void wrong_values(void **state)
                     "{'format':'hetviz.plan/1','replicas':[{'micro_batches':1,'stages':[{'devices':"
                     "'a[0].0','layers':[0,8]%s%s}]}]%s}",
                     rows[i].stage[0] != '\0' ? "," : "", rows[i].stage, rows[i].rest);
-        if (build(*state, hv_str_cstr(&text), &doc, &err) != HV_EINPUT)
+        if (build(*state, hv_str_cstr(&text), &doc, &err) != HV_EINPUT) {
             fail_msg("accepted: %s", text.p);
-        if (strstr(err.text, rows[i].text) == NULL || err.line != 1 || err.col == 0)
+        }
+        if (strstr(err.text, rows[i].text) == NULL || err.line != 1 || err.col == 0) {
             fail_msg("%s: %u:%u: %s", text.p, err.line, err.col, err.text);
+        }
         hv_str_free(&text);
     }
 }
@@ -300,10 +305,12 @@ static void wrong_shapes(void **state)
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         struct hv_plan_doc doc;
         struct hv_err err = {0};
-        if (build(*state, rows[i][0], &doc, &err) != HV_EINPUT)
+        if (build(*state, rows[i][0], &doc, &err) != HV_EINPUT) {
             fail_msg("accepted: %s", rows[i][0]);
-        if (strstr(err.text, rows[i][1]) == NULL || err.line != 1)
+        }
+        if (strstr(err.text, rows[i][1]) == NULL || err.line != 1) {
             fail_msg("%s: %s", rows[i][0], err.text);
+        }
     }
 }
 
@@ -315,8 +322,9 @@ static void jobs(void **state)
             *state,
             "{'format':'hetviz.plan/1','jobs':[{'name':'one','plan':{'replicas':[{'micro_batches':"
             "2,'stages':[{'devices':'a[0].0','layers':[0,8]}]}]}}]}",
-            &doc, &err) != HV_OK)
+            &doc, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     assert_int_equal(doc.plan->n_jobs, 1);
     assert_string_equal(doc.plan->jobs[0].name, "one");
     assert_int_equal(doc.plan->jobs[0].plan->replicas[0].micro_batches, 2);
@@ -332,10 +340,11 @@ static void option_texts(void **state)
     for (size_t i = 0; i < HV_COUNT(texts); i++) {
         json_t *v = hv_option_to_json(texts[i]);
         struct hv_str text = {0};
-        if (json_is_string(v))
+        if (json_is_string(v)) {
             hv_str_adds(&text, json_string_value(v));
-        else
+        } else {
             hv_json_write(&text, v, false);
+        }
         assert_string_equal(hv_str_cstr(&text), texts[i]);
         hv_str_free(&text);
         json_decref(v);
@@ -355,13 +364,15 @@ static void samples(void **state)
         struct hv_inputs in;
         hv_str_addf(&file, "samples/plans/%s.json", names[i]);
         if (hv_data_path(&path, hv_str_cstr(&file), &err) != HV_OK ||
-            hv_plan_doc_read(&doc, hv_str_cstr(&path), NULL, NULL, NULL, &in, &err) != HV_OK)
+            hv_plan_doc_read(&doc, hv_str_cstr(&path), NULL, NULL, NULL, &in, &err) != HV_OK) {
             fail_msg("%s: %s", names[i], err.text);
+        }
         struct hv_arena arena = {0};
         struct hv_findings f = {.arena = &arena};
         hv_plan_check(doc.plan, in.model.model, &in.job.job, &f);
-        if (f.n > 0)
+        if (f.n > 0) {
             fail_msg("%s: %s: %s", names[i], f.items[0].where, f.items[0].text);
+        }
         hv_arena_free(&arena);
         hv_plan_doc_free(&doc);
         hv_inputs_free(&in);
@@ -389,8 +400,9 @@ static void inputs_of_a_plan(void **state)
     assert_int_equal(hv_plan_doc_read(&doc, name, NULL, NULL, NULL, &in, &err), HV_EINPUT);
     assert_non_null(strstr(err.text, "\"model\""));
     assert_non_null(strstr(err.text, "-m MODEL"));
-    if (hv_plan_doc_read(&doc, name, NULL, "llama-3-8b", NULL, &in, &err) != HV_OK)
+    if (hv_plan_doc_read(&doc, name, NULL, "llama-3-8b", NULL, &in, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     assert_int_equal(in.job.job.global_batch, 4);
     assert_true(in.job.job.objective.allow_stale_given);
     assert_false(in.job.job.objective.allow_drop_given);
@@ -411,8 +423,9 @@ static void schema_agrees(void **state)
     struct hv_str path = {0}, text = {0};
     struct hv_err err = {0};
     if (hv_data_path(&path, "share/schema/plan.schema.json", &err) != HV_OK ||
-        hv_file_read(hv_str_cstr(&path), &text, &err) != HV_OK)
+        hv_file_read(hv_str_cstr(&path), &text, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     json_t *schema = json_loadb(text.p, text.n, 0, NULL);
     assert_non_null(schema);
     for (size_t i = 0; i < HV_PLAN_OBJECT_N; i++) {
@@ -421,12 +434,14 @@ static void schema_agrees(void **state)
                                 ? schema
                                 : json_object_get(json_object_get(schema, "$defs"), o->name);
         const json_t *properties = json_object_get(def, "properties");
-        if (json_object_size(properties) != o->n)
+        if (json_object_size(properties) != o->n) {
             fail_msg("%s: %zu keys in the schema, %zu in the reader", o->name,
                      json_object_size(properties), o->n);
+        }
         for (size_t k = 0; k < o->n; k++) {
-            if (json_object_get(properties, o->keys[k]) == NULL)
+            if (json_object_get(properties, o->keys[k]) == NULL) {
                 fail_msg("%s: the schema lacks %s", o->name, o->keys[k]);
+            }
         }
     }
     json_decref(schema);

@@ -40,8 +40,9 @@ static double rate(const struct hv_gemm_table *t, double m, double n, double k)
 
 static void near(double got, double want)
 {
-    if (!(fabs(got / want - 1) < 1e-12))
+    if (!(fabs(got / want - 1) < 1e-12)) {
         fail_msg("got %.17g, want %.17g", got, want);
+    }
 }
 
 static void tables_are_read_and_interpolated(void **state)
@@ -109,8 +110,9 @@ static void wrong_files_name_the_place(void **state)
         struct hv_profile *p = NULL;
         struct hv_err err = {0};
         assert_int_equal(read_text(&arena, rows[i].text, &p, &err), HV_EINPUT);
-        if (!strstr(err.text, rows[i].says) || err.line != rows[i].line || err.col == 0)
+        if (!strstr(err.text, rows[i].says) || err.line != rows[i].line || err.col == 0) {
             fail_msg("row %zu: %u:%u: %s", i, err.line, err.col, err.text);
+        }
         hv_arena_free(&arena);
     }
 }

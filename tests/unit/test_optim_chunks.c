@@ -41,8 +41,9 @@ static void make(struct hv_rng *rng, struct inst *in, size_t L, bool even)
     double capacity[MAX_R];
     memset(in, 0, sizeof *in);
     hv_partition_place(hv_rng_below(rng, 2) ? HV_PLACE_LOOP : HV_PLACE_FOLD, R, passes, in->rank);
-    for (size_t r = 0; r < R; r++)
+    for (size_t r = 0; r < R; r++) {
         capacity[r] = hv_rng_below(rng, 2) ? HUGE_VAL : (0.5 + hv_rng_double(rng)) * 3 * (double)L;
+    }
     for (size_t s = 0; s < R * passes; s++) {
         double t = 1 + 4 * hv_rng_double(rng), m = 1 + 4 * hv_rng_double(rng), c = 2 * t;
         for (size_t j = 0; j < L; j++) {
@@ -53,10 +54,13 @@ static void make(struct hv_rng *rng, struct inst *in, size_t L, bool even)
         in->cuts[s] = in->cut[s];
         in->stage[s] = (struct hv_part_stage){
             .time = in->time[s], .memory = in->memory[s], .capacity = capacity[in->rank[s]]};
-        if (even && s >= R)
-            for (size_t q = 0; q < R; q++)
-                if (in->rank[q] == in->rank[s])
+        if (even && s >= R) {
+            for (size_t q = 0; q < R; q++) {
+                if (in->rank[q] == in->rank[s]) {
                     in->stage[s].time = in->time[q];
+                }
+            }
+        }
     }
     bool cuts = hv_rng_below(rng, 2);
     in->c =
@@ -78,13 +82,16 @@ static double judge(const struct inst *in, const size_t *cut)
         size_t r = in->rank[s], j = cut[s];
         load[r] += p->stages[s].time[j] - p->stages[s].time[i];
         bytes[r] += in->memory[s][j] - in->memory[s][i];
-        if (p->cuts && s > 0 && i > 0 && i < p->n_layers)
+        if (p->cuts && s > 0 && i > 0 && i < p->n_layers) {
             load[r] += p->cuts[s - 1][i];
-        if (p->cuts && s + 1 < p->n_stages && j > 0 && j < p->n_layers)
+        }
+        if (p->cuts && s + 1 < p->n_stages && j > 0 && j < p->n_layers) {
             load[r] += p->cuts[s][j];
+        }
         worst = fmax(worst, load[r]);
-        if (bytes[r] > p->stages[s].capacity + 1e-9)
+        if (bytes[r] > p->stages[s].capacity + 1e-9) {
             return HUGE_VAL;
+        }
     }
     return worst;
 }
@@ -94,8 +101,9 @@ static double brute(const struct inst *in, size_t *cut, size_t s)
     const struct hv_partition *p = &in->c.chain;
     size_t i = s ? cut[s - 1] : 0;
     double best = HUGE_VAL;
-    if (s == p->n_stages)
+    if (s == p->n_stages) {
         return i == p->n_layers ? judge(in, cut) : HUGE_VAL;
+    }
     for (size_t j = i + p->min_layers; j <= p->n_layers; j++) {
         cut[s] = j;
         best = fmin(best, brute(in, cut, s + 1));
@@ -112,8 +120,9 @@ static void compare(const struct inst *in, int at)
     assert_int_equal(hv_partition_chunks_solve(&in->c, NULL, &arena, &r, NULL), HV_OK);
     assert_true(r.chain.proven && r.chain.feasible == !isinf(want));
     if (r.chain.feasible) {
-        if (fabs(r.chain.objective - want) > 1e-9 * fmax(1, want))
+        if (fabs(r.chain.objective - want) > 1e-9 * fmax(1, want)) {
             fail_msg("case %d: %.12g, enumeration says %.12g", at, r.chain.objective, want);
+        }
         assert_true(fabs(judge(in, r.chain.cut) - want) < 1e-9 * fmax(1, want));
         assert_true(r.chain.bound <= want * (1 + 1e-9));
     }
@@ -190,11 +199,12 @@ static void a_cancelled_search_is_not_proven(void **state)
     struct hv_part_chunks_result r;
     const struct hv_part_limits limits = {.cancel = at_once};
     hv_rng_seed(&rng, 17);
-    do
+    do {
         make(&rng, &in, 40, false);
-    while (in.c.n_ranks < 3 || in.c.chain.n_stages < 6);
-    for (size_t s = 0; s < in.c.chain.n_stages; s++)
+    } while (in.c.n_ranks < 3 || in.c.chain.n_stages < 6);
+    for (size_t s = 0; s < in.c.chain.n_stages; s++) {
         in.stage[s].capacity = HUGE_VAL;
+    }
     assert_int_equal(hv_partition_chunks_solve(&in.c, &limits, &arena, &r, NULL), HV_OK);
     assert_true(r.chain.feasible && r.chain.stopped && !r.chain.proven);
     assert_true(r.chain.bound < r.chain.objective);

@@ -34,12 +34,15 @@ static void transfers_are_paid_once_per_device(void **state)
 static double brute(const struct hv_dag *g, size_t *device, size_t class)
 {
     double load[8], best = HUGE_VAL;
-    if (class == g->n_classes)
+    if (class == g->n_classes) {
         return hv_dag_judge(g, device, load);
+    }
     for (size_t d = 0; d < g->n_accelerators + g->n_cpus; d++) {
-        for (size_t v = 0; v < g->n_nodes; v++)
-            if (g->nodes[v].color == class)
+        for (size_t v = 0; v < g->n_nodes; v++) {
+            if (g->nodes[v].color == class) {
                 device[v] = d;
+            }
+        }
         best = fmin(best, brute(g, device, class + 1));
     }
     return best;
@@ -57,17 +60,22 @@ static void small_graphs_are_never_beaten_by_much(void **state)
         struct hv_arena arena = {0};
         struct hv_dag_result r;
         size_t device[7], m = 0;
-        for (size_t v = 0; v < 7; v++)
+        for (size_t v = 0; v < 7; v++) {
             nodes[v] = (struct hv_dag_node){.accel = 1 + 9 * hv_rng_double(&rng),
                                             .cpu = 20 + 30 * hv_rng_double(&rng),
                                             .bytes = 1,
                                             .color = v < 5 ? v : v - 5};
-        for (size_t v = 5; v < 7; v++)
+        }
+        for (size_t v = 5; v < 7; v++) {
             nodes[v].backward = true;
-        for (size_t u = 0; u < 7; u++)
-            for (size_t v = u + 1; v < 7; v++)
-                if (hv_rng_below(&rng, 2))
+        }
+        for (size_t u = 0; u < 7; u++) {
+            for (size_t v = u + 1; v < 7; v++) {
+                if (hv_rng_below(&rng, 2)) {
                     edges[m++] = (struct hv_dag_edge){u, v, 0.1 * (double)(u + 1)};
+                }
+            }
+        }
         const struct hv_dag g = {7, m, 5, nodes, edges, 2, 1, 5, HV_DAG_MAX_LOAD};
         assert_int_equal(hv_dag_solve(&g, NULL, &arena, &r, NULL), HV_OK);
         double want = brute(&g, device, 0);
@@ -106,8 +114,9 @@ static double settle(const struct hv_dag *g, const size_t *device)
     for (size_t v = 0; v < g->n_nodes; v++) {
         bool accel = device[v] < g->n_accelerators;
         bytes[device[v]] += accel ? g->nodes[v].bytes : 0;
-        if (bytes[device[v]] > g->memory || (accel && g->nodes[v].cpu_only))
+        if (bytes[device[v]] > g->memory || (accel && g->nodes[v].cpu_only)) {
             return HUGE_VAL;
+        }
     }
     for (size_t round = 0; round <= g->n_nodes + 1; round++) {
         bool changed = false;
@@ -115,27 +124,32 @@ static double settle(const struct hv_dag *g, const size_t *device)
             bool accel = device[v] < g->n_accelerators;
             double start = 0, busy = accel ? 0 : g->nodes[v].cpu;
             bool fetched[8] = {false}, given[8] = {false};
-            for (size_t u = 0; accel && u < g->n_nodes; u++)
+            for (size_t u = 0; accel && u < g->n_nodes; u++) {
                 busy += device[u] == device[v] ? g->nodes[u].accel : 0;
+            }
             for (size_t e = 0; e < g->n_edges; e++) {
                 size_t a = g->edges[e].from, b = g->edges[e].to;
                 bool in = accel ? device[b] == device[v] && device[a] != device[v] : b == v;
-                if (in)
+                if (in) {
                     start = fmax(start, finish[a]);
-                if (accel && in && !fetched[a])
+                }
+                if (accel && in && !fetched[a]) {
                     busy += g->edges[e].cost;
+                }
                 fetched[a] = fetched[a] || in;
                 bool out = accel && device[a] == device[v] && device[b] != device[v];
-                if (out && !given[a])
+                if (out && !given[a]) {
                     busy += g->edges[e].cost;
+                }
                 given[a] = given[a] || out;
             }
             changed = changed || start + busy > finish[v] + 1e-9;
             finish[v] = fmax(finish[v], start + busy);
             worst = fmax(worst, finish[v]);
         }
-        if (!changed)
+        if (!changed) {
             return worst;
+        }
     }
     return HUGE_VAL;
 }
@@ -149,9 +163,11 @@ static double brute_latency(const struct hv_dag *g, size_t *device, size_t class
         return want;
     }
     for (size_t d = 0; d < g->n_accelerators + g->n_cpus; d++) {
-        for (size_t v = 0; v < g->n_nodes; v++)
-            if (g->nodes[v].color == class)
+        for (size_t v = 0; v < g->n_nodes; v++) {
+            if (g->nodes[v].color == class) {
                 device[v] = d;
+            }
+        }
         best = fmin(best, brute_latency(g, device, class + 1, differ));
     }
     return best;
@@ -161,17 +177,20 @@ static double brute_latency(const struct hv_dag *g, size_t *device, size_t class
 static struct hv_dag draw(struct hv_rng *rng, struct hv_dag_node *nodes, struct hv_dag_edge *edges)
 {
     size_t n = 2 + hv_rng_below(rng, 6), n_classes = n > 4 ? n - hv_rng_below(rng, 3) : n, m = 0;
-    for (size_t v = 0; v < n; v++)
+    for (size_t v = 0; v < n; v++) {
         nodes[v] = (struct hv_dag_node){.accel = 1 + 9 * hv_rng_double(rng),
                                         .cpu = 2 + 18 * hv_rng_double(rng),
                                         .bytes = 1 + (double)hv_rng_below(rng, 3),
                                         .color = v < n_classes ? v : v - n_classes,
                                         .cpu_only = hv_rng_below(rng, 12) == 0};
+    }
     for (size_t u = 0; u < n; u++) {
         double cost = 3 * hv_rng_double(rng);
-        for (size_t v = u + 1; v < n; v++)
-            if (hv_rng_below(rng, 3) == 0)
+        for (size_t v = u + 1; v < n; v++) {
+            if (hv_rng_below(rng, 3) == 0) {
                 edges[m++] = (struct hv_dag_edge){u, v, cost};
+            }
+        }
     }
     return (struct hv_dag){.n_nodes = n,
                            .n_edges = m,
@@ -205,10 +224,12 @@ static void answers_to_small_graphs_are_proven(void **state)
         proven += r.proven;
         assert_true(!isinf(want) || !r.feasible);
         assert_true(!r.feasible || (r.objective >= want - 1e-9 && r.bound <= want + 1e-9));
-        if (r.proven && r.feasible == isinf(want))
+        if (r.proven && r.feasible == isinf(want)) {
             fail_msg("case %d: feasible %d, enumeration says %g", k, r.feasible, want);
-        if (r.proven && r.feasible && fabs(r.objective - want) > 1e-9)
+        }
+        if (r.proven && r.feasible && fabs(r.objective - want) > 1e-9) {
             fail_msg("case %d: %.12g, enumeration says %.12g", k, r.objective, want);
+        }
         hv_arena_free(&arena);
     }
     assert_true(proven >= 700); /* the others have classes on cycles */
@@ -222,16 +243,18 @@ static double load_of(const struct hv_dag *g, const size_t *device)
         bool accel = device[v] < g->n_accelerators;
         load[device[v]] += accel ? g->nodes[v].accel : g->nodes[v].cpu;
         bytes[device[v]] += accel ? g->nodes[v].bytes : 0;
-        if ((accel && g->nodes[v].cpu_only) || bytes[device[v]] > g->memory)
+        if ((accel && g->nodes[v].cpu_only) || bytes[device[v]] > g->memory) {
             return HUGE_VAL;
+        }
     }
-    for (size_t v = 0; v < g->n_nodes; v++)
+    for (size_t v = 0; v < g->n_nodes; v++) {
         for (size_t d = 0; d < g->n_accelerators; d++) {
             bool here = device[v] == d, sends = false, takes = false;
             double cost = 0;
             for (size_t e = 0; e < g->n_edges; e++) {
-                if (g->edges[e].from != v)
+                if (g->edges[e].from != v) {
                     continue;
+                }
                 size_t to = device[g->edges[e].to];
                 cost = g->edges[e].cost;
                 sends = sends || (here && to != d);
@@ -239,8 +262,10 @@ static double load_of(const struct hv_dag *g, const size_t *device)
             }
             load[d] += sends || takes ? cost : 0;
         }
-    for (size_t d = 0; d < g->n_accelerators + g->n_cpus; d++)
+    }
+    for (size_t d = 0; d < g->n_accelerators + g->n_cpus; d++) {
         worst = fmax(worst, load[d]);
+    }
     return worst;
 }
 
@@ -266,16 +291,21 @@ static double best_in_order(const struct hv_dag *g, const size_t *devices)
     double best = HUGE_VAL;
     for (;;) {
         bool ordered = true;
-        for (size_t e = 0; e < g->n_edges && ordered; e++)
+        for (size_t e = 0; e < g->n_edges && ordered; e++) {
             ordered = !class_before(g, &g->edges[e], &a, &b) || slot[a] <= slot[b];
-        for (size_t v = 0; v < g->n_nodes; v++)
+        }
+        for (size_t v = 0; v < g->n_nodes; v++) {
             device[v] = devices[slot[g->nodes[v].color]];
-        if (ordered)
+        }
+        if (ordered) {
             best = fmin(best, load_of(g, device));
-        for (c = 0; c < g->n_classes && ++slot[c] == n; c++)
+        }
+        for (c = 0; c < g->n_classes && ++slot[c] == n; c++) {
             slot[c] = 0;
-        if (c == g->n_classes)
+        }
+        if (c == g->n_classes) {
             return best;
+        }
     }
 }
 
@@ -283,11 +313,13 @@ static double best_in_order(const struct hv_dag *g, const size_t *devices)
 static double best_contiguous(const struct hv_dag *g)
 {
     const size_t first[] = {2, 0, 1}, middle[] = {0, 2, 1}, last[] = {0, 1, 2};
-    if (g->n_cpus == 0)
+    if (g->n_cpus == 0) {
         return best_in_order(g, last);
-    if (g->n_accelerators == 1)
+    }
+    if (g->n_accelerators == 1) {
         return fmin(best_in_order(g, (const size_t[]){0, 1}),
                     best_in_order(g, (const size_t[]){1, 0}));
+    }
     return fmin(fmin(best_in_order(g, first), best_in_order(g, middle)), best_in_order(g, last));
 }
 
@@ -305,20 +337,25 @@ static void contiguous_splits_match_enumeration(void **state)
         struct hv_dag g = draw(&rng, nodes, edges);
         for (size_t v = 0; v < g.n_nodes; v++) {
             nodes[v].backward = k % 3 && v + 2 > g.n_nodes / 2 + hv_rng_below(&rng, 3);
-            if (hv_rng_below(&rng, 5) == 0)
+            if (hv_rng_below(&rng, 5) == 0) {
                 nodes[v].accel = nodes[v].cpu = nodes[v].bytes = 0; /* goes with a neighbour */
-            if (k % 7 == 0)
+            }
+            if (k % 7 == 0) {
                 nodes[v].accel = nodes[v].cpu = (double)hv_rng_below(&rng, 4);
+            }
         }
-        if (k % 5 == 0)
+        if (k % 5 == 0) {
             g.memory = 100;
+        }
         double want = best_contiguous(&g);
         assert_int_equal(hv_dag_split(&g, NULL, &arena, &r, NULL), HV_OK);
         assert_true(r.contiguous_proven);
-        if (r.feasible == isinf(want))
+        if (r.feasible == isinf(want)) {
             fail_msg("case %d: feasible %d, enumeration says %g", k, r.feasible, want);
-        if (r.feasible && fabs(r.contiguous - want) > 1e-9)
+        }
+        if (r.feasible && fabs(r.contiguous - want) > 1e-9) {
             fail_msg("case %d: %.12g, enumeration says %.12g", k, r.contiguous, want);
+        }
         assert_true(!r.feasible || r.bound <= want + 1e-9);
         assert_true(!r.feasible || fabs(load_of(&g, r.device) - want) <= 1e-9);
         solved += r.feasible;

@@ -26,8 +26,9 @@ static double judge(const struct hv_share *s, const int64_t *c, size_t n, bool v
         max = fmax(max, s[i].fixed + (double)c[i] * s[i].rate);
         mean += s[i].rate * (double)c[i] / (double)n;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         squares += pow(s[i].rate * (double)c[i] - mean, 2);
+    }
     return variance ? squares : max;
 }
 
@@ -35,10 +36,12 @@ static double brute(const struct hv_share *s, int64_t *c, size_t n, size_t i, in
                     bool variance)
 {
     double best = HUGE_VAL;
-    if (i == n)
+    if (i == n) {
         return left == 0 ? judge(s, c, n, variance) : HUGE_VAL;
-    for (c[i] = s[i].min; c[i] <= s[i].max && c[i] * s[i].size <= left; c[i]++)
+    }
+    for (c[i] = s[i].min; c[i] <= s[i].max && c[i] * s[i].size <= left; c[i]++) {
         best = fmin(best, brute(s, c, n, i + 1, left - c[i] * s[i].size, variance));
+    }
     return best;
 }
 
@@ -52,8 +55,9 @@ static void check_answer(const struct hv_share *s, size_t n, int64_t total, bool
         return;
     }
     assert_true(d->feasible && d->proven);
-    if (fabs(d->objective - want) > 1e-9 * fmax(1, want))
+    if (fabs(d->objective - want) > 1e-9 * fmax(1, want)) {
         fail_msg("case %d: %.12g, enumeration says %.12g", at, d->objective, want);
+    }
     for (size_t i = 0; i < n; i++) {
         assert_true(d->count[i] >= s[i].min && d->count[i] <= s[i].max);
         sum += d->count[i] * s[i].size;
@@ -83,8 +87,9 @@ static void random_splits_match_enumeration(void **state)
         int64_t total = (int64_t)hv_rng_below(&rng, 26);
         assert_int_equal(hv_distribute_minmax(s, n, total, &arena, &d, NULL), HV_OK);
         check_answer(s, n, total, false, &d, k);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             s[i].rate += 0.5;
+        }
         assert_int_equal(hv_distribute_minvar(s, n, total, &arena, &d, NULL), HV_OK);
         check_answer(s, n, total, true, &d, k);
         hv_arena_free(&arena);
@@ -143,8 +148,9 @@ static void longest_first_has_a_valid_bound(void **state)
     int64_t held[2] = {0};
     assert_int_equal(hv_distribute_lpt(few, 4, 2, 2, &arena, &d, NULL), HV_OK);
     assert_true(d.objective == 10 && d.bound == 10 && d.proven);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         held[d.count[i]]++;
+    }
     assert_true(held[0] == 2 && held[1] == 2);
     assert_int_equal(hv_distribute_lpt(few, 4, 1, 3, &arena, &d, NULL), HV_OK);
     assert_false(d.feasible);
@@ -191,8 +197,9 @@ static void make_curves(struct hv_rng *rng, struct curves *c, bool convex, bool 
         s->max = s->min + (int64_t)hv_rng_below(rng, 9);
         s->fixed = (double)hv_rng_below(rng, 4);
         s->rate = (double)hv_rng_below(rng, 4) + hv_rng_double(rng);
-        if (hv_rng_below(rng, 4) == 0)
+        if (hv_rng_below(rng, 4) == 0) {
             continue;
+        }
         struct hv_share_point *p = c->point[i];
         for (size_t k = 1; k < POINTS; k++) {
             slope = convex ? slope + step * hv_rng_double(rng) : 3 * hv_rng_double(rng);
@@ -208,13 +215,15 @@ static void make_curves(struct hv_rng *rng, struct curves *c, bool convex, bool 
 /* Time of a count, straight from the definition. */
 static double time_of(const struct hv_share *s, int64_t count)
 {
-    if (!s->points)
+    if (!s->points) {
         return s->fixed + (double)count * s->rate;
+    }
     for (size_t k = 1; k < s->n_points; k++) {
         const struct hv_share_point *a = &s->points[k - 1], *b = &s->points[k];
-        if (count <= b->count)
+        if (count <= b->count) {
             return a->time +
                    (b->time - a->time) * (double)(count - a->count) / (double)(b->count - a->count);
+        }
     }
     return HUGE_VAL;
 }
@@ -222,8 +231,9 @@ static double time_of(const struct hv_share *s, int64_t count)
 static double least(const struct curves *c, size_t i, int64_t left, bool sum)
 {
     double best = HUGE_VAL;
-    if (i == c->n)
+    if (i == c->n) {
         return left == 0 ? 0 : HUGE_VAL;
+    }
     for (int64_t k = c->s[i].min; k <= c->s[i].max && k * c->s[i].size <= left; k++) {
         double here = time_of(&c->s[i], k), rest = least(c, i + 1, left - k * c->s[i].size, sum);
         best = fmin(best, sum ? here + rest : fmax(here, rest));
@@ -256,8 +266,9 @@ static void curves_match_enumeration(void **state)
             got = sum ? got + t : fmax(got, t);
         }
         if (d.feasible && (met != total || fabs(got - want) > 1e-9 * fmax(1, want) ||
-                           fabs(d.objective - want) > 1e-9 * fmax(1, want)))
+                           fabs(d.objective - want) > 1e-9 * fmax(1, want))) {
             fail_msg("case %d: %.12g, enumeration says %.12g", k, d.objective, want);
+        }
         feasible += d.feasible;
         hv_arena_free(&arena);
     }

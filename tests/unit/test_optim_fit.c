@@ -23,10 +23,12 @@ struct line {
 static enum hv_status line_residuals(void *ctx, const double *x, double *r, struct hv_err *err)
 {
     struct line *l = ctx;
-    if (++l->calls == l->fail_at)
+    if (++l->calls == l->fail_at) {
         return hv_err_set(err, HV_ESTOPPED, "enough");
-    for (size_t i = 0; i < l->n; i++)
+    }
+    for (size_t i = 0; i < l->n; i++) {
         r[i] = x[0] + x[1] * l->t[i] - l->y[i];
+    }
     return HV_OK;
 }
 

@@ -25,8 +25,9 @@ struct inst {
 
 static struct hv_graph_cost draw(struct hv_rng *rng)
 {
-    if (hv_rng_below(rng, 12) == 0)
+    if (hv_rng_below(rng, 12) == 0) {
         return (struct hv_graph_cost){HUGE_VAL, 0};
+    }
     return (struct hv_graph_cost){(double)hv_rng_below(rng, 20), (double)hv_rng_below(rng, 20)};
 }
 
@@ -40,16 +41,19 @@ static void make(struct hv_rng *rng, struct inst *in)
                                  .pareto = hv_rng_below(rng, 2)};
     for (size_t v = 0; v < in->g.n_nodes; v++) {
         in->nodes[v] = (struct hv_graph_node){1 + hv_rng_below(rng, K), in->node[v]};
-        for (size_t k = 0; k < K; k++)
+        for (size_t k = 0; k < K; k++) {
             in->node[v][k] = draw(rng);
+        }
     }
     for (size_t e = 0; e < MAX_E && in->g.n_nodes > 1; e++) {
         size_t u = hv_rng_below(rng, in->g.n_nodes), v = hv_rng_below(rng, in->g.n_nodes);
-        if (u == v || (in->g.method == HV_GRAPH_CHAIN && u + 1 != v && v + 1 != u))
+        if (u == v || (in->g.method == HV_GRAPH_CHAIN && u + 1 != v && v + 1 != u)) {
             continue;
+        }
         in->edges[in->g.n_edges] = (struct hv_graph_edge){u, v, in->edge[e]};
-        for (size_t k = 0; k < K * K; k++)
+        for (size_t k = 0; k < K * K; k++) {
             in->edge[e][k] = draw(rng);
+        }
         in->g.n_edges++;
     }
 }
@@ -80,20 +84,24 @@ static void compare(const struct hv_graph_dp *g, const struct hv_graph_dp_result
         struct hv_graph_cost c = cost_of(g, choice);
         bool covered = isinf(c.a);
         any = any || !covered;
-        for (size_t k = 0; k < r->n_points; k++)
+        for (size_t k = 0; k < r->n_points; k++) {
             covered = covered || (r->points[k].a <= c.a && (!g->pareto || r->points[k].b <= c.b));
-        if (!covered)
+        }
+        if (!covered) {
             fail_msg("case %d: a choice of %g, %g is better", at, c.a, c.b);
-        for (v = 0; v < g->n_nodes && ++choice[v] == g->nodes[v].n_choices; v++)
+        }
+        for (v = 0; v < g->n_nodes && ++choice[v] == g->nodes[v].n_choices; v++) {
             choice[v] = 0;
+        }
     }
     assert_int_equal(r->feasible, any);
     assert_true(g->pareto || r->n_points <= 1);
     for (size_t k = 0; k < r->n_points; k++) {
         struct hv_graph_cost c = cost_of(g, r->points[k].choice);
         assert_true(c.a == r->points[k].a && c.b == r->points[k].b);
-        if (k)
+        if (k) {
             assert_true(c.a > r->points[k - 1].a && c.b < r->points[k - 1].b);
+        }
     }
 }
 
@@ -125,11 +133,14 @@ static void limits_and_bad_graphs_are_refused(void **state)
     struct hv_arena arena = {0};
     struct hv_graph_dp_result r;
     struct hv_err err = {0};
-    for (size_t v = 0; v < MANY; v++)
+    for (size_t v = 0; v < MANY; v++) {
         nodes[v] = (struct hv_graph_node){K, cost};
-    for (size_t u = 0; u < MANY; u++)
-        for (size_t v = u + 1; v < MANY; v++)
+    }
+    for (size_t u = 0; u < MANY; u++) {
+        for (size_t v = u + 1; v < MANY; v++) {
             edges[g.n_edges++] = (struct hv_graph_edge){u, v, cost};
+        }
+    }
     assert_int_equal(hv_graph_dp_solve(&g, &arena, &r, &err), HV_ELIMIT); /* a clique */
     assert_non_null(strstr(err.text, "cells"));
     g.method = HV_GRAPH_CHAIN;
@@ -145,11 +156,15 @@ static void cliques_are_kept_together(void **state)
     enum { HALF = 40 };
     static struct hv_cut_edge e[HALF * HALF];
     size_t n = 0;
-    for (size_t c = 0; c < 2; c++)
-        for (size_t u = 0; u < HALF; u++)
-            for (size_t v = u + 1; v < HALF; v++)
-                if ((u + v) % 3 == 0)
+    for (size_t c = 0; c < 2; c++) {
+        for (size_t u = 0; u < HALF; u++) {
+            for (size_t v = u + 1; v < HALF; v++) {
+                if ((u + v) % 3 == 0) {
                     e[n++] = (struct hv_cut_edge){c * HALF + u, c * HALF + v, 1};
+                }
+            }
+        }
+    }
     e[n++] = (struct hv_cut_edge){0, HALF, 1};
     const struct hv_cut g = {2 * HALF, n, 2, NULL, e, NULL, 0.05, 1};
     struct hv_arena arena = {0};
@@ -167,26 +182,32 @@ static void grids_are_cut_well(void **state)
     enum { W = 40 };
     static struct hv_cut_edge e[2 * W * W];
     size_t n = 0;
-    for (size_t y = 0; y < W; y++)
+    for (size_t y = 0; y < W; y++) {
         for (size_t x = 0; x < W; x++) {
-            if (x + 1 < W)
+            if (x + 1 < W) {
                 e[n++] = (struct hv_cut_edge){y * W + x, y * W + x + 1, 1};
-            if (y + 1 < W)
+            }
+            if (y + 1 < W) {
                 e[n++] = (struct hv_cut_edge){y * W + x, y * W + x + W, 1};
+            }
         }
+    }
     const struct hv_cut g = {(size_t)W * W, n, 4, NULL, e, NULL, 0.05, 7};
     struct hv_arena arena = {0};
     struct hv_cut_result r, again;
     double cut = 0, load[4] = {0};
     assert_int_equal(hv_cut_solve(&g, &arena, &r, NULL), HV_OK);
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         cut += r.part[e[k].u] != r.part[e[k].v];
-    for (size_t v = 0; v < g.n_nodes; v++)
+    }
+    for (size_t v = 0; v < g.n_nodes; v++) {
         load[r.part[v]] += 1;
+    }
     assert_true(cut == r.cut && r.excess == 0);
     assert_true(cut <= 140);
-    for (size_t p = 0; p < 4; p++)
+    for (size_t p = 0; p < 4; p++) {
         assert_true(load[p] == r.load[p] && load[p] <= 420);
+    }
     assert_int_equal(hv_cut_solve(&g, &arena, &again, NULL), HV_OK);
     assert_memory_equal(r.part, again.part, g.n_nodes * sizeof *r.part);
     hv_arena_free(&arena);

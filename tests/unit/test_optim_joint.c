@@ -50,13 +50,15 @@ static double brute_time(const struct hv_partition *p, size_t s, size_t i, doubl
     double best = HUGE_VAL;
     for (size_t j = i; j <= L; j++) {
         double v = hv_partition_value(p, s, s, i, j);
-        if (isinf(v))
+        if (isinf(v)) {
             continue;
+        }
         double m = fmax(max, v);
-        if (s + 1 < p->n_stages)
+        if (s + 1 < p->n_stages) {
             best = fmin(best, brute_time(p, s + 1, j, sum + v, m, n));
-        else if (j == L)
+        } else if (j == L) {
             best = fmin(best, sum + v + (n - 1) * m);
+        }
     }
     return best;
 }
@@ -64,10 +66,12 @@ static double brute_time(const struct hv_partition *p, size_t s, size_t i, doubl
 static double brute(double time[P][MAX_N + 1], const struct hv_joint *j, size_t p, int64_t left)
 {
     double best = HUGE_VAL;
-    if (p == j->n_pipelines)
+    if (p == j->n_pipelines) {
         return left == 0 ? 0 : HUGE_VAL;
-    for (int64_t n = j->min[p]; n <= left && n <= j->max[p]; n++)
+    }
+    for (int64_t n = j->min[p]; n <= left && n <= j->max[p]; n++) {
         best = fmin(best, fmax(time[p][n], brute(time, j, p + 1, left - n)));
+    }
     return best;
 }
 
@@ -86,13 +90,15 @@ static void random_pipelines_match_enumeration(void **state)
                              (int64_t)hv_rng_below(&rng, MAX_N + 1), min, max};
         for (size_t p = 0; p < j.n_pipelines; p++) {
             make(&rng, &x[p], &part[p]);
-            if (p && hv_rng_below(&rng, 3) == 0)
+            if (p && hv_rng_below(&rng, 3) == 0) {
                 part[p] = part[p - 1];
+            }
             min[p] = (int64_t)hv_rng_below(&rng, 2);
             max[p] = min[p] + (int64_t)hv_rng_below(&rng, MAX_N);
             time[p][0] = 0;
-            for (int n = 1; n <= MAX_N; n++)
+            for (int n = 1; n <= MAX_N; n++) {
                 time[p][n] = brute_time(&part[p], 0, 0, 0, 0, n);
+            }
         }
         struct hv_arena arena = {0};
         struct hv_joint_result r;
@@ -103,12 +109,14 @@ static void random_pipelines_match_enumeration(void **state)
         if (r.feasible) {
             double worst = 0;
             int64_t sum = 0;
-            if (fabs(r.objective - want) > 1e-9 * fmax(1, want))
+            if (fabs(r.objective - want) > 1e-9 * fmax(1, want)) {
                 fail_msg("case %d: %.12g, enumeration says %.12g", k, r.objective, want);
+            }
             for (size_t p = 0; p < j.n_pipelines; p++) {
                 sum += r.count[p];
-                if (r.count[p] > 0)
+                if (r.count[p] > 0) {
                     worst = fmax(worst, r.part[p].sum + (double)(r.count[p] - 1) * r.part[p].max);
+                }
             }
             assert_true(sum == j.total && fabs(worst - want) <= 1e-9 * fmax(1, want));
             solved++;

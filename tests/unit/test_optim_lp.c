@@ -158,8 +158,9 @@ static void duals_of_a_small_lp(void **state)
 static void assert_range(struct hv_lp_range r, double from, double till)
 {
     if ((fabs(r.from - from) > 1e-6 && r.from != from) ||
-        (fabs(r.till - till) > 1e-6 && r.till != till))
+        (fabs(r.till - till) > 1e-6 && r.till != till)) {
         fail_msg("[%g, %g], expected [%g, %g]", r.from, r.till, from, till);
+    }
 }
 
 /* The same example: how far its six numbers may move (Hillier and Lieberman, section 6.7). */
@@ -245,13 +246,16 @@ static struct hv_lp *linear_model(const struct linear *s)
 {
     struct hv_lp *lp = hv_lp_new(s->sense);
     struct hv_lp_term t[4];
-    for (size_t j = 0; j < s->n; j++)
+    for (size_t j = 0; j < s->n; j++) {
         add_var(lp, 0, s->upper[j], false);
+    }
     for (size_t i = 0; i <= s->m; i++) {
-        for (size_t j = 0; j < s->n; j++)
+        for (size_t j = 0; j < s->n; j++) {
             t[j] = (struct hv_lp_term){j, i < s->m ? s->coef[i][j] : s->cost[j]};
-        if (i < s->m)
+        }
+        if (i < s->m) {
             add_row(lp, t, s->n, s->op[i], s->rhs[i]);
+        }
     }
     assert_int_equal(hv_lp_set_objective(lp, t, s->n, NULL), HV_OK);
     return lp;
@@ -286,15 +290,18 @@ static void check_ranges(struct linear *s, const struct hv_lp_result *r,
             double *moved_number = is_row ? &moved.rhs[at] : &moved.cost[at];
             *moved_number = to;
             double now = linear_optimum(&moved), predicted = r->objective + slope * (to - base);
-            if (fabs(now - predicted) > 1e-6 * (1 + fabs(predicted)))
+            if (fabs(now - predicted) > 1e-6 * (1 + fabs(predicted))) {
                 fail_msg("number %zu at %.9g: optimum %.9g, predicted %.9g", k, to, now, predicted);
-            if (isinf(end[e]))
+            }
+            if (isinf(end[e])) {
                 continue;
+            }
             *moved_number = to + away[e];
             now = linear_optimum(&moved);
             predicted = r->objective + slope * (to + away[e] - base);
-            if (hv_known(now) && fabs(now - predicted) <= 1e-9 * (1 + fabs(predicted)))
+            if (hv_known(now) && fabs(now - predicted) <= 1e-9 * (1 + fabs(predicted))) {
                 fail_msg("number %zu behind %.9g: still as predicted, %.9g", k, to, now);
+            }
         }
     }
 }
@@ -313,8 +320,9 @@ static void ranges_end_where_answers_change(void **state)
             s.rhs[i] = (double)hv_rng_below(&rng, 9);
             s.cost[i] = (double)hv_rng_below(&rng, 15) - 7;
             s.upper[i] = 1 + (double)hv_rng_below(&rng, 6);
-            for (size_t j = 0; j < 4; j++)
+            for (size_t j = 0; j < 4; j++) {
                 s.coef[i][j] = (double)hv_rng_below(&rng, 7) - 2;
+            }
         }
         struct hv_lp *lp = linear_model(&s);
         struct hv_lp_result r;
@@ -367,8 +375,9 @@ static void ordered_sets_allow_neighbours_only(void **state)
         assert_int_equal(hv_lp_add_sos(lp, type, vars, n, NULL), HV_OK);
         assert_int_equal(hv_lp_solve(lp, NULL, &r, NULL), HV_OK);
         assert_true(r.outcome == HV_LP_OPTIMAL || r.outcome == HV_LP_FEASIBLE);
-        if (fabs(r.objective - want) > 1e-6 * (1 + want))
+        if (fabs(r.objective - want) > 1e-6 * (1 + want)) {
             fail_msg("case %d: %g, expected %g", k, r.objective, want);
+        }
         hv_lp_result_free(&r);
         hv_lp_free(lp);
     }
@@ -408,11 +417,13 @@ static void cancel_ends_a_solve_at_any_question(void **state)
     (void)state;
     enum { N = 300, MOST = 400 };
     struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
-    for (int j = 0; j < N; j++)
+    for (int j = 0; j < N; j++) {
         (void)add_var(lp, 0, HUGE_VAL, false);
+    }
     const struct hv_lp_term ends[] = {{0, 1}, {N - 1, 1}};
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         add_row(lp, ends, 2, HV_LP_GE, 1);
+    }
     assert_int_equal(hv_lp_set_objective(lp, ends, 2, NULL), HV_OK);
     bool stopped = true;
     int asked = 0;
@@ -437,8 +448,9 @@ static void cancel_ends_a_solve(void **state)
     struct hv_rng rng;
     struct hv_lp_term all[60];
     hv_rng_seed(&rng, 3);
-    for (size_t j = 0; j < 60; j++)
+    for (size_t j = 0; j < 60; j++) {
         all[j].var = add_var(lp, 0, 1, true);
+    }
     for (int i = 0; i < 40; i++) { /* a market-split instance: far beyond any node limit */
         double sum = 0;
         for (size_t j = 0; j < 60; j++) {
@@ -470,12 +482,14 @@ static bool point_is_allowed(const struct small *s, const int *x)
 {
     for (size_t i = 0; i < s->rows; i++) {
         int left = 0;
-        for (size_t j = 0; j < s->n; j++)
+        for (size_t j = 0; j < s->n; j++) {
             left += s->coef[i][j] * x[j];
+        }
         if ((s->op[i] == HV_LP_LE && left > s->rhs[i]) ||
             (s->op[i] == HV_LP_GE && left < s->rhs[i]) ||
-            (s->op[i] == HV_LP_EQ && left != s->rhs[i]))
+            (s->op[i] == HV_LP_EQ && left != s->rhs[i])) {
             return false;
+        }
     }
     return true;
 }
@@ -487,21 +501,25 @@ static double brute(const struct small *s)
     for (;;) {
         if (point_is_allowed(s, x)) {
             double v = 0, top = 0;
-            for (size_t j = 0; j < s->n; j++)
+            for (size_t j = 0; j < s->n; j++) {
                 v += s->cost[j] * x[j];
+            }
             for (size_t i = 0; i < s->tops; i++) {
                 double t = 0;
-                for (size_t j = 0; j < s->n; j++)
+                for (size_t j = 0; j < s->n; j++) {
                     t += s->top[i][j] * x[j];
+                }
                 top = fmax(top, t);
             }
             best = fmin(best, v + (s->tops ? top : 0));
         }
         size_t j = 0;
-        while (j < s->n && ++x[j] == 3)
+        while (j < s->n && ++x[j] == 3) {
             x[j++] = 0;
-        if (j == s->n)
+        }
+        if (j == s->n) {
             return best;
+        }
     }
 }
 
@@ -511,8 +529,9 @@ static void make_small(struct hv_rng *rng, struct small *s)
     s->n = 2 + hv_rng_below(rng, 5);
     s->rows = 1 + hv_rng_below(rng, 4);
     s->tops = hv_rng_below(rng, 5);
-    for (size_t j = 0; j < s->n; j++)
+    for (size_t j = 0; j < s->n; j++) {
         s->cost[j] = s->tops ? 0 : (int)hv_rng_below(rng, 19) - 9;
+    }
     for (size_t i = 0; i < 4; i++) {
         s->op[i] = (enum hv_lp_op)hv_rng_below(rng, 3);
         s->rhs[i] = (int)hv_rng_below(rng, 8);
@@ -527,21 +546,25 @@ static struct hv_lp *model_of(const struct small *s)
 {
     struct hv_lp *lp = hv_lp_new(HV_LP_MIN);
     struct hv_lp_term t[8];
-    for (size_t j = 0; j < s->n; j++)
+    for (size_t j = 0; j < s->n; j++) {
         add_var(lp, 0, 2, true);
+    }
     for (size_t i = 0; i < s->rows; i++) {
-        for (size_t j = 0; j < s->n; j++)
+        for (size_t j = 0; j < s->n; j++) {
             t[j] = (struct hv_lp_term){j, s->coef[i][j]};
+        }
         add_row(lp, t, s->n, s->op[i], s->rhs[i]);
     }
     size_t top = s->tops ? add_var(lp, 0, HUGE_VAL, false) : 0;
     for (size_t i = 0; i < s->tops; i++) {
-        for (size_t j = 0; j < s->n; j++)
+        for (size_t j = 0; j < s->n; j++) {
             t[j] = (struct hv_lp_term){j, s->top[i][j]};
+        }
         assert_int_equal(hv_lp_add_max_row(lp, top, t, s->n, 0, NULL), HV_OK);
     }
-    for (size_t j = 0; j < s->n; j++)
+    for (size_t j = 0; j < s->n; j++) {
         t[j] = (struct hv_lp_term){j, s->cost[j]};
+    }
     t[s->n] = (struct hv_lp_term){top, 1};
     assert_int_equal(hv_lp_set_objective(lp, t, s->n + (s->tops ? 1 : 0), NULL), HV_OK);
     return lp;
@@ -564,12 +587,14 @@ static void random_programs_match_enumeration(void **state)
             assert_int_equal(r.outcome, HV_LP_INFEASIBLE);
         } else {
             assert_true(r.outcome == HV_LP_OPTIMAL || r.outcome == HV_LP_FEASIBLE);
-            if (fabs(r.objective - want) > 1e-6 * fmax(1, fabs(want)))
+            if (fabs(r.objective - want) > 1e-6 * fmax(1, fabs(want))) {
                 fail_msg("case %d: %.9g, enumeration says %.9g", k, r.objective, want);
+            }
             solved++;
             proven += r.proven;
-            if (hv_known(r.bound))
+            if (hv_known(r.bound)) {
                 assert_true(r.bound <= want + 1e-6 * fmax(1, fabs(want)));
+            }
         }
         hv_lp_result_free(&r);
         hv_lp_free(lp);
@@ -585,8 +610,9 @@ static void min_max_chains_are_never_wrongly_proven(void **state)
     struct fix_tally n = {0};
     struct hv_rng rng;
     hv_rng_seed(&rng, 77);
-    while (n.runs < 1500)
+    while (n.runs < 1500) {
         fix_run(&rng, &n);
+    }
     assert_true(n.wrong_proven == 0 && n.wrong_infeasible == 0);
     assert_true(n.proven > 1000);
 }

@@ -41,8 +41,9 @@ static void fill_stage(struct hv_rng *rng, struct inst *in, size_t s, bool whole
     in->tolls[s] = in->toll[s];
     in->stage[s] = (struct hv_part_stage){
         .time = in->time[s], .memory = in->memory[s], .capacity = 4 + 12 * hv_rng_double(rng)};
-    if (hv_rng_below(rng, 3) == 0)
+    if (hv_rng_below(rng, 3) == 0) {
         in->stage[s].capacity = HUGE_VAL;
+    }
 }
 
 static void make(struct hv_rng *rng, struct inst *in)
@@ -54,19 +55,23 @@ static void make(struct hv_rng *rng, struct inst *in)
     in->p.stages = in->stage;
     in->p.min_layers = hv_rng_below(rng, 5) ? hv_rng_below(rng, 2) : 2;
     in->p.max_weight = 1;
-    for (size_t s = 0; s < in->p.n_stages; s++)
+    for (size_t s = 0; s < in->p.n_stages; s++) {
         fill_stage(rng, in, s, whole);
-    if (hv_rng_below(rng, 2))
+    }
+    if (hv_rng_below(rng, 2)) {
         in->p.cuts = in->cuts;
-    for (size_t s = 1; s < in->p.n_stages; s++) /* equal devices, for free order */
+    }
+    for (size_t s = 1; s < in->p.n_stages; s++) { /* equal devices, for free order */
         if (hv_rng_below(rng, 2)) {
             in->stage[s].time = in->stage[s - 1].time;
             in->stage[s].capacity = in->stage[s - 1].capacity;
         }
+    }
     if (hv_rng_below(rng, 6) == 0) {
         size_t n = in->p.n_layers + 1;
-        for (size_t k = 0; k < n * n; k++)
+        for (size_t k = 0; k < n * n; k++) {
             in->table[0][k] = hv_rng_below(rng, 8) ? draw(rng, whole) : HUGE_VAL;
+        }
         in->stage[0].table = in->table[0];
     }
 }
@@ -104,12 +109,15 @@ static double judge(const struct hv_partition *p, const struct goal *g, const do
             k = s;
         }
     }
-    if (max > g->limit)
+    if (max > g->limit) {
         return HUGE_VAL;
-    if (!g->w)
+    }
+    if (!g->w) {
         return p->sum_weight * sum + p->max_weight * max;
-    for (size_t s = k; s < n; s++)
+    }
+    for (size_t s = k; s < n; s++) {
         tail += v[s];
+    }
     return sum + (g->w->c0 + g->w->c1 * (double)k) * v[k] + g->w->tail * tail;
 }
 
@@ -118,12 +126,15 @@ static double run_value(const struct hv_partition *p, size_t pos, size_t dev, si
 {
     const struct hv_part_stage *m = &p->stages[pos], *d = &p->stages[dev];
     double v = d->table ? d->table[i * (p->n_layers + 1) + j] : d->time[j] - d->time[i];
-    if (m->memory[j] - m->memory[i] > d->capacity + 1e-12 || j - i < p->min_layers)
+    if (m->memory[j] - m->memory[i] > d->capacity + 1e-12 || j - i < p->min_layers) {
         return HUGE_VAL;
-    if (p->cuts && pos > 0 && i > 0 && i < p->n_layers)
+    }
+    if (p->cuts && pos > 0 && i > 0 && i < p->n_layers) {
         v += p->cuts[pos - 1][i];
-    if (p->cuts && pos + 1 < p->n_stages && j > 0 && j < p->n_layers)
+    }
+    if (p->cuts && pos + 1 < p->n_stages && j > 0 && j < p->n_layers) {
         v += p->cuts[pos][j];
+    }
     return v;
 }
 
@@ -131,19 +142,23 @@ static double brute(const struct hv_partition *p, const struct goal *g, double *
                     size_t i, unsigned used)
 {
     double best = HUGE_VAL;
-    if (i == p->n_layers && s > 0 && (s == p->n_stages || p->any_stages))
+    if (i == p->n_layers && s > 0 && (s == p->n_stages || p->any_stages)) {
         best = judge(p, g, v, s);
-    if (s == p->n_stages)
+    }
+    if (s == p->n_stages) {
         return best;
+    }
     for (size_t dev = 0; dev < p->n_stages; dev++) {
-        if (p->free_order ? (used >> dev & 1) : dev != s)
+        if (p->free_order ? (used >> dev & 1) : dev != s) {
             continue;
+        }
         for (size_t j = i; j <= p->n_layers; j++) {
             bool paid = p->tolls && s + 1 < p->n_stages && j > 0 && j < p->n_layers;
             double toll = paid ? p->sum_weight * p->tolls[s][j] : 0;
             v[s] = run_value(p, s, dev, i, j);
-            if (!isinf(v[s]))
+            if (!isinf(v[s])) {
                 best = fmin(best, toll + brute(p, g, v, s + 1, j, used | 1u << dev));
+            }
         }
     }
     return best;
@@ -157,8 +172,9 @@ static void same(const struct hv_partition *p, const struct hv_partition_result 
         return;
     }
     assert_true(r->feasible && r->proven);
-    if (fabs(r->objective - want) > 1e-9 * fmax(1, want))
+    if (fabs(r->objective - want) > 1e-9 * fmax(1, want)) {
         fail_msg("case %d: %.12g, enumeration says %.12g", at, r->objective, want);
+    }
     unsigned used = 0;
     for (size_t s = 0, i = 0; s < r->n_stages; i = r->cut[s++]) {
         double v = run_value(p, s, r->order[s], i, r->cut[s]);
@@ -189,13 +205,16 @@ static void sums_and_maxima_match_enumeration(void **state)
         }
         in.p.free_order = k % 4 == 3;
         if (k % 4 == 1) { /* paid once, by the sum */
-            for (size_t s = 0; s < in.p.n_stages; s++)
-                for (size_t j = 0; j <= in.p.n_layers; j++)
+            for (size_t s = 0; s < in.p.n_stages; s++) {
+                for (size_t j = 0; j <= in.p.n_layers; j++) {
                     in.toll[s][j] = 4 * hv_rng_double(&rng);
+                }
+            }
             in.p.tolls = in.tolls;
         }
-        if (k % 8 == 0 || k % 8 == 2)
+        if (k % 8 == 0 || k % 8 == 2) {
             make_even(&rng, &in);
+        }
         assert_int_equal(hv_partition_check(&in.p, NULL), HV_OK);
         assert_int_equal(hv_partition_solve(&in.p, NULL, &arena, &r, NULL), HV_OK);
         even += r.method && strcmp(r.method, "identical-layers") == 0;
@@ -211,8 +230,9 @@ static enum hv_status plain_sum(void *ctx, const double *value, size_t n, double
     (void)ctx;
     (void)err;
     *out = 0;
-    for (size_t s = 0; s < n; s++)
+    for (size_t s = 0; s < n; s++) {
         *out += value[s];
+    }
     return HV_OK;
 }
 
@@ -273,14 +293,17 @@ static void slowest_stage_weights_of_the_literature(void **state)
 static double plain_program(const struct hv_partition *p, double *best, double *next)
 {
     size_t L = p->n_layers;
-    for (size_t j = 0; j <= L; j++)
+    for (size_t j = 0; j <= L; j++) {
         best[j] = j ? HUGE_VAL : 0;
+    }
     for (size_t s = 0; s < p->n_stages; s++) {
         for (size_t j = 0; j <= L; j++) {
             next[j] = HUGE_VAL;
-            for (size_t i = 0; i <= j; i++)
-                if (!isinf(best[i]))
+            for (size_t i = 0; i <= j; i++) {
+                if (!isinf(best[i])) {
                     next[j] = fmin(next[j], fmax(best[i], run_value(p, s, s, i, j)));
+                }
+            }
         }
         memcpy(best, next, (L + 1) * sizeof *best);
     }
@@ -302,8 +325,9 @@ static void larger_chains_match_the_plain_program(void **state)
         for (size_t s = 0; s < S; s++) {
             for (size_t j = 0; j < L; j++) {
                 double w = 0.5 + hv_rng_double(&rng);
-                if (s < 4)
+                if (s < 4) {
                     time[s][j + 1] = time[s][j] + 1000 * w / speed[s];
+                }
                 memory[s][j + 1] = memory[s][j] + w * (1 + 0.1 * (double)(S - s));
                 cut[s][j] = k % 3 ? 4 * hv_rng_double(&rng) : 2;
             }
@@ -399,12 +423,14 @@ static void a_free_order_can_be_stopped_anywhere(void **state)
     struct hv_part_stage stage[S];
     struct hv_rng rng;
     hv_rng_seed(&rng, 3);
-    for (size_t l = 0; l <= L; l++)
+    for (size_t l = 0; l <= L; l++) {
         cut[l] = 0.1 * hv_rng_double(&rng);
+    }
     for (size_t l = 0; l < L; l++) {
         double t = 1 + hv_rng_double(&rng);
-        for (size_t k = 0; k < 4; k++)
+        for (size_t k = 0; k < 4; k++) {
             time[k][l + 1] = time[k][l] + t / speed[k];
+        }
     }
     for (size_t s = 0; s < S; s++) {
         stage[s] = (struct hv_part_stage){.time = time[s % 4], .capacity = HUGE_VAL};

@@ -33,16 +33,18 @@ static void make(struct hv_rng *rng, struct inst *in)
         in->width[w] =
             (struct hv_replica_width){w + 1, in->layer[w], hv_rng_below(rng, 3) ? in->cut[w] : NULL,
                                       hv_rng_below(rng, 3) ? NULL : in->run[w]};
-        for (size_t k = 0; k < (MAX_L + 1) * (MAX_L + 1); k++)
+        for (size_t k = 0; k < (MAX_L + 1) * (MAX_L + 1); k++) {
             in->run[w][k] = hv_rng_double(rng);
+        }
         for (size_t l = 0; l < MAX_L; l++) {
             in->layer[w][l] = (struct hv_replica_layer){
                 in->option[w][l], 1 + hv_rng_below(rng, OPTIONS), hv_rng_double(rng)};
             in->cut[w][l] = hv_rng_double(rng);
-            for (size_t k = 0; k < OPTIONS; k++)
+            for (size_t k = 0; k < OPTIONS; k++) {
                 in->option[w][l][k] = (struct hv_replica_option){(double)(1 + hv_rng_below(rng, 9)),
                                                                  (double)hv_rng_below(rng, 4),
                                                                  (double)hv_rng_below(rng, 5)};
+            }
         }
     }
 }
@@ -53,14 +55,18 @@ static double stage_value(const struct hv_replicas *p, size_t i, size_t j, const
     size_t w = how[0], d = how[1], y = (how[2] + d - 1) / d, choice[MAX_L] = {0}, l = i;
     const struct hv_replica_width *x = &p->widths[w];
     double best = HUGE_VAL, sync = 0, ends = 0;
-    for (l = i; l < j; l++)
+    for (l = i; l < j; l++) {
         sync += x->layers[l].sync;
-    if (x->cuts && i > 0)
+    }
+    if (x->cuts && i > 0) {
         ends += x->cuts[i];
-    if (x->cuts && j < p->n_layers)
+    }
+    if (x->cuts && j < p->n_layers) {
         ends += x->cuts[j];
-    if (x->runs)
+    }
+    if (x->runs) {
         ends += x->runs[i * (p->n_layers + 1) + j];
+    }
     for (;;) {
         double time = 0, need = 0;
         for (l = i; l < j; l++) {
@@ -68,12 +74,15 @@ static double stage_value(const struct hv_replicas *p, size_t i, size_t j, const
             time += o->time;
             need += o->fixed + (double)y * o->held;
         }
-        if (need <= p->memory)
+        if (need <= p->memory) {
             best = fmin(best, time);
-        for (l = i; l < j && ++choice[l] == x->layers[l].n_options; l++)
+        }
+        for (l = i; l < j && ++choice[l] == x->layers[l].n_options; l++) {
             choice[l] = 0;
-        if (l == j)
+        }
+        if (l == j) {
             break;
+        }
     }
     return (best + ends) / (double)d + (1 - 1 / (double)d) * sync;
 }
@@ -82,19 +91,24 @@ static double stage_value(const struct hv_replicas *p, size_t i, size_t j, const
 static double brute(const struct hv_replicas *p, size_t end, size_t left, size_t copies)
 {
     double best = HUGE_VAL;
-    if (end == 0)
+    if (end == 0) {
         return 0;
-    for (size_t i = 0; i < end; i++)
-        for (size_t w = 0; w < p->n_widths; w++)
+    }
+    for (size_t i = 0; i < end; i++) {
+        for (size_t w = 0; w < p->n_widths; w++) {
             for (size_t d = 1; d * p->widths[w].width <= left; d++) {
                 const size_t how[] = {w, d, copies + d};
-                if (p->batch && (p->batch % d || copies + d > p->batch))
+                if (p->batch && (p->batch % d || copies + d > p->batch)) {
                     continue;
+                }
                 double v = stage_value(p, i, end, how);
-                if (v < best)
+                if (v < best) {
                     best =
                         fmin(best, fmax(v, brute(p, i, left - d * p->widths[w].width, copies + d)));
+                }
             }
+        }
+    }
     return best;
 }
 
@@ -116,8 +130,9 @@ static void random_chains_match_enumeration(void **state)
         assert_true(r.proven);
         if (r.feasible) {
             size_t at = 0, used = 0;
-            if (fabs(r.objective - want) > 1e-9 * want)
+            if (fabs(r.objective - want) > 1e-9 * want) {
                 fail_msg("case %d: %.12g, enumeration says %.12g", k, r.objective, want);
+            }
             for (size_t s = 0; s < r.n_stages; s++) {
                 assert_true(r.stages[s].first == at);
                 at = r.stages[s].end;
@@ -149,8 +164,9 @@ static void down_sets_are_cut_as_chains_are(void **state)
         make(&rng, &in);
         in.p.widths = in.width;
         in.p.n_layers = 4;
-        for (size_t w = 0; w < WIDTHS; w++)
+        for (size_t w = 0; w < WIDTHS; w++) {
             in.width[w].cuts = in.width[w].runs = NULL;
+        }
         assert_int_equal(hv_replicas_solve(&in.p, NULL, &arena, &r[0], NULL), HV_OK);
         in.p.sets = chain[0];
         in.p.n_sets = 5;
@@ -170,8 +186,9 @@ static void down_sets_are_cut_as_chains_are(void **state)
         double a = r[0].feasible ? r[0].objective : HUGE_VAL;
         double b = r[3].feasible ? r[3].objective : HUGE_VAL;
         assert_int_equal(r[2].feasible, !isinf(fmin(a, b)));
-        if (r[2].feasible && fabs(r[2].objective - fmin(a, b)) > 1e-12)
+        if (r[2].feasible && fabs(r[2].objective - fmin(a, b)) > 1e-12) {
             fail_msg("case %d: %.12g, the better order has %.12g", k, r[2].objective, fmin(a, b));
+        }
         hv_arena_free(&arena);
     }
 }

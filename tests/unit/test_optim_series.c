@@ -46,14 +46,16 @@ static void what_is_grown_is_taken_apart(void **state)
         assert_true(t.complete && t.n == 2 * g.n_edges - 1);
         for (size_t p = 0; p < t.n; p++) {
             const struct hv_series_part *x = &t.parts[p];
-            if (x->kind == HV_SERIES_EDGE)
+            if (x->kind == HV_SERIES_EDGE) {
                 continue;
+            }
             const struct hv_series_part *l = &t.parts[x->left], *r = &t.parts[x->right];
             assert_true(x->left < p && x->right < p && l->from == x->from && r->to == x->to);
-            if (x->kind == HV_SERIES_ROW)
+            if (x->kind == HV_SERIES_ROW) {
                 assert_true(l->to == x->vertex && r->from == x->vertex);
-            else
+            } else {
                 assert_true(l->to == x->to && r->from == x->from);
+            }
         }
         hv_arena_free(&arena);
     }
@@ -109,14 +111,16 @@ static void make(struct hv_rng *rng, struct inst *in)
                                     .vertices = hv_rng_below(rng, 4) ? in->vertex : NULL,
                                     .shared = hv_rng_below(rng, 2)};
     for (size_t k = 0; k < MAX_E + MAX_V; k++) {
-        for (size_t o = 0; o < WAYS; o++)
+        for (size_t o = 0; o < WAYS; o++) {
             in->option[k][o] = (struct hv_series_option){(double)hv_rng_below(rng, 9),
                                                          (double)hv_rng_below(rng, 9)};
+        }
         struct hv_series_choice c = {hv_rng_below(rng, WAYS + 1), in->option[k]};
-        if (k < MAX_E)
+        if (k < MAX_E) {
             in->edge[k] = c;
-        else
+        } else {
             in->vertex[k - MAX_E] = c;
+        }
     }
 }
 
@@ -130,10 +134,12 @@ static double longest(const struct hv_series_work *w, const size_t *chosen, size
 {
     double best = 0;
     double own = w->vertices ? way(&w->vertices[v], chosen[MAX_E + v]).time : 0;
-    for (size_t e = 0; e < w->graph.n_edges; e++)
-        if (w->graph.edges[e].from == v)
+    for (size_t e = 0; e < w->graph.n_edges; e++) {
+        if (w->graph.edges[e].from == v) {
             best = fmax(best, way(&w->edges[e], chosen[e]).time +
                                   longest(w, chosen, w->graph.edges[e].to));
+        }
+    }
     return own + best;
 }
 
@@ -142,14 +148,16 @@ static struct hv_series_option price(const struct hv_series_work *w, const size_
     struct hv_series_option sum = {0, 0};
     for (size_t k = 0; k < MAX_E + MAX_V; k++) {
         bool edge = k < MAX_E;
-        if (edge ? k >= w->graph.n_edges : !w->vertices || k - MAX_E >= w->graph.n_vertices)
+        if (edge ? k >= w->graph.n_edges : !w->vertices || k - MAX_E >= w->graph.n_vertices) {
             continue;
+        }
         struct hv_series_option o = way(edge ? &w->edges[k] : &w->vertices[k - MAX_E], chosen[k]);
         sum.time += o.time;
         sum.memory += o.memory;
     }
-    if (!w->shared)
+    if (!w->shared) {
         sum.time = longest(w, chosen, w->graph.source);
+    }
     return sum;
 }
 
@@ -160,18 +168,21 @@ static double least_memory(const struct hv_series_work *w, double time)
     double best = HUGE_VAL;
     for (;;) {
         struct hv_series_option p = price(w, chosen);
-        if (p.time <= time)
+        if (p.time <= time) {
             best = fmin(best, p.memory);
+        }
         for (k = 0; k < MAX_E + MAX_V; k++) {
             bool edge = k < MAX_E, there = edge ? k < w->graph.n_edges
                                                 : w->vertices && k - MAX_E < w->graph.n_vertices;
             size_t n = !there ? 1 : edge ? w->edges[k].n : w->vertices[k - MAX_E].n;
-            if (++chosen[k] < n)
+            if (++chosen[k] < n) {
                 break;
+            }
             chosen[k] = 0;
         }
-        if (k == MAX_E + MAX_V)
+        if (k == MAX_E + MAX_V) {
             return best;
+        }
     }
 }
 
@@ -190,10 +201,12 @@ static void fronts_match_enumeration(void **state)
         for (size_t p = 0; p < r.n_points; p++) {
             const struct hv_series_point *x = &r.points[p];
             size_t chosen[MAX_E + MAX_V] = {0};
-            for (size_t e = 0; e < in.w.graph.n_edges; e++)
+            for (size_t e = 0; e < in.w.graph.n_edges; e++) {
                 chosen[e] = x->edge[e];
-            for (size_t v = 0; v < in.w.graph.n_vertices; v++)
+            }
+            for (size_t v = 0; v < in.w.graph.n_vertices; v++) {
                 chosen[MAX_E + v] = x->vertex[v];
+            }
             struct hv_series_option own = price(&in.w, chosen);
             assert_true(own.time == x->time && own.memory == x->memory);
             assert_true(least_memory(&in.w, x->time) == x->memory);
@@ -248,8 +261,9 @@ static void any_value_can_be_folded(void **state)
     struct hv_arena arena = {0};
     struct hv_series_tree t;
     void *value;
-    for (size_t k = 0; k < 70; k++)
+    for (size_t k = 0; k < 70; k++) {
         edges[2 * k] = edges[2 * k + 1] = (struct hv_series_edge){k, k + 1};
+    }
     struct hv_series_graph g = {ROWS + 1, 2 * ROWS, edges, 0, ROWS};
     assert_int_equal(hv_series_decompose(&g, &arena, &t, NULL), HV_OK);
     assert_int_equal(hv_series_fold(&t, &ops, &arena, &value, NULL), HV_OK);

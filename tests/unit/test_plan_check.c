@@ -41,8 +41,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct world *w = *state;
-    for (size_t i = 0; i < HV_COUNT(w->models); i++)
+    for (size_t i = 0; i < HV_COUNT(w->models); i++) {
         hv_model_unref(w->models[i]);
+    }
     hv_cluster_unref(w->cluster);
     free(w);
     return 0;
@@ -52,14 +53,16 @@ static struct hv_plan_doc build(const struct world *w, const char *replicas, con
 {
     struct hv_str text = {0};
     hv_str_addf(&text, "{'format':'hetviz.plan/1','replicas':[%s]%s}", replicas, rest);
-    for (size_t i = 0; i < text.n; i++)
+    for (size_t i = 0; i < text.n; i++) {
         text.p[i] = text.p[i] == '\'' ? '"' : text.p[i];
+    }
     struct hv_json json;
     struct hv_plan_doc doc = {0};
     struct hv_err err = {0};
     if (hv_json_parse(&json, text.p, text.n, "row", &err) != HV_OK ||
-        hv_plan_doc_build(&doc, json, w->cluster, &err) != HV_OK)
+        hv_plan_doc_build(&doc, json, w->cluster, &err) != HV_OK) {
         fail_msg("%s: %s", text.p, err.text);
+    }
     hv_str_free(&text);
     return doc;
 }
@@ -72,18 +75,20 @@ static void check_row(const struct world *w, enum model model, const struct hv_j
     struct hv_plan_doc doc = build(w, row->replicas, row->rest);
     hv_plan_check(doc.plan, w->models[model], job, &f);
     size_t expected = row->code == HV_VIOLATION_N ? 0 : 1;
-    if (f.n != expected)
+    if (f.n != expected) {
         fail_msg("%s%s: %zu findings, first %s at %s: %s", row->replicas, row->rest, f.n,
                  f.n > 0 ? hv_violation_name(f.items[0].code) : "-",
                  f.n > 0 ? f.items[0].where : "-", f.n > 0 ? f.items[0].text : "-");
+    }
     if (f.n == 1) {
         assert_string_equal(hv_violation_name(f.items[0].code), hv_violation_name(row->code));
         assert_string_equal(f.items[0].where, row->where);
         assert_string_equal(f.items[0].text, row->text);
-        if (isnan(row->by))
+        if (isnan(row->by)) {
             assert_true(isnan(f.items[0].by));
-        else
+        } else {
             assert_true(f.items[0].by == row->by);
+        }
     }
     hv_plan_doc_free(&doc);
     hv_arena_free(&arena);
@@ -92,8 +97,9 @@ static void check_row(const struct world *w, enum model model, const struct hv_j
 static void check_rows(void **state, enum model model, const struct row *rows, size_t n)
 {
     struct hv_job job = fixture_job();
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         check_row(*state, model, &job, &rows[i]);
+    }
 }
 
 #define OK        HV_VIOLATION_N, NULL, NULL, 0

@@ -34,8 +34,9 @@ static double best_cut(struct world *w, struct hv_grid *g, int *counts, int at, 
         struct hv_plan *p = NULL;
         counts[at] = left;
         g->counts = counts;
-        if (hv_plan_grid(w->in.cluster.cluster, HV_FP16, 6, g, &p, NULL) == HV_OK)
+        if (hv_plan_grid(w->in.cluster.cluster, HV_FP16, 6, g, &p, NULL) == HV_OK) {
             best = time_of(w, p);
+        }
         hv_plan_unref(p);
         return best;
     }
@@ -79,8 +80,9 @@ static void beats_every_grid_of_four_devices(void **state)
     double best = HUGE_VAL;
     for (int tp = 1; tp <= 4; tp *= 2) {
         for (int pp = 1; tp * pp <= 4; pp *= 2) {
-            for (int dp = 1; tp * pp * dp <= 4; dp *= 2)
+            for (int dp = 1; tp * pp * dp <= 4; dp *= 2) {
                 best = fmin(best, best_grid(&w, tp, pp, dp));
+            }
         }
     }
     struct hv_planner_result r = search(&w, &(struct hv_planner_options){0});
@@ -130,23 +132,27 @@ static double best_replicas(struct world *w)
     char body[512];
     for (int share = 0; share <= 8; share++) {
         for (int mb = 1; mb <= 8; mb *= 2) {
-            if (share % mb != 0)
+            if (share % mb != 0) {
                 continue;
+            }
             char a[160] = "", v[160] = "";
-            if (share > 0)
+            if (share > 0) {
                 (void)snprintf(a, sizeof a,
                                "{\"micro_batch\":%d,\"micro_batches\":%d,\"stages\":[{\"devices\":"
                                "\"a\",\"layers\":[0,6]}]}",
                                mb, share / mb);
+            }
             for (int nb = 1; nb <= 8; nb *= 2) {
-                if ((8 - share) % nb != 0)
+                if ((8 - share) % nb != 0) {
                     continue;
+                }
                 v[0] = '\0';
-                if (share < 8)
+                if (share < 8) {
                     (void)snprintf(v, sizeof v,
                                    "{\"micro_batch\":%d,\"micro_batches\":%d,\"stages\":[{"
                                    "\"devices\":\"v\",\"layers\":[0,6]}]}",
                                    nb, (8 - share) / nb);
+                }
                 (void)snprintf(body, sizeof body, "\"micro_batch\":1,\"replicas\":[%s%s%s]", a,
                                *a != '\0' && *v != '\0' ? "," : "", v);
                 best = fmin(best, time_of_text(w, body));
@@ -263,8 +269,9 @@ static void deals_out_an_odd_batch(void **state)
     for (size_t i = 0; i < r.plan->n_replicas; i++) {
         const struct hv_replica *x = &r.plan->replicas[i];
         sequences += x->count * hv_replica_sequences(r.plan, x);
-        for (size_t s = 0; s < x->n_stages; s++)
+        for (size_t s = 0; s < x->n_stages; s++) {
             devices += x->stages[s].n_devices;
+        }
     }
     assert_int_equal(sequences, 128);
     assert_int_equal(devices, 12);
@@ -328,9 +335,10 @@ static void leaves_to_the_host_what_does_not_fit(void **state)
     assert_true(time_of(&w, r.plan) < HUGE_VAL);
     const struct hv_stage *s = &r.plan->replicas[0].stages[0];
     bool optimizer = false;
-    for (size_t i = 0; i < s->n_offload; i++)
+    for (size_t i = 0; i < s->n_offload; i++) {
         optimizer =
             optimizer || (s->offload[i].what == HV_OFFLOAD_OPTIMIZER && s->offload[i].to_host);
+    }
     assert_true(optimizer);
     hv_plan_unref(r.plan);
     close_world(&w);
@@ -416,8 +424,9 @@ static enum hv_status search_from(struct world *w, const char *body, struct hv_p
     char text[4096];
     struct hv_plan_doc doc;
     (void)snprintf(text, sizeof text, "{\"format\":\"hetviz.plan/1\",%s}", body);
-    if (hv_plan_doc_build(&doc, parse(text, "p"), w->in.cluster.cluster, err) != HV_OK)
+    if (hv_plan_doc_build(&doc, parse(text, "p"), w->in.cluster.cluster, err) != HV_OK) {
         fail_msg("plan: %s", err->text);
+    }
     *start_s = time_of(w, doc.plan);
     enum hv_status s =
         hv_planner_run(w->cost, &(struct hv_planner_options){.start = doc.plan}, r, err);

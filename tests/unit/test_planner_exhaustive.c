@@ -76,26 +76,30 @@ static void fill_stage(const struct all *a, struct hv_plan *p, const struct repl
     const struct stage *s = &r->stages[i];
     int from = 0;
     hv_stage_defaults(out);
-    for (int k = 0; k < i; k++)
+    for (int k = 0; k < i; k++) {
         from += r->counts[k];
+    }
     out->n_devices = (size_t)(s->tp * s->dp);
     out->devices = hv_arena_new(&p->arena, uint32_t, out->n_devices);
-    for (size_t d = 0; d < out->n_devices; d++)
+    for (size_t d = 0; d < out->n_devices; d++) {
         out->devices[d] = (uint32_t)(a->pools[s->pool].first + used[s->pool]++);
+    }
     out->tp.degree = s->tp;
     out->sequence_parallel = s->tp > 1;
     out->dp = s->dp;
     if (r->micro_batch % s->dp != 0) {
         out->shares = hv_arena_new(&p->arena, int, (size_t)s->dp);
-        for (int d = 0; d < s->dp; d++)
+        for (int d = 0; d < s->dp; d++) {
             out->shares[d] = r->micro_batch / s->dp + (d < r->micro_batch % s->dp);
+        }
     }
     out->zero.stage = s->dp > 1 ? a->zero : 0;
     out->recompute = a->recompute;
     out->n_offload = (size_t)a->host;
     out->offload = hv_arena_new(&p->arena, struct hv_offload, HV_COUNT(hosts));
-    for (size_t h = 0; h < out->n_offload; h++)
+    for (size_t h = 0; h < out->n_offload; h++) {
         out->offload[h] = (struct hv_offload){.what = hosts[h], .frac = 1, .to_host = true};
+    }
     out->n_ranges = 1;
     out->ranges = hv_arena_new(&p->arena, struct hv_range, 1);
     out->ranges[0] = (struct hv_range){2 * from, 2 * (from + r->counts[i])};
@@ -119,8 +123,9 @@ static struct hv_plan *draw(const struct all *a)
         out->micro_batches = r->micro_batches;
         out->n_stages = (size_t)r->n_stages;
         out->stages = hv_arena_new(&p->arena, struct hv_stage, out->n_stages);
-        for (int s = 0; s < r->n_stages; s++)
+        for (int s = 0; s < r->n_stages; s++) {
             fill_stage(a, p, r, s, used, &out->stages[s]);
+        }
     }
     return p;
 }
@@ -147,8 +152,9 @@ static void judge_it(struct all *a)
 {
     struct hv_verdict v;
     struct hv_eval_options o = {.no_bound = true};
-    if (a->plans++ % a->every != 0)
+    if (a->plans++ % a->every != 0) {
         return;
+    }
     struct hv_plan *p = draw(a);
     hv_arena_free(&a->arena);
     if (hv_eval(a->w.cost, p, &o, &a->arena, &v, NULL) == HV_OK && v.findings.n == 0 &&
@@ -171,8 +177,9 @@ static bool full(const struct all *a)
 static void vary_host(struct all *a)
 {
     int most = a->recompute == HV_RC_CORE ? 0 : (int)HV_COUNT(hosts);
-    for (a->host = 0; a->host <= most && !full(a); a->host++)
+    for (a->host = 0; a->host <= most && !full(a); a->host++) {
         judge_it(a);
+    }
 }
 
 /* Every schedule, recompute and sharding of the shapes that are set. */
@@ -181,8 +188,9 @@ static void vary_plan(struct all *a)
     bool deep = false, wide = false;
     for (int i = 0; i < a->n_replicas; i++) {
         deep = deep || a->replicas[i].n_stages > 1;
-        for (int s = 0; s < a->replicas[i].n_stages; s++)
+        for (int s = 0; s < a->replicas[i].n_stages; s++) {
             wide = wide || a->replicas[i].stages[s].dp > 1;
+        }
     }
     for (size_t s = 0; s < (deep ? HV_COUNT(schedules) : 1); s++) {
         for (size_t c = 0; c < HV_COUNT(recomputes); c++) {
@@ -206,8 +214,9 @@ static void cut(struct all *a, int r, int at, int left)
     struct replica *x = &a->replicas[r];
     if (at == x->n_stages - 1) {
         x->counts[at] = left;
-        if (left > 0 || at > 0)
+        if (left > 0 || at > 0) {
             cut(a, r + 1, 0, a->n_layers);
+        }
         return;
     }
     for (int n = at == 0 ? 0 : 1; n <= left && !full(a); n++) {
@@ -223,15 +232,17 @@ static void deal(struct all *a, int r, int left)
     bool last = r == a->n_replicas - 1;
     for (int mb = 1; mb <= left && !full(a); mb++) {
         bool fits = true;
-        for (int s = 0; s < x->n_stages; s++)
+        for (int s = 0; s < x->n_stages; s++) {
             fits = fits && mb >= x->stages[s].dp;
+        }
         for (int m = 1; fits && m * mb <= left; m++) {
             x->micro_batch = mb;
             x->micro_batches = m;
-            if (last && m * mb == left)
+            if (last && m * mb == left) {
                 cut(a, 0, 0, a->n_layers);
-            else if (!last)
+            } else if (!last) {
                 deal(a, r + 1, left - m * mb);
+            }
         }
     }
 }
@@ -246,8 +257,9 @@ static void add_stage(struct all *a)
         deal(a, 0, a->batch);
         add_replica(a);
     }
-    if (x->n_stages == STAGES || x->n_stages == a->n_layers)
+    if (x->n_stages == STAGES || x->n_stages == a->n_layers) {
         return;
+    }
     struct stage *s = &x->stages[x->n_stages++];
     for (s->pool = 0; s->pool < a->n_pools && !full(a); s->pool++) {
         for (s->tp = 1; s->tp <= a->left[s->pool]; s->tp *= 2) {
@@ -265,8 +277,9 @@ static void add_stage(struct all *a)
 
 static void add_replica(struct all *a)
 {
-    if (a->n_replicas == REPLICAS)
+    if (a->n_replicas == REPLICAS) {
         return;
+    }
     a->replicas[a->n_replicas++].n_stages = 0;
     add_stage(a);
     a->n_replicas--;
@@ -371,8 +384,9 @@ static double miss_of(int number, int most, bool print)
 static void is_never_beaten_by_a_search_through_everything(void **state)
 {
     (void)state;
-    for (int i = 0; i < FAST_CASES; i++)
+    for (int i = 0; i < FAST_CASES; i++) {
         assert_true(miss_of(i, FAST_PLANS, false) <= 1e-9);
+    }
 }
 
 int main(int argc, char **argv)
@@ -380,11 +394,13 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_never_beaten_by_a_search_through_everything),
     };
-    if (argc < 2)
+    if (argc < 2) {
         return cmocka_run_group_tests(tests, NULL, NULL);
+    }
     int missed = 0, from = argc > 2 ? atoi(argv[2]) : 0;
-    for (int i = from; i < from + atoi(argv[1]); i++)
+    for (int i = from; i < from + atoi(argv[1]); i++) {
         missed += miss_of(i, PLANS, true) > 1e-9;
+    }
     printf("%d missed\n", missed);
     return missed > 0;
 }

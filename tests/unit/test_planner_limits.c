@@ -83,8 +83,9 @@ static void leaves_drained_and_spare_nodes_alone(void **state)
     for (size_t i = 0; i < r.plan->n_replicas; i++) {
         for (size_t s = 0; s < r.plan->replicas[i].n_stages; s++) {
             const struct hv_stage *st = &r.plan->replicas[i].stages[s];
-            for (size_t d = 0; d < st->n_devices; d++)
+            for (size_t d = 0; d < st->n_devices; d++) {
                 assert_true(st->devices[d] < 2);
+            }
         }
     }
     hv_plan_unref(r.plan);
@@ -135,8 +136,9 @@ static void keeps_to_the_deadline(void **state)
         struct hv_verdict v;
         struct hv_eval_options o = {.no_bound = true};
         char job[512], deadline[64] = "";
-        if (i > 0)
+        if (i > 0) {
             (void)snprintf(deadline, sizeof deadline, ",\"deadline_s\":%.6g", limit_s);
+        }
         (void)snprintf(job, sizeof job, "%.*s,\"objective\":{\"minimize\":\"cost\"%s}}",
                        (int)sizeof job_text - 2, job_text, deadline);
         open_world(&w, cluster, model_text, job);
@@ -264,8 +266,9 @@ static void does_without_what_is_lost(void **state)
         for (size_t k = 0; k < r.plan->n_replicas; k++) {
             for (size_t s = 0; s < r.plan->replicas[k].n_stages; s++) {
                 const struct hv_stage *stage = &r.plan->replicas[k].stages[s];
-                for (size_t d = 0; d < stage->n_devices; d++)
+                for (size_t d = 0; d < stage->n_devices; d++) {
                     assert_false(cases[i].lost[stage->devices[d]]);
+                }
             }
         }
         assert_true(fabs(r.iteration_s - want.iteration_s) <= 1e-9 * want.iteration_s);

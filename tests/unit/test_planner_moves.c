@@ -56,8 +56,9 @@ static int odd_cuts(const struct hv_plan *p)
     int n = 0;
     for (size_t i = 0; i < p->n_replicas; i++) {
         for (size_t s = 0; s < p->replicas[i].n_stages; s++) {
-            for (size_t k = 0; k < p->replicas[i].stages[s].n_ranges; k++)
+            for (size_t k = 0; k < p->replicas[i].stages[s].n_ranges; k++) {
                 n += p->replicas[i].stages[s].ranges[k].to2 % 2;
+            }
         }
     }
     return n;

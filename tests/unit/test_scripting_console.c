@@ -40,12 +40,14 @@ static void expect_line(struct bench *b, const char *line, const char *out, cons
     struct hv_str said = {0}, told = {0};
     struct hv_err err = {0};
 
-    if (hv_console_eval(b->c, line, &said, &err) != HV_CONSOLE_DONE)
+    if (hv_console_eval(b->c, line, &said, &err) != HV_CONSOLE_DONE) {
         fail_msg("%s: %s", line, err.text);
+    }
     assert_string_equal(hv_str_cstr(&said), out);
     json_t *c = hv_console_commands(b->c);
-    if (c != NULL)
+    if (c != NULL) {
         hv_json_write(&told, c, false);
+    }
     assert_string_equal(hv_str_cstr(&told), commands);
     json_decref(c);
     hv_str_free(&said);
@@ -58,8 +60,9 @@ static void expect_error(struct bench *b, const char *line, const char *part)
     struct hv_err err = {0};
 
     assert_int_equal(hv_console_eval(b->c, line, &said, &err), HV_CONSOLE_ERROR);
-    if (strstr(err.text, part) == NULL)
+    if (strstr(err.text, part) == NULL) {
         fail_msg("%s: '%s' is not in '%s'", line, part, err.text);
+    }
     assert_null(hv_console_commands(b->c));
     hv_str_free(&said);
 }

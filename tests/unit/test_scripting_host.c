@@ -36,8 +36,9 @@ static void expect_log(const char *text, const char *want)
     struct hv_str out = {0};
     struct hv_err err;
     enum hv_status s = run(text, &out, &err);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         print_error("%s:%u: %s\n", err.file, err.line, err.text);
+    }
     assert_int_equal(s, HV_OK);
     assert_string_equal(hv_str_cstr(&out), want);
     hv_str_free(&out);
@@ -48,8 +49,9 @@ static void expect_error(const char *text, unsigned line, const char *part)
     struct hv_str out = {0};
     struct hv_err err;
     assert_int_equal(run(text, &out, &err), HV_EPLUGIN);
-    if (strstr(err.text, part) == NULL)
+    if (strstr(err.text, part) == NULL) {
         print_error("'%s' is not in '%s'\n", part, err.text);
+    }
     assert_non_null(strstr(err.text, part));
     if (line > 0) {
         assert_string_equal(err.file, "plugins/t.lua");

@@ -14,8 +14,9 @@ static void expect_bad(const char *text, const char *part)
     struct hv_plugins p;
     struct hv_err err = {0};
     enum hv_status s = hv_plugins_read_file(&p, write_plugin("bad.lua", text), &err);
-    if (s == HV_OK || strstr(err.text, part) == NULL)
+    if (s == HV_OK || strstr(err.text, part) == NULL) {
         print_error("'%s' is not in '%s'\n", part, err.text);
+    }
     assert_int_equal(s, HV_EPLUGIN);
     assert_non_null(strstr(err.text, part));
     assert_non_null(strstr(err.file, "bad.lua"));
@@ -114,8 +115,9 @@ static void test_cache_saves_lua(void **state)
     hv_plugins_free(&b);
     /* an entry that is well-formed but wrong makes that plugin an error, never a crash */
     assert_int_equal(hv_file_read(hv_str_cstr(&path), &text, NULL), HV_OK);
-    for (char *s = strstr(text.p, "\"integer\""); s != NULL; s = strstr(s, "\"integer\""))
+    for (char *s = strstr(text.p, "\"integer\""); s != NULL; s = strstr(s, "\"integer\"")) {
         memcpy(s, "\"intxger\"", 9);
+    }
     assert_int_equal(hv_file_write(hv_str_cstr(&path), text.p, text.n, NULL), HV_OK);
     assert_int_equal(hv_plugins_read(&b, NULL), HV_OK);
     hv_plugins_free(&b);

@@ -22,9 +22,11 @@ static bool has_line(const char *text, const char *name)
 {
     size_t n = strlen(name);
 
-    for (const char *at = strstr(text, name); at != NULL; at = strstr(at + 1, name))
-        if ((at == text || at[-1] == '\n') && at[n] == '\n')
+    for (const char *at = strstr(text, name); at != NULL; at = strstr(at + 1, name)) {
+        if ((at == text || at[-1] == '\n') && at[n] == '\n') {
             return true;
+        }
+    }
     return false;
 }
 
@@ -36,25 +38,31 @@ static void test_every_function_is_described(void **state)
     (void)state;
 
     assert_int_equal(hv_api_registered(&names, NULL), HV_OK);
-    for (const char *s = hv_str_cstr(&names); *s != '\0'; s++)
+    for (const char *s = hv_str_cstr(&names); *s != '\0'; s++) {
         n_registered += *s == '\n';
+    }
     for (size_t i = 0; i < n; i++) {
-        if (!hv_api_is_core(&docs[i]))
+        if (!hv_api_is_core(&docs[i])) {
             continue;
+        }
         n_core++;
-        if (!has_line(hv_str_cstr(&names), docs[i].name))
+        if (!has_line(hv_str_cstr(&names), docs[i].name)) {
             fail_msg("%s: %s is described but not there", docs[i].source, docs[i].name);
-        for (size_t j = 0; j < i; j++)
+        }
+        for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(docs[i].name, docs[j].name);
+        }
     }
     for (char *s = names.p, *end; *s != '\0'; s = end + 1) {
         bool found = false;
         end = strchr(s, '\n');
         *end = '\0';
-        for (size_t i = 0; i < n && !found; i++)
+        for (size_t i = 0; i < n && !found; i++) {
             found = strcmp(docs[i].name, s) == 0;
-        if (!found)
+        }
+        if (!found) {
             fail_msg("%s has no comment with @function", s);
+        }
     }
     assert_int_equal(n_core, n_registered);
     hv_str_free(&names);
@@ -73,8 +81,9 @@ static bool has_shapes(const char *text)
                   strstr(s, "keys") != NULL || strstr(s, "as hv.") != NULL ||
                   strstr(s, ": with ") != NULL;
         hv_str_free(&one);
-        if (!ok)
+        if (!ok) {
             return false;
+        }
         line += n + (line[n] == '\n');
     }
     return true;
@@ -95,13 +104,17 @@ static void test_shapes_units_errors(void **state)
                      {"@units", d->units},
                      {"@raise", d->raises},
                      {"@usage", d->usage}};
-        for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++)
-            if (parts[k].text[0] == '\0')
+        for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++) {
+            if (parts[k].text[0] == '\0') {
                 fail_msg("%s: %s has no %s", d->source, d->name, parts[k].tag);
-        if (!has_shapes(d->params))
+            }
+        }
+        if (!has_shapes(d->params)) {
             fail_msg("%s: %s does not say what is in its arguments", d->source, d->name);
-        if (!has_shapes(d->returns))
+        }
+        if (!has_shapes(d->returns)) {
             fail_msg("%s: %s does not say what is in its result", d->source, d->name);
+        }
     }
 }
 
@@ -152,9 +165,10 @@ static void test_examples_run(void **state)
         err = (struct hv_err){0};
         enum hv_status s = run_body(&shipped, &in, docs[i].usage, &err);
         /* HV_OK: what it called had shown a plan on its way */
-        if (s != HV_OK && (s != HV_ENO || strstr(err.text, "it ran") == NULL))
+        if (s != HV_OK && (s != HV_ENO || strstr(err.text, "it ran") == NULL)) {
             fail_msg("%s: the example of %s: %s:%u: %s", docs[i].source, docs[i].name, err.file,
                      err.line, err.text);
+        }
     }
     hv_inputs_free(&in);
     hv_plugins_free(&shipped);

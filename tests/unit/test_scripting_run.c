@@ -226,8 +226,9 @@ static void test_argument_soup(void **state)
         "assert(#calls > 60 and n > #calls) return nil, 'it lives'",
         &out, &err);
     if (s ==
-        HV_EPLUGIN) /* HV_OK: a plan among the arguments was taken; HV_ESTOPPED: slow machine */
+        HV_EPLUGIN) { /* HV_OK: a plan among the arguments was taken; HV_ESTOPPED: slow machine */
         print_error("%s:%u: %s\n", err.file, err.line, err.text);
+    }
     assert_true(s == HV_ENO || s == HV_OK || s == HV_ESTOPPED);
     hv_run_result_free(&out);
 }
@@ -409,8 +410,9 @@ static void test_mistakes(void **state)
         struct hv_err err;
         enum hv_status s = run_text(rows[i].body, &result, &err);
         if (s != HV_EPLUGIN || strstr(err.text, rows[i].part) == NULL || err.line == 0 ||
-            strstr(err.file, "good.lua") == NULL)
+            strstr(err.file, "good.lua") == NULL) {
             fail_msg("%s: %s:%u: %s", rows[i].body, err.file, err.line, err.text);
+        }
         assert_null(strstr(hv_str_cstr(&result.traceback), "[C]: in ?"));
         hv_run_result_free(&result);
     }

@@ -16,16 +16,18 @@
 static void answer(void *ctx, struct hv_str *out)
 {
     puts("what lp_solve prints");
-    for (int i = 0; i < 50000; i++) /* more than a pipe holds */
+    for (int i = 0; i < 50000; i++) { /* more than a pipe holds */
         hv_str_addf(out, "%d,", *(int *)ctx);
+    }
 }
 
 static void hang(void *ctx, struct hv_str *out)
 {
     (void)ctx;
     hv_str_adds(out, "half an answer");
-    for (;;)
+    for (;;) {
         (void)pause();
+    }
 }
 
 static void crash(void *ctx, struct hv_str *out)

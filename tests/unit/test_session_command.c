@@ -22,8 +22,9 @@ static enum hv_status parse(struct hv_args *a, struct hv_err *err, const char *n
                             const char *const *words)
 {
     int n = 0;
-    while (words[n] != NULL)
+    while (words[n] != NULL) {
         n++;
+    }
     *err = (struct hv_err){0};
     return hv_args_parse(a, row(name), n, words, err);
 }
@@ -33,8 +34,9 @@ static void expect_usage(const char *name, const char *const *words, const char 
     struct hv_args a;
     struct hv_err err;
     assert_int_equal(parse(&a, &err, name, words), HV_EUSAGE);
-    if (strstr(err.text, part) == NULL)
+    if (strstr(err.text, part) == NULL) {
         print_error("'%s' is not in '%s'\n", part, err.text);
+    }
     assert_non_null(strstr(err.text, part));
     hv_args_free(&a);
 }
@@ -61,8 +63,9 @@ static void test_rows_are_complete(void **state)
             }
         }
     }
-    for (size_t i = 0; i < n_prompt; i++)
+    for (size_t i = 0; i < n_prompt; i++) {
         assert_true(strlen(prompt[i].summary) > 5 && strlen(prompt[i].help) > 5);
+    }
 }
 
 static void test_options_in_all_forms(void **state)
@@ -188,11 +191,13 @@ static void test_texts_name_everything(void **state)
     for (size_t i = 0; i < n; i++) {
         struct hv_str help = {0};
         hv_command_help(&help, &rows[i]);
-        for (size_t j = 0; j < rows[i].n_options; j++)
+        for (size_t j = 0; j < rows[i].n_options; j++) {
             assert_non_null(strstr(hv_str_cstr(&help), rows[i].options[j].help));
+        }
         hv_str_free(&help);
-        if (rows[i].hidden)
+        if (rows[i].hidden) {
             continue;
+        }
         assert_non_null(strstr(hv_str_cstr(&list), rows[i].name));
         assert_non_null(strstr(hv_str_cstr(&bash), rows[i].name));
         assert_non_null(strstr(hv_str_cstr(&fish), rows[i].name));

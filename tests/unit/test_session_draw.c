@@ -75,8 +75,9 @@ static void a_thread_makes_the_same(void **state)
     }
     assert_true(got->end_s == want->end_s);
     assert_int_equal(got->n_rows, want->n_rows);
-    for (size_t r = 0; r < want->n_rows; r++)
+    for (size_t r = 0; r < want->n_rows; r++) {
         assert_string_equal(got->rows[r].name, want->rows[r].name);
+    }
     hv_session_close(here);
     hv_session_close(apart);
 }

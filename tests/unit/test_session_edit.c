@@ -92,8 +92,9 @@ static void a_wrong_edit_changes_nothing(void **state)
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         struct hv_err err = {0};
         assert_int_not_equal(hv_session_set_text(s, rows[i].path, rows[i].text, &err), HV_OK);
-        if (strstr(err.text, rows[i].want) == NULL)
+        if (strstr(err.text, rows[i].want) == NULL) {
             fail_msg("%s %s: %s", rows[i].path, rows[i].text, err.text);
+        }
         struct hv_str after = bench_bytes(s);
         assert_string_equal(after.p, before.p);
         hv_str_free(&after);
@@ -185,8 +186,9 @@ static void rows_are_judged_against_the_documents_of_now(void **state)
     assert_int_equal(hv_session_remove(s, "cluster.nodes[1]", &err), HV_OK);
     assert_null(hv_session_verdict(s, id, false, &err));
     assert_non_null(strstr(err.text, "v"));
-    while (hv_session_undo(s))
+    while (hv_session_undo(s)) {
         continue;
+    }
     assert_false(hv_session_row(s, id)->outdated);
     v = hv_session_verdict(s, id, false, &err);
     assert_true(v->metrics.iteration_s == first);

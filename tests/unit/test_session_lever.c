@@ -283,8 +283,9 @@ static void shared_layers_are_the_best_there_are(void **state)
         for (size_t k = 0; k < border->n_values; k++) {
             v[border - l.items] = border->values[k];
             bool ok = hv_levers_try(b->session, &l, v, false, &f, NULL) == HV_OK;
-            if (ok && f.n_violations == 0 && !(f.iteration_s >= best))
+            if (ok && f.n_violations == 0 && !(f.iteration_s >= best)) {
                 best = f.iteration_s;
+            }
         }
         v[border - l.items] = border->base;
         assert_int_equal(hv_levers_share(b->session, &l, v, &share, NULL), HV_OK);

@@ -14,8 +14,9 @@ static void command(struct hv_session *s, const char *line)
 {
     struct hv_prompt_outcome o = {0};
     struct hv_err err = {0};
-    if (hv_session_command(s, line, &o, &err) != HV_OK)
+    if (hv_session_command(s, line, &o, &err) != HV_OK) {
         fail_msg("%s: %s", line, err.text);
+    }
     hv_prompt_outcome_free(&o);
 }
 
@@ -27,8 +28,9 @@ static void replay(struct hv_session *s, const char *path)
         size_t n = strcspn(at, "\n");
         char more = at[n];
         at[n] = '\0';
-        if (at[0] == ':')
+        if (at[0] == ':') {
             command(s, at + 1);
+        }
         at += n + (more != '\0');
     }
     hv_str_free(&text);
@@ -38,8 +40,9 @@ static const char *last_command(const struct hv_session *s)
 {
     size_t n = 0;
     const struct hv_log_line *lines = hv_session_log_lines(s, &n);
-    while (n > 0 && !lines[n - 1].command)
+    while (n > 0 && !lines[n - 1].command) {
         n--;
+    }
     return n > 0 ? lines[n - 1].text : "";
 }
 
@@ -67,8 +70,9 @@ static void changes_are_logged_as_commands(void **state)
     assert_string_equal(lines[n - 2].text, "one");
     assert_null(strchr(lines[n - 1].text, '\033'));
     assert_float_equal(lines[n - 1].at_s, 1000, 0);
-    for (int i = 0; i < 10000; i++)
+    for (int i = 0; i < 10000; i++) {
         hv_session_log(s, HV_LOG_DEBUG, "x", "line %d", i);
+    }
     lines = hv_session_log_lines(s, &n);
     assert_in_range(n, 2000, 4000);
     assert_string_equal(lines[n - 1].text, "line 9999");
@@ -150,12 +154,14 @@ static void a_recording_does_everything_again(void **state)
     struct hv_session *s = bench_open(*state, "ws");
     struct hv_rng rng;
     hv_rng_seed(&rng, 3);
-    for (unsigned i = 0; i < 50; i++) /* unsaved changes before the recording count too */
+    for (unsigned i = 0; i < 50; i++) { /* unsaved changes before the recording count too */
         random_edit(s, &rng, i);
+    }
     command(s, "record r.script");
     assert_string_equal(hv_session_recording(s), "r.script");
-    for (unsigned i = 50; i < 600; i++)
+    for (unsigned i = 50; i < 600; i++) {
         random_edit(s, &rng, i);
+    }
     command(s, "limit time=5 seed=9");
     command(s, "record");
     assert_null(hv_session_recording(s));
@@ -203,9 +209,11 @@ static bool was_said(const struct hv_session *s, enum hv_log_level level, const 
 {
     size_t n = 0;
     const struct hv_log_line *lines = hv_session_log_lines(s, &n);
-    for (size_t i = 0; i < n; i++)
-        if (lines[i].level == level && strstr(lines[i].text, text) != NULL)
+    for (size_t i = 0; i < n; i++) {
+        if (lines[i].level == level && strstr(lines[i].text, text) != NULL) {
             return true;
+        }
+    }
     return false;
 }
 

@@ -41,8 +41,9 @@ static void remember(void *ctx, const struct hv_pool_event *ev)
 {
     struct bench *b = ctx;
     struct hv_str line = {0};
-    if (ev->line)
+    if (ev->line) {
         hv_json_write(&line, ev->line, false);
+    }
     struct seen s = {ev->id,
                      ev->kind,
                      ev->frac,
@@ -53,8 +54,9 @@ static void remember(void *ctx, const struct hv_pool_event *ev)
                      hv_xstrdup(hv_str_cstr(&line))};
     hv_str_free(&line);
     hv_vec_push(&b->events, s);
-    if (ev->kind == HV_POOL_INCUMBENT && ev->id == b->cancel_at_incumbent)
+    if (ev->kind == HV_POOL_INCUMBENT && ev->id == b->cancel_at_incumbent) {
         assert_true(hv_pool_cancel(b->pool, ev->id));
+    }
 }
 
 static int n_open_files(void)
@@ -62,8 +64,9 @@ static int n_open_files(void)
     int n = 0;
     DIR *d = opendir("/proc/self/fd");
     assert_non_null(d);
-    while (readdir(d))
+    while (readdir(d)) {
         n++;
+    }
     closedir(d);
     return n;
 }
@@ -74,8 +77,9 @@ static int make_folder(void **state)
     const char *tmp = getenv("TMPDIR");
     struct hv_str p = {0};
     hv_str_addf(&p, "%s/hv_test_XXXXXX", tmp && tmp[0] ? tmp : P_tmpdir);
-    if (!mkdtemp(p.p) || chdir(p.p) != 0)
+    if (!mkdtemp(p.p) || chdir(p.p) != 0) {
         return -1;
+    }
     *state = p.p;
     return 0;
 }
@@ -83,8 +87,9 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     char *path = *state, command[512];
-    if (chdir("/") != 0)
+    if (chdir("/") != 0) {
         return -1;
+    }
     snprintf(command, sizeof command, "rm -rf '%s'", path);
     free(path);
     return system(command);
@@ -126,8 +131,9 @@ static uint32_t submit(struct bench *b, double time_limit_s)
 
 static void run_all(struct bench *b)
 {
-    for (int i = 0; i < 4000 && hv_pool_n_running(b->pool) + hv_pool_n_queued(b->pool) > 0; i++)
+    for (int i = 0; i < 4000 && hv_pool_n_running(b->pool) + hv_pool_n_queued(b->pool) > 0; i++) {
         hv_pool_wait(b->pool, 1000);
+    }
     assert_int_equal(hv_pool_n_running(b->pool), 0);
     assert_int_equal(hv_pool_timeout_ms(b->pool), -1);
 }
@@ -141,8 +147,9 @@ static const struct seen *last(const struct bench *b)
 static size_t count(const struct bench *b, enum hv_pool_event_kind kind)
 {
     size_t n = 0;
-    for (size_t i = 0; i < b->events.n; i++)
+    for (size_t i = 0; i < b->events.n; i++) {
         n += b->events.items[i].kind == kind;
+    }
     return n;
 }
 
@@ -321,8 +328,9 @@ static void queue_is_first_come_and_bounded(void **state)
     struct bench b;
     open_bench(&b, "sleep 0.02\necho '{\"event\":\"result\",\"plan\":null}'", 2);
     uint32_t ids[6];
-    for (size_t i = 0; i < HV_COUNT(ids); i++)
+    for (size_t i = 0; i < HV_COUNT(ids); i++) {
         ids[i] = submit(&b, 0);
+    }
     assert_true(hv_pool_cancel(b.pool, ids[4]));
     assert_int_equal(last(&b)->kind, HV_POOL_CANCELLED);
     assert_false(hv_pool_cancel(b.pool, ids[4]));
@@ -334,11 +342,12 @@ static void queue_is_first_come_and_bounded(void **state)
     }
     assert_int_equal(most, 2);
     uint32_t before = 0;
-    for (size_t i = 0; i < b.events.n; i++)
+    for (size_t i = 0; i < b.events.n; i++) {
         if (b.events.items[i].kind == HV_POOL_STARTED) {
             assert_true(b.events.items[i].id > before);
             before = b.events.items[i].id;
         }
+    }
     assert_int_equal(count(&b, HV_POOL_STARTED), 5);
     assert_int_equal(count(&b, HV_POOL_RESULT), 5);
     close_bench(&b);
@@ -397,15 +406,17 @@ static void leaks_no_descriptor(void **state)
     int before = n_open_files();
     struct bench b;
     open_bench(&b, "case $job in *) kill -ABRT $$;; esac", 4);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 20; i++) {
         submit(&b, 0);
+    }
     run_all(&b);
     assert_int_equal(n_open_files(), before);
     close_bench(&b);
     /* and none when it is closed in the middle, with work queued */
     open_bench(&b, "trap '' TERM\nsleep 60", 2);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         submit(&b, 0);
+    }
     hv_pool_poll(b.pool);
     assert_int_equal(hv_pool_n_running(b.pool), 2);
     close_bench(&b);

@@ -41,8 +41,9 @@ static void a_profile_prices_its_kind_and_is_kept(void **state)
     uint32_t id = bench_add_plan(s, "p");
     double before = step_s(s, id);
     write_profile("mine.json", "V100-SXM2-32GB");
-    if (hv_session_profile_load(s, "mine.json", &said, &err) != HV_OK)
+    if (hv_session_profile_load(s, "mine.json", &said, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     assert_non_null(strstr(hv_str_cstr(&said), "V100-SXM2-32GB is priced by this profile"));
     double after = step_s(s, id);
     assert_true(after < before || after > before);

@@ -14,8 +14,9 @@ static void works(struct hv_session *s, const char *line, struct hv_prompt_outco
 {
     struct hv_err err = {0};
     hv_prompt_outcome_free(out);
-    if (hv_session_command(s, line, out, &err) != HV_OK)
+    if (hv_session_command(s, line, out, &err) != HV_OK) {
         fail_msg("%s: %s", line, err.text);
+    }
 }
 
 static void commands_change_the_session(void **state)
@@ -104,8 +105,9 @@ static void wrong_lines_say_why_and_change_nothing(void **state)
         struct hv_prompt_outcome out = {0};
         struct hv_err err = {0};
         assert_int_not_equal(hv_session_command(s, rows[i].line, &out, &err), HV_OK);
-        if (strstr(err.text, rows[i].want) == NULL)
+        if (strstr(err.text, rows[i].want) == NULL) {
             fail_msg("%s: %s", rows[i].line, err.text);
+        }
         hv_prompt_outcome_free(&out);
     }
     struct hv_str after = bench_bytes(s);
@@ -120,10 +122,11 @@ static void completes(const struct hv_session *s, const char *line, size_t n, co
 {
     struct hv_str out = {0};
     bool found = hv_session_complete(s, line, n, &out);
-    if (want == NULL)
+    if (want == NULL) {
         assert_false(found);
-    else
+    } else {
         assert_string_equal(hv_str_cstr(&out), want);
+    }
     hv_str_free(&out);
 }
 

@@ -17,10 +17,12 @@ static int n_files(const char *folder)
 {
     int n = 0;
     DIR *d = opendir(folder);
-    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
         n += e->d_name[0] != '.';
-    if (d)
+    }
+    if (d) {
         closedir(d);
+    }
     return n;
 }
 
@@ -36,8 +38,9 @@ static void a_save_reads_back(void **state)
     uint32_t id = bench_add_plan(s, "mine-1");
     assert_int_equal(hv_session_row_note(s, id, "kept \xE2\x80\x93 for later", &err), HV_OK);
     bench_add_plan(s, "odd name/of a plan");
-    if (hv_session_save(s, NULL, &err) != HV_OK)
+    if (hv_session_save(s, NULL, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     assert_false(hv_session_dirty(s));
     assert_true(hv_session_row(s, id)->saved);
     struct hv_str bytes = bench_bytes(s);
@@ -117,14 +120,16 @@ static void a_plan_with_any_name_can_be_saved(void **state)
     struct hv_session *s = bench_open(*state, "ws");
     struct hv_err err = {0};
     char longest[3001];
-    for (size_t i = 0; i + 3 < sizeof longest; i += 3)
+    for (size_t i = 0; i + 3 < sizeof longest; i += 3) {
         memcpy(longest + i, "\xe6\xbc\xa2", 3);
+    }
     longest[sizeof longest - 1] = '\0';
     bench_add_plan(s, longest);
     bench_add_plan(s, "../../.up");
     bench_add_plan(s, "\x1b[2J");
-    if (hv_session_save(s, NULL, &err) != HV_OK)
+    if (hv_session_save(s, NULL, &err) != HV_OK) {
         fail_msg("%s", err.text);
+    }
     assert_int_equal(n_files("ws/plans"), 3);
     hv_session_close(s);
     s = bench_open(*state, "ws");
@@ -160,8 +165,9 @@ static void saves_elsewhere_and_in_one_file(void **state)
         struct hv_err err = {0};
         bench_add_plan(s, "mine-1");
         struct hv_str want = bench_bytes(s);
-        if (hv_session_save(s, places[i], &err) != HV_OK)
+        if (hv_session_save(s, places[i], &err) != HV_OK) {
             fail_msg("%s", err.text);
+        }
         assert_string_equal(hv_session_path(s), places[i]);
         hv_session_close(s);
         assert_int_equal(rename("ws", "gone"), 0); /* it needs nothing of the old place */
@@ -244,11 +250,12 @@ static int kept_batch(void)
     struct hv_str name = {0};
     DIR *d = opendir("state/recovery");
     assert_non_null(d);
-    for (const struct dirent *e = readdir(d); e != NULL; e = readdir(d))
+    for (const struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
         if (e->d_name[0] != '.') {
             hv_str_clear(&name);
             hv_str_addf(&name, "state/recovery/%s", e->d_name);
         }
+    }
     closedir(d);
     struct hv_str text = bench_get(hv_str_cstr(&name));
     json_t *root = json_loads(hv_str_cstr(&text), 0, NULL);
@@ -281,8 +288,9 @@ static void autosaves_when_idle_and_at_the_latest(void **state)
         b->clock_s += 0.25;
         hv_session_tick(s);
         assert_true(hv_session_timeout_ms(s) <= 500);
-        if (i >= 8)
+        if (i >= 8) {
             assert_true(kept_batch() >= 40 + i - 7);
+        }
     }
     hv_session_close(s);
     assert_int_equal(n_files("state/recovery"), 0); /* a clean exit leaves nothing */
@@ -338,8 +346,9 @@ static void half_written_files_of_the_dead_go(void **state)
                                         "state/recovery/.0123-1-0.json.abc"};
     char dead[128], alive[128];
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
         _exit(0);
+    }
     assert_int_equal(waitpid(child, NULL, 0), child);
     snprintf(dead, sizeof dead, "state/recovery/.0123456789abcdef-%ld-0.json.Ab1234", (long)child);
     snprintf(alive, sizeof alive, "state/recovery/.0123456789abcdef-%ld-0.json.Ab1234",
@@ -364,9 +373,11 @@ static void a_broken_recovery_file_is_passed_over(void **state)
     assert_int_equal(hv_session_autosave(s, NULL), HV_OK);
     DIR *d = opendir("state/recovery");
     struct hv_str path = {0};
-    for (struct dirent *e = readdir(d); e; e = readdir(d))
-        if (e->d_name[0] != '.')
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        if (e->d_name[0] != '.') {
             hv_str_addf(&path, "state/recovery/%s", e->d_name);
+        }
+    }
     closedir(d);
     hv_session_abandon(s);
     bench_put(hv_str_cstr(&path), "{\"format\": \"hetviz.reco");

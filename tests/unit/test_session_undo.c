@@ -95,20 +95,23 @@ static void all_back_and_all_again(void **state)
     hv_rng_seed(&rng, 7);
     struct hv_str first = all_bytes(s);
     unsigned tried = 0;
-    while (hv_session_n_undo(s) < HV_SESSION_UNDO_LIMIT)
+    while (hv_session_n_undo(s) < HV_SESSION_UNDO_LIMIT) {
         edit(s, &rng, tried++);
+    }
     size_t steps = hv_session_n_undo(s);
     assert_true(tried > steps + 100); /* some were wrong and are no steps */
     struct hv_str final = all_bytes(s);
     assert_string_not_equal(first.p, final.p);
-    while (hv_session_undo(s))
+    while (hv_session_undo(s)) {
         continue;
+    }
     struct hv_str back = all_bytes(s);
     assert_string_equal(back.p, first.p);
     assert_false(hv_session_dirty(s));
     assert_int_equal(hv_session_n_redo(s), steps);
-    while (hv_session_redo(s))
+    while (hv_session_redo(s)) {
         continue;
+    }
     struct hv_str again = all_bytes(s);
     assert_string_equal(again.p, final.p);
     /* nouns follow the trees */
@@ -165,8 +168,9 @@ static void the_oldest_steps_go_first(void **state)
         assert_int_equal(hv_session_set_text(s, "job.global_batch", text, NULL), HV_OK);
     }
     assert_int_equal(hv_session_n_undo(s), HV_SESSION_UNDO_LIMIT);
-    while (hv_session_undo(s))
+    while (hv_session_undo(s)) {
         continue;
+    }
     assert_int_equal(hv_session_job(s)->job.global_batch, 150);
     hv_session_close(s);
 }
@@ -196,8 +200,9 @@ static void deleted_rows_come_back_or_go(void **state)
         snprintf(text, sizeof text, "%d", 100 + i);
         assert_int_equal(hv_session_set_text(s, "job.global_batch", text, NULL), HV_OK);
     }
-    while (hv_session_undo(s))
+    while (hv_session_undo(s)) {
         continue;
+    }
     assert_null(hv_session_row(s, a));
     assert_non_null(hv_session_row(s, b));
     hv_session_close(s);

@@ -52,16 +52,20 @@ static void bars_have_eighths(void **state)
 /* A part that shows its number, its place in one cell of three and, for some, the cursor. */
 static void draw_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
 {
-    for (int y = r.y; y < r.y + r.h; y++)
-        for (int x = r.x; x < r.x + r.w; x++)
-            if ((x - r.x + y - r.y) % 3 != 0)
+    for (int y = r.y; y < r.y + r.h; y++) {
+        for (int x = r.x; x < r.x + r.w; x++) {
+            if ((x - r.x + y - r.y) % 3 != 0) {
                 (void)hv_grid_put(g, x, y, r.x + r.w - x,
                                   what % 2   ? "漢"
                                   : g->ascii ? "#"
                                              : "b",
                                   (unsigned)what);
-    if (what % 4 == 1)
+            }
+        }
+    }
+    if (what % 4 == 1) {
         hv_grid_cursor(g, r.x, r.y);
+    }
 }
 
 /* Panels side by side, some of which show what they showed before, and something laid over them. */
@@ -75,29 +79,35 @@ static void draw_frame(struct hv_grid *g, struct hv_rng *rng, bool in_parts)
         struct hv_rect old = hv_grid_clip(g, (struct hv_rect){x, 0, r.w, 4});
         if (!in_parts || !hv_grid_part(g, r, what)) {
             draw_part(g, r, what);
-            if (in_parts)
+            if (in_parts) {
                 hv_grid_part_end(g);
+            }
         }
         hv_grid_unclip(g, old);
         x += r.w;
     }
-    if (hv_rng_below(rng, 3) == 0)
+    if (hv_rng_below(rng, 3) == 0) {
         hv_grid_fill(g, (struct hv_rect){3, 1, 9, 2}, '*', 5);
-    if (hv_rng_below(rng, 3) == 0)
+    }
+    if (hv_rng_below(rng, 3) == 0) {
         hv_grid_restyle(g, (struct hv_rect){2, 0, 7, 4}, HV_STYLE_ID_MASK, HV_STYLE_REVERSE);
-    if (in_parts)
+    }
+    if (in_parts) {
         hv_grid_end(g);
+    }
 }
 
 /* Cells that are not what they were lie where the grid says that something changed. */
 static void assert_changes_told(const struct hv_grid *g, const struct hv_cell *before)
 {
-    for (int y = 0; y < g->h; y++)
+    for (int y = 0; y < g->h; y++) {
         for (int x = 0; x < g->w; x++) {
             const struct hv_cell *a = &g->cells[y * g->w + x], *b = &before[y * g->w + x];
-            if (memcmp(a->utf8, b->utf8, 8) != 0 || a->style != b->style || a->width != b->width)
+            if (memcmp(a->utf8, b->utf8, 8) != 0 || a->style != b->style || a->width != b->width) {
                 assert_true(x >= g->changed[y].from && x < g->changed[y].to);
+            }
         }
+    }
 }
 
 static void parts_leave_no_trace(void **state)
@@ -190,8 +200,9 @@ static void frames_keep_what_is_drawn_again(void **state)
     hv_grid_begin(&g, 10, 2);
     (void)hv_grid_put(&g, 0, 0, -1, "abd", 0);
     hv_grid_end(&g);
-    for (int y = 0; y < 2; y++)
+    for (int y = 0; y < 2; y++) {
         assert_true(g.changed[y].to <= g.changed[y].from);
+    }
     hv_grid_free(&g);
 }
 
@@ -337,8 +348,9 @@ static void views_win_over_global_keys(void **state)
 static void type(struct hv_line *l, const char *keys)
 {
     struct hv_key k;
-    while (hv_keys_next(&keys, &k, NULL))
+    while (hv_keys_next(&keys, &k, NULL)) {
         (void)hv_line_key(l, k);
+    }
 }
 
 static void line_edits_undoes_and_remembers(void **state)

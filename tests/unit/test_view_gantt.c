@@ -100,8 +100,9 @@ static void ends_lie_within_cells(void **state)
     assert_string_equal(g.cells[g.w + p.chart.x + 4].utf8, "b");
     g.ascii = true;
     hv_gantt_draw(&st, &src, &g, (struct hv_rect){0, 0, g.w, 2});
-    for (int x = p.chart.x; x < g.w; x++)
+    for (int x = p.chart.x; x < g.w; x++) {
         assert_int_equal(HV_STYLE_RIGHT(g.cells[g.w + x].style), 0);
+    }
     hv_grid_free(&g);
 }
 
@@ -116,8 +117,9 @@ static void zoom_keeps_the_time_under_the_cursor(void **state)
     assert_true(fabs(((6 - st.t0_s) / 3) - (6.0 / 9)) < 1e-9);
     hv_gantt_pan(&st, &src, 100);
     assert_true(fabs((st.t1_s) - (9)) < 1e-9);
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 200; i++) {
         hv_gantt_zoom(&st, &src, 2, 8);
+    }
     assert_true(st.t1_s > st.t0_s);
     hv_gantt_fit(&st, &src);
     assert_true(fabs((st.t1_s - st.t0_s) - (9)) < 1e-9);
@@ -218,8 +220,9 @@ static void a_pinned_lane_stays(void **state)
 {
     (void)state;
     struct hv_gantt_array_lane many[20];
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 20; i++) {
         many[i] = lanes[i % 2];
+    }
     struct hv_gantt_array tall = {many, 20};
     struct hv_gantt_source src = hv_gantt_array_source(&tall);
     struct hv_gantt_state st;

@@ -80,9 +80,11 @@ static void flops_of_published_models(void **state)
             double want = 2 * tokens * matrices_per_token(s);
             double all = hv_model_forward_flops(d.model, tokens, false);
             double half = hv_model_forward_flops(d.model, tokens, true);
-            if (fabs(all / (want + core) - 1) > 1e-12 || fabs(half / (want + core / 2) - 1) > 1e-12)
+            if (fabs(all / (want + core) - 1) > 1e-12 ||
+                fabs(half / (want + core / 2) - 1) > 1e-12) {
                 fail_msg("%s: %.6g and %.6g FLOPs, want %.6g and %.6g", s->name, all, half,
                          want + core, want + core / 2);
+            }
         }
         hv_model_doc_free(&d);
     }
@@ -106,8 +108,9 @@ static void training_compute(void **state)
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
         struct hv_model_doc d = read_model(rows[i].name);
         double got = 6 * hv_model_active_parameters(d.model) * rows[i].tokens;
-        if (fabs(got / rows[i].flops - 1) > rows[i].tolerance)
+        if (fabs(got / rows[i].flops - 1) > rows[i].tolerance) {
             fail_msg("%s: %.4g, published %.4g", rows[i].name, got, rows[i].flops);
+        }
         hv_model_doc_free(&d);
     }
 }
@@ -122,11 +125,13 @@ static void parameters_follow_matrices(void **state)
         struct hv_model_doc d = read_model(s->name);
         double table = d.model->tied_embeddings ? 0 : s->hidden * s->vocab;
         double want = matrices_per_token(s) + table;
-        if (d.model->position == HV_POSITION_LEARNED)
+        if (d.model->position == HV_POSITION_LEARNED) {
             want += s->hidden * d.model->max_sequence;
+        }
         double got = hv_model_active_parameters(d.model);
-        if (got < want * (1 - 1e-12) || got > want * 1.002)
+        if (got < want * (1 - 1e-12) || got > want * 1.002) {
             fail_msg("%s: %.6g active parameters, %.6g in matrices", s->name, got, want);
+        }
         hv_model_doc_free(&d);
     }
 }

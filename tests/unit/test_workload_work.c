@@ -14,10 +14,12 @@ static int64_t place(enum hv_token_layout layout, int64_t ranks, int64_t tokens,
                      int64_t i)
 {
     int64_t own = tokens / ranks, part = own / 2;
-    if (layout == HV_TOKENS_CONTIGUOUS)
+    if (layout == HV_TOKENS_CONTIGUOUS) {
         return rank * own + i;
-    if (layout == HV_TOKENS_STRIPED)
+    }
+    if (layout == HV_TOKENS_STRIPED) {
         return i * ranks + rank;
+    }
     return i < part ? rank * part + i : (2 * ranks - 1 - rank) * part + i - part;
 }
 
@@ -27,7 +29,7 @@ static void test_attention_pairs(void **state)
     struct hv_arena a = {0};
     (void)state;
 
-    for (int layout = 0; layout < 3; layout++)
+    for (int layout = 0; layout < 3; layout++) {
         for (int64_t ranks = 1; ranks <= 4; ranks++) {
             struct hv_attention_ring g = {ranks, 24 * ranks / 3, 1, (enum hv_token_layout)layout,
                                           true};
@@ -35,19 +37,23 @@ static void test_attention_pairs(void **state)
             assert_int_equal(hv_attention_work(&a, &g, &fine, NULL), HV_OK);
             g.tile = 4;
             assert_int_equal(hv_attention_work(&a, &g, &coarse, NULL), HV_OK);
-            for (int64_t r = 0; r < ranks; r++)
+            for (int64_t r = 0; r < ranks; r++) {
                 for (int64_t k = 0; k < ranks; k++) {
                     int64_t from = (r - k + ranks) % ranks, own = g.tokens / ranks, pairs = 0;
-                    for (int64_t q = 0; q < own; q++)
-                        for (int64_t t = 0; t < own; t++)
+                    for (int64_t q = 0; q < own; q++) {
+                        for (int64_t t = 0; t < own; t++) {
                             pairs += place(g.layout, ranks, g.tokens, r, q) >=
                                      place(g.layout, ranks, g.tokens, from, t);
+                        }
+                    }
                     assert_int_equal((int64_t)fine[r * ranks + k], pairs);
                     assert_true(coarse[r * ranks + k] >= fine[r * ranks + k]);
                     total += fine[r * ranks + k];
                 }
+            }
             assert_int_equal((int64_t)total, g.tokens * (g.tokens + 1) / 2);
         }
+    }
     hv_arena_free(&a);
 }
 

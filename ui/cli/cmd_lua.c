@@ -39,10 +39,11 @@ static void print_error(const json_t *error)
     json_int_t line = json_integer_value(json_object_get(error, "line"));
     struct hv_str out = {0};
 
-    if (file != NULL && line > 0)
+    if (file != NULL && line > 0) {
         hv_str_addf(&out, "%s:%d: ", file, (int)line);
-    else if (file != NULL)
+    } else if (file != NULL) {
         hv_str_addf(&out, "%s: ", file);
+    }
     hv_str_addf(&out, "%s\n", text != NULL ? text : "it failed");
     print_clean(stderr, hv_str_cstr(&out));
     hv_str_free(&out);
@@ -76,8 +77,9 @@ static void take_answer(struct talk *t, const json_t *line)
     t->answered = true;
     t->more = state != NULL && strcmp(state, "more") == 0;
     print_clean(stdout, text != NULL ? text : "");
-    for (size_t i = 0; i < json_array_size(commands); i++)
+    for (size_t i = 0; i < json_array_size(commands); i++) {
         print_command(json_array_get(commands, i));
+    }
     (void)fflush(stdout);
     if (state != NULL && strcmp(state, "error") == 0) {
         t->n_errors++;
@@ -112,8 +114,9 @@ static bool run_chunk(struct talk *t, const char *chunk)
     t->answered = t->more = false;
     t->gone = t->gone || !hv_pool_send(t->pool, t->id, line);
     json_decref(line);
-    while (!t->answered && !t->gone && !hv_interrupted(NULL))
+    while (!t->answered && !t->gone && !hv_interrupted(NULL)) {
         hv_pool_wait(t->pool, LOOK_MS);
+    }
     return !t->more;
 }
 
@@ -128,18 +131,21 @@ static void read_lines(struct talk *t)
             (void)fputs(chunk.n > 0 ? ">> " : "> ", stdout);
             (void)fflush(stdout);
         }
-        if (getline(&line, &cap, stdin) < 0)
+        if (getline(&line, &cap, stdin) < 0) {
             break;
+        }
         hv_str_adds(&chunk, line);
-        if (run_chunk(t, hv_str_cstr(&chunk)))
+        if (run_chunk(t, hv_str_cstr(&chunk))) {
             hv_str_clear(&chunk);
+        }
     }
     if (chunk.n > 0 && !t->gone) {
         t->n_errors++;
         (void)fputs("the last lines are not complete\n", stderr);
     }
-    if (t->asks)
+    if (t->asks) {
         (void)fputs("\n", stdout);
+    }
     free(line);
     hv_str_free(&chunk);
 }
@@ -151,8 +157,9 @@ static void start(struct talk *t, const struct hv_inputs *in, double seed)
     json_t *job = json_pack("{s:s, s:O, s:O, s:I}", "kind", "lua", "cluster", in->cluster.json.root,
                             "model", in->model.json.root, "seed", (json_int_t)seed);
 
-    if (json_is_object(in->job.json.root))
+    if (json_is_object(in->job.json.root)) {
         json_object_set(job, "job", in->job.json.root);
+    }
     t->pool = hv_pool_new(&config);
     t->id = hv_pool_submit(t->pool, job, 0);
     json_decref(job);
@@ -160,14 +167,17 @@ static void start(struct talk *t, const struct hv_inputs *in, double seed)
 
 static enum hv_status conclude(const struct talk *t, struct hv_err *err)
 {
-    if (hv_interrupted(NULL))
+    if (hv_interrupted(NULL)) {
         return hv_err_set(err, HV_ESTOPPED, "interrupted");
-    if (t->gone)
+    }
+    if (t->gone) {
         return hv_err_set(err, HV_EPLUGIN, "%s",
                           t->why.n > 0 ? hv_str_cstr(&t->why) : "the worker has ended");
-    if (t->n_errors > 0 && !t->asks)
+    }
+    if (t->n_errors > 0 && !t->asks) {
         return hv_err_set(err, HV_EPLUGIN, "%zu chunk%s failed", t->n_errors,
                           t->n_errors == 1 ? "" : "s");
+    }
     return HV_OK;
 }
 

@@ -16,8 +16,9 @@ static json_t *answer_tree(const struct hv__solve_answer *w)
     json_object_set_new(tree, "objective", hv_json_num(w->objective));
     json_object_set_new(tree, "bound", hv_json_num(w->bound));
     json_object_set_new(tree, "optimal", json_boolean(w->feasible && w->proven));
-    if (w->stopped)
+    if (w->stopped) {
         json_object_set_new(tree, "stopped", json_true());
+    }
     json_object_set(tree, "solution", w->solution ? w->solution : json_null());
     json_object_set_new(tree, "seconds", hv_json_num(w->seconds));
     json_object_set_new(tree, "method", json_string(w->method));
@@ -29,25 +30,28 @@ static json_t *answer_tree(const struct hv__solve_answer *w)
 static void add_value(struct hv_str *out, const char *label, double v, const char *unit)
 {
     hv_str_addf(out, "%-13s", label);
-    if (hv_known(v))
+    if (hv_known(v)) {
         hv_str_addf(out, "%.8g%s", v, unit);
-    else
+    } else {
         hv_str_adds(out, "–");
+    }
 }
 
 static void print_text(const struct hv__solve_answer *w, const char *name, struct hv_str *out)
 {
     char num[HV_FMT_CAP];
-    if (*name)
+    if (*name) {
         hv_str_addf(out, "%-13s%s\n", "instance", name);
+    }
     add_value(out, "objective", w->objective, w->unit);
-    if (w->feasible && w->proven)
+    if (w->feasible && w->proven) {
         hv_str_adds(out, " (optimal)");
-    else if (w->feasible && hv_known(w->bound) && w->objective > 0)
+    } else if (w->feasible && hv_known(w->bound) && w->objective > 0) {
         hv_str_addf(out, " (not proven, gap %.2f %%)",
                     100 * (w->objective - w->bound) / w->objective);
-    else if (w->feasible)
+    } else if (w->feasible) {
         hv_str_adds(out, " (not proven)");
+    }
     hv_str_addc(out, '\n');
     if (w->feasible) {
         add_value(out, "bound", w->bound, w->unit);
@@ -56,15 +60,17 @@ static void print_text(const struct hv__solve_answer *w, const char *name, struc
     hv_str_addf(out, "%-13s%s\n", "time", hv_fmt_seconds(num, sizeof num, w->seconds));
     hv_str_addf(out, "%-13s%s\n", "method", w->method);
     hv_str_addf(out, "%-13s%s\n", "certificate", hv_str_cstr(&w->certificate));
-    if (w->table.n > 0)
+    if (w->table.n > 0) {
         hv_str_addf(out, "\n%s", hv_str_cstr(&w->table));
+    }
 }
 
 static enum hv_status print_answer(const struct hv__solve_answer *w, const char *name, bool json,
                                    struct hv_err *err)
 {
-    if (json)
+    if (json) {
         return hv_cli_print_json(answer_tree(w), err);
+    }
     struct hv_str out = {0};
     struct hv_str clean = {0};
     hv_cli_clean_lines(&clean, name);
@@ -92,18 +98,20 @@ enum hv_status hv_cli_solve(struct hv_args *args, struct hv_err *err)
         st = hv__solve_instance(&in, &ask, &arena, &w, err);
         hv_interrupt_relax();
     }
-    if (ask.progress)
+    if (ask.progress) {
         (void)fputs("\r\033[K", stderr);
+    }
     if (st == HV_OK) {
         w.stopped = w.stopped || hv_interrupted(NULL);
         st = print_answer(&w, in.name, hv_args_has(args, "json"), err);
-        if (st == HV_OK && w.stopped)
+        if (st == HV_OK && w.stopped) {
             st = hv_err_set(err, HV_ESTOPPED,
                             hv_interrupted(NULL) ? "interrupted%s"
                                                  : "the time limit ended the search%s",
                             w.feasible ? "; the best so far is printed" : "; nothing was found");
-        else if (st == HV_OK && !w.feasible)
+        } else if (st == HV_OK && !w.feasible) {
             st = hv_err_set(err, HV_ENO, "no solution: %s", hv_str_cstr(&w.certificate));
+        }
     }
     hv__solve_answer_free(&w);
     hv_arena_free(&arena);

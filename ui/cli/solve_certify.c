@@ -39,11 +39,13 @@ void hv__solve_certify(const struct hv_partition *p, const struct hv_partition_r
     struct opinion o = {p, r, ask->certify ? PATIENCE_S : MOMENT_S};
     struct hv_str text = {0};
 
-    if (!hv_certify_applies(p))
+    if (!hv_certify_applies(p)) {
         return;
+    }
     hv_interrupt_relax(); /* from here on the child is what gets killed */
-    if (ask->time_limit_s > 0)
+    if (ask->time_limit_s > 0) {
         o.limit_s = ask->certify ? ask->time_limit_s : fmin(o.limit_s, ask->time_limit_s);
+    }
     const struct hv_apart apart = {.work = ask_lp_solve,
                                    .ctx = &o,
                                    .limit_s =
@@ -54,8 +56,9 @@ void hv__solve_certify(const struct hv_partition *p, const struct hv_partition_r
     switch (end) {
     case HV_APART_DONE:
         hv_str_adds(&out->certificate, hv_str_cstr(&text) + (text.n > 0));
-        if (text.n > 0 && text.p[0] == '0' + (int)HV_CERTIFY_CONTRADICTS)
+        if (text.n > 0 && text.p[0] == '0' + (int)HV_CERTIFY_CONTRADICTS) {
             out->proven = false;
+        }
         break;
     case HV_APART_LATE:
         hv_str_adds(&out->certificate, "lp_solve hung and was killed");

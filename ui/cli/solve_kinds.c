@@ -29,11 +29,12 @@
 static void show_progress(void *ctx, double incumbent, double bound)
 {
     (void)ctx;
-    if (isinf(incumbent))
+    if (isinf(incumbent)) {
         (void)fprintf(stderr, "\rno solution yet, bound %.6g\033[K", bound);
-    else
+    } else {
         (void)fprintf(stderr, "\rbest %.6g, bound %.6g, gap %.2f %%\033[K", incumbent, bound,
                       incumbent > 0 ? 100 * (incumbent - bound) / incumbent : 0);
+    }
 }
 
 static struct hv_part_limits limits_of(const struct hv__solve_ask *a)
@@ -53,28 +54,31 @@ static double seconds_now(void)
 static json_t *list_of_sizes(const size_t *x, size_t n)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         json_array_append_new(list, hv_json_num((double)x[i]));
+    }
     return list;
 }
 
 static json_t *list_of_numbers(const double *x, size_t n)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         json_array_append_new(list, hv_json_num(x[i]));
+    }
     return list;
 }
 
 /** "4 … 9", "4", or "none". */
 static const char *span_text(char *buf, size_t cap, size_t first, size_t end)
 {
-    if (end <= first)
+    if (end <= first) {
         (void)snprintf(buf, cap, "none");
-    else if (end == first + 1)
+    } else if (end == first + 1) {
         (void)snprintf(buf, cap, "%zu", first);
-    else
+    } else {
         (void)snprintf(buf, cap, "%zu-%zu", first, end - 1);
+    }
     return buf;
 }
 
@@ -85,8 +89,9 @@ static enum hv_status write_lp(const struct hv_partition *p, const struct hv_par
     size_t n = strlen(file);
     bool mps = n > 4 && strcmp(file + n - 4, ".mps") == 0;
     enum hv_status st = hv_certify_write_lp(p, r, mps, &text, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_file_write(file, hv_str_cstr(&text), text.n, err);
+    }
     hv_str_free(&text);
     return st;
 }
@@ -103,8 +108,9 @@ static void chain_table(const struct hv_partition *p, const struct hv_partition_
                 "layers", "ms");
     for (size_t s = 0; s < r->n_stages; s++) {
         hv_str_addf(out, "%-7zu", s);
-        if (rank || p->free_order)
+        if (rank || p->free_order) {
             hv_str_addf(out, "%-7zu", rank ? rank[s] : r->order[s]);
+        }
         hv_str_addf(out, "%-14s%12.6g%s\n",
                     span_text(span, sizeof span, s ? r->cut[s - 1] : 0, r->cut[s]), r->value[s],
                     !rank && r->value[s] >= r->max * (1 - 1e-12) ? "  slowest" : "");
@@ -115,8 +121,9 @@ static json_t *chain_solution(const struct hv_partition *p, const struct hv_part
 {
     json_t *solution = json_object();
     json_object_set_new(solution, "cut", list_of_sizes(r->cut, r->n_stages));
-    if (p->free_order)
+    if (p->free_order) {
         json_object_set_new(solution, "order", list_of_sizes(r->order, r->n_stages));
+    }
     json_object_set_new(solution, "stage_ms", list_of_numbers(r->value, r->n_stages));
     return solution;
 }
@@ -129,14 +136,17 @@ static enum hv_status solve_chain(const struct hv_partition *p, const struct hv_
     struct hv_partition_result r;
     double start = seconds_now();
     enum hv_status st = hv_partition_solve(p, &limits, arena, &r, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     TAKE(out, r, start);
     out->stopped = r.stopped;
-    if (!r.feasible)
+    if (!r.feasible) {
         return HV_OK;
-    if (!r.stopped)
+    }
+    if (!r.stopped) {
         hv__solve_certify(p, &r, a, out);
+    }
     chain_table(p, &r, NULL, &out->table);
     out->solution = chain_solution(p, &r);
     return a->write_lp ? write_lp(p, &r, a->write_lp, err) : HV_OK;
@@ -151,26 +161,30 @@ static enum hv_status solve_chunks(const struct hv_instance *in, const struct hv
     struct hv_part_chunks_result r;
     double start = seconds_now();
     enum hv_status st = hv_partition_chunks_solve(&c, &limits, arena, &r, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     TAKE(out, r.chain, start);
     out->stopped = r.chain.stopped;
-    if (!r.chain.feasible)
+    if (!r.chain.feasible) {
         return HV_OK;
+    }
     chain_table(&in->chain, &r.chain, in->rank, &out->table);
     bool memory = in->chain.stages[0].memory != NULL;
     hv_str_addf(&out->table, "%-7s%12s%s\n", "rank", "ms", memory ? "         GiB" : "");
     for (size_t k = 0; k < c.n_ranks; k++) {
         hv_str_addf(&out->table, "%-7zu%12.6g", k, r.load[k]);
-        if (memory)
+        if (memory) {
             hv_str_addf(&out->table, "%12.6g", r.bytes[k]);
+        }
         hv_str_addc(&out->table, '\n');
     }
     out->solution = chain_solution(&in->chain, &r.chain);
     json_object_set_new(out->solution, "rank", list_of_sizes(in->rank, r.chain.n_stages));
     json_object_set_new(out->solution, "rank_ms", list_of_numbers(r.load, c.n_ranks));
-    if (memory)
+    if (memory) {
         json_object_set_new(out->solution, "rank_GiB", list_of_numbers(r.bytes, c.n_ranks));
+    }
     return HV_OK;
 }
 
@@ -183,12 +197,14 @@ static enum hv_status solve_replicas(const struct hv_replicas *p, const struct h
     char span[48];
     double start = seconds_now();
     enum hv_status st = hv_replicas_solve(p, &limits, arena, &r, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     TAKE(out, r, start);
     out->stopped = r.stopped;
-    if (!r.feasible)
+    if (!r.feasible) {
         return HV_OK;
+    }
     json_t *stages = json_array();
     hv_str_addf(&out->table, "%-7s%-14s%8s%9s%11s%14s\n", "stage", "layers", "width", "copies",
                 "in flight", "ms/sample");
@@ -204,8 +220,9 @@ static enum hv_status solve_replicas(const struct hv_replicas *p, const struct h
                                                 (int)t->in_flight, "ms", hv_json_num(t->value)));
     }
     hv_str_adds(&out->table, "option of each layer:");
-    for (size_t l = 0; l < p->n_layers; l++)
+    for (size_t l = 0; l < p->n_layers; l++) {
         hv_str_addf(&out->table, " %zu", r.choice[l]);
+    }
     hv_str_addc(&out->table, '\n');
     out->solution = json_object();
     json_object_set_new(out->solution, "stages", stages);
@@ -217,9 +234,10 @@ static enum hv_status solve_replicas(const struct hv_replicas *p, const struct h
 static void add_cuts(const struct hv_partition_result *r, struct hv_str *out)
 {
     char span[48];
-    for (size_t s = 0; s < r->n_stages; s++)
+    for (size_t s = 0; s < r->n_stages; s++) {
         hv_str_addf(out, "%s%s", s ? " | " : "",
                     span_text(span, sizeof span, s ? r->cut[s - 1] : 0, r->cut[s]));
+    }
     hv_str_addc(out, '\n');
 }
 
@@ -231,12 +249,14 @@ static enum hv_status solve_joint(const struct hv_joint *j, const struct hv__sol
     struct hv_joint_result r;
     double start = seconds_now();
     enum hv_status st = hv_joint_solve(j, &limits, arena, &r, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     TAKE(out, r, start);
     out->stopped = r.stopped;
-    if (!r.feasible)
+    if (!r.feasible) {
         return HV_OK;
+    }
     json_t *pipelines = json_array();
     hv_str_addf(&out->table, "%-10s%15s%14s  %s\n", "pipeline", "micro-batches", "ms",
                 "layers of its stages");
@@ -285,12 +305,14 @@ static enum hv_status solve_split(const struct hv_instance *in, struct hv_arena 
     struct hv_distribution d;
     double start = seconds_now();
     enum hv_status st = distribute(in, arena, &d, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     out->unit = in->goal == HV_INSTANCE_MINVAR || in->goal == HV_INSTANCE_RATIO ? "" : " ms";
     TAKE(out, d, start);
-    if (!d.feasible)
+    if (!d.feasible) {
         return HV_OK;
+    }
     json_t *counts = json_array();
     hv_str_adds(&out->table, items ? "item    slot\n" : "replica    micro-batches\n");
     for (size_t i = 0; i < (items ? in->n_items : in->n_shares); i++) {
@@ -310,8 +332,9 @@ static void device_table(const struct hv_dag *g, const struct hv_dag_result *r, 
     hv_str_addf(out, "%-12s%8s%14s\n", "device", "nodes", "load");
     for (size_t k = 0; k < n; k++) {
         size_t held = 0;
-        for (size_t v = 0; v < g->n_nodes; v++)
+        for (size_t v = 0; v < g->n_nodes; v++) {
             held += r->device[v] == k;
+        }
         bool cpu = k >= g->n_accelerators;
         hv_str_addf(out, "%s %-*zu%8zu%14.6g\n", cpu ? "cpu" : "accel", cpu ? 8 : 6,
                     cpu ? k - g->n_accelerators : k, held, r->load[k]);
@@ -326,13 +349,15 @@ static enum hv_status solve_dag(const struct hv_dag *g, const struct hv__solve_a
     struct hv_dag_result r;
     double start = seconds_now();
     enum hv_status st = hv_dag_solve(g, &limits, arena, &r, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     out->unit = "";
     TAKE(out, r, start);
     out->stopped = r.stopped;
-    if (!r.feasible)
+    if (!r.feasible) {
         return HV_OK;
+    }
     device_table(g, &r, &out->table);
     out->solution = json_object();
     json_object_set_new(out->solution, "device", list_of_sizes(r.device, g->n_nodes));
@@ -347,10 +372,11 @@ enum hv_status hv__solve_instance(const struct hv_instance *in, const struct hv_
                                   struct hv_err *err)
 {
     out->unit = " ms";
-    if (ask->write_lp && (in->kind != HV_INSTANCE_CHAIN || in->rank))
+    if (ask->write_lp && (in->kind != HV_INSTANCE_CHAIN || in->rank)) {
         return hv_err_set(
             err, HV_EUSAGE,
             "--write-lp: only chains with one stage per rank have an integer program");
+    }
     switch (in->kind) {
     case HV_INSTANCE_CHAIN:
         return in->rank ? solve_chunks(in, ask, arena, out, err)

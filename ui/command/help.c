@@ -10,30 +10,36 @@
 
 static void add_opt_name(struct hv_str *out, const struct hv_opt *o)
 {
-    if (o->letter != 0)
+    if (o->letter != 0) {
         hv_str_addf(out, "-%c, --%s", o->letter, o->name);
-    else
+    } else {
         hv_str_addf(out, "    --%s", o->name);
-    if (o->metavar != NULL)
+    }
+    if (o->metavar != NULL) {
         hv_str_addf(out, " %s", o->metavar);
+    }
 }
 
 void hv_command_usage(struct hv_str *out, const struct hv_command *c)
 {
     hv_str_addf(out, "hetviz %s", c->name);
-    if (c->args[0] != '\0')
+    if (c->args[0] != '\0') {
         hv_str_addf(out, " %s", c->args);
+    }
     for (size_t i = 0; i < c->n_options; i++) {
         const struct hv_opt *o = &c->options[i];
         hv_str_adds(out, o->required ? " " : " [");
-        if (o->letter != 0)
+        if (o->letter != 0) {
             hv_str_addf(out, "-%c", o->letter);
-        else
+        } else {
             hv_str_addf(out, "--%s", o->name);
-        if (o->metavar != NULL)
+        }
+        if (o->metavar != NULL) {
             hv_str_addf(out, " %s", o->metavar);
-        if (!o->required)
+        }
+        if (!o->required) {
             hv_str_addc(out, ']');
+        }
     }
 }
 
@@ -88,8 +94,9 @@ void hv_command_help(struct hv_str *out, const struct hv_command *c)
     hv_str_adds(out, "\n\noptions:\n");
     add_options(out, c->options, c->n_options);
     add_options(out, global, n_global);
-    if (c->id == HV_CMD_IMPORT)
+    if (c->id == HV_CMD_IMPORT) {
         hv_import_help(out, add_wrapped);
+    }
 }
 
 void hv_command_list(struct hv_str *out)
@@ -101,9 +108,11 @@ void hv_command_list(struct hv_str *out)
                 "hetviz: plans for training large models on unequal devices, side by side\n\n"
                 "  hetviz [WORKSPACE]       the terminal front end; without one, a sample\n"
                 "  hetviz COMMAND [ARGS]    one of these; `hetviz help COMMAND` explains it\n\n");
-    for (size_t i = 0; i < n; i++)
-        if (!rows[i].hidden)
+    for (size_t i = 0; i < n; i++) {
+        if (!rows[i].hidden) {
             hv_str_addf(out, "  %-12s %s\n", rows[i].name, rows[i].summary);
+        }
+    }
     const struct hv_opt *front = hv_front_options(&n);
     hv_str_adds(out, "\noptions of the front end:\n");
     add_options(out, front, n);
@@ -115,9 +124,11 @@ static const char *roff_name(const char *text)
     static const char *const names[][2] = {{"…", "..."},   {"–", "\\(en"}, {"—", "\\(em"},
                                            {"×", "\\(mu"}, {"≤", "\\(<="}, {"≥", "\\(>="},
                                            {"→", "\\(->"}};
-    for (size_t i = 0; i < HV_COUNT(names); i++)
-        if (strncmp(text, names[i][0], strlen(names[i][0])) == 0)
+    for (size_t i = 0; i < HV_COUNT(names); i++) {
+        if (strncmp(text, names[i][0], strlen(names[i][0])) == 0) {
             return names[i][1];
+        }
+    }
     return NULL;
 }
 
@@ -128,22 +139,26 @@ static void add_roff(struct hv_str *out, const char *text)
         const char *name = (unsigned char)*text >= 0x80 ? roff_name(text) : NULL;
         if (name != NULL) {
             hv_str_adds(out, name);
-            while (((unsigned char)text[1] & 0xc0) == 0x80)
+            while (((unsigned char)text[1] & 0xc0) == 0x80) {
                 text++;
+            }
             line_start = false;
             continue;
         }
-        if (line_start && (*text == '.' || *text == '\''))
+        if (line_start && (*text == '.' || *text == '\'')) {
             hv_str_adds(out, "\\&");
-        if (*text == '\\')
+        }
+        if (*text == '\\') {
             hv_str_adds(out, "\\e");
-        else if (*text == '-')
+        } else if (*text == '-') {
             hv_str_adds(out, "\\-");
-        else
+        } else {
             hv_str_addc(out, *text);
+        }
         line_start = *text == '\n';
-        if (line_start)
+        if (line_start) {
             hv_str_adds(out, ".br\n");
+        }
     }
 }
 
@@ -173,8 +188,9 @@ void hv_command_man(struct hv_str *out)
                 "[\\fIOPTIONS\\fR]\n.SH COMMANDS\n");
     for (size_t i = 0; i < n; i++) {
         struct hv_str usage = {0};
-        if (rows[i].hidden)
+        if (rows[i].hidden) {
             continue;
+        }
         hv_command_usage(&usage, &rows[i]);
         hv_str_adds(out, ".SS ");
         add_roff(out, hv_str_cstr(&usage));
@@ -182,8 +198,9 @@ void hv_command_man(struct hv_str *out)
         add_roff(out, rows[i].help);
         hv_str_addc(out, '\n');
         add_roff_options(out, rows[i].options, rows[i].n_options);
-        if (rows[i].id == HV_CMD_IMPORT)
+        if (rows[i].id == HV_CMD_IMPORT) {
             hv_import_man(out, add_roff);
+        }
         hv_str_free(&usage);
     }
     hv_str_adds(out, ".SH SCHEDULES\n");
@@ -203,10 +220,12 @@ static void add_words(struct hv_str *out, const struct hv_command *c)
     size_t n = 0;
     const struct hv_opt *global = hv_global_options(&n);
 
-    for (size_t i = 0; i < c->n_options; i++)
+    for (size_t i = 0; i < c->n_options; i++) {
         hv_str_addf(out, "--%s ", c->options[i].name);
-    for (size_t i = 0; i < n; i++)
+    }
+    for (size_t i = 0; i < n; i++) {
         hv_str_addf(out, "--%s ", global[i].name);
+    }
 }
 
 static void add_bash(struct hv_str *out)
@@ -217,13 +236,16 @@ static void add_bash(struct hv_str *out)
     hv_str_adds(out,
                 "_hetviz() {\n  local cur=${COMP_WORDS[COMP_CWORD]}\n  if [ $COMP_CWORD = 1 ]; "
                 "then COMPREPLY=($(compgen -f -W '");
-    for (size_t i = 0; i < n; i++)
-        if (!rows[i].hidden)
+    for (size_t i = 0; i < n; i++) {
+        if (!rows[i].hidden) {
             hv_str_addf(out, "%s ", rows[i].name);
+        }
+    }
     hv_str_adds(out, "' -- \"$cur\")); return; fi\n  local words=\n  case ${COMP_WORDS[1]} in\n");
     for (size_t i = 0; i < n; i++) {
-        if (rows[i].hidden)
+        if (rows[i].hidden) {
             continue;
+        }
         hv_str_addf(out, "  %s) words='", rows[i].name);
         add_words(out, &rows[i]);
         hv_str_adds(out, "';;\n");
@@ -266,13 +288,16 @@ static void add_zsh(struct hv_str *out)
     hv_str_adds(out,
                 "#compdef hetviz\n_hetviz() {\n  local -a words_here\n  if (( CURRENT == 2 )); "
                 "then\n    compadd --");
-    for (size_t i = 0; i < n; i++)
-        if (!rows[i].hidden)
+    for (size_t i = 0; i < n; i++) {
+        if (!rows[i].hidden) {
             hv_str_addf(out, " %s", rows[i].name);
+        }
+    }
     hv_str_adds(out, "\n    _files\n    return\n  fi\n  case ${words[2]} in\n");
     for (size_t i = 0; i < n; i++) {
-        if (rows[i].hidden)
+        if (rows[i].hidden) {
             continue;
+        }
         hv_str_addf(out, "  %s) words_here=(", rows[i].name);
         add_words(out, &rows[i]);
         hv_str_adds(out, ");;\n");
@@ -303,11 +328,13 @@ static void add_zsh(struct hv_str *out)
 static void add_quoted(struct hv_str *out, const char *text)
 {
     hv_str_addc(out, '\'');
-    for (; *text != '\0'; text++)
-        if (*text == '\'')
+    for (; *text != '\0'; text++) {
+        if (*text == '\'') {
             hv_str_adds(out, "'\\''");
-        else
+        } else {
             hv_str_addc(out, *text);
+        }
+    }
     hv_str_addc(out, '\'');
 }
 
@@ -317,8 +344,9 @@ static void add_fish(struct hv_str *out)
     const struct hv_command *rows = hv_commands(&n);
 
     for (size_t i = 0; i < n; i++) {
-        if (rows[i].hidden)
+        if (rows[i].hidden) {
             continue;
+        }
         hv_str_addf(out, "complete -c hetviz -n __fish_use_subcommand -a %s -d ", rows[i].name);
         add_quoted(out, rows[i].summary);
         hv_str_addc(out, '\n');
@@ -326,8 +354,9 @@ static void add_fish(struct hv_str *out)
             const struct hv_opt *o = &rows[i].options[j];
             hv_str_addf(out, "complete -c hetviz -n '__fish_seen_subcommand_from %s' -l %s",
                         rows[i].name, o->name);
-            if (o->letter != 0)
+            if (o->letter != 0) {
                 hv_str_addf(out, " -s %c", o->letter);
+            }
             hv_str_adds(out, o->type == HV_ARG_FLAG ? " -d " : " -r -d ");
             add_quoted(out, o->help);
             hv_str_addc(out, '\n');
@@ -349,15 +378,16 @@ static void add_fish_schedules(struct hv_str *out)
 
 enum hv_status hv_command_completion(struct hv_str *out, const char *shell, struct hv_err *err)
 {
-    if (strcmp(shell, "bash") == 0)
+    if (strcmp(shell, "bash") == 0) {
         add_bash(out);
-    else if (strcmp(shell, "zsh") == 0)
+    } else if (strcmp(shell, "zsh") == 0) {
         add_zsh(out);
-    else if (strcmp(shell, "fish") == 0) {
+    } else if (strcmp(shell, "fish") == 0) {
         add_fish(out);
         add_fish_schedules(out);
-    } else
+    } else {
         return hv_err_set(err, HV_EUSAGE, "completion: expected bash, zsh or fish, found '%s'",
                           shell);
+    }
     return HV_OK;
 }

@@ -9,18 +9,21 @@
 
 static void add_choices(struct hv_str *out, const struct hv_schedule_option *o)
 {
-    for (size_t i = 0; o->choices != NULL && o->choices[i] != NULL; i++)
+    for (size_t i = 0; o->choices != NULL && o->choices[i] != NULL; i++) {
         hv_str_addf(out, "%s%s", i == 0 ? "" : "|", o->choices[i]);
-    if (o->choices == NULL)
+    }
+    if (o->choices == NULL) {
         hv_str_addf(out, "%lld to %lld", (long long)o->min, (long long)o->max);
+    }
 }
 
 static void add_default(struct hv_str *out, const struct hv_schedule_option *o)
 {
-    if (o->choices != NULL)
+    if (o->choices != NULL) {
         hv_str_adds(out, o->choices[o->def]);
-    else
+    } else {
         hv_str_addf(out, "%lld", (long long)o->def);
+    }
 }
 
 /** A schedule written in Lua, by number; NULL for plugins that are something else. */
@@ -36,12 +39,14 @@ void hv_schedule_list(struct hv_str *out, const struct hv_plugins *lua)
     size_t n = 0;
     const struct hv_schedule_row *rows = hv_schedules(&n);
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         hv_str_addf(out, "%-18s %s\n", rows[i].name, rows[i].summary);
+    }
     for (size_t i = 0; lua != NULL && i < lua->n; i++) {
         const struct hv_plugin *p = lua_schedule(lua, i);
-        if (p != NULL)
+        if (p != NULL) {
             hv_str_addf(out, "%-18s %s (Lua)\n", p->id, p->summary != NULL ? p->summary : p->title);
+        }
     }
     hv_str_adds(out, "\n`hetviz help schedules NAME` says more of one; plugins with order(p) add "
                      "their own.\n");
@@ -61,14 +66,17 @@ static void add_flags(struct hv_str *out, const struct hv_schedule_row *s)
         {HV_SCHEDULE_BY_COST, "decides by times (--plan-times, --scale, --hops)"},
         {HV_SCHEDULE_BY_MEMORY, "keeps to limits of every rank (--limits, in_flight in a plan)"},
     };
-    if (s->flags & HV_SCHEDULE_CHUNKS)
+    if (s->flags & HV_SCHEDULE_CHUNKS) {
         hv_str_addf(out, "chunks  %s, %d where none are given (-v)\n",
                     s->flags & HV_SCHEDULE_NEEDS_CHUNKS ? "2 or more" : "1 or more", s->chunks);
-    else
+    } else {
         hv_str_addf(out, "chunks  %d\n", s->chunks);
-    for (size_t i = 0; i < HV_COUNT(meanings); i++)
-        if (s->flags & meanings[i].flag)
+    }
+    for (size_t i = 0; i < HV_COUNT(meanings); i++) {
+        if (s->flags & meanings[i].flag) {
             hv_str_addf(out, "        %s\n", meanings[i].text);
+        }
+    }
 }
 
 static void help_of_row(struct hv_str *out, const struct hv_schedule_row *s)
@@ -100,8 +108,9 @@ static void help_of_plugin(struct hv_str *out, const struct hv_plugin *p)
         const struct hv_option_row *o = &p->options[i];
         hv_str_addf(out, "  -o %s=%s (%s", o->key, hv_option_text(o->def, def, sizeof def),
                     hv_option_type_name(o->type));
-        for (size_t k = 0; k < o->n_choices; k++)
+        for (size_t k = 0; k < o->n_choices; k++) {
             hv_str_addf(out, "%s%s", k == 0 ? ": " : "|", o->choices[k]);
+        }
         hv_str_addf(out, ")\n      %s\n", o->help != NULL ? o->help : "");
     }
 }
@@ -111,8 +120,9 @@ static const struct hv_plugin *find_lua(const struct hv_plugins *lua, const char
 {
     for (size_t i = 0; lua != NULL && i < lua->n; i++) {
         const struct hv_plugin *p = lua_schedule(lua, i);
-        if (p != NULL && strcmp(p->id, name) == 0)
+        if (p != NULL && strcmp(p->id, name) == 0) {
             return p;
+        }
     }
     return NULL;
 }
@@ -122,19 +132,22 @@ bool hv_schedule_help(struct hv_str *out, const char *name, const struct hv_plug
     const struct hv_schedule_row *s = NULL;
     const struct hv_plugin *p = find_lua(lua, name);
 
-    if (hv_schedule_find(name, &s, NULL) == HV_OK)
+    if (hv_schedule_find(name, &s, NULL) == HV_OK) {
         help_of_row(out, s);
-    else if (p != NULL)
+    } else if (p != NULL) {
         help_of_plugin(out, p);
+    }
     return s != NULL || p != NULL;
 }
 
 static void add_word(struct hv_str *out, const char *key, const char *const *choices, size_t n)
 {
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         hv_str_addf(out, "%s=%s\n", key, choices[k]);
-    if (n == 0)
+    }
+    if (n == 0) {
         hv_str_addf(out, "%s=\n", key);
+    }
 }
 
 static void names(struct hv_str *out, const struct hv_plugins *lua)
@@ -142,12 +155,16 @@ static void names(struct hv_str *out, const struct hv_plugins *lua)
     size_t n = 0;
     const struct hv_schedule_row *rows = hv_schedules(&n);
 
-    for (size_t i = 0; i < n; i++)
-        if (!(rows[i].flags & HV_SCHEDULE_ORDER)) /* its order is only in a plan */
+    for (size_t i = 0; i < n; i++) {
+        if (!(rows[i].flags & HV_SCHEDULE_ORDER)) { /* its order is only in a plan */
             hv_str_addf(out, "%s\n", rows[i].name);
-    for (size_t i = 0; lua != NULL && i < lua->n; i++)
-        if (lua_schedule(lua, i) != NULL)
+        }
+    }
+    for (size_t i = 0; lua != NULL && i < lua->n; i++) {
+        if (lua_schedule(lua, i) != NULL) {
             hv_str_addf(out, "%s\n", lua->items[i].id);
+        }
+    }
 }
 
 void hv_schedule_words(struct hv_str *out, const char *name, const struct hv_plugins *lua)
@@ -160,13 +177,15 @@ void hv_schedule_words(struct hv_str *out, const char *name, const struct hv_plu
     } else if (hv_schedule_find(name, &s, NULL) == HV_OK) {
         for (size_t i = 0; i < s->n_options; i++) {
             size_t n = 0;
-            while (s->options[i].choices != NULL && s->options[i].choices[n] != NULL)
+            while (s->options[i].choices != NULL && s->options[i].choices[n] != NULL) {
                 n++;
+            }
             add_word(out, s->options[i].key, s->options[i].choices, n);
         }
     } else if (p != NULL) {
-        for (size_t i = 0; i < p->n_options; i++)
+        for (size_t i = 0; i < p->n_options; i++) {
             add_word(out, p->options[i].key, p->options[i].choices, p->options[i].n_choices);
+        }
     }
 }
 

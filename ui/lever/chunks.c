@@ -26,11 +26,13 @@ int hv__plan_chunks(const struct hv_plan *p, int *most)
             const struct hv_stage *s = &r->stages[k];
             int blocks2 = 0;
             if (s->n_ranges == 0 || s->n_ops > 0 || s->module != NULL || s->n_recompute_per > 0 ||
-                (chunks != 0 && chunks != (int)s->n_ranges))
+                (chunks != 0 && chunks != (int)s->n_ranges)) {
                 return 0;
+            }
             for (size_t c = 0; c < s->n_ranges; c++) {
-                if (s->ranges[c].from2 % 2 != 0 || s->ranges[c].to2 % 2 != 0)
+                if (s->ranges[c].from2 % 2 != 0 || s->ranges[c].to2 % 2 != 0) {
                     return 0;
+                }
                 blocks2 += s->ranges[c].to2 - s->ranges[c].from2;
             }
             chunks = (int)s->n_ranges;
@@ -51,8 +53,9 @@ static int32_t *deal(const struct hv_schedule_row *row, int p, int v)
     in.chunks = v;
     bool asked = p <= MOST_ASKED && v > 1 && hv_schedule_make(&a, &in, &made, NULL) == HV_OK &&
                  made.n_stages == p * v;
-    for (int g = 0; g < p * v; g++)
+    for (int g = 0; g < p * v; g++) {
         rank[g] = asked ? made.stage_to_rank[g] : g % p;
+    }
     hv_arena_free(&a);
     return rank;
 }
@@ -61,8 +64,9 @@ static int32_t *deal(const struct hv_schedule_row *row, int p, int v)
 static int chunk_blocks(const struct hv_stage *s, int v, int c)
 {
     int n = 0;
-    for (size_t i = 0; i < s->n_ranges; i++)
+    for (size_t i = 0; i < s->n_ranges; i++) {
         n += (s->ranges[i].to2 - s->ranges[i].from2) / 2;
+    }
     return n / v + (c < n % v);
 }
 
@@ -72,8 +76,9 @@ static void cut_replica(struct hv__trial *t, size_t i, const struct hv_schedule_
     int p = (int)r->n_stages, at = 0;
     int32_t *rank = deal(row, p, v);
     json_t **layers = hv_xcalloc(r->n_stages, sizeof *layers);
-    for (int k = 0; k < p; k++)
+    for (int k = 0; k < p; k++) {
         layers[k] = json_array();
+    }
     for (int g = 0; g < p * v; g++) {
         json_t *mine = layers[rank[g]];
         int n = chunk_blocks(&r->stages[rank[g]], v, (int)json_array_size(mine));
@@ -92,20 +97,24 @@ static void cut_replica(struct hv__trial *t, size_t i, const struct hv_schedule_
 static enum hv_status cut(struct hv__trial *t, const struct hv_schedule_row *row, int v)
 {
     int most = 0, now = hv__plan_chunks(t->base, &most);
-    if (v == 1 && now == 1)
+    if (v == 1 && now == 1) {
         return HV_OK;
-    if (now == 0)
+    }
+    if (now == 0) {
         return hv_err_set(
             t->err, HV_ENO,
             "%s wants %d chunks per rank, and the stages of this "
             "plan cannot be cut again (half blocks, operators or their own recompute)",
             row->name, v);
-    if (v > most)
+    }
+    if (v > most) {
         return hv_err_set(t->err, HV_ENO,
                           "%s wants %d chunks per rank, a rank holds only %d blocks", row->name, v,
                           most);
-    for (size_t i = 0; i < t->base->n_replicas; i++)
+    }
+    for (size_t i = 0; i < t->base->n_replicas; i++) {
         cut_replica(t, i, row, v);
+    }
     return HV_OK;
 }
 
@@ -119,13 +128,15 @@ enum hv_status hv__trial_set_schedule(struct hv__trial *t, const char *name)
     const struct hv_schedule_row *row = NULL;
     int most = 0, v = hv__plan_chunks(t->base, &most);
     enum hv_status st = hv_schedule_find(name, &row, t->err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     set_name(t, name);
-    if ((row->flags & (HV_SCHEDULE_CHUNKS | HV_SCHEDULE_NEEDS_CHUNKS)) == 0)
+    if ((row->flags & (HV_SCHEDULE_CHUNKS | HV_SCHEDULE_NEEDS_CHUNKS)) == 0) {
         v = v == 0 ? 0 : 1;
-    else if (row->chunks > 1 || ((row->flags & HV_SCHEDULE_NEEDS_CHUNKS) != 0 && v < 2))
+    } else if (row->chunks > 1 || ((row->flags & HV_SCHEDULE_NEEDS_CHUNKS) != 0 && v < 2)) {
         v = row->chunks > 1 ? row->chunks : 2;
+    }
     return v == 0 ? HV_OK : cut(t, row, v);
 }
 
@@ -136,8 +147,9 @@ enum hv_status hv__trial_set_chunks(struct hv__trial *t, int v)
         json_string_value(json_object_get(json_object_get(t->plan, "schedule"), "name"));
     enum hv_status st =
         hv_schedule_find(name != NULL ? name : t->base->schedule.name, &row, t->err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     bool takes = (row->flags & (HV_SCHEDULE_CHUNKS | HV_SCHEDULE_NEEDS_CHUNKS)) != 0;
     bool needs = (row->flags & HV_SCHEDULE_NEEDS_CHUNKS) != 0;
     if ((v > 1 && !takes) || (v == 1 && needs)) { /* the nearest that can */

@@ -70,8 +70,9 @@ struct list {
 /* Four digits are more than anybody turns by hand, and keep files readable. */
 static double rounded(double x)
 {
-    if (!(x > 0) || isinf(x))
+    if (!(x > 0) || isinf(x)) {
         return x;
+    }
     double unit = pow(10, floor(log10(x)) - 3);
     return round(x / unit) * unit;
 }
@@ -79,8 +80,9 @@ static double rounded(double x)
 static struct hv_lever *add(struct list *l, enum hv_lever_kind kind, const char *name, double base,
                             const double *values, size_t n)
 {
-    if (!hv_known(base) || n < 2)
+    if (!hv_known(base) || n < 2) {
         return NULL;
+    }
     struct hv_lever x = {.kind = kind,
                          .name = name,
                          .base = base,
@@ -95,10 +97,12 @@ static struct hv_lever *add_ratio(struct list *l, enum hv_lever_kind kind, const
                                   double base)
 {
     double v[2 * RATIO_STEPS + 1];
-    if (!(base > 0) || isinf(base))
+    if (!(base > 0) || isinf(base)) {
         return NULL;
-    for (int k = -RATIO_STEPS; k <= RATIO_STEPS; k++)
+    }
+    for (int k = -RATIO_STEPS; k <= RATIO_STEPS; k++) {
         v[k + RATIO_STEPS] = k == 0 ? base : rounded(base * pow(RATIO, k));
+    }
     return add(l, kind, name, base, v, HV_COUNT(v));
 }
 
@@ -111,8 +115,9 @@ static struct hv_lever *add_shares(struct list *l, enum hv_lever_kind kind, cons
     size_t n = 0;
     for (size_t i = 0; i < HV_COUNT(shares); i++) {
         double x = shares[i] * (double)base;
-        if (x >= 1 && fmod(x, (double)unit) == 0)
+        if (x >= 1 && fmod(x, (double)unit) == 0) {
             v[n++] = x;
+        }
     }
     return add(l, kind, name, (double)base, v, n);
 }
@@ -124,10 +129,12 @@ static struct hv_lever *add_whole(struct list *l, enum hv_lever_kind kind, const
     double v[MAX_STEPS + 2];
     size_t n = 0;
     int64_t step = (span[1] - span[0]) / MAX_STEPS + 1, first = span[0] + (base - span[0]) % step;
-    if (span[1] <= span[0])
+    if (span[1] <= span[0]) {
         return NULL;
-    for (int64_t x = first; x <= span[1] && n < HV_COUNT(v); x += step)
+    }
+    for (int64_t x = first; x <= span[1] && n < HV_COUNT(v); x += step) {
         v[n++] = (double)x;
+    }
     return add(l, kind, name, (double)base, v, n);
 }
 
@@ -135,11 +142,13 @@ static struct hv_lever *add_words(struct list *l, enum hv_lever_kind kind, const
                                   const char *const *words, size_t n, size_t base)
 {
     double *v = hv_arena_new(l->arena, double, n + 1);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         v[i] = (double)i;
+    }
     struct hv_lever *x = add(l, kind, name, (double)base, v, n);
-    if (x != NULL)
+    if (x != NULL) {
         x->words = words;
+    }
     return x;
 }
 
@@ -163,8 +172,9 @@ static bool has_plain_batches(const struct hv_plan *p, int *size)
         const struct hv_replica *r = &p->replicas[i];
         for (size_t k = 0; k < r->n_stages; k++) {
             int b = hv_stage_micro_batch(p, r, &r->stages[k]);
-            if (r->list != NULL || r->stages[k].shares != NULL || (*size != 0 && *size != b))
+            if (r->list != NULL || r->stages[k].shares != NULL || (*size != 0 && *size != b)) {
                 return false;
+            }
             *size = b;
         }
     }
@@ -176,22 +186,27 @@ static void add_batches(struct list *l)
     const struct hv_plan *p = l->plan;
     int size = 0;
     int64_t unit = 0, most = 0, sequences = 0;
-    if (!has_plain_batches(p, &size))
+    if (!has_plain_batches(p, &size)) {
         return;
+    }
     for (size_t i = 0; i < p->n_replicas; i++) {
         unit = common_divisor(p->replicas[i].micro_batches, unit);
         sequences += hv_replica_sequences(p, &p->replicas[i]) * p->replicas[i].count;
     }
-    if (sequences == l->job->global_batch && unit > 0)
+    if (sequences == l->job->global_batch && unit > 0) {
         (void)add_shares(l, HV_LEVER_BATCH, "global batch", sequences, sequences / unit);
+    }
     double v[MAX_STEPS];
     size_t n = 0;
     most = unit * size;
-    for (int64_t b = 1; b <= most && b <= 4096 && n < MAX_STEPS; b++)
-        if (most % b == 0)
+    for (int64_t b = 1; b <= most && b <= 4096 && n < MAX_STEPS; b++) {
+        if (most % b == 0) {
             v[n++] = (double)b;
-    if (n > 0 && v[n - 1] >= size)
+        }
+    }
+    if (n > 0 && v[n - 1] >= size) {
         (void)add(l, HV_LEVER_MICRO, "micro-batch", size, v, n);
+    }
 }
 
 static void add_schedules(struct list *l)
@@ -203,16 +218,19 @@ static void add_schedules(struct list *l)
     for (size_t i = 0; i < n; i++) {
         bool mine = strcmp(all[i].name, l->plan->schedule.name) == 0;
         bool fits = (all[i].flags & HV_SCHEDULE_NEEDS_CHUNKS) == 0 || (chunks > 0 && most > 1);
-        if (!mine && (!fits || (all[i].flags & (HV_SCHEDULE_ORDER | HV_SCHEDULE_SLICES))))
+        if (!mine && (!fits || (all[i].flags & (HV_SCHEDULE_ORDER | HV_SCHEDULE_SLICES)))) {
             continue;
+        }
         at = mine ? kept : at;
         words[kept++] = all[i].name;
     }
-    if (at != SIZE_MAX)
+    if (at != SIZE_MAX) {
         (void)add_words(l, HV_LEVER_SCHEDULE, "schedule", words, kept, at);
+    }
     const int64_t span[2] = {1, most < MOST_CHUNKS ? most : MOST_CHUNKS};
-    if (chunks > 0 && chunks <= span[1] && l->plan->replicas[0].n_stages > 1)
+    if (chunks > 0 && chunks <= span[1] && l->plan->replicas[0].n_stages > 1) {
         (void)add_whole(l, HV_LEVER_CHUNKS, "chunks", chunks, span);
+    }
 }
 
 static void add_borders(struct list *l)
@@ -224,8 +242,9 @@ static void add_borders(struct list *l)
             const struct hv_stage *a = &r->stages[j - 1], *b = &r->stages[j];
             if (a->n_ranges != 1 || b->n_ranges != 1 ||
                 a->n_recompute_per + b->n_recompute_per > 0 ||
-                a->ranges[0].to2 != b->ranges[0].from2 || b->ranges[0].from2 % 2 != 0)
+                a->ranges[0].to2 != b->ranges[0].from2 || b->ranges[0].from2 % 2 != 0) {
                 continue;
+            }
             const char *name =
                 l->plan->n_replicas == 1
                     ? hv_arena_printf(l->arena, "layers s%zu | s%zu", j - 1, j)
@@ -248,8 +267,9 @@ static size_t shared_setting(const struct hv_plan *p, size_t (*of)(const struct 
     for (size_t i = 0; i < p->n_replicas; i++) {
         for (size_t k = 0; k < p->replicas[i].n_stages; k++) {
             size_t x = of(&p->replicas[i].stages[k]);
-            if (x == SIZE_MAX || (all != SIZE_MAX && all != x))
+            if (x == SIZE_MAX || (all != SIZE_MAX && all != x)) {
                 return SIZE_MAX;
+            }
             all = x;
         }
     }
@@ -285,17 +305,21 @@ uint32_t *hv__plan_nodes(const struct hv_plan *p, struct hv_arena *arena, size_t
 {
     uint32_t n_nodes = p->cluster->n_nodes;
     bool *used = hv_xcalloc(n_nodes + 1, sizeof *used);
-    for (size_t i = 0; i < p->n_replicas; i++)
+    for (size_t i = 0; i < p->n_replicas; i++) {
         for (size_t k = 0; k < p->replicas[i].n_stages; k++) {
             const struct hv_stage *s = &p->replicas[i].stages[k];
-            for (size_t d = 0; d < s->n_devices; d++)
+            for (size_t d = 0; d < s->n_devices; d++) {
                 used[hv_cluster_node_of(p->cluster, s->devices[d])] = true;
+            }
         }
+    }
     uint32_t *out = hv_arena_new(arena, uint32_t, n_nodes + 1);
     *n = 0;
-    for (uint32_t i = 0; i < n_nodes; i++)
-        if (used[i])
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        if (used[i]) {
             out[(*n)++] = i;
+        }
+    }
     free(used);
     return out;
 }
@@ -329,11 +353,13 @@ static struct hv_lever *add_ladder(struct list *l, enum hv_lever_kind kind, cons
             v[kept++] = base;
             placed = true;
         }
-        if (base < ladder[i] || base > ladder[i])
+        if (base < ladder[i] || base > ladder[i]) {
             v[kept++] = ladder[i];
+        }
     }
-    if (!placed)
+    if (!placed) {
         v[kept++] = base;
+    }
     return add(l, kind, name, base, v, kept);
 }
 
@@ -352,24 +378,27 @@ static void add_recovery(struct list *l)
         words[i] = hv_arena_strdup(l->arena, hv_fmt_seconds(buf, sizeof buf, s));
         at = r->interval_s >= s && r->interval_s <= s ? i : at;
     }
-    if (at == HV__LEVER_INTERVALS)
+    if (at == HV__LEVER_INTERVALS) {
         words[n++] = hv_arena_strdup(l->arena, hv_fmt_seconds(buf, sizeof buf, r->interval_s));
+    }
     (void)add_words(l, HV_LEVER_INTERVAL, "checkpoints", words, n, at);
     (void)add_ladder(l, HV_LEVER_RESTART, "restart", r->restart_s, starts, HV_COUNT(starts));
     struct hv_lever *x =
         l->plan->recovery == HV_RECOVER_PEERS
             ? add_ladder(l, HV_LEVER_RESTART, "regroup", r->regroup_s, starts, HV_COUNT(starts))
             : NULL;
-    if (x != NULL)
+    if (x != NULL) {
         x->j = 1;
+    }
 }
 
 /* ---- cluster --------------------------------------------------------------------------------- */
 
 static void place_last(struct list *l, size_t before, size_t i)
 {
-    for (size_t k = before; k < l->v.n; k++)
+    for (size_t k = before; k < l->v.n; k++) {
         l->v.items[k].i = i;
+    }
 }
 
 /* May the kind's name stand in quotes in a key path? */
@@ -380,9 +409,11 @@ static bool has_plain_name(const struct hv_device_kind *k)
 
 static bool has_plain_names(const struct hv_node_group *g)
 {
-    for (size_t i = 0; i < g->n_slots; i++)
-        if (!has_plain_name(g->slots[i].kind))
+    for (size_t i = 0; i < g->n_slots; i++) {
+        if (!has_plain_name(g->slots[i].kind)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -396,17 +427,20 @@ static void add_group(struct list *l, size_t i)
     int64_t most = (int64_t)g->count * 2, span[2] = {1, most < 16 ? 16 : most};
     (void)add_whole(l, HV_LEVER_NODES, hv_arena_printf(l->arena, "%s nodes", g->name), g->count,
                     span);
-    if (has_plain_names(g))
+    if (has_plain_names(g)) {
         (void)add(l, HV_LEVER_SLOW, hv_arena_printf(l->arena, "%s slower", g->name), 1, slow,
                   HV_COUNT(slow));
-    if (l->cluster->n_nodes > 1)
+    }
+    if (l->cluster->n_nodes > 1) {
         (void)add_ratio(l, HV_LEVER_NIC, hv_arena_printf(l->arena, "%s NICs", g->name),
                         g->nic.bytes_per_s / HV_GBPS);
-    if (g->n_devices > 1)
+    }
+    if (g->n_devices > 1) {
         (void)add_ratio(
             l, HV_LEVER_INTRA,
             hv_arena_printf(l->arena, "%s %s", g->name, hv_link_kind_name(g->intra.kind)),
             g->intra.bytes_per_s / HV_GBPS);
+    }
     (void)add_ratio(l, HV_LEVER_PRICE, hv_arena_printf(l->arena, "%s price", g->name),
                     hv_node_price_usd_per_h(g, false));
     (void)add_ladder(l, HV_LEVER_PREEMPTED, hv_arena_printf(l->arena, "%s preempted", g->name),
@@ -418,8 +452,9 @@ static void add_kind(struct list *l, size_t i)
 {
     const struct hv_device_kind *k = l->cluster->kinds[i];
     size_t before = l->v.n;
-    if (!has_plain_name(k))
+    if (!has_plain_name(k)) {
         return;
+    }
     (void)add_ratio(l, HV_LEVER_FLOPS, hv_arena_printf(l->arena, "%s peak", k->name),
                     k->flops_per_s[l->job->precision] / HV_TFLOPS);
     (void)add_ratio(l, HV_LEVER_HBM, hv_arena_printf(l->arena, "%s memory speed", k->name),
@@ -432,8 +467,9 @@ static void add_kind(struct list *l, size_t i)
 static void add_cluster(struct list *l)
 {
     const struct hv_cluster *c = l->cluster;
-    for (size_t i = 0; i < c->n_groups && i < MAX_PLACES; i++)
+    for (size_t i = 0; i < c->n_groups && i < MAX_PLACES; i++) {
         add_group(l, i);
+    }
     (void)add_ratio(l, HV_LEVER_NETWORK, "network", c->network_bytes_per_s / HV_GBPS);
     for (size_t i = 0; i < c->n_links && i < MAX_PLACES; i++) {
         size_t before = l->v.n;
@@ -442,8 +478,9 @@ static void add_cluster(struct list *l)
                         c->links[i].bytes_per_s / HV_GBPS);
         place_last(l, before, i);
     }
-    for (size_t i = 0; i < c->n_kinds && i < MAX_PLACES; i++)
+    for (size_t i = 0; i < c->n_kinds && i < MAX_PLACES; i++) {
         add_kind(l, i);
+    }
 }
 
 enum hv_status hv_levers_read(struct hv_session *s, uint32_t row, struct hv_levers *out,
@@ -451,8 +488,9 @@ enum hv_status hv_levers_read(struct hv_session *s, uint32_t row, struct hv_leve
 {
     *out = (struct hv_levers){.row = row};
     const struct hv_plan *p = hv_session_plan(s, row, err);
-    if (p == NULL)
+    if (p == NULL) {
         return err != NULL && err->status != HV_OK ? err->status : HV_ENO;
+    }
     struct list l = {.arena = &out->arena,
                      .plan = p,
                      .cluster = s->inputs.cluster.cluster,
@@ -480,8 +518,10 @@ void hv_levers_free(struct hv_levers *l)
 const struct hv_lever *hv_levers_find(const struct hv_levers *l, enum hv_lever_kind kind, size_t i,
                                       size_t j)
 {
-    for (size_t k = 0; k < l->n; k++)
-        if (l->items[k].kind == kind && l->items[k].i == i && l->items[k].j == j)
+    for (size_t k = 0; k < l->n; k++) {
+        if (l->items[k].kind == kind && l->items[k].i == i && l->items[k].j == j) {
             return &l->items[k];
+        }
+    }
     return NULL;
 }

@@ -12,8 +12,9 @@
 /* The plan as a tree that may be changed in place; what it claims is no longer true. */
 static void own_plan(struct hv__trial *t)
 {
-    if (t->plan_changed)
+    if (t->plan_changed) {
         return;
+    }
     json_t *tree = hv_plan_to_json(t->base, NULL, NULL, NULL);
     json_object_del(tree, "claimed");
     json_decref(t->plan);
@@ -34,23 +35,27 @@ static json_t *stage_at(struct hv__trial *t, size_t i, size_t k)
 /* The same member in every stage. */
 static void set_stages(struct hv__trial *t, const char *key, json_t *value)
 {
-    for (size_t i = 0; i < t->base->n_replicas; i++)
-        for (size_t k = 0; k < t->base->replicas[i].n_stages; k++)
+    for (size_t i = 0; i < t->base->n_replicas; i++) {
+        for (size_t k = 0; k < t->base->replicas[i].n_stages; k++) {
             json_object_set(stage_at(t, i, k), key, value);
+        }
+    }
     json_decref(value);
 }
 
 /* The stage of ZeRO alone; the other members of a written object stay. */
 static void set_zero(struct hv__trial *t, int stage)
 {
-    for (size_t i = 0; i < t->base->n_replicas; i++)
+    for (size_t i = 0; i < t->base->n_replicas; i++) {
         for (size_t k = 0; k < t->base->replicas[i].n_stages; k++) {
             json_t *at = stage_at(t, i, k), *zero = json_object_get(at, "zero");
-            if (json_is_object(zero))
+            if (json_is_object(zero)) {
                 json_object_set_new(zero, "stage", json_integer(stage));
-            else
+            } else {
                 json_object_set_new(at, "zero", json_integer(stage));
+            }
         }
+    }
 }
 
 static int64_t micro_batches(struct hv__trial *t, size_t i)
@@ -68,9 +73,10 @@ static int micro_size(struct hv__trial *t, size_t i)
 
 static void scale_micro_batches(struct hv__trial *t, double by)
 {
-    for (size_t i = 0; i < t->base->n_replicas; i++)
+    for (size_t i = 0; i < t->base->n_replicas; i++) {
         json_object_set_new(replica_at(t, i), "micro_batches",
                             json_integer((json_int_t)((double)micro_batches(t, i) * by + 0.5)));
+    }
 }
 
 static void set_micro_batch(struct hv__trial *t, double value, double base)
@@ -78,8 +84,9 @@ static void set_micro_batch(struct hv__trial *t, double value, double base)
     json_object_set_new(t->plan, "micro_batch", json_integer((json_int_t)value));
     for (size_t i = 0; i < t->base->n_replicas; i++) {
         json_object_del(replica_at(t, i), "micro_batch");
-        for (size_t k = 0; k < t->base->replicas[i].n_stages; k++)
+        for (size_t k = 0; k < t->base->replicas[i].n_stages; k++) {
             json_object_del(stage_at(t, i, k), "micro_batch");
+        }
     }
     scale_micro_batches(t, base / value);
 }
@@ -132,9 +139,11 @@ enum hv_status hv__trial_turn_plan(struct hv__trial *t, const struct hv_lever *l
 
 static bool is_on(const struct hv_plan *p, const uint32_t *devices, size_t n, uint32_t node)
 {
-    for (size_t i = 0; i < n; i++)
-        if (hv_cluster_node_of(p->cluster, devices[i]) == node)
+    for (size_t i = 0; i < n; i++) {
+        if (hv_cluster_node_of(p->cluster, devices[i]) == node) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -162,14 +171,17 @@ static int lose_copies(struct hv__trial *t, size_t i, uint32_t node)
     for (size_t k = 0; left > 0 && left < r->count && k < r->n_stages; k++) {
         size_t ranks = hv_stage_ranks(r, &r->stages[k]), n = 0;
         uint32_t *kept = hv_xcalloc(r->stages[k].n_devices, sizeof *kept);
-        for (int c = 0; c < r->count; c++)
-            for (size_t d = 0; !lost[c] && d < ranks; d++)
+        for (int c = 0; c < r->count; c++) {
+            for (size_t d = 0; !lost[c] && d < ranks; d++) {
                 kept[n++] = r->stages[k].devices[(size_t)c * ranks + d];
+            }
+        }
         set_devices(t, stage_at(t, i, k), kept, n);
         free(kept);
     }
-    if (left > 0)
+    if (left > 0) {
         json_object_set_new(replica_at(t, i), "count", json_integer(left));
+    }
     free(lost);
     return left;
 }
@@ -179,11 +191,13 @@ static void set_ranks_left(json_t *stage, int left, int size, enum hv_deal deal)
 {
     json_object_set_new(stage, "dp", json_integer(left));
     json_object_del(stage, "shares");
-    if (deal != HV_DEAL_SPLIT || size % left == 0)
+    if (deal != HV_DEAL_SPLIT || size % left == 0) {
         return;
+    }
     json_t *shares = json_array();
-    for (int i = 0; i < left; i++)
+    for (int i = 0; i < left; i++) {
         json_array_append_new(shares, json_integer(size / left + (i < size % left)));
+    }
     json_object_set_new(stage, "shares", shares);
 }
 
@@ -195,12 +209,16 @@ static bool lose_ranks(struct hv__trial *t, size_t i, uint32_t node)
     for (size_t k = 0; k < r->n_stages; k++) {
         const struct hv_stage *s = &r->stages[k];
         size_t dp = s->dp > 1 ? (size_t)s->dp : 1, each = s->n_devices / dp, n = 0;
-        if (!is_on(t->base, s->devices, s->n_devices, node))
+        if (!is_on(t->base, s->devices, s->n_devices, node)) {
             continue;
+        }
         uint32_t *kept = hv_xcalloc(s->n_devices, sizeof *kept);
-        for (size_t d = 0; d < dp; d++)
-            for (size_t x = 0; !is_on(t->base, s->devices + d * each, each, node) && x < each; x++)
+        for (size_t d = 0; d < dp; d++) {
+            for (size_t x = 0; !is_on(t->base, s->devices + d * each, each, node) && x < each;
+                 x++) {
                 kept[n++] = s->devices[d * each + x];
+            }
+        }
         int left = (int)(n / each), size = micro_size(t, i);
         bool enough = left > 0 && (s->deal != HV_DEAL_SPLIT || size >= left);
         if (enough) {
@@ -208,8 +226,9 @@ static bool lose_ranks(struct hv__trial *t, size_t i, uint32_t node)
             set_ranks_left(stage_at(t, i, k), left, size, s->deal);
         }
         free(kept);
-        if (!enough)
+        if (!enough) {
             return false;
+        }
     }
     return true;
 }
@@ -232,14 +251,17 @@ static enum hv_status share_batch(struct hv__trial *t, const int *copies)
     }
     for (size_t i = 0; i < t->base->n_replicas; i++) {
         double n = (double)micro_batches(t, i) * all / left;
-        if (t->base->replicas[i].list == NULL && left < all && copies[i] > 0)
+        if (t->base->replicas[i].list == NULL && left < all && copies[i] > 0) {
             json_object_set_new(replica_at(t, i), "micro_batches",
                                 json_integer((json_int_t)ceil(n - 1e-6)));
+        }
         sum += sequences(t, i) * copies[i];
     }
-    for (size_t i = t->base->n_replicas; i-- > 0;)
-        if (copies[i] == 0)
+    for (size_t i = t->base->n_replicas; i-- > 0;) {
+        if (copies[i] == 0) {
             json_array_remove(json_object_get(t->plan, "replicas"), i);
+        }
+    }
     return hv__trial_set(t, "job.global_batch", json_integer((json_int_t)sum));
 }
 

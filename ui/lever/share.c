@@ -17,8 +17,9 @@ enum hv_status hv_levers_set_layers(const struct hv_levers *l, const struct hv_b
     for (size_t j = 1; j < b->n; j++) {
         first += layers[j - 1];
         const struct hv_lever *x = hv_levers_find(l, HV_LEVER_LAYERS, b->replica, j);
-        if (x == NULL)
+        if (x == NULL) {
             return hv_err_set(err, HV_ENO, "layers cannot be moved freely between these stages");
+        }
         values[x - l->items] = first;
     }
     return HV_OK;
@@ -50,8 +51,9 @@ static enum hv_status share(const struct hv_levers *l, const struct hv_trial *t,
     enum hv_status st =
         hv_eval_balance(v, hv_trial_plan(t), hv_eval_slowest_entry(v), &arena, &b, err);
     int *whole = st == HV_OK ? hv_arena_new(&arena, int, b.n) : NULL;
-    if (st == HV_OK && !hv_balance_whole(&b, SIZE_MAX, whole))
+    if (st == HV_OK && !hv_balance_whole(&b, SIZE_MAX, whole)) {
         st = hv_err_set(err, HV_ENO, "the layers do not fit, however they are shared out");
+    }
     if (st == HV_OK) {
         add_numbers(&b, whole, out);
         st = hv_levers_set_layers(l, &b, whole, values, err);
@@ -66,10 +68,12 @@ enum hv_status hv_levers_share(struct hv_session *s, const struct hv_levers *l, 
     struct hv_trial *t = NULL;
     *out = (struct hv_share){0};
     enum hv_status st = hv_trial_new(s, l, values, false, &t, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = share(l, t, values, out, err);
+    }
     hv_trial_free(t);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_levers_try(s, l, values, false, &out->figures, err);
+    }
     return st;
 }

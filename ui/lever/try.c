@@ -26,18 +26,21 @@ struct hv_figures hv_figures_of(const struct hv_verdict *v)
         .n_violations = v->findings.n};
     for (size_t i = 0; i < v->n_memory; i++) {
         double frac = v->memory[i].peak_bytes / v->memory[i].limit_bytes;
-        if (hv_known(frac) && !(frac <= f.peak_frac))
+        if (hv_known(frac) && !(frac <= f.peak_frac)) {
             f.peak_frac = frac;
+        }
     }
-    if (v->findings.n > 0)
+    if (v->findings.n > 0) {
         (void)snprintf(f.violation, sizeof f.violation, "%s", v->findings.items[0].text);
+    }
     return f;
 }
 
 static void drop(struct hv__trial *t)
 {
-    for (int d = 0; d < HV__INPUTS; d++)
+    for (int d = 0; d < HV__INPUTS; d++) {
         json_decref(t->tree[d]);
+    }
     json_decref(t->plan);
 }
 
@@ -47,17 +50,23 @@ static enum hv_status set_up(struct hv_session *s, const struct hv_levers *l, co
 {
     *t = (struct hv__trial){.s = s, .levers = l, .err = err};
     t->base = hv_session_plan(s, l->row, err);
-    if (t->base == NULL)
+    if (t->base == NULL) {
         return HV_ENO;
-    for (int d = 0; d < HV__INPUTS; d++)
+    }
+    for (int d = 0; d < HV__INPUTS; d++) {
         t->tree[d] = json_incref(s->tree[d]);
+    }
     t->plan = json_incref(hv__session_row_any(s, l->row)->plan);
     enum hv_status st = HV_OK;
-    for (int last = 0; last < 2; last++) /* a failed node last: it takes replicas out of the tree */
-        for (size_t i = 0; st == HV_OK && i < l->n; i++)
+    for (int last = 0; last < 2;
+         last++) { /* a failed node last: it takes replicas out of the tree */
+        for (size_t i = 0; st == HV_OK && i < l->n; i++) {
             if ((l->items[i].kind == HV_LEVER_FAILED) == (last == 1) &&
-                !hv_lever_is_base(&l->items[i], values[i]))
+                !hv_lever_is_base(&l->items[i], values[i])) {
                 st = hv__trial_turn(t, &l->items[i], values[i]);
+            }
+        }
+    }
     return st;
 }
 
@@ -95,17 +104,21 @@ static enum hv_status build(const struct hv__trial *t, struct built *b, struct h
     bool job = t->tree[HV_DOC_JOB] != s->tree[HV_DOC_JOB];
     struct hv_model *model = s->inputs.model.model;
     enum hv_status st = HV_OK;
-    if (cluster)
+    if (cluster) {
         st = hv_cluster_doc_build(&b->cluster, as_json(t->tree[HV_DOC_CLUSTER], "cluster"),
                                   &s->inputs.devices, err);
-    if (st == HV_OK && job)
+    }
+    if (st == HV_OK && job) {
         st = hv_job_doc_build(&b->job, as_json(t->tree[HV_DOC_JOB], "job"), model->max_sequence,
                               err);
+    }
     struct hv_cluster *c = cluster ? b->cluster.cluster : s->inputs.cluster.cluster;
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_plan_doc_build(&b->plan, as_json(t->plan, "plan"), c, err);
-    if (st == HV_OK && (cluster || job))
+    }
+    if (st == HV_OK && (cluster || job)) {
         b->cost = hv_cost_new(c, model, job ? &b->job.job : &s->inputs.job.job);
+    }
     return st;
 }
 
@@ -121,8 +134,9 @@ enum hv_status hv_trial_new(struct hv_session *s, const struct hv_levers *l, con
     struct hv_trial *kept = hv_xcalloc(1, sizeof *kept);
     enum hv_status st = set_up(s, l, values, &t, err);
     *out = NULL;
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = build(&t, &kept->built, err);
+    }
     if (st == HV_OK) {
         struct hv_eval_options o = {.timeline = timeline, .no_bound = !timeline};
         struct built *b = &kept->built;
@@ -130,10 +144,11 @@ enum hv_status hv_trial_new(struct hv_session *s, const struct hv_levers *l, con
                      &kept->verdict, err);
     }
     drop(&t);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         *out = kept;
-    else
+    } else {
         hv_trial_free(kept);
+    }
     return st;
 }
 
@@ -149,8 +164,9 @@ const struct hv_plan *hv_trial_plan(const struct hv_trial *t)
 
 void hv_trial_free(struct hv_trial *t)
 {
-    if (t == NULL)
+    if (t == NULL) {
         return;
+    }
     built_free(&t->built);
     free(t);
 }
@@ -163,15 +179,17 @@ enum hv_status hv_levers_try(struct hv_session *s, const struct hv_levers *l, co
     struct hv_verdict v;
     *out = (struct hv_figures){0};
     enum hv_status st = set_up(s, l, values, &t, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = build(&t, &b, err);
+    }
     if (st == HV_OK) {
         struct hv_eval_options o = {.no_bound = !bound, .failures = true};
         st = hv_eval(b.cost != NULL ? b.cost : hv_session_cost(s), b.plan.plan, &o, &b.arena, &v,
                      err);
     }
-    if (st == HV_OK)
+    if (st == HV_OK) {
         *out = hv_figures_of(&v);
+    }
     built_free(&b);
     drop(&t);
     return st;
@@ -182,11 +200,12 @@ static char *label_of(const struct hv_levers *l, const double *values)
 {
     struct hv_str text = {0};
     hv_str_adds(&text, "what-if:");
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++) {
         if (!hv_lever_is_base(&l->items[i], values[i])) {
             hv_str_addf(&text, "%s %s ", text.n > 8 ? "," : "", l->items[i].name);
             hv_lever_text(&l->items[i], values[i], &text);
         }
+    }
     return text.p;
 }
 
@@ -200,8 +219,9 @@ static enum hv_status accept_plan(struct hv__trial *t, const char *label, struct
     enum hv_status st =
         hv__session_row_add_step(t->s, hv_str_cstr(&name), json_incref(t->plan), label, &id, err);
     hv_str_free(&name);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     hv_session_select(t->s, id);
     hv_str_addf(said, "%splan %s", said->n > 0 ? ", " : "", hv_session_row(t->s, id)->name);
     return HV_OK;
@@ -213,17 +233,21 @@ enum hv_status hv_levers_accept(struct hv_session *s, const struct hv_levers *l,
     struct hv__trial t;
     struct built b = {0};
     enum hv_status st = set_up(s, l, values, &t, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = build(&t, &b, err); /* refused as a whole before the first edit */
+    }
     char *label = label_of(l, values);
-    for (int d = 0; st == HV_OK && d < HV__INPUTS; d++)
+    for (int d = 0; st == HV_OK && d < HV__INPUTS; d++) {
         if (!json_equal(t.tree[d], s->tree[d])) {
             st = hv_session_replace(s, (enum hv_doc)d, json_incref(t.tree[d]), label, err);
-            if (st == HV_OK)
+            if (st == HV_OK) {
                 hv_str_addf(said, "%s%s", said->n > 0 ? ", " : "", hv_doc_name((enum hv_doc)d));
+            }
         }
-    if (st == HV_OK && t.plan_changed)
+    }
+    if (st == HV_OK && t.plan_changed) {
         st = accept_plan(&t, label, said, err);
+    }
     free(label);
     built_free(&b);
     drop(&t);

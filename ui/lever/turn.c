@@ -15,8 +15,9 @@ enum hv_status hv__trial_set(struct hv__trial *t, const char *path, json_t *valu
     json_t *next = NULL;
     enum hv_status st = hv__session_path_parse(&a, path, &p, t->err);
     bool same = st == HV_OK && json_equal(hv__session_path_find(t->tree[p.doc], &p), value);
-    if (st == HV_OK && !same)
+    if (st == HV_OK && !same) {
         st = hv__session_path_change(t->tree[p.doc], &p, HV__SET, value, &next, t->err);
+    }
     if (st == HV_OK && !same) {
         json_decref(t->tree[p.doc]);
         t->tree[p.doc] = next;
@@ -50,14 +51,17 @@ static enum hv_status set_peaks(struct hv__trial *t, const struct hv_device_kind
                                 double by)
 {
     json_t *flops = json_object();
-    for (int i = 0; i < HV_PRECISION_N; i++)
-        if (hv_known(k->flops_per_s[i]))
+    for (int i = 0; i < HV_PRECISION_N; i++) {
+        if (hv_known(k->flops_per_s[i])) {
             json_object_set_new(flops, hv_precision_name((enum hv_precision)i),
                                 number(k->flops_per_s[i] * by / HV_TFLOPS));
+        }
+    }
     enum hv_status st = set_at(t, flops, "cluster.devices[\"%s\"].dense_TFLOPS", as);
-    if (st == HV_OK && hv_known(k->matmul_flops_per_s))
+    if (st == HV_OK && hv_known(k->matmul_flops_per_s)) {
         st = set_at(t, number(k->matmul_flops_per_s * by / HV_TFLOPS),
                     "cluster.devices[\"%s\"].matmul_TFLOPS", as);
+    }
     return st;
 }
 
@@ -68,11 +72,13 @@ static enum hv_status make_slow_kind(struct hv__trial *t, const struct hv_device
     hv_str_addf(name, "%s, %.4g x slower", k->name, by);
     enum hv_status st =
         set_at(t, json_string(k->name), "cluster.devices[\"%s\"].base", hv_str_cstr(name));
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = set_peaks(t, k, hv_str_cstr(name), 1 / by);
-    if (st == HV_OK && hv_known(k->memory_bytes_per_s))
+    }
+    if (st == HV_OK && hv_known(k->memory_bytes_per_s)) {
         st = set_at(t, number(k->memory_bytes_per_s / by / HV_GBPS),
                     "cluster.devices[\"%s\"].bandwidth_GBps", hv_str_cstr(name));
+    }
     return st;
 }
 
@@ -85,14 +91,16 @@ static enum hv_status slow_group(struct hv__trial *t, size_t group, double by)
     for (size_t i = 0; st == HV_OK && i < g->n_slots; i++) {
         const struct hv_device_kind *k = g->slots[i].kind;
         struct hv_str name = {0};
-        if (k->cls == HV_CLASS_CPU)
+        if (k->cls == HV_CLASS_CPU) {
             continue;
+        }
         st = make_slow_kind(t, k, by, &name);
-        if (st == HV_OK && json_is_array(list) && json_array_size(list) == g->n_slots)
+        if (st == HV_OK && json_is_array(list) && json_array_size(list) == g->n_slots) {
             st = set_at(t, json_string(hv_str_cstr(&name)),
                         "cluster.nodes[%zu].devices[%zu].device", group, i);
-        else if (st == HV_OK && !json_is_array(list))
+        } else if (st == HV_OK && !json_is_array(list)) {
             st = set_at(t, json_string(hv_str_cstr(&name)), "cluster.nodes[%zu].device", group);
+        }
         hv_str_free(&name);
     }
     return st;
@@ -101,8 +109,9 @@ static enum hv_status slow_group(struct hv__trial *t, size_t group, double by)
 static enum hv_status set_kind(struct hv__trial *t, const struct hv_lever *l, double value)
 {
     const struct hv_device_kind *k = t->s->inputs.cluster.cluster->kinds[l->i];
-    if (l->kind == HV_LEVER_FLOPS)
+    if (l->kind == HV_LEVER_FLOPS) {
         return set_peaks(t, k, k->name, value / l->base);
+    }
     return set_at(t, number(value), "cluster.devices[\"%s\"].%s", k->name,
                   l->kind == HV_LEVER_MEMORY ? "memory_GiB" : "bandwidth_GBps");
 }

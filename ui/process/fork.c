@@ -41,8 +41,9 @@ static void be_child(const struct hv_apart *a, int fd, pid_t parent)
 #ifdef __linux__
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
-    if (getppid() != parent)
+    if (getppid() != parent) {
         _exit(1);
+    }
     if (null >= 0) {
         (void)dup2(null, STDOUT_FILENO);
         (void)close(null);
@@ -50,10 +51,12 @@ static void be_child(const struct hv_apart *a, int fd, pid_t parent)
     a->work(a->ctx, &text);
     for (size_t at = 0; at < text.n;) {
         ssize_t n = write(fd, text.p + at, text.n - at);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && errno == EINTR) {
             continue;
-        if (n <= 0)
+        }
+        if (n <= 0) {
             _exit(1);
+        }
         at += (size_t)n;
     }
     _exit(0);
@@ -68,21 +71,26 @@ static enum hv_apart_end collect(const struct hv_apart *a, int fd, struct hv_str
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         int ready = poll(&p, 1, POLL_MS);
-        if (ready < 0 && errno != EINTR)
+        if (ready < 0 && errno != EINTR) {
             return HV_APART_DIED;
+        }
         if (ready > 0) {
             ssize_t n = read(fd, buf, sizeof buf);
-            if (n == 0)
+            if (n == 0) {
                 return HV_APART_DONE;
-            if (n > 0)
+            }
+            if (n > 0) {
                 hv_str_add(text, buf, (size_t)n);
-            else if (errno != EINTR)
+            } else if (errno != EINTR) {
                 return HV_APART_DIED;
+            }
         }
-        if (a->cancel && a->cancel(a->cancel_ctx))
+        if (a->cancel && a->cancel(a->cancel_ctx)) {
             return HV_APART_CANCELLED;
-        if (a->limit_s > 0 && now_s() > end_s)
+        }
+        if (a->limit_s > 0 && now_s() > end_s) {
             return HV_APART_LATE;
+        }
     }
 }
 
@@ -92,8 +100,9 @@ enum hv_apart_end hv_apart_run(const struct hv_apart *a, struct hv_str *out)
     int pipe_fd[2], state = 0;
     pid_t parent = getpid();
 
-    if (pipe(pipe_fd) != 0)
+    if (pipe(pipe_fd) != 0) {
         return HV_APART_DIED;
+    }
     (void)fflush(NULL); /* nothing buffered may be written twice */
     pid_t pid = fork();
     if (pid == 0) {
@@ -104,15 +113,19 @@ enum hv_apart_end hv_apart_run(const struct hv_apart *a, struct hv_str *out)
     enum hv_apart_end end = pid > 0 ? collect(a, pipe_fd[0], &text) : HV_APART_DIED;
     (void)close(pipe_fd[0]);
     if (pid > 0) {
-        if (end != HV_APART_DONE)
+        if (end != HV_APART_DONE) {
             (void)kill(pid, SIGKILL);
-        while (waitpid(pid, &state, 0) < 0 && errno == EINTR)
+        }
+        while (waitpid(pid, &state, 0) < 0 && errno == EINTR) {
             continue;
-        if (end == HV_APART_DONE && !(WIFEXITED(state) && WEXITSTATUS(state) == 0))
+        }
+        if (end == HV_APART_DONE && !(WIFEXITED(state) && WEXITSTATUS(state) == 0)) {
             end = HV_APART_DIED;
+        }
     }
-    if (end == HV_APART_DONE)
+    if (end == HV_APART_DONE) {
         hv_str_add(out, hv_str_cstr(&text), text.n);
+    }
     hv_str_free(&text);
     return end;
 }

@@ -38,8 +38,9 @@ void hv__pool_tell(struct hv_pool *p, const struct hv__worker *w, struct hv_pool
     ev.text = ev.text != NULL ? ev.text : "";
     ev.tail = ev.tail != NULL ? ev.tail : "";
     ev.elapsed_s = hv__pool_now(p) - w->started_s;
-    if (p->on_event != NULL)
+    if (p->on_event != NULL) {
         p->on_event(p->ctx, &ev);
+    }
 }
 
 /* An event of a job that never had a process. */
@@ -52,20 +53,23 @@ static void tell_unstarted(struct hv_pool *p, uint32_t id, enum hv_pool_event_ki
                                .seconds = HV_UNKNOWN,
                                .text = text,
                                .tail = ""};
-    if (p->on_event != NULL)
+    if (p->on_event != NULL) {
         p->on_event(p->ctx, &ev);
+    }
 }
 
 struct hv_pool *hv_pool_new(const struct hv_pool_config *config)
 {
     struct hv_pool *p = hv_xcalloc(1, sizeof *p);
     size_t n_args = 0;
-    while (config->argv != NULL && config->argv[n_args] != NULL)
+    while (config->argv != NULL && config->argv[n_args] != NULL) {
         n_args++;
+    }
     if (n_args > 0) {
         p->argv = hv_xcalloc(n_args + 1, sizeof *p->argv);
-        for (size_t i = 0; i < n_args; i++)
+        for (size_t i = 0; i < n_args; i++) {
             p->argv[i] = hv_xstrdup(config->argv[i]);
+        }
     }
     p->n_max = config->n_workers;
     p->on_event = config->on_event;
@@ -76,18 +80,22 @@ struct hv_pool *hv_pool_new(const struct hv_pool_config *config)
 
 void hv_pool_free(struct hv_pool *p)
 {
-    if (p == NULL)
+    if (p == NULL) {
         return;
-    for (size_t i = 0; i < p->workers.n; i++)
+    }
+    for (size_t i = 0; i < p->workers.n; i++) {
         hv__pool_worker_signal(p->workers.items[i], SIGKILL);
+    }
     for (size_t i = 0; i < p->workers.n; i++) {
         hv__pool_worker_reap(p->workers.items[i]);
         hv__pool_worker_free(p->workers.items[i]);
     }
-    for (size_t i = 0; i < p->queue.n; i++)
+    for (size_t i = 0; i < p->queue.n; i++) {
         free(p->queue.items[i].text);
-    for (size_t i = 0; p->argv != NULL && p->argv[i] != NULL; i++)
+    }
+    for (size_t i = 0; p->argv != NULL && p->argv[i] != NULL; i++) {
         free(p->argv[i]);
+    }
     free(p->argv);
     hv_vec_free(&p->workers);
     hv_vec_free(&p->queue);
@@ -108,8 +116,9 @@ uint32_t hv_pool_submit(struct hv_pool *p, const json_t *job, double time_limit_
 {
     struct hv_str text = {0};
     hv_json_write(&text, job, false);
-    while (text.n > 0 && text.p[text.n - 1] == '\n')
+    while (text.n > 0 && text.p[text.n - 1] == '\n') {
         text.n--;
+    }
     hv_str_addc(&text, '\n');
     const char *kind = json_string_value(json_object_get(job, "kind"));
     struct hv__pending pending = {++p->last_id, text.p, text.n, time_limit_s,
@@ -135,8 +144,9 @@ bool hv_pool_send(struct hv_pool *p, uint32_t id, const json_t *line)
 {
     for (size_t i = 0; i < p->workers.n; i++) {
         struct hv__worker *w = p->workers.items[i];
-        if (w->id != id || !w->talks || w->in_fd < 0)
+        if (w->id != id || !w->talks || w->in_fd < 0) {
             continue;
+        }
         memmove(w->job, w->job + w->job_at, w->job_n - w->job_at);
         w->job_n -= w->job_at;
         w->job_at = 0;
@@ -145,8 +155,9 @@ bool hv_pool_send(struct hv_pool *p, uint32_t id, const json_t *line)
     }
     for (size_t i = 0; i < p->queue.n; i++) {
         struct hv__pending *job = &p->queue.items[i];
-        if (job->id != id || !job->talks)
+        if (job->id != id || !job->talks) {
             continue;
+        }
         append_line(&job->text, &job->n, line);
         return true;
     }
@@ -157,20 +168,22 @@ bool hv_pool_send(struct hv_pool *p, uint32_t id, const json_t *line)
 static void ask_to_end(struct hv_pool *p, struct hv__worker *w)
 {
     w->cancelled = true;
-    if (hv_known(w->kill_s))
+    if (hv_known(w->kill_s)) {
         return;
+    }
     w->kill_s = hv__pool_now(p) + HV_POOL_KILL_AFTER_S;
     hv__pool_worker_signal(w, SIGTERM);
 }
 
 bool hv_pool_cancel(struct hv_pool *p, uint32_t id)
 {
-    for (size_t i = 0; i < p->workers.n; i++)
+    for (size_t i = 0; i < p->workers.n; i++) {
         if (p->workers.items[i]->id == id) {
             ask_to_end(p, p->workers.items[i]);
             return true;
         }
-    for (size_t i = 0; i < p->queue.n; i++)
+    }
+    for (size_t i = 0; i < p->queue.n; i++) {
         if (p->queue.items[i].id == id) {
             free(p->queue.items[i].text);
             memmove(&p->queue.items[i], &p->queue.items[i + 1],
@@ -179,6 +192,7 @@ bool hv_pool_cancel(struct hv_pool *p, uint32_t id)
             tell_unstarted(p, id, HV_POOL_CANCELLED, "cancelled before it was started");
             return true;
         }
+    }
     return false;
 }
 
@@ -192,10 +206,12 @@ size_t hv_pool_fds(const struct hv_pool *p, struct pollfd *out, size_t cap)
                                       {.fd = w->err_fd, .events = POLLIN}};
         for (size_t j = 0; j < HV_COUNT(rows); j++) {
             bool nothing = j == 0 && w->job_at == w->job_n; /* a talk that waits for its turn */
-            if (rows[j].fd < 0 || nothing)
+            if (rows[j].fd < 0 || nothing) {
                 continue;
-            if (n < cap)
+            }
+            if (n < cap) {
                 out[n] = rows[j];
+            }
             n++;
         }
     }
@@ -205,8 +221,9 @@ size_t hv_pool_fds(const struct hv_pool *p, struct pollfd *out, size_t cap)
 /* Milliseconds from now to a clock time, rounded up; −1 when there is none. */
 static int until_ms(double now_s, double at_s)
 {
-    if (!hv_known(at_s))
+    if (!hv_known(at_s)) {
         return -1;
+    }
     double ms = ceil((at_s - now_s) * 1e3);
     return ms < 0 ? 0 : (ms > (double)INT_MAX ? INT_MAX : (int)ms);
 }
@@ -218,16 +235,19 @@ static int sooner(int a, int b)
 
 int hv_pool_timeout_ms(const struct hv_pool *p)
 {
-    if (p->queue.n > 0 && p->workers.n < p->n_max)
+    if (p->queue.n > 0 && p->workers.n < p->n_max) {
         return 0;
+    }
     int ms = -1;
     double now = hv__pool_now(p);
     for (size_t i = 0; i < p->workers.n; i++) {
         const struct hv__worker *w = p->workers.items[i];
-        if (!w->killed)
+        if (!w->killed) {
             ms = sooner(ms, until_ms(now, hv_known(w->kill_s) ? w->kill_s : w->limit_s));
-        if (w->out_fd < 0 || w->killed || hv_known(w->kill_s))
+        }
+        if (w->out_fd < 0 || w->killed || hv_known(w->kill_s)) {
             ms = sooner(ms, END_CHECK_MS);
+        }
     }
     return ms;
 }
@@ -236,19 +256,20 @@ static void write_job(struct hv__worker *w)
 {
     while (w->in_fd >= 0 && w->job_at < w->job_n) {
         ssize_t n = send(w->in_fd, w->job + w->job_at, w->job_n - w->job_at, MSG_NOSIGNAL);
-        if (n > 0)
+        if (n > 0) {
             w->job_at += (size_t)n;
-        else if (n < 0 && errno == EINTR)
+        } else if (n < 0 && errno == EINTR) {
             continue;
-        else if (n < 0 && errno == EAGAIN)
+        } else if (n < 0 && errno == EAGAIN) {
             return;
-        else {
+        } else {
             w->talks = false; /* it does not want to hear more: its output will say why */
             break;
         }
     }
-    if (!w->talks)
+    if (!w->talks) {
         hv__pool_close(&w->in_fd);
+    }
 }
 
 /* Reads until there is nothing now, at most `limit` bytes; closes the descriptor at its end. */
@@ -258,19 +279,22 @@ static void read_from(struct hv_pool *p, struct hv__worker *w, int *fd, size_t l
     size_t total = 0;
     while (*fd >= 0 && total < limit) {
         ssize_t n = read(*fd, buf, sizeof buf);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && errno == EINTR) {
             continue;
-        if (n < 0 && errno == EAGAIN)
+        }
+        if (n < 0 && errno == EAGAIN) {
             return;
+        }
         if (n <= 0) {
             hv__pool_close(fd);
             return;
         }
         total += (size_t)n;
-        if (fd == &w->err_fd)
+        if (fd == &w->err_fd) {
             hv__pool_worker_take_stderr(w, buf, (size_t)n);
-        else
+        } else {
             hv__pool_worker_take(p, w, buf, (size_t)n);
+        }
     }
 }
 
@@ -291,14 +315,16 @@ static void enforce_limits(struct hv_pool *p, struct hv__worker *w)
 /* True when the worker is gone; its last event has been reported then. */
 static bool finish(struct hv_pool *p, struct hv__worker *w)
 {
-    if (!hv__pool_worker_has_ended(w))
+    if (!hv__pool_worker_has_ended(w)) {
         return false;
+    }
     hv__pool_worker_signal(w, SIGKILL); /* what it left behind in its group */
     read_from(p, w, &w->out_fd, SIZE_MAX);
     read_from(p, w, &w->err_fd, SIZE_MAX);
     int status = hv__pool_worker_reap(w);
-    if (w->result == NULL && !w->cancelled && status == 0)
+    if (w->result == NULL && !w->cancelled && status == 0) {
         hv__pool_worker_take_rest(p, w);
+    }
     hv__pool_worker_conclude(p, w, status);
     return true;
 }

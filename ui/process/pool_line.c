@@ -24,8 +24,9 @@ const char *hv_pool_event_name(enum hv_pool_event_kind k)
 /* The worker's output makes no sense: remember why and end it. */
 static void distrust(struct hv__worker *w, const char *what, const char *line, size_t n)
 {
-    if (w->broken.n > 0)
+    if (w->broken.n > 0) {
         return;
+    }
     hv_str_addf(&w->broken, "the worker wrote %s", what);
     if (line != NULL) {
         hv_str_adds(&w->broken, ": \"");
@@ -64,13 +65,16 @@ static void report(struct hv_pool *p, struct hv__worker *w, json_t *event, const
         {"bound", "iteration_s", HV_POOL_BOUND}, {"log", "", HV_POOL_LOG},
         {"answer", "", HV_POOL_ANSWER},
     };
-    if (strcmp(name, "result") == 0)
+    if (strcmp(name, "result") == 0) {
         keep(&w->result, event);
-    if (strcmp(name, "error") == 0)
+    }
+    if (strcmp(name, "error") == 0) {
         keep(&w->error, event);
+    }
     for (size_t i = 0; i < HV_COUNT(rows); i++) {
-        if (strcmp(name, rows[i].name) != 0)
+        if (strcmp(name, rows[i].name) != 0) {
             continue;
+        }
         double frac = number_of(event, "frac");
         hv__pool_tell(p, w,
                       (struct hv_pool_event){.kind = rows[i].kind,
@@ -83,20 +87,23 @@ static void report(struct hv_pool *p, struct hv__worker *w, json_t *event, const
 
 static void take_line(struct hv_pool *p, struct hv__worker *w, const char *line, size_t n)
 {
-    while (n > 0 && (line[n - 1] == '\r' || line[n - 1] == ' '))
+    while (n > 0 && (line[n - 1] == '\r' || line[n - 1] == ' ')) {
         n--;
-    if (n == 0 || w->broken.n > 0)
+    }
+    if (n == 0 || w->broken.n > 0) {
         return;
+    }
     struct hv_json json = {0};
     if (hv_json_parse(&json, line, n, "worker", NULL) != HV_OK) {
         distrust(w, "a line that is no JSON value", line, n);
         return;
     }
     const char *name = json_string_value(json_object_get(json.root, "event"));
-    if (name == NULL)
+    if (name == NULL) {
         distrust(w, "a line that is no event", line, n);
-    else
+    } else {
         report(p, w, json.root, name);
+    }
     hv_json_free(&json);
 }
 
@@ -126,8 +133,9 @@ void hv__pool_worker_take(struct hv_pool *p, struct hv__worker *w, const char *b
 
 void hv__pool_worker_take_rest(struct hv_pool *p, struct hv__worker *w)
 {
-    if (w->line.n > 0)
+    if (w->line.n > 0) {
         take_line(p, w, hv_str_cstr(&w->line), w->line.n);
+    }
     hv_str_clear(&w->line);
 }
 
@@ -147,11 +155,12 @@ void hv__pool_worker_take_stderr(struct hv__worker *w, const char *bytes, size_t
 /* "ended by signal 11 (Segmentation fault)" or "ended with status 3". */
 static void describe_end(struct hv_str *out, int status)
 {
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status)) {
         hv_str_addf(out, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    else
+    } else {
         hv_str_addf(out, "ended with status %d%s", WEXITSTATUS(status),
                     WEXITSTATUS(status) == 127 ? " (its program could not be started)" : "");
+    }
 }
 
 void hv__pool_worker_conclude(struct hv_pool *p, struct hv__worker *w, int status)

@@ -23,8 +23,9 @@ struct ends {
 
 void hv__pool_close(int *fd)
 {
-    if (*fd >= 0)
+    if (*fd >= 0) {
         close(*fd);
+    }
     *fd = -1;
 }
 
@@ -53,8 +54,9 @@ static bool open_ends(struct ends e[3])
     for (int i = 0; i < 3; i++) {
         /* a pipe's first descriptor is the reader: ours, for what the worker writes */
         if ((i == 0 ? socketpair(AF_UNIX, SOCK_STREAM, 0, fd) : pipe(fd)) != 0 ||
-            !set_up(&e[i], fd[0], fd[1]))
+            !set_up(&e[i], fd[0], fd[1])) {
             return false;
+        }
     }
     return true;
 }
@@ -76,12 +78,14 @@ static int spawn(struct hv_pool *p, const struct ends e[3], pid_t *pid)
     sigemptyset(&none);
     sigemptyset(&all);
     const int ours_to_reset[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGXFSZ};
-    for (size_t i = 0; i < HV_COUNT(ours_to_reset); i++)
+    for (size_t i = 0; i < HV_COUNT(ours_to_reset); i++) {
         sigaddset(&all, ours_to_reset[i]);
+    }
     posix_spawn_file_actions_init(&files);
     posix_spawnattr_init(&attr);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         posix_spawn_file_actions_adddup2(&files, e[i].theirs, i);
+    }
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
     posix_spawnattr_setpgroup(&attr, 0);
@@ -113,8 +117,9 @@ enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
     w->in_fd = e[0].ours;
     w->out_fd = e[1].ours;
     w->err_fd = e[2].ours;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         hv__pool_close(&e[i].theirs);
+    }
     w->job = job->text;
     w->job_n = job->n;
     w->talks = job->talks;
@@ -129,8 +134,9 @@ enum hv_status hv__pool_worker_start(struct hv_pool *p, struct hv__pending *job,
 void hv__pool_worker_signal(const struct hv__worker *w, int signal)
 {
     /* its whole group: what a worker started must not keep our pipes open */
-    if (kill(-w->pid, signal) != 0)
+    if (kill(-w->pid, signal) != 0) {
         kill(w->pid, signal);
+    }
 }
 
 bool hv__pool_worker_has_ended(const struct hv__worker *w)
@@ -143,8 +149,9 @@ bool hv__pool_worker_has_ended(const struct hv__worker *w)
 int hv__pool_worker_reap(const struct hv__worker *w)
 {
     int status = 0;
-    while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
+    while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR) {
         continue;
+    }
     return status;
 }
 

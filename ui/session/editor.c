@@ -31,8 +31,9 @@ const char *hv_editor_command(void)
     static const char *const names[] = {"VISUAL", "EDITOR"};
     for (size_t i = 0; i < HV_COUNT(names); i++) {
         const char *value = getenv(names[i]);
-        if (value != NULL && value[0] != '\0')
+        if (value != NULL && value[0] != '\0') {
             return value;
+        }
     }
     return "vi";
 }
@@ -50,8 +51,9 @@ static void hand_over(struct sigaction *old)
 
 static void take_back(const struct sigaction *old)
 {
-    for (size_t i = 0; i < HV_COUNT(keyboard); i++)
+    for (size_t i = 0; i < HV_COUNT(keyboard); i++) {
         (void)sigaction(keyboard[i].signo, &old[i], NULL);
+    }
 }
 
 /* The shell splits the command; the path is an argument and is not looked into. */
@@ -61,8 +63,9 @@ static int start(const char *command, const char *path, pid_t *pid)
     posix_spawnattr_t attr;
     sigset_t untouched;
     (void)sigemptyset(&untouched);
-    for (size_t i = 0; i < HV_COUNT(keyboard); i++)
+    for (size_t i = 0; i < HV_COUNT(keyboard); i++) {
         (void)sigaddset(&untouched, keyboard[i].signo);
+    }
     (void)sigaddset(&untouched, SIGPIPE);
     (void)posix_spawnattr_init(&attr);
     (void)posix_spawnattr_setsigdefault(&attr, &untouched);
@@ -82,8 +85,9 @@ static int start(const char *command, const char *path, pid_t *pid)
 
 enum hv_status hv_editor_run(const char *path, struct hv_err *err)
 {
-    if (access(path, R_OK) != 0)
+    if (access(path, R_OK) != 0) {
         return hv_err_set(err, HV_EIO, "%s: %s", path, strerror(errno));
+    }
     return hv_editor_call(hv_editor_command(), path, err);
 }
 
@@ -94,16 +98,20 @@ enum hv_status hv_editor_call(const char *command, const char *path, struct hv_e
     int status = 0;
     hand_over(old);
     int rc = start(command, path, &pid);
-    while (rc == 0 && waitpid(pid, &status, 0) < 0)
+    while (rc == 0 && waitpid(pid, &status, 0) < 0) {
         rc = errno == EINTR ? 0 : errno;
+    }
     take_back(old);
-    if (rc != 0)
+    if (rc != 0) {
         return hv_err_set(err, HV_EIO, "cannot start the editor \"%s\": %s", command, strerror(rc));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND) {
         return hv_err_set(err, HV_EIO,
                           "there is no editor \"%s\"; set VISUAL or EDITOR to one that is there",
                           command);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         return hv_err_set(err, HV_EIO, "the editor \"%s\" ended with an error", command);
+    }
     return HV_OK;
 }

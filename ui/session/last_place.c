@@ -14,12 +14,14 @@
 static bool last_file(const char *state_dir, bool make, struct hv_str *out)
 {
     enum hv_status st = HV_OK;
-    if (state_dir != NULL)
+    if (state_dir != NULL) {
         hv_str_adds(out, state_dir);
-    else
+    } else {
         st = hv_user_dir(out, HV_DIR_STATE, NULL);
-    if (st == HV_OK && make)
+    }
+    if (st == HV_OK && make) {
         st = hv_file_mkdirs(hv_str_cstr(out), NULL);
+    }
     hv_str_adds(out, "/last.json");
     return st == HV_OK;
 }
@@ -33,8 +35,9 @@ static json_t *read_last(const char *state_dir)
         hv_file_read(hv_str_cstr(&file), &text, NULL) == HV_OK &&
         hv_json_parse(&json, hv_str_cstr(&text), text.n, hv_str_cstr(&file), NULL) == HV_OK) {
         const char *format = json_string_value(json_object_get(json.root, "format"));
-        if (format != NULL && strcmp(format, FORMAT) == 0)
+        if (format != NULL && strcmp(format, FORMAT) == 0) {
             root = json_incref(json.root);
+        }
     }
     hv_json_free(&json);
     hv_str_free(&text);
@@ -48,8 +51,9 @@ bool hv_session_last_workspace(const char *state_dir, struct hv_str *out)
     const char *path = json_string_value(json_object_get(root, "workspace"));
     struct stat st;
     bool there = path != NULL && path[0] == '/' && stat(path, &st) == 0;
-    if (there)
+    if (there) {
         hv_str_adds(out, path);
+    }
     json_decref(root);
     return there;
 }
@@ -68,11 +72,14 @@ bool hv_session_last_place(struct hv_session *s, struct hv_str *screen)
     const char *name = json_string_value(json_object_get(root, "screen"));
     const char *plan = json_string_value(json_object_get(root, "plan"));
     bool same = path != NULL && name != NULL && own_path(s, here) && strcmp(path, here) == 0;
-    for (size_t i = 0; same && plan != NULL && i < s->shown.n; i++)
-        if (strcmp(s->shown.items[i]->name, plan) == 0)
+    for (size_t i = 0; same && plan != NULL && i < s->shown.n; i++) {
+        if (strcmp(s->shown.items[i]->name, plan) == 0) {
             hv_session_select(s, s->shown.items[i]->id);
-    if (same)
+        }
+    }
+    if (same) {
         hv_str_adds(screen, name);
+    }
     json_decref(root);
     return same;
 }
@@ -85,16 +92,18 @@ void hv_session_last_keep(const struct hv_session *s, const char *screen)
         const struct hv_row *row = hv_session_row(s, hv_session_selected(s));
         json_t *root =
             json_pack("{s:s,s:s,s:s}", "format", FORMAT, "workspace", here, "screen", screen);
-        if (root != NULL && row != NULL)
+        if (root != NULL && row != NULL) {
             json_object_set_new(root, "plan", json_string(row->name));
+        }
         hv_json_write(&text, root, true);
         json_decref(root);
         /* most often it is the place of the last time: leaving waits for no disk then. Nobody is
          * harmed when a place is not kept */
         bool known = hv_file_read(hv_str_cstr(&file), &old, NULL) == HV_OK &&
                      strcmp(hv_str_cstr(&old), hv_str_cstr(&text)) == 0;
-        if (!known)
+        if (!known) {
             (void)!hv_file_write_soon(hv_str_cstr(&file), hv_str_cstr(&text), text.n, NULL);
+        }
     }
     hv_str_free(&file);
     hv_str_free(&old);

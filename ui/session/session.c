@@ -23,8 +23,9 @@ double hv_session_now_s(const struct hv_session *s)
 
 double hv__session_now(const struct hv_session *s)
 {
-    if (s->env.now_s != NULL)
+    if (s->env.now_s != NULL) {
         return s->env.now_s(s->env.ctx);
+    }
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -40,8 +41,9 @@ void hv__session_touch(struct hv_session *s)
 {
     hv__session_moved(s);
     s->edited_s = hv__session_now(s);
-    if (!hv_known(s->unsafe_s))
+    if (!hv_known(s->unsafe_s)) {
         s->unsafe_s = s->edited_s;
+    }
 }
 
 void hv__session_set_text(char **slot, const char *text)
@@ -80,8 +82,9 @@ static void free_session(struct hv_session *s)
     hv_pool_free(s->pool);
     hv__session_lua_free(s);
     hv__session_journal_free(s);
-    for (size_t i = 0; i < s->rows.n; i++)
+    for (size_t i = 0; i < s->rows.n; i++) {
         hv__session_row_free(s->rows.items[i]);
+    }
     hv_vec_free(&s->rows);
     hv_vec_free(&s->shown);
     for (int d = 0; d < HV_DOC_N; d++) {
@@ -117,19 +120,22 @@ static void take_trees(struct hv_session *s, bool saved)
     const struct hv_json *docs[HV__INPUTS] = {&s->inputs.cluster.json, &s->inputs.model.json,
                                               &s->inputs.job.json};
     json_t *list = json_object_get(s->workspace.json.root, "strategies");
-    for (int d = 0; d < HV__INPUTS; d++)
+    for (int d = 0; d < HV__INPUTS; d++) {
         s->tree[d] = json_incref(docs[d]->root);
+    }
     s->tree[HV_DOC_STRATEGIES] = json_is_array(list) ? json_incref(list) : json_array();
-    for (int d = 0; d < HV_DOC_N; d++)
+    for (int d = 0; d < HV_DOC_N; d++) {
         s->saved_tree[d] = saved ? json_incref(s->tree[d]) : NULL;
+    }
 }
 
 static const char *base_name(const char *path, size_t *n)
 {
     const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
     *n = strlen(base);
-    if (*n > 5 && strcmp(base + *n - 5, ".json") == 0)
+    if (*n > 5 && strcmp(base + *n - 5, ".json") == 0) {
         *n -= 5;
+    }
     return base;
 }
 
@@ -145,12 +151,15 @@ static enum hv_status load_plan(const struct hv_session *s, const struct hv_work
     struct hv_json json = {0};
     hv_workspace_resolve(&s->workspace, ref->name, &path);
     enum hv_status st = hv_file_read(hv_str_cstr(&path), &text, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_json_parse(&json, hv_str_cstr(&text), text.n, hv_str_cstr(&path), err);
-    if (st == HV_OK && !json_is_object(json.root))
+    }
+    if (st == HV_OK && !json_is_object(json.root)) {
         st = hv_err_set(err, HV_EINPUT, "%.200s: expected a plan object", hv_str_cstr(&path));
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         *out = json_incref(json.root);
+    }
     hv_json_free(&json);
     hv_str_free(&path);
     hv_str_free(&text);
@@ -174,13 +183,15 @@ static void add_plan_row(struct hv_session *s, const struct hv_workspace_ref *re
         name = hv_str_cstr(&own);
     }
     char *fresh = name != NULL ? hv_xstrdup(name) : NULL;
-    for (size_t i = 0; fresh != NULL && i < s->rows.n; i++)
+    for (size_t i = 0; fresh != NULL && i < s->rows.n; i++) {
         if (strcmp(s->rows.items[i]->name, fresh) == 0) {
             free(fresh);
             fresh = NULL;
         }
-    if (fresh == NULL)
+    }
+    if (fresh == NULL) {
         fresh = hv__session_row_fresh_name(s, strategy != NULL ? strategy : "plan");
+    }
     struct hv__row *r = hv__session_row_new(s, fresh, strategy != NULL ? strategy : "");
     r->pub.state = st == HV_OK ? HV_ROW_DONE : HV_ROW_FAILED;
     hv__session_set_text(&r->reason, err.text);
@@ -195,12 +206,14 @@ static void add_plan_row(struct hv_session *s, const struct hv_workspace_ref *re
 
 static void finish_opening(struct hv_session *s)
 {
-    for (size_t i = 0; i < s->workspace.n_plans; i++)
+    for (size_t i = 0; i < s->workspace.n_plans; i++) {
         add_plan_row(s, &s->workspace.plans[i]);
+    }
     hv__session_rows_publish(s);
     hv__session_rows_sort(s);
-    if (s->shown.n > 0)
+    if (s->shown.n > 0) {
         s->selected = s->shown.items[0]->id;
+    }
     hv__session_recovery_look(s);
     s->unsafe_s = HV_UNKNOWN;
 }
@@ -210,10 +223,11 @@ static enum hv_status own_sample(struct hv_session *s, struct hv_str *out, struc
 {
     struct hv_str file = {0}, shipped = {0}, text = {0};
     enum hv_status st = HV_OK;
-    if (s->state_dir != NULL)
+    if (s->state_dir != NULL) {
         hv_str_adds(out, s->state_dir);
-    else
+    } else {
         st = hv_user_dir(out, HV_DIR_STATE, err);
+    }
     if (st == HV_OK) {
         hv_str_adds(out, "/sample");
         hv_str_addf(&file, "%s/workspace.json", hv_str_cstr(out));
@@ -221,8 +235,9 @@ static enum hv_status own_sample(struct hv_session *s, struct hv_str *out, struc
             (st = hv_data_path(&shipped, "samples/workspaces/mixed/workspace.json", err)) ==
                 HV_OK &&
             (st = hv_file_read(hv_str_cstr(&shipped), &text, err)) == HV_OK &&
-            (st = hv_file_mkdirs(hv_str_cstr(out), err)) == HV_OK)
+            (st = hv_file_mkdirs(hv_str_cstr(out), err)) == HV_OK) {
             st = hv_file_write(hv_str_cstr(&file), hv_str_cstr(&text), text.n, err);
+        }
         s->first = st == HV_OK && text.n > 0;
     }
     hv_str_free(&file);
@@ -236,14 +251,16 @@ static void take_path(struct hv_session *s, const char *path)
 {
     struct stat st;
     size_t n = 0;
-    if (strcmp(path, "-") == 0 || stat(path, &st) != 0)
+    if (strcmp(path, "-") == 0 || stat(path, &st) != 0) {
         return;
+    }
     const char *base = base_name(path, &n);
     s->single_file = !S_ISDIR(st.st_mode) && strcmp(base, "workspace.json") != 0;
-    if (S_ISDIR(st.st_mode) || s->single_file)
+    if (S_ISDIR(st.st_mode) || s->single_file) {
         s->path = hv_xstrdup(path);
-    else
+    } else {
         s->path = hv_xstrdup(s->workspace.folder);
+    }
 }
 
 enum hv_status hv_session_open(struct hv_session **out, const char *path,
@@ -257,10 +274,12 @@ enum hv_status hv_session_open(struct hv_session **out, const char *path,
         st = own_sample(s, &sample, err);
         path = hv_str_cstr(&sample);
     }
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_workspace_read(&s->workspace, path, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_workspace_inputs(&s->workspace, &s->inputs, err);
+    }
     if (st != HV_OK) {
         free_session(s);
         hv_str_free(&sample);
@@ -271,8 +290,9 @@ enum hv_status hv_session_open(struct hv_session **out, const char *path,
     s->name = hv_xstrdup(s->workspace.name);
     const struct hv_workspace_ref *refs[HV__INPUTS] = {&s->workspace.cluster, &s->workspace.model,
                                                        &s->workspace.job};
-    for (int d = 0; d < HV__INPUTS; d++)
+    for (int d = 0; d < HV__INPUTS; d++) {
         s->ref[d] = refs[d]->name != NULL ? hv_xstrdup(refs[d]->name) : NULL;
+    }
     take_trees(s, true);
     finish_opening(s);
     hv_str_free(&sample);
@@ -291,8 +311,9 @@ enum hv_status hv_session_new(struct hv_session **out, const char *cluster, cons
         free_session(s);
         return st;
     }
-    for (int d = 0; d < HV__INPUTS; d++)
+    for (int d = 0; d < HV__INPUTS; d++) {
         s->ref[d] = refs[d] != NULL ? hv_xstrdup(refs[d]) : NULL;
+    }
     s->name = hv_xstrdup("new");
     take_trees(s, true);
     finish_opening(s);
@@ -302,19 +323,22 @@ enum hv_status hv_session_new(struct hv_session **out, const char *cluster, cons
 
 void hv_session_close(struct hv_session *s)
 {
-    if (s == NULL)
+    if (s == NULL) {
         return;
+    }
     hv__session_recovery_remove(s);
     free_session(s);
 }
 
 void hv_session_abandon(struct hv_session *s)
 {
-    if (s == NULL)
+    if (s == NULL) {
         return;
+    }
     enum hv_status st = HV_OK;
-    if (hv_session_dirty(s))
+    if (hv_session_dirty(s)) {
         st = hv_session_autosave(s, NULL);
+    }
     (void)st; /* nobody is left to be told */
     free_session(s);
 }
@@ -352,8 +376,9 @@ static int clock_timeout_ms(const struct hv_session *s)
     for (size_t i = 0; hv_pool_n_running(s->pool) > 0 && i < s->rows.n; i++) {
         const struct hv_row *r = &s->rows.items[i]->pub;
         double left_s = r->started_s + r->elapsed_s + 1e-3 * RUNNING_MS - now;
-        if (r->state == HV_ROW_RUNNING && !(left_s >= first_s))
+        if (r->state == HV_ROW_RUNNING && !(left_s >= first_s)) {
             first_s = left_s;
+        }
     }
     return hv_known(first_s) ? (first_s > 0 ? (int)ceil(first_s * 1e3) : 0) : -1;
 }
@@ -364,17 +389,20 @@ int hv_session_timeout_ms(const struct hv_session *s)
                  clock_timeout_ms(s), s->lua.pool != NULL ? hv_pool_timeout_ms(s->lua.pool) : -1,
                  hv__session_draw_timeout_ms(s)};
     int ms = -1;
-    for (size_t i = 0; i < HV_COUNT(all); i++)
-        if (all[i] >= 0 && (ms < 0 || all[i] < ms))
+    for (size_t i = 0; i < HV_COUNT(all); i++) {
+        if (all[i] >= 0 && (ms < 0 || all[i] < ms)) {
             ms = all[i];
+        }
+    }
     return ms;
 }
 
 bool hv_session_tick(struct hv_session *s)
 {
     hv_pool_poll(s->pool);
-    if (s->lua.pool != NULL)
+    if (s->lua.pool != NULL) {
         hv_pool_poll(s->lua.pool);
+    }
     hv__session_draw_tick(s);
     double now = hv__session_now(s);
     for (size_t i = 0; i < s->rows.n; i++) {
@@ -385,8 +413,9 @@ bool hv_session_tick(struct hv_session *s)
             hv__session_moved(s);
         }
     }
-    if (s->sort_due)
+    if (s->sort_due) {
         hv__session_rows_sort(s);
+    }
     hv__session_recovery_tick(s);
     bool moved = s->moved;
     s->moved = false;

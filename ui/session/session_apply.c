@@ -12,8 +12,9 @@ static enum hv_status apply_plan(struct hv_session *s, const json_t *command, st
     const json_t *plan = json_object_get(command, "plan");
     uint32_t id = 0;
 
-    if (name == NULL || !json_is_object(plan))
+    if (name == NULL || !json_is_object(plan)) {
         return hv_err_set(err, HV_EUSAGE, "a plan command needs a name and a plan");
+    }
     json_t *copy =
         json_object(); /* with the format in front, which a table at the prompt may lack */
     json_object_set_new(copy, "format", json_string("hetviz.plan/1"));
@@ -27,16 +28,21 @@ static enum hv_status apply_one(struct hv_session *s, const json_t *command, str
     const char *path = json_string_value(json_object_get(command, "path"));
     json_t *value = json_object_get(command, "value");
 
-    if (what != NULL && strcmp(what, "plan") == 0)
+    if (what != NULL && strcmp(what, "plan") == 0) {
         return apply_plan(s, command, err);
-    if (what == NULL || path == NULL)
+    }
+    if (what == NULL || path == NULL) {
         return hv_err_set(err, HV_EUSAGE, "a command needs what to do and a key path");
-    if (strcmp(what, "remove") == 0)
+    }
+    if (strcmp(what, "remove") == 0) {
         return hv_session_remove(s, path, err);
-    if (value != NULL && strcmp(what, "set") == 0)
+    }
+    if (value != NULL && strcmp(what, "set") == 0) {
         return hv_session_set(s, path, json_deep_copy(value), err);
-    if (value != NULL && strcmp(what, "insert") == 0)
+    }
+    if (value != NULL && strcmp(what, "insert") == 0) {
         return hv_session_insert(s, path, json_deep_copy(value), err);
+    }
     return hv_err_set(err, HV_EUSAGE,
                       "expected set, insert or remove with a value, found \"%.40s\"", what);
 }
@@ -47,8 +53,9 @@ enum hv_status hv_session_apply(struct hv_session *s, const json_t *commands, si
     *n_done = 0;
     for (size_t i = 0; i < json_array_size(commands); i++) {
         enum hv_status st = apply_one(s, json_array_get(commands, i), err);
-        if (st != HV_OK)
+        if (st != HV_OK) {
             return st;
+        }
         ++*n_done;
     }
     return HV_OK;

@@ -23,8 +23,9 @@ static void add_line(struct walk *w, const char *verb, const json_t *value)
     if (value != NULL) {
         hv_str_addc(&w->lines, ' ');
         hv_json_write(&w->lines, value, false);
-        while (w->lines.n > 0 && w->lines.p[w->lines.n - 1] == '\n')
+        while (w->lines.n > 0 && w->lines.p[w->lines.n - 1] == '\n') {
             w->lines.n--;
+        }
     }
     hv_str_addc(&w->lines, '\n');
     w->n_lines++;
@@ -33,16 +34,18 @@ static void add_line(struct walk *w, const char *verb, const json_t *value)
 static void push_key(struct walk *w, const char *key)
 {
     bool plain = key[0] != '\0';
-    for (const char *p = key; *p != '\0'; p++)
+    for (const char *p = key; *p != '\0'; p++) {
         plain = plain && (isalnum((unsigned char)*p) || *p == '_' || *p == '-');
+    }
     if (plain) {
         hv_str_addf(&w->path, ".%s", key);
         return;
     }
     hv_str_adds(&w->path, "[\"");
     for (const char *p = key; *p != '\0'; p++) {
-        if (*p == '"' || *p == '\\')
+        if (*p == '"' || *p == '\\') {
             hv_str_addc(&w->path, '\\');
+        }
         hv_str_addc(&w->path, *p);
     }
     hv_str_adds(&w->path, "\"]");
@@ -69,8 +72,9 @@ static void compare_objects(struct walk *w, const json_t *a, const json_t *b)
     size_t at = w->path.n;
     json_object_foreach((json_t *)(uintptr_t)a, key, value)
     {
-        if (json_object_get(b, key) != NULL)
+        if (json_object_get(b, key) != NULL) {
             continue;
+        }
         push_key(w, key);
         add_line(w, "remove", NULL);
         cut(w, at);
@@ -79,10 +83,11 @@ static void compare_objects(struct walk *w, const json_t *a, const json_t *b)
     {
         const json_t *old = json_object_get(a, key);
         push_key(w, key);
-        if (old != NULL)
+        if (old != NULL) {
             compare(w, old, value);
-        else
+        } else {
             add_line(w, "set", value);
+        }
         cut(w, at);
     }
 }
@@ -91,10 +96,11 @@ static void compare_at(struct walk *w, size_t i, const char *verb, const json_t 
 {
     size_t at = w->path.n;
     hv_str_addf(&w->path, "[%zu]", i);
-    if (verb != NULL)
+    if (verb != NULL) {
         add_line(w, verb, b);
-    else
+    } else {
         compare(w, a, b);
+    }
     cut(w, at);
 }
 
@@ -102,20 +108,25 @@ static void compare_at(struct walk *w, size_t i, const char *verb, const json_t 
 static void compare_arrays(struct walk *w, const json_t *a, const json_t *b)
 {
     size_t n = json_array_size(a), m = json_array_size(b), head = 0, tail = 0;
-    while (head < n && head < m && json_equal(json_array_get(a, head), json_array_get(b, head)))
+    while (head < n && head < m && json_equal(json_array_get(a, head), json_array_get(b, head))) {
         head++;
+    }
     while (tail < n - head && tail < m - head &&
-           json_equal(json_array_get(a, n - 1 - tail), json_array_get(b, m - 1 - tail)))
+           json_equal(json_array_get(a, n - 1 - tail), json_array_get(b, m - 1 - tail))) {
         tail++;
+    }
     if (n == m) {
-        for (size_t i = head; i < n - tail; i++)
+        for (size_t i = head; i < n - tail; i++) {
             compare_at(w, i, NULL, json_array_get(a, i), json_array_get(b, i));
+        }
     } else if (m > n && head + tail == n) {
-        for (size_t i = head; i < m - tail; i++)
+        for (size_t i = head; i < m - tail; i++) {
             compare_at(w, i, "insert", NULL, json_array_get(b, i));
+        }
     } else if (n > m && head + tail == m) {
-        for (size_t i = head; i < n - tail; i++)
+        for (size_t i = head; i < n - tail; i++) {
             compare_at(w, head, "remove", NULL, NULL);
+        }
     } else {
         add_line(w, "set", b);
     }
@@ -123,14 +134,16 @@ static void compare_arrays(struct walk *w, const json_t *a, const json_t *b)
 
 static void compare(struct walk *w, const json_t *a, const json_t *b)
 {
-    if (a == b || json_equal(a, b))
+    if (a == b || json_equal(a, b)) {
         return;
-    if (json_is_object(a) && json_is_object(b) && !has_nameless(a) && !has_nameless(b))
+    }
+    if (json_is_object(a) && json_is_object(b) && !has_nameless(a) && !has_nameless(b)) {
         compare_objects(w, a, b);
-    else if (json_is_array(a) && json_is_array(b))
+    } else if (json_is_array(a) && json_is_array(b)) {
         compare_arrays(w, a, b);
-    else
+    } else {
         add_line(w, "set", b);
+    }
 }
 
 size_t hv__session_diff(enum hv_doc d, const json_t *before, const json_t *after,

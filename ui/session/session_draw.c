@@ -50,11 +50,13 @@ struct hv__drawing {
 
 void hv__drawn_free(struct hv__drawn *d)
 {
-    if (d == NULL)
+    if (d == NULL) {
         return;
+    }
     hv_cost_free(d->cost);
-    for (size_t i = 0; i < d->n_own; i++)
+    for (size_t i = 0; i < d->n_own; i++) {
         hv_cost_free(d->costs[i]);
+    }
     free(d->costs);
     hv_job_inputs_free(d->own, d->n_own);
     hv_plan_doc_free(&d->plan);
@@ -83,17 +85,22 @@ static enum hv_status build(struct hv__drawing *w, struct hv_err *err)
     struct hv_inputs *in = &d->inputs;
     enum hv_status st = hv_cluster_doc_build(
         &in->cluster, take(&w->tree[HV_DOC_CLUSTER], "cluster"), w->devices, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_model_doc_build(&in->model, take(&w->tree[HV_DOC_MODEL], "model"), err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_job_doc_build(&in->job, take(&w->tree[HV_DOC_JOB], "job"),
                               in->model.model->max_sequence, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_plan_doc_build(&d->plan, take(&w->plan, "plan"), in->cluster.cluster, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv__session_open_jobs(in, &d->plan, &d->own, &d->n_own, &d->costs, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         d->cost = hv_cost_new(in->cluster.cluster, in->model.model, &in->job.job);
+    }
     return st;
 }
 
@@ -104,8 +111,9 @@ static void *work(void *arg)
     struct hv_eval_options o = {.timeline = true, .watch = &w->watch};
     w->status = build(w, &w->err);
     o.jobs = d->costs;
-    if (w->status == HV_OK)
+    if (w->status == HV_OK) {
         w->status = hv_eval(d->cost, d->plan.plan, &o, &d->arena, &d->verdict, &w->err);
+    }
     if (atomic_load(&w->watch.stop)) { /* nobody will look: let go of the memory here */
         hv__drawn_free(d);
         w->out = NULL;
@@ -121,10 +129,12 @@ static void *work(void *arg)
 /* Ends that do not outlive this program's own life; −1 on failure. */
 static bool open_pipe(int fd[2])
 {
-    if (pipe(fd) != 0)
+    if (pipe(fd) != 0) {
         return false;
-    for (int i = 0; i < 2; i++)
+    }
+    for (int i = 0; i < 2; i++) {
         (void)fcntl(fd[i], F_SETFD, FD_CLOEXEC);
+    }
     return true;
 }
 
@@ -141,11 +151,14 @@ static bool start_thread(struct hv__drawing *w)
 
 static void drawing_free(struct hv__drawing *w)
 {
-    for (int i = 0; i < 2; i++)
-        if (w->done_fd[i] >= 0)
+    for (int i = 0; i < 2; i++) {
+        if (w->done_fd[i] >= 0) {
             (void)close(w->done_fd[i]);
-    for (int d = 0; d < HV__INPUTS; d++)
+        }
+    }
+    for (int d = 0; d < HV__INPUTS; d++) {
         json_decref(w->tree[d]);
+    }
     json_decref(w->plan);
     hv__drawn_free(w->out);
     free(w);
@@ -158,8 +171,9 @@ static bool start(struct hv_session *s, struct hv__row *r)
     w->devices = &s->inputs.devices;
     w->done_fd[0] = w->done_fd[1] = -1;
     w->out = hv_xcalloc(1, sizeof *w->out);
-    for (int d = 0; d < HV__INPUTS; d++)
+    for (int d = 0; d < HV__INPUTS; d++) {
         w->tree[d] = json_deep_copy(s->tree[d]);
+    }
     w->plan = json_deep_copy(r->plan);
     if (!open_pipe(w->done_fd) || !start_thread(w)) {
         drawing_free(w);
@@ -209,10 +223,12 @@ void hv__session_draw_free(struct hv_session *s)
 static double n_operations(const struct hv_plan *p)
 {
     double n = 0;
-    for (size_t i = 0; i < p->n_jobs; i++)
+    for (size_t i = 0; i < p->n_jobs; i++) {
         n += n_operations(p->jobs[i].plan);
-    for (size_t i = 0; i < p->n_replicas; i++)
+    }
+    for (size_t i = 0; i < p->n_replicas; i++) {
         n += 2 * (double)p->replicas[i].n_stages * (double)p->replicas[i].micro_batches;
+    }
     return n;
 }
 
@@ -226,11 +242,13 @@ const struct hv_verdict *hv__session_draw(struct hv_session *s, struct hv__row *
 {
     struct hv__judged *j = &r->judged;
     enum hv_drawing state = HV_DRAWING_NONE;
-    if (j->drawn != NULL)
+    if (j->drawn != NULL) {
         return &j->drawn->verdict;
+    }
     if (j->err.status != HV_OK) {
-        if (err != NULL)
+        if (err != NULL) {
             *err = j->err;
+        }
         return NULL;
     }
     if (s->drawing == NULL && !j->draw_stopped && !start(s, r)) {
@@ -247,16 +265,21 @@ enum hv_drawing hv_session_drawing(const struct hv_session *s, uint32_t id, doub
 {
     const struct hv__drawing *w = s->drawing;
     const struct hv__row *r = hv__session_row_any(s, id);
-    if (frac != NULL)
+    if (frac != NULL) {
         *frac = 0;
-    if (r == NULL || r->deleted)
+    }
+    if (r == NULL || r->deleted) {
         return HV_DRAWING_NONE;
-    if (r->judged.draw_stopped)
+    }
+    if (r->judged.draw_stopped) {
         return HV_DRAWING_STOPPED;
-    if (w == NULL)
+    }
+    if (w == NULL) {
         return HV_DRAWING_NONE;
-    if (w->row == id && !w->dropped && frac != NULL)
+    }
+    if (w->row == id && !w->dropped && frac != NULL) {
         *frac = 1e-3 * (double)w->shown_permille;
+    }
     return w->row == id ||
                    (r->judged.has_plan && hv__session_draws_apart(s, r) && r->judged.drawn == NULL)
                ? HV_DRAWING_RUNS
@@ -266,8 +289,9 @@ enum hv_drawing hv_session_drawing(const struct hv_session *s, uint32_t id, doub
 bool hv_session_draw_stop(struct hv_session *s, uint32_t id)
 {
     struct hv__row *r = hv__session_row_any(s, id);
-    if (r == NULL || hv_session_drawing(s, id, NULL) != HV_DRAWING_RUNS)
+    if (r == NULL || hv_session_drawing(s, id, NULL) != HV_DRAWING_RUNS) {
         return false;
+    }
     hv__session_draw_drop(s, &r->judged);
     r->judged.draw_stopped = true;
     hv__session_moved(s);
@@ -290,8 +314,9 @@ void hv__session_draw_tick(struct hv_session *s)
 {
     struct hv__drawing *w = s->drawing;
     struct pollfd p = {.fd = w != NULL ? w->done_fd[0] : -1, .events = POLLIN};
-    if (w == NULL)
+    if (w == NULL) {
         return;
+    }
     if (poll(&p, 1, 0) > 0) {
         finish(s);
         return;
@@ -305,10 +330,12 @@ void hv__session_draw_tick(struct hv_session *s)
 
 size_t hv__session_draw_fds(const struct hv_session *s, struct pollfd *out, size_t cap)
 {
-    if (s->drawing == NULL)
+    if (s->drawing == NULL) {
         return 0;
-    if (cap > 0)
+    }
+    if (cap > 0) {
         *out = (struct pollfd){.fd = s->drawing->done_fd[0], .events = POLLIN};
+    }
     return 1;
 }
 

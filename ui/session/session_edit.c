@@ -48,8 +48,9 @@ const json_t *hv_session_get(const struct hv_session *s, const char *path)
     struct hv_arena a = {0};
     struct hv__path p;
     const json_t *v = NULL;
-    if (hv__session_path_parse(&a, path, &p, NULL) == HV_OK)
+    if (hv__session_path_parse(&a, path, &p, NULL) == HV_OK) {
         v = hv__session_path_find(s->tree[p.doc], &p);
+    }
     hv_arena_free(&a);
     return v;
 }
@@ -67,8 +68,9 @@ static enum hv_status put_cluster(struct hv_session *s, json_t *tree, struct hv_
     struct hv_cluster_doc doc = {0};
     enum hv_status st =
         hv_cluster_doc_build(&doc, wrap(s, HV_DOC_CLUSTER, tree), &s->inputs.devices, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     hv_cluster_doc_free(&s->inputs.cluster);
     s->inputs.cluster = doc;
     return HV_OK;
@@ -79,8 +81,9 @@ static enum hv_status put_job(struct hv_session *s, json_t *tree, int max_sequen
 {
     struct hv_job_doc doc = {0};
     enum hv_status st = hv_job_doc_build(&doc, wrap(s, HV_DOC_JOB, tree), max_sequence, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     hv_job_doc_free(&s->inputs.job);
     s->inputs.job = doc;
     return HV_OK;
@@ -91,8 +94,9 @@ static enum hv_status put_model(struct hv_session *s, json_t *tree, struct hv_er
 {
     struct hv_model_doc doc = {0};
     enum hv_status st = hv_model_doc_build(&doc, wrap(s, HV_DOC_MODEL, tree), err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = put_job(s, s->tree[HV_DOC_JOB], doc.model->max_sequence, err);
+    }
     if (st != HV_OK) {
         hv_model_doc_free(&doc);
         return st;
@@ -108,8 +112,9 @@ static enum hv_status check_strategy(const struct hv_session *s,
 {
     const struct hv_plugin *p = hv_session_strategy(s, row->id);
     json_t *full = NULL;
-    if (p == NULL || p->error != NULL || row->options == NULL)
+    if (p == NULL || p->error != NULL || row->options == NULL) {
         return HV_OK;
+    }
     enum hv_status st = hv_options_check(p, row->options, &full, err);
     json_decref(full);
     return st;
@@ -124,10 +129,12 @@ static enum hv_status put_strategies(struct hv_session *s, json_t *tree, struct 
     struct hv_json json = {0};
     hv_json_wrap(&json, root, "strategies");
     enum hv_status st = hv_workspace_build(&w, json, NULL, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
-    for (size_t i = 0; st == HV_OK && i < w.n_strategies; i++)
+    }
+    for (size_t i = 0; st == HV_OK && i < w.n_strategies; i++) {
         st = check_strategy(s, &w.strategies[i], err);
+    }
     hv_workspace_free(&w);
     return st;
 }
@@ -152,8 +159,9 @@ enum hv_status hv__session_doc_put(struct hv_session *s, enum hv_doc d, json_t *
     case HV_DOC_N:
         break;
     }
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     json_incref(tree);
     json_decref(s->tree[d]);
     s->tree[d] = tree;
@@ -211,8 +219,9 @@ enum hv_status hv_session_group_end(struct hv_session *s, struct hv_err *err)
     enum hv_status st = HV_OK;
     for (int d = 0; st == HV_OK && d < HV_DOC_N; d++) {
         struct hv_str label = {0};
-        if (s->pending[d] == NULL)
+        if (s->pending[d] == NULL) {
             continue;
+        }
         hv_str_addf(&label, "several changes of %s", hv_doc_name((enum hv_doc)d));
         st = hv__session_doc_change(s, (enum hv_doc)d, s->pending[d], label.p, err);
     }
@@ -255,13 +264,15 @@ static enum hv_status change_at(struct hv_session *s, const char *const *paths, 
     for (size_t i = 0; st == HV_OK && i < n; i++) {
         json_t *next = NULL;
         st = hv__session_path_parse(&a, paths[i], &p, err);
-        if (st == HV_OK && i > 0 && p.doc != doc)
+        if (st == HV_OK && i > 0 && p.doc != doc) {
             st = hv_err_set(err, HV_EUSAGE, "one step changes one document, found %s and %s",
                             hv_doc_name(doc), hv_doc_name(p.doc));
+        }
         doc = st == HV_OK ? p.doc : doc;
-        if (st == HV_OK)
+        if (st == HV_OK) {
             st = hv__session_path_change(tree != NULL ? tree : edited_tree(s, doc), &p, change,
                                          value, &next, err);
+        }
         json_decref(tree);
         tree = next;
     }
@@ -298,10 +309,12 @@ enum hv_status hv__session_value(const char *text, json_t **out, struct hv_err *
     struct hv_json json = {0};
     struct hv_err why;
     *out = NULL;
-    while (*text == ' ' || *text == '\t')
+    while (*text == ' ' || *text == '\t') {
         text++;
-    if (*text == '\0')
+    }
+    if (*text == '\0') {
         return hv_err_set(err, HV_EUSAGE, "expected a value: JSON or a word");
+    }
     enum hv_status st = hv_json_parse(&json, text, strlen(text), "value", &why);
     if (st == HV_OK) {
         *out = json_incref(json.root);
@@ -309,8 +322,9 @@ enum hv_status hv__session_value(const char *text, json_t **out, struct hv_err *
         return HV_OK;
     }
     if (strchr("[{\"", *text) != NULL) {
-        if (err != NULL)
+        if (err != NULL) {
             *err = why;
+        }
         return st;
     }
     *out = json_string(text);
@@ -328,8 +342,9 @@ enum hv_status hv_session_set_many(struct hv_session *s, const char *const *path
 {
     json_t *value = NULL;
     enum hv_status st = hv__session_value(text, &value, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = change_at(s, paths, n, HV__SET, value, err);
+    }
     json_decref(value);
     return st;
 }

@@ -48,8 +48,9 @@ enum hv_status hv__session_open_jobs(const struct hv_inputs *in, const struct hv
                                      struct hv_cost ***costs, struct hv_err *err)
 {
     enum hv_status st = hv_job_inputs_read(&plan->json, in, own, n_own, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         *costs = hv_job_costs_new(in, *own, *n_own);
+    }
     return st;
 }
 
@@ -57,8 +58,9 @@ enum hv_status hv__session_open_jobs(const struct hv_inputs *in, const struct hv
 static void build_plan(struct hv_session *s, struct hv__row *r)
 {
     struct hv__judged *j = &r->judged;
-    if (j->epoch == s->epoch && j->plan_tree == r->plan)
+    if (j->epoch == s->epoch && j->plan_tree == r->plan) {
         return;
+    }
     hv__session_draw_drop(s, j);
     hv__session_judged_free(j);
     j->epoch = s->epoch;
@@ -88,10 +90,12 @@ static void keep_within(struct hv_session *s, size_t most)
     size_t bytes = 0;
     for (size_t i = 0; i < HV__TIMELINES; i++) {
         const struct hv__row *r = hv__session_row_any(s, s->timelines[i]);
-        if (r != NULL)
+        if (r != NULL) {
             bytes += r->judged.timeline_arena.used_bytes + hv__drawn_bytes(r->judged.drawn);
-        if (r != NULL && i >= 2 && bytes > most)
+        }
+        if (r != NULL && i >= 2 && bytes > most) {
             drop_timeline(s, i);
+        }
     }
 }
 
@@ -99,10 +103,12 @@ static void keep_within(struct hv_session *s, size_t most)
 static void keep_timeline(struct hv_session *s, struct hv__row *r)
 {
     size_t at = 0;
-    while (at < HV__TIMELINES - 1 && s->timelines[at] != r->pub.id)
+    while (at < HV__TIMELINES - 1 && s->timelines[at] != r->pub.id) {
         at++;
-    if (s->timelines[at] != r->pub.id)
+    }
+    if (s->timelines[at] != r->pub.id) {
         drop_timeline(s, at);
+    }
     memmove(&s->timelines[1], &s->timelines[0], at * sizeof s->timelines[0]);
     s->timelines[0] = r->pub.id;
     keep_within(s, s->env.timeline_bytes > 0 ? s->env.timeline_bytes : TIMELINE_BYTES);
@@ -112,10 +118,12 @@ static bool judge(struct hv_session *s, struct hv__row *r, bool timeline)
 {
     struct hv__judged *j = &r->judged;
     bool *has = timeline ? &j->has_timeline : &j->has_verdict;
-    if (timeline)
+    if (timeline) {
         keep_timeline(s, r);
-    if (*has || j->err.status != HV_OK)
+    }
+    if (*has || j->err.status != HV_OK) {
         return *has;
+    }
     struct hv_eval_options o = {.timeline = timeline, .jobs = j->costs};
     *has = hv_eval(hv_session_cost(s), j->plan.plan, &o, timeline ? &j->timeline_arena : &j->arena,
                    timeline ? &j->with_timeline : &j->verdict, &j->err) == HV_OK;
@@ -126,16 +134,19 @@ static bool judge(struct hv_session *s, struct hv__row *r, bool timeline)
 static struct hv__row *planned(struct hv_session *s, uint32_t id, struct hv_err *err)
 {
     struct hv__row *r = hv__session_row_any(s, id);
-    if (r == NULL || r->deleted)
+    if (r == NULL || r->deleted) {
         hv_err_set(err, HV_EUSAGE, "there is no row %u", id);
-    else if (r->plan == NULL)
+    } else if (r->plan == NULL) {
         hv_err_set(err, HV_ENO, "%s has no plan%s%s", r->name, r->reason[0] ? ": " : "", r->reason);
-    else
+    } else {
         build_plan(s, r);
-    if (r == NULL || r->deleted || r->plan == NULL)
+    }
+    if (r == NULL || r->deleted || r->plan == NULL) {
         return NULL;
-    if (!r->judged.has_plan && err != NULL)
+    }
+    if (!r->judged.has_plan && err != NULL) {
         *err = r->judged.err;
+    }
     return r->judged.has_plan ? r : NULL;
 }
 
@@ -149,15 +160,17 @@ const struct hv_verdict *hv_session_verdict(struct hv_session *s, uint32_t id, b
                                             struct hv_err *err)
 {
     struct hv__row *r = planned(s, id, err);
-    if (r == NULL)
+    if (r == NULL) {
         return NULL;
+    }
     if (timeline && hv__session_draws_apart(s, r)) {
         keep_timeline(s, r);
         return hv__session_draw(s, r, err);
     }
     if (!judge(s, r, timeline)) {
-        if (err != NULL)
+        if (err != NULL) {
             *err = r->judged.err;
+        }
         return NULL;
     }
     return timeline ? &r->judged.with_timeline : &r->judged.verdict;

@@ -18,10 +18,12 @@ static void take_commands(struct hv_session *s, const json_t *commands)
 {
     struct hv_err err = {0};
     size_t n = 0;
-    if (json_array_size(commands) == 0)
+    if (json_array_size(commands) == 0) {
         return;
-    if (hv_session_apply(s, commands, &n, &err) != HV_OK)
+    }
+    if (hv_session_apply(s, commands, &n, &err) != HV_OK) {
         hv_session_log(s, HV_LOG_ERROR, "lua", "%s", err.text);
+    }
     hv_session_log(s, HV_LOG_INFO, "lua",
                    "%zu change%s of the workspace; u takes the last one back", n,
                    n == 1 ? "" : "s");
@@ -36,20 +38,23 @@ static void take_answer(struct hv_session *s, const json_t *line)
     const char *why = json_string_value(json_object_get(error, "text"));
     s->lua.n_waiting -= s->lua.n_waiting > 0;
     hv_session_log(s, HV_LOG_INFO, "lua", "%s", text != NULL ? text : "");
-    if (why != NULL)
+    if (why != NULL) {
         hv_session_log(s, HV_LOG_ERROR, "lua", "%s", why);
-    if (state != NULL && strcmp(state, "more") == 0 && s->lua.n_waiting == 0)
+    }
+    if (state != NULL && strcmp(state, "more") == 0 && s->lua.n_waiting == 0) {
         s->lua.more = true;
-    else if (s->lua.n_waiting == 0)
+    } else if (s->lua.n_waiting == 0) {
         forget_chunk(s);
+    }
     take_commands(s, json_object_get(line, "commands"));
 }
 
 static void on_event(void *ctx, const struct hv_pool_event *ev)
 {
     struct hv_session *s = ctx;
-    if (ev->id != s->lua.job)
+    if (ev->id != s->lua.job) {
         return; /* one that was told to end */
+    }
     if (ev->kind == HV_POOL_ANSWER) {
         take_answer(s, ev->line);
     } else if (ev->kind == HV_POOL_RESULT || ev->kind == HV_POOL_FAILED ||
@@ -73,13 +78,14 @@ static double lua_now_s(void *ctx)
 /* A worker on the workspace as it is now; an older one goes when something else was changed. */
 static void ensure_worker(struct hv_session *s)
 {
-    if (s->lua.pool == NULL)
+    if (s->lua.pool == NULL) {
         s->lua.pool =
             hv_pool_new(&(struct hv_pool_config){.argv = (const char *const *)s->env.worker_argv,
                                                  .n_workers = 1,
                                                  .on_event = on_event,
                                                  .ctx = s,
                                                  .now_s = lua_now_s});
+    }
     if (s->lua.job != 0 && s->lua.epoch != s->epoch && s->lua.n_waiting == 0) {
         uint32_t old = s->lua.job;
         s->lua.job = 0;
@@ -87,12 +93,14 @@ static void ensure_worker(struct hv_session *s)
         forget_chunk(s);
         hv_session_log(s, HV_LOG_INFO, "lua", "the workspace was changed: variables begin anew");
     }
-    if (s->lua.job != 0)
+    if (s->lua.job != 0) {
         return;
+    }
     json_t *job = json_object();
     json_object_set_new(job, "kind", json_string("lua"));
-    for (int d = 0; d < HV__INPUTS; d++)
+    for (int d = 0; d < HV__INPUTS; d++) {
         json_object_set(job, hv_doc_name((enum hv_doc)d), s->tree[d]);
+    }
     json_object_set_new(job, "seed", json_integer((json_int_t)s->limits.seed));
     s->lua.job = hv_pool_submit(s->lua.pool, job, 0);
     s->lua.epoch = s->epoch;
@@ -103,16 +111,18 @@ void hv_session_lua(struct hv_session *s, const char *text)
 {
     ensure_worker(s);
     hv_session_log(s, HV_LOG_INFO, "lua", "%s %s", s->lua.more ? ">>" : ">", text);
-    if (!s->lua.more)
+    if (!s->lua.more) {
         hv_str_clear(&s->lua.chunk);
-    else
+    } else {
         hv_str_addc(&s->lua.chunk, '\n');
+    }
     hv_str_adds(&s->lua.chunk, text);
     s->lua.more = false;
     json_t *line = json_object();
     json_object_set_new(line, "eval", json_string(hv_str_cstr(&s->lua.chunk)));
-    if (hv_pool_send(s->lua.pool, s->lua.job, line))
+    if (hv_pool_send(s->lua.pool, s->lua.job, line)) {
         s->lua.n_waiting++;
+    }
     json_decref(line);
     hv_pool_poll(s->lua.pool);
 }

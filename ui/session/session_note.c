@@ -18,10 +18,11 @@ const char *hv__session_note_of(const json_t *plan)
 json_t *hv__session_note_put(const json_t *plan, const char *note)
 {
     json_t *copy = json_copy((json_t *)(uintptr_t)plan);
-    if (note[0] != '\0')
+    if (note[0] != '\0') {
         json_object_set_new(copy, KEY, json_string(note));
-    else
+    } else {
         json_object_del(copy, KEY);
+    }
     return copy;
 }
 
@@ -53,17 +54,23 @@ enum hv_status hv_session_row_note(struct hv_session *s, uint32_t id, const char
                                    struct hv_err *err)
 {
     struct hv__row *r = hv__session_row_any(s, id);
-    if (r == NULL || r->deleted)
+    if (r == NULL || r->deleted) {
         return hv_err_set(err, HV_EUSAGE, "there is no row %u", id);
-    if (r->plan == NULL)
+    }
+    if (r->plan == NULL) {
         return hv_err_set(err, HV_EUSAGE, "%s has no plan that could keep a note", r->name);
-    if (strlen(note) > MAX_BYTES)
+    }
+    if (strlen(note) > MAX_BYTES) {
         return hv_err_set(err, HV_EUSAGE, "a note has at most %d bytes", MAX_BYTES);
-    for (const char *p = note; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7F)
+    }
+    for (const char *p = note; *p != '\0'; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7F) {
             return hv_err_set(err, HV_EUSAGE, "a note is one line without control characters");
-    if (strcmp(hv__session_note_of(r->plan), note) == 0)
+        }
+    }
+    if (strcmp(hv__session_note_of(r->plan), note) == 0) {
         return HV_OK;
+    }
     json_t *after = hv__session_note_put(r->plan, note);
     if (strcmp(hv__session_note_of(after), note) != 0) {
         json_decref(after);

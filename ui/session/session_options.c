@@ -15,12 +15,16 @@ const char **hv_session_schedules(const struct hv_session *s, size_t *n)
     const char **names = hv_xcalloc(n_rows + n_plugins + 1, sizeof *names);
 
     *n = 0;
-    for (size_t i = 0; i < n_rows; i++)
-        if (!(rows[i].flags & HV_SCHEDULE_ORDER)) /* its order is only in a plan */
+    for (size_t i = 0; i < n_rows; i++) {
+        if (!(rows[i].flags & HV_SCHEDULE_ORDER)) { /* its order is only in a plan */
             names[(*n)++] = rows[i].name;
-    for (size_t i = 0; i < n_plugins; i++)
-        if (plugins[i].error == NULL && plugins[i].has[HV_PLUGIN_ORDER])
+        }
+    }
+    for (size_t i = 0; i < n_plugins; i++) {
+        if (plugins[i].error == NULL && plugins[i].has[HV_PLUGIN_ORDER]) {
             names[(*n)++] = plugins[i].id;
+        }
+    }
     return names;
 }
 
@@ -28,9 +32,11 @@ const struct hv_plugin *hv_session_strategy(const struct hv_session *s, const ch
 {
     size_t n = 0;
     const struct hv_plugin *all = hv_session_strategies(s, &n);
-    for (size_t i = 0; i < n; i++)
-        if (all[i].id != NULL && strcmp(all[i].id, id) == 0)
+    for (size_t i = 0; i < n; i++) {
+        if (all[i].id != NULL && strcmp(all[i].id, id) == 0) {
             return &all[i];
+        }
+    }
     return NULL;
 }
 
@@ -41,8 +47,9 @@ static size_t place_of(const json_t *list, const char *id)
     for (i = 0; i < json_array_size(list); i++) {
         const json_t *v = json_array_get(list, i);
         const char *have = json_string_value(json_is_object(v) ? json_object_get(v, "id") : v);
-        if (have != NULL && strcmp(have, id) == 0)
+        if (have != NULL && strcmp(have, id) == 0) {
             break;
+        }
     }
     return i;
 }
@@ -55,9 +62,11 @@ json_t *hv__session_options_of(const struct hv_session *s, const char *strategy)
 
 static const struct hv_option_row *row_of(const struct hv_plugin *p, const char *key)
 {
-    for (size_t i = 0; p != NULL && i < p->n_options; i++)
-        if (strcmp(p->options[i].key, key) == 0)
+    for (size_t i = 0; p != NULL && i < p->n_options; i++) {
+        if (strcmp(p->options[i].key, key) == 0) {
             return &p->options[i];
+        }
+    }
     return NULL;
 }
 
@@ -67,10 +76,12 @@ void hv_session_option(const struct hv_session *s, const char *strategy, const c
     const json_t *v = json_object_get(hv__session_options_of(s, strategy), key);
     const struct hv_option_row *row = row_of(hv_session_strategy(s, strategy), key);
     char text[512];
-    if (v == NULL && row != NULL)
+    if (v == NULL && row != NULL) {
         v = row->def;
-    if (v != NULL)
+    }
+    if (v != NULL) {
         hv_str_adds(out, hv_option_text(v, text, sizeof text));
+    }
 }
 
 bool hv_session_option_is_set(const struct hv_session *s, const char *strategy, const char *key)
@@ -110,19 +121,22 @@ static json_t *changed_list(const struct hv_session *s, const char *strategy, co
     json_t *options = old != NULL ? json_copy((json_t *)(uintptr_t)old) : json_object();
     json_t *fresh = json_is_object(row) ? json_copy((json_t *)(uintptr_t)row) : json_object();
     json_object_set_new(fresh, "id", json_string(strategy));
-    if (value != NULL)
+    if (value != NULL) {
         json_object_set(options, key, value);
-    else
+    } else {
         json_object_del(options, key);
-    if (json_object_size(options) > 0)
+    }
+    if (json_object_size(options) > 0) {
         json_object_set(fresh, "options", options);
-    else
+    } else {
         json_object_del(fresh, "options");
+    }
     json_decref(options);
-    if (at < json_array_size(list))
+    if (at < json_array_size(list)) {
         json_array_set_new(list, at, fresh);
-    else
+    } else {
         json_array_append_new(list, fresh);
+    }
     return list;
 }
 
@@ -133,10 +147,12 @@ enum hv_status hv_session_option_set(struct hv_session *s, const char *strategy,
     const struct hv_plugins all = hv__session_plugins(s);
     json_t *value = NULL;
     enum hv_status st = hv_plugins_get(&all, strategy, &p, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = typed_value(p, key, text, &value, err);
-    if (st != HV_OK)
+    }
+    if (st != HV_OK) {
         return st;
+    }
     if (json_equal(json_object_get(hv__session_options_of(s, strategy), key), value) ||
         (value == NULL && !hv_session_option_is_set(s, strategy, key))) {
         json_decref(value);

@@ -27,12 +27,13 @@ static const char *const doc_words[] = {
 static enum hv_status parse_doc(const char **at, enum hv_doc *out, struct hv_err *err)
 {
     size_t n = strcspn(*at, ".[");
-    for (int d = 0; d < HV_DOC_N; d++)
+    for (int d = 0; d < HV_DOC_N; d++) {
         if (strlen(doc_words[d]) == n && memcmp(*at, doc_words[d], n) == 0) {
             *out = (enum hv_doc)d;
             *at += n;
             return HV_OK;
         }
+    }
     char word[40] = "";
     memcpy(word, *at, n < sizeof word - 1 ? n : sizeof word - 1);
     const char *near = hv_suggest(word, doc_words, HV_DOC_N);
@@ -49,8 +50,9 @@ static bool parse_bracket(struct hv_arena *a, const char **at, struct hv__key *o
     if (*p == '"') {
         struct hv_str key = {0};
         for (p++; *p != '\0' && *p != '"'; p++) {
-            if (*p == '\\' && p[1] != '\0')
+            if (*p == '\\' && p[1] != '\0') {
                 p++;
+            }
             hv_str_addc(&key, *p);
         }
         out->name = hv_arena_strndup(a, hv_str_cstr(&key), key.n);
@@ -60,8 +62,9 @@ static bool parse_bracket(struct hv_arena *a, const char **at, struct hv__key *o
         return ok;
     }
     size_t digits = strspn(p, "0123456789");
-    if (digits == 0 || digits > 9 || p[digits] != ']')
+    if (digits == 0 || digits > 9 || p[digits] != ']') {
         return false;
+    }
     out->index = strtoul(p, NULL, 10);
     *at = p + digits + 1;
     return true;
@@ -85,12 +88,13 @@ enum hv_status hv__session_path_parse(struct hv_arena *a, const char *text, stru
             key->name = hv_arena_strndup(a, at, n);
             at += n;
         }
-        if (!ok)
+        if (!ok) {
             st = hv_err_set(err, HV_EUSAGE,
                             "expected a key path such as cluster.nodes[0].count, found \"%.100s\"",
                             text);
-        else if (out->n > 100)
+        } else if (out->n > 100) {
             st = hv_err_set(err, HV_EUSAGE, "a key path of more than 100 keys");
+        }
     }
     return st;
 }
@@ -102,8 +106,9 @@ static json_t *child(json_t *v, const struct hv__key *key)
 
 json_t *hv__session_path_find(json_t *root, const struct hv__path *p)
 {
-    for (size_t i = 0; i < p->n && root != NULL; i++)
+    for (size_t i = 0; i < p->n && root != NULL; i++) {
         root = child(root, &p->keys[i]);
+    }
     return root;
 }
 
@@ -112,10 +117,11 @@ static void path_text(const struct hv__path *p, size_t n, struct hv_str *out)
 {
     hv_str_adds(out, hv_doc_name(p->doc));
     for (size_t i = 0; i < n; i++) {
-        if (p->keys[i].name != NULL)
+        if (p->keys[i].name != NULL) {
             hv_str_addf(out, ".%s", p->keys[i].name);
-        else
+        } else {
             hv_str_addf(out, "[%zu]", p->keys[i].index);
+        }
     }
 }
 
@@ -134,8 +140,9 @@ static enum hv_status lost(const struct hv__path *p, size_t i, json_t *v, struct
         json_t *member;
         json_object_foreach(v, name, member)
         {
-            if (n < HV_COUNT(names))
+            if (n < HV_COUNT(names)) {
                 names[n++] = name;
+            }
         }
         const char *near = hv_suggest(key->name, names, n);
         hv_err_set(err, HV_EUSAGE, "%.300s has no member \"%.80s\"%s%.80s%s", hv_str_cstr(&where),
@@ -153,12 +160,14 @@ static bool change_here(json_t *copy, const struct hv__key *key, enum hv__change
                         json_t *value)
 {
     if (key->name != NULL && json_is_object(copy)) {
-        if (change == HV__REMOVE)
+        if (change == HV__REMOVE) {
             return json_object_del(copy, key->name) == 0;
+        }
         return change == HV__SET && json_object_set(copy, key->name, value) == 0;
     }
-    if (key->name != NULL || !json_is_array(copy))
+    if (key->name != NULL || !json_is_array(copy)) {
         return false;
+    }
     switch (change) {
     case HV__SET:
         return json_array_set(copy, key->index, value) == 0;
@@ -188,8 +197,9 @@ static enum hv_status change_below(json_t *v, const struct hv__path *p, size_t i
         next = make ? made : next;
         st = next != NULL ? change_below(next, p, i + 1, change, value, &below, err)
                           : lost(p, i, v, err);
-        if (st == HV_OK)
+        if (st == HV_OK) {
             change_here(copy, key, HV__SET, below);
+        }
         json_decref(below);
         json_decref(made);
     }
@@ -206,11 +216,13 @@ enum hv_status hv__session_path_change(json_t *root, const struct hv__path *p,
                                        struct hv_err *err)
 {
     *out = NULL;
-    if (p->n > 0)
+    if (p->n > 0) {
         return change_below(root, p, 0, change, value, out, err);
-    if (change != HV__SET)
+    }
+    if (change != HV__SET) {
         return hv_err_set(err, HV_EUSAGE, "%s is a whole document: it can only be replaced",
                           hv_doc_name(p->doc));
+    }
     *out = json_incref(value);
     return HV_OK;
 }

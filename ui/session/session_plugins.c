@@ -22,8 +22,9 @@ const struct hv_plugin *hv_session_strategies(const struct hv_session *s, size_t
 {
     struct hv__strategies *l = s->strategies;
     struct hv_err err = {0};
-    if (l->later && hv_plugins_read(&l->read, &err) != HV_OK)
+    if (l->later && hv_plugins_read(&l->read, &err) != HV_OK) {
         hv_log(HV_LOG_ERROR, "plugins", "%s", err.text);
+    }
     if (l->later) {
         l->items = l->read.items;
         l->n = l->read.n;
@@ -43,8 +44,9 @@ struct hv_plugins hv__session_plugins(const struct hv_session *s)
 /* From the first reload on the list is the session's own, each item with what it was read from. */
 static void own_list(struct hv__strategies *l)
 {
-    if (l->own != NULL)
+    if (l->own != NULL) {
         return;
+    }
     l->own = hv_xcalloc(l->n + 1, sizeof *l->own);
     l->sources = hv_xcalloc(l->n + 1, sizeof *l->sources);
     memcpy(l->own, l->items, l->n * sizeof *l->own);
@@ -53,8 +55,9 @@ static void own_list(struct hv__strategies *l)
 
 void hv__strategies_free(struct hv__strategies *l)
 {
-    for (size_t i = 0; l->sources != NULL && i < l->n; i++)
+    for (size_t i = 0; l->sources != NULL && i < l->n; i++) {
         hv_plugins_free(&l->sources[i]);
+    }
     free(l->sources);
     free(l->own);
     hv_plugins_free(&l->read);
@@ -75,10 +78,12 @@ static bool is_current(const struct hv_plugin *p)
 static enum hv_status check_id(const struct hv__strategies *l, size_t at,
                                const struct hv_plugin *now, struct hv_err *err)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (i != at && strcmp(l->items[i].id, now->id) == 0)
+    for (size_t i = 0; i < l->n; i++) {
+        if (i != at && strcmp(l->items[i].id, now->id) == 0) {
             return hv_err_set(err, HV_EPLUGIN, "%s: the id '%s' is that of %s; choose another",
                               now->path, now->id, l->items[i].path);
+        }
+    }
     return HV_OK;
 }
 
@@ -87,8 +92,9 @@ static enum hv_status reload(struct hv_session *s, size_t at, struct hv_err *err
     struct hv__strategies *l = s->strategies;
     struct hv_plugins fresh = {0};
     enum hv_status st = hv_plugins_read_file(&fresh, l->items[at].path, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = check_id(l, at, &fresh.items[0], err);
+    }
     if (st != HV_OK) {
         hv_plugins_free(&fresh);
         return st;
@@ -111,14 +117,17 @@ enum hv_status hv_session_strategies_reload(struct hv_session *s, const char *id
     (void)hv_session_strategies(s, &n);
     const struct hv__strategies *l = s->strategies;
     size_t asked_at = n; /* found before anything is freed: `id` may be a plugin's */
-    for (size_t i = 0; id != NULL && i < n; i++)
-        if (strcmp(l->items[i].id, id) == 0)
+    for (size_t i = 0; id != NULL && i < n; i++) {
+        if (strcmp(l->items[i].id, id) == 0) {
             asked_at = i;
+        }
+    }
     *n_read = 0;
     for (size_t i = 0; i < n; i++) {
         bool asked = i == asked_at;
-        if (!asked && is_current(&l->items[i]))
+        if (!asked && is_current(&l->items[i])) {
             continue;
+        }
         struct hv_err why = {0};
         enum hv_status st = reload(s, i, &why);
         *n_read += st == HV_OK;
@@ -126,8 +135,9 @@ enum hv_status hv_session_strategies_reload(struct hv_session *s, const char *id
         bool told = st != HV_OK && (asked || l->items[i].error == NULL);
         if (told && (first == HV_OK || asked)) {
             first = st;
-            if (err != NULL)
+            if (err != NULL) {
                 *err = why;
+            }
         }
     }
     return first;

@@ -21,8 +21,9 @@ static enum hv_status build_again(struct hv_session *s, struct hv_err *err)
 static enum hv_status own_folder(struct hv_str *out, struct hv_err *err)
 {
     enum hv_status st = hv_user_dir(out, HV_DIR_DATA, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     hv_str_adds(out, "/profiles");
     return hv_file_mkdirs(hv_str_cstr(out), err);
 }
@@ -45,20 +46,25 @@ enum hv_status hv_session_profile_load(struct hv_session *s, const char *path, s
     struct hv_str text = {0}, to = {0};
     struct hv_json json = {0};
     enum hv_status st = hv_file_read(path, &text, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_json_parse(&json, hv_str_cstr(&text), text.n, path, err);
+    }
     hv__session_draw_free(s); /* a thread may be reading the kinds */
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_profile_add(&s->inputs.devices, &json, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = keep(path, &text, &to, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = build_again(s, err);
+    }
     const char *device =
         st == HV_OK ? json_string_value(json_object_get(json.root, "device")) : NULL;
-    if (st == HV_OK)
+    if (st == HV_OK) {
         hv_str_addf(said, "%s is priced by this profile from now on; kept as %s",
                     device != NULL ? device : "it", hv_str_cstr(&to));
+    }
     hv_json_free(&json);
     hv_str_free(&text);
     hv_str_free(&to);

@@ -23,10 +23,11 @@ static enum hv_status recovery_folder(const struct hv_session *s, struct hv_str 
                                       struct hv_err *err)
 {
     enum hv_status st = HV_OK;
-    if (s->state_dir != NULL)
+    if (s->state_dir != NULL) {
         hv_str_adds(out, s->state_dir);
-    else
+    } else {
         st = hv_user_dir(out, HV_DIR_STATE, err);
+    }
     hv_str_adds(out, "/recovery");
     return st;
 }
@@ -37,8 +38,9 @@ static void file_prefix(const struct hv_session *s, struct hv_str *out)
     char real[PATH_MAX];
     const char *key = s->path != NULL ? realpath(s->path, real) : NULL;
     uint64_t h = UINT64_C(14695981039346656037);
-    for (const char *p = key != NULL ? key : (s->path != NULL ? s->path : ""); *p != '\0'; p++)
+    for (const char *p = key != NULL ? key : (s->path != NULL ? s->path : ""); *p != '\0'; p++) {
         h = (h ^ (unsigned char)*p) * UINT64_C(1099511628211);
+    }
     hv_str_addf(out, "%016" PRIx64 "-", h);
 }
 
@@ -50,8 +52,9 @@ static json_t *unsaved_plans(const struct hv_session *s)
     json_t *list = json_array();
     for (size_t i = 0; i < s->rows.n; i++) {
         const struct hv__row *r = s->rows.items[i];
-        if (r->deleted || r->plan == NULL || hv__session_row_is_saved(r))
+        if (r->deleted || r->plan == NULL || hv__session_row_is_saved(r)) {
             continue;
+        }
         json_t *row = json_object();
         json_object_set_new(row, "name", json_string(r->name));
         json_object_set(row, "plan", r->plan);
@@ -66,9 +69,11 @@ static json_t *recovery_tree(const struct hv_session *s)
     json_object_set_new(root, "format", json_string(FORMAT));
     json_object_set_new(root, "workspace", json_string(s->path != NULL ? s->path : ""));
     json_object_set_new(root, "pid", json_integer((json_int_t)getpid()));
-    for (int d = 0; d < HV_DOC_N; d++)
-        if (s->tree[d] != s->saved_tree[d])
+    for (int d = 0; d < HV_DOC_N; d++) {
+        if (s->tree[d] != s->saved_tree[d]) {
             json_object_set(root, hv_doc_name((enum hv_doc)d), s->tree[d]);
+        }
+    }
     json_object_set_new(root, "plans", unsaved_plans(s));
     return root;
 }
@@ -81,8 +86,9 @@ static enum hv_status choose_name(struct hv_session *s, struct hv_err *err)
     for (unsigned k = 0; st == HV_OK; k++) {
         hv_str_clear(&path);
         st = recovery_folder(s, &path, err);
-        if (st == HV_OK && k == 0)
+        if (st == HV_OK && k == 0) {
             st = hv_file_mkdirs(hv_str_cstr(&path), err);
+        }
         hv_str_addc(&path, '/');
         file_prefix(s, &path);
         hv_str_addf(&path, "%ld-%u.json", (long)getpid(), k);
@@ -98,14 +104,16 @@ static enum hv_status choose_name(struct hv_session *s, struct hv_err *err)
 enum hv_status hv_session_autosave(struct hv_session *s, struct hv_err *err)
 {
     enum hv_status st = s->recovery_out != NULL ? HV_OK : choose_name(s, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     json_t *tree = recovery_tree(s);
     struct hv_str text = {0};
     hv_json_write(&text, tree, true);
     st = hv_file_write(s->recovery_out, hv_str_cstr(&text), text.n, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         s->unsafe_s = HV_UNKNOWN;
+    }
     hv_str_free(&text);
     json_decref(tree);
     return st;
@@ -113,8 +121,9 @@ enum hv_status hv_session_autosave(struct hv_session *s, struct hv_err *err)
 
 void hv__session_recovery_remove(struct hv_session *s)
 {
-    if (s->recovery_out != NULL)
+    if (s->recovery_out != NULL) {
         unlink(s->recovery_out);
+    }
     free(s->recovery_out);
     s->recovery_out = NULL;
     s->unsafe_s = HV_UNKNOWN;
@@ -122,8 +131,9 @@ void hv__session_recovery_remove(struct hv_session *s)
 
 static double due_s(const struct hv_session *s)
 {
-    if (!hv_known(s->unsafe_s))
+    if (!hv_known(s->unsafe_s)) {
         return HV_UNKNOWN;
+    }
     return fmin(s->edited_s + HV_SESSION_IDLE_S, s->unsafe_s + HV_SESSION_AUTOSAVE_S);
 }
 
@@ -131,8 +141,9 @@ void hv__session_recovery_tick(struct hv_session *s)
 {
     double due = due_s(s), now = hv__session_now(s);
     struct hv_err err = {0};
-    if (!hv_known(due) || now < due)
+    if (!hv_known(due) || now < due) {
         return;
+    }
     if (!hv_session_dirty(s)) {
         hv__session_recovery_remove(s);
     } else if (hv_session_autosave(s, &err) != HV_OK) {
@@ -146,8 +157,9 @@ void hv__session_recovery_tick(struct hv_session *s)
 int hv__session_recovery_timeout_ms(const struct hv_session *s)
 {
     double due = due_s(s);
-    if (!hv_known(due))
+    if (!hv_known(due)) {
         return -1;
+    }
     double ms = ceil((due - hv__session_now(s)) * 1e3);
     return ms < 0 ? 0 : (ms > 1e6 ? 1000000 : (int)ms);
 }
@@ -175,12 +187,14 @@ static bool is_orphan(const json_t *root)
 static long half_written_by(const char *name)
 {
     char *end = NULL;
-    if (name[0] != '.' || strspn(name + 1, "0123456789abcdef") != 16 || name[17] != '-')
+    if (name[0] != '.' || strspn(name + 1, "0123456789abcdef") != 16 || name[17] != '-') {
         return 0;
+    }
     errno = 0;
     long pid = strtol(name + 18, &end, 10);
-    if (errno != 0 || end == name + 18 || *end != '-')
+    if (errno != 0 || end == name + 18 || *end != '-') {
         return 0;
+    }
     end += 1 + strspn(end + 1, "0123456789");
     return strncmp(end, ".json.", 6) == 0 && strlen(end) == 12 ? pid : 0;
 }
@@ -190,8 +204,9 @@ static void sweep(DIR *d, const char *folder)
 {
     struct hv_str path = {0};
     for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
-        if (!is_gone(half_written_by(e->d_name)))
+        if (!is_gone(half_written_by(e->d_name))) {
             continue;
+        }
         hv_str_clear(&path);
         hv_str_addf(&path, "%s/%s", folder, e->d_name);
         unlink(hv_str_cstr(&path));
@@ -219,20 +234,23 @@ void hv__session_recovery_look(struct hv_session *s)
     struct hv_str folder = {0}, prefix = {0}, path = {0};
     DIR *d = recovery_folder(s, &folder, NULL) == HV_OK ? opendir(hv_str_cstr(&folder)) : NULL;
     file_prefix(s, &prefix);
-    if (d != NULL)
+    if (d != NULL) {
         sweep(d, hv_str_cstr(&folder));
+    }
     for (struct dirent *e = d != NULL ? readdir(d) : NULL; e != NULL && s->recovery == NULL;
          e = readdir(d)) {
         size_t n = strlen(e->d_name);
         if (strncmp(e->d_name, prefix.p, prefix.n) != 0 || n < 5 ||
-            strcmp(e->d_name + n - 5, ".json") != 0)
+            strcmp(e->d_name + n - 5, ".json") != 0) {
             continue;
+        }
         hv_str_clear(&path);
         hv_str_addf(&path, "%s/%s", hv_str_cstr(&folder), e->d_name);
         try_offer(s, hv_str_cstr(&path));
     }
-    if (d != NULL)
+    if (d != NULL) {
         closedir(d);
+    }
     hv_str_free(&folder);
     hv_str_free(&prefix);
     hv_str_free(&path);
@@ -249,13 +267,15 @@ void hv_session_recovery_describe(const struct hv_session *s, struct hv_str *out
     const char *comma = "";
     for (int d = 0; d < HV_DOC_N; d++) {
         const char *name = hv_doc_name((enum hv_doc)d);
-        if (json_object_get(s->recovery, name) == NULL)
+        if (json_object_get(s->recovery, name) == NULL) {
             continue;
+        }
         hv_str_addf(out, "%s%s", comma, name);
         comma = ", ";
     }
-    if (n_plans > 0)
+    if (n_plans > 0) {
         hv_str_addf(out, "%s%zu plan%s", comma, n_plans, n_plans == 1 ? "" : "s");
+    }
 }
 
 void hv_session_recovery_diff(const struct hv_session *s, struct hv_str *out)
@@ -263,8 +283,9 @@ void hv_session_recovery_diff(const struct hv_session *s, struct hv_str *out)
     const json_t *plans = json_object_get(s->recovery, "plans");
     for (int d = 0; d < HV_DOC_N; d++) {
         const json_t *tree = json_object_get(s->recovery, hv_doc_name((enum hv_doc)d));
-        if (tree != NULL)
+        if (tree != NULL) {
             (void)hv__session_diff((enum hv_doc)d, s->tree[d], tree, out);
+        }
     }
     for (size_t i = 0; i < json_array_size(plans); i++) {
         const char *name = json_string_value(json_object_get(json_array_get(plans, i), "name"));
@@ -274,8 +295,9 @@ void hv_session_recovery_diff(const struct hv_session *s, struct hv_str *out)
 
 void hv_session_recovery_discard(struct hv_session *s)
 {
-    if (s->recovery_in != NULL)
+    if (s->recovery_in != NULL) {
         unlink(s->recovery_in);
+    }
     free(s->recovery_in);
     s->recovery_in = NULL;
     json_decref(s->recovery);
@@ -289,21 +311,25 @@ enum hv_status hv_session_recover(struct hv_session *s, struct hv_err *err)
         json_t *tree = json_object_get(s->recovery, hv_doc_name((enum hv_doc)d));
         char label[64];
         snprintf(label, sizeof label, "recover %s", hv_doc_name((enum hv_doc)d));
-        if (tree != NULL)
+        if (tree != NULL) {
             st = hv_session_replace(s, (enum hv_doc)d, json_incref(tree), label, err);
+        }
     }
     const json_t *plans = json_object_get(s->recovery, "plans");
     for (size_t i = 0; st == HV_OK && i < json_array_size(plans); i++) {
         const json_t *row = json_array_get(plans, i);
         const char *name = json_string_value(json_object_get(row, "name"));
         json_t *plan = json_object_get(row, "plan");
-        if (plan != NULL)
+        if (plan != NULL) {
             st = hv_session_row_add(s, name != NULL ? name : "plan", json_incref(plan), NULL, err);
+        }
     }
     /* what was taken over is safe under our own name before the old file goes */
-    if (st == HV_OK && hv_session_dirty(s))
+    if (st == HV_OK && hv_session_dirty(s)) {
         st = hv_session_autosave(s, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         hv_session_recovery_discard(s);
+    }
     return st;
 }

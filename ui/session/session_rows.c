@@ -55,8 +55,9 @@ struct hv__row *hv__session_row_new(struct hv_session *s, const char *name, cons
 void hv__session_row_free(struct hv__row *r)
 {
     hv__session_judged_free(&r->judged);
-    for (int d = 0; d < HV__INPUTS; d++)
+    for (int d = 0; d < HV__INPUTS; d++) {
         json_decref(r->made_for[d]);
+    }
     json_decref(r->options);
     json_decref(r->plan);
     json_decref(r->saved_plan);
@@ -76,10 +77,11 @@ struct hv__row *hv__session_row_any(const struct hv_session *s, uint32_t id)
     size_t lo = 0, hi = s->rows.n; /* in order of id */
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (s->rows.items[mid]->pub.id < id)
+        if (s->rows.items[mid]->pub.id < id) {
             lo = mid + 1;
-        else
+        } else {
             hi = mid;
+        }
     }
     return lo < s->rows.n && s->rows.items[lo]->pub.id == id ? s->rows.items[lo] : NULL;
 }
@@ -120,21 +122,25 @@ void hv__session_row_publish(const struct hv_session *s, struct hv__row *r)
     r->pub.n_points = r->points.n;
     r->pub.saved = hv__session_row_is_saved(r);
     r->pub.outdated = false;
-    for (int d = 0; d < HV__INPUTS; d++)
+    for (int d = 0; d < HV__INPUTS; d++) {
         r->pub.outdated |= r->made_for[d] != s->tree[d];
+    }
 }
 
 void hv__session_rows_publish(struct hv_session *s)
 {
-    for (size_t i = 0; i < s->rows.n; i++)
+    for (size_t i = 0; i < s->rows.n; i++) {
         hv__session_row_publish(s, s->rows.items[i]);
+    }
 }
 
 static bool name_is_taken(const struct hv_session *s, const char *name, uint32_t besides)
 {
-    for (size_t i = 0; i < s->rows.n; i++)
-        if (s->rows.items[i]->pub.id != besides && strcmp(s->rows.items[i]->name, name) == 0)
+    for (size_t i = 0; i < s->rows.n; i++) {
+        if (s->rows.items[i]->pub.id != besides && strcmp(s->rows.items[i]->name, name) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -144,8 +150,9 @@ char *hv__session_row_fresh_name(const struct hv_session *s, const char *base)
     for (size_t i = 1;; i++) {
         hv_str_clear(&name);
         hv_str_addf(&name, "%.100s-%zu", base, i);
-        if (!name_is_taken(s, hv_str_cstr(&name), 0))
+        if (!name_is_taken(s, hv_str_cstr(&name), 0)) {
             return name.p;
+        }
     }
 }
 
@@ -177,8 +184,9 @@ static double worst_memory_frac(const struct hv_verdict *v)
     double worst = HV_UNKNOWN;
     for (size_t i = 0; i < v->n_memory; i++) {
         double frac = v->memory[i].peak_bytes / v->memory[i].limit_bytes;
-        if (hv_known(frac) && !(frac <= worst))
+        if (hv_known(frac) && !(frac <= worst)) {
             worst = frac;
+        }
     }
     return worst;
 }
@@ -212,20 +220,24 @@ static double figure_of(const struct hv_verdict *v, enum hv_sort key)
 /* An inexact plan never comes before an exact one unless the job allows it (formats.md §3). */
 static int group_of(const struct hv_session *s, const struct hv_verdict *v)
 {
-    if (v->findings.n > 0)
+    if (v->findings.n > 0) {
         return 2;
+    }
     return !v->metrics.exact && !s->inputs.job.job.objective.allow_stale ? 1 : 0;
 }
 
 static struct ranked rank_row(struct hv_session *s, const struct hv__row *r)
 {
     struct ranked out = {.row = &r->pub, .figure = (double)r->pub.id};
-    if (s->sort == HV_SORT_NAME)
+    if (s->sort == HV_SORT_NAME) {
         out.word = r->name;
-    if (s->sort == HV_SORT_STATE)
+    }
+    if (s->sort == HV_SORT_STATE) {
         out.figure = (double)r->pub.state;
-    if (s->sort <= HV_SORT_STATE)
+    }
+    if (s->sort <= HV_SORT_STATE) {
         return out;
+    }
     /* plans of running rows change too fast to be judged only for their place */
     const struct hv_verdict *v = r->job == 0 ? hv_session_verdict(s, r->pub.id, false, NULL) : NULL;
     out.figure = v != NULL ? figure_of(v, s->sort) : HV_UNKNOWN;
@@ -235,15 +247,18 @@ static struct ranked rank_row(struct hv_session *s, const struct hv__row *r)
 
 static int compare(const struct ranked *a, const struct ranked *b, bool descending)
 {
-    if (a->group != b->group)
+    if (a->group != b->group) {
         return a->group < b->group ? -1 : 1;
+    }
     int c = 0;
-    if (a->word != NULL)
+    if (a->word != NULL) {
         c = strcmp(a->word, b->word);
-    else if (a->group < 3)
+    } else if (a->group < 3) {
         c = (a->figure > b->figure) - (a->figure < b->figure);
-    if (c != 0)
+    }
+    if (c != 0) {
         return descending ? -c : c;
+    }
     return (a->row->id > b->row->id) - (a->row->id < b->row->id);
 }
 
@@ -260,16 +275,19 @@ static int compare_down(const void *a, const void *b)
 void hv__session_rows_sort(struct hv_session *s)
 {
     HV_VEC(struct ranked) list = {0};
-    for (size_t i = 0; i < s->rows.n; i++)
+    for (size_t i = 0; i < s->rows.n; i++) {
         if (!s->rows.items[i]->deleted) {
             struct ranked r = rank_row(s, s->rows.items[i]);
             hv_vec_push(&list, r);
         }
-    if (list.n > 1)
+    }
+    if (list.n > 1) {
         qsort(list.items, list.n, sizeof *list.items, s->descending ? compare_down : compare_up);
+    }
     s->shown.n = 0;
-    for (size_t i = 0; i < list.n; i++)
+    for (size_t i = 0; i < list.n; i++) {
         hv_vec_push(&s->shown, list.items[i].row);
+    }
     hv_vec_free(&list);
     s->sort_due = false;
 }
@@ -284,8 +302,9 @@ void hv_session_sort(struct hv_session *s, enum hv_sort key, bool descending)
 
 enum hv_sort hv_session_sort_key(const struct hv_session *s, bool *descending)
 {
-    if (descending != NULL)
+    if (descending != NULL) {
         *descending = s->descending;
+    }
     return s->sort;
 }
 
@@ -296,8 +315,9 @@ uint32_t hv_session_selected(const struct hv_session *s)
 
 void hv_session_select(struct hv_session *s, uint32_t id)
 {
-    if (s->selected == id)
+    if (s->selected == id) {
         return;
+    }
     s->selected = id;
     hv__session_moved(s);
 }
@@ -336,8 +356,9 @@ static void tell_row(struct hv_session *s, const char *verb, const char *name, c
 bool hv_session_row_delete(struct hv_session *s, uint32_t id)
 {
     struct hv__row *r = hv__session_row_any(s, id);
-    if (r == NULL || r->deleted)
+    if (r == NULL || r->deleted) {
         return false;
+    }
     hv_session_cancel(s, id);
     tell_row(s, "delete", r->name, NULL);
     r->deleted = true;
@@ -351,17 +372,23 @@ enum hv_status hv_session_row_rename(struct hv_session *s, uint32_t id, const ch
                                      struct hv_err *err)
 {
     struct hv__row *r = hv__session_row_any(s, id);
-    if (r == NULL || r->deleted)
+    if (r == NULL || r->deleted) {
         return hv_err_set(err, HV_EUSAGE, "there is no row %u", id);
-    if (name[0] == '\0' || name[0] == '.' || strlen(name) > 100)
+    }
+    if (name[0] == '\0' || name[0] == '.' || strlen(name) > 100) {
         return hv_err_set(err, HV_EUSAGE, "a plan's name has 1 to 100 bytes and no dot in front");
-    for (const char *p = name; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == '/' || *p == 0x7F)
+    }
+    for (const char *p = name; *p != '\0'; p++) {
+        if ((unsigned char)*p < 0x20 || *p == '/' || *p == 0x7F) {
             return hv_err_set(err, HV_EUSAGE, "a plan's name holds no / and no control characters");
-    if (name_is_taken(s, name, id))
+        }
+    }
+    if (name_is_taken(s, name, id)) {
         return hv_err_set(err, HV_EUSAGE, "the name %s is taken", name);
-    if (strcmp(r->name, name) == 0)
+    }
+    if (strcmp(r->name, name) == 0) {
         return HV_OK;
+    }
     char *before = r->name;
     r->name = hv_xstrdup(name);
     push_row_step(s, r, HV__STEP_RENAME, before);
@@ -381,8 +408,9 @@ static void tell_plan(struct hv_session *s, const char *name, const json_t *plan
     hv__session_add_word(&line, name);
     hv_str_addc(&line, ' ');
     hv_json_write(&line, plan, false);
-    while (line.n > 0 && line.p[line.n - 1] == '\n')
+    while (line.n > 0 && line.p[line.n - 1] == '\n') {
         line.n--;
+    }
     hv__session_did(s, "%.*s", (int)line.n, line.p);
     hv_str_free(&line);
 }
@@ -411,8 +439,9 @@ enum hv_status hv_session_row_add(struct hv_session *s, const char *name, json_t
     json_decref(plan);
     hv__session_row_publish(s, r);
     hv__session_rows_sort(s);
-    if (id != NULL)
+    if (id != NULL) {
         *id = r->pub.id;
+    }
     return HV_OK;
 }
 
@@ -420,13 +449,15 @@ enum hv_status hv__session_row_add_step(struct hv_session *s, const char *name, 
                                         const char *label, uint32_t *id, struct hv_err *err)
 {
     enum hv_status st = hv_session_row_add(s, name, plan, id, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     struct hv_str text = {0};
-    if (label != NULL)
+    if (label != NULL) {
         hv_str_adds(&text, label);
-    else
+    } else {
         hv_str_addf(&text, "add %s", hv_session_row(s, *id)->name);
+    }
     hv__session_journal_push(s,
                              (struct hv__step){.kind = HV__STEP_ADD, .row = *id, .label = text.p});
     hv__session_touch(s);
@@ -435,11 +466,13 @@ enum hv_status hv__session_row_add_step(struct hv_session *s, const char *name, 
 
 static bool journal_names(const struct hv_session *s, uint32_t row)
 {
-    for (size_t i = 0; i < s->journal.n; i++)
+    for (size_t i = 0; i < s->journal.n; i++) {
         if ((s->journal.items[i].kind == HV__STEP_DELETE ||
              s->journal.items[i].kind == HV__STEP_ADD) &&
-            s->journal.items[i].row == row)
+            s->journal.items[i].row == row) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -449,10 +482,11 @@ void hv__session_rows_sweep(struct hv_session *s)
     for (size_t i = 0; i < s->rows.n; i++) {
         struct hv__row *r = s->rows.items[i];
         /* one that lies in the saved workspace is still needed to take it out there */
-        if (r->deleted && r->job == 0 && r->saved_plan == NULL && !journal_names(s, r->pub.id))
+        if (r->deleted && r->job == 0 && r->saved_plan == NULL && !journal_names(s, r->pub.id)) {
             hv__session_row_free(r);
-        else
+        } else {
             s->rows.items[kept++] = r;
+        }
     }
     s->rows.n = kept;
 }

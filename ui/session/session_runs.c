@@ -35,30 +35,35 @@ static json_t *all_options(const struct hv_session *s, const char *strategy, con
         struct hv_str id = {0};
         hv_str_add(&id, at, n);
         json_t *options = hv__session_options_of(s, hv_str_cstr(&id));
-        if (options != NULL && composed)
+        if (options != NULL && composed) {
             json_object_set(out, hv_str_cstr(&id), options);
-        else if (options != NULL)
+        } else if (options != NULL) {
             json_object_update(out, options);
+        }
         hv_str_free(&id);
         at += n;
     } while (*at++ != '\0');
-    if (given != NULL)
+    if (given != NULL) {
         json_object_update(out, (json_t *)(uintptr_t)given);
+    }
     return out;
 }
 
 static json_t *make_job(const struct hv_session *s, const char *strategy, json_t *options)
 {
     json_t *job = json_object();
-    for (int d = 0; d < HV__INPUTS; d++)
+    for (int d = 0; d < HV__INPUTS; d++) {
         json_object_set(job, hv_doc_name((enum hv_doc)d), s->tree[d]);
+    }
     json_object_set_new(job, "strategy", json_string(strategy));
     json_object_set(job, "options", options);
     json_object_set_new(job, "seed", json_integer((json_int_t)s->limits.seed));
-    if (s->limits.budget > 0)
+    if (s->limits.budget > 0) {
         json_object_set_new(job, "budget", json_integer(s->limits.budget));
-    if (s->limits.time_limit_s > 0)
+    }
+    if (s->limits.time_limit_s > 0) {
         json_object_set_new(job, "time_limit_s", json_real(s->limits.time_limit_s));
+    }
     return job;
 }
 
@@ -107,8 +112,9 @@ enum hv_status hv_session_run(struct hv_session *s, const char *strategy, const 
     hv__session_rows_sort(s);
     tell_run(s, strategy, options);
     hv__session_moved(s);
-    if (id != NULL)
+    if (id != NULL) {
         *id = r->pub.id;
+    }
     return HV_OK;
 }
 
@@ -118,8 +124,9 @@ size_t hv_session_run_all(struct hv_session *s)
     const struct hv_plugin *all = hv_session_strategies(s, &n_all);
     for (size_t i = 0; i < n_all; i++) {
         const struct hv_plugin *p = &all[i];
-        if (p->error == NULL && p->has[HV_PLUGIN_PLAN])
+        if (p->error == NULL && p->has[HV_PLUGIN_PLAN]) {
             n += hv_session_run(s, p->id, NULL, NULL, NULL) == HV_OK;
+        }
     }
     return n;
 }
@@ -127,8 +134,9 @@ size_t hv_session_run_all(struct hv_session *s)
 bool hv_session_cancel(struct hv_session *s, uint32_t id)
 {
     struct hv__row *r = hv__session_row_any(s, id);
-    if (r == NULL || r->job == 0)
+    if (r == NULL || r->job == 0) {
         return false;
+    }
     hv__session_did(s, "cancel %s", r->name);
     return hv_pool_cancel(s->pool, r->job);
 }
@@ -136,8 +144,9 @@ bool hv_session_cancel(struct hv_session *s, uint32_t id)
 size_t hv_session_cancel_all(struct hv_session *s)
 {
     size_t n = 0;
-    for (size_t i = s->rows.n; i-- > 0;) /* from the end: what waits must not start meanwhile */
+    for (size_t i = s->rows.n; i-- > 0;) { /* from the end: what waits must not start meanwhile */
         n += hv_session_cancel(s, s->rows.items[i]->pub.id);
+    }
     return n;
 }
 
@@ -156,21 +165,26 @@ size_t hv_session_n_queued(const struct hv_session *s)
 
 static struct hv__row *row_of_job(const struct hv_session *s, uint32_t job)
 {
-    for (size_t i = s->rows.n; i-- > 0;)
-        if (s->rows.items[i]->job == job)
+    for (size_t i = s->rows.n; i-- > 0;) {
+        if (s->rows.items[i]->job == job) {
             return s->rows.items[i];
+        }
+    }
     return NULL;
 }
 
 static void add_log(struct hv__row *r, const char *text)
 {
-    if (text[0] == '\0')
+    if (text[0] == '\0') {
         return;
+    }
     hv_str_adds(&r->log, text);
-    if (r->log.p[r->log.n - 1] != '\n')
+    if (r->log.p[r->log.n - 1] != '\n') {
         hv_str_addc(&r->log, '\n');
-    if (r->log.n <= 2 * HV__LOG_KEPT)
+    }
+    if (r->log.n <= 2 * HV__LOG_KEPT) {
         return;
+    }
     memmove(r->log.p, r->log.p + r->log.n - HV__LOG_KEPT, HV__LOG_KEPT + 1);
     r->log.n = HV__LOG_KEPT;
 }
@@ -194,13 +208,15 @@ static const char *best_text(const struct hv__row *r, char *buf, size_t cap)
 static void take_incumbent(struct hv_session *s, struct hv__row *r, const struct hv_pool_event *ev)
 {
     json_t *plan = json_object_get(ev->line, "plan");
-    if (json_is_object(plan))
+    if (json_is_object(plan)) {
         take_plan(s, r, plan);
+    }
     char t[HV_FMT_CAP], before[HV_FMT_CAP];
     (void)best_text(r, before, sizeof before);
     (void)hv_fmt_seconds(t, sizeof t, ev->seconds);
-    if (hv_known(ev->seconds) && strcmp(t, before) != 0) /* less than is shown is no news */
+    if (hv_known(ev->seconds) && strcmp(t, before) != 0) { /* less than is shown is no news */
         hv_session_log(s, HV_LOG_INFO, "run", "%s: new best %s", r->name, t);
+    }
     struct hv_row_point point = {ev->elapsed_s, ev->seconds};
     hv_vec_push(&r->points, point);
 }
@@ -210,15 +226,17 @@ static void take_incumbent(struct hv_session *s, struct hv__row *r, const struct
 static void take_more_plans(struct hv_session *s, const struct hv__row *r, const json_t *plans)
 {
     for (size_t i = 1; i < json_array_size(plans); i++) {
-        if (!json_is_object(json_array_get(plans, i)))
+        if (!json_is_object(json_array_get(plans, i))) {
             continue;
+        }
         char *name = hv__session_row_fresh_name(s, r->strategy);
         struct hv__row *more = hv__session_row_new(s, name, r->strategy);
         free(name);
         more->options = json_incref(r->options);
         more->pub.state = HV_ROW_DONE;
-        for (int d = 0; d < HV__INPUTS; d++)
+        for (int d = 0; d < HV__INPUTS; d++) {
             more->made_for[d] = json_incref(r->made_for[d]);
+        }
         hv__session_row_set_plan(s, more, json_array_get(plans, i));
         hv__session_row_publish(s, more);
     }
@@ -229,23 +247,27 @@ static void take_result(struct hv_session *s, struct hv__row *r, const struct hv
     const json_t *plans = json_object_get(ev->line, "plans");
     json_t *plan = json_object_get(ev->line, "plan");
     const char *reason = json_string_value(json_object_get(ev->line, "reason"));
-    if (!json_is_object(plan))
+    if (!json_is_object(plan)) {
         plan = json_array_get(plans, 0);
+    }
     bool stopped = json_is_true(json_object_get(ev->line, "stopped"));
     hv__session_set_text(&r->reason, reason != NULL ? reason : "");
     r->pub.progress_frac = 1;
-    if (json_is_object(plan))
+    if (json_is_object(plan)) {
         take_plan(s, r, plan);
+    }
     if (json_is_false(json_object_get(ev->line, "applies"))) {
         r->pub.state = HV_ROW_NOT_APPLICABLE;
     } else if (r->plan == NULL) {
         r->pub.state = stopped ? HV_ROW_FAILED : HV_ROW_INFEASIBLE;
-        if (reason == NULL)
+        if (reason == NULL) {
             hv__session_set_text(&r->reason, "the strategy found no plan and gave no reason");
+        }
     } else {
         r->pub.state = HV_ROW_DONE;
-        if (stopped && reason == NULL)
+        if (stopped && reason == NULL) {
             hv__session_set_text(&r->reason, "stopped by a limit; this is the best until then");
+        }
     }
     take_more_plans(s, r, plans);
 }
@@ -275,8 +297,9 @@ static void take_end(struct hv_session *s, struct hv__row *r, const struct hv_po
     hv_str_addf(&s->notice, "%s: %s", r->name, hv_row_state_name(r->pub.state));
     char best[HV_FMT_CAP];
     if (r->plan != NULL && r->points.n > 0 &&
-        hv_known(r->points.items[r->points.n - 1].iteration_s))
+        hv_known(r->points.items[r->points.n - 1].iteration_s)) {
         hv_str_addf(&s->notice, ", best %s", best_text(r, best, sizeof best));
+    }
     hv_str_addf(&s->notice, "%s%s", r->reason[0] != '\0' ? ", " : "", r->reason);
     hv_session_log(s, r->pub.state == HV_ROW_FAILED ? HV_LOG_ERROR : HV_LOG_INFO, "run", "%s",
                    hv_str_cstr(&s->notice));
@@ -286,8 +309,9 @@ void hv__session_run_event(void *ctx, const struct hv_pool_event *ev)
 {
     struct hv_session *s = ctx;
     struct hv__row *r = row_of_job(s, ev->id);
-    if (r == NULL)
+    if (r == NULL) {
         return;
+    }
     switch (ev->kind) {
     case HV_POOL_STARTED:
         r->pub.state = HV_ROW_RUNNING;
@@ -318,8 +342,9 @@ void hv__session_run_event(void *ctx, const struct hv_pool_event *ev)
     case HV_POOL_EVENT_N:
         break;
     }
-    if (r->pub.state == HV_ROW_RUNNING)
+    if (r->pub.state == HV_ROW_RUNNING) {
         r->pub.elapsed_s = ev->elapsed_s;
+    }
     hv__session_row_publish(s, r);
     hv__session_moved(s);
 }

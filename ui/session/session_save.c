@@ -51,13 +51,16 @@ static void save_free(struct save *v)
         free(v->files.items[i].text);
     }
     hv_vec_free(&v->files);
-    for (size_t i = 0; i < v->obsolete.n; i++)
+    for (size_t i = 0; i < v->obsolete.n; i++) {
         free(v->obsolete.items[i]);
+    }
     hv_vec_free(&v->obsolete);
-    for (int d = 0; d < HV_DOC_N; d++)
+    for (int d = 0; d < HV_DOC_N; d++) {
         free(v->ref[d]);
-    for (size_t i = 0; i < v->plan_ref.n; i++)
+    }
+    for (size_t i = 0; i < v->plan_ref.n; i++) {
         free(v->plan_ref.items[i]);
+    }
     hv_vec_free(&v->plan_ref);
 }
 
@@ -66,9 +69,11 @@ static void save_free(struct save *v)
 
 static void drop_temps(struct save *v)
 {
-    for (size_t i = 0; i < v->files.n; i++)
-        if (v->files.items[i].temp != NULL)
+    for (size_t i = 0; i < v->files.n; i++) {
+        if (v->files.items[i].temp != NULL) {
             unlink(v->files.items[i].temp);
+        }
+    }
 }
 
 /* Writes one file under a name beside the final one, which is that of a link's target. */
@@ -84,8 +89,9 @@ static enum hv_status stage(struct out_file *f, struct hv_err *err)
     hv_str_addf(&temp, "%s.%ld.new", f->path, (long)getpid());
     f->temp = temp.p;
     enum hv_status status = hv_file_write(f->temp, f->text, f->n, err);
-    if (status == HV_OK && stat(f->path, &st) == 0)
+    if (status == HV_OK && stat(f->path, &st) == 0) {
         chmod(f->temp, st.st_mode & 07777);
+    }
     return status;
 }
 
@@ -100,19 +106,22 @@ static enum hv_status write_all(struct save *v, struct hv_err *err)
     enum hv_status st = HV_OK;
     for (size_t i = 0; st == HV_OK && i < v->files.n; i++) {
         struct hv_err why = {0};
-        if (stage(&v->files.items[i], &why) != HV_OK)
+        if (stage(&v->files.items[i], &why) != HV_OK) {
             st = not_saved(v->files.items[i].path, why.text, err);
+        }
     }
     /* workspace.json is the last of the list: until it has its name the old one counts */
     for (size_t i = 0; st == HV_OK && i < v->files.n; i++) {
         struct out_file *f = &v->files.items[i];
-        if (rename(f->temp, f->path) != 0)
+        if (rename(f->temp, f->path) != 0) {
             st = not_saved(f->path, strerror(errno), err);
-        else
+        } else {
             f->temp[0] = '\0';
+        }
     }
-    if (st != HV_OK)
+    if (st != HV_OK) {
         drop_temps(v);
+    }
     int fd = st == HV_OK ? open(v->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd >= 0) {
         fsync(fd);
@@ -146,14 +155,16 @@ static bool is_shipped(const struct hv_session *s, const char *ref)
 static char *own_file(const struct save *v, const char *ref)
 {
     struct hv_str path = {0};
-    if (!v->same || v->single || ref == NULL || ref[0] == '/' || strstr(ref, "..") != NULL)
+    if (!v->same || v->single || ref == NULL || ref[0] == '/' || strstr(ref, "..") != NULL) {
         return NULL;
+    }
     hv_workspace_resolve(&v->s->workspace, ref, &path);
     size_t n = strlen(v->s->workspace.folder);
     bool own = strncmp(hv_str_cstr(&path), v->s->workspace.folder, n) == 0 &&
                access(hv_str_cstr(&path), F_OK) == 0;
-    if (own)
+    if (own) {
         return path.p;
+    }
     hv_str_free(&path);
     return NULL;
 }
@@ -168,8 +179,9 @@ static void place_doc(struct save *v, enum hv_doc d, json_t *root)
     bool keep = !changed && ref != NULL && (v->same || ref[0] == '/' || is_shipped(s, ref));
     if (keep || (!changed && v->same && !was_there)) {
         v->ref[d] = ref != NULL ? hv_xstrdup(ref) : NULL;
-        if (ref != NULL)
+        if (ref != NULL) {
             json_object_set_new(root, key, json_string(ref));
+        }
         return;
     }
     bool inline_before = ref == NULL && was_there;
@@ -179,12 +191,14 @@ static void place_doc(struct save *v, enum hv_doc d, json_t *root)
     }
     char *path = own_file(v, ref);
     struct hv_str name = {0};
-    if (path != NULL)
+    if (path != NULL) {
         hv_str_adds(&name, ref);
-    else
+    } else {
         hv_str_addf(&name, "%s.json", key);
-    if (path == NULL)
+    }
+    if (path == NULL) {
         path = in_folder(v, hv_str_cstr(&name));
+    }
     json_object_set_new(root, key, json_string(hv_str_cstr(&name)));
     v->ref[d] = name.p;
     add_file(v, path, s->tree[d]);
@@ -195,9 +209,11 @@ static void place_doc(struct save *v, enum hv_doc d, json_t *root)
 static void add_file_name(struct hv_str *out, const char *name)
 {
     size_t n = strlen(name);
-    if (n > NAME_MAX_BYTES)
-        for (n = NAME_MAX_BYTES; n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80;)
+    if (n > NAME_MAX_BYTES) {
+        for (n = NAME_MAX_BYTES; n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80;) {
             n--;
+        }
+    }
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)name[i];
         bool bad = c < ' ' || c == 127 || strchr("/\\:*?\"<>| ", c) != NULL || (i == 0 && c == '.');
@@ -213,14 +229,17 @@ static char *plan_ref(const struct save *v, const char *name)
         hv_str_clear(&ref);
         hv_str_adds(&ref, "plans/");
         add_file_name(&ref, name);
-        if (k > 1)
+        if (k > 1) {
             hv_str_addf(&ref, "-%u", k);
+        }
         hv_str_adds(&ref, ".json");
         bool taken = false;
-        for (size_t i = 0; i < v->plan_ref.n; i++)
+        for (size_t i = 0; i < v->plan_ref.n; i++) {
             taken |= v->plan_ref.items[i] != NULL && strcmp(v->plan_ref.items[i], ref.p) == 0;
-        if (!taken)
+        }
+        if (!taken) {
             return ref.p;
+        }
     }
 }
 
@@ -230,8 +249,9 @@ static json_t *plan_tree(struct hv_session *s, const struct hv__row *r, bool wit
     const struct hv_verdict *judged = hv_session_verdict(s, r->pub.id, false, NULL);
     json_t *tree =
         judged != NULL ? hv_plan_with_verdict(r->plan, judged, false) : json_copy(r->plan);
-    if (with_name)
+    if (with_name) {
         json_object_set_new(tree, "name", json_string(r->name));
+    }
     return tree;
 }
 
@@ -266,14 +286,17 @@ static void place_plans(struct save *v, json_t *root)
             }
             json_decref(tree);
         }
-        if (ref != NULL)
+        if (ref != NULL) {
             json_array_append_new(list, json_string(ref));
-        if (r->saved_ref != NULL && (ref == NULL || strcmp(ref, r->saved_ref) != 0))
+        }
+        if (r->saved_ref != NULL && (ref == NULL || strcmp(ref, r->saved_ref) != 0)) {
             retire(v, r->saved_ref);
+        }
         hv_vec_push(&v->plan_ref, ref);
     }
-    if (json_array_size(list) > 0 || json_object_get(root, "plans") != NULL)
+    if (json_array_size(list) > 0 || json_object_get(root, "plans") != NULL) {
         json_object_set(root, "plans", list);
+    }
     json_decref(list);
 }
 
@@ -284,13 +307,16 @@ static json_t *workspace_tree(struct save *v)
     json_t *root = json_object();
     json_object_set_new(root, "format", json_string("hetviz.workspace/1"));
     json_object_set_new(root, "name", json_string(s->name));
-    if (s->workspace.json.root != NULL)
+    if (s->workspace.json.root != NULL) {
         json_object_update(root, s->workspace.json.root);
-    for (int d = 0; d < HV__INPUTS; d++)
+    }
+    for (int d = 0; d < HV__INPUTS; d++) {
         place_doc(v, (enum hv_doc)d, root);
+    }
     if (json_array_size(s->tree[HV_DOC_STRATEGIES]) > 0 ||
-        json_object_get(root, "strategies") != NULL)
+        json_object_get(root, "strategies") != NULL) {
         json_object_set(root, "strategies", s->tree[HV_DOC_STRATEGIES]);
+    }
     place_plans(v, root);
     return root;
 }
@@ -302,8 +328,9 @@ static json_t *workspace_tree(struct save *v)
 static void adopt(struct save *v, struct hv_workspace *w, const char *path)
 {
     struct hv_session *s = v->s;
-    for (size_t i = 0; i < v->obsolete.n; i++)
+    for (size_t i = 0; i < v->obsolete.n; i++) {
         unlink(v->obsolete.items[i]);
+    }
     for (int d = 0; d < HV_DOC_N; d++) {
         json_incref(s->tree[d]);
         json_decref(s->saved_tree[d]);
@@ -341,13 +368,14 @@ static void adopt(struct save *v, struct hv_workspace *w, const char *path)
 static enum hv_status make_folders(const struct save *v, struct hv_err *err)
 {
     enum hv_status st = hv_file_mkdirs(v->folder, err);
-    for (size_t i = 0; st == HV_OK && i < v->plan_ref.n; i++)
+    for (size_t i = 0; st == HV_OK && i < v->plan_ref.n; i++) {
         if (v->plan_ref.items[i] != NULL && strncmp(v->plan_ref.items[i], "plans/", 6) == 0) {
             char *plans = in_folder(v, "plans");
             st = hv_file_mkdirs(plans, err);
             free(plans);
             break;
         }
+    }
     return st;
 }
 
@@ -361,10 +389,12 @@ static enum hv_status save_to(struct save *v, const char *path, struct hv_err *e
     hv_json_wrap(&json, root, file);
     /* what would not read back must not be written */
     enum hv_status st = hv_workspace_build(&w, json, v->folder, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = make_folders(v, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = write_all(v, err);
+    }
     if (st == HV_OK) {
         w.path = file;
         adopt(v, &w, path);
@@ -385,8 +415,9 @@ static bool same_place(const char *a, const char *b)
 static struct hv__stamp stamp_of(const char *path)
 {
     struct stat st;
-    if (path == NULL || stat(path, &st) != 0)
+    if (path == NULL || stat(path, &st) != 0) {
         return (struct hv__stamp){0};
+    }
     return (struct hv__stamp){.known = true,
                               .file = (uint64_t)st.st_ino,
                               .bytes = (uint64_t)st.st_size,
@@ -405,8 +436,9 @@ static enum hv_status check_unchanged(struct hv_session *s, struct hv_err *err)
     struct hv__stamp now = stamp_of(s->workspace.path), old = s->stamp;
     bool same = now.file == old.file && now.bytes == old.bytes && now.changed_s == old.changed_s &&
                 now.changed_ns == old.changed_ns;
-    if (!now.known || !old.known || same || s->overwrite)
+    if (!now.known || !old.known || same || s->overwrite) {
         return HV_OK;
+    }
     s->overwrite = true;
     return hv_err_set(err, HV_EIO,
                       "the file changed on disk; save again to overwrite, or :write FOLDER");
@@ -430,31 +462,37 @@ enum hv_status hv_session_save(struct hv_session *s, const char *path, struct hv
 {
     struct stat st;
     struct hv_str to = {0}, folder = {0};
-    if (path == NULL)
+    if (path == NULL) {
         path = s->path;
-    if (path == NULL || path[0] == '\0')
+    }
+    if (path == NULL || path[0] == '\0') {
         return hv_err_set(err, HV_EUSAGE,
                           "this workspace has no place yet: give a folder (write FOLDER)");
+    }
     hv_str_adds(&to, path);
-    while (to.n > 1 && to.p[to.n - 1] == '/')
+    while (to.n > 1 && to.p[to.n - 1] == '/') {
         to.p[--to.n] = '\0';
+    }
     struct save v = {.s = s};
     v.single = to.n > 5 && strcmp(to.p + to.n - 5, ".json") == 0 &&
                !(stat(to.p, &st) == 0 && S_ISDIR(st.st_mode));
     v.same = same_place(s->path, to.p);
     const char *slash = strrchr(to.p, '/');
-    if (!v.single)
+    if (!v.single) {
         hv_str_adds(&folder, to.p);
-    else if (slash != NULL)
+    } else if (slash != NULL) {
         hv_str_add(&folder, to.p, slash > to.p ? (size_t)(slash - to.p) : 1);
-    else
+    } else {
         hv_str_addc(&folder, '.');
+    }
     v.folder = hv_str_cstr(&folder);
     enum hv_status status = v.same ? check_unchanged(s, err) : HV_OK;
-    if (status == HV_OK)
+    if (status == HV_OK) {
         status = save_to(&v, to.p, err);
-    if (status == HV_OK)
+    }
+    if (status == HV_OK) {
         tell_file(s, "write", NULL, to.p);
+    }
     save_free(&v);
     hv_str_free(&to);
     hv_str_free(&folder);
@@ -465,19 +503,23 @@ enum hv_status hv_session_export(struct hv_session *s, uint32_t id, const char *
                                  struct hv_err *err)
 {
     const struct hv__row *r = hv__session_row_any(s, id);
-    if (r == NULL || r->deleted)
+    if (r == NULL || r->deleted) {
         return hv_err_set(err, HV_EUSAGE, "there is no row %u", id);
-    if (r->plan == NULL)
+    }
+    if (r->plan == NULL) {
         return hv_err_set(err, HV_EUSAGE, "%s has no plan to export", r->name);
+    }
     json_t *tree = plan_tree(s, r, false);
-    for (int d = 0; d < HV__INPUTS; d++)
+    for (int d = 0; d < HV__INPUTS; d++) {
         json_object_set(tree, hv_doc_name((enum hv_doc)d), s->tree[d]);
+    }
     struct hv_str text = {0};
     hv_json_write(&text, tree, true);
     enum hv_status st = hv_file_write(path, hv_str_cstr(&text), text.n, err);
     hv_str_free(&text);
     json_decref(tree);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         tell_file(s, "export", r->name, path);
+    }
     return st;
 }

@@ -18,8 +18,9 @@ static void step_free(struct hv__step *t)
 void hv__session_journal_push(struct hv_session *s, struct hv__step step)
 {
     bool swept = s->journal_at < s->journal.n || s->journal_at == HV_SESSION_UNDO_LIMIT;
-    while (s->journal.n > s->journal_at)
+    while (s->journal.n > s->journal_at) {
         step_free(&s->journal.items[--s->journal.n]);
+    }
     if (s->journal.n == HV_SESSION_UNDO_LIMIT) {
         step_free(&s->journal.items[0]);
         memmove(&s->journal.items[0], &s->journal.items[1],
@@ -27,18 +28,21 @@ void hv__session_journal_push(struct hv_session *s, struct hv__step step)
         s->journal.n--;
         s->record_floor -= s->record_floor > 0;
     }
-    if (s->record_floor > s->journal.n)
+    if (s->record_floor > s->journal.n) {
         s->record_floor = s->journal.n;
+    }
     hv_vec_push(&s->journal, step);
     s->journal_at = s->journal.n;
-    if (swept)
+    if (swept) {
         hv__session_rows_sweep(s);
+    }
 }
 
 void hv__session_journal_free(struct hv_session *s)
 {
-    for (size_t i = 0; i < s->journal.n; i++)
+    for (size_t i = 0; i < s->journal.n; i++) {
         step_free(&s->journal.items[i]);
+    }
     hv_vec_free(&s->journal);
     s->journal_at = 0;
 }
@@ -55,14 +59,18 @@ static void take(struct hv_session *s, const struct hv__step *t, bool forward)
         }
         return;
     }
-    if (r != NULL && t->kind == HV__STEP_DELETE)
+    if (r != NULL && t->kind == HV__STEP_DELETE) {
         r->deleted = forward;
-    if (r != NULL && t->kind == HV__STEP_ADD)
+    }
+    if (r != NULL && t->kind == HV__STEP_ADD) {
         r->deleted = !forward;
-    if (r != NULL && t->kind == HV__STEP_RENAME)
+    }
+    if (r != NULL && t->kind == HV__STEP_RENAME) {
         hv__session_set_text(&r->name, forward ? t->name_after : t->name_before);
-    if (r != NULL && t->kind == HV__STEP_NOTE)
+    }
+    if (r != NULL && t->kind == HV__STEP_NOTE) {
         hv__session_note_take(s, r, forward ? t->before : t->after, forward ? t->after : t->before);
+    }
     hv__session_touch(s);
     hv__session_rows_publish(s);
     hv__session_rows_sort(s);
@@ -71,18 +79,20 @@ static void take(struct hv_session *s, const struct hv__step *t, bool forward)
 /* Steps from before the recording are not known to who replays it: those are told as edits. */
 static void tell(struct hv_session *s, const struct hv__step *t, bool forward)
 {
-    if (s->record_fd >= 0 && t < s->journal.items + s->record_floor && t->kind == HV__STEP_DOC)
+    if (s->record_fd >= 0 && t < s->journal.items + s->record_floor && t->kind == HV__STEP_DOC) {
         hv__session_did_doc(s, t->doc, forward ? t->before : t->after,
                             forward ? t->after : t->before);
-    else
+    } else {
         hv__session_did(s, forward ? "redo" : "undo");
+    }
 }
 
 bool hv_session_undo(struct hv_session *s)
 {
     hv__session_group_drop(s);
-    if (s->journal_at == 0)
+    if (s->journal_at == 0) {
         return false;
+    }
     do {
         take(s, &s->journal.items[--s->journal_at], false);
         tell(s, &s->journal.items[s->journal_at], false);
@@ -92,8 +102,9 @@ bool hv_session_undo(struct hv_session *s)
 
 bool hv_session_redo(struct hv_session *s)
 {
-    if (s->journal_at == s->journal.n)
+    if (s->journal_at == s->journal.n) {
         return false;
+    }
     hv__session_group_drop(s);
     do {
         take(s, &s->journal.items[s->journal_at++], true);
@@ -124,13 +135,16 @@ size_t hv_session_n_redo(const struct hv_session *s)
 
 bool hv_session_dirty(const struct hv_session *s)
 {
-    for (int d = 0; d < HV_DOC_N; d++)
-        if (s->tree[d] != s->saved_tree[d])
+    for (int d = 0; d < HV_DOC_N; d++) {
+        if (s->tree[d] != s->saved_tree[d]) {
             return true;
+        }
+    }
     for (size_t i = 0; i < s->rows.n; i++) {
         const struct hv__row *r = s->rows.items[i];
-        if (r->deleted ? r->saved_plan != NULL : r->plan != NULL && !hv__session_row_is_saved(r))
+        if (r->deleted ? r->saved_plan != NULL : r->plan != NULL && !hv__session_row_is_saved(r)) {
             return true;
+        }
     }
     return false;
 }

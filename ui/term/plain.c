@@ -50,10 +50,11 @@ static void add_text(struct plain *p, const char *text)
 {
     for (; *text != '\0'; text++) {
         unsigned char c = (unsigned char)*text;
-        if (c < 0x80 || !p->config.ascii)
+        if (c < 0x80 || !p->config.ascii) {
             hv_str_addc(&p->out, (char)c);
-        else if (c >= 0xC0)
+        } else if (c >= 0xC0) {
             hv_str_addc(&p->out, '?'); /* the first byte stands for all */
+        }
     }
 }
 
@@ -62,8 +63,9 @@ static void flush(struct plain *p)
     const char *at = hv_str_cstr(&p->out);
     for (size_t n = p->out.n; n > 0 && p->status == HV_OK;) {
         ssize_t k = write(p->config.out, at, n);
-        if (k < 0 && errno == EINTR)
+        if (k < 0 && errno == EINTR) {
             continue;
+        }
         if (k <= 0) {
             p->status = hv_err_set(p->err, HV_EIO, "cannot write: %s", strerror(errno));
             break;
@@ -79,8 +81,9 @@ static void tell_message(struct plain *p)
 {
     const char *text = hv_app_message_text(p->config.app);
     struct hv_str clean = {0};
-    if (text[0] == '\0')
+    if (text[0] == '\0') {
         return;
+    }
     hv_text_clean(&clean, text, strlen(text));
     add_text(p, hv_str_cstr(&clean));
     add_text(p, "\n");
@@ -107,8 +110,9 @@ static void tell_screen(struct plain *p)
     double start_s = hv_session_now_s(p->config.session);
     /* what a screen works out bit by bit belongs to what it says */
     while (hv_app_timeout_ms(p->config.app) == 0 &&
-           hv_session_now_s(p->config.session) < start_s + SETTLE_S)
+           hv_session_now_s(p->config.session) < start_s + SETTLE_S) {
         tick(p);
+    }
     hv_str_addf(&text, "== %s ==\n", hv_app_view(p->config.app));
     hv_app_plain(p->config.app, &text);
     add_text(p, hv_str_cstr(&text));
@@ -123,9 +127,10 @@ static void tell_menu(struct plain *p)
     size_t n = hv_app_bar_actions(p->config.app, a, MAX_ACTIONS);
     hv_str_adds(&text, "1 Cluster, 2 Model, 3 Strategies, 4 Plans, 5 Gantt, 6 Explain, 7 What-if, "
                        "8 Console\n");
-    for (size_t i = 0; i < n && i < MAX_ACTIONS; i++)
+    for (size_t i = 0; i < n && i < MAX_ACTIONS; i++) {
         hv_str_addf(&text, "%zu %s: %s\n", i + FIRST_ACTION, hv_action_row(a[i])->label,
                     hv_action_row(a[i])->help);
+    }
     hv_str_adds(&text, "row N goes to a row, an empty line tells the screen again, ? tells "
                        "everything, q quits\n");
     add_text(p, hv_str_cstr(&text));
@@ -142,9 +147,10 @@ static void tell_help(struct plain *p)
                        "keys jj<Enter>: press keys of the full screen\n"
                        "wait: until nothing runs\n"
                        "an action's name, such as undo or gantt-op-next, does it\n");
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         hv_str_addf(&text, "%s%s%s: %s\n", rows[i].name, rows[i].args[0] != '\0' ? " " : "",
                     rows[i].args, rows[i].summary);
+    }
     add_text(p, hv_str_cstr(&text));
     hv_str_free(&text);
 }
@@ -154,9 +160,11 @@ static void tell_help(struct plain *p)
 
 static struct told *told_of(struct plain *p, uint32_t row)
 {
-    for (size_t i = 0; i < p->told.n; i++)
-        if (p->told.items[i].row == row)
+    for (size_t i = 0; i < p->told.n; i++) {
+        if (p->told.items[i].row == row) {
             return &p->told.items[i];
+        }
+    }
     struct told fresh = {.row = row, .at_s = hv_session_now_s(p->config.session)};
     hv_vec_push(&p->told, fresh);
     return &p->told.items[p->told.n - 1];
@@ -167,18 +175,21 @@ static void tell_progress(struct plain *p, const struct hv_row *r)
     struct told *t = told_of(p, r->id);
     double now = hv_session_now_s(p->config.session);
     double frac = hv_known(r->progress_frac) ? r->progress_frac : 0;
-    if (frac < t->frac + PROGRESS_FRAC && now < t->at_s + PROGRESS_S)
+    if (frac < t->frac + PROGRESS_FRAC && now < t->at_s + PROGRESS_S) {
         return;
+    }
     t->frac = floor(frac / PROGRESS_FRAC) * PROGRESS_FRAC;
     t->at_s = now;
     char a[HV_FMT_CAP], b[HV_FMT_CAP];
     struct hv_str line = {0};
     hv_str_addf(&line, "%s: running for %s", r->name, hv_fmt_seconds(a, sizeof a, r->elapsed_s));
-    if (hv_known(r->progress_frac))
+    if (hv_known(r->progress_frac)) {
         hv_str_addf(&line, ", %.0f%%", frac * 100);
-    if (r->n_points > 0 && hv_known(r->points[r->n_points - 1].iteration_s))
+    }
+    if (r->n_points > 0 && hv_known(r->points[r->n_points - 1].iteration_s)) {
         hv_str_addf(&line, ", best %s",
                     hv_fmt_seconds(b, sizeof b, r->points[r->n_points - 1].iteration_s));
+    }
     hv_str_addc(&line, '\n');
     add_text(p, hv_str_cstr(&line));
     hv_str_free(&line);
@@ -191,9 +202,11 @@ static void tick(struct plain *p)
     size_t n = 0;
     hv_app_tick(app, (int64_t)(hv_session_now_s(p->config.session) * 1000));
     const struct hv_row *const *rows = hv_session_rows(p->config.session, &n);
-    for (size_t i = 0; i < n; i++)
-        if (rows[i]->state == HV_ROW_RUNNING)
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i]->state == HV_ROW_RUNNING) {
             tell_progress(p, rows[i]);
+        }
+    }
     tell_message(p);
 }
 
@@ -212,14 +225,16 @@ static void wait_once(struct plain *p, bool with_input)
     flush(p);
     (void)poll(fds, (nfds_t)(n + 1), hv_app_timeout_ms(p->config.app));
     tick(p);
-    if (!with_input || (fds[0].revents & (POLLIN | POLLHUP | POLLERR | POLLNVAL)) == 0)
+    if (!with_input || (fds[0].revents & (POLLIN | POLLHUP | POLLERR | POLLNVAL)) == 0) {
         return;
+    }
     char buf[4096];
     ssize_t k = read(p->config.in, buf, sizeof buf);
-    if (k > 0)
+    if (k > 0) {
         hv_str_add(&p->in, buf, (size_t)k);
-    else if (k == 0 || errno != EINTR)
+    } else if (k == 0 || errno != EINTR) {
         p->ended = true;
+    }
 }
 
 /* ---- lines ------------------------------------------------------------------------------------
@@ -227,8 +242,9 @@ static void wait_once(struct plain *p, bool with_input)
 
 static void act(struct plain *p, enum hv_action a)
 {
-    if (!hv_app_do(p->config.app, a))
+    if (!hv_app_do(p->config.app, a)) {
         add_text(p, "that does nothing here\n");
+    }
 }
 
 /* "row 3": the table's cursor, or the lane. */
@@ -241,10 +257,12 @@ static void go_to_row(struct plain *p, const char *text)
         return;
     }
     (void)hv_app_do(app, HV_ACT_TOP);
-    for (int i = 0; i < SHEET_H; i++) /* lanes of a timeline have no other way up */
+    for (int i = 0; i < SHEET_H; i++) { /* lanes of a timeline have no other way up */
         (void)hv_app_do(app, HV_ACT_PAGE_UP);
-    for (long i = 1; i < row; i++)
+    }
+    for (long i = 1; i < row; i++) {
         (void)hv_app_do(app, HV_ACT_DOWN);
+    }
     tell_status(p);
 }
 
@@ -254,8 +272,9 @@ static void press_keys(struct plain *p, const char *text)
     struct hv_err why = {0};
     while (hv_keys_next(&text, &k, &why)) {
         struct hv_event ev = hv_event_key(k);
-        if (!hv_app_feed(p->config.app, &ev))
+        if (!hv_app_feed(p->config.app, &ev)) {
             return;
+        }
     }
     if (why.status != HV_OK) {
         add_text(p, why.text);
@@ -268,15 +287,17 @@ static bool choose(struct plain *p, const char *line)
 {
     enum hv_action a[MAX_ACTIONS];
     size_t n = hv_app_bar_actions(p->config.app, a, MAX_ACTIONS);
-    if (strspn(line, "0123456789") != strlen(line) || strlen(line) > 3)
+    if (strspn(line, "0123456789") != strlen(line) || strlen(line) > 3) {
         return false;
+    }
     size_t x = (size_t)strtoul(line, NULL, 10);
-    if (x >= 1 && x <= 8)
+    if (x >= 1 && x <= 8) {
         act(p, (enum hv_action)((size_t)HV_ACT_SCREEN_1 + x - 1));
-    else if (x >= FIRST_ACTION && x - FIRST_ACTION < n)
+    } else if (x >= FIRST_ACTION && x - FIRST_ACTION < n) {
         act(p, a[x - FIRST_ACTION]);
-    else
+    } else {
         add_text(p, "no such number here; menu tells them\n");
+    }
     return true;
 }
 
@@ -284,22 +305,25 @@ static bool choose(struct plain *p, const char *line)
 static const char *after(const char *line, const char *word)
 {
     size_t n = strlen(word);
-    if (strncmp(line, word, n) != 0 || (line[n] != '\0' && line[n] != ' '))
+    if (strncmp(line, word, n) != 0 || (line[n] != '\0' && line[n] != ' ')) {
         return NULL;
+    }
     return line + n + strspn(line + n, " ");
 }
 
 static void find(struct plain *p, const char *text)
 {
     act(p, text[0] != '\0' ? HV_ACT_FIND : HV_ACT_FIND_NEXT);
-    if (text[0] != '\0')
+    if (text[0] != '\0') {
         hv_app_reply(p->config.app, text);
+    }
 }
 
 static void wait_for_runs(struct plain *p)
 {
-    while (busy(p) && p->status == HV_OK)
+    while (busy(p) && p->status == HV_OK) {
         wait_once(p, false);
+    }
     tick(p); /* the notice of the last end */
 }
 
@@ -307,24 +331,25 @@ static void run_word(struct plain *p, const char *line)
 {
     const char *rest = NULL;
     enum hv_action a = hv_action_find(line);
-    if (strcmp(line, "?") == 0 || strcmp(line, "help") == 0)
+    if (strcmp(line, "?") == 0 || strcmp(line, "help") == 0) {
         tell_help(p);
-    else if (strcmp(line, "menu") == 0)
+    } else if (strcmp(line, "menu") == 0) {
         tell_menu(p);
-    else if (strcmp(line, "q") == 0)
+    } else if (strcmp(line, "q") == 0) {
         act(p, HV_ACT_QUIT);
-    else if ((rest = after(line, "row")) != NULL)
+    } else if ((rest = after(line, "row")) != NULL) {
         go_to_row(p, rest);
-    else if ((rest = after(line, "keys")) != NULL)
+    } else if ((rest = after(line, "keys")) != NULL) {
         press_keys(p, rest);
-    else if ((rest = after(line, "find")) != NULL)
+    } else if ((rest = after(line, "find")) != NULL) {
         find(p, rest);
-    else if (strcmp(line, "wait") == 0)
+    } else if (strcmp(line, "wait") == 0) {
         wait_for_runs(p);
-    else if (a < HV_ACT_N && a != HV_ACT_QUIT && a != HV_ACT_UNDO && a != HV_ACT_REDO)
+    } else if (a < HV_ACT_N && a != HV_ACT_QUIT && a != HV_ACT_UNDO && a != HV_ACT_REDO) {
         act(p, a);
-    else
+    } else {
         hv_app_command(p->config.app, line + (line[0] == ':'));
+    }
 }
 
 /* One line; then what came of it. */
@@ -339,17 +364,20 @@ static void take_line(struct plain *p, const char *line)
         add_text(p, line);
         add_text(p, "\n");
     }
-    if (answer)
+    if (answer) {
         hv_app_reply(app, line[0] == '\0' ? NULL : line);
-    else if (line[0] == '\0')
+    } else if (line[0] == '\0') {
         tell_screen(p);
-    else if (!choose(p, line))
+    } else if (!choose(p, line)) {
         run_word(p, line);
-    if (hv_app_is_done(app))
+    }
+    if (hv_app_is_done(app)) {
         return;
+    }
     tick(p);
-    if (strcmp(view, hv_app_view(app)) != 0)
+    if (strcmp(view, hv_app_view(app)) != 0) {
         tell_screen(p);
+    }
 }
 
 static void prompt(struct plain *p)
@@ -366,8 +394,9 @@ static void prompt(struct plain *p)
         add_text(p, hv_app_view(p->config.app));
         add_text(p, "> ");
     }
-    if (question != NULL && !p->asks)
+    if (question != NULL && !p->asks) {
         add_text(p, "\n");
+    }
 }
 
 /* Takes the lines that are complete. */
@@ -375,8 +404,9 @@ static void take_lines(struct plain *p)
 {
     while (!hv_app_is_done(p->config.app) && p->status == HV_OK) {
         char *nl = p->in.n > 0 ? memchr(p->in.p, '\n', p->in.n) : NULL;
-        if (nl == NULL && !(p->ended && p->in.n > 0) && p->in.n < LINE_LIMIT)
+        if (nl == NULL && !(p->ended && p->in.n > 0) && p->in.n < LINE_LIMIT) {
             return;
+        }
         size_t n = nl != NULL ? (size_t)(nl - p->in.p) : p->in.n;
         struct hv_str line = {0}, clean = {0};
         hv_str_add(&line, p->in.p, n);
@@ -384,13 +414,15 @@ static void take_lines(struct plain *p)
         size_t used = n + (nl != NULL);
         memmove(p->in.p, p->in.p + used, p->in.n - used);
         p->in.n -= used;
-        while (clean.n > 0 && clean.p[clean.n - 1] == ' ')
+        while (clean.n > 0 && clean.p[clean.n - 1] == ' ') {
             clean.p[--clean.n] = '\0';
+        }
         take_line(p, hv_str_cstr(&clean));
         hv_str_free(&line);
         hv_str_free(&clean);
-        if (!hv_app_is_done(p->config.app))
+        if (!hv_app_is_done(p->config.app)) {
             prompt(p);
+        }
     }
 }
 
@@ -410,8 +442,9 @@ enum hv_status hv_plain_run(const struct hv_plain_config *config, bool *abandone
         take_lines(&p);
     }
     *abandoned = !hv_app_is_done(config->app) && hv_session_dirty(config->session);
-    if (*abandoned)
+    if (*abandoned) {
         add_text(&p, "not saved; the next start offers these changes\n");
+    }
     flush(&p);
     hv_str_free(&p.in);
     hv_str_free(&p.out);

@@ -18,10 +18,12 @@ static int64_t now_ms(void)
 static bool handle(struct hv_app *app, const struct hv_term_watch *watch, const struct hv_event *ev,
                    int *signo)
 {
-    if (ev->type == HV_EV_QUIT)
+    if (ev->type == HV_EV_QUIT) {
         *signo = ev->signo;
-    if (ev->type == HV_EV_FD && watch && watch->ready)
+    }
+    if (ev->type == HV_EV_FD && watch && watch->ready) {
         watch->ready(watch->ctx, app, ev->fd);
+    }
     return hv_app_feed(app, ev) && !hv_app_is_done(app);
 }
 
@@ -34,10 +36,12 @@ static bool drain(const struct hv_term_ops *ops, struct hv_term *t, struct hv_ap
     while (now_ms() - start < FRAME_MS) {
         size_t n = watch && watch->list ? watch->list(watch->ctx, fds, MAX_FDS) : 0;
         struct hv_event ev = ops->wait_event(t, 0, fds, n);
-        if (ev.type == HV_EV_NONE)
+        if (ev.type == HV_EV_NONE) {
             return true;
-        if (!handle(app, watch, &ev, signo))
+        }
+        if (!handle(app, watch, &ev, signo)) {
             return false;
+        }
     }
     return true;
 }
@@ -65,8 +69,9 @@ static enum hv_status theme(void *ctx, const char *name, struct hv_err *err)
     const struct lent *l = ctx;
     struct hv_theme t;
     enum hv_status st = hv_theme_named(&t, name, err);
-    if (st == HV_OK && !l->ops->theme(l->t, &t))
+    if (st == HV_OK && !l->ops->theme(l->t, &t)) {
         st = hv_err_set(err, HV_ENO, "there is no terminal to colour here");
+    }
     return st;
 }
 
@@ -89,13 +94,15 @@ int hv_term_run(const struct hv_term_ops *ops, struct hv_term *t, struct hv_app 
     ops->size(t, &w, &h);
     struct hv_event ev = hv_event_resize(w, h);
     hv_app_set_terminal(app, (struct hv_app_terminal){give, take, mouse, theme, &lent});
-    if (ops->is_ascii(t)) /* else it is as the user wants it */
+    if (ops->is_ascii(t)) { /* else it is as the user wants it */
         hv_app_set_ascii(app, true);
+    }
     bool go = hv_app_feed(app, &ev);
     while (go) {
         hv_app_tick(app, now_ms());
-        if (hv_app_is_done(app))
+        if (hv_app_is_done(app)) {
             break;
+        }
         if (hv_app_is_dirty(app)) {
             hv_app_draw(app, &grid);
             ops->present(t, &grid);

@@ -18,8 +18,9 @@ enum { NCV_UNDERLINE = 2, NCV_REVERSE = 4, NCV_DIM = 16, NCV_BOLD = 32 };
 
 void hv__caps_add(struct hv_str *out, const char *capability)
 {
-    if (capability)
+    if (capability) {
         hv_str_adds(out, capability);
+    }
 }
 
 void hv__caps_add_1(struct hv_str *out, const char *capability, int a)
@@ -37,14 +38,16 @@ static char *capability(const char *name)
 {
     struct hv_str out = {0};
     const char *s = tigetstr(name);
-    if (!s || s == (const char *)-1)
+    if (!s || s == (const char *)-1) {
         return NULL;
+    }
     while (*s) {
         const char *end = s[0] == '$' && s[1] == '<' ? strchr(s, '>') : NULL;
-        if (end)
+        if (end) {
             s = end + 1;
-        else
+        } else {
             hv_str_addc(&out, *s++);
+        }
     }
     return out.p;
 }
@@ -70,10 +73,12 @@ static bool has_ansi_colours(const struct hv_out_caps *c)
                  {9, "\033[91m", "\033[101m"},
                  {208, "\033[38;5;208m", "\033[48;5;208m"}};
     bool all = is_text(c->colours, "\033[39;49m") && c->fore && c->back;
-    for (size_t i = 0; all && i < HV_COUNT(parts); i++)
-        if (parts[i].colour < tigetnum("colors"))
+    for (size_t i = 0; all && i < HV_COUNT(parts); i++) {
+        if (parts[i].colour < tigetnum("colors")) {
             all = strcmp(tiparm(c->fore, parts[i].colour), parts[i].fore) == 0 &&
                   strcmp(tiparm(c->back, parts[i].colour), parts[i].back) == 0;
+        }
+    }
     return all;
 }
 
@@ -96,10 +101,11 @@ static void read_caps(struct hv_out_caps *c)
                               .leave = capability("rmcup"),
                               .wraps_late = tigetflag("xenl") > 0 || tigetflag("am") <= 0};
     int ncv = tigetnum("ncv");
-    if (ncv > 0)
+    if (ncv > 0) {
         c->no_colour_attrs =
             (ncv & NCV_UNDERLINE ? HV_ATTR_UNDERLINE : 0) | (ncv & NCV_DIM ? HV_ATTR_DIM : 0) |
             (ncv & NCV_REVERSE ? HV_ATTR_REVERSE : 0) | (ncv & NCV_BOLD ? HV_ATTR_BOLD : 0);
+    }
     char *right = capability("cuf");
     c->ansi_move = is_text(c->move, "\033[%i%p1%d;%p2%dH") && is_text(right, "\033[%p1%dC");
     free(right);
@@ -128,8 +134,9 @@ static struct hv_pen pen_for(const struct hv_out_caps *c, const struct hv_style_
         p.fg = (int16_t)(p.fg - 8);
         attrs |= HV_ATTR_BOLD;
     }
-    if (n < 16 && p.bg >= 8)
+    if (n < 16 && p.bg >= 8) {
         p.bg = (int16_t)(p.bg - 8);
+    }
     if (n > 0 && !c->colours) { /* no way back to the terminal's own */
         p.fg = p.fg < 0 ? COLOR_WHITE : p.fg;
         p.bg = p.bg < 0 ? COLOR_BLACK : p.bg;
@@ -141,8 +148,9 @@ static struct hv_pen pen_for(const struct hv_out_caps *c, const struct hv_style_
 void hv__out_look(struct hv_out *o, const struct hv_theme *theme, bool colour)
 {
     int n = colour && o->caps.fore && o->caps.back ? tigetnum("colors") : 0;
-    for (int i = 0; i < (int)HV_STYLE_N; i++)
+    for (int i = 0; i < (int)HV_STYLE_N; i++) {
         o->pens[i] = pen_for(&o->caps, &theme->looks[i], n >= 8 ? n : 0);
+    }
 }
 
 void hv__out_open(struct hv_out *o, const struct hv_theme *theme, bool colour)
@@ -158,8 +166,9 @@ void hv__out_close(struct hv_out *o)
     char *all[] = {c->move, c->fore,    c->back,      c->clear,    c->clear_line,
                    c->hide, c->show,    c->plain,     c->colours,  c->bold,
                    c->dim,  c->reverse, c->underline, c->keys_off, c->leave};
-    for (size_t i = 0; i < HV_COUNT(all); i++)
+    for (size_t i = 0; i < HV_COUNT(all); i++) {
         free(all[i]);
+    }
     free(o->shown);
     hv_str_free(&o->bytes);
     *o = (struct hv_out){0};

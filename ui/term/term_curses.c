@@ -38,14 +38,17 @@ enum hv_status hv_term_curses_check(struct hv_err *err)
     int result = 0;
     static const char advice[] =
         "use --plain or the subcommands, for example 'hetviz plan' or 'hetviz help'";
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         return hv_err_set(err, HV_EUSAGE, "standard %s is no terminal; %s",
                           isatty(STDOUT_FILENO) ? "input" : "output", advice);
-    if (!name || !*name || strcmp(name, "dumb") == 0)
+    }
+    if (!name || !*name || strcmp(name, "dumb") == 0) {
         return hv_err_set(err, HV_EUSAGE, "TERM is %s: no full screen is possible; %s",
                           name && *name ? name : "not set", advice);
-    if (setupterm(NULL, STDOUT_FILENO, &result) != OK)
+    }
+    if (setupterm(NULL, STDOUT_FILENO, &result) != OK) {
         return hv_err_set(err, HV_EUSAGE, "terminal type TERM=%s is not known; %s", name, advice);
+    }
     if (!tigetstr("cup") || tigetflag("gn") > 0) {
         (void)del_curterm(cur_term);
         return hv_err_set(err, HV_EUSAGE, "terminal type TERM=%s cannot place the cursor; %s", name,
@@ -121,10 +124,12 @@ static void build_reset(const struct hv_term *t, struct hv_str *out)
 {
     const struct hv_out_caps *c = &t->out.caps;
     const char *all[] = {c->plain, c->colours, c->show, c->keys_off, c->leave};
-    if (t->has_mouse) /* it may have been taken since */
+    if (t->has_mouse) { /* it may have been taken since */
         hv_str_adds(out, mouse_off);
-    for (size_t i = 0; i < HV_COUNT(all); i++)
+    }
+    for (size_t i = 0; i < HV_COUNT(all); i++) {
         hv_str_adds(out, all[i] ? all[i] : "");
+    }
 }
 
 /* Everything is to be drawn anew, and the mouse is ours; sent with the next frame. What curses has
@@ -141,16 +146,18 @@ static void give_back(struct hv_term *t)
     hv_str_adds(&t->out.bytes, t->mouse ? mouse_off : "");
     hv__out_leave(&t->out);
     send_bytes(t);
-    if (t->w > 0 && t->h > 0 && (t->w != getmaxx(stdscr) || t->h != getmaxy(stdscr)))
+    if (t->w > 0 && t->h > 0 && (t->w != getmaxx(stdscr) || t->h != getmaxy(stdscr))) {
         (void)resize_term(t->h, t->w);
+    }
     (void)endwin();
 }
 
 static enum hv_status open_curses(const struct hv_term_config *c, struct hv_term **out,
                                   struct hv_err *err)
 {
-    if (!cur_term && hv_term_curses_check(err) != HV_OK) /* else it was checked before */
+    if (!cur_term && hv_term_curses_check(err) != HV_OK) { /* else it was checked before */
         return HV_EUSAGE;
+    }
     struct hv_term *t = hv_xcalloc(1, sizeof *t);
     struct hv_str reset = {0};
     (void)tcgetattr(STDIN_FILENO, &t->saved);
@@ -165,8 +172,9 @@ static enum hv_status open_curses(const struct hv_term_config *c, struct hv_term
     hv_signals_arm(1);
     TERMINAL *probed = cur_term; /* newterm makes its own description and forgets this one */
     t->screen = t->signal_fd < 0 ? NULL : newterm(NULL, stdout, stdin);
-    if (probed != cur_term || !t->screen)
+    if (probed != cur_term || !t->screen) {
         (void)del_curterm(probed);
+    }
     if (!t->screen) {
         hv_signals_arm(0);
         hv_signals_close();
@@ -198,8 +206,9 @@ static void close_curses(struct hv_term *t)
 static bool set_mouse(struct hv_term *t, bool on)
 {
     on = on && t->has_mouse;
-    if (on != t->mouse)
+    if (on != t->mouse) {
         hv_str_adds(&t->out.bytes, on ? mouse_on : mouse_off);
+    }
     t->mouse = t->keys.mouse = on;
     return t->has_mouse;
 }
@@ -247,8 +256,9 @@ static void resume(struct hv_term *t)
 static struct hv_event on_signal(struct hv_term *t)
 {
     int signo = hv_signals_next();
-    if (signo == 0)
+    if (signo == 0) {
         return hv__term_no_event();
+    }
     if (signo == SIGTSTP) {
         suspend(t);
         hv_signals_stop();
@@ -291,8 +301,9 @@ static struct hv_event decode(struct hv_term *t, int *wait_ms)
         t->waits = false;
         return hv__keys_next(&t->keys, true);
     }
-    if (*wait_ms < 0 || *wait_ms > (int)left)
+    if (*wait_ms < 0 || *wait_ms > (int)left) {
         *wait_ms = (int)left;
+    }
     return ev;
 }
 
@@ -307,21 +318,26 @@ static struct hv_event wait_once(struct hv_term *t, int timeout_ms, const int *f
 {
     struct pollfd p[MAX_FDS + 2] = {{.fd = t->signal_fd, .events = POLLIN},
                                     {.fd = STDIN_FILENO, .events = POLLIN}};
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         p[i + 2] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    }
     int ready = poll(p, (nfds_t)(n + 2), timeout_ms);
     *again = false;
-    if (ready < 0 || p[0].revents)
+    if (ready < 0 || p[0].revents) {
         return on_signal(t);
+    }
     if (p[1].revents & POLLIN && hv__term_read(t)) {
         *again = true;
         return hv__term_no_event();
     }
-    if (p[1].revents)
+    if (p[1].revents) {
         return quit_event();
-    for (size_t i = 0; i < n; i++)
-        if (p[i + 2].revents)
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (p[i + 2].revents) {
             return (struct hv_event){.type = HV_EV_FD, .fd = fds[i]};
+        }
+    }
     return hv__term_no_event();
 }
 
@@ -331,11 +347,13 @@ static struct hv_event wait_event(struct hv_term *t, int timeout_ms, const int *
     struct hv_event ev = hv__term_no_event();
     while (again && ev.type == HV_EV_NONE) {
         int ms = timeout_ms;
-        if (t->gone)
+        if (t->gone) {
             return quit_event();
+        }
         ev = decode(t, &ms);
-        if (ev.type != HV_EV_NONE)
+        if (ev.type != HV_EV_NONE) {
             break;
+        }
         ev = wait_once(t, ms, fds, n_fds < MAX_FDS ? n_fds : MAX_FDS, &again);
         again = again || (t->waits && timeout_ms < 0);
     }

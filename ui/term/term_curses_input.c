@@ -57,8 +57,9 @@ bool hv__term_read(struct hv_term *t)
     size_t room = 0;
     unsigned char *to = hv__keys_room(&t->keys, &room);
     ssize_t n = read(STDIN_FILENO, to, room);
-    if (n < 0)
+    if (n < 0) {
         return errno == EINTR || errno == EAGAIN;
+    }
     hv__keys_took(&t->keys, (size_t)n);
     return n > 0;
 }

@@ -34,8 +34,9 @@ static struct taken took_key(size_t n, enum hv_key_code code, unsigned mods, uin
 void hv__keys_learn(struct hv_key_input *in, const char *text, struct hv_key key)
 {
     size_t n = text ? strlen(text) : 0;
-    if (n < 2 || n > HV_KEYS_TEXT || text[0] != ESC || in->n_more == HV_KEYS_MORE)
+    if (n < 2 || n > HV_KEYS_TEXT || text[0] != ESC || in->n_more == HV_KEYS_MORE) {
         return;
+    }
     struct hv_key_text *row = &in->more[in->n_more++];
     memcpy(row->text, text, n + 1);
     row->key = key;
@@ -63,14 +64,18 @@ bool hv__keys_waiting(const struct hv_key_input *in)
 /* A byte below 32, or 127. */
 static struct taken control_key(unsigned char c)
 {
-    if (c == '\r' || c == '\n')
+    if (c == '\r' || c == '\n') {
         return took_key(1, HV_KEY_ENTER, 0, 0);
-    if (c == '\t')
+    }
+    if (c == '\t') {
         return took_key(1, HV_KEY_TAB, 0, 0);
-    if (c == 8 || c == 127)
+    }
+    if (c == 8 || c == 127) {
         return took_key(1, HV_KEY_BACKSPACE, 0, 0);
-    if (c == 0)
+    }
+    if (c == 0) {
         return took_key(1, HV_KEY_CHAR, HV_MOD_CTRL, ' ');
+    }
     return took_key(1, HV_KEY_CHAR, HV_MOD_CTRL,
                     c < ESC ? (uint32_t)c - 1 + 'a' : (uint32_t)c + 64);
 }
@@ -80,13 +85,16 @@ static struct taken character(const unsigned char *s, size_t n, unsigned mods)
 {
     wchar_t wide = 0;
     mbstate_t state = {0};
-    if (s[0] < 0x80)
+    if (s[0] < 0x80) {
         return took_key(1, HV_KEY_CHAR, mods, s[0]);
+    }
     size_t k = mbrtowc(&wide, (const char *)s, n, &state);
-    if (k == (size_t)-2)
+    if (k == (size_t)-2) {
         return took(0);
-    if (k == (size_t)-1 || k == 0)
+    }
+    if (k == (size_t)-1 || k == 0) {
         return took(1);
+    }
     return took_key(k, HV_KEY_CHAR, mods, (uint32_t)wide);
 }
 
@@ -98,21 +106,24 @@ static struct hv_event mouse_event(struct hv_key_input *in, unsigned code, int x
     enum { SHIFT = 4, CTRL = 16, MOTION = 32, WHEEL = 64, BUTTON = 3 };
     struct hv_event ev = {.type = HV_EV_MOUSE, .x = x, .y = y};
     ev.key.mods = (uint8_t)((code & SHIFT ? HV_MOD_SHIFT : 0) | (code & CTRL ? HV_MOD_CTRL : 0));
-    if (!in->mouse || x < 0 || y < 0)
+    if (!in->mouse || x < 0 || y < 0) {
         return (struct hv_event){.type = HV_EV_NONE};
-    if (code & WHEEL)
+    }
+    if (code & WHEEL) {
         ev.mouse = code & 1 ? HV_MOUSE_WHEEL_DOWN : HV_MOUSE_WHEEL_UP;
-    else if (code & MOTION)
+    } else if (code & MOTION) {
         ev.mouse = HV_MOUSE_DRAG;
-    else if (up || (code & BUTTON) == BUTTON)
+    } else if (up || (code & BUTTON) == BUTTON) {
         ev.mouse = HV_MOUSE_RELEASE;
-    else
+    } else {
         ev.mouse = HV_MOUSE_PRESS;
+    }
     bool wanted = code & WHEEL                 ? (code & BUTTON) < 2 && !up
                   : ev.mouse == HV_MOUSE_PRESS ? (code & BUTTON) == 0
                                                : in->pressed;
-    if (ev.mouse == HV_MOUSE_PRESS || ev.mouse == HV_MOUSE_RELEASE)
+    if (ev.mouse == HV_MOUSE_PRESS || ev.mouse == HV_MOUSE_RELEASE) {
         in->pressed = ev.mouse == HV_MOUSE_PRESS && (code & BUTTON) == 0;
+    }
     return wanted ? ev : (struct hv_event){.type = HV_EV_NONE};
 }
 
@@ -130,20 +141,25 @@ static bool read_sequence(const unsigned char *s, size_t n, struct sequence *q)
 {
     size_t i = 2;
     *q = (struct sequence){0};
-    if (i < n && s[i] >= '<' && s[i] <= '?')
+    if (i < n && s[i] >= '<' && s[i] <= '?') {
         q->mark = s[i++];
+    }
     for (; i < n && s[i] >= 0x20 && s[i] < 0x40; i++) {
         bool digit = s[i] >= '0' && s[i] <= '9';
-        if (digit && q->n_params == 0)
+        if (digit && q->n_params == 0) {
             q->n_params = 1;
-        if (s[i] == ';' && q->n_params < PARAMS_MAX)
+        }
+        if (s[i] == ';' && q->n_params < PARAMS_MAX) {
             q->n_params += q->n_params == 0 ? 2 : 1;
+        }
         unsigned *p = q->n_params > 0 ? &q->params[q->n_params - 1] : NULL;
-        if (digit && p && *p < 100000)
+        if (digit && p && *p < 100000) {
             *p = *p * 10 + (s[i] - '0');
+        }
     }
-    if (i == n)
+    if (i == n) {
         return false;
+    }
     q->final = s[i];
     q->n = i + (s[i] >= 0x40 && s[i] < 0x7f);
     return true;
@@ -169,9 +185,11 @@ static enum hv_key_code lettered_key(unsigned char letter)
     } rows[] = {{'A', HV_KEY_UP},  {'B', HV_KEY_DOWN}, {'C', HV_KEY_RIGHT}, {'D', HV_KEY_LEFT},
                 {'F', HV_KEY_END}, {'H', HV_KEY_HOME}, {'P', HV_KEY_F1},    {'Q', HV_KEY_F2},
                 {'R', HV_KEY_F3},  {'S', HV_KEY_F4},   {'M', HV_KEY_ENTER}, {'Z', HV_KEY_TAB}};
-    for (size_t i = 0; i < HV_COUNT(rows); i++)
-        if (rows[i].letter == letter)
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        if (rows[i].letter == letter) {
             return rows[i].code;
+        }
+    }
     return HV_KEY_NONE;
 }
 
@@ -187,24 +205,29 @@ static unsigned modifiers(const struct sequence *q)
 static struct taken control_sequence(struct hv_key_input *in, const unsigned char *s, size_t n)
 {
     struct sequence q;
-    if (!read_sequence(s, n, &q))
+    if (!read_sequence(s, n, &q)) {
         return took(0);
-    if (q.mark == '<' && (q.final == 'M' || q.final == 'm') && q.n_params == 3)
+    }
+    if (q.mark == '<' && (q.final == 'M' || q.final == 'm') && q.n_params == 3) {
         return (struct taken){q.n, mouse_event(in, q.params[0], (int)q.params[1] - 1,
                                                (int)q.params[2] - 1, q.final == 'm')};
+    }
     if (q.final == 'M' && q.mark == 0 && q.n == 3) { /* the old report: three bytes more */
-        if (n < 6)
+        if (n < 6) {
             return took(0);
+        }
         return (struct taken){
             6, mouse_event(in, (unsigned)(s[3] - 32) & 255u, s[4] - 33, s[5] - 33, false)};
     }
-    if (q.mark != 0)
+    if (q.mark != 0) {
         return took(q.n);
+    }
     enum hv_key_code code = q.final == '~' && q.n_params > 0   ? numbered_key(q.params[0])
                             : q.final == 'M' || q.final == '~' ? HV_KEY_NONE
                                                                : lettered_key(q.final);
-    if (code == HV_KEY_NONE)
+    if (code == HV_KEY_NONE) {
         return took(q.n);
+    }
     unsigned mods = modifiers(&q) | (q.final == 'Z' ? (unsigned)HV_MOD_SHIFT : 0);
     return took_key(q.n, code, mods, 0);
 }
@@ -218,8 +241,9 @@ static size_t skip_string(struct hv_key_input *in, const unsigned char *s, size_
             in->in_string = false;
             return i + 1;
         }
-        if (s[i] == ESC && i + 1 == n)
+        if (s[i] == ESC && i + 1 == n) {
             return i; /* the backslash may follow */
+        }
         if (s[i] == ESC) {
             in->in_string = false;
             return i + (s[i + 1] == '\\' ? 2 : 0);
@@ -235,10 +259,12 @@ static const struct hv_key_text *known_text(const struct hv_key_input *in, const
     *part = false;
     for (size_t i = 0; i < in->n_more; i++) {
         size_t k = strlen(in->more[i].text);
-        if (memcmp(in->more[i].text, s, k < n ? k : n) != 0)
+        if (memcmp(in->more[i].text, s, k < n ? k : n) != 0) {
             continue;
-        if (k <= n)
+        }
+        if (k <= n) {
             return &in->more[i];
+        }
         *part = true;
     }
     return NULL;
@@ -249,12 +275,15 @@ static struct taken escape(struct hv_key_input *in, const unsigned char *s, size
 {
     bool part = false;
     const struct hv_key_text *row = known_text(in, s, n, &part);
-    if (row)
+    if (row) {
         return (struct taken){strlen(row->text), hv_event_key(row->key)};
-    if (part && !late)
+    }
+    if (part && !late) {
         return took(0);
-    if (n == 1 || s[1] < 32 || s[1] == 127)
+    }
+    if (n == 1 || s[1] < 32 || s[1] == 127) {
         return n == 1 && !late ? took(0) : took_key(1, HV_KEY_ESC, 0, 0);
+    }
     struct taken t = {0};
     bool introduces = strchr("[O]P_^X", s[1]) != NULL && (n == 2 || s[2] >= 32);
     if (introduces && n > 2 && s[1] == '[') {
@@ -265,10 +294,12 @@ static struct taken escape(struct hv_key_input *in, const unsigned char *s, size
         enum hv_key_code code = lettered_key(s[2]);
         return code == HV_KEY_NONE ? took(3) : took_key(3, code, 0, 0);
     }
-    if (introduces && n > 2)
+    if (introduces && n > 2) {
         return took(2 + skip_string(in, s + 2, n - 2));
-    if (!late && introduces)
+    }
+    if (!late && introduces) {
         return took(0);
+    }
     t = character(s + 1, n - 1, HV_MOD_ALT);
     t.n += t.n > 0;
     return t.n == 0 && late ? took(n) : t;
@@ -281,17 +312,20 @@ struct hv_event hv__keys_next(struct hv_key_input *in, bool late)
         size_t n = in->n - in->from;
         bool full = n == HV_KEYS_ROOM; /* no sequence is as long as that */
         struct taken t = {0};
-        if (in->in_string)
+        if (in->in_string) {
             t.n = skip_string(in, s, n);
-        else if (s[0] == ESC)
+        } else if (s[0] == ESC) {
             t = escape(in, s, n, late || full);
-        else
+        } else {
             t = s[0] < 32 || s[0] == 127 ? control_key(s[0]) : character(s, n, 0);
-        if (t.n == 0 && !late && !full)
+        }
+        if (t.n == 0 && !late && !full) {
             break;
+        }
         in->from += t.n > 0 ? t.n : 1;
-        if (t.ev.type != HV_EV_NONE)
+        if (t.ev.type != HV_EV_NONE) {
             return t.ev;
+        }
     }
     in->in_string = in->in_string && !late;
     return (struct hv_event){.type = HV_EV_NONE};

@@ -55,11 +55,13 @@ static void present(struct hv_term *t, const struct hv_grid *g)
     size_t n = (size_t)g->w * (size_t)g->h;
     bool same_size = t->last.cells && t->last.w == g->w && t->last.h == g->h;
     t->changed = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         t->changed += !same_size || !same_cell(&t->last.cells[i], &g->cells[i]);
+    }
     hv_grid_resize(&t->last, g->w, g->h);
-    if (n > 0)
+    if (n > 0) {
         memcpy(t->last.cells, g->cells, n * sizeof *g->cells);
+    }
     t->last.cursor_x = g->cursor_x;
     t->last.cursor_y = g->cursor_y;
 }
@@ -68,8 +70,9 @@ static struct hv_event wait_event(struct hv_term *t, int timeout_ms, const int *
 {
     (void)fds;
     (void)n_fds;
-    if (t->at >= t->n_events)
+    if (t->at >= t->n_events) {
         return (struct hv_event){.type = timeout_ms == 0 ? HV_EV_NONE : HV_EV_QUIT};
+    }
     struct hv_event ev = t->events[t->at++];
     if (ev.type == HV_EV_RESIZE) {
         t->w = ev.w;

@@ -53,8 +53,9 @@ static int16_t back_of(struct hv_pen p)
 static bool edge_pen(const struct hv_out *o, const struct hv_cell *c, struct hv_pen *out)
 {
     unsigned left = c->style & HV_STYLE_ID_MASK, right = HV_STYLE_RIGHT(c->style);
-    if (left >= HV_STYLE_N || right >= HV_STYLE_N)
+    if (left >= HV_STYLE_N || right >= HV_STYLE_N) {
         return false;
+    }
     int16_t ink = back_of(o->pens[left]), ground = back_of(o->pens[right]);
     *out = ink >= 0 ? (struct hv_pen){.fg = ink, .bg = ground}
                     : (struct hv_pen){.attrs = HV_ATTR_REVERSE, .fg = ground, .bg = -1};
@@ -79,8 +80,9 @@ static struct hv_pen pen_of(const struct hv_out *o, const struct hv_cell *c)
     attrs ^= c->style & HV_STYLE_REVERSE ? HV_ATTR_REVERSE : 0;
     attrs |= c->style & HV_STYLE_BOLD ? HV_ATTR_BOLD : 0;
     attrs |= c->style & HV_STYLE_UNDERLINE ? HV_ATTR_UNDERLINE : 0;
-    if (p.fg >= 0 || p.bg >= 0)
+    if (p.fg >= 0 || p.bg >= 0) {
         attrs &= ~(unsigned)o->caps.no_colour_attrs;
+    }
     p.attrs = (uint8_t)attrs;
     return p;
 }
@@ -120,15 +122,18 @@ static void set_ansi_pen(struct hv_out *o, struct hv_pen p)
         hv_str_adds(&o->bytes, "0;");
         from = (struct hv_pen){.fg = -1, .bg = -1};
     }
-    for (size_t i = 0; i < HV_COUNT(codes); i++)
+    for (size_t i = 0; i < HV_COUNT(codes); i++) {
         if (p.attrs & ~from.attrs & codes[i].bit) {
             hv_str_addc(&o->bytes, codes[i].code);
             hv_str_addc(&o->bytes, ';');
         }
-    if (p.fg != from.fg)
+    }
+    if (p.fg != from.fg) {
         add_ansi_colour(&o->bytes, p.fg, false);
-    if (p.bg != from.bg)
+    }
+    if (p.bg != from.bg) {
         add_ansi_colour(&o->bytes, p.bg, true);
+    }
     o->bytes.p[o->bytes.n - 1] = 'm'; /* instead of the last semicolon */
 }
 
@@ -144,15 +149,20 @@ static void set_other_pen(struct hv_out *o, struct hv_pen p)
                  {HV_ATTR_UNDERLINE, c->underline},
                  {HV_ATTR_REVERSE, c->reverse}};
     hv__caps_add(&o->bytes, c->plain);
-    if ((p.fg < 0 || p.bg < 0) && c->colours)
+    if ((p.fg < 0 || p.bg < 0) && c->colours) {
         hv__caps_add(&o->bytes, c->colours);
-    for (size_t i = 0; i < HV_COUNT(attrs); i++)
-        if (p.attrs & attrs[i].bit)
+    }
+    for (size_t i = 0; i < HV_COUNT(attrs); i++) {
+        if (p.attrs & attrs[i].bit) {
             hv__caps_add(&o->bytes, attrs[i].text);
-    if (p.fg >= 0)
+        }
+    }
+    if (p.fg >= 0) {
         hv__caps_add_1(&o->bytes, c->fore, p.fg);
-    if (p.bg >= 0)
+    }
+    if (p.bg >= 0) {
         hv__caps_add_1(&o->bytes, c->back, p.bg);
+    }
 }
 
 static void set_pen(struct hv_out *o, struct hv_pen p)
@@ -161,10 +171,11 @@ static void set_pen(struct hv_out *o, struct hv_pen p)
         o->style = NO_STYLE;
         return;
     }
-    if (o->caps.ansi_pen)
+    if (o->caps.ansi_pen) {
         set_ansi_pen(o, p);
-    else
+    } else {
         set_other_pen(o, p);
+    }
     o->pen = p;
     o->pen_known = true;
     o->style = NO_STYLE;
@@ -173,8 +184,9 @@ static void set_pen(struct hv_out *o, struct hv_pen p)
 /* Most cells look like the one before. */
 static void set_pen_of(struct hv_out *o, const struct hv_cell *c)
 {
-    if (o->pen_known && o->style == c->style)
+    if (o->pen_known && o->style == c->style) {
         return;
+    }
     set_pen(o, pen_of(o, c));
     o->style = c->style;
 }
@@ -187,13 +199,17 @@ static void put_cell(struct hv_out *o, const struct hv_cell *c);
 static bool step_over(struct hv_out *o, const struct hv_grid *g, int x, int y)
 {
     const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
-    if (o->y != y || o->x < 0 || x < o->x || x - o->x > GAP_MAX)
+    if (o->y != y || o->x < 0 || x < o->x || x - o->x > GAP_MAX) {
         return false;
-    for (int i = o->x; i < x; i++)
-        if (row[i].width != 1 || row[i].utf8[1] != '\0' || !same_pen(pen_of(o, &row[i]), o->pen))
+    }
+    for (int i = o->x; i < x; i++) {
+        if (row[i].width != 1 || row[i].utf8[1] != '\0' || !same_pen(pen_of(o, &row[i]), o->pen)) {
             return false;
-    for (int i = o->x; i < x; i++)
+        }
+    }
+    for (int i = o->x; i < x; i++) {
         put_cell(o, &row[i]);
+    }
     return true;
 }
 
@@ -201,8 +217,9 @@ static bool step_over(struct hv_out *o, const struct hv_grid *g, int x, int y)
 static void add_ansi_move(struct hv_str *out, int a, int b, char what)
 {
     hv_str_adds(out, "\033[");
-    if (a > 1)
+    if (a > 1) {
         hv_str_addu(out, (unsigned long)a);
+    }
     if (b > 1) {
         hv_str_addc(out, ';');
         hv_str_addu(out, (unsigned long)b);
@@ -214,22 +231,25 @@ static void add_ansi_move(struct hv_str *out, int a, int b, char what)
 static void add_near_below(struct hv_str *bytes, int back)
 {
     hv_str_adds(bytes, "\033[B");
-    for (; back > 0; back--)
+    for (; back > 0; back--) {
         hv_str_addc(bytes, '\b');
+    }
 }
 
 static void move(struct hv_out *o, int x, int y)
 {
-    if (o->x == x && o->y == y)
+    if (o->x == x && o->y == y) {
         return;
-    if (!o->caps.ansi_move)
+    }
+    if (!o->caps.ansi_move) {
         hv__caps_add_2(&o->bytes, o->caps.move, y, x);
-    else if (o->x >= 0 && o->y == y && x > o->x)
+    } else if (o->x >= 0 && o->y == y && x > o->x) {
         add_ansi_move(&o->bytes, x - o->x, 1, 'C');
-    else if (o->x >= x && o->x - x <= NEAR && o->y + 1 == y)
+    } else if (o->x >= x && o->x - x <= NEAR && o->y + 1 == y) {
         add_near_below(&o->bytes, o->x - x);
-    else
+    } else {
         add_ansi_move(&o->bytes, y + 1, x + 1, 'H');
+    }
     o->x = x;
     o->y = y;
 }
@@ -245,8 +265,9 @@ static bool is_plain(const struct hv_cell *c)
  * last one is remembered. */
 static void judge(struct hv_out *o, const struct hv_cell *c)
 {
-    if (memcmp(c->utf8, o->judged.utf8, sizeof c->utf8) == 0 && c->width == o->judged.width)
+    if (memcmp(c->utf8, o->judged.utf8, sizeof c->utf8) == 0 && c->width == o->judged.width) {
         return;
+    }
     o->judged = *c;
     o->safe = is_plain(c);
     o->odd = false;
@@ -283,24 +304,28 @@ static void put_cell(struct hv_out *o, const struct hv_cell *c)
         c = &whole;
     }
     judge(o, c);
-    if (fits)
+    if (fits) {
         set_pen(o, edge);
-    else
+    } else {
         set_pen_of(o, c);
-    if (o->safe)
+    }
+    if (o->safe) {
         hv_str_add(&o->bytes, c->utf8, o->n_judged);
-    else
+    } else {
         hv_str_adds(&o->bytes, c->width == 2 ? "??" : "?");
+    }
     o->x += c->width;
-    if (o->odd || o->x >= o->w)
+    if (o->odd || o->x >= o->w) {
         o->x = -1;
+    }
 }
 
 /* A blank in the terminal's own colours? */
 static bool is_empty(const struct hv_out *o, const struct hv_cell *c)
 {
-    if (c->utf8[0] != ' ' || c->utf8[1] != '\0')
+    if (c->utf8[0] != ' ' || c->utf8[1] != '\0') {
         return false;
+    }
     struct hv_pen p = pen_of(o, c);
     return p.bg < 0 && !(p.attrs & (HV_ATTR_REVERSE | HV_ATTR_UNDERLINE));
 }
@@ -313,8 +338,9 @@ static int tail_of(const struct hv_out *o, const struct hv_cell *row, int w)
     for (; w == o->w && o->caps.clear_line && x > 0; x--) {
         const struct hv_cell *c = &row[x - 1];
         bool again = c->style == empty && c->utf8[0] == ' ' && c->utf8[1] == '\0';
-        if (!again && !is_empty(o, c))
+        if (!again && !is_empty(o, c)) {
             break;
+        }
         empty = c->style;
     }
     return x;
@@ -341,23 +367,27 @@ static void draw_row(struct hv_out *o, const struct hv_grid *g, int y, int w,
     const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
     struct hv_cell *old = &o->shown[(size_t)y * (size_t)o->w];
     size_t n = (size_t)(at.to - at.from);
-    if (!all && memcmp(row + at.from, old + at.from, n * sizeof *row) == 0)
+    if (!all && memcmp(row + at.from, old + at.from, n * sizeof *row) == 0) {
         return;
+    }
     int tail = tail_of(o, row, w);
     for (int x = at.from; x < at.to; x++) {
         if (same_cell(&row[x], all ? all : &old[x]) || row[x].width == 0 ||
-            !is_writable(o, x, y, row[x].width))
+            !is_writable(o, x, y, row[x].width)) {
             continue;
+        }
         if (x >= tail && w - x >= TAIL_MIN) {
             clear_tail(o, x, y);
             break;
         }
-        if ((o->x != x || o->y != y) && !step_over(o, g, x, y))
+        if ((o->x != x || o->y != y) && !step_over(o, g, x, y)) {
             move(o, x, y);
-        if (row[x].style == o->style && o->pen_known && is_plain(&row[x]))
+        }
+        if (row[x].style == o->style && o->pen_known && is_plain(&row[x])) {
             put_plain(o, &row[x]); /* most are like the one before */
-        else
+        } else {
             put_cell(o, &row[x]);
+        }
     }
     memcpy(old + at.from, row + at.from, n * sizeof *row);
 }
@@ -390,8 +420,9 @@ static struct hv_cell clear_all(struct hv_out *o)
 
 static void set_cursor(struct hv_out *o, bool visible)
 {
-    if (o->cursor == (int)visible)
+    if (o->cursor == (int)visible) {
         return;
+    }
     hv__caps_add(&o->bytes, visible ? o->caps.show : o->caps.hide);
     o->cursor = visible;
 }
@@ -401,19 +432,22 @@ void hv__out_draw(struct hv_out *o, const struct hv_grid *g)
     int w = g->w < o->w ? g->w : o->w, h = g->h < o->h ? g->h : o->h;
     bool fresh = !o->cleared;
     struct hv_cell all = fresh ? clear_all(o) : blank;
-    for (size_t i = 0; fresh && (w < o->w || h < o->h) && i < (size_t)o->w * (size_t)o->h; i++)
+    for (size_t i = 0; fresh && (w < o->w || h < o->h) && i < (size_t)o->w * (size_t)o->h; i++) {
         o->shown[i] = all; /* also where the grid does not reach */
+    }
     for (int y = 0; y < h; y++) {
         struct hv_grid_columns at = fresh ? (struct hv_grid_columns){0, w} : columns_of(o, g, y, w);
-        if (at.from < at.to)
+        if (at.from < at.to) {
             draw_row(o, g, y, w, at, fresh ? &all : NULL);
+        }
     }
     o->grid = g;
     o->frame = g->frame;
     bool visible = g->cursor_x >= 0 && g->cursor_x < w && g->cursor_y < h;
     set_cursor(o, visible);
-    if (visible)
+    if (visible) {
         move(o, g->cursor_x, g->cursor_y);
+    }
 }
 
 void hv__out_leave(struct hv_out *o)

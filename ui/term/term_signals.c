@@ -42,8 +42,9 @@ static void on_ordinary(int signo)
 /* Only async-signal-safe calls. */
 static void restore(void)
 {
-    if (!self.armed)
+    if (!self.armed) {
         return;
+    }
     self.armed = 0;
     ssize_t n = write(self.fd, self.reset, self.n_reset);
     (void)n;
@@ -69,8 +70,9 @@ static void set_handler(int signo, void (*fn)(int), int flags, struct sigaction 
 
 static bool open_pipe(void)
 {
-    if (pipe(self.pipe) != 0)
+    if (pipe(self.pipe) != 0) {
         return false;
+    }
     for (int i = 0; i < 2; i++) {
         (void)fcntl(self.pipe[i], F_SETFL, O_NONBLOCK);
         (void)fcntl(self.pipe[i], F_SETFD, FD_CLOEXEC);
@@ -80,33 +82,40 @@ static bool open_pipe(void)
 
 int hv_signals_open(int fd, const char *reset, size_t n, const struct termios *saved)
 {
-    if (!open_pipe())
+    if (!open_pipe()) {
         return -1;
+    }
     self.fd = fd;
     self.n_reset = n < HV_RESET_MAX ? n : HV_RESET_MAX;
     memcpy(self.reset, reset, self.n_reset);
     self.saved = *saved;
     stack_t stack = {.ss_sp = alternate_stack, .ss_size = sizeof alternate_stack};
     (void)sigaltstack(&stack, NULL);
-    for (size_t i = 0; i < HV_COUNT(ordinary); i++)
+    for (size_t i = 0; i < HV_COUNT(ordinary); i++) {
         set_handler(ordinary[i], on_ordinary, SA_RESTART, &self.old_ordinary[i]);
-    for (size_t i = 0; i < HV_COUNT(fatal); i++)
+    }
+    for (size_t i = 0; i < HV_COUNT(fatal); i++) {
         set_handler(fatal[i], on_fatal, SA_ONSTACK, &self.old_fatal[i]);
+    }
     hv_die_hook(restore);
-    if (!self.has_exit)
+    if (!self.has_exit) {
         self.has_exit = atexit(restore) == 0;
+    }
     self.is_open = true;
     return self.pipe[0];
 }
 
 void hv_signals_close(void)
 {
-    if (!self.is_open)
+    if (!self.is_open) {
         return;
-    for (size_t i = 0; i < HV_COUNT(ordinary); i++)
+    }
+    for (size_t i = 0; i < HV_COUNT(ordinary); i++) {
         (void)sigaction(ordinary[i], &self.old_ordinary[i], NULL);
-    for (size_t i = 0; i < HV_COUNT(fatal); i++)
+    }
+    for (size_t i = 0; i < HV_COUNT(fatal); i++) {
         (void)sigaction(fatal[i], &self.old_fatal[i], NULL);
+    }
     hv_die_hook(NULL);
     self.armed = 0;
     self.is_open = false;

@@ -20,22 +20,26 @@ const struct hv_action_row *hv_action_row(enum hv_action a)
 
 enum hv_action hv_action_find(const char *name)
 {
-    for (size_t i = 0; i < HV_COUNT(rows); i++)
-        if (strcmp(rows[i].name, name) == 0)
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
+        if (strcmp(rows[i].name, name) == 0) {
             return (enum hv_action)i;
+        }
+    }
     return HV_ACT_N;
 }
 
 bool hv_action_in_view(enum hv_action a, const char *view)
 {
     const char *s = hv_action_row(a)->views;
-    if (strcmp(s, "*") == 0)
+    if (strcmp(s, "*") == 0) {
         return true;
+    }
     size_t n = strlen(view);
     while (*s) {
         size_t len = strcspn(s, ",");
-        if (len == n && strncmp(s, view, n) == 0)
+        if (len == n && strncmp(s, view, n) == 0) {
             return true;
+        }
         s += len + (s[len] == ',');
     }
     return false;

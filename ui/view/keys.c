@@ -48,8 +48,9 @@ static bool same_word(const char *name, size_t n, const char *word)
 static bool parse_base(const char *s, size_t n, struct hv_key *out)
 {
     utf8proc_int32_t cp;
-    if (n == 0)
+    if (n == 0) {
         return false;
+    }
     utf8proc_ssize_t len = utf8proc_iterate((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)n, &cp);
     if (len > 0 && (size_t)len == n && cp >= ' ' && cp != 0x7f && !(cp >= 0x80 && cp < 0xa0)) {
         *out = (struct hv_key){.code = HV_KEY_CHAR, .mods = out->mods, .cp = (uint32_t)cp};
@@ -100,13 +101,16 @@ enum hv_status hv_key_parse(const char *name, size_t n, struct hv_key *out, stru
         left -= 2;
     }
     struct hv_key k = {.code = HV_KEY_NONE};
-    while (take_modifier(&s, &left, &k.mods))
+    while (take_modifier(&s, &left, &k.mods)) {
         continue;
+    }
     if (parse_base(s, left, &k)) {
-        if (k.code == HV_KEY_CHAR && (k.mods & HV_MOD_CTRL) && k.cp >= 'A' && k.cp <= 'Z')
+        if (k.code == HV_KEY_CHAR && (k.mods & HV_MOD_CTRL) && k.cp >= 'A' && k.cp <= 'Z') {
             k.cp += 'a' - 'A';
-        if (k.code == HV_KEY_CHAR)
+        }
+        if (k.code == HV_KEY_CHAR) {
             k.mods &= (uint8_t) ~(unsigned)HV_MOD_SHIFT;
+        }
         *out = k;
         return HV_OK;
     }
@@ -126,20 +130,23 @@ static void char_name(struct hv_key k, char *buf, size_t cap)
         }
     }
     utf8proc_uint8_t utf8[5] = {0};
-    if (utf8proc_encode_char((utf8proc_int32_t)k.cp, utf8) <= 0)
+    if (utf8proc_encode_char((utf8proc_int32_t)k.cp, utf8) <= 0) {
         utf8[0] = '?';
-    if ((k.mods & HV_MOD_CTRL) && k.cp >= 'a' && k.cp <= 'z')
+    }
+    if ((k.mods & HV_MOD_CTRL) && k.cp >= 'a' && k.cp <= 'z') {
         utf8[0] = (utf8proc_uint8_t)(k.cp - 'a' + 'A');
+    }
     (void)snprintf(buf, cap, "%s", (const char *)utf8);
 }
 
 const char *hv_key_name(struct hv_key k, char *buf, size_t cap)
 {
     char base[16];
-    if (k.code == HV_KEY_CHAR)
+    if (k.code == HV_KEY_CHAR) {
         char_name(k, base, sizeof base);
-    else
+    } else {
         (void)snprintf(base, sizeof base, "%s", k.code < HV_KEY_N ? code_names[k.code] : "None");
+    }
     const char *shift = k.mods & HV_MOD_SHIFT ? "Shift-" : "",
                *alt = k.mods & HV_MOD_ALT ? "M-" : "";
     const char *ctrl = !(k.mods & HV_MOD_CTRL) ? "" : k.code == HV_KEY_CHAR ? "^" : "Ctrl-";
@@ -152,24 +159,27 @@ const char *hv_key_name(struct hv_key k, char *buf, size_t cap)
 bool hv_keys_next(const char **text, struct hv_key *out, struct hv_err *err)
 {
     const char *s = *text;
-    if (!*s)
+    if (!*s) {
         return false;
+    }
     size_t n = 1;
     const char *close = *s == '<' ? strchr(s, '>') : NULL;
-    if (close && close - s > 1 && close - s < 32)
+    if (close && close - s > 1 && close - s < 32) {
         n = (size_t)(close - s) + 1;
-    else if (*s == '^' && s[1])
+    } else if (*s == '^' && s[1]) {
         n = 1 + hv_text_next(s, 1);
-    else
+    } else {
         n = hv_text_next(s, 0);
+    }
     *text = s + n;
     return hv_key_parse(s, n, out, err) == HV_OK;
 }
 
 void hv_keymap_free(struct hv_keymap *m)
 {
-    for (size_t i = 0; i < m->binds.n; i++)
+    for (size_t i = 0; i < m->binds.n; i++) {
         free(m->binds.items[i].command);
+    }
     hv_vec_free(&m->binds);
 }
 
@@ -196,8 +206,9 @@ static void bind_row(struct hv_keymap *m, enum hv_action a, const char *view)
     while (*s) {
         size_t n = strcspn(s, " ");
         struct hv_key k;
-        if (hv_key_parse(s, n, &k, NULL) != HV_OK)
+        if (hv_key_parse(s, n, &k, NULL) != HV_OK) {
             HV_BUG("action table: bad key '%.*s'", (int)n, s);
+        }
         set_bind(m, view, k, a, NULL);
         s += n + (s[n] == ' ');
     }
@@ -222,12 +233,15 @@ const struct hv_bind *hv_keymap_find(const struct hv_keymap *m, const char *view
     const struct hv_bind *global = NULL;
     for (size_t i = 0; i < m->binds.n; i++) {
         const struct hv_bind *b = &m->binds.items[i];
-        if (!hv_key_same(b->key, k))
+        if (!hv_key_same(b->key, k)) {
             continue;
-        if (strcmp(b->view, view) == 0)
+        }
+        if (strcmp(b->view, view) == 0) {
             return b;
-        if (strcmp(b->view, "*") == 0)
+        }
+        if (strcmp(b->view, "*") == 0) {
             global = b;
+        }
     }
     return global;
 }
@@ -241,8 +255,9 @@ static bool key_at(const struct hv_keymap *m, const char *view, enum hv_action a
             const struct hv_bind *b = &m->binds.items[i];
             bool is_own = strcmp(b->view, "*") != 0;
             if (b->action != a || b->command || is_own != (own == 1) ||
-                hv_keymap_find(m, view, b->key) != b)
+                hv_keymap_find(m, view, b->key) != b) {
                 continue;
+            }
             if (want-- == 0) {
                 *out = b->key;
                 return true;
@@ -272,8 +287,9 @@ void hv_keymap_keys_of(const struct hv_keymap *m, const char *view, enum hv_acti
 static enum hv_status bad_action(const struct hv_lines *l, const char *word, struct hv_err *err)
 {
     const char *names[HV_ACT_N];
-    for (size_t i = 0; i < HV_ACT_N; i++)
+    for (size_t i = 0; i < HV_ACT_N; i++) {
         names[i] = hv_action_row((enum hv_action)i)->name;
+    }
     const char *near = hv_suggest(word, names, HV_ACT_N);
     return hv_lines_error(l, err, "action '%s' is not known%s%s%s", word,
                           near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -300,26 +316,33 @@ static enum hv_status parse_line(struct hv_keymap *m, struct hv_lines *l, struct
     struct hv_key k;
     struct hv_err why = {0};
     (void)hv_lines_word(l, word, sizeof word);
-    if (strcmp(word, "bind") != 0)
+    if (strcmp(word, "bind") != 0) {
         return hv_lines_error(l, err, "expected 'bind', found '%s'", word);
-    if (!hv_lines_word(l, word, sizeof word) || strlen(word) >= sizeof view)
+    }
+    if (!hv_lines_word(l, word, sizeof word) || strlen(word) >= sizeof view) {
         return hv_lines_error(l, err, "expected the name of a view or *");
+    }
     memcpy(view, word, strlen(word) + 1);
-    if (!hv_lines_word(l, word, sizeof word))
+    if (!hv_lines_word(l, word, sizeof word)) {
         return hv_lines_error(l, err, "expected the name of a key, e.g. ^S, F5, <Space> or j");
-    if (hv_key_parse(word, strlen(word), &k, &why) != HV_OK)
+    }
+    if (hv_key_parse(word, strlen(word), &k, &why) != HV_OK) {
         return hv_lines_error(l, err, "%s", why.text);
-    if (!hv_lines_word(l, word, sizeof word))
+    }
+    if (!hv_lines_word(l, word, sizeof word)) {
         return hv_lines_error(l, err, "expected an action or :command");
+    }
     if (word[0] == ':') {
         set_bind(m, view, k, HV_ACT_NONE, read_command(l, word));
         return HV_OK;
     }
     enum hv_action a = hv_action_find(word);
-    if (a == HV_ACT_N)
+    if (a == HV_ACT_N) {
         return bad_action(l, word, err);
-    if (hv_lines_word(l, word, sizeof word))
+    }
+    if (hv_lines_word(l, word, sizeof word)) {
         return hv_lines_error(l, err, "expected the end of the line or '# note', found '%s'", word);
+    }
     set_bind(m, view, k, a, NULL);
     return HV_OK;
 }
@@ -331,8 +354,9 @@ enum hv_status hv_keymap_parse(struct hv_keymap *m, const char *text, size_t n, 
     enum hv_status first = HV_OK;
     while (hv_lines_next(&l)) {
         enum hv_status s = parse_line(m, &l, first == HV_OK ? err : NULL);
-        if (first == HV_OK)
+        if (first == HV_OK) {
             first = s;
+        }
     }
     return first;
 }
@@ -341,8 +365,9 @@ enum hv_status hv_keymap_read(struct hv_keymap *m, const char *path, struct hv_e
 {
     struct hv_str text = {0};
     enum hv_status s = hv_file_read(path, &text, err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_keymap_parse(m, hv_str_cstr(&text), text.n, path, err);
+    }
     hv_str_free(&text);
     return s;
 }
@@ -353,10 +378,11 @@ void hv_keymap_write(const struct hv_keymap *m, struct hv_str *out)
     for (size_t i = 0; i < m->binds.n; i++) {
         const struct hv_bind *b = &m->binds.items[i];
         hv_str_addf(out, "bind %s %s ", b->view, hv_key_name(b->key, name, sizeof name));
-        if (b->command)
+        if (b->command) {
             hv_str_addf(out, ":%s\n", b->command);
-        else
+        } else {
             hv_str_addf(out, "%s  # %s\n", hv_action_row(b->action)->name,
                         hv_action_row(b->action)->help);
+        }
     }
 }

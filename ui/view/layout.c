@@ -10,18 +10,21 @@ void hv_layout_split(struct hv_rect r, enum hv_axis axis, const struct hv_split 
                      struct hv_rect *out)
 {
     int total = axis == HV_ROWS ? r.h : r.w, at = 0;
-    if (total < 0)
+    if (total < 0) {
         total = 0;
+    }
     size_t kept = 0;
     int mins = 0, flex = 0;
     while (kept < n && mins + part_min(&parts[kept]) <= total) {
         mins += part_min(&parts[kept]);
-        if (parts[kept].fixed <= 0)
+        if (parts[kept].fixed <= 0) {
             flex += parts[kept].flex > 0 ? parts[kept].flex : 0;
+        }
         kept++;
     }
-    if (kept == 0 && n > 0)
+    if (kept == 0 && n > 0) {
         kept = 1;
+    }
     int spare = total > mins ? total - mins : 0, given = 0, seen = 0;
     for (size_t i = 0; i < n; i++) {
         int size = i < kept ? part_min(&parts[i]) : 0;
@@ -31,8 +34,9 @@ void hv_layout_split(struct hv_rect r, enum hv_axis axis, const struct hv_split 
             size += upto - given;
             given = upto;
         }
-        if (size > total - at || (i + 1 == kept && (flex == 0 || kept < n)))
+        if (size > total - at || (i + 1 == kept && (flex == 0 || kept < n))) {
             size = total - at;
+        }
         out[i] = axis == HV_ROWS ? (struct hv_rect){r.x, r.y + at, r.w > 0 ? r.w : 0, size}
                                  : (struct hv_rect){r.x + at, r.y, size, r.h > 0 ? r.h : 0};
         at += size;
@@ -71,6 +75,7 @@ void hv_layout_panels(struct hv_rect body, enum hv_axis axis, const struct hv_sp
         hv_layout_split(body, axis, parts, n, out);
         return;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         out[i] = i == focused ? body : (struct hv_rect){.x = body.x, .y = body.y};
+    }
 }

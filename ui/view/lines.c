@@ -12,14 +12,16 @@ static bool is_blank(char c)
 
 static void skip_blanks(struct hv_lines *l)
 {
-    while (l->at < l->end && is_blank(l->text[l->at]))
+    while (l->at < l->end && is_blank(l->text[l->at])) {
         l->at++;
+    }
 }
 
 static bool at_comment(const struct hv_lines *l)
 {
-    if (l->text[l->at] != '#')
+    if (l->text[l->at] != '#') {
         return false;
+    }
     return l->at == l->begin || l->at + 1 >= l->end || is_blank(l->text[l->at + 1]);
 }
 
@@ -32,8 +34,9 @@ bool hv_lines_next(struct hv_lines *l)
         l->next = l->end + 1;
         l->line++;
         skip_blanks(l);
-        if (l->at < l->end && !at_comment(l))
+        if (l->at < l->end && !at_comment(l)) {
             return true;
+        }
     }
     return false;
 }
@@ -43,12 +46,14 @@ bool hv_lines_word(struct hv_lines *l, char *word, size_t cap)
     skip_blanks(l);
     l->token = l->at;
     word[0] = '\0';
-    if (l->at >= l->end || at_comment(l))
+    if (l->at >= l->end || at_comment(l)) {
         return false;
+    }
     size_t n = 0;
     while (l->at < l->end && !is_blank(l->text[l->at])) {
-        if (n + 1 < cap)
+        if (n + 1 < cap) {
             word[n++] = l->text[l->at];
+        }
         l->at++;
     }
     word[n] = '\0';
@@ -60,11 +65,13 @@ bool hv_lines_rest(struct hv_lines *l, char *rest, size_t cap)
     skip_blanks(l);
     l->token = l->at;
     size_t end = l->end;
-    while (end > l->at && is_blank(l->text[end - 1]))
+    while (end > l->at && is_blank(l->text[end - 1])) {
         end--;
+    }
     size_t n = end - l->at;
-    if (n >= cap)
+    if (n >= cap) {
         n = cap - 1;
+    }
     memcpy(rest, l->text + l->at, n);
     rest[n] = '\0';
     l->at = l->end;

@@ -37,8 +37,9 @@ static const struct {
 
 void hv_theme_default(struct hv_theme *t)
 {
-    for (size_t i = 0; i < HV_STYLE_N; i++)
+    for (size_t i = 0; i < HV_STYLE_N; i++) {
         t->looks[i] = table[i].look;
+    }
     t->light = false;
 }
 
@@ -60,9 +61,11 @@ static int nearest_256(int r, int g, int b)
     int idx[3], cube_d = 0;
     for (int c = 0; c < 3; c++) {
         idx[c] = 0;
-        for (int i = 1; i < 6; i++)
-            if (abs(level[i] - want[c]) < abs(level[idx[c]] - want[c]))
+        for (int i = 1; i < 6; i++) {
+            if (abs(level[i] - want[c]) < abs(level[idx[c]] - want[c])) {
                 idx[c] = i;
+            }
+        }
         int d = level[idx[c]] - want[c];
         cube_d += d * d;
     }
@@ -91,8 +94,9 @@ static bool parse_color(const char *s, int *out)
         return true;
     }
     size_t digits = strspn(s, "0123456789");
-    if (digits == 0 || digits > 3 || s[digits])
+    if (digits == 0 || digits > 3 || s[digits]) {
         return false;
+    }
     *out = atoi(s);
     return *out < 256;
 }
@@ -100,19 +104,23 @@ static bool parse_color(const char *s, int *out)
 static bool parse_attr(const char *s, uint8_t *out)
 {
     *out = 0;
-    if (strcmp(s, "none") == 0)
+    if (strcmp(s, "none") == 0) {
         return true;
+    }
     while (*s) {
         size_t n = strcspn(s, "+"), i = 0;
         while (i < HV_COUNT(attrs) &&
-               (strlen(attrs[i].name) != n || strncmp(attrs[i].name, s, n) != 0))
+               (strlen(attrs[i].name) != n || strncmp(attrs[i].name, s, n) != 0)) {
             i++;
-        if (i == HV_COUNT(attrs))
+        }
+        if (i == HV_COUNT(attrs)) {
             return false;
+        }
         *out |= attrs[i].bit;
         s += n;
-        if (*s == '+' && *++s == '\0')
+        if (*s == '+' && *++s == '\0') {
             return false;
+        }
     }
     return true;
 }
@@ -122,44 +130,53 @@ static const char *set_part(struct hv_style_look *look, const char *key, const c
 {
     int color = -1;
     bool is16 = strcmp(key, "fg16") == 0 || strcmp(key, "bg16") == 0;
-    if (strcmp(key, "attr") == 0)
+    if (strcmp(key, "attr") == 0) {
         return parse_attr(value, &look->attr)
                    ? NULL
                    : "none, or bold, dim, reverse, underline joined by +";
-    if (strcmp(key, "mono") == 0)
+    }
+    if (strcmp(key, "mono") == 0) {
         return parse_attr(value, &look->mono)
                    ? NULL
                    : "none, or bold, dim, reverse, underline joined by +";
-    if (!is16 && strcmp(key, "fg") != 0 && strcmp(key, "bg") != 0)
+    }
+    if (!is16 && strcmp(key, "fg") != 0 && strcmp(key, "bg") != 0) {
         return "one of fg, bg, fg16, bg16, attr, mono";
-    if (!parse_color(value, &color))
+    }
+    if (!parse_color(value, &color)) {
         return "default, 0-255, #rrggbb or a colour name";
-    if (is16 && color > 15)
+    }
+    if (is16 && color > 15) {
         return "default, 0-15 or one of the 16 colour names";
-    if (strcmp(key, "fg") == 0)
+    }
+    if (strcmp(key, "fg") == 0) {
         look->fg = (int16_t)color;
-    else if (strcmp(key, "bg") == 0)
+    } else if (strcmp(key, "bg") == 0) {
         look->bg = (int16_t)color;
-    else if (strcmp(key, "fg16") == 0)
+    } else if (strcmp(key, "fg16") == 0) {
         look->fg16 = (int8_t)color;
-    else
+    } else {
         look->bg16 = (int8_t)color;
+    }
     return NULL;
 }
 
 static enum hv_style find_style(const char *name)
 {
-    for (size_t i = 0; i < HV_STYLE_N; i++)
-        if (strcmp(table[i].name, name) == 0)
+    for (size_t i = 0; i < HV_STYLE_N; i++) {
+        if (strcmp(table[i].name, name) == 0) {
             return (enum hv_style)i;
+        }
+    }
     return HV_STYLE_N;
 }
 
 static enum hv_status bad_style(const struct hv_lines *l, const char *name, struct hv_err *err)
 {
     const char *names[HV_STYLE_N];
-    for (size_t i = 0; i < HV_STYLE_N; i++)
+    for (size_t i = 0; i < HV_STYLE_N; i++) {
         names[i] = table[i].name;
+    }
     const char *near = hv_suggest(name, names, HV_STYLE_N);
     return hv_lines_error(l, err, "style '%s' is not known%s%s%s", name,
                           near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -171,26 +188,32 @@ static enum hv_status parse_line(struct hv_theme *t, struct hv_lines *l, struct 
     (void)hv_lines_word(l, word, sizeof word);
     if (strcmp(word, "background") == 0) {
         bool dark = hv_lines_word(l, word, sizeof word) && strcmp(word, "dark") == 0;
-        if (!dark && strcmp(word, "light") != 0)
+        if (!dark && strcmp(word, "light") != 0) {
             return hv_lines_error(l, err, "expected background light or background dark");
+        }
         t->light = !dark;
         return HV_OK;
     }
-    if (strcmp(word, "style") != 0)
+    if (strcmp(word, "style") != 0) {
         return hv_lines_error(l, err, "expected 'style' or 'background', found '%s'", word);
-    if (!hv_lines_word(l, word, sizeof word))
+    }
+    if (!hv_lines_word(l, word, sizeof word)) {
         return hv_lines_error(l, err, "expected the name of a style");
+    }
     enum hv_style s = find_style(word);
-    if (s == HV_STYLE_N)
+    if (s == HV_STYLE_N) {
         return bad_style(l, word, err);
+    }
     while (hv_lines_word(l, word, sizeof word)) {
         char *eq = strchr(word, '=');
-        if (!eq)
+        if (!eq) {
             return hv_lines_error(l, err, "expected key=value, found '%s'", word);
+        }
         *eq = '\0';
         const char *expected = set_part(&t->looks[s], word, eq + 1);
-        if (expected)
+        if (expected) {
             return hv_lines_error(l, err, "%s=%s: expected %s", word, eq + 1, expected);
+        }
     }
     return HV_OK;
 }
@@ -202,8 +225,9 @@ enum hv_status hv_theme_parse(struct hv_theme *t, const char *text, size_t n, co
     enum hv_status first = HV_OK;
     while (hv_lines_next(&l)) {
         enum hv_status s = parse_line(t, &l, first == HV_OK ? err : NULL);
-        if (first == HV_OK)
+        if (first == HV_OK) {
             first = s;
+        }
     }
     return first;
 }
@@ -212,8 +236,9 @@ enum hv_status hv_theme_read(struct hv_theme *t, const char *path, struct hv_err
 {
     struct hv_str text = {0};
     enum hv_status s = hv_file_read(path, &text, err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_theme_parse(t, hv_str_cstr(&text), text.n, path, err);
+    }
     hv_str_free(&text);
     return s;
 }
@@ -226,18 +251,21 @@ enum hv_status hv_theme_named(struct hv_theme *t, const char *name, struct hv_er
     enum hv_status st = HV_OK;
     hv_theme_default(t);
     const char *const *own = hv_theme_names;
-    while (*own && strcmp(*own, name) != 0)
+    while (*own && strcmp(*own, name) != 0) {
         own++;
+    }
     if (*own && own != hv_theme_names) {
         hv_str_addf(&file, "share/themes/%s.theme", name);
         st = hv_data_path(&path, hv_str_cstr(&file), err);
     }
-    if (st == HV_OK && own != hv_theme_names)
+    if (st == HV_OK && own != hv_theme_names) {
         st = hv_theme_read(t, *own ? hv_str_cstr(&path) : name, err);
+    }
     if (st == HV_EIO && !*own && !strchr(name, '/')) {
         hv_str_clear(&file);
-        for (own = hv_theme_names; *own; own++)
+        for (own = hv_theme_names; *own; own++) {
             hv_str_addf(&file, "%s, ", *own);
+        }
         st = hv_err_set(err, HV_EINPUT, "no theme '%s': %sor a file of styles", name,
                         hv_str_cstr(&file));
     }
@@ -248,12 +276,13 @@ enum hv_status hv_theme_named(struct hv_theme *t, const char *name, struct hv_er
 
 static void write_color(struct hv_str *out, const char *key, int c, bool is16)
 {
-    if (c < 0)
+    if (c < 0) {
         hv_str_addf(out, " %s=default", key);
-    else if (is16 && c < 16)
+    } else if (is16 && c < 16) {
         hv_str_addf(out, " %s=%s", key, colors16[c]);
-    else
+    } else {
         hv_str_addf(out, " %s=%d", key, c);
+    }
 }
 
 static void write_attr(struct hv_str *out, const char *key, uint8_t bits)
@@ -266,8 +295,9 @@ static void write_attr(struct hv_str *out, const char *key, uint8_t bits)
             join = "+";
         }
     }
-    if (!bits)
+    if (!bits) {
         hv_str_adds(out, "none");
+    }
 }
 
 void hv_theme_write(const struct hv_theme *t, struct hv_str *out)

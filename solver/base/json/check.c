@@ -25,10 +25,11 @@ static void describe(const json_t *v, struct hv_str *out)
         hv_str_adds(out, json_object_size(v) ? "an object" : "an empty object");
         break;
     case JSON_ARRAY:
-        if (json_array_size(v))
+        if (json_array_size(v)) {
             hv_str_addf(out, "an array of %zu", json_array_size(v));
-        else
+        } else {
             hv_str_adds(out, "an empty array");
+        }
         break;
     case JSON_STRING:
         hv_str_addc(out, '"');
@@ -64,8 +65,9 @@ enum hv_status hv_jp_expected(const struct hv_jp *p, struct hv_err *err, const c
 
 static void add_words(struct hv_str *out, const char *const *words, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         hv_str_addf(out, "%s\"%s\"", i ? ", " : "", words[i]);
+    }
 }
 
 static enum hv_status unknown_key(const struct hv_jp *p, const char *key, const char *const *keys,
@@ -86,8 +88,9 @@ static enum hv_status unknown_key(const struct hv_jp *p, const char *key, const 
     struct hv_jp member = hv_jp_get(p, key);
     size_t at = hv__json_locate(&member, true);
     unsigned line = 0, col = 0;
-    if (at != SIZE_MAX)
+    if (at != SIZE_MAX) {
         hv__json_line_col(p->doc->text, at, &line, &col);
+    }
     hv_err_at(err, HV_EINPUT, p->doc->name, line, col, "%s", hv_str_cstr(&t));
     hv_str_free(&t);
     return HV_EINPUT;
@@ -96,25 +99,29 @@ static enum hv_status unknown_key(const struct hv_jp *p, const char *key, const 
 enum hv_status hv_jp_object(const struct hv_jp *p, const char *const *keys, size_t n,
                             struct hv_err *err)
 {
-    if (!json_is_object(p->v))
+    if (!json_is_object(p->v)) {
         return hv_jp_expected(p, err, "an object");
+    }
     const char *key;
     json_t *v;
     json_object_foreach(p->v, key, v)
     {
         size_t i = 0;
-        while (i < n && strcmp(key, keys[i]) != 0)
+        while (i < n && strcmp(key, keys[i]) != 0) {
             i++;
-        if (i == n && strncmp(key, "x-", 2) != 0)
+        }
+        if (i == n && strncmp(key, "x-", 2) != 0) {
             return unknown_key(p, key, keys, n, err);
+        }
     }
     return HV_OK;
 }
 
 enum hv_status hv_jp_array(const struct hv_jp *p, size_t *out_n, struct hv_err *err)
 {
-    if (!json_is_array(p->v))
+    if (!json_is_array(p->v)) {
         return hv_jp_expected(p, err, "an array");
+    }
     *out_n = json_array_size(p->v);
     return HV_OK;
 }
@@ -128,14 +135,15 @@ static void add_range(struct hv_str *out, const char *what, double lo, double hi
     hv_fmt_double(b, sizeof b, hi);
     bool above_zero = lo > 0 && lo < 1e-30; /* callers write DBL_MIN for an open end at 0 */
     hv_str_addf(out, "a %s", what);
-    if (above_zero)
+    if (above_zero) {
         hv_str_addf(out, " above 0%s%s", has_hi ? " and at most " : "", has_hi ? b : "");
-    else if (has_lo && has_hi)
+    } else if (has_lo && has_hi) {
         hv_str_addf(out, " from %s to %s", a, b);
-    else if (has_lo)
+    } else if (has_lo) {
         hv_str_addf(out, " of at least %s", a);
-    else if (has_hi)
+    } else if (has_hi) {
         hv_str_addf(out, " of at most %s", b);
+    }
 }
 
 enum hv_status hv_jp_number(const struct hv_jp *p, double lo, double hi, double *out,
@@ -162,8 +170,9 @@ static bool whole(const json_t *v, int64_t *out)
     }
     double x = json_real_value(v);
     if (!json_is_real(v) || !(x >= -9223372036854775808.0 && x < 9223372036854775808.0) ||
-        x != floor(x))
+        x != floor(x)) {
         return false;
+    }
     *out = (int64_t)x;
     return true;
 }
@@ -177,21 +186,23 @@ enum hv_status hv_jp_int(const struct hv_jp *p, int64_t lo, int64_t hi, int64_t 
         return HV_OK;
     }
     char what[128];
-    if (lo == INT64_MIN && hi == INT64_MAX)
+    if (lo == INT64_MIN && hi == INT64_MAX) {
         snprintf(what, sizeof what, "a whole number");
-    else if (hi == INT64_MAX)
+    } else if (hi == INT64_MAX) {
         snprintf(what, sizeof what, "a whole number of at least %" PRId64, lo);
-    else if (lo == INT64_MIN)
+    } else if (lo == INT64_MIN) {
         snprintf(what, sizeof what, "a whole number of at most %" PRId64, hi);
-    else
+    } else {
         snprintf(what, sizeof what, "a whole number from %" PRId64 " to %" PRId64, lo, hi);
+    }
     return hv_jp_expected(p, err, what);
 }
 
 enum hv_status hv_jp_bool(const struct hv_jp *p, bool *out, struct hv_err *err)
 {
-    if (!json_is_boolean(p->v))
+    if (!json_is_boolean(p->v)) {
         return hv_jp_expected(p, err, "true or false");
+    }
     *out = json_is_true(p->v);
     return HV_OK;
 }
@@ -199,13 +210,16 @@ enum hv_status hv_jp_bool(const struct hv_jp *p, bool *out, struct hv_err *err)
 enum hv_status hv_jp_string(const struct hv_jp *p, const char **out, struct hv_err *err)
 {
     size_t n = json_string_length(p->v);
-    if (!json_is_string(p->v))
+    if (!json_is_string(p->v)) {
         return hv_jp_expected(p, err, "a string");
-    if (n == 0)
+    }
+    if (n == 0) {
         return hv_jp_fail(p, err, "expected a string that is not empty, found \"\"");
-    if (n > STRING_CAP)
+    }
+    if (n > STRING_CAP) {
         return hv_jp_fail(p, err, "expected a string of at most %d bytes, found one of %zu",
                           STRING_CAP, n);
+    }
     *out = json_string_value(p->v);
     return HV_OK;
 }
@@ -269,11 +283,13 @@ enum hv_status hv_jp_opt_word(const struct hv_jp *p, const char *key, const char
 enum hv_status hv_jp_need(const struct hv_jp *p, const char *key, const char *what,
                           struct hv_jp *out, struct hv_err *err)
 {
-    if (!json_is_object(p->v))
+    if (!json_is_object(p->v)) {
         return hv_jp_expected(p, err, "an object");
+    }
     *out = hv_jp_get(p, key);
-    if (!out->v)
+    if (!out->v) {
         return hv_jp_fail(p, err, "missing key \"%s\", expected %s", key, what);
+    }
     return HV_OK;
 }
 
@@ -287,21 +303,25 @@ static bool same_kind(const char *a, const char *b)
 enum hv_status hv_jp_format(const struct hv_jp *root, const char *format, struct hv_err *err)
 {
     char what[160];
-    if (!json_is_object(root->v))
+    if (!json_is_object(root->v)) {
         return hv_jp_expected(root, err, "an object");
+    }
     struct hv_jp p = hv_jp_get(root, "format");
-    if (!p.v)
+    if (!p.v) {
         return hv_jp_fail(root, err,
                           "missing key \"format\", expected \"format\": \"%s\" as the "
                           "first member",
                           format);
+    }
     const char *s = json_string_value(p.v);
     snprintf(what, sizeof what, "\"%s\"", format);
-    if (!s)
+    if (!s) {
         return hv_jp_expected(&p, err, what);
+    }
     if (strcmp(s, format) != 0) {
-        if (!same_kind(format, s))
+        if (!same_kind(format, s)) {
             return hv_jp_expected(&p, err, what);
+        }
         struct hv_str found = {0};
         describe(p.v, &found);
         hv_jp_fail(&p, err, "expected %s, found %s: a version this program does not know", what,
@@ -309,7 +329,8 @@ enum hv_status hv_jp_format(const struct hv_jp *root, const char *format, struct
         hv_str_free(&found);
         return HV_EINPUT;
     }
-    if (strcmp(json_object_iter_key(json_object_iter(root->v)), "format") != 0)
+    if (strcmp(json_object_iter_key(json_object_iter(root->v)), "format") != 0) {
         return hv_jp_fail(&p, err, "\"format\" must be the first member of the file");
+    }
     return HV_OK;
 }

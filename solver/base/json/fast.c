@@ -29,8 +29,9 @@ struct scan {
 
 static void skip_blanks(struct scan *s)
 {
-    while (*s->at == ' ' || *s->at == '\n' || *s->at == '\t' || *s->at == '\r')
+    while (*s->at == ' ' || *s->at == '\n' || *s->at == '\t' || *s->at == '\r') {
         s->at++;
+    }
 }
 
 /* What the character after a backslash stands for; 0: that is jansson's. */
@@ -44,8 +45,9 @@ static char unescaped(char c)
 /* Goes to the next byte that a string cannot hold as it is. */
 static void skip_plain(struct scan *s)
 {
-    while ((unsigned char)*s->at >= ' ' && *s->at != '"' && *s->at != '\\')
+    while ((unsigned char)*s->at >= ' ' && *s->at != '"' && *s->at != '\\') {
         s->at++;
+    }
 }
 
 /* The string behind its opening quotation mark. jansson checks that it is UTF-8. */
@@ -53,13 +55,15 @@ static json_t *read_string(struct scan *s)
 {
     const char *from = s->at;
     skip_plain(s);
-    if (*s->at == '"')
+    if (*s->at == '"') {
         return json_stringn(from, (size_t)(s->at++ - from));
+    }
     hv_str_clear(&s->scratch);
     while (*s->at == '\\') {
         char c = unescaped(s->at[1]);
-        if (!c)
+        if (!c) {
             return NULL;
+        }
         hv_str_add(&s->scratch, from, (size_t)(s->at - from));
         hv_str_addc(&s->scratch, c);
         from = s->at += 2;
@@ -92,10 +96,12 @@ static bool read_exponent(struct scan *s, struct number *n)
     struct number e = {0};
     s->at++;
     bool negative = *s->at == '-';
-    if (*s->at == '-' || *s->at == '+')
+    if (*s->at == '-' || *s->at == '+') {
         s->at++;
-    if (!read_digits(s, &e) || e.n_digits > 4)
+    }
+    if (!read_digits(s, &e) || e.n_digits > 4) {
         return false;
+    }
     n->power += negative ? -(int)e.digits : (int)e.digits;
     n->is_real = true;
     return true;
@@ -120,12 +126,14 @@ static double exact_value(const struct number *n)
 
 static json_t *make_real(const char *from, const char *to, const struct number *n)
 {
-    if (is_exact(n))
+    if (is_exact(n)) {
         return json_real(*from == '-' ? -exact_value(n) : exact_value(n));
+    }
     char text[TOKEN_MAX + 1], *end = NULL;
     size_t length = (size_t)(to - from);
-    if (length > TOKEN_MAX || strcmp(localeconv()->decimal_point, ".") != 0)
+    if (length > TOKEN_MAX || strcmp(localeconv()->decimal_point, ".") != 0) {
         return NULL;
+    }
     memcpy(text, from, length);
     text[length] = '\0';
     double x = strtod(text, &end);
@@ -137,8 +145,9 @@ static json_t *read_number(struct scan *s)
     const char *from = s->at;
     struct number n = {0};
     s->at += *s->at == '-';
-    if (*s->at == '0' && s->at[1] >= '0' && s->at[1] <= '9')
+    if (*s->at == '0' && s->at[1] >= '0' && s->at[1] <= '9') {
         return NULL;
+    }
     bool ok = read_digits(s, &n);
     if (ok && *s->at == '.') {
         int before = n.n_digits;
@@ -147,12 +156,15 @@ static json_t *read_number(struct scan *s)
         n.power = before - n.n_digits;
         n.is_real = true;
     }
-    if (ok && (*s->at == 'e' || *s->at == 'E'))
+    if (ok && (*s->at == 'e' || *s->at == 'E')) {
         ok = read_exponent(s, &n);
-    if (!ok || (!n.is_real && n.n_digits > DIGITS_MAX))
+    }
+    if (!ok || (!n.is_real && n.n_digits > DIGITS_MAX)) {
         return NULL;
-    if (n.is_real)
+    }
+    if (n.is_real) {
         return make_real(from, s->at, &n);
+    }
     return json_integer(*from == '-' ? -(json_int_t)n.digits : (json_int_t)n.digits);
 }
 
@@ -176,26 +188,32 @@ static bool put_member(json_t *object, const char *key, size_t n, json_t *value)
 static bool read_members(struct scan *s, json_t *object, unsigned depth)
 {
     skip_blanks(s);
-    if (*s->at == '}')
+    if (*s->at == '}') {
         return s->at++;
+    }
     for (;;) {
-        if (*s->at != '"')
+        if (*s->at != '"') {
             return false;
+        }
         const char *key = ++s->at;
         skip_plain(s);
         size_t n = (size_t)(s->at - key);
-        if (*s->at != '"')
+        if (*s->at != '"') {
             return false;
+        }
         s->at++;
         skip_blanks(s);
-        if (*s->at++ != ':')
+        if (*s->at++ != ':') {
             return false;
+        }
         json_t *value = read_value(s, depth + 1);
-        if (!value || !put_member(object, key, n, value))
+        if (!value || !put_member(object, key, n, value)) {
             return false;
+        }
         skip_blanks(s);
-        if (*s->at != ',')
+        if (*s->at != ',') {
             return *s->at++ == '}';
+        }
         s->at++;
         skip_blanks(s);
     }
@@ -204,15 +222,18 @@ static bool read_members(struct scan *s, json_t *object, unsigned depth)
 static bool read_elements(struct scan *s, json_t *array, unsigned depth)
 {
     skip_blanks(s);
-    if (*s->at == ']')
+    if (*s->at == ']') {
         return s->at++;
+    }
     for (;;) {
         json_t *value = read_value(s, depth + 1);
-        if (!value || json_array_append_new(array, value) != 0)
+        if (!value || json_array_append_new(array, value) != 0) {
             return false;
+        }
         skip_blanks(s);
-        if (*s->at != ',')
+        if (*s->at != ',') {
             return *s->at++ == ']';
+        }
         s->at++;
     }
 }
@@ -220,11 +241,13 @@ static bool read_elements(struct scan *s, json_t *array, unsigned depth)
 static json_t *read_container(struct scan *s, unsigned depth)
 {
     bool is_object = *s->at++ == '{';
-    if (depth >= HV__JSON_DEPTH)
+    if (depth >= HV__JSON_DEPTH) {
         return NULL;
+    }
     json_t *v = is_object ? json_object() : json_array();
-    if (is_object ? read_members(s, v, depth) : read_elements(s, v, depth))
+    if (is_object ? read_members(s, v, depth) : read_elements(s, v, depth)) {
         return v;
+    }
     json_decref(v);
     return NULL;
 }
@@ -264,10 +287,12 @@ json_t *hv__json_fast(const char *text, size_t n)
     struct scan s = {.at = text};
     json_t *root = read_value(&s, 0);
     hv_str_free(&s.scratch);
-    if (root) /* else it may stand behind the end */
+    if (root) { /* else it may stand behind the end */
         skip_blanks(&s);
-    if (root && s.at == text + n)
+    }
+    if (root && s.at == text + n) {
         return root;
+    }
     json_decref(root);
     return NULL;
 }

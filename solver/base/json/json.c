@@ -17,19 +17,23 @@ static bool is_within_limits(json_t *v, size_t depth)
     const char *key;
     size_t i;
     json_t *child;
-    if (!json_is_object(v) && !json_is_array(v))
+    if (!json_is_object(v) && !json_is_array(v)) {
         return true;
-    if (depth >= HV__JSON_DEPTH)
+    }
+    if (depth >= HV__JSON_DEPTH) {
         return false;
+    }
     json_array_foreach(v, i, child)
     {
-        if (!is_within_limits(child, depth + 1))
+        if (!is_within_limits(child, depth + 1)) {
             return false;
+        }
     }
     json_object_foreach(v, key, child)
     {
-        if (!key[0] || !is_within_limits(child, depth + 1))
+        if (!key[0] || !is_within_limits(child, depth + 1)) {
             return false;
+        }
     }
     return true;
 }
@@ -40,8 +44,9 @@ static enum hv_status parse_error(const char *text, size_t n, const char *name,
     bool dup = json_error_code(e) == json_error_duplicate_key;
     enum hv_status s =
         hv__json_diagnose(text, n, name, dup && e->position > 0 ? (size_t)e->position : 0, err);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         return s;
+    }
     return hv_err_at(err, HV_EINPUT, name, e->line > 0 ? (unsigned)e->line : 1,
                      e->column > 0 ? (unsigned)e->column : 1, "not JSON: %s", e->text);
 }
@@ -63,12 +68,14 @@ enum hv_status hv_json_parse(struct hv_json *out, const char *text, size_t n, co
     *out = (struct hv_json){0};
     json_error_t e = {.line = 1, .column = 1};
     char *copy = hv_xmalloc(n + 1);
-    if (n > 0)
+    if (n > 0) {
         memcpy(copy, text, n);
+    }
     copy[n] = '\0';
     json_t *root = hv__json_fast(copy, n);
-    if (!root)
+    if (!root) {
         root = parse_all(copy, n, &e);
+    }
     if (!root) {
         enum hv_status st = parse_error(copy, n, name, &e, err);
         free(copy);
@@ -117,12 +124,14 @@ void hv__json_excerpt(struct hv_str *out, const char *text, size_t n)
     size_t keep = n;
     if (n > 60) {
         keep = 57;
-        while (keep > 0 && ((unsigned char)text[keep] & 0xC0) == 0x80)
+        while (keep > 0 && ((unsigned char)text[keep] & 0xC0) == 0x80) {
             keep--;
+        }
     }
     hv_text_clean(out, text, keep);
-    if (keep < n)
+    if (keep < n) {
         hv_str_adds(out, "\u2026");
+    }
 }
 
 static bool is_plain_key(const char *key)
@@ -147,22 +156,26 @@ static void add_step(const struct hv_jp *p, struct hv_str *out, bool first)
 void hv_jp_path(const struct hv_jp *p, struct hv_str *out)
 {
     size_t n = 0;
-    for (const struct hv_jp *q = p; q->up; q = q->up)
+    for (const struct hv_jp *q = p; q->up; q = q->up) {
         n++;
-    if (n == 0)
+    }
+    if (n == 0) {
         hv_str_adds(out, "(top level)");
+    }
     for (size_t k = n; k > 0; k--) {
         const struct hv_jp *q = p;
-        for (size_t up = 1; up < k; up++)
+        for (size_t up = 1; up < k; up++) {
             q = q->up;
+        }
         add_step(q, out, k == n);
     }
 }
 
 enum hv_status hv_jp_fail(const struct hv_jp *p, struct hv_err *err, const char *fmt, ...)
 {
-    if (!err)
+    if (!err) {
         return HV_EINPUT;
+    }
     struct hv_str t = {0};
     hv_jp_path(p, &t);
     hv_str_adds(&t, ": ");
@@ -179,13 +192,15 @@ enum hv_status hv_jp_fail(const struct hv_jp *p, struct hv_err *err, const char 
 
 void hv_jp_blame(const struct hv_jp *p, struct hv_err *err)
 {
-    if (err == NULL || err->line != 0)
+    if (err == NULL || err->line != 0) {
         return;
+    }
     const char *name = p->doc != NULL && p->doc->name != NULL ? p->doc->name : "";
     struct hv_str path = {0};
     hv_jp_path(p, &path);
-    if (err->file[0] != '\0' && strcmp(err->file, name) != 0)
+    if (err->file[0] != '\0' && strcmp(err->file, name) != 0) {
         hv_str_addf(&path, ": %s", err->file);
+    }
     (void)hv_err_context(err, "%s", hv_str_cstr(&path));
     (void)snprintf(err->file, sizeof err->file, "%s", name);
     hv_jp_where(p, &err->line, &err->col);

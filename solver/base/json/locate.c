@@ -32,8 +32,9 @@ static bool is_space(char c)
 
 static size_t skip_space(const char *s, size_t n, size_t i)
 {
-    while (i < n && is_space(s[i]))
+    while (i < n && is_space(s[i])) {
         i++;
+    }
     return i;
 }
 
@@ -42,8 +43,9 @@ static size_t skip_space(const char *s, size_t n, size_t i)
 /* Byte after the string that starts at s[i]. */
 static size_t skip_string(const char *s, size_t n, size_t i)
 {
-    for (i++; i < n && s[i] != '"'; i++)
+    for (i++; i < n && s[i] != '"'; i++) {
         i += s[i] == '\\';
+    }
     return i < n ? i + 1 : n;
 }
 
@@ -53,18 +55,20 @@ static size_t skip_value(const char *s, size_t n, size_t i)
     size_t depth = 0;
     while (i < n) {
         char c = s[i];
-        if (c == '"')
+        if (c == '"') {
             i = skip_string(s, n, i);
-        else if (depth == 0 && (c == ',' || c == ']' || c == '}' || is_space(c)))
+        } else if (depth == 0 && (c == ',' || c == ']' || c == '}' || is_space(c))) {
             return i;
-        else
+        } else {
             i++;
-        if (c == '[' || c == '{')
+        }
+        if (c == '[' || c == '{') {
             depth++;
-        else if ((c == ']' || c == '}') && --depth == 0)
+        } else if ((c == ']' || c == '}') && --depth == 0) {
             return i;
-        else if (c == '"' && depth == 0)
+        } else if (c == '"' && depth == 0) {
             return i;
+        }
     }
     return n;
 }
@@ -98,8 +102,9 @@ static size_t decode_escape(const char *s, size_t i, struct hv_str *out)
     }
     utf8proc_uint8_t bytes[4];
     utf8proc_ssize_t k = utf8proc_encode_char((utf8proc_int32_t)x, bytes);
-    for (utf8proc_ssize_t j = 0; j < k; j++)
+    for (utf8proc_ssize_t j = 0; j < k; j++) {
         hv_str_addc(out, (char)bytes[j]);
+    }
     return i;
 }
 
@@ -107,14 +112,16 @@ static size_t decode_escape(const char *s, size_t i, struct hv_str *out)
 static bool string_is(const char *s, size_t i, size_t end, const char *key)
 {
     size_t len = strlen(key);
-    if (!memchr(s + i, '\\', end - i))
+    if (!memchr(s + i, '\\', end - i)) {
         return end - i - 2 == len && memcmp(s + i + 1, key, len) == 0;
+    }
     struct hv_str decoded = {0};
     for (i++; i < end - 1;) {
-        if (s[i] == '\\')
+        if (s[i] == '\\') {
             i = decode_escape(s, i, &decoded);
-        else
+        } else {
             hv_str_addc(&decoded, s[i++]);
+        }
     }
     bool same = decoded.n == len && memcmp(hv_str_cstr(&decoded), key, len) == 0;
     hv_str_free(&decoded);
@@ -124,8 +131,9 @@ static bool string_is(const char *s, size_t i, size_t end, const char *key)
 /* Where member `key` of the object at s[i] starts (*key_at: its name), or SIZE_MAX. */
 static size_t find_member(const char *s, size_t n, size_t i, const char *key, size_t *key_at)
 {
-    if (i >= n || s[i] != '{')
+    if (i >= n || s[i] != '{') {
         return SIZE_MAX;
+    }
     i = skip_space(s, n, i + 1);
     while (i < n && s[i] == '"') {
         size_t start = i, end = skip_string(s, n, i);
@@ -143,13 +151,15 @@ static size_t find_member(const char *s, size_t n, size_t i, const char *key, si
 
 static size_t find_element(const char *s, size_t n, size_t i, size_t index)
 {
-    if (i >= n || s[i] != '[')
+    if (i >= n || s[i] != '[') {
         return SIZE_MAX;
+    }
     i = skip_space(s, n, i + 1);
     for (; index > 0 && i < n && s[i] != ']'; index--) {
         i = skip_space(s, n, skip_value(s, n, i));
-        if (i < n && s[i] != ']')
+        if (i < n && s[i] != ']') {
             i = skip_space(s, n, i + 1);
+        }
     }
     return i < n && s[i] != ']' ? i : SIZE_MAX;
 }
@@ -157,22 +167,26 @@ static size_t find_element(const char *s, size_t n, size_t i, size_t index)
 size_t hv__json_locate(const struct hv_jp *p, bool of_key)
 {
     const struct hv_json *doc = p->doc;
-    if (!doc || !doc->text)
+    if (!doc || !doc->text) {
         return SIZE_MAX;
+    }
     size_t n_steps = 0, k = 0;
-    for (const struct hv_jp *q = p; q->up; q = q->up)
+    for (const struct hv_jp *q = p; q->up; q = q->up) {
         n_steps++;
+    }
     const struct hv_jp **steps = hv_xcalloc(n_steps + 1, sizeof *steps);
     k = n_steps;
-    for (const struct hv_jp *q = p; q->up; q = q->up)
+    for (const struct hv_jp *q = p; q->up; q = q->up) {
         steps[--k] = q;
+    }
     size_t at = skip_space(doc->text, doc->n, 0), key_at = SIZE_MAX;
     for (; k < n_steps; k++) {
         key_at = SIZE_MAX;
         size_t next = steps[k]->key ? find_member(doc->text, doc->n, at, steps[k]->key, &key_at)
                                     : find_element(doc->text, doc->n, at, steps[k]->index);
-        if (next == SIZE_MAX)
+        if (next == SIZE_MAX) {
             break;
+        }
         at = next;
     }
     free(steps);
@@ -182,8 +196,9 @@ size_t hv__json_locate(const struct hv_jp *p, bool of_key)
 void hv_jp_where(const struct hv_jp *p, unsigned *line, unsigned *col)
 {
     size_t at = hv__json_locate(p, false);
-    if (at == SIZE_MAX)
+    if (at == SIZE_MAX) {
         *line = *col = 0;
-    else
+    } else {
         hv__json_line_col(p->doc->text, at, line, col);
+    }
 }

@@ -21,16 +21,18 @@ static void write_string(struct hv_str *out, const char *s, size_t n)
     size_t clean = 0;
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)s[i];
-        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7F)
+        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7F) {
             continue;
+        }
         hv_str_add(out, s + clean, i - clean);
         clean = i + 1;
         static const char raw[] = "\"\\\b\f\n\r\t", name[] = "\"\\bfnrt";
         const char *at = c ? strchr(raw, c) : NULL;
-        if (at)
+        if (at) {
             hv_str_addf(out, "\\%c", name[at - raw]);
-        else
+        } else {
             hv_str_addf(out, "\\u%04x", (unsigned)c);
+        }
     }
     hv_str_add(out, s + clean, n - clean);
     hv_str_addc(out, '"');
@@ -45,8 +47,9 @@ static void write_real(struct hv_str *out, double x)
     }
     hv_str_adds(out, hv_fmt_double(d, sizeof d, x));
     /* without a point or exponent it would come back as an integer */
-    if (!strpbrk(d, ".e"))
+    if (!strpbrk(d, ".e")) {
         hv_str_adds(out, ".0");
+    }
 }
 
 static bool is_container(const json_t *v)
@@ -56,14 +59,15 @@ static bool is_container(const json_t *v)
 
 static void write_scalar(struct hv_str *out, const json_t *v)
 {
-    if (json_is_string(v))
+    if (json_is_string(v)) {
         write_string(out, json_string_value(v), json_string_length(v));
-    else if (json_is_integer(v))
+    } else if (json_is_integer(v)) {
         hv_str_addf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
-    else if (json_is_real(v))
+    } else if (json_is_real(v)) {
         write_real(out, json_real_value(v));
-    else
+    } else {
         hv_str_adds(out, json_is_true(v) ? "true" : json_is_false(v) ? "false" : "null");
+    }
 }
 
 /* One line: `[1, 2]` and `{ "a": 1 }`, or without any space when compact. Gives up (leaving rubbish
@@ -82,8 +86,9 @@ static bool write_line(struct hv_str *out, json_t *v, bool compact, size_t limit
         json_array_foreach(v, i, child)
         {
             hv_str_adds(out, !i ? "" : compact ? "," : ", ");
-            if (!write_line(out, child, compact, limit))
+            if (!write_line(out, child, compact, limit)) {
                 return false;
+            }
         }
         hv_str_addc(out, ']');
         return out->n <= limit;
@@ -94,8 +99,9 @@ static bool write_line(struct hv_str *out, json_t *v, bool compact, size_t limit
         hv_str_adds(out, compact ? (k ? "," : "") : (k ? ", " : " "));
         write_string(out, key, strlen(key));
         hv_str_adds(out, compact ? ":" : ": ");
-        if (!write_line(out, json_object_iter_value(it), compact, limit))
+        if (!write_line(out, json_object_iter_value(it), compact, limit)) {
             return false;
+        }
     }
     hv_str_adds(out, k && !compact ? " }" : "}");
     return out->n <= limit;
@@ -108,19 +114,23 @@ static bool may_be_line(json_t *v, int levels)
     size_t i, n = json_is_array(v) ? json_array_size(v) : json_object_size(v);
     json_t *child;
     const char *key;
-    if (!is_container(v) || n == 0)
+    if (!is_container(v) || n == 0) {
         return true;
-    if (levels == 0 || n > WIDTH / 2)
+    }
+    if (levels == 0 || n > WIDTH / 2) {
         return false;
+    }
     json_array_foreach(v, i, child)
     {
-        if ((json_is_object(child) && json_object_size(child)) || !may_be_line(child, levels - 1))
+        if ((json_is_object(child) && json_object_size(child)) || !may_be_line(child, levels - 1)) {
             return false;
+        }
     }
     json_object_foreach(v, key, child)
     {
-        if (!may_be_line(child, levels - 1))
+        if (!may_be_line(child, levels - 1)) {
             return false;
+        }
     }
     return true;
 }
@@ -128,8 +138,9 @@ static bool may_be_line(json_t *v, int levels)
 static size_t columns(const char *s, size_t n)
 {
     size_t k = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         k += ((unsigned char)s[i] & 0xC0) != 0x80;
+    }
     return k;
 }
 
@@ -142,19 +153,22 @@ static void new_line(struct writer *w, size_t indent)
 {
     hv_str_addc(w->out, '\n');
     w->line_start = w->out->n;
-    for (size_t i = 0; i < indent; i++)
+    for (size_t i = 0; i < indent; i++) {
         hv_str_adds(w->out, "  ");
+    }
 }
 
 /* Writes v on the rest of this line if it fits, leaving a column for a comma. */
 static bool write_if_fits(struct writer *w, json_t *v)
 {
-    if (!may_be_line(v, 2))
+    if (!may_be_line(v, 2)) {
         return false;
+    }
     size_t start = w->out->n;
     /* a column holds at most four bytes */
-    if (write_line(w->out, v, false, start + (size_t)4 * WIDTH) && column(w) + 1 <= WIDTH)
+    if (write_line(w->out, v, false, start + (size_t)4 * WIDTH) && column(w) + 1 <= WIDTH) {
         return true;
+    }
     w->out->p[w->out->n = start] = '\0';
     return false;
 }
@@ -165,8 +179,9 @@ static bool all_scalar(const json_t *array)
     json_t *child;
     json_array_foreach(array, i, child)
     {
-        if (is_container(child))
+        if (is_container(child)) {
             return false;
+        }
     }
     return true;
 }
@@ -190,8 +205,9 @@ static void write_wrapped(struct writer *w, json_t *v, size_t indent)
             col++;
         }
         hv_str_add(w->out, one.p, one.n);
-        if (i + 1 < n)
+        if (i + 1 < n) {
             hv_str_addc(w->out, ',');
+        }
         col += need;
     }
     hv_str_free(&one);
@@ -211,8 +227,9 @@ static void write_broken_array(struct writer *w, json_t *v, size_t indent)
         {
             new_line(w, indent + 1);
             write_pretty(w, child, indent + 1);
-            if (i + 1 < n)
+            if (i + 1 < n) {
                 hv_str_addc(w->out, ',');
+            }
         }
     }
     new_line(w, indent);
@@ -229,8 +246,9 @@ static void write_broken_object(struct writer *w, json_t *v, size_t indent)
         hv_str_adds(w->out, ": ");
         write_pretty(w, json_object_iter_value(it), indent + 1);
         it = json_object_iter_next(v, it);
-        if (it)
+        if (it) {
             hv_str_addc(w->out, ',');
+        }
     }
     new_line(w, indent);
     hv_str_addc(w->out, '}');
@@ -239,13 +257,14 @@ static void write_broken_object(struct writer *w, json_t *v, size_t indent)
 static void write_pretty(struct writer *w, json_t *v, size_t indent)
 {
     bool root_object = indent == 0 && json_object_size(v) > 0; /* a file is not one line */
-    if (!is_container(v))
+    if (!is_container(v)) {
         write_scalar(w->out, v);
-    else if (root_object || !write_if_fits(w, v)) {
-        if (json_is_array(v))
+    } else if (root_object || !write_if_fits(w, v)) {
+        if (json_is_array(v)) {
             write_broken_array(w, v, indent);
-        else
+        } else {
             write_broken_object(w, v, indent);
+        }
     }
 }
 
@@ -267,9 +286,11 @@ void hv_json_write(struct hv_str *out, const json_t *v, bool pretty)
 
 json_t *hv_json_num(double x)
 {
-    if (!isfinite(x))
+    if (!isfinite(x)) {
         return json_null();
-    if (x == floor(x) && fabs(x) < 0x1p53)
+    }
+    if (x == floor(x) && fabs(x) < 0x1p53) {
         return json_integer((json_int_t)x);
+    }
     return json_real(x);
 }

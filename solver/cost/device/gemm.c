@@ -50,8 +50,9 @@ struct hv_gemm_pricer hv_gemm_pricer_of(const struct hv_device_kind *d, enum hv_
 {
     struct hv_gemm_pricer g = {.element_bytes = element_bytes(p)};
     const struct hv_gemm_table *t = hv_profile_gemm(d->profile, p);
-    if (!t)
+    if (!t) {
         t = hv_profile_gemm(d->profile, HV_BF16);
+    }
     if (t) {
         use_table(&g, d, p, t);
         return g;
@@ -76,8 +77,9 @@ struct shape {
 /* Below the first grid point a product is to it as thin products are to each other. */
 static double below(const struct hv_log_axis *a, double log2_x)
 {
-    if (log2_x >= a->from)
+    if (log2_x >= a->from) {
         return 1;
+    }
     return expm1(-exp2(log2_x) / HV_EFF_THIN) / expm1(-exp2(a->from) / HV_EFF_THIN);
 }
 
@@ -100,10 +102,12 @@ static double table_time_s(const struct hv_gemm_pricer *g, const struct shape *s
 /* Seconds of `flops` here that take table_s on the measured device and move_s through memory. */
 static double scaled_s(const struct hv_gemm_pricer *g, double flops, double table_s, double move_s)
 {
-    if (g->basis == HV_GEMM_TABLE)
+    if (g->basis == HV_GEMM_TABLE) {
         return table_s;
-    if (g->bytes_ratio > g->compute_ratio)
+    }
+    if (g->bytes_ratio > g->compute_ratio) {
         return fmax(g->compute_ratio * table_s, move_s);
+    }
     double best_s = flops / g->table->best_flops_per_s;
     return g->compute_ratio * best_s + g->bytes_ratio * (table_s - best_s);
 }
@@ -147,8 +151,9 @@ static double place(const struct hv_log_axis *a, size_t i, double log2_x)
 static size_t places(const struct hv_log_axis *a, double log2_x)
 {
     size_t n = 1;
-    while (n < a->count && a->from + a->step * (double)(n - 1) < log2_x)
+    while (n < a->count && a->from + a->step * (double)(n - 1) < log2_x) {
         n++;
+    }
     return n;
 }
 
@@ -257,8 +262,9 @@ static double rate_between(const struct hv_gemm_table *t, int axis, double from,
     const struct hv_log_axis *a = axis_of(t, axis);
     double ends[] = {from > 0 ? log2(from) : a->from, log2(to)}, best = -HUGE_VAL;
     double thin = below(a, ends[1]);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         thin *= i == axis ? 1 : below(axis_of(t, i), x[i]);
+    }
     for (int i = 0; i < 2; i++) {
         x[axis] = ends[i];
         best = fmax(best, hv_gemm_table_log2_flops_per_s(t, x[0], x[1], x[2]));
@@ -313,8 +319,9 @@ struct hv_gemm_price hv_gemm(const struct hv_device_kind *d, enum hv_precision p
     double time_s = flops / (g.best_flops_per_s * out.shape_frac);
     /* a table holds the start of its kernels already */
     out.time_s = g.table && time_s > g.start_s ? time_s : g.start_s + (g.table ? 0 : time_s);
-    if (!hv_known(time_s))
+    if (!hv_known(time_s)) {
         out.time_s = time_s;
+    }
     out.flops_per_s = flops / out.time_s;
     return out;
 }
@@ -334,8 +341,9 @@ static const struct hv_stream_table *stream_of(const struct hv_device_kind *d)
 double hv_stream_s(const struct hv_device_kind *d, double bytes)
 {
     const struct hv_stream_table *t = stream_of(d);
-    if (!(bytes > 0))
+    if (!(bytes > 0)) {
         return 0;
+    }
     if (!t) {
         struct hv_efficiency e = hv_efficiency_of(d, HV_BF16);
         return e.launch_s + bytes / e.bytes_per_s;
@@ -347,8 +355,9 @@ double hv_stream_s(const struct hv_device_kind *d, double bytes)
 double hv_stream_share(const struct hv_device_kind *d, double bytes)
 {
     const struct hv_stream_table *t = stream_of(d);
-    if (!t || !(bytes > 0) || bytes >= t->full_bytes)
+    if (!t || !(bytes > 0) || bytes >= t->full_bytes) {
         return 1;
+    }
     double share = hv_stream_table_bytes_per_s(t, bytes) / t->long_bytes_per_s;
     return share < 1 ? share : 1;
 }
@@ -357,12 +366,14 @@ double hv_stream_best_share(const struct hv_device_kind *d, double bytes)
 {
     const struct hv_stream_table *t = stream_of(d);
     double best = hv_stream_share(d, bytes);
-    if (!t || best >= 1)
+    if (!t || best >= 1) {
         return best;
+    }
     for (size_t i = 0; i < t->bytes.count; i++) {
         double at = exp2(t->bytes.from + t->bytes.step * (double)i);
-        if (at < bytes)
+        if (at < bytes) {
             best = fmax(best, hv_stream_share(d, at));
+        }
     }
     return best;
 }

@@ -55,8 +55,9 @@ static struct hv_part_query query_of(const struct hv__ask *ask, const struct ran
 static double shown_frac(const struct hv_cluster *c)
 {
     double hidden = 0;
-    for (size_t i = 0; i < c->n_kinds; i++)
+    for (size_t i = 0; i < c->n_kinds; i++) {
         hidden = fmax(hidden, hv_device_calibration(c->kinds[i])->v[HV_CAL_TP_HIDDEN]);
+    }
     return fmax(0, 1 - hidden);
 }
 
@@ -97,8 +98,9 @@ static void add_exchange(const struct hv__ask *ask, const struct ranks *r,
 {
     struct hv__least_exchange least[2], own[2];
     double both[2];
-    if (r->t.least < 2)
+    if (r->t.least < 2) {
         return;
+    }
     for (int halves = 0; halves < 2; halves++) {
         const struct hv__exchange_query q = {r->device, &r->reach, r->t.least, r->t.most,
                                              r->bytes[halves] * cell->most * r->t.most};
@@ -147,10 +149,11 @@ static struct hv_cost_cell make_cell(struct hv__ask *ask, const struct ranks *r,
              {q.tp * (p.input_grad_s + p.weight_grad_s),
               ideal.back_start_s + ideal.weight_start_s}}};
         add_exchange(ask, r, &own);
-        if (i == 0)
+        if (i == 0) {
             best = own;
-        else
+        } else {
             take_least(&best, &own);
+        }
     }
     return best;
 }
@@ -160,11 +163,13 @@ static bool is_covered(const struct hv_cost_cell *cells, size_t n, const struct 
 {
     for (size_t i = n; i-- > 0 && cells[i].most == x->most;) {
         bool under = true;
-        for (int of = 0; of < HV_COST_OF_N; of++)
+        for (int of = 0; of < HV_COST_OF_N; of++) {
             under = under && cells[i].of[of].each_s <= x->of[of].each_s &&
                     cells[i].of[of].start_s <= x->of[of].start_s;
-        if (under)
+        }
+        if (under) {
             return true;
+        }
     }
     return false;
 }
@@ -177,12 +182,14 @@ static size_t divisors(const struct hv_block *b, double devices, struct degrees 
     for (int t = 1; t <= b->heads && t <= devices; t++) {
         bool even =
             b->mla.kv_rank || b->kv_heads < 1 || b->kv_heads % t == 0 || t % b->kv_heads == 0;
-        if (b->heads % t != 0 || !even)
+        if (b->heads % t != 0 || !even) {
             continue;
-        if (n == DEGREES) /* the last stands for all others too */
+        }
+        if (n == DEGREES) { /* the last stands for all others too */
             out[n - 1].most = HUGE_VAL;
-        else
+        } else {
             out[n++] = (struct degrees){t, t};
+        }
     }
     return n;
 }
@@ -291,7 +298,8 @@ const struct hv_cost_by_size *hv_cost_by_size(struct hv_cost *k, enum hv_part pa
     }
     size_t at = in_block ? k->representative[k->cls[block]] : 0;
     struct hv__by_size *c = k->by_size;
-    while (c != NULL && (c->device != device || c->part != part || c->block != at))
+    while (c != NULL && (c->device != device || c->part != part || c->block != at)) {
         c = c->next;
+    }
     return &(c != NULL ? c : new_floor(k, part, at, device))->floor;
 }

@@ -41,12 +41,14 @@ void hv__fill_curve(struct hv_cost_by_size *c, struct hv_arena *arena)
 {
     for (int i = 0; i < HV_COST_WEIGHTS; i++) {
         c->weighted_s[i] = HUGE_VAL;
-        for (size_t n = 0; n < c->n_cells; n++)
+        for (size_t n = 0; n < c->n_cells; n++) {
             c->weighted_s[i] = fmin(c->weighted_s[i], chain_value(&c->cells[n], weight_at(i)));
+        }
     }
     c->even_s = hv_arena_new(arena, double, HV_COST_MIXES *HV_COST_WEIGHTS);
-    for (int i = 0; i < HV_COST_MIXES * HV_COST_WEIGHTS; i++)
+    for (int i = 0; i < HV_COST_MIXES * HV_COST_WEIGHTS; i++) {
         c->even_s[i] = -1;
+    }
 }
 
 /* Two neighbouring places of a curve and the share of the way between them. */
@@ -85,8 +87,9 @@ static double even_at(const struct hv_cost_by_size *c, size_t mix, int i)
     double *known = &c->even_s[mix * HV_COST_WEIGHTS + (size_t)i];
     if (*known < 0) {
         *known = HUGE_VAL;
-        for (size_t n = 0; n < c->n_cells; n++)
+        for (size_t n = 0; n < c->n_cells; n++) {
             *known = fmin(*known, even_value(&c->cells[n], hv_cost_mix(mix), weight_at(i)));
+        }
     }
     return *known;
 }

@@ -74,8 +74,9 @@ static struct groups sorted_groups(const struct hv_cost *k, struct hv_arena *are
 {
     struct groups o = {k, NULL, k->cluster->n_groups, arena};
     o.items = hv_arena_new(arena, const struct hv_node_group *, o.n + 1);
-    for (size_t g = 0; g < o.n; g++)
+    for (size_t g = 0; g < o.n; g++) {
         o.items[g] = &k->cluster->groups[g];
+    }
     qsort(o.items, o.n, sizeof *o.items, by_name);
     return o;
 }
@@ -107,10 +108,12 @@ static struct side look_at_side(const struct groups *o, const bool *beyond, bool
         const struct hv_node_group *x = o->items[g];
         bool counts = beyond[number_of(o, x)] == side && used(x);
         double factor = 0;
-        for (size_t s = 0; counts && s < x->n_slots; s++)
+        for (size_t s = 0; counts && s < x->n_slots; s++) {
             factor = fmax(factor, hv_device_calibration(x->slots[s].kind)->v[HV_CAL_NETWORK]);
-        if (factor > 0)
+        }
+        if (factor > 0) {
             out.rate += x->count * fmin(hv_or(x->nic.bytes_per_s, HUGE_VAL), between) * factor;
+        }
         out.factor = fmax(out.factor, factor);
     }
     return out;
@@ -120,8 +123,9 @@ static struct side look_at_side(const struct groups *o, const bool *beyond, bool
 static bool by_group(const struct hv_cluster *c)
 {
     for (size_t i = 0; i < c->n_links; i++) {
-        if (strchr(c->links[i].a, '[') || strchr(c->links[i].b, '['))
+        if (strchr(c->links[i].a, '[') || strchr(c->links[i].b, '[')) {
             return false;
+        }
     }
     return c->matrix_bytes_per_s == NULL;
 }
@@ -156,8 +160,9 @@ static struct across look_across(const struct groups *o, const bool *beyond)
     for (size_t a = 0; by_group(c) && a < o->n; a++) {
         for (size_t b = 0; b < o->n; b++) {
             const struct hv_node_group *from = o->items[a], *to = o->items[b];
-            if (!beyond[number_of(o, from)] && beyond[number_of(o, to)] && used(from) && used(to))
+            if (!beyond[number_of(o, from)] && beyond[number_of(o, to)] && used(from) && used(to)) {
                 look_at_pair(c, from->first_node, to->first_node, &x);
+            }
         }
     }
     x.latency_s = isfinite(x.latency_s) ? x.latency_s : 0;
@@ -168,8 +173,9 @@ static struct across look_across(const struct groups *o, const bool *beyond)
 static double largest_house(const struct hv_cluster *c)
 {
     double nodes = 1;
-    for (size_t g = 0; g < c->n_groups; g++)
+    for (size_t g = 0; g < c->n_groups; g++) {
         nodes = fmax(nodes, fmin(c->groups[g].domain_nodes, c->groups[g].count));
+    }
     return nodes;
 }
 
@@ -177,9 +183,10 @@ static double largest_house(const struct hv_cluster *c)
 static const char *words_of(const struct groups *o, const struct hv_network_link *link,
                             const bool *beyond)
 {
-    if (link)
+    if (link) {
         return hv_arena_printf(o->arena, "the link between %s and %s (%.4g GB/s)", link->a, link->b,
                                link->bytes_per_s / HV_GBPS);
+    }
     size_t n[2] = {0, 0}, last[2] = {0, 0};
     for (size_t g = 0; g < o->n; g++) {
         bool side = beyond[number_of(o, o->items[g])];
@@ -203,8 +210,9 @@ static bool fill_cut(const struct groups *o, const bool *beyond, struct hv_cost_
     double ring = hv_link_share(hv_link_curve(HV_CURVE_NETWORK, HV_USE_RING), LONG_BYTES);
     double bytes = (double)k->job.global_batch * hv_cost_tokens(k) * k->model->hidden *
                    hv_job_activation_bytes(&k->job);
-    if (!(sums > 0) || !isfinite(most))
+    if (!(sums > 0) || !isfinite(most)) {
         return false;
+    }
     *out = (struct hv_cost_cut){.beyond = beyond,
                                 .hop_s = bytes / (most * hop),
                                 .byte_s = 1 / (sums * ring * largest_house(k->cluster)),
@@ -226,8 +234,9 @@ static const bool *sides_of(const struct groups *o, size_t i, bool zone)
     size_t n = 0;
     for (size_t g = 0; g < o->n; g++) {
         bool with = zone ? same_zone(o->items[g]->zone, o->items[i]->zone) : g == i;
-        if (zone && with && g < i)
+        if (zone && with && g < i) {
             return NULL;
+        }
         beyond[number_of(o, o->items[g])] = with;
         n += with;
     }
@@ -239,10 +248,12 @@ static bool is_listed(const struct hv_cost_cut *cuts, size_t n, const bool *beyo
 {
     for (size_t i = 0; i < n; i++) {
         size_t same = 0;
-        for (size_t g = 0; g < n_groups; g++)
+        for (size_t g = 0; g < n_groups; g++) {
             same += cuts[i].beyond[g] == beyond[g];
-        if (same == n_groups || same == 0)
+        }
+        if (same == n_groups || same == 0) {
             return true;
+        }
     }
     return false;
 }
@@ -252,8 +263,9 @@ size_t hv_cost_cuts(const struct hv_cost *k, struct hv_arena *arena, struct hv_c
     size_t n = 0;
     *out = NULL;
     if (k->model->kind != HV_MODEL_TRANSFORMER || k->cluster->n_groups < 2 ||
-        k->cluster->n_groups > CUTS)
+        k->cluster->n_groups > CUTS) {
         return 0;
+    }
     const struct groups o = sorted_groups(k, arena);
     *out = hv_arena_new(arena, struct hv_cost_cut, 2 * o.n);
     for (size_t i = 0; i < 2 * o.n; i++) {

@@ -27,8 +27,9 @@
 static double best_share(const struct hv_link_curve *l, double bytes)
 {
     double best = hv_link_share(l, bytes);
-    for (int i = 0; i < HV_CURVE_POINTS && l->at[i].bytes > 0 && l->at[i].bytes < bytes; i++)
+    for (int i = 0; i < HV_CURVE_POINTS && l->at[i].bytes > 0 && l->at[i].bytes < bytes; i++) {
         best = fmax(best, l->at[i].share);
+    }
     return best;
 }
 
@@ -42,8 +43,9 @@ static void take_least(struct hv__least_exchange *e, double start_s, double per_
 static double peers_in_node(const struct hv_node_group *g, const struct hv_device_kind *d)
 {
     double n = 0;
-    for (size_t s = 0; s < g->n_slots; s++)
+    for (size_t s = 0; s < g->n_slots; s++) {
         n += hv__same_fabric(g->slots[s].kind, d) ? g->slots[s].count : 0;
+    }
     return n;
 }
 
@@ -55,8 +57,9 @@ static double nodes_in_house(const struct hv_node_group *g)
 static bool has_kind(const struct hv_node_group *g, const struct hv_device_kind *d)
 {
     for (size_t s = 0; s < g->n_slots; s++) {
-        if (g->slots[s].kind == d)
+        if (g->slots[s].kind == d) {
             return true;
+        }
     }
     return false;
 }
@@ -72,9 +75,10 @@ static void take_link(const struct hv__exchange_query *q, const struct hv_link *
     double once = (q->least - 1) / q->least / (rate * best_share(ring, q->bytes));
     take_least(&out[0], ring->start_s, 2 * once);
     take_least(&out[1], ring->start_s, once);
-    if (reduces)
+    if (reduces) {
         take_least(&out[0], reduces->start_s,
                    (1 + 1 / q->most) / (rate * best_share(reduces, q->bytes / q->least)));
+    }
 }
 
 /* All links of a house; through the host where the device has no fabric of its own. */
@@ -86,10 +90,12 @@ static void take_house(const struct hv__exchange_query *q, const struct hv_node_
     for (size_t s = 0; s < g->n_slots; s++) {
         const struct hv_device_kind *a = g->slots[s].kind;
         take_link(q, &g->intra, a, out);
-        for (size_t i = 0; i < g->n_islands; i++)
+        for (size_t i = 0; i < g->n_islands; i++) {
             take_link(q, &g->islands[i].link, a, out);
-        if (by_host)
+        }
+        if (by_host) {
             take_link(q, &host, a, out);
+        }
     }
 }
 
@@ -98,10 +104,12 @@ static double fastest_element(const struct hv_cluster *c)
 {
     double best = hv_or(c->network_bytes_per_s, HUGE_VAL);
     size_t n = c->matrix_bytes_per_s ? (size_t)c->n_nodes * c->n_nodes : 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         best = fmax(best, hv_or(c->matrix_bytes_per_s[i], 0));
-    for (size_t i = 0; i < c->n_links; i++)
+    }
+    for (size_t i = 0; i < c->n_links; i++) {
         best = fmax(best, hv_or(c->links[i].bytes_per_s, 0));
+    }
     return best;
 }
 
@@ -113,15 +121,18 @@ struct hv__reach hv__reach_of(const struct hv_cluster *c, const struct hv_device
         double peers = peers_in_node(x, d), rate = x->intra.bytes_per_s;
         r.devices += peers * x->count;
         r.in_house = fmax(r.in_house, nodes_in_house(x) * peers);
-        for (size_t i = 0; i < x->n_islands; i++)
+        for (size_t i = 0; i < x->n_islands; i++) {
             rate = fmax(rate, x->islands[i].link.bytes_per_s);
-        for (size_t s = 0; s < x->n_slots; s++)
+        }
+        for (size_t s = 0; s < x->n_slots; s++) {
             rate = fmax(rate, hv_or(x->slots[s].kind->pcie_bytes_per_s, HUGE_VAL));
+        }
         r.house_bytes_per_s = fmax(r.house_bytes_per_s, rate);
     }
     double factor = 1; /* the least of all members counts */
-    for (size_t i = 0; i < c->n_kinds; i++)
+    for (size_t i = 0; i < c->n_kinds; i++) {
         factor = fmax(factor, hv_device_calibration(c->kinds[i])->v[HV_CAL_NODE_LINKS]);
+    }
     r.house_bytes_per_s *= factor;
     return r;
 }
@@ -149,12 +160,15 @@ void hv__least_exchange(const struct hv_cluster *c, const struct hv__exchange_qu
     out[0] = out[1] = (struct hv__least_exchange){HUGE_VAL, HUGE_VAL};
     for (size_t i = 0; i < c->n_groups; i++) {
         const struct hv_node_group *g = &c->groups[i];
-        if (!has_kind(g, q->device))
+        if (!has_kind(g, q->device)) {
             continue;
-        if (nodes_in_house(g) * peers_in_node(g, q->device) >= q->least)
+        }
+        if (nodes_in_house(g) * peers_in_node(g, q->device) >= q->least) {
             take_house(q, g, out);
+        }
         take_network(q, g, out);
     }
-    if (!isfinite(out[0].per_byte_s)) /* no group of the cluster has that kind */
+    if (!isfinite(out[0].per_byte_s)) { /* no group of the cluster has that kind */
         out[0] = out[1] = (struct hv__least_exchange){0, 0};
+    }
 }

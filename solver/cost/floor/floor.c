@@ -28,8 +28,9 @@ struct hv_gemm_shares hv__best_shares(const struct hv__sum *s, const struct hv__
     }
     struct hv__box *b = k->boxes;
     while (b != NULL && (b->device != s->q->device || b->box.n != p->n || b->box.k != p->k ||
-                         b->box.groups != p->groups))
+                         b->box.groups != p->groups)) {
         b = b->next;
+    }
     if (b == NULL) {
         b = hv_arena_new(&k->arena, struct hv__box, 1);
         *b = (struct hv__box){k->boxes, s->q->device,
@@ -71,8 +72,9 @@ static double least_slices_s(double a, double b, double tokens)
 {
     enum { STRIPS = 32 };
     double sum = 0;
-    for (int i = 0; i < STRIPS; i++)
+    for (int i = 0; i < STRIPS; i++) {
         sum += least_slice(a, b, tokens * i / STRIPS, tokens);
+    }
     return sum * tokens / STRIPS;
 }
 
@@ -84,8 +86,9 @@ struct hv__slices {
 double hv__slices_s(struct hv_cost *k, double a, double b, double tokens)
 {
     struct hv__slices *s = k->slices;
-    while (s != NULL && (s->a != a || s->b != b || s->tokens != tokens))
+    while (s != NULL && (s->a != a || s->b != b || s->tokens != tokens)) {
         s = s->next;
+    }
     if (s == NULL) {
         s = hv_arena_new(&k->arena, struct hv__slices, 1);
         *s = (struct hv__slices){k->slices, a, b, tokens, least_slices_s(a, b, tokens)};
@@ -110,8 +113,9 @@ size_t hv__different_ways(const struct hv_cost *k, const struct hv_device_kind *
                            (unsigned)hv_job_dropout(&k->job, k->model, &q) << 1 |
                            (unsigned)hv_job_eager_kernels(&k->job, k->model, &q) << 2;
         size_t at = 0;
-        while (at < n && seen[at] != kernels)
+        while (at < n && seen[at] != kernels) {
             at++;
+        }
         seen[at] = kernels;
         out[at] = at < n ? out[at] : all_ways[i];
         n += at == n;
@@ -139,16 +143,18 @@ static double least_s(struct hv__ask *ask, const struct hv_device_kind *device)
 {
     struct hv__way ways[HV__WAYS] = {{false, false}};
     size_t n = 1;
-    if (ask->k->model->kind == HV_MODEL_TRANSFORMER)
+    if (ask->k->model->kind == HV_MODEL_TRANSFORMER) {
         n = hv__different_ways(ask->k, device, ways);
+    }
     double least = HUGE_VAL;
     for (size_t i = 0; i < n; i++) {
         const struct hv_part_query q = hv__floor_query(ask->k, device, ways[i], 1);
         ask->q = &q;
         struct hv_part_cost c = hv__price(ask);
         double sum = c.forward_s + c.input_grad_s + c.weight_grad_s;
-        if (!hv_known(sum))
+        if (!hv_known(sum)) {
             return HV_UNKNOWN;
+        }
         least = fmin(least, sum);
     }
     return least;
@@ -166,24 +172,29 @@ double hv_cost_floor_s(struct hv_cost *k, enum hv_part part, size_t block,
 {
     bool in_block = part == HV_PART_ATTENTION || part == HV_PART_FFN;
     size_t n_kinds = k->cluster->n_kinds, columns = HV_PART_N * (size_t)k->n_classes + 1;
-    if (in_block && block >= k->model->n_blocks)
+    if (in_block && block >= k->model->n_blocks) {
         return 0;
-    if (k->subs)
+    }
+    if (k->subs) {
         return hv__modules_floor_s(k, part, block, device);
+    }
     if (k->floors == NULL) {
         k->floors = hv_arena_new(&k->arena, double, n_kinds *columns + 1);
-        for (size_t i = 0; i < n_kinds * columns; i++)
+        for (size_t i = 0; i < n_kinds * columns; i++) {
             k->floors[i] = -1;
+        }
     }
     struct hv__ideal ideal = {.more = HUGE_VAL};
     struct hv__ask ask = {k,    part, in_block ? k->representative[k->cls[block]] : 0,
                           NULL, NULL, &ideal};
     for (size_t i = 0; i < n_kinds; i++) {
         double *known = &k->floors[i * columns + column_of(k, part, block)];
-        if (k->cluster->kinds[i] != device)
+        if (k->cluster->kinds[i] != device) {
             continue;
-        if (*known < 0)
+        }
+        if (*known < 0) {
             *known = least_s(&ask, device);
+        }
         return *known;
     }
     return least_s(&ask, device);

@@ -17,8 +17,9 @@ double hv_cost_usable_bytes(const struct hv_cost *k, const struct hv_device_kind
 double hv_cost_least_state_bytes(const struct hv_cost *k)
 {
     const struct hv_job *j = &k->job;
-    if (k->subs || k->model->kind != HV_MODEL_TRANSFORMER)
+    if (k->subs || k->model->kind != HV_MODEL_TRANSFORMER) {
         return 0;
+    }
     /* sums of gradients, whole or in shards, and their unscaled copy: neither is ever offloaded */
     bool scaled = j->precision == HV_FP16 && !j->grad_fp32 && j->master_weights;
     return hv_model_parameters(k->model) * (hv_job_grad_bytes(j) + (scaled ? 4 : 0));
@@ -28,8 +29,9 @@ double hv__largest_pass(struct hv__ask *ask, const struct hv_part_query *q)
 {
     struct hv_part_query whole = *q;
     struct hv__ideal ideal = {.more = HUGE_VAL};
-    if (ask->part != HV_PART_FFN && ask->part != HV_PART_HEAD)
+    if (ask->part != HV_PART_FFN && ask->part != HV_PART_HEAD) {
         return HUGE_VAL;
+    }
     whole.sequence_parallel = false; /* no copies gathered for it */
     ask->q = &whole;
     ask->ideal = &ideal;

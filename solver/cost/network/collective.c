@@ -70,10 +70,12 @@ static double net_rate(const struct job *j, enum hv_link_use use, double bytes, 
 static double through_rate(const struct job *j, double members, struct form *f)
 {
     double bytes = step_bytes(j->q->bytes, members), rate = HUGE_VAL;
-    if (j->s.per_house > 1)
+    if (j->s.per_house > 1) {
         rate = house_rate(j, HV_USE_RING, bytes, f);
-    if (j->s.houses > 1)
+    }
+    if (j->s.houses > 1) {
         rate = fmin(rate, net_rate(j, HV_USE_RING, bytes, f));
+    }
     return rate;
 }
 
@@ -123,8 +125,9 @@ static struct form hierarchical(const struct job *j)
 {
     struct form f = {.algorithm = HV_ALGO_HIERARCHICAL};
     double q = j->s.per_house, k = j->s.houses, passes = ring_passes(j->q->op), bytes = j->q->bytes;
-    if (q > 1)
+    if (q > 1) {
         f.bytes_s += (q - 1) / q * bytes / house_rate(j, HV_USE_RING, step_bytes(bytes, q), &f);
+    }
     f.bytes_s += (k - 1) / k * bytes / net_rate(j, HV_USE_RING, step_bytes(bytes, k), &f);
     f.bytes_s *= passes;
     f.messages = passes * (q - 1 + k - 1);
@@ -160,8 +163,9 @@ static struct form in_host(const struct job *j)
     double host = bytes / (j->s.host_bytes_per_s * HV_EFF_HOST);
     double memory = HOST_PASSES * sharing * bytes / (j->s.memory_bytes_per_s * HV_EFF_HOST);
     f.network_bytes = k > 2 ? 2 * bytes : k > 1 ? bytes : 0;
-    if (k > 1)
+    if (k > 1) {
         f.bytes_s = f.network_bytes / net_rate(j, HV_USE_RING, step_bytes(bytes, k), &f);
+    }
     f.bytes_s = fmax(fmax(host, memory), f.bytes_s);
     f.alpha_s += 2 * HV_HOST_STAGE_S + steps_s(j, 0, 2 * between);
     f.messages = 2 + 2 * between;
@@ -174,8 +178,9 @@ static struct form flat_exchange(const struct job *j)
     struct form f = {.algorithm = HV_ALGO_RING, .messages = j->s.n - 1};
     double q = j->s.per_house, n = j->s.n, bytes = step_bytes(j->q->bytes, n), inside = 0;
     f.house_bytes = (q - 1) / n * j->q->bytes;
-    if (q > 1)
+    if (q > 1) {
         inside = f.house_bytes / house_rate(j, HV_USE_ALL_TO_ALL, bytes, &f);
+    }
     if (j->s.houses > 1) {
         f.network_bytes = q * (n - q) / n * j->q->bytes;
         f.bytes_s = f.network_bytes / net_rate(j, HV_USE_ALL_TO_ALL, bytes, &f);
@@ -215,8 +220,9 @@ static struct form two_hop_exchange(const struct job *j)
 /* Calibration of a device class for a path of that level. */
 static double factor(enum hv_path_level level, const struct hv_device_kind *d)
 {
-    if (level == HV_PATH_SELF)
+    if (level == HV_PATH_SELF) {
         return 1;
+    }
     return hv_device_calibration(d)
         ->v[level < HV_PATH_NETWORK ? HV_CAL_NODE_LINKS : HV_CAL_NETWORK];
 }
@@ -263,8 +269,9 @@ struct best {
 
 static void consider(struct best *b, struct form f)
 {
-    if (!b->some || f.alpha_s + f.bytes_s < b->f.alpha_s + b->f.bytes_s)
+    if (!b->some || f.alpha_s + f.bytes_s < b->f.alpha_s + b->f.bytes_s) {
         *b = (struct best){true, f};
+    }
 }
 
 static bool wants(const struct hv_collective_query *q, enum hv_sync_algorithm a)
@@ -279,16 +286,21 @@ static struct form reduction(const struct job *j)
     const struct hv_collective_query *q = j->q;
     struct best b = {0};
     bool reduces = q->op == HV_ALL_REDUCE;
-    if (wants(q, HV_ALGO_RING))
+    if (wants(q, HV_ALGO_RING)) {
         consider(&b, ring(j));
-    if (wants(q, HV_ALGO_TREE) && reduces)
+    }
+    if (wants(q, HV_ALGO_TREE) && reduces) {
         consider(&b, tree(j));
-    if (wants(q, HV_ALGO_HIERARCHICAL) && j->s.houses > 1)
+    }
+    if (wants(q, HV_ALGO_HIERARCHICAL) && j->s.houses > 1) {
         consider(&b, hierarchical(j));
-    if (wants(q, HV_ALGO_NVLS) && reduces && j->s.reduces)
+    }
+    if (wants(q, HV_ALGO_NVLS) && reduces && j->s.reduces) {
         consider(&b, in_switch(j));
-    if (q->algorithm == HV_ALGO_HFREDUCE && reduces && isfinite(j->s.host_bytes_per_s))
+    }
+    if (q->algorithm == HV_ALGO_HFREDUCE && reduces && isfinite(j->s.host_bytes_per_s)) {
         consider(&b, in_host(j));
+    }
     return b.some ? b.f : ring(j);
 }
 
@@ -296,27 +308,31 @@ static struct form exchange(const struct job *j)
 {
     struct best b = {0};
     bool two_hops = j->s.houses > 1 && j->s.per_house > 1;
-    if (two_hops && (wants(j->q, HV_ALGO_HIERARCHICAL) || j->q->algorithm == HV_ALGO_TREE))
+    if (two_hops && (wants(j->q, HV_ALGO_HIERARCHICAL) || j->q->algorithm == HV_ALGO_TREE)) {
         consider(&b, two_hop_exchange(j));
-    if (!b.some || j->q->algorithm == HV_ALGO_AUTO)
+    }
+    if (!b.some || j->q->algorithm == HV_ALGO_AUTO) {
         consider(&b, flat_exchange(j));
+    }
     return b.f;
 }
 
 static void explain_hop(struct hv_str *out, const char *where, const struct hv_link_curve *c,
                         double rate, const char *link)
 {
-    if (c)
+    if (c) {
         hv_str_addf(out, "; %s %.4g GB/s (%s%s%s, %s)", where, rate / HV_GBPS, link ? link : "",
                     link ? "; " : "", c->name, c->source);
+    }
 }
 
 /* "in 16 nodes of 1 link domain", or the nodes alone where each is one. */
 static void explain_where(struct hv_str *out, const struct hv__shape *s)
 {
     hv_str_addf(out, "%.0f devices in %.0f node%s", s->n, s->nodes, s->nodes > 1 ? "s" : "");
-    if (s->houses < s->nodes)
+    if (s->houses < s->nodes) {
         hv_str_addf(out, " of %.0f link domain%s", s->houses, s->houses > 1 ? "s" : "");
+    }
 }
 
 static void explain(const struct hv_cluster *c, const struct job *j, const struct form *f,
@@ -365,11 +381,13 @@ struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
                                              struct hv_why *why)
 {
     struct hv_collective_cost out = {.algorithm = q->algorithm};
-    if (q->n < 2 || !(q->bytes > 0))
+    if (q->n < 2 || !(q->bytes > 0)) {
         return out;
+    }
     struct job j = {q, {.n = 2, .nodes = 1, .houses = 1, .connected = true}};
-    if (q->op != HV_P2P)
+    if (q->op != HV_P2P) {
         j.s = hv__shape_of(c, q);
+    }
     struct form f = form_of(c, &j);
     double per_node = j.s.houses / j.s.nodes * fmax(q->together, 1);
     out = (struct hv_collective_cost){.time_s = f.alpha_s + f.bytes_s,
@@ -378,9 +396,11 @@ struct hv_collective_cost hv_cost_collective(const struct hv_cluster *c,
                                       .node_bytes = f.house_bytes,
                                       .network_bytes = f.network_bytes * per_node,
                                       .algorithm = f.algorithm};
-    if (!j.s.connected)
+    if (!j.s.connected) {
         out.time_s = HV_UNKNOWN;
-    if (why)
+    }
+    if (why) {
         explain(c, &j, &f, why);
+    }
     return out;
 }

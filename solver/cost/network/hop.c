@@ -43,16 +43,18 @@ struct uses {
 static int by_from(const void *x, const void *y)
 {
     const struct flow *a = x, *b = y;
-    if (a->from != b->from)
+    if (a->from != b->from) {
         return a->from < b->from ? -1 : 1;
+    }
     return a->to < b->to ? -1 : a->to > b->to;
 }
 
 static int by_to(const void *x, const void *y)
 {
     const struct flow *a = x, *b = y;
-    if (a->to != b->to)
+    if (a->to != b->to) {
         return a->to < b->to ? -1 : 1;
+    }
     return a->from < b->from ? -1 : a->from > b->from;
 }
 
@@ -73,8 +75,9 @@ static void take(struct worst *w, double time_s, double alpha_s, const char *why
 static void take_flow(const struct hv_cluster *c, const struct flow *f, double each,
                       struct worst *w)
 {
-    if (f->a == f->b)
+    if (f->a == f->b) {
         return;
+    }
     struct hv_path p = hv_cluster_path(c, f->a, f->b);
     const struct hv_collective_query q = {.op = HV_P2P,
                                           .bytes = each,
@@ -104,8 +107,9 @@ static double node_rate(const struct hv_cluster *c, const struct hv_node_group *
 
 static void use(struct uses *u, enum hv_wire kind, uint64_t number, double busy_s, const char *why)
 {
-    if (busy_s > 0 && isfinite(busy_s))
+    if (busy_s > 0 && isfinite(busy_s)) {
         u->items[u->n++] = (struct hv_wire_use){hv_wire_id(kind, number), busy_s, why};
+    }
 }
 
 /* The network of one side; `flows` sorted by that side. */
@@ -117,8 +121,9 @@ static void use_nodes(const struct hv_cluster *c, const struct flow *flows, size
         double bytes = 0, busy = 0;
         const struct hv_node_group *g = hv_cluster_group_of_node(c, node);
         for (last = i; last < n && (sending ? flows[last].from : flows[last].to) == node; last++) {
-            if (!flows[last].network)
+            if (!flows[last].network) {
                 continue;
+            }
             double rate = node_rate(c, g, &flows[last]);
             bytes += u->each;
             busy += rate > 0 ? u->each / rate : 0;
@@ -136,14 +141,16 @@ static void use_links(const struct hv_cluster *c, const struct flow *flows, size
     double *bytes = c->n_links ? hv_xcalloc(2 * c->n_links, sizeof *bytes) : NULL;
     for (size_t i = 0; bytes && i < n; i++) {
         const struct flow *f = &flows[i];
-        if (f->link && f->network)
+        if (f->link && f->network) {
             bytes[2 * (size_t)(f->link - c->links) + f->backward] += u->each;
+        }
     }
     for (size_t i = 0; bytes && i < 2 * c->n_links; i++) {
         const struct hv_node_group *g = hv_cluster_group_of_node(c, flows[0].from);
         double rate = c->links[i / 2].bytes_per_s;
-        if (bytes[i] > 0 && hv_known(rate))
+        if (bytes[i] > 0 && hv_known(rate)) {
             use(u, HV_WIRE_LINK, i, bytes[i] / (rate * many_share(g, bytes[i])), "network link");
+        }
     }
     free(bytes);
 }
@@ -154,10 +161,12 @@ static void use_pairs(const struct hv_cluster *c, const struct flow *flows, size
 {
     for (size_t i = 0, last; i < n; i = last) {
         double bytes = 0;
-        for (last = i; last < n && !by_from(&flows[last], &flows[i]); last++)
+        for (last = i; last < n && !by_from(&flows[last], &flows[i]); last++) {
             bytes += flows[last].network ? u->each : 0;
-        if (!(bytes > 0))
+        }
+        if (!(bytes > 0)) {
             continue;
+        }
         struct hv_path p = hv_cluster_node_path(c, flows[i].from, flows[i].to);
         const struct hv_node_group *g = hv_cluster_group_of_node(c, flows[i].from);
         use(u, HV_WIRE_PAIR, (uint64_t)flows[i].from * c->n_nodes + flows[i].to,
@@ -230,8 +239,9 @@ size_t hv_cost_hop_uses(const struct hv_cluster *c, const struct hv_hop_query *q
                         struct hv_wire_use *out)
 {
     size_t n = 0;
-    if (!q->n_from || !q->n_to || !(q->bytes > 0))
+    if (!q->n_from || !q->n_to || !(q->bytes > 0)) {
         return 0;
+    }
     struct flow *flows = flows_of(c, q, &n);
     struct uses u = {.items = out, .each = q->bytes / (double)n};
     use_network(c, flows, n, &u);
@@ -244,19 +254,22 @@ struct hv_hop_cost hv_cost_hop_parts(const struct hv_cluster *c, const struct hv
 {
     size_t n = 0;
     *n_uses = 0;
-    if (!q->n_from || !q->n_to || !(q->bytes > 0))
+    if (!q->n_from || !q->n_to || !(q->bytes > 0)) {
         return (struct hv_hop_cost){0};
+    }
     struct flow *flows = flows_of(c, q, &n);
     struct worst w = {0};
     struct uses u = {.items = uses, .each = q->bytes / (double)n};
     for (size_t i = 0; i < n; i++) {
-        if (i == 0 || !same_way(c, &flows[i - 1], &flows[i]))
+        if (i == 0 || !same_way(c, &flows[i - 1], &flows[i])) {
             take_flow(c, &flows[i], u.each, &w);
+        }
     }
     struct hv_hop_cost out = {.alone_s = w.time_s, .flow_bytes = u.each};
     use_network(c, flows, n, &u);
-    for (size_t i = 0; i < u.n; i++)
+    for (size_t i = 0; i < u.n; i++) {
         take(&w, u.items[i].busy_s, 0, u.items[i].why);
+    }
     out.bytes_s = w.time_s;
     out.latency_s = w.alpha_s;
     *n_uses = u.n;

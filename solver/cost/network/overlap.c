@@ -29,8 +29,9 @@ static void start(struct graph *g, size_t most)
 static int32_t add(struct graph *g, int lane, double duration_s, int32_t after)
 {
     g->tasks[g->n] = (struct hv_task){.duration_s = duration_s, .resource = lane};
-    if (after >= 0)
+    if (after >= 0) {
         g->dep[g->n_dep++] = after;
+    }
     g->dep_at[++g->n] = (int32_t)g->n_dep;
     return (int32_t)g->n - 1;
 }
@@ -58,32 +59,39 @@ static struct hv_overlap finish(struct graph *g)
 
 struct hv_overlap hv_overlap_round_trips(int n, struct hv_round_trip chunk)
 {
-    if (n < 2)
+    if (n < 2) {
         return (struct hv_overlap){chunk.out_s + chunk.back_s, 0};
+    }
     struct graph g = {0};
     start(&g, 3 * (size_t)n);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         add(&g, LINK, chunk.out_s, -1);
-    for (int i = 0; i < n; i++)
+    }
+    for (int i = 0; i < n; i++) {
         add(&g, COMPUTE, chunk.compute_s, i);
-    for (int i = 0; i < n; i++)
+    }
+    for (int i = 0; i < n; i++) {
         add(&g, LINK, chunk.back_s, n + i);
+    }
     return finish(&g);
 }
 
 struct hv_overlap hv_overlap_ring(int n, struct hv_ring_step step)
 {
-    if (n < 2)
+    if (n < 2) {
         return (struct hv_overlap){0};
+    }
     struct graph g = {0};
     start(&g, 3 * (size_t)n);
     int32_t ahead = -1, computed = -1;
     for (int i = 0; i < n; i++) {
         int32_t arrived = ahead;
-        if (i + 1 < n) /* into the buffer that the step before has read */
+        if (i + 1 < n) { /* into the buffer that the step before has read */
             ahead = add(&g, LINK, step.ahead_s, computed);
-        if (i > 0 && step.behind_s > 0)
+        }
+        if (i > 0 && step.behind_s > 0) {
             add(&g, LINK, step.behind_s, computed);
+        }
         computed = add(&g, COMPUTE, step.compute_s, arrived);
     }
     return finish(&g);
@@ -108,21 +116,24 @@ static const struct hv_units *next(struct cursor *c)
 struct hv_overlap hv_overlap_units(const struct hv_units *runs, size_t n_runs, size_t window)
 {
     size_t n = 0;
-    for (size_t i = 0; i < n_runs; i++)
+    for (size_t i = 0; i < n_runs; i++) {
         n += runs[i].n;
+    }
     window = window < 1 ? 1 : window < n ? window : n;
     struct graph g = {0};
     start(&g, 3 * n);
     int32_t *gathers = hv_arena_new(&g.arena, int32_t, n + 1);
     struct cursor ahead = {runs, n_runs, 0, 0}, here = ahead;
     size_t gathered = 0;
-    for (; gathered < window; gathered++)
+    for (; gathered < window; gathered++) {
         gathers[gathered] = add(&g, LINK, next(&ahead)->gather_s, -1);
+    }
     for (size_t i = 0; i < n; i++) {
         const struct hv_units *u = next(&here);
         int32_t computed = add(&g, COMPUTE, u->compute_s, gathers[i]);
-        if (u->scatter_s > 0)
+        if (u->scatter_s > 0) {
             add(&g, LINK, u->scatter_s, computed);
+        }
         if (gathered < n) {
             gathers[gathered] = add(&g, LINK, next(&ahead)->gather_s, computed);
             gathered++;

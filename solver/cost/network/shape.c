@@ -36,8 +36,9 @@ static const struct hv_island *shared_island(const struct hv_node_group *g, uint
 {
     for (size_t i = 0; i < g->n_islands; i++) {
         const struct hv_island *x = &g->islands[i];
-        if (x->shared && slot >= x->first && slot < x->first + x->count)
+        if (x->shared && slot >= x->first && slot < x->first + x->count) {
             return x;
+        }
     }
     return NULL;
 }
@@ -58,10 +59,12 @@ static double sharers(const struct hv_cluster *c, struct span house, const struc
 static double neighbours(struct span house, size_t k)
 {
     size_t first = k, last = k + 1;
-    while (first > 0 && house.s[first - 1].at.node == house.s[k].at.node)
+    while (first > 0 && house.s[first - 1].at.node == house.s[k].at.node) {
         first--;
-    while (last < house.n && house.s[last].at.node == house.s[k].at.node)
+    }
+    while (last < house.n && house.s[last].at.node == house.s[k].at.node) {
         last++;
+    }
     return (double)(last - first);
 }
 
@@ -94,13 +97,15 @@ static bool uniform(const struct hv_node_group *g)
 static void look_inside(const struct hv_cluster *c, struct span house, struct hv__shape *s)
 {
     s->per_house = fmax(s->per_house, (double)house.n);
-    if (house.n < 2)
+    if (house.n < 2) {
         return;
+    }
     const struct hv_node_group *g = &c->groups[house.s[0].at.group];
     bool mesh = g->intra.kind == HV_LINK_XGMI || g->intra.kind == HV_LINK_HCCS;
     size_t look = uniform(g) && !mesh ? 1 : house.n;
-    for (size_t k = 0; k < look; k++)
+    for (size_t k = 0; k < look; k++) {
         take_house_link(c, house, k, s);
+    }
 }
 
 /* Per-node rate of the network between two neighbouring houses. */
@@ -132,8 +137,9 @@ static double house_net(const struct hv_cluster *c, struct span house, double no
 static struct span next_house(struct span all, size_t from)
 {
     size_t last = from + 1;
-    while (last < all.n && all.s[last].house == all.s[from].house)
+    while (last < all.n && all.s[last].house == all.s[from].house) {
         last++;
+    }
     return (struct span){all.s + from, last - from};
 }
 
@@ -143,8 +149,9 @@ static void look_around(const struct hv_cluster *c, struct span all, double toge
     uint32_t before = all.s[all.n - 1].house, before_node = all.s[all.n - 1].at.node;
     for (size_t i = 0; i < all.n;) {
         struct span house = next_house(all, i);
-        if (before != house.s[0].house)
+        if (before != house.s[0].house) {
             take_net_link(c, before_node, house.s[0].at.node, s);
+        }
         look_inside(c, house, s);
         before = house.s[0].house;
         before_node = house.s[house.n - 1].at.node;
@@ -187,10 +194,12 @@ struct hv__shape hv__shape_of(const struct hv_cluster *c, const struct hv_collec
         s.net_factor = fmin(s.net_factor, known->v[HV_CAL_NETWORK]);
         sorted = sorted && (i == 0 || seats[i - 1].device < seats[i].device);
     }
-    if (!sorted)
+    if (!sorted) {
         qsort(seats, q->n, sizeof *seats, by_house); /* numbers rise house by house */
-    for (size_t i = 0; i < q->n; i++)
+    }
+    for (size_t i = 0; i < q->n; i++) {
         s.nodes += i == 0 || seats[i].at.node != seats[i - 1].at.node;
+    }
     look_around(c, (struct span){seats, q->n}, fmax(q->together, 1), &s);
     free(seats);
     s.reduces = s.houses == 1 && hv_link_class_reduces(s.link);

@@ -28,8 +28,9 @@ struct elements {
 static int by_group(const void *x, const void *y)
 {
     const struct seat *a = x, *b = y;
-    if (a->group != b->group)
+    if (a->group != b->group) {
         return a->group < b->group ? -1 : 1;
+    }
     return (a->device > b->device) - (a->device < b->device);
 }
 
@@ -53,8 +54,9 @@ static struct seat *sorted_seats(const struct hv_family *f)
         s[i] = (struct seat){group_of(f, i), f->devices[i]};
         sorted = sorted && (i == 0 || by_group(&s[i - 1], &s[i]) < 0);
     }
-    if (!sorted)
+    if (!sorted) {
         qsort(s, f->n, sizeof *s, by_group);
+    }
     return s;
 }
 
@@ -62,13 +64,14 @@ static struct seat *sorted_seats(const struct hv_family *f)
 static void add_between(const struct hv_cluster *c, uint32_t a, uint32_t b, struct elements *out)
 {
     const struct hv_network_link *x = c->n_links > 0 ? hv_cluster_link(c, a, b) : NULL;
-    if (x && hv_known(x->bytes_per_s))
+    if (x && hv_known(x->bytes_per_s)) {
         out->items[out->n++] =
             (struct element){hv_wire_id(HV_WIRE_LINK, (uint64_t)(x - c->links)), x->bytes_per_s, 0};
-    else if (c->matrix_bytes_per_s)
+    } else if (c->matrix_bytes_per_s) {
         out->items[out->n++] =
             (struct element){hv_wire_id(HV_WIRE_PAIR, (uint64_t)a * c->n_nodes + b),
                              hv_cluster_node_path(c, a, b).bytes_per_s, 0};
+    }
 }
 
 /* What a ring through these members goes over, each once and in order; nothing where they share a
@@ -83,23 +86,27 @@ static void list_elements(const struct hv_cluster *c, const struct seat *s, size
     out->n = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t node = hv_cluster_node_of(c, s[i].device);
-        if (node == before && i > 0)
+        if (node == before && i > 0) {
             continue;
+        }
         far = far || hv_cluster_domain_of(c, node) != domain;
         out->items[out->n++] =
             (struct element){hv_wire_id(HV_WIRE_NODE_OUT, node),
                              fmin(hv_cluster_group_of_node(c, node)->nic.bytes_per_s, most), 0};
-        if (node != before)
+        if (node != before) {
             add_between(c, before, node, out);
+        }
         before = node;
     }
     out->n = far ? out->n : 0;
-    if (!plain && out->n > 1)
+    if (!plain && out->n > 1) {
         qsort(out->items, out->n, sizeof *out->items, by_wire);
+    }
     size_t kept = out->n > 0;
     for (size_t i = 1; i < out->n; i++) {
-        if (out->items[i].wire != out->items[kept - 1].wire)
+        if (out->items[i].wire != out->items[kept - 1].wire) {
             out->items[kept++] = out->items[i];
+        }
     }
     out->n = kept;
 }
@@ -128,8 +135,9 @@ static double worst(const struct elements *own)
 
 double hv_cost_together(const struct hv_cluster *c, const struct hv_family *f, size_t member)
 {
-    if (f->size < 2 || f->stride == 0 || member >= f->n || f->n <= f->size)
+    if (f->size < 2 || f->stride == 0 || member >= f->n || f->n <= f->size) {
         return 1;
+    }
     struct seat *s = sorted_seats(f);
     size_t most = 0, group = group_of(f, member), from = 0, to = 0;
     for (size_t i = 0, last; i < f->n; i = last) {

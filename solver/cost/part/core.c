@@ -8,8 +8,9 @@
 /* Query-key pairs of one sequence: each token sees those before it, at most `window` of them. */
 static double pairs_until(double x, double window)
 {
-    if (window > 0 && x > window)
+    if (window > 0 && x > window) {
         return window * x - window * window / 2;
+    }
     return x * x / 2;
 }
 
@@ -17,8 +18,9 @@ static double attention_pairs(const struct hv_model *m, const struct hv_block *b
                               const struct hv_part_query *q)
 {
     double s = q->tokens, seen = q->context;
-    if (m->causal)
+    if (m->causal) {
         return pairs_until(seen + s, b->window) - pairs_until(seen, b->window);
+    }
     return s * (b->window > 0 ? fmin(s + seen, 2.0 * b->window) : s + seen);
 }
 
@@ -43,8 +45,9 @@ static double ring_imbalance(const struct hv__sum *s)
 {
     const struct hv_part_query *q = s->q;
     bool ring = q->cp_scheme != HV_CP_ULYSSES && q->cp_heads < q->cp;
-    if (q->cp < 2 || !s->m->causal || !ring || q->cp_layout != HV_CP_CONTIGUOUS || s->a->ideal)
+    if (q->cp < 2 || !s->m->causal || !ring || q->cp_layout != HV_CP_CONTIGUOUS || s->a->ideal) {
         return 1;
+    }
     double c = (double)q->cp / (q->cp_heads > 1 ? q->cp_heads : 1);
     return 2 - 1 / c;
 }
@@ -97,13 +100,16 @@ static double fused_s(const struct hv__sum *s, const struct hv__widths *w, doubl
                       bool backward)
 {
     double rate = core_rate(s, backward) / (backward ? HV_FLASH_BACKWARD : 1);
-    if (s->eager)
+    if (s->eager) {
         rate *= s->e.calibration->v[HV_CAL_EAGER_CORE];
+    }
     double compute_s = ring_imbalance(s) * flops / rate;
-    if (s->a->ideal && flops > 0)
+    if (s->a->ideal && flops > 0) {
         hv__count_start(s, backward ? 0 : s->e.launch_s, backward ? s->e.launch_s : 0, 0);
-    if (s->a->ideal || !(flops > 0))
+    }
+    if (s->a->ideal || !(flops > 0)) {
         return compute_s;
+    }
     double bytes = (backward ? 2 : 1) * s->elem * s->rows * (w->projected + w->core_out);
     return s->e.launch_s + fmax(compute_s, bytes / s->e.bytes_per_s);
 }
@@ -116,21 +122,23 @@ void hv__add_core(struct hv__sum *s, const struct hv_block *b, const struct hv__
     double backward_s = s->flash ? fused_s(s, w, flops, true) : unfused_s(s, w, true);
     s->out.forward_s += forward_s;
     s->out.input_grad_s += backward_s;
-    if (s->q->recompute & HV_RC_CORE)
+    if (s->q->recompute & HV_RC_CORE) {
         s->out.recompute_s += forward_s;
+    }
     s->out.flops_forward += flops;
     s->x.cp_hidden_forward_s = forward_s;
     s->x.cp_hidden_backward_s = backward_s;
-    if (s->flash)
+    if (s->flash) {
         hv_why_add(s->a->why, "attention core", forward_s, "s",
                    "%.6g FLOP at %.4g TFLOP/s, fused, slowest rank %.3g of the mean; backward 2.5 "
                    "times the FLOP, %.4g s (%s)",
                    flops, core_rate(s, false) / HV_TFLOPS, ring_imbalance(s), backward_s,
                    s->e.source);
-    else
+    } else {
         hv_why_add(
             s->a->why, "attention core", forward_s, "s",
             "unfused: both products over all pairs, and %.0f bytes per pair and head through "
             "memory; backward %.4g s with %.0f bytes",
             unfused_pair_bytes(s, false), backward_s, unfused_pair_bytes(s, true));
+    }
 }

@@ -21,8 +21,9 @@ static double own_link_s(const struct hv_device_kind *d, enum hv_collective op, 
         hv_link_curve(link, op == HV_ALL_TO_ALL ? HV_USE_ALL_TO_ALL : HV_USE_RING);
     double rate = hv_or(d->link_bytes_per_s, hv_or(d->pcie_bytes_per_s, 16 * HV_GBPS));
     double passes = op == HV_ALL_REDUCE ? 2 : 1;
-    if (n < 2 || !(bytes > 0))
+    if (n < 2 || !(bytes > 0)) {
         return 0;
+    }
     rate *= hv_link_share(curve, bytes) * hv_device_calibration(d)->v[HV_CAL_NODE_LINKS];
     return curve->start_s + passes * (n - 1) / n * bytes / rate;
 }
@@ -40,8 +41,9 @@ struct call {
 
 static double call_s(const struct hv__ask *a, const struct call *c)
 {
-    if (!c->members)
+    if (!c->members) {
         return own_link_s(a->q->device, c->op, c->bytes, c->n);
+    }
     struct hv_collective_query q = {.op = c->op,
                                     .bytes = c->bytes,
                                     .devices = c->members,
@@ -82,8 +84,9 @@ static double wait_s(const struct hv_part_query *q)
 
 static void add_tp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
 {
-    if (a->q->tp < 2)
+    if (a->q->tp < 2) {
         return;
+    }
     if (a->q->tp_scheme != HV_TP_1D) {
         double once = tp_call_s(a, HV_ALL_GATHER, x->grid_bytes);
         out->tp_forward_s = once;
@@ -115,10 +118,11 @@ struct hv__cp_shape hv__cp_shape_of(const struct hv_part_query *q)
 {
     int heads = q->cp_scheme == HV_CP_ULYSSES ? q->cp : q->cp_heads > 1 ? q->cp_heads : 1;
     struct hv__cp_shape s = {heads, q->cp / heads, 1, 1};
-    if (q->cp_order == HV_CP_RING_INNER)
+    if (q->cp_order == HV_CP_RING_INNER) {
         s.heads_apart = (size_t)s.ring;
-    else
+    } else {
         s.ring_apart = (size_t)heads;
+    }
     return s;
 }
 
@@ -136,12 +140,14 @@ static double cp_call_s(const struct hv__ask *a, const struct cp_call *x)
 {
     uint32_t *members = NULL;
     size_t stride = (size_t)a->q->tp * x->apart;
-    if (!(x->bytes > 0))
+    if (!(x->bytes > 0)) {
         return 0;
+    }
     if (a->q->group) {
         members = hv_xmalloc((size_t)x->n * sizeof *members);
-        for (size_t i = 0; i < (size_t)x->n; i++)
+        for (size_t i = 0; i < (size_t)x->n; i++) {
             members[i] = a->q->group[i * stride];
+        }
     }
     double together = x->together > 0 ? x->together : (double)stride;
     struct call c = {
@@ -184,8 +190,9 @@ static void add_ring(const struct hv__ask *a, const struct hv__exchange *x,
 static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
 {
     const struct hv_part_query *q = a->q;
-    if (q->cp < 2 || !(x->cp_bytes > 0))
+    if (q->cp < 2 || !(x->cp_bytes > 0)) {
         return;
+    }
     struct hv__cp_shape s = hv__cp_shape_of(q);
     if (s.heads > 1) {
         struct cp_call c = {HV_ALL_TO_ALL, x->cp_heads_bytes, s.heads, s.heads_apart,
@@ -196,8 +203,9 @@ static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct
         out->cp_wire_forward_s = out->cp_forward_s;
         out->cp_wire_backward_s = out->cp_backward_s;
     }
-    if (s.ring > 1)
+    if (s.ring > 1) {
         add_ring(a, x, &s, out);
+    }
     hv_why_add(
         a->why, "context exchange", out->cp_forward_s, "s",
         "exposed of forward: ring of %d hidden by the attention core, all-to-all over %d not",
@@ -208,8 +216,9 @@ static void add_cp(const struct hv__ask *a, const struct hv__exchange *x, struct
  * which is how direct sends are timed. */
 static enum hv_sync_algorithm exchange_of(const struct hv_moe_knobs *m)
 {
-    if (!m)
+    if (!m) {
         return HV_ALGO_AUTO;
+    }
     switch (m->all_to_all) {
     case HV_A2A_FLAT:
     case HV_A2A_PIPE:
@@ -239,8 +248,9 @@ static double dispatch_s(const struct hv__ask *a, const struct hv__exchange *x, 
                      .algorithm = exchange_of(q->moe),
                      .copies = x->ep_copies};
     double once = call_s(a, &c);
-    if (squeezed && hv_known(q->moe->compress_bytes_per_s))
+    if (squeezed && hv_known(q->moe->compress_bytes_per_s)) {
         once += bytes / q->moe->compress_bytes_per_s;
+    }
     return once;
 }
 
@@ -256,16 +266,18 @@ static double round_trip_s(const struct hv__ask *a, const struct hv__exchange *x
 
 static void add_ep(const struct hv__ask *a, const struct hv__exchange *x, struct hv_part_cost *out)
 {
-    if (a->q->ep < 2 || !(x->ep_bytes > 0))
+    if (a->q->ep < 2 || !(x->ep_bytes > 0)) {
         return;
+    }
     int forward = x->ep_chunks_forward, backward = x->ep_chunks_backward;
     out->ep_forward_s =
         round_trip_s(a, x, forward, x->ep_hidden_forward_s, &out->ep_wire_forward_s);
     out->ep_backward_s = out->ep_forward_s;
     out->ep_wire_backward_s = out->ep_wire_forward_s;
-    if (backward != forward || forward > 1)
+    if (backward != forward || forward > 1) {
         out->ep_backward_s =
             round_trip_s(a, x, backward, x->ep_hidden_backward_s, &out->ep_wire_backward_s);
+    }
     out->ep_backward_s += x->ep_again ? out->ep_forward_s : 0;
     out->ep_wire_backward_s += x->ep_again ? out->ep_wire_forward_s : 0;
     hv_why_add(a->why, "expert exchange", out->ep_forward_s, "s",
@@ -283,9 +295,10 @@ void hv__price_exchange(const struct hv__ask *a, const struct hv__exchange *x,
     add_ep(a, x, out);
     if (a->q->tp > 1) {
         char wait[64] = "";
-        if (wait_s(a->q) > 0)
+        if (wait_s(a->q) > 0) {
             snprintf(wait, sizeof wait, ", after %.0f us of waiting for all ranks",
                      wait_s(a->q) / HV_US);
+        }
         hv_why_add(
             a->why, "tensor exchange", out->tp_forward_s, "s",
             "%.3g exchanges of %.4g bytes forward, %.3g backward%s; %.0f %% of each hidden behind "

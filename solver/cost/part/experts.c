@@ -32,8 +32,9 @@ void hv__add_ffn(struct hv__sum *s, const struct hv_block *b, const struct hv__f
  * dropped below it are not counted as saved. */
 static double padding(const struct hv_moe_knobs *m, double tokens_per_expert)
 {
-    if (!m || !(m->capacity_factor > 0))
+    if (!m || !(m->capacity_factor > 0)) {
         return 1;
+    }
     double least = tokens_per_expert > 0 ? m->min_capacity / tokens_per_expert : 0;
     return fmax(1, fmax(m->capacity_factor, least));
 }
@@ -52,17 +53,21 @@ static int find_places(const struct places *p, int expert)
     int owner = m->n_owners > (size_t)expert ? m->owners[expert]
                                              : (int)((int64_t)expert * p->ep / p->experts);
     int n = 0;
-    for (int r = 0; r < p->ep; r++)
+    for (int r = 0; r < p->ep; r++) {
         p->on[r] = (r - owner % p->ep + p->ep) % p->ep < p->shards;
+    }
     for (size_t i = 0; i < m->n_copies; i++) {
         const struct hv_expert_copies *c = &m->copies[i];
-        for (int r = 0; c->expert == expert && c->everywhere && r < p->ep; r++)
+        for (int r = 0; c->expert == expert && c->everywhere && r < p->ep; r++) {
             p->on[r] = true;
-        for (size_t k = 0; c->expert == expert && k < c->n_ranks; k++)
+        }
+        for (size_t k = 0; c->expert == expert && k < c->n_ranks; k++) {
             p->on[c->ranks[k] % p->ep] = true;
+        }
     }
-    for (int r = 0; r < p->ep; r++)
+    for (int r = 0; r < p->ep; r++) {
         n += p->on[r];
+    }
     return n;
 }
 
@@ -71,8 +76,9 @@ struct hv__spread hv__spread_of(const struct hv_moe_knobs *m, int experts, int e
     int shards = m && m->expert_shards > 1 ? m->expert_shards : 1;
     ep = ep > 1 ? ep : 1;
     struct hv__spread out = {ceil((double)experts * shards / ep), 1, 1};
-    if (!m || (!m->n_owners && !m->n_copies))
+    if (!m || (!m->n_owners && !m->n_copies)) {
         return out;
+    }
     struct places p = {m, experts, ep, shards < ep ? shards : ep,
                        hv_xcalloc((size_t)ep, sizeof(bool))};
     struct hv__spread *each = hv_xcalloc((size_t)ep, sizeof *each);
@@ -125,8 +131,9 @@ static void cut_into_chunks(struct hv__sum *s, const struct hv_block *b, const s
     int backward = m && m->degree_backward > 1 ? m->degree_backward : 1;
     s->x.ep_chunks_forward = forward;
     s->x.ep_chunks_backward = backward;
-    if (s->a->ideal || s->q->ep < 2 || (forward < 2 && backward < 2))
+    if (s->a->ideal || s->q->ep < 2 || (forward < 2 && backward < 2)) {
         return;
+    }
     struct chunk whole = chunk_of(s, b, f, 1), x = chunk_of(s, b, f, forward);
     struct chunk y = chunk_of(s, b, f, backward);
     double more_s = forward * x.forward_s - whole.forward_s;
@@ -147,8 +154,9 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
     int shards = m && m->expert_shards > 1 && !s->a->ideal ? m->expert_shards : 1;
     struct hv__spread spread = hv__spread_of(s->a->ideal ? NULL : m, b->experts, s->q->ep);
     double h = s->m->hidden, k = b->top_k, whole = 1;
-    if (s->t_experts < s->t)
+    if (s->t_experts < s->t) {
         whole = s->q->tp / s->depth / s->t_experts;
+    }
     double rows = s->rows / whole * k; /* each rank that holds whole experts sends its share */
     double copies = s->elem * s->rows * k * h / fmax(s->t_norm, whole);
     double pad = s->a->ideal ? 1 : padding(m, rows / b->experts);
@@ -166,11 +174,12 @@ static void add_routed(struct hv__sum *s, const struct hv_block *b)
         hv_block_expert_parameters(s->m, b) * spread.held / shards / b->experts / s->t_experts;
     s->x.ep_bytes = copies * pad * shards * spread.traffic;
     s->x.ep_copies = k * shards;
-    if (spread.work > 1)
+    if (spread.work > 1) {
         hv_why_add(s->a->why, "busiest experts", s->x.ep_bytes, "bytes",
                    "%.3g times the mean of its tokens and %.0f experts on the busiest rank: all "
                    "wait for it",
                    spread.work, spread.held);
+    }
 }
 
 void hv__add_experts(struct hv__sum *s, const struct hv_block *b)
@@ -179,10 +188,11 @@ void hv__add_experts(struct hv__sum *s, const struct hv_block *b)
     hv__add_product(
         s, &(struct hv__product){"router gemm", HV_RC_EXPERTS, r / s->t_norm, b->experts, h, 1});
     add_routed(s, b);
-    if (b->shared_experts)
+    if (b->shared_experts) {
         hv__add_ffn(
             s, b,
             &(struct hv__ffn){hv__cut(s, (double)b->shared_experts * b->shared_ffn, s->t), r, 0});
+    }
     double local = ceil((double)b->experts / (s->q->ep > 1 ? s->q->ep : 1));
     /* routing decides on the host how many rows each product gets, and the device waits for it */
     double host_s = s->e.calibration->v[HV_CAL_EXPERT_US] * HV_US;

@@ -13,8 +13,9 @@ static double any_peak(const struct hv_device_kind *d, enum hv_precision p)
 {
     static const enum hv_precision order[] = {HV_BF16, HV_FP16, HV_TF32, HV_FP32};
     double peak = hv_device_peak_flops_per_s(d, p);
-    for (size_t i = 0; i < HV_COUNT(order) && !hv_known(peak); i++)
+    for (size_t i = 0; i < HV_COUNT(order) && !hv_known(peak); i++) {
         peak = hv_device_peak_flops_per_s(d, order[i]);
+    }
     return peak;
 }
 
@@ -28,8 +29,9 @@ struct column {
 static const struct hv_device_kind *kind_named(const struct hv_cost *k, const char *name)
 {
     for (size_t i = 0; i < k->cluster->n_kinds; i++) {
-        if (!strcmp(k->cluster->kinds[i]->name, name))
+        if (!strcmp(k->cluster->kinds[i]->name, name)) {
             return k->cluster->kinds[i];
+        }
     }
     return NULL;
 }
@@ -38,8 +40,9 @@ static bool has_column(const struct hv_model *m, const struct hv_measured_layer 
 {
     size_t n = m->n_grid_tp * m->n_grid_batch;
     for (size_t at = i * n; at < (i + 1) * n; at++) {
-        if (hv_known(l->forward_s[at]) && hv_known(l->backward_s[at]))
+        if (hv_known(l->forward_s[at]) && hv_known(l->backward_s[at])) {
             return true;
+        }
     }
     return false;
 }
@@ -49,16 +52,19 @@ static struct column column_of(const struct hv_cost *k, const struct hv_measured
 {
     const struct hv_model *m = k->model;
     for (size_t i = 0; i < m->n_devices; i++) {
-        if (!strcmp(m->devices[i], d->name) && has_column(m, l, i))
+        if (!strcmp(m->devices[i], d->name) && has_column(m, l, i)) {
             return (struct column){i, 1, m->devices[i]};
+        }
     }
     for (size_t i = 0; i < m->n_devices; i++) {
         const struct hv_device_kind *other = kind_named(k, m->devices[i]);
-        if (!other || !has_column(m, l, i))
+        if (!other || !has_column(m, l, i)) {
             continue;
+        }
         double ratio = any_peak(other, k->job.precision) / any_peak(d, k->job.precision);
-        if (hv_known(ratio))
+        if (hv_known(ratio)) {
             return (struct column){i, ratio, m->devices[i]};
+        }
     }
     return (struct column){0, HV_UNKNOWN, NULL};
 }
@@ -69,17 +75,20 @@ static double by_batch(const struct hv_model *m, const double *row, double seque
 {
     double before = 0, before_s = 0, last = 0, last_s = HV_UNKNOWN;
     for (size_t i = 0; i < m->n_grid_batch; i++) {
-        if (!hv_known(row[i]))
+        if (!hv_known(row[i])) {
             continue;
+        }
         before = last;
         before_s = hv_or(last_s, 0);
         last = m->grid_batch[i];
         last_s = row[i];
-        if (last >= sequences)
+        if (last >= sequences) {
             break;
+        }
     }
-    if (sequences > last || before <= 0)
+    if (sequences > last || before <= 0) {
         return last_s * sequences / last;
+    }
     return before_s + (last_s - before_s) * (sequences - before) / (last - before);
 }
 
@@ -90,8 +99,9 @@ static double by_degree(const struct hv_model *m, const double *grid, const stru
     for (size_t i = m->n_grid_tp; i-- > 0;) {
         double s = by_batch(m, grid + i * m->n_grid_batch, q->sequences);
         double more = hv__tp_parts(q) / m->grid_tp[i];
-        if (hv_known(s) && more >= 1)
+        if (hv_known(s) && more >= 1) {
             return s * (frac / (more * q->cp) + 1 - frac);
+        }
     }
     return HV_UNKNOWN;
 }
@@ -113,10 +123,12 @@ static double measured_s(const struct hv__ask *a, const struct hv_measured_layer
 {
     const struct hv_model *m = a->k->model;
     const double *grid = times + c->at * m->n_grid_tp * m->n_grid_batch;
-    if (c->measured_on == NULL)
+    if (c->measured_on == NULL) {
         return HV_UNKNOWN;
-    if (a->ideal && m->n_grid_tp * m->n_grid_batch > 1)
+    }
+    if (a->ideal && m->n_grid_tp * m->n_grid_batch > 1) {
         return c->factor * least_of(m, grid, a->q);
+    }
     return c->factor * by_degree(m, grid, a->q, hv_or(l->parallel_frac, 1));
 }
 
@@ -145,8 +157,9 @@ static struct hv_part_cost price_measured(const struct hv__ask *a)
     struct hv__exchange x = {.tp_bytes = l->output_bytes * q->sequences / q->cp,
                              .tp_forward = 1,
                              .tp_backward = again ? 2 : 1};
-    if (!a->ideal && a->k->model->n_grid_tp == 1) /* else it was measured with the layer */
+    if (!a->ideal && a->k->model->n_grid_tp == 1) { /* else it was measured with the layer */
         hv__price_exchange(a, &x, &out);
+    }
     return out;
 }
 
@@ -187,8 +200,9 @@ double hv__measured_update_s(const struct hv_cost *k, const struct hv_device_kin
         const struct hv_measured_layer *l = &m->measured[i];
         struct column c = column_of(k, l, device);
         double own = c.measured_on ? l->update_s[c.at] : HV_UNKNOWN;
-        if (!hv_known(own) || c.factor != 1)
+        if (!hv_known(own) || c.factor != 1) {
             continue;
+        }
         update_s += own;
         bytes += l->parameter_bytes;
     }
@@ -197,7 +211,8 @@ double hv__measured_update_s(const struct hv_cost *k, const struct hv_device_kin
 
 struct hv_part_cost hv__price_layer(const struct hv__ask *a)
 {
-    if (a->part != HV_PART_ATTENTION)
+    if (a->part != HV_PART_ATTENTION) {
         return (struct hv_part_cost){0};
+    }
     return a->k->model->kind == HV_MODEL_LAYERS ? price_measured(a) : price_op(a);
 }

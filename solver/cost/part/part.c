@@ -13,8 +13,9 @@
 static double product_s(const struct hv__sum *s, const struct hv__product *p, double share)
 {
     double flops = 2 * p->m * p->n * p->k;
-    if (!(flops > 0))
+    if (!(flops > 0)) {
         return 0;
+    }
     double start_s = s->a->ideal ? 0 : s->e.gemm_start_s;
     return start_s + flops / (s->e.gemm_flops_per_s * share);
 }
@@ -44,8 +45,9 @@ struct product_times {
 static void why_product(const struct hv__sum *s, const struct hv__product *p,
                         const struct product_times *t, double share)
 {
-    if (!s->a->why)
+    if (!s->a->why) {
         return;
+    }
     const struct hv_gemm_pricer *g = &s->gemm;
     hv_why_add(s->a->why, p->name, t->forward_s, "s",
                "2*%.6g*%.6g*%.6g FLOP at %.2f of %.4g TFLOP/s (%s), of which this shape reaches "
@@ -81,16 +83,18 @@ void hv__add_product(struct hv__sum *s, const struct hv__product *p)
     s->out.forward_s += t.forward_s;
     s->out.input_grad_s += t.input_grad_s;
     s->out.weight_grad_s += t.weight_grad_s;
-    if (s->q->recompute & p->unit)
+    if (s->q->recompute & p->unit) {
         s->out.recompute_s += t.forward_s;
+    }
     s->out.flops_forward += 2 * p->m * p->n * p->k;
     why_product(s, p, &t, share.forward);
 }
 
 static double stream_s(const struct hv__sum *s, double bytes, bool backward)
 {
-    if (!(bytes > 0))
+    if (!(bytes > 0)) {
         return 0;
+    }
     double eager = s->eager ? s->e.calibration->v[HV_CAL_EAGER] : 1;
     if (s->a->ideal) {
         double best = hv_stream_best_share(s->q->device, bytes * s->a->ideal->more);
@@ -106,8 +110,9 @@ void hv__add_stream(struct hv__sum *s, const struct hv__stream *p)
     double time_s = stream_s(s, p->bytes, false);
     s->out.forward_s += time_s;
     s->out.input_grad_s += stream_s(s, p->bytes * p->backward, true);
-    if (s->q->recompute & p->unit)
+    if (s->q->recompute & p->unit) {
         s->out.recompute_s += time_s;
+    }
     hv_why_add(s->a->why, p->name, time_s, "s",
                "%.4g bytes at %.4g GB/s, of which this size reaches %.3g (%s); backward %.3g times "
                "as many",
@@ -121,8 +126,9 @@ void hv__add_stream(struct hv__sum *s, const struct hv__stream *p)
 void hv__keep(struct hv__sum *s, double bytes, unsigned dropped_by)
 {
     s->full_bytes += bytes;
-    if (!dropped_by || (s->q->recompute & dropped_by) != dropped_by)
+    if (!dropped_by || (s->q->recompute & dropped_by) != dropped_by) {
         s->kept_bytes += bytes;
+    }
 }
 
 static double norm_values(const struct hv_model *m)
@@ -133,8 +139,9 @@ static double norm_values(const struct hv_model *m)
 /* `total` parameters of which `whole` sit on every rank of a 1d group; grids cut everything. */
 static double on_rank(const struct hv__sum *s, double total, double whole)
 {
-    if (s->q->tp_scheme != HV_TP_1D)
+    if (s->q->tp_scheme != HV_TP_1D) {
         return total / s->t;
+    }
     whole = fmin(whole, total);
     return (total - whole) / s->t + whole;
 }
@@ -196,9 +203,10 @@ static void keep_dropout_mask(struct hv__sum *s, unsigned dropped_by)
 {
     double bytes = s->dropout ? s->m->hidden / s->t_norm * s->rows : 0;
     hv__keep(s, bytes, dropped_by);
-    if (bytes > 0)
+    if (bytes > 0) {
         hv_why_add(s->a->why, "dropout mask", bytes, "bytes",
                    "1 byte per value (Korthikanti et al. 2022, section 4.1)");
+    }
 }
 
 /* What the core keeps besides its inputs and its output: fp32 row statistics, or the softmax of
@@ -226,8 +234,9 @@ static void add_layer_host(struct hv__sum *s)
     bool told = s->a->k->job.kernels == HV_KERNELS_FUSED;
     bool checkpoints = (s->q->recompute & HV_RC_FULL) == HV_RC_FULL;
     if (s->a->ideal || told || !checkpoints || !s->q->sharded_pipeline ||
-        !hv__older_stack(s->a->k, s->q))
+        !hv__older_stack(s->a->k, s->q)) {
         return;
+    }
     double host_s = s->e.calibration->v[HV_CAL_LAYER_US] * HV_US;
     s->out.forward_s += host_s;
     s->out.input_grad_s += host_s;
@@ -239,16 +248,18 @@ static void add_layer_host(struct hv__sum *s)
 
 static void price_attention(struct hv__sum *s, const struct hv_block *b)
 {
-    if (!b->heads)
+    if (!b->heads) {
         return;
+    }
     add_layer_host(s);
     struct hv__widths w = hv__widths_of(s, b);
     double h = s->m->hidden, r = s->rows, rope = s->m->position == HV_POSITION_ROPE;
     add_norm_and_residual(s, 0);
-    if (b->mla.kv_rank)
+    if (b->mla.kv_rank) {
         add_latent_projections(s, b, &w);
-    else
+    } else {
         hv__add_product(s, &(struct hv__product){"qkv gemm", HV_RC_QKV, r, w.projected, h, 1});
+    }
     hv__add_stream(s,
                    &(struct hv__stream){"rope", HV_RC_QKV,
                                         rope * 2 * s->elem * r * (w.heads + w.kv_heads) * w.qk, 1});
@@ -279,13 +290,16 @@ static void price_attention(struct hv__sum *s, const struct hv_block *b)
 
 static void price_ffn(struct hv__sum *s, const struct hv_block *b)
 {
-    if (!b->ffn && !b->experts)
+    if (!b->ffn && !b->experts) {
         return;
+    }
     add_norm_and_residual(s, b->heads ? HV_RC_OUT : 0);
-    if (b->ffn)
+    if (b->ffn) {
         hv__add_ffn(s, b, &(struct hv__ffn){hv__cut(s, b->ffn, s->t), s->rows, 0});
-    if (b->experts)
+    }
+    if (b->experts) {
         hv__add_experts(s, b);
+    }
     keep_dropout_mask(s, b->experts ? HV_RC_EXPERTS : HV_RC_DOWN);
     s->out.transient_bytes += ffn_gradients_bytes(s, b) + gathered_bytes(s);
     double router = b->experts ? (double)s->m->hidden * b->experts : 0;
@@ -294,8 +308,9 @@ static void price_ffn(struct hv__sum *s, const struct hv_block *b)
     s->x.tp_bytes = s->elem * s->rows * s->m->hidden;
     s->x.tp_forward = 1;
     s->x.tp_backward = 1 + (s->q->sequence_parallel ? 0.5 : 0) + (s->q->recompute & last ? 1 : 0);
-    if (b->ffn || b->shared_experts || s->t_experts >= s->t)
+    if (b->ffn || b->shared_experts || s->t_experts >= s->t) {
         return;
+    }
     /* nothing is cut by tensor parallelism: tokens stay where sequence parallelism has them, or
      * each rank sends its share of them and gathers the sums */
     s->x.tp_forward = s->q->sequence_parallel ? 0 : 0.5;
@@ -305,8 +320,9 @@ static void price_ffn(struct hv__sum *s, const struct hv_block *b)
 static void price_embedding(struct hv__sum *s)
 {
     double h = s->elem * s->rows * s->m->hidden / s->t_norm;
-    if (!s->m->vocab)
+    if (!s->m->vocab) {
         return;
+    }
     hv__add_stream(s, &(struct hv__stream){"embedding", 0, 2 * h, 2});
     keep_dropout_mask(s, 0);
     s->out.parameters = hv_model_embedding_parameters(s->m) / s->t;
@@ -318,8 +334,9 @@ static void price_embedding(struct hv__sum *s)
 static void price_head(struct hv__sum *s)
 {
     double h = s->elem * s->rows * s->m->hidden / s->t_norm, v = hv__cut(s, s->m->vocab, s->t);
-    if (!s->m->vocab)
+    if (!s->m->vocab) {
         return;
+    }
     hv__add_stream(s, &(struct hv__stream){"final norm", 0, 2 * h, 1.5});
     hv__add_product(s, &(struct hv__product){"head gemm", 0, s->rows, v, s->m->hidden, 1});
     hv__add_stream(s, &(struct hv__stream){"loss", 0, (4 + s->elem) * s->rows * v, 1});
@@ -355,8 +372,9 @@ static double grid_bytes(const struct hv__sum *s)
     double b = (s->out.parameters + s->out.expert_parameters) * s->t;
     double q = s->q->tp_scheme == HV_TP_3D ? cbrt(s->t) : sqrt(s->t);
     double share = (1 - 1 / fmax(q, 1)) / q;
-    if (s->q->tp_scheme == HV_TP_3D)
+    if (s->q->tp_scheme == HV_TP_3D) {
         return s->elem * share / q * (a + b + c);
+    }
     return s->elem * share * (a + b);
 }
 
@@ -382,14 +400,15 @@ struct hv_part_cost hv__price_transformer(const struct hv__ask *a)
     s.flash = hv_job_flash_attention(&a->k->job, s.m, &kq);
     s.dropout = hv_job_dropout(&a->k->job, s.m, &kq);
     s.eager = hv_job_eager_kernels(&a->k->job, s.m, &kq);
-    if (a->part == HV_PART_ATTENTION)
+    if (a->part == HV_PART_ATTENTION) {
         price_attention(&s, &s.m->blocks[a->block]);
-    else if (a->part == HV_PART_FFN)
+    } else if (a->part == HV_PART_FFN) {
         price_ffn(&s, &s.m->blocks[a->block]);
-    else if (a->part == HV_PART_EMBEDDING)
+    } else if (a->part == HV_PART_EMBEDDING) {
         price_embedding(&s);
-    else
+    } else {
         price_head(&s);
+    }
     s.out.saved_bytes = s.kept_bytes;
     s.out.saved_input_bytes = fmin(s.weight_only_bytes, s.kept_bytes);
     s.out.transient_bytes += s.full_bytes - s.kept_bytes;

@@ -40,8 +40,9 @@ bool hv__older_stack(const struct hv_cost *k, const struct hv_part_query *q)
 {
     struct hv_kernel_query kq = {q->device, q->sharded_weights, q->cp > 1};
     struct hv_job j = k->job;
-    if (k->model->kind != HV_MODEL_TRANSFORMER || hv_job_flash_attention(&j, k->model, &kq))
+    if (k->model->kind != HV_MODEL_TRANSFORMER || hv_job_flash_attention(&j, k->model, &kq)) {
         return false;
+    }
     j.attention = HV_ATTENTION_AUTO; /* scores kept by choice on a later device say nothing */
     return !hv_job_flash_attention(&j, k->model, &kq);
 }
@@ -82,18 +83,23 @@ static struct counts count_parameters(struct hv_cost *k, const struct hv_stage_q
     double padding = hv__padded_vocab(m, hv_tp_cuts(&s->tp)) * m->hidden * frac - table;
     double embedding = hv_cost_part(k, HV_PART_EMBEDDING, 0, &pq, NULL).parameters + padding;
     double head = hv_cost_part(k, HV_PART_HEAD, 0, &pq, NULL).parameters;
-    if (!m->tied_embeddings)
+    if (!m->tied_embeddings) {
         head += padding;
-    else if (!r->embedding)
+    } else if (!r->embedding) {
         head += table + padding; /* its own copy */
-    if (r->embedding)
+    }
+    if (r->embedding) {
         add_end(&n, embedding);
-    if (r->head)
+    }
+    if (r->head) {
         add_end(&n, head);
-    if (s->zero.unit == HV_ZERO_CHUNK)
+    }
+    if (s->zero.unit == HV_ZERO_CHUNK) {
         n.largest = fmax(n.largest, s->n_ranges < 2 ? n.dense + n.experts : chunk);
-    if (s->zero.unit == HV_ZERO_STAGE)
+    }
+    if (s->zero.unit == HV_ZERO_STAGE) {
         n.largest = n.dense + n.experts;
+    }
     return n;
 }
 
@@ -121,22 +127,27 @@ static double buffers_bytes(const struct hv_cost *k, const struct hv_stage_query
     const struct hv_zero *z = &r->stage->zero;
     struct hv_part_query pq = hv__part_query(q, r, 0, 0);
     double boundary = 0, bucket = 0, gradients = 0, unit = 0;
-    if (q->replica->n_stages > 1)
+    if (q->replica->n_stages > 1) {
         boundary = hv_job_activation_bytes(j) * pq.sequences * pq.tokens * k->model->hidden /
                    (double)(r->cp * (r->stage->sequence_parallel ? r->tp : 1));
+    }
     double unscaled = hv_job_unscaled_bytes(j);
     bool deepspeed = z->stage >= 1 && z->stage < 3 && hv__older_stack(k, &pq);
-    if (unscaled > 0)
+    if (unscaled > 0) {
         gradients = unscaled * m->updated_parameters;
-    else if (deepspeed && hv_job_grad_bytes(j) > hv_job_weight_bytes(j))
+    } else if (deepspeed && hv_job_grad_bytes(j) > hv_job_weight_bytes(j)) {
         gradients = hv_job_weight_bytes(j) * m->parameters;
+    }
     size_t holders = r->dp * r->cp * (size_t)q->replica->count;
-    if (z->stage == 0 && holders > 1 && hv__older_stack(k, &pq))
+    if (z->stage == 0 && holders > 1 && hv__older_stack(k, &pq)) {
         bucket = hv_job_weight_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
-    if (deepspeed)
+    }
+    if (deepspeed) {
         bucket = 2 * hv_job_weight_bytes(j) * fmin(m->parameters, HV_ZERO_BUCKET);
-    if (z->stage >= 3)
+    }
+    if (z->stage >= 3) {
         unit = (hv_job_weight_bytes(j) + hv_job_grad_bytes(j)) * largest;
+    }
     double total = HV_WORKSPACE_BYTES + 2 * boundary + gradients + bucket + unit;
     hv_why_add(q->why, "buffers", total, "bytes",
                "work space %.3g MiB, 2 boundary activations of %.4g bytes, second copy of "
@@ -157,8 +168,9 @@ static double fragmentation_frac(const struct hv_cost *k, const struct hv_stage_
 static void add_overhead(const struct hv_cost *k, const struct hv_stage_query *q,
                          const struct hv__rank *r, double largest, struct hv_memory *m)
 {
-    if (r->device->cls == HV_CLASS_CPU)
+    if (r->device->cls == HV_CLASS_CPU) {
         return;
+    }
     int n = communicators(k, q, r);
     double states = m->weights_bytes + m->gradients_bytes + m->master_bytes + m->optimizer_bytes;
     m->buffers_bytes = buffers_bytes(k, q, r, m, largest);
@@ -184,8 +196,9 @@ static bool corrects_errors(const struct hv_device_kind *d)
 /* The kind with least memory of a group that holds equal shards; of unequal ones the rank's own. */
 static const struct hv_device_kind *smallest_of(const struct hv_cost *k, const struct hv__rank *r)
 {
-    if (r->stage->tp.shares)
+    if (r->stage->tp.shares) {
         return hv_cluster_device(k->cluster, r->group[r->tp_at]).kind;
+    }
     const struct hv_device_kind *least = r->device;
     for (size_t i = 0; i < r->tp * r->cp; i++) {
         const struct hv_device_kind *d = hv_cluster_device(k->cluster, r->group[i]).kind;
@@ -206,27 +219,31 @@ static void explain_states(struct hv_why *why, const struct hv_job *j, const str
                 {"gradients", m->gradients_bytes, hv_job_grad_bytes(j), 2},
                 {"master copy", m->master_bytes, hv_job_master_bytes(j), 1},
                 {"optimizer states", m->optimizer_bytes, hv_job_optimizer_bytes(j), 1}};
-    for (size_t i = 0; i < HV_COUNT(rows); i++)
+    for (size_t i = 0; i < HV_COUNT(rows); i++) {
         hv_why_add(why, rows[i].name, rows[i].bytes, "bytes", "%.3g bytes per parameter, %s",
                    rows[i].each,
                    z->stage < rows[i].sharded_from ? "whole"
                    : rows[i].sharded_from < 3      ? "sharded (Rajbhandari et al. 2020)"
                                                    : "sharded, and the units gathered ahead");
+    }
 }
 
 enum hv_status hv_cost_memory(struct hv_cost *k, const struct hv_stage_query *q,
                               struct hv_memory *out, struct hv_err *err)
 {
-    if (k->subs)
+    if (k->subs) {
         return hv__modules_memory(k, q, out, err);
+    }
     struct hv_stage_query full = *q;
-    if (!(full.tokens > 0))
+    if (!(full.tokens > 0)) {
         full.tokens = hv_cost_tokens(k);
+    }
     *out = (struct hv_memory){0};
     struct hv__rank r;
     enum hv_status st = hv__find_rank(k, &full, &r, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     const struct hv_zero *z = &r.stage->zero;
     struct counts n = count_parameters(k, &full, &r);
     double holders = (double)(r.dp * r.cp) * q->replica->count;
@@ -267,11 +284,13 @@ double hv_cost_optimizer_s(const struct hv_cost *k, const struct hv_device_kind 
                            double parameters)
 {
     const struct hv_job *j = &k->job;
-    if (!(parameters > 0) || j->optimizer == HV_OPT_NONE)
+    if (!(parameters > 0) || j->optimizer == HV_OPT_NONE) {
         return 0;
+    }
     double measured_s = hv__measured_update_s(k, device);
-    if (hv_known(measured_s))
+    if (hv_known(measured_s)) {
         return parameters * measured_s;
+    }
     /* gradients read, weights written, master copy and states read and written */
     double bytes = hv_job_grad_bytes(j) + hv_job_weight_bytes(j) +
                    2 * (hv_job_master_bytes(j) + hv_job_optimizer_bytes(j));

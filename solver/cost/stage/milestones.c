@@ -24,17 +24,20 @@ void hv__keep_milestones(struct hv_cost *k, const struct hv_milestone *items, si
         struct hv__milestones *table = hv_xcalloc(bigger, sizeof *table);
         for (size_t i = 0; i < cap; i++) {
             size_t to = (size_t)k->milestones[i].hash & (bigger - 1);
-            while (k->milestones[i].items && table[to].items)
+            while (k->milestones[i].items && table[to].items) {
                 to = (to + 1) & (bigger - 1);
-            if (k->milestones[i].items)
+            }
+            if (k->milestones[i].items) {
                 table[to] = k->milestones[i];
+            }
         }
         free(k->milestones);
         k->milestones = table;
         k->cap_milestones = bigger;
         at = (size_t)h & (bigger - 1);
-        while (table[at].items)
+        while (table[at].items) {
             at = (at + 1) & (bigger - 1);
+        }
     }
     out->milestones = hv_arena_copy(&k->milestones_arena, items, n, sizeof *items);
     k->milestones[at] = (struct hv__milestones){out->milestones, n, h};

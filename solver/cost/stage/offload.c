@@ -13,8 +13,9 @@ double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what)
 {
     double frac = 1;
     for (size_t i = 0; i < s->n_offload; i++) {
-        if (s->offload[i].what == what)
+        if (s->offload[i].what == what) {
             frac *= 1 - s->offload[i].frac;
+        }
     }
     return frac;
 }
@@ -23,18 +24,21 @@ double hv__offload_stays(const struct hv_stage *s, enum hv_offload_what what)
 static double optimizer_part(const struct hv_stage *s, size_t at)
 {
     double left = 1;
-    if (s->offload[at].what != HV_OFFLOAD_OPTIMIZER)
+    if (s->offload[at].what != HV_OFFLOAD_OPTIMIZER) {
         return 0;
-    for (size_t i = 0; i < at; i++)
+    }
+    for (size_t i = 0; i < at; i++) {
         left *= s->offload[i].what == HV_OFFLOAD_OPTIMIZER ? 1 - s->offload[i].frac : 1;
+    }
     return left * s->offload[at].frac;
 }
 
 double hv_stage_host_frac(const struct hv_stage *s)
 {
     double sum = 0;
-    for (size_t i = 0; i < s->n_offload; i++)
+    for (size_t i = 0; i < s->n_offload; i++) {
         sum += s->offload[i].to_host ? optimizer_part(s, i) : 0;
+    }
     return sum;
 }
 
@@ -49,8 +53,9 @@ static double neighbours(const struct hv_cluster *c, const uint32_t *devices, si
 {
     uint32_t node = hv_cluster_node_of(c, device);
     double many = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         many += hv_cluster_node_of(c, devices[i]) == node;
+    }
     return fmax(many, 1);
 }
 
@@ -68,8 +73,9 @@ static double rate_of(const struct hv_cost *k, const struct hv_stage_query *q,
                       const struct hv__rank *r, const struct hv_offload *o)
 {
     double best = 0;
-    for (size_t i = 0; !o->to_host && i < o->n_devices; i++)
+    for (size_t i = 0; !o->to_host && i < o->n_devices; i++) {
         best = fmax(best, hv_cluster_path(k->cluster, r->group[0], o->devices[i]).bytes_per_s);
+    }
     return best > 0 ? best * HV_EFF_HOST
                     : hv_cost_host_bytes_per_s(k->cluster, r->part,
                                                hv_stage_ranks(q->replica, r->stage), r->group[0]);
@@ -106,8 +112,9 @@ void hv__price_offload(const struct hv_cost *k, const struct hv_stage_query *q,
                        const struct hv__rank *r, double weight_bytes, struct hv_pass *p)
 {
     struct copies c = copies_of(k, q, r, weight_bytes, p);
-    if (!(c.bytes > 0))
+    if (!(c.bytes > 0)) {
         return;
+    }
     /* both directions of the link work at once */
     double forward = fmax(0, fmax(c.out_s, c.weights_s) - p->forward_s);
     double backward_s = p->input_grad_s + p->weight_grad_s + p->recompute_s;

@@ -24,33 +24,38 @@ enum hv_status hv__find_rank(struct hv_cost *k, const struct hv_stage_query *q,
     size_t ranks = hv_stage_ranks(q->replica, s), group = out->cp * out->tp;
     out->at = q->dp_rank > 0 ? (size_t)q->dp_rank : 0;
     if (group > ranks || (out->at + 1) * group > ranks || q->copy < 0 ||
-        q->copy >= q->replica->count)
+        q->copy >= q->replica->count) {
         return hv_err_set(
             err, HV_ENO,
             "stage %zu has %zu devices per copy, rank %zu of dp %zu x cp %zu x tp %zu is not "
             "among them",
             q->stage, ranks, out->at, out->dp, out->cp, out->tp);
+    }
     out->tp_at = s->tp.shares && q->tp_rank > 0 ? (size_t)q->tp_rank : 0;
-    if (out->tp_at >= out->tp)
+    if (out->tp_at >= out->tp) {
         return hv_err_set(err, HV_ENO, "stage %zu has tp %zu, there is no tensor rank %zu",
                           q->stage, out->tp, out->tp_at);
+    }
     out->part = s->devices + (size_t)q->copy * ranks;
     out->group = out->part + out->at * group;
     out->device = hv_cluster_device(k->cluster, out->group[0]).kind;
     for (size_t i = 0; i < group; i++) {
         const struct hv_device_kind *d = hv_cluster_device(k->cluster, out->group[i]).kind;
         enum hv_status st = hv__check_device(k, d, err);
-        if (st != HV_OK)
+        if (st != HV_OK) {
             return st;
+        }
         out->device = hv__slower(k, out->device, d);
     }
     for (size_t i = 0; i < group; i++) {
         const struct hv_device_kind *d = hv_cluster_device(k->cluster, out->group[i]).kind;
         bool known = d == out->device;
-        for (size_t n = 0; n < out->n_others; n++)
+        for (size_t n = 0; n < out->n_others; n++) {
             known = known || d == out->others[n];
-        if (!known && out->n_others < HV__GROUP_KINDS)
+        }
+        if (!known && out->n_others < HV__GROUP_KINDS) {
             out->others[out->n_others++] = d;
+        }
     }
     out->embedding = hv_stage_has_embedding(q->replica, q->stage);
     out->head = hv_stage_has_head(q->replica, q->stage);
@@ -63,8 +68,9 @@ static const struct hv_moe_knobs *knobs_of(const struct hv_stage *s, size_t bloc
     const struct hv_moe_knobs *found = NULL;
     for (size_t i = 0; i < s->n_moe; i++) {
         const struct hv_moe_knobs *m = &s->moe[i];
-        if (m->from < 0 || ((int)block >= m->from && (int)block < m->to))
+        if (m->from < 0 || ((int)block >= m->from && (int)block < m->to)) {
             found = m;
+        }
     }
     return found;
 }
@@ -72,12 +78,14 @@ static const struct hv_moe_knobs *knobs_of(const struct hv_stage *s, size_t bloc
 /* Sequences of one micro-batch on this rank: the whole of it in turns, else its share. */
 static double sequences_of(const struct hv_stage_query *q, const struct hv__rank *r)
 {
-    if (q->sequences > 0)
+    if (q->sequences > 0) {
         return q->sequences;
+    }
     const struct hv_stage *s = r->stage;
     double all = hv_stage_micro_batch(q->plan, q->replica, s);
-    if (s->deal == HV_DEAL_TURNS)
+    if (s->deal == HV_DEAL_TURNS) {
         return all;
+    }
     return s->shares && r->at < r->dp ? s->shares[r->at] : all / (double)r->dp;
 }
 
@@ -119,8 +127,9 @@ struct hv_part_query hv__part_query(const struct hv_stage_query *q, const struct
                               .recompute = s->recompute,
                               .group = r->group,
                               .moe = moe};
-    if (s->recompute_per && i < s->n_recompute_per)
+    if (s->recompute_per && i < s->n_recompute_per) {
         p.recompute = s->recompute_per[i];
+    }
     return p;
 }
 
@@ -131,8 +140,9 @@ size_t hv__holders(const struct hv_stage_query *q, const struct hv__rank *r, siz
     uint32_t *ids = hv_xmalloc((copies * (ranks / stride + 1)) * sizeof *ids);
     size_t got = 0;
     for (size_t c = 0; c < copies; c++) {
-        for (size_t i = 0; i + stride <= ranks; i += stride)
+        for (size_t i = 0; i + stride <= ranks; i += stride) {
             ids[got++] = r->stage->devices[c * ranks + i];
+        }
     }
     *out = ids;
     return limit && limit < got ? limit : got;
@@ -142,8 +152,9 @@ bool hv__is_far(const struct hv_cluster *c, const uint32_t *ids, size_t n, size_
 {
     for (size_t i = 1; i < n; i++) {
         if (hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[i * stride])) !=
-            hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[0])))
+            hv_cluster_domain_of(c, hv_cluster_node_of(c, ids[0]))) {
             return true;
+        }
     }
     return false;
 }
@@ -154,8 +165,9 @@ struct hv_beside hv__beside_of(const struct hv_cluster *c, const struct hv__rank
     size_t width = r->cp * r->tp, at = r->at * width;
     struct hv_family f = {r->part, r->dp * width, 1, r->tp / (size_t)hv__tp_depth(q)};
     struct hv_beside out = {.tp = 1};
-    for (size_t i = 0; r->tp > 1 && i < r->cp; i++)
+    for (size_t i = 0; r->tp > 1 && i < r->cp; i++) {
         out.tp = fmax(out.tp, hv_cost_together(c, &f, at + i * r->tp));
+    }
     struct hv__cp_shape s = hv__cp_shape_of(q);
     f.stride = r->tp * s.heads_apart;
     f.size = (size_t)s.heads;
@@ -180,10 +192,11 @@ static const struct hv__run *run_of(const struct hv_cost *k, int block)
     size_t low = 0, high = k->n_runs;
     while (high - low > 1) {
         size_t mid = (low + high) / 2;
-        if (k->runs[mid].from <= block)
+        if (k->runs[mid].from <= block) {
             low = mid;
-        else
+        } else {
             high = mid;
+        }
     }
     return &k->runs[low];
 }
@@ -191,15 +204,19 @@ static const struct hv__run *run_of(const struct hv_cost *k, int block)
 int hv__piece_end(const struct hv_cost *k, const struct hv_stage *s, int at, int to2)
 {
     int block = at / 2, end = 2 * run_of(k, block)->to;
-    if (at % 2 || s->recompute_per)
+    if (at % 2 || s->recompute_per) {
         end = 2 * (block + 1);
-    for (size_t i = 0; i < s->n_moe; i++) {
-        if (s->moe[i].from > block && 2 * s->moe[i].from < end)
-            end = 2 * s->moe[i].from;
-        if (s->moe[i].to > block && 2 * s->moe[i].to < end)
-            end = 2 * s->moe[i].to;
     }
-    if (end > to2)
+    for (size_t i = 0; i < s->n_moe; i++) {
+        if (s->moe[i].from > block && 2 * s->moe[i].from < end) {
+            end = 2 * s->moe[i].from;
+        }
+        if (s->moe[i].to > block && 2 * s->moe[i].to < end) {
+            end = 2 * s->moe[i].to;
+        }
+    }
+    if (end > to2) {
         end = to2 - at > 1 ? to2 - to2 % 2 : to2;
+    }
     return end > at ? end : at + 1;
 }

@@ -140,8 +140,9 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
 {
     struct unit u = {.n = (size_t)times};
     double parameters = 0, experts = 0;
-    if (!b->sharded)
+    if (!b->sharded) {
         return;
+    }
     for (int i = 0; i < n; i++) {
         parameters += c[i].parameters;
         experts += c[i].expert_parameters;
@@ -152,12 +153,14 @@ static void note_units(struct build *b, const struct hv_part_cost *c, int n, int
     const struct hv_job *j = &b->k->job;
     const struct holders *e = experts > 0 ? holders_of_experts(b, ep) : &b->experts;
     double weight = hv_job_weight_bytes(j), gradient = hv_job_grad_bytes(j);
-    if (z->stage >= 3)
+    if (z->stage >= 3) {
         u.gather_s = share_s(b, HV_ALL_GATHER, &b->dense, parameters * weight) +
                      share_s(b, HV_ALL_GATHER, e, experts * weight);
-    if (z->reduce != HV_REDUCE_END)
+    }
+    if (z->reduce != HV_REDUCE_END) {
         u.scatter_s = share_s(b, HV_REDUCE_SCATTER, &b->dense, parameters * gradient) +
                       share_s(b, HV_REDUCE_SCATTER, e, experts * gradient);
+    }
     hv_vec_push(&b->units, u);
 }
 
@@ -204,11 +207,13 @@ static double backward_units_s(struct build *b, struct hv_units *runs, size_t wi
         const struct unit *u = &b->units.items[i];
         double gather_s = again ? u->gather_s : 0;
         bool kept = turns && i + 1 == b->units.n;
-        if (kept)
+        if (kept) {
             runs[n++] = (struct hv_units){0, u->backward_s, u->scatter_s, 1};
-        if (!kept || u->n > 1)
+        }
+        if (!kept || u->n > 1) {
             runs[n++] =
                 (struct hv_units){gather_s, u->backward_s, u->scatter_s, u->n - (kept ? 1 : 0)};
+        }
     }
     return shown_s(b, hv__units(b->k, runs, n, window));
 }
@@ -216,8 +221,9 @@ static double backward_units_s(struct build *b, struct hv_units *runs, size_t wi
 /* How long gathers and scatters keep the network busy, whether compute hides them or not. */
 static void add_far_sharding(struct build *b, bool turns)
 {
-    if (!hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1))
+    if (!hv__is_far(b->k->cluster, b->dense.ids, b->dense.n, 1)) {
         return;
+    }
     for (size_t i = 0; i < b->units.n; i++) {
         const struct unit *u = &b->units.items[i];
         double n = (double)u->n, again = b->rank.stage->zero.reshard ? n : 0;
@@ -231,10 +237,12 @@ static void add_far_sharding(struct build *b, bool turns)
 static void add_sharding(struct build *b, bool turns)
 {
     const struct hv_zero *z = &b->rank.stage->zero;
-    if (!b->units.n)
+    if (!b->units.n) {
         return;
-    if (z->unit != HV_ZERO_LAYER)
+    }
+    if (z->unit != HV_ZERO_LAYER) {
         join_units(b);
+    }
     add_far_sharding(b, turns);
     int window = z->limit > 0 && z->limit <= z->prefetch ? z->limit : z->prefetch + 1;
     struct hv_units *runs = hv_xcalloc(b->units.n + 1, sizeof *runs);
@@ -242,10 +250,12 @@ static void add_sharding(struct build *b, bool turns)
     double backward_s = backward_units_s(b, runs, (size_t)window, turns);
     free(runs);
     double before_s = 0;
-    for (size_t i = 0; i < b->pieces.n; i++)
+    for (size_t i = 0; i < b->pieces.n; i++) {
         before_s += b->pieces.items[i].backward_s;
-    for (size_t i = 0; i < b->pieces.n && before_s > 0; i++)
+    }
+    for (size_t i = 0; i < b->pieces.n && before_s > 0; i++) {
         b->pieces.items[i].backward_s *= 1 + backward_s / before_s;
+    }
     b->out->forward_s += forward_s;
     b->out->input_grad_s += backward_s;
     b->out->zero_s += forward_s + backward_s;
@@ -261,12 +271,14 @@ static uint32_t *ep_group_of(const struct build *b, const struct hv_part_query *
 {
     size_t stride = (size_t)pq->expert_tp, n = (size_t)pq->ep;
     size_t each = b->rank.dp * b->rank.cp * b->rank.tp / stride;
-    if (n < 2 || n > each)
+    if (n < 2 || n > each) {
         return NULL;
+    }
     uint32_t *ids = hv_xmalloc(n * sizeof *ids);
     size_t first = b->rank.at * b->rank.cp * b->rank.tp / stride / n * n;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         ids[i] = b->rank.part[(first + i) % each * stride];
+    }
     return ids;
 }
 
@@ -306,8 +318,9 @@ static struct hv_part_cost uneven_part_of(struct build *b, enum hv_part part, si
 static struct hv_part_cost part_of(struct build *b, enum hv_part part, size_t block,
                                    const struct hv_part_query *q)
 {
-    if (b->rank.stage->tp.shares)
+    if (b->rank.stage->tp.shares) {
         return uneven_part_of(b, part, block, q);
+    }
     struct hv_part_cost c = hv_cost_part(b->k, part, block, q, b->q->why);
     struct hv_part_query other = *q;
     for (size_t i = 0; i < b->rank.n_others; i++) {
@@ -327,8 +340,9 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
     pq.ep_group = ep_group;
     pq.beside = b->beside;
     b->far_ep = ep_group && hv__is_far(b->k->cluster, ep_group, (size_t)pq.ep, 1);
-    if (b->far_ep)
+    if (b->far_ep) {
         pq.beside.ep = hv__beside_ep(b->k->cluster, &b->rank, &pq);
+    }
     struct hv_part_cost c[2];
     int n = 0;
     bool whole = to2 - from2 > 1;
@@ -336,22 +350,26 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
     hv_why_add(b->q->why, "blocks", times, "x",
                "%s %d to %d, each of them:", whole ? "blocks" : "half of block", from2 / 2,
                (to2 - 1) / 2);
-    if (from2 % 2 == 0)
+    if (from2 % 2 == 0) {
         c[n++] = part_of(b, HV_PART_ATTENTION, block, &pq);
-    if (from2 % 2 || whole)
+    }
+    if (from2 % 2 || whole) {
         c[n++] = part_of(b, HV_PART_FFN, block, &pq);
+    }
     double transient = 0, back = 0;
     for (int i = 0; i < n; i++) {
         add_part(b, &c[i], times);
         transient += c[i].transient_bytes;
         back += backward_s(&c[i]);
     }
-    if (from2 % 2 && pq.recompute & HV_RC_OUT)
+    if (from2 % 2 && pq.recompute & HV_RC_OUT) {
         b->out->activation_bytes += c[0].output_bytes; /* the input comes from another stage */
+    }
     note_units(b, c, n, pq.ep, times);
     b->out->transient_bytes = fmax(b->out->transient_bytes, transient);
-    if (b->k->model->kind != HV_MODEL_TRANSFORMER && from2 % 2 == 0)
+    if (b->k->model->kind != HV_MODEL_TRANSFORMER && from2 % 2 == 0) {
         b->out->hop_bytes = c[0].output_bytes * (double)b->rank.cp;
+    }
     free(ep_group);
     b->far_ep = false;
     add_run(b, from2, to2, times * back);
@@ -361,16 +379,18 @@ static void add_blocks(struct build *b, int from2, int to2, size_t number)
 static size_t number_in_stage(const struct hv_stage *s, size_t chunk, int at2)
 {
     size_t n = 0;
-    for (size_t i = 0; i < chunk && i < s->n_ranges; i++)
+    for (size_t i = 0; i < chunk && i < s->n_ranges; i++) {
         n += (size_t)(s->ranges[i].to2 + 1) / 2 - (size_t)s->ranges[i].from2 / 2;
+    }
     return n + (size_t)at2 / 2 - (size_t)s->ranges[chunk].from2 / 2;
 }
 
 static void add_range(struct build *b)
 {
     const struct hv_stage *s = b->rank.stage;
-    if (b->q->chunk >= s->n_ranges)
+    if (b->q->chunk >= s->n_ranges) {
         return;
+    }
     struct hv_range r = s->ranges[b->q->chunk];
     int last = 2 * (int)b->k->model->n_blocks;
     r.to2 = r.to2 < last ? r.to2 : last;
@@ -398,8 +418,9 @@ static void add_end(struct build *b, enum hv_part part, int mark)
  * later ones give it back (Megatron-LM, deallocate_pipeline_outputs). */
 static void keep_output(struct build *b, const struct hv_part_query *q)
 {
-    if (b->q->replica->n_stages < 2 || !hv__older_stack(b->k, q))
+    if (b->q->replica->n_stages < 2 || !hv__older_stack(b->k, q)) {
         return;
+    }
     double bytes = b->out->hop_bytes / (q->cp * (q->sequence_parallel ? q->tp : 1));
     b->out->activation_bytes += bytes;
     hv_why_add(b->q->why, "kept output", bytes, "bytes",
@@ -426,8 +447,9 @@ static void wait_for_network(struct build *b)
 static void add_host_work(struct build *b)
 {
     double pass_s = hv_device_calibration(b->rank.device)->v[HV_CAL_PASS_US] * HV_US;
-    if (b->k->model->kind != HV_MODEL_TRANSFORMER)
+    if (b->k->model->kind != HV_MODEL_TRANSFORMER) {
         return; /* measured layers hold it already */
+    }
     b->out->forward_s += pass_s;
     b->out->input_grad_s += pass_s;
     b->out->compute_s += 2 * pass_s;
@@ -444,44 +466,53 @@ static void add_milestones(struct build *b)
         list[i] = (struct hv_milestone){b->pieces.items[i].range, below};
         below += b->pieces.items[i].backward_s;
     }
-    if (n)
+    if (n) {
         hv__keep_milestones(b->k, list, n, b->out);
+    }
     free(list);
 }
 
 enum hv_status hv_cost_pass(struct hv_cost *k, const struct hv_stage_query *q, struct hv_pass *out,
                             struct hv_err *err)
 {
-    if (k->subs)
+    if (k->subs) {
         return hv__modules_pass(k, q, out, err);
+    }
     struct hv_stage_query full = *q;
-    if (!(full.tokens > 0))
+    if (!(full.tokens > 0)) {
         full.tokens = hv_cost_tokens(k);
+    }
     struct build b = {.k = k, .q = &full, .out = out};
     *out = (struct hv_pass){0};
     enum hv_status st = hv__find_rank(k, &full, &b.rank, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     const struct hv_stage *s = b.rank.stage;
     b.sharded = s->zero.stage >= 3 || (s->zero.stage == 2 && s->zero.reduce != HV_REDUCE_END);
-    if (b.sharded)
+    if (b.sharded) {
         find_holders(&b, b.rank.tp, &b.dense);
+    }
     b.far_tp = hv__is_far(k->cluster, b.rank.group, b.rank.tp, 1);
     b.far_cp = hv__is_far(k->cluster, b.rank.group, b.rank.cp, b.rank.tp);
     struct hv_part_query pq = hv__part_query(&full, &b.rank, 0, 0);
-    if (b.far_tp || b.far_cp)
+    if (b.far_tp || b.far_cp) {
         b.beside = hv__beside_of(k->cluster, &b.rank, &pq);
-    if (k->model->kind == HV_MODEL_TRANSFORMER)
+    }
+    if (k->model->kind == HV_MODEL_TRANSFORMER) {
         out->hop_bytes =
             hv_job_activation_bytes(&k->job) * pq.sequences * full.tokens * k->model->hidden;
+    }
     bool first = q->chunk == 0, last = q->chunk + 1 >= s->n_ranges;
-    if (b.rank.embedding && first)
+    if (b.rank.embedding && first) {
         add_end(&b, HV_PART_EMBEDDING, -1);
+    }
     add_range(&b);
-    if (b.rank.head && last)
+    if (b.rank.head && last) {
         add_end(&b, HV_PART_HEAD, -2);
-    else
+    } else {
         keep_output(&b, &pq);
+    }
     add_sharding(&b, b.rank.head && last);
     if (s->n_offload > 0) {
         size_t over = s->zero.stage >= 3 ? b.dense.n : 1;

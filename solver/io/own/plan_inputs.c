@@ -18,8 +18,9 @@ static void resolve_name(struct hv_str *out, const char *plan_path, const char *
     if (slash != NULL && name[0] != '/' && strcmp(name, "-") != 0) {
         hv_str_add(out, plan_path, (size_t)(slash - plan_path) + 1);
         hv_str_adds(out, name);
-        if (stat(hv_str_cstr(out), &st) == 0 && S_ISREG(st.st_mode))
+        if (stat(hv_str_cstr(out), &st) == 0 && S_ISREG(st.st_mode)) {
             return;
+        }
         hv_str_clear(out);
     }
     hv_str_adds(out, name);
@@ -29,8 +30,9 @@ static void resolve_name(struct hv_str *out, const char *plan_path, const char *
 static void held_object(struct hv_json *out, const struct hv_jp *p, const char *format)
 {
     json_t *copy = json_object();
-    if (json_object_get(p->v, "format") == NULL)
+    if (json_object_get(p->v, "format") == NULL) {
         json_object_set_new(copy, "format", json_string(format));
+    }
     json_object_update(copy, p->v);
     hv_json_wrap(out, copy, p->doc->name);
 }
@@ -50,16 +52,18 @@ static enum hv_status find_source(const struct hv_jp *plan, const char *key, con
         return HV_OK;
     }
     struct hv_jp p = hv_jp_get(plan, key);
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     out->named = p;
     if (json_is_object(p.v)) {
         out->held = p;
         return HV_OK;
     }
     const char *name = NULL;
-    if (!json_is_string(p.v))
+    if (!json_is_string(p.v)) {
         return hv_jp_expected(&p, err, "a file or catalogue name, or the object itself");
+    }
     HV_TRY(hv_jp_string(&p, &name, err));
     resolve_name(&out->name, plan_path, name);
     return HV_OK;
@@ -82,8 +86,9 @@ static enum hv_status fill_cluster(struct hv_inputs *in, const struct hv_jp *pla
         held_object(&json, &src->held, "hetviz.cluster/1");
         return hv_cluster_doc_build(&in->cluster, json, &in->devices, err);
     }
-    if (src->name.n == 0)
+    if (src->name.n == 0) {
         return missing_input(plan, "cluster", "-c CLUSTER", err);
+    }
     return hv_cluster_doc_read(&in->cluster, hv_str_cstr(&src->name), &in->devices, err);
 }
 
@@ -95,8 +100,9 @@ static enum hv_status fill_model(struct hv_model_doc *model, const struct hv_jp 
         held_object(&json, &src->held, "hetviz.model/1");
         return hv_model_doc_build(model, json, err);
     }
-    if (src->name.n == 0)
+    if (src->name.n == 0) {
         return missing_input(plan, "model", "-m MODEL", err);
+    }
     return hv_model_doc_read(model, hv_str_cstr(&src->name), err);
 }
 
@@ -114,8 +120,9 @@ static enum hv_status fill_job(struct hv_job_doc *job, int longest, const struct
 /* Says where the plan names or holds what could not be read; returns st. */
 static enum hv_status blame(const struct source *src, enum hv_status st, struct hv_err *err)
 {
-    if (st != HV_OK && src->named.v != NULL)
+    if (st != HV_OK && src->named.v != NULL) {
         hv_jp_blame(&src->named, err);
+    }
     return st;
 }
 
@@ -134,10 +141,12 @@ static enum hv_status fill_inputs(const struct hv_jp *root, const char *path,
                                   struct hv_inputs *in, struct hv_err *err)
 {
     static const char *const keys[SOURCES] = {"cluster", "model", "job"};
-    if (!json_is_object(root->v))
+    if (!json_is_object(root->v)) {
         return hv_jp_expected(root, err, "a plan object");
-    for (size_t i = 0; i < SOURCES; i++)
+    }
+    for (size_t i = 0; i < SOURCES; i++) {
         HV_TRY(find_source(root, keys[i], given[i], path, &src[i], err));
+    }
     struct hv_jp jobs = hv_jp_get(root, "jobs"), entry, first;
     bool no_model = src[SOURCE_MODEL].held.v == NULL && src[SOURCE_MODEL].name.n == 0;
     if (no_model && json_array_size(jobs.v) > 0) { /* every job may name its own */
@@ -158,12 +167,14 @@ enum hv_status hv__job_inputs_fill(const struct hv_jp *plan, const char *path,
     struct source model = {0}, job = {0};
     enum hv_status s = find_source(plan, "model", NULL, path, &model, err);
     s = s == HV_OK ? find_source(plan, "job", NULL, path, &job, err) : s;
-    if (s == HV_OK && model.named.v != NULL)
+    if (s == HV_OK && model.named.v != NULL) {
         s = blame(&model, fill_model(&own->model, plan, &model, err), err);
+    }
     own->has_job = job.named.v != NULL;
     const struct hv_model *m = own->model.model != NULL ? own->model.model : all->model.model;
-    if (s == HV_OK && own->has_job)
+    if (s == HV_OK && own->has_job) {
         s = blame(&job, fill_job(&own->job, m->max_sequence, &job, err), err);
+    }
     hv_str_free(&model.name);
     hv_str_free(&job.name);
     return s;
@@ -177,8 +188,9 @@ enum hv_status hv_job_inputs_read(const struct hv_json *plan, const struct hv_in
     *out = *n > 0 ? hv_xcalloc(*n, sizeof **out) : NULL;
     for (size_t i = 0; i < *n; i++) {
         struct hv_jp entry, p = job_plan(&jobs, i, &entry);
-        if (json_is_object(p.v))
+        if (json_is_object(p.v)) {
             HV_TRY(hv__job_inputs_fill(&p, plan->name, all, &(*out)[i], err));
+        }
     }
     return HV_OK;
 }
@@ -196,11 +208,13 @@ void hv_job_inputs_free(struct hv_job_inputs *own, size_t n)
 static enum hv_status parse_file(struct hv_json *out, const char *path, struct hv_err *err)
 {
     struct hv_str text = {0};
-    if (strcmp(path, "-") != 0)
+    if (strcmp(path, "-") != 0) {
         return hv__doc_load(out, path, "samples/plans", err);
+    }
     enum hv_status s = hv_file_read(path, &text, err);
-    if (s == HV_OK)
+    if (s == HV_OK) {
         s = hv_json_parse(out, hv_str_cstr(&text), text.n, "(standard input)", err);
+    }
     hv_str_free(&text);
     return s;
 }
@@ -218,17 +232,19 @@ enum hv_status hv_plan_doc_read(struct hv_plan_doc *out, const char *path, const
     struct source src[SOURCES] = {0};
     enum hv_status s = fill_inputs(&root, json.name, given, src, inputs, err);
     s = s == HV_OK ? hv_job_inputs_read(&json, inputs, &inputs->own, &inputs->n_own, err) : s;
-    for (size_t i = 0; i < SOURCES; i++)
+    for (size_t i = 0; i < SOURCES; i++) {
         hv_str_free(&src[i].name);
+    }
     if (s != HV_OK) {
         hv_json_free(&json);
         hv_inputs_free(inputs);
         return s;
     }
     s = hv_plan_doc_build(out, json, inputs->cluster.cluster, err);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         hv_inputs_free(inputs);
-    else
+    } else {
         out->path = hv_xstrdup(path);
+    }
     return s;
 }

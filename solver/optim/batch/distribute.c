@@ -15,25 +15,32 @@
 enum hv_status hv_distribute_check(const struct hv_share *shares, size_t n, int64_t total,
                                    struct hv_err *err)
 {
-    if (n == 0)
+    if (n == 0) {
         return hv_err_set(err, HV_EINPUT, "expected at least one share");
-    if (n > HV_DISTRIBUTE_MAX_SHARES || total > HV_DISTRIBUTE_MAX_TOTAL)
+    }
+    if (n > HV_DISTRIBUTE_MAX_SHARES || total > HV_DISTRIBUTE_MAX_TOTAL) {
         return hv_err_set(err, HV_ELIMIT, "at most %zu shares and a total of %lld",
                           HV_DISTRIBUTE_MAX_SHARES, (long long)HV_DISTRIBUTE_MAX_TOTAL);
-    if (total < 0)
+    }
+    if (total < 0) {
         return hv_err_set(err, HV_EINPUT, "expected a total that is not negative");
+    }
     for (size_t i = 0; i < n; i++) {
         const struct hv_share *s = &shares[i];
-        if (!isfinite(s->fixed) || !isfinite(s->rate) || s->fixed < 0 || s->rate < 0)
+        if (!isfinite(s->fixed) || !isfinite(s->rate) || s->fixed < 0 || s->rate < 0) {
             return hv_err_set(err, HV_EINPUT,
                               "share %zu: expected finite times that are not negative", i + 1);
-        if (s->size < 1 || s->size > HV_DISTRIBUTE_MAX_TOTAL)
+        }
+        if (s->size < 1 || s->size > HV_DISTRIBUTE_MAX_TOTAL) {
             return hv_err_set(err, HV_EINPUT, "share %zu: expected a size of at least 1", i + 1);
-        if (s->min < 0 || s->min > s->max || s->min > HV_DISTRIBUTE_MAX_TOTAL)
+        }
+        if (s->min < 0 || s->min > s->max || s->min > HV_DISTRIBUTE_MAX_TOTAL) {
             return hv_err_set(err, HV_EINPUT, "share %zu: expected 0 <= min <= max", i + 1);
+        }
         enum hv_status st = hv__share_check_points(s, i, err);
-        if (st != HV_OK)
+        if (st != HV_OK) {
             return st;
+        }
     }
     return HV_OK;
 }
@@ -51,26 +58,32 @@ struct job {
 
 static double value_at(const struct hv_share *s, int64_t count)
 {
-    if (s->points)
+    if (s->points) {
         return hv__share_value(s, count);
+    }
     return s->fixed + (double)count * s->rate;
 }
 
 /* Largest count in [min, most] whose value is ≤ t; min when none is. */
 static int64_t count_under(const struct hv_share *s, int64_t most, double t)
 {
-    if (s->points)
+    if (s->points) {
         return hv__share_under(s, most, t);
-    if (s->rate <= 0)
+    }
+    if (s->rate <= 0) {
         return s->fixed <= t ? most : s->min;
+    }
     double q = (t - s->fixed) / s->rate;
-    if (q >= (double)most + 1)
+    if (q >= (double)most + 1) {
         return most;
+    }
     int64_t c = q > (double)s->min ? (int64_t)q : s->min;
-    while (c < most && value_at(s, c + 1) <= t)
+    while (c < most && value_at(s, c + 1) <= t) {
         c++;
-    while (c > s->min && value_at(s, c) > t)
+    }
+    while (c > s->min && value_at(s, c) > t) {
         c--;
+    }
     return c < most ? c : most;
 }
 
@@ -96,14 +109,16 @@ static bool prepare(struct job *j, bool *mixed)
         int64_t room = j->total / s->size, max = hv__share_max(s);
         j->most[i] = max < room ? max : room;
         j->curved = j->curved || s->points;
-        if (j->most[i] < s->min)
+        if (j->most[i] < s->min) {
             return false;
+        }
         least += s->min * s->size;
         most += j->most[i] * s->size;
         j->unit = hv_gcd(j->unit, s->size);
         *mixed = *mixed || s->size != j->s[0].size;
-        if (least > j->total)
+        if (least > j->total) {
             return false;
+        }
     }
     return most >= j->total && j->total % j->unit == 0;
 }
@@ -115,17 +130,19 @@ static const char *why_not(const struct job *j, struct hv_arena *arena)
     for (size_t i = 0; i < j->n; i++) {
         const struct hv_share *s = &j->s[i];
         int64_t room = j->total / s->size, max = hv__share_max(s), top = max < room ? max : room;
-        if (s->min > HV_DISTRIBUTE_MAX_TOTAL / s->size || s->min * s->size > j->total - least)
+        if (s->min > HV_DISTRIBUTE_MAX_TOTAL / s->size || s->min * s->size > j->total - least) {
             return hv_arena_printf(arena,
                                    "the minima of the first %zu shares exceed the total %lld",
                                    i + 1, (long long)j->total);
+        }
         least += s->min * s->size;
         most += top * s->size;
         unit = hv_gcd(unit, s->size);
     }
-    if (most < j->total)
+    if (most < j->total) {
         return hv_arena_printf(arena, "the maxima add up to %lld, %lld less than the total",
                                (long long)most, (long long)(j->total - most));
+    }
     return hv_arena_printf(arena,
                            "all sizes are multiples of %lld, the total leaves a rest of %lld",
                            (long long)unit, (long long)(j->total % unit));
@@ -136,22 +153,27 @@ static double near_threshold(struct job *j)
 {
     double rate = 0, load = (double)j->total, t;
     for (size_t i = 0; i < j->n; i++) {
-        if (j->s[i].rate <= 0)
+        if (j->s[i].rate <= 0) {
             continue;
+        }
         rate += (double)j->s[i].size / j->s[i].rate;
         load += j->s[i].fixed * (double)j->s[i].size / j->s[i].rate;
     }
     t = rate > 0 ? load / rate : 0;
     for (int step = 0; step < 24; step++) {
         int64_t sum = fill_caps(j, t), off = j->total - sum;
-        if (off >= 0 ? off <= (int64_t)j->n * j->s[0].size : -off <= (int64_t)j->n * j->s[0].size)
+        if (off >= 0 ? off <= (int64_t)j->n * j->s[0].size : -off <= (int64_t)j->n * j->s[0].size) {
             return t;
+        }
         rate = 0;
-        for (size_t i = 0; i < j->n; i++)
-            if (j->s[i].rate > 0 && (off > 0 ? j->cap[i] < j->most[i] : j->cap[i] > j->s[i].min))
+        for (size_t i = 0; i < j->n; i++) {
+            if (j->s[i].rate > 0 && (off > 0 ? j->cap[i] < j->most[i] : j->cap[i] > j->s[i].min)) {
                 rate += (double)j->s[i].size / j->s[i].rate;
-        if (rate <= 0)
+            }
+        }
+        if (rate <= 0) {
             return t;
+        }
         t += (double)off / rate;
     }
     return t;
@@ -161,8 +183,9 @@ static double near_threshold(struct job *j)
 static void settle_units(struct job *j)
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < j->n; i++)
+    for (size_t i = 0; i < j->n; i++) {
         sum += j->cap[i] * j->s[i].size;
+    }
     for (; sum < j->total; sum += j->s[0].size) {
         size_t best = j->n;
         double v = HUGE_VAL;
@@ -216,35 +239,41 @@ static bool sum_by_greed(struct sums *q)
 static bool sum_reachable(struct sums *q)
 {
     size_t width = (size_t)q->total + 1;
-    if (q->divisible)
+    if (q->divisible) {
         return sum_by_greed(q);
+    }
     for (size_t d = 0; d < q->n; d++) {
         int32_t *now = q->used + d * width;
         const int32_t *before = d ? now - width : NULL;
         int64_t size = q->size[d], room = q->room[d];
         for (int64_t x = 0; x <= q->total; x++) {
-            if (before ? before[x] >= 0 : x == 0)
+            if (before ? before[x] >= 0 : x == 0) {
                 now[x] = 0;
-            else if (x >= size && now[x - size] >= 0 && now[x - size] < room)
+            } else if (x >= size && now[x - size] >= 0 && now[x - size] < room) {
                 now[x] = now[x - size] + 1;
-            else
+            } else {
                 now[x] = -1;
+            }
         }
     }
-    if (q->used[q->n * width - 1] < 0)
+    if (q->used[q->n * width - 1] < 0) {
         return false;
+    }
     int64_t x = q->total;
-    for (size_t d = q->n; d-- > 0; x -= q->take[d] * q->size[d])
+    for (size_t d = q->n; d-- > 0; x -= q->take[d] * q->size[d]) {
         q->take[d] = q->used[d * width + (size_t)x];
+    }
     return true;
 }
 
 static bool caps_suffice(const struct job *j, struct sums *q)
 {
-    for (size_t d = 0; d < q->n; d++)
+    for (size_t d = 0; d < q->n; d++) {
         q->room[d] = 0;
-    for (size_t i = 0; i < j->n; i++)
+    }
+    for (size_t i = 0; i < j->n; i++) {
         q->room[j->class[i]] += j->cap[i] - j->s[i].min;
+    }
     return sum_reachable(q);
 }
 
@@ -253,8 +282,9 @@ static int64_t fill_class(struct job *j, size_t d, double t)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < j->n; i++) {
-        if (j->class[i] != d)
+        if (j->class[i] != d) {
             continue;
+        }
         j->cap[i] = count_under(&j->s[i], j->most[i], t);
         sum += j->cap[i] - j->s[i].min;
     }
@@ -266,31 +296,37 @@ static int64_t fill_class(struct job *j, size_t d, double t)
 static void spread_class(struct job *j, size_t d, int64_t take)
 {
     double lo = 0, hi = 0;
-    for (size_t i = 0; i < j->n; i++)
-        if (j->class[i] == d)
+    for (size_t i = 0; i < j->n; i++) {
+        if (j->class[i] == d) {
             hi = fmax(hi, value_at(&j->s[i], j->most[i]));
+        }
+    }
     for (int step = 0; step < 100; step++) {
         double mid = 0.5 * (lo + hi);
         int64_t sum = fill_class(j, d, mid);
-        if (sum == take)
+        if (sum == take) {
             return;
-        if (sum > take)
+        }
+        if (sum > take) {
             hi = mid;
-        else
+        } else {
             lo = mid;
+        }
     }
     take -= fill_class(j, d, lo);
     for (size_t i = 0; i < j->n && take > 0; i++) {
-        if (j->class[i] != d)
+        if (j->class[i] != d) {
             continue;
+        }
         int64_t more = count_under(&j->s[i], j->most[i], hi) - j->cap[i];
         more = more < take ? more : take;
         j->cap[i] += more;
         take -= more;
     }
     for (size_t i = j->n; i-- > 0 && take < 0;) {
-        if (j->class[i] != d)
+        if (j->class[i] != d) {
             continue;
+        }
         int64_t less = j->cap[i] - j->s[i].min;
         less = less < -take ? less : -take;
         j->cap[i] -= less;
@@ -302,8 +338,9 @@ static void spread_class(struct job *j, size_t d, int64_t take)
 static void spread_sizes(struct job *j, const struct sums *q)
 {
     memcpy(j->most, j->cap, j->n * sizeof *j->most);
-    for (size_t d = 0; d < q->n; d++)
+    for (size_t d = 0; d < q->n; d++) {
         spread_class(j, d, q->take[d]);
+    }
 }
 
 static int by_falling_size(const void *pa, const void *pb)
@@ -322,8 +359,9 @@ static void collect_sizes(const struct job *j, struct sums *q)
     qsort(q->size, j->n, sizeof *q->size, by_falling_size);
     q->divisible = true;
     for (size_t i = 0; i < j->n; i++) {
-        if (q->n && q->size[i] == q->size[q->n - 1])
+        if (q->n && q->size[i] == q->size[q->n - 1]) {
             continue;
+        }
         q->divisible = q->divisible && (!q->n || q->size[q->n - 1] % q->size[i] == 0);
         q->size[q->n++] = q->size[i];
     }
@@ -331,10 +369,11 @@ static void collect_sizes(const struct job *j, struct sums *q)
         size_t lo = 0, hi = q->n;
         while (hi - lo > 1) { /* the sizes fall */
             size_t mid = lo + (hi - lo) / 2;
-            if (q->size[mid] >= j->s[i].size / j->unit)
+            if (q->size[mid] >= j->s[i].size / j->unit) {
                 lo = mid;
-            else
+            } else {
                 hi = mid;
+            }
         }
         j->class[i] = lo;
     }
@@ -344,8 +383,9 @@ static void collect_sizes(const struct job *j, struct sums *q)
 static double worst_of(const struct job *j, const int64_t *count)
 {
     double v = 0;
-    for (size_t i = 0; i < j->n; i++)
+    for (size_t i = 0; i < j->n; i++) {
         v = fmax(v, value_at(&j->s[i], count[i]));
+    }
     return v;
 }
 
@@ -353,9 +393,11 @@ static double worst_of(const struct job *j, const int64_t *count)
 static double next_value(const struct job *j)
 {
     double v = HUGE_VAL;
-    for (size_t i = 0; i < j->n; i++)
-        if (j->cap[i] < j->most[i])
+    for (size_t i = 0; i < j->n; i++) {
+        if (j->cap[i] < j->most[i]) {
             v = fmin(v, value_at(&j->s[i], j->cap[i] + 1));
+        }
+    }
     return v;
 }
 
@@ -363,9 +405,11 @@ static double next_value(const struct job *j)
 static double settled_value(const struct job *j, double floor)
 {
     double v = floor;
-    for (size_t i = 0; i < j->n; i++)
-        if (j->cap[i] > j->s[i].min)
+    for (size_t i = 0; i < j->n; i++) {
+        if (j->cap[i] > j->s[i].min) {
             v = fmax(v, value_at(&j->s[i], j->cap[i]));
+        }
+    }
     return v;
 }
 
@@ -374,20 +418,23 @@ static double settled_value(const struct job *j, double floor)
 static bool search_mixed(struct job *j, struct sums *q, double floor)
 {
     fill_caps(j, HUGE_VAL);
-    if (!caps_suffice(j, q))
+    if (!caps_suffice(j, q)) {
         return false;
+    }
     double hi = settled_value(j, floor), lo = fmin(floor, hi);
     double guess = j->curved ? lo : near_threshold(j);
     while (lo < hi) {
         double t = guess > lo && guess < hi ? guess : 0.5 * (lo + hi);
         guess = lo + (guess - lo) * (hi - guess > 0 ? 1.002 : 0.5);
-        if (!(t < hi) || !(t >= lo))
+        if (!(t < hi) || !(t >= lo)) {
             t = lo;
+        }
         int64_t sum = fill_caps(j, t);
-        if (sum >= j->total && caps_suffice(j, q))
+        if (sum >= j->total && caps_suffice(j, q)) {
             hi = fmin(t, settled_value(j, floor));
-        else
+        } else {
             lo = fmax(t, next_value(j));
+        }
     }
     fill_caps(j, hi);
     return caps_suffice(j, q);
@@ -398,19 +445,22 @@ static bool search_mixed(struct job *j, struct sums *q, double floor)
 static void solve_curves(struct job *j)
 {
     double lo = 0, hi;
-    for (size_t i = 0; i < j->n; i++)
+    for (size_t i = 0; i < j->n; i++) {
         lo = fmax(lo, value_at(&j->s[i], j->s[i].min));
+    }
     double floor = lo;
     fill_caps(j, HUGE_VAL);
     hi = settled_value(j, floor);
     while (lo < hi) {
         double t = 0.5 * (lo + hi);
-        if (!(t < hi))
+        if (!(t < hi)) {
             t = lo;
-        if (fill_caps(j, t) >= j->total)
+        }
+        if (fill_caps(j, t) >= j->total) {
             hi = fmin(t, settled_value(j, floor));
-        else
+        } else {
             lo = fmax(t, next_value(j));
+        }
     }
     int64_t left = j->total - fill_caps(j, nextafter(hi, -1));
     for (size_t i = 0; i < j->n && left > 0; i++) {
@@ -438,17 +488,20 @@ static enum hv_status solve_mixed_sizes(struct job *j, struct hv_arena *arena,
     j->class = hv_arena_new(arena, size_t, j->n);
     collect_sizes(j, &q);
     if (!q.divisible) {
-        if (q.total >= MAX_CELLS / (int64_t)q.n)
+        if (q.total >= MAX_CELLS / (int64_t)q.n) {
             return hv_err_set(err, HV_ELIMIT,
                               "a total of %lld units with %zu different sizes is too large",
                               (long long)q.total, q.n);
+        }
         q.used = hv_xmalloc((size_t)(q.total + 1) * q.n * sizeof *q.used);
     }
-    for (size_t i = 0; i < j->n; i++)
+    for (size_t i = 0; i < j->n; i++) {
         floor = fmax(floor, value_at(&j->s[i], j->s[i].min));
+    }
     out->feasible = search_mixed(j, &q, floor);
-    if (out->feasible)
+    if (out->feasible) {
         spread_sizes(j, &q);
+    }
     free(q.used);
     return HV_OK;
 }
@@ -464,8 +517,9 @@ enum hv_status hv_distribute_minmax(const struct hv_share *shares, size_t n, int
     out->method = "threshold";
     out->proven = true;
     enum hv_status st = hv_distribute_check(shares, n, total, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     j.most = hv_arena_new(arena, int64_t, n);
     j.cap = hv_arena_new(arena, int64_t, n);
     if (!prepare(&j, &mixed)) {
@@ -475,8 +529,9 @@ enum hv_status hv_distribute_minmax(const struct hv_share *shares, size_t n, int
     out->proof = "no counts within minima and maxima add up to the total with these sizes";
     if (mixed) {
         out->method = "threshold-subset-sum";
-        if ((st = solve_mixed_sizes(&j, arena, out, err)) != HV_OK || !out->feasible)
+        if ((st = solve_mixed_sizes(&j, arena, out, err)) != HV_OK || !out->feasible) {
             return st;
+        }
     } else if (j.curved) {
         solve_curves(&j);
         out->feasible = true;

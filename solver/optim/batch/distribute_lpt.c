@@ -16,8 +16,9 @@ struct item {
 static int by_size(const void *pa, const void *pb)
 {
     const struct item *a = pa, *b = pb;
-    if (a->size != b->size)
+    if (a->size != b->size) {
         return a->size < b->size ? 1 : -1;
+    }
     return (a->index > b->index) - (a->index < b->index);
 }
 
@@ -26,17 +27,19 @@ enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots, 
                                  struct hv_err *err)
 {
     memset(out, 0, sizeof *out);
-    if (n_slots == 0 || n_slots > HV_DISTRIBUTE_MAX_SHARES || n > HV_DISTRIBUTE_MAX_SHARES)
+    if (n_slots == 0 || n_slots > HV_DISTRIBUTE_MAX_SHARES || n > HV_DISTRIBUTE_MAX_SHARES) {
         return hv_err_set(err, HV_EINPUT, "expected 1 to %zu slots and at most as many items",
                           HV_DISTRIBUTE_MAX_SHARES);
+    }
     struct item *order = hv_arena_new(arena, struct item, n);
     double *load = hv_arena_new(arena, double, n_slots), sum = 0;
     size_t *held = hv_arena_new(arena, size_t, n_slots);
     out->count = hv_arena_new(arena, int64_t, n);
     for (size_t i = 0; i < n; i++) {
-        if (!isfinite(items[i]) || items[i] < 0)
+        if (!isfinite(items[i]) || items[i] < 0) {
             return hv_err_set(err, HV_EINPUT,
                               "item %zu: expected a finite size that is not negative", i + 1);
+        }
         order[i] = (struct item){items[i], i};
         sum += items[i];
     }
@@ -49,26 +52,31 @@ enum hv_status hv_distribute_lpt(const double *items, size_t n, size_t n_slots, 
                             n_slots, n_slots == 1 ? "" : "s", most, n - n_slots * most);
         return HV_OK;
     }
-    if (n)
+    if (n) {
         qsort(order, n, sizeof *order, by_size);
+    }
     for (size_t i = 0; i < n; i++) {
         size_t slot = n_slots;
-        for (size_t k = 0; k < n_slots; k++)
-            if ((!most || held[k] < most) && (slot == n_slots || load[k] < load[slot]))
+        for (size_t k = 0; k < n_slots; k++) {
+            if ((!most || held[k] < most) && (slot == n_slots || load[k] < load[slot])) {
                 slot = k;
+            }
+        }
         held[slot]++;
         load[slot] += order[i].size;
         out->count[order[i].index] = (int64_t)slot;
         out->objective = fmax(out->objective, load[slot]);
     }
     out->bound = fmax(sum / (double)n_slots, n ? order[0].size : 0);
-    if (n > n_slots)
+    if (n > n_slots) {
         out->bound = fmax(out->bound, order[n_slots - 1].size + order[n_slots].size);
+    }
     /* the slot of the biggest item holds at least n - most · (slots - 1) items */
     size_t others = most ? most * (n_slots - 1) : n;
     double forced = n > others ? order[0].size : 0;
-    for (size_t k = 1; n > others && k < n - others; k++)
+    for (size_t k = 1; n > others && k < n - others; k++) {
         forced += order[n - k].size;
+    }
     out->bound = fmax(out->bound, forced);
     out->feasible = true;
     out->proven = out->objective <= out->bound * (1 + 1e-12);

@@ -20,8 +20,9 @@ static bool fix_outside(const struct hv_share *s, size_t n, double each, int64_t
     for (size_t i = 0; i < n; i++) {
         double x = each * s[i].rate;
         bool hit = above >= below ? x > (double)s[i].max : x < (double)s[i].min;
-        if (fixed[i] || !hit)
+        if (fixed[i] || !hit) {
             continue;
+        }
         fixed[i] = any = true;
         count[i] = above >= below ? s[i].max : s[i].min;
     }
@@ -33,8 +34,9 @@ static void round_shares(const struct hv_share *s, size_t n, double each, int64_
                          struct hv_distribution *out, const bool *fixed)
 {
     for (size_t i = 0; i < n; i++) {
-        if (fixed[i])
+        if (fixed[i]) {
             continue;
+        }
         double x = each * s[i].rate, whole = floor(x + 1e-9);
         out->count[i] = (int64_t)fmin(fmax(whole, (double)s[i].min), (double)s[i].max);
         left -= out->count[i];
@@ -44,8 +46,9 @@ static void round_shares(const struct hv_share *s, size_t n, double each, int64_
         double most = -HUGE_VAL;
         for (size_t i = 0; i < n; i++) {
             int64_t next = out->count[i] + (round > 0 ? 1 : -1);
-            if (s[i].rate <= 0 || next > s[i].max || next < s[i].min)
+            if (s[i].rate <= 0 || next > s[i].max || next < s[i].min) {
                 continue;
+            }
             double gain = (round > 0 ? 1 : -1) * (each * s[i].rate - (double)out->count[i]);
             if (gain > most + 1e-12) {
                 most = gain;
@@ -69,16 +72,18 @@ enum hv_status hv_distribute_ratio(const struct hv_share *shares, size_t n, int6
     out->method = "largest-remainder";
     out->proof = "proportions rounded; no optimum is claimed";
     enum hv_status st = hv_distribute_check(shares, n, total, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     double all = 0, each = 0, weight;
     bool *fixed = hv_arena_new(arena, bool, n), again = true;
     int64_t left = total;
     out->count = hv_arena_new(arena, int64_t, n);
     for (size_t i = 0; i < n; i++) {
-        if (shares[i].size != 1 || shares[i].points)
+        if (shares[i].size != 1 || shares[i].points) {
             return hv_err_set(err, HV_EINPUT,
                               "share %zu: proportions need sizes of 1 and no curves", i + 1);
+        }
         all += shares[i].rate;
     }
     while (again) {
@@ -94,10 +99,12 @@ enum hv_status hv_distribute_ratio(const struct hv_share *shares, size_t n, int6
     out->feasible = true;
     round_shares(shares, n, each, left, out, fixed);
     out->objective = 0;
-    for (size_t i = 0; i < n && all > 0; i++)
+    for (size_t i = 0; i < n && all > 0; i++) {
         out->objective = fmax(out->objective,
                               fabs((double)out->count[i] - (double)total * shares[i].rate / all));
-    if (!out->feasible)
+    }
+    if (!out->feasible) {
         out->objective = HV_UNKNOWN;
+    }
     return HV_OK;
 }

@@ -38,11 +38,13 @@ static void decide(struct spread *q, size_t i, int64_t left, struct partial p);
 static void try_count(struct spread *q, size_t i, int64_t left, struct partial p, int64_t c)
 {
     int64_t rest = left - c * q->s[i].size;
-    if (rest < q->least[i + 1] || rest > q->most[i + 1])
+    if (rest < q->least[i + 1] || rest > q->most[i + 1]) {
         return;
+    }
     struct partial next = add_value(p, q->s[i].rate * (double)c);
-    if (next.squares >= q->best - 1e-12 * fmax(1, q->best))
+    if (next.squares >= q->best - 1e-12 * fmax(1, q->best)) {
         return;
+    }
     q->count[i] = c;
     decide(q, i + 1, rest, next);
 }
@@ -57,8 +59,9 @@ static void decide(struct spread *q, size_t i, int64_t left, struct partial p)
         return;
     }
     if (i + 1 == q->n) {
-        if (left % s->size == 0 && left / s->size >= s->min && left / s->size <= s->max)
+        if (left % s->size == 0 && left / s->size >= s->min && left / s->size <= s->max) {
             try_count(q, i, left, p, left / s->size);
+        }
         return;
     }
     double ideal = q->level / s->rate;
@@ -66,13 +69,16 @@ static void decide(struct spread *q, size_t i, int64_t left, struct partial p)
     for (int64_t step = 0; q->nodes < MAX_NODES; step++) {
         bool low = mid - step >= s->min, high = mid + step <= s->max && step > 0;
         double span = q->reach * sqrt(q->best) / s->rate;
-        if ((!low && mid + step > s->max) || (double)step > span + fabs(ideal - (double)mid) + 1)
+        if ((!low && mid + step > s->max) || (double)step > span + fabs(ideal - (double)mid) + 1) {
             return;
+        }
         q->nodes++;
-        if (low)
+        if (low) {
             try_count(q, i, left, p, mid - step);
-        if (high)
+        }
+        if (high) {
             try_count(q, i, left, p, mid + step);
+        }
     }
 }
 
@@ -86,10 +92,12 @@ enum hv_status hv_distribute_minvar(const struct hv_share *shares, size_t n, int
     out->objective = out->bound = HV_UNKNOWN;
     out->method = "branch-and-bound";
     enum hv_status st = hv_distribute_check(shares, n, total, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
-    if (n > 64)
+    }
+    if (n > 64) {
         return hv_err_set(err, HV_ELIMIT, "least variance takes at most 64 shares");
+    }
     q.count = hv_arena_new(arena, int64_t, n);
     q.best_count = hv_arena_new(arena, int64_t, n);
     q.least = hv_arena_new(arena, int64_t, n + 1);
@@ -97,11 +105,13 @@ enum hv_status hv_distribute_minvar(const struct hv_share *shares, size_t n, int
     for (size_t i = n; i-- > 0;) {
         const struct hv_share *s = &shares[i];
         int64_t room = s->max < total / s->size ? s->max : total / s->size;
-        if (s->rate <= 0 || s->points)
+        if (s->rate <= 0 || s->points) {
             return hv_err_set(err, HV_EINPUT, "share %zu: expected a rate above 0, and no curve",
                               i + 1);
-        if (s->min > total / s->size)
+        }
+        if (s->min > total / s->size) {
             room = s->min;
+        }
         q.least[i] = q.least[i + 1] + s->min * s->size;
         q.most[i] = q.most[i + 1] + room * s->size;
         slope += (double)s->size / s->rate;
@@ -119,8 +129,9 @@ enum hv_status hv_distribute_minvar(const struct hv_share *shares, size_t n, int
     out->proven = q.nodes < MAX_NODES;
     out->proof = out->proven ? "every count within reach of the common level was tried"
                              : "ended after 20 million nodes";
-    if (!out->feasible)
+    if (!out->feasible) {
         return HV_OK;
+    }
     out->count = q.best_count;
     out->objective = q.best;
     out->bound = out->proven ? q.best : 0;

@@ -50,8 +50,9 @@ static int64_t least_count(const struct search *q, size_t p)
 
 static int64_t most_count(const struct search *q, size_t p)
 {
-    if (q->kinds[q->kind_of[p]].lines.n == 0)
+    if (q->kinds[q->kind_of[p]].lines.n == 0) {
         return 0;
+    }
     return q->j->max && q->j->max[p] < q->j->total ? q->j->max[p] : q->j->total;
 }
 
@@ -59,8 +60,9 @@ static int64_t most_count(const struct search *q, size_t p)
 static double time_of(const struct kind *k, int64_t n)
 {
     double best = n > 0 ? HUGE_VAL : 0;
-    for (size_t i = 0; n > 0 && i < k->lines.n; i++)
+    for (size_t i = 0; n > 0 && i < k->lines.n; i++) {
         best = fmin(best, k->lines.items[i].sum + (double)(n - 1) * k->lines.items[i].max);
+    }
     return best;
 }
 
@@ -75,10 +77,12 @@ static int64_t count_under(const struct search *q, size_t p, double t)
         int64_t c = n >= (double)most ? most : (int64_t)n;
         best = c > best ? c : best;
     }
-    while (best < most && time_of(k, best + 1) <= t)
+    while (best < most && time_of(k, best + 1) <= t) {
         best++;
-    while (best > least && time_of(k, best) > t)
+    }
+    while (best > least && time_of(k, best) > t) {
         best--;
+    }
     return best < least ? least : best;
 }
 
@@ -114,8 +118,9 @@ static void settle(struct search *q, int64_t sum)
 static double slowest(const struct search *q)
 {
     double v = 0;
-    for (size_t p = 0; p < q->j->n_pipelines; p++)
+    for (size_t p = 0; p < q->j->n_pipelines; p++) {
         v = fmax(v, time_of(&q->kinds[q->kind_of[p]], q->count[p]));
+    }
     return v;
 }
 
@@ -123,19 +128,23 @@ static double slowest(const struct search *q)
 static double balance(struct search *q)
 {
     double low = 0, high = 0;
-    for (size_t p = 0; p < q->j->n_pipelines; p++)
+    for (size_t p = 0; p < q->j->n_pipelines; p++) {
         high = fmax(high, time_of(&q->kinds[q->kind_of[p]], most_count(q, p)));
+    }
     int64_t sum = fill(q, 0);
     for (int k = 0; k < 200 && q->j->total - sum > (int64_t)q->j->n_pipelines; k++) {
         double mid = 0.5 * (low + high);
-        if (!(mid > low && mid < high))
+        if (!(mid > low && mid < high)) {
             break;
-        if ((sum = fill(q, mid)) <= q->j->total)
+        }
+        if ((sum = fill(q, mid)) <= q->j->total) {
             low = mid;
-        else
+        } else {
             high = mid;
-        if (sum > q->j->total)
+        }
+        if (sum > q->j->total) {
             sum = 0; /* too far: the loop goes on from `low` */
+        }
     }
     settle(q, fill(q, low));
     return slowest(q);
@@ -151,14 +160,17 @@ static enum hv_status solve_kind(struct search *q, struct kind *k, double weight
     const struct hv_part_limits rest = hv__watch_rest(&q->watch);
     q->n_programs++;
     enum hv_status st = hv_partition_solve(&p, &rest, q->arena, &r, q->err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     *stopped = *stopped || r.stopped || !r.proven;
-    if (!r.feasible)
+    if (!r.feasible) {
         return HV_OK;
+    }
     hv_vec_push(&k->lines, r);
-    if (weight >= 0)
+    if (weight >= 0) {
         hv_vec_push(&k->exact, (struct point){weight, r.bound});
+    }
     return HV_OK;
 }
 
@@ -167,15 +179,18 @@ static enum hv_status start_kind(struct search *q, struct kind *k, bool *stopped
 {
     struct hv_partition_result r;
     enum hv_status st = solve_kind(q, k, -1, stopped);
-    if (st != HV_OK || k->lines.n == 0)
+    if (st != HV_OK || k->lines.n == 0) {
         return st;
+    }
     k->least_max = k->lines.items[0].bound;
-    if (k->p->free_order)
+    if (k->p->free_order) {
         return HV_OK;
+    }
     q->n_programs++;
     st = hv_partition_min_sum(k->p, k->lines.items[0].max, q->arena, &r, q->err);
-    if (st == HV_OK && r.feasible)
+    if (st == HV_OK && r.feasible) {
         k->lines.items[0] = r;
+    }
     return st;
 }
 
@@ -183,10 +198,12 @@ static enum hv_status start_kind(struct search *q, struct kind *k, bool *stopped
 static double least_time(const struct kind *k, double weight)
 {
     double low = 0;
-    for (size_t i = 0; i < k->exact.n; i++)
-        if (k->exact.items[i].weight <= weight)
+    for (size_t i = 0; i < k->exact.n; i++) {
+        if (k->exact.items[i].weight <= weight) {
             low = fmax(low, k->exact.items[i].value +
                                 (weight - k->exact.items[i].weight) * k->least_max);
+        }
+    }
     return low;
 }
 
@@ -196,32 +213,38 @@ static enum hv_status confirm(struct search *q, size_t p, double t, bool *change
     struct kind *k = &q->kinds[q->kind_of[p]];
     int64_t n = count_under(q, p, nextafter(t, 0));
     n += time_of(k, n) < t; /* else its own minimum reaches the threshold */
-    if (n > most_count(q, p) || n == 0)
+    if (n > most_count(q, p) || n == 0) {
         return HV_OK;
+    }
     double weight = (double)(n - 1);
-    if (least_time(k, weight) * CLOSE >= t)
+    if (least_time(k, weight) * CLOSE >= t) {
         return HV_OK;
+    }
     /* a little less than needed: if it is the hull's last line, it proves all larger weights too */
     double lower = floor(weight * 0.96), before = time_of(k, n);
     enum hv_status st = solve_kind(q, k, lower, stopped);
-    if (st == HV_OK && !*stopped && least_time(k, weight) * CLOSE < fmin(t, time_of(k, n)))
+    if (st == HV_OK && !*stopped && least_time(k, weight) * CLOSE < fmin(t, time_of(k, n))) {
         st = solve_kind(q, k, weight, stopped);
+    }
     *changed = *changed || time_of(k, n) < fmin(before, t) * (1 - 1e-12);
     return st;
 }
 
 static enum hv_status check_joint(const struct hv_joint *j, struct hv_err *err)
 {
-    if (j->n_pipelines == 0 || j->total < 0)
+    if (j->n_pipelines == 0 || j->total < 0) {
         return hv_err_set(err, HV_EINPUT,
                           "expected at least one pipeline and a total that is not negative");
-    if (j->n_pipelines > HV_JOINT_MAX_PIPELINES || j->total > HV_JOINT_MAX_TOTAL)
+    }
+    if (j->n_pipelines > HV_JOINT_MAX_PIPELINES || j->total > HV_JOINT_MAX_TOTAL) {
         return hv_err_set(err, HV_ELIMIT, "at most %zu pipelines and a total of %lld",
                           HV_JOINT_MAX_PIPELINES, (long long)HV_JOINT_MAX_TOTAL);
+    }
     for (size_t p = 0; p < j->n_pipelines; p++) {
         int64_t least = j->min ? j->min[p] : 0, most = j->max ? j->max[p] : j->total;
-        if (least < 0 || most < least || least > HV_JOINT_MAX_TOTAL)
+        if (least < 0 || most < least || least > HV_JOINT_MAX_TOTAL) {
             return hv_err_set(err, HV_EINPUT, "pipeline %zu: expected 0 <= min <= max", p + 1);
+        }
     }
     return HV_OK;
 }
@@ -234,15 +257,18 @@ static enum hv_status start(struct search *q, bool *stopped)
     q->count = hv_arena_new(q->arena, int64_t, j->n_pipelines);
     for (size_t p = 0; p < j->n_pipelines; p++) {
         size_t k = 0;
-        while (k < q->n_kinds && !same_pipeline(q->kinds[k].p, &j->pipelines[p]))
+        while (k < q->n_kinds && !same_pipeline(q->kinds[k].p, &j->pipelines[p])) {
             k++;
+        }
         q->kind_of[p] = k;
-        if (k < q->n_kinds)
+        if (k < q->n_kinds) {
             continue;
+        }
         q->kinds[q->n_kinds++].p = &j->pipelines[p];
         enum hv_status st = start_kind(q, &q->kinds[k], stopped);
-        if (st != HV_OK)
+        if (st != HV_OK) {
             return st;
+        }
     }
     return HV_OK;
 }
@@ -262,8 +288,9 @@ static bool adds_up(const struct search *q, struct hv_joint_result *out)
         least += least_count(q, p);
         most = most > q->j->total - top ? q->j->total : most + top;
     }
-    if (least <= q->j->total && most >= q->j->total)
+    if (least <= q->j->total && most >= q->j->total) {
         return true;
+    }
     out->proof = hv_arena_printf(
         q->arena, "the pipelines must take at least %lld and can take at most %lld of %lld",
         (long long)least, (long long)most, (long long)q->j->total);
@@ -281,10 +308,11 @@ static double lower_threshold(struct search *q, double t)
             double top = (double)most_count(q, p);
             sum += kd->least_max > 0 ? fmin(top, mid / kd->least_max) : top;
         }
-        if (sum < (double)q->j->total)
+        if (sum < (double)q->j->total) {
             low = mid;
-        else
+        } else {
             high = mid;
+        }
     }
     return low;
 }
@@ -303,8 +331,9 @@ static void finish(struct search *q, double t, struct hv_joint_result *out)
         double v = time_of(k, q->count[p] > 0 ? q->count[p] : 1);
         for (size_t i = 0; i < k->lines.n; i++) {
             const struct hv_partition_result *l = &k->lines.items[i];
-            if (l->sum + (double)((q->count[p] > 0 ? q->count[p] : 1) - 1) * l->max <= v)
+            if (l->sum + (double)((q->count[p] > 0 ? q->count[p] : 1) - 1) * l->max <= v) {
                 out->part[p] = *l;
+            }
         }
     }
     out->proof = out->proven
@@ -322,24 +351,28 @@ enum hv_status hv_joint_solve(const struct hv_joint *j, const struct hv_part_lim
     out->objective = out->bound = HV_UNKNOWN;
     out->method = "hull-threshold";
     enum hv_status st = check_joint(j, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     hv__watch_start(&q.watch, limits);
     st = start(&q, &out->stopped);
     bool feasible = st == HV_OK && adds_up(&q, out), changed = feasible;
     while (st == HV_OK && changed) {
         t = balance(&q);
         changed = false;
-        if (hv__watch_due(&q.watch))
+        if (hv__watch_due(&q.watch)) {
             hv__watch_tell(&q.watch, t, lower_threshold(&q, t));
+        }
         out->stopped = out->stopped || hv__watch_over(&q.watch);
-        for (size_t p = 0; p < j->n_pipelines && st == HV_OK && !out->stopped; p++)
+        for (size_t p = 0; p < j->n_pipelines && st == HV_OK && !out->stopped; p++) {
             st = confirm(&q, p, t, &changed, &out->stopped);
+        }
     }
-    if (st == HV_OK && feasible)
+    if (st == HV_OK && feasible) {
         finish(&q, out->stopped ? balance(&q) : t, out);
-    else
+    } else {
         out->proven = st == HV_OK && !out->stopped;
+    }
     out->n_programs = q.n_programs;
     for (size_t k = 0; k < q.n_kinds; k++) {
         hv_vec_free(&q.kinds[k].lines);

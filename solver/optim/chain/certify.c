@@ -17,8 +17,9 @@
 bool hv_certify_applies(const struct hv_partition *p)
 {
     bool plain = !p->free_order && !p->any_stages && p->sum_weight <= 0;
-    for (size_t s = 0; s < p->n_stages; s++)
+    for (size_t s = 0; s < p->n_stages; s++) {
         plain = plain && !p->stages[s].table;
+    }
     return plain && p->n_layers * p->n_stages <= (size_t)1 << 16;
 }
 
@@ -57,12 +58,15 @@ static size_t list_arcs(const struct network *q, struct arc *out)
             size_t last = hv__furthest(p, s, s, i, q->limit);
             last = last < q->window[s].hi ? last : q->window[s].hi;
             for (; j <= last; j++) {
-                if (hv_partition_value(p, s, s, i, j) > q->limit)
+                if (hv_partition_value(p, s, s, i, j) > q->limit) {
                     continue;
-                if (out)
+                }
+                if (out) {
                     out[n] = (struct arc){s, i, j};
-                if (++n > MAX_ARCS)
+                }
+                if (++n > MAX_ARCS) {
                     return n;
+                }
             }
         }
     }
@@ -90,20 +94,23 @@ static enum hv_status add_rows(struct network *q)
             size_t in = ends ? n_rows : row_of(q, a->stage, a->to);
             if (fill) {
                 terms[at[out]++] = (struct hv_lp_term){k, out ? -1 : 1};
-                if (!ends)
+                if (!ends) {
                     terms[at[in]++] = (struct hv_lp_term){k, 1};
+                }
             } else {
                 at[out + 1]++;
                 at[in + 1] += !ends;
             }
         }
-        for (size_t r = 0; !fill && r < n_rows; r++)
+        for (size_t r = 0; !fill && r < n_rows; r++) {
             at[r + 1] += at[r];
+        }
     }
     for (size_t r = 0; r < n_rows && st == HV_OK; n_terms = at[r++]) {
         size_t n = at[r] - n_terms;
-        if (n)
+        if (n) {
             st = hv_lp_add_row(q->lp, terms + n_terms, n, r ? HV_LP_EQ : HV_LP_LE, r ? 0 : 1, NULL);
+        }
     }
     free(at);
     free(terms);
@@ -122,10 +129,12 @@ static enum hv_status build(struct network *q)
         n_out += q->arcs[k].stage == 0;
     }
     struct hv_lp_term *out = hv_xcalloc(n_out + 1, sizeof *out);
-    for (size_t k = 0; k < n_out; k++) /* the arcs of stage 0 come first */
+    for (size_t k = 0; k < n_out; k++) { /* the arcs of stage 0 come first */
         out[k] = (struct hv_lp_term){k, 1};
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_lp_set_objective(q->lp, out, n_out, NULL);
+    }
     free(out);
     return st == HV_OK ? add_rows(q) : st;
 }
@@ -142,10 +151,12 @@ static bool walk(const struct network *q, const double *flow)
 {
     size_t at = 0, k = 0;
     for (size_t s = 0; s < q->p->n_stages; s++) {
-        while (k < q->n_arcs && (q->arcs[k].stage < s || q->arcs[k].from != at || flow[k] < 0.1))
+        while (k < q->n_arcs && (q->arcs[k].stage < s || q->arcs[k].from != at || flow[k] < 0.1)) {
             k++;
-        if (k == q->n_arcs || q->arcs[k].stage != s)
+        }
+        if (k == q->n_arcs || q->arcs[k].stage != s) {
             return false;
+        }
         at = q->arcs[k].to;
     }
     return at == q->p->n_layers;
@@ -156,12 +167,14 @@ static enum verdict solve(const struct network *q, double seconds)
     const struct hv_lp_limits limits = {.deadline_s = seconds};
     struct hv_lp_result r = {.bound = HV_UNKNOWN};
     enum verdict v = VERDICT_OPEN;
-    if (hv_lp_solve(q->lp, &limits, &r, NULL) != HV_OK)
+    if (hv_lp_solve(q->lp, &limits, &r, NULL) != HV_OK) {
         return v;
-    if (r.proven && r.bound < 0.5) /* the bound is that of duals we checked ourselves */
+    }
+    if (r.proven && r.bound < 0.5) { /* the bound is that of duals we checked ourselves */
         v = VERDICT_NONE;
-    else if (r.x && walk(q, r.x))
+    } else if (r.x && walk(q, r.x)) {
         v = VERDICT_SOME;
+    }
     hv_lp_result_free(&r);
     return v;
 }
@@ -200,12 +213,15 @@ static enum verdict ask(const struct hv_partition *p, double limit, double secon
 static bool holds(const struct hv_partition *p, const struct hv_partition_result *r, double limit)
 {
     size_t from = 0;
-    if (r->n_stages != p->n_stages || r->cut[r->n_stages - 1] != p->n_layers)
+    if (r->n_stages != p->n_stages || r->cut[r->n_stages - 1] != p->n_layers) {
         return false;
-    for (size_t s = 0; s < r->n_stages; from = r->cut[s++])
+    }
+    for (size_t s = 0; s < r->n_stages; from = r->cut[s++]) {
         if (r->cut[s] < from + p->min_layers || r->cut[s] > p->n_layers ||
-            !(hv_partition_value(p, s, s, from, r->cut[s]) <= limit))
+            !(hv_partition_value(p, s, s, from, r->cut[s]) <= limit)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -216,8 +232,9 @@ enum hv_certify_outcome hv_certify_chain(const struct hv_partition *p,
     double seconds = limit_s > 0 ? limit_s : 1, top = r->max * (1 + 1e-9);
     bool by_windows = false, at_windows = false;
     enum verdict below = VERDICT_NONE; /* times are not negative: nothing lies below 0 */
-    if (r->max > 0)
+    if (r->max > 0) {
         below = ask(p, r->max * (1 - 1e-6), seconds, &by_windows);
+    }
     if (below == VERDICT_SOME) {
         hv_str_adds(text, "lp_solve CONTRADICTS: it found a partition below the optimum");
         return HV_CERTIFY_CONTRADICTS;

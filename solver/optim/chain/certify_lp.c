@@ -22,19 +22,22 @@ struct model {
 /* Adds coef · y(s, l); s counts from 0, stage -1 holds nothing (pass s = SIZE_MAX). */
 static void add_y(struct model *m, size_t s, size_t l, double coef)
 {
-    if (coef == 0 || s == SIZE_MAX)
+    if (coef == 0 || s == SIZE_MAX) {
         return;
-    if (s + 1 == m->p->n_stages || l < m->window[s].lo)
+    }
+    if (s + 1 == m->p->n_stages || l < m->window[s].lo) {
         m->constant += coef;
-    else if (l < m->window[s].hi)
+    } else if (l < m->window[s].hi) {
         hv_vec_push(&m->terms, (struct hv_lp_term){m->base[s] + l - m->window[s].lo, coef});
+    }
 }
 
 /* Adds coef · [cut s is at j] = y(s, j - 1) - y(s, j). */
 static void add_cut(struct model *m, size_t s, size_t j, double coef)
 {
-    if (j == 0 || j >= m->p->n_layers)
+    if (j == 0 || j >= m->p->n_layers) {
         return;
+    }
     add_y(m, s, j - 1, coef);
     add_y(m, s, j, -coef);
 }
@@ -57,15 +60,18 @@ static enum hv_status add_stage(struct model *m, size_t s)
         add_y(m, before, l, -t);
     }
     for (size_t j = 1; p->cuts && j < L; j++) {
-        if (s + 1 < p->n_stages)
+        if (s + 1 < p->n_stages) {
             add_cut(m, s, j, p->cuts[s][j]);
-        if (s > 0)
+        }
+        if (s > 0) {
             add_cut(m, s - 1, j, p->cuts[s - 1][j]);
+        }
     }
     enum hv_status st =
         hv_lp_add_max_row(m->lp, m->top, m->terms.items, m->terms.n, m->constant, NULL);
-    if (st != HV_OK || !d->memory || isinf(d->capacity))
+    if (st != HV_OK || !d->memory || isinf(d->capacity)) {
         return st;
+    }
     start_row(m);
     for (size_t l = 0; l < L; l++) {
         double b = d->memory[l + 1] - d->memory[l];
@@ -91,10 +97,11 @@ static enum hv_status add_order(struct model *m, size_t s)
         start_row(m);
         add_y(m, s, l + gap, 1);
         add_y(m, s - 1, l, -1);
-        if (m->terms.n)
+        if (m->terms.n) {
             st = hv_lp_add_row(m->lp, m->terms.items, m->terms.n, HV_LP_GE, -m->constant, NULL);
-        else if (m->constant < 0) /* 0 ≥ 1: the windows contradict each other */
+        } else if (m->constant < 0) { /* 0 ≥ 1: the windows contradict each other */
             st = hv_lp_add_row(m->lp, NULL, 0, HV_LP_GE, -m->constant, NULL);
+        }
     }
     return st;
 }
@@ -105,12 +112,15 @@ static enum hv_status build_model(struct model *m, double limit)
     enum hv_status st = hv_lp_add_var(m->lp, 0, limit, false, &m->top, NULL);
     for (size_t s = 0; s + 1 < m->p->n_stages && st == HV_OK; s++) {
         m->base[s] = hv_lp_n_vars(m->lp);
-        for (size_t l = m->window[s].lo; l < m->window[s].hi && st == HV_OK; l++)
+        for (size_t l = m->window[s].lo; l < m->window[s].hi && st == HV_OK; l++) {
             st = hv_lp_add_var(m->lp, 0, 1, true, NULL, NULL);
+        }
     }
-    for (size_t s = 0; s < m->p->n_stages && st == HV_OK; s++)
-        if ((st = add_stage(m, s)) == HV_OK && s + 1 < m->p->n_stages)
+    for (size_t s = 0; s < m->p->n_stages && st == HV_OK; s++) {
+        if ((st = add_stage(m, s)) == HV_OK && s + 1 < m->p->n_stages) {
             st = add_order(m, s);
+        }
+    }
     top = (struct hv_lp_term){m->top, 1};
     return st == HV_OK ? hv_lp_set_objective(m->lp, &top, 1, NULL) : st;
 }

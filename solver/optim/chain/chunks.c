@@ -36,33 +36,39 @@ static double loads_of(const struct hv__chunks *x, const size_t *cut, double *lo
 {
     size_t n = x->L + 1;
     double worst = 0;
-    for (size_t r = 0; r < x->R; r++)
+    for (size_t r = 0; r < x->R; r++) {
         load[r] = bytes[r] = 0;
+    }
     for (size_t s = 0, i = 0; s < x->S; i = cut[s++]) {
         size_t r = x->c->rank[s];
         load[r] += x->value ? x->value[(s * n + i) * n + cut[s]]
                             : hv_partition_value(&x->c->chain, s, s, i, cut[s]);
         bytes[r] += hv__chunk_bytes(x, s, i, cut[s]);
     }
-    for (size_t r = 0; r < x->R; r++)
+    for (size_t r = 0; r < x->R; r++) {
         worst = bytes[r] > x->capacity[r] * (1 + 1e-12) ? HUGE_VAL : fmax(worst, load[r]);
+    }
     return worst;
 }
 
 static bool even_steps(const double *prefix, size_t n)
 {
     double step = prefix ? prefix[n] / (double)n : 0;
-    for (size_t j = 0; prefix && j < n; j++)
-        if (fabs(prefix[j + 1] - prefix[j] - step) > SAME * (prefix[n] + step))
+    for (size_t j = 0; prefix && j < n; j++) {
+        if (fabs(prefix[j + 1] - prefix[j] - step) > SAME * (prefix[n] + step)) {
             return false;
+        }
+    }
     return true;
 }
 
 static bool even_cut(const double *cut, size_t n)
 {
-    for (size_t j = 2; j < n; j++)
-        if (cut[j] != cut[1])
+    for (size_t j = 2; j < n; j++) {
+        if (cut[j] != cut[1]) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -70,18 +76,23 @@ static bool even_cut(const double *cut, size_t n)
 static bool layers_identical(const struct hv__chunks *x)
 {
     const struct hv_partition *p = &x->c->chain;
-    if (p->cuts && x->m == 0)
+    if (p->cuts && x->m == 0) {
         return false; /* empty runs at the ends save a cut */
+    }
     for (size_t s = 0; s < x->S; s++) {
         const struct hv_part_stage *st = &p->stages[s], *first = st;
-        for (size_t q = 0; q < s && first == st; q++)
-            if (x->c->rank[q] == x->c->rank[s])
+        for (size_t q = 0; q < s && first == st; q++) {
+            if (x->c->rank[q] == x->c->rank[s]) {
                 first = &p->stages[q];
+            }
+        }
         if (st->table || first->time != st->time || !even_steps(st->time, x->L) ||
-            !even_steps(st->memory, x->L))
+            !even_steps(st->memory, x->L)) {
             return false;
-        if (p->cuts && s + 1 < x->S && !even_cut(p->cuts[s], x->L))
+        }
+        if (p->cuts && s + 1 < x->S && !even_cut(p->cuts[s], x->L)) {
             return false;
+        }
     }
     return true;
 }
@@ -100,8 +111,9 @@ static double layer_bytes(const struct hv__chunks *x, size_t s)
 static void collect_even(const struct hv__chunks *x, struct even *e)
 {
     const struct hv_partition *p = &x->c->chain;
-    for (size_t r = 0; r < x->R; r++)
+    for (size_t r = 0; r < x->R; r++) {
         e[r] = (struct even){.spare = x->capacity[r], .roomy = x->S};
+    }
     for (size_t s = 0; s < x->S; s++) {
         struct even *k = &e[x->c->rank[s]];
         k->fixed += p->cuts && s ? p->cuts[s - 1][1] : 0;
@@ -110,13 +122,15 @@ static void collect_even(const struct hv__chunks *x, struct even *e)
         k->spare -= layer_bytes(x, s) * (double)x->m;
         k->count += x->m;
         k->chunks++;
-        if (k->roomy == x->S || layer_bytes(x, s) < layer_bytes(x, k->roomy))
+        if (k->roomy == x->S || layer_bytes(x, s) < layer_bytes(x, k->roomy)) {
             k->roomy = s;
+        }
     }
     for (size_t r = 0; r < x->R; r++) {
         double each = e[r].chunks ? layer_bytes(x, e[r].roomy) : 0, room = HUGE_VAL;
-        if (each > 0)
+        if (each > 0) {
             room = floor(e[r].spare / each * (1 + 1e-12));
+        }
         e[r].most = e[r].count + (room < (double)x->L ? (size_t)fmax(room, 0) : x->L);
         e[r].most = e[r].chunks ? e[r].most : 0;
     }
@@ -130,8 +144,9 @@ static double filled(struct even *e, size_t R, double load, bool take)
         double n = e[r].step > 0 ? floor((load - e[r].fixed) / e[r].step) : (double)e[r].most;
         n = fmin(fmax(n, (double)e[r].count), (double)e[r].most);
         total += n;
-        if (take)
+        if (take) {
             e[r].count = (size_t)n;
+        }
     }
     return total;
 }
@@ -143,23 +158,27 @@ static bool deal_layers(const struct hv__chunks *x, struct even *e)
     size_t left = x->L, total = 0;
     double lo = 0, hi = 0;
     for (size_t r = 0; r < x->R; r++) {
-        if (e[r].spare < -1e-12 * x->capacity[r])
+        if (e[r].spare < -1e-12 * x->capacity[r]) {
             return false;
+        }
         hi = fmax(hi, (e[r].fixed + e[r].step * (double)x->L) * (1 + 1e-9));
         total += e[r].count;
     }
-    if (total > left || filled(e, x->R, hi, false) < (double)left)
+    if (total > left || filled(e, x->R, hi, false) < (double)left) {
         return false;
+    }
     for (int k = 0; k < 60; k++) {
         double mid = 0.5 * (lo + hi);
-        if (filled(e, x->R, mid, false) < (double)left)
+        if (filled(e, x->R, mid, false) < (double)left) {
             lo = mid;
-        else
+        } else {
             hi = mid;
+        }
     }
     filled(e, x->R, lo * (1 - 1e-9), true);
-    for (size_t r = 0; r < x->R; r++)
+    for (size_t r = 0; r < x->R; r++) {
         left -= e[r].count;
+    }
     for (; left > 0; left--) {
         size_t best = x->R;
         double least = HUGE_VAL;
@@ -182,10 +201,11 @@ static void cut_even(const struct hv__chunks *x, const struct even *e)
     size_t *seen = hv_arena_new(x->arena, size_t, x->R), at = 0;
     for (size_t s = 0; s < x->S; s++) {
         size_t r = x->c->rank[s], n = x->m, extra = e[r].count - e[r].chunks * x->m;
-        if (x->capacity[r] < HUGE_VAL)
+        if (x->capacity[r] < HUGE_VAL) {
             n += e[r].roomy == s ? extra : 0;
-        else
+        } else {
             n += extra / e[r].chunks + (seen[r] < extra % e[r].chunks);
+        }
         seen[r]++;
         x->cut[s] = at += n;
     }
@@ -197,8 +217,9 @@ static bool solve_even(struct hv__chunks *x, struct hv_part_chunks_result *out)
     collect_even(x, e);
     out->chain.method = "closed-form";
     out->chain.proof = "identical layers: each goes to the rank that ends earliest";
-    if (!deal_layers(x, e))
+    if (!deal_layers(x, e)) {
         return false;
+    }
     cut_even(x, e);
     x->best = x->bound = loads_of(x, x->cut, out->load, out->bytes);
     return true;
@@ -208,19 +229,23 @@ static void fill_values(struct hv__chunks *x)
 {
     size_t n = x->L + 1;
     x->value = hv_arena_new(x->arena, double, x->S *n *n);
-    for (size_t s = 0; s < x->S; s++)
-        for (size_t i = 0; i < n; i++)
-            for (size_t j = i; j < n; j++)
+    for (size_t s = 0; s < x->S; s++) {
+        for (size_t i = 0; i < n; i++) {
+            for (size_t j = i; j < n; j++) {
                 x->value[(s * n + i) * n + j] =
                     j - i < x->m ? HUGE_VAL : hv_partition_value(&x->c->chain, s, s, i, j);
+            }
+        }
+    }
 }
 
 /* rest[s][i] and its cuts for the given weights; returns rest[0][0], the bound. */
 static double weigh(const struct hv__chunks *x, const double *weight, double *rest, size_t *cut)
 {
     size_t n = x->L + 1;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         rest[x->S * n + i] = i == x->L ? 0 : HUGE_VAL;
+    }
     for (size_t s = x->S; s-- > 0;) {
         double w = weight[x->c->rank[s]], *next = rest + (s + 1) * n;
         for (size_t i = 0; i < n; i++) {
@@ -234,7 +259,7 @@ static double weigh(const struct hv__chunks *x, const double *weight, double *re
             rest[s * n + i] = least;
         }
     }
-    for (size_t s = 0, i = 0; s < x->S && !isinf(rest[0]); i = cut[s++])
+    for (size_t s = 0, i = 0; s < x->S && !isinf(rest[0]); i = cut[s++]) {
         for (size_t j = i + x->m; j < n; j++) {
             double v = x->value[(s * n + i) * n + j];
             if (!isinf(v) && weight[x->c->rank[s]] * v + rest[(s + 1) * n + j] <= rest[s * n + i]) {
@@ -242,21 +267,24 @@ static double weigh(const struct hv__chunks *x, const double *weight, double *re
                 break;
             }
         }
+    }
     return rest[0];
 }
 
 static double slope(const struct hv__chunks *x, const double *load)
 {
     double squares = 0;
-    for (size_t r = 0; r < x->R; r++)
+    for (size_t r = 0; r < x->R; r++) {
         squares += load[r] * load[r];
+    }
     return squares;
 }
 
 static void take_cuts(struct hv__chunks *x, const size_t *cut, double worst)
 {
-    if (!(worst < x->best))
+    if (!(worst < x->best)) {
         return;
+    }
     x->best = worst;
     memcpy(x->cut, cut, x->S * sizeof *cut);
 }
@@ -273,8 +301,9 @@ static void shift_cuts(struct hv__chunks *x, size_t *cut, double *load, double *
             size_t keep = cut[s], low = s ? cut[s - 1] : 0;
             for (int step = -3; step <= 3; step++) {
                 size_t to = keep + (size_t)(step + 3);
-                if (step == 0 || to < low + 3 || to - 3 > cut[s + 1])
+                if (step == 0 || to < low + 3 || to - 3 > cut[s + 1]) {
                     continue;
+                }
                 size_t before = cut[s];
                 cut[s] = to - 3;
                 double w = loads_of(x, cut, load, bytes), q = slope(x, load);
@@ -297,34 +326,43 @@ static void step_weights(const struct hv__chunks *x, const double *load, double 
                          double *weight)
 {
     double mean = 0, norm = 0, sum = 0;
-    for (size_t r = 0; r < x->R; r++)
+    for (size_t r = 0; r < x->R; r++) {
         mean += load[r] / (double)x->R;
-    for (size_t r = 0; r < x->R; r++)
+    }
+    for (size_t r = 0; r < x->R; r++) {
         norm += (load[r] - mean) * (load[r] - mean);
+    }
     double gap = isinf(x->best) ? 0.1 * bound : x->best - bound;
-    for (size_t r = 0; r < x->R && norm > 0; r++)
+    for (size_t r = 0; r < x->R && norm > 0; r++) {
         weight[r] = fmax(0, weight[r] + scale * gap / norm * (load[r] - mean));
-    for (size_t r = 0; r < x->R; r++)
+    }
+    for (size_t r = 0; r < x->R; r++) {
         sum += weight[r];
-    for (size_t r = 0; r < x->R; r++)
+    }
+    for (size_t r = 0; r < x->R; r++) {
         weight[r] = sum > 0 ? weight[r] / sum : 1 / (double)x->R;
+    }
 }
 
 /* Weights in proportion to the speed of the ranks over the whole chain. */
 static void first_weights(const struct hv__chunks *x, double *weight)
 {
     double sum = 0;
-    for (size_t r = 0; r < x->R; r++)
+    for (size_t r = 0; r < x->R; r++) {
         weight[r] = 1;
+    }
     for (size_t s = 0; s < x->S; s++) {
         const struct hv_part_stage *st = &x->c->chain.stages[s];
-        if (!st->table && st->time[x->L] > 0)
+        if (!st->table && st->time[x->L] > 0) {
             weight[x->c->rank[s]] = 1 / st->time[x->L];
+        }
     }
-    for (size_t r = 0; r < x->R; r++)
+    for (size_t r = 0; r < x->R; r++) {
         sum += weight[r];
-    for (size_t r = 0; r < x->R; r++)
+    }
+    for (size_t r = 0; r < x->R; r++) {
         weight[r] /= sum;
+    }
 }
 
 /* The bound by weights with the cuts met on the way. False when no cuts are allowed at all. */
@@ -340,8 +378,9 @@ static bool climb_weights(struct hv__chunks *x, double *load, double *bytes)
     for (int k = 0, idle = 0; k < steps && !(k && hv__watch_over(x->watch)); k++) {
         double bound = weigh(x, weight, rest, cut);
         x->n_probes++;
-        if (isinf(bound))
+        if (isinf(bound)) {
             return false;
+        }
         idle = bound > x->bound * (1 + 1e-5) ? 0 : idle + 1;
         if (bound > x->bound) {
             x->bound = bound;
@@ -355,8 +394,9 @@ static bool climb_weights(struct hv__chunks *x, double *load, double *bytes)
         take_cuts(x, cut, loads_of(x, cut, load, bytes));
         double *now = hv_arena_copy(x->arena, load, x->R, sizeof *load);
         shift_cuts(x, cut, load, bytes);
-        if (x->best <= x->bound * (1 + 1e-12))
+        if (x->best <= x->bound * (1 + 1e-12)) {
             break;
+        }
         step_weights(x, now, bound, scale, weight);
     }
     return true;
@@ -365,13 +405,16 @@ static bool climb_weights(struct hv__chunks *x, double *load, double *bytes)
 static enum hv_status check_chunks(const struct hv_part_chunks *c, struct hv_err *err)
 {
     const struct hv_partition *p = &c->chain;
-    if (p->free_order || p->any_stages)
+    if (p->free_order || p->any_stages) {
         return hv_err_set(err, HV_EINPUT,
                           "chunks of ranks: expected a fixed order in which all stages are used");
-    for (size_t s = 0; s < p->n_stages; s++)
-        if (c->rank[s] >= c->n_ranks)
+    }
+    for (size_t s = 0; s < p->n_stages; s++) {
+        if (c->rank[s] >= c->n_ranks) {
             return hv_err_set(err, HV_EINPUT, "chunk %zu: expected a rank below %zu, found %zu",
                               s + 1, c->n_ranks, c->rank[s]);
+        }
+    }
     return HV_OK;
 }
 
@@ -379,20 +422,23 @@ static const char *why_not(const struct hv__chunks *x)
 {
     struct hv_str text = {0};
     double room = 0, need = HUGE_VAL;
-    for (size_t r = 0; r < x->R; r++)
+    for (size_t r = 0; r < x->R; r++) {
         room += x->capacity[r];
-    for (size_t s = 0; s < x->S; s++)
+    }
+    for (size_t s = 0; s < x->S; s++) {
         need = fmin(need, hv__chunk_bytes(x, s, 0, x->L));
-    if (x->m * x->S > x->L)
+    }
+    if (x->m * x->S > x->L) {
         hv_str_addf(&text, "%zu chunks of at least %zu layers need %zu layers, there are %zu", x->S,
                     x->m, x->m * x->S, x->L);
-    else if (need > room)
+    } else if (need > room) {
         hv_str_addf(&text,
                     "the layers need %g of memory at least, the ranks have %g: %g too little", need,
                     room, need - room);
-    else
+    } else {
         hv_str_adds(&text, "every cut of the chain leaves some rank without enough memory, or uses "
                            "a run that is not allowed");
+    }
     const char *why = hv_arena_strdup(x->arena, hv_str_cstr(&text));
     hv_str_free(&text);
     return why;
@@ -412,8 +458,9 @@ static void answer(struct hv__chunks *x, bool complete, struct hv_part_chunks_re
     r->n_stages = x->S;
     r->cut = x->cut;
     r->order = hv_arena_new(x->arena, size_t, x->S);
-    for (size_t s = 0; s < x->S; s++)
+    for (size_t s = 0; s < x->S; s++) {
         r->order[s] = s;
+    }
     hv__finish(&x->c->chain, x->arena, r);
     r->objective = r->max = loads_of(x, x->cut, out->load, out->bytes);
     r->bound = complete ? r->objective : fmin(x->bound, r->objective);
@@ -427,8 +474,9 @@ static void prepare(struct hv__chunks *x, struct hv_part_chunks_result *out)
     x->best = HUGE_VAL;
     out->load = hv_arena_new(x->arena, double, x->R);
     out->bytes = hv_arena_new(x->arena, double, x->R);
-    for (size_t r = 0; r < x->R; r++)
+    for (size_t r = 0; r < x->R; r++) {
         x->capacity[r] = HUGE_VAL;
+    }
     for (size_t s = 0; s < x->S; s++) {
         double *c = &x->capacity[x->c->rank[s]];
         *c = fmin(*c, x->c->chain.stages[s].capacity);
@@ -448,8 +496,9 @@ enum hv_status hv_partition_chunks_solve(const struct hv_part_chunks *c,
     size_t n = x.L + 1;
     memset(out, 0, sizeof *out);
     enum hv_status st = check_chunks(c, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     hv__watch_start(&watch, limits);
     x.watch = &watch;
     prepare(&x, out);
@@ -458,9 +507,10 @@ enum hv_status hv_partition_chunks_solve(const struct hv_part_chunks *c,
         answer(&x, true, out);
         return HV_OK;
     }
-    if (n * n > MAX_CELLS / x.S)
+    if (n * n > MAX_CELLS / x.S) {
         return hv_err_set(err, HV_ELIMIT, "%zu chunks times %zu layers squared is too large", x.S,
                           x.L);
+    }
     fill_values(&x);
     x.rest = hv_arena_new(arena, double, (x.S + 1) * n);
     bool complete = !climb_weights(&x, out->load, out->bytes) || hv__chunks_exact(&x);

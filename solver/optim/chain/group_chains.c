@@ -54,18 +54,21 @@ static enum hv_status between(struct pricer *q, struct hv_partition *p, struct p
                               const struct hv_partition_result *b)
 {
     struct hv_partition_result r;
-    if (!(a->max > b->max))
+    if (!(a->max > b->max)) {
         return HV_OK;
+    }
     if (t->n_lines >= MAX_LINES) {
         q->stopped = true;
         return HV_OK;
     }
     double weight = (b->sum - a->sum) / (a->max - b->max);
-    if (!(weight > 0) || isinf(weight) || weight > (double)q->c->total)
+    if (!(weight > 0) || isinf(weight) || weight > (double)q->c->total) {
         return HV_OK;
+    }
     enum hv_status st = solve_at(q, p, weight, &r);
-    if (st != HV_OK || time_at(&r, weight) >= time_at(a, weight) * (1 - 1e-12))
+    if (st != HV_OK || time_at(&r, weight) >= time_at(a, weight) * (1 - 1e-12)) {
         return st;
+    }
     t->part[t->n_lines++] = r;
     st = between(q, p, t, a, &r);
     return st == HV_OK ? between(q, p, t, &r, b) : st;
@@ -82,9 +85,10 @@ static enum hv_status price(struct pricer *q, size_t n)
                              .free_order = true};
     struct priced t = {0};
     struct hv_partition_result first, last;
-    if (n > q->c->n_layers)
+    if (n > q->c->n_layers) {
         return HV_OK;
-    for (size_t k = 0, s = 0; k < q->c->n_kinds; k++)
+    }
+    for (size_t k = 0, s = 0; k < q->c->n_kinds; k++) {
         for (size_t i = 0; i < q->uses[k]; i++, s++) {
             q->kind_at[s] = k;
             q->stages[s] =
@@ -92,9 +96,11 @@ static enum hv_status price(struct pricer *q, size_t n)
                                        .memory = q->c->memory ? q->c->memory[n - 1 - s] : NULL,
                                        .capacity = q->c->kinds[k].capacity};
         }
+    }
     enum hv_status st = solve_at(q, &p, 0, &first);
-    if (st != HV_OK || !first.feasible)
+    if (st != HV_OK || !first.feasible) {
         return st;
+    }
     t.part = hv_arena_new(q->arena, struct hv_partition_result, MAX_LINES + 2);
     t.part[t.n_lines++] = first;
     st = solve_at(q, &p, (double)q->c->total, &last);
@@ -107,8 +113,9 @@ static enum hv_status price(struct pricer *q, size_t n)
     for (size_t k = 0; k < t.n_lines; k++) {
         struct hv_partition_result *r = &t.part[k];
         t.lines[k] = (struct hv_group_line){r->sum - r->max, r->max};
-        for (size_t s = 0; s < r->n_stages; s++)
+        for (size_t s = 0; s < r->n_stages; s++) {
             r->order[s] = q->kind_at[r->order[s]];
+        }
     }
     hv_vec_push(&q->types, t);
     return st;
@@ -119,11 +126,13 @@ static enum hv_status enumerate(struct pricer *q, size_t k, size_t n)
 {
     enum hv_status st = HV_OK;
     if (k == q->c->n_kinds) {
-        if (n == 0 || n < q->c->min_stages)
+        if (n == 0 || n < q->c->min_stages) {
             return HV_OK;
-        if (q->types.n >= MAX_TYPES)
+        }
+        if (q->types.n >= MAX_TYPES) {
             return hv_err_set(q->err, HV_ELIMIT, "more than %zu different groups of devices",
                               MAX_TYPES);
+        }
         return price(q, n);
     }
     for (size_t i = 0; i <= q->c->kinds[k].count && n + i <= q->c->max_stages && st == HV_OK; i++) {
@@ -138,9 +147,11 @@ static enum hv_status enumerate(struct pricer *q, size_t k, size_t n)
 static struct hv_partition_result part_for(const struct priced *t, int64_t n)
 {
     size_t best = 0;
-    for (size_t k = 1; k < t->n_lines; k++)
-        if (time_at(&t->part[k], (double)(n - 1)) < time_at(&t->part[best], (double)(n - 1)))
+    for (size_t k = 1; k < t->n_lines; k++) {
+        if (time_at(&t->part[k], (double)(n - 1)) < time_at(&t->part[best], (double)(n - 1))) {
             best = k;
+        }
+    }
     return t->part[best];
 }
 
@@ -148,17 +159,20 @@ static enum hv_status choose(struct pricer *q, struct hv_group_chains_result *ou
 {
     size_t n = q->c->n_kinds, *count = hv_arena_new(q->arena, size_t, n);
     struct hv_group_type *types = hv_arena_new(q->arena, struct hv_group_type, q->types.n);
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         count[k] = q->c->kinds[k].count;
-    for (size_t i = 0; i < q->types.n; i++)
+    }
+    for (size_t i = 0; i < q->types.n; i++) {
         types[i] = (struct hv_group_type){q->types.items[i].uses, q->types.items[i].n_lines,
                                           q->types.items[i].lines};
+    }
     const struct hv_group g = {n, count, q->types.n, types, q->c->total};
     struct hv_part_limits rest = hv__watch_rest(&q->watch);
     rest.report = q->watch.limits->report;
     enum hv_status st = hv_group_solve(&g, &rest, q->arena, &out->groups, q->err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     struct hv_group_result *r = &out->groups;
     out->uses = hv_arena_new(q->arena, size_t, r->n_groups * n);
     out->part = hv_arena_new(q->arena, struct hv_partition_result, r->n_groups);
@@ -183,22 +197,26 @@ enum hv_status hv_group_chains(const struct hv_group_chain *c, const struct hv_p
     memset(out, 0, sizeof *out);
     out->groups.objective = out->groups.bound = HV_UNKNOWN;
     if (c->n_layers == 0 || c->n_kinds == 0 || c->max_stages == 0 || c->total <= 0 ||
-        c->min_stages > c->max_stages)
+        c->min_stages > c->max_stages) {
         return hv_err_set(err, HV_EINPUT,
                           "expected layers, kinds, micro-batches and min <= max stages");
-    if (c->max_stages > HV_PARTITION_MAX_STAGES || c->n_layers > HV_PARTITION_MAX_LAYERS)
+    }
+    if (c->max_stages > HV_PARTITION_MAX_STAGES || c->n_layers > HV_PARTITION_MAX_LAYERS) {
         return hv_err_set(err, HV_ELIMIT, "too many stages or layers");
+    }
     hv__watch_start(&q.watch, limits);
     q.stages = hv_arena_new(arena, struct hv_part_stage, c->max_stages);
     q.kind_at = hv_arena_new(arena, size_t, c->max_stages);
     q.cuts = hv_arena_new(arena, const double *, c->max_stages);
     q.uses = hv_arena_new(arena, size_t, c->n_kinds);
-    for (size_t s = 0; s < c->max_stages; s++)
+    for (size_t s = 0; s < c->max_stages; s++) {
         q.cuts[s] = c->cuts;
+    }
     enum hv_status st = enumerate(&q, 0, 0);
     out->n_types = q.types.n;
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = choose(&q, out);
+    }
     hv_vec_free(&q.types);
     return st;
 }

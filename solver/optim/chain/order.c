@@ -35,18 +35,21 @@ static void find_fees(struct orders *o, struct hv_arena *arena)
     o->fee = hv_arena_new(arena, double, p->n_stages);
     o->down = hv_arena_new(arena, uint32_t, o->set.n_kinds * (p->n_layers + 1));
     o->up = hv_arena_new(arena, uint32_t, o->set.n_kinds * (p->n_layers + 1));
-    if (!p->cuts || p->any_stages || p->min_layers == 0)
+    if (!p->cuts || p->any_stages || p->min_layers == 0) {
         return;
+    }
     for (size_t s = 0; s + 1 < p->n_stages; s++) {
         double least = HUGE_VAL;
-        for (size_t j = 1; j < p->n_layers; j++)
+        for (size_t j = 1; j < p->n_layers; j++) {
             least = fmin(least, p->cuts[s][j]);
+        }
         o->fee[s] += least;
         o->fee[s + 1] += least;
     }
     o->least_fee = HUGE_VAL;
-    for (size_t s = 0; s < p->n_stages; s++)
+    for (size_t s = 0; s < p->n_stages; s++) {
         o->least_fee = fmin(o->least_fee, o->fee[s]);
+    }
 }
 
 /* Where a device of each kind can begin or end with its least number of layers. */
@@ -59,14 +62,16 @@ static void find_places(struct orders *o, double limit)
         const double *t = d->table ? NULL : d->time;
         uint32_t *down = o->down + k * n, *up = o->up + k * n, last = DEAD;
         for (size_t i = 0; i <= L; i++) {
-            if (i + m <= L && (!t || t[i + m] - t[i] <= most))
+            if (i + m <= L && (!t || t[i + m] - t[i] <= most)) {
                 last = (uint32_t)i;
+            }
             down[i] = last;
         }
         last = DEAD;
         for (size_t j = n; j-- > 0;) {
-            if (j >= m && (!t || t[j] - t[j - m] <= most))
+            if (j >= m && (!t || t[j] - t[j - m] <= most)) {
                 last = (uint32_t)j;
+            }
             up[j] = last;
         }
     }
@@ -91,8 +96,9 @@ static void reach_forward(struct orders *o, double limit)
         size_t most = p->any_stages ? L : L - (S - o->set.used[t]) * m;
         bool any = false;
         for (size_t k = 0; k < o->set.n_kinds && !(any && far >= most); k++) {
-            if (!hv__has_kind(&o->set, t, k))
+            if (!hv__has_kind(&o->set, t, k)) {
                 continue;
+            }
             size_t j = reach_from(o, pos, k, o->hi[t - o->set.radix[k]], limit);
             any = any || j != DEAD;
             far = j != DEAD && j > far ? j : far;
@@ -109,15 +115,18 @@ static void reach_backward(struct orders *o, double limit)
     size_t L = p->n_layers, full = o->set.n_states - 1;
     for (size_t t = o->set.n_states; t-- > 0;) {
         size_t least = o->set.used[t] * p->min_layers, near = t == full ? L : L + 1;
-        if (p->any_stages)
+        if (p->any_stages) {
             near = least;
+        }
         for (size_t k = 0; t != full && !p->any_stages && k < o->set.n_kinds && near > least; k++) {
             size_t next = t + o->set.radix[k], pos = o->set.used[t];
-            if (o->set.digit[t * o->set.n_kinds + k] == o->set.count[k] || o->lo[next] > L)
+            if (o->set.digit[t * o->set.n_kinds + k] == o->set.count[k] || o->lo[next] > L) {
                 continue;
+            }
             size_t j = o->up[k * (L + 1) + o->lo[next]];
-            if (j == DEAD)
+            if (j == DEAD) {
                 continue;
+            }
             size_t i = hv__nearest(p, pos, o->set.dev[k], j, limit - o->fee[pos]);
             near = i < near ? i : near;
         }
@@ -132,9 +141,11 @@ static void reach_backward(struct orders *o, double limit)
 static size_t count_cells(const struct orders *o)
 {
     size_t n = 0;
-    for (size_t t = 0; t < o->set.n_states; t++)
-        if (o->lo[t] <= o->hi[t])
+    for (size_t t = 0; t < o->set.n_states; t++) {
+        if (o->lo[t] <= o->hi[t]) {
             n += o->hi[t] - o->lo[t] + 1;
+        }
+    }
     return n;
 }
 
@@ -148,11 +159,13 @@ static void fill_rows(struct orders *o, struct hv__step *step, struct hv_arena *
             return;
         }
         o->rows[t] = hv__row_new(arena, o->lo[t], o->hi[t]);
-        if (t == 0 && o->rows[0].lo <= o->rows[0].hi)
+        if (t == 0 && o->rows[0].lo <= o->rows[0].hi) {
             o->rows[0].v[0] = 0;
+        }
         for (size_t k = 0; t > 0 && k < o->set.n_kinds; k++) {
-            if (!hv__has_kind(&o->set, t, k))
+            if (!hv__has_kind(&o->set, t, k)) {
                 continue;
+            }
             step->pos = o->set.used[t] - 1;
             step->dev = o->set.dev[k];
             hv__relax(o->p, step, &o->rows[t - o->set.radix[k]], &o->rows[t], scratch);
@@ -169,17 +182,20 @@ static bool trace_orders(const struct orders *o, struct hv__step *step, size_t s
     for (size_t s = o->set.used[state]; s-- > 0;) {
         size_t i = SIZE_MAX, k = 0;
         for (; k < o->set.n_kinds; k++) {
-            if (!hv__has_kind(&o->set, state, k))
+            if (!hv__has_kind(&o->set, state, k)) {
                 continue;
+            }
             const struct hv__row *from = &o->rows[state - o->set.radix[k]];
             step->pos = s;
             step->dev = o->set.dev[k];
             i = from->lo <= from->hi ? hv__trace(o->p, step, from, j, want) : SIZE_MAX;
-            if (i != SIZE_MAX)
+            if (i != SIZE_MAX) {
                 break;
+            }
         }
-        if (i == SIZE_MAX)
+        if (i == SIZE_MAX) {
             return false;
+        }
         out->cut[s] = j;
         out->order[s] = o->set.dev[k];
         state -= o->set.radix[k];
@@ -196,8 +212,9 @@ static size_t best_state(const struct orders *o)
     for (size_t t = 1; t < o->set.n_states; t++) {
         const struct hv__row *r = &o->rows[t];
         bool ends = r->lo <= L && r->hi == L && (o->p->any_stages || t + 1 == o->set.n_states);
-        if (!ends || r->v[L - r->lo] >= value)
+        if (!ends || r->v[L - r->lo] >= value) {
             continue;
+        }
         value = r->v[L - r->lo];
         best = t;
     }
@@ -210,8 +227,9 @@ static size_t run_orders(struct orders *o, struct hv__step *step, struct hv_aren
     reach_forward(o, step->limit);
     reach_backward(o, step->limit);
     o->watch->too_big = count_cells(o) > MAX_CELLS;
-    if (o->watch->too_big || o->lo[0] > o->hi[0])
+    if (o->watch->too_big || o->lo[0] > o->hi[0]) {
         return SIZE_MAX;
+    }
     fill_rows(o, step, arena);
     return o->watch->too_big ? SIZE_MAX : best_state(o);
 }
@@ -221,8 +239,9 @@ bool hv__solve_free(const struct hv_partition *p, double limit, struct hv__watch
 {
     struct orders o = {.p = p, .watch = watch};
     out->n_probes++;
-    if (p->min_layers * p->n_stages > p->n_layers && !p->any_stages)
+    if (p->min_layers * p->n_stages > p->n_layers && !p->any_stages) {
         return false;
+    }
     if (!hv__kinds_group(&o.set, p, arena)) {
         watch->too_big = true;
         return false;
@@ -232,14 +251,16 @@ bool hv__solve_free(const struct hv_partition *p, double limit, struct hv__watch
     find_fees(&o, arena);
     struct hv__step step = {HV__SUM, 0, 0, limit};
     size_t state = run_orders(&o, &step, arena);
-    if (state == SIZE_MAX)
+    if (state == SIZE_MAX) {
         return false;
+    }
     out->n_stages = o.set.used[state];
     out->cut = hv_arena_new(arena, size_t, p->n_stages);
     out->order = hv_arena_new(arena, size_t, p->n_stages);
     out->value = hv_arena_new(arena, double, p->n_stages);
-    if (!trace_orders(&o, &step, state, out))
+    if (!trace_orders(&o, &step, state, out)) {
         return false;
+    }
     hv__kinds_name(&o.set, out);
     hv__finish(p, arena, out);
     return true;
@@ -253,8 +274,9 @@ double hv__relaxed_bound(const struct hv_partition *p, double sum_weight, double
 {
     double rate = 0, top = 0, sum = 0;
     for (size_t s = 0; s < p->n_stages; s++) {
-        if (p->stages[s].table || p->stages[s].time[p->n_layers] <= 0)
+        if (p->stages[s].table || p->stages[s].time[p->n_layers] <= 0) {
             return 0;
+        }
         rate += 1 / p->stages[s].time[p->n_layers];
     }
     for (size_t l = 0; l < p->n_layers; l++) {
@@ -274,8 +296,9 @@ static bool judge(const struct hv_partition *fixed, struct hv__watch *watch, str
                   struct hv_partition_result *r)
 {
     *r = (struct hv_partition_result){0};
-    if (fixed->sum_weight > 0)
+    if (fixed->sum_weight > 0) {
         return hv__solve_mixed(fixed, watch, arena, r);
+    }
     return hv__solve_fixed(fixed, HV__MAX, hv__greedy_max(fixed), arena, r);
 }
 
@@ -307,16 +330,19 @@ enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *
     fixed.stages = stages;
     fixed.free_order = false;
     memset(out, 0, sizeof *out);
-    for (size_t s = 0; s < S; s++)
+    for (size_t s = 0; s < S; s++) {
         order[s] = s;
+    }
     for (int64_t tries = 0, idle = 0; idle < 400 && tries < 20000; tries++, idle++) {
         size_t a = (size_t)hv_rng_below(&rng, S), b = (size_t)hv_rng_below(&rng, S);
         size_t keep = order[a];
-        if (hv__watch_due(watch))
+        if (hv__watch_due(watch)) {
             hv__watch_tell(watch, out->feasible ? out->objective : HUGE_VAL, bound);
+        }
         if (tries &&
-            (hv__watch_over(watch) || hv__same_device(&p->stages[keep], &p->stages[order[b]])))
+            (hv__watch_over(watch) || hv__same_device(&p->stages[keep], &p->stages[order[b]]))) {
             continue;
+        }
         if (tries) {
             order[a] = order[b];
             order[b] = keep;
@@ -345,10 +371,11 @@ enum hv_status hv__search_order(const struct hv_partition *p, struct hv__watch *
     out->bound = bound;
     out->cut = cut;
     out->order = chosen;
-    if (out->feasible)
+    if (out->feasible) {
         hv__finish(p, arena, out);
-    else
+    } else {
         out->objective = HV_UNKNOWN;
+    }
     out->proven = out->feasible && out->objective <= out->bound * (1 + 1e-9);
     return HV_OK;
 }

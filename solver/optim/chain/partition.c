@@ -16,12 +16,14 @@
 static enum hv_status check_prefix(const double *x, size_t n, const char *what, size_t stage,
                                    struct hv_err *err)
 {
-    for (size_t j = 0; j < n; j++)
-        if (!isfinite(x[j]) || (j && x[j] < x[j - 1]))
+    for (size_t j = 0; j < n; j++) {
+        if (!isfinite(x[j]) || (j && x[j] < x[j - 1])) {
             return hv_err_set(err, HV_EINPUT,
                               "stage %zu: %s of layer %zu: expected a finite number that is not "
                               "negative",
                               stage + 1, what, j);
+        }
+    }
     return HV_OK;
 }
 
@@ -29,54 +31,70 @@ static enum hv_status check_stage(const struct hv_partition *p, size_t s, struct
 {
     const struct hv_part_stage *st = &p->stages[s];
     size_t n = p->n_layers + 1;
-    if (isnan(st->capacity) || st->capacity < 0)
+    if (isnan(st->capacity) || st->capacity < 0) {
         return hv_err_set(err, HV_EINPUT, "stage %zu: expected a capacity that is not negative",
                           s + 1);
-    if (!st->table && !st->time)
+    }
+    if (!st->table && !st->time) {
         return hv_err_set(err, HV_EINPUT, "stage %zu has no times", s + 1);
-    if (st->memory && check_prefix(st->memory, n, "memory", s, err) != HV_OK)
+    }
+    if (st->memory && check_prefix(st->memory, n, "memory", s, err) != HV_OK) {
         return HV_EINPUT;
-    if (!st->table)
+    }
+    if (!st->table) {
         return check_prefix(st->time, n, "time", s, err);
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = i; j < n; j++)
-            if (isnan(st->table[i * n + j]) || st->table[i * n + j] < 0)
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = i; j < n; j++) {
+            if (isnan(st->table[i * n + j]) || st->table[i * n + j] < 0) {
                 return hv_err_set(err, HV_EINPUT,
                                   "stage %zu: value of layers %zu to %zu: expected a number that "
                                   "is not negative",
                                   s + 1, i + 1, j);
+            }
+        }
+    }
     return HV_OK;
 }
 
 static enum hv_status check_cuts(const struct hv_partition *p, const double *const *rows,
                                  const char *what, struct hv_err *err)
 {
-    for (size_t s = 0; rows && s + 1 < p->n_stages; s++)
-        for (size_t j = 0; j <= p->n_layers; j++)
-            if (!isfinite(rows[s][j]) || rows[s][j] < 0)
+    for (size_t s = 0; rows && s + 1 < p->n_stages; s++) {
+        for (size_t j = 0; j <= p->n_layers; j++) {
+            if (!isfinite(rows[s][j]) || rows[s][j] < 0) {
                 return hv_err_set(err, HV_EINPUT,
                                   "%s %zu after layer %zu: expected a finite number that is not "
                                   "negative",
                                   what, s + 1, j);
+            }
+        }
+    }
     return HV_OK;
 }
 
 enum hv_status hv_partition_check(const struct hv_partition *p, struct hv_err *err)
 {
-    if (p->n_layers == 0 || p->n_stages == 0)
+    if (p->n_layers == 0 || p->n_stages == 0) {
         return hv_err_set(err, HV_EINPUT, "a partition needs at least one layer and one stage");
-    if (p->n_layers > HV_PARTITION_MAX_LAYERS || p->n_stages > HV_PARTITION_MAX_STAGES)
+    }
+    if (p->n_layers > HV_PARTITION_MAX_LAYERS || p->n_stages > HV_PARTITION_MAX_STAGES) {
         return hv_err_set(err, HV_ELIMIT, "a partition may have at most %zu layers and %zu stages",
                           HV_PARTITION_MAX_LAYERS, HV_PARTITION_MAX_STAGES);
-    if (!(p->sum_weight >= 0) || !(p->max_weight >= 0) || !isfinite(p->sum_weight + p->max_weight))
+    }
+    if (!(p->sum_weight >= 0) || !(p->max_weight >= 0) ||
+        !isfinite(p->sum_weight + p->max_weight)) {
         return hv_err_set(err, HV_EINPUT, "weights must be finite and not negative");
+    }
     for (size_t s = 0; s < p->n_stages; s++) {
         enum hv_status st = check_stage(p, s, err);
-        if (st != HV_OK)
+        if (st != HV_OK) {
             return st;
+        }
     }
-    if (p->tolls && p->free_order)
+    if (p->tolls && p->free_order) {
         return hv_err_set(err, HV_EINPUT, "tolls are for a fixed order");
+    }
     enum hv_status st = check_cuts(p, p->cuts, "cut", err);
     return st == HV_OK ? check_cuts(p, p->tolls, "toll", err) : st;
 }
@@ -105,23 +123,27 @@ void hv__finish(const struct hv_partition *p, struct hv_arena *arena,
 bool hv__windows(const struct hv_partition *p, double limit, struct hv__row *rows)
 {
     size_t L = p->n_layers, S = p->n_stages, m = p->min_layers, at = 0;
-    if (m * S > L && !p->any_stages)
+    if (m * S > L && !p->any_stages) {
         return false;
+    }
     for (size_t s = 0; s < S; s++) {
         at = hv__furthest(p, s, s, at, limit);
         size_t most = p->any_stages ? L : L - (S - 1 - s) * m;
         rows[s].lo = (s + 1) * m < L ? (s + 1) * m : L;
         rows[s].hi = at < most ? at : most;
     }
-    if (p->any_stages)
+    if (p->any_stages) {
         return true;
+    }
     rows[S - 1].lo = at = L;
     for (size_t s = S; s-- > 1;) {
-        if (rows[s].hi < rows[s].lo)
+        if (rows[s].hi < rows[s].lo) {
             return false;
+        }
         at = hv__nearest(p, s, s, at, limit);
-        if (at > rows[s - 1].lo)
+        if (at > rows[s - 1].lo) {
             rows[s - 1].lo = at;
+        }
     }
     return rows[0].hi >= rows[0].lo;
 }
@@ -130,11 +152,13 @@ bool hv__windows(const struct hv_partition *p, double limit, struct hv__row *row
 static struct hv__row starts_of(const struct hv_partition *p, const struct hv__step *step,
                                 const struct hv__row *row, struct hv_arena *arena)
 {
-    if (!p->tolls || step->goal == HV__MAX || step->pos == 0 || row->lo > row->hi)
+    if (!p->tolls || step->goal == HV__MAX || step->pos == 0 || row->lo > row->hi) {
         return *row;
+    }
     struct hv__row out = hv__row_new(arena, row->lo, row->hi);
-    for (size_t j = row->lo; j <= row->hi; j++)
+    for (size_t j = row->lo; j <= row->hi; j++) {
         out.v[j - row->lo] = row->v[j - row->lo] + toll_at(p, step->pos - 1, j);
+    }
     return out;
 }
 
@@ -151,8 +175,9 @@ static void trace_fixed(const struct hv_partition *p, const struct hv__step *ste
         out->order[k] = k;
         struct hv__row from = starts_of(p, &s, &rows[k], arena);
         j = hv__trace(p, &s, &from, j, want);
-        if (s.goal == HV__SUM)
+        if (s.goal == HV__SUM) {
             want = rows[k].v[j - rows[k].lo];
+        }
     }
 }
 
@@ -165,8 +190,9 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
     struct hv__step step = {goal, 0, 0, limit};
     double best = HUGE_VAL;
     out->n_probes++;
-    if (!hv__windows(p, limit, rows + 1))
+    if (!hv__windows(p, limit, rows + 1)) {
         return false;
+    }
     rows[0] = hv__row_new(arena, 0, 0);
     rows[0].v[0] = 0;
     for (size_t s = 0; s < S; s++) {
@@ -182,8 +208,9 @@ bool hv__solve_fixed(const struct hv_partition *p, enum hv__goal goal, double li
             used = s + 1;
         }
     }
-    if (used == SIZE_MAX)
+    if (used == SIZE_MAX) {
         return false;
+    }
     out->n_stages = used;
     out->cut = hv_arena_new(arena, size_t, S);
     out->order = hv_arena_new(arena, size_t, S);
@@ -201,15 +228,17 @@ static bool greedy_reaches(const struct hv_partition *p, double limit, double *w
         size_t most = L - (S - 1 - s) * p->min_layers;
         size_t j = hv__furthest(p, s, s, i, limit);
         j = j < most ? j : most;
-        if (s + 1 == S && j < L)
+        if (s + 1 == S && j < L) {
             return false;
+        }
         double v = hv_partition_value(p, s, s, i, j);
         while (v > limit && j > i + p->min_layers) {
             j--;
             v = hv_partition_value(p, s, s, i, j);
         }
-        if (v > limit)
+        if (v > limit) {
             return false;
+        }
         *worst = fmax(*worst, v);
         i = j;
     }
@@ -224,8 +253,9 @@ static double ideal_time(const struct hv_partition *p, double *longest)
     for (size_t s = 0; s < p->n_stages; s++) {
         double total = p->stages[s].time[p->n_layers];
         *longest = fmax(*longest, total);
-        if (total <= 0)
+        if (total <= 0) {
             return 0;
+        }
         rate += 1 / total;
     }
     return 1 / rate;
@@ -234,25 +264,30 @@ static double ideal_time(const struct hv_partition *p, double *longest)
 double hv__greedy_max(const struct hv_partition *p)
 {
     double longest, best = HUGE_VAL, worst;
-    if (p->any_stages || p->min_layers * p->n_stages > p->n_layers)
+    if (p->any_stages || p->min_layers * p->n_stages > p->n_layers) {
         return HUGE_VAL;
-    for (size_t s = 0; s < p->n_stages; s++)
-        if (p->stages[s].table)
+    }
+    for (size_t s = 0; s < p->n_stages; s++) {
+        if (p->stages[s].table) {
             return HUGE_VAL;
+        }
+    }
     double low = ideal_time(p, &longest), high = low > 0 ? low * 1.02 : longest;
     for (double grow = 1.06; !greedy_reaches(p, high, &worst); grow = grow * grow) {
-        if (high > 4 * longest || longest <= 0)
+        if (high > 4 * longest || longest <= 0) {
             return HUGE_VAL;
+        }
         low = high;
         high *= grow;
     }
     best = worst;
     for (int k = 0; k < 4 && best - low > 0.002 * best; k++) {
         double mid = 0.5 * (low + best);
-        if (greedy_reaches(p, mid, &worst))
+        if (greedy_reaches(p, mid, &worst)) {
             best = worst;
-        else
+        } else {
             low = mid;
+        }
     }
     return best;
 }
@@ -260,10 +295,12 @@ double hv__greedy_max(const struct hv_partition *p)
 static bool inner(const struct hv_partition *p, enum hv__goal goal, double limit,
                   struct hv__watch *watch, struct hv_arena *arena, struct hv_partition_result *out)
 {
-    if (p->free_order && goal == HV__MAX)
+    if (p->free_order && goal == HV__MAX) {
         return hv__reach_free(p, watch, arena, out);
-    if (p->free_order)
+    }
+    if (p->free_order) {
         return hv__solve_free(p, limit, watch, arena, out);
+    }
     return hv__solve_fixed(p, goal, limit, arena, out);
 }
 
@@ -280,8 +317,9 @@ struct best {
 
 static void keep(struct best *b, const struct hv_partition_result *r)
 {
-    if (b->r.feasible && r->objective >= b->r.objective)
+    if (b->r.feasible && r->objective >= b->r.objective) {
         return;
+    }
     memcpy(b->cut, r->cut, r->n_stages * sizeof *b->cut);
     memcpy(b->order, r->order, r->n_stages * sizeof *b->order);
     b->r = *r;
@@ -292,8 +330,9 @@ static double open_bound(const struct hv_partition *p, const struct hv_partition
                          const struct span *todo, size_t n)
 {
     double bound = best->feasible ? best->objective : HUGE_VAL;
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         bound = fmin(bound, p->sum_weight * todo[k].sum + p->max_weight * todo[k].lo);
+    }
     return bound;
 }
 
@@ -327,16 +366,19 @@ bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, stru
     double bound = HUGE_VAL;
     int64_t probes = 0;
     struct span all = {0, HUGE_VAL, 0};
-    if (!p->free_order || p->max_weight <= 0 || start_free(p, watch, arena, &best, &all))
+    if (!p->free_order || p->max_weight <= 0 || start_free(p, watch, arena, &best, &all)) {
         hv_vec_push(&todo, all);
+    }
     while (todo.n && !watch->too_big) {
-        if (hv__watch_due(watch))
+        if (hv__watch_due(watch)) {
             hv__watch_tell(watch, best.r.feasible ? best.r.objective : HUGE_VAL,
                            open_bound(p, &best.r, todo.items, todo.n));
+        }
         struct span s = todo.items[--todo.n];
         double low = p->sum_weight * s.sum + p->max_weight * s.lo;
-        if (best.r.feasible && low >= best.r.objective * (1 - 1e-12))
+        if (best.r.feasible && low >= best.r.objective * (1 - 1e-12)) {
             continue;
+        }
         if ((probes > 0 || p->free_order) && hv__watch_over(watch)) {
             bound = fmin(bound, low);
             continue;
@@ -349,26 +391,31 @@ bool hv__solve_mixed(const struct hv_partition *p, struct hv__watch *watch, stru
             watch->too_big = false; /* keeps what was found before */
             bound = fmin(bound, low);
         }
-        if (found)
+        if (found) {
             keep(&best, &r);
+        }
         hv_arena_rewind(arena, mark);
-        if (!found || r.max <= s.lo)
+        if (!found || r.max <= s.lo) {
             continue;
+        }
         double below = nextafter(r.max, 0), mid = 0.5 * (s.lo + below);
-        if (p->max_weight <= 0 || below <= s.lo)
+        if (p->max_weight <= 0 || below <= s.lo) {
             continue;
+        }
         hv_vec_push(&todo, (struct span){s.lo, mid, r.sum});
-        if (mid > s.lo && mid < below)
+        if (mid > s.lo && mid < below) {
             hv_vec_push(&todo, (struct span){mid, below, r.sum});
-        else
+        } else {
             todo.items[todo.n - 1].hi = below;
+        }
     }
     hv_vec_free(&todo);
     *out = best.r;
     out->n_probes = probes;
     out->stopped = watch->stopped;
-    if (!best.r.feasible)
+    if (!best.r.feasible) {
         return false;
+    }
     out->cut = best.cut;
     out->order = best.order;
     hv__finish(p, arena, out);
@@ -382,8 +429,9 @@ static void describe(const struct hv_partition *p, struct hv_arena *arena,
     bool mixed = p->sum_weight > 0;
     out->proven = !out->stopped;
     out->method = mixed ? "dp-sum-max" : "dp-minmax";
-    if (p->free_order)
+    if (p->free_order) {
         out->method = mixed ? "dp-orders-sum-max" : "dp-orders-minmax";
+    }
     if (!out->feasible) {
         out->objective = HV_UNKNOWN;
         out->bound = HV_UNKNOWN;
@@ -414,8 +462,9 @@ enum hv_status hv_partition_solve(const struct hv_partition *p, const struct hv_
         double limit = p->free_order ? HUGE_VAL : hv__greedy_max(p);
         inner(p, HV__MAX, limit, &watch, arena, out);
     }
-    if (watch.too_big || (p->free_order && watch.stopped && !out->feasible))
+    if (watch.too_big || (p->free_order && watch.stopped && !out->feasible)) {
         return hv__search_order(p, &watch, arena, out, err);
+    }
     describe(p, arena, out);
     if (even) {
         out->method = "identical-layers";
@@ -429,8 +478,9 @@ enum hv_status hv_partition_min_sum(const struct hv_partition *p, double limit,
                                     struct hv_err *err)
 {
     memset(out, 0, sizeof *out);
-    if (p->free_order || isnan(limit))
+    if (p->free_order || isnan(limit)) {
         return hv_err_set(err, HV_EINPUT, "the least sum under a limit is for a fixed order");
+    }
     hv__solve_fixed(p, HV__SUM, limit, arena, out);
     if (!out->feasible && !isinf(limit)) {
         out->proven = true;
@@ -440,8 +490,9 @@ enum hv_status hv_partition_min_sum(const struct hv_partition *p, double limit,
         describe(p, arena, out);
     }
     out->method = "dp-sum";
-    if (out->feasible)
+    if (out->feasible) {
         out->objective = out->bound = out->sum;
+    }
     return HV_OK;
 }
 
@@ -457,24 +508,30 @@ enum hv_status hv_partition_candidates(const struct hv_partition *p, double lo, 
 {
     HV_VEC(double) all = {0};
     enum hv_status st = HV_OK;
-    for (size_t s = 0; s < p->n_stages && st == HV_OK; s++)
-        for (size_t i = 0; i <= p->n_layers && st == HV_OK; i++)
+    for (size_t s = 0; s < p->n_stages && st == HV_OK; s++) {
+        for (size_t i = 0; i <= p->n_layers && st == HV_OK; i++) {
             for (size_t j = i; j <= p->n_layers; j++) {
                 double v = hv_partition_value(p, s, s, i, j);
-                if (!(v >= lo && v <= hi) || isinf(v))
+                if (!(v >= lo && v <= hi) || isinf(v)) {
                     continue;
+                }
                 if (all.n >= (size_t)16 << 20) {
                     st = hv_err_set(err, HV_ELIMIT, "too many candidate runs");
                     break;
                 }
                 hv_vec_push(&all, v);
             }
+        }
+    }
     size_t kept = 0;
-    if (all.n)
+    if (all.n) {
         qsort(all.items, all.n, sizeof *all.items, by_value);
-    for (size_t k = 0; k < all.n; k++)
-        if (kept == 0 || all.items[k] != all.items[kept - 1])
+    }
+    for (size_t k = 0; k < all.n; k++) {
+        if (kept == 0 || all.items[k] != all.items[kept - 1]) {
             all.items[kept++] = all.items[k];
+        }
+    }
     *n = kept;
     *out = hv_arena_copy(arena, all.items, kept, sizeof *all.items);
     hv_vec_free(&all);

@@ -33,10 +33,12 @@ static double seconds_of(const struct hv__watch *w)
 
 bool hv__watch_over(struct hv__watch *w)
 {
-    if (!w->stopped && w->limits->deadline_s > 0)
+    if (!w->stopped && w->limits->deadline_s > 0) {
         w->stopped = seconds_of(w) > w->limits->deadline_s;
-    if (!w->stopped && w->limits->cancel)
+    }
+    if (!w->stopped && w->limits->cancel) {
         w->stopped = w->limits->cancel(w->limits->ctx);
+    }
     return w->stopped;
 }
 
@@ -56,8 +58,9 @@ struct hv_part_limits hv__watch_rest(const struct hv__watch *w)
     struct hv_part_limits rest = *w->limits;
     if (rest.deadline_s > 0) {
         rest.deadline_s -= seconds_of(w);
-        if (rest.deadline_s < 1e-9)
+        if (rest.deadline_s < 1e-9) {
             rest.deadline_s = 1e-9;
+        }
     }
     rest.report = NULL;
     return rest;
@@ -67,8 +70,9 @@ struct hv_part_limits hv__watch_rest(const struct hv__watch *w)
 static double end_part(const struct hv_partition *p, size_t pos, const double *time, size_t j)
 {
     double v = time ? time[j] : 0;
-    if (p->cuts && pos + 1 < p->n_stages && j > 0 && j < p->n_layers)
+    if (p->cuts && pos + 1 < p->n_stages && j > 0 && j < p->n_layers) {
         v += p->cuts[pos][j];
+    }
     return v;
 }
 
@@ -76,8 +80,9 @@ static double end_part(const struct hv_partition *p, size_t pos, const double *t
 static double start_part(const struct hv_partition *p, size_t pos, const double *time, size_t i)
 {
     double v = time ? time[i] : 0;
-    if (p->cuts && pos > 0 && i > 0 && i < p->n_layers)
+    if (p->cuts && pos > 0 && i > 0 && i < p->n_layers) {
         v -= p->cuts[pos - 1][i];
+    }
     return v;
 }
 
@@ -98,8 +103,9 @@ static double raw_value(const struct hv_partition *p, size_t pos, size_t dev, si
 
 double hv_partition_value(const struct hv_partition *p, size_t pos, size_t dev, size_t i, size_t j)
 {
-    if (j < i || j - i < p->min_layers || !hv__fits(p, pos, dev, i, j))
+    if (j < i || j - i < p->min_layers || !hv__fits(p, pos, dev, i, j)) {
         return HUGE_VAL;
+    }
     return raw_value(p, pos, dev, i, j);
 }
 
@@ -121,10 +127,11 @@ size_t hv__furthest(const struct hv_partition *p, size_t pos, size_t dev, size_t
     hi = hi > p->n_layers + 1 ? p->n_layers + 1 : hi;
     while (hi - lo > 1) {
         size_t mid = lo + (hi - lo) / 2;
-        if (within(p, &s, i, mid))
+        if (within(p, &s, i, mid)) {
             lo = mid;
-        else
+        } else {
             hi = mid;
+        }
     }
     return lo;
 }
@@ -137,27 +144,32 @@ size_t hv__nearest(const struct hv_partition *p, size_t pos, size_t dev, size_t 
         good -= step;
         step *= 2;
     }
-    for (; step > 0; step /= 2)
-        if (good >= step && within(p, &s, good - step, j))
+    for (; step > 0; step /= 2) {
+        if (good >= step && within(p, &s, good - step, j)) {
             good -= step;
+        }
+    }
     return good;
 }
 
 struct hv__row hv__row_new(struct hv_arena *arena, size_t lo, size_t hi)
 {
     struct hv__row r = {lo, hi, NULL};
-    if (lo > hi)
+    if (lo > hi) {
         return r;
+    }
     r.v = hv_arena_new(arena, double, hi - lo + 1);
-    for (size_t k = 0; k <= hi - lo; k++)
+    for (size_t k = 0; k <= hi - lo; k++) {
         r.v[k] = HUGE_VAL;
+    }
     return r;
 }
 
 void hv__trim(struct hv__row *r, double limit)
 {
-    while (r->lo < r->hi && r->v[r->hi - r->lo] > limit)
+    while (r->lo < r->hi && r->v[r->hi - r->lo] > limit) {
         r->hi--;
+    }
     while (r->lo < r->hi && r->v[0] > limit) {
         r->lo++;
         r->v++;
@@ -185,8 +197,9 @@ static __m128d sum_pair(const double *from, const double *start, __m128d end, __
 /* min over k of max(from[k], end - start[k]). */
 static double best_max(const double *from, const double *start, size_t n, double end)
 {
-    if (n == 1)
+    if (n == 1) {
         return from[0] > end - start[0] ? from[0] : end - start[0];
+    }
     __m128d e = _mm_set1_pd(end), b0 = max_pair(from + n - 2, start + n - 2, e), b1 = b0;
     for (size_t k = 0; k + 2 < n; k += 4) { /* two chains hide the latency of min */
         size_t next = k + 4 < n ? k + 2 : n - 2;
@@ -199,8 +212,9 @@ static double best_max(const double *from, const double *start, size_t n, double
 /* min over k of from[k] + (end - start[k]) where that value is within the limit. */
 static double best_sum(const double *from, const double *start, size_t n, double end, double limit)
 {
-    if (n == 1)
+    if (n == 1) {
         return end - start[0] <= limit ? from[0] + (end - start[0]) : HUGE_VAL;
+    }
     __m128d e = _mm_set1_pd(end), l = _mm_set1_pd(limit);
     __m128d b0 = sum_pair(from + n - 2, start + n - 2, e, l), b1 = b0;
     for (size_t k = 0; k + 2 < n; k += 4) {
@@ -237,8 +251,9 @@ static double best_sum(const double *from, const double *start, size_t n, double
 
 static double join(const struct hv__step *s, double from, double value)
 {
-    if (s->goal == HV__MAX)
+    if (s->goal == HV__MAX) {
         return from > value ? from : value;
+    }
     return value <= s->limit ? from + value : HUGE_VAL;
 }
 
@@ -248,8 +263,9 @@ static void relax_table(const struct hv_partition *p, const struct hv__step *s,
     for (size_t j = out->lo; j <= out->hi; j++) {
         double best = out->v[j - out->lo];
         for (size_t i = from->lo; i <= from->hi && i + p->min_layers <= j; i++) {
-            if (from->v[i - from->lo] == HUGE_VAL || !hv__fits(p, s->pos, s->dev, i, j))
+            if (from->v[i - from->lo] == HUGE_VAL || !hv__fits(p, s->pos, s->dev, i, j)) {
                 continue;
+            }
             double v = join(s, from->v[i - from->lo], raw_value(p, s->pos, s->dev, i, j));
             best = v < best ? v : best;
         }
@@ -264,11 +280,13 @@ static void fill_starts(const struct hv_partition *p, const struct hv__step *s,
     const double *time = p->stages[s->dev].time + from->lo;
     size_t n = from->hi - from->lo + 1;
     memcpy(start, time, n * sizeof *start);
-    if (!p->cuts || s->pos == 0)
+    if (!p->cuts || s->pos == 0) {
         return;
+    }
     const double *cut = p->cuts[s->pos - 1] + from->lo;
-    for (size_t k = from->lo == 0; k < n && from->lo + k < p->n_layers; k++)
+    for (size_t k = from->lo == 0; k < n && from->lo + k < p->n_layers; k++) {
         start[k] = time[k] - cut[k];
+    }
 }
 
 void hv__relax(const struct hv_partition *p, const struct hv__step *s, const struct hv__row *from,
@@ -276,8 +294,9 @@ void hv__relax(const struct hv_partition *p, const struct hv__step *s, const str
 {
     const struct hv_part_stage *d = &p->stages[s->dev];
     const double *time = d->time, *memory = p->stages[s->pos].memory;
-    if (from->lo > from->hi || out->lo > out->hi)
+    if (from->lo > from->hi || out->lo > out->hi) {
         return;
+    }
     if (d->table) {
         relax_table(p, s, from, out);
         return;
@@ -288,19 +307,23 @@ void hv__relax(const struct hv_partition *p, const struct hv__step *s, const str
     double longest = s->limit * HAIR, room = d->capacity * HAIR;
     for (j = j > out->lo ? j : out->lo; j <= out->hi; j++) {
         while (first <= from->hi && first < j &&
-               (time[j] - time[first] > longest || (memory && memory[j] - memory[first] > room)))
+               (time[j] - time[first] > longest || (memory && memory[j] - memory[first] > room))) {
             first++;
-        if (first > from->hi)
+        }
+        if (first > from->hi) {
             break;
-        if (first + p->min_layers > j)
+        }
+        if (first + p->min_layers > j) {
             continue;
+        }
         size_t last = j - p->min_layers < from->hi ? j - p->min_layers : from->hi;
         size_t at = first - from->lo, n = last - first + 1;
         double end = cut && j > 0 && j < p->n_layers ? time[j] + cut[j] : time[j];
         double v = s->goal == HV__MAX ? best_max(from->v + at, scratch + at, n, end)
                                       : best_sum(from->v + at, scratch + at, n, end, s->limit);
-        if (v < out->v[j - out->lo])
+        if (v < out->v[j - out->lo]) {
             out->v[j - out->lo] = v;
+        }
     }
 }
 
@@ -308,10 +331,12 @@ size_t hv__trace(const struct hv_partition *p, const struct hv__step *s, const s
                  size_t j, double want)
 {
     for (size_t i = from->lo; i <= from->hi && i + p->min_layers <= j; i++) {
-        if (from->v[i - from->lo] == HUGE_VAL || !within(p, s, i, j))
+        if (from->v[i - from->lo] == HUGE_VAL || !within(p, s, i, j)) {
             continue;
-        if (join(s, from->v[i - from->lo], raw_value(p, s->pos, s->dev, i, j)) <= want)
+        }
+        if (join(s, from->v[i - from->lo], raw_value(p, s->pos, s->dev, i, j)) <= want) {
             return i;
+        }
     }
     return SIZE_MAX;
 }

@@ -20,19 +20,23 @@ struct weighted {
 
 static bool has_tables(const struct hv_partition *p)
 {
-    for (size_t s = 0; s < p->n_stages; s++)
-        if (p->stages[s].table)
+    for (size_t s = 0; s < p->n_stages; s++) {
+        if (p->stages[s].table) {
             return true;
+        }
+    }
     return false;
 }
 
 static double cost_of(const struct weighted *q, size_t s, bool slowest, bool behind, double v)
 {
     double c = v;
-    if (slowest)
+    if (slowest) {
         c += (q->w->c0 + q->w->c1 * (double)s) * v;
-    if (slowest || behind)
+    }
+    if (slowest || behind) {
         c += q->w->tail * v;
+    }
     return c;
 }
 
@@ -41,8 +45,9 @@ static void join_run(struct weighted *q, size_t s, size_t i, size_t j)
 {
     size_t n = q->p->n_layers + 1;
     double v = hv_partition_value(q->p, s, s, i, j);
-    if (!(v <= q->top))
+    if (!(v <= q->top)) {
         return;
+    }
     double *before = q->before + (s + 1) * n + j, *after = q->after + (s + 1) * n + j;
     double from = q->before[s * n + i] + v;
     double to = v == q->top ? q->before[s * n + i] + cost_of(q, s, true, false, v)
@@ -54,27 +59,32 @@ static void join_run(struct weighted *q, size_t s, size_t i, size_t j)
 /* First and last end of stage s (starts are the ends of the stage before). */
 static struct hv__row ends_of(const struct weighted *q, size_t s)
 {
-    if (q->window)
+    if (q->window) {
         return q->window[s];
+    }
     return (struct hv__row){.lo = (s + 1) * q->p->min_layers, .hi = q->p->n_layers};
 }
 
 static double run_weighted(struct weighted *q)
 {
     size_t n = q->p->n_layers + 1, S = q->p->n_stages, m = q->p->min_layers;
-    if (q->window && !hv__windows(q->p, q->top, q->window))
+    if (q->window && !hv__windows(q->p, q->top, q->window)) {
         return HUGE_VAL;
-    for (size_t k = 0; k < (S + 1) * n; k++)
+    }
+    for (size_t k = 0; k < (S + 1) * n; k++) {
         q->before[k] = q->after[k] = HUGE_VAL;
+    }
     q->before[0] = 0;
     struct hv__row starts = {.lo = 0, .hi = 0};
     for (size_t s = 0; s < S; s++) {
         struct hv__row ends = ends_of(q, s);
         for (size_t i = starts.lo; i <= starts.hi; i++) {
-            if (q->before[s * n + i] == HUGE_VAL && q->after[s * n + i] == HUGE_VAL)
+            if (q->before[s * n + i] == HUGE_VAL && q->after[s * n + i] == HUGE_VAL) {
                 continue;
-            for (size_t j = i + m > ends.lo ? i + m : ends.lo; j <= ends.hi; j++)
+            }
+            for (size_t j = i + m > ends.lo ? i + m : ends.lo; j <= ends.hi; j++) {
                 join_run(q, s, i, j);
+            }
         }
         starts = ends;
     }
@@ -91,15 +101,18 @@ static void trace_weighted(const struct weighted *q, size_t *cut)
         cut[s] = j;
         for (size_t i = 0; i <= j; i++) {
             double v = hv_partition_value(q->p, s, s, i, j);
-            if (!(v <= q->top))
+            if (!(v <= q->top)) {
                 continue;
+            }
             double from = q->before[s * n + i], behind = q->after[s * n + i];
             bool here = placed && v == q->top && from + cost_of(q, s, true, false, v) == want;
             bool old = placed && v < q->top && behind + cost_of(q, s, false, true, v) == want;
-            if (!here && !old && (placed || from + v != want))
+            if (!here && !old && (placed || from + v != want)) {
                 continue;
-            if (here)
+            }
+            if (here) {
                 placed = false;
+            }
             j = i;
             break;
         }
@@ -110,15 +123,18 @@ static enum hv_status check_weights(const struct hv_partition *p, const struct h
                                     struct hv_err *err)
 {
     double last = w->c0 + w->c1 * (double)(p->n_stages - 1);
-    if (!(w->c0 >= 0) || !(last >= 0) || !(w->tail >= 0) || !isfinite(last + w->tail))
+    if (!(w->c0 >= 0) || !(last >= 0) || !(w->tail >= 0) || !isfinite(last + w->tail)) {
         return hv_err_set(err, HV_EINPUT,
                           "weights of the slowest stage must be finite and not negative for every "
                           "stage");
-    if (p->free_order || p->any_stages || p->tolls)
+    }
+    if (p->free_order || p->any_stages || p->tolls) {
         return hv_err_set(err, HV_EINPUT,
                           "this objective needs a fixed order and number of stages, and no tolls");
-    if ((p->n_stages + 1) * (p->n_layers + 1) > ((size_t)16 << 20))
+    }
+    if ((p->n_stages + 1) * (p->n_layers + 1) > ((size_t)16 << 20)) {
         return hv_err_set(err, HV_ELIMIT, "too many stages times layers for this objective");
+    }
     return HV_OK;
 }
 
@@ -134,8 +150,9 @@ enum hv_status hv_partition_weighted(const struct hv_partition *p,
     double *tops = NULL, best = HUGE_VAL, best_top = HUGE_VAL;
     memset(out, 0, sizeof *out);
     enum hv_status st = check_weights(p, weights, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     hv__watch_start(&watch, limits);
     plain.sum_weight = 0;
     plain.max_weight = 1;
@@ -144,20 +161,23 @@ enum hv_status hv_partition_weighted(const struct hv_partition *p,
     out->proven = true;
     out->proof = "every candidate maximum below the bound, least sums by dynamic program";
     if ((st = hv_partition_solve(&plain, NULL, arena, &minmax, err)) != HV_OK || !minmax.feasible ||
-        (st = hv_partition_min_sum(&plain, HUGE_VAL, arena, &minsum, err)) != HV_OK)
+        (st = hv_partition_min_sum(&plain, HUGE_VAL, arena, &minsum, err)) != HV_OK) {
         return st;
+    }
     double least = fmin(weights->c0, weights->c0 + weights->c1 * (double)(p->n_stages - 1));
     struct weighted q = {.p = p,
                          .w = weights,
                          .before = hv_arena_new(arena, double, cells),
                          .after = hv_arena_new(arena, double, cells)};
-    if (!has_tables(p))
+    if (!has_tables(p)) {
         q.window = hv_arena_new(arena, struct hv__row, p->n_stages);
+    }
     st = hv_partition_candidates(p, minmax.max, HUGE_VAL, arena, &tops, &n, err);
     for (size_t k = 0; st == HV_OK && k < n && !out->stopped; k++) {
         double low = minsum.sum + (least + weights->tail) * tops[k];
-        if (low >= best)
+        if (low >= best) {
             break;
+        }
         q.top = tops[k];
         double v = run_weighted(&q);
         if (v < best) {
@@ -167,21 +187,24 @@ enum hv_status hv_partition_weighted(const struct hv_partition *p,
         out->stopped = hv__watch_over(&watch);
         out->bound = fmin(best, low);
     }
-    if (st != HV_OK || isinf(best))
+    if (st != HV_OK || isinf(best)) {
         return st;
+    }
     q.top = best_top;
     run_weighted(&q);
     out->n_stages = p->n_stages;
     out->cut = hv_arena_new(arena, size_t, p->n_stages);
     out->order = hv_arena_new(arena, size_t, p->n_stages);
-    for (size_t s = 0; s < p->n_stages; s++)
+    for (size_t s = 0; s < p->n_stages; s++) {
         out->order[s] = s;
+    }
     trace_weighted(&q, out->cut);
     hv__finish(p, arena, out);
     out->objective = best;
     out->proven = !out->stopped;
-    if (out->proven)
+    if (out->proven) {
         out->bound = best;
+    }
     return HV_OK;
 }
 
@@ -202,8 +225,9 @@ static enum hv_status walk_from(struct walk *w, size_t s, size_t i)
     for (size_t j = s + 1 == S ? L : i + w->p->min_layers; j <= L && st == HV_OK; j++) {
         w->value[s] = hv_partition_value(w->p, s, s, i, j);
         w->cut[s] = j;
-        if (isinf(w->value[s]))
+        if (isinf(w->value[s])) {
             continue;
+        }
         if (s + 1 < S) {
             st = walk_from(w, s + 1, j);
             continue;
@@ -222,8 +246,9 @@ static enum hv_status walk_from(struct walk *w, size_t s, size_t i)
 static double count_partitions(size_t L, size_t S, size_t m)
 {
     double n = 1, free_layers = (double)L - (double)(S * m);
-    for (size_t k = 1; k < S; k++)
+    for (size_t k = 1; k < S; k++) {
         n *= (free_layers + (double)k) / (double)k;
+    }
     return free_layers < 0 ? 0 : n;
 }
 
@@ -233,12 +258,14 @@ enum hv_status hv_partition_combine(const struct hv_partition *p, hv_part_combin
 {
     size_t S = p->n_stages;
     memset(out, 0, sizeof *out);
-    if (p->free_order || p->any_stages || p->tolls)
+    if (p->free_order || p->any_stages || p->tolls) {
         return hv_err_set(err, HV_EINPUT,
                           "this objective needs a fixed order and number of stages, and no tolls");
-    if (count_partitions(p->n_layers, S, p->min_layers) > 20e6)
+    }
+    if (count_partitions(p->n_layers, S, p->min_layers) > 20e6) {
         return hv_err_set(err, HV_ELIMIT,
                           "more than 20 million partitions; use an objective of sums and maxima");
+    }
     struct walk w = {p,
                      combine,
                      ctx,
@@ -252,13 +279,15 @@ enum hv_status hv_partition_combine(const struct hv_partition *p, hv_part_combin
     out->proof = "every partition was judged";
     out->proven = st == HV_OK;
     out->objective = out->bound = HV_UNKNOWN;
-    if (st != HV_OK || isinf(w.best))
+    if (st != HV_OK || isinf(w.best)) {
         return st;
+    }
     out->n_stages = S;
     out->cut = w.best_cut;
     out->order = hv_arena_new(arena, size_t, S);
-    for (size_t s = 0; s < S; s++)
+    for (size_t s = 0; s < S; s++) {
         out->order[s] = s;
+    }
     hv__finish(p, arena, out);
     out->objective = out->bound = w.best;
     return HV_OK;

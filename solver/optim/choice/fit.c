@@ -44,14 +44,17 @@ static double objective(const struct hv_fit *f, const double *x, const double *r
     double sum = 0;
     for (size_t i = 0; i < f->n_residuals; i++) {
         double w = weight(f, i), a = fabs(r[i]);
-        if (w <= 0)
+        if (w <= 0) {
             continue;
-        if (!isfinite(r[i]))
+        }
+        if (!isfinite(r[i])) {
             return (double)INFINITY;
+        }
         sum += w * (f->huber > 0 && a > f->huber ? f->huber * (a - f->huber / 2) : a * a / 2);
     }
-    for (size_t k = 0; f->prior != NULL && k < f->n_params; k++)
+    for (size_t k = 0; f->prior != NULL && k < f->n_params; k++) {
         sum += f->ridge[k] * (x[k] - f->prior[k]) * (x[k] - f->prior[k]) / 2;
+    }
     return sum;
 }
 
@@ -72,11 +75,13 @@ static enum hv_status differentiate(struct work *w, struct hv_err *err)
     for (size_t k = 0; st == HV_OK && k < n; k++) {
         memcpy(w->trial, w->out->x, n * sizeof *w->trial);
         double h = w->out->x[k] + w->step <= f->most[k] ? w->step : -w->step;
-        if (w->out->x[k] + h < f->least[k]) /* fixed, or closer together than a step */
+        if (w->out->x[k] + h < f->least[k]) { /* fixed, or closer together than a step */
             h = 0;
+        }
         w->trial[k] += h;
-        if (h != 0)
+        if (h != 0) {
             st = call(w, w->trial, w->trial_r, err);
+        }
         for (size_t i = 0; st == HV_OK && i < f->n_residuals; i++) {
             double d = h != 0 ? (w->trial_r[i] - w->out->residuals[i]) / h : 0;
             w->out->jacobian[i * n + k] = isfinite(d) ? d : 0;
@@ -94,15 +99,18 @@ static void make_normal(struct work *w)
     memset(w->gradient, 0, n * sizeof *w->gradient);
     for (size_t i = 0; i < f->n_residuals; i++) {
         double r = w->out->residuals[i], wi = weight(f, i), a = fabs(r);
-        if (wi <= 0)
+        if (wi <= 0) {
             continue;
-        if (f->huber > 0 && a > f->huber)
+        }
+        if (f->huber > 0 && a > f->huber) {
             wi *= f->huber / a;
+        }
         const double *j = &w->out->jacobian[i * n];
         for (size_t p = 0; p < n; p++) {
             w->gradient[p] += wi * j[p] * r;
-            for (size_t q = 0; q <= p; q++)
+            for (size_t q = 0; q <= p; q++) {
                 w->normal[p * n + q] += wi * j[p] * j[q];
+            }
         }
     }
     for (size_t k = 0; f->prior != NULL && k < n; k++) {
@@ -142,22 +150,26 @@ static bool solve_normal(struct work *w)
     for (size_t p = 0; p < n; p++) {
         for (size_t q = 0; q <= p; q++) {
             double s = a[p * n + q];
-            for (size_t k = 0; k < q; k++)
+            for (size_t k = 0; k < q; k++) {
                 s -= a[p * n + k] * a[q * n + k];
-            if (p == q && !(s > 0))
+            }
+            if (p == q && !(s > 0)) {
                 return false;
+            }
             a[p * n + q] = p == q ? sqrt(s) : s / a[q * n + q];
         }
     }
     for (size_t p = 0; p < n; p++) {
         d[p] = -w->gradient[p];
-        for (size_t k = 0; k < p; k++)
+        for (size_t k = 0; k < p; k++) {
             d[p] -= a[p * n + k] * d[k];
+        }
         d[p] /= a[p * n + p];
     }
     for (size_t p = n; p-- > 0;) {
-        for (size_t k = p + 1; k < n; k++)
+        for (size_t k = p + 1; k < n; k++) {
             d[p] -= a[k * n + p] * d[k];
+        }
         d[p] /= a[p * n + p];
     }
     return true;
@@ -168,14 +180,17 @@ static void carry_jacobian(struct work *w, const double *old_r)
 {
     size_t n = w->f->n_params;
     double length = 0;
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         length += w->direction[k] * w->direction[k];
+    }
     for (size_t i = 0; length > 0 && i < w->f->n_residuals; i++) {
         double *j = &w->out->jacobian[i * n], gap = w->out->residuals[i] - old_r[i];
-        for (size_t k = 0; k < n; k++)
+        for (size_t k = 0; k < n; k++) {
             gap -= j[k] * w->direction[k];
-        for (size_t k = 0; isfinite(gap) && k < n; k++)
+        }
+        for (size_t k = 0; isfinite(gap) && k < n; k++) {
             j[k] += gap * w->direction[k] / length;
+        }
     }
     w->fresh = false;
 }
@@ -197,8 +212,9 @@ static enum hv_status try_step(struct work *w, double *gain, struct hv_err *err)
         w->direction[k] = w->trial[k] - w->out->x[k];
     }
     enum hv_status st = call(w, w->trial, w->trial_r, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     double value = objective(f, w->trial, w->trial_r);
     if (value < w->out->objective) {
         *gain = w->out->objective - value;
@@ -225,22 +241,26 @@ static enum hv_status iterate(struct work *w, struct hv_err *err)
     for (int i = 0; i < w->f->max_steps; i++) {
         double gain, before = w->out->objective;
         st = try_step(w, &gain, err);
-        if (st != HV_OK || before == 0)
+        if (st != HV_OK || before == 0) {
             return st;
+        }
         refused = gain > 0 ? 0 : refused + 1;
         bool stalled = refused >= 3 || (gain > 0 && gain <= w->tolerance * before);
-        if (!stalled && w->damping < DAMPING_MOST)
+        if (!stalled && w->damping < DAMPING_MOST) {
             continue;
+        }
         if (w->fresh || w->jacobians_left <= 0) {
-            if (gain > 0 || refused >= 8 || w->damping >= DAMPING_MOST || w->jacobians_left <= 0)
+            if (gain > 0 || refused >= 8 || w->damping >= DAMPING_MOST || w->jacobians_left <= 0) {
                 return HV_OK;
+            }
             continue;
         }
         w->damping = fmin(w->damping, DAMPING_START);
         refused = 0;
         st = differentiate(w, err);
-        if (st != HV_OK)
+        if (st != HV_OK) {
             return st;
+        }
     }
     return HV_OK;
 }
@@ -258,18 +278,22 @@ enum hv_status hv_fit_solve(const struct hv_fit *f, struct hv_fit_result *out, s
     w.trial = hv_arena_new(&w.arena, double, n + 1);
     w.trial_r = hv_arena_new(&w.arena, double, m + 1);
     out->n_calls = 0;
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         out->x[k] = clip(f->start[k], f->least[k], f->most[k]);
+    }
     enum hv_status st = call(&w, out->x, out->residuals, err);
     if (st == HV_OK) {
         out->objective = out->objective_at_start = objective(f, out->x, out->residuals);
-        if (!isfinite(out->objective))
+        if (!isfinite(out->objective)) {
             st = hv_err_set(err, HV_ENO, "a residual is not a number at the start of the fit");
+        }
     }
-    if (st == HV_OK && !out->known_jacobian)
+    if (st == HV_OK && !out->known_jacobian) {
         st = differentiate(&w, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = iterate(&w, err);
+    }
     hv_arena_free(&w.arena);
     return st;
 }

@@ -43,10 +43,12 @@ struct search {
 static int by_weight(const void *pa, const void *pb)
 {
     const struct pair *a = pa, *b = pb;
-    if (a->weight != b->weight)
+    if (a->weight != b->weight) {
         return a->weight < b->weight ? -1 : 1;
-    if (a->value != b->value)
+    }
+    if (a->value != b->value) {
         return a->value > b->value ? -1 : 1;
+    }
     return (a->node > b->node) - (a->node < b->node);
 }
 
@@ -54,10 +56,12 @@ static int by_slope(const void *pa, const void *pb)
 {
     const struct gain *a = pa, *b = pb;
     double x = a->value * b->weight, y = b->value * a->weight;
-    if (x != y)
+    if (x != y) {
         return x > y ? -1 : 1;
-    if (a->group != b->group)
+    }
+    if (a->group != b->group) {
         return a->group < b->group ? -1 : 1;
+    }
     return (a->option > b->option) - (a->option < b->option);
 }
 
@@ -66,9 +70,11 @@ static size_t undominated(struct pair *p, size_t n)
 {
     size_t kept = 0;
     qsort(p, n, sizeof *p, by_weight);
-    for (size_t i = 0; i < n; i++)
-        if (kept == 0 || p[i].value > p[kept - 1].value)
+    for (size_t i = 0; i < n; i++) {
+        if (kept == 0 || p[i].value > p[kept - 1].value) {
             p[kept++] = p[i];
+        }
+    }
     return kept;
 }
 
@@ -85,16 +91,18 @@ static struct pair hull_of(struct search *q, size_t g, struct pair *scratch)
         while (top >= 2) {
             const struct pair *a = &scratch[top - 2], *b = &scratch[top - 1], *c = &scratch[i];
             if ((b->value - a->value) * (c->weight - a->weight) >
-                (c->value - a->value) * (b->weight - a->weight))
+                (c->value - a->value) * (b->weight - a->weight)) {
                 break;
+            }
             top--;
         }
         scratch[top++] = scratch[i];
     }
-    for (size_t i = 1; i < top; i++)
+    for (size_t i = 1; i < top; i++) {
         q->gains[q->n_gains++] =
             (struct gain){scratch[i].weight - scratch[i - 1].weight,
                           scratch[i].value - scratch[i - 1].value, g, scratch[i].node};
+    }
     return scratch[0];
 }
 
@@ -111,8 +119,9 @@ static void prepare(struct search *q, struct hv_arena *arena, size_t *lightest)
         q->base_weight[g] = q->base_weight[g + 1] + p.weight;
         q->base_value[g] = q->base_value[g + 1] + p.value;
     }
-    if (q->n_gains)
+    if (q->n_gains) {
         qsort(q->gains, q->n_gains, sizeof *q->gains, by_slope);
+    }
 }
 
 /* Hull steps in order of worth while they fit: a first answer. */
@@ -149,18 +158,21 @@ static void prune(struct search *q, size_t g)
         double room = q->capacity - p.weight;
         while (i > 0 && full_weight > room) {
             const struct gain *s = &q->gains[i - 1];
-            if (s->group >= g && full_weight - s->weight <= room)
+            if (s->group >= g && full_weight - s->weight <= room) {
                 break;
+            }
             i--;
             full_weight -= s->group >= g ? s->weight : 0;
             full_value -= s->group >= g ? s->value : 0;
         }
         double end = p.value + full_value, over = full_weight - room;
-        if (over > 0 && i > 0)
+        if (over > 0 && i > 0) {
             end -= q->gains[i - 1].value * (over / q->gains[i - 1].weight);
+        }
         if (end >= q->best - 1e-12 * fabs(q->best) &&
-            p.weight + q->base_weight[g] <= q->capacity * (1 + 1e-12))
+            p.weight + q->base_weight[g] <= q->capacity * (1 + 1e-12)) {
             q->next.items[kept++] = p;
+        }
     }
     q->next.n = kept;
 }
@@ -170,32 +182,38 @@ static void thin(struct search *q, size_t g)
 {
     size_t step = q->next.n / (MAX_PAIRS / 2) + 1, kept = 0;
     double rest = q->base_value[g];
-    for (size_t i = 0; i < q->n_gains; i++)
+    for (size_t i = 0; i < q->n_gains; i++) {
         rest += q->gains[i].group >= g ? q->gains[i].value : 0;
-    for (size_t k = 0; k < q->next.n; k++)
-        if (k % step == 0)
+    }
+    for (size_t k = 0; k < q->next.n; k++) {
+        if (k % step == 0) {
             q->next.items[kept++] = q->next.items[k];
-        else
+        } else {
             q->dropped = fmax(q->dropped, q->next.items[k].value + rest);
+        }
+    }
     q->next.n = kept;
 }
 
 static void add_group(struct search *q, size_t g)
 {
     q->next.n = 0;
-    for (size_t k = 0; k < q->now.n; k++)
+    for (size_t k = 0; k < q->now.n; k++) {
         for (size_t i = q->first[g]; i < q->first[g + 1]; i++) {
             double weight = q->now.items[k].weight + q->options[i].weight;
-            if (weight + q->base_weight[g + 1] > q->capacity * (1 + 1e-12))
+            if (weight + q->base_weight[g + 1] > q->capacity * (1 + 1e-12)) {
                 continue;
+            }
             struct pair p = {weight, q->now.items[k].value + q->options[i].value,
                              k * (q->first[g + 1] - q->first[g]) + (i - q->first[g])};
             hv_vec_push(&q->next, p);
         }
+    }
     q->next.n = q->next.n ? undominated(q->next.items, q->next.n) : 0;
     prune(q, g + 1);
-    if (q->next.n > MAX_PAIRS)
+    if (q->next.n > MAX_PAIRS) {
         thin(q, g + 1);
+    }
     size_t n = q->first[g + 1] - q->first[g];
     for (size_t k = 0; k < q->next.n; k++) { /* only survivors get a place in the history */
         struct pair *p = &q->next.items[k];
@@ -204,28 +222,34 @@ static void add_group(struct search *q, size_t g)
         p->node = q->nodes.n - 1;
     }
     q->now.n = 0;
-    for (size_t k = 0; k < q->next.n; k++)
+    for (size_t k = 0; k < q->next.n; k++) {
         hv_vec_push(&q->now, q->next.items[k]);
+    }
 }
 
 static enum hv_status check(const struct hv_knapsack_option *options, const size_t *first,
                             size_t n_groups, double capacity, struct hv_err *err)
 {
-    if (isnan(capacity))
+    if (isnan(capacity)) {
         return hv_err_set(err, HV_EINPUT, "expected a capacity, found NaN");
-    if (n_groups && first[n_groups] > HV_KNAPSACK_MAX_OPTIONS)
+    }
+    if (n_groups && first[n_groups] > HV_KNAPSACK_MAX_OPTIONS) {
         return hv_err_set(err, HV_ELIMIT, "a knapsack may have at most %zu options",
                           HV_KNAPSACK_MAX_OPTIONS);
+    }
     for (size_t g = 0; g < n_groups; g++) {
-        if (first[g + 1] <= first[g])
+        if (first[g + 1] <= first[g]) {
             return hv_err_set(err, HV_EINPUT, "group %zu: expected at least one option", g + 1);
-        for (size_t i = first[g]; i < first[g + 1]; i++)
+        }
+        for (size_t i = first[g]; i < first[g + 1]; i++) {
             if (!isfinite(options[i].value) || !isfinite(options[i].weight) ||
-                options[i].weight < 0)
+                options[i].weight < 0) {
                 return hv_err_set(err, HV_EINPUT,
                                   "group %zu, option %zu: expected a finite value and a weight "
                                   "that is not negative",
                                   g + 1, i - first[g] + 1);
+            }
+        }
     }
     return HV_OK;
 }
@@ -234,8 +258,9 @@ static void finish(const struct search *q, struct hv_knapsack_result *out)
 {
     if (q->now.n && q->now.items[q->now.n - 1].value >= q->best) { /* the last is worth most */
         size_t node = q->now.items[q->now.n - 1].node;
-        for (size_t g = q->n_groups; g-- > 0; node = q->nodes.items[node].parent)
+        for (size_t g = q->n_groups; g-- > 0; node = q->nodes.items[node].parent) {
             out->choice[g] = q->nodes.items[node].option;
+        }
     }
     for (size_t g = 0; g < q->n_groups; g++) {
         out->value += q->options[q->first[g] + out->choice[g]].value;
@@ -258,12 +283,14 @@ enum hv_status hv_knapsack_solve(const struct hv_knapsack_option *options, const
     memset(out, 0, sizeof *out);
     out->method = "pareto-lists";
     enum hv_status st = check(options, first, n_groups, capacity, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     out->choice = hv_arena_new(arena, size_t, n_groups);
     size_t *lightest = hv_arena_new(arena, size_t, n_groups);
-    if (n_groups)
+    if (n_groups) {
         prepare(&q, arena, lightest);
+    }
     double least = n_groups ? q.base_weight[0] : 0;
     if (least > capacity) {
         out->value = out->weight = out->bound = HV_UNKNOWN;
@@ -274,8 +301,9 @@ enum hv_status hv_knapsack_solve(const struct hv_knapsack_option *options, const
     if (n_groups) {
         q.best = greedy(&q, lightest, out->choice);
         hv_vec_push(&q.now, (struct pair){0, 0, SIZE_MAX});
-        for (size_t g = 0; g < n_groups; g++)
+        for (size_t g = 0; g < n_groups; g++) {
             add_group(&q, g);
+        }
     }
     finish(&q, out);
     hv_vec_free(&q.now);

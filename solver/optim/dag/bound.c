@@ -28,13 +28,15 @@ void hv__dag_relief(const double *accel, const double *cpu, const size_t *n_cpu_
     *r = (struct hv__dag_relief){.accel = hv_arena_new(a, double, n + 1),
                                  .cpu = hv_arena_new(a, double, n + 1)};
     for (size_t k = 0; k < n; k++) {
-        if (n_cpu_only[k])
+        if (n_cpu_only[k]) {
             r->must_cpu += cpu[k];
-        else if (accel[k] > 0)
+        } else if (accel[k] > 0) {
             parts[r->n++] = (struct part){accel[k] / cpu[k], accel[k], cpu[k]};
+        }
     }
-    if (r->n)
+    if (r->n) {
         qsort(parts, r->n, sizeof *parts, by_relief);
+    }
     for (size_t k = 0; k < r->n; k++) {
         r->accel[k + 1] = r->accel[k] + parts[k].accel;
         r->cpu[k + 1] = r->cpu[k] + parts[k].cpu;
@@ -44,19 +46,22 @@ void hv__dag_relief(const double *accel, const double *cpu, const size_t *n_cpu_
 double hv__dag_offload(const struct hv__dag_relief *r, double room)
 {
     size_t lo = 0, hi = r->n + 1; /* cpu[lo] ≤ room < cpu[hi] */
-    if (!(room >= 0))
+    if (!(room >= 0)) {
         return 0;
+    }
     while (hi - lo > 1) {
         size_t mid = lo + (hi - lo) / 2;
-        if (r->cpu[mid] <= room)
+        if (r->cpu[mid] <= room) {
             lo = mid;
-        else
+        } else {
             hi = mid;
+        }
     }
     double most = r->accel[lo];
-    if (lo < r->n)
+    if (lo < r->n) {
         most +=
             (r->accel[lo + 1] - r->accel[lo]) * (room - r->cpu[lo]) / (r->cpu[lo + 1] - r->cpu[lo]);
+    }
     return most;
 }
 
@@ -66,10 +71,11 @@ double hv__dag_even_bound(const struct hv__dag_relief *r, const struct hv_dag *g
     double n_accel = (double)g->n_accelerators, n_cpu = (double)g->n_cpus;
     for (int k = 0; k < STEPS; k++) {
         double t = 0.5 * (low + high), room = n_cpu * t - r->must_cpu;
-        if (room >= 0 && whole - hv__dag_offload(r, room) <= n_accel * t)
+        if (room >= 0 && whole - hv__dag_offload(r, room) <= n_accel * t) {
             high = t;
-        else
+        } else {
             low = t;
+        }
     }
     return low * (1 - 1e-12);
 }
@@ -84,11 +90,12 @@ static size_t heaviest(const struct hv_dag *g, struct hv_arena *a, double *bytes
         of[g->nodes[v].color] += g->nodes[v].bytes;
         *sum += g->nodes[v].bytes;
     }
-    for (size_t v = 0; v < g->n_nodes; v++)
+    for (size_t v = 0; v < g->n_nodes; v++) {
         if (of[g->nodes[v].color] > *bytes) {
             *bytes = of[g->nodes[v].color];
             at = v;
         }
+    }
     return at;
 }
 
@@ -96,24 +103,29 @@ const char *hv__dag_why_infeasible(const struct hv_dag *g, struct hv_arena *aren
 {
     char need[HV_FMT_CAP], have[HV_FMT_CAP], lack[HV_FMT_CAP];
     double bytes, sum, room = (double)g->n_accelerators * g->memory;
-    if (g->n_cpus > 0)
+    if (g->n_cpus > 0) {
         return NULL; /* CPUs take everything */
-    for (size_t v = 0; v < g->n_nodes; v++)
-        if (g->nodes[v].cpu_only)
+    }
+    for (size_t v = 0; v < g->n_nodes; v++) {
+        if (g->nodes[v].cpu_only) {
             return hv_arena_printf(arena, "node %zu runs on CPUs only, and there is none", v + 1);
+        }
+    }
     size_t v = heaviest(g, arena, &bytes, &sum);
-    if (bytes > g->memory * (1 + 1e-12))
+    if (bytes > g->memory * (1 + 1e-12)) {
         return hv_arena_printf(
             arena,
             "node %zu and its class need %s of memory, an accelerator holds %s: %s too little",
             v + 1, hv_fmt_bytes(need, sizeof need, bytes),
             hv_fmt_bytes(have, sizeof have, g->memory),
             hv_fmt_bytes(lack, sizeof lack, bytes - g->memory));
-    if (sum > room * (1 + 1e-12))
+    }
+    if (sum > room * (1 + 1e-12)) {
         return hv_arena_printf(
             arena, "all nodes need %s of memory, %zu accelerators hold %s: %s too little",
             hv_fmt_bytes(need, sizeof need, sum), g->n_accelerators,
             hv_fmt_bytes(have, sizeof have, room), hv_fmt_bytes(lack, sizeof lack, sum - room));
+    }
     return NULL;
 }
 

@@ -82,8 +82,9 @@ struct program {
 
 static void touch_star(struct program *p, size_t v, uint32_t by)
 {
-    if (p->total[v] == 0)
+    if (p->total[v] == 0) {
         return;
+    }
     bool was = p->inside[v] > 0 && p->inside[v] < p->total[v];
     p->inside[v] += by;
     bool is = p->inside[v] > 0 && p->inside[v] < p->total[v];
@@ -104,8 +105,9 @@ static void move_group(struct program *p, size_t group, uint32_t by)
     for (size_t m = q->member_at[group]; m < q->member_at[group + 1]; m++) {
         size_t v = q->member[m];
         touch_star(p, v, by);
-        for (size_t e = p->x->in_at[v]; e < p->x->in_at[v + 1]; e++)
+        for (size_t e = p->x->in_at[v]; e < p->x->in_at[v + 1]; e++) {
             touch_star(p, p->x->in[e], by);
+        }
     }
 }
 
@@ -146,11 +148,14 @@ static void begin_listing(struct program *p)
     p->total = hv_arena_new(&p->arena, uint32_t, n);
     p->split = hv_arena_new(&p->arena, uint32_t, n);
     p->place = hv_arena_new(&p->arena, uint32_t, n);
-    for (size_t v = 0; v < n; v++)
-        if (x->cost[v] > 0)
+    for (size_t v = 0; v < n; v++) {
+        if (x->cost[v] > 0) {
             p->total[v] = (uint32_t)(1 + x->out_at[v + 1] - x->out_at[v]);
-    for (size_t k = 0; k < p->q->next_at[p->q->n]; k++)
+        }
+    }
+    for (size_t k = 0; k < p->q->next_at[p->q->n]; k++) {
         p->waits[p->q->next[k]]++;
+    }
 }
 
 /* Takes the group of the frame's set out again. */
@@ -159,10 +164,12 @@ static void step_back(struct program *p, const struct frame *f)
     const struct hv__dag_groups *q = p->q;
     size_t c = p->nodes.items[f->set].last;
     p->nodes.items[f->set].after = (uint32_t)p->sets.n;
-    if (f->set == 0)
+    if (f->set == 0) {
         return;
-    for (size_t k = q->next_at[c]; k < q->next_at[c + 1]; k++)
+    }
+    for (size_t k = q->next_at[c]; k < q->next_at[c + 1]; k++) {
         p->waits[q->next[k]]++;
+    }
     move_group(p, c, UINT32_MAX);
 }
 
@@ -186,9 +193,11 @@ static bool list_sets(struct program *p)
     struct ready ready = {0};
     HV_VEC(struct frame) frames = {0};
     bool fits = true;
-    for (size_t c = 0; c < q->n; c++)
-        if (p->waits[c] == 0)
+    for (size_t c = 0; c < q->n; c++) {
+        if (p->waits[c] == 0) {
             hv_vec_push(&ready, c);
+        }
+    }
     hv_vec_push(&frames, (struct frame){0, ready.n, 0, 0});
     keep_set(p, 0, 0);
     while (frames.n && fits) {
@@ -200,11 +209,14 @@ static bool list_sets(struct program *p)
             continue;
         }
         size_t c = ready.items[f->next++], begin = ready.n, last = f->end, parent = f->set;
-        for (size_t k = f->next; k < last; k++)
+        for (size_t k = f->next; k < last; k++) {
             hv_vec_push(&ready, ready.items[k]);
-        for (size_t k = q->next_at[c]; k < q->next_at[c + 1]; k++)
-            if (--p->waits[q->next[k]] == 0)
+        }
+        for (size_t k = q->next_at[c]; k < q->next_at[c + 1]; k++) {
+            if (--p->waits[q->next[k]] == 0) {
                 insert_ready(&ready, begin, q->next[k]);
+            }
+        }
         move_group(p, c, 1);
         hv_vec_push(&frames, (struct frame){begin, ready.n, begin, p->sets.n});
         keep_set(p, parent, c);
@@ -227,10 +239,12 @@ struct rank {
 static int by_size(const void *pa, const void *pb)
 {
     const struct rank *a = pa, *b = pb;
-    if (a->accel != b->accel)
+    if (a->accel != b->accel) {
         return a->accel < b->accel ? -1 : 1;
-    if (a->n_groups != b->n_groups)
+    }
+    if (a->n_groups != b->n_groups) {
         return a->n_groups < b->n_groups ? -1 : 1;
+    }
     return (a->set > b->set) - (a->set < b->set);
 }
 
@@ -239,11 +253,13 @@ static void sort_sets(struct program *p)
     size_t n = p->sets.n;
     struct rank *r = hv_arena_new(&p->arena, struct rank, n);
     p->order = hv_arena_new(&p->arena, uint32_t, n);
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         r[k] = (struct rank){p->sets.items[k].accel, p->sets.items[k].n_groups, (uint32_t)k};
+    }
     qsort(r, n, sizeof *r, by_size);
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         p->order[k] = r[k].set;
+    }
     p->full = p->order[n - 1];
 }
 
@@ -264,8 +280,9 @@ static double transfers(const struct program *p, const struct set *i, const stru
     const struct cut *c = p->cuts.items + j->first_cut;
     for (size_t k = 0; k < j->n_cuts; k++) {
         uint32_t kept = p->mark_kept[c[k].star];
-        if (kept) /* cut by both: paid once, or not at all when nothing of it lies between */
+        if (kept) { /* cut by both: paid once, or not at all when nothing of it lies between */
             cost -= (kept == c[k].inside ? 2 : 1) * p->x->cost[c[k].star];
+        }
     }
     return cost;
 }
@@ -282,12 +299,15 @@ static void mark_cuts(struct program *p, const struct set *s, bool on)
 static void mark_groups(struct program *p, size_t at)
 {
     size_t n = p->q->n;
-    for (size_t c = 0; c <= n; c++)
+    for (size_t c = 0; c <= n; c++) {
         p->has[c] = (uint32_t)n;
-    for (size_t k = at; k != 0; k = p->sets.items[k].parent)
+    }
+    for (size_t k = at; k != 0; k = p->sets.items[k].parent) {
         p->has[p->nodes.items[k].last] = p->nodes.items[k].last;
-    for (size_t c = n; c-- > 0;)
+    }
+    for (size_t c = n; c-- > 0;) {
         p->has[c] = p->has[c] == n ? p->has[c + 1] : p->has[c];
+    }
 }
 
 /* States of a set that can lead to something below the limit; returns how many. */
@@ -298,10 +318,12 @@ static size_t live_states(const struct program *p, size_t at, size_t *live)
     for (size_t t = 0; t < p->n_states; t++) {
         bool beaten =
             value[t] >= p->limit || p->sets.items[at].accel < least_accel(p, t / per, t % per);
-        for (size_t k = 0; k < n && !beaten; k++) /* another has used no more of either */
+        for (size_t k = 0; k < n && !beaten; k++) { /* another has used no more of either */
             beaten = live[k] % per <= t % per && value[live[k]] <= value[t];
-        if (!beaten)
+        }
+        if (!beaten) {
             live[n++] = t;
+        }
     }
     return n;
 }
@@ -309,8 +331,9 @@ static size_t live_states(const struct program *p, size_t at, size_t *live)
 static void offer(struct program *p, size_t from, size_t to, size_t state, double value, bool cpu)
 {
     size_t cell = to * p->n_states + state;
-    if (value >= p->value[cell])
+    if (value >= p->value[cell]) {
         return;
+    }
     p->value[cell] = value;
     p->from[cell] = (uint32_t)from;
     p->on_cpu[cell] = cpu;
@@ -324,10 +347,12 @@ static double least_after(const struct program *p, const size_t *live, size_t n_
     double least = HUGE_VAL;
     for (size_t k = 0; k < n_live; k++) {
         size_t a = live[k] / per, c = live[k] % per;
-        if (a < g->n_accelerators)
+        if (a < g->n_accelerators) {
             least = fmin(least, least_accel(p, a + 1, c));
-        if (c < g->n_cpus)
+        }
+        if (c < g->n_cpus) {
             least = fmin(least, least_accel(p, a, c + 1));
+        }
     }
     return least;
 }
@@ -357,11 +382,13 @@ static void add_device(struct program *p, size_t at, size_t to, const size_t *li
             accel += priced ? 0 : transfers(p, i, j);
             priced = true;
             fits = accel < p->limit;
-            if (fits)
+            if (fits) {
                 offer(p, at, to, t + per, fmax(value[t], accel), false);
+            }
         }
-        if (t % per < g->n_cpus && cpu < p->limit)
+        if (t % per < g->n_cpus && cpu < p->limit) {
             offer(p, at, to, t + 1, fmax(value[t], cpu), true);
+        }
     }
 }
 
@@ -381,8 +408,9 @@ static void extend(struct program *p, size_t at, const size_t *live, size_t n_li
             to = n->after; /* all of them lack a group, or hold too much */
             continue;
         }
-        if (p->has[n->last + 1] == none && n->accel >= least && to != at)
+        if (p->has[n->last + 1] == none && n->accel >= least && to != at) {
             add_device(p, at, to, live, n_live);
+        }
         to++;
     }
 }
@@ -390,24 +418,29 @@ static void extend(struct program *p, size_t at, const size_t *live, size_t n_li
 static void run(struct program *p, double bound)
 {
     size_t *live = hv_arena_new(&p->arena, size_t, p->n_states);
-    for (size_t k = 0; k < p->sets.n * p->n_states; k++)
+    for (size_t k = 0; k < p->sets.n * p->n_states; k++) {
         p->value[k] = HUGE_VAL;
+    }
     p->value[0] = 0;
 
     for (size_t k = 0; k + 1 < p->sets.n; k++) {
         size_t at = p->order[k], n = live_states(p, at, live);
-        if (n == 0)
+        if (n == 0) {
             continue;
+        }
         mark_groups(p, at);
         mark_cuts(p, &p->sets.items[at], true);
         extend(p, at, live, n);
         mark_cuts(p, &p->sets.items[at], false);
-        if (p->n_pairs > MAX_PAIRS)
+        if (p->n_pairs > MAX_PAIRS) {
             return;
-        if (hv__watch_due(p->watch))
+        }
+        if (hv__watch_due(p->watch)) {
             hv__watch_tell(p->watch, p->limit, bound);
-        if (hv__watch_over(p->watch))
+        }
+        if (hv__watch_over(p->watch)) {
             return;
+        }
     }
 }
 
@@ -420,8 +453,9 @@ static void trace(const struct program *p, size_t state, size_t *device)
         size_t d = p->on_cpu[cell] ? p->x->g->n_accelerators + state % per - 1 : state / per - 1;
         for (size_t k = at; k != 0; k = p->sets.items[k].parent) { /* later devices overwrite */
             size_t c = p->nodes.items[k].last;
-            for (size_t m = p->q->member_at[c]; m < p->q->member_at[c + 1]; m++)
+            for (size_t m = p->q->member_at[c]; m < p->q->member_at[c + 1]; m++) {
                 device[p->q->member[m]] = d;
+            }
         }
         state -= p->on_cpu[cell] ? 1 : per;
         at = p->from[cell];
@@ -432,8 +466,9 @@ static void trace(const struct program *p, size_t state, size_t *device)
 static double most_load(const struct hv__dag_index *x)
 {
     double sum = 1;
-    for (size_t v = 0; v < x->g->n_nodes; v++)
+    for (size_t v = 0; v < x->g->n_nodes; v++) {
         sum += x->g->nodes[v].accel + x->g->nodes[v].cpu + x->cost[v];
+    }
     return 2 * sum;
 }
 
@@ -456,12 +491,14 @@ static size_t run_below(struct program *p, double limit, double bound)
 {
     size_t found = 0;
     p->limit = limit * (1 - 1e-12);
-    for (size_t c = 0; c <= p->x->g->n_cpus; c++)
+    for (size_t c = 0; c <= p->x->g->n_cpus; c++) {
         p->offload[c] = hv__dag_offload(&p->relief, (double)c * p->limit);
+    }
     run(p, bound);
     const double *value = p->value + p->full * p->n_states;
-    for (size_t t = 1; t < p->n_states; t++)
+    for (size_t t = 1; t < p->n_states; t++) {
         found = value[t] < value[found] ? t : found;
+    }
     return value[found] < p->limit ? found : 0;
 }
 
@@ -470,22 +507,25 @@ static bool solve(struct program *p, double *best, size_t *device)
 {
     const struct hv_dag *g = p->x->g;
     p->n_states = (g->n_accelerators + 1) * (g->n_cpus + 1);
-    if (p->sets.n > MAX_CELLS / p->n_states)
+    if (p->sets.n > MAX_CELLS / p->n_states) {
         return false;
+    }
     begin_program(p);
     double bound = hv__dag_even_bound(&p->relief, g), top = fmin(*best, most_load(p->x));
     for (double width = 0.03;; width *= 3) {
         bool last = !(bound * (1 + 3 * width) < top);
         double limit = last ? top : bound * (1 + width);
         size_t found = run_below(p, limit, bound);
-        if (p->n_pairs > MAX_PAIRS || p->watch->stopped)
+        if (p->n_pairs > MAX_PAIRS || p->watch->stopped) {
             return false;
+        }
         if (found) {
             *best = p->value[p->full * p->n_states + found];
             trace(p, found, device);
         }
-        if (found || last)
+        if (found || last) {
             return true;
+        }
     }
 }
 

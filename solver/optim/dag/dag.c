@@ -33,14 +33,16 @@ void hv__dag_index(const struct hv_dag *g, struct hv_arena *a, struct hv__dag_in
         x->in_at[v + 2] += x->in_at[v + 1];
         x->member_at[g->nodes[v].color + 2]++;
     }
-    for (size_t c = 0; c < d; c++)
+    for (size_t c = 0; c < d; c++) {
         x->member_at[c + 2] += x->member_at[c + 1];
+    }
     for (size_t e = 0; e < g->n_edges; e++) {
         x->out[x->out_at[g->edges[e].from + 1]++] = g->edges[e].to;
         x->in[x->in_at[g->edges[e].to + 1]++] = g->edges[e].from;
     }
-    for (size_t v = 0; v < n; v++)
+    for (size_t v = 0; v < n; v++) {
         x->member[x->member_at[g->nodes[v].color + 1]++] = v;
+    }
 }
 
 /* Loads from compute alone; false when a class is torn, a kind is wrong or memory runs out. */
@@ -48,22 +50,27 @@ bool hv__dag_nodes_fit(const struct hv_dag *g, const size_t *device, double *loa
                        size_t *class_device)
 {
     size_t n_devices = g->n_accelerators + g->n_cpus;
-    for (size_t c = 0; c < g->n_classes; c++)
+    for (size_t c = 0; c < g->n_classes; c++) {
         class_device[c] = SIZE_MAX;
+    }
     for (size_t v = 0; v < g->n_nodes; v++) {
         const struct hv_dag_node *x = &g->nodes[v];
         bool accel = device[v] < g->n_accelerators;
-        if (device[v] >= n_devices || (accel && x->cpu_only))
+        if (device[v] >= n_devices || (accel && x->cpu_only)) {
             return false;
-        if (class_device[x->color] != SIZE_MAX && class_device[x->color] != device[v])
+        }
+        if (class_device[x->color] != SIZE_MAX && class_device[x->color] != device[v]) {
             return false;
+        }
         class_device[x->color] = device[v];
         load[device[v]] += accel ? x->accel : x->cpu;
         bytes[device[v]] += accel ? x->bytes : 0;
     }
-    for (size_t d = 0; d < n_devices; d++)
-        if (bytes[d] > g->memory * (1 + 1e-12))
+    for (size_t d = 0; d < n_devices; d++) {
+        if (bytes[d] > g->memory * (1 + 1e-12)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -73,24 +80,29 @@ double hv_dag_judge(const struct hv_dag *g, const size_t *device, double *load)
     struct hv__dag_index x;
     size_t n_devices = g->n_accelerators + g->n_cpus;
     double worst = 0;
-    for (size_t d = 0; d < n_devices; d++)
+    for (size_t d = 0; d < n_devices; d++) {
         load[d] = 0;
+    }
     bool ok = hv__dag_nodes_fit(g, device, load, hv_arena_new(&a, double, n_devices),
                                 hv_arena_new(&a, size_t, g->n_classes));
     size_t *seen = hv_arena_new(&a, size_t, n_devices);
     hv__dag_index(g, &a, &x);
-    for (size_t v = 0; ok && v < g->n_nodes; v++)
+    for (size_t v = 0; ok && v < g->n_nodes; v++) {
         for (size_t e = x.out_at[v]; e < x.out_at[v + 1]; e++) {
             size_t at = device[v], to = device[x.out[e]];
-            if (to == at || seen[to] == v + 1)
+            if (to == at || seen[to] == v + 1) {
                 continue;
-            if (seen[at] != v + 1) /* sent once, however many take it */
+            }
+            if (seen[at] != v + 1) { /* sent once, however many take it */
                 load[at] += at < g->n_accelerators ? x.cost[v] : 0;
+            }
             load[to] += to < g->n_accelerators ? x.cost[v] : 0;
             seen[at] = seen[to] = v + 1;
         }
-    for (size_t d = 0; d < n_devices; d++)
+    }
+    for (size_t d = 0; d < n_devices; d++) {
         worst = fmax(worst, load[d]);
+    }
     hv_arena_free(&a);
     return ok ? worst : HUGE_VAL;
 }
@@ -114,33 +126,39 @@ static void grow_node(struct run *r, size_t v)
     r->cpu += node->cpu;
     r->bytes += node->bytes;
     r->cpu_only = r->cpu_only || node->cpu_only;
-    if (r->fed_mark[v] == r->mark && r->fed[v] > 0)
+    if (r->fed_mark[v] == r->mark && r->fed[v] > 0) {
         r->transfer -= x->cost[v]; /* was fetched from outside until now */
+    }
     r->left[v] = 0;
-    for (size_t e = x->out_at[v]; e < x->out_at[v + 1]; e++)
+    for (size_t e = x->out_at[v]; e < x->out_at[v + 1]; e++) {
         r->left[v] += r->inside[x->out[e]] != r->mark;
-    if (r->left[v] > 0)
+    }
+    if (r->left[v] > 0) {
         r->transfer += x->cost[v];
+    }
     for (size_t e = x->in_at[v]; e < x->in_at[v + 1]; e++) {
         size_t u = x->in[e];
         if (r->inside[u] == r->mark) {
-            if (u != v && --r->left[u] == 0)
+            if (u != v && --r->left[u] == 0) {
                 r->transfer -= x->cost[u];
+            }
             continue;
         }
         if (r->fed_mark[u] != r->mark) {
             r->fed_mark[u] = r->mark;
             r->fed[u] = 0;
         }
-        if (r->fed[u]++ == 0)
+        if (r->fed[u]++ == 0) {
             r->transfer += x->cost[u];
+        }
     }
 }
 
 static void grow_group(struct run *r, const struct hv__dag_groups *q, size_t c)
 {
-    for (size_t m = q->member_at[c]; m < q->member_at[c + 1]; m++)
+    for (size_t m = q->member_at[c]; m < q->member_at[c + 1]; m++) {
         grow_node(r, q->member[m]);
+    }
 }
 
 /* Tables of the contiguous program: best[state · (n + 1) + j], state = (accelerators, cpus) used.
@@ -157,8 +175,9 @@ static void offer(struct split *q, size_t from_state, size_t to_state, size_t i,
 {
     double before = q->best[from_state * (q->n + 1) + i], v = before > value ? before : value;
     size_t cell = to_state * (q->n + 1) + j;
-    if (v >= q->best[cell])
+    if (v >= q->best[cell]) {
         return;
+    }
     q->best[cell] = v;
     q->from[cell] = i;
     q->kind[cell] = kind;
@@ -167,33 +186,41 @@ static void offer(struct split *q, size_t from_state, size_t to_state, size_t i,
 static void offer_run(struct split *q, const struct run *r, size_t i, size_t j)
 {
     bool fits = r->bytes <= r->x->g->memory && !r->cpu_only;
-    for (size_t a = 0; a <= q->n_accel; a++)
+    for (size_t a = 0; a <= q->n_accel; a++) {
         for (size_t c = 0; c <= q->n_cpu; c++) {
             size_t state = a * (q->n_cpu + 1) + c;
-            if (q->best[state * (q->n + 1) + i] == HUGE_VAL)
+            if (q->best[state * (q->n + 1) + i] == HUGE_VAL) {
                 continue;
-            if (a < q->n_accel && fits)
+            }
+            if (a < q->n_accel && fits) {
                 offer(q, state, state + q->n_cpu + 1, i, j, r->compute + r->transfer, 1);
-            if (c < q->n_cpu)
+            }
+            if (c < q->n_cpu) {
                 offer(q, state, state + 1, i, j, r->cpu, 2);
+            }
         }
+    }
 }
 
 static void trace_split(const struct split *q, const struct hv__dag_groups *groups,
                         const size_t *order, size_t *device)
 {
     size_t best = 0, j = q->n, n_states = (q->n_accel + 1) * (q->n_cpu + 1);
-    for (size_t s = 1; s < n_states; s++)
-        if (q->best[s * (q->n + 1) + q->n] < q->best[best * (q->n + 1) + q->n])
+    for (size_t s = 1; s < n_states; s++) {
+        if (q->best[s * (q->n + 1) + q->n] < q->best[best * (q->n + 1) + q->n]) {
             best = s;
+        }
+    }
     while (j > 0) {
         size_t cell = best * (q->n + 1) + j, i = q->from[cell];
         size_t a = best / (q->n_cpu + 1), c = best % (q->n_cpu + 1);
         bool accel = q->kind[cell] == 1;
         size_t dev = accel ? a - 1 : groups->x->g->n_accelerators + c - 1;
-        for (size_t k = i; k < j; k++)
-            for (size_t m = groups->member_at[order[k]]; m < groups->member_at[order[k] + 1]; m++)
+        for (size_t k = i; k < j; k++) {
+            for (size_t m = groups->member_at[order[k]]; m < groups->member_at[order[k] + 1]; m++) {
                 device[groups->member[m]] = dev;
+            }
+        }
         best -= accel ? q->n_cpu + 1 : 1;
         j = i;
     }
@@ -202,9 +229,11 @@ static void trace_split(const struct split *q, const struct hv__dag_groups *grou
 static bool nothing_ends_at(const struct split *q, size_t i)
 {
     size_t n_states = (q->n_accel + 1) * (q->n_cpu + 1);
-    for (size_t s = 0; s < n_states; s++)
-        if (q->best[s * (q->n + 1) + i] < HUGE_VAL)
+    for (size_t s = 0; s < n_states; s++) {
+        if (q->best[s * (q->n + 1) + i] < HUGE_VAL) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -221,8 +250,9 @@ static double split_order(const struct hv__dag_groups *groups, struct hv_arena *
     q.best = hv_arena_new(a, double, cells);
     q.from = hv_arena_new(a, size_t, cells);
     q.kind = hv_arena_new(a, unsigned char, cells);
-    for (size_t k = 0; k < cells; k++)
+    for (size_t k = 0; k < cells; k++) {
         q.best[k] = HUGE_VAL;
+    }
     q.best[0] = 0;
     struct run r = {.x = x,
                     .inside = hv_arena_new(a, size_t, g->n_nodes),
@@ -230,23 +260,27 @@ static double split_order(const struct hv__dag_groups *groups, struct hv_arena *
                     .fed_mark = hv_arena_new(a, size_t, g->n_nodes),
                     .left = hv_arena_new(a, size_t, g->n_nodes)};
     for (size_t i = 0; i < q.n && !hv__watch_over(watch); i++) {
-        if (nothing_ends_at(&q, i))
+        if (nothing_ends_at(&q, i)) {
             continue;
+        }
         r.mark = i + 1;
         r.compute = r.cpu = r.bytes = r.transfer = 0;
         r.cpu_only = false;
         for (size_t j = i; j < q.n; j++) {
             grow_group(&r, groups, order[j]);
-            if (r.cpu >= limit && (r.compute >= limit || r.bytes > g->memory))
+            if (r.cpu >= limit && (r.compute >= limit || r.bytes > g->memory)) {
                 break;
+            }
             offer_run(&q, &r, i, j + 1);
         }
     }
     double best = HUGE_VAL;
-    for (size_t k = q.n; k <= last; k += q.n + 1)
+    for (size_t k = q.n; k <= last; k += q.n + 1) {
         best = fmin(best, q.best[k]);
-    if (best < HUGE_VAL)
+    }
+    if (best < HUGE_VAL) {
         trace_split(&q, groups, order, device);
+    }
     return best;
 }
 
@@ -259,12 +293,14 @@ static void describe(const struct hv_dag *g, bool exact, struct hv_arena *arena,
         out->contiguous = isinf(out->contiguous) ? out->objective : out->contiguous;
         out->bound = exact ? out->objective : out->bound;
         out->proof = "the bound is compute spread evenly over the devices or the longest class";
-        if (out->contiguous_proven)
+        if (out->contiguous_proven) {
             out->proof = "no contiguous split is better than the best one found, over all "
                          "down-sets; the bound on other placements is compute spread evenly or the "
                          "longest class";
-        if (exact)
+        }
+        if (exact) {
             out->proof = "branch and bound over the device of every class";
+        }
         return;
     }
     out->objective = out->contiguous = out->bound = HV_UNKNOWN;
@@ -273,8 +309,9 @@ static void describe(const struct hv_dag *g, bool exact, struct hv_arena *arena,
     out->proof = exact ? "no placement keeps every accelerator within its memory"
                        : "no contiguous split that was tried keeps every accelerator within its "
                          "memory";
-    if (out->contiguous_proven && !exact)
+    if (out->contiguous_proven && !exact) {
         out->proof = "no contiguous split keeps every accelerator within its memory";
+    }
     out->proof = why ? why : out->proof;
 }
 
@@ -291,8 +328,9 @@ static void split_orders(const struct hv__dag_index *x, struct hv__watch *watch,
     double best = HUGE_VAL;
     out->bound = hv__dag_simple_bound(x);
     for (int k = 0; k < 4; k++) { /* both orders with a guess at the limit, then without */
-        if (k == 2 && best < HUGE_VAL)
+        if (k == 2 && best < HUGE_VAL) {
             break;
+        }
         double limit = k < 2 ? fmin(best, GUESS * out->bound) : best;
         hv__dag_order(&groups, arena, k % 2 == 1, order);
         double v = split_order(&groups, arena, order, limit, device, watch);
@@ -307,8 +345,9 @@ static void split_orders(const struct hv__dag_index *x, struct hv__watch *watch,
     half.report = watch->limits->report;
     hv__watch_start(&part, &half);
     out->contiguous_proven = hv__dag_contiguous(&groups, &part, &best, out->device);
-    if (best < HUGE_VAL)
+    if (best < HUGE_VAL) {
         best = hv_dag_judge(g, out->device, out->load);
+    }
     out->objective = out->contiguous = best;
 }
 
@@ -316,8 +355,9 @@ static enum hv_status begin(const struct hv_dag *g, struct hv_arena *arena, stru
                             struct hv_dag_result *out, struct hv_err *err)
 {
     memset(out, 0, sizeof *out);
-    if ((g->n_accelerators + 1) * (g->n_cpus + 1) * (g->n_classes + 1) > (size_t)32 << 20)
+    if ((g->n_accelerators + 1) * (g->n_cpus + 1) * (g->n_classes + 1) > (size_t)32 << 20) {
         return hv_err_set(err, HV_ELIMIT, "too many classes times devices");
+    }
     hv__dag_index(g, arena, x);
     out->device = hv_arena_new(arena, size_t, g->n_nodes);
     out->load = hv_arena_new(arena, double, g->n_accelerators + g->n_cpus);
@@ -331,8 +371,9 @@ enum hv_status hv_dag_split(const struct hv_dag *g, const struct hv_part_limits 
     struct hv__dag_index x;
     hv__watch_start(&watch, limits);
     enum hv_status st = begin(g, arena, &x, out, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     split_orders(&x, &watch, 1, arena, out);
     out->feasible = out->objective < HUGE_VAL;
     out->stopped = hv__watch_over(&watch);
@@ -349,13 +390,16 @@ enum hv_status hv_dag_solve(const struct hv_dag *g, const struct hv_part_limits 
     struct hv__dag_index x;
     hv__watch_start(&watch, limits);
     enum hv_status st = begin(g, arena, &x, out, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
-    if (g->objective == HV_DAG_LATENCY)
+    }
+    if (g->objective == HV_DAG_LATENCY) {
         return hv__dag_solve_latency(&x, &watch, arena, out, err);
+    }
     split_orders(&x, &watch, 0.5, arena, out);
-    if (out->objective < HUGE_VAL)
+    if (out->objective < HUGE_VAL) {
         hv__dag_search(&x, &watch, out->bound, arena, out->device);
+    }
     out->objective = hv_dag_judge(g, out->device, out->load);
     bool met = out->objective <= out->bound * (1 + 1e-9);
     bool exact = !met && hv__dag_exact(&x, &watch, arena, &out->objective, out->device);

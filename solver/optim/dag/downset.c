@@ -49,11 +49,14 @@ static uint32_t find_set(struct family *f, const uint64_t *set, bool add)
         h ^= h >> 29;
     }
     size_t at = (size_t)h % f->n_slots;
-    for (; f->slot[at] != NONE; at = (at + 1) % f->n_slots)
-        if (memcmp(set_at(f, f->slot[at]), set, f->words * sizeof *set) == 0)
+    for (; f->slot[at] != NONE; at = (at + 1) % f->n_slots) {
+        if (memcmp(set_at(f, f->slot[at]), set, f->words * sizeof *set) == 0) {
             return f->slot[at];
-    if (!add || f->n == f->cap)
+        }
+    }
+    if (!add || f->n == f->cap) {
         return NONE;
+    }
     memcpy(f->bits + f->n * f->words, set, f->words * sizeof *set);
     f->slot[at] = (uint32_t)f->n;
     return (uint32_t)f->n++;
@@ -61,9 +64,11 @@ static uint32_t find_set(struct family *f, const uint64_t *set, bool add)
 
 static bool is_ready(const struct hv__dag_units *u, const uint64_t *set, size_t k)
 {
-    for (size_t e = u->pred_at[k]; e < u->pred_at[k + 1]; e++)
-        if (u->pred[e] != k && !has(set, u->pred[e]))
+    for (size_t e = u->pred_at[k]; e < u->pred_at[k + 1]; e++) {
+        if (u->pred[e] != k && !has(set, u->pred[e])) {
             return false;
+        }
+    }
     return !has(set, k);
 }
 
@@ -71,15 +76,18 @@ static bool is_ready(const struct hv__dag_units *u, const uint64_t *set, size_t 
 static bool add_all(struct family *f, uint64_t *trial, struct hv__watch *watch)
 {
     for (size_t s = 0; s < f->n; s++) {
-        if (s % 64 == 0 && hv__watch_over(watch))
+        if (s % 64 == 0 && hv__watch_over(watch)) {
             return false;
+        }
         for (size_t k = 0; k < f->u->n; k++) {
-            if (!is_ready(f->u, set_at(f, s), k))
+            if (!is_ready(f->u, set_at(f, s), k)) {
                 continue;
+            }
             memcpy(trial, set_at(f, s), f->words * sizeof *trial);
             trial[k / 64] |= (uint64_t)1 << (k % 64);
-            if (find_set(f, trial, true) == NONE)
+            if (find_set(f, trial, true) == NONE) {
                 return false;
+            }
         }
     }
     return true;
@@ -93,19 +101,23 @@ static void describe_set(struct family *f, size_t s, size_t *n_front)
     const uint64_t *set = set_at(f, s);
     f->front_at[s] = *n_front;
     for (size_t k = 0; k < u->n; k++) {
-        if (!has(set, k))
+        if (!has(set, k)) {
             continue;
+        }
         f->accel[s] += u->accel[k];
         f->bytes[s] += u->bytes[k];
         f->cpu_only[s] += u->cpu_only[k];
         for (size_t m = u->member_at[k]; m < u->member_at[k + 1]; m++) {
             size_t v = u->member[m];
             double rest = -1;
-            for (size_t e = x->out_at[v]; e < x->out_at[v + 1]; e++)
-                if (!has(set, u->of[x->out[e]]))
+            for (size_t e = x->out_at[v]; e < x->out_at[v + 1]; e++) {
+                if (!has(set, u->of[x->out[e]])) {
                     rest = fmax(rest, u->path[x->out[e]]);
-            if (rest < 0)
+                }
+            }
+            if (rest < 0) {
                 continue;
+            }
             if (f->front) {
                 f->front[*n_front] = v;
                 f->rest[*n_front] = rest;
@@ -124,10 +136,12 @@ static void describe_sets(struct family *f)
         f->accel = hv_arena_new(f->a, double, f->n);
         f->bytes = hv_arena_new(f->a, double, f->n);
         f->cpu_only = hv_arena_new(f->a, size_t, f->n);
-        for (size_t s = 0; s < f->n; s++)
+        for (size_t s = 0; s < f->n; s++) {
             describe_set(f, s, &n_front);
-        if (pass)
+        }
+        if (pass) {
             return;
+        }
         f->front = hv_arena_new(f->a, size_t, n_front);
         f->rest = hv_arena_new(f->a, double, n_front);
     }
@@ -147,8 +161,9 @@ static bool make_family(struct family *f, const size_t *order, struct hv__watch 
         trial[order[k] / 64] |= (uint64_t)1 << (order[k] % 64);
         find_set(f, trial, true);
     }
-    if (!order && !add_all(f, trial, watch))
+    if (!order && !add_all(f, trial, watch)) {
         return false;
+    }
     describe_sets(f);
     return true;
 }
@@ -176,8 +191,9 @@ static double entry_bound(const struct search *q, size_t set, const double *x)
 {
     const struct family *f = &q->f;
     double bound = x[1];
-    for (size_t k = f->front_at[set]; k < f->front_at[set + 1]; k++)
+    for (size_t k = f->front_at[set]; k < f->front_at[set + 1]; k++) {
         bound = fmax(bound, x[2 + k - f->front_at[set]] + f->rest[k]);
+    }
     return bound;
 }
 
@@ -187,11 +203,13 @@ static bool is_dominated(struct search *q, size_t set, size_t width)
     for (uint32_t e = q->head[set]; e != NONE; e = q->entries.items[e].next) {
         const double *x = q->numbers.items + q->entries.items[e].at;
         size_t k = 0;
-        while (k < width && x[k] <= q->trial[k])
+        while (k < width && x[k] <= q->trial[k]) {
             k++;
+        }
         q->work += (double)k + 1;
-        if (k == width)
+        if (k == width) {
             return true;
+        }
     }
     return false;
 }
@@ -209,8 +227,9 @@ static void replace_worst(struct search *q, uint32_t set, uint32_t from, bool bl
         }
     }
     q->lost = true;
-    if (worst == NONE)
+    if (worst == NONE) {
         return;
+    }
     q->entries.items[worst].from = from;
     q->entries.items[worst].block = block;
     memcpy(q->numbers.items + q->entries.items[worst].at, q->trial, width * sizeof *q->trial);
@@ -220,8 +239,9 @@ static void offer(struct search *q, uint32_t set, uint32_t from, bool block)
 {
     const struct family *f = &q->f;
     size_t width = 2 + f->front_at[set + 1] - f->front_at[set];
-    if (entry_bound(q, set, q->trial) >= q->best * (1 - 1e-12) || is_dominated(q, set, width))
+    if (entry_bound(q, set, q->trial) >= q->best * (1 - 1e-12) || is_dominated(q, set, width)) {
         return;
+    }
     if (q->prefixes && q->count[set] >= PREFIX_KEPT && set + 1 < f->n) {
         replace_worst(q, set, from, block, width);
         return;
@@ -234,8 +254,9 @@ static void offer(struct search *q, uint32_t set, uint32_t from, bool block)
     q->head[set] = (uint32_t)q->entries.n;
     q->count[set]++;
     hv_vec_push(&q->entries, e);
-    for (size_t k = 0; k < width; k++)
+    for (size_t k = 0; k < width; k++) {
         hv_vec_push(&q->numbers, q->trial[k]);
+    }
     if (set + 1 == f->n) {
         q->best = q->trial[1];
         q->best_entry = q->head[set];
@@ -248,8 +269,9 @@ static void load_ends(struct search *q, uint32_t e)
     const struct family *f = &q->f;
     size_t set = q->entries.items[e].set;
     const double *x = q->numbers.items + q->entries.items[e].at;
-    for (size_t k = f->front_at[set]; k < f->front_at[set + 1]; k++)
+    for (size_t k = f->front_at[set]; k < f->front_at[set + 1]; k++) {
         q->end[f->front[k]] = x[2 + k - f->front_at[set]];
+    }
 }
 
 /* The trial for set `to`, from an entry whose ends are loaded; new nodes of a block end at `end`
@@ -276,8 +298,9 @@ static void grow_by_unit(struct search *q, size_t s, size_t k, uint32_t to)
         for (size_t m = u->member_at[k]; m < u->member_at[k + 1]; m++) {
             size_t v = u->member[m];
             double start = 0;
-            for (size_t i = x->in_at[v]; i < x->in_at[v + 1]; i++)
+            for (size_t i = x->in_at[v]; i < x->in_at[v + 1]; i++) {
                 start = fmax(start, q->end[x->in[i]]);
+            }
             q->end[v] = start + x->g->nodes[v].cpu;
             latest = fmax(latest, q->end[v]);
         }
@@ -294,8 +317,9 @@ static bool feeds(const struct family *f, size_t v, const uint64_t *from, const 
     const struct hv__dag_index *x = f->u->x;
     for (size_t e = x->out_at[v]; e < x->out_at[v + 1]; e++) {
         size_t k = f->u->of[x->out[e]];
-        if (has(to, k) && !has(from, k))
+        if (has(to, k) && !has(from, k)) {
             return true;
+        }
     }
     return false;
 }
@@ -308,21 +332,25 @@ static void grow_by_block(struct search *q, size_t s, uint32_t to, size_t *fed)
     const uint64_t *a = set_at(f, s), *b = set_at(f, to);
     double busy = f->accel[to] - f->accel[s];
     size_t n_fed = 0;
-    for (size_t k = f->front_at[s]; k < f->front_at[s + 1]; k++)
+    for (size_t k = f->front_at[s]; k < f->front_at[s + 1]; k++) {
         if (feeds(f, f->front[k], a, b)) {
             busy += x->cost[f->front[k]];
             fed[n_fed++] = f->front[k];
         }
-    for (size_t k = f->front_at[to]; k < f->front_at[to + 1]; k++)
+    }
+    for (size_t k = f->front_at[to]; k < f->front_at[to + 1]; k++) {
         busy += has(a, f->u->of[f->front[k]]) ? 0 : x->cost[f->front[k]];
+    }
     for (uint32_t e = q->head[s]; e != NONE; e = q->entries.items[e].next) {
         const double *from = q->numbers.items + q->entries.items[e].at;
         double start = 0;
-        if (from[0] >= (double)x->g->n_accelerators)
+        if (from[0] >= (double)x->g->n_accelerators) {
             continue;
+        }
         load_ends(q, e);
-        for (size_t k = 0; k < n_fed; k++)
+        for (size_t k = 0; k < n_fed; k++) {
             start = fmax(start, q->end[fed[k]]);
+        }
         q->trial[0] = from[0] + 1;
         q->trial[1] = fmax(from[1], start + busy);
         make_trial(q, a, to, start + busy);
@@ -332,9 +360,11 @@ static void grow_by_block(struct search *q, size_t s, uint32_t to, size_t *fed)
 
 static bool inside(const uint64_t *a, const uint64_t *b, size_t words)
 {
-    for (size_t w = 0; w < words; w++)
-        if (a[w] & ~b[w])
+    for (size_t w = 0; w < words; w++) {
+        if (a[w] & ~b[w]) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -343,19 +373,22 @@ static void grow_set(struct search *q, size_t s, uint64_t *trial, size_t *fed)
     struct family *f = &q->f;
     const struct hv_dag *g = f->u->x->g;
     for (size_t k = 0; g->n_cpus && k < f->u->n; k++) {
-        if (!is_ready(f->u, set_at(f, s), k))
+        if (!is_ready(f->u, set_at(f, s), k)) {
             continue;
+        }
         memcpy(trial, set_at(f, s), f->words * sizeof *trial);
         trial[k / 64] |= (uint64_t)1 << (k % 64);
         uint32_t to = find_set(f, trial, false);
-        if (to != NONE)
+        if (to != NONE) {
             grow_by_unit(q, s, k, to);
+        }
     }
     for (size_t to = s + 1; to < f->n; to++) {
         if (f->cpu_only[to] != f->cpu_only[s] ||
             f->bytes[to] - f->bytes[s] > g->memory * (1 + 1e-14) ||
-            !inside(set_at(f, s), set_at(f, to), f->words))
+            !inside(set_at(f, s), set_at(f, to), f->words)) {
             continue;
+        }
         grow_by_block(q, s, (uint32_t)to, fed);
     }
 }
@@ -368,9 +401,11 @@ static void read_answer(const struct search *q, size_t *device)
         const struct entry *now = &q->entries.items[e], *from = &q->entries.items[now->from];
         const uint64_t *a = set_at(f, from->set), *b = set_at(f, now->set);
         size_t used = (size_t)q->numbers.items[now->at];
-        for (size_t v = 0; v < g->n_nodes; v++)
-            if (has(b, f->u->of[v]) && !has(a, f->u->of[v]))
+        for (size_t v = 0; v < g->n_nodes; v++) {
+            if (has(b, f->u->of[v]) && !has(a, f->u->of[v])) {
                 device[v] = now->block ? used - 1 : g->n_accelerators;
+            }
+        }
         e = now->from;
     }
 }
@@ -393,10 +428,12 @@ bool hv__dag_downsets(const struct hv__dag_units *u, const size_t *order, struct
         size_t *fed = hv_arena_new(&a, size_t, n);
         offer(&q, 0, NONE, false);
         for (size_t s = 0; s + 1 < q.f.n && complete; s++) {
-            if (q.head[s] != NONE)
+            if (q.head[s] != NONE) {
                 grow_set(&q, s, trial, fed);
-            if (hv__watch_due(watch))
+            }
+            if (hv__watch_due(watch)) {
                 hv__watch_tell(watch, q.best, 0);
+            }
             complete = !hv__watch_over(watch) && q.work < MAX_WORK;
         }
     }

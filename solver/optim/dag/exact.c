@@ -55,8 +55,9 @@ static bool sent_before(const struct branch *b, size_t v, size_t d, size_t class
     for (size_t e = x->out_at[v]; e < x->out_at[v + 1]; e++) {
         size_t to = device_of(b, x->out[e]);
         bool counts = d < b->n_devices ? to == d : to < b->n_devices && to != device_of(b, v);
-        if (counts && x->g->nodes[x->out[e]].color != class)
+        if (counts && x->g->nodes[x->out[e]].color != class) {
             return true;
+        }
     }
     return false;
 }
@@ -74,35 +75,43 @@ static void add_class(struct branch *b, const struct turn *t, size_t d)
         uint64_t told = 0;
         for (size_t e = x->out_at[v]; e < x->out_at[v + 1]; e++) {
             size_t to = device_of(b, x->out[e]);
-            if (to == d || to == b->n_devices || (told >> to & 1))
+            if (to == d || to == b->n_devices || (told >> to & 1)) {
                 continue;
-            if (told == 0)
+            }
+            if (told == 0) {
                 pay(b, v, d);
+            }
             told |= (uint64_t)1 << to;
             pay(b, v, to);
         }
         for (size_t e = x->in_at[v]; e < x->in_at[v + 1]; e++) {
             size_t u = x->in[e], at = device_of(b, u);
-            if (at == d || at == b->n_devices || (b->sent[u] >> d & 1))
+            if (at == d || at == b->n_devices || (b->sent[u] >> d & 1)) {
                 continue;
+            }
             b->sent[u] |= (uint64_t)1 << d; /* marks this class's own fetches; cleared below */
-            if (!sent_before(b, u, d, c))
+            if (!sent_before(b, u, d, c)) {
                 pay(b, u, d);
-            if (!sent_before(b, u, b->n_devices, c))
+            }
+            if (!sent_before(b, u, b->n_devices, c)) {
                 pay(b, u, at);
+            }
         }
     }
-    for (size_t m = x->member_at[c]; m < x->member_at[c + 1]; m++)
-        for (size_t e = x->in_at[x->member[m]]; e < x->in_at[x->member[m] + 1]; e++)
+    for (size_t m = x->member_at[c]; m < x->member_at[c + 1]; m++) {
+        for (size_t e = x->in_at[x->member[m]]; e < x->in_at[x->member[m] + 1]; e++) {
             b->sent[x->in[e]] = 0;
+        }
+    }
 }
 
 static bool can_be_better(const struct branch *b, size_t turn)
 {
     double sum = b->rest[turn];
     for (size_t d = 0; d < b->n_devices; d++) {
-        if (b->load[d] >= b->best * (1 - 1e-12))
+        if (b->load[d] >= b->best * (1 - 1e-12)) {
             return false;
+        }
         sum += b->load[d];
     }
     return sum < b->best * (1 - 1e-12) * (double)b->n_devices;
@@ -117,13 +126,15 @@ static void try_device(struct branch *b, size_t turn, size_t d, size_t n_accel, 
     const struct hv_dag *g = b->x->g;
     double *saved = b->saved + turn * b->n_devices;
     bool accel = is_accel(b, d);
-    if (accel && (t->cpu_only || b->bytes[d] + t->bytes > g->memory * (1 + 1e-12)))
+    if (accel && (t->cpu_only || b->bytes[d] + t->bytes > g->memory * (1 + 1e-12))) {
         return;
+    }
     memcpy(saved, b->load, b->n_devices * sizeof *saved);
     add_class(b, t, d);
-    if (can_be_better(b, turn + 1))
+    if (can_be_better(b, turn + 1)) {
         try_turn(b, turn + 1, n_accel + (accel && d == n_accel),
                  n_cpu + (!accel && d - g->n_accelerators == n_cpu));
+    }
     memcpy(b->load, saved, b->n_devices * sizeof *saved);
     b->bytes[d] -= t->bytes;
     b->device[t->class] = b->n_devices;
@@ -134,27 +145,33 @@ static void try_device(struct branch *b, size_t turn, size_t d, size_t n_accel, 
 static void try_turn(struct branch *b, size_t turn, size_t n_accel, size_t n_cpu)
 {
     const struct hv_dag *g = b->x->g;
-    if (++b->steps > MAX_STEPS || (b->steps % 1024 == 0 && hv__watch_over(b->watch)))
+    if (++b->steps > MAX_STEPS || (b->steps % 1024 == 0 && hv__watch_over(b->watch))) {
         b->gave_up = true;
-    if (b->gave_up)
+    }
+    if (b->gave_up) {
         return;
+    }
     if (turn == g->n_classes) {
-        for (size_t d = 0; d < b->n_devices; d++)
+        for (size_t d = 0; d < b->n_devices; d++) {
             b->best = d ? fmax(b->best, b->load[d]) : b->load[0];
+        }
         memcpy(b->best_device, b->device, g->n_classes * sizeof *b->device);
         return;
     }
-    for (size_t d = 0; d <= n_accel && d < g->n_accelerators; d++)
+    for (size_t d = 0; d <= n_accel && d < g->n_accelerators; d++) {
         try_device(b, turn, d, n_accel, n_cpu);
-    for (size_t d = 0; d <= n_cpu && d < g->n_cpus; d++)
+    }
+    for (size_t d = 0; d <= n_cpu && d < g->n_cpus; d++) {
         try_device(b, turn, g->n_accelerators + d, n_accel, n_cpu);
+    }
 }
 
 static int by_weight(const void *pa, const void *pb)
 {
     const struct turn *a = pa, *b = pb;
-    if (a->least != b->least)
+    if (a->least != b->least) {
         return a->least < b->least ? 1 : -1;
+    }
     return (a->class > b->class) - (a->class < b->class);
 }
 
@@ -178,8 +195,9 @@ static void plan_turns(struct branch *b, struct hv_arena *a)
                         g->n_cpus ? t->cpu : HUGE_VAL);
     }
     qsort(b->turns, g->n_classes, sizeof *b->turns, by_weight);
-    for (size_t c = g->n_classes; c-- > 0;)
+    for (size_t c = g->n_classes; c-- > 0;) {
         b->rest[c] = b->rest[c + 1] + b->turns[c].least;
+    }
 }
 
 bool hv__dag_exact(const struct hv__dag_index *x, struct hv__watch *watch, struct hv_arena *a,
@@ -188,8 +206,9 @@ bool hv__dag_exact(const struct hv__dag_index *x, struct hv__watch *watch, struc
     const struct hv_dag *g = x->g;
     struct branch b = {
         .x = x, .watch = watch, .best = *best, .n_devices = g->n_accelerators + g->n_cpus};
-    if (b.n_devices > MAX_DEVICES || g->n_classes > HV__DAG_EXACT_CLASSES)
+    if (b.n_devices > MAX_DEVICES || g->n_classes > HV__DAG_EXACT_CLASSES) {
         return false;
+    }
     plan_turns(&b, a);
     b.device = hv_arena_new(a, size_t, g->n_classes);
     b.best_device = hv_arena_new(a, size_t, g->n_classes);
@@ -197,13 +216,15 @@ bool hv__dag_exact(const struct hv__dag_index *x, struct hv__watch *watch, struc
     b.load = hv_arena_new(a, double, b.n_devices);
     b.bytes = hv_arena_new(a, double, b.n_devices);
     b.saved = hv_arena_new(a, double, g->n_classes *b.n_devices);
-    for (size_t c = 0; c < g->n_classes; c++)
+    for (size_t c = 0; c < g->n_classes; c++) {
         b.device[c] = b.n_devices;
+    }
     try_turn(&b, 0, 0, 0);
     if (b.best < *best) {
         *best = b.best;
-        for (size_t v = 0; v < g->n_nodes; v++)
+        for (size_t v = 0; v < g->n_nodes; v++) {
             device[v] = b.best_device[g->nodes[v].color];
+        }
     }
     return !b.gave_up;
 }

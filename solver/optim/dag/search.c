@@ -44,11 +44,14 @@ static void charge_source(struct state *s, size_t v, size_t at, double sign)
 {
     const uint32_t *used = s->used + v * s->n_devices;
     double cost = sign * s->x->cost[v];
-    if (is_accel(s, at) && leaves(s, v, at))
+    if (is_accel(s, at) && leaves(s, v, at)) {
         s->load[at] += cost;
-    for (size_t d = 0; d < s->n_devices; d++)
-        if (d != at && used[d] > 0 && is_accel(s, d))
+    }
+    for (size_t d = 0; d < s->n_devices; d++) {
+        if (d != at && used[d] > 0 && is_accel(s, d)) {
             s->load[d] += cost;
+        }
+    }
 }
 
 /* One successor of u moves from device a to b. */
@@ -58,12 +61,15 @@ static void shift_use(struct state *s, size_t u, size_t a, size_t b)
     size_t at = device_of(s, u);
     double cost = s->x->cost[u];
     bool left = leaves(s, u, at);
-    if (--used[a] == 0 && a != at && is_accel(s, a))
+    if (--used[a] == 0 && a != at && is_accel(s, a)) {
         s->load[a] -= cost;
-    if (used[b]++ == 0 && b != at && is_accel(s, b))
+    }
+    if (used[b]++ == 0 && b != at && is_accel(s, b)) {
         s->load[b] += cost;
-    if (is_accel(s, at) && left != leaves(s, u, at))
+    }
+    if (is_accel(s, at) && left != leaves(s, u, at)) {
         s->load[at] += left ? -cost : cost;
+    }
 }
 
 static void move_class(struct state *s, size_t c, size_t to)
@@ -79,13 +85,15 @@ static void move_class(struct state *s, size_t c, size_t to)
         s->bytes[to] += v->bytes;
     }
     s->device[c] = to;
-    for (size_t m = x->member_at[c]; m < x->member_at[c + 1]; m++)
+    for (size_t m = x->member_at[c]; m < x->member_at[c + 1]; m++) {
         charge_source(s, x->member[m], to, 1);
+    }
     for (size_t m = x->member_at[c]; m < x->member_at[c + 1]; m++) {
         size_t v = x->member[m];
         s->work += (int64_t)(x->in_at[v + 1] - x->in_at[v] + s->n_devices);
-        for (size_t e = x->in_at[v]; e < x->in_at[v + 1]; e++)
+        for (size_t e = x->in_at[v]; e < x->in_at[v + 1]; e++) {
             shift_use(s, x->in[e], from, to);
+        }
     }
 }
 
@@ -96,8 +104,9 @@ static bool may_move(const struct state *s, size_t c, size_t to)
     for (size_t m = x->member_at[c]; m < x->member_at[c + 1]; m++) {
         const struct hv_dag_node *v = &x->g->nodes[x->member[m]];
         bytes += v->bytes;
-        if (v->cpu_only && is_accel(s, to))
+        if (v->cpu_only && is_accel(s, to)) {
             return false;
+        }
     }
     return !is_accel(s, to) || s->bytes[to] + bytes <= x->g->memory;
 }
@@ -127,11 +136,13 @@ static void start_state(struct state *s, const size_t *device, struct hv_arena *
         s->device[g->nodes[v].color] = device[v];
         s->load[device[v]] += is_accel(s, device[v]) ? g->nodes[v].accel : g->nodes[v].cpu;
         s->bytes[device[v]] += g->nodes[v].bytes;
-        for (size_t e = x->in_at[v]; e < x->in_at[v + 1]; e++)
+        for (size_t e = x->in_at[v]; e < x->in_at[v + 1]; e++) {
             s->used[x->in[e] * s->n_devices + device[v]]++;
+        }
     }
-    for (size_t v = 0; v < g->n_nodes; v++)
+    for (size_t v = 0; v < g->n_nodes; v++) {
         charge_source(s, v, device[v], 1);
+    }
 }
 
 /* Where a class may want to go: the device of a neighbour, or any device. */
@@ -141,8 +152,9 @@ static size_t propose(const struct state *s, struct hv_rng *rng, size_t c)
     size_t n = x->member_at[c + 1] - x->member_at[c];
     size_t v = x->member[x->member_at[c] + hv_rng_below(rng, n)];
     size_t n_in = x->in_at[v + 1] - x->in_at[v], n_out = x->out_at[v + 1] - x->out_at[v];
-    if (n_in + n_out == 0 || hv_rng_below(rng, 4) == 0)
+    if (n_in + n_out == 0 || hv_rng_below(rng, 4) == 0) {
         return (size_t)hv_rng_below(rng, s->n_devices);
+    }
     size_t k = (size_t)hv_rng_below(rng, n_in + n_out);
     return device_of(s, k < n_in ? x->in[x->in_at[v] + k] : x->out[x->out_at[v] + k - n_in]);
 }
@@ -167,15 +179,18 @@ void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, doub
             double left =
                 1 - fmax((double)step / (double)steps, (double)s.work / (double)WORK_LIMIT);
             heat = warm * best * left * left * left + 1e-7 * best;
-            if (hv__watch_due(watch))
+            if (hv__watch_due(watch)) {
                 hv__watch_tell(watch, best, bound);
-            if (hv__watch_over(watch))
+            }
+            if (hv__watch_over(watch)) {
                 break;
+            }
         }
         size_t c = (size_t)hv_rng_below(&rng, g->n_classes), from = s.device[c];
         size_t to = propose(&s, &rng, c);
-        if (to == from || !may_move(&s, c, to))
+        if (to == from || !may_move(&s, c, to)) {
             continue;
+        }
         move_class(&s, c, to);
         double next = energy(&s, &worst);
         if (next > now && hv_rng_double(&rng) >= exp((now - next) / heat)) {
@@ -188,6 +203,7 @@ void hv__dag_search(const struct hv__dag_index *x, struct hv__watch *watch, doub
             memcpy(keep, s.device, g->n_classes * sizeof *keep);
         }
     }
-    for (size_t v = 0; v < g->n_nodes; v++)
+    for (size_t v = 0; v < g->n_nodes; v++) {
         device[v] = keep[g->nodes[v].color];
+    }
 }

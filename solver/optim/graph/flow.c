@@ -35,8 +35,9 @@ static void build(struct net *n, struct hv_arena *a)
         n->at[n->edges[e].to + 2]++;
         n->left[2 * e] = n->edges[e].capacity;
     }
-    for (size_t v = 0; v < n->n_nodes; v++)
+    for (size_t v = 0; v < n->n_nodes; v++) {
         n->at[v + 2] += n->at[v + 1];
+    }
     for (size_t e = 0; e < n->n_edges; e++) {
         n->arc[n->at[n->edges[e].from + 1]++] = 2 * e;
         n->arc[n->at[n->edges[e].to + 1]++] = 2 * e + 1;
@@ -47,16 +48,19 @@ static void build(struct net *n, struct hv_arena *a)
 static bool find_levels(struct net *n, double least)
 {
     size_t head = 0, tail = 0;
-    for (size_t v = 0; v < n->n_nodes; v++)
+    for (size_t v = 0; v < n->n_nodes; v++) {
         n->level[v] = SIZE_MAX;
+    }
     n->level[n->source] = 0;
     n->queue[tail++] = n->source;
     while (head < tail) {
         size_t v = n->queue[head++];
         for (size_t k = n->at[v]; k < n->at[v + 1]; k++) {
             size_t w = head_of(n, n->arc[k]);
-            if (!(n->left[n->arc[k]] > 0 && n->left[n->arc[k]] >= least) || n->level[w] != SIZE_MAX)
+            if (!(n->left[n->arc[k]] > 0 && n->left[n->arc[k]] >= least) ||
+                n->level[w] != SIZE_MAX) {
                 continue;
+            }
             n->level[w] = n->level[v] + 1;
             n->queue[tail++] = w;
         }
@@ -71,8 +75,9 @@ static size_t find_path(struct net *n)
     while (v != n->sink) {
         size_t k = n->next[v];
         while (k < n->at[v + 1] &&
-               !(n->left[n->arc[k]] > 0 && n->level[head_of(n, n->arc[k])] == n->level[v] + 1))
+               !(n->left[n->arc[k]] > 0 && n->level[head_of(n, n->arc[k])] == n->level[v] + 1)) {
             k++;
+        }
         n->next[v] = k;
         if (k < n->at[v + 1]) {
             n->path[depth++] = n->arc[k];
@@ -90,15 +95,18 @@ static size_t find_path(struct net *n)
 static double blocking_flow(struct net *n)
 {
     double sum = 0;
-    for (size_t v = 0; v < n->n_nodes; v++)
+    for (size_t v = 0; v < n->n_nodes; v++) {
         n->next[v] = n->at[v];
+    }
     for (size_t depth; (depth = find_path(n)) > 0;) {
         double room = HUGE_VAL;
-        for (size_t k = 0; k < depth; k++)
-            room = fmin(room, n->left[n->path[k]]);
         for (size_t k = 0; k < depth; k++) {
-            if (!isinf(n->left[n->path[k]]))
+            room = fmin(room, n->left[n->path[k]]);
+        }
+        for (size_t k = 0; k < depth; k++) {
+            if (!isinf(n->left[n->path[k]])) {
                 n->left[n->path[k]] -= room;
+            }
             n->left[n->path[k] ^ 1] += room;
         }
         sum += room;
@@ -108,20 +116,24 @@ static double blocking_flow(struct net *n)
 
 static enum hv_status check(const struct net *n, struct hv_err *err)
 {
-    if (n->n_nodes > HV_FLOW_MAX || n->n_edges > HV_FLOW_MAX)
+    if (n->n_nodes > HV_FLOW_MAX || n->n_edges > HV_FLOW_MAX) {
         return hv_err_set(err, HV_ELIMIT, "a flow may have at most %zu nodes and edges",
                           HV_FLOW_MAX);
-    if (n->source >= n->n_nodes || n->sink >= n->n_nodes || n->source == n->sink)
+    }
+    if (n->source >= n->n_nodes || n->sink >= n->n_nodes || n->source == n->sink) {
         return hv_err_set(err, HV_EINPUT,
                           "expected a source and another node as sink out of %zu nodes",
                           n->n_nodes);
+    }
     for (size_t e = 0; e < n->n_edges; e++) {
-        if (n->edges[e].from >= n->n_nodes || n->edges[e].to >= n->n_nodes)
+        if (n->edges[e].from >= n->n_nodes || n->edges[e].to >= n->n_nodes) {
             return hv_err_set(err, HV_EINPUT, "edge %zu: expected nodes out of %zu", e + 1,
                               n->n_nodes);
-        if (!(n->edges[e].capacity >= 0))
+        }
+        if (!(n->edges[e].capacity >= 0)) {
             return hv_err_set(err, HV_EINPUT, "edge %zu: expected a capacity that is not negative",
                               e + 1);
+        }
     }
     return HV_OK;
 }
@@ -134,16 +146,19 @@ enum hv_status hv_flow_max(const struct hv_flow_edge *edges, size_t n_edges, siz
         .edges = edges, .n_edges = n_edges, .n_nodes = n_nodes, .source = source, .sink = sink};
     memset(out, 0, sizeof *out);
     enum hv_status st = check(&n, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     build(&n, arena);
     out->flow = hv_arena_new(arena, double, n_edges);
     out->source_side = hv_arena_new(arena, bool, n_nodes);
     bool endless = find_levels(&n, HUGE_VAL);
-    while (!endless && find_levels(&n, 0))
+    while (!endless && find_levels(&n, 0)) {
         out->value += blocking_flow(&n);
-    for (size_t v = 0; v < n_nodes; v++)
+    }
+    for (size_t v = 0; v < n_nodes; v++) {
         out->source_side[v] = n.level[v] != SIZE_MAX;
+    }
     if (endless) {
         out->value = out->cut = HUGE_VAL;
         out->proven = true;
@@ -151,8 +166,9 @@ enum hv_status hv_flow_max(const struct hv_flow_edge *edges, size_t n_edges, siz
     }
     for (size_t e = 0; e < n_edges; e++) {
         out->flow[e] = n.left[2 * e + 1];
-        if (out->source_side[edges[e].from] && !out->source_side[edges[e].to])
+        if (out->source_side[edges[e].from] && !out->source_side[edges[e].to]) {
             out->cut += edges[e].capacity;
+        }
     }
     out->proven = fabs(out->cut - out->value) <= 1e-9 * fmax(out->cut, 1e-300);
     return HV_OK;

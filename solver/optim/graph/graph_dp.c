@@ -47,10 +47,12 @@ struct solver {
 static int by_cost(const void *pa, const void *pb)
 {
     const struct part *a = pa, *b = pb;
-    if (a->a != b->a)
+    if (a->a != b->a) {
         return a->a < b->a ? -1 : 1;
-    if (a->b != b->b)
+    }
+    if (a->b != b->b) {
         return a->b < b->b ? -1 : 1;
+    }
     return (a->before > b->before) - (a->before < b->before);
 }
 
@@ -58,23 +60,30 @@ static int by_cost(const void *pa, const void *pb)
 static size_t filter(struct solver *q, struct part *p, size_t n)
 {
     size_t kept = 0, keep = q->g->keep;
-    if (n == 0)
+    if (n == 0) {
         return 0;
+    }
     if (!q->g->pareto) {
-        for (size_t i = 1; i < n; i++)
-            if (p[i].a < p[0].a)
+        for (size_t i = 1; i < n; i++) {
+            if (p[i].a < p[0].a) {
                 p[0] = p[i];
+            }
+        }
         return 1;
     }
     qsort(p, n, sizeof *p, by_cost);
-    for (size_t i = 0; i < n; i++)
-        if (kept == 0 || p[i].b < p[kept - 1].b)
+    for (size_t i = 0; i < n; i++) {
+        if (kept == 0 || p[i].b < p[kept - 1].b) {
             p[kept++] = p[i];
-    if (keep == 0 || kept <= keep)
+        }
+    }
+    if (keep == 0 || kept <= keep) {
         return kept;
+    }
     q->thinned = true;
-    for (size_t i = 0; i < keep; i++) /* the cheapest and the smallest stay */
+    for (size_t i = 0; i < keep; i++) { /* the cheapest and the smallest stay */
         p[i] = p[keep > 1 ? i * (kept - 1) / (keep - 1) : 0];
+    }
     return keep;
 }
 
@@ -86,8 +95,9 @@ static size_t choices_of(const struct solver *q, size_t node)
 static size_t cell_of(const struct solver *q, const struct table *t)
 {
     size_t cell = 0;
-    for (size_t k = 0; k < t->n_scope; k++)
+    for (size_t k = 0; k < t->n_scope; k++) {
         cell = cell * choices_of(q, t->scope[k]) + q->value[t->scope[k]];
+    }
     return cell;
 }
 
@@ -96,13 +106,14 @@ static void join_table(struct solver *q, const struct table *t)
 {
     size_t cell = cell_of(q, t);
     q->made.n = 0;
-    for (size_t f = 0; f < q->front.n; f++)
+    for (size_t f = 0; f < q->front.n; f++) {
         for (uint32_t k = t->at[cell]; k < t->at[cell + 1]; k++) {
             const struct part *from = &q->front.items[f];
             struct part p = {from->a + q->pool.items[k].a, from->b + q->pool.items[k].b,
                              from->before, k};
             hv_vec_push(&q->made, p);
         }
+    }
     q->made.n = filter(q, q->made.items, q->made.n);
     q->front.n = 0;
     for (size_t k = 0; k < q->made.n; k++) {
@@ -120,21 +131,25 @@ static enum hv_status fill_cell(struct solver *q, const size_t *joined, size_t n
     size_t n = node == NONE ? 1 : choices_of(q, node);
     q->parts.n = q->all.n = 0;
     for (size_t c = 0; c < n; c++) {
-        if (node != NONE)
+        if (node != NONE) {
             q->value[node] = c;
+        }
         q->front.n = 0;
         hv_vec_push(&q->front, (struct part){0, 0, NONE, NONE});
-        for (size_t k = 0; k < n_joined && q->front.n; k++)
+        for (size_t k = 0; k < n_joined && q->front.n; k++) {
             join_table(q, &q->tables.items[joined[k]]);
-        for (size_t k = 0; k < q->front.n; k++)
+        }
+        for (size_t k = 0; k < q->front.n; k++) {
             hv_vec_push(&q->all, q->front.items[k]);
+        }
     }
     q->all.n = filter(q, q->all.items, q->all.n);
     if (q->pool.n + q->all.n > HV_GRAPH_MAX_POINTS ||
-        q->kids.n + q->all.n * n_joined > 4 * HV_GRAPH_MAX_POINTS)
+        q->kids.n + q->all.n * n_joined > 4 * HV_GRAPH_MAX_POINTS) {
         return hv_err_set(q->err, HV_ELIMIT,
                           "more than %zu points in the tables; keep fewer points per cell",
                           HV_GRAPH_MAX_POINTS);
+    }
     for (size_t k = 0; k < q->all.n; k++) {
         struct point p = {q->all.items[k].a, q->all.items[k].b, (uint32_t)q->kids.n, 0, NONE, 0};
         for (uint32_t at = q->all.items[k].before; at != NONE; at = q->parts.items[at].before) {
@@ -153,10 +168,12 @@ static size_t tables_with(const struct solver *q, size_t node, size_t *out)
     for (size_t t = 0; t < q->tables.n; t++) {
         const struct table *x = &q->tables.items[t];
         bool has = node == NONE;
-        for (size_t k = 0; k < x->n_scope && !has; k++)
+        for (size_t k = 0; k < x->n_scope && !has; k++) {
             has = x->scope[k] == node;
-        if (!x->dead && has)
+        }
+        if (!x->dead && has) {
             out[n++] = t;
+        }
     }
     return n;
 }
@@ -174,16 +191,20 @@ static size_t scope_of(const struct solver *q, const size_t *joined, size_t n_jo
     size_t n = 0, kept = 0;
     for (size_t k = 0; k < n_joined; k++) {
         const struct table *t = &q->tables.items[joined[k]];
-        for (size_t i = 0; i < t->n_scope; i++)
-            if (t->scope[i] != node)
+        for (size_t i = 0; i < t->n_scope; i++) {
+            if (t->scope[i] != node) {
                 scope[n++] = t->scope[i];
+            }
+        }
     }
-    if (n)
+    if (n) {
         qsort(scope, n, sizeof *scope, by_size);
+    }
     *cells = 1;
     for (size_t i = 0; i < n; i++) {
-        if (kept && scope[kept - 1] == scope[i])
+        if (kept && scope[kept - 1] == scope[i]) {
             continue;
+        }
         scope[kept++] = scope[i];
         *cells *= (double)choices_of(q, scope[i]);
     }
@@ -193,8 +214,9 @@ static size_t scope_of(const struct solver *q, const size_t *joined, size_t n_jo
 static void next_assignment(struct solver *q, const struct table *t)
 {
     for (size_t k = t->n_scope; k-- > 0;) {
-        if (++q->value[t->scope[k]] < choices_of(q, t->scope[k]))
+        if (++q->value[t->scope[k]] < choices_of(q, t->scope[k])) {
             return;
+        }
         q->value[t->scope[k]] = 0;
     }
 }
@@ -210,27 +232,31 @@ static enum hv_status eliminate(struct solver *q, size_t node, const struct room
     double cells = 1;
     size_t n_joined = tables_with(q, node, w->joined);
     size_t n_scope = scope_of(q, w->joined, n_joined, node, w->scope, &cells);
-    if (cells > (double)HV_GRAPH_MAX_CELLS)
+    if (cells > (double)HV_GRAPH_MAX_CELLS) {
         return hv_err_set(q->err, HV_ELIMIT,
                           "the table that replaces node %zu would have %.3g cells over %zu nodes; "
                           "at most %zu are made",
                           node + 1, cells, n_scope, HV_GRAPH_MAX_CELLS);
+    }
     struct table t = {.n_scope = n_scope, .n_cells = (size_t)cells};
     t.scope = hv_arena_copy(q->arena, w->scope, n_scope, sizeof *t.scope);
     t.at = hv_arena_new(q->arena, uint32_t, t.n_cells + 1);
     q->width = n_scope + 1 > q->width && node != NONE ? n_scope + 1 : q->width;
-    for (size_t k = 0; k < n_scope; k++)
+    for (size_t k = 0; k < n_scope; k++) {
         q->value[t.scope[k]] = 0;
+    }
     for (size_t c = 0; c < t.n_cells; c++) {
         t.at[c] = (uint32_t)q->pool.n;
         enum hv_status st = fill_cell(q, w->joined, n_joined, node);
-        if (st != HV_OK)
+        if (st != HV_OK) {
             return st;
+        }
         next_assignment(q, &t);
     }
     t.at[t.n_cells] = (uint32_t)q->pool.n;
-    for (size_t k = 0; k < n_joined; k++)
+    for (size_t k = 0; k < n_joined; k++) {
         q->tables.items[w->joined[k]].dead = true;
+    }
     hv_vec_push(&q->tables, t);
     return HV_OK;
 }
@@ -241,8 +267,9 @@ static void add_table(struct solver *q, const size_t *scope, size_t n_scope,
 {
     struct table t = {.n_scope = n_scope, .n_cells = 1};
     t.scope = hv_arena_copy(q->arena, scope, n_scope, sizeof *scope);
-    for (size_t k = 0; k < n_scope; k++)
+    for (size_t k = 0; k < n_scope; k++) {
         t.n_cells *= choices_of(q, scope[k]);
+    }
     t.at = hv_arena_new(q->arena, uint32_t, t.n_cells + 1);
     for (size_t c = 0; c < t.n_cells; c++) {
         size_t swapped = c;
@@ -251,8 +278,9 @@ static void add_table(struct solver *q, const size_t *scope, size_t n_scope,
             swapped = c % rows * columns + c / rows;
         }
         t.at[c] = (uint32_t)q->pool.n;
-        if (isinf(cost[swapped].a) || isinf(cost[swapped].b))
+        if (isinf(cost[swapped].a) || isinf(cost[swapped].b)) {
             continue;
+        }
         struct point p = {cost[swapped].a, cost[swapped].b, 0, 0, node, (uint32_t)c};
         hv_vec_push(&q->pool, p);
     }
@@ -267,11 +295,13 @@ static void add_table(struct solver *q, const size_t *scope, size_t n_scope,
 static enum hv_status check_costs(const struct hv_graph_cost *cost, size_t n, const char *what,
                                   size_t at, struct hv_err *err)
 {
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         if (isnan(cost[k].a) || isnan(cost[k].b) || cost[k].a == -HUGE_VAL ||
-            cost[k].b == -HUGE_VAL)
+            cost[k].b == -HUGE_VAL) {
             return hv_err_set(err, HV_EINPUT, "%s %zu: expected costs, found NaN or -inf", what,
                               at + 1);
+        }
+    }
     return HV_OK;
 }
 
@@ -280,27 +310,31 @@ static enum hv_status check(const struct hv_graph_dp *g, struct hv_err *err)
     enum hv_status st = HV_OK;
     double cells = 0;
     for (size_t v = 0; v < g->n_nodes && st == HV_OK; v++) {
-        if (g->nodes[v].n_choices == 0)
+        if (g->nodes[v].n_choices == 0) {
             return hv_err_set(err, HV_EINPUT, "node %zu: expected at least one choice", v + 1);
+        }
         cells += (double)g->nodes[v].n_choices;
         st = check_costs(g->nodes[v].cost, g->nodes[v].n_choices, "node", v, err);
     }
     for (size_t e = 0; e < g->n_edges && st == HV_OK; e++) {
         const struct hv_graph_edge *x = &g->edges[e];
-        if (x->u >= g->n_nodes || x->v >= g->n_nodes || x->u == x->v)
+        if (x->u >= g->n_nodes || x->v >= g->n_nodes || x->u == x->v) {
             return hv_err_set(err, HV_EINPUT, "edge %zu: expected two different nodes out of %zu",
                               e + 1, g->n_nodes);
-        if (g->method == HV_GRAPH_CHAIN && x->u + 1 != x->v && x->v + 1 != x->u)
+        }
+        if (g->method == HV_GRAPH_CHAIN && x->u + 1 != x->v && x->v + 1 != x->u) {
             return hv_err_set(err, HV_EINPUT,
                               "edge %zu joins nodes %zu and %zu: a chain has edges between "
                               "neighbours only",
                               e + 1, x->u + 1, x->v + 1);
+        }
         size_t n = g->nodes[x->u].n_choices * g->nodes[x->v].n_choices;
         cells += (double)n;
         st = check_costs(x->cost, n, "edge", e, err);
     }
-    if (st == HV_OK && cells > (double)HV_GRAPH_MAX_POINTS)
+    if (st == HV_OK && cells > (double)HV_GRAPH_MAX_POINTS) {
         return hv_err_set(err, HV_ELIMIT, "more than %zu costs", HV_GRAPH_MAX_POINTS);
+    }
     return st;
 }
 
@@ -319,20 +353,25 @@ static enum hv_status run(struct solver *q, const struct room *w)
     bool *gone = hv_arena_new(q->arena, bool, n);
     double *fill = hv_arena_new(q->arena, double, n);
     bool choose = q->g->method == HV_GRAPH_ELIMINATE;
-    for (size_t v = 0; choose && v < n; v++)
+    for (size_t v = 0; choose && v < n; v++) {
         fill[v] = fill_of(q, v, w);
+    }
     for (size_t step = 0; step < n; step++) {
         size_t best = choose ? n : step;
-        for (size_t v = 0; choose && v < n; v++)
-            if (!gone[v] && (best == n || fill[v] < fill[best]))
+        for (size_t v = 0; choose && v < n; v++) {
+            if (!gone[v] && (best == n || fill[v] < fill[best])) {
                 best = v;
+            }
+        }
         gone[best] = true;
         enum hv_status st = eliminate(q, best, w);
-        if (st != HV_OK)
+        if (st != HV_OK) {
             return st;
+        }
         const struct table *t = &q->tables.items[q->tables.n - 1];
-        for (size_t k = 0; choose && k < t->n_scope; k++)
+        for (size_t k = 0; choose && k < t->n_scope; k++) {
             fill[t->scope[k]] = fill_of(q, t->scope[k], w);
+        }
     }
     return eliminate(q, NONE, w);
 }
@@ -344,10 +383,12 @@ static void trace(struct solver *q, uint32_t at, size_t *choice)
     hv_vec_push(&todo, at);
     while (todo.n) {
         const struct point *p = &q->pool.items[todo.items[--todo.n]];
-        if (p->node != NONE)
+        if (p->node != NONE) {
             choice[p->node] = p->choice;
-        for (uint32_t k = 0; k < p->n_kids; k++)
+        }
+        for (uint32_t k = 0; k < p->n_kids; k++) {
             hv_vec_push(&todo, q->kids.items[p->kids + k]);
+        }
     }
     hv_vec_free(&todo);
 }
@@ -375,19 +416,23 @@ enum hv_status hv_graph_dp_solve(const struct hv_graph_dp *g, struct hv_arena *a
     struct solver q = {.g = g, .arena = arena, .err = err};
     memset(out, 0, sizeof *out);
     enum hv_status st = check(g, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     q.value = hv_arena_new(arena, size_t, g->n_nodes);
-    for (size_t v = 0; v < g->n_nodes; v++)
+    for (size_t v = 0; v < g->n_nodes; v++) {
         add_table(&q, &v, 1, g->nodes[v].cost, (uint32_t)v);
-    for (size_t e = 0; e < g->n_edges; e++)
+    }
+    for (size_t e = 0; e < g->n_edges; e++) {
         add_table(&q, (size_t[]){g->edges[e].u, g->edges[e].v}, 2, g->edges[e].cost, NONE);
+    }
     size_t scopes = g->n_nodes * 2 + g->n_edges * 2;
     struct room w = {hv_arena_new(arena, size_t, 2 * q.tables.n + g->n_nodes + 2),
                      hv_arena_new(arena, size_t, scopes * 4 + 64)};
     st = run(&q, &w);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         take(&q, out);
+    }
     hv_vec_free(&q.pool);
     hv_vec_free(&q.kids);
     hv_vec_free(&q.tables);

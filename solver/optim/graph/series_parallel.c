@@ -37,8 +37,9 @@ static size_t find_slot(const struct reducer *r, size_t from, size_t to)
     size_t at = (size_t)(h >> 20) & r->mask;
     while (r->table[at]) {
         const struct live *e = &r->edges[r->table[at] - 1];
-        if (e->from == from && e->to == to && !e->gone)
+        if (e->from == from && e->to == to && !e->gone) {
             break;
+        }
         at = (at + 1) & r->mask;
     }
     return at;
@@ -89,8 +90,9 @@ static void remove_edge(struct reducer *r, size_t e)
 static void reduce_vertex(struct reducer *r, size_t v)
 {
     size_t in = r->in[v], out = r->out[v], from = r->edges[in].from, to = r->edges[out].to;
-    if (r->n_in[v] != 1 || r->n_out[v] != 1 || from == to)
+    if (r->n_in[v] != 1 || r->n_out[v] != 1 || from == to) {
         return; /* a cycle stays */
+    }
     size_t part = add_part(r, (struct hv_series_part){.kind = HV_SERIES_ROW,
                                                       .from = from,
                                                       .to = to,
@@ -106,25 +108,30 @@ static void reduce_vertex(struct reducer *r, size_t v)
 
 static enum hv_status check(const struct hv_series_graph *g, struct hv_err *err)
 {
-    if (g->n_vertices > HV_SERIES_MAX || g->n_edges > HV_SERIES_MAX)
+    if (g->n_vertices > HV_SERIES_MAX || g->n_edges > HV_SERIES_MAX) {
         return hv_err_set(err, HV_ELIMIT, "%zu vertices and %zu edges: at most %zu of each",
                           g->n_vertices, g->n_edges, HV_SERIES_MAX);
-    if (g->source >= g->n_vertices || g->sink >= g->n_vertices || g->source == g->sink)
+    }
+    if (g->source >= g->n_vertices || g->sink >= g->n_vertices || g->source == g->sink) {
         return hv_err_set(err, HV_EINPUT,
                           "expected a source and a sink, two different vertices out of %zu",
                           g->n_vertices);
-    for (size_t e = 0; e < g->n_edges; e++)
-        if (g->edges[e].from >= g->n_vertices || g->edges[e].to >= g->n_vertices)
+    }
+    for (size_t e = 0; e < g->n_edges; e++) {
+        if (g->edges[e].from >= g->n_vertices || g->edges[e].to >= g->n_vertices) {
             return hv_err_set(err, HV_EINPUT, "edge %zu: expected vertices below %zu", e + 1,
                               g->n_vertices);
+        }
+    }
     return HV_OK;
 }
 
 static void begin(struct reducer *r, struct hv_arena *a)
 {
     size_t n = r->g->n_vertices, m = r->g->n_edges + n, slots = 64;
-    while (slots < 4 * m)
+    while (slots < 4 * m) {
         slots *= 2;
+    }
     r->mask = slots - 1;
     r->table = hv_arena_new(a, size_t, slots);
     r->edges = hv_arena_new(a, struct live, m);
@@ -143,8 +150,9 @@ enum hv_status hv_series_decompose(const struct hv_series_graph *g, struct hv_ar
     struct hv_arena scratch = {0};
     memset(out, 0, sizeof *out);
     enum hv_status st = check(g, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     begin(&r, &scratch);
     for (size_t e = 0; e < g->n_edges; e++) {
         const struct hv_series_edge *x = &g->edges[e];
@@ -153,16 +161,20 @@ enum hv_status hv_series_decompose(const struct hv_series_graph *g, struct hv_ar
             add_part(&r, (struct hv_series_part){
                              .kind = HV_SERIES_EDGE, .from = x->from, .to = x->to, .edge = e}));
     }
-    for (size_t v = 0; v < g->n_vertices; v++)
+    for (size_t v = 0; v < g->n_vertices; v++) {
         look_at(&r, v);
-    for (size_t k = 0; k < r.n_todo; k++)
+    }
+    for (size_t k = 0; k < r.n_todo; k++) {
         reduce_vertex(&r, r.todo[k]);
+    }
     size_t reduced = 0;
-    for (size_t k = 0; k < r.parts.n; k++)
+    for (size_t k = 0; k < r.parts.n; k++) {
         reduced += r.parts.items[k].kind == HV_SERIES_ROW;
+    }
     const struct live *last = r.n_edges ? &r.edges[r.n_edges - 1] : NULL;
-    for (size_t e = r.n_edges; e-- > 0 && last->gone;)
+    for (size_t e = r.n_edges; e-- > 0 && last->gone;) {
         last = &r.edges[e];
+    }
     out->n = r.parts.n;
     out->n_left = r.n_live;
     out->parts = hv_arena_copy(arena, r.parts.items, r.parts.n, sizeof *r.parts.items);
@@ -178,10 +190,11 @@ enum hv_status hv_series_fold(const struct hv_series_tree *tree, const struct hv
 {
     struct hv_arena scratch = {0};
     enum hv_status st = HV_OK;
-    if (!tree->complete)
+    if (!tree->complete) {
         return hv_err_set(err, HV_EINPUT,
                           "the graph is not series-parallel: %zu edges are left of it",
                           tree->n_left);
+    }
     void **value = hv_arena_new(&scratch, void *, tree->n);
     for (size_t k = 0; k < tree->n && st == HV_OK; k++) {
         const struct hv_series_part *p = &tree->parts[k];
@@ -197,8 +210,9 @@ enum hv_status hv_series_fold(const struct hv_series_tree *tree, const struct hv
             break;
         }
     }
-    if (st == HV_OK)
+    if (st == HV_OK) {
         *out = value[tree->n - 1];
+    }
     hv_arena_free(&scratch);
     return st;
 }

@@ -34,12 +34,15 @@ struct folder {
 static int by_time(const void *pa, const void *pb)
 {
     const struct point *a = pa, *b = pb;
-    if (a->time != b->time)
+    if (a->time != b->time) {
         return a->time < b->time ? -1 : 1;
-    if (a->memory != b->memory)
+    }
+    if (a->memory != b->memory) {
         return a->memory < b->memory ? -1 : 1;
-    if (a->left != b->left)
+    }
+    if (a->left != b->left) {
         return a->left < b->left ? -1 : 1;
+    }
     return (a->way > b->way) - (a->way < b->way);
 }
 
@@ -49,19 +52,24 @@ static enum hv_status settle(struct folder *f, void **out, struct hv_err *err)
     struct front *front = hv_arena_new(&f->scratch, struct front, 1);
     struct point *p = f->made.items;
     size_t kept = 0, keep = f->w->keep;
-    if (f->made.n)
+    if (f->made.n) {
         qsort(p, f->made.n, sizeof *p, by_time);
-    for (size_t k = 0; k < f->made.n; k++)
-        if (kept == 0 || p[k].memory < p[kept - 1].memory)
+    }
+    for (size_t k = 0; k < f->made.n; k++) {
+        if (kept == 0 || p[k].memory < p[kept - 1].memory) {
             p[kept++] = p[k];
+        }
+    }
     f->thinned = f->thinned || (keep && kept > keep);
     size_t n = keep && kept > keep ? keep : kept;
-    if (f->pool.n + n > HV_SERIES_MAX_POINTS)
+    if (f->pool.n + n > HV_SERIES_MAX_POINTS) {
         return hv_err_set(err, HV_ELIMIT, "the fronts have more than %zu points",
                           HV_SERIES_MAX_POINTS);
+    }
     *front = (struct front){f->pool.n, n};
-    for (size_t k = 0; k < n; k++) /* the fastest and the smallest stay */
+    for (size_t k = 0; k < n; k++) { /* the fastest and the smallest stay */
         hv_vec_push(&f->pool, p[n > 1 ? k * (kept - 1) / (n - 1) : 0]);
+    }
     f->made.n = 0;
     *out = front;
     return HV_OK;
@@ -70,11 +78,13 @@ static enum hv_status settle(struct folder *f, void **out, struct hv_err *err)
 static enum hv_status single(struct folder *f, const struct hv_series_choice *c, size_t at,
                              void **out, struct hv_err *err)
 {
-    for (size_t k = 0; c && k < c->n; k++)
+    for (size_t k = 0; c && k < c->n; k++) {
         hv_vec_push(&f->made,
                     (struct point){c->options[k].time, c->options[k].memory, NONE, NONE, at, k});
-    if (f->made.n == 0)
+    }
+    if (f->made.n == 0) {
         hv_vec_push(&f->made, (struct point){0, 0, NONE, NONE, at, 0});
+    }
     return settle(f, out, err);
 }
 
@@ -82,15 +92,17 @@ static enum hv_status single(struct folder *f, const struct hv_series_choice *c,
 static enum hv_status pair(struct folder *f, const struct front *a, const struct front *b, bool add,
                            void **out, struct hv_err *err)
 {
-    if (a->n > HV_SERIES_MAX_POINTS / b->n)
+    if (a->n > HV_SERIES_MAX_POINTS / b->n) {
         return hv_err_set(err, HV_ELIMIT, "two fronts of %zu and %zu points are too large", a->n,
                           b->n);
-    for (size_t i = a->first; i < a->first + a->n; i++)
+    }
+    for (size_t i = a->first; i < a->first + a->n; i++) {
         for (size_t j = b->first; j < b->first + b->n; j++) {
             const struct point *x = &f->pool.items[i], *y = &f->pool.items[j];
             double time = add ? x->time + y->time : fmax(x->time, y->time);
             hv_vec_push(&f->made, (struct point){time, x->memory + y->memory, i, j, NONE, 0});
         }
+    }
     return settle(f, out, err);
 }
 
@@ -107,8 +119,9 @@ static enum hv_status price_row(void *ctx, size_t vertex, void *left, void *righ
     const struct hv_series_choice *c = f->w->vertices ? &f->w->vertices[vertex] : NULL;
     void *middle, *begun;
     enum hv_status st = single(f, c, f->w->graph.n_edges + vertex, &middle, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = pair(f, left, middle, true, &begun, err);
+    }
     return st == HV_OK ? pair(f, begun, right, true, out, err) : st;
 }
 
@@ -121,15 +134,17 @@ static enum hv_status price_side(void *ctx, void *left, void *right, void **out,
 static enum hv_status check_choices(const struct hv_series_choice *c, size_t n, const char *what,
                                     struct hv_err *err)
 {
-    for (size_t k = 0; c && k < n; k++)
+    for (size_t k = 0; c && k < n; k++) {
         for (size_t o = 0; o < c[k].n; o++) {
             const struct hv_series_option *x = &c[k].options[o];
-            if (!(x->time >= 0) || !(x->memory >= 0) || isinf(x->time + x->memory))
+            if (!(x->time >= 0) || !(x->memory >= 0) || isinf(x->time + x->memory)) {
                 return hv_err_set(
                     err, HV_EINPUT,
                     "%s %zu, option %zu: expected finite numbers that are not negative", what,
                     k + 1, o + 1);
+            }
         }
+    }
     return HV_OK;
 }
 
@@ -162,16 +177,21 @@ static enum hv_status fold(struct folder *f, const struct hv_series_tree *tree, 
     const struct hv_series_choice *v = f->w->vertices;
     void *whole, *first, *last, *begun, *all;
     enum hv_status st = hv_series_fold(tree, &ops, f, &whole, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = single(f, v ? &v[g->source] : NULL, g->n_edges + g->source, &first, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = single(f, v ? &v[g->sink] : NULL, g->n_edges + g->sink, &last, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = pair(f, first, whole, true, &begun, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = pair(f, begun, last, true, &all, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         *out = all;
+    }
     return st;
 }
 
@@ -183,12 +203,15 @@ enum hv_status hv_series_solve(const struct hv_series_work *w, struct hv_arena *
     struct front *all = NULL;
     memset(out, 0, sizeof *out);
     enum hv_status st = hv_series_decompose(&w->graph, arena, &tree, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = check_choices(w->edges, w->graph.n_edges, "edge", err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = check_choices(w->vertices, w->graph.n_vertices, "vertex", err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = fold(&f, &tree, &all, err);
+    }
     if (st == HV_OK) {
         out->proven = !f.thinned;
         out->n_points = all->n;

@@ -52,23 +52,29 @@ static int should_stop(lprec *rec, void *ctx)
     const struct hv_lp_limits *l = w->limits;
     if ((l->deadline_s > 0 && seconds_since(&w->start) > l->deadline_s) ||
         (l->cancel && l->cancel(l->ctx)) ||
-        (l->max_nodes > 0 && (int64_t)get_total_nodes(w->rec) > l->max_nodes))
+        (l->max_nodes > 0 && (int64_t)get_total_nodes(w->rec) > l->max_nodes)) {
         w->stopped = true;
-    if (w->stopped) /* lp_solve would make duals of a basis that it may not have factorised yet */
+    }
+    if (w->stopped) { /* lp_solve would make duals of a basis that it may not have factorised yet */
         set_presolve(rec, PRESOLVE_NONE, get_presolveloops(rec));
+    }
     return w->stopped;
 }
 
 /* True when the row must be built as an equality with a slack column. */
 static bool row_has_slack(const struct attempt *a, const struct hv__lp_row *r)
 {
-    if (r->op == HV_LP_EQ || r->n == 0 || a->slack == SLACK_NONE)
+    if (r->op == HV_LP_EQ || r->n == 0 || a->slack == SLACK_NONE) {
         return false;
-    if (a->slack == SLACK_ALL)
+    }
+    if (a->slack == SLACK_ALL) {
         return true;
-    for (size_t k = r->first; k < r->first + r->n; k++)
-        if (!a->lp->vars.items[a->lp->terms.items[k].var].integer)
+    }
+    for (size_t k = r->first; k < r->first + r->n; k++) {
+        if (!a->lp->vars.items[a->lp->terms.items[k].var].integer) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -79,8 +85,9 @@ static bool place_column(lprec *rec, const struct attempt *a, size_t j)
     double lo = isinf(v->lower) ? -LP_INFINITE : v->lower / unit;
     double hi = isinf(v->upper) ? LP_INFINITE : v->upper / unit;
     bool ok = set_bounds(rec, (int)j + 1, lo, hi);
-    if (v->integer && !a->relaxed)
+    if (v->integer && !a->relaxed) {
         ok = ok && set_int(rec, (int)j + 1, TRUE);
+    }
     return ok;
 }
 
@@ -112,18 +119,21 @@ static lprec *build(const struct attempt *a)
 {
     const struct hv_lp *lp = a->lp;
     size_t n = lp->vars.n, n_slacks = 0;
-    for (size_t i = 0; i < lp->rows.n; i++)
+    for (size_t i = 0; i < lp->rows.n; i++) {
         n_slacks += row_has_slack(a, &lp->rows.items[i]);
+    }
     lprec *rec = make_lp(0, (int)(n + n_slacks));
-    if (!rec)
+    if (!rec) {
         return NULL;
+    }
     set_verbose(rec, 0);
     double *value = hv_xcalloc(n + 2, sizeof *value);
     int *column = hv_xcalloc(n + 2, sizeof *column), used = 0;
     double sign = lp->sense == HV_LP_MIN ? 1 : -1;
     for (size_t j = 0; j < n; j++) {
-        if (lp->vars.items[j].cost == 0)
+        if (lp->vars.items[j].cost == 0) {
             continue;
+        }
         column[used] = (int)j + 1;
         value[used++] = sign * lp->vars.items[j].cost * a->scale->col[j] * a->scale->objective;
     }
@@ -132,8 +142,9 @@ static lprec *build(const struct attempt *a)
     set_add_rowmode(rec, TRUE);
     ok = ok && add_rows(rec, a, value, column);
     set_add_rowmode(rec, FALSE);
-    for (size_t j = 0; ok && j < n; j++)
+    for (size_t j = 0; ok && j < n; j++) {
         ok = place_column(rec, a, j);
+    }
     free(value);
     free(column);
     if (!ok) {
@@ -150,10 +161,12 @@ static void set_up(lprec *rec, const struct attempt *a, struct watch *w)
     set_bb_rule(rec, NODE_RULE);
     set_bb_floorfirst(rec, BRANCH_AUTOMATIC);
     set_scaling(rec, a->plain ? 0 : SCALE_GEOMETRIC + SCALE_EQUILIBRATE + SCALE_INTEGERS);
-    if (a->plain)
+    if (a->plain) {
         set_simplextype(rec, SIMPLEX_PRIMAL_PRIMAL);
-    if (w->limits->gap > 0)
+    }
+    if (w->limits->gap > 0) {
         set_mip_gap(rec, FALSE, w->limits->gap);
+    }
     w->rec = rec;
     put_abortfunc(rec, should_stop, w);
 }
@@ -165,12 +178,15 @@ static void take_point(lprec *rec, const struct attempt *a, double *x)
     for (size_t j = 0; j < a->lp->vars.n; j++) {
         const struct hv__lp_var *v = &a->lp->vars.items[j];
         double at = get_var_primalresult(rec, m + 1 + (int)j) * a->scale->col[j];
-        if (v->integer && !a->relaxed && fabs(at - nearbyint(at)) <= 1e-5)
+        if (v->integer && !a->relaxed && fabs(at - nearbyint(at)) <= 1e-5) {
             at = nearbyint(at);
-        if (at < v->lower && at > v->lower - 1e-7 * (1 + fabs(v->lower)))
+        }
+        if (at < v->lower && at > v->lower - 1e-7 * (1 + fabs(v->lower))) {
             at = v->lower;
-        if (at > v->upper && at < v->upper + 1e-7 * (1 + fabs(v->upper)))
+        }
+        if (at > v->upper && at < v->upper + 1e-7 * (1 + fabs(v->upper))) {
             at = v->upper;
+        }
         x[j] = at;
     }
 }
@@ -178,10 +194,12 @@ static void take_point(lprec *rec, const struct attempt *a, double *x)
 static void take_duals(lprec *rec, const struct attempt *a, double *duals)
 {
     double sign = a->lp->sense == HV_LP_MIN ? 1 : -1, *all = NULL;
-    if (!get_ptr_dual_solution(rec, &all) || !all)
+    if (!get_ptr_dual_solution(rec, &all) || !all) {
         return;
-    for (size_t i = 0; i < a->lp->rows.n; i++)
+    }
+    for (size_t i = 0; i < a->lp->rows.n; i++) {
         duals[i] = sign * all[i + 1] * a->scale->row[i] / a->scale->objective;
+    }
 }
 
 static enum hv_lp_outcome outcome_of(int code, bool stopped)
@@ -210,17 +228,19 @@ static void take_answer(lprec *rec, const struct attempt *a, struct hv_lp_result
 {
     const struct hv_lp *lp = a->lp;
     bool integer = lp->has_integers && !a->relaxed;
-    if (!out->x)
+    if (!out->x) {
         out->x = hv_xcalloc(lp->vars.n + 1, sizeof *out->x);
+    }
     take_point(rec, a, out->x);
     out->objective = hv__lp_value(lp, out->x);
     double said = get_working_objective(rec) / a->scale->objective;
-    if (lp->sense == HV_LP_MAX)
+    if (lp->sense == HV_LP_MAX) {
         said = -said;
+    }
     bool agrees = fabs(said - out->objective) <= 1e-5 * fmax(fabs(said), 1e-3);
-    if (a->relaxed)
+    if (a->relaxed) {
         agrees = true; /* judged by its duals alone */
-    else if (!hv__lp_holds(lp, out->x)) {
+    } else if (!hv__lp_holds(lp, out->x)) {
         out->outcome = HV_LP_FAILED;
         return;
     }
@@ -243,10 +263,11 @@ static enum hv_status try_once(struct attempt *a, struct watch *w, struct hv_lp_
                                struct hv_err *err)
 {
     lprec *rec = build(a);
-    if (!rec)
+    if (!rec) {
         return hv_err_set(err, HV_EINTERNAL,
                           "lp_solve refused a model of %zu variables and %zu rows", a->lp->vars.n,
                           a->lp->rows.n);
+    }
     set_up(rec, a, w);
     a->code = solve(rec);
     a->step = rec->bb_deltaOF;
@@ -254,8 +275,9 @@ static enum hv_status try_once(struct attempt *a, struct watch *w, struct hv_lp_
     out->nodes += (int64_t)get_total_nodes(rec);
     out->outcome = outcome_of(a->code, w->stopped);
     out->proven = false;
-    if (out->outcome == HV_LP_OPTIMAL || out->outcome == HV_LP_FEASIBLE)
+    if (out->outcome == HV_LP_OPTIMAL || out->outcome == HV_LP_FEASIBLE) {
         take_answer(rec, a, out);
+    }
     delete_lp(rec);
     return HV_OK;
 }
@@ -268,8 +290,9 @@ static void bound_by_relaxation(const struct attempt *a, struct hv_lp_result *ou
     struct attempt relaxed = {.lp = a->lp, .scale = a->scale, .slack = SLACK_NONE, .relaxed = true};
     struct hv_lp_result r = {.bound = HV_UNKNOWN};
     clock_gettime(CLOCK_MONOTONIC, &w.start);
-    if (try_once(&relaxed, &w, &r, NULL) == HV_OK && r.proven)
+    if (try_once(&relaxed, &w, &r, NULL) == HV_OK && r.proven) {
         out->bound = r.bound;
+    }
     hv_lp_result_free(&r);
 }
 
@@ -295,10 +318,12 @@ static enum hv_status solve_guarded(struct attempt *a, struct watch *w, struct h
 {
     enum hv_status st = try_once(a, w, out, err);
     bool suspect = out->outcome == HV_LP_FAILED || (out->outcome == HV_LP_OPTIMAL && a->step != 0);
-    if (!a->lp->has_integers)
+    if (!a->lp->has_integers) {
         suspect = out->outcome == HV_LP_FAILED || (out->outcome == HV_LP_OPTIMAL && !out->proven);
-    if (st != HV_OK || !suspect || w->stopped)
+    }
+    if (st != HV_OK || !suspect || w->stopped) {
         return st;
+    }
     struct hv_lp_result again = {.objective = HV_UNKNOWN, .bound = HV_UNKNOWN};
     a->slack = a->lp->has_integers ? SLACK_ALL : SLACK_NONE;
     a->plain = !a->lp->has_integers;
@@ -315,8 +340,9 @@ static enum hv_status solve_guarded(struct attempt *a, struct watch *w, struct h
         out->nodes = nodes;
         return st;
     }
-    if (out->outcome == HV_LP_FAILED && again.outcome != HV_LP_FAILED && !has_point(&again))
+    if (out->outcome == HV_LP_FAILED && again.outcome != HV_LP_FAILED && !has_point(&again)) {
         out->outcome = again.outcome;
+    }
     hv_lp_result_free(&again);
     return st;
 }
@@ -330,22 +356,27 @@ static void solve_without_rows(const struct hv_lp *lp, struct hv_lp_result *out)
     for (size_t j = 0; j < lp->vars.n; j++) {
         const struct hv__lp_var *v = &lp->vars.items[j];
         double at = sign * v->cost > 0 ? v->lower : v->upper;
-        if (v->cost == 0)
+        if (v->cost == 0) {
             at = fmin(fmax(0, v->lower), v->upper);
-        if (isinf(at))
+        }
+        if (isinf(at)) {
             out->outcome = HV_LP_UNBOUNDED;
+        }
         out->x[j] = at;
     }
     out->proven = out->outcome == HV_LP_OPTIMAL;
-    if (!out->proven)
+    if (!out->proven) {
         return;
+    }
     out->objective = out->bound = hv__lp_value(lp, out->x);
-    if (lp->has_integers)
+    if (lp->has_integers) {
         return;
+    }
     out->duals = hv_xcalloc(lp->rows.n + 1, sizeof *out->duals);
     out->reduced = hv_xcalloc(lp->vars.n + 1, sizeof *out->reduced);
-    for (size_t j = 0; j < lp->vars.n; j++)
+    for (size_t j = 0; j < lp->vars.n; j++) {
         out->reduced[j] = lp->vars.items[j].cost;
+    }
 }
 
 enum hv_status hv_lp_solve(const struct hv_lp *lp, const struct hv_lp_limits *limits,
@@ -364,8 +395,9 @@ enum hv_status hv_lp_solve(const struct hv_lp *lp, const struct hv_lp_limits *li
     }
     if (lp->terms.n == 0) {
         solve_without_rows(lp, out);
-        if (!out->proven)
+        if (!out->proven) {
             drop_point(out);
+        }
         return HV_OK;
     }
     struct hv__lp_scale scale;
@@ -377,13 +409,16 @@ enum hv_status hv_lp_solve(const struct hv_lp *lp, const struct hv_lp_limits *li
     out->n_rows = lp->rows.n;
     out->seconds = seconds_since(&w.start);
     if (st == HV_OK && has_point(out) && !out->proven) {
-        if (out->outcome == HV_LP_OPTIMAL)
+        if (out->outcome == HV_LP_OPTIMAL) {
             out->outcome = HV_LP_FEASIBLE;
-        if (lp->has_integers)
+        }
+        if (lp->has_integers) {
             bound_by_relaxation(&a, out);
+        }
     }
-    if (out->outcome != HV_LP_OPTIMAL && out->outcome != HV_LP_FEASIBLE)
+    if (out->outcome != HV_LP_OPTIMAL && out->outcome != HV_LP_FEASIBLE) {
         drop_point(out);
+    }
     free(scale.row);
     free(scale.col);
     return st;

@@ -21,8 +21,9 @@ struct hv_lp *hv_lp_new(enum hv_lp_sense sense)
 
 void hv_lp_free(struct hv_lp *lp)
 {
-    if (!lp)
+    if (!lp) {
         return;
+    }
     hv_vec_free(&lp->vars);
     hv_vec_free(&lp->rows);
     hv_vec_free(&lp->terms);
@@ -33,23 +34,27 @@ enum hv_status hv_lp_add_var(struct hv_lp *lp, double lower, double upper, bool 
                              size_t *out, struct hv_err *err)
 {
     size_t id = lp->vars.n;
-    if (isnan(lower) || isnan(upper))
+    if (isnan(lower) || isnan(upper)) {
         return hv_err_set(err, HV_EINPUT, "variable %zu: expected bounds, found NaN", id + 1);
-    if ((isinf(lower) && lower > 0) || (isinf(upper) && upper < 0))
+    }
+    if ((isinf(lower) && lower > 0) || (isinf(upper) && upper < 0)) {
         return hv_err_set(err, HV_EINPUT,
                           "variable %zu: a lower bound of +inf or an upper bound of -inf leaves no "
                           "value",
                           id + 1);
-    if (id >= LIMIT_VARS)
+    }
+    if (id >= LIMIT_VARS) {
         return hv_err_set(err, HV_ELIMIT, "a model may have at most %zu variables", LIMIT_VARS);
+    }
     if (integer) {
         lower = ceil(lower - TOLERANCE);
         upper = floor(upper + TOLERANCE);
         lp->has_integers = true;
     }
     hv_vec_push(&lp->vars, (struct hv__lp_var){lower, upper, 0, integer});
-    if (out)
+    if (out) {
         *out = id;
+    }
     return HV_OK;
 }
 
@@ -63,16 +68,19 @@ static enum hv_status check_terms(const struct hv_lp *lp, const struct hv_lp_ter
                                   struct hv_err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        if (terms[i].var >= lp->vars.n)
+        if (terms[i].var >= lp->vars.n) {
             return hv_err_set(err, HV_EINPUT,
                               "term %zu names variable %zu, but the model has %zu variables", i + 1,
                               terms[i].var + 1, lp->vars.n);
-        if (!isfinite(terms[i].coef))
+        }
+        if (!isfinite(terms[i].coef)) {
             return hv_err_set(err, HV_EINPUT, "term %zu: expected a finite coefficient, found %g",
                               i + 1, terms[i].coef);
+        }
     }
-    if (n > LIMIT_TERMS - lp->terms.n)
+    if (n > LIMIT_TERMS - lp->terms.n) {
         return hv_err_set(err, HV_ELIMIT, "a model may have at most %zu terms", LIMIT_TERMS);
+    }
     return HV_OK;
 }
 
@@ -84,10 +92,12 @@ static void merge_terms(struct hv_lp *lp, size_t first)
     qsort(t, n, sizeof *t, by_var);
     for (size_t i = 0; i < n;) {
         struct hv_lp_term sum = t[i];
-        for (i++; i < n && t[i].var == sum.var; i++)
+        for (i++; i < n && t[i].var == sum.var; i++) {
             sum.coef += t[i].coef;
-        if (sum.coef != 0)
+        }
+        if (sum.coef != 0) {
             t[kept++] = sum;
+        }
     }
     lp->terms.n = first + kept;
 }
@@ -96,19 +106,24 @@ enum hv_status hv_lp_add_row(struct hv_lp *lp, const struct hv_lp_term *terms, s
                              enum hv_lp_op op, double rhs, struct hv_err *err)
 {
     enum hv_status st = check_terms(lp, terms, n, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
-    if (!isfinite(rhs))
+    }
+    if (!isfinite(rhs)) {
         return hv_err_set(err, HV_EINPUT, "row %zu: expected a finite right-hand side, found %g",
                           lp->rows.n + 1, rhs);
+    }
     size_t first = lp->terms.n;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         hv_vec_push(&lp->terms, terms[i]);
-    if (n)
+    }
+    if (n) {
         merge_terms(lp, first);
+    }
     for (size_t i = first; i < lp->terms.n; i++) {
-        if (isfinite(lp->terms.items[i].coef))
+        if (isfinite(lp->terms.items[i].coef)) {
             continue;
+        }
         lp->terms.n = first;
         return hv_err_set(err, HV_EINPUT, "row %zu: the sum of equal terms is not finite",
                           lp->rows.n + 1);
@@ -122,8 +137,9 @@ enum hv_status hv_lp_add_max_row(struct hv_lp *lp, size_t top, const struct hv_l
 {
     struct hv_lp_term *all = hv_xcalloc(n + 1, sizeof *all);
     all[0] = (struct hv_lp_term){top, 1};
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         all[i + 1] = (struct hv_lp_term){terms[i].var, -terms[i].coef};
+    }
     enum hv_status st = hv_lp_add_row(lp, all, n + 1, HV_LP_GE, constant, err);
     free(all);
     return st;
@@ -133,15 +149,20 @@ enum hv_status hv_lp_set_objective(struct hv_lp *lp, const struct hv_lp_term *te
                                    struct hv_err *err)
 {
     enum hv_status st = check_terms(lp, terms, n, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
-    for (size_t j = 0; j < lp->vars.n; j++)
+    }
+    for (size_t j = 0; j < lp->vars.n; j++) {
         lp->vars.items[j].cost = 0;
-    for (size_t i = 0; i < n; i++)
+    }
+    for (size_t i = 0; i < n; i++) {
         lp->vars.items[terms[i].var].cost += terms[i].coef;
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(lp->vars.items[terms[i].var].cost))
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(lp->vars.items[terms[i].var].cost)) {
             return hv_err_set(err, HV_EINPUT, "objective: the sum of equal terms is not finite");
+        }
+    }
     return HV_OK;
 }
 
@@ -170,13 +191,16 @@ static bool relation_holds(double left, enum hv_lp_op op, double rhs, double tol
 
 bool hv__lp_is_hopeless(const struct hv_lp *lp)
 {
-    for (size_t j = 0; j < lp->vars.n; j++)
-        if (lp->vars.items[j].lower > lp->vars.items[j].upper)
+    for (size_t j = 0; j < lp->vars.n; j++) {
+        if (lp->vars.items[j].lower > lp->vars.items[j].upper) {
             return true;
+        }
+    }
     for (size_t i = 0; i < lp->rows.n; i++) {
         const struct hv__lp_row *r = &lp->rows.items[i];
-        if (r->n == 0 && !relation_holds(0, r->op, r->rhs, 0))
+        if (r->n == 0 && !relation_holds(0, r->op, r->rhs, 0)) {
             return true;
+        }
     }
     return false;
 }
@@ -184,8 +208,9 @@ bool hv__lp_is_hopeless(const struct hv_lp *lp)
 double hv__lp_value(const struct hv_lp *lp, const double *x)
 {
     double v = 0;
-    for (size_t j = 0; j < lp->vars.n; j++)
+    for (size_t j = 0; j < lp->vars.n; j++) {
         v += lp->vars.items[j].cost * x[j];
+    }
     return v;
 }
 
@@ -194,10 +219,12 @@ bool hv__lp_holds(const struct hv_lp *lp, const double *x)
     for (size_t j = 0; j < lp->vars.n; j++) {
         const struct hv__lp_var *v = &lp->vars.items[j];
         double tolerance = TOLERANCE * (1 + fabs(x[j]));
-        if (!isfinite(x[j]) || x[j] < v->lower - tolerance || x[j] > v->upper + tolerance)
+        if (!isfinite(x[j]) || x[j] < v->lower - tolerance || x[j] > v->upper + tolerance) {
             return false;
-        if (v->integer && fabs(x[j] - nearbyint(x[j])) > TOLERANCE)
+        }
+        if (v->integer && fabs(x[j] - nearbyint(x[j])) > TOLERANCE) {
             return false;
+        }
     }
     for (size_t i = 0; i < lp->rows.n; i++) {
         const struct hv__lp_row *r = &lp->rows.items[i];
@@ -207,8 +234,9 @@ bool hv__lp_holds(const struct hv_lp *lp, const double *x)
             left += part;
             size = fmax(size, fabs(part));
         }
-        if (!relation_holds(left, r->op, r->rhs, TOLERANCE * fmax(size, TOLERANCE)))
+        if (!relation_holds(left, r->op, r->rhs, TOLERANCE * fmax(size, TOLERANCE))) {
             return false;
+        }
     }
     return true;
 }
@@ -218,8 +246,9 @@ bool hv__lp_duals_prove(const struct hv_lp *lp, const double *duals, double valu
 {
     double sign = lp->sense == HV_LP_MIN ? 1 : -1, dual_value = 0, size = fabs(value);
     bool feasible = true;
-    for (size_t j = 0; j < lp->vars.n; j++)
+    for (size_t j = 0; j < lp->vars.n; j++) {
         reduced[j] = lp->vars.items[j].cost;
+    }
     for (size_t i = 0; i < lp->rows.n; i++) {
         const struct hv__lp_row *r = &lp->rows.items[i];
         double y = duals[i] * sign, biggest = 1;
@@ -228,20 +257,23 @@ bool hv__lp_duals_prove(const struct hv_lp *lp, const double *duals, double valu
             biggest = fmax(biggest, fabs(lp->terms.items[k].coef));
         }
         if ((r->op == HV_LP_LE && y > TOLERANCE / biggest) ||
-            (r->op == HV_LP_GE && y < -TOLERANCE / biggest))
+            (r->op == HV_LP_GE && y < -TOLERANCE / biggest)) {
             feasible = false;
+        }
         dual_value += duals[i] * r->rhs;
         size = fmax(size, fabs(duals[i] * r->rhs));
     }
     for (size_t j = 0; j < lp->vars.n; j++) {
         const struct hv__lp_var *v = &lp->vars.items[j];
         double d = reduced[j] * sign, at = d > 0 ? v->lower : v->upper;
-        if (fabs(d) <= 1e-9 * (1 + fabs(v->cost)))
+        if (fabs(d) <= 1e-9 * (1 + fabs(v->cost))) {
             continue;
-        if (isinf(at))
+        }
+        if (isinf(at)) {
             feasible = feasible && fabs(d) <= TOLERANCE * (1 + fabs(v->cost));
-        else
+        } else {
             dual_value += reduced[j] * at;
+        }
     }
     *bound = feasible ? dual_value : HV_UNKNOWN;
     return feasible && fabs(dual_value - value) <= TOLERANCE * fmax(size, TOLERANCE);
@@ -294,9 +326,11 @@ static void scale_once(const struct hv_lp *lp, struct hv__lp_scale *s, double *l
             hi[t[k].var] = fmax(hi[t[k].var], c);
         }
     }
-    for (size_t j = 0; j < lp->vars.n; j++)
-        if (!lp->vars.items[j].integer && hi[j] > 0)
+    for (size_t j = 0; j < lp->vars.n; j++) {
+        if (!lp->vars.items[j].integer && hi[j] > 0) {
             s->col[j] = inverse_power(sqrt(lo[j]) * sqrt(hi[j]));
+        }
+    }
 }
 
 void hv__lp_scaling(const struct hv_lp *lp, struct hv__lp_scale *out)
@@ -305,17 +339,22 @@ void hv__lp_scaling(const struct hv_lp *lp, struct hv__lp_scale *out)
     out->row = hv_xcalloc(m + 1, sizeof *out->row);
     out->col = hv_xcalloc(n + 1, sizeof *out->col);
     out->objective = 1;
-    for (size_t i = 0; i < m; i++)
+    for (size_t i = 0; i < m; i++) {
         out->row[i] = 1;
-    for (size_t j = 0; j < n; j++)
+    }
+    for (size_t j = 0; j < n; j++) {
         out->col[j] = 1;
-    if (!needs_scaling(lp))
+    }
+    if (!needs_scaling(lp)) {
         return;
+    }
     double *lo = hv_xcalloc(n + 1, sizeof *lo), *hi = hv_xcalloc(n + 1, sizeof *hi), big = 0;
-    for (int round = 0; round < 4; round++)
+    for (int round = 0; round < 4; round++) {
         scale_once(lp, out, lo, hi);
-    for (size_t j = 0; j < n; j++)
+    }
+    for (size_t j = 0; j < n; j++) {
         big = fmax(big, fabs(lp->vars.items[j].cost) * out->col[j]);
+    }
     out->objective = inverse_power(big);
     free(lo);
     free(hi);

@@ -74,8 +74,9 @@ static bool rest_of(const struct probe *q, struct hv_lp_limits *out)
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
         out->deadline_s -= (double)(now.tv_sec - q->start.tv_sec) +
                            1e-9 * (double)(now.tv_nsec - q->start.tv_nsec);
-        if (out->deadline_s <= 0)
+        if (out->deadline_s <= 0) {
             return false;
+        }
     }
     return !(out->cancel && out->cancel(out->ctx));
 }
@@ -90,11 +91,13 @@ static struct hv_lp_range ends(const struct probe *q, struct hv_lp *lp, size_t s
         const struct hv_lp_term objective = {shift, 1};
         lp->sense = k ? HV_LP_MAX : HV_LP_MIN;
         if (!rest_of(q, &limits) || hv_lp_set_objective(lp, &objective, 1, NULL) != HV_OK ||
-            hv_lp_solve(lp, &limits, &r, NULL) != HV_OK)
+            hv_lp_solve(lp, &limits, &r, NULL) != HV_OK) {
             continue;
-        if (r.proven)
+        }
+        if (r.proven) {
             end[k] = fabs(r.objective) > far * (1 - 1e-6) ? copysign(HUGE_VAL, r.objective)
                                                           : nearbyint(r.objective * GRID) / GRID;
+        }
         hv_lp_result_free(&r);
     }
     return (struct hv_lp_range){end[0], end[1]};
@@ -110,21 +113,25 @@ static enum hv_status build_for_row(const struct probe *q, size_t i, double far,
     for (size_t j = 0; j < q->lp->vars.n && st == HV_OK; j++) {
         const struct hv__lp_var *v = &q->lp->vars.items[j];
         double d = q->sign * q->r->reduced[j], lo = v->lower, hi = v->upper;
-        if (fabs(d) > q->no_cost)
+        if (fabs(d) > q->no_cost) {
             lo = hi = d > 0 ? v->lower : v->upper;
+        }
         st = isinf(lo) && lo == hi
                  ? HV_EINPUT
                  : hv_lp_add_var(lp, lo / q->value_unit, hi / q->value_unit, false, NULL, NULL);
     }
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_lp_add_var(lp, -far, far, false, shift, NULL);
+    }
     for (size_t k = 0; k < q->lp->rows.n && st == HV_OK; k++) {
         const struct hv__lp_row *r = &q->lp->rows.items[k];
         size_t n = r->n;
-        if (n)
+        if (n) {
             memcpy(t, q->lp->terms.items + r->first, n * sizeof *t);
-        if (k == i)
+        }
+        if (k == i) {
             t[n++] = (struct hv_lp_term){*shift, -1};
+        }
         bool priced = fabs(q->r->duals[k]) > q->no_price;
         st = hv_lp_add_row(lp, t, n, priced ? HV_LP_EQ : r->op, r->rhs / q->value_unit, NULL);
     }
@@ -145,12 +152,13 @@ static enum hv_status add_prices(const struct probe *q, struct hv_lp *lp)
             size = fmax(size, fabs(part));
         }
         bool tight = fabs(left - r->rhs) <= TIGHT * size;
-        if (!tight && r->op != HV_LP_EQ)
+        if (!tight && r->op != HV_LP_EQ) {
             lo = hi = 0;
-        else if (r->op != HV_LP_EQ && (r->op == HV_LP_LE) == (q->sign > 0))
+        } else if (r->op != HV_LP_EQ && (r->op == HV_LP_LE) == (q->sign > 0)) {
             hi = 0;
-        else if (r->op != HV_LP_EQ)
+        } else if (r->op != HV_LP_EQ) {
             lo = 0;
+        }
         st = hv_lp_add_var(lp, lo, hi, false, NULL, NULL);
     }
     return st;
@@ -163,18 +171,22 @@ static enum hv_status build_for_cost(const struct probe *q, size_t j, double far
 {
     struct hv_lp_term *t = hv_xcalloc(q->lp->rows.n + 2, sizeof *t);
     enum hv_status st = add_prices(q, lp);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_lp_add_var(lp, -far, far, false, shift, NULL);
+    }
     for (size_t l = 0; l < q->lp->vars.n && st == HV_OK; l++) {
         const struct hv__lp_var *v = &q->lp->vars.items[l];
         bool low = near(q, q->r->x[l], v->lower), high = near(q, q->r->x[l], v->upper);
         size_t n = 0;
-        if (low && high)
+        if (low && high) {
             continue; /* a fixed variable may cost anything */
-        for (size_t k = q->at[l]; k < q->at[l + 1]; k++)
+        }
+        for (size_t k = q->at[l]; k < q->at[l + 1]; k++) {
             t[n++] = (struct hv_lp_term){q->entries[k].row, q->entries[k].coef};
-        if (l == j)
+        }
+        if (l == j) {
             t[n++] = (struct hv_lp_term){*shift, -1};
+        }
         enum hv_lp_op op = !low && !high ? HV_LP_EQ : low == (q->sign > 0) ? HV_LP_LE : HV_LP_GE;
         st = hv_lp_add_row(lp, t, n, op, v->cost / q->cost_unit, NULL);
     }
@@ -191,8 +203,9 @@ static struct hv_lp_range range_of(const struct probe *q, size_t index, double b
     struct hv_lp_range out = {HV_UNKNOWN, HV_UNKNOWN};
     enum hv_status st = is_row ? build_for_row(q, index, far, lp, &shift)
                                : build_for_cost(q, index, far, lp, &shift);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         out = ends(q, lp, shift, far);
+    }
     hv_lp_free(lp);
     /* the number itself belongs to its range, whatever the last digits say */
     out.from = out.from > 0 ? base : base + unit * out.from;
@@ -211,11 +224,13 @@ enum hv_status hv_lp_ranges(const struct hv_lp *lp, const struct hv_lp_result *r
 {
     static const struct hv_lp_limits no_limits = {0};
     memset(out, 0, sizeof *out);
-    if (lp->has_integers)
+    if (lp->has_integers) {
         return hv_err_set(err, HV_EUSAGE,
                           "ranges exist for linear programs; this one has integer variables");
-    if (!r->proven || !r->duals || r->n_vars != lp->vars.n || r->n_rows != lp->rows.n)
+    }
+    if (!r->proven || !r->duals || r->n_vars != lp->vars.n || r->n_rows != lp->rows.n) {
         return hv_err_set(err, HV_EUSAGE, "ranges need a proven answer of the same model");
+    }
     struct probe q = {.lp = lp,
                       .r = r,
                       .limits = limits ? limits : &no_limits,

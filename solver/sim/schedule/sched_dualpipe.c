@@ -12,7 +12,7 @@ struct dual {
     int32_t n_f[2], n_b[2];
     struct {
         int32_t flow, mb;
-    } * w; /* B's whose W is still to come, oldest first */
+    } *w; /* B's whose W is still to come, oldest first */
     int32_t w_head, w_tail;
 };
 

@@ -26,25 +26,30 @@ static void open_view(struct hv_app *app, struct hv__open_view *v, const struct 
 {
     v->ops = ops;
     v->state = hv_xcalloc(1, ops->state_size > 0 ? ops->state_size : 1);
-    if (ops->open)
+    if (ops->open) {
         ops->open(v->state, app);
+    }
 }
 
 static void close_view(struct hv_app *app, struct hv__open_view *v)
 {
-    if (!v->ops)
+    if (!v->ops) {
         return;
-    if (v->ops->close)
+    }
+    if (v->ops->close) {
         v->ops->close(v->state, app);
+    }
     free(v->state);
     *v = (struct hv__open_view){0};
 }
 
 const struct hv_view_ops *hv__app_tab_ops(const struct hv_app *app, int tab)
 {
-    for (size_t i = 0; i < app->config.n_views; i++)
-        if (app->config.views[i]->tab == tab)
+    for (size_t i = 0; i < app->config.n_views; i++) {
+        if (app->config.views[i]->tab == tab) {
             return app->config.views[i];
+        }
+    }
     return NULL;
 }
 
@@ -52,14 +57,17 @@ bool hv__app_show_tab(struct hv_app *app, int tab)
 {
     const struct hv_view_ops *ops =
         tab > 0 && tab <= HV__MAX_TABS ? hv__app_tab_ops(app, tab) : NULL;
-    if (!ops)
+    if (!ops) {
         return false;
-    while (app->n_stack > 0)
+    }
+    while (app->n_stack > 0) {
         close_view(app, &app->stack[--app->n_stack]);
+    }
     app->tab = tab;
     app->dirty = true;
-    if (!app->tabs[tab].ops)
+    if (!app->tabs[tab].ops) {
         open_view(app, &app->tabs[tab], ops);
+    }
     return true;
 }
 
@@ -72,21 +80,26 @@ struct hv_app *hv_app_new(const struct hv_app_config *config)
     app->dirty = true;
     app->command.complete = config->complete;
     app->command.complete_ctx = config->model;
-    for (int tab = 1; tab <= HV__MAX_TABS && app->tab == 0; tab++)
+    for (int tab = 1; tab <= HV__MAX_TABS && app->tab == 0; tab++) {
         (void)hv__app_show_tab(app, tab);
-    if (app->tab == 0)
+    }
+    if (app->tab == 0) {
         HV_BUG("an application needs a view with a tab");
+    }
     return app;
 }
 
 void hv_app_free(struct hv_app *app)
 {
-    if (!app)
+    if (!app) {
         return;
-    while (app->n_stack > 0)
+    }
+    while (app->n_stack > 0) {
         close_view(app, &app->stack[--app->n_stack]);
-    for (int i = 0; i <= HV__MAX_TABS; i++)
+    }
+    for (int i = 0; i <= HV__MAX_TABS; i++) {
         close_view(app, &app->tabs[i]);
+    }
     hv_line_free(&app->command);
     hv_line_free(&app->find);
     hv_line_free(&app->ask);
@@ -101,15 +114,17 @@ enum hv_status hv_app_open(struct hv_app *app, const char *name, struct hv_err *
     for (size_t i = 0; i < n; i++) {
         const struct hv_view_ops *ops = app->config.views[i];
         names[i] = ops->name;
-        if (strcmp(ops->name, name) != 0)
+        if (strcmp(ops->name, name) != 0) {
             continue;
+        }
         app->dirty = true;
         if (ops->tab > 0) {
             (void)hv__app_show_tab(app, ops->tab);
             return HV_OK;
         }
-        if (app->n_stack == HV__MAX_STACK)
+        if (app->n_stack == HV__MAX_STACK) {
             return hv_err_set(err, HV_ELIMIT, "too many views are open; close one with q");
+        }
         open_view(app, &app->stack[app->n_stack++], ops);
         return HV_OK;
     }
@@ -125,12 +140,16 @@ const char *hv_app_view(const struct hv_app *app)
 
 void *hv_app_view_state(struct hv_app *app, const char *name)
 {
-    for (size_t i = app->n_stack; i > 0; i--)
-        if (strcmp(app->stack[i - 1].ops->name, name) == 0)
+    for (size_t i = app->n_stack; i > 0; i--) {
+        if (strcmp(app->stack[i - 1].ops->name, name) == 0) {
             return app->stack[i - 1].state;
-    for (int i = 0; i <= HV__MAX_TABS; i++)
-        if (app->tabs[i].ops && strcmp(app->tabs[i].ops->name, name) == 0)
+        }
+    }
+    for (int i = 0; i <= HV__MAX_TABS; i++) {
+        if (app->tabs[i].ops && strcmp(app->tabs[i].ops->name, name) == 0) {
             return app->tabs[i].state;
+        }
+    }
     return NULL;
 }
 
@@ -166,11 +185,13 @@ void hv_app_set_terminal(struct hv_app *app, struct hv_app_terminal terminal)
 
 void hv_app_outside(struct hv_app *app, void (*run)(void *ctx), void *ctx)
 {
-    if (app->terminal.give)
+    if (app->terminal.give) {
         app->terminal.give(app->terminal.ctx);
+    }
     run(ctx);
-    if (app->terminal.take)
+    if (app->terminal.take) {
         app->terminal.take(app->terminal.ctx, app);
+    }
     app->dirty = true;
 }
 
@@ -212,8 +233,9 @@ void hv_app_message(struct hv_app *app, enum hv_message kind, const char *fmt, .
     app->message_kind = kind;
     app->message_ms = -1;
     app->dirty = true;
-    if (app->config.said)
+    if (app->config.said) {
         app->config.said(app->config.model, kind, app->message);
+    }
 }
 
 void hv_app_clear_message(struct hv_app *app)
@@ -232,58 +254,68 @@ void hv_app_notice(struct hv_app *app, const char *text)
 /* Milliseconds until the notice may be shown; -1 = there is none, or only a key lets it in. */
 static int notice_due_ms(const struct hv_app *app)
 {
-    if (!app->notice[0] || (app->message[0] && app->message_kind == HV_MSG_ERROR))
+    if (!app->notice[0] || (app->message[0] && app->message_kind == HV_MSG_ERROR)) {
         return -1;
-    if (!app->message[0] || app->message_ms < 0)
+    }
+    if (!app->message[0] || app->message_ms < 0) {
         return 0;
+    }
     int64_t left = app->message_ms + HV_APP_ANSWER_MS - app->now_ms;
     return left > 0 ? (int)left : 0;
 }
 
 static void tick_notice(struct hv_app *app)
 {
-    if (app->message[0] && app->message_ms < 0)
+    if (app->message[0] && app->message_ms < 0) {
         app->message_ms = app->now_ms;
-    if (notice_due_ms(app) != 0)
+    }
+    if (notice_due_ms(app) != 0) {
         return;
+    }
     char text[sizeof app->notice];
     (void)memcpy(text, app->notice, sizeof text);
     size_t others = app->n_notices - 1;
     app->notice[0] = '\0';
     app->n_notices = 0;
-    if (others > 0)
+    if (others > 0) {
         hv_app_message(app, HV_MSG_INFO, "%s (and %zu more before)", text, others);
-    else
+    } else {
         hv_app_message(app, HV_MSG_INFO, "%s", text);
+    }
     app->message_ms = app->now_ms - HV_APP_ANSWER_MS; /* the next notice may follow at once */
 }
 
 void hv__app_try_quit(struct hv_app *app)
 {
-    if (app->config.unsaved && app->config.unsaved(app->config.model))
+    if (app->config.unsaved && app->config.unsaved(app->config.model)) {
         app->prompt = HV__PROMPT_QUIT;
-    else
+    } else {
         app->done = true;
+    }
     app->dirty = true;
 }
 
 void hv__app_close_top(struct hv_app *app)
 {
     app->dirty = true;
-    if (app->n_stack > 0)
+    if (app->n_stack > 0) {
         close_view(app, &app->stack[--app->n_stack]);
-    else
+    } else {
         hv__app_try_quit(app);
+    }
 }
 
 void hv__app_apply(struct hv_app *app, unsigned flags)
 {
-    if (flags & HV_APP_REDRAW)
+    if (flags & HV_APP_REDRAW) {
         app->dirty = true;
-    if (flags & HV_APP_CLOSE)
+    }
+    if (flags & HV_APP_CLOSE) {
         hv__app_close_top(app);
-    if (flags & HV_APP_QUIT)
+    }
+    if (flags & HV_APP_QUIT) {
         hv__app_try_quit(app);
+    }
 }
 
 int hv_app_timeout_ms(const struct hv_app *app)
@@ -299,7 +331,8 @@ void hv_app_tick(struct hv_app *app, int64_t now_ms)
 {
     struct hv__open_view *v = hv__app_top(app);
     app->now_ms = now_ms;
-    if (v->ops->tick)
+    if (v->ops->tick) {
         hv__app_apply(app, v->ops->tick(v->state, app, now_ms));
+    }
     tick_notice(app);
 }

@@ -20,8 +20,9 @@ struct hv_tabs hv__app_tabs(const struct hv_app *app, const char **titles, const
         const struct hv_view_ops *ops = hv__app_tab_ops(app, tab);
         titles[t.n] = ops ? ops->title : "-";
         shorts[t.n] = ops ? ops->short_title : "-";
-        if (!ops && tab > app->tab)
+        if (!ops && tab > app->tab) {
             break;
+        }
         t.n++;
     }
     t.active = (size_t)app->tab - 1;
@@ -32,10 +33,11 @@ struct hv_tabs hv__app_tabs(const struct hv_app *app, const char **titles, const
 static void bar_key(struct hv_key k, char *buf, size_t cap)
 {
     char name[32];
-    if (k.code == HV_KEY_CHAR && k.mods == 0 && (k.cp == '<' || k.cp == '>'))
+    if (k.code == HV_KEY_CHAR && k.mods == 0 && (k.cp == '<' || k.cp == '>')) {
         (void)snprintf(name, sizeof name, "%c", (char)k.cp);
-    else
+    } else {
         (void)hv_key_name(k, name, sizeof name);
+    }
     size_t n = strlen(name);
     bool bracketed = n > 2 && name[0] == '<' && name[n - 1] == '>';
     (void)snprintf(buf, cap, "%.*s", (int)(bracketed ? n - 2 : n), name + (bracketed ? 1 : 0));
@@ -47,8 +49,9 @@ static bool add_twin(struct hv_app *app, enum hv_action a, const char *key)
     struct hv_keybar_item *item = app->n_bar > 0 ? &app->bar[app->n_bar - 1] : NULL;
     const char *label = hv_action_row(a)->label;
     if (!item || item->twin != HV_ACT_NONE || strcmp(item->label, label) != 0 ||
-        strlen(item->key) + 1 + strlen(key) >= sizeof item->key)
+        strlen(item->key) + 1 + strlen(key) >= sizeof item->key) {
         return false;
+    }
     item->twin = a;
     item->twin_x = hv_text_width(item->key) + 1;
     size_t n = strlen(item->key);
@@ -61,15 +64,18 @@ static void add_bar(struct hv_app *app, enum hv_action a)
     struct hv_key k;
     char key[sizeof app->bar[0].key];
     const char *view = app->in_help ? "help" : hv__app_top(app)->ops->name;
-    if (app->n_bar == HV__MAX_BAR || !hv_keymap_key_of(app->config.keys, view, a, &k))
+    if (app->n_bar == HV__MAX_BAR || !hv_keymap_key_of(app->config.keys, view, a, &k)) {
         return;
+    }
     bar_key(k, key, sizeof key);
-    if (add_twin(app, a, key))
+    if (add_twin(app, a, key)) {
         return;
+    }
     struct hv_keybar_item *item = &app->bar[app->n_bar++];
     *item = (struct hv_keybar_item){.action = a, .label = hv_action_row(a)->label};
-    if (a == HV_ACT_CLOSE && app->n_stack > 0)
+    if (a == HV_ACT_CLOSE && app->n_stack > 0) {
         item->label = "Back";
+    }
     (void)snprintf(item->key, sizeof item->key, "%s", key);
 }
 
@@ -77,8 +83,10 @@ static void add_hint(struct hv_app *app, const struct hv_key_hint *hint)
 {
     struct hv_err err = {0};
     struct hv_key k;
-    if (app->n_bar == HV__MAX_BAR || hv_key_parse(hint->key, strlen(hint->key), &k, &err) != HV_OK)
+    if (app->n_bar == HV__MAX_BAR ||
+        hv_key_parse(hint->key, strlen(hint->key), &k, &err) != HV_OK) {
         return;
+    }
     struct hv_keybar_item *item = &app->bar[app->n_bar++];
     *item = (struct hv_keybar_item){.label = hint->label, .press = k};
     bar_key(k, item->key, sizeof item->key);
@@ -101,8 +109,9 @@ static const struct hv_key_hint *hints_of(const struct hv_app *app)
     const struct hv_key_hint *prompts[] = {NULL, command, find, app->ask.complete ? ask_path : ask,
                                            quit};
     const struct hv__open_view *v = hv__app_top_const(app);
-    if (app->prompt != HV__PROMPT_NONE)
+    if (app->prompt != HV__PROMPT_NONE) {
         return prompts[app->prompt];
+    }
     return v->ops->hints && !app->in_help ? v->ops->hints(v->state, app->config.model) : NULL;
 }
 
@@ -112,8 +121,9 @@ static const enum hv_action *bar_of(const struct hv_app *app)
     static const enum hv_action in_help[] = {HV_ACT_HELP_RUN, HV_ACT_CANCEL, HV_ACT_UP, HV_ACT_DOWN,
                                              HV_ACT_NONE};
     const struct hv__open_view *v = hv__app_top_const(app);
-    if (app->in_help)
+    if (app->in_help) {
         return in_help;
+    }
     const enum hv_action *now =
         v->ops->keybar_now ? v->ops->keybar_now(v->state, app->config.model) : NULL;
     return now ? now : v->ops->keybar;
@@ -128,10 +138,12 @@ static uint64_t hash_text(uint64_t h, const char *text)
 static void add_actions(struct hv_app *app, const enum hv_action *a)
 {
     add_bar(app, HV_ACT_HELP);
-    for (; a && *a != HV_ACT_NONE && app->n_bar < HV__MAX_BAR - 1; a++)
+    for (; a && *a != HV_ACT_NONE && app->n_bar < HV__MAX_BAR - 1; a++) {
         add_bar(app, *a);
-    if (!app->in_help) /* there q is a letter to search for */
+    }
+    if (!app->in_help) { /* there q is a letter to search for */
         add_bar(app, HV_ACT_CLOSE);
+    }
 }
 
 /* Keys do not change while the program runs, so a view has the same bar while its list is the same.
@@ -142,23 +154,27 @@ static void fill_bar(struct hv_app *app, int width)
     const enum hv_action *a = bar_of(app);
     const struct hv_key_hint *hints = hints_of(app);
     if (app->bar_of == ops && app->bar_list == a && app->bar_hints == hints &&
-        app->bar_depth == app->n_stack && app->bar_width == width)
+        app->bar_depth == app->n_stack && app->bar_width == width) {
         return;
+    }
     app->bar_of = ops;
     app->bar_list = a;
     app->bar_hints = hints;
     app->bar_depth = app->n_stack;
     app->bar_width = width;
     app->n_bar = 0;
-    if (hints)
-        for (; hints->key; hints++)
+    if (hints) {
+        for (; hints->key; hints++) {
             add_hint(app, hints);
-    else
+        }
+    } else {
         add_actions(app, a);
+    }
     hv_keybar_fit(app->bar, app->n_bar, width);
     app->bar_hash = HV_HASH_START;
-    for (size_t i = 0; i < app->n_bar; i++)
+    for (size_t i = 0; i < app->n_bar; i++) {
         app->bar_hash = hash_text(hash_text(app->bar_hash, app->bar[i].key), app->bar[i].label);
+    }
 }
 
 void hv_app_keys_changed(struct hv_app *app)
@@ -182,13 +198,15 @@ static void draw_tabs(const struct hv_app *app, struct hv_grid *g, struct hv_rec
     const char *titles[HV__MAX_TABS], *shorts[HV__MAX_TABS];
     struct hv_tabs tabs = hv__app_tabs(app, titles, shorts);
     struct hv_str project = {0};
-    if (app->config.project)
+    if (app->config.project) {
         app->config.project(app->config.model, &project);
+    }
     tabs.right = hv_str_cstr(&project);
     uint64_t what = hash_text(hv_hash(HV_HASH_START, &tabs.active, sizeof tabs.active), "tabs");
     what = hash_text(what, tabs.right);
-    for (size_t i = 0; i < tabs.n; i++)
+    for (size_t i = 0; i < tabs.n; i++) {
         what = hash_text(hash_text(what, titles[i]), shorts[i]);
+    }
     if (!hv_grid_part(g, row, what)) {
         hv_tabs_draw(&tabs, g, row);
         hv_grid_part_end(g);
@@ -203,8 +221,9 @@ const char *hv_app_question(const struct hv_app *app, const char **typed)
 {
     const struct hv_line *lines[] = {NULL, &app->command, &app->find, &app->ask, NULL};
     const char *labels[] = {NULL, ":", "/", app->ask_label, quit_question};
-    if (typed)
+    if (typed) {
         *typed = lines[app->prompt] ? hv_str_cstr(&lines[app->prompt]->text) : "";
+    }
     return labels[app->prompt];
 }
 
@@ -214,8 +233,9 @@ const char *hv_app_question(const struct hv_app *app, const char **typed)
 
 static bool get_guide(const struct hv_app *app, struct hv_str *out)
 {
-    if (app->config.guide)
+    if (app->config.guide) {
         app->config.guide(app->config.model, hv__app_top_const(app)->ops->name, out);
+    }
     return out->n > 0;
 }
 
@@ -223,8 +243,9 @@ struct hv_frame hv__app_frame(const struct hv_app *app)
 {
     struct hv_frame f = hv_layout_frame(app->w, app->h);
     struct hv_str text = {0};
-    if (f.body.h >= GUIDE_BODY_H && get_guide(app, &text))
+    if (f.body.h >= GUIDE_BODY_H && get_guide(app, &text)) {
         f.body.h--;
+    }
     hv_str_free(&text);
     return f;
 }
@@ -232,19 +253,22 @@ struct hv_frame hv__app_frame(const struct hv_app *app)
 static void draw_guide(const struct hv_app *app, struct hv_grid *g, struct hv_rect row)
 {
     struct hv_str text = {0};
-    if (get_guide(app, &text))
+    if (get_guide(app, &text)) {
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), HV_STYLE_MATCH);
+    }
     hv_str_free(&text);
 }
 
 void hv_app_status(const struct hv_app *app, struct hv_str *out)
 {
     const struct hv__open_view *v = hv__app_top_const(app);
-    if (v->ops->status)
+    if (v->ops->status) {
         v->ops->status(v->state, app->config.model, out);
+    }
     struct hv_str guide = {0};
-    if (get_guide(app, &guide))
+    if (get_guide(app, &guide)) {
         hv_str_addf(out, "%s%s", out->n > 0 ? "\n" : "", hv_str_cstr(&guide));
+    }
     hv_str_free(&guide);
 }
 
@@ -252,9 +276,11 @@ size_t hv_app_bar_actions(const struct hv_app *app, enum hv_action *out, size_t 
 {
     const enum hv_action *a = bar_of(app);
     size_t n = 0;
-    for (; a && a[n] != HV_ACT_NONE; n++)
-        if (n < cap)
+    for (; a && a[n] != HV_ACT_NONE; n++) {
+        if (n < cap) {
             out[n] = a[n];
+        }
+    }
     return n;
 }
 
@@ -265,10 +291,11 @@ void hv_app_plain(struct hv_app *app, struct hv_str *out)
     const struct hv__open_view *v = hv__app_top(app);
     hv_grid_resize(&g, app->w, app->h);
     struct hv_view_ctx ctx = {.grid = &g, .body = hv__app_frame(app).body, .app = app};
-    if (app->in_help)
+    if (app->in_help) {
         hv_help_draw(&app->help, &g, ctx.body);
-    else
+    } else {
         v->ops->draw(v->state, app->config.model, &ctx);
+    }
     hv_plain_end(&g);
     hv_grid_free(&g);
 }
@@ -287,8 +314,9 @@ static void draw_status(struct hv_app *app, struct hv_grid *g, struct hv_rect ro
     } else if (app->prompt == HV__PROMPT_QUIT) {
         hv_grid_put_field(g, row, HV_LEFT, quit_question, HV_STYLE_WARNING);
     } else if (app->message[0]) {
-        if (app->message_kind != HV_MSG_INFO)
+        if (app->message_kind != HV_MSG_INFO) {
             hv_str_adds(&text, app->message_kind == HV_MSG_ERROR ? "error: " : "! ");
+        }
         hv_str_adds(&text, app->message);
         hv_grid_put_field(g, row, HV_LEFT, hv_str_cstr(&text), styles[app->message_kind]);
     } else if (app->in_help) {
@@ -317,15 +345,18 @@ void hv_app_draw(struct hv_app *app, struct hv_grid *g)
     struct hv_view_ctx ctx = {.grid = g, .body = f.body, .app = app};
     struct hv_rect old = hv_grid_clip(g, f.body);
     v->ops->draw(v->state, app->config.model, &ctx);
-    if (app->in_help)
+    if (app->in_help) {
         hv_help_draw(&app->help, g, f.body);
-    if (app->prompt == HV__PROMPT_COMMAND)
+    }
+    if (app->prompt == HV__PROMPT_COMMAND) {
         hv_palette_draw(&app->command, app->config.describe, app->config.model, g, f.body);
+    }
     hv_grid_unclip(g, old);
     int guide_y = f.body.y + f.body.h;
     draw_status(app, g, f.status);
-    if (guide_y < f.status.y || (!app->message[0] && app->prompt == HV__PROMPT_NONE))
+    if (guide_y < f.status.y || (!app->message[0] && app->prompt == HV__PROMPT_NONE)) {
         draw_guide(app, g, (struct hv_rect){f.status.x, guide_y, f.status.w, 1});
+    }
     draw_keybar(app, g, f.keybar);
     hv_grid_end(g);
 }

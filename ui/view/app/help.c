@@ -10,8 +10,9 @@ void hv_help_open(struct hv_help *h, const struct hv_app_config *config,
     h->keys = config->keys;
     h->view = view;
     h->tabs = 0;
-    for (size_t i = 0; i < config->n_views; i++)
+    for (size_t i = 0; i < config->n_views; i++) {
         h->tabs |= 1u << config->views[i]->tab;
+    }
     h->cursor = 0;
     hv_line_set(&h->search, "");
 }
@@ -40,13 +41,15 @@ static size_t matches(const struct hv_help *h, enum hv_action *out)
             bool is_own = strcmp(row->views, "*") != 0;
             struct hv_str keys = {0};
             if (is_own != (own == 1) || !hv_action_in_view(a, h->view->name) ||
-                !leads_somewhere(h, a))
+                !leads_somewhere(h, a)) {
                 continue;
+            }
             hv_keymap_keys_of(h->keys, h->view->name, a, &keys);
             if (keys.n > 0 &&
                 (!*want || hv_text_has(row->help, want) || hv_text_has(row->name, want) ||
-                 hv_text_has(hv_str_cstr(&keys), want)))
+                 hv_text_has(hv_str_cstr(&keys), want))) {
                 out[n++] = a;
+            }
             hv_str_free(&keys);
         }
     }
@@ -58,23 +61,26 @@ bool hv_help_key(struct hv_help *h, struct hv_key k, int height, enum hv_action 
     enum hv_action found[HV_ACT_N];
     size_t n = matches(h, found), page = height > 4 ? (size_t)height - 4 : 1;
     bool question = k.code == HV_KEY_CHAR && k.cp == '?' && !k.mods;
-    if (k.code == HV_KEY_ESC || k.code == HV_KEY_F1 || question)
-        return false;
-    if (k.code == HV_KEY_ENTER) {
-        if (h->cursor < n)
-            *run = found[h->cursor];
+    if (k.code == HV_KEY_ESC || k.code == HV_KEY_F1 || question) {
         return false;
     }
-    if (k.code == HV_KEY_UP)
+    if (k.code == HV_KEY_ENTER) {
+        if (h->cursor < n) {
+            *run = found[h->cursor];
+        }
+        return false;
+    }
+    if (k.code == HV_KEY_UP) {
         h->cursor -= h->cursor > 0;
-    else if (k.code == HV_KEY_DOWN)
+    } else if (k.code == HV_KEY_DOWN) {
         h->cursor += h->cursor + 1 < n;
-    else if (k.code == HV_KEY_PGUP)
+    } else if (k.code == HV_KEY_PGUP) {
         h->cursor = h->cursor > page ? h->cursor - page : 0;
-    else if (k.code == HV_KEY_PGDN)
+    } else if (k.code == HV_KEY_PGDN) {
         h->cursor = h->cursor + page < n ? h->cursor + page : n > 0 ? n - 1 : 0;
-    else if (hv_line_key(&h->search, k) == HV_EDIT_CHANGED)
+    } else if (hv_line_key(&h->search, k) == HV_EDIT_CHANGED) {
         h->cursor = 0;
+    }
     return true;
 }
 
@@ -86,17 +92,20 @@ static int draw_extra(const char *text, struct hv_grid *g, struct hv_rect in, in
     while (text && *text) {
         size_t line = strcspn(text, "\n"), fit = hv_text_fit(text, in.w - 2);
         size_t end = fit < line ? fit : line;
-        while (end < line && end > 0 && text[end] != ' ')
+        while (end < line && end > 0 && text[end] != ' ') {
             end--;
+        }
         end = end > 0 ? end : fit;
-        if (end == 0)
+        if (end == 0) {
             break;
+        }
         char buf[512];
         (void)snprintf(buf, sizeof buf, "%.*s", (int)(end < sizeof buf ? end : sizeof buf - 1),
                        text);
-        if (g)
+        if (g) {
             (void)hv_grid_put(g, in.x + 1, in.y + in.h - 1 - n_lines + n, in.w - 2, buf,
                               HV_STYLE_DIM);
+        }
         n++;
         text += end;
         text += *text == '\n' || *text == ' ';
@@ -128,8 +137,9 @@ void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect bod
                    n > 0 ? top + 1 : 0, top + shown < n ? top + shown : n, n);
     hv_grid_fill(g, r, ' ', HV_STYLE_TEXT);
     hv_grid_box(g, r, title, true, HV_STYLE_FRAME_FOCUS);
-    if (rows < 1)
+    if (rows < 1) {
         return;
+    }
     int key_w = in.w / 3 < 22 ? in.w / 3 : 22;
     for (size_t i = top; i < n && i - top < (size_t)rows; i++) {
         int y = in.y + (int)(i - top);
@@ -142,10 +152,12 @@ void hv_help_draw(const struct hv_help *h, struct hv_grid *g, struct hv_rect bod
                           hv_action_row(found[i])->help, here ? HV_STYLE_SELECTED : HV_STYLE_TEXT);
         hv_str_free(&keys);
     }
-    if (n == 0)
+    if (n == 0) {
         (void)hv_grid_put(g, in.x + 1, in.y, in.w, "no key matches", HV_STYLE_DIM);
-    if (extra)
+    }
+    if (extra) {
         (void)draw_extra(h->view->help, g, in, extra);
+    }
     hv_line_draw(&h->search, g, (struct hv_rect){in.x, in.y + in.h - 1, in.w, 1}, "/",
                  HV_STYLE_FIELD);
 }

@@ -40,8 +40,9 @@ static void find(struct hv_app *app, int direction)
     }
     unsigned flags = v->ops->find ? v->ops->find(v->state, app, app->find_text, direction) : 0;
     app->dirty = true;
-    if (!(flags & HV_APP_HANDLED))
+    if (!(flags & HV_APP_HANDLED)) {
         hv_app_message(app, HV_MSG_WARNING, "not found: %s", app->find_text);
+    }
     hv__app_apply(app, flags);
 }
 
@@ -69,9 +70,10 @@ void hv_app_help(struct hv_app *app, const char *word)
 static bool frame_action(struct hv_app *app, enum hv_action a)
 {
     if (a >= HV_ACT_SCREEN_1 && a <= HV_ACT_SCREEN_8) {
-        if (!hv__app_show_tab(app, (int)a - (int)HV_ACT_SCREEN_1 + 1))
+        if (!hv__app_show_tab(app, (int)a - (int)HV_ACT_SCREEN_1 + 1)) {
             hv_app_message(app, HV_MSG_WARNING, "there is no screen %d",
                            (int)a - (int)HV_ACT_SCREEN_1 + 1);
+        }
     } else if (a == HV_ACT_HELP) {
         hv_app_help(app, "");
     } else if (a == HV_ACT_QUIT) {
@@ -80,8 +82,9 @@ static bool frame_action(struct hv_app *app, enum hv_action a)
         hv__app_close_top(app);
     } else if (a == HV_ACT_CANCEL) {
         app->message[0] = '\0';
-        if (app->n_stack > 0)
+        if (app->n_stack > 0) {
             hv__app_close_top(app);
+        }
     } else if (a == HV_ACT_COMMAND) {
         start_prompt(app, HV__PROMPT_COMMAND);
     } else if (a == HV_ACT_FIND) {
@@ -103,39 +106,44 @@ bool hv_app_do(struct hv_app *app, enum hv_action a)
     if (!done && frame_action(app, a)) {
         app->dirty = done = true;
     } else {
-        if (!done && app->config.action)
+        if (!done && app->config.action) {
             flags |= app->config.action(app->config.model, app, a);
+        }
         hv__app_apply(app, flags);
         done = (flags & HV_APP_HANDLED) != 0;
     }
-    if (done && app->config.did)
+    if (done && app->config.did) {
         app->config.did(app->config.model, app, view, a);
+    }
     return done;
 }
 
 void hv_app_command(struct hv_app *app, const char *line)
 {
-    while (*line == ' ')
+    while (*line == ' ') {
         line++;
+    }
     app->dirty = true;
-    if (strcmp(line, "q") == 0 || strcmp(line, "quit") == 0)
+    if (strcmp(line, "q") == 0 || strcmp(line, "quit") == 0) {
         hv__app_try_quit(app);
-    else if (strcmp(line, "q!") == 0)
+    } else if (strcmp(line, "q!") == 0) {
         app->done = true;
-    else if (*line && app->config.command)
+    } else if (*line && app->config.command) {
         hv__app_apply(app, app->config.command(app->config.model, app, line));
-    else if (*line)
+    } else if (*line) {
         hv_app_message(app, HV_MSG_ERROR, "no command is known: %s", line);
+    }
 }
 
 static void quit_key(struct hv_app *app, struct hv_key k)
 {
     app->prompt = HV__PROMPT_NONE;
     bool is_char = k.code == HV_KEY_CHAR && !k.mods;
-    if (is_char && (k.cp == 'y' || k.cp == 'Y'))
+    if (is_char && (k.cp == 'y' || k.cp == 'Y')) {
         app->done = true;
-    else if (is_char && (k.cp == 's' || k.cp == 'S') && hv_app_do(app, HV_ACT_SAVE))
+    } else if (is_char && (k.cp == 's' || k.cp == 'S') && hv_app_do(app, HV_ACT_SAVE)) {
         app->done = !app->config.unsaved || !app->config.unsaved(app->config.model);
+    }
 }
 
 static void prompt_key(struct hv_app *app, struct hv_key k)
@@ -151,18 +159,21 @@ static void prompt_key(struct hv_app *app, struct hv_key k)
                                                 : &app->ask;
     bool empty_back = k.code == HV_KEY_BACKSPACE && l->text.n == 0 && p != HV__PROMPT_ASK;
     enum hv_edit e = empty_back ? HV_EDIT_CANCEL : hv_line_key(l, k);
-    if (e == HV_EDIT_ACCEPT || e == HV_EDIT_CANCEL)
+    if (e == HV_EDIT_ACCEPT || e == HV_EDIT_CANCEL) {
         app->prompt = HV__PROMPT_NONE;
-    if (e != HV_EDIT_ACCEPT)
+    }
+    if (e != HV_EDIT_ACCEPT) {
         return;
+    }
     char *text = hv_xstrdup(hv_str_cstr(&l->text));
     if (p == HV__PROMPT_COMMAND) {
         hv_app_command(app, text);
     } else if (p == HV__PROMPT_ASK) {
         hv__app_apply(app, app->answer ? app->answer(app->answer_ctx, app, text) : 0);
     } else {
-        if (*text)
+        if (*text) {
             (void)snprintf(app->find_text, sizeof app->find_text, "%s", text);
+        }
         find(app, 0);
     }
     free(text);
@@ -173,8 +184,9 @@ static void help_key(struct hv_app *app, struct hv_key k)
     enum hv_action run = HV_ACT_NONE;
     app->dirty = true;
     app->in_help = hv_help_key(&app->help, k, hv_app_body(app).h, &run);
-    if (run != HV_ACT_NONE)
+    if (run != HV_ACT_NONE) {
         (void)hv_app_do(app, run);
+    }
 }
 
 /* A click on the key bar of the help. */
@@ -184,8 +196,9 @@ static void help_click(struct hv_app *app, enum hv_action a)
                             : a == HV_ACT_UP     ? HV_KEY_UP
                             : a == HV_ACT_DOWN   ? HV_KEY_DOWN
                                                  : HV_KEY_ESC;
-    if (a != HV_ACT_NONE)
+    if (a != HV_ACT_NONE) {
         help_key(app, (struct hv_key){.code = code});
+    }
 }
 
 static void feed_key(struct hv_app *app, const struct hv_event *ev)
@@ -194,8 +207,9 @@ static void feed_key(struct hv_app *app, const struct hv_event *ev)
         prompt_key(app, ev->key);
         return;
     }
-    if (app->message[0])
+    if (app->message[0]) {
         hv_app_clear_message(app);
+    }
     if (app->in_help) {
         help_key(app, ev->key);
         return;
@@ -203,13 +217,15 @@ static void feed_key(struct hv_app *app, const struct hv_event *ev)
     struct hv__open_view *v = hv__app_top(app);
     unsigned flags = v->ops->event ? v->ops->event(v->state, app, ev) : 0;
     hv__app_apply(app, flags);
-    if (flags & HV_APP_HANDLED)
+    if (flags & HV_APP_HANDLED) {
         return;
+    }
     const struct hv_bind *b = hv_keymap_find(app->config.keys, v->ops->name, ev->key);
-    if (b && b->command)
+    if (b && b->command) {
         hv_app_command(app, b->command);
-    else if (b)
+    } else if (b) {
         (void)hv_app_do(app, b->action);
+    }
 }
 
 static void feed_mouse(struct hv_app *app, const struct hv_event *ev)
@@ -223,29 +239,34 @@ static void feed_mouse(struct hv_app *app, const struct hv_event *ev)
         feed_key(app, &press);
         return;
     }
-    if (app->prompt != HV__PROMPT_NONE)
+    if (app->prompt != HV__PROMPT_NONE) {
         return;
+    }
     if (app->in_help) {
         bool wheel = ev->mouse == HV_MOUSE_WHEEL_UP || ev->mouse == HV_MOUSE_WHEEL_DOWN;
         enum hv_key_code code = ev->mouse == HV_MOUSE_WHEEL_UP ? HV_KEY_UP : HV_KEY_DOWN;
-        for (int i = 0; wheel && i < 3; i++)
+        for (int i = 0; wheel && i < 3; i++) {
             help_key(app, (struct hv_key){.code = code});
-        if (on_bar)
+        }
+        if (on_bar) {
             help_click(app, hv_keybar_hit(app->bar, app->n_bar, ev->x));
+        }
         return;
     }
     if (ev->mouse == HV_MOUSE_PRESS && !f.tiny && ev->y == f.tabs.y) {
         const char *titles[HV__MAX_TABS], *shorts[HV__MAX_TABS];
         struct hv_tabs t = hv__app_tabs(app, titles, shorts);
         size_t hit = hv_tabs_hit(&t, f.tabs, ev->x);
-        if (hit != SIZE_MAX)
+        if (hit != SIZE_MAX) {
             (void)hv__app_show_tab(app, (int)hit + 1);
+        }
         return;
     }
     if (on_bar) {
         enum hv_action a = hv_keybar_hit(app->bar, app->n_bar, ev->x);
-        if (a != HV_ACT_NONE)
+        if (a != HV_ACT_NONE) {
             (void)hv_app_do(app, a);
+        }
         return;
     }
     struct hv__open_view *v = hv__app_top(app);
@@ -282,12 +303,14 @@ bool hv_app_feed(struct hv_app *app, const struct hv_event *ev)
 void hv_app_reply(struct hv_app *app, const char *text)
 {
     struct hv_line *lines[] = {NULL, &app->command, &app->find, &app->ask, NULL};
-    if (text && lines[app->prompt])
+    if (text && lines[app->prompt]) {
         hv_line_set(lines[app->prompt], text);
-    else if (text && text[0] && app->prompt == HV__PROMPT_QUIT)
+    } else if (text && text[0] && app->prompt == HV__PROMPT_QUIT) {
         prompt_key(app, (struct hv_key){.code = HV_KEY_CHAR, .cp = (unsigned char)text[0]});
-    else
+    } else {
         text = NULL;
-    if (app->prompt != HV__PROMPT_NONE)
+    }
+    if (app->prompt != HV__PROMPT_NONE) {
         prompt_key(app, (struct hv_key){.code = text ? HV_KEY_ENTER : HV_KEY_ESC});
+    }
 }

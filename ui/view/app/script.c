@@ -15,8 +15,9 @@
 
 static void draw(struct hv_script *s)
 {
-    if (hv_app_is_dirty(s->app))
+    if (hv_app_is_dirty(s->app)) {
         hv_app_draw(s->app, s->grid);
+    }
 }
 
 static enum hv_status feed_keys(struct hv_script *s, struct hv_lines *l, const char *text,
@@ -26,8 +27,9 @@ static enum hv_status feed_keys(struct hv_script *s, struct hv_lines *l, const c
     struct hv_err why = {0};
     while (hv_keys_next(&text, &k, &why)) {
         struct hv_event ev = hv_event_key(k);
-        if (!hv_app_feed(s->app, &ev))
+        if (!hv_app_feed(s->app, &ev)) {
             return HV_OK;
+        }
     }
     return why.status == HV_OK ? HV_OK : hv_lines_error(l, err, "%s", why.text);
 }
@@ -53,8 +55,9 @@ static enum hv_status wait_for(struct hv_script *s, struct hv_lines *l, char *te
         *blank = '\0';
     }
     while (!is_shown(s, text)) {
-        if (!s->idle || left <= 0 || hv_app_is_done(s->app))
+        if (!s->idle || left <= 0 || hv_app_is_done(s->app)) {
             return hv_err_at(err, HV_ENO, l->name, l->line, 0, "'%s' is not on screen", text);
+        }
         s->idle(s->idle_ctx, s->app, WAIT_STEP_MS);
         left -= WAIT_STEP_MS;
     }
@@ -64,8 +67,9 @@ static enum hv_status wait_for(struct hv_script *s, struct hv_lines *l, char *te
 static enum hv_status save_screen(struct hv_script *s, const char *path, struct hv_err *err)
 {
     hv_app_draw(s->app, s->grid);
-    if (strcmp(path, "-") != 0 || !s->out)
+    if (strcmp(path, "-") != 0 || !s->out) {
         return hv_grid_save(s->grid, NULL, path, err);
+    }
     hv_grid_dump(s->grid, s->out);
     return HV_OK;
 }
@@ -75,8 +79,9 @@ static enum hv_status resize(struct hv_script *s, struct hv_lines *l, const char
 {
     int w = 0, h = 0;
     char more;
-    if (strlen(text) > 12 || sscanf(text, "%dx%d%c", &w, &h, &more) != 2 || w < 0 || h < 0)
+    if (strlen(text) > 12 || sscanf(text, "%dx%d%c", &w, &h, &more) != 2 || w < 0 || h < 0) {
         return hv_lines_error(l, err, "expected a size such as 80x24, found '%s'", text);
+    }
     struct hv_event ev = hv_event_resize(w, h);
     (void)hv_app_feed(s->app, &ev);
     return HV_OK;
@@ -87,11 +92,13 @@ static enum hv_status settle(struct hv_script *s, struct hv_lines *l, const char
                              struct hv_err *err)
 {
     long left = text[0] != '\0' ? strtol(text, NULL, 10) : SETTLE_MS;
-    if (text[0] != '\0' && (strspn(text, "0123456789") != strlen(text) || strlen(text) > 8))
+    if (text[0] != '\0' && (strspn(text, "0123456789") != strlen(text) || strlen(text) > 8)) {
         return hv_lines_error(l, err, "expected milliseconds, found '%s'", text);
+    }
     while (s->busy && s->idle && s->busy(s->idle_ctx)) {
-        if (left <= 0)
+        if (left <= 0) {
             return hv_err_at(err, HV_ENO, l->name, l->line, 0, "something still runs");
+        }
         s->idle(s->idle_ctx, s->app, WAIT_STEP_MS);
         left -= WAIT_STEP_MS;
     }
@@ -103,13 +110,15 @@ static enum hv_status command(struct hv_script *s, struct hv_lines *l, struct hv
     struct hv_str line = {0};
     enum hv_status status = HV_OK;
     size_t at = l->at + (l->text[l->at] == ':');
-    while (l->end > at && (l->text[l->end - 1] == '\r' || l->text[l->end - 1] == ' '))
+    while (l->end > at && (l->text[l->end - 1] == '\r' || l->text[l->end - 1] == ' ')) {
         l->end--;
+    }
     hv_str_add(&line, l->text + at, l->end - at);
-    if (strncmp(hv_str_cstr(&line), "save-screen ", 12) == 0)
+    if (strncmp(hv_str_cstr(&line), "save-screen ", 12) == 0) {
         status = save_screen(s, hv_str_cstr(&line) + 12, err);
-    else
+    } else {
         hv_app_command(s->app, hv_str_cstr(&line));
+    }
     hv_str_free(&line);
     return status;
 }
@@ -117,18 +126,23 @@ static enum hv_status command(struct hv_script *s, struct hv_lines *l, struct hv
 static enum hv_status run_line(struct hv_script *s, struct hv_lines *l, struct hv_err *err)
 {
     char word[64], rest[4096];
-    if (l->text[l->at] == ':')
+    if (l->text[l->at] == ':') {
         return command(s, l, err);
+    }
     (void)hv_lines_word(l, word, sizeof word);
     (void)hv_lines_rest(l, rest, sizeof rest);
-    if (strcmp(word, "keys") == 0)
+    if (strcmp(word, "keys") == 0) {
         return feed_keys(s, l, rest, err);
-    if (strcmp(word, "resize") == 0)
+    }
+    if (strcmp(word, "resize") == 0) {
         return resize(s, l, rest, err);
-    if (strcmp(word, "wait") == 0)
+    }
+    if (strcmp(word, "wait") == 0) {
         return wait_for(s, l, rest, err);
-    if (strcmp(word, "settle") == 0)
+    }
+    if (strcmp(word, "settle") == 0) {
         return settle(s, l, rest, err);
+    }
     return hv_lines_error(l, err, "expected keys, resize, wait, settle or a :command, found '%s'",
                           word);
 }

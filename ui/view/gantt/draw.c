@@ -40,8 +40,9 @@ static void tick_label(char *buf, size_t cap, double t, double step)
         const char *name;
     } units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
     size_t u = 0;
-    while (u < 3 && step < units[u].unit * 0.0999)
+    while (u < 3 && step < units[u].unit * 0.0999) {
         u++;
+    }
     double decimals = ceil(-log10(step / units[u].unit) - 1e-9);
     int d = decimals < 0 ? 0 : decimals > 6 ? 6 : (int)decimals;
     (void)snprintf(buf, cap, "%.*f%s", d, t / units[u].unit, units[u].name);
@@ -50,8 +51,9 @@ static void tick_label(char *buf, size_t cap, double t, double step)
 static void draw_axis(const struct hv_gantt_state *st, struct hv_grid *g, struct hv_rect at)
 {
     double w = st->t1_s - st->t0_s;
-    if (!(w > 0) || at.w < 4)
+    if (!(w > 0) || at.w < 4) {
         return;
+    }
     hv_grid_hline(g, at.x, at.y, at.w, HV_STYLE_AXIS);
     double step = round_step(w * 12 / at.w), first = ceil(st->t0_s / step - 1e-9);
     int n = at.w / 8 + 2;
@@ -60,8 +62,9 @@ static void draw_axis(const struct hv_gantt_state *st, struct hv_grid *g, struct
         int x = (int)lround((t - st->t0_s) / w * at.w);
         char text[48];
         tick_label(text, sizeof text, t, step);
-        if (x + 1 + (int)strlen(text) > at.w)
+        if (x + 1 + (int)strlen(text) > at.w) {
             break;
+        }
         (void)hv_grid_put(g, at.x + x, at.y, 1, g->ascii ? "|" : "├", HV_STYLE_AXIS);
         (void)hv_grid_put(g, at.x + x + 1, at.y, -1, text, HV_STYLE_AXIS);
     }
@@ -98,8 +101,9 @@ static struct columns new_columns(const struct hv_gantt_state *st, const struct 
                         .covers = hv_xcalloc(n, sizeof *c.covers),
                         .at_s = hv_xcalloc(n + 1, sizeof *c.at_s),
                         .critical = hv_xcalloc(n, sizeof *c.critical)};
-    for (int i = 0; i <= chart->w; i++)
+    for (int i = 0; i <= chart->w; i++) {
         c.at_s[i] = hv__gantt_edge(st, chart, i);
+    }
     return c;
 }
 
@@ -118,11 +122,12 @@ static void get_columns(const struct hv_gantt_source *src, size_t lane, int n, s
         const struct hv_gantt_cover *c = &out->covers[i];
         struct column *x = &out->items[i];
         *x = (struct column){.cover = *c, .busy = c->n_spans > 0 && c->busy_frac >= 0.5};
-        if (c->n_spans > 0 && !x->busy)
+        if (c->n_spans > 0 && !x->busy) {
             x->busy = c->busy_frac > 0 &&
                       c->span.end_s - c->span.start_s <=
                           c->busy_frac * (out->at_s[1] - out->at_s[0]) * 1.01 &&
                       (i == 0 || !x[-1].busy);
+        }
         out->critical[i] |= c->n_spans > 0 && c->span.critical;
     }
 }
@@ -139,11 +144,13 @@ static void follow(const struct hv_gantt_state *st, const struct hv_gantt_source
                    struct columns *c)
 {
     struct hv_gantt_span here;
-    if (!st->show_cursor || !hv_gantt_at_cursor(st, src, &here) || here.micro_batch < 0)
+    if (!st->show_cursor || !hv_gantt_at_cursor(st, src, &here) || here.micro_batch < 0) {
         return;
-    for (int i = 0; i < n; i++)
+    }
+    for (int i = 0; i < n; i++) {
         c->items[i].followed =
             c->items[i].busy && c->items[i].cover.span.micro_batch == here.micro_batch;
+    }
 }
 
 /* "f12", "F12" for one that is followed; its length. By hand: thousands are drawn at a time. */
@@ -152,13 +159,16 @@ static int label_of(const struct column *c, char *out)
     const struct hv_gantt_span *s = &c->cover.span;
     int len = 1;
     out[0] = kinds[s->kind].letter;
-    if (c->followed)
+    if (c->followed) {
         out[0] = (char)(out[0] - 'a' + 'A');
-    for (int32_t rest = s->micro_batch; rest > 0 || (rest == 0 && len == 1); rest /= 10)
+    }
+    for (int32_t rest = s->micro_batch; rest > 0 || (rest == 0 && len == 1); rest /= 10) {
         len++;
+    }
     int32_t rest = s->micro_batch;
-    for (int i = len - 1; i > 0; i--, rest /= 10)
+    for (int i = len - 1; i > 0; i--, rest /= 10) {
         out[i] = (char)('0' + rest % 10);
+    }
     return len;
 }
 
@@ -172,8 +182,9 @@ static int eighths_at(const struct columns *c, int i, double t_s)
 /* Style of what touches an operation at time t in column i; nothing is idle. */
 static unsigned beside(const struct columns *c, int i, int n, double t_s, bool ends_there)
 {
-    if (i < 0 || i >= n || !c->items[i].busy)
+    if (i < 0 || i >= n || !c->items[i].busy) {
         return HV_STYLE_IDLE;
+    }
     const struct hv_gantt_span *s = &c->items[i].cover.span;
     double gap = fabs((ends_there ? s->end_s : s->start_s) - t_s);
     return gap * 8 <= c->at_s[1] - c->at_s[0] ? span_style(s) : HV_STYLE_IDLE;
@@ -189,12 +200,14 @@ static struct ends ends_of(const struct hv_grid *g, const struct columns *c, int
 {
     const struct hv_gantt_span *s = &c->items[from].cover.span;
     struct ends e = {0, 8};
-    if (g->ascii || to - from < 2)
+    if (g->ascii || to - from < 2) {
         return e;
+    }
     e.last = eighths_at(c, to - 1, s->end_s);
     e.last = e.last == 0 ? 8 : e.last;
-    if (to - from - (e.last < 8) > 1)
+    if (to - from - (e.last < 8) > 1) {
         e.first = eighths_at(c, from, s->start_s) % 8;
+    }
     return e;
 }
 
@@ -205,8 +218,9 @@ static void draw_run(struct hv_grid *g, const struct hv_rect *row, const struct 
     const struct column *col = &c->items[from];
     const struct hv_gantt_span *s = &col->cover.span;
     unsigned style = span_style(s), flags = 0;
-    if (col->followed)
+    if (col->followed) {
         flags = HV_STYLE_BOLD | HV_STYLE_UNDERLINE;
+    }
     struct ends e = ends_of(g, c, from, to);
     if (e.first > 0) {
         hv_grid_edge(g, (struct hv_rect){row->x + from, row->y, 1, row->h}, e.first,
@@ -222,16 +236,19 @@ static void draw_run(struct hv_grid *g, const struct hv_rect *row, const struct 
     char text[16], fill = g->ascii ? kinds[s->kind].fill : ' ';
     style |= flags;
     hv_grid_fill(g, (struct hv_rect){row->x + from, row->y, n, row->h}, fill, style);
-    if (g->ascii && n > 1)
+    if (g->ascii && n > 1) {
         hv_grid_fill(g, (struct hv_rect){row->x + to - 1, row->y, 1, row->h}, '|', style);
+    }
     int len = label_of(col, text);
-    if (len > n - (g->ascii && n > 2))
+    if (len > n - (g->ascii && n > 2)) {
         len = 1;
+    }
     text[len] = '\0';
-    if (len == 1)
+    if (len == 1) {
         hv_grid_fill(g, (struct hv_rect){row->x + from, row->y, 1, 1}, text[0], style);
-    else if (n >= len)
+    } else if (n >= len) {
         (void)hv_grid_put(g, row->x + from, row->y, n, text, style);
+    }
 }
 
 /* A column that is mostly idle: the rest of the operation before it, the beginning of the one
@@ -270,8 +287,9 @@ static void draw_lane(const struct hv_gantt_state *st, struct hv_grid *g, struct
         if (!c->items[i].busy) {
             draw_idle(st, g, (struct hv_rect){row.x + i, row.y, 1, row.h}, c, i, row.w);
         } else {
-            while (to < row.w && same_op(&c->items[i], &c->items[to]))
+            while (to < row.w && same_op(&c->items[i], &c->items[to])) {
                 to++;
+            }
             draw_run(g, &row, c, i, to);
         }
         i = to;
@@ -288,9 +306,10 @@ static void draw_label(const struct hv_gantt_state *st, const struct hv_gantt_so
     (void)hv_grid_put(g, at.x, at.y, 1, here ? ">" : pinned ? "^" : " ", HV_STYLE_TITLE);
     hv_grid_put_field(g, (struct hv_rect){at.x + 1, at.y, at.w - 2, 1}, HV_LEFT,
                       info.name ? info.name : "", here ? HV_STYLE_TITLE : HV_STYLE_TEXT);
-    if (at.h > 1 && info.sublabel)
+    if (at.h > 1 && info.sublabel) {
         hv_grid_put_field(g, (struct hv_rect){at.x + 2, at.y + 1, at.w - 3, 1}, HV_LEFT,
                           info.sublabel, HV_STYLE_DIM);
+    }
 }
 
 /* ---- rows below the lanes ---- */
@@ -308,8 +327,9 @@ static void draw_memory(const struct hv_gantt_state *st, const struct hv_gantt_s
         use[i] = isfinite(v) && v > 0 ? v : 0;
         top = fmax(top, use[i]);
     }
-    if (hv_known(limit))
+    if (hv_known(limit)) {
         top = fmax(top, limit);
+    }
     int steps = g->ascii ? 1 : 8;
     for (int i = 0; i < m.w && top > 0; i++) {
         int filled = (int)lround(use[i] / top * m.h * steps);
@@ -321,8 +341,9 @@ static void draw_memory(const struct hv_gantt_state *st, const struct hv_gantt_s
             (void)hv_grid_put(g, m.x + i, m.y + y, 1, glyph, style);
         }
         int limit_y = hv_known(limit) ? m.h - (int)ceil(limit / top * m.h) : -1;
-        if (limit_y >= 0 && filled <= (m.h - 1 - limit_y) * steps)
+        if (limit_y >= 0 && filled <= (m.h - 1 - limit_y) * steps) {
             (void)hv_grid_put(g, m.x + i, m.y + limit_y, 1, g->ascii ? "-" : "┄", HV_STYLE_AXIS);
+        }
     }
     free(use);
     char text[HV_FMT_CAP];
@@ -338,9 +359,11 @@ static void draw_critical(struct hv_grid *g, const struct hv_gantt_places *p, co
     struct hv_rect c = p->critical;
     hv_grid_put_field(g, (struct hv_rect){p->labels.x + 1, c.y, p->labels.w - 2, 1}, HV_LEFT,
                       "critical", HV_STYLE_CRITICAL);
-    for (int i = 0; i < c.w; i++)
-        if (critical[i])
+    for (int i = 0; i < c.w; i++) {
+        if (critical[i]) {
             (void)hv_grid_put(g, c.x + i, c.y, 1, "^", HV_STYLE_CRITICAL);
+        }
+    }
 }
 
 static void draw_minimap(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
@@ -355,10 +378,11 @@ static void draw_minimap(const struct hv_gantt_state *st, const struct hv_gantt_
     if (n >= 8) {
         int a = (int)floor(st->t0_s / end * n), b = (int)ceil(st->t1_s / end * n);
         (void)hv_grid_put(g, x, at.y, 1, "[", HV_STYLE_AXIS);
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n; i++) {
             (void)hv_grid_put(g, x + 1 + i, at.y, 1,
                               i >= a && i < b ? (g->ascii ? "=" : "━") : (g->ascii ? "." : "·"),
                               i >= a && i < b ? HV_STYLE_BAR : HV_STYLE_AXIS);
+        }
         (void)hv_grid_put(g, x + 1 + n, at.y, 1, "]", HV_STYLE_AXIS);
         x += n + 2;
     }
@@ -369,8 +393,9 @@ static void draw_cursor(const struct hv_gantt_state *st, struct hv_grid *g,
                         const struct hv_gantt_places *p)
 {
     double w = st->t1_s - st->t0_s;
-    if (!(w > 0))
+    if (!(w > 0)) {
         return;
+    }
     int i = (int)floor((st->cursor_s - st->t0_s) / w * p->chart.w + 1e-9);
     i = i < 0 ? 0 : i >= p->chart.w ? p->chart.w - 1 : i;
     int x = p->chart.x + i, lane_y = (int)(st->lane - p->top_lane) * p->rows_per_lane;
@@ -421,15 +446,19 @@ void hv_gantt_draw(const struct hv_gantt_state *st, const struct hv_gantt_source
             hv_grid_restyle(g, last, 0, HV_STYLE_DIM);
         }
     }
-    if (p.memory.h > 0)
+    if (p.memory.h > 0) {
         draw_memory(st, src, g, &p, st->lane < src->n_lanes ? st->lane : 0);
-    if (p.critical.h > 0)
+    }
+    if (p.critical.h > 0) {
         draw_critical(g, &p, columns.critical);
+    }
     free_columns(&columns);
     free_columns(&ghost);
-    if (p.minimap.h > 0)
+    if (p.minimap.h > 0) {
         draw_minimap(st, src, g, p.minimap);
-    if (st->show_cursor)
+    }
+    if (st->show_cursor) {
         draw_cursor(st, g, &p);
+    }
     hv_grid_unclip(g, old);
 }

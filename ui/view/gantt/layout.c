@@ -29,8 +29,9 @@ struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
     int lw = hv_gantt_label_width(src, r.w), h = r.h - 1;
     lw = st->label_w > lw && st->label_w < r.w / 2 ? st->label_w : lw;
     int x = r.x + lw, w = r.w - lw;
-    if (w < 4 || h < 1 || src->n_lanes == 0)
+    if (w < 4 || h < 1 || src->n_lanes == 0) {
         return p;
+    }
     int lanes = src->n_lanes < 1000 ? (int)src->n_lanes : 1000;
     int want_memory = st->show_memory && src->memory_max_bytes ? 4 : 0;
     int want_critical = st->show_critical ? 1 : 0, want_map = st->show_minimap ? 1 : 0;
@@ -41,18 +42,22 @@ struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
     int room = h - want_map - want_critical - want_memory;
     p.rows_per_lane = room / lanes < 1 ? 1 : room / lanes > 3 ? 3 : room / lanes;
     int used = lanes * p.rows_per_lane < room ? lanes * p.rows_per_lane : room;
-    if (want_memory && room - used > 0)
+    if (want_memory && room - used > 0) {
         want_memory += room - used < 4 ? room - used : 4;
+    }
     p.n_shown = (size_t)(used / p.rows_per_lane);
     size_t lane = st->lane < src->n_lanes ? st->lane : src->n_lanes - 1;
     p.top_lane = st->top_lane < lane ? st->top_lane : lane;
-    if (lane >= p.top_lane + p.n_shown)
+    if (lane >= p.top_lane + p.n_shown) {
         p.top_lane = lane - p.n_shown + 1;
-    if (p.top_lane + p.n_shown > src->n_lanes)
+    }
+    if (p.top_lane + p.n_shown > src->n_lanes) {
         p.top_lane = src->n_lanes - p.n_shown;
+    }
     p.pinned = st->has_pin && p.n_shown > 1 && st->pin_lane < p.top_lane;
-    if (p.pinned && lane == p.top_lane) /* the pinned lane is in its place */
+    if (p.pinned && lane == p.top_lane) { /* the pinned lane is in its place */
         p.top_lane--;
+    }
     p.pinned = p.pinned && st->pin_lane < p.top_lane;
     int y = r.y;
     p.axis = (struct hv_rect){x, y++, w, 1};
@@ -69,8 +74,9 @@ struct hv_gantt_places hv_gantt_layout(const struct hv_gantt_state *st,
 
 double hv_gantt_time_at(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x)
 {
-    if (p->chart.w <= 0)
+    if (p->chart.w <= 0) {
         return st->t0_s;
+    }
     int i = x - p->chart.x;
     i = i < 0 ? 0 : i > p->chart.w ? p->chart.w : i;
     return hv__gantt_edge(st, &p->chart, i);
@@ -79,8 +85,9 @@ double hv_gantt_time_at(const struct hv_gantt_state *st, const struct hv_gantt_p
 bool hv_gantt_hit(const struct hv_gantt_state *st, const struct hv_gantt_places *p, int x, int y,
                   size_t *lane, double *t_s)
 {
-    if (!hv_rect_has(p->chart, x, y))
+    if (!hv_rect_has(p->chart, x, y)) {
         return false;
+    }
     *lane = hv_gantt_lane_at(st, p, (size_t)((y - p->chart.y) / p->rows_per_lane));
     *t_s = (hv__gantt_edge(st, &p->chart, x - p->chart.x) +
             hv__gantt_edge(st, &p->chart, x - p->chart.x + 1)) /

@@ -18,18 +18,24 @@ static const struct {
 static void add_sgr(struct hv_str *out, const struct hv_style_look *k)
 {
     hv_str_adds(out, "\033[0");
-    if (k->attr & HV_ATTR_BOLD)
+    if (k->attr & HV_ATTR_BOLD) {
         hv_str_adds(out, ";1");
-    if (k->attr & HV_ATTR_DIM)
+    }
+    if (k->attr & HV_ATTR_DIM) {
         hv_str_adds(out, ";2");
-    if (k->attr & HV_ATTR_UNDERLINE)
+    }
+    if (k->attr & HV_ATTR_UNDERLINE) {
         hv_str_adds(out, ";4");
-    if (k->attr & HV_ATTR_REVERSE)
+    }
+    if (k->attr & HV_ATTR_REVERSE) {
         hv_str_adds(out, ";7");
-    if (k->fg >= 0)
+    }
+    if (k->fg >= 0) {
         hv_str_addf(out, ";38;5;%d", k->fg);
-    if (k->bg >= 0)
+    }
+    if (k->bg >= 0) {
         hv_str_addf(out, ";48;5;%d", k->bg);
+    }
     hv_str_addc(out, 'm');
 }
 
@@ -39,12 +45,13 @@ static void add_edge(struct hv_str *out, const struct hv_theme *theme, const str
     int left = theme->looks[c->style & HV_STYLE_ID_MASK].bg;
     int right = theme->looks[HV_STYLE_RIGHT(c->style)].bg;
     hv_str_adds(out, "\033[0");
-    if (left < 0) /* the terminal's own background cannot be a foreground, but in reverse it is */
+    if (left < 0) { /* the terminal's own background cannot be a foreground, but in reverse it is */
         hv_str_addf(out, ";7;38;5;%dm", right);
-    else if (right < 0)
+    } else if (right < 0) {
         hv_str_addf(out, ";38;5;%dm", left);
-    else
+    } else {
         hv_str_addf(out, ";38;5;%d;48;5;%dm", left, right);
+    }
     hv_str_adds(out, c->utf8);
 }
 
@@ -53,16 +60,18 @@ static void print_row(const struct hv_grid *g, int y, const struct hv_theme *the
 {
     const struct hv_cell *row = &g->cells[(size_t)y * (size_t)g->w];
     int end = g->w;
-    while (end > 0 && row[end - 1].utf8[0] == ' ' && row[end - 1].style == HV_STYLE_TEXT)
+    while (end > 0 && row[end - 1].utf8[0] == ' ' && row[end - 1].style == HV_STYLE_TEXT) {
         end--;
+    }
     unsigned style = HV_STYLE_TEXT; /* set last; HV_STYLE_N after an edge */
     for (int x = 0; x < end; x++) {
         unsigned id = row[x].style & HV_STYLE_ID_MASK;
         if (HV_STYLE_RIGHT(row[x].style) != 0) {
-            if (theme)
+            if (theme) {
                 add_edge(out, theme, &row[x]);
-            else
+            } else {
                 hv_str_addc(out, ' '); /* half a bar says nothing where bars have no colour */
+            }
             style = HV_STYLE_N;
             continue;
         }
@@ -70,11 +79,13 @@ static void print_row(const struct hv_grid *g, int y, const struct hv_theme *the
             add_sgr(out, &theme->looks[id]);
             style = id;
         }
-        if (row[x].width > 0)
+        if (row[x].width > 0) {
             hv_str_adds(out, row[x].utf8);
+        }
     }
-    if (theme && style != HV_STYLE_TEXT)
+    if (theme && style != HV_STYLE_TEXT) {
         hv_str_adds(out, "\033[0m");
+    }
     hv_str_addc(out, '\n');
 }
 
@@ -122,7 +133,8 @@ void hv_gantt_print(const struct hv_gantt_source *src, const struct hv_gantt_pri
     hv_grid_resize(&g, o->width < 30 ? 30 : o->width, h + 1);
     hv_gantt_draw(&st, src, &g, (struct hv_rect){0, 0, g.w, h});
     draw_legend(&g, h);
-    for (int y = 0; y < g.h; y++)
+    for (int y = 0; y < g.h; y++) {
         print_row(&g, y, o->color ? o->theme : NULL, out);
+    }
     hv_grid_free(&g);
 }

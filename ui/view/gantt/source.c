@@ -15,10 +15,11 @@ static size_t upper(const struct hv_gantt_array_lane *l, double t)
     size_t lo = 0, hi = l->n_spans;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (l->spans[mid].start_s > t)
+        if (l->spans[mid].start_s > t) {
             hi = mid;
-        else
+        } else {
             lo = mid + 1;
+        }
     }
     return lo;
 }
@@ -36,8 +37,9 @@ static void get_cover(const struct hv_gantt_array_lane *l, double t0_s, double t
     *out = (struct hv_gantt_cover){0};
     for (i = i > 0 ? i - 1 : 0; i < l->n_spans && l->spans[i].start_s < t1_s; i++) {
         double part = fmin(l->spans[i].end_s, t1_s) - fmax(l->spans[i].start_s, t0_s);
-        if (part <= 0)
+        if (part <= 0) {
             continue;
+        }
         busy += part;
         out->n_spans++;
         if (part > most) {
@@ -51,16 +53,18 @@ static void get_cover(const struct hv_gantt_array_lane *l, double t0_s, double t
 static void get_columns(const void *ctx, size_t lane, const double *at_s, size_t n,
                         struct hv_gantt_cover *out)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         get_cover(lane_of(ctx, lane), at_s[i], at_s[i + 1], &out[i]);
+    }
 }
 
 static bool get_at(const void *ctx, size_t lane, double t_s, struct hv_gantt_span *out)
 {
     const struct hv_gantt_array_lane *l = lane_of(ctx, lane);
     size_t i = upper(l, t_s);
-    if (i == 0 || l->spans[i - 1].end_s <= t_s)
+    if (i == 0 || l->spans[i - 1].end_s <= t_s) {
         return false;
+    }
     *out = l->spans[i - 1];
     return true;
 }
@@ -69,8 +73,9 @@ static bool get_next(const void *ctx, size_t lane, double t_s, struct hv_gantt_s
 {
     const struct hv_gantt_array_lane *l = lane_of(ctx, lane);
     size_t i = upper(l, t_s);
-    if (i == l->n_spans)
+    if (i == l->n_spans) {
         return false;
+    }
     *out = l->spans[i];
     return true;
 }
@@ -79,10 +84,12 @@ static bool get_prev(const void *ctx, size_t lane, double t_s, struct hv_gantt_s
 {
     const struct hv_gantt_array_lane *l = lane_of(ctx, lane);
     size_t i = upper(l, t_s);
-    while (i > 0 && l->spans[i - 1].start_s >= t_s)
+    while (i > 0 && l->spans[i - 1].start_s >= t_s) {
         i--;
-    if (i == 0)
+    }
+    if (i == 0) {
         return false;
+    }
     *out = l->spans[i - 1];
     return true;
 }
@@ -90,9 +97,11 @@ static bool get_prev(const void *ctx, size_t lane, double t_s, struct hv_gantt_s
 struct hv_gantt_source hv_gantt_array_source(const struct hv_gantt_array *a)
 {
     double end = 0;
-    for (size_t i = 0; i < a->n_lanes; i++)
-        if (a->lanes[i].n_spans > 0)
+    for (size_t i = 0; i < a->n_lanes; i++) {
+        if (a->lanes[i].n_spans > 0) {
             end = fmax(end, a->lanes[i].spans[a->lanes[i].n_spans - 1].end_s);
+        }
+    }
     return (struct hv_gantt_source){.ctx = a,
                                     .n_lanes = a->n_lanes,
                                     .end_s = end,

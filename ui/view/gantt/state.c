@@ -31,10 +31,11 @@ static void follow_cursor(struct hv_gantt_state *st, double end)
 {
     double w = st->t1_s - st->t0_s;
     st->cursor_s = clamp(st->cursor_s, 0, end);
-    if (st->cursor_s < st->t0_s)
+    if (st->cursor_s < st->t0_s) {
         set_window(st, end, st->cursor_s - w * 0.1, w);
-    else if (st->cursor_s >= st->t1_s)
+    } else if (st->cursor_s >= st->t1_s) {
         set_window(st, end, st->cursor_s - w * 0.9, w);
+    }
 }
 
 void hv_gantt_init(struct hv_gantt_state *st, const struct hv_gantt_source *src)
@@ -58,8 +59,9 @@ void hv_gantt_zoom(struct hv_gantt_state *st, const struct hv_gantt_source *src,
                    double at_s)
 {
     double end = end_of(src), w = st->t1_s - st->t0_s;
-    if (!(factor > 0) || !isfinite(factor))
+    if (!(factor > 0) || !isfinite(factor)) {
         return;
+    }
     at_s = clamp(at_s, st->t0_s, st->t1_s);
     double share = w > 0 ? (at_s - st->t0_s) / w : 0;
     double next = clamp(w / factor, end * 1e-9, end);
@@ -94,8 +96,9 @@ void hv_gantt_move(struct hv_gantt_state *st, const struct hv_gantt_source *src,
 
 void hv_gantt_goto(struct hv_gantt_state *st, const struct hv_gantt_source *src, double t_s)
 {
-    if (isnan(t_s))
+    if (isnan(t_s)) {
         return;
+    }
     st->cursor_s = t_s;
     follow_cursor(st, end_of(src));
 }
@@ -103,10 +106,11 @@ void hv_gantt_goto(struct hv_gantt_state *st, const struct hv_gantt_source *src,
 void hv_gantt_lane_move(struct hv_gantt_state *st, const struct hv_gantt_source *src, int n)
 {
     size_t step = (size_t)(n < 0 ? -n : n), last = src->n_lanes > 0 ? src->n_lanes - 1 : 0;
-    if (n < 0)
+    if (n < 0) {
         st->lane = st->lane > step ? st->lane - step : 0;
-    else
+    } else {
         st->lane = last - (st->lane < last ? st->lane : last) > step ? st->lane + step : last;
+    }
 }
 
 bool hv_gantt_at_cursor(const struct hv_gantt_state *st, const struct hv_gantt_source *src,
@@ -125,11 +129,13 @@ static double step_from(const struct hv_gantt_state *st, const struct hv_gantt_s
 bool hv_gantt_step(struct hv_gantt_state *st, const struct hv_gantt_source *src, int direction)
 {
     struct hv_gantt_span s = {0};
-    if (st->lane >= src->n_lanes)
+    if (st->lane >= src->n_lanes) {
         return false;
+    }
     double from = step_from(st, src);
-    if (!(direction < 0 ? src->prev : src->next)(src->ctx, st->lane, from, &s))
+    if (!(direction < 0 ? src->prev : src->next)(src->ctx, st->lane, from, &s)) {
         return false;
+    }
     hv_gantt_goto(st, src, s.start_s);
     return true;
 }
@@ -144,8 +150,9 @@ static bool is_wanted_lane(const struct wanted *w, const struct hv_gantt_source 
 {
     struct hv_gantt_lane info = {0};
     size_t n = strlen(w->lane);
-    if (n == 0)
+    if (n == 0) {
         return true;
+    }
     src->lane(src->ctx, lane, &info);
     return info.name && strncmp(info.name, w->lane, n) == 0 &&
            (info.name[n] == '\0' || info.name[n] == ' ');
@@ -160,15 +167,19 @@ static bool is_wanted(const struct hv_gantt_wanted *w, const struct hv_gantt_spa
 static bool seek(const struct hv_gantt_source *src, size_t lane, double t,
                  const struct hv_gantt_wanted *w, struct hv_gantt_span *out)
 {
-    if (src->seek)
+    if (src->seek) {
         return src->seek(src->ctx, lane, t, w, out);
+    }
     while ((w->back ? src->prev : src->next)(src->ctx, lane, t, out)) {
-        if (w->back ? out->start_s < w->until_s : out->start_s > w->until_s)
+        if (w->back ? out->start_s < w->until_s : out->start_s > w->until_s) {
             return false;
-        if (is_wanted(w, out))
+        }
+        if (is_wanted(w, out)) {
             return true;
-        if (out->start_s == t)
+        }
+        if (out->start_s == t) {
             return false;
+        }
         t = out->start_s;
     }
     return false;
@@ -183,21 +194,24 @@ static bool seek_until(struct hv_gantt_state *st, const struct hv_gantt_source *
     double from = step_from(st, src);
     bool back = w->span.back;
     for (size_t lane = 0; lane < src->n_lanes; lane++) {
-        if (!is_wanted_lane(w, src, lane))
+        if (!is_wanted_lane(w, src, lane)) {
             continue;
+        }
         bool beyond = back ? lane < st->lane : lane > st->lane;
         bool found = beyond && src->at(src->ctx, lane, from, &s) && s.start_s == from &&
                      is_wanted(&w->span, &s);
-        if (!found && !seek(src, lane, from, &w->span, &s))
+        if (!found && !seek(src, lane, from, &w->span, &s)) {
             continue;
+        }
         bool closer = back ? s.start_s >= best.start_s : s.start_s < best.start_s;
         if (best_lane == src->n_lanes || closer) {
             best = s;
             best_lane = lane;
         }
     }
-    if (best_lane == src->n_lanes)
+    if (best_lane == src->n_lanes) {
         return false;
+    }
     st->lane = best_lane;
     hv_gantt_goto(st, src, best.start_s);
     return true;
@@ -212,8 +226,9 @@ static bool seek_all(struct hv_gantt_state *st, const struct hv_gantt_source *sr
     for (bool all = false; !all; reach *= 4) {
         w.span.until_s = w.span.back ? from - reach : from + reach;
         all = !(reach > 0) || w.span.until_s <= 0 || w.span.until_s >= src->end_s;
-        if (seek_until(st, src, &w))
+        if (seek_until(st, src, &w)) {
             return true;
+        }
     }
     return false;
 }
@@ -221,8 +236,9 @@ static bool seek_all(struct hv_gantt_state *st, const struct hv_gantt_source *sr
 bool hv_gantt_step_mb(struct hv_gantt_state *st, const struct hv_gantt_source *src, int direction)
 {
     struct hv_gantt_span here;
-    if (!hv_gantt_at_cursor(st, src, &here) || here.micro_batch < 0)
+    if (!hv_gantt_at_cursor(st, src, &here) || here.micro_batch < 0) {
         return hv_gantt_step(st, src, direction);
+    }
     struct wanted w = {{.kind = -1, .micro_batch = here.micro_batch}, ""};
     return seek_all(st, src, direction, w);
 }
@@ -249,8 +265,9 @@ static bool parse_wanted(const char *text, struct wanted *w)
         }
     }
     size_t digits = strspn(s, "0123456789");
-    if (digits == 0 || digits > 8 || (s[digits] && s[digits] != '@'))
+    if (digits == 0 || digits > 8 || (s[digits] && s[digits] != '@')) {
         return false;
+    }
     w->span.micro_batch = (int32_t)strtol(s, NULL, 10);
     w->lane = s[digits] == '@' ? s + digits + 1 : "";
     return true;
@@ -277,20 +294,25 @@ bool hv_gantt_find(struct hv_gantt_state *st, const struct hv_gantt_source *src,
 {
     struct wanted w;
     struct hv_gantt_span here;
-    if (!*text)
+    if (!*text) {
         return false;
-    if (!parse_wanted(text, &w))
+    }
+    if (!parse_wanted(text, &w)) {
         return find_lane(st, src, text, direction);
+    }
     if (direction == 0 && hv_gantt_at_cursor(st, src, &here) && is_wanted(&w.span, &here) &&
-        is_wanted_lane(&w, src, st->lane))
+        is_wanted_lane(&w, src, st->lane)) {
         return true;
+    }
     struct hv_gantt_state saved = *st;
-    if (seek_all(st, src, direction, w))
+    if (seek_all(st, src, direction, w)) {
         return true;
+    }
     /* wrap: from before the beginning, or from behind the end */
     st->cursor_s = direction < 0 ? end_of(src) * 2 : -1;
-    if (seek_all(st, src, direction, w))
+    if (seek_all(st, src, direction, w)) {
         return true;
+    }
     *st = saved;
     return find_lane(st, src, text, direction);
 }

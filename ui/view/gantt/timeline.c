@@ -47,15 +47,18 @@ static void fill_columns(const struct hv_lane *lane, const double *at_s, size_t 
 {
     struct hv_cover covers[TOGETHER];
     hv_lane_columns(lane, at_s, n, covers);
-    for (size_t i = 0; i < n; i++)
-        if (covers[i].i_span >= 0)
+    for (size_t i = 0; i < n; i++) {
+        if (covers[i].i_span >= 0) {
             __builtin_prefetch(&lane->spans[covers[i].i_span]);
+        }
+    }
     for (size_t i = 0; i < n; i++) {
         const struct hv_cover *c = &covers[i];
-        if (c->i_span >= 0 && out[i].n_spans == 0)
+        if (c->i_span >= 0 && out[i].n_spans == 0) {
             out[i] = (struct hv_gantt_cover){.span = convert(&lane->spans[c->i_span]),
                                              .busy_frac = c->busy_frac,
                                              .n_spans = c->n_spans};
+        }
     }
 }
 
@@ -63,8 +66,9 @@ static void fill_columns(const struct hv_lane *lane, const double *at_s, size_t 
 static void add_columns(const struct hv_lane *lane, const double *at_s, size_t n,
                         struct hv_gantt_cover *out)
 {
-    for (size_t from = 0; lane->n_spans > 0 && from < n; from += TOGETHER)
+    for (size_t from = 0; lane->n_spans > 0 && from < n; from += TOGETHER) {
         fill_columns(lane, at_s + from, n - from < TOGETHER ? n - from : TOGETHER, out + from);
+    }
 }
 
 /** The compute lane where it has something, else the link lane. */
@@ -122,8 +126,9 @@ static bool seek_lane(const struct hv_lane *l, double t_s, const struct hv_gantt
     int32_t i = w->back ? hv_lane_prev(l, t_s) : hv_lane_next(l, t_s);
     for (; i >= 0 && (size_t)i < l->n_spans; i += w->back ? -1 : 1) {
         const struct hv_span *s = &l->spans[i];
-        if (w->back ? s->start_s < w->until_s : s->start_s > w->until_s)
+        if (w->back ? s->start_s < w->until_s : s->start_s > w->until_s) {
             return false;
+        }
         if (s->item == w->micro_batch && (w->kind < 0 || (int)painted_kind(s->kind) == w->kind)) {
             *out = convert(s);
             return true;
@@ -137,8 +142,9 @@ static bool source_seek(const void *ctx, size_t lane, double t_s, const struct h
                         struct hv_gantt_span *out)
 {
     const struct hv_lane *l = lane_of(ctx, lane, 0);
-    if (seek_lane(l, t_s, w, out))
+    if (seek_lane(l, t_s, w, out)) {
         return true;
+    }
     if (l->n_spans > 0) {
         double last_s = l->spans[w->back ? 0 : l->n_spans - 1].start_s;
         t_s = w->back ? fmin(t_s, last_s) : fmax(t_s, last_s);

@@ -43,8 +43,9 @@ void hv_grid_resize(struct hv_grid *g, int w, int h)
 {
     w = w < 0 ? 0 : w > HV_GRID_MAX ? HV_GRID_MAX : w;
     h = h < 0 ? 0 : h > HV_GRID_MAX ? HV_GRID_MAX : h;
-    if (w != g->w || h != g->h || !g->cells)
+    if (w != g->w || h != g->h || !g->cells) {
         allocate(g, w, h);
+    }
     hv_grid_clear(g);
 }
 
@@ -59,10 +60,12 @@ void hv_grid_free(struct hv_grid *g)
 void hv_grid_clear(struct hv_grid *g)
 {
     size_t n = (size_t)g->w * (size_t)g->h, done = 1;
-    if (n > 0)
+    if (n > 0) {
         g->cells[0] = hv__cell_blank;
-    for (; done < n; done *= 2) /* what is there twice is there four times with the next step */
+    }
+    for (; done < n; done *= 2) { /* what is there twice is there four times with the next step */
         memcpy(g->cells + done, g->cells, (done < n - done ? done : n - done) * sizeof *g->cells);
+    }
     for (int y = 0; y < g->h; y++) {
         g->changed[y] = g->changed_before[y] = (struct hv_grid_columns){0, g->w};
         hv__grid_drawn(g, y, 0, g->w);
@@ -84,8 +87,9 @@ void hv_grid_begin(struct hv_grid *g, int w, int h)
     g->changed = changed;
     g->drawn_before = g->drawn;
     g->drawn = drawn;
-    for (int y = 0; y < h; y++)
+    for (int y = 0; y < h; y++) {
         changed[y] = none;
+    }
     memset(drawn, 0, (size_t)h * g->n_words * sizeof *drawn);
     g->frame++;
     g->clip = (struct hv_rect){0, 0, w, h};
@@ -94,17 +98,19 @@ void hv_grid_begin(struct hv_grid *g, int w, int h)
 
 void hv_grid_end(struct hv_grid *g)
 {
-    for (int y = 0; y < g->h; y++)
+    for (int y = 0; y < g->h; y++) {
         for (size_t i = 0; i < g->n_words; i++) {
             size_t at = (size_t)y * g->n_words + i;
             /* what was not drawn in the frame before either is blank already */
             uint64_t todo = g->drawn_before[at] & ~g->drawn[at];
-            for (int x = (int)i * 64; todo != 0; x++, todo >>= 1)
+            for (int x = (int)i * 64; todo != 0; x++, todo >>= 1) {
                 if (todo & 1 && !hv__cell_same(hv__grid_at(g, x, y), &hv__cell_blank)) {
                     *hv__grid_at(g, x, y) = hv__cell_blank;
                     hv__grid_changed(g, y, x, x + 1);
                 }
+            }
         }
+    }
 }
 
 /* Cells of a row that nobody drew become blank. */
@@ -112,24 +118,28 @@ static void blank_run(struct hv_grid *g, int x, int y, int n)
 {
     struct hv_cell *to = hv__grid_at(g, x, y);
     int first = n, last = -1;
-    if (to[0].width == 0)
+    if (to[0].width == 0) {
         hv__grid_break_wide(g, x, y);
-    if (to[n - 1].width == 2)
+    }
+    if (to[n - 1].width == 2) {
         hv__grid_break_wide(g, x + n - 1, y);
-    for (int i = 0; i < n; i++)
+    }
+    for (int i = 0; i < n; i++) {
         if (!hv__cell_same(&to[i], &hv__cell_blank)) {
             to[i] = hv__cell_blank;
             first = i < first ? i : first;
             last = i;
         }
+    }
     hv__grid_drawn(g, y, x, x + n);
-    if (last >= 0)
+    if (last >= 0) {
         hv__grid_changed(g, y, x + first, x + last + 1);
+    }
 }
 
 void hv__grid_blank_rest(struct hv_grid *g, struct hv_rect r)
 {
-    for (int y = r.y; y < r.y + r.h; y++)
+    for (int y = r.y; y < r.y + r.h; y++) {
         for (int x = r.x; x < r.x + r.w;) {
             uint64_t rest = ~g->drawn[(size_t)y * g->n_words + (size_t)x / 64] >> (x % 64);
             int n = rest == 0 ? 64 - x % 64 : __builtin_ctzll(rest);
@@ -140,14 +150,16 @@ void hv__grid_blank_rest(struct hv_grid *g, struct hv_rect r)
             }
             x += n;
         }
+    }
 }
 
 void hv__grid_break_wide(struct hv_grid *g, int x, int y)
 {
     uint8_t width = hv__grid_at(g, x, y)->width;
     int other = width == 0 ? x - 1 : width == 2 ? x + 1 : -1;
-    if (other < 0 || other >= g->w)
+    if (other < 0 || other >= g->w) {
         return;
+    }
     struct hv_cell *c = hv__grid_at(g, other, y);
     uint16_t style = c->style;
     *c = hv__cell_blank;
@@ -159,18 +171,24 @@ void hv__grid_put_cells(struct hv_grid *g, int x, int y, const struct hv_cell *f
 {
     struct hv_cell *to = hv__grid_at(g, x, y);
     int first = 0, last = n;
-    if (to[0].width == 0)
+    if (to[0].width == 0) {
         hv__grid_break_wide(g, x, y);
-    if (to[n - 1].width == 2)
+    }
+    if (to[n - 1].width == 2) {
         hv__grid_break_wide(g, x + n - 1, y);
+    }
     hv__grid_drawn(g, y, x, x + n);
-    if (memcmp(to, from, (size_t)n * sizeof *to) == 0)
+    if (memcmp(to, from, (size_t)n * sizeof *to) == 0) {
         return;
-    while (first < n && hv__cell_same(&to[first], &from[first]))
+    }
+    while (first < n && hv__cell_same(&to[first], &from[first])) {
         first++;
-    while (last > first && hv__cell_same(&to[last - 1], &from[last - 1]))
+    }
+    while (last > first && hv__cell_same(&to[last - 1], &from[last - 1])) {
         last--;
+    }
     memcpy(to, from, (size_t)n * sizeof *to);
-    if (last > first)
+    if (last > first) {
         hv__grid_changed(g, y, x + first, x + last);
+    }
 }

@@ -20,8 +20,9 @@ struct hv_rect hv_rect_meet(struct hv_rect a, struct hv_rect b)
     int x0 = a.x > b.x ? a.x : b.x, y0 = a.y > b.y ? a.y : b.y;
     int ax = a.x + a.w, bx = b.x + b.w, ay = a.y + a.h, by = b.y + b.h;
     int x1 = ax < bx ? ax : bx, y1 = ay < by ? ay : by;
-    if (x1 <= x0 || y1 <= y0)
+    if (x1 <= x0 || y1 <= y0) {
         return (struct hv_rect){.x = x0, .y = y0};
+    }
     return (struct hv_rect){x0, y0, x1 - x0, y1 - y0};
 }
 
@@ -33,10 +34,12 @@ bool hv_rect_has(struct hv_rect r, int x, int y)
 struct hv_rect hv_rect_inner(struct hv_rect r)
 {
     struct hv_rect in = {r.x + 1, r.y + 1, r.w - 2, r.h - 2};
-    if (in.w < 0)
+    if (in.w < 0) {
         in.w = 0;
-    if (in.h < 0)
+    }
+    if (in.h < 0) {
         in.h = 0;
+    }
     return in;
 }
 
@@ -58,17 +61,19 @@ static void set_cell(struct hv_grid *g, int x, int y, const char *bytes, size_t 
 {
     bool fits = hv_rect_has(g->clip, x, y) && (width < 2 || hv_rect_has(g->clip, x + 1, y));
     if (!fits) {
-        if (width == 2 && (hv_rect_has(g->clip, x, y) || hv_rect_has(g->clip, x + 1, y)))
+        if (width == 2 && (hv_rect_has(g->clip, x, y) || hv_rect_has(g->clip, x + 1, y))) {
             set_cell(g, hv_rect_has(g->clip, x, y) ? x : x + 1, y, " ", 1, 1, style);
+        }
         return;
     }
     struct hv_cell cells[2] = {{.width = (uint8_t)width, .style = (uint16_t)style},
                                {.width = 0, .style = (uint16_t)style}};
     memcpy(cells[0].utf8, bytes, n);
-    if (width == 1)
+    if (width == 1) {
         hv__grid_put(g, x, y, &cells[0]);
-    else
+    } else {
         hv__grid_put_cells(g, x, y, cells, width);
+    }
 }
 
 /* The part of n columns from x on that the clip leaves, to be overwritten with cells of one column:
@@ -83,21 +88,25 @@ static struct run open_run(struct hv_grid *g, int x, int y, int n)
 {
     struct hv_rect in = hv_rect_meet(g->clip, (struct hv_rect){x, y, n, 1});
     struct run run = {.n = in.w, .skipped = in.x - x, .x = in.x, .y = y, .first = in.w, .last = -1};
-    if (in.w <= 0)
+    if (in.w <= 0) {
         return run;
+    }
     run.to = hv__grid_at(g, in.x, y);
-    if (run.to[0].width == 0)
+    if (run.to[0].width == 0) {
         hv__grid_break_wide(g, in.x, y);
-    if (run.to[in.w - 1].width == 2)
+    }
+    if (run.to[in.w - 1].width == 2) {
         hv__grid_break_wide(g, in.x + in.w - 1, y);
+    }
     return run;
 }
 
 /* Cell i of a run. */
 static inline void put_in_run(struct run *run, int i, const struct hv_cell *cell)
 {
-    if (hv__cell_same(&run->to[i], cell))
+    if (hv__cell_same(&run->to[i], cell)) {
         return;
+    }
     run->to[i] = *cell;
     run->first = i < run->first ? i : run->first;
     run->last = i;
@@ -105,11 +114,13 @@ static inline void put_in_run(struct run *run, int i, const struct hv_cell *cell
 
 static void close_run(struct hv_grid *g, const struct run *run)
 {
-    if (run->n <= 0)
+    if (run->n <= 0) {
         return;
+    }
     hv__grid_drawn(g, run->y, run->x, run->x + run->n);
-    if (run->last >= 0)
+    if (run->last >= 0) {
         hv__grid_changed(g, run->y, run->x + run->first, run->x + run->last + 1);
+    }
 }
 
 /* Writes characters of one byte and one column. */
@@ -128,8 +139,9 @@ static void put_plain(struct hv_grid *g, int x, int y, const char *text, int n, 
 static void put_same(struct hv_grid *g, int x, int y, int n, const struct hv_cell *cell)
 {
     struct run run = open_run(g, x, y, n);
-    for (int i = 0; i < run.n; i++)
+    for (int i = 0; i < run.n; i++) {
         put_in_run(&run, i, cell);
+    }
     close_run(g, &run);
 }
 
@@ -137,8 +149,9 @@ static void put_same(struct hv_grid *g, int x, int y, int n, const struct hv_cel
 static int plain_run(const char *s, size_t n, int most)
 {
     int k = 0;
-    while (k < most && (size_t)k < n && hv__text_is_plain(s + k, n - (size_t)k))
+    while (k < most && (size_t)k < n && hv__text_is_plain(s + k, n - (size_t)k)) {
         k++;
+    }
     return k;
 }
 
@@ -153,12 +166,14 @@ static int put_grapheme(struct hv_grid *g, int x, int y, const char *s, struct h
     if (bad || first < 0x20 || first == 0x7f || (g->ascii && first >= 0x80)) {
         int w = gr.width > 0 ? gr.width : 1;
         bool dash = !bad && cp >= 0x2010 && cp <= 0x2015;
-        for (int i = 0; i < w; i++)
+        for (int i = 0; i < w; i++) {
             set_cell(g, x + i, y, dash ? "-" : "?", 1, 1, style);
+        }
         return w;
     }
-    if (gr.width == 0)
+    if (gr.width == 0) {
         return 0;
+    }
     set_cell(g, x, y, s, gr.keep, gr.width, style);
     return gr.width;
 }
@@ -201,8 +216,9 @@ int hv_grid_putf(struct hv_grid *g, int x, int y, unsigned style, const char *fm
 int hv_grid_put_user(struct hv_grid *g, int x, int y, int max_w, const char *text, unsigned style)
 {
     struct hv_str clean = {0};
-    if (hv__text_plain(text) != SIZE_MAX)
+    if (hv__text_plain(text) != SIZE_MAX) {
         return hv_grid_put(g, x, y, max_w, text, style);
+    }
     hv_text_clean(&clean, text, strlen(text));
     int used = hv_grid_put(g, x, y, max_w, hv_str_cstr(&clean), style);
     hv_str_free(&clean);
@@ -218,8 +234,9 @@ static void put_plain_padded(struct hv_grid *g, struct hv_rect at, int x, const 
     int from = x - at.x - run.skipped; /* of the text, in cells of the run */
     for (int i = 0; i < run.n; i++) {
         cell.utf8[0] = ' ';
-        if (i >= from && i < from + n)
+        if (i >= from && i < from + n) {
             cell.utf8[0] = s[i - from];
+        }
         put_in_run(&run, i, &cell);
     }
     close_run(g, &run);
@@ -249,14 +266,16 @@ void hv_grid_put_field(struct hv_grid *g, struct hv_rect at, enum hv_align align
         put_padded(g, at, x, at.w - 1, s, style);
         (void)hv_grid_put(g, at.x + at.w - 1, at.y, 1, g->ascii ? "~" : "…", style);
     } else if (at.w > 0) {
-        if (align == HV_RIGHT)
+        if (align == HV_RIGHT) {
             x += at.w - w;
-        else if (align == HV_CENTER)
+        } else if (align == HV_CENTER) {
             x += (at.w - w) / 2;
-        if (plain < INT_MAX)
+        }
+        if (plain < INT_MAX) {
             put_plain_padded(g, at, x, s, w, style);
-        else
+        } else {
             put_padded(g, at, x, w, s, style);
+        }
     }
     hv_str_free(&clean);
 }
@@ -285,8 +304,9 @@ static void put_column(struct hv_grid *g, int x, int y, int n, const char *glyph
     struct hv_cell cell = {.width = 1, .style = (uint16_t)style};
     struct hv_rect r = hv_rect_meet(g->clip, (struct hv_rect){x, y, 1, n});
     memcpy(cell.utf8, glyph, strlen(glyph));
-    for (int i = 0; i < r.h; i++)
+    for (int i = 0; i < r.h; i++) {
         hv__grid_put(g, x, r.y + i, &cell);
+    }
 }
 
 void hv_grid_vline(struct hv_grid *g, int x, int y, int n, unsigned style)
@@ -301,8 +321,9 @@ static const char *const frames[3][6] = {
 void hv_grid_box(struct hv_grid *g, struct hv_rect r, const char *title, bool focused,
                  unsigned style)
 {
-    if (r.w < 2 || r.h < 2)
+    if (r.w < 2 || r.h < 2) {
         return;
+    }
     if (g->plain) {
         hv_plain_panel(g, hv_rect_inner(r), title);
         return;
@@ -329,22 +350,25 @@ void hv_grid_fill(struct hv_grid *g, struct hv_rect r, char c, unsigned style)
 {
     struct hv_cell cell = {.utf8 = {c}, .width = 1, .style = (uint16_t)style};
     struct hv_rect in = hv_rect_meet(g->clip, r);
-    for (int y = in.y; y < in.y + in.h; y++)
+    for (int y = in.y; y < in.y + in.h; y++) {
         put_same(g, in.x, y, in.w, &cell);
+    }
 }
 
 void hv_grid_restyle(struct hv_grid *g, struct hv_rect r, unsigned keep, unsigned set)
 {
     struct hv_rect in = hv_rect_meet(g->clip, r);
     hv__grid_blank_rest(g, in);
-    for (int y = in.y; y < in.y + in.h; y++)
+    for (int y = in.y; y < in.y + in.h; y++) {
         for (int x = in.x; x < in.x + in.w; x++) {
             struct hv_cell *c = hv__grid_at(g, x, y);
             uint16_t style = (uint16_t)((c->style & keep) | set);
-            if (style != c->style)
+            if (style != c->style) {
                 hv__grid_changed(g, y, x, x + 1);
+            }
             c->style = style;
         }
+    }
 }
 
 /* Left parts of a cell by eighths: U+2588 is all of it, each one further an eighth less. */
@@ -352,16 +376,20 @@ static const char *const eighths_of_cell[] = {" ", "▏", "▎", "▍", "▌", "
 
 void hv_grid_bar(struct hv_grid *g, int x, int y, int w, double frac, unsigned style)
 {
-    if (g->plain)
+    if (g->plain) {
         return;
-    if (isnan(frac) || frac < 0)
+    }
+    if (isnan(frac) || frac < 0) {
         frac = 0;
-    if (frac > 1)
+    }
+    if (frac > 1) {
         frac = 1;
+    }
     int steps = g->ascii ? 1 : 8;
     int filled = (int)lround(frac * (double)w * steps);
-    if (filled == 0 && frac > 0)
+    if (filled == 0 && frac > 0) {
         filled = 1;
+    }
     for (int i = 0; i < w; i++) {
         int here = filled - i * steps;
         here = here < 0 ? 0 : here > steps ? steps : here;
@@ -372,12 +400,15 @@ void hv_grid_bar(struct hv_grid *g, int x, int y, int w, double frac, unsigned s
 void hv_grid_edge(struct hv_grid *g, struct hv_rect r, int eighths, unsigned left, unsigned right)
 {
     struct hv_rect in = hv_rect_meet(g->clip, r);
-    for (int y = in.y; y < in.y + in.h; y++)
-        for (int x = in.x; x < in.x + in.w; x++)
-            if (g->ascii)
+    for (int y = in.y; y < in.y + in.h; y++) {
+        for (int x = in.x; x < in.x + in.w; x++) {
+            if (g->ascii) {
                 set_cell(g, x, y, " ", 1, 1, eighths >= 4 ? left : right);
-            else
+            } else {
                 set_cell(g, x, y, eighths_of_cell[eighths], 3, 1, HV_STYLE_EDGE(left, right));
+            }
+        }
+    }
 }
 
 int hv_cell_eighths(const struct hv_cell *c)

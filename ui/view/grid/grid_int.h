@@ -50,10 +50,12 @@ static inline void hv__grid_put(struct hv_grid *g, int x, int y, const struct hv
 {
     struct hv_cell *to = hv__grid_at(g, x, y);
     hv__grid_drawn(g, y, x, x + 1);
-    if (hv__cell_same(to, cell))
+    if (hv__cell_same(to, cell)) {
         return;
-    if (to->width != 1)
+    }
+    if (to->width != 1) {
         hv__grid_break_wide(g, x, y);
+    }
     *to = *cell;
     hv__grid_changed(g, y, x, x + 1);
 }

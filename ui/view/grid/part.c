@@ -34,10 +34,12 @@ struct hv__grid_parts {
 
 void hv__grid_parts_free(struct hv_grid *g)
 {
-    if (!g->parts)
+    if (!g->parts) {
         return;
-    for (int i = 0; i < ALL; i++)
+    }
+    for (int i = 0; i < ALL; i++) {
         free(g->parts->all[i].cells);
+    }
     free(g->parts);
     g->parts = NULL;
 }
@@ -71,9 +73,11 @@ static bool meets(struct hv_grid_columns c, struct hv_rect r)
 /* Nothing at this place changed since the frame before was begun, by this part or over it. */
 static bool is_untouched(const struct hv_grid *g, struct hv_rect r)
 {
-    for (int y = r.y; y < r.y + r.h; y++)
-        if (meets(g->changed[y], r) || meets(g->changed_before[y], r))
+    for (int y = r.y; y < r.y + r.h; y++) {
+        if (meets(g->changed[y], r) || meets(g->changed_before[y], r)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -82,11 +86,13 @@ static void show(struct hv_grid *g, struct part *p, const struct part *wanted)
 {
     struct hv_rect at = place_of(wanted);
     bool there = p->frame + 1 == g->frame && p->x == at.x && p->y == at.y && is_untouched(g, at);
-    for (int i = 0; i < at.h; i++)
-        if (there)
+    for (int i = 0; i < at.h; i++) {
+        if (there) {
             hv__grid_drawn(g, at.y + i, at.x, at.x + at.w);
-        else
+        } else {
             hv__grid_put_cells(g, at.x, at.y + i, p->cells + (size_t)i * (size_t)at.w, at.w);
+        }
+    }
     p->x = at.x;
     p->y = at.y;
     p->frame = g->frame;
@@ -99,13 +105,16 @@ static void show(struct hv_grid *g, struct part *p, const struct part *wanted)
 bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
 {
     struct hv_rect in = hv_rect_meet(g->clip, r);
-    if (g->plain)
+    if (g->plain) {
         return false;
-    if (!g->parts)
+    }
+    if (!g->parts) {
         g->parts = hv_xcalloc(1, sizeof *g->parts);
+    }
     g->parts->begun++;
-    if (what == 0 || in.w <= 0 || g->parts->open.what != 0)
+    if (what == 0 || in.w <= 0 || g->parts->open.what != 0) {
         return false;
+    }
     struct part wanted = {.w = r.w,
                           .h = r.h,
                           .piece = {in.x - r.x, in.y - r.y, in.w, in.h},
@@ -115,12 +124,13 @@ bool hv_grid_part(struct hv_grid *g, struct hv_rect r, uint64_t what)
                           .y = in.y};
     int n;
     struct part *set = set_of(g, &wanted, &n);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         if (same_part(&set[i], &wanted)) {
             show(g, &set[i], &wanted);
             g->parts->begun--;
             return true;
         }
+    }
     wanted.cursor_x = g->cursor_x;
     wanted.cursor_y = g->cursor_y;
     g->cursor_x = g->cursor_y = -1;
@@ -136,8 +146,9 @@ static void keep(struct hv_grid *g, const struct part *done)
     struct part *set = set_of(g, done, &ways), *to = &set[0];
     struct hv_rect at = place_of(done);
     size_t n = (size_t)at.w * (size_t)at.h;
-    for (int i = 1; i < ways; i++)
+    for (int i = 1; i < ways; i++) {
         to = set[i].frame < to->frame ? &set[i] : to;
+    }
     struct hv_cell *cells = to->cells;
     size_t cap = to->cap;
     if (n > cap) {
@@ -149,18 +160,21 @@ static void keep(struct hv_grid *g, const struct part *done)
     to->cells = cells;
     to->cap = cap;
     to->frame = g->frame;
-    for (int i = 0; i < at.h; i++)
+    for (int i = 0; i < at.h; i++) {
         memcpy(cells + (size_t)i * (size_t)at.w, hv__grid_at(g, at.x, at.y + i),
                (size_t)at.w * sizeof *cells);
+    }
 }
 
 void hv_grid_part_end(struct hv_grid *g)
 {
-    if (!g->parts)
+    if (!g->parts) {
         return;
+    }
     bool ends = g->parts->begun-- == g->parts->open_at;
-    if (g->parts->open.what == 0 || !ends)
+    if (g->parts->open.what == 0 || !ends) {
         return;
+    }
     struct part done = g->parts->open;
     int before_x = done.cursor_x, before_y = done.cursor_y;
     g->parts->open.what = 0;

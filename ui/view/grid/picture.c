@@ -294,8 +294,9 @@ enum hv_status hv_grid_save(const struct hv_grid *g, const struct hv_theme *them
 
 static void trim_line(struct hv_str *out, size_t from, char pad)
 {
-    while (out->n > from && out->p[out->n - 1] == pad)
+    while (out->n > from && out->p[out->n - 1] == pad) {
         out->p[--out->n] = '\0';
+    }
     hv_str_addc(out, '\n');
 }
 
@@ -305,8 +306,9 @@ void hv_grid_dump(const struct hv_grid *g, struct hv_str *out)
         size_t from = out->n;
         for (int x = 0; x < g->w; x++) {
             const struct hv_cell *c = &g->cells[(size_t)y * (size_t)g->w + (size_t)x];
-            if (c->width > 0)
+            if (c->width > 0) {
                 hv_str_adds(out, c->utf8);
+            }
         }
         trim_line(out, from, ' ');
     }

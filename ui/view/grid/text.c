@@ -11,8 +11,9 @@
 size_t hv__text_plain(const char *s)
 {
     size_t n = 0;
-    while (s[n] >= ' ' && s[n] < 0x7f)
+    while (s[n] >= ' ' && s[n] < 0x7f) {
         n++;
+    }
     return s[n] == '\0' ? n : SIZE_MAX;
 }
 
@@ -30,18 +31,22 @@ struct hv__grapheme hv__text_grapheme(const char *s, size_t n)
 {
     utf8proc_int32_t cp = 0, prev = 0, state = 0;
     struct hv__grapheme out = {0};
-    if (n > 0 && hv__text_is_plain(s, n))
+    if (n > 0 && hv__text_is_plain(s, n)) {
         return (struct hv__grapheme){1, 1, 1};
+    }
     while (out.n < n) {
         utf8proc_ssize_t len = decode(s + out.n, n - out.n, &cp);
-        if (out.n > 0 && utf8proc_grapheme_break_stateful(prev, cp, &state))
+        if (out.n > 0 && utf8proc_grapheme_break_stateful(prev, cp, &state)) {
             break;
+        }
         int w = utf8proc_charwidth(cp);
-        if (w > out.width)
+        if (w > out.width) {
             out.width = w > 2 ? 2 : w;
+        }
         out.n += (size_t)len;
-        if (out.n < sizeof((struct hv_cell *)0)->utf8)
+        if (out.n < sizeof((struct hv_cell *)0)->utf8) {
             out.keep = out.n;
+        }
         prev = cp;
     }
     return out;
@@ -68,8 +73,9 @@ size_t hv_text_fit(const char *text, int max_w)
     int used = 0;
     while (i < n) {
         struct hv__grapheme gr = hv__text_grapheme(text + i, n - i);
-        if (used + gr.width > max_w)
+        if (used + gr.width > max_w) {
             break;
+        }
         used += gr.width;
         i += gr.n;
     }
@@ -79,11 +85,13 @@ size_t hv_text_fit(const char *text, int max_w)
 size_t hv_text_wrap(const char *text, int w)
 {
     size_t line = strcspn(text, "\n"), n = hv_text_fit(text, w);
-    if (line <= n)
+    if (line <= n) {
         return line;
+    }
     size_t cut = n;
-    while (cut > 0 && text[cut] != ' ')
+    while (cut > 0 && text[cut] != ' ') {
         cut--;
+    }
     return cut > 0 ? cut : n > 0 ? n : 1;
 }
 
@@ -91,8 +99,9 @@ int hv_text_width(const char *text)
 {
     size_t i = 0, n = strlen(text), plain = hv__text_plain(text);
     int used = 0;
-    if (plain < INT_MAX)
+    if (plain < INT_MAX) {
         return (int)plain;
+    }
     while (i < n) {
         struct hv__grapheme gr = hv__text_grapheme(text + i, n - i);
         used += gr.width;

@@ -10,18 +10,21 @@ void hv_progress_draw(struct hv_grid *g, struct hv_rect row, double frac, unsign
 {
     bool known = !isnan(frac);
     if (g->plain) {
-        if (known)
+        if (known) {
             (void)hv_grid_putf(g, row.x, row.y, style, "%.0f%%", frac * 100);
+        }
         return;
     }
     int w = row.w - 2 - (known ? 5 : 0);
-    if (w < 1)
+    if (w < 1) {
         return;
+    }
     (void)hv_grid_put(g, row.x, row.y, 1, "[", HV_STYLE_DIM);
-    if (known)
+    if (known) {
         hv_grid_bar(g, row.x + 1, row.y, w, frac, style);
-    else
+    } else {
         (void)hv_grid_put(g, row.x + 1 + w / 2, row.y, 1, g->ascii ? "~" : "…", style);
+    }
     (void)hv_grid_put(g, row.x + 1 + w, row.y, 1, "]", HV_STYLE_DIM);
     if (known) {
         double shown = frac < 0 ? 0 : frac > 1 ? 1 : frac;
@@ -49,8 +52,9 @@ void hv_bars_draw(struct hv_grid *g, struct hv_rect r, const struct hv_bar_row *
         int y = r.y + (int)i;
         hv_grid_put_field(g, (struct hv_rect){r.x, y, name_w, 1}, HV_LEFT, rows[i].name,
                           HV_STYLE_TEXT);
-        if (bar_w > 0)
+        if (bar_w > 0) {
             hv_grid_bar(g, r.x + name_w + 1, y, bar_w, rows[i].frac, rows[i].style);
+        }
         hv_grid_put_field(g, (struct hv_rect){r.x + r.w - text_w, y, text_w, 1}, HV_RIGHT,
                           rows[i].text, HV_STYLE_TEXT);
     }
@@ -90,20 +94,24 @@ static struct plot make_plot(struct hv_rect r, const struct hv_chart *c)
     p.x1 = isnan(c->x_max) ? p.x1 : c->x_max;
     p.y0 = isnan(c->y_min) ? p.y0 : c->y_min;
     p.y1 = isnan(c->y_max) ? p.y1 : c->y_max;
-    if (isnan(p.x0) || isnan(p.x1) || isnan(p.y0) || isnan(p.y1))
+    if (isnan(p.x0) || isnan(p.x1) || isnan(p.y0) || isnan(p.y1)) {
         p.x0 = p.x1 = p.y0 = p.y1 = 0;
-    if (!(p.x1 > p.x0))
+    }
+    if (!(p.x1 > p.x0)) {
         p.x1 = p.x0 + (p.x0 != 0 ? fabs(p.x0) * 0.1 : 1);
-    if (!(p.y1 > p.y0))
+    }
+    if (!(p.y1 > p.y0)) {
         p.y1 = p.y0 + (p.y0 != 0 ? fabs(p.y0) * 0.1 : 1);
+    }
     return p;
 }
 
 static bool plot_cell(const struct plot *p, double x, double y, int *cx, int *cy)
 {
     if (!isfinite(x) || !isfinite(y) || x < p->x0 || x > p->x1 || y < p->y0 || y > p->y1 ||
-        p->area.w < 1 || p->area.h < 1)
+        p->area.w < 1 || p->area.h < 1) {
         return false;
+    }
     *cx = p->area.x + (int)lround((x - p->x0) / (p->x1 - p->x0) * (p->area.w - 1));
     *cy = p->area.y + p->area.h - 1 - (int)lround((y - p->y0) / (p->y1 - p->y0) * (p->area.h - 1));
     return true;
@@ -134,11 +142,13 @@ static void draw_axes(struct hv_grid *g, const struct plot *p, const struct hv_c
     (void)snprintf(text, sizeof text, "%.4g", p->x1);
     (void)hv_grid_put(g, p->area.x + p->area.w - (int)strlen(text), bottom + 1, -1, text,
                       HV_STYLE_AXIS);
-    if (c->x_label)
+    if (c->x_label) {
         (void)hv_grid_put_user(g, p->area.x + (p->area.w - hv_text_width(c->x_label)) / 2,
                                bottom + 1, -1, c->x_label, HV_STYLE_AXIS);
-    if (c->y_label)
+    }
+    if (c->y_label) {
         (void)hv_grid_put_user(g, p->area.x, p->area.y, p->area.w, c->y_label, HV_STYLE_AXIS);
+    }
 }
 
 static void put_mark(struct hv_grid *g, const struct hv_series *s, size_t i, int x, int y)
@@ -157,23 +167,29 @@ static void draw_curve(struct hv_grid *g, const struct plot *p, const struct hv_
     bool has_last = false;
     for (int col = 0; col < p->area.w; col++) {
         double at = p->x0 + (p->x1 - p->x0) * (p->area.w > 1 ? (double)col / (p->area.w - 1) : 0);
-        while (i + 1 < s->n && s->points[i + 1].x <= at)
+        while (i + 1 < s->n && s->points[i + 1].x <= at) {
             i++;
-        if (s->n == 0 || s->points[i].x > at)
+        }
+        if (s->n == 0 || s->points[i].x > at) {
             continue;
+        }
         double v = s->points[i].y;
-        if (s->kind == HV_CHART_LINE && i + 1 < s->n && s->points[i + 1].x > s->points[i].x)
+        if (s->kind == HV_CHART_LINE && i + 1 < s->n && s->points[i + 1].x > s->points[i].x) {
             v += (s->points[i + 1].y - v) * (at - s->points[i].x) /
                  (s->points[i + 1].x - s->points[i].x);
-        if (s->kind == HV_CHART_LINE && i + 1 == s->n && s->points[i].x < at)
+        }
+        if (s->kind == HV_CHART_LINE && i + 1 == s->n && s->points[i].x < at) {
             break;
+        }
         if (!plot_cell(p, at, v, &x, &y)) {
             has_last = false;
             continue;
         }
         put_mark(g, s, i, x, y);
-        for (int k = has_last ? last_y : y; s->kind == HV_CHART_STEP && k != y; k += k < y ? 1 : -1)
+        for (int k = has_last ? last_y : y; s->kind == HV_CHART_STEP && k != y;
+             k += k < y ? 1 : -1) {
             put_mark(g, s, i, x, k);
+        }
         last_y = y;
         has_last = true;
     }
@@ -181,8 +197,9 @@ static void draw_curve(struct hv_grid *g, const struct plot *p, const struct hv_
 
 void hv_chart_draw(struct hv_grid *g, struct hv_rect r, const struct hv_chart *c)
 {
-    if (r.w < Y_LABEL_W + 4 || r.h < 4)
+    if (r.w < Y_LABEL_W + 4 || r.h < 4) {
         return;
+    }
     if (g->plain) {
         hv_plain_chart(g, c);
         return;
@@ -198,8 +215,9 @@ void hv_chart_draw(struct hv_grid *g, struct hv_rect r, const struct hv_chart *c
         }
         for (size_t i = 0; i < one->n; i++) {
             int x, y;
-            if (plot_cell(&p, one->points[i].x, one->points[i].y, &x, &y))
+            if (plot_cell(&p, one->points[i].x, one->points[i].y, &x, &y)) {
                 put_mark(g, one, i, x, y);
+            }
         }
     }
     hv_grid_unclip(g, old);
@@ -211,14 +229,17 @@ void hv_sparkline_draw(struct hv_grid *g, struct hv_rect row, const double *valu
     static const char *const utf8[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const ascii[] = {"_", "_", ".", "-", "-", "=", "=", "#"};
     double top = 0;
-    if (g->plain)
+    if (g->plain) {
         return;
+    }
     size_t w = row.w > 0 ? (size_t)row.w : 0, from = n > w ? n - w : 0;
-    for (size_t i = from; i < n; i++)
-        top = isfinite(values[i]) && values[i] > top ? values[i] : top;
     for (size_t i = from; i < n; i++) {
-        if (!isfinite(values[i]))
+        top = isfinite(values[i]) && values[i] > top ? values[i] : top;
+    }
+    for (size_t i = from; i < n; i++) {
+        if (!isfinite(values[i])) {
             continue;
+        }
         double f = top > 0 && values[i] > 0 ? values[i] / top : 0;
         size_t level = (size_t)lround(f * 7);
         (void)hv_grid_put(g, row.x + (int)(i - from), row.y, 1,

@@ -20,21 +20,24 @@ static void check_number(const struct hv_field *d, const char *value, char *bad,
     char *end = NULL;
     errno = 0;
     double x = strtod(value, &end);
-    if (end == value || *end || errno == ERANGE || !isfinite(x))
+    if (end == value || *end || errno == ERANGE || !isfinite(x)) {
         (void)snprintf(bad, cap, "expected a number, found '%.40s'", value);
-    else if (d->integer && x != floor(x))
+    } else if (d->integer && x != floor(x)) {
         (void)snprintf(bad, cap, "expected a whole number");
-    else if (!isnan(d->min) && x < d->min)
+    } else if (!isnan(d->min) && x < d->min) {
         (void)snprintf(bad, cap, "must be at least %g", d->min);
-    else if (!isnan(d->max) && x > d->max)
+    } else if (!isnan(d->max) && x > d->max) {
         (void)snprintf(bad, cap, "must be at most %g", d->max);
+    }
 }
 
 static bool is_choice(const struct hv_field *d, const char *value)
 {
-    for (size_t i = 0; i < d->n_choices; i++)
-        if (strcmp(d->choices[i], value) == 0)
+    for (size_t i = 0; i < d->n_choices; i++) {
+        if (strcmp(d->choices[i], value) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -42,22 +45,25 @@ bool hv_form_check(struct hv_form *f, size_t i_field, const char *value)
 {
     struct hv_field *d = &f->fields[i_field];
     d->bad[0] = '\0';
-    if (d->kind == HV_FIELD_NUMBER)
+    if (d->kind == HV_FIELD_NUMBER) {
         check_number(d, value, d->bad, sizeof d->bad);
-    else if (d->kind == HV_FIELD_CHOICE && !is_choice(d, value))
+    } else if (d->kind == HV_FIELD_CHOICE && !is_choice(d, value)) {
         (void)snprintf(d->bad, sizeof d->bad, "'%.40s' is none of the choices", value);
-    else if (d->kind == HV_FIELD_BOOL && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+    } else if (d->kind == HV_FIELD_BOOL && strcmp(value, "yes") != 0 && strcmp(value, "no") != 0) {
         (void)snprintf(d->bad, sizeof d->bad, "expected yes or no");
-    if (!d->bad[0] && f->check)
+    }
+    if (!d->bad[0] && f->check) {
         f->check(f->check_ctx, i_field, value, d->bad, sizeof d->bad);
+    }
     return !d->bad[0];
 }
 
 size_t hv_form_first_bad(const struct hv_form *f)
 {
     size_t i = 0;
-    while (i < f->n_fields && !f->fields[i].bad[0])
+    while (i < f->n_fields && !f->fields[i].bad[0]) {
         i++;
+    }
     return i;
 }
 
@@ -82,8 +88,9 @@ static enum hv_form_result move(struct hv_form *f, int step)
 static enum hv_form_result set_value(struct hv_form *f, const char *value)
 {
     struct hv_field *d = &f->fields[f->cursor];
-    if (!hv_form_check(f, f->cursor, value))
+    if (!hv_form_check(f, f->cursor, value)) {
         return HV_FORM_REFUSED;
+    }
     (void)snprintf(d->value, sizeof d->value, "%s", value);
     return HV_FORM_CHANGED;
 }
@@ -91,15 +98,19 @@ static enum hv_form_result set_value(struct hv_form *f, const char *value)
 static enum hv_form_result cycle(struct hv_form *f, int step)
 {
     struct hv_field *d = &f->fields[f->cursor];
-    if (d->kind == HV_FIELD_BOOL)
+    if (d->kind == HV_FIELD_BOOL) {
         return set_value(f, strcmp(d->value, "yes") == 0 ? "no" : "yes");
-    if (d->n_choices == 0)
+    }
+    if (d->n_choices == 0) {
         return HV_FORM_NONE;
+    }
     size_t i = 0;
-    while (i < d->n_choices && strcmp(d->choices[i], d->value) != 0)
+    while (i < d->n_choices && strcmp(d->choices[i], d->value) != 0) {
         i++;
-    if (i == d->n_choices)
+    }
+    if (i == d->n_choices) {
         i = step > 0 ? d->n_choices - 1 : 0;
+    }
     i = step > 0 ? (i + 1) % d->n_choices : (i + d->n_choices - 1) % d->n_choices;
     return set_value(f, d->choices[i]);
 }
@@ -134,8 +145,9 @@ static enum hv_form_result edit_key(struct hv_form *f, struct hv_key k)
         return HV_FORM_REFUSED;
     }
     enum hv_form_result r = set_value(f, text);
-    if (r == HV_FORM_CHANGED)
+    if (r == HV_FORM_CHANGED) {
         f->editing = false;
+    }
     return r;
 }
 
@@ -144,16 +156,21 @@ static enum hv_form_result char_key(struct hv_form *f, struct hv_key k)
 {
     const struct hv_field *d = &f->fields[f->cursor];
     bool pick = d->kind == HV_FIELD_CHOICE || d->kind == HV_FIELD_BOOL;
-    if (k.mods)
+    if (k.mods) {
         return HV_FORM_NONE;
-    if (k.cp == 'j' || k.cp == 'k')
+    }
+    if (k.cp == 'j' || k.cp == 'k') {
         return move(f, k.cp == 'j' ? 1 : -1);
-    if (pick && (k.cp == ' ' || k.cp == 'v' || k.cp == 'l' || k.cp == 'h'))
+    }
+    if (pick && (k.cp == ' ' || k.cp == 'v' || k.cp == 'l' || k.cp == 'h')) {
         return cycle(f, k.cp == 'h' ? -1 : 1);
-    if (pick)
+    }
+    if (pick) {
         return HV_FORM_NONE;
-    if (k.cp == 'e' || k.cp == '=')
+    }
+    if (k.cp == 'e' || k.cp == '=') {
         return begin(f, d->value);
+    }
     if (d->kind == HV_FIELD_NUMBER && k.cp < 128 && strchr("0123456789.-", (int)k.cp) && k.cp) {
         (void)begin(f, "");
         return edit_key(f, k);
@@ -163,22 +180,29 @@ static enum hv_form_result char_key(struct hv_form *f, struct hv_key k)
 
 enum hv_form_result hv_form_key(struct hv_form *f, struct hv_key k)
 {
-    if (f->n_fields == 0)
+    if (f->n_fields == 0) {
         return k.code == HV_KEY_ESC ? HV_FORM_CLOSE : HV_FORM_NONE;
-    if (f->editing)
+    }
+    if (f->editing) {
         return edit_key(f, k);
-    if (k.code == HV_KEY_ESC)
+    }
+    if (k.code == HV_KEY_ESC) {
         return HV_FORM_CLOSE;
-    if (k.code == HV_KEY_UP || k.code == HV_KEY_DOWN || k.code == HV_KEY_TAB)
+    }
+    if (k.code == HV_KEY_UP || k.code == HV_KEY_DOWN || k.code == HV_KEY_TAB) {
         return move(f, k.code == HV_KEY_UP || (k.mods & HV_MOD_SHIFT) ? -1 : 1);
+    }
     const struct hv_field *d = &f->fields[f->cursor];
-    if (!can_focus(d))
+    if (!can_focus(d)) {
         return HV_FORM_NONE;
+    }
     bool pick = d->kind == HV_FIELD_CHOICE || d->kind == HV_FIELD_BOOL;
-    if (pick && (k.code == HV_KEY_LEFT || k.code == HV_KEY_RIGHT || k.code == HV_KEY_ENTER))
+    if (pick && (k.code == HV_KEY_LEFT || k.code == HV_KEY_RIGHT || k.code == HV_KEY_ENTER)) {
         return cycle(f, k.code == HV_KEY_LEFT ? -1 : 1);
-    if (k.code == HV_KEY_ENTER)
+    }
+    if (k.code == HV_KEY_ENTER) {
         return begin(f, d->value);
+    }
     return k.code == HV_KEY_CHAR ? char_key(f, k) : HV_FORM_NONE;
 }
 
@@ -205,8 +229,9 @@ static int label_width(const struct hv_form *f, int room)
 static size_t form_top(const struct hv_form *f, int height)
 {
     size_t h = height > 0 ? (size_t)height : 1, top = f->top;
-    if (top > f->cursor)
+    if (top > f->cursor) {
         top = f->cursor;
+    }
     return f->cursor >= top + h ? f->cursor - h + 1 : top;
 }
 
@@ -221,8 +246,9 @@ static const char *words_below(const struct hv_form *f)
  * not jump where it is short. */
 static int rows_of(const struct hv_form *f, struct hv_rect r)
 {
-    if (r.h <= 2)
+    if (r.h <= 2) {
         return r.h;
+    }
     int most = r.h / 3 < 3 ? r.h / 3 : 3, words = hv_words_rows(words_below(f), r.w, most);
     return r.h - (words > 1 ? words : 1);
 }
@@ -244,8 +270,9 @@ static void draw_value(const struct hv_form *f, const struct hv_field *d, struct
     } else {
         hv_grid_put_field(g, at, HV_LEFT, d->value, style);
     }
-    if (focus)
+    if (focus) {
         hv_grid_cursor(g, at.x, at.y);
+    }
 }
 
 static void draw_field(const struct hv_form *f, size_t i, struct hv_grid *g, struct hv_rect row,
@@ -270,13 +297,15 @@ static void draw_field(const struct hv_form *f, size_t i, struct hv_grid *g, str
     int w = row.w - label_w - 4 - unit_w;
     w += d->read_only && !d->unit; /* no bracket follows */
     w = w > 32 ? 32 : w;
-    if (w < 1)
+    if (w < 1) {
         return;
+    }
     (void)hv_grid_put(g, x, row.y, 1, d->read_only ? " " : "[", HV_STYLE_DIM);
     draw_value(f, d, g, (struct hv_rect){x + 1, row.y, w, 1}, focus);
     (void)hv_grid_put(g, x + 1 + w, row.y, 1, d->read_only ? " " : "]", HV_STYLE_DIM);
-    if (d->unit)
+    if (d->unit) {
         (void)hv_grid_put_user(g, x + w + 3, row.y, -1, d->unit, HV_STYLE_DIM);
+    }
 }
 
 /* All that draw_field shows, as a number; 0 for what is being typed. */
@@ -285,8 +314,9 @@ static uint64_t field_version(const struct hv_form *f, size_t i, int label_w, bo
     const struct hv_field *d = &f->fields[i];
     bool focus = focused && i == f->cursor;
     const int of[] = {label_w, focus, (int)d->kind, d->read_only, d->bad[0] != '\0'};
-    if (focus && f->editing)
+    if (focus && f->editing) {
         return 0;
+    }
     uint64_t h = hv_hash(hv_hash(HV_HASH_START, "field", 5), of, sizeof of);
     h = hv_hash(h, d->name, strlen(d->name) + 1);
     h = hv_hash(h, d->value, strlen(d->value) + 1);
@@ -304,15 +334,17 @@ void hv_form_draw(const struct hv_form *f, struct hv_grid *g, struct hv_rect r, 
     size_t top = form_top(f, height);
     for (size_t i = top; i < f->n_fields && (int)(i - top) < height; i++) {
         struct hv_rect row = {r.x, r.y + (int)(i - top), r.w, 1};
-        if (hv_grid_part(g, row, field_version(f, i, label_w, focused)))
+        if (hv_grid_part(g, row, field_version(f, i, label_w, focused))) {
             continue;
+        }
         draw_field(f, i, g, row, label_w, focused);
         hv_grid_part_end(g);
     }
-    if (height < r.h && f->cursor < f->n_fields)
+    if (height < r.h && f->cursor < f->n_fields) {
         (void)hv_words_draw(g, (struct hv_rect){r.x, r.y + height, r.w, r.h - height},
                             words_below(f),
                             f->fields[f->cursor].bad[0] ? HV_STYLE_WARNING : HV_STYLE_DIM);
+    }
     hv_grid_unclip(g, old);
     hv_more_draw(g, r, f->n_fields + (size_t)(r.h - height), top);
 }
@@ -320,8 +352,9 @@ void hv_form_draw(const struct hv_form *f, struct hv_grid *g, struct hv_rect r, 
 size_t hv_form_hit(const struct hv_form *f, struct hv_rect r, int x, int y)
 {
     int height = rows_of(f, r);
-    if (!hv_rect_has((struct hv_rect){r.x, r.y, r.w, height}, x, y))
+    if (!hv_rect_has((struct hv_rect){r.x, r.y, r.w, height}, x, y)) {
         return SIZE_MAX;
+    }
     size_t i = form_top(f, height) + (size_t)(y - r.y);
     return i < f->n_fields && can_focus(&f->fields[i]) ? i : SIZE_MAX;
 }

@@ -24,16 +24,18 @@ static int tab_width(const struct hv_tabs *t, size_t i, enum tab_form form)
 static int tab_x(const struct hv_tabs *t, struct hv_rect row, size_t which, enum tab_form form)
 {
     int x = row.x, gap = form == TAB_LONG ? 1 : 0;
-    for (size_t i = 0; i < which; i++)
+    for (size_t i = 0; i < which; i++) {
         x += tab_width(t, i, form) + gap;
+    }
     return x;
 }
 
 static enum tab_form form_of(const struct hv_tabs *t, struct hv_rect row)
 {
     int right = t->right ? hv_text_width(t->right) + 1 : 0, end = row.x + row.w;
-    if (tab_x(t, row, t->n, TAB_LONG) + right <= end)
+    if (tab_x(t, row, t->n, TAB_LONG) + right <= end) {
         return TAB_LONG;
+    }
     return tab_x(t, row, t->n, TAB_SHORT) <= end ? TAB_SHORT : TAB_NUMBER;
 }
 
@@ -52,9 +54,10 @@ void hv_tabs_draw(const struct hv_tabs *t, struct hv_grid *g, struct hv_rect row
                           active ? HV_STYLE_TAB_ACTIVE : HV_STYLE_TAB);
     }
     int room = row.x + row.w - end - 1;
-    if (t->right && room > 0)
+    if (t->right && room > 0) {
         hv_grid_put_field(g, (struct hv_rect){end + 1, row.y, room, 1}, HV_RIGHT, t->right,
                           HV_STYLE_TAB);
+    }
     hv_grid_unclip(g, old);
 }
 
@@ -63,8 +66,9 @@ size_t hv_tabs_hit(const struct hv_tabs *t, struct hv_rect row, int x)
     enum tab_form form = form_of(t, row);
     for (size_t i = 0; i < t->n; i++) {
         int x0 = tab_x(t, row, i, form);
-        if (x >= x0 && x < x0 + tab_width(t, i, form))
+        if (x >= x0 && x < x0 + tab_width(t, i, form)) {
             return i;
+        }
     }
     return SIZE_MAX;
 }
@@ -101,8 +105,9 @@ void hv_keybar_draw(const struct hv_keybar_item *items, size_t n, struct hv_grid
 {
     struct hv_rect old = hv_grid_clip(g, row);
     for (size_t i = 0; i < n; i++) {
-        if (items[i].w == 0)
+        if (items[i].w == 0) {
             continue;
+        }
         int x = row.x + items[i].x;
         x += hv_grid_put(g, x, row.y, -1, items[i].key, HV_STYLE_KEYBAR_KEY) + 1;
         (void)hv_grid_put(g, x, row.y, -1, items[i].label, HV_STYLE_KEYBAR);
@@ -112,17 +117,20 @@ void hv_keybar_draw(const struct hv_keybar_item *items, size_t n, struct hv_grid
 
 static const struct hv_keybar_item *item_at(const struct hv_keybar_item *items, size_t n, int x)
 {
-    for (size_t i = 0; i < n; i++)
-        if (items[i].w > 0 && x >= items[i].x && x < items[i].x + items[i].w)
+    for (size_t i = 0; i < n; i++) {
+        if (items[i].w > 0 && x >= items[i].x && x < items[i].x + items[i].w) {
             return &items[i];
+        }
+    }
     return NULL;
 }
 
 enum hv_action hv_keybar_hit(const struct hv_keybar_item *items, size_t n, int x)
 {
     const struct hv_keybar_item *item = item_at(items, n, x);
-    if (!item)
+    if (!item) {
         return HV_ACT_NONE;
+    }
     bool on_twin = item->twin != HV_ACT_NONE && x >= item->x + item->twin_x &&
                    x < item->x + hv_text_width(item->key);
     return on_twin ? item->twin : item->action;
@@ -176,8 +184,9 @@ int hv_words_draw(struct hv_grid *g, struct hv_rect r, const char *text, unsigne
 static const char *end_of(const char *name, int w)
 {
     size_t n = strlen(name), at = n;
-    while (at > 0 && hv_text_width(name + hv_text_prev(name, at)) <= w)
+    while (at > 0 && hv_text_width(name + hv_text_prev(name, at)) <= w) {
         at = hv_text_prev(name, at);
+    }
     return name + at;
 }
 
@@ -210,6 +219,7 @@ void hv_table_more_draw(const struct hv_table *t, const struct hv_table_source *
                         struct hv_rect at, struct hv_grid *g, struct hv_rect inner)
 {
     size_t top = at.h > 1 ? hv_table_hit(t, s, at, at.x, at.y + 1) : SIZE_MAX;
-    if (top != SIZE_MAX) /* rows of the panel that are not the table's count as shown */
+    if (top != SIZE_MAX) { /* rows of the panel that are not the table's count as shown */
         hv_more_draw(g, inner, s->n_rows + (size_t)(inner.h - (at.h - 1)), top);
+    }
 }

@@ -17,8 +17,9 @@ static void drop_completion(struct hv_line *l)
 
 static void clear_undo(struct hv_line *l)
 {
-    for (size_t i = 0; i < l->undo.n; i++)
+    for (size_t i = 0; i < l->undo.n; i++) {
         free(l->undo.items[i]);
+    }
     l->undo.n = 0;
 }
 
@@ -26,8 +27,9 @@ void hv_line_free(struct hv_line *l)
 {
     clear_undo(l);
     hv_vec_free(&l->undo);
-    for (size_t i = 0; i < l->history.n; i++)
+    for (size_t i = 0; i < l->history.n; i++) {
         free(l->history.items[i]);
+    }
     hv_vec_free(&l->history);
     free(l->draft);
     drop_completion(l);
@@ -66,8 +68,9 @@ static void remember(struct hv_line *l)
 
 static enum hv_edit undo(struct hv_line *l)
 {
-    if (l->undo.n == 0)
+    if (l->undo.n == 0) {
         return HV_EDIT_NONE;
+    }
     char *text = l->undo.items[--l->undo.n];
     put_text(l, text);
     free(text);
@@ -77,8 +80,9 @@ static enum hv_edit undo(struct hv_line *l)
 /* Replaces bytes [from, to) by n bytes of `with`. */
 static enum hv_edit splice(struct hv_line *l, size_t from, size_t to, const char *with, size_t n)
 {
-    if (l->text.n - (to - from) + n > HV_LINE_MAX || (from == to && n == 0))
+    if (l->text.n - (to - from) + n > HV_LINE_MAX || (from == to && n == 0)) {
         return HV_EDIT_NONE;
+    }
     remember(l);
     struct hv_str next = {0};
     hv_str_add(&next, hv_str_cstr(&l->text), from);
@@ -103,17 +107,20 @@ static size_t word_start(const struct hv_line *l)
 {
     const char *s = hv_str_cstr(&l->text);
     size_t i = l->at;
-    while (i > 0 && s[i - 1] == ' ')
+    while (i > 0 && s[i - 1] == ' ') {
         i--;
-    while (i > 0 && s[i - 1] != ' ')
+    }
+    while (i > 0 && s[i - 1] != ' ') {
         i--;
+    }
     return i;
 }
 
 static enum hv_edit show_history(struct hv_line *l, int step)
 {
-    if ((step < 0 && l->i_history == 0) || (step > 0 && l->i_history >= l->history.n))
+    if ((step < 0 && l->i_history == 0) || (step > 0 && l->i_history >= l->history.n)) {
         return HV_EDIT_NONE;
+    }
     if (l->i_history >= l->history.n) {
         free(l->draft);
         l->draft = hv_xstrdup(hv_str_cstr(&l->text));
@@ -128,8 +135,9 @@ static enum hv_edit show_history(struct hv_line *l, int step)
 static enum hv_edit complete(struct hv_line *l)
 {
     struct hv_str next = {0};
-    if (!l->complete)
+    if (!l->complete) {
         return HV_EDIT_NONE;
+    }
     if (!l->complete_base) {
         l->complete_base = hv_xstrdup(hv_str_cstr(&l->text));
         l->complete_base[l->at] = '\0';
@@ -169,24 +177,25 @@ static enum hv_edit accept(struct hv_line *l)
 static enum hv_edit control(struct hv_line *l, uint32_t cp)
 {
     const char *s = hv_str_cstr(&l->text);
-    if (cp == 'a')
+    if (cp == 'a') {
         l->at = 0;
-    else if (cp == 'e')
+    } else if (cp == 'e') {
         l->at = l->text.n;
-    else if (cp == 'b')
+    } else if (cp == 'b') {
         l->at = hv_text_prev(s, l->at);
-    else if (cp == 'f')
+    } else if (cp == 'f') {
         l->at += hv_text_next(s, l->at);
-    else if (cp == 'w')
+    } else if (cp == 'w') {
         return splice(l, word_start(l), l->at, "", 0);
-    else if (cp == 'k')
+    } else if (cp == 'k') {
         return splice(l, l->at, l->text.n, "", 0);
-    else if (cp == 'u')
+    } else if (cp == 'u') {
         return splice(l, 0, l->at, "", 0);
-    else if (cp == '_')
+    } else if (cp == '_') {
         return undo(l);
-    else
+    } else {
         return HV_EDIT_NONE;
+    }
     return HV_EDIT_CHANGED;
 }
 
@@ -194,40 +203,46 @@ static enum hv_edit control(struct hv_line *l, uint32_t cp)
 static enum hv_edit move(struct hv_line *l, enum hv_key_code code)
 {
     const char *s = hv_str_cstr(&l->text);
-    if (code == HV_KEY_LEFT)
+    if (code == HV_KEY_LEFT) {
         l->at = hv_text_prev(s, l->at);
-    else if (code == HV_KEY_RIGHT)
+    } else if (code == HV_KEY_RIGHT) {
         l->at += hv_text_next(s, l->at);
-    else if (code == HV_KEY_HOME)
+    } else if (code == HV_KEY_HOME) {
         l->at = 0;
-    else if (code == HV_KEY_END)
+    } else if (code == HV_KEY_END) {
         l->at = l->text.n;
-    else if (code == HV_KEY_BACKSPACE)
+    } else if (code == HV_KEY_BACKSPACE) {
         return splice(l, hv_text_prev(s, l->at), l->at, "", 0);
-    else if (code == HV_KEY_DELETE)
+    } else if (code == HV_KEY_DELETE) {
         return splice(l, l->at, l->at + hv_text_next(s, l->at), "", 0);
-    else if (code == HV_KEY_UP)
+    } else if (code == HV_KEY_UP) {
         return show_history(l, -1);
-    else if (code == HV_KEY_DOWN)
+    } else if (code == HV_KEY_DOWN) {
         return show_history(l, 1);
-    else
+    } else {
         return HV_EDIT_NONE;
+    }
     return HV_EDIT_CHANGED;
 }
 
 enum hv_edit hv_line_key(struct hv_line *l, struct hv_key k)
 {
-    if (k.code == HV_KEY_TAB)
+    if (k.code == HV_KEY_TAB) {
         return complete(l);
+    }
     drop_completion(l);
-    if (k.code == HV_KEY_ENTER)
+    if (k.code == HV_KEY_ENTER) {
         return accept(l);
-    if (k.code == HV_KEY_ESC)
+    }
+    if (k.code == HV_KEY_ESC) {
         return HV_EDIT_CANCEL;
-    if (k.code != HV_KEY_CHAR)
+    }
+    if (k.code != HV_KEY_CHAR) {
         return move(l, k.code);
-    if (k.mods & HV_MOD_ALT)
+    }
+    if (k.mods & HV_MOD_ALT) {
         return k.cp == 'u' ? undo(l) : HV_EDIT_NONE;
+    }
     return k.mods & HV_MOD_CTRL ? control(l, k.cp) : insert_cp(l, k.cp);
 }
 

@@ -10,20 +10,23 @@
 bool hv_text_has(const char *text, const char *word)
 {
     size_t n = strlen(word);
-    if (n == 0)
+    if (n == 0) {
         return false;
+    }
     for (; *text; text++) {
         size_t i = 0;
         while (i < n) {
             char a = text[i], b = word[i];
             a = a >= 'A' && a <= 'Z' ? (char)(a - 'A' + 'a') : a;
             b = b >= 'A' && b <= 'Z' ? (char)(b - 'A' + 'a') : b;
-            if (a != b)
+            if (a != b) {
                 break;
+            }
             i++;
         }
-        if (i == n)
+        if (i == n) {
             return true;
+        }
     }
     return false;
 }
@@ -33,14 +36,17 @@ static size_t top_of(const struct hv_table *t, size_t n_rows, int height)
 {
     size_t h = height > 0 ? (size_t)height : 1, top = t->top;
     size_t cursor = n_rows == 0 ? 0 : t->cursor < n_rows ? t->cursor : n_rows - 1;
-    if (top > cursor)
+    if (top > cursor) {
         top = cursor;
-    if (cursor >= top + h)
+    }
+    if (cursor >= top + h) {
         top = cursor - h + 1;
-    if (n_rows <= h)
+    }
+    if (n_rows <= h) {
         top = 0;
-    else if (top > n_rows - h)
+    } else if (top > n_rows - h) {
         top = n_rows - h;
+    }
     return top;
 }
 
@@ -62,16 +68,17 @@ bool hv_table_action(struct hv_table *t, const struct hv_table_source *s, enum h
 {
     size_t page = height > 1 ? (size_t)height - 1 : 1, half = page / 2 + 1, step;
     bool up = a == HV_ACT_UP || a == HV_ACT_PAGE_UP || a == HV_ACT_HALF_UP;
-    if (a == HV_ACT_UP || a == HV_ACT_DOWN)
+    if (a == HV_ACT_UP || a == HV_ACT_DOWN) {
         step = 1;
-    else if (a == HV_ACT_PAGE_UP || a == HV_ACT_PAGE_DOWN)
+    } else if (a == HV_ACT_PAGE_UP || a == HV_ACT_PAGE_DOWN) {
         step = page;
-    else if (a == HV_ACT_HALF_UP || a == HV_ACT_HALF_DOWN)
+    } else if (a == HV_ACT_HALF_UP || a == HV_ACT_HALF_DOWN) {
         step = half;
-    else if (a == HV_ACT_TOP || a == HV_ACT_BOTTOM)
+    } else if (a == HV_ACT_TOP || a == HV_ACT_BOTTOM) {
         step = s->n_rows;
-    else
+    } else {
         return false;
+    }
     up = up || a == HV_ACT_TOP;
     size_t row = up ? (t->cursor > step ? t->cursor - step : 0) : t->cursor + step;
     hv_table_goto(t, s, row, height);
@@ -83,10 +90,12 @@ void hv_table_refresh(struct hv_table *t, const struct hv_table_source *s, int h
     size_t row = t->cursor, offset = t->cursor >= t->top ? t->cursor - t->top : 0;
     if (t->has_id && s->id) {
         size_t i = 0;
-        while (i < s->n_rows && s->id(s->ctx, i) != t->cursor_id)
+        while (i < s->n_rows && s->id(s->ctx, i) != t->cursor_id) {
             i++;
-        if (i < s->n_rows)
+        }
+        if (i < s->n_rows) {
             row = i;
+        }
     }
     t->top = row > offset ? row - offset : 0;
     hv_table_goto(t, s, row, height);
@@ -106,8 +115,9 @@ void hv_table_scroll(struct hv_table *t, const struct hv_table_source *s, int ro
 size_t hv_table_hit(const struct hv_table *t, const struct hv_table_source *s, struct hv_rect r,
                     int x, int y)
 {
-    if (!hv_rect_has(r, x, y) || y == r.y)
+    if (!hv_rect_has(r, x, y) || y == r.y) {
         return SIZE_MAX;
+    }
     size_t row = top_of(t, s->n_rows, r.h - 1) + (size_t)(y - r.y - 1);
     return row < s->n_rows ? row : SIZE_MAX;
 }
@@ -119,8 +129,9 @@ static size_t fit_columns(const struct hv_table_look *look, int width, int *widt
     int used = 0, flex = 0;
     while (kept < n) {
         int want = look->columns[kept].min + (kept > 0);
-        if (kept > 0 && used + want > width)
+        if (kept > 0 && used + want > width) {
             break;
+        }
         used += want;
         widths[kept] = look->columns[kept].min;
         flex += look->columns[kept].flex;
@@ -159,12 +170,15 @@ static void draw_head(const struct hv_table *t, const struct hv_table_look *look
 
 static unsigned row_style(unsigned flags, bool cursor, bool focused)
 {
-    if (cursor)
+    if (cursor) {
         return focused ? HV_STYLE_SELECTED : HV_STYLE_SELECTED_BLUR;
-    if (flags & HV_ROW_MARKED)
+    }
+    if (flags & HV_ROW_MARKED) {
         return HV_STYLE_MARKED;
-    if (flags & HV_ROW_PROBLEM)
+    }
+    if (flags & HV_ROW_PROBLEM) {
         return HV_STYLE_WARNING;
+    }
     return flags & HV_ROW_DIM ? HV_STYLE_DIM : HV_STYLE_TEXT;
 }
 
@@ -197,8 +211,9 @@ struct shown_columns {
 static uint64_t version_of(const struct hv_table *t, const struct hv_table_source *s,
                            const struct hv_table_look *look, const struct shown_columns *columns)
 {
-    if (s->version == 0)
+    if (s->version == 0) {
         return 0;
+    }
     uint64_t h = hv_hash(s->version, &look->focused, sizeof look->focused);
     h = hv_hash(h, columns->widths, columns->n * sizeof *columns->widths);
     return t->find ? hv_hash(h, t->find, strlen(t->find)) : h;
@@ -231,8 +246,9 @@ static void draw_row(const struct hv_table *t, const struct hv_table_source *s,
                           hv_str_cstr(&text), cell_style);
         x += columns->widths[i] + 1;
     }
-    if (row->cursor && look->focused)
+    if (row->cursor && look->focused) {
         hv_grid_cursor(g, row->at.x, y);
+    }
     hv_str_free(&text);
 }
 
@@ -240,8 +256,9 @@ void hv_table_draw(const struct hv_table *t, const struct hv_table_source *s,
                    const struct hv_table_look *look, struct hv_grid *g, struct hv_rect r)
 {
     struct shown_columns columns;
-    if (r.w <= MARK_W || r.h < 2)
+    if (r.w <= MARK_W || r.h < 2) {
         return;
+    }
     if (g->plain) {
         hv_plain_table(g, t, s, look);
         return;
@@ -250,8 +267,9 @@ void hv_table_draw(const struct hv_table *t, const struct hv_table_source *s,
     size_t top = top_of(t, s->n_rows, r.h - 1);
     columns.n = fit_columns(look, r.w - MARK_W, columns.widths);
     draw_head(t, look, g, r, columns.widths, columns.n);
-    if (s->n_rows == 0 && look->empty)
+    if (s->n_rows == 0 && look->empty) {
         (void)hv_grid_put(g, r.x + MARK_W, r.y + 1, r.w - MARK_W, look->empty, HV_STYLE_DIM);
+    }
     uint64_t version = version_of(t, s, look, &columns);
     size_t last = s->n_rows > 0 ? s->n_rows - 1 : 0, cursor = t->cursor < last ? t->cursor : last;
     for (size_t i = top; i < s->n_rows && i - top < (size_t)r.h - 1; i++) {
@@ -259,8 +277,9 @@ void hv_table_draw(const struct hv_table *t, const struct hv_table_source *s,
                           s->flags ? s->flags(s->ctx, i) : 0,
                           i == cursor,
                           {r.x, r.y + 1 + (int)(i - top), r.w, 1}};
-        if (hv_grid_part(g, row.at, row_version(version, &row)))
+        if (hv_grid_part(g, row.at, row_version(version, &row))) {
             continue;
+        }
         draw_row(t, s, look, g, &columns, &row);
         hv_grid_part_end(g);
     }

@@ -18,20 +18,27 @@ static enum hv_status read_pipeline(struct hv_instance *in, const struct hv_jp *
     struct hv_partition p = {.max_weight = 1};
     int64_t copies = 1, min = 0, max = in->joint.total;
     enum hv_status st = hv_keys_check(at, HV_KEYS_INSTANCE_PIPELINE, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv__read_chain_sizes(at, &p, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_jp_opt_int(at, "copies", 1, (int64_t)HV_JOINT_MAX_PIPELINES, &copies, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_jp_opt_int(at, "min", 0, in->joint.total, &min, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_jp_opt_int(at, "max", min, HV_JOINT_MAX_TOTAL, &max, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv__read_chain_rows(&in->arena, at, &p, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_partition_check(&p, err);
-    if (st == HV_OK && (size_t)copies > f->cap - f->n)
+    }
+    if (st == HV_OK && (size_t)copies > f->cap - f->n) {
         return hv_jp_fail(at, err, "expected at most %zu pipelines in all", f->cap);
+    }
     for (int64_t k = 0; k < copies && st == HV_OK; k++, f->n++) {
         f->pipelines[f->n] = p; /* equal pointers: copies are solved once */
         f->min[f->n] = min;
@@ -47,16 +54,21 @@ enum hv_status hv__instance_read_joint(struct hv_instance *in, const struct hv_j
     struct hv_jp at;
     size_t n = 0;
     enum hv_status st = hv_keys_check(root, HV_KEYS_INSTANCE_JOINT, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_jp_need(root, "total", "a whole number of micro-batches", &at, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_jp_int(&at, 0, HV_JOINT_MAX_TOTAL, &in->joint.total, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_jp_need(root, "pipelines", "a list of chains", &at, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_jp_array(&at, &n, err);
-    if (st == HV_OK && n == 0)
+    }
+    if (st == HV_OK && n == 0) {
         return hv_jp_expected(&at, err, "at least one pipeline");
+    }
     f.pipelines = hv_arena_new(&in->arena, struct hv_partition, f.cap);
     f.min = hv_arena_new(&in->arena, int64_t, f.cap);
     f.max = hv_arena_new(&in->arena, int64_t, f.cap);

@@ -18,10 +18,12 @@ static enum hv_status read_prefix(struct hv_arena *a, const struct hv_jp *matrix
     struct hv_jp row = hv_jp_at(matrix, s);
     size_t have = 0;
     enum hv_status st = hv_jp_array(&row, &have, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
-    if (have != n)
+    }
+    if (have != n) {
         return hv_jp_fail(&row, err, "expected %zu numbers, one per layer, found %zu", n, have);
+    }
     double *sum = *out = hv_arena_new(a, double, n + 1);
     for (size_t l = 0; l < n && st == HV_OK; l++) {
         struct hv_jp x = hv_jp_at(&row, l);
@@ -38,20 +40,24 @@ static enum hv_status read_rows(struct hv_arena *a, const struct hv_jp *matrix, 
 {
     size_t have = 0;
     enum hv_status st = hv_jp_array(matrix, &have, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
-    if (have != n_rows)
+    }
+    if (have != n_rows) {
         return hv_jp_fail(matrix, err, "expected %zu rows, one per stage, found %zu", n_rows, have);
+    }
     for (size_t s = 0; s < n_rows && st == HV_OK; s++) {
         double *row = NULL;
-        if ((st = read_prefix(a, matrix, s, n, &row, err)) != HV_OK)
+        if ((st = read_prefix(a, matrix, s, n, &row, err)) != HV_OK) {
             break;
+        }
         out[s] = row;
-        for (size_t k = 0; k < s; k++)
+        for (size_t k = 0; k < s; k++) {
             if (memcmp(out[k], row, (n + 1) * sizeof *row) == 0) {
                 out[s] = out[k];
                 break;
             }
+        }
     }
     return st;
 }
@@ -61,8 +67,9 @@ static enum hv_status read_capacities(const struct hv_jp *list, struct hv_part_s
 {
     size_t have = 0;
     enum hv_status st = hv_jp_array(list, &have, err);
-    if (st == HV_OK && have != n)
+    if (st == HV_OK && have != n) {
         return hv_jp_fail(list, err, "expected %zu numbers, one per stage, found %zu", n, have);
+    }
     for (size_t s = 0; s < n && st == HV_OK; s++) {
         struct hv_jp x = hv_jp_at(list, s);
         st = hv_jp_number(&x, 0, 1e15, &stages[s].capacity, err);
@@ -75,18 +82,20 @@ static enum hv_status read_cuts(struct hv_arena *a, const struct hv_jp *matrix,
 {
     size_t have = 0, n = p->n_layers;
     enum hv_status st = hv_jp_array(matrix, &have, err);
-    if (st == HV_OK && have != p->n_stages - 1)
+    if (st == HV_OK && have != p->n_stages - 1) {
         return hv_jp_fail(matrix, err, "expected %zu rows, one per cut, found %zu", p->n_stages - 1,
                           have);
+    }
     const double **rows = hv_arena_new(a, const double *, p->n_stages);
     for (size_t s = 0; s + 1 < p->n_stages && st == HV_OK; s++) {
         double *row = hv_arena_new(a, double, n + 1);
         struct hv_jp list = hv_jp_at(matrix, s);
         rows[s] = row;
         st = hv_jp_array(&list, &have, err);
-        if (st == HV_OK && have != n)
+        if (st == HV_OK && have != n) {
             return hv_jp_fail(&list, err, "expected %zu numbers, one per layer, found %zu", n,
                               have);
+        }
         for (size_t l = 0; l < n && st == HV_OK; l++) {
             struct hv_jp x = hv_jp_at(&list, l);
             st = hv_jp_number(&x, 0, 1e15, &row[l + 1], err);
@@ -105,15 +114,19 @@ static enum hv_status read_objective(const struct hv_jp *root, struct hv_partiti
     int64_t micro_batches = 1;
     struct hv_jp given = hv_jp_get(root, "micro_batches");
     enum hv_status st = hv_jp_opt_word(root, "objective", words, HV_COUNT(words), &objective, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_jp_opt_word(root, "order", orders, HV_COUNT(orders), &order, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_jp_opt_int(root, "micro_batches", 1, 1000000000, &micro_batches, err);
-    if (st == HV_OK && objective == 1 && hv_jp_none(&given))
+    }
+    if (st == HV_OK && objective == 1 && hv_jp_none(&given)) {
         st = hv_jp_need(root, "micro_batches", "a whole number (the objective needs it)", &given,
                         err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_jp_opt_bool(root, "any_stages", &p->any_stages, err);
+    }
     p->free_order = order == 1;
     p->sum_weight = objective == 1 ? 1 : 0;
     p->max_weight = objective == 1 ? (double)(micro_batches - 1) : 1;
@@ -126,17 +139,22 @@ enum hv_status hv__read_chain_sizes(const struct hv_jp *root, struct hv_partitio
     int64_t layers = 0, stages = 0, least = 1;
     struct hv_jp at;
     enum hv_status st = hv_jp_need(root, "layers", "a whole number", &at, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_jp_int(&at, 1, (int64_t)HV_PARTITION_MAX_LAYERS, &layers, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_jp_need(root, "stages", "a whole number", &at, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_jp_int(&at, 1, (int64_t)HV_PARTITION_MAX_STAGES, &stages, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv_jp_opt_int(root, "min_layers", 0, (int64_t)HV_PARTITION_MAX_LAYERS, &least, err);
-    if (st == HV_OK && layers * stages > MAX_NUMBERS)
+    }
+    if (st == HV_OK && layers * stages > MAX_NUMBERS) {
         return hv_err_set(err, HV_ELIMIT, "%lld layers times %lld stages are too many",
                           (long long)layers, (long long)stages);
+    }
     p->n_layers = (size_t)layers;
     p->n_stages = (size_t)stages;
     p->min_layers = (size_t)least;
@@ -149,9 +167,10 @@ static enum hv_status read_rank_list(const struct hv_jp *list, size_t n_stages, 
 {
     size_t have = 0;
     enum hv_status st = hv_jp_array(list, &have, err);
-    if (st == HV_OK && have != n_stages)
+    if (st == HV_OK && have != n_stages) {
         return hv_jp_fail(list, err, "expected %zu numbers, one per stage, found %zu", n_stages,
                           have);
+    }
     for (size_t s = 0; s < n_stages && st == HV_OK; s++) {
         struct hv_jp x = hv_jp_at(list, s);
         int64_t r = 0;
@@ -172,31 +191,37 @@ static enum hv_status read_ranks(struct hv_instance *in, const struct hv_jp *roo
     int64_t n = 0;
     int place = 0;
     if (hv_jp_none(&ranks)) {
-        if (hv_jp_none(&list) && hv_jp_none(&place_at))
+        if (hv_jp_none(&list) && hv_jp_none(&place_at)) {
             return HV_OK;
+        }
         return hv_jp_need(root, "ranks", "a whole number (rank and placement need it)", &ranks,
                           err);
     }
     enum hv_status st = hv_jp_int(&ranks, 1, (int64_t)p->n_stages, &n, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_jp_opt_word(root, "placement", places, HV_COUNT(places), &place, err);
-    if (st != HV_OK)
+    }
+    if (st != HV_OK) {
         return st;
-    if (p->free_order || p->any_stages || p->sum_weight > 0)
+    }
+    if (p->free_order || p->any_stages || p->sum_weight > 0) {
         return hv_jp_fail(
             &ranks, err,
             "several stages per rank need the minmax objective, a fixed order and all "
             "stages");
+    }
     size_t *rank = hv_arena_new(&in->arena, size_t, p->n_stages);
     in->rank = rank;
     in->n_ranks = (size_t)n;
-    if (!hv_jp_none(&list))
+    if (!hv_jp_none(&list)) {
         return read_rank_list(&list, p->n_stages, in->n_ranks, rank, err);
-    if (p->n_stages % in->n_ranks != 0)
+    }
+    if (p->n_stages % in->n_ranks != 0) {
         return hv_jp_fail(&ranks, err,
                           "%zu stages are not the same number on each of %zu ranks; give the rank "
                           "of each stage as a list `rank`",
                           p->n_stages, in->n_ranks);
+    }
     hv_partition_place((enum hv_part_placement)place, in->n_ranks, p->n_stages / in->n_ranks, rank);
     return HV_OK;
 }
@@ -206,23 +231,29 @@ enum hv_status hv__read_chain_rows(struct hv_arena *arena, const struct hv_jp *r
 {
     struct hv_jp at;
     enum hv_status st = hv_jp_need(root, "time_ms", "a list of rows", &at, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     struct hv_part_stage *stages = hv_arena_new(arena, struct hv_part_stage, p->n_stages);
     const double **rows = hv_arena_new(arena, const double *, p->n_stages);
     p->stages = stages;
-    if ((st = read_rows(arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK)
+    if ((st = read_rows(arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK) {
         return st;
-    for (size_t s = 0; s < p->n_stages; s++)
+    }
+    for (size_t s = 0; s < p->n_stages; s++) {
         stages[s] = (struct hv_part_stage){.time = rows[s], .capacity = HUGE_VAL};
+    }
     at = hv_jp_get(root, "memory_GiB");
     if (!hv_jp_none(&at)) {
-        if ((st = read_rows(arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK)
+        if ((st = read_rows(arena, &at, p->n_stages, p->n_layers, rows, err)) != HV_OK) {
             return st;
-        for (size_t s = 0; s < p->n_stages; s++)
+        }
+        for (size_t s = 0; s < p->n_stages; s++) {
             stages[s].memory = rows[s];
-        if ((st = hv_jp_need(root, "capacity_GiB", "one number per stage", &at, err)) != HV_OK)
+        }
+        if ((st = hv_jp_need(root, "capacity_GiB", "one number per stage", &at, err)) != HV_OK) {
             return st;
+        }
         st = read_capacities(&at, stages, p->n_stages, err);
     }
     at = hv_jp_get(root, "comm_ms");
@@ -234,14 +265,18 @@ static enum hv_status read_chain(struct hv_instance *in, const struct hv_jp *roo
 {
     struct hv_partition *p = &in->chain;
     enum hv_status st = hv_keys_check(root, HV_KEYS_INSTANCE_CHAIN, err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv__read_chain_sizes(root, p, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = read_objective(root, p, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = hv__read_chain_rows(&in->arena, root, p, err);
-    if (st == HV_OK)
+    }
+    if (st == HV_OK) {
         st = read_ranks(in, root, err);
+    }
     return st == HV_OK ? hv_partition_check(p, err) : st;
 }
 
@@ -254,11 +289,13 @@ enum hv_status hv_instance_read(struct hv_instance *out, const struct hv_json *j
     *out = (struct hv_instance){.name = ""};
     const char *name = NULL, *format = NULL;
     enum hv_status st = hv_jp_opt_string(&root, "name", &name, err);
-    if (st != HV_OK)
+    if (st != HV_OK) {
         return st;
+    }
     out->name = name ? hv_arena_strdup(&out->arena, name) : "";
-    if ((st = hv_jp_opt_string(&root, "format", &format, err)) != HV_OK)
+    if ((st = hv_jp_opt_string(&root, "format", &format, err)) != HV_OK) {
         return st;
+    }
     if (format && strcmp(format, "hetviz.distribute/1") == 0) {
         out->kind = HV_INSTANCE_DISTRIBUTE;
         return hv__instance_read_distribute(out, &root, err);
@@ -266,8 +303,9 @@ enum hv_status hv_instance_read(struct hv_instance *out, const struct hv_json *j
     if ((st = hv_jp_format(&root, "hetviz.partition/1", err)) != HV_OK ||
         (st = hv_jp_need(&root, "kind", "\"chain\", \"dag\", \"replicas\" or \"joint\"", &at,
                          err)) != HV_OK ||
-        (st = hv_jp_word(&at, kinds, HV_COUNT(kinds), &kind, err)) != HV_OK)
+        (st = hv_jp_word(&at, kinds, HV_COUNT(kinds), &kind, err)) != HV_OK) {
         return st;
+    }
     out->kind = (enum hv_instance_kind)kind;
     switch (out->kind) {
     case HV_INSTANCE_CHAIN:
@@ -290,8 +328,9 @@ enum hv_status hv_instance_load(struct hv_instance *out, const char *path_or_nam
     struct hv_json json = {0};
     *out = (struct hv_instance){.name = ""};
     enum hv_status st = hv__doc_load(&json, path_or_name, "samples/instances", err);
-    if (st == HV_OK)
+    if (st == HV_OK) {
         st = hv_instance_read(out, &json, err);
+    }
     hv_json_free(&json);
     return st;
 }

@@ -9,12 +9,14 @@
 static enum hv_status read_span(const struct hv_jp *moe, struct hv_moe_knobs *k, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(moe, "layers");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     size_t n = 0;
     HV_TRY(hv_jp_array(&p, &n, err));
-    if (n != 2)
+    if (n != 2) {
         return hv_jp_expected(&p, err, "a range [from, to) of whole blocks");
+    }
     struct hv_jp at[2] = {hv_jp_at(&p, 0), hv_jp_at(&p, 1)};
     int64_t v[2] = {0, 0};
     HV_TRY(hv_jp_int(&at[0], 0, HV_PLAN_BLOCKS_MAX, &v[0], err));
@@ -28,18 +30,21 @@ static enum hv_status read_degree(const struct hv_jp *moe, struct hv_moe_knobs *
                                   struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(moe, "degree");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     struct hv_jp at[2] = {p, p};
     if (json_is_array(p.v)) {
-        if (json_array_size(p.v) != 2)
+        if (json_array_size(p.v) != 2) {
             return hv_jp_expected(&p, err, "a degree or [forward, backward]");
+        }
         at[0] = hv_jp_at(&p, 0);
         at[1] = hv_jp_at(&p, 1);
     }
     int64_t v[2] = {0, 0};
-    for (size_t i = 0; i < HV_COUNT(at); i++)
+    for (size_t i = 0; i < HV_COUNT(at); i++) {
         HV_TRY(hv_jp_int(&at[i], 1, HV_PLAN_CHUNKS_MAX, &v[i], err));
+    }
     k->degree_forward = (int)v[0];
     k->degree_backward = (int)v[1];
     return HV_OK;
@@ -49,11 +54,13 @@ static enum hv_status read_degree(const struct hv_jp *moe, struct hv_moe_knobs *
 static int expert_number(const char *key)
 {
     int v = 0;
-    if (key[0] == '\0' || strlen(key) > 7 || (key[0] == '0' && key[1] != '\0'))
+    if (key[0] == '\0' || strlen(key) > 7 || (key[0] == '0' && key[1] != '\0')) {
         return -1;
+    }
     for (; *key != '\0'; key++) {
-        if (*key < '0' || *key > '9')
+        if (*key < '0' || *key > '9') {
             return -1;
+        }
         v = v * 10 + (*key - '0');
     }
     return v;
@@ -63,10 +70,12 @@ static enum hv_status read_copies(struct hv_plan_reader *rd, const struct hv_jp 
                                   struct hv_moe_knobs *k, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(moe, "copies");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
-    if (!json_is_object(p.v))
+    }
+    if (!json_is_object(p.v)) {
         return hv_jp_expected(&p, err, "an object { expert number: [ranks] or \"*\" }");
+    }
     k->copies = hv_arena_new(rd->arena, struct hv_expert_copies, json_object_size(p.v));
     const char *key = NULL;
     json_t *v = NULL;
@@ -75,12 +84,14 @@ static enum hv_status read_copies(struct hv_plan_reader *rd, const struct hv_jp 
         struct hv_jp e = hv_jp_get(&p, key);
         struct hv_expert_copies *c = &k->copies[k->n_copies++];
         c->expert = expert_number(key);
-        if (c->expert < 0)
+        if (c->expert < 0) {
             return hv_jp_fail(&e, err, "expected the number of an expert as key, found \"%s\"",
                               key);
+        }
         c->everywhere = json_is_string(v) && strcmp(json_string_value(v), "*") == 0;
-        if (c->everywhere)
+        if (c->everywhere) {
             continue;
+        }
         HV_TRY(hv_plan_read_ints(rd, &e, 0, HV_PLAN_DEGREE_MAX, &c->ranks, &c->n_ranks, err));
     }
     return HV_OK;
@@ -90,19 +101,22 @@ static enum hv_status read_target(struct hv_plan_reader *rd, const struct hv_jp 
                                   struct hv_moe_knobs *k, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(moe, "target");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     size_t n = 0;
     HV_TRY(hv_jp_array(&p, &n, err));
     for (size_t i = 0; i < n; i++) {
         struct hv_jp row = hv_jp_at(&p, i);
         size_t len = 0;
         HV_TRY(hv_jp_array(&row, &len, err));
-        if (len != n)
+        if (len != n) {
             return hv_jp_fail(&row, err, "expected a square matrix of %zu columns, found %zu", n,
                               len);
-        if (i == 0)
+        }
+        if (i == 0) {
             k->target = hv_arena_new(rd->arena, double, n *n);
+        }
         for (size_t c = 0; c < n; c++) {
             struct hv_jp e = hv_jp_at(&row, c);
             HV_TRY(hv_jp_number(&e, 0, HUGE_VAL, &k->target[i * n + c], err));
@@ -116,8 +130,9 @@ static enum hv_status read_compress(const struct hv_jp *moe, struct hv_moe_knobs
                                     struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(moe, "compress");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     HV_TRY(hv_plan_read_object(&p, HV_PLAN_OBJECT_compress, err));
     struct hv_jp ratio;
     HV_TRY(hv_jp_need(&p, "ratio", "compressed size / size", &ratio, err));
@@ -144,9 +159,10 @@ static enum hv_status read_knobs(struct hv_plan_reader *rd, const struct hv_jp *
     HV_TRY_WORD(p, "order", hv_moe_order, k->order);
     HV_TRY_WORD(p, "move", hv_moe_move, k->move);
     struct hv_jp owners = hv_jp_get(p, "owners");
-    if (!hv_jp_none(&owners))
+    if (!hv_jp_none(&owners)) {
         HV_TRY(
             hv_plan_read_ints(rd, &owners, 0, HV_PLAN_DEGREE_MAX, &k->owners, &k->n_owners, err));
+    }
     HV_TRY(read_copies(rd, p, k, err));
     HV_TRY_WORD(p, "copy_life", hv_copy_life, k->copy_life);
     HV_TRY(hv_jp_opt_number(p, "off_node_frac", 0, 1, &k->off_node_frac, err));
@@ -158,13 +174,15 @@ enum hv_status hv_plan_read_moe(struct hv_plan_reader *rd, const struct hv_jp *s
                                 struct hv_stage *s, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "moe");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     bool many = json_is_array(p.v);
     s->n_moe = many ? json_array_size(p.v) : 1;
     s->moe = hv_arena_new(rd->arena, struct hv_moe_knobs, s->n_moe);
-    if (!many)
+    if (!many) {
         return read_knobs(rd, &p, &s->moe[0], err);
+    }
     for (size_t i = 0; i < s->n_moe; i++) {
         struct hv_jp e = hv_jp_at(&p, i);
         HV_TRY(read_knobs(rd, &e, &s->moe[i], err));

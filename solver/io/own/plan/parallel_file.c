@@ -9,14 +9,17 @@ static enum hv_status read_tp_shares(struct hv_plan_reader *rd, const struct hv_
                                      struct hv_tp *tp, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(o, "shares"), degree = hv_jp_get(o, "degree");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     size_t n = 0;
     HV_TRY(hv_plan_read_ints(rd, &p, 1, HV_PLAN_BATCH_MAX, &tp->shares, &n, err));
-    if (hv_jp_none(&degree) && n > 0 && n <= HV_PLAN_DEGREE_MAX)
+    if (hv_jp_none(&degree) && n > 0 && n <= HV_PLAN_DEGREE_MAX) {
         tp->degree = (int)n;
-    if (n != (size_t)tp->degree)
+    }
+    if (n != (size_t)tp->degree) {
         return hv_jp_fail(&p, err, "expected %d shares, one per tp rank, found %zu", tp->degree, n);
+    }
     return HV_OK;
 }
 
@@ -24,12 +27,15 @@ static enum hv_status read_tp(struct hv_plan_reader *rd, const struct hv_jp *sta
                               struct hv_tp *tp, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "tp");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
-    if (json_is_number(p.v))
+    }
+    if (json_is_number(p.v)) {
         return hv_plan_read_int(stage, "tp", 1, HV_PLAN_DEGREE_MAX, &tp->degree, err);
-    if (!json_is_object(p.v))
+    }
+    if (!json_is_object(p.v)) {
         return hv_jp_expected(&p, err, "a degree or an object { scheme, degree, … }");
+    }
     HV_TRY(hv_plan_read_object(&p, HV_PLAN_OBJECT_tp, err));
     HV_TRY_WORD(&p, "scheme", hv_tp_scheme, tp->scheme);
     HV_TRY(hv_plan_read_int(&p, "degree", 1, HV_PLAN_DEGREE_MAX, &tp->degree, err));
@@ -59,12 +65,15 @@ static enum hv_status read_cp(struct hv_plan_reader *rd, const struct hv_jp *sta
                               struct hv_cp *cp, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "cp");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
-    if (json_is_number(p.v))
+    }
+    if (json_is_number(p.v)) {
         return hv_plan_read_int(stage, "cp", 1, HV_PLAN_DEGREE_MAX, &cp->degree, err);
-    if (!json_is_object(p.v))
+    }
+    if (!json_is_object(p.v)) {
         return hv_jp_expected(&p, err, "a degree or an object { scheme, degree, … }");
+    }
     HV_TRY(hv_plan_read_object(&p, HV_PLAN_OBJECT_cp, err));
     HV_TRY(read_cp_scheme(&p, cp, err));
     HV_TRY(hv_plan_read_int(&p, "degree", 1, HV_PLAN_DEGREE_MAX, &cp->degree, err));
@@ -74,8 +83,9 @@ static enum hv_status read_cp(struct hv_plan_reader *rd, const struct hv_jp *sta
     HV_TRY_WORD(&p, "order", hv_cp_order, cp->order);
     HV_TRY_WORD(&p, "backward", hv_cp_backward, cp->backward);
     struct hv_jp dims = hv_jp_get(&p, "dims");
-    if (hv_jp_none(&dims))
+    if (hv_jp_none(&dims)) {
         return HV_OK;
+    }
     const char **names = NULL;
     HV_TRY(hv_plan_read_strings(rd, &dims, &names, &cp->n_dims, err));
     cp->dims = names;
@@ -86,27 +96,33 @@ enum hv_status hv_plan_read_shares(struct hv_plan_reader *rd, const struct hv_jp
                                    struct hv_stage *s, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "shares");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     size_t n = 0;
     HV_TRY(hv_plan_read_ints(rd, &p, 0, HV_PLAN_BATCH_MAX, &s->shares, &n, err));
-    if (n != (size_t)s->dp)
+    if (n != (size_t)s->dp) {
         return hv_jp_fail(&p, err, "expected %d shares, one per dp rank, found %zu", s->dp, n);
-    if (s->deal == HV_DEAL_TURNS)
+    }
+    if (s->deal == HV_DEAL_TURNS) {
         return hv_jp_expected(&p, err,
                               "no shares: with deal turns every rank takes whole micro-batches");
+    }
     return HV_OK;
 }
 
 static enum hv_status read_zero(const struct hv_jp *stage, struct hv_zero *z, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "zero");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
-    if (json_is_number(p.v))
+    }
+    if (json_is_number(p.v)) {
         return hv_plan_read_int(stage, "zero", 0, 3, &z->stage, err);
-    if (!json_is_object(p.v))
+    }
+    if (!json_is_object(p.v)) {
         return hv_jp_expected(&p, err, "0, 1, 2, 3 or an object { stage, … }");
+    }
     HV_TRY(hv_plan_read_object(&p, HV_PLAN_OBJECT_zero, err));
     HV_TRY(hv_plan_read_int(&p, "stage", 0, 3, &z->stage, err));
     HV_TRY(hv_plan_read_int(&p, "shard_group", 1, HV_PLAN_DEGREE_MAX, &z->shard_group, err));

@@ -83,15 +83,18 @@ static enum hv_status add_address(struct hv_plan_reader *rd, const struct hv_jp 
     uint32_t *found = NULL;
     size_t n = 0;
     struct hv_err why = {0};
-    if (hv_address_resolve(rd->cluster, address, rd->arena, &found, &n, &why) != HV_OK)
+    if (hv_address_resolve(rd->cluster, address, rd->arena, &found, &n, &why) != HV_OK) {
         return hv_jp_fail(p, err, "%s", why.text);
+    }
     rd->devices_named += n;
-    if (rd->devices_named > MENTIONS_MAX)
+    if (rd->devices_named > MENTIONS_MAX) {
         return hv_jp_fail(p, err, "expected a plan that names fewer than %zu devices, found more",
                           MENTIONS_MAX);
+    }
     hv_vec_reserve(ids, ids->n + n);
-    if (n > 0)
+    if (n > 0) {
         memcpy(ids->items + ids->n, found, n * sizeof *found);
+    }
     ids->n += n;
     hv_arena_rewind(rd->arena, mark);
     return HV_OK;
@@ -100,10 +103,12 @@ static enum hv_status add_address(struct hv_plan_reader *rd, const struct hv_jp 
 static enum hv_status add_addresses(struct hv_plan_reader *rd, const struct hv_jp *p,
                                     struct id_list *ids, struct hv_err *err)
 {
-    if (json_is_string(p->v))
+    if (json_is_string(p->v)) {
         return add_address(rd, p, ids, err);
-    if (!json_is_array(p->v) || json_array_size(p->v) == 0)
+    }
+    if (!json_is_array(p->v) || json_array_size(p->v) == 0) {
         return hv_jp_expected(p, err, "a device address such as \"a[0].0-7\" or a list of them");
+    }
     for (size_t i = 0; i < json_array_size(p->v); i++) {
         struct hv_jp e = hv_jp_at(p, i);
         HV_TRY(add_address(rd, &e, ids, err));
@@ -127,8 +132,9 @@ enum hv_status hv_plan_read_devices(struct hv_plan_reader *rd, const struct hv_j
 /* Text of an option's value: strings as they are, everything else as compact JSON. */
 static const char *option_text(struct hv_arena *a, const json_t *v)
 {
-    if (json_is_string(v))
+    if (json_is_string(v)) {
         return hv_arena_strdup(a, json_string_value(v));
+    }
     struct hv_str text = {0};
     hv_json_write(&text, v, false);
     const char *copy = hv_arena_strndup(a, hv_str_cstr(&text), text.n);
@@ -138,11 +144,13 @@ static const char *option_text(struct hv_arena *a, const json_t *v)
 
 static bool is_skipped(const char *key, const char *const *skip, size_t n_skip)
 {
-    if (strncmp(key, "x-", 2) == 0)
+    if (strncmp(key, "x-", 2) == 0) {
         return true;
+    }
     for (size_t i = 0; i < n_skip; i++) {
-        if (strcmp(key, skip[i]) == 0)
+        if (strcmp(key, skip[i]) == 0) {
             return true;
+        }
     }
     return false;
 }
@@ -151,16 +159,18 @@ enum hv_status hv_plan_read_options(struct hv_plan_reader *rd, const struct hv_j
                                     const char *const *skip, size_t n_skip, struct hv_option **out,
                                     size_t *n, struct hv_err *err)
 {
-    if (!json_is_object(p->v))
+    if (!json_is_object(p->v)) {
         return hv_jp_expected(p, err, "an object of options");
+    }
     struct hv_option *items = hv_arena_new(rd->arena, struct hv_option, json_object_size(p->v));
     size_t count = 0;
     const char *key = NULL;
     json_t *v = NULL;
     json_object_foreach(p->v, key, v)
     {
-        if (is_skipped(key, skip, n_skip))
+        if (is_skipped(key, skip, n_skip)) {
             continue;
+        }
         if (json_is_object(v)) {
             struct hv_jp e = hv_jp_get(p, key);
             return hv_jp_expected(&e, err, "a number, text, true, false or a list");

@@ -23,10 +23,12 @@ static enum hv_status read_item(struct hv_plan_reader *rd, const struct hv_jp *p
     HV_TRY(hv_jp_opt_int(p, "sequences", 1, HV_PLAN_BATCH_MAX, &m->sequences, err));
     HV_TRY(hv_jp_opt_int(p, "tokens", 0, (int64_t)1 << 40, &m->tokens, err));
     struct hv_jp scale = hv_jp_get(p, "scale");
-    if (hv_jp_none(&scale))
+    if (hv_jp_none(&scale)) {
         return HV_OK;
-    if (!json_is_object(scale.v))
+    }
+    if (!json_is_object(scale.v)) {
         return hv_jp_expected(&scale, err, "an object { module: factor }");
+    }
     m->modules = hv_arena_new(rd->arena, const char *, json_object_size(scale.v));
     m->scales = hv_arena_new(rd->arena, double, json_object_size(scale.v));
     const char *module = NULL;
@@ -45,15 +47,18 @@ static enum hv_status read_micro_batches(struct hv_plan_reader *rd, const struct
 {
     struct hv_jp p = hv_jp_get(replica, "micro_batches");
     r->micro_batches = 1;
-    if (rd->plan->mode == HV_MODE_SERVE && hv_jp_none(&p))
+    if (rd->plan->mode == HV_MODE_SERVE && hv_jp_none(&p)) {
         return HV_OK;
+    }
     HV_TRY(
         hv_jp_need(replica, "micro_batches", "their number or a list of { sequences }", &p, err));
-    if (!json_is_array(p.v))
+    if (!json_is_array(p.v)) {
         return hv_jp_int(&p, 1, HV_PLAN_MICRO_BATCHES_MAX, &r->micro_batches, err);
+    }
     size_t n = json_array_size(p.v);
-    if (n == 0)
+    if (n == 0) {
         return hv_jp_expected(&p, err, "at least one micro-batch");
+    }
     r->micro_batches = (int64_t)n;
     r->list = hv_arena_new(rd->arena, struct hv_micro_batch, n);
     for (size_t i = 0; i < n; i++) {
@@ -75,8 +80,9 @@ static enum hv_status check_cycle(const struct hv_jp *stages, const struct hv_re
         for (size_t i = 0; i < r->n_stages; i++) {
             const struct hv_stage *s = &r->stages[i];
             bool ready = !done[i] && (s->n_after != -1 || i == 0 || done[i - 1]);
-            for (int k = 0; ready && k < s->n_after; k++)
+            for (int k = 0; ready && k < s->n_after; k++) {
                 ready = done[s->after[k]];
+            }
             if (ready) {
                 done[i] = moved = true;
                 left--;
@@ -84,11 +90,13 @@ static enum hv_status check_cycle(const struct hv_jp *stages, const struct hv_re
         }
     }
     size_t first = 0;
-    while (first < r->n_stages && done[first])
+    while (first < r->n_stages && done[first]) {
         first++;
+    }
     free(done);
-    if (left == 0)
+    if (left == 0) {
         return HV_OK;
+    }
     struct hv_jp at = hv_jp_at(stages, first);
     return hv_jp_fail(&at, err,
                       "expected stages that feed each other without a cycle, found stage "
@@ -107,11 +115,13 @@ static enum hv_status read_replica(struct hv_plan_reader *rd, const struct hv_jp
     struct hv_jp stages;
     HV_TRY(hv_jp_need(p, "stages", "a list of stages", &stages, err));
     HV_TRY(hv_jp_array(&stages, &r->n_stages, err));
-    if (r->n_stages == 0)
+    if (r->n_stages == 0) {
         return hv_jp_expected(&stages, err, "at least one stage");
-    if (r->n_stages > STAGES_MAX)
+    }
+    if (r->n_stages > STAGES_MAX) {
         return hv_jp_fail(&stages, err, "expected at most %d stages, found %zu", STAGES_MAX,
                           r->n_stages);
+    }
     r->stages = hv_arena_new(rd->arena, struct hv_stage, r->n_stages);
     for (size_t i = 0; i < r->n_stages; i++) {
         struct hv_jp e = hv_jp_at(&stages, i);
@@ -126,8 +136,9 @@ static enum hv_status read_replicas(struct hv_plan_reader *rd, const struct hv_j
     struct hv_jp p = hv_jp_get(plan, "replicas");
     struct hv_plan *pl = rd->plan;
     HV_TRY(hv_jp_array(&p, &pl->n_replicas, err));
-    if (pl->n_replicas == 0)
+    if (pl->n_replicas == 0) {
         return hv_jp_expected(&p, err, "at least one replica");
+    }
     pl->replicas = hv_arena_new(rd->arena, struct hv_replica, pl->n_replicas);
     for (size_t i = 0; i < pl->n_replicas; i++) {
         struct hv_jp e = hv_jp_at(&p, i);
@@ -146,9 +157,10 @@ static enum hv_status read_job_times(const struct hv_jp *p, struct hv_plan_job *
     job->iterations = HV_UNKNOWN;
     HV_TRY(hv_jp_opt_number(p, "iterations", 0, HUGE_VAL, &job->iterations, err));
     struct hv_jp start = hv_jp_get(p, "start_s");
-    if (job->start_s < job->arrival_s)
+    if (job->start_s < job->arrival_s) {
         return hv_jp_fail(&start, err, "expected no start before the arrival at %g s, found %g",
                           job->arrival_s, job->start_s);
+    }
     return HV_OK;
 }
 
@@ -159,17 +171,21 @@ static enum hv_status read_continues(const struct hv_jp *p, const struct hv_plan
     struct hv_jp at = hv_jp_get(p, "continues");
     const char *name = NULL;
     job->continues = -1;
-    if (hv_jp_none(&at))
+    if (hv_jp_none(&at)) {
         return HV_OK;
+    }
     HV_TRY(hv_jp_string(&at, &name, err));
     for (size_t k = 0; k < i; k++) {
-        if (strcmp(jobs[k].name, name) == 0)
+        if (strcmp(jobs[k].name, name) == 0) {
             job->continues = (int)k;
+        }
     }
-    if (job->continues < 0)
+    if (job->continues < 0) {
         return hv_jp_expected(&at, err, "the name of a job before this one in the list");
-    if (!hv_known(jobs[job->continues].iterations))
+    }
+    if (!hv_known(jobs[job->continues].iterations)) {
         return hv_jp_fail(&at, err, "job \"%.80s\" has no end: give it iterations", name);
+    }
     return HV_OK;
 }
 
@@ -200,10 +216,12 @@ static enum hv_status read_jobs(struct hv_plan_reader *rd, const struct hv_jp *p
     struct hv_jp p = hv_jp_get(plan, "jobs");
     size_t n = 0;
     HV_TRY(hv_jp_array(&p, &n, err));
-    if (depth >= JOBS_NESTED_MAX)
+    if (depth >= JOBS_NESTED_MAX) {
         return hv_jp_expected(&p, err, "replicas: the plan of a job holds no further jobs");
-    if (n == 0)
+    }
+    if (n == 0) {
         return hv_jp_expected(&p, err, "at least one job");
+    }
     rd->plan->jobs = hv_arena_new(rd->arena, struct hv_plan_job, n);
     for (size_t i = 0; i < n; i++) {
         struct hv_jp e = hv_jp_at(&p, i);
@@ -212,11 +230,12 @@ static enum hv_status read_jobs(struct hv_plan_reader *rd, const struct hv_jp *p
         HV_TRY(read_continues(&e, rd->plan->jobs, i, &rd->plan->jobs[i], err));
         for (size_t k = 0; k < i; k++) {
             struct hv_jp name = hv_jp_get(&e, "name");
-            if (strcmp(rd->plan->jobs[k].name, rd->plan->jobs[i].name) == 0)
+            if (strcmp(rd->plan->jobs[k].name, rd->plan->jobs[i].name) == 0) {
                 return hv_jp_fail(&name, err,
                                   "expected a name of its own, found \"%s\", which is "
                                   "that of job %zu too",
                                   rd->plan->jobs[i].name, k);
+            }
         }
     }
     return HV_OK;
@@ -226,8 +245,9 @@ static enum hv_status read_strategy(struct hv_plan_reader *rd, const struct hv_j
                                     struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(plan, "strategy");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     HV_TRY(hv_plan_read_object(&p, HV_PLAN_OBJECT_strategy, err));
     struct hv_jp name;
     const char *text = NULL;
@@ -235,8 +255,9 @@ static enum hv_status read_strategy(struct hv_plan_reader *rd, const struct hv_j
     HV_TRY(hv_jp_string(&name, &text, err));
     rd->plan->strategy = hv_arena_strdup(rd->arena, text);
     struct hv_jp options = hv_jp_get(&p, "options");
-    if (hv_jp_none(&options))
+    if (hv_jp_none(&options)) {
         return HV_OK;
+    }
     return hv_plan_read_options(rd, &options, NULL, 0, &rd->plan->strategy_options,
                                 &rd->plan->n_strategy_options, err);
 }
@@ -247,14 +268,16 @@ static enum hv_status check_kept(const struct hv_jp *plan, struct hv_err *err)
     static const char *const inputs[] = {"cluster", "model", "job"};
     for (size_t i = 0; i < HV_COUNT(inputs); i++) {
         struct hv_jp p = hv_jp_get(plan, inputs[i]);
-        if (!hv_jp_none(&p) && !json_is_string(p.v) && !json_is_object(p.v))
+        if (!hv_jp_none(&p) && !json_is_string(p.v) && !json_is_object(p.v)) {
             return hv_jp_expected(&p, err, "a file or catalogue name, or the object itself");
+        }
     }
     const char *name = NULL;
     HV_TRY(hv_jp_opt_string(plan, "name", &name, err));
     struct hv_jp simulated = hv_jp_get(plan, "simulated"), found = hv_jp_get(plan, "violations");
-    if (!hv_jp_none(&simulated) && !json_is_object(simulated.v))
+    if (!hv_jp_none(&simulated) && !json_is_object(simulated.v)) {
         return hv_jp_expected(&simulated, err, "an object of figures");
+    }
     bool stopped = false; /* a search that was cut short wrote it */
     HV_TRY(hv_jp_opt_bool(plan, "stopped", &stopped, err));
     size_t n = 0;
@@ -266,22 +289,26 @@ static enum hv_status read_plan(struct hv_plan_reader *rd, const struct hv_jp *p
 {
     HV_TRY(hv_plan_read_object(p, HV_PLAN_OBJECT_plan, err));
     struct hv_jp format = hv_jp_get(p, "format");
-    if (depth == 0 || !hv_jp_none(&format))
+    if (depth == 0 || !hv_jp_none(&format)) {
         HV_TRY(hv_jp_format(p, "hetviz.plan/1", err));
+    }
     HV_TRY(check_kept(p, err));
     HV_TRY(read_strategy(rd, p, err));
     HV_TRY_WORD(p, "mode", hv_plan_mode, rd->plan->mode);
     HV_TRY_WORD(p, "recovery", hv_recovery, rd->plan->recovery);
     HV_TRY(hv_plan_read_int(p, "micro_batch", 1, HV_PLAN_BATCH_MAX, &rd->plan->micro_batch, err));
     struct hv_jp replicas = hv_jp_get(p, "replicas"), jobs = hv_jp_get(p, "jobs");
-    if (hv_jp_none(&replicas) && hv_jp_none(&jobs))
+    if (hv_jp_none(&replicas) && hv_jp_none(&jobs)) {
         return hv_jp_need(p, "replicas", "a list of replicas, or jobs", &replicas, err);
-    if (!hv_jp_none(&replicas) && !hv_jp_none(&jobs))
+    }
+    if (!hv_jp_none(&replicas) && !hv_jp_none(&jobs)) {
         return hv_jp_expected(&jobs, err, "either replicas or jobs, not both");
-    if (hv_jp_none(&replicas))
+    }
+    if (hv_jp_none(&replicas)) {
         HV_TRY(read_jobs(rd, p, depth, err));
-    else
+    } else {
         HV_TRY(read_replicas(rd, p, err));
+    }
     HV_TRY(hv_plan_read_schedule(rd, p, err));
     HV_TRY(hv_plan_read_sync(rd, p, err));
     HV_TRY(hv_plan_read_claimed(rd, p, err));
@@ -299,8 +326,9 @@ enum hv_status hv_plan_doc_build(struct hv_plan_doc *out, struct hv_json json,
     struct hv_plan_reader rd = {.plan = out->plan, .arena = &out->plan->arena, .cluster = cluster};
     struct hv_jp root = hv_jp_root(&out->json);
     enum hv_status s = read_plan(&rd, &root, 0, err);
-    if (s != HV_OK)
+    if (s != HV_OK) {
         hv_plan_doc_free(out);
+    }
     return s;
 }
 

@@ -14,9 +14,10 @@ static enum hv_status read_cut(const struct hv_jp *p, int *out2, struct hv_err *
     double v = 0;
     HV_TRY(hv_jp_number(p, 0, HV_PLAN_BLOCKS_MAX, &v, err));
     double twice = v * 2;
-    if (twice != floor(twice))
+    if (twice != floor(twice)) {
         return hv_jp_expected(p, err,
                               "a block number, or one and a half between attention and FFN");
+    }
     *out2 = (int)twice;
     return HV_OK;
 }
@@ -25,13 +26,15 @@ static enum hv_status read_range(const struct hv_jp *p, struct hv_range *out, st
 {
     size_t n = 0;
     HV_TRY(hv_jp_array(p, &n, err));
-    if (n != 2)
+    if (n != 2) {
         return hv_jp_expected(p, err, "a range [from, to)");
+    }
     struct hv_jp from = hv_jp_at(p, 0), to = hv_jp_at(p, 1);
     HV_TRY(read_cut(&from, &out->from2, err));
     HV_TRY(read_cut(&to, &out->to2, err));
-    if (out->to2 < out->from2)
+    if (out->to2 < out->from2) {
         return hv_jp_expected(p, err, "a range [from, to) with from no later than to");
+    }
     return HV_OK;
 }
 
@@ -40,18 +43,21 @@ static enum hv_status read_layers(struct hv_plan_reader *rd, const struct hv_jp 
 {
     size_t n = 0;
     HV_TRY(hv_jp_array(p, &n, err));
-    if (n == 0)
+    if (n == 0) {
         return hv_jp_expected(p, err, "a range [from, to) or a list of ranges, one per chunk");
+    }
     bool many = json_is_array(json_array_get(p->v, 0));
     s->n_ranges = many ? n : 1;
     s->ranges = hv_arena_new(rd->arena, struct hv_range, s->n_ranges);
-    if (!many)
+    if (!many) {
         return read_range(p, &s->ranges[0], err);
+    }
     for (size_t i = 0; i < n; i++) {
         struct hv_jp e = hv_jp_at(p, i);
         HV_TRY(read_range(&e, &s->ranges[i], err));
-        if (i > 0 && s->ranges[i].from2 < s->ranges[i - 1].to2)
+        if (i > 0 && s->ranges[i].from2 < s->ranges[i - 1].to2) {
             return hv_jp_expected(&e, err, "chunks in model order that do not overlap");
+        }
     }
     return HV_OK;
 }
@@ -63,13 +69,16 @@ static enum hv_status read_blocks(struct hv_plan_reader *rd, const struct hv_jp 
     const char *module = NULL;
     HV_TRY(hv_jp_opt_string(p, "module", &module, err));
     s->module = hv_arena_strdup(rd->arena, module);
-    if (hv_jp_none(&layers) && hv_jp_none(&ops))
+    if (hv_jp_none(&layers) && hv_jp_none(&ops)) {
         return hv_jp_need(p, "layers", "the blocks of the stage: a range [from, to), or ops",
                           &layers, err);
-    if (!hv_jp_none(&layers) && !hv_jp_none(&ops))
+    }
+    if (!hv_jp_none(&layers) && !hv_jp_none(&ops)) {
         return hv_jp_expected(&ops, err, "either layers or ops, not both");
-    if (hv_jp_none(&ops))
+    }
+    if (hv_jp_none(&ops)) {
         return read_layers(rd, &layers, s, err);
+    }
     HV_TRY(hv_plan_read_strings(rd, &ops, &s->ops, &s->n_ops, err));
     return s->n_ops > 0 ? HV_OK : hv_jp_expected(&ops, err, "at least one operator name pattern");
 }
@@ -83,8 +92,9 @@ static enum hv_status read_ends(const struct hv_jp *p, struct hv_stage *s, struc
     for (size_t i = 0; i < HV_COUNT(ends); i++) {
         struct hv_jp e = hv_jp_get(p, ends[i].key);
         bool v = false;
-        if (hv_jp_none(&e))
+        if (hv_jp_none(&e)) {
             continue;
+        }
         HV_TRY(hv_jp_bool(&e, &v, err));
         *ends[i].out = v ? 1 : 0;
     }
@@ -95,18 +105,21 @@ static enum hv_status read_after(struct hv_plan_reader *rd, const struct hv_jp *
                                  size_t number, struct hv_stage *s, struct hv_err *err)
 {
     struct hv_jp after = hv_jp_get(p, "after");
-    if (hv_jp_none(&after))
+    if (hv_jp_none(&after)) {
         return HV_OK;
+    }
     size_t n = 0;
     HV_TRY(hv_plan_read_ints(rd, &after, 0, (int64_t)n_stages - 1, &s->after, &n, err));
     s->n_after = (int)n;
     for (size_t i = 0; i < n; i++) {
         struct hv_jp e = hv_jp_at(&after, i);
-        if ((size_t)s->after[i] == number)
+        if ((size_t)s->after[i] == number) {
             return hv_jp_expected(&e, err, "the number of another stage");
+        }
         for (size_t k = 0; k < i; k++) {
-            if (s->after[k] == s->after[i])
+            if (s->after[k] == s->after[i]) {
                 return hv_jp_expected(&e, err, "each stage once");
+            }
         }
     }
     return HV_OK;
@@ -120,8 +133,9 @@ static enum hv_status read_units(const struct hv_jp *p, unsigned *out, struct hv
     const char *text = NULL;
     HV_TRY(hv_jp_string(p, &text, err));
     *out = HV_RC_NONE;
-    if (strcmp(text, "none") == 0)
+    if (strcmp(text, "none") == 0) {
         return HV_OK;
+    }
     if (strcmp(text, "full") == 0) {
         *out = HV_RC_FULL;
         return HV_OK;
@@ -131,14 +145,18 @@ static enum hv_status read_units(const struct hv_jp *p, unsigned *out, struct hv
         unsigned bit =
             n == strlen("selective") && strncmp(text, "selective", n) == 0 ? HV_RC_CORE : 0;
         for (unsigned i = 0; i < hv_recompute_N && bit == 0; i++) {
-            if (strlen(hv_recompute_words[i]) == n && strncmp(text, hv_recompute_words[i], n) == 0)
+            if (strlen(hv_recompute_words[i]) == n &&
+                strncmp(text, hv_recompute_words[i], n) == 0) {
                 bit = 1U << i;
+            }
         }
-        if (bit == 0 || (*out & bit) != 0)
+        if (bit == 0 || (*out & bit) != 0) {
             return hv_jp_expected(p, err, what);
+        }
         *out |= bit;
-        if (text[n] == '\0')
+        if (text[n] == '\0') {
             return HV_OK;
+        }
         text += n + 1;
     }
 }
@@ -147,13 +165,16 @@ static enum hv_status read_recompute(struct hv_plan_reader *rd, const struct hv_
                                      struct hv_stage *s, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "recompute");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
-    if (!json_is_array(p.v))
+    }
+    if (!json_is_array(p.v)) {
         return read_units(&p, &s->recompute, err);
+    }
     size_t n = json_array_size(p.v);
-    if (n == 0)
+    if (n == 0) {
         return hv_jp_expected(&p, err, "one entry per block of the stage");
+    }
     s->recompute_per = hv_arena_new(rd->arena, unsigned, n);
     s->n_recompute_per = n;
     for (size_t i = 0; i < n; i++) {
@@ -175,8 +196,9 @@ static enum hv_status read_offload_item(struct hv_plan_reader *rd, const struct 
     struct hv_jp to = hv_jp_get(p, "to");
     o->to_host =
         hv_jp_none(&to) || (json_is_string(to.v) && strcmp(json_string_value(to.v), "host") == 0);
-    if (o->to_host)
+    if (o->to_host) {
         return HV_OK;
+    }
     return hv_plan_read_devices(rd, &to, &o->devices, &o->n_devices, err);
 }
 
@@ -186,8 +208,9 @@ enum hv_status hv_plan_read_memory(struct hv_plan_reader *rd, const struct hv_jp
     HV_TRY(read_recompute(rd, stage, s, err));
     HV_TRY(hv_plan_read_int(stage, "in_flight", 0, HV_PLAN_MICRO_BATCHES_MAX, &s->in_flight, err));
     struct hv_jp p = hv_jp_get(stage, "offload");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     HV_TRY(hv_jp_array(&p, &s->n_offload, err));
     s->offload = hv_arena_new(rd->arena, struct hv_offload, s->n_offload);
     for (size_t i = 0; i < s->n_offload; i++) {
@@ -208,10 +231,12 @@ static enum hv_status read_mesh(struct hv_plan_reader *rd, const struct hv_jp *s
                                 struct hv_named_pairs *out, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "mesh");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
-    if (!json_is_object(p.v))
+    }
+    if (!json_is_object(p.v)) {
         return hv_jp_expected(&p, err, "an object { axis: size }");
+    }
     pairs_alloc(rd, out, json_object_size(p.v));
     size_t i = 0;
     const char *axis = NULL;
@@ -231,8 +256,9 @@ static enum hv_status read_mesh(struct hv_plan_reader *rd, const struct hv_jp *s
 static enum hv_status read_pairs(struct hv_plan_reader *rd, const struct hv_jp *p, const char *what,
                                  struct hv_named_pairs *out, struct hv_err *err)
 {
-    if (!json_is_object(p->v))
+    if (!json_is_object(p->v)) {
         return hv_jp_expected(p, err, what);
+    }
     pairs_alloc(rd, out, json_object_size(p->v));
     size_t i = 0;
     const char *key = NULL;
@@ -252,10 +278,12 @@ static enum hv_status read_shard(struct hv_plan_reader *rd, const struct hv_jp *
                                  struct hv_stage *s, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "shard");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
-    if (!json_is_object(p.v))
+    }
+    if (!json_is_object(p.v)) {
         return hv_jp_expected(&p, err, "an object { operator pattern: { axis: dimension } }");
+    }
     s->shard = hv_arena_new(rd->arena, struct hv_named_pairs, json_object_size(p.v));
     const char *pattern = NULL;
     json_t *v = NULL;
@@ -273,8 +301,9 @@ static enum hv_status read_place(struct hv_plan_reader *rd, const struct hv_jp *
                                  struct hv_stage *s, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "place");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     HV_TRY(read_pairs(rd, &p, "an object { operator pattern: device address }", &s->place, err));
     for (size_t i = 0; i < s->place.n; i++) {
         struct hv_jp e = hv_jp_get(&p, s->place.keys[i]);
@@ -289,8 +318,9 @@ static enum hv_status read_fuse(struct hv_plan_reader *rd, const struct hv_jp *s
                                 struct hv_named_pairs *out, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(stage, "fuse");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     size_t n = 0;
     HV_TRY(hv_jp_array(&p, &n, err));
     pairs_alloc(rd, out, n);
@@ -299,8 +329,9 @@ static enum hv_status read_fuse(struct hv_plan_reader *rd, const struct hv_jp *s
         const char **pair = NULL;
         size_t len = 0;
         HV_TRY(hv_plan_read_strings(rd, &e, &pair, &len, err));
-        if (len != 2)
+        if (len != 2) {
             return hv_jp_expected(&e, err, "a pair of operator names");
+        }
         out->keys[i] = pair[0];
         out->values[i] = pair[1];
     }

@@ -9,13 +9,16 @@ static enum hv_status read_slices(struct hv_plan_reader *rd, const struct hv_jp 
                                   struct hv_plan_schedule *s, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(schedule, "slices");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
-    if (!json_is_array(p.v))
+    }
+    if (!json_is_array(p.v)) {
         return hv_plan_read_int(schedule, "slices", 1, HV_PLAN_DEGREE_MAX, &s->slices, err);
+    }
     size_t n = json_array_size(p.v);
-    if (n == 0 || n > HV_PLAN_DEGREE_MAX)
+    if (n == 0 || n > HV_PLAN_DEGREE_MAX) {
         return hv_jp_expected(&p, err, "a number of slices or a list of token lengths");
+    }
     s->slice_tokens = hv_arena_new(rd->arena, int64_t, n);
     for (size_t i = 0; i < n; i++) {
         struct hv_jp e = hv_jp_at(&p, i);
@@ -30,8 +33,9 @@ static enum hv_status read_order(struct hv_plan_reader *rd, const struct hv_jp *
                                  struct hv_plan_schedule *s, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(schedule, "order");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     size_t n = 0;
     HV_TRY(hv_jp_array(&p, &n, err));
     s->order = hv_arena_new(rd->arena, const char **, n);
@@ -50,10 +54,12 @@ enum hv_status hv_plan_read_schedule(struct hv_plan_reader *rd, const struct hv_
     static const char *const own[] = {"name", "slices", "order"};
     struct hv_plan_schedule *s = &rd->plan->schedule;
     struct hv_jp p = hv_jp_get(plan, "schedule");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
-    if (!json_is_object(p.v))
+    }
+    if (!json_is_object(p.v)) {
         return hv_jp_expected(&p, err, "an object { \"name\": schedule, options }");
+    }
     const char *name = s->name;
     HV_TRY(hv_jp_opt_string(&p, "name", &name, err));
     s->name = hv_arena_strdup(rd->arena, name);
@@ -66,12 +72,14 @@ static enum hv_status read_buckets(struct hv_plan_reader *rd, const struct hv_jp
                                    struct hv_sync *s, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(sync, "bucket_MiB");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     bool many = json_is_array(p.v);
     size_t n = many ? json_array_size(p.v) : 1;
-    if (n == 0)
+    if (n == 0) {
         return hv_jp_expected(&p, err, "a size in MiB or a list of sizes");
+    }
     s->bucket_bytes = hv_arena_new(rd->arena, double, n);
     s->n_buckets = n;
     for (size_t i = 0; i < n; i++) {
@@ -87,8 +95,9 @@ static enum hv_status read_servers(struct hv_plan_reader *rd, const struct hv_jp
                                    struct hv_sync *s, struct hv_err *err)
 {
     struct hv_jp p = hv_jp_get(sync, "servers");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     const char *text = NULL;
     HV_TRY(hv_jp_string(&p, &text, err));
     if (strcmp(text, "sharded") != 0 && strcmp(text, "local") != 0) {
@@ -118,8 +127,9 @@ enum hv_status hv_plan_read_sync(struct hv_plan_reader *rd, const struct hv_jp *
 {
     struct hv_sync *s = &rd->plan->sync;
     struct hv_jp p = hv_jp_get(plan, "sync");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     HV_TRY(hv_plan_read_object(&p, HV_PLAN_OBJECT_sync, err));
     HV_TRY_WORD(&p, "kind", hv_sync_kind, s->kind);
     HV_TRY_WORD(&p, "algorithm", hv_sync_algorithm, s->algorithm);
@@ -143,15 +153,18 @@ enum hv_status hv_plan_read_sync(struct hv_plan_reader *rd, const struct hv_jp *
 static enum hv_status read_figure(const struct hv_jp *p, double *out, struct hv_err *err)
 {
     *out = HV_UNKNOWN;
-    if (hv_jp_none(p))
+    if (hv_jp_none(p)) {
         return HV_OK;
-    if (!json_is_array(p->v))
+    }
+    if (!json_is_array(p->v)) {
         return hv_jp_number(p, -HUGE_VAL, HUGE_VAL, out, err);
+    }
     for (size_t i = 0; i < json_array_size(p->v); i++) {
         struct hv_jp e = hv_jp_at(p, i);
         double v = HV_UNKNOWN;
-        if (!hv_jp_none(&e))
+        if (!hv_jp_none(&e)) {
             HV_TRY(hv_jp_number(&e, -HUGE_VAL, HUGE_VAL, &v, err));
+        }
         *out = hv_known(*out) && !(v > *out) ? *out : v;
     }
     return HV_OK;
@@ -162,8 +175,9 @@ static enum hv_status read_figures(struct hv_plan_reader *rd, const struct hv_jp
                                    const char ***keys, double **values, size_t *n,
                                    struct hv_err *err)
 {
-    if (!json_is_object(p->v))
+    if (!json_is_object(p->v)) {
         return hv_jp_expected(p, err, "an object of figures");
+    }
     *keys = hv_arena_new(rd->arena, const char *, json_object_size(p->v));
     *values = hv_arena_new(rd->arena, double, json_object_size(p->v));
     const char *key = NULL;
@@ -171,8 +185,9 @@ static enum hv_status read_figures(struct hv_plan_reader *rd, const struct hv_jp
     json_object_foreach(p->v, key, v)
     {
         if (strcmp(key, "formula") == 0 || strcmp(key, "leaves_out") == 0 ||
-            strcmp(key, "terms") == 0 || strncmp(key, "x-", 2) == 0)
+            strcmp(key, "terms") == 0 || strncmp(key, "x-", 2) == 0) {
             continue;
+        }
         struct hv_jp e = hv_jp_get(p, key);
         HV_TRY(read_figure(&e, &(*values)[*n], err));
         (*keys)[(*n)++] = hv_arena_strdup(rd->arena, key);
@@ -185,8 +200,9 @@ enum hv_status hv_plan_read_claimed(struct hv_plan_reader *rd, const struct hv_j
 {
     struct hv_claim *c = &rd->plan->claimed;
     struct hv_jp p = hv_jp_get(plan, "claimed");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     HV_TRY(read_figures(rd, &p, &c->keys, &c->values, &c->n, err));
     const char *formula = NULL, *leaves_out = NULL;
     HV_TRY(hv_jp_opt_string(&p, "formula", &formula, err));
@@ -194,13 +210,15 @@ enum hv_status hv_plan_read_claimed(struct hv_plan_reader *rd, const struct hv_j
     c->formula = hv_arena_strdup(rd->arena, formula);
     c->leaves_out = hv_arena_strdup(rd->arena, leaves_out);
     struct hv_jp terms = hv_jp_get(&p, "terms");
-    if (!hv_jp_none(&terms))
+    if (!hv_jp_none(&terms)) {
         HV_TRY(read_figures(rd, &terms, &c->term_keys, &c->term_values, &c->n_terms, err));
+    }
     for (size_t i = 0; i < c->n; i++) {
-        if (strcmp(c->keys[i], "iteration_s") == 0)
+        if (strcmp(c->keys[i], "iteration_s") == 0) {
             c->iteration_s = c->values[i];
-        else if (strcmp(c->keys[i], "tokens_per_s") == 0)
+        } else if (strcmp(c->keys[i], "tokens_per_s") == 0) {
             c->tokens_per_s = c->values[i];
+        }
     }
     return HV_OK;
 }
@@ -209,9 +227,10 @@ static enum hv_status read_flow_end(const struct hv_jp *p, int64_t n_stages, con
                                     int word_value, int *out, struct hv_err *err)
 {
     if (json_is_string(p->v)) {
-        if (strcmp(json_string_value(p->v), word) != 0)
+        if (strcmp(json_string_value(p->v), word) != 0) {
             return hv_jp_fail(p, err, "expected a stage number or \"%s\", found \"%s\"", word,
                               json_string_value(p->v));
+        }
         *out = word_value;
         return HV_OK;
     }
@@ -226,19 +245,22 @@ enum hv_status hv_plan_read_flow(struct hv_plan_reader *rd, const struct hv_jp *
 {
     struct hv_plan *pl = rd->plan;
     struct hv_jp p = hv_jp_get(plan, "flow");
-    if (hv_jp_none(&p))
+    if (hv_jp_none(&p)) {
         return HV_OK;
+    }
     HV_TRY(hv_jp_array(&p, &pl->n_flow, err));
     pl->flow = hv_arena_new(rd->arena, struct hv_plan_flow, pl->n_flow);
     int64_t n_stages = 0;
-    for (size_t i = 0; i < pl->n_replicas; i++)
+    for (size_t i = 0; i < pl->n_replicas; i++) {
         n_stages += (int64_t)pl->replicas[i].n_stages;
+    }
     for (size_t i = 0; i < pl->n_flow; i++) {
         struct hv_jp e = hv_jp_at(&p, i);
         size_t n = 0;
         HV_TRY(hv_jp_array(&e, &n, err));
-        if (n != 3)
+        if (n != 3) {
             return hv_jp_expected(&e, err, "[from, to, tokens_per_s]");
+        }
         struct hv_jp from = hv_jp_at(&e, 0), to = hv_jp_at(&e, 1), rate = hv_jp_at(&e, 2);
         struct hv_plan_flow *f = &pl->flow[i];
         HV_TRY(read_flow_end(&from, n_stages, "source", HV_FLOW_SOURCE, &f->from, err));

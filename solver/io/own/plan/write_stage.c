@@ -9,42 +9,48 @@
 
 static void put_int(json_t *o, const char *key, int64_t v, int64_t otherwise)
 {
-    if (v != otherwise)
+    if (v != otherwise) {
         json_object_set_new(o, key, json_integer((json_int_t)v));
+    }
 }
 
 static void put_bool(json_t *o, const char *key, bool v, bool otherwise)
 {
-    if (v != otherwise)
+    if (v != otherwise) {
         json_object_set_new(o, key, json_boolean(v));
+    }
 }
 
 static void put_number(json_t *o, const char *key, double v, double otherwise)
 {
-    if (v != otherwise && hv_known(v))
+    if (v != otherwise && hv_known(v)) {
         json_object_set_new(o, key, hv_json_num(v));
+    }
 }
 
 /* The first word of every table is the default. */
 static void put_word(json_t *o, const char *key, const char *const *words, int v)
 {
-    if (v != 0)
+    if (v != 0) {
         json_object_set_new(o, key, json_string(words[v]));
+    }
 }
 
 static json_t *ints(const int *items, size_t n)
 {
     json_t *a = json_array();
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         json_array_append_new(a, json_integer(items[i]));
+    }
     return a;
 }
 
 static json_t *strings(const char *const *items, size_t n)
 {
     json_t *a = json_array();
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         json_array_append_new(a, json_string(items[i]));
+    }
     return a;
 }
 
@@ -61,8 +67,9 @@ static json_t *addresses(const struct hv_cluster *c, const uint32_t *ids, size_t
         at += len + (at[len] == '\n');
     }
     hv_str_free(&text);
-    if (json_array_size(list) != 1)
+    if (json_array_size(list) != 1) {
         return list;
+    }
     json_t *one = json_incref(json_array_get(list, 0));
     json_decref(list);
     return one;
@@ -78,24 +85,30 @@ static json_t *range(const struct hv_range *r)
 
 static void put_blocks(json_t *o, const struct hv_stage *s)
 {
-    if (s->module != NULL)
+    if (s->module != NULL) {
         json_object_set_new(o, "module", json_string(s->module));
+    }
     if (s->n_ranges == 1) {
         json_object_set_new(o, "layers", range(&s->ranges[0]));
     } else if (s->n_ranges > 1) {
         json_t *a = json_array();
-        for (size_t i = 0; i < s->n_ranges; i++)
+        for (size_t i = 0; i < s->n_ranges; i++) {
             json_array_append_new(a, range(&s->ranges[i]));
+        }
         json_object_set_new(o, "layers", a);
     }
-    if (s->n_ops > 0)
+    if (s->n_ops > 0) {
         json_object_set_new(o, "ops", strings(s->ops, s->n_ops));
-    if (s->embedding >= 0)
+    }
+    if (s->embedding >= 0) {
         json_object_set_new(o, "embedding", json_boolean(s->embedding));
-    if (s->head >= 0)
+    }
+    if (s->head >= 0) {
         json_object_set_new(o, "head", json_boolean(s->head));
-    if (s->n_after >= 0)
+    }
+    if (s->n_after >= 0) {
         json_object_set_new(o, "after", ints(s->after, (size_t)s->n_after));
+    }
 }
 
 static void put_tp(json_t *o, const struct hv_tp *tp)
@@ -109,8 +122,9 @@ static void put_tp(json_t *o, const struct hv_tp *tp)
     put_int(t, "degree", tp->degree, 1);
     put_int(t, "depth", tp->depth, 1);
     put_bool(t, "regather", tp->regather, false);
-    if (tp->shares != NULL)
+    if (tp->shares != NULL) {
         json_object_set_new(t, "shares", ints(tp->shares, (size_t)tp->degree));
+    }
     json_object_set_new(o, "tp", t);
 }
 
@@ -127,20 +141,23 @@ static void put_cp(json_t *o, const struct hv_cp *cp)
     put_int(t, "tile", cp->tile, def.cp.tile);
     put_word(t, "order", hv_cp_order_words, (int)cp->order);
     put_word(t, "backward", hv_cp_backward_words, (int)cp->backward);
-    if (cp->n_dims > 0)
+    if (cp->n_dims > 0) {
         json_object_set_new(t, "dims", strings(cp->dims, cp->n_dims));
+    }
     json_t *degree = json_object_get(t, "degree");
-    if (json_object_size(t) == 1 && degree != NULL)
+    if (json_object_size(t) == 1 && degree != NULL) {
         json_object_set(o, "cp", degree);
-    else if (json_object_size(t) > 0)
+    } else if (json_object_size(t) > 0) {
         json_object_set(o, "cp", t);
+    }
     json_decref(t);
 }
 
 static void put_copies(json_t *o, const struct hv_moe_knobs *k)
 {
-    if (k->n_copies == 0)
+    if (k->n_copies == 0) {
         return;
+    }
     json_t *copies = json_object();
     for (size_t i = 0; i < k->n_copies; i++) {
         struct hv_str key = {0};
@@ -159,8 +176,9 @@ static json_t *matrix(const double *m, size_t n)
     json_t *rows = json_array();
     for (size_t i = 0; i < n; i++) {
         json_t *row = json_array();
-        for (size_t k = 0; k < n; k++)
+        for (size_t k = 0; k < n; k++) {
             json_array_append_new(row, hv_json_num(m[i * n + k]));
+        }
         json_array_append_new(rows, row);
     }
     return rows;
@@ -192,13 +210,15 @@ static json_t *moe(const struct hv_moe_knobs *k)
     put_degrees(o, k);
     put_word(o, "order", hv_moe_order_words, (int)k->order);
     put_word(o, "move", hv_moe_move_words, (int)k->move);
-    if (k->n_owners > 0)
+    if (k->n_owners > 0) {
         json_object_set_new(o, "owners", ints(k->owners, k->n_owners));
+    }
     put_copies(o, k);
     put_word(o, "copy_life", hv_copy_life_words, (int)k->copy_life);
     put_number(o, "off_node_frac", k->off_node_frac, HV_UNKNOWN);
-    if (k->n_target > 0)
+    if (k->n_target > 0) {
         json_object_set_new(o, "target", matrix(k->target, k->n_target));
+    }
     if (hv_known(k->compress_ratio)) {
         json_t *c = json_object();
         put_number(c, "ratio", k->compress_ratio, HV_UNKNOWN);
@@ -210,15 +230,17 @@ static json_t *moe(const struct hv_moe_knobs *k)
 
 static void put_moe(json_t *o, const struct hv_stage *s)
 {
-    if (s->n_moe == 0)
+    if (s->n_moe == 0) {
         return;
+    }
     if (s->n_moe == 1) {
         json_object_set_new(o, "moe", moe(&s->moe[0]));
         return;
     }
     json_t *a = json_array();
-    for (size_t i = 0; i < s->n_moe; i++)
+    for (size_t i = 0; i < s->n_moe; i++) {
         json_array_append_new(a, moe(&s->moe[i]));
+    }
     json_object_set_new(o, "moe", a);
 }
 
@@ -237,10 +259,11 @@ static void put_zero(json_t *o, const struct hv_zero *z)
     put_word(t, "gather_at", hv_zero_gather_at_words, (int)z->gather_at);
     put_word(t, "reduce", hv_zero_reduce_words, (int)z->reduce);
     json_t *stage = json_object_get(t, "stage");
-    if (json_object_size(t) == 1 && stage != NULL)
+    if (json_object_size(t) == 1 && stage != NULL) {
         json_object_set(o, "zero", stage);
-    else if (json_object_size(t) > 0)
+    } else if (json_object_size(t) > 0) {
         json_object_set(o, "zero", t);
+    }
     json_decref(t);
 }
 
@@ -252,8 +275,9 @@ void hv_recompute_format(unsigned mask, struct hv_str *out)
     }
     const char *join = "";
     for (unsigned i = 0; i < hv_recompute_N; i++) {
-        if ((mask & (1U << i)) == 0)
+        if ((mask & (1U << i)) == 0) {
             continue;
+        }
         hv_str_addf(out, "%s%s", join, hv_recompute_words[i]);
         join = "+";
     }
@@ -272,8 +296,9 @@ static void put_memory(json_t *o, const struct hv_cluster *c, const struct hv_st
 {
     if (s->n_recompute_per > 0) {
         json_t *a = json_array();
-        for (size_t i = 0; i < s->n_recompute_per; i++)
+        for (size_t i = 0; i < s->n_recompute_per; i++) {
             json_array_append_new(a, recompute(s->recompute_per[i]));
+        }
         json_object_set_new(o, "recompute", a);
     } else if (s->recompute != HV_RC_NONE) {
         json_object_set_new(o, "recompute", recompute(s->recompute));
@@ -284,12 +309,14 @@ static void put_memory(json_t *o, const struct hv_cluster *c, const struct hv_st
         json_t *e = json_object();
         json_object_set_new(e, "what", json_string(hv_offload_what_words[f->what]));
         put_number(e, "frac", f->frac, 1);
-        if (!f->to_host)
+        if (!f->to_host) {
             json_object_set_new(e, "to", addresses(c, f->devices, f->n_devices));
+        }
         json_array_append_new(list, e);
     }
-    if (s->n_offload > 0)
+    if (s->n_offload > 0) {
         json_object_set(o, "offload", list);
+    }
     json_decref(list);
     put_int(o, "in_flight", s->in_flight, 0);
 }
@@ -297,8 +324,9 @@ static void put_memory(json_t *o, const struct hv_cluster *c, const struct hv_st
 static json_t *pairs(const struct hv_named_pairs *p)
 {
     json_t *o = json_object();
-    for (size_t i = 0; i < p->n; i++)
+    for (size_t i = 0; i < p->n; i++) {
         json_object_set_new(o, p->keys[i], json_string(p->values[i]));
+    }
     return o;
 }
 
@@ -306,18 +334,21 @@ static void put_graph(json_t *o, const struct hv_stage *s)
 {
     if (s->mesh.n > 0) {
         json_t *mesh = json_object();
-        for (size_t i = 0; i < s->mesh.n; i++)
+        for (size_t i = 0; i < s->mesh.n; i++) {
             json_object_set_new(mesh, s->mesh.keys[i], hv_option_to_json(s->mesh.values[i]));
+        }
         json_object_set_new(o, "mesh", mesh);
     }
     if (s->n_shard > 0) {
         json_t *shard = json_object();
-        for (size_t i = 0; i < s->n_shard; i++)
+        for (size_t i = 0; i < s->n_shard; i++) {
             json_object_set_new(shard, s->shard[i].name, pairs(&s->shard[i]));
+        }
         json_object_set_new(o, "shard", shard);
     }
-    if (s->place.n > 0)
+    if (s->place.n > 0) {
         json_object_set_new(o, "place", pairs(&s->place));
+    }
     if (s->fuse.n > 0) {
         json_t *fuse = json_array();
         for (size_t i = 0; i < s->fuse.n; i++) {
@@ -339,8 +370,9 @@ json_t *hv_stage_to_json(const struct hv_cluster *c, const struct hv_stage *s)
     put_cp(o, &s->cp);
     put_int(o, "dp", s->dp, 1);
     put_word(o, "deal", hv_deal_words, (int)s->deal);
-    if (s->shares != NULL)
+    if (s->shares != NULL) {
         json_object_set_new(o, "shares", ints(s->shares, (size_t)s->dp));
+    }
     put_int(o, "ep", s->ep, 1);
     put_moe(o, s);
     put_zero(o, &s->zero);
