@@ -109,7 +109,7 @@ complete -c hetviz -n '__fish_seen_subcommand_from lua' -l cluster -s c -r -d 'c
 complete -c hetviz -n '__fish_seen_subcommand_from lua' -l model -s m -r -d 'model file, or a name of the catalogue (default: llama-3-8b)'
 complete -c hetviz -n '__fish_seen_subcommand_from lua' -l job -s j -r -d 'job file, or the name of a sample'
 complete -c hetviz -n __fish_use_subcommand -a completion -d 'completion script for bash, zsh or fish'
-complete -c hetviz -n __fish_use_subcommand -a help -d 'list the commands, or explain one or a schedule'
+complete -c hetviz -n __fish_use_subcommand -a help -d 'list the commands, or explain one, a schedule or a term'
 complete -c hetviz -n '__fish_seen_subcommand_from schedule help' -a '(hetviz completion schedules 2>/dev/null)'
 complete -c hetviz -n '__fish_seen_subcommand_from schedule' -l option -s o -x -a '(hetviz completion schedules (commandline -opc)[3] 2>/dev/null)'
 complete -c hetviz -n '__fish_seen_subcommand_from import' -a 'auto local onnx nvidia_smi_xml nccl_topo_xml nvidia_smi_q_text nvidia_smi_nvlink nvidia_smi_L nvidia_smi_topo nccl_tests nvbandwidth slurm_json k8s_nodes safetensors_index chrome_trace deepspeed hf_config sbatch torchtitan_toml megatron_args megatron_yaml accelerate_yaml pipelining_csv slurm cloud_prices nvidia_smi_csv'

@@ -5,6 +5,7 @@
 #include "scripting/plugin/reference.h"
 #include "solver/sim/schedule/schedule.h"
 #include "ui/cli/cli.h"
+#include "ui/command/glossary.h"
 
 /** `help api` lists, `help api NAME` explains; `help man plugin` is the manual page of both. */
 static enum hv_status help_api(const struct hv_args *args, struct hv_str *text, struct hv_err *err)
@@ -55,7 +56,23 @@ static enum hv_status help_schedules(const char *name, struct hv_str *text, stru
     return st;
 }
 
-/** A command or a schedule by its name alone. */
+/** `help glossary` defines all terms, `help glossary TERM` one. */
+static enum hv_status help_glossary(const char *name, struct hv_str *text, struct hv_err *err)
+{
+    const struct hv_term *term = name != NULL ? hv_glossary_find(name) : NULL;
+    if (name == NULL) {
+        hv_glossary_list(text);
+    } else if (term != NULL) {
+        hv_glossary_describe(text, term);
+    } else {
+        return hv_err_set(err, HV_EUSAGE,
+                          "no term \"%s\" in the glossary; `hetviz help glossary` lists them",
+                          name);
+    }
+    return HV_OK;
+}
+
+/** A command, a schedule or a term of the glossary by its name alone. */
 static enum hv_status help_named(const char *name, struct hv_str *text, struct hv_err *err)
 {
     size_t n = 0;
@@ -68,9 +85,12 @@ static enum hv_status help_named(const char *name, struct hv_str *text, struct h
     if (help_schedules(name, text, NULL) == HV_OK) {
         return HV_OK;
     }
+    if (help_glossary(name, text, NULL) == HV_OK) {
+        return HV_OK;
+    }
     return hv_err_set(err, HV_EUSAGE,
-                      "no command or schedule \"%s\"; `hetviz help` lists commands, "
-                      "`hetviz help schedules` schedules",
+                      "no command, schedule or term \"%s\"; `hetviz help` lists commands, "
+                      "`hetviz help schedules` schedules, `hetviz help glossary` terms",
                       name);
 }
 
@@ -88,9 +108,12 @@ enum hv_status hv_cli_help(struct hv_args *args, struct hv_err *err)
         st = help_api(args, &text, err);
     } else if (strcmp(first, "schedules") == 0) {
         st = help_schedules(second, &text, err);
+    } else if (strcmp(first, "glossary") == 0) {
+        st = help_glossary(second, &text, err);
     } else if (second != NULL) {
         st = hv_err_set(err, HV_EUSAGE,
-                        "help: only api, man and schedules take a second word, found \"%s\"",
+                        "help: only api, glossary, man and schedules take a second word, found "
+                        "\"%s\"",
                         second);
     } else {
         st = help_named(first, &text, err);

@@ -3,6 +3,7 @@
  * parsing.
  */
 #include "ui/command/command.h"
+#include "ui/command/glossary.h"
 #include <string.h>
 
 /* Widest line of prose in the help. */
@@ -205,6 +206,8 @@ void hv_command_man(struct hv_str *out)
     }
     hv_str_adds(out, ".SH SCHEDULES\n");
     hv_schedule_man(out, add_roff);
+    hv_str_adds(out, ".SH GLOSSARY\n");
+    hv_glossary_man(out, add_roff);
     const struct hv_opt *front = hv_front_options(&n);
     hv_str_adds(out, ".SH OPTIONS OF THE SCREENS\n");
     add_roff_options(out, front, n);
@@ -269,14 +272,15 @@ static void add_bash(struct hv_str *out)
              "  import)\n"
              "    if [ $COMP_CWORD = 2 ]; then COMPREPLY=($(compgen -W '");
     hv_import_words(out);
-    hv_str_adds(out,
-                "' -- \"$cur\")); return; fi;;\n"
-                "  help)\n"
-                "    COMPREPLY=($(compgen -W \"schedules api man $(\"$me\" completion schedules "
-                "2>/dev/null)\" -- \"$cur\")); return;;\n"
-                "  esac\n"
-                "  case $cur in -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"));; *) "
-                "COMPREPLY=($(compgen -f -- \"$cur\"));; esac\n}\ncomplete -F _hetviz hetviz\n");
+    hv_str_adds(
+        out,
+        "' -- \"$cur\")); return; fi;;\n"
+        "  help)\n"
+        "    COMPREPLY=($(compgen -W \"schedules glossary api man $(\"$me\" completion schedules "
+        "2>/dev/null)\" -- \"$cur\")); return;;\n"
+        "  esac\n"
+        "  case $cur in -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"));; *) "
+        "COMPREPLY=($(compgen -f -- \"$cur\"));; esac\n}\ncomplete -F _hetviz hetviz\n");
 }
 
 /** Works both sourced and from a folder of $fpath, where the file itself is the function. */
@@ -307,7 +311,7 @@ static void add_zsh(struct hv_str *out)
                 "  if [[ ${words[2]} == schedule && $CURRENT == 3 ]] || [[ ${words[2]} == help "
                 "]]; then\n"
                 "    compadd -- ${(f)\"$(${words[1]} completion schedules 2>/dev/null)\"}\n"
-                "    [[ ${words[2]} == help ]] && compadd -- schedules api man\n"
+                "    [[ ${words[2]} == help ]] && compadd -- schedules glossary api man\n"
                 "    return\n"
                 "  fi\n"
                 "  if [[ ${words[2]} == import && $CURRENT == 3 ]]; then\n    compadd -- ");

@@ -219,8 +219,8 @@ static const struct hv_command command_rows[] = {
      OPTIONS(lua_options), false},
     {HV_CMD_COMPLETION, "completion", NULL, "SHELL | schedules [NAME]", 1, 2, "completion script for bash, zsh or fish",
      "Prints a script to be sourced by the shell; with `schedules` the words these scripts offer: the names of all schedules, or what -o takes of one.\nExample: source <(hetviz completion bash)", NO_OPTIONS, false},
-    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | schedules [NAME] | api [NAME] | man [plugin]]", 0, 2, "list the commands, or explain one or a schedule",
-     "Without a command the list of all; `hetviz help schedules` lists the schedules, also those of plugins, `hetviz help api` what plugins can call, and explains each by name; "
+    {HV_CMD_HELP, "help", NULL, "[COMMAND | SCHEDULE | TERM | schedules [NAME] | glossary [TERM] | api [NAME] | man [plugin]]", 0, 2, "list the commands, or explain one, a schedule or a term",
+     "Without a command the list of all; `hetviz help schedules` lists the schedules, also those of plugins, `hetviz help api` what plugins can call, and explains each by name; `hetviz help glossary` defines the words that tables and messages use; "
      "`hetviz help man` prints the manual page, `hetviz help man plugin` that of plugins.\nExample: hetviz help api hv.opt.partition", NO_OPTIONS, false},
     {HV_CMD_WORKER, "worker", NULL, "", 0, 0, "run one job from standard input",
      "Internal: reads a job as JSON on standard input and writes events as JSON lines on standard output.", NO_OPTIONS, true},
