@@ -249,7 +249,7 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/hetviz $(SHARE)/man/man1 $(SHARE)/man/man7 $(SHARE)/zsh/site-functions \
 	  $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d
 	install -m 755 $(BIN) $(wildcard $(PROFILER)) $(DESTDIR)$(PREFIX)/bin
-	cp -R share/devices share/calibration share/profiles share/validation share/models share/schema share/keys share/themes share/lua share/guide plugins samples $(SHARE)/hetviz/
+	cp -R share/devices share/calibration share/profiles share/validation share/models share/schema share/keys share/themes share/lua share/guide share/pictures plugins samples $(SHARE)/hetviz/
 	install -m 644 share/man/hetviz.1 $(SHARE)/man/man1/hetviz.1
 	install -m 644 share/man/hetviz-plugin.7 $(SHARE)/man/man7/hetviz-plugin.7
 	install -m 644 share/completions/hetviz.bash $(SHARE)/bash-completion/completions/hetviz
